@@ -1,0 +1,56 @@
+// LatencyOracle: how long does this block take on that device? Answered from the profile database, else measured by a
+// worker, else (no worker of the kind) by the cost model; the answer says which of the three it was. (DNNFusion §3.2's
+// yellow cases and §5.3's profile database.)
+#ifndef FUSION_COMPILER_COST_LATENCY_ORACLE_H_
+#define FUSION_COMPILER_COST_LATENCY_ORACLE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace fusion {
+
+struct LatencyQuestion {
+  std::string key;          // SHA-256 hex of the canonical block, boundary layouts, device fingerprint, threads,
+                            // cache state and generator version; names and weights do not enter
+  std::string description;  // for people: "Conv+Relu+Add [1,64,56,56]"
+  double model_latency_ns;  // the cost model's estimate, used when nobody can measure
+};
+
+enum class LatencySource { kDatabase, kMeasured, kModel };
+const char* LatencySourceName(LatencySource source);  // "database", "measured", "model"
+
+struct LatencyAnswer {
+  double latency_ns = 0;
+  LatencySource source = LatencySource::kModel;
+};
+
+// Makes what a worker runs: one tiny bundle (runtime/bundle/FORMAT.md) per key. Called only for questions that the
+// database cannot answer, with as many keys at once as possible, because many kernels share one compiler call.
+class MeasurementBundler {
+ public:
+  virtual ~MeasurementBundler() = default;
+  // Bundle bytes, parallel to `keys`.
+  virtual absl::StatusOr<std::vector<std::string>> MakeBundles(absl::Span<const std::string> keys) = 0;
+};
+
+class LatencyOracle {
+ public:
+  virtual ~LatencyOracle() = default;
+  // Answers parallel to `questions`. Duplicate keys are measured once. Blocks until all are answered.
+  virtual absl::StatusOr<std::vector<LatencyAnswer>> Latency(absl::Span<const LatencyQuestion> questions,
+                                                             MeasurementBundler& bundler) = 0;
+};
+
+// Always answers from the model: planning without devices, tests.
+class ModelOracle : public LatencyOracle {
+ public:
+  absl::StatusOr<std::vector<LatencyAnswer>> Latency(absl::Span<const LatencyQuestion> questions,
+                                                     MeasurementBundler& bundler) override;
+};
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_COST_LATENCY_ORACLE_H_

@@ -1,0 +1,90 @@
+// Compile: an ONNX model in, a bundle out. The whole compiler behind one call; the passes and their order are in
+// compiler/pipeline/passes.h. Thread-safe; several compilations may run at once.
+#ifndef FUSION_COMPILER_PIPELINE_COMPILE_H_
+#define FUSION_COMPILER_PIPELINE_COMPILE_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/backends/toolchain.h"
+#include "compiler/cost/device_model.h"
+#include "compiler/cost/latency_oracle.h"
+
+namespace fusion {
+
+struct CompileOptions {
+  std::string target = "cpu";                          // device kind
+  std::string planner = "dnnfusion";                   // or "none": every operator its own kernel
+  std::string math = "fast";                           // or "strict": only exact rewrites
+  std::map<std::string, int64_t> dims;                 // --dim batch=1: binds a symbolic dimension
+  std::map<std::string, std::vector<int64_t>> shapes;  // --shape input=1x3x224x224: replaces an input's shape
+  int threads = 1;                                     // what measurements assume; a bundle runs with any number
+};
+
+// The model's files. `external` maps the relative path written in the model to a readable file; a location that is
+// absent is an INVALID_ARGUMENT that names it. The compiler opens no other path.
+struct ModelFiles {
+  std::string model_path;
+  std::string model_name;  // for messages and the manifest
+  std::map<std::string, std::string> external;
+};
+
+struct StageSeconds {
+  std::string stage;  // import, simplify, rewrite, plan, layout, lower, build, pack, write
+  double seconds = 0;
+};
+
+// Everything the user is told about a compilation; also written into the bundle's plan.json.
+struct CompileAccount {
+  int64_t nodes_model = 0;      // operators in the file, Constant nodes not counted
+  int64_t nodes_simplified = 0;
+  int64_t nodes_rewritten = 0;
+  int64_t kernels = 0;          // launches
+  int64_t kernels_distinct = 0; // built texts: identical blocks are built once
+  int64_t green = 0, yellow_fused = 0, yellow_kept = 0, red = 0;  // fusion decisions by colour
+  int64_t questions = 0, from_database = 0, measured = 0, from_model = 0;
+  int64_t intermediate_bytes_before = 0, intermediate_bytes_after = 0;
+  int64_t arena_bytes = 0, weight_bytes = 0;
+  double flops = 0;
+  std::vector<StageSeconds> stages;
+  std::string plan_json;        // every decision with its reason
+};
+
+struct ProgressEvent {
+  std::string stage;    // as in StageSeconds, plus "profiling"
+  int64_t done = 0, total = 0;  // total 0: unknown
+  std::string message;  // words for people
+};
+
+struct CompileContext {
+  const DeviceModel* device = nullptr;
+  LatencyOracle* oracle = nullptr;
+  Toolchain* toolchain = nullptr;
+  std::function<void(const ProgressEvent&)> progress;  // may be empty; called on the compiling thread
+  std::function<bool()> cancelled;                     // may be empty; polled between steps
+};
+
+// Writes the bundle to `bundle_path` (atomically: a temporary file beside it, then rename; nothing stays on failure).
+// Errors: INVALID_ARGUMENT for a bad model, UNIMPLEMENTED listing every unsupported operator, CANCELLED,
+// RESOURCE_EXHAUSTED for a full disk, INTERNAL for ours.
+absl::StatusOr<CompileAccount> Compile(const ModelFiles& files, const CompileOptions& options,
+                                       const CompileContext& context, const std::string& bundle_path);
+
+// Import to plan, without building: what `fusionctl plan` prints. `text` is for people, one line per kernel.
+struct PlanReport {
+  CompileAccount account;
+  std::string text;
+};
+absl::StatusOr<PlanReport> PlanOnly(const ModelFiles& files, const CompileOptions& options,
+                                    const CompileContext& context);
+
+// Part of every cache key; raised whenever generated code or numbers may change.
+inline constexpr int kGeneratorVersion = 1;
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_PIPELINE_COMPILE_H_

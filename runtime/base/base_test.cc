@@ -1,0 +1,51 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "runtime/base/dtype.h"
+#include "runtime/base/sha256.h"
+#include "runtime/base/tensor.h"
+
+namespace fusion {
+namespace {
+
+TEST(DTypeTest, NamesRoundTrip) {
+  for (int i = 0; i < kNumDTypes; ++i) {
+    const DType dtype = static_cast<DType>(i);
+    EXPECT_EQ(ParseDType(DTypeName(dtype)), dtype);
+  }
+  EXPECT_FALSE(ParseDType("f31").has_value());
+}
+
+TEST(DTypeTest, EveryHalfRoundTripsThroughFloat) {
+  for (uint32_t bits = 0; bits < 65536; ++bits) {
+    const float value = HalfToFloat(static_cast<uint16_t>(bits));
+    if (std::isnan(value)) continue;
+    EXPECT_EQ(FloatToHalf(value), bits);
+  }
+  EXPECT_EQ(FloatToHalf(65520.0f), 0x7c00);                 // first value that rounds to infinity
+  EXPECT_EQ(FloatToHalf(1.0f + 1.0f / 2048), 0x3c00);       // tie to even
+  EXPECT_EQ(FloatToBFloat16(1.0f + 1.0f / 256), 0x3f80);    // tie to even
+}
+
+TEST(Sha256Test, KnownAnswer) {
+  EXPECT_EQ(Sha256Hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+TEST(TensorTest, ChecksSizes) {
+  EXPECT_EQ(*CheckedSizeBytes({2, 3}, DType::kF32), 24);
+  EXPECT_EQ(*CheckedSizeBytes({}, DType::kI64), 8);
+  EXPECT_EQ(*CheckedSizeBytes({int64_t{1} << 62, 0}, DType::kF32), 0);
+  EXPECT_FALSE(CheckedSizeBytes({int64_t{1} << 40, 2}, DType::kF32).ok());
+  EXPECT_FALSE(CheckedSizeBytes({-1}, DType::kF32).ok());
+}
+
+TEST(TensorTest, ConvertsElements) {
+  Tensor tensor = Tensor::From<double>(DType::kF16, {2}, {1.5, -2.25});
+  EXPECT_EQ(tensor.GetDouble(0), 1.5);
+  EXPECT_EQ(tensor.GetInt(1), -2);
+  EXPECT_EQ(tensor.Reshaped({2, 1}).GetDouble(1), -2.25);
+}
+
+}  // namespace
+}  // namespace fusion
