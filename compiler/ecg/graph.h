@@ -1,0 +1,111 @@
+// The Extended Computational Graph (DNNFusion §3.1): operators over tensors, static shapes, nodes in topological order.
+// A pass takes a Graph and returns a Graph. Nodes and values are addressed by ids, which are dense and stable within
+// one Graph. What can be derived (mapping types, FLOPs, bytes, removable: compiler/ecg/derived.h) is never stored.
+#ifndef FUSION_COMPILER_ECG_GRAPH_H_
+#define FUSION_COMPILER_ECG_GRAPH_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/base/tensor.h"
+
+namespace fusion::ecg {
+
+using ValueId = int;
+using NodeId = int;
+inline constexpr int kNone = -1;  // an absent optional input; a value without producer
+
+using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
+                               std::vector<std::string>, Tensor>;
+
+class Attributes {
+ public:
+  bool Has(const std::string& name) const { return map_.count(name) != 0; }
+  // The value, or the default when absent or of another kind (kinds are checked on entry by the operator's schema).
+  int64_t Int(const std::string& name, int64_t otherwise = 0) const;
+  double Float(const std::string& name, double otherwise = 0) const;
+  std::string String(const std::string& name, const std::string& otherwise = "") const;
+  std::vector<int64_t> Ints(const std::string& name, const std::vector<int64_t>& otherwise = {}) const;
+  std::vector<double> Floats(const std::string& name, const std::vector<double>& otherwise = {}) const;
+  const Tensor* GetTensor(const std::string& name) const;
+  void Set(const std::string& name, Attribute value) { map_[name] = std::move(value); }
+  void Erase(const std::string& name) { map_.erase(name); }
+  const std::map<std::string, Attribute>& all() const { return map_; }
+
+ private:
+  std::map<std::string, Attribute> map_;
+};
+
+struct ValueType {
+  DType dtype = DType::kF32;
+  Shape shape;
+  bool operator==(const ValueType& other) const { return dtype == other.dtype && shape == other.shape; }
+};
+
+struct Value {
+  std::string name;                // the model's name, for people only: never enters keys or generated text
+  ValueType type;
+  NodeId producer = kNone;         // kNone: graph input or constant
+  std::vector<NodeId> consumers;   // one entry per use, in node order
+  std::optional<Tensor> constant;  // present: a constant; its bytes are shared
+};
+
+struct Node {
+  std::string op;    // canonical operator name, a key of the operator registry
+  std::string name;  // the model's name, for people only
+  std::vector<ValueId> inputs;   // kNone where an optional input is absent
+  std::vector<ValueId> outputs;  // at least one
+  Attributes attrs;
+};
+
+// Every node's inputs are defined before it. Values are single-assignment.
+class Graph {
+ public:
+  ValueId AddInput(std::string name, ValueType type);
+  ValueId AddConstant(std::string name, Tensor tensor);
+  // Appends a node; output types come from the caller (the registry's inference). Returns the node's id; its outputs are
+  // nodes()[id].outputs.
+  NodeId AddNode(std::string op, std::string name, std::vector<ValueId> inputs, Attributes attrs,
+                 std::vector<ValueType> output_types, std::vector<std::string> output_names = {});
+  void AddOutput(ValueId value, std::string name);
+
+  const std::vector<Node>& nodes() const { return nodes_; }
+  const std::vector<Value>& values() const { return values_; }
+  const Node& node(NodeId id) const { return nodes_[id]; }
+  const Value& value(ValueId id) const { return values_[id]; }
+  const std::vector<ValueId>& inputs() const { return inputs_; }    // graph inputs, in the model's order
+  const std::vector<ValueId>& outputs() const { return outputs_; }  // graph outputs, in the model's order
+  const std::vector<std::string>& output_names() const { return output_names_; }
+  bool IsOutput(ValueId id) const;
+  std::string name;
+
+ private:
+  std::vector<Node> nodes_;
+  std::vector<Value> values_;
+  std::vector<ValueId> inputs_;
+  std::vector<ValueId> outputs_;
+  std::vector<std::string> output_names_;
+};
+
+// Structural check: ids in range, topological order, producers and consumers agree, constants fit their type, known
+// operators, types equal to what the registry infers. INTERNAL naming the node on failure: a pass broke it.
+absl::Status Verify(const Graph& graph);
+
+// Text form, deterministic; Parse(Print(g)) prints the same again. Constants of up to 16 elements are printed in full,
+// larger ones as `const <digest>` (which parses to zeros of that type, so goldens stay small).
+//   graph g(%x: f32[1, 8]) {
+//     %w: f32[8, 4] = const sha256:…
+//     %y: f32[1, 4] = MatMul(%x, %w) {alpha = 1.0}
+//     return %y
+//   }
+std::string Print(const Graph& graph);
+absl::StatusOr<Graph> Parse(const std::string& text);
+
+}  // namespace fusion::ecg
+
+#endif  // FUSION_COMPILER_ECG_GRAPH_H_

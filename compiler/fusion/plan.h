@@ -1,0 +1,93 @@
+// FusionPlan: the scope at which each producer→consumer edge hands its tensor over. A maximal set of nodes joined by edges
+// below `kernel` is a block and becomes one kernel. Planners differ in how they search for a plan; nothing after them
+// knows which one made it.
+#ifndef FUSION_COMPILER_FUSION_PLAN_H_
+#define FUSION_COMPILER_FUSION_PLAN_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/cost/device_model.h"
+#include "compiler/cost/latency_oracle.h"
+#include "compiler/ecg/graph.h"
+
+namespace fusion {
+
+// Where an intermediate lives between producer and consumer, nearest first.
+enum class Scope : uint8_t { kLane, kWarp, kBlock, kDevice, kKernel };
+const char* ScopeName(Scope scope);  // "lane"
+
+enum class Colour : uint8_t { kGreen, kYellow, kRed };  // DNNFusion Table 3
+
+struct Edge {
+  ecg::NodeId producer = ecg::kNone;
+  ecg::NodeId consumer = ecg::kNone;
+  ecg::ValueId value = ecg::kNone;
+  Scope scope = Scope::kKernel;
+};
+
+struct FusionBlock {
+  std::vector<ecg::NodeId> nodes;  // topological order
+};
+
+// Why an edge was fused or not; every refusal has a reason for people.
+struct Decision {
+  ecg::NodeId producer = ecg::kNone;
+  ecg::NodeId consumer = ecg::kNone;
+  Colour colour = Colour::kGreen;
+  bool fused = false;
+  std::string reason;
+  double fused_ns = 0, separate_ns = 0;  // yellow: what was compared
+  LatencySource source = LatencySource::kModel;
+};
+
+struct FusionPlan {
+  std::vector<FusionBlock> blocks;  // a topological order of the quotient graph; every node in exactly one
+  std::vector<Edge> edges;          // every producer→consumer edge between nodes
+  std::vector<Decision> decisions;
+};
+
+// What a planner may ask about a set of nodes taken as one kernel. Implemented by the pipeline (schedules, database,
+// workers); a fake in tests.
+class BlockOracle {
+ public:
+  virtual ~BlockOracle() = default;
+  // OK when the schedule and the device can hold the block as one kernel, else FAILED_PRECONDITION with the reason
+  // (DNNFusion Listing 1's constraint check).
+  virtual absl::Status CanSchedule(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) = 0;
+  // Latencies of several candidate blocks; asked in batches.
+  virtual absl::StatusOr<std::vector<LatencyAnswer>> Latency(const ecg::Graph& graph,
+                                                             const std::vector<std::vector<ecg::NodeId>>& blocks) = 0;
+};
+
+struct PlanOptions {
+  std::function<void(int64_t done, int64_t total)> progress;  // may be empty
+  std::function<bool()> cancelled;                            // may be empty
+};
+
+class Planner {
+ public:
+  virtual ~Planner() = default;
+  virtual const char* name() const = 0;
+  virtual absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel& device, BlockOracle& oracle,
+                                          const PlanOptions& options) const = 0;
+};
+// nullptr when unknown. The list is in compiler/fusion/planners/planner_list.cc.
+const Planner* FindPlanner(const std::string& name);
+std::vector<std::string> PlannerNames();
+
+// Every node in one block, blocks convex (no path leaves a block and re-enters it) and in topological order, edges
+// complete, scope kKernel exactly on edges between blocks. INTERNAL naming the nodes.
+absl::Status CheckPlan(const ecg::Graph& graph, const FusionPlan& plan);
+
+// Values of a block that others read or the model returns: what its kernel stores.
+std::vector<ecg::ValueId> LiveOut(const ecg::Graph& graph, const FusionBlock& block);
+
+// Stable text of a plan, one block a line: `block 3: Conv 'a', Relu 'b' [green 1, yellow 0]`.
+std::string PrintPlan(const ecg::Graph& graph, const FusionPlan& plan);
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_FUSION_PLAN_H_

@@ -1,0 +1,131 @@
+// The operator registry. One file per operator family declares everything about its operators (name, attributes, opset
+// differences, shapes, mapping type, mathematical properties, FLOPs, lowering), and nothing anywhere else switches on an
+// operator's name. The lowering to tensor expressions *is* the semantics.
+//
+// Canonical operators have the ONNX name and the newest semantics of the default domain up to opset 18 (for example axes as
+// an input). `normalize` rewrites older versions on entry, so that nothing after import knows of opsets.
+#ifndef FUSION_COMPILER_OPS_OP_DEF_H_
+#define FUSION_COMPILER_OPS_OP_DEF_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/ecg/graph.h"
+#include "compiler/te/program.h"
+
+namespace fusion::ops {
+
+// DNNFusion §3.1, Table 2, in increasing order of complexity (its footnote 1).
+enum class MappingType : uint8_t { kOneToOne, kReorganize, kShuffle, kOneToMany, kManyToMany };
+const char* MappingTypeName(MappingType type);  // "One-to-One"
+
+// What inference and lowering may see of a node.
+class OpContext {
+ public:
+  OpContext(const std::string& op, const std::string& node_name, const ecg::Attributes& attrs,
+            std::vector<const ecg::Value*> inputs)
+      : op(op), node_name(node_name), attrs(attrs), inputs(std::move(inputs)) {}
+  const std::string& op;
+  const std::string& node_name;
+  const ecg::Attributes& attrs;
+  std::vector<const ecg::Value*> inputs;  // nullptr where absent (also beyond the end through the accessors)
+
+  bool Has(int i) const { return i < static_cast<int>(inputs.size()) && inputs[i] != nullptr; }
+  const ecg::ValueType& Type(int i) const { return inputs[i]->type; }
+  const Shape& ShapeOf(int i) const { return inputs[i]->type.shape; }
+  int Rank(int i) const { return static_cast<int>(ShapeOf(i).size()); }
+  // The input's value when it is a constant (Reshape's shape, Slice's starts …), else nullptr.
+  const Tensor* Constant(int i) const {
+    return Has(i) && inputs[i]->constant.has_value() ? &*inputs[i]->constant : nullptr;
+  }
+  // A constant integer input as a vector; UNIMPLEMENTED naming node and input when its value is not known at compile time.
+  absl::StatusOr<std::vector<int64_t>> ConstantInts(int i, const char* input_name) const;
+  // INVALID_ARGUMENT `Op 'node': message`.
+  absl::Status Error(const std::string& message) const;
+  absl::Status Unsupported(const std::string& message) const;  // UNIMPLEMENTED, same form
+};
+
+// Lowering: defines every output as a tensor of `builder`'s program.
+struct LowerContext : OpContext {
+  using OpContext::OpContext;
+  te::Builder* builder = nullptr;
+  std::vector<te::TensorId> in;                  // parallel to inputs; -1 where absent. Constants are bound as tensors too
+  std::vector<ecg::ValueType> output_types;
+  std::vector<te::TensorId> out;                 // to be filled, parallel to output_types
+};
+
+// An ONNX node on its way in. `normalize` may change attributes and inputs, add constants, and replace the node by others
+// (decomposition of composite operators): nodes added through AddNode come before it.
+class ImportContext {
+ public:
+  virtual ~ImportContext() = default;
+  virtual int opset() const = 0;  // of the node's domain in the model
+  virtual ecg::Node& node() = 0;
+  virtual const ecg::Value* input(int i) const = 0;                  // nullptr where absent
+  virtual ecg::ValueId AddConstant(Tensor tensor) = 0;
+  // Canonical node; outputs' types inferred by the registry. Returns its outputs.
+  virtual absl::StatusOr<std::vector<ecg::ValueId>> AddNode(const std::string& op, std::vector<ecg::ValueId> inputs,
+                                                            ecg::Attributes attrs, int num_outputs = 1) = 0;
+  // The node's outputs are these values; the node itself disappears.
+  virtual void ReplaceWith(std::vector<ecg::ValueId> outputs) = 0;
+};
+
+enum class AttrKind : uint8_t { kInt, kFloat, kString, kInts, kFloats, kStrings, kTensor };
+struct AttrSpec {
+  const char* name;
+  AttrKind kind;
+  bool required = false;
+};
+
+// Mathematical properties that graph rewriting rests on (DNNFusion §4.2): an operator with none of the three partitions
+// the graph.
+struct MathProperties {
+  bool associative = false, commutative = false, distributive = false;
+};
+
+struct OpDef {
+  std::string name;
+  int min_inputs = 1, max_inputs = 1;  // max -1: variadic
+  int num_outputs = 1;                 // maximum; -1: variadic (Split)
+  std::vector<AttrSpec> attrs;         // anything else on a node is INVALID_ARGUMENT
+  MathProperties math;
+
+  // Types of all outputs, or INVALID_ARGUMENT naming the node and the shapes.
+  std::function<absl::StatusOr<std::vector<ecg::ValueType>>(const OpContext&, int num_outputs)> infer;
+  // Mapping type of one input→output pair; the node's is the most complex of its pairs.
+  std::function<MappingType(const OpContext&, int input)> mapping;
+  // Floating-point operations of one execution (multiply-add = 2).
+  std::function<double(const OpContext&, const std::vector<ecg::ValueType>& outputs)> flops;
+  std::function<absl::Status(LowerContext&)> lower;
+  // Optional: see ImportContext.
+  std::function<absl::Status(ImportContext&)> normalize;
+};
+
+// nullptr when unknown.
+const OpDef* FindOp(const std::string& name);
+std::vector<const OpDef*> AllOps();  // sorted by name
+
+// Helpers over graphs.
+OpContext MakeContext(const ecg::Graph& graph, const ecg::Node& node);
+MappingType NodeMapping(const ecg::Graph& graph, const ecg::Node& node);
+double NodeFlops(const ecg::Graph& graph, const ecg::Node& node);
+// Checks inputs count and attributes against the schema, then infers.
+absl::StatusOr<std::vector<ecg::ValueType>> InferTypes(const OpContext& context, int num_outputs);
+
+// Lowers nodes (ids in topological order) of `graph` into one program: values that come from outside become inputs
+// (constants: role kConstant), and each value in `live_out` an output. `value_of_tensor[t]` gives the graph value of tensor t
+// (or kNone for temporaries).
+struct LoweredBlock {
+  te::Program program;
+  std::vector<ecg::ValueId> value_of_tensor;
+};
+absl::StatusOr<LoweredBlock> LowerNodes(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes,
+                                        const std::vector<ecg::ValueId>& live_out);
+
+}  // namespace fusion::ops
+
+#endif  // FUSION_COMPILER_OPS_OP_DEF_H_

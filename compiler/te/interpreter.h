@@ -1,0 +1,21 @@
+// The judge of numbers: evaluates a te program one element at a time, floats in double precision, rounding only when a
+// tensor is stored in its element type. Slow on purpose; compiled to a flat register program so that small models are
+// bearable. Also runs constant folding.
+#ifndef FUSION_COMPILER_TE_INTERPRETER_H_
+#define FUSION_COMPILER_TE_INTERPRETER_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/te/program.h"
+
+namespace fusion::te {
+
+// `inputs` parallel to program.inputs (tensors whose TensorInfo carries a constant may be passed as an empty Tensor).
+// Returns tensors parallel to program.outputs. INVALID_ARGUMENT when an input's type differs; OUT_OF_RANGE when a
+// data-dependent index leaves its declared range.
+absl::StatusOr<std::vector<Tensor>> Interpret(const Program& program, const std::vector<Tensor>& inputs);
+
+}  // namespace fusion::te
+
+#endif  // FUSION_COMPILER_TE_INTERPRETER_H_

@@ -1,0 +1,111 @@
+// Tensor expressions (Souffle §3): a program is a list of expressions over tensors; one expression computes one or more
+// tensors over one domain. The lowering of every operator is such a list, and the slow interpreter over it
+// (compiler/te/interpreter.h) is the reference semantics of the project.
+//
+//   %y[m<128, n<768]            = %x[m, n] + %b[n]                                     map
+//   %c[m<128, n<768]            = sum(k<768) %x[m, k] * %w[k, n]                       named fold
+//   %v, %i [m<4]                = fold(j<9) (a0 = -inf, a1 = 0) -> (max(a0, %x[m,j]), if …)    general fold, sequential
+#ifndef FUSION_COMPILER_TE_PROGRAM_H_
+#define FUSION_COMPILER_TE_PROGRAM_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/te/scalar.h"
+#include "runtime/base/tensor.h"
+
+namespace fusion::te {
+
+enum class FoldKind : uint8_t { kSum, kProd, kMax, kMin, kGeneral };
+
+struct Fold {
+  FoldKind kind = FoldKind::kSum;
+  std::vector<Axis> axes;      // reduced axes, outermost first; none empty-extent-checked: extent 0 gives the identity
+  Pred pred;                   // elements outside are skipped
+  DType acc = DType::kF32;     // accumulator type of a named fold (f16 sums in f32; integers in their own type)
+  std::vector<Scalar> init;    // kGeneral: one per accumulator
+};
+
+struct Te {
+  std::vector<Axis> axes;          // spatial domain; outputs have exactly these extents, or `store` maps them
+  std::vector<TensorId> outputs;
+  std::optional<Fold> fold;
+  // Map: one body per output. Named fold: body[0] is the element (type fold.acc). General fold: the next value of each
+  // accumulator, reading Acc(i).
+  std::vector<Scalar> body;
+  // Folds only, optional: one per output, over Acc(i) and loads: applied after the fold. Empty: accumulator i is output i
+  // (cast to the output's type).
+  std::vector<Scalar> then;
+
+  bool IsMap() const { return !fold.has_value(); }
+};
+
+enum class Role : uint8_t { kInput, kConstant, kIntermediate, kOutput };
+
+struct TensorInfo {
+  std::string name;   // for people; the printer numbers tensors %0, %1, … unless told otherwise
+  DType dtype = DType::kF32;
+  Shape shape;
+  Role role = Role::kIntermediate;
+  std::optional<Tensor> constant;  // kConstant, when the value is known to the program (index tables, small tables)
+};
+
+class Program {
+ public:
+  std::vector<TensorInfo> tensors;
+  std::vector<Te> tes;             // topological order; each tensor defined once
+  std::vector<TensorId> inputs;    // roles kInput and kConstant, in binding order
+  std::vector<TensorId> outputs;
+  int next_axis = 0;
+
+  TensorId AddTensor(std::string name, DType dtype, Shape shape, Role role);
+  Axis NewAxis(int64_t extent) { return Axis{next_axis++, extent}; }
+  // The te that defines `tensor`, or -1.
+  int DefiningTe(TensorId tensor) const;
+};
+
+// Ids in range, order, shapes, types, every load without `?` in bounds (Index::Range). INTERNAL with the te's text.
+absl::Status Verify(const Program& program);
+
+// `te name(%0: f32[8], %1: f32[8] const) { %2[i0<8] = …  return %2 }`; Parse(Print(p)) prints the same again.
+std::string Print(const Program& program, const std::string& name = "p");
+absl::StatusOr<Program> Parse(const std::string& text);
+
+// Fluent construction for lowerings. Axes are made from the output's shape.
+class Builder {
+ public:
+  explicit Builder(Program* program) : program_(program) {}
+  using Idx = std::vector<Index>;
+
+  const TensorInfo& info(TensorId id) const { return program_->tensors[id]; }
+  // A new constant the lowering needs (Resize's tables).
+  TensorId Constant(const std::string& name, Tensor value);
+  // In-bounds load / padded load of a tensor.
+  Scalar At(TensorId tensor, Idx indices) const;
+  Scalar AtOr(TensorId tensor, Idx indices, double pad) const;
+
+  TensorId Map(const std::string& name, DType dtype, const Shape& shape,
+               const std::function<Scalar(const Idx& i)>& body);
+  // `fold_shape` are the reduced extents; body gets (spatial, reduced) indices. `acc` is the accumulator type.
+  TensorId Reduce(const std::string& name, FoldKind kind, DType dtype, DType acc, const Shape& shape,
+                  const Shape& fold_shape, const std::function<Scalar(const Idx& i, const Idx& r)>& body,
+                  const std::function<Scalar(const Idx& i, const Scalar& acc)>& then = {});
+  // General fold with several accumulators and outputs (all of `shape`). update and then return one scalar each per
+  // accumulator / output.
+  std::vector<TensorId> GeneralFold(const std::string& name, const std::vector<DType>& dtypes, const Shape& shape,
+                                    const Shape& fold_shape, const std::vector<Scalar>& init,
+                                    const std::function<std::vector<Scalar>(const Idx& i, const Idx& r,
+                                                                            const std::vector<Scalar>& acc)>& update,
+                                    const std::function<std::vector<Scalar>(const Idx& i,
+                                                                            const std::vector<Scalar>& acc)>& then = {});
+  Program* program() { return program_; }
+
+ private:
+  Program* program_;
+};
+
+}  // namespace fusion::te
+
+#endif  // FUSION_COMPILER_TE_PROGRAM_H_

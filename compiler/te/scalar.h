@@ -1,0 +1,100 @@
+// Scalar expressions: the body of a tensor expression. Immutable and shared; two worlds meet only at FromIndex (Index →
+// Scalar) and at Index::Load (integer tensor → Index). Every node has an element type; arithmetic needs equal types on both
+// sides, comparisons give bool. Constant folding and x+0, x*1 happen in the constructors only where exact for all values.
+#ifndef FUSION_COMPILER_TE_SCALAR_H_
+#define FUSION_COMPILER_TE_SCALAR_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/te/index.h"
+#include "runtime/base/dtype.h"
+
+namespace fusion::te {
+
+// Operations of a scalar body. Float semantics are IEEE; kMax and kMin propagate NaN; integer division truncates towards
+// zero and by zero gives 0; kMod has the sign of the divisor (floats too), kFMod of the dividend; shifts by >= width give 0.
+enum class Op : uint8_t {
+  kAdd, kSub, kMul, kDiv, kMod, kFMod, kMin, kMax, kPow,                       // (a, b) of one type
+  kNeg, kAbs, kSign, kFloor, kCeil, kRound, kSqrt, kRsqrt, kExp, kLog, kErf,   // (a); kRound: half to even
+  kSin, kCos, kTan, kAsin, kAcos, kAtan, kSinh, kCosh, kTanh, kAsinh, kAcosh, kAtanh,
+  kIsNan, kIsInf,                                                              // (a) -> bool
+  kEq, kNe, kLt, kLe, kGt, kGe,                                                // (a, b) -> bool
+  kAnd, kOr, kXor, kNot,                                                       // bool
+  kBitAnd, kBitOr, kBitXor, kBitNot, kShl, kShr,                               // integers
+  kSelect,                                                                     // (bool, a, b): both evaluated
+};
+struct OpInfo {
+  const char* name;   // "add", "exp", ...: the textual form
+  int arity;
+  double cost;        // in vector FMAs of a typical CPU: add 1, div 8, exp 11, erf 14, pow 40; the device model scales it
+  bool commutative;
+};
+const OpInfo& GetOpInfo(Op op);
+
+enum class Cmp : uint8_t { kLt, kGe, kEq, kNe };
+struct Comparison {
+  Index lhs;
+  Cmp cmp = Cmp::kLt;
+  Index rhs;
+};
+using Pred = std::vector<Comparison>;  // conjunction; empty is true
+
+enum class ScalarKind : uint8_t { kImm, kLoad, kIf, kOp, kCast, kFromIndex, kAcc };
+
+struct ScalarNode;
+using Scalar = std::shared_ptr<const ScalarNode>;
+
+struct ScalarNode {
+  ScalarKind kind = ScalarKind::kImm;
+  DType dtype = DType::kF32;
+  double fvalue = 0;             // kImm of float type
+  int64_t ivalue = 0;            // kImm of integer or bool type
+  TensorId tensor = -1;          // kLoad
+  std::vector<Index> indices;    // kLoad, one per dimension, logical coordinates
+  Scalar pad;                    // kLoad: %t[i]?pad, an immediate: the value outside the tensor's box, where no memory is
+                                 // touched. Null: indices must be provably in bounds
+  Pred pred;                     // kIf: lazy, the branch not taken loads nothing
+  Op op = Op::kAdd;              // kOp
+  std::vector<Scalar> args;      // kOp; kIf: {then, else}; kCast: {x}
+  Index index;                   // kFromIndex: an i64
+  int acc = 0;                   // kAcc: accumulator number, inside a general fold
+};
+
+Scalar Imm(DType dtype, double value);         // integers and bool are rounded towards zero
+Scalar ImmInt(DType dtype, int64_t value);
+Scalar Load(TensorId tensor, DType dtype, std::vector<Index> indices, Scalar pad = nullptr);
+Scalar If(Pred pred, Scalar then_value, Scalar else_value);
+Scalar Call(Op op, std::vector<Scalar> args);  // CHECKs arity and types: a lowering that violates them is our bug
+Scalar Cast(DType dtype, Scalar x);            // ONNX Cast: float→int truncates, →bool is != 0
+Scalar FromIndex(Index index);                 // i64
+Scalar Acc(int acc, DType dtype);
+
+// Sugar for lowerings: Add(a, b) etc. are Call(Op::kAdd, {a, b}).
+Scalar operator+(const Scalar& a, const Scalar& b);
+Scalar operator-(const Scalar& a, const Scalar& b);
+Scalar operator*(const Scalar& a, const Scalar& b);
+Scalar operator/(const Scalar& a, const Scalar& b);
+Scalar Max(const Scalar& a, const Scalar& b);
+Scalar Min(const Scalar& a, const Scalar& b);
+Scalar Select(const Scalar& condition, const Scalar& a, const Scalar& b);
+
+bool IsImm(const Scalar& s, double value);
+bool StructurallyEqual(const Scalar& a, const Scalar& b);
+
+Scalar Substitute(const Scalar& s, const std::function<const Index*(const Axis&)>& map);
+Scalar MapTensors(const Scalar& s, const std::function<TensorId(TensorId)>& map);
+// Replaces each load for which `f` returns non-null (f sees the load node with its indices already rewritten).
+Scalar MapLoads(const Scalar& s, const std::function<Scalar(const Scalar& load)>& f);
+// Pre-order over distinct nodes (a shared node once).
+void Visit(const Scalar& s, const std::function<void(const ScalarNode&)>& f);
+// Σ cost of ops, a shared node counted once.
+double OpCost(const Scalar& s);
+
+}  // namespace fusion::te
+
+#endif  // FUSION_COMPILER_TE_SCALAR_H_
