@@ -48,7 +48,7 @@ struct ValueType {
 };
 
 struct Value {
-  std::string name;                // the model's name, for people only: never enters keys or generated text
+  std::string name;  // the model's name, for people only: never enters keys or generated text
   ValueType type;
   NodeId producer = kNone;         // kNone: graph input or constant
   std::vector<NodeId> consumers;   // one entry per use, in node order
@@ -56,8 +56,8 @@ struct Value {
 };
 
 struct Node {
-  std::string op;    // canonical operator name, a key of the operator registry
-  std::string name;  // the model's name, for people only
+  std::string op;                // canonical operator name, a key of the operator registry
+  std::string name;              // the model's name, for people only
   std::vector<ValueId> inputs;   // kNone where an optional input is absent
   std::vector<ValueId> outputs;  // at least one
   Attributes attrs;
@@ -68,8 +68,8 @@ class Graph {
  public:
   ValueId AddInput(std::string name, ValueType type);
   ValueId AddConstant(std::string name, Tensor tensor);
-  // Appends a node; output types come from the caller (the registry's inference). Returns the node's id; its outputs are
-  // nodes()[id].outputs.
+  // Appends a node; output types come from the caller (the registry's inference). Returns the node's id; its outputs
+  // are nodes()[id].outputs.
   NodeId AddNode(std::string op, std::string name, std::vector<ValueId> inputs, Attributes attrs,
                  std::vector<ValueType> output_types, std::vector<std::string> output_names = {});
   void AddOutput(ValueId value, std::string name);
@@ -94,14 +94,18 @@ class Graph {
 
 // Structural check: ids in range, topological order, producers and consumers agree, constants fit their type, known
 // operators, types equal to what the registry infers. INTERNAL naming the node on failure: a pass broke it.
+// Defined in library fusion_ecg_derived, above the operator registry.
 absl::Status Verify(const Graph& graph);
 
 // Text form, deterministic; Parse(Print(g)) prints the same again. Constants of up to 16 elements are printed in full,
-// larger ones as `const <digest>` (which parses to zeros of that type, so goldens stay small).
+// larger ones as `const #<digest>`, the first 8 bytes of their SHA-256 (bool: masked to 0 and 1), which parses to a
+// tensor filled with those 8 bytes; such a filled tensor prints its filling. So goldens stay small, distinct constants
+// stay distinct, and zeros are `#0000000000000000`. Values print under their names where those are identifiers, else
+// %v<id>. An absent input is `_`. Node names are not printed.
 //   graph g(%x: f32[1, 8]) {
-//     %w: f32[8, 4] = const sha256:…
+//     %w: f32[8, 4] = const #86d3f3a95c324c94
 //     %y: f32[1, 4] = MatMul(%x, %w) {alpha = 1.0}
-//     return %y
+//     return %y as "the model's name"
 //   }
 std::string Print(const Graph& graph);
 absl::StatusOr<Graph> Parse(const std::string& text);
