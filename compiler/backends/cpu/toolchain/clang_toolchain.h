@@ -1,0 +1,52 @@
+// ClangToolchain: C++ text of kernels in, shared objects out, by clang++ and ld of this machine. The flags are part of
+// the generated text's contract (compiler/backends/cpu): they decide vector width, contraction and scheduling.
+#ifndef FUSION_COMPILER_BACKENDS_CPU_TOOLCHAIN_CLANG_TOOLCHAIN_H_
+#define FUSION_COMPILER_BACKENDS_CPU_TOOLCHAIN_CLANG_TOOLCHAIN_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "compiler/backends/toolchain.h"
+
+namespace fusion {
+
+struct ClangToolchainOptions {
+  int jobs = 0;                                     // compilations at once; 0: as many as there are cores
+  absl::Duration unit_deadline = absl::Minutes(5);  // one compilation
+  std::string compiler;                             // path; empty: clang++ or clang++-N on PATH
+  std::string temp_folder;                          // empty: $TMPDIR or /tmp
+  std::function<bool()> cancelled;                  // may be empty; called from several threads
+};
+
+class ClangToolchain : public Toolchain {
+ public:
+  // FAILED_PRECONDITION, saying what to install, when there is no clang++ or no ld.
+  static absl::StatusOr<std::unique_ptr<ClangToolchain>> Create(ClangToolchainOptions options = {});
+
+  // Thread-safe. DEADLINE_EXCEEDED and CANCELLED as the options say; INTERNAL with clang's first lines otherwise.
+  // Nothing stays in the temporary folder. The same text gives the same bytes.
+  absl::StatusOr<std::vector<std::string>> Build(absl::Span<const BuildUnit> units) override;
+
+  const std::string& version() const { return version_; }  // "clang 14.0.6"
+
+  // The command line of the compiler for `march`, without the names of files.
+  static std::vector<std::string> Flags(const std::string& march);
+
+ private:
+  ClangToolchain(ClangToolchainOptions options, std::string linker, std::string version)
+      : options_(std::move(options)), linker_(std::move(linker)), version_(std::move(version)) {}
+  absl::StatusOr<std::string> BuildOne(const BuildUnit& unit, const std::string& folder) const;
+
+  ClangToolchainOptions options_;
+  std::string linker_;
+  std::string version_;
+};
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_BACKENDS_CPU_TOOLCHAIN_CLANG_TOOLCHAIN_H_

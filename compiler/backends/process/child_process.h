@@ -1,0 +1,45 @@
+// RunChild: one program, run to its end under a deadline. Compilers, assemblers and measurements are all run this way.
+// No shell is involved. The child leads a process group of its own, and the whole group is killed at the deadline.
+#ifndef FUSION_COMPILER_BACKENDS_PROCESS_CHILD_PROCESS_H_
+#define FUSION_COMPILER_BACKENDS_PROCESS_CHILD_PROCESS_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace fusion {
+
+struct ChildOptions {
+  std::string working_directory;  // empty: inherited
+  absl::Duration deadline = absl::Seconds(60);
+  size_t max_output_bytes = 256 << 10;  // of stdout and of stderr each; what is beyond is read and dropped
+  std::function<bool()> cancelled;      // may be empty; polled about ten times a second
+};
+
+struct ChildResult {
+  int exit_code = -1;      // -1 when a signal ended it
+  int signal = 0;          // 0 when it exited
+  bool timed_out = false;  // killed at the deadline
+  bool cancelled = false;
+  double seconds = 0;  // wall time
+  std::string stdout_text;
+  std::string stderr_text;
+
+  bool ok() const { return exit_code == 0 && !timed_out && !cancelled; }
+  // "exited with 1", "was ended by signal 11 (Segmentation fault)", "did not finish within 5s".
+  std::string Describe() const;
+};
+
+// `argv[0]` is a path, or a name that is looked up on PATH. Thread-safe. NOT_FOUND when the program does not exist;
+// how the program ended is never an error of this call.
+absl::StatusOr<ChildResult> RunChild(const std::vector<std::string>& argv, const ChildOptions& options);
+
+// The first of `names` that PATH holds, as an absolute path, or "".
+std::string FindOnPath(const std::vector<std::string>& names);
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_BACKENDS_PROCESS_CHILD_PROCESS_H_
