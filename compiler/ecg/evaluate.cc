@@ -1,0 +1,170 @@
+#include "compiler/ecg/evaluate.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "compiler/ecg/derived.h"
+#include "compiler/ops/op_def.h"
+#include "compiler/te/interpreter.h"
+#include "compiler/te/transform.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion::ecg {
+namespace {
+
+constexpr int64_t kMaxTypeOnlyElements = 64;  // Shape and Size make no more than rank elements
+
+// A graph of `node` alone: constants stay constants, other inputs become graph inputs.
+struct Single {
+  Graph graph;
+  std::vector<ValueId> original;  // by value of `graph`; kNone for outputs
+};
+
+Single Isolate(const Graph& graph, const Node& node) {
+  Single single;
+  std::vector<ValueId> inputs;
+  for (ValueId id : node.inputs) {
+    if (id == kNone) {
+      inputs.push_back(kNone);
+      continue;
+    }
+    const Value& value = graph.value(id);
+    inputs.push_back(value.constant.has_value() ? single.graph.AddConstant(value.name, *value.constant)
+                                                : single.graph.AddInput(value.name, value.type));
+    single.original.push_back(id);
+  }
+  std::vector<ValueType> types;
+  for (ValueId id : node.outputs) types.push_back(graph.value(id).type);
+  single.graph.AddNode(node.op, node.name, std::move(inputs), node.attrs, std::move(types));
+  return single;
+}
+
+absl::StatusOr<ops::LoweredBlock> Lower(const Single& single) {
+  return ops::LowerNodes(single.graph, {0}, single.graph.node(0).outputs);
+}
+
+void CollectLoads(const te::Index& index, std::set<te::TensorId>* loads) {
+  for (const te::Index::Part& part : index.parts()) {
+    if (part.term.inner != nullptr) CollectLoads(*part.term.inner, loads);
+    if (part.term.kind == te::TermKind::kLoad) {
+      loads->insert(part.term.tensor);
+      for (const te::Index& inner : part.term.indices) CollectLoads(inner, loads);
+    }
+  }
+}
+
+void CollectLoads(const te::Te& te, std::set<te::TensorId>* loads) {
+  auto visit_pred = [&](const te::Pred& pred) {
+    for (const te::Comparison& c : pred) {
+      CollectLoads(c.lhs, loads);
+      CollectLoads(c.rhs, loads);
+    }
+  };
+  auto visit_scalars = [&](const std::vector<te::Scalar>& scalars) {
+    for (const te::Scalar& scalar : scalars) {
+      te::Visit(scalar, [&](const te::ScalarNode& n) {
+        if (n.kind == te::ScalarKind::kLoad) loads->insert(n.tensor);
+        for (const te::Index& index : n.indices) CollectLoads(index, loads);
+        if (n.kind == te::ScalarKind::kFromIndex) CollectLoads(n.index, loads);
+        visit_pred(n.pred);
+      });
+    }
+  };
+  visit_scalars(te.body);
+  visit_scalars(te.then);
+  if (te.fold.has_value()) {
+    visit_scalars(te.fold->init);
+    visit_pred(te.fold->pred);
+  }
+}
+
+bool IsIdentityLoad(const te::Te& te, const te::Scalar& body, const te::TensorInfo& in, const te::TensorInfo& out) {
+  if (!te.IsMap() || in.dtype != out.dtype || in.shape != out.shape) return false;
+  if (body->kind != te::ScalarKind::kLoad || body->indices.size() != te.axes.size()) return false;
+  for (size_t i = 0; i < te.axes.size(); ++i) {
+    // An axis of extent 1 is always 0, however it is written.
+    const bool same = body->indices[i] == te::Index(te.axes[i]) ||
+                      (te.axes[i].extent == 1 && body->indices[i].IsConstant() && body->indices[i].constant() == 0);
+    if (!same) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool IsFoldable(const Graph& graph, const Node& node, const FoldLimits& limits) {
+  if (node.inputs.empty() && ops::FindOp(node.op) == nullptr) return false;
+  int64_t bytes = 0;
+  bool small_integers = true;
+  for (ValueId id : node.outputs) {
+    const Value& value = graph.value(id);
+    bytes += ValueBytes(value);
+    small_integers =
+        small_integers && !IsFloat(value.type.dtype) && NumElements(value.type.shape) <= kMaxTypeOnlyElements;
+  }
+  if (bytes > limits.output_bytes) return false;
+  const bool all_constant = std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
+    return id == kNone || graph.value(id).constant.has_value();
+  });
+  if (all_constant) return ops::NodeFlops(graph, node) <= limits.flops;
+  if (!small_integers) return false;
+  auto lowered = Lower(Isolate(graph, node));
+  if (!lowered.ok()) return false;
+  te::RemoveDead(&lowered->program);
+  std::set<te::TensorId> loads;
+  for (const te::Te& te : lowered->program.tes) CollectLoads(te, &loads);
+  return std::none_of(loads.begin(), loads.end(),
+                      [&](te::TensorId id) { return lowered->program.tensors[id].role == te::Role::kInput; });
+}
+
+absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Graph& graph, const Node& node) {
+  ASSIGN_OR_RETURN(ops::LoweredBlock lowered, Lower(Isolate(graph, node)));
+  const Single single = Isolate(graph, node);
+  std::vector<Tensor> inputs;
+  for (te::TensorId id : lowered.program.inputs) {
+    const te::TensorInfo& info = lowered.program.tensors[id];
+    const ValueId value =
+        id < static_cast<te::TensorId>(lowered.value_of_tensor.size()) ? lowered.value_of_tensor[id] : kNone;
+    if (value != kNone && single.graph.value(value).constant.has_value()) {
+      inputs.push_back(*single.graph.value(value).constant);
+    } else {
+      // Never read (IsFoldable); a typed tensor without memory keeps the interpreter's type check happy.
+      inputs.push_back(info.constant.has_value() ? Tensor() : Tensor(info.dtype, info.shape, nullptr, nullptr));
+    }
+  }
+  return te::Interpret(lowered.program, inputs);
+}
+
+std::vector<ValueId> IdentityOf(const Graph& graph, const Node& node) {
+  for (ValueId id : node.outputs) {
+    const bool matches_an_input = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+      return input != kNone && graph.value(input).type == graph.value(id).type;
+    });
+    if (!matches_an_input) return {};
+  }
+  const Single single = Isolate(graph, node);
+  auto lowered = Lower(single);
+  if (!lowered.ok()) return {};
+  const te::Program& program = lowered->program;
+  std::vector<ValueId> result;
+  for (te::TensorId out : program.outputs) {
+    te::TensorId at = out;
+    for (int te_id = program.DefiningTe(at); te_id >= 0; te_id = program.DefiningTe(at)) {
+      const te::Te& te = program.tes[te_id];
+      const auto position = std::find(te.outputs.begin(), te.outputs.end(), at) - te.outputs.begin();
+      if (!te.IsMap() || position >= static_cast<std::ptrdiff_t>(te.body.size())) return {};
+      const te::Scalar& body = te.body[position];
+      if (body->kind != te::ScalarKind::kLoad) return {};
+      if (!IsIdentityLoad(te, body, program.tensors[body->tensor], program.tensors[at])) return {};
+      at = body->tensor;
+    }
+    const ValueId value =
+        at < static_cast<te::TensorId>(lowered->value_of_tensor.size()) ? lowered->value_of_tensor[at] : kNone;
+    if (value == kNone || value >= static_cast<ValueId>(single.original.size())) return {};
+    result.push_back(single.original[value]);
+  }
+  return result;
+}
+
+}  // namespace fusion::ecg

@@ -1,0 +1,32 @@
+// Evaluation of one operator at compile time: its lowering, run by the te interpreter.
+#ifndef FUSION_COMPILER_ECG_EVALUATE_H_
+#define FUSION_COMPILER_ECG_EVALUATE_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/ecg/graph.h"
+
+namespace fusion::ecg {
+
+// What a fold may cost; beyond it the node stays.
+struct FoldLimits {
+  int64_t output_bytes = 64 << 10;
+  double flops = 1e8;
+};
+
+// May `node` (of `graph`) be replaced by its value? True when each present input is a constant, or no input's value is
+// read at all (Shape, Size: only types count), and the limits hold.
+bool IsFoldable(const Graph& graph, const Node& node, const FoldLimits& limits);
+
+// The outputs of a foldable node.
+absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Graph& graph, const Node& node);
+
+// Does every output of `node` equal one of its inputs, element by element and in type and shape (Identity, Reshape to
+// the same shape, Transpose by the identity, Cast to the same type, …)? The lowering decides, not the operator's name.
+// Returns the inputs, parallel to the outputs, or empty.
+std::vector<ValueId> IdentityOf(const Graph& graph, const Node& node);
+
+}  // namespace fusion::ecg
+
+#endif  // FUSION_COMPILER_ECG_EVALUATE_H_

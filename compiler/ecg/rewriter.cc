@@ -1,0 +1,53 @@
+#include "compiler/ecg/rewriter.h"
+
+namespace fusion::ecg {
+
+void AddOwnOutput(Graph* graph, ValueId value, const std::string& name) {
+  if (graph->value(value).producer == kNone || graph->IsOutput(value)) {
+    const ValueType type = graph->value(value).type;
+    value = graph->node(graph->AddNode("Identity", name, {value}, {}, {type}, {name})).outputs[0];
+  }
+  graph->AddOutput(value, name);
+}
+
+Rewriter::Rewriter(const Graph& source) : source_(source), map_(source.values().size(), kNone) {
+  graph_.name = source.name;
+  for (ValueId id : source.inputs()) map_[id] = graph_.AddInput(source.value(id).name, source.value(id).type);
+}
+
+ValueId Rewriter::Map(ValueId old_value) {
+  if (old_value == kNone) return kNone;
+  const Value& value = source_.value(old_value);
+  if (map_[old_value] == kNone && value.constant.has_value()) {
+    map_[old_value] = graph_.AddConstant(value.name, *value.constant);
+  }
+  return map_[old_value];
+}
+
+std::vector<ValueId> Rewriter::MapInputs(const Node& old_node) {
+  std::vector<ValueId> inputs;
+  for (ValueId id : old_node.inputs) inputs.push_back(Map(id));
+  return inputs;
+}
+
+NodeId Rewriter::CopyWith(const Node& old_node, std::vector<ValueId> new_inputs) {
+  std::vector<ValueType> types;
+  std::vector<std::string> names;
+  for (ValueId id : old_node.outputs) {
+    types.push_back(source_.value(id).type);
+    names.push_back(source_.value(id).name);
+  }
+  const NodeId id = graph_.AddNode(old_node.op, old_node.name, std::move(new_inputs), old_node.attrs, std::move(types),
+                                   std::move(names));
+  for (size_t i = 0; i < old_node.outputs.size(); ++i) map_[old_node.outputs[i]] = graph_.node(id).outputs[i];
+  return id;
+}
+
+Graph Rewriter::Finish() {
+  for (size_t i = 0; i < source_.outputs().size(); ++i) {
+    AddOwnOutput(&graph_, Map(source_.outputs()[i]), source_.output_names()[i]);
+  }
+  return std::move(graph_);
+}
+
+}  // namespace fusion::ecg
