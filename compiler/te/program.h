@@ -8,6 +8,7 @@
 #ifndef FUSION_COMPILER_TE_PROGRAM_H_
 #define FUSION_COMPILER_TE_PROGRAM_H_
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -60,20 +61,30 @@ class Program {
   std::vector<TensorId> outputs;
   int next_axis = 0;
 
+  // Appends the id to `inputs` (kInput, kConstant) or `outputs` (kOutput) by its role.
   TensorId AddTensor(std::string name, DType dtype, Shape shape, Role role);
+  // Appends the tensor to `outputs`; an intermediate becomes kOutput, an input that is passed through keeps its role.
+  void MarkOutput(TensorId tensor);
   Axis NewAxis(int64_t extent) { return Axis{next_axis++, extent}; }
   // The te that defines `tensor`, or -1.
   int DefiningTe(TensorId tensor) const;
 };
 
-// Ids in range, order, shapes, types, every load without `?` in bounds (Index::Range). INTERNAL with the te's text.
+// Ids in range, order, shapes, types, every load without `?` in bounds: by Index::Range, or by a predicate around it
+// (`if i0 < 4 then %0[i0] else %1[i0 - 4]`). INTERNAL with the te's text.
 absl::Status Verify(const Program& program);
 
-// `te name(%0: f32[8], %1: f32[8] const) { %2[i0<8] = …  return %2 }`; Parse(Print(p)) prints the same again.
+// `te name(%0: f32[8], %1: f32[8] const) { %2[i0<8]: f32 = …  return %2 }`; Parse(Print(p)) prints the same again. The
+// grammar is in compiler/te/README.md. Names are dropped; constants print their values up to kMaxPrintedConstant elements.
+inline constexpr int64_t kMaxPrintedConstant = 256;
 std::string Print(const Program& program, const std::string& name = "p");
+// One te of the program, as in Print.
+std::string PrintTe(const Program& program, const Te& te);
+// INVALID_ARGUMENT "line 3: expected …". The result is verified.
 absl::StatusOr<Program> Parse(const std::string& text);
 
-// Fluent construction for lowerings. Axes are made from the output's shape.
+// Fluent construction for lowerings. Axes are made from the output's shape. A body (update, then) whose type differs from
+// the tensor's (accumulator's) is cast.
 class Builder {
  public:
   explicit Builder(Program* program) : program_(program) {}
