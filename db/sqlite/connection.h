@@ -1,0 +1,69 @@
+// One SQLite connection with cached statements. Not thread-safe: each connection belongs to one thread at a time.
+// Errors: RESOURCE_EXHAUSTED for a full disk, DATA_LOSS for a damaged file, ALREADY_EXISTS for a broken UNIQUE,
+// UNAVAILABLE when the file cannot be opened, INTERNAL for the rest; the message ends with SQLite's.
+#ifndef FUSION_DB_SQLITE_CONNECTION_H_
+#define FUSION_DB_SQLITE_CONNECTION_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace fusion {
+
+struct Bytes {  // binds as BLOB
+  std::string value;
+};
+using SqlValue = std::variant<int64_t, double, std::string, Bytes>;
+
+// Valid within the callback of Query only.
+class SqlRow {
+ public:
+  explicit SqlRow(sqlite3_stmt* statement) : statement_(statement) {}
+  int64_t Int(int column) const;
+  double Double(int column) const;
+  std::string Text(int column) const;  // also of BLOBs
+
+ private:
+  sqlite3_stmt* statement_;
+};
+
+class Connection {
+ public:
+  enum class Mode { kReadWrite, kReadOnly };
+
+  // Read-write: creates the file, WAL, synchronous=FULL. Only one read-write connection may exist per file, because
+  // SQLite before 3.51.3 can corrupt a WAL database that two connections write or checkpoint at once; read-only
+  // connections therefore never checkpoint.
+  static absl::StatusOr<std::unique_ptr<Connection>> Open(const std::string& path, Mode mode);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  absl::Status ExecScript(const std::string& sql);
+  absl::Status Run(const std::string& sql, const std::vector<SqlValue>& values = {});
+  absl::Status Query(const std::string& sql, const std::vector<SqlValue>& values,
+                     const std::function<void(const SqlRow&)>& on_row);
+  absl::StatusOr<int64_t> QueryInt(const std::string& sql);
+  int64_t changed_rows() const;  // by the last Run
+
+ private:
+  explicit Connection(sqlite3* db) : db_(db) {}
+  absl::Status Error(int code, const std::string& what) const;
+  absl::StatusOr<sqlite3_stmt*> Prepared(const std::string& sql, const std::vector<SqlValue>& values);
+
+  sqlite3* db_;
+  std::map<std::string, sqlite3_stmt*> statements_;
+};
+
+}  // namespace fusion
+
+#endif  // FUSION_DB_SQLITE_CONNECTION_H_

@@ -1,0 +1,59 @@
+#include "db/sqlite/migrator.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "gtest/gtest.h"
+
+namespace fusion {
+namespace {
+
+class MigratorTest : public testing::Test {
+ protected:
+  MigratorTest() : path_(testing::TempDir() + "migrate.db") {
+    for (const char* suffix : {"", "-wal", "-shm", ".v1.bak"}) std::filesystem::remove(path_ + suffix);
+  }
+  absl::Status Apply(const std::vector<Migration>& migrations) {
+    auto connection = Connection::Open(path_, Connection::Mode::kReadWrite);
+    if (!connection.ok()) return connection.status();
+    return Migrate(**connection, path_, migrations);
+  }
+  int64_t Query(const std::string& sql) {
+    return (*Connection::Open(path_, Connection::Mode::kReadWrite))->QueryInt(sql).value();
+  }
+  const std::string path_;
+  const Migration first_{"0001_a", "CREATE TABLE a (v INTEGER) STRICT; INSERT INTO a VALUES (7)"};
+  const Migration second_{"0002_b", "ALTER TABLE a ADD COLUMN w INTEGER NOT NULL DEFAULT 3"};
+};
+
+TEST_F(MigratorTest, AppliesEachOnceAndBacksUp) {
+  ASSERT_TRUE(Apply({first_}).ok());
+  EXPECT_FALSE(std::filesystem::exists(path_ + ".v1.bak"));
+  ASSERT_TRUE(Apply({first_, second_}).ok());
+  EXPECT_EQ(Query("PRAGMA user_version"), 2);
+  EXPECT_EQ(Query("SELECT v * 10 + w FROM a"), 73);
+  EXPECT_TRUE(std::filesystem::exists(path_ + ".v1.bak"));
+  EXPECT_TRUE(Apply({first_, second_}).ok());
+}
+
+TEST_F(MigratorTest, RefusesNewerFile) {
+  ASSERT_TRUE(Apply({first_, second_}).ok());
+  absl::Status status = Apply({first_});
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+}
+
+TEST_F(MigratorTest, FailedMigrationLeavesTheOldSchema) {
+  ASSERT_TRUE(Apply({first_}).ok());
+  EXPECT_FALSE(Apply({first_, {"0002_bad", "CREATE TABLE b (v INTEGER) STRICT; INSERT INTO nowhere VALUES (1)"}}).ok());
+  EXPECT_EQ(Query("PRAGMA user_version"), 1);
+  EXPECT_EQ(Query("SELECT COUNT(*) FROM sqlite_schema WHERE name = 'b'"), 0);
+  EXPECT_TRUE(Apply({first_, second_}).ok());
+}
+
+TEST_F(MigratorTest, DamagedFileIsDataLoss) {
+  std::ofstream(path_) << std::string(8192, 'x');
+  EXPECT_EQ(Apply({first_}).code(), absl::StatusCode::kDataLoss);
+}
+
+}  // namespace
+}  // namespace fusion

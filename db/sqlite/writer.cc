@@ -1,0 +1,82 @@
+#include "db/sqlite/writer.h"
+
+#include <chrono>
+
+namespace fusion {
+namespace {
+constexpr int kMaxGroup = 64;
+}  // namespace
+
+Writer::Writer(std::unique_ptr<Connection> connection, CommitObserver observer)
+    : connection_(std::move(connection)), observer_(std::move(observer)), thread_([this] { Loop(); }) {}
+
+Writer::~Writer() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  thread_.join();
+}
+
+absl::Status Writer::Write(Operation operation) {
+  Pending pending{std::move(operation), absl::OkStatus(), false};
+  absl::MutexLock lock(&mutex_);
+  if (stopping_) return absl::UnavailableError("the database is closing");
+  queue_.push_back(&pending);
+  mutex_.Await(absl::Condition(&pending.done));
+  return pending.status;
+}
+
+int Writer::queue_depth() const {
+  absl::MutexLock lock(&mutex_);
+  return static_cast<int>(queue_.size());
+}
+
+void Writer::Loop() {
+  while (true) {
+    std::vector<Pending*> group;
+    {
+      absl::MutexLock lock(&mutex_);
+      mutex_.Await(absl::Condition(
+          +[](Writer* writer) ABSL_NO_THREAD_SAFETY_ANALYSIS { return writer->stopping_ || !writer->queue_.empty(); },
+          this));
+      if (queue_.empty()) return;
+      while (!queue_.empty() && group.size() < kMaxGroup) {
+        group.push_back(queue_.front());
+        queue_.pop_front();
+      }
+    }
+    // No waiting for company: while one group commits, the next one gathers.
+    CommitGroup(group);
+    absl::MutexLock lock(&mutex_);
+    for (Pending* pending : group) pending->done = true;
+  }
+}
+
+void Writer::CommitGroup(const std::vector<Pending*>& group) {
+  const auto start = std::chrono::steady_clock::now();
+  absl::Status begun = connection_->Run("BEGIN IMMEDIATE");
+  if (!begun.ok()) {
+    for (Pending* pending : group) pending->status = begun;
+    return;
+  }
+  for (Pending* pending : group) {
+    pending->status = connection_->Run("SAVEPOINT operation");
+    if (pending->status.ok()) pending->status = pending->operation(*connection_);
+    if (!pending->status.ok()) (void)connection_->Run("ROLLBACK TO operation");
+    (void)connection_->Run("RELEASE operation");
+  }
+  absl::Status committed = connection_->Run("COMMIT");
+  if (!committed.ok()) {
+    (void)connection_->Run("ROLLBACK");
+    for (Pending* pending : group) {
+      if (pending->status.ok()) pending->status = committed;
+    }
+  }
+  if (observer_) {
+    observer_(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
+              static_cast<int>(group.size()));
+  }
+}
+
+}  // namespace fusion

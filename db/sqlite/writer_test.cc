@@ -1,0 +1,62 @@
+#include "db/sqlite/writer.h"
+
+#include <filesystem>
+#include <thread>
+
+#include "gtest/gtest.h"
+
+namespace fusion {
+namespace {
+
+std::string FreshPath(const std::string& name) {
+  const std::string path = testing::TempDir() + name;
+  for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path + suffix);
+  return path;
+}
+
+TEST(Writer, CommitsManyThreadsAndIsolatesFailures) {
+  const std::string path = FreshPath("writer.db");
+  int commits = 0, operations = 0;
+  {
+    auto connection = Connection::Open(path, Connection::Mode::kReadWrite);
+    ASSERT_TRUE(connection.ok()) << connection.status();
+    ASSERT_TRUE((*connection)->ExecScript("CREATE TABLE t (v INTEGER PRIMARY KEY) STRICT").ok());
+    Writer writer(std::move(*connection), [&](double, int n) { ++commits, operations += n; });
+    std::vector<std::thread> threads;
+    std::atomic<int> failed = 0;
+    for (int t = 0; t < 8; ++t) {
+      threads.emplace_back([&, t] {
+        for (int i = 0; i < 50; ++i) {
+          // Every tenth operation writes, then fails: nothing of it may stay.
+          const bool fail = i % 10 == 9;
+          absl::Status status = writer.Write([&](Connection& db) -> absl::Status {
+            absl::Status run = db.Run("INSERT INTO t VALUES (?)", {int64_t{t * 1000 + i}});
+            return fail ? absl::AbortedError("on purpose") : run;
+          });
+          if (!status.ok()) ++failed;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(failed, 40);
+    EXPECT_EQ(writer.Write([](Connection& db) { return db.Run("INSERT INTO t VALUES (0)"); }).code(),
+              absl::StatusCode::kAlreadyExists);
+  }
+  EXPECT_EQ(operations, 401);
+  EXPECT_LT(commits, 401) << "no group was ever formed";
+  auto reader = Connection::Open(path, Connection::Mode::kReadOnly);
+  EXPECT_EQ((*reader)->QueryInt("SELECT COUNT(*) FROM t").value(), 360);
+}
+
+TEST(Connection, ReadOnlyCannotWriteAndMissingFileIsUnavailable) {
+  EXPECT_EQ(Connection::Open("/nonexistent/x.db", Connection::Mode::kReadWrite).status().code(),
+            absl::StatusCode::kUnavailable);
+  const std::string path = FreshPath("ro.db");
+  auto writer = Connection::Open(path, Connection::Mode::kReadWrite);
+  ASSERT_TRUE((*writer)->ExecScript("CREATE TABLE t (v TEXT) STRICT").ok());
+  auto reader = Connection::Open(path, Connection::Mode::kReadOnly);
+  EXPECT_FALSE((*reader)->Run("INSERT INTO t VALUES ('x')").ok());
+}
+
+}  // namespace
+}  // namespace fusion

@@ -1,0 +1,83 @@
+#include <algorithm>
+#include <cstring>
+
+#include "db/stores/sqlite_store.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion {
+namespace {
+
+std::string PackDoubles(const std::vector<double>& values) {  // little-endian binary64, one after another
+  return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double));
+}
+
+std::vector<double> UnpackDoubles(const std::string& bytes) {
+  std::vector<double> values(bytes.size() / sizeof(double));
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(double));
+  return values;
+}
+
+}  // namespace
+
+absl::Status SqliteStore::AppendMeasurements(absl::Span<const MeasurementRow> rows) {
+  if (rows.empty()) return absl::OkStatus();
+  return writer_->Write([&](Connection& db) -> absl::Status {
+    for (const MeasurementRow& row : rows) {
+      RETURN_IF_ERROR(db.Run(
+          "INSERT INTO measurements (question_key, measurement_key, device_fingerprint, description, samples, "
+          "min_ns, median_ns, p90_ns, samples_ns, worker, toolchain, time_ms) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+          {row.question_key, row.measurement_key, row.device_fingerprint, row.description, row.samples, row.min_ns,
+           row.median_ns, row.p90_ns, Bytes{PackDoubles(row.samples_ns)}, row.worker, row.toolchain, row.time_ms}));
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<std::vector<std::optional<double>>> SqliteStore::ElectedLatencies(absl::Span<const std::string> keys) {
+  std::vector<std::optional<double>> elected(keys.size());
+  RETURN_IF_ERROR(Read([&](Connection& db) -> absl::Status {
+    for (size_t i = 0; i < keys.size(); ++i) {
+      std::vector<double> medians;
+      RETURN_IF_ERROR(db.Query("SELECT median_ns FROM measurements WHERE question_key = ?", {keys[i]},
+                               [&](const SqlRow& row) { medians.push_back(row.Double(0)); }));
+      if (medians.empty()) continue;
+      std::nth_element(medians.begin(), medians.begin() + medians.size() / 2, medians.end());
+      elected[i] = medians[medians.size() / 2];
+    }
+    return absl::OkStatus();
+  }));
+  return elected;
+}
+
+absl::Status SqliteStore::ScanMeasurements(const MeasurementFilter& filter,
+                                           const std::function<void(const MeasurementRow&)>& on_row) {
+  return Read([&](Connection& db) {
+    return db.Query(
+        "SELECT question_key, measurement_key, device_fingerprint, description, samples, min_ns, median_ns, p90_ns, "
+        "samples_ns, worker, toolchain, time_ms FROM measurements WHERE (?1 = '' OR substr(question_key, 1, "
+        "length(?1)) = ?1) AND (?2 = '' OR instr(lower(description), lower(?2)) > 0) AND (?3 = '' OR "
+        "device_fingerprint = ?3) ORDER BY id DESC LIMIT ?4",
+        {filter.key_prefix, filter.contains, filter.device_fingerprint, int64_t{filter.limit}}, [&](const SqlRow& row) {
+          MeasurementRow measurement{row.Text(0),   row.Text(1),   row.Text(2),
+                                     row.Text(3),   row.Int(4),    row.Double(5),
+                                     row.Double(6), row.Double(7), UnpackDoubles(row.Text(8)),
+                                     row.Text(9),   row.Text(10),  row.Int(11)};
+          on_row(measurement);
+        });
+  });
+}
+
+absl::StatusOr<ProfileCounts> SqliteStore::CountMeasurements() {
+  ProfileCounts counts;
+  RETURN_IF_ERROR(Read([&](Connection& db) {
+    return db.Query(
+        "SELECT COUNT(*), COUNT(DISTINCT question_key), COUNT(DISTINCT device_fingerprint), "
+        "COALESCE(MIN(time_ms), 0), COALESCE(MAX(time_ms), 0) FROM measurements",
+        {}, [&](const SqlRow& row) {
+          counts = {row.Int(0), row.Int(1), row.Int(2), row.Int(3), row.Int(4)};
+        });
+  }));
+  return counts;
+}
+
+}  // namespace fusion

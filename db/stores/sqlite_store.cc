@@ -1,0 +1,79 @@
+#include "db/stores/sqlite_store.h"
+
+#include "absl/strings/str_cat.h"
+#include "db/sqlite/migrator.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion {
+
+absl::StatusOr<std::unique_ptr<Store>> OpenSqliteStore(const std::string& path, SqliteStoreOptions options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection, Connection::Open(path, Connection::Mode::kReadWrite));
+  RETURN_IF_ERROR(Migrate(*connection, path, EmbeddedMigrations()));
+  return std::unique_ptr<Store>(
+      new SqliteStore(path, std::make_unique<Writer>(std::move(connection), std::move(options.on_commit))));
+}
+
+absl::Status SqliteStore::Read(const std::function<absl::Status(Connection&)>& read) {
+  std::unique_ptr<Connection> connection;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!idle_readers_.empty()) {
+      connection = std::move(idle_readers_.back());
+      idle_readers_.pop_back();
+    }
+  }
+  if (connection == nullptr) {
+    ASSIGN_OR_RETURN(connection, Connection::Open(path_, Connection::Mode::kReadOnly));
+  }
+  RETURN_IF_ERROR(connection->Run("BEGIN"));
+  absl::Status status = read(*connection);
+  absl::Status ended = connection->Run("COMMIT");
+  if (!ended.ok()) return status.ok() ? ended : status;  // a connection in doubt does not go back
+  absl::MutexLock lock(&mutex_);
+  idle_readers_.push_back(std::move(connection));
+  return status;
+}
+
+absl::Status SqliteStore::PutWorker(const WorkerRow& worker) {
+  return writer_->Write([&](Connection& db) {
+    return db.Run(
+        "INSERT INTO workers (id, name, device_kind, fingerprint, device_model_json, seen_ms) VALUES (?,?,?,?,?,?) "
+        "ON CONFLICT (id) DO UPDATE SET name=excluded.name, device_kind=excluded.device_kind, "
+        "fingerprint=excluded.fingerprint, device_model_json=excluded.device_model_json, seen_ms=excluded.seen_ms",
+        {worker.id, worker.name, worker.device_kind, worker.fingerprint, worker.device_model_json, worker.seen_ms});
+  });
+}
+
+absl::StatusOr<std::optional<WorkerRow>> SqliteStore::LatestWorker(const std::string& device_kind) {
+  std::optional<WorkerRow> found;
+  RETURN_IF_ERROR(Read([&](Connection& db) {
+    return db.Query(
+        "SELECT id, name, device_kind, fingerprint, device_model_json, seen_ms FROM workers WHERE device_kind = ? "
+        "ORDER BY seen_ms DESC LIMIT 1",
+        {device_kind}, [&](const SqlRow& row) {
+          found = WorkerRow{row.Text(0), row.Text(1), row.Text(2), row.Text(3), row.Text(4), row.Int(5)};
+        });
+  }));
+  return found;
+}
+
+absl::Status SqliteStore::PutBlob(const BlobRow& blob) {
+  return writer_->Write([&](Connection& db) {
+    return db.Run("INSERT INTO blobs (digest, size_bytes, created_ms) VALUES (?,?,?) ON CONFLICT DO NOTHING",
+                  {blob.digest, blob.size_bytes, blob.created_ms});
+  });
+}
+
+absl::StatusOr<std::vector<std::optional<int64_t>>> SqliteStore::BlobSizes(absl::Span<const std::string> digests) {
+  std::vector<std::optional<int64_t>> sizes(digests.size());
+  RETURN_IF_ERROR(Read([&](Connection& db) -> absl::Status {
+    for (size_t i = 0; i < digests.size(); ++i) {
+      RETURN_IF_ERROR(db.Query("SELECT size_bytes FROM blobs WHERE digest = ?", {digests[i]},
+                               [&](const SqlRow& row) { sizes[i] = row.Int(0); }));
+    }
+    return absl::OkStatus();
+  }));
+  return sizes;
+}
+
+}  // namespace fusion

@@ -1,0 +1,63 @@
+// The embedded Store. Private to db/stores: callers use OpenSqliteStore.
+#ifndef FUSION_DB_STORES_SQLITE_STORE_H_
+#define FUSION_DB_STORES_SQLITE_STORE_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "db/sqlite/writer.h"
+#include "db/stores/store.h"
+
+namespace fusion {
+
+class SqliteStore : public Store {
+ public:
+  SqliteStore(std::string path, std::unique_ptr<Writer> writer) : path_(std::move(path)), writer_(std::move(writer)) {}
+
+  absl::StatusOr<std::string> InsertJob(const JobRow& job, const std::string& first_event) override;
+  absl::Status StartJob(const std::string& id, int64_t now_ms) override;
+  absl::Status FinishJob(const JobRow& job, const std::string& last_event,
+                         const std::optional<ResultRow>& result) override;
+  absl::Status AppendJobEvent(const std::string& job_id, const std::string& event) override;
+  absl::StatusOr<JobRow> GetJob(const std::string& id) override;
+  absl::StatusOr<std::vector<JobRow>> ListJobs(int limit) override;
+  absl::StatusOr<std::vector<JobRow>> UnfinishedJobs() override;
+  absl::StatusOr<std::vector<JobEventRow>> JobEvents(const std::string& id, int64_t after_seq, int limit) override;
+  absl::StatusOr<std::optional<ResultRow>> FindResult(const std::string& key) override;
+
+  absl::Status PutTasks(absl::Span<const TaskRow> tasks) override;
+  absl::StatusOr<std::optional<TaskRow>> FindTask(const std::string& key) override;
+  absl::StatusOr<std::vector<TaskRow>> UnfinishedTasks() override;
+  absl::StatusOr<int64_t> MaxFence() override;
+  absl::Status CancelUnfinishedTasks() override;
+
+  absl::Status PutWorker(const WorkerRow& worker) override;
+  absl::StatusOr<std::optional<WorkerRow>> LatestWorker(const std::string& device_kind) override;
+
+  absl::Status AppendMeasurements(absl::Span<const MeasurementRow> rows) override;
+  absl::StatusOr<std::vector<std::optional<double>>> ElectedLatencies(absl::Span<const std::string> keys) override;
+  absl::Status ScanMeasurements(const MeasurementFilter& filter,
+                                const std::function<void(const MeasurementRow&)>& on_row) override;
+  absl::StatusOr<ProfileCounts> CountMeasurements() override;
+
+  absl::Status PutBlob(const BlobRow& blob) override;
+  absl::StatusOr<std::vector<std::optional<int64_t>>> BlobSizes(absl::Span<const std::string> digests) override;
+  int write_queue_depth() const override { return writer_->queue_depth(); }
+
+ private:
+  // Runs `read` on a read-only connection from the pool, inside one snapshot.
+  absl::Status Read(const std::function<absl::Status(Connection&)>& read);
+  absl::StatusOr<std::vector<JobRow>> QueryJobs(const std::string& tail, const std::vector<SqlValue>& values);
+  absl::StatusOr<std::vector<TaskRow>> QueryTasks(const std::string& tail, const std::vector<SqlValue>& values);
+
+  const std::string path_;
+  const std::unique_ptr<Writer> writer_;
+  absl::Mutex mutex_;
+  std::vector<std::unique_ptr<Connection>> idle_readers_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace fusion
+
+#endif  // FUSION_DB_STORES_SQLITE_STORE_H_

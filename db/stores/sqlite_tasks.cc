@@ -1,0 +1,71 @@
+#include "absl/strings/str_cat.h"
+#include "db/stores/sqlite_store.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion {
+
+absl::Status SqliteStore::PutTasks(absl::Span<const TaskRow> tasks) {
+  if (tasks.empty()) return absl::OkStatus();
+  return writer_->Write([&](Connection& db) -> absl::Status {
+    for (const TaskRow& task : tasks) {
+      RETURN_IF_ERROR(
+          db.Run("INSERT OR REPLACE INTO tasks (id, key, kind, device_kind, requirement, description, payload_digest, "
+                 "payload_bytes, timeout_ms, threads, state, attempts, fence, worker, result_digest, evidence, "
+                 "created_ms, updated_ms) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                 {task.id, task.key, static_cast<int64_t>(task.kind), task.device_kind, task.requirement,
+                  task.description, task.payload_digest, task.payload_bytes, task.timeout_ms, int64_t{task.threads},
+                  static_cast<int64_t>(task.state), int64_t{task.attempts}, task.fence, task.worker, task.result_digest,
+                  task.evidence, task.created_ms, task.updated_ms}));
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<std::vector<TaskRow>> SqliteStore::QueryTasks(const std::string& tail,
+                                                             const std::vector<SqlValue>& values) {
+  std::vector<TaskRow> tasks;
+  RETURN_IF_ERROR(Read([&](Connection& db) {
+    return db.Query(absl::StrCat("SELECT id, key, kind, device_kind, requirement, description, payload_digest, "
+                                 "payload_bytes, timeout_ms, threads, state, attempts, fence, worker, result_digest, "
+                                 "evidence, created_ms, updated_ms FROM tasks ",
+                                 tail),
+                    values, [&](const SqlRow& row) {
+                      TaskRow task;
+                      task.id = row.Text(0), task.key = row.Text(1);
+                      task.kind = static_cast<TaskType>(row.Int(2));
+                      task.device_kind = row.Text(3), task.requirement = row.Text(4), task.description = row.Text(5);
+                      task.payload_digest = row.Text(6), task.payload_bytes = row.Int(7);
+                      task.timeout_ms = row.Int(8), task.threads = static_cast<int>(row.Int(9));
+                      task.state = static_cast<TaskPhase>(row.Int(10));
+                      task.attempts = static_cast<int>(row.Int(11)), task.fence = row.Int(12);
+                      task.worker = row.Text(13), task.result_digest = row.Text(14), task.evidence = row.Text(15);
+                      task.created_ms = row.Int(16), task.updated_ms = row.Int(17);
+                      tasks.push_back(std::move(task));
+                    });
+  }));
+  return tasks;
+}
+
+absl::StatusOr<std::optional<TaskRow>> SqliteStore::FindTask(const std::string& key) {
+  ASSIGN_OR_RETURN(std::vector<TaskRow> tasks, QueryTasks("WHERE key = ?", {key}));
+  if (tasks.empty()) return std::optional<TaskRow>();
+  return std::optional<TaskRow>(std::move(tasks.front()));
+}
+
+absl::StatusOr<std::vector<TaskRow>> SqliteStore::UnfinishedTasks() {
+  return QueryTasks("WHERE state IN (1, 2) ORDER BY created_ms", {});
+}
+
+absl::StatusOr<int64_t> SqliteStore::MaxFence() {
+  int64_t fence = 0;
+  RETURN_IF_ERROR(Read([&](Connection& db) {
+    return db.Query("SELECT COALESCE(MAX(fence), 0) FROM tasks", {}, [&](const SqlRow& row) { fence = row.Int(0); });
+  }));
+  return fence;
+}
+
+absl::Status SqliteStore::CancelUnfinishedTasks() {
+  return writer_->Write([](Connection& db) { return db.Run("UPDATE tasks SET state = 5 WHERE state IN (1, 2)"); });
+}
+
+}  // namespace fusion

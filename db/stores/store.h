@@ -1,0 +1,152 @@
+// Store: everything the server remembers, as typed operations. A call that writes returns when the change is durable.
+// Thread-safe. One conformance suite (store_conformance.h) runs over every implementation.
+//
+// Opaque `std::string` fields (request, account, event) are serialised messages that the store does not read.
+#ifndef FUSION_DB_STORES_STORE_H_
+#define FUSION_DB_STORES_STORE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace fusion {
+
+enum class JobPhase { kQueued = 1, kRunning = 2, kSucceeded = 3, kFailed = 4, kCancelled = 5 };
+inline bool IsFinal(JobPhase phase) { return phase > JobPhase::kRunning; }
+
+struct JobRow {
+  std::string id, key, model_name, target, client_id;
+  std::string request;
+  JobPhase state = JobPhase::kQueued;
+  int64_t created_ms = 0, started_ms = 0, finished_ms = 0;
+  std::string account;
+  std::string bundle_digest;
+  int64_t bundle_bytes = 0;
+  int error_code = 0;
+  std::string error_message;
+  int64_t last_seq = 0;  // of its events; filled on reading
+};
+
+struct JobEventRow {
+  int64_t seq = 0;
+  std::string event;
+};
+
+struct ResultRow {
+  std::string key, bundle_digest;
+  int64_t bundle_bytes = 0;
+  std::string account;
+  int64_t created_ms = 0;
+};
+
+enum class TaskPhase { kQueued = 1, kLeased = 2, kDone = 3, kPoisoned = 4, kCancelled = 5 };
+enum class TaskType { kBuild = 1, kMeasure = 2 };
+
+struct TaskRow {
+  std::string id, key;
+  TaskType kind = TaskType::kBuild;
+  std::string device_kind;  // "cpu"
+  std::string requirement;  // what a worker must offer: "build:cpu", "measure:cpu:<fingerprint>"
+  std::string description;
+  std::string payload_digest;
+  int64_t payload_bytes = 0;
+  int64_t timeout_ms = 0;
+  int threads = 0;
+  TaskPhase state = TaskPhase::kQueued;
+  int attempts = 0;
+  int64_t fence = 0;
+  std::string worker;         // of the lease
+  std::string result_digest;  // when done
+  std::string evidence;       // one line per failed attempt
+  int64_t created_ms = 0, updated_ms = 0;
+};
+
+struct WorkerRow {
+  std::string id, name, device_kind, fingerprint, device_model_json;
+  int64_t seen_ms = 0;
+};
+
+struct MeasurementRow {
+  std::string question_key, measurement_key, device_fingerprint, description;
+  int64_t samples = 0;
+  double min_ns = 0, median_ns = 0, p90_ns = 0;
+  std::vector<double> samples_ns;  // a summary: at most 64
+  std::string worker, toolchain;
+  int64_t time_ms = 0;
+};
+
+struct MeasurementFilter {
+  std::string key_prefix, contains, device_fingerprint;  // "" = any
+  int limit = 100;                                       // newest first
+};
+
+struct ProfileCounts {
+  int64_t measurements = 0, questions = 0, devices = 0, oldest_ms = 0, newest_ms = 0;
+};
+
+struct BlobRow {
+  std::string digest;
+  int64_t size_bytes = 0;
+  int64_t created_ms = 0;
+};
+
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  // Jobs. InsertJob returns the id of the job in flight with the same key when there is one (and inserts nothing),
+  // else `job.id`. An event's seq is assigned here, from 1 without gaps.
+  virtual absl::StatusOr<std::string> InsertJob(const JobRow& job, const std::string& first_event) = 0;
+  virtual absl::Status StartJob(const std::string& id, int64_t now_ms) = 0;
+  // FAILED_PRECONDITION if the job is final already. `result` also enters the results table.
+  virtual absl::Status FinishJob(const JobRow& job, const std::string& last_event,
+                                 const std::optional<ResultRow>& result) = 0;
+  virtual absl::Status AppendJobEvent(const std::string& job_id, const std::string& event) = 0;
+  virtual absl::StatusOr<JobRow> GetJob(const std::string& id) = 0;  // NOT_FOUND
+  virtual absl::StatusOr<std::vector<JobRow>> ListJobs(int limit) = 0;
+  virtual absl::StatusOr<std::vector<JobRow>> UnfinishedJobs() = 0;  // oldest first
+  virtual absl::StatusOr<std::vector<JobEventRow>> JobEvents(const std::string& id, int64_t after_seq, int limit) = 0;
+  virtual absl::StatusOr<std::optional<ResultRow>> FindResult(const std::string& key) = 0;
+
+  // Tasks, one row per key. PutTasks inserts or replaces by id, all or none.
+  virtual absl::Status PutTasks(absl::Span<const TaskRow> tasks) = 0;
+  virtual absl::StatusOr<std::optional<TaskRow>> FindTask(const std::string& key) = 0;
+  virtual absl::StatusOr<std::vector<TaskRow>> UnfinishedTasks() = 0;
+  virtual absl::StatusOr<int64_t> MaxFence() = 0;  // 0 when there is no task
+  virtual absl::Status CancelUnfinishedTasks() = 0;
+
+  // Workers.
+  virtual absl::Status PutWorker(const WorkerRow& worker) = 0;
+  // The last one seen with that device kind, attached or not.
+  virtual absl::StatusOr<std::optional<WorkerRow>> LatestWorker(const std::string& device_kind) = 0;
+
+  // Profile. ElectedLatencies answers parallel to the keys: the median over the rows' medians; nullopt without rows.
+  virtual absl::Status AppendMeasurements(absl::Span<const MeasurementRow> rows) = 0;
+  virtual absl::StatusOr<std::vector<std::optional<double>>> ElectedLatencies(absl::Span<const std::string> keys) = 0;
+  virtual absl::Status ScanMeasurements(const MeasurementFilter& filter,
+                                        const std::function<void(const MeasurementRow&)>& on_row) = 0;
+  virtual absl::StatusOr<ProfileCounts> CountMeasurements() = 0;
+
+  // Blobs: which files the artifact store has finished writing.
+  virtual absl::Status PutBlob(const BlobRow& blob) = 0;
+  virtual absl::StatusOr<std::vector<std::optional<int64_t>>> BlobSizes(absl::Span<const std::string> digests) = 0;
+
+  virtual int write_queue_depth() const = 0;
+};
+
+struct SqliteStoreOptions {
+  std::function<void(double seconds, int operations)> on_commit;
+};
+
+// Opens or creates `path`, migrates it to this program's schema.
+absl::StatusOr<std::unique_ptr<Store>> OpenSqliteStore(const std::string& path, SqliteStoreOptions options = {});
+
+}  // namespace fusion
+
+#endif  // FUSION_DB_STORES_STORE_H_

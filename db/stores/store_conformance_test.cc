@@ -1,0 +1,145 @@
+// What every Store must do. A new engine adds its factory to the list at the end.
+#include <unistd.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "db/stores/store.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace fusion {
+namespace {
+
+using StoreFactory = std::unique_ptr<Store> (*)();
+
+std::unique_ptr<Store> MakeSqlite() {
+  static int counter = 0;
+  const std::string path = testing::TempDir() + "store-" + std::to_string(getpid()) + "-" + std::to_string(counter++);
+  for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path + suffix);
+  return OpenSqliteStore(path).value();
+}
+
+class StoreConformance : public testing::TestWithParam<StoreFactory> {
+ protected:
+  std::unique_ptr<Store> store_ = GetParam()();
+};
+
+JobRow MakeJob(const std::string& id, const std::string& key) {
+  JobRow job;
+  job.id = id, job.key = key, job.model_name = "m", job.target = "cpu", job.client_id = "me";
+  job.request = std::string("\0bin", 4);
+  job.created_ms = 5;
+  return job;
+}
+
+TEST_P(StoreConformance, JobLifeAndEvents) {
+  EXPECT_EQ(store_->InsertJob(MakeJob("j-1", "k"), "e1").value(), "j-1");
+  EXPECT_EQ(store_->InsertJob(MakeJob("j-2", "k"), "e1").value(), "j-1") << "joined";
+  EXPECT_EQ(store_->GetJob("j-2").status().code(), absl::StatusCode::kNotFound);
+  ASSERT_TRUE(store_->StartJob("j-1", 6).ok());
+  ASSERT_TRUE(store_->AppendJobEvent("j-1", "e2").ok());
+  EXPECT_EQ(store_->UnfinishedJobs()->size(), 1u);
+
+  JobRow job = store_->GetJob("j-1").value();
+  EXPECT_EQ(job.request, std::string("\0bin", 4));
+  EXPECT_EQ(job.state, JobPhase::kRunning);
+  job.state = JobPhase::kSucceeded, job.finished_ms = 9, job.bundle_digest = "d", job.bundle_bytes = 3;
+  const std::string key(64, 'a');
+  ASSERT_TRUE(store_->FinishJob(job, "e3", ResultRow{key, "d", 3, "acc", 9}).ok());
+  EXPECT_EQ(store_->FinishJob(job, "e4", std::nullopt).code(), absl::StatusCode::kFailedPrecondition);
+
+  auto events = store_->JobEvents("j-1", 1, 100).value();
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0].seq, 2);
+  EXPECT_EQ(events[1].event, "e3");
+  EXPECT_EQ(store_->GetJob("j-1")->last_seq, 3);
+  EXPECT_EQ(store_->FindResult(key).value()->account, "acc");
+  EXPECT_FALSE(store_->FindResult(std::string(64, 'b'))->has_value());
+  EXPECT_TRUE(store_->UnfinishedJobs()->empty());
+  EXPECT_EQ(store_->InsertJob(MakeJob("j-3", "k"), "e").value(), "j-3") << "a final job does not block its key";
+  EXPECT_EQ(store_->ListJobs(1)->front().id, "j-3");
+}
+
+TEST_P(StoreConformance, ConcurrentEventsHaveNoGaps) {
+  ASSERT_TRUE(store_->InsertJob(MakeJob("j", "k"), "first").ok());
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 25; ++i) EXPECT_TRUE(store_->AppendJobEvent("j", "x").ok());
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  auto events = store_->JobEvents("j", 0, 1000).value();
+  ASSERT_EQ(events.size(), 101u);
+  for (int i = 0; i < 101; ++i) EXPECT_EQ(events[i].seq, i + 1);
+}
+
+TEST_P(StoreConformance, Tasks) {
+  TaskRow a;
+  a.id = "t-a", a.key = "ka", a.kind = TaskType::kMeasure, a.requirement = "measure:cpu:f", a.fence = 4;
+  TaskRow b = a;
+  b.id = "t-b", b.key = "kb", b.fence = 9, b.state = TaskPhase::kLeased, b.worker = "w", b.attempts = 1;
+  EXPECT_EQ(store_->MaxFence().value(), 0);
+  ASSERT_TRUE(store_->PutTasks({a, b}).ok());
+  EXPECT_EQ(store_->MaxFence().value(), 9);
+  EXPECT_EQ(store_->UnfinishedTasks()->size(), 2u);
+  b.state = TaskPhase::kDone, b.result_digest = "r";
+  ASSERT_TRUE(store_->PutTasks({b}).ok());
+  EXPECT_EQ(store_->UnfinishedTasks()->size(), 1u);
+  auto found = store_->FindTask("kb").value();
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->result_digest, "r");
+  EXPECT_EQ(found->worker, "w");
+  EXPECT_FALSE(store_->FindTask("kc")->has_value());
+  ASSERT_TRUE(store_->CancelUnfinishedTasks().ok());
+  EXPECT_TRUE(store_->UnfinishedTasks()->empty());
+}
+
+TEST_P(StoreConformance, WorkersKeepTheirDeviceModel) {
+  EXPECT_FALSE(store_->LatestWorker("cpu")->has_value());
+  ASSERT_TRUE(store_->PutWorker({"w1", "host", "cpu", "f1", "{}", 10}).ok());
+  ASSERT_TRUE(store_->PutWorker({"w2", "host", "cpu", "f2", "{}", 20}).ok());
+  ASSERT_TRUE(store_->PutWorker({"w1", "host", "cpu", "f3", "{}", 30}).ok());
+  EXPECT_EQ(store_->LatestWorker("cpu").value()->fingerprint, "f3");
+}
+
+TEST_P(StoreConformance, MeasurementsAreAppendedAndElected) {
+  MeasurementRow row{"q1", "m1", "dev", "Conv+Relu", 3, 90, 100, 120, {90, 100, 120}, "w", "clang", 1};
+  ASSERT_TRUE(store_->AppendMeasurements({row}).ok());
+  row.median_ns = 1000;  // a noisy one does not win
+  ASSERT_TRUE(store_->AppendMeasurements({row}).ok());
+  row.median_ns = 102;
+  ASSERT_TRUE(store_->AppendMeasurements({row}).ok());
+  auto elected = store_->ElectedLatencies({"q1", "q2"}).value();
+  EXPECT_EQ(elected[0], 102);
+  EXPECT_FALSE(elected[1].has_value());
+  EXPECT_EQ(store_->CountMeasurements()->measurements, 3);
+  EXPECT_EQ(store_->CountMeasurements()->questions, 1);
+
+  std::vector<MeasurementRow> rows;
+  auto scan = [&](MeasurementFilter filter) {
+    rows.clear();
+    EXPECT_TRUE(store_->ScanMeasurements(filter, [&](const MeasurementRow& r) { rows.push_back(r); }).ok());
+    return rows.size();
+  };
+  EXPECT_EQ(scan({"q", "relu", "dev", 2}), 2u);
+  EXPECT_THAT(rows[0].samples_ns, testing::ElementsAre(90, 100, 120));
+  EXPECT_EQ(rows[0].median_ns, 102) << "newest first";
+  EXPECT_EQ(scan({"", "Gemm", "", 10}), 0u);
+  EXPECT_EQ(scan({"%", "", "", 10}), 0u) << "no wildcards";
+}
+
+TEST_P(StoreConformance, Blobs) {
+  const std::string digest(64, 'c');
+  ASSERT_TRUE(store_->PutBlob({digest, 12, 1}).ok());
+  ASSERT_TRUE(store_->PutBlob({digest, 12, 2}).ok());
+  auto sizes = store_->BlobSizes({digest, std::string(64, 'd')}).value();
+  EXPECT_EQ(sizes[0], 12);
+  EXPECT_FALSE(sizes[1].has_value());
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, StoreConformance, testing::Values(&MakeSqlite));
+
+}  // namespace
+}  // namespace fusion
