@@ -18,7 +18,7 @@ constexpr int64_t kMaxTypeOnlyElements = 64;  // Shape and Size make no more tha
 // A graph of `node` alone: constants stay constants, other inputs become graph inputs.
 struct Single {
   Graph graph;
-  std::vector<ValueId> original;  // by value of `graph`; kNone for outputs
+  std::vector<ValueId> original;  // by input or constant of `graph`, which come before the outputs
 };
 
 Single Isolate(const Graph& graph, const Node& node) {
@@ -79,16 +79,41 @@ void CollectLoads(const te::Te& te, std::set<te::TensorId>* loads) {
   }
 }
 
-bool IsIdentityLoad(const te::Te& te, const te::Scalar& body, const te::TensorInfo& in, const te::TensorInfo& out) {
-  if (!te.IsMap() || in.dtype != out.dtype || in.shape != out.shape) return false;
-  if (body->kind != te::ScalarKind::kLoad || body->indices.size() != te.axes.size()) return false;
-  for (size_t i = 0; i < te.axes.size(); ++i) {
-    // An axis of extent 1 is always 0, however it is written.
-    const bool same = body->indices[i] == te::Index(te.axes[i]) ||
-                      (te.axes[i].extent == 1 && body->indices[i].IsConstant() && body->indices[i].constant() == 0);
-    if (!same) return false;
+// Does the map copy `in` to `out` element by element in row-major order?
+bool IsCopy(const te::Te& te, const te::Scalar& body, const te::Program& program, te::TensorId out) {
+  if (!te.IsMap() || body->kind != te::ScalarKind::kLoad || body->pad != nullptr) return false;
+  const te::TensorInfo& from = program.tensors[body->tensor];
+  const te::TensorInfo& to = program.tensors[out];
+  if (from.dtype != to.dtype || NumElements(from.shape) != NumElements(to.shape)) return false;
+  std::vector<te::Index> axes;
+  Shape extents;
+  for (const te::Axis& axis : te.axes) {
+    axes.emplace_back(axis);
+    extents.push_back(axis.extent);
   }
-  return true;
+  return extents == to.shape && te::Linearize(body->indices, from.shape) == te::Linearize(axes, extents);
+}
+
+// See AliasesOf; values of `single.original`.
+std::vector<ValueId> Aliases(const Single& single, const ops::LoweredBlock& lowered) {
+  const te::Program& program = lowered.program;
+  std::vector<ValueId> result;
+  for (te::TensorId out : program.outputs) {
+    te::TensorId at = out;
+    for (int te_id = program.DefiningTe(at); te_id >= 0; te_id = program.DefiningTe(at)) {
+      const te::Te& te = program.tes[te_id];
+      const auto position = std::find(te.outputs.begin(), te.outputs.end(), at) - te.outputs.begin();
+      if (!te.IsMap() || position >= static_cast<std::ptrdiff_t>(te.body.size())) return {};
+      const te::Scalar& body = te.body[position];
+      if (!IsCopy(te, body, program, at)) return {};
+      at = body->tensor;
+    }
+    const ValueId value =
+        at < static_cast<te::TensorId>(lowered.value_of_tensor.size()) ? lowered.value_of_tensor[at] : kNone;
+    if (value == kNone || single.graph.value(value).producer != kNone) return {};
+    result.push_back(value);
+  }
+  return result;
 }
 
 }  // namespace
@@ -119,8 +144,17 @@ bool IsFoldable(const Graph& graph, const Node& node, const FoldLimits& limits) 
 }
 
 absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Graph& graph, const Node& node) {
-  ASSIGN_OR_RETURN(ops::LoweredBlock lowered, Lower(Isolate(graph, node)));
   const Single single = Isolate(graph, node);
+  ASSIGN_OR_RETURN(ops::LoweredBlock lowered, Lower(single));
+  const std::vector<ValueId> aliases = Aliases(single, lowered);
+  if (!aliases.empty() && std::all_of(aliases.begin(), aliases.end(),
+                                      [&](ValueId id) { return single.graph.value(id).constant.has_value(); })) {
+    std::vector<Tensor> results;
+    for (size_t i = 0; i < aliases.size(); ++i) {
+      results.push_back(single.graph.value(aliases[i]).constant->Reshaped(graph.value(node.outputs[i]).type.shape));
+    }
+    return results;
+  }
   std::vector<Tensor> inputs;
   for (te::TensorId id : lowered.program.inputs) {
     const te::TensorInfo& info = lowered.program.tensors[id];
@@ -136,34 +170,21 @@ absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Graph& graph, const Node&
   return te::Interpret(lowered.program, inputs);
 }
 
-std::vector<ValueId> IdentityOf(const Graph& graph, const Node& node) {
+std::vector<ValueId> AliasesOf(const Graph& graph, const Node& node) {
   for (ValueId id : node.outputs) {
+    const ValueType& out = graph.value(id).type;
     const bool matches_an_input = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
-      return input != kNone && graph.value(input).type == graph.value(id).type;
+      if (input == kNone) return false;
+      const ValueType& in = graph.value(input).type;
+      return in.dtype == out.dtype && NumElements(in.shape) == NumElements(out.shape);
     });
     if (!matches_an_input) return {};
   }
   const Single single = Isolate(graph, node);
   auto lowered = Lower(single);
   if (!lowered.ok()) return {};
-  const te::Program& program = lowered->program;
-  std::vector<ValueId> result;
-  for (te::TensorId out : program.outputs) {
-    te::TensorId at = out;
-    for (int te_id = program.DefiningTe(at); te_id >= 0; te_id = program.DefiningTe(at)) {
-      const te::Te& te = program.tes[te_id];
-      const auto position = std::find(te.outputs.begin(), te.outputs.end(), at) - te.outputs.begin();
-      if (!te.IsMap() || position >= static_cast<std::ptrdiff_t>(te.body.size())) return {};
-      const te::Scalar& body = te.body[position];
-      if (body->kind != te::ScalarKind::kLoad) return {};
-      if (!IsIdentityLoad(te, body, program.tensors[body->tensor], program.tensors[at])) return {};
-      at = body->tensor;
-    }
-    const ValueId value =
-        at < static_cast<te::TensorId>(lowered->value_of_tensor.size()) ? lowered->value_of_tensor[at] : kNone;
-    if (value == kNone || value >= static_cast<ValueId>(single.original.size())) return {};
-    result.push_back(single.original[value]);
-  }
+  std::vector<ValueId> result = Aliases(single, *lowered);
+  for (ValueId& id : result) id = single.original[id];
   return result;
 }
 

@@ -22,10 +22,10 @@ bool IsFoldable(const Graph& graph, const Node& node, const FoldLimits& limits);
 // The outputs of a foldable node.
 absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Graph& graph, const Node& node);
 
-// Does every output of `node` equal one of its inputs, element by element and in type and shape (Identity, Reshape to
-// the same shape, Transpose by the identity, Cast to the same type, …)? The lowering decides, not the operator's name.
-// Returns the inputs, parallel to the outputs, or empty.
-std::vector<ValueId> IdentityOf(const Graph& graph, const Node& node);
+// The inputs whose bytes, in order and in the same type, are the node's outputs (Identity, Reshape, Transpose that moves only
+// axes of extent 1, Cast to the same type, …), parallel to the outputs; empty when it is not so for each output. The lowering
+// decides, not the operator's name.
+std::vector<ValueId> AliasesOf(const Graph& graph, const Node& node);
 
 }  // namespace fusion::ecg
 

@@ -1,0 +1,63 @@
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "compiler/ecg/derived.h"
+#include "compiler/ecg/evaluate.h"
+#include "compiler/ecg/rewriter.h"
+#include "compiler/simplify/passes.h"
+
+namespace fusion::simplify {
+namespace {
+
+constexpr int64_t kAlwaysBytes = 64 << 10;  // a value this small is a gain whatever it came from
+constexpr int64_t kMaxBytes = 64 << 20;
+constexpr double kMaxFlops = 2e7;  // the interpreter does some 10^7 operations a second
+
+ecg::FoldLimits LimitsFor(const ecg::Graph& graph, const std::vector<ecg::ValueId>& inputs) {
+  int64_t bytes = 0;
+  for (ecg::ValueId id : inputs) {
+    if (id != ecg::kNone && graph.value(id).constant.has_value()) bytes += ecg::ValueBytes(graph.value(id));
+  }
+  return {.output_bytes = std::min(kMaxBytes, std::max(kAlwaysBytes, 2 * bytes)), .flops = kMaxFlops};
+}
+
+}  // namespace
+
+ecg::Graph FoldConstants(const ecg::Graph& graph) {
+  ecg::Rewriter rewriter(graph);
+  for (const ecg::Node& node : graph.nodes()) {
+    // The new inputs count: they may have become constants in this sweep. The node is looked at in a graph of its own,
+    // so that the new graph only grows by what stays.
+    const std::vector<ecg::ValueId> inputs = rewriter.MapInputs(node);
+    ecg::Graph alone;
+    std::vector<ecg::ValueId> alone_inputs;
+    for (ecg::ValueId id : inputs) {
+      if (id == ecg::kNone) {
+        alone_inputs.push_back(ecg::kNone);
+        continue;
+      }
+      const ecg::Value& value = rewriter.graph()->value(id);
+      alone_inputs.push_back(value.constant.has_value() ? alone.AddConstant(value.name, *value.constant)
+                                                        : alone.AddInput(value.name, value.type));
+    }
+    std::vector<ecg::ValueType> types;
+    for (ecg::ValueId id : node.outputs) types.push_back(graph.value(id).type);
+    const ecg::FoldLimits limits = LimitsFor(alone, alone_inputs);
+    const ecg::NodeId id = alone.AddNode(node.op, node.name, std::move(alone_inputs), node.attrs, std::move(types));
+    if (ecg::IsFoldable(alone, alone.node(id), limits)) {
+      // A node that cannot be evaluated (an index out of range) stays and fails where the user can see it.
+      if (auto values = ecg::EvaluateNode(alone, alone.node(id)); values.ok()) {
+        for (size_t i = 0; i < values->size(); ++i) {
+          const ecg::ValueId old = node.outputs[i];
+          rewriter.Bind(old, rewriter.graph()->AddConstant(graph.value(old).name, std::move((*values)[i])));
+        }
+        continue;
+      }
+    }
+    rewriter.CopyWith(node, inputs);
+  }
+  return rewriter.Finish();
+}
+
+}  // namespace fusion::simplify

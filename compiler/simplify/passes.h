@@ -1,0 +1,29 @@
+// Simplification: passes that need no mathematics. Each accepts any verified graph and returns an equal one with the
+// same inputs and outputs; each output stays a value of its own (ecg::AddOwnOutput). None asks for an operator by name:
+// the lowering decides.
+#ifndef FUSION_COMPILER_SIMPLIFY_PASSES_H_
+#define FUSION_COMPILER_SIMPLIFY_PASSES_H_
+
+#include "compiler/ecg/graph.h"
+
+namespace fusion::simplify {
+
+// Drops nodes that change nothing: each output is an input, element by element, in the same type and shape.
+ecg::Graph RemoveNoops(const ecg::Graph& graph);
+
+// Replaces nodes whose inputs are all constants (or whose inputs' types alone count) by their value, unless that would
+// be much larger than what it is made of. Reshaped constants share their bytes.
+ecg::Graph FoldConstants(const ecg::Graph& graph);
+
+// Common subexpressions: one node for equal operator, inputs and attributes; one constant for equal type and bytes.
+ecg::Graph ShareEqual(const ecg::Graph& graph);
+
+// Drops nodes and constants that no output needs.
+ecg::Graph RemoveDead(const ecg::Graph& graph);
+
+// All of them, in the order that lets each see what the one before uncovered. Idempotent.
+ecg::Graph Simplify(const ecg::Graph& graph);
+
+}  // namespace fusion::simplify
+
+#endif  // FUSION_COMPILER_SIMPLIFY_PASSES_H_

@@ -1,0 +1,14 @@
+#include "compiler/simplify/passes.h"
+
+namespace fusion::simplify {
+
+ecg::Graph Simplify(const ecg::Graph& graph) {
+  ecg::Graph result = RemoveDead(graph);  // first: nothing is worth folding that no output needs
+  result = RemoveNoops(result);           // Identity(weight) becomes the weight before folding could copy it
+  result = FoldConstants(result);
+  result = RemoveNoops(result);  // a folded shape or pad may have made its user a copy
+  result = ShareEqual(result);   // after folding, so that equal results meet as equal constants
+  return RemoveDead(result);
+}
+
+}  // namespace fusion::simplify
