@@ -1,0 +1,76 @@
+#include "compiler/cost/device_model.h"
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+
+namespace fusion {
+
+using nlohmann::json;
+
+std::string DeviceModel::Fingerprint() const {
+  std::string text = absl::StrCat(kind, "/", name, "/", isa, "/", march, "/units=", parallel_units);
+  for (const MemoryLevel& level : memory) absl::StrAppend(&text, "/", level.name, "=", level.size_bytes);
+  return text;
+}
+
+std::string DeviceModelToJson(const DeviceModel& m) {
+  json memory = json::array();
+  for (const MemoryLevel& level : m.memory) {
+    memory.push_back({{"name", level.name},
+                      {"size_bytes", level.size_bytes},
+                      {"bandwidth_bytes_per_s", level.bandwidth_bytes_per_s},
+                      {"shared", level.shared}});
+  }
+  return json{{"kind", m.kind},
+              {"name", m.name},
+              {"isa", m.isa},
+              {"march", m.march},
+              {"toolchain", m.toolchain},
+              {"vector_bytes", m.vector_bytes},
+              {"vector_registers", m.vector_registers},
+              {"parallel_units", m.parallel_units},
+              {"fma_f32_flops_per_s", m.fma_f32_flops_per_s},
+              {"special_cycles_ratio", m.special_cycles_ratio},
+              {"launch_s", m.launch_s},
+              {"barrier_s", m.barrier_s},
+              {"write_allocate", m.write_allocate},
+              {"memory", memory}}
+      .dump(2);
+}
+
+absl::StatusOr<DeviceModel> DeviceModelFromJson(const std::string& text) {
+  const json j = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!j.is_object()) return absl::InvalidArgumentError("device model: not a JSON object");
+  DeviceModel m;
+  try {
+    m.kind = j.value("kind", m.kind);
+    m.name = j.value("name", m.name);
+    m.isa = j.value("isa", m.isa);
+    m.march = j.value("march", m.march);
+    m.toolchain = j.value("toolchain", m.toolchain);
+    m.vector_bytes = j.value("vector_bytes", m.vector_bytes);
+    m.vector_registers = j.value("vector_registers", m.vector_registers);
+    m.parallel_units = j.value("parallel_units", m.parallel_units);
+    m.fma_f32_flops_per_s = j.value("fma_f32_flops_per_s", m.fma_f32_flops_per_s);
+    m.special_cycles_ratio = j.value("special_cycles_ratio", m.special_cycles_ratio);
+    m.launch_s = j.value("launch_s", m.launch_s);
+    m.barrier_s = j.value("barrier_s", m.barrier_s);
+    m.write_allocate = j.value("write_allocate", m.write_allocate);
+    for (const json& level : j.value("memory", json::array())) {
+      m.memory.push_back({level.value("name", ""), level.value("size_bytes", int64_t{0}),
+                          level.value("bandwidth_bytes_per_s", 0.0), level.value("shared", false)});
+    }
+  } catch (const json::exception& e) {
+    return absl::InvalidArgumentError(absl::StrCat("device model: ", e.what()));
+  }
+  if (m.vector_bytes < 4 || m.vector_bytes > 256 || (m.vector_bytes & (m.vector_bytes - 1)) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("device model: vector_bytes ", m.vector_bytes, " is no power of two from 4 to 256"));
+  }
+  if (m.vector_registers < 8 || m.parallel_units < 1 || !(m.fma_f32_flops_per_s > 0)) {
+    return absl::InvalidArgumentError("device model: vector_registers, parallel_units or fma_f32_flops_per_s out of range");
+  }
+  return m;
+}
+
+}  // namespace fusion

@@ -1,0 +1,35 @@
+#include "compiler/cost/device_model.h"
+
+#include <gtest/gtest.h>
+
+namespace fusion {
+namespace {
+
+TEST(DeviceModelTest, RoundTripsThroughJson) {
+  DeviceModel model;
+  model.name = "a \"quoted\" name";
+  model.vector_registers = 16;
+  model.memory = {{"L1", 49152, 2.2e11, false}, {"DRAM", 0, 1e10, true}};
+  const absl::StatusOr<DeviceModel> again = DeviceModelFromJson(DeviceModelToJson(model));
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(DeviceModelToJson(*again), DeviceModelToJson(model));
+  EXPECT_EQ(again->Fingerprint(), model.Fingerprint());
+}
+
+TEST(DeviceModelTest, FingerprintIgnoresMeasuredRates) {
+  DeviceModel a, b;
+  b.fma_f32_flops_per_s *= 2;
+  EXPECT_EQ(a.Fingerprint(), b.Fingerprint());
+  b.isa = "avx2";
+  EXPECT_NE(a.Fingerprint(), b.Fingerprint());
+}
+
+TEST(DeviceModelTest, RefusesNonsense) {
+  EXPECT_FALSE(DeviceModelFromJson("").ok());
+  EXPECT_FALSE(DeviceModelFromJson("[]").ok());
+  EXPECT_FALSE(DeviceModelFromJson(R"({"vector_bytes": 7})").ok());
+  EXPECT_FALSE(DeviceModelFromJson(R"({"name": 3})").ok());
+}
+
+}  // namespace
+}  // namespace fusion

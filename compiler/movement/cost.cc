@@ -1,0 +1,113 @@
+#include "compiler/movement/cost.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace fusion::movement {
+namespace {
+
+constexpr double kServedShare = 0.75;
+// Plain loops run about this many times slower than vectors (lanes, and no unrolling).
+constexpr double kScalarPenalty = 0.8;
+
+double Product(const std::vector<te::Axis>& axes) {
+  double product = 1;
+  for (const te::Axis& axis : axes) product *= static_cast<double>(axis.extent);
+  return product;
+}
+
+double Bandwidth(const DeviceModel& device, double footprint_bytes) {
+  for (const MemoryLevel& level : device.memory) {
+    if (level.size_bytes == 0 || footprint_bytes <= kServedShare * static_cast<double>(level.size_bytes)) {
+      if (level.bandwidth_bytes_per_s > 0) return level.bandwidth_bytes_per_s;
+    }
+  }
+  return device.memory.empty() ? 1e10 : std::max(1.0, device.memory.back().bandwidth_bytes_per_s);
+}
+
+struct Work {
+  double ops = 0, special = 0, loads = 0;
+};
+
+Work ScalarWork(const te::Scalar& s) {
+  Work work;
+  te::Visit(s, [&](const te::ScalarNode& node) {
+    if (node.kind == te::ScalarKind::kLoad) work.loads += 1;
+    if (node.kind == te::ScalarKind::kOp) {
+      const double cost = te::GetOpInfo(node.op).cost;
+      work.ops += 1;
+      work.special += std::max(0.0, cost - 1);
+    }
+    if (node.kind == te::ScalarKind::kCast || node.kind == te::ScalarKind::kIf) work.ops += 1;
+  });
+  return work;
+}
+
+}  // namespace
+
+KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int threads) {
+  KernelCost cost;
+  const double lanes = device.vector_bytes / 4.0;
+  const double fma_per_s = device.fma_f32_flops_per_s / 2;
+  std::set<int> read, written;
+  double seconds = device.launch_s;
+  for (const Phase& phase : kernel.phases) {
+    const double tasks = static_cast<double>(phase.tasks());
+    const double units = std::max(1.0, std::min<double>({static_cast<double>(threads), static_cast<double>(device.parallel_units), tasks}));
+    double compute = 0, traffic = 0;
+    for (const Step& step : phase.steps) {
+      double spatial = tasks;
+      for (const Loop& loop : step.loops) spatial *= static_cast<double>(loop.axis.extent);
+      double points = spatial;
+      if (step.fold) points *= Product(step.fold->axes);
+      Work body, then;
+      for (const te::Scalar& s : step.body) {
+        const Work w = ScalarWork(s);
+        body.ops += w.ops;
+        body.special += w.special;
+        body.loads += w.loads;
+      }
+      for (const te::Scalar& s : step.then) {
+        const Work w = ScalarWork(s);
+        then.ops += w.ops;
+        then.special += w.special;
+      }
+      // A product accumulated is one FMA.
+      const double body_ops = step.fold ? std::max(1.0, body.ops) : std::max(0.5, body.ops);
+      double ops = points * (body_ops + body.special) + spatial * (then.ops + then.special);
+      cost.fma += points * body_ops + spatial * then.ops;
+      cost.special += points * body.special + spatial * then.special;
+      if (step.strategy == Strategy::kScalar) ops *= lanes * kScalarPenalty;
+      // Outside the register tile every load is an instruction of its own beside the arithmetic.
+      if (step.strategy != Strategy::kTile) ops += 0.5 * points * body.loads * (step.strategy == Strategy::kScalar ? lanes : 1);
+      compute += ops / fma_per_s;
+      auto note = [&](const te::ScalarNode& node) {
+        if (node.kind == te::ScalarKind::kLoad) read.insert(node.tensor);
+      };
+      for (const te::Scalar& s : step.body) te::Visit(s, note);
+      for (const te::Scalar& s : step.then) te::Visit(s, note);
+      for (const Store& store : step.stores) written.insert(store.buffer);
+    }
+    (void)traffic;
+    const double waves = std::ceil(tasks / units) * units / std::max(1.0, tasks);
+    seconds += compute / units * waves;
+    if (&phase != &kernel.phases.back()) seconds += device.barrier_s + device.launch_s;
+  }
+  double footprint = 0;
+  for (const Buffer& buffer : kernel.buffers) footprint += static_cast<double>(buffer.elements * DTypeBytes(buffer.dtype));
+  for (size_t b = 0; b < kernel.buffers.size(); ++b) {
+    const Buffer& buffer = kernel.buffers[b];
+    if (buffer.scope == BufferScope::kBlock) continue;
+    const double bytes = static_cast<double>(buffer.elements * DTypeBytes(buffer.dtype));
+    if (read.count(static_cast<int>(b))) cost.compulsory_bytes += bytes;
+    if (written.count(static_cast<int>(b))) cost.compulsory_bytes += bytes * (device.write_allocate ? 2 : 1);
+  }
+  // Cold buffers: a kernel's operands come from outside the private caches.
+  const double memory_seconds = cost.compulsory_bytes / Bandwidth(device, 4 * footprint);
+  seconds = std::max(seconds, device.launch_s + memory_seconds);
+  cost.latency_ns = 1e9 * seconds;
+  return cost;
+}
+
+}  // namespace fusion::movement

@@ -1,0 +1,223 @@
+#include "compiler/movement/kernel.h"
+
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+namespace fusion::movement {
+namespace {
+
+constexpr int64_t kAlignBytes = 64;
+
+const char* ScopeText(BufferScope scope) {
+  switch (scope) {
+    case BufferScope::kKernel: return "kernel";
+    case BufferScope::kDevice: return "device";
+    case BufferScope::kBlock: return "block";
+  }
+  return "?";
+}
+
+class Printer {
+ public:
+  std::string Index(const te::Index& x) { return te::ToString(x); }
+
+  std::string Pred(const te::Pred& pred) {
+    static const char* const kText[] = {"<", ">=", "==", "!="};
+    std::vector<std::string> parts;
+    for (const te::Comparison& c : pred) {
+      parts.push_back(absl::StrCat(Index(c.lhs), " ", kText[static_cast<int>(c.cmp)], " ", Index(c.rhs)));
+    }
+    return absl::StrJoin(parts, " and ");
+  }
+
+  // Numbers each distinct node once: `v3 = add(v1, v2)`.
+  std::string Scalar(const te::Scalar& s) {
+    auto it = numbers_.find(s.get());
+    if (it != numbers_.end()) return absl::StrCat("v", it->second);
+    std::vector<std::string> args;
+    for (const te::Scalar& arg : s->args) args.push_back(Scalar(arg));
+    std::string text;
+    switch (s->kind) {
+      case te::ScalarKind::kImm:
+        return IsFloat(s->dtype) ? absl::StrFormat("%s:%a", DTypeName(s->dtype), s->fvalue)
+                                 : absl::StrCat(DTypeName(s->dtype), ":", s->ivalue);
+      case te::ScalarKind::kLoad: text = absl::StrCat("load b", s->tensor, "[", Index(s->indices[0]), "]"); break;
+      case te::ScalarKind::kIf: text = absl::StrCat("if ", Pred(s->pred), " then ", args[0], " else ", args[1]); break;
+      case te::ScalarKind::kOp: text = absl::StrCat(te::GetOpInfo(s->op).name, "(", absl::StrJoin(args, ", "), ")"); break;
+      case te::ScalarKind::kCast: text = absl::StrCat("cast ", DTypeName(s->dtype), " ", args[0]); break;
+      case te::ScalarKind::kFromIndex: text = absl::StrCat("index ", Index(s->index)); break;
+      case te::ScalarKind::kAcc: return absl::StrCat("acc", s->acc);
+    }
+    const int number = static_cast<int>(numbers_.size());
+    numbers_[s.get()] = number;
+    absl::StrAppend(&lines_, "      v", number, " = ", text, "\n");
+    return absl::StrCat("v", number);
+  }
+
+  std::string TakeLines() { return std::exchange(lines_, ""); }
+
+ private:
+  std::map<const te::ScalarNode*, int> numbers_;
+  std::string lines_;
+};
+
+std::string AxisText(const te::Axis& axis) { return absl::StrCat("i", axis.id, "<", axis.extent); }
+
+}  // namespace
+
+const char* StrategyName(Strategy strategy) {
+  static const char* const kNames[] = {"scalar", "map", "rowfold", "tile"};
+  return kNames[static_cast<int>(strategy)];
+}
+
+int64_t Phase::tasks() const {
+  int64_t count = 1;
+  for (const te::Axis& axis : grid) count *= axis.extent;
+  return count;
+}
+
+int Kernel::num_args() const {
+  int count = 0;
+  for (const Buffer& buffer : buffers) count += buffer.scope != BufferScope::kBlock;
+  return count;
+}
+
+std::vector<int64_t> Kernel::scratch_offset_bytes() const {
+  std::vector<int64_t> offsets(buffers.size(), -1);
+  int64_t next = 0;
+  for (size_t b = 0; b < buffers.size(); ++b) {
+    if (buffers[b].scope != BufferScope::kBlock) continue;
+    offsets[b] = next;
+    // One line of slack: whole-vector reads past the end, and pitches that are no multiple of 4096 bytes.
+    next += (buffers[b].elements * DTypeBytes(buffers[b].dtype) + kAlignBytes - 1) / kAlignBytes * kAlignBytes + kAlignBytes;
+  }
+  return offsets;
+}
+
+std::string Print(const Kernel& kernel) {
+  std::string text;
+  for (size_t b = 0; b < kernel.buffers.size(); ++b) {
+    const Buffer& buffer = kernel.buffers[b];
+    absl::StrAppend(&text, "buffer b", b, " ", ScopeText(buffer.scope), " ", DTypeName(buffer.dtype), "[", buffer.elements,
+                    "]", buffer.is_constant ? " const" : "", buffer.packed_from >= 0 ? " packed" : "", "\n");
+  }
+  Printer printer;
+  for (const Pack& pack : kernel.packs) {
+    std::vector<std::string> axes;
+    for (const te::Axis& axis : pack.axes) axes.push_back(AxisText(axis));
+    absl::StrAppend(&text, "pack [", absl::StrJoin(axes, ", "), "] = source[", printer.Index(pack.address), "]",
+                    pack.pred.empty() ? "" : " if ", printer.Pred(pack.pred), "\n");
+  }
+  for (const Phase& phase : kernel.phases) {
+    std::vector<std::string> grid;
+    for (const te::Axis& axis : phase.grid) grid.push_back(AxisText(axis));
+    absl::StrAppend(&text, "parallel (", absl::StrJoin(grid, ", "), ") {\n");
+    for (const Step& step : phase.steps) {
+      absl::StrAppend(&text, "  step ", StrategyName(step.strategy));
+      if (step.strategy == Strategy::kTile) {
+        absl::StrAppend(&text, "{", step.tile.row_count, "x", step.tile.outer_count, " rows i", step.tile.row_axis,
+                        " vectors i", step.tile.outer_axis, " lanes i", step.tile.lane_axis, " unroll ", step.tile.unroll,
+                        "}");
+      } else if (step.vec_axis >= 0) {
+        absl::StrAppend(&text, "{lanes i", step.vec_axis, "}");
+      }
+      absl::StrAppend(&text, " {\n");
+      for (const Loop& loop : step.loops) {
+        absl::StrAppend(&text, "    loop ", AxisText(loop.axis));
+        if (loop.limit) absl::StrAppend(&text, " while < ", printer.Index(*loop.limit));
+        absl::StrAppend(&text, "\n");
+      }
+      if (step.fold) {
+        static const char* const kKinds[] = {"sum", "prod", "max", "min", "general"};
+        std::vector<std::string> axes;
+        for (const te::Axis& axis : step.fold->axes) axes.push_back(AxisText(axis));
+        absl::StrAppend(&text, "    fold ", kKinds[static_cast<int>(step.fold->kind)], ":", DTypeName(step.fold->acc), "(",
+                        absl::StrJoin(axes, ", "), ")", step.fold->pred.empty() ? "" : " if ",
+                        printer.Pred(step.fold->pred), "\n");
+        for (const te::Scalar& init : step.fold->init) {
+          const std::string value = printer.Scalar(init);
+          absl::StrAppend(&text, printer.TakeLines(), "      init ", value, "\n");
+        }
+      }
+      for (const te::Scalar& s : step.body) {
+        const std::string value = printer.Scalar(s);
+        absl::StrAppend(&text, printer.TakeLines(), "      body ", value, "\n");
+      }
+      for (const te::Scalar& s : step.then) {
+        const std::string value = printer.Scalar(s);
+        absl::StrAppend(&text, printer.TakeLines(), "      then ", value, "\n");
+      }
+      for (const Store& store : step.stores) {
+        absl::StrAppend(&text, "    store b", store.buffer, "[", printer.Index(store.address), "]\n");
+      }
+      if (step.lane_limit >= 0) {
+        absl::StrAppend(&text, "    zero unless ", printer.Index(step.lane_mask_index), " < ", step.lane_limit, "\n");
+      }
+      if (step.store_limit >= 0) {
+        absl::StrAppend(&text, "    store if ", printer.Index(step.store_limit_index), " < ", step.store_limit, "\n");
+      }
+      absl::StrAppend(&text, "  }\n");
+    }
+    absl::StrAppend(&text, "}\n");
+    if (&phase != &kernel.phases.back()) absl::StrAppend(&text, "sync device\n");
+  }
+  return text;
+}
+
+absl::Status Verify(const Kernel& kernel) {
+  std::set<int> written;
+  for (size_t p = 0; p < kernel.phases.size(); ++p) {
+    for (const Step& step : kernel.phases[p].steps) {
+      std::set<int> axes;
+      for (const te::Axis& axis : kernel.phases[p].grid) axes.insert(axis.id);
+      for (const Loop& loop : step.loops) axes.insert(loop.axis.id);
+      std::set<int> with_fold = axes;
+      if (step.fold) {
+        for (const te::Axis& axis : step.fold->axes) with_fold.insert(axis.id);
+      }
+      absl::Status status;
+      auto check_index = [&](const te::Index& x, const std::set<int>& known, const char* what) {
+        std::vector<te::Axis> used;
+        te::CollectAxes(x, &used);
+        for (const te::Axis& axis : used) {
+          if (!known.count(axis.id)) {
+            status = absl::InternalError(absl::StrCat("movement: ", what, " of step '", step.label, "' uses axis i", axis.id,
+                                                      ", which no loop binds"));
+          }
+        }
+      };
+      auto check_scalar = [&](const te::Scalar& s, const std::set<int>& known) {
+        te::Visit(s, [&](const te::ScalarNode& node) {
+          if (node.kind != te::ScalarKind::kLoad) return;
+          if (node.tensor < 0 || node.tensor >= static_cast<int>(kernel.buffers.size()) || node.indices.size() != 1) {
+            status = absl::InternalError(absl::StrCat("movement: step '", step.label, "' loads from no buffer"));
+            return;
+          }
+          check_index(node.indices[0], known, "a load");
+          if (kernel.buffers[node.tensor].scope != BufferScope::kKernel && !written.count(node.tensor)) {
+            status = absl::InternalError(
+                absl::StrCat("movement: step '", step.label, "' reads b", node.tensor, " before it is written"));
+          }
+        });
+      };
+      for (const te::Scalar& s : step.body) check_scalar(s, with_fold);
+      for (const te::Scalar& s : step.then) check_scalar(s, axes);
+      for (const Store& store : step.stores) {
+        check_index(store.address, axes, "a store");
+        written.insert(store.buffer);
+      }
+      if (step.stores.size() != step.store_types.size() || step.stores.empty()) {
+        status = absl::InternalError(absl::StrCat("movement: step '", step.label, "' has no consistent stores"));
+      }
+      if (!status.ok()) return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace fusion::movement

@@ -1,0 +1,261 @@
+#include "compiler/schedule/form_stages.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "compiler/te/transform.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion {
+namespace {
+
+// Recomputing up to this much (in FMA-equivalents per element) is no dearer than a store and a load.
+constexpr double kInlineCost = 4;
+
+bool IndexLoads(const te::Index& index, te::TensorId tensor) {
+  for (const te::Index::Part& part : index.parts()) {
+    if (part.term.kind == te::TermKind::kLoad) {
+      if (part.term.tensor == tensor) return true;
+      for (const te::Index& inner : part.term.indices) {
+        if (IndexLoads(inner, tensor)) return true;
+      }
+    } else if (part.term.inner != nullptr && IndexLoads(*part.term.inner, tensor)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+struct Uses {
+  bool in_body = false;
+  bool in_then = false;
+  bool in_index = false;   // addressed by the tensor's values: it must exist in memory
+  bool padded = false;     // read through a padded load
+};
+
+void AddUses(const te::Scalar& root, te::TensorId tensor, bool then, Uses* uses) {
+  te::Visit(root, [&](const te::ScalarNode& node) {
+    if (node.kind == te::ScalarKind::kLoad && node.tensor == tensor) {
+      (then ? uses->in_then : uses->in_body) = true;
+      if (node.pad != nullptr) uses->padded = true;
+    }
+    for (const te::Index& index : node.indices) uses->in_index = uses->in_index || IndexLoads(index, tensor);
+    if (node.kind == te::ScalarKind::kFromIndex) uses->in_index = uses->in_index || IndexLoads(node.index, tensor);
+    for (const te::Comparison& c : node.pred) {
+      uses->in_index = uses->in_index || IndexLoads(c.lhs, tensor) || IndexLoads(c.rhs, tensor);
+    }
+  });
+}
+
+Uses UsesOf(const te::Te& te, te::TensorId tensor) {
+  Uses uses;
+  for (const te::Scalar& s : te.body) AddUses(s, tensor, false, &uses);
+  for (const te::Scalar& s : te.then) AddUses(s, tensor, true, &uses);
+  if (te.fold) {
+    for (const te::Scalar& s : te.fold->init) AddUses(s, tensor, true, &uses);
+  }
+  return uses;
+}
+
+void CollectTensors(const te::Index& index, std::set<te::TensorId>* tensors) {
+  for (const te::Index::Part& part : index.parts()) {
+    if (part.term.kind == te::TermKind::kLoad) {
+      tensors->insert(part.term.tensor);
+      for (const te::Index& inner : part.term.indices) CollectTensors(inner, tensors);
+    } else if (part.term.inner != nullptr) {
+      CollectTensors(*part.term.inner, tensors);
+    }
+  }
+}
+
+std::set<te::TensorId> TensorsRead(const te::Te& te) {
+  std::set<te::TensorId> tensors;
+  auto visit = [&](const te::Scalar& s) {
+    te::Visit(s, [&](const te::ScalarNode& node) {
+      if (node.kind == te::ScalarKind::kLoad) tensors.insert(node.tensor);
+      for (const te::Index& index : node.indices) CollectTensors(index, &tensors);
+      if (node.kind == te::ScalarKind::kFromIndex) CollectTensors(node.index, &tensors);
+      for (const te::Comparison& c : node.pred) {
+        CollectTensors(c.lhs, &tensors);
+        CollectTensors(c.rhs, &tensors);
+      }
+    });
+  };
+  for (const te::Scalar& s : te.body) visit(s);
+  for (const te::Scalar& s : te.then) visit(s);
+  if (te.fold) {
+    for (const te::Scalar& s : te.fold->init) visit(s);
+  }
+  return tensors;
+}
+
+// `%x[...]` possibly cast-free and unpadded: substituting it keeps an operand a plain load.
+bool IsPlainLoad(const te::Scalar& s) { return s->kind == te::ScalarKind::kLoad && s->pad == nullptr; }
+
+bool IsLiveOut(const te::Program& program, const te::Te& te) {
+  for (te::TensorId out : te.outputs) {
+    if (std::find(program.outputs.begin(), program.outputs.end(), out) != program.outputs.end()) return true;
+  }
+  return false;
+}
+
+// Constants of one element become immediates: they enter keys by value and cost no load.
+void FoldScalarConstants(te::Program* program) {
+  auto fold = [&](const te::Scalar& load) -> te::Scalar {
+    const te::TensorInfo& info = program->tensors[load->tensor];
+    if (!info.constant || info.constant->num_elements() != 1 || load->pad != nullptr) return nullptr;
+    return IsFloat(info.dtype) ? te::Imm(info.dtype, info.constant->GetDouble(0))
+                               : te::ImmInt(info.dtype, info.constant->GetInt(0));
+  };
+  for (te::Te& te : program->tes) {
+    for (te::Scalar& s : te.body) s = te::MapLoads(s, fold);
+    for (te::Scalar& s : te.then) s = te::MapLoads(s, fold);
+  }
+}
+
+// Indices of the map expressions to substitute, last first.
+std::vector<int> ChooseInlined(const te::Program& program) {
+  const int n = static_cast<int>(program.tes.size());
+  std::map<te::TensorId, std::vector<int>> readers;
+  for (int i = 0; i < n; ++i) {
+    for (te::TensorId tensor : TensorsRead(program.tes[i])) readers[tensor].push_back(i);
+  }
+  std::vector<bool> inlined(n, false);
+  std::vector<std::map<int, double>> roots(n);  // materialised reader -> evaluations of this te there
+  std::vector<int> order;
+  for (int i = n - 1; i >= 0; --i) {
+    const te::Te& te = program.tes[i];
+    const bool candidate = te.IsMap() && te.outputs.size() == 1 && !IsLiveOut(program, te);
+    if (!candidate) continue;
+    const te::TensorId tensor = te.outputs[0];
+    bool must_exist = false, reuse_fold = false;
+    for (int r : readers[tensor]) {
+      const Uses uses = UsesOf(program.tes[r], tensor);
+      must_exist = must_exist || uses.in_index;
+      if (uses.padded && !IsPlainLoad(te.body[0])) reuse_fold = reuse_fold || !program.tes[r].IsMap();
+      if (inlined[r]) {
+        for (const auto& [root, points] : roots[r]) roots[i][root] = std::max(roots[i][root], points);
+      } else {
+        roots[i][r] = std::max(roots[i][r], DomainPoints(program.tes[r], uses.in_body));
+      }
+    }
+    if (must_exist || readers[tensor].empty()) continue;
+    const double points = DomainPoints(te);
+    double evaluations = 0;
+    for (const auto& [root, count] : roots[i]) {
+      evaluations += count;
+      // The fold reads this expression at more points than it has elements: an operand with reuse.
+      if (!program.tes[root].IsMap() && count > 1.01 * points) reuse_fold = true;
+    }
+    const double cost = te::OpCost(te.body[0]);
+    bool inline_it;
+    if (IsPlainLoad(te.body[0])) {
+      inline_it = true;
+    } else if (reuse_fold) {
+      inline_it = false;
+    } else {
+      inline_it = evaluations <= 1.01 * points || cost * (evaluations / points - 1) <= kInlineCost;
+    }
+    if (!inline_it) continue;
+    inlined[i] = true;
+    order.push_back(i);
+  }
+  return order;
+}
+
+// If `map` reads the fold's only output at one index, the fold re-indexed to the map's axes with the map as its epilogue.
+std::optional<te::Te> MergeEpilogue(const te::Program& program, const te::Te& fold, const te::Te& map) {
+  const te::TensorId tensor = fold.outputs[0];
+  const te::ScalarNode* load = nullptr;
+  bool same = true;
+  te::Visit(map.body[0], [&](const te::ScalarNode& node) {
+    if (node.kind != te::ScalarKind::kLoad || node.tensor != tensor) return;
+    if (node.pad != nullptr) same = false;
+    if (load != nullptr && !(load->indices == node.indices)) same = false;
+    load = &node;
+  });
+  if (!same || load == nullptr) return std::nullopt;
+  // Under a condition the fold's value is not always needed; leave such a map (a Concat's branch) a stage.
+  bool conditional = false;
+  te::Visit(map.body[0], [&](const te::ScalarNode& node) { conditional = conditional || node.kind == te::ScalarKind::kIf; });
+  if (conditional) return std::nullopt;
+  for (const te::Index& index : load->indices) {
+    if (index.HasLoad()) return std::nullopt;
+  }
+  const std::vector<te::Index> at = load->indices;
+  auto substitution = [&](const te::Axis& axis) -> const te::Index* {
+    for (size_t d = 0; d < fold.axes.size(); ++d) {
+      if (fold.axes[d].id == axis.id) return &at[d];
+    }
+    return nullptr;
+  };
+  te::Te merged = fold;
+  merged.axes = map.axes;
+  merged.outputs = map.outputs;
+  for (te::Scalar& s : merged.body) s = te::Substitute(s, substitution);
+  for (te::Comparison& c : merged.fold->pred) {
+    c.lhs = te::Substitute(c.lhs, substitution);
+    c.rhs = te::Substitute(c.rhs, substitution);
+  }
+  for (te::Scalar& s : merged.fold->init) s = te::Substitute(s, substitution);
+  te::Scalar value = fold.then.empty() ? te::Acc(0, fold.fold->acc) : te::Substitute(fold.then[0], substitution);
+  const DType dtype = program.tensors[tensor].dtype;
+  if (value->dtype != dtype) value = te::Cast(dtype, value);
+  merged.then = {te::MapLoads(map.body[0], [&](const te::Scalar& s) -> te::Scalar {
+    return s->tensor == tensor ? value : nullptr;
+  })};
+  return merged;
+}
+
+void MergeEpilogues(te::Program* program) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t f = 0; f < program->tes.size() && !changed; ++f) {
+      const te::Te& fold = program->tes[f];
+      if (fold.IsMap() || fold.outputs.size() != 1 || fold.fold->kind == te::FoldKind::kGeneral || IsLiveOut(*program, fold)) {
+        continue;
+      }
+      int reader = -1, readers = 0;
+      for (size_t r = f + 1; r < program->tes.size(); ++r) {
+        if (TensorsRead(program->tes[r]).count(fold.outputs[0])) {
+          reader = static_cast<int>(r);
+          ++readers;
+        }
+      }
+      if (readers != 1) continue;
+      const te::Te& map = program->tes[reader];
+      if (!map.IsMap() || map.outputs.size() != 1) continue;
+      // More points than the fold has elements would recompute the fold.
+      if (DomainPoints(map) > 1.01 * DomainPoints(fold, false)) continue;
+      std::optional<te::Te> merged = MergeEpilogue(*program, fold, map);
+      if (!merged) continue;
+      program->tes[reader] = std::move(*merged);
+      program->tes.erase(program->tes.begin() + f);
+      changed = true;
+    }
+  }
+}
+
+}  // namespace
+
+double DomainPoints(const te::Te& te, bool with_fold) {
+  double points = 1;
+  for (const te::Axis& axis : te.axes) points *= static_cast<double>(axis.extent);
+  if (with_fold && te.fold) {
+    for (const te::Axis& axis : te.fold->axes) points *= static_cast<double>(axis.extent);
+  }
+  return points;
+}
+
+absl::StatusOr<te::Program> FormStages(te::Program program) {
+  FoldScalarConstants(&program);
+  te::RemoveDead(&program);
+  std::vector<te::TensorId> inlined;
+  for (int i : ChooseInlined(program)) inlined.push_back(program.tes[i].outputs[0]);
+  for (te::TensorId tensor : inlined) RETURN_IF_ERROR(te::Inline(&program, tensor));
+  MergeEpilogues(&program);
+  return program;
+}
+
+}  // namespace fusion

@@ -1,0 +1,34 @@
+// Layout: how a logical tensor lies in memory, an index map from logical coordinates to a row-major physical box.
+// Plain is the identity. Blocked by B on axis a: (.., c, ..) -> (.., c//B, .., c%B), the channel-blocked form NCHWc that
+// convolutions read and write by whole vectors. Physical lanes past the logical extent always hold zero (pad=zero), so a
+// consumer that folds over them with zero weights stays free of NaN.
+#ifndef FUSION_COMPILER_SCHEDULE_LAYOUT_H_
+#define FUSION_COMPILER_SCHEDULE_LAYOUT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/te/index.h"
+#include "runtime/base/tensor.h"
+
+namespace fusion {
+
+struct Layout {
+  int axis = -1;      // blocked axis, -1: plain
+  int64_t block = 1;  // elements per block
+
+  bool plain() const { return axis < 0; }
+  bool operator==(const Layout& other) const { return axis == other.axis && block == other.block; }
+
+  // Extents of the physical row-major box for a logical shape.
+  Shape PhysicalShape(const Shape& logical) const;
+  // Physical coordinates of logical ones.
+  std::vector<te::Index> Apply(const std::vector<te::Index>& logical) const;
+  // "(d0, d1, d2, d3) -> (d0, d1//16, d2, d3, d1%16)"; "plain".
+  std::string ToString(int rank) const;
+};
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_SCHEDULE_LAYOUT_H_

@@ -1,0 +1,79 @@
+// Nest: one stage as a loop nest over flat buffers, before vectorisation is chosen. Made from a te by giving every tensor its
+// layout or scratch box; axes of extent 1 are gone and adjacent axes that every address walks as one are fused.
+#ifndef FUSION_COMPILER_SCHEDULE_NEST_H_
+#define FUSION_COMPILER_SCHEDULE_NEST_H_
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/movement/kernel.h"
+#include "compiler/schedule/layout.h"
+#include "compiler/te/program.h"
+
+namespace fusion {
+
+// Hands out axis ids within one kernel.
+class AxisSource {
+ public:
+  explicit AxisSource(int next) : next_(next) {}
+  te::Axis New(int64_t extent) { return te::Axis{next_++, extent}; }
+  int next() const { return next_; }
+
+ private:
+  int next_;
+};
+
+// A te whose spatial axes follow the physical order of its output's layout; the loads are still logical.
+// coordinates[o][d]: logical coordinate d of output o at a domain point.
+struct PhysicalTe {
+  te::Te te;
+  std::vector<std::vector<te::Index>> coordinates;
+  // Blocked output whose logical extent is no multiple of the block: lanes with mask_index >= mask_limit hold zero.
+  te::Index mask_index;
+  int64_t mask_limit = -1;
+};
+
+using LayoutOf = std::function<Layout(te::TensorId)>;
+
+// All outputs of the te must share one layout.
+absl::StatusOr<PhysicalTe> MakePhysical(const te::Program& program, const te::Te& te, const LayoutOf& layout_of,
+                                        AxisSource* axes);
+
+struct Nest {
+  std::string label;
+  std::vector<te::Axis> axes;  // spatial, outermost first
+  std::optional<te::Fold> fold;
+  std::vector<te::Scalar> body, then;
+  std::vector<movement::Store> stores;
+  std::vector<DType> store_types;
+  te::Index mask_index;
+  int64_t mask_limit = -1;
+  // Holds only for real elements: fold axes rounded up to whole blocks go past it (where a packed operand is zero).
+  te::Pred padding;
+
+  // Applies a substitution of axes everywhere.
+  void Substitute(const std::function<const te::Index*(const te::Axis&)>& map);
+  // Every index of the nest: load and store addresses, predicates, FromIndex.
+  void ForEachIndex(const std::function<void(const te::Index&)>& f) const;
+};
+
+// Where a logical element of a tensor lies: buffer number and flat element offset.
+using AddressOf = std::function<movement::Store(te::TensorId, const std::vector<te::Index>&)>;
+
+// Rewrites loads and stores through `address_of`; padded loads become `if inside then load else pad`.
+Nest Flatten(const te::Program& program, const PhysicalTe& physical, const AddressOf& address_of);
+
+// Replaces spatial and fold axes of extent 1 by 0.
+void DropUnitAxes(Nest* nest);
+// Fuses adjacent spatial axes, and adjacent fold axes, wherever no address then needs a division.
+void FuseAxes(Nest* nest, AxisSource* axes);
+// Splits a fold axis i into (i//d, i%d), the latter innermost, where addresses divide it by d (a blocked operand).
+// An extent that is no multiple of d is rounded up only if `zero_padded(axis)` promises that the extra products are zero.
+void SplitFoldAxes(Nest* nest, AxisSource* axes, const std::function<bool(const te::Axis&)>& zero_padded);
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_SCHEDULE_NEST_H_

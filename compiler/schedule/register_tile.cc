@@ -1,0 +1,477 @@
+#include "compiler/schedule/register_tile.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+
+namespace fusion {
+namespace {
+
+using te::Axis;
+using te::Index;
+using te::Scalar;
+
+// FMA latency × issue width of every core in question: fewer independent accumulators leave the units idle.
+constexpr int kMinAccumulators = 8;
+// A packed operand or a row block should leave room for the other in the second-level cache.
+constexpr double kCacheShare = 0.5;
+// Tasks so that a few cores balance; more only adds overhead.
+constexpr int64_t kWantedTasks = 16;
+
+struct Operand {
+  const te::ScalarNode* node;
+  Index address;
+  int buffer;
+};
+
+std::vector<Operand> BodyLoads(const Nest& nest) {
+  std::vector<Operand> loads;
+  te::Visit(nest.body[0], [&](const te::ScalarNode& node) {
+    if (node.kind == te::ScalarKind::kLoad) loads.push_back({&node, node.indices[0], node.tensor});
+  });
+  return loads;
+}
+
+bool PredUses(const Nest& nest, int axis_id) {
+  bool uses = false;
+  te::Visit(nest.body[0], [&](const te::ScalarNode& node) {
+    for (const te::Comparison& c : node.pred) uses = uses || c.lhs.UsesAxis(axis_id) || c.rhs.UsesAxis(axis_id);
+    if (node.kind == te::ScalarKind::kFromIndex) uses = uses || node.index.UsesAxis(axis_id);
+  });
+  return uses;
+}
+
+// Some comparison mixes the axis with another of `axes`.
+bool PredMixes(const Nest& nest, int axis_id, const std::vector<Axis>& axes) {
+  bool mixes = false;
+  te::Visit(nest.body[0], [&](const te::ScalarNode& node) {
+    for (const te::Comparison& c : node.pred) {
+      if (!c.lhs.UsesAxis(axis_id)) continue;
+      for (const Axis& other : axes) mixes = mixes || (other.id != axis_id && c.lhs.UsesAxis(other.id));
+    }
+  });
+  return mixes;
+}
+
+enum class LaneUse { kBroadcast, kVector, kPackConstant, kPackRuntime, kImpossible };
+
+LaneUse UseOfLanes(const Operand& load, const Axis& lane, int64_t lanes, const std::vector<Axis>& spatial,
+                   const movement::Kernel& kernel) {
+  const te::LaneAccess access = te::ClassifyLanes(load.address, lane, lanes);
+  if (access == te::LaneAccess::kInvariant) return LaneUse::kBroadcast;
+  if (load.address.HasLoad()) return LaneUse::kImpossible;
+  const movement::Buffer& buffer = kernel.buffers[load.buffer];
+  if (buffer.is_constant && buffer.packed_from < 0) return LaneUse::kPackConstant;
+  const bool whole_vectors = lane.extent % lanes == 0;
+  if (access == te::LaneAccess::kContiguous && whole_vectors) return LaneUse::kVector;
+  // Packing at run time pays only where many rows read the packed values again.
+  double reuse = 1;
+  for (const Axis& axis : spatial) {
+    if (axis.id != lane.id && !load.address.UsesAxis(axis.id)) reuse *= static_cast<double>(axis.extent);
+  }
+  if (reuse >= 8) return LaneUse::kPackRuntime;
+  return access == te::LaneAccess::kContiguous ? LaneUse::kVector : LaneUse::kImpossible;
+}
+
+struct LaneChoice {
+  Axis axis;
+  bool store_contiguous = false;
+  double score = -1;
+};
+
+std::optional<LaneChoice> ChooseLanes(const Nest& nest, const std::vector<Operand>& loads, int64_t lanes,
+                                      const movement::Kernel& kernel) {
+  std::optional<LaneChoice> best;
+  for (const Axis& axis : nest.axes) {
+    if (PredUses(nest, axis.id)) continue;
+    bool varying = false, impossible = false;
+    double score = 0;
+    for (const Operand& load : loads) {
+      switch (UseOfLanes(load, axis, lanes, nest.axes, kernel)) {
+        case LaneUse::kBroadcast: break;
+        case LaneUse::kVector: score += 1; varying = true; break;
+        case LaneUse::kPackConstant: score += 1; varying = true; break;
+        case LaneUse::kPackRuntime: score -= 1; varying = true; break;
+        case LaneUse::kImpossible: impossible = true; break;
+      }
+    }
+    if (impossible || !varying) continue;
+    LaneChoice choice{axis, true, score};
+    for (const movement::Store& store : nest.stores) {
+      choice.store_contiguous =
+          choice.store_contiguous && te::ClassifyLanes(store.address, axis, lanes) == te::LaneAccess::kContiguous;
+    }
+    if (choice.store_contiguous) choice.score += 4;
+    // Half-empty vectors waste their lanes.
+    const double fill = static_cast<double>(axis.extent) / static_cast<double>((axis.extent + lanes - 1) / lanes * lanes);
+    choice.score += 6 * fill;
+    if (axis.extent * 4 < lanes) continue;
+    if (!best || choice.score > best->score) best = choice;
+  }
+  return best;
+}
+
+double Extent(const std::vector<Axis>& axes) {
+  double product = 1;
+  for (const Axis& axis : axes) product *= static_cast<double>(axis.extent);
+  return product;
+}
+
+// Bytes of the elements of `load` touched when `axes` run.
+double TouchedBytes(const Operand& load, const std::vector<Axis>& axes) {
+  double elements = 1;
+  for (const Axis& axis : axes) {
+    if (load.address.UsesAxis(axis.id)) elements *= static_cast<double>(axis.extent);
+  }
+  return 4 * elements;
+}
+
+int64_t CacheBytes(const DeviceModel& device, size_t level, int64_t otherwise) {
+  return device.memory.size() > level && device.memory[level].size_bytes > 0 ? device.memory[level].size_bytes : otherwise;
+}
+
+Scalar ReplaceLoad(const Scalar& body, const te::ScalarNode* from, const Scalar& to) {
+  return te::MapLoads(body, [&](const Scalar& load) -> Scalar {
+    return load->tensor == from->tensor && load->indices == from->indices ? to : nullptr;
+  });
+}
+
+}  // namespace
+
+TileShape ChooseTileShape(int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared, const DeviceModel& device) {
+  TileShape best;
+  best.cycles_per_step = std::numeric_limits<double>::infinity();
+  const int registers = device.vector_registers;
+  for (int v = 1; v <= std::min<int64_t>(vectors, 8); ++v) {
+    for (int r = 1; r <= std::min<int64_t>(rows, 28); ++r) {
+      const int accumulators = r * v;
+      // One row of shared vectors, one broadcast, one spare so that the compiler's scheduling cannot spill.
+      if (accumulators + (has_shared ? v : 0) + 2 > registers && accumulators > 1) continue;
+      auto cycles = [&](int64_t tile_rows) {
+        const double fma = static_cast<double>(tile_rows * v) / 2;
+        const double row_loads = has_broadcast ? static_cast<double>(tile_rows) : static_cast<double>(tile_rows * v);
+        const double load = (row_loads + (has_shared ? v : 0)) / 2;
+        const double latency = kMinAccumulators / 2.0;
+        const double stream = has_shared ? 1.5 * v : 0;  // shared vectors come from the second-level cache
+        return std::max({fma, load, latency, stream});
+      };
+      const int64_t full = rows / r, rest = rows % r;
+      const double per_column = static_cast<double>(full) * cycles(r) + (rest > 0 ? cycles(rest) : 0);
+      const double total = per_column * static_cast<double>((vectors + v - 1) / v);
+      if (total < best.cycles_per_step * 0.999) best = {r, v, total};
+    }
+  }
+  return best;
+}
+
+absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, movement::Kernel* kernel, AxisSource* axes) {
+  if (!nest.fold || nest.fold->kind == te::FoldKind::kGeneral || nest.fold->kind == te::FoldKind::kProd) {
+    return absl::FailedPreconditionError("no sum, max or min");
+  }
+  if (nest.fold->acc != DType::kF32 || !nest.fold->pred.empty()) return absl::FailedPreconditionError("not a plain f32 fold");
+  if (nest.stores.size() != 1 || nest.store_types[0] != DType::kF32) return absl::FailedPreconditionError("not one f32 output");
+  const int64_t lanes = device.vector_bytes / 4;
+  std::vector<Operand> loads = BodyLoads(nest);
+  for (const Operand& load : loads) {
+    if (kernel->buffers[load.buffer].dtype != DType::kF32) return absl::FailedPreconditionError("operands are not f32");
+  }
+  const std::optional<LaneChoice> choice = ChooseLanes(nest, loads, lanes, *kernel);
+  if (!choice) return absl::FailedPreconditionError("no axis can be the vector lanes");
+
+  // Lanes: the chosen axis, split into whole vectors.
+  Axis lane = choice->axis, outer{-1, 1};
+  movement::Step step;
+  step.label = nest.label;
+  step.strategy = movement::Strategy::kTile;
+  Index store_index;
+  int64_t store_limit = -1;
+  if (lane.extent != lanes) {
+    const Axis whole = lane;
+    outer = axes->New((whole.extent + lanes - 1) / lanes);
+    lane = axes->New(lanes);
+    const Index split = Index(outer) * lanes + Index(lane);
+    for (Axis& axis : nest.axes) {
+      if (axis.id == whole.id) axis = outer;
+    }
+    nest.axes.push_back(lane);
+    nest.Substitute([&](const Axis& axis) -> const Index* { return axis.id == whole.id ? &split : nullptr; });
+    if (whole.extent % lanes != 0) {
+      store_index = split;
+      store_limit = whole.extent;
+    }
+  }
+  loads = BodyLoads(nest);
+
+  auto uses_lane = [&](const Operand& load) { return load.address.UsesAxis(lane.id); };
+  // Vectors beside each other: an axis along which the broadcast operands stand still and a vector operand moves.
+  if (outer.id < 0) {
+    for (size_t a = nest.axes.size(); a-- > 0;) {
+      const Axis& axis = nest.axes[a];
+      if (axis.id == lane.id || PredUses(nest, axis.id)) continue;
+      bool broadcast_still = false, vector_moves = false, bad = false;
+      for (const Operand& load : loads) {
+        if (uses_lane(load)) {
+          vector_moves = vector_moves || load.address.UsesAxis(axis.id);
+        } else {
+          broadcast_still = true;
+          bad = bad || load.address.UsesAxis(axis.id);
+        }
+      }
+      if (broadcast_still && vector_moves && !bad) {
+        outer = axis;
+        break;
+      }
+    }
+  }
+  // Rows: the innermost remaining axis along which some vector operand stands still; else any innermost axis.
+  Axis row{-1, 1};
+  double row_score = -1;
+  for (const Axis& axis : nest.axes) {
+    if (axis.id == lane.id || axis.id == outer.id || axis.extent == 1) continue;
+    bool shared = false;
+    int64_t stride = 0;
+    bool affine = true;
+    for (const Operand& load : loads) {
+      if (uses_lane(load) && !load.address.UsesAxis(axis.id)) shared = true;
+      int64_t c = 0;
+      affine = affine && (!load.address.UsesAxis(axis.id) || load.address.AffineIn(axis.id, &c));
+    }
+    affine = affine && nest.stores[0].address.AffineIn(axis.id, &stride);
+    if (!affine) continue;
+    const double score = (shared ? 1e12 : 0) + std::min<double>(static_cast<double>(axis.extent), 28) * 1e9 / 28 -
+                         std::min<double>(static_cast<double>(std::abs(stride)), 1e8);
+    if (score > row_score) {
+      row_score = score;
+      row = axis;
+    }
+  }
+
+  const bool has_broadcast = std::any_of(loads.begin(), loads.end(), [&](const Operand& l) { return !uses_lane(l); });
+  const bool has_shared = std::any_of(loads.begin(), loads.end(),
+                                      [&](const Operand& l) { return uses_lane(l) && !l.address.UsesAxis(row.id); });
+  TileShape shape = ChooseTileShape(row.extent, outer.extent, has_broadcast && has_shared, has_shared, device);
+
+  // Fold order: the axis along which a broadcast operand is contiguous goes innermost and is unrolled; axes whose border
+  // tests involve the rows are unrolled completely inside it.
+  std::vector<Axis> rolled, unrolled;
+  for (const Axis& axis : nest.fold->axes) {
+    const bool border = row.id >= 0 && PredMixes(nest, axis.id, {row});
+    (border ? unrolled : rolled).push_back(axis);
+  }
+  int inner = -1;
+  for (size_t f = 0; f < rolled.size(); ++f) {
+    if (PredUses(nest, rolled[f].id)) continue;
+    for (const Operand& load : loads) {
+      int64_t c = 0;
+      if (!uses_lane(load) && load.address.AffineIn(rolled[f].id, &c) && c == 1) inner = static_cast<int>(f);
+    }
+  }
+  if (inner >= 0) {
+    const Axis axis = rolled[inner];
+    rolled.erase(rolled.begin() + inner);
+    rolled.push_back(axis);
+  }
+  const double unrolled_points = std::max(1.0, Extent(unrolled));
+  int unroll = 1;
+  if (!rolled.empty() && !PredUses(nest, rolled.back().id)) {
+    // A hot nest beyond about 600 instructions leaves the decoded-instruction cache.
+    for (int u : {4, 2}) {
+      if (rolled.back().extent % u == 0 && u * unrolled_points * shape.rows * shape.vectors <= 360) {
+        unroll = u;
+        break;
+      }
+    }
+  }
+  std::vector<Axis> fold_order = rolled;
+  fold_order.insert(fold_order.end(), unrolled.begin(), unrolled.end());
+  nest.fold->axes = fold_order;
+
+  // The vectors' axis becomes (tile, vector in tile).
+  const int64_t vector_tiles = (outer.extent + shape.vectors - 1) / shape.vectors;
+  Axis vector_tile{-1, 1}, vector_in{-1, 1};
+  if (outer.id >= 0) {
+    vector_tile = axes->New(vector_tiles);
+    vector_in = axes->New(shape.vectors);
+    const Index split = Index(vector_tile) * shape.vectors + Index(vector_in);
+    auto map = [&](const Axis& axis) -> const Index* { return axis.id == outer.id ? &split : nullptr; };
+    nest.Substitute(map);
+    store_index = te::Substitute(store_index, map);
+    if (store_limit < 0 && outer.extent % shape.vectors != 0) {
+      store_index = split;
+      store_limit = outer.extent;
+    }
+  }
+  loads = BodyLoads(nest);
+
+  std::vector<Axis> others;
+  for (const Axis& axis : nest.axes) {
+    if (axis.id != lane.id && axis.id != outer.id && axis.id != row.id) others.push_back(axis);
+  }
+
+  // Packed operands.
+  movement::Phase phase;
+  std::vector<movement::Step> pack_steps;
+  bool runtime_pack = false;
+  for (const Operand& load : loads) {
+    if (!uses_lane(load)) continue;
+    const movement::Buffer source = kernel->buffers[load.buffer];
+    const bool constant = source.is_constant && source.packed_from < 0;
+    const bool contiguous = te::ClassifyLanes(load.address, lane, lanes) == te::LaneAccess::kContiguous;
+    const bool overruns = store_limit >= 0 && !constant;
+    if (!constant && contiguous && !overruns) continue;
+    std::vector<Axis> box;
+    for (const Axis& axis : others) {
+      if (constant && load.address.UsesAxis(axis.id)) box.push_back(axis);
+    }
+    if (row.id >= 0 && load.address.UsesAxis(row.id)) {
+      if (!constant) return absl::FailedPreconditionError("a moving operand is not contiguous in the lanes");
+      box.push_back(row);
+    }
+    if (constant && vector_tile.id >= 0) box.push_back(vector_tile);
+    for (const Axis& axis : fold_order) {
+      if (load.address.UsesAxis(axis.id)) box.push_back(axis);
+    }
+    if (vector_in.id >= 0) box.push_back(vector_in);
+    box.push_back(lane);
+    std::vector<Index> coordinates;
+    std::vector<int64_t> extents;
+    for (const Axis& axis : box) {
+      coordinates.push_back(Index(axis));
+      extents.push_back(axis.extent);
+    }
+    te::Pred pred = nest.padding;
+    if (store_limit >= 0) pred.push_back({store_index, te::Cmp::kLt, Index(store_limit)});
+    if (nest.mask_limit >= 0) pred.push_back({nest.mask_index, te::Cmp::kLt, Index(nest.mask_limit)});
+    // A padding test on axes the operand does not have is somebody else's.
+    std::erase_if(pred, [&](const te::Comparison& c) {
+      std::vector<Axis> used;
+      te::CollectAxes(c.lhs, &used);
+      for (const Axis& axis : used) {
+        if (!load.address.UsesAxis(axis.id)) return true;
+      }
+      return false;
+    });
+    const int packed = static_cast<int>(kernel->buffers.size());
+    movement::Buffer buffer;
+    buffer.dtype = DType::kF32;
+    buffer.elements = 1;
+    for (int64_t extent : extents) buffer.elements *= extent;
+    const Scalar old_load = te::Load(load.buffer, DType::kF32, {load.address});
+    if (constant) {
+      buffer.is_constant = true;
+      buffer.packed_from = static_cast<int>(kernel->packs.size());
+      kernel->packs.push_back({source.tensor, box, load.address, pred});
+    } else {
+      runtime_pack = true;
+      buffer.scope = movement::BufferScope::kBlock;
+      movement::Step copy;
+      copy.label = "pack";
+      Nest pack;
+      pack.axes = box;
+      pack.body = {pred.empty() ? old_load : te::If(pred, old_load, te::Imm(DType::kF32, 0))};
+      pack.stores = {{packed, te::Linearize(coordinates, extents)}};
+      std::vector<Index> fresh_index;
+      fresh_index.reserve(box.size());
+      std::vector<std::pair<int, size_t>> renamed;
+      for (Axis& axis : pack.axes) {
+        const Axis fresh = axes->New(axis.extent);
+        renamed.push_back({axis.id, fresh_index.size()});
+        fresh_index.push_back(Index(fresh));
+        axis = fresh;
+      }
+      pack.Substitute([&](const Axis& axis) -> const Index* {
+        for (const auto& [id, at] : renamed) {
+          if (id == axis.id) return &fresh_index[at];
+        }
+        return nullptr;
+      });
+      for (const Axis& axis : pack.axes) copy.loops.push_back({axis, std::nullopt});
+      copy.body = pack.body;
+      copy.stores = pack.stores;
+      copy.store_types = {DType::kF32};
+      pack_steps.push_back(std::move(copy));
+    }
+    kernel->buffers.push_back(buffer);
+    nest.body[0] = ReplaceLoad(nest.body[0], load.node, te::Load(packed, DType::kF32, {te::Linearize(coordinates, extents)}));
+  }
+
+  // Grid: everything but the rows and the lanes; rows are cut where that balances tasks or keeps their operand in cache.
+  const bool row_borders = row.id >= 0 && PredUses(nest, row.id);
+  double row_bytes = 0, vector_bytes = 0, task_row_bytes = 0;
+  for (const Operand& load : loads) {
+    if (uses_lane(load)) {
+      vector_bytes += TouchedBytes(load, nest.axes) * Extent(fold_order);
+    } else {
+      row_bytes += TouchedBytes(load, nest.axes) * Extent(fold_order);
+      task_row_bytes += TouchedBytes(load, {row}) * Extent(fold_order);
+    }
+  }
+  int64_t row_chunk = row.extent;
+  if (row.id >= 0 && !row_borders && !runtime_pack) {
+    const double budget = kCacheShare * static_cast<double>(CacheBytes(device, 1, 1 << 20));
+    if (task_row_bytes > budget) row_chunk = static_cast<int64_t>(static_cast<double>(row.extent) * budget / task_row_bytes);
+    const int64_t parts = static_cast<int64_t>(Extent(others)) * vector_tiles;
+    if (parts * ((row.extent + row_chunk - 1) / row_chunk) < kWantedTasks) {
+      row_chunk = std::min(row_chunk, std::max<int64_t>(shape.rows, row.extent * parts / kWantedTasks));
+    }
+    row_chunk = std::clamp<int64_t>((row_chunk + shape.rows / 2) / shape.rows * shape.rows, shape.rows, row.extent);
+  }
+  std::vector<Axis> row_grid;
+  if (row.id >= 0) {
+    if (row_chunk < row.extent) {
+      const Axis chunk = axes->New((row.extent + row_chunk - 1) / row_chunk);
+      const Axis in_chunk = axes->New(row_chunk);
+      const Index split = Index(chunk) * row_chunk + Index(in_chunk);
+      nest.Substitute([&](const Axis& axis) -> const Index* { return axis.id == row.id ? &split : nullptr; });
+      movement::Loop loop{in_chunk, std::nullopt};
+      if (row.extent % row_chunk != 0) loop.limit = Index(row.extent) - Index(chunk) * row_chunk;
+      step.loops.push_back(loop);
+      row_grid.push_back(chunk);
+      row = in_chunk;
+    } else {
+      step.loops.push_back({row, std::nullopt});
+    }
+  }
+  // The larger operand is streamed once, so its axes go outside.
+  std::vector<Axis> vector_grid;
+  if (vector_tile.id >= 0) vector_grid.push_back(vector_tile);
+  std::vector<Axis> batch, row_side = row_grid;
+  for (const Axis& axis : others) {
+    bool in_vectors = false, in_rows = false;
+    for (const Operand& load : loads) {
+      if (load.address.UsesAxis(axis.id)) (uses_lane(load) ? in_vectors : in_rows) = true;
+    }
+    if (in_rows && !in_vectors) {
+      row_side.insert(row_side.begin() + static_cast<int64_t>(row_side.size() - row_grid.size()), axis);
+    } else {
+      batch.push_back(axis);
+    }
+  }
+  phase.grid = batch;
+  const std::vector<Axis>& first = row_bytes > vector_bytes ? row_side : vector_grid;
+  const std::vector<Axis>& second = row_bytes > vector_bytes ? vector_grid : row_side;
+  phase.grid.insert(phase.grid.end(), first.begin(), first.end());
+  phase.grid.insert(phase.grid.end(), second.begin(), second.end());
+
+  if (vector_in.id >= 0) step.loops.push_back({vector_in, std::nullopt});
+  step.loops.push_back({lane, std::nullopt});
+  step.fold = nest.fold;
+  step.body = nest.body;
+  step.then = nest.then;
+  step.stores = nest.stores;
+  step.store_types = nest.store_types;
+  step.tile = {lane.id, vector_in.id, shape.vectors, row.id, std::min<int>(shape.rows, static_cast<int>(row.extent)), unroll};
+  if (vector_in.id < 0) step.tile.outer_count = 1;
+  step.lane_mask_index = nest.mask_index;
+  step.lane_limit = nest.mask_limit;
+  step.store_limit_index = store_index;
+  step.store_limit = store_limit;
+  for (movement::Step& copy : pack_steps) phase.steps.push_back(std::move(copy));
+  phase.steps.push_back(std::move(step));
+  return phase;
+}
+
+}  // namespace fusion

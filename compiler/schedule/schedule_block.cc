@@ -1,0 +1,472 @@
+#include "compiler/schedule/schedule_block.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/schedule/form_stages.h"
+#include "compiler/schedule/nest.h"
+#include "compiler/schedule/register_tile.h"
+#include "compiler/schedule/vectorize.h"
+#include "compiler/te/bounds.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion {
+namespace {
+
+using te::Axis;
+using te::Index;
+using te::TensorId;
+
+// Stages computed more than this many times over are not stitched, unless they are a small share of the work.
+constexpr double kRecompute = 1.01;
+constexpr double kSmallShare = 0.05;
+// A grid of fewer tasks than this many per core leaves cores idle when the work is worth sharing.
+constexpr double kWorthSharing = 1 << 18;
+
+double CostPerPoint(const te::Te& te) {
+  double cost = 1;
+  for (const te::Scalar& s : te.body) cost += te::OpCost(s);
+  return cost;
+}
+
+double WorkOf(const te::Te& te) { return CostPerPoint(te) * DomainPoints(te); }
+
+// A box a stage computes in one task, parallel to the stage's (physical) axes.
+struct StageBox {
+  PhysicalTe physical;
+  te::Box box;
+};
+
+class BlockScheduler {
+ public:
+  BlockScheduler(const te::Program& program, const std::map<TensorId, Layout>& layouts, const DeviceModel& device)
+      : program_(program), layouts_(layouts), device_(device), axes_(program.next_axis) {}
+
+  absl::StatusOr<ScheduledBlock> Run() {
+    if (program_.tes.empty()) return absl::InternalError("a block without computation");
+    MakeBuffers();
+    ScheduledBlock result;
+    absl::Status stitched = absl::OkStatus();
+    if (program_.tes.size() == 1) {
+      RETURN_IF_ERROR(AddPhase(program_.tes[0]));
+    } else {
+      const movement::Kernel before = kernel_;
+      stitched = Stitch();
+      if (!stitched.ok()) {
+        kernel_ = before;
+        result.stitched = false;
+        result.reason = std::string(stitched.message());
+        for (TensorId t = 0; t < static_cast<int>(program_.tensors.size()); ++t) {
+          if (buffer_of_[t] < 0 && program_.DefiningTe(t) >= 0) AddBuffer(t, movement::BufferScope::kDevice);
+        }
+        for (const te::Te& te : program_.tes) RETURN_IF_ERROR(AddPhase(te));
+      }
+    }
+    DropUnusedBuffers();
+    int64_t scratch = 0;
+    const std::vector<int64_t> offsets = kernel_.scratch_offset_bytes();
+    for (size_t b = 0; b < offsets.size(); ++b) {
+      if (offsets[b] < 0) continue;
+      scratch = std::max(scratch, offsets[b] + (kernel_.buffers[b].elements * DTypeBytes(kernel_.buffers[b].dtype) + 127) / 64 * 64);
+    }
+    kernel_.scratch_bytes = scratch;
+    kernel_.next_axis = axes_.next();
+    RETURN_IF_ERROR(movement::Verify(kernel_));
+    result.kernel = std::move(kernel_);
+    return result;
+  }
+
+ private:
+  Layout LayoutOfTensor(TensorId tensor) const {
+    auto it = layouts_.find(tensor);
+    return it == layouts_.end() ? Layout() : it->second;
+  }
+
+  int AddBuffer(TensorId tensor, movement::BufferScope scope) {
+    const te::TensorInfo& info = program_.tensors[tensor];
+    movement::Buffer buffer;
+    buffer.scope = scope;
+    buffer.dtype = info.dtype;
+    buffer.tensor = tensor;
+    buffer.is_constant = info.role == te::Role::kConstant;
+    buffer.elements = NumElements(LayoutOfTensor(tensor).PhysicalShape(info.shape));
+    buffer_of_[tensor] = static_cast<int>(kernel_.buffers.size());
+    kernel_.buffers.push_back(buffer);
+    return buffer_of_[tensor];
+  }
+
+  void MakeBuffers() {
+    buffer_of_.assign(program_.tensors.size(), -1);
+    for (TensorId tensor : program_.inputs) AddBuffer(tensor, movement::BufferScope::kKernel);
+    for (TensorId tensor : program_.outputs) {
+      if (buffer_of_[tensor] < 0) AddBuffer(tensor, movement::BufferScope::kKernel);
+    }
+  }
+
+  // Scratch boxes are addressed relative to their origin; everything else through its layout.
+  movement::Store AddressOf(TensorId tensor, const std::vector<Index>& indices) const {
+    const int buffer = buffer_of_[tensor];
+    auto it = scratch_boxes_.find(tensor);
+    if (it != scratch_boxes_.end()) {
+      std::vector<Index> relative;
+      std::vector<int64_t> extents;
+      for (size_t d = 0; d < indices.size(); ++d) {
+        relative.push_back(indices[d] - it->second[d].origin);
+        extents.push_back(it->second[d].length);
+      }
+      return {buffer, te::Linearize(relative, extents)};
+    }
+    const Layout layout = LayoutOfTensor(tensor);
+    return {buffer, te::Linearize(layout.Apply(indices), layout.PhysicalShape(program_.tensors[tensor].shape))};
+  }
+
+  absl::StatusOr<Nest> MakeNest(const PhysicalTe& physical) {
+    Nest nest = Flatten(program_, physical, [this](TensorId t, const std::vector<Index>& i) { return AddressOf(t, i); });
+    DropUnitAxes(&nest);
+    return nest;
+  }
+
+  void FinishNest(Nest* nest) {
+    FuseAxes(nest, &axes_);
+    SplitFoldAxes(nest, &axes_, [&](const Axis& axis) {
+      // Rounding a product's fold up is free where a constant operand moves with the axis: it is packed with zeros.
+      if (nest->fold->kind != te::FoldKind::kSum || nest->body[0]->kind != te::ScalarKind::kOp ||
+          nest->body[0]->op != te::Op::kMul) {
+        return false;
+      }
+      for (const te::Scalar& arg : nest->body[0]->args) {
+        if (arg->kind == te::ScalarKind::kLoad && kernel_.buffers[arg->tensor].is_constant &&
+            arg->indices[0].UsesAxis(axis.id)) {
+          return true;
+        }
+      }
+      return false;
+    });
+  }
+
+  // A stage alone on a grid of its own.
+  absl::Status AddPhase(const te::Te& te) {
+    ASSIGN_OR_RETURN(PhysicalTe physical, MakePhysical(program_, te, [this](TensorId t) { return LayoutOfTensor(t); }, &axes_));
+    ASSIGN_OR_RETURN(Nest nest, MakeNest(physical));
+    FinishNest(&nest);
+    const bool empty = DomainPoints(te, false) == 0;
+    if (nest.fold && !empty) {
+      // A long contiguous row with few rows is folded along itself; otherwise the register tile decides.
+      const movement::Kernel before = kernel_;
+      AxisSource axes_before = axes_;
+      absl::StatusOr<movement::Phase> tiled = TilePhase(nest, device_, &kernel_, &axes_);
+      if (tiled.ok()) {
+        kernel_.phases.push_back(*std::move(tiled));
+        return absl::OkStatus();
+      }
+      kernel_ = before;
+      axes_ = axes_before;
+      if (!nest.padding.empty()) return absl::InternalError("a padded fold needs a register tile");
+    }
+    movement::Phase phase;
+    movement::Step step = StepOf(nest, kernel_, device_);
+    double per_point = CostPerPoint(te);
+    if (te.fold) per_point *= std::max(1.0, DomainPoints(te)) / std::max(1.0, DomainPoints(te, false));
+    if (!empty) MoveLoopsToGrid(&step, per_point, &axes_, &phase.grid);
+    if (empty) {
+      for (const movement::Loop& loop : step.loops) phase.grid.push_back(loop.axis);
+      step.loops.clear();
+    }
+    phase.steps.push_back(std::move(step));
+    kernel_.phases.push_back(std::move(phase));
+    return absl::OkStatus();
+  }
+
+  // Boxes of all stages when the axes `grid` of the main (last) stage are fixed.
+  absl::StatusOr<std::vector<te::Box>> BoxesFor(const std::vector<PhysicalTe>& stages, const std::set<int>& grid) const {
+    const int n = static_cast<int>(stages.size());
+    std::vector<te::Box> boxes(n);  // over each stage's physical axes
+    for (int s = n - 1; s >= 0; --s) {
+      const te::Te& te = stages[s].te;
+      if (s == n - 1) {
+        for (const Axis& axis : te.axes) {
+          boxes[s].push_back(grid.count(axis.id) ? te::Span{Index(axis), 1} : te::Span{Index(0), axis.extent});
+        }
+        continue;
+      }
+      // Hull over readers, per output (all outputs of a stage share the domain).
+      std::optional<te::Box> need;
+      for (TensorId out : te.outputs) {
+        for (int r = s + 1; r < n; ++r) {
+          if (!Reads(stages[r].te, out)) continue;
+          ASSIGN_OR_RETURN(te::Box box, te::RequiredBox(stages[r].te, boxes[r], out, program_.tensors[out].shape));
+          if (need) {
+            ASSIGN_OR_RETURN(box, te::Hull(*need, box));
+          }
+          need = box;
+        }
+      }
+      if (!need) {
+        // A second result that nothing here reads: the same tasks compute it if its axes match the main stage's.
+        ASSIGN_OR_RETURN(need, MatchingBox(stages[n - 1], boxes[n - 1], stages[s]));
+      }
+      ASSIGN_OR_RETURN(boxes[s], PhysicalBox(stages[s], *need));
+    }
+    return boxes;
+  }
+
+  static bool Reads(const te::Te& te, TensorId tensor) {
+    bool reads = false;
+    auto visit = [&](const te::Scalar& s) {
+      te::Visit(s, [&](const te::ScalarNode& node) { reads = reads || (node.kind == te::ScalarKind::kLoad && node.tensor == tensor); });
+    };
+    for (const te::Scalar& s : te.body) visit(s);
+    for (const te::Scalar& s : te.then) visit(s);
+    return reads;
+  }
+
+  absl::StatusOr<te::Box> MatchingBox(const PhysicalTe& main, const te::Box& main_box, const PhysicalTe& other) const {
+    if (main.te.axes.size() != other.te.axes.size()) return absl::FailedPreconditionError("results of different rank");
+    te::Box box;
+    for (size_t d = 0; d < main_box.size(); ++d) {
+      if (main.te.axes[d].extent != other.te.axes[d].extent && main_box[d].length == 1 && main.te.axes[d].extent != 1) {
+        return absl::FailedPreconditionError("results of different extents share no grid");
+      }
+      box.push_back(main_box[d].length == 1 && main.te.axes[d].extent != 1 ? main_box[d]
+                                                                          : te::Span{Index(0), other.te.axes[d].extent});
+    }
+    if (!(LayoutOfTensor(main.te.outputs[0]) == LayoutOfTensor(other.te.outputs[0]))) {
+      return absl::FailedPreconditionError("results of different layout share no grid");
+    }
+    // Already physical: mark by returning logical form only for plain layouts.
+    if (!LayoutOfTensor(other.te.outputs[0]).plain()) return absl::FailedPreconditionError("two blocked results");
+    return box;
+  }
+
+  // Logical box of a stage's output -> box over the stage's physical axes.
+  absl::StatusOr<te::Box> PhysicalBox(const PhysicalTe& stage, const te::Box& logical) const {
+    const Layout layout = LayoutOfTensor(stage.te.outputs[0]);
+    if (layout.plain()) return logical;
+    te::Box box = logical;
+    const te::Span& span = logical[layout.axis];
+    const Index origin = te::FloorDiv(span.origin, layout.block);
+    if (!(origin * layout.block == span.origin)) return absl::FailedPreconditionError("a box that cuts a channel block");
+    box[layout.axis] = {origin, (span.length + layout.block - 1) / layout.block};
+    box.push_back({Index(0), layout.block});
+    return box;
+  }
+
+  bool LiveOut(const te::Te& te) const {
+    for (TensorId out : te.outputs) {
+      if (std::find(program_.outputs.begin(), program_.outputs.end(), out) != program_.outputs.end()) return true;
+    }
+    return false;
+  }
+
+  // Does the grid make some stage compute elements more than once (beyond what is small)?
+  absl::Status CheckBoxes(const std::vector<PhysicalTe>& stages, const std::vector<te::Box>& boxes, double tasks) const {
+    double total = 0;
+    for (const PhysicalTe& stage : stages) total += WorkOf(stage.te);
+    for (size_t s = 0; s < stages.size(); ++s) {
+      double box_points = 1, points = 1;
+      for (size_t d = 0; d < boxes[s].size(); ++d) {
+        box_points *= static_cast<double>(boxes[s][d].length);
+        points *= static_cast<double>(stages[s].te.axes[d].extent);
+      }
+      const double factor = box_points * tasks / std::max(1.0, points);
+      if (LiveOut(stages[s].te)) {
+        if (factor > kRecompute || factor < 0.99) {
+          return absl::FailedPreconditionError(absl::StrCat("a result is covered ", factor, " times by the tasks"));
+        }
+      } else if (factor > kRecompute && WorkOf(stages[s].te) * factor > kSmallShare * total) {
+        return absl::FailedPreconditionError(absl::StrCat("a stage would be computed ", factor, " times"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Stitch() {
+    std::vector<PhysicalTe> stages;
+    for (const te::Te& te : program_.tes) {
+      ASSIGN_OR_RETURN(PhysicalTe physical,
+                       MakePhysical(program_, te, [this](TensorId t) { return LayoutOfTensor(t); }, &axes_));
+      if (DomainPoints(physical.te) == 0) return absl::FailedPreconditionError("an empty stage");
+      stages.push_back(std::move(physical));
+    }
+    const te::Te& main = stages.back().te;
+    std::set<int> grid;
+    absl::Status refusal = absl::OkStatus();
+    for (const Axis& axis : main.axes) {
+      if (axis.extent == 1) continue;
+      absl::StatusOr<std::vector<te::Box>> boxes = BoxesFor(stages, {axis.id});
+      absl::Status status = boxes.ok() ? CheckBoxes(stages, *boxes, static_cast<double>(axis.extent)) : boxes.status();
+      if (status.ok()) {
+        grid.insert(axis.id);
+      } else {
+        refusal = status;
+      }
+    }
+    // The innermost contiguous axis stays in the task for the vectors, if that leaves tasks enough.
+    double tasks = 1;
+    for (const Axis& axis : main.axes) {
+      if (grid.count(axis.id)) tasks *= static_cast<double>(axis.extent);
+    }
+    const Axis& innermost = main.axes.back();
+    if (grid.count(innermost.id) &&
+        (tasks / static_cast<double>(innermost.extent) >= 2.0 * device_.parallel_units || grid.size() == 1)) {
+      if (grid.size() > 1 || WorkTotal(stages) < kWorthSharing) {
+        grid.erase(innermost.id);
+        tasks /= static_cast<double>(innermost.extent);
+      }
+    }
+    if (tasks < 2.0 * device_.parallel_units && WorkTotal(stages) > kWorthSharing) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("only ", tasks, " independent tasks", refusal.ok() ? "" : ": ", std::string(refusal.message())));
+    }
+    ASSIGN_OR_RETURN(std::vector<te::Box> boxes, BoxesFor(stages, grid));
+    RETURN_IF_ERROR(CheckBoxes(stages, boxes, tasks));
+
+    // Scratch homes.
+    int64_t scratch_bytes = 0;
+    for (size_t s = 0; s + 1 < stages.size(); ++s) {
+      if (LiveOut(stages[s].te)) continue;
+      for (TensorId out : stages[s].te.outputs) {
+        scratch_boxes_[out] = boxes[s];
+        const int b = AddBuffer(out, movement::BufferScope::kBlock);
+        int64_t elements = 1;
+        for (const te::Span& span : boxes[s]) elements *= span.length;
+        kernel_.buffers[b].elements = elements;
+        scratch_bytes += elements * DTypeBytes(kernel_.buffers[b].dtype);
+      }
+    }
+    const int64_t limit = device_.memory.size() > 1 ? device_.memory[1].size_bytes : (1 << 20);
+    if (scratch_bytes > limit) {
+      scratch_boxes_.clear();
+      std::fill(buffer_of_.begin(), buffer_of_.end(), -1);
+      for (size_t b = 0; b < kernel_.buffers.size(); ++b) {
+        if (kernel_.buffers[b].scope == movement::BufferScope::kKernel) buffer_of_[kernel_.buffers[b].tensor] = static_cast<int>(b);
+      }
+      return absl::FailedPreconditionError(absl::StrCat("a task's intermediates of ", scratch_bytes, " bytes exceed the second-level cache"));
+    }
+
+    movement::Phase phase;
+    for (const Axis& axis : main.axes) {
+      if (grid.count(axis.id)) phase.grid.push_back(axis);
+    }
+    for (size_t s = 0; s < stages.size(); ++s) {
+      ASSIGN_OR_RETURN(Nest nest, MakeNest(stages[s]));
+      // Bind the stage's axes to its box.
+      std::vector<Axis> loops;
+      std::map<int, Index> bound;
+      for (size_t d = 0; d < stages[s].te.axes.size(); ++d) {
+        const Axis& axis = stages[s].te.axes[d];
+        const te::Span& span = boxes[s][d];
+        if (grid.count(axis.id) && s + 1 == stages.size()) continue;
+        if (axis.extent == 1) {
+          continue;
+        } else if (span.length == 1) {
+          bound[axis.id] = span.origin;
+        } else if (span.length == axis.extent && span.origin.IsConstant() && span.origin.constant() == 0) {
+          loops.push_back(axis);
+        } else {
+          const Axis local = axes_.New(span.length);
+          loops.push_back(local);
+          bound[axis.id] = span.origin + Index(local);
+        }
+      }
+      nest.axes = loops;
+      nest.Substitute([&](const Axis& axis) -> const Index* {
+        auto it = bound.find(axis.id);
+        return it == bound.end() ? nullptr : &it->second;
+      });
+      DropUnitAxes(&nest);
+      FuseAxes(&nest, &axes_);
+      phase.steps.push_back(StepOf(nest, kernel_, device_));
+    }
+    kernel_.phases.push_back(std::move(phase));
+    return absl::OkStatus();
+  }
+
+  static double WorkTotal(const std::vector<PhysicalTe>& stages) {
+    double total = 0;
+    for (const PhysicalTe& stage : stages) total += WorkOf(stage.te);
+    return total;
+  }
+
+  // Arguments that nothing reads any more (constants replaced by their packed copies) are not passed.
+  void DropUnusedBuffers() {
+    std::vector<bool> used(kernel_.buffers.size(), false);
+    std::function<void(const Index&)> use_index = [&](const Index& index) {
+      for (const Index::Part& part : index.parts()) {
+        if (part.term.kind == te::TermKind::kLoad) used[part.term.tensor] = true;
+        for (const Index& inner : part.term.indices) use_index(inner);
+        if (part.term.inner != nullptr) use_index(*part.term.inner);
+      }
+    };
+    auto use_scalar = [&](const te::Scalar& s) {
+      te::Visit(s, [&](const te::ScalarNode& node) {
+        if (node.kind == te::ScalarKind::kLoad) used[node.tensor] = true;
+        for (const Index& index : node.indices) use_index(index);
+        if (node.kind == te::ScalarKind::kFromIndex) use_index(node.index);
+        for (const te::Comparison& c : node.pred) {
+          use_index(c.lhs);
+          use_index(c.rhs);
+        }
+      });
+    };
+    for (const movement::Phase& phase : kernel_.phases) {
+      for (const movement::Step& step : phase.steps) {
+        for (const te::Scalar& s : step.body) use_scalar(s);
+        for (const te::Scalar& s : step.then) use_scalar(s);
+        if (step.fold) {
+          for (const te::Scalar& s : step.fold->init) use_scalar(s);
+          for (const te::Comparison& c : step.fold->pred) {
+            use_index(c.lhs);
+            use_index(c.rhs);
+          }
+        }
+        for (const movement::Store& store : step.stores) used[store.buffer] = true;
+      }
+    }
+    std::vector<int> renumber(kernel_.buffers.size(), -1);
+    std::vector<movement::Buffer> kept;
+    auto keep = [&](bool block_scope) {
+      for (size_t b = 0; b < kernel_.buffers.size(); ++b) {
+        if (!used[b] || (kernel_.buffers[b].scope == movement::BufferScope::kBlock) != block_scope) continue;
+        renumber[b] = static_cast<int>(kept.size());
+        kept.push_back(kernel_.buffers[b]);
+      }
+    };
+    keep(false);
+    keep(true);
+    auto map = [&](TensorId buffer) { return renumber[buffer]; };
+    for (movement::Phase& phase : kernel_.phases) {
+      for (movement::Step& step : phase.steps) {
+        for (te::Scalar& s : step.body) s = te::MapTensors(s, map);
+        for (te::Scalar& s : step.then) s = te::MapTensors(s, map);
+        if (step.fold) {
+          for (te::Scalar& s : step.fold->init) s = te::MapTensors(s, map);
+          for (te::Comparison& c : step.fold->pred) {
+            c.lhs = te::MapTensors(c.lhs, map);
+            c.rhs = te::MapTensors(c.rhs, map);
+          }
+        }
+        for (movement::Store& store : step.stores) store.buffer = renumber[store.buffer];
+      }
+    }
+    kernel_.buffers = std::move(kept);
+  }
+
+  const te::Program& program_;
+  const std::map<TensorId, Layout>& layouts_;
+  const DeviceModel& device_;
+  AxisSource axes_;
+  movement::Kernel kernel_;
+  std::vector<int> buffer_of_;
+  std::map<TensorId, te::Box> scratch_boxes_;
+};
+
+}  // namespace
+
+absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const std::map<te::TensorId, Layout>& layouts,
+                                             const DeviceModel& device) {
+  return BlockScheduler(program, layouts, device).Run();
+}
+
+}  // namespace fusion

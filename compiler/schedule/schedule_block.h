@@ -1,0 +1,32 @@
+// Tile-and-stitch (compiler/schedule/README.md): a block's stages become one kernel. A single stage gets a grid of its own.
+// Several stages share an outer grid over the axes of the last one along which no stage is computed twice (bounds inference);
+// in each task the stages run one after another into scratch boxes. Where no such grid exists, or it leaves the device idle,
+// every stage becomes a phase of its own with intermediates at device scope (`stitched` is false and `reason` says why).
+#ifndef FUSION_COMPILER_SCHEDULE_SCHEDULE_BLOCK_H_
+#define FUSION_COMPILER_SCHEDULE_SCHEDULE_BLOCK_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/cost/device_model.h"
+#include "compiler/movement/kernel.h"
+#include "compiler/schedule/layout.h"
+#include "compiler/te/program.h"
+
+namespace fusion {
+
+struct ScheduledBlock {
+  movement::Kernel kernel;
+  bool stitched = true;
+  std::string reason;
+};
+
+// `program` as FormStages left it. `layouts`: of kernel-scope tensors (inputs, constants, outputs); absent means plain.
+absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const std::map<te::TensorId, Layout>& layouts,
+                                             const DeviceModel& device);
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_SCHEDULE_SCHEDULE_BLOCK_H_
