@@ -109,7 +109,8 @@ std::vector<std::string> ClangToolchain::Flags(const std::string& march) {
   return flags;
 }
 
-absl::StatusOr<std::string> ClangToolchain::BuildOne(const BuildUnit& unit, const std::string& folder) const {
+absl::StatusOr<std::string> ClangToolchain::BuildOne(const BuildUnit& unit, const std::string& folder,
+                                                     const std::function<bool()>& cancelled) const {
   if (unit.kind != "cpu") {
     return absl::InvalidArgumentError(absl::StrCat("clang builds units of kind 'cpu', not '", unit.kind, "'"));
   }
@@ -125,7 +126,7 @@ absl::StatusOr<std::string> ClangToolchain::BuildOne(const BuildUnit& unit, cons
   ChildOptions child;
   child.working_directory = folder;  // relative names, so that no path enters the binary
   child.deadline = options_.unit_deadline;
-  child.cancelled = options_.cancelled;
+  child.cancelled = cancelled;
 
   std::vector<std::string> compile = {options_.compiler};
   for (const std::string& flag : Flags(unit.march)) compile.push_back(flag);
@@ -150,6 +151,11 @@ absl::StatusOr<std::string> ClangToolchain::BuildOne(const BuildUnit& unit, cons
 }
 
 absl::StatusOr<std::vector<std::string>> ClangToolchain::Build(absl::Span<const BuildUnit> units) {
+  return Build(units, options_.cancelled);
+}
+
+absl::StatusOr<std::vector<std::string>> ClangToolchain::Build(absl::Span<const BuildUnit> units,
+                                                               const std::function<bool()>& cancelled) const {
   std::vector<std::string> binaries(units.size());
   if (units.empty()) return binaries;
   std::string root = options_.temp_folder + "/fusion-build-XXXXXX";
@@ -167,7 +173,7 @@ absl::StatusOr<std::vector<std::string>> ClangToolchain::Build(absl::Span<const 
   std::atomic<bool> failed{false};
   auto work = [&] {
     for (size_t i = next++; i < units.size() && !failed; i = next++) {
-      absl::StatusOr<std::string> binary = BuildOne(units[i], absl::StrCat(root, "/", i));
+      absl::StatusOr<std::string> binary = BuildOne(units[i], absl::StrCat(root, "/", i), cancelled);
       if (binary.ok()) {
         binaries[i] = *std::move(binary);
       } else {

@@ -31,6 +31,9 @@ class ClangToolchain : public Toolchain {
   // Thread-safe. DEADLINE_EXCEEDED and CANCELLED as the options say; INTERNAL with clang's first lines otherwise.
   // Nothing stays in the temporary folder. The same text gives the same bytes.
   absl::StatusOr<std::vector<std::string>> Build(absl::Span<const BuildUnit> units) override;
+  // The same with a `cancelled` of its own (may be empty) in place of the options'.
+  absl::StatusOr<std::vector<std::string>> Build(absl::Span<const BuildUnit> units,
+                                                 const std::function<bool()>& cancelled) const;
 
   const std::string& version() const { return version_; }  // "clang 14.0.6"
 
@@ -40,7 +43,8 @@ class ClangToolchain : public Toolchain {
  private:
   ClangToolchain(ClangToolchainOptions options, std::string linker, std::string version)
       : options_(std::move(options)), linker_(std::move(linker)), version_(std::move(version)) {}
-  absl::StatusOr<std::string> BuildOne(const BuildUnit& unit, const std::string& folder) const;
+  absl::StatusOr<std::string> BuildOne(const BuildUnit& unit, const std::string& folder,
+                                       const std::function<bool()>& cancelled) const;
 
   ClangToolchainOptions options_;
   std::string linker_;

@@ -1,0 +1,107 @@
+#include "worker/executor/decorators.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "runtime/base/sha256.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion {
+namespace {
+
+class KindExecutor : public Executor {
+ public:
+  explicit KindExecutor(std::map<v1::TaskKind, std::unique_ptr<Executor>> table) : table_(std::move(table)) {}
+  absl::StatusOr<std::string> Execute(const v1::Task& task, const std::string& payload,
+                                      const TaskContext& context) override {
+    auto found = table_.find(task.kind());
+    if (found == table_.end()) {
+      return absl::UnavailableError(
+          absl::StrCat("this worker takes no tasks of kind ", v1::TaskKind_Name(task.kind())));
+    }
+    return found->second->Execute(task, payload, context);
+  }
+
+ private:
+  std::map<v1::TaskKind, std::unique_ptr<Executor>> table_;
+};
+
+class DeadlineExecutor : public Executor {
+ public:
+  explicit DeadlineExecutor(std::unique_ptr<Executor> inner) : inner_(std::move(inner)) {}
+  absl::StatusOr<std::string> Execute(const v1::Task& task, const std::string& payload,
+                                      const TaskContext& context) override {
+    if (task.timeout_ms() <= 0) return inner_->Execute(task, payload, context);
+    const absl::Time end = absl::Now() + absl::Milliseconds(task.timeout_ms());
+    TaskContext bounded{[&] { return context.cancelled() || absl::Now() > end; }};
+    absl::StatusOr<std::string> result = inner_->Execute(task, payload, bounded);
+    if (absl::IsCancelled(result.status()) && !context.cancelled()) {
+      return absl::DeadlineExceededError(
+          absl::StrFormat("'%s' did not finish within its %.1f s", task.description(), task.timeout_ms() / 1000.0));
+    }
+    return result;
+  }
+
+ private:
+  std::unique_ptr<Executor> inner_;
+};
+
+class LoggingExecutor : public Executor {
+ public:
+  LoggingExecutor(std::unique_ptr<Executor> inner, std::function<void(const std::string&)> log)
+      : inner_(std::move(inner)), log_(std::move(log)) {}
+  absl::StatusOr<std::string> Execute(const v1::Task& task, const std::string& payload,
+                                      const TaskContext& context) override {
+    const std::string what =
+        absl::StrCat(v1::TaskKind_Name(task.kind()), " ", task.task_id(), " '", task.description(), "'");
+    log_(absl::StrCat("start ", what));
+    const absl::Time start = absl::Now();
+    absl::StatusOr<std::string> result = inner_->Execute(task, payload, context);
+    log_(absl::StrFormat("end %s after %.3f s: %s", what, absl::ToDoubleSeconds(absl::Now() - start),
+                         result.status().ToString()));
+    return result;
+  }
+
+ private:
+  std::unique_ptr<Executor> inner_;
+  std::function<void(const std::string&)> log_;
+};
+
+class PayloadExecutor : public Executor {
+ public:
+  PayloadExecutor(std::unique_ptr<Executor> inner, BlobReader read)
+      : inner_(std::move(inner)), read_(std::move(read)) {}
+  absl::StatusOr<std::string> Execute(const v1::Task& task, const std::string&, const TaskContext& context) override {
+    absl::StatusOr<std::string> payload = read_(task.payload_digest(), task.payload_size_bytes());
+    if (!payload.ok()) {
+      return absl::UnavailableError(absl::StrCat("cannot read the task's payload: ", payload.status().ToString()));
+    }
+    if (Sha256Hex(*payload) != task.payload_digest()) {
+      return absl::UnavailableError("the task's payload arrived damaged: its digest differs");
+    }
+    return inner_->Execute(task, *payload, context);
+  }
+
+ private:
+  std::unique_ptr<Executor> inner_;
+  BlobReader read_;
+};
+
+}  // namespace
+
+std::unique_ptr<Executor> ByKind(std::map<v1::TaskKind, std::unique_ptr<Executor>> table) {
+  return std::make_unique<KindExecutor>(std::move(table));
+}
+std::unique_ptr<Executor> WithDeadline(std::unique_ptr<Executor> inner) {
+  return std::make_unique<DeadlineExecutor>(std::move(inner));
+}
+std::unique_ptr<Executor> WithLogging(std::unique_ptr<Executor> inner, std::function<void(const std::string&)> log) {
+  return std::make_unique<LoggingExecutor>(std::move(inner), std::move(log));
+}
+std::unique_ptr<Executor> WithPayload(std::unique_ptr<Executor> inner, BlobReader read) {
+  return std::make_unique<PayloadExecutor>(std::move(inner), std::move(read));
+}
+
+}  // namespace fusion

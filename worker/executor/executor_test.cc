@@ -1,0 +1,129 @@
+#include <filesystem>
+#include <fstream>
+
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/base/sha256.h"
+#include "worker/executor/build_executor.h"
+#include "worker/executor/decorators.h"
+#include "worker/executor/measure_executor.h"
+
+namespace fusion {
+namespace {
+
+using ::testing::HasSubstr;
+
+TaskContext NeverCancelled() {
+  return {[] { return false; }};
+}
+
+class Echo : public Executor {
+ public:
+  absl::StatusOr<std::string> Execute(const v1::Task&, const std::string& payload, const TaskContext&) override {
+    return payload;
+  }
+};
+
+class UntilCancelled : public Executor {
+ public:
+  absl::StatusOr<std::string> Execute(const v1::Task&, const std::string&, const TaskContext& context) override {
+    while (!context.cancelled()) absl::SleepFor(absl::Milliseconds(1));
+    return absl::CancelledError("stopped");
+  }
+};
+
+// A measuring program that is a shell script.
+std::string Script(const std::string& name, const std::string& body) {
+  const std::string path = testing::TempDir() + "/" + name;
+  std::ofstream(path) << "#!/bin/sh\n" << body << "\n";
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  return path;
+}
+
+absl::StatusOr<std::string> Measure(const std::string& program, int64_t timeout_ms = 5000) {
+  MeasureExecutor executor({program, "", 1, absl::Seconds(20)});
+  v1::Task task;
+  task.set_description("Conv+Relu");
+  task.set_timeout_ms(timeout_ms);
+  return executor.Execute(task, "bundle", NeverCancelled());
+}
+
+TEST(Decorators, DeadlineBecomesDeadlineExceeded) {
+  auto executor = WithDeadline(std::make_unique<UntilCancelled>());
+  v1::Task task;
+  task.set_timeout_ms(5);
+  EXPECT_EQ(executor->Execute(task, "", NeverCancelled()).status().code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST(Decorators, PayloadIsReadAndItsDigestChecked) {
+  auto executor = WithPayload(std::make_unique<Echo>(), [](const std::string&, int64_t) { return "bytes"; });
+  v1::Task task;
+  task.set_payload_digest(Sha256Hex("bytes"));
+  EXPECT_EQ(executor->Execute(task, "", NeverCancelled()).value(), "bytes");
+  task.set_payload_digest(Sha256Hex("others"));
+  EXPECT_EQ(executor->Execute(task, "", NeverCancelled()).status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST(Decorators, UnknownKindBlamesTheWorker) {
+  auto executor = ByKind({});
+  EXPECT_EQ(executor->Execute({}, "", NeverCancelled()).status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST(Decorators, LogsStartAndEnd) {
+  std::vector<std::string> lines;
+  auto executor = WithLogging(std::make_unique<Echo>(), [&](const std::string& line) { lines.push_back(line); });
+  ASSERT_TRUE(executor->Execute({}, "", NeverCancelled()).ok());
+  ASSERT_EQ(lines.size(), 2);
+  EXPECT_THAT(lines[1], HasSubstr("OK"));
+}
+
+TEST(MeasureExecutor, ReportsTheSummary) {
+  auto bytes = Measure(
+      Script("measure_ok", "echo '{\"samples_ns\":[5,7],\"min_ns\":5,\"median_ns\":7,\"p90_ns\":7,\"peak_ratio\":1}'"));
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  v1::MeasureResult result;
+  ASSERT_TRUE(result.ParseFromString(*bytes));
+  EXPECT_EQ(result.median_ns(), 7);
+  EXPECT_EQ(result.samples_ns_size(), 2);
+}
+
+TEST(MeasureExecutor, ACrashIsTheTasksFaultWithEvidence) {
+  auto result = Measure(Script("measure_crash", "echo last words >&2; kill -SEGV $$"));
+  EXPECT_EQ(result.status().code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(result.status().message()), testing::AllOf(HasSubstr("signal 11"), HasSubstr("last words")));
+}
+
+TEST(MeasureExecutor, AHangIsKilled) {
+  auto result = Measure(Script("measure_hang", "sleep 60"), 100);
+  EXPECT_EQ(result.status().code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST(MeasureExecutor, NonsenseIsAnError) { EXPECT_FALSE(Measure(Script("measure_nonsense", "echo fast")).ok()); }
+
+TEST(MeasureExecutor, AMissingProgramBlamesTheWorker) {
+  EXPECT_EQ(Measure("/no/such/fusion-measure").status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST(BuildExecutor, BuildsAllUnits) {
+  auto toolchain = ClangToolchain::Create();
+  ASSERT_TRUE(toolchain.ok());
+  BuildExecutor executor(toolchain->get());
+  v1::BuildPayload payload;
+  for (int i = 0; i < 2; ++i) {
+    auto* unit = payload.add_units();
+    unit->set_kind("cpu");
+    unit->set_march("x86-64-v3");
+    unit->set_source("extern \"C\" int f() { return 1; }");
+  }
+  auto bytes = executor.Execute({}, payload.SerializeAsString(), NeverCancelled());
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  v1::BuildResult result;
+  ASSERT_TRUE(result.ParseFromString(*bytes));
+  EXPECT_EQ(result.binaries_size(), 2);
+  EXPECT_THAT(result.toolchain(), HasSubstr("clang"));
+  EXPECT_EQ(executor.Execute({}, "\xff garbage", NeverCancelled()).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace fusion

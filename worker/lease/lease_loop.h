@@ -1,0 +1,67 @@
+// LeaseLoop: keeps calling Synchronize, runs the task that the server wants, repeats its result until the server has
+// taken it, and stops a task that the server has given up. Survives any restart of the server: the call is repeated
+// with growing, jittered pauses while the task goes on.
+#ifndef FUSION_WORKER_LEASE_LEASE_LOOP_H_
+#define FUSION_WORKER_LEASE_LEASE_LOOP_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "absl/time/time.h"
+#include "proto/worker.pb.h"
+#include "worker/executor/executor.h"
+#include "worker/lease/transport.h"
+
+namespace fusion {
+
+struct LeaseOptions {
+  std::string worker_id;
+  v1::WorkerInfo info;
+  absl::Duration max_wait = absl::Seconds(20);           // how long an idle call may be held
+  absl::Duration first_pause = absl::Milliseconds(200);  // after a failed call; doubled each time, ±50%
+  absl::Duration longest_pause = absl::Seconds(15);
+  std::function<void(const std::string&)> log;  // never empty
+};
+
+class LeaseLoop {
+ public:
+  // Both outlive this.
+  LeaseLoop(LeaseOptions options, Transport* transport, Executor* executor);
+  ~LeaseLoop();
+
+  // Returns after Drain (when the running task's result has been delivered) or Abort.
+  void Run();
+
+  // Callable from any thread. Drain: take nothing new, finish, deliver. Abort: stop the task and return.
+  void Drain();
+  void Abort();
+
+ private:
+  struct Running;
+
+  void Start(const v1::Task& task);
+  void Stop();
+  bool Aborted();
+  bool Draining();
+  // Sleeps until `until`, the end of the running task, Drain or Abort.
+  void WaitUntil(absl::Time until);
+
+  const LeaseOptions options_;
+  Transport* const transport_;
+  Executor* const executor_;
+  std::unique_ptr<Running> running_;  // touched by the thread in Run alone
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool draining_ = false;  // guarded by mutex_, as is the next
+  bool aborted_ = false;
+};
+
+}  // namespace fusion
+
+#endif  // FUSION_WORKER_LEASE_LEASE_LOOP_H_

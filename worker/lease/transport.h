@@ -1,0 +1,33 @@
+// Transport: the worker's side of the wire. One implementation speaks gRPC, tests have their own.
+#ifndef FUSION_WORKER_LEASE_TRANSPORT_H_
+#define FUSION_WORKER_LEASE_TRANSPORT_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/worker.pb.h"
+
+namespace fusion {
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual absl::StatusOr<v1::SynchronizeResponse> Synchronize(const v1::SynchronizeRequest& request,
+                                                              absl::Duration timeout) = 0;
+  // Makes a Synchronize in flight, and every later one that is not told otherwise by `Resume`, return CANCELLED soon.
+  // Callable from any thread.
+  virtual void Interrupt() = 0;
+  virtual void Resume() = 0;
+
+  virtual absl::StatusOr<std::string> ReadBlob(const std::string& digest, int64_t size_bytes) = 0;
+  virtual absl::Status WriteBlob(const std::string& digest, const std::string& bytes) = 0;
+};
+
+// `server` is "unix:/path" or "host:port".
+std::unique_ptr<Transport> MakeGrpcTransport(const std::string& server);
+
+}  // namespace fusion
+
+#endif  // FUSION_WORKER_LEASE_TRANSPORT_H_

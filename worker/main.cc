@@ -1,0 +1,92 @@
+// fusion-worker: takes build and measurement tasks from a fusiond.
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include <cstdio>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "worker/worker.h"
+
+ABSL_FLAG(std::string, server, "",
+          "address of fusiond: unix:/path or host:port; default: FUSION_SERVER, else the local socket");
+ABSL_FLAG(std::string, name, "", "name shown to people; default: the host's name");
+ABSL_FLAG(int, threads, 0, "threads of builds and of measurements that name no number; 0: all cores");
+ABSL_FLAG(std::vector<std::string>, kinds, {"cpu"}, "device kinds to measure; empty: take build tasks only");
+ABSL_FLAG(bool, build, true, "take build tasks");
+ABSL_FLAG(std::string, state, "", "folder for the measured device model; default: $XDG_STATE_HOME/fusion");
+
+namespace {
+
+std::string StateFolder() {
+  if (!absl::GetFlag(FLAGS_state).empty()) return absl::GetFlag(FLAGS_state);
+  if (const char* state = getenv("XDG_STATE_HOME"); state != nullptr && *state != 0)
+    return absl::StrCat(state, "/fusion");
+  const char* home = getenv("HOME");
+  return absl::StrCat(home != nullptr ? home : "/tmp", "/.local/state/fusion");
+}
+
+std::string Server() {
+  if (!absl::GetFlag(FLAGS_server).empty()) return absl::GetFlag(FLAGS_server);
+  if (const char* server = getenv("FUSION_SERVER"); server != nullptr && *server != 0) return server;
+  return absl::StrCat("unix:", StateFolder(), "/fusion.sock");
+}
+
+void Log(const std::string& line) {
+  std::fprintf(stderr, "%s fusion-worker: %s\n",
+               absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::Now(), absl::UTCTimeZone()).c_str(), line.c_str());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  absl::SetProgramUsageMessage(
+      "takes build and measurement tasks from a fusiond; SIGTERM finishes the task, SIGINT drops it");
+  const std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
+  if (rest.size() > 1) {
+    std::fprintf(stderr, "fusion-worker: unexpected argument '%s'\n", rest[1]);
+    return 2;
+  }
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (int s : {SIGTERM, SIGINT, SIGQUIT}) sigaddset(&signals, s);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before any thread starts
+
+  fusion::WorkerOptions options;
+  options.server = Server();
+  options.name = absl::GetFlag(FLAGS_name);
+  options.threads = absl::GetFlag(FLAGS_threads);
+  options.kinds = absl::GetFlag(FLAGS_kinds);
+  options.build = absl::GetFlag(FLAGS_build);
+  options.state_folder = StateFolder();
+  options.log = Log;
+  auto worker = fusion::Worker::Create(options);
+  if (!worker.ok()) {
+    std::fprintf(stderr, "fusion-worker: %s\n", std::string(worker.status().message()).c_str());
+    return 1;
+  }
+  std::thread waiter([&] {
+    int signal = 0;
+    sigwait(&signals, &signal);
+    Log(absl::StrCat(signal == SIGTERM ? "draining" : "stopping", " on signal ", signal));
+    if (signal == SIGTERM) {
+      (*worker)->Drain();
+      sigwait(&signals, &signal);  // a second one does not wait
+    }
+    (*worker)->Abort();
+  });
+  waiter.detach();
+  Log(absl::StrCat("serving ", options.server));
+  (*worker)->Run();
+  Log("stopped");
+  std::fflush(nullptr);
+  _Exit(0);  // the waiter may still hold the worker
+}

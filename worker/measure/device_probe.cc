@@ -1,0 +1,188 @@
+#include "worker/measure/device_probe.h"
+
+#include <pthreadpool.h>
+#include <sched.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "runtime/base/status_macros.h"
+#include "worker/measure/host_facts.h"
+#include "worker/measure/host_kernels.h"
+
+namespace fusion {
+namespace {
+
+constexpr int64_t kDramBytes = int64_t{96} << 20;
+constexpr absl::Duration kLevelTime = absl::Milliseconds(60);
+
+double Median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+// Copies one half of a buffer of `size_bytes` onto the other until `kLevelTime` has passed; bytes read plus written
+// per second of the median round.
+double CopyBandwidth(const HostIsa& isa, char* buffer, int64_t size_bytes) {
+  const int64_t half = std::max<int64_t>(128, size_bytes / 2 / 128 * 128);
+  const int64_t repeats = std::max<int64_t>(1, (1 << 20) / half);
+  std::vector<double> rates;
+  const absl::Time end = absl::Now() + kLevelTime;
+  for (int round = 0; round < 3 || absl::Now() < end; ++round) {
+    const double rate = CopyBytesPerSecond(isa, buffer, buffer + half, half, repeats);
+    if (round > 0) rates.push_back(rate);
+  }
+  return Median(rates);
+}
+
+void EmptyTask(void* context, size_t) { static_cast<std::atomic<int64_t>*>(context)->fetch_add(1); }
+
+struct BarrierContext {
+  std::atomic<int> arrived{0};
+  std::atomic<int> generation{0};
+  int threads = 1;
+  int rounds = 0;
+};
+
+void BarrierTask(void* opaque, size_t) {
+  auto* context = static_cast<BarrierContext*>(opaque);
+  for (int round = 0; round < context->rounds; ++round) {
+    const int generation = context->generation.load(std::memory_order_relaxed);
+    if (context->arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == context->threads) {
+      context->arrived.store(0, std::memory_order_relaxed);
+      context->generation.fetch_add(1, std::memory_order_release);
+    } else {
+      for (int spin = 0; context->generation.load(std::memory_order_acquire) == generation; ++spin) {
+        if (spin > 2000) sched_yield();
+      }
+    }
+  }
+}
+
+void ProbeLaunches(int threads, DeviceModel* model) {
+  std::unique_ptr<pthreadpool, decltype(&pthreadpool_destroy)> pool(pthreadpool_create(threads), pthreadpool_destroy);
+  if (pool == nullptr) return;
+  std::atomic<int64_t> count{0};
+  std::vector<double> launches, barriers;
+  for (int round = 0; round < 200; ++round) {
+    const int64_t start = absl::GetCurrentTimeNanos();
+    pthreadpool_parallelize_1d(pool.get(), EmptyTask, &count, threads, 0);
+    launches.push_back(static_cast<double>(absl::GetCurrentTimeNanos() - start) * 1e-9);
+  }
+  model->launch_s = Median(launches);
+  if (threads == 1) {
+    model->barrier_s = 0;
+    return;
+  }
+  for (int round = 0; round < 10; ++round) {
+    BarrierContext context;
+    context.threads = threads;
+    context.rounds = 100;
+    const int64_t start = absl::GetCurrentTimeNanos();
+    pthreadpool_parallelize_1d(pool.get(), BarrierTask, &context, threads, 0);
+    barriers.push_back(static_cast<double>(absl::GetCurrentTimeNanos() - start) * 1e-9 / context.rounds);
+  }
+  model->barrier_s = Median(barriers);
+}
+
+// One word that changes whenever a cached model must not be used.
+std::string CacheTag(int threads, const std::string& toolchain) {
+  std::string tag = absl::StrCat("device-model 1|", CpuName(), "|", threads, "|", toolchain, "|");
+  for (const CacheLevel& cache : HostCaches()) absl::StrAppend(&tag, cache.size_bytes, ",");
+  return tag;
+}
+
+}  // namespace
+
+int UsableCores() {
+  cpu_set_t set;
+  int cores = 1;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) cores = std::max(1, CPU_COUNT(&set));
+  std::ifstream file("/sys/fs/cgroup/cpu.max");  // "200000 100000" or "max 100000"
+  double quota = 0, period = 0;
+  if (file >> quota >> period && period > 0) {
+    cores = std::min(cores, std::max(1, static_cast<int>(std::ceil(quota / period))));
+  }
+  return cores;
+}
+
+absl::StatusOr<DeviceModel> ProbeCpu(int threads, const std::string& toolchain) {
+  ASSIGN_OR_RETURN(HostIsa isa, DetectHostIsa());
+  if (threads <= 0) threads = UsableCores();
+  DeviceModel model;
+  model.kind = "cpu";
+  model.name = CpuName();
+  model.isa = isa.isa;
+  model.march = isa.march;
+  model.toolchain = toolchain;
+  model.vector_bytes = isa.vector_bytes;
+  model.vector_registers = isa.vector_registers;
+  model.parallel_units = UsableCores();
+  model.write_allocate = true;
+
+  model.fma_f32_flops_per_s = 0;
+  FmaFlopsPerSecond(isa, 2000000);  // raises the clock
+  for (int round = 0; round < 5; ++round) {
+    model.fma_f32_flops_per_s = std::max(model.fma_f32_flops_per_s, FmaFlopsPerSecond(isa, 500000));
+  }
+  model.special_cycles_ratio = SpecialCyclesRatio(isa);
+
+  std::unique_ptr<char, decltype(&free)> buffer(static_cast<char*>(aligned_alloc(1 << 21, kDramBytes)), free);
+  if (buffer == nullptr) return absl::ResourceExhaustedError("no memory for measuring bandwidths");
+  std::fill_n(buffer.get(), kDramBytes, 1);
+  for (const CacheLevel& cache : HostCaches()) {
+    MemoryLevel level;
+    level.name = absl::StrCat("L", cache.level);
+    level.size_bytes = cache.size_bytes;
+    level.shared = cache.shared;
+    level.bandwidth_bytes_per_s = CopyBandwidth(isa, buffer.get(), std::min(cache.size_bytes / 2, kDramBytes / 4));
+    model.memory.push_back(level);
+  }
+  MemoryLevel dram;
+  dram.name = "DRAM";
+  dram.shared = true;
+  dram.bandwidth_bytes_per_s = CopyBandwidth(isa, buffer.get(), kDramBytes);
+  model.memory.push_back(dram);
+
+  ProbeLaunches(threads, &model);
+  return model;
+}
+
+absl::StatusOr<DeviceModel> ProbeCpuCached(int threads, const std::string& toolchain, const std::string& cache_file) {
+  if (threads <= 0) threads = UsableCores();
+  const std::string tag = CacheTag(threads, toolchain);
+  struct stat facts;
+  if (!cache_file.empty() && stat(cache_file.c_str(), &facts) == 0 &&
+      absl::Now() - absl::FromTimeT(facts.st_mtime) < absl::Hours(24)) {
+    std::ifstream file(cache_file);
+    std::string first;
+    std::getline(file, first);
+    std::stringstream rest;
+    rest << file.rdbuf();
+    if (first == tag) {
+      absl::StatusOr<DeviceModel> cached = DeviceModelFromJson(rest.str());
+      if (cached.ok()) return cached;
+    }
+  }
+  ASSIGN_OR_RETURN(DeviceModel model, ProbeCpu(threads, toolchain));
+  if (!cache_file.empty()) {
+    std::error_code ignored;
+    std::filesystem::create_directories(std::filesystem::path(cache_file).parent_path(), ignored);
+    const std::string temporary = cache_file + ".new";
+    std::ofstream(temporary) << tag << "\n" << DeviceModelToJson(model);
+    std::filesystem::rename(temporary, cache_file, ignored);
+  }
+  return model;
+}
+
+}  // namespace fusion

@@ -1,0 +1,38 @@
+// A worker's wiring as a library: the program fusion-worker is this, and a server may run it on a thread of its own.
+#ifndef FUSION_WORKER_WORKER_H_
+#define FUSION_WORKER_WORKER_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace fusion {
+
+struct WorkerOptions {
+  std::string server;                           // "unix:/path" or "host:port"
+  std::string name;                             // for people; empty: the host's name
+  std::vector<std::string> kinds = {"cpu"};     // device kinds to measure
+  bool build = true;                            // take build tasks where there is a toolchain
+  int threads = 0;                              // of measurements that name no number, and of builds; 0: all cores
+  std::string state_folder;                     // where the measured device model is kept; empty: nowhere
+  std::string measure_program;                  // empty: fusion-measure beside this program
+  std::function<void(const std::string&)> log;  // never empty
+};
+
+class Worker {
+ public:
+  // Measures the device (up to about a second). FAILED_PRECONDITION when there is nothing that this worker could do.
+  static absl::StatusOr<std::unique_ptr<Worker>> Create(WorkerOptions options);
+  virtual ~Worker() = default;
+
+  virtual void Run() = 0;    // until Drain or Abort
+  virtual void Drain() = 0;  // callable from any thread, as is Abort; lease_loop.h
+  virtual void Abort() = 0;
+};
+
+}  // namespace fusion
+
+#endif  // FUSION_WORKER_WORKER_H_
