@@ -1,9 +1,9 @@
 // The operator registry. One file per operator family declares everything about its operators (name, attributes, opset
-// differences, shapes, mapping type, mathematical properties, FLOPs, lowering), and nothing anywhere else switches on an
-// operator's name. The lowering to tensor expressions *is* the semantics.
+// differences, shapes, mapping type, mathematical properties, FLOPs, lowering), and nothing anywhere else switches on
+// an operator's name. The lowering to tensor expressions *is* the semantics.
 //
-// Canonical operators have the ONNX name and the newest semantics of the default domain up to opset 18 (for example axes as
-// an input). `normalize` rewrites older versions on entry, so that nothing after import knows of opsets.
+// Canonical operators have the ONNX name and the newest semantics of the default domain up to opset 18 (for example
+// axes as an input). `normalize` rewrites older versions on entry, so that nothing after import knows of opsets.
 #ifndef FUSION_COMPILER_OPS_OP_DEF_H_
 #define FUSION_COMPILER_OPS_OP_DEF_H_
 
@@ -42,7 +42,8 @@ class OpContext {
   const Tensor* Constant(int i) const {
     return Has(i) && inputs[i]->constant.has_value() ? &*inputs[i]->constant : nullptr;
   }
-  // A constant integer input as a vector; UNIMPLEMENTED naming node and input when its value is not known at compile time.
+  // A constant integer input as a vector; UNIMPLEMENTED naming node and input when its value is not known at compile
+  // time.
   absl::StatusOr<std::vector<int64_t>> ConstantInts(int i, const char* input_name) const;
   // INVALID_ARGUMENT `Op 'node': message`.
   absl::Status Error(const std::string& message) const;
@@ -53,19 +54,19 @@ class OpContext {
 struct LowerContext : OpContext {
   using OpContext::OpContext;
   te::Builder* builder = nullptr;
-  std::vector<te::TensorId> in;                  // parallel to inputs; -1 where absent. Constants are bound as tensors too
+  std::vector<te::TensorId> in;  // parallel to inputs; -1 where absent. Constants are bound as tensors too
   std::vector<ecg::ValueType> output_types;
-  std::vector<te::TensorId> out;                 // to be filled, parallel to output_types
+  std::vector<te::TensorId> out;  // to be filled, parallel to output_types
 };
 
-// An ONNX node on its way in. `normalize` may change attributes and inputs, add constants, and replace the node by others
-// (decomposition of composite operators): nodes added through AddNode come before it.
+// An ONNX node on its way in. `normalize` may change attributes and inputs, add constants, and replace the node by
+// others (decomposition of composite operators): nodes added through AddNode come before it.
 class ImportContext {
  public:
   virtual ~ImportContext() = default;
   virtual int opset() const = 0;  // of the node's domain in the model
   virtual ecg::Node& node() = 0;
-  virtual const ecg::Value* input(int i) const = 0;                  // nullptr where absent
+  virtual const ecg::Value* input(int i) const = 0;  // nullptr where absent
   virtual ecg::ValueId AddConstant(Tensor tensor) = 0;
   // Canonical node; outputs' types inferred by the registry. Returns its outputs.
   virtual absl::StatusOr<std::vector<ecg::ValueId>> AddNode(const std::string& op, std::vector<ecg::ValueId> inputs,
@@ -117,8 +118,8 @@ double NodeFlops(const ecg::Graph& graph, const ecg::Node& node);
 absl::StatusOr<std::vector<ecg::ValueType>> InferTypes(const OpContext& context, int num_outputs);
 
 // Lowers nodes (ids in topological order) of `graph` into one program: values that come from outside become inputs
-// (constants: role kConstant), and each value in `live_out` an output. `value_of_tensor[t]` gives the graph value of tensor t
-// (or kNone for temporaries).
+// (constants: role kConstant), and each value in `live_out` an output. `value_of_tensor[t]` gives the graph value of
+// tensor t (or kNone for temporaries).
 struct LoweredBlock {
   te::Program program;
   std::vector<ecg::ValueId> value_of_tensor;

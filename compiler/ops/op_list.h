@@ -1,5 +1,5 @@
-// The list of operator families. Adding an operator: its OpDef in the family's file; adding a family: one line here and one
-// in op_list.cc.
+// The list of operator families. Adding an operator: its OpDef in the family's file; adding a family: one line here and
+// one in op_list.cc.
 #ifndef FUSION_COMPILER_OPS_OP_LIST_H_
 #define FUSION_COMPILER_OPS_OP_LIST_H_
 
@@ -9,22 +9,23 @@
 
 namespace fusion::ops {
 
-std::vector<OpDef> UnaryOps();        // unary.cc: Abs … Tanh, activations
-std::vector<OpDef> BinaryOps();       // binary.cc: arithmetic, comparison, logical, bitwise, variadic Max/Min/Sum/Mean, Where, Clip
-std::vector<OpDef> CastOps();         // cast.cc: Cast, CastLike
-std::vector<OpDef> ReductionOps();    // reduction.cc: Reduce*, ArgMax, ArgMin, CumSum
-std::vector<OpDef> SoftmaxOps();      // softmax.cc: Softmax, LogSoftmax, Hardmax
+std::vector<OpDef> UnaryOps();  // unary.cc: Abs … Tanh, activations
+std::vector<OpDef>
+BinaryOps();  // binary.cc: arithmetic, comparison, logical, bitwise, variadic Max/Min/Sum/Mean, Where, Clip
+std::vector<OpDef> CastOps();           // cast.cc: Cast, CastLike
+std::vector<OpDef> ReductionOps();      // reduction.cc: Reduce*, ArgMax, ArgMin, CumSum
+std::vector<OpDef> SoftmaxOps();        // softmax.cc: Softmax, LogSoftmax, Hardmax
 std::vector<OpDef> NormalizationOps();  // normalization.cc: Batch, Layer, Instance, Group, LRN, LpNormalization, MVN
-std::vector<OpDef> MatMulOps();       // matmul.cc: MatMul, Gemm, Einsum
-std::vector<OpDef> ConvolutionOps();  // convolution.cc: Conv, ConvTranspose
-std::vector<OpDef> PoolingOps();      // pooling.cc: MaxPool, AveragePool, LpPool, Global*
-std::vector<OpDef> ReshapeOps();      // reshape.cc: Reshape, Flatten, Squeeze, Unsqueeze, Identity, Dropout
-std::vector<OpDef> TransposeOps();    // transpose.cc: Transpose, DepthToSpace, SpaceToDepth
-std::vector<OpDef> SliceOps();        // slice.cc: Slice, Split, Concat, Pad, Expand, Tile, Trilu, ReverseSequence
-std::vector<OpDef> GatherOps();       // gather.cc: Gather, GatherElements, GatherND, OneHot, Scatter*
-std::vector<OpDef> ResizeOps();       // resize.cc: Resize, Upsample
-std::vector<OpDef> ShapeOps();        // shape.cc: Shape, Size, ConstantOfShape, Range, EyeLike, Constant (folded on import)
-std::vector<OpDef> QuantizeOps();     // quantize.cc: QuantizeLinear, DequantizeLinear, …
+std::vector<OpDef> MatMulOps();         // matmul.cc: MatMul, Gemm, Einsum
+std::vector<OpDef> ConvolutionOps();    // convolution.cc: Conv, ConvTranspose
+std::vector<OpDef> PoolingOps();        // pooling.cc: MaxPool, AveragePool, LpPool, Global*
+std::vector<OpDef> ReshapeOps();        // reshape.cc: Reshape, Flatten, Squeeze, Unsqueeze, Identity, Dropout
+std::vector<OpDef> TransposeOps();      // transpose.cc: Transpose, DepthToSpace, SpaceToDepth
+std::vector<OpDef> SliceOps();          // slice.cc: Slice, Split, Concat, Pad, Expand, Tile, Trilu, ReverseSequence
+std::vector<OpDef> GatherOps();         // gather.cc: Gather, GatherElements, GatherND, OneHot, Scatter*
+std::vector<OpDef> ResizeOps();         // resize.cc: Resize, Upsample
+std::vector<OpDef> ShapeOps();  // shape.cc: Shape, Size, ConstantOfShape, Range, EyeLike, Constant (folded on import)
+std::vector<OpDef> QuantizeOps();  // quantize.cc: QuantizeLinear, DequantizeLinear, …
 
 }  // namespace fusion::ops
 

@@ -1,7 +1,271 @@
+// Reduce*, ArgMax, ArgMin, CumSum.
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/ops/axes.h"
+#include "compiler/ops/elementwise.h"
 #include "compiler/ops/op_list.h"
+#include "runtime/base/status_macros.h"
 
 namespace fusion::ops {
+namespace {
 
-std::vector<OpDef> ReductionOps() { return {}; }
+using te::Call;
+using te::FoldKind;
+using te::Imm;
+using te::Op;
+using te::Scalar;
+using Idx = te::Builder::Idx;
+using Types = std::vector<ecg::ValueType>;
+
+struct ReduceOp {
+  const char* name;
+  FoldKind fold;
+  Scalar (*element)(const Scalar& x) = nullptr;                  // before folding
+  Scalar (*then)(const Scalar& acc, double elements) = nullptr;  // after folding
+  MathProperties math = {};
+  int axes_input_since = 18;  // opset in which `axes` became an input
+};
+
+Scalar Abs(const Scalar& x) { return Call(Op::kAbs, {x}); }
+Scalar Square(const Scalar& x) { return x * x; }
+
+// In f32 also for integers, which have no square root or logarithm.
+Scalar InFloat(Op op, const Scalar& x) {
+  if (IsFloat(x->dtype)) return Call(op, {x});
+  return te::Cast(x->dtype, Call(op, {te::Cast(DType::kF64, x)}));
+}
+
+std::vector<ReduceOp> Table() {
+  constexpr MathProperties kSumLike{.associative = true, .commutative = true, .distributive = true};
+  constexpr MathProperties kCommutes{.commutative = true};
+  return {
+      {"ReduceSum", FoldKind::kSum, nullptr, nullptr, kSumLike, 13},
+      {"ReduceMean", FoldKind::kSum, nullptr,
+       [](const Scalar& acc, double n) {
+         return IsFloat(acc->dtype) ? acc * Imm(acc->dtype, 1 / n) : acc / Imm(acc->dtype, n);
+       },
+       kSumLike},
+      {"ReduceMax", FoldKind::kMax, nullptr, nullptr, kCommutes},
+      {"ReduceMin", FoldKind::kMin, nullptr, nullptr, kCommutes},
+      {"ReduceProd", FoldKind::kProd, nullptr, nullptr, kCommutes},
+      {"ReduceL1", FoldKind::kSum, Abs},
+      {"ReduceL2", FoldKind::kSum, Square, [](const Scalar& acc, double) { return InFloat(Op::kSqrt, acc); }},
+      {"ReduceLogSum", FoldKind::kSum, nullptr, [](const Scalar& acc, double) { return InFloat(Op::kLog, acc); }},
+      {"ReduceSumSquare", FoldKind::kSum, Square},
+  };
+}
+
+// The reduced axes, sorted; empty when the operator passes its input through (noop_with_empty_axes).
+absl::StatusOr<std::vector<int>> ReducedAxes(const OpContext& context) {
+  std::vector<int64_t> axes;
+  if (context.Has(1)) {
+    ASSIGN_OR_RETURN(axes, context.ConstantInts(1, "axes"));
+  }
+  if (axes.empty()) {
+    std::vector<int> all;
+    if (context.attrs.Int("noop_with_empty_axes") == 0) {
+      for (int d = 0; d < context.Rank(0); ++d) all.push_back(d);
+    }
+    return all;
+  }
+  return NormalizeAxes(context, axes, context.Rank(0));
+}
+
+Shape ReducedShape(const OpContext& context, const std::vector<int>& axes) {
+  Shape shape = context.ShapeOf(0);
+  if (context.attrs.Int("keepdims", 1) == 0) return ShapeWithout(shape, axes);
+  for (int axis : axes) shape[axis] = 1;
+  return shape;
+}
+
+absl::StatusOr<Types> InferReduce(const OpContext& context, int) {
+  RETURN_IF_ERROR(CheckDomain(context, 0, Domain::kNumeric));
+  ASSIGN_OR_RETURN(const std::vector<int> axes, ReducedAxes(context));
+  return Types{{context.Type(0).dtype, ReducedShape(context, axes)}};
+}
+
+double FlopsReduce(const OpContext& context, const Types&) { return NumElements(context.ShapeOf(0)); }
+
+// Coordinates of the input at output position `i` and reduced position `r`.
+struct ReduceIndex {
+  std::vector<int> axes;
+  bool keepdims;
+  Idx operator()(const Idx& i, const Idx& r) const { return MergeIndex(keepdims ? IndexWithout(i, axes) : i, r, axes); }
+};
+
+absl::Status LowerReduce(const ReduceOp& op, LowerContext& context) {
+  te::Builder& b = *context.builder;
+  ASSIGN_OR_RETURN(const std::vector<int> axes, ReducedAxes(context));
+  const ecg::ValueType& type = context.output_types[0];
+  if (axes.empty()) {
+    context.out[0] = b.Map(op.name, type.dtype, type.shape, [&](const Idx& i) { return b.At(context.in[0], i); });
+    return absl::OkStatus();
+  }
+  const ReduceIndex at{axes, context.attrs.Int("keepdims", 1) != 0};
+  const Shape fold_shape = ShapeAt(context.ShapeOf(0), axes);
+  const double elements = static_cast<double>(NumElements(fold_shape));
+  std::function<Scalar(const Idx&, const Scalar&)> then;
+  if (op.then != nullptr) {
+    then = [&](const Idx&, const Scalar& acc) { return te::Cast(type.dtype, op.then(acc, elements)); };
+  }
+  context.out[0] = b.Reduce(
+      op.name, op.fold, type.dtype, ComputeType(type.dtype), type.shape, fold_shape,
+      [&](const Idx& i, const Idx& r) {
+        const Scalar x = LoadCompute(b, context.in[0], at(i, r));
+        return op.element == nullptr ? x : op.element(x);
+      },
+      then);
+  return absl::OkStatus();
+}
+
+// max + log(sum(exp(x - max))): a plain sum of exponentials overflows.
+absl::Status LowerLogSumExp(LowerContext& context) {
+  te::Builder& b = *context.builder;
+  ASSIGN_OR_RETURN(const std::vector<int> axes, ReducedAxes(context));
+  const ecg::ValueType& type = context.output_types[0];
+  if (axes.empty()) {
+    context.out[0] =
+        b.Map("ReduceLogSumExp", type.dtype, type.shape, [&](const Idx& i) { return b.At(context.in[0], i); });
+    return absl::OkStatus();
+  }
+  if (!IsFloat(type.dtype)) return context.Unsupported("integer input");
+  const DType compute = ComputeType(type.dtype);
+  const ReduceIndex at{axes, context.attrs.Int("keepdims", 1) != 0};
+  const Shape fold_shape = ShapeAt(context.ShapeOf(0), axes);
+  const te::TensorId max = b.Reduce(
+      "max", FoldKind::kMax, compute, compute, type.shape, fold_shape,
+      [&](const Idx& i, const Idx& r) { return LoadCompute(b, context.in[0], at(i, r)); },
+      // An infinite maximum would give inf - inf.
+      [&](const Idx&, const Scalar& acc) { return te::Select(Call(Op::kIsInf, {acc}), Imm(compute, 0), acc); });
+  context.out[0] = b.Reduce(
+      "ReduceLogSumExp", FoldKind::kSum, type.dtype, compute, type.shape, fold_shape,
+      [&](const Idx& i, const Idx& r) {
+        return Call(Op::kExp, {LoadCompute(b, context.in[0], at(i, r)) - b.At(max, i)});
+      },
+      [&](const Idx& i, const Scalar& acc) { return te::Cast(type.dtype, Call(Op::kLog, {acc}) + b.At(max, i)); });
+  return absl::OkStatus();
+}
+
+absl::Status NormalizeReduce(ImportContext& context, int axes_input_since) {
+  if (context.opset() < axes_input_since) AttributeToInput(context, "axes", 1);
+  return absl::OkStatus();
+}
+
+// ArgMax, ArgMin.
+absl::StatusOr<Types> InferArg(const OpContext& context, int) {
+  RETURN_IF_ERROR(CheckDomain(context, 0, Domain::kNumeric));
+  ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis", 0), context.Rank(0)));
+  if (context.ShapeOf(0)[axis] == 0) return context.Error("the reduced axis is empty");
+  return Types{{DType::kI64, ReducedShape(context, {axis})}};
+}
+
+Scalar Extreme(DType dtype, bool lowest) {
+  if (IsFloat(dtype)) {
+    const double inf = std::numeric_limits<double>::infinity();
+    return Imm(dtype, lowest ? -inf : inf);
+  }
+  const int bits = static_cast<int>(DTypeBytes(dtype)) * 8;
+  if (!IsSigned(dtype)) return te::ImmInt(dtype, lowest ? 0 : static_cast<int64_t>(~uint64_t{0} >> (64 - bits)));
+  const int64_t max = static_cast<int64_t>(~uint64_t{0} >> (65 - bits));
+  return te::ImmInt(dtype, lowest ? -max - 1 : max);
+}
+
+absl::Status LowerArg(LowerContext& context, bool max) {
+  te::Builder& b = *context.builder;
+  ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis", 0), context.Rank(0)));
+  const ecg::ValueType& type = context.output_types[0];
+  const DType compute = ComputeType(context.Type(0).dtype);
+  const ReduceIndex at{{axis}, context.attrs.Int("keepdims", 1) != 0};
+  const bool last = context.attrs.Int("select_last_index") != 0;
+  const Op better = max ? (last ? Op::kGe : Op::kGt) : (last ? Op::kLe : Op::kLt);
+  context.out[0] = b.GeneralFold(
+      context.op, {DType::kI64}, type.shape, {context.ShapeOf(0)[axis]},
+      {Extreme(compute, max), te::ImmInt(DType::kI64, 0)},
+      [&](const Idx& i, const Idx& r, const std::vector<Scalar>& acc) {
+        const Scalar x = LoadCompute(b, context.in[0], at(i, r));
+        const Scalar take = Call(better, {x, acc[0]});
+        return std::vector<Scalar>{te::Select(take, x, acc[0]), te::Select(take, te::FromIndex(r[0]), acc[1])};
+      },
+      [](const Idx&, const std::vector<Scalar>& acc) { return std::vector<Scalar>{acc[1]}; })[0];
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Types> InferCumSum(const OpContext& context, int) {
+  RETURN_IF_ERROR(CheckDomain(context, 0, Domain::kNumeric));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> axis, context.ConstantInts(1, "axis"));
+  if (axis.size() != 1) return context.Error("axis must be a scalar");
+  RETURN_IF_ERROR(NormalizeAxis(context, axis[0], context.Rank(0)).status());
+  return Types{context.Type(0)};
+}
+
+// y[.., i, ..] = sum over j <= i (exclusive: j < i; reverse: j >= i, j > i).
+absl::Status LowerCumSum(LowerContext& context) {
+  te::Builder& b = *context.builder;
+  ASSIGN_OR_RETURN(const std::vector<int64_t> given, context.ConstantInts(1, "axis"));
+  ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, given[0], context.Rank(0)));
+  const ecg::ValueType& type = context.output_types[0];
+  const DType compute = ComputeType(type.dtype);
+  const int exclusive = context.attrs.Int("exclusive") != 0 ? 1 : 0;
+  const bool reverse = context.attrs.Int("reverse") != 0;
+  context.out[0] = b.Reduce(
+      "CumSum", FoldKind::kSum, type.dtype, compute, type.shape, {type.shape[axis]}, [&](const Idx& i, const Idx& r) {
+        Idx at = i;
+        at[axis] = r[0];
+        const te::Comparison taken = reverse ? te::Comparison{r[0], te::Cmp::kGe, i[axis] + te::Index(exclusive)}
+                                             : te::Comparison{r[0], te::Cmp::kLt, i[axis] + te::Index(1 - exclusive)};
+        return te::If({taken}, LoadCompute(b, context.in[0], at), Imm(compute, 0));
+      });
+  return absl::OkStatus();
+}
+
+OpDef DefineReduce(const char* name, int axes_input_since) {
+  OpDef def;
+  def.name = name;
+  def.max_inputs = 2;
+  def.attrs = {{"keepdims", AttrKind::kInt}, {"noop_with_empty_axes", AttrKind::kInt}};
+  def.mapping = Always(MappingType::kManyToMany);
+  def.infer = InferReduce;
+  def.flops = FlopsReduce;
+  def.normalize = [axes_input_since](ImportContext& context) { return NormalizeReduce(context, axes_input_since); };
+  return def;
+}
+
+}  // namespace
+
+std::vector<OpDef> ReductionOps() {
+  std::vector<OpDef> ops;
+  for (const ReduceOp& op : Table()) {
+    OpDef def = DefineReduce(op.name, op.axes_input_since);
+    def.math = op.math;
+    def.lower = [op](LowerContext& context) { return LowerReduce(op, context); };
+    ops.push_back(def);
+  }
+  OpDef log_sum_exp = DefineReduce("ReduceLogSumExp", 18);
+  log_sum_exp.lower = LowerLogSumExp;
+  ops.push_back(log_sum_exp);
+
+  for (const bool max : {true, false}) {
+    OpDef arg;
+    arg.name = max ? "ArgMax" : "ArgMin";
+    arg.attrs = {{"axis", AttrKind::kInt}, {"keepdims", AttrKind::kInt}, {"select_last_index", AttrKind::kInt}};
+    arg.mapping = Always(MappingType::kManyToMany);
+    arg.infer = InferArg;
+    arg.flops = FlopsReduce;
+    arg.lower = [max](LowerContext& context) { return LowerArg(context, max); };
+    ops.push_back(arg);
+  }
+
+  OpDef cumsum;
+  cumsum.name = "CumSum";
+  cumsum.min_inputs = cumsum.max_inputs = 2;
+  cumsum.attrs = {{"exclusive", AttrKind::kInt}, {"reverse", AttrKind::kInt}};
+  cumsum.mapping = Always(MappingType::kManyToMany);
+  cumsum.infer = InferCumSum;
+  cumsum.flops = FlopsReduce;
+  cumsum.lower = LowerCumSum;
+  ops.push_back(cumsum);
+  return ops;
+}
 
 }  // namespace fusion::ops
