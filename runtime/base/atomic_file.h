@@ -1,0 +1,43 @@
+// AtomicFile: a file that appears whole or not at all. Bytes go to a temporary file in the same folder; Commit syncs it
+// and renames it over the target. Without Commit, or when it fails, nothing stays behind.
+#ifndef FUSION_RUNTIME_BASE_ATOMIC_FILE_H_
+#define FUSION_RUNTIME_BASE_ATOMIC_FILE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace fusion {
+
+// One thread at a time. A full disk is RESOURCE_EXHAUSTED. (A process killed midway leaves `TARGET.tmp-PID-N`.)
+class AtomicFile {
+ public:
+  static absl::StatusOr<std::unique_ptr<AtomicFile>> Create(const std::string& path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  absl::Status Append(absl::string_view bytes);
+  absl::Status WriteAt(int64_t offset, absl::string_view bytes);  // within what has been appended
+  int64_t size_bytes() const { return size_bytes_; }
+  absl::Status Commit();  // once, last
+
+ private:
+  AtomicFile(std::string path, std::string temporary, int fd);
+  absl::Status Write(int64_t offset, absl::string_view bytes);
+
+  std::string path_, temporary_;
+  int fd_;
+  int64_t size_bytes_ = 0;
+};
+
+// The whole of `bytes` through an AtomicFile.
+absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes);
+
+}  // namespace fusion
+
+#endif  // FUSION_RUNTIME_BASE_ATOMIC_FILE_H_

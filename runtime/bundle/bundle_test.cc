@@ -1,0 +1,252 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <zip.h>
+
+#include <filesystem>
+#include <random>
+
+#include "runtime/base/atomic_file.h"
+#include "runtime/base/sha256.h"
+#include "runtime/bundle/bundle_reader.h"
+#include "runtime/bundle/bundle_writer.h"
+#include "runtime/bundle/zip_format.h"
+
+namespace fusion {
+namespace {
+
+using ::testing::HasSubstr;
+
+Manifest SmallManifest(const std::vector<int64_t>& offsets) {
+  Manifest manifest;
+  manifest.generator = "test";
+  manifest.isa = "avx2";
+  manifest.options = {{"planner", "none"}};
+  manifest.model_name = "a \"quoted\" name\n";
+  manifest.buffers = {{Buffer::Kind::kInput, "x", DType::kF32, {2, 3}, 24, 0, "row-major"},
+                      {Buffer::Kind::kConstant, "w", DType::kF32, {3}, 12, offsets[0], ""},
+                      {Buffer::Kind::kConstant, "v", DType::kI64, {2}, 16, offsets[2], ""},
+                      {Buffer::Kind::kArena, "t", DType::kF32, {2, 3}, 24, 64, ""},
+                      {Buffer::Kind::kOutput, "y", DType::kF32, {2, 3}, 24, 0, ""}};
+  manifest.inputs = {{"x", DType::kF32, {2, 3}, 0}};
+  manifest.outputs = {{"y", DType::kF32, {2, 3}, 4}};
+  manifest.arena_bytes = 128;
+  manifest.scratch_bytes_per_thread = 256;
+  manifest.kernels = {{"kernels/cpu.so", {{"k0_phase0", 2}, {"k0_phase1", 1}}, "src/k0.cc"}};
+  manifest.launches = {{0, {0, 1, 4}, "add 'x'", {"n0", "n1"}, 1.5e9, 123}};
+  return manifest;
+}
+
+absl::Status WriteSmall(const std::string& path) {
+  auto created = BundleWriter::Create(path);
+  if (!created.ok()) return created.status();
+  BundleWriter& writer = **created;
+  absl::Status status = writer.AddEntry("kernels/cpu.so", "not really machine code");
+  status.Update(writer.AddEntry("src/k0.cc", "void k0();"));
+  const auto offsets = writer.BeginWeights(
+      {{"w", DType::kF32, {3}}, {"empty", DType::kF32, {0}}, {"v", DType::kI64, {2}}, {"e2", DType::kF32, {0}}});
+  status.Update(offsets.status());
+  if (!status.ok()) return status;
+  const float w[3] = {1, 2, 3};
+  const int64_t v[2] = {4, 5};
+  const std::string bytes =
+      std::string(reinterpret_cast<const char*>(w), 12) + std::string(reinterpret_cast<const char*>(v), 16);
+  status.Update(writer.AppendWeights(bytes.substr(0, 5)));
+  status.Update(writer.AppendWeights(bytes.substr(5)));
+  if (!status.ok()) return status;
+  return writer.Finish(SmallManifest(*offsets));
+}
+
+class BundleTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = ::testing::TempDir() + "/bundle_test_" + std::to_string(getpid());
+    std::filesystem::create_directories(folder_);
+    path_ = folder_ + "/small.fusion";
+    const absl::Status status = WriteSmall(path_);
+    ASSERT_TRUE(status.ok()) << status;
+    bytes_ = std::string((*MappedFile::Open(path_))->bytes());
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string folder_, path_, bytes_;
+};
+
+TEST_F(BundleTest, RoundTrips) {
+  const auto bundle = BundleReader::Open(path_);
+  ASSERT_TRUE(bundle.ok()) << bundle.status();
+  const Manifest& manifest = (*bundle)->manifest();
+  EXPECT_EQ(SerializeManifest(manifest), (*bundle)->manifest_json());
+  Manifest expected = SmallManifest({0, 0, 64});
+  expected.digests = manifest.digests;
+  EXPECT_EQ(SerializeManifest(expected), SerializeManifest(manifest));
+  EXPECT_EQ(manifest.digests.size(), 3u);
+  EXPECT_EQ(manifest.digests.at("src/k0.cc"), Sha256Hex("void k0();"));
+  EXPECT_EQ(*(*bundle)->Entry("src/k0.cc"), "void k0();");
+  EXPECT_FALSE((*bundle)->Entry("nothing").ok());
+  const absl::string_view weights = (*bundle)->weights();
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(weights.data()) % 64, 0u);
+  EXPECT_EQ(reinterpret_cast<const float*>(weights.data())[2], 3.0f);
+  EXPECT_EQ(reinterpret_cast<const int64_t*>(weights.data() + manifest.buffers[2].offset)[1], 5);
+  EXPECT_TRUE(BundleReader::FromBytes(bytes_).ok());
+}
+
+TEST_F(BundleTest, SlackBehindTheWeightsIsInTheFile) {
+  const auto bundle = BundleReader::Open(path_);
+  ASSERT_TRUE(bundle.ok());
+  const auto entries = ParseZip(bytes_);
+  ASSERT_TRUE(entries.ok());
+  EXPECT_EQ(entries->back().name, "manifest.json");
+  const ZipEntry& weights = (*entries)[2];
+  EXPECT_EQ(weights.name, "weights.safetensors");
+  EXPECT_GE(bytes_.size() - weights.header_offset - ZipLocalHeader(weights).size() - weights.size_bytes, 64u);
+}
+
+TEST_F(BundleTest, SameCallsSameBytes) {
+  const std::string again = folder_ + "/again.fusion";
+  ASSERT_TRUE(WriteSmall(again).ok());
+  EXPECT_EQ((*MappedFile::Open(again))->bytes(), bytes_);
+}
+
+TEST_F(BundleTest, LibzipReadsEveryEntry) {
+  int error = 0;
+  zip_t* archive = zip_open(path_.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &error);
+  ASSERT_NE(archive, nullptr) << error;
+  EXPECT_EQ(zip_get_num_entries(archive, 0), 4);
+  for (int i = 0; i < 4; ++i) {
+    zip_stat_t stat;
+    ASSERT_EQ(zip_stat_index(archive, i, 0, &stat), 0);
+    EXPECT_EQ(stat.comp_method, ZIP_CM_STORE);
+    std::string content(stat.size, '\0');
+    zip_file_t* file = zip_fopen_index(archive, i, 0);
+    ASSERT_NE(file, nullptr);
+    EXPECT_EQ(zip_fread(file, content.data(), content.size()), static_cast<zip_int64_t>(content.size()));  // checks crc
+    char extra;
+    EXPECT_EQ(zip_fread(file, &extra, 1), 0) << stat.name;
+    zip_fclose(file);
+  }
+  zip_discard(archive);
+}
+
+TEST_F(BundleTest, EveryFlippedBitIsAnError) {
+  for (size_t i = 0; i < bytes_.size(); ++i) {
+    std::string damaged = bytes_;
+    damaged[i] ^= 1 << (i % 8);
+    const auto bundle = BundleReader::FromBytes(damaged);
+    ASSERT_FALSE(bundle.ok()) << "byte " << i;
+    EXPECT_NE(bundle.status().code(), absl::StatusCode::kInternal);
+  }
+}
+
+TEST_F(BundleTest, EveryTruncationAndExtensionIsAnError) {
+  for (size_t length = 1; length < bytes_.size(); ++length) {
+    EXPECT_FALSE(BundleReader::FromBytes(absl::string_view(bytes_).substr(0, length)).ok()) << length;
+  }
+  EXPECT_FALSE(BundleReader::FromBytes(bytes_ + "x").ok());
+  EXPECT_FALSE(BundleReader::FromBytes("x" + bytes_).ok());
+}
+
+// Random bytes over the directory: lengths and offsets of every size, none of which may be believed.
+TEST_F(BundleTest, RandomDirectoriesNeverCrash) {
+  std::mt19937 random(1);
+  const size_t directory = bytes_.find("PK\1\2");
+  for (int round = 0; round < 20000; ++round) {
+    std::string damaged = bytes_;
+    for (int edits = 1 + random() % 3; edits > 0; --edits) {
+      const size_t at = directory + random() % (damaged.size() - directory);
+      static constexpr char kValues[] = {'\0', '\1', '\x7f', '\x80', '\xff', '\xfe', 'P', '\x10'};
+      for (size_t k = at; k < std::min(damaged.size(), at + 1 + random() % 8); ++k) damaged[k] = kValues[random() % 8];
+    }
+    EXPECT_TRUE(damaged == bytes_ || !BundleReader::FromBytes(damaged).ok());
+  }
+}
+
+TEST_F(BundleTest, ForeignFilesAreNamed) {
+  const auto why = [](const std::string& bytes) {
+    const auto bundle = BundleReader::FromBytes(bytes);
+    return bundle.ok() ? std::string("accepted") : std::string(bundle.status().message());
+  };
+  EXPECT_THAT(why("hello"), HasSubstr("not a fusion bundle"));
+  const std::string path = folder_ + "/foreign.zip";
+  int error = 0;
+  zip_t* archive = zip_open(path.c_str(), ZIP_CREATE, &error);
+  const std::string text(1000, 'a');
+  zip_file_add(archive, "manifest.json", zip_source_buffer(archive, text.data(), text.size(), 0), 0);
+  ASSERT_EQ(zip_close(archive), 0);
+  const auto foreign = BundleReader::Open(path);
+  EXPECT_EQ(foreign.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(foreign.status().message()), HasSubstr("foreign.zip"));
+  EXPECT_THAT(std::string(foreign.status().message()), HasSubstr("not a fusion bundle"));
+}
+
+TEST_F(BundleTest, FullDiskLeavesNothing) {
+  signal(SIGXFSZ, SIG_IGN);
+  rlimit old_limit;
+  getrlimit(RLIMIT_FSIZE, &old_limit);
+  for (rlim_t bytes : {10, 200, 1000}) {
+    rlimit limit = old_limit;
+    limit.rlim_cur = bytes;
+    setrlimit(RLIMIT_FSIZE, &limit);
+    const absl::Status status = WriteSmall(folder_ + "/full.fusion");
+    setrlimit(RLIMIT_FSIZE, &old_limit);
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  }
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
+}
+
+TEST_F(BundleTest, MisuseIsInternal) {
+  auto writer = BundleWriter::Create(folder_ + "/misuse.fusion");
+  ASSERT_TRUE(writer.ok());
+  EXPECT_EQ((*writer)->AddEntry("../escape", "").code(), absl::StatusCode::kInternal);
+  EXPECT_TRUE((*writer)->AddEntry("a", "").ok());
+  EXPECT_EQ((*writer)->AddEntry("a", "").code(), absl::StatusCode::kInternal);
+  EXPECT_EQ((*writer)->AppendWeights("x").code(), absl::StatusCode::kInternal);
+  ASSERT_TRUE((*writer)->BeginWeights({{"w", DType::kF32, {1}}}).ok());
+  EXPECT_EQ((*writer)->AddEntry("b", "").code(), absl::StatusCode::kInternal);
+  EXPECT_EQ((*writer)->Finish(Manifest()).code(), absl::StatusCode::kInternal);
+}
+
+TEST(ManifestTest, ValidationNamesTheOffender) {
+  const auto why = [](auto change) {
+    Manifest manifest = SmallManifest({0, 0, 64});
+    manifest.digests["kernels/cpu.so"] = "";
+    EXPECT_TRUE(ValidateManifest(manifest, 80).ok());
+    change(manifest);
+    return std::string(ValidateManifest(manifest, 80).message());
+  };
+  EXPECT_THAT(why([](Manifest& m) { m.buffers[3].offset = 192; }), HasSubstr("buffer 3 't'"));
+  EXPECT_THAT(why([](Manifest& m) { m.buffers[3].offset = 8; }), HasSubstr("multiple of 64"));
+  EXPECT_THAT(why([](Manifest& m) { m.buffers[2].offset = 128; }), HasSubstr("the weights at 80"));
+  EXPECT_THAT(why([](Manifest& m) { m.buffers[2].offset = INT64_MAX; }), HasSubstr("offset"));
+  EXPECT_THAT(why([](Manifest& m) { m.buffers[0].size_bytes = 12; }), HasSubstr("does not hold"));
+  EXPECT_THAT(why([](Manifest& m) { m.buffers[0].shape = {-2, 3}; }), HasSubstr("negative"));
+  EXPECT_THAT(why([](Manifest& m) { m.inputs[0].buffer = 9; }), HasSubstr("no buffer 9"));
+  EXPECT_THAT(why([](Manifest& m) { m.inputs[0].buffer = 4; }), HasSubstr("input buffer of its own"));
+  EXPECT_THAT(why([](Manifest& m) { m.inputs[0].shape = {7}; }), HasSubstr("28 bytes"));
+  EXPECT_THAT(why([](Manifest& m) { m.launches[0].kernel = -1; }), HasSubstr("no kernel -1"));
+  EXPECT_THAT(why([](Manifest& m) { m.launches[0].buffers[0] = 5; }), HasSubstr("no buffer 5"));
+  EXPECT_THAT(why([](Manifest& m) { m.kernels[0].file = "kernels/none.so"; }), HasSubstr("kernels/none.so"));
+  EXPECT_THAT(why([](Manifest& m) { m.kernels[0].phases[0].symbol = "a b"; }), HasSubstr("C identifier"));
+  EXPECT_THAT(why([](Manifest& m) { m.arena_bytes = INT64_MAX; }), HasSubstr("arena_bytes"));
+}
+
+TEST(ManifestTest, ParsingNamesTheField) {
+  const auto why = [](const std::string& from, const std::string& to) {
+    std::string text = SerializeManifest(SmallManifest({0, 0, 64}));
+    EXPECT_TRUE(ParseManifest(text).ok());
+    text.replace(text.find(from), from.size(), to);
+    return std::string(ParseManifest(text).status().message());
+  };
+  EXPECT_THAT(why("\"format\": 1", "\"format\": 2"), HasSubstr("newer runtime"));
+  EXPECT_THAT(why("\"arena_bytes\": 128", "\"arena_bytes\": \"128\""), HasSubstr("arena_bytes is not an integer"));
+  EXPECT_THAT(why("\"tasks\": 2", "\"tasks\": 1e300"), HasSubstr("kernels[0].phases[0].tasks is not an integer"));
+  EXPECT_THAT(why("\"kind\": \"arena\"", "\"kind\": \"area\""), HasSubstr("buffers[3].kind"));
+  EXPECT_THAT(why("\"dtype\": \"i64\"", "\"dtype\": \"i63\""), HasSubstr("buffers[2].dtype"));
+  EXPECT_THAT(why("\"label\":", "\"lable\":"), HasSubstr("launches[0].label is missing"));
+  EXPECT_THAT(why("\"launches\": [", "\"launches\": 5, \"x\": ["), HasSubstr("launches is not an array"));
+  EXPECT_THAT(why("{", "["), HasSubstr("not JSON"));
+}
+
+}  // namespace
+}  // namespace fusion

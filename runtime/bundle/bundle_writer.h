@@ -1,0 +1,61 @@
+// BundleWriter: writes a bundle file (FORMAT.md) entry by entry, streaming weights from wherever they lie.
+#ifndef FUSION_RUNTIME_BUNDLE_BUNDLE_WRITER_H_
+#define FUSION_RUNTIME_BUNDLE_BUNDLE_WRITER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "runtime/base/dtype.h"
+#include "runtime/base/tensor.h"
+#include "runtime/bundle/manifest.h"
+
+namespace fusion {
+
+struct WeightInfo {
+  std::string name;  // unique
+  DType dtype = DType::kF32;
+  Shape shape;  // its bytes are shape x dtype
+};
+
+// One thread, one bundle. The same calls write the same bytes. Nothing appears at the path before Finish succeeds, and
+// nothing stays when it does not. A full disk is RESOURCE_EXHAUSTED; misuse is INTERNAL.
+//
+//   writer = BundleWriter::Create(path)
+//   writer->AddEntry("kernels/cpu.so", bytes) ...
+//   offsets = writer->BeginWeights(infos);  writer->AppendWeights(bytes) ...   // at most once
+//   writer->Finish(manifest)
+class BundleWriter {
+ public:
+  static absl::StatusOr<std::unique_ptr<BundleWriter>> Create(const std::string& path);
+  ~BundleWriter();
+
+  // `name`: path components of [a-z0-9_.-] joined by '/', see FORMAT.md. Not between BeginWeights and its last byte.
+  absl::Status AddEntry(absl::string_view name, absl::string_view bytes);
+
+  // Opens `weights.safetensors`; returns each tensor's offset, to be its Buffer::offset. Then exactly the announced
+  // bytes follow, tensor after tensor without gaps, in pieces of any length (alignment is filled in here).
+  absl::StatusOr<std::vector<int64_t>> BeginWeights(absl::Span<const WeightInfo> weights);
+  absl::Status AppendWeights(absl::string_view bytes);
+
+  // Fills `manifest.digests`, validates, writes manifest.json and the directory, syncs, renames.
+  absl::Status Finish(Manifest manifest);
+
+ private:
+  struct State;
+  explicit BundleWriter(std::unique_ptr<State> state);
+  absl::Status BeginEntry(absl::string_view name, int64_t size_bytes);
+  absl::Status AppendToEntry(absl::string_view bytes);
+  absl::Status PadWeights();
+  absl::Status EndEntry();
+
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace fusion
+
+#endif  // FUSION_RUNTIME_BUNDLE_BUNDLE_WRITER_H_

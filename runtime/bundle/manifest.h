@@ -1,0 +1,99 @@
+// Manifest: what a bundle computes, with what memory, in which order. manifest.json (FORMAT.md) is its text form.
+#ifndef FUSION_RUNTIME_BUNDLE_MANIFEST_H_
+#define FUSION_RUNTIME_BUNDLE_MANIFEST_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "runtime/base/dtype.h"
+#include "runtime/base/tensor.h"
+
+namespace fusion {
+
+// Bytes that may be read, never written, past the end of every buffer: kernels load whole vectors at a tail.
+inline constexpr int64_t kBufferSlackBytes = 64;
+// Every buffer, the arena and each thread's scratch begin at a multiple of this.
+inline constexpr int64_t kBufferAlignBytes = 64;
+
+struct Buffer {
+  enum class Kind { kInput, kOutput, kConstant, kArena };
+  Kind kind = Kind::kArena;
+  std::string name;
+  DType dtype = DType::kF32;
+  Shape shape;             // physical, row-major: a blocked layout has its blocked extents
+  int64_t size_bytes = 0;  // at least shape x dtype; exactly that for inputs and outputs
+  // kArena: from the arena's start. kConstant: from the start of the data of weights.safetensors. A multiple of 64.
+  // Arena buffers may overlap where lifetimes do not, or to be views of one another. Inputs and outputs: 0.
+  int64_t offset = 0;
+  std::string layout;  // for people: "NCHWc16", "row-major"
+};
+
+// An input or output as the user sees it. The bytes of `buffer` are row-major of exactly this dtype and shape. An
+// output may bind a buffer of any kind (a graph that returns its input or a constant); several may bind the same one.
+struct Binding {
+  std::string name;
+  DType dtype = DType::kF32;
+  Shape shape;
+  int buffer = 0;
+};
+
+// A phase runs tasks [0, tasks) of one exported function, in any order and on any thread; phases are separated by a
+// barrier. runtime/devices/cpu/kernel_abi.h has the signature.
+struct Phase {
+  std::string symbol;
+  int64_t tasks = 0;
+};
+
+struct Kernel {
+  std::string file;           // "kernels/cpu.so"; kernels may share one
+  std::vector<Phase> phases;  // at least one
+  std::string source;         // "src/k3.cc"; may be empty
+};
+
+// Kernels are launched one after the other, with a barrier between.
+struct Launch {
+  int kernel = 0;
+  std::vector<int> buffers;        // arguments in order, indices into Manifest::buffers
+  std::string label;               // for people: "conv+relu 'layer1.0.conv1'"
+  std::vector<std::string> nodes;  // names of the model's nodes that it covers
+  double flops = 0;
+  int64_t bytes = 0;
+};
+
+struct Manifest {
+  int format = 1;
+  std::string generator;                       // "fusion 0.1.0 (generator 1)"
+  std::string target = "cpu";                  // selects the device
+  std::string isa;                             // "avx512", "avx2", "neon": refused where the CPU lacks it
+  std::string march;                           // what the toolchain was told; for people
+  std::string model_name, model_sha256;        // either may be empty
+  std::map<std::string, std::string> options;  // how it was compiled; for people
+  std::vector<Buffer> buffers;
+  std::vector<Binding> inputs, outputs;
+  int64_t arena_bytes = 0;
+  int64_t scratch_bytes_per_thread = 0;
+  std::vector<Kernel> kernels;
+  std::vector<Launch> launches;
+  std::map<std::string, std::string> digests;  // entry name -> SHA-256; every entry but manifest.json; by the writer
+};
+
+const char* BufferKindName(Buffer::Kind kind);  // "input", "output", "constant", "arena"
+
+// Deterministic JSON text; strings that are not UTF-8 get replacement characters.
+std::string SerializeManifest(const Manifest& manifest);
+
+// INVALID_ARGUMENT naming the field for text that is not such a manifest, FAILED_PRECONDITION for a newer format.
+// Unknown fields are ignored. The result is not yet validated.
+absl::StatusOr<Manifest> ParseManifest(absl::string_view json);
+
+// Everything the runtime relies on: indices in range, sizes and offsets within the arena and `weights_data_bytes`,
+// alignment, names of symbols and files, bindings that match their buffers. INVALID_ARGUMENT naming the offender.
+absl::Status ValidateManifest(const Manifest& manifest, int64_t weights_data_bytes);
+
+}  // namespace fusion
+
+#endif  // FUSION_RUNTIME_BUNDLE_MANIFEST_H_

@@ -1,0 +1,287 @@
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/bundle/manifest.h"
+
+namespace fusion {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr Buffer::Kind kKinds[] = {Buffer::Kind::kInput, Buffer::Kind::kOutput, Buffer::Kind::kConstant,
+                                   Buffer::Kind::kArena};
+
+// Reads typed fields of one JSON object. The first failure is kept, with the path to the field; later reads do nothing.
+class Fields {
+ public:
+  Fields(const Json& object, std::string path, absl::Status* status)
+      : object_(object), path_(std::move(path)), status_(status) {
+    if (!object.is_object()) Fail("", "is not an object");
+  }
+
+  void Read(const char* key, std::string* out) {
+    const Json* value = Find(key);
+    if (value == nullptr) return;
+    if (!value->is_string()) return Fail(key, "is not a string");
+    *out = value->get<std::string>();
+  }
+  void Read(const char* key, int64_t* out) {
+    const Json* value = Find(key);
+    if (value != nullptr) ReadInt(key, *value, out);
+  }
+  void Read(const char* key, int* out) {
+    int64_t wide = 0;
+    Read(key, &wide);
+    if (wide < INT32_MIN || wide > INT32_MAX) return Fail(key, "is out of range");
+    *out = static_cast<int>(wide);
+  }
+  void Read(const char* key, double* out) {
+    const Json* value = Find(key);
+    if (value == nullptr) return;
+    if (!value->is_number()) return Fail(key, "is not a number");
+    *out = value->get<double>();
+  }
+  void Read(const char* key, DType* out) {
+    std::string name;
+    Read(key, &name);
+    const auto dtype = ParseDType(name);
+    if (!dtype.has_value()) return Fail(key, "is not an element type");
+    *out = *dtype;
+  }
+  void Read(const char* key, std::vector<int64_t>* out) {
+    Each(key, [&](const Json& item, const std::string&) { ReadInt(key, item, &out->emplace_back()); });
+  }
+  void Read(const char* key, std::vector<int>* out) {
+    Each(key, [&](const Json& item, const std::string&) {
+      int64_t wide = 0;
+      ReadInt(key, item, &wide);
+      if (wide < INT32_MIN || wide > INT32_MAX) return Fail(key, "is out of range");
+      out->push_back(static_cast<int>(wide));
+    });
+  }
+  void Read(const char* key, std::vector<std::string>* out) {
+    Each(key, [&](const Json& item, const std::string&) {
+      if (!item.is_string()) return Fail(key, "holds something that is not a string");
+      out->push_back(item.get<std::string>());
+    });
+  }
+  void Read(const char* key, std::map<std::string, std::string>* out) {
+    const Json* value = Find(key);
+    if (value == nullptr) return;
+    if (!value->is_object()) return Fail(key, "is not an object");
+    for (const auto& [name, text] : value->items()) {
+      if (!text.is_string()) return Fail(key, "holds something that is not a string");
+      (*out)[name] = text.template get<std::string>();
+    }
+  }
+  // visit(item, path) for each item of an array.
+  template <typename Visit>
+  void Each(const char* key, Visit visit) {
+    const Json* value = Find(key);
+    if (value == nullptr) return;
+    if (!value->is_array()) return Fail(key, "is not an array");
+    for (size_t i = 0; i < value->size() && status_->ok(); ++i)
+      visit((*value)[i], absl::StrCat(path_, key, "[", i, "]."));
+  }
+  void Fail(const std::string& key, absl::string_view why) {
+    if (status_->ok()) *status_ = absl::InvalidArgumentError(absl::StrCat("manifest: ", path_, key, " ", why));
+  }
+
+ private:
+  const Json* Find(const char* key) {
+    if (!status_->ok()) return nullptr;
+    const auto it = object_.find(key);
+    if (it == object_.end()) {
+      Fail(key, "is missing");
+      return nullptr;
+    }
+    return &*it;
+  }
+  void ReadInt(const char* key, const Json& value, int64_t* out) {
+    if (value.is_number_unsigned()) {
+      const uint64_t wide = value.get<uint64_t>();
+      if (wide > static_cast<uint64_t>(INT64_MAX)) return Fail(key, "is out of range");
+      *out = static_cast<int64_t>(wide);
+    } else if (value.is_number_integer()) {
+      *out = value.get<int64_t>();
+    } else {
+      Fail(key, "is not an integer");
+    }
+  }
+
+  const Json& object_;
+  std::string path_;
+  absl::Status* status_;
+};
+
+Json BindingsToJson(const std::vector<Binding>& bindings) {
+  Json list = Json::array();
+  for (const Binding& binding : bindings) {
+    list.push_back({{"name", binding.name},
+                    {"dtype", DTypeName(binding.dtype)},
+                    {"shape", binding.shape},
+                    {"buffer", binding.buffer}});
+  }
+  return list;
+}
+
+Json BuffersToJson(const std::vector<Buffer>& buffers) {
+  Json list = Json::array();
+  for (const Buffer& buffer : buffers) {
+    list.push_back({{"kind", BufferKindName(buffer.kind)},
+                    {"name", buffer.name},
+                    {"dtype", DTypeName(buffer.dtype)},
+                    {"shape", buffer.shape},
+                    {"size_bytes", buffer.size_bytes},
+                    {"offset", buffer.offset},
+                    {"layout", buffer.layout}});
+  }
+  return list;
+}
+
+Json KernelsToJson(const std::vector<Kernel>& kernels) {
+  Json list = Json::array();
+  for (const Kernel& kernel : kernels) {
+    Json phases = Json::array();
+    for (const Phase& phase : kernel.phases) phases.push_back({{"symbol", phase.symbol}, {"tasks", phase.tasks}});
+    list.push_back({{"file", kernel.file}, {"phases", std::move(phases)}, {"source", kernel.source}});
+  }
+  return list;
+}
+
+Json LaunchesToJson(const std::vector<Launch>& launches) {
+  Json list = Json::array();
+  for (const Launch& launch : launches) {
+    list.push_back({{"kernel", launch.kernel},
+                    {"buffers", launch.buffers},
+                    {"label", launch.label},
+                    {"nodes", launch.nodes},
+                    {"flops", launch.flops},
+                    {"bytes", launch.bytes}});
+  }
+  return list;
+}
+
+void ReadBindings(Fields& root, const char* key, absl::Status* status, std::vector<Binding>* out) {
+  root.Each(key, [&](const Json& item, const std::string& path) {
+    Fields fields(item, path, status);
+    Binding& binding = out->emplace_back();
+    fields.Read("name", &binding.name);
+    fields.Read("dtype", &binding.dtype);
+    fields.Read("shape", &binding.shape);
+    fields.Read("buffer", &binding.buffer);
+  });
+}
+
+void ReadBuffer(Fields fields, Buffer* buffer) {
+  std::string kind;
+  fields.Read("kind", &kind);
+  bool known = false;
+  for (const Buffer::Kind candidate : kKinds) {
+    if (kind != BufferKindName(candidate)) continue;
+    buffer->kind = candidate;
+    known = true;
+  }
+  if (!known) fields.Fail("kind", "is none of input, output, constant, arena");
+  fields.Read("name", &buffer->name);
+  fields.Read("dtype", &buffer->dtype);
+  fields.Read("shape", &buffer->shape);
+  fields.Read("size_bytes", &buffer->size_bytes);
+  fields.Read("offset", &buffer->offset);
+  fields.Read("layout", &buffer->layout);
+}
+
+void ReadKernel(Fields fields, absl::Status* status, Kernel* kernel) {
+  fields.Read("file", &kernel->file);
+  fields.Read("source", &kernel->source);
+  fields.Each("phases", [&](const Json& item, const std::string& path) {
+    Fields phase_fields(item, path, status);
+    Phase& phase = kernel->phases.emplace_back();
+    phase_fields.Read("symbol", &phase.symbol);
+    phase_fields.Read("tasks", &phase.tasks);
+  });
+}
+
+void ReadLaunch(Fields fields, Launch* launch) {
+  fields.Read("kernel", &launch->kernel);
+  fields.Read("buffers", &launch->buffers);
+  fields.Read("label", &launch->label);
+  fields.Read("nodes", &launch->nodes);
+  fields.Read("flops", &launch->flops);
+  fields.Read("bytes", &launch->bytes);
+}
+
+}  // namespace
+
+const char* BufferKindName(Buffer::Kind kind) {
+  switch (kind) {
+    case Buffer::Kind::kInput:
+      return "input";
+    case Buffer::Kind::kOutput:
+      return "output";
+    case Buffer::Kind::kConstant:
+      return "constant";
+    case Buffer::Kind::kArena:
+      return "arena";
+  }
+  return "unknown";
+}
+
+std::string SerializeManifest(const Manifest& manifest) {
+  const Json json = {{"format", manifest.format},
+                     {"generator", manifest.generator},
+                     {"target", manifest.target},
+                     {"isa", manifest.isa},
+                     {"march", manifest.march},
+                     {"model_name", manifest.model_name},
+                     {"model_sha256", manifest.model_sha256},
+                     {"options", manifest.options},
+                     {"inputs", BindingsToJson(manifest.inputs)},
+                     {"outputs", BindingsToJson(manifest.outputs)},
+                     {"arena_bytes", manifest.arena_bytes},
+                     {"scratch_bytes_per_thread", manifest.scratch_bytes_per_thread},
+                     {"buffers", BuffersToJson(manifest.buffers)},
+                     {"kernels", KernelsToJson(manifest.kernels)},
+                     {"launches", LaunchesToJson(manifest.launches)},
+                     {"digests", manifest.digests}};
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
+  const Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) return absl::InvalidArgumentError("manifest: not JSON");
+  absl::Status status;
+  Manifest manifest;
+  Fields root(json, "", &status);
+  root.Read("format", &manifest.format);
+  if (status.ok() && manifest.format != 1) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the bundle has format ", manifest.format, ", this runtime reads format 1; use a newer runtime"));
+  }
+  root.Read("generator", &manifest.generator);
+  root.Read("target", &manifest.target);
+  root.Read("isa", &manifest.isa);
+  root.Read("march", &manifest.march);
+  root.Read("model_name", &manifest.model_name);
+  root.Read("model_sha256", &manifest.model_sha256);
+  root.Read("options", &manifest.options);
+  ReadBindings(root, "inputs", &status, &manifest.inputs);
+  ReadBindings(root, "outputs", &status, &manifest.outputs);
+  root.Read("arena_bytes", &manifest.arena_bytes);
+  root.Read("scratch_bytes_per_thread", &manifest.scratch_bytes_per_thread);
+  root.Each("buffers", [&](const Json& item, const std::string& path) {
+    ReadBuffer(Fields(item, path, &status), &manifest.buffers.emplace_back());
+  });
+  root.Each("kernels", [&](const Json& item, const std::string& path) {
+    ReadKernel(Fields(item, path, &status), &status, &manifest.kernels.emplace_back());
+  });
+  root.Each("launches", [&](const Json& item, const std::string& path) {
+    ReadLaunch(Fields(item, path, &status), &manifest.launches.emplace_back());
+  });
+  root.Read("digests", &manifest.digests);
+  RETURN_IF_ERROR(status);
+  return manifest;
+}
+
+}  // namespace fusion

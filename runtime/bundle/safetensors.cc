@@ -1,0 +1,65 @@
+#include "runtime/bundle/safetensors.h"
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+int64_t RoundUp(int64_t value) { return (value + kBufferAlignBytes - 1) / kBufferAlignBytes * kBufferAlignBytes; }
+
+Json Entry(absl::string_view dtype, const Shape& shape, int64_t begin, int64_t end) {
+  return {{"dtype", std::string(dtype)}, {"shape", shape}, {"data_offsets", {begin, end}}};
+}
+
+}  // namespace
+
+absl::StatusOr<SafetensorsLayout> LayOutSafetensors(absl::Span<const WeightInfo> weights) {
+  SafetensorsLayout layout;
+  std::set<std::string> names;
+  Json json = Json::object();
+  int gaps = 0;
+  for (const WeightInfo& weight : weights) {
+    ASSIGN_OR_RETURN(const int64_t size_bytes, CheckedSizeBytes(weight.shape, weight.dtype));
+    if (!names.insert(weight.name).second || weight.name == "__metadata__") {
+      return absl::InternalError(absl::StrCat("two weights named '", weight.name, "'"));
+    }
+    // The format forbids bytes that belong to no tensor, so each alignment gap is one.
+    const int64_t begin = RoundUp(layout.data_bytes);
+    if (begin != layout.data_bytes) {
+      std::string gap;
+      do {
+        gap = absl::StrCat("~gap", gaps++);
+      } while (!names.insert(gap).second);
+      json[gap] = Entry("U8", {begin - layout.data_bytes}, layout.data_bytes, begin);
+    }
+    json[weight.name] = Entry(absl::AsciiStrToUpper(DTypeName(weight.dtype)), weight.shape, begin, begin + size_bytes);
+    layout.offsets.push_back(begin);
+    layout.sizes_bytes.push_back(size_bytes);
+    layout.data_bytes = begin + size_bytes;
+  }
+  std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  text.append(RoundUp(8 + text.size()) - 8 - text.size(), ' ');
+  const uint64_t length = text.size();
+  layout.header = std::string(reinterpret_cast<const char*>(&length), 8) + text;
+  return layout;
+}
+
+absl::StatusOr<absl::string_view> SafetensorsData(absl::string_view file) {
+  uint64_t length = 0;
+  if (file.size() < 8) return absl::DataLossError("weights.safetensors is cut off");
+  std::memcpy(&length, file.data(), 8);
+  if (length > file.size() - 8 || (length + 8) % kBufferAlignBytes != 0) {
+    return absl::DataLossError("weights.safetensors has a bad header length");
+  }
+  return file.substr(8 + length);
+}
+
+}  // namespace fusion

@@ -1,0 +1,115 @@
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/bundle/manifest.h"
+
+namespace fusion {
+namespace {
+
+constexpr int64_t kMaxBytes = int64_t{1} << 40;  // keeps sums of two sizes far from overflow
+
+template <typename... Parts>
+absl::Status Bad(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat("manifest: ", parts...));
+}
+
+bool IsSymbol(const std::string& name) {
+  if (name.empty() || name.size() > 1000 || (name[0] >= '0' && name[0] <= '9')) return false;
+  for (const char c : name) {
+    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_')) return false;
+  }
+  return true;
+}
+
+bool InRange(int index, size_t count) { return index >= 0 && static_cast<size_t>(index) < count; }
+
+absl::Status CheckBuffer(const Manifest& manifest, const Buffer& buffer, int64_t weights_data_bytes) {
+  ASSIGN_OR_RETURN(const int64_t shape_bytes, CheckedSizeBytes(buffer.shape, buffer.dtype));
+  if (buffer.size_bytes < shape_bytes || buffer.size_bytes > kMaxBytes) {
+    return Bad("size_bytes ", buffer.size_bytes, " does not hold ", DTypeName(buffer.dtype),
+               ShapeToString(buffer.shape));
+  }
+  if (buffer.offset < 0 || buffer.offset > kMaxBytes || buffer.offset % kBufferAlignBytes != 0) {
+    return Bad("offset ", buffer.offset, " is not a multiple of ", kBufferAlignBytes);
+  }
+  switch (buffer.kind) {
+    case Buffer::Kind::kInput:
+    case Buffer::Kind::kOutput:
+      if (buffer.size_bytes != shape_bytes) return Bad("an input's or output's size_bytes must equal shape x dtype");
+      if (buffer.offset != 0) return Bad("an input's or output's offset must be 0");
+      break;
+    case Buffer::Kind::kConstant:
+      if (buffer.offset + buffer.size_bytes > weights_data_bytes) {
+        return Bad("constant ends at ", buffer.offset + buffer.size_bytes, ", the weights at ", weights_data_bytes);
+      }
+      break;
+    case Buffer::Kind::kArena:
+      if (buffer.offset + buffer.size_bytes > manifest.arena_bytes) {
+        return Bad("it ends at ", buffer.offset + buffer.size_bytes, ", the arena at ", manifest.arena_bytes);
+      }
+      break;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckBindings(const Manifest& manifest, const std::vector<Binding>& bindings, bool inputs) {
+  const char* what = inputs ? "input" : "output";
+  std::set<std::string> names;
+  std::set<int> used;
+  for (const Binding& binding : bindings) {
+    if (!names.insert(binding.name).second) return Bad("two ", what, "s are named '", binding.name, "'");
+    if (!InRange(binding.buffer, manifest.buffers.size())) {
+      return Bad(what, " '", binding.name, "': no buffer ", binding.buffer);
+    }
+    const Buffer& buffer = manifest.buffers[binding.buffer];
+    if (inputs && (buffer.kind != Buffer::Kind::kInput || !used.insert(binding.buffer).second)) {
+      return Bad("input '", binding.name, "' does not have an input buffer of its own");
+    }
+    absl::StatusOr<int64_t> size_bytes = CheckedSizeBytes(binding.shape, binding.dtype);
+    if (!size_bytes.ok())
+      return Annotate(size_bytes.status(), absl::StrCat("manifest: ", what, " '", binding.name, "'"));
+    if (inputs ? *size_bytes != buffer.size_bytes : *size_bytes > buffer.size_bytes) {
+      return Bad(what, " '", binding.name, "' of ", *size_bytes, " bytes binds a buffer of ", buffer.size_bytes);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckKernel(const Manifest& manifest, const Kernel& kernel, size_t index) {
+  if (manifest.digests.count(kernel.file) == 0) return Bad("kernel ", index, ": no entry '", kernel.file, "'");
+  if (kernel.phases.empty()) return Bad("kernel ", index, " has no phases");
+  for (const Phase& phase : kernel.phases) {
+    if (!IsSymbol(phase.symbol)) return Bad("kernel ", index, ": a phase's symbol is not a C identifier");
+    if (phase.tasks < 0) return Bad("kernel ", index, ": negative tasks in phase '", phase.symbol, "'");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ValidateManifest(const Manifest& manifest, int64_t weights_data_bytes) {
+  if (manifest.arena_bytes < 0 || manifest.arena_bytes > kMaxBytes) return Bad("arena_bytes is out of range");
+  if (manifest.scratch_bytes_per_thread < 0 || manifest.scratch_bytes_per_thread > kMaxBytes / 1024) {
+    return Bad("scratch_bytes_per_thread is out of range");
+  }
+  for (size_t i = 0; i < manifest.buffers.size(); ++i) {
+    RETURN_IF_ERROR(Annotate(CheckBuffer(manifest, manifest.buffers[i], weights_data_bytes),
+                             absl::StrCat("buffer ", i, " '", manifest.buffers[i].name, "'")));
+  }
+  RETURN_IF_ERROR(CheckBindings(manifest, manifest.inputs, /*inputs=*/true));
+  RETURN_IF_ERROR(CheckBindings(manifest, manifest.outputs, /*inputs=*/false));
+  for (size_t i = 0; i < manifest.kernels.size(); ++i) {
+    RETURN_IF_ERROR(CheckKernel(manifest, manifest.kernels[i], i));
+  }
+  for (size_t i = 0; i < manifest.launches.size(); ++i) {
+    const Launch& launch = manifest.launches[i];
+    if (!InRange(launch.kernel, manifest.kernels.size())) return Bad("launch ", i, ": no kernel ", launch.kernel);
+    for (const int buffer : launch.buffers) {
+      if (!InRange(buffer, manifest.buffers.size())) return Bad("launch ", i, ": no buffer ", buffer);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace fusion
