@@ -1,7 +1,167 @@
+// Reshape, Flatten, Squeeze, Unsqueeze, Identity; Dropout in inference becomes Identity on import.
+// All are one map y[i] = x[delinearise(linearise(i))], which the index normal form reduces to the dimensions that change.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/ops/def_parts.h"
+#include "compiler/ops/index_table.h"
 #include "compiler/ops/op_list.h"
+#include "runtime/base/status_macros.h"
 
 namespace fusion::ops {
+namespace {
 
-std::vector<OpDef> ReshapeOps() { return {}; }
+using Types = std::vector<ecg::ValueType>;
+
+absl::Status LowerReshape(LowerContext& context) {
+  DefineMap(context, 0, [&](const te::Builder::Idx& i) {
+    return context.builder->At(context.in[0], ReshapeIndices(i, context.output_types[0].shape, context.ShapeOf(0)));
+  });
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Types> InferReshape(const OpContext& context, int) {
+  ASSIGN_OR_RETURN(Shape shape, context.ConstantInts(1, "shape"));
+  const Shape& in = context.ShapeOf(0);
+  const bool allow_zero = context.attrs.Int("allowzero") != 0;
+  int unknown = -1;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] == 0 && !allow_zero) {
+      if (d >= in.size()) return context.Error(absl::StrCat("shape[", d, "] = 0 copies a dimension that the input lacks"));
+      shape[d] = in[d];
+    } else if (shape[d] == -1) {
+      if (unknown >= 0) return context.Error("shape has more than one -1");
+      unknown = static_cast<int>(d);
+    } else if (shape[d] < 0) {
+      return context.Error(absl::StrCat("shape[", d, "] = ", shape[d], " is negative"));
+    }
+  }
+  if (unknown >= 0) {
+    shape[unknown] = 1;
+    ASSIGN_OR_RETURN(const int64_t bytes, CheckedSizeBytes(shape, DType::kU8));
+    if (bytes == 0 || NumElements(in) % bytes != 0) {
+      shape[unknown] = -1;
+      return context.Error(absl::StrCat("cannot reshape ", ShapeToString(in), " to ", ShapeToString(shape)));
+    }
+    shape[unknown] = NumElements(in) / bytes;
+  }
+  ASSIGN_OR_RETURN(const int64_t elements, CheckedSizeBytes(shape, DType::kU8));
+  if (elements != NumElements(in)) {
+    return context.Error(absl::StrCat("cannot reshape ", ShapeToString(in), " to ", ShapeToString(shape)));
+  }
+  return Types{{context.Type(0).dtype, shape}};
+}
+
+absl::StatusOr<Types> InferFlatten(const OpContext& context, int) {
+  const Shape& in = context.ShapeOf(0);
+  ASSIGN_OR_RETURN(const int64_t axis, CountedAxis(context, context.attrs.Int("axis", 1), context.Rank(0), true));
+  return Types{{context.Type(0).dtype,
+                {NumElements({in.begin(), in.begin() + axis}), NumElements({in.begin() + axis, in.end()})}}};
+}
+
+absl::StatusOr<Types> InferSqueeze(const OpContext& context, int) {
+  const Shape& in = context.ShapeOf(0);
+  Shape out;
+  if (!context.Has(1)) {
+    std::copy_if(in.begin(), in.end(), std::back_inserter(out), [](int64_t extent) { return extent != 1; });
+    return Types{{context.Type(0).dtype, out}};
+  }
+  ASSIGN_OR_RETURN(std::vector<int64_t> axes, context.ConstantInts(1, "axes"));
+  ASSIGN_OR_RETURN(axes, CountedAxes(context, axes, context.Rank(0)));
+  for (int d = 0; d < context.Rank(0); ++d) {
+    if (std::find(axes.begin(), axes.end(), d) == axes.end()) {
+      out.push_back(in[d]);
+    } else if (in[d] != 1) {
+      return context.Error(absl::StrCat("axis ", d, " of ", ShapeToString(in), " is not 1"));
+    }
+  }
+  return Types{{context.Type(0).dtype, out}};
+}
+
+absl::StatusOr<Types> InferUnsqueeze(const OpContext& context, int) {
+  ASSIGN_OR_RETURN(std::vector<int64_t> axes, context.ConstantInts(1, "axes"));
+  const int rank = context.Rank(0) + static_cast<int>(axes.size());
+  ASSIGN_OR_RETURN(axes, CountedAxes(context, axes, rank));
+  Shape out(rank, 0);
+  for (int64_t axis : axes) out[axis] = 1;
+  auto next = context.ShapeOf(0).begin();
+  for (int d = 0; d < rank; ++d) {
+    if (std::find(axes.begin(), axes.end(), d) == axes.end()) out[d] = *next++;
+  }
+  return Types{{context.Type(0).dtype, out}};
+}
+
+absl::StatusOr<Types> InferIdentity(const OpContext& context, int) { return Types{context.Type(0)}; }
+
+absl::Status AxesToInput(ImportContext& import) {
+  AttributeToInput(import, "axes", 1);
+  return absl::OkStatus();
+}
+
+// Inference: the data passes through; the mask, where asked for, is all ones.
+absl::Status NormalizeDropout(ImportContext& import) {
+  const ecg::Node node = import.node();
+  const ecg::Value* training = import.input(2);
+  const ecg::Value* ratio = import.input(1);
+  if (training != nullptr && !(training->constant.has_value() && training->constant->GetInt(0) == 0)) {
+    const bool keeps_all = ratio != nullptr && ratio->constant.has_value() && ratio->constant->GetDouble(0) == 0;
+    if (!keeps_all) {
+      return absl::UnimplementedError(absl::StrCat("Dropout '", node.name, "': training mode is not supported"));
+    }
+  }
+  ASSIGN_OR_RETURN(std::vector<ecg::ValueId> outputs, import.AddNode("Identity", {node.inputs[0]}, {}));
+  if (node.outputs.size() > 1) {
+    const ecg::ValueType& type = import.input(0)->type;
+    Tensor mask(import.opset() >= 10 ? DType::kBool : type.dtype, type.shape);
+    for (int64_t k = 0; k < mask.num_elements(); ++k) {
+      IsFloat(mask.dtype()) ? mask.SetDouble(k, 1) : mask.SetInt(k, 1);
+    }
+    outputs.push_back(import.AddConstant(std::move(mask)));
+  }
+  import.ReplaceWith(std::move(outputs));
+  return absl::OkStatus();
+}
+
+OpDef Define(std::string name, std::function<absl::StatusOr<Types>(const OpContext&, int)> infer) {
+  OpDef def;
+  def.name = std::move(name);
+  def.infer = std::move(infer);
+  def.mapping = AlwaysMapping(MappingType::kReorganize);
+  def.flops = NoFlops;
+  def.lower = LowerReshape;
+  return def;
+}
+
+}  // namespace
+
+std::vector<OpDef> ReshapeOps() {
+  OpDef reshape = Define("Reshape", InferReshape);
+  reshape.min_inputs = reshape.max_inputs = 2;
+  reshape.attrs = {{"allowzero", AttrKind::kInt}};
+
+  OpDef flatten = Define("Flatten", InferFlatten);
+  flatten.attrs = {{"axis", AttrKind::kInt}};
+
+  OpDef squeeze = Define("Squeeze", InferSqueeze);
+  squeeze.max_inputs = 2;
+  squeeze.normalize = AxesToInput;
+
+  OpDef unsqueeze = Define("Unsqueeze", InferUnsqueeze);
+  unsqueeze.min_inputs = unsqueeze.max_inputs = 2;
+  unsqueeze.normalize = AxesToInput;
+
+  OpDef identity = Define("Identity", InferIdentity);
+  identity.mapping = AlwaysMapping(MappingType::kOneToOne);
+
+  OpDef dropout = Define("Dropout", InferIdentity);
+  dropout.max_inputs = 3;
+  dropout.num_outputs = 2;
+  dropout.attrs = {{"seed", AttrKind::kInt}, {"ratio", AttrKind::kFloat}};
+  dropout.mapping = AlwaysMapping(MappingType::kOneToOne);
+  dropout.normalize = NormalizeDropout;
+
+  return {reshape, flatten, squeeze, unsqueeze, identity, dropout};
+}
 
 }  // namespace fusion::ops

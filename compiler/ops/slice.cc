@@ -1,7 +1,223 @@
+// Slice, Split, Concat: boxes of a tensor with strides, and their union.
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/ops/def_parts.h"
+#include "compiler/ops/index_table.h"
 #include "compiler/ops/op_list.h"
+#include "runtime/base/status_macros.h"
 
 namespace fusion::ops {
+namespace {
 
-std::vector<OpDef> SliceOps() { return {}; }
+using Types = std::vector<ecg::ValueType>;
+
+// Along each dimension of the input: output index i reads start + step·i.
+struct SliceRange {
+  int64_t start = 0, step = 1, length = 0;
+};
+
+absl::StatusOr<std::vector<SliceRange>> SliceRanges(const OpContext& context) {
+  const Shape& in = context.ShapeOf(0);
+  std::vector<SliceRange> ranges;
+  for (int64_t extent : in) ranges.push_back({0, 1, extent});
+  ASSIGN_OR_RETURN(const std::vector<int64_t> starts, context.ConstantInts(1, "starts"));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> ends, context.ConstantInts(2, "ends"));
+  std::vector<int64_t> axes(starts.size());
+  std::iota(axes.begin(), axes.end(), 0);
+  if (context.Has(3)) {
+    ASSIGN_OR_RETURN(axes, context.ConstantInts(3, "axes"));
+  }
+  std::vector<int64_t> steps(starts.size(), 1);
+  if (context.Has(4)) {
+    ASSIGN_OR_RETURN(steps, context.ConstantInts(4, "steps"));
+  }
+  if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size()) {
+    return context.Error("starts, ends, axes and steps differ in length");
+  }
+  ASSIGN_OR_RETURN(axes, CountedAxes(context, axes, context.Rank(0)));
+  for (size_t k = 0; k < axes.size(); ++k) {
+    const int64_t extent = in[axes[k]];
+    const int64_t step = steps[k];
+    if (step == 0) return context.Error("a step is 0");
+    const auto count = [extent](int64_t v) { return v < 0 ? v + extent : v; };
+    SliceRange& range = ranges[axes[k]];
+    range.step = step;
+    if (step > 0) {
+      range.start = std::clamp<int64_t>(count(starts[k]), 0, extent);
+      const int64_t end = std::clamp<int64_t>(count(ends[k]), 0, extent);
+      range.length = end <= range.start ? 0 : (end - range.start - 1) / step + 1;
+    } else {
+      if (step == std::numeric_limits<int64_t>::min()) return context.Error("a step is out of range");
+      range.start = std::clamp<int64_t>(count(starts[k]), extent == 0 ? 0 : -1, std::max<int64_t>(extent - 1, 0));
+      const int64_t end = std::clamp<int64_t>(count(ends[k]), -1, std::max<int64_t>(extent - 1, 0));
+      range.length = extent == 0 || end >= range.start ? 0 : (range.start - end - 1) / -step + 1;
+    }
+    if (range.length <= 1) range.step = 1;  // keeps huge steps out of index arithmetic
+  }
+  return ranges;
+}
+
+absl::StatusOr<Types> InferSlice(const OpContext& context, int) {
+  ASSIGN_OR_RETURN(const std::vector<SliceRange> ranges, SliceRanges(context));
+  Shape out;
+  for (const SliceRange& range : ranges) out.push_back(range.length);
+  return Types{{context.Type(0).dtype, out}};
+}
+
+absl::Status LowerSlice(LowerContext& context) {
+  ASSIGN_OR_RETURN(const std::vector<SliceRange> ranges, SliceRanges(context));
+  DefineMap(context, 0, [&](const te::Builder::Idx& i) {
+    te::Builder::Idx in;
+    for (size_t d = 0; d < i.size(); ++d) in.push_back(i[d] * ranges[d].step + te::Index(ranges[d].start));
+    return context.builder->At(context.in[0], in);
+  });
+  return absl::OkStatus();
+}
+
+// Slice-1 carries starts, ends and axes as attributes.
+absl::Status NormalizeSlice(ImportContext& import) {
+  AttributeToInput(import, "starts", 1);
+  AttributeToInput(import, "ends", 2);
+  AttributeToInput(import, "axes", 3);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<int64_t>> SplitSizes(const OpContext& context, int64_t axis, int num_outputs) {
+  const int64_t extent = context.ShapeOf(0)[axis];
+  if (context.Has(1)) {
+    ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, context.ConstantInts(1, "split"));
+    int64_t sum = 0;
+    for (int64_t size : sizes) {
+      if (size < 0 || size > extent) return context.Error(absl::StrCat("split size ", size, " of an axis of ", extent));
+      sum += size;
+    }
+    if (sum != extent) return context.Error(absl::StrCat("split sizes add up to ", sum, ", the axis has ", extent));
+    if (static_cast<int>(sizes.size()) != num_outputs) {
+      return context.Error(absl::StrCat(sizes.size(), " split sizes for ", num_outputs, " outputs"));
+    }
+    return sizes;
+  }
+  // Equal parts; where the axis does not divide (allowed with num_outputs), the last one is smaller.
+  const int64_t parts = context.attrs.Int("num_outputs", num_outputs);
+  if (parts != num_outputs) return context.Error(absl::StrCat("num_outputs=", parts, ", the node has ", num_outputs));
+  if (extent % parts != 0 && !context.attrs.Has("num_outputs")) {
+    return context.Error(absl::StrCat("cannot split an axis of ", extent, " into ", parts, " equal parts"));
+  }
+  const int64_t size = (extent + parts - 1) / parts;
+  std::vector<int64_t> sizes(parts, size);
+  for (int64_t k = 0; k < parts; ++k) sizes[k] = std::clamp<int64_t>(extent - k * size, 0, size);
+  return sizes;
+}
+
+absl::StatusOr<Types> InferSplit(const OpContext& context, int num_outputs) {
+  ASSIGN_OR_RETURN(const int64_t axis, CountedAxis(context, context.attrs.Int("axis"), context.Rank(0)));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, SplitSizes(context, axis, num_outputs));
+  Types types;
+  for (int64_t size : sizes) {
+    types.push_back(context.Type(0));
+    types.back().shape[axis] = size;
+  }
+  return types;
+}
+
+absl::Status LowerSplit(LowerContext& context) {
+  ASSIGN_OR_RETURN(const int64_t axis, CountedAxis(context, context.attrs.Int("axis"), context.Rank(0)));
+  int64_t begin = 0;
+  for (size_t o = 0; o < context.output_types.size(); ++o) {
+    DefineMap(context, static_cast<int>(o), [&](te::Builder::Idx i) {
+      i[axis] = i[axis] + te::Index(begin);
+      return context.builder->At(context.in[0], i);
+    });
+    begin += context.output_types[o].shape[axis];
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NormalizeSplit(ImportContext& import) {
+  AttributeToInput(import, "split", 1);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Types> InferConcat(const OpContext& context, int) {
+  if (!context.Has(0)) return context.Error("has no inputs");
+  ASSIGN_OR_RETURN(const int64_t axis, CountedAxis(context, context.attrs.Int("axis"), context.Rank(0)));
+  ecg::ValueType type = context.Type(0);
+  for (int k = 1; k < static_cast<int>(context.inputs.size()); ++k) {
+    if (!context.Has(k)) return context.Error(absl::StrCat("input ", k, " is absent"));
+    Shape shape = context.ShapeOf(k);
+    bool agrees = context.Type(k).dtype == type.dtype && shape.size() == type.shape.size();
+    if (agrees) {
+      const int64_t length = std::exchange(shape[axis], type.shape[axis]);
+      agrees = shape == type.shape;
+      type.shape[axis] += length;
+    }
+    if (!agrees) {
+      return context.Error(absl::StrCat("input ", k, " is ", DTypeName(context.Type(k).dtype),
+                                        ShapeToString(context.ShapeOf(k)), ", which does not continue ",
+                                        DTypeName(context.Type(0).dtype), ShapeToString(context.ShapeOf(0)),
+                                        " along axis ", axis));
+    }
+  }
+  return Types{type};
+}
+
+absl::Status LowerConcat(LowerContext& context) {
+  ASSIGN_OR_RETURN(const int64_t axis, CountedAxis(context, context.attrs.Int("axis"), context.Rank(0)));
+  DefineMap(context, 0, [&](const te::Builder::Idx& i) {
+    std::vector<int64_t> begins;
+    std::vector<te::Scalar> pieces;
+    int64_t begin = 0;
+    for (size_t k = 0; k < context.in.size(); ++k) {
+      const int64_t length = context.ShapeOf(static_cast<int>(k))[axis];
+      if (length == 0) continue;
+      te::Builder::Idx in = i;
+      in[axis] = in[axis] - te::Index(begin);
+      begins.push_back(begin);
+      pieces.push_back(context.builder->At(context.in[k], in));
+      begin += length;
+    }
+    return ByRange(i[axis], begins, pieces);
+  });
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<OpDef> SliceOps() {
+  OpDef slice;
+  slice.name = "Slice";
+  slice.min_inputs = 3;
+  slice.max_inputs = 5;
+  slice.infer = InferSlice;
+  slice.lower = LowerSlice;
+  slice.normalize = NormalizeSlice;
+
+  OpDef split;
+  split.name = "Split";
+  split.max_inputs = 2;
+  split.num_outputs = -1;
+  split.attrs = {{"axis", AttrKind::kInt}, {"num_outputs", AttrKind::kInt}};
+  split.infer = InferSplit;
+  split.lower = LowerSplit;
+  split.normalize = NormalizeSplit;
+
+  OpDef concat;
+  concat.name = "Concat";
+  concat.max_inputs = -1;
+  concat.attrs = {{"axis", AttrKind::kInt, true}};
+  concat.infer = InferConcat;
+  concat.lower = LowerConcat;
+
+  std::vector<OpDef> defs = {slice, split, concat};
+  for (OpDef& def : defs) {
+    def.mapping = AlwaysMapping(MappingType::kOneToOne);
+    def.flops = NoFlops;
+  }
+  return defs;
+}
 
 }  // namespace fusion::ops

@@ -1,0 +1,191 @@
+// ScatterElements, ScatterND (and Scatter, its old name). A tensor expression writes every element once, so a scatter is
+// turned around: each element of the result searches the updates that address it, in order. The last one wins, or all are
+// combined by `reduction`.
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/ops/def_parts.h"
+#include "compiler/ops/op_list.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion::ops {
+namespace {
+
+using te::Index;
+using te::Scalar;
+using Idx = te::Builder::Idx;
+using Types = std::vector<ecg::ValueType>;
+
+enum class Reduction { kNone, kAdd, kMul, kMax, kMin };
+
+absl::StatusOr<Reduction> ReductionOf(const OpContext& context) {
+  const std::string name = context.attrs.String("reduction", "none");
+  if (name == "none") return Reduction::kNone;
+  if (name == "add") return Reduction::kAdd;
+  if (name == "mul") return Reduction::kMul;
+  if (name == "max") return Reduction::kMax;
+  if (name == "min") return Reduction::kMin;
+  return context.Error(absl::StrCat("reduction '", name, "' is none of none, add, mul, max, min"));
+}
+
+Scalar Combine(Reduction reduction, const Scalar& a, const Scalar& b) {
+  switch (reduction) {
+    case Reduction::kNone: return b;
+    case Reduction::kAdd: return a + b;
+    case Reduction::kMul: return a * b;
+    case Reduction::kMax: return te::Max(a, b);
+    case Reduction::kMin: return te::Min(a, b);
+  }
+  return b;
+}
+
+// Does the update at (i, r) address element i, and its value.
+struct Candidate {
+  Scalar addressed;
+  Scalar value;
+};
+
+absl::Status LowerSearch(LowerContext& context, const Shape& fold,
+                         const std::function<Candidate(const Idx& i, const Idx& r)>& candidate) {
+  ASSIGN_OR_RETURN(const Reduction reduction, ReductionOf(context));
+  const ecg::ValueType& type = context.output_types[0];
+  te::Builder& b = *context.builder;
+  if (NumElements(type.shape) == 0 || NumElements(fold) == 0) {
+    DefineMap(context, 0, [&](const Idx& i) { return b.At(context.in[0], i); });
+    return absl::OkStatus();
+  }
+  // Accumulators: the combined updates, and whether there was one. Combined with the data at the end.
+  context.out = b.GeneralFold(
+      "scatter", {type.dtype}, type.shape, fold, {te::Imm(type.dtype, 0), te::ImmInt(DType::kBool, 0)},
+      [&](const Idx& i, const Idx& r, const std::vector<Scalar>& acc) -> std::vector<Scalar> {
+        const Candidate c = candidate(i, r);
+        const Scalar combined = te::Select(acc[1], Combine(reduction, acc[0], c.value), c.value);
+        return {te::Select(c.addressed, combined, acc[0]), te::Call(te::Op::kOr, {acc[1], c.addressed})};
+      },
+      [&](const Idx& i, const std::vector<Scalar>& acc) -> std::vector<Scalar> {
+        const Scalar data = b.At(context.in[0], i);
+        return {te::Select(acc[1], Combine(reduction, data, acc[0]), data)};
+      });
+  return absl::OkStatus();
+}
+
+Scalar Counted(const Scalar& given, int64_t extent) {
+  const Scalar index = te::Cast(DType::kI64, given);
+  return te::Select(te::Call(te::Op::kLt, {index, te::ImmInt(DType::kI64, 0)}),
+                    index + te::ImmInt(DType::kI64, extent), index);
+}
+
+absl::StatusOr<Types> InferScatterElements(const OpContext& context, int) {
+  RETURN_IF_ERROR(ExpectInteger(context, 1, "indices"));
+  RETURN_IF_ERROR(ReductionOf(context).status());
+  ASSIGN_OR_RETURN(const int64_t axis, CountedAxis(context, context.attrs.Int("axis"), context.Rank(0)));
+  const Shape& data = context.ShapeOf(0);
+  const Shape& indices = context.ShapeOf(1);
+  bool fits = indices.size() == data.size() && indices == context.ShapeOf(2) && context.Type(2).dtype == context.Type(0).dtype;
+  for (size_t d = 0; fits && d < data.size(); ++d) fits = static_cast<int64_t>(d) == axis || indices[d] <= data[d];
+  if (!fits) {
+    return context.Error(absl::StrCat("data ", ShapeToString(data), ", indices ", ShapeToString(indices), " and updates ",
+                                      ShapeToString(context.ShapeOf(2)), " do not fit"));
+  }
+  return Types{context.Type(0)};
+}
+
+absl::Status LowerScatterElements(LowerContext& context) {
+  ASSIGN_OR_RETURN(const int64_t axis, CountedAxis(context, context.attrs.Int("axis"), context.Rank(0)));
+  const Shape& data = context.ShapeOf(0);
+  const Shape& indices = context.ShapeOf(1);
+  te::Builder& b = *context.builder;
+  return LowerSearch(context, {indices[axis]}, [&](const Idx& i, const Idx& r) {
+    Idx at = i;
+    at[axis] = r[0];
+    // Outside the indices' box nothing is addressed: the padded load's value is no index.
+    const Scalar outside = te::ImmInt(context.Type(1).dtype, context.Type(1).dtype == DType::kI32
+                                                                 ? std::numeric_limits<int32_t>::max()
+                                                                 : std::numeric_limits<int64_t>::max());
+    bool smaller = false;
+    for (size_t d = 0; d < data.size(); ++d) smaller |= static_cast<int64_t>(d) != axis && indices[d] < data[d];
+    const Scalar given = te::Load(context.in[1], context.Type(1).dtype, at, smaller ? outside : nullptr);
+    const Scalar value =
+        te::Load(context.in[2], context.Type(2).dtype, at, smaller ? te::Imm(context.Type(2).dtype, 0) : nullptr);
+    return Candidate{te::Call(te::Op::kEq, {Counted(given, data[axis]), te::FromIndex(i[axis])}), value};
+  });
+}
+
+absl::StatusOr<Types> InferScatterND(const OpContext& context, int) {
+  RETURN_IF_ERROR(ExpectInteger(context, 1, "indices"));
+  RETURN_IF_ERROR(ReductionOf(context).status());
+  const Shape& data = context.ShapeOf(0);
+  const Shape& indices = context.ShapeOf(1);
+  bool fits = !indices.empty() && indices.back() >= 0 && indices.back() <= static_cast<int64_t>(data.size()) &&
+              context.Type(2).dtype == context.Type(0).dtype;
+  if (fits) {
+    Shape updates(indices.begin(), indices.end() - 1);
+    updates.insert(updates.end(), data.begin() + indices.back(), data.end());
+    fits = updates == context.ShapeOf(2);
+  }
+  if (!fits) {
+    return context.Error(absl::StrCat("data ", ShapeToString(data), ", indices ", ShapeToString(indices), " and updates ",
+                                      ShapeToString(context.ShapeOf(2)), " do not fit"));
+  }
+  return Types{context.Type(0)};
+}
+
+absl::Status LowerScatterND(LowerContext& context) {
+  const Shape& data = context.ShapeOf(0);
+  const Shape& indices = context.ShapeOf(1);
+  const int64_t depth = indices.back();
+  te::Builder& b = *context.builder;
+  return LowerSearch(context, {indices.begin(), indices.end() - 1}, [&](const Idx& i, const Idx& r) {
+    Scalar addressed = te::ImmInt(DType::kBool, 1);
+    for (int64_t k = 0; k < depth; ++k) {
+      Idx at = r;
+      at.push_back(Index(k));
+      const Scalar same = te::Call(te::Op::kEq, {Counted(b.At(context.in[1], at), data[k]), te::FromIndex(i[k])});
+      addressed = k == 0 ? same : te::Call(te::Op::kAnd, {addressed, same});
+    }
+    Idx at = r;
+    at.insert(at.end(), i.begin() + depth, i.end());
+    return Candidate{addressed, b.At(context.in[2], at)};
+  });
+}
+
+absl::Status NormalizeScatter(ImportContext& import) {
+  import.node().op = "ScatterElements";
+  return absl::OkStatus();
+}
+
+double ScatterFlops(const OpContext& context, const std::vector<ecg::ValueType>&) {
+  return context.attrs.String("reduction", "none") == "none" ? 0 : static_cast<double>(NumElements(context.ShapeOf(2)));
+}
+
+}  // namespace
+
+std::vector<OpDef> ScatterOps() {
+  OpDef elements;
+  elements.name = "ScatterElements";
+  elements.attrs = {{"axis", AttrKind::kInt}, {"reduction", AttrKind::kString}};
+  elements.infer = InferScatterElements;
+  elements.lower = LowerScatterElements;
+
+  OpDef scatter = elements;
+  scatter.name = "Scatter";
+  scatter.normalize = NormalizeScatter;
+
+  OpDef nd;
+  nd.name = "ScatterND";
+  nd.attrs = {{"reduction", AttrKind::kString}};
+  nd.infer = InferScatterND;
+  nd.lower = LowerScatterND;
+
+  std::vector<OpDef> defs = {elements, scatter, nd};
+  for (OpDef& def : defs) {
+    def.min_inputs = def.max_inputs = 3;
+    def.mapping = AlwaysMapping(MappingType::kManyToMany);
+    def.flops = ScatterFlops;
+  }
+  return defs;
+}
+
+}  // namespace fusion::ops
