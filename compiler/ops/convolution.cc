@@ -1,12 +1,13 @@
 // Conv and ConvTranspose in one to three (or more) dimensions, with groups.
 //   x: [N, C, D…], w: [M, C/g, K…] (ConvTranspose: [C, M/g, K…]), b: [M]
-// One fold over (input channel of the group, taps…) and, with a bias, one map behind it: schedulers recognise the anchor by
-// the roles of its axes and the bias as its epilogue.
+// One fold over (input channel of the group, taps…) and, with a bias, one map behind it: schedulers recognise the
+// anchor by the roles of its axes and the bias as its epilogue.
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/def_parts.h"
+#include "compiler/ops/elementwise.h"
 #include "compiler/ops/op_list.h"
 #include "compiler/ops/window.h"
 #include "runtime/base/status_macros.h"
@@ -52,9 +53,8 @@ void AddBias(LowerContext& context, te::TensorId sum) {
     context.out = {sum};
     return;
   }
-  DefineMap(context, 0, [&](const Idx& i) {
-    return context.builder->At(sum, i) + context.builder->At(context.in[2], {i[1]});
-  });
+  DefineMap(context, 0,
+            [&](const Idx& i) { return context.builder->At(sum, i) + context.builder->At(context.in[2], {i[1]}); });
 }
 
 absl::StatusOr<Types> InferConv(const OpContext& context, int) {
@@ -79,7 +79,7 @@ absl::Status LowerConv(LowerContext& context) {
   const Shape& w = context.ShapeOf(1);
   ASSIGN_OR_RETURN(const Window window, MakeWindow(context, SpatialOf(w)));
   const ecg::ValueType& type = context.output_types[0];
-  const DType acc = AccumulatorType(type.dtype);
+  const DType acc = ComputeType(type.dtype);
   te::Builder& b = *context.builder;
   if (NumElements(type.shape) == 0) {
     DefineMap(context, 0, [](const Idx&) { return Scalar(); });
@@ -88,8 +88,8 @@ absl::Status LowerConv(LowerContext& context) {
   const int64_t per_group = w[0] / context.attrs.Int("group", 1);
   const Shape taps(w.begin() + 1, w.end());
   const bool padded = window.ReadsOutside();
-  const te::TensorId sum = b.Reduce(
-      "conv", te::FoldKind::kSum, type.dtype, acc, type.shape, taps, [&](const Idx& i, const Idx& r) {
+  const te::TensorId sum =
+      b.Reduce("conv", te::FoldKind::kSum, type.dtype, acc, type.shape, taps, [&](const Idx& i, const Idx& r) {
         const Idx k = DropUnit(r, taps);
         Idx from = {i[0], FloorDiv(i[1], per_group) * w[1] + k[0]};
         const Idx at = window.At({i.begin() + 2, i.end()}, {k.begin() + 1, k.end()});
@@ -123,7 +123,8 @@ absl::StatusOr<Window> MakeTransposedWindow(const OpContext& context) {
   Shape wanted = context.attrs.Ints("output_shape");
   if (static_cast<int>(wanted.size()) == spatial + 2) wanted.erase(wanted.begin(), wanted.begin() + 2);
   if (!wanted.empty() && static_cast<int>(wanted.size()) != spatial) {
-    return context.Error(absl::StrCat("output_shape ", ShapeToString(wanted), " does not fit ", spatial, " dimensions"));
+    return context.Error(
+        absl::StrCat("output_shape ", ShapeToString(wanted), " does not fit ", spatial, " dimensions"));
   }
   for (int d = 0; d < spatial; ++d) {
     if (w.kernel[d] < 1 || w.strides[d] < 1 || w.dilations[d] < 1) {
@@ -152,8 +153,8 @@ absl::StatusOr<Types> InferConvTranspose(const OpContext& context, int) {
   const Shape& x = context.ShapeOf(0);
   const Shape& w = context.ShapeOf(1);
   if (w[0] != x[1]) {
-    return context.Error(absl::StrCat("w ", ShapeToString(w), " has ", w[0], " input channels, x ", ShapeToString(x),
-                                      " has C=", x[1]));
+    return context.Error(
+        absl::StrCat("w ", ShapeToString(w), " has ", w[0], " input channels, x ", ShapeToString(x), " has C=", x[1]));
   }
   const int64_t channels = w[1] * context.attrs.Int("group", 1);
   RETURN_IF_ERROR(CheckBias(context, channels));
@@ -163,12 +164,13 @@ absl::StatusOr<Types> InferConvTranspose(const OpContext& context, int) {
   return Types{{context.Type(0).dtype, out}};
 }
 
-// y[n, o, p…] = Σ(i, k…) x[n, g·C/g + i, q…] · w[g·C/g + i, o % (M/g), k…]  where q·s = p + pad − k·d, if such a q exists
+// y[n, o, p…] = Σ(i, k…) x[n, g·C/g + i, q…] · w[g·C/g + i, o % (M/g), k…]  where q·s = p + pad − k·d, if such a q
+// exists
 absl::Status LowerConvTranspose(LowerContext& context) {
   ASSIGN_OR_RETURN(const Window window, MakeTransposedWindow(context));
   const Shape& w = context.ShapeOf(1);
   const ecg::ValueType& type = context.output_types[0];
-  const DType acc = AccumulatorType(type.dtype);
+  const DType acc = ComputeType(type.dtype);
   te::Builder& b = *context.builder;
   if (NumElements(type.shape) == 0) {
     DefineMap(context, 0, [](const Idx&) { return Scalar(); });
@@ -212,13 +214,13 @@ std::vector<OpDef> ConvolutionOps() {
   conv.name = "Conv";
   conv.min_inputs = 2;
   conv.max_inputs = 3;
-  conv.attrs = {{"auto_pad", AttrKind::kString},     {"dilations", AttrKind::kInts}, {"group", AttrKind::kInt},
+  conv.attrs = {{"auto_pad", AttrKind::kString},   {"dilations", AttrKind::kInts}, {"group", AttrKind::kInt},
                 {"kernel_shape", AttrKind::kInts}, {"pads", AttrKind::kInts},      {"strides", AttrKind::kInts}};
   conv.math = {.distributive = true};
   conv.infer = InferConv;
   conv.lower = LowerConv;
   conv.flops = ConvFlops;
-  conv.mapping = AlwaysMapping(MappingType::kManyToMany);
+  conv.mapping = Always(MappingType::kManyToMany);
 
   OpDef transpose = conv;
   transpose.name = "ConvTranspose";

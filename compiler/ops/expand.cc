@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/def_parts.h"
+#include "compiler/ops/elementwise.h"
 #include "compiler/ops/op_list.h"
 #include "runtime/base/status_macros.h"
 
@@ -77,7 +78,8 @@ MappingType RepeatMapping(const OpContext& context, int) {
 }
 
 absl::StatusOr<Types> InferTrilu(const OpContext& context, int) {
-  if (context.Rank(0) < 2) return context.Error(absl::StrCat("input ", ShapeToString(context.ShapeOf(0)), " is no matrix"));
+  if (context.Rank(0) < 2)
+    return context.Error(absl::StrCat("input ", ShapeToString(context.ShapeOf(0)), " is no matrix"));
   if (context.Has(1) && (NumElements(context.ShapeOf(1)) != 1 || context.Type(1).dtype != DType::kI64)) {
     return context.Error("input 'k' must be one i64");
   }
@@ -124,11 +126,12 @@ absl::Status LowerReverseSequence(LowerContext& context) {
   const int64_t steps = context.ShapeOf(0)[time];
   te::Builder& b = *context.builder;
   // source[b, t] = t < length[b] ? length[b] − 1 − t : t, kept inside the tensor whatever the lengths are.
-  const te::TensorId source = b.Map("source", DType::kI64, {context.ShapeOf(1)[0], steps}, [&](const te::Builder::Idx& i) {
-    const Scalar t = te::FromIndex(i[1]);
-    const Scalar length = te::Min(b.At(context.in[1], {i[0]}), te::ImmInt(DType::kI64, steps));
-    return te::Select(te::Call(te::Op::kLt, {t, length}), length - te::ImmInt(DType::kI64, 1) - t, t);
-  });
+  const te::TensorId source =
+      b.Map("source", DType::kI64, {context.ShapeOf(1)[0], steps}, [&](const te::Builder::Idx& i) {
+        const Scalar t = te::FromIndex(i[1]);
+        const Scalar length = te::Min(b.At(context.in[1], {i[0]}), te::ImmInt(DType::kI64, steps));
+        return te::Select(te::Call(te::Op::kLt, {t, length}), length - te::ImmInt(DType::kI64, 1) - t, t);
+      });
   DefineMap(context, 0, [&](te::Builder::Idx i) {
     i[time] = Index::Load(source, {i[batch], i[time]}, {0, steps - 1});
     return b.At(context.in[0], i);
@@ -159,7 +162,7 @@ std::vector<OpDef> ExpandOps() {
   trilu.attrs = {{"upper", AttrKind::kInt}};
   trilu.infer = InferTrilu;
   trilu.lower = LowerTrilu;
-  trilu.mapping = AlwaysMapping(MappingType::kOneToOne);
+  trilu.mapping = Always(MappingType::kOneToOne);
 
   OpDef reverse;
   reverse.name = "ReverseSequence";
@@ -167,7 +170,7 @@ std::vector<OpDef> ExpandOps() {
   reverse.attrs = {{"batch_axis", AttrKind::kInt}, {"time_axis", AttrKind::kInt}};
   reverse.infer = InferReverseSequence;
   reverse.lower = LowerReverseSequence;
-  reverse.mapping = AlwaysMapping(MappingType::kShuffle);
+  reverse.mapping = Always(MappingType::kShuffle);
 
   std::vector<OpDef> defs = {expand, tile, trilu, reverse};
   for (OpDef& def : defs) def.flops = NoFlops;

@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/ops/axes.h"
 #include "compiler/ops/def_parts.h"
+#include "compiler/ops/elementwise.h"
 #include "compiler/ops/index_table.h"
 #include "compiler/ops/op_list.h"
 #include "runtime/base/status_macros.h"
@@ -25,7 +27,7 @@ absl::Status CheckSource(const OpContext& context, int64_t extent, const Shape& 
 
 absl::StatusOr<Types> InferGather(const OpContext& context, int) {
   RETURN_IF_ERROR(ExpectInteger(context, 1, "indices"));
-  ASSIGN_OR_RETURN(const int64_t axis, CountedAxis(context, context.attrs.Int("axis"), context.Rank(0)));
+  ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis"), context.Rank(0)));
   const Shape& data = context.ShapeOf(0);
   Shape out(data.begin(), data.begin() + axis);
   out.insert(out.end(), context.ShapeOf(1).begin(), context.ShapeOf(1).end());
@@ -35,7 +37,7 @@ absl::StatusOr<Types> InferGather(const OpContext& context, int) {
 }
 
 absl::Status LowerGather(LowerContext& context) {
-  ASSIGN_OR_RETURN(const int64_t axis, CountedAxis(context, context.attrs.Int("axis"), context.Rank(0)));
+  ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis"), context.Rank(0)));
   const int64_t extent = std::max<int64_t>(context.ShapeOf(0)[axis], 1);
   ASSIGN_OR_RETURN(WrappedIndices indices, WrappedIndices::Make(context, 1, extent));
   const int index_rank = context.Rank(1);
@@ -50,20 +52,21 @@ absl::Status LowerGather(LowerContext& context) {
 
 absl::StatusOr<Types> InferGatherElements(const OpContext& context, int) {
   RETURN_IF_ERROR(ExpectInteger(context, 1, "indices"));
-  ASSIGN_OR_RETURN(const int64_t axis, CountedAxis(context, context.attrs.Int("axis"), context.Rank(0)));
+  ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis"), context.Rank(0)));
   const Shape& data = context.ShapeOf(0);
   const Shape& indices = context.ShapeOf(1);
   bool fits = indices.size() == data.size();
   for (size_t d = 0; fits && d < data.size(); ++d) fits = static_cast<int64_t>(d) == axis || indices[d] <= data[d];
   if (!fits) {
-    return context.Error(absl::StrCat("indices ", ShapeToString(indices), " do not lie inside data ", ShapeToString(data)));
+    return context.Error(
+        absl::StrCat("indices ", ShapeToString(indices), " do not lie inside data ", ShapeToString(data)));
   }
   RETURN_IF_ERROR(CheckSource(context, data[axis], indices));
   return Types{{context.Type(0).dtype, indices}};
 }
 
 absl::Status LowerGatherElements(LowerContext& context) {
-  ASSIGN_OR_RETURN(const int64_t axis, CountedAxis(context, context.attrs.Int("axis"), context.Rank(0)));
+  ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis"), context.Rank(0)));
   ASSIGN_OR_RETURN(WrappedIndices indices,
                    WrappedIndices::Make(context, 1, std::max<int64_t>(context.ShapeOf(0)[axis], 1)));
   DefineMap(context, 0, [&](const Idx& i) {
@@ -83,7 +86,8 @@ absl::StatusOr<Types> InferGatherND(const OpContext& context, int) {
     return context.Error(absl::StrCat("indices ", ShapeToString(indices), " do not address data ", ShapeToString(data),
                                       " with batch_dims=", batch));
   };
-  if (indices.empty() || batch < 0 || batch >= static_cast<int64_t>(std::min(data.size(), indices.size()))) return mismatch();
+  if (indices.empty() || batch < 0 || batch >= static_cast<int64_t>(std::min(data.size(), indices.size())))
+    return mismatch();
   const int64_t depth = indices.back();
   if (depth < 0 || batch + depth > static_cast<int64_t>(data.size())) return mismatch();
   for (int64_t d = 0; d < batch; ++d) {
@@ -108,11 +112,8 @@ absl::Status LowerGatherND(LowerContext& context) {
     const int64_t extent = std::max<int64_t>(data[batch + k], 1);
     components.push_back(b.Map("indices", DType::kI64, tuples, [&](Idx i) {
       i.push_back(Index(k));
-      const Scalar given = te::Cast(DType::kI64, b.At(context.in[1], i));
-      const Scalar zero = te::ImmInt(DType::kI64, 0);
-      const Scalar counted =
-          te::Select(te::Call(te::Op::kLt, {given, zero}), given + te::ImmInt(DType::kI64, extent), given);
-      return te::Max(te::Min(counted, te::ImmInt(DType::kI64, extent - 1)), zero);
+      const Scalar counted = CountedIndex(b.At(context.in[1], i), extent);
+      return te::Max(te::Min(counted, te::ImmInt(DType::kI64, extent - 1)), te::ImmInt(DType::kI64, 0));
     }));
   }
   DefineMap(context, 0, [&](const Idx& i) {
@@ -128,7 +129,7 @@ absl::Status LowerGatherND(LowerContext& context) {
 }
 
 absl::StatusOr<Types> InferOneHot(const OpContext& context, int) {
-  ASSIGN_OR_RETURN(const int64_t axis, CountedAxis(context, context.attrs.Int("axis", -1), context.Rank(0) + 1));
+  ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis", -1), context.Rank(0) + 1));
   const Tensor* depth = context.Constant(1);
   if (depth == nullptr) return context.Unsupported("input 'depth' is computed at run time; it must be a constant");
   if (depth->num_elements() != 1) return context.Error("input 'depth' must hold one value");
@@ -141,15 +142,13 @@ absl::StatusOr<Types> InferOneHot(const OpContext& context, int) {
 }
 
 absl::Status LowerOneHot(LowerContext& context) {
-  ASSIGN_OR_RETURN(const int64_t axis, CountedAxis(context, context.attrs.Int("axis", -1), context.Rank(0) + 1));
+  ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis", -1), context.Rank(0) + 1));
   const int64_t depth = context.output_types[0].shape[axis];
   te::Builder& b = *context.builder;
   DefineMap(context, 0, [&](const Idx& i) {
     Idx in = i;
     in.erase(in.begin() + axis);
-    const Scalar given = te::Cast(DType::kI64, b.At(context.in[0], in));
-    const Scalar counted = te::Select(te::Call(te::Op::kLt, {given, te::ImmInt(DType::kI64, 0)}),
-                                      given + te::ImmInt(DType::kI64, depth), given);
+    const Scalar counted = CountedIndex(b.At(context.in[0], in), depth);
     const Scalar on = te::Call(te::Op::kEq, {counted, te::FromIndex(i[axis])});
     return te::Select(on, b.At(context.in[2], {Index(1)}), b.At(context.in[2], {Index(0)}));
   });
@@ -161,7 +160,7 @@ OpDef Define(std::string name, int inputs, std::vector<AttrSpec> attrs) {
   def.name = std::move(name);
   def.min_inputs = def.max_inputs = inputs;
   def.attrs = std::move(attrs);
-  def.mapping = AlwaysMapping(MappingType::kOneToMany);
+  def.mapping = Always(MappingType::kOneToMany);
   def.flops = NoFlops;
   return def;
 }

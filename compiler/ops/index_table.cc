@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/ops/def_parts.h"
 
 namespace fusion::ops {
 namespace {
@@ -61,7 +62,8 @@ Formula StaircaseFormula(const std::vector<int64_t>& values) {
     if (starts[1] <= d) {
       if (Formula f = check(1, d - starts[1], d, c)) return f;
     }
-  } else if (Formula f = check(1, std::max(starts[1], n - starts[1]) - starts[1], std::max(starts[1], n - starts[1]), c)) {
+  } else if (Formula f =
+                 check(1, std::max(starts[1], n - starts[1]) - starts[1], std::max(starts[1], n - starts[1]), c)) {
     return f;
   }
   // A ratio a/d with the smallest d that can hold the whole table: v0 + (a·i + b)//d for small a and d.
@@ -109,7 +111,8 @@ std::vector<Index> ReshapeIndices(const std::vector<Index>& out, const Shape& ou
         i_elements *= in_shape[i++];
       }
     }
-    const Index linear = Linearize({out.begin() + o_begin, out.begin() + o}, {out_shape.begin() + o_begin, out_shape.begin() + o});
+    const Index linear =
+        Linearize({out.begin() + o_begin, out.begin() + o}, {out_shape.begin() + o_begin, out_shape.begin() + o});
     const std::vector<Index> part = Delinearize(linear, {in_shape.begin() + i_begin, in_shape.begin() + i});
     std::copy(part.begin(), part.end(), in.begin() + i_begin);
   }
@@ -161,11 +164,8 @@ absl::StatusOr<WrappedIndices> WrappedIndices::Make(LowerContext& context, int i
     return wrapped;
   }
   wrapped.tensor_ = b.Map("indices", DType::kI64, shape, [&](const te::Builder::Idx& i) {
-    const Scalar given = te::Cast(DType::kI64, b.At(context.in[input], i));
-    const Scalar zero = te::ImmInt(DType::kI64, 0);
-    const Scalar counted =
-        te::Select(te::Call(te::Op::kLt, {given, zero}), given + te::ImmInt(DType::kI64, extent), given);
-    return te::Max(te::Min(counted, te::ImmInt(DType::kI64, extent - 1)), zero);
+    const Scalar counted = CountedIndex(b.At(context.in[input], i), extent);
+    return te::Max(te::Min(counted, te::ImmInt(DType::kI64, extent - 1)), te::ImmInt(DType::kI64, 0));
   });
   return wrapped;
 }

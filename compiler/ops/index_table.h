@@ -1,5 +1,5 @@
-// Index maps for lowerings: integer tables that become quasi-affine indices where they can, reshapes that keep preserved
-// dimensions, lazy choice by ranges of an axis.
+// Index maps for lowerings: integer tables that become quasi-affine indices where they can, reshapes that keep
+// preserved dimensions, lazy choice by ranges of an axis.
 #ifndef FUSION_COMPILER_OPS_INDEX_TABLE_H_
 #define FUSION_COMPILER_OPS_INDEX_TABLE_H_
 
@@ -32,12 +32,12 @@ class IndexTable {
   te::TensorId tensor_ = -1;
 };
 
-// Coordinates in `in_shape` of the element that has coordinates `out` in `out_shape` (same number of elements, not zero).
-// Dimensions that the reshape preserves map straight; only split and merged groups are linearised.
+// Coordinates in `in_shape` of the element that has coordinates `out` in `out_shape` (same number of elements, not
+// zero). Dimensions that the reshape preserves map straight; only split and merged groups are linearised.
 std::vector<te::Index> ReshapeIndices(const std::vector<te::Index>& out, const Shape& out_shape, const Shape& in_shape);
 
-// pieces[k] for begins[k] <= i < begins[k + 1]; begins is increasing and begins[0] is i's smallest value. A balanced tree
-// of lazy ifs: a piece's loads happen only inside its range.
+// pieces[k] for begins[k] <= i < begins[k + 1]; begins is increasing and begins[0] is i's smallest value. A balanced
+// tree of lazy ifs: a piece's loads happen only inside its range.
 te::Scalar ByRange(const te::Index& i, const std::vector<int64_t>& begins, const std::vector<te::Scalar>& pieces);
 
 // Maximal runs [begin, end) on which values[i] = values[begin] + step·(i − begin).

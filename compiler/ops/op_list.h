@@ -9,10 +9,9 @@
 
 namespace fusion::ops {
 
-std::vector<OpDef> UnaryOps();  // unary.cc: Abs … Tanh, activations
-std::vector<OpDef>
-BinaryOps();  // binary.cc: arithmetic, comparison, logical, bitwise, variadic Max/Min/Sum/Mean, Where, Clip
-std::vector<OpDef> CastOps();           // cast.cc: Cast, CastLike
+std::vector<OpDef> UnaryOps();   // unary.cc: Abs … Tanh, activations
+std::vector<OpDef> BinaryOps();  // binary.cc: arithmetic, comparison, logical, bitwise, Max/Min/Sum/Mean, Where, Clip
+std::vector<OpDef> CastOps();    // cast.cc: Cast, CastLike
 std::vector<OpDef> ReductionOps();      // reduction.cc: Reduce*, ArgMax, ArgMin, CumSum
 std::vector<OpDef> SoftmaxOps();        // softmax.cc: Softmax, LogSoftmax, Hardmax
 std::vector<OpDef> NormalizationOps();  // normalization.cc: Batch, Layer, Instance, Group, LRN, LpNormalization, MVN
@@ -21,11 +20,14 @@ std::vector<OpDef> ConvolutionOps();    // convolution.cc: Conv, ConvTranspose
 std::vector<OpDef> PoolingOps();        // pooling.cc: MaxPool, AveragePool, LpPool, Global*
 std::vector<OpDef> ReshapeOps();        // reshape.cc: Reshape, Flatten, Squeeze, Unsqueeze, Identity, Dropout
 std::vector<OpDef> TransposeOps();      // transpose.cc: Transpose, DepthToSpace, SpaceToDepth
-std::vector<OpDef> SliceOps();          // slice.cc: Slice, Split, Concat, Pad, Expand, Tile, Trilu, ReverseSequence
-std::vector<OpDef> GatherOps();         // gather.cc: Gather, GatherElements, GatherND, OneHot, Scatter*
+std::vector<OpDef> SliceOps();          // slice.cc: Slice, Split, Concat
+std::vector<OpDef> PadOps();            // pad.cc: Pad, CenterCropPad
+std::vector<OpDef> ExpandOps();         // expand.cc: Expand, Tile, Trilu, ReverseSequence
+std::vector<OpDef> GatherOps();         // gather.cc: Gather, GatherElements, GatherND, OneHot
+std::vector<OpDef> ScatterOps();        // scatter.cc: ScatterElements, ScatterND
 std::vector<OpDef> ResizeOps();         // resize.cc: Resize, Upsample
-std::vector<OpDef> ShapeOps();  // shape.cc: Shape, Size, ConstantOfShape, Range, EyeLike, Constant (folded on import)
-std::vector<OpDef> QuantizeOps();  // quantize.cc: QuantizeLinear, DequantizeLinear, …
+std::vector<OpDef> ShapeOps();          // shape.cc: Shape, Size, ConstantOfShape, Range, EyeLike
+std::vector<OpDef> QuantizeOps();       // quantize.cc: QuantizeLinear, DequantizeLinear, …
 
 }  // namespace fusion::ops
 

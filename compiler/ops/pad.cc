@@ -1,10 +1,12 @@
-// Pad in all modes and CenterCropPad. A constant border is a padded load; the other modes are integer maps per axis, whose
-// affine pieces (border, interior, border) become lazy choices, one te an axis.
+// Pad in all modes and CenterCropPad. A constant border is a padded load; the other modes are integer maps per axis,
+// whose affine pieces (border, interior, border) become lazy choices, one te an axis.
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/ops/axes.h"
 #include "compiler/ops/def_parts.h"
+#include "compiler/ops/elementwise.h"
 #include "compiler/ops/index_table.h"
 #include "compiler/ops/op_list.h"
 #include "runtime/base/status_macros.h"
@@ -32,10 +34,10 @@ absl::StatusOr<std::vector<Border>> Borders(const OpContext& context) {
   } else {
     for (int d = 0; d < rank; ++d) axes.push_back(d);
   }
-  ASSIGN_OR_RETURN(axes, CountedAxes(context, axes, rank));
+  ASSIGN_OR_RETURN(axes, DistinctAxes(context, axes, rank));
   if (pads.size() != 2 * axes.size()) {
-    return context.Error(absl::StrCat("pads has ", pads.size(), " values, two for each of ", axes.size(),
-                                      " axes are required"));
+    return context.Error(
+        absl::StrCat("pads has ", pads.size(), " values, two for each of ", axes.size(), " axes are required"));
   }
   std::vector<Border> borders(rank);
   for (size_t k = 0; k < axes.size(); ++k) borders[axes[k]] = {pads[k], pads[k + axes.size()]};
@@ -54,7 +56,8 @@ absl::StatusOr<Types> InferPad(const OpContext& context, int) {
     constexpr int64_t kMost = int64_t{1} << 40;
     if (borders[d].before > kMost || borders[d].after > kMost) return context.Error("a pad is larger than 2^40");
     out.push_back(in[d] + borders[d].before + borders[d].after);
-    if (out[d] < 0) return context.Error(absl::StrCat("pads remove more than axis ", d, " of ", ShapeToString(in), " has"));
+    if (out[d] < 0)
+      return context.Error(absl::StrCat("pads remove more than axis ", d, " of ", ShapeToString(in), " has"));
     if (mode != "constant" && in[d] == 0 && out[d] > 0) {
       return context.Error(absl::StrCat("axis ", d, " is empty, mode '", mode, "' has nothing to repeat"));
     }
@@ -153,7 +156,7 @@ absl::StatusOr<Shape> TargetShape(const OpContext& context) {
   if (!context.attrs.Has("axes")) {
     for (int d = 0; d < context.Rank(0); ++d) axes.push_back(d);
   }
-  ASSIGN_OR_RETURN(axes, CountedAxes(context, axes, context.Rank(0)));
+  ASSIGN_OR_RETURN(axes, DistinctAxes(context, axes, context.Rank(0)));
   if (extents.size() != axes.size()) {
     return context.Error(absl::StrCat("shape has ", extents.size(), " values for ", axes.size(), " axes"));
   }
@@ -208,7 +211,7 @@ std::vector<OpDef> PadOps() {
 
   std::vector<OpDef> defs = {pad, center};
   for (OpDef& def : defs) {
-    def.mapping = AlwaysMapping(MappingType::kOneToOne);
+    def.mapping = Always(MappingType::kOneToOne);
     def.flops = NoFlops;
   }
   return defs;

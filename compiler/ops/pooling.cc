@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/def_parts.h"
+#include "compiler/ops/elementwise.h"
 #include "compiler/ops/op_list.h"
 #include "compiler/ops/window.h"
 #include "runtime/base/status_macros.h"
@@ -20,11 +21,16 @@ using Types = std::vector<ecg::ValueType>;
 
 Scalar Lowest(DType dtype) {
   switch (dtype) {
-    case DType::kI8: return te::ImmInt(dtype, std::numeric_limits<int8_t>::min());
-    case DType::kI16: return te::ImmInt(dtype, std::numeric_limits<int16_t>::min());
-    case DType::kI32: return te::ImmInt(dtype, std::numeric_limits<int32_t>::min());
-    case DType::kI64: return te::ImmInt(dtype, std::numeric_limits<int64_t>::min());
-    default: return te::Imm(dtype, IsFloat(dtype) ? -std::numeric_limits<double>::infinity() : 0);
+    case DType::kI8:
+      return te::ImmInt(dtype, std::numeric_limits<int8_t>::min());
+    case DType::kI16:
+      return te::ImmInt(dtype, std::numeric_limits<int16_t>::min());
+    case DType::kI32:
+      return te::ImmInt(dtype, std::numeric_limits<int32_t>::min());
+    case DType::kI64:
+      return te::ImmInt(dtype, std::numeric_limits<int64_t>::min());
+    default:
+      return te::Imm(dtype, IsFloat(dtype) ? -std::numeric_limits<double>::infinity() : 0);
   }
 }
 
@@ -48,7 +54,8 @@ absl::StatusOr<Types> InferPool(const OpContext& context, int num_outputs) {
   ASSIGN_OR_RETURN(const Window window, PoolWindow(context));
   const bool max = context.op == "MaxPool" || context.op == "GlobalMaxPool";
   if (!max && !IsFloat(context.Type(0).dtype)) {
-    return context.Error(absl::StrCat("input has type ", DTypeName(context.Type(0).dtype), ", a float type is required"));
+    return context.Error(
+        absl::StrCat("input has type ", DTypeName(context.Type(0).dtype), ", a float type is required"));
   }
   Shape out = {context.ShapeOf(0)[0], context.ShapeOf(0)[1]};
   out.insert(out.end(), window.out.begin(), window.out.end());
@@ -75,7 +82,7 @@ void LowerFold(LowerContext& context, const Window& window, te::FoldKind kind, c
     return;
   }
   const bool padded = window.ReadsOutside();
-  const DType acc = AccumulatorType(type.dtype);
+  const DType acc = ComputeType(type.dtype);
   context.out = {b.Reduce(
       "pool", kind, type.dtype, acc, type.shape, window.kernel,
       [&](const Idx& i, const Idx& r) {
@@ -111,8 +118,9 @@ void LowerMaxWithIndices(LowerContext& context, const Window& window) {
         Scalar better = te::Call(te::Op::kOr, {te::Call(te::Op::kGt, {value, acc[0]}),
                                                te::Call(te::Op::kLt, {acc[1], te::ImmInt(DType::kI64, 0)})});
         if (IsFloat(type.dtype)) {
-          const Scalar first_nan = te::Call(te::Op::kAnd, {te::Call(te::Op::kIsNan, {value}),
-                                                           te::Call(te::Op::kNot, {te::Call(te::Op::kIsNan, {acc[0]})})});
+          const Scalar first_nan = te::Call(
+              te::Op::kAnd,
+              {te::Call(te::Op::kIsNan, {value}), te::Call(te::Op::kNot, {te::Call(te::Op::kIsNan, {acc[0]})})});
           better = te::Call(te::Op::kOr, {better, first_nan});
         }
         Scalar next = te::Select(better, value, acc[0]);
@@ -154,9 +162,9 @@ std::vector<int64_t> TapCounts(const Window& window, int d, bool include_pad) {
 
 absl::Status LowerAveragePool(LowerContext& context) {
   ASSIGN_OR_RETURN(const Window window, PoolWindow(context));
-  const DType acc = AccumulatorType(context.output_types[0].dtype);
+  const DType acc = ComputeType(context.output_types[0].dtype);
   const bool include_pad = context.attrs.Int("count_include_pad") != 0;
-  double constant = 1;                   // the part of the count that is the same everywhere
+  double constant = 1;                                          // the part of the count that is the same everywhere
   std::vector<te::TensorId> reciprocals(window.spatial(), -1);  // of the rest, per dimension: [out]
   for (int d = 0; d < window.spatial(); ++d) {
     if (window.before[d] <= 0 && (window.out[d] - 1) * window.strides[d] + window.Span(d) <= window.in[d]) {
@@ -170,43 +178,46 @@ absl::Status LowerAveragePool(LowerContext& context) {
       continue;
     }
     Tensor table(acc, {window.out[d]});
-    for (int64_t o = 0; o < window.out[d]; ++o) table.SetDouble(o, counts[o] == 0 ? 0 : 1.0 / static_cast<double>(counts[o]));
+    for (int64_t o = 0; o < window.out[d]; ++o)
+      table.SetDouble(o, counts[o] == 0 ? 0 : 1.0 / static_cast<double>(counts[o]));
     reciprocals[d] = context.builder->Constant("reciprocal", std::move(table));
   }
-  LowerFold(context, window, te::FoldKind::kSum, te::Imm(context.output_types[0].dtype, 0),
-            [](const Scalar& x) { return x; },
-            [&](const Idx& i, const Scalar& sum) {
-              Scalar mean = constant > 1 ? sum * te::Imm(acc, 1 / constant) : sum;
-              for (int d = 0; d < window.spatial(); ++d) {
-                if (reciprocals[d] >= 0) mean = mean * context.builder->At(reciprocals[d], {i[d + 2]});
-              }
-              return mean;
-            });
+  LowerFold(
+      context, window, te::FoldKind::kSum, te::Imm(context.output_types[0].dtype, 0), [](const Scalar& x) { return x; },
+      [&](const Idx& i, const Scalar& sum) {
+        Scalar mean = constant > 1 ? sum * te::Imm(acc, 1 / constant) : sum;
+        for (int d = 0; d < window.spatial(); ++d) {
+          if (reciprocals[d] >= 0) mean = mean * context.builder->At(reciprocals[d], {i[d + 2]});
+        }
+        return mean;
+      });
   return absl::OkStatus();
 }
 
 absl::Status LowerLpPool(LowerContext& context) {
   ASSIGN_OR_RETURN(const Window window, PoolWindow(context));
-  const DType acc = AccumulatorType(context.output_types[0].dtype);
+  const DType acc = ComputeType(context.output_types[0].dtype);
   const int64_t p = context.attrs.Int("p", 2);
-  LowerFold(context, window, te::FoldKind::kSum, te::Imm(context.output_types[0].dtype, 0),
-            [&](const Scalar& x) {
-              if (p == 2) return x * x;
-              const Scalar magnitude = te::Call(te::Op::kAbs, {x});
-              return p == 1 ? magnitude : te::Call(te::Op::kPow, {magnitude, te::Imm(acc, static_cast<double>(p))});
-            },
-            [&](const Idx&, const Scalar& sum) {
-              if (p == 1) return sum;
-              if (p == 2) return te::Call(te::Op::kSqrt, {sum});
-              return te::Call(te::Op::kPow, {sum, te::Imm(acc, 1.0 / static_cast<double>(p))});
-            });
+  LowerFold(
+      context, window, te::FoldKind::kSum, te::Imm(context.output_types[0].dtype, 0),
+      [&](const Scalar& x) {
+        if (p == 2) return x * x;
+        const Scalar magnitude = te::Call(te::Op::kAbs, {x});
+        return p == 1 ? magnitude : te::Call(te::Op::kPow, {magnitude, te::Imm(acc, static_cast<double>(p))});
+      },
+      [&](const Idx&, const Scalar& sum) {
+        if (p == 1) return sum;
+        if (p == 2) return te::Call(te::Op::kSqrt, {sum});
+        return te::Call(te::Op::kPow, {sum, te::Imm(acc, 1.0 / static_cast<double>(p))});
+      });
   return absl::OkStatus();
 }
 
 double PoolFlops(const OpContext& context, const std::vector<ecg::ValueType>& outputs) {
   const auto window = PoolWindow(context);
-  return window.ok() ? static_cast<double>(NumElements(outputs[0].shape)) * static_cast<double>(NumElements(window->kernel))
-                     : 0;
+  return window.ok()
+             ? static_cast<double>(NumElements(outputs[0].shape)) * static_cast<double>(NumElements(window->kernel))
+             : 0;
 }
 
 OpDef Define(std::string name, std::vector<AttrSpec> attrs, bool linear,
@@ -216,7 +227,7 @@ OpDef Define(std::string name, std::vector<AttrSpec> attrs, bool linear,
   def.attrs = std::move(attrs);
   def.math.distributive = linear;
   def.infer = InferPool;
-  def.mapping = AlwaysMapping(MappingType::kManyToMany);
+  def.mapping = Always(MappingType::kManyToMany);
   def.flops = PoolFlops;
   def.lower = std::move(lower);
   return def;

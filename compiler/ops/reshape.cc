@@ -1,10 +1,13 @@
 // Reshape, Flatten, Squeeze, Unsqueeze, Identity; Dropout in inference becomes Identity on import.
-// All are one map y[i] = x[delinearise(linearise(i))], which the index normal form reduces to the dimensions that change.
+// All are one map y[i] = x[delinearise(linearise(i))], which the index normal form reduces to the dimensions that
+// change.
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/ops/axes.h"
 #include "compiler/ops/def_parts.h"
+#include "compiler/ops/elementwise.h"
 #include "compiler/ops/index_table.h"
 #include "compiler/ops/op_list.h"
 #include "runtime/base/status_macros.h"
@@ -28,7 +31,8 @@ absl::StatusOr<Types> InferReshape(const OpContext& context, int) {
   int unknown = -1;
   for (size_t d = 0; d < shape.size(); ++d) {
     if (shape[d] == 0 && !allow_zero) {
-      if (d >= in.size()) return context.Error(absl::StrCat("shape[", d, "] = 0 copies a dimension that the input lacks"));
+      if (d >= in.size())
+        return context.Error(absl::StrCat("shape[", d, "] = 0 copies a dimension that the input lacks"));
       shape[d] = in[d];
     } else if (shape[d] == -1) {
       if (unknown >= 0) return context.Error("shape has more than one -1");
@@ -55,7 +59,11 @@ absl::StatusOr<Types> InferReshape(const OpContext& context, int) {
 
 absl::StatusOr<Types> InferFlatten(const OpContext& context, int) {
   const Shape& in = context.ShapeOf(0);
-  ASSIGN_OR_RETURN(const int64_t axis, CountedAxis(context, context.attrs.Int("axis", 1), context.Rank(0), true));
+  const int64_t given = context.attrs.Int("axis", 1);
+  int axis = context.Rank(0);  // behind the last dimension is allowed too
+  if (given != axis) {
+    ASSIGN_OR_RETURN(axis, NormalizeAxis(context, given, context.Rank(0)));
+  }
   return Types{{context.Type(0).dtype,
                 {NumElements({in.begin(), in.begin() + axis}), NumElements({in.begin() + axis, in.end()})}}};
 }
@@ -68,7 +76,7 @@ absl::StatusOr<Types> InferSqueeze(const OpContext& context, int) {
     return Types{{context.Type(0).dtype, out}};
   }
   ASSIGN_OR_RETURN(std::vector<int64_t> axes, context.ConstantInts(1, "axes"));
-  ASSIGN_OR_RETURN(axes, CountedAxes(context, axes, context.Rank(0)));
+  ASSIGN_OR_RETURN(axes, DistinctAxes(context, axes, context.Rank(0)));
   for (int d = 0; d < context.Rank(0); ++d) {
     if (std::find(axes.begin(), axes.end(), d) == axes.end()) {
       out.push_back(in[d]);
@@ -82,7 +90,7 @@ absl::StatusOr<Types> InferSqueeze(const OpContext& context, int) {
 absl::StatusOr<Types> InferUnsqueeze(const OpContext& context, int) {
   ASSIGN_OR_RETURN(std::vector<int64_t> axes, context.ConstantInts(1, "axes"));
   const int rank = context.Rank(0) + static_cast<int>(axes.size());
-  ASSIGN_OR_RETURN(axes, CountedAxes(context, axes, rank));
+  ASSIGN_OR_RETURN(axes, DistinctAxes(context, axes, rank));
   Shape out(rank, 0);
   for (int64_t axis : axes) out[axis] = 1;
   auto next = context.ShapeOf(0).begin();
@@ -127,7 +135,7 @@ OpDef Define(std::string name, std::function<absl::StatusOr<Types>(const OpConte
   OpDef def;
   def.name = std::move(name);
   def.infer = std::move(infer);
-  def.mapping = AlwaysMapping(MappingType::kReorganize);
+  def.mapping = Always(MappingType::kReorganize);
   def.flops = NoFlops;
   def.lower = LowerReshape;
   return def;
@@ -152,13 +160,13 @@ std::vector<OpDef> ReshapeOps() {
   unsqueeze.normalize = AxesToInput;
 
   OpDef identity = Define("Identity", InferIdentity);
-  identity.mapping = AlwaysMapping(MappingType::kOneToOne);
+  identity.mapping = Always(MappingType::kOneToOne);
 
   OpDef dropout = Define("Dropout", InferIdentity);
   dropout.max_inputs = 3;
   dropout.num_outputs = 2;
   dropout.attrs = {{"seed", AttrKind::kInt}, {"ratio", AttrKind::kFloat}};
-  dropout.mapping = AlwaysMapping(MappingType::kOneToOne);
+  dropout.mapping = Always(MappingType::kOneToOne);
   dropout.normalize = NormalizeDropout;
 
   return {reshape, flatten, squeeze, unsqueeze, identity, dropout};

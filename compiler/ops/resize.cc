@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/def_parts.h"
+#include "compiler/ops/elementwise.h"
 #include "compiler/ops/index_table.h"
 #include "compiler/ops/op_list.h"
 #include "compiler/ops/resize_taps.h"
@@ -50,7 +51,7 @@ absl::StatusOr<std::vector<ResizeAxis>> Axes(const OpContext& context) {
   if (!context.attrs.Has("axes")) {
     for (size_t d = 0; d < in.size(); ++d) axes.push_back(static_cast<int64_t>(d));
   }
-  ASSIGN_OR_RETURN(axes, CountedAxes(context, axes, context.Rank(0)));
+  ASSIGN_OR_RETURN(axes, DistinctAxes(context, axes, context.Rank(0)));
   ASSIGN_OR_RETURN(const std::vector<double> scales, ConstantFloats(context, 2, "scales"));
   std::vector<double> roi;
   if (context.attrs.String("coordinate_transformation_mode") == "tf_crop_and_resize") {
@@ -60,14 +61,16 @@ absl::StatusOr<std::vector<ResizeAxis>> Axes(const OpContext& context) {
   std::vector<ResizeAxis> result;
   for (int64_t extent : in) result.push_back({extent, extent, 1});
   const auto check_count = [&](size_t given, const char* name) {
-    return given == axes.size() ? absl::OkStatus()
-                                : context.Error(absl::StrCat(name, " has ", given, " values for ", axes.size(), " axes"));
+    return given == axes.size()
+               ? absl::OkStatus()
+               : context.Error(absl::StrCat(name, " has ", given, " values for ", axes.size(), " axes"));
   };
   if (!scales.empty()) {
     RETURN_IF_ERROR(check_count(scales.size(), "scales"));
     for (size_t k = 0; k < axes.size(); ++k) {
       ResizeAxis& axis = result[axes[k]];
-      if (!(scales[k] > 0) || scales[k] > 1e9) return context.Error(absl::StrCat("scale ", scales[k], " is out of range"));
+      if (!(scales[k] > 0) || scales[k] > 1e9)
+        return context.Error(absl::StrCat("scale ", scales[k], " is out of range"));
       axis.scale = scales[k];
       axis.out = static_cast<int64_t>(std::floor(static_cast<float>(axis.in) * static_cast<float>(scales[k])));
     }
@@ -163,9 +166,7 @@ absl::Status LowerResize(LowerContext& context) {
     return absl::OkStatus();
   }
   const int rank = static_cast<int>(axes.size());
-  const DType acc = spec.mode == "nearest" ? type.dtype
-                    : IsFloat(type.dtype)  ? AccumulatorType(type.dtype)
-                                           : DType::kF32;
+  const DType acc = spec.mode == "nearest" ? type.dtype : IsFloat(type.dtype) ? ComputeType(type.dtype) : DType::kF32;
   std::vector<ResizeTaps> taps(rank);
   std::vector<bool> moves(rank);
   int64_t total = 1;
@@ -286,7 +287,7 @@ std::vector<OpDef> ResizeOps() {
                   {"keep_aspect_ratio_policy", AttrKind::kString},
                   {"mode", AttrKind::kString},
                   {"nearest_mode", AttrKind::kString}};
-  resize.mapping = AlwaysMapping(MappingType::kOneToMany);
+  resize.mapping = Always(MappingType::kOneToMany);
   resize.infer = InferResize;
   resize.lower = LowerResize;
   resize.flops = ResizeFlops;

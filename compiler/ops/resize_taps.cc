@@ -41,15 +41,16 @@ double CubicKernel(double x, double a) {
   return 0;
 }
 
-// Weights of the 2·reach inputs around a point `ratio` (in (0, 1]) behind the input before it; the first is at 1 − reach.
+// Weights of the 2·reach inputs around a point `ratio` (in (0, 1]) behind the input before it; the first is at 1 −
+// reach.
 std::vector<double> KernelWeights(const ResizeSpec& spec, double scale, double ratio, int64_t reach) {
   const double shrink = spec.antialias ? std::min(scale, 1.0) : 1.0;
   std::vector<double> weights(2 * reach);
   double sum = 0;
   for (int64_t t = 0; t < 2 * reach; ++t) {
     const double distance = shrink * (static_cast<double>(t + 1 - reach) - ratio);
-    weights[t] = spec.mode == "cubic" ? CubicKernel(distance, spec.cubic_coeff_a)
-                                      : std::clamp(1 - std::abs(distance), 0.0, 1.0);
+    weights[t] =
+        spec.mode == "cubic" ? CubicKernel(distance, spec.cubic_coeff_a) : std::clamp(1 - std::abs(distance), 0.0, 1.0);
     sum += weights[t];
   }
   if (spec.antialias) {

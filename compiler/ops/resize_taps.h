@@ -10,8 +10,8 @@
 namespace fusion::ops {
 
 struct ResizeSpec {
-  std::string mode = "nearest";                               // nearest, linear, cubic
-  std::string coordinates = "half_pixel";                     // coordinate_transformation_mode
+  std::string mode = "nearest";            // nearest, linear, cubic
+  std::string coordinates = "half_pixel";  // coordinate_transformation_mode
   std::string nearest_mode = "round_prefer_floor";
   double cubic_coeff_a = -0.75;
   bool exclude_outside = false;
@@ -25,8 +25,9 @@ struct ResizeAxis {
   double roi_begin = 0, roi_end = 1;
 };
 
-// taps × out: output o reads input index[t][o] with weight[t][o]. Taps that have no weight anywhere are left out. Outputs
-// outside [inside_begin, inside_end) lie beyond the image (tf_crop_and_resize): they take the extrapolation value.
+// taps × out: output o reads input index[t][o] with weight[t][o]. Taps that have no weight anywhere are left out.
+// Outputs outside [inside_begin, inside_end) lie beyond the image (tf_crop_and_resize): they take the extrapolation
+// value.
 struct ResizeTaps {
   std::vector<std::vector<int64_t>> index;
   std::vector<std::vector<double>> weight;

@@ -1,12 +1,14 @@
-// ScatterElements, ScatterND (and Scatter, its old name). A tensor expression writes every element once, so a scatter is
-// turned around: each element of the result searches the updates that address it, in order. The last one wins, or all are
-// combined by `reduction`.
+// ScatterElements, ScatterND (and Scatter, its old name). A tensor expression writes every element once, so a scatter
+// is turned around: each element of the result searches the updates that address it, in order. The last one wins, or
+// all are combined by `reduction`.
 #include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/ops/axes.h"
 #include "compiler/ops/def_parts.h"
+#include "compiler/ops/elementwise.h"
 #include "compiler/ops/op_list.h"
 #include "runtime/base/status_macros.h"
 
@@ -32,11 +34,16 @@ absl::StatusOr<Reduction> ReductionOf(const OpContext& context) {
 
 Scalar Combine(Reduction reduction, const Scalar& a, const Scalar& b) {
   switch (reduction) {
-    case Reduction::kNone: return b;
-    case Reduction::kAdd: return a + b;
-    case Reduction::kMul: return a * b;
-    case Reduction::kMax: return te::Max(a, b);
-    case Reduction::kMin: return te::Min(a, b);
+    case Reduction::kNone:
+      return b;
+    case Reduction::kAdd:
+      return a + b;
+    case Reduction::kMul:
+      return a * b;
+    case Reduction::kMax:
+      return te::Max(a, b);
+    case Reduction::kMin:
+      return te::Min(a, b);
   }
   return b;
 }
@@ -71,45 +78,39 @@ absl::Status LowerSearch(LowerContext& context, const Shape& fold,
   return absl::OkStatus();
 }
 
-Scalar Counted(const Scalar& given, int64_t extent) {
-  const Scalar index = te::Cast(DType::kI64, given);
-  return te::Select(te::Call(te::Op::kLt, {index, te::ImmInt(DType::kI64, 0)}),
-                    index + te::ImmInt(DType::kI64, extent), index);
-}
-
 absl::StatusOr<Types> InferScatterElements(const OpContext& context, int) {
   RETURN_IF_ERROR(ExpectInteger(context, 1, "indices"));
   RETURN_IF_ERROR(ReductionOf(context).status());
-  ASSIGN_OR_RETURN(const int64_t axis, CountedAxis(context, context.attrs.Int("axis"), context.Rank(0)));
+  ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis"), context.Rank(0)));
   const Shape& data = context.ShapeOf(0);
   const Shape& indices = context.ShapeOf(1);
-  bool fits = indices.size() == data.size() && indices == context.ShapeOf(2) && context.Type(2).dtype == context.Type(0).dtype;
+  bool fits =
+      indices.size() == data.size() && indices == context.ShapeOf(2) && context.Type(2).dtype == context.Type(0).dtype;
   for (size_t d = 0; fits && d < data.size(); ++d) fits = static_cast<int64_t>(d) == axis || indices[d] <= data[d];
   if (!fits) {
-    return context.Error(absl::StrCat("data ", ShapeToString(data), ", indices ", ShapeToString(indices), " and updates ",
-                                      ShapeToString(context.ShapeOf(2)), " do not fit"));
+    return context.Error(absl::StrCat("data ", ShapeToString(data), ", indices ", ShapeToString(indices),
+                                      " and updates ", ShapeToString(context.ShapeOf(2)), " do not fit"));
   }
   return Types{context.Type(0)};
 }
 
 absl::Status LowerScatterElements(LowerContext& context) {
-  ASSIGN_OR_RETURN(const int64_t axis, CountedAxis(context, context.attrs.Int("axis"), context.Rank(0)));
+  ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis"), context.Rank(0)));
   const Shape& data = context.ShapeOf(0);
   const Shape& indices = context.ShapeOf(1);
-  te::Builder& b = *context.builder;
   return LowerSearch(context, {indices[axis]}, [&](const Idx& i, const Idx& r) {
     Idx at = i;
     at[axis] = r[0];
     // Outside the indices' box nothing is addressed: the padded load's value is no index.
-    const Scalar outside = te::ImmInt(context.Type(1).dtype, context.Type(1).dtype == DType::kI32
-                                                                 ? std::numeric_limits<int32_t>::max()
-                                                                 : std::numeric_limits<int64_t>::max());
+    const Scalar outside =
+        te::ImmInt(context.Type(1).dtype, context.Type(1).dtype == DType::kI32 ? std::numeric_limits<int32_t>::max()
+                                                                               : std::numeric_limits<int64_t>::max());
     bool smaller = false;
     for (size_t d = 0; d < data.size(); ++d) smaller |= static_cast<int64_t>(d) != axis && indices[d] < data[d];
     const Scalar given = te::Load(context.in[1], context.Type(1).dtype, at, smaller ? outside : nullptr);
     const Scalar value =
         te::Load(context.in[2], context.Type(2).dtype, at, smaller ? te::Imm(context.Type(2).dtype, 0) : nullptr);
-    return Candidate{te::Call(te::Op::kEq, {Counted(given, data[axis]), te::FromIndex(i[axis])}), value};
+    return Candidate{te::Call(te::Op::kEq, {CountedIndex(given, data[axis]), te::FromIndex(i[axis])}), value};
   });
 }
 
@@ -126,8 +127,8 @@ absl::StatusOr<Types> InferScatterND(const OpContext& context, int) {
     fits = updates == context.ShapeOf(2);
   }
   if (!fits) {
-    return context.Error(absl::StrCat("data ", ShapeToString(data), ", indices ", ShapeToString(indices), " and updates ",
-                                      ShapeToString(context.ShapeOf(2)), " do not fit"));
+    return context.Error(absl::StrCat("data ", ShapeToString(data), ", indices ", ShapeToString(indices),
+                                      " and updates ", ShapeToString(context.ShapeOf(2)), " do not fit"));
   }
   return Types{context.Type(0)};
 }
@@ -142,7 +143,7 @@ absl::Status LowerScatterND(LowerContext& context) {
     for (int64_t k = 0; k < depth; ++k) {
       Idx at = r;
       at.push_back(Index(k));
-      const Scalar same = te::Call(te::Op::kEq, {Counted(b.At(context.in[1], at), data[k]), te::FromIndex(i[k])});
+      const Scalar same = te::Call(te::Op::kEq, {CountedIndex(b.At(context.in[1], at), data[k]), te::FromIndex(i[k])});
       addressed = k == 0 ? same : te::Call(te::Op::kAnd, {addressed, same});
     }
     Idx at = r;
@@ -182,7 +183,7 @@ std::vector<OpDef> ScatterOps() {
   std::vector<OpDef> defs = {elements, scatter, nd};
   for (OpDef& def : defs) {
     def.min_inputs = def.max_inputs = 3;
-    def.mapping = AlwaysMapping(MappingType::kManyToMany);
+    def.mapping = Always(MappingType::kManyToMany);
     def.flops = ScatterFlops;
   }
   return defs;

@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/def_parts.h"
+#include "compiler/ops/elementwise.h"
+#include "compiler/ops/onnx_dtype.h"
 #include "compiler/ops/op_list.h"
 #include "runtime/base/status_macros.h"
 
@@ -113,10 +115,13 @@ absl::Status LowerRange(LowerContext& context) {
 }
 
 absl::StatusOr<Types> InferEyeLike(const OpContext& context, int) {
-  if (context.Rank(0) != 2) return context.Error(absl::StrCat("input ", ShapeToString(context.ShapeOf(0)), " is no matrix"));
+  if (context.Rank(0) != 2)
+    return context.Error(absl::StrCat("input ", ShapeToString(context.ShapeOf(0)), " is no matrix"));
   DType dtype = context.Type(0).dtype;
   if (context.attrs.Has("dtype")) {
-    ASSIGN_OR_RETURN(dtype, ElementType(context, context.attrs.Int("dtype")));
+    const auto named = DTypeFromOnnx(context.attrs.Int("dtype"));
+    if (!named.has_value()) return context.Unsupported("the element type that 'dtype' names is not supported");
+    dtype = *named;
   }
   return Types{{dtype, context.ShapeOf(0)}};
 }
@@ -167,7 +172,7 @@ std::vector<OpDef> ShapeOps() {
 
   std::vector<OpDef> defs = {shape, size, constant, range, eye};
   for (OpDef& def : defs) {
-    def.mapping = AlwaysMapping(MappingType::kOneToMany);
+    def.mapping = Always(MappingType::kOneToMany);
     def.flops = NoFlops;
   }
   return defs;

@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/ops/axes.h"
 #include "compiler/ops/def_parts.h"
+#include "compiler/ops/elementwise.h"
 #include "compiler/ops/index_table.h"
 #include "compiler/ops/op_list.h"
 #include "runtime/base/status_macros.h"
@@ -38,7 +40,7 @@ absl::StatusOr<std::vector<SliceRange>> SliceRanges(const OpContext& context) {
   if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size()) {
     return context.Error("starts, ends, axes and steps differ in length");
   }
-  ASSIGN_OR_RETURN(axes, CountedAxes(context, axes, context.Rank(0)));
+  ASSIGN_OR_RETURN(axes, DistinctAxes(context, axes, context.Rank(0)));
   for (size_t k = 0; k < axes.size(); ++k) {
     const int64_t extent = in[axes[k]];
     const int64_t step = steps[k];
@@ -114,7 +116,7 @@ absl::StatusOr<std::vector<int64_t>> SplitSizes(const OpContext& context, int64_
 }
 
 absl::StatusOr<Types> InferSplit(const OpContext& context, int num_outputs) {
-  ASSIGN_OR_RETURN(const int64_t axis, CountedAxis(context, context.attrs.Int("axis"), context.Rank(0)));
+  ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis"), context.Rank(0)));
   ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, SplitSizes(context, axis, num_outputs));
   Types types;
   for (int64_t size : sizes) {
@@ -125,7 +127,7 @@ absl::StatusOr<Types> InferSplit(const OpContext& context, int num_outputs) {
 }
 
 absl::Status LowerSplit(LowerContext& context) {
-  ASSIGN_OR_RETURN(const int64_t axis, CountedAxis(context, context.attrs.Int("axis"), context.Rank(0)));
+  ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis"), context.Rank(0)));
   int64_t begin = 0;
   for (size_t o = 0; o < context.output_types.size(); ++o) {
     DefineMap(context, static_cast<int>(o), [&](te::Builder::Idx i) {
@@ -144,7 +146,7 @@ absl::Status NormalizeSplit(ImportContext& import) {
 
 absl::StatusOr<Types> InferConcat(const OpContext& context, int) {
   if (!context.Has(0)) return context.Error("has no inputs");
-  ASSIGN_OR_RETURN(const int64_t axis, CountedAxis(context, context.attrs.Int("axis"), context.Rank(0)));
+  ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis"), context.Rank(0)));
   ecg::ValueType type = context.Type(0);
   for (int k = 1; k < static_cast<int>(context.inputs.size()); ++k) {
     if (!context.Has(k)) return context.Error(absl::StrCat("input ", k, " is absent"));
@@ -166,7 +168,7 @@ absl::StatusOr<Types> InferConcat(const OpContext& context, int) {
 }
 
 absl::Status LowerConcat(LowerContext& context) {
-  ASSIGN_OR_RETURN(const int64_t axis, CountedAxis(context, context.attrs.Int("axis"), context.Rank(0)));
+  ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis"), context.Rank(0)));
   DefineMap(context, 0, [&](const te::Builder::Idx& i) {
     std::vector<int64_t> begins;
     std::vector<te::Scalar> pieces;
@@ -214,7 +216,7 @@ std::vector<OpDef> SliceOps() {
 
   std::vector<OpDef> defs = {slice, split, concat};
   for (OpDef& def : defs) {
-    def.mapping = AlwaysMapping(MappingType::kOneToOne);
+    def.mapping = Always(MappingType::kOneToOne);
     def.flops = NoFlops;
   }
   return defs;

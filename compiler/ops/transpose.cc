@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/def_parts.h"
+#include "compiler/ops/elementwise.h"
 #include "compiler/ops/op_list.h"
 #include "runtime/base/status_macros.h"
 
@@ -20,9 +21,10 @@ absl::StatusOr<std::vector<int64_t>> Permutation(const OpContext& context) {
     std::iota(perm.rbegin(), perm.rend(), 0);
   }
   if (static_cast<int>(perm.size()) != context.Rank(0)) {
-    return context.Error(absl::StrCat("perm has ", perm.size(), " axes, the input ", ShapeToString(context.ShapeOf(0))));
+    return context.Error(
+        absl::StrCat("perm has ", perm.size(), " axes, the input ", ShapeToString(context.ShapeOf(0))));
   }
-  return CountedAxes(context, perm, context.Rank(0));
+  return DistinctAxes(context, perm, context.Rank(0));
 }
 
 absl::StatusOr<Types> InferTranspose(const OpContext& context, int) {
@@ -45,7 +47,8 @@ absl::Status LowerTranspose(LowerContext& context) {
 absl::StatusOr<int64_t> BlockSize(const OpContext& context) {
   const int64_t block = context.attrs.Int("blocksize");
   if (block < 1) return context.Error(absl::StrCat("blocksize ", block, " is not positive"));
-  if (context.Rank(0) != 4) return context.Error(absl::StrCat("input ", ShapeToString(context.ShapeOf(0)), " is not [N, C, H, W]"));
+  if (context.Rank(0) != 4)
+    return context.Error(absl::StrCat("input ", ShapeToString(context.ShapeOf(0)), " is not [N, C, H, W]"));
   return block;
 }
 
@@ -97,7 +100,7 @@ OpDef Define(std::string name, std::vector<AttrSpec> attrs) {
   OpDef def;
   def.name = std::move(name);
   def.attrs = std::move(attrs);
-  def.mapping = AlwaysMapping(MappingType::kShuffle);
+  def.mapping = Always(MappingType::kShuffle);
   def.flops = NoFlops;
   return def;
 }

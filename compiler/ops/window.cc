@@ -59,8 +59,8 @@ absl::StatusOr<Window> MakeWindow(const OpContext& context, Shape kernel) {
   w.in.assign(context.ShapeOf(0).begin() + 2, context.ShapeOf(0).end());
   const int spatial = static_cast<int>(w.in.size());
   if (static_cast<int>(kernel.size()) != spatial) {
-    return context.Error(absl::StrCat("kernel ", ShapeToString(kernel), " does not fit the input ",
-                                      ShapeToString(context.ShapeOf(0))));
+    return context.Error(
+        absl::StrCat("kernel ", ShapeToString(kernel), " does not fit the input ", ShapeToString(context.ShapeOf(0))));
   }
   w.kernel = std::move(kernel);
   ASSIGN_OR_RETURN(w.strides, SpatialInts(context, "strides", spatial, 1));

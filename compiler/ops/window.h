@@ -24,8 +24,8 @@ struct Window {
   int64_t Span(int d) const { return (kernel[d] - 1) * dilations[d] + 1; }
 };
 
-// From the attributes strides, dilations, pads, auto_pad and ceil_mode of a node whose input 0 is x. A window that starts in
-// the end padding is dropped (ceil_mode). INVALID_ARGUMENT when the kernel is larger than the padded input.
+// From the attributes strides, dilations, pads, auto_pad and ceil_mode of a node whose input 0 is x. A window that
+// starts in the end padding is dropped (ceil_mode). INVALID_ARGUMENT when the kernel is larger than the padded input.
 absl::StatusOr<Window> MakeWindow(const OpContext& context, Shape kernel);
 
 // An integer list attribute with one value per spatial dimension (`otherwise` where absent).
