@@ -112,8 +112,8 @@ std::vector<Index> ReshapeIndices(const std::vector<Index>& out, const Shape& ou
       }
     }
     const Index linear =
-        Linearize({out.begin() + o_begin, out.begin() + o}, {out_shape.begin() + o_begin, out_shape.begin() + o});
-    const std::vector<Index> part = Delinearize(linear, {in_shape.begin() + i_begin, in_shape.begin() + i});
+        te::Linearize({out.begin() + o_begin, out.begin() + o}, {out_shape.begin() + o_begin, out_shape.begin() + o});
+    const std::vector<Index> part = te::Delinearize(linear, {in_shape.begin() + i_begin, in_shape.begin() + i});
     std::copy(part.begin(), part.end(), in.begin() + i_begin);
   }
 }
