@@ -121,6 +121,7 @@ absl::StatusOr<std::vector<ecg::ValueType>> InferTypes(const OpContext& context,
   const OpDef* def = FindOp(context.op);
   if (def == nullptr) return absl::UnimplementedError(absl::StrCat("unknown operator '", context.op, "'"));
   RETURN_IF_ERROR(CheckSchema(*def, context, num_outputs));
+  if (!def->infer) return absl::InternalError(absl::StrCat(context.op, " exists only until it is normalised"));
   ASSIGN_OR_RETURN(std::vector<ecg::ValueType> types, def->infer(context, num_outputs));
   for (const ecg::ValueType& type : types) {
     const absl::Status size = CheckedSizeBytes(type.shape, type.dtype).status();

@@ -15,6 +15,7 @@ std::vector<OpDef> CastOps();    // cast.cc: Cast, CastLike
 std::vector<OpDef> ReductionOps();      // reduction.cc: Reduce*, ArgMax, ArgMin, CumSum
 std::vector<OpDef> SoftmaxOps();        // softmax.cc: Softmax, LogSoftmax, Hardmax
 std::vector<OpDef> NormalizationOps();  // normalization.cc: Batch, Layer, Instance, Group, LRN, LpNormalization, MVN
+std::vector<OpDef> LossOps();           // loss.cc: NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss
 std::vector<OpDef> MatMulOps();         // matmul.cc: MatMul, Gemm, Einsum
 std::vector<OpDef> ConvolutionOps();    // convolution.cc: Conv, ConvTranspose
 std::vector<OpDef> PoolingOps();        // pooling.cc: MaxPool, AveragePool, LpPool, Global*

@@ -1,0 +1,37 @@
+// For tests of operator families: one operator on given tensors, through inference, lowering and the interpreter.
+#ifndef FUSION_COMPILER_OPS_OP_TESTING_H_
+#define FUSION_COMPILER_OPS_OP_TESTING_H_
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/ops/op_def.h"
+
+namespace fusion::ops {
+
+struct OpCase {
+  std::string op;
+  std::vector<Tensor> inputs;  // a tensor of shape [0] made by Absent() stands for an absent input
+  std::vector<std::pair<std::string, ecg::Attribute>> attrs = {};
+  std::set<int> constants = {};  // which inputs are constants of the graph
+  int num_outputs = 1;
+};
+
+Tensor F32(Shape shape, const std::vector<double>& values);
+Tensor I64(Shape shape, const std::vector<int64_t>& values);
+Tensor Absent();
+
+// Outputs of the operator, or the error of inference, lowering, verification or interpretation.
+absl::StatusOr<std::vector<Tensor>> RunOp(const OpCase& op_case);
+// The first output's elements; a failed status shows in the test as a thrown bad StatusOr access.
+std::vector<double> Values(const absl::StatusOr<std::vector<Tensor>>& outputs, int output = 0);
+// Number of tensor expressions the operator lowers to, -1 on error.
+int CountTes(const OpCase& op_case);
+MappingType MappingOf(const OpCase& op_case);
+absl::StatusOr<ecg::ValueType> TypeOf(const OpCase& op_case);
+
+}  // namespace fusion::ops
+
+#endif  // FUSION_COMPILER_OPS_OP_TESTING_H_
