@@ -5,6 +5,7 @@
 //   x//c → k and x%c → x−kc when x stays inside one block k;   (c·y+z)//c → y + z//c;   (c·y+z)%c → z%c;
 //   c·(x//c) + x%c → x;   (x//a)//b → x//(ab);   (x%ab)%a → x%a;   (x%ab)//a → (x//a)%b;
 //   and for 0 ≤ z < g:  (g·y+z)//(g·k) → y//k   and   (g·y+z)%(g·k) → g·(y%k) + z     (every g, largest first).
+// The rules' inverses inside sums, so that differences cancel, are listed at Recombine in index.cc.
 // One missing rule silently turns vector stores into scalar scatters; index_test.cc holds contiguity, not only values.
 #ifndef FUSION_COMPILER_TE_INDEX_H_
 #define FUSION_COMPILER_TE_INDEX_H_
@@ -45,7 +46,7 @@ struct Term {
 
 class Index {
  public:
-  Index() = default;                      // 0
+  Index() = default;                          // 0
   Index(int64_t constant) : c0_(constant) {}  // NOLINT: integers are indices
   Index(int constant) : c0_(constant) {}      // NOLINT
   Index(const Axis& axis);                    // NOLINT
@@ -62,6 +63,9 @@ class Index {
     int64_t coefficient;
   };
   const std::vector<Part>& parts() const { return parts_; }
+  // The sum of `constant` and `parts`, in any order and not distinct, whose terms come from other indices. The way to
+  // build long sums: one normalisation instead of one for each +.
+  static Index FromParts(int64_t constant, std::vector<Part> parts);
   bool IsConstant() const { return parts_.empty(); }
   // Exact for affine forms; conservative otherwise.
   Interval Range() const;
@@ -71,7 +75,8 @@ class Index {
 
   bool UsesAxis(int axis_id) const;
   bool HasLoad() const;
-  // Coefficient of the axis if the index is affine in it (no floordiv, mod or load contains it); nullopt-like: ok=false.
+  // Coefficient of the axis if the index is affine in it (no floordiv, mod or load contains it); nullopt-like:
+  // ok=false.
   bool AffineIn(int axis_id, int64_t* coefficient) const;
 
  private:
@@ -95,12 +100,12 @@ Index Linearize(const std::vector<Index>& indices, const std::vector<int64_t>& e
 // Row-major coordinates of `linear` in `extents`.
 std::vector<Index> Delinearize(const Index& linear, const std::vector<int64_t>& extents);
 
-// With axis v of extent a multiple of `lanes` split as v = lanes·q + l: does the address advance by exactly 1 (contiguous)
-// or 0 (invariant) per l within each vector? `kOther` otherwise.
+// With axis v of extent a multiple of `lanes` split as v = lanes·q + l: does the address advance by exactly 1
+// (contiguous) or 0 (invariant) per l within each vector? `kOther` otherwise.
 enum class LaneAccess { kInvariant, kContiguous, kOther };
 LaneAccess ClassifyLanes(const Index& address, const Axis& axis, int64_t lanes);
 
-// "2*i0 + i1//4 + 3"; axis names through `name` (default: i<id>), loads as %t<id>[...].
+// "2*i0 + i1//4 + 3" (// and % bind tighter than *); axis names through `name` (default: i<id>), loads as %t<id>[...].
 std::string ToString(const Index& x, const std::function<std::string(int axis_id)>& axis_name = {},
                      const std::function<std::string(TensorId)>& tensor_name = {});
 
