@@ -1,0 +1,368 @@
+#include "compiler/backends/cpu/expr_printer.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+namespace fusion::cpu {
+
+using te::Index;
+using te::Op;
+using te::Scalar;
+using te::ScalarKind;
+
+void CodeWriter::Line(const std::string& text) {
+  text_.append(2 * depth_, ' ');
+  text_ += text;
+  text_ += '\n';
+}
+
+const char* CType(DType dtype) {
+  switch (dtype) {
+    case DType::kF32: case DType::kF16: case DType::kBF16: return "float";
+    case DType::kF64: return "double";
+    case DType::kBool: return "bool";
+    default: return DTypeName(dtype);
+  }
+}
+
+const char* StorageType(DType dtype) {
+  switch (dtype) {
+    case DType::kF16: case DType::kBF16: return "u16";
+    case DType::kBool: return "u8";
+    default: return CType(dtype);
+  }
+}
+
+std::string LoadText(const movement::Buffer& buffer, const std::string& place) {
+  switch (buffer.dtype) {
+    case DType::kF16: return absl::StrCat("h2f(", place, ")");
+    case DType::kBF16: return absl::StrCat("bf2f(", place, ")");
+    case DType::kBool: return absl::StrCat("(", place, " != 0)");
+    default: return place;
+  }
+}
+
+std::string StoreText(const movement::Buffer& buffer, const std::string& place, const std::string& value) {
+  switch (buffer.dtype) {
+    case DType::kF16: return absl::StrCat(place, " = f2h(", value, ");");
+    case DType::kBF16: return absl::StrCat(place, " = f2bf(", value, ");");
+    default: return absl::StrCat(place, " = (", StorageType(buffer.dtype), ")(", value, ");");
+  }
+}
+
+std::string ImmText(const te::ScalarNode& imm) {
+  if (!IsFloat(imm.dtype)) {
+    if (imm.dtype == DType::kBool) return imm.ivalue != 0 ? "true" : "false";
+    return absl::StrFormat("(%s)%dUL", CType(imm.dtype), static_cast<uint64_t>(imm.ivalue));
+  }
+  const bool f64 = imm.dtype == DType::kF64;
+  if (std::isnan(imm.fvalue)) return f64 ? "__builtin_nan(\"\")" : "__builtin_nanf(\"\")";
+  if (std::isinf(imm.fvalue)) {
+    return absl::StrCat("(", imm.fvalue < 0 ? "-" : "", f64 ? "__builtin_inf())" : "__builtin_inff())");
+  }
+  if (f64) return absl::StrFormat("%a", imm.fvalue);
+  const double rounded = static_cast<double>(static_cast<float>(imm.fvalue));
+  if (std::isinf(rounded)) return rounded < 0 ? "(-__builtin_inff())" : "__builtin_inff()";
+  return absl::StrFormat(std::signbit(rounded) ? "(%af)" : "%af", rounded);
+}
+
+std::string IndexText(const Index& index, const AxisName& name, const movement::Kernel& kernel) {
+  std::string text;
+  for (const Index::Part& part : index.parts()) {
+    std::string term;
+    switch (part.term.kind) {
+      case te::TermKind::kAxis: term = name(part.term.axis.id); break;
+      case te::TermKind::kFloorDiv:
+      case te::TermKind::kMod: {
+        const std::string inner = IndexText(*part.term.inner, name, kernel);
+        const bool division = part.term.kind == te::TermKind::kFloorDiv;
+        if (part.term.inner->Range().lo >= 0) {
+          term = absl::StrCat("((", inner, ")", division ? "/" : "%", part.term.divisor, ")");
+        } else {
+          term = absl::StrCat(division ? "fdiv(" : "fmodi(", inner, ", ", part.term.divisor, ")");
+        }
+        break;
+      }
+      case te::TermKind::kLoad:
+        term = absl::StrCat("(i64)b", part.term.tensor, "[", IndexText(part.term.indices[0], name, kernel), "]");
+        break;
+    }
+    if (!text.empty()) text += " + ";
+    if (part.coefficient == 1) {
+      text += term;
+    } else {
+      absl::StrAppend(&text, part.coefficient, "L*", term);
+    }
+  }
+  if (text.empty()) return absl::StrCat(index.constant(), "L");
+  if (index.constant() != 0) absl::StrAppend(&text, " + ", index.constant(), "L");
+  return text;
+}
+
+std::string PredText(const te::Pred& pred, const AxisName& name, const movement::Kernel& kernel) {
+  static const char* const kText[] = {"<", ">=", "==", "!="};
+  if (pred.empty()) return "true";
+  std::vector<std::string> parts;
+  for (const te::Comparison& c : pred) {
+    parts.push_back(absl::StrCat("(", IndexText(c.lhs, name, kernel), ") ", kText[static_cast<int>(c.cmp)], " (",
+                                 IndexText(c.rhs, name, kernel), ")"));
+  }
+  return absl::StrJoin(parts, " && ");
+}
+
+std::string ExprPrinter::Temp(const std::string& type, const std::string& expression) {
+  std::string name = absl::StrCat("t", (*options_.next_temp)++);
+  out_->Line(absl::StrCat("const ", type, " ", name, " = ", expression, ";"));
+  return name;
+}
+
+std::string ExprPrinter::AsVector(const Value& value, DType dtype) {
+  if (value.varying) return value.text;
+  return dtype == DType::kBool ? absl::StrCat("bi(", value.text, " ? -1 : 0)") : absl::StrCat("bc(", value.text, ")");
+}
+
+std::string ExprPrinter::EmitVector(const Scalar& s) { return AsVector(Emit(s), s->dtype); }
+
+Value ExprPrinter::Emit(const Scalar& s) {
+  auto it = memo_.find(s.get());
+  if (it != memo_.end()) return it->second;
+  const Value value = Compute(s);
+  memo_[s.get()] = value;
+  order_.push_back(s.get());
+  return value;
+}
+
+Value ExprPrinter::Compute(const Scalar& s) {
+  switch (s->kind) {
+    case ScalarKind::kImm: return {ImmText(*s), false};
+    case ScalarKind::kAcc: return options_.accs[s->acc];
+    case ScalarKind::kFromIndex:
+      return {Temp("i64", IndexText(s->index, options_.axis_name, *options_.kernel)), false};
+    case ScalarKind::kLoad: return EmitLoad(s);
+    case ScalarKind::kIf: return EmitIf(s);
+    case ScalarKind::kOp: return EmitOp(s);
+    case ScalarKind::kCast: {
+      const Value x = Emit(s->args[0]);
+      const DType from = s->args[0]->dtype, to = s->dtype;
+      if (from == to || (x.varying && to == DType::kF32 && from == DType::kF32)) return x;
+      std::string text;
+      if (to == DType::kF16) {
+        text = absl::StrCat("h2f(f2h((float)", x.text, "))");
+      } else if (to == DType::kBF16) {
+        text = absl::StrCat("bf2f(f2bf((float)", x.text, "))");
+      } else if (to == DType::kBool) {
+        text = absl::StrCat("(", x.text, " != 0)");
+      } else if (IsFloat(from) && !IsFloat(to)) {
+        text = absl::StrCat("(", CType(to), ")f2i(", x.text, ")");
+      } else {
+        text = absl::StrCat("(", CType(to), ")(", x.text, ")");
+      }
+      return {Temp(CType(to), text), false};
+    }
+  }
+  return {"0", false};
+}
+
+Value ExprPrinter::EmitLoad(const Scalar& s) {
+  const movement::Buffer& buffer = options_.kernel->buffers[s->tensor];
+  const Index& address = s->indices[0];
+  const std::string base = absl::StrCat("b", s->tensor);
+  if (options_.lane_axis < 0 || !address.UsesAxis(options_.lane_axis)) {
+    return {Temp(CType(s->dtype),
+                 LoadText(buffer, absl::StrCat(base, "[", IndexText(address, options_.axis_name, *options_.kernel), "]"))),
+            false};
+  }
+  const te::Axis lane{options_.lane_axis, options_.lanes};
+  const te::LaneAccess access = te::ClassifyLanes(address, lane, options_.lanes);
+  if (access == te::LaneAccess::kContiguous) {
+    return {Temp("vf", absl::StrCat("ld(", base, " + ", IndexText(address, options_.axis_name, *options_.kernel), ")")), true};
+  }
+  const std::string name = absl::StrCat("t", (*options_.next_temp)++);
+  auto in_lane = [&](int axis) {
+    return axis == options_.lane_axis ? absl::StrCat("(", options_.axis_name(axis), " + l)") : options_.axis_name(axis);
+  };
+  out_->Line(absl::StrCat("vf ", name, " = bc(0.f);"));
+  out_->Line(absl::StrCat("for (int l = 0; l < ", options_.valid_lanes.empty() ? absl::StrCat(options_.lanes) : options_.valid_lanes,
+                          "; ++l) ", name, "[l] = ", base, "[", IndexText(address, in_lane, *options_.kernel), "];"));
+  return {name, true};
+}
+
+Value ExprPrinter::EmitIf(const Scalar& s) {
+  const std::string name = absl::StrCat("t", (*options_.next_temp)++);
+  // The branches' text decides whether the result is a vector, so they are printed aside first.
+  CodeWriter* outer = out_;
+  auto branch = [&](const Scalar& arm, CodeWriter* text) {
+    const size_t mark = order_.size();
+    out_ = text;
+    const Value value = Emit(arm);
+    out_ = outer;
+    while (order_.size() > mark) {
+      memo_.erase(order_.back());
+      order_.pop_back();
+    }
+    return value;
+  };
+  CodeWriter then_text, else_text;
+  const Value then_value = branch(s->args[0], &then_text), else_value = branch(s->args[1], &else_text);
+  const bool varying = then_value.varying || else_value.varying;
+  const std::string type = varying ? (s->dtype == DType::kBool ? "vi" : "vf") : CType(s->dtype);
+  auto operand = [&](const Value& value) { return varying ? AsVector(value, s->dtype) : value.text; };
+  out_->Line(absl::StrCat(type, " ", name, ";"));
+  out_->Open(absl::StrCat("if (", PredText(s->pred, options_.axis_name, *options_.kernel), ")"));
+  out_->Line(then_text.text() + absl::StrCat(name, " = ", operand(then_value), ";"));
+  out_->Close();
+  out_->Open("else");
+  out_->Line(else_text.text() + absl::StrCat(name, " = ", operand(else_value), ";"));
+  out_->Close();
+  return {name, varying};
+}
+
+namespace {
+
+std::string Libm(const char* name, DType dtype) { return absl::StrCat(name, dtype == DType::kF64 ? "" : "f"); }
+
+std::string ScalarOp(const te::ScalarNode& s, const std::vector<std::string>& a) {
+  const DType in = s.args[0]->dtype;
+  const bool f = IsFloat(in);
+  const std::string cast = absl::StrCat("(", CType(s.dtype), ")");
+  auto infix = [&](const char* op) { return absl::StrCat(cast, "(", a[0], " ", op, " ", a[1], ")"); };
+  auto call = [&](const std::string& name) { return absl::StrCat(name, "(", absl::StrJoin(a, ", "), ")"); };
+  const bool small_int = !f && in != DType::kBool;
+  // Signed overflow wraps: through the unsigned type of the same width.
+  auto wrapped = [&](const char* op) {
+    return small_int ? absl::StrCat(cast, "((u64)", a[0], " ", op, " (u64)", a[1], ")") : infix(op);
+  };
+  switch (s.op) {
+    case Op::kAdd: return wrapped("+");
+    case Op::kSub: return wrapped("-");
+    case Op::kMul: return wrapped("*");
+    case Op::kDiv: return f ? infix("/") : call(absl::StrCat("idiv<", CType(in), ">"));
+    case Op::kMod: return f ? call("fpmod") : call(absl::StrCat("imod<", CType(in), ">"));
+    case Op::kFMod: return f ? call(Libm("fmod", in)) : call(absl::StrCat("irem<", CType(in), ">"));
+    case Op::kMin: return call(absl::StrCat("smin<", CType(in), ">"));
+    case Op::kMax: return call(absl::StrCat("smax<", CType(in), ">"));
+    case Op::kPow: return f ? call(Libm("pow", in)) : call(absl::StrCat("ipow<", CType(in), ">"));
+    case Op::kNeg: return f ? absl::StrCat("-", a[0]) : absl::StrCat(cast, "(0 - (u64)", a[0], ")");
+    case Op::kAbs: return f ? call("sabs") : call(absl::StrCat("sabs<", CType(in), ">"));
+    case Op::kSign: return call(absl::StrCat("ssign<", CType(in), ">"));
+    case Op::kFloor: return f ? call(in == DType::kF64 ? "__builtin_floor" : "__builtin_floorf") : a[0];
+    case Op::kCeil: return f ? call(in == DType::kF64 ? "__builtin_ceil" : "__builtin_ceilf") : a[0];
+    case Op::kRound: return f ? call(in == DType::kF64 ? "__builtin_nearbyint" : "__builtin_nearbyintf") : a[0];
+    case Op::kSqrt: return call(in == DType::kF64 ? "__builtin_sqrt" : "__builtin_sqrtf");
+    case Op::kRsqrt: return absl::StrCat(in == DType::kF64 ? "1.0 / " : "1.f / ", call(in == DType::kF64 ? "__builtin_sqrt" : "__builtin_sqrtf"));
+    case Op::kExp: return call(Libm("exp", in));
+    case Op::kLog: return call(Libm("log", in));
+    case Op::kErf: return call(Libm("erf", in));
+    case Op::kSin: return call(Libm("sin", in));
+    case Op::kCos: return call(Libm("cos", in));
+    case Op::kTan: return call(Libm("tan", in));
+    case Op::kAsin: return call(Libm("asin", in));
+    case Op::kAcos: return call(Libm("acos", in));
+    case Op::kAtan: return call(Libm("atan", in));
+    case Op::kSinh: return call(Libm("sinh", in));
+    case Op::kCosh: return call(Libm("cosh", in));
+    case Op::kTanh: return call(Libm("tanh", in));
+    case Op::kAsinh: return call(Libm("asinh", in));
+    case Op::kAcosh: return call(Libm("acosh", in));
+    case Op::kAtanh: return call(Libm("atanh", in));
+    case Op::kIsNan: return f ? absl::StrCat("(", a[0], " != ", a[0], ")") : "false";
+    case Op::kIsInf: return f ? absl::StrCat("(sabs(", a[0], ") == (", CType(in), ")__builtin_inf())") : "false";
+    case Op::kEq: return infix("==");
+    case Op::kNe: return infix("!=");
+    case Op::kLt: return infix("<");
+    case Op::kLe: return infix("<=");
+    case Op::kGt: return infix(">");
+    case Op::kGe: return infix(">=");
+    case Op::kAnd: return infix("&");
+    case Op::kOr: return infix("|");
+    case Op::kXor: return infix("^");
+    case Op::kNot: return absl::StrCat("!", a[0]);
+    case Op::kBitAnd: return infix("&");
+    case Op::kBitOr: return infix("|");
+    case Op::kBitXor: return infix("^");
+    case Op::kBitNot: return absl::StrCat(cast, "~", a[0]);
+    case Op::kShl: return call(absl::StrCat("shl<", CType(in), ">"));
+    case Op::kShr: return call(absl::StrCat("shr<", CType(in), ">"));
+    case Op::kSelect: return absl::StrCat("(", a[0], " ? ", a[1], " : ", a[2], ")");
+  }
+  return "0";
+}
+
+std::string VectorOp(const te::ScalarNode& s, const std::vector<std::string>& a) {
+  auto infix = [&](const char* op) { return absl::StrCat(a[0], " ", op, " ", a[1]); };
+  auto call = [&](const char* name) { return absl::StrCat(name, "(", absl::StrJoin(a, ", "), ")"); };
+  const bool first_imm = s.args[0]->kind == ScalarKind::kImm;
+  switch (s.op) {
+    case Op::kAdd: return infix("+");
+    case Op::kSub: return infix("-");
+    case Op::kMul: return infix("*");
+    case Op::kDiv: return infix("/");
+    // An immediate is never NaN here: with it first, one instruction keeps the other operand's NaN.
+    case Op::kMax: {
+      if (first_imm) return absl::StrCat(a[0], " > ", a[1], " ? ", a[0], " : ", a[1]);
+      if (s.args[1]->kind == ScalarKind::kImm) return absl::StrCat(a[1], " > ", a[0], " ? ", a[1], " : ", a[0]);
+      return call("vmax");
+    }
+    case Op::kMin: {
+      if (first_imm) return absl::StrCat(a[0], " < ", a[1], " ? ", a[0], " : ", a[1]);
+      if (s.args[1]->kind == ScalarKind::kImm) return absl::StrCat(a[1], " < ", a[0], " ? ", a[1], " : ", a[0]);
+      return call("vmin");
+    }
+    case Op::kPow: {
+      const double e = s.args[1]->fvalue;
+      return e == 2 ? absl::StrCat(a[0], " * ", a[0]) : e == 3 ? absl::StrCat(a[0], " * ", a[0], " * ", a[0]) : absl::StrCat("vsqrt(", a[0], ")");
+    }
+    case Op::kNeg: return absl::StrCat("-", a[0]);
+    case Op::kAbs: return call("vabs");
+    case Op::kSign: return call("vsign");
+    case Op::kFloor: return call("vfloor");
+    case Op::kCeil: return call("vceil");
+    case Op::kRound: return call("vround");
+    case Op::kSqrt: return call("vsqrt");
+    case Op::kRsqrt: return call("vrsqrt");
+    case Op::kExp: return call("vexp");
+    case Op::kLog: return call("vlog");
+    case Op::kErf: return call("verf");
+    case Op::kTanh: return call("vtanh");
+    case Op::kIsNan: return absl::StrCat(a[0], " != ", a[0]);
+    case Op::kIsInf: return absl::StrCat("vabs(", a[0], ") == bc(__builtin_inff())");
+    case Op::kEq: return infix("==");
+    case Op::kNe: return infix("!=");
+    case Op::kLt: return infix("<");
+    case Op::kLe: return infix("<=");
+    case Op::kGt: return infix(">");
+    case Op::kGe: return infix(">=");
+    case Op::kAnd: return infix("&");
+    case Op::kOr: return infix("|");
+    case Op::kNot: return absl::StrCat("~", a[0]);
+    case Op::kSelect: return absl::StrCat(a[0], " ? ", a[1], " : ", a[2]);
+    default: return "/* no vector form */ 0";
+  }
+}
+
+}  // namespace
+
+Value ExprPrinter::EmitOp(const Scalar& s) {
+  std::vector<Value> values;
+  bool varying = false;
+  for (const Scalar& arg : s->args) {
+    values.push_back(Emit(arg));
+    varying = varying || values.back().varying;
+  }
+  std::vector<std::string> args;
+  if (!varying) {
+    for (const Value& value : values) args.push_back(value.text);
+    std::string text = ScalarOp(*s, args);
+    // Half-precision results are rounded where they are stored or cast; integers narrower than int wrap here.
+    if (s->dtype == DType::kF16) text = absl::StrCat("h2f(f2h(", text, "))");
+    if (s->dtype == DType::kBF16) text = absl::StrCat("bf2f(f2bf(", text, "))");
+    return {Temp(CType(s->dtype), text), false};
+  }
+  for (size_t i = 0; i < values.size(); ++i) args.push_back(AsVector(values[i], s->args[i]->dtype));
+  return {Temp(s->dtype == DType::kBool ? "vi" : "vf", VectorOp(*s, args)), true};
+}
+
+}  // namespace fusion::cpu

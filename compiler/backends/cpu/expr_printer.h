@@ -1,0 +1,79 @@
+// Prints scalar bodies as C++ statements, one temporary per shared node, either for one element or for a vector of elements
+// along the lanes. Values that do not move with the lanes stay scalars and are broadcast where a vector meets them.
+#ifndef FUSION_COMPILER_BACKENDS_CPU_EXPR_PRINTER_H_
+#define FUSION_COMPILER_BACKENDS_CPU_EXPR_PRINTER_H_
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "compiler/movement/kernel.h"
+
+namespace fusion::cpu {
+
+// Statement text with indentation.
+class CodeWriter {
+ public:
+  void Line(const std::string& text);
+  void Open(const std::string& text) { Line(text + " {"); ++depth_; }
+  void Close(const std::string& suffix = "") { --depth_; Line("}" + suffix); }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+  int depth_ = 0;
+};
+
+using AxisName = std::function<std::string(int axis_id)>;
+
+const char* CType(DType dtype);         // of a value in a register: f16 and bf16 are float
+const char* StorageType(DType dtype);   // of an element in memory
+
+// C expression of an index; axes by `name`, buffers are b<number>.
+std::string IndexText(const te::Index& index, const AxisName& name, const movement::Kernel& kernel);
+std::string PredText(const te::Pred& pred, const AxisName& name, const movement::Kernel& kernel);
+// Loads an element / stores a value of the buffer's type.
+std::string LoadText(const movement::Buffer& buffer, const std::string& place);
+std::string StoreText(const movement::Buffer& buffer, const std::string& place, const std::string& value);
+std::string ImmText(const te::ScalarNode& imm);
+
+struct Value {
+  std::string text;
+  bool varying = false;  // a vector
+};
+
+class ExprPrinter {
+ public:
+  struct Options {
+    const movement::Kernel* kernel = nullptr;
+    AxisName axis_name;
+    int lane_axis = -1;      // -1: scalar mode
+    int64_t lanes = 1;
+    std::string valid_lanes; // a gather touches only lanes below this; empty: all
+    std::vector<Value> accs; // values of Acc(i)
+    int* next_temp = nullptr;
+  };
+  ExprPrinter(CodeWriter* out, Options options) : out_(out), options_(std::move(options)) {}
+
+  Value Emit(const te::Scalar& s);
+  // Emit, broadcast if it is not a vector. f32 only.
+  std::string EmitVector(const te::Scalar& s);
+
+ private:
+  Value Compute(const te::Scalar& s);
+  Value EmitIf(const te::Scalar& s);
+  Value EmitOp(const te::Scalar& s);
+  Value EmitLoad(const te::Scalar& s);
+  std::string AsVector(const Value& value, DType dtype);
+  std::string Temp(const std::string& type, const std::string& expression);
+
+  CodeWriter* out_;
+  Options options_;
+  std::map<const te::ScalarNode*, Value> memo_;
+  std::vector<const te::ScalarNode*> order_;  // of memo_ insertions, to forget a branch's temporaries
+};
+
+}  // namespace fusion::cpu
+
+#endif  // FUSION_COMPILER_BACKENDS_CPU_EXPR_PRINTER_H_

@@ -1,0 +1,145 @@
+#include "compiler/backends/cpu/prelude.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+
+namespace fusion::cpu {
+namespace {
+
+// $L lanes, $B bytes of a vector, $S a list of $L times `s`, $I 0..$L-1.
+//
+// exp: Cody-Waite with an exact high part, so that the result does not hang on contraction; 1.7e-7 relative.
+// erf, tanh: rational minimax in x*P(x^2)/Q(x^2), about 3e-7 relative. log: Cephes' polynomial on [sqrt(1/2), sqrt(2)).
+// vmax(a, b): vmaxps returns its second operand when unordered, so a NaN in `a` needs the extra select.
+constexpr char kText[] = R"(typedef unsigned char u8; typedef signed char i8; typedef unsigned short u16; typedef short i16;
+typedef unsigned int u32; typedef int i32; typedef unsigned long u64; typedef long i64;
+typedef float vf __attribute__((vector_size($B)));
+typedef float vfu __attribute__((vector_size($B), aligned(4), may_alias));
+typedef int vi __attribute__((vector_size($B)));
+extern "C" { float expf(float); float logf(float); float erff(float); float sinf(float); float cosf(float); float tanf(float);
+float asinf(float); float acosf(float); float atanf(float); float sinhf(float); float coshf(float); float tanhf(float);
+float asinhf(float); float acoshf(float); float atanhf(float); float powf(float, float); float fmodf(float, float);
+double exp(double); double log(double); double erf(double); double sin(double); double cos(double); double tan(double);
+double asin(double); double acos(double); double atan(double); double sinh(double); double cosh(double); double tanh(double);
+double asinh(double); double acosh(double); double atanh(double); double pow(double, double); double fmod(double, double); }
+#define SI static inline __attribute__((always_inline))
+SI vf ld(const float* p) { return *(const vfu*)p; }
+SI void st(float* p, vf v) { *(vfu*)p = v; }
+SI vf bc(float s) { return (vf){$S}; }
+SI vi bi(int s) { return (vi){$S}; }
+SI vi iota() { return (vi){$I}; }
+SI vf vmax(vf a, vf b) { vf m = a > b ? a : b; return a != a ? a : m; }
+SI vf vmin(vf a, vf b) { vf m = a < b ? a : b; return a != a ? a : m; }
+SI vf vabs(vf x) { return (vf)((vi)x & 0x7fffffff); }
+SI vf vsign(vf x) { vf z = bc(0.f); vf r = x > z ? bc(1.f) : x < z ? bc(-1.f) : z; return x != x ? x : r; }
+#define LANEWISE(name, f) SI vf name(vf x) { vf r; for (int l = 0; l < $L; ++l) r[l] = f(x[l]); return r; }
+LANEWISE(vsqrt, __builtin_sqrtf)
+LANEWISE(vfloor, __builtin_floorf)
+LANEWISE(vceil, __builtin_ceilf)
+LANEWISE(vround, __builtin_nearbyintf)
+SI vf vrsqrt(vf x) { return bc(1.f) / vsqrt(x); }
+SI vf vexp(vf x) {
+  vf y = x < bc(-87.33f) ? bc(-87.33f) : x; y = y > bc(88.722f) ? bc(88.722f) : y;
+  vf n = y * bc(1.44269504f) + bc(12582912.f), m = n - bc(12582912.f);
+  vf r = y - m * bc(0.693359375f); r = r + m * bc(2.12194440e-4f);
+  vf p = ((((bc(.00831247971f) * r + bc(.0418905531f)) * r + bc(.166671163f)) * r + bc(.499992288f)) * r + bc(1.f)) * r + bc(1.f);
+  vf e = (vf)((vi)p + ((vi)n << 23));
+  e = x < bc(-87.33f) ? bc(0.f) : e; e = x > bc(88.722f) ? bc(__builtin_inff()) : e;
+  return x != x ? x : e;
+}
+SI vf vlog(vf x) {
+  vf s = x < bc(1.17549435e-38f) ? x * bc(8388608.f) : x;
+  vi i = (vi)s - 0x3f3504f3; vi e = i >> 23;
+  vf f = (vf)((i & 0x007fffff) + 0x3f3504f3) - bc(1.f);
+  vf k = __builtin_convertvector(e, vf); k = x < bc(1.17549435e-38f) ? k - bc(23.f) : k;
+  vf z = f * f;
+  vf p = bc(7.0376836292e-2f); p = p * f + bc(-1.1514610310e-1f); p = p * f + bc(1.1676998740e-1f);
+  p = p * f + bc(-1.2420140846e-1f); p = p * f + bc(1.4249322787e-1f); p = p * f + bc(-1.6668057665e-1f);
+  p = p * f + bc(2.0000714765e-1f); p = p * f + bc(-2.4999993993e-1f); p = p * f + bc(3.3333331174e-1f);
+  vf y = p * f * z; y = y + k * bc(-2.12194440e-4f); y = y - z * bc(.5f);
+  vf r = f + y; r = r + k * bc(0.693359375f);
+  r = x == bc(__builtin_inff()) ? x : r; r = x == bc(0.f) ? bc(-__builtin_inff()) : r;
+  return ((x < bc(0.f)) | (x != x)) ? bc(__builtin_nanf("")) : r;
+}
+SI vf verf(vf x) {
+  vf c = x > bc(4.f) ? bc(4.f) : x; c = c < bc(-4.f) ? bc(-4.f) : c;
+  vf s = c * c;
+  vf p = bc(-2.72614225801306e-10f); p = p * s + bc(2.77068142495902e-08f); p = p * s + bc(-2.10102402082508e-06f);
+  p = p * s + bc(-5.69250639462346e-05f); p = p * s + bc(-7.34990630326855e-04f); p = p * s + bc(-2.95459980854025e-03f);
+  p = p * s + bc(-1.60960333262415e-02f);
+  vf q = bc(-1.45660718464996e-05f); q = q * s + bc(-2.13374055278905e-04f); q = q * s + bc(-1.68282697438203e-03f);
+  q = q * s + bc(-7.37332916720468e-03f); q = q * s + bc(-1.42647390514189e-02f);
+  return c * p / q;
+}
+SI vf vtanh(vf x) {
+  vf c = x > bc(7.90531110763549805f) ? bc(7.90531110763549805f) : x; c = c < bc(-7.90531110763549805f) ? bc(-7.90531110763549805f) : c;
+  vf s = c * c;
+  vf p = bc(-2.76076847742355e-16f); p = p * s + bc(2.00018790482477e-13f); p = p * s + bc(-8.60467152213735e-11f);
+  p = p * s + bc(5.12229709037114e-08f); p = p * s + bc(1.48572235717979e-05f); p = p * s + bc(6.37261928875436e-04f);
+  p = p * s + bc(4.89352455891786e-03f);
+  vf q = bc(1.19825839466702e-06f); q = q * s + bc(1.18534705686654e-04f); q = q * s + bc(2.26843463243900e-03f);
+  q = q * s + bc(4.89352518554385e-03f);
+  return c * p / q;
+}
+SI float hadd(vf v) { float s = 0; for (int w = $L / 2; w; w /= 2) for (int l = 0; l < w; ++l) v[l] += v[l + w]; return v[0] + s; }
+template <class T> SI T smax(T a, T b) { return a != a ? a : a > b ? a : b; }
+template <class T> SI T smin(T a, T b) { return a != a ? a : a < b ? a : b; }
+SI float hmax(vf v) { float m = v[0]; for (int l = 1; l < $L; ++l) m = smax(v[l], m); return m; }
+SI float hmin(vf v) { float m = v[0]; for (int l = 1; l < $L; ++l) m = smin(v[l], m); return m; }
+SI vf amax(vf acc, vf x) { return ((x > acc) | (x != x)) ? x : acc; }
+SI vf amin(vf acc, vf x) { return ((x < acc) | (x != x)) ? x : acc; }
+template <class T> SI T sabs(T a) { return a < 0 ? (T)-a : a; }
+SI float sabs(float a) { return __builtin_fabsf(a); }
+SI double sabs(double a) { return __builtin_fabs(a); }
+template <class T> SI T ssign(T a) { return a != a ? a : a > 0 ? (T)1 : a < 0 ? (T)-1 : (T)0; }
+template <class T> SI T idiv(T a, T b) { return b == 0 ? (T)0 : (T)(b == (T)-1 ? (T)0 - a : a / b); }
+SI u32 idiv(u32 a, u32 b) { return b == 0 ? 0 : a / b; }
+SI u64 idiv(u64 a, u64 b) { return b == 0 ? 0 : a / b; }
+template <class T> SI T irem(T a, T b) { return b == 0 || b == (T)-1 ? (T)0 : (T)(a % b); }
+SI u32 irem(u32 a, u32 b) { return b == 0 ? 0 : a % b; }
+SI u64 irem(u64 a, u64 b) { return b == 0 ? 0 : a % b; }
+template <class T> SI T imod(T a, T b) { T r = irem(a, b); return r != 0 && ((r < 0) != (b < 0)) ? (T)(r + b) : r; }
+SI float fpmod(float a, float b) { float r = fmodf(a, b); return r != 0 && ((r < 0) != (b < 0)) ? r + b : r; }
+SI double fpmod(double a, double b) { double r = fmod(a, b); return r != 0 && ((r < 0) != (b < 0)) ? r + b : r; }
+template <class T> SI T ipow(T a, T b) { if (b < 0) return a == 1 ? (T)1 : a == (T)-1 ? (b & 1 ? a : (T)1) : (T)0;
+  T r = 1; while (b > 0) { if (b & 1) r = (T)(r * a); a = (T)(a * a); b = (T)(b >> 1); } return r; }
+template <class T> SI T shl(T a, T b) { return (u64)b >= 8 * sizeof(T) ? (T)0 : (T)(a << b); }
+template <class T> SI T shr(T a, T b) { return (u64)b >= 8 * sizeof(T) ? (T)0 : (T)(a >> b); }
+SI i64 fdiv(i64 a, i64 b) { i64 q = a / b; return q - (a % b < 0); }
+SI i64 fmodi(i64 a, i64 b) { i64 r = a % b; return r < 0 ? r + b : r; }
+SI i64 f2i(double x) { return x != x ? 0 : x >= 9223372036854775807.0 ? 0x7fffffffffffffffL : x <= -9223372036854775808.0 ? (i64)0x8000000000000000UL : (i64)x; }
+SI float asf(u32 b) { union { u32 b; float f; } u; u.b = b; return u.f; }
+SI u32 asu(float f) { union { u32 b; float f; } u; u.f = f; return u.b; }
+SI float h2f(u16 h) {
+  u32 s = (u32)(h >> 15) << 31, e = (h >> 10) & 31, m = h & 1023;
+  if (e == 31) return asf(s | 0x7f800000u | (m << 13));
+  if (e == 0) { float r = (float)m * 5.9604644775390625e-08f; return s ? -r : r; }
+  return asf(s | ((e + 112) << 23) | (m << 13));
+}
+SI u16 f2h(float f) {
+  u32 b = asu(f), m = b & 0x7fffffff; u16 s = (u16)((b >> 16) & 0x8000);
+  if (m > 0x7f800000) return s | 0x7e00;
+  if (m >= 0x477ff000) return s | 0x7c00;
+  if (m < 0x38800000) return s | (u16)__builtin_nearbyintf(asf(m) * 16777216.0f);
+  u32 r = m + 0xfff + ((m >> 13) & 1); return s | (u16)((r >> 13) - (112 << 10));
+}
+SI float bf2f(u16 h) { return asf((u32)h << 16); }
+SI u16 f2bf(float f) { u32 b = asu(f); if ((b & 0x7fffffff) > 0x7f800000) return (u16)((b >> 16) | 0x40); return (u16)((b + 0x7fff + ((b >> 16) & 1)) >> 16); }
+)";
+
+std::string Repeat(int count, bool numbers) {
+  std::string text;
+  for (int i = 0; i < count; ++i) absl::StrAppend(&text, i ? "," : "", numbers ? absl::StrCat(i) : "s");
+  return text;
+}
+
+}  // namespace
+
+std::string Prelude(int lanes) {
+  return absl::StrReplaceAll(kText, {{"$L", absl::StrCat(lanes)},
+                                     {"$B", absl::StrCat(4 * lanes)},
+                                     {"$S", Repeat(lanes, false)},
+                                     {"$I", Repeat(lanes, true)}});
+}
+
+}  // namespace fusion::cpu

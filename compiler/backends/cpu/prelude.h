@@ -1,0 +1,16 @@
+// The text every generated CPU file begins with: vector types of the device's width, loads, broadcasts, accurate vector exp,
+// log, tanh and erf, NaN-propagating maxima, half-precision conversions. It includes no header: parsing one would cost more
+// than compiling a kernel.
+#ifndef FUSION_COMPILER_BACKENDS_CPU_PRELUDE_H_
+#define FUSION_COMPILER_BACKENDS_CPU_PRELUDE_H_
+
+#include <string>
+
+namespace fusion::cpu {
+
+// `lanes`: f32 elements of a vector (16 AVX-512, 8 AVX2, 4 NEON).
+std::string Prelude(int lanes);
+
+}  // namespace fusion::cpu
+
+#endif  // FUSION_COMPILER_BACKENDS_CPU_PRELUDE_H_

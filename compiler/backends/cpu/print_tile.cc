@@ -1,0 +1,571 @@
+#include "compiler/backends/cpu/print_tile.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace fusion::cpu {
+namespace {
+
+using te::Axis;
+using te::Index;
+using te::Op;
+using te::Scalar;
+using te::ScalarKind;
+
+// `if pred then x else identity` under a sum (or inside a product) skips the step instead of adding nothing.
+Scalar TakeGuards(const Scalar& s, te::FoldKind kind, te::Pred* guards) {
+  auto is_identity = [&](const Scalar& x) {
+    if (x->kind != ScalarKind::kImm) return false;
+    if (kind == te::FoldKind::kSum) return x->fvalue == 0;
+    if (kind == te::FoldKind::kMax) return x->fvalue < -3.4e38;
+    return x->fvalue > 3.4e38;
+  };
+  if (s->kind == ScalarKind::kIf && is_identity(s->args[1])) {
+    guards->insert(guards->end(), s->pred.begin(), s->pred.end());
+    return TakeGuards(s->args[0], kind, guards);
+  }
+  if (kind == te::FoldKind::kSum && s->kind == ScalarKind::kOp && s->op == Op::kMul) {
+    const Scalar a = TakeGuards(s->args[0], kind, guards), b = TakeGuards(s->args[1], kind, guards);
+    if (a != s->args[0] || b != s->args[1]) return te::Call(Op::kMul, {a, b});
+  }
+  return s;
+}
+
+std::optional<int64_t> Evaluate(const Index& index, const std::map<int, int64_t>& values) {
+  int64_t result = index.constant();
+  for (const Index::Part& part : index.parts()) {
+    int64_t value;
+    if (part.term.kind == te::TermKind::kAxis) {
+      auto it = values.find(part.term.axis.id);
+      if (it == values.end()) return std::nullopt;
+      value = it->second;
+    } else if (part.term.inner != nullptr) {
+      const std::optional<int64_t> inner = Evaluate(*part.term.inner, values);
+      if (!inner) return std::nullopt;
+      const int64_t d = part.term.divisor;
+      const int64_t m = ((*inner % d) + d) % d;
+      value = part.term.kind == te::TermKind::kMod ? m : (*inner - m) / d;
+    } else {
+      return std::nullopt;
+    }
+    result += part.coefficient * value;
+  }
+  return result;
+}
+
+bool Holds(const te::Comparison& c, const std::map<int, int64_t>& values, bool* known) {
+  const std::optional<int64_t> a = Evaluate(c.lhs, values), b = Evaluate(c.rhs, values);
+  if (!a || !b) {
+    *known = false;
+    return true;
+  }
+  switch (c.cmp) {
+    case te::Cmp::kLt: return *a < *b;
+    case te::Cmp::kGe: return *a >= *b;
+    case te::Cmp::kEq: return *a == *b;
+    case te::Cmp::kNe: return *a != *b;
+  }
+  return true;
+}
+
+bool Uses(const te::Comparison& c, int axis) { return axis >= 0 && (c.lhs.UsesAxis(axis) || c.rhs.UsesAxis(axis)); }
+
+// A run of equal row tiles: starts first, first+rows, … (count of them), all with the same border tests.
+struct TileRun {
+  int64_t first, count;
+  int rows;
+  std::vector<bool> mask;  // [row in tile][unrolled point]; empty: all hold
+};
+
+class TilePrinter {
+ public:
+  TilePrinter(const movement::Kernel& kernel, const movement::Step& step, int64_t lanes, int* next_temp, CodeWriter* out)
+      : kernel_(kernel), step_(step), lanes_(lanes), next_temp_(next_temp), out_(out) {}
+
+  void Print() {
+    te::Pred guards;
+    body_ = TakeGuards(step_.body[0], step_.fold->kind, &guards);
+    const int row = step_.tile.row_axis;
+    for (const movement::Loop& loop : step_.loops) {
+      if (loop.axis.id == row) row_loop_ = &loop;
+      if (loop.axis.id == step_.tile.lane_axis) lane_loop_ = &loop;
+    }
+    for (const te::Comparison& guard : guards) (Uses(guard, row) ? row_guards_ : free_guards_).push_back(guard);
+    SplitFoldAxes();
+    int depth = 0;
+    for (const movement::Loop& loop : step_.loops) {
+      const int id = loop.axis.id;
+      if (id == row || id == step_.tile.outer_axis || id == step_.tile.lane_axis) continue;
+      OpenLoop(loop, 1);
+      ++depth;
+    }
+    if (lane_loop_->axis.extent > lanes_) {
+      OpenLoop(*lane_loop_, lanes_);
+      ++depth;
+    } else {
+      out_->Line(absl::StrCat("const i64 ", Name(step_.tile.lane_axis), " = 0;"));
+    }
+    PrintRows();
+    for (; depth > 0; --depth) out_->Close();
+  }
+
+ private:
+  std::string Name(int axis) const { return absl::StrCat("i", axis); }
+
+  void OpenLoop(const movement::Loop& loop, int64_t stride) {
+    const std::string i = Name(loop.axis.id);
+    std::string limit = absl::StrCat(loop.axis.extent);
+    if (loop.limit) {
+      const std::string bound = IndexText(*loop.limit, [this](int a) { return Name(a); }, kernel_);
+      limit = absl::StrCat("smin<i64>(", limit, ", ", bound, ")");
+    }
+    out_->Open(absl::StrCat("for (i64 ", i, " = 0, e_", i, " = ", limit, "; ", i, " < e_", i, "; ", i, " += ", stride, ")"));
+  }
+
+  // Fold axes that share a border test with the rows are unrolled (they are last in the fold order); so is the innermost
+  // rolled one, by tile.unroll.
+  void SplitFoldAxes() {
+    for (const Axis& axis : step_.fold->axes) {
+      bool border = false;
+      for (const te::Comparison& guard : row_guards_) border = border || Uses(guard, axis.id);
+      (border ? unrolled_ : rolled_).push_back(axis);
+    }
+    // Points of the unrolled axes, row-major.
+    points_ = {{}};
+    for (const Axis& axis : unrolled_) {
+      std::vector<std::map<int, int64_t>> next;
+      for (const auto& point : points_) {
+        for (int64_t v = 0; v < axis.extent; ++v) {
+          auto extended = point;
+          extended[axis.id] = v;
+          next.push_back(extended);
+        }
+      }
+      points_ = std::move(next);
+    }
+  }
+
+  std::vector<TileRun> Runs() const {
+    std::vector<TileRun> runs;
+    const int row = step_.tile.row_axis;
+    if (row < 0) return {{0, 1, 1, {}}};
+    const int64_t extent = row_loop_->axis.extent;
+    for (int64_t start = 0; start < extent;) {
+      const int rows = static_cast<int>(std::min<int64_t>(step_.tile.row_count, extent - start));
+      std::vector<bool> mask;
+      bool all = true;
+      for (int r = 0; r < rows && !row_guards_.empty(); ++r) {
+        for (const auto& point : points_) {
+          auto values = point;
+          values[row] = start + r;
+          bool holds = true, known = true;
+          for (const te::Comparison& guard : row_guards_) {
+            bool k = true;
+            const bool h = Holds(guard, values, &k);
+            if (k) holds = holds && h;
+            known = known && k;
+          }
+          mask.push_back(holds);
+          all = all && holds;
+        }
+      }
+      if (all) mask.clear();
+      if (!runs.empty() && runs.back().rows == rows && runs.back().mask == mask) {
+        ++runs.back().count;
+      } else {
+        runs.push_back({start, 1, rows, mask});
+      }
+      start += rows;
+    }
+    return runs;
+  }
+
+  void PrintRows() {
+    const int row = step_.tile.row_axis;
+    if (row < 0) {
+      PrintTileText({0, 1, 1, {}}, "0");
+      return;
+    }
+    if (row_loop_->limit) {
+      // The last chunk is shorter: whole tiles, then one remainder, whose row count is known.
+      const std::string bound = IndexText(*row_loop_->limit, [this](int a) { return Name(a); }, kernel_);
+      out_->Line(absl::StrCat("const i64 rows = smin<i64>(", row_loop_->axis.extent, ", ", bound, ");"));
+      out_->Line("i64 r0 = 0;");
+      out_->Open(absl::StrCat("for (; r0 + ", step_.tile.row_count, " <= rows; r0 += ", step_.tile.row_count, ")"));
+      PrintTileText({0, 1, step_.tile.row_count, {}}, "r0");
+      out_->Close();
+      const te::Interval range = row_loop_->limit->Range();
+      const int rest = static_cast<int>(((range.lo % step_.tile.row_count) + step_.tile.row_count) % step_.tile.row_count);
+      if (rest > 0) {
+        out_->Open("if (r0 < rows)");
+        PrintTileText({0, 1, rest, {}}, "r0");
+        out_->Close();
+      }
+      return;
+    }
+    for (const TileRun& run : Runs()) {
+      if (run.count == 1) {
+        out_->Open("");
+        PrintTileText(run, absl::StrCat(run.first, "L"));
+      } else {
+        out_->Open(absl::StrCat("for (i64 r0 = ", run.first, "; r0 < ", run.first + run.count * run.rows, "; r0 += ", run.rows, ")"));
+        PrintTileText(run, "r0");
+      }
+      out_->Close();
+    }
+  }
+
+  // One load of the body, its address split into a base (set up before the fold), pointer steps per rolled loop, and
+  // constants for row, vector and unrolled points.
+  struct Operand {
+    const te::ScalarNode* node;
+    std::map<int, int64_t> step;  // coefficient per rolled axis
+    int64_t row = 0, vector = 0;
+    std::map<int, int64_t> unrolled;
+    bool by_lane = false;
+    bool affine = true;
+    std::string pointer;
+  };
+
+  void PrintTileText(const TileRun& run, const std::string& r0) {
+    const movement::RegisterTile& tile = step_.tile;
+    const int vectors = tile.outer_axis >= 0 ? tile.outer_count : 1;
+    const int rows = run.rows;
+    auto name = [&](int axis) -> std::string {
+      if (axis == tile.row_axis) return absl::StrCat("(", r0, ")");
+      if (axis == tile.outer_axis) return "0L";
+      for (const Axis& a : step_.fold->axes) {
+        if (a.id == axis) return "0L";
+      }
+      return Name(axis);
+    };
+    // Operands.
+    std::vector<Operand> operands;
+    te::Visit(body_, [&](const te::ScalarNode& node) {
+      if (node.kind != ScalarKind::kLoad) return;
+      Operand operand;
+      operand.node = &node;
+      const Index& address = node.indices[0];
+      operand.by_lane = address.UsesAxis(tile.lane_axis);
+      if (address.UsesAxis(tile.row_axis)) operand.affine = operand.affine && address.AffineIn(tile.row_axis, &operand.row);
+      if (address.UsesAxis(tile.outer_axis)) operand.affine = operand.affine && address.AffineIn(tile.outer_axis, &operand.vector);
+      for (const Axis& axis : step_.fold->axes) {
+        if (!address.UsesAxis(axis.id)) continue;
+        int64_t c = 0;
+        operand.affine = operand.affine && address.AffineIn(axis.id, &c);
+        const bool unrolled = std::any_of(unrolled_.begin(), unrolled_.end(), [&](const Axis& a) { return a.id == axis.id; });
+        (unrolled ? operand.unrolled : operand.step)[axis.id] = c;
+      }
+      operands.push_back(operand);
+    });
+    for (size_t i = 0; i < operands.size(); ++i) {
+      Operand& operand = operands[i];
+      if (!operand.affine) continue;
+      operand.pointer = absl::StrCat("p", (*next_temp_)++);
+      out_->Line(absl::StrCat("const float* ", operand.pointer, " = b", operand.node->tensor, " + ",
+                              IndexText(operand.node->indices[0], name, kernel_), ";"));
+    }
+    const te::FoldKind kind = step_.fold->kind;
+    const char* init = kind == te::FoldKind::kSum ? "bc(0.f)" : kind == te::FoldKind::kMax ? "bc(-__builtin_inff())" : "bc(__builtin_inff())";
+    for (int r = 0; r < rows; ++r) {
+      std::vector<std::string> names;
+      for (int v = 0; v < vectors; ++v) names.push_back(absl::StrCat("c", r, "_", v, " = ", init));
+      out_->Line(absl::StrCat("vf ", absl::StrJoin(names, ", "), ";"));
+    }
+    PrintFold(run, r0, operands, rows, vectors);
+    PrintEpilogue(rows, vectors, r0);
+  }
+
+  void PrintFold(const TileRun& run, const std::string& r0, std::vector<Operand> operands, int rows, int vectors) {
+    const movement::RegisterTile& tile = step_.tile;
+    int depth = 0;
+    std::set<int> bound;
+    for (const Axis& axis : step_.fold->axes) bound.insert(axis.id);
+    std::set<int> open;
+    te::Pred pending = free_guards_;
+    auto guard_name = [&](int axis) { return Name(axis); };
+    auto ready = [&](const te::Comparison& guard) {
+      std::vector<Axis> used;
+      te::CollectAxes(guard.lhs, &used);
+      te::CollectAxes(guard.rhs, &used);
+      for (const Axis& axis : used) {
+        if (bound.count(axis.id) && !open.count(axis.id)) return false;
+      }
+      return true;
+    };
+    auto place_guards = [&] {
+      te::Pred now;
+      std::erase_if(pending, [&](const te::Comparison& guard) {
+        if (!ready(guard)) return false;
+        now.push_back(guard);
+        return true;
+      });
+      if (now.empty()) return;
+      out_->Open(absl::StrCat("if (", PredText(now, guard_name, kernel_), ")"));
+      ++depth;
+    };
+    place_guards();
+    int unroll = 1;
+    for (size_t a = 0; a < rolled_.size(); ++a) {
+      const Axis& axis = rolled_[a];
+      const bool last = a + 1 == rolled_.size();
+      unroll = last ? tile.unroll : 1;
+      const std::string i = Name(axis.id);
+      out_->Open(absl::StrCat("for (i64 ", i, " = 0; ", i, " < ", axis.extent, "; ", i, " += ", unroll, ")"));
+      ++depth;
+      open.insert(axis.id);
+      for (Operand& operand : operands) {
+        if (!operand.affine || !operand.step.count(axis.id)) continue;
+        const std::string next = absl::StrCat("p", (*next_temp_)++);
+        out_->Line(absl::StrCat("const float* ", next, " = ", operand.pointer, " + ", operand.step[axis.id], "L*", i, ";"));
+        operand.pointer = next;
+      }
+      place_guards();
+    }
+    for (int u = 0; u < unroll; ++u) {
+      for (size_t point = 0; point < points_.size(); ++point) {
+        std::map<int, int64_t> at = points_[point];
+        if (!rolled_.empty()) at[-1] = u;
+        // Guards that involve unrolled axes but not the rows.
+        te::Pred late;
+        for (const te::Comparison& guard : pending) late.push_back(guard);
+        auto late_name = [&](int axis) {
+          auto it = at.find(axis);
+          return it != at.end() ? absl::StrCat(it->second, "L") : Name(axis);
+        };
+        out_->Open(late.empty() ? "" : absl::StrCat("if (", PredText(late, late_name, kernel_), ")"));
+        PrintPoint(run, r0, operands, rows, vectors, point, at, u);
+        out_->Close();
+      }
+    }
+    for (; depth > 0; --depth) out_->Close();
+  }
+
+  void PrintPoint(const TileRun& run, const std::string& r0, const std::vector<Operand>& operands, int rows, int vectors,
+                  size_t point, const std::map<int, int64_t>& at, int u) {
+    const movement::RegisterTile& tile = step_.tile;
+    // Values by (node, row or -1, vector or -1).
+    std::map<std::tuple<const te::ScalarNode*, int, int>, std::string> values;
+    std::function<bool(const Scalar&, int)> depends = [&](const Scalar& s, int axis) -> bool {
+      if (axis < 0) return false;
+      if (s->kind == ScalarKind::kLoad) return s->indices[0].UsesAxis(axis);
+      if (s->kind == ScalarKind::kFromIndex) return s->index.UsesAxis(axis);
+      for (const te::Comparison& c : s->pred) {
+        if (Uses(c, axis)) return true;
+      }
+      for (const Scalar& arg : s->args) {
+        if (depends(arg, axis)) return true;
+      }
+      return false;
+    };
+    std::function<std::string(const Scalar&, int, int)> emit = [&](const Scalar& s, int r, int v) -> std::string {
+      if (s->kind == ScalarKind::kImm) return absl::StrCat("bc(", ImmText(*s), ")");
+      const int kr = depends(s, tile.row_axis) ? r : -1, kv = depends(s, tile.outer_axis) ? v : -1;
+      auto key = std::make_tuple(s.get(), kr, kv);
+      auto it = values.find(key);
+      if (it != values.end()) return it->second;
+      std::string text;
+      if (s->kind == ScalarKind::kLoad) {
+        const Operand& operand = *std::find_if(operands.begin(), operands.end(), [&](const Operand& o) { return o.node == s.get(); });
+        std::string place;
+        if (operand.affine) {
+          int64_t offset = operand.row * std::max(kr, 0) + operand.vector * std::max(kv, 0);
+          for (const auto& [axis, c] : operand.unrolled) offset += c * at.at(axis);
+          if (!rolled_.empty()) {
+            auto step = operand.step.find(rolled_.back().id);
+            if (step != operand.step.end()) offset += step->second * u;
+          }
+          place = absl::StrCat(operand.pointer, " + ", offset);
+        } else {
+          auto full = [&](int axis) -> std::string {
+            auto fixed = at.find(axis);
+            if (fixed != at.end()) return absl::StrCat(fixed->second, "L");
+            if (axis == tile.row_axis) return absl::StrCat("(", r0, " + ", std::max(kr, 0), ")");
+            if (axis == tile.outer_axis) return absl::StrCat(std::max(kv, 0), "L");
+            if (!rolled_.empty() && axis == rolled_.back().id) return absl::StrCat("(", Name(axis), " + ", u, ")");
+            return Name(axis);
+          };
+          place = absl::StrCat("b", s->tensor, " + ", IndexText(s->indices[0], full, kernel_));
+        }
+        text = operand.by_lane ? absl::StrCat("ld(", place, ")") : absl::StrCat("bc(*(", place, "))");
+      } else if (s->kind == ScalarKind::kOp) {
+        std::vector<std::string> args;
+        for (const Scalar& arg : s->args) args.push_back(emit(arg, r, v));
+        static const std::map<Op, const char*> kInfix = {{Op::kAdd, "+"}, {Op::kSub, "-"}, {Op::kMul, "*"}, {Op::kDiv, "/"}};
+        static const std::map<Op, const char*> kCall = {{Op::kMax, "vmax"}, {Op::kMin, "vmin"}, {Op::kAbs, "vabs"}, {Op::kExp, "vexp"},
+                                                        {Op::kSqrt, "vsqrt"}, {Op::kNeg, "-"}, {Op::kLog, "vlog"}, {Op::kTanh, "vtanh"},
+                                                        {Op::kErf, "verf"}, {Op::kRsqrt, "vrsqrt"}, {Op::kFloor, "vfloor"}, {Op::kCeil, "vceil"}};
+        if (kInfix.count(s->op)) {
+          text = absl::StrCat(args[0], " ", kInfix.at(s->op), " ", args[1]);
+        } else {
+          text = absl::StrCat(kCall.at(s->op), "(", absl::StrJoin(args, ", "), ")");
+        }
+      } else if (s->kind == ScalarKind::kIf) {
+        auto full = [&](int axis) -> std::string {
+          auto fixed = at.find(axis);
+          if (fixed != at.end()) return absl::StrCat(fixed->second, "L");
+          if (axis == tile.row_axis) return absl::StrCat("(", r0, " + ", std::max(kr, 0), ")");
+          if (axis == tile.outer_axis) return absl::StrCat(std::max(kv, 0), "L");
+          if (!rolled_.empty() && axis == rolled_.back().id) return absl::StrCat("(", Name(axis), " + ", u, ")");
+          return Name(axis);
+        };
+        // The loads of both arms are in bounds of the arena only where the test holds: a statement, not a select.
+        const std::string result = absl::StrCat("t", (*next_temp_)++);
+        out_->Line(absl::StrCat("vf ", result, ";"));
+        out_->Open(absl::StrCat("if (", PredText(s->pred, full, kernel_), ")"));
+        const auto before = values;
+        out_->Line(absl::StrCat(result, " = ", emit(s->args[0], r, v), ";"));
+        values = before;
+        out_->Close();
+        out_->Open("else");
+        out_->Line(absl::StrCat(result, " = ", emit(s->args[1], r, v), ";"));
+        values = before;
+        out_->Close();
+        values[key] = result;
+        return result;
+      }
+      const std::string result = absl::StrCat("t", (*next_temp_)++);
+      out_->Line(absl::StrCat("const vf ", result, " = ", text, ";"));
+      values[key] = result;
+      return result;
+    };
+    const te::FoldKind kind = step_.fold->kind;
+    for (int r = 0; r < rows; ++r) {
+      if (!run.mask.empty() && !run.mask[r * points_.size() + point]) continue;
+      for (int v = 0; v < vectors; ++v) {
+        const std::string acc = absl::StrCat("c", r, "_", v);
+        if (kind == te::FoldKind::kSum && body_->kind == ScalarKind::kOp && body_->op == Op::kMul) {
+          const std::string a = emit(body_->args[0], r, v), b = emit(body_->args[1], r, v);
+          out_->Line(absl::StrCat(acc, " += ", a, " * ", b, ";"));
+        } else {
+          const std::string x = emit(body_, r, v);
+          if (kind == te::FoldKind::kSum) out_->Line(absl::StrCat(acc, " += ", x, ";"));
+          if (kind == te::FoldKind::kMax) out_->Line(absl::StrCat(acc, " = amax(", acc, ", ", x, ");"));
+          if (kind == te::FoldKind::kMin) out_->Line(absl::StrCat(acc, " = amin(", acc, ", ", x, ");"));
+        }
+      }
+    }
+  }
+
+  // The tile goes through a small array, so that the epilogue is one text however many accumulators there are.
+  void PrintEpilogue(int rows, int vectors, const std::string& r0) {
+    const movement::RegisterTile& tile = step_.tile;
+    const bool single = rows * vectors == 1;
+    if (single) {
+      out_->Line("const vf acc = c0_0;");
+      out_->Line(absl::StrCat("const i64 rr = 0, vv = 0;"));
+    } else {
+      std::vector<std::string> all;
+      for (int r = 0; r < rows; ++r) {
+        for (int v = 0; v < vectors; ++v) all.push_back(absl::StrCat("c", r, "_", v));
+      }
+      out_->Line(absl::StrCat("const vf tile[", all.size(), "] = {", absl::StrJoin(all, ", "), "};"));
+      out_->Open(absl::StrCat("for (i64 rr = 0; rr < ", rows, "; ++rr) for (i64 vv = 0; vv < ", vectors, "; ++vv)"));
+      out_->Line(absl::StrCat("const vf acc = tile[rr * ", vectors, " + vv];"));
+    }
+    out_->Open("");
+    if (tile.row_axis >= 0) out_->Line(absl::StrCat("const i64 ", Name(tile.row_axis), " = ", r0, " + rr;"));
+    if (tile.outer_axis >= 0) out_->Line(absl::StrCat("const i64 ", Name(tile.outer_axis), " = vv;"));
+    auto name = [this](int axis) { return Name(axis); };
+    std::string valid;
+    if (step_.store_limit >= 0) {
+      out_->Line(absl::StrCat("const i64 left = ", step_.store_limit, " - (", IndexText(step_.store_limit_index, name, kernel_), ");"));
+      valid = step_.store_limit_index.UsesAxis(tile.lane_axis)
+                  ? absl::StrCat("smin<i64>(", lanes_, ", left)")
+                  : absl::StrCat("(left > 0 ? ", lanes_, " : 0)");
+    }
+    const bool contiguous = te::ClassifyLanes(step_.stores[0].address, Axis{tile.lane_axis, lanes_}, lanes_) == te::LaneAccess::kContiguous;
+    const bool vector_then = contiguous && VectorThen();
+    if (vector_then) {
+      if (!valid.empty()) out_->Open("if (left > 0)");
+      ExprPrinter::Options options{&kernel_, name, tile.lane_axis, lanes_, valid, {{"acc", true}}, next_temp_};
+      std::string value = "acc";
+      ExprPrinter printer(out_, options);
+      if (!step_.then.empty()) value = printer.EmitVector(step_.then[0]);
+      if (step_.lane_limit >= 0) value = MaskLanes(value);
+      const std::string place = absl::StrCat("b", step_.stores[0].buffer, " + ", IndexText(step_.stores[0].address, name, kernel_));
+      if (!valid.empty()) {
+        out_->Line(absl::StrCat("const vf out = ", value, ";"));
+        out_->Line(absl::StrCat("float* o = ", place, ";"));
+        out_->Line(absl::StrCat("const i64 n = ", valid, ";"));
+        out_->Line(absl::StrCat("if (n == ", lanes_, ") st(o, out); else for (i64 l = 0; l < n; ++l) o[l] = out[l];"));
+        out_->Close();
+      } else {
+        out_->Line(absl::StrCat("st(", place, ", ", value, ");"));
+      }
+    } else {
+      const std::string lane = Name(tile.lane_axis);
+      const std::string count = valid.empty() ? absl::StrCat(lanes_) : valid;
+      out_->Open(absl::StrCat("for (i64 l = 0, n = ", count, "; l < n; ++l)"));
+      auto in_lane = [&](int axis) { return axis == tile.lane_axis ? absl::StrCat("(", lane, " + l)") : Name(axis); };
+      ExprPrinter::Options options{&kernel_, in_lane, -1, 1, "", {{"acc[l]", false}}, next_temp_};
+      ExprPrinter printer(out_, options);
+      std::string value = step_.then.empty() ? "acc[l]" : printer.Emit(step_.then[0]).text;
+      if (step_.lane_limit >= 0) {
+        value = absl::StrCat("((", IndexText(step_.lane_mask_index, in_lane, kernel_), ") < ", step_.lane_limit, " ? ", value, " : 0)");
+      }
+      const movement::Buffer& buffer = kernel_.buffers[step_.stores[0].buffer];
+      out_->Line(StoreText(buffer, absl::StrCat("b", step_.stores[0].buffer, "[", IndexText(step_.stores[0].address, in_lane, kernel_), "]"), value));
+      out_->Close();
+    }
+    out_->Close();
+    if (!single) out_->Close();
+  }
+
+  std::string MaskLanes(const std::string& value) {
+    auto name = [this](int axis) { return Name(axis); };
+    return absl::StrCat("(iota() < bi((int)(", step_.lane_limit, " - (", IndexText(step_.lane_mask_index, name, kernel_), "))) ? ", value, " : bc(0.f))");
+  }
+
+  bool VectorThen() const {
+    bool ok = true;
+    for (const Scalar& s : step_.then) {
+      te::Visit(s, [&](const te::ScalarNode& node) {
+        if (node.kind == ScalarKind::kCast || node.kind == ScalarKind::kFromIndex) ok = false;
+        if (node.dtype != DType::kF32 && node.dtype != DType::kBool) ok = false;
+        if (node.kind == ScalarKind::kIf) {
+          for (const te::Comparison& c : node.pred) ok = ok && !Uses(c, step_.tile.lane_axis);
+        }
+        if (node.kind == ScalarKind::kLoad && kernel_.buffers[node.tensor].dtype != DType::kF32) ok = false;
+        if (node.kind == ScalarKind::kOp) {
+          switch (node.op) {
+            case Op::kMod: case Op::kFMod: case Op::kSin: case Op::kCos: case Op::kTan: case Op::kAsin: case Op::kAcos:
+            case Op::kAtan: case Op::kSinh: case Op::kCosh: case Op::kAsinh: case Op::kAcosh: case Op::kAtanh: case Op::kXor: ok = false; break;
+            case Op::kPow: {
+              const Scalar& e = node.args[1];
+              ok = ok && e->kind == ScalarKind::kImm && (e->fvalue == 2 || e->fvalue == 3 || e->fvalue == 0.5);
+              break;
+            }
+            default: break;
+          }
+        }
+      });
+    }
+    return ok;
+  }
+
+  const movement::Kernel& kernel_;
+  const movement::Step& step_;
+  const int64_t lanes_;
+  int* next_temp_;
+  CodeWriter* out_;
+  Scalar body_;
+  te::Pred row_guards_, free_guards_;
+  std::vector<Axis> rolled_, unrolled_;
+  std::vector<std::map<int, int64_t>> points_;
+  const movement::Loop* row_loop_ = nullptr;
+  const movement::Loop* lane_loop_ = nullptr;
+};
+
+}  // namespace
+
+void PrintTile(const movement::Kernel& kernel, const movement::Step& step, int64_t lanes, int* next_temp, CodeWriter* out) {
+  TilePrinter(kernel, step, lanes, next_temp, out).Print();
+}
+
+}  // namespace fusion::cpu
