@@ -16,7 +16,42 @@ std::vector<Axis> MakeAxes(Program* program, const Shape& shape) {
 
 Builder::Idx ToIndices(const std::vector<Axis>& axes) { return Builder::Idx(axes.begin(), axes.end()); }
 
+void VisitIndex(const Index& x, const std::function<void(TensorId)>& f) {
+  for (const Index::Part& part : x.parts()) {
+    if (part.term.inner) VisitIndex(*part.term.inner, f);
+    if (part.term.kind == TermKind::kLoad) f(part.term.tensor);
+    for (const Index& index : part.term.indices) VisitIndex(index, f);
+  }
+}
+
+void VisitPred(const Pred& pred, const std::function<void(TensorId)>& f) {
+  for (const Comparison& c : pred) {
+    VisitIndex(c.lhs, f);
+    VisitIndex(c.rhs, f);
+  }
+}
+
 }  // namespace
+
+void VisitScalars(const Te& te, const std::function<void(const Scalar&)>& f) {
+  if (te.fold) {
+    for (const Scalar& s : te.fold->init) f(s);
+  }
+  for (const Scalar& s : te.body) f(s);
+  for (const Scalar& s : te.then) f(s);
+}
+
+void VisitTensors(const Te& te, const std::function<void(TensorId)>& f) {
+  if (te.fold) VisitPred(te.fold->pred, f);
+  VisitScalars(te, [&](const Scalar& scalar) {
+    Visit(scalar, [&](const ScalarNode& node) {
+      if (node.kind == ScalarKind::kLoad) f(node.tensor);
+      for (const Index& index : node.indices) VisitIndex(index, f);
+      VisitIndex(node.index, f);
+      VisitPred(node.pred, f);
+    });
+  });
+}
 
 TensorId Program::AddTensor(std::string name, DType dtype, Shape shape, Role role) {
   const TensorId id = static_cast<TensorId>(tensors.size());

@@ -70,9 +70,17 @@ class Program {
   int DefiningTe(TensorId tensor) const;
 };
 
+// Every scalar of the te: fold init, body, then.
+void VisitScalars(const Te& te, const std::function<void(const Scalar&)>& f);
+// Every tensor the te reads, in loads, indices and predicates; a tensor may come several times.
+void VisitTensors(const Te& te, const std::function<void(TensorId)>& f);
+
 // Ids in range, order, shapes, types, every load without `?` in bounds: by Index::Range, or by a predicate around it
 // (`if i0 < 4 then %0[i0] else %1[i0 - 4]`). INTERNAL with the te's text.
 absl::Status Verify(const Program& program);
+
+// Whether Call(op, args) is allowed: arity and types. INVALID_ARGUMENT naming the operation.
+absl::Status CheckCall(Op op, const std::vector<Scalar>& args);
 
 // `te name(%0: f32[8], %1: f32[8] const) { %2[i0<8]: f32 = …  return %2 }`; Parse(Print(p)) prints the same again. The
 // grammar is in compiler/te/README.md. Names are dropped; constants print their values up to kMaxPrintedConstant elements.

@@ -1,0 +1,82 @@
+// The interpreter's machine: registers of kLanes doubles or int64s, and instructions that each work on the first n
+// lanes. Lanes are consecutive points of a te's spatial domain, so that one dispatch pays for many elements.
+#ifndef FUSION_COMPILER_TE_LANES_H_
+#define FUSION_COMPILER_TE_LANES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler/te/program.h"
+
+namespace fusion::te::lanes {
+
+inline constexpr int kLanes = 256;
+// Integer register 0 holds zeros: the operand that is not there.
+inline constexpr int kZeroRegister = 0;
+
+struct Inst;
+
+struct State {
+  std::vector<double> doubles;    // [register][lane]
+  std::vector<int64_t> ints;      // [register][lane]
+  std::vector<const void*> data;  // by tensor id
+  const Inst* failed = nullptr;   // the check that failed, with the offending value
+  int64_t failed_value = 0;
+
+  double* D(int r) { return doubles.data() + static_cast<int64_t>(r) * kLanes; }
+  int64_t* I(int r) { return ints.data() + static_cast<int64_t>(r) * kLanes; }
+};
+
+using Kernel = void (*)(State&, const Inst&, int n);
+
+struct Inst {
+  Kernel run = nullptr;
+  int dst = 0, a = 0, b = 0, c = 0;  // registers; the kernel knows which are doubles
+  int64_t imm = 0, imm2 = 0;
+  double fimm = 0;
+  TensorId tensor = -1;
+  int dimension = -1;  // checks: the dimension, or -1 for a loaded value
+  uint8_t level = 0;   // see Level in interpreter_compile.cc
+};
+
+// dst = op(a, b, c). Null where the operation is not defined on the type. Comparisons and predicates write integers.
+// imm is the width in bits of the type (shifts).
+Kernel OpKernel(Op op, DType dtype);
+
+// Reads a tensor: dst[l] = t[a[l] + b[0] + imm]; the masked form gives fimm (imm2 for integers) where !c[l].
+Kernel LoadKernel(DType dtype, bool masked);
+// Writes lanes of register `reg` to elements [start, start + n), rounded and wrapped to the type.
+void Store(State& state, int reg, DType dtype, void* data, int64_t start, int n);
+
+// Rounds doubles to f32, f16, bf16; null for f64.
+Kernel RoundKernel(DType dtype);
+// Wraps an int64 to an integer type; null for i64 and u64. bool: != 0.
+Kernel WrapKernel(DType dtype);
+Kernel DoubleToIntKernel(DType dtype);  // towards zero, saturating at 64 bits, NaN is 0; bool: != 0
+Kernel IntToDoubleKernel(DType dtype);  // of the integer
+
+void SplatImmD(State& s, const Inst& in, int n);  // dst = fimm
+void SplatImmI(State& s, const Inst& in, int n);  // dst = imm
+void SplatD(State& s, const Inst& in, int n);     // dst = a[0]
+void SplatI(State& s, const Inst& in, int n);
+void MoveD(State& s, const Inst& in, int n);  // dst = a
+void MoveI(State& s, const Inst& in, int n);
+void SelectD(State& s, const Inst& in, int n);  // dst = c ? a : b
+void SelectI(State& s, const Inst& in, int n);
+void AddMul(State& s, const Inst& in, int n);       // dst = a + b·imm
+void AddUniform(State& s, const Inst& in, int n);   // dst = a + b[0] + imm
+void FloorDivImm(State& s, const Inst& in, int n);  // dst = ⌊a / imm⌋
+void ModImm(State& s, const Inst& in, int n);       // dst = a − imm·⌊a / imm⌋
+Kernel CompareZeroKernel(Cmp cmp);                  // dst = a (cmp) 0
+void And(State& s, const Inst& in, int n);          // dst = a & b, of 0 and 1
+void AndNot(State& s, const Inst& in, int n);       // dst = a & !b
+// dst = c & (0 <= a + b[0] + imm < imm2)
+void InBox(State& s, const Inst& in, int n);
+// Fails where c and not 0 <= a + b[0] + imm < imm2.
+void CheckBox(State& s, const Inst& in, int n);
+// dst = a inside [imm, imm2], else imm; fails where c and outside.
+void CheckValue(State& s, const Inst& in, int n);
+
+}  // namespace fusion::te::lanes
+
+#endif  // FUSION_COMPILER_TE_LANES_H_

@@ -1,0 +1,35 @@
+// One te as a register program for lanes.h.
+#ifndef FUSION_COMPILER_TE_TE_CODE_H_
+#define FUSION_COMPILER_TE_TE_CODE_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/te/lanes.h"
+
+namespace fusion::te {
+
+// Runs as: once; for each strip of up to kLanes points { axes; pre; init; for each fold point { fold axes; step }; post
+// }.
+struct TeCode {
+  std::vector<lanes::Inst> once, pre, init, step, post;
+  int num_doubles = 0, num_ints = 1;
+  struct AxisRegister {
+    int reg = 0;  // kZeroRegister: not used
+    int64_t extent = 1;
+    int64_t stride = 1;  // spatial: of the row-major domain
+  };
+  std::vector<AxisRegister> axes, fold_axes;
+  struct Output {
+    TensorId tensor = -1;
+    int reg = 0;
+  };
+  std::vector<Output> outputs;
+};
+
+// The te belongs to a verified program. INTERNAL when an operation is not defined on its type.
+absl::StatusOr<TeCode> CompileTe(const Program& program, const Te& te);
+
+}  // namespace fusion::te
+
+#endif  // FUSION_COMPILER_TE_TE_CODE_H_
