@@ -1,0 +1,85 @@
+#include "runtime/devices/cpu/code_library.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/errno_status.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion {
+namespace {
+
+absl::Status WriteAll(int fd, absl::string_view bytes, const std::string& name) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return ErrnoStatus(errno, absl::StrCat("cannot copy '", name, "'"));
+    bytes.remove_prefix(written);
+  }
+  return absl::OkStatus();
+}
+
+void* Open(const std::string& path) { return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL); }
+
+// Where memory files may not be executed (vm.memfd_noexec), a temporary file that is gone again once it is mapped.
+absl::StatusOr<void*> OpenThroughTemporary(absl::string_view elf, const std::string& name) {
+  const char* folder = getenv("TMPDIR");
+  std::string path = absl::StrCat(folder != nullptr && *folder != '\0' ? folder : "/tmp", "/fusion-XXXXXX");
+  const int fd = mkstemp(path.data());
+  if (fd < 0) return ErrnoStatus(errno, absl::StrCat("cannot create '", path, "'"));
+  const absl::Status written = WriteAll(fd, elf, name);
+  close(fd);
+  void* handle = written.ok() ? Open(path) : nullptr;
+  unlink(path.c_str());
+  RETURN_IF_ERROR(written);
+  return handle;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CodeLibrary>> CodeLibrary::Load(absl::string_view elf, const std::string& name) {
+  void* handle = nullptr;
+  const int fd = memfd_create(absl::StrCat("fusion:", name.substr(0, 200)).c_str(), MFD_CLOEXEC);
+  if (fd >= 0) {
+    const absl::Status written = WriteAll(fd, elf, name);
+    if (!written.ok()) {
+      close(fd);
+      return written;
+    }
+    handle = Open(absl::StrCat("/proc/self/fd/", fd));
+  }
+  if (handle == nullptr) {
+    absl::StatusOr<void*> opened = OpenThroughTemporary(elf, name);
+    if (opened.ok()) handle = *opened;
+    if (handle == nullptr) {
+      if (fd >= 0) close(fd);
+      RETURN_IF_ERROR(opened.status());
+      const char* error = dlerror();
+      return absl::FailedPreconditionError(
+          absl::StrCat("cannot load '", name, "': ", error == nullptr ? "unknown error" : error));
+    }
+  }
+  // dlopen answers a path that it has open from its table of names, so the number must not be reused while the library
+  // is loaded: the descriptor stays open.
+  return std::unique_ptr<CodeLibrary>(new CodeLibrary(handle, fd, name));
+}
+
+CodeLibrary::~CodeLibrary() {
+  dlclose(handle_);
+  if (fd_ >= 0) close(fd_);
+}
+
+absl::StatusOr<void*> CodeLibrary::Symbol(const std::string& symbol) const {
+  void* address = dlsym(handle_, symbol.c_str());
+  if (address == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat("'", name_, "' does not export '", symbol, "'"));
+  }
+  return address;
+}
+
+}  // namespace fusion

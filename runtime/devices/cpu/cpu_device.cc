@@ -1,0 +1,166 @@
+#include "runtime/devices/cpu/cpu_device.h"
+
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/devices/cpu/code_library.h"
+#include "runtime/devices/cpu/isa.h"
+#include "runtime/devices/cpu/worker_pool.h"
+#include "runtime/devices/host_memory.h"
+
+namespace fusion {
+namespace {
+
+int64_t WithSlack(int64_t size_bytes) {
+  return (size_bytes + kBufferAlignBytes - 1) / kBufferAlignBytes * kBufferAlignBytes + kBufferSlackBytes;
+}
+
+struct BoundPhase {
+  fusion_kernel_phase function;
+  int64_t tasks;
+};
+
+struct BoundLaunch {
+  std::vector<BoundPhase> phases;
+  std::vector<void*> args;
+};
+
+struct BoundBinding {
+  char* data;
+  int64_t size_bytes;
+};
+
+class CpuExecutable : public Executable {
+ public:
+  static absl::StatusOr<std::unique_ptr<Executable>> Create(std::shared_ptr<const BundleReader> bundle, int threads) {
+    auto executable = std::make_unique<CpuExecutable>();
+    executable->bundle_ = std::move(bundle);
+    const Manifest& manifest = executable->bundle_->manifest();
+    RETURN_IF_ERROR(executable->LoadCode(manifest));
+    RETURN_IF_ERROR(executable->PlaceBuffers(manifest));
+    RETURN_IF_ERROR(executable->BindLaunches(manifest));
+    ASSIGN_OR_RETURN(executable->pool_, WorkerPool::Create(threads, manifest.scratch_bytes_per_thread));
+    return executable;
+  }
+
+  absl::Status Run(absl::Span<const void* const> inputs, absl::Span<void* const> outputs,
+                   const LaunchObserver& observer) override {
+    using Clock = std::chrono::steady_clock;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (inputs[i] != inputs_[i].data && inputs_[i].size_bytes > 0) {
+        std::memcpy(inputs_[i].data, inputs[i], inputs_[i].size_bytes);
+      }
+    }
+    for (size_t i = 0; i < launches_.size(); ++i) {
+      const Clock::time_point start = observer ? Clock::now() : Clock::time_point();
+      for (const BoundPhase& phase : launches_[i].phases) {
+        pool_->Run(phase.function, launches_[i].args.data(), phase.tasks);
+      }
+      if (observer) {
+        observer(static_cast<int>(i),
+                 std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
+      }
+    }
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      if (outputs[i] != outputs_[i].data && outputs_[i].size_bytes > 0) {
+        std::memcpy(outputs[i], outputs_[i].data, outputs_[i].size_bytes);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  void* input(int index) override { return inputs_[index].data; }
+  const void* output(int index) override { return outputs_[index].data; }
+
+ private:
+  absl::Status LoadCode(const Manifest& manifest) {
+    for (const Kernel& kernel : manifest.kernels) {
+      if (libraries_.count(kernel.file) != 0) continue;
+      ASSIGN_OR_RETURN(const absl::string_view elf, bundle_->Entry(kernel.file));
+      ASSIGN_OR_RETURN(libraries_[kernel.file], CodeLibrary::Load(elf, kernel.file));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status PlaceBuffers(const Manifest& manifest) {
+    int64_t bytes = WithSlack(manifest.arena_bytes);
+    std::vector<int64_t> own_offsets(manifest.buffers.size());
+    for (size_t i = 0; i < manifest.buffers.size(); ++i) {
+      const Buffer& buffer = manifest.buffers[i];
+      if (buffer.kind != Buffer::Kind::kInput && buffer.kind != Buffer::Kind::kOutput) continue;
+      own_offsets[i] = bytes;
+      bytes += WithSlack(buffer.size_bytes);
+    }
+    ASSIGN_OR_RETURN(memory_, HostMemory::Allocate(bytes, "the bundle's buffers"));
+    for (size_t i = 0; i < manifest.buffers.size(); ++i) {
+      const Buffer& buffer = manifest.buffers[i];
+      switch (buffer.kind) {
+        case Buffer::Kind::kInput:
+        case Buffer::Kind::kOutput:
+          bases_.push_back(memory_.data() + own_offsets[i]);
+          break;
+        case Buffer::Kind::kArena:
+          bases_.push_back(memory_.data() + buffer.offset);
+          break;
+        case Buffer::Kind::kConstant:
+          bases_.push_back(const_cast<char*>(bundle_->weights().data()) + buffer.offset);
+          break;
+      }
+    }
+    RETURN_IF_ERROR(Bind(manifest.inputs, &inputs_));
+    return Bind(manifest.outputs, &outputs_);
+  }
+
+  absl::Status Bind(const std::vector<Binding>& bindings, std::vector<BoundBinding>* bound) {
+    for (const Binding& binding : bindings) {
+      ASSIGN_OR_RETURN(const int64_t size_bytes, CheckedSizeBytes(binding.shape, binding.dtype));
+      bound->push_back({bases_[binding.buffer], size_bytes});
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status BindLaunches(const Manifest& manifest) {
+    for (const Launch& launch : manifest.launches) {
+      BoundLaunch& bound = launches_.emplace_back();
+      const Kernel& kernel = manifest.kernels[launch.kernel];
+      for (const Phase& phase : kernel.phases) {
+        ASSIGN_OR_RETURN(void* const address, libraries_[kernel.file]->Symbol(phase.symbol));
+        bound.phases.push_back({reinterpret_cast<fusion_kernel_phase>(address), phase.tasks});
+      }
+      for (const int buffer : launch.buffers) bound.args.push_back(bases_[buffer]);
+    }
+    return absl::OkStatus();
+  }
+
+  std::shared_ptr<const BundleReader> bundle_;
+  std::map<std::string, std::unique_ptr<CodeLibrary>> libraries_;
+  HostMemory memory_;         // the arena, then inputs and outputs, each with its slack
+  std::vector<char*> bases_;  // parallel to Manifest::buffers
+  std::vector<BoundBinding> inputs_, outputs_;
+  std::vector<BoundLaunch> launches_;
+  std::unique_ptr<WorkerPool> pool_;
+};
+
+class CpuDevice : public Device {
+ public:
+  absl::Status CheckSupported(const Manifest& manifest) const override { return CheckIsa(manifest.isa); }
+
+  absl::StatusOr<std::unique_ptr<Executable>> Load(std::shared_ptr<const BundleReader> bundle,
+                                                   const LoadOptions& options) const override {
+    if (options.threads < 1 || options.threads > 1024) {
+      return absl::InvalidArgumentError(absl::StrCat("threads must be 1 to 1024, not ", options.threads));
+    }
+    RETURN_IF_ERROR(CheckSupported(bundle->manifest()));
+    return CpuExecutable::Create(std::move(bundle), options.threads);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Device> MakeCpuDevice() { return std::make_unique<CpuDevice>(); }
+
+}  // namespace fusion

@@ -1,0 +1,15 @@
+// The CPU: kernels are functions of shared objects (kernel_abi.h), threads come from pthreadpool.
+#ifndef FUSION_RUNTIME_DEVICES_CPU_CPU_DEVICE_H_
+#define FUSION_RUNTIME_DEVICES_CPU_CPU_DEVICE_H_
+
+#include <memory>
+
+#include "runtime/devices/device.h"
+
+namespace fusion {
+
+std::unique_ptr<Device> MakeCpuDevice();
+
+}  // namespace fusion
+
+#endif  // FUSION_RUNTIME_DEVICES_CPU_CPU_DEVICE_H_

@@ -1,0 +1,44 @@
+#include "runtime/devices/cpu/isa.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace fusion {
+namespace {
+
+bool Supports(const std::string& isa) {
+#if defined(__x86_64__)
+  // The marks of x86-64-v3 and x86-64-v4; the other members of those levels never come without these.
+  if (isa == "avx2") {
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+  }
+  if (isa == "avx512") {
+    return Supports("avx2") && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl");
+  }
+  return false;
+#elif defined(__aarch64__)
+  return isa == "neon";
+#else
+  return false;
+#endif
+}
+
+}  // namespace
+
+std::string HostIsa() {
+  for (const char* isa : {"avx512", "avx2", "neon"}) {
+    if (Supports(isa)) return isa;
+  }
+  return "";
+}
+
+absl::Status CheckIsa(const std::string& isa) {
+  if (Supports(isa)) return absl::OkStatus();
+  const std::string host = HostIsa();
+  return absl::FailedPreconditionError(absl::StrCat("the bundle's kernels need '", isa, "', this CPU has ",
+                                                    host.empty() ? "no known vector instructions" : host,
+                                                    "; compile the model for this machine"));
+}
+
+}  // namespace fusion

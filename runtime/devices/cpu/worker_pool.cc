@@ -1,0 +1,86 @@
+#include "runtime/devices/cpu/worker_pool.h"
+
+#include <pthreadpool.h>
+
+#include <algorithm>
+#include <atomic>
+#include <vector>
+
+#include "runtime/base/status_macros.h"
+#include "runtime/bundle/manifest.h"
+#include "runtime/devices/host_memory.h"
+
+namespace fusion {
+namespace {
+
+constexpr int64_t kRangesPerThread = 4;
+
+struct alignas(64) Slot {
+  std::atomic<bool> taken{false};
+  char* scratch = nullptr;
+};
+
+struct PhaseRun {
+  fusion_kernel_phase phase;
+  void* const* args;
+  int64_t tasks, ranges;
+  int threads;
+  Slot* slots;
+};
+
+int64_t RangeBegin(const PhaseRun& run, int64_t range) {
+  return static_cast<int64_t>(static_cast<__int128>(run.tasks) * range / run.ranges);
+}
+
+// The library does not say which thread a range runs on. Of `threads` scratch areas at least one is free while fewer
+// ranges than that are in flight; the search begins at the area of the thread that the range was meant for.
+void RunRange(void* context, size_t range) {
+  const PhaseRun& run = *static_cast<const PhaseRun*>(context);
+  int slot = static_cast<int>(range * run.threads / run.ranges);
+  while (run.slots[slot].taken.exchange(true, std::memory_order_acquire)) slot = (slot + 1) % run.threads;
+  run.phase(run.args, run.slots[slot].scratch, RangeBegin(run, range), RangeBegin(run, range + 1));
+  run.slots[slot].taken.store(false, std::memory_order_release);
+}
+
+}  // namespace
+
+struct WorkerPool::State {
+  int threads = 1;
+  pthreadpool_t pool = nullptr;
+  HostMemory scratch;
+  std::vector<Slot> slots;
+
+  ~State() {
+    if (pool != nullptr) pthreadpool_destroy(pool);
+  }
+};
+
+WorkerPool::WorkerPool(std::unique_ptr<State> state) : state_(std::move(state)) {}
+WorkerPool::~WorkerPool() = default;
+
+absl::StatusOr<std::unique_ptr<WorkerPool>> WorkerPool::Create(int threads, int64_t scratch_bytes_per_thread) {
+  auto state = std::make_unique<State>();
+  state->threads = threads;
+  // A multiple of 4096 would put the same offset of every thread's area into the same cache sets.
+  int64_t pitch =
+      (scratch_bytes_per_thread + kBufferSlackBytes + kBufferAlignBytes - 1) / kBufferAlignBytes * kBufferAlignBytes;
+  if (pitch % 4096 == 0) pitch += kBufferAlignBytes;
+  ASSIGN_OR_RETURN(state->scratch, HostMemory::Allocate(pitch * threads, "kernel scratch"));
+  state->slots = std::vector<Slot>(threads);
+  for (int i = 0; i < threads; ++i) state->slots[i].scratch = state->scratch.data() + pitch * i;
+  if (threads > 1) {
+    state->pool = pthreadpool_create(threads);
+    if (state->pool == nullptr) return absl::ResourceExhaustedError("cannot start the kernel threads");
+  }
+  return std::unique_ptr<WorkerPool>(new WorkerPool(std::move(state)));
+}
+
+void WorkerPool::Run(fusion_kernel_phase phase, void* const* args, int64_t tasks) {
+  State& s = *state_;
+  if (tasks <= 0) return;
+  if (s.threads == 1 || tasks == 1) return phase(args, s.slots[0].scratch, 0, tasks);
+  PhaseRun run{phase, args, tasks, std::min<int64_t>(tasks, s.threads * kRangesPerThread), s.threads, s.slots.data()};
+  pthreadpool_parallelize_1d(s.pool, RunRange, &run, run.ranges, /*flags=*/0);
+}
+
+}  // namespace fusion

@@ -1,0 +1,26 @@
+#include "absl/strings/str_cat.h"
+#include "runtime/devices/cpu/cpu_device.h"
+#include "runtime/devices/device.h"
+#include "runtime/devices/null/null_device.h"
+
+namespace fusion {
+namespace {
+
+struct Entry {
+  const char* target;
+  std::unique_ptr<Device> (*make)();
+};
+constexpr Entry kDevices[] = {{"cpu", MakeCpuDevice}, {"null", MakeNullDevice}};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Device>> MakeDevice(const std::string& target) {
+  std::string known;
+  for (const Entry& entry : kDevices) {
+    if (target == entry.target) return entry.make();
+    absl::StrAppend(&known, known.empty() ? "" : ", ", entry.target);
+  }
+  return absl::UnimplementedError(absl::StrCat("the bundle is for target '", target, "'; this runtime runs: ", known));
+}
+
+}  // namespace fusion

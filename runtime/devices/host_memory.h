@@ -1,0 +1,29 @@
+// HostMemory: zeroed pages from the operating system, given back on destruction.
+#ifndef FUSION_RUNTIME_DEVICES_HOST_MEMORY_H_
+#define FUSION_RUNTIME_DEVICES_HOST_MEMORY_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+
+namespace fusion {
+
+class HostMemory {
+ public:
+  // Page-aligned, zero, touched lazily. RESOURCE_EXHAUSTED naming `what`.
+  static absl::StatusOr<HostMemory> Allocate(int64_t size_bytes, const char* what);
+  HostMemory() = default;
+  HostMemory(HostMemory&& other) noexcept;
+  HostMemory& operator=(HostMemory&& other) noexcept;
+  ~HostMemory();
+
+  char* data() const { return data_; }
+
+ private:
+  char* data_ = nullptr;
+  int64_t size_bytes_ = 0;
+};
+
+}  // namespace fusion
+
+#endif  // FUSION_RUNTIME_DEVICES_HOST_MEMORY_H_

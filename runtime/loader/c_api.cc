@@ -1,0 +1,157 @@
+#include <exception>
+#include <new>
+
+#include "runtime/base/status_macros.h"
+#include "runtime/loader/fusion_runtime.h"
+#include "runtime/loader/session.h"
+
+struct fusion_bundle {
+  std::shared_ptr<const fusion::Bundle> bundle;  // shared with its sessions, which may outlive it
+};
+
+struct fusion_session {
+  std::unique_ptr<fusion::Session> session;
+  bool profiling = false;
+  std::vector<int64_t> latencies_ns;
+};
+
+namespace {
+
+using fusion::Binding;
+using fusion::DType;
+
+static_assert(static_cast<int>(DType::kF32) == FUSION_F32 && static_cast<int>(DType::kBF16) == FUSION_BF16 &&
+              static_cast<int>(DType::kI8) == FUSION_I8 && static_cast<int>(DType::kI64) == FUSION_I64 &&
+              static_cast<int>(DType::kU64) == FUSION_U64 && static_cast<int>(DType::kBool) == FUSION_BOOL);
+
+// C's errno idiom: the one mutable state outside an object.
+thread_local std::string last_error;
+
+fusion_status Fail(const absl::Status& status) {
+  last_error = std::string(status.message());
+  return static_cast<fusion_status>(status.code());
+}
+
+// No exception leaves the library; the standard containers may throw when memory ends.
+template <typename Body>
+fusion_status Guard(Body body) {
+  try {
+    const absl::Status status = body();
+    return status.ok() ? FUSION_OK : Fail(status);
+  } catch (const std::bad_alloc&) {
+    return Fail(absl::ResourceExhaustedError("out of memory"));
+  } catch (const std::exception& error) {
+    return Fail(absl::InternalError(error.what()));
+  }
+}
+
+const Binding* Input(const fusion_bundle* bundle, size_t index) {
+  if (bundle == nullptr || index >= bundle->bundle->manifest().inputs.size()) return nullptr;
+  return &bundle->bundle->manifest().inputs[index];
+}
+const Binding* Output(const fusion_bundle* bundle, size_t index) {
+  if (bundle == nullptr || index >= bundle->bundle->manifest().outputs.size()) return nullptr;
+  return &bundle->bundle->manifest().outputs[index];
+}
+const char* Name(const Binding* binding) { return binding == nullptr ? nullptr : binding->name.c_str(); }
+int DTypeOf(const Binding* binding) { return binding == nullptr ? -1 : static_cast<int>(binding->dtype); }
+int Rank(const Binding* binding) { return binding == nullptr ? -1 : static_cast<int>(binding->shape.size()); }
+const int64_t* Extents(const Binding* binding) { return binding == nullptr ? nullptr : binding->shape.data(); }
+size_t Bytes(const Binding* binding) {
+  return binding == nullptr ? 0 : fusion::NumElements(binding->shape) * fusion::DTypeBytes(binding->dtype);
+}
+
+}  // namespace
+
+const char* fusion_last_error(void) { return last_error.c_str(); }
+
+fusion_status fusion_bundle_open(const char* path, fusion_bundle** bundle) {
+  return Guard([&]() -> absl::Status {
+    if (path == nullptr || bundle == nullptr) return absl::InvalidArgumentError("fusion_bundle_open: null argument");
+    *bundle = nullptr;
+    ASSIGN_OR_RETURN(std::shared_ptr<const fusion::Bundle> opened, fusion::Bundle::Open(path));
+    *bundle = new fusion_bundle{std::move(opened)};
+    return absl::OkStatus();
+  });
+}
+
+void fusion_bundle_close(fusion_bundle* bundle) { delete bundle; }
+
+const char* fusion_bundle_describe(const fusion_bundle* bundle) {
+  return bundle == nullptr ? nullptr : bundle->bundle->reader()->manifest_json().c_str();
+}
+
+size_t fusion_bundle_input_count(const fusion_bundle* b) {
+  return b == nullptr ? 0 : b->bundle->manifest().inputs.size();
+}
+const char* fusion_bundle_input_name(const fusion_bundle* b, size_t i) { return Name(Input(b, i)); }
+int fusion_bundle_input_dtype(const fusion_bundle* b, size_t i) { return DTypeOf(Input(b, i)); }
+int fusion_bundle_input_rank(const fusion_bundle* b, size_t i) { return Rank(Input(b, i)); }
+const int64_t* fusion_bundle_input_shape(const fusion_bundle* b, size_t i) { return Extents(Input(b, i)); }
+size_t fusion_bundle_input_bytes(const fusion_bundle* b, size_t i) { return Bytes(Input(b, i)); }
+
+size_t fusion_bundle_output_count(const fusion_bundle* b) {
+  return b == nullptr ? 0 : b->bundle->manifest().outputs.size();
+}
+const char* fusion_bundle_output_name(const fusion_bundle* b, size_t i) { return Name(Output(b, i)); }
+int fusion_bundle_output_dtype(const fusion_bundle* b, size_t i) { return DTypeOf(Output(b, i)); }
+int fusion_bundle_output_rank(const fusion_bundle* b, size_t i) { return Rank(Output(b, i)); }
+const int64_t* fusion_bundle_output_shape(const fusion_bundle* b, size_t i) { return Extents(Output(b, i)); }
+size_t fusion_bundle_output_bytes(const fusion_bundle* b, size_t i) { return Bytes(Output(b, i)); }
+
+size_t fusion_bundle_launch_count(const fusion_bundle* b) {
+  return b == nullptr ? 0 : b->bundle->manifest().launches.size();
+}
+const char* fusion_bundle_launch_label(const fusion_bundle* b, size_t i) {
+  return i < fusion_bundle_launch_count(b) ? b->bundle->manifest().launches[i].label.c_str() : nullptr;
+}
+
+fusion_status fusion_session_create(const fusion_bundle* bundle, int threads, fusion_session** session) {
+  return Guard([&]() -> absl::Status {
+    if (bundle == nullptr || session == nullptr) {
+      return absl::InvalidArgumentError("fusion_session_create: null argument");
+    }
+    *session = nullptr;
+    auto created = std::make_unique<fusion_session>();
+    ASSIGN_OR_RETURN(created->session, fusion::Session::Create(bundle->bundle, threads));
+    *session = created.release();
+    return absl::OkStatus();
+  });
+}
+
+void fusion_session_close(fusion_session* session) { delete session; }
+
+fusion_status fusion_run(fusion_session* session, const void* const* inputs, void* const* outputs) {
+  return Guard([&]() -> absl::Status {
+    if (session == nullptr) return absl::InvalidArgumentError("fusion_run: null session");
+    const fusion::Manifest& manifest = session->session->manifest();
+    if ((inputs == nullptr && !manifest.inputs.empty()) || (outputs == nullptr && !manifest.outputs.empty())) {
+      return absl::InvalidArgumentError("fusion_run: null argument");
+    }
+    fusion::LaunchObserver observer;
+    if (session->profiling) {
+      observer = [session](int launch, int64_t latency_ns) { session->latencies_ns[launch] = latency_ns; };
+    }
+    return session->session->RunRaw({inputs, manifest.inputs.size()}, {outputs, manifest.outputs.size()}, observer);
+  });
+}
+
+void* fusion_session_input(fusion_session* session, size_t index) {
+  if (session == nullptr || index >= session->session->manifest().inputs.size()) return nullptr;
+  return session->session->input(static_cast<int>(index));
+}
+
+void* fusion_session_output(fusion_session* session, size_t index) {
+  if (session == nullptr || index >= session->session->manifest().outputs.size()) return nullptr;
+  return const_cast<void*>(session->session->output(static_cast<int>(index)));
+}
+
+void fusion_session_set_profiling(fusion_session* session, int on) {
+  if (session == nullptr) return;
+  session->profiling = on != 0;
+  session->latencies_ns.assign(session->session->manifest().launches.size(), -1);
+}
+
+int64_t fusion_session_latency_ns(const fusion_session* session, size_t launch) {
+  return session != nullptr && launch < session->latencies_ns.size() ? session->latencies_ns[launch] : -1;
+}

@@ -1,0 +1,78 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <vector>
+
+#include "runtime/loader/fusion_runtime.h"
+
+namespace {
+
+using ::testing::HasSubstr;
+
+class CApiTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = ::testing::TempDir() + "/c_api_" + std::to_string(getpid()) + ".fusion";
+    ASSERT_EQ(system(("\"" FUSION_MAKE_TINY_BUNDLE "\" " + path_).c_str()), 0);
+  }
+  void TearDown() override { unlink(path_.c_str()); }
+  std::string path_;
+};
+
+TEST_F(CApiTest, DescribesAndRuns) {
+  fusion_bundle* bundle = nullptr;
+  ASSERT_EQ(fusion_bundle_open(path_.c_str(), &bundle), FUSION_OK) << fusion_last_error();
+  EXPECT_EQ(fusion_bundle_input_count(bundle), 1u);
+  EXPECT_STREQ(fusion_bundle_input_name(bundle, 0), "x");
+  EXPECT_EQ(fusion_bundle_input_dtype(bundle, 0), FUSION_F32);
+  ASSERT_EQ(fusion_bundle_input_rank(bundle, 0), 2);
+  EXPECT_EQ(fusion_bundle_input_shape(bundle, 0)[1], 8);
+  EXPECT_EQ(fusion_bundle_input_bytes(bundle, 0), 2048u);
+  EXPECT_EQ(fusion_bundle_output_count(bundle), 2u);
+  EXPECT_STREQ(fusion_bundle_output_name(bundle, 1), "w");
+  EXPECT_EQ(fusion_bundle_output_rank(bundle, 1), 1);
+  EXPECT_EQ(fusion_bundle_output_bytes(bundle, 1), 32u);
+  EXPECT_EQ(fusion_bundle_output_name(bundle, 2), nullptr);
+  EXPECT_EQ(fusion_bundle_launch_count(bundle), 2u);
+  EXPECT_STREQ(fusion_bundle_launch_label(bundle, 1), "relu");
+  EXPECT_EQ(fusion_bundle_launch_label(bundle, 2), nullptr);
+  EXPECT_THAT(fusion_bundle_describe(bundle), HasSubstr("\"launches\""));
+
+  fusion_session* session = nullptr;
+  ASSERT_EQ(fusion_session_create(bundle, 2, &session), FUSION_OK) << fusion_last_error();
+  fusion_bundle_close(bundle);
+  std::vector<float> x(513, 2.0f), y(512), w(8);
+  const void* inputs[] = {x.data() + 1};
+  void* outputs[] = {y.data(), w.data()};
+  EXPECT_EQ(fusion_session_latency_ns(session, 0), -1);
+  fusion_session_set_profiling(session, 1);
+  ASSERT_EQ(fusion_run(session, inputs, outputs), FUSION_OK) << fusion_last_error();
+  EXPECT_EQ(y[511], 15.0f);
+  EXPECT_EQ(w[7], 8.0f);
+  EXPECT_GT(fusion_session_latency_ns(session, 1), 0);
+  EXPECT_EQ(fusion_session_latency_ns(session, 2), -1);
+  EXPECT_EQ(fusion_session_input(session, 1), nullptr);
+  outputs[0] = nullptr;
+  EXPECT_EQ(fusion_run(session, inputs, outputs), FUSION_INVALID_ARGUMENT);
+  EXPECT_THAT(fusion_last_error(), HasSubstr("output 'y'"));
+  EXPECT_EQ(fusion_run(session, nullptr, outputs), FUSION_INVALID_ARGUMENT);
+  fusion_session_close(session);
+}
+
+TEST_F(CApiTest, FailuresHaveWords) {
+  fusion_bundle* bundle = nullptr;
+  EXPECT_EQ(fusion_bundle_open("/no/such/file", &bundle), FUSION_NOT_FOUND);
+  EXPECT_EQ(bundle, nullptr);
+  EXPECT_THAT(fusion_last_error(), HasSubstr("/no/such/file"));
+  EXPECT_EQ(fusion_bundle_open(nullptr, &bundle), FUSION_INVALID_ARGUMENT);
+  ASSERT_EQ(truncate(path_.c_str(), 500), 0);
+  EXPECT_EQ(fusion_bundle_open(path_.c_str(), &bundle), FUSION_DATA_LOSS);
+  fusion_session* session = nullptr;
+  EXPECT_EQ(fusion_session_create(nullptr, 1, &session), FUSION_INVALID_ARGUMENT);
+  fusion_bundle_close(nullptr);
+  fusion_session_close(nullptr);
+}
+
+}  // namespace

@@ -1,0 +1,182 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "runtime/base/atomic_file.h"
+#include "runtime/base/mapped_file.h"
+#include "runtime/bundle/zip_format.h"
+#include "runtime/loader/session.h"
+#include "runtime/loader/testing/tiny_bundle.h"
+
+namespace fusion {
+namespace {
+
+using ::testing::HasSubstr;
+
+class LoaderTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    const auto built = BuildSharedObject(kTinyKernelSource);
+    ASSERT_TRUE(built.ok()) << built.status();
+    shared_object_ = new std::string(*built);
+  }
+  void SetUp() override {
+    folder_ = ::testing::TempDir() + "/loader_test_" + std::to_string(getpid());
+    std::filesystem::create_directories(folder_);
+    path_ = folder_ + "/tiny.fusion";
+    const absl::Status status = WriteTinyBundle(path_, *shared_object_, TinyManifest());
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  // The message of opening, or of making a session of, a tiny bundle that `change` altered.
+  template <typename Change>
+  std::string Why(Change change) {
+    Manifest manifest = TinyManifest();
+    std::string code = *shared_object_;
+    change(manifest, code);
+    EXPECT_TRUE(WriteTinyBundle(folder_ + "/bad.fusion", code, manifest).ok());
+    const auto bundle = Bundle::Open(folder_ + "/bad.fusion");
+    if (!bundle.ok()) return std::string(bundle.status().message());
+    return std::string(Session::Create(*bundle, 1).status().message());
+  }
+
+  static void ExpectRight(const Tensor& x, const std::vector<Tensor>& outputs) {
+    ASSERT_EQ(outputs.size(), 2u);
+    for (int64_t i = 0; i < 512; ++i) {
+      EXPECT_EQ(outputs[0].GetDouble(i), std::max(0.0f, x.as<float>()[i] * static_cast<float>(i % 8 + 1) - 1.0f));
+    }
+    for (int64_t i = 0; i < 8; ++i) EXPECT_EQ(outputs[1].GetDouble(i), i + 1);
+  }
+
+  static std::string* shared_object_;
+  std::string folder_, path_;
+};
+std::string* LoaderTest::shared_object_ = nullptr;
+
+TEST_F(LoaderTest, RunsWithAnyNumberOfThreads) {
+  const auto bundle = Bundle::Open(path_);
+  ASSERT_TRUE(bundle.ok()) << bundle.status();
+  for (const int threads : {0, 1, 2, 3}) {
+    const auto session = Session::Create(*bundle, threads);
+    ASSERT_TRUE(session.ok()) << session.status();
+    for (uint64_t seed = 0; seed < 50; ++seed) {
+      const std::vector<Tensor> inputs = RandomInputs((*session)->manifest(), seed);
+      const auto outputs = (*session)->Run(inputs);
+      ASSERT_TRUE(outputs.ok()) << outputs.status();
+      ExpectRight(inputs[0], *outputs);
+    }
+  }
+}
+
+TEST_F(LoaderTest, SessionsOutliveTheBundleAndItsFile) {
+  auto bundle = Bundle::Open(path_);
+  ASSERT_TRUE(bundle.ok());
+  const auto session = Session::Create(*bundle, 1);
+  ASSERT_TRUE(session.ok());
+  bundle->reset();
+  std::filesystem::remove(path_);
+  const std::vector<Tensor> inputs = RandomInputs((*session)->manifest(), 3);
+  const auto outputs = (*session)->Run(inputs);
+  ASSERT_TRUE(outputs.ok());
+  ExpectRight(inputs[0], *outputs);
+}
+
+TEST_F(LoaderTest, TimesEveryLaunch) {
+  const auto session = Session::Create(*Bundle::Open(path_), 1);
+  ASSERT_TRUE(session.ok());
+  std::vector<int64_t> latencies_ns = {-1, -1, -1, -1};
+  ASSERT_TRUE((*session)->RunTimed(RandomInputs((*session)->manifest(), 1), &latencies_ns).ok());
+  ASSERT_EQ(latencies_ns.size(), 2u);
+  EXPECT_GT(latencies_ns[0], 0);
+  EXPECT_GT(latencies_ns[1], 0);
+}
+
+TEST_F(LoaderTest, OwnMemoryNeedsNoCopy) {
+  const auto session = Session::Create(*Bundle::Open(path_), 1);
+  ASSERT_TRUE(session.ok());
+  const Tensor x = RandomInputs((*session)->manifest(), 1)[0];
+  memcpy((*session)->input(0), x.data(), x.size_bytes());
+  const void* inputs[] = {(*session)->input(0)};
+  void* outputs[] = {const_cast<void*>((*session)->output(0)), const_cast<void*>((*session)->output(1))};
+  ASSERT_TRUE((*session)->RunRaw(inputs, outputs).ok());
+  ExpectRight(x, {Tensor(DType::kF32, {64, 8}, outputs[0], nullptr), Tensor(DType::kF32, {8}, outputs[1], nullptr)});
+}
+
+// Libraries are loaded by descriptor number; a number used again must not bring back the old code.
+TEST_F(LoaderTest, EachBundleRunsItsOwnCode) {
+  std::string source = kTinyKernelSource;
+  source.replace(source.find("> 0 ?"), 5, "> 5 ?");
+  const auto other_code = BuildSharedObject(source);
+  ASSERT_TRUE(other_code.ok());
+  const std::string other = folder_ + "/other.fusion";
+  ASSERT_TRUE(WriteTinyBundle(other, *other_code, TinyManifest()).ok());
+  const Tensor ones = Tensor::From<float>(DType::kF32, {64, 8}, std::vector<float>(512, 1.0f));
+  for (int round = 0; round < 3; ++round) {
+    const auto outputs = (*Session::Create(*Bundle::Open(path_), 1))->Run({ones});
+    const auto other_outputs = (*Session::Create(*Bundle::Open(other), 1))->Run({ones});
+    EXPECT_EQ((*outputs)[0].GetDouble(4), 4.0);
+    EXPECT_EQ((*other_outputs)[0].GetDouble(4), 0.0);
+  }
+}
+
+TEST_F(LoaderTest, WrongInputsAreNamed) {
+  const auto session = Session::Create(*Bundle::Open(path_), 1);
+  ASSERT_TRUE(session.ok());
+  const auto why = [&](const std::vector<Tensor>& inputs) {
+    const auto outputs = (*session)->Run(inputs);
+    EXPECT_EQ(outputs.status().code(), absl::StatusCode::kInvalidArgument);
+    return std::string(outputs.status().message());
+  };
+  EXPECT_THAT(why({}), HasSubstr("1 inputs, 0 were given"));
+  EXPECT_THAT(why({Tensor(DType::kF32, {8, 64})}), HasSubstr("input 'x' must be f32[64, 8], not f32[8, 64]"));
+  EXPECT_THAT(why({Tensor(DType::kF64, {64, 8})}), HasSubstr("not f64[64, 8]"));
+  EXPECT_THAT(why({Tensor(DType::kF32, {64, 8}, nullptr, nullptr)}), HasSubstr("null pointer"));
+}
+
+TEST_F(LoaderTest, WhatCannotRunIsRefused) {
+  EXPECT_THAT(Why([](Manifest& m, std::string&) { m.isa = "neon2"; }), HasSubstr("need 'neon2'"));
+  EXPECT_THAT(Why([](Manifest& m, std::string&) { m.target = "abacus"; }), HasSubstr("target 'abacus'"));
+  EXPECT_THAT(Why([](Manifest& m, std::string&) { m.kernels[1].phases[0].symbol = "k2"; }), HasSubstr("'k2'"));
+  EXPECT_THAT(Why([](Manifest&, std::string& code) { code = "no machine code"; }), HasSubstr("kernels/cpu.so"));
+  EXPECT_THAT(Why([](Manifest&, std::string& code) { code.resize(100); }), HasSubstr("kernels/cpu.so"));
+  EXPECT_THAT(Why([](Manifest& m, std::string&) { m.format = 2; }), HasSubstr("newer runtime"));
+  EXPECT_EQ(Bundle::Open(folder_ + "/none").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_FALSE(Session::Create(*Bundle::Open(path_), -1).ok());
+  EXPECT_FALSE(Session::Create(*Bundle::Open(path_), 5000).ok());
+}
+
+TEST_F(LoaderTest, DamagedCodeIsNeverLoaded) {
+  const std::string bytes((*MappedFile::Open(path_))->bytes());
+  const auto entries = ParseZip(bytes);
+  ASSERT_TRUE(entries.ok());
+  for (size_t i = 0; i < bytes.size(); i += 97) {
+    std::string damaged = bytes;
+    damaged[i] ^= 4;
+    EXPECT_FALSE(Bundle::FromBytes(damaged).ok()) << i;
+  }
+  std::string damaged = bytes;
+  damaged[(*entries)[0].header_offset + ZipLocalHeader((*entries)[0]).size() + 200] ^= 1;
+  const auto bundle = Bundle::FromBytes(damaged);
+  EXPECT_EQ(bundle.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(bundle.status().message()), HasSubstr("kernels/cpu.so"));
+}
+
+TEST_F(LoaderTest, NullDeviceRunsNothing) {
+  Manifest manifest = TinyManifest();
+  manifest.target = "null";
+  manifest.isa = "none";
+  ASSERT_TRUE(WriteTinyBundle(path_, "no code", manifest).ok());
+  const auto session = Session::Create(*Bundle::Open(path_), 1);
+  ASSERT_TRUE(session.ok()) << session.status();
+  std::vector<int64_t> latencies_ns;
+  const auto outputs = (*session)->RunTimed(RandomInputs(manifest, 1), &latencies_ns);
+  ASSERT_TRUE(outputs.ok());
+  EXPECT_EQ((*outputs)[1].GetDouble(3), 0.0);
+  EXPECT_EQ(latencies_ns.size(), 2u);
+}
+
+}  // namespace
+}  // namespace fusion

@@ -1,0 +1,117 @@
+#include "runtime/loader/session.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/random_inputs.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion {
+namespace {
+
+int UsableCpus() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
+}
+
+absl::Status CheckInput(const Binding& binding, const Tensor& tensor) {
+  if (tensor.dtype() == binding.dtype && tensor.shape() == binding.shape) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("input '", binding.name, "' must be ", DTypeName(binding.dtype),
+                                                 ShapeToString(binding.shape), ", not ", DTypeName(tensor.dtype()),
+                                                 ShapeToString(tensor.shape())));
+}
+
+template <typename Pointers>
+absl::Status CheckPointers(const std::vector<Binding>& bindings, const Pointers& pointers, const char* what) {
+  if (pointers.size() != bindings.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the bundle has ", bindings.size(), " ", what, "s, ", pointers.size(), " were given"));
+  }
+  for (size_t i = 0; i < bindings.size(); ++i) {
+    if (pointers[i] == nullptr && NumElements(bindings[i].shape) > 0) {
+      return absl::InvalidArgumentError(absl::StrCat(what, " '", bindings[i].name, "' has a null pointer"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Bundle>> Bundle::Bring(std::shared_ptr<const BundleReader> reader) {
+  std::shared_ptr<Bundle> bundle(new Bundle());
+  ASSIGN_OR_RETURN(bundle->device_, MakeDevice(reader->manifest().target));
+  RETURN_IF_ERROR(bundle->device_->CheckSupported(reader->manifest()));
+  bundle->reader_ = std::move(reader);
+  return std::shared_ptr<const Bundle>(std::move(bundle));
+}
+
+absl::StatusOr<std::shared_ptr<const Bundle>> Bundle::Open(const std::string& path) {
+  ASSIGN_OR_RETURN(std::shared_ptr<const BundleReader> reader, BundleReader::Open(path));
+  auto bundle = Bring(std::move(reader));
+  if (!bundle.ok()) return Annotate(bundle.status(), absl::StrCat("'", path, "'"));
+  return bundle;
+}
+
+absl::StatusOr<std::shared_ptr<const Bundle>> Bundle::FromBytes(absl::string_view bytes) {
+  ASSIGN_OR_RETURN(std::shared_ptr<const BundleReader> reader, BundleReader::FromBytes(bytes));
+  return Bring(std::move(reader));
+}
+
+absl::StatusOr<std::unique_ptr<Session>> Session::Create(std::shared_ptr<const Bundle> bundle, int threads) {
+  std::unique_ptr<Session> session(new Session());
+  session->threads_ = threads == 0 ? std::min(UsableCpus(), 1024) : threads;
+  session->bundle_ = std::move(bundle);
+  LoadOptions options;
+  options.threads = session->threads_;
+  ASSIGN_OR_RETURN(session->executable_, session->bundle_->device().Load(session->bundle_->reader(), options));
+  return session;
+}
+
+absl::Status Session::RunRaw(absl::Span<const void* const> inputs, absl::Span<void* const> outputs,
+                             const LaunchObserver& observer) {
+  RETURN_IF_ERROR(CheckPointers(manifest().inputs, inputs, "input"));
+  RETURN_IF_ERROR(CheckPointers(manifest().outputs, outputs, "output"));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return executable_->Run(inputs, outputs, observer);
+}
+
+absl::StatusOr<std::vector<Tensor>> Session::Run(absl::Span<const Tensor> inputs) { return RunTimed(inputs, nullptr); }
+
+absl::StatusOr<std::vector<Tensor>> Session::RunTimed(absl::Span<const Tensor> inputs,
+                                                      std::vector<int64_t>* latencies_ns) {
+  std::vector<const void*> input_data;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (i < manifest().inputs.size()) RETURN_IF_ERROR(CheckInput(manifest().inputs[i], inputs[i]));
+    input_data.push_back(inputs[i].data());
+  }
+  std::vector<Tensor> outputs;
+  std::vector<void*> output_data;
+  for (const Binding& binding : manifest().outputs) {
+    Tensor& output = outputs.emplace_back(binding.dtype, binding.shape);
+    if (output.data() == nullptr) {
+      return absl::ResourceExhaustedError(absl::StrCat("no memory for output '", binding.name, "'"));
+    }
+    output_data.push_back(output.mutable_data());
+  }
+  LaunchObserver observer;
+  if (latencies_ns != nullptr) {
+    latencies_ns->assign(manifest().launches.size(), 0);
+    observer = [latencies_ns](int launch, int64_t latency_ns) { (*latencies_ns)[launch] = latency_ns; };
+  }
+  RETURN_IF_ERROR(RunRaw(input_data, output_data, observer));
+  return outputs;
+}
+
+std::vector<Tensor> RandomInputs(const Manifest& manifest, uint64_t seed, int64_t integer_limit) {
+  std::vector<Tensor> tensors;
+  for (size_t i = 0; i < manifest.inputs.size(); ++i) {
+    const Binding& input = manifest.inputs[i];
+    tensors.push_back(RandomTensor(input.dtype, input.shape, DeriveSeed(seed, i), integer_limit));
+  }
+  return tensors;
+}
+
+}  // namespace fusion

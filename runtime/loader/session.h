@@ -1,0 +1,75 @@
+// The runtime for C++: open a bundle, make a session, run it on tensors. The C form is fusion_runtime.h.
+#ifndef FUSION_RUNTIME_LOADER_SESSION_H_
+#define FUSION_RUNTIME_LOADER_SESSION_H_
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "runtime/base/tensor.h"
+#include "runtime/bundle/bundle_reader.h"
+#include "runtime/devices/device.h"
+
+namespace fusion {
+
+// A bundle that was checked (BundleReader::Open) and that this machine can run. Immutable; shared by its sessions.
+class Bundle {
+ public:
+  // The errors of BundleReader::Open, UNIMPLEMENTED for a target without a device here, FAILED_PRECONDITION for
+  // instructions this CPU lacks.
+  static absl::StatusOr<std::shared_ptr<const Bundle>> Open(const std::string& path);
+  static absl::StatusOr<std::shared_ptr<const Bundle>> FromBytes(absl::string_view bytes);
+
+  const Manifest& manifest() const { return reader_->manifest(); }
+  const std::shared_ptr<const BundleReader>& reader() const { return reader_; }
+  const Device& device() const { return *device_; }
+
+ private:
+  Bundle() = default;
+  static absl::StatusOr<std::shared_ptr<const Bundle>> Bring(std::shared_ptr<const BundleReader> reader);
+
+  std::shared_ptr<const BundleReader> reader_;
+  std::unique_ptr<Device> device_;
+};
+
+// A bundle with memory and threads of its own. Any thread may call; runs of one session follow each other.
+class Session {
+ public:
+  // threads: 0 means every CPU this process may use. Sessions of one bundle share its constants.
+  static absl::StatusOr<std::unique_ptr<Session>> Create(std::shared_ptr<const Bundle> bundle, int threads);
+
+  const Manifest& manifest() const { return bundle_->manifest(); }
+  int threads() const { return threads_; }
+
+  // Tensors in the manifest's order. INVALID_ARGUMENT naming the input whose type or shape differs.
+  absl::StatusOr<std::vector<Tensor>> Run(absl::Span<const Tensor> inputs);
+  // The same; latencies_ns gets one entry per launch.
+  absl::StatusOr<std::vector<Tensor>> RunTimed(absl::Span<const Tensor> inputs, std::vector<int64_t>* latencies_ns);
+
+  // On host memory of each binding's size (Executable::Run). INVALID_ARGUMENT for a wrong count or a null pointer.
+  absl::Status RunRaw(absl::Span<const void* const> inputs, absl::Span<void* const> outputs,
+                      const LaunchObserver& observer = {});
+
+  // The session's own memory: fill it and pass the same pointer to RunRaw to save the copy.
+  void* input(int index) { return executable_->input(index); }
+  const void* output(int index) { return executable_->output(index); }
+
+ private:
+  Session() = default;
+
+  std::shared_ptr<const Bundle> bundle_;
+  int threads_ = 1;
+  std::mutex mutex_;  // held while running
+  std::unique_ptr<Executable> executable_;
+};
+
+// One seeded tensor per input (runtime/base/random_inputs.h); input i draws from DeriveSeed(seed, i).
+std::vector<Tensor> RandomInputs(const Manifest& manifest, uint64_t seed, int64_t integer_limit = 2);
+
+}  // namespace fusion
+
+#endif  // FUSION_RUNTIME_LOADER_SESSION_H_

@@ -1,0 +1,26 @@
+// A bundle made by hand, for tests: x: f32[64, 8] -> y = relu(x * w + b) and w, in two launches of which the first has
+// two phases that need their barrier. w[c] = c + 1, b[c] = -1.
+#ifndef FUSION_RUNTIME_LOADER_TESTING_TINY_BUNDLE_H_
+#define FUSION_RUNTIME_LOADER_TESTING_TINY_BUNDLE_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/bundle/manifest.h"
+
+namespace fusion {
+
+// Runs the clang++ of the machine on C++ text.
+absl::StatusOr<std::string> BuildSharedObject(const std::string& source);
+
+extern const char kTinyKernelSource[];
+
+// The manifest without digests, for the machine's own instruction set.
+Manifest TinyManifest();
+
+absl::Status WriteTinyBundle(const std::string& path, const std::string& shared_object, const Manifest& manifest);
+
+}  // namespace fusion
+
+#endif  // FUSION_RUNTIME_LOADER_TESTING_TINY_BUNDLE_H_
