@@ -44,6 +44,13 @@ struct Comparison {
 };
 using Pred = std::vector<Comparison>;  // conjunction; empty is true
 
+// The truth of a comparison where the ranges of its axes settle it.
+std::optional<bool> Decide(const Comparison& comparison);
+// Drops comparisons that always hold and repeated ones; sets *never when one cannot hold.
+Pred Simplify(const Pred& pred, bool* never);
+Pred Substitute(const Pred& pred, const std::function<const Index*(const Axis&)>& map);
+Pred MapTensors(const Pred& pred, const std::function<TensorId(TensorId)>& map);
+
 enum class ScalarKind : uint8_t { kImm, kLoad, kIf, kOp, kCast, kFromIndex, kAcc };
 
 struct ScalarNode;
@@ -68,6 +75,7 @@ struct ScalarNode {
 Scalar Imm(DType dtype, double value);         // integers and bool are rounded towards zero
 Scalar ImmInt(DType dtype, int64_t value);
 Scalar Load(TensorId tensor, DType dtype, std::vector<Index> indices, Scalar pad = nullptr);
+// The pred is simplified; a settled one leaves its branch.
 Scalar If(Pred pred, Scalar then_value, Scalar else_value);
 Scalar Call(Op op, std::vector<Scalar> args);  // CHECKs arity and types: a lowering that violates them is our bug
 Scalar Cast(DType dtype, Scalar x);            // ONNX Cast: float→int truncates, →bool is != 0
@@ -92,7 +100,7 @@ Scalar MapTensors(const Scalar& s, const std::function<TensorId(TensorId)>& map)
 Scalar MapLoads(const Scalar& s, const std::function<Scalar(const Scalar& load)>& f);
 // Pre-order over distinct nodes (a shared node once).
 void Visit(const Scalar& s, const std::function<void(const ScalarNode&)>& f);
-// Σ cost of ops, a shared node counted once.
+// Σ cost of ops (a cast is 1), a shared node counted once.
 double OpCost(const Scalar& s);
 
 }  // namespace fusion::te
