@@ -330,7 +330,11 @@ class Parser {
       std::vector<Scalar> args = List();
       if (!failed_ && args.size() != 1) Fail("a cast has one argument");
       if (failed_) return nullptr;
-      return Cast(dtype, std::move(args[0]));
+      auto node = std::make_shared<ScalarNode>();  // also a cast to the type a value has, which rounds
+      node->kind = ScalarKind::kCast;
+      node->dtype = dtype;
+      node->args = std::move(args);
+      return node;
     }
     if (name == "index") {
       Expect("(");

@@ -1,0 +1,244 @@
+#include "client/api/connection.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "proto/blob.grpc.pb.h"
+#include "proto/compile.grpc.pb.h"
+#include "proto/profile.grpc.pb.h"
+#include "proto/worker.grpc.pb.h"
+
+namespace fusion {
+namespace {
+
+constexpr size_t kMessageBytes = 1 << 20;  // proto/blob.proto
+constexpr absl::Duration kCallTimeout = absl::Seconds(60);
+constexpr absl::Duration kTransferTimeout = absl::Hours(2);
+
+class GrpcConnection : public Connection {
+ public:
+  explicit GrpcConnection(const std::string& address) : address_(address) {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 60000);
+    auto channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+    compile_ = v1::Compile::NewStub(channel);
+    blobs_ = v1::Blobs::NewStub(channel);
+    admin_ = v1::WorkerAdmin::NewStub(channel);
+    profile_ = v1::Profile::NewStub(channel);
+  }
+
+  const std::string& address() const override { return address_; }
+
+  absl::StatusOr<v1::Capabilities> GetCapabilities(absl::Duration timeout) override {
+    return Call<v1::Capabilities>(timeout, [&](auto* context, auto* response) {
+      return compile_->GetCapabilities(context, v1::GetCapabilitiesRequest(), response);
+    });
+  }
+  absl::StatusOr<v1::SubmitResponse> Submit(const v1::SubmitRequest& request) override {
+    return Call<v1::SubmitResponse>(
+        kCallTimeout, [&](auto* context, auto* response) { return compile_->Submit(context, request, response); });
+  }
+  absl::StatusOr<v1::PlanResponse> Plan(const v1::SubmitRequest& request) override {
+    return Call<v1::PlanResponse>(
+        absl::Minutes(30), [&](auto* context, auto* response) { return compile_->Plan(context, request, response); });
+  }
+  absl::Status Watch(const std::string& job_id, int64_t resume_seq,
+                     const std::function<bool(const v1::JobEvent&)>& event) override {
+    grpc::ClientContext context;
+    v1::WatchRequest request;
+    request.set_job_id(job_id);
+    request.set_resume_seq(resume_seq);
+    auto reader = compile_->Watch(&context, request);
+    for (v1::JobEvent next; reader->Read(&next);) {
+      if (event(next)) continue;
+      context.TryCancel();
+      reader->Finish();
+      return absl::OkStatus();
+    }
+    return ToAbsl(reader->Finish());
+  }
+  absl::StatusOr<v1::Job> GetJob(const std::string& job_id) override {
+    v1::GetJobRequest request;
+    request.set_job_id(job_id);
+    return Call<v1::Job>(kCallTimeout,
+                         [&](auto* context, auto* response) { return compile_->Get(context, request, response); });
+  }
+  absl::StatusOr<v1::ListJobsResponse> ListJobs(int limit) override {
+    v1::ListJobsRequest request;
+    request.set_limit(limit);
+    return Call<v1::ListJobsResponse>(
+        kCallTimeout, [&](auto* context, auto* response) { return compile_->List(context, request, response); });
+  }
+  absl::StatusOr<v1::Job> CancelJob(const std::string& job_id) override {
+    v1::CancelJobRequest request;
+    request.set_job_id(job_id);
+    return Call<v1::Job>(kCallTimeout,
+                         [&](auto* context, auto* response) { return compile_->Cancel(context, request, response); });
+  }
+
+  absl::StatusOr<std::vector<std::string>> FindMissing(const std::vector<std::string>& digests) override {
+    constexpr size_t kMost = 4096;  // proto/blob.proto
+    std::vector<std::string> missing;
+    for (size_t begin = 0; begin < digests.size(); begin += kMost) {
+      v1::FindMissingRequest request;
+      for (size_t i = begin; i < std::min(digests.size(), begin + kMost); ++i) request.add_digests(digests[i]);
+      auto response = Call<v1::FindMissingResponse>(
+          kCallTimeout, [&](auto* context, auto* answer) { return blobs_->FindMissing(context, request, answer); });
+      if (!response.ok()) return response.status();
+      missing.insert(missing.end(), response->missing().begin(), response->missing().end());
+    }
+    return missing;
+  }
+
+  absl::Status WriteBlobs(const std::vector<BlobSource>& blobs,
+                          const std::function<void(int64_t bytes)>& sent) override {
+    grpc::ClientContext context;
+    SetDeadline(&context, kTransferTimeout);
+    v1::WriteResponse response;
+    auto writer = blobs_->Write(&context, &response);
+    bool open = true;
+    for (const BlobSource& blob : blobs) {
+      size_t offset = 0;
+      do {
+        v1::WriteRequest request;
+        if (offset == 0) {
+          request.set_digest(blob.digest);
+          request.set_size_bytes(static_cast<int64_t>(blob.bytes.size()));
+        }
+        const absl::string_view piece = blob.bytes.substr(offset, kMessageBytes);
+        request.set_data(piece.data(), piece.size());
+        offset += piece.size();
+        request.set_finish(offset == blob.bytes.size());
+        open = writer->Write(request);
+        if (open && sent) sent(static_cast<int64_t>(piece.size()));
+      } while (open && offset < blob.bytes.size());
+      if (!open) break;
+    }
+    if (open) writer->WritesDone();
+    return ToAbsl(writer->Finish());
+  }
+
+  absl::Status ReadBlob(const std::string& digest,
+                        const std::function<absl::Status(absl::string_view)>& bytes) override {
+    grpc::ClientContext context;
+    SetDeadline(&context, kTransferTimeout);
+    v1::ReadRequest request;
+    request.set_digest(digest);
+    auto reader = blobs_->Read(&context, request);
+    for (v1::ReadResponse response; reader->Read(&response);) {
+      absl::Status taken = bytes(response.data());
+      if (taken.ok()) continue;
+      context.TryCancel();
+      reader->Finish();
+      return taken;
+    }
+    return ToAbsl(reader->Finish());
+  }
+
+  absl::StatusOr<v1::ListWorkersResponse> ListWorkers() override {
+    return Call<v1::ListWorkersResponse>(kCallTimeout, [&](auto* context, auto* response) {
+      return admin_->ListWorkers(context, v1::ListWorkersRequest(), response);
+    });
+  }
+  absl::StatusOr<v1::ProfileStats> ProfileStats() override {
+    return Call<v1::ProfileStats>(kCallTimeout, [&](auto* context, auto* response) {
+      return profile_->Stats(context, v1::ProfileStatsRequest(), response);
+    });
+  }
+  absl::StatusOr<v1::ProfileQueryResponse> ProfileQuery(const v1::ProfileQueryRequest& request) override {
+    return Call<v1::ProfileQueryResponse>(
+        kCallTimeout, [&](auto* context, auto* response) { return profile_->Query(context, request, response); });
+  }
+  absl::Status ProfileExport(const v1::ProfileExportRequest& request,
+                             const std::function<absl::Status(const v1::Measurement&)>& measurement) override {
+    grpc::ClientContext context;
+    SetDeadline(&context, kTransferTimeout);
+    auto reader = profile_->Export(&context, request);
+    for (v1::Measurement next; reader->Read(&next);) {
+      absl::Status taken = measurement(next);
+      if (taken.ok()) continue;
+      context.TryCancel();
+      reader->Finish();
+      return taken;
+    }
+    return ToAbsl(reader->Finish());
+  }
+
+ private:
+  static void SetDeadline(grpc::ClientContext* context, absl::Duration timeout) {
+    context->set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+  }
+
+  absl::Status ToAbsl(const grpc::Status& status) const {
+    const auto code = static_cast<absl::StatusCode>(status.error_code());
+    if (status.ok()) return absl::OkStatus();
+    if (code == absl::StatusCode::kUnavailable) {
+      return absl::UnavailableError(absl::StrCat("no server at ", address_, " (", status.error_message(), ")"));
+    }
+    return absl::Status(code, status.error_message());
+  }
+
+  template <typename Response, typename Function>
+  absl::StatusOr<Response> Call(absl::Duration timeout, Function function) {
+    grpc::ClientContext context;
+    SetDeadline(&context, timeout);
+    Response response;
+    const grpc::Status status = function(&context, &response);
+    if (!status.ok()) return ToAbsl(status);
+    return response;
+  }
+
+  std::string address_;
+  std::unique_ptr<v1::Compile::Stub> compile_;
+  std::unique_ptr<v1::Blobs::Stub> blobs_;
+  std::unique_ptr<v1::WorkerAdmin::Stub> admin_;
+  std::unique_ptr<v1::Profile::Stub> profile_;
+};
+
+}  // namespace
+
+std::unique_ptr<Connection> Connection::Open(const std::string& address) {
+  return std::make_unique<GrpcConnection>(address);
+}
+
+bool IsFinal(v1::JobState state) { return state == v1::SUCCEEDED || state == v1::FAILED || state == v1::CANCELLED; }
+
+absl::Status WatchToEnd(Connection& connection, const std::string& job_id, int64_t resume_seq, absl::Duration patience,
+                        const std::function<bool(const v1::JobEvent&)>& event,
+                        const std::function<void(const std::string&)>& lost) {
+  constexpr absl::Duration kFirstPause = absl::Milliseconds(200);
+  absl::Time away_since = absl::InfiniteFuture();
+  absl::Duration pause = kFirstPause;
+  bool ended = false;
+  for (;;) {
+    const absl::Status status = connection.Watch(job_id, resume_seq, [&](const v1::JobEvent& next) {
+      away_since = absl::InfiniteFuture();
+      pause = kFirstPause;
+      resume_seq = std::max(resume_seq, next.seq());
+      const bool go_on = event(next);
+      ended = !go_on || IsFinal(next.state());
+      return !ended;
+    });
+    if (ended) return absl::OkStatus();
+    // A stream that ends in order without a final event was ended by a server that is shutting down.
+    if (!status.ok() && !absl::IsUnavailable(status) && !absl::IsCancelled(status)) return status;
+    if (away_since == absl::InfiniteFuture()) {
+      away_since = absl::Now();
+      lost(status.ok() ? "the server ended the stream" : std::string(status.message()));
+    }
+    if (absl::Now() - away_since > patience) {
+      return absl::UnavailableError(absl::StrCat("the server has been away for ", absl::FormatDuration(patience),
+                                                 "; watch the job again with `fusionctl job watch ", job_id, "`"));
+    }
+    absl::SleepFor(pause);
+    pause = std::min(pause * 2, absl::Seconds(3));
+  }
+}
+
+}  // namespace fusion

@@ -1,0 +1,68 @@
+// Connection: fusiond's services as plain calls. The only header through which the client speaks gRPC.
+#ifndef FUSION_CLIENT_API_CONNECTION_H_
+#define FUSION_CLIENT_API_CONNECTION_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "proto/blob.pb.h"
+#include "proto/compile.pb.h"
+#include "proto/profile.pb.h"
+#include "proto/worker.pb.h"
+
+namespace fusion {
+
+struct BlobSource {
+  std::string digest;
+  absl::string_view bytes;
+};
+
+// Thread-safe. Errors keep the server's code and words; UNAVAILABLE names the address.
+class Connection {
+ public:
+  // Does not connect yet. `address` is "unix:/path" or "host:port".
+  static std::unique_ptr<Connection> Open(const std::string& address);
+  virtual ~Connection() = default;
+
+  virtual const std::string& address() const = 0;
+
+  virtual absl::StatusOr<v1::Capabilities> GetCapabilities(absl::Duration timeout = absl::Seconds(10)) = 0;
+  virtual absl::StatusOr<v1::SubmitResponse> Submit(const v1::SubmitRequest& request) = 0;
+  virtual absl::StatusOr<v1::PlanResponse> Plan(const v1::SubmitRequest& request) = 0;
+  // Calls `event` for each event after `resume_seq` until the job ends, `event` returns false, or an error.
+  virtual absl::Status Watch(const std::string& job_id, int64_t resume_seq,
+                             const std::function<bool(const v1::JobEvent&)>& event) = 0;
+  virtual absl::StatusOr<v1::Job> GetJob(const std::string& job_id) = 0;
+  virtual absl::StatusOr<v1::ListJobsResponse> ListJobs(int limit) = 0;
+  virtual absl::StatusOr<v1::Job> CancelJob(const std::string& job_id) = 0;
+
+  virtual absl::StatusOr<std::vector<std::string>> FindMissing(const std::vector<std::string>& digests) = 0;
+  virtual absl::Status WriteBlobs(const std::vector<BlobSource>& blobs,
+                                  const std::function<void(int64_t bytes)>& sent) = 0;
+  virtual absl::Status ReadBlob(const std::string& digest,
+                                const std::function<absl::Status(absl::string_view)>& bytes) = 0;
+
+  virtual absl::StatusOr<v1::ListWorkersResponse> ListWorkers() = 0;
+  virtual absl::StatusOr<v1::ProfileStats> ProfileStats() = 0;
+  virtual absl::StatusOr<v1::ProfileQueryResponse> ProfileQuery(const v1::ProfileQueryRequest& request) = 0;
+  virtual absl::Status ProfileExport(const v1::ProfileExportRequest& request,
+                                     const std::function<absl::Status(const v1::Measurement&)>& measurement) = 0;
+};
+
+// Watch that survives restarts of the server: re-attaches after the last event seen, with growing pauses, until the job
+// ends or the server has been away for `patience`. `lost` is told each time the server went away (words for people).
+absl::Status WatchToEnd(Connection& connection, const std::string& job_id, int64_t resume_seq, absl::Duration patience,
+                        const std::function<bool(const v1::JobEvent&)>& event,
+                        const std::function<void(const std::string&)>& lost);
+
+bool IsFinal(v1::JobState state);
+
+}  // namespace fusion
+
+#endif  // FUSION_CLIENT_API_CONNECTION_H_

@@ -1,0 +1,38 @@
+// Exit codes of fusionctl: kept stable for scripts.
+#ifndef FUSION_CLIENT_CLI_EXIT_CODES_H_
+#define FUSION_CLIENT_CLI_EXIT_CODES_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace fusion {
+
+enum ExitCode {
+  kExitOk = 0,
+  kExitFailed = 1,        // the compilation failed, or anything of ours
+  kExitUsage = 2,         // also: no such file, no such job
+  kExitInvalidModel = 3,  // also: a bundle or input that is damaged or unfit
+  kExitAuth = 4,
+  kExitUnavailable = 5,
+  kExitTimeout = 6,
+  kExitNoWorker = 7,
+  kExitQuota = 8,
+  kExitVerificationFailed = 9,
+  kExitInterrupted = 130,
+};
+
+// A wrong command line, found after parsing.
+absl::Status UsageError(const std::string& message);
+
+// Of a status from the server or about the model.
+ExitCode ExitCodeOf(const absl::Status& status);
+
+// Prints "fusionctl: MESSAGE" to stderr and returns its exit code. `Local` is for files of this machine, where a failed
+// precondition (a bundle for another processor) is no missing worker and a full disk no quota.
+int Fail(const absl::Status& status);
+int FailLocal(const absl::Status& status);
+
+}  // namespace fusion
+
+#endif  // FUSION_CLIENT_CLI_EXIT_CODES_H_

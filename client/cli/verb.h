@@ -1,0 +1,48 @@
+// Verb: one word (or two) of fusionctl. A verb declares its options as data and never sees the library that parses
+// them, because that library costs eight seconds a translation unit.
+#ifndef FUSION_CLIENT_CLI_VERB_H_
+#define FUSION_CLIENT_CLI_VERB_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace fusion {
+
+struct Option {
+  std::string names;  // "-o,--output"; without a dash: positional
+  std::string help;
+  std::variant<std::string*, int64_t*, bool*, std::vector<std::string>*> target;  // a bool takes no value
+  bool required = false;
+  std::vector<std::string> choices;  // empty: any
+};
+
+// What every verb is told.
+struct CommonOptions {
+  std::string server;    // resolved address
+  std::string progress;  // auto | tty | plain | none
+};
+
+class Verb {
+ public:
+  virtual ~Verb() = default;
+  virtual std::string name() const = 0;  // "submit", "job list"
+  virtual std::string help() const = 0;  // one line
+  virtual std::vector<Option> Options() = 0;
+  // The process's exit code (exit_codes.h). Data goes to stdout, the rest to stderr.
+  virtual int Run(const CommonOptions& common) = 0;
+};
+
+// The table of verbs, in the order of the help text. A new verb is a line there and a file.
+std::vector<std::unique_ptr<Verb>> AllVerbs();
+
+// -o table|json.
+Option OutputOption(std::string* format);
+
+}  // namespace fusion
+
+#endif  // FUSION_CLIENT_CLI_VERB_H_

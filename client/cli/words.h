@@ -1,0 +1,27 @@
+// Numbers and digests as people read them, and tables of them.
+#ifndef FUSION_CLIENT_CLI_WORDS_H_
+#define FUSION_CLIENT_CLI_WORDS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fusion {
+
+std::string BytesInWords(int64_t bytes);                     // "97.8 MiB"
+std::string SecondsInWords(double seconds);                  // "0.4s", "1m52s"
+std::string TimeInWords(int64_t unix_ms);                    // "2024-05-01 12:00:00" local time, "-" for 0
+std::string LatencyInWords(double ns);                       // "1.92 ms", "31.4 µs"
+std::string CountInWords(int64_t count);                     // "1,840"
+std::string ShortDigest(const std::string& digest);          // "3f9a…c2"
+std::string Plural(int64_t count, const std::string& noun);  // "1 worker", "2 workers"
+
+// Control characters (a model's name may hold any) as '?', so that nothing a file says steers a terminal.
+std::string Printable(const std::string& text);
+
+// Columns padded to their widest cell; `header` may be empty. Every line ends with a newline.
+std::string Table(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows);
+
+}  // namespace fusion
+
+#endif  // FUSION_CLIENT_CLI_WORDS_H_

@@ -1,0 +1,71 @@
+#include "client/local/compare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+
+namespace fusion {
+
+double ToleranceOf(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+      return 8192 * 0x1p-52;
+    case DType::kF32:
+      return 8192 * 0x1p-23;
+    case DType::kF16:
+      return 32 * 0x1p-10;
+    case DType::kBF16:
+      return 32 * 0x1p-7;
+    default:
+      return 0;
+  }
+}
+
+absl::StatusOr<Comparison> CompareTensors(const Tensor& actual, const Tensor& reference) {
+  if (actual.dtype() != reference.dtype() || actual.shape() != reference.shape()) {
+    return absl::InvalidArgumentError(absl::StrCat(DTypeName(actual.dtype()), ShapeToString(actual.shape()),
+                                                   " against ", DTypeName(reference.dtype()),
+                                                   ShapeToString(reference.shape())));
+  }
+  Comparison result;
+  result.tolerance = ToleranceOf(actual.dtype());
+  const int64_t n = actual.num_elements();
+  if (!IsFloat(actual.dtype())) {
+    for (int64_t i = 0; i < n; ++i) {
+      const double difference =
+          std::abs(static_cast<double>(actual.GetInt(i)) - static_cast<double>(reference.GetInt(i)));
+      result.max_abs_err = std::max(result.max_abs_err, difference);
+    }
+    result.max_rel_err = result.max_abs_err;
+    result.ok = result.max_abs_err == 0;
+    return result;
+  }
+  double squares = 0;
+  int64_t finite = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const double b = reference.GetDouble(i);
+    if (!std::isfinite(b)) continue;
+    squares += b * b;
+    ++finite;
+  }
+  const double scale = finite > 0 ? std::sqrt(squares / static_cast<double>(finite)) : 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const double a = actual.GetDouble(i), b = reference.GetDouble(i);
+    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+    if (!std::isfinite(a) || !std::isfinite(b)) {
+      ++result.special_mismatches;
+      continue;
+    }
+    const double difference = std::abs(a - b);
+    const double magnitude = std::max(std::abs(b), scale);
+    result.max_abs_err = std::max(result.max_abs_err, difference);
+    result.max_rel_err =
+        std::max(result.max_rel_err, magnitude > 0 ? difference / magnitude : std::numeric_limits<double>::infinity());
+  }
+  result.ok = result.special_mismatches == 0 && result.max_rel_err <= result.tolerance;
+  return result;
+}
+
+}  // namespace fusion

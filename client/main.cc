@@ -1,0 +1,89 @@
+// fusionctl. The only file that knows the option parser.
+#include <CLI/CLI.hpp>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "client/api/address.h"
+#include "client/cli/exit_codes.h"
+#include "client/cli/interrupt.h"
+#include "client/cli/verb.h"
+
+namespace {
+
+void Declare(CLI::App* app, fusion::Option& option) {
+  CLI::Option* declared = nullptr;
+  if (auto* flag = std::get_if<bool*>(&option.target)) {
+    declared = app->add_flag(option.names, **flag, option.help);
+  } else if (auto* text = std::get_if<std::string*>(&option.target)) {
+    declared = app->add_option(option.names, **text, option.help);
+    if (!(*text)->empty()) declared->capture_default_str();
+  } else if (auto* number = std::get_if<int64_t*>(&option.target)) {
+    declared =
+        app->add_option(option.names, **number, option.help)->check(CLI::NonNegativeNumber)->capture_default_str();
+  } else if (auto* list = std::get_if<std::vector<std::string>*>(&option.target)) {
+    // One value each, so that a positional may follow.
+    declared = app->add_option(option.names, **list, option.help)->expected(1)->take_all()->allow_extra_args(false);
+  }
+  if (option.required) declared->required();
+  if (!option.choices.empty()) declared->check(CLI::IsMember(option.choices));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  fusion::StartInterruptWatch();
+  CLI::App app("Compiles ONNX models into fused kernels on a fusiond, and runs the results.", "fusionctl");
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.footer(
+      "Exit codes: 0 ok, 1 failed, 2 usage, 3 invalid model or bundle, 4 auth, 5 server unavailable, 6 timeout,\n"
+      "7 no matching worker, 8 quota, 9 verification failed, 130 interrupted.");
+  fusion::CommonOptions common;
+  common.progress = "auto";
+  app.add_option("--server", common.server, "address of fusiond (default: $FUSION_SERVER, else the local socket)");
+  app.add_option("--progress", common.progress, "how progress is shown")
+      ->check(CLI::IsMember({"auto", "tty", "plain", "none"}))
+      ->capture_default_str();
+
+  std::vector<std::unique_ptr<fusion::Verb>> verbs = fusion::AllVerbs();
+  std::vector<std::vector<fusion::Option>> options;
+  std::map<CLI::App*, fusion::Verb*> by_command;
+  std::map<std::string, CLI::App*> groups;
+  for (auto& verb : verbs) {
+    const std::string name = verb->name();
+    const size_t space = name.find(' ');
+    CLI::App* parent = &app;
+    if (space != std::string::npos) {
+      CLI::App*& group = groups[name.substr(0, space)];
+      if (group == nullptr) {
+        group = app.add_subcommand(name.substr(0, space), name.substr(0, space) + " commands");
+        group->require_subcommand(1);
+        group->fallthrough();
+      }
+      parent = group;
+    }
+    CLI::App* command =
+        parent->add_subcommand(space == std::string::npos ? name : name.substr(space + 1), verb->help());
+    command->fallthrough();
+    options.push_back(verb->Options());
+    for (fusion::Option& option : options.back()) Declare(command, option);
+    by_command[command] = verb.get();
+  }
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::CallForAllHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    app.exit(error);
+    return fusion::kExitUsage;
+  }
+  common.server = fusion::ServerAddress(common.server);
+  for (const auto& [command, verb] : by_command) {
+    if (command->parsed()) return verb->Run(common);
+  }
+  return fusion::kExitUsage;
+}

@@ -1,0 +1,140 @@
+#include <algorithm>
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "client/api/connection.h"
+#include "client/cli/exit_codes.h"
+#include "client/cli/words.h"
+#include "client/verbs/submission.h"
+#include "client/verbs/verbs.h"
+#include "runtime/bundle/bundle_reader.h"
+
+namespace fusion {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+class BundleGetVerb : public Verb {
+ public:
+  std::string name() const override { return "bundle get"; }
+  std::string help() const override { return "fetch the bundle of a finished job"; }
+  std::vector<Option> Options() override {
+    return {{"JOB", "its name", &job_, true}, {"-o,--output", "where to (default: JOB.fusion)", &output_}};
+  }
+  int Run(const CommonOptions& common) override {
+    auto connection = Connection::Open(common.server);
+    auto job = connection->GetJob(job_);
+    if (!job.ok()) return Fail(job.status());
+    if (job->state() != v1::SUCCEEDED) {
+      return Fail(absl::NotFoundError(absl::StrCat("job ", job_, " has no bundle: it has not succeeded")));
+    }
+    if (output_.empty()) output_ = job_ + ".fusion";
+    const absl::Status fetched = DownloadBundle(*connection, job->bundle(), output_);
+    if (!fetched.ok()) return FailLocal(fetched);
+    std::printf("%s  %s  sha256:%s\n", output_.c_str(), BytesInWords(job->bundle().size_bytes()).c_str(),
+                ShortDigest(job->bundle().digest()).c_str());
+    return kExitOk;
+  }
+
+ private:
+  std::string job_, output_;
+};
+
+void PrintBundle(const BundleReader& bundle) {
+  const Manifest& manifest = bundle.manifest();
+  std::fputs(
+      Table({}, {{"model", manifest.model_name},
+                 {"target", absl::StrCat(manifest.target, " ", manifest.isa)},
+                 {"made by", manifest.generator},
+                 {"kernels", absl::StrCat(manifest.kernels.size(), " built, ", manifest.launches.size(), " launches")},
+                 {"arena", BytesInWords(manifest.arena_bytes)},
+                 {"scratch", BytesInWords(manifest.scratch_bytes_per_thread) + " a thread"},
+                 {"weights", BytesInWords(static_cast<int64_t>(bundle.weights().size()))}})
+          .c_str(),
+      stdout);
+  Rows rows;
+  for (const auto* bindings : {&manifest.inputs, &manifest.outputs}) {
+    for (const Binding& binding : *bindings) {
+      rows.push_back({bindings == &manifest.inputs ? "input" : "output", binding.name,
+                      absl::StrCat(DTypeName(binding.dtype), ShapeToString(binding.shape))});
+    }
+  }
+  std::printf("\n%s", Table({"KIND", "NAME", "TYPE"}, rows).c_str());
+
+  rows.clear();
+  double flops = 0;
+  for (size_t i = 0; i < manifest.launches.size(); ++i) {
+    const Launch& launch = manifest.launches[i];
+    flops += launch.flops;
+    int64_t tasks = 0;
+    for (const Phase& phase : manifest.kernels[launch.kernel].phases) tasks = std::max(tasks, phase.tasks);
+    rows.push_back({absl::StrCat(i), absl::StrCat("k", launch.kernel), absl::StrCat(tasks),
+                    absl::StrFormat("%.2f", launch.flops * 1e-6), BytesInWords(launch.bytes),
+                    absl::StrCat(launch.nodes.size()), launch.label});
+  }
+  std::printf("\n%s", Table({"LAUNCH", "KERNEL", "TASKS", "MFLOP", "MOVES", "NODES", "WHAT"}, rows).c_str());
+  std::printf("total %.3f GFLOP\n", flops * 1e-9);
+
+  // The memory plan: where each intermediate lies and from which launch to which it is used.
+  std::vector<std::pair<int, int>> used(manifest.buffers.size(), {-1, -1});
+  for (size_t i = 0; i < manifest.launches.size(); ++i) {
+    for (int buffer : manifest.launches[i].buffers) {
+      if (used[buffer].first < 0) used[buffer].first = static_cast<int>(i);
+      used[buffer].second = static_cast<int>(i);
+    }
+  }
+  rows.clear();
+  int64_t without_reuse = 0;
+  for (size_t b = 0; b < manifest.buffers.size(); ++b) {
+    const Buffer& buffer = manifest.buffers[b];
+    if (buffer.kind != Buffer::Kind::kArena) continue;
+    without_reuse += buffer.size_bytes;
+    rows.push_back({absl::StrCat(buffer.offset), absl::StrCat(buffer.size_bytes),
+                    absl::StrCat(used[b].first, "–", used[b].second),
+                    absl::StrCat(DTypeName(buffer.dtype), ShapeToString(buffer.shape)), buffer.layout, buffer.name});
+  }
+  std::printf("\n%s", Table({"OFFSET", "BYTES", "LAUNCHES", "TYPE", "LAYOUT", "VALUE"}, rows).c_str());
+  std::printf("arena %s for %s of intermediates\n", BytesInWords(manifest.arena_bytes).c_str(),
+              BytesInWords(without_reuse).c_str());
+
+  rows.clear();
+  for (const auto& [name, size] : bundle.EntrySizes()) rows.push_back({name, BytesInWords(size)});
+  std::printf("\n%s", Table({"ENTRY", "SIZE"}, rows).c_str());
+}
+
+class BundleInspectVerb : public Verb {
+ public:
+  std::string name() const override { return "bundle inspect"; }
+  std::string help() const override { return "what a bundle holds: inputs, launches, memory plan"; }
+  std::vector<Option> Options() override {
+    return {{"BUNDLE", "the .fusion file", &path_, true},
+            {"--entry", "print this entry of the bundle instead (plan.json, src/k0.cc, …)", &entry_},
+            OutputOption(&format_)};
+  }
+  int Run(const CommonOptions&) override {
+    auto bundle = BundleReader::Open(path_);
+    if (!bundle.ok()) return FailLocal(bundle.status());
+    if (!entry_.empty()) {
+      auto bytes = (*bundle)->Entry(entry_);
+      if (!bytes.ok()) return FailLocal(bytes.status());
+      std::fwrite(bytes->data(), 1, bytes->size(), stdout);
+    } else if (format_ == "json") {
+      std::fputs((*bundle)->manifest_json().c_str(), stdout);
+    } else {
+      PrintBundle(**bundle);
+    }
+    return kExitOk;
+  }
+
+ private:
+  std::string path_, entry_, format_ = "table";
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> MakeBundleGetVerb() { return std::make_unique<BundleGetVerb>(); }
+std::unique_ptr<Verb> MakeBundleInspectVerb() { return std::make_unique<BundleInspectVerb>(); }
+
+}  // namespace fusion

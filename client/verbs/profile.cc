@@ -1,0 +1,125 @@
+#include <cstdio>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "client/api/connection.h"
+#include "client/cli/exit_codes.h"
+#include "client/cli/proto_json.h"
+#include "client/cli/words.h"
+#include "client/verbs/verbs.h"
+#include "runtime/base/atomic_file.h"
+
+namespace fusion {
+namespace {
+
+class ProfileStatsVerb : public Verb {
+ public:
+  std::string name() const override { return "profile stats"; }
+  std::string help() const override { return "how many measurements the database holds and how it answered"; }
+  std::vector<Option> Options() override { return {OutputOption(&format_)}; }
+  int Run(const CommonOptions& common) override {
+    auto stats = Connection::Open(common.server)->ProfileStats();
+    if (!stats.ok()) return Fail(stats.status());
+    if (format_ == "json") {
+      std::printf("%s\n", ProtoToJson(*stats).c_str());
+      return kExitOk;
+    }
+    std::fputs(Table({}, {{"measurements", CountInWords(stats->measurements())},
+                          {"questions", CountInWords(stats->questions())},
+                          {"devices", CountInWords(stats->devices())},
+                          {"oldest", TimeInWords(stats->oldest_ms())},
+                          {"newest", TimeInWords(stats->newest_ms())},
+                          {"answered from database", CountInWords(stats->from_database())},
+                          {"answered by measuring", CountInWords(stats->from_measured())},
+                          {"answered by the model", CountInWords(stats->from_model())}})
+                   .c_str(),
+               stdout);
+    return kExitOk;
+  }
+
+ private:
+  std::string format_ = "table";
+};
+
+class ProfileQueryVerb : public Verb {
+ public:
+  std::string name() const override { return "profile query"; }
+  std::string help() const override { return "measurements, newest first"; }
+  std::vector<Option> Options() override {
+    return {{"--key", "beginning of the question's key", &key_},
+            {"--contains", "words of the description", &contains_},
+            {"--device", "fingerprint of the device", &device_},
+            {"--limit", "how many", &limit_},
+            OutputOption(&format_)};
+  }
+  int Run(const CommonOptions& common) override {
+    v1::ProfileQueryRequest request;
+    request.set_key_prefix(key_);
+    request.set_contains(contains_);
+    request.set_device_fingerprint(device_);
+    request.set_limit(static_cast<int32_t>(limit_));
+    auto found = Connection::Open(common.server)->ProfileQuery(request);
+    if (!found.ok()) return Fail(found.status());
+    if (format_ == "json") {
+      std::printf("%s\n", ProtoToJson(*found).c_str());
+      return kExitOk;
+    }
+    std::vector<std::vector<std::string>> rows;
+    for (const v1::Measurement& m : found->measurements()) {
+      rows.push_back({m.question_key().substr(0, 12), LatencyInWords(m.median_ns()), LatencyInWords(m.min_ns()),
+                      LatencyInWords(m.p90_ns()), absl::StrCat(m.samples()), m.worker(), TimeInWords(m.time_ms()),
+                      m.description()});
+    }
+    std::fputs(Table({"KEY", "MEDIAN", "MIN", "P90", "N", "WORKER", "WHEN", "WHAT"}, rows).c_str(), stdout);
+    return kExitOk;
+  }
+
+ private:
+  std::string key_, contains_, device_, format_ = "table";
+  int64_t limit_ = 100;
+};
+
+class ProfileExportVerb : public Verb {
+ public:
+  std::string name() const override { return "profile export"; }
+  std::string help() const override { return "all measurements, one JSON object a line"; }
+  std::vector<Option> Options() override {
+    return {{"FILE", "where to (-: stdout)", &path_, true}, {"--device", "only this device's", &device_}};
+  }
+  int Run(const CommonOptions& common) override {
+    std::unique_ptr<AtomicFile> file;
+    if (path_ != "-") {
+      auto created = AtomicFile::Create(path_);
+      if (!created.ok()) return FailLocal(created.status());
+      file = *std::move(created);
+    }
+    v1::ProfileExportRequest request;
+    request.set_device_fingerprint(device_);
+    int64_t count = 0;
+    const absl::Status status =
+        Connection::Open(common.server)->ProfileExport(request, [&](const v1::Measurement& measurement) {
+          ++count;
+          const std::string line = ProtoToJson(measurement, -1) + "\n";
+          if (file != nullptr) return file->Append(line);
+          std::fputs(line.c_str(), stdout);
+          return absl::OkStatus();
+        });
+    if (!status.ok()) return Fail(status);
+    if (file != nullptr) {
+      if (absl::Status committed = file->Commit(); !committed.ok()) return FailLocal(committed);
+    }
+    std::fprintf(stderr, "exported %s\n", Plural(count, "measurement").c_str());
+    return kExitOk;
+  }
+
+ private:
+  std::string path_, device_;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> MakeProfileStatsVerb() { return std::make_unique<ProfileStatsVerb>(); }
+std::unique_ptr<Verb> MakeProfileQueryVerb() { return std::make_unique<ProfileQueryVerb>(); }
+std::unique_ptr<Verb> MakeProfileExportVerb() { return std::make_unique<ProfileExportVerb>(); }
+
+}  // namespace fusion

@@ -1,0 +1,247 @@
+#include "client/verbs/submission.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "client/api/address.h"
+#include "client/api/model_files.h"
+#include "client/cli/exit_codes.h"
+#include "client/cli/interrupt.h"
+#include "client/cli/words.h"
+#include "runtime/base/atomic_file.h"
+#include "runtime/base/sha256.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion {
+namespace {
+
+constexpr absl::Duration kPatience = absl::Minutes(10);  // with a server that went away while a job runs
+
+// "NAME=VALUE" at the last '=', because tensor names may hold one.
+absl::Status SplitBinding(const std::string& text, const char* flag, const char* example, std::string* name,
+                          std::string* value) {
+  const size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
+    return UsageError(absl::StrCat(flag, " '", text, "' is not of the form ", example));
+  }
+  *name = text.substr(0, equals);
+  *value = text.substr(equals + 1);
+  return absl::OkStatus();
+}
+
+absl::Status FillOptions(const CompilationFlags& flags, v1::CompileOptionsProto* options) {
+  options->set_target(flags.target);
+  options->set_planner(flags.planner);
+  options->set_math(flags.math);
+  options->set_threads(static_cast<int32_t>(std::clamp<int64_t>(flags.threads, 1, 1024)));
+  std::string name, value;
+  for (const std::string& dim : flags.dims) {
+    RETURN_IF_ERROR(SplitBinding(dim, "--dim", "batch=1", &name, &value));
+    int64_t extent = 0;
+    if (!absl::SimpleAtoi(value, &extent) || extent < 1) {
+      return UsageError(absl::StrCat("--dim '", dim, "': '", value, "' is no positive number"));
+    }
+    (*options->mutable_dims())[name] = extent;
+  }
+  for (const std::string& shape : flags.shapes) {
+    RETURN_IF_ERROR(SplitBinding(shape, "--shape", "input=1x3x224x224", &name, &value));
+    v1::ShapeProto extents;
+    if (value != "scalar") {
+      for (const std::string& part : std::vector<std::string>(absl::StrSplit(value, 'x'))) {
+        int64_t extent = 0;
+        if (!absl::SimpleAtoi(part, &extent) || extent < 0) {
+          return UsageError(absl::StrCat("--shape '", shape, "': '", part, "' is no extent"));
+        }
+        extents.add_extents(extent);
+      }
+    }
+    (*options->mutable_shapes())[name] = extents;
+  }
+  return absl::OkStatus();
+}
+
+std::string ClientId() {
+  const char* user = getenv("USER");
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  return absl::StrCat(user == nullptr ? "" : user, "@", host);
+}
+
+absl::Status Upload(Connection& connection, const LocalModel& model, int64_t chunk_bytes, Progress& progress) {
+  const absl::Time start = absl::Now();
+  std::map<std::string, absl::string_view> chunks;
+  for (const ChunkedFile& file : model.files) {
+    for (size_t i = 0; i < file.chunk_digests.size(); ++i) chunks[file.chunk_digests[i]] = file.Chunk(i, chunk_bytes);
+  }
+  std::vector<std::string> digests;
+  int64_t all_bytes = 0;
+  for (const auto& [digest, bytes] : chunks) {
+    digests.push_back(digest);
+    all_bytes += static_cast<int64_t>(bytes.size());
+  }
+  ASSIGN_OR_RETURN(std::vector<std::string> missing, connection.FindMissing(digests));
+  std::vector<BlobSource> blobs;
+  int64_t new_bytes = 0;
+  for (const std::string& digest : missing) {
+    auto found = chunks.find(digest);
+    if (found == chunks.end()) return absl::InternalError("the server misses a blob that nobody named");
+    blobs.push_back({digest, found->second});
+    new_bytes += static_cast<int64_t>(found->second.size());
+  }
+  if (!blobs.empty()) {
+    int64_t sent = 0;
+    int64_t last_percent = -1;
+    RETURN_IF_ERROR(connection.WriteBlobs(blobs, [&](int64_t bytes) {
+      sent += bytes;
+      const int64_t percent = sent * 10 / std::max<int64_t>(1, new_bytes);
+      if (percent == last_percent) return;
+      last_percent = percent;
+      progress.Now("uploading", absl::StrCat(BytesInWords(sent), " of ", BytesInWords(new_bytes)));
+    }));
+  }
+  progress.Line("uploaded",
+                absl::StrCat(BytesInWords(new_bytes), " new, ", BytesInWords(all_bytes - new_bytes), " already there"),
+                absl::ToDoubleSeconds(absl::Now() - start));
+  return absl::OkStatus();
+}
+
+absl::Status ErrorOf(const v1::JobEvent& last) {
+  if (last.state() == v1::CANCELLED) {
+    return absl::CancelledError(last.error().message().empty() ? "the job was cancelled" : last.error().message());
+  }
+  const auto code = static_cast<absl::StatusCode>(last.error().code());
+  return absl::Status(code == absl::StatusCode::kOk ? absl::StatusCode::kInternal : code, last.error().message());
+}
+
+}  // namespace
+
+void AddCompilationFlags(CompilationFlags* flags, std::vector<Option>* options) {
+  options->push_back({"--target", "kind of device to compile for (worker list shows those attached)", &flags->target});
+  options->push_back(
+      {"--planner", "how operators are grouped into kernels", &flags->planner, false, {"dnnfusion", "none"}});
+  options->push_back({"--math",
+                      "strict: only rewrites that keep every bit of real arithmetic",
+                      &flags->math,
+                      false,
+                      {"fast", "strict"}});
+  options->push_back({"--dim", "bind a symbolic dimension: batch=1", &flags->dims});
+  options->push_back({"--shape", "replace an input's shape: input=1x3x224x224", &flags->shapes});
+  options->push_back({"--threads", "threads that measurements assume", &flags->threads});
+  options->push_back(
+      {"--queue-timeout", "seconds to wait for a worker (0: the server's default)", &flags->queue_timeout_s});
+}
+
+absl::StatusOr<v1::SubmitRequest> PrepareSubmission(Connection& connection, const std::string& model_path,
+                                                    const CompilationFlags& flags, Progress& progress) {
+  v1::SubmitRequest request;
+  RETURN_IF_ERROR(FillOptions(flags, request.mutable_options()));
+  ASSIGN_OR_RETURN(v1::Capabilities capabilities, connection.GetCapabilities());
+  progress.Headline(absl::StrCat("fusion ", FUSION_VERSION, " → ", connection.address(), " (server ",
+                                 capabilities.server_version(), ")"));
+  if (capabilities.protocol_min() > 1) {
+    return absl::FailedPreconditionError(absl::StrCat("the server speaks protocol ", capabilities.protocol_min(),
+                                                      " and newer, this client 1: update fusionctl"));
+  }
+  const int64_t chunk_bytes = capabilities.chunk_size_bytes() > 0 ? capabilities.chunk_size_bytes() : 4 << 20;
+  ASSIGN_OR_RETURN(LocalModel model, OpenModel(model_path, chunk_bytes, CacheFolder()));
+  progress.Line("model",
+                absl::StrCat(model.name, "  ", BytesInWords(model.size_bytes), "  sha256:", ShortDigest(model.sha256)));
+  progress.Line("checked", absl::StrCat(Plural(model.nodes, "node"), ", opset ", model.opset));
+  if (capabilities.max_model_bytes() > 0 && model.size_bytes > capabilities.max_model_bytes()) {
+    return absl::ResourceExhaustedError(absl::StrCat("the model has ", BytesInWords(model.size_bytes),
+                                                     ", the server takes at most ",
+                                                     BytesInWords(capabilities.max_model_bytes())));
+  }
+  RETURN_IF_ERROR(Upload(connection, model, chunk_bytes, progress));
+  request.set_model_name(model.name);
+  request.set_client_id(ClientId());
+  request.set_queue_timeout_ms(flags.queue_timeout_s * 1000);
+  for (const ChunkedFile& file : model.files) {
+    v1::ModelFile* out = request.add_files();
+    out->set_path(file.path);
+    out->set_size_bytes(static_cast<int64_t>(file.mapping->bytes().size()));
+    for (const std::string& digest : file.chunk_digests) out->add_chunk_digests(digest);
+  }
+  return request;
+}
+
+absl::StatusOr<v1::JobEvent> FollowJob(Connection& connection, const std::string& job_id, int64_t resume_seq,
+                                       Progress& progress) {
+  SetInterruptNotice(absl::StrCat("job ", job_id, " goes on: watch it with `fusionctl job watch ", job_id,
+                                  "`, stop it with `fusionctl job cancel ", job_id, "`"));
+  v1::JobEvent last;
+  RETURN_IF_ERROR(WatchToEnd(
+      connection, job_id, resume_seq, kPatience,
+      [&](const v1::JobEvent& event) {
+        last = event;
+        if (!IsFinal(event.state())) progress.Now(event.stage(), event.message(), event.done(), event.total());
+        return true;
+      },
+      [&](const std::string& words) { progress.Line("waiting", absl::StrCat("for the server: ", words)); }));
+  SetInterruptNotice("");
+  if (last.state() != v1::SUCCEEDED) return ErrorOf(last);
+  return last;
+}
+
+absl::StatusOr<Compilation> CompileRemotely(Connection& connection, const v1::SubmitRequest& request,
+                                            Progress& progress) {
+  Compilation compilation;
+  ASSIGN_OR_RETURN(compilation.submitted, connection.Submit(request));
+  std::string note;
+  if (compilation.submitted.from_store()) note = "  (from the store)";
+  if (compilation.submitted.joined()) note = "  (joined one in flight)";
+  progress.Line("job",
+                absl::StrCat(compilation.submitted.job_id(), "  key ", ShortDigest(compilation.submitted.key()), note));
+  ASSIGN_OR_RETURN(compilation.last, FollowJob(connection, compilation.submitted.job_id(), 0, progress));
+  return compilation;
+}
+
+absl::Status DownloadBundle(Connection& connection, const v1::BundleInfo& bundle, const std::string& path) {
+  ASSIGN_OR_RETURN(std::unique_ptr<AtomicFile> file, AtomicFile::Create(path));
+  Sha256 sha;
+  RETURN_IF_ERROR(connection.ReadBlob(bundle.digest(), [&](absl::string_view bytes) {
+    sha.Update(bytes);
+    return file->Append(bytes);
+  }));
+  if (sha.FinishHex() != bundle.digest()) {
+    return absl::DataLossError("the bundle arrived damaged: its digest differs; try again");
+  }
+  return file->Commit();
+}
+
+void PrintAccount(const v1::Account& account, Progress& progress) {
+  double planning = 0, building = 0, profiling = -1;
+  for (const v1::StageTime& stage : account.stages()) {
+    const bool build = stage.stage() == "build" || stage.stage() == "pack" || stage.stage() == "write";
+    if (stage.stage() == "profiling") {
+      profiling = stage.seconds();
+    } else {
+      (build ? building : planning) += stage.seconds();
+    }
+  }
+  progress.Line("planned",
+                absl::StrFormat("%s → %s (%d distinct)", Plural(account.nodes_model(), "node"),
+                                Plural(account.kernels(), "kernel"), account.kernels_distinct()),
+                planning);
+  if (account.questions() > 0) {
+    progress.Line("profiled",
+                  absl::StrFormat("%s: %d measured, %d known, %d estimated", Plural(account.questions(), "yellow case"),
+                                  account.measured(), account.from_database(), account.from_model()),
+                  profiling);
+  }
+  progress.Line("built",
+                absl::StrFormat("intermediates %s → %s, weights %s", BytesInWords(account.intermediate_bytes_before()),
+                                BytesInWords(account.intermediate_bytes_after()), BytesInWords(account.weight_bytes())),
+                building);
+}
+
+}  // namespace fusion

@@ -1,0 +1,50 @@
+// What submit, plan and verify share: options of a compilation, preparing the model, following the job, fetching the
+// bundle.
+#ifndef FUSION_CLIENT_VERBS_SUBMISSION_H_
+#define FUSION_CLIENT_VERBS_SUBMISSION_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/api/connection.h"
+#include "client/cli/progress.h"
+#include "client/cli/verb.h"
+
+namespace fusion {
+
+struct CompilationFlags {
+  std::string target = "cpu", planner = "dnnfusion", math = "fast";
+  std::vector<std::string> dims;    // "batch=1"
+  std::vector<std::string> shapes;  // "input=1x3x224x224"
+  int64_t threads = 1;
+  int64_t queue_timeout_s = 0;
+};
+// Declares --target, --planner, --math, --dim, --shape, --threads, --queue-timeout on `options`.
+void AddCompilationFlags(CompilationFlags* flags, std::vector<Option>* options);
+
+// Opens the model, uploads what the server lacks and fills the request; says so on `progress`.
+absl::StatusOr<v1::SubmitRequest> PrepareSubmission(Connection& connection, const std::string& model_path,
+                                                    const CompilationFlags& flags, Progress& progress);
+
+struct Compilation {
+  v1::SubmitResponse submitted;
+  v1::JobEvent last;  // the final event: SUCCEEDED
+};
+// Submits, follows to the end. A failed job is its error; a cancelled one CANCELLED.
+absl::StatusOr<Compilation> CompileRemotely(Connection& connection, const v1::SubmitRequest& request,
+                                            Progress& progress);
+
+// Follows `job_id` from `resume_seq`; a final event that is not SUCCEEDED becomes its error.
+absl::StatusOr<v1::JobEvent> FollowJob(Connection& connection, const std::string& job_id, int64_t resume_seq,
+                                       Progress& progress);
+
+// The bundle into `path`, whole or not at all; its digest is checked on the way.
+absl::Status DownloadBundle(Connection& connection, const v1::BundleInfo& bundle, const std::string& path);
+
+// The lines that say what came out: planned, profiled, built.
+void PrintAccount(const v1::Account& account, Progress& progress);
+
+}  // namespace fusion
+
+#endif  // FUSION_CLIENT_VERBS_SUBMISSION_H_

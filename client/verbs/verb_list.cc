@@ -1,0 +1,22 @@
+#include "client/verbs/verbs.h"
+
+namespace fusion {
+
+std::vector<std::unique_ptr<Verb>> AllVerbs() {
+  using Maker = std::unique_ptr<Verb> (*)();
+  constexpr Maker kMakers[] = {
+      MakeSubmitVerb,        MakePlanVerb,       MakeRunVerb,          MakeBenchVerb,        MakeVerifyVerb,
+      MakeBundleInspectVerb, MakeBundleGetVerb,  MakeJobListVerb,      MakeJobGetVerb,       MakeJobWatchVerb,
+      MakeJobCancelVerb,     MakeWorkerListVerb, MakeProfileStatsVerb, MakeProfileQueryVerb, MakeProfileExportVerb,
+      MakeDoctorVerb,        MakeVersionVerb,
+  };
+  std::vector<std::unique_ptr<Verb>> verbs;
+  for (Maker make : kMakers) verbs.push_back(make());
+  return verbs;
+}
+
+Option OutputOption(std::string* format) {
+  return {"-o,--output", "how data is printed", format, false, {"table", "json"}};
+}
+
+}  // namespace fusion

@@ -1,0 +1,31 @@
+// One maker a verb; each is defined in the file that is named after the verb's first word.
+#ifndef FUSION_CLIENT_VERBS_VERBS_H_
+#define FUSION_CLIENT_VERBS_VERBS_H_
+
+#include <memory>
+
+#include "client/cli/verb.h"
+
+namespace fusion {
+
+std::unique_ptr<Verb> MakeSubmitVerb();
+std::unique_ptr<Verb> MakePlanVerb();
+std::unique_ptr<Verb> MakeRunVerb();
+std::unique_ptr<Verb> MakeBenchVerb();
+std::unique_ptr<Verb> MakeVerifyVerb();
+std::unique_ptr<Verb> MakeBundleInspectVerb();
+std::unique_ptr<Verb> MakeBundleGetVerb();
+std::unique_ptr<Verb> MakeJobListVerb();
+std::unique_ptr<Verb> MakeJobGetVerb();
+std::unique_ptr<Verb> MakeJobWatchVerb();
+std::unique_ptr<Verb> MakeJobCancelVerb();
+std::unique_ptr<Verb> MakeWorkerListVerb();
+std::unique_ptr<Verb> MakeProfileStatsVerb();
+std::unique_ptr<Verb> MakeProfileQueryVerb();
+std::unique_ptr<Verb> MakeProfileExportVerb();
+std::unique_ptr<Verb> MakeDoctorVerb();
+std::unique_ptr<Verb> MakeVersionVerb();
+
+}  // namespace fusion
+
+#endif  // FUSION_CLIENT_VERBS_VERBS_H_

@@ -1,0 +1,149 @@
+#include <stdlib.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/exit_codes.h"
+#include "client/cli/words.h"
+#include "client/local/compare.h"
+#include "client/local/tensor_files.h"
+#include "client/verbs/submission.h"
+#include "client/verbs/verbs.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/loader/session.h"
+
+namespace fusion {
+namespace {
+
+absl::StatusOr<std::vector<Tensor>> RunBundle(const std::string& path, const std::vector<Tensor>& inputs, int threads) {
+  ASSIGN_OR_RETURN(std::shared_ptr<const Bundle> bundle, Bundle::Open(path));
+  ASSIGN_OR_RETURN(std::unique_ptr<Session> session, Session::Create(bundle, threads));
+  return session->Run(inputs);
+}
+
+class VerifyVerb : public Verb {
+ public:
+  std::string name() const override { return "verify"; }
+  std::string help() const override { return "compare a bundle with the unfused, strict form of its model"; }
+  std::vector<Option> Options() override {
+    return {{"BUNDLE", "the .fusion file", &bundle_, true},
+            {"--model", "its .onnx file: the server compiles the reference (--planner none --math strict)", &model_},
+            {"--reference", "a bundle to compare with, instead of --model", &reference_},
+            {"--input", "NAME=FILE.npy or NAME=FILE.pb", &inputs_.files},
+            {"--random", "seed of the inputs that no file gives", &inputs_.seed},
+            {"--int-max", "largest random integer (indices and masks must stay valid)", &inputs_.int_max},
+            {"--threads", "0: all cores", &threads_},
+            OutputOption(&format_)};
+  }
+
+  int Run(const CommonOptions& common) override {
+    if (model_.empty() == reference_.empty()) return Fail(UsageError("give one of --model and --reference"));
+    auto bundle = Bundle::Open(bundle_);
+    if (!bundle.ok()) return FailLocal(bundle.status());
+    const Manifest manifest = (*bundle)->manifest();
+    auto inputs = AssembleInputs(manifest, inputs_);
+    if (!inputs.ok()) return FailLocal(inputs.status());
+
+    std::string folder;
+    auto remove_folder = absl::MakeCleanup([&] {
+      std::error_code ignored;
+      if (!folder.empty()) std::filesystem::remove_all(folder, ignored);
+    });
+    std::string reference = reference_;
+    if (reference.empty()) {
+      folder = (std::filesystem::temp_directory_path() / "fusion-verify-XXXXXX").string();
+      if (mkdtemp(folder.data()) == nullptr) return FailLocal(absl::InternalError("cannot make a temporary folder"));
+      reference = folder + "/reference.fusion";
+      const absl::Status compiled = CompileReference(common, manifest, reference);
+      if (!compiled.ok()) return Fail(compiled);
+    }
+    auto actual = RunBundle(bundle_, *inputs, static_cast<int>(threads_));
+    if (!actual.ok()) return FailLocal(actual.status());
+    auto expected = RunBundle(reference, *inputs, static_cast<int>(threads_));
+    if (!expected.ok()) return FailLocal(Annotate(expected.status(), "reference"));
+    return Compare(manifest, *actual, *expected);
+  }
+
+ private:
+  // The bundle's inputs are static, so the reference is bound to the same shapes.
+  absl::Status CompileReference(const CommonOptions& common, const Manifest& manifest, const std::string& path) {
+    CompilationFlags flags;
+    flags.target = manifest.target;
+    flags.planner = "none";
+    flags.math = "strict";
+    for (const Binding& input : manifest.inputs) {
+      flags.shapes.push_back(
+          absl::StrCat(input.name, "=", input.shape.empty() ? "scalar" : absl::StrJoin(input.shape, "x")));
+    }
+    Progress progress(common.progress);
+    auto connection = Connection::Open(common.server);
+    ASSIGN_OR_RETURN(v1::SubmitRequest request, PrepareSubmission(*connection, model_, flags, progress));
+    ASSIGN_OR_RETURN(Compilation compilation, CompileRemotely(*connection, request, progress));
+    return DownloadBundle(*connection, compilation.last.bundle(), path);
+  }
+
+  int Compare(const Manifest& manifest, const std::vector<Tensor>& actual, const std::vector<Tensor>& expected) {
+    if (actual.size() != expected.size()) {
+      return FailLocal(absl::InvalidArgumentError(
+          absl::StrCat("the bundle has ", actual.size(), " outputs, the reference ", expected.size())));
+    }
+    Comparison worst;
+    worst.ok = true;
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    std::vector<std::vector<std::string>> rows;
+    for (size_t i = 0; i < actual.size(); ++i) {
+      const std::string& name = manifest.outputs[i].name;
+      auto compared = CompareTensors(actual[i], expected[i]);
+      if (!compared.ok()) return FailLocal(Annotate(compared.status(), absl::StrCat("output '", name, "'")));
+      list.push_back({{"name", name},
+                      {"max_abs_err", compared->max_abs_err},
+                      {"max_rel_err", compared->max_rel_err},
+                      {"tolerance", compared->tolerance},
+                      {"special_mismatches", compared->special_mismatches},
+                      {"ok", compared->ok}});
+      rows.push_back({compared->ok ? "ok" : "WRONG", name,
+                      absl::StrCat(DTypeName(actual[i].dtype()), ShapeToString(actual[i].shape())),
+                      absl::StrFormat("%.3g", compared->max_abs_err), absl::StrFormat("%.3g", compared->max_rel_err),
+                      absl::StrFormat("%.3g", compared->tolerance), absl::StrCat(compared->special_mismatches)});
+      worst.max_abs_err = std::max(worst.max_abs_err, compared->max_abs_err);
+      worst.max_rel_err = std::max(worst.max_rel_err, compared->max_rel_err);
+      worst.tolerance = std::max(worst.tolerance, compared->tolerance);
+      worst.ok = worst.ok && compared->ok;
+    }
+    const std::string given = inputs_.files.empty() ? "random" : absl::StrJoin(inputs_.files, " ");
+    if (format_ == "json") {
+      const nlohmann::ordered_json report = {{"ok", worst.ok},
+                                             {"max_abs_err", worst.max_abs_err},
+                                             {"max_rel_err", worst.max_rel_err},
+                                             {"tolerance", worst.tolerance},
+                                             {"inputs", given},
+                                             {"seed", inputs_.seed},
+                                             {"int_max", inputs_.int_max},
+                                             {"outputs", list}};
+      std::printf("%s\n", report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+    } else {
+      std::fputs(Table({"", "OUTPUT", "TYPE", "MAX ABS", "MAX REL", "TOLERANCE", "NAN/INF"}, rows).c_str(), stdout);
+      std::printf("%s: max relative error %.3g %s %.3g on %s inputs (seed %lld, integers up to %lld)\n",
+                  worst.ok ? "verified" : "NOT VERIFIED", worst.max_rel_err, worst.ok ? "≤" : "against",
+                  worst.tolerance, given.c_str(), static_cast<long long>(inputs_.seed),
+                  static_cast<long long>(inputs_.int_max));
+    }
+    return worst.ok ? kExitOk : kExitVerificationFailed;
+  }
+
+  std::string bundle_, model_, reference_, format_ = "table";
+  InputFlags inputs_{{}, /*seed=*/1, /*int_max=*/1};
+  int64_t threads_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> MakeVerifyVerb() { return std::make_unique<VerifyVerb>(); }
+
+}  // namespace fusion

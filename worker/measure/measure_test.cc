@@ -1,0 +1,41 @@
+// fusion-measure as the worker runs it.
+#include <fstream>
+
+#include "compiler/backends/process/child_process.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "worker/measure/summary.h"
+
+namespace fusion {
+namespace {
+
+ChildResult RunProgram(const std::vector<std::string>& argv) {
+  auto result = RunChild(argv, {});
+  EXPECT_TRUE(result.ok()) << result.status();
+  return *result;
+}
+
+TEST(FusionMeasure, TimesABundle) {
+  const std::string path = testing::TempDir() + "/measure_test.fusion";
+  ASSERT_TRUE(RunProgram({FUSION_MAKE_TINY_BUNDLE, path}).ok());
+  const ChildResult child = RunProgram({FUSION_MEASURE, path, "--threads", "1"});
+  ASSERT_TRUE(child.ok()) << child.Describe() << child.stderr_text;
+  auto summary = SummaryFromJson(child.stdout_text);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_GE(summary->samples_ns.size(), 3);
+  EXPECT_LE(summary->min_ns, summary->median_ns);
+  EXPECT_LE(summary->median_ns, summary->p90_ns);
+  EXPECT_GT(summary->peak_ratio, 0.1);
+}
+
+TEST(FusionMeasure, RefusesWhatIsNoBundle) {
+  const std::string path = testing::TempDir() + "/measure_test_bad.fusion";
+  std::ofstream(path) << "not a bundle";
+  const ChildResult child = RunProgram({FUSION_MEASURE, path, "--threads", "1"});
+  EXPECT_EQ(child.exit_code, 1);
+  EXPECT_FALSE(child.stderr_text.empty());
+  EXPECT_EQ(RunProgram({FUSION_MEASURE}).exit_code, 2);
+}
+
+}  // namespace
+}  // namespace fusion
