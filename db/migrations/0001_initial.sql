@@ -90,3 +90,10 @@ CREATE TABLE measurements (
   time_ms            INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX measurements_by_question ON measurements (question_key);
+
+-- Binaries by what they were built from.
+CREATE TABLE builds (
+  key           TEXT PRIMARY KEY CHECK (length(key) = 64),
+  binary_digest TEXT NOT NULL,
+  created_ms    INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

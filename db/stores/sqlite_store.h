@@ -33,6 +33,9 @@ class SqliteStore : public Store {
   absl::StatusOr<int64_t> MaxFence() override;
   absl::Status CancelUnfinishedTasks() override;
 
+  absl::Status PutBuilds(absl::Span<const BuildRow> rows) override;
+  absl::StatusOr<std::vector<std::optional<std::string>>> FindBuilds(absl::Span<const std::string> keys) override;
+
   absl::Status PutWorker(const WorkerRow& worker) override;
   absl::StatusOr<std::optional<WorkerRow>> LatestWorker(const std::string& device_kind) override;
 

@@ -68,4 +68,27 @@ absl::Status SqliteStore::CancelUnfinishedTasks() {
   return writer_->Write([](Connection& db) { return db.Run("UPDATE tasks SET state = 5 WHERE state IN (1, 2)"); });
 }
 
+absl::Status SqliteStore::PutBuilds(absl::Span<const BuildRow> rows) {
+  if (rows.empty()) return absl::OkStatus();
+  return writer_->Write([&](Connection& db) -> absl::Status {
+    for (const BuildRow& row : rows) {
+      RETURN_IF_ERROR(db.Run("INSERT OR REPLACE INTO builds (key, binary_digest, created_ms) VALUES (?,?,?)",
+                             {row.key, row.binary_digest, row.created_ms}));
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<std::vector<std::optional<std::string>>> SqliteStore::FindBuilds(absl::Span<const std::string> keys) {
+  std::vector<std::optional<std::string>> digests(keys.size());
+  RETURN_IF_ERROR(Read([&](Connection& db) -> absl::Status {
+    for (size_t i = 0; i < keys.size(); ++i) {
+      RETURN_IF_ERROR(db.Query("SELECT binary_digest FROM builds WHERE key = ?", {keys[i]},
+                               [&](const SqlRow& row) { digests[i] = row.Text(0); }));
+    }
+    return absl::OkStatus();
+  }));
+  return digests;
+}
+
 }  // namespace fusion

@@ -67,6 +67,11 @@ struct TaskRow {
   int64_t created_ms = 0, updated_ms = 0;
 };
 
+struct BuildRow {
+  std::string key, binary_digest;
+  int64_t created_ms = 0;
+};
+
 struct WorkerRow {
   std::string id, name, device_kind, fingerprint, device_model_json;
   int64_t seen_ms = 0;
@@ -120,6 +125,10 @@ class Store {
   virtual absl::StatusOr<std::vector<TaskRow>> UnfinishedTasks() = 0;
   virtual absl::StatusOr<int64_t> MaxFence() = 0;  // 0 when there is no task
   virtual absl::Status CancelUnfinishedTasks() = 0;
+
+  // Builds: unit key to the digest of its binary.
+  virtual absl::Status PutBuilds(absl::Span<const BuildRow> rows) = 0;
+  virtual absl::StatusOr<std::vector<std::optional<std::string>>> FindBuilds(absl::Span<const std::string> keys) = 0;
 
   // Workers.
   virtual absl::Status PutWorker(const WorkerRow& worker) = 0;

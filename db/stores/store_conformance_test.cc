@@ -130,6 +130,15 @@ TEST_P(StoreConformance, MeasurementsAreAppendedAndElected) {
   EXPECT_EQ(scan({"%", "", "", 10}), 0u) << "no wildcards";
 }
 
+TEST_P(StoreConformance, Builds) {
+  const std::string a(64, 'a'), b(64, 'b');
+  ASSERT_TRUE(store_->PutBuilds({{a, "bin1", 1}}).ok());
+  ASSERT_TRUE(store_->PutBuilds({{a, "bin2", 2}}).ok());
+  auto found = store_->FindBuilds({b, a}).value();
+  EXPECT_FALSE(found[0].has_value());
+  EXPECT_EQ(found[1], "bin2");
+}
+
 TEST_P(StoreConformance, Blobs) {
   const std::string digest(64, 'c');
   ASSERT_TRUE(store_->PutBlob({digest, 12, 1}).ok());

@@ -1,0 +1,179 @@
+#include "server/artifacts/artifact_store.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion {
+
+absl::Status ErrnoStatus(int error, const std::string& what) {
+  const std::string message = absl::StrCat(what, ": ", std::strerror(error));
+  if (error == ENOSPC || error == EDQUOT) return absl::ResourceExhaustedError(message);
+  if (error == ENOENT) return absl::NotFoundError(message);
+  return absl::InternalError(message);
+}
+
+bool IsDigest(const std::string& text) {
+  return text.size() == 64 &&
+         std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+absl::StatusOr<std::unique_ptr<ArtifactStore>> ArtifactStore::Open(const std::string& folder, Store* store) {
+  std::error_code error;
+  std::filesystem::remove_all(absl::StrCat(folder, "/tmp"), error);
+  std::filesystem::create_directories(absl::StrCat(folder, "/tmp"), error);
+  if (error) return ErrnoStatus(error.value(), absl::StrCat("cannot make ", folder, "/tmp"));
+  return std::unique_ptr<ArtifactStore>(new ArtifactStore(folder, store));
+}
+
+std::string ArtifactStore::PathOf(const std::string& digest) const {
+  return absl::StrCat(folder_, "/", digest.substr(0, 2), "/", digest);
+}
+
+absl::StatusOr<std::unique_ptr<ArtifactStore::Upload>> ArtifactStore::Begin() {
+  std::string path = absl::StrCat(folder_, "/tmp/upload-XXXXXX");
+  const int fd = mkostemp(path.data(), O_CLOEXEC);
+  if (fd < 0) return ErrnoStatus(errno, absl::StrCat("cannot create ", path));
+  return std::unique_ptr<Upload>(new Upload(this, path, fd));
+}
+
+ArtifactStore::Upload::~Upload() {
+  if (fd_ >= 0) close(fd_);
+  if (!path_.empty()) unlink(path_.c_str());
+}
+
+absl::Status ArtifactStore::Upload::Append(absl::string_view bytes) {
+  hash_.Update(bytes);
+  size_bytes_ += static_cast<int64_t>(bytes.size());
+  while (!bytes.empty()) {
+    const ssize_t written = write(fd_, bytes.data(), bytes.size());
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return ErrnoStatus(errno, "cannot write to the artifact store");
+    }
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Artifact> ArtifactStore::Upload::Finish(const std::string& expected) {
+  const std::string digest = hash_.FinishHex();
+  if (!expected.empty() && digest != expected) {
+    return absl::DataLossError(absl::StrCat("the bytes have digest ", digest, ", declared was ", expected));
+  }
+  if (fsync(fd_) != 0) return ErrnoStatus(errno, "cannot sync to the artifact store");
+  close(fd_);
+  fd_ = -1;
+  return store_->Install(path_, digest, size_bytes_);
+}
+
+absl::StatusOr<Artifact> ArtifactStore::Install(const std::string& path, const std::string& digest,
+                                                int64_t size_bytes) {
+  const std::string target = PathOf(digest);
+  const std::string parent = target.substr(0, target.rfind('/'));
+  if (mkdir(parent.c_str(), 0755) != 0 && errno != EEXIST) {
+    return ErrnoStatus(errno, absl::StrCat("cannot make ", parent));
+  }
+  if (rename(path.c_str(), target.c_str()) != 0) return ErrnoStatus(errno, absl::StrCat("cannot rename to ", target));
+  for (const std::string& folder : {parent, folder_}) {
+    const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || fsync(fd) != 0) {
+      const int error = errno;
+      if (fd >= 0) close(fd);
+      return ErrnoStatus(error, absl::StrCat("cannot sync ", folder));
+    }
+    close(fd);
+  }
+  RETURN_IF_ERROR(store_->PutBlob({digest, size_bytes, absl::ToUnixMillis(absl::Now())}));
+  return Artifact{digest, size_bytes};
+}
+
+absl::StatusOr<Artifact> ArtifactStore::Put(absl::string_view bytes) {
+  const std::string digest = Sha256Hex(bytes);
+  if (SizeBytes(digest).ok()) return Artifact{digest, static_cast<int64_t>(bytes.size())};
+  ASSIGN_OR_RETURN(std::unique_ptr<Upload> upload, Begin());
+  RETURN_IF_ERROR(upload->Append(bytes));
+  return upload->Finish(digest);
+}
+
+absl::StatusOr<Artifact> ArtifactStore::Adopt(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return ErrnoStatus(errno, absl::StrCat("cannot open ", path));
+  auto closer = absl::MakeCleanup([fd] { close(fd); });
+  Sha256 hash;
+  int64_t size_bytes = 0;
+  std::string buffer(1 << 20, '\0');
+  while (true) {
+    const ssize_t got = read(fd, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return ErrnoStatus(errno, absl::StrCat("cannot read ", path));
+    if (got == 0) break;
+    hash.Update(absl::string_view(buffer.data(), static_cast<size_t>(got)));
+    size_bytes += got;
+  }
+  if (fsync(fd) != 0) return ErrnoStatus(errno, absl::StrCat("cannot sync ", path));
+  return Install(path, hash.FinishHex(), size_bytes);
+}
+
+absl::StatusOr<int64_t> ArtifactStore::SizeBytes(const std::string& digest) {
+  ASSIGN_OR_RETURN(auto sizes, store_->BlobSizes({digest}));
+  struct stat info;
+  if (!sizes[0].has_value() || stat(PathOf(digest).c_str(), &info) != 0 || info.st_size != *sizes[0]) {
+    return absl::NotFoundError(absl::StrCat("no blob ", digest));
+  }
+  return *sizes[0];
+}
+
+absl::StatusOr<std::vector<std::string>> ArtifactStore::Missing(absl::Span<const std::string> digests) {
+  ASSIGN_OR_RETURN(auto sizes, store_->BlobSizes(digests));
+  std::vector<std::string> missing;
+  for (size_t i = 0; i < digests.size(); ++i) {
+    struct stat info;
+    if (!sizes[i].has_value() || stat(PathOf(digests[i]).c_str(), &info) != 0 || info.st_size != *sizes[i]) {
+      missing.push_back(digests[i]);
+    }
+  }
+  return missing;
+}
+
+absl::Status ArtifactStore::Stream(const std::string& digest, int64_t offset, int64_t piece_bytes,
+                                   const std::function<absl::Status(absl::string_view)>& sink) {
+  ASSIGN_OR_RETURN(const int64_t size_bytes, SizeBytes(digest));
+  if (offset < 0 || offset > size_bytes) {
+    return absl::OutOfRangeError(absl::StrCat("offset ", offset, " in blob ", digest, " of ", size_bytes, " bytes"));
+  }
+  const int fd = open(PathOf(digest).c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return ErrnoStatus(errno, absl::StrCat("cannot open blob ", digest));
+  auto closer = absl::MakeCleanup([fd] { close(fd); });
+  std::string buffer(static_cast<size_t>(std::min(piece_bytes, std::max<int64_t>(size_bytes - offset, 1))), '\0');
+  while (offset < size_bytes) {
+    const ssize_t got = pread(fd, buffer.data(), buffer.size(), offset);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return ErrnoStatus(got < 0 ? errno : EIO, absl::StrCat("cannot read blob ", digest));
+    RETURN_IF_ERROR(sink(absl::string_view(buffer.data(), static_cast<size_t>(got))));
+    offset += got;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ArtifactStore::Get(const std::string& digest) {
+  std::string bytes;
+  RETURN_IF_ERROR(Stream(digest, 0, 1 << 20, [&](absl::string_view piece) {
+    bytes.append(piece.data(), piece.size());
+    return absl::OkStatus();
+  }));
+  return bytes;
+}
+
+}  // namespace fusion

@@ -1,0 +1,83 @@
+// ArtifactStore: content-addressed files under one folder, `ab/abcd…` by their SHA-256. A file appears by rename after
+// its bytes and its folder are on disk, and only then gets its row, so what has a row is whole. Thread-safe.
+#ifndef FUSION_SERVER_ARTIFACTS_ARTIFACT_STORE_H_
+#define FUSION_SERVER_ARTIFACTS_ARTIFACT_STORE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "db/stores/store.h"
+#include "runtime/base/sha256.h"
+
+namespace fusion {
+
+// 64 lower-case hex digits.
+bool IsDigest(const std::string& text);
+
+struct Artifact {
+  std::string digest;
+  int64_t size_bytes = 0;
+};
+
+class ArtifactStore {
+ public:
+  // Makes `folder` if needed and empties its `tmp`. `store` outlives this.
+  static absl::StatusOr<std::unique_ptr<ArtifactStore>> Open(const std::string& folder, Store* store);
+
+  absl::StatusOr<Artifact> Put(absl::string_view bytes);
+  // Takes over a finished file of the same file system (renames it).
+  absl::StatusOr<Artifact> Adopt(const std::string& path);
+  // NOT_FOUND naming the digest.
+  absl::StatusOr<std::string> Get(const std::string& digest);
+  // Calls `sink` with pieces of at most `piece_bytes` from `offset` on; stops with its error.
+  absl::Status Stream(const std::string& digest, int64_t offset, int64_t piece_bytes,
+                      const std::function<absl::Status(absl::string_view)>& sink);
+  absl::StatusOr<std::vector<std::string>> Missing(absl::Span<const std::string> digests);
+  // Size, or NOT_FOUND.
+  absl::StatusOr<int64_t> SizeBytes(const std::string& digest);
+  const std::string& folder() const { return folder_; }
+
+  // A file that is being written. Dropping it unfinished leaves nothing.
+  class Upload {
+   public:
+    ~Upload();
+    Upload(const Upload&) = delete;
+    Upload& operator=(const Upload&) = delete;
+    absl::Status Append(absl::string_view bytes);
+    int64_t size_bytes() const { return size_bytes_; }
+    // `expected` "" = take what came. DATA_LOSS when the digest differs.
+    absl::StatusOr<Artifact> Finish(const std::string& expected);
+
+   private:
+    friend class ArtifactStore;
+    Upload(ArtifactStore* store, std::string path, int fd) : store_(store), path_(std::move(path)), fd_(fd) {}
+    ArtifactStore* store_;
+    std::string path_;
+    int fd_;
+    int64_t size_bytes_ = 0;
+    Sha256 hash_;
+  };
+  absl::StatusOr<std::unique_ptr<Upload>> Begin();
+
+ private:
+  ArtifactStore(std::string folder, Store* store) : folder_(std::move(folder)), store_(store) {}
+  std::string PathOf(const std::string& digest) const;
+  // `path` is complete and synced.
+  absl::StatusOr<Artifact> Install(const std::string& path, const std::string& digest, int64_t size_bytes);
+
+  const std::string folder_;
+  Store* const store_;
+};
+
+// An absl::Status for errno: RESOURCE_EXHAUSTED for a full disk or quota, NOT_FOUND, else INTERNAL.
+absl::Status ErrnoStatus(int error, const std::string& what);
+
+}  // namespace fusion
+
+#endif  // FUSION_SERVER_ARTIFACTS_ARTIFACT_STORE_H_

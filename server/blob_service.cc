@@ -1,0 +1,115 @@
+#include "absl/strings/str_cat.h"
+#include "proto/blob.grpc.pb.h"
+#include "runtime/base/status_macros.h"
+#include "server/artifacts/artifact_store.h"
+#include "server/grpc_status.h"
+#include "server/metrics/metrics.h"
+#include "server/services.h"
+
+namespace fusion {
+namespace {
+
+constexpr int64_t kMaxBlobBytes = 64 << 20;
+constexpr int kMaxDigestsPerCall = 4096;
+constexpr int64_t kPieceBytes = 1 << 20;
+
+class BlobService : public v1::Blobs::Service {
+ public:
+  BlobService(ArtifactStore* artifacts, Metrics* metrics) : artifacts_(artifacts), metrics_(metrics) {}
+
+  grpc::Status FindMissing(grpc::ServerContext*, const v1::FindMissingRequest* request,
+                           v1::FindMissingResponse* response) override {
+    if (request->digests_size() > kMaxDigestsPerCall) {
+      return ToGrpc(absl::InvalidArgumentError(
+          absl::StrCat(request->digests_size(), " digests; at most ", kMaxDigestsPerCall, " a call")));
+    }
+    for (const std::string& digest : request->digests()) {
+      if (!IsDigest(digest)) {
+        return ToGrpc(absl::InvalidArgumentError("a digest is not 64 lower-case hex digits"));
+      }
+    }
+    absl::StatusOr<std::vector<std::string>> missing =
+        artifacts_->Missing(std::vector<std::string>(request->digests().begin(), request->digests().end()));
+    if (!missing.ok()) return ToGrpc(missing.status());
+    for (std::string& digest : *missing) response->add_missing(std::move(digest));
+    return grpc::Status::OK;
+  }
+
+  grpc::Status Write(grpc::ServerContext*, grpc::ServerReader<v1::WriteRequest>* reader,
+                     v1::WriteResponse* response) override {
+    Incoming incoming;
+    v1::WriteRequest message;
+    while (reader->Read(&message)) {
+      absl::Status status = Take(message, &incoming, response);
+      if (!status.ok()) return ToGrpc(status);
+    }
+    if (incoming.open) return ToGrpc(absl::InvalidArgumentError("the stream ended inside a blob"));
+    return grpc::Status::OK;
+  }
+
+  grpc::Status Read(grpc::ServerContext*, const v1::ReadRequest* request,
+                    grpc::ServerWriter<v1::ReadResponse>* writer) override {
+    if (!IsDigest(request->digest())) {
+      return ToGrpc(absl::InvalidArgumentError("a digest is not 64 lower-case hex digits"));
+    }
+    v1::ReadResponse response;
+    return ToGrpc(artifacts_->Stream(request->digest(), request->offset(), kPieceBytes, [&](absl::string_view piece) {
+      response.set_data(piece.data(), piece.size());
+      return writer->Write(response) ? absl::OkStatus() : absl::CancelledError("the reader hung up");
+    }));
+  }
+
+ private:
+  struct Incoming {
+    bool open = false;
+    std::string digest;
+    int64_t declared_bytes = 0, received_bytes = 0;
+    std::unique_ptr<ArtifactStore::Upload> upload;  // null: the blob is here already, its bytes are skipped
+  };
+
+  absl::Status Take(const v1::WriteRequest& message, Incoming* incoming, v1::WriteResponse* response) {
+    if (!incoming->open) {
+      if (!IsDigest(message.digest())) {
+        return absl::InvalidArgumentError("the first message of a blob needs its digest, 64 lower-case hex digits");
+      }
+      if (message.size_bytes() < 0 || message.size_bytes() > kMaxBlobBytes) {
+        return absl::InvalidArgumentError(absl::StrCat("blob ", message.digest(), ": ", message.size_bytes(),
+                                                       " bytes; at most ", kMaxBlobBytes, " are taken"));
+      }
+      *incoming = Incoming{true, message.digest(), message.size_bytes(), 0, nullptr};
+      if (!artifacts_->SizeBytes(message.digest()).ok()) {
+        ASSIGN_OR_RETURN(incoming->upload, artifacts_->Begin());
+      }
+    } else if (!message.digest().empty() && message.digest() != incoming->digest) {
+      return absl::InvalidArgumentError(absl::StrCat("blob ", incoming->digest, " was not finished"));
+    }
+    incoming->received_bytes += static_cast<int64_t>(message.data().size());
+    if (incoming->received_bytes > incoming->declared_bytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("blob ", incoming->digest, ": more than the declared ", incoming->declared_bytes, " bytes"));
+    }
+    if (incoming->upload != nullptr) RETURN_IF_ERROR(incoming->upload->Append(message.data()));
+    metrics_->Count(Metric::kUploadBytes, {}, static_cast<double>(message.data().size()));
+    if (!message.finish()) return absl::OkStatus();
+    if (incoming->received_bytes != incoming->declared_bytes) {
+      return absl::InvalidArgumentError(absl::StrCat("blob ", incoming->digest, ": ", incoming->received_bytes,
+                                                     " bytes of the declared ", incoming->declared_bytes));
+    }
+    if (incoming->upload != nullptr) RETURN_IF_ERROR(incoming->upload->Finish(incoming->digest).status());
+    response->set_blobs(response->blobs() + 1);
+    response->set_bytes(response->bytes() + incoming->declared_bytes);
+    *incoming = Incoming{};
+    return absl::OkStatus();
+  }
+
+  ArtifactStore* const artifacts_;
+  Metrics* const metrics_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeBlobService(ArtifactStore* artifacts, Metrics* metrics) {
+  return std::make_unique<BlobService>(artifacts, metrics);
+}
+
+}  // namespace fusion

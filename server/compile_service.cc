@@ -1,0 +1,221 @@
+#include <deque>
+
+#include "absl/strings/str_cat.h"
+#include "proto/compile.grpc.pb.h"
+#include "server/artifacts/model_files.h"
+#include "server/executor.h"
+#include "server/grpc_status.h"
+#include "server/jobs/job_runner.h"
+#include "server/services.h"
+
+namespace fusion {
+namespace {
+
+// One client that watches one job. Reads the store on the executor, writes through gRPC's callbacks, so that a watch
+// holds no thread however long it lasts. Owns itself until OnDone.
+class Watch : public grpc::ServerWriteReactor<v1::JobEvent> {
+ public:
+  Watch(JobRunner* jobs, Store* store, Executor* executor, std::string job_id, int64_t resume_seq)
+      : jobs_(jobs), store_(store), executor_(executor), job_id_(std::move(job_id)), last_seq_(resume_seq) {}
+
+  void Begin() {
+    {
+      absl::MutexLock lock(&mutex_);
+      self_.reset(this);
+    }
+    token_ = jobs_->hub().Subscribe(job_id_, [this] { Wake(); });
+    Wake();
+  }
+
+  void OnWriteDone(bool ok) override {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (ok && !cancelled_ && !ready_.empty()) {
+        current_ = std::move(ready_.front());
+        ready_.pop_front();
+      } else {
+        writing_ = false;
+        ready_.clear();
+      }
+      if (!ok) cancelled_ = true;
+      if (!writing_) {
+        ScheduleLocked();
+        return;
+      }
+    }
+    StartWrite(&current_);
+  }
+  void OnCancel() override {
+    absl::MutexLock lock(&mutex_);
+    cancelled_ = true;
+    ScheduleLocked();
+  }
+  void OnDone() override {
+    jobs_->hub().Unsubscribe(token_);  // no Wake after this
+    std::shared_ptr<Watch> self;       // the last reference, or work on the executor holds that
+    absl::MutexLock lock(&mutex_);
+    std::swap(self, self_);
+  }
+
+ private:
+  void Wake() {
+    absl::MutexLock lock(&mutex_);
+    ScheduleLocked();
+  }
+  void ScheduleLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    stale_ = true;
+    if (scheduled_ || writing_ || finished_ || self_ == nullptr) return;
+    scheduled_ = true;
+    executor_->Run([self = self_] { self->Advance(); });
+  }
+  // On the executor: reads what is new and starts writing it, or finishes.
+  void Advance() {
+    {
+      absl::MutexLock lock(&mutex_);
+      stale_ = false;
+      if (cancelled_) {
+        scheduled_ = false;
+        return FinishLocked(grpc::Status::CANCELLED);
+      }
+    }
+    constexpr int kBatch = 64;
+    const bool closed = jobs_->hub().closed();  // the hub calls Wake with its lock held: never ask it under ours
+    absl::StatusOr<JobRow> job = store_->GetJob(job_id_);
+    absl::StatusOr<std::vector<JobEventRow>> rows = store_->JobEvents(job_id_, last_seq_, kBatch);
+    absl::Status status = job.ok() ? rows.status() : job.status();
+    absl::MutexLock lock(&mutex_);
+    scheduled_ = false;
+    if (!status.ok()) return FinishLocked(ToGrpc(status));
+    for (const JobEventRow& row : *rows) {
+      v1::JobEvent event;
+      event.ParseFromString(row.event);
+      event.set_seq(row.seq);
+      last_seq_ = row.seq;
+      ready_.push_back(std::move(event));
+    }
+    if (!ready_.empty()) {
+      current_ = std::move(ready_.front());
+      ready_.pop_front();
+      writing_ = true;
+      StartWrite(&current_);
+    } else if (IsFinal(job->state)) {
+      FinishLocked(grpc::Status::OK);
+    } else if (closed) {
+      FinishLocked(grpc::Status(grpc::StatusCode::UNAVAILABLE,
+                                absl::StrCat("the server is shutting down; watch again from seq ", last_seq_)));
+    } else if (stale_) {
+      ScheduleLocked();
+    }
+  }
+  void FinishLocked(const grpc::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (finished_) return;
+    finished_ = true;
+    Finish(status);
+  }
+
+  JobRunner* const jobs_;
+  Store* const store_;
+  Executor* const executor_;
+  const std::string job_id_;
+  int64_t token_ = 0;
+  int64_t last_seq_;  // of what has been read; executor only
+  v1::JobEvent current_;
+
+  absl::Mutex mutex_;
+  std::shared_ptr<Watch> self_ ABSL_GUARDED_BY(mutex_);  // shared with work on the executor; dropped by OnDone
+  std::deque<v1::JobEvent> ready_ ABSL_GUARDED_BY(mutex_);
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool scheduled_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stale_ ABSL_GUARDED_BY(mutex_) = false;
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+class CompileService : public v1::Compile::WithCallbackMethod_Watch<v1::Compile::Service> {
+ public:
+  CompileService(JobRunner* jobs, Store* store, Farm* farm, Executor* executor)
+      : jobs_(jobs), store_(store), farm_(farm), executor_(executor) {}
+
+  grpc::Status GetCapabilities(grpc::ServerContext*, const v1::GetCapabilitiesRequest*,
+                               v1::Capabilities* response) override {
+    response->set_server_version(kServerVersion);
+    response->set_protocol_min(1);
+    response->set_protocol_max(1);
+    response->set_generator_version(kGeneratorVersion);
+    response->set_chunk_size_bytes(kChunkBytes);
+    response->set_max_model_bytes(kMaxModelBytes);
+    response->add_planners("dnnfusion");
+    response->add_planners("none");
+    std::map<std::string, v1::TargetInfo> targets;
+    for (const Farm::WorkerStatusRow& row : farm_->WorkerStatuses()) {
+      if (!row.live) continue;
+      v1::TargetInfo& target = targets[row.worker.fingerprint];
+      target.set_kind(row.worker.device.kind);
+      target.set_workers(target.workers() + 1);
+      target.set_device_name(row.worker.device.name);
+      target.set_fingerprint(row.worker.fingerprint);
+    }
+    for (auto& [fingerprint, target] : targets) *response->add_targets() = std::move(target);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status Submit(grpc::ServerContext* context, const v1::SubmitRequest* request,
+                      v1::SubmitResponse* response) override {
+    absl::StatusOr<v1::SubmitResponse> submitted =
+        jobs_->Submit(*request, [context] { return context->IsCancelled(); });
+    if (!submitted.ok()) return ToGrpc(submitted.status());
+    *response = *std::move(submitted);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status Plan(grpc::ServerContext* context, const v1::SubmitRequest* request,
+                    v1::PlanResponse* response) override {
+    absl::StatusOr<v1::PlanResponse> plan = jobs_->Plan(*request, [context] { return context->IsCancelled(); });
+    if (!plan.ok()) return ToGrpc(plan.status());
+    *response = *std::move(plan);
+    return grpc::Status::OK;
+  }
+
+  grpc::ServerWriteReactor<v1::JobEvent>* Watch(grpc::CallbackServerContext*,
+                                                const v1::WatchRequest* request) override {
+    auto* watch = new fusion::Watch(jobs_, store_, executor_, request->job_id(), request->resume_seq());
+    watch->Begin();
+    return watch;
+  }
+
+  grpc::Status Get(grpc::ServerContext*, const v1::GetJobRequest* request, v1::Job* response) override {
+    return Answer(store_->GetJob(request->job_id()), response);
+  }
+
+  grpc::Status List(grpc::ServerContext*, const v1::ListJobsRequest* request, v1::ListJobsResponse* response) override {
+    const int limit = request->limit() <= 0 ? 50 : std::min(request->limit(), 1000);
+    absl::StatusOr<std::vector<JobRow>> jobs = store_->ListJobs(limit);
+    if (!jobs.ok()) return ToGrpc(jobs.status());
+    for (const JobRow& job : *jobs) *response->add_jobs() = JobToProto(job);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status Cancel(grpc::ServerContext*, const v1::CancelJobRequest* request, v1::Job* response) override {
+    return Answer(jobs_->Cancel(request->job_id()), response);
+  }
+
+ private:
+  static grpc::Status Answer(const absl::StatusOr<JobRow>& job, v1::Job* response) {
+    if (!job.ok()) return ToGrpc(job.status());
+    *response = JobToProto(*job);
+    return grpc::Status::OK;
+  }
+
+  JobRunner* const jobs_;
+  Store* const store_;
+  Farm* const farm_;
+  Executor* const executor_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeCompileService(JobRunner* jobs, Store* store, Farm* farm, Executor* executor) {
+  return std::make_unique<CompileService>(jobs, store, farm, executor);
+}
+
+}  // namespace fusion

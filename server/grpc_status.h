@@ -1,0 +1,19 @@
+// absl::Status to grpc::Status; the message is cut where gRPC would drop it.
+#ifndef FUSION_SERVER_GRPC_STATUS_H_
+#define FUSION_SERVER_GRPC_STATUS_H_
+
+#include <grpcpp/support/status.h>
+
+#include "absl/status/status.h"
+#include "server/jobs/job_messages.h"
+
+namespace fusion {
+
+inline grpc::Status ToGrpc(const absl::Status& status) {
+  if (status.ok()) return grpc::Status::OK;
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), CutMessage(status.message()));
+}
+
+}  // namespace fusion
+
+#endif  // FUSION_SERVER_GRPC_STATUS_H_

@@ -1,0 +1,141 @@
+#include "server/jobs/job_messages.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/base/sha256.h"
+
+namespace fusion {
+
+absl::StatusOr<CompileOptions> OptionsFromProto(const v1::CompileOptionsProto& proto) {
+  CompileOptions options;
+  if (!proto.target().empty()) options.target = proto.target();
+  if (!proto.planner().empty()) options.planner = proto.planner();
+  if (!proto.math().empty()) options.math = proto.math();
+  if (options.target.size() > 64) return absl::InvalidArgumentError("target: longer than 64 characters");
+  if (options.planner != "dnnfusion" && options.planner != "none") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("planner '", options.planner, "' is unknown; there are dnnfusion and none"));
+  }
+  if (options.math != "fast" && options.math != "strict") {
+    return absl::InvalidArgumentError(absl::StrCat("math '", options.math, "' is unknown; there are fast and strict"));
+  }
+  if (proto.threads() < 0 || proto.threads() > 1024) {
+    return absl::InvalidArgumentError(absl::StrCat("threads: ", proto.threads(), " is not in 0..1024"));
+  }
+  if (proto.threads() > 0) options.threads = proto.threads();
+  for (const auto& [name, extent] : proto.dims()) {
+    if (extent <= 0) return absl::InvalidArgumentError(absl::StrCat("dim '", name, "': ", extent, " is not positive"));
+    options.dims[name] = extent;
+  }
+  for (const auto& [name, shape] : proto.shapes()) {
+    for (int64_t extent : shape.extents()) {
+      if (extent < 0) return absl::InvalidArgumentError(absl::StrCat("shape '", name, "': ", extent, " is negative"));
+    }
+    options.shapes[name].assign(shape.extents().begin(), shape.extents().end());
+  }
+  return options;
+}
+
+std::string JobKey(const v1::SubmitRequest& request, const CompileOptions& options, const std::string& fingerprint) {
+  Sha256 hash;
+  auto add = [&](const std::string& part) {
+    hash.Update(absl::StrCat(part.size(), ":"));
+    hash.Update(part);
+  };
+  add(absl::StrCat("job generator ", kGeneratorVersion));
+  for (const std::string& part : {options.target, options.planner, options.math, fingerprint}) add(part);
+  add(absl::StrCat("threads ", options.threads));
+  for (const auto& [name, extent] : options.dims) add(absl::StrCat("dim ", extent, " ", name));
+  for (const auto& [name, shape] : options.shapes) add(absl::StrCat("shape ", absl::StrJoin(shape, "x"), " ", name));
+  for (int i = 0; i < request.files_size(); ++i) {
+    const v1::ModelFile& file = request.files(i);
+    add(i == 0 ? "model" : absl::StrCat("file ", file.path()));
+    add(absl::StrCat(file.size_bytes()));
+    for (const std::string& digest : file.chunk_digests()) add(digest);
+  }
+  return hash.FinishHex();
+}
+
+v1::Account AccountToProto(const CompileAccount& account) {
+  v1::Account proto;
+  proto.set_nodes_model(account.nodes_model);
+  proto.set_nodes_simplified(account.nodes_simplified);
+  proto.set_nodes_rewritten(account.nodes_rewritten);
+  proto.set_kernels(account.kernels);
+  proto.set_kernels_distinct(account.kernels_distinct);
+  proto.set_green(account.green);
+  proto.set_yellow_fused(account.yellow_fused);
+  proto.set_yellow_kept(account.yellow_kept);
+  proto.set_red(account.red);
+  proto.set_questions(account.questions);
+  proto.set_from_database(account.from_database);
+  proto.set_measured(account.measured);
+  proto.set_from_model(account.from_model);
+  proto.set_intermediate_bytes_before(account.intermediate_bytes_before);
+  proto.set_intermediate_bytes_after(account.intermediate_bytes_after);
+  proto.set_arena_bytes(account.arena_bytes);
+  proto.set_weight_bytes(account.weight_bytes);
+  proto.set_flops(account.flops);
+  for (const StageSeconds& stage : account.stages) {
+    v1::StageTime* time = proto.add_stages();
+    time->set_stage(stage.stage);
+    time->set_seconds(stage.seconds);
+  }
+  return proto;
+}
+
+std::string CutMessage(absl::string_view message) {
+  constexpr size_t kMaxMessage = 4096;
+  if (message.size() <= kMaxMessage) return std::string(message);
+  size_t end = kMaxMessage - 4;
+  while (end > 0 && (static_cast<unsigned char>(message[end]) & 0xc0) == 0x80) --end;
+  return absl::StrCat(message.substr(0, end), "…");
+}
+
+v1::ErrorInfo ErrorToProto(const absl::Status& status) {
+  v1::ErrorInfo error;
+  error.set_code(static_cast<int>(status.code()));
+  error.set_message(CutMessage(status.message()));
+  return error;
+}
+
+v1::Job JobToProto(const JobRow& row) {
+  v1::Job job;
+  job.set_job_id(row.id);
+  job.set_key(row.key);
+  job.set_model_name(row.model_name);
+  job.set_target(row.target);
+  job.set_client_id(row.client_id);
+  job.set_state(static_cast<v1::JobState>(row.state));
+  job.set_created_ms(row.created_ms);
+  job.set_started_ms(row.started_ms);
+  job.set_finished_ms(row.finished_ms);
+  job.set_last_seq(row.last_seq);
+  if (row.state == JobPhase::kSucceeded) {
+    job.mutable_account()->ParseFromString(row.account);
+    job.mutable_bundle()->set_digest(row.bundle_digest);
+    job.mutable_bundle()->set_size_bytes(row.bundle_bytes);
+  } else if (IsFinal(row.state)) {
+    job.mutable_error()->set_code(row.error_code);
+    job.mutable_error()->set_message(row.error_message);
+  }
+  return job;
+}
+
+std::string NewJobId() {
+  static constexpr char kAlphabet[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";  // Crockford's: nothing looks alike
+  unsigned char bytes[10];
+  for (size_t filled = 0; filled < sizeof bytes;) {
+    const ssize_t got = getrandom(bytes + filled, sizeof bytes - filled, 0);
+    if (got > 0) filled += static_cast<size_t>(got);
+  }
+  std::string id = "j-";
+  for (unsigned char byte : bytes) id += kAlphabet[byte % 32];
+  return id;
+}
+
+}  // namespace fusion

@@ -1,0 +1,30 @@
+// Between the compiler's types, the store's rows and the wire's messages.
+#ifndef FUSION_SERVER_JOBS_JOB_MESSAGES_H_
+#define FUSION_SERVER_JOBS_JOB_MESSAGES_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "compiler/pipeline/compile.h"
+#include "db/stores/store.h"
+#include "proto/compile.pb.h"
+
+namespace fusion {
+
+// Fills defaults and checks ranges: INVALID_ARGUMENT naming the option.
+absl::StatusOr<CompileOptions> OptionsFromProto(const v1::CompileOptionsProto& proto);
+
+// What a compilation's answer depends on. The model's name does not enter.
+std::string JobKey(const v1::SubmitRequest& request, const CompileOptions& options, const std::string& fingerprint);
+
+v1::Account AccountToProto(const CompileAccount& account);
+v1::Job JobToProto(const JobRow& row);
+v1::ErrorInfo ErrorToProto(const absl::Status& status);  // message cut at 4 KiB
+std::string CutMessage(absl::string_view message);       // at 4 KiB, on a character boundary
+
+// "j-7Q2M…": 10 characters of 32, from the system's random source.
+std::string NewJobId();
+
+}  // namespace fusion
+
+#endif  // FUSION_SERVER_JOBS_JOB_MESSAGES_H_

@@ -1,0 +1,354 @@
+#include "server/jobs/job_runner.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "runtime/base/status_macros.h"
+#include "server/artifacts/model_files.h"
+#include "server/jobs/job_messages.h"
+#include "server/jobs/progress_throttle.h"
+
+namespace fusion {
+namespace {
+
+constexpr int kMaxPlansAtOnce = 4;
+constexpr size_t kMaxPlanJsonBytes = 3 << 20;
+
+int64_t NowMs() { return absl::ToUnixMillis(absl::Now()); }
+
+absl::Duration QueueTimeout(const v1::SubmitRequest& request) {
+  return request.queue_timeout_ms() > 0 ? absl::Milliseconds(request.queue_timeout_ms()) : absl::Minutes(10);
+}
+
+v1::JobEvent MakeEvent(v1::JobState state, const std::string& stage, const std::string& message) {
+  v1::JobEvent event;
+  event.set_time_ms(NowMs());
+  event.set_state(state);
+  event.set_stage(stage);
+  event.set_message(CutMessage(message));
+  return event;
+}
+
+}  // namespace
+
+JobRunner::JobRunner(JobRunnerOptions options, CompilerFunctions compiler, Store* store, ArtifactStore* artifacts,
+                     Farm* farm, Metrics* metrics)
+    : options_(std::move(options)),
+      compiler_(std::move(compiler)),
+      store_(store),
+      artifacts_(artifacts),
+      farm_(farm),
+      metrics_(metrics),
+      started_(absl::Now()) {}
+
+JobRunner::~JobRunner() { Stop(); }
+
+absl::Status JobRunner::Start() {
+  std::error_code error;
+  std::filesystem::remove_all(options_.work_folder, error);
+  std::filesystem::create_directories(options_.work_folder, error);
+  if (error) return ErrnoStatus(error.value(), absl::StrCat("cannot make ", options_.work_folder));
+  ASSIGN_OR_RETURN(std::vector<JobRow> unfinished, store_->UnfinishedJobs());
+  for (const JobRow& job : unfinished) {
+    AppendEvent(job.id, {"queued", 0, 0, "the server was restarted; the job starts again"}, v1::QUEUED);
+    absl::MutexLock lock(&mutex_);
+    queue_.push_back(job.id);
+  }
+  for (int i = 0; i < std::max(1, options_.compile_threads); ++i) threads_.emplace_back([this] { Loop(); });
+  return absl::OkStatus();
+}
+
+void JobRunner::BeginStop() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  hub_.Close();
+}
+
+void JobRunner::Stop() {
+  BeginStop();
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+absl::StatusOr<std::optional<AttachedWorker>> JobRunner::KnownDevice(const std::string& kind) {
+  std::optional<AttachedWorker> device = farm_->FindDevice(kind);
+  if (device.has_value()) return device;
+  ASSIGN_OR_RETURN(std::optional<WorkerRow> row, store_->LatestWorker(kind));
+  if (!row.has_value()) return device;
+  ASSIGN_OR_RETURN(DeviceModel model, DeviceModelFromJson(row->device_model_json));
+  device.emplace();
+  device->id = row->id, device->name = row->name, device->device = std::move(model);
+  device->fingerprint = row->fingerprint;
+  return device;
+}
+
+absl::StatusOr<JobRunner::Checked> JobRunner::Check(const v1::SubmitRequest& request,
+                                                    const std::function<bool()>& hung_up) {
+  if (stopping_) return absl::UnavailableError("the server is shutting down; try again");
+  RETURN_IF_ERROR(CheckModelFiles(request));
+  ASSIGN_OR_RETURN(CompileOptions options, OptionsFromProto(request.options()));
+  RETURN_IF_ERROR(CheckChunksPresent(request, *artifacts_));
+  ASSIGN_OR_RETURN(std::optional<AttachedWorker> device, KnownDevice(options.target));
+  if (!device.has_value() && farm_->AttachedKinds() == "none") {
+    device = farm_->AwaitDevice(options.target, started_ + options_.first_worker_grace - absl::Now(), hung_up);
+  }
+  if (!device.has_value() && options.target != "cpu") {
+    return absl::FailedPreconditionError(
+        absl::StrCat("no worker for target '", options.target, "'; kinds attached: ", farm_->AttachedKinds()));
+  }
+  return Checked{std::move(options), device.value_or(AttachedWorker{})};
+}
+
+absl::StatusOr<v1::SubmitResponse> JobRunner::Submit(const v1::SubmitRequest& request,
+                                                     const std::function<bool()>& hung_up) {
+  ASSIGN_OR_RETURN(const Checked checked, Check(request, hung_up));
+  JobRow job;
+  job.id = NewJobId();
+  job.key = JobKey(request, checked.options, checked.device.fingerprint);
+  job.model_name = CutMessage(request.model_name()).substr(0, 255);
+  job.target = checked.options.target;
+  job.client_id = CutMessage(request.client_id()).substr(0, 255);
+  job.request = request.SerializeAsString();
+  job.created_ms = NowMs();
+  v1::SubmitResponse response;
+  response.set_key(job.key);
+
+  ASSIGN_OR_RETURN(std::optional<ResultRow> result, store_->FindResult(job.key));
+  if (result.has_value() && artifacts_->SizeBytes(result->bundle_digest).ok()) {
+    metrics_->Count(Metric::kCacheRequests, {{"tier", "result"}, {"result", "hit"}});
+    job.state = JobPhase::kSucceeded;
+    job.started_ms = job.finished_ms = job.created_ms;
+    job.account = result->account;
+    job.bundle_digest = result->bundle_digest, job.bundle_bytes = result->bundle_bytes;
+    v1::JobEvent event = MakeEvent(v1::SUCCEEDED, "write", "answered from the store");
+    event.mutable_account()->ParseFromString(job.account);
+    event.mutable_bundle()->set_digest(job.bundle_digest);
+    event.mutable_bundle()->set_size_bytes(job.bundle_bytes);
+    ASSIGN_OR_RETURN(const std::string id, store_->InsertJob(job, event.SerializeAsString()));
+    response.set_job_id(id);
+    response.set_joined(id != job.id);
+    response.set_from_store(id == job.id);
+    response.set_state(id == job.id ? v1::SUCCEEDED : v1::QUEUED);
+    metrics_->Count(Metric::kJobs, {{"outcome", "from_store"}});
+    return response;
+  }
+  metrics_->Count(Metric::kCacheRequests, {{"tier", "result"}, {"result", "miss"}});
+  const v1::JobEvent event = MakeEvent(v1::QUEUED, "queued", "");
+  ASSIGN_OR_RETURN(const std::string id, store_->InsertJob(job, event.SerializeAsString()));
+  response.set_job_id(id);
+  response.set_joined(id != job.id);
+  response.set_state(v1::QUEUED);
+  if (id == job.id) {
+    absl::MutexLock lock(&mutex_);
+    queue_.push_back(id);
+  }
+  return response;
+}
+
+absl::StatusOr<v1::PlanResponse> JobRunner::Plan(const v1::SubmitRequest& request,
+                                                 const std::function<bool()>& hung_up) {
+  auto leave = absl::MakeCleanup([this] { --plans_running_; });
+  if (++plans_running_ > kMaxPlansAtOnce) {
+    return absl::ResourceExhaustedError(absl::StrCat(kMaxPlansAtOnce, " plans are being made; try again"));
+  }
+  ASSIGN_OR_RETURN(Checked checked, Check(request, hung_up));
+  const std::string folder = absl::StrCat(options_.work_folder, "/plan-", NewJobId());
+  auto cleaner = absl::MakeCleanup([&] {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+  });
+  ASSIGN_OR_RETURN(const ModelFiles files, AssembleModel(request, *artifacts_, folder));
+  FarmJob farm_job = MakeFarmJob(checked.device, checked.options, request);
+  farm_job.cancelled = [&] { return stopping_ || (hung_up && hung_up()); };
+  farm_job.progress = [](const ProgressEvent&) {};
+  FarmOracle oracle(farm_job);
+  FarmToolchain toolchain(farm_job);
+  ASSIGN_OR_RETURN(PlanReport report, compiler_.plan(files, checked.options,
+                                                     {&checked.device.device, &oracle, &toolchain, farm_job.progress,
+                                                      farm_job.cancelled}));
+  v1::PlanResponse response;
+  *response.mutable_account() = AccountToProto(report.account);
+  if (report.text.size() > kMaxPlanJsonBytes) report.text.resize(kMaxPlanJsonBytes);
+  if (report.text.size() + report.account.plan_json.size() <= kMaxPlanJsonBytes) {
+    response.set_plan_json(std::move(report.account.plan_json));
+  }
+  response.set_text(std::move(report.text));
+  return response;
+}
+
+absl::StatusOr<JobRow> JobRunner::Cancel(const std::string& job_id) {
+  ASSIGN_OR_RETURN(JobRow job, store_->GetJob(job_id));
+  if (IsFinal(job.state)) return job;
+  bool running = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    auto flag = cancel_flags_.find(job_id);
+    if (flag != cancel_flags_.end()) {
+      *flag->second = true;
+      running = true;
+    } else {
+      queue_.erase(std::remove(queue_.begin(), queue_.end(), job_id), queue_.end());
+    }
+  }
+  if (!running) {
+    absl::Status finished = Finish(job, absl::CancelledError("cancelled before it started"), {}, std::nullopt);
+    if (!finished.ok() && finished.code() != absl::StatusCode::kFailedPrecondition) return finished;
+  }
+  return store_->GetJob(job_id);
+}
+
+void JobRunner::Loop() {
+  while (true) {
+    std::string job_id;
+    std::shared_ptr<std::atomic<bool>> cancel;
+    {
+      absl::MutexLock lock(&mutex_);
+      mutex_.Await(absl::Condition(
+          +[](JobRunner* runner)
+               ABSL_NO_THREAD_SAFETY_ANALYSIS { return runner->stopping_ || !runner->queue_.empty(); },
+          this));
+      if (stopping_) return;
+      job_id = std::move(queue_.front());
+      queue_.pop_front();
+      cancel = cancel_flags_[job_id] = std::make_shared<std::atomic<bool>>(false);
+    }
+    Run(job_id, cancel);
+    absl::MutexLock lock(&mutex_);
+    cancel_flags_.erase(job_id);
+  }
+}
+
+void JobRunner::Run(const std::string& job_id, const std::shared_ptr<std::atomic<bool>>& cancel) {
+  absl::StatusOr<JobRow> job = store_->GetJob(job_id);
+  if (!job.ok() || IsFinal(job->state)) return;
+  v1::SubmitRequest request;
+  if (!request.ParseFromString(job->request)) {
+    (void)Finish(*job, absl::InternalError("the stored request does not parse"), {}, std::nullopt);
+    return;
+  }
+  if (!store_->StartJob(job_id, NowMs()).ok()) return;
+  metrics_->Observe(Metric::kJobWait, (NowMs() - job->created_ms) / 1e3);
+  metrics_->Set(Metric::kJobsRunning, metrics_->Value(Metric::kJobsRunning) + 1);
+  auto leave =
+      absl::MakeCleanup([this] { metrics_->Set(Metric::kJobsRunning, metrics_->Value(Metric::kJobsRunning) - 1); });
+
+  const std::string folder = absl::StrCat(options_.work_folder, "/", job_id);
+  auto cleaner = absl::MakeCleanup([&] {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+  });
+  const absl::Time start = absl::Now();
+  auto cancelled = [&] { return stopping_ || cancel->load(); };
+  // The farm itself tells its waiters of a shutdown, so that their tasks stay for the next start.
+  auto cancelled_by_user = [&] { return cancel->load(); };
+  ProgressThrottle throttle(absl::Now);
+  auto progress = [&](const ProgressEvent& event) {
+    if (throttle.Passes(event)) AppendEvent(job_id, event, v1::RUNNING);
+  };
+  std::string key;
+  absl::StatusOr<CompileAccount> account = Compile(request, folder, cancelled, cancelled_by_user, progress, &key);
+  absl::Status outcome = account.status();
+  std::optional<ResultRow> result;
+  v1::Account account_proto;
+  if (outcome.ok()) {
+    account_proto = AccountToProto(*account);
+    absl::StatusOr<Artifact> bundle = artifacts_->Adopt(absl::StrCat(folder, "/out.fusion"));
+    outcome = bundle.status();
+    if (outcome.ok()) {
+      result = ResultRow{key, bundle->digest, bundle->size_bytes, account_proto.SerializeAsString(), NowMs()};
+      metrics_->Observe(Metric::kBundleBytes, static_cast<double>(bundle->size_bytes));
+    }
+    for (const StageSeconds& stage : account->stages) {
+      metrics_->Observe(Metric::kJobDuration, stage.seconds, {{"stage", stage.stage}});
+    }
+    metrics_->Observe(Metric::kJobDuration, absl::ToDoubleSeconds(absl::Now() - start), {{"stage", "all"}});
+  }
+  // Interrupted by the shutdown, not by the user: the row stays unfinished and the next start takes it up.
+  if (!outcome.ok() && stopping_ && !cancel->load()) return;
+  if (!outcome.ok() && cancel->load()) outcome = absl::CancelledError("cancelled");
+  // A full disk must not leave the job without an end: watchers wait for it.
+  for (absl::Status finished = Finish(*job, outcome, account_proto, result); !finished.ok();) {
+    if (stopping_ || finished.code() == absl::StatusCode::kFailedPrecondition) return;
+    if (outcome.ok()) outcome = finished;
+    absl::SleepFor(absl::Seconds(1));
+    finished = Finish(*job, outcome, account_proto, std::nullopt);
+  }
+}
+
+absl::StatusOr<CompileAccount> JobRunner::Compile(const v1::SubmitRequest& request, const std::string& folder,
+                                                  const std::function<bool()>& cancelled,
+                                                  const std::function<bool()>& cancelled_by_user,
+                                                  const std::function<void(const ProgressEvent&)>& progress,
+                                                  std::string* key) {
+  ASSIGN_OR_RETURN(CompileOptions options, OptionsFromProto(request.options()));
+  ASSIGN_OR_RETURN(std::optional<AttachedWorker> device, KnownDevice(options.target));
+  if (!device.has_value()) {
+    const std::string message =
+        absl::StrCat("no worker for ", options.target, "; kinds attached: ", farm_->AttachedKinds());
+    progress({"queued", 0, 0, message});
+    device = farm_->AwaitDevice(options.target, QueueTimeout(request), cancelled);
+    if (cancelled()) return absl::CancelledError("cancelled");
+    if (!device.has_value()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(message, "; gave up after ", absl::FormatDuration(QueueTimeout(request))));
+    }
+  }
+  *key = JobKey(request, options, device->fingerprint);
+  RETURN_IF_ERROR(CheckChunksPresent(request, *artifacts_));
+  ASSIGN_OR_RETURN(const ModelFiles files, AssembleModel(request, *artifacts_, folder));
+  FarmJob farm_job = MakeFarmJob(*device, options, request);
+  farm_job.cancelled = cancelled_by_user;
+  farm_job.progress = progress;
+  FarmOracle oracle(farm_job);
+  FarmToolchain toolchain(farm_job);
+  return compiler_.compile(files, options, {&device->device, &oracle, &toolchain, progress, cancelled},
+                           absl::StrCat(folder, "/out.fusion"));
+}
+
+FarmJob JobRunner::MakeFarmJob(const AttachedWorker& device, const CompileOptions& options,
+                               const v1::SubmitRequest& request) {
+  FarmJob job;
+  job.farm = farm_, job.store = store_, job.artifacts = artifacts_, job.metrics = metrics_, job.sources = &sources_;
+  job.device = device;
+  job.threads = options.threads;
+  job.queue_timeout = QueueTimeout(request);
+  return job;
+}
+
+absl::Status JobRunner::Finish(JobRow job, const absl::Status& outcome, const v1::Account& account,
+                               const std::optional<ResultRow>& result) {
+  const bool cancelled = outcome.code() == absl::StatusCode::kCancelled;
+  job.state = outcome.ok() ? JobPhase::kSucceeded : cancelled ? JobPhase::kCancelled : JobPhase::kFailed;
+  job.finished_ms = NowMs();
+  v1::JobEvent event = MakeEvent(static_cast<v1::JobState>(job.state), "write", "");
+  if (outcome.ok()) {
+    job.account = account.SerializeAsString();
+    job.bundle_digest = result->bundle_digest, job.bundle_bytes = result->bundle_bytes;
+    *event.mutable_account() = account;
+    event.mutable_bundle()->set_digest(job.bundle_digest);
+    event.mutable_bundle()->set_size_bytes(job.bundle_bytes);
+  } else {
+    *event.mutable_error() = ErrorToProto(outcome);
+    job.error_code = event.error().code();
+    job.error_message = event.error().message();
+  }
+  RETURN_IF_ERROR(store_->FinishJob(job, event.SerializeAsString(), result));
+  metrics_->Count(Metric::kJobs, {{"outcome", outcome.ok() ? "succeeded" : cancelled ? "cancelled" : "failed"}});
+  hub_.Notify(job.id);
+  return absl::OkStatus();
+}
+
+void JobRunner::AppendEvent(const std::string& job_id, const ProgressEvent& event, v1::JobState state) {
+  v1::JobEvent proto = MakeEvent(state, event.stage, event.message);
+  proto.set_done(event.done);
+  proto.set_total(event.total);
+  // Progress that cannot be written is not worth a job; the job's end will meet the same disk.
+  if (store_->AppendJobEvent(job_id, proto.SerializeAsString()).ok()) hub_.Notify(job_id);
+}
+
+}  // namespace fusion

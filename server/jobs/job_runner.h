@@ -1,0 +1,103 @@
+// JobRunner: takes submissions, runs compilations on threads of its own, and keeps their rows and events.
+//
+// A job is a row before its submission is answered. Identical submissions in flight share one job; one that has been
+// compiled before is answered from the results table. After a crash the jobs that were not final start again. Stop()
+// leaves unfinished jobs to the next start.
+#ifndef FUSION_SERVER_JOBS_JOB_RUNNER_H_
+#define FUSION_SERVER_JOBS_JOB_RUNNER_H_
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "compiler/pipeline/compile.h"
+#include "proto/compile.pb.h"
+#include "server/artifacts/artifact_store.h"
+#include "server/jobs/event_hub.h"
+#include "server/scheduler/farm_tasks.h"
+
+namespace fusion {
+
+// fusion::Compile and fusion::PlanOnly, or what a test puts in their place.
+struct CompilerFunctions {
+  std::function<absl::StatusOr<CompileAccount>(const ModelFiles&, const CompileOptions&, const CompileContext&,
+                                               const std::string& bundle_path)>
+      compile;
+  std::function<absl::StatusOr<PlanReport>(const ModelFiles&, const CompileOptions&, const CompileContext&)> plan;
+};
+
+struct JobRunnerOptions {
+  std::string work_folder;  // emptied at start; on the artifact store's file system
+  int compile_threads = 2;
+  // How long a submission waits for the first worker after the server's start before it judges the target.
+  absl::Duration first_worker_grace = absl::Seconds(5);
+};
+
+class JobRunner {
+ public:
+  JobRunner(JobRunnerOptions options, CompilerFunctions compiler, Store* store, ArtifactStore* artifacts, Farm* farm,
+            Metrics* metrics);
+  ~JobRunner();
+
+  // Queues the unfinished jobs of the store and starts the threads.
+  absl::Status Start();
+  // Takes nothing new, lets compilations end without touching their rows. The farm is to be stopped next, as
+  // compilations may be waiting for it; then Stop joins. Both idempotent.
+  void BeginStop();
+  void Stop();
+
+  absl::StatusOr<v1::SubmitResponse> Submit(const v1::SubmitRequest& request, const std::function<bool()>& hung_up);
+  absl::StatusOr<v1::PlanResponse> Plan(const v1::SubmitRequest& request, const std::function<bool()>& hung_up);
+  // The job as it is afterwards; a running one ends a little later. Final jobs stay what they are.
+  absl::StatusOr<JobRow> Cancel(const std::string& job_id);
+  EventHub& hub() { return hub_; }
+  const ProfileSources& sources() const { return sources_; }
+
+ private:
+  struct Checked {
+    CompileOptions options;
+    AttachedWorker device;  // without fingerprint: nobody knows the device yet
+  };
+  absl::StatusOr<Checked> Check(const v1::SubmitRequest& request, const std::function<bool()>& hung_up);
+  // Attached, else the last one of that kind that the store remembers.
+  absl::StatusOr<std::optional<AttachedWorker>> KnownDevice(const std::string& kind);
+  void Loop();
+  void Run(const std::string& job_id, const std::shared_ptr<std::atomic<bool>>& cancel);
+  absl::StatusOr<CompileAccount> Compile(const v1::SubmitRequest& request, const std::string& folder,
+                                         const std::function<bool()>& cancelled,
+                                         const std::function<bool()>& cancelled_by_user,
+                                         const std::function<void(const ProgressEvent&)>& progress, std::string* key);
+  absl::Status Finish(JobRow job, const absl::Status& outcome, const v1::Account& account,
+                      const std::optional<ResultRow>& result);
+  void AppendEvent(const std::string& job_id, const ProgressEvent& event, v1::JobState state);
+  FarmJob MakeFarmJob(const AttachedWorker& device, const CompileOptions& options, const v1::SubmitRequest& request);
+
+  const JobRunnerOptions options_;
+  const CompilerFunctions compiler_;
+  Store* const store_;
+  ArtifactStore* const artifacts_;
+  Farm* const farm_;
+  Metrics* const metrics_;
+  const absl::Time started_;
+  EventHub hub_;
+  ProfileSources sources_;
+  std::atomic<bool> stopping_{false};
+  std::atomic<int> plans_running_{0};
+
+  absl::Mutex mutex_;
+  std::deque<std::string> queue_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::shared_ptr<std::atomic<bool>>> cancel_flags_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace fusion
+
+#endif  // FUSION_SERVER_JOBS_JOB_RUNNER_H_

@@ -1,0 +1,95 @@
+#include "server/local_worker.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdio>
+
+#include "absl/time/clock.h"
+
+namespace fusion {
+
+std::string WorkerBesideThisProgram() {
+  char path[PATH_MAX] = {};
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+  if (length <= 0) return "";
+  std::string program(path, static_cast<size_t>(length));
+  program.replace(program.rfind('/') + 1, std::string::npos, "fusion-worker");
+  return access(program.c_str(), X_OK) == 0 ? program : "";
+}
+
+LocalWorker::LocalWorker(std::vector<std::string> argv) : argv_(std::move(argv)), thread_([this] { Supervise(); }) {}
+
+LocalWorker::~LocalWorker() { Stop(absl::Seconds(2)); }
+
+void LocalWorker::Stop(absl::Duration grace) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (stopping_) return;
+    stopping_ = true;
+    if (pid_ > 0) kill(pid_, SIGTERM);
+    mutex_.AwaitWithTimeout(
+        absl::Condition(
+            +[](LocalWorker* self) ABSL_NO_THREAD_SAFETY_ANALYSIS { return self->pid_ == 0; }, this),
+        grace);
+    if (pid_ > 0) kill(pid_, SIGKILL);
+  }
+  thread_.join();
+}
+
+bool LocalWorker::SleepUnlessStopped(absl::Duration duration) {
+  absl::MutexLock lock(&mutex_);
+  return !mutex_.AwaitWithTimeout(absl::Condition(&stopping_), duration);
+}
+
+void LocalWorker::Supervise() {
+  constexpr absl::Duration kShortestPause = absl::Milliseconds(500), kLongestPause = absl::Seconds(30);
+  std::vector<char*> argv;
+  for (const std::string& argument : argv_) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  const pid_t parent = getpid();
+  absl::Duration pause = kShortestPause;
+  while (true) {
+    const absl::Time start = absl::Now();
+    pid_t child;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (stopping_) return;
+      child = fork();
+      if (child == 0) {  // only async-signal-safe calls from here
+        sigset_t none;
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, nullptr);
+        // Ctrl-C in a terminal is for fusiond, which then tells its worker.
+        setpgid(0, 0);
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        if (getppid() != parent) _exit(1);
+        execv(argv[0], argv.data());
+        _exit(127);
+      }
+      pid_ = std::max<pid_t>(child, 0);
+    }
+    int status = 0;
+    if (child > 0) {
+      while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+      }
+    }
+    {
+      absl::MutexLock lock(&mutex_);
+      pid_ = 0;
+      if (stopping_) return;
+    }
+    if (absl::Now() - start > absl::Minutes(1)) pause = kShortestPause;
+    std::fprintf(stderr, "fusiond: the local worker ended (%s %d); starting it again in %s\n",
+                 WIFSIGNALED(status) ? "signal" : "exit code",
+                 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), absl::FormatDuration(pause).c_str());
+    if (!SleepUnlessStopped(pause)) return;
+    pause = std::min(2 * pause, kLongestPause);
+  }
+}
+
+}  // namespace fusion

@@ -1,0 +1,101 @@
+// fusiond: wiring and signals.
+#include <pthread.h>
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/local_worker.h"
+#include "server/server.h"
+#include "server/services.h"
+#include "server/state_folder.h"
+#ifdef FUSION_FAKE_COMPILER
+#include "server/testing/fake_compile.h"
+#endif
+
+namespace {
+
+constexpr int kExitUsage = 2, kExitUnavailable = 5;
+
+fusion::CompilerFunctions RealCompiler() {
+#ifdef FUSION_FAKE_COMPILER
+  return {fusion::FakeCompile, fusion::FakePlan};
+#else
+  return {fusion::Compile, fusion::PlanOnly};
+#endif
+}
+
+int Fail(const absl::Status& status) {
+  std::fprintf(stderr, "fusiond: %s\n", std::string(status.message()).c_str());
+  return status.code() == absl::StatusCode::kUnavailable ? kExitUnavailable
+         : status.code() == absl::StatusCode::kInvalidArgument || status.code() == absl::StatusCode::kFailedPrecondition
+             ? kExitUsage
+             : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("fusiond: compiles ONNX models into bundles of fused kernels");
+  fusion::ServerOptions options;
+  std::string metrics = "127.0.0.1:9464";
+  bool no_local_worker = false;
+  app.add_option("--state", options.state_folder, "folder for database, blobs and socket [$XDG_STATE_HOME/fusion]");
+  app.add_option("--listen", options.listen,
+                 "HOST:PORT or unix:PATH, repeatable [unix:STATE/fusion.sock and 127.0.0.1:7070]");
+  app.add_option("--metrics", metrics, "HOST:PORT of the Prometheus endpoint, or none")->capture_default_str();
+  app.add_flag("--no-local-worker", no_local_worker, "start no fusion-worker beside this server");
+  app.add_option("--threads", options.compile_threads, "compilations at once")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  app.set_version_flag("--version", fusion::kServerVersion);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kExitUsage;
+  }
+  if (options.state_folder.empty()) options.state_folder = fusion::DefaultStateFolder();
+  const std::string local_socket = absl::StrCat("unix:", options.state_folder, "/fusion.sock");
+  if (options.listen.empty()) options.listen = {local_socket, "127.0.0.1:7070"};
+  if (metrics != "none") options.metrics_address = metrics;
+  const std::string worker_program = no_local_worker ? "" : fusion::WorkerBesideThisProgram();
+  // A worker measures its device before it says hello.
+  options.first_worker_grace = worker_program.empty() ? absl::Seconds(3) : absl::Seconds(20);
+
+  // Blocked in every thread; taken below by sigwait.
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (int signal : {SIGTERM, SIGINT, SIGQUIT}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+
+  auto server = fusion::Server::Start(options, RealCompiler());
+  if (!server.ok()) return Fail(server.status());
+  std::fprintf(
+      stderr, "fusiond %s: listening on %s; metrics %s; state %s\n", fusion::kServerVersion,
+      absl::StrJoin((*server)->addresses(), ", ").c_str(),
+      options.metrics_address.empty()
+          ? "off"
+          : absl::StrCat("http://", fusion::WithPort(options.metrics_address, (*server)->metrics_port()), "/metrics")
+                .c_str(),
+      options.state_folder.c_str());
+  std::unique_ptr<fusion::LocalWorker> worker;
+  if (!worker_program.empty()) {
+    worker = std::make_unique<fusion::LocalWorker>(
+        std::vector<std::string>{worker_program, "--server", (*server)->addresses().front(), "--state",
+                                 absl::StrCat(options.state_folder, "/worker"), "--name", "local"});
+  } else if (!no_local_worker) {
+    std::fprintf(stderr, "fusiond: no fusion-worker beside this program; builds wait for a worker to attach\n");
+  }
+
+  int signal = 0;
+  sigwait(&signals, &signal);
+  const bool abort = signal == SIGQUIT;
+  std::fprintf(stderr, "fusiond: signal %d, shutting down\n", signal);
+  (*server)->Shutdown(abort ? absl::ZeroDuration() : absl::Seconds(10));
+  if (worker != nullptr) worker->Stop(abort ? absl::ZeroDuration() : absl::Seconds(5));
+  std::fprintf(stderr, "fusiond: stopped\n");
+  return 0;
+}

@@ -1,0 +1,66 @@
+// Metrics: every series of the server, declared once in kFamilies (metrics.cc) with its help line. No label carries a
+// job, model, user or kernel.
+#ifndef FUSION_SERVER_METRICS_METRICS_H_
+#define FUSION_SERVER_METRICS_METRICS_H_
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace fusion {
+
+enum class Metric {
+  kRpcRequests,  // method, code
+  kRpcDuration,  // method
+  kRpcInFlight,
+  kWorkers,     // device_class, state
+  kQueueDepth,  // device_class
+  kQueueOldestAge,
+  kJobs,  // outcome
+  kJobsRunning,
+  kJobWait,
+  kJobDuration,      // stage
+  kProfileRequests,  // source
+  kCacheRequests,    // tier, result
+  kLeaseExpiries,
+  kTaskRetries,
+  kPoisonedTasks,
+  kTasks,  // kind, outcome
+  kDbCommitDuration,
+  kDbWriteQueueDepth,
+  kBundleBytes,
+  kUploadBytes,
+  kDiskFreeBytes,
+  kBuildInfo,  // version
+  kCount
+};
+
+using Labels = std::map<std::string, std::string>;
+
+class Metrics {
+ public:
+  Metrics();
+  ~Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+  // Thread-safe. The kind of call must fit the kind of metric (counter, gauge, histogram).
+  void Count(Metric metric, const Labels& labels = {}, double by = 1);
+  void Set(Metric metric, double value, const Labels& labels = {});
+  void Observe(Metric metric, double value, const Labels& labels = {});
+  double Value(Metric metric, const Labels& labels = {});  // of a counter or gauge; for tests and statistics
+
+  // Serves /metrics on `address` ("127.0.0.1:9464", port 0 = any); returns the port.
+  absl::StatusOr<int> Serve(const std::string& address);
+  std::string Text() const;  // the exposition
+
+ private:
+  struct State;
+  const std::unique_ptr<State> state_;
+};
+
+}  // namespace fusion
+
+#endif  // FUSION_SERVER_METRICS_METRICS_H_

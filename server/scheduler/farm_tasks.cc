@@ -1,0 +1,236 @@
+#include "server/scheduler/farm_tasks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "proto/worker.pb.h"
+#include "runtime/base/sha256.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion {
+namespace {
+
+constexpr size_t kUnitsPerTask = 8;  // enough for a worker's cores, few enough to share among workers
+constexpr size_t kUnitBytesPerTask = 1 << 20;
+constexpr size_t kMaxStoredSamples = 64;
+
+v1::BuildUnitProto ToProto(const BuildUnit& unit) {
+  v1::BuildUnitProto proto;
+  proto.set_kind(unit.kind);
+  proto.set_march(unit.march);
+  proto.set_source(unit.source);
+  return proto;
+}
+
+absl::Status AcceptBuild(Store& store, ArtifactStore& artifacts, const TaskRow& task, const std::string& result) {
+  v1::BuildPayload payload;
+  v1::BuildResult built;
+  ASSIGN_OR_RETURN(const std::string payload_bytes, artifacts.Get(task.payload_digest));
+  if (!payload.ParseFromString(payload_bytes) || !built.ParseFromString(result) ||
+      built.binaries_size() != payload.units_size()) {
+    return absl::UnavailableError("the worker's build result does not fit its task");
+  }
+  std::vector<BuildRow> rows;
+  for (int i = 0; i < built.binaries_size(); ++i) {
+    if (built.binaries(i).empty()) return absl::UnavailableError("the worker's build result holds an empty binary");
+    const v1::BuildUnitProto& unit = payload.units(i);
+    ASSIGN_OR_RETURN(Artifact binary, artifacts.Put(built.binaries(i)));
+    rows.push_back(
+        {BuildUnitKey({unit.kind(), unit.march(), unit.source()}), binary.digest, absl::ToUnixMillis(absl::Now())});
+  }
+  return store.PutBuilds(rows);
+}
+
+absl::Status AcceptMeasurement(Store& store, const TaskRow& task, const std::string& result,
+                               const AttachedWorker& worker) {
+  v1::MeasureResult measured;
+  if (!measured.ParseFromString(result) || measured.samples_ns().empty()) {
+    return absl::UnavailableError("the worker's measurement holds no samples");
+  }
+  std::vector<double> samples(measured.samples_ns().begin(), measured.samples_ns().end());
+  for (double sample : samples) {
+    if (!std::isfinite(sample) || sample <= 0) {
+      return absl::UnavailableError(absl::StrCat("the worker's measurement holds a sample of ", sample, " ns"));
+    }
+  }
+  std::sort(samples.begin(), samples.end());
+  auto at = [&](double quantile) { return samples[static_cast<size_t>(quantile * (samples.size() - 1) + 0.5)]; };
+  MeasurementRow row;
+  row.question_key = task.key;
+  row.measurement_key = task.payload_digest;
+  row.device_fingerprint = worker.fingerprint;
+  row.description = task.description;
+  row.samples = static_cast<int64_t>(samples.size());
+  row.min_ns = samples.front(), row.median_ns = at(0.5), row.p90_ns = at(0.9);
+  // The worker's own medians correct for the peak sample beside each sample; they count when they are plausible.
+  if (measured.median_ns() >= row.min_ns * 0.5 && measured.median_ns() <= samples.back() * 2) {
+    row.median_ns = measured.median_ns();
+  }
+  const size_t kept = std::min(samples.size(), kMaxStoredSamples);
+  for (size_t i = 0; i < kept; ++i) {
+    row.samples_ns.push_back(samples[kept == 1 ? 0 : i * (samples.size() - 1) / (kept - 1)]);
+  }
+  row.worker = absl::StrCat(worker.name, "/", worker.id);
+  row.toolchain = worker.toolchain;
+  row.time_ms = absl::ToUnixMillis(absl::Now());
+  return store.AppendMeasurements({row});
+}
+
+}  // namespace
+
+std::string BuildUnitKey(const BuildUnit& unit) {
+  Sha256 hash;
+  for (const std::string& part : {absl::StrCat("build ", kGeneratorVersion), unit.kind, unit.march, unit.source}) {
+    hash.Update(absl::StrCat(part.size(), ":"));
+    hash.Update(part);
+  }
+  return hash.FinishHex();
+}
+
+absl::Status AcceptTaskResult(Store& store, ArtifactStore& artifacts, const TaskRow& task, const std::string& result,
+                              const AttachedWorker& worker) {
+  return task.kind == TaskType::kBuild ? AcceptBuild(store, artifacts, task, result)
+                                       : AcceptMeasurement(store, task, result, worker);
+}
+
+absl::StatusOr<std::vector<std::string>> FarmToolchain::Build(absl::Span<const BuildUnit> units) {
+  std::vector<std::string> keys;
+  for (const BuildUnit& unit : units) keys.push_back(BuildUnitKey(unit));
+  ASSIGN_OR_RETURN(auto known, job_.store->FindBuilds(keys));
+  std::vector<std::string> binaries(units.size());
+  std::vector<size_t> first_missing;  // units to be built, equal ones once
+  std::unordered_map<std::string, size_t> first_of_key;
+  for (size_t i = 0; i < units.size(); ++i) {
+    if (known[i].has_value()) {
+      absl::StatusOr<std::string> binary = job_.artifacts->Get(*known[i]);
+      if (binary.ok()) {
+        binaries[i] = *std::move(binary);
+        continue;
+      }
+    }
+    if (first_of_key.emplace(keys[i], i).second) first_missing.push_back(i);
+  }
+  job_.metrics->Count(Metric::kCacheRequests, {{"tier", "build"}, {"result", "miss"}}, first_missing.size());
+  job_.metrics->Count(Metric::kCacheRequests, {{"tier", "build"}, {"result", "hit"}},
+                      units.size() - first_missing.size());
+
+  std::vector<FarmTask> tasks;
+  std::vector<std::vector<size_t>> members;
+  std::vector<v1::BuildPayload> payloads;
+  size_t bytes = 0;
+  for (size_t i : first_missing) {
+    const bool fits = !members.empty() && members.back().size() < kUnitsPerTask &&
+                      units[members.back()[0]].kind == units[i].kind &&
+                      bytes + units[i].source.size() <= kUnitBytesPerTask;
+    if (!fits) {
+      members.emplace_back();
+      payloads.emplace_back();
+      bytes = 0;
+    }
+    members.back().push_back(i);
+    *payloads.back().add_units() = ToProto(units[i]);
+    bytes += units[i].source.size();
+  }
+  for (size_t t = 0; t < members.size(); ++t) {
+    FarmTask task;
+    task.kind = TaskType::kBuild;
+    task.device_kind = units[members[t][0]].kind;
+    task.requirement = BuildRequirement(task.device_kind);
+    task.payload = payloads[t].SerializeAsString();
+    task.key = Sha256Hex(absl::StrCat("build task ", kGeneratorVersion, ":", task.payload));
+    task.description = absl::StrCat("build ", members[t].size(), " units for ", task.device_kind);
+    task.timeout = absl::Seconds(60) + absl::Seconds(30) * members[t].size();
+    tasks.push_back(std::move(task));
+  }
+  if (tasks.empty()) return binaries;
+
+  FarmWait wait{job_.cancelled,
+                [&](int64_t done, int64_t, const std::string& message) {
+                  int64_t units_done = 0;
+                  for (int64_t t = 0; t < done; ++t) units_done += static_cast<int64_t>(members[t].size());
+                  job_.progress({"build", units_done, static_cast<int64_t>(first_missing.size()), message});
+                },
+                job_.queue_timeout};
+  ASSIGN_OR_RETURN(std::vector<FarmOutcome> outcomes, job_.farm->RunAll(tasks, wait));
+  for (size_t t = 0; t < tasks.size(); ++t) {
+    RETURN_IF_ERROR(outcomes[t].status);
+    v1::BuildResult built;
+    if (!built.ParseFromString(outcomes[t].result) || built.binaries_size() != static_cast<int>(members[t].size())) {
+      return absl::InternalError("a build result changed after it was accepted");
+    }
+    for (size_t m = 0; m < members[t].size(); ++m) binaries[members[t][m]] = built.binaries(static_cast<int>(m));
+  }
+  for (size_t i = 0; i < units.size(); ++i) {
+    if (binaries[i].empty()) binaries[i] = binaries[first_of_key[keys[i]]];
+  }
+  return binaries;
+}
+
+absl::StatusOr<std::vector<LatencyAnswer>> FarmOracle::Latency(absl::Span<const LatencyQuestion> questions,
+                                                               MeasurementBundler& bundler) {
+  std::vector<std::string> keys;
+  for (const LatencyQuestion& question : questions) keys.push_back(question.key);
+  ASSIGN_OR_RETURN(auto elected, job_.store->ElectedLatencies(keys));
+  std::vector<LatencyAnswer> answers(questions.size());
+  std::vector<size_t> open;
+  std::unordered_map<std::string, size_t> first_of_key;
+  for (size_t i = 0; i < questions.size(); ++i) {
+    answers[i] = {questions[i].model_latency_ns, LatencySource::kModel};
+    if (elected[i].has_value()) {
+      answers[i] = {*elected[i], LatencySource::kDatabase};
+    } else if (first_of_key.emplace(keys[i], i).second) {
+      open.push_back(i);
+    }
+  }
+  const std::string requirement = MeasureRequirement(job_.device.device.kind, job_.device.fingerprint);
+  if (!open.empty() && job_.farm->AnyWorkerOffers(requirement)) {
+    job_.progress({"profiling", 0, static_cast<int64_t>(open.size()), "preparing measurements"});
+    std::vector<std::string> open_keys;
+    for (size_t i : open) open_keys.push_back(keys[i]);
+    ASSIGN_OR_RETURN(std::vector<std::string> bundles, bundler.MakeBundles(open_keys));
+    std::vector<FarmTask> tasks;
+    for (size_t t = 0; t < open.size(); ++t) {
+      FarmTask task;
+      task.kind = TaskType::kMeasure;
+      task.key = open_keys[t];
+      task.device_kind = job_.device.device.kind;
+      task.requirement = requirement;
+      task.description = questions[open[t]].description;
+      task.payload = std::move(bundles[t]);
+      task.timeout = absl::Seconds(30);
+      task.threads = job_.threads;
+      tasks.push_back(std::move(task));
+    }
+    FarmWait wait{job_.cancelled,
+                  [&](int64_t done, int64_t total, const std::string& message) {
+                    job_.progress({"profiling", done, total, message});
+                  },
+                  std::min(job_.queue_timeout, absl::Duration(absl::Seconds(45)))};
+    ASSIGN_OR_RETURN(std::vector<FarmOutcome> outcomes, job_.farm->RunAll(tasks, wait));
+    ASSIGN_OR_RETURN(auto measured, job_.store->ElectedLatencies(open_keys));
+    int64_t failed = 0;
+    for (size_t t = 0; t < open.size(); ++t) {
+      if (measured[t].has_value()) {
+        answers[open[t]] = {*measured[t], LatencySource::kMeasured};
+      } else if (failed++ == 0) {
+        job_.progress({"profiling", static_cast<int64_t>(t), static_cast<int64_t>(open.size()),
+                       absl::StrCat("not measured, estimated instead: ", outcomes[t].status.message())});
+      }
+    }
+  }
+  for (size_t i = 0; i < questions.size(); ++i) {
+    auto first = first_of_key.find(keys[i]);
+    if (first != first_of_key.end() && answers[i].source == LatencySource::kModel) answers[i] = answers[first->second];
+    auto& counter = answers[i].source == LatencySource::kDatabase   ? job_.sources->database
+                    : answers[i].source == LatencySource::kMeasured ? job_.sources->measured
+                                                                    : job_.sources->model;
+    ++counter;
+    job_.metrics->Count(Metric::kProfileRequests, {{"source", LatencySourceName(answers[i].source)}});
+  }
+  return answers;
+}
+
+}  // namespace fusion

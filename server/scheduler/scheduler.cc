@@ -1,0 +1,256 @@
+#include "server/scheduler/scheduler.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace fusion {
+namespace {
+
+bool IsFinalTask(const TaskRow& row) { return row.state > TaskPhase::kLeased; }
+
+// A build that fails for its text fails everywhere.
+bool IsDeterministic(const TaskRow& row, const absl::Status& error) {
+  return row.kind == TaskType::kBuild &&
+         (error.code() == absl::StatusCode::kInternal || error.code() == absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+
+void Scheduler::Change(LiveTask& task, TaskPhase state, absl::Time now) {
+  const bool was_queued = queued_.count(task.row.requirement) && queued_[task.row.requirement].count(task.order);
+  if (was_queued && state != TaskPhase::kQueued) queued_[task.row.requirement].erase(task.order);
+  if (state == TaskPhase::kQueued) {
+    queued_[task.row.requirement][task.order] = task.row.id;
+    if (!was_queued) task.queued_at = now;
+  }
+  task.row.state = state;
+  task.row.updated_ms = absl::ToUnixMillis(now);
+  if (IsFinalTask(task.row)) by_key_.erase(task.row.key);
+  changed_.insert(task.row.id);
+}
+
+void Scheduler::Restore(const TaskRow& row, absl::Time now) {
+  if (IsFinalTask(row)) return;
+  LiveTask& task = tasks_[row.id];
+  task.row = row;
+  task.order = next_order_++;
+  task.queued_at = now;
+  by_key_[row.key] = row.id;
+  if (row.state == TaskPhase::kLeased) {
+    task.lease_until = now + config_.lease;
+  } else {
+    queued_[row.requirement][task.order] = row.id;
+  }
+}
+
+std::string Scheduler::Add(TaskRow row, absl::Time now) {
+  auto known = by_key_.find(row.key);
+  if (known != by_key_.end()) {
+    ++tasks_[known->second].waiters;
+    return known->second;
+  }
+  row.id = absl::StrCat("t-", row.key.substr(0, 24));
+  // A final task of the same key that someone still reads keeps its id; this one is another attempt at the question.
+  while (tasks_.count(row.id)) absl::StrAppend(&row.id, "+");
+  row.attempts = 0, row.fence = 0;
+  row.worker.clear(), row.result_digest.clear(), row.evidence.clear();
+  row.created_ms = absl::ToUnixMillis(now);
+  LiveTask& task = tasks_[row.id];
+  task.row = std::move(row);
+  task.order = next_order_++;
+  task.waiters = 1;
+  by_key_[task.row.key] = task.row.id;
+  Change(task, TaskPhase::kQueued, now);
+  return task.row.id;
+}
+
+void Scheduler::Release(const std::string& task_id, absl::Time now) {
+  auto it = tasks_.find(task_id);
+  if (it == tasks_.end() || --it->second.waiters > 0) return;
+  if (!IsFinalTask(it->second.row)) {
+    EndLease(it->second);
+    Change(it->second, TaskPhase::kCancelled, now);
+  }
+  if (changed_.erase(task_id)) forgotten_changes_.push_back(it->second.row);
+  tasks_.erase(it);
+}
+
+const TaskRow* Scheduler::Find(const std::string& task_id) const {
+  auto it = tasks_.find(task_id);
+  return it == tasks_.end() ? nullptr : &it->second.row;
+}
+
+void Scheduler::Seen(const std::string& worker_id, std::set<std::string> offers, bool draining, absl::Time now) {
+  LiveWorker& worker = workers_[worker_id];
+  worker.view.id = worker_id;
+  worker.view.offers = std::move(offers);
+  worker.view.draining = draining;
+  worker.view.last_seen = now;
+  worker.connected = true;
+  if (worker.view.task_id.empty()) {  // a lease from before a restart
+    for (const auto& [id, task] : tasks_) {
+      if (task.row.state == TaskPhase::kLeased && task.row.worker == worker_id) worker.view.task_id = id;
+    }
+  }
+}
+
+void Scheduler::Disconnected(const std::string& worker_id) {
+  auto it = workers_.find(worker_id);
+  if (it != workers_.end()) it->second.connected = false;
+}
+
+bool Scheduler::Holds(const std::string& task_id, int64_t fence) const {
+  auto it = tasks_.find(task_id);
+  return it != tasks_.end() && it->second.row.state == TaskPhase::kLeased && it->second.row.fence == fence;
+}
+
+bool Scheduler::Renew(const std::string& worker_id, const std::string& task_id, int64_t fence, absl::Time now) {
+  if (!Holds(task_id, fence) || tasks_[task_id].row.worker != worker_id) return false;
+  tasks_[task_id].lease_until = now + config_.lease;
+  return true;
+}
+
+void Scheduler::EndLease(LiveTask& task) {
+  auto worker = workers_.find(task.row.worker);
+  if (worker != workers_.end() && worker->second.view.task_id == task.row.id) worker->second.view.task_id.clear();
+}
+
+bool Scheduler::Complete(const std::string& task_id, int64_t fence, const std::string& result_digest, absl::Time now) {
+  if (!Holds(task_id, fence)) return false;
+  LiveTask& task = tasks_[task_id];
+  task.row.result_digest = result_digest;
+  auto worker = workers_.find(task.row.worker);
+  if (worker != workers_.end()) ++worker->second.view.tasks_done;
+  EndLease(task);
+  Change(task, TaskPhase::kDone, now);
+  return true;
+}
+
+bool Scheduler::Fail(const std::string& task_id, int64_t fence, const absl::Status& error, absl::Time now) {
+  if (!Holds(task_id, fence)) return false;
+  LiveTask& task = tasks_[task_id];
+  auto worker = workers_.find(task.row.worker);
+  if (worker != workers_.end()) ++worker->second.view.tasks_failed;
+  EndAttempt(task, error.ToString(), IsDeterministic(task.row, error), now);
+  return true;
+}
+
+void Scheduler::EndAttempt(LiveTask& task, const std::string& evidence, bool final_error, absl::Time now) {
+  constexpr size_t kMaxEvidence = 2000;
+  absl::StrAppend(&task.row.evidence, "attempt ", task.row.attempts, " on worker ", task.row.worker, ": ",
+                  evidence.substr(0, kMaxEvidence), "\n");
+  task.tried.insert(task.row.worker);
+  EndLease(task);
+  if (final_error || task.row.attempts >= config_.max_attempts) {
+    ++counts_.poisoned;
+    Change(task, TaskPhase::kPoisoned, now);
+  } else {
+    ++counts_.retries;
+    Change(task, TaskPhase::kQueued, now);
+  }
+}
+
+bool Scheduler::MayTry(const LiveTask& task, const std::string& worker_id, absl::Time now) const {
+  if (task.waiters == 0) return false;  // restored, and nobody has asked again yet
+  if (!task.tried.count(worker_id)) return true;
+  return std::none_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
+    const WorkerView& other = entry.second.view;
+    return !task.tried.count(other.id) && !other.draining && IsLive(other, now) &&
+           other.offers.count(task.row.requirement);
+  });
+}
+
+std::optional<TaskRow> Scheduler::Assign(const std::string& worker_id, absl::Time now) {
+  auto it = workers_.find(worker_id);
+  if (it == workers_.end()) return std::nullopt;
+  WorkerView& worker = it->second.view;
+  if (!worker.task_id.empty()) {
+    auto held = tasks_.find(worker.task_id);
+    if (held != tasks_.end() && held->second.row.state == TaskPhase::kLeased) {
+      held->second.lease_until = now + config_.lease;
+      return held->second.row;
+    }
+    worker.task_id.clear();
+  }
+  if (worker.draining) return std::nullopt;
+  LiveTask* best = nullptr;
+  for (const std::string& requirement : worker.offers) {
+    auto queue = queued_.find(requirement);
+    if (queue == queued_.end()) continue;
+    for (const auto& [order, id] : queue->second) {
+      LiveTask& task = tasks_[id];
+      if (best != nullptr && best->order < order) break;
+      if (!MayTry(task, worker_id, now)) continue;
+      best = &task;
+      break;
+    }
+  }
+  if (best == nullptr) return std::nullopt;
+  best->row.fence = ++last_fence_;
+  best->row.worker = worker_id;
+  ++best->row.attempts;
+  best->lease_until = now + config_.lease;
+  worker.task_id = best->row.id;
+  Change(*best, TaskPhase::kLeased, now);
+  return best->row;
+}
+
+void Scheduler::Tick(absl::Time now) {
+  for (auto& [id, task] : tasks_) {
+    if (task.row.state != TaskPhase::kLeased || task.lease_until > now) continue;
+    ++counts_.lease_expiries;
+    EndAttempt(task, "no heartbeat before the lease ran out", false, now);
+  }
+  for (auto it = workers_.begin(); it != workers_.end();) {
+    const bool gone = it->second.view.task_id.empty() && now - it->second.view.last_seen > 10 * config_.lease;
+    it = gone ? workers_.erase(it) : std::next(it);
+  }
+}
+
+std::vector<TaskRow> Scheduler::TakeChanged() {
+  std::vector<TaskRow> rows = std::move(forgotten_changes_);
+  forgotten_changes_.clear();
+  for (const std::string& id : changed_) {
+    auto it = tasks_.find(id);
+    if (it == tasks_.end()) continue;
+    rows.push_back(it->second.row);
+    if (IsFinalTask(it->second.row) && it->second.waiters == 0) tasks_.erase(it);  // restored, never asked for again
+  }
+  changed_.clear();
+  return rows;
+}
+
+bool Scheduler::IsLive(const WorkerView& worker, absl::Time now) const {
+  auto it = workers_.find(worker.id);
+  return it != workers_.end() && it->second.connected && now - worker.last_seen <= 2 * config_.lease;
+}
+
+bool Scheduler::AnyWorkerOffers(const std::string& requirement, absl::Time now) const {
+  return std::any_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
+    const WorkerView& worker = entry.second.view;
+    return !worker.draining && IsLive(worker, now) && worker.offers.count(requirement);
+  });
+}
+
+std::vector<WorkerView> Scheduler::Workers() const {
+  std::vector<WorkerView> views;
+  for (const auto& [id, worker] : workers_) views.push_back(worker.view);
+  return views;
+}
+
+int Scheduler::QueuedTasks(const std::string& device_kind) const {
+  return static_cast<int>(std::count_if(tasks_.begin(), tasks_.end(), [&](const auto& entry) {
+    return entry.second.row.state == TaskPhase::kQueued && entry.second.row.device_kind == device_kind;
+  }));
+}
+
+absl::Duration Scheduler::OldestQueuedAge(absl::Time now) const {
+  absl::Duration oldest;
+  for (const auto& [id, task] : tasks_) {
+    if (task.row.state == TaskPhase::kQueued) oldest = std::max(oldest, now - task.queued_at);
+  }
+  return oldest;
+}
+
+}  // namespace fusion

@@ -1,0 +1,128 @@
+#include "server/server.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/impl/service_type.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "runtime/base/status_macros.h"
+#include "server/executor.h"
+#include "server/rpc_metrics.h"
+#include "server/services.h"
+#include "server/state_folder.h"
+
+namespace fusion {
+namespace {
+
+constexpr int kExecutorThreads = 4;
+constexpr int kMaxCallThreads = 128;  // unary calls and blob streams; polls and watches hold none
+
+}  // namespace
+
+// In order of construction; destroyed backwards.
+struct Server::State {
+  StateFolderLock lock;
+  std::unique_ptr<Metrics> metrics = std::make_unique<Metrics>();
+  std::unique_ptr<Store> store;
+  std::unique_ptr<ArtifactStore> artifacts;
+  std::unique_ptr<Farm> farm;
+  std::unique_ptr<JobRunner> jobs;
+  std::unique_ptr<Executor> executor;
+  std::vector<std::unique_ptr<grpc::Service>> services;
+  std::unique_ptr<grpc::Server> grpc;
+  std::vector<std::string> addresses;
+  int metrics_port = 0;
+  bool stopped = false;
+};
+
+Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Server::~Server() { Shutdown(absl::Seconds(1)); }
+const std::vector<std::string>& Server::addresses() const { return state_->addresses; }
+int Server::metrics_port() const { return state_->metrics_port; }
+Metrics& Server::metrics() { return *state_->metrics; }
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options, const CompilerFunctions& compiler) {
+  auto state = std::make_unique<State>();
+  ASSIGN_OR_RETURN(state->lock, StateFolderLock::Take(options.state_folder));
+  Metrics* metrics = state->metrics.get();
+  metrics->Set(Metric::kBuildInfo, 1, {{"version", kServerVersion}});
+  ASSIGN_OR_RETURN(state->store,
+                   OpenSqliteStore(absl::StrCat(options.state_folder, "/fusion.db"), {[metrics](double seconds, int) {
+                                     metrics->Observe(Metric::kDbCommitDuration, seconds);
+                                   }}));
+  Store* store = state->store.get();
+  ASSIGN_OR_RETURN(state->artifacts, ArtifactStore::Open(absl::StrCat(options.state_folder, "/blobs"), store));
+  ArtifactStore* artifacts = state->artifacts.get();
+  state->farm = std::make_unique<Farm>(
+      store, artifacts, metrics,
+      [store, artifacts](const TaskRow& task, const std::string& result, const AttachedWorker& worker) {
+        return AcceptTaskResult(*store, *artifacts, task, result, worker);
+      },
+      options.scheduler);
+  RETURN_IF_ERROR(state->farm->Restore());
+  state->jobs = std::make_unique<JobRunner>(JobRunnerOptions{absl::StrCat(options.state_folder, "/work"),
+                                                             options.compile_threads, options.first_worker_grace},
+                                            compiler, store, artifacts, state->farm.get(), metrics);
+  state->executor = std::make_unique<Executor>(kExecutorThreads);
+
+  grpc::EnableDefaultHealthCheckService(true);
+  static const bool reflection = (grpc::reflection::InitProtoReflectionServerBuilderPlugin(), true);
+  (void)reflection;
+  grpc::ServerBuilder builder;
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 30000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5000);
+  grpc::ResourceQuota quota("calls");
+  quota.SetMaxThreads(kMaxCallThreads);
+  builder.SetResourceQuota(quota);
+  std::vector<int> ports(options.listen.size(), 0);
+  for (size_t i = 0; i < options.listen.size(); ++i) {
+    RETURN_IF_ERROR(CheckListenAddress(options.listen[i]));
+    builder.AddListeningPort(options.listen[i], grpc::InsecureServerCredentials(), &ports[i]);
+  }
+  state->services.push_back(MakeCompileService(state->jobs.get(), store, state->farm.get(), state->executor.get()));
+  state->services.push_back(MakeBlobService(artifacts, metrics));
+  state->services.push_back(MakeWorkerService(state->farm.get(), artifacts, state->executor.get()));
+  state->services.push_back(MakeWorkerAdminService(state->farm.get()));
+  state->services.push_back(MakeProfileService(store, state->jobs.get()));
+  for (auto& service : state->services) builder.RegisterService(service.get());
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
+  interceptors.push_back(MakeRpcMetrics(metrics));
+  builder.experimental().SetInterceptorCreators(std::move(interceptors));
+
+  if (!options.metrics_address.empty()) {
+    ASSIGN_OR_RETURN(state->metrics_port, metrics->Serve(options.metrics_address));
+  }
+  state->farm->Start();
+  state->grpc = builder.BuildAndStart();
+  std::unique_ptr<Server> server(new Server(std::move(state)));
+  for (size_t i = 0; i < options.listen.size(); ++i) {
+    if (server->state_->grpc == nullptr || ports[i] == 0) {
+      return absl::UnavailableError(
+          absl::StrCat("cannot listen on ", options.listen[i], ": the address is in use or not ours"));
+    }
+    server->state_->addresses.push_back(WithPort(options.listen[i], ports[i]));
+  }
+  if (server->state_->grpc == nullptr) return absl::InternalError("gRPC did not start");
+  RETURN_IF_ERROR(server->state_->jobs->Start());
+  return server;
+}
+
+void Server::Shutdown(absl::Duration grace) {
+  if (state_->stopped) return;
+  state_->stopped = true;
+  if (state_->grpc != nullptr) state_->grpc->GetHealthCheckService()->SetServingStatus(false);
+  state_->jobs->BeginStop();
+  state_->farm->Stop();
+  state_->jobs->Stop();
+  if (state_->grpc != nullptr) {
+    state_->grpc->Shutdown(absl::ToChronoTime(absl::Now() + grace));
+    state_->grpc->Wait();
+  }
+  state_->executor.reset();
+}
+
+}  // namespace fusion

@@ -1,0 +1,47 @@
+// Server: all parts of fusiond put together. Start, serve until Shutdown, restart on the same folder.
+#ifndef FUSION_SERVER_SERVER_H_
+#define FUSION_SERVER_SERVER_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/jobs/job_runner.h"
+#include "server/scheduler/scheduler.h"
+
+namespace fusion {
+
+struct ServerOptions {
+  std::string state_folder;         // made if needed
+  std::vector<std::string> listen;  // "unix:PATH" or "HOST:PORT" (port 0: any)
+  std::string metrics_address;      // "" = not served
+  int compile_threads = 2;
+  absl::Duration first_worker_grace = absl::Seconds(5);
+  SchedulerConfig scheduler;
+};
+
+class Server {
+ public:
+  // FAILED_PRECONDITION: the state folder belongs to a running fusiond. UNAVAILABLE: an address is in use.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options, const CompilerFunctions& compiler);
+  ~Server();
+
+  // Says NOT_SERVING, ends watches with a resume point, stops compilations (their jobs continue at the next start),
+  // finishes calls within `grace`. Idempotent.
+  void Shutdown(absl::Duration grace);
+
+  const std::vector<std::string>& addresses() const;  // as bound, with real ports
+  int metrics_port() const;                           // 0 = not served
+  Metrics& metrics();
+
+ private:
+  struct State;
+  explicit Server(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace fusion
+
+#endif  // FUSION_SERVER_SERVER_H_

@@ -1,0 +1,397 @@
+// The services over a unix socket, with a compiler and workers that tests decide.
+#include "server/server.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/base/sha256.h"
+#include "server/testing/fake_compile.h"
+#include "server/testing/test_client.h"
+
+namespace fusion {
+namespace {
+
+using testing::HasSubstr;
+
+class ServerTest : public testing::Test {
+ protected:
+  ServerTest()
+      : folder_(absl::StrCat("/tmp/fusion-server-test-", getpid(), "-", counter_++)),
+        address_(absl::StrCat("unix:", folder_, "/s")) {
+    std::filesystem::remove_all(folder_);
+    StartServer();
+    client_ = std::make_unique<TestClient>(address_);
+  }
+  ~ServerTest() override {
+    server_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+  absl::StatusOr<std::unique_ptr<Server>> TryStart(std::vector<std::string> listen) {
+    ServerOptions options;
+    options.state_folder = folder_;
+    options.listen = std::move(listen);
+    options.first_worker_grace = absl::Milliseconds(200);
+    return Server::Start(options, {FakeCompile, FakePlan});
+  }
+  void StartServer() {
+    auto server = TryStart({address_});
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+  v1::Job Get(const std::string& id) {
+    grpc::ClientContext context;
+    v1::GetJobRequest request;
+    v1::Job job;
+    request.set_job_id(id);
+    EXPECT_TRUE(client_->compile->Get(&context, request, &job).ok());
+    return job;
+  }
+  void AwaitRunning(const std::string& id) {
+    for (int i = 0; i < 500 && Get(id).state() != v1::RUNNING; ++i) absl::SleepFor(absl::Milliseconds(5));
+    ASSERT_EQ(Get(id).state(), v1::RUNNING);
+  }
+  std::string FirstMessageWith(const std::vector<v1::JobEvent>& events, const std::string& words) {
+    for (const v1::JobEvent& event : events) {
+      if (event.message().find(words) != std::string::npos) return event.message();
+    }
+    return "";
+  }
+
+  static inline int counter_ = 0;
+  const std::string folder_, address_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<TestClient> client_;
+};
+
+TEST_F(ServerTest, CompilesMeasuresBuildsAndRemembers) {
+  FakeWorker worker(address_, "a");
+  v1::SubmitResponse first = client_->Submit(client_->Model("ask 3 build 10"));
+  std::vector<v1::JobEvent> events = client_->Watch(first.job_id());
+  ASSERT_FALSE(events.empty());
+  const v1::JobEvent& last = events.back();
+  ASSERT_EQ(last.state(), v1::SUCCEEDED) << last.error().message();
+  EXPECT_EQ(last.account().measured(), 3);
+  EXPECT_EQ(worker.measurements(), 3);
+  EXPECT_EQ(worker.builds(), 2) << "ten units in groups of eight";
+  const std::string bundle = client_->ReadBlob(last.bundle().digest());
+  EXPECT_EQ(Sha256Hex(bundle), last.bundle().digest());
+  EXPECT_THAT(bundle, HasSubstr("measured 1000\n"));
+  EXPECT_THAT(bundle, HasSubstr("binary bin(int k_9;)\n"));
+  EXPECT_EQ(client_->ReadBlob(last.bundle().digest(), 6), bundle.substr(6)) << "resume at an offset";
+  EXPECT_EQ(Get(first.job_id()).bundle().digest(), last.bundle().digest());
+
+  const absl::Time start = absl::Now();
+  v1::SubmitResponse again = client_->Submit(client_->Model("ask 3 build 10"));
+  EXPECT_TRUE(again.from_store());
+  EXPECT_EQ(again.state(), v1::SUCCEEDED);
+  EXPECT_EQ(client_->Watch(again.job_id()).back().bundle().digest(), last.bundle().digest());
+  EXPECT_LT(absl::Now() - start, absl::Milliseconds(500));
+
+  // Another model with the same blocks asks nobody anything.
+  v1::SubmitResponse other = client_->Submit(client_->Model("ask 3 build 10\nother weights"));
+  EXPECT_FALSE(other.from_store());
+  EXPECT_EQ(client_->Watch(other.job_id()).back().account().from_database(), 3);
+  EXPECT_EQ(worker.measurements(), 3);
+  EXPECT_EQ(worker.builds(), 2);
+
+  grpc::ClientContext context;
+  v1::ProfileStats stats;
+  ASSERT_TRUE(client_->profile->Stats(&context, {}, &stats).ok());
+  EXPECT_EQ(stats.measurements(), 3);
+  EXPECT_EQ(stats.from_database(), 3);
+  const std::string metrics = server_->metrics().Text();
+  EXPECT_THAT(metrics, HasSubstr("fusion_profile_requests_total{source=\"measured\"} 3"));
+  EXPECT_THAT(metrics, HasSubstr("fusion_rpc_requests_total{code=\"OK\",method=\"/fusion.v1.Compile/Submit\"} 3"));
+}
+
+TEST_F(ServerTest, IdenticalSubmissionsInFlightShareOneJobAndCancelEndsIt) {
+  FakeWorker worker(address_, "a");
+  v1::SubmitRequest request = client_->Model("slow");
+  v1::SubmitResponse first = client_->Submit(request);
+  request.set_model_name("another name");
+  v1::SubmitResponse second = client_->Submit(request);
+  EXPECT_EQ(second.job_id(), first.job_id());
+  EXPECT_TRUE(second.joined());
+  AwaitRunning(first.job_id());
+  std::thread watcher([&] { EXPECT_EQ(client_->Watch(first.job_id()).back().state(), v1::CANCELLED); });
+  grpc::ClientContext context;
+  v1::CancelJobRequest cancel;
+  v1::Job job;
+  cancel.set_job_id(first.job_id());
+  EXPECT_TRUE(client_->compile->Cancel(&context, cancel, &job).ok());
+  watcher.join();
+  EXPECT_EQ(Get(first.job_id()).state(), v1::CANCELLED);
+}
+
+TEST_F(ServerTest, ErrorsOfTheCompilerKeepCodeAndWords) {
+  FakeWorker worker(address_, "a");
+  v1::SubmitResponse job = client_->Submit(client_->Model("fail Conv 'a': group=3 does not divide C=64"));
+  const v1::JobEvent last = client_->Watch(job.job_id()).back();
+  EXPECT_EQ(last.state(), v1::FAILED);
+  EXPECT_EQ(last.error().code(), grpc::INVALID_ARGUMENT);
+  EXPECT_EQ(last.error().message(), "Conv 'a': group=3 does not divide C=64");
+  EXPECT_EQ(Get(job.job_id()).error().code(), grpc::INVALID_ARGUMENT);
+}
+
+TEST_F(ServerTest, BadSubmissionsAreRefusedWithReasons) {
+  FakeWorker worker(address_, "a");
+  v1::SubmitRequest good = client_->Model("ok");
+  EXPECT_EQ(client_->TrySubmit({}).error_code(), grpc::INVALID_ARGUMENT);
+
+  v1::SubmitRequest request = good;
+  request.mutable_files(0)->set_chunk_digests(0, std::string(64, 'e'));
+  grpc::Status status = client_->TrySubmit(request);
+  EXPECT_EQ(status.error_code(), grpc::FAILED_PRECONDITION);
+  EXPECT_THAT(status.error_message(), HasSubstr(std::string(64, 'e')));
+
+  request = good;
+  request.mutable_files(0)->set_chunk_digests(0, "../../etc/passwd");
+  EXPECT_EQ(client_->TrySubmit(request).error_code(), grpc::INVALID_ARGUMENT);
+
+  request = good;
+  *request.add_files() = good.files(0);
+  request.mutable_files(1)->set_path("../secret");
+  status = client_->TrySubmit(request);
+  EXPECT_EQ(status.error_code(), grpc::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("../secret"));
+
+  request = good;
+  request.mutable_files(0)->set_size_bytes(1);
+  v1::SubmitResponse lying = client_->Submit(request);
+  EXPECT_EQ(client_->Watch(lying.job_id()).back().error().code(), grpc::INVALID_ARGUMENT);
+
+  request = good;
+  request.mutable_options()->set_target("tpu");
+  status = client_->TrySubmit(request);
+  EXPECT_EQ(status.error_code(), grpc::FAILED_PRECONDITION);
+  EXPECT_THAT(status.error_message(), HasSubstr("no worker for target 'tpu'; kinds attached: cpu"));
+
+  request = good;
+  request.mutable_options()->set_planner("magic");
+  EXPECT_EQ(client_->TrySubmit(request).error_code(), grpc::INVALID_ARGUMENT);
+  EXPECT_EQ(client_->Watch(client_->Submit(good).job_id()).back().state(), v1::SUCCEEDED) << "the server lives";
+}
+
+TEST_F(ServerTest, WaitsForAWorkerAndSaysSo) {
+  v1::SubmitResponse job = client_->Submit(client_->Model("build 1"));
+  AwaitRunning(job.job_id());
+  FakeWorker worker(address_, "late");
+  std::vector<v1::JobEvent> events = client_->Watch(job.job_id());
+  EXPECT_EQ(events.back().state(), v1::SUCCEEDED);
+  EXPECT_EQ(FirstMessageWith(events, "no worker"), "no worker for cpu; kinds attached: none");
+}
+
+TEST_F(ServerTest, GivesUpWaitingAfterTheClientsTimeout) {
+  v1::SubmitRequest request = client_->Model("build 1");
+  request.set_queue_timeout_ms(150);
+  const v1::JobEvent last = client_->Watch(client_->Submit(request).job_id()).back();
+  EXPECT_EQ(last.error().code(), grpc::FAILED_PRECONDITION);
+  EXPECT_THAT(last.error().message(), HasSubstr("no worker for cpu"));
+}
+
+TEST_F(ServerTest, AMeasurementThatCrashesIsEstimatedAndABuildErrorFailsTheJob) {
+  FakeWorker worker(address_, "a", [](const v1::Task& task, const std::string& payload) {
+    if (task.kind() == v1::MEASURE && task.description() == "block 1") {
+      return ErrorResult(grpc::INTERNAL, "signal 11");
+    }
+    if (payload.find("k_1;") != std::string::npos) return ErrorResult(grpc::INTERNAL, "error: expected ';'");
+    return FakeWorker::Good(task, payload);
+  });
+  std::vector<v1::JobEvent> events = client_->Watch(client_->Submit(client_->Model("ask 3")).job_id());
+  ASSERT_EQ(events.back().state(), v1::SUCCEEDED);
+  EXPECT_EQ(events.back().account().measured(), 2);
+  EXPECT_EQ(events.back().account().from_model(), 1);
+  EXPECT_EQ(worker.measurements(), 5) << "three attempts at the bad one";
+  EXPECT_THAT(FirstMessageWith(events, "not measured"), HasSubstr("signal 11"));
+
+  const v1::JobEvent last = client_->Watch(client_->Submit(client_->Model("build 2")).job_id()).back();
+  EXPECT_EQ(last.error().code(), grpc::INTERNAL);
+  EXPECT_THAT(last.error().message(), HasSubstr("expected ';'"));
+  EXPECT_EQ(worker.builds(), 1);
+}
+
+TEST_F(ServerTest, UntrustedResultsAreRejected) {
+  std::atomic<int> calls{0};
+  FakeWorker worker(address_, "a", [&](const v1::Task& task, const std::string& payload) {
+    if (++calls > 2) return FakeWorker::Good(task, payload);
+    v1::TaskResult result;
+    v1::BuildResult empty;
+    if (calls == 1) {
+      result.set_inline_(empty.SerializeAsString());  // no binaries
+    } else {
+      result.set_digest(std::string(64, 'a'));  // never written
+    }
+    return result;
+  });
+  EXPECT_EQ(client_->Watch(client_->Submit(client_->Model("build 1")).job_id()).back().state(), v1::SUCCEEDED);
+  EXPECT_EQ(worker.builds(), 3);
+}
+
+TEST_F(ServerTest, WrongFenceChangesNothing) {
+  v1::SubmitResponse job = client_->Submit(client_->Model("build 1"));
+  v1::SynchronizeRequest request;
+  request.set_worker_id("w");
+  *request.mutable_info() = CpuWorkerInfo("w");
+  request.set_max_wait_ms(5000);
+  auto synchronize = [&] {
+    grpc::ClientContext context;
+    v1::SynchronizeResponse response;
+    grpc::Status status = client_->worker->Synchronize(&context, request, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response;
+  };
+  v1::SynchronizeResponse response = synchronize();
+  ASSERT_TRUE(response.has_task());
+  const v1::Task task = response.task();
+  v1::CurrentTask* current = request.mutable_current();
+  current->set_task_id(task.task_id());
+  current->set_fence(task.fence() + 1);
+  *current->mutable_result() = FakeWorker::Good(task, client_->ReadBlob(task.payload_digest()));
+  response = synchronize();
+  EXPECT_EQ(response.task().fence(), task.fence()) << "still to be done";
+  EXPECT_EQ(Get(job.job_id()).state(), v1::RUNNING);
+  current->clear_result();
+  response = synchronize();
+  EXPECT_FALSE(response.has_task()) << "a heartbeat of a lease that is not ours is told to stop";
+  current->set_fence(task.fence());
+  *current->mutable_result() = FakeWorker::Good(task, client_->ReadBlob(task.payload_digest()));
+  request.set_max_wait_ms(0);
+  synchronize();
+  EXPECT_EQ(client_->Watch(job.job_id()).back().state(), v1::SUCCEEDED);
+}
+
+TEST_F(ServerTest, UnfinishedJobsContinueAfterARestartAndWatchersReattach) {
+  FakeWorker worker(address_, "a", [](const v1::Task& task, const std::string& payload) {
+    absl::SleepFor(absl::Milliseconds(300));
+    return FakeWorker::Good(task, payload);
+  });
+  v1::SubmitResponse job = client_->Submit(client_->Model("ask 1 build 1"));
+  AwaitRunning(job.job_id());
+  std::thread stopper([&] {
+    absl::SleepFor(absl::Milliseconds(100));
+    server_->Shutdown(absl::Seconds(2));
+  });
+  grpc::Status status;
+  std::vector<v1::JobEvent> events = client_->Watch(job.job_id(), 0, &status);
+  stopper.join();
+  EXPECT_EQ(status.error_code(), grpc::UNAVAILABLE) << status.error_message();
+  ASSERT_FALSE(events.empty());
+  server_.reset();
+  StartServer();
+  for (int i = 0; i < 100; ++i) {
+    std::vector<v1::JobEvent> more = client_->Watch(job.job_id(), events.back().seq(), &status);
+    events.insert(events.end(), more.begin(), more.end());
+    if (status.ok()) break;
+    absl::SleepFor(absl::Milliseconds(50));
+  }
+  EXPECT_EQ(events.back().state(), v1::SUCCEEDED) << status.error_message();
+  EXPECT_THAT(FirstMessageWith(events, "restarted"), HasSubstr("starts again"));
+  EXPECT_EQ(worker.measurements(), 1) << "the result of the old lease was taken";
+}
+
+TEST_F(ServerTest, BlobsAreCheckedAndFound) {
+  EXPECT_EQ(client_->WriteBlob(Sha256Hex("right"), "wrong").error_code(), grpc::DATA_LOSS);
+  EXPECT_EQ(client_->WriteBlob("short", "x").error_code(), grpc::INVALID_ARGUMENT);
+  EXPECT_TRUE(client_->WriteBlob(Sha256Hex("right"), "right").ok());
+  EXPECT_TRUE(client_->WriteBlob(Sha256Hex("right"), "right").ok()) << "again is harmless";
+  EXPECT_TRUE(client_->WriteBlob(Sha256Hex(""), "").ok());
+  grpc::ClientContext context;
+  v1::FindMissingRequest request;
+  v1::FindMissingResponse response;
+  request.add_digests(Sha256Hex("right"));
+  request.add_digests(Sha256Hex("wrong"));
+  ASSERT_TRUE(client_->blobs->FindMissing(&context, request, &response).ok());
+  EXPECT_THAT(response.missing(), testing::ElementsAre(Sha256Hex("wrong")));
+  EXPECT_EQ(client_->ReadBlob(Sha256Hex("right")), "right");
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ + "/blobs/tmp")) << "nothing half-written stays";
+}
+
+TEST_F(ServerTest, ListsWorkersAndCapabilitiesAndPlans) {
+  FakeWorker worker(address_, "anna");
+  v1::SubmitRequest request = client_->Model("the plan");
+  grpc::ClientContext plan_context, admin_context, capabilities_context;
+  v1::PlanResponse plan;
+  ASSERT_TRUE(client_->compile->Plan(&plan_context, request, &plan).ok());
+  EXPECT_EQ(plan.text(), "the plan");
+  for (int i = 0; i < 100; ++i) {
+    grpc::ClientContext context;
+    v1::ListWorkersResponse workers;
+    ASSERT_TRUE(client_->admin->ListWorkers(&context, {}, &workers).ok());
+    if (workers.workers_size() == 1) {
+      EXPECT_EQ(workers.workers(0).info().name(), "anna");
+      break;
+    }
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  v1::Capabilities capabilities;
+  ASSERT_TRUE(client_->compile->GetCapabilities(&capabilities_context, {}, &capabilities).ok());
+  ASSERT_EQ(capabilities.targets_size(), 1);
+  EXPECT_EQ(capabilities.targets(0).kind(), "cpu");
+  EXPECT_EQ(capabilities.chunk_size_bytes(), 4 << 20);
+}
+
+TEST_F(ServerTest, WatchOfAnUnknownJobAndManyWatchersAtOnce) {
+  grpc::Status status;
+  EXPECT_TRUE(client_->Watch("j-none", 0, &status).empty());
+  EXPECT_EQ(status.error_code(), grpc::NOT_FOUND);
+  FakeWorker worker(address_, "a");
+  v1::SubmitResponse job = client_->Submit(client_->Model("slow"));
+  // More than there are threads for calls.
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<std::unique_ptr<grpc::ClientReader<v1::JobEvent>>> readers;
+  v1::WatchRequest request;
+  request.set_job_id(job.job_id());
+  for (int i = 0; i < 300; ++i) {
+    contexts.push_back(std::make_unique<grpc::ClientContext>());
+    readers.push_back(client_->compile->Watch(contexts.back().get(), request));
+    v1::JobEvent event;
+    ASSERT_TRUE(readers.back()->Read(&event));
+  }
+  EXPECT_EQ(Get(job.job_id()).state(), v1::RUNNING) << "unary calls still pass";
+  for (int i = 0; i < 150; ++i) contexts[i]->TryCancel();
+  grpc::ClientContext context;
+  v1::CancelJobRequest cancel;
+  v1::Job cancelled;
+  cancel.set_job_id(job.job_id());
+  EXPECT_TRUE(client_->compile->Cancel(&context, cancel, &cancelled).ok());
+  for (int i = 0; i < 300; ++i) {
+    v1::JobEvent event, last;
+    while (readers[i]->Read(&event)) last = event;
+    grpc::Status finished = readers[i]->Finish();
+    if (i >= 150) {
+      EXPECT_TRUE(finished.ok());
+      EXPECT_EQ(last.state(), v1::CANCELLED);
+    }
+  }
+}
+
+TEST_F(ServerTest, FolderAndAddressesBelongToOneServer) {
+  auto second = TryStart({"127.0.0.1:0"});
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition) << second.status();
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr(absl::StrCat("process ", getpid())));
+
+  ServerOptions options;
+  options.state_folder = folder_ + "-other";
+  options.listen = {address_};
+  EXPECT_EQ(Server::Start(options, {FakeCompile, FakePlan}).status().code(), absl::StatusCode::kUnavailable);
+  options.listen = {"127.0.0.1:0"};
+  auto tcp = Server::Start(options, {FakeCompile, FakePlan});
+  ASSERT_TRUE(tcp.ok()) << tcp.status();
+  options.state_folder += "2";
+  options.listen = (*tcp)->addresses();
+  EXPECT_THAT(options.listen[0], testing::Not(HasSubstr(":0 ")));
+  EXPECT_EQ(Server::Start(options, {FakeCompile, FakePlan}).status().code(), absl::StatusCode::kUnavailable);
+  options.listen = {"nonsense"};
+  EXPECT_EQ(Server::Start(options, {FakeCompile, FakePlan}).status().code(), absl::StatusCode::kInvalidArgument);
+  tcp->reset();
+  std::filesystem::remove_all(folder_ + "-other");
+  std::filesystem::remove_all(folder_ + "-other2");
+}
+
+}  // namespace
+}  // namespace fusion

@@ -1,0 +1,93 @@
+#include "server/state_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "server/artifacts/artifact_store.h"
+
+namespace fusion {
+
+std::string DefaultStateFolder() {
+  const char* state = std::getenv("XDG_STATE_HOME");
+  if (state != nullptr && state[0] == '/') return absl::StrCat(state, "/fusion");
+  const char* home = std::getenv("HOME");
+  return absl::StrCat(home != nullptr ? home : "/tmp", "/.local/state/fusion");
+}
+
+absl::StatusOr<StateFolderLock> StateFolderLock::Take(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return ErrnoStatus(error.value(), absl::StrCat("cannot make the state folder ", folder));
+  chmod(folder.c_str(), 0700);
+  const std::string path = absl::StrCat(folder, "/lock");
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0) return ErrnoStatus(errno, absl::StrCat("cannot open ", path));
+  StateFolderLock lock(fd);
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    char owner[32] = {};
+    if (read(fd, owner, sizeof owner - 1) <= 0) std::strcpy(owner, "?");
+    return absl::FailedPreconditionError(absl::StrCat("the state folder ", folder, " is in use by fusiond process ",
+                                                      owner, "; stop it or choose another --state"));
+  }
+  const std::string pid = absl::StrCat(getpid());
+  if (ftruncate(fd, 0) != 0 || pwrite(fd, pid.data(), pid.size(), 0) < 0) {
+    return ErrnoStatus(errno, absl::StrCat("cannot write ", path));
+  }
+  return lock;
+}
+
+StateFolderLock& StateFolderLock::operator=(StateFolderLock&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+StateFolderLock::~StateFolderLock() {
+  if (fd_ >= 0) close(fd_);
+}
+
+absl::Status CheckListenAddress(const std::string& address) {
+  if (!absl::StartsWith(address, "unix:")) {
+    const size_t colon = address.rfind(':');
+    int port = -1;
+    if (colon == std::string::npos || colon == 0 || !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 0 ||
+        port > 65535) {
+      return absl::InvalidArgumentError(absl::StrCat("address '", address, "' is neither HOST:PORT nor unix:PATH"));
+    }
+    return absl::OkStatus();
+  }
+  const std::string path = address.substr(5);
+  sockaddr_un socket_address = {};
+  if (path.empty() || path.size() >= sizeof socket_address.sun_path) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("unix socket path '", path, "' must have 1 to ", sizeof socket_address.sun_path - 1, " bytes"));
+  }
+  socket_address.sun_family = AF_UNIX;
+  std::memcpy(socket_address.sun_path, path.data(), path.size());
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return ErrnoStatus(errno, "cannot make a socket");
+  const bool live = connect(fd, reinterpret_cast<sockaddr*>(&socket_address), sizeof socket_address) == 0;
+  const int error = errno;
+  close(fd);
+  if (live) return absl::UnavailableError(absl::StrCat("someone listens on ", address, " already"));
+  if (error == ECONNREFUSED) unlink(path.c_str());
+  return absl::OkStatus();
+}
+
+std::string WithPort(const std::string& address, int port) {
+  if (absl::StartsWith(address, "unix:")) return address;
+  return absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
+}
+
+}  // namespace fusion

@@ -1,0 +1,79 @@
+#include "server/testing/fake_compile.h"
+
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "runtime/base/sha256.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion {
+namespace {
+
+class FakeBundler : public MeasurementBundler {
+ public:
+  absl::StatusOr<std::vector<std::string>> MakeBundles(absl::Span<const std::string> keys) override {
+    std::vector<std::string> bundles;
+    for (const std::string& key : keys) bundles.push_back(absl::StrCat("bundle of ", key));
+    return bundles;
+  }
+};
+
+}  // namespace
+
+absl::StatusOr<CompileAccount> FakeCompile(const ModelFiles& files, const CompileOptions& options,
+                                           const CompileContext& context, const std::string& bundle_path) {
+  std::ifstream model(files.model_path);
+  std::string line, word;
+  std::getline(model, line);
+  std::istringstream command(line);
+  command >> word;
+  CompileAccount account;
+  context.progress({"import", 1, 1, ""});
+  if (word == "fail") return absl::InvalidArgumentError(line.substr(5));
+  while (word == "slow") {
+    if (context.cancelled()) return absl::CancelledError("cancelled");
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  std::string report = absl::StrCat("model ", line, "\nexternal ", files.external.size(), "\n");
+  for (int64_t count; word == "ask" || word == "build"; command >> word) {
+    if (!(command >> count)) break;
+    if (word == "ask") {
+      std::vector<LatencyQuestion> questions;
+      for (int64_t i = 0; i < count; ++i) {
+        questions.push_back(
+            {Sha256Hex(absl::StrCat("question ", i, context.device->Fingerprint())), absl::StrCat("block ", i), 1e6});
+      }
+      FakeBundler bundler;
+      ASSIGN_OR_RETURN(auto answers, context.oracle->Latency(questions, bundler));
+      for (const LatencyAnswer& answer : answers) {
+        ++account.questions;
+        ++(answer.source == LatencySource::kDatabase   ? account.from_database
+           : answer.source == LatencySource::kMeasured ? account.measured
+                                                       : account.from_model);
+        absl::StrAppend(&report, LatencySourceName(answer.source), " ", answer.latency_ns, "\n");
+      }
+    } else {
+      std::vector<BuildUnit> units;
+      for (int64_t i = 0; i < count; ++i) {
+        units.push_back({options.target, context.device->march, absl::StrCat("int k_", i, ";")});
+      }
+      ASSIGN_OR_RETURN(auto binaries, context.toolchain->Build(units));
+      for (const std::string& binary : binaries) absl::StrAppend(&report, "binary ", binary, "\n");
+      account.kernels = count;
+    }
+  }
+  account.stages = {{"import", 0.001}, {"write", 0.001}};
+  std::ofstream(bundle_path) << report;
+  return account;
+}
+
+absl::StatusOr<PlanReport> FakePlan(const ModelFiles& files, const CompileOptions&, const CompileContext&) {
+  std::ifstream model(files.model_path);
+  PlanReport report;
+  std::getline(model, report.text);
+  return report;
+}
+
+}  // namespace fusion

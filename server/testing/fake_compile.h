@@ -1,0 +1,20 @@
+// A compiler for tests of the service: asks real questions and builds real units through the interfaces it is given,
+// and writes a file that says what it did. The first line of the model is its command:
+//   ok | fail WORDS | slow (waits until cancelled) | ask N (N latency questions), then "build N"
+#ifndef FUSION_SERVER_TESTING_FAKE_COMPILE_H_
+#define FUSION_SERVER_TESTING_FAKE_COMPILE_H_
+
+#include <string>
+
+#include "compiler/pipeline/compile.h"
+
+namespace fusion {
+
+absl::StatusOr<CompileAccount> FakeCompile(const ModelFiles& files, const CompileOptions& options,
+                                           const CompileContext& context, const std::string& bundle_path);
+absl::StatusOr<PlanReport> FakePlan(const ModelFiles& files, const CompileOptions& options,
+                                    const CompileContext& context);
+
+}  // namespace fusion
+
+#endif  // FUSION_SERVER_TESTING_FAKE_COMPILE_H_

@@ -1,0 +1,165 @@
+#include "server/testing/test_client.h"
+
+#include "compiler/cost/device_model.h"
+#include "gtest/gtest.h"
+#include "runtime/base/sha256.h"
+
+namespace fusion {
+
+TestClient::TestClient(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 200);
+  channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  compile = v1::Compile::NewStub(channel);
+  blobs = v1::Blobs::NewStub(channel);
+  worker = v1::Worker::NewStub(channel);
+  admin = v1::WorkerAdmin::NewStub(channel);
+  profile = v1::Profile::NewStub(channel);
+}
+
+grpc::Status TestClient::WriteBlob(const std::string& digest, const std::string& bytes) {
+  grpc::ClientContext context;
+  v1::WriteResponse response;
+  auto writer = blobs->Write(&context, &response);
+  const size_t half = bytes.size() / 2;
+  v1::WriteRequest first, second;
+  first.set_digest(digest);
+  first.set_size_bytes(static_cast<int64_t>(bytes.size()));
+  first.set_data(bytes.substr(0, half));
+  second.set_data(bytes.substr(half));
+  second.set_finish(true);
+  writer->Write(first);
+  writer->Write(second);
+  writer->WritesDone();
+  return writer->Finish();
+}
+
+std::string TestClient::ReadBlob(const std::string& digest, int64_t offset) {
+  grpc::ClientContext context;
+  v1::ReadRequest request;
+  request.set_digest(digest);
+  request.set_offset(offset);
+  auto reader = blobs->Read(&context, request);
+  std::string bytes;
+  for (v1::ReadResponse piece; reader->Read(&piece);) bytes += piece.data();
+  grpc::Status status = reader->Finish();
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  return bytes;
+}
+
+v1::SubmitRequest TestClient::Model(const std::string& bytes) {
+  v1::SubmitRequest request;
+  request.set_model_name("test");
+  v1::ModelFile* file = request.add_files();
+  file->set_path("model.onnx");
+  file->set_size_bytes(static_cast<int64_t>(bytes.size()));
+  for (size_t offset = 0; offset < bytes.size(); offset += 4 << 20) {
+    const std::string chunk = bytes.substr(offset, 4 << 20);
+    file->add_chunk_digests(Sha256Hex(chunk));
+    grpc::Status status = WriteBlob(Sha256Hex(chunk), chunk);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+  }
+  return request;
+}
+
+grpc::Status TestClient::TrySubmit(const v1::SubmitRequest& request, v1::SubmitResponse* response) {
+  grpc::ClientContext context;
+  v1::SubmitResponse ignored;
+  return compile->Submit(&context, request, response != nullptr ? response : &ignored);
+}
+
+v1::SubmitResponse TestClient::Submit(const v1::SubmitRequest& request) {
+  v1::SubmitResponse response;
+  grpc::Status status = TrySubmit(request, &response);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  return response;
+}
+
+std::vector<v1::JobEvent> TestClient::Watch(const std::string& job_id, int64_t resume_seq, grpc::Status* status) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+  v1::WatchRequest request;
+  request.set_job_id(job_id);
+  request.set_resume_seq(resume_seq);
+  auto reader = compile->Watch(&context, request);
+  std::vector<v1::JobEvent> events;
+  for (v1::JobEvent event; reader->Read(&event);) {
+    EXPECT_EQ(event.seq(), resume_seq + static_cast<int64_t>(events.size()) + 1) << "a gap";
+    events.push_back(event);
+  }
+  grpc::Status finished = reader->Finish();
+  if (status != nullptr) *status = finished;
+  return events;
+}
+
+v1::WorkerInfo CpuWorkerInfo(const std::string& name) {
+  v1::WorkerInfo info;
+  info.set_name(name);
+  info.set_protocol(1);
+  info.add_measure_kinds("cpu");
+  v1::ToolchainInfo* toolchain = info.add_toolchains();
+  toolchain->set_kind("cpu");
+  toolchain->set_version("clang 14");
+  DeviceModel model;
+  model.name = "test device";
+  info.set_device_model_json(DeviceModelToJson(model));
+  return info;
+}
+
+FakeWorker::FakeWorker(const std::string& address, const std::string& name, Behaviour behaviour)
+    : client_(address), name_(name), behaviour_(std::move(behaviour)), thread_([this] { Loop(); }) {}
+
+FakeWorker::~FakeWorker() {
+  stopping_ = true;
+  thread_.join();
+}
+
+v1::TaskResult FakeWorker::Good(const v1::Task& task, const std::string& payload) {
+  v1::TaskResult result;
+  if (task.kind() == v1::BUILD) {
+    v1::BuildPayload units;
+    EXPECT_TRUE(units.ParseFromString(payload));
+    v1::BuildResult built;
+    for (const auto& unit : units.units()) built.add_binaries("bin(" + unit.source() + ")");
+    result.set_inline_(built.SerializeAsString());
+  } else {
+    v1::MeasureResult measured;
+    for (double sample : {1100.0, 1000.0, 900.0}) measured.add_samples_ns(sample);
+    measured.set_median_ns(1000);
+    result.set_inline_(measured.SerializeAsString());
+  }
+  return result;
+}
+
+void FakeWorker::Loop() {
+  v1::SynchronizeRequest request;
+  request.set_worker_id("worker-" + name_);
+  *request.mutable_info() = CpuWorkerInfo(name_);
+  request.set_max_wait_ms(200);
+  while (!stopping_) {
+    grpc::ClientContext context;
+    v1::SynchronizeResponse response;
+    if (!client_.worker->Synchronize(&context, request, &response).ok()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      continue;
+    }
+    request.clear_current();
+    if (!response.has_task()) continue;
+    const v1::Task& task = response.task();
+    ++(task.kind() == v1::BUILD ? builds_ : measurements_);
+    v1::CurrentTask* current = request.mutable_current();
+    current->set_task_id(task.task_id());
+    current->set_fence(task.fence());
+    *current->mutable_result() = behaviour_(task, client_.ReadBlob(task.payload_digest()));
+  }
+}
+
+v1::TaskResult ErrorResult(grpc::StatusCode code, const std::string& message) {
+  v1::TaskResult result;
+  result.mutable_error()->set_code(code);
+  result.mutable_error()->set_message(message);
+  return result;
+}
+
+}  // namespace fusion

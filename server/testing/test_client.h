@@ -1,0 +1,70 @@
+// What the service tests share: a client that uploads and watches, and a worker whose behaviour a test decides.
+#ifndef FUSION_SERVER_TESTING_TEST_CLIENT_H_
+#define FUSION_SERVER_TESTING_TEST_CLIENT_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "proto/blob.grpc.pb.h"
+#include "proto/compile.grpc.pb.h"
+#include "proto/profile.grpc.pb.h"
+#include "proto/worker.grpc.pb.h"
+
+namespace fusion {
+
+class TestClient {
+ public:
+  explicit TestClient(const std::string& address);
+
+  grpc::Status WriteBlob(const std::string& digest, const std::string& bytes);
+  std::string ReadBlob(const std::string& digest, int64_t offset = 0);
+  // A request for a model of these bytes, uploaded.
+  v1::SubmitRequest Model(const std::string& bytes);
+  v1::SubmitResponse Submit(const v1::SubmitRequest& request);  // expects OK
+  grpc::Status TrySubmit(const v1::SubmitRequest& request, v1::SubmitResponse* response = nullptr);
+  // All events after `resume_seq` until the stream ends.
+  std::vector<v1::JobEvent> Watch(const std::string& job_id, int64_t resume_seq = 0, grpc::Status* status = nullptr);
+
+  std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<v1::Compile::Stub> compile;
+  std::unique_ptr<v1::Blobs::Stub> blobs;
+  std::unique_ptr<v1::Worker::Stub> worker;
+  std::unique_ptr<v1::WorkerAdmin::Stub> admin;
+  std::unique_ptr<v1::Profile::Stub> profile;
+};
+
+v1::WorkerInfo CpuWorkerInfo(const std::string& name);
+
+class FakeWorker {
+ public:
+  using Behaviour = std::function<v1::TaskResult(const v1::Task&, const std::string& payload)>;
+  FakeWorker(const std::string& address, const std::string& name, Behaviour behaviour = Good);
+  ~FakeWorker();
+
+  // Builds "bin(<source>)" and measures 1000 ns.
+  static v1::TaskResult Good(const v1::Task& task, const std::string& payload);
+  int builds() const { return builds_; }
+  int measurements() const { return measurements_; }
+
+ private:
+  void Loop();
+
+  TestClient client_;
+  const std::string name_;
+  const Behaviour behaviour_;
+  std::atomic<int> builds_{0}, measurements_{0};
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
+};
+
+v1::TaskResult ErrorResult(grpc::StatusCode code, const std::string& message);
+
+}  // namespace fusion
+
+#endif  // FUSION_SERVER_TESTING_TEST_CLIENT_H_

@@ -1,0 +1,176 @@
+#include "absl/strings/str_cat.h"
+#include "proto/worker.grpc.pb.h"
+#include "runtime/base/status_macros.h"
+#include "server/executor.h"
+#include "server/grpc_status.h"
+#include "server/scheduler/farm.h"
+#include "server/services.h"
+
+namespace fusion {
+namespace {
+
+constexpr size_t kMaxInlineBytes = 1 << 20;
+constexpr int64_t kMaxResultBytes = 256 << 20;
+
+absl::StatusOr<AttachedWorker> ParseInfo(const std::string& worker_id, const v1::WorkerInfo& info) {
+  if (worker_id.empty() || worker_id.size() > 128) return absl::InvalidArgumentError("worker_id: 1 to 128 characters");
+  if (info.protocol() != 1) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("worker speaks protocol ", info.protocol(), ", this server 1; update the older of the two"));
+  }
+  AttachedWorker worker;
+  worker.id = worker_id;
+  worker.name = info.name();
+  worker.version = info.version();
+  absl::StatusOr<DeviceModel> model = DeviceModelFromJson(info.device_model_json());
+  if (!model.ok()) return Annotate(absl::InvalidArgumentError(model.status().message()), "device_model_json");
+  worker.device = *std::move(model);
+  worker.fingerprint = worker.device.Fingerprint();
+  worker.measure_kinds.insert(info.measure_kinds().begin(), info.measure_kinds().end());
+  for (const v1::ToolchainInfo& toolchain : info.toolchains()) {
+    worker.toolchain_kinds.insert(toolchain.kind());
+    absl::StrAppend(&worker.toolchain, worker.toolchain.empty() ? "" : ", ", toolchain.version());
+  }
+  return worker;
+}
+
+// One Synchronize call. Owns itself until OnDone.
+class SyncCall : public grpc::ServerUnaryReactor {
+ public:
+  SyncCall(Farm* farm, std::string worker_id)
+      : farm_(farm), worker_id_(std::move(worker_id)), gone_(std::make_shared<std::atomic<bool>>(false)) {}
+  void OnCancel() override {
+    *gone_ = true;
+    farm_->HungUp(worker_id_);
+  }
+  void OnDone() override { delete this; }
+  const std::shared_ptr<std::atomic<bool>>& gone() const { return gone_; }
+
+ private:
+  Farm* const farm_;
+  const std::string worker_id_;
+  const std::shared_ptr<std::atomic<bool>> gone_;
+};
+
+class WorkerService : public v1::Worker::CallbackService {
+ public:
+  WorkerService(Farm* farm, ArtifactStore* artifacts, Executor* executor)
+      : farm_(farm), artifacts_(artifacts), executor_(executor) {}
+
+  grpc::ServerUnaryReactor* Synchronize(grpc::CallbackServerContext*, const v1::SynchronizeRequest* request,
+                                        v1::SynchronizeResponse* response) override {
+    auto* call = new SyncCall(farm_, request->worker_id());
+    executor_->Run([this, call, request, response] {
+      absl::Status status = Handle(*request, response, call);
+      if (!status.ok()) call->Finish(ToGrpc(status));
+    });
+    return call;
+  }
+
+ private:
+  // Request and response live until Finish.
+  absl::Status Handle(const v1::SynchronizeRequest& request, v1::SynchronizeResponse* response, SyncCall* call) {
+    const std::string info = request.info().SerializeAsString();
+    if (!farm_->IsRegistered(request.worker_id(), info)) {
+      ASSIGN_OR_RETURN(AttachedWorker worker, ParseInfo(request.worker_id(), request.info()));
+      worker.info = info;
+      RETURN_IF_ERROR(farm_->Register(std::move(worker)));
+    }
+    FarmPoll poll;
+    poll.worker_id = request.worker_id();
+    poll.draining = request.draining();
+    poll.max_wait = absl::Milliseconds(request.max_wait_ms());
+    if (request.has_current()) {
+      poll.task_id = request.current().task_id();
+      poll.fence = request.current().fence();
+      poll.finished = request.current().has_result();
+      if (poll.finished) poll.result = TakeResult(request.current().result());
+    }
+    poll.gone = call->gone();
+    poll.reply = [response, call](const FarmAnswer& answer) {
+      if (!answer.status.ok()) return call->Finish(ToGrpc(answer.status));
+      response->set_next_sync_ms(absl::ToInt64Milliseconds(answer.next_sync));
+      if (answer.task.has_value()) {
+        const TaskRow& row = *answer.task;
+        v1::Task* task = response->mutable_task();
+        task->set_task_id(row.id);
+        task->set_fence(row.fence);
+        task->set_kind(row.kind == TaskType::kBuild ? v1::BUILD : v1::MEASURE);
+        task->set_device_kind(row.device_kind);
+        task->set_payload_digest(row.payload_digest);
+        task->set_payload_size_bytes(row.payload_bytes);
+        task->set_timeout_ms(row.timeout_ms);
+        task->set_threads(row.threads);
+        task->set_description(row.description);
+      }
+      call->Finish(grpc::Status::OK);
+    };
+    farm_->Poll(std::move(poll));
+    return absl::OkStatus();
+  }
+
+  // The worker's words about its task: bytes, or why not. A result that cannot be had is the worker's failure.
+  absl::StatusOr<std::string> TakeResult(const v1::TaskResult& result) {
+    switch (result.outcome_case()) {
+      case v1::TaskResult::kInline:
+        if (result.inline_().size() > kMaxInlineBytes) return absl::UnavailableError("inline result over 1 MiB");
+        return result.inline_();
+      case v1::TaskResult::kDigest: {
+        absl::StatusOr<int64_t> size_bytes = artifacts_->SizeBytes(result.digest());
+        if (!size_bytes.ok()) {
+          return absl::UnavailableError(absl::StrCat("the result blob ", result.digest(), " was not written"));
+        }
+        if (*size_bytes > kMaxResultBytes) return absl::UnavailableError("result blob too large");
+        return artifacts_->Get(result.digest());
+      }
+      case v1::TaskResult::kError: {
+        const int code = result.error().code();
+        return absl::Status(code > 0 && code <= 16 ? static_cast<absl::StatusCode>(code) : absl::StatusCode::kUnknown,
+                            CutMessage(result.error().message()));
+      }
+      default:
+        return absl::UnavailableError("a result without outcome");
+    }
+  }
+
+  Farm* const farm_;
+  ArtifactStore* const artifacts_;
+  Executor* const executor_;
+};
+
+class WorkerAdminService : public v1::WorkerAdmin::Service {
+ public:
+  explicit WorkerAdminService(Farm* farm) : farm_(farm) {}
+
+  grpc::Status ListWorkers(grpc::ServerContext*, const v1::ListWorkersRequest*,
+                           v1::ListWorkersResponse* response) override {
+    for (const Farm::WorkerStatusRow& row : farm_->WorkerStatuses()) {
+      v1::WorkerStatus* status = response->add_workers();
+      status->set_worker_id(row.worker.id);
+      status->mutable_info()->ParseFromString(row.worker.info);
+      status->set_state(!row.live                  ? "lost"
+                        : row.view.draining        ? "draining"
+                        : row.view.task_id.empty() ? "idle"
+                                                   : "busy");
+      status->set_task(row.task_description);
+      status->set_last_seen_ms(absl::ToUnixMillis(row.view.last_seen));
+      status->set_tasks_done(row.view.tasks_done);
+      status->set_tasks_failed(row.view.tasks_failed);
+      status->set_fingerprint(row.worker.fingerprint);
+    }
+    return grpc::Status::OK;
+  }
+
+ private:
+  Farm* const farm_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeWorkerService(Farm* farm, ArtifactStore* artifacts, Executor* executor) {
+  return std::make_unique<WorkerService>(farm, artifacts, executor);
+}
+
+std::unique_ptr<grpc::Service> MakeWorkerAdminService(Farm* farm) { return std::make_unique<WorkerAdminService>(farm); }
+
+}  // namespace fusion
