@@ -1,0 +1,118 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "compiler/onnx/model_text.h"
+
+namespace fusion::onnx_import {
+namespace {
+
+using testing::HasSubstr;
+
+std::string Y() { return TensorInfo("output", "y", {}); }
+
+std::string PrintOrError(const absl::StatusOr<ImportedModel>& model) {
+  return model.ok() ? ecg::Print(model->graph) : model.status().ToString();
+}
+
+TEST(Import, SortsAndDropsWhatNoOutputNeeds) {
+  const auto model = ImportText(TensorInfo("input", "x", {"2"}) + Y() + NodeText("Exp", {"a"}, {"y"}) +
+                                NodeText("Neg", {"x"}, {"dead"}) + NodeText("Abs", {"x"}, {"a"}));
+  EXPECT_EQ(PrintOrError(model),
+            "graph g(%x: f32[2]) {\n  %a: f32[2] = Abs(%x)\n  %y: f32[2] = Exp(%a)\n  return %y\n}\n");
+  EXPECT_EQ(model->model_nodes, 3);
+}
+
+TEST(Import, BindsDimensions) {
+  const std::string graph = TensorInfo("input", "x", {"batch", "3"}) + TensorInfo("input", "z", {"batch", "", "seq"}) +
+                            Y() + NodeText("Abs", {"x"}, {"y"});
+  const auto unbound = ImportText(graph);
+  EXPECT_EQ(unbound.status().code(), absl::StatusCode::kInvalidArgument);
+  const std::string message(unbound.status().message());
+  EXPECT_THAT(message, HasSubstr("--dim batch=N"));
+  EXPECT_THAT(message, HasSubstr("--dim seq=N"));
+  EXPECT_THAT(message, HasSubstr("--shape z=NxM"));
+  ImportRequest request;
+  request.dims["batch"] = 4;
+  request.shapes["z"] = {4, 5, 6};
+  const auto model = ImportText(graph, request);
+  EXPECT_THAT(PrintOrError(model), HasSubstr("graph g(%x: f32[4, 3], %z: f32[4, 5, 6])"));
+  request.dims["bacth"] = 4;
+  EXPECT_THAT(PrintOrError(ImportText(graph, request)),
+              HasSubstr("no symbolic dimension \"bacth\"; it has \"batch\", \"seq\""));
+  request.dims = {{"batch", 0}};
+  EXPECT_THAT(PrintOrError(ImportText(graph, request)), HasSubstr("must be at least 1"));
+  request.dims = {};
+  request.shapes["w"] = {1};
+  EXPECT_THAT(PrintOrError(ImportText(graph, request)), HasSubstr("no input \"w\"; it has \"x\", \"z\""));
+}
+
+TEST(Import, ShapeArithmeticIsFolded) {
+  // y = Reshape(x, Concat(Shape(x)[0:1], [-1])), as exporters write Flatten.
+  const std::string graph =
+      TensorInfo("input", "x", {"4", "3", "5"}) + Y() + "initializer { name: 'zero' data_type: 7 int64_data: 0 }\n" +
+      "initializer { name: 'minus' data_type: 7 dims: 1 int64_data: -1 }\n" +
+      "initializer { name: 'axes' data_type: 7 dims: 1 int64_data: 0 }\n" + NodeText("Shape", {"x"}, {"shape"}) +
+      NodeText("Gather", {"shape", "zero"}, {"n"}) + NodeText("Unsqueeze", {"n", "axes"}, {"n1"}) +
+      NodeText("Concat", {"n1", "minus"}, {"target"}, "attribute { name: 'axis' type: INT i: 0 }") +
+      NodeText("Reshape", {"x", "target"}, {"y"});
+  const auto model = ImportText(graph);
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->graph.nodes().size(), 1u) << ecg::Print(model->graph);
+  EXPECT_EQ(model->graph.value(model->graph.outputs()[0]).type.shape, (Shape{4, 15}));
+  EXPECT_EQ(model->model_nodes, 5);
+}
+
+TEST(Import, OutputsAreValuesOfTheirOwn) {
+  const auto model =
+      ImportText(TensorInfo("input", "x", {"2"}) + TensorInfo("output", "x", {}) + Y() + TensorInfo("output", "w", {}) +
+                 "initializer { name: 'w' data_type: 7 int64_data: 3 }\n" + NodeText("Abs", {"x"}, {"y"}));
+  ASSERT_TRUE(model.ok()) << model.status();
+  for (ecg::ValueId id : model->graph.outputs()) EXPECT_NE(model->graph.value(id).producer, ecg::kNone);
+  EXPECT_EQ(model->graph.output_names(), (std::vector<std::string>{"x", "y", "w"}));
+}
+
+TEST(Import, InitializersOfEveryForm) {
+  const auto model =
+      ImportText(TensorInfo("input", "x", {"2"}) + TensorInfo("input", "f", {"2"}) + Y() +
+                 "initializer { name: 'f' data_type: 1 dims: 2 float_data: [0.5, -2] }\n"
+                 "initializer { name: 'h' data_type: 10 dims: 2 int32_data: [15360, 49152] }\n"
+                 "initializer { name: 'b' data_type: 9 dims: 2 raw_data: '\\002\\000' }\n"
+                 "initializer { name: 'u' data_type: 13 dims: 1 uint64_data: 18446744073709551615 }\n" +
+                 NodeText("Constant", {}, {"c"}, "attribute { name: 'value_floats' type: FLOATS floats: [1, 2] }") +
+                 NodeText("Add", {"x", "c"}, {"y"}));
+  ASSERT_TRUE(model.ok()) << model.status();
+  const auto& values = model->graph.values();
+  EXPECT_EQ(model->graph.inputs().size(), 1u);
+  EXPECT_EQ(values[1].constant->GetDouble(1), -2);
+  EXPECT_EQ(values[2].constant->GetDouble(1), -2);
+  EXPECT_EQ(values[3].constant->as<uint8_t>()[0], 1);
+  EXPECT_EQ(values[4].constant->as<uint64_t>()[0], UINT64_MAX);
+}
+
+TEST(Import, ConstantInputs) {
+  const std::string graph = TensorInfo("input", "x", {"4"}) +
+                            TensorInfo("input", "s", {"n"}, onnx::TensorProto::INT64) + Y() +
+                            NodeText("Reshape", {"x", "s"}, {"y"}, "name: 'r'");
+  ImportRequest request;
+  request.shapes["s"] = {2};
+  EXPECT_EQ(ImportText(graph, request).status().code(), absl::StatusCode::kUnimplemented);
+  request.shapes.clear();
+  request.constant_inputs["s"] = Tensor::From<int64_t>(DType::kI64, {2}, {2, 2});
+  const auto model = ImportText(graph, request);
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->graph.inputs().size(), 1u);
+  EXPECT_EQ(model->graph.value(model->graph.outputs()[0]).type.shape, (Shape{2, 2}));
+}
+
+TEST(Import, IfWithKnownConditionBecomesItsBranch) {
+  const std::string graph =
+      TensorInfo("input", "x", {"4"}) + Y() + "initializer { name: 'c' data_type: 9 int32_data: 1 }\n" +
+      NodeText("If", {"c"}, {"y"},
+               "attribute { name: 'then_branch' type: GRAPH g { " + NodeText("Abs", {"x"}, {"t"}) +
+                   TensorInfo("output", "t", {}) + " } }" + "attribute { name: 'else_branch' type: GRAPH g { " +
+                   NodeText("Unheard", {"x"}, {"e"}) + TensorInfo("output", "e", {}) + " } }");
+  EXPECT_THAT(PrintOrError(ImportText(graph)), HasSubstr("= Abs(%x)"));
+}
+
+}  // namespace
+}  // namespace fusion::onnx_import

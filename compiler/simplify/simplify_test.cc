@@ -1,0 +1,153 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "compiler/simplify/passes.h"
+
+namespace fusion::simplify {
+namespace {
+
+ecg::Graph Parsed(const std::string& text) {
+  auto graph = ecg::Parse(text);
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  EXPECT_TRUE(ecg::Verify(*graph).ok()) << ecg::Verify(*graph);
+  return *std::move(graph);
+}
+
+// Runs a pass on a text, verifies and prints the result.
+std::string After(ecg::Graph (*pass)(const ecg::Graph&), const std::string& text) {
+  const ecg::Graph result = pass(Parsed(text));
+  EXPECT_TRUE(ecg::Verify(result).ok()) << ecg::Verify(result);
+  return ecg::Print(result);
+}
+
+TEST(RemoveNoops, DropsCopiesOfEveryKind) {
+  EXPECT_EQ(After(RemoveNoops, R"(graph g(%x: f32[2, 3]) {
+  %s: i64[2] = const {2, -1}
+  %e: i64[2] = const {1, 3}
+  %a: f32[2, 3] = Identity(%x)
+  %b: f32[2, 3] = Reshape(%a, %s)
+  %c: f32[2, 3] = Transpose(%b) {perm = ints[0, 1]}
+  %d: f32[2, 3] = Cast(%c) {to = 1}
+  %f: f32[2, 3] = Expand(%d, %e)
+  %h: f32[2, 3] = Concat(%f) {axis = 0}
+  %y: f32[2, 3] = Relu(%h)
+  return %y
+})"),
+            "graph g(%x: f32[2, 3]) {\n  %y: f32[2, 3] = Relu(%x)\n  return %y\n}\n");
+}
+
+TEST(RemoveNoops, KeepsWhatChangesSomething) {
+  const std::string text = R"(graph g(%x: f32[2, 2], %z: f32[2, 2]) {
+  %a: f32[2, 2] = Transpose(%x) {perm = ints[1, 0]}
+  %b: f32[2, 2] = Add(%a, %z)
+  %c: f64[2, 2] = Cast(%b) {to = 11}
+  return %c
+}
+)";
+  EXPECT_EQ(After(RemoveNoops, text), text);
+}
+
+TEST(RemoveNoops, OutputsStayTheirOwn) {
+  const std::string text = "graph g(%x: f32[2]) {\n  %y: f32[2] = Identity(%x)\n  return %y\n}\n";
+  EXPECT_EQ(After(RemoveNoops, text), text);
+}
+
+TEST(FoldConstants, FoldsChainsAndSharesReshapedBytes) {
+  const std::string text = R"(graph g(%x: f32[2]) {
+  %a: f32[2] = const {1.0, 2.0}
+  %b: f32[2] = const {3.0, 5.0}
+  %s: f32[2] = Add(%a, %b)
+  %m: f32[2] = Mul(%s, %s)
+  %y: f32[2] = Add(%x, %m)
+  return %y
+}
+)";
+  EXPECT_EQ(After(FoldConstants, text),
+            "graph g(%x: f32[2]) {\n  %m: f32[2] = const {16.0, 49.0}\n  %y: f32[2] = Add(%x, %m)\n  return %y\n}\n");
+  const ecg::Graph reshaped = Parsed(R"(graph g(%x: f32[100]) {
+  %w: f32[10, 10] = const #00000000000000aa
+  %s: i64[1] = const {100}
+  %r: f32[100] = Reshape(%w, %s)
+  %y: f32[100] = Add(%x, %r)
+  return %y
+})");
+  const ecg::Graph folded = FoldConstants(reshaped);
+  ASSERT_EQ(folded.nodes().size(), 1u);
+  EXPECT_EQ(folded.value(folded.node(0).inputs[1]).constant->data(), reshaped.value(1).constant->data());
+}
+
+TEST(FoldConstants, DoesNotGrow) {
+  const std::string text = R"(graph g(%x: f32[1024, 1024]) {
+  %o: f32[1] = const {1.0}
+  %s: i64[2] = const {1024, 1024}
+  %w: f32[1024, 1024] = Expand(%o, %s)
+  %y: f32[1024, 1024] = Add(%x, %w)
+  return %y
+}
+)";
+  EXPECT_EQ(After(FoldConstants, text), text);
+}
+
+TEST(ShareEqual, SharesNodesAndConstants) {
+  EXPECT_EQ(After(ShareEqual, R"(graph g(%x: f32[32]) {
+  %a: f32[32] = const #00000000000000aa
+  %b: f32[32] = const #00000000000000aa
+  %c: f32[32] = const #00000000000000ab
+  %p: f32[32] = Add(%x, %a)
+  %q: f32[32] = Add(%x, %b)
+  %r: f32[32] = Add(%x, %c)
+  %s: f32[32] = Mul(%p, %q)
+  %y: f32[32] = Mul(%s, %r)
+  return %y
+})"),
+            R"(graph g(%x: f32[32]) {
+  %a: f32[32] = const #00000000000000aa
+  %c: f32[32] = const #00000000000000ab
+  %p: f32[32] = Add(%x, %a)
+  %r: f32[32] = Add(%x, %c)
+  %s: f32[32] = Mul(%p, %p)
+  %y: f32[32] = Mul(%s, %r)
+  return %y
+}
+)");
+}
+
+TEST(ShareEqual, AttributesCount) {
+  const std::string text = R"(graph g(%x: f32[2]) {
+  %a: f32[2] = LeakyRelu(%x) {alpha = 0.1}
+  %b: f32[2] = LeakyRelu(%x) {alpha = 0.2}
+  %y: f32[2] = Add(%a, %b)
+  return %y
+}
+)";
+  EXPECT_EQ(After(ShareEqual, text), text);
+}
+
+TEST(RemoveDead, KeepsInputsAndLiveNodes) {
+  EXPECT_EQ(After(RemoveDead, R"(graph g(%x: f32[2], %z: f32[2]) {
+  %k: f32[2] = const {1.0, 2.0}
+  %d: f32[2] = Add(%z, %k)
+  %y: f32[2] = Relu(%x)
+  return %y
+})"),
+            "graph g(%x: f32[2], %z: f32[2]) {\n  %y: f32[2] = Relu(%x)\n  return %y\n}\n");
+}
+
+TEST(Simplify, IsIdempotent) {
+  const std::string text = R"(graph g(%x: f32[2, 3]) {
+  %w: f32[2, 3] = const {1.0, 2.0, 3.0, 4.0, 5.0, 6.0}
+  %v: f32[2, 3] = Identity(%w)
+  %t: f32[3, 2] = Transpose(%v) {perm = ints[1, 0]}
+  %a: f32[2, 2] = MatMul(%x, %t)
+  %b: f32[2, 2] = MatMul(%x, %t)
+  %y: f32[2, 2] = Add(%a, %b)
+  return %y, %x as "same", %y as "again"
+})";
+  const std::string once = After(Simplify, text);
+  EXPECT_EQ(After(Simplify, once), once);
+  EXPECT_EQ(Parsed(once).nodes().size(), 4u) << once;
+}
+
+}  // namespace
+}  // namespace fusion::simplify

@@ -1,0 +1,147 @@
+// onnx_conformance: ONNX's backend test data through one mode. Fails when a test that known_gaps.txt does not list
+// fails, and when a listed one passes. The last line is `N passed, N failed, N skipped`; skipped are the known gaps.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/conformance/modes.h"
+#include "tests/conformance/tolerance.h"
+
+namespace fusion::conformance {
+namespace {
+
+struct Options {
+  std::string root = "/usr/share/libonnx-testdata/data/node";
+  std::string mode = "interpreter";
+  std::string gaps = FUSION_KNOWN_GAPS;
+  std::string filter;
+  bool verbose = false;
+  ModeOptions mode_options;
+};
+
+constexpr size_t kBatch = 64;  // bounds memory; compiled modes build this many models per compiler call
+
+std::map<std::string, std::string> ReadGaps(const std::string& path) {
+  std::map<std::string, std::string> gaps;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    std::istringstream words(line);
+    std::string name, reason;
+    words >> name;
+    std::getline(words >> std::ws, reason);
+    gaps[name] = reason;
+  }
+  return gaps;
+}
+
+absl::Status Judge(const TestCase& test, const absl::StatusOr<Outputs>& outputs) {
+  if (!outputs.ok()) return outputs.status();
+  if (outputs->size() != test.expected.size()) return absl::InternalError("wrong number of outputs");
+  for (size_t i = 0; i < outputs->size(); ++i) {
+    absl::Status status = Compare(test.expected[i].tensor, (*outputs)[i]);
+    if (!status.ok())
+      return absl::FailedPreconditionError("output " + test.expected[i].name + ": " + std::string(status.message()));
+  }
+  return absl::OkStatus();
+}
+
+class Tally {
+ public:
+  Tally(std::map<std::string, std::string> gaps, bool verbose) : gaps_(std::move(gaps)), verbose_(verbose) {}
+
+  void Add(const std::string& name, const absl::Status& status) {
+    const bool listed = gaps_.count(name) != 0;
+    if (status.ok() && !listed) {
+      ++passed_;
+    } else if (!status.ok() && listed) {
+      ++skipped_;
+    } else {
+      ++failed_;
+      std::cout << "FAIL " << name << ": " << (listed ? "passes, but known_gaps.txt lists it" : status.ToString())
+                << "\n";
+    }
+    if (verbose_) std::cout << (status.ok() ? "ok   " : "     ") << name << std::endl;
+  }
+
+  int Finish() const {
+    std::cout << passed_ << " passed, " << failed_ << " failed, " << skipped_ << " skipped" << std::endl;
+    return failed_ == 0 && passed_ > 0 ? 0 : 1;
+  }
+
+ private:
+  std::map<std::string, std::string> gaps_;
+  bool verbose_;
+  int passed_ = 0, failed_ = 0, skipped_ = 0;
+};
+
+int Run(const Options& options) {
+  const std::vector<Mode> modes = AllModes();
+  const auto mode = std::find_if(modes.begin(), modes.end(), [&](const Mode& m) { return m.name == options.mode; });
+  if (mode == modes.end()) {
+    std::cerr << "unknown mode '" << options.mode << "'; one of:";
+    for (const Mode& m : modes) std::cerr << " " << m.name;
+    std::cerr << "\n";
+    return 2;
+  }
+  std::vector<std::string> folders;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(options.root, error)) {
+    const std::string name = entry.path().filename().string();
+    if (entry.is_directory() && name.find(options.filter) != std::string::npos)
+      folders.push_back(entry.path().string());
+  }
+  if (folders.empty()) {
+    std::cerr << "no tests in " << options.root << " (Debian package libonnx-testdata)\n";
+    return 2;
+  }
+  std::sort(folders.begin(), folders.end());
+  Tally tally(ReadGaps(options.gaps), options.verbose);
+  std::vector<TestCase> batch;
+  for (size_t i = 0; i < folders.size(); ++i) {
+    auto test = ReadTestCase(folders[i]);
+    if (test.ok()) {
+      batch.push_back(*std::move(test));
+    } else {
+      tally.Add(std::filesystem::path(folders[i]).filename().string(), test.status());
+    }
+    if (batch.size() < kBatch && i + 1 < folders.size()) continue;
+    const auto results = mode->run(batch, options.mode_options);
+    for (size_t k = 0; k < batch.size(); ++k) tally.Add(batch[k].name, Judge(batch[k], results[k]));
+    batch.clear();
+  }
+  return tally.Finish();
+}
+
+int Main(int argc, char** argv) {
+  Options options;
+  const std::map<std::string, std::string*> texts = {{"--root", &options.root},
+                                                     {"--mode", &options.mode},
+                                                     {"--gaps", &options.gaps},
+                                                     {"--filter", &options.filter},
+                                                     {"--target", &options.mode_options.target}};
+  for (int i = 1; i < argc; ++i) {
+    const std::string flag = argv[i];
+    auto text = texts.find(flag);
+    if (flag == "--verbose") {
+      options.verbose = true;
+    } else if (text != texts.end() && i + 1 < argc) {
+      *text->second = argv[++i];
+    } else {
+      std::cerr << "usage: onnx_conformance [--root DIR] [--mode MODE] [--target T] [--filter SUBSTRING] [--gaps FILE] "
+                   "[--verbose]\n";
+      return 2;
+    }
+  }
+  return Run(options);
+}
+
+}  // namespace
+}  // namespace fusion::conformance
+
+int main(int argc, char** argv) { return fusion::conformance::Main(argc, argv); }

@@ -1,0 +1,7 @@
+#include "tests/conformance/modes.h"
+
+namespace fusion::conformance {
+
+std::vector<Mode> AllModes() { return InterpreterModes(); }
+
+}  // namespace fusion::conformance

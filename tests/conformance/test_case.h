@@ -1,0 +1,45 @@
+// One case of ONNX's backend test data: a folder with model.onnx and test_data_set_0/{input,output}_N.pb.
+#ifndef FUSION_TESTS_CONFORMANCE_TEST_CASE_H_
+#define FUSION_TESTS_CONFORMANCE_TEST_CASE_H_
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/onnx/import.h"
+#include "runtime/base/tensor.h"
+
+namespace fusion::conformance {
+
+struct NamedTensor {
+  std::string name;
+  Tensor tensor;
+};
+
+struct TestCase {
+  std::string name;  // the folder's
+  std::string model_path;
+  std::vector<NamedTensor> inputs;    // in the order of the graph's inputs
+  std::vector<NamedTensor> expected;  // in the order of the graph's outputs
+};
+
+// UNIMPLEMENTED when an input or output is no tensor (sequence, optional, map).
+absl::StatusOr<TestCase> ReadTestCase(const std::string& folder);
+
+// The import request of a case: shapes from its inputs. Node tests feed as inputs what a compiler must know (Reshape's
+// shape, axes, pads): each attempt, from 0, makes more inputs constants: none; integers of rank 0 and 1; all of rank 0
+// and 1 but the first.
+inline constexpr int kImportAttempts = 3;
+onnx_import::ImportRequest RequestFor(const TestCase& test, int attempt);
+
+// ImportOnnx with the first attempt that is not UNIMPLEMENTED.
+struct ImportedCase {
+  ecg::Graph graph;
+  std::vector<Tensor> inputs;  // parallel to graph.inputs()
+};
+absl::StatusOr<ImportedCase> ImportCase(const TestCase& test);
+
+}  // namespace fusion::conformance
+
+#endif  // FUSION_TESTS_CONFORMANCE_TEST_CASE_H_

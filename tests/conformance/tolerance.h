@@ -1,0 +1,20 @@
+// The tolerances of numeric comparisons, in one place, and the comparison itself.
+#ifndef FUSION_TESTS_CONFORMANCE_TOLERANCE_H_
+#define FUSION_TESTS_CONFORMANCE_TOLERANCE_H_
+
+#include "absl/status/status.h"
+#include "runtime/base/tensor.h"
+
+namespace fusion::conformance {
+
+// Those of ONNX's own backend tests: |actual - expected| <= kAbsolute + kRelative * |expected|.
+inline constexpr double kRelative = 1e-3;
+inline constexpr double kAbsolute = 1e-7;
+
+// Types and shapes must be equal, NaN matches NaN, infinities must be equal, integers and booleans exact. Otherwise a
+// message with the first difference.
+absl::Status Compare(const Tensor& expected, const Tensor& actual);
+
+}  // namespace fusion::conformance
+
+#endif  // FUSION_TESTS_CONFORMANCE_TOLERANCE_H_
