@@ -182,7 +182,7 @@ TEST(BadModel, HostileNamesAreData) {
 
 TEST(BadModel, OpsetsAndTypes) {
   const std::string graph = X() + Y() + kReluNode;
-  ExpectError(ImportBytes(ModelBytes(graph, 6)), StatusCode::kUnimplemented, {"opset 6", "7 to 21"});
+  ExpectError(ImportBytes(ModelBytes(graph, 0)), StatusCode::kUnimplemented, {"opset 0", "1 to 21"});
   ExpectError(ImportBytes(ModelBytes(graph, 99)), StatusCode::kUnimplemented, {"opset 99"});
   EXPECT_TRUE(ImportBytes(ModelBytes(graph, 7)).ok());
   EXPECT_TRUE(ImportBytes(ModelBytes(graph, 21)).ok());

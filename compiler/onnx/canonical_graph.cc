@@ -123,6 +123,7 @@ absl::StatusOr<std::vector<ecg::ValueId>> CanonicalGraph::AddModelNode(ecg::Node
     return absl::InvalidArgumentError(
         absl::StrCat(node.op, " '", node.name, "': ", num_outputs, " outputs, it has at most ", op->num_outputs));
   }
+  node.outputs.assign(output_names.size(), ecg::kNone);  // how many; their ids come with Add
   NodeContext context(this, std::move(node), opset);
   if (op->normalize) RETURN_IF_ERROR(op->normalize(context));
   if (!context.replacement().has_value()) return Add(context.node(), num_outputs, output_names);

@@ -97,8 +97,7 @@ class Importer {
       const std::string op = CanonicalName(node);
       if (IsStructural(op) || ops::FindOp(op) != nullptr) continue;
       auto& entry = unsupported[op];
-      if (entry.first++ == 0)
-        entry.second = node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name();
+      if (entry.first++ == 0) entry.second = NodeName(node);
     }
     if (unsupported.empty()) return absl::OkStatus();
     return absl::UnimplementedError(absl::StrCat(
@@ -114,7 +113,7 @@ class Importer {
     if (op == "If") return InlineIf(proto);
     ecg::Node node;
     node.op = op;
-    node.name = proto->name().empty() && proto->output_size() > 0 ? proto->output(0) : proto->name();
+    node.name = NodeName(*proto);
     for (const std::string& input : proto->input()) node.inputs.push_back(input.empty() ? ecg::kNone : Find(input));
     while (!node.inputs.empty() && node.inputs.back() == ecg::kNone) node.inputs.pop_back();
     for (auto& attribute : *proto->mutable_attribute()) {

@@ -45,8 +45,9 @@ absl::StatusOr<std::map<std::string, int64_t>> OpsetVersions(const onnx::ModelPr
   }
   auto it = versions.find("");
   if (it == versions.end()) {
-    // Files before IR version 3 carry no opset; they mean 1.
-    if (model.ir_version() >= 3) return absl::InvalidArgumentError("the model names no opset of the default domain");
+    // Files before IR version 3 carry no opset; they mean 1. A model of other domains alone needs none.
+    if (model.ir_version() >= 3 && versions.empty())
+      return absl::InvalidArgumentError("the model names no opset of the default domain");
     it = versions.emplace("", 1).first;
   }
   if (it->second < kMinOpset || it->second > kMaxOpset) {

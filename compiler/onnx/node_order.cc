@@ -87,10 +87,13 @@ absl::StatusOr<Edges> Dependencies(const onnx::GraphProto& graph,
 
 }  // namespace
 
-std::string NodeTitle(const onnx::NodeProto& node) {
-  const std::string& name = !node.name().empty() || node.output_size() == 0 ? node.name() : node.output(0);
-  return absl::StrCat(node.op_type(), " ", Quoted(name));
+std::string NodeName(const onnx::NodeProto& node) {
+  if (!node.name().empty()) return node.name();
+  const auto named = std::find_if(node.output().begin(), node.output().end(), [](const auto& o) { return !o.empty(); });
+  return named == node.output().end() ? "" : *named;
 }
+
+std::string NodeTitle(const onnx::NodeProto& node) { return absl::StrCat(node.op_type(), " ", Quoted(NodeName(node))); }
 
 absl::StatusOr<std::vector<int>> NeededNodesInOrder(const onnx::GraphProto& graph,
                                                     const std::function<bool(const std::string&)>& defined_outside) {

@@ -11,7 +11,9 @@
 
 namespace fusion::onnx_import {
 
-// `Op "name"`; the first output stands in for a missing name.
+// The node's name; its first output stands in for a missing one.
+std::string NodeName(const onnx::NodeProto& node);
+// `Op "name"`.
 std::string NodeTitle(const onnx::NodeProto& node);
 
 // Indices of the nodes that the graph's outputs need, each after those it depends on, otherwise in the file's order;

@@ -110,22 +110,27 @@ absl::Status AxesToInput(ImportContext& import) {
 // Inference: the data passes through; the mask, where asked for, is all ones.
 absl::Status NormalizeDropout(ImportContext& import) {
   const ecg::Node node = import.node();
+  if (import.input(0) == nullptr) return absl::OkStatus();  // the schema will say so
   const ecg::Value* training = import.input(2);
   const ecg::Value* ratio = import.input(1);
-  if (training != nullptr && !(training->constant.has_value() && training->constant->GetInt(0) == 0)) {
-    const bool keeps_all = ratio != nullptr && ratio->constant.has_value() && ratio->constant->GetDouble(0) == 0;
+  const bool known = training != nullptr && training->constant.has_value() && training->constant->num_elements() == 1;
+  if (training != nullptr && !(known && training->constant->GetInt(0) == 0)) {
+    const bool keeps_all = ratio != nullptr && ratio->constant.has_value() && ratio->constant->num_elements() == 1 &&
+                           ratio->constant->GetDouble(0) == 0;
     if (!keeps_all) {
       return absl::UnimplementedError(absl::StrCat("Dropout '", node.name, "': training mode is not supported"));
     }
   }
   ASSIGN_OR_RETURN(std::vector<ecg::ValueId> outputs, import.AddNode("Identity", {node.inputs[0]}, {}));
   if (node.outputs.size() > 1) {
-    const ecg::ValueType& type = import.input(0)->type;
-    Tensor mask(import.opset() >= 10 ? DType::kBool : type.dtype, type.shape);
-    for (int64_t k = 0; k < mask.num_elements(); ++k) {
-      IsFloat(mask.dtype()) ? mask.SetDouble(k, 1) : mask.SetInt(k, 1);
-    }
-    outputs.push_back(import.AddConstant(std::move(mask)));
+    // As a node: it may be as large as the data, and mostly nobody reads it.
+    const ecg::ValueType type = import.input(0)->type;
+    const auto rank = static_cast<int64_t>(type.shape.size());
+    const ecg::ValueId shape = import.AddConstant(Tensor::From<int64_t>(DType::kI64, {rank}, type.shape));
+    ecg::Attributes ones;
+    ones.Set("value", Tensor::From<int64_t>(import.opset() >= 10 ? DType::kBool : type.dtype, {1}, {1}));
+    ASSIGN_OR_RETURN(const std::vector<ecg::ValueId> mask, import.AddNode("ConstantOfShape", {shape}, ones));
+    outputs.push_back(mask[0]);
   }
   import.ReplaceWith(std::move(outputs));
   return absl::OkStatus();

@@ -57,7 +57,7 @@ ecg::Graph FoldConstants(const ecg::Graph& graph) {
     }
     rewriter.CopyWith(node, inputs);
   }
-  return rewriter.Finish();
+  return RemoveDead(rewriter.Finish());  // the operands of what was folded
 }
 
 }  // namespace fusion::simplify

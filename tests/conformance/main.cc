@@ -26,7 +26,8 @@ struct Options {
 
 constexpr size_t kBatch = 64;  // bounds memory; compiled modes build this many models per compiler call
 
-std::map<std::string, std::string> ReadGaps(const std::string& path) {
+// Lines `test reason` and `mode:test reason`.
+std::map<std::string, std::string> ReadGaps(const std::string& path, const std::string& mode) {
   std::map<std::string, std::string> gaps;
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -35,7 +36,8 @@ std::map<std::string, std::string> ReadGaps(const std::string& path) {
     std::string name, reason;
     words >> name;
     std::getline(words >> std::ws, reason);
-    gaps[name] = reason;
+    const size_t colon = name.find(':');
+    if (colon == std::string::npos || name.substr(0, colon) == mode) gaps[name.substr(colon + 1)] = reason;
   }
   return gaps;
 }
@@ -101,7 +103,7 @@ int Run(const Options& options) {
     return 2;
   }
   std::sort(folders.begin(), folders.end());
-  Tally tally(ReadGaps(options.gaps), options.verbose);
+  Tally tally(ReadGaps(options.gaps, options.mode), options.verbose);
   std::vector<TestCase> batch;
   for (size_t i = 0; i < folders.size(); ++i) {
     auto test = ReadTestCase(folders[i]);

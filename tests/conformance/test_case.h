@@ -30,7 +30,7 @@ absl::StatusOr<TestCase> ReadTestCase(const std::string& folder);
 // The import request of a case: shapes from its inputs. Node tests feed as inputs what a compiler must know (Reshape's
 // shape, axes, pads): each attempt, from 0, makes more inputs constants: none; integers of rank 0 and 1; all of rank 0
 // and 1 but the first.
-inline constexpr int kImportAttempts = 3;
+inline constexpr int kImportAttempts = 4;
 onnx_import::ImportRequest RequestFor(const TestCase& test, int attempt);
 
 // ImportOnnx with the first attempt that is not UNIMPLEMENTED.
