@@ -74,6 +74,11 @@ TEST(Quantize, Dynamic) {
   EXPECT_THAT(Values(result), ElementsAre(55, 255, 0));
 }
 
+// 0.5 / (5 / 255) is a tie only once it has been rounded to f32.
+TEST(Quantize, TiesAreThoseOfTheF32Quotient) {
+  EXPECT_THAT(Values(RunOp({"DynamicQuantizeLinear", {F32({3}, {0.5, 2, -3})}, {}, {}, 3})), ElementsAre(179, 255, 0));
+}
+
 TEST(Quantize, MatMulInteger) {
   const Tensor a = Tensor::From<int>(DType::kU8, {1, 2}, {11, 7}), b = Tensor::From<int>(DType::kI8, {2, 1}, {1, -4});
   EXPECT_THAT(Values(RunOp({"MatMulInteger", {a, b, Tensor::From<int>(DType::kU8, {}, {12})}})), ElementsAre(19));

@@ -69,6 +69,12 @@ Scalar ZeroPoint(const LowerContext& context, int input, const te::Index& along,
   return te::Cast(dtype, Parameter(*context.builder, context.in[input], along));
 }
 
+// x / scale as a tensor of its own: ONNX rounds ties of the quotient in f32, so it must be rounded to f32 first.
+te::TensorId Quotient(te::Builder& b, te::TensorId x, const std::function<Scalar(const Idx& i)>& scale) {
+  return b.Map("quotient", DType::kF32, b.info(x).shape,
+               [&](const Idx& i) { return te::Cast(DType::kF32, b.At(x, i)) / scale(i); });
+}
+
 absl::StatusOr<Types> InferQuantize(const OpContext& context, int) {
   RETURN_IF_ERROR(ParameterAxis(context).status());
   return Types{{context.Has(2) ? context.Type(2).dtype : DType::kU8, context.ShapeOf(0)}};
@@ -78,11 +84,11 @@ absl::Status LowerQuantize(LowerContext& context) {
   te::Builder& b = *context.builder;
   ASSIGN_OR_RETURN(const int axis, ParameterAxis(context));
   const ecg::ValueType& type = context.output_types[0];
+  const auto along = [&](const Idx& i) { return i.empty() ? te::Index(0) : i[axis]; };
+  const te::TensorId quotient = Quotient(
+      b, context.in[0], [&](const Idx& i) { return te::Cast(DType::kF32, Parameter(b, context.in[1], along(i))); });
   context.out[0] = b.Map("QuantizeLinear", type.dtype, type.shape, [&](const Idx& i) {
-    const te::Index along = i.empty() ? te::Index(0) : i[axis];
-    const Scalar x = te::Cast(DType::kF32, b.At(context.in[0], i));
-    const Scalar scale = te::Cast(DType::kF32, Parameter(b, context.in[1], along));
-    return Saturate(x / scale, ZeroPoint(context, 2, along, DType::kF32), type.dtype);
+    return Saturate(b.At(quotient, i), ZeroPoint(context, 2, along(i), DType::kF32), type.dtype);
   });
   return absl::OkStatus();
 }
@@ -125,9 +131,9 @@ absl::Status LowerDynamicQuantize(LowerContext& context) {
   const te::TensorId zero_point = b.Map("zero_point", DType::kU8, {}, [&](const Idx&) {
     return Saturate((zero - b.At(low, {})) / b.At(scale, {}), zero, DType::kU8);
   });
+  const te::TensorId quotient = Quotient(b, context.in[0], [&](const Idx&) { return b.At(scale, {}); });
   const te::TensorId y = b.Map("y", DType::kU8, shape, [&](const Idx& i) {
-    return Saturate(te::Cast(DType::kF32, b.At(context.in[0], i)) / b.At(scale, {}),
-                    te::Cast(DType::kF32, b.At(zero_point, {})), DType::kU8);
+    return Saturate(b.At(quotient, i), te::Cast(DType::kF32, b.At(zero_point, {})), DType::kU8);
   });
   const te::TensorId all[] = {y, scale, zero_point};
   for (size_t k = 0; k < context.out.size(); ++k) context.out[k] = all[k];
