@@ -1,0 +1,42 @@
+#include "compiler/fusion/plan.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+
+namespace fusion {
+
+const char* ScopeName(Scope scope) {
+  static const char* const kNames[] = {"lane", "warp", "block", "device", "kernel"};
+  return kNames[static_cast<int>(scope)];
+}
+
+std::vector<ecg::ValueId> LiveOut(const ecg::Graph& graph, const FusionBlock& block) {
+  const std::set<ecg::NodeId> inside(block.nodes.begin(), block.nodes.end());
+  std::vector<ecg::ValueId> live;
+  for (ecg::NodeId id : block.nodes) {
+    for (ecg::ValueId v : graph.node(id).outputs) {
+      if (v == ecg::kNone) continue;
+      const std::vector<ecg::NodeId>& consumers = graph.value(v).consumers;
+      const bool outside = std::any_of(consumers.begin(), consumers.end(), [&](ecg::NodeId c) { return !inside.count(c); });
+      if (outside || graph.IsOutput(v)) live.push_back(v);
+    }
+  }
+  return live;
+}
+
+std::string PrintPlan(const ecg::Graph& graph, const FusionPlan& plan) {
+  std::string text;
+  for (size_t b = 0; b < plan.blocks.size(); ++b) {
+    absl::StrAppend(&text, "block ", b, ":");
+    for (size_t i = 0; i < plan.blocks[b].nodes.size(); ++i) {
+      const ecg::Node& node = graph.node(plan.blocks[b].nodes[i]);
+      absl::StrAppend(&text, i ? ", " : " ", node.op, " '", node.name, "'");
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace fusion

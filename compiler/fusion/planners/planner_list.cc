@@ -1,0 +1,27 @@
+#include "compiler/fusion/planners/none/none.h"
+#include "compiler/fusion/plan.h"
+
+namespace fusion {
+namespace {
+
+const std::vector<const Planner*>& Planners() {
+  static const auto* const kList = new std::vector<const Planner*>{NonePlanner()};
+  return *kList;
+}
+
+}  // namespace
+
+const Planner* FindPlanner(const std::string& name) {
+  for (const Planner* planner : Planners()) {
+    if (planner->name() == name) return planner;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> PlannerNames() {
+  std::vector<std::string> names;
+  for (const Planner* planner : Planners()) names.push_back(planner->name());
+  return names;
+}
+
+}  // namespace fusion

@@ -1,0 +1,39 @@
+// Graph rewriting by mathematical properties (DNNFusion §4.2). Rules are text (compiler/rewrite/rules/*.rules). The graph is
+// partitioned at operators with none of the three properties (associative, commutative, distributive); inside a partition
+// all matches are found and the one that saves the most FLOPs is applied, until none is left.
+#ifndef FUSION_COMPILER_REWRITE_REWRITE_H_
+#define FUSION_COMPILER_REWRITE_REWRITE_H_
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/ecg/graph.h"
+
+namespace fusion::rewrite {
+
+struct Options {
+  bool strict = false;                // only rules of class `exact`
+  std::set<std::string> disabled;     // rule ids
+};
+
+// One application, for the account.
+struct Firing {
+  std::string rule;
+  std::string where;        // for people: the root node
+  double flops_saved = 0;
+};
+
+struct Result {
+  ecg::Graph graph;
+  std::vector<Firing> firings;
+};
+
+// Same inputs and outputs, equal within the rules' class. INTERNAL if a rule breaks the graph; INVALID_ARGUMENT for an
+// unknown disabled rule.
+absl::StatusOr<Result> Rewrite(const ecg::Graph& graph, const Options& options);
+
+}  // namespace fusion::rewrite
+
+#endif  // FUSION_COMPILER_REWRITE_REWRITE_H_
