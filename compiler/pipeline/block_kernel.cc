@@ -1,0 +1,164 @@
+#include "compiler/pipeline/block_kernel.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "compiler/ops/op_def.h"
+#include "compiler/schedule/form_stages.h"
+#include "compiler/schedule/schedule_block.h"
+#include "runtime/base/sha256.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion {
+namespace {
+
+int64_t Evaluate(const te::Index& index, const std::vector<int>& ids, const std::vector<int64_t>& values) {
+  int64_t result = index.constant();
+  for (const te::Index::Part& part : index.parts()) {
+    int64_t value = 0;
+    if (part.term.kind == te::TermKind::kAxis) {
+      for (size_t a = 0; a < ids.size(); ++a) {
+        if (ids[a] == part.term.axis.id) value = values[a];
+      }
+    } else if (part.term.inner != nullptr) {
+      const int64_t inner = Evaluate(*part.term.inner, ids, values), d = part.term.divisor;
+      const int64_t mod = ((inner % d) + d) % d;
+      value = part.term.kind == te::TermKind::kMod ? mod : (inner - mod) / d;
+    }
+    result += part.coefficient * value;
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<ecg::ValueId> LiveOutOf(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) {
+  const std::set<ecg::NodeId> inside(nodes.begin(), nodes.end());
+  std::vector<ecg::ValueId> live;
+  for (ecg::NodeId id : nodes) {
+    for (ecg::ValueId v : graph.node(id).outputs) {
+      if (v == ecg::kNone) continue;
+      bool needed = graph.IsOutput(v);
+      for (ecg::NodeId consumer : graph.value(v).consumers) needed = needed || !inside.count(consumer);
+      if (needed) live.push_back(v);
+    }
+  }
+  // A block whose results nobody reads (an unused second output) still stores its last value.
+  if (live.empty() && !nodes.empty()) live.push_back(graph.node(nodes.back()).outputs[0]);
+  return live;
+}
+
+absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes,
+                                            const std::vector<ecg::ValueId>& live_out, const ValueLayouts& layouts,
+                                            const DeviceModel& device) {
+  ASSIGN_OR_RETURN(ops::LoweredBlock lowered, ops::LowerNodes(graph, nodes, live_out));
+  ASSIGN_OR_RETURN(te::Program staged, FormStages(std::move(lowered.program)));
+  std::map<te::TensorId, Layout> tensor_layouts;
+  const std::set<te::TensorId> outputs(staged.outputs.begin(), staged.outputs.end());
+  const std::set<te::TensorId> inputs(staged.inputs.begin(), staged.inputs.end());
+  for (te::TensorId t = 0; t < static_cast<int>(staged.tensors.size()); ++t) {
+    if (!outputs.count(t) && !inputs.count(t)) continue;
+    if (t >= static_cast<int>(lowered.value_of_tensor.size())) continue;
+    auto it = layouts.find(lowered.value_of_tensor[t]);
+    if (it != layouts.end()) tensor_layouts[t] = it->second;
+  }
+  ASSIGN_OR_RETURN(ScheduledBlock scheduled, ScheduleBlock(staged, tensor_layouts, device));
+  BlockKernel result;
+  result.kernel = std::move(scheduled.kernel);
+  result.stitched = scheduled.stitched;
+  result.reason = scheduled.reason;
+  std::set<int> written;
+  for (const movement::Phase& phase : result.kernel.phases) {
+    for (const movement::Step& step : phase.steps) {
+      for (const movement::Store& store : step.stores) written.insert(store.buffer);
+    }
+  }
+  for (size_t b = 0; b < result.kernel.buffers.size(); ++b) {
+    const movement::Buffer& buffer = result.kernel.buffers[b];
+    if (buffer.scope == movement::BufferScope::kBlock) continue;
+    KernelArg arg;
+    arg.written = written.count(static_cast<int>(b)) > 0;
+    int tensor = buffer.tensor;
+    if (buffer.packed_from >= 0) {
+      arg.pack = buffer.packed_from;
+      tensor = result.kernel.packs[buffer.packed_from].source_tensor;
+    }
+    const ecg::ValueId value =
+        tensor >= 0 && tensor < static_cast<int>(lowered.value_of_tensor.size()) ? lowered.value_of_tensor[tensor] : ecg::kNone;
+    if (buffer.scope == movement::BufferScope::kDevice) {
+      arg.kind = KernelArg::Kind::kTemporary;
+    } else if (buffer.is_constant) {
+      arg.kind = KernelArg::Kind::kConstant;
+      arg.value = value;
+      if (value == ecg::kNone) {
+        if (!staged.tensors[tensor].constant) return absl::InternalError("a constant of the lowering has no value");
+        arg.literal = *staged.tensors[tensor].constant;
+      }
+    } else {
+      arg.value = value;
+      if (value == ecg::kNone) return absl::InternalError("a kernel argument stands for no value");
+    }
+    result.args.push_back(std::move(arg));
+  }
+  result.key = Sha256Hex(movement::Print(result.kernel));
+  for (ecg::NodeId id : nodes) result.flops += ops::NodeFlops(graph, graph.node(id));
+  return result;
+}
+
+Tensor PackedConstant(const movement::Pack& pack, const Tensor& source) {
+  Shape shape;
+  std::vector<int> ids;
+  for (const te::Axis& axis : pack.axes) {
+    shape.push_back(axis.extent);
+    ids.push_back(axis.id);
+  }
+  Tensor packed(DType::kF32, shape);
+  float* out = packed.mutable_as<float>();
+  const float* in = source.as<float>();
+  const int64_t limit = source.num_elements();
+  const size_t rank = shape.size();
+  std::vector<int64_t> at(rank, 0);
+  // The innermost axis is walked with a stride where the address is affine in it.
+  const int64_t inner = rank == 0 ? 1 : shape.back();
+  int64_t stride = 0;
+  const bool affine = rank > 0 && pack.address.AffineIn(ids.back(), &stride);
+  bool inner_pred = false;
+  for (const te::Comparison& c : pack.pred) inner_pred = inner_pred || (rank > 0 && c.lhs.UsesAxis(ids.back()));
+  const int64_t rows = packed.num_elements() / std::max<int64_t>(inner, 1);
+  auto holds = [&] {
+    for (const te::Comparison& c : pack.pred) {
+      const int64_t a = Evaluate(c.lhs, ids, at), b = Evaluate(c.rhs, ids, at);
+      const bool ok = c.cmp == te::Cmp::kLt ? a < b : c.cmp == te::Cmp::kGe ? a >= b : c.cmp == te::Cmp::kEq ? a == b : a != b;
+      if (!ok) return false;
+    }
+    return true;
+  };
+  for (int64_t row = 0; row < rows; ++row) {
+    int64_t rest = row;
+    for (size_t d = rank; d-- > 0;) {
+      if (d + 1 == rank) {
+        at[d] = 0;
+        continue;
+      }
+      at[d] = rest % shape[d];
+      rest /= shape[d];
+    }
+    float* place = out + row * inner;
+    if (affine && !inner_pred) {
+      if (!holds()) continue;
+      const int64_t base = Evaluate(pack.address, ids, at);
+      for (int64_t i = 0; i < inner; ++i) place[i] = in[base + i * stride];
+      continue;
+    }
+    for (int64_t i = 0; i < inner; ++i) {
+      if (rank > 0) at[rank - 1] = i;
+      if (!holds()) continue;
+      const int64_t address = Evaluate(pack.address, ids, at);
+      if (address >= 0 && address < limit) place[i] = in[address];
+    }
+  }
+  return packed;
+}
+
+}  // namespace fusion

@@ -1,0 +1,47 @@
+// One block of the graph → one kernel: lowering, stages, schedule, movement graph; with the meaning of each argument.
+#ifndef FUSION_COMPILER_PIPELINE_BLOCK_KERNEL_H_
+#define FUSION_COMPILER_PIPELINE_BLOCK_KERNEL_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/cost/device_model.h"
+#include "compiler/ecg/graph.h"
+#include "compiler/movement/kernel.h"
+#include "compiler/pipeline/layout_pass.h"
+
+namespace fusion {
+
+struct KernelArg {
+  enum class Kind { kValue, kConstant, kTemporary };
+  Kind kind = Kind::kValue;
+  ecg::ValueId value = ecg::kNone;  // kValue; kConstant: the graph's constant, or kNone with `literal`
+  Tensor literal;                   // kConstant made by a lowering (an index table)
+  int pack = -1;                    // kConstant: index into kernel.packs of its reordering; -1: as it is
+  Layout layout;                    // kConstant, unpacked: of its bytes (always plain today)
+  bool written = false;
+};
+
+struct BlockKernel {
+  movement::Kernel kernel;
+  std::vector<KernelArg> args;  // parallel to the kernel- and device-scope buffers
+  bool stitched = true;
+  std::string reason;           // why not stitched
+  std::string key;              // SHA-256 of the movement graph: equal keys, equal code
+  double flops = 0;
+};
+
+absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes,
+                                            const std::vector<ecg::ValueId>& live_out, const ValueLayouts& layouts,
+                                            const DeviceModel& device);
+
+// The bytes of a constant argument, reordered when it is packed.
+Tensor PackedConstant(const movement::Pack& pack, const Tensor& source);
+
+// Values of `nodes` that anything else reads or the model returns.
+std::vector<ecg::ValueId> LiveOutOf(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes);
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_PIPELINE_BLOCK_KERNEL_H_

@@ -1,0 +1,54 @@
+// What planners ask about candidate blocks, answered by scheduling them: can this be one kernel, and how long does it take?
+// Everything is remembered by the set of nodes, so a planner may ask again freely.
+#ifndef FUSION_COMPILER_PIPELINE_BLOCK_ORACLE_H_
+#define FUSION_COMPILER_PIPELINE_BLOCK_ORACLE_H_
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "compiler/fusion/plan.h"
+#include "compiler/pipeline/block_kernel.h"
+#include "compiler/pipeline/compile.h"
+
+namespace fusion {
+
+// One compilation; not thread-safe. `context` must outlive it.
+class GraphBlockOracle : public BlockOracle, private MeasurementBundler {
+ public:
+  GraphBlockOracle(const CompileContext& context, int threads) : context_(context), threads_(threads) {}
+
+  // Before the first question; both must outlive the oracle's use.
+  void Start(const ecg::Graph* graph, const ValueLayouts* layouts);
+
+  absl::Status CanSchedule(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) override;
+  absl::StatusOr<std::vector<LatencyAnswer>> Latency(const ecg::Graph& graph,
+                                                     const std::vector<std::vector<ecg::NodeId>>& blocks) override;
+
+  absl::StatusOr<BlockKernel> Kernel(const std::vector<ecg::NodeId>& nodes);
+
+  int64_t questions() const { return questions_; }
+  int64_t answered(LatencySource source) const { return answered_[static_cast<int>(source)]; }
+
+ private:
+  using KernelOr = absl::StatusOr<std::shared_ptr<const BlockKernel>>;
+  const KernelOr& Get(std::vector<ecg::NodeId> nodes);
+  absl::StatusOr<std::vector<std::string>> MakeBundles(absl::Span<const std::string> keys) override;
+
+  const CompileContext& context_;
+  const int threads_;
+  const ecg::Graph* graph_ = nullptr;
+  const ValueLayouts* layouts_ = nullptr;
+  // Shared: the same kernel is remembered under its nodes and under its question's key.
+  std::map<std::vector<ecg::NodeId>, KernelOr> kernels_;
+  std::map<std::string, std::shared_ptr<const BlockKernel>> by_key_;
+  std::map<std::string, LatencyAnswer> answers_;
+  int64_t questions_ = 0;
+  int64_t answered_[3] = {0, 0, 0};
+};
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_PIPELINE_BLOCK_ORACLE_H_

@@ -1,0 +1,230 @@
+#include "compiler/pipeline/compile.h"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler/fusion/plan.h"
+#include "compiler/onnx/import.h"
+#include "compiler/ops/op_def.h"
+#include "compiler/pipeline/block_kernel.h"
+#include "compiler/pipeline/block_oracle.h"
+#include "compiler/pipeline/emit.h"
+#include "compiler/pipeline/layout_pass.h"
+#include "compiler/rewrite/rewrite.h"
+#include "compiler/simplify/passes.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion {
+namespace {
+
+class StageClock {
+ public:
+  StageClock(const CompileContext& context, CompileAccount* account) : context_(context), account_(account) {}
+
+  absl::Status Begin(const std::string& stage, const std::string& message) {
+    End();
+    if (context_.cancelled && context_.cancelled()) return absl::CancelledError("the job was cancelled");
+    stage_ = stage;
+    start_ = std::chrono::steady_clock::now();
+    Report(0, 0, message);
+    return absl::OkStatus();
+  }
+  void Report(int64_t done, int64_t total, const std::string& message) {
+    if (context_.progress) context_.progress({stage_, done, total, message});
+  }
+  void End() {
+    if (stage_.empty()) return;
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    account_->stages.push_back({stage_, seconds});
+    stage_.clear();
+  }
+
+ private:
+  const CompileContext& context_;
+  CompileAccount* account_;
+  std::string stage_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+struct Planned {
+  ecg::Graph graph;
+  ValueLayouts layouts;
+  FusionPlan plan;
+  std::vector<rewrite::Firing> firings;
+};
+
+std::string Label(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) {
+  std::vector<std::string> ops;
+  for (ecg::NodeId id : nodes) ops.push_back(graph.node(id).op);
+  if (ops.size() > 8) {
+    const size_t more = ops.size() - 7;
+    ops.resize(7);
+    ops.push_back(absl::StrCat("… ", more, " more"));
+  }
+  return absl::StrJoin(ops, "+");
+}
+
+int64_t IntermediateBytes(const ecg::Graph& graph, const std::function<bool(ecg::ValueId)>& stored) {
+  int64_t bytes = 0;
+  for (ecg::ValueId v = 0; v < static_cast<int>(graph.values().size()); ++v) {
+    const ecg::Value& value = graph.value(v);
+    if (value.producer == ecg::kNone || graph.IsOutput(v) || !stored(v)) continue;
+    bytes += NumElements(value.type.shape) * DTypeBytes(value.type.dtype);
+  }
+  return bytes;
+}
+
+std::string PlanJson(const ecg::Graph& graph, const Planned& planned) {
+  using nlohmann::json;
+  json blocks = json::array(), decisions = json::array(), rules = json::array();
+  for (const FusionBlock& block : planned.plan.blocks) {
+    json nodes = json::array();
+    for (ecg::NodeId id : block.nodes) nodes.push_back({{"op", graph.node(id).op}, {"name", graph.node(id).name}});
+    blocks.push_back({{"nodes", nodes}});
+  }
+  static const char* const kColours[] = {"green", "yellow", "red"};
+  auto node_name = [&](ecg::NodeId id) { return id == ecg::kNone ? std::string() : graph.node(id).op + " '" + graph.node(id).name + "'"; };
+  for (const Decision& d : planned.plan.decisions) {
+    json item{{"producer", node_name(d.producer)},
+              {"consumer", node_name(d.consumer)},
+              {"colour", kColours[static_cast<int>(d.colour)]},
+              {"fused", d.fused},
+              {"reason", d.reason}};
+    if (d.colour == Colour::kYellow && d.fused_ns > 0) {
+      item["fused_ns"] = d.fused_ns;
+      item["separate_ns"] = d.separate_ns;
+      item["source"] = LatencySourceName(d.source);
+    }
+    decisions.push_back(item);
+  }
+  for (const rewrite::Firing& firing : planned.firings) {
+    rules.push_back({{"rule", firing.rule}, {"where", firing.where}, {"flops_saved", firing.flops_saved}});
+  }
+  json layouts = json::object();
+  int64_t blocked = 0;
+  for (const auto& [v, layout] : planned.layouts) {
+    (void)v;
+    blocked += layout.plain() ? 0 : 1;
+  }
+  return json{{"blocks", blocks}, {"decisions", decisions}, {"rewrites", rules}, {"blocked_values", blocked}}.dump(
+      1, ' ', false, json::error_handler_t::replace);
+}
+
+// Import to plan: what both entry points share.
+absl::StatusOr<Planned> MakePlan(const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
+                                 GraphBlockOracle* oracle, StageClock* clock, CompileAccount* account) {
+  if (options.math != "fast" && options.math != "strict") {
+    return absl::InvalidArgumentError(absl::StrCat("unknown math mode '", options.math, "': use fast or strict"));
+  }
+  const Planner* planner = FindPlanner(options.planner);
+  if (planner == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown planner '", options.planner, "': use one of ", absl::StrJoin(PlannerNames(), ", ")));
+  }
+  Planned planned;
+  RETURN_IF_ERROR(clock->Begin("import", "reading the model"));
+  onnx_import::ImportRequest request;
+  request.model_path = files.model_path;
+  request.model_name = files.model_name;
+  request.external = files.external;
+  request.dims = options.dims;
+  for (const auto& [name, shape] : options.shapes) request.shapes[name] = shape;
+  {
+    ASSIGN_OR_RETURN(onnx_import::ImportedModel imported, onnx_import::ImportOnnx(request));
+    account->nodes_model = imported.model_nodes;
+    RETURN_IF_ERROR(clock->Begin("simplify", absl::StrCat(imported.graph.nodes().size(), " operators")));
+    planned.graph = simplify::Simplify(imported.graph);
+  }
+  account->nodes_simplified = static_cast<int64_t>(planned.graph.nodes().size());
+  RETURN_IF_ERROR(clock->Begin("rewrite", absl::StrCat(account->nodes_simplified, " operators")));
+  {
+    rewrite::Options rewrite_options;
+    rewrite_options.strict = options.math == "strict";
+    ASSIGN_OR_RETURN(rewrite::Result rewritten, rewrite::Rewrite(planned.graph, rewrite_options));
+    planned.graph = simplify::Simplify(rewritten.graph);
+    planned.firings = std::move(rewritten.firings);
+  }
+  RETURN_IF_ERROR(ecg::Verify(planned.graph));
+  account->nodes_rewritten = static_cast<int64_t>(planned.graph.nodes().size());
+  RETURN_IF_ERROR(clock->Begin("layout", "choosing layouts"));
+  ASSIGN_OR_RETURN(planned.layouts, ChooseLayouts(planned.graph, *context.device));
+  RETURN_IF_ERROR(clock->Begin("plan", absl::StrCat(account->nodes_rewritten, " operators")));
+  oracle->Start(&planned.graph, &planned.layouts);
+  PlanOptions plan_options;
+  plan_options.cancelled = context.cancelled;
+  plan_options.progress = [&](int64_t done, int64_t total) { clock->Report(done, total, "planning fusion"); };
+  ASSIGN_OR_RETURN(planned.plan, planner->Plan(planned.graph, *context.device, *oracle, plan_options));
+  RETURN_IF_ERROR(Annotate(CheckPlan(planned.graph, planned.plan), absl::StrCat("planner ", options.planner)));
+  for (const Decision& d : planned.plan.decisions) {
+    if (d.colour == Colour::kGreen && d.fused) ++account->green;
+    if (d.colour == Colour::kYellow) ++(d.fused ? account->yellow_fused : account->yellow_kept);
+    if (d.colour == Colour::kRed) ++account->red;
+  }
+  account->questions = oracle->questions();
+  account->from_database = oracle->answered(LatencySource::kDatabase);
+  account->measured = oracle->answered(LatencySource::kMeasured);
+  account->from_model = oracle->answered(LatencySource::kModel);
+  account->kernels = static_cast<int64_t>(planned.plan.blocks.size());
+  for (const ecg::Node& node : planned.graph.nodes()) account->flops += ops::NodeFlops(planned.graph, node);
+  std::set<ecg::ValueId> stored;
+  for (const FusionBlock& block : planned.plan.blocks) {
+    for (ecg::ValueId v : LiveOut(planned.graph, block)) stored.insert(v);
+  }
+  account->intermediate_bytes_before = IntermediateBytes(planned.graph, [](ecg::ValueId) { return true; });
+  account->intermediate_bytes_after = IntermediateBytes(planned.graph, [&](ecg::ValueId v) { return stored.count(v) > 0; });
+  account->plan_json = PlanJson(planned.graph, planned);
+  return planned;
+}
+
+}  // namespace
+
+absl::StatusOr<CompileAccount> Compile(const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
+                                       const std::string& bundle_path) {
+  CompileAccount account;
+  StageClock clock(context, &account);
+  GraphBlockOracle oracle(context, options.threads);
+  ASSIGN_OR_RETURN(Planned planned, MakePlan(files, options, context, &oracle, &clock, &account));
+  RETURN_IF_ERROR(clock.Begin("lower", absl::StrCat(planned.plan.blocks.size(), " kernels")));
+  std::vector<PlannedLaunch> launches;
+  for (const FusionBlock& block : planned.plan.blocks) {
+    PlannedLaunch launch;
+    ASSIGN_OR_RETURN(launch.block, oracle.Kernel(block.nodes));
+    launch.label = Label(planned.graph, block.nodes);
+    for (ecg::NodeId id : block.nodes) launch.nodes.push_back(planned.graph.node(id).name);
+    launches.push_back(std::move(launch));
+  }
+  std::vector<const BlockKernel*> kernels;
+  for (const PlannedLaunch& launch : launches) kernels.push_back(&launch.block);
+  const KernelTexts texts = PrintKernels(kernels, *context.device);
+  account.kernels_distinct = texts.distinct;
+  RETURN_IF_ERROR(clock.Begin("build", absl::StrCat(texts.distinct, " distinct kernels in ", texts.files.size(), " files")));
+  ASSIGN_OR_RETURN(const std::vector<std::string> binaries, BuildTexts(texts, *context.device, context.toolchain));
+  RETURN_IF_ERROR(clock.Begin("write", "packing weights"));
+  Manifest head;
+  head.generator = absl::StrCat("fusion 0.1.0 (generator ", kGeneratorVersion, ")");
+  head.target = context.device->kind;
+  head.isa = context.device->isa;
+  head.march = context.device->march;
+  head.model_name = files.model_name;
+  head.options = {{"planner", options.planner}, {"math", options.math}, {"target", options.target}};
+  RETURN_IF_ERROR(WriteBundle(planned.graph, planned.layouts, launches, texts, binaries, *context.device, head, bundle_path, &account));
+  clock.End();
+  return account;
+}
+
+absl::StatusOr<PlanReport> PlanOnly(const ModelFiles& files, const CompileOptions& options, const CompileContext& context) {
+  PlanReport report;
+  StageClock clock(context, &report.account);
+  GraphBlockOracle oracle(context, options.threads);
+  ASSIGN_OR_RETURN(Planned planned, MakePlan(files, options, context, &oracle, &clock, &report.account));
+  clock.End();
+  report.text = PrintPlan(planned.graph, planned.plan);
+  return report;
+}
+
+}  // namespace fusion

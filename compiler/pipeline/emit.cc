@@ -1,0 +1,284 @@
+#include "compiler/pipeline/emit.h"
+
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/backends/cpu/prelude.h"
+#include "compiler/backends/cpu/print_kernel.h"
+#include "compiler/movement/cost.h"
+#include "compiler/pipeline/memory_plan.h"
+#include "runtime/base/sha256.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/bundle/bundle_writer.h"
+
+namespace fusion {
+namespace {
+
+// Texts of about this size keep both cores busy on a small model and amortise the prelude on a large one.
+constexpr size_t kFileBytes = 96 << 10;
+
+std::string SourceName(int file) { return absl::StrCat("src/kernels_", file, ".cc"); }
+std::string BinaryName(int file) { return absl::StrCat("kernels/kernels_", file, ".so"); }
+
+Kernel ManifestKernel(const BlockKernel& block, const KernelTexts::Place& place) {
+  Kernel kernel;
+  kernel.file = BinaryName(place.file);
+  kernel.source = SourceName(place.file);
+  for (size_t p = 0; p < block.kernel.phases.size(); ++p) {
+    kernel.phases.push_back({cpu::PhaseSymbol(place.symbol, static_cast<int>(p)), block.kernel.phases[p].tasks()});
+  }
+  return kernel;
+}
+
+int64_t BufferBytes(const movement::Buffer& buffer) { return buffer.elements * DTypeBytes(buffer.dtype); }
+
+std::vector<const movement::Buffer*> ArgBuffers(const BlockKernel& block) {
+  std::vector<const movement::Buffer*> buffers;
+  for (const movement::Buffer& buffer : block.kernel.buffers) {
+    if (buffer.scope != movement::BufferScope::kBlock) buffers.push_back(&buffer);
+  }
+  return buffers;
+}
+
+}  // namespace
+
+KernelTexts PrintKernels(const std::vector<const BlockKernel*>& kernels, const DeviceModel& device) {
+  KernelTexts texts;
+  std::map<std::string, KernelTexts::Place> known;
+  const std::string prelude = cpu::Prelude(device.vector_bytes / 4);
+  std::string current;
+  auto flush = [&] {
+    if (!current.empty()) texts.files.push_back(absl::StrCat(prelude, current));
+    current.clear();
+  };
+  for (const BlockKernel* block : kernels) {
+    auto it = known.find(block->key);
+    if (it == known.end()) {
+      const std::string symbol = absl::StrCat("k_", texts.distinct++);
+      const std::string text = cpu::PrintKernel(block->kernel, symbol, device);
+      if (current.size() + text.size() > kFileBytes) flush();
+      current += text;
+      it = known.emplace(block->key, KernelTexts::Place{static_cast<int>(texts.files.size()), symbol}).first;
+    }
+    texts.places.push_back(it->second);
+  }
+  flush();
+  return texts;
+}
+
+absl::StatusOr<std::vector<std::string>> BuildTexts(const KernelTexts& texts, const DeviceModel& device, Toolchain* toolchain) {
+  std::vector<BuildUnit> units;
+  for (const std::string& text : texts.files) units.push_back({"cpu", device.march, text});
+  if (units.empty()) return std::vector<std::string>();
+  return toolchain->Build(units);
+}
+
+absl::Status WriteBundle(const ecg::Graph& graph, const ValueLayouts& layouts, const std::vector<PlannedLaunch>& launches,
+                         const KernelTexts& texts, const std::vector<std::string>& binaries, const DeviceModel& device,
+                         const Manifest& head, const std::string& path, CompileAccount* account) {
+  Manifest manifest = head;
+  std::map<ecg::ValueId, int> buffer_of_value;
+  auto layout_of = [&](ecg::ValueId v) {
+    auto it = layouts.find(v);
+    return it == layouts.end() ? Layout() : it->second;
+  };
+  auto value_buffer = [&](ecg::ValueId v, Buffer::Kind kind) {
+    auto [it, fresh] = buffer_of_value.emplace(v, static_cast<int>(manifest.buffers.size()));
+    if (fresh) {
+      const ecg::Value& value = graph.value(v);
+      const Layout layout = layout_of(v);
+      Buffer buffer;
+      buffer.kind = kind;
+      buffer.name = value.name;
+      buffer.dtype = value.type.dtype;
+      buffer.shape = layout.PhysicalShape(value.type.shape);
+      buffer.size_bytes = NumElements(buffer.shape) * DTypeBytes(buffer.dtype);
+      buffer.layout = layout.plain() ? "row-major" : layout.ToString(static_cast<int>(value.type.shape.size()));
+      manifest.buffers.push_back(buffer);
+    }
+    return it->second;
+  };
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    const ecg::ValueId v = graph.inputs()[i];
+    const ecg::Value& value = graph.value(v);
+    manifest.inputs.push_back({value.name, value.type.dtype, value.type.shape, value_buffer(v, Buffer::Kind::kInput)});
+  }
+  for (size_t i = 0; i < graph.outputs().size(); ++i) {
+    const ecg::ValueId v = graph.outputs()[i];
+    const ecg::Value& value = graph.value(v);
+    const int buffer = value_buffer(v, Buffer::Kind::kOutput);
+    manifest.outputs.push_back({graph.output_names()[i], value.type.dtype, value.type.shape, buffer});
+  }
+
+  // Launches, arena lifetimes and constants.
+  struct Weight {
+    int buffer;
+    Tensor source;
+    const movement::Pack* pack;
+  };
+  std::vector<Weight> weights;
+  std::map<std::string, int> weight_buffers;  // identity of the bytes -> buffer
+  std::map<int, ArenaItem> arena;             // by buffer
+  std::map<std::string, int> kernel_index;
+  for (size_t l = 0; l < launches.size(); ++l) {
+    const PlannedLaunch& planned = launches[l];
+    const std::vector<const movement::Buffer*> buffers = ArgBuffers(planned.block);
+    Launch launch;
+    launch.label = planned.label;
+    launch.nodes = planned.nodes;
+    launch.flops = planned.block.flops;
+    const KernelTexts::Place& place = texts.places[l];
+    auto [kernel_it, fresh_kernel] = kernel_index.emplace(place.symbol, static_cast<int>(manifest.kernels.size()));
+    if (fresh_kernel) manifest.kernels.push_back(ManifestKernel(planned.block, place));
+    launch.kernel = kernel_it->second;
+    manifest.scratch_bytes_per_thread = std::max(manifest.scratch_bytes_per_thread, planned.block.kernel.scratch_bytes);
+    for (size_t a = 0; a < planned.block.args.size(); ++a) {
+      const KernelArg& arg = planned.block.args[a];
+      int id = -1;
+      switch (arg.kind) {
+        case KernelArg::Kind::kValue: {
+          id = value_buffer(arg.value, Buffer::Kind::kArena);
+          if (manifest.buffers[id].kind == Buffer::Kind::kArena) {
+            auto [it, fresh] = arena.emplace(id, ArenaItem{manifest.buffers[id].size_bytes, static_cast<int>(l), static_cast<int>(l)});
+            it->second.last = static_cast<int>(l);
+          }
+          break;
+        }
+        case KernelArg::Kind::kTemporary: {
+          Buffer buffer;
+          buffer.name = "temporary";
+          buffer.dtype = buffers[a]->dtype;
+          buffer.shape = {buffers[a]->elements};
+          buffer.size_bytes = BufferBytes(*buffers[a]);
+          id = static_cast<int>(manifest.buffers.size());
+          manifest.buffers.push_back(buffer);
+          arena[id] = {buffer.size_bytes, static_cast<int>(l), static_cast<int>(l)};
+          break;
+        }
+        case KernelArg::Kind::kConstant: {
+          const Tensor source = arg.value == ecg::kNone ? arg.literal : *graph.value(arg.value).constant;
+          const movement::Pack* pack = arg.pack >= 0 ? &planned.block.kernel.packs[arg.pack] : nullptr;
+          std::string identity = arg.value == ecg::kNone
+                                     ? absl::StrCat("literal:", Sha256Hex(absl::string_view(static_cast<const char*>(source.data()),
+                                                                                             static_cast<size_t>(source.size_bytes()))))
+                                     : absl::StrCat("value:", arg.value);
+          if (pack != nullptr) {
+            // Axis numbers differ between kernels; positions identify a packing.
+            std::map<int, int> position;
+            for (size_t i = 0; i < pack->axes.size(); ++i) {
+              position[pack->axes[i].id] = static_cast<int>(i);
+              absl::StrAppend(&identity, "|", pack->axes[i].extent);
+            }
+            auto name = [&](int axis) { return absl::StrCat("a", position[axis]); };
+            absl::StrAppend(&identity, "|", te::ToString(pack->address, name));
+            for (const te::Comparison& c : pack->pred) {
+              absl::StrAppend(&identity, "|", te::ToString(c.lhs, name), "<", te::ToString(c.rhs, name));
+            }
+          }
+          auto [it, fresh] = weight_buffers.emplace(identity, static_cast<int>(manifest.buffers.size()));
+          if (fresh) {
+            Buffer buffer;
+            buffer.kind = Buffer::Kind::kConstant;
+            buffer.name = arg.value == ecg::kNone ? "table" : graph.value(arg.value).name;
+            buffer.dtype = buffers[a]->dtype;
+            buffer.shape = pack != nullptr ? Shape{buffers[a]->elements} : source.shape();
+            buffer.size_bytes = pack != nullptr ? BufferBytes(*buffers[a]) : source.size_bytes();
+            buffer.layout = pack != nullptr ? "packed" : "row-major";
+            manifest.buffers.push_back(buffer);
+            weights.push_back({it->second, source, pack});
+          }
+          id = it->second;
+          break;
+        }
+      }
+      launch.buffers.push_back(id);
+      launch.bytes += BufferBytes(*buffers[a]);
+    }
+    manifest.launches.push_back(std::move(launch));
+  }
+  std::vector<ArenaItem> items;
+  std::vector<int> item_buffers;
+  for (const auto& [buffer, item] : arena) {
+    items.push_back(item);
+    item_buffers.push_back(buffer);
+  }
+  manifest.arena_bytes = PlanArena(&items);
+  for (size_t i = 0; i < items.size(); ++i) manifest.buffers[item_buffers[i]].offset = items[i].offset;
+
+  ASSIGN_OR_RETURN(std::unique_ptr<BundleWriter> writer, BundleWriter::Create(path));
+  for (size_t f = 0; f < binaries.size(); ++f) {
+    RETURN_IF_ERROR(writer->AddEntry(BinaryName(static_cast<int>(f)), binaries[f]));
+    RETURN_IF_ERROR(writer->AddEntry(SourceName(static_cast<int>(f)), texts.files[f]));
+  }
+  if (!account->plan_json.empty()) RETURN_IF_ERROR(writer->AddEntry("plan.json", account->plan_json));
+  std::vector<WeightInfo> infos;
+  for (size_t w = 0; w < weights.size(); ++w) {
+    const Buffer& buffer = manifest.buffers[weights[w].buffer];
+    infos.push_back({absl::StrCat("w", w), buffer.dtype, buffer.shape});
+    account->weight_bytes += buffer.size_bytes;
+  }
+  if (!infos.empty()) {
+    ASSIGN_OR_RETURN(const std::vector<int64_t> offsets, writer->BeginWeights(infos));
+    for (size_t w = 0; w < weights.size(); ++w) {
+      manifest.buffers[weights[w].buffer].offset = offsets[w];
+      const Tensor bytes = weights[w].pack != nullptr ? PackedConstant(*weights[w].pack, weights[w].source) : weights[w].source;
+      RETURN_IF_ERROR(writer->AppendWeights(
+          absl::string_view(static_cast<const char*>(bytes.data()), static_cast<size_t>(bytes.size_bytes()))));
+    }
+  }
+  account->arena_bytes = manifest.arena_bytes;
+  (void)device;
+  return writer->Finish(std::move(manifest));
+}
+
+absl::Status WriteMeasurementBundle(const BlockKernel& block, const KernelTexts::Place& place, const std::string& binary,
+                                    const DeviceModel& device, const std::string& path) {
+  Manifest manifest;
+  manifest.generator = absl::StrCat("fusion generator ", kGeneratorVersion);
+  manifest.target = device.kind;
+  manifest.isa = device.isa;
+  manifest.march = device.march;
+  manifest.scratch_bytes_per_thread = block.kernel.scratch_bytes;
+  Launch launch;
+  launch.label = "question";
+  launch.flops = block.flops;
+  std::vector<ArenaItem> temporaries;
+  std::vector<int> temporary_buffers;
+  const std::vector<const movement::Buffer*> buffers = ArgBuffers(block);
+  for (size_t a = 0; a < buffers.size(); ++a) {
+    Buffer buffer;
+    buffer.name = absl::StrCat("a", a);
+    buffer.dtype = buffers[a]->dtype;
+    buffer.shape = {buffers[a]->elements};
+    buffer.size_bytes = BufferBytes(*buffers[a]);
+    buffer.layout = "row-major";
+    const int id = static_cast<int>(manifest.buffers.size());
+    if (block.args[a].kind == KernelArg::Kind::kTemporary) {
+      buffer.kind = Buffer::Kind::kArena;
+      temporaries.push_back({buffer.size_bytes, 0, 0});
+      temporary_buffers.push_back(id);
+    } else if (block.args[a].written) {
+      buffer.kind = Buffer::Kind::kOutput;
+      manifest.outputs.push_back({buffer.name, buffer.dtype, buffer.shape, id});
+    } else {
+      buffer.kind = Buffer::Kind::kInput;
+      manifest.inputs.push_back({buffer.name, buffer.dtype, buffer.shape, id});
+    }
+    manifest.buffers.push_back(buffer);
+    launch.buffers.push_back(id);
+    launch.bytes += buffer.size_bytes;
+  }
+  manifest.arena_bytes = PlanArena(&temporaries);
+  for (size_t t = 0; t < temporaries.size(); ++t) manifest.buffers[temporary_buffers[t]].offset = temporaries[t].offset;
+  Kernel kernel = ManifestKernel(block, place);
+  kernel.source.clear();
+  kernel.file = "kernels/question.so";
+  manifest.kernels.push_back(std::move(kernel));
+  manifest.launches.push_back(std::move(launch));
+  ASSIGN_OR_RETURN(std::unique_ptr<BundleWriter> writer, BundleWriter::Create(path));
+  RETURN_IF_ERROR(writer->AddEntry("kernels/question.so", binary));
+  return writer->Finish(std::move(manifest));
+}
+
+}  // namespace fusion

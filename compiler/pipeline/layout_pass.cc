@@ -1,0 +1,128 @@
+#include "compiler/pipeline/layout_pass.h"
+
+#include <numeric>
+#include <set>
+#include <vector>
+
+#include "compiler/ops/op_def.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion {
+namespace {
+
+constexpr int kChannelAxis = 1;  // of every ONNX image operator
+
+class Groups {
+ public:
+  explicit Groups(int n) : parent_(n) { std::iota(parent_.begin(), parent_.end(), 0); }
+  int Find(int x) {
+    while (parent_[x] != x) x = parent_[x] = parent_[parent_[x]];
+    return x;
+  }
+  void Join(int a, int b) { parent_[Find(a)] = Find(b); }
+
+ private:
+  std::vector<int> parent_;
+};
+
+bool Blockable(const te::TensorInfo& info) {
+  return info.dtype == DType::kF32 && info.shape.size() >= 2 && info.role != te::Role::kConstant;
+}
+
+// Index of dimension 1 relative to the reader's channel axis: `c + offset`.
+bool SameChannel(const te::Index& index, const te::Axis& channel, int64_t* offset) {
+  int64_t coefficient = 0;
+  if (channel.extent == 1) return false;
+  if (index.parts().size() != 1 || !index.AffineIn(channel.id, &coefficient) || coefficient != 1) return false;
+  *offset = index.constant();
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const DeviceModel& device) {
+  const int64_t lanes = device.vector_bytes / 4;
+  const int n = static_cast<int>(graph.values().size());
+  Groups groups(n);
+  std::set<int> proposed, vetoed;
+  for (ecg::ValueId v : graph.inputs()) vetoed.insert(v);
+  for (ecg::ValueId v : graph.outputs()) vetoed.insert(v);
+  for (ecg::NodeId id = 0; id < static_cast<int>(graph.nodes().size()); ++id) {
+    const ecg::Node& node = graph.node(id);
+    bool image = false;
+    for (ecg::ValueId v : node.outputs) image = image || (v != ecg::kNone && graph.value(v).type.shape.size() >= 2);
+    if (!image) continue;
+    std::vector<ecg::ValueId> outputs;
+    for (ecg::ValueId v : node.outputs) {
+      if (v != ecg::kNone) outputs.push_back(v);
+    }
+    ASSIGN_OR_RETURN(ops::LoweredBlock lowered, ops::LowerNodes(graph, {id}, outputs));
+    const te::Program& program = lowered.program;
+    // Temporaries of the lowering stand for the group of what they are joined to: extra slots past the values.
+    std::vector<int> slot(program.tensors.size());
+    std::vector<int> temporaries;
+    Groups local(static_cast<int>(program.tensors.size()));
+    std::vector<bool> proposes(program.tensors.size(), false), refuses(program.tensors.size(), false);
+    for (const te::Te& te : program.tes) {
+      const te::TensorId out = te.outputs[0];
+      if (!Blockable(program.tensors[out])) continue;
+      const te::Axis channel = te.axes[kChannelAxis];
+      bool constant_moves = false, folds_other = false, spatial = false;
+      for (size_t d = 2; d < te.axes.size(); ++d) spatial = spatial || te.axes[d].extent > 1;
+      auto visit = [&](const te::Scalar& s) {
+        te::Visit(s, [&](const te::ScalarNode& load) {
+          if (load.kind != te::ScalarKind::kLoad) return;
+          const te::TensorInfo& info = program.tensors[load.tensor];
+          if (info.role == te::Role::kConstant) {
+            for (const te::Index& index : load.indices) constant_moves = constant_moves || index.UsesAxis(channel.id);
+            return;
+          }
+          if (!Blockable(info)) return;
+          int64_t offset = 0;
+          if (SameChannel(load.indices[kChannelAxis], channel, &offset)) {
+            if (offset % lanes == 0) {
+              local.Join(load.tensor, out);
+            } else {
+              refuses[out] = true;
+            }
+          } else if (load.indices[kChannelAxis].UsesAxis(channel.id) && te.IsMap() && info.shape[kChannelAxis] > 1) {
+            refuses[out] = true;  // channels are permuted or moved: whole rows are copied instead
+          } else if (!load.indices[kChannelAxis].IsConstant()) {
+            folds_other = true;
+          }
+        });
+      };
+      for (const te::Scalar& s : te.body) visit(s);
+      for (const te::Scalar& s : te.then) visit(s);
+      if (!te.IsMap() && constant_moves && folds_other && spatial && channel.extent * 2 >= lanes) proposes[out] = true;
+    }
+    // Carry the local groups over to values.
+    std::map<int, int> value_of_group;
+    for (te::TensorId t = 0; t < static_cast<int>(program.tensors.size()); ++t) {
+      const ecg::ValueId v = lowered.value_of_tensor[t];
+      if (v == ecg::kNone || !Blockable(program.tensors[t])) continue;
+      auto [it, fresh] = value_of_group.emplace(local.Find(t), v);
+      if (!fresh) groups.Join(v, it->second);
+    }
+    for (te::TensorId t = 0; t < static_cast<int>(program.tensors.size()); ++t) {
+      auto it = value_of_group.find(local.Find(t));
+      if (it == value_of_group.end()) continue;
+      if (proposes[t]) proposed.insert(it->second);
+      if (refuses[t]) vetoed.insert(it->second);
+    }
+  }
+  std::set<int> good, bad;
+  for (int v : proposed) good.insert(groups.Find(v));
+  for (int v : vetoed) bad.insert(groups.Find(v));
+  ValueLayouts layouts;
+  for (int v = 0; v < n; ++v) {
+    const ecg::Value& value = graph.value(v);
+    const int group = groups.Find(v);
+    if (value.constant || value.type.dtype != DType::kF32 || value.type.shape.size() < 2) continue;
+    if (!good.count(group) || bad.count(group)) continue;
+    layouts[v] = Layout{kChannelAxis, lanes};
+  }
+  return layouts;
+}
+
+}  // namespace fusion
