@@ -85,13 +85,17 @@ bool IsCopy(const te::Te& te, const te::Scalar& body, const te::Program& program
   const te::TensorInfo& from = program.tensors[body->tensor];
   const te::TensorInfo& to = program.tensors[out];
   if (from.dtype != to.dtype || NumElements(from.shape) != NumElements(to.shape)) return false;
-  std::vector<te::Index> axes;
+  // An axis of extent 1 is always 0, however the index is written.
+  const te::Index zero;
+  const auto drop_unit = [&](const te::Axis& axis) { return axis.extent == 1 ? &zero : nullptr; };
+  std::vector<te::Index> axes, indices;
   Shape extents;
   for (const te::Axis& axis : te.axes) {
-    axes.emplace_back(axis);
+    axes.push_back(te::Substitute(axis, drop_unit));
     extents.push_back(axis.extent);
   }
-  return extents == to.shape && te::Linearize(body->indices, from.shape) == te::Linearize(axes, extents);
+  for (const te::Index& index : body->indices) indices.push_back(te::Substitute(index, drop_unit));
+  return extents == to.shape && te::Linearize(indices, from.shape) == te::Linearize(axes, extents);
 }
 
 // See AliasesOf; values of `single.original`.

@@ -10,7 +10,7 @@
 namespace fusion::simplify {
 namespace {
 
-constexpr int64_t kAlwaysBytes = 64 << 10;  // a value this small is a gain whatever it came from
+constexpr int64_t kAlwaysBytes = 1 << 20;  // a value this small is a gain whatever it came from (attention masks)
 constexpr int64_t kMaxBytes = 64 << 20;
 constexpr double kMaxFlops = 2e7;  // the interpreter does some 10^7 operations a second
 

@@ -37,6 +37,16 @@ TEST(RemoveNoops, DropsCopiesOfEveryKind) {
             "graph g(%x: f32[2, 3]) {\n  %y: f32[2, 3] = Relu(%x)\n  return %y\n}\n");
 }
 
+TEST(RemoveNoops, UnitAxes) {
+  EXPECT_EQ(After(RemoveNoops, R"(graph g(%x: f32[1, 3, 1]) {
+  %a: f32[1, 3, 1] = Identity(%x)
+  %b: f32[1, 3, 1] = Transpose(%a) {perm = ints[2, 1, 0]}
+  %y: f32[1, 3, 1] = Relu(%b)
+  return %y
+})"),
+            "graph g(%x: f32[1, 3, 1]) {\n  %y: f32[1, 3, 1] = Relu(%x)\n  return %y\n}\n");
+}
+
 TEST(RemoveNoops, KeepsWhatChangesSomething) {
   const std::string text = R"(graph g(%x: f32[2, 2], %z: f32[2, 2]) {
   %a: f32[2, 2] = Transpose(%x) {perm = ints[1, 0]}
