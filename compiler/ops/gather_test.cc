@@ -1,0 +1,179 @@
+// Gather, scatter and resize families, and the index tables they share.
+#include "compiler/ops/index_table.h"
+#include "compiler/ops/op_testing.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace fusion::ops {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Ints = std::vector<int64_t>;
+
+Tensor List(const Ints& values) { return I64({static_cast<int64_t>(values.size())}, values); }
+const Tensor kMatrix = F32({2, 3}, {0, 1, 2, 3, 4, 5});
+
+std::string TableText(const Ints& values) {
+  te::Program program;
+  te::Builder builder(&program);
+  IndexTable table(&builder, "t", {static_cast<int64_t>(values.size())}, values);
+  return te::ToString(table({te::Index(program.NewAxis(static_cast<int64_t>(values.size())))}));
+}
+
+TEST(IndexTable, RecognisesArithmetic) {
+  EXPECT_EQ(TableText({5, 8, 11, 14}), "3*i0 + 5");
+  EXPECT_EQ(TableText({3, 2, 1, 0}), "-1*i0 + 3");
+  EXPECT_EQ(TableText({0, 0, 0, 1, 1, 1}), "i0//3");
+  EXPECT_EQ(TableText({7}), "7");
+  te::Program program;
+  te::Builder builder(&program);
+  const auto arithmetic = [&](Shape shape, const Ints& values) {
+    return IndexTable(&builder, "t", std::move(shape), values).IsArithmetic();
+  };
+  EXPECT_TRUE(arithmetic({2, 3}, {0, 1, 2, 10, 11, 12}));
+  EXPECT_TRUE(arithmetic({5}, {0, 1, 1, 2, 2}));
+  EXPECT_TRUE(arithmetic({6}, {0, 0, 1, 2, 2, 3}));
+  EXPECT_FALSE(arithmetic({2, 2}, {0, 1, 1, 3}));
+  EXPECT_FALSE(arithmetic({4}, {0, 3, 1, 2}));
+}
+
+TEST(IndexTable, ReshapeKeepsPreservedDimensions) {
+  te::Program program;
+  std::vector<te::Index> out;
+  const Shape out_shape = {2, 128, 12, 64};
+  for (int64_t extent : out_shape) out.push_back(te::Index(program.NewAxis(extent)));
+  const std::vector<te::Index> in = ReshapeIndices(out, out_shape, {2, 128, 768});
+  EXPECT_EQ(in[0], out[0]);
+  EXPECT_EQ(in[1], out[1]);
+  EXPECT_EQ(te::ToString(in[2]), "64*i2 + i3");
+}
+
+TEST(Gather, AxesAndWraparound) {
+  for (const std::set<int>& constants : {std::set<int>{}, std::set<int>{1}}) {
+    EXPECT_THAT(Values(RunOp({"Gather", {kMatrix, List({-1, 0})}, {}, constants})), ElementsAre(3, 4, 5, 0, 1, 2));
+    EXPECT_THAT(Values(RunOp({"Gather", {kMatrix, I64({1, 2}, {2, 0})}, {{"axis", int64_t{1}}}, constants})),
+                ElementsAre(2, 0, 5, 3));
+    EXPECT_THAT(Values(RunOp({"Gather", {kMatrix, I64({}, {1})}, {{"axis", int64_t{-1}}}, constants})),
+                ElementsAre(1, 4));
+  }
+  EXPECT_FALSE(RunOp({"Gather", {kMatrix, List({2})}, {}, {1}}).ok());
+  EXPECT_EQ(CountTes({"Gather", {kMatrix, List({1})}, {}, {1}}), 1);
+  EXPECT_EQ(CountTes({"Gather", {kMatrix, List({1})}}), 2);
+}
+
+TEST(GatherElements, AlongAnAxis) {
+  EXPECT_THAT(Values(RunOp({"GatherElements", {kMatrix, I64({2, 2}, {2, 0, -1, 1})}, {{"axis", int64_t{1}}}})),
+              ElementsAre(2, 0, 5, 4));
+  EXPECT_FALSE(TypeOf({"GatherElements", {kMatrix, I64({3, 2}, {0, 0, 0, 0, 0, 0})}, {{"axis", int64_t{1}}}}).ok());
+}
+
+TEST(GatherND, TuplesAndBatch) {
+  EXPECT_THAT(Values(RunOp({"GatherND", {kMatrix, I64({2, 2}, {0, 2, 1, -3})}})), ElementsAre(2, 3));
+  EXPECT_THAT(Values(RunOp({"GatherND", {kMatrix, I64({1, 1}, {1})}})), ElementsAre(3, 4, 5));
+  EXPECT_THAT(Values(RunOp({"GatherND", {kMatrix, I64({2, 1}, {1, 2})}, {{"batch_dims", int64_t{1}}}})),
+              ElementsAre(1, 5));
+}
+
+TEST(OneHot, AxisAndNegativeIndices) {
+  const auto one_hot = [](int64_t axis) {
+    return Values(RunOp({"OneHot", {List({1, -1, 7}), I64({}, {3}), F32({2}, {0, 5})}, {{"axis", axis}}, {1}}));
+  };
+  EXPECT_THAT(one_hot(-1), ElementsAre(0, 5, 0, 0, 0, 5, 0, 0, 0));
+  EXPECT_THAT(one_hot(0), ElementsAre(0, 0, 0, 5, 0, 0, 0, 5, 0));
+}
+
+TEST(ScatterElements, LastWinsOrReduces) {
+  const auto scatter = [](const char* reduction) {
+    return Values(RunOp({"ScatterElements",
+                         {kMatrix, I64({1, 3}, {2, -1, 0}), F32({1, 3}, {7, 8, 9})},
+                         {{"axis", int64_t{1}}, {"reduction", std::string(reduction)}}}));
+  };
+  EXPECT_THAT(scatter("none"), ElementsAre(9, 1, 8, 3, 4, 5));
+  EXPECT_THAT(scatter("add"), ElementsAre(9, 1, 17, 3, 4, 5));
+  EXPECT_THAT(scatter("mul"), ElementsAre(0, 1, 112, 3, 4, 5));
+  EXPECT_THAT(scatter("max"), ElementsAre(9, 1, 8, 3, 4, 5));
+}
+
+TEST(ScatterND, SlicesAndElements) {
+  EXPECT_THAT(Values(RunOp({"ScatterND", {kMatrix, I64({1, 1}, {-1}), F32({1, 3}, {7, 8, 9})}})),
+              ElementsAre(0, 1, 2, 7, 8, 9));
+  EXPECT_THAT(Values(RunOp({"ScatterND",
+                            {kMatrix, I64({2, 2}, {0, 1, 0, 1}), F32({2}, {7, 8})},
+                            {{"reduction", std::string("add")}}})),
+              ElementsAre(0, 16, 2, 3, 4, 5));
+  EXPECT_FALSE(TypeOf({"ScatterND", {kMatrix, I64({1, 1}, {0}), F32({1, 2}, {7, 8})}}).ok());
+}
+
+OpCase Resized(const Tensor& x, const std::vector<double>& scales,
+               std::vector<std::pair<std::string, ecg::Attribute>> attrs) {
+  return {"Resize", {x, Absent(), F32({static_cast<int64_t>(scales.size())}, scales)}, std::move(attrs), {2}};
+}
+
+TEST(Resize, NearestIsAnIndexMap) {
+  const OpCase twice = Resized(F32({1, 1, 3}, {1, 2, 3}), {1, 1, 2},
+                               {{"coordinate_transformation_mode", std::string("asymmetric")},
+                                {"nearest_mode", std::string("floor")}});
+  EXPECT_THAT(Values(RunOp(twice)), ElementsAre(1, 1, 2, 2, 3, 3));
+  EXPECT_EQ(CountTes(twice), 1);
+  EXPECT_EQ(MappingOf(twice), MappingType::kOneToMany);
+}
+
+TEST(Resize, LinearAndCubic) {
+  const Tensor x = F32({4}, {1, 2, 3, 4});
+  const std::string linear = "linear", cubic = "cubic";
+  EXPECT_THAT(Values(RunOp(Resized(F32({2}, {1, 2}), {2}, {{"mode", linear}}))), ElementsAre(1, 1.25, 1.75, 2));
+  EXPECT_THAT(Values(RunOp(Resized(F32({2}, {1, 2}), {2},
+                                   {{"mode", linear}, {"coordinate_transformation_mode", std::string("align_corners")}}))),
+              ElementsAre(1, DoubleNear(4.0 / 3, 1e-6), DoubleNear(5.0 / 3, 1e-6), 2));
+  // The row of ONNX's resize_downsample_scales_cubic example, before the rows are combined.
+  EXPECT_THAT(Values(RunOp(Resized(x, {0.8}, {{"mode", cubic}}))),
+              ElementsAre(DoubleNear(1.1171875 + 0.0, 0.1), DoubleNear(2.375, 0.1), DoubleNear(3.6, 0.1)));
+  EXPECT_THAT(Values(RunOp(Resized(x, {0.5}, {{"mode", linear}, {"antialias", int64_t{1}}}))),
+              ElementsAre(DoubleNear(1.75 - 0.1071428, 0.11), DoubleNear(3.25 + 0.1071428, 0.11)));
+}
+
+TEST(Resize, ManyTapsBecomeAFold) {
+  Tensor x(DType::kF32, {4, 4});
+  for (int64_t i = 0; i < 16; ++i) x.SetDouble(i, static_cast<double>(i + 1));
+  const OpCase cubic = Resized(x, {2, 2}, {{"mode", std::string("cubic")}});
+  const auto values = Values(RunOp(cubic));
+  ASSERT_EQ(values.size(), 64u);
+  EXPECT_NEAR(values[0], 0.47265625, 1e-6);  // ONNX: resize_upsample_scales_cubic
+  EXPECT_NEAR(values[1], 0.76953125, 1e-6);
+  EXPECT_NEAR(values[63], 16.52734375, 1e-5);
+}
+
+TEST(Resize, CropExtrapolates) {
+  const OpCase crop{"Resize",
+                    {F32({3}, {1, 2, 3}), F32({2}, {0, 2}), Absent(), List({3})},
+                    {{"mode", std::string("linear")},
+                     {"coordinate_transformation_mode", std::string("tf_crop_and_resize")},
+                     {"extrapolation_value", 10.0}},
+                    {1, 3}};
+  EXPECT_THAT(Values(RunOp(crop)), ElementsAre(1, 3, 10));
+}
+
+TEST(Resize, AspectRatioPolicy) {
+  const auto shape = [](const char* policy) {
+    return TypeOf({"Resize",
+                   {F32({2, 4}, std::vector<double>(8)), Absent(), Absent(), List({7, 8})},
+                   {{"keep_aspect_ratio_policy", std::string(policy)}},
+                   {3}})
+        ->shape;
+  };
+  EXPECT_EQ(shape("stretch"), Shape({7, 8}));
+  EXPECT_EQ(shape("not_larger"), Shape({4, 8}));
+  EXPECT_EQ(shape("not_smaller"), Shape({7, 14}));
+}
+
+TEST(Resize, Errors) {
+  const auto message = [](const OpCase& op_case) { return std::string(TypeOf(op_case).status().message()); };
+  EXPECT_THAT(message({"Resize", {kMatrix}}), HasSubstr("needs scales or sizes"));
+  EXPECT_THAT(message(Resized(kMatrix, {1, 2}, {{"mode", std::string("area")}})), HasSubstr("mode 'area' is unknown"));
+  EXPECT_THAT(message(Resized(kMatrix, {1, 0}, {})), HasSubstr("scale 0 is out of range"));
+}
+
+}  // namespace
+}  // namespace fusion::ops
