@@ -99,10 +99,10 @@ TEST(ScatterElements, LastWinsOrReduces) {
 TEST(ScatterND, SlicesAndElements) {
   EXPECT_THAT(Values(RunOp({"ScatterND", {kMatrix, I64({1, 1}, {-1}), F32({1, 3}, {7, 8, 9})}})),
               ElementsAre(0, 1, 2, 7, 8, 9));
-  EXPECT_THAT(Values(RunOp({"ScatterND",
-                            {kMatrix, I64({2, 2}, {0, 1, 0, 1}), F32({2}, {7, 8})},
-                            {{"reduction", std::string("add")}}})),
-              ElementsAre(0, 16, 2, 3, 4, 5));
+  EXPECT_THAT(
+      Values(RunOp(
+          {"ScatterND", {kMatrix, I64({2, 2}, {0, 1, 0, 1}), F32({2}, {7, 8})}, {{"reduction", std::string("add")}}})),
+      ElementsAre(0, 16, 2, 3, 4, 5));
   EXPECT_FALSE(TypeOf({"ScatterND", {kMatrix, I64({1, 1}, {0}), F32({1, 2}, {7, 8})}}).ok());
 }
 
@@ -112,9 +112,9 @@ OpCase Resized(const Tensor& x, const std::vector<double>& scales,
 }
 
 TEST(Resize, NearestIsAnIndexMap) {
-  const OpCase twice = Resized(F32({1, 1, 3}, {1, 2, 3}), {1, 1, 2},
-                               {{"coordinate_transformation_mode", std::string("asymmetric")},
-                                {"nearest_mode", std::string("floor")}});
+  const OpCase twice =
+      Resized(F32({1, 1, 3}, {1, 2, 3}), {1, 1, 2},
+              {{"coordinate_transformation_mode", std::string("asymmetric")}, {"nearest_mode", std::string("floor")}});
   EXPECT_THAT(Values(RunOp(twice)), ElementsAre(1, 1, 2, 2, 3, 3));
   EXPECT_EQ(CountTes(twice), 1);
   EXPECT_EQ(MappingOf(twice), MappingType::kOneToMany);
@@ -124,9 +124,10 @@ TEST(Resize, LinearAndCubic) {
   const Tensor x = F32({4}, {1, 2, 3, 4});
   const std::string linear = "linear", cubic = "cubic";
   EXPECT_THAT(Values(RunOp(Resized(F32({2}, {1, 2}), {2}, {{"mode", linear}}))), ElementsAre(1, 1.25, 1.75, 2));
-  EXPECT_THAT(Values(RunOp(Resized(F32({2}, {1, 2}), {2},
-                                   {{"mode", linear}, {"coordinate_transformation_mode", std::string("align_corners")}}))),
-              ElementsAre(1, DoubleNear(4.0 / 3, 1e-6), DoubleNear(5.0 / 3, 1e-6), 2));
+  EXPECT_THAT(
+      Values(RunOp(Resized(F32({2}, {1, 2}), {2},
+                           {{"mode", linear}, {"coordinate_transformation_mode", std::string("align_corners")}}))),
+      ElementsAre(1, DoubleNear(4.0 / 3, 1e-6), DoubleNear(5.0 / 3, 1e-6), 2));
   // The row of ONNX's resize_downsample_scales_cubic example, before the rows are combined.
   EXPECT_THAT(Values(RunOp(Resized(x, {0.8}, {{"mode", cubic}}))),
               ElementsAre(DoubleNear(1.1171875 + 0.0, 0.1), DoubleNear(2.375, 0.1), DoubleNear(3.6, 0.1)));

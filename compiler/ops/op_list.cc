@@ -10,7 +10,7 @@ namespace {
 constexpr std::vector<OpDef> (*kFamilies[])() = {
     UnaryOps,  BinaryOps,      CastOps,    ReductionOps, SoftmaxOps,   NormalizationOps, LossOps,
     MatMulOps, ConvolutionOps, PoolingOps, ReshapeOps,   TransposeOps, SliceOps,         PadOps,
-    ExpandOps, GatherOps,      ScatterOps, ResizeOps,    ShapeOps,     QuantizeOps,
+    ExpandOps, GatherOps,      ScatterOps, ResizeOps,    SamplingOps,  ShapeOps,         QuantizeOps,
 };
 
 const std::map<std::string, OpDef>& Table() {

@@ -25,8 +25,9 @@ std::vector<OpDef> SliceOps();          // slice.cc: Slice, Split, Concat
 std::vector<OpDef> PadOps();            // pad.cc: Pad, CenterCropPad
 std::vector<OpDef> ExpandOps();         // expand.cc: Expand, Tile, Trilu, ReverseSequence
 std::vector<OpDef> GatherOps();         // gather.cc: Gather, GatherElements, GatherND, OneHot
-std::vector<OpDef> ScatterOps();        // scatter.cc: ScatterElements, ScatterND
+std::vector<OpDef> ScatterOps();        // scatter.cc: ScatterElements, ScatterND, MaxUnpool
 std::vector<OpDef> ResizeOps();         // resize.cc: Resize, Upsample
+std::vector<OpDef> SamplingOps();       // sampling.cc: GridSample, RoiAlign
 std::vector<OpDef> ShapeOps();          // shape.cc: Shape, Size, ConstantOfShape, Range, EyeLike
 std::vector<OpDef> QuantizeOps();       // quantize.cc: QuantizeLinear, DequantizeLinear, …
 

@@ -1,6 +1,6 @@
-// ScatterElements, ScatterND (and Scatter, its old name). A tensor expression writes every element once, so a scatter
-// is turned around: each element of the result searches the updates that address it, in order. The last one wins, or
-// all are combined by `reduction`.
+// ScatterElements, ScatterND (and Scatter, its old name), MaxUnpool. A tensor expression writes every element once, so
+// a scatter is turned around: each element of the result searches the updates that address it, in order. The last one
+// wins, or all are combined by `reduction`.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -10,6 +10,7 @@
 #include "compiler/ops/def_parts.h"
 #include "compiler/ops/elementwise.h"
 #include "compiler/ops/op_list.h"
+#include "compiler/ops/window.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::ops {
@@ -152,13 +153,77 @@ absl::Status LowerScatterND(LowerContext& context) {
   });
 }
 
+// x and its positions in the unpooled tensor, counted in its row-major order: [N, C, D…].
+absl::StatusOr<Shape> UnpooledShape(const OpContext& context) {
+  const int spatial = context.Rank(0) - 2;
+  ASSIGN_OR_RETURN(const Shape kernel, SpatialInts(context, "kernel_shape", spatial, 1));
+  ASSIGN_OR_RETURN(const Shape strides, SpatialInts(context, "strides", spatial, 1));
+  Shape before, after;
+  RETURN_IF_ERROR(SplitPads(context, spatial, &before, &after));
+  Shape shape = context.ShapeOf(0);
+  for (int d = 0; d < spatial; ++d) {
+    shape[d + 2] = (shape[d + 2] - 1) * strides[d] + kernel[d] - before[d] - after[d];
+    if (shape[d + 2] < 1) return context.Error(absl::StrCat("pads leave nothing of spatial dimension ", d));
+  }
+  return shape;
+}
+
+absl::StatusOr<Types> InferMaxUnpool(const OpContext& context, int) {
+  RETURN_IF_ERROR(ExpectInteger(context, 1, "I"));
+  if (context.Rank(0) < 3 || context.ShapeOf(0) != context.ShapeOf(1)) {
+    return context.Error(absl::StrCat("X ", ShapeToString(context.ShapeOf(0)), " and I ",
+                                      ShapeToString(context.ShapeOf(1)), " must be one shape [N, C, D...]"));
+  }
+  ASSIGN_OR_RETURN(Shape shape, UnpooledShape(context));
+  if (context.Has(2)) {
+    const size_t rank = shape.size();
+    ASSIGN_OR_RETURN(shape, context.ConstantInts(2, "output_shape"));
+    if (shape.size() != rank)
+      return context.Error(absl::StrCat("output_shape ", ShapeToString(shape), " has the wrong rank"));
+    for (int64_t extent : shape) {
+      if (extent < 0) return context.Error(absl::StrCat("output_shape ", ShapeToString(shape), " is negative"));
+    }
+  }
+  return Types{{context.Type(0).dtype, shape}};
+}
+
+// Positions count in the shape that the window implies, even where output_shape is larger.
+absl::Status LowerMaxUnpool(LowerContext& context) {
+  ASSIGN_OR_RETURN(const Shape implied, UnpooledShape(context));
+  const ecg::ValueType& type = context.output_types[0];
+  const Shape& in = context.ShapeOf(0);
+  te::Builder& b = *context.builder;
+  if (NumElements(type.shape) == 0 || NumElements(in) == 0) {
+    DefineMap(context, 0, [&](const Idx&) { return te::Imm(type.dtype, 0); });
+    return absl::OkStatus();
+  }
+  const Scalar zero = te::Imm(type.dtype, 0);
+  context.out = b.GeneralFold(
+      "unpool", {type.dtype}, type.shape, {in.begin() + 2, in.end()}, {zero},
+      [&](const Idx& i, const Idx& r, const std::vector<Scalar>& acc) -> std::vector<Scalar> {
+        Idx from = {i[0], i[1]};
+        from.insert(from.end(), r.begin(), r.end());
+        te::Pred inside;
+        for (size_t d = 0; d < implied.size(); ++d) {
+          if (type.shape[d] > implied[d]) inside.push_back({i[d], te::Cmp::kLt, Index(implied[d])});
+        }
+        const Scalar here = te::Call(
+            te::Op::kEq, {te::Cast(DType::kI64, b.At(context.in[1], from)), te::FromIndex(te::Linearize(i, implied))});
+        const Scalar next = te::Select(here, b.At(context.in[0], from), acc[0]);
+        return {inside.empty() ? next : te::If(inside, next, acc[0])};
+      });
+  return absl::OkStatus();
+}
+
 absl::Status NormalizeScatter(ImportContext& import) {
   import.node().op = "ScatterElements";
   return absl::OkStatus();
 }
 
 double ScatterFlops(const OpContext& context, const std::vector<ecg::ValueType>&) {
-  return context.attrs.String("reduction", "none") == "none" ? 0 : static_cast<double>(NumElements(context.ShapeOf(2)));
+  return !context.attrs.Has("reduction") || context.attrs.String("reduction") == "none"
+             ? 0
+             : static_cast<double>(NumElements(context.ShapeOf(2)));
 }
 
 }  // namespace
@@ -180,12 +245,19 @@ std::vector<OpDef> ScatterOps() {
   nd.infer = InferScatterND;
   nd.lower = LowerScatterND;
 
-  std::vector<OpDef> defs = {elements, scatter, nd};
+  OpDef unpool;
+  unpool.name = "MaxUnpool";
+  unpool.attrs = {{"kernel_shape", AttrKind::kInts, true}, {"pads", AttrKind::kInts}, {"strides", AttrKind::kInts}};
+  unpool.infer = InferMaxUnpool;
+  unpool.lower = LowerMaxUnpool;
+
+  std::vector<OpDef> defs = {elements, scatter, nd, unpool};
   for (OpDef& def : defs) {
     def.min_inputs = def.max_inputs = 3;
     def.mapping = Always(MappingType::kManyToMany);
     def.flops = ScatterFlops;
   }
+  defs.back().min_inputs = 2;
   return defs;
 }
 

@@ -15,9 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::Pointwise;
 using Ints = std::vector<int64_t>;
 
-MATCHER(Close, "") {
-  return std::abs(std::get<0>(arg) - std::get<1>(arg)) <= 1e-5 * (1 + std::abs(std::get<1>(arg)));
-}
+MATCHER(Close, "") { return std::abs(std::get<0>(arg) - std::get<1>(arg)) <= 1e-5 * (1 + std::abs(std::get<1>(arg))); }
 
 Tensor Wave(Shape shape, double step) {
   Tensor tensor(DType::kF32, shape);
@@ -95,7 +93,8 @@ TEST(Conv, NamesWhatDoesNotFit) {
   const auto message = [](const OpCase& op_case) { return std::string(TypeOf(op_case).status().message()); };
   EXPECT_THAT(message({"Conv", {Wave({1, 4, 5, 5}, 1), Wave({3, 4, 3, 3}, 1)}, {{"group", int64_t{3}}}}),
               HasSubstr("Conv 'n': group=3 does not divide C=4"));
-  EXPECT_THAT(message({"Conv", {Wave({1, 4, 2, 2}, 1), Wave({3, 4, 3, 3}, 1)}}), HasSubstr("larger than the padded input"));
+  EXPECT_THAT(message({"Conv", {Wave({1, 4, 2, 2}, 1), Wave({3, 4, 3, 3}, 1)}}),
+              HasSubstr("larger than the padded input"));
   EXPECT_THAT(message({"Conv", {Wave({1, 4, 5, 5}, 1), Wave({3, 2, 3, 3}, 1)}}), HasSubstr("has C=4"));
 }
 
@@ -116,8 +115,9 @@ TEST(ConvTranspose, StridesAndGroups) {
 TEST(MaxPool, PaddingNeverWins) {
   const OpCase pool{"MaxPool", {F32({1, 1, 3}, {-5, -7, -6})}, {{"kernel_shape", Ints{2}}, {"pads", Ints{1, 1}}}};
   EXPECT_THAT(Values(RunOp(pool)), ElementsAre(-5, -5, -6, -6));
-  const OpCase ceil{
-      "MaxPool", {F32({1, 1, 4}, {1, 2, 3, 4})}, {{"kernel_shape", Ints{3}}, {"strides", Ints{2}}, {"ceil_mode", int64_t{1}}}};
+  const OpCase ceil{"MaxPool",
+                    {F32({1, 1, 4}, {1, 2, 3, 4})},
+                    {{"kernel_shape", Ints{3}}, {"strides", Ints{2}}, {"ceil_mode", int64_t{1}}}};
   EXPECT_THAT(Values(RunOp(ceil)), ElementsAre(3, 4));
 }
 
