@@ -14,13 +14,12 @@
 namespace fusion::ops {
 namespace {
 
+using te::Call;
 using te::Index;
 using te::Op;
 using te::Scalar;
 using Idx = te::Builder::Idx;
 using Types = std::vector<ecg::ValueType>;
-
-Scalar Call(Op op, std::vector<Scalar> args) { return te::Call(op, std::move(args)); }
 
 // A float coordinate as an index in [0, extent). Clamped as a float first: a cast is defined only within range.
 Scalar ClampedIndex(const Scalar& x, int64_t extent) {
