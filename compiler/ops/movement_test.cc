@@ -171,7 +171,7 @@ TEST(Shape, StaticFacts) {
   EXPECT_THAT(Values(RunOp({"Range", {I64({}, {7}), I64({}, {0}), I64({}, {-3})}, {}, {0, 1, 2}})),
               ElementsAre(7, 4, 1));
   EXPECT_THAT(Values(RunOp({"Range", {F32({}, {1}), F32({}, {2}), F32({}, {0.4})}, {}, {0, 1, 2}})),
-              ElementsAre(1, ::testing::FloatNear(1.4, 1e-6), ::testing::FloatNear(1.8, 1e-6)));
+              ElementsAre(1, ::testing::DoubleNear(1.4, 1e-6), ::testing::DoubleNear(1.8, 1e-6)));
   EXPECT_THAT(Values(RunOp({"Range", {I64({}, {3}), I64({}, {1}), I64({}, {1})}, {}, {0, 1, 2}})), ElementsAre());
   EXPECT_THAT(Values(RunOp({"EyeLike", {Iota({2, 3})}, {{"k", int64_t{1}}}})), ElementsAre(0, 1, 0, 0, 0, 1));
 }
