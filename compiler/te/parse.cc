@@ -330,11 +330,7 @@ class Parser {
       std::vector<Scalar> args = List();
       if (!failed_ && args.size() != 1) Fail("a cast has one argument");
       if (failed_) return nullptr;
-      auto node = std::make_shared<ScalarNode>();  // also a cast to the type a value has, which rounds
-      node->kind = ScalarKind::kCast;
-      node->dtype = dtype;
-      node->args = std::move(args);
-      return node;
+      return Cast(dtype, std::move(args[0]));
     }
     if (name == "index") {
       Expect("(");

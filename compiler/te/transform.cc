@@ -53,12 +53,8 @@ class Inliner {
  public:
   Inliner(const Te& producer, Scalar body) : producer_(producer), body_(std::move(body)) {
     if (body_->dtype == DType::kF16 || body_->dtype == DType::kBF16) {
-      // Built by hand: a cast to the type a value nominally has is how the rounding of the store is kept.
-      auto cast = std::make_shared<ScalarNode>();
-      cast->kind = ScalarKind::kCast;
-      cast->dtype = body_->dtype;
-      cast->args = {body_};
-      body_ = std::move(cast);
+      // Through f32, because a cast to the type a value nominally has is dropped; the store rounds by way of f32 too.
+      body_ = Cast(body_->dtype, Cast(DType::kF32, body_));
     }
   }
 

@@ -27,7 +27,7 @@ int64_t CountNodes(const Te& te) {
   return static_cast<int64_t>(nodes.size());
 }
 
-void ExpectSameResults(const Program& a, const Program& b, double tolerance = 1e-6) {
+void ExpectSameResults(const Program& a, const Program& b, double tolerance = 1e-5) {
   ASSERT_TRUE(Verify(b).ok()) << Verify(b);
   std::vector<Tensor> inputs;
   for (TensorId id : a.inputs) inputs.push_back(Wave(a.tensors[id].dtype, a.tensors[id].shape));

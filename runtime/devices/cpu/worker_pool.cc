@@ -10,6 +10,18 @@
 #include "runtime/bundle/manifest.h"
 #include "runtime/devices/host_memory.h"
 
+#if defined(__SANITIZE_THREAD__)
+// ThreadSanitizer cannot see the barriers inside an uninstrumented pthreadpool; this tells it of the two that the
+// library documents: a range begins after the call was made, and the call returns after every range.
+extern "C" void __tsan_acquire(void* address);
+extern "C" void __tsan_release(void* address);
+#define FUSION_TSAN_ACQUIRE(address) __tsan_acquire(address)
+#define FUSION_TSAN_RELEASE(address) __tsan_release(address)
+#else
+#define FUSION_TSAN_ACQUIRE(address)
+#define FUSION_TSAN_RELEASE(address)
+#endif
+
 namespace fusion {
 namespace {
 
@@ -35,11 +47,13 @@ int64_t RangeBegin(const PhaseRun& run, int64_t range) {
 // The library does not say which thread a range runs on. Of `threads` scratch areas at least one is free while fewer
 // ranges than that are in flight; the search begins at the area of the thread that the range was meant for.
 void RunRange(void* context, size_t range) {
+  FUSION_TSAN_ACQUIRE(context);
   const PhaseRun& run = *static_cast<const PhaseRun*>(context);
   int slot = static_cast<int>(range * run.threads / run.ranges);
   while (run.slots[slot].taken.exchange(true, std::memory_order_acquire)) slot = (slot + 1) % run.threads;
   run.phase(run.args, run.slots[slot].scratch, RangeBegin(run, range), RangeBegin(run, range + 1));
   run.slots[slot].taken.store(false, std::memory_order_release);
+  FUSION_TSAN_RELEASE(context);
 }
 
 }  // namespace
@@ -80,7 +94,9 @@ void WorkerPool::Run(fusion_kernel_phase phase, void* const* args, int64_t tasks
   if (tasks <= 0) return;
   if (s.threads == 1 || tasks == 1) return phase(args, s.slots[0].scratch, 0, tasks);
   PhaseRun run{phase, args, tasks, std::min<int64_t>(tasks, s.threads * kRangesPerThread), s.threads, s.slots.data()};
+  FUSION_TSAN_RELEASE(&run);
   pthreadpool_parallelize_1d(s.pool, RunRange, &run, run.ranges, /*flags=*/0);
+  FUSION_TSAN_ACQUIRE(&run);
 }
 
 }  // namespace fusion

@@ -1,0 +1,92 @@
+// fusion-compile MODEL.onnx OUT.fusion [--planner P] [--math fast|strict] [--device MODEL.json] [--plan] [--dim NAME=N]
+// The whole compiler without a server or workers, for development: builds with this machine's clang, and the cost model
+// answers the yellow cases.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <memory>
+
+#include "compiler/backends/cpu/toolchain/clang_toolchain.h"
+#include "compiler/pipeline/compile.h"
+
+namespace fusion {
+namespace {
+
+int Fail(const absl::Status& status) {
+  std::fprintf(stderr, "error: %s\n", std::string(status.message()).c_str());
+  return 1;
+}
+
+int Main(int argc, char** argv) {
+  ModelFiles files;
+  CompileOptions options;
+  DeviceModel device;
+  std::string out;
+  bool plan_only = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string arg = argv[i];
+    auto value = [&] { return i + 1 < argc ? std::string(argv[++i]) : std::string(); };
+    if (arg == "--planner") {
+      options.planner = value();
+    } else if (arg == "--math") {
+      options.math = value();
+    } else if (arg == "--plan") {
+      plan_only = true;
+    } else if (arg == "--dim") {
+      const std::string binding = value();
+      const size_t eq = binding.find('=');
+      if (eq != std::string::npos) options.dims[binding.substr(0, eq)] = std::atoll(binding.c_str() + eq + 1);
+    } else if (arg == "--device") {
+      std::ifstream file(value());
+      absl::StatusOr<DeviceModel> read =
+          DeviceModelFromJson(std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()));
+      if (!read.ok()) return Fail(read.status());
+      device = *read;
+    } else if (files.model_path.empty()) {
+      files.model_path = files.model_name = arg;
+    } else {
+      out = arg;
+    }
+  }
+  if (files.model_path.empty() || (out.empty() && !plan_only)) {
+    std::fprintf(stderr, "usage: fusion-compile MODEL.onnx OUT.fusion [--planner P] [--math fast|strict] [--device FILE] [--plan]\n");
+    return 2;
+  }
+  if (device.memory.empty()) {
+    device.memory = {{"L1", 48 << 10, 2.2e11, false}, {"L2", 1 << 20, 7e10, false}, {"L3", 32 << 20, 2.4e10, true}, {"DRAM", 0, 1e10, true}};
+  }
+  absl::StatusOr<std::unique_ptr<ClangToolchain>> toolchain = ClangToolchain::Create();
+  if (!toolchain.ok()) return Fail(toolchain.status());
+  ModelOracle oracle;
+  CompileContext context;
+  context.device = &device;
+  context.oracle = &oracle;
+  context.toolchain = toolchain->get();
+  context.progress = [](const ProgressEvent& event) {
+    if (event.done == 0) std::fprintf(stderr, "%-10s %s\n", event.stage.c_str(), event.message.c_str());
+  };
+  CompileAccount account;
+  if (plan_only) {
+    absl::StatusOr<PlanReport> report = PlanOnly(files, options, context);
+    if (!report.ok()) return Fail(report.status());
+    std::printf("%s", report->text.c_str());
+    account = report->account;
+  } else {
+    absl::StatusOr<CompileAccount> compiled = Compile(files, options, context, out);
+    if (!compiled.ok()) return Fail(compiled.status());
+    account = *compiled;
+  }
+  std::fprintf(stderr, "%ld nodes -> %ld -> %ld -> %ld kernels (%ld distinct); %.2f GFLOP; arena %.1f MB, weights %.1f MB\n",
+               account.nodes_model, account.nodes_simplified, account.nodes_rewritten, account.kernels, account.kernels_distinct,
+               account.flops / 1e9, static_cast<double>(account.arena_bytes) / 1e6, static_cast<double>(account.weight_bytes) / 1e6);
+  for (const StageSeconds& stage : account.stages) std::fprintf(stderr, "%s %.2fs  ", stage.stage.c_str(), stage.seconds);
+  std::fprintf(stderr, "\n");
+  return 0;
+}
+
+}  // namespace
+}  // namespace fusion
+
+int main(int argc, char** argv) { return fusion::Main(argc, argv); }
