@@ -115,9 +115,10 @@ std::string PlanJson(const ecg::Graph& graph, const Planned& planned) {
       1, ' ', false, json::error_handler_t::replace);
 }
 
-// Import to plan: what both entry points share.
-absl::StatusOr<Planned> MakePlan(const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
-                                 GraphBlockOracle* oracle, StageClock* clock, CompileAccount* account) {
+// Import to plan: what both entry points share. The oracle keeps pointers into `planned`.
+absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
+                                 GraphBlockOracle* oracle, StageClock* clock, CompileAccount* account, Planned* out) {
+  Planned& planned = *out;
   if (options.math != "fast" && options.math != "strict") {
     return absl::InvalidArgumentError(absl::StrCat("unknown math mode '", options.math, "': use fast or strict"));
   }
@@ -126,7 +127,6 @@ absl::StatusOr<Planned> MakePlan(const ModelFiles& files, const CompileOptions& 
     return absl::InvalidArgumentError(
         absl::StrCat("unknown planner '", options.planner, "': use one of ", absl::StrJoin(PlannerNames(), ", ")));
   }
-  Planned planned;
   RETURN_IF_ERROR(clock->Begin("import", "reading the model"));
   onnx_import::ImportRequest request;
   request.model_path = files.model_path;
@@ -178,7 +178,7 @@ absl::StatusOr<Planned> MakePlan(const ModelFiles& files, const CompileOptions& 
   account->intermediate_bytes_before = IntermediateBytes(planned.graph, [](ecg::ValueId) { return true; });
   account->intermediate_bytes_after = IntermediateBytes(planned.graph, [&](ecg::ValueId v) { return stored.count(v) > 0; });
   account->plan_json = PlanJson(planned.graph, planned);
-  return planned;
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -188,7 +188,8 @@ absl::StatusOr<CompileAccount> Compile(const ModelFiles& files, const CompileOpt
   CompileAccount account;
   StageClock clock(context, &account);
   GraphBlockOracle oracle(context, options.threads);
-  ASSIGN_OR_RETURN(Planned planned, MakePlan(files, options, context, &oracle, &clock, &account));
+  Planned planned;
+  RETURN_IF_ERROR(MakePlan(files, options, context, &oracle, &clock, &account, &planned));
   RETURN_IF_ERROR(clock.Begin("lower", absl::StrCat(planned.plan.blocks.size(), " kernels")));
   std::vector<PlannedLaunch> launches;
   for (const FusionBlock& block : planned.plan.blocks) {
@@ -221,7 +222,8 @@ absl::StatusOr<PlanReport> PlanOnly(const ModelFiles& files, const CompileOption
   PlanReport report;
   StageClock clock(context, &report.account);
   GraphBlockOracle oracle(context, options.threads);
-  ASSIGN_OR_RETURN(Planned planned, MakePlan(files, options, context, &oracle, &clock, &report.account));
+  Planned planned;
+  RETURN_IF_ERROR(MakePlan(files, options, context, &oracle, &clock, &report.account, &planned));
   clock.End();
   report.text = PrintPlan(planned.graph, planned.plan);
   return report;
