@@ -83,6 +83,14 @@ void LowerFold(LowerContext& context, const Window& window, te::FoldKind kind, c
   }
   const bool padded = window.ReadsOutside();
   const DType acc = ComputeType(type.dtype);
+  if (NumElements(window.kernel) == 1 && !padded) {  // nothing to fold
+    DefineMap(context, 0, [&](const Idx& i) {
+      const Idx from = Source(window, i, Idx(window.spatial(), Index(0)));
+      const Scalar x = element(te::Cast(acc, b.At(context.in[0], from)));
+      return then ? then(i, x) : x;
+    });
+    return;
+  }
   context.out = {b.Reduce(
       "pool", kind, type.dtype, acc, type.shape, window.kernel,
       [&](const Idx& i, const Idx& r) {
@@ -220,6 +228,12 @@ double PoolFlops(const OpContext& context, const std::vector<ecg::ValueType>& ou
              : 0;
 }
 
+// A window of one element is a strided slice.
+MappingType PoolMapping(const OpContext& context, int) {
+  const auto window = PoolWindow(context);
+  return window.ok() && NumElements(window->kernel) == 1 ? MappingType::kOneToOne : MappingType::kManyToMany;
+}
+
 OpDef Define(std::string name, std::vector<AttrSpec> attrs, bool linear,
              std::function<absl::Status(LowerContext&)> lower) {
   OpDef def;
@@ -227,7 +241,7 @@ OpDef Define(std::string name, std::vector<AttrSpec> attrs, bool linear,
   def.attrs = std::move(attrs);
   def.math.distributive = linear;
   def.infer = InferPool;
-  def.mapping = Always(MappingType::kManyToMany);
+  def.mapping = PoolMapping;
   def.flops = PoolFlops;
   def.lower = std::move(lower);
   return def;

@@ -107,6 +107,16 @@ TEST(ConvTranspose, StridesAndGroups) {
                       {F32({1, 1, 2}, {1, 2}), F32({1, 1, 3}, {1, 10, 100})},
                       {{"strides", Ints{2}}, {"pads", Ints{1, 1}}, {"output_padding", Ints{1}}}};
   EXPECT_THAT(Values(RunOp(padded)), ElementsAre(10, 102, 20, 200));
+  const OpCase dilated{"ConvTranspose",
+                       {F32({1, 1, 2}, {1, 2}), F32({1, 1, 2}, {1, 10})},
+                       {{"strides", Ints{2}}, {"dilations", Ints{3}}}};
+  EXPECT_THAT(Values(RunOp(dilated)), ElementsAre(1, 0, 2, 10, 0, 20));
+  const OpCase even{"ConvTranspose",
+                    {F32({1, 1, 2, 1}, {1, 2}), F32({1, 1, 2, 2}, {1, 2, 3, 4}), F32({1}, {10})},
+                    {{"strides", Ints{2, 2}}}};
+  EXPECT_THAT(Values(RunOp(even)), ElementsAre(11, 12, 13, 14, 12, 14, 16, 18));
+  const OpCase sparse{"ConvTranspose", {F32({1, 1, 2}, {1, 2}), F32({1, 1, 2}, {1, 10})}, {{"strides", Ints{3}}}};
+  EXPECT_THAT(Values(RunOp(sparse)), ElementsAre(1, 10, 0, 2, 20));
   const OpCase grouped{
       "ConvTranspose", {F32({1, 2, 1}, {1, 2}), F32({2, 1, 2}, {1, 10, 3, 4})}, {{"group", int64_t{2}}}};
   EXPECT_THAT(Values(RunOp(grouped)), ElementsAre(1, 10, 6, 8));
@@ -119,6 +129,12 @@ TEST(MaxPool, PaddingNeverWins) {
                     {F32({1, 1, 4}, {1, 2, 3, 4})},
                     {{"kernel_shape", Ints{3}}, {"strides", Ints{2}}, {"ceil_mode", int64_t{1}}}};
   EXPECT_THAT(Values(RunOp(ceil)), ElementsAre(3, 4));
+}
+
+TEST(MaxPool, WindowOfOneIsASlice) {
+  const OpCase pool{"MaxPool", {F32({1, 1, 3}, {1, 2, 3})}, {{"kernel_shape", Ints{1}}, {"strides", Ints{2}}}};
+  EXPECT_THAT(Values(RunOp(pool)), ElementsAre(1, 3));
+  EXPECT_EQ(MappingOf(pool), MappingType::kOneToOne);
 }
 
 TEST(MaxPool, Indices) {
