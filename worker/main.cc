@@ -22,6 +22,7 @@ ABSL_FLAG(std::string, name, "", "name shown to people; default: the host's name
 ABSL_FLAG(int, threads, 0, "threads of builds and of measurements that name no number; 0: all cores");
 ABSL_FLAG(std::vector<std::string>, kinds, {"cpu"}, "device kinds to measure; empty: take build tasks only");
 ABSL_FLAG(bool, build, true, "take build tasks");
+ABSL_FLAG(std::string, measure_program, "", "program that times bundles; default: fusion-measure beside this one");
 ABSL_FLAG(std::string, state, "", "folder for the measured device model; default: $XDG_STATE_HOME/fusion");
 
 namespace {
@@ -67,6 +68,7 @@ int main(int argc, char** argv) {
   options.kinds = absl::GetFlag(FLAGS_kinds);
   options.build = absl::GetFlag(FLAGS_build);
   options.state_folder = StateFolder();
+  options.measure_program = absl::GetFlag(FLAGS_measure_program);
   options.log = Log;
   auto worker = fusion::Worker::Create(options);
   if (!worker.ok()) {

@@ -103,7 +103,7 @@ absl::Status Upload(Connection& connection, const LocalModel& model, int64_t chu
     RETURN_IF_ERROR(connection.WriteBlobs(blobs, [&](int64_t bytes) {
       sent += bytes;
       const int64_t percent = sent * 10 / std::max<int64_t>(1, new_bytes);
-      if (percent == last_percent) return;
+      if (percent == last_percent || new_bytes < (16 << 20)) return;
       last_percent = percent;
       progress.Now("uploading", absl::StrCat(BytesInWords(sent), " of ", BytesInWords(new_bytes)));
     }));

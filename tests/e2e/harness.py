@@ -1,0 +1,132 @@
+"""Real processes for the end-to-end tests: a fusiond with a state folder of its own, workers, and fusionctl."""
+import json
+import os
+import pathlib
+import resource
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+BIN = pathlib.Path(os.environ.get("FUSION_BIN", "build/release/bin")).resolve()
+
+
+class Result:
+    def __init__(self, done):
+        self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
+
+    def json(self):
+        return json.loads(self.out)
+
+    def __str__(self):
+        return "exit %d\nstdout: %s\nstderr: %s" % (self.code, self.out, self.err)
+
+
+def limit_file_size(limit_bytes):
+    """For preexec_fn: a write past the limit fails as on a full disk."""
+
+    def apply():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, limit_bytes))
+
+    return apply
+
+
+class Server:
+    """fusiond on a unix socket. `args` are added to its command line."""
+
+    def __init__(self, folder, *args, preexec_fn=None):
+        self.folder = pathlib.Path(folder)
+        self.state = self.folder / "state"
+        self.address = "unix:%s/s.sock" % self.folder
+        self.args, self.preexec_fn = args, preexec_fn
+        self.process = None
+        self.log = open(self.folder / "fusiond.log", "a")
+
+    def start(self, wait_for_worker=True):
+        self.process = subprocess.Popen(
+            [BIN / "fusiond", "--state", self.state, "--listen", self.address, "--metrics", "none", *self.args],
+            stdout=self.log, stderr=self.log, preexec_fn=self.preexec_fn)
+        self.wait_until(lambda: self.ctl("job", "list").code == 0, "fusiond answers")
+        if wait_for_worker and "--no-local-worker" not in self.args:
+            self.wait_until(lambda: self.workers(), "the local worker is attached")
+        return self
+
+    def wait_until(self, condition, what, seconds=30):
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if self.process.poll() is not None:
+                raise AssertionError("fusiond ended with %s\n%s" % (self.process.returncode, self.log_text()))
+            if time.monotonic() > deadline:
+                raise AssertionError("not within %d s: %s\n%s" % (seconds, what, self.log_text()))
+            time.sleep(0.05)
+
+    def workers(self):
+        listed = self.ctl("worker", "list", "-o", "json")
+        return [w for w in listed.json()["workers"] if w["state"] != "lost"] if listed.code == 0 else []
+
+    def log_text(self):
+        return (self.folder / "fusiond.log").read_text()[-4000:]
+
+    def environment(self):
+        return dict(os.environ, FUSION_SERVER=self.address, XDG_CACHE_HOME=str(self.folder / "cache"),
+                    XDG_STATE_HOME=str(self.folder / "xdg-state"))
+
+    def ctl(self, *args, timeout=120, preexec_fn=None):
+        return Result(subprocess.run([BIN / "fusionctl", *map(str, args)], capture_output=True, text=True,
+                                     timeout=timeout, env=self.environment(), cwd=self.folder, preexec_fn=preexec_fn))
+
+    def start_ctl(self, *args):
+        return subprocess.Popen([BIN / "fusionctl", *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                text=True, env=self.environment(), cwd=self.folder)
+
+    def start_worker(self, *args):
+        return subprocess.Popen([BIN / "fusion-worker", "--server", self.address, "--state", self.folder / "worker",
+                                 *map(str, args)], stdout=self.log, stderr=self.log)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        self.log.close()
+
+
+class ServerTest(unittest.TestCase):
+    """One server for the tests of a class; `server_args` are its flags."""
+    server_args = ()
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="fusion-e2e-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.server = Server(cls.folder, *cls.server_args)
+        cls.addClassCleanup(cls.server.stop)
+        cls.server.start()
+
+    def write(self, name, data):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        return path
+
+    def ctl(self, *args, code=0, **options):
+        result = self.server.ctl(*args, **options)
+        self.assertEqual(result.code, code, "fusionctl %s\n%s\n%s" % (" ".join(map(str, args)), result,
+                                                                       self.server.log_text()))
+        return result
+
+    def submit(self, model, *args, output=None):
+        """Submits and returns the report."""
+        report = self.folder / (pathlib.Path(model).stem + ".json")
+        output = output or pathlib.Path(model).with_suffix(".fusion")
+        self.ctl("submit", model, "-o", output, "--json", report, *args)
+        return json.loads(report.read_text())

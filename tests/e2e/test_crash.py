@@ -1,0 +1,122 @@
+"""Processes are killed at bad moments; what was acknowledged is finished all the same."""
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import harness
+import onnx_model
+
+
+def slow_model(seed):
+    """Many kernels of different shape, so that building them takes a while."""
+    widths = [48 + 16 * ((i * 7 + seed) % 13) for i in range(14)]
+    return onnx_model.mlp(seed=seed, widths=widths, batch=17)
+
+
+class CrashTest(unittest.TestCase):
+    def server(self, *args, **options):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="fusion-e2e-"))
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        server = harness.Server(folder, *args)
+        self.addCleanup(server.stop)
+        (folder / "slow.onnx").write_bytes(slow_model(1))
+        return server.start(**options)
+
+    def the_job(self, server, *states):
+        """Waits until there is a job in one of `states`; its name."""
+        found = []
+
+        def there():
+            jobs = server.ctl("job", "list", "-o", "json").json()["jobs"]
+            found[:] = [j["job_id"] for j in jobs if j["state"] in states]
+            return found
+
+        server.wait_until(there, "a job is %s" % (states,), 60)
+        return found[0]
+
+    def finish(self, process, code=0, seconds=120):
+        out, err = process.communicate(timeout=seconds)
+        self.assertEqual(process.returncode, code, out + err)
+        return out, err
+
+    def test_server_killed_in_the_middle_of_a_submit(self):
+        server = self.server()
+        submit = server.start_ctl("submit", "slow.onnx", "--planner", "none", "-o", "slow.fusion")
+        job = self.the_job(server, "running", "queued", "succeeded")
+        watch = server.start_ctl("job", "watch", job)
+        time.sleep(0.3)
+        server.kill()
+        time.sleep(1)
+        server.start()
+        self.finish(submit)
+        self.finish(watch)
+        self.assertEqual(server.ctl("job", "get", job, "-o", "json").json()["state"], "succeeded")
+        self.assertEqual(server.ctl("run", "slow.fusion", "--random", "1").code, 0)
+
+    def test_interrupted_submit_goes_on(self):
+        server = self.server()
+        submit = server.start_ctl("submit", "slow.onnx", "-o", "slow.fusion")
+        job = self.the_job(server, "running", "queued")
+        time.sleep(0.2)
+        submit.send_signal(signal.SIGINT)
+        _, err = self.finish(submit, 130)
+        self.assertIn("fusionctl job watch " + job, err)
+        self.assertIn("fusionctl job cancel " + job, err)
+        self.assertFalse((server.folder / "slow.fusion").exists())
+        watched = server.ctl("job", "watch", job, "-o", "slow.fusion")
+        self.assertEqual(watched.code, 0, watched)
+        self.assertTrue((server.folder / "slow.fusion").exists())
+
+    def test_cancelled_job(self):
+        server = self.server("--no-local-worker", wait_for_worker=False)
+        submit = server.start_ctl("submit", "slow.onnx")
+        job = self.the_job(server, "running", "queued")
+        self.assertEqual(server.ctl("job", "cancel", job).code, 0)
+        _, err = self.finish(submit, 1)
+        self.assertIn("cancelled", err)
+
+    def test_a_worker_of_another_process_compiles(self):
+        server = self.server("--no-local-worker", wait_for_worker=False)
+        submit = server.start_ctl("submit", "slow.onnx", "-o", "slow.fusion")
+        worker = server.start_worker("--name", "remote")
+        self.addCleanup(worker.kill)
+        self.finish(submit)
+        self.assertEqual([w["info"]["name"] for w in server.workers()], ["remote"])
+        worker.terminate()
+        self.assertEqual(worker.wait(20), 0)
+
+    def test_a_killed_workers_task_goes_to_another(self):
+        server = self.server("--no-local-worker", wait_for_worker=False)
+        first = server.start_worker("--name", "first")
+        server.wait_until(server.workers, "the first worker is attached")
+        submit = server.start_ctl("submit", "slow.onnx", "--planner", "none", "-o", "slow.fusion")
+        server.wait_until(lambda: submit.poll() is not None or any(w["state"] == "busy" for w in server.workers()),
+                          "the worker is busy", 60)
+        first.kill()
+        first.wait()
+        second = server.start_worker("--name", "second")
+        self.addCleanup(second.kill)
+        self.finish(submit)
+
+    def test_measurements_that_crash_cost_neither_worker_nor_server(self):
+        server = self.server("--no-local-worker", wait_for_worker=False)
+        script = server.folder / "crash"
+        script.write_text("#!/bin/sh\necho last words >&2\nkill -SEGV $$\n")
+        script.chmod(0o755)
+        worker = server.start_worker("--name", "crashing", "--measure_program", script)
+        self.addCleanup(worker.kill)
+        (server.folder / "yellow.onnx").write_bytes(onnx_model.elementwise_and_softmax())
+        done = server.ctl("submit", "yellow.onnx", "-o", "yellow.fusion")
+        self.assertIn(done.code, (0, 1), done)
+        self.assertIsNone(worker.poll())
+        self.assertEqual([w["info"]["name"] for w in server.workers()], ["crashing"])
+        self.assertEqual(server.ctl("profile", "stats", "-o", "json").json()["measurements"], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,118 @@
+"""A model goes in, fused kernels come out, run and give the right numbers; the second time costs nothing."""
+import json
+import time
+import unittest
+
+import harness
+import onnx_model
+
+
+class SpineTest(harness.ServerTest):
+    def test_submit_run_verify_bench(self):
+        model = self.write("mlp.onnx", onnx_model.mlp())
+        report = self.submit(model)
+        self.assertEqual(report["nodes"], 5)
+        self.assertLess(report["kernels"], 5)
+        bundle = self.folder / "mlp.fusion"
+        self.assertTrue(bundle.exists())
+
+        outputs = self.ctl("run", bundle, "--random", "7", "--output-dir", self.folder / "out", "-o", "json").json()
+        self.assertEqual([o["shape"] for o in outputs["outputs"]], [[4, 8]])
+        data = (self.folder / "out" / "t_a1.npy").read_bytes()
+        self.assertEqual(data[:6], b"\x93NUMPY")
+        # The same seed gives the same bytes, and a file of the input gives the same as the seed did.
+        self.ctl("run", bundle, "--random", "7", "--output-dir", self.folder / "again")
+        self.assertEqual(data, (self.folder / "again" / "t_a1.npy").read_bytes())
+
+        verified = self.ctl("verify", bundle, "--model", model, "-o", "json").json()
+        self.assertTrue(verified["ok"])
+        self.assertLessEqual(verified["max_rel_err"], verified["tolerance"])
+
+        timed = self.ctl("bench", bundle, "--threads", "1", "--runs", "20", "--per-kernel", "-o", "json").json()
+        self.assertLessEqual(timed["p10_ms"], timed["median_ms"])
+        self.assertLessEqual(timed["median_ms"], timed["p90_ms"])
+        self.assertEqual(len(timed["per_kernel"]), report["kernels"])
+
+        inspected = self.ctl("bundle", "inspect", bundle).out
+        self.assertIn("arena", inspected)
+        self.assertIn("t_x", inspected)
+
+    def test_the_second_time_asks_nothing(self):
+        first = self.submit(self.write("first.onnx", onnx_model.elementwise_and_softmax(seed=1)))
+        # Another name, other weights: the same blocks.
+        second = self.submit(self.write("second.onnx", onnx_model.elementwise_and_softmax(seed=2)))
+        self.assertFalse(second["from_store"])
+        self.assertEqual(second["measurement_tasks"], 0)
+        self.assertEqual(second["kernels"], first["kernels"])
+        # Identical: from the store, at once.
+        start = time.monotonic()
+        again = self.submit(self.folder / "first.onnx", output=self.folder / "again.fusion")
+        self.assertLess(time.monotonic() - start, 2)
+        self.assertTrue(again["from_store"])
+        self.assertEqual((self.folder / "again.fusion").read_bytes(), (self.folder / "first.fusion").read_bytes())
+
+    def test_planner_none_keeps_every_operator(self):
+        model = self.write("unfused.onnx", onnx_model.elementwise_and_softmax(seed=3))
+        fused = self.submit(model)
+        unfused = self.submit(model, "--planner", "none", "--math", "strict", output=self.folder / "none.fusion")
+        self.assertLess(fused["kernels"], unfused["kernels"])
+        self.ctl("verify", self.folder / "unfused.fusion", "--reference", self.folder / "none.fusion")
+
+    def test_symbolic_dimensions_are_bound(self):
+        text = onnx_model.model(
+            [onnx_model.node("Relu", ["x"], ["y"])], [onnx_model.value("x", ["batch", 3])],
+            [onnx_model.value("y", ["batch", 3])])
+        model = self.write("symbolic.onnx", text)
+        self.submit(model, "--dim", "batch=5")
+        outputs = self.ctl("run", self.folder / "symbolic.fusion", "--random", "1", "-o", "json").json()
+        self.assertEqual(outputs["outputs"][0]["shape"], [5, 3])
+        self.submit(model, "--shape", "x=2x3")
+        outputs = self.ctl("run", self.folder / "symbolic.fusion", "--random", "1", "-o", "json").json()
+        self.assertEqual(outputs["outputs"][0]["shape"], [2, 3])
+
+    def test_external_data_is_uploaded(self):
+        raw = onnx_model.struct.pack("<12f", *onnx_model.floats(12, 5))
+        self.write("ext/data/w.bin", raw)
+        text = onnx_model.model(
+            [onnx_model.node("MatMul", ["x", "w"], ["y"])], [onnx_model.value("x", [2, 4])],
+            [onnx_model.value("y", [2, 3])], [onnx_model.tensor("w", [4, 3], external="data/w.bin")])
+        self.submit(self.write("ext/m.onnx", text))
+        self.ctl("verify", self.folder / "ext/m.fusion", "--model", self.folder / "ext/m.onnx")
+
+    def test_names_are_only_names(self):
+        hostile = '*/ system("x"); "\n${HOME} `id` \\ \x01é'
+        model = self.write("hostile.onnx", onnx_model.mlp(seed=9, names=hostile))
+        self.submit(model)
+        self.ctl("verify", self.folder / "hostile.fusion", "--model", model)
+        listed = self.ctl("run", self.folder / "hostile.fusion", "--random", "1", "--output-dir",
+                          self.folder / "hostile-out", "-o", "json").json()
+        self.assertEqual(listed["outputs"][0]["name"], hostile + "_a1")
+        self.assertEqual(len(list((self.folder / "hostile-out").iterdir())), 1)
+
+    def test_what_is_printed(self):
+        model = self.write("printed.onnx", onnx_model.mlp(seed=11))
+        result = self.ctl("submit", model, "--progress", "plain")
+        for word in ("fusion ", "model", "checked", "uploaded", "job", "planned", "done in"):
+            self.assertIn(word, result.err)
+        self.assertRegex(result.out, r"^printed\.fusion  \d+\.\d KiB  sha256:\w{4}…\w{2}\n$")
+        self.assertEqual(self.ctl("submit", model, "--progress", "none").err, "")
+
+        plan = self.ctl("plan", model)
+        self.assertTrue(plan.out)
+        jobs = self.ctl("job", "list", "-o", "json").json()["jobs"]
+        job = self.ctl("job", "get", jobs[0]["job_id"], "-o", "json").json()
+        self.assertEqual(job["state"], "succeeded")
+        self.assertIn(jobs[0]["job_id"], self.ctl("job", "watch", jobs[0]["job_id"]).out)
+        self.ctl("bundle", "get", jobs[0]["job_id"], "-o", self.folder / "fetched.fusion")
+        self.assertIn("local", self.ctl("worker", "list").out)
+        self.assertIn("measurements", self.ctl("profile", "stats").out)
+        self.ctl("profile", "query", "--limit", "3")
+        self.ctl("profile", "export", self.folder / "profile.jsonl")
+        for line in (self.folder / "profile.jsonl").read_text().splitlines():
+            self.assertGreater(json.loads(line)["median_ns"], 0)
+        self.assertIn("server", self.ctl("doctor").out)
+        self.assertIn("fusiond", self.ctl("version").out)
+
+
+if __name__ == "__main__":
+    unittest.main()
