@@ -169,11 +169,12 @@ class Rebuilder {
                        [&](const Scalar& a, const Scalar& b) { return hasher_->Of(a) < hasher_->Of(b); });
     }
     Scalar result = std::move(node);
+    kept_.push_back(s);
+    kept_.push_back(result);
     for (const Scalar& other : same_hash_[hasher_->Of(result)]) {
       if (SameNode(*other, *result)) return done_[s.get()] = other;
     }
     same_hash_[hasher_->Of(result)].push_back(result);
-    kept_.push_back(s);
     return done_[s.get()] = result;
   }
 
@@ -189,7 +190,7 @@ class Rebuilder {
   }
 
   TeHasher* hasher_;
-  std::vector<Scalar> kept_;  // keeps the keys of the maps alive
+  std::vector<Scalar> kept_;  // maps here and in the hasher go by address: no node may be freed
   std::unordered_map<const ScalarNode*, Scalar> done_;
   std::unordered_map<uint64_t, std::vector<Scalar>> same_hash_;
 };
