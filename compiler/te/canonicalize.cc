@@ -211,9 +211,7 @@ std::vector<int> CanonicalOrder(const Program& program, const Hashes& hashes) {
   return order;
 }
 
-}  // namespace
-
-Program Canonicalize(const Program& original) {
+Program Renumber(const Program& original) {
   Program program = original;
   RemoveDead(&program);
   std::vector<uint64_t> input(program.tensors.size(), 0);
@@ -293,5 +291,10 @@ Program Canonicalize(const Program& original) {
   std::sort(result.outputs.begin(), result.outputs.end());
   return result;
 }
+
+}  // namespace
+
+// Renumbering normalises indices and folds scalars once more, which may change hashes: the second pass sees them final.
+Program Canonicalize(const Program& program) { return Renumber(Renumber(program)); }
 
 }  // namespace fusion::te

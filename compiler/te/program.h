@@ -75,9 +75,11 @@ void VisitScalars(const Te& te, const std::function<void(const Scalar&)>& f);
 // Every tensor the te reads, in loads, indices and predicates; a tensor may come several times.
 void VisitTensors(const Te& te, const std::function<void(TensorId)>& f);
 
-// Ids in range, order, shapes, types, every load without `?` in bounds: by Index::Range, or by a predicate around it
-// (`if i0 < 4 then %0[i0] else %1[i0 - 4]`). INTERNAL with the te's text.
-absl::Status Verify(const Program& program);
+// Ids in range, order, shapes, types, every load without `?` in bounds: by Index::Range, or by the predicates around it
+// (`if i0 < 4 then %0[i0] else %1[i0 - 4]`). INTERNAL with the te's text. Lowerings must pass with kRequired. Inlining
+// keeps bounds but may compose indices beyond what the prover sees, so later stages check with kInherited.
+enum class BoundsProof : uint8_t { kRequired, kInherited };
+absl::Status Verify(const Program& program, BoundsProof bounds = BoundsProof::kRequired);
 
 // Whether Call(op, args) is allowed: arity and types. INVALID_ARGUMENT naming the operation.
 absl::Status CheckCall(Op op, const std::vector<Scalar>& args);

@@ -109,7 +109,7 @@ TEST_P(RandomProgramTest, TransformsKeepTheNumbers) {
     ASSERT_TRUE(Inline(&inlined, output).ok());
     t = 0;
   }
-  ASSERT_TRUE(Verify(inlined).ok()) << Verify(inlined);
+  ASSERT_TRUE(Verify(inlined, BoundsProof::kInherited).ok()) << Verify(inlined, BoundsProof::kInherited);
   const std::vector<double> actual = Evaluate(inlined, inputs);
   ASSERT_EQ(actual.size(), expected.size());
   for (size_t i = 0; i < actual.size(); ++i) {
@@ -118,7 +118,7 @@ TEST_P(RandomProgramTest, TransformsKeepTheNumbers) {
 
   for (const Program* p : {&program, static_cast<const Program*>(&inlined)}) {
     const Program canonical = Canonicalize(*p);
-    ASSERT_TRUE(Verify(canonical).ok()) << Verify(canonical);
+    ASSERT_TRUE(Verify(canonical, BoundsProof::kInherited).ok()) << Verify(canonical, BoundsProof::kInherited);
     EXPECT_EQ(Print(Canonicalize(canonical)), Print(canonical));
   }
 }

@@ -189,6 +189,29 @@ TEST_F(TransformTest, OutputsStay) {
   ExpectSameResults(before, program_);
 }
 
+TEST_F(TransformTest, BoundsStayProvableThroughAChannelShuffle) {  // Concat, Reshape, Transpose, Reshape, Split
+  const TensorId x = Input({4, 58}), y = Input({4, 58});
+  const TensorId folded_x = b_.Map("fx", DType::kF32, {8, 29}, [&](const Idx& i) {
+    const Idx at = Delinearize(Linearize(i, {8, 29}), {4, 58});
+    return b_.At(x, at) * F(2);
+  });
+  const TensorId cat = b_.Map("cat", DType::kF32, {4, 116}, [&](const Idx& i) {
+    return If({{i[1], Cmp::kLt, Index(58)}}, b_.At(folded_x, Delinearize(i[0] * 58 + i[1], {8, 29})),
+              b_.At(y, {i[0], i[1] - 58}));
+  });
+  const TensorId shuffled = b_.Map("sh", DType::kF32, {4, 116}, [&](const Idx& i) {
+    return b_.At(cat, {i[0], Mod(i[1], 2) * 58 + FloorDiv(i[1], 2)});
+  });
+  program_.MarkOutput(b_.Map("half", DType::kF32, {4, 58}, [&](const Idx& i) {
+    return b_.At(shuffled, {i[0], i[1] + 58});
+  }));
+  const Program before = program_;
+  EXPECT_TRUE(Verify(before).ok()) << Verify(before);
+  InlineAll(&program_);
+  EXPECT_EQ(program_.tes.size(), 1);
+  ExpectSameResults(before, program_);
+}
+
 TEST_F(TransformTest, RefusesFoldsAndIndexTensors) {
   const TensorId x = Input({6}), ids = Input({3}, DType::kI64);
   const TensorId sum = b_.Reduce("s", FoldKind::kSum, DType::kF32, DType::kF32, {}, {6},

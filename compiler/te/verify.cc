@@ -4,44 +4,23 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/te/facts.h"
 #include "compiler/te/program.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::te {
 namespace {
 
-// What is known of the indices where a scalar is evaluated: a list of lhs − rhs < 0 and the like, innermost last.
-struct Fact {
-  Index difference;  // lhs − rhs
-  Cmp cmp;
-};
-using Facts = std::vector<Fact>;
-
 bool Within(const Index& x, int64_t extent, const Facts& facts) {
-  const Interval range = x.Range();
-  bool low = range.lo >= 0, high = range.hi < extent;
-  for (const Fact& fact : facts) {
-    if (low && high) break;
-    // difference <= -1, so x <= (x - difference) - 1; difference >= 0, so x >= x - difference.
-    if (fact.cmp == Cmp::kLt) {
-      high |= (x - fact.difference).Range().hi - 1 < extent;
-      low |= (x + fact.difference).Range().lo + 1 >= 0;
-    } else if (fact.cmp == Cmp::kGe || fact.cmp == Cmp::kEq) {
-      low |= (x - fact.difference).Range().lo >= 0;
-      high |= (x + fact.difference).Range().hi < extent;
-      if (fact.cmp == Cmp::kEq) {
-        low |= (x + fact.difference).Range().lo >= 0;
-        high |= (x - fact.difference).Range().hi < extent;
-      }
-    }
-  }
-  return low && high;
+  Interval range = x.Range();
+  if (range.lo < 0 || range.hi >= extent) range = facts.RangeOf(x);
+  return (range.lo >= 0 && range.hi < extent) || range.lo > range.hi;  // or nothing gets here
 }
 
 class TeVerifier {
  public:
-  TeVerifier(const Program& program, const Te& te, const std::vector<bool>& defined)
-      : program_(program), te_(te), defined_(defined) {}
+  TeVerifier(const Program& program, const Te& te, const std::vector<bool>& defined, BoundsProof bounds)
+      : program_(program), te_(te), defined_(defined), bounds_(bounds) {}
 
   absl::Status Run() {
     for (const Axis& axis : te_.axes) {
@@ -93,7 +72,7 @@ class TeVerifier {
       if (axis.extent < 0 || !axes_.emplace(axis.id, axis.extent).second) return Error("repeated or negative axis");
     }
     Facts facts;
-    AddFacts(fold.pred, &facts);
+    facts.Assume(fold.pred);
     for (const Comparison& c : fold.pred) {
       RETURN_IF_ERROR(CheckIndex(c.lhs, {}));
       RETURN_IF_ERROR(CheckIndex(c.rhs, {}));
@@ -107,10 +86,6 @@ class TeVerifier {
       RETURN_IF_ERROR(CheckRoot(te_.then[o], Info(te_.outputs[o]).dtype, {}, acc_.size()));
     }
     return absl::OkStatus();
-  }
-
-  static void AddFacts(const Pred& pred, Facts* facts) {
-    for (const Comparison& c : pred) facts->push_back({c.lhs - c.rhs, c.cmp});
   }
 
   absl::Status CheckRoot(const Scalar& s, DType dtype, const Facts& facts, size_t accs = 0) {
@@ -157,10 +132,10 @@ class TeVerifier {
     const Shape& shape = Info(tensor).shape;
     for (size_t d = 0; d < indices.size(); ++d) {
       RETURN_IF_ERROR(CheckIndex(indices[d], facts));
-      if (Within(indices[d], shape[d], facts) || EmptyDomain()) continue;
-      const Interval range = indices[d].Range();
-      return Error(absl::StrCat("index ", d, " of a load of %", tensor, ToString(indices[d]), " lies in [", range.lo,
-                                ", ", range.hi, "], outside ", ShapeToString(shape)));
+      if (bounds_ == BoundsProof::kInherited || EmptyDomain() || Within(indices[d], shape[d], facts)) continue;
+      const Interval range = facts.RangeOf(indices[d]);
+      return Error(absl::StrCat("index ", d, " of a load of %", tensor, ", ", ToString(indices[d]), ", lies in [",
+                                range.lo, ", ", range.hi, "], outside ", ShapeToString(shape)));
     }
     return absl::OkStatus();
   }
@@ -208,10 +183,9 @@ class TeVerifier {
     for (int branch = 0; branch < 2; ++branch) {
       Facts inner = facts;
       if (branch == 0) {
-        AddFacts(s.pred, &inner);
-      } else if (s.pred.size() == 1) {
-        static constexpr Cmp kNegated[] = {Cmp::kGe, Cmp::kLt, Cmp::kNe, Cmp::kEq};
-        inner.push_back({s.pred[0].lhs - s.pred[0].rhs, kNegated[static_cast<int>(s.pred[0].cmp)]});
+        inner.Assume(s.pred);
+      } else {
+        inner.AssumeNot(s.pred);
       }
       const bool free = NeedsNoFact(*s.args[branch]);
       RETURN_IF_ERROR(CheckScalar(*s.args[branch], inner, free ? context : ++contexts_));
@@ -243,6 +217,7 @@ class TeVerifier {
   const Program& program_;
   const Te& te_;
   const std::vector<bool>& defined_;
+  const BoundsProof bounds_;
   std::unordered_map<int, int64_t> axes_;  // in scope
   std::vector<DType> acc_;
   size_t num_accs_ = 0;
@@ -319,7 +294,7 @@ absl::Status CheckCall(Op op, const std::vector<Scalar>& args) {
   return absl::OkStatus();
 }
 
-absl::Status Verify(const Program& program) {
+absl::Status Verify(const Program& program, BoundsProof bounds) {
   const int num_tensors = static_cast<int>(program.tensors.size());
   std::vector<bool> defined(num_tensors, false);
   for (TensorId input : program.inputs) {
@@ -340,7 +315,7 @@ absl::Status Verify(const Program& program) {
       }
       if (defined[output]) return absl::InternalError(absl::StrCat("%", output, " is defined twice"));
     }
-    RETURN_IF_ERROR(TeVerifier(program, te, defined).Run());
+    RETURN_IF_ERROR(TeVerifier(program, te, defined, bounds).Run());
     std::vector<Axis> own = te.axes;
     if (te.fold) own.insert(own.end(), te.fold->axes.begin(), te.fold->axes.end());
     for (const Axis& axis : own) {
