@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
@@ -52,7 +53,8 @@ void Progress::ClearLive() {
   live_ = false;
 }
 
-void Progress::Plain(const std::string& text) {
+void Progress::Plain(const std::string& padded) {
+  const std::string text(absl::StripTrailingAsciiWhitespace(padded));
   if (text == plain_last_) return;
   plain_last_ = text;
   std::fprintf(stderr, "%s %s\n", absl::FormatTime("%H:%M:%S", absl::Now(), absl::LocalTimeZone()).c_str(),

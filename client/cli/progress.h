@@ -25,7 +25,7 @@ class Progress {
 
  private:
   void ClearLive();
-  void Plain(const std::string& text);
+  void Plain(const std::string& padded);
 
   enum class Mode { kTty, kPlain, kNone } mode_;
   bool color_ = false;

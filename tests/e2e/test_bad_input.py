@@ -24,8 +24,8 @@ class BadInputTest(harness.ServerTest):
         return om.model([om.node(op, ["x"], ["y"], "the_node", **attributes)], [om.value("x", x)], [om.value("y", y)])
 
     def test_not_a_protobuf(self):
-        self.refused("text", b"this is no model, and was never meant to be one", "not an ONNX model")
-        self.refused("empty", b"", "empty")
+        self.refused("words", b"this is no model, and was never meant to be one", "not an ONNX model")
+        self.refused("nothing", b"", "empty")
 
     def test_truncated(self):
         self.refused("truncated", om.mlp()[:-40], "cut off")
@@ -48,7 +48,7 @@ class BadInputTest(harness.ServerTest):
     def test_short_initializer(self):
         text = om.model([om.node("Add", ["x", "w"], ["y"], "the_node")], [om.value("x", [100])],
                         [om.value("y", [100])], [om.tensor("w", [100], raw=b"\0" * 40)])
-        self.refused("short", text, "'w'")
+        self.refused("short", text, '"w"', "400 bytes", "40")
 
     def test_external_data_outside_the_folder(self):
         self.write("secret.bin", b"\0" * 48)

@@ -39,6 +39,10 @@ class CrashTest(unittest.TestCase):
         server.wait_until(there, "a job is %s" % (states,), 60)
         return found[0]
 
+    def end(self, process):
+        process.kill()
+        process.wait()
+
     def finish(self, process, code=0, seconds=120):
         out, err = process.communicate(timeout=seconds)
         self.assertEqual(process.returncode, code, out + err)
@@ -84,7 +88,7 @@ class CrashTest(unittest.TestCase):
         server = self.server("--no-local-worker", wait_for_worker=False)
         submit = server.start_ctl("submit", "slow.onnx", "-o", "slow.fusion")
         worker = server.start_worker("--name", "remote")
-        self.addCleanup(worker.kill)
+        self.addCleanup(self.end, worker)
         self.finish(submit)
         self.assertEqual([w["info"]["name"] for w in server.workers()], ["remote"])
         worker.terminate()
@@ -100,7 +104,7 @@ class CrashTest(unittest.TestCase):
         first.kill()
         first.wait()
         second = server.start_worker("--name", "second")
-        self.addCleanup(second.kill)
+        self.addCleanup(self.end, second)
         self.finish(submit)
 
     def test_measurements_that_crash_cost_neither_worker_nor_server(self):
@@ -109,7 +113,7 @@ class CrashTest(unittest.TestCase):
         script.write_text("#!/bin/sh\necho last words >&2\nkill -SEGV $$\n")
         script.chmod(0o755)
         worker = server.start_worker("--name", "crashing", "--measure_program", script)
-        self.addCleanup(worker.kill)
+        self.addCleanup(self.end, worker)
         (server.folder / "yellow.onnx").write_bytes(onnx_model.elementwise_and_softmax())
         done = server.ctl("submit", "yellow.onnx", "-o", "yellow.fusion")
         self.assertIn(done.code, (0, 1), done)

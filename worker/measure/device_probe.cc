@@ -97,7 +97,7 @@ void ProbeLaunches(int threads, DeviceModel* model) {
 
 // One word that changes whenever a cached model must not be used.
 std::string CacheTag(int threads, const std::string& toolchain) {
-  std::string tag = absl::StrCat("device-model 1|", CpuName(), "|", threads, "|", toolchain, "|");
+  std::string tag = absl::StrCat("device-model 2|", CpuName(), "|", threads, "|", toolchain, "|");
   for (const CacheLevel& cache : HostCaches()) absl::StrAppend(&tag, cache.size_bytes, ",");
   return tag;
 }
