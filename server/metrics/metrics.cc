@@ -110,8 +110,9 @@ absl::StatusOr<int> Metrics::Serve(const std::string& address) {
     state_->exposer = std::make_unique<prometheus::Exposer>(address, 1);
     state_->exposer->RegisterCollectable(state_->registry);
     return state_->exposer->GetListeningPorts().at(0);
-  } catch (const std::exception& error) {
-    return absl::UnavailableError(absl::StrCat("cannot serve metrics on ", address, ": ", error.what()));
+  } catch (const std::exception&) {
+    return absl::UnavailableError(absl::StrCat("cannot serve metrics on ", address,
+                                               ": the address is in use or not ours; choose another with --metrics"));
   }
 }
 
