@@ -1,0 +1,212 @@
+"""Engines that run one model, each in a process of its own, so that thread pools and libraries do not meet.
+
+To add one: a class with `name`, `install` (what to do if it is missing), `available(job)` (None, or why it cannot run the
+job), and a constructor that prepares the job; then a line of ENGINES. `run()` computes `outputs`, in the order of
+job.output_names.
+"""
+import importlib.util
+import multiprocessing
+import os
+import pathlib
+import sys
+import time
+from typing import NamedTuple
+
+EXPORT = pathlib.Path(__file__).resolve().parents[1] / "models/export.py"
+
+
+class Job(NamedTuple):
+    model: str  # .onnx
+    bundle: str  # .fusion
+    threads: int
+    feeds: dict = {}  # name: array
+    output_names: tuple = ()
+    seed: int = 0  # of the weights in export.py
+
+
+def installed(module):
+    return importlib.util.find_spec(module) is not None
+
+
+class Ours:
+    name = "ours"
+    install = "build the targets fusion-compile and fusion_runtime"
+
+    @staticmethod
+    def available(_job):
+        return None if installed("numpy") else "numpy is missing"
+
+    def __init__(self, job):
+        from fusion_runtime import Session
+        self._session = Session(job.bundle, job.threads)
+        self.run, self.outputs = self._session.bind(job.feeds)
+
+
+class OnnxRuntime:
+    name = "onnxruntime"
+    install = "pip install onnxruntime"
+
+    @staticmethod
+    def available(_job):
+        return None if installed("onnxruntime") else "onnxruntime is missing"
+
+    def __init__(self, job):
+        import onnxruntime
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = job.threads, 1
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+        self._session = onnxruntime.InferenceSession(job.model, options, providers=["CPUExecutionProvider"])
+        known = {value.name for value in self._session.get_inputs()}
+        self._feeds = {name: value for name, value in job.feeds.items() if name in known}
+        self._names = list(job.output_names)
+
+    def run(self):
+        self.outputs = self._session.run(self._names, self._feeds)
+
+
+class OpenVino:
+    name = "openvino"
+    install = "pip install openvino"
+
+    @staticmethod
+    def available(_job):
+        return None if installed("openvino") else "openvino is missing"
+
+    def __init__(self, job):
+        import openvino
+        core = openvino.Core()
+        # float32 throughout: it would choose bfloat16 where the machine has it.
+        settings = {"INFERENCE_NUM_THREADS": job.threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY",
+                    "INFERENCE_PRECISION_HINT": "f32"}
+        model = core.read_model(job.model)
+        model.reshape({name: list(value.shape) for name, value in job.feeds.items()})
+        self._request = core.compile_model(model, "CPU", settings).create_infer_request()
+        self._feeds, self._names = job.feeds, job.output_names
+
+    def run(self):
+        self._request.infer(self._feeds, share_inputs=True)
+
+    @property
+    def outputs(self):
+        return [self._request.get_tensor(name).data.copy() for name in self._names]
+
+
+class TorchCompile:
+    """The module that export.py exports; with its seed, the same weights as the .onnx file of that name."""
+    name = "torch.compile"
+    install = "pip install torch torchvision transformers (2.0 or newer)"
+
+    @classmethod
+    def available(cls, job):
+        if not installed("torch"):
+            return "torch is missing"
+        import torch
+        if not hasattr(torch, "compile"):
+            return f"torch {torch.__version__} has no torch.compile"
+        export = cls._export()
+        name = pathlib.Path(job.model).stem
+        if name not in export.RECIPES:
+            return f"export.py has no model '{name}'"
+        missing = export.missing_packages(export.RECIPES[name])
+        return f"{', '.join(missing)} missing" if missing else None
+
+    def __init__(self, job):
+        import torch
+        torch.set_num_threads(job.threads)
+        name = pathlib.Path(job.model).stem
+        module, _ = self._export().build(name, job.seed)
+        self._module = torch.compile(module)
+        self._inputs = [torch.from_numpy(job.feeds[key]) for key in self._export().RECIPES[name].inputs]
+        self._no_grad = torch.no_grad
+
+    def run(self):
+        with self._no_grad():
+            result = self._module(*self._inputs)
+        self.outputs = [value.numpy() for value in (result if isinstance(result, (tuple, list)) else [result])]
+
+    @staticmethod
+    def _export():
+        spec = importlib.util.spec_from_file_location("export", EXPORT)
+        export = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(export)
+        return export
+
+
+ENGINES = {engine.name: engine for engine in (Ours, OnnxRuntime, OpenVino, TorchCompile)}
+
+
+class EngineError(RuntimeError):
+    pass
+
+
+class EngineProcess:
+    """An engine in a child. Calls raise EngineError with what the child said, or that it died or hung."""
+
+    def __init__(self, name, job, timeout_s=900):
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._name, self._timeout_s = name, timeout_s
+        self._child = context.Process(target=_serve, args=(name, job, theirs), daemon=True)
+        self._child.start()
+        theirs.close()
+        try:
+            self._receive()
+        except EngineError:
+            self.close()
+            raise
+
+    def time(self, runs):
+        """Nanoseconds of each of `runs` runs, after one that is not counted."""
+        return self._ask("time", runs)
+
+    def outputs(self):
+        return self._ask("outputs", None)
+
+    def close(self):
+        self._child.kill()
+        self._child.join()
+
+    def _ask(self, what, argument):
+        try:
+            self._pipe.send((what, argument))
+        except OSError:
+            raise EngineError(f"{self._name} died") from None
+        return self._receive()
+
+    def _receive(self):
+        if not self._pipe.poll(self._timeout_s):
+            raise EngineError(f"{self._name} said nothing for {self._timeout_s} s")
+        try:
+            ok, value = self._pipe.recv()
+        except (EOFError, OSError):
+            self._child.join()
+            raise EngineError(f"{self._name} died, exit status {self._child.exitcode}") from None
+        if not ok:
+            raise EngineError(value)
+        return value
+
+
+def _serve(name, job, pipe):
+    os.environ["OMP_NUM_THREADS"] = str(job.threads)
+    sys.path.insert(0, str(pathlib.Path(__file__).parent))
+    try:
+        engine = ENGINES[name](job)
+        engine.run()
+        pipe.send((True, None))
+        while True:
+            what, argument = pipe.recv()
+            if what == "outputs":
+                engine.run()
+                pipe.send((True, list(engine.outputs)))
+                continue
+            engine.run()
+            latencies = []
+            for _ in range(argument):
+                start = time.perf_counter_ns()
+                engine.run()
+                latencies.append(time.perf_counter_ns() - start)
+            pipe.send((True, latencies))
+    except EOFError:
+        pass
+    except Exception as error:  # to be told by the parent, whatever it is
+        pipe.send((False, f"{name}: {error}"))

@@ -1,0 +1,39 @@
+"""What the machine is and what it can do at best, for writing beside figures."""
+import json
+import os
+import pathlib
+import platform
+import shutil
+import subprocess
+
+SOURCE = pathlib.Path(__file__).with_name("machine_probe.cc")
+FLAGS = ["-std=c++20", "-O3", "-march=native", "-ffp-contract=fast", "-pthread"]
+
+
+class Probe:
+    """Builds machine_probe.cc into `folder`."""
+
+    def __init__(self, folder, compiler=None):
+        compiler = compiler or shutil.which("clang++") or shutil.which("g++")
+        if compiler is None:
+            raise RuntimeError("no C++ compiler for machine_probe.cc: apt-get install clang")
+        self._program = pathlib.Path(folder) / "machine_probe"
+        wide = ["-mprefer-vector-width=512"] if platform.machine() == "x86_64" else []
+        subprocess.run([compiler, *FLAGS, *wide, str(SOURCE), "-o", str(self._program)], check=True)
+
+    def sample(self, threads, fma_ms=20, copy_ms=0):
+        """The fields of machine_probe.cc."""
+        said = subprocess.run([str(self._program), str(threads), str(fma_ms), str(copy_ms)], check=True,
+                              capture_output=True, text=True)
+        return json.loads(said.stdout)
+
+
+def describe():
+    model = platform.processor()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            model = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        pass
+    return {"cpu": model, "cpus_usable": len(os.sched_getaffinity(0)), "system": platform.platform(),
+            "load_average": os.getloadavg()[0]}
