@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -23,7 +25,8 @@ absl::Status CheckPlan(const ecg::Graph& graph, const FusionPlan& plan) {
   }
   for (ecg::NodeId id = 0; id < n; ++id) {
     if (block_of[id] < 0) return absl::InternalError(absl::StrCat(name(id), " is in no block"));
-    // Blocks in a topological order make every block convex: a path that left one could only come back from a later one.
+    // Blocks in a topological order make every block convex: a path that left one could only come back from a later
+    // one.
     for (ecg::ValueId v : graph.node(id).inputs) {
       if (v == ecg::kNone || graph.value(v).producer == ecg::kNone) continue;
       const ecg::NodeId producer = graph.value(v).producer;
@@ -32,10 +35,28 @@ absl::Status CheckPlan(const ecg::Graph& graph, const FusionPlan& plan) {
       }
     }
   }
+  std::set<std::pair<ecg::ValueId, ecg::NodeId>> listed;
   for (const Edge& edge : plan.edges) {
+    const bool in_graph =
+        edge.consumer >= 0 && edge.consumer < n && edge.value >= 0 &&
+        edge.value < static_cast<int>(graph.values().size()) && edge.producer != ecg::kNone &&
+        graph.value(edge.value).producer == edge.producer &&
+        std::count(graph.node(edge.consumer).inputs.begin(), graph.node(edge.consumer).inputs.end(), edge.value) > 0;
+    if (!in_graph) {
+      return absl::InternalError(absl::StrCat("the graph has no edge from node ", edge.producer, " to node ",
+                                              edge.consumer, " with value ", edge.value));
+    }
+    listed.emplace(edge.value, edge.consumer);
     const bool same = block_of[edge.producer] == block_of[edge.consumer];
     if (same == (edge.scope == Scope::kKernel)) {
-      return absl::InternalError(absl::StrCat("edge ", name(edge.producer), " -> ", name(edge.consumer), " has scope ", ScopeName(edge.scope)));
+      return absl::InternalError(absl::StrCat("edge ", name(edge.producer), " -> ", name(edge.consumer), " has scope ",
+                                              ScopeName(edge.scope)));
+    }
+  }
+  for (ecg::NodeId id = 0; id < n; ++id) {
+    for (ecg::ValueId v : graph.node(id).inputs) {
+      if (v == ecg::kNone || graph.value(v).producer == ecg::kNone || listed.count({v, id})) continue;
+      return absl::InternalError(absl::StrCat("no edge ", name(graph.value(v).producer), " -> ", name(id)));
     }
   }
   return absl::OkStatus();

@@ -19,7 +19,8 @@ std::vector<ecg::ValueId> LiveOut(const ecg::Graph& graph, const FusionBlock& bl
     for (ecg::ValueId v : graph.node(id).outputs) {
       if (v == ecg::kNone) continue;
       const std::vector<ecg::NodeId>& consumers = graph.value(v).consumers;
-      const bool outside = std::any_of(consumers.begin(), consumers.end(), [&](ecg::NodeId c) { return !inside.count(c); });
+      const bool outside =
+          std::any_of(consumers.begin(), consumers.end(), [&](ecg::NodeId c) { return !inside.count(c); });
       if (outside || graph.IsOutput(v)) live.push_back(v);
     }
   }
@@ -27,6 +28,14 @@ std::vector<ecg::ValueId> LiveOut(const ecg::Graph& graph, const FusionBlock& bl
 }
 
 std::string PrintPlan(const ecg::Graph& graph, const FusionPlan& plan) {
+  std::vector<int> block_of(graph.nodes().size(), -1);
+  for (size_t b = 0; b < plan.blocks.size(); ++b) {
+    for (ecg::NodeId id : plan.blocks[b].nodes) block_of[id] = static_cast<int>(b);
+  }
+  std::vector<int> green(plan.blocks.size(), 0), yellow(plan.blocks.size(), 0);
+  for (const Decision& decision : plan.decisions) {
+    if (decision.fused) ++(decision.colour == Colour::kYellow ? yellow : green)[block_of[decision.producer]];
+  }
   std::string text;
   for (size_t b = 0; b < plan.blocks.size(); ++b) {
     absl::StrAppend(&text, "block ", b, ":");
@@ -34,6 +43,7 @@ std::string PrintPlan(const ecg::Graph& graph, const FusionPlan& plan) {
       const ecg::Node& node = graph.node(plan.blocks[b].nodes[i]);
       absl::StrAppend(&text, i ? ", " : " ", node.op, " '", node.name, "'");
     }
+    if (plan.blocks[b].nodes.size() > 1) absl::StrAppend(&text, " [green ", green[b], ", yellow ", yellow[b], "]");
     text += "\n";
   }
   return text;

@@ -1,6 +1,6 @@
-// FusionPlan: the scope at which each producer→consumer edge hands its tensor over. A maximal set of nodes joined by edges
-// below `kernel` is a block and becomes one kernel. Planners differ in how they search for a plan; nothing after them
-// knows which one made it.
+// FusionPlan: the scope at which each producer→consumer edge hands its tensor over. A maximal set of nodes joined by
+// edges below `kernel` is a block and becomes one kernel. Planners differ in how they search for a plan; nothing after
+// them knows which one made it.
 #ifndef FUSION_COMPILER_FUSION_PLAN_H_
 #define FUSION_COMPILER_FUSION_PLAN_H_
 
@@ -55,7 +55,7 @@ class BlockOracle {
  public:
   virtual ~BlockOracle() = default;
   // OK when the schedule and the device can hold the block as one kernel, else FAILED_PRECONDITION with the reason
-  // (DNNFusion Listing 1's constraint check).
+  // (DNNFusion Listing 1's constraint check). Asked again for the same nodes, it answers from memory.
   virtual absl::Status CanSchedule(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) = 0;
   // Latencies of several candidate blocks; asked in batches.
   virtual absl::StatusOr<std::vector<LatencyAnswer>> Latency(const ecg::Graph& graph,
@@ -79,13 +79,14 @@ const Planner* FindPlanner(const std::string& name);
 std::vector<std::string> PlannerNames();
 
 // Every node in one block, blocks convex (no path leaves a block and re-enters it) and in topological order, edges
-// complete, scope kKernel exactly on edges between blocks. INTERNAL naming the nodes.
+// complete and in the graph, scope kKernel exactly on edges between blocks. INTERNAL naming the nodes.
 absl::Status CheckPlan(const ecg::Graph& graph, const FusionPlan& plan);
 
 // Values of a block that others read or the model returns: what its kernel stores.
 std::vector<ecg::ValueId> LiveOut(const ecg::Graph& graph, const FusionBlock& block);
 
-// Stable text of a plan, one block a line: `block 3: Conv 'a', Relu 'b' [green 1, yellow 0]`.
+// Stable text of a plan, one block a line, with how its inner edges were decided: `block 3: Conv 'a', Relu 'b' [green
+// 1, yellow 0]`; a block of one operator has no brackets.
 std::string PrintPlan(const ecg::Graph& graph, const FusionPlan& plan);
 
 }  // namespace fusion

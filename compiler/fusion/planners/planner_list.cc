@@ -1,11 +1,12 @@
-#include "compiler/fusion/planners/none/none.h"
 #include "compiler/fusion/plan.h"
+#include "compiler/fusion/planners/dnnfusion/dnnfusion.h"
+#include "compiler/fusion/planners/none/none.h"
 
 namespace fusion {
 namespace {
 
 const std::vector<const Planner*>& Planners() {
-  static const auto* const kList = new std::vector<const Planner*>{NonePlanner()};
+  static const auto* const kList = new std::vector<const Planner*>{NonePlanner(), DnnFusionPlanner()};
   return *kList;
 }
 

@@ -6,7 +6,8 @@ namespace {
 class None : public Planner {
  public:
   const char* name() const override { return "none"; }
-  absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel&, BlockOracle&, const PlanOptions&) const override {
+  absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel&, BlockOracle&,
+                                  const PlanOptions&) const override {
     FusionPlan plan;
     for (ecg::NodeId id = 0; id < static_cast<int>(graph.nodes().size()); ++id) {
       plan.blocks.push_back({{id}});

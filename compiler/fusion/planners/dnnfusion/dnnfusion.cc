@@ -1,0 +1,290 @@
+#include "compiler/fusion/planners/dnnfusion/dnnfusion.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "compiler/ecg/derived.h"
+#include "compiler/fusion/mapping_table.h"
+#include "compiler/fusion/quotient_graph.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion {
+namespace {
+
+using ecg::NodeId;
+using ops::MappingType;
+using NodeSet = std::vector<NodeId>;  // ascending
+
+// The most complex pair of an intermediate input and the output. Constants do not count: fusing removes intermediate
+// results, and a bias broadcast along its producer's rows costs the same in either kernel.
+MappingType PlanningType(const ecg::Graph& graph, const ecg::Node& node) {
+  const ops::OpDef* def = ops::FindOp(node.op);
+  if (def == nullptr || !def->mapping) return MappingType::kManyToMany;
+  std::vector<const ecg::Value*> inputs;
+  for (ecg::ValueId v : node.inputs) inputs.push_back(v == ecg::kNone ? nullptr : &graph.value(v));
+  const ops::OpContext context(node.op, node.name, node.attrs, inputs);
+  std::optional<MappingType> type;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i] == nullptr || inputs[i]->constant.has_value()) continue;
+    const MappingType pair = def->mapping(context, static_cast<int>(i));
+    type = type.has_value() ? std::max(*type, pair) : pair;
+  }
+  return type.has_value() ? *type : ops::NodeMapping(graph, node);
+}
+
+Decision MakeDecision(NodeId producer, NodeId consumer, Colour colour) {
+  Decision decision;
+  decision.producer = producer;
+  decision.consumer = consumer;
+  decision.colour = colour;
+  return decision;
+}
+
+std::string TableRow(MappingType first, MappingType second) {
+  return absl::StrCat("Table 3: ", ops::MappingTypeName(first), " then ", ops::MappingTypeName(second));
+}
+
+// What the oracle has said in the rounds of one planning.
+using Answers = std::map<NodeSet, LatencyAnswer>;
+
+// One planning from the start with the answers known so far. A yellow question without an answer is taken for yes and
+// noted, so that a round gathers many questions for one call to the oracle.
+class Round {
+ public:
+  Round(const ecg::Graph& graph, const std::vector<MappingType>& types, BlockOracle& oracle, const PlanOptions& options,
+        const Answers& answers)
+      : graph_(graph),
+        types_(types),
+        oracle_(oracle),
+        options_(options),
+        answers_(answers),
+        quotient_(graph),
+        finished_(types.size(), false),
+        refused_for_(types.size(), -1) {}
+
+  absl::Status Run(const std::function<void(int64_t)>& progress);
+  const std::vector<NodeSet>& unanswered() const { return unanswered_; }
+  FusionPlan Finish();
+
+ private:
+  enum class Direction { kSuccessors, kPredecessors };
+
+  void Grow(NodeId seed);
+  void Explore(NodeId from, Direction direction);
+  bool TryFuse(NodeId op, NodeId candidate, Direction direction);
+  bool ProfileAgrees(const NodeSet& block, NodeId candidate, const NodeSet& fused, Decision* decision);
+  std::string Name(NodeId id) const { return absl::StrCat(graph_.node(id).op, " '", graph_.node(id).name, "'"); }
+
+  const ecg::Graph& graph_;
+  const std::vector<MappingType>& types_;
+  BlockOracle& oracle_;
+  const PlanOptions& options_;
+  const Answers& answers_;
+  QuotientGraph quotient_;
+  std::vector<bool> finished_;       // in a block that no longer grows
+  std::vector<NodeId> refused_for_;  // the seed whose block the oracle refused the node for
+  std::vector<NodeSet> unanswered_;
+  std::map<std::pair<NodeId, NodeId>, Decision> decisions_;
+  NodeId seed_ = ecg::kNone;
+  MappingType block_type_ = MappingType::kOneToOne;
+};
+
+absl::Status Round::Run(const std::function<void(int64_t)>& progress) {
+  std::vector<NodeId> seeds(graph_.nodes().size());
+  std::vector<int64_t> bytes(seeds.size(), 0);
+  for (size_t id = 0; id < seeds.size(); ++id) {
+    seeds[id] = static_cast<NodeId>(id);
+    for (ecg::ValueId v : graph_.node(seeds[id]).outputs) {
+      if (v != ecg::kNone) bytes[id] += ecg::ValueBytes(graph_.value(v));
+    }
+  }
+  // The paper's seeds first, then all that they left alone, which still may fuse with each other (Reshape and
+  // Transpose).
+  std::stable_sort(seeds.begin(), seeds.end(), [&](NodeId a, NodeId b) {
+    const auto key = [&](NodeId id) { return std::pair(types_[id] != MappingType::kOneToOne, bytes[id]); };
+    return key(a) < key(b);
+  });
+  int64_t done = 0;
+  for (NodeId seed : seeds) {
+    if (finished_[seed]) continue;
+    if (options_.cancelled && options_.cancelled()) return absl::CancelledError("planning was cancelled");
+    Grow(seed);
+    for (NodeId id : quotient_.Members(seed)) finished_[id] = true;
+    done += static_cast<int64_t>(quotient_.Members(seed).size());
+    progress(done);
+  }
+  return absl::OkStatus();
+}
+
+void Round::Grow(NodeId seed) {
+  seed_ = seed;
+  block_type_ = types_[seed];
+  Explore(seed, Direction::kSuccessors);
+  NodeSet members = quotient_.Members(seed);  // a copy: the block grows below
+  std::sort(members.begin(), members.end());
+  Explore(seed, Direction::kPredecessors);
+  for (NodeId id : members) {
+    if (id != seed) Explore(id, Direction::kPredecessors);
+  }
+}
+
+// Depth first, as the listing's recursion, with its own stack: models may be thousands of operators deep.
+void Round::Explore(NodeId from, Direction direction) {
+  auto neighbours = [&](NodeId id) -> const std::vector<NodeId>& {
+    return direction == Direction::kSuccessors ? quotient_.Successors(id) : quotient_.Predecessors(id);
+  };
+  std::vector<std::pair<NodeId, size_t>> stack = {{from, 0}};
+  while (!stack.empty()) {
+    auto& [op, next] = stack.back();
+    if (next == neighbours(op).size()) {
+      stack.pop_back();
+      continue;
+    }
+    const NodeId candidate = neighbours(op)[next++];
+    if (TryFuse(op, candidate, direction)) stack.push_back({candidate, 0});
+  }
+}
+
+bool Round::TryFuse(NodeId op, NodeId candidate, Direction direction) {
+  if (finished_[candidate] || quotient_.Together(op, candidate) || refused_for_[candidate] == seed_) return false;
+  const bool forward = direction == Direction::kSuccessors;
+  const MappingType first = forward ? block_type_ : types_[candidate];
+  const MappingType second = forward ? types_[candidate] : block_type_;
+  const MappingCell& cell = CombineMappings(first, second);
+  const NodeId producer = forward ? op : candidate, consumer = forward ? candidate : op;
+  Decision& decision = decisions_[{producer, consumer}];
+  decision = MakeDecision(producer, consumer, cell.colour);
+  const std::string table = TableRow(first, second);
+  if (cell.colour == Colour::kRed) {
+    decision.reason = absl::StrCat(table, " is never fused");
+    return false;
+  }
+  if (const NodeId between = quotient_.PathBetween(producer, consumer); between != ecg::kNone) {
+    decision.reason = absl::StrCat("a path between them runs outside the block, through ", Name(between));
+    return false;
+  }
+  const std::vector<NodeId>& members = quotient_.Members(op);
+  NodeSet block(members.begin(), members.end());
+  std::sort(block.begin(), block.end());
+  NodeSet fused = block;
+  fused.insert(std::lower_bound(fused.begin(), fused.end(), candidate), candidate);
+  if (const absl::Status possible = oracle_.CanSchedule(graph_, fused); !possible.ok()) {
+    decision.reason = absl::StrCat("cannot be one kernel: ", possible.message());
+    refused_for_[candidate] = seed_;
+    return false;
+  }
+  if (cell.colour == Colour::kGreen) {
+    decision.reason = absl::StrCat(table, " is always fused");
+  } else if (!ProfileAgrees(block, candidate, fused, &decision)) {
+    refused_for_[candidate] = seed_;
+    return false;
+  }
+  decision.fused = true;
+  quotient_.Contract(producer, consumer);
+  block_type_ = cell.fused;
+  return true;
+}
+
+bool Round::ProfileAgrees(const NodeSet& block, NodeId candidate, const NodeSet& fused, Decision* decision) {
+  LatencyAnswer answer[3];
+  const NodeSet* const questions[] = {&fused, &block, nullptr};
+  const NodeSet alone = {candidate};
+  bool complete = true;
+  for (int q = 0; q < 3; ++q) {
+    const NodeSet& nodes = questions[q] != nullptr ? *questions[q] : alone;
+    auto it = answers_.find(nodes);
+    if (it == answers_.end()) {
+      unanswered_.push_back(nodes);
+      complete = false;
+    } else {
+      answer[q] = it->second;
+    }
+  }
+  if (!complete) return true;
+  decision->fused_ns = answer[0].latency_ns;
+  decision->separate_ns = answer[1].latency_ns + answer[2].latency_ns;
+  decision->source = std::max({answer[0].source, answer[1].source, answer[2].source});  // the least certain
+  decision->reason =
+      absl::StrFormat("%s %.1f us fused against %.1f us apart (%s)",
+                      decision->source == LatencySource::kModel ? "estimated" : "measured", decision->fused_ns / 1e3,
+                      decision->separate_ns / 1e3, LatencySourceName(decision->source));
+  return decision->fused_ns <= decision->separate_ns;
+}
+
+FusionPlan Round::Finish() {
+  FusionPlan plan;
+  for (NodeSet& nodes : quotient_.Blocks()) plan.blocks.push_back({std::move(nodes)});
+  auto index_map = [&](NodeId id) { return types_[id] <= MappingType::kShuffle; };
+  for (NodeId id = 0; id < static_cast<NodeId>(types_.size()); ++id) {
+    for (ecg::ValueId v : graph_.node(id).inputs) {
+      const NodeId producer = v == ecg::kNone ? ecg::kNone : graph_.value(v).producer;
+      if (producer == ecg::kNone) continue;
+      const bool inside = quotient_.Together(producer, id);
+      const Scope scope = !inside                                ? Scope::kKernel
+                          : index_map(producer) || index_map(id) ? Scope::kLane
+                                                                 : Scope::kBlock;
+      plan.edges.push_back({producer, id, v, scope});
+      // Refused at first, or never asked about because both ends had found their blocks.
+      const bool asked = decisions_.count({producer, id}) > 0;
+      Decision& decision = decisions_[{producer, id}];
+      if (inside && !decision.fused) {
+        decision = MakeDecision(producer, id, Colour::kGreen);
+        decision.fused = true;
+        decision.reason = "both joined the block along other edges";
+      } else if (!asked) {
+        // Yellow is kept for what was profiled.
+        const bool red = CombineMappings(types_[producer], types_[id]).colour == Colour::kRed;
+        decision = MakeDecision(producer, id, red ? Colour::kRed : Colour::kGreen);
+        decision.reason = red ? absl::StrCat(TableRow(types_[producer], types_[id]), " is never fused")
+                              : "one of them had joined another block before";
+      }
+    }
+  }
+  for (auto& [edge, decision] : decisions_) plan.decisions.push_back(std::move(decision));
+  return plan;
+}
+
+class DnnFusion : public Planner {
+ public:
+  const char* name() const override { return "dnnfusion"; }
+
+  absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel&, BlockOracle& oracle,
+                                  const PlanOptions& options) const override {
+    std::vector<MappingType> types;
+    for (const ecg::Node& node : graph.nodes()) types.push_back(PlanningType(graph, node));
+    Answers answers;
+    int64_t furthest = -1;
+    auto progress = [&](int64_t done) {
+      if (done <= furthest || !options.progress) return;
+      furthest = done;
+      options.progress(done, static_cast<int64_t>(types.size()));
+    };
+    // Ends: a round asks at least its first open question, which the next round meets again with its answer.
+    for (;;) {
+      Round round(graph, types, oracle, options, answers);
+      RETURN_IF_ERROR(round.Run(progress));
+      std::vector<NodeSet> questions = round.unanswered();
+      if (questions.empty()) return round.Finish();
+      std::sort(questions.begin(), questions.end());
+      questions.erase(std::unique(questions.begin(), questions.end()), questions.end());
+      ASSIGN_OR_RETURN(const std::vector<LatencyAnswer> latencies, oracle.Latency(graph, questions));
+      if (latencies.size() != questions.size()) {
+        return absl::InternalError(absl::StrCat(latencies.size(), " latencies for ", questions.size(), " blocks"));
+      }
+      for (size_t q = 0; q < questions.size(); ++q) answers[questions[q]] = latencies[q];
+    }
+  }
+};
+
+}  // namespace
+
+const Planner* DnnFusionPlanner() {
+  static const DnnFusion* const kPlanner = new DnnFusion;
+  return kPlanner;
+}
+
+}  // namespace fusion

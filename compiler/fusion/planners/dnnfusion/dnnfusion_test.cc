@@ -1,0 +1,334 @@
+#include "compiler/fusion/planners/dnnfusion/dnnfusion.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace fusion {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+ecg::Graph Parsed(const std::string& text) {
+  auto graph = ecg::Parse(text);
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  return *std::move(graph);
+}
+
+// Values name their nodes: "a+b" is the block of the nodes that make %a and %b.
+std::string BlockName(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) {
+  std::vector<std::string> names;
+  for (ecg::NodeId id : nodes) names.push_back(graph.value(graph.node(id).outputs[0]).name);
+  return absl::StrJoin(names, "+");
+}
+
+// Accepts every block but those listed; latencies in us, 10 a block unless listed.
+class FakeOracle : public BlockOracle {
+ public:
+  absl::Status CanSchedule(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) override {
+    ++can_schedule_calls;
+    EXPECT_TRUE(std::is_sorted(nodes.begin(), nodes.end()));
+    if (refused.count(BlockName(graph, nodes))) return absl::FailedPreconditionError("scratch of 2 MiB exceeds L2");
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::vector<LatencyAnswer>> Latency(const ecg::Graph& graph,
+                                                     const std::vector<std::vector<ecg::NodeId>>& blocks) override {
+    if (!failure.ok()) return failure;
+    std::vector<LatencyAnswer> answers;
+    std::vector<std::string> names;
+    for (const auto& nodes : blocks) {
+      names.push_back(BlockName(graph, nodes));
+      auto it = latency_us.find(names.back());
+      answers.push_back({1e3 * (it == latency_us.end() ? 10 : it->second), LatencySource::kDatabase});
+    }
+    batches.push_back(absl::StrJoin(names, ", "));
+    return answers;
+  }
+  std::set<std::string> refused;
+  std::map<std::string, double> latency_us;
+  absl::Status failure;
+  int can_schedule_calls = 0;
+  std::vector<std::string> batches;
+};
+
+class DnnFusionTest : public testing::Test {
+ protected:
+  std::vector<std::string> Blocks(const std::string& text) {
+    graph_ = Parsed(text);
+    auto plan = DnnFusionPlanner()->Plan(graph_, DeviceModel(), oracle_, {});
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    if (!plan.ok()) return {};
+    plan_ = *std::move(plan);
+    EXPECT_TRUE(CheckPlan(graph_, plan_).ok()) << CheckPlan(graph_, plan_);
+    std::vector<std::string> blocks;
+    for (const FusionBlock& block : plan_.blocks) blocks.push_back(BlockName(graph_, block.nodes));
+    return blocks;
+  }
+  // Of the edge between the nodes that make these values.
+  Decision Of(const std::string& producer, const std::string& consumer) {
+    for (const Decision& d : plan_.decisions) {
+      if (BlockName(graph_, {d.producer}) == producer && BlockName(graph_, {d.consumer}) == consumer) return d;
+    }
+    ADD_FAILURE() << "no decision on " << producer << " -> " << consumer;
+    return {};
+  }
+  Scope ScopeOf(const std::string& producer, const std::string& consumer) {
+    for (const Edge& e : plan_.edges) {
+      if (BlockName(graph_, {e.producer}) == producer && BlockName(graph_, {e.consumer}) == consumer) return e.scope;
+    }
+    ADD_FAILURE() << "no edge " << producer << " -> " << consumer;
+    return Scope::kDevice;
+  }
+  FakeOracle oracle_;
+  ecg::Graph graph_;
+  FusionPlan plan_;
+};
+
+// DNNFusion Fig. 3: Add is the first seed, its successors join, GEMM does not.
+const char kFigure3[] = R"(graph g(%x: f32[1, 4, 8, 8], %m: f32[1, 4, 8, 8]) {
+  %k: f32[8, 8] = const #0000000000000001
+  %w: f32[4, 4, 1, 1] = const #0000000000000002
+  %gemm: f32[1, 4, 8, 8] = MatMul(%x, %k)
+  %add: f32[1, 4, 8, 8] = Add(%gemm, %m)
+  %conv: f32[1, 4, 8, 8] = Conv(%add, %w)
+  %relu: f32[1, 4, 8, 8] = Relu(%conv)
+  %mul: f32[1, 4, 8, 8] = Mul(%relu, %m)
+  %sub: f32[1, 4, 8, 8] = Sub(%mul, %m)
+  return %sub
+})";
+
+TEST_F(DnnFusionTest, Figure3) {
+  EXPECT_THAT(Blocks(kFigure3), ElementsAre("gemm", "add+conv+relu+mul+sub"));
+  EXPECT_EQ(Of("gemm", "add").colour, Colour::kRed);
+  EXPECT_EQ(Of("gemm", "add").reason, "Table 3: Many-to-Many then Many-to-Many is never fused");
+  EXPECT_EQ(Of("add", "conv").reason, "Table 3: One-to-One then Many-to-Many is always fused");
+  EXPECT_EQ(ScopeOf("gemm", "add"), Scope::kKernel);
+  EXPECT_EQ(ScopeOf("conv", "relu"), Scope::kLane);
+  EXPECT_EQ(oracle_.can_schedule_calls, 4);
+  EXPECT_TRUE(oracle_.batches.empty());
+  EXPECT_THAT(PrintPlan(graph_, plan_), HasSubstr("[green 4, yellow 0]"));
+}
+
+TEST_F(DnnFusionTest, RefusedAsOneKernel) {
+  oracle_.refused = {"add+conv"};
+  EXPECT_THAT(Blocks(kFigure3), ElementsAre("gemm+add", "conv+relu+mul+sub"));
+  EXPECT_EQ(Of("add", "conv").reason, "cannot be one kernel: scratch of 2 MiB exceeds L2");
+  EXPECT_EQ(Of("add", "conv").colour, Colour::kGreen);
+  EXPECT_FALSE(Of("add", "conv").fused);
+}
+
+TEST_F(DnnFusionTest, SmallestIntermediateResultFirst) {
+  // The smaller %d is the seed, so that MatMul is its predecessor; from %c both would be successors.
+  EXPECT_THAT(Blocks(R"(graph g(%x: f32[8, 8]) {
+    %w: f32[8, 2] = const #0000000000000001
+    %c: f32[8, 8] = Exp(%x)
+    %p: f32[8, 2] = MatMul(%c, %w)
+    %d: f32[8, 2] = Relu(%p)
+    return %d
+  })"),
+              ElementsAre("c+p+d"));
+  oracle_.refused = {"c+p+d"};
+  EXPECT_THAT(Blocks(R"(graph g(%x: f32[8, 8]) {
+    %w: f32[8, 2] = const #0000000000000001
+    %c: f32[8, 8] = Exp(%x)
+    %p: f32[8, 2] = MatMul(%c, %w)
+    %d: f32[8, 2] = Relu(%p)
+    return %d
+  })"),
+              ElementsAre("c", "p+d"));
+}
+
+const char kResidual[] = R"(graph g(%x: f32[1, 4, 8, 8]) {
+  %w: f32[4, 4, 1, 1] = const #0000000000000002
+  %a: f32[1, 4, 8, 8] = Relu(%x)
+  %b: f32[1, 4, 8, 8] = Conv(%a, %w)
+  %c: f32[1, 4, 8, 8] = Conv(%b, %w)
+  %d: f32[1, 4, 8, 8] = Add(%c, %a)
+  return %d
+})";
+
+TEST_F(DnnFusionTest, ResidualAroundTwoConvolutionsStaysConvex) {
+  // a -> d would close the loop a -> b -> c -> d around Conv c.
+  EXPECT_THAT(Blocks(kResidual), ElementsAre("a+b", "c+d"));
+  EXPECT_THAT(Of("a", "d").reason, HasSubstr("a path between them runs outside the block, through Conv"));
+  EXPECT_EQ(Of("b", "c").colour, Colour::kRed);
+}
+
+TEST_F(DnnFusionTest, DiamondIsOneBlock) {
+  EXPECT_THAT(Blocks(R"(graph g(%x: f32[8]) {
+    %a: f32[8] = Relu(%x)
+    %b: f32[8] = Exp(%a)
+    %c: f32[8] = Neg(%b)
+    %d: f32[8] = Add(%a, %c)
+    return %d
+  })"),
+              ElementsAre("a+b+c+d"));
+  EXPECT_EQ(Of("a", "d").reason, "both joined the block along other edges");
+}
+
+TEST_F(DnnFusionTest, NoCycleThroughTwoBlocks) {
+  // p -> q and r -> s as blocks, with p -> s and r -> q: each is convex alone, together they are a cycle.
+  oracle_.refused = {"p+q+s", "p+r+q"};
+  const auto blocks = Blocks(R"(graph g(%x: f32[8], %y: f32[8]) {
+    %p: f32[8] = Relu(%x)
+    %r: f32[8] = Exp(%y)
+    %q: f32[8] = Add(%p, %r)
+    %s: f32[8] = Sub(%r, %p)
+    return %q, %s
+  })");
+  EXPECT_THAT(blocks, ElementsAre("r", "p+q", "s"));
+  EXPECT_THAT(Of("r", "s").reason, HasSubstr("a path between them"));
+}
+
+const char kConvResize[] = R"(graph g(%x: f32[1, 4, 8, 8]) {
+  %w: f32[4, 4, 1, 1] = const #0000000000000002
+  %s: f32[4] = const {1.0, 1.0, 2.0, 2.0}
+  %a: f32[1, 4, 8, 8] = Conv(%x, %w)
+  %b: f32[1, 4, 8, 8] = Relu(%a)
+  %c: f32[1, 4, 16, 16] = Resize(%b, _, %s)
+  return %c
+})";
+
+TEST_F(DnnFusionTest, YellowIsFusedWhenFaster) {
+  // The seed %b takes Resize as green; then Conv before that block is profiled.
+  oracle_.latency_us = {{"a+b+c", 12.3}, {"a", 5}, {"b+c", 10}};
+  EXPECT_THAT(Blocks(kConvResize), ElementsAre("a+b+c"));
+  const Decision d = Of("a", "b");
+  EXPECT_EQ(d.colour, Colour::kYellow);
+  EXPECT_TRUE(d.fused);
+  EXPECT_EQ(d.reason, "measured 12.3 us fused against 15.0 us apart (database)");
+  EXPECT_EQ(d.fused_ns, 12300);
+  EXPECT_EQ(d.separate_ns, 15000);
+  EXPECT_EQ(d.source, LatencySource::kDatabase);
+  EXPECT_THAT(oracle_.batches, ElementsAre("a, a+b+c, b+c"));
+}
+
+TEST_F(DnnFusionTest, YellowIsKeptApartWhenSlower) {
+  oracle_.latency_us = {{"a+b+c", 15.1}, {"a", 5}, {"b+c", 10}};
+  EXPECT_THAT(Blocks(kConvResize), ElementsAre("a", "b+c"));
+  EXPECT_FALSE(Of("a", "b").fused);
+  EXPECT_EQ(Of("a", "b").colour, Colour::kYellow);
+  oracle_.latency_us["a+b+c"] = 15;  // a tie fuses: Listing 1 asks for `>`
+  EXPECT_THAT(Blocks(kConvResize), ElementsAre("a+b+c"));
+}
+
+TEST_F(DnnFusionTest, YellowQuestionsOfIndependentBlocksAreOneBatch) {
+  const std::string two = R"(graph g(%x: f32[4, 8], %y: f32[4, 8]) {
+    %w: f32[8, 8] = const #0000000000000002
+    %s: i64[1] = const {32}
+    %a: f32[4, 8] = MatMul(%x, %w)
+    %b: f32[32] = Reshape(%a, %s)
+    %c: f32[4, 8] = MatMul(%y, %w)
+    %d: f32[8, 4] = Transpose(%c) {perm = ints[1, 0]}
+    return %b, %d
+  })";
+  oracle_.latency_us = {{"a+b", 30}};
+  EXPECT_THAT(Blocks(two), ElementsAre("a", "b", "c+d"));
+  EXPECT_THAT(oracle_.batches, ElementsAre("a, a+b, b, c, c+d, d"));
+  oracle_.failure = absl::UnavailableError("no worker");
+  graph_ = Parsed(two);
+  EXPECT_EQ(DnnFusionPlanner()->Plan(graph_, DeviceModel(), oracle_, {}).status().code(),
+            absl::StatusCode::kUnavailable);
+}
+
+TEST_F(DnnFusionTest, YellowIsNotMeasuredWhenItCannotBeOneKernel) {
+  oracle_.refused = {"a+b+c"};
+  EXPECT_THAT(Blocks(kConvResize), ElementsAre("a", "b+c"));
+  EXPECT_TRUE(oracle_.batches.empty());
+}
+
+TEST_F(DnnFusionTest, OneToManyThenManyToManyIsRed) {
+  EXPECT_THAT(Blocks(R"(graph g(%x: f32[1, 8]) {
+    %s: i64[2] = const {8, 8}
+    %w: f32[8, 8] = const #0000000000000001
+    %a: f32[8, 8] = Expand(%x, %s)
+    %b: f32[8, 8] = MatMul(%a, %w)
+    return %b
+  })"),
+              ElementsAre("a", "b"));
+  EXPECT_EQ(Of("a", "b").reason, "Table 3: One-to-Many then Many-to-Many is never fused");
+  EXPECT_EQ(oracle_.can_schedule_calls, 0);
+}
+
+TEST_F(DnnFusionTest, BroadcastConstantIsOneToOneAndBroadcastValueIsNot) {
+  const std::string text = R"(graph g(%x: f32[8, 8], %y: f32[1, 8]) {
+    %w: f32[8, 8] = const #0000000000000001
+    %k: f32[8] = const #0000000000000003
+    %a: f32[8, 8] = MatMul(%x, %w)
+    %b: f32[8, 8] = Add(%a, %BIAS)
+    return %b
+  })";
+  auto with = [&](const std::string& bias) {
+    std::string copy = text;
+    return copy.replace(copy.find("%BIAS"), 5, bias);
+  };
+  EXPECT_THAT(Blocks(with("%k")), ElementsAre("a+b"));
+  EXPECT_EQ(Of("a", "b").colour, Colour::kGreen);
+  EXPECT_THAT(Blocks(with("%y")), ElementsAre("a+b"));
+  EXPECT_EQ(Of("a", "b").colour, Colour::kYellow);
+}
+
+TEST_F(DnnFusionTest, SplitWithTwoConsumers) {
+  const std::string split = R"(graph g(%x: f32[8, 8]) {
+    %a: f32[8, 8] = Exp(%x)
+    %s: f32[8, 4], %t: f32[8, 4] = Split(%a) {axis = 1, num_outputs = 2}
+    %b: f32[8, 4] = Sigmoid(%s)
+    %c: f32[8, 4] = Mul(%b, %t)
+    return %c
+  })";
+  EXPECT_THAT(Blocks(split), ElementsAre("a+s+b+c"));
+  oracle_.refused = {"s+b+c"};
+  EXPECT_THAT(Blocks(split), ElementsAre("a+s", "b+c"));
+}
+
+TEST_F(DnnFusionTest, PredecessorsOfSuccessorsJoin) {
+  EXPECT_THAT(Blocks(R"(graph g(%x: f32[8], %y: f32[8]) {
+    %a: f32[8] = Sigmoid(%x)
+    %b: f32[8] = Tanh(%y)
+    %c: f32[8] = Mul(%a, %b)
+    return %c
+  })"),
+              ElementsAre("a+b+c"));
+}
+
+TEST_F(DnnFusionTest, FurtherSeedsJoinIndexMaps) {
+  EXPECT_THAT(Blocks(R"(graph g(%x: f32[4, 8]) {
+    %s: i64[3] = const {4, 2, 4}
+    %a: f32[4, 2, 4] = Reshape(%x, %s)
+    %b: f32[2, 4, 4] = Transpose(%a) {perm = ints[1, 0, 2]}
+    return %b
+  })"),
+              ElementsAre("a+b"));
+  EXPECT_EQ(ScopeOf("a", "b"), Scope::kLane);
+}
+
+TEST_F(DnnFusionTest, ProgressAndCancellation) {
+  graph_ = Parsed(kFigure3);
+  PlanOptions options;
+  std::vector<int64_t> done;
+  options.progress = [&](int64_t d, int64_t total) {
+    EXPECT_EQ(total, 6);
+    done.push_back(d);
+  };
+  ASSERT_TRUE(DnnFusionPlanner()->Plan(graph_, DeviceModel(), oracle_, options).ok());
+  EXPECT_THAT(done, ElementsAre(5, 6));
+  options.cancelled = [] { return true; };
+  EXPECT_EQ(DnnFusionPlanner()->Plan(graph_, DeviceModel(), oracle_, options).status().code(),
+            absl::StatusCode::kCancelled);
+}
+
+TEST_F(DnnFusionTest, LongChainsAndEmptyGraphs) {
+  std::string chain = "graph g(%v0: f32[8]) {\n";
+  for (int i = 1; i <= 1500; ++i) absl::StrAppend(&chain, "%v", i, ": f32[8] = Relu(%v", i - 1, ")\n");
+  EXPECT_EQ(Blocks(chain + "return %v1500 }").size(), 1);
+  EXPECT_EQ(oracle_.can_schedule_calls, 1499);
+  EXPECT_TRUE(Blocks("graph g(%x: f32[8]) { return %x }").empty());
+}
+
+}  // namespace
+}  // namespace fusion
