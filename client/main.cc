@@ -35,6 +35,7 @@ int main(int argc, char** argv) {
   fusion::StartInterruptWatch();
   CLI::App app("Compiles ONNX models into fused kernels on a fusiond, and runs the results.", "fusionctl");
   app.require_subcommand(1);
+  app.set_version_flag("--version", "fusionctl " FUSION_VERSION);
   app.fallthrough();
   app.footer(
       "Exit codes: 0 ok, 1 failed, 2 usage, 3 invalid model or bundle, 4 auth, 5 server unavailable, 6 timeout,\n"

@@ -20,10 +20,6 @@
 #include "worker/lease/transport.h"
 #include "worker/measure/device_probe.h"
 
-#ifndef FUSION_VERSION
-#define FUSION_VERSION "0.1.0"
-#endif
-
 namespace fusion {
 namespace {
 
