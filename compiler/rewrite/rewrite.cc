@@ -1,7 +1,218 @@
 #include "compiler/rewrite/rewrite.h"
 
-namespace fusion::rewrite {
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
 
-absl::StatusOr<Result> Rewrite(const ecg::Graph& graph, const Options&) { return Result{graph, {}}; }
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler/rewrite/draft.h"
+#include "compiler/rewrite/engine.h"
+#include "compiler/rewrite/match.h"
+#include "compiler/rewrite/partition.h"
+#include "compiler/rewrite/rule.h"
+#include "compiler/rewrite/work_graph.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion::rewrite {
+namespace {
+
+constexpr int kMaxMatches = 64;        // per rule and root, to choose the best from
+constexpr int kReach = 6;              // how far below a change a pattern's root may stand
+constexpr size_t kMaxDisturbed = 256;  // nodes looked at again after one application; a last sweep finds the rest
+
+struct Candidate {
+  const Rule* rule;
+  Draft draft;
+  Cost saving;
+};
+
+class Engine {
+ public:
+  Engine(const ecg::Graph& source, const std::vector<Rule>& rules, bool strict)
+      : graph_(source), strict_(strict), pattern_ops_(OpsOf(rules)), budget_(16 * graph_.num_nodes() + 64) {
+    for (const Rule& rule : rules) {
+      for (const std::string& op : rule.pattern.ops) rules_[op].push_back(&rule);
+    }
+  }
+
+  absl::StatusOr<Result> Run() {
+    for (std::vector<ecg::NodeId>& partition : Partition(graph_, pattern_ops_)) {
+      members_ = std::move(partition);
+      // A sweep over all members; what it finds is worked off best first. Another sweep, until one finds nothing.
+      while (Sweep()) RETURN_IF_ERROR(WorkOff());
+    }
+    return Result{graph_.Finish(), std::move(firings_)};
+  }
+
+ private:
+  // Most FLOPs saved first, then bytes and nodes, then graph order.
+  struct Key {
+    Cost saving;
+    int order;
+    ecg::NodeId root;
+    bool operator<(const Key& other) const {
+      if (other.saving < saving) return true;
+      if (saving < other.saving) return false;
+      return std::tie(order, root) < std::tie(other.order, other.root);
+    }
+  };
+
+  bool Sweep() {
+    for (ecg::NodeId id : members_) Consider(id);
+    return !queue_.empty();
+  }
+
+  void Forget(ecg::NodeId root) {
+    const auto it = savings_.find(root);
+    if (it == savings_.end()) return;
+    queue_.erase({it->second, graph_.Order(root), root});
+    savings_.erase(it);
+  }
+
+  void Consider(ecg::NodeId root) {
+    Forget(root);
+    const std::optional<Candidate> best = Best(root);
+    if (!best.has_value()) return;
+    savings_[root] = best->saving;
+    queue_.insert({best->saving, graph_.Order(root), root});
+  }
+
+  std::optional<Candidate> Best(ecg::NodeId root) const {
+    std::optional<Candidate> best;
+    if (!graph_.IsAlive(root)) return best;
+    const ecg::Node& node = graph_.node(root);
+    const auto rules = rules_.find(node.op);
+    if (rules == rules_.end() || node.outputs.size() != 1 || graph_.IsKnown(node.outputs[0])) return best;
+    for (const Rule* rule : rules->second) {
+      int matches = 0;
+      FindMatches(graph_, *rule, root, !strict_, [&](const Match& match) {
+        absl::StatusOr<Draft> draft = Draft::Make(graph_, *rule, match);
+        if (draft.ok()) {
+          const Cost saving = draft->Saving();
+          if (saving.IsPositive() && (!best.has_value() || best->saving < saving)) {
+            best = Candidate{rule, *std::move(draft), saving};
+          }
+        }
+        return ++matches < kMaxMatches;
+      });
+    }
+    return best;
+  }
+
+  absl::Status WorkOff() {
+    while (!queue_.empty()) {
+      const Key key = *queue_.begin();
+      Forget(key.root);
+      // The graph may have changed since.
+      std::optional<Candidate> best = Best(key.root);
+      if (!best.has_value()) continue;
+      if (best->saving < key.saving) {
+        savings_[key.root] = best->saving;
+        queue_.insert({best->saving, key.order, key.root});
+        continue;
+      }
+      if (static_cast<int>(firings_.size()) >= budget_) {
+        return absl::InternalError(absl::StrCat("rewriting does not end: rule '", best->rule->id, "' fires again"));
+      }
+      Apply(key.root, *best);
+    }
+    return absl::OkStatus();
+  }
+
+  void Apply(ecg::NodeId root, const Candidate& candidate) {
+    const ecg::Node& node = graph_.node(root);
+    const std::string& name = node.name.empty() ? graph_.value(node.outputs[0]).name : node.name;
+    firings_.push_back({candidate.rule->id, absl::StrCat(node.op, " '", name, "'"), candidate.saving.flops});
+    std::set<ecg::NodeId> disturbed;
+    for (ecg::ValueId input : node.inputs) Disturb(input, &disturbed);
+    const ecg::NodeId first_new = graph_.num_nodes();
+    const ecg::ValueId result = candidate.draft.Commit(&graph_);
+    for (ecg::NodeId id = first_new; id < graph_.num_nodes(); ++id) {
+      members_.push_back(id);
+      disturbed.insert(id);
+      for (ecg::ValueId input : graph_.node(id).inputs) Disturb(input, &disturbed);
+    }
+    Disturb(result, &disturbed);
+    for (ecg::NodeId id : disturbed) Consider(id);
+  }
+
+  // Adds the nodes whose patterns may reach `value`: those at most kReach below it.
+  void Disturb(ecg::ValueId value, std::set<ecg::NodeId>* disturbed) const {
+    if (value == ecg::kNone) return;
+    std::vector<ecg::ValueId> level{value};
+    for (int depth = 0; depth < kReach && !level.empty(); ++depth) {
+      std::vector<ecg::ValueId> next;
+      for (ecg::ValueId id : level) {
+        for (ecg::NodeId consumer : graph_.value(id).consumers) {
+          if (disturbed->size() >= kMaxDisturbed) return;
+          if (!disturbed->insert(consumer).second || pattern_ops_.count(graph_.node(consumer).op) == 0) continue;
+          for (ecg::ValueId output : graph_.node(consumer).outputs) next.push_back(output);
+        }
+      }
+      level = std::move(next);
+    }
+  }
+
+  WorkGraph graph_;
+  const bool strict_;
+  const std::set<std::string> pattern_ops_;
+  std::map<std::string, std::vector<const Rule*>> rules_;  // by the operator of the pattern's root
+  std::vector<ecg::NodeId> members_;                       // of the partition at work
+  std::set<Key> queue_;
+  std::map<ecg::NodeId, Cost> savings_;  // of what stands in the queue
+  std::vector<Firing> firings_;
+  const int budget_;
+};
+
+// Levenshtein distance.
+size_t Distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])}));
+    }
+  }
+  return row[b.size()];
+}
+
+absl::Status UnknownRule(const std::string& id, const std::vector<Rule>& rules) {
+  std::vector<std::pair<size_t, std::string>> near;
+  for (const Rule& rule : rules) near.emplace_back(Distance(id, rule.id), rule.id);
+  std::sort(near.begin(), near.end());
+  near.resize(std::min<size_t>(near.size(), 3));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "no rewrite rule is called '", id,
+      "'; nearest: ", absl::StrJoin(near, ", ", [](std::string* out, const auto& entry) { *out += entry.second; })));
+}
+
+}  // namespace
+
+absl::StatusOr<Result> RewriteWith(const ecg::Graph& graph, std::vector<Rule> rules, const Options& options) {
+  for (const std::string& id : options.disabled) {
+    if (std::none_of(rules.begin(), rules.end(), [&](const Rule& rule) { return rule.id == id; })) {
+      return UnknownRule(id, rules);
+    }
+  }
+  rules.erase(std::remove_if(rules.begin(), rules.end(),
+                             [&](const Rule& rule) {
+                               return options.disabled.count(rule.id) != 0 ||
+                                      (options.strict && rule.math_class != MathClass::kExact);
+                             }),
+              rules.end());
+  ASSIGN_OR_RETURN(Result result, Engine(graph, rules, options.strict).Run());
+  RETURN_IF_ERROR(Annotate(ecg::Verify(result.graph), "after rewriting"));
+  return result;
+}
+
+absl::StatusOr<Result> Rewrite(const ecg::Graph& graph, const Options& options) {
+  auto rules = BuiltInRules();
+  if (!rules.ok()) return absl::InternalError(rules.status().message());
+  return RewriteWith(graph, *std::move(rules), options);
+}
 
 }  // namespace fusion::rewrite

@@ -1,6 +1,6 @@
-// Graph rewriting by mathematical properties (DNNFusion §4.2). Rules are text (compiler/rewrite/rules/*.rules). The graph is
-// partitioned at operators with none of the three properties (associative, commutative, distributive); inside a partition
-// all matches are found and the one that saves the most FLOPs is applied, until none is left.
+// Graph rewriting by mathematical properties (DNNFusion §4.2). Rules are text (compiler/rewrite/rules/*.rules). The
+// graph is partitioned at operators with none of the three properties (associative, commutative, distributive); inside
+// a partition all matches are found and the one that saves the most FLOPs is applied, until none is left.
 #ifndef FUSION_COMPILER_REWRITE_REWRITE_H_
 #define FUSION_COMPILER_REWRITE_REWRITE_H_
 
@@ -14,14 +14,14 @@
 namespace fusion::rewrite {
 
 struct Options {
-  bool strict = false;                // only rules of class `exact`
-  std::set<std::string> disabled;     // rule ids
+  bool strict = false;             // only rules of class `exact`
+  std::set<std::string> disabled;  // rule ids
 };
 
 // One application, for the account.
 struct Firing {
   std::string rule;
-  std::string where;        // for people: the root node
+  std::string where;  // for people: the root node
   double flops_saved = 0;
 };
 

@@ -1,0 +1,268 @@
+#include "compiler/rewrite/draft.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "absl/status/status.h"
+#include "compiler/ops/op_def.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion::rewrite {
+namespace {
+
+// Tensors among attributes count as different.
+bool SameAttributes(const ecg::Attributes& a, const ecg::Attributes& b) {
+  if (a.all().size() != b.all().size()) return false;
+  return std::equal(a.all().begin(), a.all().end(), b.all().begin(), [](const auto& x, const auto& y) {
+    if (x.first != y.first || x.second.index() != y.second.index()) return false;
+    return std::visit(
+        [&](const auto& value) {
+          using T = std::decay_t<decltype(value)>;
+          if constexpr (std::is_same_v<T, Tensor>) {
+            return false;
+          } else {
+            return value == std::get<T>(y.second);
+          }
+        },
+        x.second);
+  });
+}
+
+// The kind that the operator's schema asks for.
+absl::StatusOr<ecg::Attribute> ToAttribute(const std::string& op, const std::string& name, const FunctionValue& value) {
+  for (const ops::AttrSpec& spec : ops::FindOp(op)->attrs) {
+    if (name != spec.name) continue;
+    if (const auto* text = std::get_if<std::string>(&value)) return ecg::Attribute(*text);
+    if (const auto* list = std::get_if<Ints>(&value)) return ecg::Attribute(*list);
+    const double number = std::get<double>(value);
+    if (spec.kind == ops::AttrKind::kInt) return ecg::Attribute(static_cast<int64_t>(number));
+    return ecg::Attribute(number);
+  }
+  return absl::InternalError(absl::StrCat(op, " has no attribute ", name));
+}
+
+}  // namespace
+
+absl::StatusOr<Draft> Draft::Make(const WorkGraph& graph, const Rule& rule, const Match& match) {
+  Draft draft(graph);
+  draft.root_ = match.variables[0].values[0];
+  draft.scope_.attrs = match.attrs;
+  const size_t slots = rule.variables.size();
+  draft.bound_.assign(slots, ecg::kNone);
+  draft.scope_.values.assign(slots, nullptr);
+  draft.scope_.known.assign(slots, false);
+  const auto bind = [&](size_t slot, ecg::ValueId id) {
+    draft.bound_[slot] = id;
+    draft.scope_.values[slot] = id == ecg::kNone ? nullptr : &draft.value(id);
+    draft.scope_.known[slot] = id != ecg::kNone && draft.IsKnown(id);
+  };
+  for (size_t slot = 0; slot < slots; ++slot) {
+    const std::vector<ecg::ValueId>& values = match.variables[slot].values;
+    if (values.empty()) continue;
+    ASSIGN_OR_RETURN(const ecg::ValueId joined, draft.Join(match.joined_by[slot], values));
+    bind(slot, joined);
+  }
+  for (const Guard& guard : rule.guards) {
+    ASSIGN_OR_RETURN(const bool holds, Holds(guard, draft.scope_));
+    if (!holds) return absl::FailedPreconditionError("a guard does not hold");
+  }
+  const ecg::ValueType type = draft.value(draft.root_).type;
+  for (const auto& [slot, term] : rule.lets) {
+    ASSIGN_OR_RETURN(const ecg::ValueId id, draft.Build(term, match, type.dtype));
+    bind(slot, id);
+  }
+  ASSIGN_OR_RETURN(const ecg::ValueId built, draft.Build(rule.replacement, match, type.dtype));
+  std::vector<ecg::ValueId> operands = match.rest;
+  operands.push_back(built);
+  ASSIGN_OR_RETURN(draft.result_, draft.Join(rule.pattern.ops[0], std::move(operands)));
+  if (draft.result_ == draft.root_) return absl::FailedPreconditionError("nothing would change");
+  if (!(draft.value(draft.result_).type == type)) return absl::FailedPreconditionError("the type would change");
+  return draft;
+}
+
+ecg::ValueId Draft::AddConstant(Tensor tensor) {
+  ecg::Value value;
+  value.type = {tensor.dtype(), tensor.shape()};
+  value.constant = std::move(tensor);
+  values_.push_back({std::move(value), true});
+  return base_ + static_cast<ecg::ValueId>(values_.size()) - 1;
+}
+
+ecg::ValueId Draft::FindEqual(const std::string& op, const std::vector<ecg::ValueId>& inputs,
+                              const ecg::Attributes& attrs) const {
+  for (const ecg::Node& node : nodes_) {
+    if (node.op == op && node.inputs == inputs && SameAttributes(node.attrs, attrs)) return node.outputs[0];
+  }
+  if (std::any_of(inputs.begin(), inputs.end(), [&](ecg::ValueId id) { return id >= base_; })) return ecg::kNone;
+  const auto first = std::find_if(inputs.begin(), inputs.end(), [](ecg::ValueId id) { return id != ecg::kNone; });
+  if (first == inputs.end()) return ecg::kNone;
+  for (ecg::NodeId id : graph_->value(*first).consumers) {
+    const ecg::Node& node = graph_->node(id);
+    if (node.op == op && node.inputs == inputs && node.outputs.size() == 1 && SameAttributes(node.attrs, attrs)) {
+      return node.outputs[0];
+    }
+  }
+  return ecg::kNone;
+}
+
+absl::StatusOr<ecg::ValueId> Draft::AddNode(const std::string& op, std::vector<ecg::ValueId> inputs,
+                                            ecg::Attributes attrs) {
+  while (!inputs.empty() && inputs.back() == ecg::kNone) inputs.pop_back();
+  const ecg::ValueId equal = FindEqual(op, inputs, attrs);
+  if (equal != ecg::kNone) return equal;
+  ecg::Node node;
+  node.op = op;
+  node.inputs = std::move(inputs);
+  node.attrs = std::move(attrs);
+  std::vector<const ecg::Value*> views;
+  bool known = !node.inputs.empty();
+  for (ecg::ValueId id : node.inputs) {
+    views.push_back(id == ecg::kNone ? nullptr : &value(id));
+    known = known && (id == ecg::kNone || IsKnown(id));
+  }
+  ASSIGN_OR_RETURN(const std::vector<ecg::ValueType> types,
+                   ops::InferTypes(ops::OpContext(node.op, node.name, node.attrs, views), 1));
+  DraftValue output;
+  output.value.type = types[0];
+  output.value.producer = static_cast<ecg::NodeId>(nodes_.size());
+  output.known = known && IsFolded(node, views, {&output.value});
+  values_.push_back(std::move(output));
+  node.outputs = {base_ + static_cast<ecg::ValueId>(values_.size()) - 1};
+  nodes_.push_back(std::move(node));
+  return nodes_.back().outputs[0];
+}
+
+// Constants first, so that they fold, then small operands.
+absl::StatusOr<ecg::ValueId> Draft::Join(const std::string& op, std::vector<ecg::ValueId> values) {
+  std::stable_sort(values.begin(), values.end(), [&](ecg::ValueId a, ecg::ValueId b) {
+    const int64_t x = NumElements(value(a).type.shape), y = NumElements(value(b).type.shape);
+    return std::make_pair(!IsKnown(a), x) < std::make_pair(!IsKnown(b), y);
+  });
+  ecg::ValueId result = values[0];
+  for (size_t i = 1; i < values.size(); ++i) {
+    ASSIGN_OR_RETURN(result, AddNode(op, {values[i], result}, {}));
+  }
+  return result;
+}
+
+absl::StatusOr<ecg::ValueId> Draft::Build(const Term& term, const Match& match, DType number_type) {
+  switch (term.kind) {
+    case Term::Kind::kAbsent:
+      return ecg::kNone;
+    case Term::Kind::kVariable:
+      return bound_[term.slot];
+    case Term::Kind::kOp: {
+      // Numbers take the type of the operand beside them.
+      std::vector<ecg::ValueId> inputs(term.args.size(), ecg::kNone);
+      const auto is_number = [](const Term& arg) {
+        return arg.kind == Term::Kind::kNumber || arg.kind == Term::Kind::kCall;
+      };
+      DType beside = number_type;
+      for (size_t i = term.args.size(); i-- > 0;) {
+        if (is_number(term.args[i])) continue;
+        ASSIGN_OR_RETURN(inputs[i], Build(term.args[i], match, number_type));
+        if (inputs[i] != ecg::kNone && term.args[i].kind != Term::Kind::kList) beside = value(inputs[i]).type.dtype;
+      }
+      for (size_t i = 0; i < term.args.size(); ++i) {
+        if (!is_number(term.args[i])) continue;
+        ASSIGN_OR_RETURN(inputs[i], Build(term.args[i], match, beside));
+      }
+      ecg::Attributes attrs;
+      if (term.attrs_slot >= 0) attrs = *match.attrs[term.attrs_slot];
+      for (const auto& [name, value_term] : term.attrs) {
+        ASSIGN_OR_RETURN(const FunctionValue function_value, Evaluate(value_term, scope_));
+        ASSIGN_OR_RETURN(ecg::Attribute attribute, ToAttribute(term.ops[0], name, function_value));
+        attrs.Set(name, std::move(attribute));
+      }
+      return AddNode(term.ops[0], std::move(inputs), std::move(attrs));
+    }
+    case Term::Kind::kString:
+      return absl::InternalError("a string is no tensor");
+    default: {
+      ASSIGN_OR_RETURN(const FunctionValue function_value, Evaluate(term, scope_));
+      if (const double* number = std::get_if<double>(&function_value)) {
+        return AddConstant(Tensor::From<double>(number_type, {}, {*number}));
+      }
+      if (const Ints* list = std::get_if<Ints>(&function_value)) {
+        return AddConstant(Tensor::From(DType::kI64, {static_cast<int64_t>(list->size())}, *list));
+      }
+      return absl::InternalError("a string is no tensor");
+    }
+  }
+}
+
+Cost Draft::Saving() const {
+  Cost added;
+  std::map<ecg::ValueId, int> uses;  // of values of the graph, as they would be
+  const auto uses_of = [&](ecg::ValueId id) -> int& { return uses.emplace(id, graph_->Uses(id)).first->second; };
+  // Only what the result needs: bindings may have built more.
+  std::set<ecg::NodeId> needed;
+  std::vector<ecg::ValueId> stack{result_};
+  while (!stack.empty()) {
+    const ecg::ValueId id = stack.back();
+    stack.pop_back();
+    if (id == ecg::kNone) continue;
+    if (id < base_) {
+      ++uses_of(id);
+      continue;
+    }
+    const ecg::NodeId producer = values_[id - base_].value.producer;
+    if (producer == ecg::kNone || !needed.insert(producer).second) continue;
+    const ecg::Node& node = nodes_[producer];
+    std::vector<const ecg::Value*> inputs;
+    bool known = true;
+    for (ecg::ValueId input : node.inputs) {
+      inputs.push_back(input == ecg::kNone ? nullptr : &value(input));
+      known = known && (input == ecg::kNone || IsKnown(input));
+      stack.push_back(input);
+    }
+    added += CostOf(node, inputs, {&value(node.outputs[0])}, known);
+  }
+
+  Cost removed;
+  uses_of(root_) = 0;
+  stack = {root_};
+  std::set<ecg::NodeId> dead;
+  while (!stack.empty()) {
+    const ecg::NodeId producer = graph_->value(stack.back()).producer;
+    stack.pop_back();
+    if (producer == ecg::kNone || dead.count(producer) != 0) continue;
+    const ecg::Node& node = graph_->node(producer);
+    if (std::any_of(node.outputs.begin(), node.outputs.end(), [&](ecg::ValueId id) { return uses_of(id) != 0; })) {
+      continue;
+    }
+    dead.insert(producer);
+    removed += graph_->NodeCost(producer);
+    for (ecg::ValueId input : node.inputs) {
+      if (input == ecg::kNone) continue;
+      --uses_of(input);
+      stack.push_back(input);
+    }
+  }
+  return removed - added;
+}
+
+ecg::ValueId Draft::Commit(WorkGraph* graph) const {
+  std::map<ecg::ValueId, ecg::ValueId> map;
+  const int order = graph->Order(graph->value(root_).producer);
+  const std::string node_name = graph->node(graph->value(root_).producer).name;
+  for (size_t i = 0; i < values_.size(); ++i) {
+    map[base_ + static_cast<ecg::ValueId>(i)] = graph->AddValue(values_[i].value);
+  }
+  const auto mapped = [&](ecg::ValueId id) { return id < base_ ? id : map.at(id); };
+  std::vector<ecg::NodeId> added;
+  for (const ecg::Node& draft_node : nodes_) {
+    ecg::Node node = draft_node;
+    node.name = node_name;
+    for (ecg::ValueId& id : node.inputs) id = mapped(id);
+    added.push_back(
+        graph->AddNode(std::move(node), {mapped(draft_node.outputs[0])}, {value(draft_node.outputs[0]).type}, order));
+  }
+  const ecg::ValueId result = mapped(result_);
+  graph->Replace(root_, result);
+  for (ecg::NodeId id : added) graph->RemoveIfUnused(id);  // bindings that the replacement does not use
+  return result;
+}
+
+}  // namespace fusion::rewrite

@@ -1,0 +1,257 @@
+#include "compiler/rewrite/functions.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion::rewrite {
+namespace {
+
+constexpr int64_t kMaxInspectedElements = 1 << 16;  // predicates over contents look at constants up to this size
+
+absl::Status DoesNotApply(const std::string& why) { return absl::FailedPreconditionError(why); }
+
+// Arguments of one call.
+struct Call {
+  const Term& term;
+  const Scope& scope;
+
+  absl::StatusOr<const ecg::Value*> Value(int i) const {
+    const ecg::Value* value = scope.values[term.args[i].slot];
+    if (value == nullptr) return DoesNotApply(absl::StrCat(term.args[i].text, " is absent"));
+    return value;
+  }
+  absl::StatusOr<const ecg::Attributes*> Attrs(int i) const { return scope.attrs[term.args[i].attrs_slot]; }
+  absl::StatusOr<double> Number(int i) const {
+    ASSIGN_OR_RETURN(const FunctionValue value, Evaluate(term.args[i], scope));
+    if (const double* number = std::get_if<double>(&value)) return *number;
+    return DoesNotApply("not a number");
+  }
+  absl::StatusOr<Ints> List(int i) const {
+    ASSIGN_OR_RETURN(const FunctionValue value, Evaluate(term.args[i], scope));
+    if (const Ints* list = std::get_if<Ints>(&value)) return *list;
+    return DoesNotApply("not a list");
+  }
+  // An axis of a tensor of `rank` axes, negative from the end.
+  absl::StatusOr<int> Axis(int i, size_t rank) const {
+    ASSIGN_OR_RETURN(double axis, Number(i));
+    if (axis < 0) axis += static_cast<double>(rank);
+    if (axis < 0 || axis >= static_cast<double>(rank)) return DoesNotApply("no such axis");
+    return static_cast<int>(axis);
+  }
+};
+
+using FunctionBody = absl::StatusOr<FunctionValue> (*)(const Call&);
+
+absl::StatusOr<FunctionValue> Truth(bool value) { return FunctionValue(value ? 1.0 : 0.0); }
+
+// Does every element of a constant satisfy `test`?
+template <typename Test>
+absl::StatusOr<FunctionValue> All(const Call& call, Test test) {
+  ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(0));
+  if (!value->constant.has_value() || value->constant->num_elements() > kMaxInspectedElements) return Truth(false);
+  for (int64_t i = 0; i < value->constant->num_elements(); ++i) {
+    if (!test(value->constant->GetDouble(i))) return Truth(false);
+  }
+  return Truth(true);
+}
+
+absl::StatusOr<FunctionValue> ShapeOf(const Call& call) {
+  ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(0));
+  return FunctionValue(value->type.shape);
+}
+
+absl::StatusOr<FunctionValue> RankOf(const Call& call) {
+  ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(0));
+  return FunctionValue(static_cast<double>(value->type.shape.size()));
+}
+
+absl::StatusOr<FunctionValue> ElementsOf(const Call& call) {
+  ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(0));
+  return FunctionValue(static_cast<double>(NumElements(value->type.shape)));
+}
+
+absl::StatusOr<FunctionValue> Extent(const Call& call) {
+  ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(0));
+  ASSIGN_OR_RETURN(const int axis, call.Axis(1, value->type.shape.size()));
+  return FunctionValue(static_cast<double>(value->type.shape[axis]));
+}
+
+absl::StatusOr<FunctionValue> Along(const Call& call) {
+  ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(0));
+  ASSIGN_OR_RETURN(const int axis, call.Axis(1, value->type.shape.size()));
+  Ints shape(value->type.shape.size(), 1);
+  shape[axis] = -1;
+  return FunctionValue(shape);
+}
+
+absl::StatusOr<FunctionValue> AttributeOr(const Call& call) {
+  ASSIGN_OR_RETURN(const ecg::Attributes* attrs, call.Attrs(0));
+  const auto it = attrs->all().find(call.term.args[1].text);
+  if (it == attrs->all().end()) return Evaluate(call.term.args[2], call.scope);
+  if (const auto* v = std::get_if<int64_t>(&it->second)) return FunctionValue(static_cast<double>(*v));
+  if (const auto* v = std::get_if<double>(&it->second)) return FunctionValue(*v);
+  if (const auto* v = std::get_if<Ints>(&it->second)) return FunctionValue(*v);
+  if (const auto* v = std::get_if<std::string>(&it->second)) return FunctionValue(*v);
+  return DoesNotApply("an attribute of another kind");
+}
+
+// The permutation of a node with attributes `a` over X: without one, the reversal.
+absl::StatusOr<FunctionValue> Perm(const Call& call) {
+  ASSIGN_OR_RETURN(const ecg::Attributes* attrs, call.Attrs(0));
+  ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(1));
+  Ints reversal(value->type.shape.size());
+  std::iota(reversal.rbegin(), reversal.rend(), 0);
+  Ints perm = attrs->Ints("perm", reversal);
+  for (int64_t& axis : perm) axis += axis < 0 ? static_cast<int64_t>(perm.size()) : 0;
+  return FunctionValue(perm);
+}
+
+absl::StatusOr<FunctionValue> Compose(const Call& call) {
+  ASSIGN_OR_RETURN(const Ints first, call.List(0));
+  ASSIGN_OR_RETURN(const Ints second, call.List(1));
+  Ints result;
+  for (int64_t axis : second) {
+    if (axis < 0 || axis >= static_cast<int64_t>(first.size())) return DoesNotApply("not permutations of one rank");
+    result.push_back(first[axis]);
+  }
+  return FunctionValue(result);
+}
+
+absl::StatusOr<FunctionValue> Known(const Call& call) { return Truth(call.scope.known[call.term.args[0].slot]); }
+
+absl::StatusOr<FunctionValue> Scalar(const Call& call) {
+  ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(0));
+  return Truth(NumElements(value->type.shape) == 1);
+}
+
+absl::StatusOr<FunctionValue> Float(const Call& call) {
+  ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(0));
+  return Truth(IsFloat(value->type.dtype));
+}
+
+absl::StatusOr<FunctionValue> Wide(const Call& call) {
+  ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(0));
+  return Truth(value->type.dtype == DType::kF32 || value->type.dtype == DType::kF64);
+}
+
+absl::StatusOr<FunctionValue> Positive(const Call& call) {
+  return All(call, [](double x) { return x > 0 && std::isfinite(x); });
+}
+absl::StatusOr<FunctionValue> Finite(const Call& call) {
+  return All(call, [](double x) { return std::isfinite(x); });
+}
+
+// Broadcast against X, K varies along no axis but one.
+absl::StatusOr<FunctionValue> Channelwise(const Call& call) {
+  ASSIGN_OR_RETURN(const ecg::Value* k, call.Value(0));
+  ASSIGN_OR_RETURN(const ecg::Value* x, call.Value(1));
+  const Shape& shape = k->type.shape;
+  ASSIGN_OR_RETURN(const int axis, call.Axis(2, x->type.shape.size()));
+  if (shape.size() > x->type.shape.size()) return Truth(false);
+  const size_t offset = x->type.shape.size() - shape.size();
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] != 1 && (d + offset != static_cast<size_t>(axis) || shape[d] != x->type.shape[axis])) {
+      return Truth(false);
+    }
+  }
+  return Truth(true);
+}
+
+absl::StatusOr<FunctionValue> SingleUse(const Call& call) {
+  ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(0));
+  return Truth(value->consumers.size() == 1);
+}
+
+struct Function {
+  FunctionInfo info;
+  FunctionBody body;
+};
+
+const Function* Find(const std::string& name) {
+  constexpr bool kPredicate = true;
+  static const auto* const kFunctions = new std::map<std::string, Function>{
+      {"shape", {{"v", false}, ShapeOf}},  // extents
+      {"rank", {{"v", false}, RankOf}},
+      {"elements", {{"v", false}, ElementsOf}},
+      {"extent", {{"vn", false}, Extent}},  // extent(X, axis)
+      {"along", {{"vn", false}, Along}},  // along(X, axis): [1, …, -1, …, 1] with -1 at the axis: a Reshape's shape
+      {"attr", {{"asn", false}, AttributeOr}},  // attr(a, name, otherwise)
+      {"perm", {{"av", false}, Perm}},          // perm(a, X)
+      {"compose", {{"nn", false}, Compose}},    // compose(p, q)[i] = p[q[i]]
+      {"const", {{"v", kPredicate}, Known}},
+      {"scalar", {{"v", kPredicate}, Scalar}},  // one element
+      {"float", {{"v", kPredicate}, Float}},
+      {"wide", {{"v", kPredicate}, Wide}},  // f32 or f64
+      {"positive", {{"v", kPredicate}, Positive}},
+      {"finite", {{"v", kPredicate}, Finite}},
+      {"channelwise", {{"vvn", kPredicate}, Channelwise}},  // channelwise(K, X, axis)
+      {"single_use", {{"v", kPredicate}, SingleUse}},
+  };
+  const auto it = kFunctions->find(name);
+  return it == kFunctions->end() ? nullptr : &it->second;
+}
+
+}  // namespace
+
+const FunctionInfo* FindFunction(const std::string& name) {
+  const Function* function = Find(name);
+  return function == nullptr ? nullptr : &function->info;
+}
+
+absl::StatusOr<FunctionValue> Evaluate(const Term& term, const Scope& scope) {
+  switch (term.kind) {
+    case Term::Kind::kNumber:
+      return FunctionValue(term.number);
+    case Term::Kind::kString:
+      return FunctionValue(term.text);
+    case Term::Kind::kList: {
+      Ints list;
+      for (const Term& arg : term.args) {
+        ASSIGN_OR_RETURN(const FunctionValue value, Evaluate(arg, scope));
+        if (!std::holds_alternative<double>(value)) return DoesNotApply("not a number");
+        list.push_back(static_cast<int64_t>(std::get<double>(value)));
+      }
+      return FunctionValue(list);
+    }
+    case Term::Kind::kCall: {
+      const Function* function = Find(term.text);
+      if (function == nullptr) return absl::InternalError(absl::StrCat("unknown function '", term.text, "'"));
+      return function->body({term, scope});
+    }
+    default:
+      return absl::InternalError("an operator or a variable is not a value of its own here");
+  }
+}
+
+absl::StatusOr<bool> Holds(const Guard& guard, const Scope& scope) {
+  ASSIGN_OR_RETURN(const FunctionValue left, Evaluate(guard.left, scope));
+  if (guard.relation.empty()) return std::get<double>(left) != 0;
+  ASSIGN_OR_RETURN(const FunctionValue right, Evaluate(guard.right, scope));
+  if (guard.relation == "=") return left == right;
+  if (guard.relation == "!=") return left != right;
+  if (!std::holds_alternative<double>(left) || !std::holds_alternative<double>(right)) return false;
+  const double a = std::get<double>(left), b = std::get<double>(right);
+  return guard.relation == "<" ? a < b : a <= b;
+}
+
+double FillOf(const ecg::Value& value) {
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  if (!value.constant.has_value()) return none;
+  const int64_t elements = value.constant->num_elements();
+  if (elements == 0 || elements > kMaxInspectedElements) return none;
+  const double first = value.constant->GetDouble(0);
+  for (int64_t i = 1; i < elements; ++i) {
+    const double x = value.constant->GetDouble(i);
+    if (x != first || std::signbit(x) != std::signbit(first)) return none;
+  }
+  return first;
+}
+
+}  // namespace fusion::rewrite

@@ -1,0 +1,43 @@
+// Functions that rules may call: in guards (predicates and values) and in replacements (shapes, attributes, numbers).
+#ifndef FUSION_COMPILER_REWRITE_FUNCTIONS_H_
+#define FUSION_COMPILER_REWRITE_FUNCTIONS_H_
+
+#include <functional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/ecg/graph.h"
+#include "compiler/rewrite/rule.h"
+
+namespace fusion::rewrite {
+
+using Ints = std::vector<int64_t>;
+
+// What a match has bound, as functions see it.
+struct Scope {
+  std::vector<const ecg::Value*> values;      // by slot of Rule::variables; nullptr where absent
+  std::vector<const ecg::Attributes*> attrs;  // by slot of Rule::attr_variables
+  std::vector<bool> known;                    // by slot: known at compile time
+};
+
+// The result of a term: a number, integers, or a string. An error means that the rule does not apply here.
+using FunctionValue = std::variant<double, Ints, std::string>;
+absl::StatusOr<FunctionValue> Evaluate(const Term& term, const Scope& scope);
+absl::StatusOr<bool> Holds(const Guard& guard, const Scope& scope);
+
+// nullptr when there is no such function. One letter of `signature` per argument: v a variable, a an attribute
+// variable, s a bare name, n a value.
+struct FunctionInfo {
+  const char* signature;
+  bool predicate;
+};
+const FunctionInfo* FindFunction(const std::string& name);
+
+// The value all elements of a small constant share; NaN when there is none.
+double FillOf(const ecg::Value& value);
+
+}  // namespace fusion::rewrite
+
+#endif  // FUSION_COMPILER_REWRITE_FUNCTIONS_H_

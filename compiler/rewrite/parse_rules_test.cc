@@ -1,0 +1,69 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "compiler/rewrite/rule.h"
+
+namespace fusion::rewrite {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string ErrorOf(const std::string& text) {
+  const auto rules = ParseRules("r", text);
+  return rules.ok() ? "" : std::string(rules.status().message());
+}
+
+TEST(ParseRules, ReadsAllParts) {
+  const auto rules =
+      ParseRules("r.rules",
+                 "# maths\n\na-b: Transpose(Transpose(A){p}){q} -> Transpose(A){perm=compose(perm(p, A), "
+                 "perm(q, A))} where rank(A) <= 4 and float(A) exact\n");
+  ASSERT_TRUE(rules.ok()) << rules.status();
+  ASSERT_EQ(rules->size(), 1u);
+  const Rule& rule = rules->at(0);
+  EXPECT_EQ(rule.id, "a-b");
+  EXPECT_EQ(rule.where, "r.rules:3");
+  EXPECT_EQ(rule.guards.size(), 2u);
+  EXPECT_EQ(rule.math_class, MathClass::kExact);
+  EXPECT_EQ(rule.attr_variables, (std::vector<std::string>{"p", "q"}));
+}
+
+TEST(ParseRules, FlattensAssociativeOperators) {
+  const auto rules = ParseRules("r", "x: Mul(A, Mul(Sqrt(B), Add(A, B))) -> A needs-domain");
+  ASSERT_TRUE(rules.ok()) << rules.status();
+  EXPECT_EQ(rules->at(0).pattern.flat.size(), 3u);
+  EXPECT_EQ(rules->at(0).pattern.flat[2].text, "A");  // the free variable last
+}
+
+TEST(ParseRules, ErrorsNameLineAndCause) {
+  EXPECT_THAT(ErrorOf("\nx: Mull(A, B) -> A exact"), HasSubstr("r:2: unknown operator 'Mull'"));
+  EXPECT_THAT(ErrorOf("x: Mul(A, B) -> C exact"), HasSubstr("variable 'C' is not bound"));
+  EXPECT_THAT(ErrorOf("x: Mul(A, B, C) -> A exact"), HasSubstr("Mul takes at most 2 inputs"));
+  EXPECT_THAT(ErrorOf("x: Mul(A, B -> A exact"), HasSubstr("expected ')', found '->'"));
+  EXPECT_THAT(ErrorOf("x: Mul(A, B) -> A"), HasSubstr("a class"));
+  EXPECT_THAT(ErrorOf("x: Mul(A, B) -> A always"), HasSubstr("found 'always'"));
+  EXPECT_THAT(ErrorOf("x: Mul(A, B) -> A where large(A) exact"), HasSubstr("unknown function 'large'"));
+  EXPECT_THAT(ErrorOf("x: Mul(A, B) -> A where shape(A) exact"), HasSubstr("a guard is a predicate or a comparison"));
+  EXPECT_THAT(ErrorOf("x: A -> A exact"), HasSubstr("a pattern must be an operator"));
+  EXPECT_THAT(ErrorOf("x: Transpose(A){p} -> Transpose(A){q} exact"), HasSubstr("attributes 'q' are not bound"));
+  EXPECT_THAT(ErrorOf("x: Transpose(A){axis=1} -> A exact"), HasSubstr("Transpose has no attribute 'axis'"));
+  EXPECT_THAT(ErrorOf("x: Mul(A, B) -> Add|Sub(A, B) exact"), HasSubstr("one operator"));
+}
+
+TEST(CheckRuleSet, RefusesDuplicatesAndReversals) {
+  const auto check = [](const std::string& text) {
+    return std::string(CheckRuleSet(ParseRules("r", text).value()).message());
+  };
+  EXPECT_EQ(check("a: Mul(A, B) -> Mul(B, A) exact"), "r:1: rule 'a' undoes 'a'; keep the cheaper form");
+  EXPECT_THAT(check("a: Neg(Neg(A)) -> A exact\na: Abs(Abs(A)) -> Abs(A) exact"), HasSubstr("already defined at r:1"));
+  EXPECT_THAT(check("a: Add(A, Neg(B)) -> Sub(A, B) exact\nb: Sub(X, Y) -> Add(X, Neg(Y)) exact"),
+              HasSubstr("r:2: rule 'b' undoes 'a'"));
+}
+
+TEST(BuiltInRules, Load) {
+  const auto rules = BuiltInRules();
+  EXPECT_TRUE(rules.ok()) << rules.status();
+}
+
+}  // namespace
+}  // namespace fusion::rewrite

@@ -1,0 +1,172 @@
+#include "compiler/rewrite/rewrite.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "compiler/rewrite/engine.h"
+
+namespace fusion::rewrite {
+namespace {
+
+using ::testing::HasSubstr;
+
+ecg::Graph Parsed(const std::string& text) {
+  auto graph = ecg::Parse(text);
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  EXPECT_TRUE(ecg::Verify(*graph).ok()) << ecg::Verify(*graph);
+  return *std::move(graph);
+}
+
+Result Rewritten(const std::string& text, const Options& options = {}) {
+  auto result = Rewrite(Parsed(text), options);
+  EXPECT_TRUE(result.ok()) << result.status();
+  return *std::move(result);
+}
+
+std::vector<std::string> Ops(const ecg::Graph& graph) {
+  std::vector<std::string> ops;
+  for (const ecg::Node& node : graph.nodes()) ops.push_back(node.op);
+  return ops;
+}
+
+std::vector<std::string> RuleIds(const Result& result) {
+  std::vector<std::string> ids;
+  for (const Firing& firing : result.firings) ids.push_back(firing.rule);
+  return ids;
+}
+
+constexpr char kConvBatchNorm[] = R"(graph g(%x: f32[1, 2, 4, 4]) {
+  %w: f32[2, 2, 3, 3] = const #3f8000003f800000
+  %s: f32[2] = const {1.0, 2.0}
+  %t: f32[2] = const {0.5, -0.5}
+  %m: f32[2] = const {0.1, 0.2}
+  %v: f32[2] = const {1.0, 4.0}
+  %c: f32[1, 2, 2, 2] = Conv(%x, %w)
+  %y: f32[1, 2, 2, 2] = BatchNormalization(%c, %s, %t, %m, %v) {epsilon = 0.0}
+  return %y
+})";
+
+TEST(Rewrite, FoldsBatchNormalizationIntoConvolution) {
+  const Result result = Rewritten(kConvBatchNorm);
+  EXPECT_EQ(RuleIds(result), std::vector<std::string>{"batch-norm-conv"});
+  ASSERT_EQ(result.graph.nodes().size(), 1u) << ecg::Print(result.graph);  // the weights folded at once
+  const ecg::Node& conv = result.graph.node(0);
+  const Tensor& bias = *result.graph.value(conv.inputs[2]).constant;
+  EXPECT_FLOAT_EQ(bias.GetDouble(0), 0.4);
+  EXPECT_FLOAT_EQ(bias.GetDouble(1), -0.7);
+}
+
+TEST(Rewrite, StrictKeepsWhatRoundsDifferently) {
+  EXPECT_TRUE(Rewritten(kConvBatchNorm, {.strict = true, .disabled = {}}).firings.empty());
+}
+
+TEST(Rewrite, DisabledRules) {
+  EXPECT_TRUE(Rewritten(kConvBatchNorm, {.strict = false, .disabled = {"batch-norm-conv"}}).firings.empty());
+  const auto unknown = Rewrite(Parsed(kConvBatchNorm), {.strict = false, .disabled = {"batch-norm-con"}});
+  EXPECT_EQ(unknown.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(unknown.status().message()), HasSubstr("nearest: batch-norm-conv,"));
+}
+
+TEST(Rewrite, KeepsAConvolutionThatOthersRead) {
+  const Result result = Rewritten(R"(graph g(%x: f32[1, 2, 4, 4]) {
+  %w: f32[2, 2, 3, 3] = const #3f8000003f800000
+  %s: f32[2] = const {1.0, 2.0}
+  %c: f32[1, 2, 2, 2] = Conv(%x, %w)
+  %y: f32[1, 2, 2, 2] = BatchNormalization(%c, %s, %s, %s, %s)
+  return %y, %c
+})");
+  EXPECT_TRUE(result.firings.empty()) << ecg::Print(result.graph);
+}
+
+TEST(Rewrite, TransposesCancel) {
+  const Result result = Rewritten(R"(graph g(%x: f32[2, 3, 4]) {
+  %a: f32[4, 2, 3] = Transpose(%x) {perm = ints[2, 0, 1]}
+  %b: f32[2, 3, 4] = Transpose(%a) {perm = ints[1, 2, 0]}
+  %y: f32[2, 3, 4] = Relu(%b)
+  return %y
+})",
+                                  {.strict = true, .disabled = {}});
+  EXPECT_EQ(Ops(result.graph), std::vector<std::string>{"Relu"}) << ecg::Print(result.graph);
+}
+
+TEST(Rewrite, ReshapesMerge) {
+  const Result result = Rewritten(R"(graph g(%x: f32[2, 3, 4]) {
+  %s: i64[2] = const {6, 4}
+  %t: i64[3] = const {2, 2, 6}
+  %a: f32[6, 4] = Reshape(%x, %s)
+  %b: f32[2, 2, 6] = Reshape(%a, %t)
+  return %b, %a
+})");
+  // The first stays for the second output, but the second no longer waits for it: nothing is saved, nothing changes.
+  EXPECT_TRUE(result.firings.empty());
+}
+
+TEST(Rewrite, LargestSavingFirst) {
+  // Both rules match at %y; the second saves more.
+  auto rules = ParseRules("t",
+                          "small: Add(A, Neg(B)) -> Sub(A, B) exact\n"
+                          "large: Add(Exp(A), Neg(B)) -> Sub(B, A) reassociates\n");
+  ASSERT_TRUE(rules.ok()) << rules.status();
+  const auto result = RewriteWith(Parsed(R"(graph g(%a: f32[4], %b: f32[4]) {
+  %e: f32[4] = Exp(%a)
+  %n: f32[4] = Neg(%b)
+  %y: f32[4] = Add(%e, %n)
+  return %y
+})"),
+                                  *rules, {});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(RuleIds(*result), std::vector<std::string>{"large"});
+  EXPECT_EQ(result->firings[0].flops_saved, 8);
+  EXPECT_EQ(result->firings[0].where, "Add 'y'");
+}
+
+TEST(Rewrite, MatchesAcrossGroupings) {
+  auto rules = ParseRules("t", "square: Mul(Sqrt(A), Sqrt(A)) -> A needs-domain\n");
+  ASSERT_TRUE(rules.ok()) << rules.status();
+  const auto result = RewriteWith(Parsed(R"(graph g(%a: f32[4], %b: f32[4], %c: f32[4]) {
+  %r: f32[4] = Sqrt(%b)
+  %p: f32[4] = Mul(%a, %r)
+  %q: f32[4] = Mul(%r, %c)
+  %y: f32[4] = Mul(%p, %q)
+  return %y
+})"),
+                                  *rules, {});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(Ops(result->graph), (std::vector<std::string>{"Mul", "Mul"})) << ecg::Print(result->graph);
+}
+
+TEST(Rewrite, RefusesAnotherShape) {
+  auto rules = ParseRules("t", "unit: Mul(A, 1) -> A exact\n");
+  ASSERT_TRUE(rules.ok()) << rules.status();
+  const auto result = RewriteWith(Parsed(R"(graph g(%a: f32[4]) {
+  %one: f32[2, 1] = const {1.0, 1.0}
+  %y: f32[2, 4] = Mul(%a, %one)
+  return %y
+})"),
+                                  *rules, {});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(result->firings.empty());
+}
+
+TEST(Rewrite, ThousandsOfNodesInWellUnderASecond) {
+  ecg::Graph graph;
+  ecg::ValueId x = graph.AddInput("x", {DType::kF32, {8, 8}});
+  const ecg::ValueId c = graph.AddConstant("c", Tensor::From<double>(DType::kF32, {}, {1.5}));
+  for (int i = 0; i < 500; ++i) {
+    for (const char* op : {"Mul", "Add", "Sqrt", "Add"}) {
+      std::vector<ecg::ValueId> inputs{x, c};
+      if (op[0] == 'S') inputs.pop_back();
+      x = graph.node(graph.AddNode(op, "", inputs, {}, {{DType::kF32, {8, 8}}})).outputs[0];
+    }
+  }
+  graph.AddOutput(x, "y");
+  const auto begin = std::chrono::steady_clock::now();
+  const auto result = Rewrite(graph, {});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));  // generous: sanitizers, busy machines
+}
+
+}  // namespace
+}  // namespace fusion::rewrite

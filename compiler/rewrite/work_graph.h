@@ -1,0 +1,81 @@
+// The graph while rules work on it: nodes come and go in place, ids stay.
+#ifndef FUSION_COMPILER_REWRITE_WORK_GRAPH_H_
+#define FUSION_COMPILER_REWRITE_WORK_GRAPH_H_
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "compiler/ecg/graph.h"
+
+namespace fusion::rewrite {
+
+// What a set of nodes costs. FLOPs decide (§4.2), then the bytes that nodes read and write, then their number. Nodes
+// that constant folding will evaluate cost nothing.
+struct Cost {
+  double flops = 0;
+  double bytes = 0;
+  double nodes = 0;
+  Cost& operator+=(const Cost& other);
+  Cost operator-(const Cost& other) const;
+  // A saving: the first of the three that is not zero is positive.
+  bool IsPositive() const;
+  bool operator<(const Cost& other) const;
+};
+
+class WorkGraph {
+ public:
+  explicit WorkGraph(const ecg::Graph& source);
+
+  // `consumers` of a value are live nodes, one entry per use.
+  const ecg::Value& value(ecg::ValueId id) const { return values_[id]; }
+  const ecg::Node& node(ecg::NodeId id) const { return nodes_[id].node; }
+  bool IsAlive(ecg::NodeId id) const { return nodes_[id].alive; }
+  // Consumers plus graph outputs.
+  int Uses(ecg::ValueId id) const { return static_cast<int>(values_[id].consumers.size()) + output_uses_[id]; }
+  // A constant, or computed from constants by nodes that constant folding will evaluate.
+  bool IsKnown(ecg::ValueId id) const { return known_[id]; }
+  // Position for ties and names: that of the node of the source whose place it took.
+  int Order(ecg::NodeId id) const { return nodes_[id].order; }
+  ecg::NodeId num_nodes() const { return static_cast<ecg::NodeId>(nodes_.size()); }
+  ecg::ValueId num_values() const { return static_cast<ecg::ValueId>(values_.size()); }
+  Cost NodeCost(ecg::NodeId id) const;
+
+  ecg::ValueId AddValue(ecg::Value value);  // a constant
+  // A small node over constants becomes its value at once, so that later patterns see its contents.
+  ecg::NodeId AddNode(ecg::Node node, std::vector<ecg::ValueId> outputs, std::vector<ecg::ValueType> types, int order);
+  // Every use of `from` becomes a use of `to`; what nobody needs then is removed. The name moves along.
+  void Replace(ecg::ValueId from, ecg::ValueId to);
+
+  void RemoveIfUnused(ecg::NodeId id);
+
+  // Live nodes in topological order, as near to the source's order as that allows.
+  ecg::Graph Finish() const;
+
+ private:
+  struct NodeEntry {
+    ecg::Node node;
+    bool alive = true;
+    int order = 0;
+  };
+  ecg::ValueId Append(ecg::Value value, bool known);
+  void FoldIfSmall(ecg::NodeId id);
+
+  const ecg::Graph& source_;
+  std::deque<NodeEntry> nodes_;
+  std::deque<ecg::Value> values_;  // addresses stay
+  std::vector<int> output_uses_;
+  std::vector<bool> known_;
+  std::vector<ecg::ValueId> outputs_;
+};
+
+// Costs of a node over the given values; `known`: its inputs are all known at compile time.
+Cost CostOf(const ecg::Node& node, const std::vector<const ecg::Value*>& inputs,
+            const std::vector<const ecg::Value*>& outputs, bool known);
+// Will constant folding evaluate a node over known inputs?
+bool IsFolded(const ecg::Node& node, const std::vector<const ecg::Value*>& inputs,
+              const std::vector<const ecg::Value*>& outputs);
+
+}  // namespace fusion::rewrite
+
+#endif  // FUSION_COMPILER_REWRITE_WORK_GRAPH_H_
