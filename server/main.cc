@@ -85,7 +85,7 @@ int main(int argc, char** argv) {
   if (!worker_program.empty()) {
     worker = std::make_unique<fusion::LocalWorker>(
         std::vector<std::string>{worker_program, "--server", (*server)->addresses().front(), "--state",
-                                 absl::StrCat(options.state_folder, "/worker"), "--name", "local"});
+                                 absl::StrCat(options.state_folder, "/worker"), "--name", fusion::kLocalWorkerName});
   } else if (!no_local_worker) {
     std::fprintf(stderr, "fusiond: no fusion-worker beside this program; builds wait for a worker to attach\n");
   }

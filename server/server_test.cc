@@ -294,6 +294,25 @@ TEST_F(ServerTest, UnfinishedJobsContinueAfterARestartAndWatchersReattach) {
   EXPECT_EQ(worker.measurements(), 1) << "the result of the old lease was taken";
 }
 
+TEST_F(ServerTest, LeasesOfTheLocalWorkerEndWithTheServer) {
+  v1::SubmitResponse job = client_->Submit(client_->Model("build 1"));
+  v1::SynchronizeRequest request;
+  request.set_worker_id("dies with the server");
+  *request.mutable_info() = CpuWorkerInfo("local");
+  request.set_max_wait_ms(5000);
+  grpc::ClientContext context;
+  v1::SynchronizeResponse response;
+  ASSERT_TRUE(client_->worker->Synchronize(&context, request, &response).ok());
+  ASSERT_TRUE(response.has_task());
+  server_.reset();
+  const absl::Time start = absl::Now();
+  StartServer();
+  client_ = std::make_unique<TestClient>(address_);
+  FakeWorker worker(address_, "local");
+  EXPECT_EQ(client_->Watch(job.job_id()).back().state(), v1::SUCCEEDED);
+  EXPECT_LT(absl::Now() - start, absl::Seconds(10)) << "it waited for a lease of the dead";
+}
+
 TEST_F(ServerTest, BlobsAreCheckedAndFound) {
   EXPECT_EQ(client_->WriteBlob(Sha256Hex("right"), "wrong").error_code(), grpc::DATA_LOSS);
   EXPECT_EQ(client_->WriteBlob("short", "x").error_code(), grpc::INVALID_ARGUMENT);

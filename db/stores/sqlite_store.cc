@@ -44,17 +44,24 @@ absl::Status SqliteStore::PutWorker(const WorkerRow& worker) {
   });
 }
 
-absl::StatusOr<std::optional<WorkerRow>> SqliteStore::LatestWorker(const std::string& device_kind) {
+absl::StatusOr<std::optional<WorkerRow>> SqliteStore::QueryWorker(const std::string& tail, const std::string& value) {
   std::optional<WorkerRow> found;
   RETURN_IF_ERROR(Read([&](Connection& db) {
     return db.Query(
-        "SELECT id, name, device_kind, fingerprint, device_model_json, seen_ms FROM workers WHERE device_kind = ? "
-        "ORDER BY seen_ms DESC LIMIT 1",
-        {device_kind}, [&](const SqlRow& row) {
+        absl::StrCat("SELECT id, name, device_kind, fingerprint, device_model_json, seen_ms FROM workers ", tail),
+        {value}, [&](const SqlRow& row) {
           found = WorkerRow{row.Text(0), row.Text(1), row.Text(2), row.Text(3), row.Text(4), row.Int(5)};
         });
   }));
   return found;
+}
+
+absl::StatusOr<std::optional<WorkerRow>> SqliteStore::FindWorker(const std::string& id) {
+  return QueryWorker("WHERE id = ?", id);
+}
+
+absl::StatusOr<std::optional<WorkerRow>> SqliteStore::LatestWorker(const std::string& device_kind) {
+  return QueryWorker("WHERE device_kind = ? ORDER BY seen_ms DESC LIMIT 1", device_kind);
 }
 
 absl::Status SqliteStore::PutBlob(const BlobRow& blob) {

@@ -37,6 +37,7 @@ class SqliteStore : public Store {
   absl::StatusOr<std::vector<std::optional<std::string>>> FindBuilds(absl::Span<const std::string> keys) override;
 
   absl::Status PutWorker(const WorkerRow& worker) override;
+  absl::StatusOr<std::optional<WorkerRow>> FindWorker(const std::string& id) override;
   absl::StatusOr<std::optional<WorkerRow>> LatestWorker(const std::string& device_kind) override;
 
   absl::Status AppendMeasurements(absl::Span<const MeasurementRow> rows) override;
@@ -52,6 +53,7 @@ class SqliteStore : public Store {
  private:
   // Runs `read` on a read-only connection from the pool, inside one snapshot.
   absl::Status Read(const std::function<absl::Status(Connection&)>& read);
+  absl::StatusOr<std::optional<WorkerRow>> QueryWorker(const std::string& tail, const std::string& value);
   absl::StatusOr<std::vector<JobRow>> QueryJobs(const std::string& tail, const std::vector<SqlValue>& values);
   absl::StatusOr<std::vector<TaskRow>> QueryTasks(const std::string& tail, const std::vector<SqlValue>& values);
 

@@ -132,6 +132,7 @@ class Store {
 
   // Workers.
   virtual absl::Status PutWorker(const WorkerRow& worker) = 0;
+  virtual absl::StatusOr<std::optional<WorkerRow>> FindWorker(const std::string& id) = 0;
   // The last one seen with that device kind, attached or not.
   virtual absl::StatusOr<std::optional<WorkerRow>> LatestWorker(const std::string& device_kind) = 0;
 

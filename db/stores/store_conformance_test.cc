@@ -102,6 +102,8 @@ TEST_P(StoreConformance, WorkersKeepTheirDeviceModel) {
   ASSERT_TRUE(store_->PutWorker({"w2", "host", "cpu", "f2", "{}", 20}).ok());
   ASSERT_TRUE(store_->PutWorker({"w1", "host", "cpu", "f3", "{}", 30}).ok());
   EXPECT_EQ(store_->LatestWorker("cpu").value()->fingerprint, "f3");
+  EXPECT_EQ(store_->FindWorker("w2").value()->fingerprint, "f2");
+  EXPECT_FALSE(store_->FindWorker("w3")->has_value());
 }
 
 TEST_P(StoreConformance, MeasurementsAreAppendedAndElected) {

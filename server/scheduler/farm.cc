@@ -39,6 +39,11 @@ Farm::~Farm() { Stop(); }
 
 absl::Status Farm::Restore() {
   ASSIGN_OR_RETURN(std::vector<TaskRow> rows, store_->UnfinishedTasks());
+  for (TaskRow& row : rows) {
+    if (row.state != TaskPhase::kLeased) continue;
+    ASSIGN_OR_RETURN(std::optional<WorkerRow> worker, store_->FindWorker(row.worker));
+    if (worker.has_value() && worker->name == kLocalWorkerName) row.state = TaskPhase::kQueued;
+  }
   absl::MutexLock lock(&mutex_);
   for (const TaskRow& row : rows) scheduler_.Restore(row, absl::Now());
   return absl::OkStatus();

@@ -27,6 +27,9 @@ namespace fusion {
 std::string BuildRequirement(const std::string& kind);                                    // "build:cpu"
 std::string MeasureRequirement(const std::string& kind, const std::string& fingerprint);  // "measure:cpu:<fp>"
 
+// The name of the worker that fusiond starts itself and that cannot outlive it: its leases end with the server.
+inline constexpr char kLocalWorkerName[] = "local";
+
 struct AttachedWorker {
   std::string id, name, version, toolchain;
   std::set<std::string> toolchain_kinds;

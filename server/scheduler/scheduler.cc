@@ -38,7 +38,7 @@ void Scheduler::Restore(const TaskRow& row, absl::Time now) {
   task.queued_at = now;
   by_key_[row.key] = row.id;
   if (row.state == TaskPhase::kLeased) {
-    task.lease_until = now + config_.lease;
+    task.lease_until = now + 1.5 * config_.heartbeat;
   } else {
     queued_[row.requirement][task.order] = row.id;
   }

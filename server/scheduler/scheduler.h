@@ -45,8 +45,8 @@ class Scheduler {
  public:
   Scheduler(const SchedulerConfig& config, int64_t last_fence) : config_(config), last_fence_(last_fence) {}
 
-  // A task from before a restart, without waiter. A leased one keeps its worker and fence for one lease from `now`, so
-  // that a worker that reconnects delivers.
+  // A task from before a restart, without waiter. A leased one keeps its worker and fence for a heartbeat and a
+  // half from `now`, so that a worker that lives reconnects and delivers.
   void Restore(const TaskRow& row, absl::Time now);
 
   // Adds one waiter to the task with row.key, making it if needed. Returns its id.
