@@ -94,6 +94,11 @@ void Progress::Now(const std::string& label, const std::string& text, int64_t do
   std::string shown = Printable(text);
   if (total > 0) shown = absl::StrCat(done, "/", total, shown.empty() ? "" : " ", shown);
   if (mode_ == Mode::kPlain) {
+    const absl::Time now = absl::Now();
+    const bool counting = label == plain_label_ && total > 0 && done < total;
+    if (counting && now - plain_time_ < absl::Seconds(2)) return;
+    plain_label_ = label;
+    plain_time_ = now;
     Plain(absl::StrCat(Padded(label, kLabelColumns), " ", shown));
     return;
   }

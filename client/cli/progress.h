@@ -31,7 +31,8 @@ class Progress {
   bool color_ = false;
   std::mutex mutex_;
   bool live_ = false;  // guarded by mutex_, as are the next
-  std::string plain_last_;
+  std::string plain_last_, plain_label_;
+  absl::Time plain_time_;
   std::string bar_label_;
   absl::Time bar_start_;
 };
