@@ -176,6 +176,8 @@ TEST(BadModel, HostileNamesAreData) {
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ(model->graph.value(0).name, "*/ system(\"x\") \n\x01");
   EXPECT_EQ(ecg::Print(model->graph).find("system"), std::string::npos);
+  ExpectError(ImportText(X() + Y() + NodeText("MatMul", {"x", "x"}, {"y"}, "name: '" + hostile + "'")),
+              StatusCode::kInvalidArgument, {"'*/ system(\\\"x\\\") \\n\\x01': "});
   ExpectError(ImportText(Y() + NodeText("Relu", {hostile}, {"y"})), StatusCode::kInvalidArgument,
               {"system(\\\"x\\\") \\n"});
 }

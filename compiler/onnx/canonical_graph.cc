@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/ecg/evaluate.h"
 #include "compiler/onnx/limits.h"
+#include "compiler/onnx/tensor_import.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::onnx_import {
@@ -67,7 +68,7 @@ absl::Status CanonicalGraph::CheckLimits(const ops::OpContext& context, const st
     activation_bytes_ += *bytes;
     if (activation_bytes_ > kMaxActivationBytes) {
       return absl::ResourceExhaustedError(absl::StrCat(
-          context.op, " '", context.node_name, "': its output ", DTypeName(type.dtype), ShapeToString(type.shape),
+          context.op, " ", Quoted(context.node_name), ": its output ", DTypeName(type.dtype), ShapeToString(type.shape),
           " brings the model's intermediate results above ", kMaxActivationBytes >> 30, " GiB"));
     }
   }
@@ -121,7 +122,7 @@ absl::StatusOr<std::vector<ecg::ValueId>> CanonicalGraph::AddModelNode(ecg::Node
   const int num_outputs = static_cast<int>(output_names.size());
   if (op->num_outputs >= 0 && num_outputs > op->num_outputs) {
     return absl::InvalidArgumentError(
-        absl::StrCat(node.op, " '", node.name, "': ", num_outputs, " outputs, it has at most ", op->num_outputs));
+        absl::StrCat(node.op, " ", Quoted(node.name), ": ", num_outputs, " outputs, it has at most ", op->num_outputs));
   }
   node.outputs.assign(output_names.size(), ecg::kNone);  // how many; their ids come with Add
   NodeContext context(this, std::move(node), opset);
@@ -129,8 +130,9 @@ absl::StatusOr<std::vector<ecg::ValueId>> CanonicalGraph::AddModelNode(ecg::Node
   if (!context.replacement().has_value()) return Add(context.node(), num_outputs, output_names);
   std::vector<ecg::ValueId> outputs = *context.replacement();
   if (static_cast<int>(outputs.size()) < num_outputs) {
-    return absl::UnimplementedError(absl::StrCat(context.node().op, " '", context.node().name, "': only the first ",
-                                                 outputs.size(), " output(s) of ", num_outputs, " are supported"));
+    return absl::UnimplementedError(absl::StrCat(context.node().op, " ", Quoted(context.node().name),
+                                                 ": only the first ", outputs.size(), " output(s) of ", num_outputs,
+                                                 " are supported"));
   }
   return outputs;
 }

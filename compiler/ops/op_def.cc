@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/status/status.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 
@@ -43,7 +44,8 @@ absl::Status CheckSchema(const OpDef& def, const OpContext& context, int num_out
   for (const auto& [name, value] : context.attrs.all()) {
     const auto spec =
         std::find_if(def.attrs.begin(), def.attrs.end(), [&](const AttrSpec& s) { return s.name == name; });
-    if (spec == def.attrs.end()) return context.Error(absl::StrCat("unknown attribute '", name, "'"));
+    if (spec == def.attrs.end())
+      return context.Error(absl::StrCat("unknown attribute '", absl::Utf8SafeCHexEscape(name), "'"));
     if (!Matches(spec->kind, value)) return context.Error(absl::StrCat("attribute '", name, "' has the wrong type"));
   }
   for (const AttrSpec& spec : def.attrs) {
@@ -84,11 +86,11 @@ absl::StatusOr<std::vector<int64_t>> OpContext::ConstantInts(int i, const char* 
 }
 
 absl::Status OpContext::Error(const std::string& message) const {
-  return absl::InvalidArgumentError(absl::StrCat(op, " '", node_name, "': ", message));
+  return absl::InvalidArgumentError(absl::StrCat(op, " '", absl::Utf8SafeCHexEscape(node_name), "': ", message));
 }
 
 absl::Status OpContext::Unsupported(const std::string& message) const {
-  return absl::UnimplementedError(absl::StrCat(op, " '", node_name, "': ", message));
+  return absl::UnimplementedError(absl::StrCat(op, " '", absl::Utf8SafeCHexEscape(node_name), "': ", message));
 }
 
 OpContext MakeContext(const ecg::Graph& graph, const ecg::Node& node) {

@@ -69,27 +69,6 @@ void CollectTensors(const te::Index& index, std::set<te::TensorId>* tensors) {
   }
 }
 
-std::set<te::TensorId> TensorsRead(const te::Te& te) {
-  std::set<te::TensorId> tensors;
-  auto visit = [&](const te::Scalar& s) {
-    te::Visit(s, [&](const te::ScalarNode& node) {
-      if (node.kind == te::ScalarKind::kLoad) tensors.insert(node.tensor);
-      for (const te::Index& index : node.indices) CollectTensors(index, &tensors);
-      if (node.kind == te::ScalarKind::kFromIndex) CollectTensors(node.index, &tensors);
-      for (const te::Comparison& c : node.pred) {
-        CollectTensors(c.lhs, &tensors);
-        CollectTensors(c.rhs, &tensors);
-      }
-    });
-  };
-  for (const te::Scalar& s : te.body) visit(s);
-  for (const te::Scalar& s : te.then) visit(s);
-  if (te.fold) {
-    for (const te::Scalar& s : te.fold->init) visit(s);
-  }
-  return tensors;
-}
-
 // `%x[...]` possibly cast-free and unpadded: substituting it keeps an operand a plain load.
 bool IsPlainLoad(const te::Scalar& s) { return s->kind == te::ScalarKind::kLoad && s->pad == nullptr; }
 
@@ -238,6 +217,31 @@ void MergeEpilogues(te::Program* program) {
 }
 
 }  // namespace
+
+std::set<te::TensorId> TensorsRead(const te::Te& te) {
+  std::set<te::TensorId> tensors;
+  auto visit = [&](const te::Scalar& s) {
+    te::Visit(s, [&](const te::ScalarNode& node) {
+      if (node.kind == te::ScalarKind::kLoad) tensors.insert(node.tensor);
+      for (const te::Index& index : node.indices) CollectTensors(index, &tensors);
+      if (node.kind == te::ScalarKind::kFromIndex) CollectTensors(node.index, &tensors);
+      for (const te::Comparison& c : node.pred) {
+        CollectTensors(c.lhs, &tensors);
+        CollectTensors(c.rhs, &tensors);
+      }
+    });
+  };
+  for (const te::Scalar& s : te.body) visit(s);
+  for (const te::Scalar& s : te.then) visit(s);
+  if (te.fold) {
+    for (const te::Scalar& s : te.fold->init) visit(s);
+    for (const te::Comparison& c : te.fold->pred) {
+      CollectTensors(c.lhs, &tensors);
+      CollectTensors(c.rhs, &tensors);
+    }
+  }
+  return tensors;
+}
 
 double DomainPoints(const te::Te& te, bool with_fold) {
   double points = 1;

@@ -9,12 +9,17 @@
 #ifndef FUSION_COMPILER_SCHEDULE_FORM_STAGES_H_
 #define FUSION_COMPILER_SCHEDULE_FORM_STAGES_H_
 
+#include <set>
+
 #include "absl/status/statusor.h"
 #include "compiler/te/program.h"
 
 namespace fusion {
 
 absl::StatusOr<te::Program> FormStages(te::Program program);
+
+// Every tensor that the te reads, also in predicates and inside data-dependent indices.
+std::set<te::TensorId> TensorsRead(const te::Te& te);
 
 // Spatial points times fold points of a te's domain.
 double DomainPoints(const te::Te& te, bool with_fold = true);

@@ -194,7 +194,7 @@ class BlockScheduler {
       std::optional<te::Box> need;
       for (TensorId out : te.outputs) {
         for (int r = s + 1; r < n; ++r) {
-          if (!Reads(stages[r].te, out)) continue;
+          if (TensorsRead(stages[r].te).count(out) == 0) continue;
           ASSIGN_OR_RETURN(te::Box box, te::RequiredBox(stages[r].te, boxes[r], out, program_.tensors[out].shape));
           if (need) {
             ASSIGN_OR_RETURN(box, te::Hull(*need, box));
@@ -209,16 +209,6 @@ class BlockScheduler {
       ASSIGN_OR_RETURN(boxes[s], PhysicalBox(stages[s], *need));
     }
     return boxes;
-  }
-
-  static bool Reads(const te::Te& te, TensorId tensor) {
-    bool reads = false;
-    auto visit = [&](const te::Scalar& s) {
-      te::Visit(s, [&](const te::ScalarNode& node) { reads = reads || (node.kind == te::ScalarKind::kLoad && node.tensor == tensor); });
-    };
-    for (const te::Scalar& s : te.body) visit(s);
-    for (const te::Scalar& s : te.then) visit(s);
-    return reads;
   }
 
   absl::StatusOr<te::Box> MatchingBox(const PhysicalTe& main, const te::Box& main_box, const PhysicalTe& other) const {
