@@ -17,13 +17,6 @@
 
 namespace fusion {
 
-absl::Status ErrnoStatus(int error, const std::string& what) {
-  const std::string message = absl::StrCat(what, ": ", std::strerror(error));
-  if (error == ENOSPC || error == EDQUOT) return absl::ResourceExhaustedError(message);
-  if (error == ENOENT) return absl::NotFoundError(message);
-  return absl::InternalError(message);
-}
-
 bool IsDigest(const std::string& text) {
   return text.size() == 64 &&
          std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "db/stores/store.h"
+#include "runtime/base/errno_status.h"
 #include "runtime/base/sha256.h"
 
 namespace fusion {
@@ -74,9 +75,6 @@ class ArtifactStore {
   const std::string folder_;
   Store* const store_;
 };
-
-// An absl::Status for errno: RESOURCE_EXHAUSTED for a full disk or quota, NOT_FOUND, else INTERNAL.
-absl::Status ErrnoStatus(int error, const std::string& what);
 
 }  // namespace fusion
 
