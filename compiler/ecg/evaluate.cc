@@ -133,6 +133,7 @@ bool IsFoldable(const Graph& graph, const Node& node, const FoldLimits& limits) 
         small_integers && !IsFloat(value.type.dtype) && NumElements(value.type.shape) <= kMaxTypeOnlyElements;
   }
   if (bytes > limits.output_bytes) return false;
+  if (bytes == 0) return true;
   const bool all_constant = std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
     return id == kNone || graph.value(id).constant.has_value();
   });
@@ -148,6 +149,12 @@ bool IsFoldable(const Graph& graph, const Node& node, const FoldLimits& limits) 
 }
 
 absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Graph& graph, const Node& node) {
+  std::vector<Tensor> empty;
+  for (ValueId id : node.outputs) {
+    const Value& value = graph.value(id);
+    if (ValueBytes(value) == 0) empty.emplace_back(value.type.dtype, value.type.shape);
+  }
+  if (empty.size() == node.outputs.size()) return empty;
   const Single single = Isolate(graph, node);
   ASSIGN_OR_RETURN(ops::LoweredBlock lowered, Lower(single));
   const std::vector<ValueId> aliases = Aliases(single, lowered);

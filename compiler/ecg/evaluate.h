@@ -16,7 +16,7 @@ struct FoldLimits {
 };
 
 // May `node` (of `graph`) be replaced by its value? True when each present input is a constant, or no input's value is
-// read at all (Shape, Size: only types count), and the limits hold.
+// read at all (Shape, Size: only types count), and the limits hold; and when no output has any element.
 bool IsFoldable(const Graph& graph, const Node& node, const FoldLimits& limits);
 
 // The outputs of a foldable node.

@@ -3,7 +3,8 @@
 namespace fusion::ecg {
 
 void AddOwnOutput(Graph* graph, ValueId value, const std::string& name) {
-  if (graph->value(value).producer == kNone || graph->IsOutput(value)) {
+  const bool is_input = graph->value(value).producer == kNone && !graph->value(value).constant.has_value();
+  if (is_input || graph->IsOutput(value)) {
     const ValueType type = graph->value(value).type;
     value = graph->node(graph->AddNode("Identity", name, {value}, {}, {type}, {name})).outputs[0];
   }

@@ -13,8 +13,8 @@
 
 namespace fusion::ecg {
 
-// Adds an output that no other output shares and that a node makes: an input, a constant or a repeated value gets an
-// Identity node, because whoever runs the graph stores each output once, and never into an input.
+// Adds an output that no other output shares and that is no input: an input or a repeated value gets an Identity node,
+// because whoever runs the graph stores each output once, and never into an input. A constant may be an output.
 void AddOwnOutput(Graph* graph, ValueId value, const std::string& name);
 
 class Rewriter {

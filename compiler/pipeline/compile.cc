@@ -133,6 +133,7 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
   request.model_name = files.model_name;
   request.external = files.external;
   request.dims = options.dims;
+  request.constant_inputs = files.constant_inputs;
   for (const auto& [name, shape] : options.shapes) request.shapes[name] = shape;
   {
     ASSIGN_OR_RETURN(onnx_import::ImportedModel imported, onnx_import::ImportOnnx(request));
@@ -181,41 +182,94 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
   return absl::OkStatus();
 }
 
+// One model up to its movement graphs.
+struct Prepared {
+  CompileAccount account;
+  Planned planned;
+  std::vector<PlannedLaunch> launches;
+};
+
+absl::Status Prepare(const ModelFiles& files, const CompileOptions& options, const CompileContext& context, StageClock* clock,
+                     Prepared* out) {
+  GraphBlockOracle oracle(context, options.threads);
+  RETURN_IF_ERROR(MakePlan(files, options, context, &oracle, clock, &out->account, &out->planned));
+  RETURN_IF_ERROR(clock->Begin("lower", absl::StrCat(out->planned.plan.blocks.size(), " kernels")));
+  for (const FusionBlock& block : out->planned.plan.blocks) {
+    PlannedLaunch launch;
+    ASSIGN_OR_RETURN(launch.block, oracle.Kernel(block.nodes));
+    launch.label = Label(out->planned.graph, block.nodes);
+    for (ecg::NodeId id : block.nodes) launch.nodes.push_back(out->planned.graph.node(id).name);
+    out->launches.push_back(std::move(launch));
+  }
+  return absl::OkStatus();
+}
+
+Manifest Head(const ModelFiles& files, const CompileOptions& options, const DeviceModel& device) {
+  Manifest head;
+  head.generator = absl::StrCat("fusion 0.1.0 (generator ", kGeneratorVersion, ")");
+  head.target = device.kind;
+  head.isa = device.isa;
+  head.march = device.march;
+  head.model_name = files.model_name;
+  head.options = {{"planner", options.planner}, {"math", options.math}, {"target", options.target}};
+  return head;
+}
+
+std::vector<const BlockKernel*> KernelsOf(const std::vector<PlannedLaunch>& launches) {
+  std::vector<const BlockKernel*> kernels;
+  for (const PlannedLaunch& launch : launches) kernels.push_back(&launch.block);
+  return kernels;
+}
+
 }  // namespace
 
 absl::StatusOr<CompileAccount> Compile(const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
                                        const std::string& bundle_path) {
-  CompileAccount account;
-  StageClock clock(context, &account);
-  GraphBlockOracle oracle(context, options.threads);
-  Planned planned;
-  RETURN_IF_ERROR(MakePlan(files, options, context, &oracle, &clock, &account, &planned));
-  RETURN_IF_ERROR(clock.Begin("lower", absl::StrCat(planned.plan.blocks.size(), " kernels")));
-  std::vector<PlannedLaunch> launches;
-  for (const FusionBlock& block : planned.plan.blocks) {
-    PlannedLaunch launch;
-    ASSIGN_OR_RETURN(launch.block, oracle.Kernel(block.nodes));
-    launch.label = Label(planned.graph, block.nodes);
-    for (ecg::NodeId id : block.nodes) launch.nodes.push_back(planned.graph.node(id).name);
-    launches.push_back(std::move(launch));
-  }
-  std::vector<const BlockKernel*> kernels;
-  for (const PlannedLaunch& launch : launches) kernels.push_back(&launch.block);
-  const KernelTexts texts = PrintKernels(kernels, *context.device);
-  account.kernels_distinct = texts.distinct;
+  Prepared model;
+  StageClock clock(context, &model.account);
+  RETURN_IF_ERROR(Prepare(files, options, context, &clock, &model));
+  const KernelTexts texts = PrintKernels(KernelsOf(model.launches), *context.device);
+  model.account.kernels_distinct = texts.distinct;
   RETURN_IF_ERROR(clock.Begin("build", absl::StrCat(texts.distinct, " distinct kernels in ", texts.files.size(), " files")));
   ASSIGN_OR_RETURN(const std::vector<std::string> binaries, BuildTexts(texts, *context.device, context.toolchain));
   RETURN_IF_ERROR(clock.Begin("write", "packing weights"));
-  Manifest head;
-  head.generator = absl::StrCat("fusion 0.1.0 (generator ", kGeneratorVersion, ")");
-  head.target = context.device->kind;
-  head.isa = context.device->isa;
-  head.march = context.device->march;
-  head.model_name = files.model_name;
-  head.options = {{"planner", options.planner}, {"math", options.math}, {"target", options.target}};
-  RETURN_IF_ERROR(WriteBundle(planned.graph, planned.layouts, launches, texts, binaries, *context.device, head, bundle_path, &account));
+  RETURN_IF_ERROR(WriteBundle(model.planned.graph, model.planned.layouts, model.launches, texts, binaries,
+                              Head(files, options, *context.device), bundle_path, &model.account));
   clock.End();
-  return account;
+  return model.account;
+}
+
+std::vector<absl::StatusOr<CompileAccount>> CompileMany(const std::vector<CompileJob>& jobs, const CompileContext& context) {
+  std::vector<absl::StatusOr<CompileAccount>> results(jobs.size(), absl::InternalError("not compiled"));
+  std::vector<Prepared> models(jobs.size());
+  std::vector<const BlockKernel*> kernels;
+  std::vector<size_t> first(jobs.size());  // of the job's launches in `kernels`
+  for (size_t j = 0; j < jobs.size(); ++j) {
+    StageClock clock(context, &models[j].account);
+    const absl::Status status = Prepare(jobs[j].files, jobs[j].options, context, &clock, &models[j]);
+    clock.End();
+    first[j] = kernels.size();
+    results[j] = status.ok() ? absl::StatusOr<CompileAccount>(models[j].account) : absl::StatusOr<CompileAccount>(status);
+    if (!status.ok()) continue;
+    for (const BlockKernel* kernel : KernelsOf(models[j].launches)) kernels.push_back(kernel);
+  }
+  const KernelTexts texts = PrintKernels(kernels, *context.device);
+  const absl::StatusOr<std::vector<std::string>> binaries = BuildTexts(texts, *context.device, context.toolchain);
+  for (size_t j = 0; j < jobs.size(); ++j) {
+    if (!results[j].ok()) continue;
+    if (!binaries.ok()) {
+      // Some text did not build: alone, every job fails or succeeds on its own.
+      results[j] = Compile(jobs[j].files, jobs[j].options, context, jobs[j].bundle_path);
+      continue;
+    }
+    KernelTexts own = texts;
+    own.places.assign(texts.places.begin() + first[j], texts.places.begin() + first[j] + models[j].launches.size());
+    const absl::Status written =
+        WriteBundle(models[j].planned.graph, models[j].planned.layouts, models[j].launches, own, *binaries,
+                    Head(jobs[j].files, jobs[j].options, *context.device), jobs[j].bundle_path, &models[j].account);
+    results[j] = written.ok() ? absl::StatusOr<CompileAccount>(models[j].account) : absl::StatusOr<CompileAccount>(written);
+  }
+  return results;
 }
 
 absl::StatusOr<PlanReport> PlanOnly(const ModelFiles& files, const CompileOptions& options, const CompileContext& context) {

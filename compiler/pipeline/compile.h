@@ -13,6 +13,7 @@
 #include "compiler/backends/toolchain.h"
 #include "compiler/cost/device_model.h"
 #include "compiler/cost/latency_oracle.h"
+#include "runtime/base/tensor.h"
 
 namespace fusion {
 
@@ -31,6 +32,7 @@ struct ModelFiles {
   std::string model_path;
   std::string model_name;  // for messages and the manifest
   std::map<std::string, std::string> external;
+  std::map<std::string, Tensor> constant_inputs;  // graph inputs whose value is known now; they are no inputs any more
 };
 
 struct StageSeconds {
@@ -73,6 +75,15 @@ struct CompileContext {
 // RESOURCE_EXHAUSTED for a full disk, INTERNAL for ours.
 absl::StatusOr<CompileAccount> Compile(const ModelFiles& files, const CompileOptions& options,
                                        const CompileContext& context, const std::string& bundle_path);
+
+// The same for many models at once: their kernels share compiler calls and texts. Results parallel to `jobs`; one job's
+// failure is its own. For test suites and fleets of small models.
+struct CompileJob {
+  ModelFiles files;
+  CompileOptions options;
+  std::string bundle_path;
+};
+std::vector<absl::StatusOr<CompileAccount>> CompileMany(const std::vector<CompileJob>& jobs, const CompileContext& context);
 
 // Import to plan, without building: what `fusionctl plan` prints. `text` is for people, one line per kernel.
 struct PlanReport {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/backends/cpu/prelude.h"
@@ -75,8 +76,8 @@ absl::StatusOr<std::vector<std::string>> BuildTexts(const KernelTexts& texts, co
 }
 
 absl::Status WriteBundle(const ecg::Graph& graph, const ValueLayouts& layouts, const std::vector<PlannedLaunch>& launches,
-                         const KernelTexts& texts, const std::vector<std::string>& binaries, const DeviceModel& device,
-                         const Manifest& head, const std::string& path, CompileAccount* account) {
+                         const KernelTexts& texts, const std::vector<std::string>& binaries, const Manifest& head, const std::string& path,
+                         CompileAccount* account) {
   Manifest manifest = head;
   std::map<ecg::ValueId, int> buffer_of_value;
   auto layout_of = [&](ecg::ValueId v) {
@@ -104,20 +105,34 @@ absl::Status WriteBundle(const ecg::Graph& graph, const ValueLayouts& layouts, c
     const ecg::Value& value = graph.value(v);
     manifest.inputs.push_back({value.name, value.type.dtype, value.type.shape, value_buffer(v, Buffer::Kind::kInput)});
   }
-  for (size_t i = 0; i < graph.outputs().size(); ++i) {
-    const ecg::ValueId v = graph.outputs()[i];
-    const ecg::Value& value = graph.value(v);
-    const int buffer = value_buffer(v, Buffer::Kind::kOutput);
-    manifest.outputs.push_back({graph.output_names()[i], value.type.dtype, value.type.shape, buffer});
-  }
-
-  // Launches, arena lifetimes and constants.
   struct Weight {
     int buffer;
     Tensor source;
     const movement::Pack* pack;
   };
-  std::vector<Weight> weights;
+  std::vector<Weight> constant_outputs;
+  for (size_t i = 0; i < graph.outputs().size(); ++i) {
+    const ecg::ValueId v = graph.outputs()[i];
+    const ecg::Value& value = graph.value(v);
+    if (value.constant) {
+      constant_outputs.push_back({static_cast<int>(manifest.buffers.size()), *value.constant, nullptr});
+      Buffer constant;
+      constant.kind = Buffer::Kind::kConstant;
+      constant.name = value.name;
+      constant.dtype = value.type.dtype;
+      constant.shape = value.type.shape;
+      constant.size_bytes = value.constant->size_bytes();
+      constant.layout = "row-major";
+      manifest.outputs.push_back({graph.output_names()[i], value.type.dtype, value.type.shape, constant_outputs.back().buffer});
+      manifest.buffers.push_back(constant);
+      continue;
+    }
+    const int buffer = value_buffer(v, Buffer::Kind::kOutput);
+    manifest.outputs.push_back({graph.output_names()[i], value.type.dtype, value.type.shape, buffer});
+  }
+
+  // Launches, arena lifetimes and constants.
+  std::vector<Weight> weights = std::move(constant_outputs);
   std::map<std::string, int> weight_buffers;  // identity of the bytes -> buffer
   std::map<int, ArenaItem> arena;             // by buffer
   std::map<std::string, int> kernel_index;
@@ -207,9 +222,11 @@ absl::Status WriteBundle(const ecg::Graph& graph, const ValueLayouts& layouts, c
   for (size_t i = 0; i < items.size(); ++i) manifest.buffers[item_buffers[i]].offset = items[i].offset;
 
   ASSIGN_OR_RETURN(std::unique_ptr<BundleWriter> writer, BundleWriter::Create(path));
-  for (size_t f = 0; f < binaries.size(); ++f) {
-    RETURN_IF_ERROR(writer->AddEntry(BinaryName(static_cast<int>(f)), binaries[f]));
-    RETURN_IF_ERROR(writer->AddEntry(SourceName(static_cast<int>(f)), texts.files[f]));
+  std::set<int> used;
+  for (const KernelTexts::Place& place : texts.places) used.insert(place.file);
+  for (const int f : used) {
+    RETURN_IF_ERROR(writer->AddEntry(BinaryName(f), binaries[f]));
+    RETURN_IF_ERROR(writer->AddEntry(SourceName(f), texts.files[f]));
   }
   if (!account->plan_json.empty()) RETURN_IF_ERROR(writer->AddEntry("plan.json", account->plan_json));
   std::vector<WeightInfo> infos;
@@ -228,7 +245,6 @@ absl::Status WriteBundle(const ecg::Graph& graph, const ValueLayouts& layouts, c
     }
   }
   account->arena_bytes = manifest.arena_bytes;
-  (void)device;
   return writer->Finish(std::move(manifest));
 }
 

@@ -34,10 +34,9 @@ struct PlannedLaunch {
   std::vector<std::string> nodes;
 };
 
-// Lays out memory, writes weights (packed as the kernels want them), kernels, texts, `plan_json` and the manifest.
+// `texts.places` parallel to `launches`; files that no launch uses are left out. Lays out memory, writes weights (packed as the kernels want them), kernels, texts, `plan_json` and the manifest.
 absl::Status WriteBundle(const ecg::Graph& graph, const ValueLayouts& layouts, const std::vector<PlannedLaunch>& launches,
-                         const KernelTexts& texts, const std::vector<std::string>& binaries, const DeviceModel& device,
-                         const Manifest& head, const std::string& path, CompileAccount* account);
+                         const KernelTexts& texts, const std::vector<std::string>& binaries, const Manifest& head, const std::string& path, CompileAccount* account);
 
 // The tiny bundle by which a worker measures one kernel: every argument it reads (weights too) is an input, every one it
 // writes an output.

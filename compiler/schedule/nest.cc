@@ -127,6 +127,7 @@ class Flattener {
 // Tries to replace adjacent axes x (outer) and y by one; true if no address needs a division afterwards.
 bool TryFuse(Nest* nest, std::vector<Axis>* list, size_t at, AxisSource* axes) {
   const Axis x = (*list)[at], y = (*list)[at + 1];
+  if (x.extent < 1 || y.extent < 1) return false;
   // Cheap refusal first: every affine use must have coef_x == coef_y * extent_y.
   bool possible = true;
   nest->ForEachIndex([&](const Index& index) {

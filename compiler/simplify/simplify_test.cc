@@ -87,6 +87,15 @@ TEST(FoldConstants, FoldsChainsAndSharesReshapedBytes) {
   EXPECT_EQ(folded.value(folded.node(0).inputs[1]).constant->data(), reshaped.value(1).constant->data());
 }
 
+TEST(FoldConstants, EmptyTensorsNeedNoNode) {
+  EXPECT_EQ(After(FoldConstants, R"(graph g(%x: f32[0, 3]) {
+  %a: f32[0, 3] = Relu(%x)
+  %y: f32[3, 0] = Transpose(%a) {perm = ints[1, 0]}
+  return %y
+})"),
+            "graph g(%x: f32[0, 3]) {\n  %y: f32[3, 0] = const {}\n  return %y\n}\n");
+}
+
 TEST(FoldConstants, DoesNotGrow) {
   const std::string text = R"(graph g(%x: f32[1024, 1024]) {
   %o: f32[1] = const {1.0}

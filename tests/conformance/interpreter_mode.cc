@@ -15,7 +15,11 @@ absl::StatusOr<Outputs> Interpret(const ecg::Graph& graph, const std::vector<Ten
   RETURN_IF_ERROR(ecg::Verify(graph));
   std::vector<ecg::NodeId> nodes(graph.nodes().size());
   std::iota(nodes.begin(), nodes.end(), 0);
-  ASSIGN_OR_RETURN(const ops::LoweredBlock block, ops::LowerNodes(graph, nodes, graph.outputs()));
+  std::vector<ecg::ValueId> computed;
+  for (ecg::ValueId id : graph.outputs()) {
+    if (!graph.value(id).constant.has_value()) computed.push_back(id);
+  }
+  ASSIGN_OR_RETURN(const ops::LoweredBlock block, ops::LowerNodes(graph, nodes, computed));
   std::map<ecg::ValueId, Tensor> bound;
   for (size_t i = 0; i < graph.inputs().size(); ++i) bound[graph.inputs()[i]] = inputs[i];
   std::vector<Tensor> arguments;
@@ -29,7 +33,14 @@ absl::StatusOr<Outputs> Interpret(const ecg::Graph& graph, const std::vector<Ten
       arguments.push_back(bound[value]);
     }
   }
-  return te::Interpret(block.program, arguments);
+  ASSIGN_OR_RETURN(const Outputs results, te::Interpret(block.program, arguments));
+  Outputs outputs;
+  size_t next = 0;
+  for (ecg::ValueId id : graph.outputs()) {
+    const std::optional<Tensor>& constant = graph.value(id).constant;
+    outputs.push_back(constant.has_value() ? *constant : results[next++]);
+  }
+  return outputs;
 }
 
 ModeFunction InterpretEach(ecg::Graph (*prepare)(const ecg::Graph&)) {

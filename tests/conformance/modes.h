@@ -30,7 +30,9 @@ struct Mode {
 // simplified: the same after compiler/simplify.
 std::vector<Mode> InterpreterModes();
 
-// All modes; compiled ones (unfused, fused) are added to the list in modes.cc.
+// unfused, fused: the whole compiler with planner none or dnnfusion, built by this machine's clang, run by the runtime.
+std::vector<Mode> CompiledModes();
+
 std::vector<Mode> AllModes();
 
 }  // namespace fusion::conformance

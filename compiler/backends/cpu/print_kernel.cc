@@ -278,10 +278,14 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
       out.Line(absl::StrCat(type, " b", b, " = (", StorageType(buffer.dtype), "*)", place, "; (void)b", b, ";"));
     }
     out.Line("(void)args; (void)scratch;");
+    if (phase.tasks() == 0) {  // an empty tensor
+      out.Line("(void)begin; (void)end;");
+      out.Close();
+      continue;
+    }
     out.Open("for (i64 task = begin; task < end; ++task)");
     int64_t inner = phase.tasks();
     for (const Axis& axis : phase.grid) {
-      if (axis.extent == 0) break;
       inner /= axis.extent;
       out.Line(absl::StrCat("const i64 ", Name(axis.id), " = task / ", inner, " % ", axis.extent, ";"));
     }
