@@ -92,7 +92,7 @@ TEST_F(CheckPlanTest, LiveOutIsWhatOthersRead) {
 }
 
 TEST(Planners, AreListedAndFound) {
-  EXPECT_THAT(PlannerNames(), testing::ElementsAre("none", "dnnfusion"));
+  EXPECT_THAT(PlannerNames(), testing::ElementsAre("none", "dnnfusion", "dnnfusion-listing"));
   for (const std::string& name : PlannerNames()) EXPECT_EQ(FindPlanner(name)->name(), name);
   EXPECT_EQ(FindPlanner("nothing"), nullptr);
 }

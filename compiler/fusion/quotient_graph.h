@@ -19,6 +19,8 @@ class QuotientGraph {
   const std::vector<ecg::NodeId>& Successors(ecg::NodeId node) const { return successors_[node]; }
   const std::vector<ecg::NodeId>& Predecessors(ecg::NodeId node) const { return predecessors_[node]; }
 
+  // The node that names the block of `node`; contracting may change it.
+  ecg::NodeId Block(ecg::NodeId node) const { return block_of_[node]; }
   bool Together(ecg::NodeId a, ecg::NodeId b) const { return block_of_[a] == block_of_[b]; }
   // In no particular order.
   const std::vector<ecg::NodeId>& Members(ecg::NodeId node) const { return members_[block_of_[node]]; }

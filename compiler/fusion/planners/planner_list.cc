@@ -6,7 +6,8 @@ namespace fusion {
 namespace {
 
 const std::vector<const Planner*>& Planners() {
-  static const auto* const kList = new std::vector<const Planner*>{NonePlanner(), DnnFusionPlanner()};
+  static const auto* const kList =
+      new std::vector<const Planner*>{NonePlanner(), DnnFusionPlanner(), DnnFusionListingPlanner()};
   return *kList;
 }
 

@@ -1,6 +1,8 @@
 #include "compiler/fusion/planners/dnnfusion/dnnfusion.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <utility>
@@ -56,7 +58,7 @@ using Answers = std::map<NodeSet, LatencyAnswer>;
 class Round {
  public:
   Round(const ecg::Graph& graph, const std::vector<MappingType>& types, BlockOracle& oracle, const PlanOptions& options,
-        const Answers& answers)
+        const Answers& answers, bool epilogues_first)
       : graph_(graph),
         types_(types),
         oracle_(oracle),
@@ -64,7 +66,9 @@ class Round {
         answers_(answers),
         quotient_(graph),
         finished_(types.size(), false),
-        refused_for_(types.size(), -1) {}
+        refused_for_(types.size(), -1),
+        block_types_(types),
+        epilogues_first_(epilogues_first) {}
 
   absl::Status Run(const std::function<void(int64_t)>& progress);
   const std::vector<NodeSet>& unanswered() const { return unanswered_; }
@@ -72,11 +76,14 @@ class Round {
 
  private:
   enum class Direction { kSuccessors, kPredecessors };
+  enum class Verdict { kFused, kRefused, kNotYet };  // not yet: possible when more has joined
 
   void Grow(NodeId seed);
-  void Explore(NodeId from, Direction direction);
-  bool TryFuse(NodeId op, NodeId candidate, Direction direction);
-  bool ProfileAgrees(const NodeSet& block, NodeId candidate, const NodeSet& fused, Decision* decision);
+  void Explore(NodeId seed, NodeId from, Direction direction);
+  bool Deferred(NodeId producer, NodeId consumer) const;
+  Verdict TryFuse(NodeId producer, NodeId consumer);
+  bool ProfileAgrees(const std::array<const NodeSet*, 3>& questions, Decision* decision);
+  NodeSet Sorted(NodeId block) const;
   std::string Name(NodeId id) const { return absl::StrCat(graph_.node(id).op, " '", graph_.node(id).name, "'"); }
 
   const ecg::Graph& graph_;
@@ -89,8 +96,8 @@ class Round {
   std::vector<NodeId> refused_for_;  // the seed whose block the oracle refused the node for
   std::vector<NodeSet> unanswered_;
   std::map<std::pair<NodeId, NodeId>, Decision> decisions_;
-  NodeId seed_ = ecg::kNone;
-  MappingType block_type_ = MappingType::kOneToOne;
+  std::vector<MappingType> block_types_;  // by QuotientGraph::Block
+  const bool epilogues_first_;
 };
 
 absl::Status Round::Run(const std::function<void(int64_t)>& progress) {
@@ -117,23 +124,27 @@ absl::Status Round::Run(const std::function<void(int64_t)>& progress) {
     done += static_cast<int64_t>(quotient_.Members(seed).size());
     progress(done);
   }
+  for (NodeId id = 0; id < static_cast<NodeId>(types_.size()); ++id) {
+    for (NodeId producer : quotient_.Predecessors(id)) {
+      if (!Deferred(producer, id) || quotient_.Together(producer, id)) continue;
+      if (options_.cancelled && options_.cancelled()) return absl::CancelledError("planning was cancelled");
+      TryFuse(producer, id);
+    }
+  }
   return absl::OkStatus();
 }
 
 void Round::Grow(NodeId seed) {
-  seed_ = seed;
-  block_type_ = types_[seed];
-  Explore(seed, Direction::kSuccessors);
-  NodeSet members = quotient_.Members(seed);  // a copy: the block grows below
-  std::sort(members.begin(), members.end());
-  Explore(seed, Direction::kPredecessors);
+  Explore(seed, seed, Direction::kSuccessors);
+  const NodeSet members = Sorted(seed);
+  Explore(seed, seed, Direction::kPredecessors);
   for (NodeId id : members) {
-    if (id != seed) Explore(id, Direction::kPredecessors);
+    if (id != seed) Explore(seed, id, Direction::kPredecessors);
   }
 }
 
 // Depth first, as the listing's recursion, with its own stack: models may be thousands of operators deep.
-void Round::Explore(NodeId from, Direction direction) {
+void Round::Explore(NodeId seed, NodeId from, Direction direction) {
   auto neighbours = [&](NodeId id) -> const std::vector<NodeId>& {
     return direction == Direction::kSuccessors ? quotient_.Successors(id) : quotient_.Predecessors(id);
   };
@@ -145,60 +156,78 @@ void Round::Explore(NodeId from, Direction direction) {
       continue;
     }
     const NodeId candidate = neighbours(op)[next++];
-    if (TryFuse(op, candidate, direction)) stack.push_back({candidate, 0});
+    if (finished_[candidate] || quotient_.Together(op, candidate) || refused_for_[candidate] == seed) continue;
+    const bool forward = direction == Direction::kSuccessors;
+    const NodeId producer = forward ? op : candidate, consumer = forward ? candidate : op;
+    if (Deferred(producer, consumer)) continue;
+    const Verdict verdict = TryFuse(producer, consumer);
+    if (verdict == Verdict::kRefused) refused_for_[candidate] = seed;
+    if (verdict == Verdict::kFused) stack.push_back({candidate, 0});
   }
 }
 
-bool Round::TryFuse(NodeId op, NodeId candidate, Direction direction) {
-  if (finished_[candidate] || quotient_.Together(op, candidate) || refused_for_[candidate] == seed_) return false;
-  const bool forward = direction == Direction::kSuccessors;
-  const MappingType first = forward ? block_type_ : types_[candidate];
-  const MappingType second = forward ? types_[candidate] : block_type_;
+// Arithmetic in front of an operator that reads its elements again and again (a matrix product, a convolution) is done
+// again as often, or staged; behind the operator that made them it is free. So it joins its producer if it can.
+bool Round::Deferred(NodeId producer, NodeId consumer) const {
+  if (!epilogues_first_ || types_[producer] != MappingType::kOneToOne || types_[consumer] != MappingType::kManyToMany) {
+    return false;
+  }
+  // A reduction spends one operation or two on an element; a depthwise 3x3 convolution of stride 2 spends 4.5.
+  constexpr double kRereadFlopsPerElement = 3;
+  double elements = 0;
+  for (ecg::ValueId v : graph_.node(consumer).inputs) {
+    if (v == ecg::kNone || graph_.value(v).constant.has_value()) continue;
+    elements += static_cast<double>(NumElements(graph_.value(v).type.shape));
+  }
+  return ops::NodeFlops(graph_, graph_.node(consumer)) > kRereadFlopsPerElement * elements;
+}
+
+NodeSet Round::Sorted(NodeId block) const {
+  NodeSet nodes = quotient_.Members(block);
+  std::sort(nodes.begin(), nodes.end());
+  return nodes;
+}
+
+Round::Verdict Round::TryFuse(NodeId producer, NodeId consumer) {
+  const MappingType first = block_types_[quotient_.Block(producer)];
+  const MappingType second = block_types_[quotient_.Block(consumer)];
   const MappingCell& cell = CombineMappings(first, second);
-  const NodeId producer = forward ? op : candidate, consumer = forward ? candidate : op;
   Decision& decision = decisions_[{producer, consumer}];
   decision = MakeDecision(producer, consumer, cell.colour);
-  const std::string table = TableRow(first, second);
   if (cell.colour == Colour::kRed) {
-    decision.reason = absl::StrCat(table, " is never fused");
-    return false;
+    decision.reason = absl::StrCat(TableRow(first, second), " is never fused");
+    return Verdict::kRefused;
   }
   if (const NodeId between = quotient_.PathBetween(producer, consumer); between != ecg::kNone) {
     decision.reason = absl::StrCat("a path between them runs outside the block, through ", Name(between));
-    return false;
+    return Verdict::kNotYet;
   }
-  const std::vector<NodeId>& members = quotient_.Members(op);
-  NodeSet block(members.begin(), members.end());
-  std::sort(block.begin(), block.end());
-  NodeSet fused = block;
-  fused.insert(std::lower_bound(fused.begin(), fused.end(), candidate), candidate);
+  const NodeSet before = Sorted(producer), after = Sorted(consumer);
+  NodeSet fused;
+  std::merge(before.begin(), before.end(), after.begin(), after.end(), std::back_inserter(fused));
   if (const absl::Status possible = oracle_.CanSchedule(graph_, fused); !possible.ok()) {
     decision.reason = absl::StrCat("cannot be one kernel: ", possible.message());
-    refused_for_[candidate] = seed_;
-    return false;
+    return Verdict::kRefused;
   }
   if (cell.colour == Colour::kGreen) {
-    decision.reason = absl::StrCat(table, " is always fused");
-  } else if (!ProfileAgrees(block, candidate, fused, &decision)) {
-    refused_for_[candidate] = seed_;
-    return false;
+    decision.reason = absl::StrCat(TableRow(first, second), " is always fused");
+  } else if (!ProfileAgrees({&fused, &before, &after}, &decision)) {
+    return Verdict::kRefused;
   }
   decision.fused = true;
   quotient_.Contract(producer, consumer);
-  block_type_ = cell.fused;
-  return true;
+  block_types_[quotient_.Block(producer)] = cell.fused;
+  return Verdict::kFused;
 }
 
-bool Round::ProfileAgrees(const NodeSet& block, NodeId candidate, const NodeSet& fused, Decision* decision) {
+// `questions`: the fused block, then the two apart.
+bool Round::ProfileAgrees(const std::array<const NodeSet*, 3>& questions, Decision* decision) {
   LatencyAnswer answer[3];
-  const NodeSet* const questions[] = {&fused, &block, nullptr};
-  const NodeSet alone = {candidate};
   bool complete = true;
   for (int q = 0; q < 3; ++q) {
-    const NodeSet& nodes = questions[q] != nullptr ? *questions[q] : alone;
-    auto it = answers_.find(nodes);
+    auto it = answers_.find(*questions[q]);
     if (it == answers_.end()) {
-      unanswered_.push_back(nodes);
+      unanswered_.push_back(*questions[q]);
       complete = false;
     } else {
       answer[q] = it->second;
@@ -250,7 +279,8 @@ FusionPlan Round::Finish() {
 
 class DnnFusion : public Planner {
  public:
-  const char* name() const override { return "dnnfusion"; }
+  DnnFusion(const char* name, bool epilogues_first) : name_(name), epilogues_first_(epilogues_first) {}
+  const char* name() const override { return name_; }
 
   absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel&, BlockOracle& oracle,
                                   const PlanOptions& options) const override {
@@ -265,7 +295,7 @@ class DnnFusion : public Planner {
     };
     // Ends: a round asks at least its first open question, which the next round meets again with its answer.
     for (;;) {
-      Round round(graph, types, oracle, options, answers);
+      Round round(graph, types, oracle, options, answers, epilogues_first_);
       RETURN_IF_ERROR(round.Run(progress));
       std::vector<NodeSet> questions = round.unanswered();
       if (questions.empty()) return round.Finish();
@@ -278,12 +308,21 @@ class DnnFusion : public Planner {
       for (size_t q = 0; q < questions.size(); ++q) answers[questions[q]] = latencies[q];
     }
   }
+
+ private:
+  const char* const name_;
+  const bool epilogues_first_;
 };
 
 }  // namespace
 
 const Planner* DnnFusionPlanner() {
-  static const DnnFusion* const kPlanner = new DnnFusion;
+  static const auto* const kPlanner = new DnnFusion("dnnfusion", true);
+  return kPlanner;
+}
+
+const Planner* DnnFusionListingPlanner() {
+  static const auto* const kPlanner = new DnnFusion("dnnfusion-listing", false);
   return kPlanner;
 }
 

@@ -14,6 +14,8 @@
 namespace fusion {
 
 const Planner* DnnFusionPlanner();
+// `dnnfusion-listing`: the same in the order of the listing alone, without "epilogues first" (README.md).
+const Planner* DnnFusionListingPlanner();
 
 }  // namespace fusion
 

@@ -60,7 +60,7 @@ class DnnFusionTest : public testing::Test {
  protected:
   std::vector<std::string> Blocks(const std::string& text) {
     graph_ = Parsed(text);
-    auto plan = DnnFusionPlanner()->Plan(graph_, DeviceModel(), oracle_, {});
+    auto plan = planner_->Plan(graph_, DeviceModel(), oracle_, {});
     EXPECT_TRUE(plan.ok()) << plan.status();
     if (!plan.ok()) return {};
     plan_ = *std::move(plan);
@@ -84,11 +84,14 @@ class DnnFusionTest : public testing::Test {
     ADD_FAILURE() << "no edge " << producer << " -> " << consumer;
     return Scope::kDevice;
   }
+  const Planner* planner_ = DnnFusionListingPlanner();
   FakeOracle oracle_;
   ecg::Graph graph_;
   FusionPlan plan_;
 };
 
+// Most tests are of the listing's order, in which DNNFusion's example stands.
+//
 // DNNFusion Fig. 3: Add is the first seed, its successors join, GEMM does not.
 const char kFigure3[] = R"(graph g(%x: f32[1, 4, 8, 8], %m: f32[1, 4, 8, 8]) {
   %k: f32[8, 8] = const #0000000000000001
@@ -112,6 +115,30 @@ TEST_F(DnnFusionTest, Figure3) {
   EXPECT_EQ(oracle_.can_schedule_calls, 4);
   EXPECT_TRUE(oracle_.batches.empty());
   EXPECT_THAT(PrintPlan(graph_, plan_), HasSubstr("[green 4, yellow 0]"));
+}
+
+TEST_F(DnnFusionTest, EpiloguesFirst) {
+  planner_ = DnnFusionPlanner();
+  EXPECT_THAT(Blocks(kFigure3), ElementsAre("gemm+add", "conv+relu+mul+sub"));
+  EXPECT_EQ(Of("add", "conv").reason, "Table 3: Many-to-Many then Many-to-Many is never fused");
+  // What could not become an epilogue still joins its consumer, as a whole block.
+  oracle_.refused = {"gemm+add"};
+  EXPECT_THAT(Blocks(kFigure3), ElementsAre("gemm", "add+conv+relu+mul+sub"));
+  EXPECT_EQ(Of("gemm", "add").reason, "cannot be one kernel: scratch of 2 MiB exceeds L2");
+  EXPECT_EQ(Of("add", "conv").reason, "Table 3: One-to-One then Many-to-Many is always fused");
+}
+
+TEST_F(DnnFusionTest, ReductionsWaitForNothing) {
+  // A reduction reads each element once, so nothing is evaluated twice in front of it.
+  planner_ = DnnFusionPlanner();
+  EXPECT_THAT(Blocks(R"(graph g(%x: f32[1, 4, 8, 8]) {
+    %w: f32[4, 4, 1, 1] = const #0000000000000002
+    %a: f32[1, 4, 8, 8] = Conv(%x, %w)
+    %b: f32[1, 4, 8, 8] = Relu(%a)
+    %c: f32[1, 4, 1, 1] = GlobalAveragePool(%b)
+    return %c
+  })"),
+              ElementsAre("a", "b+c"));
 }
 
 TEST_F(DnnFusionTest, RefusedAsOneKernel) {
@@ -315,11 +342,10 @@ TEST_F(DnnFusionTest, ProgressAndCancellation) {
     EXPECT_EQ(total, 6);
     done.push_back(d);
   };
-  ASSERT_TRUE(DnnFusionPlanner()->Plan(graph_, DeviceModel(), oracle_, options).ok());
+  ASSERT_TRUE(planner_->Plan(graph_, DeviceModel(), oracle_, options).ok());
   EXPECT_THAT(done, ElementsAre(5, 6));
   options.cancelled = [] { return true; };
-  EXPECT_EQ(DnnFusionPlanner()->Plan(graph_, DeviceModel(), oracle_, options).status().code(),
-            absl::StatusCode::kCancelled);
+  EXPECT_EQ(planner_->Plan(graph_, DeviceModel(), oracle_, options).status().code(), absl::StatusCode::kCancelled);
 }
 
 TEST_F(DnnFusionTest, LongChainsAndEmptyGraphs) {
