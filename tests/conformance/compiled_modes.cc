@@ -8,10 +8,13 @@
 #include "compiler/pipeline/compile.h"
 #include "runtime/devices/cpu/isa.h"
 #include "runtime/loader/session.h"
+#include "tests/conformance/isolated.h"
 #include "tests/conformance/modes.h"
 
 namespace fusion::conformance {
 namespace {
+
+constexpr int kDeadlineSeconds = 60;  // one run; most take milliseconds
 
 // The device the tests generate code for: the widest vectors this CPU runs.
 DeviceModel HostDevice() {
@@ -23,7 +26,10 @@ DeviceModel HostDevice() {
     device.vector_bytes = 32;
     device.vector_registers = 16;
   }
-  device.memory = {{"L1", 32 << 10, 2e11, false}, {"L2", 1 << 20, 7e10, false}, {"L3", 32 << 20, 2e10, true}, {"DRAM", 0, 1e10, true}};
+  device.memory = {{"L1", 32 << 10, 2e11, false},
+                   {"L2", 1 << 20, 7e10, false},
+                   {"L3", 32 << 20, 2e10, true},
+                   {"DRAM", 0, 1e10, true}};
   return device;
 }
 
@@ -78,14 +84,12 @@ std::vector<absl::StatusOr<Outputs>> CompileAndRun(const std::vector<TestCase>& 
     }
   }
   const std::vector<absl::StatusOr<CompileAccount>> compiled = CompileMany(jobs, context);
-  for (size_t j = 0; j < jobs.size(); ++j) {
-    const size_t c = case_of_job[j];
-    if (compiled[j].ok()) {
-      results[c] = RunBundle(jobs[j].bundle_path, inputs_of_job[j]);
-    } else {
-      results[c] = compiled[j].status();
-    }
-  }
+  const std::vector<absl::StatusOr<Outputs>> outputs =
+      RunIsolated(static_cast<int>(jobs.size()), kDeadlineSeconds, [&](int j) -> absl::StatusOr<Outputs> {
+        if (!compiled[j].ok()) return compiled[j].status();
+        return RunBundle(jobs[j].bundle_path, inputs_of_job[j]);
+      });
+  for (size_t j = 0; j < jobs.size(); ++j) results[case_of_job[j]] = outputs[j];
   std::error_code ignored;
   std::filesystem::remove_all(folder, ignored);
   return results;
@@ -95,7 +99,9 @@ std::vector<absl::StatusOr<Outputs>> CompileAndRun(const std::vector<TestCase>& 
 
 std::vector<Mode> CompiledModes() {
   auto mode = [](const std::string& name, const std::string& planner) {
-    return Mode{name, [planner](const std::vector<TestCase>& cases, const ModeOptions&) { return CompileAndRun(cases, planner); }};
+    return Mode{name, [planner](const std::vector<TestCase>& cases, const ModeOptions&) {
+                  return CompileAndRun(cases, planner);
+                }};
   };
   return {mode("unfused", "none"), mode("fused", "dnnfusion")};
 }
