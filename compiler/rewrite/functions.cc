@@ -124,6 +124,26 @@ absl::StatusOr<FunctionValue> Compose(const Call& call) {
   return FunctionValue(result);
 }
 
+// The pads of a convolution with attributes `c` over an input that a Pad with amounts P, over all axes, has padded.
+absl::StatusOr<FunctionValue> MergedPads(const Call& call) {
+  ASSIGN_OR_RETURN(const ecg::Attributes* attrs, call.Attrs(0));
+  ASSIGN_OR_RETURN(const ecg::Value* amounts, call.Value(1));
+  if (attrs->String("auto_pad", "NOTSET") != "NOTSET") return DoesNotApply("automatic padding");
+  if (!amounts->constant.has_value()) return DoesNotApply("amounts are not known");
+  const auto rank = static_cast<int64_t>(amounts->constant->num_elements() / 2), spatial = rank - 2;
+  if (spatial < 1) return DoesNotApply("no spatial axes");
+  Ints pads = attrs->Ints("pads", Ints(2 * spatial, 0));
+  if (static_cast<int64_t>(pads.size()) != 2 * spatial) return DoesNotApply("amounts do not fit");
+  for (int64_t side = 0; side < 2; ++side) {
+    for (int64_t axis = 0; axis < rank; ++axis) {
+      const int64_t amount = amounts->constant->GetInt(side * rank + axis);
+      if (amount < 0 || (axis < 2 && amount != 0)) return DoesNotApply("not padding of spatial axes");
+      if (axis >= 2) pads[side * spatial + axis - 2] += amount;
+    }
+  }
+  return FunctionValue(pads);
+}
+
 absl::StatusOr<FunctionValue> Known(const Call& call) { return Truth(call.scope.known[call.term.args[0].slot]); }
 
 absl::StatusOr<FunctionValue> Scalar(const Call& call) {
@@ -169,6 +189,20 @@ absl::StatusOr<FunctionValue> SingleUse(const Call& call) {
   return Truth(value->consumers.size() == 1);
 }
 
+// The value all elements of a small constant share; NaN when there is none.
+double FillOf(const ecg::Value& value) {
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  if (!value.constant.has_value()) return none;
+  const int64_t elements = value.constant->num_elements();
+  if (elements == 0 || elements > kMaxInspectedElements) return none;
+  const double first = value.constant->GetDouble(0);
+  for (int64_t i = 1; i < elements; ++i) {
+    const double x = value.constant->GetDouble(i);
+    if (x != first || std::signbit(x) != std::signbit(first)) return none;
+  }
+  return first;
+}
+
 struct Function {
   FunctionInfo info;
   FunctionBody body;
@@ -185,6 +219,7 @@ const Function* Find(const std::string& name) {
       {"attr", {{"asn", false}, AttributeOr}},  // attr(a, name, otherwise)
       {"perm", {{"av", false}, Perm}},          // perm(a, X)
       {"compose", {{"nn", false}, Compose}},    // compose(p, q)[i] = p[q[i]]
+      {"merged_pads", {{"av", false}, MergedPads}},
       {"const", {{"v", kPredicate}, Known}},
       {"scalar", {{"v", kPredicate}, Scalar}},  // one element
       {"float", {{"v", kPredicate}, Float}},
@@ -241,17 +276,11 @@ absl::StatusOr<bool> Holds(const Guard& guard, const Scope& scope) {
   return guard.relation == "<" ? a < b : a <= b;
 }
 
-double FillOf(const ecg::Value& value) {
-  const double none = std::numeric_limits<double>::quiet_NaN();
-  if (!value.constant.has_value()) return none;
-  const int64_t elements = value.constant->num_elements();
-  if (elements == 0 || elements > kMaxInspectedElements) return none;
-  const double first = value.constant->GetDouble(0);
-  for (int64_t i = 1; i < elements; ++i) {
-    const double x = value.constant->GetDouble(i);
-    if (x != first || std::signbit(x) != std::signbit(first)) return none;
-  }
-  return first;
+bool IsFilledWith(const ecg::Value& value, double number) {
+  if (IsInteger(value.type.dtype) && number != std::floor(number)) return false;
+  const double fill = FillOf(value);
+  const double wanted = Tensor::From<double>(value.type.dtype, {}, {number}).GetDouble(0);
+  return fill == wanted && (fill != 0 || std::signbit(fill) == std::signbit(wanted));
 }
 
 }  // namespace fusion::rewrite

@@ -35,8 +35,8 @@ struct FunctionInfo {
 };
 const FunctionInfo* FindFunction(const std::string& name);
 
-// The value all elements of a small constant share; NaN when there is none.
-double FillOf(const ecg::Value& value);
+// Is it a small constant whose elements all are `number`, rounded to its type?
+bool IsFilledWith(const ecg::Value& value, double number);
 
 }  // namespace fusion::rewrite
 

@@ -1,7 +1,6 @@
 #include "compiler/rewrite/match.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "compiler/rewrite/functions.h"
@@ -51,11 +50,8 @@ class Matcher {
       case Term::Kind::kVariable:
         if (value == ecg::kNone) return !term.optional || Bind(term.slot, {}, "", next);
         return (term.constant && !graph_.IsKnown(value)) || Bind(term.slot, {value}, "", next);
-      case Term::Kind::kNumber: {
-        if (value == ecg::kNone) return true;
-        const double fill = FillOf(graph_.value(value));
-        return fill != term.number || std::signbit(fill) != std::signbit(term.number) || next();
-      }
+      case Term::Kind::kNumber:
+        return value == ecg::kNone || !IsFilledWith(graph_.value(value), term.number) || next();
       case Term::Kind::kAbsent:
         return value != ecg::kNone || next();
       case Term::Kind::kOp:

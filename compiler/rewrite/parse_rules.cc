@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "compiler/ops/op_def.h"
 #include "compiler/rewrite/functions.h"
@@ -355,6 +356,26 @@ void Append(const Term& term, std::vector<std::string>* names, std::string* text
   }
 }
 
+// `… for F in Exp, Tanh`: one line for each with $F replaced, in the id in small letters.
+absl::StatusOr<std::vector<std::string>> ExpandFamily(absl::string_view line) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(line, " for ");
+  if (parts.size() == 1) return std::vector<std::string>{std::string(line)};
+  const std::vector<absl::string_view> sides = absl::StrSplit(parts.back(), " in ");
+  const std::string name = absl::StrCat("$", absl::StripAsciiWhitespace(sides[0]));
+  const size_t colon = line.find(':');
+  if (parts.size() != 2 || sides.size() != 2 || colon == absl::string_view::npos || colon > parts[0].size()) {
+    return Error("a family reads `id-$F: … class for F in First, Second`");
+  }
+  std::vector<std::string> lines;
+  for (absl::string_view member : absl::StrSplit(sides[1], ',')) {
+    member = absl::StripAsciiWhitespace(member);
+    lines.push_back(
+        absl::StrCat(absl::StrReplaceAll(parts[0].substr(0, colon), {{name, absl::AsciiStrToLower(member)}}),
+                     absl::StrReplaceAll(parts[0].substr(colon), {{name, member}})));
+  }
+  return lines;
+}
+
 }  // namespace
 
 const char* MathClassName(MathClass math_class) {
@@ -390,12 +411,16 @@ absl::StatusOr<std::vector<Rule>> ParseRules(std::string_view name, std::string_
     line = absl::StripAsciiWhitespace(line);
     if (line.empty() || line[0] == '#') continue;
     const std::string where = absl::StrCat(absl::string_view(name.data(), name.size()), ":", line_number);
-    auto tokens = Tokenize(std::string_view(line.data(), line.size()));
-    if (!tokens.ok()) return Annotate(tokens.status(), where);
-    auto rule = Parser(*std::move(tokens)).ParseRule();
-    if (!rule.ok()) return Annotate(rule.status(), where);
-    rule->where = where;
-    rules.push_back(*std::move(rule));
+    auto members = ExpandFamily(line);
+    if (!members.ok()) return Annotate(members.status(), where);
+    for (const std::string& member : *members) {
+      auto tokens = Tokenize(member);
+      if (!tokens.ok()) return Annotate(tokens.status(), where);
+      auto rule = Parser(*std::move(tokens)).ParseRule();
+      if (!rule.ok()) return Annotate(rule.status(), where);
+      rule->where = where;
+      rules.push_back(*std::move(rule));
+    }
   }
   return rules;
 }

@@ -35,6 +35,14 @@ TEST(ParseRules, FlattensAssociativeOperators) {
   EXPECT_EQ(rules->at(0).pattern.flat[2].text, "A");  // the free variable last
 }
 
+TEST(ParseRules, ExpandsFamilies) {
+  const auto rules = ParseRules("r", "twice-$F: $F($F(A)) -> $F(A) exact for F in Abs, Relu\n");
+  ASSERT_TRUE(rules.ok()) << rules.status();
+  ASSERT_EQ(rules->size(), 2u);
+  EXPECT_EQ(rules->at(1).id, "twice-relu");
+  EXPECT_EQ(Print(rules->at(1).pattern), "Relu(Relu(v0))");
+}
+
 TEST(ParseRules, ErrorsNameLineAndCause) {
   EXPECT_THAT(ErrorOf("\nx: Mull(A, B) -> A exact"), HasSubstr("r:2: unknown operator 'Mull'"));
   EXPECT_THAT(ErrorOf("x: Mul(A, B) -> C exact"), HasSubstr("variable 'C' is not bound"));

@@ -31,6 +31,7 @@ const T& Pick(const std::vector<T>& from, Random* random) {
 struct Menu {
   std::vector<Shape> shapes;
   std::vector<Ints> lists = {};
+  DType dtype = DType::kF32;  // kF32: the type of the graph
 };
 
 Menu MenuFor(const std::string& op, size_t input) {
@@ -51,7 +52,20 @@ Menu MenuFor(const std::string& op, size_t input) {
     if (input == 1) return {{}, {{0}, {1}, {-1}, {0, 1}}};
     return {{{2, 3}, {3, 2, 2}, {4}}};
   }
-  if (op == "Concat" || op == "Slice") return {{{2, 3}}};
+  if (op == "Slice") {
+    const std::vector<Ints> lists[] = {{}, {{0}, {1}}, {{2}, {-1}}, {{1}, {0}}, {{1}, {2}}};
+    return {{{2, 3}, {4}}, lists[input]};
+  }
+  if (op == "Expand") return input == 0 ? Menu{{{3}, {2, 1}, {1, 3}, {}}} : Menu{{}, {{2, 3}, {4, 2, 3}, {3}}};
+  if (op == "Gather") return input == 0 ? Menu{{{4, 3}, {3}}} : Menu{{}, {{0}, {1}, {2, 0}}};
+  if (op == "Where") return {{{3}, {2, 3}, {2, 1}}, {}, input == 0 ? DType::kBool : DType::kF32};
+  if (op == "Clip" && input > 0) return {{{}}};
+  if (op == "MaxPool" || op == "GlobalMaxPool") return {{{1, 2, 4, 4}, {2, 1, 5}}};
+  if (op == "Softmax") return {{{2, 3}}};
+  if (op == "Pad") {
+    if (input == 0) return {{{1, 2, 4, 4}}};
+    return {{}, {{0, 0, 1, 1, 0, 0, 1, 1}, {0, 0, 0, 2, 0, 0, 1, 0}, {0, 0, -1, 0, 0, 0, 0, 0}}};
+  }
   return {{{}, {3}, {2, 3}, {2, 1}, {1, 3}, {1, 3, 1}, {3, 1, 1}, {1, 3, 1, 1}, {2, 3, 2, 2}, {2, 3, 3}}};
 }
 
@@ -78,6 +92,12 @@ std::vector<ecg::Attributes> AttrsFor(const std::string& op) {
     return {make({}), make({{"transB", one(1)}}), make({{"alpha", 0.5}, {"beta", 2.0}}),
             make({{"transA", one(1)}, {"beta", 0.5}, {"transB", one(1)}})};
   }
+  if (op == "MaxPool")
+    return {make({{"kernel_shape", Ints{2, 2}}}),
+            make({{"kernel_shape", Ints{3}}, {"strides", Ints{2}}, {"pads", Ints{1, 1}}})};
+  if (op == "Gather") return {make({}), make({{"axis", one(1)}})};
+  if (op == "Softmax") return {make({}), make({{"axis", one(0)}})};
+  if (op == "Pad") return {make({}), make({{"mode", std::string("constant")}}), make({{"mode", std::string("edge")}})};
   if (op.substr(0, 6) == "Reduce") return {make({}), make({{"keepdims", one(0)}}), make({{"keepdims", one(1)}})};
   return {make({})};
 }
@@ -123,7 +143,9 @@ class Generator {
       if (IsFloat(dtype)) {
         tensor.SetDouble(i, Draw(rule_.math_class, random_));
       } else {
-        tensor.SetInt(i, static_cast<int64_t>((*random_)() % 12));
+        // Shift counts beyond the word length mean nothing.
+        const bool any = (*random_)() % 4 == 0 && rule_.id != "sum-shift";
+        tensor.SetInt(i, static_cast<int64_t>(any ? (*random_)() : (*random_)() % 12));
       }
     }
     return tensor;
@@ -165,8 +187,9 @@ class Generator {
       return graph_.AddConstant("list", Tensor::From(DType::kI64, {static_cast<int64_t>(list.size())}, list));
     }
     const Shape& shape = Pick(menu.shapes, random_);
-    if (!term.constant) return graph_.AddInput(term.text, {dtype_, shape});
-    Tensor tensor = Filled(dtype_, shape);
+    const DType dtype = menu.dtype == DType::kF32 ? dtype_ : menu.dtype;
+    if (!term.constant) return graph_.AddInput(term.text, {dtype, shape});
+    Tensor tensor = Filled(dtype, shape);
     if (op == "BatchNormalization" && input == 4) {  // a variance
       for (int64_t i = 0; i < tensor.num_elements(); ++i) tensor.SetDouble(i, std::abs(tensor.GetDouble(i)));
     }
