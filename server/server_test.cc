@@ -105,6 +105,7 @@ TEST_F(ServerTest, CompilesMeasuresBuildsAndRemembers) {
   EXPECT_EQ(stats.measurements(), 3);
   EXPECT_EQ(stats.from_database(), 3);
   const std::string metrics = server_->metrics().Text();
+  EXPECT_GT(server_->metrics().Value(Metric::kDiskFreeBytes), 0);
   EXPECT_THAT(metrics, HasSubstr("fusion_profile_requests_total{source=\"measured\"} 3"));
   EXPECT_THAT(metrics, HasSubstr("fusion_rpc_requests_total{code=\"OK\",method=\"/fusion.v1.Compile/Submit\"} 3"));
 }

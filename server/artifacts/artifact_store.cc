@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -126,6 +127,11 @@ absl::StatusOr<int64_t> ArtifactStore::SizeBytes(const std::string& digest) {
     return absl::NotFoundError(absl::StrCat("no blob ", digest));
   }
   return *sizes[0];
+}
+
+int64_t ArtifactStore::FreeBytes() const {
+  struct statvfs info;
+  return statvfs(folder_.c_str(), &info) == 0 ? static_cast<int64_t>(info.f_bavail) * info.f_frsize : -1;
 }
 
 absl::StatusOr<std::vector<std::string>> ArtifactStore::Missing(absl::Span<const std::string> digests) {

@@ -42,7 +42,7 @@ class ArtifactStore {
   absl::StatusOr<std::vector<std::string>> Missing(absl::Span<const std::string> digests);
   // Size, or NOT_FOUND.
   absl::StatusOr<int64_t> SizeBytes(const std::string& digest);
-  const std::string& folder() const { return folder_; }
+  int64_t FreeBytes() const;  // of the file system; -1 when it does not say
 
   // A file that is being written. Dropping it unfinished leaves nothing.
   class Upload {

@@ -233,9 +233,8 @@ void JobRunner::Run(const std::string& job_id, const std::shared_ptr<std::atomic
   }
   if (!store_->StartJob(job_id, NowMs()).ok()) return;
   metrics_->Observe(Metric::kJobWait, (NowMs() - job->created_ms) / 1e3);
-  metrics_->Set(Metric::kJobsRunning, metrics_->Value(Metric::kJobsRunning) + 1);
-  auto leave =
-      absl::MakeCleanup([this] { metrics_->Set(Metric::kJobsRunning, metrics_->Value(Metric::kJobsRunning) - 1); });
+  metrics_->Set(Metric::kJobsRunning, ++jobs_running_);
+  auto leave = absl::MakeCleanup([this] { metrics_->Set(Metric::kJobsRunning, --jobs_running_); });
 
   const std::string folder = absl::StrCat(options_.work_folder, "/", job_id);
   auto cleaner = absl::MakeCleanup([&] {

@@ -90,7 +90,7 @@ class JobRunner {
   EventHub hub_;
   ProfileSources sources_;
   std::atomic<bool> stopping_{false};
-  std::atomic<int> plans_running_{0};
+  std::atomic<int> plans_running_{0}, jobs_running_{0};
 
   absl::Mutex mutex_;
   std::deque<std::string> queue_ ABSL_GUARDED_BY(mutex_);

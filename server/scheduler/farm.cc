@@ -403,6 +403,7 @@ void Farm::UpdateMetrics() {
   }
   metrics_->Set(Metric::kQueueOldestAge, absl::ToDoubleSeconds(scheduler_.OldestQueuedAge(now)));
   metrics_->Set(Metric::kDbWriteQueueDepth, store_->write_queue_depth());
+  metrics_->Set(Metric::kDiskFreeBytes, static_cast<double>(artifacts_->FreeBytes()));
 }
 
 }  // namespace fusion
