@@ -102,6 +102,32 @@ absl::StatusOr<FunctionValue> AttributeOr(const Call& call) {
   return DoesNotApply("an attribute of another kind");
 }
 
+absl::StatusOr<FunctionValue> ValueOf(const Call& call) {
+  ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(0));
+  if (!value->constant.has_value() || value->constant->num_elements() != 1) return DoesNotApply("no known scalar");
+  return FunctionValue(value->constant->GetDouble(0));
+}
+
+// The axes of X that constant A lists, counted from the front.
+absl::StatusOr<FunctionValue> AxesOf(const Call& call) {
+  ASSIGN_OR_RETURN(const ecg::Value* list, call.Value(0));
+  ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(1));
+  if (!list->constant.has_value()) return DoesNotApply("axes are not known");
+  const auto rank = static_cast<int64_t>(value->type.shape.size());
+  Ints axes;
+  for (int64_t i = 0; i < list->constant->num_elements(); ++i) {
+    const int64_t axis = list->constant->GetInt(i);
+    axes.push_back(axis < 0 ? axis + rank : axis);
+  }
+  std::sort(axes.begin(), axes.end());
+  return FunctionValue(axes);
+}
+
+absl::StatusOr<FunctionValue> LastAxis(const Call& call) {
+  ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(0));
+  return FunctionValue(static_cast<double>(value->type.shape.size()) - 1);
+}
+
 // The permutation of a node with attributes `a` over X: without one, the reversal.
 absl::StatusOr<FunctionValue> Perm(const Call& call) {
   ASSIGN_OR_RETURN(const ecg::Attributes* attrs, call.Attrs(0));
@@ -216,6 +242,9 @@ const Function* Find(const std::string& name) {
       {"elements", {{"v", false}, ElementsOf}},
       {"extent", {{"vn", false}, Extent}},  // extent(X, axis)
       {"along", {{"vn", false}, Along}},  // along(X, axis): [1, …, -1, …, 1] with -1 at the axis: a Reshape's shape
+      {"value", {{"v", false}, ValueOf}},  // of a scalar constant
+      {"axes", {{"vv", false}, AxesOf}},   // axes(a, X): the constant a, negative axes resolved
+      {"last", {{"v", false}, LastAxis}},
       {"attr", {{"asn", false}, AttributeOr}},  // attr(a, name, otherwise)
       {"perm", {{"av", false}, Perm}},          // perm(a, X)
       {"compose", {{"nn", false}, Compose}},    // compose(p, q)[i] = p[q[i]]

@@ -50,6 +50,10 @@ class Parser {
     if (AtKeyword("with")) position_ = after_lets;
     if (AtKeyword("where")) RETURN_IF_ERROR(ParseGuards());
     RETURN_IF_ERROR(ParseClass());
+    if (AtKeyword("composite")) {
+      Take();
+      rule_.composite = true;
+    }
     if (Peek().kind != Kind::kEnd) return Error(Unexpected("the end of the rule"));
     Flatten(&rule_.pattern);
     return std::move(rule_);

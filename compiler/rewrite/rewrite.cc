@@ -27,12 +27,17 @@ struct Candidate {
   const Rule* rule;
   Draft draft;
   Cost saving;
+  Rank rank;
 };
 
 class Engine {
  public:
-  Engine(const ecg::Graph& source, const std::vector<Rule>& rules, bool strict)
-      : graph_(source), strict_(strict), pattern_ops_(OpsOf(rules)), budget_(16 * graph_.num_nodes() + 64) {
+  Engine(const ecg::Graph& source, const std::vector<Rule>& rules, bool strict, Measure measure)
+      : graph_(source),
+        strict_(strict),
+        measure_(measure),
+        pattern_ops_(OpsOf(rules)),
+        budget_(16 * graph_.num_nodes() + 64) {
     for (const Rule& rule : rules) {
       for (const std::string& op : rule.pattern.ops) rules_[op].push_back(&rule);
     }
@@ -48,15 +53,13 @@ class Engine {
   }
 
  private:
-  // Most FLOPs saved first, then bytes and nodes, then graph order.
+  // The largest saving first, then graph order.
   struct Key {
-    Cost saving;
+    Rank rank;
     int order;
     ecg::NodeId root;
     bool operator<(const Key& other) const {
-      if (other.saving < saving) return true;
-      if (saving < other.saving) return false;
-      return std::tie(order, root) < std::tie(other.order, other.root);
+      return rank != other.rank ? other.rank < rank : std::tie(order, root) < std::tie(other.order, other.root);
     }
   };
 
@@ -66,18 +69,18 @@ class Engine {
   }
 
   void Forget(ecg::NodeId root) {
-    const auto it = savings_.find(root);
-    if (it == savings_.end()) return;
+    const auto it = ranks_.find(root);
+    if (it == ranks_.end()) return;
     queue_.erase({it->second, graph_.Order(root), root});
-    savings_.erase(it);
+    ranks_.erase(it);
   }
 
   void Consider(ecg::NodeId root) {
     Forget(root);
     const std::optional<Candidate> best = Best(root);
     if (!best.has_value()) return;
-    savings_[root] = best->saving;
-    queue_.insert({best->saving, graph_.Order(root), root});
+    ranks_[root] = best->rank;
+    queue_.insert({best->rank, graph_.Order(root), root});
   }
 
   std::optional<Candidate> Best(ecg::NodeId root) const {
@@ -92,8 +95,9 @@ class Engine {
         absl::StatusOr<Draft> draft = Draft::Make(graph_, *rule, match);
         if (draft.ok()) {
           const Cost saving = draft->Saving();
-          if (saving.IsPositive() && (!best.has_value() || best->saving < saving)) {
-            best = Candidate{rule, *std::move(draft), saving};
+          const Rank rank = RankOf(saving, measure_);
+          if (rank > Rank{} && (!best.has_value() || best->rank < rank)) {
+            best = Candidate{rule, *std::move(draft), saving, rank};
           }
         }
         return ++matches < kMaxMatches;
@@ -109,9 +113,9 @@ class Engine {
       // The graph may have changed since.
       std::optional<Candidate> best = Best(key.root);
       if (!best.has_value()) continue;
-      if (best->saving < key.saving) {
-        savings_[key.root] = best->saving;
-        queue_.insert({best->saving, key.order, key.root});
+      if (best->rank < key.rank) {
+        ranks_[key.root] = best->rank;
+        queue_.insert({best->rank, key.order, key.root});
         continue;
       }
       if (static_cast<int>(firings_.size()) >= budget_) {
@@ -158,11 +162,12 @@ class Engine {
 
   WorkGraph graph_;
   const bool strict_;
+  const Measure measure_;
   const std::set<std::string> pattern_ops_;
   std::map<std::string, std::vector<const Rule*>> rules_;  // by the operator of the pattern's root
   std::vector<ecg::NodeId> members_;                       // of the partition at work
   std::set<Key> queue_;
-  std::map<ecg::NodeId, Cost> savings_;  // of what stands in the queue
+  std::map<ecg::NodeId, Rank> ranks_;  // of what stands in the queue
   std::vector<Firing> firings_;
   const int budget_;
 };
@@ -204,7 +209,13 @@ absl::StatusOr<Result> RewriteWith(const ecg::Graph& graph, std::vector<Rule> ru
                                       (options.strict && rule.math_class != MathClass::kExact);
                              }),
               rules.end());
-  ASSIGN_OR_RETURN(Result result, Engine(graph, rules, options.strict).Run());
+  // Composites first: other rules would take their patterns apart.
+  const auto others =
+      std::stable_partition(rules.begin(), rules.end(), [](const Rule& rule) { return rule.composite; });
+  const std::vector<Rule> composites(rules.begin(), others), plain(others, rules.end());
+  ASSIGN_OR_RETURN(const Result first, Engine(graph, composites, options.strict, Measure::kNodes).Run());
+  ASSIGN_OR_RETURN(Result result, Engine(first.graph, plain, options.strict, Measure::kFlops).Run());
+  result.firings.insert(result.firings.begin(), first.firings.begin(), first.firings.end());
   RETURN_IF_ERROR(Annotate(ecg::Verify(result.graph), "after rewriting"));
   return result;
 }

@@ -137,6 +137,28 @@ TEST(Rewrite, MatchesAcrossGroupings) {
   EXPECT_EQ(Ops(result->graph), (std::vector<std::string>{"Mul", "Mul"})) << ecg::Print(result->graph);
 }
 
+TEST(Rewrite, CompositesAreJudgedByNodes) {
+  // Costs more FLOPs by the registry's count, and is one node instead of nine.
+  const Result result = Rewritten(R"(graph g(%x: f32[4, 8]) {
+  %last: i64[1] = const {-1}
+  %two: f32[] = const {2.0}
+  %e: f32[] = const {0.001}
+  %s: f32[8] = const {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0}
+  %m: f32[4, 1] = ReduceMean(%x, %last)
+  %d: f32[4, 8] = Sub(%x, %m)
+  %q: f32[4, 8] = Pow(%d, %two)
+  %v: f32[4, 1] = ReduceMean(%q, %last)
+  %w: f32[4, 1] = Add(%v, %e)
+  %r: f32[4, 1] = Sqrt(%w)
+  %n: f32[4, 8] = Div(%d, %r)
+  %t: f32[4, 8] = Mul(%n, %s)
+  %y: f32[4, 8] = Add(%t, %s)
+  return %y
+})");
+  EXPECT_EQ(RuleIds(result), std::vector<std::string>{"layer-norm-pow"});
+  EXPECT_EQ(Ops(result.graph), std::vector<std::string>{"LayerNormalization"});
+}
+
 TEST(Rewrite, RefusesAnotherShape) {
   auto rules = ParseRules("t", "unit: Mul(A, 1) -> A exact\n");
   ASSERT_TRUE(rules.ok()) << rules.status();

@@ -61,6 +61,8 @@ struct Rule {
   std::vector<std::pair<int, Term>> lets;  // `with k = …`: slot and value, in order
   std::vector<Guard> guards;
   MathClass math_class = MathClass::kExact;
+  // Recognises one operator in several: judged by the number of nodes, before all other rules.
+  bool composite = false;
   std::vector<std::string> variables;       // slot 0 is `out`, the root's value
   std::vector<std::string> attr_variables;  // `{a}`
 };

@@ -66,6 +66,7 @@ Menu MenuFor(const std::string& op, size_t input) {
     if (input == 0) return {{{1, 2, 4, 4}}};
     return {{}, {{0, 0, 1, 1, 0, 0, 1, 1}, {0, 0, 0, 2, 0, 0, 1, 0}, {0, 0, -1, 0, 0, 0, 0, 0}}};
   }
+  if (op == "Sub") return {{{2, 3}, {3}, {2, 1}, {}, {2, 3, 2}}};
   return {{{}, {3}, {2, 3}, {2, 1}, {1, 3}, {1, 3, 1}, {3, 1, 1}, {1, 3, 1, 1}, {2, 3, 2, 2}, {2, 3, 3}}};
 }
 
@@ -186,7 +187,9 @@ class Generator {
       const Ints& list = Pick(menu.lists, random_);
       return graph_.AddConstant("list", Tensor::From(DType::kI64, {static_cast<int64_t>(list.size())}, list));
     }
-    const Shape& shape = Pick(menu.shapes, random_);
+    // Parameters are mostly scalars or vectors.
+    const bool small = term.constant && menu.shapes.size() > 6 && (*random_)() % 2 == 0;
+    const Shape shape = small ? Pick<Shape>({{}, {3}}, random_) : Pick(menu.shapes, random_);
     const DType dtype = menu.dtype == DType::kF32 ? dtype_ : menu.dtype;
     if (!term.constant) return graph_.AddInput(term.text, {dtype, shape});
     Tensor tensor = Filled(dtype, shape);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <queue>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include "compiler/ecg/derived.h"
@@ -41,10 +40,9 @@ Cost Cost::operator-(const Cost& other) const {
   return {flops - other.flops, bytes - other.bytes, nodes - other.nodes};
 }
 
-bool Cost::IsPositive() const { return Cost{} < *this; }
-
-bool Cost::operator<(const Cost& other) const {
-  return std::tie(flops, bytes, nodes) < std::tie(other.flops, other.bytes, other.nodes);
+Rank RankOf(const Cost& saving, Measure measure) {
+  if (measure == Measure::kNodes) return {saving.nodes, saving.bytes, saving.flops};
+  return {saving.flops, saving.bytes, saving.nodes};
 }
 
 bool IsFolded(const ecg::Node& node, const std::vector<const ecg::Value*>& inputs,

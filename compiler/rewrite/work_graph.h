@@ -2,6 +2,7 @@
 #ifndef FUSION_COMPILER_REWRITE_WORK_GRAPH_H_
 #define FUSION_COMPILER_REWRITE_WORK_GRAPH_H_
 
+#include <array>
 #include <deque>
 #include <string>
 #include <vector>
@@ -10,18 +11,19 @@
 
 namespace fusion::rewrite {
 
-// What a set of nodes costs. FLOPs decide (§4.2), then the bytes that nodes read and write, then their number. Nodes
-// that constant folding will evaluate cost nothing.
+// What a set of nodes costs. Nodes that constant folding will evaluate cost nothing.
 struct Cost {
   double flops = 0;
-  double bytes = 0;
+  double bytes = 0;  // read and written
   double nodes = 0;
   Cost& operator+=(const Cost& other);
   Cost operator-(const Cost& other) const;
-  // A saving: the first of the three that is not zero is positive.
-  bool IsPositive() const;
-  bool operator<(const Cost& other) const;
 };
+
+// How savings compare: FLOPs decide (§4.2), then bytes, then nodes; or nodes, then bytes, then FLOPs.
+enum class Measure : uint8_t { kFlops, kNodes };
+using Rank = std::array<double, 3>;
+Rank RankOf(const Cost& saving, Measure measure);
 
 class WorkGraph {
  public:
