@@ -1,5 +1,7 @@
 #include "compiler/movement/kernel.h"
 
+#include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <utility>
@@ -15,9 +17,12 @@ constexpr int64_t kAlignBytes = 64;
 
 const char* ScopeText(BufferScope scope) {
   switch (scope) {
-    case BufferScope::kKernel: return "kernel";
-    case BufferScope::kDevice: return "device";
-    case BufferScope::kBlock: return "block";
+    case BufferScope::kKernel:
+      return "kernel";
+    case BufferScope::kDevice:
+      return "device";
+    case BufferScope::kBlock:
+      return "block";
   }
   return "?";
 }
@@ -46,12 +51,23 @@ class Printer {
       case te::ScalarKind::kImm:
         return IsFloat(s->dtype) ? absl::StrFormat("%s:%a", DTypeName(s->dtype), s->fvalue)
                                  : absl::StrCat(DTypeName(s->dtype), ":", s->ivalue);
-      case te::ScalarKind::kLoad: text = absl::StrCat("load b", s->tensor, "[", Index(s->indices[0]), "]"); break;
-      case te::ScalarKind::kIf: text = absl::StrCat("if ", Pred(s->pred), " then ", args[0], " else ", args[1]); break;
-      case te::ScalarKind::kOp: text = absl::StrCat(te::GetOpInfo(s->op).name, "(", absl::StrJoin(args, ", "), ")"); break;
-      case te::ScalarKind::kCast: text = absl::StrCat("cast ", DTypeName(s->dtype), " ", args[0]); break;
-      case te::ScalarKind::kFromIndex: text = absl::StrCat("index ", Index(s->index)); break;
-      case te::ScalarKind::kAcc: return absl::StrCat("acc", s->acc);
+      case te::ScalarKind::kLoad:
+        text = absl::StrCat("load b", s->tensor, "[", Index(s->indices[0]), "]");
+        break;
+      case te::ScalarKind::kIf:
+        text = absl::StrCat("if ", Pred(s->pred), " then ", args[0], " else ", args[1]);
+        break;
+      case te::ScalarKind::kOp:
+        text = absl::StrCat(te::GetOpInfo(s->op).name, "(", absl::StrJoin(args, ", "), ")");
+        break;
+      case te::ScalarKind::kCast:
+        text = absl::StrCat("cast ", DTypeName(s->dtype), " ", args[0]);
+        break;
+      case te::ScalarKind::kFromIndex:
+        text = absl::StrCat("index ", Index(s->index));
+        break;
+      case te::ScalarKind::kAcc:
+        return absl::StrCat("acc", s->acc);
     }
     const int number = static_cast<int>(numbers_.size());
     numbers_[s.get()] = number;
@@ -94,7 +110,8 @@ std::vector<int64_t> Kernel::scratch_offset_bytes() const {
     if (buffers[b].scope != BufferScope::kBlock) continue;
     offsets[b] = next;
     // One line of slack: whole-vector reads past the end, and pitches that are no multiple of 4096 bytes.
-    next += (buffers[b].elements * DTypeBytes(buffers[b].dtype) + kAlignBytes - 1) / kAlignBytes * kAlignBytes + kAlignBytes;
+    next += (buffers[b].elements * DTypeBytes(buffers[b].dtype) + kAlignBytes - 1) / kAlignBytes * kAlignBytes +
+            kAlignBytes;
   }
   return offsets;
 }
@@ -103,8 +120,9 @@ std::string Print(const Kernel& kernel) {
   std::string text;
   for (size_t b = 0; b < kernel.buffers.size(); ++b) {
     const Buffer& buffer = kernel.buffers[b];
-    absl::StrAppend(&text, "buffer b", b, " ", ScopeText(buffer.scope), " ", DTypeName(buffer.dtype), "[", buffer.elements,
-                    "]", buffer.is_constant ? " const" : "", buffer.packed_from >= 0 ? " packed" : "", "\n");
+    absl::StrAppend(&text, "buffer b", b, " ", ScopeText(buffer.scope), " ", DTypeName(buffer.dtype), "[",
+                    buffer.elements, "]", buffer.is_constant ? " const" : "", buffer.packed_from >= 0 ? " packed" : "",
+                    "\n");
   }
   Printer printer;
   for (const Pack& pack : kernel.packs) {
@@ -121,8 +139,8 @@ std::string Print(const Kernel& kernel) {
       absl::StrAppend(&text, "  step ", StrategyName(step.strategy));
       if (step.strategy == Strategy::kTile) {
         absl::StrAppend(&text, "{", step.tile.row_count, "x", step.tile.outer_count, " rows i", step.tile.row_axis,
-                        " vectors i", step.tile.outer_axis, " lanes i", step.tile.lane_axis, " unroll ", step.tile.unroll,
-                        "}");
+                        " vectors i", step.tile.outer_axis, " lanes i", step.tile.lane_axis, " unroll ",
+                        step.tile.unroll, "}");
       } else if (step.vec_axis >= 0) {
         absl::StrAppend(&text, "{lanes i", step.vec_axis, "}");
       }
@@ -136,8 +154,8 @@ std::string Print(const Kernel& kernel) {
         static const char* const kKinds[] = {"sum", "prod", "max", "min", "general"};
         std::vector<std::string> axes;
         for (const te::Axis& axis : step.fold->axes) axes.push_back(AxisText(axis));
-        absl::StrAppend(&text, "    fold ", kKinds[static_cast<int>(step.fold->kind)], ":", DTypeName(step.fold->acc), "(",
-                        absl::StrJoin(axes, ", "), ")", step.fold->pred.empty() ? "" : " if ",
+        absl::StrAppend(&text, "    fold ", kKinds[static_cast<int>(step.fold->kind)], ":", DTypeName(step.fold->acc),
+                        "(", absl::StrJoin(axes, ", "), ")", step.fold->pred.empty() ? "" : " if ",
                         printer.Pred(step.fold->pred), "\n");
         for (const te::Scalar& init : step.fold->init) {
           const std::string value = printer.Scalar(init);
@@ -169,9 +187,53 @@ std::string Print(const Kernel& kernel) {
   return text;
 }
 
+namespace {
+
+bool IsAffine(const te::Index& x) {
+  for (const te::Index::Part& part : x.parts()) {
+    if (part.term.kind != te::TermKind::kAxis) return false;
+  }
+  return true;
+}
+
+// Loads that happen at every point: not those in the arms of an `if`.
+void VisitUnconditional(const te::Scalar& s, const std::function<void(const te::ScalarNode&)>& f) {
+  f(*s);
+  if (s->kind == te::ScalarKind::kIf) return;
+  for (const te::Scalar& arg : s->args) VisitUnconditional(arg, f);
+}
+
+absl::Status CheckStrategy(const Step& step) {
+  auto is_loop = [&](int axis) {
+    return std::any_of(step.loops.begin(), step.loops.end(), [&](const Loop& loop) { return loop.axis.id == axis; });
+  };
+  bool ok = true;
+  switch (step.strategy) {
+    case Strategy::kScalar:
+      break;
+    case Strategy::kMapVec:
+      ok = !step.fold && !step.loops.empty() && step.loops.back().axis.id == step.vec_axis;
+      break;
+    case Strategy::kRowFold:
+      ok = step.fold && !step.fold->axes.empty() && step.fold->axes.back().id == step.vec_axis;
+      break;
+    case Strategy::kTile:
+      ok = step.fold && is_loop(step.tile.lane_axis) && (step.tile.row_axis < 0 || is_loop(step.tile.row_axis)) &&
+           (step.tile.outer_axis < 0 || is_loop(step.tile.outer_axis));
+      break;
+  }
+  if (ok) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("movement: step '", step.label, "': the lanes of a ",
+                                          StrategyName(step.strategy), " step are none of its loops"));
+}
+
+}  // namespace
+
 absl::Status Verify(const Kernel& kernel) {
   std::set<int> written;
   for (size_t p = 0; p < kernel.phases.size(); ++p) {
+    // Scratch does not outlive a task.
+    std::erase_if(written, [&](int b) { return kernel.buffers[b].scope == BufferScope::kBlock; });
     for (const Step& step : kernel.phases[p].steps) {
       std::set<int> axes;
       for (const te::Axis& axis : kernel.phases[p].grid) axes.insert(axis.id);
@@ -186,8 +248,8 @@ absl::Status Verify(const Kernel& kernel) {
         te::CollectAxes(x, &used);
         for (const te::Axis& axis : used) {
           if (!known.count(axis.id)) {
-            status = absl::InternalError(absl::StrCat("movement: ", what, " of step '", step.label, "' uses axis i", axis.id,
-                                                      ", which no loop binds"));
+            status = absl::InternalError(absl::StrCat("movement: ", what, " of step '", step.label, "' uses axis i",
+                                                      axis.id, ", which no loop binds"));
           }
         }
       };
@@ -207,10 +269,36 @@ absl::Status Verify(const Kernel& kernel) {
       };
       for (const te::Scalar& s : step.body) check_scalar(s, with_fold);
       for (const te::Scalar& s : step.then) check_scalar(s, axes);
+      // Where nothing cuts the loops short, affine addresses are exact.
+      bool whole = step.lane_limit < 0 && step.store_limit < 0 && (!step.fold || step.fold->pred.empty());
+      for (const Loop& loop : step.loops) whole = whole && !loop.limit;
+      auto check_bounds = [&](int buffer, const te::Index& address) {
+        if (!whole || !IsAffine(address)) return;
+        const te::Interval range = address.Range();
+        if (range.lo > range.hi || (range.lo >= 0 && range.hi < kernel.buffers[buffer].elements)) return;
+        bool empty = false;
+        for (const te::Index::Part& part : address.parts()) empty = empty || part.term.axis.extent == 0;
+        if (empty || kernel.phases[p].tasks() == 0) return;
+        status =
+            absl::InternalError(absl::StrCat("movement: step '", step.label, "' addresses b", buffer, "[", range.lo,
+                                             "..", range.hi, "] of ", kernel.buffers[buffer].elements, " elements"));
+      };
       for (const Store& store : step.stores) {
+        if (store.buffer < 0 || store.buffer >= static_cast<int>(kernel.buffers.size())) {
+          return absl::InternalError(absl::StrCat("movement: step '", step.label, "' stores into no buffer"));
+        }
         check_index(store.address, axes, "a store");
+        check_bounds(store.buffer, store.address);
         written.insert(store.buffer);
       }
+      for (const std::vector<te::Scalar>* scalars : {&step.body, &step.then}) {
+        for (const te::Scalar& s : *scalars) {
+          VisitUnconditional(s, [&](const te::ScalarNode& node) {
+            if (status.ok() && node.kind == te::ScalarKind::kLoad) check_bounds(node.tensor, node.indices[0]);
+          });
+        }
+      }
+      if (status.ok()) status = CheckStrategy(step);
       if (step.stores.size() != step.store_types.size() || step.stores.empty()) {
         status = absl::InternalError(absl::StrCat("movement: step '", step.label, "' has no consistent stores"));
       }

@@ -14,8 +14,12 @@ using te::Axis;
 using te::Index;
 using te::Scalar;
 
-// FMA latency × issue width of every core in question: fewer independent accumulators leave the units idle.
-constexpr int kMinAccumulators = 8;
+// FMA latency × issue width of every core in question is 8; a little more, as issue is not perfect.
+constexpr int kMinAccumulators = 10;
+// Cycles to bring one shared vector from the second-level cache; a load from the first takes half a cycle.
+constexpr double kStreamCycles = 1.5;
+// Tile shapes this close in time are told apart by their loads.
+constexpr double kTie = 1.01;
 // A packed operand or a row block should leave room for the other in the second-level cache.
 constexpr double kCacheShare = 0.5;
 // Tasks so that a few cores balance; more only adds overhead.
@@ -44,13 +48,33 @@ bool PredUses(const Nest& nest, int axis_id) {
   return uses;
 }
 
+// Some comparison tests the axis together with another than the fold's: no border that could be told from the row alone.
+bool PredMixesSpatial(const Nest& nest, const Axis& row) {
+  bool mixes = false;
+  te::Visit(nest.body[0], [&](const te::ScalarNode& node) {
+    for (const te::Comparison& c : node.pred) {
+      std::vector<Axis> used;
+      te::CollectAxes(c.lhs, &used);
+      te::CollectAxes(c.rhs, &used);
+      if (std::none_of(used.begin(), used.end(), [&](const Axis& axis) { return axis.id == row.id; })) continue;
+      mixes = mixes || c.lhs.HasLoad() || c.rhs.HasLoad();
+      for (const Axis& axis : used) {
+        mixes = mixes || (axis.id != row.id && std::none_of(nest.fold->axes.begin(), nest.fold->axes.end(),
+                                                            [&](const Axis& fold) { return fold.id == axis.id; }));
+      }
+    }
+  });
+  return mixes;
+}
+
 // Some comparison mixes the axis with another of `axes`.
 bool PredMixes(const Nest& nest, int axis_id, const std::vector<Axis>& axes) {
   bool mixes = false;
   te::Visit(nest.body[0], [&](const te::ScalarNode& node) {
     for (const te::Comparison& c : node.pred) {
-      if (!c.lhs.UsesAxis(axis_id)) continue;
-      for (const Axis& other : axes) mixes = mixes || (other.id != axis_id && c.lhs.UsesAxis(other.id));
+      auto uses = [&](int id) { return c.lhs.UsesAxis(id) || c.rhs.UsesAxis(id); };
+      if (!uses(axis_id)) continue;
+      for (const Axis& other : axes) mixes = mixes || (other.id != axis_id && uses(other.id));
     }
   });
   return mixes;
@@ -142,27 +166,35 @@ Scalar ReplaceLoad(const Scalar& body, const te::ScalarNode* from, const Scalar&
 }  // namespace
 
 TileShape ChooseTileShape(int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared, const DeviceModel& device) {
-  TileShape best;
-  best.cycles_per_step = std::numeric_limits<double>::infinity();
   const int registers = device.vector_registers;
+  auto cycles = [&](int64_t r, int64_t v) {
+    const double fma = static_cast<double>(r * v) / 2;
+    const double row_loads = static_cast<double>(has_broadcast ? r : r * v);
+    const double load = (row_loads + static_cast<double>(has_shared ? v : 0)) / 2;
+    const double latency = kMinAccumulators / 2.0;
+    const double stream = has_shared ? kStreamCycles * static_cast<double>(v) : 0;
+    return std::max({fma, load, latency, stream});
+  };
+  std::vector<TileShape> shapes;
+  double least = std::numeric_limits<double>::infinity();
   for (int v = 1; v <= std::min<int64_t>(vectors, 8); ++v) {
     for (int r = 1; r <= std::min<int64_t>(rows, 28); ++r) {
-      const int accumulators = r * v;
       // One row of shared vectors, one broadcast, one spare so that the compiler's scheduling cannot spill.
-      if (accumulators + (has_shared ? v : 0) + 2 > registers && accumulators > 1) continue;
-      auto cycles = [&](int64_t tile_rows) {
-        const double fma = static_cast<double>(tile_rows * v) / 2;
-        const double row_loads = has_broadcast ? static_cast<double>(tile_rows) : static_cast<double>(tile_rows * v);
-        const double load = (row_loads + (has_shared ? v : 0)) / 2;
-        const double latency = kMinAccumulators / 2.0;
-        const double stream = has_shared ? 1.5 * v : 0;  // shared vectors come from the second-level cache
-        return std::max({fma, load, latency, stream});
-      };
+      if (r * v + (has_shared ? v : 0) + 2 > registers && r * v > 1) continue;
       const int64_t full = rows / r, rest = rows % r;
-      const double per_column = static_cast<double>(full) * cycles(r) + (rest > 0 ? cycles(rest) : 0);
-      const double total = per_column * static_cast<double>((vectors + v - 1) / v);
-      if (total < best.cycles_per_step * 0.999) best = {r, v, total};
+      const double per_column = static_cast<double>(full) * cycles(r, v) + (rest > 0 ? cycles(rest, v) : 0);
+      shapes.push_back({r, v, per_column * static_cast<double>((vectors + v - 1) / v)});
+      least = std::min(least, shapes.back().cycles_per_step);
     }
+  }
+  // Many shapes keep the FMA ports busy on paper; among them, the one that loads least has the most slack for the rest.
+  TileShape best;
+  double best_reuse = -1;
+  for (const TileShape& shape : shapes) {
+    const double reuse = has_shared ? shape.rows * shape.vectors / (shape.rows + 2 * kStreamCycles * shape.vectors) : 0;
+    if (shape.cycles_per_step > kTie * least || reuse <= best_reuse) continue;
+    best = shape;
+    best_reuse = reuse;
   }
   return best;
 }
@@ -230,7 +262,7 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
   Axis row{-1, 1};
   double row_score = -1;
   for (const Axis& axis : nest.axes) {
-    if (axis.id == lane.id || axis.id == outer.id || axis.extent == 1) continue;
+    if (axis.id == lane.id || axis.id == outer.id || axis.extent == 1 || PredMixesSpatial(nest, axis)) continue;
     bool shared = false;
     int64_t stride = 0;
     bool affine = true;
@@ -316,12 +348,20 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
   std::vector<movement::Step> pack_steps;
   bool runtime_pack = false;
   for (const Operand& load : loads) {
-    if (!uses_lane(load)) continue;
     const movement::Buffer source = kernel->buffers[load.buffer];
     const bool constant = source.is_constant && source.packed_from < 0;
+    const bool by_lane = uses_lane(load);
+    // A broadcast weight is read as it is, unless the fold is rounded up: past its end nothing is zero.
+    const bool rounded_up = constant && std::any_of(nest.padding.begin(), nest.padding.end(), [&](const te::Comparison& c) {
+      std::vector<Axis> used;
+      te::CollectAxes(c.lhs, &used);
+      return std::any_of(used.begin(), used.end(), [&](const Axis& axis) { return load.address.UsesAxis(axis.id); });
+    });
+    if (!by_lane && !rounded_up) continue;
     const bool contiguous = te::ClassifyLanes(load.address, lane, lanes) == te::LaneAccess::kContiguous;
     const bool overruns = store_limit >= 0 && !constant;
     if (!constant && contiguous && !overruns) continue;
+    const bool vectors_move = by_lane && vector_tile.id >= 0;
     std::vector<Axis> box;
     for (const Axis& axis : others) {
       if (constant && load.address.UsesAxis(axis.id)) box.push_back(axis);
@@ -330,12 +370,12 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
       if (!constant) return absl::FailedPreconditionError("a moving operand is not contiguous in the lanes");
       box.push_back(row);
     }
-    if (constant && vector_tile.id >= 0) box.push_back(vector_tile);
+    if (constant && vectors_move) box.push_back(vector_tile);
     for (const Axis& axis : fold_order) {
       if (load.address.UsesAxis(axis.id)) box.push_back(axis);
     }
-    if (vector_in.id >= 0) box.push_back(vector_in);
-    box.push_back(lane);
+    if (vectors_move) box.push_back(vector_in);
+    if (by_lane) box.push_back(lane);
     std::vector<Index> coordinates;
     std::vector<int64_t> extents;
     for (const Axis& axis : box) {

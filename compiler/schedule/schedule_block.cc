@@ -162,7 +162,11 @@ class BlockScheduler {
       }
       kernel_ = before;
       axes_ = axes_before;
-      if (!nest.padding.empty()) return absl::InternalError("a padded fold needs a register tile");
+      if (!nest.padding.empty()) {
+        // Only the register tile packs the weights that make a rounded-up fold exact.
+        ASSIGN_OR_RETURN(nest, MakeNest(physical));
+        FuseAxes(&nest, &axes_);
+      }
     }
     movement::Phase phase;
     movement::Step step = StepOf(nest, kernel_, device_);
@@ -172,6 +176,7 @@ class BlockScheduler {
     if (empty) {
       for (const movement::Loop& loop : step.loops) phase.grid.push_back(loop.axis);
       step.loops.clear();
+      step.strategy = movement::Strategy::kScalar;
     }
     phase.steps.push_back(std::move(step));
     kernel_.phases.push_back(std::move(phase));

@@ -175,8 +175,14 @@ Value ExprPrinter::EmitLoad(const Scalar& s) {
                  LoadText(buffer, absl::StrCat(base, "[", IndexText(address, options_.axis_name, *options_.kernel), "]"))),
             false};
   }
-  const te::Axis lane{options_.lane_axis, options_.lanes};
+  // Whatever the axis' extent: what holds for a long one holds for this one.
+  const te::Axis lane{options_.lane_axis, options_.lanes << 20};
   const te::LaneAccess access = te::ClassifyLanes(address, lane, options_.lanes);
+  if (access == te::LaneAccess::kInvariant) {
+    return {Temp(CType(s->dtype),
+                 LoadText(buffer, absl::StrCat(base, "[", IndexText(address, options_.axis_name, *options_.kernel), "]"))),
+            false};
+  }
   if (access == te::LaneAccess::kContiguous) {
     return {Temp("vf", absl::StrCat("ld(", base, " + ", IndexText(address, options_.axis_name, *options_.kernel), ")")), true};
   }

@@ -13,7 +13,8 @@ namespace {
 using te::Axis;
 using te::Scalar;
 
-std::string Name(int axis) { return absl::StrCat("i", axis); }
+// Not "i": i8, i16, i32 and i64 are types.
+std::string Name(int axis) { return absl::StrCat("x", axis); }
 
 class StepPrinter {
  public:
@@ -48,32 +49,33 @@ class StepPrinter {
     return {&kernel_, Name, -1, 1, "", std::move(accs), next_temp_};
   }
 
-  // Stores one element of every output; lanes past a blocked layout's logical extent get zero and load nothing.
+  // Lanes past a blocked layout's logical extent get zero, and nothing is loaded for them.
+  void OpenUnmasked() {
+    if (step_.lane_limit < 0) return out_->Open("");
+    out_->Open(absl::StrCat("if (!(", IndexText(step_.lane_mask_index, Name, kernel_), " < ", step_.lane_limit, "))"));
+    for (const movement::Store& store : step_.stores) out_->Line(StoreText(kernel_.buffers[store.buffer], Place(store), "0"));
+    out_->Close();
+    out_->Open("else");
+  }
+
+  // Stores one element of every output.
   void StoreScalars(const std::vector<Scalar>& values, const std::vector<Value>& accs) {
-    if (step_.lane_limit >= 0) {
-      const std::string mask = absl::StrCat(IndexText(step_.lane_mask_index, Name, kernel_), " < ", step_.lane_limit);
-      out_->Open(absl::StrCat("if (!(", mask, "))"));
-      for (const movement::Store& store : step_.stores) out_->Line(StoreText(kernel_.buffers[store.buffer], Place(store), "0"));
-      out_->Close();
-      out_->Open("else");
-    } else {
-      out_->Open("");
-    }
     ExprPrinter printer(out_, ScalarOptions(accs));
     for (size_t o = 0; o < step_.stores.size(); ++o) {
       const std::string value = values.empty() ? accs[o].text : printer.Emit(values[o]).text;
       out_->Line(StoreText(kernel_.buffers[step_.stores[o].buffer], Place(step_.stores[o]), value));
     }
-    out_->Close();
   }
 
   void PrintScalar() {
     for (const movement::Loop& loop : step_.loops) OpenLoop(loop);
+    OpenUnmasked();
     if (!step_.fold) {
       StoreScalars(step_.body, {});
     } else {
       PrintScalarFold();
     }
+    out_->Close();
     for (size_t i = 0; i < step_.loops.size(); ++i) out_->Close();
   }
 
@@ -133,9 +135,8 @@ class StepPrinter {
       out_->Line(absl::StrCat(CType(dtype), " ", acc, " = ", init, ";"));
       accs.push_back({acc, false});
     }
-    // A comparison of the fold's predicate is tested as soon as its axes are bound.
     for (const Axis& axis : fold.axes) OpenLoop({axis, std::nullopt});
-    if (!fold.pred.empty()) out_->Line(absl::StrCat("if (!(", PredText(fold.pred, Name, kernel_), ")) continue;"));
+    out_->Open(fold.pred.empty() ? "" : absl::StrCat("if (", PredText(fold.pred, Name, kernel_), ")"));
     ExprPrinter printer(out_, ScalarOptions(accs));
     if (general) {
       std::vector<std::string> next;
@@ -149,7 +150,7 @@ class StepPrinter {
     } else {
       out_->Line(Combine(fold.kind, accs[0].text, printer.Emit(step_.body[0]).text, fold.acc));
     }
-    for (size_t i = 0; i < fold.axes.size(); ++i) out_->Close();
+    for (size_t i = 0; i < fold.axes.size() + 1; ++i) out_->Close();
     StoreScalars(step_.then, accs);
   }
 
@@ -176,7 +177,9 @@ class StepPrinter {
     out_->Close();
     if (!whole) {
       out_->Open(absl::StrCat("for (; ", i, " < e_", i, "; ++", i, ")"));
+      OpenUnmasked();
       StoreScalars(step_.body, {});
+      out_->Close();
       out_->Close();
     }
     for (size_t l = 0; l + 1 < step_.loops.size(); ++l) out_->Close();
@@ -185,6 +188,7 @@ class StepPrinter {
   // Four vector accumulators along the contiguous fold axis, then one vector, then single elements, then one horizontal step.
   void PrintRowFold() {
     for (const movement::Loop& loop : step_.loops) OpenLoop(loop);
+    OpenUnmasked();
     const te::Fold& fold = *step_.fold;
     const char* init = fold.kind == te::FoldKind::kSum    ? "bc(0.f)"
                        : fold.kind == te::FoldKind::kProd ? "bc(1.f)"
@@ -242,6 +246,7 @@ class StepPrinter {
         out_->Line(absl::StrCat(acc, " = smin(hmin(amin(amin(", v, "0, ", v, "1), amin(", v, "2, ", v, "3))), ", acc, ");"));
     }
     StoreScalars(step_.then, {{acc, false}});
+    out_->Close();
     for (size_t l = 0; l < step_.loops.size(); ++l) out_->Close();
   }
 

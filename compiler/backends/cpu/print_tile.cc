@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/check.h"
 
 namespace fusion::cpu {
 namespace {
@@ -22,6 +23,7 @@ Scalar TakeGuards(const Scalar& s, te::FoldKind kind, te::Pred* guards) {
   auto is_identity = [&](const Scalar& x) {
     if (x->kind != ScalarKind::kImm) return false;
     if (kind == te::FoldKind::kSum) return x->fvalue == 0;
+    if (kind == te::FoldKind::kProd) return x->fvalue == 1;
     if (kind == te::FoldKind::kMax) return x->fvalue < -3.4e38;
     return x->fvalue > 3.4e38;
   };
@@ -115,7 +117,7 @@ class TilePrinter {
   }
 
  private:
-  std::string Name(int axis) const { return absl::StrCat("i", axis); }
+  std::string Name(int axis) const { return absl::StrCat("x", axis); }
 
   void OpenLoop(const movement::Loop& loop, int64_t stride) {
     const std::string i = Name(loop.axis.id);
@@ -163,12 +165,12 @@ class TilePrinter {
         for (const auto& point : points_) {
           auto values = point;
           values[row] = start + r;
-          bool holds = true, known = true;
+          bool holds = true;
           for (const te::Comparison& guard : row_guards_) {
             bool k = true;
             const bool h = Holds(guard, values, &k);
-            if (k) holds = holds && h;
-            known = known && k;
+            FUSION_CHECK(k, "a row's border test uses an axis that is neither the row nor unrolled");
+            holds = holds && h;
           }
           mask.push_back(holds);
           all = all && holds;
@@ -251,7 +253,8 @@ class TilePrinter {
       Operand operand;
       operand.node = &node;
       const Index& address = node.indices[0];
-      operand.by_lane = address.UsesAxis(tile.lane_axis);
+      // A fused lane axis may occur in an address that stands still within each vector (i//16).
+      operand.by_lane = te::ClassifyLanes(address, lane_loop_->axis, lanes_) != te::LaneAccess::kInvariant;
       if (address.UsesAxis(tile.row_axis)) operand.affine = operand.affine && address.AffineIn(tile.row_axis, &operand.row);
       if (address.UsesAxis(tile.outer_axis)) operand.affine = operand.affine && address.AffineIn(tile.outer_axis, &operand.vector);
       for (const Axis& axis : step_.fold->axes) {
@@ -271,7 +274,10 @@ class TilePrinter {
                               IndexText(operand.node->indices[0], name, kernel_), ";"));
     }
     const te::FoldKind kind = step_.fold->kind;
-    const char* init = kind == te::FoldKind::kSum ? "bc(0.f)" : kind == te::FoldKind::kMax ? "bc(-__builtin_inff())" : "bc(__builtin_inff())";
+    const char* init = kind == te::FoldKind::kSum    ? "bc(0.f)"
+                       : kind == te::FoldKind::kProd ? "bc(1.f)"
+                       : kind == te::FoldKind::kMax  ? "bc(-__builtin_inff())"
+                                                     : "bc(__builtin_inff())";
     for (int r = 0; r < rows; ++r) {
       std::vector<std::string> names;
       for (int v = 0; v < vectors; ++v) names.push_back(absl::StrCat("c", r, "_", v, " = ", init));
@@ -445,6 +451,7 @@ class TilePrinter {
         } else {
           const std::string x = emit(body_, r, v);
           if (kind == te::FoldKind::kSum) out_->Line(absl::StrCat(acc, " += ", x, ";"));
+          if (kind == te::FoldKind::kProd) out_->Line(absl::StrCat(acc, " *= ", x, ";"));
           if (kind == te::FoldKind::kMax) out_->Line(absl::StrCat(acc, " = amax(", acc, ", ", x, ");"));
           if (kind == te::FoldKind::kMin) out_->Line(absl::StrCat(acc, " = amin(", acc, ", ", x, ");"));
         }

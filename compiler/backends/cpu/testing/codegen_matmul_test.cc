@@ -1,0 +1,174 @@
+// Matrix products with everything that is fused around them.
+#include <gtest/gtest.h>
+
+#include "compiler/backends/cpu/testing/run_block.h"
+
+namespace fusion::testing {
+namespace {
+
+using G = GraphMaker;
+using V = ecg::ValueId;
+using Ints = std::vector<int64_t>;
+
+constexpr int64_t k1 = 1;
+
+BlockCase MatMul(Shape a, Shape b, bool weight) {
+  G g;
+  const V x = g.In(a);
+  g.Out(g.Op("MatMul", {x, weight ? g.Weight(b) : g.In(b)}));
+  return BlockCase("MatMul" + ShapeToString(a) + ShapeToString(b) + (weight ? "w" : ""), g);
+}
+
+TEST(CodegenMatMul, Shapes) {
+  std::vector<BlockCase> cases;
+  for (bool weight : {true, false}) {
+    for (const auto& [a, b] : std::vector<std::pair<Shape, Shape>>{{{5, 7}, {7, 3}},
+                                                                   {{1, 70}, {70, 100}},
+                                                                   {{1, 64}, {64, 48}},
+                                                                   {{64, 33}, {33, 1}},
+                                                                   {{9, 1}, {1, 17}},
+                                                                   {{37, 40}, {40, 96}},
+                                                                   {{19, 24}, {24, 50}},
+                                                                   {{1, 1}, {1, 1}},
+                                                                   {{7}, {7}},
+                                                                   {{7}, {7, 20}},
+                                                                   {{20, 7}, {7}},
+                                                                   {{2, 3, 9, 20}, {2, 3, 20, 33}},
+                                                                   {{2, 3, 9, 20}, {20, 33}},
+                                                                   {{3, 1, 9, 20}, {1, 2, 20, 16}},
+                                                                   {{9, 20}, {4, 20, 16}},
+                                                                   {{4, 0}, {0, 5}},
+                                                                   {{0, 4}, {4, 5}}}) {
+      cases.push_back(MatMul(a, b, weight));
+    }
+  }
+  EXPECT_EQ(Failures(cases), "");
+}
+
+TEST(CodegenMatMul, LargeShapes) {
+  std::vector<BlockCase> cases;
+  cases.push_back(MatMul({128, 768}, {768, 768}, true));
+  cases.push_back(MatMul({197, 64}, {64, 197}, false));
+  cases.push_back(MatMul({1, 768}, {768, 1000}, true));
+  EXPECT_EQ(Failures(cases), "");
+}
+
+TEST(CodegenMatMul, TransposedOperands) {
+  std::vector<BlockCase> cases;
+  for (bool weight : {true, false}) {
+    G g;
+    const V b = g.Op("Transpose", {weight ? g.Weight({50, 24}) : g.In({50, 24})}, {{"perm", Ints{1, 0}}});
+    g.Out(g.Op("MatMul", {g.In({19, 24}), b}));
+    cases.push_back(BlockCase(std::string("transposed B") + (weight ? " weight" : ""), g));
+  }
+  {
+    G g;
+    g.Out(g.Op("MatMul", {g.Op("Transpose", {g.In({24, 19})}, {{"perm", Ints{1, 0}}}), g.Weight({24, 33})}));
+    cases.push_back(BlockCase("transposed A", g));
+  }
+  {
+    G g;  // attention scores: both operands split into heads
+    auto heads = [&](V x, const Ints& perm) {
+      return g.Op("Transpose", {g.Op("Reshape", {x, g.Ints({2, 9, 3, 16})})}, {{"perm", perm}});
+    };
+    const V q = heads(g.In({2, 9, 48}), {0, 2, 1, 3}), k = heads(g.In({2, 9, 48}), {0, 2, 3, 1});
+    const V scores = g.Op("Softmax", {g.Op("Mul", {g.Op("MatMul", {q, k}), g.Scalar(0.25)})}, {{"axis", int64_t{-1}}});
+    const V context = g.Op("MatMul", {scores, heads(g.In({2, 9, 48}), {0, 2, 1, 3})});
+    g.Out(g.Op("Reshape", {g.Op("Transpose", {context}, {{"perm", Ints{0, 2, 1, 3}}}), g.Ints({2, 9, 48})}));
+    cases.push_back(BlockCase("attention", g));
+  }
+  for (int64_t ta : {0, 1}) {
+    for (int64_t tb : {0, 1}) {
+      G g;
+      const V a = g.In(ta ? Shape{24, 19} : Shape{19, 24}), b = g.Weight(tb ? Shape{50, 24} : Shape{24, 50});
+      g.Out(g.Op("Gemm", {a, b, g.Weight({50})}, {{"transA", ta}, {"transB", tb}, {"alpha", 0.5}, {"beta", 2.0}}));
+      cases.push_back(BlockCase("Gemm" + ShapeToString({ta, tb}), g));
+    }
+  }
+  {
+    G g;
+    g.Out(g.Op("Gemm", {g.In({3, 20}), g.In({20, 16}), g.In({3, 1})}));
+    cases.push_back(BlockCase("Gemm, column bias", g));
+  }
+  EXPECT_EQ(Failures(cases), "");
+}
+
+TEST(CodegenMatMul, Epilogues) {
+  std::vector<BlockCase> cases;
+  auto product = [](G* g, int64_t n) {
+    return g->Op("Add", {g->Op("MatMul", {g->In({2, 9, 20}), g->Weight({20, n})}), g->Weight({n})});
+  };
+  {
+    G g;
+    const V x = product(&g, 40);
+    const V erf = g.Op("Erf", {g.Op("Div", {x, g.Scalar(1.4142135)})});
+    g.Out(g.Op("Mul", {g.Op("Mul", {x, g.Op("Add", {erf, g.Scalar(1)})}), g.Scalar(0.5)}));
+    cases.push_back(BlockCase("bias, gelu", g));
+  }
+  {
+    G g;
+    g.Out(g.Op("Relu", {g.Op("Add", {product(&g, 40), g.In({2, 9, 40})})}));
+    cases.push_back(BlockCase("bias, residual, relu", g));
+  }
+  for (int64_t width : {16, 20}) {
+    G g;
+    const V x = g.Op("Reshape", {product(&g, 3 * width), g.Ints({2, 9, 3, width})});
+    g.Out(g.Op("Transpose", {x}, {{"perm", Ints{0, 2, 1, 3}}}));
+    cases.push_back(BlockCase("split heads " + std::to_string(width), g));
+  }
+  {
+    G g;
+    const V x = g.Op("Reshape", {product(&g, 48), g.Ints({2, 9, 3, 16})});
+    g.Out(g.Op("Transpose", {x}, {{"perm", Ints{0, 2, 3, 1}}}));
+    cases.push_back(BlockCase("split heads, transposed", g));
+  }
+  {
+    G g;
+    const V x = product(&g, 40);
+    g.Out(x);
+    g.Out(g.Op("Tanh", {x}));
+    cases.push_back(BlockCase("two results", g));
+  }
+  {
+    G g;
+    const V x = product(&g, 40);
+    g.Out(g.Op("LayerNormalization", {g.Op("Add", {x, g.In({2, 9, 40})}), g.Weight({40}), g.Weight({40})},
+               {{"axis", int64_t{-1}}}));
+    cases.push_back(BlockCase("residual, layernorm", g));
+  }
+  {
+    G g;  // a computed operand
+    const V x = g.Op("Relu", {g.In({9, 20})});
+    g.Out(g.Op("MatMul", {x, g.Weight({20, 33})}));
+    cases.push_back(BlockCase("relu before", g));
+  }
+  {
+    G g;
+    const V parts = product(&g, 48);
+    const std::vector<V> split = g.Ops("Split", {parts}, {{"axis", int64_t{-1}}, {"num_outputs", int64_t{3}}}, 3);
+    for (V v : split) g.Out(v);
+    cases.push_back(BlockCase("qkv split", g));
+  }
+  {
+    G g;
+    const V x = g.In({4, 33});
+    g.Out(g.Op("MatMul", {g.Op("MatMul", {x, g.Weight({33, 20})}), g.Weight({20, 17})}));
+    cases.push_back(BlockCase("two products", g));
+  }
+  {
+    G g;
+    g.Out(g.Op("MatMul", {g.In({9, 20}, DType::kF64), g.In({20, 33}, DType::kF64)}));
+    g.Out(g.Op("MatMul", {g.In({9, 20}, DType::kF16), g.In({20, 33}, DType::kF16)}));
+    g.Out(g.Op("MatMul", {g.In({9, 20}, DType::kI32), g.In({20, 33}, DType::kI32)}));
+    cases.push_back(BlockCase("other types", g));
+  }
+  {
+    G g;
+    g.Out(g.Op("Einsum", {g.In({3, 5, 7}), g.In({3, 7, 20})}, {{"equation", std::string("bij,bjk->bik")}}));
+    cases.push_back(BlockCase("einsum", g));
+  }
+  EXPECT_EQ(Failures(cases), "");
+}
+
+}  // namespace
+}  // namespace fusion::testing

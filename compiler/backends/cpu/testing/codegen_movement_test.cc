@@ -1,0 +1,138 @@
+// Operators that only move elements, alone and at the edges of a computation.
+#include <gtest/gtest.h>
+
+#include "compiler/backends/cpu/testing/run_block.h"
+
+namespace fusion::testing {
+namespace {
+
+using G = GraphMaker;
+using V = ecg::ValueId;
+using Ints = std::vector<int64_t>;
+
+TEST(CodegenMovement, Permutations) {
+  std::vector<BlockCase> cases;
+  for (const Ints& perm : std::vector<Ints>{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {2, 1, 0}, {1, 2, 0}}) {
+    G g;
+    g.Out(g.Op("Transpose", {g.Op("Relu", {g.In({5, 20, 33})})}, {{"perm", perm}}));
+    cases.push_back(BlockCase("Transpose" + ShapeToString(perm), g));
+  }
+  {
+    G g;
+    g.Out(g.Op("Reshape", {g.In({6, 20, 4}), g.Ints({8, -1})}));
+    cases.push_back(BlockCase("Reshape", g));
+  }
+  {
+    G g;
+    g.Out(g.Op("DepthToSpace", {g.In({1, 16, 3, 5})}, {{"blocksize", int64_t{2}}, {"mode", std::string("CRD")}}));
+    g.Out(g.Op("SpaceToDepth", {g.In({1, 4, 6, 10})}, {{"blocksize", int64_t{2}}}));
+    cases.push_back(BlockCase("depth and space", g));
+  }
+  {
+    G g;
+    g.Out(g.Op("Unsqueeze", {g.Op("Squeeze", {g.In({1, 7, 1, 20}), g.Ints({0, 2})}), g.Ints({1})}));
+    cases.push_back(BlockCase("squeeze", g));
+  }
+  EXPECT_EQ(Failures(cases), "");
+}
+
+TEST(CodegenMovement, Parts) {
+  std::vector<BlockCase> cases;
+  for (int64_t axis : {0, 1, 2}) {
+    G g;
+    Shape a = {3, 16, 20}, b = a, c = a;
+    b[axis] = 5, c[axis] = 1;
+    g.Out(g.Op("Concat", {g.Op("Relu", {g.In(a)}), g.In(b), g.Op("Exp", {g.In(c)})}, {{"axis", axis}}));
+    cases.push_back(BlockCase("Concat" + ShapeToString({axis}), g));
+  }
+  {
+    G g;
+    g.Out(g.Op("Concat", {g.In({2, 32, 3, 3}), g.In({2, 16, 3, 3}), g.In({2, 16, 3, 3})}, {{"axis", int64_t{1}}}));
+    cases.push_back(BlockCase("Concat of whole vectors", g));
+  }
+  {
+    G g;
+    const V x = g.Op("Relu", {g.In({4, 30, 20})});
+    g.Out(g.Op("Slice", {x, g.Ints({1, 0}), g.Ints({4, 30}), g.Ints({0, 1}), g.Ints({1, 3})}));
+    g.Out(g.Op("Slice", {x, g.Ints({-1}), g.Ints({-100}), g.Ints({2}), g.Ints({-1})}));
+    cases.push_back(BlockCase("Slice", g));
+  }
+  {
+    G g;
+    const V x = g.Op("Relu", {g.In({4, 48, 20})});
+    for (V v : g.Ops("Split", {x, g.Ints({16, 20, 12})}, {{"axis", int64_t{1}}}, 3)) g.Out(v);
+    cases.push_back(BlockCase("Split", g));
+  }
+  for (const char* mode : {"constant", "reflect", "edge"}) {
+    G g;
+    g.Out(g.Op("Pad", {g.Op("Relu", {g.In({2, 5, 20})}), g.Ints({0, 1, 2, 0, 2, 3}), g.Scalar(1.5)},
+               {{"mode", std::string(mode)}}));
+    cases.push_back(BlockCase(std::string("Pad ") + mode, g));
+  }
+  {
+    G g;
+    g.Out(g.Op("Expand", {g.In({1, 5, 1}), g.Ints({3, 1, 20})}));
+    g.Out(g.Op("Tile", {g.In({2, 5}), g.Ints({2, 3})}));
+    cases.push_back(BlockCase("Expand", g));
+  }
+  EXPECT_EQ(Failures(cases), "");
+}
+
+TEST(CodegenMovement, Indexed) {
+  std::vector<BlockCase> cases;
+  for (int64_t axis : {0, 1}) {
+    G g;
+    g.Out(g.Op("Gather", {g.In({9, 20}), g.In(Tensor::From<int64_t>(DType::kI64, {2, 3}, {0, 8, -1, 3, 2, 2}))},
+               {{"axis", axis}}));
+    cases.push_back(BlockCase("Gather" + ShapeToString({axis}), g));
+  }
+  {
+    G g;  // embedding, position and layer norm
+    const V words =
+        g.Op("Gather", {g.Weight({30, 24}), g.In(Tensor::From<int64_t>(DType::kI64, {1, 5}, {1, 29, 0, 7, 7}))});
+    g.Out(g.Op("LayerNormalization", {g.Op("Add", {words, g.Weight({5, 24})}), g.Weight({24}), g.Weight({24})},
+               {{"axis", int64_t{-1}}}));
+    cases.push_back(BlockCase("embedding", g));
+  }
+  {
+    G g;  // the index is computed in the same block
+    const V ids = g.Op("Add", {g.In(Tensor::From<int64_t>(DType::kI64, {4}, {0, 1, 2, 3})), g.Scalar(2, DType::kI64)});
+    g.Out(g.Op("Gather", {g.In({9, 20}), ids}));
+    cases.push_back(BlockCase("computed index", g));
+  }
+  {
+    G g;
+    g.Out(g.Op("GatherElements", {g.In({4, 9}), g.In({4, 5}, DType::kI64)}, {{"axis", int64_t{1}}}));
+    g.Out(g.Op("OneHot", {g.In({5}, DType::kI64), g.Scalar(6, DType::kI64),
+                          g.Const(Tensor::From<double>(DType::kF32, {2}, {0, 1}))}));
+    cases.push_back(BlockCase("elements", g));
+  }
+  {
+    G g;
+    const V ids = g.In(Tensor::From<int64_t>(DType::kI64, {2, 1}, {3, 1}));
+    g.Out(g.Op("ScatterND", {g.In({5, 20}), ids, g.In({2, 20})}));
+    cases.push_back(BlockCase("ScatterND", g));
+  }
+  {
+    G g;
+    g.Out(g.Op("Trilu", {g.In({7, 20})}, {{"upper", int64_t{0}}}));
+    cases.push_back(BlockCase("Trilu", g));
+  }
+  EXPECT_EQ(Failures(cases), "");
+}
+
+TEST(CodegenMovement, Resize) {
+  std::vector<BlockCase> cases;
+  for (const char* mode : {"nearest", "linear", "cubic"}) {
+    for (const char* coordinates : {"asymmetric", "align_corners", "half_pixel"}) {
+      G g;
+      g.Out(g.Op("Resize", {g.In({1, 5, 6, 7}), ecg::kNone, ecg::kNone, g.Ints({1, 5, 9, 20})},
+                 {{"mode", std::string(mode)}, {"coordinate_transformation_mode", std::string(coordinates)}}));
+      cases.push_back(BlockCase(std::string("Resize ") + mode + " " + coordinates, g));
+    }
+  }
+  EXPECT_EQ(Failures(cases), "");
+}
+
+}  // namespace
+}  // namespace fusion::testing

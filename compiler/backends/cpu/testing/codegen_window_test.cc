@@ -1,0 +1,184 @@
+// Convolutions and pooling: borders, strides, groups, channels that fill no vector, and what networks put around them.
+#include <gtest/gtest.h>
+
+#include "compiler/backends/cpu/testing/run_block.h"
+
+namespace fusion::testing {
+namespace {
+
+using G = GraphMaker;
+using V = ecg::ValueId;
+using Ints = std::vector<int64_t>;
+
+BlockCase Conv(const std::string& name, Shape x, Shape w, const G::Attrs& attrs = {}, bool bias = true) {
+  G g;
+  std::vector<V> inputs = {g.In(x), g.Weight(w)};
+  if (bias) inputs.push_back(g.Weight({w[0]}));
+  g.Out(g.Op("Conv", inputs, attrs));
+  return BlockCase(name, g);
+}
+
+TEST(CodegenConv, Windows) {
+  const Ints pad1 = {1, 1, 1, 1};
+  EXPECT_EQ(Failures({
+                Conv("1x1", {1, 24, 9, 7}, {40, 24, 1, 1}),
+                Conv("1x1 wide", {2, 32, 5, 28}, {48, 32, 1, 1}, {}, false),
+                Conv("1x1 stride 2", {1, 16, 9, 9}, {32, 16, 1, 1}, {{"strides", Ints{2, 2}}}),
+                Conv("3x3", {1, 16, 8, 9}, {32, 16, 3, 3}, {{"pads", pad1}}),
+                Conv("3x3 on 28", {1, 16, 4, 28}, {32, 16, 3, 3}, {{"pads", pad1}}),
+                Conv("3x3 odd channels", {2, 5, 7, 6}, {24, 5, 3, 3}, {{"pads", pad1}}),
+                Conv("3x3 58 channels", {1, 58, 5, 5}, {58, 58, 3, 3}, {{"pads", pad1}}),
+                Conv("3x3 stride 2", {1, 16, 9, 10}, {24, 16, 3, 3}, {{"pads", pad1}, {"strides", Ints{2, 2}}}),
+                Conv("7x7 stride 2, 3 channels", {1, 3, 33, 30}, {32, 3, 7, 7},
+                     {{"pads", Ints{3, 3, 3, 3}}, {"strides", Ints{2, 2}}}),
+                Conv("dilated", {1, 16, 9, 9}, {16, 16, 3, 3}, {{"pads", Ints{2, 2, 2, 2}}, {"dilations", Ints{2, 2}}}),
+                Conv("asymmetric pads", {1, 7, 6, 9}, {20, 7, 3, 2}, {{"pads", Ints{0, 1, 2, 0}}}),
+                Conv("same upper", {1, 7, 6, 9}, {16, 7, 3, 4},
+                     {{"auto_pad", std::string("SAME_UPPER")}, {"strides", Ints{2, 3}}}),
+                Conv("pad beyond the image", {1, 4, 2, 2}, {16, 4, 5, 5}, {{"pads", Ints{4, 4, 4, 4}}}),
+                Conv("whole image", {1, 16, 6, 6}, {20, 16, 6, 6}),
+                Conv("few channels", {1, 3, 8, 8}, {2, 3, 3, 3}, {{"pads", pad1}}),
+                Conv("one by one by one", {1, 1, 1, 1}, {1, 1, 1, 1}),
+                Conv("batch", {3, 8, 5, 5}, {16, 8, 3, 3}, {{"pads", pad1}}),
+            }),
+            "");
+}
+
+TEST(CodegenConv, Groups) {
+  const Ints pad1 = {1, 1, 1, 1};
+  EXPECT_EQ(Failures({
+                Conv("depthwise", {1, 32, 9, 8}, {32, 1, 3, 3}, {{"pads", pad1}, {"group", int64_t{32}}}),
+                Conv("depthwise 24", {2, 24, 9, 14}, {24, 1, 3, 3}, {{"pads", pad1}, {"group", int64_t{24}}}),
+                Conv("depthwise 5x5 stride 2", {1, 40, 11, 10}, {40, 1, 5, 5},
+                     {{"pads", Ints{2, 2, 2, 2}}, {"group", int64_t{40}}, {"strides", Ints{2, 2}}}),
+                Conv("depthwise multiplier", {1, 16, 5, 5}, {32, 1, 3, 3}, {{"pads", pad1}, {"group", int64_t{16}}}),
+                Conv("groups of 16", {1, 32, 6, 6}, {64, 16, 3, 3}, {{"pads", pad1}, {"group", int64_t{2}}}),
+                Conv("groups of 4", {1, 32, 6, 6}, {32, 4, 3, 3}, {{"pads", pad1}, {"group", int64_t{8}}}),
+                Conv("groups of 6", {1, 18, 6, 6}, {12, 6, 3, 3}, {{"pads", pad1}, {"group", int64_t{3}}}),
+                Conv("1-D", {2, 9, 50}, {20, 9, 5}, {{"pads", Ints{2, 2}}, {"strides", Ints{2}}}),
+                Conv("3-D", {1, 4, 5, 6, 7}, {16, 4, 3, 3, 3}, {{"pads", Ints{1, 1, 1, 1, 1, 1}}}),
+            }),
+            "");
+}
+
+TEST(CodegenConv, Networks) {
+  std::vector<BlockCase> cases;
+  const Ints pad1 = {1, 1, 1, 1};
+  auto conv = [&](G* g, V x, int64_t from, int64_t to, int64_t k, int64_t stride = 1) {
+    return g->Op("Conv", {x, g->Weight({to, from, k, k}), g->Weight({to})},
+                 {{"pads", Ints(4, k / 2)}, {"strides", Ints{stride, stride}}});
+  };
+  for (int64_t c : {32, 24}) {
+    G g;  // a residual block between plain ends
+    const V x = g.Op("Relu", {conv(&g, g.In({1, 3, 12, 12}), 3, c, 3, 2)});
+    const V y = g.Op("Relu", {conv(&g, x, c, c, 3)});
+    const V z = g.Op("Relu", {g.Op("Add", {conv(&g, y, c, c, 1), x})});
+    const V p = g.Op("GlobalAveragePool",
+                     {g.Op("MaxPool", {z}, {{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"pads", pad1}})});
+    g.Out(g.Op("Gemm", {g.Op("Flatten", {p}), g.Weight({c, 10}), g.Weight({10})}));
+    cases.push_back(BlockCase("residual network " + std::to_string(c), g));
+  }
+  {
+    G g;
+    const V y = conv(&g, g.In({1, 16, 6, 6}), 16, 24, 3);
+    g.Out(g.Op("Relu", {g.Op("Add", {g.Op("Add", {g.Op("Mul", {y, g.Weight({24, 1, 1})}), g.Weight({24, 1, 1})}),
+                                     g.In({1, 24, 6, 6})})}));
+    cases.push_back(BlockCase("scale, shift, residual, relu", g));
+  }
+  for (int64_t c : {16, 12}) {
+    G g;  // concatenation on channels, aligned and not
+    const V x = g.In({1, 8, 6, 6});
+    const V joined =
+        g.Op("Concat", {conv(&g, x, 8, c, 1), conv(&g, x, 8, 32, 3), g.Op("Relu", {x})}, {{"axis", int64_t{1}}});
+    g.Out(conv(&g, joined, c + 40, 16, 1));
+    cases.push_back(BlockCase("inception " + std::to_string(c), g));
+  }
+  {
+    G g;  // squeeze and excite
+    const V x = conv(&g, g.In({1, 8, 6, 6}), 8, 24, 1);
+    const V s =
+        g.Op("Sigmoid", {conv(&g, g.Op("Relu", {conv(&g, g.Op("GlobalAveragePool", {x}), 24, 6, 1)}), 6, 24, 1)});
+    g.Out(conv(&g, g.Op("Mul", {x, s}), 24, 16, 1));
+    cases.push_back(BlockCase("squeeze and excite", g));
+  }
+  {
+    G g;  // channel shuffle
+    V x = conv(&g, g.In({1, 8, 4, 4}), 8, 32, 1);
+    x = g.Op("Transpose", {g.Op("Reshape", {x, g.Ints({1, 2, 16, 4, 4})})}, {{"perm", Ints{0, 2, 1, 3, 4}}});
+    g.Out(conv(&g, g.Op("Reshape", {x, g.Ints({1, 32, 4, 4})}), 32, 16, 1));
+    cases.push_back(BlockCase("shuffle", g));
+  }
+  {
+    G g;  // depthwise separable
+    const V x = g.Op("Clip", {conv(&g, g.In({1, 8, 6, 6}), 8, 24, 1), g.Scalar(0), g.Scalar(6)});
+    const V d = g.Op("Conv", {x, g.Weight({24, 1, 3, 3}), g.Weight({24})}, {{"pads", pad1}, {"group", int64_t{24}}});
+    g.Out(conv(&g, g.Op("Clip", {d, g.Scalar(0), g.Scalar(6)}), 24, 16, 1));
+    cases.push_back(BlockCase("depthwise separable", g));
+  }
+  {
+    G g;
+    const V x = conv(&g, g.In({1, 8, 4, 5}), 8, 16, 3);
+    const V up = g.Op("Resize", {x, ecg::kNone, g.Const(Tensor::From<double>(DType::kF32, {4}, {1, 1, 2, 2}))},
+                      {{"mode", std::string("nearest")},
+                       {"nearest_mode", std::string("floor")},
+                       {"coordinate_transformation_mode", std::string("asymmetric")}});
+    g.Out(conv(&g, up, 16, 16, 1));
+    cases.push_back(BlockCase("upsample", g));
+  }
+  {
+    G g;  // patches of a vision transformer
+    const V x =
+        g.Op("Conv", {g.In({1, 3, 16, 16}), g.Weight({24, 3, 8, 8}), g.Weight({24})}, {{"strides", Ints{8, 8}}});
+    g.Out(g.Op("Transpose", {g.Op("Reshape", {x, g.Ints({1, 24, 4})})}, {{"perm", Ints{0, 2, 1}}}));
+    cases.push_back(BlockCase("patches", g));
+  }
+  {
+    G g;
+    const V x = g.In({2, 4, 5, 5});
+    g.Out(g.Op("ConvTranspose", {x, g.Weight({4, 8, 3, 3}), g.Weight({8})},
+               {{"strides", Ints{2, 2}}, {"pads", pad1}, {"output_padding", Ints{1, 1}}}));
+    g.Out(g.Op("ConvTranspose", {x, g.Weight({4, 16, 2, 2})}, {{"strides", Ints{2, 2}}}));
+    cases.push_back(BlockCase("transposed convolution", g));
+  }
+  EXPECT_EQ(Failures(cases), "");
+}
+
+TEST(CodegenPool, Windows) {
+  std::vector<BlockCase> cases;
+  for (const char* op : {"MaxPool", "AveragePool"}) {
+    for (const Shape& shape : std::vector<Shape>{{1, 32, 9, 9}, {2, 5, 9, 10}}) {
+      auto pool = [&](const std::string& name, const G::Attrs& attrs) {
+        G g;
+        g.Out(g.Op(op, {g.In(shape)}, attrs));
+        cases.push_back(BlockCase(op + (" " + name) + ShapeToString(shape), g));
+      };
+      pool("2x2", {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}});
+      pool("3x3 padded", {{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}});
+      pool("ceil", {{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"ceil_mode", int64_t{1}}});
+      pool("1x1", {{"kernel_shape", Ints{1, 1}}});
+      pool("asymmetric", {{"kernel_shape", Ints{3, 2}}, {"pads", Ints{0, 1, 2, 0}}});
+    }
+  }
+  for (int64_t include : {0, 1}) {
+    G g;
+    g.Out(g.Op("AveragePool", {g.In({1, 16, 6, 6})},
+               {{"kernel_shape", Ints{3, 3}}, {"pads", Ints{1, 1, 1, 1}}, {"count_include_pad", include}}));
+    cases.push_back(BlockCase("count_include_pad " + std::to_string(include), g));
+  }
+  for (const char* op : {"GlobalAveragePool", "GlobalMaxPool"}) {
+    for (int64_t c : {3, 32, 58}) {
+      G g;
+      g.Out(g.Op(op, {g.In({2, c, 7, 7})}));
+      cases.push_back(BlockCase(op + std::to_string(c), g));
+    }
+  }
+  {
+    G g;
+    g.Out(g.Op("MaxPool", {g.In({1, 3, 20})}, {{"kernel_shape", Ints{3}}, {"dilations", Ints{2}}}));
+    cases.push_back(BlockCase("1-D dilated", g));
+  }
+  EXPECT_EQ(Failures(cases), "");
+}
+
+}  // namespace
+}  // namespace fusion::testing

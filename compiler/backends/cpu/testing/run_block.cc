@@ -1,0 +1,559 @@
+#include "compiler/backends/cpu/testing/run_block.h"
+
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <memory>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/backends/cpu/prelude.h"
+#include "compiler/backends/cpu/print_kernel.h"
+#include "compiler/backends/cpu/toolchain/clang_toolchain.h"
+#include "compiler/ops/op_def.h"
+#include "compiler/te/interpreter.h"
+#include "runtime/base/check.h"
+#include "runtime/base/random_inputs.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/devices/cpu/kernel_abi.h"
+
+namespace fusion::testing {
+namespace {
+
+constexpr int64_t kSlack = 64;
+constexpr int kPageBytes = 4096;
+
+// [bytes][slack] ending at a page that faults; the bytes start at a multiple of 64.
+class GuardedBuffer {
+ public:
+  explicit GuardedBuffer(int64_t bytes) : bytes_(bytes) {
+    const int64_t used = (bytes + 63) / 64 * 64 + kSlack;
+    mapped_ = (used + kPageBytes - 1) / kPageBytes * kPageBytes + kPageBytes;
+    base_ = static_cast<char*>(mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    FUSION_CHECK(base_ != MAP_FAILED, "out of memory");
+    data_ = base_ + mapped_ - kPageBytes - used;
+    mprotect(base_ + mapped_ - kPageBytes, kPageBytes, PROT_NONE);
+    Poison();
+  }
+  ~GuardedBuffer() { munmap(base_, mapped_); }
+  GuardedBuffer(const GuardedBuffer&) = delete;
+  GuardedBuffer& operator=(const GuardedBuffer&) = delete;
+
+  // All bits set: a NaN of every float type.
+  void Poison() { memset(data_, 0xff, bytes_ + kSlack); }
+  bool SlackUntouched() const {
+    return std::all_of(data_ + bytes_, data_ + bytes_ + kSlack, [](char c) { return static_cast<uint8_t>(c) == 0xff; });
+  }
+  char* data() { return data_; }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  int64_t bytes_, mapped_;
+  char *base_, *data_;
+};
+
+sigjmp_buf fault_jump;
+void OnFault(int) { siglongjmp(fault_jump, 1); }
+
+// False: the call touched memory that is not its own.
+bool CallGuarded(fusion_kernel_phase phase, void* const* args, void* scratch, int64_t begin, int64_t end) {
+  struct sigaction action = {}, before_segv, before_bus;
+  action.sa_handler = OnFault;
+  sigaction(SIGSEGV, &action, &before_segv);
+  sigaction(SIGBUS, &action, &before_bus);
+  const bool ok = sigsetjmp(fault_jump, 1) == 0;
+  if (ok) phase(args, scratch, begin, end);
+  sigaction(SIGSEGV, &before_segv, nullptr);
+  sigaction(SIGBUS, &before_bus, nullptr);
+  return ok;
+}
+
+Layout LayoutFor(const ValueLayouts& layouts, ecg::ValueId v) {
+  auto it = layouts.find(v);
+  return it == layouts.end() ? Layout() : it->second;
+}
+
+absl::StatusOr<std::map<ecg::ValueId, Tensor>> InputsOf(const BlockCase& block_case) {
+  std::map<ecg::ValueId, Tensor> inputs = block_case.inputs;
+  uint64_t seed = 100;
+  for (ecg::ValueId v : block_case.graph.inputs()) {
+    const ecg::ValueType& type = block_case.graph.value(v).type;
+    if (!inputs.count(v)) inputs[v] = RandomTensor(type.dtype, type.shape, seed++, 5);
+  }
+  return inputs;
+}
+
+// The judge: the unscheduled program of the whole graph.
+absl::StatusOr<std::vector<Tensor>> Reference(const BlockCase& block_case,
+                                              const std::map<ecg::ValueId, Tensor>& inputs) {
+  const ecg::Graph& graph = block_case.graph;
+  std::vector<ecg::NodeId> nodes;
+  for (size_t n = 0; n < graph.nodes().size(); ++n) nodes.push_back(static_cast<int>(n));
+  ASSIGN_OR_RETURN(ops::LoweredBlock lowered, ops::LowerNodes(graph, nodes, graph.outputs()));
+  std::vector<Tensor> arguments;
+  for (te::TensorId t : lowered.program.inputs) {
+    const ecg::ValueId v = lowered.value_of_tensor[t];
+    if (lowered.program.tensors[t].constant) {
+      arguments.push_back(*lowered.program.tensors[t].constant);
+    } else {
+      arguments.push_back(graph.value(v).constant ? *graph.value(v).constant : inputs.at(v));
+    }
+  }
+  return te::Interpret(lowered.program, arguments);
+}
+
+struct Run {
+  const BlockCase* block_case = nullptr;
+  const RunOptions* options = nullptr;
+  ValueLayouts layouts;
+  BlockResult result;
+  std::vector<std::string> symbols;  // parallel to result.kernels
+};
+
+absl::Status MakeKernels(Run* run) {
+  const ecg::Graph& graph = run->block_case->graph;
+  const RunOptions& options = *run->options;
+  const int64_t lanes = options.device.vector_bytes / 4;
+  if (options.layouts == LayoutMode::kChosen) {
+    ASSIGN_OR_RETURN(run->layouts, ChooseLayouts(graph, options.device));
+  } else if (options.layouts == LayoutMode::kBlocked) {
+    for (size_t v = 0; v < graph.values().size(); ++v) {
+      const ecg::Value& value = graph.values()[v];
+      if (value.constant || value.type.dtype != DType::kF32 || value.type.shape.size() < 3) continue;
+      run->layouts[static_cast<int>(v)] = Layout{1, lanes};
+    }
+  }
+  std::vector<std::vector<ecg::NodeId>> blocks;
+  if (!options.split) blocks.emplace_back();
+  for (size_t n = 0; n < graph.nodes().size(); ++n) {
+    if (options.split) blocks.emplace_back();
+    blocks.back().push_back(static_cast<int>(n));
+  }
+  for (const std::vector<ecg::NodeId>& nodes : blocks) {
+    absl::StatusOr<BlockKernel> kernel =
+        MakeBlockKernel(graph, nodes, LiveOutOf(graph, nodes), run->layouts, options.device);
+    if (!kernel.ok()) return Annotate(kernel.status(), "scheduling");
+    run->result.kernels.push_back(*std::move(kernel));
+  }
+  return absl::OkStatus();
+}
+
+class Library {
+ public:
+  static absl::StatusOr<std::unique_ptr<Library>> Load(const std::string& binary) {
+    char path[] = "/tmp/fusion_run_block_XXXXXX";
+    const int fd = mkstemp(path);
+    if (fd < 0) return absl::InternalError("no temporary file");
+    close(fd);
+    std::ofstream(path, std::ios::binary) << binary;
+    void* handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    unlink(path);
+    if (handle == nullptr) return absl::InternalError(dlerror());
+    return std::unique_ptr<Library>(new Library(handle));
+  }
+  ~Library() { dlclose(handle_); }
+  fusion_kernel_phase Phase(const std::string& symbol) const {
+    return reinterpret_cast<fusion_kernel_phase>(dlsym(handle_, symbol.c_str()));
+  }
+
+ private:
+  explicit Library(void* handle) : handle_(handle) {}
+  void* handle_;
+};
+
+std::string Describe(const GuardedBuffer& buffer, const KernelArg& arg, const ecg::Graph& graph) {
+  return absl::StrCat(arg.value == ecg::kNone ? "a temporary" : "value ",
+                      arg.value == ecg::kNone ? "" : graph.value(arg.value).name, " (", buffer.bytes(), " bytes)");
+}
+
+absl::Status RunKernel(const Run& run, size_t k, const Library& library,
+                       std::map<ecg::ValueId, std::unique_ptr<GuardedBuffer>>* values, std::mt19937* random) {
+  const ecg::Graph& graph = run.block_case->graph;
+  const BlockKernel& block = run.result.kernels[k];
+  std::vector<const movement::Buffer*> buffers;
+  for (const movement::Buffer& buffer : block.kernel.buffers) {
+    if (buffer.scope != movement::BufferScope::kBlock) buffers.push_back(&buffer);
+  }
+  if (buffers.size() != block.args.size()) return absl::InternalError("args are not parallel to buffers");
+  std::vector<std::unique_ptr<GuardedBuffer>> own;
+  std::vector<void*> args;
+  std::vector<GuardedBuffer*> arg_buffers;
+  std::map<size_t, std::string> read_only;
+  for (size_t a = 0; a < block.args.size(); ++a) {
+    const KernelArg& arg = block.args[a];
+    const int64_t bytes = buffers[a]->elements * DTypeBytes(buffers[a]->dtype);
+    GuardedBuffer* buffer = nullptr;
+    if (arg.kind == KernelArg::Kind::kValue) {
+      const Layout layout = LayoutFor(run.layouts, arg.value);
+      const ecg::ValueType& type = graph.value(arg.value).type;
+      const int64_t value_bytes = NumElements(layout.PhysicalShape(type.shape)) * DTypeBytes(type.dtype);
+      if (value_bytes != bytes)
+        return absl::InternalError(absl::StrCat("argument ", a, " has ", bytes, " bytes, its value ", value_bytes));
+      auto it = values->find(arg.value);
+      if (it == values->end()) {
+        if (!arg.written)
+          return absl::InternalError(absl::StrCat("argument ", a, " is read before any kernel wrote it"));
+        it = values->emplace(arg.value, std::make_unique<GuardedBuffer>(bytes)).first;
+      }
+      buffer = it->second.get();
+    } else {
+      own.push_back(std::make_unique<GuardedBuffer>(bytes));
+      buffer = own.back().get();
+      if (arg.kind == KernelArg::Kind::kConstant) {
+        Tensor source = arg.value == ecg::kNone ? arg.literal : *graph.value(arg.value).constant;
+        if (arg.pack >= 0) source = PackedConstant(block.kernel.packs[arg.pack], source);
+        if (source.size_bytes() != bytes)
+          return absl::InternalError(absl::StrCat("constant of argument ", a, " has the wrong size"));
+        memcpy(buffer->data(), source.data(), bytes);
+      }
+    }
+    if (!arg.written && arg.kind != KernelArg::Kind::kTemporary) read_only[a] = std::string(buffer->data(), bytes);
+    args.push_back(buffer->data());
+    arg_buffers.push_back(buffer);
+  }
+  for (size_t p = 0; p < block.kernel.phases.size(); ++p) {
+    const int64_t tasks = block.kernel.phases[p].tasks();
+    const fusion_kernel_phase phase = library.Phase(cpu::PhaseSymbol(run.symbols[k], static_cast<int>(p)));
+    if (phase == nullptr) return absl::InternalError("no such symbol");
+    std::vector<std::pair<int64_t, int64_t>> ranges;
+    for (int64_t at = 0; at < tasks;) {
+      const int64_t length =
+          std::min<int64_t>(tasks - at, 1 + static_cast<int64_t>((*random)() % std::max<int64_t>(1, tasks / 3)));
+      ranges.push_back({at, at + length});
+      at += length;
+    }
+    std::shuffle(ranges.begin(), ranges.end(), *random);
+    GuardedBuffer scratch(block.kernel.scratch_bytes);
+    for (const auto& [begin, end] : ranges) {
+      scratch.Poison();
+      if (!CallGuarded(phase, args.data(), scratch.data(), begin, end)) {
+        return absl::InternalError(
+            absl::StrCat("phase ", p, " tasks [", begin, ", ", end, ") touch memory out of bounds"));
+      }
+      if (!scratch.SlackUntouched()) return absl::InternalError("scratch slack is written");
+    }
+  }
+  for (size_t a = 0; a < args.size(); ++a) {
+    const std::string what = Describe(*arg_buffers[a], block.args[a], graph);
+    if (!arg_buffers[a]->SlackUntouched()) return absl::InternalError(absl::StrCat("slack of ", what, " is written"));
+    auto it = read_only.find(a);
+    if (it != read_only.end() && memcmp(it->second.data(), args[a], it->second.size()) != 0) {
+      return absl::InternalError(absl::StrCat(what, " is written although it is only read"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Execute(const Run& run, const Library& library, const std::map<ecg::ValueId, Tensor>& inputs,
+                     const std::vector<Tensor>& expected) {
+  const ecg::Graph& graph = run.block_case->graph;
+  std::mt19937 random(7);
+  std::map<ecg::ValueId, std::unique_ptr<GuardedBuffer>> values;
+  for (const auto& [v, tensor] : inputs) {
+    const Tensor physical = ToPhysical(tensor, LayoutFor(run.layouts, v));
+    values[v] = std::make_unique<GuardedBuffer>(physical.size_bytes());
+    memcpy(values[v]->data(), physical.data(), physical.size_bytes());
+  }
+  for (size_t k = 0; k < run.result.kernels.size(); ++k) {
+    RETURN_IF_ERROR(Annotate(RunKernel(run, k, library, &values, &random), absl::StrCat("kernel ", k)));
+  }
+  for (size_t o = 0; o < graph.outputs().size(); ++o) {
+    const ecg::ValueId v = graph.outputs()[o];
+    if (!values.count(v)) return absl::InternalError(absl::StrCat("output ", o, " is written by no kernel"));
+    bool pad_is_zero = true;
+    const ecg::ValueType& type = graph.value(v).type;
+    const Tensor actual =
+        FromPhysical(values[v]->data(), type.dtype, type.shape, LayoutFor(run.layouts, v), &pad_is_zero);
+    RETURN_IF_ERROR(Annotate(CompareOutputs(expected[o], actual), absl::StrCat("output ", o)));
+    if (!pad_is_zero) return absl::InternalError(absl::StrCat("output ", o, ": padding lanes are not zero"));
+  }
+  return absl::OkStatus();
+}
+
+void ForEachPhysical(const Shape& shape, const Layout& layout,
+                     const std::function<void(int64_t logical, int64_t physical)>& f) {
+  const Shape physical = layout.PhysicalShape(shape);
+  const int64_t count = NumElements(shape);
+  std::vector<int64_t> at(shape.size(), 0);
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t rest = i;
+    for (size_t d = shape.size(); d-- > 0;) {
+      at[d] = rest % shape[d];
+      rest /= shape[d];
+    }
+    int64_t address = 0;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      address = address * physical[d] + (static_cast<int>(d) == layout.axis ? at[d] / layout.block : at[d]);
+    }
+    if (!layout.plain()) address = address * layout.block + at[layout.axis] % layout.block;
+    f(i, address);
+  }
+}
+
+}  // namespace
+
+ecg::ValueId GraphMaker::In(Shape shape, DType dtype) {
+  return graph_.AddInput(absl::StrCat("x", graph_.values().size()), {dtype, std::move(shape)});
+}
+
+ecg::ValueId GraphMaker::In(Tensor value) {
+  const ecg::ValueId v = In(value.shape(), value.dtype());
+  inputs_[v] = std::move(value);
+  return v;
+}
+
+ecg::ValueId GraphMaker::Weight(Shape shape, DType dtype) {
+  return Const(RandomTensor(dtype, shape, DeriveSeed(5, seed_++)));
+}
+
+ecg::ValueId GraphMaker::Const(Tensor value) {
+  return graph_.AddConstant(absl::StrCat("c", graph_.values().size()), std::move(value));
+}
+
+ecg::ValueId GraphMaker::Scalar(double value, DType dtype) { return Const(Tensor::From<double>(dtype, {}, {value})); }
+
+ecg::ValueId GraphMaker::Ints(const std::vector<int64_t>& values) {
+  return Const(Tensor::From<int64_t>(DType::kI64, {static_cast<int64_t>(values.size())}, values));
+}
+
+ecg::ValueId GraphMaker::Op(const std::string& op, std::vector<ecg::ValueId> inputs, const Attrs& attrs) {
+  return Ops(op, std::move(inputs), attrs, 1)[0];
+}
+
+std::vector<ecg::ValueId> GraphMaker::Ops(const std::string& op, std::vector<ecg::ValueId> inputs, const Attrs& attrs,
+                                          int outputs) {
+  ecg::Node node;
+  node.op = op;
+  node.name = absl::StrCat(op, graph_.nodes().size());
+  node.inputs = std::move(inputs);
+  for (const auto& [name, value] : attrs) node.attrs.Set(name, value);
+  const auto types = ops::InferTypes(ops::MakeContext(graph_, node), outputs);
+  FUSION_CHECK(types.ok(), std::string(types.status().message()).c_str());
+  const ecg::NodeId id = graph_.AddNode(node.op, node.name, node.inputs, node.attrs, *types);
+  return graph_.node(id).outputs;
+}
+
+void GraphMaker::Out(ecg::ValueId value) { graph_.AddOutput(value, absl::StrCat("y", graph_.outputs().size())); }
+
+const char* LayoutModeName(LayoutMode mode) {
+  static const char* const kNames[] = {"plain", "chosen", "blocked"};
+  return kNames[static_cast<int>(mode)];
+}
+
+DeviceModel Avx512Device() {
+  DeviceModel device;
+  device.memory = {{"L1", 48 << 10, 2.2e11, false},
+                   {"L2", 1 << 20, 7e10, false},
+                   {"L3", 32 << 20, 2.4e10, true},
+                   {"DRAM", 0, 1e10, true}};
+  return device;
+}
+
+DeviceModel Avx2Device() {
+  DeviceModel device = Avx512Device();
+  device.isa = "avx2";
+  device.march = "x86-64-v3";
+  device.vector_bytes = 32;
+  device.vector_registers = 16;
+  return device;
+}
+
+bool RunsHere(const DeviceModel& device) {
+  return device.isa == "avx512" ? __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
+                                : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+
+std::vector<BlockResult> RunCases(const std::vector<BlockCase>& cases, const std::vector<RunOptions>& options) {
+  std::vector<Run> runs;
+  std::map<std::string, std::string> texts;                            // march -> all kernels
+  std::map<std::pair<std::string, std::string>, std::string> symbols;  // (march, key) -> symbol
+  std::map<std::pair<std::string, std::string>, std::string> text_of;  // (march, symbol) -> text
+  for (const BlockCase& block_case : cases) {
+    for (const RunOptions& option : options) {
+      Run run;
+      run.block_case = &block_case;
+      run.options = &option;
+      run.result.name = absl::StrCat(block_case.name, " ", option.device.isa, " ", LayoutModeName(option.layouts),
+                                     option.split ? " split" : "");
+      run.result.status = MakeKernels(&run);
+      if (getenv("FUSION_PRINT_MOVEMENT")) {
+        for (const BlockKernel& kernel : run.result.kernels) {
+          fprintf(stderr, "== %s\n%s", run.result.name.c_str(), movement::Print(kernel.kernel).c_str());
+        }
+      }
+      for (const BlockKernel& kernel : run.result.kernels) {
+        const std::string& march = option.device.march;
+        auto [it, fresh] = symbols.emplace(std::make_pair(march, kernel.key), absl::StrCat("k", symbols.size()));
+        if (fresh) {
+          const std::string text = cpu::PrintKernel(kernel.kernel, it->second, option.device);
+          if (texts[march].empty()) texts[march] = cpu::Prelude(option.device.vector_bytes / 4);
+          texts[march] += text;
+          text_of[{march, it->second}] = text;
+        }
+        run.symbols.push_back(it->second);
+      }
+      runs.push_back(std::move(run));
+    }
+  }
+  // For people: FUSION_PRINT_MOVEMENT=1 prints the movement graphs, FUSION_KEEP_TEXT=FOLDER keeps the texts.
+  if (const char* folder = getenv("FUSION_KEEP_TEXT")) {
+    for (const auto& [march, text] : texts) {
+      std::ofstream(absl::StrCat(folder, "/", cases.empty() ? "" : cases[0].name, "_", march, ".cc")) << text;
+    }
+  }
+  std::vector<BuildUnit> units;
+  for (const auto& [march, text] : texts) units.push_back({"cpu", march, text});
+  absl::StatusOr<std::unique_ptr<ClangToolchain>> toolchain = ClangToolchain::Create();
+  FUSION_CHECK(toolchain.ok(), std::string(toolchain.status().message()).c_str());
+  std::map<std::string, std::unique_ptr<Library>> libraries;  // by march, or by march + symbol when the batch fails
+  std::map<std::string, absl::Status> broken;
+  auto load = [&](const std::string& key, const std::string& binary) {
+    absl::StatusOr<std::unique_ptr<Library>> library = Library::Load(binary);
+    if (library.ok()) {
+      libraries[key] = *std::move(library);
+    } else {
+      broken[key] = library.status();
+    }
+  };
+  absl::StatusOr<std::vector<std::string>> binaries = (*toolchain)->Build(units);
+  bool batched = binaries.ok();
+  if (batched) {
+    for (size_t u = 0; u < units.size(); ++u) load(units[u].march, (*binaries)[u]);
+  } else {
+    for (const auto& [place, text] : text_of) {
+      const auto& [march, symbol] = place;
+      const int lanes = march == "x86-64-v4" ? 16 : 8;
+      const std::vector<BuildUnit> unit = {{"cpu", march, cpu::Prelude(lanes) + text}};
+      absl::StatusOr<std::vector<std::string>> one = (*toolchain)->Build(unit);
+      if (one.ok()) {
+        load(march + symbol, (*one)[0]);
+      } else {
+        broken[march + symbol] = one.status();
+      }
+    }
+  }
+  std::map<const BlockCase*, absl::StatusOr<std::vector<Tensor>>> references;
+  std::vector<BlockResult> results;
+  for (Run& run : runs) {
+    if (run.result.status.ok() && RunsHere(run.options->device)) {
+      const auto inputs = InputsOf(*run.block_case);
+      auto it = references.find(run.block_case);
+      if (it == references.end()) it = references.emplace(run.block_case, Reference(*run.block_case, *inputs)).first;
+      absl::Status status = it->second.status();
+      const Library* library = nullptr;
+      if (batched) {
+        library = libraries[run.options->device.march].get();
+        if (library == nullptr) status.Update(broken[run.options->device.march]);
+      }
+      for (const std::string& symbol : run.symbols) {
+        if (batched || !status.ok()) break;
+        library = libraries[run.options->device.march + symbol].get();
+        if (library == nullptr) status.Update(broken[run.options->device.march + symbol]);
+        if (run.symbols.size() > 1)
+          status.Update(absl::UnknownError("not run: another kernel of the batch does not compile"));
+      }
+      if (status.ok()) status = Execute(run, *library, *inputs, *it->second);
+      run.result.status = status;
+    }
+    results.push_back(std::move(run.result));
+  }
+  return results;
+}
+
+std::vector<RunOptions> AllOptions() {
+  std::vector<RunOptions> options;
+  for (const DeviceModel& device : {Avx512Device(), Avx2Device()}) {
+    for (LayoutMode mode : {LayoutMode::kPlain, LayoutMode::kChosen, LayoutMode::kBlocked})
+      options.push_back({device, mode, false});
+    options.push_back({device, LayoutMode::kPlain, true});
+    options.push_back({device, LayoutMode::kChosen, true});
+  }
+  return options;
+}
+
+std::string Failures(const std::vector<BlockCase>& cases) {
+  std::string text;
+  for (const BlockResult& result : RunCases(cases, AllOptions())) {
+    if (!result.status.ok()) absl::StrAppend(&text, result.name, ": ", std::string(result.status.message()), "\n");
+  }
+  return text;
+}
+
+absl::Status CompareOutputs(const Tensor& expected, const Tensor& actual) {
+  if (expected.dtype() != actual.dtype() || expected.shape() != actual.shape())
+    return absl::InternalError("another type or shape");
+  double relative = 0, absolute = 0;
+  switch (expected.dtype()) {
+    case DType::kF32:
+      relative = 1e-5, absolute = 2e-6;
+      break;
+    case DType::kF64:
+      relative = 1e-12, absolute = 1e-13;
+      break;
+    case DType::kF16:
+      relative = 2e-3, absolute = 1e-3;
+      break;
+    case DType::kBF16:
+      relative = 1.6e-2, absolute = 8e-3;
+      break;
+    default:
+      break;
+  }
+  double largest = 1;
+  for (int64_t i = 0; i < expected.num_elements() && IsFloat(expected.dtype()); ++i) {
+    const double e = std::fabs(expected.GetDouble(i));
+    if (std::isfinite(e)) largest = std::max(largest, e);
+  }
+  int64_t wrong = 0, first = -1;
+  for (int64_t i = 0; i < expected.num_elements(); ++i) {
+    bool close;
+    if (IsFloat(expected.dtype())) {
+      const double e = expected.GetDouble(i), a = actual.GetDouble(i);
+      close = std::isnan(e) || std::isnan(a)   ? std::isnan(e) && std::isnan(a)
+              : std::isinf(e) || std::isinf(a) ? e == a
+                                               : std::fabs(a - e) <= relative * std::fabs(e) + absolute * largest;
+    } else {
+      close = expected.GetInt(i) == actual.GetInt(i);
+    }
+    if (close) continue;
+    if (wrong++ == 0) first = i;
+  }
+  if (wrong == 0) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(wrong, " of ", expected.num_elements(), " elements of ",
+                                          ShapeToString(expected.shape()), " differ, first at ", first, ": expected ",
+                                          expected.GetDouble(first), ", got ", actual.GetDouble(first)));
+}
+
+Tensor ToPhysical(const Tensor& logical, const Layout& layout) {
+  Tensor physical(logical.dtype(), layout.PhysicalShape(logical.shape()));
+  const int64_t bytes = DTypeBytes(logical.dtype());
+  char* out = static_cast<char*>(physical.mutable_data());
+  const char* in = static_cast<const char*>(logical.data());
+  ForEachPhysical(logical.shape(), layout,
+                  [&](int64_t l, int64_t p) { memcpy(out + p * bytes, in + l * bytes, bytes); });
+  return physical;
+}
+
+Tensor FromPhysical(const void* physical, DType dtype, const Shape& shape, const Layout& layout, bool* pad_is_zero) {
+  Tensor logical(dtype, shape);
+  const int64_t bytes = DTypeBytes(dtype);
+  const char* in = static_cast<const char*>(physical);
+  char* out = static_cast<char*>(logical.mutable_data());
+  std::string rest(in, NumElements(layout.PhysicalShape(shape)) * bytes);
+  ForEachPhysical(shape, layout, [&](int64_t l, int64_t p) {
+    memcpy(out + l * bytes, in + p * bytes, bytes);
+    memset(rest.data() + p * bytes, 0, bytes);
+  });
+  *pad_is_zero = std::all_of(rest.begin(), rest.end(), [](char c) { return c == 0; });
+  return logical;
+}
+
+}  // namespace fusion::testing

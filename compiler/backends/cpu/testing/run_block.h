@@ -1,0 +1,95 @@
+// For tests of the kernel path: blocks of a graph through lowering, scheduling, printing and clang, run on this
+// machine's memory and compared with the interpreter. Everything a kernel could hide behind is hostile: outputs,
+// temporaries and scratch start as NaN, tasks run in random chunks in random order, and each buffer is followed by its
+// 64 bytes of slack and then by a page that cannot be touched.
+#ifndef FUSION_COMPILER_BACKENDS_CPU_TESTING_RUN_BLOCK_H_
+#define FUSION_COMPILER_BACKENDS_CPU_TESTING_RUN_BLOCK_H_
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/cost/device_model.h"
+#include "compiler/ecg/graph.h"
+#include "compiler/pipeline/block_kernel.h"
+
+namespace fusion::testing {
+
+// Builds a graph with inferred types; an error of inference aborts, as it is the test's mistake.
+class GraphMaker {
+ public:
+  using Attrs = std::vector<std::pair<std::string, ecg::Attribute>>;
+
+  ecg::ValueId In(Shape shape, DType dtype = DType::kF32);
+  ecg::ValueId In(Tensor value);                                // an input that is run with this value
+  ecg::ValueId Weight(Shape shape, DType dtype = DType::kF32);  // a random constant
+  ecg::ValueId Const(Tensor value);
+  ecg::ValueId Scalar(double value, DType dtype = DType::kF32);
+  ecg::ValueId Ints(const std::vector<int64_t>& values);
+  ecg::ValueId Op(const std::string& op, std::vector<ecg::ValueId> inputs, const Attrs& attrs = {});
+  std::vector<ecg::ValueId> Ops(const std::string& op, std::vector<ecg::ValueId> inputs, const Attrs& attrs,
+                                int outputs);
+  void Out(ecg::ValueId value);
+
+  const ecg::Graph& graph() const { return graph_; }
+  const std::map<ecg::ValueId, Tensor>& inputs() const { return inputs_; }
+
+ private:
+  ecg::Graph graph_;
+  std::map<ecg::ValueId, Tensor> inputs_;
+  uint64_t seed_ = 1;
+};
+
+struct BlockCase {
+  BlockCase(std::string name, GraphMaker maker) : name(std::move(name)), graph(maker.graph()), inputs(maker.inputs()) {}
+  std::string name;
+  ecg::Graph graph;
+  std::map<ecg::ValueId, Tensor> inputs;  // absent ones are random
+};
+
+enum class LayoutMode {
+  kPlain,    // every value row-major
+  kChosen,   // as ChooseLayouts says
+  kBlocked,  // every f32 value of rank >= 3 blocked on axis 1, inputs and outputs of the graph too
+};
+const char* LayoutModeName(LayoutMode mode);
+
+struct RunOptions {
+  DeviceModel device;
+  LayoutMode layouts = LayoutMode::kPlain;
+  bool split = false;  // every node a kernel, instead of the whole graph
+};
+
+struct BlockResult {
+  std::string name;                  // "case avx512 plain"
+  absl::Status status;               // OK: all outputs agree with the interpreter
+  std::vector<BlockKernel> kernels;  // as far as scheduling succeeded
+};
+
+DeviceModel Avx512Device();
+DeviceModel Avx2Device();
+// Can this machine execute the device's code?
+bool RunsHere(const DeviceModel& device);
+
+// Every case with every option; results case by case. All kernels go through one call of the toolchain.
+std::vector<BlockResult> RunCases(const std::vector<BlockCase>& cases, const std::vector<RunOptions>& options);
+
+// Both devices, each with plain, chosen and blocked layouts, and once with every node a kernel of its own.
+std::vector<RunOptions> AllOptions();
+// RunCases with AllOptions; what failed, one line each, empty when all is well. A test's whole body.
+std::string Failures(const std::vector<BlockCase>& cases);
+
+// The one tolerance of generated code: |actual - expected| <= relative·|expected| + absolute·max(1, largest
+// |expected|). Sums are reassociated and contracted, so their error goes with the size of the terms, not of the result.
+absl::Status CompareOutputs(const Tensor& expected, const Tensor& actual);
+
+// The logical tensor's elements in physical order (lanes past the extent: zero) and back; `pad_is_zero` tells whether
+// all physical padding holds zero.
+Tensor ToPhysical(const Tensor& logical, const Layout& layout);
+Tensor FromPhysical(const void* physical, DType dtype, const Shape& shape, const Layout& layout, bool* pad_is_zero);
+
+}  // namespace fusion::testing
+
+#endif  // FUSION_COMPILER_BACKENDS_CPU_TESTING_RUN_BLOCK_H_

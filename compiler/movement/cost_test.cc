@@ -1,0 +1,89 @@
+// The model against times measured on one 2.5 GHz AVX-512 core (160 GFLOP/s, L2 1 MB at 70 GB/s, L3 at 24, DRAM at 10).
+#include "compiler/movement/cost.h"
+
+#include <gtest/gtest.h>
+
+#include "compiler/schedule/form_stages.h"
+#include "compiler/schedule/schedule_block.h"
+
+namespace fusion::movement {
+namespace {
+
+DeviceModel MeasuredCore() {
+  DeviceModel device;
+  device.fma_f32_flops_per_s = 1.6e11;
+  device.memory = {{"L1", 32 << 10, 2.2e11, false},
+                   {"L2", 1 << 20, 7e10, false},
+                   {"L3", 32 << 20, 2.4e10, true},
+                   {"DRAM", 0, 1e10, true}};
+  return device;
+}
+
+KernelCost CostOf(const std::string& text, const std::map<te::TensorId, Layout>& layouts = {}) {
+  absl::StatusOr<te::Program> program = te::Parse(text);
+  EXPECT_TRUE(program.ok()) << program.status();
+  absl::StatusOr<te::Program> staged = FormStages(*std::move(program));
+  EXPECT_TRUE(staged.ok()) << staged.status();
+  absl::StatusOr<ScheduledBlock> block = ScheduleBlock(*staged, layouts, MeasuredCore());
+  EXPECT_TRUE(block.ok()) << block.status();
+  return EstimateCost(block->kernel, MeasuredCore(), 1);
+}
+
+void ExpectWithin2(double estimate_ns, double measured_us) {
+  EXPECT_GT(estimate_ns, 500 * measured_us);
+  EXPECT_LT(estimate_ns, 2000 * measured_us);
+}
+
+TEST(EstimateCost, MatrixProduct) {
+  const KernelCost cost = CostOf(R"(te p(%0: f32[128, 768], %1: f32[768, 768] const, %2: f32[768] const) {
+  %3[i0<128, i1<768]: f32 = sum.f32(i2<768) mul(%0[i0, i2], %1[i2, i1]) then (add(acc0, %2[i1]))
+  return %3
+})");
+  EXPECT_NEAR(cost.fma, 128.0 * 768 * 768, 0.02 * cost.fma);
+  ExpectWithin2(cost.latency_ns, 999);
+}
+
+TEST(EstimateCost, PointwiseConvolutionWithResidual) {
+  const Layout blocked{1, 16};
+  const KernelCost cost =
+      CostOf(R"(te p(%0: f32[1, 64, 56, 56], %1: f32[256, 64, 1, 1] const, %2: f32[1, 256, 56, 56]) {
+  %3[i0<1, i1<256, i2<56, i3<56]: f32 = sum.f32(i4<64) mul(%0[0, i4, i2, i3], %1[i1, i4, 0, 0]) then (max(0.0, add(acc0, %2[0, i1, i2, i3])))
+  return %3
+})",
+             {{0, blocked}, {2, blocked}, {3, blocked}});
+  EXPECT_NEAR(cost.compulsory_bytes, 10.4e6, 0.2e6);
+  ExpectWithin2(cost.latency_ns, 970);
+}
+
+TEST(EstimateCost, Depthwise) {
+  const Layout blocked{1, 16};
+  const KernelCost cost = CostOf(R"(te p(%0: f32[1, 144, 56, 56], %1: f32[144, 1, 3, 3] const) {
+  %2[i0<1, i1<144, i2<56, i3<56]: f32 = sum.f32(i4<3, i5<3) mul(%0[0, i1, i2 + i4 - 1, i3 + i5 - 1]?0.0, %1[i1, 0, i4, i5])
+  return %2
+})",
+                                 {{0, blocked}, {2, blocked}});
+  ExpectWithin2(cost.latency_ns, 146);
+}
+
+TEST(EstimateCost, MoreThreadsAreNeverSlower) {
+  const std::string text = R"(te p(%0: f32[512, 768]) {
+  %1[i0<512, i1<768]: f32 = exp(%0[i0, i1])
+  return %1
+})";
+  absl::StatusOr<ScheduledBlock> block = ScheduleBlock(*FormStages(*te::Parse(text)), {}, MeasuredCore());
+  DeviceModel device = MeasuredCore();
+  device.parallel_units = 4;
+  EXPECT_LE(EstimateCost(block->kernel, device, 4).latency_ns, EstimateCost(block->kernel, device, 1).latency_ns);
+  // Threads that the device does not have do not help.
+  EXPECT_EQ(EstimateCost(block->kernel, device, 64).latency_ns, EstimateCost(block->kernel, device, 4).latency_ns);
+}
+
+TEST(EstimateCost, SpecialFunctionsCost) {
+  auto text = [](const char* op) {
+    return std::string("te p(%0: f32[64, 64]) {\n  %1[i0<64, i1<64]: f32 = ") + op + "(%0[i0, i1])\n  return %1\n}";
+  };
+  EXPECT_GT(CostOf(text("erf")).latency_ns, CostOf(text("neg")).latency_ns);
+}
+
+}  // namespace
+}  // namespace fusion::movement

@@ -1,0 +1,131 @@
+#include "compiler/movement/kernel.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "compiler/movement/cost.h"
+
+namespace fusion::movement {
+namespace {
+
+using ::testing::HasSubstr;
+
+// y[i] = exp(x[i]) over 4 tasks of 16.
+Kernel Sample() {
+  Kernel kernel;
+  kernel.buffers.resize(2);
+  kernel.buffers[0].elements = kernel.buffers[1].elements = 64;
+  const te::Axis task{0, 4}, i{1, 16};
+  const te::Index at = te::Index(task) * 16 + te::Index(i);
+  Step step;
+  step.label = "y";
+  step.loops = {{i, std::nullopt}};
+  step.body = {te::Call(te::Op::kExp, {te::Load(0, DType::kF32, {at})})};
+  step.stores = {{1, at}};
+  step.store_types = {DType::kF32};
+  step.strategy = Strategy::kMapVec;
+  step.vec_axis = 1;
+  kernel.phases = {{{task}, {step}}};
+  kernel.next_axis = 2;
+  return kernel;
+}
+
+void ExpectRefused(const Kernel& kernel, const std::string& why) {
+  const absl::Status status = Verify(kernel);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(why));
+}
+
+TEST(Verify, AcceptsAGoodKernel) { EXPECT_TRUE(Verify(Sample()).ok()) << Verify(Sample()); }
+
+TEST(Verify, RefusesAnUnboundAxis) {
+  Kernel kernel = Sample();
+  kernel.phases[0].steps[0].stores[0].address = te::Index(te::Axis{7, 64});
+  ExpectRefused(kernel, "uses axis i7");
+  kernel = Sample();
+  kernel.phases[0].grid.clear();
+  ExpectRefused(kernel, "uses axis i0");
+}
+
+TEST(Verify, RefusesAFoldAxisAfterTheFold) {
+  Kernel kernel = Sample();
+  Step& step = kernel.phases[0].steps[0];
+  step.fold.emplace();
+  step.fold->axes = {{5, 3}};
+  step.then = {te::Load(0, DType::kF32, {te::Index(te::Axis{5, 3})})};
+  ExpectRefused(kernel, "uses axis i5");
+}
+
+TEST(Verify, RefusesBuffersThatDoNotExist) {
+  Kernel kernel = Sample();
+  kernel.phases[0].steps[0].body = {te::Load(9, DType::kF32, {te::Index(0)})};
+  ExpectRefused(kernel, "no buffer");
+  kernel = Sample();
+  kernel.phases[0].steps[0].stores[0].buffer = 9;
+  ExpectRefused(kernel, "no buffer");
+}
+
+TEST(Verify, RefusesReadingScratchBeforeItIsWritten) {
+  Kernel kernel = Sample();
+  kernel.buffers.push_back({BufferScope::kBlock, DType::kF32, 16});
+  kernel.phases[0].steps[0].body = {te::Load(2, DType::kF32, {te::Index(te::Axis{1, 16})})};
+  ExpectRefused(kernel, "before it is written");
+}
+
+TEST(Verify, RefusesScratchAcrossPhases) {
+  Kernel kernel = Sample();
+  kernel.buffers.push_back({BufferScope::kBlock, DType::kF32, 16});
+  Step write = kernel.phases[0].steps[0], read = write;
+  write.stores = {{2, te::Index(te::Axis{1, 16})}};
+  read.body = {te::Load(2, DType::kF32, {te::Index(te::Axis{1, 16})})};
+  kernel.phases = {{kernel.phases[0].grid, {write}}, {kernel.phases[0].grid, {read}}};
+  ExpectRefused(kernel, "before it is written");
+}
+
+TEST(Verify, RefusesAddressesOutOfTheBuffer) {
+  Kernel kernel = Sample();
+  kernel.buffers[1].elements = 63;
+  ExpectRefused(kernel, "b1");
+  kernel = Sample();
+  kernel.phases[0].steps[0].stores[0].address = te::Index(te::Axis{1, 16}) - 1;
+  ExpectRefused(kernel, "b1");
+}
+
+TEST(Verify, RefusesStoresWithoutTypes) {
+  Kernel kernel = Sample();
+  kernel.phases[0].steps[0].store_types.clear();
+  ExpectRefused(kernel, "stores");
+}
+
+TEST(Verify, RefusesAVectorAxisThatIsNoLoop) {
+  Kernel kernel = Sample();
+  kernel.phases[0].steps[0].vec_axis = 0;
+  ExpectRefused(kernel, "lanes");
+}
+
+TEST(Print, IsFreeOfNames) {
+  Kernel kernel = Sample();
+  const std::string text = Print(kernel);
+  kernel.phases[0].steps[0].label = "another";
+  kernel.buffers[0].tensor = 12;
+  EXPECT_EQ(Print(kernel), text);
+  EXPECT_THAT(text, HasSubstr("parallel (i0<4)"));
+  kernel.phases[0].steps[0].strategy = Strategy::kScalar;
+  EXPECT_NE(Print(kernel), text);
+}
+
+TEST(Kernel, ScratchIsAlignedAndHasSlack) {
+  Kernel kernel = Sample();
+  kernel.buffers.push_back({BufferScope::kBlock, DType::kF32, 17});
+  kernel.buffers.push_back({BufferScope::kBlock, DType::kI64, 3});
+  const std::vector<int64_t> offsets = kernel.scratch_offset_bytes();
+  EXPECT_EQ(offsets[0], -1);
+  EXPECT_EQ(offsets[2], 0);
+  EXPECT_EQ(offsets[3] % 64, 0);
+  EXPECT_GE(offsets[3], 17 * 4 + 64);
+  EXPECT_EQ(kernel.num_args(), 2);
+  EXPECT_EQ(kernel.phases[0].tasks(), 4);
+}
+
+}  // namespace
+}  // namespace fusion::movement

@@ -1,0 +1,106 @@
+#include "compiler/pipeline/layout_pass.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "compiler/backends/cpu/testing/run_block.h"
+
+namespace fusion {
+namespace {
+
+using G = testing::GraphMaker;
+using V = ecg::ValueId;
+using Ints = std::vector<int64_t>;
+
+V Conv(G* g, V x, int64_t from, int64_t to, int64_t k) {
+  return g->Op("Conv", {x, g->Weight({to, from, k, k})}, {{"pads", Ints(4, k / 2)}});
+}
+
+std::set<V> Blocked(const G& g) {
+  const DeviceModel device;
+  absl::StatusOr<ValueLayouts> layouts = ChooseLayouts(g.graph(), device);
+  EXPECT_TRUE(layouts.ok()) << layouts.status();
+  std::set<V> blocked;
+  for (const auto& [v, layout] : *layouts) {
+    if (layout.plain()) continue;
+    EXPECT_EQ(layout, (Layout{1, 16}));
+    blocked.insert(v);
+  }
+  return blocked;
+}
+
+// A result that is plain and far from every image.
+void OutMean(G* g, V x, int64_t channels) {
+  g->Out(g->Op("MatMul", {g->Op("Flatten", {g->Op("GlobalAveragePool", {x})}), g->Weight({channels, 5})}));
+}
+
+TEST(ChooseLayouts, ResidualNetworkAgrees) {
+  G g;
+  const V x = g.In({1, 3, 8, 8});
+  const V a = Conv(&g, x, 3, 32, 3), b = g.Op("Relu", {a}), c = Conv(&g, b, 32, 32, 3), d = g.Op("Add", {c, b});
+  const V e = g.Op("MaxPool", {d}, {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}});
+  OutMean(&g, e, 32);
+  const std::set<V> blocked = Blocked(g);
+  for (V v : {a, b, c, d, e}) EXPECT_TRUE(blocked.count(v)) << v;
+  EXPECT_FALSE(blocked.count(x));
+}
+
+TEST(ChooseLayouts, InputsAndOutputsArePlain) {
+  G g;
+  const V x = g.In({1, 32, 8, 8});
+  const V a = Conv(&g, x, 32, 32, 3);
+  g.Out(g.Op("Relu", {a}));
+  const std::set<V> blocked = Blocked(g);
+  EXPECT_TRUE(blocked.empty());
+}
+
+TEST(ChooseLayouts, ChannelsThatFillNoVectorAreBlockedToo) {
+  G g;
+  const V a = Conv(&g, g.In({1, 3, 8, 8}), 3, 24, 3), b = g.Op("Relu", {a});
+  OutMean(&g, b, 24);
+  EXPECT_TRUE(Blocked(g).count(a));
+}
+
+TEST(ChooseLayouts, FewChannelsStayPlain) {
+  G g;
+  const V a = Conv(&g, g.In({1, 3, 8, 8}), 3, 4, 3);
+  OutMean(&g, a, 4);
+  EXPECT_FALSE(Blocked(g).count(a));
+}
+
+TEST(ChooseLayouts, JoinOfChannels) {
+  for (int64_t first : {16, 12}) {
+    G g;
+    const V x = g.Op("Relu", {Conv(&g, g.In({1, 3, 8, 8}), 3, 16, 3)});
+    const V a = Conv(&g, x, 16, first, 1), b = Conv(&g, x, 16, 32, 3);
+    const V joined = g.Op("Concat", {a, b}, {{"axis", int64_t{1}}});
+    OutMean(&g, joined, first + 32);
+    const std::set<V> blocked = Blocked(g);
+    // Parts that start inside a vector veto.
+    EXPECT_EQ(blocked.count(joined), first % 16 == 0 ? 1u : 0u) << first;
+    EXPECT_TRUE(blocked.count(x)) << first;
+  }
+}
+
+TEST(ChooseLayouts, ShuffledChannelsAreCopiedPlain) {
+  G g;
+  const V a = Conv(&g, g.In({1, 3, 4, 4}), 3, 32, 3);
+  const V split = g.Op("Reshape", {a, g.Ints({1, 2, 16, 4, 4})});
+  const V turned = g.Op("Transpose", {split}, {{"perm", Ints{0, 2, 1, 3, 4}}});
+  const V back = g.Op("Reshape", {turned, g.Ints({1, 32, 4, 4})});
+  OutMean(&g, Conv(&g, back, 32, 32, 1), 32);
+  const std::set<V> blocked = Blocked(g);
+  EXPECT_FALSE(blocked.count(turned));
+}
+
+TEST(ChooseLayouts, ProductsStayPlain) {
+  G g;
+  const V a = g.Op("MatMul", {g.In({2, 64, 32}), g.Weight({32, 64})});
+  const V b = g.Op("MatMul", {g.Op("Relu", {a}), g.Weight({64, 32})});
+  g.Out(g.Op("Softmax", {b}, {{"axis", int64_t{-1}}}));
+  EXPECT_TRUE(Blocked(g).empty());
+}
+
+}  // namespace
+}  // namespace fusion

@@ -1,0 +1,225 @@
+#include <gtest/gtest.h>
+
+#include "compiler/schedule/form_stages.h"
+#include "compiler/schedule/layout.h"
+#include "compiler/schedule/nest.h"
+#include "compiler/schedule/register_tile.h"
+#include "compiler/schedule/schedule_block.h"
+
+namespace fusion {
+namespace {
+
+te::Program Stages(const std::string& text) {
+  absl::StatusOr<te::Program> program = te::Parse(text);
+  EXPECT_TRUE(program.ok()) << program.status();
+  absl::StatusOr<te::Program> staged = FormStages(*std::move(program));
+  EXPECT_TRUE(staged.ok()) << staged.status();
+  EXPECT_TRUE(te::Verify(*staged).ok()) << te::Print(*staged);
+  return *std::move(staged);
+}
+
+DeviceModel Device(int vector_bytes = 64, int registers = 32) {
+  DeviceModel device;
+  device.vector_bytes = vector_bytes;
+  device.vector_registers = registers;
+  device.memory = {{"L1", 32 << 10, 2e11, false}, {"L2", 1 << 20, 7e10, false}, {"DRAM", 0, 1e10, true}};
+  return device;
+}
+
+ScheduledBlock Schedule(const std::string& text, const std::map<te::TensorId, Layout>& layouts = {}) {
+  absl::StatusOr<ScheduledBlock> block = ScheduleBlock(Stages(text), layouts, Device());
+  EXPECT_TRUE(block.ok()) << block.status();
+  return *std::move(block);
+}
+
+TEST(FormStages, ChainOfMapsIsOneStage) {
+  const te::Program p = Stages(R"(te p(%0: f32[8, 32], %1: f32[32]) {
+  %2[i0<8, i1<32]: f32 = add(%0[i0, i1], %1[i1])
+  %3[i2<8, i3<32]: f32 = exp(%2[i2, i3])
+  %4[i4<8, i5<32]: f32 = mul(%3[i4, i5], %2[i4, i5])
+  return %4
+})");
+  EXPECT_EQ(p.tes.size(), 1u) << te::Print(p);
+}
+
+TEST(FormStages, CostlyMapReadOftenIsStored) {
+  const te::Program p = Stages(R"(te p(%0: f32[32]) {
+  %1[i0<32]: f32 = exp(%0[i0])
+  %2[i1<100, i2<32]: f32 = mul(%1[i2], 2.0)
+  return %2
+})");
+  EXPECT_EQ(p.tes.size(), 2u) << te::Print(p);
+}
+
+TEST(FormStages, CheapMapReadOftenIsRecomputed) {
+  const te::Program p = Stages(R"(te p(%0: f32[50, 32]) {
+  %1[i0<50, i1<32]: f32 = add(%0[i0, i1], 1.0)
+  %2[i2<50, i3<32]: f32 = exp(add(%1[i2, i3], %1[49 - i2, i3]))
+  return %2
+})");
+  EXPECT_EQ(p.tes.size(), 1u) << te::Print(p);
+}
+
+TEST(FormStages, ComputedOperandOfAProductIsStored) {
+  const te::Program p = Stages(R"(te p(%0: f32[16, 32], %1: f32[32, 64]) {
+  %2[i0<16, i1<32]: f32 = exp(%0[i0, i1])
+  %3[i2<16, i3<64]: f32 = sum.f32(i4<32) mul(%2[i2, i4], %1[i4, i3])
+  return %3
+})");
+  EXPECT_EQ(p.tes.size(), 2u) << te::Print(p);
+}
+
+TEST(FormStages, MovedOperandOfAProductIsRead) {
+  const te::Program p = Stages(R"(te p(%0: f32[32, 16], %1: f32[32, 64]) {
+  %2[i0<16, i1<32]: f32 = %0[i1, i0]
+  %3[i2<16, i3<64]: f32 = sum.f32(i4<32) mul(%2[i2, i4], %1[i4, i3])
+  return %3
+})");
+  EXPECT_EQ(p.tes.size(), 1u) << te::Print(p);
+}
+
+TEST(FormStages, MapAfterAFoldIsItsEpilogue) {
+  const te::Program p = Stages(R"(te p(%0: f32[16, 32], %1: f32[32, 64], %2: f32[64]) {
+  %3[i2<16, i3<64]: f32 = sum.f32(i4<32) mul(%0[i2, i4], %1[i4, i3])
+  %4[i5<16, i6<64]: f32 = erf(add(%3[i5, i6], %2[i6]))
+  %5[i7<4, i8<16, i9<16]: f32 = %4[i8, 16*i7 + i9]
+  return %5
+})");
+  ASSERT_EQ(p.tes.size(), 1u) << te::Print(p);
+  EXPECT_FALSE(p.tes[0].IsMap());
+  EXPECT_EQ(p.tes[0].axes.size(), 3u);
+}
+
+TEST(FormStages, ExpandedFoldIsNotRecomputed) {
+  const te::Program p = Stages(R"(te p(%0: f32[16, 32]) {
+  %1[i0<16]: f32 = sum.f32(i1<32) %0[i0, i1]
+  %2[i2<16, i3<32]: f32 = div(%0[i2, i3], %1[i2])
+  return %2
+})");
+  EXPECT_EQ(p.tes.size(), 2u) << te::Print(p);
+}
+
+TEST(FormStages, ResultReadInsideStaysAResult) {
+  const te::Program p = Stages(R"(te p(%0: f32[16, 32], %1: f32[32, 64]) {
+  %3[i2<16, i3<64]: f32 = sum.f32(i4<32) mul(%0[i2, i4], %1[i4, i3])
+  %4[i5<16, i6<64]: f32 = erf(%3[i5, i6])
+  return %3, %4
+})");
+  EXPECT_EQ(p.tes.size(), 2u) << te::Print(p);
+}
+
+TEST(FormStages, IndexTensorIsStored) {
+  const te::Program p = Stages(R"(te p(%0: f32[9, 2], %1: i64[3]) {
+  %2[i0<3]: i64 = add(%1[i0], 1:i64)
+  %3[i1<3, i2<2]: f32 = %0[%2[i1]{0..8}, i2]
+  return %3
+})");
+  EXPECT_EQ(p.tes.size(), 2u) << te::Print(p);
+}
+
+TEST(FormStages, ScalarConstantBecomesAnImmediate) {
+  const te::Program p = Stages(R"(te p(%0: f32[9], %1: f32[] const {0.5}) {
+  %2[i0<9]: f32 = mul(%0[i0], %1[])
+  return %2
+})");
+  EXPECT_NE(te::Print(p).find("mul(%0[i0], 0.5)"), std::string::npos) << te::Print(p);
+}
+
+TEST(TileShape, FitsTheRegisters) {
+  for (int registers : {16, 32}) {
+    const DeviceModel device = Device(registers == 32 ? 64 : 32, registers);
+    for (int64_t rows : {1, 2, 5, 7, 8, 14, 28, 49, 128, 197, 1000}) {
+      for (int64_t vectors : {1, 2, 3, 4, 6, 48}) {
+        const TileShape shape = ChooseTileShape(rows, vectors, true, true, device);
+        EXPECT_LE(shape.rows, rows);
+        EXPECT_LE(shape.vectors, vectors);
+        EXPECT_LE(shape.rows * shape.vectors + shape.vectors + 1, registers) << rows << " " << vectors;
+        // Enough independent sums to hide the latency, where the problem has them.
+        if (rows >= 8 && vectors >= 3) EXPECT_GE(shape.rows * shape.vectors, 8) << rows << " " << vectors;
+      }
+    }
+  }
+}
+
+TEST(TileShape, IsAsGoodAsTheMeasuredOnes) {
+  const DeviceModel wide = Device();
+  const TileShape gemm = ChooseTileShape(128, 48, true, true, wide);
+  EXPECT_EQ(gemm.rows, 8) << gemm.rows << "x" << gemm.vectors;
+  const TileShape row28 = ChooseTileShape(28, 4, true, true, wide);
+  EXPECT_EQ(28 % row28.rows, 0) << row28.rows << "x" << row28.vectors;
+  const TileShape narrow = ChooseTileShape(128, 96, true, true, Device(32, 16));
+  EXPECT_EQ(narrow.rows, 6) << narrow.rows << "x" << narrow.vectors;
+}
+
+TEST(LayoutTest, BlockedMap) {
+  const Layout layout{1, 16};
+  EXPECT_EQ(layout.PhysicalShape({2, 24, 5, 7}), (Shape{2, 2, 5, 7, 16}));
+  EXPECT_EQ(Layout().PhysicalShape({2, 24}), (Shape{2, 24}));
+  EXPECT_TRUE(Layout().plain());
+  const te::Axis c{0, 24};
+  const std::vector<te::Index> at = layout.Apply({te::Index(1), te::Index(c), te::Index(3), te::Index(4)});
+  ASSERT_EQ(at.size(), 5u);
+  EXPECT_EQ(at[1], te::FloorDiv(te::Index(c), 16));
+  EXPECT_EQ(at[4], te::Mod(te::Index(c), 16));
+  EXPECT_EQ(layout.ToString(4), "(d0, d1, d2, d3) -> (d0, d1//16, d2, d3, d1%16)");
+  EXPECT_EQ(Layout().ToString(4), "plain");
+}
+
+constexpr char kSoftmax[] = R"(te p(%0: f32[512, 64]) {
+  %1[i0<512]: f32 = max.f32(i1<64) %0[i0, i1]
+  %2[i2<512, i3<64]: f32 = exp(sub(%0[i2, i3], %1[i2]))
+  %3[i4<512]: f32 = sum.f32(i5<64) %2[i4, i5]
+  %4[i6<512, i7<64]: f32 = div(%2[i6, i7], %3[i6])
+  return %4
+})";
+
+TEST(ScheduleBlock, RowsAreStitched) {
+  const ScheduledBlock block = Schedule(kSoftmax);
+  EXPECT_TRUE(block.stitched) << block.reason;
+  ASSERT_EQ(block.kernel.phases.size(), 1u);
+  EXPECT_EQ(block.kernel.phases[0].tasks(), 512);
+  EXPECT_EQ(block.kernel.phases[0].steps.size(), 4u) << movement::Print(block.kernel);
+  // The intermediates are a row each, not the tensor.
+  EXPECT_LE(block.kernel.scratch_bytes, 4096);
+  EXPECT_EQ(block.kernel.num_args(), 2);
+}
+
+TEST(ScheduleBlock, FoldOverEverythingIsNotStitched) {
+  const ScheduledBlock block = Schedule(R"(te p(%0: f32[512, 1024]) {
+  %1[]: f32 = sum.f32(i0<512, i1<1024) %0[i0, i1]
+  %2[i2<512, i3<1024]: f32 = div(%0[i2, i3], %1[])
+  return %2
+})");
+  EXPECT_FALSE(block.stitched);
+  EXPECT_FALSE(block.reason.empty());
+  ASSERT_EQ(block.kernel.phases.size(), 2u);
+  EXPECT_EQ(block.kernel.num_args(), 3);  // the sum is handed over at device scope
+}
+
+TEST(ScheduleBlock, UnusedConstantIsReplacedByItsPackedCopy) {
+  const ScheduledBlock block = Schedule(R"(te p(%0: f32[16, 32], %1: f32[32, 40] const) {
+  %2[i2<16, i3<40]: f32 = sum.f32(i4<32) mul(%0[i2, i4], %1[i4, i3])
+  return %2
+})");
+  ASSERT_EQ(block.kernel.packs.size(), 1u) << movement::Print(block.kernel);
+  EXPECT_EQ(block.kernel.num_args(), 3) << movement::Print(block.kernel);
+  EXPECT_EQ(block.kernel.phases[0].steps.back().strategy, movement::Strategy::kTile);
+}
+
+TEST(ScheduleBlock, PrintsTheSameEveryTime) {
+  const std::string text = movement::Print(Schedule(kSoftmax).kernel);
+  EXPECT_EQ(movement::Print(Schedule(kSoftmax).kernel), text);
+}
+
+TEST(Nest, FusesAxesThatAreWalkedAsOne) {
+  const ScheduledBlock block = Schedule(R"(te p(%0: f32[6, 5, 32]) {
+  %1[i0<6, i1<5, i2<32]: f32 = exp(%0[i0, i1, i2])
+  return %1
+})");
+  const movement::Phase& phase = block.kernel.phases[0];
+  EXPECT_EQ(phase.grid.size() + phase.steps[0].loops.size(), 1u) << movement::Print(block.kernel);
+  EXPECT_EQ(phase.steps[0].strategy, movement::Strategy::kMapVec);
+}
+
+}  // namespace
+}  // namespace fusion
