@@ -216,7 +216,7 @@ absl::StatusOr<std::vector<LatencyAnswer>> FarmOracle::Latency(absl::Span<const 
       if (measured[t].has_value()) {
         answers[open[t]] = {*measured[t], LatencySource::kMeasured};
       } else if (failed++ == 0) {
-        job_.progress({"profiling", static_cast<int64_t>(t), static_cast<int64_t>(open.size()),
+        job_.progress({"profiling", static_cast<int64_t>(open.size()), static_cast<int64_t>(open.size()),
                        absl::StrCat("not measured, estimated instead: ", outcomes[t].status.message())});
       }
     }
