@@ -99,8 +99,11 @@ std::vector<absl::StatusOr<Outputs>> CompileAndRun(const std::vector<TestCase>& 
 
 std::vector<Mode> CompiledModes() {
   auto mode = [](const std::string& name, const std::string& planner) {
-    return Mode{name, [planner](const std::vector<TestCase>& cases, const ModeOptions&) {
-                  return CompileAndRun(cases, planner);
+    return Mode{name, [planner](const std::vector<TestCase>& cases, const ModeOptions& options) {
+                  if (options.target == "cpu") return CompileAndRun(cases, planner);
+                  return std::vector<absl::StatusOr<Outputs>>(
+                      cases.size(),
+                      absl::InvalidArgumentError(absl::StrCat("no target '", options.target, "' here, only cpu")));
                 }};
   };
   return {mode("unfused", "none"), mode("fused", "dnnfusion")};
