@@ -63,7 +63,7 @@ class Matcher {
 
   bool Bind(int slot, std::vector<ecg::ValueId> values, const std::string& joined_by, Next next) {
     Bound& bound = match_.variables[slot];
-    if (bound.set) return !Same(bound.values, values) || next();
+    if (bound.set) return match_.joined_by[slot] != joined_by || !Same(bound.values, values) || next();
     bound = {true, std::move(values)};
     match_.joined_by[slot] = joined_by;
     const bool go_on = next();
