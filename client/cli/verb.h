@@ -18,7 +18,7 @@ struct Option {
   std::string help;
   std::variant<std::string*, int64_t*, bool*, std::vector<std::string>*> target;  // a bool takes no value
   bool required = false;
-  std::vector<std::string> choices;  // empty: any
+  std::vector<std::string> choices = {};  // empty: any
 };
 
 // What every verb is told.

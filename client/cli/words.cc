@@ -45,10 +45,14 @@ std::string LatencyInWords(double ns) {
 }
 
 std::string CountInWords(int64_t count) {
-  std::string digits = absl::StrCat(count);
-  const int first = digits[0] == '-' ? 1 : 0;
-  for (int i = static_cast<int>(digits.size()) - 3; i > first; i -= 3) digits.insert(static_cast<size_t>(i), ",");
-  return digits;
+  const std::string digits = absl::StrCat(count);
+  std::string text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    const bool after_digit = i > 0 && digits[i - 1] != '-';
+    if (after_digit && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
 }
 
 std::string ShortDigest(const std::string& digest) {

@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "client/api/address.h"
@@ -126,8 +127,7 @@ absl::Status ErrorOf(const v1::JobEvent& last) {
 
 void AddCompilationFlags(CompilationFlags* flags, std::vector<Option>* options) {
   options->push_back({"--target", "kind of device to compile for (worker list shows those attached)", &flags->target});
-  options->push_back(
-      {"--planner", "how operators are grouped into kernels", &flags->planner, false, {"dnnfusion", "none"}});
+  options->push_back({"--planner", "how operators are grouped into kernels: dnnfusion, none, …", &flags->planner});
   options->push_back({"--math",
                       "strict: only rewrites that keep every bit of real arithmetic",
                       &flags->math,
@@ -150,6 +150,10 @@ absl::StatusOr<v1::SubmitRequest> PrepareSubmission(Connection& connection, cons
   if (capabilities.protocol_min() > 1) {
     return absl::FailedPreconditionError(absl::StrCat("the server speaks protocol ", capabilities.protocol_min(),
                                                       " and newer, this client 1: update fusionctl"));
+  }
+  const auto& planners = capabilities.planners();
+  if (!planners.empty() && std::find(planners.begin(), planners.end(), flags.planner) == planners.end()) {
+    return UsageError(absl::StrCat("--planner '", flags.planner, "': the server has ", absl::StrJoin(planners, ", ")));
   }
   const int64_t chunk_bytes = capabilities.chunk_size_bytes() > 0 ? capabilities.chunk_size_bytes() : 4 << 20;
   ASSIGN_OR_RETURN(LocalModel model, OpenModel(model_path, chunk_bytes, CacheFolder()));
