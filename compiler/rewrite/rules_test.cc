@@ -43,7 +43,7 @@ Menu MenuFor(const std::string& op, size_t input) {
   if (op == "BatchNormalization" && input > 0) return {{{2}, {3}, {4}}};
   if (op == "Gemm") return input < 2 ? Menu{{{2, 3}, {3, 2}, {3, 3}}} : Menu{{{2}, {3}, {}, {2, 1}, {2, 3}}};
   if (op == "MatMul") return {{{2, 3}, {3, 2}, {2, 2, 3}, {3, 3}, {2, 3, 3}}};
-  if (op == "Transpose") return {{{2, 3}, {2, 3, 4}}};
+  if (op == "Transpose") return {{{2, 3}, {2, 3, 4}, {24, 3}}};
   if (op == "Reshape" || op == "Flatten" || op == "Squeeze" || op == "Unsqueeze") {
     if (input == 0) return {{{2, 3}, {1, 6}, {2, 1, 3}}};
     return {{}, {{2, 3}, {3, 2}, {-1}, {1, 6}, {0}, {1}}};
