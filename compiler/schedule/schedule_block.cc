@@ -23,6 +23,8 @@ constexpr double kRecompute = 1.01;
 constexpr double kSmallShare = 0.05;
 // A grid of fewer tasks than this many per core leaves cores idle when the work is worth sharing.
 constexpr double kWorthSharing = 1 << 18;
+// An operand read this many times over is worth a register tile.
+constexpr double kReuse = 8;
 
 double CostPerPoint(const te::Te& te) {
   double cost = 1;
@@ -31,6 +33,23 @@ double CostPerPoint(const te::Te& te) {
 }
 
 double WorkOf(const te::Te& te) { return CostPerPoint(te) * DomainPoints(te); }
+
+// A sum of products whose operands are all read again and again. Only a register tile keeps such a stage busy, and a stage
+// inside a stitched task has none.
+bool WantsRegisterTile(const te::Program& program, const te::Te& te) {
+  if (te.IsMap() || te.fold->kind != te::FoldKind::kSum || WorkOf(te) < kWorthSharing) return false;
+  const double points = DomainPoints(te);
+  int loads = 0;
+  bool reused = true;
+  for (const te::Scalar& s : te.body) {
+    te::Visit(s, [&](const te::ScalarNode& node) {
+      if (node.kind != te::ScalarKind::kLoad) return;
+      ++loads;
+      reused = reused && points >= kReuse * static_cast<double>(NumElements(program.tensors[node.tensor].shape));
+    });
+  }
+  return reused && loads >= 2;
+}
 
 // A box a stage computes in one task, parallel to the stage's (physical) axes.
 struct StageBox {
@@ -48,19 +67,23 @@ class BlockScheduler {
     MakeBuffers();
     ScheduledBlock result;
     absl::Status stitched = absl::OkStatus();
-    if (program_.tes.size() == 1) {
+    const int n = static_cast<int>(program_.tes.size());
+    if (n == 1) {
       RETURN_IF_ERROR(AddPhase(program_.tes[0]));
     } else {
-      const movement::Kernel before = kernel_;
-      stitched = Stitch();
+      stitched = TryStitch(0, n);
       if (!stitched.ok()) {
-        kernel_ = before;
         result.stitched = false;
         result.reason = std::string(stitched.message());
-        for (TensorId t = 0; t < static_cast<int>(program_.tensors.size()); ++t) {
-          if (buffer_of_[t] < 0 && program_.DefiningTe(t) >= 0) AddBuffer(t, movement::BufferScope::kDevice);
+        // What lies between the products may still share a grid.
+        for (int first = 0; first < n;) {
+          int last = first + 1;
+          if (!WantsRegisterTile(program_, program_.tes[first])) {
+            while (last < n && !WantsRegisterTile(program_, program_.tes[last])) ++last;
+          }
+          RETURN_IF_ERROR(AddStages(first, last, last - first == n));
+          first = last;
         }
-        for (const te::Te& te : program_.tes) RETURN_IF_ERROR(AddPhase(te));
       }
     }
     DropUnusedBuffers();
@@ -248,10 +271,51 @@ class BlockScheduler {
   }
 
   bool LiveOut(const te::Te& te) const {
-    for (TensorId out : te.outputs) {
-      if (std::find(program_.outputs.begin(), program_.outputs.end(), out) != program_.outputs.end()) return true;
+    return std::any_of(te.outputs.begin(), te.outputs.end(), [&](TensorId out) { return live_out_.count(out) > 0; });
+  }
+
+  // Tensors of stages [first, last) that the block returns or later stages read.
+  std::set<TensorId> LiveOutOf(int first, int last) const {
+    std::set<TensorId> live(program_.outputs.begin(), program_.outputs.end());
+    for (size_t s = last; s < program_.tes.size(); ++s) te::VisitTensors(program_.tes[s], [&](TensorId t) { live.insert(t); });
+    std::set<TensorId> result;
+    for (int s = first; s < last; ++s) {
+      for (TensorId out : program_.tes[s].outputs) {
+        if (live.count(out)) result.insert(out);
+      }
     }
-    return false;
+    return result;
+  }
+
+  void AddDeviceBuffers(const std::set<TensorId>& tensors) {
+    for (TensorId t : tensors) {
+      if (buffer_of_[t] < 0) AddBuffer(t, movement::BufferScope::kDevice);
+    }
+  }
+
+  // Stages [first, last) as one phase; on failure nothing has changed.
+  absl::Status TryStitch(int first, int last) {
+    const movement::Kernel kernel = kernel_;
+    const std::vector<int> buffer_of = buffer_of_;
+    live_out_ = LiveOutOf(first, last);
+    AddDeviceBuffers(live_out_);
+    const absl::Status status = Stitch(first, last);
+    scratch_boxes_.clear();
+    if (!status.ok()) {
+      kernel_ = kernel;
+      buffer_of_ = buffer_of;
+    }
+    return status;
+  }
+
+  // Stages [first, last), stitched if they can be (`refused`: known that they cannot), else a phase each.
+  absl::Status AddStages(int first, int last, bool refused) {
+    if (last - first > 1 && !refused && TryStitch(first, last).ok()) return absl::OkStatus();
+    for (int s = first; s < last; ++s) {
+      AddDeviceBuffers({program_.tes[s].outputs.begin(), program_.tes[s].outputs.end()});
+      RETURN_IF_ERROR(AddPhase(program_.tes[s]));
+    }
+    return absl::OkStatus();
   }
 
   // Does the grid make some stage compute elements more than once (beyond what is small)?
@@ -276,12 +340,17 @@ class BlockScheduler {
     return absl::OkStatus();
   }
 
-  absl::Status Stitch() {
+  absl::Status Stitch(int first, int last) {
     std::vector<PhysicalTe> stages;
-    for (const te::Te& te : program_.tes) {
+    for (int s = first; s < last; ++s) {
+      const te::Te& te = program_.tes[s];
       ASSIGN_OR_RETURN(PhysicalTe physical,
                        MakePhysical(program_, te, [this](TensorId t) { return LayoutOfTensor(t); }, &axes_));
       if (DomainPoints(physical.te) == 0) return absl::FailedPreconditionError("an empty stage");
+      if (WantsRegisterTile(program_, te)) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("'", program_.tensors[te.outputs[0]].name, "' is a product that wants a register tile of its own"));
+      }
       stages.push_back(std::move(physical));
     }
     const te::Te& main = stages.back().te;
@@ -332,11 +401,6 @@ class BlockScheduler {
     }
     const int64_t limit = device_.memory.size() > 1 ? device_.memory[1].size_bytes : (1 << 20);
     if (scratch_bytes > limit) {
-      scratch_boxes_.clear();
-      std::fill(buffer_of_.begin(), buffer_of_.end(), -1);
-      for (size_t b = 0; b < kernel_.buffers.size(); ++b) {
-        if (kernel_.buffers[b].scope == movement::BufferScope::kKernel) buffer_of_[kernel_.buffers[b].tensor] = static_cast<int>(b);
-      }
       return absl::FailedPreconditionError(absl::StrCat("a task's intermediates of ", scratch_bytes, " bytes exceed the second-level cache"));
     }
 
@@ -454,7 +518,8 @@ class BlockScheduler {
   AxisSource axes_;
   movement::Kernel kernel_;
   std::vector<int> buffer_of_;
-  std::map<TensorId, te::Box> scratch_boxes_;
+  std::set<TensorId> live_out_;                // of the stages being stitched
+  std::map<TensorId, te::Box> scratch_boxes_;  // of the stages being stitched
 };
 
 }  // namespace

@@ -196,6 +196,23 @@ TEST(ScheduleBlock, FoldOverEverythingIsNotStitched) {
   EXPECT_EQ(block.kernel.num_args(), 3);  // the sum is handed over at device scope
 }
 
+TEST(ScheduleBlock, LargeProductIsAPhaseWithATile) {
+  // A product, then a softmax without its maximum over the rows.
+  constexpr char kText[] = R"(te p(%0: f32[128, 256], %1: f32[256, 512] const) {
+  %2[i0<128, i1<512]: f32 = sum.f32(i2<256) mul(%0[i0, i2], %1[i2, i1])
+  %3[i3<128]: f32 = sum.f32(i4<512) %2[i3, i4]
+  %4[i5<128, i6<512]: f32 = div(%2[i5, i6], %3[i5])
+  return %4
+})";
+  const ScheduledBlock block = Schedule(kText);
+  EXPECT_FALSE(block.stitched);
+  EXPECT_EQ(block.kernel.phases[0].steps.back().strategy, movement::Strategy::kTile) << movement::Print(block.kernel);
+  // What follows shares one grid.
+  ASSERT_EQ(block.kernel.phases.size(), 2u) << movement::Print(block.kernel);
+  EXPECT_EQ(block.kernel.phases[1].tasks(), 128);
+  EXPECT_EQ(block.kernel.num_args(), 4);  // the product is handed over, the sums are not
+}
+
 TEST(ScheduleBlock, UnusedConstantIsReplacedByItsPackedCopy) {
   const ScheduledBlock block = Schedule(R"(te p(%0: f32[16, 32], %1: f32[32, 40] const) {
   %2[i2<16, i3<40]: f32 = sum.f32(i4<32) mul(%0[i2, i4], %1[i4, i3])

@@ -50,6 +50,22 @@ TEST(CodegenMatMul, LargeShapes) {
   cases.push_back(MatMul({128, 768}, {768, 768}, true));
   cases.push_back(MatMul({197, 64}, {64, 197}, false));
   cases.push_back(MatMul({1, 768}, {768, 1000}, true));
+  {
+    G g;
+    const V x = g.Op("Add", {g.Op("MatMul", {g.In({64, 96}), g.Weight({96, 128})}), g.In({64, 128})});
+    g.Out(g.Op("LayerNormalization", {x, g.Weight({128}), g.Weight({128})}, {{"axis", int64_t{-1}}}));
+    cases.push_back(BlockCase("product, residual, layernorm", g));
+  }
+  {
+    G g;
+    auto heads = [&](const Ints& perm) {
+      return g.Op("Transpose", {g.Op("Reshape", {g.In({1, 64, 128}), g.Ints({1, 64, 4, 32})})}, {{"perm", perm}});
+    };
+    const V scores = g.Op("Mul", {g.Op("MatMul", {heads({0, 2, 1, 3}), heads({0, 2, 3, 1})}), g.Scalar(0.25)});
+    const V context = g.Op("MatMul", {g.Op("Softmax", {scores}, {{"axis", int64_t{-1}}}), heads({0, 2, 1, 3})});
+    g.Out(g.Op("Reshape", {g.Op("Transpose", {context}, {{"perm", Ints{0, 2, 1, 3}}}), g.Ints({1, 64, 128})}));
+    cases.push_back(BlockCase("large attention", g));
+  }
   EXPECT_EQ(Failures(cases), "");
 }
 
