@@ -280,6 +280,22 @@ void FuseAxes(Nest* nest, AxisSource* axes) {
   }
 }
 
+void SplitSpatialAxes(Nest* nest, AxisSource* axes, int64_t min_divisor) {
+  for (size_t a = 0; a < nest->axes.size(); ++a) {
+    const Axis axis = nest->axes[a];
+    int64_t divisor = 1;
+    nest->ForEachIndex([&](const Index& index) { FindDivisors(index, axis, &divisor); });
+    if (divisor < min_divisor || divisor >= axis.extent || axis.extent % divisor != 0) continue;
+    const Axis outer = axes->New(axis.extent / divisor);
+    const Axis inner = axes->New(divisor);
+    const Index split = Index(outer) * divisor + Index(inner);
+    nest->axes[a] = outer;
+    nest->axes.insert(nest->axes.begin() + static_cast<int64_t>(a) + 1, inner);
+    nest->Substitute([&](const Axis& x) -> const Index* { return x.id == axis.id ? &split : nullptr; });
+    --a;  // what the division left may divide again
+  }
+}
+
 void SplitFoldAxes(Nest* nest, AxisSource* axes, const std::function<bool(const Axis&)>& zero_padded) {
   if (!nest->fold || nest->fold->kind == te::FoldKind::kGeneral) return;
   std::vector<Axis> inner_axes;

@@ -70,6 +70,9 @@ Nest Flatten(const te::Program& program, const PhysicalTe& physical, const Addre
 void DropUnitAxes(Nest* nest);
 // Fuses adjacent spatial axes, and adjacent fold axes, wherever no address then needs a division.
 void FuseAxes(Nest* nest, AxisSource* axes);
+// Splits a spatial axis i into (i//d, i%d) where addresses divide it by d >= min_divisor, a divisor of its extent: the phases
+// of a transposed convolution, channels that a reorganisation cuts.
+void SplitSpatialAxes(Nest* nest, AxisSource* axes, int64_t min_divisor);
 // Splits a fold axis i into (i//d, i%d), the latter innermost, where addresses divide it by d (a blocked operand).
 // An extent that is no multiple of d is rounded up only if `zero_padded(axis)` promises that the extra products are zero.
 void SplitFoldAxes(Nest* nest, AxisSource* axes, const std::function<bool(const te::Axis&)>& zero_padded);

@@ -25,6 +25,9 @@ constexpr double kCacheShare = 0.5;
 // Tasks so that a few cores balance; more only adds overhead.
 constexpr int64_t kWantedTasks = 16;
 
+// Zero padding may grow a packed constant this much; more means that the packing repeats it.
+constexpr int64_t kMaxPackGrowth = 4, kPackSlack = 1 << 14;
+
 struct Operand {
   const te::ScalarNode* node;
   Index address;
@@ -399,6 +402,9 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
     buffer.dtype = DType::kF32;
     buffer.elements = 1;
     for (int64_t extent : extents) buffer.elements *= extent;
+    if (constant && buffer.elements > kMaxPackGrowth * source.elements + kPackSlack) {
+      return absl::FailedPreconditionError("packing would repeat a constant operand many times over");
+    }
     const Scalar old_load = te::Load(load.buffer, DType::kF32, {load.address});
     if (constant) {
       buffer.is_constant = true;

@@ -152,6 +152,8 @@ class BlockScheduler {
 
   void FinishNest(Nest* nest) {
     FuseAxes(nest, &axes_);
+    // A fold is worth straight addresses whatever the divisor; a map only if whole vectors stay contiguous.
+    SplitSpatialAxes(nest, &axes_, nest->fold ? 2 : device_.vector_bytes / 4);
     SplitFoldAxes(nest, &axes_, [&](const Axis& axis) {
       // Rounding a product's fold up is free where a constant operand moves with the axis: it is packed with zeros.
       if (nest->fold->kind != te::FoldKind::kSum || nest->body[0]->kind != te::ScalarKind::kOp ||
