@@ -51,7 +51,7 @@ std::vector<ecg::ValueId> LiveOutOf(const ecg::Graph& graph, const std::vector<e
 
 absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes,
                                             const std::vector<ecg::ValueId>& live_out, const ValueLayouts& layouts,
-                                            const DeviceModel& device) {
+                                            const DeviceModel& device, const ScheduleOptions& options) {
   ASSIGN_OR_RETURN(ops::LoweredBlock lowered, ops::LowerNodes(graph, nodes, live_out));
   ASSIGN_OR_RETURN(te::Program staged, FormStages(std::move(lowered.program)));
   std::map<te::TensorId, Layout> tensor_layouts;
@@ -63,7 +63,7 @@ absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const std::
     auto it = layouts.find(lowered.value_of_tensor[t]);
     if (it != layouts.end()) tensor_layouts[t] = it->second;
   }
-  ASSIGN_OR_RETURN(ScheduledBlock scheduled, ScheduleBlock(staged, tensor_layouts, device));
+  ASSIGN_OR_RETURN(ScheduledBlock scheduled, ScheduleBlock(staged, tensor_layouts, device, options));
   BlockKernel result;
   result.kernel = std::move(scheduled.kernel);
   result.stitched = scheduled.stitched;

@@ -10,6 +10,7 @@
 #include "compiler/ecg/graph.h"
 #include "compiler/movement/kernel.h"
 #include "compiler/pipeline/layout_pass.h"
+#include "compiler/schedule/schedule_block.h"
 
 namespace fusion {
 
@@ -34,7 +35,7 @@ struct BlockKernel {
 
 absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes,
                                             const std::vector<ecg::ValueId>& live_out, const ValueLayouts& layouts,
-                                            const DeviceModel& device);
+                                            const DeviceModel& device, const ScheduleOptions& options = {});
 
 // The bytes of a constant argument, reordered when it is packed.
 Tensor PackedConstant(const movement::Pack& pack, const Tensor& source);

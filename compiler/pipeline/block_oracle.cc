@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler/movement/cost.h"
 #include "compiler/pipeline/emit.h"
+#include "compiler/tune/tune.h"
 #include "runtime/base/sha256.h"
 #include "runtime/base/status_macros.h"
 
@@ -55,19 +56,30 @@ absl::StatusOr<BlockKernel> GraphBlockOracle::Kernel(const std::vector<ecg::Node
 
 absl::StatusOr<std::vector<LatencyAnswer>> GraphBlockOracle::Latency(const ecg::Graph& graph,
                                                                      const std::vector<std::vector<ecg::NodeId>>& blocks) {
-  std::vector<std::string> keys;
-  std::vector<LatencyQuestion> questions;
-  std::set<std::string> asked;
+  std::vector<std::shared_ptr<const BlockKernel>> kernels;
+  std::vector<std::string> descriptions;
   for (const std::vector<ecg::NodeId>& nodes : blocks) {
     const KernelOr& kernel = Get(nodes);
     if (!kernel.ok()) return kernel.status();
-    const std::string key = Sha256Hex(absl::StrCat((*kernel)->key, "|", context_.device->Fingerprint(), "|threads=", threads_,
+    kernels.push_back(*kernel);
+    descriptions.push_back(Describe(graph, nodes));
+  }
+  return Ask(kernels, descriptions);
+}
+
+absl::StatusOr<std::vector<LatencyAnswer>> GraphBlockOracle::Ask(const std::vector<std::shared_ptr<const BlockKernel>>& kernels,
+                                                                 const std::vector<std::string>& descriptions) {
+  std::vector<std::string> keys;
+  std::vector<LatencyQuestion> questions;
+  std::set<std::string> asked;
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    const std::string key = Sha256Hex(absl::StrCat(kernels[k]->key, "|", context_.device->Fingerprint(), "|threads=", threads_,
                                                    "|cold|generator=", kGeneratorVersion));
     keys.push_back(key);
     if (answers_.count(key) || !asked.insert(key).second) continue;
-    by_key_[key] = *kernel;
-    questions.push_back({key, Describe(graph, nodes),
-                         movement::EstimateCost((*kernel)->kernel, *context_.device, threads_).latency_ns});
+    by_key_[key] = kernels[k];
+    questions.push_back({key, descriptions[k],
+                         movement::EstimateCost(kernels[k]->kernel, *context_.device, threads_).latency_ns});
   }
   if (!questions.empty()) {
     questions_ += static_cast<int64_t>(questions.size());
@@ -83,6 +95,70 @@ absl::StatusOr<std::vector<LatencyAnswer>> GraphBlockOracle::Latency(const ecg::
   std::vector<LatencyAnswer> result;
   for (const std::string& key : keys) result.push_back(answers_.at(key));
   return result;
+}
+
+absl::StatusOr<int64_t> GraphBlockOracle::Tune(const std::vector<std::vector<ecg::NodeId>>& blocks) {
+  // Equal kernels count together: a shape that fifty launches share is worth fifty times the trial.
+  std::map<std::string, double> share;
+  double total_ns = 0;
+  std::vector<std::shared_ptr<const BlockKernel>> kernels;
+  for (const std::vector<ecg::NodeId>& nodes : blocks) {
+    const KernelOr& kernel = Get(nodes);
+    if (!kernel.ok()) return kernel.status();
+    kernels.push_back(*kernel);
+    const double latency_ns = movement::EstimateCost((*kernel)->kernel, *context_.device, threads_).latency_ns;
+    share[(*kernel)->key] += latency_ns;
+    total_ns += latency_ns;
+  }
+  struct Trial {
+    std::vector<std::shared_ptr<const BlockKernel>> variants;  // the model's choice first
+    size_t first_question = 0;
+  };
+  std::map<std::string, Trial> trials;
+  std::vector<std::shared_ptr<const BlockKernel>> asked;
+  std::vector<std::string> descriptions;
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    const std::string& key = kernels[b]->key;
+    if (trials.count(key) || !tune::WorthTuning(share[key], total_ns)) continue;
+    Trial trial;
+    trial.variants.push_back(kernels[b]);
+    for (int choice = 1; choice <= tune::kMaxVariants; ++choice) {
+      ScheduleOptions options;
+      options.tile_choice = choice;
+      absl::StatusOr<BlockKernel> variant =
+          MakeBlockKernel(*graph_, blocks[b], LiveOutOf(*graph_, blocks[b]), *layouts_, *context_.device, options);
+      if (!variant.ok()) break;  // no further choice
+      if (variant->key != key) trial.variants.push_back(std::make_shared<const BlockKernel>(*std::move(variant)));
+    }
+    trial.first_question = asked.size();
+    if (trial.variants.size() > 1) {
+      for (const auto& variant : trial.variants) {
+        asked.push_back(variant);
+        descriptions.push_back(Describe(*graph_, blocks[b]));
+      }
+    }
+    trials[key] = std::move(trial);
+  }
+  if (asked.empty()) return 0;
+  ASSIGN_OR_RETURN(const std::vector<LatencyAnswer> answers, Ask(asked, descriptions));
+  int64_t changed = 0;
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    auto it = trials.find(kernels[b]->key);
+    if (it == trials.end() || it->second.variants.size() < 2) continue;
+    const Trial& trial = it->second;
+    const int best = tune::PickVariant(absl::MakeConstSpan(answers).subspan(trial.first_question, trial.variants.size()));
+    if (best == 0) continue;
+    // The arguments stand for other values in each block of equal kernels, so the variant is made for this one.
+    ScheduleOptions options;
+    options.tile_choice = best;
+    ASSIGN_OR_RETURN(BlockKernel tuned, MakeBlockKernel(*graph_, blocks[b], LiveOutOf(*graph_, blocks[b]), *layouts_,
+                                                       *context_.device, options));
+    std::vector<ecg::NodeId> nodes = blocks[b];
+    std::sort(nodes.begin(), nodes.end());
+    kernels_.insert_or_assign(std::move(nodes), KernelOr(std::make_shared<const BlockKernel>(std::move(tuned))));
+    ++changed;
+  }
+  return changed;
 }
 
 absl::StatusOr<std::vector<std::string>> GraphBlockOracle::MakeBundles(absl::Span<const std::string> keys) {

@@ -127,6 +127,9 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
     return absl::InvalidArgumentError(
         absl::StrCat("unknown planner '", options.planner, "': use one of ", absl::StrJoin(PlannerNames(), ", ")));
   }
+  if (options.tune != "quick" && options.tune != "off") {
+    return absl::InvalidArgumentError(absl::StrCat("unknown tuning '", options.tune, "': use quick or off"));
+  }
   RETURN_IF_ERROR(clock->Begin("import", "reading the model"));
   onnx_import::ImportRequest request;
   request.model_path = files.model_path;
@@ -193,6 +196,16 @@ absl::Status Prepare(const ModelFiles& files, const CompileOptions& options, con
                      Prepared* out) {
   GraphBlockOracle oracle(context, options.threads);
   RETURN_IF_ERROR(MakePlan(files, options, context, &oracle, clock, &out->account, &out->planned));
+  if (options.tune == "quick") {
+    RETURN_IF_ERROR(clock->Begin("tune", "trying kernel variants"));
+    std::vector<std::vector<ecg::NodeId>> blocks;
+    for (const FusionBlock& block : out->planned.plan.blocks) blocks.push_back(block.nodes);
+    ASSIGN_OR_RETURN(out->account.tuned, oracle.Tune(blocks));
+    out->account.questions = oracle.questions();
+    out->account.from_database = oracle.answered(LatencySource::kDatabase);
+    out->account.measured = oracle.answered(LatencySource::kMeasured);
+    out->account.from_model = oracle.answered(LatencySource::kModel);
+  }
   RETURN_IF_ERROR(clock->Begin("lower", absl::StrCat(out->planned.plan.blocks.size(), " kernels")));
   for (const FusionBlock& block : out->planned.plan.blocks) {
     PlannedLaunch launch;

@@ -23,6 +23,7 @@ struct CompileOptions {
   std::string math = "fast";                           // or "strict": only exact rewrites
   std::map<std::string, int64_t> dims;                 // --dim batch=1: binds a symbolic dimension
   std::map<std::string, std::vector<int64_t>> shapes;  // --shape input=1x3x224x224: replaces an input's shape
+  std::string tune = "off";                            // or "quick": trials of kernel variants on workers
   int threads = 1;                                     // what measurements assume; a bundle runs with any number
 };
 
@@ -52,6 +53,7 @@ struct CompileAccount {
   int64_t intermediate_bytes_before = 0, intermediate_bytes_after = 0;
   int64_t arena_bytes = 0, weight_bytes = 0;
   double flops = 0;
+  int64_t tuned = 0;            // launches whose kernel a trial changed
   std::vector<StageSeconds> stages;
   std::string plan_json;        // every decision with its reason
 };
@@ -94,7 +96,7 @@ absl::StatusOr<PlanReport> PlanOnly(const ModelFiles& files, const CompileOption
                                     const CompileContext& context);
 
 // Part of every cache key; raised whenever generated code or numbers may change.
-inline constexpr int kGeneratorVersion = 4;
+inline constexpr int kGeneratorVersion = 5;
 
 }  // namespace fusion
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -22,6 +23,8 @@ constexpr double kStreamCycles = 1.5;
 constexpr double kTie = 1.01;
 // A packed operand or a row block should leave room for the other in the second-level cache.
 constexpr double kCacheShare = 0.5;
+// A shape that the port model puts this far behind the best is not worth a measurement.
+constexpr double kWorthTrying = 1.25;
 // Tasks so that a few cores balance; more only adds overhead.
 constexpr int64_t kWantedTasks = 16;
 
@@ -168,7 +171,8 @@ Scalar ReplaceLoad(const Scalar& body, const te::ScalarNode* from, const Scalar&
 
 }  // namespace
 
-TileShape ChooseTileShape(int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared, const DeviceModel& device) {
+std::vector<TileShape> RankTileShapes(int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared,
+                                      const DeviceModel& device) {
   const int registers = device.vector_registers;
   auto cycles = [&](int64_t r, int64_t v) {
     const double fma = static_cast<double>(r * v) / 2;
@@ -199,10 +203,25 @@ TileShape ChooseTileShape(int64_t rows, int64_t vectors, bool has_broadcast, boo
     best = shape;
     best_reuse = reuse;
   }
-  return best;
+  std::vector<TileShape> ranked = {best};
+  std::map<int, TileShape> of_vectors;  // the fastest of each width, the most rows among equals
+  for (const TileShape& shape : shapes) {
+    if (shape.vectors == best.vectors || shape.cycles_per_step > kWorthTrying * least) continue;
+    auto [it, fresh] = of_vectors.emplace(shape.vectors, shape);
+    if (!fresh && shape.cycles_per_step <= it->second.cycles_per_step) it->second = shape;
+  }
+  for (const auto& [width, shape] : of_vectors) ranked.push_back(shape);
+  std::stable_sort(ranked.begin() + 1, ranked.end(),
+                   [](const TileShape& a, const TileShape& b) { return a.cycles_per_step < b.cycles_per_step; });
+  return ranked;
 }
 
-absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, movement::Kernel* kernel, AxisSource* axes) {
+TileShape ChooseTileShape(int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared, const DeviceModel& device) {
+  return RankTileShapes(rows, vectors, has_broadcast, has_shared, device).front();
+}
+
+absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, movement::Kernel* kernel, AxisSource* axes,
+                                          int tile_choice) {
   if (!nest.fold || nest.fold->kind == te::FoldKind::kGeneral || nest.fold->kind == te::FoldKind::kProd) {
     return absl::FailedPreconditionError("no sum, max or min");
   }
@@ -287,7 +306,10 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
   const bool has_broadcast = std::any_of(loads.begin(), loads.end(), [&](const Operand& l) { return !uses_lane(l); });
   const bool has_shared = std::any_of(loads.begin(), loads.end(),
                                       [&](const Operand& l) { return uses_lane(l) && !l.address.UsesAxis(row.id); });
-  TileShape shape = ChooseTileShape(row.extent, outer.extent, has_broadcast && has_shared, has_shared, device);
+  const std::vector<TileShape> ranked =
+      RankTileShapes(row.extent, outer.extent, has_broadcast && has_shared, has_shared, device);
+  if (tile_choice >= static_cast<int>(ranked.size())) return absl::OutOfRangeError("no such tile shape");
+  const TileShape shape = ranked[tile_choice];
 
   // Fold order: the axis along which a broadcast operand is contiguous goes innermost and is unrolled; axes whose border
   // tests involve the rows are unrolled completely inside it.

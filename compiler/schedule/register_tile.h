@@ -6,6 +6,7 @@
 #define FUSION_COMPILER_SCHEDULE_REGISTER_TILE_H_
 
 #include <optional>
+#include <vector>
 
 #include "compiler/cost/device_model.h"
 #include "compiler/movement/kernel.h"
@@ -23,9 +24,15 @@ struct TileShape {
 };
 TileShape ChooseTileShape(int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared, const DeviceModel& device);
 
+// The same, best first, then the best of each other number of vectors that is not far behind: what tuning tries.
+std::vector<TileShape> RankTileShapes(int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared,
+                                      const DeviceModel& device);
+
 // Turns the fold nest into the steps and the grid of one phase, adding packed buffers to the kernel. Refuses (with a reason)
-// folds that are no f32 sum, max or min, or have no axis that can be the lanes.
-absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, movement::Kernel* kernel, AxisSource* axes);
+// folds that are no f32 sum, max or min, or have no axis that can be the lanes. `tile_choice`: index into RankTileShapes,
+// OUT_OF_RANGE past its end.
+absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, movement::Kernel* kernel, AxisSource* axes,
+                                          int tile_choice = 0);
 
 }  // namespace fusion
 

@@ -59,8 +59,9 @@ struct StageBox {
 
 class BlockScheduler {
  public:
-  BlockScheduler(const te::Program& program, const std::map<TensorId, Layout>& layouts, const DeviceModel& device)
-      : program_(program), layouts_(layouts), device_(device), axes_(program.next_axis) {}
+  BlockScheduler(const te::Program& program, const std::map<TensorId, Layout>& layouts, const DeviceModel& device,
+                 const ScheduleOptions& options)
+      : program_(program), layouts_(layouts), device_(device), options_(options), axes_(program.next_axis) {}
 
   absl::StatusOr<ScheduledBlock> Run() {
     if (program_.tes.empty()) return absl::InternalError("a block without computation");
@@ -180,7 +181,8 @@ class BlockScheduler {
       // A long contiguous row with few rows is folded along itself; otherwise the register tile decides.
       const movement::Kernel before = kernel_;
       AxisSource axes_before = axes_;
-      absl::StatusOr<movement::Phase> tiled = TilePhase(nest, device_, &kernel_, &axes_);
+      absl::StatusOr<movement::Phase> tiled = TilePhase(nest, device_, &kernel_, &axes_, options_.tile_choice);
+      if (absl::IsOutOfRange(tiled.status())) return tiled.status();
       if (tiled.ok()) {
         kernel_.phases.push_back(*std::move(tiled));
         return absl::OkStatus();
@@ -517,6 +519,7 @@ class BlockScheduler {
   const te::Program& program_;
   const std::map<TensorId, Layout>& layouts_;
   const DeviceModel& device_;
+  const ScheduleOptions options_;
   AxisSource axes_;
   movement::Kernel kernel_;
   std::vector<int> buffer_of_;
@@ -527,8 +530,8 @@ class BlockScheduler {
 }  // namespace
 
 absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const std::map<te::TensorId, Layout>& layouts,
-                                             const DeviceModel& device) {
-  return BlockScheduler(program, layouts, device).Run();
+                                             const DeviceModel& device, const ScheduleOptions& options) {
+  return BlockScheduler(program, layouts, device, options).Run();
 }
 
 }  // namespace fusion

@@ -24,9 +24,14 @@ struct ScheduledBlock {
   std::string reason;
 };
 
+// Where the schedule has a choice that only measuring settles (compiler/tune).
+struct ScheduleOptions {
+  int tile_choice = 0;  // of the register tiles, best by the port model first; OUT_OF_RANGE when a tile has no more
+};
+
 // `program` as FormStages left it. `layouts`: of kernel-scope tensors (inputs, constants, outputs); absent means plain.
 absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const std::map<te::TensorId, Layout>& layouts,
-                                             const DeviceModel& device);
+                                             const DeviceModel& device, const ScheduleOptions& options = {});
 
 }  // namespace fusion
 
