@@ -86,6 +86,28 @@ bool PredMixes(const Nest& nest, int axis_id, const std::vector<Axis>& axes) {
   return mixes;
 }
 
+// Lanes past a blocked tensor's extent are computed like the others and stored as zero. Would they read past a buffer?
+bool MaskedLanesReadPast(const Nest& nest, const movement::Kernel& kernel) {
+  if (nest.mask_limit < 0) return false;
+  constexpr int64_t kSlackElements = 16;  // readable behind every buffer
+  const Index zero(0);
+  bool past = false;
+  for (const std::vector<Scalar>* scalars : {&nest.body, &nest.then}) {
+    for (const Scalar& s : *scalars) {
+      te::Visit(s, [&](const te::ScalarNode& node) {
+        if (node.kind != te::ScalarKind::kLoad) return;
+        const movement::Buffer& buffer = kernel.buffers[node.tensor];
+        // A constant of the body that moves with the lanes is packed, with zeros there.
+        if (scalars == &nest.body && buffer.is_constant) return;
+        const Index masked = te::Substitute(
+            node.indices[0], [&](const Axis& axis) { return nest.mask_index.UsesAxis(axis.id) ? nullptr : &zero; });
+        past = past || masked.Range().hi >= buffer.elements + kSlackElements;
+      });
+    }
+  }
+  return past;
+}
+
 enum class LaneUse { kBroadcast, kVector, kPackConstant, kPackRuntime, kImpossible };
 
 LaneUse UseOfLanes(const Operand& load, const Axis& lane, int64_t lanes, const std::vector<Axis>& spatial,
@@ -232,6 +254,7 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
   for (const Operand& load : loads) {
     if (kernel->buffers[load.buffer].dtype != DType::kF32) return absl::FailedPreconditionError("operands are not f32");
   }
+  if (MaskedLanesReadPast(nest, *kernel)) return absl::FailedPreconditionError("masked lanes would read past a buffer");
   const std::optional<LaneChoice> choice = ChooseLanes(nest, loads, lanes, *kernel);
   if (!choice) return absl::FailedPreconditionError("no axis can be the vector lanes");
 
