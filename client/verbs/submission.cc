@@ -43,6 +43,7 @@ absl::Status FillOptions(const CompilationFlags& flags, v1::CompileOptionsProto*
   options->set_target(flags.target);
   options->set_planner(flags.planner);
   options->set_math(flags.math);
+  options->set_tune(flags.tune);
   options->set_threads(static_cast<int32_t>(std::clamp<int64_t>(flags.threads, 1, 1024)));
   std::string name, value;
   for (const std::string& dim : flags.dims) {
@@ -133,6 +134,7 @@ void AddCompilationFlags(CompilationFlags* flags, std::vector<Option>* options) 
                       &flags->math,
                       false,
                       {"fast", "strict"}});
+  options->push_back({"--tune", "quick: try variants of the kernels that matter on workers", &flags->tune, false, {"off", "quick"}});
   options->push_back({"--dim", "bind a symbolic dimension: batch=1", &flags->dims});
   options->push_back({"--shape", "replace an input's shape: input=1x3x224x224", &flags->shapes});
   options->push_back({"--threads", "threads that measurements assume", &flags->threads});

@@ -15,6 +15,7 @@ absl::StatusOr<CompileOptions> OptionsFromProto(const v1::CompileOptionsProto& p
   if (!proto.target().empty()) options.target = proto.target();
   if (!proto.planner().empty()) options.planner = proto.planner();
   if (!proto.math().empty()) options.math = proto.math();
+  if (!proto.tune().empty()) options.tune = proto.tune();
   if (options.target.size() > 64) return absl::InvalidArgumentError("target: longer than 64 characters");
   if (options.planner != "dnnfusion" && options.planner != "none") {
     return absl::InvalidArgumentError(
@@ -22,6 +23,9 @@ absl::StatusOr<CompileOptions> OptionsFromProto(const v1::CompileOptionsProto& p
   }
   if (options.math != "fast" && options.math != "strict") {
     return absl::InvalidArgumentError(absl::StrCat("math '", options.math, "' is unknown; there are fast and strict"));
+  }
+  if (options.tune != "off" && options.tune != "quick") {
+    return absl::InvalidArgumentError(absl::StrCat("tune '", options.tune, "' is unknown; there are off and quick"));
   }
   if (proto.threads() < 0 || proto.threads() > 1024) {
     return absl::InvalidArgumentError(absl::StrCat("threads: ", proto.threads(), " is not in 0..1024"));
@@ -47,7 +51,7 @@ std::string JobKey(const v1::SubmitRequest& request, const CompileOptions& optio
     hash.Update(part);
   };
   add(absl::StrCat("job generator ", kGeneratorVersion));
-  for (const std::string& part : {options.target, options.planner, options.math, fingerprint}) add(part);
+  for (const std::string& part : {options.target, options.planner, options.math, options.tune, fingerprint}) add(part);
   add(absl::StrCat("threads ", options.threads));
   for (const auto& [name, extent] : options.dims) add(absl::StrCat("dim ", extent, " ", name));
   for (const auto& [name, shape] : options.shapes) add(absl::StrCat("shape ", absl::StrJoin(shape, "x"), " ", name));
