@@ -9,6 +9,7 @@
 #include "compiler/backends/cpu/print_kernel.h"
 #include "compiler/movement/cost.h"
 #include "compiler/pipeline/memory_plan.h"
+#include "compiler/pipeline/report.h"
 #include "runtime/base/sha256.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/bundle/bundle_writer.h"
@@ -229,6 +230,7 @@ absl::Status WriteBundle(const ecg::Graph& graph, const ValueLayouts& layouts, c
     RETURN_IF_ERROR(writer->AddEntry(SourceName(f), texts.files[f]));
   }
   if (!account->plan_json.empty()) RETURN_IF_ERROR(writer->AddEntry("plan.json", account->plan_json));
+  RETURN_IF_ERROR(writer->AddEntry("report.html", ReportHtml(manifest, *account)));
   std::vector<WeightInfo> infos;
   for (size_t w = 0; w < weights.size(); ++w) {
     const Buffer& buffer = manifest.buffers[weights[w].buffer];

@@ -10,6 +10,7 @@
 
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
 #include "compiler/pipeline/compile.h"
+#include "compiler/tools/offline_device.h"
 
 namespace fusion {
 namespace {
@@ -22,7 +23,7 @@ int Fail(const absl::Status& status) {
 int Main(int argc, char** argv) {
   ModelFiles files;
   CompileOptions options;
-  DeviceModel device;
+  DeviceModel device = OfflineDevice();
   std::string out;
   bool plan_only = false;
   for (int i = 1; i < argc; ++i) {
@@ -53,9 +54,6 @@ int Main(int argc, char** argv) {
   if (files.model_path.empty() || (out.empty() && !plan_only)) {
     std::fprintf(stderr, "usage: fusion-compile MODEL.onnx OUT.fusion [--planner P] [--math fast|strict] [--device FILE] [--plan]\n");
     return 2;
-  }
-  if (device.memory.empty()) {
-    device.memory = {{"L1", 48 << 10, 2.2e11, false}, {"L2", 1 << 20, 7e10, false}, {"L3", 32 << 20, 2.4e10, true}, {"DRAM", 0, 1e10, true}};
   }
   absl::StatusOr<std::unique_ptr<ClangToolchain>> toolchain = ClangToolchain::Create();
   if (!toolchain.ok()) return Fail(toolchain.status());

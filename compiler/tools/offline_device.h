@@ -1,0 +1,20 @@
+// The device that the tools plan for when none is given: one fixed core, so that their output is the same everywhere.
+#ifndef FUSION_COMPILER_TOOLS_OFFLINE_DEVICE_H_
+#define FUSION_COMPILER_TOOLS_OFFLINE_DEVICE_H_
+
+#include "compiler/cost/device_model.h"
+
+namespace fusion {
+
+inline DeviceModel OfflineDevice() {
+  DeviceModel device;
+  device.memory = {{"L1", 48 << 10, 2.2e11, false},
+                   {"L2", 1 << 20, 7e10, false},
+                   {"L3", 32 << 20, 2.4e10, true},
+                   {"DRAM", 0, 1e10, true}};
+  return device;
+}
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_TOOLS_OFFLINE_DEVICE_H_
