@@ -144,8 +144,7 @@ class CompileService : public v1::Compile::WithCallbackMethod_Watch<v1::Compile:
     response->set_generator_version(kGeneratorVersion);
     response->set_chunk_size_bytes(kChunkBytes);
     response->set_max_model_bytes(kMaxModelBytes);
-    response->add_planners("dnnfusion");
-    response->add_planners("none");
+    for (const std::string& planner : jobs_->planners()) response->add_planners(planner);
     std::map<std::string, v1::TargetInfo> targets;
     for (const Farm::WorkerStatusRow& row : farm_->WorkerStatuses()) {
       if (!row.live) continue;

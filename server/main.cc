@@ -7,25 +7,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/fusion/plan.h"
 #include "server/local_worker.h"
 #include "server/server.h"
 #include "server/services.h"
 #include "server/state_folder.h"
-#ifdef FUSION_FAKE_COMPILER
-#include "server/testing/fake_compile.h"
-#endif
 
 namespace {
 
 constexpr int kExitUsage = 2, kExitUnavailable = 5;
 
-fusion::CompilerFunctions RealCompiler() {
-#ifdef FUSION_FAKE_COMPILER
-  return {fusion::FakeCompile, fusion::FakePlan};
-#else
-  return {fusion::Compile, fusion::PlanOnly};
-#endif
-}
+fusion::CompilerFunctions RealCompiler() { return {fusion::Compile, fusion::PlanOnly, fusion::PlannerNames()}; }
 
 int Fail(const absl::Status& status) {
   std::fprintf(stderr, "fusiond: %s\n", std::string(status.message()).c_str());

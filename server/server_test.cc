@@ -36,7 +36,7 @@ class ServerTest : public testing::Test {
     options.state_folder = folder_;
     options.listen = std::move(listen);
     options.first_worker_grace = absl::Milliseconds(200);
-    return Server::Start(options, {FakeCompile, FakePlan});
+    return Server::Start(options, {FakeCompile, FakePlan, {"dnnfusion", "none"}});
   }
   void StartServer() {
     auto server = TryStart({address_});
@@ -398,16 +398,19 @@ TEST_F(ServerTest, FolderAndAddressesBelongToOneServer) {
   ServerOptions options;
   options.state_folder = folder_ + "-other";
   options.listen = {address_};
-  EXPECT_EQ(Server::Start(options, {FakeCompile, FakePlan}).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Server::Start(options, {FakeCompile, FakePlan, {"dnnfusion", "none"}}).status().code(),
+            absl::StatusCode::kUnavailable);
   options.listen = {"127.0.0.1:0"};
-  auto tcp = Server::Start(options, {FakeCompile, FakePlan});
+  auto tcp = Server::Start(options, {FakeCompile, FakePlan, {"dnnfusion", "none"}});
   ASSERT_TRUE(tcp.ok()) << tcp.status();
   options.state_folder += "2";
   options.listen = (*tcp)->addresses();
   EXPECT_THAT(options.listen[0], testing::Not(HasSubstr(":0 ")));
-  EXPECT_EQ(Server::Start(options, {FakeCompile, FakePlan}).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Server::Start(options, {FakeCompile, FakePlan, {"dnnfusion", "none"}}).status().code(),
+            absl::StatusCode::kUnavailable);
   options.listen = {"nonsense"};
-  EXPECT_EQ(Server::Start(options, {FakeCompile, FakePlan}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Server::Start(options, {FakeCompile, FakePlan, {"dnnfusion", "none"}}).status().code(),
+            absl::StatusCode::kInvalidArgument);
   tcp->reset();
   std::filesystem::remove_all(folder_ + "-other");
   std::filesystem::remove_all(folder_ + "-other2");

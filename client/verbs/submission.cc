@@ -134,7 +134,8 @@ void AddCompilationFlags(CompilationFlags* flags, std::vector<Option>* options) 
                       &flags->math,
                       false,
                       {"fast", "strict"}});
-  options->push_back({"--tune", "quick: try variants of the kernels that matter on workers", &flags->tune, false, {"off", "quick"}});
+  options->push_back(
+      {"--tune", "quick: try variants of the kernels that matter on workers", &flags->tune, false, {"off", "quick"}});
   options->push_back({"--dim", "bind a symbolic dimension: batch=1", &flags->dims});
   options->push_back({"--shape", "replace an input's shape: input=1x3x224x224", &flags->shapes});
   options->push_back({"--threads", "threads that measurements assume", &flags->threads});

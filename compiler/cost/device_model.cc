@@ -65,10 +65,12 @@ absl::StatusOr<DeviceModel> DeviceModelFromJson(const std::string& text) {
     return absl::InvalidArgumentError(absl::StrCat("device model: ", e.what()));
   }
   if (m.vector_bytes < 4 || m.vector_bytes > 256 || (m.vector_bytes & (m.vector_bytes - 1)) != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("device model: vector_bytes ", m.vector_bytes, " is no power of two from 4 to 256"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("device model: vector_bytes ", m.vector_bytes, " is no power of two from 4 to 256"));
   }
   if (m.vector_registers < 8 || m.parallel_units < 1 || !(m.fma_f32_flops_per_s > 0)) {
-    return absl::InvalidArgumentError("device model: vector_registers, parallel_units or fma_f32_flops_per_s out of range");
+    return absl::InvalidArgumentError(
+        "device model: vector_registers, parallel_units or fma_f32_flops_per_s out of range");
   }
   return m;
 }

@@ -13,18 +13,18 @@
 namespace fusion {
 
 struct MemoryLevel {
-  std::string name;                   // "L1", "L2", "L3", "DRAM", from the core outward
-  int64_t size_bytes = 0;             // per core where private, whole where shared; 0 = unbounded (DRAM)
-  double bandwidth_bytes_per_s = 0;   // copy (read + write) by one core
+  std::string name;                  // "L1", "L2", "L3", "DRAM", from the core outward
+  int64_t size_bytes = 0;            // per core where private, whole where shared; 0 = unbounded (DRAM)
+  double bandwidth_bytes_per_s = 0;  // copy (read + write) by one core
   bool shared = false;
 };
 
 struct DeviceModel {
-  std::string kind = "cpu";           // target family: cpu, opencl, cuda, dsa
-  std::string name;                   // for people: "AMD EPYC"
-  std::string isa = "avx512";         // avx2 | avx512 | neon: selects the printer's parameters
-  std::string march = "x86-64-v4";    // what the toolchain is told
-  std::string toolchain;              // "clang 14.0.6"
+  std::string kind = "cpu";         // target family: cpu, opencl, cuda, dsa
+  std::string name;                 // for people: "AMD EPYC"
+  std::string isa = "avx512";       // avx2 | avx512 | neon: selects the printer's parameters
+  std::string march = "x86-64-v4";  // what the toolchain is told
+  std::string toolchain;            // "clang 14.0.6"
   int vector_bytes = 64;
   int vector_registers = 32;
   int parallel_units = 1;             // cores
@@ -32,7 +32,7 @@ struct DeviceModel {
   double special_cycles_ratio = 20;   // cycles of one vector exp/erf/tanh/div chain relative to one vector FMA
   double launch_s = 2e-6;             // one kernel launch with all threads
   double barrier_s = 1e-6;
-  bool write_allocate = true;         // stores to uncached lines count twice
+  bool write_allocate = true;  // stores to uncached lines count twice
   std::vector<MemoryLevel> memory;
 
   // Identifies the kind of device in profile keys: family, name, ISA, units, cache sizes; no measured rate.

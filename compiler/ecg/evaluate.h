@@ -22,9 +22,9 @@ bool IsFoldable(const Graph& graph, const Node& node, const FoldLimits& limits);
 // The outputs of a foldable node.
 absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Graph& graph, const Node& node);
 
-// The inputs whose bytes, in order and in the same type, are the node's outputs (Identity, Reshape, Transpose that moves only
-// axes of extent 1, Cast to the same type, …), parallel to the outputs; empty when it is not so for each output. The lowering
-// decides, not the operator's name.
+// The inputs whose bytes, in order and in the same type, are the node's outputs (Identity, Reshape, Transpose that
+// moves only axes of extent 1, Cast to the same type, …), parallel to the outputs; empty when it is not so for each
+// output. The lowering decides, not the operator's name.
 std::vector<ValueId> AliasesOf(const Graph& graph, const Node& node);
 
 }  // namespace fusion::ecg

@@ -54,7 +54,8 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
   double seconds = device.launch_s;
   for (const Phase& phase : kernel.phases) {
     const double tasks = static_cast<double>(phase.tasks());
-    const double units = std::max(1.0, std::min<double>({static_cast<double>(threads), static_cast<double>(device.parallel_units), tasks}));
+    const double units = std::max(
+        1.0, std::min<double>({static_cast<double>(threads), static_cast<double>(device.parallel_units), tasks}));
     double compute = 0, traffic = 0;
     for (const Step& step : phase.steps) {
       double spatial = tasks;
@@ -80,7 +81,8 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
       cost.special += points * body.special + spatial * then.special;
       if (step.strategy == Strategy::kScalar) ops *= lanes * kScalarPenalty;
       // Outside the register tile every load is an instruction of its own beside the arithmetic.
-      if (step.strategy != Strategy::kTile) ops += 0.5 * points * body.loads * (step.strategy == Strategy::kScalar ? lanes : 1);
+      if (step.strategy != Strategy::kTile)
+        ops += 0.5 * points * body.loads * (step.strategy == Strategy::kScalar ? lanes : 1);
       compute += ops / fma_per_s;
       auto note = [&](const te::ScalarNode& node) {
         if (node.kind == te::ScalarKind::kLoad) read.insert(node.tensor);
@@ -95,7 +97,8 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
     if (&phase != &kernel.phases.back()) seconds += device.barrier_s + device.launch_s;
   }
   double footprint = 0;
-  for (const Buffer& buffer : kernel.buffers) footprint += static_cast<double>(buffer.elements * DTypeBytes(buffer.dtype));
+  for (const Buffer& buffer : kernel.buffers)
+    footprint += static_cast<double>(buffer.elements * DTypeBytes(buffer.dtype));
   for (size_t b = 0; b < kernel.buffers.size(); ++b) {
     const Buffer& buffer = kernel.buffers[b];
     if (buffer.scope == BufferScope::kBlock) continue;

@@ -1,7 +1,7 @@
-// The performance model: reads a movement graph and a device model, nothing else (PowerFusion §5.2, FusionStitching Eq. 1).
-// Per phase, the larger of arithmetic time and the time of the slowest memory level, in waves over the parallel units, plus
-// barriers and the launch. Caches are not scopes: an access is served by the smallest level of which the bytes between two of
-// its uses fill at most three quarters; a store to a line not yet cached counts twice.
+// The performance model: reads a movement graph and a device model, nothing else (PowerFusion §5.2, FusionStitching Eq.
+// 1). Per phase, the larger of arithmetic time and the time of the slowest memory level, in waves over the parallel
+// units, plus barriers and the launch. Caches are not scopes: an access is served by the smallest level of which the
+// bytes between two of its uses fill at most three quarters; a store to a line not yet cached counts twice.
 #ifndef FUSION_COMPILER_MOVEMENT_COST_H_
 #define FUSION_COMPILER_MOVEMENT_COST_H_
 
@@ -11,8 +11,8 @@
 namespace fusion::movement {
 
 struct KernelCost {
-  double fma = 0;             // FMA-equivalents, all tasks
-  double special = 0;         // of which beyond plain arithmetic
+  double fma = 0;               // FMA-equivalents, all tasks
+  double special = 0;           // of which beyond plain arithmetic
   double compulsory_bytes = 0;  // each kernel-scope buffer element touched once (stores twice where allocated on write)
   double latency_ns = 0;
 };

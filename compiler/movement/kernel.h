@@ -1,7 +1,7 @@
-// The movement graph of one kernel (PowerFusion's GIR, §4-5): buffers with scopes, phases of independent tasks, and in each
-// task a list of steps. A step is one loop nest that loads slices, computes and stores; every address is an explicit
-// quasi-affine Index into a flat buffer, so bytes, operations and synchronisation can be counted here, and every backend
-// prints this and adds nothing that changes them.
+// The movement graph of one kernel (PowerFusion's GIR, §4-5): buffers with scopes, phases of independent tasks, and in
+// each task a list of steps. A step is one loop nest that loads slices, computes and stores; every address is an
+// explicit quasi-affine Index into a flat buffer, so bytes, operations and synchronisation can be counted here, and
+// every backend prints this and adds nothing that changes them.
 //
 // A step's tensors are flat: a Load in its body has exactly one index, the element offset, and its `tensor` is a buffer
 // number of the kernel.
@@ -17,8 +17,8 @@
 
 namespace fusion::movement {
 
-// Where a buffer lives. kKernel: an argument (global memory). kDevice: global, but internal to the kernel, handed from one
-// phase to the next. kBlock: scratch of one task.
+// Where a buffer lives. kKernel: an argument (global memory). kDevice: global, but internal to the kernel, handed from
+// one phase to the next. kBlock: scratch of one task.
 enum class BufferScope : uint8_t { kKernel, kDevice, kBlock };
 
 struct Buffer {
@@ -27,15 +27,15 @@ struct Buffer {
   int64_t elements = 0;
   bool is_constant = false;  // kKernel: weights
   int tensor = -1;           // the te tensor it holds, -1: made by the scheduler (packed operand)
-  int packed_from = -1;      // kKernel constants: index into Kernel::packs when the bytes are a packed copy of a constant
+  int packed_from = -1;  // kKernel constants: index into Kernel::packs when the bytes are a packed copy of a constant
 };
 
-// A constant operand reordered at compile time so that the innermost loops read it contiguously: element `p` of the packed
-// box (extents of `axes`, row-major) is source[address] when `pred` holds, else 0.
+// A constant operand reordered at compile time so that the innermost loops read it contiguously: element `p` of the
+// packed box (extents of `axes`, row-major) is source[address] when `pred` holds, else 0.
 struct Pack {
   int source_tensor = -1;  // te tensor of the original constant
   std::vector<te::Axis> axes;
-  te::Index address;       // flat element offset in the plain source
+  te::Index address;  // flat element offset in the plain source
   te::Pred pred;
 };
 
@@ -59,31 +59,31 @@ struct Store {
   te::Index address;
 };
 
-// Register tile of a kTile step (EXAMPLES of shapes: 8 rows × 3 vectors for a matrix product, 14 pixels × 2 vectors for a
-// convolution). One text serves products, convolutions, depthwise convolutions and pooling: a load that does not use
+// Register tile of a kTile step (EXAMPLES of shapes: 8 rows × 3 vectors for a matrix product, 14 pixels × 2 vectors for
+// a convolution). One text serves products, convolutions, depthwise convolutions and pooling: a load that does not use
 // reg_axis is shared by its rows, one that does not use the lanes is broadcast.
 struct RegisterTile {
-  int lane_axis = -1;    // axis id, extent = lanes (one vector)
-  int outer_axis = -1;   // axis id of the vectors beside each other, -1: one
-  int outer_count = 1;   // vectors
-  int row_axis = -1;     // axis id of the rows, -1: one
-  int row_count = 1;     // rows
-  int unroll = 1;        // of the innermost fold axis
+  int lane_axis = -1;   // axis id, extent = lanes (one vector)
+  int outer_axis = -1;  // axis id of the vectors beside each other, -1: one
+  int outer_count = 1;  // vectors
+  int row_axis = -1;    // axis id of the rows, -1: one
+  int row_count = 1;    // rows
+  int unroll = 1;       // of the innermost fold axis
 };
 
 struct Step {
-  std::string label;                  // te output it computes, for people
-  std::vector<Loop> loops;            // spatial, outermost first; the grid's axes are not among them
-  std::optional<te::Fold> fold;       // axes outermost first
-  std::vector<te::Scalar> body;       // as Te::body, flat loads
-  std::vector<te::Scalar> then;       // as Te::then, flat loads
-  std::vector<Store> stores;          // one per output
+  std::string label;             // te output it computes, for people
+  std::vector<Loop> loops;       // spatial, outermost first; the grid's axes are not among them
+  std::optional<te::Fold> fold;  // axes outermost first
+  std::vector<te::Scalar> body;  // as Te::body, flat loads
+  std::vector<te::Scalar> then;  // as Te::then, flat loads
+  std::vector<Store> stores;     // one per output
   std::vector<DType> store_types;
   Strategy strategy = Strategy::kScalar;
-  int vec_axis = -1;                  // kMapVec: the innermost loop's axis id; kRowFold: the innermost fold axis id
-  RegisterTile tile;                  // kTile
-  // Lanes at or past this logical limit are stored as zero (pad=zero of a blocked layout): value of lane_mask_index must be
-  // < lane_limit. Unused when lane_limit < 0.
+  int vec_axis = -1;  // kMapVec: the innermost loop's axis id; kRowFold: the innermost fold axis id
+  RegisterTile tile;  // kTile
+  // Lanes at or past this logical limit are stored as zero (pad=zero of a blocked layout): value of lane_mask_index
+  // must be < lane_limit. Unused when lane_limit < 0.
   te::Index lane_mask_index;
   int64_t lane_limit = -1;
   // kTile: lanes past `valid_lanes(outer)` are not stored at all: index < store_limit (the tail of a plain row).
@@ -100,11 +100,11 @@ struct Phase {
 struct Kernel {
   std::vector<Buffer> buffers;  // kernel-scope ones first, in argument order, then device, then block
   std::vector<Pack> packs;
-  std::vector<Phase> phases;    // a barrier (sync device) between phases
-  int64_t scratch_bytes = 0;    // per thread: the block-scope buffers, 64-byte aligned each
-  int num_args() const;         // kernel- and device-scope buffers
+  std::vector<Phase> phases;                          // a barrier (sync device) between phases
+  int64_t scratch_bytes = 0;                          // per thread: the block-scope buffers, 64-byte aligned each
+  int num_args() const;                               // kernel- and device-scope buffers
   std::vector<int64_t> scratch_offset_bytes() const;  // parallel to buffers; -1 where not kBlock
-  int next_axis = 0;            // first unused axis id
+  int next_axis = 0;                                  // first unused axis id
 };
 
 // Text, deterministic and free of names: two kernels that print equally compute the same and cost the same.

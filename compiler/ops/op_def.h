@@ -64,8 +64,8 @@ struct LowerContext : OpContext {
 class ImportContext {
  public:
   virtual ~ImportContext() = default;
-  virtual int opset() const = 0;  // of the node's domain in the model
-  virtual ecg::Node& node() = 0;       // outputs: kNone for each output of the model's node
+  virtual int opset() const = 0;                     // of the node's domain in the model
+  virtual ecg::Node& node() = 0;                     // outputs: kNone for each output of the model's node
   virtual const ecg::Value* input(int i) const = 0;  // nullptr where absent
   virtual ecg::ValueId AddConstant(Tensor tensor) = 0;
   // Canonical node; outputs' types inferred by the registry. Returns its outputs.

@@ -84,8 +84,9 @@ absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const std::
       arg.pack = buffer.packed_from;
       tensor = result.kernel.packs[buffer.packed_from].source_tensor;
     }
-    const ecg::ValueId value =
-        tensor >= 0 && tensor < static_cast<int>(lowered.value_of_tensor.size()) ? lowered.value_of_tensor[tensor] : ecg::kNone;
+    const ecg::ValueId value = tensor >= 0 && tensor < static_cast<int>(lowered.value_of_tensor.size())
+                                   ? lowered.value_of_tensor[tensor]
+                                   : ecg::kNone;
     if (buffer.scope == movement::BufferScope::kDevice) {
       arg.kind = KernelArg::Kind::kTemporary;
     } else if (buffer.is_constant) {
@@ -129,7 +130,10 @@ Tensor PackedConstant(const movement::Pack& pack, const Tensor& source) {
   auto holds = [&] {
     for (const te::Comparison& c : pack.pred) {
       const int64_t a = Evaluate(c.lhs, ids, at), b = Evaluate(c.rhs, ids, at);
-      const bool ok = c.cmp == te::Cmp::kLt ? a < b : c.cmp == te::Cmp::kGe ? a >= b : c.cmp == te::Cmp::kEq ? a == b : a != b;
+      const bool ok = c.cmp == te::Cmp::kLt   ? a < b
+                      : c.cmp == te::Cmp::kGe ? a >= b
+                      : c.cmp == te::Cmp::kEq ? a == b
+                                              : a != b;
       if (!ok) return false;
     }
     return true;

@@ -28,8 +28,8 @@ struct BlockKernel {
   movement::Kernel kernel;
   std::vector<KernelArg> args;  // parallel to the kernel- and device-scope buffers
   bool stitched = true;
-  std::string reason;           // why not stitched
-  std::string key;              // SHA-256 of the movement graph: equal keys, equal code
+  std::string reason;  // why not stitched
+  std::string key;     // SHA-256 of the movement graph: equal keys, equal code
   double flops = 0;
 };
 

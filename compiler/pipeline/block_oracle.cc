@@ -36,8 +36,10 @@ const GraphBlockOracle::KernelOr& GraphBlockOracle::Get(std::vector<ecg::NodeId>
   std::sort(nodes.begin(), nodes.end());
   auto it = kernels_.find(nodes);
   if (it != kernels_.end()) return it->second;
-  absl::StatusOr<BlockKernel> kernel = MakeBlockKernel(*graph_, nodes, LiveOutOf(*graph_, nodes), *layouts_, *context_.device);
-  KernelOr result = kernel.ok() ? KernelOr(std::make_shared<const BlockKernel>(*std::move(kernel))) : KernelOr(kernel.status());
+  absl::StatusOr<BlockKernel> kernel =
+      MakeBlockKernel(*graph_, nodes, LiveOutOf(*graph_, nodes), *layouts_, *context_.device);
+  KernelOr result =
+      kernel.ok() ? KernelOr(std::make_shared<const BlockKernel>(*std::move(kernel))) : KernelOr(kernel.status());
   return kernels_.emplace(std::move(nodes), std::move(result)).first->second;
 }
 
@@ -54,8 +56,8 @@ absl::StatusOr<BlockKernel> GraphBlockOracle::Kernel(const std::vector<ecg::Node
   return **kernel;
 }
 
-absl::StatusOr<std::vector<LatencyAnswer>> GraphBlockOracle::Latency(const ecg::Graph& graph,
-                                                                     const std::vector<std::vector<ecg::NodeId>>& blocks) {
+absl::StatusOr<std::vector<LatencyAnswer>> GraphBlockOracle::Latency(
+    const ecg::Graph& graph, const std::vector<std::vector<ecg::NodeId>>& blocks) {
   std::vector<std::shared_ptr<const BlockKernel>> kernels;
   std::vector<std::string> descriptions;
   for (const std::vector<ecg::NodeId>& nodes : blocks) {
@@ -67,24 +69,25 @@ absl::StatusOr<std::vector<LatencyAnswer>> GraphBlockOracle::Latency(const ecg::
   return Ask(kernels, descriptions);
 }
 
-absl::StatusOr<std::vector<LatencyAnswer>> GraphBlockOracle::Ask(const std::vector<std::shared_ptr<const BlockKernel>>& kernels,
-                                                                 const std::vector<std::string>& descriptions) {
+absl::StatusOr<std::vector<LatencyAnswer>> GraphBlockOracle::Ask(
+    const std::vector<std::shared_ptr<const BlockKernel>>& kernels, const std::vector<std::string>& descriptions) {
   std::vector<std::string> keys;
   std::vector<LatencyQuestion> questions;
   std::set<std::string> asked;
   for (size_t k = 0; k < kernels.size(); ++k) {
-    const std::string key = Sha256Hex(absl::StrCat(kernels[k]->key, "|", context_.device->Fingerprint(), "|threads=", threads_,
-                                                   "|cold|generator=", kGeneratorVersion));
+    const std::string key = Sha256Hex(absl::StrCat(kernels[k]->key, "|", context_.device->Fingerprint(),
+                                                   "|threads=", threads_, "|cold|generator=", kGeneratorVersion));
     keys.push_back(key);
     if (answers_.count(key) || !asked.insert(key).second) continue;
     by_key_[key] = kernels[k];
-    questions.push_back({key, descriptions[k],
-                         movement::EstimateCost(kernels[k]->kernel, *context_.device, threads_).latency_ns});
+    questions.push_back(
+        {key, descriptions[k], movement::EstimateCost(kernels[k]->kernel, *context_.device, threads_).latency_ns});
   }
   if (!questions.empty()) {
     questions_ += static_cast<int64_t>(questions.size());
     if (context_.progress) {
-      context_.progress({"profiling", 0, static_cast<int64_t>(questions.size()), absl::StrCat(questions.size(), " questions")});
+      context_.progress(
+          {"profiling", 0, static_cast<int64_t>(questions.size()), absl::StrCat(questions.size(), " questions")});
     }
     ASSIGN_OR_RETURN(const std::vector<LatencyAnswer> answers, context_.oracle->Latency(questions, *this));
     for (size_t q = 0; q < questions.size(); ++q) {
@@ -146,13 +149,14 @@ absl::StatusOr<int64_t> GraphBlockOracle::Tune(const std::vector<std::vector<ecg
     auto it = trials.find(kernels[b]->key);
     if (it == trials.end() || it->second.variants.size() < 2) continue;
     const Trial& trial = it->second;
-    const int best = tune::PickVariant(absl::MakeConstSpan(answers).subspan(trial.first_question, trial.variants.size()));
+    const int best =
+        tune::PickVariant(absl::MakeConstSpan(answers).subspan(trial.first_question, trial.variants.size()));
     if (best == 0) continue;
     // The arguments stand for other values in each block of equal kernels, so the variant is made for this one.
     ScheduleOptions options;
     options.tile_choice = best;
     ASSIGN_OR_RETURN(BlockKernel tuned, MakeBlockKernel(*graph_, blocks[b], LiveOutOf(*graph_, blocks[b]), *layouts_,
-                                                       *context_.device, options));
+                                                        *context_.device, options));
     std::vector<ecg::NodeId> nodes = blocks[b];
     std::sort(nodes.begin(), nodes.end());
     kernels_.insert_or_assign(std::move(nodes), KernelOr(std::make_shared<const BlockKernel>(std::move(tuned))));
@@ -171,12 +175,14 @@ absl::StatusOr<std::vector<std::string>> GraphBlockOracle::MakeBundles(absl::Spa
   const KernelTexts texts = PrintKernels(kernels, *context_.device);
   ASSIGN_OR_RETURN(const std::vector<std::string> binaries, BuildTexts(texts, *context_.device, context_.toolchain));
   std::string folder = (std::filesystem::temp_directory_path() / "fusion-question-XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) return absl::ResourceExhaustedError(absl::StrCat("cannot make a folder ", folder));
+  if (mkdtemp(folder.data()) == nullptr)
+    return absl::ResourceExhaustedError(absl::StrCat("cannot make a folder ", folder));
   std::vector<std::string> bundles;
   absl::Status status;
   for (size_t k = 0; k < kernels.size() && status.ok(); ++k) {
     const std::string path = folder + "/question.fusion";
-    status = WriteMeasurementBundle(*kernels[k], texts.places[k], binaries[texts.places[k].file], *context_.device, path);
+    status =
+        WriteMeasurementBundle(*kernels[k], texts.places[k], binaries[texts.places[k].file], *context_.device, path);
     if (!status.ok()) break;
     std::ifstream file(path, std::ios::binary);
     bundles.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());

@@ -1,5 +1,5 @@
-// What planners ask about candidate blocks, answered by scheduling them: can this be one kernel, and how long does it take?
-// Everything is remembered by the set of nodes, so a planner may ask again freely.
+// What planners ask about candidate blocks, answered by scheduling them: can this be one kernel, and how long does it
+// take? Everything is remembered by the set of nodes, so a planner may ask again freely.
 #ifndef FUSION_COMPILER_PIPELINE_BLOCK_ORACLE_H_
 #define FUSION_COMPILER_PIPELINE_BLOCK_ORACLE_H_
 
@@ -29,8 +29,8 @@ class GraphBlockOracle : public BlockOracle, private MeasurementBundler {
 
   absl::StatusOr<BlockKernel> Kernel(const std::vector<ecg::NodeId>& nodes);
 
-  // Measures the worthwhile variants of the kernels of `blocks` that take a large share of the time, in one batch, and makes
-  // Kernel() return the fastest. Returns how many kernels changed.
+  // Measures the worthwhile variants of the kernels of `blocks` that take a large share of the time, in one batch, and
+  // makes Kernel() return the fastest. Returns how many kernels changed.
   absl::StatusOr<int64_t> Tune(const std::vector<std::vector<ecg::NodeId>>& blocks);
 
   int64_t questions() const { return questions_; }

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <set>
-
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -88,7 +87,9 @@ std::string PlanJson(const ecg::Graph& graph, const Planned& planned) {
     blocks.push_back({{"nodes", nodes}});
   }
   static const char* const kColours[] = {"green", "yellow", "red"};
-  auto node_name = [&](ecg::NodeId id) { return id == ecg::kNone ? std::string() : graph.node(id).op + " '" + graph.node(id).name + "'"; };
+  auto node_name = [&](ecg::NodeId id) {
+    return id == ecg::kNone ? std::string() : graph.node(id).op + " '" + graph.node(id).name + "'";
+  };
   for (const Decision& d : planned.plan.decisions) {
     json item{{"producer", node_name(d.producer)},
               {"consumer", node_name(d.consumer)},
@@ -117,7 +118,7 @@ std::string PlanJson(const ecg::Graph& graph, const Planned& planned) {
 
 // Import to plan: what both entry points share. The oracle keeps pointers into `planned`.
 absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
-                                 GraphBlockOracle* oracle, StageClock* clock, CompileAccount* account, Planned* out) {
+                      GraphBlockOracle* oracle, StageClock* clock, CompileAccount* account, Planned* out) {
   Planned& planned = *out;
   if (options.math != "fast" && options.math != "strict") {
     return absl::InvalidArgumentError(absl::StrCat("unknown math mode '", options.math, "': use fast or strict"));
@@ -180,7 +181,8 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
     for (ecg::ValueId v : LiveOut(planned.graph, block)) stored.insert(v);
   }
   account->intermediate_bytes_before = IntermediateBytes(planned.graph, [](ecg::ValueId) { return true; });
-  account->intermediate_bytes_after = IntermediateBytes(planned.graph, [&](ecg::ValueId v) { return stored.count(v) > 0; });
+  account->intermediate_bytes_after =
+      IntermediateBytes(planned.graph, [&](ecg::ValueId v) { return stored.count(v) > 0; });
   account->plan_json = PlanJson(planned.graph, planned);
   return absl::OkStatus();
 }
@@ -192,8 +194,8 @@ struct Prepared {
   std::vector<PlannedLaunch> launches;
 };
 
-absl::Status Prepare(const ModelFiles& files, const CompileOptions& options, const CompileContext& context, StageClock* clock,
-                     Prepared* out) {
+absl::Status Prepare(const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
+                     StageClock* clock, Prepared* out) {
   GraphBlockOracle oracle(context, options.threads);
   RETURN_IF_ERROR(MakePlan(files, options, context, &oracle, clock, &out->account, &out->planned));
   if (options.tune == "quick") {
@@ -236,14 +238,15 @@ std::vector<const BlockKernel*> KernelsOf(const std::vector<PlannedLaunch>& laun
 
 }  // namespace
 
-absl::StatusOr<CompileAccount> Compile(const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
-                                       const std::string& bundle_path) {
+absl::StatusOr<CompileAccount> Compile(const ModelFiles& files, const CompileOptions& options,
+                                       const CompileContext& context, const std::string& bundle_path) {
   Prepared model;
   StageClock clock(context, &model.account);
   RETURN_IF_ERROR(Prepare(files, options, context, &clock, &model));
   const KernelTexts texts = PrintKernels(KernelsOf(model.launches), *context.device);
   model.account.kernels_distinct = texts.distinct;
-  RETURN_IF_ERROR(clock.Begin("build", absl::StrCat(texts.distinct, " distinct kernels in ", texts.files.size(), " files")));
+  RETURN_IF_ERROR(
+      clock.Begin("build", absl::StrCat(texts.distinct, " distinct kernels in ", texts.files.size(), " files")));
   ASSIGN_OR_RETURN(const std::vector<std::string> binaries, BuildTexts(texts, *context.device, context.toolchain));
   RETURN_IF_ERROR(clock.Begin("write", "packing weights"));
   RETURN_IF_ERROR(WriteBundle(model.planned.graph, model.planned.layouts, model.launches, texts, binaries,
@@ -252,7 +255,8 @@ absl::StatusOr<CompileAccount> Compile(const ModelFiles& files, const CompileOpt
   return model.account;
 }
 
-std::vector<absl::StatusOr<CompileAccount>> CompileMany(const std::vector<CompileJob>& jobs, const CompileContext& context) {
+std::vector<absl::StatusOr<CompileAccount>> CompileMany(const std::vector<CompileJob>& jobs,
+                                                        const CompileContext& context) {
   std::vector<absl::StatusOr<CompileAccount>> results(jobs.size(), absl::InternalError("not compiled"));
   std::vector<Prepared> models(jobs.size());
   std::vector<const BlockKernel*> kernels;
@@ -262,7 +266,8 @@ std::vector<absl::StatusOr<CompileAccount>> CompileMany(const std::vector<Compil
     const absl::Status status = Prepare(jobs[j].files, jobs[j].options, context, &clock, &models[j]);
     clock.End();
     first[j] = kernels.size();
-    results[j] = status.ok() ? absl::StatusOr<CompileAccount>(models[j].account) : absl::StatusOr<CompileAccount>(status);
+    results[j] =
+        status.ok() ? absl::StatusOr<CompileAccount>(models[j].account) : absl::StatusOr<CompileAccount>(status);
     if (!status.ok()) continue;
     for (const BlockKernel* kernel : KernelsOf(models[j].launches)) kernels.push_back(kernel);
   }
@@ -280,12 +285,14 @@ std::vector<absl::StatusOr<CompileAccount>> CompileMany(const std::vector<Compil
     const absl::Status written =
         WriteBundle(models[j].planned.graph, models[j].planned.layouts, models[j].launches, own, *binaries,
                     Head(jobs[j].files, jobs[j].options, *context.device), jobs[j].bundle_path, &models[j].account);
-    results[j] = written.ok() ? absl::StatusOr<CompileAccount>(models[j].account) : absl::StatusOr<CompileAccount>(written);
+    results[j] =
+        written.ok() ? absl::StatusOr<CompileAccount>(models[j].account) : absl::StatusOr<CompileAccount>(written);
   }
   return results;
 }
 
-absl::StatusOr<PlanReport> PlanOnly(const ModelFiles& files, const CompileOptions& options, const CompileContext& context) {
+absl::StatusOr<PlanReport> PlanOnly(const ModelFiles& files, const CompileOptions& options,
+                                    const CompileContext& context) {
   PlanReport report;
   StageClock clock(context, &report.account);
   GraphBlockOracle oracle(context, options.threads);

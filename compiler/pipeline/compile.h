@@ -43,25 +43,25 @@ struct StageSeconds {
 
 // Everything the user is told about a compilation; also written into the bundle's plan.json.
 struct CompileAccount {
-  int64_t nodes_model = 0;      // operators in the file, Constant nodes not counted
+  int64_t nodes_model = 0;  // operators in the file, Constant nodes not counted
   int64_t nodes_simplified = 0;
   int64_t nodes_rewritten = 0;
-  int64_t kernels = 0;          // launches
-  int64_t kernels_distinct = 0; // built texts: identical blocks are built once
+  int64_t kernels = 0;                                            // launches
+  int64_t kernels_distinct = 0;                                   // built texts: identical blocks are built once
   int64_t green = 0, yellow_fused = 0, yellow_kept = 0, red = 0;  // fusion decisions by colour
   int64_t questions = 0, from_database = 0, measured = 0, from_model = 0;
   int64_t intermediate_bytes_before = 0, intermediate_bytes_after = 0;
   int64_t arena_bytes = 0, weight_bytes = 0;
   double flops = 0;
-  int64_t tuned = 0;            // launches whose kernel a trial changed
+  int64_t tuned = 0;  // launches whose kernel a trial changed
   std::vector<StageSeconds> stages;
-  std::string plan_json;        // every decision with its reason
+  std::string plan_json;  // every decision with its reason
 };
 
 struct ProgressEvent {
-  std::string stage;    // as in StageSeconds, plus "profiling"
+  std::string stage;            // as in StageSeconds, plus "profiling"
   int64_t done = 0, total = 0;  // total 0: unknown
-  std::string message;  // words for people
+  std::string message;          // words for people
 };
 
 struct CompileContext {
@@ -85,7 +85,8 @@ struct CompileJob {
   CompileOptions options;
   std::string bundle_path;
 };
-std::vector<absl::StatusOr<CompileAccount>> CompileMany(const std::vector<CompileJob>& jobs, const CompileContext& context);
+std::vector<absl::StatusOr<CompileAccount>> CompileMany(const std::vector<CompileJob>& jobs,
+                                                        const CompileContext& context);
 
 // Import to plan, without building: what `fusionctl plan` prints. `text` is for people, one line per kernel.
 struct PlanReport {

@@ -69,15 +69,17 @@ KernelTexts PrintKernels(const std::vector<const BlockKernel*>& kernels, const D
   return texts;
 }
 
-absl::StatusOr<std::vector<std::string>> BuildTexts(const KernelTexts& texts, const DeviceModel& device, Toolchain* toolchain) {
+absl::StatusOr<std::vector<std::string>> BuildTexts(const KernelTexts& texts, const DeviceModel& device,
+                                                    Toolchain* toolchain) {
   std::vector<BuildUnit> units;
   for (const std::string& text : texts.files) units.push_back({"cpu", device.march, text});
   if (units.empty()) return std::vector<std::string>();
   return toolchain->Build(units);
 }
 
-absl::Status WriteBundle(const ecg::Graph& graph, const ValueLayouts& layouts, const std::vector<PlannedLaunch>& launches,
-                         const KernelTexts& texts, const std::vector<std::string>& binaries, const Manifest& head, const std::string& path,
+absl::Status WriteBundle(const ecg::Graph& graph, const ValueLayouts& layouts,
+                         const std::vector<PlannedLaunch>& launches, const KernelTexts& texts,
+                         const std::vector<std::string>& binaries, const Manifest& head, const std::string& path,
                          CompileAccount* account) {
   Manifest manifest = head;
   std::map<ecg::ValueId, int> buffer_of_value;
@@ -124,7 +126,8 @@ absl::Status WriteBundle(const ecg::Graph& graph, const ValueLayouts& layouts, c
       constant.shape = value.type.shape;
       constant.size_bytes = value.constant->size_bytes();
       constant.layout = "row-major";
-      manifest.outputs.push_back({graph.output_names()[i], value.type.dtype, value.type.shape, constant_outputs.back().buffer});
+      manifest.outputs.push_back(
+          {graph.output_names()[i], value.type.dtype, value.type.shape, constant_outputs.back().buffer});
       manifest.buffers.push_back(constant);
       continue;
     }
@@ -156,7 +159,8 @@ absl::Status WriteBundle(const ecg::Graph& graph, const ValueLayouts& layouts, c
         case KernelArg::Kind::kValue: {
           id = value_buffer(arg.value, Buffer::Kind::kArena);
           if (manifest.buffers[id].kind == Buffer::Kind::kArena) {
-            auto [it, fresh] = arena.emplace(id, ArenaItem{manifest.buffers[id].size_bytes, static_cast<int>(l), static_cast<int>(l)});
+            auto [it, fresh] =
+                arena.emplace(id, ArenaItem{manifest.buffers[id].size_bytes, static_cast<int>(l), static_cast<int>(l)});
             it->second.last = static_cast<int>(l);
           }
           break;
@@ -175,10 +179,11 @@ absl::Status WriteBundle(const ecg::Graph& graph, const ValueLayouts& layouts, c
         case KernelArg::Kind::kConstant: {
           const Tensor source = arg.value == ecg::kNone ? arg.literal : *graph.value(arg.value).constant;
           const movement::Pack* pack = arg.pack >= 0 ? &planned.block.kernel.packs[arg.pack] : nullptr;
-          std::string identity = arg.value == ecg::kNone
-                                     ? absl::StrCat("literal:", Sha256Hex(absl::string_view(static_cast<const char*>(source.data()),
-                                                                                             static_cast<size_t>(source.size_bytes()))))
-                                     : absl::StrCat("value:", arg.value);
+          std::string identity =
+              arg.value == ecg::kNone
+                  ? absl::StrCat("literal:", Sha256Hex(absl::string_view(static_cast<const char*>(source.data()),
+                                                                         static_cast<size_t>(source.size_bytes()))))
+                  : absl::StrCat("value:", arg.value);
           if (pack != nullptr) {
             // Axis numbers differ between kernels; positions identify a packing.
             std::map<int, int> position;
@@ -241,7 +246,8 @@ absl::Status WriteBundle(const ecg::Graph& graph, const ValueLayouts& layouts, c
     ASSIGN_OR_RETURN(const std::vector<int64_t> offsets, writer->BeginWeights(infos));
     for (size_t w = 0; w < weights.size(); ++w) {
       manifest.buffers[weights[w].buffer].offset = offsets[w];
-      const Tensor bytes = weights[w].pack != nullptr ? PackedConstant(*weights[w].pack, weights[w].source) : weights[w].source;
+      const Tensor bytes =
+          weights[w].pack != nullptr ? PackedConstant(*weights[w].pack, weights[w].source) : weights[w].source;
       RETURN_IF_ERROR(writer->AppendWeights(
           absl::string_view(static_cast<const char*>(bytes.data()), static_cast<size_t>(bytes.size_bytes()))));
     }
@@ -250,8 +256,8 @@ absl::Status WriteBundle(const ecg::Graph& graph, const ValueLayouts& layouts, c
   return writer->Finish(std::move(manifest));
 }
 
-absl::Status WriteMeasurementBundle(const BlockKernel& block, const KernelTexts::Place& place, const std::string& binary,
-                                    const DeviceModel& device, const std::string& path) {
+absl::Status WriteMeasurementBundle(const BlockKernel& block, const KernelTexts::Place& place,
+                                    const std::string& binary, const DeviceModel& device, const std::string& path) {
   Manifest manifest;
   manifest.generator = absl::StrCat("fusion generator ", kGeneratorVersion);
   manifest.target = device.kind;

@@ -10,7 +10,8 @@ namespace fusion {
 int64_t PlanArena(std::vector<ArenaItem>* items) {
   std::vector<size_t> order(items->size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return (*items)[a].size_bytes > (*items)[b].size_bytes; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return (*items)[a].size_bytes > (*items)[b].size_bytes; });
   auto footprint = [](const ArenaItem& item) {
     return (item.size_bytes + kBufferSlackBytes + kBufferAlignBytes - 1) / kBufferAlignBytes * kBufferAlignBytes;
   };

@@ -9,9 +9,9 @@
 namespace fusion {
 
 struct ArenaItem {
-  int64_t size_bytes = 0;  // without slack
-  int first = 0, last = 0; // launches, inclusive
-  int64_t offset = 0;      // out: a multiple of 64
+  int64_t size_bytes = 0;   // without slack
+  int first = 0, last = 0;  // launches, inclusive
+  int64_t offset = 0;       // out: a multiple of 64
 };
 
 // Fills the offsets; returns the arena's bytes, slack included.

@@ -30,8 +30,8 @@ bool IndexLoads(const te::Index& index, te::TensorId tensor) {
 struct Uses {
   bool in_body = false;
   bool in_then = false;
-  bool in_index = false;   // addressed by the tensor's values: it must exist in memory
-  bool padded = false;     // read through a padded load
+  bool in_index = false;  // addressed by the tensor's values: it must exist in memory
+  bool padded = false;    // read through a padded load
 };
 
 void AddUses(const te::Scalar& root, te::TensorId tensor, bool then, Uses* uses) {
@@ -143,7 +143,8 @@ std::vector<int> ChooseInlined(const te::Program& program) {
   return order;
 }
 
-// If `map` reads the fold's only output at one index, the fold re-indexed to the map's axes with the map as its epilogue.
+// If `map` reads the fold's only output at one index, the fold re-indexed to the map's axes with the map as its
+// epilogue.
 std::optional<te::Te> MergeEpilogue(const te::Program& program, const te::Te& fold, const te::Te& map) {
   const te::TensorId tensor = fold.outputs[0];
   const te::ScalarNode* load = nullptr;
@@ -157,7 +158,8 @@ std::optional<te::Te> MergeEpilogue(const te::Program& program, const te::Te& fo
   if (!same || load == nullptr) return std::nullopt;
   // Under a condition the fold's value is not always needed; leave such a map (a Concat's branch) a stage.
   bool conditional = false;
-  te::Visit(map.body[0], [&](const te::ScalarNode& node) { conditional = conditional || node.kind == te::ScalarKind::kIf; });
+  te::Visit(map.body[0],
+            [&](const te::ScalarNode& node) { conditional = conditional || node.kind == te::ScalarKind::kIf; });
   if (conditional) return std::nullopt;
   for (const te::Index& index : load->indices) {
     if (index.HasLoad()) return std::nullopt;
@@ -181,9 +183,8 @@ std::optional<te::Te> MergeEpilogue(const te::Program& program, const te::Te& fo
   te::Scalar value = fold.then.empty() ? te::Acc(0, fold.fold->acc) : te::Substitute(fold.then[0], substitution);
   const DType dtype = program.tensors[tensor].dtype;
   if (value->dtype != dtype) value = te::Cast(dtype, value);
-  merged.then = {te::MapLoads(map.body[0], [&](const te::Scalar& s) -> te::Scalar {
-    return s->tensor == tensor ? value : nullptr;
-  })};
+  merged.then = {te::MapLoads(
+      map.body[0], [&](const te::Scalar& s) -> te::Scalar { return s->tensor == tensor ? value : nullptr; })};
   return merged;
 }
 
@@ -192,7 +193,8 @@ void MergeEpilogues(te::Program* program) {
     changed = false;
     for (size_t f = 0; f < program->tes.size() && !changed; ++f) {
       const te::Te& fold = program->tes[f];
-      if (fold.IsMap() || fold.outputs.size() != 1 || fold.fold->kind == te::FoldKind::kGeneral || IsLiveOut(*program, fold)) {
+      if (fold.IsMap() || fold.outputs.size() != 1 || fold.fold->kind == te::FoldKind::kGeneral ||
+          IsLiveOut(*program, fold)) {
         continue;
       }
       int reader = -1, readers = 0;

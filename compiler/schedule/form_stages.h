@@ -1,11 +1,11 @@
-// FormStages: which expressions of a block are materialised? Everything else is substituted into its readers (the vertical
-// transform, Souffle §6.2), so that what remains is the list of stages that tile-and-stitch places.
+// FormStages: which expressions of a block are materialised? Everything else is substituted into its readers (the
+// vertical transform, Souffle §6.2), so that what remains is the list of stages that tile-and-stitch places.
 //
-// A map expression is substituted when that costs nothing (a pure index map read once per element) or less than storing and
-// loading it; an expression that a fold with reuse reads (a matrix product's operand) is substituted only when it stays a
-// plain load, because arithmetic in an operand is evaluated once per use. A map that reads one fold's result becomes that
-// fold's epilogue (`then`), re-indexed to the map's own axes, so that a following Reshape, Transpose or Slice becomes the
-// fold's store.
+// A map expression is substituted when that costs nothing (a pure index map read once per element) or less than storing
+// and loading it; an expression that a fold with reuse reads (a matrix product's operand) is substituted only when it
+// stays a plain load, because arithmetic in an operand is evaluated once per use. A map that reads one fold's result
+// becomes that fold's epilogue (`then`), re-indexed to the map's own axes, so that a following Reshape, Transpose or
+// Slice becomes the fold's store.
 #ifndef FUSION_COMPILER_SCHEDULE_FORM_STAGES_H_
 #define FUSION_COMPILER_SCHEDULE_FORM_STAGES_H_
 

@@ -1,7 +1,7 @@
 // Layout: how a logical tensor lies in memory, an index map from logical coordinates to a row-major physical box.
-// Plain is the identity. Blocked by B on axis a: (.., c, ..) -> (.., c//B, .., c%B), the channel-blocked form NCHWc that
-// convolutions read and write by whole vectors. Physical lanes past the logical extent always hold zero (pad=zero), so a
-// consumer that folds over them with zero weights stays free of NaN.
+// Plain is the identity. Blocked by B on axis a: (.., c, ..) -> (.., c//B, .., c%B), the channel-blocked form NCHWc
+// that convolutions read and write by whole vectors. Physical lanes past the logical extent always hold zero
+// (pad=zero), so a consumer that folds over them with zero weights stays free of NaN.
 #ifndef FUSION_COMPILER_SCHEDULE_LAYOUT_H_
 #define FUSION_COMPILER_SCHEDULE_LAYOUT_H_
 

@@ -54,9 +54,15 @@ Index MapIndexLoads(const Index& index, const AddressOf& address_of) {
     const te::Term& term = part.term;
     Index value;
     switch (term.kind) {
-      case te::TermKind::kAxis: value = Index(term.axis); break;
-      case te::TermKind::kFloorDiv: value = te::FloorDiv(MapIndexLoads(*term.inner, address_of), term.divisor); break;
-      case te::TermKind::kMod: value = te::Mod(MapIndexLoads(*term.inner, address_of), term.divisor); break;
+      case te::TermKind::kAxis:
+        value = Index(term.axis);
+        break;
+      case te::TermKind::kFloorDiv:
+        value = te::FloorDiv(MapIndexLoads(*term.inner, address_of), term.divisor);
+        break;
+      case te::TermKind::kMod:
+        value = te::Mod(MapIndexLoads(*term.inner, address_of), term.divisor);
+        break;
       case te::TermKind::kLoad: {
         std::vector<Index> inner;
         for (const Index& i : term.indices) inner.push_back(MapIndexLoads(i, address_of));
@@ -96,10 +102,14 @@ class Flattener {
   Scalar Compute(const Scalar& s) {
     switch (s->kind) {
       case te::ScalarKind::kImm:
-      case te::ScalarKind::kAcc: return s;
-      case te::ScalarKind::kFromIndex: return te::FromIndex(MapIndexLoads(s->index, address_of_));
-      case te::ScalarKind::kCast: return te::Cast(s->dtype, Rewrite(s->args[0]));
-      case te::ScalarKind::kIf: return te::If(Rewrite(s->pred), Rewrite(s->args[0]), Rewrite(s->args[1]));
+      case te::ScalarKind::kAcc:
+        return s;
+      case te::ScalarKind::kFromIndex:
+        return te::FromIndex(MapIndexLoads(s->index, address_of_));
+      case te::ScalarKind::kCast:
+        return te::Cast(s->dtype, Rewrite(s->args[0]));
+      case te::ScalarKind::kIf:
+        return te::If(Rewrite(s->pred), Rewrite(s->args[0]), Rewrite(s->args[1]));
       case te::ScalarKind::kOp: {
         std::vector<Scalar> args;
         for (const Scalar& arg : s->args) args.push_back(Rewrite(arg));

@@ -1,5 +1,6 @@
-// Nest: one stage as a loop nest over flat buffers, before vectorisation is chosen. Made from a te by giving every tensor its
-// layout or scratch box; axes of extent 1 are gone and adjacent axes that every address walks as one are fused.
+// Nest: one stage as a loop nest over flat buffers, before vectorisation is chosen. Made from a te by giving every
+// tensor its layout or scratch box; axes of extent 1 are gone and adjacent axes that every address walks as one are
+// fused.
 #ifndef FUSION_COMPILER_SCHEDULE_NEST_H_
 #define FUSION_COMPILER_SCHEDULE_NEST_H_
 
@@ -70,11 +71,12 @@ Nest Flatten(const te::Program& program, const PhysicalTe& physical, const Addre
 void DropUnitAxes(Nest* nest);
 // Fuses adjacent spatial axes, and adjacent fold axes, wherever no address then needs a division.
 void FuseAxes(Nest* nest, AxisSource* axes);
-// Splits a spatial axis i into (i//d, i%d) where addresses divide it by d >= min_divisor, a divisor of its extent: the phases
-// of a transposed convolution, channels that a reorganisation cuts.
+// Splits a spatial axis i into (i//d, i%d) where addresses divide it by d >= min_divisor, a divisor of its extent: the
+// phases of a transposed convolution, channels that a reorganisation cuts.
 void SplitSpatialAxes(Nest* nest, AxisSource* axes, int64_t min_divisor);
 // Splits a fold axis i into (i//d, i%d), the latter innermost, where addresses divide it by d (a blocked operand).
-// An extent that is no multiple of d is rounded up only if `zero_padded(axis)` promises that the extra products are zero.
+// An extent that is no multiple of d is rounded up only if `zero_padded(axis)` promises that the extra products are
+// zero.
 void SplitFoldAxes(Nest* nest, AxisSource* axes, const std::function<bool(const te::Axis&)>& zero_padded);
 
 }  // namespace fusion

@@ -54,7 +54,8 @@ bool PredUses(const Nest& nest, int axis_id) {
   return uses;
 }
 
-// Some comparison tests the axis together with another than the fold's: no border that could be told from the row alone.
+// Some comparison tests the axis together with another than the fold's: no border that could be told from the row
+// alone.
 bool PredMixesSpatial(const Nest& nest, const Axis& row) {
   bool mixes = false;
   te::Visit(nest.body[0], [&](const te::ScalarNode& node) {
@@ -143,11 +144,23 @@ std::optional<LaneChoice> ChooseLanes(const Nest& nest, const std::vector<Operan
     double score = 0;
     for (const Operand& load : loads) {
       switch (UseOfLanes(load, axis, lanes, nest.axes, kernel)) {
-        case LaneUse::kBroadcast: break;
-        case LaneUse::kVector: score += 1; varying = true; break;
-        case LaneUse::kPackConstant: score += 1; varying = true; break;
-        case LaneUse::kPackRuntime: score -= 1; varying = true; break;
-        case LaneUse::kImpossible: impossible = true; break;
+        case LaneUse::kBroadcast:
+          break;
+        case LaneUse::kVector:
+          score += 1;
+          varying = true;
+          break;
+        case LaneUse::kPackConstant:
+          score += 1;
+          varying = true;
+          break;
+        case LaneUse::kPackRuntime:
+          score -= 1;
+          varying = true;
+          break;
+        case LaneUse::kImpossible:
+          impossible = true;
+          break;
       }
     }
     if (impossible || !varying) continue;
@@ -158,7 +171,8 @@ std::optional<LaneChoice> ChooseLanes(const Nest& nest, const std::vector<Operan
     }
     if (choice.store_contiguous) choice.score += 4;
     // Half-empty vectors waste their lanes.
-    const double fill = static_cast<double>(axis.extent) / static_cast<double>((axis.extent + lanes - 1) / lanes * lanes);
+    const double fill =
+        static_cast<double>(axis.extent) / static_cast<double>((axis.extent + lanes - 1) / lanes * lanes);
     choice.score += 6 * fill;
     if (axis.extent * 4 < lanes) continue;
     if (!best || choice.score > best->score) best = choice;
@@ -182,7 +196,8 @@ double TouchedBytes(const Operand& load, const std::vector<Axis>& axes) {
 }
 
 int64_t CacheBytes(const DeviceModel& device, size_t level, int64_t otherwise) {
-  return device.memory.size() > level && device.memory[level].size_bytes > 0 ? device.memory[level].size_bytes : otherwise;
+  return device.memory.size() > level && device.memory[level].size_bytes > 0 ? device.memory[level].size_bytes
+                                                                             : otherwise;
 }
 
 Scalar ReplaceLoad(const Scalar& body, const te::ScalarNode* from, const Scalar& to) {
@@ -238,17 +253,20 @@ std::vector<TileShape> RankTileShapes(int64_t rows, int64_t vectors, bool has_br
   return ranked;
 }
 
-TileShape ChooseTileShape(int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared, const DeviceModel& device) {
+TileShape ChooseTileShape(int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared,
+                          const DeviceModel& device) {
   return RankTileShapes(rows, vectors, has_broadcast, has_shared, device).front();
 }
 
-absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, movement::Kernel* kernel, AxisSource* axes,
-                                          int tile_choice) {
+absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, movement::Kernel* kernel,
+                                          AxisSource* axes, int tile_choice) {
   if (!nest.fold || nest.fold->kind == te::FoldKind::kGeneral || nest.fold->kind == te::FoldKind::kProd) {
     return absl::FailedPreconditionError("no sum, max or min");
   }
-  if (nest.fold->acc != DType::kF32 || !nest.fold->pred.empty()) return absl::FailedPreconditionError("not a plain f32 fold");
-  if (nest.stores.size() != 1 || nest.store_types[0] != DType::kF32) return absl::FailedPreconditionError("not one f32 output");
+  if (nest.fold->acc != DType::kF32 || !nest.fold->pred.empty())
+    return absl::FailedPreconditionError("not a plain f32 fold");
+  if (nest.stores.size() != 1 || nest.store_types[0] != DType::kF32)
+    return absl::FailedPreconditionError("not one f32 output");
   const int64_t lanes = device.vector_bytes / 4;
   std::vector<Operand> loads = BodyLoads(nest);
   for (const Operand& load : loads) {
@@ -334,8 +352,8 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
   if (tile_choice >= static_cast<int>(ranked.size())) return absl::OutOfRangeError("no such tile shape");
   const TileShape shape = ranked[tile_choice];
 
-  // Fold order: the axis along which a broadcast operand is contiguous goes innermost and is unrolled; axes whose border
-  // tests involve the rows are unrolled completely inside it.
+  // Fold order: the axis along which a broadcast operand is contiguous goes innermost and is unrolled; axes whose
+  // border tests involve the rows are unrolled completely inside it.
   std::vector<Axis> rolled, unrolled;
   for (const Axis& axis : nest.fold->axes) {
     const bool border = row.id >= 0 && PredMixes(nest, axis.id, {row});
@@ -400,11 +418,13 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
     const bool constant = source.is_constant && source.packed_from < 0;
     const bool by_lane = uses_lane(load);
     // A broadcast weight is read as it is, unless the fold is rounded up: past its end nothing is zero.
-    const bool rounded_up = constant && std::any_of(nest.padding.begin(), nest.padding.end(), [&](const te::Comparison& c) {
-      std::vector<Axis> used;
-      te::CollectAxes(c.lhs, &used);
-      return std::any_of(used.begin(), used.end(), [&](const Axis& axis) { return load.address.UsesAxis(axis.id); });
-    });
+    const bool rounded_up =
+        constant && std::any_of(nest.padding.begin(), nest.padding.end(), [&](const te::Comparison& c) {
+          std::vector<Axis> used;
+          te::CollectAxes(c.lhs, &used);
+          return std::any_of(used.begin(), used.end(),
+                             [&](const Axis& axis) { return load.address.UsesAxis(axis.id); });
+        });
     if (!by_lane && !rounded_up) continue;
     const bool contiguous = te::ClassifyLanes(load.address, lane, lanes) == te::LaneAccess::kContiguous;
     const bool overruns = store_limit >= 0 && !constant;
@@ -486,10 +506,12 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
       pack_steps.push_back(std::move(copy));
     }
     kernel->buffers.push_back(buffer);
-    nest.body[0] = ReplaceLoad(nest.body[0], load.node, te::Load(packed, DType::kF32, {te::Linearize(coordinates, extents)}));
+    nest.body[0] =
+        ReplaceLoad(nest.body[0], load.node, te::Load(packed, DType::kF32, {te::Linearize(coordinates, extents)}));
   }
 
-  // Grid: everything but the rows and the lanes; rows are cut where that balances tasks or keeps their operand in cache.
+  // Grid: everything but the rows and the lanes; rows are cut where that balances tasks or keeps their operand in
+  // cache.
   const bool row_borders = row.id >= 0 && PredUses(nest, row.id);
   double row_bytes = 0, vector_bytes = 0, task_row_bytes = 0;
   for (const Operand& load : loads) {
@@ -503,7 +525,8 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
   int64_t row_chunk = row.extent;
   if (row.id >= 0 && !row_borders && !runtime_pack) {
     const double budget = kCacheShare * static_cast<double>(CacheBytes(device, 1, 1 << 20));
-    if (task_row_bytes > budget) row_chunk = static_cast<int64_t>(static_cast<double>(row.extent) * budget / task_row_bytes);
+    if (task_row_bytes > budget)
+      row_chunk = static_cast<int64_t>(static_cast<double>(row.extent) * budget / task_row_bytes);
     const int64_t parts = static_cast<int64_t>(Extent(others)) * vector_tiles;
     if (parts * ((row.extent + row_chunk - 1) / row_chunk) < kWantedTasks) {
       row_chunk = std::min(row_chunk, std::max<int64_t>(shape.rows, row.extent * parts / kWantedTasks));
@@ -554,7 +577,8 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
   step.then = nest.then;
   step.stores = nest.stores;
   step.store_types = nest.store_types;
-  step.tile = {lane.id, vector_in.id, shape.vectors, row.id, std::min<int>(shape.rows, static_cast<int>(row.extent)), unroll};
+  step.tile = {lane.id, vector_in.id, shape.vectors, row.id, std::min<int>(shape.rows, static_cast<int>(row.extent)),
+               unroll};
   if (vector_in.id < 0) step.tile.outer_count = 1;
   step.lane_mask_index = nest.mask_index;
   step.lane_limit = nest.mask_limit;

@@ -1,7 +1,7 @@
-// Register tiles: which axes of a fold become the lanes, the vectors beside each other and the rows of an accumulator tile,
-// and which operands are packed for it. Roles are read off the index maps (compiler/te/README.md): an operand that does not
-// move with the lanes is broadcast, one that does not move with the rows is shared. So matrix products, convolutions,
-// depthwise convolutions and pooling are one case.
+// Register tiles: which axes of a fold become the lanes, the vectors beside each other and the rows of an accumulator
+// tile, and which operands are packed for it. Roles are read off the index maps (compiler/te/README.md): an operand
+// that does not move with the lanes is broadcast, one that does not move with the rows is shared. So matrix products,
+// convolutions, depthwise convolutions and pooling are one case.
 #ifndef FUSION_COMPILER_SCHEDULE_REGISTER_TILE_H_
 #define FUSION_COMPILER_SCHEDULE_REGISTER_TILE_H_
 
@@ -15,24 +15,25 @@
 namespace fusion {
 
 // Rows and vectors of the accumulator tile with the least time per fold step for R rows and U vectors, by the device's
-// ports: two FMAs, two loads a cycle; accumulators cover the FMA latency; accumulators, one row of vectors and one broadcast
-// fit the registers. `row_loads`: vector loads that every row repeats (depthwise), besides one broadcast.
+// ports: two FMAs, two loads a cycle; accumulators cover the FMA latency; accumulators, one row of vectors and one
+// broadcast fit the registers. `row_loads`: vector loads that every row repeats (depthwise), besides one broadcast.
 struct TileShape {
   int rows = 1;
   int vectors = 1;
   double cycles_per_step = 0;  // for all R × U
 };
-TileShape ChooseTileShape(int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared, const DeviceModel& device);
+TileShape ChooseTileShape(int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared,
+                          const DeviceModel& device);
 
 // The same, best first, then the best of each other number of vectors that is not far behind: what tuning tries.
 std::vector<TileShape> RankTileShapes(int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared,
                                       const DeviceModel& device);
 
-// Turns the fold nest into the steps and the grid of one phase, adding packed buffers to the kernel. Refuses (with a reason)
-// folds that are no f32 sum, max or min, or have no axis that can be the lanes. `tile_choice`: index into RankTileShapes,
-// OUT_OF_RANGE past its end.
-absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, movement::Kernel* kernel, AxisSource* axes,
-                                          int tile_choice = 0);
+// Turns the fold nest into the steps and the grid of one phase, adding packed buffers to the kernel. Refuses (with a
+// reason) folds that are no f32 sum, max or min, or have no axis that can be the lanes. `tile_choice`: index into
+// RankTileShapes, OUT_OF_RANGE past its end.
+absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, movement::Kernel* kernel,
+                                          AxisSource* axes, int tile_choice = 0);
 
 }  // namespace fusion
 

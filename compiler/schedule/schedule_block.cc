@@ -34,8 +34,8 @@ double CostPerPoint(const te::Te& te) {
 
 double WorkOf(const te::Te& te) { return CostPerPoint(te) * DomainPoints(te); }
 
-// A sum of products whose operands are all read again and again. Only a register tile keeps such a stage busy, and a stage
-// inside a stitched task has none.
+// A sum of products whose operands are all read again and again. Only a register tile keeps such a stage busy, and a
+// stage inside a stitched task has none.
 bool WantsRegisterTile(const te::Program& program, const te::Te& te) {
   if (te.IsMap() || te.fold->kind != te::FoldKind::kSum || WorkOf(te) < kWorthSharing) return false;
   const double points = DomainPoints(te);
@@ -92,7 +92,8 @@ class BlockScheduler {
     const std::vector<int64_t> offsets = kernel_.scratch_offset_bytes();
     for (size_t b = 0; b < offsets.size(); ++b) {
       if (offsets[b] < 0) continue;
-      scratch = std::max(scratch, offsets[b] + (kernel_.buffers[b].elements * DTypeBytes(kernel_.buffers[b].dtype) + 127) / 64 * 64);
+      scratch = std::max(
+          scratch, offsets[b] + (kernel_.buffers[b].elements * DTypeBytes(kernel_.buffers[b].dtype) + 127) / 64 * 64);
     }
     kernel_.scratch_bytes = scratch;
     kernel_.next_axis = axes_.next();
@@ -146,7 +147,8 @@ class BlockScheduler {
   }
 
   absl::StatusOr<Nest> MakeNest(const PhysicalTe& physical) {
-    Nest nest = Flatten(program_, physical, [this](TensorId t, const std::vector<Index>& i) { return AddressOf(t, i); });
+    Nest nest =
+        Flatten(program_, physical, [this](TensorId t, const std::vector<Index>& i) { return AddressOf(t, i); });
     DropUnitAxes(&nest);
     return nest;
   }
@@ -173,7 +175,8 @@ class BlockScheduler {
 
   // A stage alone on a grid of its own.
   absl::Status AddPhase(const te::Te& te) {
-    ASSIGN_OR_RETURN(PhysicalTe physical, MakePhysical(program_, te, [this](TensorId t) { return LayoutOfTensor(t); }, &axes_));
+    ASSIGN_OR_RETURN(PhysicalTe physical, MakePhysical(
+                                              program_, te, [this](TensorId t) { return LayoutOfTensor(t); }, &axes_));
     ASSIGN_OR_RETURN(Nest nest, MakeNest(physical));
     FinishNest(&nest);
     const bool empty = DomainPoints(te, false) == 0;
@@ -211,7 +214,8 @@ class BlockScheduler {
   }
 
   // Boxes of all stages when the axes `grid` of the main (last) stage are fixed.
-  absl::StatusOr<std::vector<te::Box>> BoxesFor(const std::vector<PhysicalTe>& stages, const std::set<int>& grid) const {
+  absl::StatusOr<std::vector<te::Box>> BoxesFor(const std::vector<PhysicalTe>& stages,
+                                                const std::set<int>& grid) const {
     const int n = static_cast<int>(stages.size());
     std::vector<te::Box> boxes(n);  // over each stage's physical axes
     for (int s = n - 1; s >= 0; --s) {
@@ -250,8 +254,9 @@ class BlockScheduler {
       if (main.te.axes[d].extent != other.te.axes[d].extent && main_box[d].length == 1 && main.te.axes[d].extent != 1) {
         return absl::FailedPreconditionError("results of different extents share no grid");
       }
-      box.push_back(main_box[d].length == 1 && main.te.axes[d].extent != 1 ? main_box[d]
-                                                                          : te::Span{Index(0), other.te.axes[d].extent});
+      box.push_back(main_box[d].length == 1 && main.te.axes[d].extent != 1
+                        ? main_box[d]
+                        : te::Span{Index(0), other.te.axes[d].extent});
     }
     if (!(LayoutOfTensor(main.te.outputs[0]) == LayoutOfTensor(other.te.outputs[0]))) {
       return absl::FailedPreconditionError("results of different layout share no grid");
@@ -268,7 +273,8 @@ class BlockScheduler {
     te::Box box = logical;
     const te::Span& span = logical[layout.axis];
     const Index origin = te::FloorDiv(span.origin, layout.block);
-    if (!(origin * layout.block == span.origin)) return absl::FailedPreconditionError("a box that cuts a channel block");
+    if (!(origin * layout.block == span.origin))
+      return absl::FailedPreconditionError("a box that cuts a channel block");
     box[layout.axis] = {origin, (span.length + layout.block - 1) / layout.block};
     box.push_back({Index(0), layout.block});
     return box;
@@ -281,7 +287,8 @@ class BlockScheduler {
   // Tensors of stages [first, last) that the block returns or later stages read.
   std::set<TensorId> LiveOutOf(int first, int last) const {
     std::set<TensorId> live(program_.outputs.begin(), program_.outputs.end());
-    for (size_t s = last; s < program_.tes.size(); ++s) te::VisitTensors(program_.tes[s], [&](TensorId t) { live.insert(t); });
+    for (size_t s = last; s < program_.tes.size(); ++s)
+      te::VisitTensors(program_.tes[s], [&](TensorId t) { live.insert(t); });
     std::set<TensorId> result;
     for (int s = first; s < last; ++s) {
       for (TensorId out : program_.tes[s].outputs) {
@@ -323,7 +330,8 @@ class BlockScheduler {
   }
 
   // Does the grid make some stage compute elements more than once (beyond what is small)?
-  absl::Status CheckBoxes(const std::vector<PhysicalTe>& stages, const std::vector<te::Box>& boxes, double tasks) const {
+  absl::Status CheckBoxes(const std::vector<PhysicalTe>& stages, const std::vector<te::Box>& boxes,
+                          double tasks) const {
     double total = 0;
     for (const PhysicalTe& stage : stages) total += WorkOf(stage.te);
     for (size_t s = 0; s < stages.size(); ++s) {
@@ -349,11 +357,12 @@ class BlockScheduler {
     for (int s = first; s < last; ++s) {
       const te::Te& te = program_.tes[s];
       ASSIGN_OR_RETURN(PhysicalTe physical,
-                       MakePhysical(program_, te, [this](TensorId t) { return LayoutOfTensor(t); }, &axes_));
+                       MakePhysical(
+                           program_, te, [this](TensorId t) { return LayoutOfTensor(t); }, &axes_));
       if (DomainPoints(physical.te) == 0) return absl::FailedPreconditionError("an empty stage");
       if (WantsRegisterTile(program_, te)) {
-        return absl::FailedPreconditionError(
-            absl::StrCat("'", program_.tensors[te.outputs[0]].name, "' is a product that wants a register tile of its own"));
+        return absl::FailedPreconditionError(absl::StrCat("'", program_.tensors[te.outputs[0]].name,
+                                                          "' is a product that wants a register tile of its own"));
       }
       stages.push_back(std::move(physical));
     }
@@ -405,7 +414,8 @@ class BlockScheduler {
     }
     const int64_t limit = device_.memory.size() > 1 ? device_.memory[1].size_bytes : (1 << 20);
     if (scratch_bytes > limit) {
-      return absl::FailedPreconditionError(absl::StrCat("a task's intermediates of ", scratch_bytes, " bytes exceed the second-level cache"));
+      return absl::FailedPreconditionError(
+          absl::StrCat("a task's intermediates of ", scratch_bytes, " bytes exceed the second-level cache"));
     }
 
     movement::Phase phase;

@@ -1,8 +1,9 @@
-// Tile-and-stitch (compiler/schedule/README.md): a block's stages become one kernel. A single stage gets a grid of its own.
-// Several stages share an outer grid over the axes of the last one along which no stage is computed twice (bounds inference);
-// in each task the stages run one after another into scratch boxes. Where no such grid exists, or it leaves the device idle,
-// or a large product wants a register tile, the kernel has several phases with intermediates at device scope (`stitched` is
-// false and `reason` says why): each product alone, and what lies between two products stitched if it can be.
+// Tile-and-stitch (compiler/schedule/README.md): a block's stages become one kernel. A single stage gets a grid of its
+// own. Several stages share an outer grid over the axes of the last one along which no stage is computed twice (bounds
+// inference); in each task the stages run one after another into scratch boxes. Where no such grid exists, or it leaves
+// the device idle, or a large product wants a register tile, the kernel has several phases with intermediates at device
+// scope (`stitched` is false and `reason` says why): each product alone, and what lies between two products stitched if
+// it can be.
 #ifndef FUSION_COMPILER_SCHEDULE_SCHEDULE_BLOCK_H_
 #define FUSION_COMPILER_SCHEDULE_SCHEDULE_BLOCK_H_
 

@@ -16,11 +16,30 @@ constexpr int64_t kMaxTasks = 256;
 // Operations that the vector printers know; others run lane by lane through libm.
 bool HasVectorForm(te::Op op) {
   switch (op) {
-    case te::Op::kMod: case te::Op::kFMod: case te::Op::kPow: case te::Op::kSin: case te::Op::kCos: case te::Op::kTan:
-    case te::Op::kAsin: case te::Op::kAcos: case te::Op::kAtan: case te::Op::kSinh: case te::Op::kCosh:
-    case te::Op::kAsinh: case te::Op::kAcosh: case te::Op::kAtanh: case te::Op::kXor: case te::Op::kBitAnd:
-    case te::Op::kBitOr: case te::Op::kBitXor: case te::Op::kBitNot: case te::Op::kShl: case te::Op::kShr: return false;
-    default: return true;
+    case te::Op::kMod:
+    case te::Op::kFMod:
+    case te::Op::kPow:
+    case te::Op::kSin:
+    case te::Op::kCos:
+    case te::Op::kTan:
+    case te::Op::kAsin:
+    case te::Op::kAcos:
+    case te::Op::kAtan:
+    case te::Op::kSinh:
+    case te::Op::kCosh:
+    case te::Op::kAsinh:
+    case te::Op::kAcosh:
+    case te::Op::kAtanh:
+    case te::Op::kXor:
+    case te::Op::kBitAnd:
+    case te::Op::kBitOr:
+    case te::Op::kBitXor:
+    case te::Op::kBitNot:
+    case te::Op::kShl:
+    case te::Op::kShr:
+      return false;
+    default:
+      return true;
   }
 }
 
@@ -32,8 +51,10 @@ static bool Varies(const Scalar& s, int axis, int64_t lanes, const Axis& axis_fu
                    bool* vectorizable, int* contiguous_loads) {
   bool varies = false;
   switch (s->kind) {
-    case te::ScalarKind::kImm: return false;
-    case te::ScalarKind::kAcc: return true;
+    case te::ScalarKind::kImm:
+      return false;
+    case te::ScalarKind::kAcc:
+      return true;
     case te::ScalarKind::kFromIndex:
       if (s->index.UsesAxis(axis)) *vectorizable = false;
       return s->index.UsesAxis(axis);
@@ -41,7 +62,8 @@ static bool Varies(const Scalar& s, int axis, int64_t lanes, const Axis& axis_fu
       if (!s->indices[0].UsesAxis(axis)) return false;
       const te::LaneAccess access = te::ClassifyLanes(s->indices[0], axis_full, lanes);
       if (access == te::LaneAccess::kInvariant) return false;
-      if (kernel.buffers[s->tensor].dtype != DType::kF32 || access != te::LaneAccess::kContiguous) *vectorizable = false;
+      if (kernel.buffers[s->tensor].dtype != DType::kF32 || access != te::LaneAccess::kContiguous)
+        *vectorizable = false;
       ++*contiguous_loads;
       return true;
     }
@@ -53,9 +75,11 @@ static bool Varies(const Scalar& s, int axis, int64_t lanes, const Axis& axis_fu
         }
       }
       break;
-    default: break;
+    default:
+      break;
   }
-  for (const Scalar& arg : s->args) varies = Varies(arg, axis, lanes, axis_full, kernel, vectorizable, contiguous_loads) || varies;
+  for (const Scalar& arg : s->args)
+    varies = Varies(arg, axis, lanes, axis_full, kernel, vectorizable, contiguous_loads) || varies;
   if (varies) {
     if (s->dtype != DType::kF32 && s->dtype != DType::kBool) *vectorizable = false;
     if (s->kind == te::ScalarKind::kCast) *vectorizable = false;
@@ -108,7 +132,8 @@ movement::Step StepOf(const Nest& nest, const movement::Kernel& kernel, const De
     return step;
   }
   const te::Fold& fold = *nest.fold;
-  if (fold.kind == te::FoldKind::kGeneral || fold.acc != DType::kF32 || !fold.pred.empty() || fold.axes.empty()) return step;
+  if (fold.kind == te::FoldKind::kGeneral || fold.acc != DType::kF32 || !fold.pred.empty() || fold.axes.empty())
+    return step;
   // Along the fold's contiguous axis.
   const Axis& inner = fold.axes.back();
   if (inner.extent >= lanes) {

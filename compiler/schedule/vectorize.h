@@ -1,4 +1,5 @@
-// Chooses how one nest inside a task runs: vectors along the innermost axis, a fold along its contiguous axis, or plain loops.
+// Chooses how one nest inside a task runs: vectors along the innermost axis, a fold along its contiguous axis, or plain
+// loops.
 #ifndef FUSION_COMPILER_SCHEDULE_VECTORIZE_H_
 #define FUSION_COMPILER_SCHEDULE_VECTORIZE_H_
 
@@ -11,8 +12,8 @@ namespace fusion {
 // All of the nest's axes become loops of the step.
 movement::Step StepOf(const Nest& nest, const movement::Kernel& kernel, const DeviceModel& device);
 
-// A grid for a nest that is a kernel alone: outer axes (or chunks of the only axis) are moved out of `step`'s loops into the
-// grid until there are tasks enough and each is worth a call.
+// A grid for a nest that is a kernel alone: outer axes (or chunks of the only axis) are moved out of `step`'s loops
+// into the grid until there are tasks enough and each is worth a call.
 void MoveLoopsToGrid(movement::Step* step, double cost_per_point, AxisSource* axes, std::vector<te::Axis>* grid);
 
 }  // namespace fusion

@@ -1,4 +1,5 @@
-// Bounds inference over boxes (EXPLAINED in compiler/te/README.md): which part of a producer does a consumer's box need?
+// Bounds inference over boxes (EXPLAINED in compiler/te/README.md): which part of a producer does a consumer's box
+// need?
 #ifndef FUSION_COMPILER_TE_BOUNDS_H_
 #define FUSION_COMPILER_TE_BOUNDS_H_
 
@@ -18,16 +19,16 @@ struct Span {
 using Box = std::vector<Span>;
 
 // The span of values that `x` takes when each axis a for which `span_of(a)` is non-null ranges over that span (axes
-// without one are tile axes and stay symbolic in the origin). Affine terms exactly; // and % by the aligned hull (exact if
-// origin and length are multiples of the divisor, else rounded out by one block); a load → its declared range. A single
-// index always has a constant length; only Hull can fail.
+// without one are tile axes and stay symbolic in the origin). Affine terms exactly; // and % by the aligned hull (exact
+// if origin and length are multiples of the divisor, else rounded out by one block); a load → its declared range. A
+// single index always has a constant length; only Hull can fail.
 absl::StatusOr<Span> SpanOf(const Index& x, const std::function<const Span*(const Axis&)>& span_of);
 
-// The smallest box of `tensor` (of extents `shape`) that covers every load of it in `te` when the te's own axes range over
-// `te_box` (parallel to te.axes) and fold axes over their whole extent. Padded loads are clipped to the tensor when the
-// origin is constant, else left to the reader's predicate. Hull over several loads; branches of an `if` that the box
-// rules out read nothing. A tensor that is not read has spans [0, 0).
-// FAILED_PRECONDITION "length not constant: …" when two loads start at origins whose distance depends on tile axes.
+// The smallest box of `tensor` (of extents `shape`) that covers every load of it in `te` when the te's own axes range
+// over `te_box` (parallel to te.axes) and fold axes over their whole extent. Padded loads are clipped to the tensor
+// when the origin is constant, else left to the reader's predicate. Hull over several loads; branches of an `if` that
+// the box rules out read nothing. A tensor that is not read has spans [0, 0). FAILED_PRECONDITION "length not constant:
+// …" when two loads start at origins whose distance depends on tile axes.
 absl::StatusOr<Box> RequiredBox(const Te& te, const Box& te_box, TensorId tensor, const Shape& shape);
 
 // Smallest box that holds both; fails as above when the symbolic difference of origins is not constant.

@@ -23,21 +23,21 @@ enum class FoldKind : uint8_t { kSum, kProd, kMax, kMin, kGeneral };
 
 struct Fold {
   FoldKind kind = FoldKind::kSum;
-  std::vector<Axis> axes;      // reduced axes, outermost first; none empty-extent-checked: extent 0 gives the identity
-  Pred pred;                   // elements outside are skipped
-  DType acc = DType::kF32;     // accumulator type of a named fold (f16 sums in f32; integers in their own type)
-  std::vector<Scalar> init;    // kGeneral: one per accumulator
+  std::vector<Axis> axes;    // reduced axes, outermost first; none empty-extent-checked: extent 0 gives the identity
+  Pred pred;                 // elements outside are skipped
+  DType acc = DType::kF32;   // accumulator type of a named fold (f16 sums in f32; integers in their own type)
+  std::vector<Scalar> init;  // kGeneral: one per accumulator
 };
 
 struct Te {
-  std::vector<Axis> axes;          // spatial domain; outputs have exactly these extents, or `store` maps them
+  std::vector<Axis> axes;  // spatial domain; outputs have exactly these extents, or `store` maps them
   std::vector<TensorId> outputs;
   std::optional<Fold> fold;
   // Map: one body per output. Named fold: body[0] is the element (type fold.acc). General fold: the next value of each
   // accumulator, reading Acc(i).
   std::vector<Scalar> body;
-  // Folds only, optional: one per output, over Acc(i) and loads: applied after the fold. Empty: accumulator i is output i
-  // (cast to the output's type).
+  // Folds only, optional: one per output, over Acc(i) and loads: applied after the fold. Empty: accumulator i is output
+  // i (cast to the output's type).
   std::vector<Scalar> then;
 
   bool IsMap() const { return !fold.has_value(); }
@@ -46,7 +46,7 @@ struct Te {
 enum class Role : uint8_t { kInput, kConstant, kIntermediate, kOutput };
 
 struct TensorInfo {
-  std::string name;   // for people; the printer numbers tensors %0, %1, … unless told otherwise
+  std::string name;  // for people; the printer numbers tensors %0, %1, … unless told otherwise
   DType dtype = DType::kF32;
   Shape shape;
   Role role = Role::kIntermediate;
@@ -56,8 +56,8 @@ struct TensorInfo {
 class Program {
  public:
   std::vector<TensorInfo> tensors;
-  std::vector<Te> tes;             // topological order; each tensor defined once
-  std::vector<TensorId> inputs;    // roles kInput and kConstant, in binding order
+  std::vector<Te> tes;           // topological order; each tensor defined once
+  std::vector<TensorId> inputs;  // roles kInput and kConstant, in binding order
   std::vector<TensorId> outputs;
   int next_axis = 0;
 
@@ -85,7 +85,8 @@ absl::Status Verify(const Program& program, BoundsProof bounds = BoundsProof::kR
 absl::Status CheckCall(Op op, const std::vector<Scalar>& args);
 
 // `te name(%0: f32[8], %1: f32[8] const) { %2[i0<8]: f32 = …  return %2 }`; Parse(Print(p)) prints the same again. The
-// grammar is in compiler/te/README.md. Names are dropped; constants print their values up to kMaxPrintedConstant elements.
+// grammar is in compiler/te/README.md. Names are dropped; constants print their values up to kMaxPrintedConstant
+// elements.
 inline constexpr int64_t kMaxPrintedConstant = 256;
 std::string Print(const Program& program, const std::string& name = "p");
 // One te of the program, as in Print.
@@ -93,8 +94,8 @@ std::string PrintTe(const Program& program, const Te& te);
 // INVALID_ARGUMENT "line 3: expected …". The result is verified.
 absl::StatusOr<Program> Parse(const std::string& text);
 
-// Fluent construction for lowerings. Axes are made from the output's shape. A body (update, then) whose type differs from
-// the tensor's (accumulator's) is cast.
+// Fluent construction for lowerings. Axes are made from the output's shape. A body (update, then) whose type differs
+// from the tensor's (accumulator's) is cast.
 class Builder {
  public:
   explicit Builder(Program* program) : program_(program) {}
@@ -115,12 +116,11 @@ class Builder {
                   const std::function<Scalar(const Idx& i, const Scalar& acc)>& then = {});
   // General fold with several accumulators and outputs (all of `shape`). update and then return one scalar each per
   // accumulator / output.
-  std::vector<TensorId> GeneralFold(const std::string& name, const std::vector<DType>& dtypes, const Shape& shape,
-                                    const Shape& fold_shape, const std::vector<Scalar>& init,
-                                    const std::function<std::vector<Scalar>(const Idx& i, const Idx& r,
-                                                                            const std::vector<Scalar>& acc)>& update,
-                                    const std::function<std::vector<Scalar>(const Idx& i,
-                                                                            const std::vector<Scalar>& acc)>& then = {});
+  std::vector<TensorId> GeneralFold(
+      const std::string& name, const std::vector<DType>& dtypes, const Shape& shape, const Shape& fold_shape,
+      const std::vector<Scalar>& init,
+      const std::function<std::vector<Scalar>(const Idx& i, const Idx& r, const std::vector<Scalar>& acc)>& update,
+      const std::function<std::vector<Scalar>(const Idx& i, const std::vector<Scalar>& acc)>& then = {});
   Program* program() { return program_; }
 
  private:

@@ -1,6 +1,7 @@
 // Scalar expressions: the body of a tensor expression. Immutable and shared; two worlds meet only at FromIndex (Index →
-// Scalar) and at Index::Load (integer tensor → Index). Every node has an element type; arithmetic needs equal types on both
-// sides, comparisons give bool. Constant folding and x+0, x*1 happen in the constructors only where exact for all values.
+// Scalar) and at Index::Load (integer tensor → Index). Every node has an element type; arithmetic needs equal types on
+// both sides, comparisons give bool. Constant folding and x+0, x*1 happen in the constructors only where exact for all
+// values.
 #ifndef FUSION_COMPILER_TE_SCALAR_H_
 #define FUSION_COMPILER_TE_SCALAR_H_
 
@@ -16,22 +17,66 @@
 
 namespace fusion::te {
 
-// Operations of a scalar body. Float semantics are IEEE; kMax and kMin propagate NaN; integer division truncates towards
-// zero and by zero gives 0; kMod has the sign of the divisor (floats too), kFMod of the dividend; shifts by >= width give 0.
+// Operations of a scalar body. Float semantics are IEEE; kMax and kMin propagate NaN; integer division truncates
+// towards zero and by zero gives 0; kMod has the sign of the divisor (floats too), kFMod of the dividend; shifts by >=
+// width give 0.
 enum class Op : uint8_t {
-  kAdd, kSub, kMul, kDiv, kMod, kFMod, kMin, kMax, kPow,                       // (a, b) of one type
-  kNeg, kAbs, kSign, kFloor, kCeil, kRound, kSqrt, kRsqrt, kExp, kLog, kErf,   // (a); kRound: half to even
-  kSin, kCos, kTan, kAsin, kAcos, kAtan, kSinh, kCosh, kTanh, kAsinh, kAcosh, kAtanh,
-  kIsNan, kIsInf,                                                              // (a) -> bool
-  kEq, kNe, kLt, kLe, kGt, kGe,                                                // (a, b) -> bool
-  kAnd, kOr, kXor, kNot,                                                       // bool
-  kBitAnd, kBitOr, kBitXor, kBitNot, kShl, kShr,                               // integers
-  kSelect,                                                                     // (bool, a, b): both evaluated
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kMod,
+  kFMod,
+  kMin,
+  kMax,
+  kPow,  // (a, b) of one type
+  kNeg,
+  kAbs,
+  kSign,
+  kFloor,
+  kCeil,
+  kRound,
+  kSqrt,
+  kRsqrt,
+  kExp,
+  kLog,
+  kErf,  // (a); kRound: half to even
+  kSin,
+  kCos,
+  kTan,
+  kAsin,
+  kAcos,
+  kAtan,
+  kSinh,
+  kCosh,
+  kTanh,
+  kAsinh,
+  kAcosh,
+  kAtanh,
+  kIsNan,
+  kIsInf,  // (a) -> bool
+  kEq,
+  kNe,
+  kLt,
+  kLe,
+  kGt,
+  kGe,  // (a, b) -> bool
+  kAnd,
+  kOr,
+  kXor,
+  kNot,  // bool
+  kBitAnd,
+  kBitOr,
+  kBitXor,
+  kBitNot,
+  kShl,
+  kShr,     // integers
+  kSelect,  // (bool, a, b): both evaluated
 };
 struct OpInfo {
-  const char* name;   // "add", "exp", ...: the textual form
+  const char* name;  // "add", "exp", ...: the textual form
   int arity;
-  double cost;        // in vector FMAs of a typical CPU: add 1, div 8, exp 11, erf 14, pow 40; the device model scales it
+  double cost;  // in vector FMAs of a typical CPU: add 1, div 8, exp 11, erf 14, pow 40; the device model scales it
   bool commutative;
 };
 const OpInfo& GetOpInfo(Op op);
@@ -59,20 +104,20 @@ using Scalar = std::shared_ptr<const ScalarNode>;
 struct ScalarNode {
   ScalarKind kind = ScalarKind::kImm;
   DType dtype = DType::kF32;
-  double fvalue = 0;             // kImm of float type
-  int64_t ivalue = 0;            // kImm of integer or bool type
-  TensorId tensor = -1;          // kLoad
-  std::vector<Index> indices;    // kLoad, one per dimension, logical coordinates
-  Scalar pad;                    // kLoad: %t[i]?pad, an immediate: the value outside the tensor's box, where no memory is
-                                 // touched. Null: indices must be provably in bounds
-  Pred pred;                     // kIf: lazy, the branch not taken loads nothing
-  Op op = Op::kAdd;              // kOp
-  std::vector<Scalar> args;      // kOp; kIf: {then, else}; kCast: {x}
-  Index index;                   // kFromIndex: an i64
-  int acc = 0;                   // kAcc: accumulator number, inside a general fold
+  double fvalue = 0;           // kImm of float type
+  int64_t ivalue = 0;          // kImm of integer or bool type
+  TensorId tensor = -1;        // kLoad
+  std::vector<Index> indices;  // kLoad, one per dimension, logical coordinates
+  Scalar pad;                  // kLoad: %t[i]?pad, an immediate: the value outside the tensor's box, where no memory is
+                               // touched. Null: indices must be provably in bounds
+  Pred pred;                   // kIf: lazy, the branch not taken loads nothing
+  Op op = Op::kAdd;            // kOp
+  std::vector<Scalar> args;    // kOp; kIf: {then, else}; kCast: {x}
+  Index index;                 // kFromIndex: an i64
+  int acc = 0;                 // kAcc: accumulator number, inside a general fold
 };
 
-Scalar Imm(DType dtype, double value);         // integers and bool are rounded towards zero
+Scalar Imm(DType dtype, double value);  // integers and bool are rounded towards zero
 Scalar ImmInt(DType dtype, int64_t value);
 Scalar Load(TensorId tensor, DType dtype, std::vector<Index> indices, Scalar pad = nullptr);
 // The pred is simplified; a settled one leaves its branch.

@@ -52,7 +52,9 @@ int Main(int argc, char** argv) {
     }
   }
   if (files.model_path.empty() || (out.empty() && !plan_only)) {
-    std::fprintf(stderr, "usage: fusion-compile MODEL.onnx OUT.fusion [--planner P] [--math fast|strict] [--device FILE] [--plan]\n");
+    std::fprintf(
+        stderr,
+        "usage: fusion-compile MODEL.onnx OUT.fusion [--planner P] [--math fast|strict] [--device FILE] [--plan]\n");
     return 2;
   }
   absl::StatusOr<std::unique_ptr<ClangToolchain>> toolchain = ClangToolchain::Create();
@@ -76,10 +78,13 @@ int Main(int argc, char** argv) {
     if (!compiled.ok()) return Fail(compiled.status());
     account = *compiled;
   }
-  std::fprintf(stderr, "%ld nodes -> %ld -> %ld -> %ld kernels (%ld distinct); %.2f GFLOP; arena %.1f MB, weights %.1f MB\n",
-               account.nodes_model, account.nodes_simplified, account.nodes_rewritten, account.kernels, account.kernels_distinct,
-               account.flops / 1e9, static_cast<double>(account.arena_bytes) / 1e6, static_cast<double>(account.weight_bytes) / 1e6);
-  for (const StageSeconds& stage : account.stages) std::fprintf(stderr, "%s %.2fs  ", stage.stage.c_str(), stage.seconds);
+  std::fprintf(stderr,
+               "%ld nodes -> %ld -> %ld -> %ld kernels (%ld distinct); %.2f GFLOP; arena %.1f MB, weights %.1f MB\n",
+               account.nodes_model, account.nodes_simplified, account.nodes_rewritten, account.kernels,
+               account.kernels_distinct, account.flops / 1e9, static_cast<double>(account.arena_bytes) / 1e6,
+               static_cast<double>(account.weight_bytes) / 1e6);
+  for (const StageSeconds& stage : account.stages)
+    std::fprintf(stderr, "%s %.2fs  ", stage.stage.c_str(), stage.seconds);
   std::fprintf(stderr, "\n");
   return 0;
 }

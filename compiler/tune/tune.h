@@ -1,6 +1,6 @@
-// Tuning: choices that only a measurement settles. Today one choice, the register tile's shape; the search is exhaustive over
-// the few that the port model leaves (compiler/schedule/register_tile.h), and the measurer is the latency oracle, so every
-// trial is remembered in the profile database and shared.
+// Tuning: choices that only a measurement settles. Today one choice, the register tile's shape; the search is
+// exhaustive over the few that the port model leaves (compiler/schedule/register_tile.h), and the measurer is the
+// latency oracle, so every trial is remembered in the profile database and shared.
 #ifndef FUSION_COMPILER_TUNE_TUNE_H_
 #define FUSION_COMPILER_TUNE_TUNE_H_
 

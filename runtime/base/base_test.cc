@@ -23,9 +23,9 @@ TEST(DTypeTest, EveryHalfRoundTripsThroughFloat) {
     if (std::isnan(value)) continue;
     EXPECT_EQ(FloatToHalf(value), bits);
   }
-  EXPECT_EQ(FloatToHalf(65520.0f), 0x7c00);                 // first value that rounds to infinity
-  EXPECT_EQ(FloatToHalf(1.0f + 1.0f / 2048), 0x3c00);       // tie to even
-  EXPECT_EQ(FloatToBFloat16(1.0f + 1.0f / 256), 0x3f80);    // tie to even
+  EXPECT_EQ(FloatToHalf(65520.0f), 0x7c00);               // first value that rounds to infinity
+  EXPECT_EQ(FloatToHalf(1.0f + 1.0f / 2048), 0x3c00);     // tie to even
+  EXPECT_EQ(FloatToBFloat16(1.0f + 1.0f / 256), 0x3f80);  // tie to even
 }
 
 TEST(Sha256Test, KnownAnswer) {

@@ -12,11 +12,11 @@ struct Entry {
   bool is_float;
   bool is_signed;
 };
-constexpr Entry kTable[kNumDTypes] = {
-    {"f32", 4, true, true},  {"f64", 8, true, true},   {"f16", 2, true, true},   {"bf16", 2, true, true},
-    {"i8", 1, false, true},  {"i16", 2, false, true},  {"i32", 4, false, true},  {"i64", 8, false, true},
-    {"u8", 1, false, false}, {"u16", 2, false, false}, {"u32", 4, false, false}, {"u64", 8, false, false},
-    {"bool", 1, false, false}};
+constexpr Entry kTable[kNumDTypes] = {{"f32", 4, true, true},   {"f64", 8, true, true},   {"f16", 2, true, true},
+                                      {"bf16", 2, true, true},  {"i8", 1, false, true},   {"i16", 2, false, true},
+                                      {"i32", 4, false, true},  {"i64", 8, false, true},  {"u8", 1, false, false},
+                                      {"u16", 2, false, false}, {"u32", 4, false, false}, {"u64", 8, false, false},
+                                      {"bool", 1, false, false}};
 const Entry& Get(DType dtype) { return kTable[static_cast<int>(dtype)]; }
 }  // namespace
 
@@ -48,9 +48,9 @@ uint16_t FloatToHalf(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint16_t sign = static_cast<uint16_t>((bits >> 16) & 0x8000);
   const uint32_t magnitude = bits & 0x7fffffff;
-  if (magnitude > 0x7f800000) return sign | 0x7e00;                // NaN
-  if (magnitude >= 0x477ff000) return sign | 0x7c00;               // rounds past the largest half
-  if (magnitude < 0x38800000) {                                    // subnormal half
+  if (magnitude > 0x7f800000) return sign | 0x7e00;                      // NaN
+  if (magnitude >= 0x477ff000) return sign | 0x7c00;                     // rounds past the largest half
+  if (magnitude < 0x38800000) {                                          // subnormal half
     const float scaled = std::bit_cast<float>(magnitude) * 16777216.0f;  // * 2^24, exact
     return sign | static_cast<uint16_t>(std::nearbyint(scaled));
   }

@@ -11,9 +11,9 @@ namespace fusion {
 enum class DType : uint8_t { kF32, kF64, kF16, kBF16, kI8, kI16, kI32, kI64, kU8, kU16, kU32, kU64, kBool };
 inline constexpr int kNumDTypes = 13;
 
-const char* DTypeName(DType dtype);                       // "f32"
-std::optional<DType> ParseDType(std::string_view name);   // inverse of DTypeName
-int64_t DTypeBytes(DType dtype);                          // bool is one byte, 0 or 1
+const char* DTypeName(DType dtype);                      // "f32"
+std::optional<DType> ParseDType(std::string_view name);  // inverse of DTypeName
+int64_t DTypeBytes(DType dtype);                         // bool is one byte, 0 or 1
 
 bool IsFloat(DType dtype);   // f32 f64 f16 bf16
 bool IsSigned(DType dtype);  // floats and i8..i64

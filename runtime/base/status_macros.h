@@ -12,9 +12,9 @@
 #define FUSION_MACRO_CONCAT_INNER(a, b) a##b
 #define FUSION_MACRO_CONCAT(a, b) FUSION_MACRO_CONCAT_INNER(a, b)
 
-#define RETURN_IF_ERROR(expr)                    \
-  do {                                           \
-    absl::Status fusion_status = (expr);         \
+#define RETURN_IF_ERROR(expr)                      \
+  do {                                             \
+    absl::Status fusion_status = (expr);           \
     if (!fusion_status.ok()) return fusion_status; \
   } while (0)
 

@@ -63,49 +63,93 @@ Tensor::Tensor(DType dtype, Shape shape, const void* data, std::shared_ptr<const
 
 double Tensor::GetDouble(int64_t i) const {
   switch (dtype_) {
-    case DType::kF32: return as<float>()[i];
-    case DType::kF64: return as<double>()[i];
-    case DType::kF16: return HalfToFloat(as<uint16_t>()[i]);
-    case DType::kBF16: return BFloat16ToFloat(as<uint16_t>()[i]);
-    case DType::kU64: return static_cast<double>(as<uint64_t>()[i]);
-    default: return static_cast<double>(GetInt(i));
+    case DType::kF32:
+      return as<float>()[i];
+    case DType::kF64:
+      return as<double>()[i];
+    case DType::kF16:
+      return HalfToFloat(as<uint16_t>()[i]);
+    case DType::kBF16:
+      return BFloat16ToFloat(as<uint16_t>()[i]);
+    case DType::kU64:
+      return static_cast<double>(as<uint64_t>()[i]);
+    default:
+      return static_cast<double>(GetInt(i));
   }
 }
 
 int64_t Tensor::GetInt(int64_t i) const {
   switch (dtype_) {
-    case DType::kI8: return as<int8_t>()[i];
-    case DType::kI16: return as<int16_t>()[i];
-    case DType::kI32: return as<int32_t>()[i];
-    case DType::kI64: return as<int64_t>()[i];
-    case DType::kU8: return as<uint8_t>()[i];
-    case DType::kU16: return as<uint16_t>()[i];
-    case DType::kU32: return as<uint32_t>()[i];
-    case DType::kU64: return static_cast<int64_t>(as<uint64_t>()[i]);
-    case DType::kBool: return as<uint8_t>()[i] != 0;
-    default: return DoubleToInt(GetDouble(i));
+    case DType::kI8:
+      return as<int8_t>()[i];
+    case DType::kI16:
+      return as<int16_t>()[i];
+    case DType::kI32:
+      return as<int32_t>()[i];
+    case DType::kI64:
+      return as<int64_t>()[i];
+    case DType::kU8:
+      return as<uint8_t>()[i];
+    case DType::kU16:
+      return as<uint16_t>()[i];
+    case DType::kU32:
+      return as<uint32_t>()[i];
+    case DType::kU64:
+      return static_cast<int64_t>(as<uint64_t>()[i]);
+    case DType::kBool:
+      return as<uint8_t>()[i] != 0;
+    default:
+      return DoubleToInt(GetDouble(i));
   }
 }
 
 void Tensor::SetDouble(int64_t i, double value) {
   switch (dtype_) {
-    case DType::kF32: mutable_as<float>()[i] = static_cast<float>(value); return;
-    case DType::kF64: mutable_as<double>()[i] = value; return;
-    case DType::kF16: mutable_as<uint16_t>()[i] = FloatToHalf(static_cast<float>(value)); return;
-    case DType::kBF16: mutable_as<uint16_t>()[i] = FloatToBFloat16(static_cast<float>(value)); return;
-    case DType::kBool: mutable_as<uint8_t>()[i] = value != 0; return;
-    default: SetInt(i, DoubleToInt(value)); return;
+    case DType::kF32:
+      mutable_as<float>()[i] = static_cast<float>(value);
+      return;
+    case DType::kF64:
+      mutable_as<double>()[i] = value;
+      return;
+    case DType::kF16:
+      mutable_as<uint16_t>()[i] = FloatToHalf(static_cast<float>(value));
+      return;
+    case DType::kBF16:
+      mutable_as<uint16_t>()[i] = FloatToBFloat16(static_cast<float>(value));
+      return;
+    case DType::kBool:
+      mutable_as<uint8_t>()[i] = value != 0;
+      return;
+    default:
+      SetInt(i, DoubleToInt(value));
+      return;
   }
 }
 
 void Tensor::SetInt(int64_t i, int64_t value) {
   switch (dtype_) {
-    case DType::kI8: case DType::kU8: mutable_as<uint8_t>()[i] = static_cast<uint8_t>(value); return;
-    case DType::kI16: case DType::kU16: mutable_as<uint16_t>()[i] = static_cast<uint16_t>(value); return;
-    case DType::kI32: case DType::kU32: mutable_as<uint32_t>()[i] = static_cast<uint32_t>(value); return;
-    case DType::kI64: case DType::kU64: mutable_as<uint64_t>()[i] = static_cast<uint64_t>(value); return;
-    case DType::kBool: mutable_as<uint8_t>()[i] = value != 0; return;
-    default: SetDouble(i, static_cast<double>(value)); return;
+    case DType::kI8:
+    case DType::kU8:
+      mutable_as<uint8_t>()[i] = static_cast<uint8_t>(value);
+      return;
+    case DType::kI16:
+    case DType::kU16:
+      mutable_as<uint16_t>()[i] = static_cast<uint16_t>(value);
+      return;
+    case DType::kI32:
+    case DType::kU32:
+      mutable_as<uint32_t>()[i] = static_cast<uint32_t>(value);
+      return;
+    case DType::kI64:
+    case DType::kU64:
+      mutable_as<uint64_t>()[i] = static_cast<uint64_t>(value);
+      return;
+    case DType::kBool:
+      mutable_as<uint8_t>()[i] = value != 0;
+      return;
+    default:
+      SetDouble(i, static_cast<double>(value));
+      return;
   }
 }
 

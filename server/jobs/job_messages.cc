@@ -10,16 +10,17 @@
 
 namespace fusion {
 
-absl::StatusOr<CompileOptions> OptionsFromProto(const v1::CompileOptionsProto& proto) {
+absl::StatusOr<CompileOptions> OptionsFromProto(const v1::CompileOptionsProto& proto,
+                                                const std::vector<std::string>& planners) {
   CompileOptions options;
   if (!proto.target().empty()) options.target = proto.target();
   if (!proto.planner().empty()) options.planner = proto.planner();
   if (!proto.math().empty()) options.math = proto.math();
   if (!proto.tune().empty()) options.tune = proto.tune();
   if (options.target.size() > 64) return absl::InvalidArgumentError("target: longer than 64 characters");
-  if (options.planner != "dnnfusion" && options.planner != "none") {
+  if (std::find(planners.begin(), planners.end(), options.planner) == planners.end()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("planner '", options.planner, "' is unknown; there are dnnfusion and none"));
+        absl::StrCat("planner '", options.planner, "' is unknown; there are ", absl::StrJoin(planners, ", ")));
   }
   if (options.math != "fast" && options.math != "strict") {
     return absl::InvalidArgumentError(absl::StrCat("math '", options.math, "' is unknown; there are fast and strict"));

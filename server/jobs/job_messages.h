@@ -3,6 +3,7 @@
 #define FUSION_SERVER_JOBS_JOB_MESSAGES_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "compiler/pipeline/compile.h"
@@ -12,7 +13,8 @@
 namespace fusion {
 
 // Fills defaults and checks ranges: INVALID_ARGUMENT naming the option.
-absl::StatusOr<CompileOptions> OptionsFromProto(const v1::CompileOptionsProto& proto);
+absl::StatusOr<CompileOptions> OptionsFromProto(const v1::CompileOptionsProto& proto,
+                                                const std::vector<std::string>& planners);
 
 // What a compilation's answer depends on. The model's name does not enter.
 std::string JobKey(const v1::SubmitRequest& request, const CompileOptions& options, const std::string& fingerprint);

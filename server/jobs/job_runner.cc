@@ -91,7 +91,7 @@ absl::StatusOr<JobRunner::Checked> JobRunner::Check(const v1::SubmitRequest& req
                                                     const std::function<bool()>& hung_up) {
   if (stopping_) return absl::UnavailableError("the server is shutting down; try again");
   RETURN_IF_ERROR(CheckModelFiles(request));
-  ASSIGN_OR_RETURN(CompileOptions options, OptionsFromProto(request.options()));
+  ASSIGN_OR_RETURN(CompileOptions options, OptionsFromProto(request.options(), compiler_.planners));
   RETURN_IF_ERROR(CheckChunksPresent(request, *artifacts_));
   ASSIGN_OR_RETURN(std::optional<AttachedWorker> device, KnownDevice(options.target));
   if (!device.has_value() && farm_->AttachedKinds() == "none") {
@@ -284,7 +284,7 @@ absl::StatusOr<CompileAccount> JobRunner::Compile(const v1::SubmitRequest& reque
                                                   const std::function<bool()>& cancelled_by_user,
                                                   const std::function<void(const ProgressEvent&)>& progress,
                                                   std::string* key) {
-  ASSIGN_OR_RETURN(CompileOptions options, OptionsFromProto(request.options()));
+  ASSIGN_OR_RETURN(CompileOptions options, OptionsFromProto(request.options(), compiler_.planners));
   ASSIGN_OR_RETURN(std::optional<AttachedWorker> device, KnownDevice(options.target));
   if (!device.has_value()) {
     const std::string message =

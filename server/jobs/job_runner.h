@@ -32,6 +32,7 @@ struct CompilerFunctions {
                                                const std::string& bundle_path)>
       compile;
   std::function<absl::StatusOr<PlanReport>(const ModelFiles&, const CompileOptions&, const CompileContext&)> plan;
+  std::vector<std::string> planners;  // names that CompileOptions::planner may take
 };
 
 struct JobRunnerOptions {
@@ -46,6 +47,8 @@ class JobRunner {
   JobRunner(JobRunnerOptions options, CompilerFunctions compiler, Store* store, ArtifactStore* artifacts, Farm* farm,
             Metrics* metrics);
   ~JobRunner();
+
+  const std::vector<std::string>& planners() const { return compiler_.planners; }
 
   // Queues the unfinished jobs of the store and starts the threads.
   absl::Status Start();

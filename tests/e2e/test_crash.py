@@ -62,16 +62,31 @@ class CrashTest(unittest.TestCase):
         self.assertEqual(server.ctl("job", "get", job, "-o", "json").json()["state"], "succeeded")
         self.assertEqual(server.ctl("run", "slow.fusion", "--random", "1").code, 0)
 
-    def test_interrupted_submit_goes_on(self):
-        server = self.server()
+    def test_server_killed_while_a_job_waits_for_a_worker(self):
+        server = self.server("--no-local-worker", wait_for_worker=False)
         submit = server.start_ctl("submit", "slow.onnx", "-o", "slow.fusion")
         job = self.the_job(server, "running", "queued")
-        time.sleep(0.2)
+        server.kill()
+        server.start(wait_for_worker=False)
+        self.assertIn(server.ctl("job", "get", job, "-o", "json").json()["state"], ("running", "queued"))
+        worker = server.start_worker("--name", "late")
+        self.addCleanup(self.end, worker)
+        self.finish(submit)
+        self.assertEqual(server.ctl("job", "get", job, "-o", "json").json()["state"], "succeeded")
+        self.assertEqual(server.ctl("run", "slow.fusion", "--random", "1").code, 0)
+
+    def test_interrupted_submit_goes_on(self):
+        # Without a worker the job cannot be over before the interrupt arrives.
+        server = self.server("--no-local-worker", wait_for_worker=False)
+        submit = server.start_ctl("submit", "slow.onnx", "-o", "slow.fusion")
+        job = self.the_job(server, "running", "queued")
         submit.send_signal(signal.SIGINT)
         _, err = self.finish(submit, 130)
         self.assertIn("fusionctl job watch " + job, err)
         self.assertIn("fusionctl job cancel " + job, err)
         self.assertFalse((server.folder / "slow.fusion").exists())
+        worker = server.start_worker("--name", "late")
+        self.addCleanup(self.end, worker)
         watched = server.ctl("job", "watch", job, "-o", "slow.fusion")
         self.assertEqual(watched.code, 0, watched)
         self.assertTrue((server.folder / "slow.fusion").exists())

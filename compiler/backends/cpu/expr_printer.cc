@@ -21,35 +21,52 @@ void CodeWriter::Line(const std::string& text) {
 
 const char* CType(DType dtype) {
   switch (dtype) {
-    case DType::kF32: case DType::kF16: case DType::kBF16: return "float";
-    case DType::kF64: return "double";
-    case DType::kBool: return "bool";
-    default: return DTypeName(dtype);
+    case DType::kF32:
+    case DType::kF16:
+    case DType::kBF16:
+      return "float";
+    case DType::kF64:
+      return "double";
+    case DType::kBool:
+      return "bool";
+    default:
+      return DTypeName(dtype);
   }
 }
 
 const char* StorageType(DType dtype) {
   switch (dtype) {
-    case DType::kF16: case DType::kBF16: return "u16";
-    case DType::kBool: return "u8";
-    default: return CType(dtype);
+    case DType::kF16:
+    case DType::kBF16:
+      return "u16";
+    case DType::kBool:
+      return "u8";
+    default:
+      return CType(dtype);
   }
 }
 
 std::string LoadText(const movement::Buffer& buffer, const std::string& place) {
   switch (buffer.dtype) {
-    case DType::kF16: return absl::StrCat("h2f(", place, ")");
-    case DType::kBF16: return absl::StrCat("bf2f(", place, ")");
-    case DType::kBool: return absl::StrCat("(", place, " != 0)");
-    default: return place;
+    case DType::kF16:
+      return absl::StrCat("h2f(", place, ")");
+    case DType::kBF16:
+      return absl::StrCat("bf2f(", place, ")");
+    case DType::kBool:
+      return absl::StrCat("(", place, " != 0)");
+    default:
+      return place;
   }
 }
 
 std::string StoreText(const movement::Buffer& buffer, const std::string& place, const std::string& value) {
   switch (buffer.dtype) {
-    case DType::kF16: return absl::StrCat(place, " = f2h(", value, ");");
-    case DType::kBF16: return absl::StrCat(place, " = f2bf(", value, ");");
-    default: return absl::StrCat(place, " = (", StorageType(buffer.dtype), ")(", value, ");");
+    case DType::kF16:
+      return absl::StrCat(place, " = f2h(", value, ");");
+    case DType::kBF16:
+      return absl::StrCat(place, " = f2bf(", value, ");");
+    default:
+      return absl::StrCat(place, " = (", StorageType(buffer.dtype), ")(", value, ");");
   }
 }
 
@@ -74,7 +91,9 @@ std::string IndexText(const Index& index, const AxisName& name, const movement::
   for (const Index::Part& part : index.parts()) {
     std::string term;
     switch (part.term.kind) {
-      case te::TermKind::kAxis: term = name(part.term.axis.id); break;
+      case te::TermKind::kAxis:
+        term = name(part.term.axis.id);
+        break;
       case te::TermKind::kFloorDiv:
       case te::TermKind::kMod: {
         const std::string inner = IndexText(*part.term.inner, name, kernel);
@@ -137,13 +156,18 @@ Value ExprPrinter::Emit(const Scalar& s) {
 
 Value ExprPrinter::Compute(const Scalar& s) {
   switch (s->kind) {
-    case ScalarKind::kImm: return {ImmText(*s), false};
-    case ScalarKind::kAcc: return options_.accs[s->acc];
+    case ScalarKind::kImm:
+      return {ImmText(*s), false};
+    case ScalarKind::kAcc:
+      return options_.accs[s->acc];
     case ScalarKind::kFromIndex:
       return {Temp("i64", IndexText(s->index, options_.axis_name, *options_.kernel)), false};
-    case ScalarKind::kLoad: return EmitLoad(s);
-    case ScalarKind::kIf: return EmitIf(s);
-    case ScalarKind::kOp: return EmitOp(s);
+    case ScalarKind::kLoad:
+      return EmitLoad(s);
+    case ScalarKind::kIf:
+      return EmitIf(s);
+    case ScalarKind::kOp:
+      return EmitOp(s);
     case ScalarKind::kCast: {
       const Value x = Emit(s->args[0]);
       const DType from = s->args[0]->dtype, to = s->dtype;
@@ -171,28 +195,32 @@ Value ExprPrinter::EmitLoad(const Scalar& s) {
   const Index& address = s->indices[0];
   const std::string base = absl::StrCat("b", s->tensor);
   if (options_.lane_axis < 0 || !address.UsesAxis(options_.lane_axis)) {
-    return {Temp(CType(s->dtype),
-                 LoadText(buffer, absl::StrCat(base, "[", IndexText(address, options_.axis_name, *options_.kernel), "]"))),
-            false};
+    return {
+        Temp(CType(s->dtype),
+             LoadText(buffer, absl::StrCat(base, "[", IndexText(address, options_.axis_name, *options_.kernel), "]"))),
+        false};
   }
   // Whatever the axis' extent: what holds for a long one holds for this one.
   const te::Axis lane{options_.lane_axis, options_.lanes << 20};
   const te::LaneAccess access = te::ClassifyLanes(address, lane, options_.lanes);
   if (access == te::LaneAccess::kInvariant) {
-    return {Temp(CType(s->dtype),
-                 LoadText(buffer, absl::StrCat(base, "[", IndexText(address, options_.axis_name, *options_.kernel), "]"))),
-            false};
+    return {
+        Temp(CType(s->dtype),
+             LoadText(buffer, absl::StrCat(base, "[", IndexText(address, options_.axis_name, *options_.kernel), "]"))),
+        false};
   }
   if (access == te::LaneAccess::kContiguous) {
-    return {Temp("vf", absl::StrCat("ld(", base, " + ", IndexText(address, options_.axis_name, *options_.kernel), ")")), true};
+    return {Temp("vf", absl::StrCat("ld(", base, " + ", IndexText(address, options_.axis_name, *options_.kernel), ")")),
+            true};
   }
   const std::string name = absl::StrCat("t", (*options_.next_temp)++);
   auto in_lane = [&](int axis) {
     return axis == options_.lane_axis ? absl::StrCat("(", options_.axis_name(axis), " + l)") : options_.axis_name(axis);
   };
   out_->Line(absl::StrCat("vf ", name, " = bc(0.f);"));
-  out_->Line(absl::StrCat("for (int l = 0; l < ", options_.valid_lanes.empty() ? absl::StrCat(options_.lanes) : options_.valid_lanes,
-                          "; ++l) ", name, "[l] = ", base, "[", IndexText(address, in_lane, *options_.kernel), "];"));
+  out_->Line(absl::StrCat("for (int l = 0; l < ",
+                          options_.valid_lanes.empty() ? absl::StrCat(options_.lanes) : options_.valid_lanes, "; ++l) ",
+                          name, "[l] = ", base, "[", IndexText(address, in_lane, *options_.kernel), "];"));
   return {name, true};
 }
 
@@ -242,57 +270,109 @@ std::string ScalarOp(const te::ScalarNode& s, const std::vector<std::string>& a)
     return small_int ? absl::StrCat(cast, "((u64)", a[0], " ", op, " (u64)", a[1], ")") : infix(op);
   };
   switch (s.op) {
-    case Op::kAdd: return wrapped("+");
-    case Op::kSub: return wrapped("-");
-    case Op::kMul: return wrapped("*");
-    case Op::kDiv: return f ? infix("/") : call(absl::StrCat("idiv<", CType(in), ">"));
-    case Op::kMod: return f ? call("fpmod") : call(absl::StrCat("imod<", CType(in), ">"));
-    case Op::kFMod: return f ? call(Libm("fmod", in)) : call(absl::StrCat("irem<", CType(in), ">"));
-    case Op::kMin: return call(absl::StrCat("smin<", CType(in), ">"));
-    case Op::kMax: return call(absl::StrCat("smax<", CType(in), ">"));
-    case Op::kPow: return f ? call(Libm("pow", in)) : call(absl::StrCat("ipow<", CType(in), ">"));
-    case Op::kNeg: return f ? absl::StrCat("-", a[0]) : absl::StrCat(cast, "(0 - (u64)", a[0], ")");
-    case Op::kAbs: return f ? call("sabs") : call(absl::StrCat("sabs<", CType(in), ">"));
-    case Op::kSign: return call(absl::StrCat("ssign<", CType(in), ">"));
-    case Op::kFloor: return f ? call(in == DType::kF64 ? "__builtin_floor" : "__builtin_floorf") : a[0];
-    case Op::kCeil: return f ? call(in == DType::kF64 ? "__builtin_ceil" : "__builtin_ceilf") : a[0];
-    case Op::kRound: return f ? call(in == DType::kF64 ? "__builtin_nearbyint" : "__builtin_nearbyintf") : a[0];
-    case Op::kSqrt: return call(in == DType::kF64 ? "__builtin_sqrt" : "__builtin_sqrtf");
-    case Op::kRsqrt: return absl::StrCat(in == DType::kF64 ? "1.0 / " : "1.f / ", call(in == DType::kF64 ? "__builtin_sqrt" : "__builtin_sqrtf"));
-    case Op::kExp: return call(Libm("exp", in));
-    case Op::kLog: return call(Libm("log", in));
-    case Op::kErf: return call(Libm("erf", in));
-    case Op::kSin: return call(Libm("sin", in));
-    case Op::kCos: return call(Libm("cos", in));
-    case Op::kTan: return call(Libm("tan", in));
-    case Op::kAsin: return call(Libm("asin", in));
-    case Op::kAcos: return call(Libm("acos", in));
-    case Op::kAtan: return call(Libm("atan", in));
-    case Op::kSinh: return call(Libm("sinh", in));
-    case Op::kCosh: return call(Libm("cosh", in));
-    case Op::kTanh: return call(Libm("tanh", in));
-    case Op::kAsinh: return call(Libm("asinh", in));
-    case Op::kAcosh: return call(Libm("acosh", in));
-    case Op::kAtanh: return call(Libm("atanh", in));
-    case Op::kIsNan: return f ? absl::StrCat("(", a[0], " != ", a[0], ")") : "false";
-    case Op::kIsInf: return f ? absl::StrCat("(sabs(", a[0], ") == (", CType(in), ")__builtin_inf())") : "false";
-    case Op::kEq: return infix("==");
-    case Op::kNe: return infix("!=");
-    case Op::kLt: return infix("<");
-    case Op::kLe: return infix("<=");
-    case Op::kGt: return infix(">");
-    case Op::kGe: return infix(">=");
-    case Op::kAnd: return infix("&");
-    case Op::kOr: return infix("|");
-    case Op::kXor: return infix("^");
-    case Op::kNot: return absl::StrCat("!", a[0]);
-    case Op::kBitAnd: return infix("&");
-    case Op::kBitOr: return infix("|");
-    case Op::kBitXor: return infix("^");
-    case Op::kBitNot: return absl::StrCat(cast, "~", a[0]);
-    case Op::kShl: return call(absl::StrCat("shl<", CType(in), ">"));
-    case Op::kShr: return call(absl::StrCat("shr<", CType(in), ">"));
-    case Op::kSelect: return absl::StrCat("(", a[0], " ? ", a[1], " : ", a[2], ")");
+    case Op::kAdd:
+      return wrapped("+");
+    case Op::kSub:
+      return wrapped("-");
+    case Op::kMul:
+      return wrapped("*");
+    case Op::kDiv:
+      return f ? infix("/") : call(absl::StrCat("idiv<", CType(in), ">"));
+    case Op::kMod:
+      return f ? call("fpmod") : call(absl::StrCat("imod<", CType(in), ">"));
+    case Op::kFMod:
+      return f ? call(Libm("fmod", in)) : call(absl::StrCat("irem<", CType(in), ">"));
+    case Op::kMin:
+      return call(absl::StrCat("smin<", CType(in), ">"));
+    case Op::kMax:
+      return call(absl::StrCat("smax<", CType(in), ">"));
+    case Op::kPow:
+      return f ? call(Libm("pow", in)) : call(absl::StrCat("ipow<", CType(in), ">"));
+    case Op::kNeg:
+      return f ? absl::StrCat("-", a[0]) : absl::StrCat(cast, "(0 - (u64)", a[0], ")");
+    case Op::kAbs:
+      return f ? call("sabs") : call(absl::StrCat("sabs<", CType(in), ">"));
+    case Op::kSign:
+      return call(absl::StrCat("ssign<", CType(in), ">"));
+    case Op::kFloor:
+      return f ? call(in == DType::kF64 ? "__builtin_floor" : "__builtin_floorf") : a[0];
+    case Op::kCeil:
+      return f ? call(in == DType::kF64 ? "__builtin_ceil" : "__builtin_ceilf") : a[0];
+    case Op::kRound:
+      return f ? call(in == DType::kF64 ? "__builtin_nearbyint" : "__builtin_nearbyintf") : a[0];
+    case Op::kSqrt:
+      return call(in == DType::kF64 ? "__builtin_sqrt" : "__builtin_sqrtf");
+    case Op::kRsqrt:
+      return absl::StrCat(in == DType::kF64 ? "1.0 / " : "1.f / ",
+                          call(in == DType::kF64 ? "__builtin_sqrt" : "__builtin_sqrtf"));
+    case Op::kExp:
+      return call(Libm("exp", in));
+    case Op::kLog:
+      return call(Libm("log", in));
+    case Op::kErf:
+      return call(Libm("erf", in));
+    case Op::kSin:
+      return call(Libm("sin", in));
+    case Op::kCos:
+      return call(Libm("cos", in));
+    case Op::kTan:
+      return call(Libm("tan", in));
+    case Op::kAsin:
+      return call(Libm("asin", in));
+    case Op::kAcos:
+      return call(Libm("acos", in));
+    case Op::kAtan:
+      return call(Libm("atan", in));
+    case Op::kSinh:
+      return call(Libm("sinh", in));
+    case Op::kCosh:
+      return call(Libm("cosh", in));
+    case Op::kTanh:
+      return call(Libm("tanh", in));
+    case Op::kAsinh:
+      return call(Libm("asinh", in));
+    case Op::kAcosh:
+      return call(Libm("acosh", in));
+    case Op::kAtanh:
+      return call(Libm("atanh", in));
+    case Op::kIsNan:
+      return f ? absl::StrCat("(", a[0], " != ", a[0], ")") : "false";
+    case Op::kIsInf:
+      return f ? absl::StrCat("(sabs(", a[0], ") == (", CType(in), ")__builtin_inf())") : "false";
+    case Op::kEq:
+      return infix("==");
+    case Op::kNe:
+      return infix("!=");
+    case Op::kLt:
+      return infix("<");
+    case Op::kLe:
+      return infix("<=");
+    case Op::kGt:
+      return infix(">");
+    case Op::kGe:
+      return infix(">=");
+    case Op::kAnd:
+      return infix("&");
+    case Op::kOr:
+      return infix("|");
+    case Op::kXor:
+      return infix("^");
+    case Op::kNot:
+      return absl::StrCat("!", a[0]);
+    case Op::kBitAnd:
+      return infix("&");
+    case Op::kBitOr:
+      return infix("|");
+    case Op::kBitXor:
+      return infix("^");
+    case Op::kBitNot:
+      return absl::StrCat(cast, "~", a[0]);
+    case Op::kShl:
+      return call(absl::StrCat("shl<", CType(in), ">"));
+    case Op::kShr:
+      return call(absl::StrCat("shr<", CType(in), ">"));
+    case Op::kSelect:
+      return absl::StrCat("(", a[0], " ? ", a[1], " : ", a[2], ")");
   }
   return "0";
 }
@@ -302,10 +382,14 @@ std::string VectorOp(const te::ScalarNode& s, const std::vector<std::string>& a)
   auto call = [&](const char* name) { return absl::StrCat(name, "(", absl::StrJoin(a, ", "), ")"); };
   const bool first_imm = s.args[0]->kind == ScalarKind::kImm;
   switch (s.op) {
-    case Op::kAdd: return infix("+");
-    case Op::kSub: return infix("-");
-    case Op::kMul: return infix("*");
-    case Op::kDiv: return infix("/");
+    case Op::kAdd:
+      return infix("+");
+    case Op::kSub:
+      return infix("-");
+    case Op::kMul:
+      return infix("*");
+    case Op::kDiv:
+      return infix("/");
     // An immediate is never NaN here: with it first, one instruction keeps the other operand's NaN.
     case Op::kMax: {
       if (first_imm) return absl::StrCat(a[0], " > ", a[1], " ? ", a[0], " : ", a[1]);
@@ -319,33 +403,60 @@ std::string VectorOp(const te::ScalarNode& s, const std::vector<std::string>& a)
     }
     case Op::kPow: {
       const double e = s.args[1]->fvalue;
-      return e == 2 ? absl::StrCat(a[0], " * ", a[0]) : e == 3 ? absl::StrCat(a[0], " * ", a[0], " * ", a[0]) : absl::StrCat("vsqrt(", a[0], ")");
+      return e == 2   ? absl::StrCat(a[0], " * ", a[0])
+             : e == 3 ? absl::StrCat(a[0], " * ", a[0], " * ", a[0])
+                      : absl::StrCat("vsqrt(", a[0], ")");
     }
-    case Op::kNeg: return absl::StrCat("-", a[0]);
-    case Op::kAbs: return call("vabs");
-    case Op::kSign: return call("vsign");
-    case Op::kFloor: return call("vfloor");
-    case Op::kCeil: return call("vceil");
-    case Op::kRound: return call("vround");
-    case Op::kSqrt: return call("vsqrt");
-    case Op::kRsqrt: return call("vrsqrt");
-    case Op::kExp: return call("vexp");
-    case Op::kLog: return call("vlog");
-    case Op::kErf: return call("verf");
-    case Op::kTanh: return call("vtanh");
-    case Op::kIsNan: return absl::StrCat(a[0], " != ", a[0]);
-    case Op::kIsInf: return absl::StrCat("vabs(", a[0], ") == bc(__builtin_inff())");
-    case Op::kEq: return infix("==");
-    case Op::kNe: return infix("!=");
-    case Op::kLt: return infix("<");
-    case Op::kLe: return infix("<=");
-    case Op::kGt: return infix(">");
-    case Op::kGe: return infix(">=");
-    case Op::kAnd: return infix("&");
-    case Op::kOr: return infix("|");
-    case Op::kNot: return absl::StrCat("~", a[0]);
-    case Op::kSelect: return absl::StrCat(a[0], " ? ", a[1], " : ", a[2]);
-    default: return "/* no vector form */ 0";
+    case Op::kNeg:
+      return absl::StrCat("-", a[0]);
+    case Op::kAbs:
+      return call("vabs");
+    case Op::kSign:
+      return call("vsign");
+    case Op::kFloor:
+      return call("vfloor");
+    case Op::kCeil:
+      return call("vceil");
+    case Op::kRound:
+      return call("vround");
+    case Op::kSqrt:
+      return call("vsqrt");
+    case Op::kRsqrt:
+      return call("vrsqrt");
+    case Op::kExp:
+      return call("vexp");
+    case Op::kLog:
+      return call("vlog");
+    case Op::kErf:
+      return call("verf");
+    case Op::kTanh:
+      return call("vtanh");
+    case Op::kIsNan:
+      return absl::StrCat(a[0], " != ", a[0]);
+    case Op::kIsInf:
+      return absl::StrCat("vabs(", a[0], ") == bc(__builtin_inff())");
+    case Op::kEq:
+      return infix("==");
+    case Op::kNe:
+      return infix("!=");
+    case Op::kLt:
+      return infix("<");
+    case Op::kLe:
+      return infix("<=");
+    case Op::kGt:
+      return infix(">");
+    case Op::kGe:
+      return infix(">=");
+    case Op::kAnd:
+      return infix("&");
+    case Op::kOr:
+      return infix("|");
+    case Op::kNot:
+      return absl::StrCat("~", a[0]);
+    case Op::kSelect:
+      return absl::StrCat(a[0], " ? ", a[1], " : ", a[2]);
+    default:
+      return "/* no vector form */ 0";
   }
 }
 

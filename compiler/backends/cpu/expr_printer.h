@@ -1,5 +1,6 @@
-// Prints scalar bodies as C++ statements, one temporary per shared node, either for one element or for a vector of elements
-// along the lanes. Values that do not move with the lanes stay scalars and are broadcast where a vector meets them.
+// Prints scalar bodies as C++ statements, one temporary per shared node, either for one element or for a vector of
+// elements along the lanes. Values that do not move with the lanes stay scalars and are broadcast where a vector meets
+// them.
 #ifndef FUSION_COMPILER_BACKENDS_CPU_EXPR_PRINTER_H_
 #define FUSION_COMPILER_BACKENDS_CPU_EXPR_PRINTER_H_
 
@@ -16,8 +17,14 @@ namespace fusion::cpu {
 class CodeWriter {
  public:
   void Line(const std::string& text);
-  void Open(const std::string& text) { Line(text + " {"); ++depth_; }
-  void Close(const std::string& suffix = "") { --depth_; Line("}" + suffix); }
+  void Open(const std::string& text) {
+    Line(text + " {");
+    ++depth_;
+  }
+  void Close(const std::string& suffix = "") {
+    --depth_;
+    Line("}" + suffix);
+  }
   const std::string& text() const { return text_; }
 
  private:
@@ -27,8 +34,8 @@ class CodeWriter {
 
 using AxisName = std::function<std::string(int axis_id)>;
 
-const char* CType(DType dtype);         // of a value in a register: f16 and bf16 are float
-const char* StorageType(DType dtype);   // of an element in memory
+const char* CType(DType dtype);        // of a value in a register: f16 and bf16 are float
+const char* StorageType(DType dtype);  // of an element in memory
 
 // C expression of an index; axes by `name`, buffers are b<number>.
 std::string IndexText(const te::Index& index, const AxisName& name, const movement::Kernel& kernel);
@@ -48,10 +55,10 @@ class ExprPrinter {
   struct Options {
     const movement::Kernel* kernel = nullptr;
     AxisName axis_name;
-    int lane_axis = -1;      // -1: scalar mode
+    int lane_axis = -1;  // -1: scalar mode
     int64_t lanes = 1;
-    std::string valid_lanes; // a gather touches only lanes below this; empty: all
-    std::vector<Value> accs; // values of Acc(i)
+    std::string valid_lanes;  // a gather touches only lanes below this; empty: all
+    std::vector<Value> accs;  // values of Acc(i)
     int* next_temp = nullptr;
   };
   ExprPrinter(CodeWriter* out, Options options) : out_(out), options_(std::move(options)) {}

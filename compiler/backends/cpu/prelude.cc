@@ -11,7 +11,8 @@ namespace {
 // exp: Cody-Waite with an exact high part, so that the result does not hang on contraction; 1.7e-7 relative.
 // erf, tanh: rational minimax in x*P(x^2)/Q(x^2), about 3e-7 relative. log: Cephes' polynomial on [sqrt(1/2), sqrt(2)).
 // vmax(a, b): vmaxps returns its second operand when unordered, so a NaN in `a` needs the extra select.
-constexpr char kText[] = R"(typedef unsigned char u8; typedef signed char i8; typedef unsigned short u16; typedef short i16;
+constexpr char kText[] =
+    R"(typedef unsigned char u8; typedef signed char i8; typedef unsigned short u16; typedef short i16;
 typedef unsigned int u32; typedef int i32; typedef unsigned long u64; typedef long i64;
 typedef float vf __attribute__((vector_size($B)));
 typedef float vfu __attribute__((vector_size($B), aligned(4), may_alias));

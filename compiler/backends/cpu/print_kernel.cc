@@ -18,15 +18,20 @@ std::string Name(int axis) { return absl::StrCat("x", axis); }
 
 class StepPrinter {
  public:
-  StepPrinter(const movement::Kernel& kernel, const movement::Step& step, int64_t lanes, int* next_temp, CodeWriter* out)
+  StepPrinter(const movement::Kernel& kernel, const movement::Step& step, int64_t lanes, int* next_temp,
+              CodeWriter* out)
       : kernel_(kernel), step_(step), lanes_(lanes), next_temp_(next_temp), out_(out) {}
 
   void Print() {
     switch (step_.strategy) {
-      case movement::Strategy::kScalar: return PrintScalar();
-      case movement::Strategy::kMapVec: return PrintMap();
-      case movement::Strategy::kRowFold: return PrintRowFold();
-      case movement::Strategy::kTile: return PrintTile(kernel_, step_, lanes_, next_temp_, out_);
+      case movement::Strategy::kScalar:
+        return PrintScalar();
+      case movement::Strategy::kMapVec:
+        return PrintMap();
+      case movement::Strategy::kRowFold:
+        return PrintRowFold();
+      case movement::Strategy::kTile:
+        return PrintTile(kernel_, step_, lanes_, next_temp_, out_);
     }
   }
 
@@ -53,7 +58,8 @@ class StepPrinter {
   void OpenUnmasked() {
     if (step_.lane_limit < 0) return out_->Open("");
     out_->Open(absl::StrCat("if (!(", IndexText(step_.lane_mask_index, Name, kernel_), " < ", step_.lane_limit, "))"));
-    for (const movement::Store& store : step_.stores) out_->Line(StoreText(kernel_.buffers[store.buffer], Place(store), "0"));
+    for (const movement::Store& store : step_.stores)
+      out_->Line(StoreText(kernel_.buffers[store.buffer], Place(store), "0"));
     out_->Close();
     out_->Open("else");
   }
@@ -83,8 +89,11 @@ class StepPrinter {
     te::ScalarNode imm;
     imm.dtype = dtype;
     switch (kind) {
-      case te::FoldKind::kSum: break;
-      case te::FoldKind::kProd: imm.fvalue = 1, imm.ivalue = 1; break;
+      case te::FoldKind::kSum:
+        break;
+      case te::FoldKind::kProd:
+        imm.fvalue = 1, imm.ivalue = 1;
+        break;
       case te::FoldKind::kMax:
       case te::FoldKind::kMin: {
         const bool max = kind == te::FoldKind::kMax;
@@ -99,20 +108,26 @@ class StepPrinter {
         }
         break;
       }
-      case te::FoldKind::kGeneral: break;
+      case te::FoldKind::kGeneral:
+        break;
     }
     return ImmText(imm);
   }
 
   static std::string Combine(te::FoldKind kind, const std::string& acc, const std::string& x, DType dtype) {
     switch (kind) {
-      case te::FoldKind::kSum: return IsFloat(dtype) ? absl::StrCat(acc, " += ", x, ";")
-                                                     : absl::StrCat(acc, " = (", CType(dtype), ")((u64)", acc, " + (u64)", x, ");");
-      case te::FoldKind::kProd: return IsFloat(dtype) ? absl::StrCat(acc, " *= ", x, ";")
-                                                      : absl::StrCat(acc, " = (", CType(dtype), ")((u64)", acc, " * (u64)", x, ");");
-      case te::FoldKind::kMax: return absl::StrCat(acc, " = smax<", CType(dtype), ">(", x, ", ", acc, ");");
-      case te::FoldKind::kMin: return absl::StrCat(acc, " = smin<", CType(dtype), ">(", x, ", ", acc, ");");
-      case te::FoldKind::kGeneral: break;
+      case te::FoldKind::kSum:
+        return IsFloat(dtype) ? absl::StrCat(acc, " += ", x, ";")
+                              : absl::StrCat(acc, " = (", CType(dtype), ")((u64)", acc, " + (u64)", x, ");");
+      case te::FoldKind::kProd:
+        return IsFloat(dtype) ? absl::StrCat(acc, " *= ", x, ";")
+                              : absl::StrCat(acc, " = (", CType(dtype), ")((u64)", acc, " * (u64)", x, ");");
+      case te::FoldKind::kMax:
+        return absl::StrCat(acc, " = smax<", CType(dtype), ">(", x, ", ", acc, ");");
+      case te::FoldKind::kMin:
+        return absl::StrCat(acc, " = smin<", CType(dtype), ">(", x, ", ", acc, ");");
+      case te::FoldKind::kGeneral:
+        break;
     }
     return "";
   }
@@ -168,10 +183,11 @@ class StepPrinter {
       for (size_t o = 0; o < step_.stores.size(); ++o) {
         std::string value = printer.EmitVector(step_.body[o]);
         if (step_.lane_limit >= 0) {
-          value = absl::StrCat("(iota() < bi((int)(", step_.lane_limit, " - (", IndexText(step_.lane_mask_index, Name, kernel_), "))) ? ",
-                               value, " : bc(0.f))");
+          value = absl::StrCat("(iota() < bi((int)(", step_.lane_limit, " - (",
+                               IndexText(step_.lane_mask_index, Name, kernel_), "))) ? ", value, " : bc(0.f))");
         }
-        out_->Line(absl::StrCat("st(b", step_.stores[o].buffer, " + ", IndexText(step_.stores[o].address, Name, kernel_), ", ", value, ");"));
+        out_->Line(absl::StrCat("st(b", step_.stores[o].buffer, " + ",
+                                IndexText(step_.stores[o].address, Name, kernel_), ", ", value, ");"));
       }
     }
     out_->Close();
@@ -185,7 +201,8 @@ class StepPrinter {
     for (size_t l = 0; l + 1 < step_.loops.size(); ++l) out_->Close();
   }
 
-  // Four vector accumulators along the contiguous fold axis, then one vector, then single elements, then one horizontal step.
+  // Four vector accumulators along the contiguous fold axis, then one vector, then single elements, then one horizontal
+  // step.
   void PrintRowFold() {
     for (const movement::Loop& loop : step_.loops) OpenLoop(loop);
     OpenUnmasked();
@@ -196,10 +213,14 @@ class StepPrinter {
                                                           : "bc(__builtin_inff())";
     auto combine = [&](const std::string& acc, const std::string& x) {
       switch (fold.kind) {
-        case te::FoldKind::kSum: return absl::StrCat(acc, " += ", x, ";");
-        case te::FoldKind::kProd: return absl::StrCat(acc, " *= ", x, ";");
-        case te::FoldKind::kMax: return absl::StrCat(acc, " = amax(", acc, ", ", x, ");");
-        default: return absl::StrCat(acc, " = amin(", acc, ", ", x, ");");
+        case te::FoldKind::kSum:
+          return absl::StrCat(acc, " += ", x, ";");
+        case te::FoldKind::kProd:
+          return absl::StrCat(acc, " *= ", x, ";");
+        case te::FoldKind::kMax:
+          return absl::StrCat(acc, " = amax(", acc, ", ", x, ");");
+        default:
+          return absl::StrCat(acc, " = amin(", acc, ", ", x, ");");
       }
     };
     const std::string tag = absl::StrCat((*next_temp_)++);
@@ -212,7 +233,9 @@ class StepPrinter {
     for (size_t f = 0; f + 1 < fold.axes.size(); ++f) OpenLoop({fold.axes[f], std::nullopt});
     const std::string i = Name(inner.id);
     auto vector_body = [&](int64_t offset, int a) {
-      auto name = [&](int axis) { return axis == inner.id && offset != 0 ? absl::StrCat("(", i, " + ", offset, ")") : Name(axis); };
+      auto name = [&](int axis) {
+        return axis == inner.id && offset != 0 ? absl::StrCat("(", i, " + ", offset, ")") : Name(axis);
+      };
       ExprPrinter printer(out_, {&kernel_, name, inner.id, lanes_, "", {}, next_temp_});
       out_->Line(combine(absl::StrCat(v, a), printer.EmitVector(step_.body[0])));
     };
@@ -235,15 +258,20 @@ class StepPrinter {
     }
     for (size_t f = 0; f + 1 < fold.axes.size(); ++f) out_->Close();
     switch (fold.kind) {
-      case te::FoldKind::kSum: out_->Line(absl::StrCat(acc, " += hadd((", v, "0 + ", v, "1) + (", v, "2 + ", v, "3));")); break;
+      case te::FoldKind::kSum:
+        out_->Line(absl::StrCat(acc, " += hadd((", v, "0 + ", v, "1) + (", v, "2 + ", v, "3));"));
+        break;
       case te::FoldKind::kProd:
-        out_->Line(absl::StrCat("for (int l = 0; l < ", lanes_, "; ++l) ", acc, " *= ", v, "0[l] * ", v, "1[l] * ", v, "2[l] * ", v, "3[l];"));
+        out_->Line(absl::StrCat("for (int l = 0; l < ", lanes_, "; ++l) ", acc, " *= ", v, "0[l] * ", v, "1[l] * ", v,
+                                "2[l] * ", v, "3[l];"));
         break;
       case te::FoldKind::kMax:
-        out_->Line(absl::StrCat(acc, " = smax(hmax(amax(amax(", v, "0, ", v, "1), amax(", v, "2, ", v, "3))), ", acc, ");"));
+        out_->Line(
+            absl::StrCat(acc, " = smax(hmax(amax(amax(", v, "0, ", v, "1), amax(", v, "2, ", v, "3))), ", acc, ");"));
         break;
       default:
-        out_->Line(absl::StrCat(acc, " = smin(hmin(amin(amin(", v, "0, ", v, "1), amin(", v, "2, ", v, "3))), ", acc, ");"));
+        out_->Line(
+            absl::StrCat(acc, " = smin(hmin(amin(amin(", v, "0, ", v, "1), amin(", v, "2, ", v, "3))), ", acc, ");"));
     }
     StoreScalars(step_.then, {{acc, false}});
     out_->Close();
@@ -271,12 +299,14 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
     for (const movement::Step& step : phase.steps) {
       for (const movement::Store& store : step.stores) written.insert(store.buffer);
     }
-    out.Open(absl::StrCat("extern \"C\" __attribute__((visibility(\"default\"))) void ", PhaseSymbol(symbol, static_cast<int>(p)),
+    out.Open(absl::StrCat("extern \"C\" __attribute__((visibility(\"default\"))) void ",
+                          PhaseSymbol(symbol, static_cast<int>(p)),
                           "(void* const* args, void* scratch, i64 begin, i64 end)"));
     int arg = 0;
     for (size_t b = 0; b < kernel.buffers.size(); ++b) {
       const movement::Buffer& buffer = kernel.buffers[b];
-      const std::string type = absl::StrCat(written.count(static_cast<int>(b)) ? "" : "const ", StorageType(buffer.dtype), "* __restrict");
+      const std::string type =
+          absl::StrCat(written.count(static_cast<int>(b)) ? "" : "const ", StorageType(buffer.dtype), "* __restrict");
       const std::string place = buffer.scope == movement::BufferScope::kBlock
                                     ? absl::StrCat("((char*)scratch + ", scratch[b], ")")
                                     : absl::StrCat("args[", arg++, "]");

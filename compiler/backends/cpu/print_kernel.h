@@ -1,4 +1,5 @@
-// Movement graph → C++ text. Each phase becomes one exported function of the kernel ABI (runtime/devices/cpu/kernel_abi.h).
+// Movement graph → C++ text. Each phase becomes one exported function of the kernel ABI
+// (runtime/devices/cpu/kernel_abi.h).
 #ifndef FUSION_COMPILER_BACKENDS_CPU_PRINT_KERNEL_H_
 #define FUSION_COMPILER_BACKENDS_CPU_PRINT_KERNEL_H_
 
@@ -10,8 +11,8 @@
 
 namespace fusion::cpu {
 
-// `extern "C"` functions `<symbol>_p0`, `<symbol>_p1`, …, one per phase. The prelude is not part of the text, so that many
-// kernels share one file.
+// `extern "C"` functions `<symbol>_p0`, `<symbol>_p1`, …, one per phase. The prelude is not part of the text, so that
+// many kernels share one file.
 std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbol, const DeviceModel& device);
 
 std::string PhaseSymbol(const std::string& symbol, int phase);

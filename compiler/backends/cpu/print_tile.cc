@@ -67,10 +67,14 @@ bool Holds(const te::Comparison& c, const std::map<int, int64_t>& values, bool* 
     return true;
   }
   switch (c.cmp) {
-    case te::Cmp::kLt: return *a < *b;
-    case te::Cmp::kGe: return *a >= *b;
-    case te::Cmp::kEq: return *a == *b;
-    case te::Cmp::kNe: return *a != *b;
+    case te::Cmp::kLt:
+      return *a < *b;
+    case te::Cmp::kGe:
+      return *a >= *b;
+    case te::Cmp::kEq:
+      return *a == *b;
+    case te::Cmp::kNe:
+      return *a != *b;
   }
   return true;
 }
@@ -86,7 +90,8 @@ struct TileRun {
 
 class TilePrinter {
  public:
-  TilePrinter(const movement::Kernel& kernel, const movement::Step& step, int64_t lanes, int* next_temp, CodeWriter* out)
+  TilePrinter(const movement::Kernel& kernel, const movement::Step& step, int64_t lanes, int* next_temp,
+              CodeWriter* out)
       : kernel_(kernel), step_(step), lanes_(lanes), next_temp_(next_temp), out_(out) {}
 
   void Print() {
@@ -123,14 +128,16 @@ class TilePrinter {
     const std::string i = Name(loop.axis.id);
     std::string limit = absl::StrCat(loop.axis.extent);
     if (loop.limit) {
-      const std::string bound = IndexText(*loop.limit, [this](int a) { return Name(a); }, kernel_);
+      const std::string bound = IndexText(
+          *loop.limit, [this](int a) { return Name(a); }, kernel_);
       limit = absl::StrCat("smin<i64>(", limit, ", ", bound, ")");
     }
-    out_->Open(absl::StrCat("for (i64 ", i, " = 0, e_", i, " = ", limit, "; ", i, " < e_", i, "; ", i, " += ", stride, ")"));
+    out_->Open(
+        absl::StrCat("for (i64 ", i, " = 0, e_", i, " = ", limit, "; ", i, " < e_", i, "; ", i, " += ", stride, ")"));
   }
 
-  // Fold axes that share a border test with the rows are unrolled (they are last in the fold order); so is the innermost
-  // rolled one, by tile.unroll.
+  // Fold axes that share a border test with the rows are unrolled (they are last in the fold order); so is the
+  // innermost rolled one, by tile.unroll.
   void SplitFoldAxes() {
     for (const Axis& axis : step_.fold->axes) {
       bool border = false;
@@ -195,14 +202,16 @@ class TilePrinter {
     }
     if (row_loop_->limit) {
       // The last chunk is shorter: whole tiles, then one remainder, whose row count is known.
-      const std::string bound = IndexText(*row_loop_->limit, [this](int a) { return Name(a); }, kernel_);
+      const std::string bound = IndexText(
+          *row_loop_->limit, [this](int a) { return Name(a); }, kernel_);
       out_->Line(absl::StrCat("const i64 rows = smin<i64>(", row_loop_->axis.extent, ", ", bound, ");"));
       out_->Line("i64 r0 = 0;");
       out_->Open(absl::StrCat("for (; r0 + ", step_.tile.row_count, " <= rows; r0 += ", step_.tile.row_count, ")"));
       PrintTileText({0, 1, step_.tile.row_count, {}}, "r0");
       out_->Close();
       const te::Interval range = row_loop_->limit->Range();
-      const int rest = static_cast<int>(((range.lo % step_.tile.row_count) + step_.tile.row_count) % step_.tile.row_count);
+      const int rest =
+          static_cast<int>(((range.lo % step_.tile.row_count) + step_.tile.row_count) % step_.tile.row_count);
       if (rest > 0) {
         out_->Open("if (r0 < rows)");
         PrintTileText({0, 1, rest, {}}, "r0");
@@ -215,7 +224,8 @@ class TilePrinter {
         out_->Open("");
         PrintTileText(run, absl::StrCat(run.first, "L"));
       } else {
-        out_->Open(absl::StrCat("for (i64 r0 = ", run.first, "; r0 < ", run.first + run.count * run.rows, "; r0 += ", run.rows, ")"));
+        out_->Open(absl::StrCat("for (i64 r0 = ", run.first, "; r0 < ", run.first + run.count * run.rows,
+                                "; r0 += ", run.rows, ")"));
         PrintTileText(run, "r0");
       }
       out_->Close();
@@ -255,13 +265,16 @@ class TilePrinter {
       const Index& address = node.indices[0];
       // A fused lane axis may occur in an address that stands still within each vector (i//16).
       operand.by_lane = te::ClassifyLanes(address, lane_loop_->axis, lanes_) != te::LaneAccess::kInvariant;
-      if (address.UsesAxis(tile.row_axis)) operand.affine = operand.affine && address.AffineIn(tile.row_axis, &operand.row);
-      if (address.UsesAxis(tile.outer_axis)) operand.affine = operand.affine && address.AffineIn(tile.outer_axis, &operand.vector);
+      if (address.UsesAxis(tile.row_axis))
+        operand.affine = operand.affine && address.AffineIn(tile.row_axis, &operand.row);
+      if (address.UsesAxis(tile.outer_axis))
+        operand.affine = operand.affine && address.AffineIn(tile.outer_axis, &operand.vector);
       for (const Axis& axis : step_.fold->axes) {
         if (!address.UsesAxis(axis.id)) continue;
         int64_t c = 0;
         operand.affine = operand.affine && address.AffineIn(axis.id, &c);
-        const bool unrolled = std::any_of(unrolled_.begin(), unrolled_.end(), [&](const Axis& a) { return a.id == axis.id; });
+        const bool unrolled =
+            std::any_of(unrolled_.begin(), unrolled_.end(), [&](const Axis& a) { return a.id == axis.id; });
         (unrolled ? operand.unrolled : operand.step)[axis.id] = c;
       }
       operands.push_back(operand);
@@ -328,7 +341,8 @@ class TilePrinter {
       for (Operand& operand : operands) {
         if (!operand.affine || !operand.step.count(axis.id)) continue;
         const std::string next = absl::StrCat("p", (*next_temp_)++);
-        out_->Line(absl::StrCat("const float* ", next, " = ", operand.pointer, " + ", operand.step[axis.id], "L*", i, ";"));
+        out_->Line(
+            absl::StrCat("const float* ", next, " = ", operand.pointer, " + ", operand.step[axis.id], "L*", i, ";"));
         operand.pointer = next;
       }
       place_guards();
@@ -345,8 +359,8 @@ class TilePrinter {
           return it != at.end() ? absl::StrCat(it->second, "L") : Name(axis);
         };
         out_->Open(late.empty() ? "" : absl::StrCat("if (", PredText(late, late_name, kernel_), ")"));
-        // Neighbouring taps read the same elements. Kept in registers from one to the next, they push accumulators to the
-        // stack; so does a load moved ahead of the step before it. A load from the first-level cache is cheaper.
+        // Neighbouring taps read the same elements. Kept in registers from one to the next, they push accumulators to
+        // the stack; so does a load moved ahead of the step before it. A load from the first-level cache is cheaper.
         if (unroll * points_.size() > 1) out_->Line("asm volatile(\"\" ::: \"memory\");");
         PrintPoint(run, r0, operands, rows, vectors, point, at, u);
         out_->Close();
@@ -355,8 +369,8 @@ class TilePrinter {
     for (; depth > 0; --depth) out_->Close();
   }
 
-  void PrintPoint(const TileRun& run, const std::string& r0, const std::vector<Operand>& operands, int rows, int vectors,
-                  size_t point, const std::map<int, int64_t>& at, int u) {
+  void PrintPoint(const TileRun& run, const std::string& r0, const std::vector<Operand>& operands, int rows,
+                  int vectors, size_t point, const std::map<int, int64_t>& at, int u) {
     const movement::RegisterTile& tile = step_.tile;
     // Values by (node, row or -1, vector or -1).
     std::map<std::tuple<const te::ScalarNode*, int, int>, std::string> values;
@@ -380,7 +394,8 @@ class TilePrinter {
       if (it != values.end()) return it->second;
       std::string text;
       if (s->kind == ScalarKind::kLoad) {
-        const Operand& operand = *std::find_if(operands.begin(), operands.end(), [&](const Operand& o) { return o.node == s.get(); });
+        const Operand& operand =
+            *std::find_if(operands.begin(), operands.end(), [&](const Operand& o) { return o.node == s.get(); });
         std::string place;
         if (operand.affine) {
           int64_t offset = operand.row * std::max(kr, 0) + operand.vector * std::max(kv, 0);
@@ -405,10 +420,12 @@ class TilePrinter {
       } else if (s->kind == ScalarKind::kOp) {
         std::vector<std::string> args;
         for (const Scalar& arg : s->args) args.push_back(emit(arg, r, v));
-        static const std::map<Op, const char*> kInfix = {{Op::kAdd, "+"}, {Op::kSub, "-"}, {Op::kMul, "*"}, {Op::kDiv, "/"}};
-        static const std::map<Op, const char*> kCall = {{Op::kMax, "vmax"}, {Op::kMin, "vmin"}, {Op::kAbs, "vabs"}, {Op::kExp, "vexp"},
-                                                        {Op::kSqrt, "vsqrt"}, {Op::kNeg, "-"}, {Op::kLog, "vlog"}, {Op::kTanh, "vtanh"},
-                                                        {Op::kErf, "verf"}, {Op::kRsqrt, "vrsqrt"}, {Op::kFloor, "vfloor"}, {Op::kCeil, "vceil"}};
+        static const std::map<Op, const char*> kInfix = {
+            {Op::kAdd, "+"}, {Op::kSub, "-"}, {Op::kMul, "*"}, {Op::kDiv, "/"}};
+        static const std::map<Op, const char*> kCall = {
+            {Op::kMax, "vmax"},   {Op::kMin, "vmin"},     {Op::kAbs, "vabs"},     {Op::kExp, "vexp"},
+            {Op::kSqrt, "vsqrt"}, {Op::kNeg, "-"},        {Op::kLog, "vlog"},     {Op::kTanh, "vtanh"},
+            {Op::kErf, "verf"},   {Op::kRsqrt, "vrsqrt"}, {Op::kFloor, "vfloor"}, {Op::kCeil, "vceil"}};
         if (kInfix.count(s->op)) {
           text = absl::StrCat(args[0], " ", kInfix.at(s->op), " ", args[1]);
         } else {
@@ -484,12 +501,13 @@ class TilePrinter {
     auto name = [this](int axis) { return Name(axis); };
     std::string valid;
     if (step_.store_limit >= 0) {
-      out_->Line(absl::StrCat("const i64 left = ", step_.store_limit, " - (", IndexText(step_.store_limit_index, name, kernel_), ");"));
-      valid = step_.store_limit_index.UsesAxis(tile.lane_axis)
-                  ? absl::StrCat("smin<i64>(", lanes_, ", left)")
-                  : absl::StrCat("(left > 0 ? ", lanes_, " : 0)");
+      out_->Line(absl::StrCat("const i64 left = ", step_.store_limit, " - (",
+                              IndexText(step_.store_limit_index, name, kernel_), ");"));
+      valid = step_.store_limit_index.UsesAxis(tile.lane_axis) ? absl::StrCat("smin<i64>(", lanes_, ", left)")
+                                                               : absl::StrCat("(left > 0 ? ", lanes_, " : 0)");
     }
-    const bool contiguous = te::ClassifyLanes(step_.stores[0].address, Axis{tile.lane_axis, lanes_}, lanes_) == te::LaneAccess::kContiguous;
+    const bool contiguous =
+        te::ClassifyLanes(step_.stores[0].address, Axis{tile.lane_axis, lanes_}, lanes_) == te::LaneAccess::kContiguous;
     const bool vector_then = contiguous && VectorThen();
     if (vector_then) {
       if (!valid.empty()) out_->Open("if (left > 0)");
@@ -498,7 +516,8 @@ class TilePrinter {
       ExprPrinter printer(out_, options);
       if (!step_.then.empty()) value = printer.EmitVector(step_.then[0]);
       if (step_.lane_limit >= 0) value = MaskLanes(value);
-      const std::string place = absl::StrCat("b", step_.stores[0].buffer, " + ", IndexText(step_.stores[0].address, name, kernel_));
+      const std::string place =
+          absl::StrCat("b", step_.stores[0].buffer, " + ", IndexText(step_.stores[0].address, name, kernel_));
       if (!valid.empty()) {
         out_->Line(absl::StrCat("const vf out = ", value, ";"));
         out_->Line(absl::StrCat("float* o = ", place, ";"));
@@ -517,10 +536,14 @@ class TilePrinter {
       ExprPrinter printer(out_, options);
       std::string value = step_.then.empty() ? "acc[l]" : printer.Emit(step_.then[0]).text;
       if (step_.lane_limit >= 0) {
-        value = absl::StrCat("((", IndexText(step_.lane_mask_index, in_lane, kernel_), ") < ", step_.lane_limit, " ? ", value, " : 0)");
+        value = absl::StrCat("((", IndexText(step_.lane_mask_index, in_lane, kernel_), ") < ", step_.lane_limit, " ? ",
+                             value, " : 0)");
       }
       const movement::Buffer& buffer = kernel_.buffers[step_.stores[0].buffer];
-      out_->Line(StoreText(buffer, absl::StrCat("b", step_.stores[0].buffer, "[", IndexText(step_.stores[0].address, in_lane, kernel_), "]"), value));
+      out_->Line(StoreText(
+          buffer,
+          absl::StrCat("b", step_.stores[0].buffer, "[", IndexText(step_.stores[0].address, in_lane, kernel_), "]"),
+          value));
       out_->Close();
     }
     out_->Close();
@@ -529,7 +552,8 @@ class TilePrinter {
 
   std::string MaskLanes(const std::string& value) {
     auto name = [this](int axis) { return Name(axis); };
-    return absl::StrCat("(iota() < bi((int)(", step_.lane_limit, " - (", IndexText(step_.lane_mask_index, name, kernel_), "))) ? ", value, " : bc(0.f))");
+    return absl::StrCat("(iota() < bi((int)(", step_.lane_limit, " - (",
+                        IndexText(step_.lane_mask_index, name, kernel_), "))) ? ", value, " : bc(0.f))");
   }
 
   bool VectorThen() const {
@@ -544,14 +568,29 @@ class TilePrinter {
         if (node.kind == ScalarKind::kLoad && kernel_.buffers[node.tensor].dtype != DType::kF32) ok = false;
         if (node.kind == ScalarKind::kOp) {
           switch (node.op) {
-            case Op::kMod: case Op::kFMod: case Op::kSin: case Op::kCos: case Op::kTan: case Op::kAsin: case Op::kAcos:
-            case Op::kAtan: case Op::kSinh: case Op::kCosh: case Op::kAsinh: case Op::kAcosh: case Op::kAtanh: case Op::kXor: ok = false; break;
+            case Op::kMod:
+            case Op::kFMod:
+            case Op::kSin:
+            case Op::kCos:
+            case Op::kTan:
+            case Op::kAsin:
+            case Op::kAcos:
+            case Op::kAtan:
+            case Op::kSinh:
+            case Op::kCosh:
+            case Op::kAsinh:
+            case Op::kAcosh:
+            case Op::kAtanh:
+            case Op::kXor:
+              ok = false;
+              break;
             case Op::kPow: {
               const Scalar& e = node.args[1];
               ok = ok && e->kind == ScalarKind::kImm && (e->fvalue == 2 || e->fvalue == 3 || e->fvalue == 0.5);
               break;
             }
-            default: break;
+            default:
+              break;
           }
         }
       });
@@ -574,7 +613,8 @@ class TilePrinter {
 
 }  // namespace
 
-void PrintTile(const movement::Kernel& kernel, const movement::Step& step, int64_t lanes, int* next_temp, CodeWriter* out) {
+void PrintTile(const movement::Kernel& kernel, const movement::Step& step, int64_t lanes, int* next_temp,
+               CodeWriter* out) {
   TilePrinter(kernel, step, lanes, next_temp, out).Print();
 }
 
