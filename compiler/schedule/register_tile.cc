@@ -208,6 +208,37 @@ Scalar ReplaceLoad(const Scalar& body, const te::ScalarNode* from, const Scalar&
 
 }  // namespace
 
+bool HasTileForm(const Scalar& body) {
+  bool known = true;
+  te::Visit(body, [&](const te::ScalarNode& node) {
+    if (node.dtype != DType::kF32) known = false;
+    if (node.kind == te::ScalarKind::kCast || node.kind == te::ScalarKind::kFromIndex) known = false;
+    if (node.kind != te::ScalarKind::kOp) return;
+    switch (node.op) {
+      case te::Op::kAdd:
+      case te::Op::kSub:
+      case te::Op::kMul:
+      case te::Op::kDiv:
+      case te::Op::kMax:
+      case te::Op::kMin:
+      case te::Op::kNeg:
+      case te::Op::kAbs:
+      case te::Op::kSqrt:
+      case te::Op::kRsqrt:
+      case te::Op::kExp:
+      case te::Op::kLog:
+      case te::Op::kErf:
+      case te::Op::kTanh:
+      case te::Op::kFloor:
+      case te::Op::kCeil:
+        return;
+      default:
+        known = false;
+    }
+  });
+  return known;
+}
+
 std::vector<TileShape> RankTileShapes(int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared,
                                       const DeviceModel& device) {
   const int registers = device.vector_registers;
@@ -267,6 +298,7 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
     return absl::FailedPreconditionError("not a plain f32 fold");
   if (nest.stores.size() != 1 || nest.store_types[0] != DType::kF32)
     return absl::FailedPreconditionError("not one f32 output");
+  if (!HasTileForm(nest.body[0])) return absl::FailedPreconditionError("the body has no vector form inside a tile");
   const int64_t lanes = device.vector_bytes / 4;
   std::vector<Operand> loads = BodyLoads(nest);
   for (const Operand& load : loads) {

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/schedule/form_stages.h"
 #include "compiler/schedule/layout.h"
 #include "compiler/schedule/nest.h"
@@ -30,6 +31,19 @@ ScheduledBlock Schedule(const std::string& text, const std::map<te::TensorId, La
   absl::StatusOr<ScheduledBlock> block = ScheduleBlock(Stages(text), layouts, Device());
   EXPECT_TRUE(block.ok()) << block.status();
   return *std::move(block);
+}
+
+TEST(RegisterTile, LeavesBodiesWithoutAVectorFormAlone) {
+  for (const char* body : {"sign(%0[i1, i0])", "round(%0[i1, i0])"}) {
+    const ScheduledBlock block =
+        Schedule(absl::StrCat("te p(%0: f32[40, 64]) {\n  %1[i0<64]: f32 = sum.f32(i1<40) ", body, "\n  return %1\n}"));
+    for (const movement::Step& step : block.kernel.phases[0].steps) {
+      EXPECT_NE(step.strategy, movement::Strategy::kTile) << body;
+    }
+  }
+  const ScheduledBlock known =
+      Schedule("te p(%0: f32[40, 64]) {\n  %1[i0<64]: f32 = sum.f32(i1<40) exp(%0[i1, i0])\n  return %1\n}");
+  EXPECT_EQ(known.kernel.phases[0].steps[0].strategy, movement::Strategy::kTile);
 }
 
 TEST(FormStages, ChainOfMapsIsOneStage) {

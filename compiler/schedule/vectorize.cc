@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "compiler/schedule/register_tile.h"
+
 namespace fusion {
 namespace {
 
@@ -157,7 +159,7 @@ movement::Step StepOf(const Nest& nest, const movement::Kernel& kernel, const De
       int unused = 0;
       Varies(s, axis.id, lanes, axis, kernel, &vectorizable, &unused);
     }
-    if (vectorizable && contiguous > 0 && nest.stores.size() == 1) {
+    if (vectorizable && contiguous > 0 && nest.stores.size() == 1 && HasTileForm(nest.body[0])) {
       step.strategy = movement::Strategy::kTile;
       step.tile.lane_axis = axis.id;
       // The printer wants lanes of one vector: the loop strides by vectors itself (tile.lane_axis may be longer).
