@@ -56,7 +56,7 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
     const double tasks = static_cast<double>(phase.tasks());
     const double units = std::max(
         1.0, std::min<double>({static_cast<double>(threads), static_cast<double>(device.parallel_units), tasks}));
-    double compute = 0, traffic = 0;
+    double compute = 0;
     for (const Step& step : phase.steps) {
       double spatial = tasks;
       for (const Loop& loop : step.loops) spatial *= static_cast<double>(loop.axis.extent);
@@ -91,7 +91,6 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
       for (const te::Scalar& s : step.then) te::Visit(s, note);
       for (const Store& store : step.stores) written.insert(store.buffer);
     }
-    (void)traffic;
     const double waves = std::ceil(tasks / units) * units / std::max(1.0, tasks);
     seconds += compute / units * waves;
     if (&phase != &kernel.phases.back()) seconds += device.barrier_s + device.launch_s;

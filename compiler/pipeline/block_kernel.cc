@@ -4,6 +4,7 @@
 #include <functional>
 #include <set>
 
+#include "compiler/fusion/plan.h"
 #include "compiler/ops/op_def.h"
 #include "compiler/schedule/form_stages.h"
 #include "compiler/schedule/schedule_block.h"
@@ -34,16 +35,7 @@ int64_t Evaluate(const te::Index& index, const std::vector<int>& ids, const std:
 }  // namespace
 
 std::vector<ecg::ValueId> LiveOutOf(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) {
-  const std::set<ecg::NodeId> inside(nodes.begin(), nodes.end());
-  std::vector<ecg::ValueId> live;
-  for (ecg::NodeId id : nodes) {
-    for (ecg::ValueId v : graph.node(id).outputs) {
-      if (v == ecg::kNone) continue;
-      bool needed = graph.IsOutput(v);
-      for (ecg::NodeId consumer : graph.value(v).consumers) needed = needed || !inside.count(consumer);
-      if (needed) live.push_back(v);
-    }
-  }
+  std::vector<ecg::ValueId> live = LiveOut(graph, FusionBlock{nodes});
   // A block whose results nobody reads (an unused second output) still stores its last value.
   if (live.empty() && !nodes.empty()) live.push_back(graph.node(nodes.back()).outputs[0]);
   return live;

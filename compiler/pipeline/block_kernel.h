@@ -40,7 +40,7 @@ absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const std::
 // The bytes of a constant argument, reordered when it is packed.
 Tensor PackedConstant(const movement::Pack& pack, const Tensor& source);
 
-// Values of `nodes` that anything else reads or the model returns.
+// LiveOut (compiler/fusion/plan.h) of the nodes as a block; never empty, since a kernel stores something.
 std::vector<ecg::ValueId> LiveOutOf(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes);
 
 }  // namespace fusion

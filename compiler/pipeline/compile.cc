@@ -106,7 +106,6 @@ std::string PlanJson(const ecg::Graph& graph, const Planned& planned) {
   for (const rewrite::Firing& firing : planned.firings) {
     rules.push_back({{"rule", firing.rule}, {"where", firing.where}, {"flops_saved", firing.flops_saved}});
   }
-  json layouts = json::object();
   int64_t blocked = 0;
   for (const auto& [v, layout] : planned.layouts) {
     (void)v;
