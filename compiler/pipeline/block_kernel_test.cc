@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/backends/cpu/testing/run_block.h"
+#include "compiler/movement/in_place.h"
 
 namespace fusion {
 namespace {
@@ -42,6 +43,34 @@ TEST(BlockKernel, ImmediatesAreInTheKey) {
   };
   EXPECT_EQ(scaled(2), scaled(2));
   EXPECT_NE(scaled(2), scaled(3));
+}
+
+TEST(BlockKernel, AResidualIsAddedInPlace) {
+  G g;
+  const V x = g.In({8, 16}), residual = g.In({8, 40});
+  g.Out(g.Op("Relu", {g.Op("Add", {g.Op("MatMul", {x, g.Weight({16, 40})}), residual})}));
+  const BlockKernel kernel = Kernel(g);
+  const std::vector<movement::InPlacePair> pairs = movement::InPlacePairs(kernel.kernel);
+  ASSERT_EQ(pairs.size(), 1u);
+  EXPECT_EQ(kernel.kernel.buffers[pairs[0].in].elements, 8 * 40);
+  EXPECT_FALSE(kernel.args[pairs[0].in].written);
+  EXPECT_TRUE(kernel.args[pairs[0].out].written);
+}
+
+// The weights are larger than the second-level cache of any model device: panels outermost, each read by all rows while
+// the next one is fetched.
+TEST(BlockKernel, LargeWeightsAreStreamedOnceAndPrefetched) {
+  G g;
+  g.Out(g.Op("MatMul", {g.In({128, 768}), g.Weight({768, 3072})}));
+  const BlockKernel kernel = Kernel(g);
+  const movement::Phase& phase = kernel.kernel.phases[0];
+  const movement::Step& step = phase.steps.back();
+  ASSERT_EQ(step.tile.prefetch.size(), 1u);
+  const movement::Prefetch& prefetch = step.tile.prefetch[0];
+  EXPECT_TRUE(kernel.kernel.buffers[prefetch.buffer].is_constant);
+  EXPECT_EQ(prefetch.panel, 768 * step.tile.outer_count * 16);
+  EXPECT_EQ(prefetch.tiles, (128 + step.tile.row_count - 1) / step.tile.row_count);
+  EXPECT_GT(prefetch.ahead, 0);
 }
 
 TEST(BlockKernel, ArgumentsStandForValues) {

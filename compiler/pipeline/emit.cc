@@ -8,6 +8,7 @@
 #include "compiler/backends/cpu/prelude.h"
 #include "compiler/backends/cpu/print_kernel.h"
 #include "compiler/movement/cost.h"
+#include "compiler/movement/in_place.h"
 #include "compiler/pipeline/memory_plan.h"
 #include "compiler/pipeline/report.h"
 #include "runtime/base/sha256.h"
@@ -41,6 +42,38 @@ std::vector<const movement::Buffer*> ArgBuffers(const BlockKernel& block) {
     if (buffer.scope != movement::BufferScope::kBlock) buffers.push_back(&buffer);
   }
   return buffers;
+}
+
+// A result takes the place of an operand that its kernel reads last, where the kernel allows it: the two become one
+// arena item. Returns which buffer's memory each such result has.
+std::map<int, int> ShareInPlace(const std::vector<PlannedLaunch>& planned, const std::vector<Launch>& launches,
+                                std::map<int, ArenaItem>* arena) {
+  std::map<int, int> owner;
+  for (size_t l = 0; l < launches.size(); ++l) {
+    const std::vector<int>& args = launches[l].buffers;
+    const int launch = static_cast<int>(l);
+    const movement::Kernel& kernel = planned[l].block.kernel;
+    std::vector<int> buffer_of;  // manifest's, by the kernel's
+    size_t arg = 0;
+    for (const movement::Buffer& buffer : kernel.buffers) {
+      buffer_of.push_back(buffer.scope == movement::BufferScope::kBlock ? -1 : args[arg++]);
+    }
+    for (const movement::InPlacePair& pair : movement::InPlacePairs(kernel)) {
+      const int out = buffer_of[pair.out];
+      auto result = arena->find(out);
+      auto known = owner.find(buffer_of[pair.in]);
+      const int in = known != owner.end() ? known->second : buffer_of[pair.in];
+      auto operand = arena->find(in);
+      if (result == arena->end() || operand == arena->end() || result == operand) continue;
+      if (result->second.first != launch || operand->second.last != launch) continue;
+      if (result->second.size_bytes != operand->second.size_bytes) continue;
+      if (std::count(args.begin(), args.end(), buffer_of[pair.in]) != 1) continue;
+      operand->second.last = result->second.last;
+      arena->erase(result);
+      owner[out] = in;
+    }
+  }
+  return owner;
 }
 
 }  // namespace
@@ -218,6 +251,7 @@ absl::Status WriteBundle(const ecg::Graph& graph, const ValueLayouts& layouts,
     }
     manifest.launches.push_back(std::move(launch));
   }
+  const std::map<int, int> shared = ShareInPlace(launches, manifest.launches, &arena);
   std::vector<ArenaItem> items;
   std::vector<int> item_buffers;
   for (const auto& [buffer, item] : arena) {
@@ -226,6 +260,7 @@ absl::Status WriteBundle(const ecg::Graph& graph, const ValueLayouts& layouts,
   }
   manifest.arena_bytes = PlanArena(&items);
   for (size_t i = 0; i < items.size(); ++i) manifest.buffers[item_buffers[i]].offset = items[i].offset;
+  for (const auto& [buffer, owner] : shared) manifest.buffers[buffer].offset = manifest.buffers[owner].offset;
 
   ASSIGN_OR_RETURN(std::unique_ptr<BundleWriter> writer, BundleWriter::Create(path));
   std::set<int> used;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler/backends/cpu/expr_printer.h"
 #include "compiler/backends/cpu/print_tile.h"
+#include "compiler/movement/in_place.h"
 
 namespace fusion::cpu {
 namespace {
@@ -292,6 +293,8 @@ std::string PhaseSymbol(const std::string& symbol, int phase) { return absl::Str
 std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbol, const DeviceModel& device) {
   const int64_t lanes = device.vector_bytes / 4;
   const std::vector<int64_t> scratch = kernel.scratch_offset_bytes();
+  std::set<int> may_alias;
+  for (const movement::InPlacePair& pair : movement::InPlacePairs(kernel)) may_alias.insert({pair.out, pair.in});
   CodeWriter out;
   for (size_t p = 0; p < kernel.phases.size(); ++p) {
     const movement::Phase& phase = kernel.phases[p];
@@ -306,7 +309,8 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
     for (size_t b = 0; b < kernel.buffers.size(); ++b) {
       const movement::Buffer& buffer = kernel.buffers[b];
       const std::string type =
-          absl::StrCat(written.count(static_cast<int>(b)) ? "" : "const ", StorageType(buffer.dtype), "* __restrict");
+          absl::StrCat(written.count(static_cast<int>(b)) ? "" : "const ", StorageType(buffer.dtype), "*",
+                       may_alias.count(static_cast<int>(b)) ? "" : " __restrict");
       const std::string place = buffer.scope == movement::BufferScope::kBlock
                                     ? absl::StrCat("((char*)scratch + ", scratch[b], ")")
                                     : absl::StrCat("args[", arg++, "]");

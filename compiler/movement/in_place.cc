@@ -1,0 +1,120 @@
+#include "compiler/movement/in_place.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+namespace fusion::movement {
+namespace {
+
+void VisitIndexLoads(const te::Index& index, const std::function<void(int buffer)>& f) {
+  for (const te::Index::Part& part : index.parts()) {
+    if (part.term.inner != nullptr) VisitIndexLoads(*part.term.inner, f);
+    if (part.term.kind != te::TermKind::kLoad) continue;
+    f(part.term.tensor);
+    for (const te::Index& inner : part.term.indices) VisitIndexLoads(inner, f);
+  }
+}
+
+void VisitPredLoads(const te::Pred& pred, const std::function<void(int buffer)>& f) {
+  for (const te::Comparison& c : pred) {
+    VisitIndexLoads(c.lhs, f);
+    VisitIndexLoads(c.rhs, f);
+  }
+}
+
+struct Stride {
+  int64_t stride, extent;
+};
+
+// In order of stride, each steps over all that the smaller ones reach: distinct points have distinct sums.
+bool Nested(std::vector<Stride> strides) {
+  std::sort(strides.begin(), strides.end(), [](const Stride& a, const Stride& b) { return a.stride < b.stride; });
+  int64_t reach = 0;
+  for (const Stride& s : strides) {
+    if (s.stride <= reach) return false;
+    reach += s.stride * (s.extent - 1);
+  }
+  return true;
+}
+
+// Distinct points of the loops have distinct addresses, as far as that shows in an affine address.
+bool StoresOnce(const Phase& phase, const Step& step) {
+  const te::Index& address = step.stores[0].address;
+  std::vector<te::Axis> axes = phase.grid;
+  for (const Loop& loop : step.loops) axes.push_back(loop.axis);
+  std::vector<Stride> strides, tail;
+  std::optional<int64_t> tail_stride;
+  for (const te::Axis& axis : axes) {
+    if (axis.extent <= 1) continue;
+    int64_t c = 0, t = 0;
+    if (!address.AffineIn(axis.id, &c) || c <= 0) return false;
+    if (step.store_limit >= 0 && step.store_limit_index.UsesAxis(axis.id)) {
+      // The axes of a row with a tail move as one, of which only the row's own elements are stored.
+      if (!step.store_limit_index.AffineIn(axis.id, &t) || t <= 0 || c % t != 0) return false;
+      if (tail_stride.value_or(c / t) != c / t) return false;
+      tail_stride = c / t;
+      tail.push_back({t, axis.extent});
+    } else {
+      strides.push_back({c, axis.extent});
+    }
+  }
+  if (tail_stride) strides.push_back({*tail_stride, step.store_limit});
+  return Nested(strides) && Nested(tail);
+}
+
+}  // namespace
+
+std::vector<InPlacePair> InPlacePairs(const Kernel& kernel) {
+  std::map<int, std::vector<std::pair<const Phase*, const Step*>>> writers;  // by buffer
+  std::map<int, std::set<const Step*>> readers;
+  std::set<int> elsewhere;  // read at an address other than the store's, or before the step's result exists
+  for (const Phase& phase : kernel.phases) {
+    for (const Step& step : phase.steps) {
+      for (const Store& store : step.stores) writers[store.buffer].push_back({&phase, &step});
+      auto unordered = [&](int buffer) { elsewhere.insert(buffer); };
+      auto scan = [&](const te::Scalar& s, bool last) {
+        te::Visit(s, [&](const te::ScalarNode& node) {
+          VisitPredLoads(node.pred, unordered);
+          VisitIndexLoads(node.index, unordered);
+          if (node.kind != te::ScalarKind::kLoad) return;
+          VisitIndexLoads(node.indices[0], unordered);
+          readers[node.tensor].insert(&step);
+          if (!last || !(node.indices[0] == step.stores[0].address)) elsewhere.insert(node.tensor);
+        });
+      };
+      if (step.fold) {
+        for (const te::Scalar& s : step.fold->init) scan(s, false);
+        VisitPredLoads(step.fold->pred, unordered);
+      }
+      for (const te::Scalar& s : step.body) scan(s, !step.fold);
+      for (const te::Scalar& s : step.then) scan(s, true);
+      for (const Store& store : step.stores) VisitIndexLoads(store.address, unordered);
+      VisitIndexLoads(step.lane_mask_index, unordered);
+      VisitIndexLoads(step.store_limit_index, unordered);
+      for (const Loop& loop : step.loops) {
+        if (loop.limit) VisitIndexLoads(*loop.limit, unordered);
+      }
+    }
+  }
+  std::vector<InPlacePair> pairs;
+  for (const auto& [out, by] : writers) {
+    if (by.size() != 1) continue;
+    const auto& [phase, step] = by[0];
+    const Buffer& result = kernel.buffers[out];
+    if (result.scope != BufferScope::kKernel || step->stores.size() != 1 || !StoresOnce(*phase, *step)) continue;
+    for (const auto& [in, steps] : readers) {
+      const Buffer& operand = kernel.buffers[in];
+      if (in == out || elsewhere.count(in) || writers.count(in) || steps.size() != 1 || *steps.begin() != step)
+        continue;
+      if (operand.scope != BufferScope::kKernel || operand.is_constant) continue;
+      if (operand.dtype == result.dtype && operand.elements == result.elements) pairs.push_back({out, in});
+    }
+  }
+  return pairs;
+}
+
+}  // namespace fusion::movement
