@@ -145,6 +145,15 @@ std::string Print(const Kernel& kernel) {
         absl::StrAppend(&text, "{lanes i", step.vec_axis, "}");
       }
       absl::StrAppend(&text, " {\n");
+      for (const Prefetch& prefetch : step.tile.prefetch) {
+        absl::StrAppend(&text, "    prefetch b", prefetch.buffer);
+        if (prefetch.ahead > 0) absl::StrAppend(&text, " ahead ", prefetch.ahead);
+        if (prefetch.panel > 0) {
+          absl::StrAppend(&text, " next panel of ", prefetch.panel, " by ", prefetch.tiles, " tiles from ",
+                          printer.Index(prefetch.first));
+        }
+        absl::StrAppend(&text, "\n");
+      }
       for (const Loop& loop : step.loops) {
         absl::StrAppend(&text, "    loop ", AxisText(loop.axis));
         if (loop.limit) absl::StrAppend(&text, " while < ", printer.Index(*loop.limit));

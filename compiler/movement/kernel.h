@@ -59,6 +59,16 @@ struct Store {
   te::Index address;
 };
 
+// Software prefetch of a packed operand that register tiles stream through: its panel is what one tile reads, one
+// contiguous run. Hints; numbers never depend on them.
+struct Prefetch {
+  int buffer = -1;
+  int64_t ahead = 0;  // elements: each vector load brings the line this far ahead into the first-level cache; 0: none
+  int64_t panel = 0;  // elements of a panel: the next one is brought into the second-level cache meanwhile; 0: none
+  int64_t tiles = 1;  // register tiles that read the same panel: each brings its share of the next
+  te::Index first;    // which of them the task's first one is, over grid axes
+};
+
 // Register tile of a kTile step (EXAMPLES of shapes: 8 rows × 3 vectors for a matrix product, 14 pixels × 2 vectors for
 // a convolution). One text serves products, convolutions, depthwise convolutions and pooling: a load that does not use
 // reg_axis is shared by its rows, one that does not use the lanes is broadcast.
@@ -69,6 +79,7 @@ struct RegisterTile {
   int row_axis = -1;    // axis id of the rows, -1: one
   int row_count = 1;    // rows
   int unroll = 1;       // of the innermost fold axis
+  std::vector<Prefetch> prefetch;
 };
 
 struct Step {

@@ -21,10 +21,16 @@ constexpr int kMinAccumulators = 10;
 constexpr double kStreamCycles = 1.5;
 // Tile shapes this close in time are told apart by their loads.
 constexpr double kTie = 1.01;
+// Of choosing the lanes, in cycles: to copy an element while packing at run time, to store a result away from its
+// neighbour in the vector; and what share of the arithmetic is lost where every broadcast comes from another line.
+constexpr double kPackCycles = 2, kScatterCycles = 1.5, kStridedBroadcast = 0.5;
 // A packed operand or a row block should leave room for the other in the second-level cache.
 constexpr double kCacheShare = 0.5;
 // A shape that the port model puts this far behind the best is not worth a measurement.
 constexpr double kWorthTrying = 1.25;
+// Vector rows of a packed panel between a load and the prefetch into the first-level cache: a few dozen cycles of
+// arithmetic, more than the second level takes to answer.
+constexpr int64_t kPrefetchRows = 8;
 // Tasks so that a few cores balance; more only adds overhead.
 constexpr int64_t kWantedTasks = 16;
 
@@ -109,6 +115,33 @@ bool MaskedLanesReadPast(const Nest& nest, const movement::Kernel& kernel) {
   return past;
 }
 
+double Extent(const std::vector<Axis>& axes) {
+  double product = 1;
+  for (const Axis& axis : axes) product *= static_cast<double>(axis.extent);
+  return product;
+}
+
+// Elements of the result that read the same element of `load`, one vector of `lane` apart.
+double Reuse(const Operand& load, const Axis& lane, const std::vector<Axis>& spatial) {
+  double reuse = 1;
+  for (const Axis& axis : spatial) {
+    if (axis.id != lane.id && !load.address.UsesAxis(axis.id)) reuse *= static_cast<double>(axis.extent);
+  }
+  return reuse;
+}
+
+// The fold walks through the operand, but along no axis from one element to the next.
+bool StridesOverFold(const Nest& nest, const Operand& load) {
+  bool moves = false;
+  for (const Axis& axis : nest.fold->axes) {
+    int64_t stride = 0;
+    if (!load.address.UsesAxis(axis.id)) continue;
+    moves = true;
+    if (load.address.AffineIn(axis.id, &stride) && stride == 1) return false;
+  }
+  return moves;
+}
+
 enum class LaneUse { kBroadcast, kVector, kPackConstant, kPackRuntime, kImpossible };
 
 LaneUse UseOfLanes(const Operand& load, const Axis& lane, int64_t lanes, const std::vector<Axis>& spatial,
@@ -121,78 +154,66 @@ LaneUse UseOfLanes(const Operand& load, const Axis& lane, int64_t lanes, const s
   const bool whole_vectors = lane.extent % lanes == 0;
   if (access == te::LaneAccess::kContiguous && whole_vectors) return LaneUse::kVector;
   // Packing at run time pays only where many rows read the packed values again.
-  double reuse = 1;
-  for (const Axis& axis : spatial) {
-    if (axis.id != lane.id && !load.address.UsesAxis(axis.id)) reuse *= static_cast<double>(axis.extent);
-  }
-  if (reuse >= 8) return LaneUse::kPackRuntime;
+  if (Reuse(load, lane, spatial) >= 8) return LaneUse::kPackRuntime;
   return access == te::LaneAccess::kContiguous ? LaneUse::kVector : LaneUse::kImpossible;
 }
 
 struct LaneChoice {
   Axis axis;
-  bool store_contiguous = false;
-  double score = -1;
+  double cycles = 0;  // per element of the result
 };
 
 std::optional<LaneChoice> ChooseLanes(const Nest& nest, const std::vector<Operand>& loads, int64_t lanes,
                                       const movement::Kernel& kernel) {
   std::optional<LaneChoice> best;
+  const double points = Extent(nest.fold->axes);
   for (const Axis& axis : nest.axes) {
-    if (PredUses(nest, axis.id)) continue;
+    if (PredUses(nest, axis.id) || axis.extent * 4 < lanes) continue;
+    const double vectors = static_cast<double>((axis.extent + lanes - 1) / lanes);
+    // Two multiply-adds a cycle; half-empty vectors waste their lanes.
+    const double arithmetic = points * vectors / (2 * static_cast<double>(axis.extent));
     bool varying = false, impossible = false;
-    double score = 0;
+    LaneChoice choice{axis, arithmetic};
     for (const Operand& load : loads) {
       switch (UseOfLanes(load, axis, lanes, nest.axes, kernel)) {
         case LaneUse::kBroadcast:
+          if (StridesOverFold(nest, load)) choice.cycles += kStridedBroadcast * arithmetic;
           break;
         case LaneUse::kVector:
-          score += 1;
-          varying = true;
-          break;
         case LaneUse::kPackConstant:
-          score += 1;
           varying = true;
           break;
-        case LaneUse::kPackRuntime:
-          score -= 1;
+        case LaneUse::kPackRuntime: {
+          double packed = 1;
+          for (const Axis& fold : nest.fold->axes) {
+            if (load.address.UsesAxis(fold.id)) packed *= static_cast<double>(fold.extent);
+          }
+          choice.cycles += kPackCycles * packed / Reuse(load, axis, nest.axes);
           varying = true;
           break;
+        }
         case LaneUse::kImpossible:
           impossible = true;
           break;
       }
     }
     if (impossible || !varying) continue;
-    LaneChoice choice{axis, true, score};
     for (const movement::Store& store : nest.stores) {
-      choice.store_contiguous =
-          choice.store_contiguous && te::ClassifyLanes(store.address, axis, lanes) == te::LaneAccess::kContiguous;
+      if (te::ClassifyLanes(store.address, axis, lanes) != te::LaneAccess::kContiguous) choice.cycles += kScatterCycles;
     }
-    if (choice.store_contiguous) choice.score += 4;
-    // Half-empty vectors waste their lanes.
-    const double fill =
-        static_cast<double>(axis.extent) / static_cast<double>((axis.extent + lanes - 1) / lanes * lanes);
-    choice.score += 6 * fill;
-    if (axis.extent * 4 < lanes) continue;
-    if (!best || choice.score > best->score) best = choice;
+    if (!best || choice.cycles < best->cycles) best = choice;
   }
   return best;
 }
 
-double Extent(const std::vector<Axis>& axes) {
-  double product = 1;
-  for (const Axis& axis : axes) product *= static_cast<double>(axis.extent);
-  return product;
-}
-
-// Bytes of the elements of `load` touched when `axes` run.
+// Bytes of the elements of `load` touched when `axes` run; windows that overlap count once.
 double TouchedBytes(const Operand& load, const std::vector<Axis>& axes) {
   double elements = 1;
   for (const Axis& axis : axes) {
-    if (load.address.UsesAxis(axis.id)) elements *= static_cast<double>(axis.extent);
+    if (axis.id >= 0 && load.address.UsesAxis(axis.id)) elements *= static_cast<double>(axis.extent);
   }
-  return 4 * elements;
+  const te::Interval range = load.address.Range();
+  return 4 * std::min(elements, static_cast<double>(range.hi - range.lo + 1));
 }
 
 int64_t CacheBytes(const DeviceModel& device, size_t level, int64_t otherwise) {
@@ -442,6 +463,12 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
   }
 
   // Packed operands.
+  struct Panel {
+    int buffer;
+    int64_t elements;  // read by one register tile, contiguous
+    int64_t panels;    // beside each other
+  };
+  std::vector<Panel> panels;
   movement::Phase phase;
   std::vector<movement::Step> pack_steps;
   bool runtime_pack = false;
@@ -507,6 +534,14 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
       buffer.is_constant = true;
       buffer.packed_from = static_cast<int>(kernel->packs.size());
       kernel->packs.push_back({source.tensor, box, load.address, pred});
+      if (by_lane && vectors_move && (row.id < 0 || !load.address.UsesAxis(row.id))) {
+        panels.push_back({packed, buffer.elements, 1});
+        for (const Axis& axis : box) {
+          panels.back().elements /= axis.extent;
+          panels.back().panels *= axis.extent;
+          if (axis.id == vector_tile.id) break;
+        }
+      }
     } else {
       runtime_pack = true;
       buffer.scope = movement::BufferScope::kBlock;
@@ -546,12 +581,17 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
   // cache.
   const bool row_borders = row.id >= 0 && PredUses(nest, row.id);
   double row_bytes = 0, vector_bytes = 0, task_row_bytes = 0;
+  std::vector<Axis> spatial = others;
+  spatial.insert(spatial.end(), {row, vector_tile, vector_in, lane});
+  spatial.insert(spatial.end(), fold_order.begin(), fold_order.end());
+  std::vector<Axis> of_task = fold_order;
+  of_task.push_back(row);
   for (const Operand& load : loads) {
     if (uses_lane(load)) {
-      vector_bytes += TouchedBytes(load, nest.axes) * Extent(fold_order);
+      vector_bytes += TouchedBytes(load, spatial);
     } else {
-      row_bytes += TouchedBytes(load, nest.axes) * Extent(fold_order);
-      task_row_bytes += TouchedBytes(load, {row}) * Extent(fold_order);
+      row_bytes += TouchedBytes(load, spatial);
+      task_row_bytes += TouchedBytes(load, of_task);
     }
   }
   int64_t row_chunk = row.extent;
@@ -609,9 +649,33 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
   step.then = nest.then;
   step.stores = nest.stores;
   step.store_types = nest.store_types;
-  step.tile = {lane.id, vector_in.id, shape.vectors, row.id, std::min<int>(shape.rows, static_cast<int>(row.extent)),
-               unroll};
+  step.tile = {
+      lane.id, vector_in.id, shape.vectors, row.id, std::min<int>(shape.rows, static_cast<int>(row.extent)), unroll,
+      {}};
   if (vector_in.id < 0) step.tile.outer_count = 1;
+  const int64_t chunk_tiles = row.id < 0 ? 1 : (row.extent + step.tile.row_count - 1) / step.tile.row_count;
+  const std::vector<Axis> chunks = row_bytes > vector_bytes ? std::vector<Axis>() : row_side;  // that share a panel
+  for (const Panel& panel : panels) {
+    movement::Prefetch prefetch{panel.buffer, 0, 0, chunk_tiles, Index(0)};
+    std::vector<Index> number;
+    std::vector<int64_t> extents;
+    for (const Axis& axis : chunks) {
+      number.push_back(Index(axis));
+      extents.push_back(axis.extent);
+      prefetch.tiles *= axis.extent;
+    }
+    if (prefetch.tiles < 2) continue;  // read once: the hardware's own prefetch follows a stream
+    prefetch.first = te::Linearize(number, extents) * chunk_tiles;
+    const double bytes = 4 * static_cast<double>(panel.elements);
+    if (bytes > kCacheShare * static_cast<double>(CacheBytes(device, 0, 32 << 10))) {
+      prefetch.ahead = kPrefetchRows * step.tile.outer_count * lanes;
+    }
+    if (panel.panels > 1 &&
+        bytes * static_cast<double>(panel.panels) > kCacheShare * static_cast<double>(CacheBytes(device, 1, 1 << 20))) {
+      prefetch.panel = panel.elements;
+    }
+    if (prefetch.ahead > 0 || prefetch.panel > 0) step.tile.prefetch.push_back(prefetch);
+  }
   step.lane_mask_index = nest.mask_index;
   step.lane_limit = nest.mask_limit;
   step.store_limit_index = store_index;

@@ -521,6 +521,7 @@ class BlockScheduler {
           }
         }
         for (movement::Store& store : step.stores) store.buffer = renumber[store.buffer];
+        for (movement::Prefetch& prefetch : step.tile.prefetch) prefetch.buffer = renumber[prefetch.buffer];
       }
     }
     kernel_.buffers = std::move(kept);

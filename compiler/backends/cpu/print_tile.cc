@@ -242,6 +242,8 @@ class TilePrinter {
     bool by_lane = false;
     bool affine = true;
     std::string pointer;
+    const movement::Prefetch* prefetch = nullptr;
+    std::string next_panel;  // pointer to this tile's share of it
   };
 
   void PrintTileText(const TileRun& run, const std::string& r0) {
@@ -285,6 +287,17 @@ class TilePrinter {
       operand.pointer = absl::StrCat("p", (*next_temp_)++);
       out_->Line(absl::StrCat("const float* ", operand.pointer, " = b", operand.node->tensor, " + ",
                               IndexText(operand.node->indices[0], name, kernel_), ";"));
+      for (const movement::Prefetch& prefetch : tile.prefetch) {
+        if (prefetch.buffer == operand.node->tensor) operand.prefetch = &prefetch;
+      }
+      if (operand.prefetch != nullptr && operand.prefetch->panel > 0) {
+        operand.next_panel = absl::StrCat("p", (*next_temp_)++);
+        const std::string tile_number = absl::StrCat("(", IndexText(operand.prefetch->first, name, kernel_), " + (", r0,
+                                                     ") / ", tile.row_count, ")");
+        out_->Line(absl::StrCat("const float* ", operand.next_panel, " = ", operand.pointer, " + ",
+                                operand.prefetch->panel, " + ", tile_number, " * ",
+                                LinesPerTile(*operand.prefetch) * kLineElements, ";"));
+      }
     }
     const te::FoldKind kind = step_.fold->kind;
     const char* init = kind == te::FoldKind::kSum    ? "bc(0.f)"
@@ -347,6 +360,7 @@ class TilePrinter {
       }
       place_guards();
     }
+    PrintNextPanel(operands, unroll);
     for (int u = 0; u < unroll; ++u) {
       for (size_t point = 0; point < points_.size(); ++point) {
         std::map<int, int64_t> at = points_[point];
@@ -367,6 +381,34 @@ class TilePrinter {
       }
     }
     for (; depth > 0; --depth) out_->Close();
+  }
+
+  static constexpr int64_t kLineElements = 16;  // f32 in a cache line
+
+  static int64_t LinesPerTile(const movement::Prefetch& prefetch) {
+    const int64_t lines = (prefetch.panel + kLineElements - 1) / kLineElements;
+    return (lines + prefetch.tiles - 1) / prefetch.tiles;
+  }
+
+  // A few lines of the next panel in each iteration of the innermost rolled loop, spread over the whole tile.
+  void PrintNextPanel(const std::vector<Operand>& operands, int unroll) {
+    int64_t iterations = 1;
+    std::string number = "0";
+    for (size_t a = 0; a < rolled_.size(); ++a) {
+      const int64_t stride = a + 1 == rolled_.size() ? unroll : 1;
+      const int64_t count = (rolled_[a].extent + stride - 1) / stride;
+      number = a == 0 ? absl::StrCat(Name(rolled_[a].id), " / ", stride)
+                      : absl::StrCat("(", number, ") * ", count, " + ", Name(rolled_[a].id), " / ", stride);
+      iterations *= count;
+    }
+    for (const Operand& operand : operands) {
+      if (operand.next_panel.empty()) continue;
+      const int64_t lines = std::max<int64_t>(1, (LinesPerTile(*operand.prefetch) + iterations - 1) / iterations);
+      for (int64_t line = 0; line < lines; ++line) {
+        out_->Line(absl::StrCat("__builtin_prefetch(", operand.next_panel, " + (", number, ") * ",
+                                lines * kLineElements, " + ", line * kLineElements, ", 0, 2);"));
+      }
+    }
   }
 
   void PrintPoint(const TileRun& run, const std::string& r0, const std::vector<Operand>& operands, int rows,
@@ -405,6 +447,10 @@ class TilePrinter {
             if (step != operand.step.end()) offset += step->second * u;
           }
           place = absl::StrCat(operand.pointer, " + ", offset);
+          if (operand.prefetch != nullptr && operand.prefetch->ahead > 0) {
+            out_->Line(
+                absl::StrCat("__builtin_prefetch(", operand.pointer, " + ", offset + operand.prefetch->ahead, ");"));
+          }
         } else {
           auto full = [&](int axis) -> std::string {
             auto fixed = at.find(axis);
