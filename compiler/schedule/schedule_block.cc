@@ -23,6 +23,8 @@ constexpr double kRecompute = 1.01;
 constexpr double kSmallShare = 0.05;
 // A grid of fewer tasks than this many per core leaves cores idle when the work is worth sharing.
 constexpr double kWorthSharing = 1 << 18;
+// Less work than this is done before a phase of its own has begun.
+constexpr double kWorthTile = 1 << 14;
 // An operand read this many times over is worth a register tile.
 constexpr double kReuse = 8;
 
@@ -37,7 +39,7 @@ double WorkOf(const te::Te& te) { return CostPerPoint(te) * DomainPoints(te); }
 // A sum of products whose operands are all read again and again. Only a register tile keeps such a stage busy, and a
 // stage inside a stitched task has none.
 bool WantsRegisterTile(const te::Program& program, const te::Te& te) {
-  if (te.IsMap() || te.fold->kind != te::FoldKind::kSum || WorkOf(te) < kWorthSharing) return false;
+  if (te.IsMap() || te.fold->kind != te::FoldKind::kSum || WorkOf(te) < kWorthTile) return false;
   const double points = DomainPoints(te);
   int loads = 0;
   bool reused = true;
