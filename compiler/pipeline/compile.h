@@ -97,7 +97,7 @@ absl::StatusOr<PlanReport> PlanOnly(const ModelFiles& files, const CompileOption
                                     const CompileContext& context);
 
 // Part of every cache key; raised whenever generated code or numbers may change.
-inline constexpr int kGeneratorVersion = 7;
+inline constexpr int kGeneratorVersion = 8;
 
 }  // namespace fusion
 

@@ -7,6 +7,7 @@
 #include "compiler/schedule/form_stages.h"
 #include "compiler/schedule/nest.h"
 #include "compiler/schedule/register_tile.h"
+#include "compiler/schedule/split_folds.h"
 #include "compiler/schedule/vectorize.h"
 #include "compiler/te/bounds.h"
 #include "runtime/base/status_macros.h"
@@ -544,7 +545,8 @@ class BlockScheduler {
 
 absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const std::map<te::TensorId, Layout>& layouts,
                                              const DeviceModel& device, const ScheduleOptions& options) {
-  return BlockScheduler(program, layouts, device, options).Run();
+  const te::Program split = SplitLongFolds(program, device);
+  return BlockScheduler(split, layouts, device, options).Run();
 }
 
 }  // namespace fusion

@@ -45,10 +45,11 @@ class Rewriter {
  public:
   std::function<Index(const Index&)> on_index;
   std::function<TensorId(TensorId)> on_tensor;
-  std::function<Scalar(const Scalar&)> on_load;
+  std::function<Scalar(const Scalar&)> on_load, on_acc;
 
   Scalar Rewrite(const Scalar& s) {
-    if (s->kind == ScalarKind::kImm || s->kind == ScalarKind::kAcc) return s;
+    if (s->kind == ScalarKind::kImm) return s;
+    if (s->kind == ScalarKind::kAcc) return on_acc ? on_acc(s) : s;
     if (auto it = memo_.find(s.get()); it != memo_.end()) return it->second;
     Scalar out = Rebuild(s);
     memo_.emplace(s.get(), out);
@@ -300,6 +301,12 @@ Scalar MapTensors(const Scalar& s, const std::function<TensorId(TensorId)>& map)
   Rewriter rewriter;
   rewriter.on_index = [&](const Index& x) { return MapTensors(x, map); };
   rewriter.on_tensor = map;
+  return rewriter.Rewrite(s);
+}
+
+Scalar MapAccs(const Scalar& s, const std::function<Scalar(const Scalar& acc)>& f) {
+  Rewriter rewriter;
+  rewriter.on_acc = f;
   return rewriter.Rewrite(s);
 }
 

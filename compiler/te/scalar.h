@@ -143,6 +143,8 @@ Scalar Substitute(const Scalar& s, const std::function<const Index*(const Axis&)
 Scalar MapTensors(const Scalar& s, const std::function<TensorId(TensorId)>& map);
 // Replaces each load for which `f` returns non-null (f sees the load node with its indices already rewritten).
 Scalar MapLoads(const Scalar& s, const std::function<Scalar(const Scalar& load)>& f);
+// Replaces the accumulators a body after a fold reads.
+Scalar MapAccs(const Scalar& s, const std::function<Scalar(const Scalar& acc)>& f);
 // Pre-order over distinct nodes (a shared node once).
 void Visit(const Scalar& s, const std::function<void(const ScalarNode&)>& f);
 // Σ cost of ops (a cast is 1), a shared node counted once.

@@ -1,0 +1,118 @@
+#include "compiler/schedule/split_folds.h"
+
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace fusion {
+namespace {
+
+using te::Axis;
+using te::Index;
+using te::Scalar;
+
+// A slice should leave room for the weights' panel beside it.
+constexpr double kCacheShare = 0.5;
+// A shorter slice spends its time on the partial results.
+constexpr int64_t kMinSlice = 384;
+// With fewer columns the operand is read too few times to matter.
+constexpr double kMinColumns = 192;
+
+// Slices of the fold, or 1.
+int64_t Slices(const te::Program& program, const te::Te& te, const DeviceModel& device) {
+  if (!te.fold || te.fold->kind != te::FoldKind::kSum || te.fold->axes.size() != 1 || !te.fold->pred.empty()) return 1;
+  if (te.fold->acc != DType::kF32 || te.outputs.size() != 1 || te.body.size() != 1) return 1;
+  const Scalar& product = te.body[0];
+  if (product->kind != te::ScalarKind::kOp || product->op != te::Op::kMul) return 1;
+  const Axis k = te.fold->axes[0];
+  bool has_weights = false;
+  double rows = 0, columns = 1;
+  for (const Scalar& operand : product->args) {
+    if (operand->kind != te::ScalarKind::kLoad || operand->dtype != DType::kF32 || operand->pad != nullptr) return 1;
+    const bool weights = program.tensors[operand->tensor].role == te::Role::kConstant;
+    bool uses_k = false;
+    double points = 1;
+    for (const Index& index : operand->indices) {
+      if (index.HasLoad()) return 1;
+      uses_k = uses_k || index.UsesAxis(k.id);
+    }
+    if (!uses_k) return 1;
+    for (const Axis& axis : te.axes) {
+      for (const Index& index : operand->indices) {
+        if (!index.UsesAxis(axis.id)) continue;
+        points *= static_cast<double>(axis.extent);
+        break;
+      }
+    }
+    has_weights = has_weights || weights;
+    (weights ? columns : rows) = points;
+  }
+  if (!has_weights || rows < 16 || columns < kMinColumns || device.memory.size() < 2) return 1;
+  const double cache = static_cast<double>(device.memory[1].size_bytes), budget = kCacheShare * cache;
+  const double row_bytes = 4 * rows;
+  if (row_bytes * static_cast<double>(k.extent) <= cache) return 1;
+  for (int64_t slices = 2; k.extent / slices >= kMinSlice; ++slices) {
+    if (k.extent % slices == 0 && row_bytes * static_cast<double>(k.extent / slices) <= budget) return slices;
+  }
+  return 1;
+}
+
+// The te over fresh axes, with k at `offset` + its new, shorter axis.
+te::Te Slice(te::Program* program, const te::Te& te, int64_t extent, int64_t offset) {
+  te::Te slice = te;
+  std::map<int, Index> renamed;
+  for (Axis& axis : slice.axes) {
+    const Axis fresh = program->NewAxis(axis.extent);
+    renamed[axis.id] = Index(fresh);
+    axis = fresh;
+  }
+  Axis& k = slice.fold->axes[0];
+  const Axis fresh = program->NewAxis(extent);
+  renamed[k.id] = Index(fresh) + Index(offset);
+  k = fresh;
+  auto map = [&](const Axis& axis) -> const Index* {
+    auto it = renamed.find(axis.id);
+    return it == renamed.end() ? nullptr : &it->second;
+  };
+  for (Scalar& s : slice.body) s = te::Substitute(s, map);
+  for (Scalar& s : slice.then) s = te::Substitute(s, map);
+  return slice;
+}
+
+}  // namespace
+
+te::Program SplitLongFolds(te::Program program, const DeviceModel& device) {
+  std::vector<te::Te> tes = std::exchange(program.tes, {});
+  for (te::Te& te : tes) {
+    const int64_t slices = Slices(program, te, device);
+    if (slices == 1) {
+      program.tes.push_back(std::move(te));
+      continue;
+    }
+    const int64_t extent = te.fold->axes[0].extent / slices;
+    Shape shape;
+    for (const Axis& axis : te.axes) shape.push_back(axis.extent);
+    te::TensorId sum = -1;  // of the slices so far
+    for (int64_t s = 0; s < slices; ++s) {
+      const bool last = s + 1 == slices;
+      te::Te slice = Slice(&program, te, extent, s * extent);
+      if (!last || slice.then.empty()) slice.then = {te::Acc(0, te.fold->acc)};
+      if (sum >= 0) {
+        std::vector<Index> here;
+        for (const Axis& axis : slice.axes) here.push_back(Index(axis));
+        const Scalar before = te::Load(sum, te.fold->acc, here);
+        for (Scalar& then : slice.then) {
+          then = te::MapAccs(then, [&](const Scalar& acc) { return before + acc; });
+        }
+      }
+      if (!last) {
+        sum = program.AddTensor("partial", te.fold->acc, shape, te::Role::kIntermediate);
+        slice.outputs = {sum};
+      }
+      program.tes.push_back(std::move(slice));
+    }
+  }
+  return program;
+}
+
+}  // namespace fusion

@@ -1,0 +1,18 @@
+// Long products in slices of the fold: a matrix product whose left operand does not stay in the second-level cache
+// reads all of it again for every panel of its weights. Cut along k, each slice of the operand does stay, and the
+// partial result, which is smaller, travels instead (the outermost loop of Goto and van de Geijn's scheme).
+#ifndef FUSION_COMPILER_SCHEDULE_SPLIT_FOLDS_H_
+#define FUSION_COMPILER_SCHEDULE_SPLIT_FOLDS_H_
+
+#include "compiler/cost/device_model.h"
+#include "compiler/te/program.h"
+
+namespace fusion {
+
+// `%c = sum(k<3072) a·b` becomes `%t = sum(k<1024) …`, `%u = %t + sum …`, `%c = %u + sum …` with its epilogue: partial
+// sums in the accumulator's type, added in order. Other expressions stay as they are.
+te::Program SplitLongFolds(te::Program program, const DeviceModel& device);
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_SCHEDULE_SPLIT_FOLDS_H_

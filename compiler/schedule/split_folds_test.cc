@@ -1,0 +1,54 @@
+#include "compiler/schedule/split_folds.h"
+
+#include <gtest/gtest.h>
+
+#include "compiler/te/interpreter.h"
+
+namespace fusion {
+namespace {
+
+DeviceModel Device(int64_t cache) {
+  DeviceModel device;
+  device.memory = {{"L1", 32 << 10, 2e11, false}, {"L2", cache, 7e10, false}, {"DRAM", 0, 1e10, true}};
+  return device;
+}
+
+// 16 rows of 1536 elements are 96 KB.
+te::Program Product() {
+  absl::StatusOr<te::Program> program = te::Parse(R"(te p(%0: f32[16, 1536], %1: f32[1536, 192] const, %2: f32[192]) {
+  %3[i0<16, i1<192]: f32 = sum.f32(i2<1536) mul(%0[i0, i2], %1[i2, i1]) then (max(add(acc0, %2[i1]), 0.0))
+  return %3
+})");
+  EXPECT_TRUE(program.ok()) << program.status();
+  return *std::move(program);
+}
+
+TEST(SplitLongFolds, LeavesWhatFitsTheCache) { EXPECT_EQ(SplitLongFolds(Product(), Device(1 << 20)).tes.size(), 1u); }
+
+TEST(SplitLongFolds, SlicesFitHalfTheCache) {
+  const te::Program split = SplitLongFolds(Product(), Device(80 << 10));
+  ASSERT_EQ(split.tes.size(), 3u) << te::Print(split);
+  EXPECT_TRUE(te::Verify(split).ok()) << te::Verify(split);
+  for (const te::Te& te : split.tes) EXPECT_EQ(te.fold->axes[0].extent, 512);
+  EXPECT_EQ(split.tes.back().outputs, Product().tes.back().outputs);
+}
+
+TEST(SplitLongFolds, ComputesTheSame) {
+  const te::Program whole = Product();
+  const te::Program split = SplitLongFolds(whole, Device(80 << 10));
+  std::vector<Tensor> inputs;
+  for (const te::TensorId t : whole.inputs) {
+    Tensor tensor(DType::kF32, whole.tensors[t].shape);
+    // Small integers: every order of the sum is exact.
+    for (int64_t i = 0; i < tensor.num_elements(); ++i)
+      tensor.mutable_as<float>()[i] = static_cast<float>(i * 7 % 11 - 5);
+    inputs.push_back(tensor);
+  }
+  const absl::StatusOr<std::vector<Tensor>> want = te::Interpret(whole, inputs), got = te::Interpret(split, inputs);
+  ASSERT_TRUE(want.ok() && got.ok()) << want.status() << got.status();
+  const Tensor &a = (*want)[0], &b = (*got)[0];
+  for (int64_t i = 0; i < a.num_elements(); ++i) ASSERT_EQ(a.as<float>()[i], b.as<float>()[i]) << i;
+}
+
+}  // namespace
+}  // namespace fusion
