@@ -3,14 +3,14 @@
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
-#include <cstring>
+#include <limits>
 #include <map>
-#include <optional>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/exit_codes.h"
+#include "compiler/onnx/tensor_import.h"
 #include "runtime/base/mapped_file.h"
 #include "runtime/base/npy.h"
 #include "runtime/base/random_inputs.h"
@@ -18,96 +18,6 @@
 
 namespace fusion {
 namespace {
-
-std::optional<DType> FromOnnx(int type) {
-  switch (type) {
-    case onnx::TensorProto::FLOAT:
-      return DType::kF32;
-    case onnx::TensorProto::DOUBLE:
-      return DType::kF64;
-    case onnx::TensorProto::FLOAT16:
-      return DType::kF16;
-    case onnx::TensorProto::BFLOAT16:
-      return DType::kBF16;
-    case onnx::TensorProto::INT8:
-      return DType::kI8;
-    case onnx::TensorProto::INT16:
-      return DType::kI16;
-    case onnx::TensorProto::INT32:
-      return DType::kI32;
-    case onnx::TensorProto::INT64:
-      return DType::kI64;
-    case onnx::TensorProto::UINT8:
-      return DType::kU8;
-    case onnx::TensorProto::UINT16:
-      return DType::kU16;
-    case onnx::TensorProto::UINT32:
-      return DType::kU32;
-    case onnx::TensorProto::UINT64:
-      return DType::kU64;
-    case onnx::TensorProto::BOOL:
-      return DType::kBool;
-    default:
-      return std::nullopt;
-  }
-}
-
-template <typename Values>
-absl::Status CopyTyped(const Values& values, bool as_bits, Tensor* tensor) {
-  if (values.size() != tensor->num_elements()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("it holds ", values.size(), " elements, its shape ", tensor->num_elements()));
-  }
-  for (int i = 0; i < values.size(); ++i) {
-    if (as_bits) {  // half precision is stored as bits in int32_data
-      tensor->mutable_as<uint16_t>()[i] = static_cast<uint16_t>(values[i]);
-    } else if (IsFloat(tensor->dtype())) {
-      tensor->SetDouble(i, static_cast<double>(values[i]));
-    } else {
-      tensor->SetInt(i, static_cast<int64_t>(values[i]));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<Tensor> FromProto(const onnx::TensorProto& proto) {
-  const std::optional<DType> dtype = FromOnnx(proto.data_type());
-  if (!dtype.has_value()) {
-    return absl::InvalidArgumentError(absl::StrCat("element type ", proto.data_type(), " is not supported"));
-  }
-  const Shape shape(proto.dims().begin(), proto.dims().end());
-  ASSIGN_OR_RETURN(int64_t size_bytes, CheckedSizeBytes(shape, *dtype));
-  Tensor tensor(*dtype, shape);
-  if (proto.has_raw_data()) {
-    if (static_cast<int64_t>(proto.raw_data().size()) != size_bytes) {
-      return absl::InvalidArgumentError(absl::StrCat("its data has ", proto.raw_data().size(), " bytes, its shape ",
-                                                     ShapeToString(shape), " needs ", size_bytes));
-    }
-    std::memcpy(tensor.mutable_data(), proto.raw_data().data(), proto.raw_data().size());
-    return tensor;
-  }
-  const bool half = *dtype == DType::kF16 || *dtype == DType::kBF16;
-  absl::Status copied;
-  switch (*dtype) {
-    case DType::kF32:
-      copied = CopyTyped(proto.float_data(), false, &tensor);
-      break;
-    case DType::kF64:
-      copied = CopyTyped(proto.double_data(), false, &tensor);
-      break;
-    case DType::kI64:
-      copied = CopyTyped(proto.int64_data(), false, &tensor);
-      break;
-    case DType::kU32:
-    case DType::kU64:
-      copied = CopyTyped(proto.uint64_data(), false, &tensor);
-      break;
-    default:
-      copied = CopyTyped(proto.int32_data(), half, &tensor);
-  }
-  RETURN_IF_ERROR(copied);
-  return tensor;
-}
 
 std::string Names(const std::vector<Binding>& bindings) {
   return absl::StrJoin(bindings, ", ", [](std::string* out, const Binding& binding) {
@@ -124,11 +34,11 @@ absl::StatusOr<Tensor> ReadTensorFile(const std::string& path) {
   }
   ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
   onnx::TensorProto proto;
-  if (!proto.ParseFromArray(file->bytes().data(), static_cast<int>(file->bytes().size()))) {
+  if (file->bytes().size() > std::numeric_limits<int>::max() ||
+      !proto.ParseFromArray(file->bytes().data(), static_cast<int>(file->bytes().size()))) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": not a TensorProto"));
   }
-  absl::StatusOr<Tensor> tensor = FromProto(proto);
-  return tensor.ok() ? tensor : Annotate(tensor.status(), path);
+  return onnx_import::TakeTensor(&proto, path, nullptr);
 }
 
 absl::StatusOr<std::vector<Tensor>> AssembleInputs(const Manifest& manifest, const InputFlags& flags) {
