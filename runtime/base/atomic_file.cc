@@ -1,11 +1,15 @@
 #include "runtime/base/atomic_file.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/errno_status.h"
 #include "runtime/base/status_macros.h"
@@ -15,23 +19,77 @@ namespace fusion {
 AtomicFile::AtomicFile(std::string path, std::string temporary, int fd)
     : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
 
+namespace {
+
+constexpr int kMaxAttempts = 1000;
+
+std::string FolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
+// Without the number. The host is part of it because folders are shared over networks and processes are not.
+std::string TemporaryPrefix() {
+  char host[65] = "";
+  gethostname(host, sizeof host - 1);
+  return absl::StrCat(".fusion-tmp-", host, "-");
+}
+
+std::string TemporaryName(const std::string& path, int attempt) {
+  return absl::StrCat(FolderOf(path), "/", TemporaryPrefix(), getpid(), "-", attempt);
+}
+
+void RemoveOrphans(const std::string& folder) {
+  std::error_code error;
+  const std::string prefix = TemporaryPrefix();
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!absl::StartsWith(name, prefix)) continue;
+    const int pid = std::atoi(name.c_str() + prefix.size());
+    if (pid > 0 && kill(pid, 0) != 0 && errno == ESRCH) unlink(entry.path().c_str());
+  }
+}
+
+}  // namespace
+
+// Files get the ordinary mode, so that the process's umask decides who may read the result.
 absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(const std::string& path) {
   if (path.empty() || path.back() == '/') {
     return absl::InvalidArgumentError(absl::StrCat("'", path, "' does not name a file"));
   }
-  // Exclusive creation with the ordinary mode, so that the process's umask decides who may read the result.
+  const std::string folder = FolderOf(path);
+  RemoveOrphans(folder);
+  int fd = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+  if (fd >= 0) return std::unique_ptr<AtomicFile>(new AtomicFile(path, "", fd));
   for (int attempt = 0;; ++attempt) {
-    std::string temporary = absl::StrCat(path, ".tmp-", getpid(), "-", attempt);
-    const int fd = open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    std::string temporary = TemporaryName(path, attempt);
+    fd = open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd >= 0) return std::unique_ptr<AtomicFile>(new AtomicFile(path, std::move(temporary), fd));
-    if (errno != EEXIST || attempt == 1000) return ErrnoStatus(errno, absl::StrCat("cannot create '", temporary, "'"));
+    if (errno != EEXIST || attempt == kMaxAttempts) {
+      return ErrnoStatus(errno, absl::StrCat("cannot create '", path, "'"));
+    }
   }
 }
 
 AtomicFile::~AtomicFile() {
   if (fd_ < 0) return;
   close(fd_);
-  unlink(temporary_.c_str());
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+// A name for the nameless: links never replace, so that it is renamed over the target like any other.
+absl::Status AtomicFile::Name() {
+  const std::string self = absl::StrCat("/proc/self/fd/", fd_);
+  for (int attempt = 0;; ++attempt) {
+    const std::string temporary = TemporaryName(path_, attempt);
+    if (linkat(AT_FDCWD, self.c_str(), AT_FDCWD, temporary.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+      temporary_ = temporary;
+      return absl::OkStatus();
+    }
+    if (errno != EEXIST || attempt == kMaxAttempts) {
+      return ErrnoStatus(errno, absl::StrCat("cannot create '", path_, "'"));
+    }
+  }
 }
 
 absl::Status AtomicFile::Write(int64_t offset, absl::string_view bytes) {
@@ -60,15 +118,14 @@ absl::Status AtomicFile::WriteAt(int64_t offset, absl::string_view bytes) {
 
 absl::Status AtomicFile::Commit() {
   if (fsync(fd_) != 0) return ErrnoStatus(errno, absl::StrCat("cannot sync '", path_, "'"));
+  if (temporary_.empty()) RETURN_IF_ERROR(Name());
   if (rename(temporary_.c_str(), path_.c_str()) != 0) {
-    return ErrnoStatus(errno, absl::StrCat("cannot rename '", temporary_, "' to '", path_, "'"));
+    return ErrnoStatus(errno, absl::StrCat("cannot rename a finished file to '", path_, "'"));
   }
   close(fd_);
   fd_ = -1;
   // The rename itself is durable only once its folder is; a folder that cannot be synced is no reason to fail.
-  const size_t slash = path_.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path_.substr(0, slash);
-  const int folder_fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int folder_fd = open(FolderOf(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder_fd >= 0) {
     fsync(folder_fd);
     close(folder_fd);

@@ -1,5 +1,7 @@
-// AtomicFile: a file that appears whole or not at all. Bytes go to a temporary file in the same folder; Commit syncs it
-// and renames it over the target. Without Commit, or when it fails, nothing stays behind.
+// AtomicFile: a file that appears whole or not at all. Bytes go to a file without a name; Commit syncs it, names it and
+// renames it over the target. Without Commit, when it fails, or when the process is killed, nothing stays behind.
+// On a file system without nameless files the temporary file is called .fusion-tmp-HOST-PID-N; those of processes that
+// are gone are removed when the next file is created in the folder.
 #ifndef FUSION_RUNTIME_BASE_ATOMIC_FILE_H_
 #define FUSION_RUNTIME_BASE_ATOMIC_FILE_H_
 
@@ -13,7 +15,7 @@
 
 namespace fusion {
 
-// One thread at a time. A full disk is RESOURCE_EXHAUSTED. (A process killed midway leaves `TARGET.tmp-PID-N`.)
+// One thread at a time. A full disk is RESOURCE_EXHAUSTED.
 class AtomicFile {
  public:
   static absl::StatusOr<std::unique_ptr<AtomicFile>> Create(const std::string& path);
@@ -29,8 +31,10 @@ class AtomicFile {
  private:
   AtomicFile(std::string path, std::string temporary, int fd);
   absl::Status Write(int64_t offset, absl::string_view bytes);
+  absl::Status Name();
 
-  std::string path_, temporary_;
+  std::string path_;
+  std::string temporary_;  // empty: no name yet
   int fd_;
   int64_t size_bytes_ = 0;
 };

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -36,12 +37,32 @@ TEST_F(FilesTest, CommitReplacesAndAbandonLeavesNothing) {
     auto file = AtomicFile::Create(path);
     ASSERT_TRUE(file.ok());
     ASSERT_TRUE((*file)->Append("new").ok());
-    EXPECT_EQ(CountFiles(), 2);
+    EXPECT_EQ((*MappedFile::Open(path))->bytes(), "old");
   }
   EXPECT_EQ(CountFiles(), 1);
   EXPECT_EQ((*MappedFile::Open(path))->bytes(), "old");
   ASSERT_TRUE(WriteFileAtomically(path, "newer").ok());
   EXPECT_EQ((*MappedFile::Open(path))->bytes(), "newer");
+}
+
+TEST_F(FilesTest, AKilledWriterLeavesNothingForLong) {
+  const std::string path = folder_ + "/a";
+  const pid_t child = fork();
+  if (child == 0) {
+    auto file = AtomicFile::Create(path);
+    (void)(*file)->Append("half");
+    raise(SIGKILL);
+  }
+  waitpid(child, nullptr, 0);
+  // What a file system without nameless files would have kept of it, and what another process is still writing.
+  char host[65] = "";
+  gethostname(host, sizeof host - 1);
+  const std::string prefix = folder_ + "/.fusion-tmp-" + host + "-";
+  std::ofstream(prefix + std::to_string(child) + "-0") << "half";
+  std::ofstream(prefix + std::to_string(getpid()) + "-7") << "half";
+  ASSERT_TRUE(WriteFileAtomically(path, "whole").ok());
+  EXPECT_EQ(CountFiles(), 2);
+  EXPECT_TRUE(std::filesystem::exists(prefix + std::to_string(getpid()) + "-7"));
 }
 
 TEST_F(FilesTest, FullDiskIsResourceExhausted) {
