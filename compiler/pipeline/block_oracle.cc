@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler/movement/cost.h"
 #include "compiler/pipeline/emit.h"
+#include "compiler/pipeline/generator_version.h"
 #include "compiler/tune/tune.h"
 #include "runtime/base/sha256.h"
 #include "runtime/base/status_macros.h"

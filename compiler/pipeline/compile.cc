@@ -13,6 +13,7 @@
 #include "compiler/pipeline/block_kernel.h"
 #include "compiler/pipeline/block_oracle.h"
 #include "compiler/pipeline/emit.h"
+#include "compiler/pipeline/generator_version.h"
 #include "compiler/pipeline/layout_pass.h"
 #include "compiler/rewrite/rewrite.h"
 #include "compiler/simplify/passes.h"

@@ -96,9 +96,6 @@ struct PlanReport {
 absl::StatusOr<PlanReport> PlanOnly(const ModelFiles& files, const CompileOptions& options,
                                     const CompileContext& context);
 
-// Part of every cache key; raised whenever generated code or numbers may change.
-inline constexpr int kGeneratorVersion = 8;
-
 }  // namespace fusion
 
 #endif  // FUSION_COMPILER_PIPELINE_COMPILE_H_

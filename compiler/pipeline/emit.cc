@@ -9,6 +9,7 @@
 #include "compiler/backends/cpu/print_kernel.h"
 #include "compiler/movement/cost.h"
 #include "compiler/movement/in_place.h"
+#include "compiler/pipeline/generator_version.h"
 #include "compiler/pipeline/memory_plan.h"
 #include "compiler/pipeline/report.h"
 #include "runtime/base/sha256.h"

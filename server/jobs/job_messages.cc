@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/pipeline/generator_version.h"
 #include "runtime/base/sha256.h"
 
 namespace fusion {
