@@ -104,7 +104,7 @@ class Session:
         addresses = lambda values: (ctypes.c_void_p * max(1, len(values)))(*[v.ctypes.data for v in values])
         ins, outs, session, fusion_run = addresses(arrays), addresses(outputs), self._session, self._lib.fusion_run
 
-        def run(_keep_alive=arrays):
+        def run(_keep_alive=(arrays, outputs)):
             status = fusion_run(session, ins, outs)
             if status:
                 self._check(status)
