@@ -1,4 +1,5 @@
 // fusion-compile MODEL.onnx OUT.fusion [--planner P] [--math fast|strict] [--device MODEL.json] [--plan] [--dim NAME=N]
+//                [--json FILE]
 // The whole compiler without a server or workers, for development: builds with this machine's clang, and the cost model
 // answers the yellow cases.
 #include <cstdio>
@@ -7,10 +8,12 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
 #include "compiler/pipeline/compile.h"
 #include "compiler/tools/offline_device.h"
+#include "runtime/base/atomic_file.h"
 
 namespace fusion {
 namespace {
@@ -20,11 +23,36 @@ int Fail(const absl::Status& status) {
   return 1;
 }
 
+// The names that `fusionctl submit --json` uses.
+std::string AccountJson(const CompileAccount& account) {
+  nlohmann::ordered_json stages = nlohmann::ordered_json::object();
+  double seconds = 0;
+  for (const StageSeconds& stage : account.stages) {
+    stages[stage.stage] = stage.seconds;
+    seconds += stage.seconds;
+  }
+  const nlohmann::ordered_json report = {
+      {"nodes", account.nodes_model},
+      {"nodes_simplified", account.nodes_simplified},
+      {"nodes_rewritten", account.nodes_rewritten},
+      {"kernels", account.kernels},
+      {"kernels_distinct", account.kernels_distinct},
+      {"from_model", account.from_model},
+      {"intermediate_bytes",
+       {{"before", account.intermediate_bytes_before}, {"after", account.intermediate_bytes_after}}},
+      {"arena_bytes", account.arena_bytes},
+      {"weight_bytes", account.weight_bytes},
+      {"flops", account.flops},
+      {"stages", stages},
+      {"seconds", seconds}};
+  return report.dump(2) + "\n";
+}
+
 int Main(int argc, char** argv) {
   ModelFiles files;
   CompileOptions options;
   DeviceModel device = OfflineDevice();
-  std::string out;
+  std::string out, json;
   bool plan_only = false;
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
@@ -33,6 +61,8 @@ int Main(int argc, char** argv) {
       options.planner = value();
     } else if (arg == "--math") {
       options.math = value();
+    } else if (arg == "--json") {
+      json = value();
     } else if (arg == "--plan") {
       plan_only = true;
     } else if (arg == "--dim") {
@@ -54,7 +84,8 @@ int Main(int argc, char** argv) {
   if (files.model_path.empty() || (out.empty() && !plan_only)) {
     std::fprintf(
         stderr,
-        "usage: fusion-compile MODEL.onnx OUT.fusion [--planner P] [--math fast|strict] [--device FILE] [--plan]\n");
+        "usage: fusion-compile MODEL.onnx OUT.fusion [--planner P] [--math fast|strict] [--device FILE] [--plan] "
+        "[--json FILE]\n");
     return 2;
   }
   absl::StatusOr<std::unique_ptr<ClangToolchain>> toolchain = ClangToolchain::Create();
@@ -86,6 +117,10 @@ int Main(int argc, char** argv) {
   for (const StageSeconds& stage : account.stages)
     std::fprintf(stderr, "%s %.2fs  ", stage.stage.c_str(), stage.seconds);
   std::fprintf(stderr, "\n");
+  if (!json.empty()) {
+    const absl::Status written = WriteFileAtomically(json, AccountJson(account));
+    if (!written.ok()) return Fail(written);
+  }
   return 0;
 }
 
