@@ -14,33 +14,54 @@ The language models need transformers, which is on PyPI only. Beside Debian's Py
         /usr/bin/python3 -m venv --system-site-packages DIR && DIR/bin/pip install transformers==4.30.2
 """
 import argparse
+import importlib
 import importlib.util
 import inspect
 import pathlib
 import sys
 from typing import Callable, NamedTuple
 
+sys.path.insert(0, str(pathlib.Path(__file__).parent))  # for networks/
+
 IMAGE = {"input": ("float32", (1, 3, 224, 224))}
-
-
-def token_inputs(*names):
-    return {name: ("int64", (1, 128)) for name in names}
 
 
 class Recipe(NamedTuple):
     source: str
-    inputs: dict  # name: (dtype, shape)
+    inputs: dict  # name: (dtype, shape), and for integers what they stay below
     outputs: tuple
     make: Callable  # () -> torch.nn.Module
     packages: tuple
 
 
-def torchvision_model(name):
-    return lambda: getattr(importlib.import_module("torchvision.models"), name)(weights=None)
+def torchvision_model(name, outputs=("logits",), inputs=IMAGE, module="torchvision.models"):
+    def make():
+        return getattr(importlib.import_module(module), name)(weights=None)
+    return Recipe(f"{module}.{name}", inputs, outputs, make, ("torch", "torchvision"))
 
 
-def classifier(name):
-    return Recipe(f"torchvision.models.{name}", IMAGE, ("logits",), torchvision_model(name), ("torch", "torchvision"))
+def detector(name, outputs):
+    """torchvision's detectors take a list of images of any size. Untrained ones are sure of nothing and would find
+    nothing, so the scores' layers get larger weights."""
+    def make():
+        import torch
+        make_model = getattr(importlib.import_module("torchvision.models.detection"), name)
+        model = make_model(weights=None, weights_backbone=None)
+
+        class Detector(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.model = model
+                with torch.no_grad():
+                    model.rpn.head.cls_logits.weight.mul_(10)
+                    model.roi_heads.box_predictor.cls_score.weight.mul_(20)
+
+            def forward(self, image):
+                return tuple(self.model([image])[0].values())
+
+        return Detector()
+    return Recipe(f"torchvision.models.detection.{name}", {"input": ("float32", (3, 800, 800))}, outputs, make,
+                  ("torch", "torchvision"))
 
 
 def by_keyword(model, names):
@@ -58,60 +79,106 @@ def by_keyword(model, names):
     return ByKeyword()
 
 
+def token_inputs(*names, vocabulary=30000):
+    below = {"attention_mask": 2, "token_type_ids": 2}
+    return {name: ("int64", (1, 128), below.get(name, vocabulary)) for name in names}
+
+
+TWO_INPUTS = token_inputs("input_ids", "attention_mask")
 BERT_INPUTS = token_inputs("input_ids", "attention_mask", "token_type_ids")
-GPT2_INPUTS = token_inputs("input_ids", "attention_mask")
 
 
-def bert_base():
-    from transformers import BertConfig, BertModel
-    return by_keyword(BertModel(BertConfig(attn_implementation="eager")), list(BERT_INPUTS))
+def language_model(kind, inputs=BERT_INPUTS, outputs=("last_hidden_state", "pooler_output"), note="", **sizes):
+    """`kind` of transformers, at the sizes of its default configuration but for `sizes`."""
+    def make():
+        import transformers
+        config = getattr(transformers, kind.replace("LMHeadModel", "Model").removesuffix("Model") + "Config")
+        return by_keyword(getattr(transformers, kind)(config(attn_implementation="eager", **sizes)), list(inputs))
+    return Recipe(f"transformers.{kind}{note}", inputs, outputs, make, ("torch", "transformers"))
 
 
-def gpt2():
-    from transformers import GPT2Config, GPT2LMHeadModel
-    return by_keyword(GPT2LMHeadModel(GPT2Config(attn_implementation="eager", use_cache=False)), list(GPT2_INPUTS))
+def gpt2_step(layers=12, heads=12, width=64, past=127):
+    """GPT-2 at one token, with a cache of `past` tokens."""
+    caches = [f"{layer}.{part}" for layer in range(layers) for part in ("key", "value")]
+    inputs = {"input_ids": ("int64", (1, 1), 30000), "attention_mask": ("int64", (1, past + 1), 2)}
+    inputs.update({f"past_key_values.{cache}": ("float32", (1, heads, past, width)) for cache in caches})
+
+    def make():
+        import torch
+        from transformers import GPT2Config, GPT2LMHeadModel
+        model = GPT2LMHeadModel(GPT2Config(attn_implementation="eager"))
+
+        class Step(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.model = model
+
+            def forward(self, input_ids, attention_mask, *caches):
+                logits, presents = self.model(input_ids=input_ids, attention_mask=attention_mask, return_dict=False,
+                                              past_key_values=tuple(zip(caches[::2], caches[1::2])))
+                return (logits, *(part for pair in presents for part in pair))
+
+        return Step()
+    return Recipe("transformers.GPT2LMHeadModel, one token with a cache", inputs,
+                  ("logits", *(f"present.{cache}" for cache in caches)), make, ("torch", "transformers"))
 
 
-def unet(width=32, classes=1):
-    """Ronneberger et al., "U-Net" (MICCAI 2015), Figure 1, with padding and batch norm, and `width` channels at the top."""
+def lstm():
     import torch
-    from torch import nn
-
-    def double_conv(fan_in, fan_out):
-        layers = []
-        for channels in (fan_in, fan_out):
-            layers += [nn.Conv2d(channels, fan_out, 3, padding=1, bias=False), nn.BatchNorm2d(fan_out), nn.ReLU()]
-        return nn.Sequential(*layers)
-
-    class UNet(nn.Module):
-        def __init__(self):
-            super().__init__()
-            widths = [width << level for level in range(5)]
-            self.down = nn.ModuleList(double_conv(i, o) for i, o in zip([3] + widths, widths))
-            self.pool = nn.MaxPool2d(2)
-            self.grow = nn.ModuleList(nn.ConvTranspose2d(2 * w, w, 2, stride=2) for w in reversed(widths[:-1]))
-            self.up = nn.ModuleList(double_conv(2 * w, w) for w in reversed(widths[:-1]))
-            self.head = nn.Conv2d(width, classes, 1)
-
-        def forward(self, x):
-            skips = []
-            for level in self.down:
-                x = level(self.pool(x) if skips else x)
-                skips.append(x)
-            for grow, level, skip in zip(self.grow, self.up, reversed(skips[:-1])):
-                x = level(torch.cat([grow(x), skip], dim=1))
-            return torch.sigmoid(self.head(x))
-
-    return UNet()
+    return torch.nn.LSTM(256, 256, num_layers=10)
 
 
-LANGUAGE = ("torch", "transformers")
-RECIPES = {name: classifier(name) for name in ("resnet50", "mobilenet_v2", "efficientnet_b0", "vgg16", "densenet121",
-                                               "shufflenet_v2_x1_0", "vit_b_16")}
-RECIPES["bert_base"] = Recipe("transformers.BertModel", BERT_INPUTS, ("last_hidden_state", "pooler_output"), bert_base,
-                              LANGUAGE)
-RECIPES["gpt2"] = Recipe("transformers.GPT2LMHeadModel, no cache", GPT2_INPUTS, ("logits",), gpt2, LANGUAGE)
-RECIPES["unet"] = Recipe("defined in this script", {"input": ("float32", (1, 3, 256, 256))}, ("mask",), unet, ("torch",))
+def network(module, name, inputs, outputs, packages=("torch",)):
+    """One that no installable package has, from its paper."""
+    def make():
+        return getattr(importlib.import_module(f"networks.{module}"), name)()
+    return Recipe(f"networks/{module}.py", inputs, outputs, make, packages)
+
+
+def floats(*shape):
+    return {"input": ("float32", shape)}
+
+
+RECIPES = {name: torchvision_model(name) for name in ("resnet50", "mobilenet_v2", "efficientnet_b0", "vgg16",
+                                                      "densenet121", "shufflenet_v2_x1_0", "vit_b_16",
+                                                      "resnext101_64x4d", "swin_b")}
+RECIPES |= {
+    "s3d": torchvision_model("s3d", inputs=floats(1, 3, 16, 224, 224), module="torchvision.models.video"),
+    "fasterrcnn_resnet50_fpn": detector("fasterrcnn_resnet50_fpn", ("boxes", "labels", "scores")),
+    "maskrcnn_resnet50_fpn": detector("maskrcnn_resnet50_fpn", ("boxes", "labels", "scores", "masks")),
+    "bert_base": language_model("BertModel"),
+    "tinybert": language_model("BertModel", note=" at TinyBERT's sizes", hidden_size=312, num_hidden_layers=4,
+                               num_attention_heads=12, intermediate_size=1200),
+    "distilbert": language_model("DistilBertModel", TWO_INPUTS, ("last_hidden_state",)),
+    "albert_base": language_model("AlbertModel", note=" at the base size", embedding_size=128, hidden_size=768,
+                                  num_hidden_layers=12, num_attention_heads=12, intermediate_size=3072),
+    "mobilebert": language_model("MobileBertModel"),
+    "gpt2": language_model("GPT2LMHeadModel", TWO_INPUTS, ("logits",), ", no cache", use_cache=False),
+    "gpt2_kv": gpt2_step(),
+    "transformer_base": language_model(
+        "MarianModel", {"input_ids": ("int64", (1, 64), 30000), "decoder_input_ids": ("int64", (1, 64), 30000)},
+        ("decoder_hidden_state", "encoder_hidden_state"), " at the base size of \"Attention is all you need\"",
+        vocab_size=32000, pad_token_id=0, decoder_start_token_id=0, d_model=512, encoder_layers=6, decoder_layers=6,
+        encoder_attention_heads=8, decoder_attention_heads=8, encoder_ffn_dim=2048, decoder_ffn_dim=2048,
+        activation_function="relu", scale_embedding=True, use_cache=False),
+    "lstm10": Recipe("torch.nn.LSTM", floats(100, 1, 256), ("output", "h_n", "c_n"), lstm, ("torch",)),
+    "unet": network("unet", "UNet", floats(1, 3, 256, 256), ("mask",)),
+    "yolo_v4": network("yolo_v4", "YoloV4", floats(1, 3, 416, 416), ("head_52", "head_26", "head_13")),
+    "mobilenet_v1_ssd": network("mobilenet_ssd", "MobileNetV1Ssd", floats(1, 3, 300, 300), ("scores", "boxes")),
+    "c3d": network("c3d", "C3d", floats(1, 3, 16, 112, 112), ("probabilities",)),
+    "mmoe": network("mmoe", "Mmoe", floats(1, 100), ("task_0", "task_1")),
+    "dlrm": network("dlrm", "Dlrm", {"dense": ("float32", (128, 13)), "sparse": ("int64", (128, 26), 1000)},
+                    ("probability",)),
+    "sar_drn": network("sar_drn", "SarDrn", floats(1, 1, 256, 256), ("image",)),
+    "rednet50": network("rednet", "RedNet", IMAGE, ("logits",)),
+    "dien": network("dien", "Dien", {"user": ("int64", (32,), 10000), "item": ("int64", (32,), 20000),
+                                     "category": ("int64", (32,), 1600), "item_history": ("int64", (32, 50), 20000),
+                                     "category_history": ("int64", (32, 50), 1600), "mask": ("float32", (32, 50))},
+                    ("probabilities",)),
+    "asr": network("speech", "DeepSpeech2", floats(1, 1, 161, 200), ("log_probabilities",)),
+    "conformer": network("speech", "Conformer", floats(1, 200, 80), ("log_probabilities",), ("torch", "transformers")),
+    "crnn": network("crnn", "Crnn", floats(1, 1, 32, 100), ("log_probabilities",)),
+}
 
 
 def missing_packages(recipe):
@@ -119,16 +186,16 @@ def missing_packages(recipe):
 
 
 def random_inputs(recipe):
-    """Normal images, random tokens, a mask that lets all of them through."""
+    """Normal values, random indices, masks that let all through."""
     import torch
     values = []
-    for name, (dtype, shape) in recipe.inputs.items():
-        if dtype == "float32":
+    for name, (dtype, shape, *below) in recipe.inputs.items():
+        if "mask" in name:
+            values.append(torch.ones(shape, dtype=getattr(torch, dtype)))
+        elif dtype == "float32":
             values.append(torch.randn(shape))
-        elif name == "attention_mask":
-            values.append(torch.ones(shape, dtype=torch.int64))
         else:
-            values.append(torch.randint(0, 2 if name == "token_type_ids" else 30000, shape))
+            values.append(torch.randint(0, below[0], shape))
     return tuple(values)
 
 
@@ -156,7 +223,10 @@ def take_batch_statistics(model, recipe):
         norm.momentum = None  # the mean over all batches
         norm.train()
     with torch.no_grad():
-        model(*(torch.cat([value, torch.randn_like(value)]) for value in random_inputs(recipe)))
+        inputs = random_inputs(recipe)
+        if inputs[0].shape[0] == 1:
+            inputs = tuple(torch.cat(pair) for pair in zip(inputs, random_inputs(recipe)))
+        model(*inputs)
     model.eval()
 
 
@@ -171,13 +241,23 @@ def build(name, seed=0):
     return model, random_inputs(recipe)
 
 
+def flat(outputs):
+    """As the exporter counts them."""
+    if isinstance(outputs, (list, tuple)):
+        return [tensor for part in outputs for tensor in flat(part)]
+    return [outputs]
+
+
 def export(name, path, seed, opset):
     import torch
     model, inputs = build(name, seed)
     with torch.no_grad():
         outputs = model(*inputs)
-    for output in [outputs] if isinstance(outputs, torch.Tensor) else outputs:
-        if not torch.isfinite(output).all() or output.std() == 0:
+    for output in flat(outputs):
+        if output.numel() == 0:
+            sys.exit(f"{name}: an output is empty; another --seed may help")
+        constant = output.numel() > 1 and (output == output.flatten()[0]).all()
+        if output.is_floating_point() and (constant or not torch.isfinite(output).all()):
             sys.exit(f"{name}: the outputs are not finite or all the same; another --seed may help")
     recipe = RECIPES[name]
     legacy = {"dynamo": False} if "dynamo" in inspect.signature(torch.onnx.export).parameters else {}
@@ -189,7 +269,10 @@ def export(name, path, seed, opset):
 
 
 def describe(recipe):
-    return "; ".join(f"{name} {dtype}{list(shape)}" for name, (dtype, shape) in recipe.inputs.items()).replace(" [", "[")
+    text = [f"{name} {dtype}{list(shape)}" for name, (dtype, shape, *_) in recipe.inputs.items()]
+    if len(text) > 6:
+        text[5:] = [f"and {len(text) - 5} more"]
+    return "; ".join(text)
 
 
 def main():

@@ -1,0 +1,320 @@
+#!/usr/bin/env python3
+"""Compiles, runs and verifies the models that export.py made, and writes docs/models.md.
+
+usage: report.py --models DIR [--offline] [--onnxruntime] [--results FILE.json] [--out docs/models.md] [NAME ...]
+
+Every model goes through a fusiond of its own state with its local worker: `fusionctl submit`, then `fusionctl verify`
+against the unfused strict form of the same model, on random inputs of the shapes and ranges that export.py states.
+--offline takes fusion-compile instead, whose yellow cases the cost model answers: for a machine too busy to measure.
+--onnxruntime compares with onnxruntime as well, and needs a Python that has it, numpy included; the rest needs nothing.
+Results are kept in FILE.json: models that are not named keep theirs, so that a long run can be split.
+FUSION_BIN names the folder of the programs (default build/release/bin).
+"""
+import argparse
+import array
+import datetime
+import json
+import math
+import os
+import pathlib
+import platform
+import random
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+from typing import NamedTuple
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/e2e"))
+import export
+from harness import BIN, Server
+
+SECONDS_A_STEP = 1800
+
+
+class Paper(NamedTuple):
+    layers: int = None  # before fusion, of the paper's exporter
+    kernels: int = None
+    megabytes: tuple = None  # of intermediate results, before and after
+
+
+# DNNFusion: Table 5, columns #Total layer, DNNF, IRS size. Souffle: Table 5, kernel calls of Ours, GPU, half precision
+# products. FusionStitching: Table 2, # of TF and FS, inference, GPU, the batch sizes of its Table 1. GraphTurbo and
+# PowerFusion give no counts in text.
+PAPERS = {
+    "DNNFusion": {
+        "efficientnet_b0": Paper(309, 97, (108, 26)), "vgg16": Paper(51, 17, (161, 52)),
+        "mobilenet_v1_ssd": Paper(202, 71, (110, 37)), "yolo_v4": Paper(398, 135, (329, 205)),
+        "c3d": Paper(27, 16, (195, 90)), "s3d": Paper(272, 98, (996, 356)), "unet": Paper(292, 82, (312, 158)),
+        "fasterrcnn_resnet50_fpn": Paper(3640, 942, (914, 374)), "maskrcnn_resnet50_fpn": Paper(3999, 981, (1524, 543)),
+        "tinybert": Paper(366, 74, (183, 55)), "distilbert": Paper(457, 109, (540, 197)),
+        "albert_base": Paper(936, 225, (1260, 320)), "bert_base": Paper(976, 216, (915, 196)),
+        "mobilebert": Paper(2387, 510, (744, 255)), "gpt2": Paper(2533, 254, (1389, 356)), "gpt2_kv": Paper()},
+    "Souffle": {
+        "bert_base": Paper(kernels=24), "resnext101_64x4d": Paper(kernels=105), "lstm10": Paper(kernels=1),
+        "efficientnet_b0": Paper(kernels=66), "swin_b": Paper(kernels=53), "mmoe": Paper(kernels=1)},
+    "GraphTurbo": dict.fromkeys(("resnet50", "mobilenet_v2", "dlrm", "vit_b_16", "densenet121", "conformer", "bert_base"),
+                                Paper()),
+    "PowerFusion": dict.fromkeys(("sar_drn", "shufflenet_v2_x1_0", "rednet50", "efficientnet_b0", "vit_b_16", "bert_base",
+                                  "gpt2", "gpt2_kv"), Paper()),
+    "FusionStitching": {
+        "dien": Paper(4311, 1642), "asr": Paper(1942, 475), "crnn": Paper(4820, 707), "bert_base": Paper(541, 205),
+        "transformer_base": Paper()},
+}
+ORDER = list(dict.fromkeys(name for models in PAPERS.values() for name in models))
+
+TYPECODES = {"float32": ("f", "<f4"), "int64": ("q", "<i8")}
+
+
+def write_npy(path, dtype, shape, values):
+    code, text = TYPECODES[dtype]
+    extents = "".join(f"{extent}, " for extent in shape)
+    header = f"{{'descr': '{text}', 'fortran_order': False, 'shape': ({extents}), }}"
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() +
+                     array.array(code, values).tobytes())
+
+
+def write_inputs(name, folder):
+    """{input: file}: normal values, indices in their range, masks that hide the last eighth."""
+    draw, files = random.Random(name), {}
+    for i, (key, (dtype, shape, *below)) in enumerate(export.RECIPES[name].inputs.items()):
+        count = math.prod(shape)
+        if "mask" in key:
+            values = [1 if j % shape[-1] < shape[-1] - shape[-1] // 8 else 0 for j in range(count)]
+        elif dtype == "float32":
+            values = (draw.gauss(0, 1) for _ in range(count))
+        else:
+            values = (draw.randrange(below[0]) for _ in range(count))
+        files[key] = folder / f"input{i}.npy"
+        write_npy(files[key], dtype, shape, values)
+    return files
+
+
+def onnxruntime_error(model, inputs, outputs):
+    """The largest difference over all outputs, each relative to the largest value there, or what is wrong."""
+    import numpy as np
+    import onnxruntime
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    feeds = {name: np.load(file) for name, file in inputs.items() if name in [i.name for i in session.get_inputs()]}
+    worst = 0.0
+    for name, theirs in zip(names, session.run(names, feeds)):
+        ours = np.load(outputs[name])
+        if ours.shape != theirs.shape:
+            return f"'{name}' is {list(ours.shape)}, onnxruntime's {list(theirs.shape)}"
+        if not theirs.size:
+            continue
+        if not np.array_equal(np.isfinite(ours), np.isfinite(theirs)):
+            return f"'{name}' has other infinities or NaNs than onnxruntime's"
+        gap = np.abs(np.nan_to_num(ours.astype(np.float64)) - np.nan_to_num(theirs.astype(np.float64))).max()
+        worst = max(worst, float(gap / max(np.abs(np.nan_to_num(theirs.astype(np.float64))).max(), 1e-30)))
+    return worst
+
+
+class Failure(Exception):
+    pass
+
+
+def call(program, *arguments, **options):
+    try:
+        done = subprocess.run([BIN / program, *map(str, arguments)], capture_output=True, text=True,
+                              timeout=SECONDS_A_STEP, **options)
+    except subprocess.TimeoutExpired:
+        raise Failure(f"{program}: not done in {SECONDS_A_STEP} s") from None
+    if done.returncode:
+        said = (done.stderr + done.stdout).strip().splitlines()
+        lines = [line for line in said if "error" in line or "WRONG" in line]
+        raise Failure(f"{program} {arguments[0]}: exit {done.returncode}: " + " ".join(lines or [done.stderr[-300:]]))
+    return done.stdout
+
+
+class Service:
+    """A fusiond with an empty state and its local worker."""
+
+    def __init__(self, folder):
+        self.server = Server(folder)
+        self.server.start()
+
+    def compile(self, model, bundle, report):
+        call("fusionctl", "submit", model, "-o", bundle, "--json", report, env=self.server.environment())
+
+    def verify(self, model, bundle, given):
+        return call("fusionctl", "verify", bundle, "--model", model, *given, "-o", "json",
+                    env=self.server.environment())
+
+    def close(self):
+        self.server.stop()
+
+
+class Offline:
+    def __init__(self, folder):
+        self.reference = folder / "reference.fusion"
+
+    def compile(self, model, bundle, report):
+        call("fusion-compile", model, bundle, "--json", report)
+
+    def verify(self, model, bundle, given):
+        call("fusion-compile", model, self.reference, "--planner", "none", "--math", "strict")
+        return call("fusionctl", "verify", bundle, "--reference", self.reference, *given, "-o", "json")
+
+    def close(self):
+        pass
+
+
+def examine(compiler, name, model, folder, with_onnxruntime):
+    """A row; what went wrong is in `failure`."""
+    row = {"date": datetime.date.today().isoformat(), "offline": isinstance(compiler, Offline)}
+    bundle, report = folder / "model.fusion", folder / "submit.json"
+    try:
+        compiler.compile(model, bundle, report)
+        row["submit"] = json.loads(report.read_text())
+        files = write_inputs(name, folder)
+        given = [word for key, file in files.items() for word in ("--input", f"{key}={file}")]
+        if with_onnxruntime:
+            ran = json.loads(call("fusionctl", "run", bundle, *given, "--output-dir", folder / "outputs", "-o", "json"))
+            outputs = {output["name"]: output["path"] for output in ran["outputs"]}
+            row["onnxruntime"] = onnxruntime_error(model, files, outputs)
+        row["strict"] = json.loads(compiler.verify(model, bundle, given))["max_rel_err"]
+    except Failure as failure:
+        row["failure"] = str(failure)
+    return row
+
+
+def number(value):
+    if value is None:
+        return "–"
+    return f"{value:.1e}" if isinstance(value, float) else str(value)
+
+
+def megabytes(pair):
+    return "–" if pair is None else f"{pair[0]:.0f} → {pair[1]:.0f}"
+
+
+def paper_cells(name):
+    """Two cells: layers → kernels and megabytes of each paper that counts this model, and the papers' names."""
+    counts, sizes, papers = [], [], []
+    for paper, models in PAPERS.items():
+        if name not in models:
+            continue
+        papers.append(paper)
+        figures = models[name]
+        if figures.kernels is not None:
+            before = "" if figures.layers is None else f"{figures.layers} → "
+            counts.append(f"{before}{figures.kernels} ({paper})")
+        if figures.megabytes is not None:
+            sizes.append(megabytes(figures.megabytes))
+    return ", ".join(counts) or "–", ", ".join(sizes) or "–", ", ".join(papers)
+
+
+def model_row(name, row):
+    counts, sizes, papers = paper_cells(name)
+    submit = row.get("submit")
+    if submit is None:
+        return [name, papers, *["–"] * 7, counts, sizes]
+    between = [submit["intermediate_bytes"][when] / 1e6 for when in ("before", "after")]
+    theirs = PAPERS["DNNFusion"].get(name, Paper()).layers
+    seconds = f"{submit['seconds']:.1f}" + ("*" if row.get("offline") else "")
+    nodes = str(submit["nodes"]) + (f" ({submit['nodes'] / theirs:.2f} of theirs)" if theirs else "")
+    return [name, papers, nodes, str(submit["nodes_rewritten"]), f"{submit['kernels']} ({submit['kernels_distinct']})",
+            megabytes(between), seconds, number(row.get("strict")), number(row.get("onnxruntime")), counts, sizes]
+
+
+HEAD = ["model", "papers", "nodes", "after rewriting", "kernels (distinct)", "intermediates MB", "seconds",
+        "error against strict", "error against onnxruntime", "papers: layers → kernels", "DNNFusion: intermediates MB"]
+
+
+INTRODUCTION = """# Models
+
+Written by `tests/models/report.py`; do not edit. Models are those of `tests/models/export.py`, with seeded random
+weights, compiled for `cpu`:
+
+    tests/models/export.py --out DIR
+    tests/models/report.py --models DIR --onnxruntime
+
+{cpu}, {cpus} CPUs shared with other work; {versions}; {first} to {last}.
+
+- *Nodes* are the operators of the file, `Constant` not counted. What the papers count are layers of their own
+  exporters' graphs, so compare ratios.
+- *Seconds* are those of the whole `fusionctl submit` with an empty profile database, or with a star of `fusion-compile`
+  (`--offline`), where the cost model answers the yellow cases.
+- *Errors* are the largest difference over all outputs, relative to an output's largest value, on one random input:
+  against the same model compiled with `--planner none --math strict`, as `fusionctl verify` does, and against
+  onnxruntime.
+"""
+
+SOURCES = """## Where the papers' figures are from
+
+- DNNFusion (PLDI 2021), Table 5: all layers before, kernels (DNNF) and sizes of intermediate results before and after.
+- Souffle (ASPLOS 2024), Table 5: GPU kernel calls.
+- FusionStitching (2020), Table 2: GPU kernel and memory calls of TensorFlow → of theirs, inference, at its batch sizes.
+- GraphTurbo (OSDI 2023) and PowerFusion (2023) name these models and print no counts.
+"""
+
+
+def document(results, about):
+    rows = {name: results["models"][name] for name in ORDER if name in results["models"]}
+    dates = sorted(row["date"] for row in rows.values())
+    lines = [INTRODUCTION.format(first=dates[0], last=dates[-1], **about),
+             "| " + " | ".join(HEAD) + " |", "|---|---" + "|---:" * 7 + "|---|---|"]
+    lines += ["| " + " | ".join(model_row(name, row)) + " |" for name, row in rows.items()]
+    failures = [f"- `{name}`: {row['failure']}" for name, row in rows.items() if "failure" in row]
+    absent = [name for name in ORDER if name not in rows]
+    if failures or absent:
+        lines += ["", "## What fails", "", *failures]
+        lines += [f"- not tried: {', '.join(absent)}"] if absent else []
+    return "\n".join([*lines, "", SOURCES])
+
+
+def describe_machine(with_onnxruntime):
+    cpu = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")),
+               platform.machine())
+    words = subprocess.run([BIN / "fusionctl", "version"], capture_output=True, text=True).stdout.split()
+    versions = [" ".join(words[:2]) or "fusion"]
+    if with_onnxruntime:
+        import onnxruntime
+        versions.append(f"onnxruntime {onnxruntime.__version__}")
+    return {"cpu": cpu, "cpus": len(os.sched_getaffinity(0)), "versions": ", ".join(versions)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="which models; all that DIR has by default")
+    parser.add_argument("--models", type=pathlib.Path, required=True, metavar="DIR", help="what export.py wrote")
+    parser.add_argument("--offline", action="store_true", help="fusion-compile instead of a server")
+    parser.add_argument("--onnxruntime", action="store_true", help="compare with it as well")
+    parser.add_argument("--results", type=pathlib.Path, metavar="FILE.json", help="default: DIR/report.json")
+    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "docs/models.md")
+    options = parser.parse_args()
+    unknown = [name for name in options.names if name not in ORDER]
+    if unknown:
+        parser.error(f"no model {', '.join(unknown)}; there are {', '.join(ORDER)}")
+    store = options.results or options.models / "report.json"
+    results = json.loads(store.read_text()) if store.is_file() else {"models": {}}
+    results["about"] = describe_machine(options.onnxruntime)
+    for name in options.names or ORDER:
+        model = options.models.resolve() / f"{name}.onnx"
+        if not model.is_file():
+            print(f"{name}: no {model}", file=sys.stderr)
+            continue
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="fusion-models-"))
+        compiler = None
+        try:
+            compiler = Offline(folder) if options.offline else Service(folder)
+            row = examine(compiler, name, model, folder, options.onnxruntime)
+        finally:
+            if compiler is not None:
+                compiler.close()
+            shutil.rmtree(folder, ignore_errors=True)
+        results["models"][name] = row
+        store.write_text(json.dumps(results, indent=1) + "\n")
+        print(" | ".join(model_row(name, row)), row.get("failure", ""), flush=True)
+    options.out.write_text(document(results, results["about"]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""report.py's files and table, without a compiler."""
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import export
+import report
+
+
+class ReportTest(unittest.TestCase):
+    def test_every_model_of_the_papers_has_a_recipe(self):
+        self.assertEqual(set(report.ORDER), set(export.RECIPES))
+
+    def test_networks_are_files(self):
+        for name, recipe in export.RECIPES.items():
+            if recipe.source.startswith("networks/"):
+                self.assertTrue((pathlib.Path(export.__file__).parent / recipe.source).is_file(), name)
+
+    def test_inputs_are_npy_files_of_the_recipe(self):
+        with tempfile.TemporaryDirectory() as folder:
+            files = report.write_inputs("dien", pathlib.Path(folder))
+            self.assertEqual(list(files), list(export.RECIPES["dien"].inputs))
+            data = files["item_history"].read_bytes()
+            length = int.from_bytes(data[8:10], "little")
+            self.assertEqual((10 + length) % 64, 0)
+            self.assertIn(b"'descr': '<i8', 'fortran_order': False, 'shape': (32, 50, ),", data[10:10 + length])
+            self.assertEqual(len(data), 10 + length + 32 * 50 * 8)
+            first = int.from_bytes(data[10 + length:18 + length], "little")
+            self.assertLess(first, 20000)
+
+    def test_table_names_figures_and_failures(self):
+        submit = {"nodes": 100, "nodes_rewritten": 90, "kernels": 40, "kernels_distinct": 20, "seconds": 3.25,
+                  "intermediate_bytes": {"before": 5e6, "after": 2e6}}
+        results = {"models": {"vgg16": {"date": "2026-01-02", "submit": submit, "strict": 1e-6, "onnxruntime": 2e-6},
+                              "lstm10": {"date": "2026-01-01", "failure": "fusionctl submit: exit 3: unsupported"}}}
+        text = report.document(results, {"cpu": "a CPU", "cpus": 2, "versions": "fusion 0"})
+        self.assertIn("| vgg16 | DNNFusion | 100 (1.96 of theirs) | 90 | 40 (20) | 5 → 2 | 3.2 | 1.0e-06 | 2.0e-06 | "
+                      "51 → 17 (DNNFusion) | 161 → 52 |", text)
+        self.assertIn("- `lstm10`: fusionctl submit: exit 3: unsupported", text)
+        self.assertIn("2026-01-01 to 2026-01-02", text)
+        self.assertIn("not tried: efficientnet_b0", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
