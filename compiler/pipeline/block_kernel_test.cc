@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "compiler/backends/cpu/testing/run_block.h"
 #include "compiler/movement/in_place.h"
+#include "compiler/pipeline/testing/run_block.h"
 
 namespace fusion {
 namespace {

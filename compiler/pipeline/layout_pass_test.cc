@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "compiler/backends/cpu/testing/run_block.h"
+#include "compiler/pipeline/testing/run_block.h"
 
 namespace fusion {
 namespace {

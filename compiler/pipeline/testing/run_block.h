@@ -2,8 +2,8 @@
 // machine's memory and compared with the interpreter. Everything a kernel could hide behind is hostile: outputs,
 // temporaries and scratch start as NaN, tasks run in random chunks in random order, and each buffer is followed by its
 // 64 bytes of slack and then by a page that cannot be touched.
-#ifndef FUSION_COMPILER_BACKENDS_CPU_TESTING_RUN_BLOCK_H_
-#define FUSION_COMPILER_BACKENDS_CPU_TESTING_RUN_BLOCK_H_
+#ifndef FUSION_COMPILER_PIPELINE_TESTING_RUN_BLOCK_H_
+#define FUSION_COMPILER_PIPELINE_TESTING_RUN_BLOCK_H_
 
 #include <map>
 #include <string>
@@ -70,16 +70,18 @@ struct BlockResult {
 
 DeviceModel Avx512Device();
 DeviceModel Avx2Device();
-// Can this machine execute the device's code?
-bool RunsHere(const DeviceModel& device);
+DeviceModel NeonDevice();
+// OK: this machine executes the device's code, itself or by emulation. NOT_FOUND says what to install.
+absl::Status CanRun(const DeviceModel& device);
 
 // Every case with every option; results case by case. All kernels go through one call of the toolchain.
 std::vector<BlockResult> RunCases(const std::vector<BlockCase>& cases, const std::vector<RunOptions>& options);
 
 // Both devices, each with plain, chosen and blocked layouts, and once with every node a kernel of its own.
 std::vector<RunOptions> AllOptions();
-// RunCases with AllOptions; what failed, one line each, empty when all is well. A test's whole body.
+// RunCases with AllOptions or those given; what failed, one line each, empty when all is well. A test's whole body.
 std::string Failures(const std::vector<BlockCase>& cases);
+std::string Failures(const std::vector<BlockCase>& cases, const std::vector<RunOptions>& options);
 
 // The one tolerance of generated code: |actual - expected| <= relative·|expected| + absolute·max(1, largest
 // |expected|). Sums are reassociated and contracted, so their error goes with the size of the terms, not of the result.
@@ -92,4 +94,4 @@ Tensor FromPhysical(const void* physical, DType dtype, const Shape& shape, const
 
 }  // namespace fusion::testing
 
-#endif  // FUSION_COMPILER_BACKENDS_CPU_TESTING_RUN_BLOCK_H_
+#endif  // FUSION_COMPILER_PIPELINE_TESTING_RUN_BLOCK_H_

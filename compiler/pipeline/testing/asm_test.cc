@@ -11,9 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/backends/cpu/prelude.h"
 #include "compiler/backends/cpu/print_kernel.h"
-#include "compiler/backends/cpu/testing/run_block.h"
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
 #include "compiler/backends/process/child_process.h"
+#include "compiler/pipeline/testing/run_block.h"
 
 namespace fusion::testing {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "compiler/backends/cpu/testing/run_block.h"
+#include "compiler/pipeline/testing/run_block.h"
 
 namespace fusion::testing {
 namespace {

@@ -1,7 +1,7 @@
 // Matrix products with everything that is fused around them.
 #include <gtest/gtest.h>
 
-#include "compiler/backends/cpu/testing/run_block.h"
+#include "compiler/pipeline/testing/run_block.h"
 
 namespace fusion::testing {
 namespace {

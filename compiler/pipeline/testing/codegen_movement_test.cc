@@ -1,7 +1,7 @@
 // Operators that only move elements, alone and at the edges of a computation.
 #include <gtest/gtest.h>
 
-#include "compiler/backends/cpu/testing/run_block.h"
+#include "compiler/pipeline/testing/run_block.h"
 
 namespace fusion::testing {
 namespace {

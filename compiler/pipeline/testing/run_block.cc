@@ -1,12 +1,7 @@
-#include "compiler/backends/cpu/testing/run_block.h"
+#include "compiler/pipeline/testing/run_block.h"
 
-#include <dlfcn.h>
-#include <setjmp.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -19,62 +14,15 @@
 #include "compiler/backends/cpu/print_kernel.h"
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
 #include "compiler/ops/op_def.h"
+#include "compiler/pipeline/testing/kernel_call.h"
 #include "compiler/te/interpreter.h"
 #include "runtime/base/check.h"
 #include "runtime/base/random_inputs.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/devices/cpu/kernel_abi.h"
+#include "runtime/devices/cpu/isa.h"
 
 namespace fusion::testing {
 namespace {
-
-constexpr int64_t kSlack = 64;
-constexpr int kPageBytes = 4096;
-
-// [bytes][slack] ending at a page that faults; the bytes start at a multiple of 64.
-class GuardedBuffer {
- public:
-  explicit GuardedBuffer(int64_t bytes) : bytes_(bytes) {
-    const int64_t used = (bytes + 63) / 64 * 64 + kSlack;
-    mapped_ = (used + kPageBytes - 1) / kPageBytes * kPageBytes + kPageBytes;
-    base_ = static_cast<char*>(mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    FUSION_CHECK(base_ != MAP_FAILED, "out of memory");
-    data_ = base_ + mapped_ - kPageBytes - used;
-    mprotect(base_ + mapped_ - kPageBytes, kPageBytes, PROT_NONE);
-    Poison();
-  }
-  ~GuardedBuffer() { munmap(base_, mapped_); }
-  GuardedBuffer(const GuardedBuffer&) = delete;
-  GuardedBuffer& operator=(const GuardedBuffer&) = delete;
-
-  // All bits set: a NaN of every float type.
-  void Poison() { memset(data_, 0xff, bytes_ + kSlack); }
-  bool SlackUntouched() const {
-    return std::all_of(data_ + bytes_, data_ + bytes_ + kSlack, [](char c) { return static_cast<uint8_t>(c) == 0xff; });
-  }
-  char* data() { return data_; }
-  int64_t bytes() const { return bytes_; }
-
- private:
-  int64_t bytes_, mapped_;
-  char *base_, *data_;
-};
-
-sigjmp_buf fault_jump;
-void OnFault(int) { siglongjmp(fault_jump, 1); }
-
-// False: the call touched memory that is not its own.
-bool CallGuarded(fusion_kernel_phase phase, void* const* args, void* scratch, int64_t begin, int64_t end) {
-  struct sigaction action = {}, before_segv, before_bus;
-  action.sa_handler = OnFault;
-  sigaction(SIGSEGV, &action, &before_segv);
-  sigaction(SIGBUS, &action, &before_bus);
-  const bool ok = sigsetjmp(fault_jump, 1) == 0;
-  if (ok) phase(args, scratch, begin, end);
-  sigaction(SIGSEGV, &before_segv, nullptr);
-  sigaction(SIGBUS, &before_bus, nullptr);
-  return ok;
-}
 
 Layout LayoutFor(const ValueLayouts& layouts, ecg::ValueId v) {
   auto it = layouts.find(v);
@@ -146,35 +94,12 @@ absl::Status MakeKernels(Run* run) {
   return absl::OkStatus();
 }
 
-class Library {
- public:
-  static absl::StatusOr<std::unique_ptr<Library>> Load(const std::string& binary) {
-    char path[] = "/tmp/fusion_run_block_XXXXXX";
-    const int fd = mkstemp(path);
-    if (fd < 0) return absl::InternalError("no temporary file");
-    close(fd);
-    std::ofstream(path, std::ios::binary) << binary;
-    void* handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    unlink(path);
-    if (handle == nullptr) return absl::InternalError(dlerror());
-    return std::unique_ptr<Library>(new Library(handle));
-  }
-  ~Library() { dlclose(handle_); }
-  fusion_kernel_phase Phase(const std::string& symbol) const {
-    return reinterpret_cast<fusion_kernel_phase>(dlsym(handle_, symbol.c_str()));
-  }
-
- private:
-  explicit Library(void* handle) : handle_(handle) {}
-  void* handle_;
-};
-
 std::string Describe(const GuardedBuffer& buffer, const KernelArg& arg, const ecg::Graph& graph) {
   return absl::StrCat(arg.value == ecg::kNone ? "a temporary" : "value ",
                       arg.value == ecg::kNone ? "" : graph.value(arg.value).name, " (", buffer.bytes(), " bytes)");
 }
 
-absl::Status RunKernel(const Run& run, size_t k, const Library& library,
+absl::Status RunKernel(const Run& run, size_t k, KernelHost* host,
                        std::map<ecg::ValueId, std::unique_ptr<GuardedBuffer>>* values, std::mt19937* random) {
   const ecg::Graph& graph = run.block_case->graph;
   const BlockKernel& block = run.result.kernels[k];
@@ -184,8 +109,7 @@ absl::Status RunKernel(const Run& run, size_t k, const Library& library,
   }
   if (buffers.size() != block.args.size()) return absl::InternalError("args are not parallel to buffers");
   std::vector<std::unique_ptr<GuardedBuffer>> own;
-  std::vector<void*> args;
-  std::vector<GuardedBuffer*> arg_buffers;
+  KernelCall call;
   std::map<size_t, std::string> read_only;
   for (size_t a = 0; a < block.args.size(); ++a) {
     const KernelArg& arg = block.args[a];
@@ -216,43 +140,34 @@ absl::Status RunKernel(const Run& run, size_t k, const Library& library,
       }
     }
     if (!arg.written && arg.kind != KernelArg::Kind::kTemporary) read_only[a] = std::string(buffer->data(), bytes);
-    args.push_back(buffer->data());
-    arg_buffers.push_back(buffer);
+    call.args.push_back(buffer);
   }
+  call.scratch_bytes = block.kernel.scratch_bytes;
   for (size_t p = 0; p < block.kernel.phases.size(); ++p) {
     const int64_t tasks = block.kernel.phases[p].tasks();
-    const fusion_kernel_phase phase = library.Phase(cpu::PhaseSymbol(run.symbols[k], static_cast<int>(p)));
-    if (phase == nullptr) return absl::InternalError("no such symbol");
-    std::vector<std::pair<int64_t, int64_t>> ranges;
+    KernelCall::Phase phase{cpu::PhaseSymbol(run.symbols[k], static_cast<int>(p)), {}};
     for (int64_t at = 0; at < tasks;) {
       const int64_t length =
           std::min<int64_t>(tasks - at, 1 + static_cast<int64_t>((*random)() % std::max<int64_t>(1, tasks / 3)));
-      ranges.push_back({at, at + length});
+      phase.ranges.push_back({at, at + length});
       at += length;
     }
-    std::shuffle(ranges.begin(), ranges.end(), *random);
-    GuardedBuffer scratch(block.kernel.scratch_bytes);
-    for (const auto& [begin, end] : ranges) {
-      scratch.Poison();
-      if (!CallGuarded(phase, args.data(), scratch.data(), begin, end)) {
-        return absl::InternalError(
-            absl::StrCat("phase ", p, " tasks [", begin, ", ", end, ") touch memory out of bounds"));
-      }
-      if (!scratch.SlackUntouched()) return absl::InternalError("scratch slack is written");
-    }
+    std::shuffle(phase.ranges.begin(), phase.ranges.end(), *random);
+    call.phases.push_back(std::move(phase));
   }
-  for (size_t a = 0; a < args.size(); ++a) {
-    const std::string what = Describe(*arg_buffers[a], block.args[a], graph);
-    if (!arg_buffers[a]->SlackUntouched()) return absl::InternalError(absl::StrCat("slack of ", what, " is written"));
+  RETURN_IF_ERROR(host->Run(call));
+  for (size_t a = 0; a < call.args.size(); ++a) {
+    const std::string what = Describe(*call.args[a], block.args[a], graph);
+    if (!call.args[a]->SlackUntouched()) return absl::InternalError(absl::StrCat("slack of ", what, " is written"));
     auto it = read_only.find(a);
-    if (it != read_only.end() && memcmp(it->second.data(), args[a], it->second.size()) != 0) {
+    if (it != read_only.end() && memcmp(it->second.data(), call.args[a]->data(), it->second.size()) != 0) {
       return absl::InternalError(absl::StrCat(what, " is written although it is only read"));
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status Execute(const Run& run, const Library& library, const std::map<ecg::ValueId, Tensor>& inputs,
+absl::Status Execute(const Run& run, KernelHost* host, const std::map<ecg::ValueId, Tensor>& inputs,
                      const std::vector<Tensor>& expected) {
   const ecg::Graph& graph = run.block_case->graph;
   std::mt19937 random(7);
@@ -263,7 +178,7 @@ absl::Status Execute(const Run& run, const Library& library, const std::map<ecg:
     memcpy(values[v]->data(), physical.data(), physical.size_bytes());
   }
   for (size_t k = 0; k < run.result.kernels.size(); ++k) {
-    RETURN_IF_ERROR(Annotate(RunKernel(run, k, library, &values, &random), absl::StrCat("kernel ", k)));
+    RETURN_IF_ERROR(Annotate(RunKernel(run, k, host, &values, &random), absl::StrCat("kernel ", k)));
   }
   for (size_t o = 0; o < graph.outputs().size(); ++o) {
     const ecg::ValueId v = graph.outputs()[o];
@@ -366,13 +281,23 @@ DeviceModel Avx2Device() {
   return device;
 }
 
-bool RunsHere(const DeviceModel& device) {
-  return device.isa == "avx512" ? __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
-                                : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+DeviceModel NeonDevice() {
+  DeviceModel device = Avx512Device();
+  device.isa = "neon";
+  device.march = "armv8.2-a";
+  device.vector_bytes = 16;
+  device.vector_registers = 32;
+  return device;
+}
+
+absl::Status CanRun(const DeviceModel& device) {
+  const absl::Status here = CheckIsa(device.isa);
+  return here.ok() || device.isa != "neon" ? here : FindQemu();
 }
 
 std::vector<BlockResult> RunCases(const std::vector<BlockCase>& cases, const std::vector<RunOptions>& options) {
   std::vector<Run> runs;
+  std::map<std::string, const DeviceModel*> devices;                   // by march
   std::map<std::string, std::string> texts;                            // march -> all kernels
   std::map<std::pair<std::string, std::string>, std::string> symbols;  // (march, key) -> symbol
   std::map<std::pair<std::string, std::string>, std::string> text_of;  // (march, symbol) -> text
@@ -391,6 +316,7 @@ std::vector<BlockResult> RunCases(const std::vector<BlockCase>& cases, const std
       }
       for (const BlockKernel& kernel : run.result.kernels) {
         const std::string& march = option.device.march;
+        devices[march] = &option.device;
         auto [it, fresh] = symbols.emplace(std::make_pair(march, kernel.key), absl::StrCat("k", symbols.size()));
         if (fresh) {
           const std::string text = cpu::PrintKernel(kernel.kernel, it->second, option.device);
@@ -413,28 +339,30 @@ std::vector<BlockResult> RunCases(const std::vector<BlockCase>& cases, const std
   for (const auto& [march, text] : texts) units.push_back({"cpu", march, text});
   absl::StatusOr<std::unique_ptr<ClangToolchain>> toolchain = ClangToolchain::Create();
   FUSION_CHECK(toolchain.ok(), std::string(toolchain.status().message()).c_str());
-  std::map<std::string, std::unique_ptr<Library>> libraries;  // by march, or by march + symbol when the batch fails
+  std::map<std::string, std::unique_ptr<KernelHost>> hosts;  // by march, or by march + symbol when the batch fails
   std::map<std::string, absl::Status> broken;
-  auto load = [&](const std::string& key, const std::string& binary) {
-    absl::StatusOr<std::unique_ptr<Library>> library = Library::Load(binary);
-    if (library.ok()) {
-      libraries[key] = *std::move(library);
+  auto load = [&](const std::string& key, const DeviceModel& device, const std::string& binary) {
+    if (!CanRun(device).ok()) return;
+    absl::StatusOr<std::unique_ptr<KernelHost>> host =
+        CheckIsa(device.isa).ok() ? LoadHere(binary) : LoadUnderQemu(binary);
+    if (host.ok()) {
+      hosts[key] = *std::move(host);
     } else {
-      broken[key] = library.status();
+      broken[key] = host.status();
     }
   };
   absl::StatusOr<std::vector<std::string>> binaries = (*toolchain)->Build(units);
   bool batched = binaries.ok();
   if (batched) {
-    for (size_t u = 0; u < units.size(); ++u) load(units[u].march, (*binaries)[u]);
+    for (size_t u = 0; u < units.size(); ++u) load(units[u].march, *devices[units[u].march], (*binaries)[u]);
   } else {
     for (const auto& [place, text] : text_of) {
       const auto& [march, symbol] = place;
-      const int lanes = march == "x86-64-v4" ? 16 : 8;
+      const int lanes = devices[march]->vector_bytes / 4;
       const std::vector<BuildUnit> unit = {{"cpu", march, cpu::Prelude(lanes) + text}};
       absl::StatusOr<std::vector<std::string>> one = (*toolchain)->Build(unit);
       if (one.ok()) {
-        load(march + symbol, (*one)[0]);
+        load(march + symbol, *devices[march], (*one)[0]);
       } else {
         broken[march + symbol] = one.status();
       }
@@ -443,24 +371,24 @@ std::vector<BlockResult> RunCases(const std::vector<BlockCase>& cases, const std
   std::map<const BlockCase*, absl::StatusOr<std::vector<Tensor>>> references;
   std::vector<BlockResult> results;
   for (Run& run : runs) {
-    if (run.result.status.ok() && RunsHere(run.options->device)) {
+    if (run.result.status.ok() && CanRun(run.options->device).ok()) {
       const auto inputs = InputsOf(*run.block_case);
       auto it = references.find(run.block_case);
       if (it == references.end()) it = references.emplace(run.block_case, Reference(*run.block_case, *inputs)).first;
       absl::Status status = it->second.status();
-      const Library* library = nullptr;
+      KernelHost* host = nullptr;
       if (batched) {
-        library = libraries[run.options->device.march].get();
-        if (library == nullptr) status.Update(broken[run.options->device.march]);
+        host = hosts[run.options->device.march].get();
+        if (host == nullptr) status.Update(broken[run.options->device.march]);
       }
       for (const std::string& symbol : run.symbols) {
         if (batched || !status.ok()) break;
-        library = libraries[run.options->device.march + symbol].get();
-        if (library == nullptr) status.Update(broken[run.options->device.march + symbol]);
+        host = hosts[run.options->device.march + symbol].get();
+        if (host == nullptr) status.Update(broken[run.options->device.march + symbol]);
         if (run.symbols.size() > 1)
           status.Update(absl::UnknownError("not run: another kernel of the batch does not compile"));
       }
-      if (status.ok()) status = Execute(run, *library, *inputs, *it->second);
+      if (status.ok()) status = Execute(run, host, *inputs, *it->second);
       run.result.status = status;
     }
     results.push_back(std::move(run.result));
@@ -479,9 +407,11 @@ std::vector<RunOptions> AllOptions() {
   return options;
 }
 
-std::string Failures(const std::vector<BlockCase>& cases) {
+std::string Failures(const std::vector<BlockCase>& cases) { return Failures(cases, AllOptions()); }
+
+std::string Failures(const std::vector<BlockCase>& cases, const std::vector<RunOptions>& options) {
   std::string text;
-  for (const BlockResult& result : RunCases(cases, AllOptions())) {
+  for (const BlockResult& result : RunCases(cases, options)) {
     if (!result.status.ok()) absl::StrAppend(&text, result.name, ": ", std::string(result.status.message()), "\n");
   }
   return text;

@@ -1,7 +1,7 @@
 // Convolutions and pooling: borders, strides, groups, channels that fill no vector, and what networks put around them.
 #include <gtest/gtest.h>
 
-#include "compiler/backends/cpu/testing/run_block.h"
+#include "compiler/pipeline/testing/run_block.h"
 
 namespace fusion::testing {
 namespace {

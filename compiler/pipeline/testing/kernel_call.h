@@ -1,0 +1,42 @@
+// One launch of a built kernel, and who performs it: this process, or an emulated machine for a device that this
+// machine is not.
+#ifndef FUSION_COMPILER_PIPELINE_TESTING_KERNEL_CALL_H_
+#define FUSION_COMPILER_PIPELINE_TESTING_KERNEL_CALL_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/pipeline/testing/guarded_buffer.h"
+
+namespace fusion::testing {
+
+struct KernelCall {
+  struct Phase {
+    std::string symbol;
+    std::vector<std::pair<int64_t, int64_t>> ranges;  // of tasks, in the order in which they are to run
+  };
+  std::vector<GuardedBuffer*> args;
+  int64_t scratch_bytes = 0;
+  std::vector<Phase> phases;
+};
+
+// A loaded shared object.
+class KernelHost {
+ public:
+  virtual ~KernelHost() = default;
+  // Poisons the scratch before each range. INTERNAL naming the tasks that touched memory which is not theirs.
+  virtual absl::Status Run(const KernelCall& call) = 0;
+};
+
+absl::StatusOr<std::unique_ptr<KernelHost>> LoadHere(const std::string& binary);
+
+// aarch64 under qemu. FindQemu: NOT_FOUND, naming the package, where a tool is missing.
+absl::Status FindQemu();
+absl::StatusOr<std::unique_ptr<KernelHost>> LoadUnderQemu(const std::string& binary);
+
+}  // namespace fusion::testing
+
+#endif  // FUSION_COMPILER_PIPELINE_TESTING_KERNEL_CALL_H_

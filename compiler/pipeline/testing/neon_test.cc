@@ -1,0 +1,158 @@
+// Kernels for aarch64, compiled by the production toolchain and run under qemu: a spread over the printer's strategies
+// with vectors of four lanes.
+#include <gtest/gtest.h>
+
+#include "compiler/pipeline/testing/run_block.h"
+
+namespace fusion::testing {
+namespace {
+
+using G = GraphMaker;
+using V = ecg::ValueId;
+using Ints = std::vector<int64_t>;
+
+std::string FailuresOnNeon(const std::vector<BlockCase>& cases) {
+  std::vector<RunOptions> options;
+  for (LayoutMode mode : {LayoutMode::kPlain, LayoutMode::kChosen}) options.push_back({NeonDevice(), mode, false});
+  options.push_back({NeonDevice(), LayoutMode::kChosen, true});
+  return Failures(cases, options);
+}
+
+class Neon : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const absl::Status can_run = CanRun(NeonDevice());
+    if (!can_run.ok()) GTEST_SKIP() << "NEON kernels are not run: " << can_run.message();
+  }
+};
+
+BlockCase Unary(const std::string& op, Shape shape, DType dtype = DType::kF32) {
+  G g;
+  g.Out(g.Op(op, {g.In(shape, dtype)}));
+  return BlockCase(op + " " + DTypeName(dtype), g);
+}
+
+BlockCase Convolution(const std::string& name, Shape x, Shape w, const G::Attrs& attrs) {
+  G g;
+  const V y = g.Op("Conv", {g.In(x), g.Weight(w), g.Weight({w[0]})}, attrs);
+  g.Out(g.Op("Relu", {y}));
+  return BlockCase(name, g);
+}
+
+BlockCase CastTo(DType from, DType to, int64_t onnx_type) {
+  G g;
+  g.Out(g.Op("Cast", {g.In({5, 7}, from)}, {{"to", onnx_type}}));
+  return BlockCase(std::string(DTypeName(from)) + " to " + DTypeName(to), g);
+}
+
+TEST_F(Neon, Elementwise) {
+  std::vector<BlockCase> cases;
+  for (const char* op : {"Exp", "Tanh", "Erf", "Log", "Sqrt", "Sigmoid", "Abs", "Floor", "Round", "Sign", "Softplus"}) {
+    cases.push_back(Unary(op, {3, 37}));
+  }
+  cases.push_back(Unary("Sin", {3, 5}));
+  cases.push_back(Unary("Tanh", {3, 5}, DType::kF64));
+  G g;
+  const V x = g.In({4, 1, 19}), y = g.In({3, 19});
+  g.Out(g.Op("Max", {g.Op("Div", {x, y}), g.Op("Pow", {x, g.Scalar(2)})}));
+  cases.push_back(BlockCase("broadcast", g));
+  EXPECT_EQ(FailuresOnNeon(cases), "");
+}
+
+TEST_F(Neon, ElementTypes) {
+  std::vector<BlockCase> cases = {
+      Unary("Exp", {3, 11}, DType::kF16),    Unary("Sigmoid", {3, 11}, DType::kBF16),
+      Unary("Neg", {5, 7}, DType::kI8),      Unary("Abs", {5, 7}, DType::kI64),
+      CastTo(DType::kF32, DType::kF16, 10),  CastTo(DType::kF16, DType::kF32, 1),
+      CastTo(DType::kF32, DType::kBF16, 16), CastTo(DType::kBF16, DType::kF32, 1),
+      CastTo(DType::kF32, DType::kI32, 6),   CastTo(DType::kI8, DType::kF32, 1),
+      CastTo(DType::kI64, DType::kF32, 1),   CastTo(DType::kF32, DType::kBool, 9),
+  };
+  G g;
+  const V scale = g.Scalar(0.05), zero = g.Scalar(3, DType::kI8);
+  const V quantized = g.Op("QuantizeLinear", {g.In({4, 33}), scale, zero});
+  g.Out(quantized);
+  g.Out(g.Op("DequantizeLinear", {quantized, scale, zero}));
+  cases.push_back(BlockCase("int8", g));
+  EXPECT_EQ(FailuresOnNeon(cases), "");
+}
+
+TEST_F(Neon, Rows) {
+  std::vector<BlockCase> cases;
+  {
+    G g;
+    g.Out(g.Op("Softmax", {g.In({6, 37})}, {{"axis", int64_t{-1}}}));
+    cases.push_back(BlockCase("softmax", g));
+  }
+  {
+    G g;
+    g.Out(g.Op("LayerNormalization", {g.In({5, 48}), g.Weight({48}), g.Weight({48})}));
+    cases.push_back(BlockCase("layernorm", g));
+  }
+  {
+    G g;
+    g.Out(g.Op("ReduceMax", {g.In({3, 4, 21}), g.Ints({2})}));
+    g.Out(g.Op("ReduceMean", {g.In({3, 16, 20}), g.Ints({1})}));
+    cases.push_back(BlockCase("reductions", g));
+  }
+  EXPECT_EQ(FailuresOnNeon(cases), "");
+}
+
+TEST_F(Neon, Products) {
+  std::vector<BlockCase> cases;
+  for (const Shape& shape : std::vector<Shape>{{17, 24, 32}, {1, 64, 10}, {8, 5, 19}}) {
+    G g;
+    const V y = g.Op("MatMul", {g.In({shape[0], shape[1]}), g.Weight({shape[1], shape[2]})});
+    g.Out(g.Op("Tanh", {g.Op("Add", {y, g.Weight({shape[2]})})}));
+    cases.push_back(BlockCase("epilogue " + ShapeToString(shape), g));
+  }
+  {
+    G g;
+    const V scores = g.Op("MatMul", {g.In({2, 9, 16}), g.In({2, 16, 9})});
+    g.Out(g.Op("MatMul", {g.Op("Softmax", {scores}, {{"axis", int64_t{-1}}}), g.In({2, 9, 16})}));
+    cases.push_back(BlockCase("attention", g));
+  }
+  EXPECT_EQ(FailuresOnNeon(cases), "");
+}
+
+TEST_F(Neon, Windows) {
+  const Ints pad1 = {1, 1, 1, 1};
+  std::vector<BlockCase> cases = {
+      Convolution("1x1", {1, 24, 9, 7}, {40, 24, 1, 1}, {}),
+      Convolution("3x3", {1, 16, 8, 14}, {32, 16, 3, 3}, {{"pads", pad1}}),
+      Convolution("3x3 stride 2, odd channels", {2, 5, 9, 8}, {10, 5, 3, 3}, {{"pads", pad1}, {"strides", Ints{2, 2}}}),
+      Convolution("7x7 on three channels", {1, 3, 17, 15}, {16, 3, 7, 7},
+                  {{"pads", Ints{3, 3, 3, 3}}, {"strides", Ints{2, 2}}}),
+      Convolution("depthwise", {1, 24, 9, 8}, {24, 1, 3, 3}, {{"pads", pad1}, {"group", int64_t{24}}}),
+      Convolution("groups", {1, 18, 6, 6}, {12, 6, 3, 3}, {{"pads", pad1}, {"group", int64_t{3}}}),
+  };
+  for (const char* op : {"MaxPool", "AveragePool"}) {
+    G g;
+    g.Out(g.Op(op, {g.In({1, 16, 9, 9})}, {{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"pads", pad1}}));
+    cases.push_back(BlockCase(op, g));
+  }
+  EXPECT_EQ(FailuresOnNeon(cases), "");
+}
+
+TEST_F(Neon, Movement) {
+  std::vector<BlockCase> cases;
+  {
+    G g;
+    g.Out(g.Op("Gather", {g.In({10, 20}), g.In({3, 4}, DType::kI64)}, {{"axis", int64_t{0}}}));
+    cases.push_back(BlockCase("gather", g));
+  }
+  {
+    G g;
+    g.Out(g.Op("Transpose", {g.In({5, 7, 12})}, {{"perm", Ints{2, 0, 1}}}));
+    cases.push_back(BlockCase("transpose", g));
+  }
+  {
+    G g;
+    g.Out(g.Op("Exp", {g.Op("Concat", {g.In({3, 5}), g.In({3, 8})}, {{"axis", int64_t{1}}})}));
+    cases.push_back(BlockCase("concat", g));
+  }
+  EXPECT_EQ(FailuresOnNeon(cases), "");
+}
+
+}  // namespace
+}  // namespace fusion::testing
