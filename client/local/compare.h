@@ -1,4 +1,5 @@
-// CompareOutputs: are these the same numbers, as far as floating point can tell? The one place of the tolerance.
+// CompareTensors: are these the same numbers, as far as floating point can tell? For outputs of whole models; the other
+// tolerances and why they differ: tests/README.md.
 #ifndef FUSION_CLIENT_LOCAL_COMPARE_H_
 #define FUSION_CLIENT_LOCAL_COMPARE_H_
 

@@ -1,4 +1,4 @@
-// The tolerances of numeric comparisons, in one place, and the comparison itself.
+// Does an operator give ONNX's numbers? The other tolerances and why they differ: tests/README.md.
 #ifndef FUSION_TESTS_CONFORMANCE_TOLERANCE_H_
 #define FUSION_TESTS_CONFORMANCE_TOLERANCE_H_
 

@@ -83,8 +83,9 @@ std::vector<RunOptions> AllOptions();
 std::string Failures(const std::vector<BlockCase>& cases);
 std::string Failures(const std::vector<BlockCase>& cases, const std::vector<RunOptions>& options);
 
-// The one tolerance of generated code: |actual - expected| <= relative·|expected| + absolute·max(1, largest
-// |expected|). Sums are reassociated and contracted, so their error goes with the size of the terms, not of the result.
+// The one tolerance of generated code (others: tests/README.md): |actual - expected| <= relative·|expected| +
+// absolute·max(1, largest |expected|). Sums are reassociated and contracted, so their error goes with the size of the
+// terms, not of the result.
 absl::Status CompareOutputs(const Tensor& expected, const Tensor& actual);
 
 // The logical tensor's elements in physical order (lanes past the extent: zero) and back; `pad_is_zero` tells whether
