@@ -1,5 +1,6 @@
 // fusionctl. The only file that knows the option parser.
 #include <CLI/CLI.hpp>
+#include <iostream>
 #include <map>
 #include <memory>
 #include <string>
@@ -27,6 +28,21 @@ void Declare(CLI::App* app, fusion::Option& option) {
   }
   if (option.required) declared->required();
   if (!option.choices.empty()) declared->check(CLI::IsMember(option.choices));
+}
+
+// The words that were to be a command and are none: "frob", "job frob". Empty: there is no such word.
+std::string UnknownCommand(const CLI::App& app) {
+  std::string words;
+  const CLI::App* parsed = &app;
+  while (!parsed->get_subcommands().empty()) {
+    parsed = parsed->get_subcommands()[0];
+    words += parsed->get_name() + " ";
+  }
+  if (parsed->get_require_subcommand_min() == 0) return "";  // a command misses its argument
+  for (const std::string& rest : app.remaining(true)) {
+    if (rest.empty() || rest[0] != '-') return words + rest;
+  }
+  return "";
 }
 
 }  // namespace
@@ -58,11 +74,13 @@ int main(int argc, char** argv) {
     if (space != std::string::npos) {
       CLI::App*& group = groups[name.substr(0, space)];
       if (group == nullptr) {
-        group = app.add_subcommand(name.substr(0, space), name.substr(0, space) + " commands");
+        group = app.add_subcommand(name.substr(0, space));
         group->require_subcommand(1);
         group->fallthrough();
       }
       parent = group;
+      const std::string so_far = group->get_description();
+      group->description(so_far + (so_far.empty() ? "" : ", ") + name.substr(space + 1));
     }
     CLI::App* command =
         parent->add_subcommand(space == std::string::npos ? name : name.substr(space + 1), verb->help());
@@ -78,6 +96,12 @@ int main(int argc, char** argv) {
     return app.exit(help);
   } catch (const CLI::CallForAllHelp& help) {
     return app.exit(help);
+  } catch (const CLI::RequiredError& error) {
+    // The parser misses a command before it looks at the word that is none.
+    const std::string unknown = UnknownCommand(app);
+    if (unknown.empty()) app.exit(error);
+    if (!unknown.empty()) std::cerr << "fusionctl: no command '" << unknown << "'; fusionctl --help lists them\n";
+    return fusion::kExitUsage;
   } catch (const CLI::ParseError& error) {
     app.exit(error);
     return fusion::kExitUsage;

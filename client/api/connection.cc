@@ -179,7 +179,11 @@ class GrpcConnection : public Connection {
     const auto code = static_cast<absl::StatusCode>(status.error_code());
     if (status.ok()) return absl::OkStatus();
     if (code == absl::StatusCode::kUnavailable) {
-      return absl::UnavailableError(absl::StrCat("no server at ", address_, " (", status.error_message(), ")"));
+      // gRPC tells the chain of its attempts; the last of them says what is wrong.
+      const std::string& words = status.error_message();
+      const size_t last = words.rfind(": ");
+      return absl::UnavailableError(absl::StrCat("no server at ", address_, " (",
+                                                 last == std::string::npos ? words : words.substr(last + 2), ")"));
     }
     return absl::Status(code, status.error_message());
   }

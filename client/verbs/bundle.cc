@@ -31,7 +31,8 @@ class BundleGetVerb : public Verb {
       return Fail(absl::NotFoundError(absl::StrCat("job ", job_, " has no bundle: it has not succeeded")));
     }
     if (output_.empty()) output_ = job_ + ".fusion";
-    const absl::Status fetched = DownloadBundle(*connection, job->bundle(), output_);
+    Progress progress(common.progress);
+    const absl::Status fetched = DownloadBundle(*connection, job->bundle(), output_, progress);
     if (!fetched.ok()) return FailLocal(fetched);
     std::printf("%s  %s  sha256:%s\n", output_.c_str(), BytesInWords(job->bundle().size_bytes()).c_str(),
                 ShortDigest(job->bundle().digest()).c_str());

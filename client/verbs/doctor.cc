@@ -97,10 +97,13 @@ class DoctorVerb : public Verb {
       if (worker.info().measure_kinds_size() > 0) measuring.push_back(worker.info().name());
       if (worker.info().toolchains_size() > 0) building.push_back(worker.info().name());
     }
-    checks->push_back({"measuring", !measuring.empty(), absl::StrJoin(measuring, ", "),
+    auto names = [](const std::vector<std::string>& workers) {
+      return workers.empty() ? "no worker" : absl::StrJoin(workers, ", ");
+    };
+    checks->push_back({"measuring", !measuring.empty(), names(measuring),
                        "attach a worker: fusion-worker --server ADDRESS (without one, latencies are estimated)"});
-    checks->push_back({"building", !building.empty(), absl::StrJoin(building, ", "),
-                       "attach a worker that has clang: apt-get install clang"});
+    checks->push_back(
+        {"building", !building.empty(), names(building), "attach a worker that has clang: apt-get install clang"});
   }
 
   void Print(const std::vector<Check>& checks) const {

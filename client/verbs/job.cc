@@ -100,7 +100,7 @@ class JobWatchVerb : public Verb {
     if (!last.ok()) return Fail(last.status());
     PrintAccount(last->account(), progress);
     if (!output_.empty()) {
-      const absl::Status fetched = DownloadBundle(*connection, last->bundle(), output_);
+      const absl::Status fetched = DownloadBundle(*connection, last->bundle(), output_, progress);
       if (!fetched.ok()) return FailLocal(fetched);
       std::printf("%s  %s  sha256:%s\n", output_.c_str(), BytesInWords(last->bundle().size_bytes()).c_str(),
                   ShortDigest(last->bundle().digest()).c_str());

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
 
@@ -19,6 +20,7 @@
 #include "client/cli/interrupt.h"
 #include "client/cli/words.h"
 #include "runtime/base/atomic_file.h"
+#include "runtime/base/mapped_file.h"
 #include "runtime/base/sha256.h"
 #include "runtime/base/status_macros.h"
 
@@ -78,6 +80,26 @@ std::string ClientId() {
   return absl::StrCat(user == nullptr ? "" : user, "@", host);
 }
 
+// Tells of a transfer that takes long enough to wonder about, a tenth at a time.
+class TransferProgress {
+ public:
+  TransferProgress(std::string label, int64_t all_bytes, Progress& progress)
+      : label_(std::move(label)), all_bytes_(all_bytes), progress_(progress) {}
+  void Add(int64_t bytes) {
+    done_bytes_ += bytes;
+    const int64_t tenth = done_bytes_ * 10 / std::max<int64_t>(1, all_bytes_);
+    if (tenth == last_tenth_ || all_bytes_ < (16 << 20)) return;
+    last_tenth_ = tenth;
+    progress_.Now(label_, absl::StrCat(BytesInWords(done_bytes_), " of ", BytesInWords(all_bytes_)));
+  }
+
+ private:
+  const std::string label_;
+  const int64_t all_bytes_;
+  int64_t done_bytes_ = 0, last_tenth_ = -1;
+  Progress& progress_;
+};
+
 absl::Status Upload(Connection& connection, const LocalModel& model, int64_t chunk_bytes, Progress& progress) {
   const absl::Time start = absl::Now();
   std::map<std::string, absl::string_view> chunks;
@@ -100,15 +122,8 @@ absl::Status Upload(Connection& connection, const LocalModel& model, int64_t chu
     new_bytes += static_cast<int64_t>(found->second.size());
   }
   if (!blobs.empty()) {
-    int64_t sent = 0;
-    int64_t last_percent = -1;
-    RETURN_IF_ERROR(connection.WriteBlobs(blobs, [&](int64_t bytes) {
-      sent += bytes;
-      const int64_t percent = sent * 10 / std::max<int64_t>(1, new_bytes);
-      if (percent == last_percent || new_bytes < (16 << 20)) return;
-      last_percent = percent;
-      progress.Now("uploading", absl::StrCat(BytesInWords(sent), " of ", BytesInWords(new_bytes)));
-    }));
+    TransferProgress told("uploading", new_bytes, progress);
+    RETURN_IF_ERROR(connection.WriteBlobs(blobs, [&](int64_t bytes) { told.Add(bytes); }));
   }
   progress.Line("uploaded",
                 absl::StrCat(BytesInWords(new_bytes), " new, ", BytesInWords(all_bytes - new_bytes), " already there"),
@@ -147,6 +162,7 @@ absl::StatusOr<v1::SubmitRequest> PrepareSubmission(Connection& connection, cons
                                                     const CompilationFlags& flags, Progress& progress) {
   v1::SubmitRequest request;
   RETURN_IF_ERROR(FillOptions(flags, request.mutable_options()));
+  RETURN_IF_ERROR(MappedFile::Open(model_path).status());  // before a server is asked
   ASSIGN_OR_RETURN(v1::Capabilities capabilities, connection.GetCapabilities());
   progress.Headline(absl::StrCat("fusion ", FUSION_VERSION, " → ", connection.address(), " (server ",
                                  capabilities.server_version(), ")"));
@@ -212,10 +228,25 @@ absl::StatusOr<Compilation> CompileRemotely(Connection& connection, const v1::Su
   return compilation;
 }
 
-absl::Status DownloadBundle(Connection& connection, const v1::BundleInfo& bundle, const std::string& path) {
+absl::Status CheckOutputPath(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    return UsageError(absl::StrCat("-o '", path, "' is a folder; name a file"));
+  }
+  std::string folder = std::filesystem::path(path).parent_path().string();
+  if (folder.empty()) folder = ".";
+  if (access(folder.c_str(), W_OK | X_OK) == 0) return absl::OkStatus();
+  const bool there = std::filesystem::exists(folder, error);
+  return UsageError(absl::StrCat("-o '", path, "': the folder ", there ? "cannot be written to" : "does not exist"));
+}
+
+absl::Status DownloadBundle(Connection& connection, const v1::BundleInfo& bundle, const std::string& path,
+                            Progress& progress) {
   ASSIGN_OR_RETURN(std::unique_ptr<AtomicFile> file, AtomicFile::Create(path));
   Sha256 sha;
+  TransferProgress told("fetching", bundle.size_bytes(), progress);
   RETURN_IF_ERROR(connection.ReadBlob(bundle.digest(), [&](absl::string_view bytes) {
+    told.Add(static_cast<int64_t>(bytes.size()));
     sha.Update(bytes);
     return file->Append(bytes);
   }));
@@ -235,10 +266,12 @@ void PrintAccount(const v1::Account& account, Progress& progress) {
       (build ? building : planning) += stage.seconds();
     }
   }
-  progress.Line("planned",
-                absl::StrFormat("%s → %s (%d distinct)", Plural(account.nodes_model(), "node"),
-                                Plural(account.kernels(), "kernel"), account.kernels_distinct()),
-                planning);
+  progress.Line(
+      "planned",
+      absl::StrCat(Plural(account.nodes_model(), "node"), " → ", Plural(account.kernels(), "kernel"),
+                   // A plan alone builds none.
+                   account.kernels_distinct() > 0 ? absl::StrCat(" (", account.kernels_distinct(), " distinct)") : ""),
+      planning);
   if (account.questions() > 0) {
     progress.Line("profiled",
                   absl::StrFormat("%s: %d measured, %d known, %d estimated", Plural(account.questions(), "yellow case"),

@@ -39,8 +39,12 @@ absl::StatusOr<Compilation> CompileRemotely(Connection& connection, const v1::Su
 absl::StatusOr<v1::JobEvent> FollowJob(Connection& connection, const std::string& job_id, int64_t resume_seq,
                                        Progress& progress);
 
+// A usage error where no file could be made at `path`: known before a compilation, not after it.
+absl::Status CheckOutputPath(const std::string& path);
+
 // The bundle into `path`, whole or not at all; its digest is checked on the way.
-absl::Status DownloadBundle(Connection& connection, const v1::BundleInfo& bundle, const std::string& path);
+absl::Status DownloadBundle(Connection& connection, const v1::BundleInfo& bundle, const std::string& path,
+                            Progress& progress);
 
 // The lines that say what came out: planned, profiled, built.
 void PrintAccount(const v1::Account& account, Progress& progress);

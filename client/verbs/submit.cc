@@ -76,6 +76,8 @@ class SubmitVerb : public Verb {
   int Run(const CommonOptions& common) override {
     const absl::Time start = absl::Now();
     if (output_.empty()) output_ = std::filesystem::path(model_).stem().string() + ".fusion";
+    const absl::Status writable = CheckOutputPath(output_);
+    if (!detach_ && !writable.ok()) return Fail(writable);
     Progress progress(common.progress);
     auto connection = Connection::Open(common.server);
     auto request = PrepareSubmission(*connection, model_, flags_, progress);
@@ -84,7 +86,7 @@ class SubmitVerb : public Verb {
     auto compilation = CompileRemotely(*connection, *request, progress);
     if (!compilation.ok()) return Fail(compilation.status());
     const v1::BundleInfo& bundle = compilation->last.bundle();
-    const absl::Status fetched = DownloadBundle(*connection, bundle, output_);
+    const absl::Status fetched = DownloadBundle(*connection, bundle, output_, progress);
     if (!fetched.ok()) return FailLocal(fetched);
     PrintAccount(compilation->last.account(), progress);
     const double seconds = absl::ToDoubleSeconds(absl::Now() - start);

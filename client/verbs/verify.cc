@@ -85,7 +85,7 @@ class VerifyVerb : public Verb {
     auto connection = Connection::Open(common.server);
     ASSIGN_OR_RETURN(v1::SubmitRequest request, PrepareSubmission(*connection, model_, flags, progress));
     ASSIGN_OR_RETURN(Compilation compilation, CompileRemotely(*connection, request, progress));
-    return DownloadBundle(*connection, compilation.last.bundle(), path);
+    return DownloadBundle(*connection, compilation.last.bundle(), path, progress);
   }
 
   int Compare(const Manifest& manifest, const std::vector<Tensor>& actual, const std::vector<Tensor>& expected) {

@@ -130,7 +130,21 @@ class UnreachableTest(unittest.TestCase):
             done = subprocess.run([harness.BIN / "fusionctl", "--server", "unix:/nonexistent/s.sock", *verb],
                                   capture_output=True, text=True, timeout=20)
             self.assertEqual(done.returncode, 5, done)
-            self.assertIn("no server at unix:/nonexistent/s.sock", done.stdout + done.stderr)
+            self.assertIn("no server at unix:/nonexistent/s.sock (No such file or directory)", done.stdout + done.stderr)
+
+    def test_what_needs_no_server_is_said_first(self):
+        cases = {
+            ("frob", "x"): "no command 'frob'",
+            ("job", "frob"): "no command 'job frob'",
+            ("submit", "nowhere.onnx"): "nowhere.onnx",
+            ("submit", __file__, "-o", "nowhere/m.fusion"): "the folder does not exist",
+            ("submit", __file__, "-o", "/tmp"): "is a folder",
+        }
+        for verb, words in cases.items():
+            done = subprocess.run([harness.BIN / "fusionctl", "--server", "unix:/nonexistent/s.sock", *verb],
+                                  capture_output=True, text=True, timeout=20)
+            self.assertEqual(done.returncode, 2, done)
+            self.assertIn(words, done.stderr)
 
 
 if __name__ == "__main__":
