@@ -148,7 +148,7 @@ class CompileService : public v1::Compile::WithCallbackMethod_Watch<v1::Compile:
     for (const std::string& planner : jobs_->planners()) response->add_planners(planner);
     std::map<std::string, v1::TargetInfo> targets;
     for (const Farm::WorkerStatusRow& row : farm_->WorkerStatuses()) {
-      if (!row.live) continue;
+      if (!row.live || row.worker.measure_kinds.empty()) continue;
       v1::TargetInfo& target = targets[row.worker.fingerprint];
       target.set_kind(row.worker.device.kind);
       target.set_workers(target.workers() + 1);

@@ -22,11 +22,15 @@ absl::StatusOr<AttachedWorker> ParseInfo(const std::string& worker_id, const v1:
   worker.id = worker_id;
   worker.name = info.name();
   worker.version = info.version();
-  absl::StatusOr<DeviceModel> model = DeviceModelFromJson(info.device_model_json());
-  if (!model.ok()) return Annotate(absl::InvalidArgumentError(model.status().message()), "device_model_json");
-  worker.device = *std::move(model);
-  worker.fingerprint = worker.device.Fingerprint();
   worker.measure_kinds.insert(info.measure_kinds().begin(), info.measure_kinds().end());
+  if (worker.measure_kinds.empty()) {
+    worker.device.kind.clear();
+  } else {
+    absl::StatusOr<DeviceModel> model = DeviceModelFromJson(info.device_model_json());
+    if (!model.ok()) return Annotate(absl::InvalidArgumentError(model.status().message()), "device_model_json");
+    worker.device = *std::move(model);
+    worker.fingerprint = worker.device.Fingerprint();
+  }
   for (const v1::ToolchainInfo& toolchain : info.toolchains()) {
     worker.toolchain_kinds.insert(toolchain.kind());
     absl::StrAppend(&worker.toolchain, worker.toolchain.empty() ? "" : ", ", toolchain.version());

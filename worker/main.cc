@@ -20,7 +20,7 @@ ABSL_FLAG(std::string, server, "",
           "address of fusiond: unix:/path or host:port; default: FUSION_SERVER, else the local socket");
 ABSL_FLAG(std::string, name, "", "name shown to people; default: the host's name");
 ABSL_FLAG(int, threads, 0, "threads of builds and of measurements that name no number; 0: all cores");
-ABSL_FLAG(std::vector<std::string>, kinds, {"cpu"}, "device kinds to measure; empty: take build tasks only");
+ABSL_FLAG(std::vector<std::string>, kinds, {"cpu"}, "device kinds to measure; --kinds= takes build tasks only");
 ABSL_FLAG(bool, build, true, "take build tasks");
 ABSL_FLAG(std::string, measure_program, "", "program that times bundles; default: fusion-measure beside this one");
 ABSL_FLAG(std::string, state, "", "folder for the measured device model; default: $XDG_STATE_HOME/fusion");

@@ -30,8 +30,9 @@ class WorkerListVerb : public Verb {
     for (const v1::WorkerStatus& worker : workers->workers()) {
       std::vector<std::string> builds;
       for (const v1::ToolchainInfo& toolchain : worker.info().toolchains()) builds.push_back(toolchain.version());
-      rows.push_back({worker.info().name(), worker.state(), absl::StrJoin(worker.info().measure_kinds(), ","),
-                      absl::StrJoin(builds, ","), absl::StrCat(worker.tasks_done()),
+      const std::string measures = absl::StrJoin(worker.info().measure_kinds(), ",");
+      rows.push_back({worker.info().name(), worker.state(), measures.empty() ? "-" : measures,
+                      builds.empty() ? "-" : absl::StrJoin(builds, ","), absl::StrCat(worker.tasks_done()),
                       absl::StrCat(worker.tasks_failed()),
                       absl::StrFormat("%.0fs ago", static_cast<double>(now - worker.last_seen_ms()) * 1e-3),
                       worker.task().empty() ? "-" : worker.task(), worker.worker_id()});

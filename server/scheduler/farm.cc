@@ -319,16 +319,12 @@ bool Farm::AnyWorkerOffers(const std::string& requirement) const {
 
 std::optional<AttachedWorker> Farm::FindDeviceLocked(const std::string& kind) const {
   const absl::Time now = absl::Now();
-  std::optional<AttachedWorker> builder_only;
   for (const WorkerView& view : scheduler_.Workers()) {
     auto it = attached_.find(view.id);
-    if (it == attached_.end() || it->second.device.kind != kind || view.draining || !scheduler_.IsLive(view, now)) {
-      continue;
-    }
+    if (it == attached_.end() || view.draining || !scheduler_.IsLive(view, now)) continue;
     if (it->second.measure_kinds.count(kind)) return it->second;
-    if (!builder_only.has_value()) builder_only = it->second;
   }
-  return builder_only;
+  return std::nullopt;
 }
 
 std::optional<AttachedWorker> Farm::FindDevice(const std::string& kind) const {
@@ -357,7 +353,7 @@ std::string Farm::AttachedKindsLocked() const {
   for (const WorkerView& view : scheduler_.Workers()) {
     auto it = attached_.find(view.id);
     if (it == attached_.end() || !scheduler_.IsLive(view, now)) continue;
-    kinds.insert(it->second.device.kind);
+    kinds.insert(it->second.measure_kinds.begin(), it->second.measure_kinds.end());
   }
   return kinds.empty() ? "none" : absl::StrJoin(kinds, ", ");
 }
@@ -390,7 +386,7 @@ void Farm::UpdateMetrics() {
   for (const WorkerView& view : scheduler_.Workers()) {
     auto it = attached_.find(view.id);
     if (it == attached_.end()) continue;
-    const std::string& kind = it->second.device.kind;
+    const std::string kind = it->second.measure_kinds.empty() ? "none" : it->second.device.kind;
     reported_kinds_.insert(kind);
     const bool live = scheduler_.IsLive(view, now);
     ++workers[{kind, !live ? "lost" : view.draining ? "draining" : view.task_id.empty() ? "idle" : "busy"}];

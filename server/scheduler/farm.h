@@ -33,7 +33,7 @@ inline constexpr char kLocalWorkerName[] = "local";
 struct AttachedWorker {
   std::string id, name, version, toolchain;
   std::set<std::string> toolchain_kinds;
-  std::set<std::string> measure_kinds;
+  std::set<std::string> measure_kinds;  // empty: it only builds; then the device has no kind and no fingerprint
   DeviceModel device;
   std::string fingerprint;
   std::string info;  // serialised v1.WorkerInfo, for listing
@@ -108,12 +108,12 @@ class Farm {
   absl::StatusOr<std::vector<FarmOutcome>> RunAll(absl::Span<const FarmTask> tasks, const FarmWait& wait);
 
   bool AnyWorkerOffers(const std::string& requirement) const;
-  // Device model of an attached worker of that kind.
+  // Device model of an attached worker that measures that kind.
   std::optional<AttachedWorker> FindDevice(const std::string& kind) const;
   // Waits until there is one, or `timeout`.
   std::optional<AttachedWorker> AwaitDevice(const std::string& kind, absl::Duration timeout,
                                             const std::function<bool()>& cancelled = nullptr) const;
-  // "cpu", "cuda"…; "none" when there is no worker.
+  // "cpu", "cuda"…; "none" when no worker measures anything.
   std::string AttachedKinds() const;
   struct WorkerStatusRow {
     AttachedWorker worker;

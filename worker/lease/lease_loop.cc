@@ -38,6 +38,18 @@ v1::TaskResult ToResult(absl::StatusOr<std::string> bytes, Transport* transport)
   return result;
 }
 
+// What to tell people about a call that failed: a server that answers "no" is not a server that cannot be reached.
+std::string Trouble(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kCancelled:
+      return absl::StrCat("server unreachable, trying on: ", std::string(status.message()));
+    default:
+      return absl::StrCat("the server refuses this worker, trying on: ", std::string(status.message()));
+  }
+}
+
 }  // namespace
 
 struct LeaseLoop::Running {
@@ -116,7 +128,7 @@ void LeaseLoop::Run() {
   std::minstd_rand random(std::random_device{}());
   std::uniform_real_distribution<double> jitter(0.5, 1.5);
   absl::Duration pause = options_.first_pause;
-  bool reachable = true;
+  std::string trouble;  // last told; empty: none
   while (!Aborted()) {
     const bool draining = Draining();
     if (draining) transport_->Resume();
@@ -138,14 +150,13 @@ void LeaseLoop::Run() {
     if (!response.ok()) {
       if (Aborted() || Draining() != draining) continue;
       if (draining && running_ == nullptr) return;  // nothing to deliver
-      if (reachable) options_.log(absl::StrCat("server unreachable, trying on: ", response.status().ToString()));
-      reachable = false;
+      if (std::string now = Trouble(response.status()); now != trouble) options_.log(trouble = std::move(now));
       WaitUntil(absl::Now() + pause * jitter(random));
       pause = std::min(pause * 2, options_.longest_pause);
       continue;
     }
-    if (!reachable) options_.log("server reached again");
-    reachable = true;
+    if (!trouble.empty()) options_.log("server reached again");
+    trouble.clear();
     pause = options_.first_pause;
 
     if (finished) Stop();  // the result is durable

@@ -190,6 +190,27 @@ TEST(LeaseLoop, LargeResultsBecomeBlobsAndErrorsKeepTheirCode) {
   }
 }
 
+TEST(LeaseLoop, TellsARefusalFromAnUnreachableServerAndSaysEachOnce) {
+  FunctionExecutor executor([](const TaskContext&) { return ""; });
+  LeaseLoop* loop = nullptr;
+  auto gone = [](const auto&) { return absl::UnavailableError("connection refused"); };
+  auto refused = [](const auto&) { return absl::FailedPreconditionError("update the older of the two"); };
+  ScriptedTransport transport({gone, gone, refused, refused, [](const auto&) { return Idle(); },
+                               [&](const auto&) {
+                                 loop->Abort();
+                                 return Idle();
+                               }});
+  std::vector<std::string> lines;
+  LeaseOptions options = Options();
+  options.log = [&](const std::string& line) { lines.push_back(line); };
+  LeaseLoop leases(options, &transport, &executor);
+  loop = &leases;
+  leases.Run();
+  EXPECT_THAT(lines, testing::ElementsAre("server unreachable, trying on: connection refused",
+                                          "the server refuses this worker, trying on: update the older of the two",
+                                          "server reached again"));
+}
+
 TEST(LeaseLoop, DrainDeliversFirst) {
   LeaseLoop* loop = nullptr;
   FunctionExecutor executor([&](const TaskContext&) {
