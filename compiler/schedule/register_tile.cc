@@ -7,6 +7,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/movement/vector_form.h"
 
 namespace fusion {
 namespace {
@@ -234,28 +235,7 @@ bool HasTileForm(const Scalar& body) {
   te::Visit(body, [&](const te::ScalarNode& node) {
     if (node.dtype != DType::kF32) known = false;
     if (node.kind == te::ScalarKind::kCast || node.kind == te::ScalarKind::kFromIndex) known = false;
-    if (node.kind != te::ScalarKind::kOp) return;
-    switch (node.op) {
-      case te::Op::kAdd:
-      case te::Op::kSub:
-      case te::Op::kMul:
-      case te::Op::kDiv:
-      case te::Op::kMax:
-      case te::Op::kMin:
-      case te::Op::kNeg:
-      case te::Op::kAbs:
-      case te::Op::kSqrt:
-      case te::Op::kRsqrt:
-      case te::Op::kExp:
-      case te::Op::kLog:
-      case te::Op::kErf:
-      case te::Op::kTanh:
-      case te::Op::kFloor:
-      case te::Op::kCeil:
-        return;
-      default:
-        known = false;
-    }
+    if (node.kind == te::ScalarKind::kOp && !movement::HasVectorForm(node)) known = false;
   });
   return known;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/movement/vector_form.h"
 #include "compiler/schedule/register_tile.h"
 
 namespace fusion {
@@ -15,40 +16,9 @@ using te::Scalar;
 constexpr double kMinTaskCost = 16384;
 constexpr int64_t kMaxTasks = 256;
 
-// Operations that the vector printers know; others run lane by lane through libm.
-bool HasVectorForm(te::Op op) {
-  switch (op) {
-    case te::Op::kMod:
-    case te::Op::kFMod:
-    case te::Op::kPow:
-    case te::Op::kSin:
-    case te::Op::kCos:
-    case te::Op::kTan:
-    case te::Op::kAsin:
-    case te::Op::kAcos:
-    case te::Op::kAtan:
-    case te::Op::kSinh:
-    case te::Op::kCosh:
-    case te::Op::kAsinh:
-    case te::Op::kAcosh:
-    case te::Op::kAtanh:
-    case te::Op::kXor:
-    case te::Op::kBitAnd:
-    case te::Op::kBitOr:
-    case te::Op::kBitXor:
-    case te::Op::kBitNot:
-    case te::Op::kShl:
-    case te::Op::kShr:
-      return false;
-    default:
-      return true;
-  }
-}
-
 }  // namespace
 
 // Does the value of `s` change along the axis? Fills `vectorizable`=false when a varying node has no vector form.
-// Pow with an immediate small integer exponent or 0.5 is printed as products and a square root.
 static bool Varies(const Scalar& s, int axis, int64_t lanes, const Axis& axis_full, const movement::Kernel& kernel,
                    bool* vectorizable, int* contiguous_loads) {
   bool varies = false;
@@ -86,14 +56,7 @@ static bool Varies(const Scalar& s, int axis, int64_t lanes, const Axis& axis_fu
     if (s->dtype != DType::kF32 && s->dtype != DType::kBool) *vectorizable = false;
     if (s->kind == te::ScalarKind::kCast) *vectorizable = false;
     if (s->kind == te::ScalarKind::kOp) {
-      if (s->op == te::Op::kPow) {
-        const Scalar& exponent = s->args[1];
-        const bool simple = exponent->kind == te::ScalarKind::kImm &&
-                            (exponent->fvalue == 2 || exponent->fvalue == 3 || exponent->fvalue == 0.5);
-        if (!simple) *vectorizable = false;
-      } else if (!HasVectorForm(s->op)) {
-        *vectorizable = false;
-      }
+      if (!movement::HasVectorForm(*s)) *vectorizable = false;
       for (const Scalar& arg : s->args) {
         if (arg->dtype != DType::kF32 && arg->dtype != DType::kBool) *vectorizable = false;
       }

@@ -377,7 +377,9 @@ std::string ScalarOp(const te::ScalarNode& s, const std::vector<std::string>& a)
   return "0";
 }
 
-std::string VectorOp(const te::ScalarNode& s, const std::vector<std::string>& a) {
+}  // namespace
+
+std::string VectorOpText(const te::ScalarNode& s, const std::vector<std::string>& a) {
   auto infix = [&](const char* op) { return absl::StrCat(a[0], " ", op, " ", a[1]); };
   auto call = [&](const char* name) { return absl::StrCat(name, "(", absl::StrJoin(a, ", "), ")"); };
   const bool first_imm = s.args[0]->kind == ScalarKind::kImm;
@@ -403,9 +405,10 @@ std::string VectorOp(const te::ScalarNode& s, const std::vector<std::string>& a)
     }
     case Op::kPow: {
       const double e = s.args[1]->fvalue;
-      return e == 2   ? absl::StrCat(a[0], " * ", a[0])
-             : e == 3 ? absl::StrCat(a[0], " * ", a[0], " * ", a[0])
-                      : absl::StrCat("vsqrt(", a[0], ")");
+      return e == 2     ? absl::StrCat(a[0], " * ", a[0])
+             : e == 3   ? absl::StrCat(a[0], " * ", a[0], " * ", a[0])
+             : e == 0.5 ? absl::StrCat("vsqrt(", a[0], ")")
+                        : "";
     }
     case Op::kNeg:
       return absl::StrCat("-", a[0]);
@@ -456,11 +459,9 @@ std::string VectorOp(const te::ScalarNode& s, const std::vector<std::string>& a)
     case Op::kSelect:
       return absl::StrCat(a[0], " ? ", a[1], " : ", a[2]);
     default:
-      return "/* no vector form */ 0";
+      return "";
   }
 }
-
-}  // namespace
 
 Value ExprPrinter::EmitOp(const Scalar& s) {
   std::vector<Value> values;
@@ -479,7 +480,7 @@ Value ExprPrinter::EmitOp(const Scalar& s) {
     return {Temp(CType(s->dtype), text), false};
   }
   for (size_t i = 0; i < values.size(); ++i) args.push_back(AsVector(values[i], s->args[i]->dtype));
-  return {Temp(s->dtype == DType::kBool ? "vi" : "vf", VectorOp(*s, args)), true};
+  return {Temp(s->dtype == DType::kBool ? "vi" : "vf", VectorOpText(*s, args)), true};
 }
 
 }  // namespace fusion::cpu

@@ -44,6 +44,8 @@ std::string PredText(const te::Pred& pred, const AxisName& name, const movement:
 std::string LoadText(const movement::Buffer& buffer, const std::string& place);
 std::string StoreText(const movement::Buffer& buffer, const std::string& place, const std::string& value);
 std::string ImmText(const te::ScalarNode& imm);
+// An operation on vectors, for every node with a vector form (compiler/movement/vector_form.h); "" for others.
+std::string VectorOpText(const te::ScalarNode& s, const std::vector<std::string>& args);
 
 struct Value {
   std::string text;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/movement/vector_form.h"
 #include "runtime/base/check.h"
 
 namespace fusion::cpu {
@@ -466,17 +467,7 @@ class TilePrinter {
       } else if (s->kind == ScalarKind::kOp) {
         std::vector<std::string> args;
         for (const Scalar& arg : s->args) args.push_back(emit(arg, r, v));
-        static const std::map<Op, const char*> kInfix = {
-            {Op::kAdd, "+"}, {Op::kSub, "-"}, {Op::kMul, "*"}, {Op::kDiv, "/"}};
-        static const std::map<Op, const char*> kCall = {
-            {Op::kMax, "vmax"},   {Op::kMin, "vmin"},     {Op::kAbs, "vabs"},     {Op::kExp, "vexp"},
-            {Op::kSqrt, "vsqrt"}, {Op::kNeg, "-"},        {Op::kLog, "vlog"},     {Op::kTanh, "vtanh"},
-            {Op::kErf, "verf"},   {Op::kRsqrt, "vrsqrt"}, {Op::kFloor, "vfloor"}, {Op::kCeil, "vceil"}};
-        if (kInfix.count(s->op)) {
-          text = absl::StrCat(args[0], " ", kInfix.at(s->op), " ", args[1]);
-        } else {
-          text = absl::StrCat(kCall.at(s->op), "(", absl::StrJoin(args, ", "), ")");
-        }
+        text = VectorOpText(*s, args);
       } else if (s->kind == ScalarKind::kIf) {
         auto full = [&](int axis) -> std::string {
           auto fixed = at.find(axis);
@@ -612,33 +603,7 @@ class TilePrinter {
           for (const te::Comparison& c : node.pred) ok = ok && !Uses(c, step_.tile.lane_axis);
         }
         if (node.kind == ScalarKind::kLoad && kernel_.buffers[node.tensor].dtype != DType::kF32) ok = false;
-        if (node.kind == ScalarKind::kOp) {
-          switch (node.op) {
-            case Op::kMod:
-            case Op::kFMod:
-            case Op::kSin:
-            case Op::kCos:
-            case Op::kTan:
-            case Op::kAsin:
-            case Op::kAcos:
-            case Op::kAtan:
-            case Op::kSinh:
-            case Op::kCosh:
-            case Op::kAsinh:
-            case Op::kAcosh:
-            case Op::kAtanh:
-            case Op::kXor:
-              ok = false;
-              break;
-            case Op::kPow: {
-              const Scalar& e = node.args[1];
-              ok = ok && e->kind == ScalarKind::kImm && (e->fvalue == 2 || e->fvalue == 3 || e->fvalue == 0.5);
-              break;
-            }
-            default:
-              break;
-          }
-        }
+        if (node.kind == ScalarKind::kOp && !movement::HasVectorForm(node)) ok = false;
       });
     }
     return ok;
