@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/movement/vector_form.h"
+#include "compiler/schedule/task_size.h"
 
 namespace fusion {
 namespace {
@@ -25,15 +26,13 @@ constexpr double kTie = 1.01;
 // Of choosing the lanes, in cycles: to copy an element while packing at run time, to store a result away from its
 // neighbour in the vector; and what share of the arithmetic is lost where every broadcast comes from another line.
 constexpr double kPackCycles = 2, kScatterCycles = 1.5, kStridedBroadcast = 0.5;
-// A packed operand or a row block should leave room for the other in the second-level cache.
+// A packed operand or a row block should leave room for the other in the core's own cache.
 constexpr double kCacheShare = 0.5;
 // A shape that the port model puts this far behind the best is not worth a measurement.
 constexpr double kWorthTrying = 1.25;
 // Vector rows of a packed panel between a load and the prefetch into the first-level cache: a few dozen cycles of
 // arithmetic, more than the second level takes to answer.
 constexpr int64_t kPrefetchRows = 8;
-// Tasks so that a few cores balance; more only adds overhead.
-constexpr int64_t kWantedTasks = 16;
 
 // Zero padding may grow a packed constant this much; more means that the packing repeats it.
 constexpr int64_t kMaxPackGrowth = 4, kPackSlack = 1 << 14;
@@ -215,11 +214,6 @@ double TouchedBytes(const Operand& load, const std::vector<Axis>& axes) {
   }
   const te::Interval range = load.address.Range();
   return 4 * std::min(elements, static_cast<double>(range.hi - range.lo + 1));
-}
-
-int64_t CacheBytes(const DeviceModel& device, size_t level, int64_t otherwise) {
-  return device.memory.size() > level && device.memory[level].size_bytes > 0 ? device.memory[level].size_bytes
-                                                                             : otherwise;
 }
 
 Scalar ReplaceLoad(const Scalar& body, const te::ScalarNode* from, const Scalar& to) {
@@ -576,12 +570,13 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
   }
   int64_t row_chunk = row.extent;
   if (row.id >= 0 && !row_borders && !runtime_pack) {
-    const double budget = kCacheShare * static_cast<double>(CacheBytes(device, 1, 1 << 20));
+    const double budget = kCacheShare * static_cast<double>(PrivateCacheBytes(device));
     if (task_row_bytes > budget)
       row_chunk = static_cast<int64_t>(static_cast<double>(row.extent) * budget / task_row_bytes);
     const int64_t parts = static_cast<int64_t>(Extent(others)) * vector_tiles;
-    if (parts * ((row.extent + row_chunk - 1) / row_chunk) < kWantedTasks) {
-      row_chunk = std::min(row_chunk, std::max<int64_t>(shape.rows, row.extent * parts / kWantedTasks));
+    const int64_t wanted = WantedTasks(device);
+    if (parts * ((row.extent + row_chunk - 1) / row_chunk) < wanted) {
+      row_chunk = std::min(row_chunk, std::max<int64_t>(shape.rows, row.extent * parts / wanted));
     }
     row_chunk = std::clamp<int64_t>((row_chunk + shape.rows / 2) / shape.rows * shape.rows, shape.rows, row.extent);
   }
@@ -647,11 +642,11 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
     if (prefetch.tiles < 2) continue;  // read once: the hardware's own prefetch follows a stream
     prefetch.first = te::Linearize(number, extents) * chunk_tiles;
     const double bytes = 4 * static_cast<double>(panel.elements);
-    if (bytes > kCacheShare * static_cast<double>(CacheBytes(device, 0, 32 << 10))) {
+    if (bytes > kCacheShare * static_cast<double>(NearestCacheBytes(device))) {
       prefetch.ahead = kPrefetchRows * step.tile.outer_count * lanes;
     }
     if (panel.panels > 1 &&
-        bytes * static_cast<double>(panel.panels) > kCacheShare * static_cast<double>(CacheBytes(device, 1, 1 << 20))) {
+        bytes * static_cast<double>(panel.panels) > kCacheShare * static_cast<double>(PrivateCacheBytes(device))) {
       prefetch.panel = panel.elements;
     }
     if (prefetch.ahead > 0 || prefetch.panel > 0) step.tile.prefetch.push_back(prefetch);

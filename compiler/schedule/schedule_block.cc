@@ -8,6 +8,7 @@
 #include "compiler/schedule/nest.h"
 #include "compiler/schedule/register_tile.h"
 #include "compiler/schedule/split_folds.h"
+#include "compiler/schedule/task_size.h"
 #include "compiler/schedule/vectorize.h"
 #include "compiler/te/bounds.h"
 #include "runtime/base/status_macros.h"
@@ -22,10 +23,6 @@ using te::TensorId;
 // Stages computed more than this many times over are not stitched, unless they are a small share of the work.
 constexpr double kRecompute = 1.01;
 constexpr double kSmallShare = 0.05;
-// A grid of fewer tasks than this many per core leaves cores idle when the work is worth sharing.
-constexpr double kWorthSharing = 1 << 18;
-// Less work than this is done before a phase of its own has begun.
-constexpr double kWorthTile = 1 << 14;
 // An operand read this many times over is worth a register tile.
 constexpr double kReuse = 8;
 
@@ -38,9 +35,9 @@ double CostPerPoint(const te::Te& te) {
 double WorkOf(const te::Te& te) { return CostPerPoint(te) * DomainPoints(te); }
 
 // A sum of products whose operands are all read again and again. Only a register tile keeps such a stage busy, and a
-// stage inside a stitched task has none.
-bool WantsRegisterTile(const te::Program& program, const te::Te& te) {
-  if (te.IsMap() || te.fold->kind != te::FoldKind::kSum || WorkOf(te) < kWorthTile) return false;
+// stage inside a stitched task has none. Less work than a task's is done before a phase of its own has begun.
+bool WantsRegisterTile(const te::Program& program, const te::Te& te, const DeviceModel& device) {
+  if (te.IsMap() || te.fold->kind != te::FoldKind::kSum || WorkOf(te) < MinTaskCost(device)) return false;
   const double points = DomainPoints(te);
   int loads = 0;
   bool reused = true;
@@ -82,8 +79,8 @@ class BlockScheduler {
         // What lies between the products may still share a grid.
         for (int first = 0; first < n;) {
           int last = first + 1;
-          if (!WantsRegisterTile(program_, program_.tes[first])) {
-            while (last < n && !WantsRegisterTile(program_, program_.tes[last])) ++last;
+          if (!WantsRegisterTile(program_, program_.tes[first], device_)) {
+            while (last < n && !WantsRegisterTile(program_, program_.tes[last], device_)) ++last;
           }
           RETURN_IF_ERROR(AddStages(first, last, last - first == n));
           first = last;
@@ -205,7 +202,7 @@ class BlockScheduler {
     movement::Step step = StepOf(nest, kernel_, device_);
     double per_point = CostPerPoint(te);
     if (te.fold) per_point *= std::max(1.0, DomainPoints(te)) / std::max(1.0, DomainPoints(te, false));
-    if (!empty) MoveLoopsToGrid(&step, per_point, &axes_, &phase.grid);
+    if (!empty) MoveLoopsToGrid(&step, per_point, device_, &axes_, &phase.grid);
     if (empty) {
       for (const movement::Loop& loop : step.loops) phase.grid.push_back(loop.axis);
       step.loops.clear();
@@ -363,7 +360,7 @@ class BlockScheduler {
                        MakePhysical(
                            program_, te, [this](TensorId t) { return LayoutOfTensor(t); }, &axes_));
       if (DomainPoints(physical.te) == 0) return absl::FailedPreconditionError("an empty stage");
-      if (WantsRegisterTile(program_, te)) {
+      if (WantsRegisterTile(program_, te, device_)) {
         return absl::FailedPreconditionError(absl::StrCat("'", program_.tensors[te.outputs[0]].name,
                                                           "' is a product that wants a register tile of its own"));
       }
@@ -390,12 +387,12 @@ class BlockScheduler {
     const Axis& innermost = main.axes.back();
     if (grid.count(innermost.id) &&
         (tasks / static_cast<double>(innermost.extent) >= 2.0 * device_.parallel_units || grid.size() == 1)) {
-      if (grid.size() > 1 || WorkTotal(stages) < kWorthSharing) {
+      if (grid.size() > 1 || WorkTotal(stages) < WorthSharing(device_)) {
         grid.erase(innermost.id);
         tasks /= static_cast<double>(innermost.extent);
       }
     }
-    if (tasks < 2.0 * device_.parallel_units && WorkTotal(stages) > kWorthSharing) {
+    if (tasks < 2.0 * device_.parallel_units && WorkTotal(stages) > WorthSharing(device_)) {
       return absl::FailedPreconditionError(
           absl::StrCat("only ", tasks, " independent tasks", refusal.ok() ? "" : ": ", std::string(refusal.message())));
     }
@@ -415,10 +412,10 @@ class BlockScheduler {
         scratch_bytes += elements * DTypeBytes(kernel_.buffers[b].dtype);
       }
     }
-    const int64_t limit = device_.memory.size() > 1 ? device_.memory[1].size_bytes : (1 << 20);
+    const int64_t limit = PrivateCacheBytes(device_);
     if (scratch_bytes > limit) {
       return absl::FailedPreconditionError(
-          absl::StrCat("a task's intermediates of ", scratch_bytes, " bytes exceed the second-level cache"));
+          absl::StrCat("a task's intermediates of ", scratch_bytes, " bytes exceed the core's own cache"));
     }
 
     movement::Phase phase;

@@ -34,7 +34,7 @@ ScheduledBlock Schedule(const std::string& text, const std::map<te::TensorId, La
 }
 
 TEST(RegisterTile, LeavesBodiesWithoutAVectorFormAlone) {
-  for (const char* body : {"sign(%0[i1, i0])", "round(%0[i1, i0])"}) {
+  for (const char* body : {"sin(%0[i1, i0])", "atan(%0[i1, i0])"}) {
     const ScheduledBlock block =
         Schedule(absl::StrCat("te p(%0: f32[40, 64]) {\n  %1[i0<64]: f32 = sum.f32(i1<40) ", body, "\n  return %1\n}"));
     for (const movement::Step& step : block.kernel.phases[0].steps) {
@@ -235,6 +235,23 @@ TEST(ScheduleBlock, UnusedConstantIsReplacedByItsPackedCopy) {
   ASSERT_EQ(block.kernel.packs.size(), 1u) << movement::Print(block.kernel);
   EXPECT_EQ(block.kernel.num_args(), 3) << movement::Print(block.kernel);
   EXPECT_EQ(block.kernel.phases[0].steps.back().strategy, movement::Strategy::kTile);
+}
+
+TEST(ScheduleBlock, TasksFollowTheDevice) {
+  constexpr char kText[] = R"(te p(%0: f32[4096, 1024]) {
+  %1[i0<4096, i1<1024]: f32 = exp(%0[i0, i1])
+  return %1
+})";
+  auto tasks = [&](int units, int vector_bytes, double flops_per_s) {
+    DeviceModel device = Device(vector_bytes);
+    device.parallel_units = units;
+    device.fma_f32_flops_per_s = flops_per_s;
+    absl::StatusOr<ScheduledBlock> block = ScheduleBlock(Stages(kText), {}, device);
+    EXPECT_TRUE(block.ok()) << block.status();
+    return block->kernel.phases[0].tasks();
+  };
+  EXPECT_LT(tasks(1, 64, 1e11), tasks(16, 64, 1e11));
+  EXPECT_EQ(tasks(2, 64, 1e11), tasks(2, 64, 3e11)) << "a measured rate may not change what is built";
 }
 
 TEST(ScheduleBlock, PrintsTheSameEveryTime) {

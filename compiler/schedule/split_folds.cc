@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/schedule/task_size.h"
+
 namespace fusion {
 namespace {
 
@@ -47,8 +49,8 @@ int64_t Slices(const te::Program& program, const te::Te& te, const DeviceModel& 
     has_weights = has_weights || weights;
     (weights ? columns : rows) = points;
   }
-  if (!has_weights || rows < 16 || columns < kMinColumns || device.memory.size() < 2) return 1;
-  const double cache = static_cast<double>(device.memory[1].size_bytes), budget = kCacheShare * cache;
+  if (!has_weights || rows < 16 || columns < kMinColumns) return 1;
+  const double cache = static_cast<double>(PrivateCacheBytes(device)), budget = kCacheShare * cache;
   const double row_bytes = 4 * rows;
   if (row_bytes * static_cast<double>(k.extent) <= cache) return 1;
   for (int64_t slices = 2; k.extent / slices >= kMinSlice; ++slices) {

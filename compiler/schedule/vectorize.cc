@@ -4,6 +4,7 @@
 
 #include "compiler/movement/vector_form.h"
 #include "compiler/schedule/register_tile.h"
+#include "compiler/schedule/task_size.h"
 
 namespace fusion {
 namespace {
@@ -11,10 +12,6 @@ namespace {
 using te::Axis;
 using te::Index;
 using te::Scalar;
-
-// Below this many FMA-equivalents a task is dominated by its call.
-constexpr double kMinTaskCost = 16384;
-constexpr int64_t kMaxTasks = 256;
 
 }  // namespace
 
@@ -131,10 +128,11 @@ movement::Step StepOf(const Nest& nest, const movement::Kernel& kernel, const De
   return step;
 }
 
-void MoveLoopsToGrid(movement::Step* step, double cost_per_point, AxisSource* axes, std::vector<Axis>* grid) {
+void MoveLoopsToGrid(movement::Step* step, double cost_per_point, const DeviceModel& device, AxisSource* axes,
+                     std::vector<Axis>* grid) {
   double cost = cost_per_point;
   for (const movement::Loop& loop : step->loops) cost *= static_cast<double>(loop.axis.extent);
-  const int64_t wanted = std::clamp<int64_t>(static_cast<int64_t>(cost / kMinTaskCost), 1, kMaxTasks);
+  const int64_t wanted = std::clamp<int64_t>(static_cast<int64_t>(cost / MinTaskCost(device)), 1, MaxTasks(device));
   int64_t tasks = 1;
   // The innermost loop stays, for the vectors, unless it is the only one.
   while (step->loops.size() > 1 && tasks < wanted) {

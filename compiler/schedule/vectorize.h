@@ -14,7 +14,8 @@ movement::Step StepOf(const Nest& nest, const movement::Kernel& kernel, const De
 
 // A grid for a nest that is a kernel alone: outer axes (or chunks of the only axis) are moved out of `step`'s loops
 // into the grid until there are tasks enough and each is worth a call.
-void MoveLoopsToGrid(movement::Step* step, double cost_per_point, AxisSource* axes, std::vector<te::Axis>* grid);
+void MoveLoopsToGrid(movement::Step* step, double cost_per_point, const DeviceModel& device, AxisSource* axes,
+                     std::vector<te::Axis>* grid);
 
 }  // namespace fusion
 

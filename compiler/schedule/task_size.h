@@ -1,0 +1,27 @@
+// How much work makes a task, on which device. Only facts that are part of a device's fingerprint enter here, never a
+// measured rate: what is built for a device must not change from one registration to the next.
+#ifndef FUSION_COMPILER_SCHEDULE_TASK_SIZE_H_
+#define FUSION_COMPILER_SCHEDULE_TASK_SIZE_H_
+
+#include <cstdint>
+
+#include "compiler/cost/device_model.h"
+
+namespace fusion {
+
+// In FMAs of one element. Below the first a task is dominated by its call, about a thousand vector FMAs on any core;
+// below the second a kernel is not worth waking another core for.
+double MinTaskCost(const DeviceModel& device);
+double WorthSharing(const DeviceModel& device);
+
+// Tasks enough that all cores finish at about the same time, and a number past which more of them only add calls.
+int64_t WantedTasks(const DeviceModel& device);
+int64_t MaxTasks(const DeviceModel& device);
+
+// Of the cache next to the registers, and of the largest one that a core has to itself.
+int64_t NearestCacheBytes(const DeviceModel& device);
+int64_t PrivateCacheBytes(const DeviceModel& device);
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_SCHEDULE_TASK_SIZE_H_
