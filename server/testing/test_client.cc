@@ -36,6 +36,12 @@ grpc::Status TestClient::WriteBlob(const std::string& digest, const std::string&
 }
 
 std::string TestClient::ReadBlob(const std::string& digest, int64_t offset) {
+  absl::StatusOr<std::string> bytes = TryReadBlob(digest, offset);
+  EXPECT_TRUE(bytes.ok()) << bytes.status();
+  return bytes.value_or("");
+}
+
+absl::StatusOr<std::string> TestClient::TryReadBlob(const std::string& digest, int64_t offset) {
   grpc::ClientContext context;
   v1::ReadRequest request;
   request.set_digest(digest);
@@ -44,7 +50,7 @@ std::string TestClient::ReadBlob(const std::string& digest, int64_t offset) {
   std::string bytes;
   for (v1::ReadResponse piece; reader->Read(&piece);) bytes += piece.data();
   grpc::Status status = reader->Finish();
-  EXPECT_TRUE(status.ok()) << status.error_message();
+  if (!status.ok()) return absl::UnavailableError(status.error_message());
   return bytes;
 }
 
@@ -147,11 +153,17 @@ void FakeWorker::Loop() {
     request.clear_current();
     if (!response.has_task()) continue;
     const v1::Task& task = response.task();
+    absl::StatusOr<std::string> payload = client_.TryReadBlob(task.payload_digest());
+    while (!payload.ok() && !stopping_) {  // the server restarts
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      payload = client_.TryReadBlob(task.payload_digest());
+    }
+    if (!payload.ok()) return;
     ++(task.kind() == v1::BUILD ? builds_ : measurements_);
     v1::CurrentTask* current = request.mutable_current();
     current->set_task_id(task.task_id());
     current->set_fence(task.fence());
-    *current->mutable_result() = behaviour_(task, client_.ReadBlob(task.payload_digest()));
+    *current->mutable_result() = behaviour_(task, *payload);
   }
 }
 

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "proto/blob.grpc.pb.h"
 #include "proto/compile.grpc.pb.h"
 #include "proto/profile.grpc.pb.h"
@@ -24,6 +25,7 @@ class TestClient {
 
   grpc::Status WriteBlob(const std::string& digest, const std::string& bytes);
   std::string ReadBlob(const std::string& digest, int64_t offset = 0);
+  absl::StatusOr<std::string> TryReadBlob(const std::string& digest, int64_t offset = 0);
   // A request for a model of these bytes, uploaded.
   v1::SubmitRequest Model(const std::string& bytes);
   v1::SubmitResponse Submit(const v1::SubmitRequest& request);  // expects OK
