@@ -44,41 +44,6 @@ absl::StatusOr<ops::LoweredBlock> Lower(const Single& single) {
   return ops::LowerNodes(single.graph, {0}, single.graph.node(0).outputs);
 }
 
-void CollectLoads(const te::Index& index, std::set<te::TensorId>* loads) {
-  for (const te::Index::Part& part : index.parts()) {
-    if (part.term.inner != nullptr) CollectLoads(*part.term.inner, loads);
-    if (part.term.kind == te::TermKind::kLoad) {
-      loads->insert(part.term.tensor);
-      for (const te::Index& inner : part.term.indices) CollectLoads(inner, loads);
-    }
-  }
-}
-
-void CollectLoads(const te::Te& te, std::set<te::TensorId>* loads) {
-  auto visit_pred = [&](const te::Pred& pred) {
-    for (const te::Comparison& c : pred) {
-      CollectLoads(c.lhs, loads);
-      CollectLoads(c.rhs, loads);
-    }
-  };
-  auto visit_scalars = [&](const std::vector<te::Scalar>& scalars) {
-    for (const te::Scalar& scalar : scalars) {
-      te::Visit(scalar, [&](const te::ScalarNode& n) {
-        if (n.kind == te::ScalarKind::kLoad) loads->insert(n.tensor);
-        for (const te::Index& index : n.indices) CollectLoads(index, loads);
-        if (n.kind == te::ScalarKind::kFromIndex) CollectLoads(n.index, loads);
-        visit_pred(n.pred);
-      });
-    }
-  };
-  visit_scalars(te.body);
-  visit_scalars(te.then);
-  if (te.fold.has_value()) {
-    visit_scalars(te.fold->init);
-    visit_pred(te.fold->pred);
-  }
-}
-
 // Does the map copy `in` to `out` element by element in row-major order?
 bool IsCopy(const te::Te& te, const te::Scalar& body, const te::Program& program, te::TensorId out) {
   if (!te.IsMap() || body->kind != te::ScalarKind::kLoad || body->pad != nullptr) return false;
@@ -143,7 +108,9 @@ bool IsFoldable(const Graph& graph, const Node& node, const FoldLimits& limits) 
   if (!lowered.ok()) return false;
   te::RemoveDead(&lowered->program);
   std::set<te::TensorId> loads;
-  for (const te::Te& te : lowered->program.tes) CollectLoads(te, &loads);
+  for (const te::Te& te : lowered->program.tes) {
+    te::VisitTensors(te, [&](te::TensorId tensor) { loads.insert(tensor); });
+  }
   return std::none_of(loads.begin(), loads.end(),
                       [&](te::TensorId id) { return lowered->program.tensors[id].role == te::Role::kInput; });
 }

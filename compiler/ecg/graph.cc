@@ -83,6 +83,17 @@ void Graph::AddOutput(ValueId value, std::string name) {
   output_names_.push_back(std::move(name));
 }
 
+void Graph::AddOutputExtent(int output, int dim, ValueId extent) {
+  auto place = std::find(outputs_.begin(), outputs_.end(), extent) - outputs_.begin();
+  if (place == static_cast<std::ptrdiff_t>(outputs_.size())) AddOutput(extent, "");
+  output_extents_.push_back({output, dim, static_cast<int>(place)});
+}
+
+bool Graph::IsOutputWithExtents(ValueId id) const {
+  return std::any_of(output_extents_.begin(), output_extents_.end(),
+                     [&](const OutputExtent& extent) { return outputs_[extent.output] == id; });
+}
+
 bool Graph::IsOutput(ValueId id) const { return std::find(outputs_.begin(), outputs_.end(), id) != outputs_.end(); }
 
 }  // namespace fusion::ecg

@@ -63,6 +63,13 @@ struct Node {
   Attributes attrs;
 };
 
+// Dimension `dim` of outputs()[output] holds, after a run, only as many elements as the i64 scalar outputs()[extent]
+// says; the static extent is the bound. What lies behind is undefined.
+struct OutputExtent {
+  int output = 0, dim = 0, extent = 0;
+  bool operator==(const OutputExtent&) const = default;
+};
+
 // Every node's inputs are defined before it. Values are single-assignment.
 class Graph {
  public:
@@ -73,6 +80,9 @@ class Graph {
   NodeId AddNode(std::string op, std::string name, std::vector<ValueId> inputs, Attributes attrs,
                  std::vector<ValueType> output_types, std::vector<std::string> output_names = {});
   void AddOutput(ValueId value, std::string name);
+  // The extent of a dimension of outputs()[output] becomes an output of its own, unless it is one already; those that
+  // only extents name have the name "". After all outputs of the model.
+  void AddOutputExtent(int output, int dim, ValueId extent);
 
   const std::vector<Node>& nodes() const { return nodes_; }
   const std::vector<Value>& values() const { return values_; }
@@ -81,6 +91,11 @@ class Graph {
   const std::vector<ValueId>& inputs() const { return inputs_; }    // graph inputs, in the model's order
   const std::vector<ValueId>& outputs() const { return outputs_; }  // graph outputs, in the model's order
   const std::vector<std::string>& output_names() const { return output_names_; }
+  const std::vector<OutputExtent>& output_extents() const { return output_extents_; }
+  // Is it an output whose shape depends on data? Such a value stays computed: a constant could not be packed in place.
+  bool IsOutputWithExtents(ValueId id) const;
+  // For a pass that has taken over all outputs in order.
+  void SetOutputExtents(std::vector<OutputExtent> extents) { output_extents_ = std::move(extents); }
   bool IsOutput(ValueId id) const;
   std::string name;
 
@@ -90,6 +105,7 @@ class Graph {
   std::vector<ValueId> inputs_;
   std::vector<ValueId> outputs_;
   std::vector<std::string> output_names_;
+  std::vector<OutputExtent> output_extents_;
 };
 
 // Structural check: ids in range, topological order, producers and consumers agree, constants fit their type, known
@@ -107,6 +123,8 @@ absl::Status Verify(const Graph& graph);
 //     %y: f32[1, 4] = MatMul(%x, %w) {alpha = 1.0}
 //     return %y as "the model's name"
 //   }
+// Extents of outputs follow their output's name: `return %i[_, %n] as "i"`, an output that is only an extent is not
+// printed.
 std::string Print(const Graph& graph);
 absl::StatusOr<Graph> Parse(const std::string& text);
 

@@ -30,9 +30,19 @@ class Parser {
     }
     RETURN_IF_ERROR(Expect("{"));
     while (!Accept("return")) RETURN_IF_ERROR(Statement());
+    std::vector<std::pair<OutputExtent, ValueId>> extents;
     while (!Accept("}")) {
       ASSIGN_OR_RETURN(auto value, Use());
       std::string name = value.second;
+      if (Accept("[")) {
+        for (int dim = 0; !Accept("]"); ++dim) {
+          if (!Accept("_")) {
+            ASSIGN_OR_RETURN(const auto extent, Use());
+            extents.push_back({{static_cast<int>(graph_.outputs().size()), dim}, extent.first});
+          }
+          if (!Peek("]")) RETURN_IF_ERROR(Expect(","));
+        }
+      }
       if (Accept("as")) {
         ASSIGN_OR_RETURN(name, String());
       }
@@ -41,6 +51,7 @@ class Parser {
     }
     Skip();
     if (at_ != text_.size()) return Error("expected the end");
+    for (const auto& [extent, value] : extents) graph_.AddOutputExtent(extent.output, extent.dim, value);
     return std::move(graph_);
   }
 

@@ -85,6 +85,18 @@ struct AttributeText {
   }
 };
 
+// "[_, %n]", or "" where no dimension has one.
+std::string ExtentsText(const Graph& graph, int output, const std::vector<std::string>& names) {
+  std::vector<std::string> dims(graph.value(graph.outputs()[output]).type.shape.size(), "_");
+  bool any = false;
+  for (const OutputExtent& extent : graph.output_extents()) {
+    if (extent.output != output) continue;
+    dims[extent.dim] = absl::StrCat("%", names[graph.outputs()[extent.extent]]);
+    any = true;
+  }
+  return any ? absl::StrCat("[", absl::StrJoin(dims, ", "), "]") : "";
+}
+
 }  // namespace
 
 uint64_t ConstantDigest(const Tensor& tensor) {
@@ -127,8 +139,9 @@ std::string Print(const Graph& graph) {
   }
   text += "  return ";
   for (size_t i = 0; i < graph.outputs().size(); ++i) {
+    if (graph.output_names()[i].empty()) continue;  // only an extent
     const std::string& printed = names[graph.outputs()[i]];
-    absl::StrAppend(&text, i == 0 ? "%" : ", %", printed);
+    absl::StrAppend(&text, i == 0 ? "%" : ", %", printed, ExtentsText(graph, static_cast<int>(i), names));
     if (graph.output_names()[i] != printed) absl::StrAppend(&text, " as ", Quoted(graph.output_names()[i]));
   }
   return text + "\n}\n";

@@ -48,6 +48,7 @@ Graph Rewriter::Finish() {
   for (size_t i = 0; i < source_.outputs().size(); ++i) {
     AddOwnOutput(&graph_, Map(source_.outputs()[i]), source_.output_names()[i]);
   }
+  graph_.SetOutputExtents(source_.output_extents());
   return std::move(graph_);
 }
 

@@ -83,6 +83,15 @@ absl::Status Verify(const Graph& graph) {
       }
     }
   }
+  const int outputs = static_cast<int>(graph.outputs().size());
+  for (const OutputExtent& e : graph.output_extents()) {
+    const auto is_output = [&](int i) { return i >= 0 && i < outputs; };
+    const bool fits = is_output(e.output) && is_output(e.extent) && e.dim >= 0 &&
+                      e.dim < static_cast<int>(graph.value(graph.outputs()[e.output]).type.shape.size()) &&
+                      graph.value(graph.outputs()[e.extent]).type == ValueType{DType::kI64, {}};
+    if (!fits)
+      return absl::InternalError(absl::StrCat("graph broken: the extent of output ", e.output, " does not fit"));
+  }
   for (ValueId id : graph.inputs()) {
     if (graph.value(id).producer != kNone || graph.value(id).constant.has_value()) {
       return absl::InternalError(absl::StrCat("graph broken: input '", graph.value(id).name, "' has a producer"));

@@ -10,6 +10,8 @@ namespace {
 constexpr double kServedShare = 0.75;
 // Plain loops run about this many times slower than vectors (lanes, and no unrolling).
 constexpr double kScalarPenalty = 0.8;
+// Scalar operations of a routine an input element: comparisons of a sort, with their branches.
+constexpr double kRoutineOps = 20;
 
 double Product(const std::vector<te::Axis>& axes) {
   double product = 1;
@@ -90,6 +92,14 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
       for (const te::Scalar& s : step.body) te::Visit(s, note);
       for (const te::Scalar& s : step.then) te::Visit(s, note);
       for (const Store& store : step.stores) written.insert(store.buffer);
+      if (step.routine) {
+        double elements = 0;
+        for (int b : step.routine->inputs) {
+          read.insert(b);
+          elements += static_cast<double>(kernel.buffers[b].elements);
+        }
+        compute += elements * kRoutineOps * lanes / fma_per_s;
+      }
     }
     const double waves = std::ceil(tasks / units) * units / std::max(1.0, tasks);
     seconds += compute / units * waves;

@@ -144,6 +144,12 @@ std::string Print(const Kernel& kernel) {
       } else if (step.vec_axis >= 0) {
         absl::StrAppend(&text, "{lanes i", step.vec_axis, "}");
       }
+      if (step.routine) {
+        absl::StrAppend(
+            &text, " ", step.routine->name, ".", DTypeName(step.routine->element), "(",
+            absl::StrJoin(step.routine->inputs, ", ", [](std::string* out, int b) { absl::StrAppend(out, "b", b); }),
+            ") {", absl::StrJoin(step.routine->params, ", "), "}");
+      }
       absl::StrAppend(&text, " {\n");
       for (const Prefetch& prefetch : step.tile.prefetch) {
         absl::StrAppend(&text, "    prefetch b", prefetch.buffer);
@@ -276,6 +282,15 @@ absl::Status Verify(const Kernel& kernel) {
           }
         });
       };
+      if (step.routine) {
+        for (int b : step.routine->inputs) {
+          if (b >= 0 && b < static_cast<int>(kernel.buffers.size()) &&
+              (kernel.buffers[b].scope == BufferScope::kKernel || written.count(b))) {
+            continue;
+          }
+          return absl::InternalError(absl::StrCat("movement: routine '", step.routine->name, "' reads no buffer b", b));
+        }
+      }
       for (const te::Scalar& s : step.body) check_scalar(s, with_fold);
       for (const te::Scalar& s : step.then) check_scalar(s, axes);
       // Where nothing cuts the loops short, affine addresses are exact.

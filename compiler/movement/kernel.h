@@ -82,8 +82,17 @@ struct RegisterTile {
   std::vector<Prefetch> prefetch;
 };
 
+// A routine (compiler/te/routine.h) instead of a loop nest: its tasks are the phase's, its outputs the step's stores.
+struct RoutineCall {
+  std::string name;
+  DType element = DType::kF32;  // of the first input
+  std::vector<int> inputs;      // buffers
+  std::vector<int64_t> params;
+};
+
 struct Step {
-  std::string label;             // te output it computes, for people
+  std::string label;  // te output it computes, for people
+  std::optional<RoutineCall> routine;
   std::vector<Loop> loops;       // spatial, outermost first; the grid's axes are not among them
   std::optional<te::Fold> fold;  // axes outermost first
   std::vector<te::Scalar> body;  // as Te::body, flat loads

@@ -12,6 +12,7 @@
 #include "compiler/pipeline/generator_version.h"
 #include "compiler/pipeline/memory_plan.h"
 #include "compiler/pipeline/report.h"
+#include "compiler/te/routine.h"
 #include "runtime/base/sha256.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/bundle/bundle_writer.h"
@@ -84,9 +85,11 @@ KernelTexts PrintKernels(const std::vector<const BlockKernel*>& kernels, const D
   std::map<std::string, KernelTexts::Place> known;
   const std::string prelude = cpu::Prelude(device.vector_bytes / 4);
   std::string current;
+  std::set<std::string> routines;  // that `current` calls
   auto flush = [&] {
-    if (!current.empty()) texts.files.push_back(absl::StrCat(prelude, current));
+    if (!current.empty()) texts.files.push_back(absl::StrCat(prelude, te::RoutineSource(routines), current));
     current.clear();
+    routines.clear();
   };
   for (const BlockKernel* block : kernels) {
     auto it = known.find(block->key);
@@ -95,6 +98,7 @@ KernelTexts PrintKernels(const std::vector<const BlockKernel*>& kernels, const D
       const std::string text = cpu::PrintKernel(block->kernel, symbol, device);
       if (current.size() + text.size() > kFileBytes) flush();
       current += text;
+      routines.merge(cpu::RoutinesOf(block->kernel));
       it = known.emplace(block->key, KernelTexts::Place{static_cast<int>(texts.files.size()), symbol}).first;
     }
     texts.places.push_back(it->second);
@@ -148,10 +152,17 @@ absl::Status WriteBundle(const ecg::Graph& graph, const ValueLayouts& layouts,
     const movement::Pack* pack;
   };
   std::vector<Weight> constant_outputs;
+  std::map<ecg::ValueId, int> constant_buffers;  // of outputs
   for (size_t i = 0; i < graph.outputs().size(); ++i) {
     const ecg::ValueId v = graph.outputs()[i];
     const ecg::Value& value = graph.value(v);
+    const bool only_extent = graph.output_names()[i].empty();
+    if (only_extent && !value.constant) {
+      value_buffer(v, Buffer::Kind::kOutput);
+      continue;
+    }
     if (value.constant) {
+      constant_buffers[v] = static_cast<int>(manifest.buffers.size());
       constant_outputs.push_back({static_cast<int>(manifest.buffers.size()), *value.constant, nullptr});
       Buffer constant;
       constant.kind = Buffer::Kind::kConstant;
@@ -160,13 +171,28 @@ absl::Status WriteBundle(const ecg::Graph& graph, const ValueLayouts& layouts,
       constant.shape = value.type.shape;
       constant.size_bytes = value.constant->size_bytes();
       constant.layout = "row-major";
-      manifest.outputs.push_back(
-          {graph.output_names()[i], value.type.dtype, value.type.shape, constant_outputs.back().buffer});
+      if (!only_extent) {
+        manifest.outputs.push_back(
+            {graph.output_names()[i], value.type.dtype, value.type.shape, constant_outputs.back().buffer});
+      }
       manifest.buffers.push_back(constant);
       continue;
     }
     const int buffer = value_buffer(v, Buffer::Kind::kOutput);
     manifest.outputs.push_back({graph.output_names()[i], value.type.dtype, value.type.shape, buffer});
+  }
+
+  for (const ecg::OutputExtent& e : graph.output_extents()) {
+    const ecg::ValueId extent = graph.outputs()[e.extent];
+    if (graph.value(graph.outputs()[e.output]).constant) {
+      return absl::InternalError("a constant output has extents: import cuts it instead");
+    }
+    Binding& binding = manifest.outputs[e.output];
+    binding.extents.resize(binding.shape.size(), -1);
+    auto constant = constant_buffers.find(extent);
+    binding.extents[e.dim] =
+        constant != constant_buffers.end() ? constant->second : value_buffer(extent, Buffer::Kind::kOutput);
+    manifest.format = 2;
   }
 
   // Launches, arena lifetimes and constants.

@@ -64,6 +64,11 @@ absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const Device
     Groups local(static_cast<int>(program.tensors.size()));
     std::vector<bool> proposes(program.tensors.size(), false), refuses(program.tensors.size(), false);
     for (const te::Te& te : program.tes) {
+      if (te.routine) {  // reads and writes rows
+        for (te::TensorId tensor : te.routine->inputs) refuses[tensor] = true;
+        for (te::TensorId tensor : te.outputs) refuses[tensor] = true;
+        continue;
+      }
       const te::TensorId out = te.outputs[0];
       if (!Blockable(program.tensors[out])) continue;
       const te::Axis channel = te.axes[kChannelAxis];

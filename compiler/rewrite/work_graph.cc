@@ -245,6 +245,7 @@ ecg::Graph WorkGraph::Finish() const {
     }
     ecg::AddOwnOutput(&graph, map[outputs_[i]], source_.output_names()[i]);
   }
+  graph.SetOutputExtents(source_.output_extents());
   return graph;
 }
 

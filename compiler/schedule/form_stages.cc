@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/te/transform.h"
 #include "runtime/base/status_macros.h"
 
@@ -255,6 +256,12 @@ double DomainPoints(const te::Te& te, bool with_fold) {
 }
 
 absl::StatusOr<te::Program> FormStages(te::Program program) {
+  for (const te::Te& te : program.tes) {
+    if (!te.routine) continue;
+    if (program.tes.size() == 1) return program;
+    return absl::FailedPreconditionError(
+        absl::StrCat("routine ", te.routine->name, " is a kernel of its own, nothing fuses with it"));
+  }
   FoldScalarConstants(&program);
   te::RemoveDead(&program);
   std::vector<te::TensorId> inlined;

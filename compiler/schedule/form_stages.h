@@ -6,6 +6,8 @@
 // stays a plain load, because arithmetic in an operand is evaluated once per use. A map that reads one fold's result
 // becomes that fold's epilogue (`then`), re-indexed to the map's own axes, so that a following Reshape, Transpose or
 // Slice becomes the fold's store.
+//
+// A routine must be alone: FAILED_PRECONDITION.
 #ifndef FUSION_COMPILER_SCHEDULE_FORM_STAGES_H_
 #define FUSION_COMPILER_SCHEDULE_FORM_STAGES_H_
 

@@ -7,6 +7,7 @@
 #include "compiler/schedule/form_stages.h"
 #include "compiler/schedule/nest.h"
 #include "compiler/schedule/register_tile.h"
+#include "compiler/schedule/schedule_routine.h"
 #include "compiler/schedule/split_folds.h"
 #include "compiler/schedule/task_size.h"
 #include "compiler/schedule/vectorize.h"
@@ -542,6 +543,7 @@ class BlockScheduler {
 
 absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const std::map<te::TensorId, Layout>& layouts,
                                              const DeviceModel& device, const ScheduleOptions& options) {
+  if (program.tes.size() == 1 && program.tes[0].routine) return ScheduleRoutine(program, layouts, options);
   const te::Program split = SplitLongFolds(program, device);
   return BlockScheduler(split, layouts, device, options).Run();
 }

@@ -45,7 +45,9 @@ ecg::Graph FoldConstants(const ecg::Graph& graph) {
     for (ecg::ValueId id : node.outputs) types.push_back(graph.value(id).type);
     const ecg::FoldLimits limits = LimitsFor(alone, alone_inputs);
     const ecg::NodeId id = alone.AddNode(node.op, node.name, std::move(alone_inputs), node.attrs, std::move(types));
-    if (ecg::IsFoldable(alone, alone.node(id), limits)) {
+    const bool stays = std::any_of(node.outputs.begin(), node.outputs.end(),
+                                   [&](ecg::ValueId value) { return graph.IsOutputWithExtents(value); });
+    if (!stays && ecg::IsFoldable(alone, alone.node(id), limits)) {
       // A node that cannot be evaluated (an index out of range) stays and fails where the user can see it.
       if (auto values = ecg::EvaluateNode(alone, alone.node(id)); values.ok()) {
         for (size_t i = 0; i < values->size(); ++i) {

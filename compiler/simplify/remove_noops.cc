@@ -17,6 +17,7 @@ bool SameTypes(const ecg::Graph& graph, const ecg::Node& node, const std::vector
 // Lowering a node only to learn that it is no copy is the pass's whole cost; most nodes end here.
 bool MayBeNoop(const ecg::Graph& graph, const ecg::Node& node) {
   for (ecg::ValueId output : node.outputs) {
+    if (graph.IsOutputWithExtents(output)) return false;
     bool found = false;
     for (ecg::ValueId input : node.inputs) {
       found = found || (input != ecg::kNone && graph.value(input).type == graph.value(output).type);

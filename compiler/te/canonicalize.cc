@@ -83,6 +83,11 @@ class TeHasher {
   }
   uint64_t Of(const Te& te) {
     uint64_t h = 5;
+    if (te.routine) {
+      for (char c : te.routine->name) h = Hash(h, c);
+      for (TensorId input : te.routine->inputs) h = Hash(h, tensor_hash_[input]);
+      for (int64_t param : te.routine->params) h = Hash(h, param);
+    }
     for (const Axis& axis : te.axes) h = Hash(h, axis.extent);
     if (te.fold) {
       h = Hash(h, 6, static_cast<int>(te.fold->kind), static_cast<int>(te.fold->acc), Of(te.fold->pred));
@@ -271,6 +276,9 @@ Program Renumber(const Program& original) {
     const auto rewrite = [&](Scalar& s) { s = MapTensors(Substitute(s, axis_map), tensor_map); };
     for (Scalar& s : te.body) rewrite(s);
     for (Scalar& s : te.then) rewrite(s);
+    if (te.routine) {
+      for (TensorId& input : te.routine->inputs) input = renumbered[input];
+    }
     if (te.fold) {
       for (Scalar& s : te.fold->init) rewrite(s);
       for (Comparison& c : te.fold->pred) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/te/routine.h"
 #include "compiler/te/te_code.h"
 #include "runtime/base/status_macros.h"
 
@@ -72,6 +73,14 @@ bool RunTe(const TeCode& code, int64_t elements, std::vector<Tensor>& tensors, l
   return true;
 }
 
+void InterpretRoutine(const Program& program, const Te& te, std::vector<Tensor>& tensors) {
+  std::vector<void*> args;
+  for (TensorId input : te.routine->inputs) args.push_back(const_cast<void*>(tensors[input].data()));
+  for (TensorId output : te.outputs) args.push_back(tensors[output].mutable_data());
+  std::vector<int64_t> scratch(static_cast<size_t>(te.routine->scratch_bytes / 8 + 1));
+  RoutineFunctionOf(program, te)(args.data(), scratch.data(), 0, te.routine->tasks, te.routine->params.data());
+}
+
 std::string Describe(const Program& program, TensorId tensor) {
   const TensorInfo& info = program.tensors[tensor];
   return info.name.empty() ? absl::StrCat("%", tensor) : absl::StrCat("%", tensor, " '", info.name, "'");
@@ -130,16 +139,20 @@ absl::StatusOr<std::vector<Tensor>> Interpret(const Program& program, const std:
   for (TensorId input : program.inputs) state.data[input] = tensors[input].data();
   for (size_t t = 0; t < program.tes.size(); ++t) {
     const Te& te = program.tes[t];
-    ASSIGN_OR_RETURN(const TeCode code, CompileTe(program, te));
     for (TensorId output : te.outputs) {
       const TensorInfo& info = program.tensors[output];
       RETURN_IF_ERROR(Annotate(CheckedSizeBytes(info.shape, info.dtype).status(), Describe(program, output)));
       tensors[output] = Tensor(info.dtype, info.shape);
       state.data[output] = tensors[output].data();
     }
-    state.doubles.assign(static_cast<size_t>(code.num_doubles) * kLanes, 0.0);
-    state.ints.assign(static_cast<size_t>(code.num_ints) * kLanes, 0);
-    if (!RunTe(code, tensors[te.outputs[0]].num_elements(), tensors, state)) return OutOfRange(program, state);
+    if (te.routine) {
+      InterpretRoutine(program, te, tensors);
+    } else {
+      ASSIGN_OR_RETURN(const TeCode code, CompileTe(program, te));
+      state.doubles.assign(static_cast<size_t>(code.num_doubles) * kLanes, 0.0);
+      state.ints.assign(static_cast<size_t>(code.num_ints) * kLanes, 0);
+      if (!RunTe(code, tensors[te.outputs[0]].num_elements(), tensors, state)) return OutOfRange(program, state);
+    }
     const auto release = [&](TensorId tensor) {
       if (last[tensor] <= static_cast<int>(t)) tensors[tensor] = Tensor();
     };

@@ -134,17 +134,22 @@ class Parser {
     if (at_ != text_.size()) Fail("expected the end");
   }
 
+  std::vector<int64_t> Ints(const char* open, const char* close) {
+    std::vector<int64_t> ints;
+    Expect(open);
+    if (!Looking(close)) {
+      do ints.push_back(Int());
+      while (Accept(","));
+    }
+    Expect(close);
+    return ints;
+  }
+
   void ParseInput() {
     const TensorId id = Id("%");
     Expect(":");
     const DType dtype = Type();
-    Shape shape;
-    Expect("[");
-    if (!Looking("]")) {
-      do shape.push_back(Int());
-      while (Accept(","));
-    }
-    Expect("]");
+    const Shape shape = Ints("[", "]");
     const bool constant = AcceptWord("const");
     Define(id, dtype, shape, constant ? Role::kConstant : Role::kInput);
     if (failed_) return;
@@ -190,6 +195,7 @@ class Parser {
     acc_.clear();
     do te.outputs.push_back(Id("%"));
     while (Accept(","));
+    if (Accept(":")) return ParseRoutine(std::move(te));
     Expect("[");
     te.axes = ParseAxes("]");
     Expect("]");
@@ -214,6 +220,42 @@ class Parser {
     Shape shape;
     for (const Axis& axis : te.axes) shape.push_back(axis.extent);
     for (size_t o = 0; o < te.outputs.size(); ++o) Define(te.outputs[o], types[o], shape, Role::kIntermediate);
+    program_.tes.push_back(std::move(te));
+  }
+
+  // After `%3, %4:`.
+  void ParseRoutine(Te te) {
+    std::vector<std::pair<DType, Shape>> types;
+    do {
+      const DType dtype = Type();
+      types.emplace_back(dtype, Ints("[", "]"));
+      const absl::StatusOr<int64_t> bytes = CheckedSizeBytes(types.back().second, dtype);
+      if (!failed_ && !bytes.ok()) return Fail(std::string(bytes.status().message()));
+    } while (Accept(","));
+    Expect("=");
+    Expect("routine");
+    Routine routine;
+    routine.name = Word();
+    Expect("(");
+    if (!Looking(")")) {
+      do {
+        const TensorId id = Id("%");
+        if (!Known(id)) return;
+        routine.inputs.push_back(id);
+      } while (Accept(","));
+    }
+    Expect(")");
+    routine.params = Ints("{", "}");
+    Expect("tasks");
+    routine.tasks = Int();
+    Expect("scratch");
+    routine.scratch_bytes = Int();
+    if (types.size() != te.outputs.size()) Fail("expected one type per output");
+    if (failed_) return;
+    for (size_t o = 0; o < te.outputs.size(); ++o) {
+      Define(te.outputs[o], types[o].first, types[o].second, Role::kIntermediate);
+    }
+    te.routine = std::move(routine);
     program_.tes.push_back(std::move(te));
   }
 

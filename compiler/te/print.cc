@@ -171,9 +171,21 @@ std::string ConstantText(const Tensor& value) {
   return text + "}";
 }
 
+std::string RoutineText(const Program& program, const Te& te) {
+  const Routine& routine = *te.routine;
+  const auto tensor = [](std::string* out, TensorId id) { absl::StrAppend(out, "%", id); };
+  std::vector<std::string> types;
+  for (TensorId output : te.outputs) types.push_back(TypeText(program.tensors[output]));
+  return absl::StrCat(absl::StrJoin(te.outputs, ", ", tensor), ": ", absl::StrJoin(types, ", "), " = routine ",
+                      routine.name, "(", absl::StrJoin(routine.inputs, ", ", tensor), ") {",
+                      absl::StrJoin(routine.params, ", "), "} tasks ", routine.tasks, " scratch ",
+                      routine.scratch_bytes);
+}
+
 }  // namespace
 
 std::string PrintTe(const Program& program, const Te& te) {
+  if (te.routine) return RoutineText(program, te);
   std::string head, types;
   for (TensorId output : te.outputs) {
     absl::StrAppend(&head, head.empty() ? "" : ", ", "%", output);

@@ -42,6 +42,9 @@ void VisitScalars(const Te& te, const std::function<void(const Scalar&)>& f) {
 }
 
 void VisitTensors(const Te& te, const std::function<void(TensorId)>& f) {
+  if (te.routine) {
+    for (TensorId tensor : te.routine->inputs) f(tensor);
+  }
   if (te.fold) VisitPred(te.fold->pred, f);
   VisitScalars(te, [&](const Scalar& scalar) {
     Visit(scalar, [&](const ScalarNode& node) {
@@ -143,6 +146,16 @@ std::vector<TensorId> Builder::GeneralFold(
     const std::string output_name = o == 0 ? name : name + "." + std::to_string(o);
     te.outputs.push_back(program_->AddTensor(output_name, dtypes[o], shape, Role::kIntermediate));
   }
+  program_->tes.push_back(std::move(te));
+  return program_->tes.back().outputs;
+}
+
+std::vector<TensorId> Builder::Call(Routine routine, const std::vector<std::pair<DType, Shape>>& outputs) {
+  Te te;
+  for (const auto& [dtype, shape] : outputs) {
+    te.outputs.push_back(program_->AddTensor(routine.name, dtype, shape, Role::kIntermediate));
+  }
+  te.routine = std::move(routine);
   program_->tes.push_back(std::move(te));
   return program_->tes.back().outputs;
 }

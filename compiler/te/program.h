@@ -11,6 +11,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -29,10 +30,20 @@ struct Fold {
   std::vector<Scalar> init;  // kGeneral: one per accumulator
 };
 
+// What no expression says (sorting, compaction): an algorithm of routine.h over whole row-major tensors.
+struct Routine {
+  std::string name;
+  std::vector<TensorId> inputs;
+  std::vector<int64_t> params;  // routines/<name>.inc says what they are
+  int64_t tasks = 1;            // independent parts of the work
+  int64_t scratch_bytes = 0;    // of one task
+};
+
 struct Te {
   std::vector<Axis> axes;  // spatial domain; outputs have exactly these extents, or `store` maps them
   std::vector<TensorId> outputs;
   std::optional<Fold> fold;
+  std::optional<Routine> routine;  // then there is nothing else but outputs, each of its own shape
   // Map: one body per output. Named fold: body[0] is the element (type fold.acc). General fold: the next value of each
   // accumulator, reading Acc(i).
   std::vector<Scalar> body;
@@ -40,7 +51,7 @@ struct Te {
   // i (cast to the output's type).
   std::vector<Scalar> then;
 
-  bool IsMap() const { return !fold.has_value(); }
+  bool IsMap() const { return !fold.has_value() && !routine.has_value(); }
 };
 
 enum class Role : uint8_t { kInput, kConstant, kIntermediate, kOutput };
@@ -121,6 +132,8 @@ class Builder {
       const std::vector<Scalar>& init,
       const std::function<std::vector<Scalar>(const Idx& i, const Idx& r, const std::vector<Scalar>& acc)>& update,
       const std::function<std::vector<Scalar>(const Idx& i, const std::vector<Scalar>& acc)>& then = {});
+  // Outputs have the types of `outputs`, as routine.h wants them.
+  std::vector<TensorId> Call(Routine routine, const std::vector<std::pair<DType, Shape>>& outputs);
   Program* program() { return program_; }
 
  private:

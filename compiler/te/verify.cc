@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/te/facts.h"
 #include "compiler/te/program.h"
+#include "compiler/te/routine.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::te {
@@ -26,6 +27,7 @@ class TeVerifier {
     for (const Axis& axis : te_.axes) {
       if (axis.extent < 0 || !axes_.emplace(axis.id, axis.extent).second) return Error("repeated or negative axis");
     }
+    if (te_.routine) return CheckRoutineTe();
     RETURN_IF_ERROR(CheckOutputs());
     if (te_.IsMap()) {
       if (te_.body.size() != te_.outputs.size() || !te_.then.empty()) return Error("a map has one body per output");
@@ -41,6 +43,19 @@ class TeVerifier {
   const TensorInfo& Info(TensorId id) const { return program_.tensors[id]; }
   absl::Status Error(const std::string& message) const {
     return absl::InternalError(absl::StrCat(message, " in: ", PrintTe(program_, te_)));
+  }
+
+  absl::Status CheckRoutineTe() {
+    if (!te_.axes.empty() || te_.fold || !te_.body.empty() || !te_.then.empty()) {
+      return Error("a routine has no domain and no body");
+    }
+    for (TensorId input : te_.routine->inputs) {
+      if (input < 0 || input >= static_cast<int>(program_.tensors.size()) || !defined_[input]) {
+        return Error(absl::StrCat("%", input, " is read before it is defined"));
+      }
+    }
+    const absl::Status status = CheckRoutine(program_, te_);
+    return status.ok() ? status : Error(std::string(status.message()));
   }
 
   absl::Status CheckOutputs() {

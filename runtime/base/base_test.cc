@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "runtime/base/dtype.h"
+#include "runtime/base/pack_box.h"
 #include "runtime/base/sha256.h"
 #include "runtime/base/tensor.h"
 
@@ -38,6 +39,19 @@ TEST(TensorTest, ChecksSizes) {
   EXPECT_EQ(*CheckedSizeBytes({int64_t{1} << 62, 0}, DType::kF32), 0);
   EXPECT_FALSE(CheckedSizeBytes({int64_t{1} << 40, 2}, DType::kF32).ok());
   EXPECT_FALSE(CheckedSizeBytes({-1}, DType::kF32).ok());
+}
+
+TEST(PackBoxTest, MovesThePartToTheFront) {
+  Tensor whole = Tensor::From<int64_t>(DType::kI16, {2, 3, 4}, {0,  1,  2,  3,  10, 11, 12, 13, 20, 21, 22, 23,
+                                                                50, 51, 52, 53, 60, 61, 62, 63, 70, 71, 72, 73});
+  PackBox(whole.mutable_data(), 2, {2, 3, 4}, {2, 2, 3});
+  const std::vector<int64_t> expected = {0, 1, 2, 10, 11, 12, 50, 51, 52, 60, 61, 62};
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(whole.GetInt(static_cast<int64_t>(i)), expected[i]) << i;
+  Tensor rows = Tensor::From<int64_t>(DType::kI64, {2, 4}, {0, 1, 2, 3, 4, 5, 6, 7});
+  PackBox(rows.mutable_data(), 8, {2, 4}, {1, 4});
+  EXPECT_EQ(rows.GetInt(3), 3);
+  PackBox(rows.mutable_data(), 8, {2, 4}, {0, 2});
+  EXPECT_EQ(rows.GetInt(4), 4);
 }
 
 TEST(TensorTest, ConvertsElements) {

@@ -39,6 +39,9 @@ struct Binding {
   DType dtype = DType::kF32;
   Shape shape;
   int buffer = 0;
+  // Outputs: empty, or for each dimension -1 or the buffer of an i64 that holds, after a run, how many of the `shape`'s
+  // extent there are: 0 <= extent <= bound. What lies behind is undefined.
+  std::vector<int> extents = {};
 };
 
 // A phase runs tasks [0, tasks) of one exported function, in any order and on any thread; phases are separated by a
@@ -64,12 +67,14 @@ struct Launch {
   int64_t bytes = 0;
 };
 
+inline constexpr int kNewestFormat = 2;
+
 struct Manifest {
-  int format = 1;
-  std::string generator;                       // "fusion 0.1.0 (generator 1)"
-  std::string target = "cpu";                  // selects the device
-  std::string isa;                             // "avx512", "avx2", "neon": refused where the CPU lacks it
-  std::string march;                           // what the toolchain was told; for people
+  int format = 1;              // 2 where an output has extents: a reader of format 1 would hand out what is undefined
+  std::string generator;       // "fusion 0.1.0 (generator 1)"
+  std::string target = "cpu";  // selects the device
+  std::string isa;             // "avx512", "avx2", "neon": refused where the CPU lacks it
+  std::string march;           // what the toolchain was told; for people
   std::string model_name, model_sha256;        // either may be empty
   std::map<std::string, std::string> options;  // how it was compiled; for people
   std::vector<Buffer> buffers;

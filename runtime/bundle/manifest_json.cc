@@ -122,6 +122,7 @@ Json BindingsToJson(const std::vector<Binding>& bindings) {
                     {"dtype", DTypeName(binding.dtype)},
                     {"shape", binding.shape},
                     {"buffer", binding.buffer}});
+    if (!binding.extents.empty()) list.back()["extents"] = binding.extents;
   }
   return list;
 }
@@ -171,6 +172,7 @@ void ReadBindings(Fields& root, const char* key, absl::Status* status, std::vect
     fields.Read("dtype", &binding.dtype);
     fields.Read("shape", &binding.shape);
     fields.Read("buffer", &binding.buffer);
+    if (item.is_object() && item.contains("extents")) fields.Read("extents", &binding.extents);
   });
 }
 
@@ -255,9 +257,10 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
   Manifest manifest;
   Fields root(json, "", &status);
   root.Read("format", &manifest.format);
-  if (status.ok() && manifest.format != 1) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the bundle has format ", manifest.format, ", this runtime reads format 1; use a newer runtime"));
+  if (status.ok() && (manifest.format < 1 || manifest.format > kNewestFormat)) {
+    return absl::FailedPreconditionError(absl::StrCat("the bundle has format ", manifest.format,
+                                                      ", this runtime reads up to format ", kNewestFormat,
+                                                      "; use a newer runtime"));
   }
   root.Read("generator", &manifest.generator);
   root.Read("target", &manifest.target);

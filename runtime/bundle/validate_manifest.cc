@@ -53,6 +53,24 @@ absl::Status CheckBuffer(const Manifest& manifest, const Buffer& buffer, int64_t
   return absl::OkStatus();
 }
 
+absl::Status CheckExtents(const Manifest& manifest, const Binding& binding, bool inputs) {
+  if (binding.extents.empty()) return absl::OkStatus();
+  if (inputs || binding.extents.size() != binding.shape.size() || manifest.format < 2 ||
+      manifest.buffers[binding.buffer].kind != Buffer::Kind::kOutput) {
+    return Bad("'", binding.name, "' cannot have these extents");
+  }
+  for (const int extent : binding.extents) {
+    if (extent == -1) continue;
+    if (!InRange(extent, manifest.buffers.size())) return Bad("output '", binding.name, "': no buffer ", extent);
+    const Buffer& buffer = manifest.buffers[extent];
+    const bool stays = buffer.kind == Buffer::Kind::kOutput || buffer.kind == Buffer::Kind::kConstant;
+    if (!stays || buffer.dtype != DType::kI64 || buffer.size_bytes != 8) {
+      return Bad("output '", binding.name, "': buffer ", extent, " is no extent");
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckBindings(const Manifest& manifest, const std::vector<Binding>& bindings, bool inputs) {
   const char* what = inputs ? "input" : "output";
   std::set<std::string> names;
@@ -72,6 +90,7 @@ absl::Status CheckBindings(const Manifest& manifest, const std::vector<Binding>&
     if (inputs ? *size_bytes != buffer.size_bytes : *size_bytes > buffer.size_bytes) {
       return Bad(what, " '", binding.name, "' of ", *size_bytes, " bytes binds a buffer of ", buffer.size_bytes);
     }
+    RETURN_IF_ERROR(CheckExtents(manifest, binding, inputs));
   }
   return absl::OkStatus();
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <exception>
 #include <new>
 
@@ -133,6 +134,20 @@ fusion_status fusion_run(fusion_session* session, const void* const* inputs, voi
       observer = [session](int launch, int64_t latency_ns) { session->latencies_ns[launch] = latency_ns; };
     }
     return session->session->RunRaw({inputs, manifest.inputs.size()}, {outputs, manifest.outputs.size()}, observer);
+  });
+}
+
+fusion_status fusion_session_output_shape(const fusion_session* session, size_t index, int64_t* extents) {
+  return Guard([&]() -> absl::Status {
+    if (session == nullptr || index >= session->session->manifest().outputs.size()) {
+      return absl::InvalidArgumentError("fusion_session_output_shape: no such output");
+    }
+    const fusion::Shape shape = session->session->output_shape(static_cast<int>(index));
+    if (extents == nullptr && !shape.empty()) {
+      return absl::InvalidArgumentError("fusion_session_output_shape: null argument");
+    }
+    std::copy(shape.begin(), shape.end(), extents);
+    return absl::OkStatus();
   });
 }
 

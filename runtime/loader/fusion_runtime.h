@@ -101,6 +101,12 @@ FUSION_API void fusion_session_close(fusion_session* session);
 /* inputs[i] points to fusion_bundle_input_bytes(i) bytes, row-major, of any alignment; outputs alike. */
 FUSION_API fusion_status fusion_run(fusion_session* session, const void* const* inputs, void* const* outputs);
 
+/* Shapes of outputs that depend on data: fusion_bundle_output_shape and _bytes are bounds, for which memory must be
+ * given. Writes fusion_bundle_output_rank extents of the latest run; the elements lie row-major in that shape at the
+ * start of the output's memory, what is behind them is undefined. Before the first run, and for all other outputs, the
+ * bundle's shape. */
+FUSION_API fusion_status fusion_session_output_shape(const fusion_session* session, size_t index, int64_t* extents);
+
 /* The session's own memory of an input or output (NULL out of range). Passing it to fusion_run saves the copy. */
 FUSION_API void* fusion_session_input(fusion_session* session, size_t index);
 FUSION_API void* fusion_session_output(fusion_session* session, size_t index);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/pack_box.h"
 #include "runtime/base/random_inputs.h"
 #include "runtime/base/status_macros.h"
 
@@ -66,6 +67,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(std::shared_ptr<const B
   session->bundle_ = std::move(bundle);
   LoadOptions options;
   options.threads = session->threads_;
+  for (const Binding& binding : session->manifest().outputs) session->output_shapes_.push_back(binding.shape);
   ASSIGN_OR_RETURN(session->executable_, session->bundle_->device().Load(session->bundle_->reader(), options));
   return session;
 }
@@ -75,7 +77,32 @@ absl::Status Session::RunRaw(absl::Span<const void* const> inputs, absl::Span<vo
   RETURN_IF_ERROR(CheckPointers(manifest().inputs, inputs, "input"));
   RETURN_IF_ERROR(CheckPointers(manifest().outputs, outputs, "output"));
   const std::lock_guard<std::mutex> lock(mutex_);
-  return executable_->Run(inputs, outputs, observer);
+  RETURN_IF_ERROR(executable_->Run(inputs, outputs, observer));
+  return PackOutputs(outputs);
+}
+
+absl::Status Session::PackOutputs(absl::Span<void* const> outputs) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Binding& binding = manifest().outputs[i];
+    Shape shape = binding.shape;
+    for (size_t d = 0; d < binding.extents.size(); ++d) {
+      if (binding.extents[d] < 0) continue;
+      const int64_t extent = *static_cast<const int64_t*>(executable_->buffer(binding.extents[d]));
+      if (extent < 0 || extent > shape[d]) {
+        return absl::InternalError(absl::StrCat("output '", binding.name, "' has ", extent, " elements in dimension ",
+                                                d, ", the bundle has room for ", shape[d]));
+      }
+      shape[d] = extent;
+    }
+    PackBox(outputs[i], DTypeBytes(binding.dtype), binding.shape, shape);
+    output_shapes_[i] = std::move(shape);
+  }
+  return absl::OkStatus();
+}
+
+Shape Session::output_shape(int index) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return output_shapes_[index];
 }
 
 absl::StatusOr<std::vector<Tensor>> Session::Run(absl::Span<const Tensor> inputs) { return RunTimed(inputs, nullptr); }
@@ -102,6 +129,13 @@ absl::StatusOr<std::vector<Tensor>> Session::RunTimed(absl::Span<const Tensor> i
     observer = [latencies_ns](int launch, int64_t latency_ns) { (*latencies_ns)[launch] = latency_ns; };
   }
   RETURN_IF_ERROR(RunRaw(input_data, output_data, observer));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Shape shape = output_shape(static_cast<int>(i));
+    if (shape == outputs[i].shape()) continue;
+    // Shared: the smaller tensor borrows the whole one's bytes.
+    const auto whole = std::make_shared<Tensor>(outputs[i]);
+    outputs[i] = Tensor(whole->dtype(), shape, whole->data(), whole);
+  }
   return outputs;
 }
 

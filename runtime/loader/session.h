@@ -45,14 +45,19 @@ class Session {
   const Manifest& manifest() const { return bundle_->manifest(); }
   int threads() const { return threads_; }
 
-  // Tensors in the manifest's order. INVALID_ARGUMENT naming the input whose type or shape differs.
+  // Tensors in the manifest's order, of the shapes that this run gave them. INVALID_ARGUMENT naming the input whose
+  // type or shape differs.
   absl::StatusOr<std::vector<Tensor>> Run(absl::Span<const Tensor> inputs);
   // The same; latencies_ns gets one entry per launch.
   absl::StatusOr<std::vector<Tensor>> RunTimed(absl::Span<const Tensor> inputs, std::vector<int64_t>* latencies_ns);
 
-  // On host memory of each binding's size (Executable::Run). INVALID_ARGUMENT for a wrong count or a null pointer.
+  // On host memory of each binding's size (Executable::Run). An output with extents is packed row-major to its actual
+  // shape at the start of its memory. INVALID_ARGUMENT for a wrong count or a null pointer.
   absl::Status RunRaw(absl::Span<const void* const> inputs, absl::Span<void* const> outputs,
                       const LaunchObserver& observer = {});
+
+  // Of the latest run; before the first, and for outputs without extents, the binding's.
+  Shape output_shape(int index) const;
 
   // The session's own memory: fill it and pass the same pointer to RunRaw to save the copy.
   void* input(int index) { return executable_->input(index); }
@@ -63,7 +68,10 @@ class Session {
 
   std::shared_ptr<const Bundle> bundle_;
   int threads_ = 1;
-  std::mutex mutex_;  // held while running
+  absl::Status PackOutputs(absl::Span<void* const> outputs);
+
+  mutable std::mutex mutex_;          // held while running
+  std::vector<Shape> output_shapes_;  // under mutex_
   std::unique_ptr<Executable> executable_;
 };
 

@@ -7,6 +7,7 @@
 #include "compiler/backends/cpu/expr_printer.h"
 #include "compiler/backends/cpu/print_tile.h"
 #include "compiler/movement/in_place.h"
+#include "compiler/te/routine.h"
 
 namespace fusion::cpu {
 namespace {
@@ -286,7 +287,27 @@ class StepPrinter {
   CodeWriter* out_;
 };
 
+void PrintRoutine(const movement::Step& step, CodeWriter* out) {
+  const movement::RoutineCall& call = *step.routine;
+  std::vector<std::string> operands;
+  for (int b : call.inputs) operands.push_back(absl::StrCat("(void*)b", b));
+  for (const movement::Store& store : step.stores) operands.push_back(absl::StrCat("(void*)b", store.buffer));
+  out->Line(absl::StrCat("void* const operands[] = {", absl::StrJoin(operands, ", "), "};"));
+  out->Line(absl::StrCat("const i64 params[] = {", absl::StrJoin(call.params, ", "), "};"));
+  out->Line(absl::StrCat(te::RoutineInstance(call.name, call.element), "(operands, scratch, begin, end, params);"));
+}
+
 }  // namespace
+
+std::set<std::string> RoutinesOf(const movement::Kernel& kernel) {
+  std::set<std::string> names;
+  for (const movement::Phase& phase : kernel.phases) {
+    for (const movement::Step& step : phase.steps) {
+      if (step.routine) names.insert(step.routine->name);
+    }
+  }
+  return names;
+}
 
 std::string PhaseSymbol(const std::string& symbol, int phase) { return absl::StrCat(symbol, "_p", phase); }
 
@@ -319,6 +340,11 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
     out.Line("(void)args; (void)scratch;");
     if (phase.tasks() == 0) {  // an empty tensor
       out.Line("(void)begin; (void)end;");
+      out.Close();
+      continue;
+    }
+    if (phase.steps.size() == 1 && phase.steps[0].routine) {
+      PrintRoutine(phase.steps[0], &out);
       out.Close();
       continue;
     }

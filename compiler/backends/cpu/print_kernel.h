@@ -3,6 +3,7 @@
 #ifndef FUSION_COMPILER_BACKENDS_CPU_PRINT_KERNEL_H_
 #define FUSION_COMPILER_BACKENDS_CPU_PRINT_KERNEL_H_
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,9 @@ namespace fusion::cpu {
 // `extern "C"` functions `<symbol>_p0`, `<symbol>_p1`, …, one per phase. The prelude is not part of the text, so that
 // many kernels share one file.
 std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbol, const DeviceModel& device);
+
+// Names of the routines that the text calls: it needs te::RoutineSource of them in front.
+std::set<std::string> RoutinesOf(const movement::Kernel& kernel);
 
 std::string PhaseSymbol(const std::string& symbol, int phase);
 

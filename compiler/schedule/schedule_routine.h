@@ -1,0 +1,19 @@
+// The kernel of a program that is one routine: its operands as arguments, its tasks as the grid, its scratch at block
+// scope. Results that nobody reads are written all the same, into device-scope buffers.
+#ifndef FUSION_COMPILER_SCHEDULE_SCHEDULE_ROUTINE_H_
+#define FUSION_COMPILER_SCHEDULE_SCHEDULE_ROUTINE_H_
+
+#include <map>
+
+#include "compiler/schedule/schedule_block.h"
+
+namespace fusion {
+
+// FAILED_PRECONDITION when an operand does not lie row-major; OUT_OF_RANGE for a second tile choice.
+absl::StatusOr<ScheduledBlock> ScheduleRoutine(const te::Program& program,
+                                               const std::map<te::TensorId, Layout>& layouts,
+                                               const ScheduleOptions& options);
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_SCHEDULE_SCHEDULE_ROUTINE_H_

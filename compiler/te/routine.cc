@@ -1,0 +1,100 @@
+#include "compiler/te/routine.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/te/routine_texts.h"
+
+namespace fusion::te {
+namespace routines {
+
+using i64 = int64_t;
+using u16 = uint16_t;
+using u8 = uint8_t;
+float h2f(u16 bits) { return HalfToFloat(bits); }
+float bf2f(u16 bits) { return BFloat16ToFloat(bits); }
+
+#include "compiler/te/routines/order.inc"
+// What follows rests on it.
+#include "compiler/te/routines/compress.inc"
+#include "compiler/te/routines/non_max_suppression.inc"
+#include "compiler/te/routines/non_zero.inc"
+#include "compiler/te/routines/top_k.inc"
+#include "compiler/te/routines/unique.inc"
+
+}  // namespace routines
+
+namespace {
+
+// `types`: of the inputs, then behind `>` of the outputs; T is the routine's element type, any of DType.
+struct Entry {
+  const char* name;
+  const char* types;
+  RoutineFunction functions[kNumDTypes];  // in the order of DType
+};
+
+#define ALL_TYPES(f)                                                                                         \
+  {                                                                                                          \
+    f<float>, f<double>, f<routines::f16>, f<routines::bf16>, f<int8_t>, f<int16_t>, f<int32_t>, f<int64_t>, \
+        f<uint8_t>, f<uint16_t>, f<uint32_t>, f<uint64_t>, f<uint8_t>                                        \
+  }
+
+constexpr const char* kElementTypes[kNumDTypes] = {
+    "float", "double", "routines::f16", "routines::bf16", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "u8"};
+
+const Entry kEntries[] = {
+    {"compress", "T,bool>T,i64", ALL_TYPES(routines::compress)},
+    {"non_max_suppression", "f32,f32,i64,f32,f32,i64>i64,i64", {routines::non_max_suppression<float>}},
+    {"non_zero", "T>i64,i64", ALL_TYPES(routines::non_zero)},
+    {"top_k", "T>T,i64", ALL_TYPES(routines::top_k)},
+    {"unique", "T,i64>T,i64,i64,i64,i64", ALL_TYPES(routines::unique)},
+};
+#undef ALL_TYPES
+
+const Entry* Find(const std::string& name) {
+  const auto* entry =
+      std::find_if(std::begin(kEntries), std::end(kEntries), [&](const Entry& e) { return name == e.name; });
+  return entry == std::end(kEntries) ? nullptr : entry;
+}
+
+}  // namespace
+
+absl::Status CheckRoutine(const Program& program, const Te& te) {
+  const Routine& routine = *te.routine;
+  const Entry* entry = Find(routine.name);
+  if (entry == nullptr) return absl::InvalidArgumentError(absl::StrCat("there is no routine '", routine.name, "'"));
+  std::string types, given;
+  const DType element = routine.inputs.empty() ? DType::kF32 : program.tensors[routine.inputs[0]].dtype;
+  for (const char* c = entry->types; *c != 0; ++c) types += *c == 'T' ? DTypeName(element) : std::string(1, *c);
+  for (TensorId input : routine.inputs) {
+    absl::StrAppend(&given, given.empty() ? "" : ",", DTypeName(program.tensors[input].dtype));
+  }
+  for (size_t o = 0; o < te.outputs.size(); ++o) {
+    absl::StrAppend(&given, o == 0 ? ">" : ",", DTypeName(program.tensors[te.outputs[o]].dtype));
+  }
+  if (given != types) {
+    return absl::InvalidArgumentError(absl::StrCat("routine ", routine.name, " is ", types, ", not ", given));
+  }
+  if (routine.tasks < 0 || routine.scratch_bytes < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("routine ", routine.name, " has negative tasks or scratch"));
+  }
+  return absl::OkStatus();
+}
+
+RoutineFunction RoutineFunctionOf(const Program& program, const Te& te) {
+  return Find(te.routine->name)->functions[static_cast<int>(program.tensors[te.routine->inputs[0]].dtype)];
+}
+
+std::string RoutineSource(const std::set<std::string>& names) {
+  if (names.empty()) return "";
+  const std::map<std::string, std::string> texts = RoutineTexts();
+  std::string source = absl::StrCat("namespace routines {\n", texts.at("order"));
+  for (const std::string& name : names) absl::StrAppend(&source, texts.at(name));
+  return source + "}\n";
+}
+
+std::string RoutineInstance(const std::string& name, DType first_input) {
+  return absl::StrCat("routines::", name, "<", kElementTypes[static_cast<int>(first_input)], ">");
+}
+
+}  // namespace fusion::te

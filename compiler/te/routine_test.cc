@@ -1,0 +1,116 @@
+// Routines through text, verification and the interpreter.
+#include "compiler/te/routine.h"
+
+#include "compiler/te/interpreter.h"
+#include "compiler/te/transform.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace fusion::te {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::vector<double> Values(const Tensor& tensor) {
+  std::vector<double> values;
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) values.push_back(tensor.GetDouble(i));
+  return values;
+}
+
+std::vector<Tensor> RunText(const std::string& text, const std::vector<Tensor>& inputs) {
+  const auto program = Parse(text);
+  EXPECT_TRUE(program.ok()) << program.status();
+  EXPECT_EQ(Print(*program), text);
+  EXPECT_EQ(Print(Canonicalize(*program)), Print(Canonicalize(Canonicalize(*program))));
+  auto outputs = Interpret(*program, inputs);
+  EXPECT_TRUE(outputs.ok()) << outputs.status();
+  return *std::move(outputs);
+}
+
+Tensor F(Shape shape, const std::vector<double>& values) { return Tensor::From(DType::kF32, std::move(shape), values); }
+
+TEST(Routine, TopKTakesTheLowerIndexOfEqualOnes) {
+  const auto out = RunText(R"(te p(%0: f32[2, 5]) {
+  %1, %2: f32[2, 3], i64[2, 3] = routine top_k(%0) {5, 1, 3, 1} tasks 2 scratch 24
+  return %1, %2
+}
+)",
+                           {F({2, 5}, {3, 7, 7, 1, 7, -1, -2, -3, -2, -5})});
+  EXPECT_THAT(Values(out[0]), ElementsAre(7, 7, 7, -1, -2, -2));
+  EXPECT_THAT(Values(out[1]), ElementsAre(1, 2, 4, 0, 1, 3));
+}
+
+TEST(Routine, TopKSmallestAlongAnOuterAxisOfHalves) {
+  const auto out = RunText(R"(te p(%0: f16[4, 2]) {
+  %1, %2: f16[2, 2], i64[2, 2] = routine top_k(%0) {4, 2, 2, 0} tasks 2 scratch 16
+  return %2
+}
+)",
+                           {Tensor::From<double>(DType::kF16, {4, 2}, {0.5, NAN, -1, 4, 2, 3, -1, -INFINITY})});
+  EXPECT_THAT(Values(out[0]), ElementsAre(1, 3, 3, 2));  // NaN is behind everything
+}
+
+TEST(Routine, NonZeroAndCompressCount) {
+  const auto out = RunText(R"(te p(%0: i32[2, 3], %1: bool[2]) {
+  %2, %3: i64[2, 6], i64[] = routine non_zero(%0) {6, 2, 2, 3} tasks 1 scratch 0
+  %4, %5: i32[2, 2], i64[] = routine compress(%0, %1) {2, 3, 1, 2} tasks 1 scratch 0
+  return %2, %3, %4, %5
+}
+)",
+                           {Tensor::From<int64_t>(DType::kI32, {2, 3}, {0, 5, 0, -1, 2, 0}),
+                            Tensor::From<int64_t>(DType::kBool, {2}, {0, 1})});
+  EXPECT_THAT(Values(out[1]), ElementsAre(3));
+  EXPECT_THAT(Values(out[0]), ElementsAre(0, 1, 1, 0, 0, 0, 1, 0, 1, 0, 0, 0));
+  EXPECT_THAT(Values(out[3]), ElementsAre(1));
+  EXPECT_EQ(out[2].GetInt(0), 5);
+  EXPECT_EQ(out[2].GetInt(2), 2);
+}
+
+TEST(Routine, UniqueIgnoresWhatIsNotValid) {
+  const std::string text = R"(te p(%0: i64[7], %1: i64[]) {
+  %2, %3, %4, %5, %6: i64[7], i64[7], i64[7], i64[7], i64[] = routine unique(%0, %1) {1, 7, 1, SORTED} tasks 1 scratch 168
+  return %2, %3, %4, %5, %6
+}
+)";
+  const std::vector<Tensor> inputs = {Tensor::From<int64_t>(DType::kI64, {7}, {2, 1, 1, 3, 4, 3, 9}),
+                                      Tensor::From<int64_t>(DType::kI64, {}, {6})};
+  auto with = [&](const char* sorted) {
+    std::string copy = text;
+    copy.replace(copy.find("SORTED"), 6, sorted);
+    auto out = RunText(copy, inputs);
+    EXPECT_EQ(out[4].GetInt(0), 4);
+    std::vector<std::vector<double>> lists;
+    for (int i = 0; i < 4; ++i) {
+      lists.push_back(Values(out[i]));
+      lists.back().resize(i == 2 ? 6 : 4);
+    }
+    return lists;
+  };
+  EXPECT_THAT(with("1"), ElementsAre(ElementsAre(1, 2, 3, 4), ElementsAre(1, 0, 3, 4), ElementsAre(1, 0, 0, 2, 3, 2),
+                                     ElementsAre(2, 1, 2, 1)));
+  EXPECT_THAT(with("0"), ElementsAre(ElementsAre(2, 1, 3, 4), ElementsAre(0, 1, 3, 4), ElementsAre(0, 1, 1, 2, 3, 2),
+                                     ElementsAre(1, 2, 2, 1)));
+}
+
+TEST(Routine, SourceNamesWhatItDefines) {
+  EXPECT_EQ(RoutineSource({}), "");
+  EXPECT_THAT(RoutineSource({"top_k"}), HasSubstr("void top_k("));
+  EXPECT_EQ(RoutineInstance("top_k", DType::kBF16), "routines::top_k<routines::bf16>");
+}
+
+TEST(Routine, WrongTypesAreRefused) {
+  const auto program = Parse(R"(te p(%0: f32[5]) {
+  %1, %2: f32[3], i32[3] = routine top_k(%0) {5, 1, 3, 1} tasks 1 scratch 24
+  return %1
+})");
+  EXPECT_THAT(std::string(program.status().message()), HasSubstr("routine top_k is f32>f32,i64, not f32>f32,i32"));
+  EXPECT_THAT(
+      std::string(Parse("te p(%0: f32[5]) {\n %1: f32[5] = routine sort(%0) {} tasks 1 scratch 0\n return %1\n}")
+                      .status()
+                      .message()),
+      HasSubstr("there is no routine 'sort'"));
+}
+
+}  // namespace
+}  // namespace fusion::te

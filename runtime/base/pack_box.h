@@ -1,0 +1,15 @@
+// PackBox: part of an array, moved together.
+#ifndef FUSION_RUNTIME_BASE_PACK_BOX_H_
+#define FUSION_RUNTIME_BASE_PACK_BOX_H_
+
+#include "runtime/base/tensor.h"
+
+namespace fusion {
+
+// Moves the elements of the leading box `part` of a row-major array of extents `whole` to the array's front, where they
+// lie row-major. `part` fits into `whole`.
+void PackBox(void* data, int64_t element_bytes, const Shape& whole, const Shape& part);
+
+}  // namespace fusion
+
+#endif  // FUSION_RUNTIME_BASE_PACK_BOX_H_
