@@ -1,13 +1,17 @@
 #include "compiler/onnx/canonical_graph.h"
 
+#include <algorithm>
 #include <deque>
+#include <map>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ecg/evaluate.h"
 #include "compiler/onnx/limits.h"
+#include "compiler/onnx/propagate_extents.h"
 #include "compiler/onnx/tensor_import.h"
+#include "compiler/ops/extents.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::onnx_import {
@@ -43,6 +47,36 @@ class NodeContext : public ops::ImportContext {
   }
 
   void ReplaceWith(std::vector<ecg::ValueId> outputs) override { replacement_ = std::move(outputs); }
+
+  const ecg::Value& value(ecg::ValueId id) const override { return graph_->graph.value(id); }
+  bool IsDynamic(ecg::ValueId value, int dim) const override { return graph_->extents.Of(value, dim) != ecg::kNone; }
+  using ops::ImportContext::IsDynamic;
+  ecg::ValueId Extent(ecg::ValueId value, int dim) override { return graph_->Extent(value, dim); }
+  absl::StatusOr<ecg::ValueId> WithExtents(ecg::ValueId value, std::vector<ecg::ValueId> extents) override {
+    return graph_->WithExtents(value, std::move(extents));
+  }
+
+  std::optional<std::vector<te::Interval>> Ranges(ecg::ValueId value) const override {
+    const auto known = graph_->extents.KnownOf(value);
+    if (!known) return std::nullopt;
+    constexpr double kFar = 1e18;
+    std::vector<te::Interval> ranges;
+    for (const te::Known& element : *known) {
+      if (!(element.lo >= -kFar && element.hi <= kFar)) return std::nullopt;
+      ranges.push_back({static_cast<int64_t>(element.lo), static_cast<int64_t>(element.hi)});
+    }
+    return ranges;
+  }
+
+  absl::StatusOr<std::vector<ecg::ValueId>> AddBounded(const std::string& op, std::vector<ecg::ValueId> inputs,
+                                                       ecg::Attributes attrs, int num_outputs) override {
+    ecg::Node node;
+    node.op = op;
+    node.name = node_.name;
+    node.inputs = std::move(inputs);
+    node.attrs = std::move(attrs);
+    return graph_->AddBounded(node, num_outputs);
+  }
   const std::optional<std::vector<ecg::ValueId>>& replacement() const { return replacement_; }
 
  private:
@@ -75,12 +109,10 @@ absl::Status CanonicalGraph::CheckLimits(const ops::OpContext& context, const st
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<ecg::ValueId>> CanonicalGraph::Add(const ecg::Node& node, int num_outputs,
-                                                              const std::vector<std::string>& output_names) {
+absl::StatusOr<ecg::Graph> CanonicalGraph::Isolate(const ecg::Node& node, int num_outputs) {
   if (ops::FindOp(node.op) == nullptr) {
     return absl::InternalError(absl::StrCat("operator ", node.op, " decomposes into one that does not exist"));
   }
-  // The node alone, to infer and perhaps evaluate it before the real graph grows.
   ecg::Graph alone;
   std::vector<ecg::ValueId> inputs;
   for (ecg::ValueId id : node.inputs) {
@@ -100,19 +132,161 @@ absl::StatusOr<std::vector<ecg::ValueId>> CanonicalGraph::Add(const ecg::Node& n
     return absl::InternalError(absl::StrCat(node.op, ": inferred ", types.size(), " outputs of ", num_outputs));
   }
   RETURN_IF_ERROR(CheckLimits(context, types));
+  alone.AddNode(node.op, node.name, inputs, node.attrs, std::move(types));
+  return alone;
+}
 
-  const ecg::NodeId id = alone.AddNode(node.op, node.name, inputs, node.attrs, types);
-  if (ecg::IsFoldable(alone, alone.node(id), kImportFolds)) {
-    auto values = ecg::EvaluateNode(alone, alone.node(id));
-    if (values.ok()) {
-      std::vector<ecg::ValueId> outputs;
-      for (size_t i = 0; i < values->size(); ++i) {
-        outputs.push_back(graph.AddConstant(i < output_names.size() ? output_names[i] : "", std::move((*values)[i])));
-      }
-      return outputs;
+std::optional<std::vector<ecg::ValueId>> CanonicalGraph::Fold(const ecg::Graph& alone,
+                                                              const std::vector<std::string>& output_names) {
+  if (!ecg::IsFoldable(alone, alone.node(0), kImportFolds)) return std::nullopt;
+  auto values = ecg::EvaluateNode(alone, alone.node(0));
+  if (!values.ok()) return std::nullopt;
+  std::vector<ecg::ValueId> outputs;
+  for (size_t i = 0; i < values->size(); ++i) {
+    outputs.push_back(graph.AddConstant(i < output_names.size() ? output_names[i] : "", std::move((*values)[i])));
+  }
+  return outputs;
+}
+
+std::vector<std::optional<te::KnownTensor>> CanonicalGraph::Know(const ecg::Graph& alone, const ecg::Node& node) const {
+  bool known = false, small = true;
+  std::map<ecg::ValueId, std::optional<te::KnownTensor>> inputs;  // by the value in `alone`
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] == ecg::kNone) continue;
+    auto input = extents.KnownOf(node.inputs[i]);
+    known = known || (input && !graph.value(node.inputs[i]).constant);
+    inputs[alone.node(0).inputs[i]] = std::move(input);
+  }
+  for (ecg::ValueId id : alone.node(0).outputs) {
+    small = small && NumElements(alone.value(id).type.shape) <= te::kMaxKnownElements;
+  }
+  if (!known || !small) return {};
+  const auto lowered = ops::LowerNodes(alone, {0}, alone.node(0).outputs);
+  if (!lowered.ok()) return {};
+  std::vector<std::optional<te::KnownTensor>> arguments;
+  for (te::TensorId id : lowered->program.inputs) {
+    auto it = inputs.find(lowered->value_of_tensor[id]);
+    arguments.push_back(it == inputs.end() ? std::nullopt : it->second);
+  }
+  return te::Know(lowered->program, arguments);
+}
+
+absl::StatusOr<std::vector<ecg::ValueId>> CanonicalGraph::AddBounded(const ecg::Node& node, int num_outputs,
+                                                                     const std::vector<std::string>& output_names) {
+  ASSIGN_OR_RETURN(const ecg::Graph alone, Isolate(node, num_outputs));
+  if (auto folded = Fold(alone, output_names)) return *std::move(folded);
+  const std::vector<std::optional<te::KnownTensor>> known = Know(alone, node);
+  std::vector<ecg::ValueType> types;
+  std::vector<Tensor> points;  // as long as every output so far is one number an element, whatever the data are
+  for (size_t o = 0; o < alone.node(0).outputs.size(); ++o) {
+    types.push_back(alone.value(alone.node(0).outputs[o]).type);
+    if (o != points.size() || o >= known.size() || !known[o] || IsFloat(types[o].dtype)) continue;
+    if (!std::all_of(known[o]->begin(), known[o]->end(), [](const te::Known& k) { return k.IsPoint(); })) continue;
+    Tensor point(types[o].dtype, types[o].shape);
+    for (size_t i = 0; i < known[o]->size(); ++i) point.SetDouble(static_cast<int64_t>(i), (*known[o])[i].lo);
+    points.push_back(std::move(point));
+  }
+  std::vector<ecg::ValueId> outputs;
+  if (points.size() == types.size()) {
+    for (Tensor& point : points) outputs.push_back(graph.AddConstant("", std::move(point)));
+    return outputs;
+  }
+  if (types.size() == 1 && known.size() == 1 && known[0] && types[0] == ecg::ValueType{DType::kI64, {}}) {
+    // The number is an extent that exists: one id for it.
+    const te::Known& number = (*known[0])[0];
+    const bool plain = number.linear && number.constant == 0 && number.terms.size() == 1;
+    if (plain && number.terms.begin()->second == 1) return std::vector<ecg::ValueId>{number.terms.begin()->first};
+  }
+  outputs =
+      graph.node(graph.AddNode(node.op, node.name, node.inputs, node.attrs, std::move(types), output_names)).outputs;
+  for (size_t o = 0; o < known.size(); ++o) {
+    if (known[o]) extents.SetKnown(outputs[o], *known[o]);
+  }
+  return outputs;
+}
+
+absl::StatusOr<std::vector<ecg::ValueId>> CanonicalGraph::Add(const ecg::Node& node, int num_outputs,
+                                                              const std::vector<std::string>& output_names) {
+  const ops::OpDef* op = ops::FindOp(node.op);
+  ecg::Node left = node;
+  if (op != nullptr && op->dynamic) {
+    left.outputs.assign(num_outputs, ecg::kNone);
+    NodeContext context(this, std::move(left), kMaxOpset);
+    RETURN_IF_ERROR(op->dynamic(context));
+    if (context.replacement()) {
+      if (static_cast<int>(context.replacement()->size()) >= num_outputs) return *context.replacement();
+      return absl::InvalidArgumentError(
+          absl::StrCat(node.op, " ", Quoted(node.name), ": has only ", context.replacement()->size(), " output(s)"));
+    }
+    left = context.node();
+    left.outputs.clear();
+  }
+  const bool dynamic =
+      std::any_of(left.inputs.begin(), left.inputs.end(), [&](ecg::ValueId id) { return extents.IsDynamic(id); });
+  return dynamic ? AddDynamic(std::move(left), num_outputs, output_names) : AddBounded(left, num_outputs, output_names);
+}
+
+absl::StatusOr<std::vector<ecg::ValueId>> CanonicalGraph::AddDynamic(ecg::Node node, int num_outputs,
+                                                                     const std::vector<std::string>& output_names) {
+  ASSIGN_OR_RETURN(const ecg::Graph alone, Isolate(node, num_outputs));
+  std::vector<std::vector<ecg::ValueId>> dims;
+  for (ecg::ValueId id : node.inputs) {
+    dims.emplace_back();
+    for (size_t d = 0; extents.IsDynamic(id) && d < graph.value(id).type.shape.size(); ++d) {
+      dims.back().push_back(extents.Of(id, static_cast<int>(d)));
     }
   }
-  return graph.node(graph.AddNode(node.op, node.name, node.inputs, node.attrs, std::move(types), output_names)).outputs;
+  ASSIGN_OR_RETURN(const Propagated propagated, PropagateExtents(alone, dims));
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (dims[i].empty() || propagated.masks[i].data() == nullptr) continue;
+    NodeContext context(this, node, kMaxOpset);
+    ASSIGN_OR_RETURN(node.inputs[i], ops::Masked(context, node.inputs[i], propagated.masks[i]));
+  }
+  ASSIGN_OR_RETURN(std::vector<ecg::ValueId> outputs, AddBounded(node, num_outputs, output_names));
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    ASSIGN_OR_RETURN(outputs[o], WithExtents(outputs[o], propagated.outputs[o]));
+  }
+  return outputs;
+}
+
+ecg::ValueId CanonicalGraph::Extent(ecg::ValueId value, int dim) {
+  const ecg::ValueId extent = extents.Of(value, dim);
+  if (extent != ecg::kNone) return extent;
+  return graph.AddConstant("", Tensor::From<int64_t>(DType::kI64, {}, {graph.value(value).type.shape[dim]}));
+}
+
+absl::StatusOr<ecg::ValueId> CanonicalGraph::WithExtents(ecg::ValueId value, std::vector<ecg::ValueId> dims) {
+  NodeContext context(this, ecg::Node(), kMaxOpset);
+  bool any = false;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (dims[d] == ecg::kNone) continue;
+    const int64_t bound = graph.value(value).type.shape[d];
+    const te::Known known = extents.KnownOf(dims[d]).value_or(te::KnownTensor(1))[0];
+    if (known.IsPoint()) {
+      if (known.lo < static_cast<double>(bound)) {
+        ASSIGN_OR_RETURN(
+            value, ops::Cut(context, value, static_cast<int>(d), std::max<int64_t>(0, static_cast<int64_t>(known.lo))));
+      }
+      dims[d] = ecg::kNone;
+    } else if (bound == 0 || known.lo >= static_cast<double>(bound)) {
+      dims[d] = ecg::kNone;
+    } else if (bound == 1) {
+      // A bound of 1 would read as an axis that stretches.
+      ecg::Attributes axis;
+      axis.Set("axis", static_cast<int64_t>(d));
+      ASSIGN_OR_RETURN(const std::vector<ecg::ValueId> twice, context.AddBounded("Concat", {value, value}, axis, 1));
+      value = twice[0];
+    }
+    any = any || dims[d] != ecg::kNone;
+  }
+  if (!any) return value;
+  if (graph.value(value).producer == ecg::kNone || extents.IsDynamic(value)) {
+    // A value of its own, and one that is no constant.
+    const ecg::ValueType type = graph.value(value).type;
+    value = graph.node(graph.AddNode("Identity", "", {value}, {}, {type})).outputs[0];
+  }
+  extents.Set(value, std::move(dims));
+  return value;
 }
 
 absl::StatusOr<std::vector<ecg::ValueId>> CanonicalGraph::AddModelNode(ecg::Node node, int opset,

@@ -2,29 +2,53 @@
 #ifndef FUSION_COMPILER_ONNX_CANONICAL_GRAPH_H_
 #define FUSION_COMPILER_ONNX_CANONICAL_GRAPH_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/ecg/graph.h"
+#include "compiler/onnx/extents.h"
 #include "compiler/ops/op_def.h"
 
 namespace fusion::onnx_import {
 
 class CanonicalGraph {
  public:
+  CanonicalGraph() : extents(&graph) {}
+  CanonicalGraph(const CanonicalGraph&) = delete;
+  CanonicalGraph& operator=(const CanonicalGraph&) = delete;
+
   ecg::Graph graph;
+  Extents extents;
 
   // Checks the node against the registry and the limits and appends it, or, when it is foldable and small, the
-  // constants it evaluates to: shape arithmetic ends here. Returns its outputs.
+  // constants it evaluates to: shape arithmetic ends here. Where extents depend on data, appends what `dynamic` of the
+  // operator or its lowering says. Returns its outputs.
   absl::StatusOr<std::vector<ecg::ValueId>> Add(const ecg::Node& node, int num_outputs,
                                                 const std::vector<std::string>& output_names = {});
+
+  // The same at the bounds: extents of inputs are not looked at, outputs have none.
+  absl::StatusOr<std::vector<ecg::ValueId>> AddBounded(const ecg::Node& node, int num_outputs,
+                                                       const std::vector<std::string>& output_names = {});
+
+  // See ops::ImportContext.
+  ecg::ValueId Extent(ecg::ValueId value, int dim);
+  absl::StatusOr<ecg::ValueId> WithExtents(ecg::ValueId value, std::vector<ecg::ValueId> dims);
 
   // One node of the model: `normalize` of its operator (of `opset`), then Add for whatever it became.
   absl::StatusOr<std::vector<ecg::ValueId>> AddModelNode(ecg::Node node, int opset,
                                                          const std::vector<std::string>& output_names);
 
  private:
+  // A graph of the node alone, its outputs inferred and checked.
+  absl::StatusOr<ecg::Graph> Isolate(const ecg::Node& node, int num_outputs);
+  // The constants that the isolated node is, or nothing.
+  std::optional<std::vector<ecg::ValueId>> Fold(const ecg::Graph& alone, const std::vector<std::string>& output_names);
+  // What is known of the isolated node's outputs, empty if nothing is.
+  std::vector<std::optional<te::KnownTensor>> Know(const ecg::Graph& alone, const ecg::Node& node) const;
+  absl::StatusOr<std::vector<ecg::ValueId>> AddDynamic(ecg::Node node, int num_outputs,
+                                                       const std::vector<std::string>& output_names);
   absl::Status CheckLimits(const ops::OpContext& context, const std::vector<ecg::ValueType>& types);
   int64_t activation_bytes_ = 0;
 };

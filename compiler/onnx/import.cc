@@ -48,6 +48,9 @@ class Importer {
     for (int i = 0; i < graph->output_size(); ++i) {
       ecg::AddOwnOutput(&canonical_.graph, outputs[i], graph->output(i).name());
     }
+    for (int i = 0; i < graph->output_size(); ++i) {
+      canonical_.extents.AddToOutput(outputs[i], i, &canonical_.graph);
+    }
     canonical_.graph.name = graph->name();
     result.graph = std::move(canonical_.graph);
     return result;

@@ -43,6 +43,11 @@ void AttributeToInput(ImportContext& context, const char* attribute, int input) 
   context.node().inputs[input] = id;
 }
 
+AxisView ViewAlong(const Shape& shape, int axis) {
+  return {NumElements({shape.begin(), shape.begin() + axis}), shape[axis],
+          NumElements({shape.begin() + axis + 1, shape.end()})};
+}
+
 Shape ShapeWithout(const Shape& shape, const std::vector<int>& axes) {
   Shape result;
   for (size_t d = 0; d < shape.size(); ++d) {

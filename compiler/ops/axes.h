@@ -18,6 +18,12 @@ absl::StatusOr<std::vector<int>> NormalizeAxes(const OpContext& context, const s
 // Opsets that gave `attribute` as attribute: moves it to constant i64 input `input` (1-D), absent inputs in between.
 void AttributeToInput(ImportContext& context, const char* attribute, int input);
 
+// `shape` as [outer, extent, inner] around one axis.
+struct AxisView {
+  int64_t outer = 1, extent = 1, inner = 1;
+};
+AxisView ViewAlong(const Shape& shape, int axis);
+
 // Extents of `shape` without `axes` (sorted) / at `axes`.
 Shape ShapeWithout(const Shape& shape, const std::vector<int>& axes);
 Shape ShapeAt(const Shape& shape, const std::vector<int>& axes);

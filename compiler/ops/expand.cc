@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/def_parts.h"
 #include "compiler/ops/elementwise.h"
+#include "compiler/ops/extents.h"
 #include "compiler/ops/op_list.h"
 #include "runtime/base/status_macros.h"
 
@@ -42,6 +43,61 @@ absl::Status LowerExpand(LowerContext& context) {
     for (size_t d = 0; d < in.size(); ++d) source.push_back(in[d] == 1 ? Index(0) : i[i.size() - in.size() + d]);
     return context.builder->At(context.in[0], source);
   });
+  return absl::OkStatus();
+}
+
+// Extents that are computed at run time. A dimension of the input that may have one element or as many as the result is
+// read at min(i, extent - 1).
+absl::Status DynamicExpand(ImportContext& import) {
+  const ecg::Node node = import.node();
+  std::vector<ecg::Value> held;
+  const OpContext context = ContextOf(import, &held);
+  if (!context.Has(0) || !context.Has(1)) return absl::OkStatus();  // the schema will say so
+  if (!import.IsDynamic(node.inputs[0]) && context.Constant(1) != nullptr) return absl::OkStatus();
+  ecg::ValueId x = node.inputs[0];
+  ASSIGN_OR_RETURN(std::vector<ecg::ValueId> wanted, Elements(import, node.inputs[1]));
+  const size_t rank = std::max(wanted.size(), context.ShapeOf(0).size());
+  wanted.insert(wanted.begin(), rank - wanted.size(), IntScalar(import, 1));
+  const size_t lead = rank - context.ShapeOf(0).size();
+  std::vector<int64_t> bounds;
+  for (size_t d = 0; d < rank; ++d) {
+    ecg::ValueId& extent = wanted[d];
+    const std::optional<int64_t> given = KnownInt(import, extent);
+    if (d >= lead) {
+      const int at = static_cast<int>(d - lead);
+      const int64_t in = import.value(x).type.shape[at];
+      const ecg::ValueId own = import.Extent(x, at);
+      if (given == 1 || own == extent) {
+        extent = own;
+      } else if (import.IsDynamic(x, at)) {
+        // One of the two is 1, or they are equal.
+        ASSIGN_OR_RETURN(const auto one, import.AddNode("Equal", {extent, IntScalar(import, 1)}, {}));
+        ASSIGN_OR_RETURN(const auto both, import.AddNode("Where", {one[0], own, extent}, {}));
+        extent = both[0];
+        ASSIGN_OR_RETURN(const int64_t bound, UpperBound(import, context, extent, absl::StrCat("shape[", d, "]")));
+        ASSIGN_OR_RETURN(const ecg::ValueId positions, Positions(import, {bound}, 0));
+        ASSIGN_OR_RETURN(const ecg::ValueId last, ScalarOp(import, "Sub", own, IntScalar(import, 1)));
+        ASSIGN_OR_RETURN(const auto indices, import.AddBounded("Min", {positions, last}, {}));
+        ASSIGN_OR_RETURN(const auto inside, import.AddBounded("Max", {indices[0], IntScalar(import, 0)}, {}));
+        std::vector<ecg::ValueId> extents = ExtentsOf(import, x);
+        extents[at] = extent;
+        ASSIGN_OR_RETURN(x, Take(import, x, at, inside[0]));
+        ASSIGN_OR_RETURN(x, import.WithExtents(x, std::move(extents)));
+      } else if (in != 1) {
+        extent = own;  // what is asked for can only be 1 or this
+      }
+    }
+    int64_t bound = 0;
+    if (d >= lead && import.Extent(x, static_cast<int>(d - lead)) == extent) {
+      bound = import.value(x).type.shape[d - lead];
+    } else {
+      ASSIGN_OR_RETURN(bound, UpperBound(import, context, extent, absl::StrCat("shape[", d, "]")));
+    }
+    bounds.push_back(bound);
+  }
+  ASSIGN_OR_RETURN(const auto expanded, import.AddBounded("Expand", {x, import.AddConstant(IntsTensor(bounds))}, {}));
+  ASSIGN_OR_RETURN(const ecg::ValueId result, import.WithExtents(expanded[0], std::move(wanted)));
+  import.ReplaceWith({result});
   return absl::OkStatus();
 }
 
@@ -148,6 +204,7 @@ std::vector<OpDef> ExpandOps() {
   expand.infer = InferExpand;
   expand.lower = LowerExpand;
   expand.mapping = RepeatMapping;
+  expand.dynamic = DynamicExpand;
 
   OpDef tile;
   tile.name = "Tile";

@@ -7,6 +7,7 @@
 #include "compiler/ops/axes.h"
 #include "compiler/ops/def_parts.h"
 #include "compiler/ops/elementwise.h"
+#include "compiler/ops/extents.h"
 #include "compiler/ops/index_table.h"
 #include "compiler/ops/op_list.h"
 #include "runtime/base/status_macros.h"
@@ -155,6 +156,68 @@ absl::Status LowerOneHot(LowerContext& context) {
   return absl::OkStatus();
 }
 
+// Negative indices count from the extent, which is then no constant of the lowering.
+absl::StatusOr<ecg::ValueId> CountedIndices(ImportContext& import, ecg::ValueId indices, ecg::ValueId extent) {
+  if (import.value(indices).type.dtype != DType::kI64) {
+    ecg::Attributes to;
+    to.Set("to", int64_t{7});
+    ASSIGN_OR_RETURN(const auto wide, import.AddNode("Cast", {indices}, to));
+    indices = wide[0];
+  }
+  return CountedFromEnd(import, indices, extent);
+}
+
+absl::Status DynamicGather(ImportContext& import) {
+  const ecg::Node node = import.node();
+  std::vector<ecg::Value> held;
+  const OpContext context = ContextOf(import, &held);
+  if (!context.Has(0) || !context.Has(1)) return absl::OkStatus();  // the schema will say so
+  ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis"), context.Rank(0)));
+  if (!import.IsDynamic(node.inputs[0], axis)) return absl::OkStatus();
+  const ecg::ValueId extent = import.Extent(node.inputs[0], axis);
+  ASSIGN_OR_RETURN(const ecg::ValueId indices, CountedIndices(import, node.inputs[1], extent));
+  const std::vector<ecg::ValueId> data = ExtentsOf(import, node.inputs[0]);
+  std::vector<ecg::ValueId> extents(data.begin(), data.begin() + axis);
+  if (node.op == "Gather") {
+    const std::vector<ecg::ValueId> own = ExtentsOf(import, indices);
+    extents.insert(extents.end(), own.begin(), own.end());
+    extents.insert(extents.end(), data.begin() + axis + 1, data.end());
+  } else {  // element by element: the result is as large as the indices
+    extents = ExtentsOf(import, indices);
+  }
+  ASSIGN_OR_RETURN(const auto gathered, import.AddBounded(node.op, {node.inputs[0], indices}, node.attrs));
+  ASSIGN_OR_RETURN(const ecg::ValueId result, import.WithExtents(gathered[0], std::move(extents)));
+  import.ReplaceWith({result});
+  return absl::OkStatus();
+}
+
+absl::Status DynamicGatherND(ImportContext& import) {
+  const ecg::Node node = import.node();
+  std::vector<ecg::Value> held;
+  const OpContext context = ContextOf(import, &held);
+  if (!context.Has(0) || !context.Has(1) || context.Rank(1) == 0) return absl::OkStatus();
+  const int batch = static_cast<int>(context.attrs.Int("batch_dims"));
+  const int depth = static_cast<int>(context.ShapeOf(1).back());
+  if (batch < 0 || batch + depth > context.Rank(0)) return absl::OkStatus();
+  std::vector<ecg::ValueId> counts;
+  bool dynamic = false;
+  for (int k = 0; k < depth; ++k) {
+    counts.push_back(import.Extent(node.inputs[0], batch + k));
+    dynamic = dynamic || import.IsDynamic(node.inputs[0], batch + k);
+  }
+  if (!dynamic) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const ecg::ValueId last_axis, Stack(import, counts));
+  ASSIGN_OR_RETURN(const ecg::ValueId indices, CountedIndices(import, node.inputs[1], last_axis));
+  const std::vector<ecg::ValueId> data = ExtentsOf(import, node.inputs[0]);
+  std::vector<ecg::ValueId> extents = ExtentsOf(import, indices);
+  extents.pop_back();
+  extents.insert(extents.end(), data.begin() + batch + depth, data.end());
+  ASSIGN_OR_RETURN(const auto gathered, import.AddBounded(node.op, {node.inputs[0], indices}, node.attrs));
+  ASSIGN_OR_RETURN(const ecg::ValueId result, import.WithExtents(gathered[0], std::move(extents)));
+  import.ReplaceWith({result});
+  return absl::OkStatus();
+}
+
 OpDef Define(std::string name, int inputs, std::vector<AttrSpec> attrs) {
   OpDef def;
   def.name = std::move(name);
@@ -171,14 +234,17 @@ std::vector<OpDef> GatherOps() {
   OpDef gather = Define("Gather", 2, {{"axis", AttrKind::kInt}});
   gather.infer = InferGather;
   gather.lower = LowerGather;
+  gather.dynamic = DynamicGather;
 
   OpDef elements = Define("GatherElements", 2, {{"axis", AttrKind::kInt}});
   elements.infer = InferGatherElements;
   elements.lower = LowerGatherElements;
+  elements.dynamic = DynamicGather;
 
   OpDef nd = Define("GatherND", 2, {{"batch_dims", AttrKind::kInt}});
   nd.infer = InferGatherND;
   nd.lower = LowerGatherND;
+  nd.dynamic = DynamicGatherND;
 
   OpDef one_hot = Define("OneHot", 3, {{"axis", AttrKind::kInt}});
   one_hot.infer = InferOneHot;

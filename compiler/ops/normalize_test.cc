@@ -41,6 +41,18 @@ class OneNodeModel : public ImportContext {
     return graph_.node(graph_.AddNode(node.op, node.name, node.inputs, node.attrs, types)).outputs;
   }
   void ReplaceWith(std::vector<ecg::ValueId> outputs) override { replacement_ = std::move(outputs); }
+  // Nothing depends on data here.
+  const ecg::Value& value(ecg::ValueId id) const override { return graph_.value(id); }
+  bool IsDynamic(ecg::ValueId, int) const override { return false; }
+  ecg::ValueId Extent(ecg::ValueId value, int dim) override {
+    return AddConstant(Tensor::From<int64_t>(DType::kI64, {}, {graph_.value(value).type.shape[dim]}));
+  }
+  absl::StatusOr<ecg::ValueId> WithExtents(ecg::ValueId value, std::vector<ecg::ValueId>) override { return value; }
+  std::optional<std::vector<te::Interval>> Ranges(ecg::ValueId) const override { return std::nullopt; }
+  absl::StatusOr<std::vector<ecg::ValueId>> AddBounded(const std::string& op, std::vector<ecg::ValueId> inputs,
+                                                       ecg::Attributes attrs, int num_outputs) override {
+    return AddNode(op, std::move(inputs), std::move(attrs), num_outputs);
+  }
 
   // The outputs' tensors.
   absl::StatusOr<std::vector<Tensor>> Run() {

@@ -73,6 +73,26 @@ class ImportContext {
                                                             ecg::Attributes attrs, int num_outputs = 1) = 0;
   // The node's outputs are these values; the node itself disappears.
   virtual void ReplaceWith(std::vector<ecg::ValueId> outputs) = 0;
+
+  // Shapes that depend on data (docs/decisions/0008-bounded-extents.md): a dimension's static extent is then a bound,
+  // and how many of its elements there are is a value of the graph, an i64 scalar. What lies past it is undefined.
+  virtual const ecg::Value& value(ecg::ValueId id) const = 0;  // until the next node or constant is added
+  virtual bool IsDynamic(ecg::ValueId value, int dim) const = 0;
+  bool IsDynamic(ecg::ValueId id) const {
+    for (int d = 0; id != ecg::kNone && d < static_cast<int>(value(id).type.shape.size()); ++d) {
+      if (IsDynamic(id, d)) return true;
+    }
+    return false;
+  }
+  // An i64 scalar: a constant where the dimension is static.
+  virtual ecg::ValueId Extent(ecg::ValueId value, int dim) = 0;
+  // `value` with these extents, i64 scalars or kNone, one a dimension. A constant one cuts the value there.
+  virtual absl::StatusOr<ecg::ValueId> WithExtents(ecg::ValueId value, std::vector<ecg::ValueId> extents) = 0;
+  // Closed ranges of the elements of a small integer value; nothing where one of them is unknown.
+  virtual std::optional<std::vector<te::Interval>> Ranges(ecg::ValueId value) const = 0;
+  // As AddNode, but the inputs are taken at their bounds, and the outputs have no extents.
+  virtual absl::StatusOr<std::vector<ecg::ValueId>> AddBounded(const std::string& op, std::vector<ecg::ValueId> inputs,
+                                                               ecg::Attributes attrs, int num_outputs = 1) = 0;
 };
 
 enum class AttrKind : uint8_t { kInt, kFloat, kString, kInts, kFloats, kStrings, kTensor };
@@ -104,6 +124,10 @@ struct OpDef {
   std::function<absl::Status(LowerContext&)> lower;
   // Optional: see ImportContext.
   std::function<absl::Status(ImportContext&)> normalize;
+  // Optional: what the operator is where shapes depend on data, as other nodes with extents. Called for every node of
+  // it on its way in, also those that others decompose into. A node that it leaves alone is taken as it is if its
+  // inputs are static, and otherwise by what its lowering says (compiler/onnx/propagate_extents.h).
+  std::function<absl::Status(ImportContext&)> dynamic;
 };
 
 // nullptr when unknown.

@@ -29,6 +29,8 @@ std::vector<OpDef> ScatterOps();        // scatter.cc: ScatterElements, ScatterN
 std::vector<OpDef> ResizeOps();         // resize.cc: Resize, Upsample
 std::vector<OpDef> SamplingOps();       // sampling.cc: GridSample, RoiAlign
 std::vector<OpDef> ShapeOps();          // shape.cc: Shape, Size, ConstantOfShape, Range, EyeLike
+std::vector<OpDef> OrderingOps();       // ordering.cc: TopK, Unique
+std::vector<OpDef> SelectionOps();      // selection.cc: NonZero, Compress, NonMaxSuppression
 std::vector<OpDef> QuantizeOps();       // quantize.cc: QuantizeLinear, DequantizeLinear, …
 
 }  // namespace fusion::ops

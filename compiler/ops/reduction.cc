@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/axes.h"
 #include "compiler/ops/elementwise.h"
+#include "compiler/ops/extents.h"
 #include "compiler/ops/op_list.h"
 #include "runtime/base/status_macros.h"
 
@@ -152,6 +153,38 @@ absl::Status NormalizeReduce(ImportContext& context, int axes_input_since) {
   return absl::OkStatus();
 }
 
+// A mean over run-time extents: the sum divided by their product, in f32 for the half types.
+absl::Status DynamicMean(ImportContext& import) {
+  const ecg::Node node = import.node();
+  std::vector<ecg::Value> held;
+  const OpContext context = ContextOf(import, &held);
+  if (!context.Has(0) || !import.IsDynamic(node.inputs[0])) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<int> axes, ReducedAxes(context));
+  ecg::ValueId count = IntScalar(import, 1);
+  bool dynamic = false;
+  for (int axis : axes) {
+    dynamic = dynamic || import.IsDynamic(node.inputs[0], axis);
+    ASSIGN_OR_RETURN(count, ScalarOp(import, "Mul", count, import.Extent(node.inputs[0], axis)));
+  }
+  if (!dynamic) return absl::OkStatus();
+  std::vector<ecg::ValueId> inputs = node.inputs;
+  const bool half = ComputeType(context.Type(0).dtype) != context.Type(0).dtype;
+  if (half) {
+    ecg::Attributes to;
+    to.Set("to", int64_t{1});
+    ASSIGN_OR_RETURN(const auto wide, import.AddNode("Cast", {inputs[0]}, to));
+    inputs[0] = wide[0];
+  }
+  ASSIGN_OR_RETURN(const auto sum, import.AddNode("ReduceSum", inputs, node.attrs));
+  ASSIGN_OR_RETURN(const auto divisor, import.AddNode("CastLike", {count, sum[0]}, {}));
+  ASSIGN_OR_RETURN(auto mean, import.AddNode("Div", {sum[0], divisor[0]}, {}));
+  if (half) {
+    ASSIGN_OR_RETURN(mean, import.AddNode("CastLike", {mean[0], node.inputs[0]}, {}));
+  }
+  import.ReplaceWith(std::move(mean));
+  return absl::OkStatus();
+}
+
 // ArgMax, ArgMin.
 absl::StatusOr<Types> InferArg(const OpContext& context, int) {
   RETURN_IF_ERROR(CheckDomain(context, 0, Domain::kNumeric));
@@ -239,6 +272,7 @@ std::vector<OpDef> ReductionOps() {
     OpDef def = DefineReduce(op.name, op.axes_input_since);
     def.math = op.math;
     def.lower = [op](LowerContext& context) { return LowerReduce(op, context); };
+    if (def.name == "ReduceMean") def.dynamic = DynamicMean;
     ops.push_back(def);
   }
   OpDef log_sum_exp = DefineReduce("ReduceLogSumExp", 18);

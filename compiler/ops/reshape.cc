@@ -7,7 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/axes.h"
 #include "compiler/ops/def_parts.h"
+#include "compiler/ops/dynamic_reshape.h"
 #include "compiler/ops/elementwise.h"
+#include "compiler/ops/extents.h"
 #include "compiler/ops/index_table.h"
 #include "compiler/ops/op_list.h"
 #include "runtime/base/status_macros.h"
@@ -107,6 +109,25 @@ absl::Status AxesToInput(ImportContext& import) {
   return absl::OkStatus();
 }
 
+// A dynamic dimension that is squeezed has one element.
+absl::Status DynamicSqueeze(ImportContext& import) {
+  ecg::Node& node = import.node();
+  std::vector<ecg::Value> held;
+  const OpContext context = ContextOf(import, &held);
+  if (!context.Has(0) || !context.Has(1)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(std::vector<int64_t> axes, context.ConstantInts(1, "axes"));
+  ASSIGN_OR_RETURN(axes, DistinctAxes(context, axes, context.Rank(0)));
+  for (int64_t axis : axes) {
+    const ecg::ValueId x = node.inputs[0];
+    if (!import.IsDynamic(x, static_cast<int>(axis))) continue;
+    std::vector<ecg::ValueId> extents = ExtentsOf(import, x);
+    extents[axis] = ecg::kNone;
+    ASSIGN_OR_RETURN(const ecg::ValueId first, Cut(import, x, static_cast<int>(axis), 1));
+    ASSIGN_OR_RETURN(node.inputs[0], import.WithExtents(first, std::move(extents)));
+  }
+  return absl::OkStatus();
+}
+
 // Inference: the data passes through; the mask, where asked for, is all ones.
 absl::Status NormalizeDropout(ImportContext& import) {
   const ecg::Node node = import.node();
@@ -152,6 +173,7 @@ std::vector<OpDef> ReshapeOps() {
   OpDef reshape = Define("Reshape", InferReshape);
   reshape.min_inputs = reshape.max_inputs = 2;
   reshape.attrs = {{"allowzero", AttrKind::kInt}};
+  reshape.dynamic = DynamicReshape;
 
   OpDef flatten = Define("Flatten", InferFlatten);
   flatten.attrs = {{"axis", AttrKind::kInt}};
@@ -159,6 +181,7 @@ std::vector<OpDef> ReshapeOps() {
   OpDef squeeze = Define("Squeeze", InferSqueeze);
   squeeze.max_inputs = 2;
   squeeze.normalize = AxesToInput;
+  squeeze.dynamic = DynamicSqueeze;
 
   OpDef unsqueeze = Define("Unsqueeze", InferUnsqueeze);
   unsqueeze.min_inputs = unsqueeze.max_inputs = 2;

@@ -9,6 +9,7 @@
 #include "compiler/ops/axes.h"
 #include "compiler/ops/def_parts.h"
 #include "compiler/ops/elementwise.h"
+#include "compiler/ops/extents.h"
 #include "compiler/ops/op_list.h"
 #include "compiler/ops/window.h"
 #include "runtime/base/status_macros.h"
@@ -153,6 +154,42 @@ absl::Status LowerScatterND(LowerContext& context) {
   });
 }
 
+// Indices past their extents address nothing, negative ones count from the data's extent.
+absl::Status DynamicScatter(ImportContext& import) {
+  const ecg::Node node = import.node();
+  std::vector<ecg::Value> held;
+  const OpContext context = ContextOf(import, &held);
+  if (!context.Has(0) || !context.Has(1) || !context.Has(2) || context.Rank(1) == 0) return absl::OkStatus();
+  const ecg::ValueId data = node.inputs[0];
+  if (!import.IsDynamic(data) && !import.IsDynamic(node.inputs[1])) return absl::OkStatus();
+  ecg::ValueId indices = node.inputs[1];
+  if (node.op == "ScatterND") {
+    std::vector<ecg::ValueId> counts;
+    for (int64_t k = 0; k < std::min<int64_t>(context.ShapeOf(1).back(), context.Rank(0)); ++k) {
+      counts.push_back(import.Extent(data, static_cast<int>(k)));
+    }
+    ASSIGN_OR_RETURN(const ecg::ValueId last_axis, Stack(import, counts));
+    if (import.IsDynamic(data)) {
+      ASSIGN_OR_RETURN(indices, CountedFromEnd(import, indices, last_axis));
+    }
+  } else {
+    ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis"), context.Rank(0)));
+    if (import.IsDynamic(data, axis)) {
+      if (context.Type(1).dtype != DType::kI64)
+        return context.Unsupported("indices that count in a dynamic dimension must be i64");
+      ASSIGN_OR_RETURN(indices, CountedFromEnd(import, indices, import.Extent(data, axis)));
+    }
+  }
+  const DType dtype = context.Type(1).dtype;
+  const Tensor nowhere = Tensor::From<int64_t>(
+      dtype, {}, {dtype == DType::kI32 ? std::numeric_limits<int32_t>::max() : std::numeric_limits<int64_t>::max()});
+  ASSIGN_OR_RETURN(indices, Masked(import, indices, nowhere));
+  ASSIGN_OR_RETURN(const auto scattered, import.AddBounded(node.op, {data, indices, node.inputs[2]}, node.attrs));
+  ASSIGN_OR_RETURN(const ecg::ValueId result, import.WithExtents(scattered[0], ExtentsOf(import, data)));
+  import.ReplaceWith({result});
+  return absl::OkStatus();
+}
+
 // x and its positions in the unpooled tensor, counted in its row-major order: [N, C, D…].
 absl::StatusOr<Shape> UnpooledShape(const OpContext& context) {
   const int spatial = context.Rank(0) - 2;
@@ -234,6 +271,7 @@ std::vector<OpDef> ScatterOps() {
   elements.attrs = {{"axis", AttrKind::kInt}, {"reduction", AttrKind::kString}};
   elements.infer = InferScatterElements;
   elements.lower = LowerScatterElements;
+  elements.dynamic = DynamicScatter;
 
   OpDef scatter = elements;
   scatter.name = "Scatter";
@@ -244,6 +282,7 @@ std::vector<OpDef> ScatterOps() {
   nd.attrs = {{"reduction", AttrKind::kString}};
   nd.infer = InferScatterND;
   nd.lower = LowerScatterND;
+  nd.dynamic = DynamicScatter;
 
   OpDef unpool;
   unpool.name = "MaxUnpool";

@@ -1,4 +1,4 @@
-// Shape, Size, ConstantOfShape, Range, EyeLike. Shapes are static, so that Shape and Size are constants on import; the
+// Shape, Size, ConstantOfShape, Range, EyeLike. Shape and Size end on import, as constants or as extents; the
 // others stay nodes whose bodies need no input (small ones fold).
 #include <algorithm>
 #include <cmath>
@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/def_parts.h"
 #include "compiler/ops/elementwise.h"
+#include "compiler/ops/extents.h"
 #include "compiler/ops/onnx_dtype.h"
 #include "compiler/ops/op_list.h"
 #include "runtime/base/status_macros.h"
@@ -18,11 +19,15 @@ using te::Scalar;
 using Idx = te::Builder::Idx;
 using Types = std::vector<ecg::ValueType>;
 
-Shape ShapeSlice(const OpContext& context) {
+std::pair<int64_t, int64_t> ShapeRange(const OpContext& context) {
   const int64_t rank = context.Rank(0);
   const auto counted = [rank](int64_t v) { return std::clamp<int64_t>(v < 0 ? v + rank : v, 0, rank); };
   const int64_t start = counted(context.attrs.Int("start", 0));
-  const int64_t end = std::max(start, counted(context.attrs.Int("end", rank)));
+  return {start, std::max(start, counted(context.attrs.Int("end", rank)))};
+}
+
+Shape ShapeSlice(const OpContext& context) {
+  const auto [start, end] = ShapeRange(context);
   return {context.ShapeOf(0).begin() + start, context.ShapeOf(0).begin() + end};
 }
 
@@ -36,10 +41,20 @@ absl::Status LowerShape(LowerContext& context) {
   return absl::OkStatus();
 }
 
-absl::Status NormalizeShape(ImportContext& import) {
-  if (import.input(0) == nullptr) return absl::OkStatus();
+// The extents, as a constant where all are static.
+absl::Status DynamicShape(ImportContext& import) {
+  if (import.input(0) == nullptr) return absl::OkStatus();  // the schema will say so
+  const ecg::ValueId x = import.node().inputs[0];
   const OpContext context(import.node().op, import.node().name, import.node().attrs, {import.input(0)});
-  import.ReplaceWith({import.AddConstant(IntsTensor(ShapeSlice(context)))});
+  if (!import.IsDynamic(x)) {
+    import.ReplaceWith({import.AddConstant(IntsTensor(ShapeSlice(context)))});
+    return absl::OkStatus();
+  }
+  const auto [start, end] = ShapeRange(context);
+  std::vector<ecg::ValueId> extents;
+  for (int64_t d = start; d < end; ++d) extents.push_back(import.Extent(x, static_cast<int>(d)));
+  ASSIGN_OR_RETURN(const ecg::ValueId shape, Stack(import, extents));
+  import.ReplaceWith({shape});
   return absl::OkStatus();
 }
 
@@ -50,10 +65,14 @@ absl::Status LowerSize(LowerContext& context) {
   return absl::OkStatus();
 }
 
-absl::Status NormalizeSize(ImportContext& import) {
+absl::Status DynamicSize(ImportContext& import) {
   if (import.input(0) == nullptr) return absl::OkStatus();
-  const int64_t elements = NumElements(import.input(0)->type.shape);
-  import.ReplaceWith({import.AddConstant(Tensor::From<int64_t>(DType::kI64, {}, {elements}))});
+  const ecg::ValueId x = import.node().inputs[0];
+  ecg::ValueId size = IntScalar(import, 1);
+  for (int d = 0; d < static_cast<int>(import.input(0)->type.shape.size()); ++d) {
+    ASSIGN_OR_RETURN(size, ScalarOp(import, "Mul", size, import.Extent(x, d)));
+  }
+  import.ReplaceWith({size});
   return absl::OkStatus();
 }
 
@@ -74,6 +93,79 @@ absl::Status LowerConstantOfShape(LowerContext& context) {
     if (value == nullptr) return te::Imm(dtype, 0);
     return IsFloat(dtype) ? te::Imm(dtype, value->GetDouble(0)) : te::ImmInt(dtype, value->GetInt(0));
   });
+  return absl::OkStatus();
+}
+
+absl::Status DynamicConstantOfShape(ImportContext& import) {
+  std::vector<ecg::Value> held;
+  const OpContext context = ContextOf(import, &held);
+  if (!context.Has(0) || context.Constant(0) != nullptr) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<ecg::ValueId> extents, Elements(import, import.node().inputs[0]));
+  std::vector<int64_t> bounds;
+  for (size_t d = 0; d < extents.size(); ++d) {
+    ASSIGN_OR_RETURN(const int64_t bound, UpperBound(import, context, extents[d], absl::StrCat("extent ", d)));
+    bounds.push_back(bound);
+  }
+  ASSIGN_OR_RETURN(const auto filled,
+                   import.AddBounded("ConstantOfShape", {import.AddConstant(IntsTensor(bounds))}, import.node().attrs));
+  ASSIGN_OR_RETURN(const ecg::ValueId result, import.WithExtents(filled[0], extents));
+  import.ReplaceWith({result});
+  return absl::OkStatus();
+}
+
+// start + delta·i for as many i as there are: the greater of 0 and ceil((limit - start) / delta).
+absl::Status DynamicRange(ImportContext& import) {
+  std::vector<ecg::Value> held;
+  const OpContext context = ContextOf(import, &held);
+  bool known = true;
+  for (int k = 0; k < 3; ++k) {
+    if (!context.Has(k)) return absl::OkStatus();
+    known = known && context.Constant(k) != nullptr;
+  }
+  if (known) return absl::OkStatus();
+  const DType dtype = context.Type(0).dtype;
+  const auto scalar = [&](int k) -> absl::StatusOr<ecg::ValueId> {
+    ASSIGN_OR_RETURN(const auto flat,
+                     import.AddNode("Reshape", {import.node().inputs[k], import.AddConstant(IntsTensor({}))}, {}));
+    return flat[0];
+  };
+  ASSIGN_OR_RETURN(const ecg::ValueId start, scalar(0));
+  ASSIGN_OR_RETURN(const ecg::ValueId limit, scalar(1));
+  ASSIGN_OR_RETURN(const ecg::ValueId delta, scalar(2));
+  const auto cast = [&](ecg::ValueId x, int64_t onnx_type) {
+    ecg::Attributes to;
+    to.Set("to", onnx_type);
+    return import.AddNode("Cast", {x}, to);
+  };
+  constexpr int64_t kOnnxInt64 = 7;
+  ASSIGN_OR_RETURN(const ecg::ValueId span, ScalarOp(import, "Sub", limit, start));
+  ecg::ValueId count = ecg::kNone;
+  if (IsFloat(dtype)) {
+    ASSIGN_OR_RETURN(const ecg::ValueId steps, ScalarOp(import, "Div", span, delta));
+    ASSIGN_OR_RETURN(const auto whole, import.AddNode("Ceil", {steps}, {}));
+    ASSIGN_OR_RETURN(const auto integer, cast(whole[0], kOnnxInt64));
+    count = integer[0];
+  } else {
+    // For integers of one sign: (|span| + |delta| - 1) / |delta|.
+    const std::optional<int64_t> step = KnownInt(import, delta);
+    if (!step || *step == 0) return context.Unsupported("its delta is computed at run time; it must be a constant");
+    ASSIGN_OR_RETURN(const auto wide, cast(span, kOnnxInt64));
+    const ecg::ValueId one_less = IntScalar(import, *step > 0 ? *step - 1 : *step + 1);
+    ASSIGN_OR_RETURN(const ecg::ValueId rounded, ScalarOp(import, "Add", wide[0], one_less));
+    ASSIGN_OR_RETURN(const ecg::ValueId forward,
+                     ScalarOp(import, "Mul", rounded, IntScalar(import, *step > 0 ? 1 : -1)));
+    ASSIGN_OR_RETURN(const ecg::ValueId positive, ScalarOp(import, "Max", forward, IntScalar(import, 0)));
+    ASSIGN_OR_RETURN(count, ScalarOp(import, "Div", positive, IntScalar(import, std::abs(*step))));
+  }
+  ASSIGN_OR_RETURN(count, ScalarOp(import, "Max", count, IntScalar(import, 0)));
+  ASSIGN_OR_RETURN(const int64_t bound, UpperBound(import, context, count, "its length"));
+  ASSIGN_OR_RETURN(const ecg::ValueId positions, Positions(import, {bound}, 0));
+  ecg::Attributes none;
+  ASSIGN_OR_RETURN(const auto typed, import.AddNode("CastLike", {positions, start}, none));
+  ASSIGN_OR_RETURN(const auto steps, import.AddNode("Mul", {typed[0], delta}, none));
+  ASSIGN_OR_RETURN(const auto values, import.AddNode("Add", {steps[0], start}, none));
+  ASSIGN_OR_RETURN(const ecg::ValueId result, import.WithExtents(values[0], {count}));
+  import.ReplaceWith({result});
   return absl::OkStatus();
 }
 
@@ -144,25 +236,27 @@ std::vector<OpDef> ShapeOps() {
   shape.attrs = {{"start", AttrKind::kInt}, {"end", AttrKind::kInt}};
   shape.infer = InferShape;
   shape.lower = LowerShape;
-  shape.normalize = NormalizeShape;
+  shape.dynamic = DynamicShape;
 
   OpDef size;
   size.name = "Size";
   size.infer = InferSize;
   size.lower = LowerSize;
-  size.normalize = NormalizeSize;
+  size.dynamic = DynamicSize;
 
   OpDef constant;
   constant.name = "ConstantOfShape";
   constant.attrs = {{"value", AttrKind::kTensor}};
   constant.infer = InferConstantOfShape;
   constant.lower = LowerConstantOfShape;
+  constant.dynamic = DynamicConstantOfShape;
 
   OpDef range;
   range.name = "Range";
   range.min_inputs = range.max_inputs = 3;
   range.infer = InferRange;
   range.lower = LowerRange;
+  range.dynamic = DynamicRange;
 
   OpDef eye;
   eye.name = "EyeLike";

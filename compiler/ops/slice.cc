@@ -8,6 +8,7 @@
 #include "compiler/ops/axes.h"
 #include "compiler/ops/def_parts.h"
 #include "compiler/ops/elementwise.h"
+#include "compiler/ops/extents.h"
 #include "compiler/ops/index_table.h"
 #include "compiler/ops/op_list.h"
 #include "runtime/base/status_macros.h"
@@ -77,6 +78,80 @@ absl::Status LowerSlice(LowerContext& context) {
     for (size_t d = 0; d < i.size(); ++d) in.push_back(i[d] * ranges[d].step + te::Index(ranges[d].start));
     return context.builder->At(context.in[0], in);
   });
+  return absl::OkStatus();
+}
+
+// `given` counted from the end where negative, then brought into [lowest, highest].
+absl::StatusOr<ecg::ValueId> Clamped(ImportContext& import, ecg::ValueId given, ecg::ValueId extent, int64_t lowest,
+                                     ecg::ValueId highest) {
+  ASSIGN_OR_RETURN(const ecg::ValueId counted, CountedFromEnd(import, given, extent));
+  ASSIGN_OR_RETURN(const ecg::ValueId above, ScalarOp(import, "Max", counted, IntScalar(import, lowest)));
+  return ScalarOp(import, "Min", above, highest);
+}
+
+// One axis of a Slice whose start, end or extent is computed at run time. `extents` are the value's, of all dimensions.
+absl::StatusOr<ecg::ValueId> SliceAt(ImportContext& import, const OpContext& context, ecg::ValueId x, int axis,
+                                     ecg::ValueId start, ecg::ValueId end, int64_t step,
+                                     std::vector<ecg::ValueId>* extents) {
+  const int64_t bound = import.value(x).type.shape[axis];
+  const ecg::ValueId extent = (*extents)[axis] == ecg::kNone ? IntScalar(import, bound) : (*extents)[axis];
+  ecg::ValueId highest = extent;
+  if (step < 0) {
+    ASSIGN_OR_RETURN(highest, ScalarOp(import, "Sub", extent, IntScalar(import, 1)));
+  }
+  ASSIGN_OR_RETURN(const ecg::ValueId from, Clamped(import, start, extent, step > 0 ? 0 : -1, highest));
+  ASSIGN_OR_RETURN(const ecg::ValueId to, Clamped(import, end, extent, step > 0 ? 0 : -1, highest));
+  ASSIGN_OR_RETURN(const ecg::ValueId span,
+                   step > 0 ? ScalarOp(import, "Sub", to, from) : ScalarOp(import, "Sub", from, to));
+  const int64_t stride = std::abs(step);
+  ASSIGN_OR_RETURN(const ecg::ValueId rounded, ScalarOp(import, "Add", span, IntScalar(import, stride - 1)));
+  ASSIGN_OR_RETURN(const ecg::ValueId positive, ScalarOp(import, "Max", rounded, IntScalar(import, 0)));
+  ASSIGN_OR_RETURN(const ecg::ValueId length, ScalarOp(import, "Div", positive, IntScalar(import, stride)));
+  ASSIGN_OR_RETURN(int64_t most, UpperBound(import, context, length, "its length"));
+  most = std::min(most, bound);
+  (*extents)[axis] = length;
+  if (KnownInt(import, from) == 0 && step == 1) return Cut(import, x, axis, most);
+  ASSIGN_OR_RETURN(const ecg::ValueId positions, Positions(import, {most}, 0));
+  ASSIGN_OR_RETURN(const auto steps, import.AddBounded("Mul", {positions, IntScalar(import, step)}, {}));
+  ASSIGN_OR_RETURN(const auto indices, import.AddBounded("Add", {steps[0], from}, {}));
+  // Past the length an index may leave the tensor; Gather keeps it inside.
+  ASSIGN_OR_RETURN(const auto inside, import.AddBounded("Max", {indices[0], IntScalar(import, 0)}, {}));
+  return Take(import, x, axis, inside[0]);
+}
+
+absl::Status DynamicSlice(ImportContext& import) {
+  const ecg::Node node = import.node();
+  std::vector<ecg::Value> held;
+  const OpContext context = ContextOf(import, &held);
+  if (!context.Has(0) || !context.Has(1) || !context.Has(2)) return absl::OkStatus();  // the schema will say so
+  const size_t count = static_cast<size_t>(NumElements(context.ShapeOf(1)));
+  std::vector<int64_t> axes(count), steps(count, 1);
+  std::iota(axes.begin(), axes.end(), 0);
+  if (context.Has(3)) {
+    ASSIGN_OR_RETURN(axes, context.ConstantInts(3, "axes"));
+  }
+  if (context.Has(4)) {
+    ASSIGN_OR_RETURN(steps, context.ConstantInts(4, "steps"));
+  }
+  if (NumElements(context.ShapeOf(2)) != NumElements(context.ShapeOf(1)) || axes.size() != count ||
+      steps.size() != count) {
+    return context.Error("starts, ends, axes and steps differ in length");
+  }
+  ASSIGN_OR_RETURN(axes, DistinctAxes(context, axes, context.Rank(0)));
+  bool known = context.Constant(1) != nullptr && context.Constant(2) != nullptr;
+  for (int64_t axis : axes) known = known && !import.IsDynamic(node.inputs[0], static_cast<int>(axis));
+  if (known) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<ecg::ValueId> starts, Elements(import, node.inputs[1]));
+  ASSIGN_OR_RETURN(const std::vector<ecg::ValueId> ends, Elements(import, node.inputs[2]));
+  ecg::ValueId x = node.inputs[0];
+  std::vector<ecg::ValueId> extents = ExtentsOf(import, x);
+  for (size_t k = 0; k < axes.size(); ++k) {
+    if (steps[k] == 0 || steps[k] == std::numeric_limits<int64_t>::min())
+      return context.Error("a step is out of range");
+    ASSIGN_OR_RETURN(x, SliceAt(import, context, x, static_cast<int>(axes[k]), starts[k], ends[k], steps[k], &extents));
+  }
+  ASSIGN_OR_RETURN(x, import.WithExtents(x, std::move(extents)));
+  import.ReplaceWith({x});
   return absl::OkStatus();
 }
 
@@ -187,6 +262,57 @@ absl::Status LowerConcat(LowerContext& context) {
   return absl::OkStatus();
 }
 
+// Pieces of which only the start is there: joined at their bounds, then the gaps are left out by a gather whose index
+// grows by each gap from where the next piece begins.
+absl::Status DynamicConcat(ImportContext& import) {
+  const ecg::Node node = import.node();
+  std::vector<ecg::Value> held;
+  const OpContext context = ContextOf(import, &held);
+  if (!context.Has(0)) return absl::OkStatus();  // the schema will say so
+  ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis"), context.Rank(0)));
+  bool dynamic = false;
+  for (ecg::ValueId piece : node.inputs) {
+    if (piece == ecg::kNone || import.value(piece).type.shape.size() != context.ShapeOf(0).size()) {
+      return absl::OkStatus();
+    }
+    dynamic = dynamic || import.IsDynamic(piece, axis);
+  }
+  if (!dynamic) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const auto joined, import.AddBounded("Concat", node.inputs, node.attrs));
+  ecg::ValueId result = joined[0];
+  std::vector<ecg::ValueId> extents(context.Rank(0), ecg::kNone);
+  ASSIGN_OR_RETURN(const ecg::ValueId positions, Positions(import, {import.value(result).type.shape[axis]}, 0));
+  ecg::ValueId indices = positions, end = IntScalar(import, 0);
+  bool gaps = false;
+  for (size_t k = 0; k < node.inputs.size(); ++k) {
+    const ecg::ValueId piece = node.inputs[k];
+    const std::vector<ecg::ValueId> own = ExtentsOf(import, piece);
+    for (size_t d = 0; d < own.size(); ++d) {
+      if (static_cast<int>(d) == axis || own[d] == ecg::kNone) continue;
+      if (extents[d] != ecg::kNone && extents[d] != own[d]) {
+        return context.Unsupported(absl::StrCat("whether the pieces' dimensions ", d, " are equal is not known"));
+      }
+      extents[d] = own[d];
+    }
+    const int64_t bound = import.value(piece).type.shape[axis];
+    ASSIGN_OR_RETURN(end, ScalarOp(import, "Add", end, import.Extent(piece, axis)));
+    if (own[axis] == ecg::kNone || k + 1 == node.inputs.size()) continue;
+    gaps = true;
+    ASSIGN_OR_RETURN(const ecg::ValueId gap, ScalarOp(import, "Sub", IntScalar(import, bound), own[axis]));
+    ASSIGN_OR_RETURN(const auto before, import.AddBounded("Less", {positions, end}, {}));
+    ASSIGN_OR_RETURN(const auto added, import.AddBounded("Where", {before[0], IntScalar(import, 0), gap}, {}));
+    ASSIGN_OR_RETURN(const auto sum, import.AddBounded("Add", {indices, added[0]}, {}));
+    indices = sum[0];
+  }
+  if (gaps) {
+    ASSIGN_OR_RETURN(result, Take(import, result, axis, indices));
+  }
+  extents[axis] = end;
+  ASSIGN_OR_RETURN(result, import.WithExtents(result, std::move(extents)));
+  import.ReplaceWith({result});
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::vector<OpDef> SliceOps() {
@@ -197,6 +323,7 @@ std::vector<OpDef> SliceOps() {
   slice.infer = InferSlice;
   slice.lower = LowerSlice;
   slice.normalize = NormalizeSlice;
+  slice.dynamic = DynamicSlice;
 
   OpDef split;
   split.name = "Split";
@@ -213,6 +340,7 @@ std::vector<OpDef> SliceOps() {
   concat.attrs = {{"axis", AttrKind::kInt, true}};
   concat.infer = InferConcat;
   concat.lower = LowerConcat;
+  concat.dynamic = DynamicConcat;
 
   std::vector<OpDef> defs = {slice, split, concat};
   for (OpDef& def : defs) {

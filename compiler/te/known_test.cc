@@ -41,8 +41,8 @@ TEST(Known, SumsOfSymbols) {
 TEST(Known, RangesThroughMinimaRoundingAndFolds) {
   const auto result = Evaluate(R"(te p(%0: i64[2]) {
   %1[i0<2]: i64 = min(%0[i0], 5:i64)
-  %2[i0<2]: f32 = floor(mul(cast.f32(%0[i0]), 0.5))
-  %3[]: i64 = prod.i64(i0<2) %1[i0]
+  %2[i1<2]: f32 = floor(mul(cast.f32(%0[i1]), 0.5))
+  %3[]: i64 = prod.i64(i2<2) %1[i2]
   %4[]: bool = lt(%1[0], 6:i64)
   return %1, %2, %3, %4
 })",

@@ -231,6 +231,29 @@ TEST(ManifestTest, ValidationNamesTheOffender) {
   EXPECT_THAT(why([](Manifest& m) { m.arena_bytes = INT64_MAX; }), HasSubstr("arena_bytes"));
 }
 
+TEST(ManifestTest, ExtentsOfOutputs) {
+  Manifest manifest = SmallManifest({0, 0, 64});
+  manifest.digests["kernels/cpu.so"] = "";
+  manifest.format = 2;
+  manifest.buffers.push_back({Buffer::Kind::kOutput, "n", DType::kI64, {}, 8, 0, ""});
+  manifest.outputs[0].extents = {5, -1};
+  const auto parsed = ParseManifest(SerializeManifest(manifest));
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->outputs[0].extents, (std::vector<int>{5, -1}));
+  EXPECT_TRUE(parsed->inputs[0].extents.empty());
+  EXPECT_TRUE(ValidateManifest(*parsed, 80).ok()) << ValidateManifest(*parsed, 80);
+  const auto why = [&](auto change) {
+    Manifest changed = manifest;
+    change(changed);
+    return std::string(ValidateManifest(changed, 80).message());
+  };
+  EXPECT_THAT(why([](Manifest& m) { m.outputs[0].extents = {5}; }), HasSubstr("cannot have these extents"));
+  EXPECT_THAT(why([](Manifest& m) { m.format = 1; }), HasSubstr("cannot have these extents"));
+  EXPECT_THAT(why([](Manifest& m) { m.inputs[0].extents = {5, -1}; }), HasSubstr("cannot have these extents"));
+  EXPECT_THAT(why([](Manifest& m) { m.outputs[0].extents = {6, -1}; }), HasSubstr("no buffer 6"));
+  EXPECT_THAT(why([](Manifest& m) { m.outputs[0].extents = {3, -1}; }), HasSubstr("buffer 3 is no extent"));
+}
+
 TEST(ManifestTest, ParsingNamesTheField) {
   const auto why = [](const std::string& from, const std::string& to) {
     std::string text = SerializeManifest(SmallManifest({0, 0, 64}));
@@ -238,7 +261,7 @@ TEST(ManifestTest, ParsingNamesTheField) {
     text.replace(text.find(from), from.size(), to);
     return std::string(ParseManifest(text).status().message());
   };
-  EXPECT_THAT(why("\"format\": 1", "\"format\": 2"), HasSubstr("newer runtime"));
+  EXPECT_THAT(why("\"format\": 1", "\"format\": 3"), HasSubstr("newer runtime"));
   EXPECT_THAT(why("\"arena_bytes\": 128", "\"arena_bytes\": \"128\""), HasSubstr("arena_bytes is not an integer"));
   EXPECT_THAT(why("\"tasks\": 2", "\"tasks\": 1e300"), HasSubstr("kernels[0].phases[0].tasks is not an integer"));
   EXPECT_THAT(why("\"kind\": \"arena\"", "\"kind\": \"area\""), HasSubstr("buffers[3].kind"));

@@ -1,0 +1,42 @@
+// What import knows of shapes that depend on data (docs/decisions/0008-bounded-extents.md). Every shape of the graph is
+// static; a dimension whose extent depends on data is allocated for its bound, and its extent is an i64 scalar of the
+// graph. Only import keeps track of that, here; passes see ordinary nodes and the extents of the graph's outputs.
+#ifndef FUSION_COMPILER_ONNX_EXTENTS_H_
+#define FUSION_COMPILER_ONNX_EXTENTS_H_
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "compiler/ecg/graph.h"
+#include "compiler/te/known.h"
+
+namespace fusion::onnx_import {
+
+class Extents {
+ public:
+  explicit Extents(const ecg::Graph* graph) : graph_(graph) {}
+
+  // How much of the dimension there is, kNone: all of it.
+  ecg::ValueId Of(ecg::ValueId value, int dim) const;
+  bool IsDynamic(ecg::ValueId value) const { return value != ecg::kNone && extents_.count(value) > 0; }
+  // One entry a dimension, kNone: static. The extent becomes known to lie between 0 and the static extent. Two extents
+  // are the same number if they are the same id: one that is computed as exactly another is replaced by that.
+  void Set(ecg::ValueId value, std::vector<ecg::ValueId> extents);
+
+  // What is known of the elements of a small tensor, constants included; symbols are ids of extents.
+  std::optional<te::KnownTensor> KnownOf(ecg::ValueId value) const;
+  void SetKnown(ecg::ValueId value, te::KnownTensor known) { known_[value] = std::move(known); }
+
+  // The extents of a graph output that was added for `value` as outputs()[output].
+  void AddToOutput(ecg::ValueId value, int output, ecg::Graph* graph) const;
+
+ private:
+  const ecg::Graph* graph_;
+  std::map<ecg::ValueId, std::vector<ecg::ValueId>> extents_;
+  std::map<ecg::ValueId, te::KnownTensor> known_;
+};
+
+}  // namespace fusion::onnx_import
+
+#endif  // FUSION_COMPILER_ONNX_EXTENTS_H_

@@ -1,0 +1,96 @@
+// Shapes that depend on data: what import makes of them. Values are compared in tests/conformance/dynamic.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "compiler/onnx/model_text.h"
+
+namespace fusion::onnx_import {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+std::string Ints(const std::string& name, const std::vector<int64_t>& values, bool scalar = false) {
+  std::string text = absl::StrCat("initializer { name: '", name, "' data_type: 7 ");
+  if (!scalar) absl::StrAppend(&text, "dims: ", values.size(), " ");
+  for (int64_t value : values) absl::StrAppend(&text, "int64_data: ", value, " ");
+  return text + "}\n";
+}
+
+// x [6, 4], and %rows: as many of its rows as %mask says.
+std::string Rows() {
+  return TensorInfo("input", "x", {"6", "4"}) + TensorInfo("input", "mask", {"6"}, onnx::TensorProto::BOOL) +
+         TensorInfo("output", "y", {}) +
+         NodeText("Compress", {"x", "mask"}, {"rows"}, "name: 'c' attribute { name: 'axis' type: INT i: 0 }");
+}
+
+std::string PrintOrError(const absl::StatusOr<ImportedModel>& model) {
+  if (!model.ok()) return model.status().ToString();
+  EXPECT_TRUE(ecg::Verify(model->graph).ok()) << ecg::Verify(model->graph);
+  const std::string text = ecg::Print(model->graph);
+  const auto parsed = ecg::Parse(text);
+  EXPECT_TRUE(parsed.ok() && ecg::Print(*parsed) == text) << text;
+  return text;
+}
+
+TEST(Extents, OutputsCarryThem) {
+  EXPECT_EQ(PrintOrError(ImportText(Rows() + NodeText("Abs", {"rows"}, {"y"}))),
+            "graph g(%x: f32[6, 4], %mask: bool[6]) {\n"
+            "  %v2: f32[6, 4], %v3: i64[] = Compress(%x, %mask) {axis = 0}\n"
+            "  %y: f32[6, 4] = Abs(%v2)\n"
+            "  return %y[%v3, _]\n}\n");
+}
+
+TEST(Extents, FoldsOverThemAreMasked) {
+  EXPECT_THAT(PrintOrError(ImportText(Rows() + Ints("axes", {0}) + NodeText("ReduceSum", {"rows", "axes"}, {"y"}))),
+              HasSubstr("Where("));
+  // Each row by itself: nothing to mask.
+  EXPECT_THAT(PrintOrError(ImportText(Rows() + Ints("axes", {1}) + NodeText("ReduceSum", {"rows", "axes"}, {"y"}))),
+              Not(HasSubstr("Where(")));
+}
+
+TEST(Extents, ShapeArithmeticFindsWhatIsEqual) {
+  // Reshape(rows, [n, 2, 2]) with n from Shape is the Reshape at the bound, with the extent it had.
+  const std::string text =
+      PrintOrError(ImportText(Rows() + Ints("zero", {0}) + Ints("two", {2, 2}) + NodeText("Shape", {"rows"}, {"s"}) +
+                              NodeText("Gather", {"s", "zero"}, {"n"}) +
+                              NodeText("Concat", {"n", "two"}, {"t"}, "attribute { name: 'axis' type: INT i: 0 }") +
+                              NodeText("Reshape", {"rows", "t"}, {"y"})));
+  EXPECT_THAT(text, HasSubstr("f32[6, 2, 2] = Reshape("));
+  EXPECT_THAT(text, HasSubstr("[%v3, _, _] as \"y\""));
+  EXPECT_THAT(text, Not(HasSubstr("GatherND")));
+  // The extent of a static dimension is a constant, though its Shape is not.
+  EXPECT_THAT(PrintOrError(ImportText(Rows() + Ints("one", {1}, true) + NodeText("Shape", {"rows"}, {"s"}) +
+                                      NodeText("Gather", {"s", "one"}, {"y"}))),
+              HasSubstr("i64[] = const {4}"));
+}
+
+TEST(Extents, WhatIsNotBoundedIsRefused) {
+  const std::string graph = TensorInfo("input", "n", {}, onnx::TensorProto::INT64) + TensorInfo("output", "y", {}) +
+                            Ints("one", {1}) + NodeText("Reshape", {"n", "one"}, {"s"}) +
+                            NodeText("ConstantOfShape", {"s"}, {"y"}, "name: 'zeros'");
+  EXPECT_THAT(PrintOrError(ImportText(graph)),
+              HasSubstr("ConstantOfShape 'zeros': extent 0 is computed at run time, and how large it can become is not "
+                        "known; limit it in the model (Min) or make it a constant"));
+}
+
+TEST(Extents, WhatEntersAsANumberIsRefused) {
+  EXPECT_THAT(
+      PrintOrError(ImportText(Rows() + Ints("four", {1, 6, 4}) + NodeText("Transpose", {"rows"}, {"t"}) +
+                              Ints("axes", {0}) + NodeText("Unsqueeze", {"t", "axes"}, {"u"}) +
+                              NodeText("GlobalAveragePool", {"u"}, {"y"}, "name: 'pool'"))),
+      HasSubstr("GlobalAveragePool 'pool': input dimensions whose extents depend on data are not supported here"));
+}
+
+TEST(Extents, KnownOnesCutAtOnce) {
+  const std::string bools = "initializer { name: 'known' data_type: 9 dims: 6 int32_data: [1, 0, 1, 1, 0, 0] }\n";
+  const auto model = ImportText(TensorInfo("input", "x", {"6", "4"}) + TensorInfo("output", "y", {}) + bools +
+                                NodeText("NonZero", {"known"}, {"where"}) + Ints("axes", {0}) +
+                                NodeText("Squeeze", {"where", "axes"}, {"w"}) + NodeText("Gather", {"x", "w"}, {"y"}));
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->graph.value(model->graph.outputs()[0]).type.shape, (Shape{3, 4}));
+  EXPECT_TRUE(model->graph.output_extents().empty());
+}
+
+}  // namespace
+}  // namespace fusion::onnx_import

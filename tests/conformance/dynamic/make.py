@@ -1,0 +1,314 @@
+"""Writes the cases of this folder: graphs whose shapes depend on data, as detectors are exported, with random inputs and what
+onnxruntime makes of them, in the layout of ONNX's node tests. For development only: python3 make.py [NAME...]"""
+import os
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+F, I, B = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+TYPES = {np.dtype("float32"): F, np.dtype("int64"): I, np.dtype("bool"): B}
+CASES = {}
+
+
+class Graph:
+    def __init__(self):
+        self.nodes, self.constants, self.outputs, self.inputs, self.count = [], [], [], {}, 0
+
+    def input(self, name, value):
+        self.inputs[name] = value
+        return name
+
+    def const(self, value, dtype=np.int64):
+        name = f"c{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.asarray(value, dtype=dtype), name))
+        return name
+
+    def op(self, op, *inputs, outputs=1, **attrs):
+        names = [f"v{self.count + i}" for i in range(outputs)]
+        self.count += outputs
+        self.nodes.append(helper.make_node(op, list(inputs), names, name=f"{op}_{self.count}", **attrs))
+        return names[0] if outputs == 1 else names
+
+    def output(self, name, elem):
+        self.outputs.append(helper.make_tensor_value_info(name, elem, None))
+
+
+def case(build):
+    CASES[build.__name__] = build
+    return build
+
+
+def rng(seed):
+    return np.random.default_rng(seed)
+
+
+def sparse(seed, shape, density=0.4):
+    r = rng(seed)
+    return (r.normal(size=shape) * (r.random(shape) < density)).astype(np.float32)
+
+
+def positive_rows(g, seed=0, n=12, c=4):
+    """x [n, c] and the rows of x whose first element is positive, as boolean indexing is exported."""
+    x = g.input("x", rng(seed).normal(size=(n, c)).astype(np.float32))
+    first = g.op("Gather", x, g.const(0), axis=1)
+    mask = g.op("Greater", first, g.const(0, np.float32))
+    kept = g.op("Squeeze", g.op("NonZero", mask), g.const([0]))
+    return x, kept, g.op("Gather", x, kept, axis=0)
+
+
+@case
+def nonzero_transpose_gathernd(g):
+    x = g.input("x", sparse(1, (3, 5)))
+    where = g.op("Transpose", g.op("NonZero", x), perm=[1, 0])
+    g.output(where, I)
+    g.output(g.op("GatherND", x, where), F)
+
+
+@case
+def nonzero_of_nothing(g):
+    x = g.input("x", np.zeros((3, 4), np.float32))
+    found = g.op("NonZero", x)
+    g.output(found, I)
+    g.output(g.op("ReduceSum", g.op("Cast", found, to=F), g.const([1]), keepdims=0), F)
+
+
+@case
+def boolean_indexing(g):
+    _, kept, rows = positive_rows(g)
+    g.output(kept, I)
+    g.output(rows, F)
+
+
+@case
+def elementwise_chain(g):
+    _, _, rows = positive_rows(g, 1)
+    y = g.op("Floor", g.op("Mul", rows, g.const([1, 2, 3, 4], np.float32)))
+    z = g.op("Where", g.op("Equal", y, g.const(0, np.float32)), rows, g.op("Add", y, rows))
+    g.output(g.op("Cast", z, to=I), I)
+
+
+@case
+def folds_over_rows(g):
+    _, _, rows = positive_rows(g, 2)
+    g.output(g.op("ReduceSum", rows, g.const([0]), keepdims=0), F)
+    g.output(g.op("ReduceMax", rows, axes=[0], keepdims=1), F)
+    g.output(g.op("ReduceMin", rows, axes=[0, 1], keepdims=0), F)
+    g.output(g.op("ReduceMean", rows, axes=[0], keepdims=0), F)
+    g.output(g.op("ReduceMean", rows, axes=[1], keepdims=0), F)
+    g.output(g.op("ArgMax", rows, axis=0), I)
+    g.output(g.op("Softmax", rows, axis=0), F)
+    g.output(g.op("ReduceProd", rows, axes=[0]), F)
+    g.output(g.op("ReduceL2", rows, axes=[0]), F)
+
+
+@case
+def products(g):
+    _, _, rows = positive_rows(g, 3)
+    g.output(g.op("MatMul", rows, g.const(rng(4).normal(size=(4, 6)), np.float32)), F)
+    g.output(g.op("MatMul", g.op("Transpose", rows, perm=[1, 0]), rows), F)
+    g.output(g.op("Gemm", rows, g.const(rng(5).normal(size=(3, 4)), np.float32), transB=1), F)
+
+
+@case
+def rows_without_any(g):
+    x = g.input("x", -np.abs(rng(6).normal(size=(5, 4))).astype(np.float32))
+    mask = g.op("Greater", g.op("Gather", x, g.const(0), axis=1), g.const(0, np.float32))
+    rows = g.op("Compress", x, mask, axis=0)
+    g.output(rows, F)
+    g.output(g.op("ReduceSum", rows, g.const([0])), F)
+    g.output(g.op("Concat", rows, x, axis=0), F)
+
+
+@case
+def top_k_of_min(g):
+    """k = min(5, n), n from Shape: torchvision's RPN."""
+    _, _, rows = positive_rows(g, 7)
+    scores = g.op("Gather", rows, g.const(1), axis=1)
+    n = g.op("Gather", g.op("Shape", scores), g.const(0))
+    k = g.op("Min", g.const(5), n)
+    values, indices = g.op("TopK", scores, g.op("Unsqueeze", k, g.const([0])), outputs=2, axis=0)
+    g.output(values, F)
+    g.output(g.op("Gather", rows, indices, axis=0), F)
+
+
+@case
+def top_k_smallest_of_rows(g):
+    _, _, rows = positive_rows(g, 8)
+    values, indices = g.op("TopK", rows, g.const([2]), outputs=2, axis=1, largest=0)
+    g.output(values, F)
+    g.output(indices, I)
+    best, _ = g.op("TopK", rows, g.const([1]), outputs=2, axis=0, largest=0)
+    g.output(best, F)
+
+
+@case
+def nms_gather_boxes(g):
+    r = rng(9)
+    corner = r.random((1, 20, 2)) * 10
+    boxes = g.input("boxes", np.concatenate([corner, corner + 1 + r.random((1, 20, 2)) * 4], 2).astype(np.float32))
+    scores = g.input("scores", r.random((1, 3, 20)).astype(np.float32))
+    picked = g.op("NonMaxSuppression", boxes, scores, g.const([6]), g.const([0.3], np.float32), g.const([0.2], np.float32))
+    index = g.op("Gather", picked, g.const(2), axis=1)
+    g.output(picked, I)
+    g.output(g.op("Gather", g.op("Squeeze", boxes, g.const([0])), index, axis=0), F)
+    g.output(g.op("GatherND", g.op("Squeeze", scores, g.const([0])), g.op("Gather", picked, g.const([1, 2]), axis=1)), F)
+
+
+@case
+def nms_of_kept_boxes(g):
+    """Boxes above a score, then suppression among those, then at most four: torchvision's batched_nms."""
+    r = rng(10)
+    corner = r.random((16, 2)) * 6
+    boxes = g.input("boxes", np.concatenate([corner, corner + 1 + r.random((16, 2)) * 4], 1).astype(np.float32))
+    scores = g.op("Squeeze", g.input("scores", r.random((1, 16)).astype(np.float32)), g.const([0]))
+    kept = g.op("Squeeze", g.op("NonZero", g.op("Greater", scores, g.const(0.3, np.float32))), g.const([0]))
+    some, some_scores = g.op("Gather", boxes, kept, axis=0), g.op("Gather", scores, kept, axis=0)
+    picked = g.op("NonMaxSuppression", g.op("Unsqueeze", some, g.const([0])),
+                  g.op("Unsqueeze", some_scores, g.const([0, 1])), g.const([100]), g.const([0.4], np.float32))
+    index = g.op("Squeeze", g.op("Gather", picked, g.const([2]), axis=1), g.const([1]))
+    index = g.op("Slice", index, g.const([0]), g.const([4]), g.const([0]))
+    g.output(g.op("Gather", some, index, axis=0), F)
+    g.output(g.op("Gather", some_scores, index, axis=0), F)
+
+
+@case
+def slices(g):
+    _, kept, rows = positive_rows(g, 11)
+    n = g.op("Gather", g.op("Shape", rows), g.const([0]))
+    half = g.op("Div", n, g.const([2]))
+    g.output(g.op("Slice", rows, half, n, g.const([0])), F)
+    g.output(g.op("Slice", rows, g.const([0]), half, g.const([0])), F)
+    g.output(g.op("Slice", rows, g.const([-2]), g.const([2**63 - 1]), g.const([0])), F)
+    g.output(g.op("Slice", kept, g.const([-1]), g.const([-2**63]), g.const([0]), g.const([-1])), I)
+    g.output(g.op("Slice", rows, g.const([1, 0]), g.const([100, 4]), g.const([0, 1]), g.const([2, 3])), F)
+    g.output(g.op("Gather", rows, g.const([-1]), axis=0), F)
+
+
+@case
+def concat_of_two_lists(g):
+    x, _, rows = positive_rows(g, 12)
+    mask = g.op("Less", g.op("Gather", x, g.const(1), axis=1), g.const(0, np.float32))
+    others = g.op("Compress", x, mask, axis=0)
+    both = g.op("Concat", rows, x, others, axis=0)
+    g.output(both, F)
+    g.output(g.op("Shape", both), I)
+    g.output(g.op("Concat", rows, rows, axis=1), F)
+
+
+@case
+def reshapes(g):
+    _, _, rows = positive_rows(g, 13)
+    flat = g.op("Reshape", rows, g.const([-1]))
+    g.output(flat, F)
+    g.output(g.op("Reshape", flat, g.const([-1, 4])), F)
+    g.output(g.op("Reshape", rows, g.const([0, 2, 2])), F)
+    g.output(g.op("Reshape", rows, g.const([-1, 1])), F)
+    n = g.op("Gather", g.op("Shape", rows), g.const([0]))
+    g.output(g.op("Reshape", rows, g.op("Concat", n, g.const([2, -1]), axis=0)), F)
+    turned = g.op("Transpose", rows, perm=[1, 0])  # a dynamic inner dimension moves
+    g.output(g.op("Reshape", turned, g.const([-1])), F)
+    g.output(g.op("Reshape", turned, g.const([2, -1])), F)
+    g.output(g.op("Flatten", g.op("Unsqueeze", rows, g.const([2])), axis=1), F)
+
+
+@case
+def shapes_from_shapes(g):
+    _, kept, rows = positive_rows(g, 14)
+    shape = g.op("Shape", rows)
+    g.output(g.op("ConstantOfShape", shape, value=helper.make_tensor("v", F, [1], [2.5])), F)
+    g.output(g.op("Expand", g.const([[1, 2, 3, 4]], np.float32), shape), F)
+    n = g.op("Gather", shape, g.const(0))
+    positions = g.op("Range", g.const(0), n, g.const(1))
+    g.output(positions, I)
+    g.output(g.op("Range", n, g.const(-3), g.const(-2)), I)
+    g.output(g.op("Add", positions, kept), I)
+    g.output(g.op("Size", rows), I)
+    g.output(g.op("Expand", rows, g.op("Concat", g.const([2]), shape, axis=0)), F)
+
+
+@case
+def scatters(g):
+    _, kept, rows = positive_rows(g, 15)
+    zeros = g.const(np.zeros((12, 4)), np.float32)
+    g.output(g.op("ScatterND", zeros, g.op("Unsqueeze", kept, g.const([1])), rows), F)
+    index = g.op("Expand", g.op("Unsqueeze", kept, g.const([1])), g.op("Shape", rows))
+    g.output(g.op("ScatterElements", zeros, index, rows, axis=0), F)
+    g.output(g.op("GatherElements", rows, g.op("ArgMax", rows, axis=1), axis=1), F)
+
+
+@case
+def roi_align_of_kept(g):
+    r = rng(16)
+    image = g.input("image", r.normal(size=(1, 2, 8, 8)).astype(np.float32))
+    corner = r.random((6, 2)) * 3
+    rois = g.input("rois", np.concatenate([corner, corner + 1 + r.random((6, 2)) * 3], 1).astype(np.float32))
+    mask = g.op("Greater", g.op("Gather", rois, g.const(0), axis=1), g.const(1, np.float32))
+    some = g.op("Compress", rois, mask, axis=0)
+    n = g.op("Slice", g.op("Shape", some), g.const([0]), g.const([1]))
+    batch = g.op("ConstantOfShape", n, value=helper.make_tensor("v", I, [1], [0]))
+    pooled = g.op("RoiAlign", image, some, batch, output_height=3, output_width=3, sampling_ratio=2)
+    g.output(pooled, F)
+    g.output(g.op("Gemm", g.op("Flatten", pooled), g.const(r.normal(size=(18, 5)), np.float32)), F)
+    g.output(g.op("Relu", g.op("Conv", pooled, g.const(r.normal(size=(4, 2, 3, 3)), np.float32), pads=[1, 1, 1, 1])), F)
+
+
+@case
+def levels(g):
+    """Rows of each of two levels through products of their own, put back in order: torchvision's MultiScaleRoIAlign."""
+    r = rng(17)
+    x = g.input("x", r.normal(size=(10, 3)).astype(np.float32))
+    level = g.op("Cast", g.op("Greater", g.op("ReduceSum", x, g.const([1]), keepdims=0), g.const(0, np.float32)), to=I)
+    result = g.op("ConstantOfShape", g.const([10, 2]))
+    for k in range(2):
+        where = g.op("Squeeze", g.op("NonZero", g.op("Equal", level, g.const(k))), g.const([0]))
+        rows = g.op("MatMul", g.op("Gather", x, where, axis=0), g.const(r.normal(size=(3, 2)), np.float32))
+        index = g.op("Expand", g.op("Unsqueeze", where, g.const([1])), g.op("Shape", rows))
+        result = g.op("ScatterElements", result, index, rows, axis=0)
+    g.output(result, F)
+
+
+@case
+def unique_of_kept(g):
+    _, kept, rows = positive_rows(g, 18)
+    coarse = g.op("Floor", rows)
+    for name in g.op("Unique", coarse, outputs=4):
+        g.output(name, F if name == g.nodes[-1].output[0] else I)
+
+
+@case
+def compress_flat(g):
+    _, _, rows = positive_rows(g, 19)
+    flat = g.op("Reshape", rows, g.const([-1]))
+    g.output(g.op("Compress", rows, g.op("Greater", flat, g.const(0.5, np.float32))), F)
+    g.output(g.op("NonZero", g.op("Relu", rows)), I)
+
+
+def write(name, build):
+    g = Graph()
+    build(g)
+    inputs = [helper.make_tensor_value_info(k, TYPES[v.dtype], v.shape) for k, v in g.inputs.items()]
+    graph = helper.make_graph(g.nodes, name, inputs, g.outputs, g.constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], producer_name="fusion", ir_version=8)
+    folder = os.path.join(HERE, name)
+    os.makedirs(os.path.join(folder, "test_data_set_0"), exist_ok=True)
+    onnx.save(model, os.path.join(folder, "model.onnx"))
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    results = session.run(None, g.inputs)
+    def put(kind, i, value):
+        with open(os.path.join(folder, "test_data_set_0", f"{kind}_{i}.pb"), "wb") as f:
+            f.write(numpy_helper.from_array(value.copy(order="C")).SerializeToString())
+    for i, value in enumerate(g.inputs.values()):
+        put("input", i, value)
+    for i, value in enumerate(results):
+        put("output", i, np.asarray(value))
+    print(name, [np.asarray(r).shape for r in results])
+
+
+if __name__ == "__main__":
+    for name, build in CASES.items():
+        if len(sys.argv) < 2 or name in sys.argv[1:]:
+            write(name, build)
