@@ -192,7 +192,9 @@ TEST(BadModel, OpsetsAndTypes) {
               StatusCode::kUnimplemented, {"graph input \"x\"", "STRING"});
   ExpectError(ImportText("input { name: 'x' type { sequence_type { elem_type { tensor_type { elem_type: 1 } } } } }" +
                          Y() + kReluNode),
-              StatusCode::kUnimplemented, {"graph input \"x\" is no tensor"});
+              StatusCode::kInvalidArgument, {"\"x\" is a sequence of unknown length: --dim x[]=N"});
+  ExpectError(ImportText("input { name: 'x' type { map_type { key_type: 7 } } }" + Y() + kReluNode),
+              StatusCode::kUnimplemented, {"graph input \"x\" is no tensor, sequence or optional"});
 }
 
 TEST(BadModel, WrongArityAndAttributes) {

@@ -1,6 +1,8 @@
 #include "compiler/onnx/bind_inputs.h"
 
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -15,101 +17,159 @@ std::string NameList(const std::set<std::string>& names) {
   return absl::StrJoin(names, ", ", [](std::string* out, const std::string& name) { *out += Quoted(name); });
 }
 
-// The model's shape with bindings applied; each dimension that stays unknown becomes a line of `unbound`.
-Shape BindShape(const onnx::ValueInfoProto& input, const ImportRequest& request, std::vector<std::string>* unbound) {
+std::string Title(const std::string& name) { return absl::StrCat("graph input ", Quoted(name)); }
+
+class Binder {
+ public:
+  explicit Binder(const ImportRequest& request) : request_(request) {}
+
+  absl::StatusOr<BoundInput> Bind(const std::string& name, const onnx::TypeProto& type) {
+    if (type.has_tensor_type()) return BindTensor(name, type.tensor_type());
+    BoundInput input{name, ImportedValue::Kind::kSequence, {}, {}};
+    if (type.has_sequence_type()) {
+      const std::optional<int64_t> length = Length(absl::StrCat(name, "[]"));
+      if (!length.has_value()) {
+        unbound_.push_back(
+            absl::StrCat("input ", Quoted(name), " is a sequence of unknown length: --dim ", name, "[]=N"));
+      }
+      if (length.value_or(0) > kMaxNodes) {
+        return absl::ResourceExhaustedError(
+            absl::StrCat(Title(name), " has ", *length, " elements, at most ", kMaxNodes));
+      }
+      for (int64_t i = 0; i < length.value_or(0); ++i) {
+        ASSIGN_OR_RETURN(BoundInput element,
+                         Bind(ElementName(name, static_cast<size_t>(i)), type.sequence_type().elem_type()));
+        input.elements.push_back(std::move(element));
+      }
+      return input;
+    }
+    if (type.has_optional_type()) {
+      input.kind = ImportedValue::Kind::kOptional;
+      if (Length(absl::StrCat(name, "?")).value_or(1) == 0) return input;
+      ASSIGN_OR_RETURN(BoundInput element, Bind(name, type.optional_type().elem_type()));
+      input.elements.push_back(std::move(element));
+      return input;
+    }
+    return absl::UnimplementedError(absl::StrCat(Title(name), " is no tensor, sequence or optional"));
+  }
+
+  // INVALID_ARGUMENT listing what is not bound, and for a binding that binds nothing.
+  absl::Status Check() const;
+
+ private:
+  absl::StatusOr<BoundInput> BindTensor(const std::string& name, const onnx::TypeProto::Tensor& type);
+  Shape BindShape(const std::string& name, const onnx::TypeProto::Tensor& type);
+
+  // A dimension that no tensor has.
+  std::optional<int64_t> Length(const std::string& name) {
+    lengths_.insert(name);
+    auto given = request_.dims.find(name);
+    return given == request_.dims.end() ? std::nullopt : std::optional(given->second);
+  }
+
+  const ImportRequest& request_;
+  std::set<std::string> tensors_, symbols_, lengths_;
+  std::vector<std::string> unbound_;
+};
+
+// The model's shape with bindings applied; each dimension that stays unknown becomes a line of `unbound_`.
+Shape Binder::BindShape(const std::string& name, const onnx::TypeProto::Tensor& type) {
   Shape shape;
-  const auto& proto = input.type().tensor_type();
-  if (!proto.has_shape()) {
-    unbound->push_back(absl::StrCat("input ", Quoted(input.name()), " has no shape: --shape ", input.name(), "=NxM…"));
+  if (!type.has_shape()) {
+    unbound_.push_back(absl::StrCat("input ", Quoted(name), " has no shape: --shape ", name, "=NxM…"));
     return shape;
   }
-  for (int i = 0; i < proto.shape().dim_size(); ++i) {
-    const auto& dim = proto.shape().dim(i);
-    auto bound = dim.has_dim_param() ? request.dims.find(dim.dim_param()) : request.dims.end();
-    if (bound != request.dims.end()) {
+  for (int i = 0; i < type.shape().dim_size(); ++i) {
+    const auto& dim = type.shape().dim(i);
+    auto bound = dim.has_dim_param() ? request_.dims.find(dim.dim_param()) : request_.dims.end();
+    if (bound != request_.dims.end()) {
       shape.push_back(bound->second);
     } else if (dim.has_dim_value() && dim.dim_value() >= 0) {
       shape.push_back(dim.dim_value());
     } else if (dim.has_dim_param() && !dim.dim_param().empty()) {
-      unbound->push_back(absl::StrCat("dimension ", i, " of input ", Quoted(input.name()), " is ",
-                                      Quoted(dim.dim_param()), ": --dim ", dim.dim_param(), "=N"));
+      unbound_.push_back(absl::StrCat("dimension ", i, " of input ", Quoted(name), " is ", Quoted(dim.dim_param()),
+                                      ": --dim ", dim.dim_param(), "=N"));
     } else {
-      unbound->push_back(absl::StrCat("dimension ", i, " of input ", Quoted(input.name()), " has no name: --shape ",
-                                      input.name(), "=NxM…"));
+      unbound_.push_back(
+          absl::StrCat("dimension ", i, " of input ", Quoted(name), " has no name: --shape ", name, "=NxM…"));
     }
   }
   return shape;
 }
 
-absl::Status CheckBindings(const std::set<std::string>& inputs, const std::set<std::string>& symbols,
-                           const ImportRequest& request) {
-  for (const auto& [name, extent] : request.dims) {
-    if (symbols.count(name) == 0) {
-      return absl::InvalidArgumentError(absl::StrCat("the model has no symbolic dimension ", Quoted(name), "; it has ",
-                                                     symbols.empty() ? "none" : NameList(symbols)));
+absl::StatusOr<BoundInput> Binder::BindTensor(const std::string& name, const onnx::TypeProto::Tensor& type) {
+  tensors_.insert(name);
+  auto dtype = DTypeFromOnnx(type.elem_type());
+  if (!dtype.ok()) return Annotate(dtype.status(), Title(name));
+  for (const auto& dim : type.shape().dim()) {
+    if (dim.has_dim_param()) symbols_.insert(dim.dim_param());
+  }
+  Shape shape;
+  if (auto it = request_.constant_inputs.find(name); it != request_.constant_inputs.end()) {
+    if (it->second.dtype() != *dtype) {
+      return absl::InvalidArgumentError(absl::StrCat("the constant given for input ", Quoted(name), " is ",
+                                                     DTypeName(it->second.dtype()), ", the model wants ",
+                                                     DTypeName(*dtype)));
     }
-    if (extent < 1) return absl::InvalidArgumentError(absl::StrCat("--dim ", name, "=", extent, " must be at least 1"));
+    shape = it->second.shape();
+  } else if (auto given = request_.shapes.find(name); given != request_.shapes.end()) {
+    shape = given->second;
+  } else {
+    shape = BindShape(name, type);
+  }
+  if (static_cast<int>(shape.size()) > kMaxRank) {
+    return absl::InvalidArgumentError(absl::StrCat(Title(name), ": rank ", shape.size(), " exceeds ", kMaxRank));
+  }
+  if (auto bytes = CheckedSizeBytes(shape, *dtype); !bytes.ok()) return Annotate(bytes.status(), Title(name));
+  return BoundInput{name, ImportedValue::Kind::kTensor, {*dtype, std::move(shape)}, {}};
+}
+
+absl::Status Binder::Check() const {
+  for (const auto& [name, extent] : request_.dims) {
+    const bool length = lengths_.count(name) != 0;
+    if (!length && symbols_.count(name) == 0) {
+      std::set<std::string> all = symbols_;
+      all.insert(lengths_.begin(), lengths_.end());
+      return absl::InvalidArgumentError(absl::StrCat("the model has no symbolic dimension ", Quoted(name), "; it has ",
+                                                     all.empty() ? "none" : NameList(all)));
+    }
+    const int least = length ? 0 : 1;
+    if (extent < least) {
+      return absl::InvalidArgumentError(absl::StrCat("--dim ", name, "=", extent, " must be at least ", least));
+    }
   }
   std::set<std::string> named;
-  for (const auto& [name, shape] : request.shapes) named.insert(name);
-  for (const auto& [name, tensor] : request.constant_inputs) named.insert(name);
+  for (const auto& [name, shape] : request_.shapes) named.insert(name);
+  for (const auto& [name, tensor] : request_.constant_inputs) named.insert(name);
   for (const std::string& name : named) {
-    if (inputs.count(name) == 0) {
+    if (tensors_.count(name) == 0) {
       return absl::InvalidArgumentError(absl::StrCat("the model has no input ", Quoted(name), "; it has ",
-                                                     inputs.empty() ? "none" : NameList(inputs)));
+                                                     tensors_.empty() ? "none" : NameList(tensors_)));
     }
   }
-  return absl::OkStatus();
+  if (unbound_.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("shapes must be known to compile; bind them: ", absl::StrJoin(unbound_, "; ")));
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::pair<std::string, ecg::ValueType>>> BindInputs(const onnx::GraphProto& graph,
-                                                                               const ImportRequest& request) {
-  std::set<std::string> initializers, inputs, symbols;
+std::string ElementName(const std::string& name, size_t i) { return absl::StrCat(name, "[", i, "]"); }
+
+absl::StatusOr<std::vector<BoundInput>> BindInputs(const onnx::GraphProto& graph, const ImportRequest& request) {
+  std::set<std::string> initializers, seen;
   for (const auto& tensor : graph.initializer()) initializers.insert(tensor.name());
-  std::vector<std::pair<std::string, ecg::ValueType>> result;
-  std::vector<std::string> unbound;
+  std::vector<BoundInput> result;
+  Binder binder(request);
   for (const auto& input : graph.input()) {
     if (initializers.count(input.name()) != 0) continue;  // up to IR version 3 initializers are inputs with a default
-    if (!inputs.insert(input.name()).second) {
-      return absl::InvalidArgumentError(absl::StrCat("graph input ", Quoted(input.name()), " is defined twice"));
+    if (!seen.insert(input.name()).second) {
+      return absl::InvalidArgumentError(absl::StrCat(Title(input.name()), " is defined twice"));
     }
-    if (!input.type().has_tensor_type()) {
-      return absl::UnimplementedError(absl::StrCat("graph input ", Quoted(input.name()), " is no tensor"));
-    }
-    auto dtype = DTypeFromOnnx(input.type().tensor_type().elem_type());
-    if (!dtype.ok()) return Annotate(dtype.status(), absl::StrCat("graph input ", Quoted(input.name())));
-    for (const auto& dim : input.type().tensor_type().shape().dim()) {
-      if (dim.has_dim_param()) symbols.insert(dim.dim_param());
-    }
-    Shape shape;
-    if (auto it = request.constant_inputs.find(input.name()); it != request.constant_inputs.end()) {
-      if (it->second.dtype() != *dtype) {
-        return absl::InvalidArgumentError(absl::StrCat("the constant given for input ", Quoted(input.name()), " is ",
-                                                       DTypeName(it->second.dtype()), ", the model wants ",
-                                                       DTypeName(*dtype)));
-      }
-      shape = it->second.shape();
-    } else if (auto given = request.shapes.find(input.name()); given != request.shapes.end()) {
-      shape = given->second;
-    } else {
-      shape = BindShape(input, request, &unbound);
-    }
-    if (static_cast<int>(shape.size()) > kMaxRank) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("graph input ", Quoted(input.name()), ": rank ", shape.size(), " exceeds ", kMaxRank));
-    }
-    if (auto bytes = CheckedSizeBytes(shape, *dtype); !bytes.ok()) {
-      return Annotate(bytes.status(), absl::StrCat("graph input ", Quoted(input.name())));
-    }
-    result.emplace_back(input.name(), ecg::ValueType{*dtype, std::move(shape)});
+    ASSIGN_OR_RETURN(BoundInput bound, binder.Bind(input.name(), input.type()));
+    result.push_back(std::move(bound));
   }
-  RETURN_IF_ERROR(CheckBindings(inputs, symbols, request));
-  if (!unbound.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("shapes must be known to compile; bind them: ", absl::StrJoin(unbound, "; ")));
-  }
+  RETURN_IF_ERROR(binder.Check());
   return result;
 }
 

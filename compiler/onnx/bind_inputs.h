@@ -3,20 +3,31 @@
 #define FUSION_COMPILER_ONNX_BIND_INPUTS_H_
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/ecg/graph.h"
 #include "compiler/onnx/import.h"
+#include "compiler/onnx/imported_value.h"
 #include "onnx/onnx_pb.h"
 
 namespace fusion::onnx_import {
 
-// The graph's inputs that are no initializers, in order, with every symbolic dimension bound. INVALID_ARGUMENT listing
-// all unbound dimensions with the options that bind them; also for a binding that binds nothing.
-absl::StatusOr<std::vector<std::pair<std::string, ecg::ValueType>>> BindInputs(const onnx::GraphProto& graph,
-                                                                               const ImportRequest& request);
+// Element `i` of the sequence `name`: `name[i]`, by which --shape and constants give its type.
+std::string ElementName(const std::string& name, size_t i);
+
+struct BoundInput {
+  std::string name;
+  ImportedValue::Kind kind = ImportedValue::Kind::kTensor;
+  ecg::ValueType type;               // kTensor
+  std::vector<BoundInput> elements;  // kSequence: named by ElementName; kOptional: one of the same name, or none
+};
+
+// The graph's inputs that are no initializers, in order, with every symbolic dimension bound. The length of a sequence
+// `s` is the dimension `s[]`, and `s?=0` says that the optional `s` is absent (by default it is there).
+// INVALID_ARGUMENT listing all unbound dimensions with the options that bind them; also for a binding that binds
+// nothing.
+absl::StatusOr<std::vector<BoundInput>> BindInputs(const onnx::GraphProto& graph, const ImportRequest& request);
 
 }  // namespace fusion::onnx_import
 

@@ -7,6 +7,8 @@
 namespace fusion::onnx_import {
 
 inline constexpr int64_t kMaxNodes = 200'000;
+inline constexpr int64_t kMaxInlineSteps = 1'000'000;  // nodes of subgraphs and functions, each time they are inlined
+inline constexpr int kMaxInlineDepth = 64;             // functions that call functions, subgraphs in subgraphs
 inline constexpr int kMaxRank = 32;
 inline constexpr int64_t kMaxActivationBytes = int64_t{1} << 38;       // all node outputs of a graph together
 inline constexpr int64_t kMaxModelFileBytes = (int64_t{1} << 31) - 1;  // protobuf's own limit

@@ -72,6 +72,7 @@ std::vector<absl::StatusOr<Outputs>> CompileAndRun(const std::vector<TestCase>& 
       job.files.constant_inputs = request.constant_inputs;
       job.options.planner = planner;
       for (const auto& [name, shape] : request.shapes) job.options.shapes[name] = shape;
+      job.options.dims = request.dims;
       job.bundle_path = absl::StrCat(folder, "/", c, ".fusion");
       std::vector<Tensor> inputs;
       for (const NamedTensor& input : cases[c].inputs) {

@@ -2,34 +2,79 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/onnx/bind_inputs.h"
 #include "compiler/onnx/model_file.h"
 #include "compiler/onnx/tensor_import.h"
+#include "onnx/onnx-data_pb.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::conformance {
 namespace {
 
-absl::StatusOr<NamedTensor> ReadTensor(const std::string& path, const onnx::ValueInfoProto& info) {
-  if (!info.type().has_tensor_type()) {
-    return absl::UnimplementedError(absl::StrCat("'", info.name(), "' is no tensor"));
-  }
+template <typename Proto>
+absl::StatusOr<Proto> ReadProto(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream bytes;
   bytes << file.rdbuf();
-  onnx::TensorProto proto;
+  Proto proto;
   if (!file || !proto.ParseFromString(bytes.str()))
     return absl::InvalidArgumentError(absl::StrCat("cannot read ", path));
-  ASSIGN_OR_RETURN(Tensor tensor, onnx_import::TakeTensor(&proto, path, nullptr));
-  // The data files keep bfloat16 bits as uint16.
-  if (tensor.dtype() == DType::kU16 && info.type().tensor_type().elem_type() == onnx::TensorProto::BFLOAT16) {
-    const auto owner = std::make_shared<Tensor>(tensor);  // shared: the new tensor borrows the old one's bytes
-    tensor = Tensor(DType::kBF16, owner->shape(), owner->data(), owner);
-  }
-  return NamedTensor{info.name(), std::move(tensor)};
+  return proto;
 }
+
+// One input or output of a case, its tensors named as import names them.
+class ValueReader {
+ public:
+  ValueReader(std::vector<NamedTensor>* tensors, std::map<std::string, int64_t>* dims)
+      : tensors_(tensors), dims_(dims) {}
+
+  absl::Status Read(const std::string& path, const onnx::ValueInfoProto& info) {
+    const onnx::TypeProto& type = info.type();
+    if (type.has_tensor_type()) {
+      ASSIGN_OR_RETURN(onnx::TensorProto proto, ReadProto<onnx::TensorProto>(path));
+      return Add(info.name(), type, &proto);
+    }
+    if (type.has_sequence_type()) {
+      ASSIGN_OR_RETURN(onnx::SequenceProto proto, ReadProto<onnx::SequenceProto>(path));
+      return Add(info.name(), type, &proto);
+    }
+    if (!type.has_optional_type()) return absl::UnimplementedError(absl::StrCat("'", info.name(), "' is a map"));
+    ASSIGN_OR_RETURN(onnx::OptionalProto proto, ReadProto<onnx::OptionalProto>(path));
+    (*dims_)[info.name() + "?"] = proto.has_tensor_value() || proto.has_sequence_value() ? 1 : 0;
+    const onnx::TypeProto& element = type.optional_type().elem_type();
+    if (proto.has_sequence_value()) return Add(info.name(), element, proto.mutable_sequence_value());
+    if (proto.has_tensor_value()) return Add(info.name(), element, proto.mutable_tensor_value());
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Add(const std::string& name, const onnx::TypeProto& type, onnx::SequenceProto* proto) {
+    (*dims_)[name + "[]"] = proto->tensor_values_size();
+    for (int i = 0; i < proto->tensor_values_size(); ++i) {
+      RETURN_IF_ERROR(
+          Add(onnx_import::ElementName(name, i), type.sequence_type().elem_type(), proto->mutable_tensor_values(i)));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Add(const std::string& name, const onnx::TypeProto& type, onnx::TensorProto* proto) {
+    ASSIGN_OR_RETURN(Tensor tensor, onnx_import::TakeTensor(proto, name, nullptr));
+    // The data files keep bfloat16 bits as uint16.
+    if (tensor.dtype() == DType::kU16 && type.tensor_type().elem_type() == onnx::TensorProto::BFLOAT16) {
+      const auto owner = std::make_shared<Tensor>(tensor);  // shared: the new tensor borrows the old one's bytes
+      tensor = Tensor(DType::kBF16, owner->shape(), owner->data(), owner);
+    }
+    tensors_->push_back({name, std::move(tensor)});
+    return absl::OkStatus();
+  }
+
+  std::vector<NamedTensor>* tensors_;
+  std::map<std::string, int64_t>* dims_;
+};
 
 }  // namespace
 
@@ -41,17 +86,16 @@ absl::StatusOr<TestCase> ReadTestCase(const std::string& folder) {
   std::set<std::string> initializers;
   for (const auto& tensor : model->graph().initializer()) initializers.insert(tensor.name());
   int count = 0;
+  ValueReader inputs(&test.inputs, &test.dims);
   for (const auto& info : model->graph().input()) {
     if (initializers.count(info.name()) != 0) continue;
-    ASSIGN_OR_RETURN(NamedTensor tensor,
-                     ReadTensor(absl::StrCat(folder, "/test_data_set_0/input_", count++, ".pb"), info));
-    test.inputs.push_back(std::move(tensor));
+    RETURN_IF_ERROR(inputs.Read(absl::StrCat(folder, "/test_data_set_0/input_", count++, ".pb"), info));
   }
   count = 0;
+  std::map<std::string, int64_t> of_outputs;  // not asked for: they follow
+  ValueReader outputs(&test.expected, &of_outputs);
   for (const auto& info : model->graph().output()) {
-    ASSIGN_OR_RETURN(NamedTensor tensor,
-                     ReadTensor(absl::StrCat(folder, "/test_data_set_0/output_", count++, ".pb"), info));
-    test.expected.push_back(std::move(tensor));
+    RETURN_IF_ERROR(outputs.Read(absl::StrCat(folder, "/test_data_set_0/output_", count++, ".pb"), info));
   }
   return test;
 }
@@ -60,6 +104,7 @@ onnx_import::ImportRequest RequestFor(const TestCase& test, int attempt) {
   onnx_import::ImportRequest request;
   request.model_path = test.model_path;
   request.model_name = test.name;
+  request.dims = test.dims;
   for (size_t i = 0; i < test.inputs.size(); ++i) {
     const Tensor& tensor = test.inputs[i].tensor;
     const bool small = tensor.shape().size() <= 1;

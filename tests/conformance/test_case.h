@@ -2,7 +2,8 @@
 #ifndef FUSION_TESTS_CONFORMANCE_TEST_CASE_H_
 #define FUSION_TESTS_CONFORMANCE_TEST_CASE_H_
 
-#include <set>
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,11 +21,12 @@ struct NamedTensor {
 struct TestCase {
   std::string name;  // the folder's
   std::string model_path;
-  std::vector<NamedTensor> inputs;    // in the order of the graph's inputs
-  std::vector<NamedTensor> expected;  // in the order of the graph's outputs
+  std::vector<NamedTensor> inputs;      // in the order of the graph's inputs; a sequence's elements one after another
+  std::vector<NamedTensor> expected;    // in the order of the graph's outputs, the same
+  std::map<std::string, int64_t> dims;  // lengths of sequences, presence of optionals (compiler/onnx/bind_inputs.h)
 };
 
-// UNIMPLEMENTED when an input or output is no tensor (sequence, optional, map).
+// UNIMPLEMENTED when an input or output is a map.
 absl::StatusOr<TestCase> ReadTestCase(const std::string& folder);
 
 // The import request of a case: shapes from its inputs. Node tests feed as inputs what a compiler must know (Reshape's

@@ -1,0 +1,158 @@
+// Loop: unrolled. Iterations whose condition is known are written one after another; where only the largest number of
+// them is known, all are, and the state is selected by whether the loop still runs (bodies have no effects).
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/onnx/node_order.h"
+#include "compiler/onnx/structural/structural_op.h"
+#include "compiler/onnx/tensor_import.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion::onnx_import {
+namespace {
+
+// Loop(M?, condition?, state…): body(iteration, condition, state…) → (condition, state…, scanned…).
+class Unrolling {
+ public:
+  Unrolling(GraphImporter& importer, const StructuralNode& node) : importer_(importer), node_(node) {}
+
+  absl::StatusOr<std::vector<ImportedValue>> Run() {
+    ASSIGN_OR_RETURN(body_, node_.Graph("body"));
+    RETURN_IF_ERROR(ReadInputs());
+    for (int64_t i = 0; runs_ && (!trips_.has_value() || i < *trips_); ++i) {
+      if (!trips_.has_value() && running_ != ecg::kNone) return NoBound();
+      RETURN_IF_ERROR(Iterate(i));
+    }
+    std::vector<ImportedValue> outputs = state_;
+    for (size_t k = 0; k < num_scanned_; ++k) {
+      ASSIGN_OR_RETURN(const ecg::ValueId scanned, Scanned(k));
+      outputs.push_back(ImportedValue::Tensor(scanned));
+    }
+    return outputs;
+  }
+
+ private:
+  absl::Status NoBound() const {
+    return node_.Unsupported(
+        "runs until a condition that is computed at run time and has no constant trip count (M) that bounds it");
+  }
+
+  absl::Status ReadInputs() {
+    if (node_.Has(0)) {
+      ASSIGN_OR_RETURN(const ecg::ValueId trips, node_.TensorInput(0));
+      ASSIGN_OR_RETURN(trips_, KnownInt(importer_, node_, trips, "its trip count (M)"));
+      if (!trips_.has_value()) {
+        return node_.Unsupported("its trip count (M) is computed at run time; it must be a constant");
+      }
+    }
+    if (node_.Has(1)) {
+      ASSIGN_OR_RETURN(const ecg::ValueId condition, node_.TensorInput(1));
+      RETURN_IF_ERROR(And(condition, "its condition"));
+    }
+    if (node_.inputs.size() > 2) state_.assign(node_.inputs.begin() + 2, node_.inputs.end());
+    const size_t carried = state_.size();
+    if (body_->input_size() != static_cast<int>(carried) + 2 || body_->output_size() < static_cast<int>(carried) + 1) {
+      return node_.Error(absl::StrCat("carries ", carried, " values, its body has ", body_->input_size(),
+                                      " inputs and ", body_->output_size(), " outputs"));
+    }
+    num_scanned_ = static_cast<size_t>(body_->output_size()) - 1 - carried;
+    scanned_.resize(num_scanned_);
+    return absl::OkStatus();
+  }
+
+  // The loop goes on only where `condition` holds too.
+  absl::Status And(ecg::ValueId condition, const std::string& what) {
+    ASSIGN_OR_RETURN(const std::optional<int64_t> known, KnownInt(importer_, node_, condition, what));
+    if (importer_.canonical().graph.value(condition).type.dtype != DType::kBool) {
+      return node_.Error(absl::StrCat(what, " is no bool"));
+    }
+    if (known.has_value()) {
+      runs_ = runs_ && *known != 0;
+      return absl::OkStatus();
+    }
+    ASSIGN_OR_RETURN(ecg::ValueId scalar, AsScalar(importer_, condition));
+    if (running_ != ecg::kNone) {
+      ASSIGN_OR_RETURN(scalar, importer_.AddNode("And", {running_, scalar}));
+    }
+    running_ = scalar;
+    return absl::OkStatus();
+  }
+
+  // A scalar, or [1] where the body declares that.
+  ecg::ValueId BodyArgument(int input, DType dtype, int64_t value) {
+    const auto& type = body_->input(input).type();
+    const bool vector = type.has_tensor_type() && type.tensor_type().shape().dim_size() == 1;
+    return importer_.AddConstant(Tensor::From<int64_t>(dtype, vector ? Shape{1} : Shape{}, {value}));
+  }
+
+  absl::StatusOr<std::vector<ImportedValue>> InlineBody(int64_t iteration) {
+    GraphImporter::Bindings bound;
+    bound.emplace_back(body_->input(0).name(), ImportedValue::Tensor(BodyArgument(0, DType::kI64, iteration)));
+    bound.emplace_back(body_->input(1).name(), ImportedValue::Tensor(BodyArgument(1, DType::kBool, 1)));
+    for (size_t k = 0; k < state_.size(); ++k) {
+      bound.emplace_back(body_->input(static_cast<int>(k) + 2).name(), state_[k]);
+    }
+    auto outputs = importer_.Inline(body_, bound, absl::StrCat(NodeName(*node_.proto), "[", iteration, "]/"));
+    if (!outputs.ok()) return Annotate(outputs.status(), node_.title);
+    return outputs;
+  }
+
+  absl::Status Iterate(int64_t iteration) {
+    ASSIGN_OR_RETURN(const std::vector<ImportedValue> outputs, InlineBody(iteration));
+    for (size_t k = 0; k < state_.size(); ++k) {
+      if (running_ == ecg::kNone) {
+        state_[k] = outputs[k + 1];
+      } else {
+        ASSIGN_OR_RETURN(state_[k], Select(importer_, node_, running_, outputs[k + 1], state_[k],
+                                           absl::StrCat("the carried value ", k)));
+      }
+    }
+    if (num_scanned_ > 0 && running_ != ecg::kNone) {
+      return node_.Unsupported("the length of its scan outputs is computed at run time");
+    }
+    for (size_t k = 0; k < num_scanned_; ++k) {
+      ASSIGN_OR_RETURN(const ecg::ValueId slice, TensorOf(outputs[state_.size() + 1 + k]));
+      scanned_[k].push_back(slice);
+    }
+    ASSIGN_OR_RETURN(const ecg::ValueId condition, TensorOf(outputs[0]));
+    return And(condition, "its body's condition");
+  }
+
+  absl::StatusOr<ecg::ValueId> TensorOf(const ImportedValue& value) const {
+    if (value.kind != ImportedValue::Kind::kTensor || StructuralNode::IsAbsent(value)) {
+      return node_.Error("its body's condition and scan outputs must be tensors");
+    }
+    return value.tensor;
+  }
+
+  absl::StatusOr<ecg::ValueId> Scanned(size_t k) {
+    if (!scanned_[k].empty()) return Stack(importer_, scanned_[k], 0);
+    // No iteration: one that nothing uses tells the type.
+    ASSIGN_OR_RETURN(const std::vector<ImportedValue> outputs, InlineBody(0));
+    ASSIGN_OR_RETURN(const ecg::ValueId slice, TensorOf(outputs[state_.size() + 1 + k]));
+    ecg::ValueType type = importer_.canonical().graph.value(slice).type;
+    type.shape.insert(type.shape.begin(), 0);
+    return importer_.AddConstant(Tensor(type.dtype, type.shape));
+  }
+
+  GraphImporter& importer_;
+  const StructuralNode& node_;
+  onnx::GraphProto* body_ = nullptr;
+  std::optional<int64_t> trips_;       // at most; none: as long as the condition holds
+  bool runs_ = true;                   // as far as is known at compile time
+  ecg::ValueId running_ = ecg::kNone;  // a scalar bool; kNone: runs
+  std::vector<ImportedValue> state_;
+  size_t num_scanned_ = 0;
+  std::vector<std::vector<ecg::ValueId>> scanned_;  // by output, by iteration
+};
+
+absl::StatusOr<std::vector<ImportedValue>> ImportLoop(GraphImporter& importer, const StructuralNode& node) {
+  return Unrolling(importer, node).Run();
+}
+
+}  // namespace
+
+std::vector<StructuralOp> LoopOps() { return {{"Loop", ImportLoop}}; }
+
+}  // namespace fusion::onnx_import
