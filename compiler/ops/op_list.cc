@@ -11,6 +11,9 @@ constexpr std::vector<OpDef> (*kFamilies[])() = {
     UnaryOps,       BinaryOps,  CastOps,     ReductionOps, SoftmaxOps,  NormalizationOps, LossOps,     MatMulOps,
     ConvolutionOps, PoolingOps, ReshapeOps,  TransposeOps, SliceOps,    PadOps,           ExpandOps,   GatherOps,
     ScatterOps,     ResizeOps,  SamplingOps, ShapeOps,     OrderingOps, SelectionOps,     QuantizeOps,
+    UnaryOps,       BinaryOps,  CastOps,     ReductionOps, SoftmaxOps,   NormalizationOps, LossOps,   MatMulOps,
+    ConvolutionOps, PoolingOps, ReshapeOps,  TransposeOps, SliceOps,     PadOps,           ExpandOps, GatherOps,
+    ScatterOps,     ResizeOps,  SamplingOps, ShapeOps,     RecurrentOps, QuantizeOps,
 };
 
 const std::map<std::string, OpDef>& Table() {

@@ -31,6 +31,7 @@ std::vector<OpDef> SamplingOps();       // sampling.cc: GridSample, RoiAlign
 std::vector<OpDef> ShapeOps();          // shape.cc: Shape, Size, ConstantOfShape, Range, EyeLike
 std::vector<OpDef> OrderingOps();       // ordering.cc: TopK, Unique
 std::vector<OpDef> SelectionOps();      // selection.cc: NonZero, Compress, NonMaxSuppression
+std::vector<OpDef> RecurrentOps();       // recurrent.cc: LSTM, GRU, RNN
 std::vector<OpDef> QuantizeOps();       // quantize.cc: QuantizeLinear, DequantizeLinear, …
 
 }  // namespace fusion::ops
