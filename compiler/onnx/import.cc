@@ -14,6 +14,7 @@
 #include "compiler/onnx/model_file.h"
 #include "compiler/onnx/node_order.h"
 #include "compiler/onnx/tensor_import.h"
+#include "compiler/ops/refused.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::onnx_import {
@@ -104,6 +105,8 @@ class Importer {
         "unsupported operator(s): ", absl::StrJoin(unsupported, "; ", [](std::string* out, const auto& entry) {
           absl::StrAppend(out, Quoted(entry.first), " (", entry.second.first, "×, e.g. node ",
                           Quoted(entry.second.second), ")");
+          const std::string reason = ops::RefusalReason(entry.first);
+          if (!reason.empty()) absl::StrAppend(out, ": ", reason);
         })));
   }
 
