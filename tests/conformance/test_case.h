@@ -24,6 +24,10 @@ struct TestCase {
   std::vector<NamedTensor> expected;  // in the order of the graph's outputs
 };
 
+// Why the case is outside what the project sets out to run, empty where it is not: its default-domain opset is above
+// `max_opset`, or it needs an operator or element type that is refused.
+std::string WhyIneligible(const std::string& folder, int64_t max_opset);
+
 // UNIMPLEMENTED when an input or output is no tensor (sequence, optional, map).
 absl::StatusOr<TestCase> ReadTestCase(const std::string& folder);
 
