@@ -8,9 +8,32 @@ namespace fusion::ops {
 namespace {
 
 constexpr std::vector<OpDef> (*kFamilies[])() = {
-    UnaryOps,  BinaryOps,      CastOps,    ReductionOps, SoftmaxOps,   NormalizationOps, LossOps,
-    MatMulOps, ConvolutionOps, PoolingOps, ReshapeOps,   TransposeOps, SliceOps,         PadOps,
-    ExpandOps, GatherOps,      ScatterOps, ResizeOps,    SamplingOps,  ShapeOps,         QuantizeOps,
+    UnaryOps,
+    BinaryOps,
+    CastOps,
+    ReductionOps,
+    SoftmaxOps,
+    NormalizationOps,
+    LossOps,
+    MatMulOps,
+    ConvolutionOps,
+    PoolingOps,
+    ReshapeOps,
+    TransposeOps,
+    SliceOps,
+    PadOps,
+    ExpandOps,
+    GatherOps,
+    ScatterOps,
+    ResizeOps,
+    SamplingOps,
+    RoiOps,
+    DeformConvOps,
+    Col2ImOps,
+    DeterminantOps,
+    SignalOps,
+    ShapeOps,
+    QuantizeOps,
 };
 
 const std::map<std::string, OpDef>& Table() {
