@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/ops/schema.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::ops {
@@ -29,6 +30,8 @@ bool Matches(AttrKind kind, const ecg::Attribute& value) {
   }
   return false;
 }
+
+}  // namespace
 
 absl::Status CheckSchema(const OpDef& def, const OpContext& context, int num_outputs) {
   const int given = static_cast<int>(context.inputs.size());
@@ -55,8 +58,6 @@ absl::Status CheckSchema(const OpDef& def, const OpContext& context, int num_out
   }
   return absl::OkStatus();
 }
-
-}  // namespace
 
 const char* MappingTypeName(MappingType type) {
   switch (type) {

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <map>
 
+#include "compiler/ops/contrib/contrib_list.h"
+
 namespace fusion::ops {
 namespace {
 
@@ -34,6 +36,11 @@ constexpr std::vector<OpDef> (*kFamilies[])() = {
     SignalOps,
     ShapeOps,
     QuantizeOps,
+    ContribActivationOps,
+    ContribProductOps,
+    ContribLayerNormOps,
+    ContribAttentionOps,
+    ContribRotaryOps,
 };
 
 const std::map<std::string, OpDef>& Table() {
