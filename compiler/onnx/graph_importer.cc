@@ -9,6 +9,7 @@
 #include "compiler/onnx/limits.h"
 #include "compiler/onnx/node_order.h"
 #include "compiler/onnx/structural/structural_op.h"
+#include "compiler/ops/refused.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::onnx_import {
@@ -124,6 +125,8 @@ absl::Status GraphImporter::CheckSupported(const onnx::GraphProto& graph, const 
       "unsupported operator(s): ", absl::StrJoin(unsupported, "; ", [](std::string* out, const auto& entry) {
         absl::StrAppend(out, Quoted(entry.first), " (", entry.second.first, "×, e.g. node ",
                         Quoted(entry.second.second), ")");
+        const std::string reason = ops::RefusalReason(entry.first);
+        if (!reason.empty()) absl::StrAppend(out, ": ", reason);
       })));
 }
 

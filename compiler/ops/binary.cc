@@ -88,8 +88,44 @@ MappingType MapBroadcast(const OpContext& context, int input) {
 
 double FlopsPerElement(double ops, const Types& outputs) { return ops * NumElements(outputs[0].shape); }
 
+// Input 1 with the shape [given.., 1, ..].
+absl::Status AppendUnitAxes(ImportContext& context, int64_t axes) {
+  Shape shape = context.input(1)->type.shape;
+  shape.insert(shape.end(), axes, 1);
+  const ecg::ValueId target =
+      context.AddConstant(Tensor::From(DType::kI64, {static_cast<int64_t>(shape.size())}, shape));
+  ASSIGN_OR_RETURN(const auto reshaped, context.AddNode("Reshape", {context.node().inputs[1], target}, {}));
+  context.node().inputs[1] = reshaped[0];
+  return absl::OkStatus();
+}
+
+// Before opset 7 the second input was broadcast only where `broadcast` said so, its first axis at `axis` of the first.
+absl::Status NormalizeLegacyBroadcast(ImportContext& context) {
+  ecg::Attributes& attrs = context.node().attrs;
+  if (context.opset() >= 7) return absl::OkStatus();
+  const bool aligned = attrs.Has("axis") && context.input(0) != nullptr && context.input(1) != nullptr;
+  const int64_t axis = attrs.Int("axis");
+  for (const char* name : {"axis", "broadcast", "consumed_inputs"}) attrs.Erase(name);
+  if (!aligned) return absl::OkStatus();
+  const int64_t rank = static_cast<int64_t>(context.input(0)->type.shape.size());
+  const int64_t behind =
+      rank - (axis < 0 ? axis + rank : axis) - static_cast<int64_t>(context.input(1)->type.shape.size());
+  return behind > 0 ? AppendUnitAxes(context, behind) : absl::OkStatus();
+}
+
+// Before opset 7 a slope of one axis belonged to the channels.
+absl::Status NormalizePRelu(ImportContext& context) {
+  const ecg::Value *x = context.input(0), *slope = context.input(1);
+  if (context.opset() >= 7 || x == nullptr || slope == nullptr || slope->type.shape.size() != 1) {
+    return absl::OkStatus();
+  }
+  const int64_t behind = static_cast<int64_t>(x->type.shape.size()) - 2;
+  return behind > 0 && slope->type.shape[0] > 1 ? AppendUnitAxes(context, behind) : absl::OkStatus();
+}
+
 OpDef Define(const BroadcastOp& op) {
   OpDef def;
+  def.normalize = NormalizeLegacyBroadcast;
   def.name = op.name;
   def.min_inputs = op.variadic ? 1 : 2;
   def.max_inputs = op.variadic ? -1 : 2;
@@ -275,6 +311,7 @@ std::vector<OpDef> BinaryOps() {
   pow.mapping = MapBroadcast;
   pow.flops = flops(1);
   pow.lower = LowerPow;
+  pow.normalize = NormalizeLegacyBroadcast;
   ops.push_back(pow);
 
   OpDef prelu;
@@ -285,6 +322,7 @@ std::vector<OpDef> BinaryOps() {
   prelu.mapping = Always(MappingType::kOneToOne);
   prelu.flops = flops(2);
   prelu.lower = LowerPRelu;
+  prelu.normalize = NormalizePRelu;
   ops.push_back(prelu);
 
   OpDef where;

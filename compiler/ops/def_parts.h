@@ -29,6 +29,9 @@ void DefineMap(LowerContext& context, int o, const std::function<te::Scalar(cons
 // `given` as i64, negative values counted from the end of `extent`.
 te::Scalar CountedIndex(const te::Scalar& given, int64_t extent);
 
+// A float coordinate as an index in [0, extent), rounded towards zero.
+te::Scalar ClampedIndex(const te::Scalar& x, int64_t extent);
+
 }  // namespace fusion::ops
 
 #endif  // FUSION_COMPILER_OPS_DEF_PARTS_H_

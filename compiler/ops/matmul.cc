@@ -283,6 +283,10 @@ std::vector<OpDef> MatMulOps() {
   gemm.infer = InferGemm;
   gemm.flops = FlopsGemm;
   gemm.lower = LowerGemm;
+  gemm.normalize = [](ImportContext& context) {
+    if (context.opset() < 7) context.node().attrs.Erase("broadcast");  // C, as ever since
+    return absl::OkStatus();
+  };
 
   OpDef einsum;
   einsum.name = "Einsum";

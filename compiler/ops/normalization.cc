@@ -122,6 +122,14 @@ absl::Status NormalizeBatchNorm(ImportContext& context) {
         absl::StrCat("BatchNormalization '", context.node().name, "': spatial=0 is not supported"));
   }
   attrs.Erase("spatial");
+  if (context.opset() < 7) {
+    if (attrs.Int("is_test") == 0) {
+      return absl::UnimplementedError(
+          absl::StrCat("BatchNormalization '", context.node().name, "': training (is_test=0) is not supported"));
+    }
+    attrs.Erase("is_test");
+    attrs.Erase("consumed_inputs");
+  }
   return absl::OkStatus();
 }
 

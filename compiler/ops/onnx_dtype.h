@@ -43,6 +43,14 @@ inline std::optional<DType> DTypeFromOnnx(int64_t number) {
   }
 }
 
+// The inverse.
+inline int64_t OnnxNumber(DType dtype) {
+  for (int64_t number = 1; number <= 16; ++number) {
+    if (DTypeFromOnnx(number) == dtype) return number;
+  }
+  return 0;
+}
+
 }  // namespace fusion::ops
 
 #endif  // FUSION_COMPILER_OPS_ONNX_DTYPE_H_

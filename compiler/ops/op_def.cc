@@ -5,7 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "compiler/ops/check_schema.h"
+#include "compiler/ops/schema.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::ops {
@@ -33,8 +33,7 @@ bool Matches(AttrKind kind, const ecg::Attribute& value) {
 
 }  // namespace
 
-absl::Status CheckSchema(const OpContext& context, int num_outputs) {
-  const OpDef& def = *FindOp(context.op);
+absl::Status CheckSchema(const OpDef& def, const OpContext& context, int num_outputs) {
   const int given = static_cast<int>(context.inputs.size());
   if (def.max_inputs >= 0 && given > def.max_inputs) {
     return context.Error(absl::StrCat("has ", given, " inputs, at most ", def.max_inputs, " are allowed"));
@@ -124,7 +123,7 @@ double NodeFlops(const ecg::Graph& graph, const ecg::Node& node) {
 absl::StatusOr<std::vector<ecg::ValueType>> InferTypes(const OpContext& context, int num_outputs) {
   const OpDef* def = FindOp(context.op);
   if (def == nullptr) return absl::UnimplementedError(absl::StrCat("unknown operator '", context.op, "'"));
-  RETURN_IF_ERROR(CheckSchema(context, num_outputs));
+  RETURN_IF_ERROR(CheckSchema(*FindOp(context.op), context, num_outputs));
   if (!def->infer) return absl::InternalError(absl::StrCat(context.op, " exists only until it is normalised"));
   ASSIGN_OR_RETURN(std::vector<ecg::ValueType> types, def->infer(context, num_outputs));
   for (const ecg::ValueType& type : types) {

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <map>
 
+#include "compiler/ops/contrib/contrib_list.h"
+
 namespace fusion::ops {
 namespace {
 
@@ -14,6 +16,37 @@ constexpr std::vector<OpDef> (*kFamilies[])() = {
     UnaryOps,       BinaryOps,  CastOps,     ReductionOps, SoftmaxOps,   NormalizationOps, LossOps,   MatMulOps,
     ConvolutionOps, PoolingOps, ReshapeOps,  TransposeOps, SliceOps,     PadOps,           ExpandOps, GatherOps,
     ScatterOps,     ResizeOps,  SamplingOps, ShapeOps,     RecurrentOps, QuantizeOps,
+    UnaryOps,
+    BinaryOps,
+    CastOps,
+    ReductionOps,
+    SoftmaxOps,
+    NormalizationOps,
+    LossOps,
+    MatMulOps,
+    ConvolutionOps,
+    PoolingOps,
+    ReshapeOps,
+    TransposeOps,
+    SliceOps,
+    PadOps,
+    ExpandOps,
+    GatherOps,
+    ScatterOps,
+    ResizeOps,
+    SamplingOps,
+    RoiOps,
+    DeformConvOps,
+    Col2ImOps,
+    DeterminantOps,
+    SignalOps,
+    ShapeOps,
+    QuantizeOps,
+    ContribActivationOps,
+    ContribProductOps,
+    ContribLayerNormOps,
+    ContribAttentionOps,
+    ContribRotaryOps,
 };
 
 const std::map<std::string, OpDef>& Table() {

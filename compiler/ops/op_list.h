@@ -27,7 +27,12 @@ std::vector<OpDef> ExpandOps();         // expand.cc: Expand, Tile, Trilu, Rever
 std::vector<OpDef> GatherOps();         // gather.cc: Gather, GatherElements, GatherND, OneHot
 std::vector<OpDef> ScatterOps();        // scatter.cc: ScatterElements, ScatterND, MaxUnpool
 std::vector<OpDef> ResizeOps();         // resize.cc: Resize, Upsample
-std::vector<OpDef> SamplingOps();       // sampling.cc: GridSample, RoiAlign
+std::vector<OpDef> SamplingOps();       // sampling.cc: GridSample, AffineGrid
+std::vector<OpDef> RoiOps();            // roi.cc: RoiAlign, MaxRoiPool
+std::vector<OpDef> DeformConvOps();     // deform_conv.cc
+std::vector<OpDef> Col2ImOps();         // col2im.cc
+std::vector<OpDef> DeterminantOps();    // determinant.cc: Det
+std::vector<OpDef> SignalOps();         // signal.cc: DFT, STFT, windows, MelWeightMatrix
 std::vector<OpDef> ShapeOps();          // shape.cc: Shape, Size, ConstantOfShape, Range, EyeLike
 std::vector<OpDef> OrderingOps();       // ordering.cc: TopK, Unique
 std::vector<OpDef> SelectionOps();      // selection.cc: NonZero, Compress, NonMaxSuppression

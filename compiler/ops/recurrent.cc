@@ -9,7 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "compiler/ops/check_schema.h"
+#include "compiler/ops/schema.h"
 #include "compiler/ops/def_parts.h"
 #include "compiler/ops/elementwise.h"
 #include "compiler/ops/op_list.h"
@@ -447,7 +447,7 @@ OpDef Define(const Cell& cell) {
     std::vector<const ecg::Value*> inputs;
     for (size_t i = 0; i < node.inputs.size(); ++i) inputs.push_back(import.input(static_cast<int>(i)));
     const OpContext context(node.op, node.name, node.attrs, std::move(inputs));
-    RETURN_IF_ERROR(CheckSchema(context, static_cast<int>(node.outputs.size())));
+    RETURN_IF_ERROR(CheckSchema(*FindOp(context.op), context, static_cast<int>(node.outputs.size())));
     ASSIGN_OR_RETURN(const Recurrence form, ReadForm(context, cell.gates, cell.activations));
     return Unrolling(import, cell, form).Run();
   };

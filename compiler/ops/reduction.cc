@@ -1,4 +1,5 @@
 // Reduce*, ArgMax, ArgMin, CumSum.
+#include <cmath>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -26,6 +27,7 @@ struct ReduceOp {
   Scalar (*then)(const Scalar& acc, double elements) = nullptr;  // after folding
   MathProperties math = {};
   int axes_input_since = 18;  // opset in which `axes` became an input
+  Domain domain = Domain::kNumeric;
 };
 
 Scalar Abs(const Scalar& x) { return Call(Op::kAbs, {x}); }
@@ -47,8 +49,8 @@ std::vector<ReduceOp> Table() {
          return IsFloat(acc->dtype) ? acc * Imm(acc->dtype, 1 / n) : acc / Imm(acc->dtype, n);
        },
        kSumLike},
-      {"ReduceMax", FoldKind::kMax, nullptr, nullptr, kCommutes},
-      {"ReduceMin", FoldKind::kMin, nullptr, nullptr, kCommutes},
+      {"ReduceMax", FoldKind::kMax, nullptr, nullptr, kCommutes, 18, Domain::kAny},
+      {"ReduceMin", FoldKind::kMin, nullptr, nullptr, kCommutes, 18, Domain::kAny},
       {"ReduceProd", FoldKind::kProd, nullptr, nullptr, kCommutes},
       {"ReduceL1", FoldKind::kSum, Abs},
       {"ReduceL2", FoldKind::kSum, Square, [](const Scalar& acc, double) { return InFloat(Op::kSqrt, acc); }},
@@ -80,8 +82,8 @@ Shape ReducedShape(const OpContext& context, const std::vector<int>& axes) {
   return shape;
 }
 
-absl::StatusOr<Types> InferReduce(const OpContext& context, int) {
-  RETURN_IF_ERROR(CheckDomain(context, 0, Domain::kNumeric));
+absl::StatusOr<Types> InferReduce(const OpContext& context, Domain domain) {
+  RETURN_IF_ERROR(CheckDomain(context, 0, domain));
   ASSIGN_OR_RETURN(const std::vector<int> axes, ReducedAxes(context));
   return Types{{context.Type(0).dtype, ReducedShape(context, axes)}};
 }
@@ -99,21 +101,28 @@ absl::Status LowerReduce(const ReduceOp& op, LowerContext& context) {
   te::Builder& b = *context.builder;
   ASSIGN_OR_RETURN(const std::vector<int> axes, ReducedAxes(context));
   const ecg::ValueType& type = context.output_types[0];
-  if (axes.empty()) {
-    context.out[0] = b.Map(op.name, type.dtype, type.shape, [&](const Idx& i) { return b.At(context.in[0], i); });
+  if (axes.empty()) {  // each element is reduced alone
+    context.out[0] = b.Map(op.name, type.dtype, type.shape, [&](const Idx& i) {
+      Scalar x = LoadCompute(b, context.in[0], i);
+      if (op.element != nullptr) x = op.element(x);
+      if (op.then != nullptr) x = op.then(x, 1);
+      return te::Cast(type.dtype, x);
+    });
     return absl::OkStatus();
   }
   const ReduceIndex at{axes, context.attrs.Int("keepdims", 1) != 0};
   const Shape fold_shape = ShapeAt(context.ShapeOf(0), axes);
   const double elements = static_cast<double>(NumElements(fold_shape));
+  // bool is 0 and 1: its least and greatest element are those of u8.
+  const DType acc = type.dtype == DType::kBool ? DType::kU8 : ComputeType(type.dtype);
   std::function<Scalar(const Idx&, const Scalar&)> then;
   if (op.then != nullptr) {
     then = [&](const Idx&, const Scalar& acc) { return te::Cast(type.dtype, op.then(acc, elements)); };
   }
   context.out[0] = b.Reduce(
-      op.name, op.fold, type.dtype, ComputeType(type.dtype), type.shape, fold_shape,
+      op.name, op.fold, type.dtype, acc, type.shape, fold_shape,
       [&](const Idx& i, const Idx& r) {
-        const Scalar x = LoadCompute(b, context.in[0], at(i, r));
+        const Scalar x = te::Cast(acc, b.At(context.in[0], at(i, r)));
         return op.element == nullptr ? x : op.element(x);
       },
       then);
@@ -130,19 +139,18 @@ absl::Status LowerLogSumExp(LowerContext& context) {
         b.Map("ReduceLogSumExp", type.dtype, type.shape, [&](const Idx& i) { return b.At(context.in[0], i); });
     return absl::OkStatus();
   }
-  if (!IsFloat(type.dtype)) return context.Unsupported("integer input");
-  const DType compute = ComputeType(type.dtype);
+  const DType compute = IsFloat(type.dtype) ? ComputeType(type.dtype) : DType::kF64;
   const ReduceIndex at{axes, context.attrs.Int("keepdims", 1) != 0};
   const Shape fold_shape = ShapeAt(context.ShapeOf(0), axes);
   const te::TensorId max = b.Reduce(
       "max", FoldKind::kMax, compute, compute, type.shape, fold_shape,
-      [&](const Idx& i, const Idx& r) { return LoadCompute(b, context.in[0], at(i, r)); },
+      [&](const Idx& i, const Idx& r) { return te::Cast(compute, b.At(context.in[0], at(i, r))); },
       // An infinite maximum would give inf - inf.
       [&](const Idx&, const Scalar& acc) { return te::Select(Call(Op::kIsInf, {acc}), Imm(compute, 0), acc); });
   context.out[0] = b.Reduce(
       "ReduceLogSumExp", FoldKind::kSum, type.dtype, compute, type.shape, fold_shape,
       [&](const Idx& i, const Idx& r) {
-        return Call(Op::kExp, {LoadCompute(b, context.in[0], at(i, r)) - b.At(max, i)});
+        return Call(Op::kExp, {te::Cast(compute, b.At(context.in[0], at(i, r))) - b.At(max, i)});
       },
       [&](const Idx& i, const Scalar& acc) { return te::Cast(type.dtype, Call(Op::kLog, {acc}) + b.At(max, i)); });
   return absl::OkStatus();
@@ -217,7 +225,12 @@ absl::Status LowerArg(LowerContext& context, bool max) {
       {Extreme(compute, max), te::ImmInt(DType::kI64, 0)},
       [&](const Idx& i, const Idx& r, const std::vector<Scalar>& acc) {
         const Scalar x = LoadCompute(b, context.in[0], at(i, r));
-        const Scalar take = Call(better, {x, acc[0]});
+        Scalar take = Call(better, {x, acc[0]});
+        if (IsFloat(compute)) {  // NaN wins
+          const Scalar nan = Call(Op::kIsNan, {x});
+          const Scalar first = Call(Op::kNot, {Call(Op::kIsNan, {acc[0]})});
+          take = Call(Op::kOr, {take, last ? nan : Call(Op::kAnd, {nan, first})});
+        }
         return std::vector<Scalar>{te::Select(take, x, acc[0]), te::Select(take, te::FromIndex(r[0]), acc[1])};
       },
       [](const Idx&, const std::vector<Scalar>& acc) { return std::vector<Scalar>{acc[1]}; })[0];
@@ -232,33 +245,71 @@ absl::StatusOr<Types> InferCumSum(const OpContext& context, int) {
   return Types{context.Type(0)};
 }
 
-// y[.., i, ..] = sum over j <= i (exclusive: j < i; reverse: j >= i, j > i).
+// Sums of the elements before (exclusive) or up to each one along `axis`; reverse: behind or from it on.
+te::TensorId PrefixSums(te::Builder& b, te::TensorId x, DType dtype, int axis, bool exclusive, bool reverse) {
+  const Shape shape = b.info(x).shape;
+  const DType compute = ComputeType(b.info(x).dtype);
+  const int64_t open = exclusive ? 1 : 0;
+  return b.Reduce("CumSum", FoldKind::kSum, dtype, compute, shape, {shape[axis]}, [&](const Idx& i, const Idx& r) {
+    Idx at = i;
+    at[axis] = r[0];
+    const te::Comparison taken = reverse ? te::Comparison{r[0], te::Cmp::kGe, i[axis] + te::Index(open)}
+                                         : te::Comparison{r[0], te::Cmp::kLt, i[axis] + te::Index(1 - open)};
+    return te::If({taken}, LoadCompute(b, x, at), Imm(compute, 0));
+  });
+}
+
+// Short axes directly, n² additions a row. Long ones in blocks of √n: within each block, over the blocks' sums, and
+// both together, about n^1.5.
 absl::Status LowerCumSum(LowerContext& context) {
   te::Builder& b = *context.builder;
   ASSIGN_OR_RETURN(const std::vector<int64_t> given, context.ConstantInts(1, "axis"));
   ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, given[0], context.Rank(0)));
   const ecg::ValueType& type = context.output_types[0];
+  const bool exclusive = context.attrs.Int("exclusive") != 0, reverse = context.attrs.Int("reverse") != 0;
+  const int64_t extent = type.shape[axis];
+  constexpr int64_t kShort = 64;
+  if (extent <= kShort) {
+    context.out[0] = PrefixSums(b, context.in[0], type.dtype, axis, exclusive, reverse);
+    return absl::OkStatus();
+  }
   const DType compute = ComputeType(type.dtype);
-  const int exclusive = context.attrs.Int("exclusive") != 0 ? 1 : 0;
-  const bool reverse = context.attrs.Int("reverse") != 0;
-  context.out[0] = b.Reduce(
-      "CumSum", FoldKind::kSum, type.dtype, compute, type.shape, {type.shape[axis]}, [&](const Idx& i, const Idx& r) {
+  const int64_t block = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(extent))));
+  Shape blocks = type.shape;  // [.., blocks, block, ..], the last block padded with zeros
+  blocks[axis] = (extent + block - 1) / block;
+  blocks.insert(blocks.begin() + axis + 1, block);
+  const te::TensorId split = b.Map("blocks", compute, blocks, [&](const Idx& i) {
+    Idx at = i;
+    at.erase(at.begin() + axis + 1);
+    at[axis] = i[axis] * block + i[axis + 1];
+    return te::Cast(compute, b.AtOr(context.in[0], at, 0));
+  });
+  Shape sums = type.shape;
+  sums[axis] = blocks[axis];
+  const te::TensorId total =
+      b.Reduce("block_sums", FoldKind::kSum, compute, compute, sums, {block}, [&](const Idx& i, const Idx& r) {
         Idx at = i;
-        at[axis] = r[0];
-        const te::Comparison taken = reverse ? te::Comparison{r[0], te::Cmp::kGe, i[axis] + te::Index(exclusive)}
-                                             : te::Comparison{r[0], te::Cmp::kLt, i[axis] + te::Index(1 - exclusive)};
-        return te::If({taken}, LoadCompute(b, context.in[0], at), Imm(compute, 0));
+        at.insert(at.begin() + axis + 1, r[0]);
+        return b.At(split, at);
       });
+  const te::TensorId within = PrefixSums(b, split, compute, axis + 1, exclusive, reverse);
+  const te::TensorId before = PrefixSums(b, total, compute, axis, /*exclusive=*/true, reverse);
+  context.out[0] = b.Map("CumSum", type.dtype, type.shape, [&](const Idx& i) {
+    Idx outer = i, inner = i;
+    outer[axis] = inner[axis] = te::FloorDiv(i[axis], block);
+    inner.insert(inner.begin() + axis + 1, te::Mod(i[axis], block));
+    return te::Cast(type.dtype, b.At(before, outer) + b.At(within, inner));
+  });
   return absl::OkStatus();
 }
 
-OpDef DefineReduce(const char* name, int axes_input_since) {
+OpDef DefineReduce(const char* name, int axes_input_since, Domain domain) {
   OpDef def;
   def.name = name;
   def.max_inputs = 2;
   def.attrs = {{"keepdims", AttrKind::kInt}, {"noop_with_empty_axes", AttrKind::kInt}};
   def.mapping = Always(MappingType::kManyToMany);
-  def.infer = InferReduce;
+  def.infer = [domain](const OpContext& context, int) { return InferReduce(context, domain); };
   def.flops = FlopsReduce;
   def.normalize = [axes_input_since](ImportContext& context) { return NormalizeReduce(context, axes_input_since); };
   return def;
@@ -269,13 +320,13 @@ OpDef DefineReduce(const char* name, int axes_input_since) {
 std::vector<OpDef> ReductionOps() {
   std::vector<OpDef> ops;
   for (const ReduceOp& op : Table()) {
-    OpDef def = DefineReduce(op.name, op.axes_input_since);
+    OpDef def = DefineReduce(op.name, op.axes_input_since, op.domain);
     def.math = op.math;
     def.lower = [op](LowerContext& context) { return LowerReduce(op, context); };
     if (def.name == "ReduceMean") def.dynamic = DynamicMean;
     ops.push_back(def);
   }
-  OpDef log_sum_exp = DefineReduce("ReduceLogSumExp", 18);
+  OpDef log_sum_exp = DefineReduce("ReduceLogSumExp", 18, Domain::kNumeric);
   log_sum_exp.lower = LowerLogSumExp;
   ops.push_back(log_sum_exp);
 

@@ -45,6 +45,36 @@ TEST(Reduce, Kinds) {
   EXPECT_THAT(run("ReduceLogSum"), Pointwise(Near(1e-6), {std::log(6.0), std::log(16.0)}));
 }
 
+// Without axes to reduce, what happens to an element before and after the sum still happens.
+TEST(Reduce, NothingToReduceStillComputes) {
+  const Tensor x = F32({2}, {-3, 2});
+  const auto noop = [&](const char* op) { return Values(RunOp({op, {x}, {{"noop_with_empty_axes", int64_t{1}}}})); };
+  EXPECT_THAT(noop("ReduceSumSquare"), ElementsAre(9, 4));
+  EXPECT_THAT(noop("ReduceL1"), ElementsAre(3, 2));
+  EXPECT_THAT(noop("ReduceL2"), ElementsAre(3, 2));
+  EXPECT_THAT(noop("ReduceSum"), ElementsAre(-3, 2));
+  EXPECT_THAT(noop("ReduceLogSumExp"), ElementsAre(-3, 2));
+  EXPECT_THAT(Values(RunOp({"ReduceSumSquare", {F32({}, {-3})}})), ElementsAre(9));
+  EXPECT_THAT(Values(RunOp({"ReduceLogSum", {F32({}, {std::exp(2.0)})}})), Pointwise(Near(1e-6), {2.0}));
+}
+
+TEST(Reduce, EmptyAxesGiveTheIdentity) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const auto run = [](const char* op) { return Values(RunOp({op, {F32({2, 0}, {}), I64({1}, {1})}, {}, {1}})); };
+  EXPECT_THAT(run("ReduceSum"), ElementsAre(0, 0));
+  EXPECT_THAT(run("ReduceProd"), ElementsAre(1, 1));
+  EXPECT_THAT(run("ReduceMax"), ElementsAre(-inf, -inf));
+  EXPECT_THAT(run("ReduceLogSumExp"), ElementsAre(-inf, -inf));
+}
+
+TEST(Reduce, BoolHasAnOrder) {
+  const Tensor x = Tensor::From<int64_t>(DType::kBool, {2, 2}, {1, 0, 0, 0});
+  const auto run = [&](const char* op) { return RunOp({op, {x, I64({1}, {1})}, {}, {1}}); };
+  EXPECT_THAT(Values(run("ReduceMax")), ElementsAre(1, 0));
+  EXPECT_THAT(Values(run("ReduceMin")), ElementsAre(0, 0));
+  EXPECT_EQ(run("ReduceSum").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST(Reduce, LogSumExpDoesNotOverflow) {
   const double inf = std::numeric_limits<double>::infinity();
   EXPECT_THAT(Values(RunOp({"ReduceLogSumExp", {F32({2}, {1000, 1000})}})),
@@ -67,6 +97,41 @@ TEST(Arg, FirstAndLast) {
   EXPECT_THAT(run("ArgMax", 1), ElementsAre(2, 2));
   EXPECT_THAT(run("ArgMin", 0), ElementsAre(0, 0));
   EXPECT_THAT(run("ArgMin", 1), ElementsAre(0, 1));
+}
+
+TEST(Arg, NanWins) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Tensor x = F32({2, 4}, {1, nan, 9, nan, nan, 2, 3, 4});
+  for (const char* op : {"ArgMax", "ArgMin"}) {
+    const auto run = [&](int64_t last) {
+      return Values(RunOp({op, {x}, {{"axis", int64_t{1}}, {"select_last_index", last}}}));
+    };
+    EXPECT_THAT(run(0), ElementsAre(1, 0));
+    EXPECT_THAT(run(1), ElementsAre(3, 0));
+  }
+}
+
+TEST(CumSum, LongAxesInBlocks) {
+  const int64_t n = 131;  // no multiple of the block
+  std::vector<double> values(2 * n);
+  for (int64_t i = 0; i < 2 * n; ++i) values[i] = static_cast<double>(i % 7) - 2;
+  for (const int64_t exclusive : {0, 1}) {
+    for (const int64_t reverse : {0, 1}) {
+      std::vector<double> expected(2 * n);
+      for (int64_t row = 0; row < 2; ++row) {
+        double sum = 0;
+        for (int64_t k = 0; k < n; ++k) {
+          const int64_t at = row * n + (reverse != 0 ? n - 1 - k : k);
+          expected[at] = exclusive != 0 ? sum : sum + values[at];
+          sum += values[at];
+        }
+      }
+      EXPECT_EQ(
+          Values(RunOp(
+              {"CumSum", {F32({2, n}, values), I64({}, {-1})}, {{"exclusive", exclusive}, {"reverse", reverse}}, {1}})),
+          expected);
+    }
+  }
 }
 
 TEST(CumSum, ExclusiveAndReverse) {

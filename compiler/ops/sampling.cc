@@ -1,6 +1,6 @@
-// GridSample and RoiAlign: loads at positions that are computed at run time. Each is two small tables per axis (which
-// input, with which weight), computed by maps, and one fold over the taps; indices are clamped, so that no position is
-// unsafe.
+// GridSample: loads at positions that are computed at run time, and AffineGrid, which computes such positions. A sample
+// is two small tables per axis (which input, with which weight), computed by maps, and one fold over the taps; indices
+// are clamped, so that no position is unsafe.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -20,14 +20,6 @@ using te::Op;
 using te::Scalar;
 using Idx = te::Builder::Idx;
 using Types = std::vector<ecg::ValueType>;
-
-// A float coordinate as an index in [0, extent). Clamped as a float first: a cast is defined only within range.
-Scalar ClampedIndex(const Scalar& x, int64_t extent) {
-  const DType dtype = x->dtype;
-  const Scalar inside = te::Max(te::Min(x, te::Imm(dtype, static_cast<double>(extent - 1))), te::Imm(dtype, 0));
-  const Scalar index = te::Cast(DType::kI64, inside);
-  return te::Max(te::Min(index, te::ImmInt(DType::kI64, extent - 1)), te::ImmInt(DType::kI64, 0));
-}
 
 struct GridSpec {
   std::string mode, padding;
@@ -49,16 +41,20 @@ absl::StatusOr<GridSpec> GridSpecOf(const OpContext& context) {
   return spec;
 }
 
+// x: [N, C, D1, .., Dr], grid: [N, O1, .., Or, r] with the position along Dr first.
 absl::StatusOr<Types> InferGridSample(const OpContext& context, int) {
   RETURN_IF_ERROR(GridSpecOf(context).status());
   const Shape& x = context.ShapeOf(0);
   const Shape& grid = context.ShapeOf(1);
-  if (x.size() != 4 || grid.size() != 4 || grid[3] != 2 || grid[0] != x[0] || x[2] * x[3] == 0 ||
-      !IsFloat(context.Type(0).dtype) || !IsFloat(context.Type(1).dtype)) {
+  if (x.size() < 3 || grid.size() != x.size() || grid.back() != static_cast<int64_t>(x.size()) - 2 || grid[0] != x[0] ||
+      NumElements({x.begin() + 2, x.end()}) == 0 || !IsFloat(context.Type(0).dtype) ||
+      !IsFloat(context.Type(1).dtype)) {
     return context.Error(absl::StrCat("x ", ShapeToString(x), " and grid ", ShapeToString(grid),
-                                      " must be float [N, C, H, W] and [N, H_out, W_out, 2]"));
+                                      " must be float [N, C, D1, .., Dr] and [N, O1, .., Or, r]"));
   }
-  return Types{{context.Type(0).dtype, {x[0], x[1], grid[1], grid[2]}}};
+  Shape out{x[0], x[1]};
+  out.insert(out.end(), grid.begin() + 1, grid.end() - 1);
+  return Types{{context.Type(0).dtype, out}};
 }
 
 // x mirrored at lo and hi until it lies between them.
@@ -70,7 +66,7 @@ Scalar Reflect(const Scalar& x, double lo, double hi) {
   return te::Imm(dtype, lo) + te::Min(phase, period - phase);
 }
 
-// Of output position (n, h, w): the coordinate along one axis of the image, brought inside as the padding mode says.
+// The coordinate along one axis of the image, brought inside as the padding mode says.
 Scalar GridCoordinate(const GridSpec& spec, const Scalar& normalised, int64_t extent) {
   const DType dtype = normalised->dtype;
   const double length = static_cast<double>(extent);
@@ -78,7 +74,13 @@ Scalar GridCoordinate(const GridSpec& spec, const Scalar& normalised, int64_t ex
   Scalar x = spec.align_corners ? (normalised + imm(1)) * imm((length - 1) / 2)
                                 : ((normalised + imm(1)) * imm(length) - imm(1)) * imm(0.5);
   if (spec.mode == "nearest") x = Call(Op::kRound, {x});
-  if (spec.padding == "border") x = te::Max(te::Min(x, imm(length - 1)), imm(0));
+  if (spec.padding == "border") {
+    // Half a pixel around the image is still its own: there taps are clamped, not the position.
+    const double margin = spec.align_corners ? 0 : 0.5;
+    const Scalar outside =
+        Call(Op::kOr, {Call(Op::kLt, {x, imm(-margin)}), Call(Op::kGt, {x, imm(length - 1 + margin)})});
+    x = te::Select(outside, te::Max(te::Min(x, imm(length - 1)), imm(0)), x);
+  }
   if (spec.padding == "reflection") {
     x = spec.align_corners ? Reflect(x, 0, length - 1) : Reflect(x, -0.5, length - 0.5);
   }
@@ -97,23 +99,24 @@ Scalar GridWeight(const GridSpec& spec, const Scalar& distance) {
 }
 
 struct Tables {
-  te::TensorId index, weight;  // [N, H_out, W_out, taps]
+  te::TensorId index, weight;  // [N, O1, .., Or, taps]
 };
 
 Tables GridTables(LowerContext& context, const GridSpec& spec, int component, int64_t extent) {
   te::Builder& b = *context.builder;
   const DType acc = ComputeType(context.Type(1).dtype);
   Shape shape = context.ShapeOf(1);
-  const te::TensorId coordinate = b.Map("coordinate", acc, {shape[0], shape[1], shape[2]}, [&](Idx i) {
+  const te::TensorId coordinate = b.Map("coordinate", acc, {shape.begin(), shape.end() - 1}, [&](Idx i) {
     i.push_back(Index(component));
     return GridCoordinate(spec, te::Cast(acc, b.At(context.in[1], i)), extent);
   });
-  shape[3] = spec.taps();
+  shape.back() = spec.taps();
+  const auto given = [&](const Idx& i) { return b.At(coordinate, {i.begin(), i.end() - 1}); };
   // Tap t reads floor(x) + t − (taps/2 − 1); nearest reads x itself.
   const auto position = [&](const Idx& i) {
-    const Scalar x = b.At(coordinate, {i[0], i[1], i[2]});
+    const Scalar x = given(i);
     if (spec.mode == "nearest") return x;
-    const Scalar offset = te::Cast(acc, te::FromIndex(i[3] - Index(spec.taps() / 2 - 1)));
+    const Scalar offset = te::Cast(acc, te::FromIndex(i.back() - Index(spec.taps() / 2 - 1)));
     return Call(Op::kFloor, {x}) + offset;
   };
   Tables tables;
@@ -127,7 +130,7 @@ Tables GridTables(LowerContext& context, const GridSpec& spec, int component, in
   });
   tables.weight = b.Map("weight", acc, shape, [&](const Idx& i) {
     const Scalar at = position(i);
-    const Scalar x = b.At(coordinate, {i[0], i[1], i[2]});
+    const Scalar x = given(i);
     Scalar weight = spec.mode == "nearest" ? te::Imm(acc, 1) : GridWeight(spec, Call(Op::kAbs, {x - at}));
     if (spec.padding != "zeros") return weight;
     const Scalar inside = Call(Op::kAnd, {Call(Op::kGe, {at, te::Imm(acc, 0)}),
@@ -147,119 +150,67 @@ absl::Status LowerGridSample(LowerContext& context) {
     return absl::OkStatus();
   }
   const DType acc = ComputeType(type.dtype);
-  const Tables columns = GridTables(context, spec, 0, x[3]);
-  const Tables rows = GridTables(context, spec, 1, x[2]);
-  context.out = {b.Reduce("grid_sample", te::FoldKind::kSum, type.dtype, acc, type.shape, {spec.taps(), spec.taps()},
+  const int spatial = context.Rank(0) - 2;
+  std::vector<Tables> tables;
+  for (int d = 0; d < spatial; ++d) tables.push_back(GridTables(context, spec, spatial - 1 - d, x[d + 2]));
+  context.out = {b.Reduce("grid_sample", te::FoldKind::kSum, type.dtype, acc, type.shape, Shape(spatial, spec.taps()),
                           [&](const Idx& i, const Idx& r) {
-                            const Idx row = {i[0], i[2], i[3], r[0]}, column = {i[0], i[2], i[3], r[1]};
-                            const Scalar weight = te::Cast(acc, b.At(rows.weight, row) * b.At(columns.weight, column));
-                            const Scalar value =
-                                b.At(context.in[0], {i[0], i[1], Index::Load(rows.index, row, {0, x[2] - 1}),
-                                                     Index::Load(columns.index, column, {0, x[3] - 1})});
-                            return weight * te::Cast(acc, value);
+                            Idx from{i[0], i[1]};
+                            Scalar weight;
+                            for (int d = 0; d < spatial; ++d) {
+                              Idx at{i[0]};
+                              at.insert(at.end(), i.begin() + 2, i.end());
+                              at.push_back(r[d]);
+                              const Scalar factor = b.At(tables[d].weight, at);
+                              weight = weight == nullptr ? factor : weight * factor;
+                              from.push_back(Index::Load(tables[d].index, at, {0, x[d + 2] - 1}));
+                            }
+                            return te::Cast(acc, weight) * te::Cast(acc, b.At(context.in[0], from));
                           })};
   return absl::OkStatus();
 }
 
-absl::StatusOr<Types> InferRoiAlign(const OpContext& context, int) {
-  const Shape& x = context.ShapeOf(0);
-  const Shape& rois = context.ShapeOf(1);
-  const int64_t height = context.attrs.Int("output_height", 1), width = context.attrs.Int("output_width", 1);
-  if (x.size() != 4 || rois.size() != 2 || rois[1] != 4 || context.ShapeOf(2) != Shape{rois[0]} ||
-      NumElements(x) == 0 || !IsFloat(context.Type(0).dtype) || context.Type(1).dtype != context.Type(0).dtype) {
-    return context.Error(absl::StrCat("x ", ShapeToString(x), ", rois ", ShapeToString(rois), " and batch_indices ",
-                                      ShapeToString(context.ShapeOf(2)), " must be [N, C, H, W], [R, 4] and [R]"));
+// theta: [N, r, r + 1], size = (N, C, D1, .., Dr); grid: [N, D1, .., Dr, r] = theta · (position of (dr, .., d1), 1)
+absl::StatusOr<Types> InferAffineGrid(const OpContext& context, int) {
+  RETURN_IF_ERROR(CheckDomain(context, 0, Domain::kFloat));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> size, context.ConstantInts(1, "size"));
+  const int64_t spatial = static_cast<int64_t>(size.size()) - 2;
+  if (spatial < 1 || context.ShapeOf(0) != Shape{size[0], spatial, spatial + 1}) {
+    return context.Error(absl::StrCat("theta ", ShapeToString(context.ShapeOf(0)), " and size ", ShapeToString(size),
+                                      " must be [N, r, r+1] and (N, C, D1, .., Dr)"));
   }
-  RETURN_IF_ERROR(ExpectInteger(context, 2, "batch_indices"));
-  if (height < 1 || width < 1) return context.Error("output_height and output_width must be positive");
-  const int64_t samples = context.attrs.Int("sampling_ratio");
-  if (samples <= 0) return context.Unsupported("sampling_ratio=0 makes the work depend on the data; give the ratio");
-  if (samples > 1024) return context.Error(absl::StrCat("sampling_ratio=", samples, " is out of range"));
-  const std::string mode = context.attrs.String("mode", "avg");
-  if (mode != "avg" && mode != "max") return context.Error(absl::StrCat("mode '", mode, "' is neither avg nor max"));
-  return Types{{context.Type(0).dtype, {rois[0], x[1], height, width}}};
+  Shape out{size[0]};
+  for (int64_t d = 0; d < spatial; ++d) {
+    if (size[d + 2] < 0) return context.Error(absl::StrCat("size ", ShapeToString(size), " has a negative extent"));
+    out.push_back(size[d + 2]);
+  }
+  out.push_back(spatial);
+  return Types{{context.Type(0).dtype, out}};
 }
 
-// [R, bins, samples, 2]: the two inputs around each sample point along one axis.
-Tables RoiTables(LowerContext& context, int begin, int64_t bins, int64_t extent) {
+absl::Status LowerAffineGrid(LowerContext& context) {
   te::Builder& b = *context.builder;
-  const DType acc = ComputeType(context.Type(1).dtype);
-  const int64_t rois = context.ShapeOf(1)[0];
-  const int64_t samples = context.attrs.Int("sampling_ratio");
-  const bool half = context.attrs.String("coordinate_transformation_mode", "half_pixel") == "half_pixel";
-  const auto imm = [acc](double v) { return te::Imm(acc, v); };
-  const te::TensorId coordinate = b.Map("coordinate", acc, {rois, bins, samples}, [&](const Idx& i) {
-    const auto corner = [&](int k) {
-      const Scalar given = te::Cast(acc, b.At(context.in[1], {i[0], Index(k)}));
-      const Scalar scaled = given * imm(context.attrs.Float("spatial_scale", 1));
-      return half ? scaled - imm(0.5) : scaled;
-    };
-    const Scalar first = corner(begin);
-    Scalar length = corner(begin + 2) - first;
-    if (!half) length = te::Max(length, imm(1));
-    const Scalar bin = length / imm(static_cast<double>(bins));
-    const Scalar sample = te::Cast(acc, te::FromIndex(i[2])) + imm(0.5);
-    return first + te::Cast(acc, te::FromIndex(i[1])) * bin + sample * bin / imm(static_cast<double>(samples));
-  });
-  const Scalar last = imm(static_cast<double>(extent - 1));
-  const auto clamped = [&](const Idx& i) {
-    return te::Min(te::Max(b.At(coordinate, {i[0], i[1], i[2]}), imm(0)), last);
-  };
-  Tables tables;
-  tables.index = b.Map("index", DType::kI64, {rois, bins, samples, 2}, [&](const Idx& i) {
-    return ClampedIndex(Call(Op::kFloor, {clamped(i)}) + te::Cast(acc, te::FromIndex(i[3])), extent);
-  });
-  tables.weight = b.Map("weight", acc, {rois, bins, samples, 2}, [&](const Idx& i) {
-    const Scalar given = b.At(coordinate, {i[0], i[1], i[2]});
-    const Scalar x = clamped(i);
-    const Scalar high = x - Call(Op::kFloor, {x});
-    const Scalar weight =
-        te::Select(Call(Op::kEq, {te::FromIndex(i[3]), te::ImmInt(DType::kI64, 0)}), imm(1) - high, high);
-    const Scalar outside =
-        Call(Op::kOr, {Call(Op::kLt, {given, imm(-1)}), Call(Op::kGt, {given, imm(static_cast<double>(extent))})});
-    return te::Select(outside, imm(0), weight);
-  });
-  return tables;
-}
-
-absl::Status LowerRoiAlign(LowerContext& context) {
   const ecg::ValueType& type = context.output_types[0];
-  const Shape& x = context.ShapeOf(0);
-  te::Builder& b = *context.builder;
-  if (NumElements(type.shape) == 0) {
-    DefineMap(context, 0, [](const Idx&) { return Scalar(); });
-    return absl::OkStatus();
-  }
   const DType acc = ComputeType(type.dtype);
-  const int64_t samples = context.attrs.Int("sampling_ratio");
-  const bool max = context.attrs.String("mode", "avg") == "max";
-  const Tables rows = RoiTables(context, 1, type.shape[2], x[2]);
-  const Tables columns = RoiTables(context, 0, type.shape[3], x[3]);
-  const te::TensorId batch = b.Map("batch", DType::kI64, context.ShapeOf(2), [&](const Idx& i) {
-    const Scalar given = te::Cast(DType::kI64, b.At(context.in[2], i));
-    return te::Max(te::Min(given, te::ImmInt(DType::kI64, x[0] - 1)), te::ImmInt(DType::kI64, 0));
+  const int64_t spatial = type.shape.back();
+  const bool align_corners = context.attrs.Int("align_corners") != 0;
+  DefineMap(context, 0, [&](const Idx& i) {
+    const auto theta = [&](int64_t column) { return LoadCompute(b, context.in[0], {i[0], i.back(), Index(column)}); };
+    Scalar sum = theta(spatial);
+    for (int64_t j = 0; j < spatial; ++j) {
+      const int64_t d = spatial - j;
+      const double extent = static_cast<double>(type.shape[d]);
+      const Scalar at = te::Cast(acc, te::FromIndex(i[d]));
+      Scalar position = te::Imm(acc, 0);  // a single aligned corner is the centre
+      if (!align_corners) {
+        position = at * te::Imm(acc, 2 / extent) + te::Imm(acc, 1 / extent - 1);
+      } else if (extent > 1) {
+        position = at * te::Imm(acc, 2 / (extent - 1)) - te::Imm(acc, 1);
+      }
+      sum = sum + theta(j) * position;
+    }
+    return te::Cast(type.dtype, sum);
   });
-  // Taps (row sample, column sample, row corner, column corner). The maximum is over weighted corners, as in ONNX.
-  context.out = {b.Reduce(
-      "roi_align", max ? te::FoldKind::kMax : te::FoldKind::kSum, type.dtype, acc, type.shape, {samples, samples, 2, 2},
-      [&](const Idx& i, const Idx& r) {
-        const Idx row = {i[0], i[2], r[0], r[2]}, column = {i[0], i[3], r[1], r[3]};
-        const Scalar value = b.At(context.in[0], {Index::Load(batch, {i[0]}, {0, x[0] - 1}), i[1],
-                                                  Index::Load(rows.index, row, {0, x[2] - 1}),
-                                                  Index::Load(columns.index, column, {0, x[3] - 1})});
-        return b.At(rows.weight, row) * b.At(columns.weight, column) * te::Cast(acc, value);
-      },
-      [&](const Idx&, const Scalar& sum) {
-        return max ? sum : sum * te::Imm(acc, 1.0 / static_cast<double>(samples * samples));
-      })};
-  return absl::OkStatus();
-}
-
-// RoiAlign-10 has no half-pixel offset.
-absl::Status NormalizeRoiAlign(ImportContext& import) {
-  if (import.opset() < 16) {
-    import.node().attrs.Set("coordinate_transformation_mode", std::string("output_half_pixel"));
-  }
   return absl::OkStatus();
 }
 
@@ -274,28 +225,21 @@ std::vector<OpDef> SamplingOps() {
   grid.lower = LowerGridSample;
   grid.flops = [](const OpContext& context, const std::vector<ecg::ValueType>& outputs) {
     const auto spec = GridSpecOf(context);
-    const double taps = spec.ok() ? static_cast<double>(spec->taps() * spec->taps()) : 0;
+    const double taps = spec.ok() ? std::pow(static_cast<double>(spec->taps()), context.Rank(0) - 2) : 0;
     return 3 * taps * static_cast<double>(NumElements(outputs[0].shape));
   };
 
-  OpDef roi;
-  roi.name = "RoiAlign";
-  roi.min_inputs = roi.max_inputs = 3;
-  roi.attrs = {{"coordinate_transformation_mode", AttrKind::kString},
-               {"mode", AttrKind::kString},
-               {"output_height", AttrKind::kInt},
-               {"output_width", AttrKind::kInt},
-               {"sampling_ratio", AttrKind::kInt},
-               {"spatial_scale", AttrKind::kFloat}};
-  roi.infer = InferRoiAlign;
-  roi.lower = LowerRoiAlign;
-  roi.normalize = NormalizeRoiAlign;
-  roi.flops = [](const OpContext& context, const std::vector<ecg::ValueType>& outputs) {
-    const double samples = static_cast<double>(context.attrs.Int("sampling_ratio"));
-    return 12 * samples * samples * static_cast<double>(NumElements(outputs[0].shape));
+  OpDef affine;
+  affine.name = "AffineGrid";
+  affine.min_inputs = affine.max_inputs = 2;
+  affine.attrs = {{"align_corners", AttrKind::kInt}};
+  affine.infer = InferAffineGrid;
+  affine.lower = LowerAffineGrid;
+  affine.flops = [](const OpContext& context, const std::vector<ecg::ValueType>& outputs) {
+    return 3 * static_cast<double>(context.Rank(1)) * static_cast<double>(NumElements(outputs[0].shape));
   };
 
-  std::vector<OpDef> defs = {grid, roi};
+  std::vector<OpDef> defs = {grid, affine};
   for (OpDef& def : defs) def.mapping = Always(MappingType::kManyToMany);
   return defs;
 }

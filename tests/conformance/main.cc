@@ -1,5 +1,6 @@
-// onnx_conformance: ONNX's backend test data through one mode. Fails when a test that known_gaps.txt does not list
-// fails, and when a listed one passes. The last line is `N passed, N failed, N skipped`; skipped are the known gaps.
+// onnx_conformance: a suite of ONNX's backend test data, or another folder of such tests, through one mode. Fails when
+// a test that known_gaps.txt does not list fails, and when a listed one passes. The last line is `N passed, N failed, N
+// skipped`; skipped are the known gaps.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -15,10 +16,14 @@
 namespace fusion::conformance {
 namespace {
 
+constexpr char kTestData[] = "/usr/share/libonnx-testdata/data/";
+constexpr int64_t kMaxOpset = 21;  // newest that import accepts
+
 struct Options {
-  std::string root = "/usr/share/libonnx-testdata/data/node";
+  std::string suite = "node";
+  std::string root;  // empty: the suite's folder
   std::string mode = "interpreter";
-  std::string gaps = FUSION_KNOWN_GAPS;
+  std::string gaps;  // empty: known_gaps.txt for a suite; for another folder, what is ineligible is skipped instead
   std::string filter;
   bool verbose = false;
   ModeOptions mode_options;
@@ -91,19 +96,29 @@ int Run(const Options& options) {
     std::cerr << "\n";
     return 2;
   }
+  const std::string root = options.root.empty() ? kTestData + options.suite : options.root;
+  const bool by_eligibility = !options.root.empty() && options.gaps.empty();
+  std::map<std::string, int> ineligible;  // reason → tests
   std::vector<std::string> folders;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(options.root, error)) {
+  for (const auto& entry : std::filesystem::directory_iterator(root, error)) {
     const std::string name = entry.path().filename().string();
-    if (entry.is_directory() && name.find(options.filter) != std::string::npos)
+    if (!entry.is_directory() || name.find(options.filter) == std::string::npos) continue;
+    const std::string reason = by_eligibility ? WhyIneligible(entry.path().string(), kMaxOpset) : "";
+    if (reason.empty()) {
       folders.push_back(entry.path().string());
+    } else {
+      ++ineligible[reason];
+    }
   }
   if (folders.empty()) {
-    std::cerr << "no tests in " << options.root << " (Debian package libonnx-testdata)\n";
+    std::cerr << "no tests in " << root << " (Debian package libonnx-testdata)\n";
     return 2;
   }
   std::sort(folders.begin(), folders.end());
-  Tally tally(ReadGaps(options.gaps, options.mode), options.verbose);
+  for (const auto& [reason, tests] : ineligible) std::cout << tests << " not run: " << reason << "\n";
+  const std::string gaps = options.gaps.empty() ? FUSION_KNOWN_GAPS : options.gaps;
+  Tally tally(by_eligibility ? std::map<std::string, std::string>() : ReadGaps(gaps, options.mode), options.verbose);
   std::vector<TestCase> batch;
   for (size_t i = 0; i < folders.size(); ++i) {
     auto test = ReadTestCase(folders[i]);
@@ -122,11 +137,9 @@ int Run(const Options& options) {
 
 int Main(int argc, char** argv) {
   Options options;
-  const std::map<std::string, std::string*> texts = {{"--root", &options.root},
-                                                     {"--mode", &options.mode},
-                                                     {"--gaps", &options.gaps},
-                                                     {"--filter", &options.filter},
-                                                     {"--target", &options.mode_options.target}};
+  const std::map<std::string, std::string*> texts = {
+      {"--root", &options.root}, {"--suite", &options.suite},   {"--mode", &options.mode},
+      {"--gaps", &options.gaps}, {"--filter", &options.filter}, {"--target", &options.mode_options.target}};
   for (int i = 1; i < argc; ++i) {
     const std::string flag = argv[i];
     auto text = texts.find(flag);
@@ -135,8 +148,9 @@ int Main(int argc, char** argv) {
     } else if (text != texts.end() && i + 1 < argc) {
       *text->second = argv[++i];
     } else {
-      std::cerr << "usage: onnx_conformance [--root DIR] [--mode MODE] [--target T] [--filter SUBSTRING] [--gaps FILE] "
-                   "[--verbose]\n";
+      std::cerr
+          << "usage: onnx_conformance [--suite NAME | --root DIR] [--mode MODE] [--target T] [--filter SUBSTRING] "
+             "[--gaps FILE] [--verbose]\n";
       return 2;
     }
   }

@@ -10,6 +10,8 @@
 #include "compiler/onnx/model_file.h"
 #include "compiler/onnx/tensor_import.h"
 #include "onnx/onnx-data_pb.h"
+#include "compiler/ops/onnx_dtype.h"
+#include "compiler/ops/refused.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::conformance {
@@ -75,8 +77,34 @@ class ValueReader {
   std::vector<NamedTensor>* tensors_;
   std::map<std::string, int64_t>* dims_;
 };
+bool IsRefusedType(int64_t number) { return number != 0 && !ops::DTypeFromOnnx(number).has_value(); }
 
 }  // namespace
+
+std::string WhyIneligible(const std::string& folder, int64_t max_opset) {
+  const auto model = onnx_import::ReadModel(folder + "/model.onnx", folder);
+  if (!model.ok()) return "";
+  for (const auto& opset : (*model)->opset_import()) {
+    const bool standard = opset.domain().empty() || opset.domain() == "ai.onnx";
+    if (standard && opset.version() > max_opset) return absl::StrCat("opset above ", max_opset);
+  }
+  const onnx::GraphProto& graph = (*model)->graph();
+  for (const auto& node : graph.node()) {
+    const bool standard = node.domain().empty() || node.domain() == "ai.onnx";
+    const std::string reason =
+        ops::RefusalReason(standard ? node.op_type() : absl::StrCat(node.domain(), ".", node.op_type()));
+    if (!reason.empty()) return reason;
+    for (const auto& attribute : node.attribute()) {
+      if (attribute.name() == "to" && IsRefusedType(attribute.i())) return "element type";
+    }
+  }
+  for (const auto* values : {&graph.input(), &graph.output()}) {
+    for (const auto& info : *values) {
+      if (IsRefusedType(info.type().tensor_type().elem_type())) return "element type";
+    }
+  }
+  return "";
+}
 
 absl::StatusOr<TestCase> ReadTestCase(const std::string& folder) {
   TestCase test;

@@ -26,6 +26,10 @@ struct TestCase {
   std::map<std::string, int64_t> dims;  // lengths of sequences, presence of optionals (compiler/onnx/bind_inputs.h)
 };
 
+// Why the case is outside what the project sets out to run, empty where it is not: its default-domain opset is above
+// `max_opset`, or it needs an operator or element type that is refused.
+std::string WhyIneligible(const std::string& folder, int64_t max_opset);
+
 // UNIMPLEMENTED when an input or output is a map.
 absl::StatusOr<TestCase> ReadTestCase(const std::string& folder);
 

@@ -1,0 +1,45 @@
+// Gelu, FastGelu, BiasGelu, QuickGelu, BiasSplitGelu, BiasAdd of com.microsoft.
+#include "compiler/ops/contrib/compose.h"
+#include "compiler/ops/contrib/contrib_list.h"
+
+namespace fusion::ops {
+namespace {
+
+using Value = Compose::Value;
+
+absl::Status Gelu(Compose& c) { return c.Finish({c.Node("Gelu", {c.In(0)})}); }
+
+absl::Status FastGelu(Compose& c) {
+  const Value x = c.Has(1) ? c.Add(c.In(0), c.In(1)) : c.In(0);
+  return c.Finish({c.Node("Gelu", {x}, {{"approximate", std::string("tanh")}})});
+}
+
+absl::Status BiasGelu(Compose& c) { return c.Finish({c.Node("Gelu", {c.Add(c.In(0), c.In(1))})}); }
+
+absl::Status QuickGelu(Compose& c) {
+  const Value scaled = c.Mul(c.In(0), c.Number(c.Type(0).dtype, c.Attributes().Float("alpha", 1.702)));
+  return c.Finish({c.Mul(c.In(0), c.Node("Sigmoid", {scaled}))});
+}
+
+absl::Status BiasSplitGelu(Compose& c) {
+  const Shape& x = c.ShapeOf(0);
+  if (x.empty() || x.back() % 2 != 0) return c.Error("the last axis must be even");
+  const int64_t half = x.back() / 2, axis = static_cast<int64_t>(x.size()) - 1;
+  const Value sum = c.Add(c.In(0), c.In(1));
+  return c.Finish({c.Mul(c.Slice(sum, axis, 0, half), c.Node("Gelu", {c.Slice(sum, axis, half, 2 * half)}))});
+}
+
+absl::Status BiasAdd(Compose& c) { return c.Finish({c.Add(c.Add(c.In(0), c.In(1)), c.In(2))}); }
+
+}  // namespace
+
+std::vector<OpDef> ContribActivationOps() {
+  return {DefineComposite("com.microsoft.Gelu", 1, 1, 1, {}, Gelu),
+          DefineComposite("com.microsoft.FastGelu", 1, 2, 1, {}, FastGelu),
+          DefineComposite("com.microsoft.BiasGelu", 2, 2, 1, {}, BiasGelu),
+          DefineComposite("com.microsoft.QuickGelu", 1, 1, 1, {{"alpha", AttrKind::kFloat}}, QuickGelu),
+          DefineComposite("com.microsoft.BiasSplitGelu", 2, 2, 1, {}, BiasSplitGelu),
+          DefineComposite("com.microsoft.BiasAdd", 3, 3, 1, {}, BiasAdd)};
+}
+
+}  // namespace fusion::ops

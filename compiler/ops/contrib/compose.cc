@@ -1,0 +1,72 @@
+#include "compiler/ops/contrib/compose.h"
+
+#include "absl/strings/str_cat.h"
+#include "compiler/ops/def_parts.h"
+#include "compiler/ops/onnx_dtype.h"
+#include "compiler/ops/schema.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion::ops {
+
+absl::Status Compose::Error(const std::string& message) const {
+  return OpContext(import_.node().op, import_.node().name, import_.node().attrs, {}).Error(message);
+}
+
+absl::Status Compose::Unsupported(const std::string& message) const {
+  return OpContext(import_.node().op, import_.node().name, import_.node().attrs, {}).Unsupported(message);
+}
+
+absl::Status Compose::Expect(int input, const char* name, const Shape& shape) const {
+  if (!Has(input)) return Error(absl::StrCat(name, " is missing"));
+  const Shape& given = ShapeOf(input);
+  bool fits = given.size() == shape.size();
+  for (size_t d = 0; fits && d < shape.size(); ++d) fits = shape[d] < 0 || shape[d] == given[d];
+  if (fits) return absl::OkStatus();
+  return Error(absl::StrCat(name, " is ", ShapeToString(given), ", expected ", ShapeToString(shape)));
+}
+
+std::vector<ecg::ValueId> Compose::Nodes(const std::string& op, std::vector<Value> inputs, const Attrs& attrs,
+                                         int outputs) {
+  if (status_.ok()) {
+    ecg::Attributes attributes;
+    for (const auto& [name, value] : attrs) attributes.Set(name, value);
+    auto values = import_.AddNode(op, std::move(inputs), std::move(attributes), outputs);
+    if (values.ok()) return *std::move(values);
+    status_ = values.status();
+  }
+  return std::vector<Value>(outputs, ecg::kNone);
+}
+
+ecg::ValueId Compose::Ints(const std::vector<int64_t>& values) { return import_.AddConstant(IntsTensor(values)); }
+
+ecg::ValueId Compose::Number(DType dtype, double value) {
+  return import_.AddConstant(Tensor::From<double>(dtype, {}, {value}));
+}
+
+ecg::ValueId Compose::Cast(Value x, DType dtype) { return Node("Cast", {x}, {{"to", OnnxNumber(dtype)}}); }
+
+absl::Status Compose::Finish(std::vector<Value> outputs) {
+  if (status_.ok()) import_.ReplaceWith(std::move(outputs));
+  return status_;
+}
+
+OpDef DefineComposite(std::string name, int min_inputs, int max_inputs, int num_outputs, std::vector<AttrSpec> attrs,
+                      absl::Status (*compose)(Compose&)) {
+  OpDef def;
+  def.name = std::move(name);
+  def.min_inputs = min_inputs;
+  def.max_inputs = max_inputs;
+  def.num_outputs = num_outputs;
+  def.attrs = std::move(attrs);
+  def.normalize = [compose](ImportContext& import) {
+    std::vector<const ecg::Value*> inputs;
+    for (size_t i = 0; i < import.node().inputs.size(); ++i) inputs.push_back(import.input(static_cast<int>(i)));
+    const OpContext context(import.node().op, import.node().name, import.node().attrs, std::move(inputs));
+    RETURN_IF_ERROR(CheckSchema(*FindOp(context.op), context, static_cast<int>(import.node().outputs.size())));
+    Compose composition(import);
+    return compose(composition);
+  };
+  return def;
+}
+
+}  // namespace fusion::ops

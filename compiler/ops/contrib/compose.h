@@ -1,0 +1,69 @@
+// For operators of com.microsoft: the graph of canonical operators that such an operator stands for, written as
+// expressions. The first error stays, and everything after it is skipped.
+#ifndef FUSION_COMPILER_OPS_CONTRIB_COMPOSE_H_
+#define FUSION_COMPILER_OPS_CONTRIB_COMPOSE_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "compiler/ops/op_def.h"
+
+namespace fusion::ops {
+
+class Compose {  // operands of every call are values of the graph under construction
+ public:
+  explicit Compose(ImportContext& import) : import_(import) {}
+  using Value = ecg::ValueId;
+  using Attrs = std::vector<std::pair<std::string, ecg::Attribute>>;
+
+  // The node that is replaced.
+  bool Has(int input) const { return import_.input(input) != nullptr; }
+  Value In(int input) const { return Has(input) ? import_.node().inputs[input] : ecg::kNone; }
+  const ecg::ValueType& Type(int input) const { return import_.input(input)->type; }
+  const Shape& ShapeOf(int input) const { return Type(input).shape; }
+  int Outputs() const { return static_cast<int>(import_.node().outputs.size()); }
+  const ecg::Attributes& Attributes() const { return import_.node().attrs; }
+  // INVALID_ARGUMENT / UNIMPLEMENTED that name it.
+  absl::Status Error(const std::string& message) const;
+  absl::Status Unsupported(const std::string& message) const;
+  // Input `input` must be present and have `shape`; -1 stands for any extent.
+  absl::Status Expect(int input, const char* name, const Shape& shape) const;
+
+  // Canonical operators.
+  std::vector<Value> Nodes(const std::string& op, std::vector<Value> inputs, const Attrs& attrs, int outputs);
+  Value Node(const std::string& op, std::vector<Value> inputs, const Attrs& attrs = {}) {
+    return Nodes(op, std::move(inputs), attrs, 1)[0];
+  }
+  Value Ints(const std::vector<int64_t>& values);  // i64 [n]
+  Value Number(DType dtype, double value);         // a scalar
+  Value Constant(Tensor tensor) { return import_.AddConstant(std::move(tensor)); }
+  Value Add(Value a, Value b) { return Node("Add", {a, b}); }
+  Value Sub(Value a, Value b) { return Node("Sub", {a, b}); }
+  Value Mul(Value a, Value b) { return Node("Mul", {a, b}); }
+  Value Cast(Value x, DType dtype);
+  Value Reshape(Value x, const Shape& shape) { return Node("Reshape", {x, Ints(shape)}); }
+  Value Transpose(Value x, const std::vector<int64_t>& perm) { return Node("Transpose", {x}, {{"perm", perm}}); }
+  Value Concat(std::vector<Value> parts, int64_t axis) { return Node("Concat", std::move(parts), {{"axis", axis}}); }
+  // Elements [begin, end) of an axis.
+  Value Slice(Value x, int64_t axis, int64_t begin, int64_t end, int64_t step = 1) {
+    return Node("Slice", {x, Ints({begin}), Ints({end}), Ints({axis}), Ints({step})});
+  }
+
+  // The node becomes these values, or the first error.
+  absl::Status Finish(std::vector<Value> outputs);
+
+ private:
+  ImportContext& import_;
+  absl::Status status_;
+};
+
+// An operator that exists only until import replaces it.
+OpDef DefineComposite(std::string name, int min_inputs, int max_inputs, int num_outputs, std::vector<AttrSpec> attrs,
+                      absl::Status (*compose)(Compose&));
+
+}  // namespace fusion::ops
+
+#endif  // FUSION_COMPILER_OPS_CONTRIB_COMPOSE_H_

@@ -1,0 +1,101 @@
+// SimplifiedLayerNormalization (in the default domain, where onnxruntime's exporter puts it), SkipLayerNormalization,
+// SkipSimplifiedLayerNormalization, EmbedLayerNormalization.
+#include "absl/strings/str_cat.h"
+#include "compiler/ops/contrib/compose.h"
+#include "compiler/ops/contrib/contrib_list.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion::ops {
+namespace {
+
+using Value = Compose::Value;
+
+// Normalised values and 1/deviation.
+struct Normalised {
+  Value y, inverse_deviation;
+};
+
+// x / sqrt(mean(x²) + epsilon) · scale over the axes from `axis` on; at least in f32.
+Normalised RootMeanSquareNorm(Compose& c, Value x, DType dtype, int rank, int64_t axis, Value scale, double epsilon) {
+  const DType compute = dtype == DType::kF64 ? DType::kF64 : DType::kF32;
+  std::vector<int64_t> axes;
+  for (int64_t d = axis < 0 ? axis + rank : axis; d < rank; ++d) axes.push_back(d);
+  const bool narrow = dtype != compute;
+  const Value wide = narrow ? c.Cast(x, compute) : x;
+  const Value mean = c.Node("ReduceMean", {c.Mul(wide, wide), c.Ints(axes)});
+  const Value deviation = c.Node("Sqrt", {c.Add(mean, c.Number(compute, epsilon))});
+  const Value y = c.Node("Div", {wide, deviation});
+  return {c.Mul(narrow ? c.Cast(y, dtype) : y, scale), c.Node("Reciprocal", {deviation})};
+}
+
+absl::Status SimplifiedLayerNorm(Compose& c) {
+  const int rank = static_cast<int>(c.ShapeOf(0).size());
+  const int64_t axis = c.Attributes().Int("axis", -1);
+  if (axis < -rank || axis >= rank) return c.Error(absl::StrCat("axis ", axis, " is outside a tensor of rank ", rank));
+  const Normalised norm =
+      RootMeanSquareNorm(c, c.In(0), c.Type(0).dtype, rank, axis, c.In(1), c.Attributes().Float("epsilon", 1e-5));
+  return c.Finish({norm.y, norm.inverse_deviation});
+}
+
+// Inputs x, skip, gamma, and the optional bias that joins the sum. Outputs y, mean, 1/deviation, the sum.
+absl::Status SkipLayerNorm(Compose& c) {
+  Value sum = c.Add(c.In(0), c.In(1));
+  if (c.Has(4)) sum = c.Add(sum, c.In(4));
+  std::vector<Value> inputs{sum, c.In(2)};
+  if (c.Has(3)) inputs.push_back(c.In(3));
+  std::vector<Value> outputs =
+      c.Nodes("LayerNormalization", inputs, {{"epsilon", c.Attributes().Float("epsilon", 1e-12)}}, 3);
+  outputs.push_back(sum);
+  return c.Finish(outputs);
+}
+
+absl::Status SkipSimplifiedLayerNorm(Compose& c) {
+  Value sum = c.Add(c.In(0), c.In(1));
+  if (c.Has(3)) sum = c.Add(sum, c.In(3));
+  const Normalised norm = RootMeanSquareNorm(c, sum, c.Type(0).dtype, static_cast<int>(c.ShapeOf(0).size()), -1,
+                                             c.In(2), c.Attributes().Float("epsilon", 1e-12));
+  const Value mean = c.Node("ReduceMean", {sum, c.Ints({-1})});
+  return c.Finish({norm.y, mean, norm.inverse_deviation, sum});
+}
+
+absl::Status EmbedLayerNorm(Compose& c) {
+  enum { kIds, kSegments, kWords, kPositions, kSegmentTable, kGamma, kBeta, kMask, kPositionIds };
+  RETURN_IF_ERROR(c.Expect(kIds, "input_ids", {-1, -1}));
+  RETURN_IF_ERROR(c.Expect(kWords, "word_embedding", {-1, -1}));
+  RETURN_IF_ERROR(c.Expect(kPositions, "position_embedding", {-1, -1}));
+  RETURN_IF_ERROR(c.Expect(kGamma, "gamma", {-1}));
+  RETURN_IF_ERROR(c.Expect(kBeta, "beta", {-1}));
+  const int64_t batch = c.ShapeOf(kIds)[0], length = c.ShapeOf(kIds)[1];
+  if (c.Has(kSegments) != c.Has(kSegmentTable)) return c.Error("segment_ids and segment_embedding come together");
+  const Value positions = c.Has(kPositionIds) ? c.Node("Gather", {c.In(kPositions), c.In(kPositionIds)})
+                                              : c.Slice(c.In(kPositions), 0, 0, length);
+  Value sum = c.Add(c.Node("Gather", {c.In(kWords), c.In(kIds)}), positions);
+  if (c.Has(kSegments)) sum = c.Add(sum, c.Node("Gather", {c.In(kSegmentTable), c.In(kSegments)}));
+  const Value y = c.Node("LayerNormalization", {sum, c.In(kGamma), c.In(kBeta)},
+                         {{"epsilon", c.Attributes().Float("epsilon", 1e-12)}});
+  if (c.Outputs() < 2) return c.Finish({y});
+  Value words;  // of each batch entry that the mask leaves
+  if (c.Has(kMask)) {
+    const Value one = c.Number(c.Type(kMask).dtype, 1);
+    const Value hit = c.Cast(c.Node("Equal", {c.In(kMask), one}), DType::kI32);
+    words = c.Node("ReduceSum", {hit, c.Ints({1})}, {{"keepdims", int64_t{0}}});
+  } else {
+    words = c.Constant(Tensor(DType::kI32, {batch}));
+  }
+  return c.Finish({y, words, sum});
+}
+
+}  // namespace
+
+std::vector<OpDef> ContribLayerNormOps() {
+  const AttrSpec axis{"axis", AttrKind::kInt}, epsilon{"epsilon", AttrKind::kFloat},
+      stash{"stash_type", AttrKind::kInt};
+  return {
+      DefineComposite("SimplifiedLayerNormalization", 2, 2, 2, {axis, epsilon, stash}, SimplifiedLayerNorm),
+      DefineComposite("com.microsoft.SkipLayerNormalization", 3, 5, 4, {epsilon}, SkipLayerNorm),
+      DefineComposite("com.microsoft.SkipSimplifiedLayerNormalization", 3, 4, 4, {epsilon}, SkipSimplifiedLayerNorm),
+      DefineComposite("com.microsoft.EmbedLayerNormalization", 1, 9, 3, {epsilon, {"mask_index_type", AttrKind::kInt}},
+                      EmbedLayerNorm)};
+}
+
+}  // namespace fusion::ops

@@ -1,0 +1,87 @@
+#include "compiler/ops/contrib/rotary.h"
+
+#include "absl/strings/str_cat.h"
+#include "compiler/ops/contrib/contrib_list.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion::ops {
+namespace {
+
+using Value = Compose::Value;
+
+// x: [B, S, N·H] or [B, N, S, H]; position_ids: [1] (of the first token) or [B, S]; caches: [positions, rotated/2]
+absl::Status RotaryEmbedding(Compose& c) {
+  enum { kX, kPositions, kCos, kSin };
+  RETURN_IF_ERROR(c.Expect(kCos, "cos_cache", {-1, -1}));
+  RETURN_IF_ERROR(c.Expect(kSin, "sin_cache", c.ShapeOf(kCos)));
+  const ecg::Attributes& attrs = c.Attributes();
+  if (attrs.Int("is_packed_batching") != 0) return c.Unsupported("is_packed_batching is not supported");
+  if (attrs.Float("scale", 1) != 1) return c.Unsupported("scale is not supported");
+  const Shape given = c.ShapeOf(kX);
+  if (given.size() != 3 && given.size() != 4) {
+    return c.Error(absl::StrCat("input ", ShapeToString(given), " must be [B, S, N·H] or [B, N, S, H]"));
+  }
+  const bool heads_first = given.size() == 4;
+  const int64_t batch = given[0], length = heads_first ? given[2] : given[1];
+  const int64_t rotated = 2 * c.ShapeOf(kCos)[1], heads = attrs.Int("num_heads");
+  int64_t head_size = rotated;
+  if (heads_first) {
+    head_size = given[3];
+  } else if (attrs.Int("rotary_embedding_dim") != 0) {
+    if (heads < 1 || given[2] % heads != 0)
+      return c.Error(absl::StrCat("num_heads=", heads, " does not divide the input"));
+    head_size = given[2] / heads;
+  }
+  if (head_size < 1 || rotated > head_size || (!heads_first && given[2] % head_size != 0)) {
+    return c.Error(absl::StrCat("caches for ", rotated, " elements of a head do not fit input ", ShapeToString(given)));
+  }
+  Value positions = c.In(kPositions);
+  if (c.ShapeOf(kPositions) == Shape{1}) {
+    std::vector<int64_t> steps;
+    for (int64_t s = 0; s < length; ++s) steps.push_back(s);
+    positions = c.Reshape(c.Add(positions, c.Ints(steps)), {1, length});
+  } else {
+    RETURN_IF_ERROR(c.Expect(kPositions, "position_ids", {batch, length}));
+  }
+  const auto rows = [&](int cache) {
+    return c.Node("Unsqueeze", {c.Node("Gather", {c.In(cache), positions}), c.Ints({heads_first ? 1 : 2})});
+  };
+  const Shape shape = heads_first ? given : Shape{batch, length, given[2] / head_size, head_size};
+  const Value x = heads_first ? c.In(kX) : c.Reshape(c.In(kX), shape);
+  const Value y = Rotate(c, x, shape, rotated, rows(kCos), rows(kSin), attrs.Int("interleaved") != 0);
+  return c.Finish({heads_first ? y : c.Reshape(y, given)});
+}
+
+}  // namespace
+
+Value Rotate(Compose& c, Value x, const Shape& shape, int64_t rotated, Value cos, Value sin, bool interleaved) {
+  const int64_t axis = static_cast<int64_t>(shape.size()) - 1, half = rotated / 2;
+  const Value a = interleaved ? c.Slice(x, axis, 0, rotated, 2) : c.Slice(x, axis, 0, half);
+  const Value b = interleaved ? c.Slice(x, axis, 1, rotated, 2) : c.Slice(x, axis, half, rotated);
+  const Value real = c.Sub(c.Mul(a, cos), c.Mul(b, sin));
+  const Value imaginary = c.Add(c.Mul(b, cos), c.Mul(a, sin));
+  Value turned;
+  if (interleaved) {
+    Shape pairs = shape;
+    pairs.back() = half;
+    pairs.push_back(1);
+    Shape merged = shape;
+    merged.back() = rotated;
+    turned = c.Reshape(c.Concat({c.Reshape(real, pairs), c.Reshape(imaginary, pairs)}, axis + 1), merged);
+  } else {
+    turned = c.Concat({real, imaginary}, axis);
+  }
+  return rotated == shape.back() ? turned : c.Concat({turned, c.Slice(x, axis, rotated, shape.back())}, axis);
+}
+
+std::vector<OpDef> ContribRotaryOps() {
+  return {DefineComposite("com.microsoft.RotaryEmbedding", 4, 4, 1,
+                          {{"interleaved", AttrKind::kInt},
+                           {"is_packed_batching", AttrKind::kInt},
+                           {"num_heads", AttrKind::kInt},
+                           {"rotary_embedding_dim", AttrKind::kInt},
+                           {"scale", AttrKind::kFloat}},
+                          RotaryEmbedding)};
+}
+
+}  // namespace fusion::ops

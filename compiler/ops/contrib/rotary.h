@@ -1,0 +1,16 @@
+// Rotary position embedding as canonical nodes, for RotaryEmbedding and attention.
+#ifndef FUSION_COMPILER_OPS_CONTRIB_ROTARY_H_
+#define FUSION_COMPILER_OPS_CONTRIB_ROTARY_H_
+
+#include "compiler/ops/contrib/compose.h"
+
+namespace fusion::ops {
+
+// x: [.., head_size], cos and sin: broadcast to [.., rotated / 2]. The first `rotated` elements of a head turn, as
+// pairs (k, k + rotated/2) or, interleaved, (2k, 2k + 1); the others stay.
+Compose::Value Rotate(Compose& c, Compose::Value x, const Shape& shape, int64_t rotated, Compose::Value cos,
+                      Compose::Value sin, bool interleaved);
+
+}  // namespace fusion::ops
+
+#endif  // FUSION_COMPILER_OPS_CONTRIB_ROTARY_H_
