@@ -1,6 +1,4 @@
-// Matrix product and quantisation families.
-#include <cmath>
-
+// Matrix products.
 #include "compiler/ops/op_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -56,32 +54,6 @@ TEST(Einsum, Forms) {
   EXPECT_THAT(run("b...k, k... -> b...", {F32({1, 2}, {1, 2}), F32({2}, {3, 4})}), ElementsAre(11));
   EXPECT_THAT(std::string(RunOp({"Einsum", {kA}, {{"equation", std::string("ijk->i")}}}).status().message()),
               HasSubstr("term 'ijk' does not fit input 0 of shape [2, 2]"));
-}
-
-TEST(Quantize, SaturatesAndRoundsToEven) {
-  const Tensor zero = Tensor::From<int>(DType::kU8, {}, {128});
-  EXPECT_THAT(Values(RunOp({"QuantizeLinear", {F32({5}, {0, 1, 3, 1000, -254}), F32({}, {2}), zero}})),
-              ElementsAre(128, 128, 130, 255, 1));
-  const Tensor q = Tensor::From<int>(DType::kI8, {1, 2, 1}, {-3, 5});
-  const OpCase per_axis{"DequantizeLinear", {q, F32({2}, {2, 0.5})}};
-  EXPECT_THAT(Values(RunOp(per_axis)), ElementsAre(-6, 2.5));
-}
-
-TEST(Quantize, Dynamic) {
-  const auto result = RunOp({"DynamicQuantizeLinear", {F32({3}, {0, 2, -0.55})}, {}, {}, 3});
-  EXPECT_THAT(Values(result, 1), Pointwise(FloatEq(), {2.55f / 255}));
-  EXPECT_THAT(Values(result, 2), ElementsAre(55));
-  EXPECT_THAT(Values(result), ElementsAre(55, 255, 0));
-}
-
-// 0.5 / (5 / 255) is a tie only once it has been rounded to f32.
-TEST(Quantize, TiesAreThoseOfTheF32Quotient) {
-  EXPECT_THAT(Values(RunOp({"DynamicQuantizeLinear", {F32({3}, {0.5, 2, -3})}, {}, {}, 3})), ElementsAre(179, 255, 0));
-}
-
-TEST(Quantize, MatMulInteger) {
-  const Tensor a = Tensor::From<int>(DType::kU8, {1, 2}, {11, 7}), b = Tensor::From<int>(DType::kI8, {2, 1}, {1, -4});
-  EXPECT_THAT(Values(RunOp({"MatMulInteger", {a, b, Tensor::From<int>(DType::kU8, {}, {12})}})), ElementsAre(19));
 }
 
 }  // namespace

@@ -47,6 +47,9 @@ constexpr std::vector<OpDef> (*kFamilies[])() = {
     ContribLayerNormOps,
     ContribAttentionOps,
     ContribRotaryOps,
+    UnaryOps,       BinaryOps,  CastOps,     ReductionOps, SoftmaxOps,  NormalizationOps, LossOps,   MatMulOps,
+    ConvolutionOps, PoolingOps, ReshapeOps,  TransposeOps, SliceOps,    PadOps,           ExpandOps, GatherOps,
+    ScatterOps,     ResizeOps,  SamplingOps, ShapeOps,     QuantizeOps, IntProductOps,
 };
 
 const std::map<std::string, OpDef>& Table() {

@@ -38,6 +38,8 @@ std::vector<OpDef> OrderingOps();       // ordering.cc: TopK, Unique
 std::vector<OpDef> SelectionOps();      // selection.cc: NonZero, Compress, NonMaxSuppression
 std::vector<OpDef> RecurrentOps();       // recurrent.cc: LSTM, GRU, RNN
 std::vector<OpDef> QuantizeOps();       // quantize.cc: QuantizeLinear, DequantizeLinear, …
+std::vector<OpDef> QuantizeOps();       // quantize.cc: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear
+std::vector<OpDef> IntProductOps();     // integer_products.cc: MatMulInteger, ConvInteger, QLinearMatMul, QLinearConv
 
 }  // namespace fusion::ops
 

@@ -1,11 +1,10 @@
-// QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, MatMulInteger, QLinearMatMul.
-// real = (quantized - zero_point) * scale
+// QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear. real = (quantized - zero_point) * scale
 #include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/axes.h"
-#include "compiler/ops/broadcast.h"
 #include "compiler/ops/elementwise.h"
+#include "compiler/ops/onnx_dtype.h"
 #include "compiler/ops/op_list.h"
 #include "runtime/base/status_macros.h"
 
@@ -45,28 +44,47 @@ Scalar Saturate(const Scalar& x, const Scalar& zero_point, DType dtype) {
   return te::Cast(dtype, te::Min(te::Max(y, Imm(y->dtype, limits.low)), Imm(y->dtype, limits.high)));
 }
 
-// A parameter is one element, or one per position of `axis`.
-absl::StatusOr<int> ParameterAxis(const OpContext& context) {
-  if (NumElements(context.ShapeOf(1)) == 1) return 0;
-  ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis", 1), context.Rank(0)));
-  for (int k = 1; k < 3; ++k) {
-    if (context.Has(k) && context.ShapeOf(k) != Shape{context.ShapeOf(0)[axis]}) {
-      return context.Error(absl::StrCat("scale and zero point must be scalars or have shape [",
-                                        context.ShapeOf(0)[axis], "], not ", ShapeToString(context.ShapeOf(k))));
-    }
+// Which element of scale and zero point applies at a position of x: the only one (axis -1), the one at its coordinate
+// on `axis`, or, with block > 0, the one of its block of that many positions along the axis.
+struct Granularity {
+  int axis = -1;
+  int64_t block = 0;
+
+  Idx At(const Shape& parameter, const Idx& i) const {
+    if (axis < 0) return Idx(parameter.size(), te::Index(0));
+    if (block == 0) return {i[axis]};
+    Idx at = i;
+    at[axis] = FloorDiv(i[axis], block);
+    return at;
   }
-  return axis;
+};
+
+absl::StatusOr<Granularity> GranularityOf(const OpContext& context) {
+  const Shape &x = context.ShapeOf(0), &scale = context.ShapeOf(1);
+  if (context.Has(2) && context.ShapeOf(2) != scale && NumElements(context.ShapeOf(2)) + NumElements(scale) != 2) {
+    return context.Error(absl::StrCat("zero point ", ShapeToString(context.ShapeOf(2)), " and scale ",
+                                      ShapeToString(scale), " must have one shape"));
+  }
+  const int64_t block = context.attrs.Int("block_size");
+  if (block < 0) return context.Error(absl::StrCat("block_size=", block, " is negative"));
+  if (NumElements(scale) == 1 && block == 0) return Granularity{};
+  ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis", 1), context.Rank(0)));
+  Shape wanted = {x[axis]};
+  if (block > 0) {
+    wanted = x;
+    wanted[axis] = (x[axis] + block - 1) / block;
+  }
+  if (scale != wanted) {
+    return context.Error(absl::StrCat("scale has shape ", ShapeToString(scale), "; a scalar or ", ShapeToString(wanted),
+                                      " fits x ", ShapeToString(x)));
+  }
+  return Granularity{axis, block};
 }
 
-// The element of parameter `tensor` that applies at position `along`; one-element parameters apply everywhere.
-Scalar Parameter(const te::Builder& b, te::TensorId tensor, const te::Index& along) {
-  const Shape& shape = b.info(tensor).shape;
-  if (NumElements(shape) == 1) return b.At(tensor, Idx(shape.size(), te::Index(0)));
-  return b.At(tensor, {along});
-}
-Scalar ZeroPoint(const LowerContext& context, int input, const te::Index& along, DType dtype) {
+// Scale or zero point at a position of x, as `dtype`; an absent zero point is 0.
+Scalar ParameterAt(const LowerContext& context, int input, const Granularity& granularity, const Idx& i, DType dtype) {
   if (!context.Has(input)) return Imm(dtype, 0);
-  return te::Cast(dtype, Parameter(*context.builder, context.in[input], along));
+  return te::Cast(dtype, context.builder->At(context.in[input], granularity.At(context.ShapeOf(input), i)));
 }
 
 // x / scale as a tensor of its own: ONNX rounds ties of the quotient in f32, so it must be rounded to f32 first.
@@ -76,37 +94,62 @@ te::TensorId Quotient(te::Builder& b, te::TensorId x, const std::function<Scalar
 }
 
 absl::StatusOr<Types> InferQuantize(const OpContext& context, int) {
-  RETURN_IF_ERROR(ParameterAxis(context).status());
-  return Types{{context.Has(2) ? context.Type(2).dtype : DType::kU8, context.ShapeOf(0)}};
+  RETURN_IF_ERROR(CheckDomain(context, 0, Domain::kNumeric));
+  RETURN_IF_ERROR(CheckDomain(context, 1, Domain::kNumeric));
+  RETURN_IF_ERROR(GranularityOf(context).status());
+  DType dtype = DType::kU8;
+  if (const int64_t number = context.attrs.Int("output_dtype"); number != 0) {
+    const std::optional<DType> named = DTypeFromOnnx(number);
+    if (!named) return context.Unsupported(absl::StrCat("element type ", number, " (output_dtype) is not supported"));
+    dtype = *named;
+  }
+  if (context.Has(2)) {
+    if (context.attrs.Int("output_dtype") != 0 && dtype != context.Type(2).dtype) {
+      return context.Error(
+          absl::StrCat("output_dtype is ", DTypeName(dtype), ", the zero point ", DTypeName(context.Type(2).dtype)));
+    }
+    dtype = context.Type(2).dtype;
+  }
+  if (!IsInteger(dtype) || DTypeBytes(dtype) > 2) {
+    return context.Error(absl::StrCat("quantizes to 8 or 16 bit integers, not ", DTypeName(dtype)));
+  }
+  return Types{{dtype, context.ShapeOf(0)}};
 }
 
 absl::Status LowerQuantize(LowerContext& context) {
   te::Builder& b = *context.builder;
-  ASSIGN_OR_RETURN(const int axis, ParameterAxis(context));
+  ASSIGN_OR_RETURN(const Granularity granularity, GranularityOf(context));
   const ecg::ValueType& type = context.output_types[0];
-  const auto along = [&](const Idx& i) { return i.empty() ? te::Index(0) : i[axis]; };
-  const te::TensorId quotient = Quotient(
-      b, context.in[0], [&](const Idx& i) { return te::Cast(DType::kF32, Parameter(b, context.in[1], along(i))); });
+  const te::TensorId quotient =
+      Quotient(b, context.in[0], [&](const Idx& i) { return ParameterAt(context, 1, granularity, i, DType::kF32); });
   context.out[0] = b.Map("QuantizeLinear", type.dtype, type.shape, [&](const Idx& i) {
-    return Saturate(b.At(quotient, i), ZeroPoint(context, 2, along(i), DType::kF32), type.dtype);
+    return Saturate(b.At(quotient, i), ParameterAt(context, 2, granularity, i, DType::kF32), type.dtype);
   });
   return absl::OkStatus();
 }
 
 absl::StatusOr<Types> InferDequantize(const OpContext& context, int) {
   RETURN_IF_ERROR(CheckDomain(context, 0, Domain::kInteger));
-  RETURN_IF_ERROR(ParameterAxis(context).status());
+  RETURN_IF_ERROR(CheckDomain(context, 1, Domain::kFloat));
+  if (context.Has(2)) {
+    RETURN_IF_ERROR(CheckDomain(context, 2, Domain::kInteger));
+    if (context.Type(2).dtype != context.Type(0).dtype) {
+      return context.Error(absl::StrCat("x is ", DTypeName(context.Type(0).dtype), ", its zero point ",
+                                        DTypeName(context.Type(2).dtype)));
+    }
+  }
+  RETURN_IF_ERROR(GranularityOf(context).status());
   return Types{{context.Type(1).dtype, context.ShapeOf(0)}};
 }
 
 absl::Status LowerDequantize(LowerContext& context) {
   te::Builder& b = *context.builder;
-  ASSIGN_OR_RETURN(const int axis, ParameterAxis(context));
+  ASSIGN_OR_RETURN(const Granularity granularity, GranularityOf(context));
   const ecg::ValueType& type = context.output_types[0];
   context.out[0] = b.Map("DequantizeLinear", type.dtype, type.shape, [&](const Idx& i) {
-    const te::Index along = i.empty() ? te::Index(0) : i[axis];
-    const Scalar x = te::Cast(DType::kI32, b.At(context.in[0], i)) - ZeroPoint(context, 2, along, DType::kI32);
-    return te::Cast(type.dtype, te::Cast(DType::kF32, x) * te::Cast(DType::kF32, Parameter(b, context.in[1], along)));
+    const Scalar x =
+        te::Cast(DType::kI32, b.At(context.in[0], i)) - ParameterAt(context, 2, granularity, i, DType::kI32);
+    return te::Cast(type.dtype, te::Cast(DType::kF32, x) * ParameterAt(context, 1, granularity, i, DType::kF32));
   });
   return absl::OkStatus();
 }
@@ -126,8 +169,11 @@ absl::Status LowerDynamicQuantize(LowerContext& context) {
                                     [&](const Idx&, const Scalar& acc) { return te::Min(acc, zero); });
   const te::TensorId high = b.Reduce("high", FoldKind::kMax, DType::kF32, DType::kF32, {}, shape, x,
                                      [&](const Idx&, const Scalar& acc) { return te::Max(acc, zero); });
-  const te::TensorId scale = b.Map(
-      "scale", DType::kF32, {}, [&](const Idx&) { return (b.At(high, {}) - b.At(low, {})) / Imm(DType::kF32, 255); });
+  const te::TensorId scale = b.Map("scale", DType::kF32, {}, [&](const Idx&) {
+    const Scalar range = b.At(high, {}) - b.At(low, {});
+    // All zeros: any scale will do but 0.
+    return te::Select(Call(Op::kEq, {range, zero}), Imm(DType::kF32, 1), range / Imm(DType::kF32, 255));
+  });
   const te::TensorId zero_point = b.Map("zero_point", DType::kU8, {}, [&](const Idx&) {
     return Saturate((zero - b.At(low, {})) / b.At(scale, {}), zero, DType::kU8);
   });
@@ -140,89 +186,12 @@ absl::Status LowerDynamicQuantize(LowerContext& context) {
   return absl::OkStatus();
 }
 
-// Integer matrix products. a: [B.., M, K], b: [B.., K, N]; zero points per tensor, per row of a, per column of b.
-Shape Batch(const Shape& shape) { return Shape(shape.begin(), shape.end() - 2); }
-
-absl::StatusOr<Types> InferIntegerMatMul(const OpContext& context, int b_input, DType dtype) {
-  RETURN_IF_ERROR(CheckDomain(context, 0, Domain::kInteger));
-  RETURN_IF_ERROR(CheckDomain(context, b_input, Domain::kInteger));
-  const Shape &a = context.ShapeOf(0), &b = context.ShapeOf(b_input);
-  if (a.size() < 2 || b.size() < 2 || a.back() != b[b.size() - 2]) {
-    return context.Error(absl::StrCat("shapes ", ShapeToString(a), " and ", ShapeToString(b), " do not multiply"));
-  }
-  ASSIGN_OR_RETURN(Shape shape, BroadcastShapes(context, {Batch(a), Batch(b)}));
-  shape.push_back(a[a.size() - 2]);
-  shape.push_back(b.back());
-  return Types{{dtype, std::move(shape)}};
-}
-
-te::TensorId IntegerMatMul(LowerContext& context, int b_input, int a_zero, int b_zero) {
-  te::Builder& b = *context.builder;
-  const Shape& shape = context.output_types[0].shape;
-  const Shape &a_shape = context.ShapeOf(0), &b_shape = context.ShapeOf(b_input);
-  return b.Reduce(
-      context.op, FoldKind::kSum, DType::kI32, DType::kI32, shape, {a_shape.back()}, [&](const Idx& i, const Idx& k) {
-        const Idx batch(i.begin(), i.end() - 2);
-        Idx at_a = BroadcastIndex(Batch(a_shape), batch), at_b = BroadcastIndex(Batch(b_shape), batch);
-        at_a.insert(at_a.end(), {i[i.size() - 2], k[0]});
-        at_b.insert(at_b.end(), {k[0], i.back()});
-        const auto element = [&](int input, const Idx& at, int zero, const te::Index& along) {
-          return te::Cast(DType::kI32, b.At(context.in[input], at)) - ZeroPoint(context, zero, along, DType::kI32);
-        };
-        return element(0, at_a, a_zero, i[i.size() - 2]) * element(b_input, at_b, b_zero, i.back());
-      });
-}
-
-absl::Status CheckParameter(const OpContext& context, int input, int64_t length) {
-  if (!context.Has(input)) return absl::OkStatus();
-  const Shape& shape = context.ShapeOf(input);
-  if (NumElements(shape) == 1 || shape == Shape{length}) return absl::OkStatus();
-  return context.Unsupported(
-      absl::StrCat("input ", input, " of shape ", ShapeToString(shape), "; a scalar or [", length, "] is supported"));
-}
-
-absl::StatusOr<Types> InferMatMulInteger(const OpContext& context, int) {
-  ASSIGN_OR_RETURN(Types types, InferIntegerMatMul(context, 1, DType::kI32));
-  RETURN_IF_ERROR(CheckParameter(context, 2, types[0].shape[types[0].shape.size() - 2]));
-  RETURN_IF_ERROR(CheckParameter(context, 3, types[0].shape.back()));
-  return types;
-}
-
-// Inputs: a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, y_zero_point.
-absl::StatusOr<Types> InferQLinearMatMul(const OpContext& context, int) {
-  ASSIGN_OR_RETURN(Types types, InferIntegerMatMul(context, 3, context.Type(7).dtype));
-  const int64_t rows = types[0].shape[types[0].shape.size() - 2], columns = types[0].shape.back();
-  for (int k : {1, 2, 6, 7}) RETURN_IF_ERROR(CheckParameter(context, k, rows));
-  for (int k : {4, 5}) RETURN_IF_ERROR(CheckParameter(context, k, columns));
-  return types;
-}
-
-absl::Status LowerQLinearMatMul(LowerContext& context) {
-  te::Builder& b = *context.builder;
-  const te::TensorId product = IntegerMatMul(context, 3, 2, 5);
-  const ecg::ValueType& type = context.output_types[0];
-  context.out[0] = b.Map("requantize", type.dtype, type.shape, [&](const Idx& i) {
-    const te::Index row = i[i.size() - 2], column = i.back();
-    const auto parameter = [&](int k, const te::Index& along) {
-      return te::Cast(DType::kF32, Parameter(b, context.in[k], along));
-    };
-    const Scalar scale = parameter(1, row) * parameter(4, column) / parameter(6, row);
-    return Saturate(te::Cast(DType::kF32, b.At(product, i)) * scale, parameter(7, row), type.dtype);
-  });
-  return absl::OkStatus();
-}
-
-double FlopsMatMul(const OpContext& context, const Types& outputs) {
-  return 2.0 * NumElements(outputs[0].shape) * context.ShapeOf(0).back();
-}
-
 OpDef Define(const char* name, int min_inputs, int max_inputs) {
   OpDef def;
   def.name = name;
   def.min_inputs = min_inputs;
   def.max_inputs = max_inputs;
   def.mapping = Always(MappingType::kManyToMany);
-  def.flops = FlopsMatMul;
   return def;
 }
 
@@ -233,14 +202,21 @@ std::vector<OpDef> QuantizeOps() {
     return [flops](const OpContext&, const Types& outputs) { return flops * NumElements(outputs[0].shape); };
   };
   OpDef quantize = Define("QuantizeLinear", 2, 3);
-  quantize.attrs = {{"axis", AttrKind::kInt}, {"saturate", AttrKind::kInt}};
+  quantize.attrs = {{"axis", AttrKind::kInt},
+                    {"block_size", AttrKind::kInt},
+                    {"output_dtype", AttrKind::kInt},
+                    {"saturate", AttrKind::kInt}};
   quantize.mapping = Always(MappingType::kOneToOne);
   quantize.infer = InferQuantize;
-  quantize.flops = per_element(3);
+  quantize.flops = [](const OpContext& context, const Types& outputs) -> double {
+    const Tensor* scale = context.Constant(1);
+    const bool divides = scale == nullptr || scale->num_elements() != 1 || scale->GetDouble(0) != 1;
+    return (divides ? 3.0 : 2.0) * NumElements(outputs[0].shape);
+  };
   quantize.lower = LowerQuantize;
 
   OpDef dequantize = Define("DequantizeLinear", 2, 3);
-  dequantize.attrs = {{"axis", AttrKind::kInt}};
+  dequantize.attrs = {{"axis", AttrKind::kInt}, {"block_size", AttrKind::kInt}};
   dequantize.mapping = Always(MappingType::kOneToOne);
   dequantize.infer = InferDequantize;
   dequantize.flops = per_element(2);
@@ -251,18 +227,7 @@ std::vector<OpDef> QuantizeOps() {
   dynamic.infer = InferDynamicQuantize;
   dynamic.flops = per_element(5);
   dynamic.lower = LowerDynamicQuantize;
-
-  OpDef matmul_integer = Define("MatMulInteger", 2, 4);
-  matmul_integer.infer = InferMatMulInteger;
-  matmul_integer.lower = [](LowerContext& context) {
-    context.out[0] = IntegerMatMul(context, 1, 2, 3);
-    return absl::OkStatus();
-  };
-
-  OpDef qlinear_matmul = Define("QLinearMatMul", 8, 8);
-  qlinear_matmul.infer = InferQLinearMatMul;
-  qlinear_matmul.lower = LowerQLinearMatMul;
-  return {quantize, dequantize, dynamic, matmul_integer, qlinear_matmul};
+  return {quantize, dequantize, dynamic};
 }
 
 }  // namespace fusion::ops
