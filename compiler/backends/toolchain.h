@@ -13,7 +13,7 @@ namespace fusion {
 
 struct BuildUnit {
   std::string kind;    // "cpu": C++ text to a shared object
-  std::string march;   // "x86-64-v4", "native", ...
+  std::string march;   // "x86-64-v4", "x86-64-v4+avx512vnni", "native", ...
   std::string source;  // complete; includes no header
 };
 

@@ -22,8 +22,8 @@ struct MemoryLevel {
 struct DeviceModel {
   std::string kind = "cpu";         // target family: cpu, opencl, cuda, dsa
   std::string name;                 // for people: "AMD EPYC"
-  std::string isa = "avx512";       // avx2 | avx512 | neon: selects the printer's parameters
-  std::string march = "x86-64-v4";  // what the toolchain is told
+  std::string isa = "avx512";       // avx2 | avx512 | avx512vnni | neon: what bundles require
+  std::string march = "x86-64-v4";  // what the toolchain is told; features follow a '+'
   std::string toolchain;            // "clang 14.0.6"
   int vector_bytes = 64;
   int vector_registers = 32;

@@ -77,7 +77,8 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
         then.special += w.special;
       }
       // A product accumulated is one FMA.
-      const double body_ops = step.fold ? std::max(1.0, body.ops) : std::max(0.5, body.ops);
+      double body_ops = step.fold ? std::max(1.0, body.ops) : std::max(0.5, body.ops);
+      if (step.tile.dot_axis >= 0) body_ops = 1.0 / kDotLength;
       double ops = points * (body_ops + body.special) + spatial * (then.ops + then.special);
       cost.fma += points * body_ops + spatial * then.ops;
       cost.special += points * body.special + spatial * then.special;

@@ -140,7 +140,8 @@ std::string Print(const Kernel& kernel) {
       if (step.strategy == Strategy::kTile) {
         absl::StrAppend(&text, "{", step.tile.row_count, "x", step.tile.outer_count, " rows i", step.tile.row_axis,
                         " vectors i", step.tile.outer_axis, " lanes i", step.tile.lane_axis, " unroll ",
-                        step.tile.unroll, "}");
+                        step.tile.unroll, step.tile.dot_axis >= 0 ? absl::StrCat(" dot i", step.tile.dot_axis) : "",
+                        "}");
       } else if (step.vec_axis >= 0) {
         absl::StrAppend(&text, "{lanes i", step.vec_axis, "}");
       }
@@ -299,7 +300,9 @@ absl::Status Verify(const Kernel& kernel) {
       auto check_bounds = [&](int buffer, const te::Index& address) {
         if (!whole || !IsAffine(address)) return;
         const te::Interval range = address.Range();
-        if (range.lo > range.hi || (range.lo >= 0 && range.hi < kernel.buffers[buffer].elements)) return;
+        // A row's last group of four may reach into the slack; the other operand is zero there.
+        const int64_t slack = step.tile.dot_axis >= 0 ? kDotLength - 1 : 0;
+        if (range.lo > range.hi || (range.lo >= 0 && range.hi < kernel.buffers[buffer].elements + slack)) return;
         bool empty = false;
         for (const te::Index::Part& part : address.parts()) empty = empty || part.term.axis.extent == 0;
         if (empty || kernel.phases[p].tasks() == 0) return;

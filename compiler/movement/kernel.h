@@ -80,7 +80,11 @@ struct RegisterTile {
   int row_count = 1;    // rows
   int unroll = 1;       // of the innermost fold axis
   std::vector<Prefetch> prefetch;
+  // Fold axis of extent 4, innermost in both 8-bit operands of an i32 sum of products: a lane takes the four products
+  // of a step at once (vpdpbusd). -1: none.
+  int dot_axis = -1;
 };
+inline constexpr int64_t kDotLength = 4;
 
 // A routine (compiler/te/routine.h) instead of a loop nest: its tasks are the phase's, its outputs the step's stores.
 struct RoutineCall {

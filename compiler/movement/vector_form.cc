@@ -1,17 +1,22 @@
 #include "compiler/movement/vector_form.h"
 
+#include <cmath>
+#include <map>
+
 namespace fusion::movement {
+namespace {
 
 using te::Op;
+using te::ScalarKind;
 
-bool HasVectorForm(const te::ScalarNode& node) {
-  switch (node.op) {
+bool IsFloatOp(Op op) {
+  switch (op) {
     case Op::kAdd:
     case Op::kSub:
     case Op::kMul:
     case Op::kDiv:
-    case Op::kMax:
     case Op::kMin:
+    case Op::kMax:
     case Op::kNeg:
     case Op::kAbs:
     case Op::kSign:
@@ -32,19 +37,173 @@ bool HasVectorForm(const te::ScalarNode& node) {
     case Op::kLe:
     case Op::kGt:
     case Op::kGe:
-    case Op::kAnd:
-    case Op::kOr:
-    case Op::kNot:
-    case Op::kSelect:
       return true;
-    case Op::kPow: {
-      const te::ScalarNode& exponent = *node.args[1];
-      return exponent.kind == te::ScalarKind::kImm &&
-             (exponent.fvalue == 2 || exponent.fvalue == 3 || exponent.fvalue == 0.5);
-    }
     default:
       return false;
   }
+}
+
+bool IsIntOp(Op op) {
+  switch (op) {
+    case Op::kAdd:
+    case Op::kSub:
+    case Op::kMul:
+    case Op::kMin:
+    case Op::kMax:
+    case Op::kNeg:
+    case Op::kAbs:
+    case Op::kEq:
+    case Op::kNe:
+    case Op::kLt:
+    case Op::kLe:
+    case Op::kGt:
+    case Op::kGe:
+    case Op::kBitAnd:
+    case Op::kBitOr:
+    case Op::kBitXor:
+    case Op::kBitNot:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool IsMaskOp(Op op) {
+  return op == Op::kAnd || op == Op::kOr || op == Op::kXor || op == Op::kNot || op == Op::kEq || op == Op::kNe;
+}
+
+// Clamped by immediates to what an i32 holds: a conversion of the lane is then the conversion of the value.
+bool IsClamped(const te::ScalarNode& s) {
+  if (s.kind == ScalarKind::kCast) return IsFloat(s.args[0]->dtype) && IsClamped(*s.args[0]);
+  if (s.kind != ScalarKind::kOp) return false;
+  bool above = false, below = false;
+  const te::ScalarNode* node = &s;
+  while (node->kind == ScalarKind::kOp && (node->op == Op::kMin || node->op == Op::kMax)) {
+    const int imm = node->args[0]->kind == ScalarKind::kImm ? 0 : 1;
+    if (node->args[imm]->kind != ScalarKind::kImm || !(std::fabs(node->args[imm]->fvalue) < 2147483520.0)) return false;
+    (node->op == Op::kMin ? above : below) = true;
+    node = node->args[1 - imm].get();
+  }
+  return above && below;
+}
+
+}  // namespace
+
+LaneKind LaneKindOf(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+    case DType::kF16:
+    case DType::kBF16:
+      return LaneKind::kFloat;
+    case DType::kI8:
+    case DType::kI16:
+    case DType::kI32:
+    case DType::kU8:
+    case DType::kU16:
+      return LaneKind::kInt;
+    case DType::kBool:
+      return LaneKind::kMask;
+    default:
+      return LaneKind::kNone;
+  }
+}
+
+bool HasVectorForm(const te::ScalarNode& node) {
+  const LaneKind kind = LaneKindOf(node.dtype);
+  if (kind == LaneKind::kNone) return false;
+  switch (node.kind) {
+    case ScalarKind::kFromIndex:
+      return false;
+    case ScalarKind::kCast: {
+      const LaneKind from = LaneKindOf(node.args[0]->dtype);
+      if (from == LaneKind::kNone) return false;
+      return from != LaneKind::kFloat || kind != LaneKind::kInt || IsClamped(*node.args[0]);
+    }
+    case ScalarKind::kOp: {
+      const LaneKind from = LaneKindOf(node.args[0]->dtype);
+      if (node.op == Op::kSelect) return LaneKindOf(node.args[1]->dtype) != LaneKind::kNone;
+      if (node.op == Op::kPow) {
+        const te::Scalar& exponent = node.args[1];
+        return from == LaneKind::kFloat && exponent->kind == ScalarKind::kImm &&
+               (exponent->fvalue == 2 || exponent->fvalue == 3 || exponent->fvalue == 0.5);
+      }
+      return from == LaneKind::kFloat  ? IsFloatOp(node.op)
+             : from == LaneKind::kInt  ? IsIntOp(node.op)
+             : from == LaneKind::kMask ? IsMaskOp(node.op)
+                                       : false;
+    }
+    default:
+      return true;
+  }
+}
+
+namespace {
+
+class AxisProbe {
+ public:
+  AxisProbe(const te::Axis& axis, int64_t lanes) : axis_(axis), lanes_(lanes) {}
+
+  AlongAxis Of(const te::Scalar& s) {
+    const auto it = memo_.find(s.get());
+    if (it != memo_.end()) return it->second;
+    return memo_[s.get()] = Compute(s);
+  }
+
+  int contiguous_loads() const { return contiguous_loads_; }
+
+ private:
+  AlongAxis Compute(const te::Scalar& s) {
+    AlongAxis result;
+    switch (s->kind) {
+      case ScalarKind::kImm:
+        return result;
+      case ScalarKind::kAcc:
+        result.varies = true;
+        break;
+      case ScalarKind::kFromIndex:
+        result.varies = s->index.UsesAxis(axis_.id);
+        break;
+      case ScalarKind::kLoad: {
+        if (!s->indices[0].UsesAxis(axis_.id)) return result;
+        const te::LaneAccess access = te::ClassifyLanes(s->indices[0], axis_, lanes_);
+        if (access == te::LaneAccess::kInvariant) return result;
+        result.varies = true;
+        result.vectorizable = access == te::LaneAccess::kContiguous;
+        ++contiguous_loads_;
+        break;
+      }
+      case ScalarKind::kIf:
+        for (const te::Comparison& c : s->pred) {
+          if (!c.lhs.UsesAxis(axis_.id) && !c.rhs.UsesAxis(axis_.id)) continue;
+          result.varies = true;
+          result.vectorizable = false;
+        }
+        break;
+      default:
+        break;
+    }
+    for (const te::Scalar& arg : s->args) {
+      const AlongAxis below = Of(arg);
+      result.varies = result.varies || below.varies;
+      result.vectorizable = result.vectorizable && below.vectorizable;
+    }
+    if (result.varies && !HasVectorForm(*s)) result.vectorizable = false;
+    return result;
+  }
+
+  const te::Axis axis_;
+  const int64_t lanes_;
+  std::map<const te::ScalarNode*, AlongAxis> memo_;
+  int contiguous_loads_ = 0;
+};
+
+}  // namespace
+
+AlongAxis AlongAxisOf(const te::Scalar& s, const te::Axis& axis, int64_t lanes) {
+  AxisProbe probe(axis, lanes);
+  AlongAxis result = probe.Of(s);
+  result.contiguous_loads = probe.contiguous_loads();
+  return result;
 }
 
 }  // namespace fusion::movement

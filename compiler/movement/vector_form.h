@@ -1,5 +1,5 @@
-// The one list of operations that exist on whole vectors: lanes of f32, and masks of lanes for booleans. The scheduler
-// puts nothing else on lanes, and every printer has a text for each of them.
+// Which scalar bodies can be computed on vectors: the one table that schedules choose by and printers rely on. Vectors
+// have lanes of 32 bits whatever the elements' type; narrow elements are widened when loaded and narrowed when stored.
 #ifndef FUSION_COMPILER_MOVEMENT_VECTOR_FORM_H_
 #define FUSION_COMPILER_MOVEMENT_VECTOR_FORM_H_
 
@@ -7,9 +7,22 @@
 
 namespace fusion::movement {
 
-// `node` is an operation (kOp). Powers have a form for the immediate exponents 2, 3 and 0.5 alone. What the types of
-// the operands allow is the caller's question.
+// What a lane holds for elements of a type: kFloat an f32 (f32, f16, bf16), kInt an i32 (i8, i16, i32, u8, u16), kMask
+// 0 or -1 (bool). Other types have no lanes.
+enum class LaneKind : uint8_t { kNone, kFloat, kInt, kMask };
+LaneKind LaneKindOf(DType dtype);
+
+// Can this node alone be evaluated lane by lane in vector registers, given that its operands can? Loads and conditions
+// are not judged, only operations, casts and types.
 bool HasVectorForm(const te::ScalarNode& node);
+
+// How the value of a body behaves along an axis.
+struct AlongAxis {
+  bool varies = false;       // it moves with the axis
+  bool vectorizable = true;  // what moves has a vector form, and its loads are contiguous along the axis
+  int contiguous_loads = 0;
+};
+AlongAxis AlongAxisOf(const te::Scalar& s, const te::Axis& axis, int64_t lanes);
 
 }  // namespace fusion::movement
 

@@ -99,16 +99,20 @@ absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const std::
   return result;
 }
 
-Tensor PackedConstant(const movement::Pack& pack, const Tensor& source) {
+namespace {
+
+// Elements of any type of T's size.
+template <typename T>
+Tensor Packed(const movement::Pack& pack, const Tensor& source) {
   Shape shape;
   std::vector<int> ids;
   for (const te::Axis& axis : pack.axes) {
     shape.push_back(axis.extent);
     ids.push_back(axis.id);
   }
-  Tensor packed(DType::kF32, shape);
-  float* out = packed.mutable_as<float>();
-  const float* in = source.as<float>();
+  Tensor packed(source.dtype(), shape);
+  T* out = static_cast<T*>(packed.mutable_data());
+  const T* in = static_cast<const T*>(source.data());
   const int64_t limit = source.num_elements();
   const size_t rank = shape.size();
   std::vector<int64_t> at(rank, 0);
@@ -140,7 +144,7 @@ Tensor PackedConstant(const movement::Pack& pack, const Tensor& source) {
       at[d] = rest % shape[d];
       rest /= shape[d];
     }
-    float* place = out + row * inner;
+    T* place = out + row * inner;
     if (affine && !inner_pred) {
       if (!holds()) continue;
       const int64_t base = Evaluate(pack.address, ids, at);
@@ -155,6 +159,21 @@ Tensor PackedConstant(const movement::Pack& pack, const Tensor& source) {
     }
   }
   return packed;
+}
+
+}  // namespace
+
+Tensor PackedConstant(const movement::Pack& pack, const Tensor& source) {
+  switch (DTypeBytes(source.dtype())) {
+    case 1:
+      return Packed<uint8_t>(pack, source);
+    case 2:
+      return Packed<uint16_t>(pack, source);
+    case 4:
+      return Packed<uint32_t>(pack, source);
+    default:
+      return Packed<uint64_t>(pack, source);
+  }
 }
 
 }  // namespace fusion

@@ -4,6 +4,7 @@
 #include <set>
 #include <vector>
 
+#include "compiler/movement/vector_form.h"
 #include "compiler/ops/op_def.h"
 #include "runtime/base/status_macros.h"
 
@@ -25,8 +26,13 @@ class Groups {
   std::vector<int> parent_;
 };
 
+bool HasLanes(DType dtype) {
+  const movement::LaneKind kind = movement::LaneKindOf(dtype);
+  return kind == movement::LaneKind::kFloat || kind == movement::LaneKind::kInt;
+}
+
 bool Blockable(const te::TensorInfo& info) {
-  return info.dtype == DType::kF32 && info.shape.size() >= 2 && info.role != te::Role::kConstant;
+  return HasLanes(info.dtype) && info.shape.size() >= 2 && info.role != te::Role::kConstant;
 }
 
 // Index of dimension 1 relative to the reader's channel axis: `c + offset`.
@@ -123,7 +129,7 @@ absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const Device
   for (int v = 0; v < n; ++v) {
     const ecg::Value& value = graph.value(v);
     const int group = groups.Find(v);
-    if (value.constant || value.type.dtype != DType::kF32 || value.type.shape.size() < 2) continue;
+    if (value.constant || !HasLanes(value.type.dtype) || value.type.shape.size() < 2) continue;
     if (!good.count(group) || bad.count(group)) continue;
     layouts[v] = Layout{kChannelAxis, lanes};
   }

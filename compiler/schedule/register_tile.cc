@@ -34,6 +34,12 @@ constexpr double kWorthTrying = 1.25;
 // arithmetic, more than the second level takes to answer.
 constexpr int64_t kPrefetchRows = 8;
 
+// A runtime operand that fewer rows than this read again is not worth packing.
+constexpr int64_t kPackReuse = 8;
+
+// Signed products by an unsigned instruction keep the sum of each vector of the shared operand beside the tile.
+constexpr int kDotRegisters = 4;
+
 // Zero padding may grow a packed constant this much; more means that the packing repeats it.
 constexpr int64_t kMaxPackGrowth = 4, kPackSlack = 1 << 14;
 
@@ -41,12 +47,13 @@ struct Operand {
   const te::ScalarNode* node;
   Index address;
   int buffer;
+  DType dtype;
 };
 
 std::vector<Operand> BodyLoads(const Nest& nest) {
   std::vector<Operand> loads;
   te::Visit(nest.body[0], [&](const te::ScalarNode& node) {
-    if (node.kind == te::ScalarKind::kLoad) loads.push_back({&node, node.indices[0], node.tensor});
+    if (node.kind == te::ScalarKind::kLoad) loads.push_back({&node, node.indices[0], node.tensor, node.dtype});
   });
   return loads;
 }
@@ -154,7 +161,7 @@ LaneUse UseOfLanes(const Operand& load, const Axis& lane, int64_t lanes, const s
   const bool whole_vectors = lane.extent % lanes == 0;
   if (access == te::LaneAccess::kContiguous && whole_vectors) return LaneUse::kVector;
   // Packing at run time pays only where many rows read the packed values again.
-  if (Reuse(load, lane, spatial) >= 8) return LaneUse::kPackRuntime;
+  if (Reuse(load, lane, spatial) >= kPackReuse) return LaneUse::kPackRuntime;
   return access == te::LaneAccess::kContiguous ? LaneUse::kVector : LaneUse::kImpossible;
 }
 
@@ -213,7 +220,7 @@ double TouchedBytes(const Operand& load, const std::vector<Axis>& axes) {
     if (axis.id >= 0 && load.address.UsesAxis(axis.id)) elements *= static_cast<double>(axis.extent);
   }
   const te::Interval range = load.address.Range();
-  return 4 * std::min(elements, static_cast<double>(range.hi - range.lo + 1));
+  return static_cast<double>(DTypeBytes(load.dtype)) * std::min(elements, static_cast<double>(range.hi - range.lo + 1));
 }
 
 Scalar ReplaceLoad(const Scalar& body, const te::ScalarNode* from, const Scalar& to) {
@@ -222,15 +229,37 @@ Scalar ReplaceLoad(const Scalar& body, const te::ScalarNode* from, const Scalar&
   });
 }
 
+// The load of `side` of an integer product when it is an 8-bit element, widened, and zero outside a border.
+const te::ScalarNode* ByteLoad(const Scalar& side) {
+  if (side->kind != te::ScalarKind::kCast || side->dtype != DType::kI32) return nullptr;
+  const te::ScalarNode* node = side->args[0].get();
+  if (node->kind == te::ScalarKind::kIf && te::IsImm(node->args[1], 0)) node = node->args[0].get();
+  const bool byte = node->dtype == DType::kI8 || node->dtype == DType::kU8;
+  return byte && node->kind == te::ScalarKind::kLoad ? node : nullptr;
+}
+
+// Are both factors of the fold's body bytes, one broadcast and the other moving with the lanes (and packed)?
+bool IsDotProduct(const Nest& nest, const Axis& lane, const Axis& row, const movement::Kernel& kernel) {
+  const Scalar& body = nest.body[0];
+  if (nest.fold->kind != te::FoldKind::kSum || nest.fold->acc != DType::kI32 || body->kind != te::ScalarKind::kOp ||
+      body->op != te::Op::kMul) {
+    return false;
+  }
+  const te::ScalarNode *a = ByteLoad(body->args[0]), *b = ByteLoad(body->args[1]);
+  if (a == nullptr || b == nullptr) return false;
+  if (a->indices[0].UsesAxis(lane.id)) std::swap(a, b);
+  const Index &still = a->indices[0], &moving = b->indices[0];
+  if (still.UsesAxis(lane.id) || !moving.UsesAxis(lane.id) || moving.HasLoad()) return false;
+  const movement::Buffer& buffer = kernel.buffers[b->tensor];
+  const bool constant = buffer.is_constant && buffer.packed_from < 0;
+  return constant || (row.extent >= kPackReuse && !moving.UsesAxis(row.id));
+}
+
 }  // namespace
 
 bool HasTileForm(const Scalar& body) {
   bool known = true;
-  te::Visit(body, [&](const te::ScalarNode& node) {
-    if (node.dtype != DType::kF32) known = false;
-    if (node.kind == te::ScalarKind::kCast || node.kind == te::ScalarKind::kFromIndex) known = false;
-    if (node.kind == te::ScalarKind::kOp && !movement::HasVectorForm(node)) known = false;
-  });
+  te::Visit(body, [&](const te::ScalarNode& node) { known = known && movement::HasVectorForm(node); });
   return known;
 }
 
@@ -289,16 +318,12 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
   if (!nest.fold || nest.fold->kind == te::FoldKind::kGeneral || nest.fold->kind == te::FoldKind::kProd) {
     return absl::FailedPreconditionError("no sum, max or min");
   }
-  if (nest.fold->acc != DType::kF32 || !nest.fold->pred.empty())
-    return absl::FailedPreconditionError("not a plain f32 fold");
-  if (nest.stores.size() != 1 || nest.store_types[0] != DType::kF32)
-    return absl::FailedPreconditionError("not one f32 output");
+  if ((nest.fold->acc != DType::kF32 && nest.fold->acc != DType::kI32) || !nest.fold->pred.empty())
+    return absl::FailedPreconditionError("not a plain fold in f32 or i32");
+  if (nest.stores.size() != 1) return absl::FailedPreconditionError("not one output");
   if (!HasTileForm(nest.body[0])) return absl::FailedPreconditionError("the body has no vector form inside a tile");
   const int64_t lanes = device.vector_bytes / 4;
   std::vector<Operand> loads = BodyLoads(nest);
-  for (const Operand& load : loads) {
-    if (kernel->buffers[load.buffer].dtype != DType::kF32) return absl::FailedPreconditionError("operands are not f32");
-  }
   if (MaskedLanesReadPast(nest, *kernel)) return absl::FailedPreconditionError("masked lanes would read past a buffer");
   const std::optional<LaneChoice> choice = ChooseLanes(nest, loads, lanes, *kernel);
   if (!choice) return absl::FailedPreconditionError("no axis can be the vector lanes");
@@ -374,8 +399,11 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
   const bool has_broadcast = std::any_of(loads.begin(), loads.end(), [&](const Operand& l) { return !uses_lane(l); });
   const bool has_shared = std::any_of(loads.begin(), loads.end(),
                                       [&](const Operand& l) { return uses_lane(l) && !l.address.UsesAxis(row.id); });
+  const bool is_dot = IsDotProduct(nest, lane, row, *kernel);
+  DeviceModel registers = device;
+  if (is_dot) registers.vector_registers -= kDotRegisters;
   const std::vector<TileShape> ranked =
-      RankTileShapes(row.extent, outer.extent, has_broadcast && has_shared, has_shared, device);
+      RankTileShapes(row.extent, outer.extent, has_broadcast && has_shared, has_shared, registers);
   if (tile_choice >= static_cast<int>(ranked.size())) return absl::OutOfRangeError("no such tile shape");
   const TileShape shape = ranked[tile_choice];
 
@@ -394,9 +422,21 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
       if (!uses_lane(load) && load.address.AffineIn(rolled[f].id, &c) && c == 1) inner = static_cast<int>(f);
     }
   }
+  Axis dot{-1, 1};
   if (inner >= 0) {
-    const Axis axis = rolled[inner];
+    Axis axis = rolled[inner];
     rolled.erase(rolled.begin() + inner);
+    if (is_dot) {
+      // Groups of four; past the end the packed operand is zero.
+      const Axis whole = axis;
+      axis = axes->New((whole.extent + movement::kDotLength - 1) / movement::kDotLength);
+      dot = axes->New(movement::kDotLength);
+      const Index split = Index(axis) * movement::kDotLength + Index(dot);
+      nest.Substitute([&](const Axis& a) -> const Index* { return a.id == whole.id ? &split : nullptr; });
+      if (whole.extent % movement::kDotLength != 0) {
+        nest.padding.push_back({split, te::Cmp::kLt, Index(whole.extent)});
+      }
+    }
     rolled.push_back(axis);
   }
   const double unrolled_points = std::max(1.0, Extent(unrolled));
@@ -413,6 +453,7 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
   std::vector<Axis> fold_order = rolled;
   fold_order.insert(fold_order.end(), unrolled.begin(), unrolled.end());
   nest.fold->axes = fold_order;
+  if (dot.id >= 0) nest.fold->axes.push_back(dot);
 
   // The vectors' axis becomes (tile, vector in tile).
   const int64_t vector_tiles = (outer.extent + shape.vectors - 1) / shape.vectors;
@@ -446,6 +487,7 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
   movement::Phase phase;
   std::vector<movement::Step> pack_steps;
   bool runtime_pack = false;
+  const Scalar unpacked = nest.body[0];  // keeps the nodes that `loads` names
   for (const Operand& load : loads) {
     const movement::Buffer source = kernel->buffers[load.buffer];
     const bool constant = source.is_constant && source.packed_from < 0;
@@ -461,7 +503,7 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
     if (!by_lane && !rounded_up) continue;
     const bool contiguous = te::ClassifyLanes(load.address, lane, lanes) == te::LaneAccess::kContiguous;
     const bool overruns = store_limit >= 0 && !constant;
-    if (!constant && contiguous && !overruns) continue;
+    if (!constant && contiguous && !overruns && dot.id < 0) continue;
     const bool vectors_move = by_lane && vector_tile.id >= 0;
     std::vector<Axis> box;
     for (const Axis& axis : others) {
@@ -477,6 +519,7 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
     }
     if (vectors_move) box.push_back(vector_in);
     if (by_lane) box.push_back(lane);
+    if (dot.id >= 0) box.push_back(dot);
     std::vector<Index> coordinates;
     std::vector<int64_t> extents;
     for (const Axis& axis : box) {
@@ -497,13 +540,13 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
     });
     const int packed = static_cast<int>(kernel->buffers.size());
     movement::Buffer buffer;
-    buffer.dtype = DType::kF32;
+    buffer.dtype = source.dtype;
     buffer.elements = 1;
     for (int64_t extent : extents) buffer.elements *= extent;
     if (constant && buffer.elements > kMaxPackGrowth * source.elements + kPackSlack) {
       return absl::FailedPreconditionError("packing would repeat a constant operand many times over");
     }
-    const Scalar old_load = te::Load(load.buffer, DType::kF32, {load.address});
+    const Scalar old_load = te::Load(load.buffer, source.dtype, {load.address});
     if (constant) {
       buffer.is_constant = true;
       buffer.packed_from = static_cast<int>(kernel->packs.size());
@@ -523,7 +566,7 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
       copy.label = "pack";
       Nest pack;
       pack.axes = box;
-      pack.body = {pred.empty() ? old_load : te::If(pred, old_load, te::Imm(DType::kF32, 0))};
+      pack.body = {pred.empty() ? old_load : te::If(pred, old_load, te::Imm(source.dtype, 0))};
       pack.stores = {{packed, te::Linearize(coordinates, extents)}};
       std::vector<Index> fresh_index;
       fresh_index.reserve(box.size());
@@ -543,12 +586,12 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
       for (const Axis& axis : pack.axes) copy.loops.push_back({axis, std::nullopt});
       copy.body = pack.body;
       copy.stores = pack.stores;
-      copy.store_types = {DType::kF32};
+      copy.store_types = {source.dtype};
       pack_steps.push_back(std::move(copy));
     }
     kernel->buffers.push_back(buffer);
     nest.body[0] =
-        ReplaceLoad(nest.body[0], load.node, te::Load(packed, DType::kF32, {te::Linearize(coordinates, extents)}));
+        ReplaceLoad(nest.body[0], load.node, te::Load(packed, source.dtype, {te::Linearize(coordinates, extents)}));
   }
 
   // Grid: everything but the rows and the lanes; rows are cut where that balances tasks or keeps their operand in
@@ -558,7 +601,8 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
   std::vector<Axis> spatial = others;
   spatial.insert(spatial.end(), {row, vector_tile, vector_in, lane});
   spatial.insert(spatial.end(), fold_order.begin(), fold_order.end());
-  std::vector<Axis> of_task = fold_order;
+  if (dot.id >= 0) spatial.push_back(dot);
+  std::vector<Axis> of_task = nest.fold->axes;
   of_task.push_back(row);
   for (const Operand& load : loads) {
     if (uses_lane(load)) {
@@ -624,9 +668,8 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
   step.then = nest.then;
   step.stores = nest.stores;
   step.store_types = nest.store_types;
-  step.tile = {
-      lane.id, vector_in.id, shape.vectors, row.id, std::min<int>(shape.rows, static_cast<int>(row.extent)), unroll,
-      {}};
+  step.tile = {lane.id, vector_in.id, shape.vectors, row.id, std::min<int>(shape.rows, static_cast<int>(row.extent)),
+               unroll,  {},           dot.id};
   if (vector_in.id < 0) step.tile.outer_count = 1;
   const int64_t chunk_tiles = row.id < 0 ? 1 : (row.extent + step.tile.row_count - 1) / step.tile.row_count;
   const std::vector<Axis> chunks = row_bytes > vector_bytes ? std::vector<Axis>() : row_side;  // that share a panel
@@ -641,9 +684,9 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
     }
     if (prefetch.tiles < 2) continue;  // read once: the hardware's own prefetch follows a stream
     prefetch.first = te::Linearize(number, extents) * chunk_tiles;
-    const double bytes = 4 * static_cast<double>(panel.elements);
+    const double bytes = static_cast<double>(DTypeBytes(kernel->buffers[panel.buffer].dtype) * panel.elements);
     if (bytes > kCacheShare * static_cast<double>(NearestCacheBytes(device))) {
-      prefetch.ahead = kPrefetchRows * step.tile.outer_count * lanes;
+      prefetch.ahead = kPrefetchRows * step.tile.outer_count * lanes * dot.extent;
     }
     if (panel.panels > 1 &&
         bytes * static_cast<double>(panel.panels) > kCacheShare * static_cast<double>(PrivateCacheBytes(device))) {

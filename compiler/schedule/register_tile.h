@@ -29,12 +29,12 @@ TileShape ChooseTileShape(int64_t rows, int64_t vectors, bool has_broadcast, boo
 std::vector<TileShape> RankTileShapes(int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared,
                                       const DeviceModel& device);
 
-// Can a tile evaluate this fold body on vectors? f32 throughout, and operations that every tile printer knows.
+// Can a tile evaluate this fold body on vectors?
 bool HasTileForm(const te::Scalar& body);
 
 // Turns the fold nest into the steps and the grid of one phase, adding packed buffers to the kernel. Refuses (with a
-// reason) folds that are no f32 sum, max or min, or have no axis that can be the lanes. `tile_choice`: index into
-// RankTileShapes, OUT_OF_RANGE past its end.
+// reason) folds that are no sum, max or min in f32 or i32, or have no axis that can be the lanes. `tile_choice`: index
+// into RankTileShapes, OUT_OF_RANGE past its end.
 absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, movement::Kernel* kernel,
                                           AxisSource* axes, int tile_choice = 0);
 

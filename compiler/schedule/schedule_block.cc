@@ -200,7 +200,7 @@ class BlockScheduler {
       }
     }
     movement::Phase phase;
-    movement::Step step = StepOf(nest, kernel_, device_);
+    movement::Step step = StepOf(nest, device_);
     double per_point = CostPerPoint(te);
     if (te.fold) per_point *= std::max(1.0, DomainPoints(te)) / std::max(1.0, DomainPoints(te, false));
     if (!empty) MoveLoopsToGrid(&step, per_point, device_, &axes_, &phase.grid);
@@ -451,7 +451,7 @@ class BlockScheduler {
       });
       DropUnitAxes(&nest);
       FuseAxes(&nest, &axes_);
-      phase.steps.push_back(StepOf(nest, kernel_, device_));
+      phase.steps.push_back(StepOf(nest, device_));
     }
     kernel_.phases.push_back(std::move(phase));
     return absl::OkStatus();

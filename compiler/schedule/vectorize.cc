@@ -7,62 +7,12 @@
 #include "compiler/schedule/task_size.h"
 
 namespace fusion {
-namespace {
 
 using te::Axis;
 using te::Index;
 using te::Scalar;
 
-}  // namespace
-
-// Does the value of `s` change along the axis? Fills `vectorizable`=false when a varying node has no vector form.
-static bool Varies(const Scalar& s, int axis, int64_t lanes, const Axis& axis_full, const movement::Kernel& kernel,
-                   bool* vectorizable, int* contiguous_loads) {
-  bool varies = false;
-  switch (s->kind) {
-    case te::ScalarKind::kImm:
-      return false;
-    case te::ScalarKind::kAcc:
-      return true;
-    case te::ScalarKind::kFromIndex:
-      if (s->index.UsesAxis(axis)) *vectorizable = false;
-      return s->index.UsesAxis(axis);
-    case te::ScalarKind::kLoad: {
-      if (!s->indices[0].UsesAxis(axis)) return false;
-      const te::LaneAccess access = te::ClassifyLanes(s->indices[0], axis_full, lanes);
-      if (access == te::LaneAccess::kInvariant) return false;
-      if (kernel.buffers[s->tensor].dtype != DType::kF32 || access != te::LaneAccess::kContiguous)
-        *vectorizable = false;
-      ++*contiguous_loads;
-      return true;
-    }
-    case te::ScalarKind::kIf:
-      for (const te::Comparison& c : s->pred) {
-        if (c.lhs.UsesAxis(axis) || c.rhs.UsesAxis(axis)) {
-          *vectorizable = false;
-          varies = true;
-        }
-      }
-      break;
-    default:
-      break;
-  }
-  for (const Scalar& arg : s->args)
-    varies = Varies(arg, axis, lanes, axis_full, kernel, vectorizable, contiguous_loads) || varies;
-  if (varies) {
-    if (s->dtype != DType::kF32 && s->dtype != DType::kBool) *vectorizable = false;
-    if (s->kind == te::ScalarKind::kCast) *vectorizable = false;
-    if (s->kind == te::ScalarKind::kOp) {
-      if (!movement::HasVectorForm(*s)) *vectorizable = false;
-      for (const Scalar& arg : s->args) {
-        if (arg->dtype != DType::kF32 && arg->dtype != DType::kBool) *vectorizable = false;
-      }
-    }
-  }
-  return varies;
-}
-
-movement::Step StepOf(const Nest& nest, const movement::Kernel& kernel, const DeviceModel& device) {
+movement::Step StepOf(const Nest& nest, const DeviceModel& device) {
   const int64_t lanes = device.vector_bytes / 4;
   movement::Step step;
   step.label = nest.label;
@@ -75,51 +25,50 @@ movement::Step StepOf(const Nest& nest, const movement::Kernel& kernel, const De
   step.lane_mask_index = nest.mask_index;
   step.lane_limit = nest.mask_limit;
   step.strategy = movement::Strategy::kScalar;
-  bool all_f32 = true;
-  for (DType dtype : nest.store_types) all_f32 = all_f32 && dtype == DType::kF32;
-  if (!all_f32) return step;
-  bool vectorizable = true;
+  // The values of `scalars` along `axis`: all have a vector form and are stored contiguously.
+  const auto along = [&](const std::vector<Scalar>& scalars, const Axis& axis, int* contiguous_loads) {
+    bool vectorizable = true;
+    for (const Scalar& s : scalars) {
+      const movement::AlongAxis value = movement::AlongAxisOf(s, axis, lanes);
+      vectorizable = vectorizable && value.vectorizable;
+      *contiguous_loads += value.contiguous_loads;
+    }
+    return vectorizable;
+  };
+  const auto stored_along = [&](const Axis& axis) {
+    for (size_t o = 0; o < nest.stores.size(); ++o) {
+      if (movement::LaneKindOf(nest.store_types[o]) == movement::LaneKind::kNone) return false;
+      if (te::ClassifyLanes(nest.stores[o].address, axis, lanes) != te::LaneAccess::kContiguous) return false;
+    }
+    return true;
+  };
   int contiguous = 0;
   if (!nest.fold) {
     if (nest.axes.empty() || nest.axes.back().extent < lanes / 2) return step;
     const Axis& axis = nest.axes.back();
-    for (const Scalar& s : nest.body) Varies(s, axis.id, lanes, axis, kernel, &vectorizable, &contiguous);
-    for (const movement::Store& store : nest.stores) {
-      if (te::ClassifyLanes(store.address, axis, lanes) != te::LaneAccess::kContiguous) vectorizable = false;
-    }
-    if (vectorizable) {
+    if (stored_along(axis) && along(nest.body, axis, &contiguous)) {
       step.strategy = movement::Strategy::kMapVec;
       step.vec_axis = axis.id;
     }
     return step;
   }
   const te::Fold& fold = *nest.fold;
-  if (fold.kind == te::FoldKind::kGeneral || fold.acc != DType::kF32 || !fold.pred.empty() || fold.axes.empty())
-    return step;
+  if (fold.kind == te::FoldKind::kGeneral || !fold.pred.empty() || fold.axes.empty()) return step;
+  if (fold.acc != DType::kF32 && fold.acc != DType::kI32) return step;
   // Along the fold's contiguous axis.
   const Axis& inner = fold.axes.back();
-  if (inner.extent >= lanes) {
-    Varies(nest.body[0], inner.id, lanes, inner, kernel, &vectorizable, &contiguous);
-    if (vectorizable && contiguous > 0) {
-      step.strategy = movement::Strategy::kRowFold;
-      step.vec_axis = inner.id;
-      return step;
-    }
+  if (inner.extent >= lanes && along(nest.body, inner, &contiguous) && contiguous > 0) {
+    step.strategy = movement::Strategy::kRowFold;
+    step.vec_axis = inner.id;
+    return step;
   }
   // Along the innermost spatial axis, one vector of folds at a time.
   if (!nest.axes.empty() && nest.axes.back().extent % lanes == 0) {
     const Axis& axis = nest.axes.back();
-    vectorizable = true;
+    int unused = 0;
     contiguous = 0;
-    Varies(nest.body[0], axis.id, lanes, axis, kernel, &vectorizable, &contiguous);
-    for (const movement::Store& store : nest.stores) {
-      if (te::ClassifyLanes(store.address, axis, lanes) != te::LaneAccess::kContiguous) vectorizable = false;
-    }
-    for (const Scalar& s : nest.then) {
-      int unused = 0;
-      Varies(s, axis.id, lanes, axis, kernel, &vectorizable, &unused);
-    }
-    if (vectorizable && contiguous > 0 && nest.stores.size() == 1 && HasTileForm(nest.body[0])) {
+    if (stored_along(axis) && along(nest.body, axis, &contiguous) && along(nest.then, axis, &unused) &&
+        contiguous > 0 && nest.stores.size() == 1 && HasTileForm(nest.body[0])) {
       step.strategy = movement::Strategy::kTile;
       step.tile.lane_axis = axis.id;
       // The printer wants lanes of one vector: the loop strides by vectors itself (tile.lane_axis may be longer).

@@ -10,7 +10,7 @@
 namespace fusion {
 
 // All of the nest's axes become loops of the step.
-movement::Step StepOf(const Nest& nest, const movement::Kernel& kernel, const DeviceModel& device);
+movement::Step StepOf(const Nest& nest, const DeviceModel& device);
 
 // A grid for a nest that is a kernel alone: outer axes (or chunks of the only axis) are moved out of `step`'s loops
 // into the grid until there are tasks enough and each is worth a call.

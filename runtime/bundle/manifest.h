@@ -73,7 +73,7 @@ struct Manifest {
   int format = 1;              // 2 where an output has extents: a reader of format 1 would hand out what is undefined
   std::string generator;       // "fusion 0.1.0 (generator 1)"
   std::string target = "cpu";  // selects the device
-  std::string isa;             // "avx512", "avx2", "neon": refused where the CPU lacks it
+  std::string isa;             // "avx512vnni", "avx512", "avx2", "neon": refused where the CPU lacks it
   std::string march;           // what the toolchain was told; for people
   std::string model_name, model_sha256;        // either may be empty
   std::map<std::string, std::string> options;  // how it was compiled; for people

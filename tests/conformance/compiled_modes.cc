@@ -20,7 +20,10 @@ constexpr int kDeadlineSeconds = 60;  // one run; most take milliseconds
 DeviceModel HostDevice() {
   DeviceModel device;
   device.name = "host";
-  if (!CheckIsa("avx512").ok()) {
+  if (CheckIsa("avx512vnni").ok()) {
+    device.isa = "avx512vnni";
+    device.march = "x86-64-v4+avx512vnni";
+  } else if (!CheckIsa("avx512").ok()) {
     device.isa = "avx2";
     device.march = "x86-64-v3";
     device.vector_bytes = 32;

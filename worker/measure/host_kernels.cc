@@ -108,7 +108,7 @@ struct Kernels {
 
 Kernels KernelsOf(const HostIsa& isa) {
 #if defined(__x86_64__)
-  if (isa.isa == "avx512") return {FmaAvx512, ExpAvx512, CopyAvx512};
+  if (isa.vector_bytes == 64) return {FmaAvx512, ExpAvx512, CopyAvx512};
   return {FmaAvx2, ExpAvx2, CopyAvx2};
 #elif defined(__aarch64__)
   (void)isa;
@@ -124,6 +124,7 @@ absl::StatusOr<HostIsa> DetectHostIsa() {
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
                       __builtin_cpu_supports("avx512cd");
+  if (avx512 && __builtin_cpu_supports("avx512vnni")) return HostIsa{"avx512vnni", "x86-64-v4+avx512vnni", 64, 32};
   if (avx512) return HostIsa{"avx512", "x86-64-v4", 64, 32};
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return HostIsa{"avx2", "x86-64-v3", 32, 16};
   return absl::UnimplementedError("this processor has no AVX2; kernels for target cpu need AVX2 and FMA");

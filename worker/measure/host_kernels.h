@@ -13,8 +13,8 @@ namespace fusion {
 
 // The widest instruction set that generated kernels use and this processor has.
 struct HostIsa {
-  std::string isa;    // avx512 | avx2 | neon
-  std::string march;  // x86-64-v4 | x86-64-v3 | armv8-a
+  std::string isa;    // avx512vnni | avx512 | avx2 | neon
+  std::string march;  // x86-64-v4[+avx512vnni] | x86-64-v3 | armv8-a
   int vector_bytes = 0;
   int vector_registers = 0;
 };

@@ -5,9 +5,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "compiler/movement/vector_form.h"
 
 namespace fusion::cpu {
 
+using movement::LaneKind;
+using movement::LaneKindOf;
 using te::Index;
 using te::Op;
 using te::Scalar;
@@ -86,6 +89,118 @@ std::string ImmText(const te::ScalarNode& imm) {
   return absl::StrFormat(std::signbit(rounded) ? "(%af)" : "%af", rounded);
 }
 
+const char* VectorType(DType dtype) { return LaneKindOf(dtype) == LaneKind::kFloat ? "vf" : "vi"; }
+
+std::string VectorZero(DType dtype) { return LaneKindOf(dtype) == LaneKind::kFloat ? "bc(0.f)" : "bi(0)"; }
+
+std::string BroadcastText(DType dtype, const std::string& scalar) {
+  switch (LaneKindOf(dtype)) {
+    case LaneKind::kFloat:
+      return absl::StrCat("bc(", scalar, ")");
+    case LaneKind::kMask:
+      return absl::StrCat("bi(", scalar, " ? -1 : 0)");
+    default:
+      return absl::StrCat("bi((int)", scalar, ")");
+  }
+}
+
+namespace {
+
+// The helpers of elements that share a storage type with others.
+const char* Suffix(DType dtype) {
+  return dtype == DType::kF16 ? "h" : dtype == DType::kBF16 ? "b" : dtype == DType::kBool ? "m" : "";
+}
+
+// Integers of fewer bits than a lane wrap; f16 and bf16 round.
+std::string Narrowed(DType dtype, const std::string& x) {
+  switch (dtype) {
+    case DType::kI8:
+    case DType::kU8:
+    case DType::kI16:
+    case DType::kU16:
+      return absl::StrCat("wrap_", DTypeName(dtype), "(", x, ")");
+    case DType::kF16:
+    case DType::kBF16:
+      return absl::StrCat("round_", Suffix(dtype), "(", x, ")");
+    default:
+      return x;
+  }
+}
+
+}  // namespace
+
+std::string VectorLoadText(DType dtype, const std::string& place) {
+  return absl::StrCat("ld", Suffix(dtype), "(", place, ")");
+}
+
+std::string VectorStoreText(DType dtype, const std::string& place, const std::string& value) {
+  return absl::StrCat("st", Suffix(dtype), "(", place, ", ", value, ");");
+}
+
+std::string VectorCastText(DType from, DType to, const std::string& x) {
+  if (from == to) return x;
+  switch (LaneKindOf(to)) {
+    case LaneKind::kFloat: {
+      const std::string real = LaneKindOf(from) == LaneKind::kFloat ? x
+                               : LaneKindOf(from) == LaneKind::kInt ? absl::StrCat("vi2f(", x, ")")
+                                                                    : absl::StrCat(x, " ? bc(1.f) : bc(0.f)");
+      return Narrowed(to, real);
+    }
+    case LaneKind::kInt: {
+      if (LaneKindOf(from) == LaneKind::kMask) return absl::StrCat(x, " & 1");
+      const bool same_values = to == DType::kI32 || (from == DType::kI8 && to == DType::kI16) ||
+                               (from == DType::kU8 && (to == DType::kI16 || to == DType::kU16));
+      const std::string whole = LaneKindOf(from) == LaneKind::kFloat ? absl::StrCat("vf2i(", x, ")") : x;
+      return same_values ? whole : Narrowed(to, whole);
+    }
+    default:
+      return LaneKindOf(from) == LaneKind::kFloat ? absl::StrCat(x, " != bc(0.f)") : absl::StrCat(x, " != bi(0)");
+  }
+}
+
+std::string FoldIdentity(te::FoldKind kind, DType dtype) {
+  te::ScalarNode imm;
+  imm.dtype = dtype;
+  switch (kind) {
+    case te::FoldKind::kSum:
+      break;
+    case te::FoldKind::kProd:
+      imm.fvalue = 1, imm.ivalue = 1;
+      break;
+    case te::FoldKind::kMax:
+    case te::FoldKind::kMin: {
+      const bool max = kind == te::FoldKind::kMax;
+      imm.fvalue = max ? -__builtin_inf() : __builtin_inf();
+      const int bits = static_cast<int>(8 * DTypeBytes(dtype));
+      if (dtype == DType::kBool) {
+        imm.ivalue = max ? 0 : 1;
+      } else if (IsSigned(dtype)) {
+        imm.ivalue = max ? INT64_MIN >> (64 - bits) : INT64_MAX >> (64 - bits);
+      } else {
+        imm.ivalue = max ? 0 : static_cast<int64_t>(UINT64_MAX >> (64 - bits));
+      }
+      break;
+    }
+    case te::FoldKind::kGeneral:
+      break;
+  }
+  return ImmText(imm);
+}
+
+std::string VectorCombine(const te::Fold& fold, const std::string& acc, const std::string& x) {
+  const bool is_float = IsFloat(fold.acc);
+  switch (fold.kind) {
+    case te::FoldKind::kSum:
+      return is_float ? absl::StrCat(acc, " += ", x, ";") : absl::StrCat(acc, " = iadd(", acc, ", ", x, ");");
+    case te::FoldKind::kProd:
+      return is_float ? absl::StrCat(acc, " *= ", x, ";") : absl::StrCat(acc, " = imul(", acc, ", ", x, ");");
+    case te::FoldKind::kMax:
+      return absl::StrCat(acc, " = amax(", acc, ", ", x, ");");
+    default:
+      return absl::StrCat(acc, " = amin(", acc, ", ", x, ");");
+  }
+}
+
 std::string IndexText(const Index& index, const AxisName& name, const movement::Kernel& kernel) {
   std::string text;
   for (const Index::Part& part : index.parts()) {
@@ -139,8 +254,7 @@ std::string ExprPrinter::Temp(const std::string& type, const std::string& expres
 }
 
 std::string ExprPrinter::AsVector(const Value& value, DType dtype) {
-  if (value.varying) return value.text;
-  return dtype == DType::kBool ? absl::StrCat("bi(", value.text, " ? -1 : 0)") : absl::StrCat("bc(", value.text, ")");
+  return value.varying ? value.text : BroadcastText(dtype, value.text);
 }
 
 std::string ExprPrinter::EmitVector(const Scalar& s) { return AsVector(Emit(s), s->dtype); }
@@ -171,7 +285,8 @@ Value ExprPrinter::Compute(const Scalar& s) {
     case ScalarKind::kCast: {
       const Value x = Emit(s->args[0]);
       const DType from = s->args[0]->dtype, to = s->dtype;
-      if (from == to || (x.varying && to == DType::kF32 && from == DType::kF32)) return x;
+      if (from == to) return x;
+      if (x.varying) return {Temp(VectorType(to), VectorCastText(from, to, x.text)), true};
       std::string text;
       if (to == DType::kF16) {
         text = absl::StrCat("h2f(f2h((float)", x.text, "))");
@@ -210,17 +325,19 @@ Value ExprPrinter::EmitLoad(const Scalar& s) {
         false};
   }
   if (access == te::LaneAccess::kContiguous) {
-    return {Temp("vf", absl::StrCat("ld(", base, " + ", IndexText(address, options_.axis_name, *options_.kernel), ")")),
-            true};
+    const std::string place = absl::StrCat(base, " + ", IndexText(address, options_.axis_name, *options_.kernel));
+    return {Temp(VectorType(buffer.dtype), VectorLoadText(buffer.dtype, place)), true};
   }
   const std::string name = absl::StrCat("t", (*options_.next_temp)++);
   auto in_lane = [&](int axis) {
     return axis == options_.lane_axis ? absl::StrCat("(", options_.axis_name(axis), " + l)") : options_.axis_name(axis);
   };
-  out_->Line(absl::StrCat("vf ", name, " = bc(0.f);"));
+  out_->Line(absl::StrCat(VectorType(buffer.dtype), " ", name, " = ", VectorZero(buffer.dtype), ";"));
+  const std::string element =
+      LoadText(buffer, absl::StrCat(base, "[", IndexText(address, in_lane, *options_.kernel), "]"));
   out_->Line(absl::StrCat("for (int l = 0; l < ",
                           options_.valid_lanes.empty() ? absl::StrCat(options_.lanes) : options_.valid_lanes, "; ++l) ",
-                          name, "[l] = ", base, "[", IndexText(address, in_lane, *options_.kernel), "];"));
+                          name, "[l] = ", buffer.dtype == DType::kBool ? "-" : "", element, ";"));
   return {name, true};
 }
 
@@ -242,7 +359,7 @@ Value ExprPrinter::EmitIf(const Scalar& s) {
   CodeWriter then_text, else_text;
   const Value then_value = branch(s->args[0], &then_text), else_value = branch(s->args[1], &else_text);
   const bool varying = then_value.varying || else_value.varying;
-  const std::string type = varying ? (s->dtype == DType::kBool ? "vi" : "vf") : CType(s->dtype);
+  const std::string type = varying ? VectorType(s->dtype) : CType(s->dtype);
   auto operand = [&](const Value& value) { return varying ? AsVector(value, s->dtype) : value.text; };
   out_->Line(absl::StrCat(type, " ", name, ";"));
   out_->Open(absl::StrCat("if (", PredText(s->pred, options_.axis_name, *options_.kernel), ")"));
@@ -377,9 +494,7 @@ std::string ScalarOp(const te::ScalarNode& s, const std::vector<std::string>& a)
   return "0";
 }
 
-}  // namespace
-
-std::string VectorOpText(const te::ScalarNode& s, const std::vector<std::string>& a) {
+std::string FloatVectorOp(const te::ScalarNode& s, const std::vector<std::string>& a) {
   auto infix = [&](const char* op) { return absl::StrCat(a[0], " ", op, " ", a[1]); };
   auto call = [&](const char* name) { return absl::StrCat(name, "(", absl::StrJoin(a, ", "), ")"); };
   const bool first_imm = s.args[0]->kind == ScalarKind::kImm;
@@ -450,17 +565,67 @@ std::string VectorOpText(const te::ScalarNode& s, const std::vector<std::string>
       return infix(">");
     case Op::kGe:
       return infix(">=");
+    default:
+      return "/* no vector form */ 0";
+  }
+}
+
+// Lanes that hold integers or masks. Overflow wraps.
+std::string IntVectorOp(const te::ScalarNode& s, const std::vector<std::string>& a) {
+  auto infix = [&](const char* op) { return absl::StrCat(a[0], " ", op, " ", a[1]); };
+  auto call = [&](const char* name) { return absl::StrCat(name, "(", absl::StrJoin(a, ", "), ")"); };
+  switch (s.op) {
+    case Op::kAdd:
+      return call("iadd");
+    case Op::kSub:
+      return call("isub");
+    case Op::kMul:
+      return call("imul");
+    case Op::kMin:
+      return absl::StrCat(a[0], " < ", a[1], " ? ", a[0], " : ", a[1]);
+    case Op::kMax:
+      return absl::StrCat(a[0], " > ", a[1], " ? ", a[0], " : ", a[1]);
+    case Op::kNeg:
+      return absl::StrCat("isub(bi(0), ", a[0], ")");
+    case Op::kAbs:
+      return absl::StrCat(a[0], " < bi(0) ? isub(bi(0), ", a[0], ") : ", a[0]);
+    case Op::kEq:
+      return infix("==");
+    case Op::kNe:
+      return infix("!=");
+    case Op::kLt:
+      return infix("<");
+    case Op::kLe:
+      return infix("<=");
+    case Op::kGt:
+      return infix(">");
+    case Op::kGe:
+      return infix(">=");
     case Op::kAnd:
+    case Op::kBitAnd:
       return infix("&");
     case Op::kOr:
+    case Op::kBitOr:
       return infix("|");
+    case Op::kXor:
+    case Op::kBitXor:
+      return infix("^");
     case Op::kNot:
+    case Op::kBitNot:
       return absl::StrCat("~", a[0]);
     case Op::kSelect:
       return absl::StrCat(a[0], " ? ", a[1], " : ", a[2]);
     default:
       return "";
   }
+}
+
+}  // namespace
+
+std::string VectorOpText(const te::ScalarNode& s, const std::vector<std::string>& args) {
+  const bool on_floats = LaneKindOf(s.args[0]->dtype) == LaneKind::kFloat;
+  const std::string text = on_floats ? FloatVectorOp(s, args) : IntVectorOp(s, args);
+  return s.op == Op::kSelect ? text : Narrowed(s.dtype, text);
 }
 
 Value ExprPrinter::EmitOp(const Scalar& s) {
@@ -480,7 +645,7 @@ Value ExprPrinter::EmitOp(const Scalar& s) {
     return {Temp(CType(s->dtype), text), false};
   }
   for (size_t i = 0; i < values.size(); ++i) args.push_back(AsVector(values[i], s->args[i]->dtype));
-  return {Temp(s->dtype == DType::kBool ? "vi" : "vf", VectorOpText(*s, args)), true};
+  return {Temp(VectorType(s->dtype), VectorOpText(*s, args)), true};
 }
 
 }  // namespace fusion::cpu

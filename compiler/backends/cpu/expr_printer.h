@@ -47,6 +47,20 @@ std::string ImmText(const te::ScalarNode& imm);
 // An operation on vectors, for every node with a vector form (compiler/movement/vector_form.h); "" for others.
 std::string VectorOpText(const te::ScalarNode& s, const std::vector<std::string>& args);
 
+// Vectors: lanes of f32 ("vf") or of i32 and masks ("vi"), see compiler/movement/vector_form.h.
+const char* VectorType(DType dtype);
+std::string VectorZero(DType dtype);
+std::string BroadcastText(DType dtype, const std::string& scalar);
+// Loads or stores as many elements as there are lanes, from `place` (an address) on.
+std::string VectorLoadText(DType dtype, const std::string& place);
+std::string VectorStoreText(DType dtype, const std::string& place, const std::string& value);
+// An operation or a cast on vectors.
+std::string VectorOpText(const te::ScalarNode& s, const std::vector<std::string>& args);
+std::string VectorCastText(DType from, DType to, const std::string& x);
+// What a named fold starts from, as a scalar of the accumulator's type, and the statement that takes a vector `x` in.
+std::string FoldIdentity(te::FoldKind kind, DType dtype);
+std::string VectorCombine(const te::Fold& fold, const std::string& acc, const std::string& x);
+
 struct Value {
   std::string text;
   bool varying = false;  // a vector
@@ -66,7 +80,7 @@ class ExprPrinter {
   ExprPrinter(CodeWriter* out, Options options) : out_(out), options_(std::move(options)) {}
 
   Value Emit(const te::Scalar& s);
-  // Emit, broadcast if it is not a vector. f32 only.
+  // Emit, broadcast if it is not a vector.
   std::string EmitVector(const te::Scalar& s);
 
  private:

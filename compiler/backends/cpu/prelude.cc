@@ -6,17 +6,24 @@
 namespace fusion::cpu {
 namespace {
 
+// dot_..: four products of bytes in each lane, summed: (c, a, b) -> c + Σ a·b, by signedness of a and b. dot_ss leaves
+// out the −128·Σb that dot_128 collects (compiler/backends/cpu/print_tile.cc); where no instruction wants it, there is
+// none.
+//
 // $L lanes, $B bytes of a vector, $S a list of $L times `s`, $I 0..$L-1.
 //
 // exp: Cody-Waite with an exact high part, so that the result does not hang on contraction; 1.7e-7 relative.
 // erf, tanh: rational minimax in x*P(x^2)/Q(x^2), about 3e-7 relative. log: Cephes' polynomial on [sqrt(1/2), sqrt(2)).
-// vmax(a, b): vmaxps returns its second operand when unordered, so a NaN in `a` needs the extra select.
+// f16 converts in hardware: every ISA in use has it. vmax(a, b): vmaxps returns its second operand when unordered, so a
+// NaN in `a` needs the extra select.
 constexpr char kText[] =
     R"(typedef unsigned char u8; typedef signed char i8; typedef unsigned short u16; typedef short i16;
 typedef unsigned int u32; typedef int i32; typedef unsigned long u64; typedef long i64;
 typedef float vf __attribute__((vector_size($B)));
 typedef float vfu __attribute__((vector_size($B), aligned(4), may_alias));
 typedef int vi __attribute__((vector_size($B)));
+typedef int viu __attribute__((vector_size($B), aligned(4), may_alias));
+typedef unsigned int vu __attribute__((vector_size($B)));
 extern "C" { float expf(float); float logf(float); float erff(float); float sinf(float); float cosf(float); float tanf(float);
 float asinf(float); float acosf(float); float atanf(float); float sinhf(float); float coshf(float); float tanhf(float);
 float asinhf(float); float acoshf(float); float atanhf(float); float powf(float, float); float fmodf(float, float);
@@ -29,6 +36,66 @@ SI void st(float* p, vf v) { *(vfu*)p = v; }
 SI vf bc(float s) { return (vf){$S}; }
 SI vi bi(int s) { return (vi){$S}; }
 SI vi iota() { return (vi){$I}; }
+SI vi ld(const i32* p) { return *(const viu*)p; }
+SI void st(i32* p, vi v) { *(viu*)p = v; }
+#define NARROW(T, V) typedef T V __attribute__((vector_size($L * sizeof(T)))); \
+typedef T V##_u __attribute__((vector_size($L * sizeof(T)), aligned(sizeof(T)), may_alias)); \
+SI vi ld(const T* p) { return __builtin_convertvector(*(const V##_u*)p, vi); } \
+SI void st(T* p, vi v) { *(V##_u*)p = __builtin_convertvector(v, V); }
+NARROW(i8, v_i8) NARROW(u8, v_u8) NARROW(i16, v_i16) NARROW(u16, v_u16)
+typedef __fp16 v_f16 __attribute__((vector_size(2 * $L)));
+typedef __fp16 v_f16_u __attribute__((vector_size(2 * $L), aligned(2), may_alias));
+SI vf ldh(const u16* p) { return __builtin_convertvector(*(const v_f16_u*)p, vf); }
+SI void sth(u16* p, vf v) { *(v_f16_u*)p = __builtin_convertvector(v, v_f16); }
+SI vf round_h(vf v) { return __builtin_convertvector(__builtin_convertvector(v, v_f16), vf); }
+SI vi to_b(vf v) { vu b = (vu)v, r = (b + 0x7fff + ((b >> 16) & 1)) >> 16; return v != v ? (vi)((b >> 16) | 0x40) : (vi)r; }
+SI vf ldb(const u16* p) { return (vf)(ld(p) << 16); }
+SI void stb(u16* p, vf v) { st(p, to_b(v)); }
+SI vf round_b(vf v) { return (vf)(to_b(v) << 16); }
+SI vi ldm(const u8* p) { return ld(p) != bi(0); }
+SI void stm(u8* p, vi v) { st(p, v & 1); }
+SI vi wrap_i8(vi v) { return (vi)((vu)v << 24) >> 24; }
+SI vi wrap_i16(vi v) { return (vi)((vu)v << 16) >> 16; }
+SI vi wrap_u8(vi v) { return v & 0xff; }
+SI vi wrap_u16(vi v) { return v & 0xffff; }
+SI vf vi2f(vi v) { return __builtin_convertvector(v, vf); }
+SI vi vf2i(vf v) { return __builtin_convertvector(v == v ? v : bc(0.f), vi); }
+SI vi iadd(vi a, vi b) { return (vi)((vu)a + (vu)b); }
+SI vi isub(vi a, vi b) { return (vi)((vu)a - (vu)b); }
+SI vi imul(vi a, vi b) { return (vi)((vu)a * (vu)b); }
+typedef short vs __attribute__((vector_size($B)));
+typedef unsigned short vus __attribute__((vector_size($B)));
+typedef int i32_u __attribute__((aligned(1), may_alias));
+typedef int v_4_u __attribute__((vector_size($B), aligned(1), may_alias));
+SI vi ld4(const void* p) { return *(const v_4_u*)p; }
+SI vi bc4(const void* p) { return bi(*(const i32_u*)p); }
+#if $L == 16 && defined(__AVX512BW__)
+SI vi madd(vs a, vs b) { return __builtin_ia32_pmaddwd512(a, b); }
+#elif $L == 8 && defined(__AVX2__)
+SI vi madd(vs a, vs b) { return __builtin_ia32_pmaddwd256(a, b); }
+#else
+SI vi madd(vs a, vs b) { vi r; for (int l = 0; l < $L; ++l) r[l] = a[2 * l] * b[2 * l] + a[2 * l + 1] * b[2 * l + 1]; return r; }
+#endif
+SI vs even_u(vi x) { return (vs)x & 0xff; }
+SI vs odd_u(vi x) { return (vs)((vus)x >> 8); }
+SI vs even_s(vi x) { return (vs)((vus)x << 8) >> 8; }
+SI vs odd_s(vi x) { return (vs)x >> 8; }
+#define DOT(name, A, B) SI vi name(vi c, vi a, vi b) { return iadd(c, iadd(madd(even_##A(a), even_##B(b)), madd(odd_##A(a), odd_##B(b)))); }
+DOT(dot_uu, u, u) DOT(dot_ss_exact, s, s)
+#if $L == 16 && defined(__AVX512VNNI__)
+#define VNNI __builtin_ia32_vpdpbusd512
+#elif $L == 8 && (defined(__AVXVNNI__) || (defined(__AVX512VNNI__) && defined(__AVX512VL__)))
+#define VNNI __builtin_ia32_vpdpbusd256
+#endif
+#ifdef VNNI
+SI vi dot_us(vi c, vi a, vi b) { return VNNI(c, a, b); }
+SI vi dot_su(vi c, vi a, vi b) { return VNNI(c, b, a); }
+SI vi dot_ss(vi c, vi a, vi b) { return VNNI(c, (vi)((vu)a ^ 0x80808080u), b); }
+SI vi dot_128(vi o, vi b) { return VNNI(o, bi((int)0x80808080u), b); }
+#else
+DOT(dot_us, u, s) DOT(dot_su, s, u) DOT(dot_ss, s, s)
+SI vi dot_128(vi o, vi b) { return o; }
+#endif
 SI vf vmax(vf a, vf b) { vf m = a > b ? a : b; return a != a ? a : m; }
 SI vf vmin(vf a, vf b) { vf m = a < b ? a : b; return a != a ? a : m; }
 SI vf vabs(vf x) { return (vf)((vi)x & 0x7fffffff); }
@@ -85,10 +152,15 @@ SI vf vtanh(vf x) {
 SI float hadd(vf v) { float s = 0; for (int w = $L / 2; w; w /= 2) for (int l = 0; l < w; ++l) v[l] += v[l + w]; return v[0] + s; }
 template <class T> SI T smax(T a, T b) { return a != a ? a : a > b ? a : b; }
 template <class T> SI T smin(T a, T b) { return a != a ? a : a < b ? a : b; }
+SI i32 hadd(vi v) { u32 s = 0; for (int l = 0; l < $L; ++l) s += (u32)v[l]; return (i32)s; }
+SI i32 hmax(vi v) { i32 m = v[0]; for (int l = 1; l < $L; ++l) m = v[l] > m ? v[l] : m; return m; }
+SI i32 hmin(vi v) { i32 m = v[0]; for (int l = 1; l < $L; ++l) m = v[l] < m ? v[l] : m; return m; }
 SI float hmax(vf v) { float m = v[0]; for (int l = 1; l < $L; ++l) m = smax(v[l], m); return m; }
 SI float hmin(vf v) { float m = v[0]; for (int l = 1; l < $L; ++l) m = smin(v[l], m); return m; }
 SI vf amax(vf acc, vf x) { return ((x > acc) | (x != x)) ? x : acc; }
 SI vf amin(vf acc, vf x) { return ((x < acc) | (x != x)) ? x : acc; }
+SI vi amax(vi acc, vi x) { return x > acc ? x : acc; }
+SI vi amin(vi acc, vi x) { return x < acc ? x : acc; }
 template <class T> SI T sabs(T a) { return a < 0 ? (T)-a : a; }
 SI float sabs(float a) { return __builtin_fabsf(a); }
 SI double sabs(double a) { return __builtin_fabs(a); }
@@ -111,19 +183,8 @@ SI i64 fmodi(i64 a, i64 b) { i64 r = a % b; return r < 0 ? r + b : r; }
 SI i64 f2i(double x) { return x != x ? 0 : x >= 9223372036854775807.0 ? 0x7fffffffffffffffL : x <= -9223372036854775808.0 ? (i64)0x8000000000000000UL : (i64)x; }
 SI float asf(u32 b) { union { u32 b; float f; } u; u.b = b; return u.f; }
 SI u32 asu(float f) { union { u32 b; float f; } u; u.f = f; return u.b; }
-SI float h2f(u16 h) {
-  u32 s = (u32)(h >> 15) << 31, e = (h >> 10) & 31, m = h & 1023;
-  if (e == 31) return asf(s | 0x7f800000u | (m << 13));
-  if (e == 0) { float r = (float)m * 5.9604644775390625e-08f; return s ? -r : r; }
-  return asf(s | ((e + 112) << 23) | (m << 13));
-}
-SI u16 f2h(float f) {
-  u32 b = asu(f), m = b & 0x7fffffff; u16 s = (u16)((b >> 16) & 0x8000);
-  if (m > 0x7f800000) return s | 0x7e00;
-  if (m >= 0x477ff000) return s | 0x7c00;
-  if (m < 0x38800000) return s | (u16)__builtin_nearbyintf(asf(m) * 16777216.0f);
-  u32 r = m + 0xfff + ((m >> 13) & 1); return s | (u16)((r >> 13) - (112 << 10));
-}
+SI float h2f(u16 h) { union { u16 b; __fp16 f; } u; u.b = h; return (float)u.f; }
+SI u16 f2h(float f) { union { u16 b; __fp16 f; } u; u.f = (__fp16)f; return u.b; }
 SI float bf2f(u16 h) { return asf((u32)h << 16); }
 SI u16 f2bf(float f) { u32 b = asu(f); if ((b & 0x7fffffff) > 0x7f800000) return (u16)((b >> 16) | 0x40); return (u16)((b + 0x7fff + ((b >> 16) & 1)) >> 16); }
 )";

@@ -87,35 +87,6 @@ class StepPrinter {
     for (size_t i = 0; i < step_.loops.size(); ++i) out_->Close();
   }
 
-  static std::string Identity(te::FoldKind kind, DType dtype) {
-    te::ScalarNode imm;
-    imm.dtype = dtype;
-    switch (kind) {
-      case te::FoldKind::kSum:
-        break;
-      case te::FoldKind::kProd:
-        imm.fvalue = 1, imm.ivalue = 1;
-        break;
-      case te::FoldKind::kMax:
-      case te::FoldKind::kMin: {
-        const bool max = kind == te::FoldKind::kMax;
-        imm.fvalue = max ? -__builtin_inf() : __builtin_inf();
-        const int bits = static_cast<int>(8 * DTypeBytes(dtype));
-        if (dtype == DType::kBool) {
-          imm.ivalue = max ? 0 : 1;
-        } else if (IsSigned(dtype)) {
-          imm.ivalue = max ? INT64_MIN >> (64 - bits) : INT64_MAX >> (64 - bits);
-        } else {
-          imm.ivalue = max ? 0 : static_cast<int64_t>(UINT64_MAX >> (64 - bits));
-        }
-        break;
-      }
-      case te::FoldKind::kGeneral:
-        break;
-    }
-    return ImmText(imm);
-  }
-
   static std::string Combine(te::FoldKind kind, const std::string& acc, const std::string& x, DType dtype) {
     switch (kind) {
       case te::FoldKind::kSum:
@@ -147,7 +118,7 @@ class StepPrinter {
         ExprPrinter printer(out_, ScalarOptions());
         init = printer.Emit(fold.init[a]).text;
       } else {
-        init = Identity(fold.kind, dtype);
+        init = FoldIdentity(fold.kind, dtype);
       }
       out_->Line(absl::StrCat(CType(dtype), " ", acc, " = ", init, ";"));
       accs.push_back({acc, false});
@@ -186,10 +157,13 @@ class StepPrinter {
         std::string value = printer.EmitVector(step_.body[o]);
         if (step_.lane_limit >= 0) {
           value = absl::StrCat("(iota() < bi((int)(", step_.lane_limit, " - (",
-                               IndexText(step_.lane_mask_index, Name, kernel_), "))) ? ", value, " : bc(0.f))");
+                               IndexText(step_.lane_mask_index, Name, kernel_), "))) ? ", value, " : ",
+                               VectorZero(step_.store_types[o]), ")");
         }
-        out_->Line(absl::StrCat("st(b", step_.stores[o].buffer, " + ",
-                                IndexText(step_.stores[o].address, Name, kernel_), ", ", value, ");"));
+        out_->Line(VectorStoreText(
+            step_.store_types[o],
+            absl::StrCat("b", step_.stores[o].buffer, " + ", IndexText(step_.stores[o].address, Name, kernel_)),
+            value));
       }
     }
     out_->Close();
@@ -209,29 +183,14 @@ class StepPrinter {
     for (const movement::Loop& loop : step_.loops) OpenLoop(loop);
     OpenUnmasked();
     const te::Fold& fold = *step_.fold;
-    const char* init = fold.kind == te::FoldKind::kSum    ? "bc(0.f)"
-                       : fold.kind == te::FoldKind::kProd ? "bc(1.f)"
-                       : fold.kind == te::FoldKind::kMax  ? "bc(-__builtin_inff())"
-                                                          : "bc(__builtin_inff())";
-    auto combine = [&](const std::string& acc, const std::string& x) {
-      switch (fold.kind) {
-        case te::FoldKind::kSum:
-          return absl::StrCat(acc, " += ", x, ";");
-        case te::FoldKind::kProd:
-          return absl::StrCat(acc, " *= ", x, ";");
-        case te::FoldKind::kMax:
-          return absl::StrCat(acc, " = amax(", acc, ", ", x, ");");
-        default:
-          return absl::StrCat(acc, " = amin(", acc, ", ", x, ");");
-      }
-    };
+    const std::string init = BroadcastText(fold.acc, FoldIdentity(fold.kind, fold.acc));
     const std::string tag = absl::StrCat((*next_temp_)++);
     const std::string v = absl::StrCat("v", tag, "_");
     const Axis inner = fold.axes.back();
     const int64_t wide = 4 * lanes_;
-    for (int a = 0; a < 4; ++a) out_->Line(absl::StrCat("vf ", v, a, " = ", init, ";"));
+    for (int a = 0; a < 4; ++a) out_->Line(absl::StrCat(VectorType(fold.acc), " ", v, a, " = ", init, ";"));
     const std::string acc = absl::StrCat("a", tag);
-    out_->Line(absl::StrCat("float ", acc, " = ", Identity(fold.kind, DType::kF32), ";"));
+    out_->Line(absl::StrCat(CType(fold.acc), " ", acc, " = ", FoldIdentity(fold.kind, fold.acc), ";"));
     for (size_t f = 0; f + 1 < fold.axes.size(); ++f) OpenLoop({fold.axes[f], std::nullopt});
     const std::string i = Name(inner.id);
     auto vector_body = [&](int64_t offset, int a) {
@@ -239,7 +198,7 @@ class StepPrinter {
         return axis == inner.id && offset != 0 ? absl::StrCat("(", i, " + ", offset, ")") : Name(axis);
       };
       ExprPrinter printer(out_, {&kernel_, name, inner.id, lanes_, "", {}, next_temp_});
-      out_->Line(combine(absl::StrCat(v, a), printer.EmitVector(step_.body[0])));
+      out_->Line(VectorCombine(fold, absl::StrCat(v, a), printer.EmitVector(step_.body[0])));
     };
     out_->Line(absl::StrCat("i64 ", i, " = 0;"));
     if (inner.extent >= wide) {
@@ -255,25 +214,25 @@ class StepPrinter {
     if (inner.extent % lanes_ != 0) {
       out_->Open(absl::StrCat("for (; ", i, " < ", inner.extent, "; ++", i, ")"));
       ExprPrinter printer(out_, ScalarOptions());
-      out_->Line(Combine(fold.kind, acc, printer.Emit(step_.body[0]).text, DType::kF32));
+      out_->Line(Combine(fold.kind, acc, printer.Emit(step_.body[0]).text, fold.acc));
       out_->Close();
     }
     for (size_t f = 0; f + 1 < fold.axes.size(); ++f) out_->Close();
+    // The four vectors become one, and its lanes one element.
+    for (const auto& [into, from] : {std::pair(0, 1), std::pair(2, 3), std::pair(0, 2)}) {
+      out_->Line(VectorCombine(fold, absl::StrCat(v, into), absl::StrCat(v, from)));
+    }
     switch (fold.kind) {
       case te::FoldKind::kSum:
-        out_->Line(absl::StrCat(acc, " += hadd((", v, "0 + ", v, "1) + (", v, "2 + ", v, "3));"));
+        out_->Line(Combine(fold.kind, acc, absl::StrCat("hadd(", v, "0)"), fold.acc));
         break;
       case te::FoldKind::kProd:
-        out_->Line(absl::StrCat("for (int l = 0; l < ", lanes_, "; ++l) ", acc, " *= ", v, "0[l] * ", v, "1[l] * ", v,
-                                "2[l] * ", v, "3[l];"));
-        break;
-      case te::FoldKind::kMax:
-        out_->Line(
-            absl::StrCat(acc, " = smax(hmax(amax(amax(", v, "0, ", v, "1), amax(", v, "2, ", v, "3))), ", acc, ");"));
+        out_->Line(absl::StrCat("for (int l = 0; l < ", lanes_, "; ++l) ",
+                                Combine(fold.kind, acc, absl::StrCat(v, "0[l]"), fold.acc)));
         break;
       default:
-        out_->Line(
-            absl::StrCat(acc, " = smin(hmin(amin(amin(", v, "0, ", v, "1), amin(", v, "2, ", v, "3))), ", acc, ");"));
+        out_->Line(Combine(fold.kind, acc, absl::StrCat(fold.kind == te::FoldKind::kMax ? "hmax(" : "hmin(", v, "0)"),
+                           fold.acc));
     }
     StoreScalars(step_.then, {{acc, false}});
     out_->Close();

@@ -23,6 +23,7 @@ using te::ScalarKind;
 Scalar TakeGuards(const Scalar& s, te::FoldKind kind, te::Pred* guards) {
   auto is_identity = [&](const Scalar& x) {
     if (x->kind != ScalarKind::kImm) return false;
+    if (!IsFloat(x->dtype)) return kind == te::FoldKind::kSum && x->ivalue == 0;
     if (kind == te::FoldKind::kSum) return x->fvalue == 0;
     if (kind == te::FoldKind::kProd) return x->fvalue == 1;
     if (kind == te::FoldKind::kMax) return x->fvalue < -3.4e38;
@@ -31,6 +32,10 @@ Scalar TakeGuards(const Scalar& s, te::FoldKind kind, te::Pred* guards) {
   if (s->kind == ScalarKind::kIf && is_identity(s->args[1])) {
     guards->insert(guards->end(), s->pred.begin(), s->pred.end());
     return TakeGuards(s->args[0], kind, guards);
+  }
+  if (kind == te::FoldKind::kSum && s->kind == ScalarKind::kCast) {
+    const Scalar x = TakeGuards(s->args[0], kind, guards);
+    return x == s->args[0] ? s : te::Cast(s->dtype, x);
   }
   if (kind == te::FoldKind::kSum && s->kind == ScalarKind::kOp && s->op == Op::kMul) {
     const Scalar a = TakeGuards(s->args[0], kind, guards), b = TakeGuards(s->args[1], kind, guards);
@@ -141,6 +146,7 @@ class TilePrinter {
   // innermost rolled one, by tile.unroll.
   void SplitFoldAxes() {
     for (const Axis& axis : step_.fold->axes) {
+      if (axis.id == step_.tile.dot_axis) continue;  // inside a lane
       bool border = false;
       for (const te::Comparison& guard : row_guards_) border = border || Uses(guard, axis.id);
       (border ? unrolled_ : rolled_).push_back(axis);
@@ -247,6 +253,10 @@ class TilePrinter {
     std::string next_panel;  // pointer to this tile's share of it
   };
 
+  std::string PointerType(const Operand& operand) const {
+    return absl::StrCat("const ", StorageType(kernel_.buffers[operand.node->tensor].dtype), "*");
+  }
+
   void PrintTileText(const TileRun& run, const std::string& r0) {
     const movement::RegisterTile& tile = step_.tile;
     const int vectors = tile.outer_axis >= 0 ? tile.outer_count : 1;
@@ -273,7 +283,7 @@ class TilePrinter {
       if (address.UsesAxis(tile.outer_axis))
         operand.affine = operand.affine && address.AffineIn(tile.outer_axis, &operand.vector);
       for (const Axis& axis : step_.fold->axes) {
-        if (!address.UsesAxis(axis.id)) continue;
+        if (!address.UsesAxis(axis.id) || axis.id == tile.dot_axis) continue;
         int64_t c = 0;
         operand.affine = operand.affine && address.AffineIn(axis.id, &c);
         const bool unrolled =
@@ -286,7 +296,7 @@ class TilePrinter {
       Operand& operand = operands[i];
       if (!operand.affine) continue;
       operand.pointer = absl::StrCat("p", (*next_temp_)++);
-      out_->Line(absl::StrCat("const float* ", operand.pointer, " = b", operand.node->tensor, " + ",
+      out_->Line(absl::StrCat(PointerType(operand), " ", operand.pointer, " = b", operand.node->tensor, " + ",
                               IndexText(operand.node->indices[0], name, kernel_), ";"));
       for (const movement::Prefetch& prefetch : tile.prefetch) {
         if (prefetch.buffer == operand.node->tensor) operand.prefetch = &prefetch;
@@ -295,22 +305,26 @@ class TilePrinter {
         operand.next_panel = absl::StrCat("p", (*next_temp_)++);
         const std::string tile_number = absl::StrCat("(", IndexText(operand.prefetch->first, name, kernel_), " + (", r0,
                                                      ") / ", tile.row_count, ")");
-        out_->Line(absl::StrCat("const float* ", operand.next_panel, " = ", operand.pointer, " + ",
+        out_->Line(absl::StrCat(PointerType(operand), " ", operand.next_panel, " = ", operand.pointer, " + ",
                                 operand.prefetch->panel, " + ", tile_number, " * ",
-                                LinesPerTile(*operand.prefetch) * kLineElements, ";"));
+                                LinesPerTile(*operand.prefetch) * LineElements(*operand.prefetch), ";"));
       }
     }
-    const te::FoldKind kind = step_.fold->kind;
-    const char* init = kind == te::FoldKind::kSum    ? "bc(0.f)"
-                       : kind == te::FoldKind::kProd ? "bc(1.f)"
-                       : kind == te::FoldKind::kMax  ? "bc(-__builtin_inff())"
-                                                     : "bc(__builtin_inff())";
+    const std::string init = BroadcastText(step_.fold->acc, FoldIdentity(step_.fold->kind, step_.fold->acc));
     for (int r = 0; r < rows; ++r) {
       std::vector<std::string> names;
       for (int v = 0; v < vectors; ++v) names.push_back(absl::StrCat("c", r, "_", v, " = ", init));
-      out_->Line(absl::StrCat("vf ", absl::StrJoin(names, ", "), ";"));
+      out_->Line(absl::StrCat(VectorType(step_.fold->acc), " ", absl::StrJoin(names, ", "), ";"));
     }
+    const bool offset = SignedDot() && run.mask.empty();
+    for (int v = 0; offset && v < vectors; ++v) out_->Line(absl::StrCat("vi o", v, " = bi(0);"));
     PrintFold(run, r0, operands, rows, vectors);
+    for (int r = 0; offset && r < rows; ++r) {
+      for (int v = 0; v < vectors; ++v) {
+        const std::string acc = absl::StrCat("c", r, "_", v);
+        out_->Line(absl::StrCat(acc, " = isub(", acc, ", o", v, ");"));
+      }
+    }
     PrintEpilogue(rows, vectors, r0);
   }
 
@@ -355,8 +369,8 @@ class TilePrinter {
       for (Operand& operand : operands) {
         if (!operand.affine || !operand.step.count(axis.id)) continue;
         const std::string next = absl::StrCat("p", (*next_temp_)++);
-        out_->Line(
-            absl::StrCat("const float* ", next, " = ", operand.pointer, " + ", operand.step[axis.id], "L*", i, ";"));
+        out_->Line(absl::StrCat(PointerType(operand), " ", next, " = ", operand.pointer, " + ", operand.step[axis.id],
+                                "L*", i, ";"));
         operand.pointer = next;
       }
       place_guards();
@@ -384,10 +398,13 @@ class TilePrinter {
     for (; depth > 0; --depth) out_->Close();
   }
 
-  static constexpr int64_t kLineElements = 16;  // f32 in a cache line
+  // Elements of a prefetched operand in a cache line.
+  int64_t LineElements(const movement::Prefetch& prefetch) const {
+    return 64 / DTypeBytes(kernel_.buffers[prefetch.buffer].dtype);
+  }
 
-  static int64_t LinesPerTile(const movement::Prefetch& prefetch) {
-    const int64_t lines = (prefetch.panel + kLineElements - 1) / kLineElements;
+  int64_t LinesPerTile(const movement::Prefetch& prefetch) const {
+    const int64_t lines = (prefetch.panel + LineElements(prefetch) - 1) / LineElements(prefetch);
     return (lines + prefetch.tiles - 1) / prefetch.tiles;
   }
 
@@ -407,7 +424,8 @@ class TilePrinter {
       const int64_t lines = std::max<int64_t>(1, (LinesPerTile(*operand.prefetch) + iterations - 1) / iterations);
       for (int64_t line = 0; line < lines; ++line) {
         out_->Line(absl::StrCat("__builtin_prefetch(", operand.next_panel, " + (", number, ") * ",
-                                lines * kLineElements, " + ", line * kLineElements, ", 0, 2);"));
+                                lines * LineElements(*operand.prefetch), " + ", line * LineElements(*operand.prefetch),
+                                ", 0, 2);"));
       }
     }
   }
@@ -430,7 +448,7 @@ class TilePrinter {
       return false;
     };
     std::function<std::string(const Scalar&, int, int)> emit = [&](const Scalar& s, int r, int v) -> std::string {
-      if (s->kind == ScalarKind::kImm) return absl::StrCat("bc(", ImmText(*s), ")");
+      if (s->kind == ScalarKind::kImm) return BroadcastText(s->dtype, ImmText(*s));
       const int kr = depends(s, tile.row_axis) ? r : -1, kv = depends(s, tile.outer_axis) ? v : -1;
       auto key = std::make_tuple(s.get(), kr, kv);
       auto it = values.find(key);
@@ -463,11 +481,16 @@ class TilePrinter {
           };
           place = absl::StrCat("b", s->tensor, " + ", IndexText(s->indices[0], full, kernel_));
         }
-        text = operand.by_lane ? absl::StrCat("ld(", place, ")") : absl::StrCat("bc(*(", place, "))");
+        const movement::Buffer& buffer = kernel_.buffers[s->tensor];
+        text = tile.dot_axis >= 0 ? absl::StrCat(operand.by_lane ? "ld4(" : "bc4(", place, ")")
+               : operand.by_lane  ? VectorLoadText(buffer.dtype, place)
+                                  : BroadcastText(buffer.dtype, LoadText(buffer, absl::StrCat("*(", place, ")")));
       } else if (s->kind == ScalarKind::kOp) {
         std::vector<std::string> args;
         for (const Scalar& arg : s->args) args.push_back(emit(arg, r, v));
         text = VectorOpText(*s, args);
+      } else if (s->kind == ScalarKind::kCast) {
+        text = VectorCastText(s->args[0]->dtype, s->dtype, emit(s->args[0], r, v));
       } else if (s->kind == ScalarKind::kIf) {
         auto full = [&](int axis) -> std::string {
           auto fixed = at.find(axis);
@@ -479,7 +502,7 @@ class TilePrinter {
         };
         // The loads of both arms are in bounds of the arena only where the test holds: a statement, not a select.
         const std::string result = absl::StrCat("t", (*next_temp_)++);
-        out_->Line(absl::StrCat("vf ", result, ";"));
+        out_->Line(absl::StrCat(VectorType(s->dtype), " ", result, ";"));
         out_->Open(absl::StrCat("if (", PredText(s->pred, full, kernel_), ")"));
         const auto before = values;
         out_->Line(absl::StrCat(result, " = ", emit(s->args[0], r, v), ";"));
@@ -493,25 +516,49 @@ class TilePrinter {
         return result;
       }
       const std::string result = absl::StrCat("t", (*next_temp_)++);
-      out_->Line(absl::StrCat("const vf ", result, " = ", text, ";"));
+      out_->Line(absl::StrCat("const ", VectorType(s->dtype), " ", result, " = ", text, ";"));
       values[key] = result;
       return result;
     };
     const te::FoldKind kind = step_.fold->kind;
+    if (tile.dot_axis >= 0) return PrintDot(run, rows, vectors, point, emit);
     for (int r = 0; r < rows; ++r) {
       if (!run.mask.empty() && !run.mask[r * points_.size() + point]) continue;
       for (int v = 0; v < vectors; ++v) {
         const std::string acc = absl::StrCat("c", r, "_", v);
-        if (kind == te::FoldKind::kSum && body_->kind == ScalarKind::kOp && body_->op == Op::kMul) {
+        if (kind == te::FoldKind::kSum && IsFloat(body_->dtype) && body_->kind == ScalarKind::kOp &&
+            body_->op == Op::kMul) {
           const std::string a = emit(body_->args[0], r, v), b = emit(body_->args[1], r, v);
           out_->Line(absl::StrCat(acc, " += ", a, " * ", b, ";"));
         } else {
-          const std::string x = emit(body_, r, v);
-          if (kind == te::FoldKind::kSum) out_->Line(absl::StrCat(acc, " += ", x, ";"));
-          if (kind == te::FoldKind::kProd) out_->Line(absl::StrCat(acc, " *= ", x, ";"));
-          if (kind == te::FoldKind::kMax) out_->Line(absl::StrCat(acc, " = amax(", acc, ", ", x, ");"));
-          if (kind == te::FoldKind::kMin) out_->Line(absl::StrCat(acc, " = amin(", acc, ", ", x, ");"));
+          out_->Line(VectorCombine(*step_.fold, acc, emit(body_, r, v)));
         }
+      }
+    }
+  }
+
+  // Four products of bytes a lane. Both signed: the instruction wants one factor unsigned, so it gets a + 128, and `o`
+  // keeps 128·Σb of each vector, taken off at the end; border rows differ in their sums and take the longer way.
+  bool SignedDot() const {
+    return step_.tile.dot_axis >= 0 && ByteFactor(0)->dtype == DType::kI8 && ByteFactor(1)->dtype == DType::kI8;
+  }
+  const te::ScalarNode* ByteFactor(int i) const { return body_->args[i]->args[0].get(); }
+
+  void PrintDot(const TileRun& run, int rows, int vectors, size_t point,
+                const std::function<std::string(const Scalar&, int, int)>& emit) {
+    const auto sign = [&](int i) { return ByteFactor(i)->dtype == DType::kI8 ? "s" : "u"; };
+    const bool first_moves =
+        te::ClassifyLanes(ByteFactor(0)->indices[0], lane_loop_->axis, lanes_) != te::LaneAccess::kInvariant;
+    const int a = first_moves ? 1 : 0, b = 1 - a;  // broadcast, shared
+    const bool masked = !run.mask.empty();
+    const std::string dot = absl::StrCat("dot_", sign(a), sign(b), SignedDot() && masked ? "_exact" : "");
+    for (int r = 0; r < rows; ++r) {
+      if (masked && !run.mask[r * points_.size() + point]) continue;
+      for (int v = 0; v < vectors; ++v) {
+        const std::string x = emit(body_->args[a]->args[0], r, v), y = emit(body_->args[b]->args[0], r, v);
+        if (r == 0 && SignedDot() && !masked) out_->Line(absl::StrCat("o", v, " = dot_128(o", v, ", ", y, ");"));
+        const std::string acc = absl::StrCat("c", r, "_", v);
+        out_->Line(absl::StrCat(acc, " = ", dot, "(", acc, ", ", x, ", ", y, ");"));
       }
     }
   }
@@ -520,17 +567,19 @@ class TilePrinter {
   void PrintEpilogue(int rows, int vectors, const std::string& r0) {
     const movement::RegisterTile& tile = step_.tile;
     const bool single = rows * vectors == 1;
+    const std::string type = VectorType(step_.fold->acc);
+    const DType stored = step_.store_types[0];
     if (single) {
-      out_->Line("const vf acc = c0_0;");
+      out_->Line(absl::StrCat("const ", type, " acc = c0_0;"));
       out_->Line(absl::StrCat("const i64 rr = 0, vv = 0;"));
     } else {
       std::vector<std::string> all;
       for (int r = 0; r < rows; ++r) {
         for (int v = 0; v < vectors; ++v) all.push_back(absl::StrCat("c", r, "_", v));
       }
-      out_->Line(absl::StrCat("const vf tile[", all.size(), "] = {", absl::StrJoin(all, ", "), "};"));
+      out_->Line(absl::StrCat("const ", type, " tile[", all.size(), "] = {", absl::StrJoin(all, ", "), "};"));
       out_->Open(absl::StrCat("for (i64 rr = 0; rr < ", rows, "; ++rr) for (i64 vv = 0; vv < ", vectors, "; ++vv)"));
-      out_->Line(absl::StrCat("const vf acc = tile[rr * ", vectors, " + vv];"));
+      out_->Line(absl::StrCat("const ", type, " acc = tile[rr * ", vectors, " + vv];"));
     }
     out_->Open("");
     if (tile.row_axis >= 0) out_->Line(absl::StrCat("const i64 ", Name(tile.row_axis), " = ", r0, " + rr;"));
@@ -556,13 +605,17 @@ class TilePrinter {
       const std::string place =
           absl::StrCat("b", step_.stores[0].buffer, " + ", IndexText(step_.stores[0].address, name, kernel_));
       if (!valid.empty()) {
-        out_->Line(absl::StrCat("const vf out = ", value, ";"));
-        out_->Line(absl::StrCat("float* o = ", place, ";"));
+        // The tail goes through a vector of its own, converted like the others.
+        const std::string element = StorageType(stored);
+        out_->Line(absl::StrCat(element, "* o = ", place, ";"));
         out_->Line(absl::StrCat("const i64 n = ", valid, ";"));
-        out_->Line(absl::StrCat("if (n == ", lanes_, ") st(o, out); else for (i64 l = 0; l < n; ++l) o[l] = out[l];"));
+        out_->Line(absl::StrCat("const ", VectorType(stored), " out = ", value, ";"));
+        out_->Line(absl::StrCat("if (n == ", lanes_, ") ", VectorStoreText(stored, "o", "out"), " else { ", element,
+                                " tail[", lanes_, "]; ", VectorStoreText(stored, "tail", "out"),
+                                " for (i64 l = 0; l < n; ++l) o[l] = tail[l]; }"));
         out_->Close();
       } else {
-        out_->Line(absl::StrCat("st(", place, ", ", value, ");"));
+        out_->Line(VectorStoreText(stored, place, value));
       }
     } else {
       const std::string lane = Name(tile.lane_axis);
@@ -590,20 +643,16 @@ class TilePrinter {
   std::string MaskLanes(const std::string& value) {
     auto name = [this](int axis) { return Name(axis); };
     return absl::StrCat("(iota() < bi((int)(", step_.lane_limit, " - (",
-                        IndexText(step_.lane_mask_index, name, kernel_), "))) ? ", value, " : bc(0.f))");
+                        IndexText(step_.lane_mask_index, name, kernel_), "))) ? ", value, " : ",
+                        VectorZero(step_.store_types[0]), ")");
   }
 
   bool VectorThen() const {
-    bool ok = true;
+    bool ok = movement::LaneKindOf(step_.store_types[0]) != movement::LaneKind::kNone;
     for (const Scalar& s : step_.then) {
       te::Visit(s, [&](const te::ScalarNode& node) {
-        if (node.kind == ScalarKind::kCast || node.kind == ScalarKind::kFromIndex) ok = false;
-        if (node.dtype != DType::kF32 && node.dtype != DType::kBool) ok = false;
-        if (node.kind == ScalarKind::kIf) {
-          for (const te::Comparison& c : node.pred) ok = ok && !Uses(c, step_.tile.lane_axis);
-        }
-        if (node.kind == ScalarKind::kLoad && kernel_.buffers[node.tensor].dtype != DType::kF32) ok = false;
-        if (node.kind == ScalarKind::kOp && !movement::HasVectorForm(node)) ok = false;
+        ok = ok && movement::HasVectorForm(node);
+        for (const te::Comparison& c : node.pred) ok = ok && !Uses(c, step_.tile.lane_axis);
       });
     }
     return ok;

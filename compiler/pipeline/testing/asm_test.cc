@@ -49,8 +49,8 @@ int Count(const std::vector<std::string>& lines, const std::string& a, const std
   return count;
 }
 
-// The innermost loop with the most fused multiply-adds.
-std::vector<std::string> HotLoop(const std::vector<std::string>& lines) {
+// The innermost loop with the most multiply-adds.
+std::vector<std::string> HotLoop(const std::vector<std::string>& lines, const std::string& instruction) {
   std::map<std::string, size_t> labels;
   std::vector<std::string> best;
   size_t last_begin = 0;  // of the last loop: one that begins before it and ends after it is not innermost
@@ -64,13 +64,15 @@ std::vector<std::string> HotLoop(const std::vector<std::string>& lines) {
     last_begin = it->second;
     std::vector<std::string> loop(lines.begin() + static_cast<int64_t>(it->second),
                                   lines.begin() + static_cast<int64_t>(i) + 1);
-    if (Count(loop, "vfmadd") > Count(best, "vfmadd")) best = loop;
+    if (Count(loop, instruction) > Count(best, instruction)) best = loop;
   }
   return best;
 }
 
-void CheckHotLoop(const std::string& name, const GraphMaker& g, LayoutMode layouts) {
-  for (const DeviceModel& device : {Avx512Device(), Avx2Device()}) {
+void CheckHotLoop(const std::string& name, const GraphMaker& g, LayoutMode layouts,
+                  const std::vector<DeviceModel>& devices = {Avx512Device(), Avx2Device()},
+                  const std::string& instruction = "vfmadd") {
+  for (const DeviceModel& device : devices) {
     ValueLayouts value_layouts;
     if (layouts == LayoutMode::kBlocked) {
       for (size_t v = 0; v < g.graph().values().size(); ++v) {
@@ -85,14 +87,14 @@ void CheckHotLoop(const std::string& name, const GraphMaker& g, LayoutMode layou
     const std::string shape = absl::StrCat(name, " ", device.isa, ": ", step.tile.row_count, "x", step.tile.outer_count,
                                            " unroll ", step.tile.unroll);
     const std::string text = cpu::Prelude(device.vector_bytes / 4) + cpu::PrintKernel(kernel->kernel, "k", device);
-    const std::vector<std::string> loop = HotLoop(Assemble(text, device.march));
+    const std::vector<std::string> loop = HotLoop(Assemble(text, device.march), instruction);
     std::string body;
     for (const std::string& line : loop) body += line + "\n";
-    const std::string reg = device.isa == "avx512" ? "%zmm" : "%ymm";
-    const int fma = Count(loop, "vfmadd", reg);
+    const std::string reg = device.vector_bytes == 64 ? "%zmm" : "%ymm";
+    const int fma = Count(loop, instruction, reg);
     printf("%s: %zu instructions, %d fma, %d on the stack\n", shape.c_str(), loop.size(), fma, Count(loop, "(%rsp"));
     EXPECT_GE(fma, step.tile.row_count * step.tile.outer_count) << shape << "\n" << body;
-    EXPECT_EQ(Count(loop, "vfmadd"), fma) << "narrower vectors: " << shape << "\n" << body;
+    EXPECT_EQ(Count(loop, instruction), fma) << "narrower vectors: " << shape << "\n" << body;
     EXPECT_EQ(Count(loop, "(%rsp"), 0) << shape << "\n" << body;
   }
 }
@@ -101,6 +103,22 @@ TEST(HotLoop, MatrixProduct) {
   GraphMaker g;
   g.Out(g.Op("MatMul", {g.In({128, 768}), g.Weight({768, 768})}));
   CheckHotLoop("product 128x768x768", g, LayoutMode::kPlain);
+}
+
+TEST(HotLoop, ProductOfBytes) {
+  for (DType dtype : {DType::kU8, DType::kI8}) {
+    GraphMaker g;
+    g.Out(g.Op("MatMulInteger", {g.In({128, 768}, dtype), g.Weight({768, 768}, DType::kI8)}));
+    CheckHotLoop(absl::StrCat("product of ", DTypeName(dtype), " 128x768x768"), g, LayoutMode::kPlain, {VnniDevice()},
+                 "vpdpbusd");
+  }
+}
+
+TEST(HotLoop, ConvolutionOfBytes3x3) {
+  GraphMaker g;
+  g.Out(g.Op("ConvInteger", {g.In({1, 64, 56, 56}, DType::kU8), g.Weight({64, 64, 3, 3}, DType::kI8)},
+             {{"pads", Ints{1, 1, 1, 1}}}));
+  CheckHotLoop("convolution of bytes 3x3 64@56", g, LayoutMode::kBlocked, {VnniDevice()}, "vpdpbusd");
 }
 
 TEST(HotLoop, Convolution3x3) {

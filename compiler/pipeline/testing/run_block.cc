@@ -281,6 +281,13 @@ DeviceModel Avx2Device() {
   return device;
 }
 
+DeviceModel VnniDevice() {
+  DeviceModel device = Avx512Device();
+  device.isa = "avx512vnni";
+  device.march = "x86-64-v4+avx512vnni";
+  return device;
+}
+
 DeviceModel NeonDevice() {
   DeviceModel device = Avx512Device();
   device.isa = "neon";

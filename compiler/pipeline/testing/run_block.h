@@ -71,6 +71,7 @@ struct BlockResult {
 DeviceModel Avx512Device();
 DeviceModel Avx2Device();
 DeviceModel NeonDevice();
+DeviceModel VnniDevice();  // AVX-512 with products of bytes
 // OK: this machine executes the device's code, itself or by emulation. NOT_FOUND says what to install.
 absl::Status CanRun(const DeviceModel& device);
 

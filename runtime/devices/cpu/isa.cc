@@ -16,6 +16,7 @@ bool Supports(const std::string& isa) {
            __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
            __builtin_cpu_supports("avx512vl");
   }
+  if (isa == "avx512vnni") return Supports("avx512") && __builtin_cpu_supports("avx512vnni");
   return false;
 #elif defined(__aarch64__)
   return isa == "neon";
@@ -27,7 +28,7 @@ bool Supports(const std::string& isa) {
 }  // namespace
 
 std::string HostIsa() {
-  for (const char* isa : {"avx512", "avx2", "neon"}) {
+  for (const char* isa : {"avx512vnni", "avx512", "avx2", "neon"}) {
     if (Supports(isa)) return isa;
   }
   return "";

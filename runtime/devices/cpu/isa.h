@@ -1,4 +1,4 @@
-// Instruction sets by the names a manifest uses: "avx512", "avx2", "neon".
+// Instruction sets by the names a manifest uses: "avx512vnni", "avx512", "avx2", "neon".
 #ifndef FUSION_RUNTIME_DEVICES_CPU_ISA_H_
 #define FUSION_RUNTIME_DEVICES_CPU_ISA_H_
 

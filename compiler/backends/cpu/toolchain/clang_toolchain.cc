@@ -13,6 +13,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "compiler/backends/process/child_process.h"
 #include "runtime/base/status_macros.h"
 
@@ -86,9 +87,11 @@ absl::StatusOr<std::unique_ptr<ClangToolchain>> ClangToolchain::Create(ClangTool
 }
 
 std::vector<std::string> ClangToolchain::Flags(const std::string& march) {
+  // clang knows "+feature" for Arm only.
+  const std::vector<std::string> parts = absl::StrSplit(march, '+');
   std::vector<std::string> flags = {"-std=c++20",
                                     "-O3",
-                                    absl::StrCat("-march=", march),
+                                    absl::StrCat("-march=", IsArm(march) ? march : parts[0]),
                                     "-ffp-contract=fast",
                                     "-fno-math-errno",
                                     "-fPIC",
@@ -105,6 +108,7 @@ std::vector<std::string> ClangToolchain::Flags(const std::string& march) {
     // clang splits 64-byte vectors without the first; its scheduler interleaves the loads of a tile until it spills
     // without the second.
     flags.insert(flags.end(), {"-mprefer-vector-width=512", "-mllvm", "-enable-misched=0"});
+    for (size_t i = 1; i < parts.size(); ++i) flags.push_back(absl::StrCat("-m", parts[i]));
   }
   return flags;
 }
