@@ -130,11 +130,14 @@ std::vector<int> LastReaders(const Program& program) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<Tensor>> Interpret(const Program& program, const std::vector<Tensor>& inputs) {
+absl::StatusOr<std::vector<Tensor>> Interpret(const Program& program, const std::vector<Tensor>& inputs,
+                                              const InterpretOptions& options) {
   std::vector<Tensor> tensors(program.tensors.size());
   RETURN_IF_ERROR(BindInputs(program, inputs, &tensors));
   const std::vector<int> last = LastReaders(program);
   lanes::State state;
+  const bool perturb = options.perturb_seed != 0;
+  if (perturb) state.random = options.perturb_seed;
   state.data.assign(program.tensors.size(), nullptr);
   for (TensorId input : program.inputs) state.data[input] = tensors[input].data();
   for (size_t t = 0; t < program.tes.size(); ++t) {
@@ -148,7 +151,7 @@ absl::StatusOr<std::vector<Tensor>> Interpret(const Program& program, const std:
     if (te.routine) {
       InterpretRoutine(program, te, tensors);
     } else {
-      ASSIGN_OR_RETURN(const TeCode code, CompileTe(program, te));
+      ASSIGN_OR_RETURN(const TeCode code, CompileTe(program, te, perturb));
       state.doubles.assign(static_cast<size_t>(code.num_doubles) * kLanes, 0.0);
       state.ints.assign(static_cast<size_t>(code.num_ints) * kLanes, 0);
       if (!RunTe(code, tensors[te.outputs[0]].num_elements(), tensors, state)) return OutOfRange(program, state);

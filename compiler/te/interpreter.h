@@ -4,6 +4,7 @@
 #ifndef FUSION_COMPILER_TE_INTERPRETER_H_
 #define FUSION_COMPILER_TE_INTERPRETER_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -11,10 +12,19 @@
 
 namespace fusion::te {
 
+struct InterpretOptions {
+  // Not 0: Monte Carlo arithmetic (Parker, Monte Carlo Arithmetic, UCLA CSD-970002, 1997). Each floating-point
+  // operation's result is moved at random within the rounding error that a machine working in the expression's own type
+  // may make, and overflows where that type does; conversions that C++ leaves undefined give anything. What differs
+  // between runs with different seeds is what rounding decides: their spread measures the condition of each result.
+  uint64_t perturb_seed = 0;
+};
+
 // `inputs` parallel to program.inputs (tensors whose TensorInfo carries a constant may be passed as an empty Tensor).
 // Returns tensors parallel to program.outputs. INVALID_ARGUMENT when an input's type differs; OUT_OF_RANGE when a
 // data-dependent index leaves its declared range.
-absl::StatusOr<std::vector<Tensor>> Interpret(const Program& program, const std::vector<Tensor>& inputs);
+absl::StatusOr<std::vector<Tensor>> Interpret(const Program& program, const std::vector<Tensor>& inputs,
+                                              const InterpretOptions& options = {});
 
 }  // namespace fusion::te
 

@@ -383,5 +383,32 @@ TEST_F(InterpreterTest, VerifyCatchesWrongTypesAndOrder) {
   EXPECT_THAT(std::string(Verify(wrong).message()), HasSubstr("read before it is defined"));
 }
 
+// What a difference of two nearly equal numbers loses shows; sums of small integers do not move.
+TEST_F(InterpreterTest, PerturbedRunsShowWhatRoundingDecides) {
+  const TensorId x = Input(DType::kF32, {2});
+  program_.MarkOutput(b_.Map("exact", DType::kF32, {2},
+                             [&](const Idx& i) { return b_.At(x, i) * b_.At(x, i) + Imm(DType::kF32, 0.125); }));
+  program_.MarkOutput(b_.Map("cancelled", DType::kF32, {2}, [&](const Idx& i) {
+    const Scalar third = b_.At(x, i) / Imm(DType::kF32, 3);
+    return (Imm(DType::kF32, 1000) + third) - Imm(DType::kF32, 1000);
+  }));
+  program_.MarkOutput(b_.Map("cast", DType::kI8, {2},
+                             [&](const Idx& i) { return Cast(DType::kI8, b_.At(x, i) * Imm(DType::kF32, 50)); }));
+  const std::vector<Tensor> inputs = {Tensor::From<double>(DType::kF32, {2}, {2, 5})};
+  double spread = 0;
+  bool anything = false;
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    const auto outputs = Interpret(program_, inputs, {.perturb_seed = seed});
+    ASSERT_TRUE(outputs.ok()) << outputs.status();
+    EXPECT_THAT(Values((*outputs)[0]), ElementsAre(4.125, 25.125));
+    spread = std::max(spread, std::fabs((*outputs)[1].GetDouble(0) - 2.0 / 3));
+    EXPECT_EQ((*outputs)[2].GetInt(0), 100);
+    anything |= (*outputs)[2].GetInt(1) != 127;  // 250 does not fit
+  }
+  EXPECT_GT(spread, 1e-5);
+  EXPECT_LT(spread, 1e-3);
+  EXPECT_TRUE(anything);
+}
+
 }  // namespace
 }  // namespace fusion::te

@@ -70,7 +70,7 @@ double ModDouble(double a, double b) {  // sign of the divisor
 }
 double MaxDouble(double a, double b) { return std::isnan(a) || a > b ? a : b; }  // b may be NaN: then a > b is false
 double MinDouble(double a, double b) { return std::isnan(a) || a < b ? a : b; }
-double SignDouble(double a) { return a > 0 ? 1 : a < 0 ? -1 : a; }
+double SignDouble(double a) { return a > 0 ? 1 : a < 0 ? -1 : a == 0 ? 0 : a; }
 
 int64_t DivInt(int64_t a, int64_t b) { return b == 0 ? 0 : b == -1 ? Signed(-Unsigned(a)) : a / b; }
 int64_t FModInt(int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : a % b; }
@@ -428,6 +428,111 @@ Kernel WrapKernel(DType dtype) {
       return I1<[](int64_t a) { return static_cast<int64_t>(a != 0); }>;
     default:
       return nullptr;
+  }
+}
+
+namespace {
+
+uint64_t NextRandom(State& s) {  // xorshift64
+  s.random ^= s.random << 13;
+  s.random ^= s.random >> 7;
+  s.random ^= s.random << 17;
+  return s.random;
+}
+
+// At most 16 significant bits in f32 and 32 in f64: small integers and fractions of powers of two, whose sums and
+// products are exact. Results of rounding look like that once in 2^8 or more.
+template <typename F>
+bool IsShort(double x) {
+  constexpr int kSpare = std::is_same_v<F, float> ? 52 - 15 : 52 - 31;
+  return (std::bit_cast<U>(x) & ((U{1} << kSpare) - 1)) == 0;
+}
+
+template <typename F>
+void Perturb(State& s, const Inst& in, int n) {
+  double* d = s.D(in.dst);
+  const double* a = s.D(in.a);
+  constexpr double kUnit = std::numeric_limits<F>::epsilon();
+  for (int l = 0; l < n; ++l) {
+    const double uniform = static_cast<double>(static_cast<int64_t>(NextRandom(s))) * 0x1p-63;  // in [-1, 1)
+    double x =
+        (in.fimm <= 1 && IsShort<F>(a[l])) || !std::isfinite(a[l]) ? a[l] : a[l] * (1 + uniform * in.fimm * kUnit);
+    if (std::fabs(x) < 1.5 * static_cast<double>(std::numeric_limits<F>::min()) && uniform < 0) x = 0;  // underflows
+    d[l] = static_cast<double>(static_cast<F>(x));
+  }
+}
+
+template <double (*kExtreme)(double, double)>
+void RandomZero(State& s, const Inst& in, int n) {
+  double* d = s.D(in.dst);
+  const double *a = s.D(in.a), *b = s.D(in.b);
+  for (int l = 0; l < n; ++l) {
+    const bool zeros = a[l] == 0 && b[l] == 0;
+    d[l] = !zeros ? kExtreme(a[l], b[l]) : NextRandom(s) & 1 ? a[l] : b[l];
+  }
+}
+
+template <double (*kToward)(double)>
+void RandomRound(State& s, const Inst& in, int n) {
+  double* d = s.D(in.dst);
+  const double* a = s.D(in.a);
+  for (int l = 0; l < n; ++l) {
+    const double nearest = kToward(a[l]);
+    // The neighbour on the other side, unless the value is close to the nearest.
+    d[l] = nearest == a[l] || !std::isfinite(nearest) || (NextRandom(s) & 1) ? nearest
+                                                                             : kToward(a[l] + 1.01 * (a[l] - nearest));
+  }
+}
+
+template <typename T>
+void RandomToInt(State& s, const Inst& in, int n) {
+  int64_t* d = s.I(in.dst);
+  const double* a = s.D(in.a);
+  constexpr double kEnd = std::is_same_v<T, int64_t> || std::is_same_v<T, uint64_t>
+                              ? (std::is_signed_v<T> ? 0x1p63 : 0x1p64)
+                              : static_cast<double>(std::numeric_limits<T>::max()) + 1;
+  constexpr double kBegin = static_cast<double>(std::numeric_limits<T>::min()) - (sizeof(T) < 8 ? 1 : 0);
+  for (int l = 0; l < n; ++l) {
+    const bool fits = a[l] < kEnd && (sizeof(T) < 8 ? a[l] > kBegin : a[l] >= kBegin);
+    d[l] = fits ? Saturate<std::is_same_v<T, uint64_t>>(a[l]) : Signed(NextRandom(s));
+  }
+}
+
+double RoundHalf(double a) { return HalfToFloat(FloatToHalf(static_cast<float>(a))); }
+double RoundBFloat(double a) { return BFloat16ToFloat(FloatToBFloat16(static_cast<float>(a))); }
+
+}  // namespace
+
+Kernel PerturbKernel(DType dtype) { return dtype == DType::kF64 ? Perturb<double> : Perturb<float>; }
+
+Kernel RandomZeroKernel(Op op) { return op == Op::kMax ? RandomZero<MaxDouble> : RandomZero<MinDouble>; }
+
+Kernel RandomRoundKernel(DType dtype) {
+  if (dtype == DType::kF16) return RandomRound<RoundHalf>;
+  if (dtype == DType::kBF16) return RandomRound<RoundBFloat>;
+  return RoundKernel(dtype);
+}
+
+Kernel RandomDoubleToIntKernel(DType dtype) {
+  switch (dtype) {
+    case DType::kI8:
+      return RandomToInt<int8_t>;
+    case DType::kI16:
+      return RandomToInt<int16_t>;
+    case DType::kI32:
+      return RandomToInt<int32_t>;
+    case DType::kI64:
+      return RandomToInt<int64_t>;
+    case DType::kU8:
+      return RandomToInt<uint8_t>;
+    case DType::kU16:
+      return RandomToInt<uint16_t>;
+    case DType::kU32:
+      return RandomToInt<uint32_t>;
+    case DType::kU64:
+      return RandomToInt<uint64_t>;
+    default:
+      return DoubleToIntKernel(dtype);
   }
 }
 

@@ -22,6 +22,7 @@ struct State {
   std::vector<const void*> data;  // by tensor id
   const Inst* failed = nullptr;   // the check that failed, with the offending value
   int64_t failed_value = 0;
+  uint64_t random = 1;  // of the perturbing kernels; never 0
 
   double* D(int r) { return doubles.data() + static_cast<int64_t>(r) * kLanes; }
   int64_t* I(int r) { return ints.data() + static_cast<int64_t>(r) * kLanes; }
@@ -54,6 +55,18 @@ Kernel RoundKernel(DType dtype);
 Kernel WrapKernel(DType dtype);
 Kernel DoubleToIntKernel(DType dtype);  // towards zero, saturating at 64 bits, NaN is 0; bool: != 0
 Kernel IntToDoubleKernel(DType dtype);  // of the integer
+
+// Monte Carlo arithmetic (interpreter.h): the double a computed in `dtype` moves at random by up to fimm units in the
+// last place of the type's arithmetic (f16 and bf16 compute in f32) and is rounded to that. Of sums, products and the
+// like (fimm 1) values of few bits stay: they are exact. No elementary function (fimm > 1) promises its exact values.
+Kernel PerturbKernel(DType dtype);
+// Of Min and Max on floats: of zeros, either one.
+Kernel RandomZeroKernel(Op op);
+// As RoundKernel, but up or down at random where the value is nearer to the middle of its neighbours than to one of
+// them.
+Kernel RandomRoundKernel(DType dtype);
+// As DoubleToIntKernel, but any number where the value, or NaN, does not fit `dtype`.
+Kernel RandomDoubleToIntKernel(DType dtype);
 
 void SplatImmD(State& s, const Inst& in, int n);  // dst = fimm
 void SplatImmI(State& s, const Inst& in, int n);  // dst = imm

@@ -51,9 +51,34 @@ bool Wraps(Op op) {
   }
 }
 
+// How far results may be from the exact one, in units in the last place; 0: they are exact.
+double RoundingUnits(Op op) {
+  switch (op) {
+    case Op::kAdd:
+    case Op::kSub:
+    case Op::kMul:
+    case Op::kDiv:
+    case Op::kSqrt:
+    case Op::kMod:
+      return 1;
+    case Op::kNeg:
+    case Op::kAbs:
+    case Op::kSign:
+    case Op::kMin:
+    case Op::kMax:
+    case Op::kFloor:
+    case Op::kCeil:
+    case Op::kRound:
+    case Op::kFMod:
+      return 0;
+    default:
+      return 4;
+  }
+}
+
 class TeCompiler {
  public:
-  TeCompiler(const Program& program, const Te& te) : program_(program), te_(te) {}
+  TeCompiler(const Program& program, const Te& te, bool perturb) : program_(program), te_(te), perturb_(perturb) {}
 
   absl::StatusOr<TeCode> Compile() {
     int64_t stride = 1;
@@ -275,6 +300,8 @@ class TeCompiler {
   Value CompileNode(const ScalarNode& s, const Mask& mask) {
     switch (s.kind) {
       case ScalarKind::kImm:
+        // As a machine holds it: a sixth has few bits only in double precision, once it is multiplied by six.
+        if (perturb_ && s.dtype != DType::kF64) return Constant(s.dtype, static_cast<float>(s.fvalue), s.ivalue);
         return Constant(s.dtype, s.fvalue, s.ivalue);
       case ScalarKind::kLoad:
         return LoadValue(s.tensor, s.dtype, s.indices, s.pad.get(), mask);
@@ -307,13 +334,18 @@ class TeCompiler {
                 is_float, level);
   }
 
+  Kernel KernelOf(Op op, DType dtype) const {
+    if (perturb_ && IsFloat(dtype) && (op == Op::kMin || op == Op::kMax)) return lanes::RandomZeroKernel(op);
+    return lanes::OpKernel(op, dtype);
+  }
+
   Value OpValue(const ScalarNode& s, const Mask& mask) {
     std::vector<Value> args;
     for (const Scalar& arg : s.args) args.push_back(Compile(arg, mask));
     const bool is_float = IsFloat(s.dtype);
     if (s.op == Op::kSelect) return SelectValue(args[0], args[1], args[2], is_float);
     const DType operand = s.args[0]->dtype;
-    Inst inst{.run = lanes::OpKernel(s.op, operand), .imm = 8 * DTypeBytes(operand)};
+    Inst inst{.run = KernelOf(s.op, operand), .imm = 8 * DTypeBytes(operand)};
     if (inst.run == nullptr) {
       return Fail(absl::StrCat(GetOpInfo(s.op).name, " is not defined on ", DTypeName(operand)));
     }
@@ -322,13 +354,16 @@ class TeCompiler {
     inst.a = Operand(args[0], IsFloat(operand), level);
     if (args.size() > 1) inst.b = Operand(args[1], IsFloat(operand), level);
     const Value result = Emit(inst, is_float, level);
+    if (perturb_ && is_float && RoundingUnits(s.op) > 0) {
+      return Emit({.run = lanes::PerturbKernel(s.dtype), .a = result.reg, .fimm = RoundingUnits(s.op)}, true, level);
+    }
     const Kernel wrap = !is_float && Wraps(s.op) ? lanes::WrapKernel(s.dtype) : nullptr;
     return wrap ? Unary(wrap, result, false, false) : result;
   }
 
   Value CastValue(Value v, DType from, DType to) {
     if (IsFloat(from) && IsFloat(to)) {
-      const Kernel round = lanes::RoundKernel(to);
+      const Kernel round = perturb_ ? lanes::RandomRoundKernel(to) : lanes::RoundKernel(to);
       return round ? Unary(round, v, true, true) : v;
     }
     if (IsFloat(to)) {
@@ -336,7 +371,9 @@ class TeCompiler {
       const Kernel round = lanes::RoundKernel(to);
       return round ? Unary(round, v, true, true) : v;
     }
-    if (IsFloat(from)) v = Unary(lanes::DoubleToIntKernel(to), v, true, false);
+    if (IsFloat(from)) {
+      v = Unary(perturb_ ? lanes::RandomDoubleToIntKernel(to) : lanes::DoubleToIntKernel(to), v, true, false);
+    }
     const Kernel wrap = lanes::WrapKernel(to);
     return wrap ? Unary(wrap, v, false, false) : v;
   }
@@ -424,11 +461,15 @@ class TeCompiler {
     constexpr uint8_t kLevel = kLane | kStep;
     const int acc = acc_[0].reg;
     const int result = mask ? NewRegister(is_float) : acc;
-    code_.step.push_back({.run = lanes::OpKernel(kOps[static_cast<int>(fold.kind)], fold.acc),
+    code_.step.push_back({.run = KernelOf(kOps[static_cast<int>(fold.kind)], fold.acc),
                           .dst = result,
                           .a = acc,
                           .b = Operand(element, is_float, kLevel),
                           .level = kLevel});
+    if (perturb_ && is_float && (fold.kind == FoldKind::kSum || fold.kind == FoldKind::kProd)) {
+      code_.step.push_back(
+          {.run = lanes::PerturbKernel(fold.acc), .dst = result, .a = result, .fimm = 1, .level = kLevel});
+    }
     if (const Kernel wrap = is_float ? nullptr : lanes::WrapKernel(fold.acc)) {
       code_.step.push_back({.run = wrap, .dst = result, .a = result, .level = kLevel});
     }
@@ -451,6 +492,7 @@ class TeCompiler {
   using Key = std::tuple<uintptr_t, uint8_t, int, int, int, int64_t, int64_t, int64_t, TensorId>;
   const Program& program_;
   const Te& te_;
+  const bool perturb_;
   TeCode code_;
   absl::Status status_;
   bool in_fold_ = false;
@@ -463,6 +505,8 @@ class TeCompiler {
 
 }  // namespace
 
-absl::StatusOr<TeCode> CompileTe(const Program& program, const Te& te) { return TeCompiler(program, te).Compile(); }
+absl::StatusOr<TeCode> CompileTe(const Program& program, const Te& te, bool perturb) {
+  return TeCompiler(program, te, perturb).Compile();
+}
 
 }  // namespace fusion::te

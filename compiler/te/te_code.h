@@ -28,7 +28,8 @@ struct TeCode {
 };
 
 // The te belongs to a verified program. INTERNAL when an operation is not defined on its type.
-absl::StatusOr<TeCode> CompileTe(const Program& program, const Te& te);
+// `perturb`: with Monte Carlo arithmetic.
+absl::StatusOr<TeCode> CompileTe(const Program& program, const Te& te, bool perturb = false);
 
 }  // namespace fusion::te
 
