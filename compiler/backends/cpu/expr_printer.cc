@@ -295,7 +295,7 @@ Value ExprPrinter::Compute(const Scalar& s) {
       } else if (to == DType::kBool) {
         text = absl::StrCat("(", x.text, " != 0)");
       } else if (IsFloat(from) && !IsFloat(to)) {
-        text = absl::StrCat("(", CType(to), ")f2i(", x.text, ")");
+        text = absl::StrCat("(", CType(to), to == DType::kU64 ? ")f2u(" : ")f2i(", x.text, ")");
       } else {
         text = absl::StrCat("(", CType(to), ")(", x.text, ")");
       }

@@ -161,26 +161,24 @@ SI vf amax(vf acc, vf x) { return ((x > acc) | (x != x)) ? x : acc; }
 SI vf amin(vf acc, vf x) { return ((x < acc) | (x != x)) ? x : acc; }
 SI vi amax(vi acc, vi x) { return x > acc ? x : acc; }
 SI vi amin(vi acc, vi x) { return x < acc ? x : acc; }
-template <class T> SI T sabs(T a) { return a < 0 ? (T)-a : a; }
+template <class T> SI T sabs(T a) { return a < 0 ? (T)(0 - (u64)a) : a; }
 SI float sabs(float a) { return __builtin_fabsf(a); }
 SI double sabs(double a) { return __builtin_fabs(a); }
 template <class T> SI T ssign(T a) { return a != a ? a : a > 0 ? (T)1 : a < 0 ? (T)-1 : (T)0; }
-template <class T> SI T idiv(T a, T b) { return b == 0 ? (T)0 : (T)(b == (T)-1 ? (T)0 - a : a / b); }
-SI u32 idiv(u32 a, u32 b) { return b == 0 ? 0 : a / b; }
-SI u64 idiv(u64 a, u64 b) { return b == 0 ? 0 : a / b; }
-template <class T> SI T irem(T a, T b) { return b == 0 || b == (T)-1 ? (T)0 : (T)(a % b); }
-SI u32 irem(u32 a, u32 b) { return b == 0 ? 0 : a % b; }
-SI u64 irem(u64 a, u64 b) { return b == 0 ? 0 : a % b; }
+template <class T> SI bool minus_one(T a) { return (T)-1 < (T)0 && a == (T)-1; }
+template <class T> SI T idiv(T a, T b) { return b == 0 ? (T)0 : minus_one(b) ? (T)(0 - (u64)a) : (T)(a / b); }
+template <class T> SI T irem(T a, T b) { return b == 0 || minus_one(b) ? (T)0 : (T)(a % b); }
 template <class T> SI T imod(T a, T b) { T r = irem(a, b); return r != 0 && ((r < 0) != (b < 0)) ? (T)(r + b) : r; }
 SI float fpmod(float a, float b) { float r = fmodf(a, b); return r != 0 && ((r < 0) != (b < 0)) ? r + b : r; }
 SI double fpmod(double a, double b) { double r = fmod(a, b); return r != 0 && ((r < 0) != (b < 0)) ? r + b : r; }
 template <class T> SI T ipow(T a, T b) { if (b < 0) return a == 1 ? (T)1 : a == (T)-1 ? (b & 1 ? a : (T)1) : (T)0;
-  T r = 1; while (b > 0) { if (b & 1) r = (T)(r * a); a = (T)(a * a); b = (T)(b >> 1); } return r; }
+  T r = 1; while (b > 0) { if (b & 1) r = (T)((u64)r * (u64)a); a = (T)((u64)a * (u64)a); b = (T)(b >> 1); } return r; }
 template <class T> SI T shl(T a, T b) { return (u64)b >= 8 * sizeof(T) ? (T)0 : (T)(a << b); }
 template <class T> SI T shr(T a, T b) { return (u64)b >= 8 * sizeof(T) ? (T)0 : (T)(a >> b); }
 SI i64 fdiv(i64 a, i64 b) { i64 q = a / b; return q - (a % b < 0); }
 SI i64 fmodi(i64 a, i64 b) { i64 r = a % b; return r < 0 ? r + b : r; }
 SI i64 f2i(double x) { return x != x ? 0 : x >= 9223372036854775807.0 ? 0x7fffffffffffffffL : x <= -9223372036854775808.0 ? (i64)0x8000000000000000UL : (i64)x; }
+SI u64 f2u(double x) { return x >= 18446744073709551615.0 ? ~0UL : x >= 9223372036854775807.0 ? (u64)x : (u64)f2i(x); }
 SI float asf(u32 b) { union { u32 b; float f; } u; u.b = b; return u.f; }
 SI u32 asu(float f) { union { u32 b; float f; } u; u.f = f; return u.b; }
 SI float h2f(u16 h) { union { u16 b; __fp16 f; } u; u.b = h; return (float)u.f; }
