@@ -19,9 +19,10 @@ absl::StatusOr<std::vector<int64_t>> DistinctAxes(const OpContext& context, std:
 }
 
 absl::Status ExpectInteger(const OpContext& context, int i, const char* input_name) {
-  if (IsInteger(context.Type(i).dtype)) return absl::OkStatus();
-  return context.Error(absl::StrCat("input '", input_name, "' has type ", DTypeName(context.Type(i).dtype),
-                                    ", an integer type is required"));
+  const DType dtype = context.Type(i).dtype;
+  if (dtype == DType::kI32 || dtype == DType::kI64) return absl::OkStatus();
+  return context.Error(
+      absl::StrCat("input '", input_name, "' has type ", DTypeName(dtype), ", i32 or i64 is required"));
 }
 
 Tensor IntsTensor(const std::vector<int64_t>& values) {

@@ -17,7 +17,7 @@ double NoFlops(const OpContext&, const std::vector<ecg::ValueType>&);
 // Each axis counted from the front, in the order given; INVALID_ARGUMENT when one is out of range or occurs twice.
 absl::StatusOr<std::vector<int64_t>> DistinctAxes(const OpContext& context, std::vector<int64_t> axes, int rank);
 
-// INVALID_ARGUMENT unless input `i` has integer elements (an index tensor, a shape).
+// INVALID_ARGUMENT unless the elements of input `i`, an index tensor or a shape, are i32 or i64.
 absl::Status ExpectInteger(const OpContext& context, int i, const char* input_name);
 
 // A 1-D i64 constant.

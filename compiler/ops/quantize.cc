@@ -95,7 +95,8 @@ te::TensorId Quotient(te::Builder& b, te::TensorId x, const std::function<Scalar
 
 absl::StatusOr<Types> InferQuantize(const OpContext& context, int) {
   RETURN_IF_ERROR(CheckDomain(context, 0, Domain::kNumeric));
-  RETURN_IF_ERROR(CheckDomain(context, 1, Domain::kNumeric));
+  RETURN_IF_ERROR(CheckDomain(context, 1, Domain::kFloat));
+  if (context.Has(2)) RETURN_IF_ERROR(CheckDomain(context, 2, Domain::kInteger));
   RETURN_IF_ERROR(GranularityOf(context).status());
   DType dtype = DType::kU8;
   if (const int64_t number = context.attrs.Int("output_dtype"); number != 0) {
