@@ -68,7 +68,13 @@ std::vector<BroadcastOp> Table() {
       {"BitwiseAnd", kInteger, Chain(Op::kBitAnd), false, false, kRing},
       {"BitwiseOr", kInteger, Chain(Op::kBitOr), false, false, kRing},
       {"BitwiseXor", kInteger, Chain(Op::kBitXor), false, false, kSemigroup},
-      {"BitShift", kInteger, BitShift, false, false, kCommutes, {{"direction", AttrKind::kString, true}}},
+      {"BitShift",
+       kInteger,
+       BitShift,
+       false,
+       false,
+       kCommutes,
+       {{"direction", AttrKind::kString, true, {"LEFT", "RIGHT"}}}},
       {"Equal", Domain::kAny, Chain(Op::kEq), kPredicate},
       {"Greater", kNumeric, Chain(Op::kGt), kPredicate},
       {"GreaterOrEqual", kNumeric, Chain(Op::kGe), kPredicate},
@@ -337,6 +343,7 @@ std::vector<OpDef> BinaryOps() {
   OpDef clip;
   clip.name = "Clip";
   clip.max_inputs = 3;
+  clip.roles = {InputRole::kData, InputRole::kScalar, InputRole::kScalar};
   clip.infer = InferClip;
   clip.mapping = Always(MappingType::kOneToOne);
   clip.flops = flops(2);

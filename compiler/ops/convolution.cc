@@ -272,8 +272,12 @@ std::vector<OpDef> ConvolutionOps() {
   conv.name = "Conv";
   conv.min_inputs = 2;
   conv.max_inputs = 3;
-  conv.attrs = {{"auto_pad", AttrKind::kString},   {"dilations", AttrKind::kInts}, {"group", AttrKind::kInt},
-                {"kernel_shape", AttrKind::kInts}, {"pads", AttrKind::kInts},      {"strides", AttrKind::kInts}};
+  conv.attrs = {kAutoPad,
+                {"dilations", AttrKind::kInts},
+                {"group", AttrKind::kInt},
+                {"kernel_shape", AttrKind::kInts},
+                {"pads", AttrKind::kInts},
+                {"strides", AttrKind::kInts}};
   conv.math = {.distributive = true};
   conv.infer = InferConv;
   conv.lower = LowerConv;

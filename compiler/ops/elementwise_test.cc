@@ -127,5 +127,16 @@ TEST(Cast, TruncatesAndTests) {
   EXPECT_EQ(RunOp({"Cast", {F32({1}, {0})}, {{"to", int64_t{8}}}}).status().code(), absl::StatusCode::kUnimplemented);
 }
 
+TEST(Schema, NamesWhatDoesNotFit) {
+  const auto message = [](const OpCase& op_case) { return std::string(TypeOf(op_case).status().message()); };
+  EXPECT_THAT(message({"Gelu", {F32({1}, {0})}, {{"approximate", std::string("cubic")}}}),
+              HasSubstr("attribute 'approximate' is 'cubic', one of none, tanh is required"));
+  const Tensor x = Tensor::From<int64_t>(DType::kU8, {2}, {1, 2});
+  EXPECT_THAT(message({"DequantizeLinear", {x, x}}), HasSubstr("input 1 of type u8 is not allowed"));
+  EXPECT_THAT(message({"DequantizeLinear", {x, F32({}, {0.5}), x}}),
+              HasSubstr("zero point [2] and scale [] must have the same elements"));
+  EXPECT_THAT(message({"GatherElements", {x, x}}), HasSubstr("input 'indices' has type u8, i32 or i64 is required"));
+}
+
 }  // namespace
 }  // namespace fusion::ops

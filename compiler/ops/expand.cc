@@ -201,6 +201,7 @@ std::vector<OpDef> ExpandOps() {
   OpDef expand;
   expand.name = "Expand";
   expand.min_inputs = expand.max_inputs = 2;
+  expand.roles = {InputRole::kData, InputRole::kExtents};
   expand.infer = InferExpand;
   expand.lower = LowerExpand;
   expand.mapping = RepeatMapping;
@@ -209,6 +210,7 @@ std::vector<OpDef> ExpandOps() {
   OpDef tile;
   tile.name = "Tile";
   tile.min_inputs = tile.max_inputs = 2;
+  tile.roles = {InputRole::kData, InputRole::kCounts};
   tile.infer = InferTile;
   tile.lower = LowerTile;
   tile.mapping = RepeatMapping;
@@ -216,6 +218,7 @@ std::vector<OpDef> ExpandOps() {
   OpDef trilu;
   trilu.name = "Trilu";
   trilu.max_inputs = 2;
+  trilu.roles = {InputRole::kData, InputRole::kScalar};
   trilu.attrs = {{"upper", AttrKind::kInt}};
   trilu.infer = InferTrilu;
   trilu.lower = LowerTrilu;

@@ -247,6 +247,7 @@ std::vector<OpDef> GatherOps() {
   nd.dynamic = DynamicGatherND;
 
   OpDef one_hot = Define("OneHot", 3, {{"axis", AttrKind::kInt}});
+  one_hot.roles = {InputRole::kData, InputRole::kScalar, InputRole::kData};
   one_hot.infer = InferOneHot;
   one_hot.lower = LowerOneHot;
 

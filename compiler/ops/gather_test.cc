@@ -175,7 +175,8 @@ TEST(Resize, AspectRatioPolicy) {
 TEST(Resize, Errors) {
   const auto message = [](const OpCase& op_case) { return std::string(TypeOf(op_case).status().message()); };
   EXPECT_THAT(message({"Resize", {kMatrix}}), HasSubstr("needs scales or sizes"));
-  EXPECT_THAT(message(Resized(kMatrix, {1, 2}, {{"mode", std::string("area")}})), HasSubstr("mode 'area' is unknown"));
+  EXPECT_THAT(message(Resized(kMatrix, {1, 2}, {{"mode", std::string("area")}})),
+              HasSubstr("attribute 'mode' is 'area', one of nearest, linear, cubic is required"));
   EXPECT_THAT(message(Resized(kMatrix, {1, 0}, {})), HasSubstr("scale 0 is out of range"));
 }
 

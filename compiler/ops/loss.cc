@@ -27,9 +27,6 @@ absl::StatusOr<Types> Infer(const OpContext& context, int) {
     return context.Error(absl::StrCat("weight must have shape [", context.ShapeOf(0)[1], "]"));
   }
   const std::string reduction = context.attrs.String("reduction", "mean");
-  if (reduction != "none" && reduction != "sum" && reduction != "mean") {
-    return context.Error(absl::StrCat("reduction '", reduction, "' must be none, sum or mean"));
-  }
   return Types{{context.Type(0).dtype, reduction == "none" ? context.ShapeOf(1) : Shape{}}};
 }
 
@@ -100,7 +97,7 @@ std::vector<OpDef> LossOps() {
   nll.name = "NegativeLogLikelihoodLoss";
   nll.min_inputs = 2;
   nll.max_inputs = 3;
-  nll.attrs = {{"ignore_index", AttrKind::kInt}, {"reduction", AttrKind::kString}};
+  nll.attrs = {{"ignore_index", AttrKind::kInt}, {"reduction", AttrKind::kString, false, {"none", "sum", "mean"}}};
   nll.mapping = Always(MappingType::kManyToMany);
   nll.infer = Infer;
   nll.flops = [](const OpContext& context, const Types&) -> double { return 2.0 * NumElements(context.ShapeOf(1)); };

@@ -291,7 +291,12 @@ std::vector<OpDef> MatMulOps() {
   OpDef einsum;
   einsum.name = "Einsum";
   einsum.max_inputs = -1;
-  einsum.attrs = {{"equation", AttrKind::kString, true}};
+  einsum.attrs = {{"equation",
+                   AttrKind::kString,
+                   true,
+                   {},
+                   {"ij,jk->ik", "bij,bjk->bik", "bij,bkj->bik", "bhid,bhjd->bhij", "ij,ij->", "i,j->ij", "ij->ji",
+                    "ij->i", "...ij,...jk->...ik", "ii->i", "ijk,kl,l->ij", "bij->b"}}};
   einsum.math = {.distributive = true};
   einsum.mapping = Always(MappingType::kManyToMany);
   einsum.infer = InferEinsum;

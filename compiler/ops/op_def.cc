@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "compiler/ops/schema.h"
 #include "runtime/base/status_macros.h"
 
@@ -31,6 +32,14 @@ bool Matches(AttrKind kind, const ecg::Attribute& value) {
   return false;
 }
 
+absl::Status CheckChoice(const AttrSpec& spec, const ecg::Attribute& value, const OpContext& context) {
+  const std::string* text = std::get_if<std::string>(&value);
+  if (text == nullptr || spec.choices.empty()) return absl::OkStatus();
+  if (std::find(spec.choices.begin(), spec.choices.end(), *text) != spec.choices.end()) return absl::OkStatus();
+  return context.Error(absl::StrCat("attribute '", spec.name, "' is '", absl::Utf8SafeCHexEscape(*text), "', one of ",
+                                    absl::StrJoin(spec.choices, ", "), " is required"));
+}
+
 }  // namespace
 
 absl::Status CheckSchema(const OpDef& def, const OpContext& context, int num_outputs) {
@@ -50,6 +59,7 @@ absl::Status CheckSchema(const OpDef& def, const OpContext& context, int num_out
     if (spec == def.attrs.end())
       return context.Error(absl::StrCat("unknown attribute '", absl::Utf8SafeCHexEscape(name), "'"));
     if (!Matches(spec->kind, value)) return context.Error(absl::StrCat("attribute '", name, "' has the wrong type"));
+    RETURN_IF_ERROR(CheckChoice(*spec, value, context));
   }
   for (const AttrSpec& spec : def.attrs) {
     if (spec.required && !context.attrs.Has(spec.name)) {

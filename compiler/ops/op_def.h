@@ -100,6 +100,23 @@ struct AttrSpec {
   const char* name;
   AttrKind kind;
   bool required = false;
+  std::vector<std::string> choices = {};   // of a string: any other is INVALID_ARGUMENT
+  std::vector<std::string> examples = {};  // of a string with a grammar, for random graphs
+};
+
+// What the value of an input means where it is more than data. Most of these must be constants; random graphs
+// (tests/fuzz/graphs) draw them by their role and leave the rest to `infer`.
+enum class InputRole : uint8_t {
+  kData,
+  kAxes,       // distinct axes of input 0 or of the result
+  kExtents,    // a shape: the result's, or what it broadcasts with
+  kCounts,     // how often, one an axis
+  kPads,       // elements added before each axis, then behind each
+  kPositions,  // along axes, from either end
+  kSteps,      // between positions, not 0
+  kParts,      // extents that add up to one of input 0's
+  kScales,     // factors, one an axis
+  kScalar,     // one element
 };
 
 // Mathematical properties that graph rewriting rests on (DNNFusion §4.2): an operator with none of the three partitions
@@ -113,6 +130,7 @@ struct OpDef {
   int min_inputs = 1, max_inputs = 1;  // max -1: variadic
   int num_outputs = 1;                 // maximum; -1: variadic (Split)
   std::vector<AttrSpec> attrs;         // anything else on a node is INVALID_ARGUMENT
+  std::vector<InputRole> roles;        // by input; kData behind the end
   MathProperties math;
 
   // Types of all outputs, or INVALID_ARGUMENT naming the node and the shapes.

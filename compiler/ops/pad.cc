@@ -46,9 +46,6 @@ absl::StatusOr<std::vector<Border>> Borders(const OpContext& context) {
 
 absl::StatusOr<Types> InferPad(const OpContext& context, int) {
   const std::string mode = context.attrs.String("mode", "constant");
-  if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap") {
-    return context.Error(absl::StrCat("mode '", mode, "' is none of constant, reflect, edge, wrap"));
-  }
   ASSIGN_OR_RETURN(const std::vector<Border> borders, Borders(context));
   const Shape& in = context.ShapeOf(0);
   Shape out;
@@ -197,7 +194,8 @@ std::vector<OpDef> PadOps() {
   pad.name = "Pad";
   pad.min_inputs = 2;
   pad.max_inputs = 4;
-  pad.attrs = {{"mode", AttrKind::kString}};
+  pad.roles = {InputRole::kData, InputRole::kPads, InputRole::kScalar, InputRole::kAxes};
+  pad.attrs = {{"mode", AttrKind::kString, false, {"constant", "reflect", "edge", "wrap"}}};
   pad.infer = InferPad;
   pad.lower = LowerPad;
   pad.normalize = NormalizePad;
@@ -205,6 +203,7 @@ std::vector<OpDef> PadOps() {
   OpDef center;
   center.name = "CenterCropPad";
   center.min_inputs = center.max_inputs = 2;
+  center.roles = {InputRole::kData, InputRole::kExtents};
   center.attrs = {{"axes", AttrKind::kInts}};
   center.infer = InferCenterCropPad;
   center.lower = LowerCenterCropPad;

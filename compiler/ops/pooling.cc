@@ -250,9 +250,12 @@ OpDef Define(std::string name, std::vector<AttrSpec> attrs, bool linear,
 }  // namespace
 
 std::vector<OpDef> PoolingOps() {
-  const std::vector<AttrSpec> window = {{"auto_pad", AttrKind::kString}, {"kernel_shape", AttrKind::kInts, true},
-                                        {"pads", AttrKind::kInts},       {"strides", AttrKind::kInts},
-                                        {"dilations", AttrKind::kInts},  {"ceil_mode", AttrKind::kInt}};
+  const std::vector<AttrSpec> window = {kAutoPad,
+                                        {"kernel_shape", AttrKind::kInts, true},
+                                        {"pads", AttrKind::kInts},
+                                        {"strides", AttrKind::kInts},
+                                        {"dilations", AttrKind::kInts},
+                                        {"ceil_mode", AttrKind::kInt}};
   OpDef max = Define("MaxPool", window, false, LowerMaxPool);
   max.attrs.push_back({"storage_order", AttrKind::kInt});
   max.num_outputs = 2;

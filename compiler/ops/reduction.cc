@@ -307,6 +307,7 @@ OpDef DefineReduce(const char* name, int axes_input_since, Domain domain) {
   OpDef def;
   def.name = name;
   def.max_inputs = 2;
+  def.roles = {InputRole::kData, InputRole::kAxes};
   def.attrs = {{"keepdims", AttrKind::kInt}, {"noop_with_empty_axes", AttrKind::kInt}};
   def.mapping = Always(MappingType::kManyToMany);
   def.infer = [domain](const OpContext& context, int) { return InferReduce(context, domain); };
@@ -344,6 +345,7 @@ std::vector<OpDef> ReductionOps() {
   OpDef cumsum;
   cumsum.name = "CumSum";
   cumsum.min_inputs = cumsum.max_inputs = 2;
+  cumsum.roles = {InputRole::kData, InputRole::kAxes};
   cumsum.attrs = {{"exclusive", AttrKind::kInt}, {"reverse", AttrKind::kInt}};
   cumsum.mapping = Always(MappingType::kManyToMany);
   cumsum.infer = InferCumSum;

@@ -172,6 +172,7 @@ OpDef Define(std::string name, std::function<absl::StatusOr<Types>(const OpConte
 std::vector<OpDef> ReshapeOps() {
   OpDef reshape = Define("Reshape", InferReshape);
   reshape.min_inputs = reshape.max_inputs = 2;
+  reshape.roles = {InputRole::kData, InputRole::kExtents};
   reshape.attrs = {{"allowzero", AttrKind::kInt}};
   reshape.dynamic = DynamicReshape;
 
@@ -180,11 +181,13 @@ std::vector<OpDef> ReshapeOps() {
 
   OpDef squeeze = Define("Squeeze", InferSqueeze);
   squeeze.max_inputs = 2;
+  squeeze.roles = {InputRole::kData, InputRole::kAxes};
   squeeze.normalize = AxesToInput;
   squeeze.dynamic = DynamicSqueeze;
 
   OpDef unsqueeze = Define("Unsqueeze", InferUnsqueeze);
   unsqueeze.min_inputs = unsqueeze.max_inputs = 2;
+  unsqueeze.roles = {InputRole::kData, InputRole::kAxes};
   unsqueeze.normalize = AxesToInput;
 
   OpDef identity = Define("Identity", InferIdentity);

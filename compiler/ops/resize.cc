@@ -106,12 +106,6 @@ absl::StatusOr<std::vector<ResizeAxis>> Axes(const OpContext& context) {
 }
 
 absl::StatusOr<Types> InferResize(const OpContext& context, int) {
-  const std::string unknown = UnknownResizeMode(SpecOf(context));
-  if (!unknown.empty()) return context.Error(absl::StrCat("mode '", unknown, "' is unknown"));
-  const std::string policy = context.attrs.String("keep_aspect_ratio_policy", "stretch");
-  if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller") {
-    return context.Error(absl::StrCat("keep_aspect_ratio_policy '", policy, "' is unknown"));
-  }
   ASSIGN_OR_RETURN(const std::vector<ResizeAxis> axes, Axes(context));
   Shape out;
   for (const ResizeAxis& axis : axes) out.push_back(axis.out);
@@ -278,15 +272,21 @@ std::vector<OpDef> ResizeOps() {
   OpDef resize;
   resize.name = "Resize";
   resize.max_inputs = 4;
-  resize.attrs = {{"antialias", AttrKind::kInt},
-                  {"axes", AttrKind::kInts},
-                  {"coordinate_transformation_mode", AttrKind::kString},
-                  {"cubic_coeff_a", AttrKind::kFloat},
-                  {"exclude_outside", AttrKind::kInt},
-                  {"extrapolation_value", AttrKind::kFloat},
-                  {"keep_aspect_ratio_policy", AttrKind::kString},
-                  {"mode", AttrKind::kString},
-                  {"nearest_mode", AttrKind::kString}};
+  resize.roles = {InputRole::kData, InputRole::kData, InputRole::kScales, InputRole::kExtents};
+  resize.attrs = {
+      {"antialias", AttrKind::kInt},
+      {"axes", AttrKind::kInts},
+      {"coordinate_transformation_mode",
+       AttrKind::kString,
+       false,
+       {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+        "tf_half_pixel_for_nn", "tf_crop_and_resize"}},
+      {"cubic_coeff_a", AttrKind::kFloat},
+      {"exclude_outside", AttrKind::kInt},
+      {"extrapolation_value", AttrKind::kFloat},
+      {"keep_aspect_ratio_policy", AttrKind::kString, false, {"stretch", "not_larger", "not_smaller"}},
+      {"mode", AttrKind::kString, false, {"nearest", "linear", "cubic"}},
+      {"nearest_mode", AttrKind::kString, false, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}}};
   resize.mapping = Always(MappingType::kOneToMany);
   resize.infer = InferResize;
   resize.lower = LowerResize;

@@ -107,17 +107,4 @@ ResizeTaps MakeResizeTaps(const ResizeSpec& spec, const ResizeAxis& axis) {
   return taps;
 }
 
-std::string UnknownResizeMode(const ResizeSpec& spec) {
-  const auto known = [](const std::string& name, std::initializer_list<const char*> names) {
-    return std::any_of(names.begin(), names.end(), [&](const char* candidate) { return name == candidate; });
-  };
-  if (!known(spec.mode, {"nearest", "linear", "cubic"})) return spec.mode;
-  if (!known(spec.coordinates, {"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize",
-                                "tf_half_pixel_for_nn", "half_pixel_symmetric"})) {
-    return spec.coordinates;
-  }
-  if (!known(spec.nearest_mode, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"})) return spec.nearest_mode;
-  return "";
-}
-
 }  // namespace fusion::ops

@@ -37,9 +37,6 @@ struct ResizeTaps {
 };
 ResizeTaps MakeResizeTaps(const ResizeSpec& spec, const ResizeAxis& axis);
 
-// Are the mode names known? Otherwise the offending one.
-std::string UnknownResizeMode(const ResizeSpec& spec);
-
 }  // namespace fusion::ops
 
 #endif  // FUSION_COMPILER_OPS_RESIZE_TAPS_H_

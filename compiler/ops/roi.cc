@@ -291,8 +291,8 @@ std::vector<OpDef> RoiOps() {
   OpDef roi;
   roi.name = "RoiAlign";
   roi.min_inputs = roi.max_inputs = 3;
-  roi.attrs = {{"coordinate_transformation_mode", AttrKind::kString},
-               {"mode", AttrKind::kString},
+  roi.attrs = {{"coordinate_transformation_mode", AttrKind::kString, false, {"half_pixel", "output_half_pixel"}},
+               {"mode", AttrKind::kString, false, {"avg", "max"}},
                {"output_height", AttrKind::kInt},
                {"output_width", AttrKind::kInt},
                {"sampling_ratio", AttrKind::kInt},

@@ -220,7 +220,9 @@ std::vector<OpDef> SamplingOps() {
   OpDef grid;
   grid.name = "GridSample";
   grid.min_inputs = grid.max_inputs = 2;
-  grid.attrs = {{"align_corners", AttrKind::kInt}, {"mode", AttrKind::kString}, {"padding_mode", AttrKind::kString}};
+  grid.attrs = {{"align_corners", AttrKind::kInt},
+                {"mode", AttrKind::kString, false, {"bilinear", "linear", "nearest", "bicubic", "cubic"}},
+                {"padding_mode", AttrKind::kString, false, {"zeros", "border", "reflection"}}};
   grid.infer = InferGridSample;
   grid.lower = LowerGridSample;
   grid.flops = [](const OpContext& context, const std::vector<ecg::ValueType>& outputs) {

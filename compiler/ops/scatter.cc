@@ -22,6 +22,8 @@ using te::Scalar;
 using Idx = te::Builder::Idx;
 using Types = std::vector<ecg::ValueType>;
 
+const AttrSpec kReductionAttr{"reduction", AttrKind::kString, false, {"none", "add", "mul", "max", "min"}};
+
 enum class Reduction { kNone, kAdd, kMul, kMax, kMin };
 
 absl::StatusOr<Reduction> ReductionOf(const OpContext& context) {
@@ -268,7 +270,7 @@ double ScatterFlops(const OpContext& context, const std::vector<ecg::ValueType>&
 std::vector<OpDef> ScatterOps() {
   OpDef elements;
   elements.name = "ScatterElements";
-  elements.attrs = {{"axis", AttrKind::kInt}, {"reduction", AttrKind::kString}};
+  elements.attrs = {{"axis", AttrKind::kInt}, kReductionAttr};
   elements.infer = InferScatterElements;
   elements.lower = LowerScatterElements;
   elements.dynamic = DynamicScatter;
@@ -279,13 +281,14 @@ std::vector<OpDef> ScatterOps() {
 
   OpDef nd;
   nd.name = "ScatterND";
-  nd.attrs = {{"reduction", AttrKind::kString}};
+  nd.attrs = {kReductionAttr};
   nd.infer = InferScatterND;
   nd.lower = LowerScatterND;
   nd.dynamic = DynamicScatter;
 
   OpDef unpool;
   unpool.name = "MaxUnpool";
+  unpool.roles = {InputRole::kData, InputRole::kData, InputRole::kExtents};
   unpool.attrs = {{"kernel_shape", AttrKind::kInts, true}, {"pads", AttrKind::kInts}, {"strides", AttrKind::kInts}};
   unpool.infer = InferMaxUnpool;
   unpool.lower = LowerMaxUnpool;

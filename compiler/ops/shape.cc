@@ -246,6 +246,7 @@ std::vector<OpDef> ShapeOps() {
 
   OpDef constant;
   constant.name = "ConstantOfShape";
+  constant.roles = {InputRole::kExtents};
   constant.attrs = {{"value", AttrKind::kTensor}};
   constant.infer = InferConstantOfShape;
   constant.lower = LowerConstantOfShape;
@@ -254,6 +255,7 @@ std::vector<OpDef> ShapeOps() {
   OpDef range;
   range.name = "Range";
   range.min_inputs = range.max_inputs = 3;
+  range.roles = {InputRole::kScalar, InputRole::kScalar, InputRole::kScalar};
   range.infer = InferRange;
   range.lower = LowerRange;
   range.dynamic = DynamicRange;

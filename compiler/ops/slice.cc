@@ -320,6 +320,7 @@ std::vector<OpDef> SliceOps() {
   slice.name = "Slice";
   slice.min_inputs = 3;
   slice.max_inputs = 5;
+  slice.roles = {InputRole::kData, InputRole::kPositions, InputRole::kPositions, InputRole::kAxes, InputRole::kSteps};
   slice.infer = InferSlice;
   slice.lower = LowerSlice;
   slice.normalize = NormalizeSlice;
@@ -328,6 +329,7 @@ std::vector<OpDef> SliceOps() {
   OpDef split;
   split.name = "Split";
   split.max_inputs = 2;
+  split.roles = {InputRole::kData, InputRole::kParts};
   split.num_outputs = -1;
   split.attrs = {{"axis", AttrKind::kInt}, {"num_outputs", AttrKind::kInt}};
   split.infer = InferSplit;

@@ -55,8 +55,6 @@ absl::StatusOr<int64_t> BlockSize(const OpContext& context) {
 absl::StatusOr<Types> InferDepthToSpace(const OpContext& context, int) {
   ASSIGN_OR_RETURN(const int64_t block, BlockSize(context));
   const Shape& x = context.ShapeOf(0);
-  const std::string mode = context.attrs.String("mode", "DCR");
-  if (mode != "DCR" && mode != "CRD") return context.Error(absl::StrCat("mode '", mode, "' is neither DCR nor CRD"));
   if (x[1] % (block * block) != 0) {
     return context.Error(absl::StrCat("blocksize ", block, " squared does not divide C=", x[1]));
   }
@@ -112,7 +110,8 @@ std::vector<OpDef> TransposeOps() {
   transpose.infer = InferTranspose;
   transpose.lower = LowerTranspose;
 
-  OpDef depth_to_space = Define("DepthToSpace", {{"blocksize", AttrKind::kInt, true}, {"mode", AttrKind::kString}});
+  OpDef depth_to_space =
+      Define("DepthToSpace", {{"blocksize", AttrKind::kInt, true}, {"mode", AttrKind::kString, false, {"DCR", "CRD"}}});
   depth_to_space.infer = InferDepthToSpace;
   depth_to_space.lower = LowerDepthToSpace;
 

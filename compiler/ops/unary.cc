@@ -104,7 +104,7 @@ std::vector<UnaryOp> Table() {
       {"Erf", kFloat, Plain(Op::kErf)},
       {"Exp", kFloat, Plain(Op::kExp), {}, kCommutes},
       {"Floor", kFloat, Plain(Op::kFloor)},
-      {"Gelu", kFloat, Gelu, {{"approximate", AttrKind::kString}}},
+      {"Gelu", kFloat, Gelu, {{"approximate", AttrKind::kString, false, {"none", "tanh"}}}},
       {"HardSigmoid",
        kFloat,
        [](const Scalar& x, const Attrs& a) {

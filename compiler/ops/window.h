@@ -10,6 +10,8 @@
 
 namespace fusion::ops {
 
+inline const AttrSpec kAutoPad{"auto_pad", AttrKind::kString, false, {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"}};
+
 // Output position i, tap k reads i·stride + k·dilation − before, all per spatial dimension.
 struct Window {
   Shape in, out;
