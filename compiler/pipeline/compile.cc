@@ -132,14 +132,18 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
     return absl::InvalidArgumentError(absl::StrCat("unknown tuning '", options.tune, "': use quick or off"));
   }
   RETURN_IF_ERROR(clock->Begin("import", "reading the model"));
-  onnx_import::ImportRequest request;
-  request.model_path = files.model_path;
-  request.model_name = files.model_name;
-  request.external = files.external;
-  request.dims = options.dims;
-  request.constant_inputs = files.constant_inputs;
-  for (const auto& [name, shape] : options.shapes) request.shapes[name] = shape;
-  {
+  if (files.graph != nullptr) {
+    account->nodes_model = static_cast<int64_t>(files.graph->nodes().size());
+    RETURN_IF_ERROR(clock->Begin("simplify", absl::StrCat(account->nodes_model, " operators")));
+    planned.graph = simplify::Simplify(*files.graph);
+  } else {
+    onnx_import::ImportRequest request;
+    request.model_path = files.model_path;
+    request.model_name = files.model_name;
+    request.external = files.external;
+    request.dims = options.dims;
+    request.constant_inputs = files.constant_inputs;
+    for (const auto& [name, shape] : options.shapes) request.shapes[name] = shape;
     ASSIGN_OR_RETURN(onnx_import::ImportedModel imported, onnx_import::ImportOnnx(request));
     account->nodes_model = imported.model_nodes;
     RETURN_IF_ERROR(clock->Begin("simplify", absl::StrCat(imported.graph.nodes().size(), " operators")));

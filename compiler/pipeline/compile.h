@@ -17,6 +17,10 @@
 
 namespace fusion {
 
+namespace ecg {
+class Graph;
+}
+
 struct CompileOptions {
   std::string target = "cpu";                          // device kind
   std::string planner = "dnnfusion";                   // or "none": every operator its own kernel
@@ -34,6 +38,7 @@ struct ModelFiles {
   std::string model_name;  // for messages and the manifest
   std::map<std::string, std::string> external;
   std::map<std::string, Tensor> constant_inputs;  // graph inputs whose value is known now; they are no inputs any more
+  const ecg::Graph* graph = nullptr;              // an imported graph: then no file is read; outlives the compilation
 };
 
 struct StageSeconds {

@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
 #include "compiler/pipeline/compile.h"
-#include "runtime/devices/cpu/isa.h"
 #include "runtime/loader/session.h"
+#include "tests/conformance/host_device.h"
 #include "tests/conformance/isolated.h"
 #include "tests/conformance/modes.h"
 
@@ -15,26 +15,6 @@ namespace fusion::conformance {
 namespace {
 
 constexpr int kDeadlineSeconds = 60;  // one run; most take milliseconds
-
-// The device the tests generate code for: the widest vectors this CPU runs.
-DeviceModel HostDevice() {
-  DeviceModel device;
-  device.name = "host";
-  if (CheckIsa("avx512vnni").ok()) {
-    device.isa = "avx512vnni";
-    device.march = "x86-64-v4+avx512vnni";
-  } else if (!CheckIsa("avx512").ok()) {
-    device.isa = "avx2";
-    device.march = "x86-64-v3";
-    device.vector_bytes = 32;
-    device.vector_registers = 16;
-  }
-  device.memory = {{"L1", 32 << 10, 2e11, false},
-                   {"L2", 1 << 20, 7e10, false},
-                   {"L3", 32 << 20, 2e10, true},
-                   {"DRAM", 0, 1e10, true}};
-  return device;
-}
 
 absl::StatusOr<Outputs> RunBundle(const std::string& path, const std::vector<Tensor>& inputs) {
   auto bundle = Bundle::Open(path);

@@ -1,0 +1,26 @@
+#include "tests/conformance/host_device.h"
+
+#include "runtime/devices/cpu/isa.h"
+
+namespace fusion::conformance {
+
+DeviceModel HostDevice() {
+  DeviceModel device;
+  device.name = "host";
+  if (CheckIsa("avx512vnni").ok()) {
+    device.isa = "avx512vnni";
+    device.march = "x86-64-v4+avx512vnni";
+  } else if (!CheckIsa("avx512").ok()) {
+    device.isa = "avx2";
+    device.march = "x86-64-v3";
+    device.vector_bytes = 32;
+    device.vector_registers = 16;
+  }
+  device.memory = {{"L1", 32 << 10, 2e11, false},
+                   {"L2", 1 << 20, 7e10, false},
+                   {"L3", 32 << 20, 2e10, true},
+                   {"DRAM", 0, 1e10, true}};
+  return device;
+}
+
+}  // namespace fusion::conformance

@@ -1,0 +1,13 @@
+// The device that tests generate code for: the widest vectors this CPU runs.
+#ifndef FUSION_TESTS_CONFORMANCE_HOST_DEVICE_H_
+#define FUSION_TESTS_CONFORMANCE_HOST_DEVICE_H_
+
+#include "compiler/cost/device_model.h"
+
+namespace fusion::conformance {
+
+DeviceModel HostDevice();
+
+}  // namespace fusion::conformance
+
+#endif  // FUSION_TESTS_CONFORMANCE_HOST_DEVICE_H_
