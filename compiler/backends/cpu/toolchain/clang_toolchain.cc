@@ -134,6 +134,7 @@ absl::StatusOr<std::string> ClangToolchain::BuildOne(const BuildUnit& unit, cons
 
   std::vector<std::string> compile = {options_.compiler};
   for (const std::string& flag : Flags(unit.march)) compile.push_back(flag);
+  compile.insert(compile.end(), options_.more_flags.begin(), options_.more_flags.end());
   for (const char* arg : {"-c", "kernel.cc", "-o", "kernel.o"}) compile.push_back(arg);
   ASSIGN_OR_RETURN(ChildResult compiled, RunChild(compile, child));
   RETURN_IF_ERROR(ToStatus(compiled, absl::StrCat(version_, " on a generated kernel")));

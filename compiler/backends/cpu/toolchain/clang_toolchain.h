@@ -21,6 +21,7 @@ struct ClangToolchainOptions {
   std::string compiler;                             // path; empty: clang++ or clang++-N on PATH
   std::string temp_folder;                          // empty: $TMPDIR or /tmp
   std::function<bool()> cancelled;                  // may be empty; called from several threads
+  std::vector<std::string> more_flags;              // behind Flags(); for tests that build much and time nothing
 };
 
 class ClangToolchain : public Toolchain {

@@ -1,0 +1,34 @@
+// The ways in which a graph is computed and compared with the interpreter.
+#ifndef FUSION_TESTS_FUZZ_GRAPHS_MODES_H_
+#define FUSION_TESTS_FUZZ_GRAPHS_MODES_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/ecg/graph.h"
+
+namespace fusion::fuzz {
+
+struct Mode {
+  std::string name;
+  std::string planner;  // empty: passes only, and the interpreter
+  std::string math;     // "fast", "strict"
+};
+
+// passes-strict, passes-fast: simplify and rewrite, then interpret. unfused, fused, fused-strict: compiled and run.
+const std::vector<Mode>& AllModes();
+
+// What a graph gave in one mode, or why it gave nothing.
+using Outputs = absl::StatusOr<std::vector<Tensor>>;
+
+// By mode, then by graph. Graphs are materialised. Compiled modes build all graphs in few compiler calls and run each
+// in a process of its own. `quick`: each graph goes through one of the compiled modes, in turn, and clang optimises
+// little; the other results are absent.
+std::vector<std::vector<std::optional<Outputs>>> RunGraphs(const std::vector<ecg::Graph>& graphs,
+                                                           const std::vector<Mode>& modes, bool quick);
+
+}  // namespace fusion::fuzz
+
+#endif  // FUSION_TESTS_FUZZ_GRAPHS_MODES_H_
