@@ -37,13 +37,15 @@ bool Divides(const Index& index, int axis_id) {
   return false;
 }
 
-// `inside` predicate of a padded load, without the comparisons that always hold.
-te::Pred InsideBox(const std::vector<Index>& indices, const Shape& shape) {
+// `inside` predicate of a padded load, without the comparisons that always hold: of the mask's index (limit < 0: there
+// is no mask) only lanes below the limit count, what the others compute is thrown away.
+te::Pred InsideBox(const std::vector<Index>& indices, const Shape& shape, const Index& mask_index, int64_t mask_limit) {
   te::Pred pred;
   for (size_t d = 0; d < indices.size(); ++d) {
     const te::Interval range = indices[d].Range();
+    const bool masked = mask_limit >= 0 && mask_limit <= shape[d] && indices[d] == mask_index;
     if (range.lo < 0) pred.push_back({indices[d], te::Cmp::kGe, Index(0)});
-    if (range.hi >= shape[d]) pred.push_back({indices[d], te::Cmp::kLt, Index(shape[d])});
+    if (range.hi >= shape[d] && !masked) pred.push_back({indices[d], te::Cmp::kLt, Index(shape[d])});
   }
   return pred;
 }
@@ -78,7 +80,8 @@ Index MapIndexLoads(const Index& index, const AddressOf& address_of) {
 
 class Flattener {
  public:
-  Flattener(const te::Program& program, const AddressOf& address_of) : program_(program), address_of_(address_of) {}
+  Flattener(const te::Program& program, const PhysicalTe& physical, const AddressOf& address_of)
+      : program_(program), physical_(physical), address_of_(address_of) {}
 
   Scalar Rewrite(const Scalar& s) {
     auto it = memo_.find(s.get());
@@ -121,7 +124,8 @@ class Flattener {
         const movement::Store place = address_of_(s->tensor, indices);
         Scalar load = te::Load(place.buffer, s->dtype, {place.address});
         if (s->pad == nullptr) return load;
-        te::Pred inside = InsideBox(indices, program_.tensors[s->tensor].shape);
+        te::Pred inside =
+            InsideBox(indices, program_.tensors[s->tensor].shape, physical_.mask_index, physical_.mask_limit);
         return inside.empty() ? load : te::If(std::move(inside), load, s->pad);
       }
     }
@@ -129,6 +133,7 @@ class Flattener {
   }
 
   const te::Program& program_;
+  const PhysicalTe& physical_;
   const AddressOf& address_of_;
   std::map<const te::ScalarNode*, Scalar> memo_;
   std::vector<Scalar> keep_;
@@ -250,7 +255,7 @@ Nest Flatten(const te::Program& program, const PhysicalTe& physical, const Addre
   nest.label = program.tensors[te.outputs[0]].name;
   nest.axes = te.axes;
   nest.fold = te.fold;
-  Flattener flattener(program, address_of);
+  Flattener flattener(program, physical, address_of);
   for (const Scalar& s : te.body) nest.body.push_back(flattener.Rewrite(s));
   for (const Scalar& s : te.then) nest.then.push_back(flattener.Rewrite(s));
   if (nest.fold) {

@@ -46,6 +46,16 @@ TEST(RegisterTile, LeavesBodiesWithoutAVectorFormAlone) {
   EXPECT_EQ(known.kernel.phases[0].steps[0].strategy, movement::Strategy::kTile);
 }
 
+TEST(RegisterTile, ChannelsThatFillNoWholeBlockStillAreLanes) {
+  const Layout blocked{1, 16};
+  const ScheduledBlock block = Schedule(R"(te p(%0: f32[1, 58, 28, 28], %1: f32[58, 3, 3] const) {
+  %2[i0<1, i1<58, i2<28, i3<28]: f32 = sum.f32(i4<3, i5<3) mul(%0[i0, i1, i2 + i4 - 1, i3 + i5 - 1]?0.0, %1[i1, i4, i5])
+  return %2
+})",
+                                        {{0, blocked}, {2, blocked}});
+  EXPECT_EQ(block.kernel.phases[0].steps[0].strategy, movement::Strategy::kTile);
+}
+
 TEST(FormStages, ChainOfMapsIsOneStage) {
   const te::Program p = Stages(R"(te p(%0: f32[8, 32], %1: f32[32]) {
   %2[i0<8, i1<32]: f32 = add(%0[i0, i1], %1[i1])
