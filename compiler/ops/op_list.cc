@@ -9,13 +9,9 @@
 namespace fusion::ops {
 namespace {
 
+// One a line.
+// clang-format off
 constexpr std::vector<OpDef> (*kFamilies[])() = {
-    UnaryOps,       BinaryOps,  CastOps,     ReductionOps, SoftmaxOps,  NormalizationOps, LossOps,     MatMulOps,
-    ConvolutionOps, PoolingOps, ReshapeOps,  TransposeOps, SliceOps,    PadOps,           ExpandOps,   GatherOps,
-    ScatterOps,     ResizeOps,  SamplingOps, ShapeOps,     OrderingOps, SelectionOps,     QuantizeOps,
-    UnaryOps,       BinaryOps,  CastOps,     ReductionOps, SoftmaxOps,   NormalizationOps, LossOps,   MatMulOps,
-    ConvolutionOps, PoolingOps, ReshapeOps,  TransposeOps, SliceOps,     PadOps,           ExpandOps, GatherOps,
-    ScatterOps,     ResizeOps,  SamplingOps, ShapeOps,     RecurrentOps, QuantizeOps,
     UnaryOps,
     BinaryOps,
     CastOps,
@@ -35,22 +31,24 @@ constexpr std::vector<OpDef> (*kFamilies[])() = {
     ScatterOps,
     ResizeOps,
     SamplingOps,
+    ShapeOps,
+    OrderingOps,
+    SelectionOps,
+    QuantizeOps,
+    RecurrentOps,
     RoiOps,
     DeformConvOps,
     Col2ImOps,
     DeterminantOps,
     SignalOps,
-    ShapeOps,
-    QuantizeOps,
     ContribActivationOps,
     ContribProductOps,
     ContribLayerNormOps,
     ContribAttentionOps,
     ContribRotaryOps,
-    UnaryOps,       BinaryOps,  CastOps,     ReductionOps, SoftmaxOps,  NormalizationOps, LossOps,   MatMulOps,
-    ConvolutionOps, PoolingOps, ReshapeOps,  TransposeOps, SliceOps,    PadOps,           ExpandOps, GatherOps,
-    ScatterOps,     ResizeOps,  SamplingOps, ShapeOps,     QuantizeOps, IntProductOps,
+    IntProductOps,
 };
+// clang-format on
 
 const std::map<std::string, OpDef>& Table() {
   static const auto& table = *[] {

@@ -36,8 +36,7 @@ std::vector<OpDef> SignalOps();         // signal.cc: DFT, STFT, windows, MelWei
 std::vector<OpDef> ShapeOps();          // shape.cc: Shape, Size, ConstantOfShape, Range, EyeLike
 std::vector<OpDef> OrderingOps();       // ordering.cc: TopK, Unique
 std::vector<OpDef> SelectionOps();      // selection.cc: NonZero, Compress, NonMaxSuppression
-std::vector<OpDef> RecurrentOps();       // recurrent.cc: LSTM, GRU, RNN
-std::vector<OpDef> QuantizeOps();       // quantize.cc: QuantizeLinear, DequantizeLinear, …
+std::vector<OpDef> RecurrentOps();      // recurrent.cc: LSTM, GRU, RNN
 std::vector<OpDef> QuantizeOps();       // quantize.cc: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear
 std::vector<OpDef> IntProductOps();     // integer_products.cc: MatMulInteger, ConvInteger, QLinearMatMul, QLinearConv
 
