@@ -134,7 +134,7 @@ TEST(Schema, NamesWhatDoesNotFit) {
   const Tensor x = Tensor::From<int64_t>(DType::kU8, {2}, {1, 2});
   EXPECT_THAT(message({"DequantizeLinear", {x, x}}), HasSubstr("input 1 of type u8 is not allowed"));
   EXPECT_THAT(message({"DequantizeLinear", {x, F32({}, {0.5}), x}}),
-              HasSubstr("zero point [2] and scale [] must have the same elements"));
+              HasSubstr("zero point [2] and scale [] must have one shape"));
   EXPECT_THAT(message({"GatherElements", {x, x}}), HasSubstr("input 'indices' has type u8, i32 or i64 is required"));
 }
 

@@ -31,7 +31,7 @@ Outputs WithoutWhatIsNotThere(const ecg::Graph& graph, Outputs all) {
   return outputs;
 }
 
-absl::StatusOr<Outputs> Interpret(const ecg::Graph& graph, const std::vector<Tensor>& inputs) {
+absl::StatusOr<Outputs> InterpretModel(const ecg::Graph& graph, const std::vector<Tensor>& inputs) {
   ASSIGN_OR_RETURN(Outputs all, ecg::Interpret(graph, inputs));
   return WithoutWhatIsNotThere(graph, std::move(all));
 }

@@ -566,7 +566,7 @@ std::string FloatVectorOp(const te::ScalarNode& s, const std::vector<std::string
     case Op::kGe:
       return infix(">=");
     default:
-      return "/* no vector form */ 0";
+      return "";
   }
 }
 
@@ -625,7 +625,7 @@ std::string IntVectorOp(const te::ScalarNode& s, const std::vector<std::string>&
 std::string VectorOpText(const te::ScalarNode& s, const std::vector<std::string>& args) {
   const bool on_floats = LaneKindOf(s.args[0]->dtype) == LaneKind::kFloat;
   const std::string text = on_floats ? FloatVectorOp(s, args) : IntVectorOp(s, args);
-  return s.op == Op::kSelect ? text : Narrowed(s.dtype, text);
+  return s.op == Op::kSelect || text.empty() ? text : Narrowed(s.dtype, text);
 }
 
 Value ExprPrinter::EmitOp(const Scalar& s) {
