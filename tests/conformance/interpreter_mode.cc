@@ -44,7 +44,8 @@ ModeFunction InterpretEach(ecg::Graph (*prepare)(const ecg::Graph&)) {
       if (!imported.ok()) {
         results.push_back(imported.status());
       } else {
-        results.push_back(Interpret(prepare == nullptr ? imported->graph : prepare(imported->graph), imported->inputs));
+        results.push_back(
+            InterpretModel(prepare == nullptr ? imported->graph : prepare(imported->graph), imported->inputs));
       }
     }
     return results;
