@@ -133,6 +133,7 @@ absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Graph& graph, const Node&
     }
     return results;
   }
+  te::RemoveDead(&lowered.program);  // an expression that no result needs may read what is not there
   std::vector<Tensor> inputs;
   for (te::TensorId id : lowered.program.inputs) {
     const te::TensorInfo& info = lowered.program.tensors[id];

@@ -135,6 +135,8 @@ TEST(Schema, NamesWhatDoesNotFit) {
   EXPECT_THAT(message({"DequantizeLinear", {x, x}}), HasSubstr("input 1 of type u8 is not allowed"));
   EXPECT_THAT(message({"DequantizeLinear", {x, F32({}, {0.5}), x}}),
               HasSubstr("zero point [2] and scale [] must have one shape"));
+  EXPECT_THAT(message({"Einsum", {x, Absent()}, {{"equation", std::string("i,->i")}}}),
+              HasSubstr("input 1 is missing"));
   EXPECT_THAT(message({"GatherElements", {x, x}}), HasSubstr("input 'indices' has type u8, i32 or i64 is required"));
 }
 

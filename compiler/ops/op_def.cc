@@ -47,7 +47,8 @@ absl::Status CheckSchema(const OpDef& def, const OpContext& context, int num_out
   if (def.max_inputs >= 0 && given > def.max_inputs) {
     return context.Error(absl::StrCat("has ", given, " inputs, at most ", def.max_inputs, " are allowed"));
   }
-  for (int i = 0; i < def.min_inputs; ++i) {
+  // Of any number of inputs, each must be there.
+  for (int i = 0; i < (def.max_inputs < 0 ? std::max(def.min_inputs, given) : def.min_inputs); ++i) {
     if (!context.Has(i)) return context.Error(absl::StrCat("input ", i, " is missing"));
   }
   if (def.num_outputs >= 0 && num_outputs > def.num_outputs) {

@@ -279,8 +279,7 @@ absl::Status LowerMaxRoiPool(LowerContext& context) {
         const auto empty = [&](const Ranges& ranges, const Idx& bin) {
           return Call(Op::kGe, {b.At(ranges.begin, bin), b.At(ranges.end, bin)});
         };
-        return te::Select(Call(Op::kOr, {empty(rows, {i[0], i[2]}), empty(columns, {i[0], i[3]})}), Imm(type.dtype, 0),
-                          max);
+        return te::Select(Call(Op::kOr, {empty(rows, {i[0], i[2]}), empty(columns, {i[0], i[3]})}), Imm(acc, 0), max);
       })};
   return absl::OkStatus();
 }

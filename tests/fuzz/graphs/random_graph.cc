@@ -343,8 +343,13 @@ class Generator {
       names.push_back(absl::StrCat("v", graph_.nodes().size(), o > 0 ? absl::StrCat("_", o) : ""));
     const ecg::NodeId node = graph_.AddNode(def.name, "", ids, attrs, *types, names);
     const std::vector<ecg::ValueId> outputs = graph_.node(node).outputs;
-    const absl::Status lowers = ops::LowerNodes(graph_, {node}, outputs).status();
-    if (absl::IsUnimplemented(lowers) || absl::IsInvalidArgument(lowers)) {  // constant indices out of range, say
+    const auto lowered = ops::LowerNodes(graph_, {node}, outputs);
+    const absl::Status& lowers = lowered.status();
+    // A routine's results are undefined past extents that import alone supplies.
+    const bool routine = lowered.ok() && std::any_of(lowered->program.tes.begin(), lowered->program.tes.end(),
+                                                     [](const te::Te& te) { return te.routine.has_value(); });
+    // Constant indices out of range, say.
+    if (routine || absl::IsUnimplemented(lowers) || absl::IsInvalidArgument(lowers)) {
       graph_ = std::move(before);
       values_.resize(values_before);
       return false;
