@@ -5,39 +5,39 @@
 #include <optional>
 
 #include "compiler/ops/op_def.h"
-#include "compiler/te/interpreter.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::ecg {
 
-absl::StatusOr<std::vector<Tensor>> Interpret(const Graph& graph, const std::vector<Tensor>& inputs) {
+absl::StatusOr<std::vector<Tensor>> Interpret(const Graph& graph, const std::vector<Tensor>& inputs,
+                                              const te::InterpretOptions& options) {
   RETURN_IF_ERROR(Verify(graph));
   std::vector<NodeId> nodes(graph.nodes().size());
   std::iota(nodes.begin(), nodes.end(), 0);
   std::vector<ValueId> computed;
   for (ValueId id : graph.outputs()) {
-    if (!graph.value(id).constant.has_value()) computed.push_back(id);
+    if (graph.value(id).producer != kNone) computed.push_back(id);
   }
   ASSIGN_OR_RETURN(const ops::LoweredBlock block, ops::LowerNodes(graph, nodes, computed));
-  std::map<ValueId, Tensor> bound;
-  for (size_t i = 0; i < graph.inputs().size(); ++i) bound[graph.inputs()[i]] = inputs[i];
+  std::map<ValueId, Tensor> known;
+  for (size_t i = 0; i < graph.inputs().size(); ++i) known[graph.inputs()[i]] = inputs[i];
   std::vector<Tensor> arguments;
   for (te::TensorId id : block.program.inputs) {
     const ValueId value = block.value_of_tensor[id];
     if (value == kNone) {
-      arguments.emplace_back();
+      arguments.emplace_back();  // a table of a lowering brings its own bytes
     } else if (graph.value(value).constant.has_value()) {
       arguments.push_back(*graph.value(value).constant);
     } else {
-      arguments.push_back(bound[value]);
+      arguments.push_back(known[value]);
     }
   }
-  ASSIGN_OR_RETURN(const std::vector<Tensor> results, te::Interpret(block.program, arguments));
+  ASSIGN_OR_RETURN(const std::vector<Tensor> results, te::Interpret(block.program, arguments, options));
+  for (size_t i = 0; i < computed.size(); ++i) known[computed[i]] = results[i];
   std::vector<Tensor> outputs;
-  size_t next = 0;
   for (ValueId id : graph.outputs()) {
     const std::optional<Tensor>& constant = graph.value(id).constant;
-    outputs.push_back(constant.has_value() ? *constant : results[next++]);
+    outputs.push_back(constant.has_value() ? *constant : known[id]);
   }
   return outputs;
 }

@@ -6,11 +6,14 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ecg/graph.h"
+#include "compiler/te/interpreter.h"
 
 namespace fusion::ecg {
 
 // `inputs` parallel to graph.inputs(); the result to graph.outputs(). The graph is verified first.
-absl::StatusOr<std::vector<Tensor>> Interpret(const Graph& graph, const std::vector<Tensor>& inputs);
+// An output may be a constant or an input, as passes leave them.
+absl::StatusOr<std::vector<Tensor>> Interpret(const Graph& graph, const std::vector<Tensor>& inputs,
+                                              const te::InterpretOptions& options = {});
 
 }  // namespace fusion::ecg
 

@@ -5,8 +5,8 @@
 #include <map>
 #include <random>
 
+#include "compiler/ecg/interpret.h"
 #include "compiler/ops/op_def.h"
-#include "compiler/rewrite/graph_testing.h"
 #include "compiler/rewrite/rewrite.h"
 #include "runtime/base/status_macros.h"
 
@@ -81,7 +81,7 @@ TEST(RandomGraphs, KeepTheirValue) {
       }
       inputs.push_back(tensor);
     }
-    const auto wanted = ComputeGraph(open, inputs), got = ComputeGraph(rewritten->graph, inputs);
+    const auto wanted = ecg::Interpret(open, inputs), got = ecg::Interpret(rewritten->graph, inputs);
     ASSERT_TRUE(wanted.ok()) << wanted.status();
     ASSERT_TRUE(got.ok()) << got.status() << "\n" << ecg::Print(rewritten->graph);
     bool sane = true;

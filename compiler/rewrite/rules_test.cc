@@ -7,10 +7,10 @@
 #include <map>
 #include <random>
 
+#include "compiler/ecg/interpret.h"
 #include "compiler/ops/op_def.h"
 #include "compiler/rewrite/engine.h"
 #include "compiler/rewrite/functions.h"
-#include "compiler/rewrite/graph_testing.h"
 #include "compiler/rewrite/rule.h"
 #include "runtime/base/status_macros.h"
 
@@ -244,7 +244,7 @@ TEST_P(EveryRule, KeepsTheValue) {
     ++firings;
     std::vector<Tensor> inputs;
     for (ecg::ValueId id : graph->inputs()) inputs.push_back(generator.Operand(graph->value(id).type));
-    const auto wanted = ComputeGraph(*graph, inputs), got = ComputeGraph(rewritten->graph, inputs);
+    const auto wanted = ecg::Interpret(*graph, inputs), got = ecg::Interpret(rewritten->graph, inputs);
     ASSERT_TRUE(wanted.ok()) << wanted.status() << "\n" << ecg::Print(*graph);
     ASSERT_TRUE(got.ok()) << got.status() << "\n" << ecg::Print(rewritten->graph);
     ExpectEqual(wanted->at(0), got->at(0), rule.math_class,

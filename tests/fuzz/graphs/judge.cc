@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "compiler/rewrite/graph_testing.h"
+#include "compiler/ecg/interpret.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::fuzz {
@@ -84,14 +84,14 @@ absl::StatusOr<Expectation> Expect(const ecg::Graph& graph, const std::vector<Te
     }
   }
   Expectation result;
-  ASSIGN_OR_RETURN(result.outputs, rewrite::ComputeGraph(open, inputs));
+  ASSIGN_OR_RETURN(result.outputs, ecg::Interpret(open, inputs));
   result.tame = std::all_of(inputs.begin(), inputs.end(), Tame) &&
                 std::all_of(result.outputs.begin(), result.outputs.end(), Tame);
   result.outputs.resize(graph.outputs().size());
   for (int run = 1; run <= runs; ++run) {
     te::InterpretOptions options;
     options.perturb_seed = 0x9e3779b97f4a7c15u * static_cast<uint64_t>(run);
-    ASSIGN_OR_RETURN(std::vector<Tensor> outputs, rewrite::ComputeGraph(graph, inputs, options));
+    ASSIGN_OR_RETURN(std::vector<Tensor> outputs, ecg::Interpret(graph, inputs, options));
     result.perturbed.push_back(std::move(outputs));
   }
   return result;

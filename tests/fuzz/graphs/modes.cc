@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
+#include "compiler/ecg/interpret.h"
 #include "compiler/pipeline/compile.h"
-#include "compiler/rewrite/graph_testing.h"
 #include "compiler/rewrite/rewrite.h"
 #include "compiler/simplify/passes.h"
 #include "runtime/base/status_macros.h"
@@ -30,7 +30,7 @@ Outputs RunPasses(const ecg::Graph& graph, const Mode& mode) {
   options.strict = mode.math == "strict";
   ASSIGN_OR_RETURN(const rewrite::Result rewritten, rewrite::Rewrite(simple, options));
   RETURN_IF_ERROR(Annotate(ecg::Verify(rewritten.graph), "after rewrite"));
-  return rewrite::ComputeGraph(rewritten.graph, DrawInputs(graph));
+  return ecg::Interpret(rewritten.graph, DrawInputs(graph));
 }
 
 Outputs RunBundle(const std::string& path, const ecg::Graph& graph) {
