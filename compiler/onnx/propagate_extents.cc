@@ -251,9 +251,11 @@ class Propagation {
     }
     for (size_t t = 0; t < program_.tes.size(); ++t) {
       const te::Te& te = program_.tes[t];
-      for (const auto& [axis, extent] : axes_[t]) {
+      for (const auto& bounded : axes_[t]) {
+        const int axis = bounded.first;
+        const ValueId extent = bounded.second;
         const bool folded = te.fold && std::any_of(te.fold->axes.begin(), te.fold->axes.end(),
-                                                   [axis = axis](const te::Axis& a) { return a.id == axis; });
+                                                   [axis](const te::Axis& a) { return a.id == axis; });
         std::unordered_map<const te::ScalarNode*, Masked> known;
         const std::function<Masked(const te::Scalar&)> at = [&](const te::Scalar& s) {
           auto it = known.find(s.get());

@@ -32,6 +32,11 @@ bool Matches(AttrKind kind, const ecg::Attribute& value) {
   return false;
 }
 
+const AttrSpec* FindAttr(const OpDef& def, const std::string& name) {
+  const auto spec = std::find_if(def.attrs.begin(), def.attrs.end(), [&](const AttrSpec& s) { return s.name == name; });
+  return spec == def.attrs.end() ? nullptr : &*spec;
+}
+
 absl::Status CheckChoice(const AttrSpec& spec, const ecg::Attribute& value, const OpContext& context) {
   const std::string* text = std::get_if<std::string>(&value);
   if (text == nullptr || spec.choices.empty()) return absl::OkStatus();
@@ -55,10 +60,8 @@ absl::Status CheckSchema(const OpDef& def, const OpContext& context, int num_out
     return context.Error(absl::StrCat("has ", num_outputs, " outputs, at most ", def.num_outputs, " are allowed"));
   }
   for (const auto& [name, value] : context.attrs.all()) {
-    const auto spec =
-        std::find_if(def.attrs.begin(), def.attrs.end(), [&](const AttrSpec& s) { return s.name == name; });
-    if (spec == def.attrs.end())
-      return context.Error(absl::StrCat("unknown attribute '", absl::Utf8SafeCHexEscape(name), "'"));
+    const AttrSpec* const spec = FindAttr(def, name);
+    if (spec == nullptr) return context.Error(absl::StrCat("unknown attribute '", absl::Utf8SafeCHexEscape(name), "'"));
     if (!Matches(spec->kind, value)) return context.Error(absl::StrCat("attribute '", name, "' has the wrong type"));
     RETURN_IF_ERROR(CheckChoice(*spec, value, context));
   }

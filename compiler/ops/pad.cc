@@ -47,6 +47,13 @@ absl::StatusOr<std::vector<Border>> Borders(const OpContext& context) {
 absl::StatusOr<Types> InferPad(const OpContext& context, int) {
   const std::string mode = context.attrs.String("mode", "constant");
   ASSIGN_OR_RETURN(const std::vector<Border> borders, Borders(context));
+  if (context.Has(2)) {
+    if (context.Type(2).dtype != context.Type(0).dtype || NumElements(context.ShapeOf(2)) != 1) {
+      return context.Error(absl::StrCat("constant_value is ", DTypeName(context.Type(2).dtype),
+                                        ShapeToString(context.ShapeOf(2)), ", one ", DTypeName(context.Type(0).dtype),
+                                        " is required"));
+    }
+  }
   const Shape& in = context.ShapeOf(0);
   Shape out;
   for (size_t d = 0; d < in.size(); ++d) {
@@ -121,7 +128,7 @@ absl::Status LowerPad(LowerContext& context) {
       return te::If(inside, b.At(context.in[0], in), pad);
     }
     Scalar pad = te::Imm(type.dtype, 0);
-    if (value != nullptr && value->num_elements() > 0) {
+    if (value != nullptr) {
       pad = IsFloat(type.dtype) ? te::Imm(type.dtype, value->GetDouble(0)) : te::ImmInt(type.dtype, value->GetInt(0));
     }
     if (NumElements(context.ShapeOf(0)) == 0) return pad;

@@ -61,13 +61,14 @@ struct Granularity {
 
 absl::StatusOr<Granularity> GranularityOf(const OpContext& context) {
   const Shape &x = context.ShapeOf(0), &scale = context.ShapeOf(1);
-  if (context.Has(2) && context.ShapeOf(2) != scale && NumElements(context.ShapeOf(2)) + NumElements(scale) != 2) {
+  const int64_t block = context.attrs.Int("block_size");
+  const bool scalar = NumElements(scale) == 1 && block == 0;
+  if (context.Has(2) && context.ShapeOf(2) != scale && !(scalar && NumElements(context.ShapeOf(2)) == 1)) {
     return context.Error(absl::StrCat("zero point ", ShapeToString(context.ShapeOf(2)), " and scale ",
                                       ShapeToString(scale), " must have one shape"));
   }
-  const int64_t block = context.attrs.Int("block_size");
   if (block < 0) return context.Error(absl::StrCat("block_size=", block, " is negative"));
-  if (NumElements(scale) == 1 && block == 0) return Granularity{};
+  if (scalar) return Granularity{};
   ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis", 1), context.Rank(0)));
   Shape wanted = {x[axis]};
   if (block > 0) {

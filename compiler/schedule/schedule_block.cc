@@ -71,7 +71,7 @@ class BlockScheduler {
     absl::Status stitched = absl::OkStatus();
     const int n = static_cast<int>(program_.tes.size());
     if (n == 1) {
-      RETURN_IF_ERROR(AddPhase(program_.tes[0]));
+      RETURN_IF_ERROR(AddStages(0, 1, /*refused=*/true));
     } else {
       stitched = TryStitch(0, n);
       if (!stitched.ok()) {
@@ -148,6 +148,13 @@ class BlockScheduler {
   }
 
   absl::StatusOr<Nest> MakeNest(const PhysicalTe& physical) {
+    std::set<TensorId> touched = TensorsRead(physical.te);
+    touched.insert(physical.te.outputs.begin(), physical.te.outputs.end());
+    for (TensorId tensor : touched) {
+      if (buffer_of_[tensor] < 0) {
+        return absl::InternalError(absl::StrCat("'", program_.tensors[tensor].name, "' has no buffer"));
+      }
+    }
     Nest nest =
         Flatten(program_, physical, [this](TensorId t, const std::vector<Index>& i) { return AddressOf(t, i); });
     DropUnitAxes(&nest);
@@ -285,15 +292,17 @@ class BlockScheduler {
     return std::any_of(te.outputs.begin(), te.outputs.end(), [&](TensorId out) { return live_out_.count(out) > 0; });
   }
 
-  // Tensors of stages [first, last) that the block returns or later stages read.
+  // Tensors of stages [first, last) that the block returns or later stages read, and what the same stages compute
+  // beside them: the outputs of a stage have one home.
   std::set<TensorId> LiveOutOf(int first, int last) const {
     std::set<TensorId> live(program_.outputs.begin(), program_.outputs.end());
     for (size_t s = last; s < program_.tes.size(); ++s)
       te::VisitTensors(program_.tes[s], [&](TensorId t) { live.insert(t); });
     std::set<TensorId> result;
     for (int s = first; s < last; ++s) {
-      for (TensorId out : program_.tes[s].outputs) {
-        if (live.count(out)) result.insert(out);
+      const std::vector<TensorId>& outputs = program_.tes[s].outputs;
+      if (std::any_of(outputs.begin(), outputs.end(), [&](TensorId t) { return live.count(t) > 0; })) {
+        result.insert(outputs.begin(), outputs.end());
       }
     }
     return result;
@@ -330,21 +339,28 @@ class BlockScheduler {
     return absl::OkStatus();
   }
 
-  // Does the grid make some stage compute elements more than once (beyond what is small)?
+  // Does the grid leave elements of a result out, or make some stage compute elements more than once (beyond what is
+  // small)?
   absl::Status CheckBoxes(const std::vector<PhysicalTe>& stages, const std::vector<te::Box>& boxes,
-                          double tasks) const {
-    double total = 0;
+                          const std::vector<Axis>& grid) const {
+    double total = 0, tasks = 1;
+    for (const Axis& axis : grid) tasks *= static_cast<double>(axis.extent);
     for (const PhysicalTe& stage : stages) total += WorkOf(stage.te);
     for (size_t s = 0; s < stages.size(); ++s) {
       double box_points = 1, points = 1;
+      std::vector<int64_t> extents;
       for (size_t d = 0; d < boxes[s].size(); ++d) {
+        extents.push_back(stages[s].te.axes[d].extent);
         box_points *= static_cast<double>(boxes[s][d].length);
-        points *= static_cast<double>(stages[s].te.axes[d].extent);
+        points *= static_cast<double>(extents[d]);
       }
       const double factor = box_points * tasks / std::max(1.0, points);
       if (LiveOut(stages[s].te)) {
-        if (factor > kRecompute || factor < 0.99) {
+        if (factor > kRecompute) {
           return absl::FailedPreconditionError(absl::StrCat("a result is covered ", factor, " times by the tasks"));
+        }
+        if (!te::Covers(boxes[s], extents, grid)) {
+          return absl::FailedPreconditionError("the tasks leave out elements of a result");
         }
       } else if (factor > kRecompute && WorkOf(stages[s].te) * factor > kSmallShare * total) {
         return absl::FailedPreconditionError(absl::StrCat("a stage would be computed ", factor, " times"));
@@ -373,7 +389,7 @@ class BlockScheduler {
     for (const Axis& axis : main.axes) {
       if (axis.extent == 1) continue;
       absl::StatusOr<std::vector<te::Box>> boxes = BoxesFor(stages, {axis.id});
-      absl::Status status = boxes.ok() ? CheckBoxes(stages, *boxes, static_cast<double>(axis.extent)) : boxes.status();
+      absl::Status status = boxes.ok() ? CheckBoxes(stages, *boxes, {axis}) : boxes.status();
       if (status.ok()) {
         grid.insert(axis.id);
       } else {
@@ -398,7 +414,11 @@ class BlockScheduler {
           absl::StrCat("only ", tasks, " independent tasks", refusal.ok() ? "" : ": ", std::string(refusal.message())));
     }
     ASSIGN_OR_RETURN(std::vector<te::Box> boxes, BoxesFor(stages, grid));
-    RETURN_IF_ERROR(CheckBoxes(stages, boxes, tasks));
+    movement::Phase phase;
+    for (const Axis& axis : main.axes) {
+      if (grid.count(axis.id)) phase.grid.push_back(axis);
+    }
+    RETURN_IF_ERROR(CheckBoxes(stages, boxes, phase.grid));
 
     // Scratch homes.
     int64_t scratch_bytes = 0;
@@ -419,10 +439,6 @@ class BlockScheduler {
           absl::StrCat("a task's intermediates of ", scratch_bytes, " bytes exceed the core's own cache"));
     }
 
-    movement::Phase phase;
-    for (const Axis& axis : main.axes) {
-      if (grid.count(axis.id)) phase.grid.push_back(axis);
-    }
     for (size_t s = 0; s < stages.size(); ++s) {
       ASSIGN_OR_RETURN(Nest nest, MakeNest(stages[s]));
       // Bind the stage's axes to its box.

@@ -208,6 +208,37 @@ TEST(ScheduleBlock, RowsAreStitched) {
   EXPECT_EQ(block.kernel.num_args(), 2);
 }
 
+// Each task reads some row of %2 and could compute all of them, but nothing asks it for what lies between.
+TEST(ScheduleBlock, AResultThatIsReadInPartIsNotTheTasksOwn) {
+  const ScheduledBlock block = Schedule(R"(te p(%0: f32[4, 4, 8], %1: i64[4, 8]) {
+  %2[i0<4, i1<4, i2<8]: f32 = exp(%0[i0, i1, i2])
+  %3[i3<4, i4<8]: i64 = min(max(%1[i3, i4], 0:i64), 3:i64)
+  %4[i5<4, i6<8]: f32 = exp(%2[%3[i5, i6]{0..3}, 0, i6])
+  return %2, %4
+})");
+  EXPECT_FALSE(block.stitched);
+}
+
+// One output of a stage is a result, the other is read within the block only.
+TEST(ScheduleBlock, OutputsOfAStageHaveOneHome) {
+  const ScheduledBlock block = Schedule(R"(te p(%0: f32[64, 32]) {
+  %1, %2[i0<64]: f32, f32 = fold(i1<32)(0.0, 0.0) -> (add(acc0, %0[i0, i1]), max(acc1, %0[i0, i1]))
+  %3[i2<64]: f32 = exp(%2[i2])
+  %4[i3<64, i4<32]: f32 = sub(%0[i3, i4], %3[i3])
+  return %1, %4
+})");
+  EXPECT_TRUE(block.stitched) << block.reason;
+  EXPECT_EQ(block.kernel.num_args(), 4);
+}
+
+TEST(ScheduleBlock, AnOutputNobodyWantsHasAHomeToo) {
+  const ScheduledBlock block = Schedule(R"(te p(%0: f32[64, 32]) {
+  %1, %2[i0<64]: f32, f32 = fold(i1<32)(0.0, 0.0) -> (add(acc0, %0[i0, i1]), max(acc1, %0[i0, i1]))
+  return %1
+})");
+  EXPECT_EQ(block.kernel.num_args(), 3);
+}
+
 TEST(ScheduleBlock, FoldOverEverythingIsNotStitched) {
   const ScheduledBlock block = Schedule(R"(te p(%0: f32[512, 1024]) {
   %1[]: f32 = sum.f32(i0<512, i1<1024) %0[i0, i1]

@@ -209,7 +209,103 @@ class BoxCollector {
   std::optional<Box> box_;
 };
 
+// Tasks that are looked at one by one, at most.
+constexpr int64_t kEnumerated = 1 << 14;
+
+// One axis walks the dimension: its spans overlap or touch, the first begins at 0 or before, the last ends it.
+bool WalksWhole(const Span& span, int64_t extent, const Axis& axis) {
+  int64_t step = 0;
+  if (!span.origin.AffineIn(axis.id, &step) || step <= 0 || step > span.length) return false;
+  const Index rest = span.origin - Index(axis) * step;
+  return rest.IsConstant() && rest.constant() <= 0 &&
+         rest.constant() + step * (axis.extent - 1) + span.length >= extent;
+}
+
+bool IsWhole(const Span& span, int64_t extent) {
+  return span.origin.IsConstant() && span.origin.constant() <= 0 && span.origin.constant() + span.length >= extent;
+}
+
+// nullopt for an index with loads or other axes.
+std::optional<int64_t> ValueAt(const Index& x, const std::vector<Axis>& axes, const std::vector<int64_t>& values) {
+  int64_t sum = x.constant();
+  for (const Index::Part& part : x.parts()) {
+    int64_t value = 0;
+    if (part.term.kind == TermKind::kAxis) {
+      const auto axis =
+          std::find_if(axes.begin(), axes.end(), [&](const Axis& a) { return a.id == part.term.axis.id; });
+      if (axis == axes.end()) return std::nullopt;
+      value = values[axis - axes.begin()];
+    } else if (part.term.inner != nullptr) {
+      const std::optional<int64_t> inner = ValueAt(*part.term.inner, axes, values);
+      if (!inner) return std::nullopt;
+      const int64_t divisor = part.term.divisor;
+      const int64_t mod = ((*inner % divisor) + divisor) % divisor;
+      value = part.term.kind == TermKind::kMod ? mod : (*inner - mod) / divisor;
+    } else {
+      return std::nullopt;
+    }
+    sum += part.coefficient * value;
+  }
+  return sum;
+}
+
+// By looking at each task: do aligned spans meet every cell of the dimensions?
+bool EnumeratedWhole(const Box& box, const std::vector<int64_t>& extents, const std::vector<Axis>& axes) {
+  int64_t tasks = 1, cells = 1;
+  for (const Axis& axis : axes) tasks *= axis.extent;
+  for (size_t d = 0; d < box.size(); ++d) {
+    if (box[d].length <= 0) return false;
+    cells *= (extents[d] + box[d].length - 1) / box[d].length;
+  }
+  if (tasks > kEnumerated || cells > tasks) return false;
+  std::vector<bool> met(cells, false);
+  int64_t left = cells;
+  std::vector<int64_t> values(axes.size(), 0);
+  for (int64_t task = 0; task < tasks && left > 0; ++task) {
+    int64_t rest = task;
+    for (size_t a = axes.size(); a-- > 0;) {
+      values[a] = rest % axes[a].extent;
+      rest /= axes[a].extent;
+    }
+    int64_t cell = 0;
+    for (size_t d = 0; d < box.size(); ++d) {
+      const std::optional<int64_t> origin = ValueAt(box[d].origin, axes, values);
+      if (!origin || *origin < 0 || *origin >= extents[d] || *origin % box[d].length != 0) return false;
+      cell = cell * ((extents[d] + box[d].length - 1) / box[d].length) + *origin / box[d].length;
+    }
+    if (!met[cell]) --left;
+    met[cell] = true;
+  }
+  return left == 0;
+}
+
 }  // namespace
+
+bool Covers(const Box& box, const std::vector<int64_t>& extents, const std::vector<Axis>& tasks) {
+  Box joint;  // dimensions that share axes
+  std::vector<int64_t> joint_extents;
+  std::vector<Axis> joint_axes;
+  for (size_t d = 0; d < box.size(); ++d) {
+    if (extents[d] == 0) return true;
+    if (IsWhole(box[d], extents[d])) continue;
+    const auto alone = std::find_if(tasks.begin(), tasks.end(), [&](const Axis& axis) {
+      if (!WalksWhole(box[d], extents[d], axis)) return false;
+      for (size_t other = 0; other < box.size(); ++other) {
+        if (other != d && box[other].origin.UsesAxis(axis.id)) return false;
+      }
+      return true;
+    });
+    if (alone != tasks.end()) continue;
+    joint.push_back(box[d]);
+    joint_extents.push_back(extents[d]);
+    for (const Axis& axis : tasks) {
+      const bool known =
+          std::any_of(joint_axes.begin(), joint_axes.end(), [&](const Axis& a) { return a.id == axis.id; });
+      if (!known && box[d].origin.UsesAxis(axis.id)) joint_axes.push_back(axis);
+    }
+  }
+  return joint.empty() || EnumeratedWhole(joint, joint_extents, joint_axes);
+}
 
 absl::StatusOr<Span> SpanOf(const Index& x, const std::function<const Span*(const Axis&)>& span_of) {
   return SpanOfLocal(Localizer(span_of)(x));

@@ -31,6 +31,10 @@ absl::StatusOr<Span> SpanOf(const Index& x, const std::function<const Span*(cons
 // …" when two loads start at origins whose distance depends on tile axes.
 absl::StatusOr<Box> RequiredBox(const Te& te, const Box& te_box, TensorId tensor, const Shape& shape);
 
+// Do the boxes that `box` becomes, as each axis of `tasks` runs over its extent, together hold all of [0, extents)?
+// "No" where that cannot be told.
+bool Covers(const Box& box, const std::vector<int64_t>& extents, const std::vector<Axis>& tasks);
+
 // Smallest box that holds both; fails as above when the symbolic difference of origins is not constant.
 absl::StatusOr<Box> Hull(const Box& a, const Box& b);
 

@@ -172,5 +172,27 @@ TEST_F(BoxTest, SplitHeadsRowsComeFromOneHead) {
   EXPECT_EQ((*box)[1].length, 64);
 }
 
+TEST(Covers, TilesOfADimension) {
+  const std::vector<Axis> tasks = {kTile, kTile2};
+  EXPECT_TRUE(Covers({{Index(kTile) * 4, 4}, {0, 7}}, {32, 7}, tasks));
+  EXPECT_TRUE(Covers({{Index(kTile) * 4, 4}}, {30}, tasks));
+  EXPECT_TRUE(Covers({{Index(kTile) * 4 - 1, 6}}, {32}, tasks));
+  EXPECT_FALSE(Covers({{Index(kTile) * 4, 3}}, {32}, tasks));
+  EXPECT_FALSE(Covers({{Index(kTile) * 4, 4}}, {33}, tasks));
+  EXPECT_FALSE(Covers({{Index(kTile) * 4 + 1, 4}}, {32}, tasks));
+}
+
+// All tasks compute the same box: as many elements as the tensor has, but not those of the tensor.
+TEST(Covers, TheSamePartManyTimes) {
+  EXPECT_FALSE(Covers({{0, 4}, {0, 1}, {0, 8}}, {4, 8, 8}, {kTile}));
+  EXPECT_FALSE(Covers({{kTile, 1}, {kTile, 1}}, {8, 8}, {kTile, kTile2}));
+}
+
+TEST(Covers, AnAxisThatWalksTwoDimensions) {
+  EXPECT_TRUE(Covers({{FloorDiv(kTile, 4), 1}, {Mod(kTile, 4), 1}}, {2, 4}, {kTile}));
+  EXPECT_TRUE(Covers({{FloorDiv(kTile, 4) * 3, 3}, {Mod(kTile, 4), 1}}, {6, 4}, {kTile}));
+  EXPECT_FALSE(Covers({{FloorDiv(kTile, 4), 1}, {Mod(kTile, 2), 1}}, {2, 4}, {kTile}));
+}
+
 }  // namespace
 }  // namespace fusion::te

@@ -72,7 +72,7 @@ class Generator {
   Shape AnyShape() {
     Shape shape(Chance(0.4) ? 4 : Below(6));
     for (int64_t& extent : shape) extent = Extent();
-    while (NumElements(shape) > limits_.max_elements) *std::max_element(shape.begin(), shape.end()) = Between(1, 4);
+    Limit(&shape);
     return shape;
   }
 
@@ -108,8 +108,13 @@ class Generator {
     return shape;
   }
 
+  void Limit(Shape* shape) {
+    while (NumElements(*shape) > limits_.max_elements) *std::max_element(shape->begin(), shape->end()) = Between(1, 4);
+  }
+
   // ---- operands
-  Operand FreshOperand(const Shape& shape, DType dtype, bool constant) {
+  Operand FreshOperand(Shape shape, DType dtype, bool constant) {
+    Limit(&shape);
     Operand operand;
     ecg::Value value;
     value.type = {dtype, shape};
