@@ -562,6 +562,10 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
     } else {
       runtime_pack = true;
       buffer.scope = movement::BufferScope::kBlock;
+      // The body reads these under its own tests (the borders of a window); a copy of all of it must not leave the buffer.
+      const te::Interval touched = load.address.Range();
+      if (touched.lo < 0) pred.push_back({load.address, te::Cmp::kGe, Index(0)});
+      if (touched.hi >= source.elements) pred.push_back({load.address, te::Cmp::kLt, Index(source.elements)});
       movement::Step copy;
       copy.label = "pack";
       Nest pack;
