@@ -462,6 +462,25 @@ void Perturb(State& s, const Inst& in, int n) {
   }
 }
 
+void PerturbProduct(State& s, const Inst& in, int n) {
+  double* d = s.D(in.dst);
+  const double *a = s.D(in.a), *b = s.D(in.b), *c = s.D(in.c);
+  for (int l = 0; l < n; ++l) {
+    const double uniform = static_cast<double>(static_cast<int64_t>(NextRandom(s))) * 0x1p-63;
+    const bool exact = !std::isfinite(a[l]) || std::fma(b[l], c[l], -a[l]) == 0;
+    d[l] = exact ? a[l] : a[l] * (1 + uniform * std::numeric_limits<double>::epsilon());
+  }
+}
+
+void PaddedProduct(State& s, const Inst& in, int n) {
+  double* d = s.D(in.dst);
+  const double *a = s.D(in.a), *b = s.D(in.b);
+  for (int l = 0; l < n; ++l) {
+    const double product = a[l] * b[l];
+    d[l] = std::isnan(product) && (a[l] == 0 || b[l] == 0) && (NextRandom(s) & 1) ? 0 : product;
+  }
+}
+
 template <double (*kExtreme)(double, double)>
 void RandomZero(State& s, const Inst& in, int n) {
   double* d = s.D(in.dst);
@@ -504,6 +523,10 @@ double RoundBFloat(double a) { return BFloat16ToFloat(FloatToBFloat16(static_cas
 }  // namespace
 
 Kernel PerturbKernel(DType dtype) { return dtype == DType::kF64 ? Perturb<double> : Perturb<float>; }
+
+Kernel PerturbProductKernel() { return PerturbProduct; }
+
+Kernel PaddedProductKernel() { return PaddedProduct; }
 
 Kernel RandomZeroKernel(Op op) { return op == Op::kMax ? RandomZero<MaxDouble> : RandomZero<MinDouble>; }
 

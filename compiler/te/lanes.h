@@ -60,6 +60,10 @@ Kernel IntToDoubleKernel(DType dtype);  // of the integer
 // last place of the type's arithmetic (f16 and bf16 compute in f32) and is rounded to that. Of sums, products and the
 // like (fimm 1) values of few bits stay: they are exact. No elementary function (fimm > 1) promises its exact values.
 Kernel PerturbKernel(DType dtype);
+// As that for a = b * c in f64, where few bits may also be what rounding left.
+Kernel PerturbProductKernel();
+// Product with the zero of a padded load: 0 * inf and 0 * NaN are 0 or NaN, for a kernel may leave padding out.
+Kernel PaddedProductKernel();
 // Of Min and Max on floats: of zeros, either one.
 Kernel RandomZeroKernel(Op op);
 // As RoundKernel, but up or down at random where the value is nearer to the middle of its neighbours than to one of

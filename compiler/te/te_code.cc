@@ -339,13 +339,20 @@ class TeCompiler {
     return lanes::OpKernel(op, dtype);
   }
 
+  bool IsPaddedProduct(const ScalarNode& s) const {
+    return s.op == Op::kMul && IsFloat(s.dtype) && std::any_of(s.args.begin(), s.args.end(), [](const Scalar& arg) {
+             return arg->pad != nullptr || arg->kind == ScalarKind::kIf;
+           });
+  }
+
   Value OpValue(const ScalarNode& s, const Mask& mask) {
     std::vector<Value> args;
     for (const Scalar& arg : s.args) args.push_back(Compile(arg, mask));
     const bool is_float = IsFloat(s.dtype);
     if (s.op == Op::kSelect) return SelectValue(args[0], args[1], args[2], is_float);
     const DType operand = s.args[0]->dtype;
-    Inst inst{.run = KernelOf(s.op, operand), .imm = 8 * DTypeBytes(operand)};
+    Inst inst{.run = perturb_ && IsPaddedProduct(s) ? lanes::PaddedProductKernel() : KernelOf(s.op, operand),
+              .imm = 8 * DTypeBytes(operand)};
     if (inst.run == nullptr) {
       return Fail(absl::StrCat(GetOpInfo(s.op).name, " is not defined on ", DTypeName(operand)));
     }
@@ -354,6 +361,9 @@ class TeCompiler {
     inst.a = Operand(args[0], IsFloat(operand), level);
     if (args.size() > 1) inst.b = Operand(args[1], IsFloat(operand), level);
     const Value result = Emit(inst, is_float, level);
+    if (perturb_ && s.op == Op::kMul && s.dtype == DType::kF64) {
+      return Emit({.run = lanes::PerturbProductKernel(), .a = result.reg, .b = inst.a, .c = inst.b}, true, level);
+    }
     if (perturb_ && is_float && RoundingUnits(s.op) > 0) {
       return Emit({.run = lanes::PerturbKernel(s.dtype), .a = result.reg, .fimm = RoundingUnits(s.op)}, true, level);
     }
