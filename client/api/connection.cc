@@ -221,7 +221,7 @@ absl::Status WatchToEnd(Connection& connection, const std::string& job_id, int64
   absl::Duration pause = kFirstPause;
   bool ended = false;
   for (;;) {
-    const absl::Status status = connection.Watch(job_id, resume_seq, [&](const v1::JobEvent& next) {
+    absl::Status status = connection.Watch(job_id, resume_seq, [&](const v1::JobEvent& next) {
       away_since = absl::InfiniteFuture();
       pause = kFirstPause;
       resume_seq = std::max(resume_seq, next.seq());

@@ -401,7 +401,7 @@ class BlockScheduler {
     for (const Axis& axis : main.axes) {
       if (grid.count(axis.id)) tasks *= static_cast<double>(axis.extent);
     }
-    const Axis& innermost = main.axes.back();
+    const Axis innermost = main.axes.empty() ? Axis{-1, 1} : main.axes.back();
     if (grid.count(innermost.id) &&
         (tasks / static_cast<double>(innermost.extent) >= 2.0 * device_.parallel_units || grid.size() == 1)) {
       if (grid.size() > 1 || WorkTotal(stages) < WorthSharing(device_)) {
