@@ -59,6 +59,40 @@ Uses UsesOf(const te::Te& te, te::TensorId tensor) {
   return uses;
 }
 
+using Sites = std::vector<const te::ScalarNode*>;  // loads at distinct indices
+
+void AddSites(const Sites& more, Sites* sites) {
+  for (const te::ScalarNode* load : more) {
+    const bool known = std::any_of(sites->begin(), sites->end(),
+                                   [&](const te::ScalarNode* site) { return site->indices == load->indices; });
+    if (!known) sites->push_back(load);
+  }
+}
+
+// Where one evaluation of `s` reads the tensor, at most: of the branches of an if, one is taken.
+const Sites& SitesOf(const te::Scalar& s, te::TensorId tensor, std::map<const te::ScalarNode*, Sites>* known) {
+  const auto it = known->find(s.get());
+  if (it != known->end()) return it->second;
+  Sites sites;
+  if (s->kind == te::ScalarKind::kLoad && s->tensor == tensor) sites.push_back(s.get());
+  if (s->kind == te::ScalarKind::kIf) {
+    const Sites &a = SitesOf(s->args[0], tensor, known), &b = SitesOf(s->args[1], tensor, known);
+    sites = a.size() > b.size() ? a : b;
+  } else {
+    for (const te::Scalar& arg : s->args) AddSites(SitesOf(arg, tensor, known), &sites);
+  }
+  return (*known)[s.get()] = std::move(sites);
+}
+
+// Elements of the tensor that one point of the te reads.
+double ReadsPerPoint(const te::Te& te, te::TensorId tensor) {
+  std::map<const te::ScalarNode*, Sites> known;
+  Sites sites;
+  for (const te::Scalar& s : te.body) AddSites(SitesOf(s, tensor, &known), &sites);
+  for (const te::Scalar& s : te.then) AddSites(SitesOf(s, tensor, &known), &sites);
+  return static_cast<double>(std::max<size_t>(1, sites.size()));
+}
+
 void CollectTensors(const te::Index& index, std::set<te::TensorId>* tensors) {
   for (const te::Index::Part& part : index.parts()) {
     if (part.term.kind == te::TermKind::kLoad) {
@@ -114,10 +148,11 @@ std::vector<int> ChooseInlined(const te::Program& program) {
       const Uses uses = UsesOf(program.tes[r], tensor);
       must_exist = must_exist || uses.in_index;
       if (uses.padded && !IsPlainLoad(te.body[0])) reuse_fold = reuse_fold || !program.tes[r].IsMap();
+      const double reads = ReadsPerPoint(program.tes[r], tensor);
       if (inlined[r]) {
-        for (const auto& [root, points] : roots[r]) roots[i][root] = std::max(roots[i][root], points);
+        for (const auto& [root, points] : roots[r]) roots[i][root] = std::max(roots[i][root], reads * points);
       } else {
-        roots[i][r] = std::max(roots[i][r], DomainPoints(program.tes[r], uses.in_body));
+        roots[i][r] = std::max(roots[i][r], reads * DomainPoints(program.tes[r], uses.in_body));
       }
     }
     if (must_exist || readers[tensor].empty()) continue;

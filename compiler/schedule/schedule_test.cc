@@ -84,6 +84,26 @@ TEST(FormStages, CheapMapReadOftenIsRecomputed) {
   EXPECT_EQ(p.tes.size(), 1u) << te::Print(p);
 }
 
+// Each of these would double the expressions of the last.
+TEST(FormStages, MapReadAtSeveralPlacesIsStored) {
+  const te::Program p = Stages(R"(te p(%0: f32[32]) {
+  %1[i0<31]: f32 = div(%0[i0], add(%0[i0 + 1], 3.0))
+  %2[i1<30]: f32 = div(%1[i1], add(%1[i1 + 1], 3.0))
+  %3[i2<29]: f32 = div(%2[i2], add(%2[i2 + 1], 3.0))
+  return %3
+})");
+  EXPECT_EQ(p.tes.size(), 3u) << te::Print(p);
+}
+
+TEST(FormStages, OfTwoBranchesOneReads) {
+  const te::Program p = Stages(R"(te p(%0: f32[32]) {
+  %1[i0<32]: f32 = exp(%0[i0])
+  %2[i1<33]: f32 = if i1 < 20 then %1[i1] else %1[i1 - 1]
+  return %2
+})");
+  EXPECT_EQ(p.tes.size(), 1u) << te::Print(p);
+}
+
 TEST(FormStages, ComputedOperandOfAProductIsStored) {
   const te::Program p = Stages(R"(te p(%0: f32[16, 32], %1: f32[32, 64]) {
   %2[i0<16, i1<32]: f32 = exp(%0[i0, i1])
