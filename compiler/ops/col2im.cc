@@ -86,6 +86,7 @@ std::vector<OpDef> Col2ImOps() {
   OpDef def;
   def.name = "Col2Im";
   def.min_inputs = def.max_inputs = 3;
+  def.roles = {InputRole::kData, InputRole::kExtents, InputRole::kExtents};
   def.attrs = {{"dilations", AttrKind::kInts}, {"pads", AttrKind::kInts}, {"strides", AttrKind::kInts}};
   def.infer = Infer;
   def.lower = Lower;

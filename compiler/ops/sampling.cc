@@ -234,6 +234,7 @@ std::vector<OpDef> SamplingOps() {
   OpDef affine;
   affine.name = "AffineGrid";
   affine.min_inputs = affine.max_inputs = 2;
+  affine.roles = {InputRole::kData, InputRole::kExtents};
   affine.attrs = {{"align_corners", AttrKind::kInt}};
   affine.infer = InferAffineGrid;
   affine.lower = LowerAffineGrid;

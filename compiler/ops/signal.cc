@@ -340,6 +340,7 @@ std::vector<OpDef> SignalOps() {
   OpDef dft;
   dft.name = "DFT";
   dft.max_inputs = 3;
+  dft.roles = {InputRole::kData, InputRole::kScalar, InputRole::kScalar};
   dft.attrs = {{"inverse", AttrKind::kInt}, {"onesided", AttrKind::kInt}};
   dft.infer = InferDft;
   dft.lower = LowerDft;
@@ -353,6 +354,7 @@ std::vector<OpDef> SignalOps() {
   stft.name = "STFT";
   stft.min_inputs = 2;
   stft.max_inputs = 4;
+  stft.roles = {InputRole::kData, InputRole::kScalar, InputRole::kData, InputRole::kScalar};
   stft.attrs = {{"onesided", AttrKind::kInt}};
   stft.infer = InferStft;
   stft.lower = LowerStft;
@@ -368,6 +370,7 @@ std::vector<OpDef> SignalOps() {
   for (const auto& [name, coefficients] : windows) {
     OpDef window;
     window.name = name;
+    window.roles = {InputRole::kScalar};
     window.attrs = {{"output_datatype", AttrKind::kInt}, {"periodic", AttrKind::kInt}};
     window.infer = InferWindow;
     window.lower = [c = coefficients](LowerContext& context) { return LowerWindow(context, c); };
@@ -376,6 +379,7 @@ std::vector<OpDef> SignalOps() {
   OpDef mel;
   mel.name = "MelWeightMatrix";
   mel.min_inputs = mel.max_inputs = 5;
+  mel.roles = std::vector<InputRole>(5, InputRole::kScalar);
   mel.attrs = {{"output_datatype", AttrKind::kInt}};
   mel.infer = InferMel;
   mel.lower = LowerMel;

@@ -477,7 +477,7 @@ void PaddedProduct(State& s, const Inst& in, int n) {
   const double *a = s.D(in.a), *b = s.D(in.b);
   for (int l = 0; l < n; ++l) {
     const double product = a[l] * b[l];
-    d[l] = std::isnan(product) && (a[l] == 0 || b[l] == 0) && (NextRandom(s) & 1) ? 0 : product;
+    d[l] = s.skips_padding && std::isnan(product) && (a[l] == 0 || b[l] == 0) ? 0 : product;
   }
 }
 

@@ -22,7 +22,8 @@ struct State {
   std::vector<const void*> data;  // by tensor id
   const Inst* failed = nullptr;   // the check that failed, with the offending value
   int64_t failed_value = 0;
-  uint64_t random = 1;  // of the perturbing kernels; never 0
+  uint64_t random = 1;         // of the perturbing kernels; never 0
+  bool skips_padding = false;  // this run leaves out products with padding (PaddedProductKernel)
 
   double* D(int r) { return doubles.data() + static_cast<int64_t>(r) * kLanes; }
   int64_t* I(int r) { return ints.data() + static_cast<int64_t>(r) * kLanes; }
@@ -62,7 +63,8 @@ Kernel IntToDoubleKernel(DType dtype);  // of the integer
 Kernel PerturbKernel(DType dtype);
 // As that for a = b * c in f64, where few bits may also be what rounding left.
 Kernel PerturbProductKernel();
-// Product with the zero of a padded load: 0 * inf and 0 * NaN are 0 or NaN, for a kernel may leave padding out.
+// Product with the zero of a padded load: 0 * inf and 0 * NaN are 0 in every other run, for a kernel may leave padding
+// out.
 Kernel PaddedProductKernel();
 // Of Min and Max on floats: of zeros, either one.
 Kernel RandomZeroKernel(Op op);

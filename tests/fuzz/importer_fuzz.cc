@@ -1,4 +1,5 @@
-// libFuzzer: any bytes as a model. Import answers, and what it accepts is a legal graph, before and after simplification.
+// libFuzzer: any bytes as a model. Import answers, and what it accepts is a legal graph, before and after
+// simplification, each of whose operators becomes legal tensor expressions or is refused.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -7,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/onnx/import.h"
+#include "compiler/ops/op_def.h"
 #include "compiler/simplify/passes.h"
 
 namespace {
@@ -32,6 +34,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   Require(fusion::ecg::Verify(model->graph), "after import");
-  Require(fusion::ecg::Verify(fusion::simplify::Simplify(model->graph)), "after simplify");
+  const fusion::ecg::Graph simplified = fusion::simplify::Simplify(model->graph);
+  Require(fusion::ecg::Verify(simplified), "after simplify");
+  for (fusion::ecg::NodeId node = 0; node < static_cast<int>(simplified.nodes().size()); ++node) {
+    const auto lowered = fusion::ops::LowerNodes(simplified, {node}, simplified.node(node).outputs);
+    if (lowered.ok()) {
+      Require(fusion::te::Verify(lowered->program), "lowered");
+    } else if (absl::IsInternal(lowered.status())) {
+      Require(lowered.status(), "lower");
+    }
+  }
   return 0;
 }
