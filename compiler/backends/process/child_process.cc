@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -53,11 +54,18 @@ bool Drain(int fd, size_t limit, std::string* text) {
   return true;
 }
 
+absl::Duration CpuTime(pid_t pid) {
+  clockid_t clock;
+  timespec used;
+  if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &used) != 0) return absl::ZeroDuration();
+  return absl::DurationFromTimespec(used);
+}
+
 }  // namespace
 
 std::string ChildResult::Describe() const {
   if (cancelled) return "was cancelled";
-  if (timed_out) return absl::StrFormat("did not finish within %.0f s", seconds);
+  if (timed_out) return absl::StrFormat("did not finish within %.0f s (%.0f s of CPU time)", seconds, cpu_seconds);
   if (signal != 0) return absl::StrFormat("was ended by signal %d (%s)", signal, strsignal(signal));
   return absl::StrFormat("exited with %d", exit_code);
 }
@@ -113,7 +121,9 @@ absl::StatusOr<ChildResult> RunChild(const std::vector<std::string>& argv, const
     const absl::Time now = absl::Now();
     if (!killed && !reaped) {
       result.cancelled = options.cancelled && options.cancelled();
-      result.timed_out = now - start > options.deadline;
+      const absl::Duration used = CpuTime(pid);
+      result.cpu_seconds = std::max(result.cpu_seconds, absl::ToDoubleSeconds(used));
+      result.timed_out = now - start > options.deadline || used > options.cpu_limit;
       if (result.cancelled || result.timed_out) {
         kill(-pid, SIGKILL);
         killed = true;

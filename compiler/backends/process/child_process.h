@@ -15,6 +15,7 @@ namespace fusion {
 struct ChildOptions {
   std::string working_directory;  // empty: inherited
   absl::Duration deadline = absl::Seconds(60);
+  absl::Duration cpu_limit = absl::InfiniteDuration();  // of the child itself, however busy the machine is
   size_t max_output_bytes = 256 << 10;  // of stdout and of stderr each; what is beyond is read and dropped
   std::function<bool()> cancelled;      // may be empty; polled about ten times a second
 };
@@ -22,9 +23,10 @@ struct ChildOptions {
 struct ChildResult {
   int exit_code = -1;      // -1 when a signal ended it
   int signal = 0;          // 0 when it exited
-  bool timed_out = false;  // killed at the deadline
+  bool timed_out = false;  // killed at the deadline, or at the limit of its CPU time
   bool cancelled = false;
-  double seconds = 0;  // wall time
+  double seconds = 0;      // wall time
+  double cpu_seconds = 0;  // until about 50 ms before its end
   std::string stdout_text;
   std::string stderr_text;
 

@@ -33,6 +33,18 @@ TEST(RunChild, KillsTheWholeGroupAtTheDeadline) {
   EXPECT_LT(result->seconds, 5);
 }
 
+TEST(RunChild, CpuTimeIsLimitedWhateverTheClockSays) {
+  ChildOptions options;
+  options.cpu_limit = absl::Milliseconds(100);
+  const auto busy = RunChild({"/bin/sh", "-c", "while :; do :; done"}, options);
+  ASSERT_TRUE(busy.ok()) << busy.status();
+  EXPECT_TRUE(busy->timed_out);
+  EXPECT_GT(busy->cpu_seconds, 0.1);
+  const auto idle = RunChild({"/bin/sleep", "0.4"}, options);
+  ASSERT_TRUE(idle.ok()) << idle.status();
+  EXPECT_TRUE(idle->ok()) << idle->Describe();
+}
+
 TEST(RunChild, OutputIsBounded) {
   ChildOptions options;
   options.max_output_bytes = 1000;

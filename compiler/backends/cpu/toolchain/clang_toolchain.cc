@@ -129,7 +129,8 @@ absl::StatusOr<std::string> ClangToolchain::BuildOne(const BuildUnit& unit, cons
   }
   ChildOptions child;
   child.working_directory = folder;  // relative names, so that no path enters the binary
-  child.deadline = options_.unit_deadline;
+  child.deadline = 10 * options_.unit_cpu_limit;
+  child.cpu_limit = options_.unit_cpu_limit;
   child.cancelled = cancelled;
 
   std::vector<std::string> compile = {options_.compiler};

@@ -16,12 +16,12 @@
 namespace fusion {
 
 struct ClangToolchainOptions {
-  int jobs = 0;                                     // compilations at once; 0: as many as there are cores
-  absl::Duration unit_deadline = absl::Minutes(5);  // one compilation
-  std::string compiler;                             // path; empty: clang++ or clang++-N on PATH
-  std::string temp_folder;                          // empty: $TMPDIR or /tmp
-  std::function<bool()> cancelled;                  // may be empty; called from several threads
-  std::vector<std::string> more_flags;              // behind Flags(); for tests that build much and time nothing
+  int jobs = 0;                                      // compilations at once; 0: as many as there are cores
+  absl::Duration unit_cpu_limit = absl::Minutes(5);  // one compilation; ten times that on the clock
+  std::string compiler;                              // path; empty: clang++ or clang++-N on PATH
+  std::string temp_folder;                           // empty: $TMPDIR or /tmp
+  std::function<bool()> cancelled;                   // may be empty; called from several threads
+  std::vector<std::string> more_flags;               // behind Flags(); for tests that build much and time nothing
 };
 
 class ClangToolchain : public Toolchain {
