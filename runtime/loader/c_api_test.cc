@@ -61,6 +61,30 @@ TEST_F(CApiTest, DescribesAndRuns) {
   fusion_session_close(session);
 }
 
+TEST_F(CApiTest, ShapesThatDependOnData) {
+  ASSERT_EQ(system(("\"" FUSION_MAKE_TINY_BUNDLE "\" " + path_ + " dynamic").c_str()), 0);
+  fusion_bundle* bundle = nullptr;
+  ASSERT_EQ(fusion_bundle_open(path_.c_str(), &bundle), FUSION_OK) << fusion_last_error();
+  EXPECT_EQ(fusion_bundle_output_shape(bundle, 0)[1], 8);  // a bound
+  fusion_session* session = nullptr;
+  ASSERT_EQ(fusion_session_create(bundle, 1, &session), FUSION_OK) << fusion_last_error();
+  fusion_bundle_close(bundle);
+  int64_t shape[2] = {};
+  ASSERT_EQ(fusion_session_output_shape(session, 0, shape), FUSION_OK) << fusion_last_error();
+  EXPECT_EQ(shape[1], 8);
+  std::vector<float> x(512, 2.0f), y(512), w(8);
+  const void* inputs[] = {x.data()};
+  void* outputs[] = {y.data(), w.data()};
+  ASSERT_EQ(fusion_run(session, inputs, outputs), FUSION_OK) << fusion_last_error();
+  ASSERT_EQ(fusion_session_output_shape(session, 0, shape), FUSION_OK) << fusion_last_error();
+  EXPECT_EQ(shape[0], 64);
+  EXPECT_EQ(shape[1], 3);
+  EXPECT_THAT(std::vector<float>(y.begin(), y.begin() + 6), ::testing::ElementsAre(1, 3, 5, 1, 3, 5));
+  EXPECT_EQ(fusion_session_output_shape(session, 2, shape), FUSION_INVALID_ARGUMENT);
+  EXPECT_EQ(fusion_session_output_shape(session, 0, nullptr), FUSION_INVALID_ARGUMENT);
+  fusion_session_close(session);
+}
+
 TEST_F(CApiTest, FailuresHaveWords) {
   fusion_bundle* bundle = nullptr;
   EXPECT_EQ(fusion_bundle_open("/no/such/file", &bundle), FUSION_NOT_FOUND);

@@ -68,7 +68,8 @@ Manifest TinyManifest() {
                       {Kind::kConstant, "b", DType::kF32, {8}, 32, 64, ""},
                       {Kind::kArena, "t", DType::kF32, {64, 8}, 2048, 0, ""},
                       {Kind::kArena, "u", DType::kF32, {64, 8}, 2048, 2048, ""},
-                      {Kind::kOutput, "y", DType::kF32, {64, 8}, 2048, 0, ""}};
+                      {Kind::kOutput, "y", DType::kF32, {64, 8}, 2048, 0, ""},
+                      {Kind::kConstant, "columns", DType::kI64, {1}, 8, 128, ""}};
   manifest.inputs = {{"x", DType::kF32, {64, 8}, 0}};
   manifest.outputs = {{"y", DType::kF32, {64, 8}, 5}, {"w", DType::kF32, {8}, 1}};
   manifest.arena_bytes = 4096;
@@ -80,13 +81,23 @@ Manifest TinyManifest() {
   return manifest;
 }
 
+Manifest TinyDynamicManifest() {
+  Manifest manifest = TinyManifest();
+  manifest.format = 2;
+  manifest.outputs[0].extents = {-1, 6};
+  return manifest;
+}
+
 absl::Status WriteTinyBundle(const std::string& path, const std::string& shared_object, const Manifest& manifest) {
   ASSIGN_OR_RETURN(const std::unique_ptr<BundleWriter> writer, BundleWriter::Create(path));
   RETURN_IF_ERROR(writer->AddEntry("kernels/cpu.so", shared_object));
   RETURN_IF_ERROR(writer->AddEntry("src/tiny.cc", kTinyKernelSource));
-  RETURN_IF_ERROR(writer->BeginWeights({{"w", DType::kF32, {8}}, {"b", DType::kF32, {8}}}).status());
+  RETURN_IF_ERROR(
+      writer->BeginWeights({{"w", DType::kF32, {8}}, {"b", DType::kF32, {8}}, {"columns", DType::kI64, {1}}}).status());
   const float weights[16] = {1, 2, 3, 4, 5, 6, 7, 8, -1, -1, -1, -1, -1, -1, -1, -1};
   RETURN_IF_ERROR(writer->AppendWeights({reinterpret_cast<const char*>(weights), sizeof(weights)}));
+  const int64_t columns = 3;
+  RETURN_IF_ERROR(writer->AppendWeights({reinterpret_cast<const char*>(&columns), sizeof(columns)}));
   return writer->Finish(manifest);
 }
 

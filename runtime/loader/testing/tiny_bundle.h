@@ -19,6 +19,9 @@ extern const char kTinyKernelSource[];
 // The manifest without digests, for the machine's own instruction set.
 Manifest TinyManifest();
 
+// The same, but of y's columns only the first three are there.
+Manifest TinyDynamicManifest();
+
 absl::Status WriteTinyBundle(const std::string& path, const std::string& shared_object, const Manifest& manifest);
 
 }  // namespace fusion
