@@ -1,5 +1,7 @@
 // Loop: unrolled. Iterations whose condition is known are written one after another; where only the largest number of
-// them is known, all are, and the state is selected by whether the loop still runs (bodies have no effects).
+// them is known, all are, and the state is selected by whether the loop still runs (bodies have no effects). Scan
+// outputs then have room for all, and their extent is the number that ran.
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -12,6 +14,9 @@
 namespace fusion::onnx_import {
 namespace {
 
+// Beyond this, a range is that of a type, not of a computation.
+constexpr double kMostTrips = 1 << 20;
+
 // Loop(M?, condition?, state…): body(iteration, condition, state…) → (condition, state…, scanned…).
 class Unrolling {
  public:
@@ -22,7 +27,12 @@ class Unrolling {
     RETURN_IF_ERROR(ReadInputs());
     for (int64_t i = 0; runs_ && (!trips_.has_value() || i < *trips_); ++i) {
       if (!trips_.has_value() && running_ != ecg::kNone) return NoBound();
-      RETURN_IF_ERROR(Iterate(i));
+      if (trip_count_ != ecg::kNone) {
+        const ecg::ValueId now = importer_.AddConstant(Tensor::From<int64_t>(DType::kI64, {}, {i}));
+        ASSIGN_OR_RETURN(const ecg::ValueId more, importer_.AddNode("Less", {now, trip_count_}));
+        RETURN_IF_ERROR(And(more, "its trip count (M)"));
+      }
+      if (runs_) RETURN_IF_ERROR(Iterate(i));
     }
     std::vector<ImportedValue> outputs = state_;
     for (size_t k = 0; k < num_scanned_; ++k) {
@@ -43,7 +53,12 @@ class Unrolling {
       ASSIGN_OR_RETURN(const ecg::ValueId trips, node_.TensorInput(0));
       ASSIGN_OR_RETURN(trips_, KnownInt(importer_, node_, trips, "its trip count (M)"));
       if (!trips_.has_value()) {
-        return node_.Unsupported("its trip count (M) is computed at run time; it must be a constant");
+        ASSIGN_OR_RETURN(trip_count_, AsScalar(importer_, trips));
+        const auto known = importer_.canonical().extents.KnownOf(trip_count_);
+        if (!known.has_value() || !(known->at(0).hi <= kMostTrips)) {
+          return node_.Unsupported("its trip count (M) is computed at run time, and nothing bounds it");
+        }
+        trips_ = static_cast<int64_t>(std::max(0.0, known->at(0).hi));
       }
     }
     if (node_.Has(1)) {
@@ -108,15 +123,29 @@ class Unrolling {
                                            absl::StrCat("the carried value ", k)));
       }
     }
-    if (num_scanned_ > 0 && running_ != ecg::kNone) {
-      return node_.Unsupported("the length of its scan outputs is computed at run time");
-    }
+    if (num_scanned_ > 0) RETURN_IF_ERROR(Count());
     for (size_t k = 0; k < num_scanned_; ++k) {
       ASSIGN_OR_RETURN(const ecg::ValueId slice, TensorOf(outputs[state_.size() + 1 + k]));
       scanned_[k].push_back(slice);
     }
     ASSIGN_OR_RETURN(const ecg::ValueId condition, TensorOf(outputs[0]));
     return And(condition, "its body's condition");
+  }
+
+  // One more iteration, where it runs.
+  absl::Status Count() {
+    if (running_ == ecg::kNone) {
+      ++ran_;
+      return absl::OkStatus();
+    }
+    ecg::Attributes to;
+    to.Set("to", static_cast<int64_t>(onnx::TensorProto::INT64));
+    ASSIGN_OR_RETURN(ecg::ValueId one, importer_.AddNode("Cast", {running_}, std::move(to)));
+    if (ran_at_run_time_ != ecg::kNone) {
+      ASSIGN_OR_RETURN(one, importer_.AddNode("Add", {ran_at_run_time_, one}));
+    }
+    ran_at_run_time_ = one;
+    return absl::OkStatus();
   }
 
   absl::StatusOr<ecg::ValueId> TensorOf(const ImportedValue& value) const {
@@ -127,7 +156,18 @@ class Unrolling {
   }
 
   absl::StatusOr<ecg::ValueId> Scanned(size_t k) {
-    if (!scanned_[k].empty()) return Stack(importer_, scanned_[k], 0);
+    if (!scanned_[k].empty()) {
+      ASSIGN_OR_RETURN(const ecg::ValueId all, Stack(importer_, scanned_[k], 0));
+      if (ran_at_run_time_ == ecg::kNone) return all;
+      CanonicalGraph& canonical = importer_.canonical();
+      const ecg::ValueId known = importer_.AddConstant(Tensor::From<int64_t>(DType::kI64, {}, {ran_}));
+      std::vector<ecg::ValueId> extents;
+      for (int d = 0; d < static_cast<int>(canonical.graph.value(all).type.shape.size()); ++d) {
+        extents.push_back(canonical.extents.Of(all, d));
+      }
+      ASSIGN_OR_RETURN(extents[0], importer_.AddNode("Add", {known, ran_at_run_time_}));
+      return canonical.WithExtents(all, std::move(extents));
+    }
     // No iteration: one that nothing uses tells the type.
     ASSIGN_OR_RETURN(const std::vector<ImportedValue> outputs, InlineBody(0));
     ASSIGN_OR_RETURN(const ecg::ValueId slice, TensorOf(outputs[state_.size() + 1 + k]));
@@ -139,9 +179,12 @@ class Unrolling {
   GraphImporter& importer_;
   const StructuralNode& node_;
   onnx::GraphProto* body_ = nullptr;
-  std::optional<int64_t> trips_;       // at most; none: as long as the condition holds
-  bool runs_ = true;                   // as far as is known at compile time
-  ecg::ValueId running_ = ecg::kNone;  // a scalar bool; kNone: runs
+  std::optional<int64_t> trips_;               // at most; none: as long as the condition holds
+  ecg::ValueId trip_count_ = ecg::kNone;       // a scalar, where it is computed at run time
+  int64_t ran_ = 0;                            // iterations that are known to run
+  ecg::ValueId ran_at_run_time_ = ecg::kNone;  // a scalar: those that may
+  bool runs_ = true;                           // as far as is known at compile time
+  ecg::ValueId running_ = ecg::kNone;          // a scalar bool; kNone: runs
   std::vector<ImportedValue> state_;
   size_t num_scanned_ = 0;
   std::vector<std::vector<ecg::ValueId>> scanned_;  // by output, by iteration

@@ -75,6 +75,51 @@ absl::StatusOr<ecg::ValueId> AsScalar(GraphImporter& importer, ecg::ValueId valu
   return importer.AddNode("Reshape", {value, importer.AddInts({})});
 }
 
+namespace {
+
+// `value` with room for `bounds`, whatever lies there.
+absl::StatusOr<ecg::ValueId> Widened(CanonicalGraph& canonical, ecg::ValueId value, const Shape& bounds) {
+  const Shape shape = canonical.graph.value(value).type.shape;
+  if (shape == bounds) return value;
+  std::vector<int64_t> pads(bounds.size(), 0);
+  for (size_t d = 0; d < bounds.size(); ++d) pads.push_back(bounds[d] - shape[d]);
+  ecg::Node pad;
+  pad.op = "Pad";
+  const auto count = static_cast<int64_t>(pads.size());
+  pad.inputs = {value, canonical.graph.AddConstant("", Tensor::From<int64_t>(DType::kI64, {count}, pads))};
+  ASSIGN_OR_RETURN(const std::vector<ecg::ValueId> outputs, canonical.AddBounded(pad, 1));
+  return outputs[0];
+}
+
+// Of one rank, but of different extents: at the larger bounds, the extents selected too.
+absl::StatusOr<ecg::ValueId> SelectOfExtents(GraphImporter& importer, ecg::ValueId condition, ecg::ValueId a,
+                                             ecg::ValueId b) {
+  CanonicalGraph& canonical = importer.canonical();
+  Shape bounds = canonical.graph.value(a).type.shape;
+  for (size_t d = 0; d < bounds.size(); ++d) {
+    bounds[d] = std::max(bounds[d], canonical.graph.value(b).type.shape[d]);
+  }
+  std::vector<ecg::ValueId> extents;
+  for (size_t d = 0; d < bounds.size(); ++d) {
+    const auto dim = static_cast<int>(d);
+    const bool differ = canonical.extents.Of(a, dim) != canonical.extents.Of(b, dim) ||
+                        canonical.graph.value(a).type.shape[d] != canonical.graph.value(b).type.shape[d];
+    extents.push_back(canonical.extents.Of(a, dim));
+    if (!differ) continue;
+    ASSIGN_OR_RETURN(extents.back(),
+                     importer.AddNode("Where", {condition, canonical.Extent(a, dim), canonical.Extent(b, dim)}));
+  }
+  ecg::Node where;
+  where.op = "Where";
+  ASSIGN_OR_RETURN(a, Widened(canonical, a, bounds));
+  ASSIGN_OR_RETURN(b, Widened(canonical, b, bounds));
+  where.inputs = {condition, a, b};
+  ASSIGN_OR_RETURN(const std::vector<ecg::ValueId> outputs, canonical.AddBounded(where, 1));
+  return canonical.WithExtents(outputs[0], std::move(extents));
+}
+
+}  // namespace
+
 absl::StatusOr<ImportedValue> Select(GraphImporter& importer, const StructuralNode& node, ecg::ValueId condition,
                                      const ImportedValue& a, const ImportedValue& b, const std::string& what) {
   const std::string cannot = absl::StrCat(what, " depends on a condition that is computed at run time, ");
@@ -96,9 +141,14 @@ absl::StatusOr<ImportedValue> Select(GraphImporter& importer, const StructuralNo
   if (a.tensor == b.tensor) return a;
   const ecg::ValueType type_a = importer.canonical().graph.value(a.tensor).type;
   const ecg::ValueType type_b = importer.canonical().graph.value(b.tensor).type;
-  if (!(type_a == type_b)) {
+  if (type_a.dtype != type_b.dtype || type_a.shape.size() != type_b.shape.size()) {
     return node.Unsupported(
-        absl::StrCat(cannot, "and is ", TypeText(type_a), " or ", TypeText(type_b), "; its type must be known"));
+        absl::StrCat(cannot, "and is ", TypeText(type_a), " or ", TypeText(type_b), "; type and rank must be known"));
+  }
+  const Extents& extents = importer.canonical().extents;
+  if (!(type_a == type_b) || extents.IsDynamic(a.tensor) || extents.IsDynamic(b.tensor)) {
+    ASSIGN_OR_RETURN(const ecg::ValueId value, SelectOfExtents(importer, condition, a.tensor, b.tensor));
+    return ImportedValue::Tensor(value);
   }
   ASSIGN_OR_RETURN(const ecg::ValueId value, importer.AddNode("Where", {condition, a.tensor, b.tensor}));
   return ImportedValue::Tensor(value);

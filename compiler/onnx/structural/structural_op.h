@@ -65,8 +65,9 @@ absl::StatusOr<std::optional<int64_t>> KnownInt(GraphImporter& importer, const S
 // `value` of one element as a scalar.
 absl::StatusOr<ecg::ValueId> AsScalar(GraphImporter& importer, ecg::ValueId value);
 
-// `a` where the scalar bool `condition` holds, else `b`. Both must have one type, and sequences one length;
-// UNIMPLEMENTED, naming both, when they differ. `what` names the value.
+// `a` where the scalar bool `condition` holds, else `b`. Both must have one element type and rank, and sequences one
+// length; UNIMPLEMENTED, naming both, when they differ. Extents that differ depend on data from here on. `what` names
+// the value.
 absl::StatusOr<ImportedValue> Select(GraphImporter& importer, const StructuralNode& node, ecg::ValueId condition,
                                      const ImportedValue& a, const ImportedValue& b, const std::string& what);
 

@@ -15,26 +15,34 @@ CASES = {}
 
 
 class Graph:
-    def __init__(self):
+    def __init__(self, prefix=""):
         self.nodes, self.constants, self.outputs, self.inputs, self.count = [], [], [], {}, 0
+        self.prefix = prefix
 
     def input(self, name, value):
         self.inputs[name] = value
         return name
 
     def const(self, value, dtype=np.int64):
-        name = f"c{len(self.constants)}"
+        name = f"{self.prefix}c{len(self.constants)}"
         self.constants.append(numpy_helper.from_array(np.asarray(value, dtype=dtype), name))
         return name
 
     def op(self, op, *inputs, outputs=1, **attrs):
-        names = [f"v{self.count + i}" for i in range(outputs)]
+        names = [f"{self.prefix}v{self.count + i}" for i in range(outputs)]
         self.count += outputs
         self.nodes.append(helper.make_node(op, list(inputs), names, name=f"{op}_{self.count}", **attrs))
         return names[0] if outputs == 1 else names
 
     def output(self, name, elem):
         self.outputs.append(helper.make_tensor_value_info(name, elem, None))
+
+    def body(self, name, inputs, build):
+        """A subgraph, which sees this graph's names; inputs: [(name, element type, shape)]."""
+        inner = Graph(name + "_")
+        build(inner, *[i[0] for i in inputs])
+        infos = [helper.make_tensor_value_info(*i) for i in inputs]
+        return helper.make_graph(inner.nodes, name, infos, inner.outputs, inner.constants)
 
 
 def case(build):
@@ -285,6 +293,85 @@ def compress_flat(g):
     flat = g.op("Reshape", rows, g.const([-1]))
     g.output(g.op("Compress", rows, g.op("Greater", flat, g.const(0.5, np.float32))), F)
     g.output(g.op("NonZero", g.op("Relu", rows)), I)
+
+
+@case
+def loop_until(g):
+    """At most eight halvings, until the sum is small; each state is a row of the scan output."""
+    x = g.input("x", np.abs(rng(20).normal(size=(5,))).astype(np.float32))
+
+    def body(b, i, going, state):
+        half = b.op("Mul", state, b.const(0.5, np.float32))
+        b.output(b.op("Greater", b.op("ReduceSum", half, keepdims=0), b.const(0.5, np.float32)), B)
+        b.output(half, F)
+        b.output(b.op("Identity", half), F)
+
+    inputs = [("i", I, []), ("going", B, []), ("state", F, [5])]
+    last, rows = g.op("Loop", g.const(8), g.const(True, bool), x, outputs=2, body=g.body("halve", inputs, body))
+    g.output(last, F)
+    g.output(rows, F)
+    g.output(g.op("ReduceMax", rows, axes=[0], keepdims=0), F)
+
+
+@case
+def loop_over_kept(g):
+    """As many iterations as rows were kept."""
+    _, kept, rows = positive_rows(g, 21)
+    trips = g.op("Gather", g.op("Shape", kept), g.const(0), axis=0)
+
+    def body(b, i, going, state):
+        row = b.op("Gather", rows, i, axis=0)
+        mixed = b.op("Add", b.op("Mul", state, b.const(0.5, np.float32)), row)
+        b.output(b.op("Identity", going), B)
+        b.output(mixed, F)
+        b.output(b.op("ReduceSum", mixed, keepdims=0), F)
+
+    inputs = [("i", I, []), ("going", B, []), ("state", F, [4])]
+    start = g.const(np.zeros(4), np.float32)
+    last, sums = g.op("Loop", trips, "", start, outputs=2, body=g.body("mix", inputs, body))
+    g.output(last, F)
+    g.output(sums, F)
+
+
+@case
+def branches_of_sizes(g):
+    """A branch that keeps three rows, another that has them twice, and what comes after either."""
+    x = g.input("x", rng(22).normal(size=(5, 2)).astype(np.float32))
+    for k, less in enumerate((True, False)):
+        total = g.op("ReduceSum", x, keepdims=0)
+        if less:
+            total = g.op("Abs", total)
+        else:
+            total = g.op("Neg", g.op("Abs", total))
+
+        def first(b):
+            b.output(b.op("Slice", x, b.const([0]), b.const([3]), b.const([0])), F)
+
+        def second(b):
+            b.output(b.op("Concat", x, x, axis=0), F)
+
+        rows = g.op("If", g.op("Greater", total, g.const(0, np.float32)), then_branch=g.body(f"first{k}", [], first),
+                    else_branch=g.body(f"second{k}", [], second))
+        g.output(rows, F)
+        g.output(g.op("Softmax", rows, axis=0), F)
+        g.output(g.op("Shape", rows), I)
+
+
+@case
+def branch_of_kept(g):
+    """Kept rows, or all of them."""
+    x, _, rows = positive_rows(g, 23)
+
+    def kept(b):
+        b.output(b.op("Mul", rows, b.const(2, np.float32)), F)
+
+    def everything(b):
+        b.output(b.op("Identity", x), F)
+
+    some = g.op("Greater", g.op("ReduceMax", x, keepdims=0), g.const(1.0, np.float32))
+    y = g.op("If", some, then_branch=g.body("kept", [], kept), else_branch=g.body("everything", [], everything))
+    g.output(y, F)
+    g.output(g.op("MatMul", y, g.const(rng(24).normal(size=(4, 3)), np.float32)), F)
 
 
 def write(name, build):
