@@ -7,6 +7,7 @@
 #include <map>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/exit_codes.h"
@@ -15,6 +16,7 @@
 #include "runtime/base/npy.h"
 #include "runtime/base/random_inputs.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/loader/pick_program.h"
 
 namespace fusion {
 namespace {
@@ -23,6 +25,28 @@ std::string Names(const std::vector<Binding>& bindings) {
   return absl::StrJoin(bindings, ", ", [](std::string* out, const Binding& binding) {
     absl::StrAppend(out, "'", binding.name, "' ", DTypeName(binding.dtype), ShapeToString(binding.shape));
   });
+}
+
+// The extents that `flags.dims` and the shapes of `read` (by input) give the bundle's named dimensions.
+absl::StatusOr<std::map<std::string, int64_t>> NamedExtents(const Manifest& manifest, const InputFlags& flags,
+                                                            const std::map<std::string, Tensor>& read) {
+  std::map<std::string, int64_t> extents;
+  for (const std::string& text : flags.dims) {
+    const size_t equals = text.rfind('=');
+    int64_t extent = 0;
+    if (equals == std::string::npos || !absl::SimpleAtoi(text.substr(equals + 1), &extent) || extent < 1) {
+      return UsageError(absl::StrCat("--dim '", text, "' is not of the form seq=32"));
+    }
+    extents[text.substr(0, equals)] = extent;
+  }
+  for (const Binding& input : manifest.inputs) {
+    auto tensor = read.find(input.name);
+    if (tensor == read.end() || tensor->second.shape().size() != input.symbols.size()) continue;
+    for (size_t d = 0; d < input.symbols.size(); ++d) {
+      if (!input.symbols[d].empty()) extents.emplace(input.symbols[d], tensor->second.shape()[d]);
+    }
+  }
+  return extents;
 }
 
 }  // namespace
@@ -60,27 +84,38 @@ absl::StatusOr<std::vector<Tensor>> AssembleInputs(const Manifest& manifest, con
     return UsageError(
         absl::StrCat("--input '", text, "' names no input of the bundle; it has ", Names(manifest.inputs)));
   }
+  std::map<std::string, Tensor> read;
+  for (const auto& [name, path] : files) {
+    ASSIGN_OR_RETURN(read[name], ReadTensorFile(path));
+  }
+  ASSIGN_OR_RETURN(const auto extents, NamedExtents(manifest, flags, read));
+  auto shapes = ShapesFor(manifest, extents);
+  if (!shapes.ok()) return UsageError(absl::StrCat("--dim: ", shapes.status().message()));
   std::vector<Tensor> tensors;
   for (size_t i = 0; i < manifest.inputs.size(); ++i) {
     const Binding& input = manifest.inputs[i];
-    auto file = files.find(input.name);
-    if (file == files.end()) {
+    auto file = read.find(input.name);
+    if (file == read.end()) {
       if (flags.seed < 0) {
         return UsageError(absl::StrCat("no value for input '", input.name, "' ", DTypeName(input.dtype),
                                        ShapeToString(input.shape), ": give --input NAME=FILE or --random SEED"));
       }
-      tensors.push_back(RandomTensor(input.dtype, input.shape, DeriveSeed(static_cast<uint64_t>(flags.seed), i),
+      tensors.push_back(RandomTensor(input.dtype, (*shapes)[i], DeriveSeed(static_cast<uint64_t>(flags.seed), i),
                                      std::max<int64_t>(1, flags.int_max + 1)));
       continue;
     }
-    ASSIGN_OR_RETURN(Tensor tensor, ReadTensorFile(file->second));
-    if (tensor.dtype() != input.dtype || tensor.shape() != input.shape) {
-      return absl::InvalidArgumentError(absl::StrCat(file->second, " is ", DTypeName(tensor.dtype()),
+    const Tensor& tensor = file->second;
+    const bool fits = tensor.dtype() == input.dtype && (!manifest.others.empty() || tensor.shape() == input.shape);
+    if (!fits) {
+      return absl::InvalidArgumentError(absl::StrCat(files[input.name], " is ", DTypeName(tensor.dtype()),
                                                      ShapeToString(tensor.shape()), ", input '", input.name, "' needs ",
                                                      DTypeName(input.dtype), ShapeToString(input.shape)));
     }
-    tensors.push_back(std::move(tensor));
+    tensors.push_back(tensor);
   }
+  std::vector<Shape> given;
+  for (const Tensor& tensor : tensors) given.push_back(tensor.shape());
+  RETURN_IF_ERROR(PickProgram(manifest, given).status());
   return tensors;
 }
 

@@ -15,12 +15,14 @@ namespace fusion {
 absl::StatusOr<Tensor> ReadTensorFile(const std::string& path);
 
 struct InputFlags {
-  std::vector<std::string> files;  // "NAME=FILE"
-  int64_t seed = -1;               // fills inputs that no file names; -1: refuse instead
-  int64_t int_max = 1;             // random integers are drawn from [0, int_max]: they are often indices or masks
+  std::vector<std::string> files;      // "NAME=FILE"
+  int64_t seed = -1;                   // fills inputs that no file names; -1: refuse instead
+  int64_t int_max = 1;                 // random integers are drawn from [0, int_max]: they are often indices or masks
+  std::vector<std::string> dims = {};  // "seq=32": of a bundle's specialisations, for inputs that no file gives
 };
-// One tensor per input of the manifest. A bare FILE is taken where there is one input. INVALID_ARGUMENT or a usage
-// error naming an unknown or missing input, or one of another type or shape.
+// One tensor per input of the manifest. A bare FILE is taken where there is one input. The shapes of files and
+// `flags.dims` name a specialisation; without any it is the first. INVALID_ARGUMENT or a usage error naming an unknown
+// or missing input, or one of another type or shape.
 absl::StatusOr<std::vector<Tensor>> AssembleInputs(const Manifest& manifest, const InputFlags& flags);
 
 // A tensor's name as the name of a file: letters, digits, '.', '_' and '-'; never empty, hidden or a path.

@@ -31,6 +31,7 @@ class BenchVerb : public Verb {
             {"--warmup", "runs before them", &warmup_},
             {"--random", "seed of the inputs", &inputs_.seed},
             {"--int-max", "largest random integer", &inputs_.int_max},
+            {"--dim", "which of a bundle's specialisations: seq=32 (default: the first)", &inputs_.dims},
             {"--per-kernel", "time each launch as well", &per_kernel_},
             OutputOption(&format_)};
   }
@@ -38,12 +39,16 @@ class BenchVerb : public Verb {
   int Run(const CommonOptions&) override {
     auto bundle = Bundle::Open(bundle_);
     if (!bundle.ok()) return FailLocal(bundle.status());
-    const Manifest& manifest = (*bundle)->manifest();
-    auto tensors = AssembleInputs(manifest, inputs_);
+    auto tensors = AssembleInputs((*bundle)->manifest(), inputs_);
     if (!tensors.ok()) return FailLocal(tensors.status());
     auto created = Session::Create(*bundle, static_cast<int>(threads_));
     if (!created.ok()) return FailLocal(created.status());
     Session& session = **created;
+    std::vector<Shape> shapes;
+    for (const Tensor& tensor : *tensors) shapes.push_back(tensor.shape());
+    const absl::Status selected = session.Select(shapes);
+    if (!selected.ok()) return FailLocal(selected);
+    const Program& program = session.program();
 
     // In the session's own memory: what is timed is kernels, not copies.
     std::vector<const void*> inputs;
@@ -52,12 +57,12 @@ class BenchVerb : public Verb {
       std::memcpy(session.input(static_cast<int>(i)), (*tensors)[i].data(), (*tensors)[i].size_bytes());
       inputs.push_back(session.input(static_cast<int>(i)));
     }
-    for (size_t i = 0; i < manifest.outputs.size(); ++i) {
+    for (size_t i = 0; i < program.outputs.size(); ++i) {
       outputs.push_back(const_cast<void*>(session.output(static_cast<int>(i))));
     }
 
     std::vector<double> latencies_ms;
-    std::vector<std::vector<double>> launches_us(manifest.launches.size());
+    std::vector<std::vector<double>> launches_us(program.launches.size());
     const absl::Time end = absl::Now() + absl::Seconds(2);
     for (int64_t run = -warmup_; runs_ > 0 ? run < runs_ : run < 5 || absl::Now() < end; ++run) {
       const int64_t start = absl::GetCurrentTimeNanos();
@@ -71,15 +76,15 @@ class BenchVerb : public Verb {
       });
       if (!timed.ok()) return FailLocal(timed);
     }
-    Report(manifest, session.threads(), latencies_ms, launches_us);
+    Report(program, session.threads(), latencies_ms, launches_us);
     return kExitOk;
   }
 
  private:
-  void Report(const Manifest& manifest, int threads, const std::vector<double>& latencies_ms,
+  void Report(const Program& program, int threads, const std::vector<double>& latencies_ms,
               const std::vector<std::vector<double>>& launches_us) const {
     double flops = 0;
-    for (const Launch& launch : manifest.launches) flops += launch.flops;
+    for (const Launch& launch : program.launches) flops += launch.flops;
     const double median_ms = Quantile(latencies_ms, 0.5);
     nlohmann::ordered_json report = {{"median_ms", median_ms},
                                      {"p10_ms", Quantile(latencies_ms, 0.1)},
@@ -87,8 +92,9 @@ class BenchVerb : public Verb {
                                      {"min_ms", Quantile(latencies_ms, 0)},
                                      {"runs", latencies_ms.size()},
                                      {"threads", threads},
-                                     {"kernels", manifest.launches.size()},
+                                     {"kernels", program.launches.size()},
                                      {"gflops_per_s", flops * 1e-6 / median_ms}};
+    if (!program.dims.empty()) report["dims"] = program.dims;
     std::vector<std::vector<std::string>> rows;
     if (per_kernel_) {
       double total_us = 0;
@@ -99,7 +105,7 @@ class BenchVerb : public Verb {
       }
       nlohmann::ordered_json list = nlohmann::ordered_json::array();
       for (size_t i = 0; i < medians.size(); ++i) {
-        const Launch& launch = manifest.launches[i];
+        const Launch& launch = program.launches[i];
         const double seconds = medians[i] * 1e-6;
         list.push_back({{"launch", i},
                         {"kernel", launch.kernel},
@@ -119,10 +125,11 @@ class BenchVerb : public Verb {
       std::printf("%s\n", report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
       return;
     }
+    if (!program.dims.empty()) std::printf("%s  ", DimsInWords(program.dims).c_str());
     std::printf("median %.3f ms  p10 %.3f ms  p90 %.3f ms  (%zu runs, %s, %s)\n", median_ms,
                 Quantile(latencies_ms, 0.1), Quantile(latencies_ms, 0.9), latencies_ms.size(),
                 Plural(threads, "thread").c_str(),
-                Plural(static_cast<int64_t>(manifest.launches.size()), "kernel").c_str());
+                Plural(static_cast<int64_t>(program.launches.size()), "kernel").c_str());
     if (per_kernel_) {
       std::fputs(Table({"LAUNCH", "KERNEL", "µs", "SHARE", "GFLOP/s", "GB/s", "WHAT"}, rows).c_str(), stdout);
     }

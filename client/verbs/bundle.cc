@@ -56,6 +56,19 @@ void PrintBundle(const BundleReader& bundle) {
           .c_str(),
       stdout);
   Rows rows;
+  if (!manifest.others.empty()) {
+    for (size_t p = 0; p < manifest.program_count(); ++p) {
+      const Program& program = manifest.program(p);
+      rows.push_back({DimsInWords(program.dims), absl::StrCat(program.launches.size()),
+                      BytesInWords(program.arena_bytes),
+                      absl::StrJoin(program.inputs, ", ", [](std::string* out, const Binding& input) {
+                        absl::StrAppend(out, input.name, ShapeToString(input.shape));
+                      })});
+    }
+    std::printf("\n%s", Table({"SPECIALISATION", "LAUNCHES", "ARENA", "INPUTS"}, rows).c_str());
+    std::printf("what follows is of %s; all: -o json\n", DimsInWords(manifest.dims).c_str());
+    rows.clear();
+  }
   for (const auto* bindings : {&manifest.inputs, &manifest.outputs}) {
     for (const Binding& binding : *bindings) {
       rows.push_back({bindings == &manifest.inputs ? "input" : "output", binding.name,

@@ -42,6 +42,7 @@ class RunVerb : public Verb {
             {"--input", "NAME=FILE.npy or NAME=FILE.pb; repeat for several inputs", &inputs_.files},
             {"--random", "fill the other inputs with random values from this seed", &seed_},
             {"--int-max", "largest random integer (indices and masks must stay valid)", &inputs_.int_max},
+            {"--dim", "of a bundle's specialisations, for inputs that no file gives: seq=32", &inputs_.dims},
             {"--output-dir", "write one .npy per output here", &output_dir_},
             {"--threads", "0: all cores", &threads_},
             OutputOption(&format_)};

@@ -48,13 +48,25 @@ absl::Status FillOptions(const CompilationFlags& flags, v1::CompileOptionsProto*
   options->set_tune(flags.tune);
   options->set_threads(static_cast<int32_t>(std::clamp<int64_t>(flags.threads, 1, 1024)));
   std::string name, value;
+  std::set<std::string> bound;
   for (const std::string& dim : flags.dims) {
     RETURN_IF_ERROR(SplitBinding(dim, "--dim", "batch=1", &name, &value));
-    int64_t extent = 0;
-    if (!absl::SimpleAtoi(value, &extent) || extent < 1) {
-      return UsageError(absl::StrCat("--dim '", dim, "': '", value, "' is no positive number"));
+    if (!bound.insert(name).second) return UsageError(absl::StrCat("--dim '", dim, "': '", name, "' is bound twice"));
+    v1::ShapeProto extents;
+    std::set<int64_t> seen;
+    for (const std::string& part : std::vector<std::string>(absl::StrSplit(value, ','))) {
+      int64_t extent = 0;
+      if (!absl::SimpleAtoi(part, &extent) || extent < 1) {
+        return UsageError(absl::StrCat("--dim '", dim, "': '", part, "' is no positive number"));
+      }
+      if (!seen.insert(extent).second) return UsageError(absl::StrCat("--dim '", dim, "': ", extent, " twice"));
+      extents.add_extents(extent);
     }
-    (*options->mutable_dims())[name] = extent;
+    if (extents.extents_size() > 1) {
+      (*options->mutable_specialised_dims())[name] = extents;
+    } else {
+      (*options->mutable_dims())[name] = extents.extents(0);
+    }
   }
   for (const std::string& shape : flags.shapes) {
     RETURN_IF_ERROR(SplitBinding(shape, "--shape", "input=1x3x224x224", &name, &value));
@@ -151,7 +163,8 @@ void AddCompilationFlags(CompilationFlags* flags, std::vector<Option>* options) 
                       {"fast", "strict"}});
   options->push_back(
       {"--tune", "quick: try variants of the kernels that matter on workers", &flags->tune, false, {"off", "quick"}});
-  options->push_back({"--dim", "bind a symbolic dimension: batch=1", &flags->dims});
+  options->push_back(
+      {"--dim", "bind a symbolic dimension: batch=1, or seq=32,128 for specialisations in one bundle", &flags->dims});
   options->push_back({"--shape", "replace an input's shape: input=1x3x224x224", &flags->shapes});
   options->push_back({"--threads", "threads that measurements assume", &flags->threads});
   options->push_back(
@@ -272,6 +285,9 @@ void PrintAccount(const v1::Account& account, Progress& progress) {
                    // A plan alone builds none.
                    account.kernels_distinct() > 0 ? absl::StrCat(" (", account.kernels_distinct(), " distinct)") : ""),
       planning);
+  for (const v1::SpecialisationAccount& one : account.specialisations()) {
+    progress.Line("", absl::StrCat(one.name(), ": ", Plural(one.kernels(), "kernel")));
+  }
   if (account.questions() > 0) {
     progress.Line("profiled",
                   absl::StrFormat("%s: %d measured, %d known, %d estimated", Plural(account.questions(), "yellow case"),

@@ -15,7 +15,7 @@ namespace fusion {
 
 struct CompilationFlags {
   std::string target = "cpu", planner = "dnnfusion", math = "fast", tune = "off";
-  std::vector<std::string> dims;    // "batch=1"
+  std::vector<std::string> dims;    // "batch=1", "seq=32,128"
   std::vector<std::string> shapes;  // "input=1x3x224x224"
   int64_t threads = 1;
   int64_t queue_timeout_s = 0;

@@ -38,6 +38,7 @@ class VerifyVerb : public Verb {
             {"--input", "NAME=FILE.npy or NAME=FILE.pb", &inputs_.files},
             {"--random", "seed of the inputs that no file gives", &inputs_.seed},
             {"--int-max", "largest random integer (indices and masks must stay valid)", &inputs_.int_max},
+            {"--dim", "of a bundle's specialisations, for inputs that no file gives: seq=32", &inputs_.dims},
             {"--threads", "0: all cores", &threads_},
             OutputOption(&format_)};
   }
@@ -60,7 +61,7 @@ class VerifyVerb : public Verb {
       folder = (std::filesystem::temp_directory_path() / "fusion-verify-XXXXXX").string();
       if (mkdtemp(folder.data()) == nullptr) return FailLocal(absl::InternalError("cannot make a temporary folder"));
       reference = folder + "/reference.fusion";
-      const absl::Status compiled = CompileReference(common, manifest, reference);
+      const absl::Status compiled = CompileReference(common, manifest, *inputs, reference);
       if (!compiled.ok()) return Fail(compiled);
     }
     auto actual = RunBundle(bundle_, *inputs, static_cast<int>(threads_));
@@ -71,15 +72,17 @@ class VerifyVerb : public Verb {
   }
 
  private:
-  // The bundle's inputs are static, so the reference is bound to the same shapes.
-  absl::Status CompileReference(const CommonOptions& common, const Manifest& manifest, const std::string& path) {
+  // Bound to the shapes of this run.
+  absl::Status CompileReference(const CommonOptions& common, const Manifest& manifest,
+                                const std::vector<Tensor>& inputs, const std::string& path) {
     CompilationFlags flags;
     flags.target = manifest.target;
     flags.planner = "none";
     flags.math = "strict";
-    for (const Binding& input : manifest.inputs) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Shape& shape = inputs[i].shape();
       flags.shapes.push_back(
-          absl::StrCat(input.name, "=", input.shape.empty() ? "scalar" : absl::StrJoin(input.shape, "x")));
+          absl::StrCat(manifest.inputs[i].name, "=", shape.empty() ? "scalar" : absl::StrJoin(shape, "x")));
     }
     Progress progress(common.progress);
     auto connection = Connection::Open(common.server);

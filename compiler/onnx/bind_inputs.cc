@@ -58,7 +58,7 @@ class Binder {
 
  private:
   absl::StatusOr<BoundInput> BindTensor(const std::string& name, const onnx::TypeProto::Tensor& type);
-  Shape BindShape(const std::string& name, const onnx::TypeProto::Tensor& type);
+  Shape BindShape(const std::string& name, const onnx::TypeProto::Tensor& type, std::vector<std::string>* symbols);
 
   // A dimension that no tensor has.
   std::optional<int64_t> Length(const std::string& name) {
@@ -73,7 +73,8 @@ class Binder {
 };
 
 // The model's shape with bindings applied; each dimension that stays unknown becomes a line of `unbound_`.
-Shape Binder::BindShape(const std::string& name, const onnx::TypeProto::Tensor& type) {
+Shape Binder::BindShape(const std::string& name, const onnx::TypeProto::Tensor& type,
+                        std::vector<std::string>* symbols) {
   Shape shape;
   if (!type.has_shape()) {
     unbound_.push_back(absl::StrCat("input ", Quoted(name), " has no shape: --shape ", name, "=NxM…"));
@@ -82,6 +83,7 @@ Shape Binder::BindShape(const std::string& name, const onnx::TypeProto::Tensor& 
   for (int i = 0; i < type.shape().dim_size(); ++i) {
     const auto& dim = type.shape().dim(i);
     auto bound = dim.has_dim_param() ? request_.dims.find(dim.dim_param()) : request_.dims.end();
+    symbols->push_back(bound == request_.dims.end() ? "" : bound->first);
     if (bound != request_.dims.end()) {
       shape.push_back(bound->second);
     } else if (dim.has_dim_value() && dim.dim_value() >= 0) {
@@ -105,6 +107,7 @@ absl::StatusOr<BoundInput> Binder::BindTensor(const std::string& name, const onn
     if (dim.has_dim_param()) symbols_.insert(dim.dim_param());
   }
   Shape shape;
+  std::vector<std::string> symbols;
   if (auto it = request_.constant_inputs.find(name); it != request_.constant_inputs.end()) {
     if (it->second.dtype() != *dtype) {
       return absl::InvalidArgumentError(absl::StrCat("the constant given for input ", Quoted(name), " is ",
@@ -115,13 +118,14 @@ absl::StatusOr<BoundInput> Binder::BindTensor(const std::string& name, const onn
   } else if (auto given = request_.shapes.find(name); given != request_.shapes.end()) {
     shape = given->second;
   } else {
-    shape = BindShape(name, type);
+    shape = BindShape(name, type, &symbols);
   }
+  symbols.resize(shape.size());
   if (static_cast<int>(shape.size()) > kMaxRank) {
     return absl::InvalidArgumentError(absl::StrCat(Title(name), ": rank ", shape.size(), " exceeds ", kMaxRank));
   }
   if (auto bytes = CheckedSizeBytes(shape, *dtype); !bytes.ok()) return Annotate(bytes.status(), Title(name));
-  return BoundInput{name, ImportedValue::Kind::kTensor, {*dtype, std::move(shape)}, {}};
+  return BoundInput{name, ImportedValue::Kind::kTensor, {*dtype, std::move(shape)}, {}, std::move(symbols)};
 }
 
 absl::Status Binder::Check() const {

@@ -19,8 +19,9 @@ std::string ElementName(const std::string& name, size_t i);
 struct BoundInput {
   std::string name;
   ImportedValue::Kind kind = ImportedValue::Kind::kTensor;
-  ecg::ValueType type;               // kTensor
-  std::vector<BoundInput> elements;  // kSequence: named by ElementName; kOptional: one of the same name, or none
+  ecg::ValueType type;                    // kTensor
+  std::vector<BoundInput> elements;       // kSequence: named by ElementName; kOptional: one of the same name, or none
+  std::vector<std::string> symbols = {};  // kTensor: of each dimension that a --dim bound its name, "" for others
 };
 
 // The graph's inputs that are no initializers, in order, with every symbolic dimension bound. The length of a sequence

@@ -16,15 +16,18 @@ namespace fusion::onnx_import {
 namespace {
 
 // A graph input as a value: its tensors become inputs of the graph, or constants where the request gives their value.
-ImportedValue AddInput(const BoundInput& input, const ImportRequest& request, ecg::Graph* graph) {
+ImportedValue AddInput(const BoundInput& input, const ImportRequest& request, ecg::Graph* graph,
+                       std::vector<std::vector<std::string>>* symbols) {
   if (input.kind == ImportedValue::Kind::kTensor) {
     auto constant = request.constant_inputs.find(input.name);
-    return ImportedValue::Tensor(constant == request.constant_inputs.end()
-                                     ? graph->AddInput(input.name, input.type)
-                                     : graph->AddConstant(input.name, constant->second));
+    if (constant != request.constant_inputs.end()) {
+      return ImportedValue::Tensor(graph->AddConstant(input.name, constant->second));
+    }
+    symbols->push_back(input.symbols);
+    return ImportedValue::Tensor(graph->AddInput(input.name, input.type));
   }
   ImportedValue value{input.kind, ecg::kNone, {}};
-  for (const BoundInput& element : input.elements) value.elements.push_back(AddInput(element, request, graph));
+  for (const BoundInput& element : input.elements) value.elements.push_back(AddInput(element, request, graph, symbols));
   return value;
 }
 
@@ -65,7 +68,7 @@ absl::StatusOr<ImportedModel> ImportOnnx(const ImportRequest& request) {
   GraphImporter importer(model.get(), std::move(opsets), &files);
   GraphImporter::Bindings bound;
   for (const BoundInput& input : inputs) {
-    bound.emplace_back(input.name, AddInput(input, request, &importer.canonical().graph));
+    bound.emplace_back(input.name, AddInput(input, request, &importer.canonical().graph, &result.input_symbols));
   }
   ASSIGN_OR_RETURN(const std::vector<ImportedValue> outputs, importer.Inline(graph, bound));
   if (outputs.empty()) return absl::InvalidArgumentError("the model has no outputs");

@@ -27,6 +27,8 @@ struct ImportRequest {
 
 struct ImportedModel {
   ecg::Graph graph;
+  // Parallel to the graph's inputs: the names of the dimensions that `dims` bound, "" for others.
+  std::vector<std::vector<std::string>> input_symbols;
   int64_t model_nodes = 0;  // operators in the file's main graph, Constant nodes not counted
 };
 

@@ -12,9 +12,12 @@
 #include "compiler/ops/op_def.h"
 #include "compiler/pipeline/block_kernel.h"
 #include "compiler/pipeline/block_oracle.h"
+#include "compiler/pipeline/constant_pool.h"
 #include "compiler/pipeline/emit.h"
 #include "compiler/pipeline/generator_version.h"
 #include "compiler/pipeline/layout_pass.h"
+#include "compiler/pipeline/specialisations.h"
+#include "compiler/pipeline/sum_accounts.h"
 #include "compiler/rewrite/rewrite.h"
 #include "compiler/simplify/passes.h"
 #include "runtime/base/status_macros.h"
@@ -24,7 +27,9 @@ namespace {
 
 class StageClock {
  public:
-  StageClock(const CompileContext& context, CompileAccount* account) : context_(context), account_(account) {}
+  // `label` stands before every message: which specialisation it is.
+  StageClock(const CompileContext& context, CompileAccount* account, std::string label = "")
+      : context_(context), account_(account), label_(label.empty() ? "" : label + ": ") {}
 
   absl::Status Begin(const std::string& stage, const std::string& message) {
     End();
@@ -35,7 +40,7 @@ class StageClock {
     return absl::OkStatus();
   }
   void Report(int64_t done, int64_t total, const std::string& message) {
-    if (context_.progress) context_.progress({stage_, done, total, message});
+    if (context_.progress) context_.progress({stage_, done, total, label_ + message});
   }
   void End() {
     if (stage_.empty()) return;
@@ -47,12 +52,14 @@ class StageClock {
  private:
   const CompileContext& context_;
   CompileAccount* account_;
+  const std::string label_;
   std::string stage_;
   std::chrono::steady_clock::time_point start_;
 };
 
 struct Planned {
   ecg::Graph graph;
+  std::vector<std::vector<std::string>> input_symbols;
   ValueLayouts layouts;
   FusionPlan plan;
   std::vector<rewrite::Firing> firings;
@@ -117,8 +124,10 @@ std::string PlanJson(const ecg::Graph& graph, const Planned& planned) {
 }
 
 // Import to plan: what both entry points share. The oracle keeps pointers into `planned`.
+// `options` name one specialisation; `constants`: of those that share a bundle, or null.
 absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
-                      GraphBlockOracle* oracle, StageClock* clock, CompileAccount* account, Planned* out) {
+                      ConstantPool* constants, GraphBlockOracle* oracle, StageClock* clock, CompileAccount* account,
+                      Planned* out) {
   Planned& planned = *out;
   if (options.math != "fast" && options.math != "strict") {
     return absl::InvalidArgumentError(absl::StrCat("unknown math mode '", options.math, "': use fast or strict"));
@@ -148,6 +157,7 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
     account->nodes_model = imported.model_nodes;
     RETURN_IF_ERROR(clock->Begin("simplify", absl::StrCat(imported.graph.nodes().size(), " operators")));
     planned.graph = simplify::Simplify(imported.graph);
+    planned.input_symbols = std::move(imported.input_symbols);
   }
   account->nodes_simplified = static_cast<int64_t>(planned.graph.nodes().size());
   RETURN_IF_ERROR(clock->Begin("rewrite", absl::StrCat(account->nodes_simplified, " operators")));
@@ -158,6 +168,7 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
     planned.graph = simplify::Simplify(rewritten.graph);
     planned.firings = std::move(rewritten.firings);
   }
+  if (constants != nullptr) planned.graph = constants->Share(planned.graph);
   RETURN_IF_ERROR(ecg::Verify(planned.graph));
   account->nodes_rewritten = static_cast<int64_t>(planned.graph.nodes().size());
   RETURN_IF_ERROR(clock->Begin("layout", "choosing layouts"));
@@ -199,9 +210,9 @@ struct Prepared {
 };
 
 absl::Status Prepare(const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
-                     StageClock* clock, Prepared* out) {
+                     ConstantPool* constants, StageClock* clock, Prepared* out) {
   GraphBlockOracle oracle(context, options.threads);
-  RETURN_IF_ERROR(MakePlan(files, options, context, &oracle, clock, &out->account, &out->planned));
+  RETURN_IF_ERROR(MakePlan(files, options, context, constants, &oracle, clock, &out->account, &out->planned));
   if (options.tune == "quick") {
     RETURN_IF_ERROR(clock->Begin("tune", "trying kernel variants"));
     std::vector<std::vector<ecg::NodeId>> blocks;
@@ -240,23 +251,86 @@ std::vector<const BlockKernel*> KernelsOf(const std::vector<PlannedLaunch>& laun
   return kernels;
 }
 
+CompileOptions Bound(const CompileOptions& options, const std::map<std::string, int64_t>& dims) {
+  CompileOptions bound = options;
+  bound.specialised_dims.clear();
+  bound.dims.insert(dims.begin(), dims.end());
+  return bound;
+}
+
+BundleProgram ProgramOf(const Prepared& model, std::vector<KernelTexts::Place> places) {
+  BundleProgram program;
+  program.graph = &model.planned.graph;
+  program.layouts = &model.planned.layouts;
+  program.launches = &model.launches;
+  program.places = std::move(places);
+  return program;
+}
+
+// What tells the specialisations of a bundle apart at run time: the shapes of their inputs.
+absl::Status CheckDistinct(const std::vector<std::map<std::string, int64_t>>& dims,
+                           const std::vector<Prepared>& models) {
+  std::map<std::vector<Shape>, size_t> known;
+  for (size_t i = 0; i < models.size(); ++i) {
+    const ecg::Graph& graph = models[i].planned.graph;
+    std::vector<Shape> shapes;
+    for (ecg::ValueId v : graph.inputs()) shapes.push_back(graph.value(v).type.shape);
+    auto [same, fresh] = known.emplace(std::move(shapes), i);
+    if (!fresh) {
+      return absl::InvalidArgumentError(absl::StrCat("the inputs have the same shapes with ",
+                                                     DimsInWords(dims[same->second]), " and with ",
+                                                     DimsInWords(dims[i]), ": a --shape replaces what --dim gives"));
+    }
+    if (graph.inputs().size() != models[0].planned.graph.inputs().size() ||
+        graph.outputs().size() != models[0].planned.graph.outputs().size()) {
+      return absl::InvalidArgumentError(absl::StrCat("with ", DimsInWords(dims[0]), " and with ", DimsInWords(dims[i]),
+                                                     " the model has another number of inputs or outputs: make two "
+                                                     "bundles"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<CompileAccount> Compile(const ModelFiles& files, const CompileOptions& options,
                                        const CompileContext& context, const std::string& bundle_path) {
-  Prepared model;
-  StageClock clock(context, &model.account);
-  RETURN_IF_ERROR(Prepare(files, options, context, &clock, &model));
-  const KernelTexts texts = PrintKernels(KernelsOf(model.launches), *context.device);
-  model.account.kernels_distinct = texts.distinct;
+  ASSIGN_OR_RETURN(const auto dims, Specialisations(options));
+  const bool several = dims.size() > 1;
+  std::vector<Prepared> models(dims.size());
+  ConstantPool constants;
+  std::vector<const BlockKernel*> kernels;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const std::string label = several ? DimsInWords(dims[i]) : "";
+    StageClock clock(context, &models[i].account, label);
+    RETURN_IF_ERROR(Annotate(
+        Prepare(files, Bound(options, dims[i]), context, several ? &constants : nullptr, &clock, &models[i]), label));
+    clock.End();
+    for (const BlockKernel* kernel : KernelsOf(models[i].launches)) kernels.push_back(kernel);
+  }
+  RETURN_IF_ERROR(CheckDistinct(dims, models));
+  const KernelTexts texts = PrintKernels(kernels, *context.device);
+  std::vector<BundleProgram> programs;
+  size_t first = 0;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const size_t count = models[i].launches.size();
+    programs.push_back(ProgramOf(models[i], {texts.places.begin() + static_cast<std::ptrdiff_t>(first),
+                                             texts.places.begin() + static_cast<std::ptrdiff_t>(first + count)}));
+    if (several) programs.back().dims = dims[i], programs.back().input_symbols = models[i].planned.input_symbols;
+    first += count;
+  }
+  std::vector<CompileAccount> accounts;
+  for (const Prepared& model : models) accounts.push_back(model.account);
+  CompileAccount account = SumAccounts(dims, accounts);
+  account.kernels_distinct = texts.distinct;
+  StageClock clock(context, &account);
   RETURN_IF_ERROR(
       clock.Begin("build", absl::StrCat(texts.distinct, " distinct kernels in ", texts.files.size(), " files")));
   ASSIGN_OR_RETURN(const std::vector<std::string> binaries, BuildTexts(texts, *context.device, context.toolchain));
   RETURN_IF_ERROR(clock.Begin("write", "packing weights"));
-  RETURN_IF_ERROR(WriteBundle(model.planned.graph, model.planned.layouts, model.launches, texts, binaries,
-                              Head(files, options, *context.device), bundle_path, &model.account));
+  RETURN_IF_ERROR(WriteBundle(programs, texts, binaries, Head(files, options, *context.device), bundle_path, &account));
   clock.End();
-  return model.account;
+  return account;
 }
 
 std::vector<absl::StatusOr<CompileAccount>> CompileMany(const std::vector<CompileJob>& jobs,
@@ -266,10 +340,14 @@ std::vector<absl::StatusOr<CompileAccount>> CompileMany(const std::vector<Compil
   std::vector<const BlockKernel*> kernels;
   std::vector<size_t> first(jobs.size());  // of the job's launches in `kernels`
   for (size_t j = 0; j < jobs.size(); ++j) {
-    StageClock clock(context, &models[j].account);
-    const absl::Status status = Prepare(jobs[j].files, jobs[j].options, context, &clock, &models[j]);
-    clock.End();
     first[j] = kernels.size();
+    if (!jobs[j].options.specialised_dims.empty()) {
+      results[j] = Compile(jobs[j].files, jobs[j].options, context, jobs[j].bundle_path);
+      continue;
+    }
+    StageClock clock(context, &models[j].account);
+    const absl::Status status = Prepare(jobs[j].files, jobs[j].options, context, nullptr, &clock, &models[j]);
+    clock.End();
     results[j] =
         status.ok() ? absl::StatusOr<CompileAccount>(models[j].account) : absl::StatusOr<CompileAccount>(status);
     if (!status.ok()) continue;
@@ -278,17 +356,16 @@ std::vector<absl::StatusOr<CompileAccount>> CompileMany(const std::vector<Compil
   const KernelTexts texts = PrintKernels(kernels, *context.device);
   const absl::StatusOr<std::vector<std::string>> binaries = BuildTexts(texts, *context.device, context.toolchain);
   for (size_t j = 0; j < jobs.size(); ++j) {
-    if (!results[j].ok()) continue;
+    if (!results[j].ok() || !jobs[j].options.specialised_dims.empty()) continue;
     if (!binaries.ok()) {
       // Some text did not build: alone, every job fails or succeeds on its own.
       results[j] = Compile(jobs[j].files, jobs[j].options, context, jobs[j].bundle_path);
       continue;
     }
-    KernelTexts own = texts;
-    own.places.assign(texts.places.begin() + first[j], texts.places.begin() + first[j] + models[j].launches.size());
-    const absl::Status written =
-        WriteBundle(models[j].planned.graph, models[j].planned.layouts, models[j].launches, own, *binaries,
-                    Head(jobs[j].files, jobs[j].options, *context.device), jobs[j].bundle_path, &models[j].account);
+    const auto place = texts.places.begin() + static_cast<std::ptrdiff_t>(first[j]);
+    const absl::Status written = WriteBundle(
+        {ProgramOf(models[j], {place, place + static_cast<std::ptrdiff_t>(models[j].launches.size())})}, texts,
+        *binaries, Head(jobs[j].files, jobs[j].options, *context.device), jobs[j].bundle_path, &models[j].account);
     results[j] =
         written.ok() ? absl::StatusOr<CompileAccount>(models[j].account) : absl::StatusOr<CompileAccount>(written);
   }
@@ -297,13 +374,21 @@ std::vector<absl::StatusOr<CompileAccount>> CompileMany(const std::vector<Compil
 
 absl::StatusOr<PlanReport> PlanOnly(const ModelFiles& files, const CompileOptions& options,
                                     const CompileContext& context) {
+  ASSIGN_OR_RETURN(const auto dims, Specialisations(options));
   PlanReport report;
-  StageClock clock(context, &report.account);
-  GraphBlockOracle oracle(context, options.threads);
-  Planned planned;
-  RETURN_IF_ERROR(MakePlan(files, options, context, &oracle, &clock, &report.account, &planned));
-  clock.End();
-  report.text = PrintPlan(planned.graph, planned.plan);
+  std::vector<CompileAccount> accounts(dims.size());
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const std::string label = dims.size() > 1 ? DimsInWords(dims[i]) : "";
+    StageClock clock(context, &accounts[i], label);
+    GraphBlockOracle oracle(context, options.threads);
+    Planned planned;
+    RETURN_IF_ERROR(Annotate(
+        MakePlan(files, Bound(options, dims[i]), context, nullptr, &oracle, &clock, &accounts[i], &planned), label));
+    clock.End();
+    if (!label.empty()) absl::StrAppend(&report.text, i > 0 ? "\n" : "", "with ", label, ":\n");
+    report.text += PrintPlan(planned.graph, planned.plan);
+  }
+  report.account = SumAccounts(dims, accounts);
   return report;
 }
 

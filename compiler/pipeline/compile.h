@@ -22,10 +22,12 @@ class Graph;
 }
 
 struct CompileOptions {
-  std::string target = "cpu";                          // device kind
-  std::string planner = "dnnfusion";                   // or "none": every operator its own kernel
-  std::string math = "fast";                           // or "strict": only exact rewrites
-  std::map<std::string, int64_t> dims;                 // --dim batch=1: binds a symbolic dimension
+  std::string target = "cpu";           // device kind
+  std::string planner = "dnnfusion";    // or "none": every operator its own kernel
+  std::string math = "fast";            // or "strict": only exact rewrites
+  std::map<std::string, int64_t> dims;  // --dim batch=1: binds a symbolic dimension
+  // --dim seq=32,128: a bundle with a specialisation for each combination; see specialisations.h.
+  std::map<std::string, std::vector<int64_t>> specialised_dims;
   std::map<std::string, std::vector<int64_t>> shapes;  // --shape input=1x3x224x224: replaces an input's shape
   std::string tune = "off";                            // or "quick": trials of kernel variants on workers
   int threads = 1;                                     // what measurements assume; a bundle runs with any number
@@ -46,6 +48,11 @@ struct StageSeconds {
   double seconds = 0;
 };
 
+struct SpecialisationAccount {
+  std::string name;  // "seq=32"
+  int64_t kernels = 0;
+};
+
 // Everything the user is told about a compilation; also written into the bundle's plan.json.
 struct CompileAccount {
   int64_t nodes_model = 0;  // operators in the file, Constant nodes not counted
@@ -60,7 +67,8 @@ struct CompileAccount {
   double flops = 0;
   int64_t tuned = 0;  // launches whose kernel a trial changed
   std::vector<StageSeconds> stages;
-  std::string plan_json;  // every decision with its reason
+  std::string plan_json;                               // every decision with its reason
+  std::vector<SpecialisationAccount> specialisations;  // if there are several; the rest: sum_accounts.h
 };
 
 struct ProgressEvent {

@@ -78,6 +78,212 @@ std::map<int, int> ShareInPlace(const std::vector<PlannedLaunch>& planned, const
   return owner;
 }
 
+// The constants of a bundle, each combination of bytes and packing once.
+struct Weights {
+  struct Weight {
+    Tensor source;
+    const movement::Pack* pack;  // null: as it is
+    DType dtype;
+    Shape shape;  // in the bundle
+    int64_t size_bytes;
+  };
+  // Returns the index in `list`.
+  size_t Add(const std::string& identity, Weight weight) {
+    auto [it, fresh] = known.emplace(identity, list.size());
+    if (fresh) list.push_back(std::move(weight));
+    return it->second;
+  }
+  std::vector<Weight> list;
+  std::map<std::string, size_t> known;
+};
+
+// Equal for tensors that are the same memory (see ConstantPool).
+std::string BytesIdentity(const Tensor& tensor) {
+  return absl::StrCat("bytes:", reinterpret_cast<uintptr_t>(tensor.data()), " ", DTypeName(tensor.dtype()),
+                      ShapeToString(tensor.shape()));
+}
+
+struct LaidOut {
+  Program program;                                // offsets of constants are not known yet
+  std::vector<std::pair<int, size_t>> constants;  // buffer, index into Weights::list
+  bool has_extents = false;
+};
+
+absl::StatusOr<LaidOut> LayOut(const BundleProgram& source, Weights* weights) {
+  const ecg::Graph& graph = *source.graph;
+  const ValueLayouts& layouts = *source.layouts;
+  const std::vector<PlannedLaunch>& launches = *source.launches;
+  LaidOut result;
+  Program& program = result.program;
+  program.dims = source.dims;
+  std::vector<std::pair<int, size_t>>& uses = result.constants;
+  std::map<ecg::ValueId, int> buffer_of_value;
+  auto layout_of = [&](ecg::ValueId v) {
+    auto it = layouts.find(v);
+    return it == layouts.end() ? Layout() : it->second;
+  };
+  auto value_buffer = [&](ecg::ValueId v, Buffer::Kind kind) {
+    auto [it, fresh] = buffer_of_value.emplace(v, static_cast<int>(program.buffers.size()));
+    if (fresh) {
+      const ecg::Value& value = graph.value(v);
+      const Layout layout = layout_of(v);
+      Buffer buffer;
+      buffer.kind = kind;
+      buffer.name = value.name;
+      buffer.dtype = value.type.dtype;
+      buffer.shape = layout.PhysicalShape(value.type.shape);
+      buffer.size_bytes = NumElements(buffer.shape) * DTypeBytes(buffer.dtype);
+      buffer.layout = layout.plain() ? "row-major" : layout.ToString(static_cast<int>(value.type.shape.size()));
+      program.buffers.push_back(buffer);
+    }
+    return it->second;
+  };
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    const ecg::ValueId v = graph.inputs()[i];
+    const ecg::Value& value = graph.value(v);
+    program.inputs.push_back({value.name, value.type.dtype, value.type.shape, value_buffer(v, Buffer::Kind::kInput)});
+    if (!source.input_symbols.empty()) program.inputs.back().symbols = source.input_symbols[i];
+  }
+  std::map<ecg::ValueId, int> constant_buffers;  // of outputs
+  for (size_t i = 0; i < graph.outputs().size(); ++i) {
+    const ecg::ValueId v = graph.outputs()[i];
+    const ecg::Value& value = graph.value(v);
+    const bool only_extent = graph.output_names()[i].empty();
+    if (only_extent && !value.constant) {
+      value_buffer(v, Buffer::Kind::kOutput);
+      continue;
+    }
+    if (value.constant) {
+      constant_buffers[v] = static_cast<int>(program.buffers.size());
+      Buffer constant;
+      constant.kind = Buffer::Kind::kConstant;
+      constant.name = value.name;
+      constant.dtype = value.type.dtype;
+      constant.shape = value.type.shape;
+      constant.size_bytes = value.constant->size_bytes();
+      constant.layout = "row-major";
+      uses.emplace_back(constant_buffers[v],
+                        weights->Add(BytesIdentity(*value.constant),
+                                     {*value.constant, nullptr, constant.dtype, constant.shape, constant.size_bytes}));
+      if (!only_extent) {
+        program.outputs.push_back({graph.output_names()[i], value.type.dtype, value.type.shape, constant_buffers[v]});
+      }
+      program.buffers.push_back(constant);
+      continue;
+    }
+    const int buffer = value_buffer(v, Buffer::Kind::kOutput);
+    program.outputs.push_back({graph.output_names()[i], value.type.dtype, value.type.shape, buffer});
+  }
+
+  for (const ecg::OutputExtent& e : graph.output_extents()) {
+    const ecg::ValueId extent = graph.outputs()[e.extent];
+    if (graph.value(graph.outputs()[e.output]).constant) {
+      return absl::InternalError("a constant output has extents: import cuts it instead");
+    }
+    Binding& binding = program.outputs[e.output];
+    binding.extents.resize(binding.shape.size(), -1);
+    auto constant = constant_buffers.find(extent);
+    binding.extents[e.dim] =
+        constant != constant_buffers.end() ? constant->second : value_buffer(extent, Buffer::Kind::kOutput);
+    result.has_extents = true;
+  }
+
+  // Launches, arena lifetimes and constants.
+  std::map<std::string, int> weight_buffers;  // identity of the bytes -> buffer
+  std::map<int, ArenaItem> arena;             // by buffer
+  std::map<std::string, int> kernel_index;
+  for (size_t l = 0; l < launches.size(); ++l) {
+    const PlannedLaunch& planned = launches[l];
+    const std::vector<const movement::Buffer*> buffers = ArgBuffers(planned.block);
+    Launch launch;
+    launch.label = planned.label;
+    launch.nodes = planned.nodes;
+    launch.flops = planned.block.flops;
+    const KernelTexts::Place& place = source.places[l];
+    auto [kernel_it, fresh_kernel] = kernel_index.emplace(place.symbol, static_cast<int>(program.kernels.size()));
+    if (fresh_kernel) program.kernels.push_back(ManifestKernel(planned.block, place));
+    launch.kernel = kernel_it->second;
+    program.scratch_bytes_per_thread = std::max(program.scratch_bytes_per_thread, planned.block.kernel.scratch_bytes);
+    for (size_t a = 0; a < planned.block.args.size(); ++a) {
+      const KernelArg& arg = planned.block.args[a];
+      int id = -1;
+      switch (arg.kind) {
+        case KernelArg::Kind::kValue: {
+          id = value_buffer(arg.value, Buffer::Kind::kArena);
+          if (program.buffers[id].kind == Buffer::Kind::kArena) {
+            auto [it, fresh] =
+                arena.emplace(id, ArenaItem{program.buffers[id].size_bytes, static_cast<int>(l), static_cast<int>(l)});
+            it->second.last = static_cast<int>(l);
+          }
+          break;
+        }
+        case KernelArg::Kind::kTemporary: {
+          Buffer buffer;
+          buffer.name = "temporary";
+          buffer.dtype = buffers[a]->dtype;
+          buffer.shape = {buffers[a]->elements};
+          buffer.size_bytes = BufferBytes(*buffers[a]);
+          id = static_cast<int>(program.buffers.size());
+          program.buffers.push_back(buffer);
+          arena[id] = {buffer.size_bytes, static_cast<int>(l), static_cast<int>(l)};
+          break;
+        }
+        case KernelArg::Kind::kConstant: {
+          const Tensor tensor = arg.value == ecg::kNone ? arg.literal : *graph.value(arg.value).constant;
+          const movement::Pack* pack = arg.pack >= 0 ? &planned.block.kernel.packs[arg.pack] : nullptr;
+          std::string identity =
+              arg.value == ecg::kNone
+                  ? absl::StrCat("literal:", Sha256Hex(absl::string_view(static_cast<const char*>(tensor.data()),
+                                                                         static_cast<size_t>(tensor.size_bytes()))))
+                  : BytesIdentity(tensor);
+          if (pack != nullptr) {
+            // Axis numbers differ between kernels; positions identify a packing.
+            std::map<int, int> position;
+            for (size_t i = 0; i < pack->axes.size(); ++i) {
+              position[pack->axes[i].id] = static_cast<int>(i);
+              absl::StrAppend(&identity, "|", pack->axes[i].extent);
+            }
+            auto name = [&](int axis) { return absl::StrCat("a", position[axis]); };
+            absl::StrAppend(&identity, "|", te::ToString(pack->address, name));
+            for (const te::Comparison& c : pack->pred) {
+              absl::StrAppend(&identity, "|", te::ToString(c.lhs, name), "<", te::ToString(c.rhs, name));
+            }
+          }
+          auto [it, fresh] = weight_buffers.emplace(identity, static_cast<int>(program.buffers.size()));
+          if (fresh) {
+            Buffer buffer;
+            buffer.kind = Buffer::Kind::kConstant;
+            buffer.name = arg.value == ecg::kNone ? "table" : graph.value(arg.value).name;
+            buffer.dtype = buffers[a]->dtype;
+            buffer.shape = pack != nullptr ? Shape{buffers[a]->elements} : tensor.shape();
+            buffer.size_bytes = pack != nullptr ? BufferBytes(*buffers[a]) : tensor.size_bytes();
+            buffer.layout = pack != nullptr ? "packed" : "row-major";
+            program.buffers.push_back(buffer);
+            uses.emplace_back(it->second,
+                              weights->Add(identity, {tensor, pack, buffer.dtype, buffer.shape, buffer.size_bytes}));
+          }
+          id = it->second;
+          break;
+        }
+      }
+      launch.buffers.push_back(id);
+      launch.bytes += BufferBytes(*buffers[a]);
+    }
+    program.launches.push_back(std::move(launch));
+  }
+  const std::map<int, int> shared = ShareInPlace(launches, program.launches, &arena);
+  std::vector<ArenaItem> items;
+  std::vector<int> item_buffers;
+  for (const auto& [buffer, item] : arena) {
+    items.push_back(item);
+    item_buffers.push_back(buffer);
+  }
+  program.arena_bytes = PlanArena(&items);
+  for (size_t i = 0; i < items.size(); ++i) program.buffers[item_buffers[i]].offset = items[i].offset;
+  for (const auto& [buffer, owner] : shared) program.buffers[buffer].offset = program.buffers[owner].offset;
+  return result;
+}
+
 }  // namespace
 
 KernelTexts PrintKernels(const std::vector<const BlockKernel*>& kernels, const DeviceModel& device) {
@@ -115,183 +321,28 @@ absl::StatusOr<std::vector<std::string>> BuildTexts(const KernelTexts& texts, co
   return toolchain->Build(units);
 }
 
-absl::Status WriteBundle(const ecg::Graph& graph, const ValueLayouts& layouts,
-                         const std::vector<PlannedLaunch>& launches, const KernelTexts& texts,
+absl::Status WriteBundle(const std::vector<BundleProgram>& programs, const KernelTexts& texts,
                          const std::vector<std::string>& binaries, const Manifest& head, const std::string& path,
                          CompileAccount* account) {
   Manifest manifest = head;
-  std::map<ecg::ValueId, int> buffer_of_value;
-  auto layout_of = [&](ecg::ValueId v) {
-    auto it = layouts.find(v);
-    return it == layouts.end() ? Layout() : it->second;
-  };
-  auto value_buffer = [&](ecg::ValueId v, Buffer::Kind kind) {
-    auto [it, fresh] = buffer_of_value.emplace(v, static_cast<int>(manifest.buffers.size()));
-    if (fresh) {
-      const ecg::Value& value = graph.value(v);
-      const Layout layout = layout_of(v);
-      Buffer buffer;
-      buffer.kind = kind;
-      buffer.name = value.name;
-      buffer.dtype = value.type.dtype;
-      buffer.shape = layout.PhysicalShape(value.type.shape);
-      buffer.size_bytes = NumElements(buffer.shape) * DTypeBytes(buffer.dtype);
-      buffer.layout = layout.plain() ? "row-major" : layout.ToString(static_cast<int>(value.type.shape.size()));
-      manifest.buffers.push_back(buffer);
+  Weights weights;
+  std::vector<LaidOut> laid_out;
+  for (const BundleProgram& program : programs) {
+    ASSIGN_OR_RETURN(laid_out.emplace_back(), LayOut(program, &weights));
+    if (laid_out.back().has_extents) manifest.format = std::max(manifest.format, 2);
+    account->arena_bytes = std::max(account->arena_bytes, laid_out.back().program.arena_bytes);
+    if (laid_out.size() == 1) {
+      static_cast<Program&>(manifest) = laid_out.back().program;
+    } else {
+      manifest.others.push_back(laid_out.back().program);
+      manifest.format = 3;
     }
-    return it->second;
-  };
-  for (size_t i = 0; i < graph.inputs().size(); ++i) {
-    const ecg::ValueId v = graph.inputs()[i];
-    const ecg::Value& value = graph.value(v);
-    manifest.inputs.push_back({value.name, value.type.dtype, value.type.shape, value_buffer(v, Buffer::Kind::kInput)});
   }
-  struct Weight {
-    int buffer;
-    Tensor source;
-    const movement::Pack* pack;
-  };
-  std::vector<Weight> constant_outputs;
-  std::map<ecg::ValueId, int> constant_buffers;  // of outputs
-  for (size_t i = 0; i < graph.outputs().size(); ++i) {
-    const ecg::ValueId v = graph.outputs()[i];
-    const ecg::Value& value = graph.value(v);
-    const bool only_extent = graph.output_names()[i].empty();
-    if (only_extent && !value.constant) {
-      value_buffer(v, Buffer::Kind::kOutput);
-      continue;
-    }
-    if (value.constant) {
-      constant_buffers[v] = static_cast<int>(manifest.buffers.size());
-      constant_outputs.push_back({static_cast<int>(manifest.buffers.size()), *value.constant, nullptr});
-      Buffer constant;
-      constant.kind = Buffer::Kind::kConstant;
-      constant.name = value.name;
-      constant.dtype = value.type.dtype;
-      constant.shape = value.type.shape;
-      constant.size_bytes = value.constant->size_bytes();
-      constant.layout = "row-major";
-      if (!only_extent) {
-        manifest.outputs.push_back(
-            {graph.output_names()[i], value.type.dtype, value.type.shape, constant_outputs.back().buffer});
-      }
-      manifest.buffers.push_back(constant);
-      continue;
-    }
-    const int buffer = value_buffer(v, Buffer::Kind::kOutput);
-    manifest.outputs.push_back({graph.output_names()[i], value.type.dtype, value.type.shape, buffer});
-  }
-
-  for (const ecg::OutputExtent& e : graph.output_extents()) {
-    const ecg::ValueId extent = graph.outputs()[e.extent];
-    if (graph.value(graph.outputs()[e.output]).constant) {
-      return absl::InternalError("a constant output has extents: import cuts it instead");
-    }
-    Binding& binding = manifest.outputs[e.output];
-    binding.extents.resize(binding.shape.size(), -1);
-    auto constant = constant_buffers.find(extent);
-    binding.extents[e.dim] =
-        constant != constant_buffers.end() ? constant->second : value_buffer(extent, Buffer::Kind::kOutput);
-    manifest.format = 2;
-  }
-
-  // Launches, arena lifetimes and constants.
-  std::vector<Weight> weights = std::move(constant_outputs);
-  std::map<std::string, int> weight_buffers;  // identity of the bytes -> buffer
-  std::map<int, ArenaItem> arena;             // by buffer
-  std::map<std::string, int> kernel_index;
-  for (size_t l = 0; l < launches.size(); ++l) {
-    const PlannedLaunch& planned = launches[l];
-    const std::vector<const movement::Buffer*> buffers = ArgBuffers(planned.block);
-    Launch launch;
-    launch.label = planned.label;
-    launch.nodes = planned.nodes;
-    launch.flops = planned.block.flops;
-    const KernelTexts::Place& place = texts.places[l];
-    auto [kernel_it, fresh_kernel] = kernel_index.emplace(place.symbol, static_cast<int>(manifest.kernels.size()));
-    if (fresh_kernel) manifest.kernels.push_back(ManifestKernel(planned.block, place));
-    launch.kernel = kernel_it->second;
-    manifest.scratch_bytes_per_thread = std::max(manifest.scratch_bytes_per_thread, planned.block.kernel.scratch_bytes);
-    for (size_t a = 0; a < planned.block.args.size(); ++a) {
-      const KernelArg& arg = planned.block.args[a];
-      int id = -1;
-      switch (arg.kind) {
-        case KernelArg::Kind::kValue: {
-          id = value_buffer(arg.value, Buffer::Kind::kArena);
-          if (manifest.buffers[id].kind == Buffer::Kind::kArena) {
-            auto [it, fresh] =
-                arena.emplace(id, ArenaItem{manifest.buffers[id].size_bytes, static_cast<int>(l), static_cast<int>(l)});
-            it->second.last = static_cast<int>(l);
-          }
-          break;
-        }
-        case KernelArg::Kind::kTemporary: {
-          Buffer buffer;
-          buffer.name = "temporary";
-          buffer.dtype = buffers[a]->dtype;
-          buffer.shape = {buffers[a]->elements};
-          buffer.size_bytes = BufferBytes(*buffers[a]);
-          id = static_cast<int>(manifest.buffers.size());
-          manifest.buffers.push_back(buffer);
-          arena[id] = {buffer.size_bytes, static_cast<int>(l), static_cast<int>(l)};
-          break;
-        }
-        case KernelArg::Kind::kConstant: {
-          const Tensor source = arg.value == ecg::kNone ? arg.literal : *graph.value(arg.value).constant;
-          const movement::Pack* pack = arg.pack >= 0 ? &planned.block.kernel.packs[arg.pack] : nullptr;
-          std::string identity =
-              arg.value == ecg::kNone
-                  ? absl::StrCat("literal:", Sha256Hex(absl::string_view(static_cast<const char*>(source.data()),
-                                                                         static_cast<size_t>(source.size_bytes()))))
-                  : absl::StrCat("value:", arg.value);
-          if (pack != nullptr) {
-            // Axis numbers differ between kernels; positions identify a packing.
-            std::map<int, int> position;
-            for (size_t i = 0; i < pack->axes.size(); ++i) {
-              position[pack->axes[i].id] = static_cast<int>(i);
-              absl::StrAppend(&identity, "|", pack->axes[i].extent);
-            }
-            auto name = [&](int axis) { return absl::StrCat("a", position[axis]); };
-            absl::StrAppend(&identity, "|", te::ToString(pack->address, name));
-            for (const te::Comparison& c : pack->pred) {
-              absl::StrAppend(&identity, "|", te::ToString(c.lhs, name), "<", te::ToString(c.rhs, name));
-            }
-          }
-          auto [it, fresh] = weight_buffers.emplace(identity, static_cast<int>(manifest.buffers.size()));
-          if (fresh) {
-            Buffer buffer;
-            buffer.kind = Buffer::Kind::kConstant;
-            buffer.name = arg.value == ecg::kNone ? "table" : graph.value(arg.value).name;
-            buffer.dtype = buffers[a]->dtype;
-            buffer.shape = pack != nullptr ? Shape{buffers[a]->elements} : source.shape();
-            buffer.size_bytes = pack != nullptr ? BufferBytes(*buffers[a]) : source.size_bytes();
-            buffer.layout = pack != nullptr ? "packed" : "row-major";
-            manifest.buffers.push_back(buffer);
-            weights.push_back({it->second, source, pack});
-          }
-          id = it->second;
-          break;
-        }
-      }
-      launch.buffers.push_back(id);
-      launch.bytes += BufferBytes(*buffers[a]);
-    }
-    manifest.launches.push_back(std::move(launch));
-  }
-  const std::map<int, int> shared = ShareInPlace(launches, manifest.launches, &arena);
-  std::vector<ArenaItem> items;
-  std::vector<int> item_buffers;
-  for (const auto& [buffer, item] : arena) {
-    items.push_back(item);
-    item_buffers.push_back(buffer);
-  }
-  manifest.arena_bytes = PlanArena(&items);
-  for (size_t i = 0; i < items.size(); ++i) manifest.buffers[item_buffers[i]].offset = items[i].offset;
-  for (const auto& [buffer, owner] : shared) manifest.buffers[buffer].offset = manifest.buffers[owner].offset;
-
   ASSIGN_OR_RETURN(std::unique_ptr<BundleWriter> writer, BundleWriter::Create(path));
   std::set<int> used;
-  for (const KernelTexts::Place& place : texts.places) used.insert(place.file);
+  for (const BundleProgram& program : programs) {
+    for (const KernelTexts::Place& place : program.places) used.insert(place.file);
+  }
   for (const int f : used) {
     RETURN_IF_ERROR(writer->AddEntry(BinaryName(f), binaries[f]));
     RETURN_IF_ERROR(writer->AddEntry(SourceName(f), texts.files[f]));
@@ -299,22 +350,23 @@ absl::Status WriteBundle(const ecg::Graph& graph, const ValueLayouts& layouts,
   if (!account->plan_json.empty()) RETURN_IF_ERROR(writer->AddEntry("plan.json", account->plan_json));
   RETURN_IF_ERROR(writer->AddEntry("report.html", ReportHtml(manifest, *account)));
   std::vector<WeightInfo> infos;
-  for (size_t w = 0; w < weights.size(); ++w) {
-    const Buffer& buffer = manifest.buffers[weights[w].buffer];
-    infos.push_back({absl::StrCat("w", w), buffer.dtype, buffer.shape});
-    account->weight_bytes += buffer.size_bytes;
+  for (const Weights::Weight& weight : weights.list) {
+    infos.push_back({absl::StrCat("w", infos.size()), weight.dtype, weight.shape});
+    account->weight_bytes += weight.size_bytes;
   }
   if (!infos.empty()) {
     ASSIGN_OR_RETURN(const std::vector<int64_t> offsets, writer->BeginWeights(infos));
-    for (size_t w = 0; w < weights.size(); ++w) {
-      manifest.buffers[weights[w].buffer].offset = offsets[w];
-      const Tensor bytes =
-          weights[w].pack != nullptr ? PackedConstant(*weights[w].pack, weights[w].source) : weights[w].source;
+    for (size_t p = 0; p < laid_out.size(); ++p) {
+      for (const auto& [buffer, weight] : laid_out[p].constants) {
+        (p == 0 ? manifest : manifest.others[p - 1]).buffers[buffer].offset = offsets[weight];
+      }
+    }
+    for (const Weights::Weight& weight : weights.list) {
+      const Tensor bytes = weight.pack != nullptr ? PackedConstant(*weight.pack, weight.source) : weight.source;
       RETURN_IF_ERROR(writer->AppendWeights(
           absl::string_view(static_cast<const char*>(bytes.data()), static_cast<size_t>(bytes.size_bytes()))));
     }
   }
-  account->arena_bytes = manifest.arena_bytes;
   return writer->Finish(std::move(manifest));
 }
 

@@ -2,6 +2,7 @@
 #ifndef FUSION_COMPILER_PIPELINE_EMIT_H_
 #define FUSION_COMPILER_PIPELINE_EMIT_H_
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -35,10 +36,19 @@ struct PlannedLaunch {
   std::vector<std::string> nodes;
 };
 
-// `texts.places` parallel to `launches`; files that no launch uses are left out. Lays out memory, writes weights
-// (packed as the kernels want them), kernels, texts, `plan_json` and the manifest.
-absl::Status WriteBundle(const ecg::Graph& graph, const ValueLayouts& layouts,
-                         const std::vector<PlannedLaunch>& launches, const KernelTexts& texts,
+// One program of a bundle. What is pointed to outlives the call.
+struct BundleProgram {
+  const ecg::Graph* graph = nullptr;
+  const ValueLayouts* layouts = nullptr;
+  const std::vector<PlannedLaunch>* launches = nullptr;
+  std::vector<KernelTexts::Place> places;               // parallel to `launches`
+  std::map<std::string, int64_t> dims;                  // of a specialisation
+  std::vector<std::vector<std::string>> input_symbols;  // of a specialisation, parallel to the graph's inputs
+};
+
+// Files of `texts` that no launch uses are left out. Lays out memory, writes weights (packed as the kernels want them;
+// once for all programs that share them), kernels, texts, `account`'s plan and the manifest.
+absl::Status WriteBundle(const std::vector<BundleProgram>& programs, const KernelTexts& texts,
                          const std::vector<std::string>& binaries, const Manifest& head, const std::string& path,
                          CompileAccount* account);
 

@@ -81,6 +81,9 @@ std::string Facts(const Manifest& manifest, const CompileAccount& account) {
       absl::StrCat("<dl>\n", Fact("generator", manifest.generator),
                    Fact("built for", absl::StrCat(manifest.target, " ", manifest.isa, " ", manifest.march)));
   for (const auto& [name, value] : manifest.options) html += Fact(name, value);
+  for (const SpecialisationAccount& one : account.specialisations) {
+    html += Fact("specialisation", absl::StrCat(one.name, ": ", one.kernels, " launches"));
+  }
   absl::StrAppend(&html,
                   Fact("operators", absl::StrCat(account.nodes_model, " in the model, ", account.nodes_simplified,
                                                  " simplified, ", account.nodes_rewritten, " rewritten")),
@@ -170,7 +173,9 @@ std::string HtmlEscape(const std::string& text) {
 }
 
 std::string ReportHtml(const Manifest& manifest, const CompileAccount& account) {
-  const json plan = json::parse(account.plan_json, nullptr, /*allow_exceptions=*/false);
+  json plan = json::parse(account.plan_json, nullptr, /*allow_exceptions=*/false);
+  // Tables are those of the first specialisation.
+  if (const json all = Items(plan, "specialisations"); !all.empty() && all[0].contains("plan")) plan = all[0]["plan"];
   const std::string name = HtmlEscape(manifest.model_name.empty() ? "model" : manifest.model_name);
   const int64_t whole = std::max(account.intermediate_bytes_before, account.intermediate_bytes_after);
   return absl::StrCat(

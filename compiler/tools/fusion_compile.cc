@@ -1,4 +1,5 @@
-// fusion-compile MODEL.onnx OUT.fusion [--planner P] [--math fast|strict] [--device MODEL.json] [--plan] [--dim NAME=N]
+// fusion-compile MODEL.onnx OUT.fusion [--planner P] [--math fast|strict] [--device MODEL.json] [--plan] [--dim
+// NAME=N[,N…]]
 //                [--json FILE]
 // The whole compiler without a server or workers, for development: builds with this machine's clang, and the cost model
 // answers the yellow cases.
@@ -10,6 +11,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
 #include "compiler/pipeline/compile.h"
 #include "compiler/tools/offline_device.h"
@@ -68,7 +72,21 @@ int Main(int argc, char** argv) {
     } else if (arg == "--dim") {
       const std::string binding = value();
       const size_t eq = binding.find('=');
-      if (eq != std::string::npos) options.dims[binding.substr(0, eq)] = std::atoll(binding.c_str() + eq + 1);
+      const std::string name = binding.substr(0, eq);
+      std::vector<int64_t> extents;
+      if (eq == std::string::npos || options.dims.count(name) + options.specialised_dims.count(name) > 0) {
+        return Fail(absl::InvalidArgumentError(absl::StrCat("--dim ", binding, " binds no dimension, or one again")));
+      }
+      for (const std::string& part : std::vector<std::string>(absl::StrSplit(binding.substr(eq + 1), ','))) {
+        if (!absl::SimpleAtoi(part, &extents.emplace_back())) {
+          return Fail(absl::InvalidArgumentError(absl::StrCat("--dim ", binding, ": '", part, "' is no number")));
+        }
+      }
+      if (extents.size() == 1) {
+        options.dims[name] = extents[0];
+      } else {
+        options.specialised_dims[name] = extents;
+      }
     } else if (arg == "--device") {
       std::ifstream file(value());
       absl::StatusOr<DeviceModel> read =
@@ -85,7 +103,7 @@ int Main(int argc, char** argv) {
     std::fprintf(
         stderr,
         "usage: fusion-compile MODEL.onnx OUT.fusion [--planner P] [--math fast|strict] [--device FILE] [--plan] "
-        "[--json FILE]\n");
+        "[--dim NAME=N[,N…]] [--json FILE]\n");
     return 2;
   }
   absl::StatusOr<std::unique_ptr<ClangToolchain>> toolchain = ClangToolchain::Create();

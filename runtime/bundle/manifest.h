@@ -42,6 +42,8 @@ struct Binding {
   // Outputs: empty, or for each dimension -1 or the buffer of an i64 that holds, after a run, how many of the `shape`'s
   // extent there are: 0 <= extent <= bound. What lies behind is undefined.
   std::vector<int> extents = {};
+  // Inputs of specialisations: for each dimension its name in the model, "" for none. Otherwise empty.
+  std::vector<std::string> symbols = {};
 };
 
 // A phase runs tasks [0, tasks) of one exported function, in any order and on any thread; phases are separated by a
@@ -67,24 +69,41 @@ struct Launch {
   int64_t bytes = 0;
 };
 
-inline constexpr int kNewestFormat = 2;
-
-struct Manifest {
-  int format = 1;              // 2 where an output has extents: a reader of format 1 would hand out what is undefined
-  std::string generator;       // "fusion 0.1.0 (generator 1)"
-  std::string target = "cpu";  // selects the device
-  std::string isa;             // "avx512vnni", "avx512", "avx2", "neon": refused where the CPU lacks it
-  std::string march;           // what the toolchain was told; for people
-  std::string model_name, model_sha256;        // either may be empty
-  std::map<std::string, std::string> options;  // how it was compiled; for people
+// A computation for one set of input shapes.
+struct Program {
+  std::map<std::string, int64_t> dims;  // a specialisation: the model's symbolic dimension → its extent here
   std::vector<Buffer> buffers;
   std::vector<Binding> inputs, outputs;
   int64_t arena_bytes = 0;
   int64_t scratch_bytes_per_thread = 0;
   std::vector<Kernel> kernels;
   std::vector<Launch> launches;
-  std::map<std::string, std::string> digests;  // entry name -> SHA-256; every entry but manifest.json; by the writer
 };
+
+inline constexpr int kNewestFormat = 3;
+
+// A bundle holds one program, or several specialisations of one model (docs/decisions/0010-specialisations.md): the
+// first is the manifest itself, which a caller gets who names no shapes; all share weights, code and the names, element
+// types and ranks of inputs and outputs.
+struct Manifest : Program {
+  // 2 where an output has extents: a reader of format 1 would hand out what is undefined. 3 where there are several
+  // specialisations: a reader of format 2 would know only the first.
+  int format = 1;
+  std::string generator;                       // "fusion 0.1.0 (generator 1)"
+  std::string target = "cpu";                  // selects the device
+  std::string isa;                             // "avx512vnni", "avx512", "avx2", "neon": refused where the CPU lacks it
+  std::string march;                           // what the toolchain was told; for people
+  std::string model_name, model_sha256;        // either may be empty
+  std::map<std::string, std::string> options;  // how it was compiled; for people
+  std::vector<Program> others;                 // specialisations after the first
+  std::map<std::string, std::string> digests;  // entry name -> SHA-256; every entry but manifest.json; by the writer
+
+  size_t program_count() const { return 1 + others.size(); }
+  const Program& program(size_t index) const { return index == 0 ? *this : others[index - 1]; }
+};
+
+// "seq=32", "batch=1 seq=32"; "" without dims.
+std::string DimsInWords(const std::map<std::string, int64_t>& dims);
 
 const char* BufferKindName(Buffer::Kind kind);  // "input", "output", "constant", "arena"
 

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/bundle/manifest.h"
 
@@ -66,6 +67,12 @@ class Fields {
       out->push_back(item.get<std::string>());
     });
   }
+  void Read(const char* key, std::map<std::string, int64_t>* out) {
+    const Json* value = Find(key);
+    if (value == nullptr) return;
+    if (!value->is_object()) return Fail(key, "is not an object");
+    for (const auto& [name, number] : value->items()) ReadInt(key, number, &(*out)[name]);
+  }
   void Read(const char* key, std::map<std::string, std::string>* out) {
     const Json* value = Find(key);
     if (value == nullptr) return;
@@ -123,6 +130,7 @@ Json BindingsToJson(const std::vector<Binding>& bindings) {
                     {"shape", binding.shape},
                     {"buffer", binding.buffer}});
     if (!binding.extents.empty()) list.back()["extents"] = binding.extents;
+    if (!binding.symbols.empty()) list.back()["symbols"] = binding.symbols;
   }
   return list;
 }
@@ -173,6 +181,7 @@ void ReadBindings(Fields& root, const char* key, absl::Status* status, std::vect
     fields.Read("shape", &binding.shape);
     fields.Read("buffer", &binding.buffer);
     if (item.is_object() && item.contains("extents")) fields.Read("extents", &binding.extents);
+    if (item.is_object() && item.contains("symbols")) fields.Read("symbols", &binding.symbols);
   });
 }
 
@@ -214,6 +223,36 @@ void ReadLaunch(Fields fields, Launch* launch) {
   fields.Read("bytes", &launch->bytes);
 }
 
+void AddProgram(const Program& program, Json* json) {
+  Json& out = *json;
+  if (!program.dims.empty()) out["dims"] = program.dims;
+  out["inputs"] = BindingsToJson(program.inputs);
+  out["outputs"] = BindingsToJson(program.outputs);
+  out["arena_bytes"] = program.arena_bytes;
+  out["scratch_bytes_per_thread"] = program.scratch_bytes_per_thread;
+  out["buffers"] = BuffersToJson(program.buffers);
+  out["kernels"] = KernelsToJson(program.kernels);
+  out["launches"] = LaunchesToJson(program.launches);
+}
+
+void ReadProgram(const Json& json, const std::string& path, absl::Status* status, Program* program) {
+  Fields fields(json, path, status);
+  if (json.is_object() && json.contains("dims")) fields.Read("dims", &program->dims);
+  ReadBindings(fields, "inputs", status, &program->inputs);
+  ReadBindings(fields, "outputs", status, &program->outputs);
+  fields.Read("arena_bytes", &program->arena_bytes);
+  fields.Read("scratch_bytes_per_thread", &program->scratch_bytes_per_thread);
+  fields.Each("buffers", [&](const Json& item, const std::string& where) {
+    ReadBuffer(Fields(item, where, status), &program->buffers.emplace_back());
+  });
+  fields.Each("kernels", [&](const Json& item, const std::string& where) {
+    ReadKernel(Fields(item, where, status), status, &program->kernels.emplace_back());
+  });
+  fields.Each("launches", [&](const Json& item, const std::string& where) {
+    ReadLaunch(Fields(item, where, status), &program->launches.emplace_back());
+  });
+}
+
 }  // namespace
 
 const char* BufferKindName(Buffer::Kind kind) {
@@ -230,23 +269,22 @@ const char* BufferKindName(Buffer::Kind kind) {
   return "unknown";
 }
 
+std::string DimsInWords(const std::map<std::string, int64_t>& dims) {
+  return absl::StrJoin(dims, " ", absl::PairFormatter("="));
+}
+
 std::string SerializeManifest(const Manifest& manifest) {
-  const Json json = {{"format", manifest.format},
-                     {"generator", manifest.generator},
-                     {"target", manifest.target},
-                     {"isa", manifest.isa},
-                     {"march", manifest.march},
-                     {"model_name", manifest.model_name},
-                     {"model_sha256", manifest.model_sha256},
-                     {"options", manifest.options},
-                     {"inputs", BindingsToJson(manifest.inputs)},
-                     {"outputs", BindingsToJson(manifest.outputs)},
-                     {"arena_bytes", manifest.arena_bytes},
-                     {"scratch_bytes_per_thread", manifest.scratch_bytes_per_thread},
-                     {"buffers", BuffersToJson(manifest.buffers)},
-                     {"kernels", KernelsToJson(manifest.kernels)},
-                     {"launches", LaunchesToJson(manifest.launches)},
-                     {"digests", manifest.digests}};
+  Json json = {{"format", manifest.format},
+               {"generator", manifest.generator},
+               {"target", manifest.target},
+               {"isa", manifest.isa},
+               {"march", manifest.march},
+               {"model_name", manifest.model_name},
+               {"model_sha256", manifest.model_sha256},
+               {"options", manifest.options}};
+  AddProgram(manifest, &json);
+  for (const Program& other : manifest.others) AddProgram(other, &json["specialisations"].emplace_back());
+  json["digests"] = manifest.digests;
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -269,19 +307,12 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
   root.Read("model_name", &manifest.model_name);
   root.Read("model_sha256", &manifest.model_sha256);
   root.Read("options", &manifest.options);
-  ReadBindings(root, "inputs", &status, &manifest.inputs);
-  ReadBindings(root, "outputs", &status, &manifest.outputs);
-  root.Read("arena_bytes", &manifest.arena_bytes);
-  root.Read("scratch_bytes_per_thread", &manifest.scratch_bytes_per_thread);
-  root.Each("buffers", [&](const Json& item, const std::string& path) {
-    ReadBuffer(Fields(item, path, &status), &manifest.buffers.emplace_back());
-  });
-  root.Each("kernels", [&](const Json& item, const std::string& path) {
-    ReadKernel(Fields(item, path, &status), &status, &manifest.kernels.emplace_back());
-  });
-  root.Each("launches", [&](const Json& item, const std::string& path) {
-    ReadLaunch(Fields(item, path, &status), &manifest.launches.emplace_back());
-  });
+  ReadProgram(json, "", &status, &manifest);
+  if (json.is_object() && json.contains("specialisations")) {
+    root.Each("specialisations", [&](const Json& item, const std::string& path) {
+      ReadProgram(item, path, &status, &manifest.others.emplace_back());
+    });
+  }
   root.Read("digests", &manifest.digests);
   RETURN_IF_ERROR(status);
   return manifest;

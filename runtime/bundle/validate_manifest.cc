@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -24,7 +25,7 @@ bool IsSymbol(const std::string& name) {
 
 bool InRange(int index, size_t count) { return index >= 0 && static_cast<size_t>(index) < count; }
 
-absl::Status CheckBuffer(const Manifest& manifest, const Buffer& buffer, int64_t weights_data_bytes) {
+absl::Status CheckBuffer(const Program& program, const Buffer& buffer, int64_t weights_data_bytes) {
   ASSIGN_OR_RETURN(const int64_t shape_bytes, CheckedSizeBytes(buffer.shape, buffer.dtype));
   if (buffer.size_bytes < shape_bytes || buffer.size_bytes > kMaxBytes) {
     return Bad("size_bytes ", buffer.size_bytes, " does not hold ", DTypeName(buffer.dtype),
@@ -45,24 +46,24 @@ absl::Status CheckBuffer(const Manifest& manifest, const Buffer& buffer, int64_t
       }
       break;
     case Buffer::Kind::kArena:
-      if (buffer.offset + buffer.size_bytes > manifest.arena_bytes) {
-        return Bad("it ends at ", buffer.offset + buffer.size_bytes, ", the arena at ", manifest.arena_bytes);
+      if (buffer.offset + buffer.size_bytes > program.arena_bytes) {
+        return Bad("it ends at ", buffer.offset + buffer.size_bytes, ", the arena at ", program.arena_bytes);
       }
       break;
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckExtents(const Manifest& manifest, const Binding& binding, bool inputs) {
+absl::Status CheckExtents(const Program& program, int format, const Binding& binding, bool inputs) {
   if (binding.extents.empty()) return absl::OkStatus();
-  if (inputs || binding.extents.size() != binding.shape.size() || manifest.format < 2 ||
-      manifest.buffers[binding.buffer].kind != Buffer::Kind::kOutput) {
+  if (inputs || binding.extents.size() != binding.shape.size() || format < 2 ||
+      program.buffers[binding.buffer].kind != Buffer::Kind::kOutput) {
     return Bad("'", binding.name, "' cannot have these extents");
   }
   for (const int extent : binding.extents) {
     if (extent == -1) continue;
-    if (!InRange(extent, manifest.buffers.size())) return Bad("output '", binding.name, "': no buffer ", extent);
-    const Buffer& buffer = manifest.buffers[extent];
+    if (!InRange(extent, program.buffers.size())) return Bad("output '", binding.name, "': no buffer ", extent);
+    const Buffer& buffer = program.buffers[extent];
     const bool stays = buffer.kind == Buffer::Kind::kOutput || buffer.kind == Buffer::Kind::kConstant;
     if (!stays || buffer.dtype != DType::kI64 || buffer.size_bytes != 8) {
       return Bad("output '", binding.name, "': buffer ", extent, " is no extent");
@@ -71,16 +72,16 @@ absl::Status CheckExtents(const Manifest& manifest, const Binding& binding, bool
   return absl::OkStatus();
 }
 
-absl::Status CheckBindings(const Manifest& manifest, const std::vector<Binding>& bindings, bool inputs) {
+absl::Status CheckBindings(const Program& program, int format, const std::vector<Binding>& bindings, bool inputs) {
   const char* what = inputs ? "input" : "output";
   std::set<std::string> names;
   std::set<int> used;
   for (const Binding& binding : bindings) {
     if (!names.insert(binding.name).second) return Bad("two ", what, "s are named '", binding.name, "'");
-    if (!InRange(binding.buffer, manifest.buffers.size())) {
+    if (!InRange(binding.buffer, program.buffers.size())) {
       return Bad(what, " '", binding.name, "': no buffer ", binding.buffer);
     }
-    const Buffer& buffer = manifest.buffers[binding.buffer];
+    const Buffer& buffer = program.buffers[binding.buffer];
     if (inputs && (buffer.kind != Buffer::Kind::kInput || !used.insert(binding.buffer).second)) {
       return Bad("input '", binding.name, "' does not have an input buffer of its own");
     }
@@ -90,7 +91,10 @@ absl::Status CheckBindings(const Manifest& manifest, const std::vector<Binding>&
     if (inputs ? *size_bytes != buffer.size_bytes : *size_bytes > buffer.size_bytes) {
       return Bad(what, " '", binding.name, "' of ", *size_bytes, " bytes binds a buffer of ", buffer.size_bytes);
     }
-    RETURN_IF_ERROR(CheckExtents(manifest, binding, inputs));
+    if (!binding.symbols.empty() && (!inputs || binding.symbols.size() != binding.shape.size())) {
+      return Bad(what, " '", binding.name, "' has ", binding.symbols.size(), " symbols");
+    }
+    RETURN_IF_ERROR(CheckExtents(program, format, binding, inputs));
   }
   return absl::OkStatus();
 }
@@ -105,27 +109,45 @@ absl::Status CheckKernel(const Manifest& manifest, const Kernel& kernel, size_t 
   return absl::OkStatus();
 }
 
+absl::Status CheckProgram(const Manifest& manifest, const Program& program, int64_t weights_data_bytes) {
+  if (program.arena_bytes < 0 || program.arena_bytes > kMaxBytes) return Bad("arena_bytes is out of range");
+  if (program.scratch_bytes_per_thread < 0 || program.scratch_bytes_per_thread > kMaxBytes / 1024) {
+    return Bad("scratch_bytes_per_thread is out of range");
+  }
+  for (size_t i = 0; i < program.buffers.size(); ++i) {
+    RETURN_IF_ERROR(Annotate(CheckBuffer(program, program.buffers[i], weights_data_bytes),
+                             absl::StrCat("buffer ", i, " '", program.buffers[i].name, "'")));
+  }
+  RETURN_IF_ERROR(CheckBindings(program, manifest.format, program.inputs, /*inputs=*/true));
+  RETURN_IF_ERROR(CheckBindings(program, manifest.format, program.outputs, /*inputs=*/false));
+  for (size_t i = 0; i < program.kernels.size(); ++i) {
+    RETURN_IF_ERROR(CheckKernel(manifest, program.kernels[i], i));
+  }
+  for (size_t i = 0; i < program.launches.size(); ++i) {
+    const Launch& launch = program.launches[i];
+    if (!InRange(launch.kernel, program.kernels.size())) return Bad("launch ", i, ": no kernel ", launch.kernel);
+    for (const int buffer : launch.buffers) {
+      if (!InRange(buffer, program.buffers.size())) return Bad("launch ", i, ": no buffer ", buffer);
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool SameSignature(const std::vector<Binding>& a, const std::vector<Binding>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Binding& x, const Binding& y) {
+    return x.name == y.name && x.dtype == y.dtype && x.shape.size() == y.shape.size() && x.symbols == y.symbols;
+  });
+}
+
 }  // namespace
 
 absl::Status ValidateManifest(const Manifest& manifest, int64_t weights_data_bytes) {
-  if (manifest.arena_bytes < 0 || manifest.arena_bytes > kMaxBytes) return Bad("arena_bytes is out of range");
-  if (manifest.scratch_bytes_per_thread < 0 || manifest.scratch_bytes_per_thread > kMaxBytes / 1024) {
-    return Bad("scratch_bytes_per_thread is out of range");
-  }
-  for (size_t i = 0; i < manifest.buffers.size(); ++i) {
-    RETURN_IF_ERROR(Annotate(CheckBuffer(manifest, manifest.buffers[i], weights_data_bytes),
-                             absl::StrCat("buffer ", i, " '", manifest.buffers[i].name, "'")));
-  }
-  RETURN_IF_ERROR(CheckBindings(manifest, manifest.inputs, /*inputs=*/true));
-  RETURN_IF_ERROR(CheckBindings(manifest, manifest.outputs, /*inputs=*/false));
-  for (size_t i = 0; i < manifest.kernels.size(); ++i) {
-    RETURN_IF_ERROR(CheckKernel(manifest, manifest.kernels[i], i));
-  }
-  for (size_t i = 0; i < manifest.launches.size(); ++i) {
-    const Launch& launch = manifest.launches[i];
-    if (!InRange(launch.kernel, manifest.kernels.size())) return Bad("launch ", i, ": no kernel ", launch.kernel);
-    for (const int buffer : launch.buffers) {
-      if (!InRange(buffer, manifest.buffers.size())) return Bad("launch ", i, ": no buffer ", buffer);
+  if (!manifest.others.empty() && manifest.format < 3) return Bad("format ", manifest.format, " has specialisations");
+  for (size_t i = 0; i < manifest.program_count(); ++i) {
+    const Program& program = manifest.program(i);
+    RETURN_IF_ERROR(CheckProgram(manifest, program, weights_data_bytes));
+    if (!SameSignature(program.inputs, manifest.inputs) || !SameSignature(program.outputs, manifest.outputs)) {
+      return Bad("specialisation ", i, " has other inputs or outputs than the first");
     }
   }
   return absl::OkStatus();

@@ -1,4 +1,5 @@
-// Device: something that runs bundles. Executable: one bundle made ready on it, with its memory and threads.
+// Device: something that runs bundles. Executable: one program of a bundle made ready on it, with its memory and
+// threads.
 #ifndef FUSION_RUNTIME_DEVICES_DEVICE_H_
 #define FUSION_RUNTIME_DEVICES_DEVICE_H_
 
@@ -21,7 +22,7 @@ class Executable {
  public:
   virtual ~Executable() = default;
 
-  // inputs[i] is read and outputs[i] written, whole bindings, row-major; counts equal the manifest's. Neither needs
+  // inputs[i] is read and outputs[i] written, whole bindings, row-major; counts equal the program's. Neither needs
   // alignment or slack. A pointer that equals input(i) or output(i) is already in place and costs no copy.
   // An empty `observer` costs no clock reads.
   virtual absl::Status Run(absl::Span<const void* const> inputs, absl::Span<void* const> outputs,
@@ -30,12 +31,13 @@ class Executable {
   // The executable's own memory of a binding, valid while it lives. Write inputs and read outputs between runs.
   virtual void* input(int index) = 0;
   virtual const void* output(int index) = 0;
-  // Of buffer Manifest::buffers[index]: the extent of an output's dimension, valid after a run.
+  // Of buffer Program::buffers[index]: the extent of an output's dimension, valid after a run.
   virtual const void* buffer(int index) = 0;
 };
 
 struct LoadOptions {
-  int threads = 1;  // 1..1024, the caller's included
+  int threads = 1;     // 1..1024, the caller's included
+  size_t program = 0;  // which of the manifest's programs
 };
 
 // Stateless; any thread.

@@ -8,6 +8,7 @@
 
 struct fusion_bundle {
   std::shared_ptr<const fusion::Bundle> bundle;  // shared with its sessions, which may outlive it
+  std::vector<std::string> names;                // of its specialisations
 };
 
 struct fusion_session {
@@ -71,7 +72,11 @@ fusion_status fusion_bundle_open(const char* path, fusion_bundle** bundle) {
     if (path == nullptr || bundle == nullptr) return absl::InvalidArgumentError("fusion_bundle_open: null argument");
     *bundle = nullptr;
     ASSIGN_OR_RETURN(std::shared_ptr<const fusion::Bundle> opened, fusion::Bundle::Open(path));
-    *bundle = new fusion_bundle{std::move(opened)};
+    std::vector<std::string> names;
+    for (size_t p = 0; p < opened->manifest().program_count(); ++p) {
+      names.push_back(fusion::DimsInWords(opened->manifest().program(p).dims));
+    }
+    *bundle = new fusion_bundle{std::move(opened), std::move(names)};
     return absl::OkStatus();
   });
 }
@@ -100,6 +105,13 @@ int fusion_bundle_output_rank(const fusion_bundle* b, size_t i) { return Rank(Ou
 const int64_t* fusion_bundle_output_shape(const fusion_bundle* b, size_t i) { return Extents(Output(b, i)); }
 size_t fusion_bundle_output_bytes(const fusion_bundle* b, size_t i) { return Bytes(Output(b, i)); }
 
+size_t fusion_bundle_specialisation_count(const fusion_bundle* b) {
+  return b == nullptr ? 0 : b->bundle->manifest().program_count();
+}
+const char* fusion_bundle_specialisation_name(const fusion_bundle* b, size_t i) {
+  return i < fusion_bundle_specialisation_count(b) ? b->names[i].c_str() : nullptr;
+}
+
 size_t fusion_bundle_launch_count(const fusion_bundle* b) {
   return b == nullptr ? 0 : b->bundle->manifest().launches.size();
 }
@@ -121,6 +133,38 @@ fusion_status fusion_session_create(const fusion_bundle* bundle, int threads, fu
 }
 
 void fusion_session_close(fusion_session* session) { delete session; }
+
+fusion_status fusion_session_select(fusion_session* session, const int64_t* const* shapes) {
+  return Guard([&]() -> absl::Status {
+    if (session == nullptr || shapes == nullptr) {
+      return absl::InvalidArgumentError("fusion_session_select: null argument");
+    }
+    const std::vector<Binding>& inputs = session->session->manifest().inputs;
+    std::vector<fusion::Shape> given;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const size_t rank = inputs[i].shape.size();
+      if (shapes[i] == nullptr && rank > 0) return absl::InvalidArgumentError("fusion_session_select: null shape");
+      given.emplace_back(shapes[i], shapes[i] + rank);
+    }
+    RETURN_IF_ERROR(session->session->Select(given));
+    session->latencies_ns.assign(session->session->program().launches.size(), -1);
+    return absl::OkStatus();
+  });
+}
+
+size_t fusion_session_specialisation(const fusion_session* session) {
+  return session == nullptr ? 0 : session->session->selected();
+}
+
+size_t fusion_session_input_bytes(const fusion_session* session, size_t index) {
+  if (session == nullptr || index >= session->session->program().inputs.size()) return 0;
+  return Bytes(&session->session->program().inputs[index]);
+}
+
+size_t fusion_session_output_bytes(const fusion_session* session, size_t index) {
+  if (session == nullptr || index >= session->session->program().outputs.size()) return 0;
+  return Bytes(&session->session->program().outputs[index]);
+}
 
 fusion_status fusion_run(fusion_session* session, const void* const* inputs, void* const* outputs) {
   return Guard([&]() -> absl::Status {
@@ -164,7 +208,7 @@ void* fusion_session_output(fusion_session* session, size_t index) {
 void fusion_session_set_profiling(fusion_session* session, int on) {
   if (session == nullptr) return;
   session->profiling = on != 0;
-  session->latencies_ns.assign(session->session->manifest().launches.size(), -1);
+  session->latencies_ns.assign(session->session->program().launches.size(), -1);
 }
 
 int64_t fusion_session_latency_ns(const fusion_session* session, size_t launch) {

@@ -88,6 +88,12 @@ FUSION_API int fusion_bundle_output_rank(const fusion_bundle* bundle, size_t ind
 FUSION_API const int64_t* fusion_bundle_output_shape(const fusion_bundle* bundle, size_t index);
 FUSION_API size_t fusion_bundle_output_bytes(const fusion_bundle* bundle, size_t index);
 
+/* A bundle may hold several specialisations of its model, for inputs of different shapes. They have the same inputs and
+ * outputs, but for extents; the functions above and below tell of the first, which sessions run unless they select
+ * another. The count is 1 for other bundles; the name is for people: "seq=32". */
+FUSION_API size_t fusion_bundle_specialisation_count(const fusion_bundle* bundle);
+FUSION_API const char* fusion_bundle_specialisation_name(const fusion_bundle* bundle, size_t index);
+
 /* Kernel launches of one run, in order; the label is for people. */
 FUSION_API size_t fusion_bundle_launch_count(const fusion_bundle* bundle);
 FUSION_API const char* fusion_bundle_launch_label(const fusion_bundle* bundle, size_t index);
@@ -98,20 +104,30 @@ FUSION_API const char* fusion_bundle_launch_label(const fusion_bundle* bundle, s
 FUSION_API fusion_status fusion_session_create(const fusion_bundle* bundle, int threads, fusion_session** session);
 FUSION_API void fusion_session_close(fusion_session* session);
 
-/* inputs[i] points to fusion_bundle_input_bytes(i) bytes, row-major, of any alignment; outputs alike. */
+/* Following runs take inputs of these shapes: shapes[i] points to fusion_bundle_input_rank(i) extents.
+ * FUSION_INVALID_ARGUMENT, listing what was built, if no specialisation takes them; the session stays as it was. Not
+ * while another thread runs the session; pointers from fusion_session_input and _output are to be asked for again. */
+FUSION_API fusion_status fusion_session_select(fusion_session* session, const int64_t* const* shapes);
+/* The selected one's index, and the bytes of its inputs and outputs. */
+FUSION_API size_t fusion_session_specialisation(const fusion_session* session);
+FUSION_API size_t fusion_session_input_bytes(const fusion_session* session, size_t index);
+FUSION_API size_t fusion_session_output_bytes(const fusion_session* session, size_t index);
+
+/* inputs[i] points to fusion_session_input_bytes(i) bytes, row-major, of any alignment; outputs alike. */
 FUSION_API fusion_status fusion_run(fusion_session* session, const void* const* inputs, void* const* outputs);
 
-/* Shapes of outputs that depend on data: fusion_bundle_output_shape and _bytes are bounds, for which memory must be
- * given. Writes fusion_bundle_output_rank extents of the latest run; the elements lie row-major in that shape at the
- * start of the output's memory, what is behind them is undefined. Before the first run, and for all other outputs, the
- * bundle's shape. */
+/* Shapes of outputs that depend on data: fusion_bundle_output_shape and fusion_session_output_bytes are bounds, for
+ * which memory must be given. Writes fusion_bundle_output_rank extents of the latest run; the elements lie row-major in
+ * that shape at the start of the output's memory, what is behind them is undefined. Before the first run, and for all
+ * other outputs, the shape of the selected specialisation. */
 FUSION_API fusion_status fusion_session_output_shape(const fusion_session* session, size_t index, int64_t* extents);
 
 /* The session's own memory of an input or output (NULL out of range). Passing it to fusion_run saves the copy. */
 FUSION_API void* fusion_session_input(fusion_session* session, size_t index);
 FUSION_API void* fusion_session_output(fusion_session* session, size_t index);
 
-/* Once on (nonzero), runs time each launch, and fusion_session_latency_ns tells the latest run's (-1: not measured).
+/* Once on (nonzero), runs time each launch, and fusion_session_latency_ns tells the latest run's (-1: not measured)
+ * of the selected specialisation's launches.
  * Not while another thread runs the session. */
 FUSION_API void fusion_session_set_profiling(fusion_session* session, int on);
 FUSION_API int64_t fusion_session_latency_ns(const fusion_session* session, size_t launch);

@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <functional>
 
 #include "runtime/base/atomic_file.h"
 #include "runtime/base/mapped_file.h"
 #include "runtime/bundle/zip_format.h"
+#include "runtime/loader/pick_program.h"
 #include "runtime/loader/session.h"
 #include "runtime/loader/testing/tiny_bundle.h"
 
@@ -142,7 +144,7 @@ TEST_F(LoaderTest, WhatCannotRunIsRefused) {
   EXPECT_THAT(Why([](Manifest& m, std::string&) { m.kernels[1].phases[0].symbol = "k2"; }), HasSubstr("'k2'"));
   EXPECT_THAT(Why([](Manifest&, std::string& code) { code = "no machine code"; }), HasSubstr("kernels/cpu.so"));
   EXPECT_THAT(Why([](Manifest&, std::string& code) { code.resize(100); }), HasSubstr("kernels/cpu.so"));
-  EXPECT_THAT(Why([](Manifest& m, std::string&) { m.format = 3; }), HasSubstr("newer runtime"));
+  EXPECT_THAT(Why([](Manifest& m, std::string&) { m.format = 4; }), HasSubstr("newer runtime"));
   EXPECT_EQ(Bundle::Open(folder_ + "/none").status().code(), absl::StatusCode::kNotFound);
   EXPECT_FALSE(Session::Create(*Bundle::Open(path_), -1).ok());
   EXPECT_FALSE(Session::Create(*Bundle::Open(path_), 5000).ok());
@@ -176,6 +178,67 @@ TEST_F(LoaderTest, NullDeviceRunsNothing) {
   ASSERT_TRUE(outputs.ok());
   EXPECT_EQ((*outputs)[1].GetDouble(3), 0.0);
   EXPECT_EQ(latencies_ns.size(), 2u);
+}
+
+// The tiny program for 64 rows, and one for 16.
+Manifest TwoSizes() {
+  Manifest manifest = TinyManifest();
+  manifest.format = 3;
+  manifest.inputs[0].symbols = {"rows", ""};
+  Program small = manifest;
+  manifest.dims["rows"] = 64;
+  small.dims["rows"] = 16;
+  // The second phase mirrors all rows of the arena, so that stays as it is.
+  small.inputs[0].shape[0] = small.outputs[0].shape[0] = 16;
+  for (const int buffer : {0, 5}) small.buffers[buffer].shape[0] = 16, small.buffers[buffer].size_bytes = 512;
+  small.kernels[0].phases[0].tasks = small.kernels[1].phases[0].tasks = 16;
+  manifest.others.push_back(small);
+  return manifest;
+}
+
+TEST_F(LoaderTest, RunsTheSpecialisationThatTheShapesFit) {
+  ASSERT_TRUE(WriteTinyBundle(path_, *shared_object_, TwoSizes()).ok());
+  const auto bundle = Bundle::Open(path_);
+  ASSERT_TRUE(bundle.ok()) << bundle.status();
+  const auto session = Session::Create(*bundle, 2);
+  ASSERT_TRUE(session.ok()) << session.status();
+  for (const size_t p : {0, 1, 1, 0}) {
+    const std::vector<Tensor> inputs = RandomInputs((*bundle)->manifest().program(p), 5);
+    const auto outputs = (*session)->Run(inputs);
+    ASSERT_TRUE(outputs.ok()) << outputs.status();
+    EXPECT_EQ((*session)->selected(), p);
+    EXPECT_EQ((*outputs)[0].shape(), inputs[0].shape());
+    for (int64_t i = 0; i < inputs[0].num_elements(); ++i) {
+      ASSERT_EQ((*outputs)[0].GetDouble(i),
+                std::max(0.0f, inputs[0].as<float>()[i] * static_cast<float>(i % 8 + 1) - 1.0f));
+    }
+  }
+  const absl::Status other = (*session)->Run({Tensor(DType::kF32, {20, 8})}).status();
+  EXPECT_EQ(other.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(other.message(), "input 'x' is [20, 8]; this bundle was built for rows=64, 16");
+  EXPECT_THAT(std::string((*session)->Run({Tensor(DType::kI64, {16, 8})}).status().message()),
+              HasSubstr("must be f32"));
+}
+
+TEST_F(LoaderTest, SpecialisationsHaveOneSignature) {
+  const auto refusal = [](const std::function<void(Manifest&)>& change) {
+    Manifest manifest = TwoSizes();
+    manifest.digests = {{"kernels/cpu.so", ""}};
+    EXPECT_TRUE(ValidateManifest(manifest, 1024).ok());
+    change(manifest);
+    return std::string(ValidateManifest(manifest, 1024).message());
+  };
+  EXPECT_THAT(refusal([](Manifest& m) { m.others[0].inputs[0].name = "z"; }), HasSubstr("other inputs or outputs"));
+  EXPECT_THAT(refusal([](Manifest& m) { m.format = 2; }), HasSubstr("format 2 has specialisations"));
+  EXPECT_THAT(refusal([](Manifest& m) { m.others[0].launches[0].kernel = 7; }), HasSubstr("no kernel 7"));
+  EXPECT_THAT(refusal([](Manifest& m) { m.others[0].inputs[0].symbols.pop_back(); }), HasSubstr("symbols"));
+}
+
+TEST(ShapesFor, NamesADimension) {
+  const Manifest manifest = TwoSizes();
+  EXPECT_EQ(*ShapesFor(manifest, {}), std::vector<Shape>({{64, 8}}));
+  EXPECT_EQ(*ShapesFor(manifest, {{"rows", 16}}), std::vector<Shape>({{16, 8}}));
+  EXPECT_THAT(std::string(ShapesFor(manifest, {{"columns", 16}}).status().message()), HasSubstr("it has rows"));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "runtime/base/pack_box.h"
 #include "runtime/base/random_inputs.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/loader/pick_program.h"
 
 namespace fusion {
 namespace {
@@ -18,8 +19,8 @@ int UsableCpus() {
   return std::max(1, CPU_COUNT(&set));
 }
 
-absl::Status CheckInput(const Binding& binding, const Tensor& tensor) {
-  if (tensor.dtype() == binding.dtype && tensor.shape() == binding.shape) return absl::OkStatus();
+absl::Status CheckInput(const Binding& binding, bool any_shape, const Tensor& tensor) {
+  if (tensor.dtype() == binding.dtype && (any_shape || tensor.shape() == binding.shape)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("input '", binding.name, "' must be ", DTypeName(binding.dtype),
                                                  ShapeToString(binding.shape), ", not ", DTypeName(tensor.dtype()),
                                                  ShapeToString(tensor.shape())));
@@ -65,29 +66,55 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(std::shared_ptr<const B
   std::unique_ptr<Session> session(new Session());
   session->threads_ = threads == 0 ? std::min(UsableCpus(), 1024) : threads;
   session->bundle_ = std::move(bundle);
-  LoadOptions options;
-  options.threads = session->threads_;
-  for (const Binding& binding : session->manifest().outputs) session->output_shapes_.push_back(binding.shape);
-  ASSIGN_OR_RETURN(session->executable_, session->bundle_->device().Load(session->bundle_->reader(), options));
+  session->executables_.resize(session->manifest().program_count());
+  RETURN_IF_ERROR(session->Load(0));
   return session;
+}
+
+absl::Status Session::Load(size_t program) {
+  if (executables_[program] == nullptr) {
+    LoadOptions options;
+    options.threads = threads_;
+    options.program = program;
+    ASSIGN_OR_RETURN(executables_[program], bundle_->device().Load(bundle_->reader(), options));
+  }
+  selected_ = program;
+  output_shapes_.clear();
+  for (const Binding& binding : this->program().outputs) output_shapes_.push_back(binding.shape);
+  return absl::OkStatus();
+}
+
+absl::Status Session::Select(absl::Span<const Shape> shapes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return SelectLocked(shapes);
+}
+
+absl::Status Session::SelectLocked(absl::Span<const Shape> shapes) {
+  ASSIGN_OR_RETURN(const size_t picked, PickProgram(manifest(), shapes));
+  return picked == selected_ ? absl::OkStatus() : Load(picked);
 }
 
 absl::Status Session::RunRaw(absl::Span<const void* const> inputs, absl::Span<void* const> outputs,
                              const LaunchObserver& observer) {
-  RETURN_IF_ERROR(CheckPointers(manifest().inputs, inputs, "input"));
-  RETURN_IF_ERROR(CheckPointers(manifest().outputs, outputs, "output"));
   const std::lock_guard<std::mutex> lock(mutex_);
-  RETURN_IF_ERROR(executable_->Run(inputs, outputs, observer));
+  return RunLocked(inputs, outputs, observer);
+}
+
+absl::Status Session::RunLocked(absl::Span<const void* const> inputs, absl::Span<void* const> outputs,
+                                const LaunchObserver& observer) {
+  RETURN_IF_ERROR(CheckPointers(program().inputs, inputs, "input"));
+  RETURN_IF_ERROR(CheckPointers(program().outputs, outputs, "output"));
+  RETURN_IF_ERROR(executables_[selected_]->Run(inputs, outputs, observer));
   return PackOutputs(outputs);
 }
 
 absl::Status Session::PackOutputs(absl::Span<void* const> outputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const Binding& binding = manifest().outputs[i];
+    const Binding& binding = program().outputs[i];
     Shape shape = binding.shape;
     for (size_t d = 0; d < binding.extents.size(); ++d) {
       if (binding.extents[d] < 0) continue;
-      const int64_t extent = *static_cast<const int64_t*>(executable_->buffer(binding.extents[d]));
+      const int64_t extent = *static_cast<const int64_t*>(executables_[selected_]->buffer(binding.extents[d]));
       if (extent < 0 || extent > shape[d]) {
         return absl::InternalError(absl::StrCat("output '", binding.name, "' has ", extent, " elements in dimension ",
                                                 d, ", the bundle has room for ", shape[d]));
@@ -110,13 +137,19 @@ absl::StatusOr<std::vector<Tensor>> Session::Run(absl::Span<const Tensor> inputs
 absl::StatusOr<std::vector<Tensor>> Session::RunTimed(absl::Span<const Tensor> inputs,
                                                       std::vector<int64_t>* latencies_ns) {
   std::vector<const void*> input_data;
+  std::vector<Shape> shapes;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (i < manifest().inputs.size()) RETURN_IF_ERROR(CheckInput(manifest().inputs[i], inputs[i]));
+    if (i < manifest().inputs.size()) {
+      RETURN_IF_ERROR(CheckInput(manifest().inputs[i], !manifest().others.empty(), inputs[i]));
+    }
     input_data.push_back(inputs[i].data());
+    shapes.push_back(inputs[i].shape());
   }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  RETURN_IF_ERROR(SelectLocked(shapes));
   std::vector<Tensor> outputs;
   std::vector<void*> output_data;
-  for (const Binding& binding : manifest().outputs) {
+  for (const Binding& binding : program().outputs) {
     Tensor& output = outputs.emplace_back(binding.dtype, binding.shape);
     if (output.data() == nullptr) {
       return absl::ResourceExhaustedError(absl::StrCat("no memory for output '", binding.name, "'"));
@@ -125,12 +158,12 @@ absl::StatusOr<std::vector<Tensor>> Session::RunTimed(absl::Span<const Tensor> i
   }
   LaunchObserver observer;
   if (latencies_ns != nullptr) {
-    latencies_ns->assign(manifest().launches.size(), 0);
+    latencies_ns->assign(program().launches.size(), 0);
     observer = [latencies_ns](int launch, int64_t latency_ns) { (*latencies_ns)[launch] = latency_ns; };
   }
-  RETURN_IF_ERROR(RunRaw(input_data, output_data, observer));
+  RETURN_IF_ERROR(RunLocked(input_data, output_data, observer));
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const Shape shape = output_shape(static_cast<int>(i));
+    const Shape& shape = output_shapes_[i];
     if (shape == outputs[i].shape()) continue;
     // Shared: the smaller tensor borrows the whole one's bytes.
     const auto whole = std::make_shared<Tensor>(outputs[i]);
@@ -139,10 +172,10 @@ absl::StatusOr<std::vector<Tensor>> Session::RunTimed(absl::Span<const Tensor> i
   return outputs;
 }
 
-std::vector<Tensor> RandomInputs(const Manifest& manifest, uint64_t seed, int64_t integer_limit) {
+std::vector<Tensor> RandomInputs(const Program& program, uint64_t seed, int64_t integer_limit) {
   std::vector<Tensor> tensors;
-  for (size_t i = 0; i < manifest.inputs.size(); ++i) {
-    const Binding& input = manifest.inputs[i];
+  for (size_t i = 0; i < program.inputs.size(); ++i) {
+    const Binding& input = program.inputs[i];
     tensors.push_back(RandomTensor(input.dtype, input.shape, DeriveSeed(seed, i), integer_limit));
   }
   return tensors;

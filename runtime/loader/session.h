@@ -1,4 +1,5 @@
 // The runtime for C++: open a bundle, make a session, run it on tensors. The C form is fusion_runtime.h.
+// Of a bundle with several specialisations, Run takes the one that the tensors' shapes fit, RunRaw the selected one.
 #ifndef FUSION_RUNTIME_LOADER_SESSION_H_
 #define FUSION_RUNTIME_LOADER_SESSION_H_
 
@@ -45,10 +46,17 @@ class Session {
   const Manifest& manifest() const { return bundle_->manifest(); }
   int threads() const { return threads_; }
 
-  // Tensors in the manifest's order, of the shapes that this run gave them. INVALID_ARGUMENT naming the input whose
-  // type or shape differs.
+  // For runs of inputs of these shapes, which are parallel to the manifest's inputs. At first the first specialisation
+  // is selected. INVALID_ARGUMENT of PickProgram; the errors of Create, since what is not yet loaded is loaded. Not
+  // while another thread uses what the functions below return.
+  absl::Status Select(absl::Span<const Shape> shapes);
+  size_t selected() const { return selected_; }
+  const Program& program() const { return manifest().program(selected_); }
+
+  // Selects by the shapes. Tensors in the manifest's order, of the shapes that this run gave them. INVALID_ARGUMENT
+  // naming the input whose type or shape differs.
   absl::StatusOr<std::vector<Tensor>> Run(absl::Span<const Tensor> inputs);
-  // The same; latencies_ns gets one entry per launch.
+  // The same; latencies_ns gets one entry per launch of program().
   absl::StatusOr<std::vector<Tensor>> RunTimed(absl::Span<const Tensor> inputs, std::vector<int64_t>* latencies_ns);
 
   // On host memory of each binding's size (Executable::Run). An output with extents is packed row-major to its actual
@@ -60,23 +68,28 @@ class Session {
   Shape output_shape(int index) const;
 
   // The session's own memory: fill it and pass the same pointer to RunRaw to save the copy.
-  void* input(int index) { return executable_->input(index); }
-  const void* output(int index) { return executable_->output(index); }
+  void* input(int index) { return executables_[selected_]->input(index); }
+  const void* output(int index) { return executables_[selected_]->output(index); }
 
  private:
   Session() = default;
+  absl::Status SelectLocked(absl::Span<const Shape> shapes);
+  absl::Status RunLocked(absl::Span<const void* const> inputs, absl::Span<void* const> outputs,
+                         const LaunchObserver& observer);
+  absl::Status Load(size_t program);
+  absl::Status PackOutputs(absl::Span<void* const> outputs);
 
   std::shared_ptr<const Bundle> bundle_;
   int threads_ = 1;
-  absl::Status PackOutputs(absl::Span<void* const> outputs);
 
-  mutable std::mutex mutex_;          // held while running
-  std::vector<Shape> output_shapes_;  // under mutex_
-  std::unique_ptr<Executable> executable_;
+  mutable std::mutex mutex_;                              // held while running
+  std::vector<Shape> output_shapes_;                      // under mutex_
+  std::vector<std::unique_ptr<Executable>> executables_;  // by program; null: not loaded yet
+  size_t selected_ = 0;
 };
 
 // One seeded tensor per input (runtime/base/random_inputs.h); input i draws from DeriveSeed(seed, i).
-std::vector<Tensor> RandomInputs(const Manifest& manifest, uint64_t seed, int64_t integer_limit = 2);
+std::vector<Tensor> RandomInputs(const Program& program, uint64_t seed, int64_t integer_limit = 2);
 
 }  // namespace fusion
 

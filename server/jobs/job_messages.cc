@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/pipeline/generator_version.h"
+#include "compiler/pipeline/specialisations.h"
 #include "runtime/base/sha256.h"
 
 namespace fusion {
@@ -43,6 +44,10 @@ absl::StatusOr<CompileOptions> OptionsFromProto(const v1::CompileOptionsProto& p
     }
     options.shapes[name].assign(shape.extents().begin(), shape.extents().end());
   }
+  for (const auto& [name, extents] : proto.specialised_dims()) {
+    options.specialised_dims[name].assign(extents.extents().begin(), extents.extents().end());
+  }
+  if (auto all = Specialisations(options); !all.ok()) return all.status();
   return options;
 }
 
@@ -56,6 +61,9 @@ std::string JobKey(const v1::SubmitRequest& request, const CompileOptions& optio
   for (const std::string& part : {options.target, options.planner, options.math, options.tune, fingerprint}) add(part);
   add(absl::StrCat("threads ", options.threads));
   for (const auto& [name, extent] : options.dims) add(absl::StrCat("dim ", extent, " ", name));
+  for (const auto& [name, extents] : options.specialised_dims) {
+    add(absl::StrCat("dims ", absl::StrJoin(extents, ","), " ", name));
+  }
   for (const auto& [name, shape] : options.shapes) add(absl::StrCat("shape ", absl::StrJoin(shape, "x"), " ", name));
   for (int i = 0; i < request.files_size(); ++i) {
     const v1::ModelFile& file = request.files(i);
@@ -90,6 +98,11 @@ v1::Account AccountToProto(const CompileAccount& account) {
     v1::StageTime* time = proto.add_stages();
     time->set_stage(stage.stage);
     time->set_seconds(stage.seconds);
+  }
+  for (const SpecialisationAccount& one : account.specialisations) {
+    v1::SpecialisationAccount* out = proto.add_specialisations();
+    out->set_name(one.name);
+    out->set_kernels(one.kernels);
   }
   return proto;
 }

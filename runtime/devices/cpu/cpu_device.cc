@@ -36,14 +36,15 @@ struct BoundBinding {
 
 class CpuExecutable : public Executable {
  public:
-  static absl::StatusOr<std::unique_ptr<Executable>> Create(std::shared_ptr<const BundleReader> bundle, int threads) {
+  static absl::StatusOr<std::unique_ptr<Executable>> Create(std::shared_ptr<const BundleReader> bundle,
+                                                            const LoadOptions& options) {
     auto executable = std::make_unique<CpuExecutable>();
     executable->bundle_ = std::move(bundle);
-    const Manifest& manifest = executable->bundle_->manifest();
-    RETURN_IF_ERROR(executable->LoadCode(manifest));
-    RETURN_IF_ERROR(executable->PlaceBuffers(manifest));
-    RETURN_IF_ERROR(executable->BindLaunches(manifest));
-    ASSIGN_OR_RETURN(executable->pool_, WorkerPool::Create(threads, manifest.scratch_bytes_per_thread));
+    const Program& program = executable->bundle_->manifest().program(options.program);
+    RETURN_IF_ERROR(executable->LoadCode(program));
+    RETURN_IF_ERROR(executable->PlaceBuffers(program));
+    RETURN_IF_ERROR(executable->BindLaunches(program));
+    ASSIGN_OR_RETURN(executable->pool_, WorkerPool::Create(options.threads, program.scratch_bytes_per_thread));
     return executable;
   }
 
@@ -78,8 +79,8 @@ class CpuExecutable : public Executable {
   const void* buffer(int index) override { return bases_[index]; }
 
  private:
-  absl::Status LoadCode(const Manifest& manifest) {
-    for (const Kernel& kernel : manifest.kernels) {
+  absl::Status LoadCode(const Program& program) {
+    for (const Kernel& kernel : program.kernels) {
       if (libraries_.count(kernel.file) != 0) continue;
       ASSIGN_OR_RETURN(const absl::string_view elf, bundle_->Entry(kernel.file));
       ASSIGN_OR_RETURN(libraries_[kernel.file], CodeLibrary::Load(elf, kernel.file));
@@ -87,18 +88,18 @@ class CpuExecutable : public Executable {
     return absl::OkStatus();
   }
 
-  absl::Status PlaceBuffers(const Manifest& manifest) {
-    int64_t bytes = WithSlack(manifest.arena_bytes);
-    std::vector<int64_t> own_offsets(manifest.buffers.size());
-    for (size_t i = 0; i < manifest.buffers.size(); ++i) {
-      const Buffer& buffer = manifest.buffers[i];
+  absl::Status PlaceBuffers(const Program& program) {
+    int64_t bytes = WithSlack(program.arena_bytes);
+    std::vector<int64_t> own_offsets(program.buffers.size());
+    for (size_t i = 0; i < program.buffers.size(); ++i) {
+      const Buffer& buffer = program.buffers[i];
       if (buffer.kind != Buffer::Kind::kInput && buffer.kind != Buffer::Kind::kOutput) continue;
       own_offsets[i] = bytes;
       bytes += WithSlack(buffer.size_bytes);
     }
     ASSIGN_OR_RETURN(memory_, HostMemory::Allocate(bytes, "the bundle's buffers"));
-    for (size_t i = 0; i < manifest.buffers.size(); ++i) {
-      const Buffer& buffer = manifest.buffers[i];
+    for (size_t i = 0; i < program.buffers.size(); ++i) {
+      const Buffer& buffer = program.buffers[i];
       switch (buffer.kind) {
         case Buffer::Kind::kInput:
         case Buffer::Kind::kOutput:
@@ -112,8 +113,8 @@ class CpuExecutable : public Executable {
           break;
       }
     }
-    RETURN_IF_ERROR(Bind(manifest.inputs, &inputs_));
-    return Bind(manifest.outputs, &outputs_);
+    RETURN_IF_ERROR(Bind(program.inputs, &inputs_));
+    return Bind(program.outputs, &outputs_);
   }
 
   absl::Status Bind(const std::vector<Binding>& bindings, std::vector<BoundBinding>* bound) {
@@ -124,10 +125,10 @@ class CpuExecutable : public Executable {
     return absl::OkStatus();
   }
 
-  absl::Status BindLaunches(const Manifest& manifest) {
-    for (const Launch& launch : manifest.launches) {
+  absl::Status BindLaunches(const Program& program) {
+    for (const Launch& launch : program.launches) {
       BoundLaunch& bound = launches_.emplace_back();
-      const Kernel& kernel = manifest.kernels[launch.kernel];
+      const Kernel& kernel = program.kernels[launch.kernel];
       for (const Phase& phase : kernel.phases) {
         ASSIGN_OR_RETURN(void* const address, libraries_[kernel.file]->Symbol(phase.symbol));
         bound.phases.push_back({reinterpret_cast<fusion_kernel_phase>(address), phase.tasks});
@@ -140,7 +141,7 @@ class CpuExecutable : public Executable {
   std::shared_ptr<const BundleReader> bundle_;
   std::map<std::string, std::unique_ptr<CodeLibrary>> libraries_;
   HostMemory memory_;         // the arena, then inputs and outputs, each with its slack
-  std::vector<char*> bases_;  // parallel to Manifest::buffers
+  std::vector<char*> bases_;  // parallel to Program::buffers
   std::vector<BoundBinding> inputs_, outputs_;
   std::vector<BoundLaunch> launches_;
   std::unique_ptr<WorkerPool> pool_;
@@ -156,7 +157,7 @@ class CpuDevice : public Device {
       return absl::InvalidArgumentError(absl::StrCat("threads must be 1 to 1024, not ", options.threads));
     }
     RETURN_IF_ERROR(CheckSupported(bundle->manifest()));
-    return CpuExecutable::Create(std::move(bundle), options.threads);
+    return CpuExecutable::Create(std::move(bundle), options);
   }
 };
 

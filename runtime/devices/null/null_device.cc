@@ -10,14 +10,15 @@ namespace {
 
 class NullExecutable : public Executable {
  public:
-  explicit NullExecutable(std::shared_ptr<const BundleReader> bundle) : bundle_(std::move(bundle)) {
-    for (const Binding& input : bundle_->manifest().inputs) inputs_.emplace_back(input.dtype, input.shape);
-    for (const Binding& output : bundle_->manifest().outputs) outputs_.emplace_back(output.dtype, output.shape);
+  NullExecutable(std::shared_ptr<const BundleReader> bundle, size_t program)
+      : bundle_(std::move(bundle)), program_(bundle_->manifest().program(program)) {
+    for (const Binding& input : program_.inputs) inputs_.emplace_back(input.dtype, input.shape);
+    for (const Binding& output : program_.outputs) outputs_.emplace_back(output.dtype, output.shape);
   }
 
   absl::Status Run(absl::Span<const void* const>, absl::Span<void* const> outputs,
                    const LaunchObserver& observer) override {
-    for (size_t i = 0; i < bundle_->manifest().launches.size() && observer; ++i) observer(static_cast<int>(i), 0);
+    for (size_t i = 0; i < program_.launches.size() && observer; ++i) observer(static_cast<int>(i), 0);
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs_[i].size_bytes() > 0) std::memset(outputs[i], 0, outputs_[i].size_bytes());
     }
@@ -30,6 +31,7 @@ class NullExecutable : public Executable {
  private:
   static constexpr int64_t kZero = 0;
   const std::shared_ptr<const BundleReader> bundle_;
+  const Program& program_;
   std::vector<Tensor> inputs_, outputs_;
 };
 
@@ -37,8 +39,8 @@ class NullDevice : public Device {
  public:
   absl::Status CheckSupported(const Manifest&) const override { return absl::OkStatus(); }
   absl::StatusOr<std::unique_ptr<Executable>> Load(std::shared_ptr<const BundleReader> bundle,
-                                                   const LoadOptions&) const override {
-    return std::make_unique<NullExecutable>(std::move(bundle));
+                                                   const LoadOptions& options) const override {
+    return std::make_unique<NullExecutable>(std::move(bundle), options.program);
   }
 };
 

@@ -1,0 +1,45 @@
+#include "compiler/pipeline/sum_accounts.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "runtime/bundle/manifest.h"
+
+namespace fusion {
+
+CompileAccount SumAccounts(const std::vector<std::map<std::string, int64_t>>& dims,
+                           const std::vector<CompileAccount>& accounts) {
+  CompileAccount sum = accounts[0];
+  if (accounts.size() == 1) return sum;
+  using nlohmann::json;
+  json plans = json::array();
+  for (size_t i = 0; i < accounts.size(); ++i) {
+    const CompileAccount& account = accounts[i];
+    sum.specialisations.push_back({DimsInWords(dims[i]), account.kernels});
+    json plan = json::parse(account.plan_json, nullptr, /*allow_exceptions=*/false);
+    plans.push_back({{"dims", dims[i]}, {"plan", plan.is_discarded() ? json() : std::move(plan)}});
+    if (i == 0) continue;
+    for (int64_t CompileAccount::*count :
+         {&CompileAccount::nodes_simplified, &CompileAccount::nodes_rewritten, &CompileAccount::kernels,
+          &CompileAccount::green, &CompileAccount::yellow_fused, &CompileAccount::yellow_kept, &CompileAccount::red,
+          &CompileAccount::questions, &CompileAccount::from_database, &CompileAccount::measured,
+          &CompileAccount::from_model, &CompileAccount::intermediate_bytes_before,
+          &CompileAccount::intermediate_bytes_after, &CompileAccount::tuned}) {
+      sum.*count += account.*count;
+    }
+    sum.flops += account.flops;
+    for (const StageSeconds& stage : account.stages) {
+      auto same = std::find_if(sum.stages.begin(), sum.stages.end(),
+                               [&](const StageSeconds& other) { return other.stage == stage.stage; });
+      if (same == sum.stages.end()) {
+        sum.stages.push_back(stage);
+      } else {
+        same->seconds += stage.seconds;
+      }
+    }
+  }
+  sum.plan_json = json{{"specialisations", plans}}.dump(1, ' ', false, json::error_handler_t::replace);
+  return sum;
+}
+
+}  // namespace fusion
