@@ -125,7 +125,7 @@ class BenchVerb : public Verb {
       std::printf("%s\n", report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
       return;
     }
-    if (!program.dims.empty()) std::printf("%s  ", DimsInWords(program.dims).c_str());
+    if (!program.dims.empty()) std::printf("%s  ", ProgramName(program).c_str());
     std::printf("median %.3f ms  p10 %.3f ms  p90 %.3f ms  (%zu runs, %s, %s)\n", median_ms,
                 Quantile(latencies_ms, 0.1), Quantile(latencies_ms, 0.9), latencies_ms.size(),
                 Plural(threads, "thread").c_str(),

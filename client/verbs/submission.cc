@@ -286,7 +286,8 @@ void PrintAccount(const v1::Account& account, Progress& progress) {
                    account.kernels_distinct() > 0 ? absl::StrCat(" (", account.kernels_distinct(), " distinct)") : ""),
       planning);
   for (const v1::SpecialisationAccount& one : account.specialisations()) {
-    progress.Line("", absl::StrCat(one.name(), ": ", Plural(one.kernels(), "kernel")));
+    const std::string reason = one.exact_only().empty() ? "" : "; takes no less: " + one.exact_only();
+    progress.Line("", absl::StrCat(one.name(), ": ", Plural(one.kernels(), "kernel"), reason));
   }
   if (account.questions() > 0) {
     progress.Line("profiled",

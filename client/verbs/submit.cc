@@ -56,7 +56,8 @@ std::string Report(const Compilation& compilation, const std::string& model, con
                    {"size_bytes", compilation.last.bundle().size_bytes()},
                    {"sha256", compilation.last.bundle().digest()}}}};
   for (const v1::SpecialisationAccount& one : account.specialisations()) {
-    report["specialisations"].push_back({{"name", one.name()}, {"kernels", one.kernels()}});
+    report["specialisations"].push_back(
+        {{"name", one.name()}, {"kernels", one.kernels()}, {"exact_only", one.exact_only()}});
   }
   return report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -31,6 +31,32 @@ ImportedValue AddInput(const BoundInput& input, const ImportRequest& request, ec
   return value;
 }
 
+// A bound of 1 is exact: it would read as an axis that broadcasts.
+void AddInputExtents(const std::set<std::string>& bounded, CanonicalGraph* canonical, ImportedModel* result) {
+  std::map<std::string, int> places;  // of the extents among the graph's inputs
+  ecg::Graph& graph = canonical->graph;
+  for (size_t i = 0; i < result->input_symbols.size(); ++i) {
+    const std::vector<std::string> symbols = result->input_symbols[i];
+    const ecg::ValueId value = graph.inputs()[i];
+    std::vector<ecg::ValueId> extents(symbols.size(), ecg::kNone);
+    for (size_t d = 0; d < symbols.size(); ++d) {
+      if (bounded.count(symbols[d]) == 0 || graph.value(value).type.shape[d] < 2) continue;
+      auto [place, fresh] = places.emplace(symbols[d], static_cast<int>(graph.inputs().size()));
+      if (fresh) {
+        const ecg::ValueId extent = graph.AddInput(absl::StrCat("extent of ", symbols[d]), {DType::kI64, {}});
+        te::Known known;
+        known.lo = 1;
+        known.hi = static_cast<double>(graph.value(value).type.shape[d]);
+        canonical->extents.SetKnown(extent, {known});
+        result->input_symbols.emplace_back();
+      }
+      extents[d] = graph.inputs()[place->second];
+      result->input_extents.push_back({static_cast<int>(i), static_cast<int>(d), place->second});
+    }
+    canonical->extents.Set(value, std::move(extents));
+  }
+}
+
 // A sequence's elements are outputs `name[0]`, `name[1]` …; an optional's is `name`, or nothing where it is absent.
 // Each output's value is appended to `values`.
 absl::Status AddOutput(const ImportedValue& value, const std::string& name, ecg::Graph* graph,
@@ -70,6 +96,7 @@ absl::StatusOr<ImportedModel> ImportOnnx(const ImportRequest& request) {
   for (const BoundInput& input : inputs) {
     bound.emplace_back(input.name, AddInput(input, request, &importer.canonical().graph, &result.input_symbols));
   }
+  AddInputExtents(request.bounded_dims, &importer.canonical(), &result);
   ASSIGN_OR_RETURN(const std::vector<ImportedValue> outputs, importer.Inline(graph, bound));
   if (outputs.empty()) return absl::InvalidArgumentError("the model has no outputs");
   CanonicalGraph& canonical = importer.canonical();

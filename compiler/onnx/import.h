@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,14 +22,24 @@ struct ImportRequest {
   std::map<std::string, std::string>
       external;                         // location written in the model → readable file; no other path is opened
   std::map<std::string, int64_t> dims;  // symbolic dimension → extent
-  std::map<std::string, Shape> shapes;  // graph input → shape, instead of the model's
+  // Dimensions of `dims` whose extent is a bound: inputs may have less, which the graph is told by an input of its own.
+  std::set<std::string> bounded_dims;
+  std::map<std::string, Shape> shapes;            // graph input → shape, instead of the model's
   std::map<std::string, Tensor> constant_inputs;  // graph input → value known at compile time; it is no input any more
+};
+
+// Dimension `dim` of inputs()[input] holds only as many elements as the i64 scalar inputs()[extent] says; the static
+// extent is the bound. What lies behind may be any finite number, and any valid index.
+struct InputExtent {
+  int input = 0, dim = 0, extent = 0;
 };
 
 struct ImportedModel {
   ecg::Graph graph;
   // Parallel to the graph's inputs: the names of the dimensions that `dims` bound, "" for others.
   std::vector<std::vector<std::string>> input_symbols;
+  // For each dimension that is named in `bounded_dims`. The extents are the last inputs of the graph.
+  std::vector<InputExtent> input_extents;
   int64_t model_nodes = 0;  // operators in the file's main graph, Constant nodes not counted
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -60,6 +61,7 @@ class StageClock {
 struct Planned {
   ecg::Graph graph;
   std::vector<std::vector<std::string>> input_symbols;
+  std::vector<onnx_import::InputExtent> input_extents;
   ValueLayouts layouts;
   FusionPlan plan;
   std::vector<rewrite::Firing> firings;
@@ -151,6 +153,7 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
     request.model_name = files.model_name;
     request.external = files.external;
     request.dims = options.dims;
+    request.bounded_dims = options.bounded_dims;
     request.constant_inputs = files.constant_inputs;
     for (const auto& [name, shape] : options.shapes) request.shapes[name] = shape;
     ASSIGN_OR_RETURN(onnx_import::ImportedModel imported, onnx_import::ImportOnnx(request));
@@ -158,6 +161,7 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
     RETURN_IF_ERROR(clock->Begin("simplify", absl::StrCat(imported.graph.nodes().size(), " operators")));
     planned.graph = simplify::Simplify(imported.graph);
     planned.input_symbols = std::move(imported.input_symbols);
+    planned.input_extents = std::move(imported.input_extents);
   }
   account->nodes_simplified = static_cast<int64_t>(planned.graph.nodes().size());
   RETURN_IF_ERROR(clock->Begin("rewrite", absl::StrCat(account->nodes_simplified, " operators")));
@@ -267,26 +271,58 @@ BundleProgram ProgramOf(const Prepared& model, std::vector<KernelTexts::Place> p
   return program;
 }
 
+// One program of a bundle that is being made.
+struct Specialised {
+  std::map<std::string, int64_t> dims;
+  Prepared model;
+
+  std::string Name() const {
+    std::set<std::string> bounded;
+    for (const onnx_import::InputExtent& e : model.planned.input_extents) {
+      bounded.insert(model.planned.input_symbols[e.input][e.dim]);
+    }
+    return DimsInWords(dims, bounded);
+  }
+};
+
 // What tells the specialisations of a bundle apart at run time: the shapes of their inputs.
-absl::Status CheckDistinct(const std::vector<std::map<std::string, int64_t>>& dims,
-                           const std::vector<Prepared>& models) {
-  std::map<std::vector<Shape>, size_t> known;
-  for (size_t i = 0; i < models.size(); ++i) {
-    const ecg::Graph& graph = models[i].planned.graph;
+absl::Status CheckDistinct(const std::vector<std::unique_ptr<Specialised>>& all) {
+  std::map<std::vector<Shape>, std::string> known;
+  for (const auto& one : all) {
+    const ecg::Graph& graph = one->model.planned.graph;
+    const ecg::Graph& first = all[0]->model.planned.graph;
     std::vector<Shape> shapes;
     for (ecg::ValueId v : graph.inputs()) shapes.push_back(graph.value(v).type.shape);
-    auto [same, fresh] = known.emplace(std::move(shapes), i);
+    auto [same, fresh] = known.emplace(std::move(shapes), one->Name());
     if (!fresh) {
-      return absl::InvalidArgumentError(absl::StrCat("the inputs have the same shapes with ",
-                                                     DimsInWords(dims[same->second]), " and with ",
-                                                     DimsInWords(dims[i]), ": a --shape replaces what --dim gives"));
+      return absl::InvalidArgumentError(absl::StrCat("the inputs have the same shapes with ", same->second,
+                                                     " and with ", one->Name(),
+                                                     ": a --shape replaces what --dim gives"));
     }
-    if (graph.inputs().size() != models[0].planned.graph.inputs().size() ||
-        graph.outputs().size() != models[0].planned.graph.outputs().size()) {
-      return absl::InvalidArgumentError(absl::StrCat("with ", DimsInWords(dims[0]), " and with ", DimsInWords(dims[i]),
+    if (graph.inputs().size() != first.inputs().size() || graph.outputs().size() != first.outputs().size()) {
+      return absl::InvalidArgumentError(absl::StrCat("with ", all[0]->Name(), " and with ", one->Name(),
                                                      " the model has another number of inputs or outputs: make two "
                                                      "bundles"));
     }
+  }
+  return absl::OkStatus();
+}
+
+// For each of `exact` the program that also takes less, in `all` behind them, or in its account why there is none.
+absl::Status AddPadded(const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
+                       ConstantPool* constants, std::vector<std::unique_ptr<Specialised>>* all) {
+  const size_t exact = all->size();
+  for (size_t i = 0; i < exact; ++i) {
+    auto padded = std::make_unique<Specialised>();
+    padded->dims = (*all)[i]->dims;
+    CompileOptions bound = Bound(options, padded->dims);
+    for (const auto& dim : options.specialised_dims) bound.bounded_dims.insert(dim.first);
+    StageClock clock(context, &padded->model.account, absl::StrCat((*all)[i]->Name(), ", padded"));
+    const absl::Status status = Prepare(files, bound, context, constants, &clock, &padded->model);
+    clock.End();
+    if (absl::IsCancelled(status) || absl::IsResourceExhausted(status)) return status;
+    if (!status.ok()) (*all)[i]->model.account.exact_only = std::string(status.message());
+    if (status.ok() && !padded->model.planned.input_extents.empty()) all->push_back(std::move(padded));
   }
   return absl::OkStatus();
 }
@@ -297,31 +333,43 @@ absl::StatusOr<CompileAccount> Compile(const ModelFiles& files, const CompileOpt
                                        const CompileContext& context, const std::string& bundle_path) {
   ASSIGN_OR_RETURN(const auto dims, Specialisations(options));
   const bool several = dims.size() > 1;
-  std::vector<Prepared> models(dims.size());
+  std::vector<std::unique_ptr<Specialised>> all;
   ConstantPool constants;
-  std::vector<const BlockKernel*> kernels;
-  for (size_t i = 0; i < dims.size(); ++i) {
-    const std::string label = several ? DimsInWords(dims[i]) : "";
-    StageClock clock(context, &models[i].account, label);
+  for (const std::map<std::string, int64_t>& one : dims) {
+    Specialised& program = *all.emplace_back(std::make_unique<Specialised>());
+    program.dims = one;
+    const std::string label = several ? program.Name() : "";
+    StageClock clock(context, &program.model.account, label);
     RETURN_IF_ERROR(Annotate(
-        Prepare(files, Bound(options, dims[i]), context, several ? &constants : nullptr, &clock, &models[i]), label));
+        Prepare(files, Bound(options, one), context, several ? &constants : nullptr, &clock, &program.model), label));
     clock.End();
-    for (const BlockKernel* kernel : KernelsOf(models[i].launches)) kernels.push_back(kernel);
   }
-  RETURN_IF_ERROR(CheckDistinct(dims, models));
+  if (several) {
+    RETURN_IF_ERROR(CheckDistinct(all));
+    RETURN_IF_ERROR(AddPadded(files, options, context, &constants, &all));
+  }
+  std::vector<const BlockKernel*> kernels;
+  for (const auto& program : all) {
+    for (const BlockKernel* kernel : KernelsOf(program->model.launches)) kernels.push_back(kernel);
+  }
   const KernelTexts texts = PrintKernels(kernels, *context.device);
   std::vector<BundleProgram> programs;
-  size_t first = 0;
-  for (size_t i = 0; i < dims.size(); ++i) {
-    const size_t count = models[i].launches.size();
-    programs.push_back(ProgramOf(models[i], {texts.places.begin() + static_cast<std::ptrdiff_t>(first),
-                                             texts.places.begin() + static_cast<std::ptrdiff_t>(first + count)}));
-    if (several) programs.back().dims = dims[i], programs.back().input_symbols = models[i].planned.input_symbols;
-    first += count;
-  }
+  std::vector<std::string> names;
   std::vector<CompileAccount> accounts;
-  for (const Prepared& model : models) accounts.push_back(model.account);
-  CompileAccount account = SumAccounts(dims, accounts);
+  auto place = texts.places.begin();
+  for (const auto& program : all) {
+    const auto end = place + static_cast<std::ptrdiff_t>(program->model.launches.size());
+    BundleProgram& out = programs.emplace_back(ProgramOf(program->model, {place, end}));
+    place = end;
+    if (several) {
+      out.dims = program->dims;
+      out.input_symbols = program->model.planned.input_symbols;
+      out.input_extents = program->model.planned.input_extents;
+    }
+    names.push_back(program->Name());
+    accounts.push_back(program->model.account);
+  }
+  CompileAccount account = SumAccounts(names, accounts);
   account.kernels_distinct = texts.distinct;
   StageClock clock(context, &account);
   RETURN_IF_ERROR(
@@ -377,8 +425,9 @@ absl::StatusOr<PlanReport> PlanOnly(const ModelFiles& files, const CompileOption
   ASSIGN_OR_RETURN(const auto dims, Specialisations(options));
   PlanReport report;
   std::vector<CompileAccount> accounts(dims.size());
+  std::vector<std::string> names;
   for (size_t i = 0; i < dims.size(); ++i) {
-    const std::string label = dims.size() > 1 ? DimsInWords(dims[i]) : "";
+    const std::string label = dims.size() > 1 ? names.emplace_back(DimsInWords(dims[i])) : names.emplace_back();
     StageClock clock(context, &accounts[i], label);
     GraphBlockOracle oracle(context, options.threads);
     Planned planned;
@@ -388,7 +437,7 @@ absl::StatusOr<PlanReport> PlanOnly(const ModelFiles& files, const CompileOption
     if (!label.empty()) absl::StrAppend(&report.text, i > 0 ? "\n" : "", "with ", label, ":\n");
     report.text += PrintPlan(planned.graph, planned.plan);
   }
-  report.account = SumAccounts(dims, accounts);
+  report.account = SumAccounts(names, accounts);
   return report;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct CompileOptions {
   std::map<std::string, int64_t> dims;  // --dim batch=1: binds a symbolic dimension
   // --dim seq=32,128: a bundle with a specialisation for each combination; see specialisations.h.
   std::map<std::string, std::vector<int64_t>> specialised_dims;
+  std::set<std::string> bounded_dims;  // of `dims`: inputs may have less (Compile sets it for padded programs)
   std::map<std::string, std::vector<int64_t>> shapes;  // --shape input=1x3x224x224: replaces an input's shape
   std::string tune = "off";                            // or "quick": trials of kernel variants on workers
   int threads = 1;                                     // what measurements assume; a bundle runs with any number
@@ -49,8 +51,9 @@ struct StageSeconds {
 };
 
 struct SpecialisationAccount {
-  std::string name;  // "seq=32"
+  std::string name;  // "seq=32"; "seq≤32": takes less, padded
   int64_t kernels = 0;
+  std::string exact_only;  // why there is none that pads for these extents
 };
 
 // Everything the user is told about a compilation; also written into the bundle's plan.json.
@@ -67,6 +70,7 @@ struct CompileAccount {
   double flops = 0;
   int64_t tuned = 0;  // launches whose kernel a trial changed
   std::vector<StageSeconds> stages;
+  std::string exact_only;                              // as in SpecialisationAccount
   std::string plan_json;                               // every decision with its reason
   std::vector<SpecialisationAccount> specialisations;  // if there are several; the rest: sum_accounts.h
 };

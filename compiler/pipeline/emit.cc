@@ -138,11 +138,21 @@ absl::StatusOr<LaidOut> LayOut(const BundleProgram& source, Weights* weights) {
     }
     return it->second;
   };
+  std::set<int> extents;  // inputs that the runtime fills in
+  for (const onnx_import::InputExtent& e : source.input_extents) extents.insert(e.extent);
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
     const ecg::ValueId v = graph.inputs()[i];
     const ecg::Value& value = graph.value(v);
-    program.inputs.push_back({value.name, value.type.dtype, value.type.shape, value_buffer(v, Buffer::Kind::kInput)});
+    const int buffer = value_buffer(v, Buffer::Kind::kInput);
+    if (extents.count(static_cast<int>(i)) > 0) continue;
+    program.inputs.push_back({value.name, value.type.dtype, value.type.shape, buffer});
     if (!source.input_symbols.empty()) program.inputs.back().symbols = source.input_symbols[i];
+  }
+  // Extents are behind all other inputs.
+  for (const onnx_import::InputExtent& e : source.input_extents) {
+    Binding& binding = program.inputs[e.input];
+    binding.extents.resize(binding.shape.size(), -1);
+    binding.extents[e.dim] = value_buffer(graph.inputs()[e.extent], Buffer::Kind::kInput);
   }
   std::map<ecg::ValueId, int> constant_buffers;  // of outputs
   for (size_t i = 0; i < graph.outputs().size(); ++i) {

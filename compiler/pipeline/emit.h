@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/backends/toolchain.h"
+#include "compiler/onnx/import.h"
 #include "compiler/pipeline/block_kernel.h"
 #include "compiler/pipeline/compile.h"
 #include "runtime/bundle/manifest.h"
@@ -44,6 +45,7 @@ struct BundleProgram {
   std::vector<KernelTexts::Place> places;               // parallel to `launches`
   std::map<std::string, int64_t> dims;                  // of a specialisation
   std::vector<std::vector<std::string>> input_symbols;  // of a specialisation, parallel to the graph's inputs
+  std::vector<onnx_import::InputExtent> input_extents;  // of one that pads
 };
 
 // Files of `texts` that no launch uses are left out. Lays out memory, writes weights (packed as the kernels want them;

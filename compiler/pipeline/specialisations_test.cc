@@ -75,7 +75,7 @@ TEST(SumAccounts, SumsCountsAndKeepsPlans) {
   a.stages = {{"import", 1}, {"plan", 2}};
   b.stages = {{"import", 3}};
   a.plan_json = R"({"blocks": [1]})";
-  const CompileAccount sum = SumAccounts({{{"seq", 32}}, {{"seq", 64}}}, {a, b});
+  const CompileAccount sum = SumAccounts({"seq=32", "seq=64"}, {a, b});
   EXPECT_EQ(sum.nodes_model, 7);
   EXPECT_EQ(sum.kernels, 5);
   ASSERT_EQ(sum.stages.size(), 2u);
@@ -84,7 +84,7 @@ TEST(SumAccounts, SumsCountsAndKeepsPlans) {
   EXPECT_EQ(sum.specialisations[1].name, "seq=64");
   EXPECT_EQ(sum.specialisations[1].kernels, 2);
   EXPECT_THAT(sum.plan_json, HasSubstr("\"blocks\""));
-  EXPECT_EQ(SumAccounts({{}}, {a}).plan_json, a.plan_json);
+  EXPECT_EQ(SumAccounts({""}, {a}).plan_json, a.plan_json);
 }
 
 }  // namespace

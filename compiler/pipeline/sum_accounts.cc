@@ -3,21 +3,18 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "runtime/bundle/manifest.h"
-
 namespace fusion {
 
-CompileAccount SumAccounts(const std::vector<std::map<std::string, int64_t>>& dims,
-                           const std::vector<CompileAccount>& accounts) {
+CompileAccount SumAccounts(const std::vector<std::string>& names, const std::vector<CompileAccount>& accounts) {
   CompileAccount sum = accounts[0];
   if (accounts.size() == 1) return sum;
   using nlohmann::json;
   json plans = json::array();
   for (size_t i = 0; i < accounts.size(); ++i) {
     const CompileAccount& account = accounts[i];
-    sum.specialisations.push_back({DimsInWords(dims[i]), account.kernels});
+    sum.specialisations.push_back({names[i], account.kernels, account.exact_only});
     json plan = json::parse(account.plan_json, nullptr, /*allow_exceptions=*/false);
-    plans.push_back({{"dims", dims[i]}, {"plan", plan.is_discarded() ? json() : std::move(plan)}});
+    plans.push_back({{"name", names[i]}, {"plan", plan.is_discarded() ? json() : std::move(plan)}});
     if (i == 0) continue;
     for (int64_t CompileAccount::*count :
          {&CompileAccount::nodes_simplified, &CompileAccount::nodes_rewritten, &CompileAccount::kernels,

@@ -2,8 +2,6 @@
 #ifndef FUSION_COMPILER_PIPELINE_SUM_ACCOUNTS_H_
 #define FUSION_COMPILER_PIPELINE_SUM_ACCOUNTS_H_
 
-#include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -12,9 +10,8 @@
 namespace fusion {
 
 // Counts and times are sums, except the model's own; `plan_json` holds all plans. What writing the bundle fills in is
-// 0. `dims` and `accounts` are parallel and not empty; one account alone stays as it is.
-CompileAccount SumAccounts(const std::vector<std::map<std::string, int64_t>>& dims,
-                           const std::vector<CompileAccount>& accounts);
+// 0. `names` and `accounts` are parallel and not empty; one account alone stays as it is.
+CompileAccount SumAccounts(const std::vector<std::string>& names, const std::vector<CompileAccount>& accounts);
 
 }  // namespace fusion
 

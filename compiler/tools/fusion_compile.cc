@@ -132,6 +132,10 @@ int Main(int argc, char** argv) {
                account.nodes_model, account.nodes_simplified, account.nodes_rewritten, account.kernels,
                account.kernels_distinct, account.flops / 1e9, static_cast<double>(account.arena_bytes) / 1e6,
                static_cast<double>(account.weight_bytes) / 1e6);
+  for (const SpecialisationAccount& one : account.specialisations) {
+    std::fprintf(stderr, "%s: %ld kernels%s%s\n", one.name.c_str(), one.kernels,
+                 one.exact_only.empty() ? "" : "; takes no less: ", one.exact_only.c_str());
+  }
   for (const StageSeconds& stage : account.stages)
     std::fprintf(stderr, "%s %.2fs  ", stage.stage.c_str(), stage.seconds);
   std::fprintf(stderr, "\n");

@@ -54,6 +54,23 @@ TEST(PackBoxTest, MovesThePartToTheFront) {
   EXPECT_EQ(rows.GetInt(4), 4);
 }
 
+TEST(SpreadBoxTest, IsTheInverseAndFillsZeros) {
+  for (const Shape& part : std::vector<Shape>{{2, 2, 3}, {1, 3, 4}, {2, 3, 2}, {2, 1, 4}, {2, 3, 4}, {1, 1, 1}}) {
+    const Shape extents = {2, 3, 4};
+    Tensor small(DType::kI16, part), whole(DType::kI16, extents);
+    for (int64_t i = 0; i < small.num_elements(); ++i) small.SetDouble(i, static_cast<double>(i + 1));
+    for (int64_t i = 0; i < 24; ++i) whole.SetDouble(i, -1);
+    SpreadBox(small.data(), whole.mutable_data(), 2, extents, part);
+    for (int64_t i = 0; i < 24; ++i) {
+      const int64_t at[3] = {i / 12, i / 4 % 3, i % 4};
+      const bool inside = at[0] < part[0] && at[1] < part[1] && at[2] < part[2];
+      EXPECT_EQ(whole.GetInt(i), inside ? (at[0] * part[1] + at[1]) * part[2] + at[2] + 1 : 0) << ShapeToString(part);
+    }
+    PackBox(whole.mutable_data(), 2, extents, part);
+    for (int64_t i = 0; i < small.num_elements(); ++i) EXPECT_EQ(whole.GetInt(i), small.GetInt(i));
+  }
+}
+
 TEST(TensorTest, ConvertsElements) {
   Tensor tensor = Tensor::From<double>(DType::kF16, {2}, {1.5, -2.25});
   EXPECT_EQ(tensor.GetDouble(0), 1.5);

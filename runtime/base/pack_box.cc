@@ -28,4 +28,36 @@ void PackBox(void* data, int64_t element_bytes, const Shape& whole, const Shape&
   }
 }
 
+void SpreadBox(const void* from, void* to, int64_t element_bytes, const Shape& whole, const Shape& part) {
+  const auto whole_bytes = static_cast<size_t>(element_bytes * NumElements(whole));
+  const auto part_bytes = static_cast<size_t>(element_bytes * NumElements(part));
+  if (part_bytes == 0) {
+    if (whole_bytes > 0) std::memset(to, 0, whole_bytes);
+    return;
+  }
+  // Up to the outermost dimension that is cut, both are made of the same number of blocks.
+  size_t d = 0;
+  int64_t blocks = 1;
+  while (d < whole.size() && part[d] == whole[d]) blocks *= whole[d++];
+  if (d == whole.size()) {
+    std::memcpy(to, from, whole_bytes);
+    return;
+  }
+  const Shape inner_whole(whole.begin() + static_cast<std::ptrdiff_t>(d) + 1, whole.end());
+  const Shape inner_part(part.begin() + static_cast<std::ptrdiff_t>(d) + 1, part.end());
+  const int64_t row_whole = element_bytes * NumElements(inner_whole),
+                row_part = element_bytes * NumElements(inner_part);
+  const auto* source = static_cast<const char*>(from);
+  auto* target = static_cast<char*>(to);
+  for (int64_t block = 0; block < blocks; ++block) {
+    for (int64_t row = 0; row < part[d]; ++row) {
+      SpreadBox(source, target, element_bytes, inner_whole, inner_part);
+      source += row_part;
+      target += row_whole;
+    }
+    std::memset(target, 0, static_cast<size_t>((whole[d] - part[d]) * row_whole));
+    target += (whole[d] - part[d]) * row_whole;
+  }
+}
+
 }  // namespace fusion

@@ -1,4 +1,4 @@
-// PackBox: part of an array, moved together.
+// PackBox and SpreadBox: part of an array, moved together and apart.
 #ifndef FUSION_RUNTIME_BASE_PACK_BOX_H_
 #define FUSION_RUNTIME_BASE_PACK_BOX_H_
 
@@ -9,6 +9,10 @@ namespace fusion {
 // Moves the elements of the leading box `part` of a row-major array of extents `whole` to the array's front, where they
 // lie row-major. `part` fits into `whole`.
 void PackBox(void* data, int64_t element_bytes, const Shape& whole, const Shape& part);
+
+// Copies the row-major array `from` of extents `part` to the leading box of the array `to` of extents `whole`, and
+// zeros to all other elements. `part` fits into `whole`; the two do not overlap.
+void SpreadBox(const void* from, void* to, int64_t element_bytes, const Shape& whole, const Shape& part);
 
 }  // namespace fusion
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -102,8 +103,10 @@ struct Manifest : Program {
   const Program& program(size_t index) const { return index == 0 ? *this : others[index - 1]; }
 };
 
-// "seq=32", "batch=1 seq=32"; "" without dims.
-std::string DimsInWords(const std::map<std::string, int64_t>& dims);
+// "seq=32", "batch=1 seq≤32" if `bounded` has seq; "" without dims.
+std::string DimsInWords(const std::map<std::string, int64_t>& dims, const std::set<std::string>& bounded = {});
+// That of the program: a dimension is bounded where an input has its extent.
+std::string ProgramName(const Program& program);
 
 const char* BufferKindName(Buffer::Kind kind);  // "input", "output", "constant", "arena"
 

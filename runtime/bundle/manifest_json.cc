@@ -269,8 +269,20 @@ const char* BufferKindName(Buffer::Kind kind) {
   return "unknown";
 }
 
-std::string DimsInWords(const std::map<std::string, int64_t>& dims) {
-  return absl::StrJoin(dims, " ", absl::PairFormatter("="));
+std::string DimsInWords(const std::map<std::string, int64_t>& dims, const std::set<std::string>& bounded) {
+  return absl::StrJoin(dims, " ", [&](std::string* out, const auto& dim) {
+    absl::StrAppend(out, dim.first, bounded.count(dim.first) > 0 ? "≤" : "=", dim.second);
+  });
+}
+
+std::string ProgramName(const Program& program) {
+  std::set<std::string> bounded;
+  for (const Binding& input : program.inputs) {
+    for (size_t d = 0; d < input.extents.size() && d < input.symbols.size(); ++d) {
+      if (input.extents[d] >= 0) bounded.insert(input.symbols[d]);
+    }
+  }
+  return DimsInWords(program.dims, bounded);
 }
 
 std::string SerializeManifest(const Manifest& manifest) {

@@ -54,19 +54,24 @@ absl::Status CheckBuffer(const Program& program, const Buffer& buffer, int64_t w
   return absl::OkStatus();
 }
 
+bool IsBound(const std::vector<Binding>& bindings, int buffer) {
+  return std::any_of(bindings.begin(), bindings.end(), [&](const Binding& b) { return b.buffer == buffer; });
+}
+
 absl::Status CheckExtents(const Program& program, int format, const Binding& binding, bool inputs) {
   if (binding.extents.empty()) return absl::OkStatus();
-  if (inputs || binding.extents.size() != binding.shape.size() || format < 2 ||
-      program.buffers[binding.buffer].kind != Buffer::Kind::kOutput) {
+  const bool can = inputs ? format >= 3 : format >= 2 && program.buffers[binding.buffer].kind == Buffer::Kind::kOutput;
+  if (!can || binding.extents.size() != binding.shape.size()) {
     return Bad("'", binding.name, "' cannot have these extents");
   }
   for (const int extent : binding.extents) {
     if (extent == -1) continue;
-    if (!InRange(extent, program.buffers.size())) return Bad("output '", binding.name, "': no buffer ", extent);
+    if (!InRange(extent, program.buffers.size())) return Bad("'", binding.name, "': no buffer ", extent);
     const Buffer& buffer = program.buffers[extent];
-    const bool stays = buffer.kind == Buffer::Kind::kOutput || buffer.kind == Buffer::Kind::kConstant;
-    if (!stays || buffer.dtype != DType::kI64 || buffer.size_bytes != 8) {
-      return Bad("output '", binding.name, "': buffer ", extent, " is no extent");
+    const bool fits = inputs ? buffer.kind == Buffer::Kind::kInput && !IsBound(program.inputs, extent)
+                             : buffer.kind == Buffer::Kind::kOutput || buffer.kind == Buffer::Kind::kConstant;
+    if (!fits || buffer.dtype != DType::kI64 || buffer.size_bytes != 8) {
+      return Bad("'", binding.name, "': buffer ", extent, " is no extent");
     }
   }
   return absl::OkStatus();

@@ -31,8 +31,9 @@ class Executable {
   // The executable's own memory of a binding, valid while it lives. Write inputs and read outputs between runs.
   virtual void* input(int index) = 0;
   virtual const void* output(int index) = 0;
-  // Of buffer Program::buffers[index]: the extent of an output's dimension, valid after a run.
-  virtual const void* buffer(int index) = 0;
+  // Of buffer Program::buffers[index]: the extent of an output's dimension, valid after a run; that of an input's, to
+  // be written before one.
+  virtual void* buffer(int index) = 0;
 };
 
 struct LoadOptions {

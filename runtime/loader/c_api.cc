@@ -74,7 +74,7 @@ fusion_status fusion_bundle_open(const char* path, fusion_bundle** bundle) {
     ASSIGN_OR_RETURN(std::shared_ptr<const fusion::Bundle> opened, fusion::Bundle::Open(path));
     std::vector<std::string> names;
     for (size_t p = 0; p < opened->manifest().program_count(); ++p) {
-      names.push_back(fusion::DimsInWords(opened->manifest().program(p).dims));
+      names.push_back(fusion::ProgramName(opened->manifest().program(p)));
     }
     *bundle = new fusion_bundle{std::move(opened), std::move(names)};
     return absl::OkStatus();
@@ -158,7 +158,7 @@ size_t fusion_session_specialisation(const fusion_session* session) {
 
 size_t fusion_session_input_bytes(const fusion_session* session, size_t index) {
   if (session == nullptr || index >= session->session->program().inputs.size()) return 0;
-  return Bytes(&session->session->program().inputs[index]);
+  return session->session->input_bytes(static_cast<int>(index));
 }
 
 size_t fusion_session_output_bytes(const fusion_session* session, size_t index) {

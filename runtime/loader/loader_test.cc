@@ -241,5 +241,59 @@ TEST(ShapesFor, NamesADimension) {
   EXPECT_THAT(std::string(ShapesFor(manifest, {{"columns", 16}}).status().message()), HasSubstr("it has rows"));
 }
 
+// Programs that take less, for 64 and 16 rows.
+Manifest TwoBounds() {
+  Manifest manifest = TwoSizes();
+  for (const size_t p : {0, 1}) {
+    Program padded = manifest.program(p);
+    padded.inputs[0].extents = {static_cast<int>(padded.buffers.size()), -1};
+    padded.buffers.push_back({Buffer::Kind::kInput, "extent of rows", DType::kI64, {}, 8, 0, ""});
+    manifest.others.push_back(padded);
+  }
+  return manifest;
+}
+
+TEST(PickProgram, TakesTheNearestLarger) {
+  const Manifest manifest = TwoBounds();
+  EXPECT_EQ(ProgramName(manifest.program(3)), "rows≤16");
+  for (const auto& [rows, program] : std::map<int64_t, size_t>{{64, 0}, {16, 1}, {1, 3}, {15, 3}, {17, 2}, {63, 2}}) {
+    EXPECT_EQ(*PickProgram(manifest, {Shape{rows, 8}}), program) << rows;
+  }
+  for (const Shape& shape : std::vector<Shape>{{65, 8}, {0, 8}, {8, 7}, {8}}) {
+    EXPECT_THAT(std::string(PickProgram(manifest, {shape}).status().message()), HasSubstr("built for rows=64, 16"));
+  }
+}
+
+TEST_F(LoaderTest, PadsWhatIsSmaller) {
+  ASSERT_TRUE(WriteTinyBundle(path_, *shared_object_, TwoBounds()).ok());
+  const auto bundle = Bundle::Open(path_);
+  ASSERT_TRUE(bundle.ok()) << bundle.status();
+  const auto session = Session::Create(*bundle, 1);
+  ASSERT_TRUE(session.ok()) << session.status();
+  ASSERT_TRUE((*session)->Select({Shape{3, 8}}).ok());
+  EXPECT_EQ((*session)->input_bytes(0), 3u * 8 * 4);
+  auto* x = static_cast<float*>((*session)->input(0));
+  for (int i = 0; i < 24; ++i) x[i] = static_cast<float>(i);
+  const void* inputs[] = {x};
+  std::vector<float> y(128), w(8);
+  void* outputs[] = {y.data(), w.data()};
+  for (int run = 0; run < 2; ++run) {
+    ASSERT_TRUE((*session)->RunRaw(inputs, outputs).ok());
+    for (int i = 0; i < 128; ++i) {
+      ASSERT_EQ(y[i], i < 24 ? std::max(0.0f, static_cast<float>(i) * static_cast<float>(i % 8 + 1) - 1.0f) : 0) << i;
+    }
+  }
+}
+
+TEST(ValidateManifest, ChecksExtentsOfInputs) {
+  Manifest manifest = TwoBounds();
+  manifest.digests = {{"kernels/cpu.so", ""}};
+  EXPECT_TRUE(ValidateManifest(manifest, 1024).ok()) << ValidateManifest(manifest, 1024);
+  manifest.others[2].inputs[0].extents[0] = 0;  // an input of the caller's
+  EXPECT_THAT(std::string(ValidateManifest(manifest, 1024).message()), HasSubstr("is no extent"));
+  manifest.others[2].inputs[0].extents = {1};
+  EXPECT_THAT(std::string(ValidateManifest(manifest, 1024).message()), HasSubstr("cannot have these extents"));
+}
+
 }  // namespace
 }  // namespace fusion

@@ -9,13 +9,33 @@
 namespace fusion {
 namespace {
 
-bool Fits(const Binding& input, const Shape& shape) { return shape == input.shape; }
+bool IsPadded(const Program& program) {
+  return std::any_of(program.inputs.begin(), program.inputs.end(), [](const Binding& i) { return !i.extents.empty(); });
+}
 
-bool Fits(const Program& program, absl::Span<const Shape> shapes) {
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    if (!Fits(program.inputs[i], shapes[i])) return false;
+// `extents`: by buffer, what the program was told so far.
+bool Fits(const Binding& input, const Shape& shape, std::map<int, int64_t>* extents) {
+  if (shape.size() != input.shape.size()) return false;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const int extent = input.extents.empty() ? -1 : input.extents[d];
+    if (extent < 0 ? shape[d] != input.shape[d] : shape[d] < 1 || shape[d] > input.shape[d]) return false;
+    if (extent >= 0 && extents->emplace(extent, shape[d]).first->second != shape[d]) return false;
   }
   return true;
+}
+
+bool Fits(const Program& program, absl::Span<const Shape> shapes) {
+  std::map<int, int64_t> extents;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    if (!Fits(program.inputs[i], shapes[i], &extents)) return false;
+  }
+  return true;
+}
+
+int64_t InputElements(const Program& program) {
+  int64_t elements = 0;
+  for (const Binding& input : program.inputs) elements += NumElements(input.shape);
+  return elements;
 }
 
 }  // namespace
@@ -24,12 +44,15 @@ std::string BuiltFor(const Manifest& manifest) {
   if (manifest.dims.size() == 1) {
     std::vector<int64_t> extents;
     for (size_t p = 0; p < manifest.program_count(); ++p) {
+      if (IsPadded(manifest.program(p))) continue;
       for (const auto& dim : manifest.program(p).dims) extents.push_back(dim.second);
     }
     return absl::StrCat(manifest.dims.begin()->first, "=", absl::StrJoin(extents, ", "));
   }
   std::vector<std::string> all;
-  for (size_t p = 0; p < manifest.program_count(); ++p) all.push_back(DimsInWords(manifest.program(p).dims));
+  for (size_t p = 0; p < manifest.program_count(); ++p) {
+    if (!IsPadded(manifest.program(p))) all.push_back(DimsInWords(manifest.program(p).dims));
+  }
   return absl::StrJoin(all, "; ");
 }
 
@@ -38,13 +61,22 @@ absl::StatusOr<size_t> PickProgram(const Manifest& manifest, absl::Span<const Sh
     return absl::InvalidArgumentError(
         absl::StrCat("the bundle has ", manifest.inputs.size(), " inputs, ", shapes.size(), " were given"));
   }
-  for (size_t p = 0; p < manifest.program_count(); ++p) {
-    if (Fits(manifest.program(p), shapes)) return p;
+  const size_t none = manifest.program_count();
+  size_t picked = none;
+  for (size_t p = 0; p < none; ++p) {
+    const Program& program = manifest.program(p);
+    if (!Fits(program, shapes)) continue;
+    if (!IsPadded(program)) return p;
+    if (picked == none || InputElements(program) < InputElements(manifest.program(picked))) picked = p;
   }
+  if (picked != none) return picked;
   std::vector<std::string> given;
   for (size_t i = 0; i < shapes.size(); ++i) {
     bool some = false;
-    for (size_t p = 0; p < manifest.program_count(); ++p) some |= Fits(manifest.program(p).inputs[i], shapes[i]);
+    for (size_t p = 0; p < manifest.program_count(); ++p) {
+      std::map<int, int64_t> extents;
+      some |= Fits(manifest.program(p).inputs[i], shapes[i], &extents);
+    }
     given.push_back(absl::StrCat("input '", manifest.inputs[i].name, "' is ", ShapeToString(shapes[i])));
     if (some) continue;
     return absl::InvalidArgumentError(

@@ -13,11 +13,12 @@
 
 namespace fusion {
 
-// "seq=32, 128, 512"; with several dimensions "batch=1 seq=32; batch=1 seq=128".
+// Exact shapes: "seq=32, 128, 512"; with several dimensions "batch=1 seq=32; batch=1 seq=128".
 std::string BuiltFor(const Manifest& manifest);
 
-// The index of the program whose inputs have these shapes, which are parallel to the manifest's inputs.
-// INVALID_ARGUMENT naming the input and listing what was built.
+// The index of the program for inputs of these shapes, which are parallel to the manifest's inputs: one of exactly
+// these shapes, else of those that take less the one that pads to the fewest elements. INVALID_ARGUMENT naming the
+// input and listing what was built.
 absl::StatusOr<size_t> PickProgram(const Manifest& manifest, absl::Span<const Shape> shapes);
 
 // Shapes of the inputs when the named dimensions have these extents; others are those of the first program that agrees

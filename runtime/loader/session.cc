@@ -91,7 +91,30 @@ absl::Status Session::Select(absl::Span<const Shape> shapes) {
 
 absl::Status Session::SelectLocked(absl::Span<const Shape> shapes) {
   ASSIGN_OR_RETURN(const size_t picked, PickProgram(manifest(), shapes));
-  return picked == selected_ ? absl::OkStatus() : Load(picked);
+  if (picked != selected_) RETURN_IF_ERROR(Load(picked));
+  const std::vector<Binding>& bindings = program().inputs;
+  const bool pads =
+      std::any_of(bindings.begin(), bindings.end(), [](const Binding& input) { return !input.extents.empty(); });
+  if (!pads) {
+    given_.clear();
+    staged_.clear();
+  } else if (!std::equal(shapes.begin(), shapes.end(), given_.begin(), given_.end())) {
+    given_.assign(shapes.begin(), shapes.end());
+    staged_.clear();
+    for (size_t i = 0; i < bindings.size(); ++i) staged_.emplace_back(bindings[i].dtype, given_[i]);
+  }
+  return absl::OkStatus();
+}
+
+void Session::PadInputs(absl::Span<const void* const> inputs) {
+  Executable& executable = *executables_[selected_];
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Binding& binding = program().inputs[i];
+    SpreadBox(inputs[i], executable.input(static_cast<int>(i)), DTypeBytes(binding.dtype), binding.shape, given_[i]);
+    for (size_t d = 0; d < binding.extents.size(); ++d) {
+      if (binding.extents[d] >= 0) *static_cast<int64_t*>(executable.buffer(binding.extents[d])) = given_[i][d];
+    }
+  }
 }
 
 absl::Status Session::RunRaw(absl::Span<const void* const> inputs, absl::Span<void* const> outputs,
@@ -104,6 +127,12 @@ absl::Status Session::RunLocked(absl::Span<const void* const> inputs, absl::Span
                                 const LaunchObserver& observer) {
   RETURN_IF_ERROR(CheckPointers(program().inputs, inputs, "input"));
   RETURN_IF_ERROR(CheckPointers(program().outputs, outputs, "output"));
+  std::vector<const void*> padded;
+  if (padding()) {
+    PadInputs(inputs);
+    for (size_t i = 0; i < inputs.size(); ++i) padded.push_back(executables_[selected_]->input(static_cast<int>(i)));
+    inputs = padded;
+  }
   RETURN_IF_ERROR(executables_[selected_]->Run(inputs, outputs, observer));
   return PackOutputs(outputs);
 }
@@ -125,6 +154,12 @@ absl::Status Session::PackOutputs(absl::Span<void* const> outputs) {
     output_shapes_[i] = std::move(shape);
   }
   return absl::OkStatus();
+}
+
+size_t Session::input_bytes(int index) const {
+  const Binding& binding = program().inputs[index];
+  const Shape& shape = padding() ? given_[index] : binding.shape;
+  return static_cast<size_t>(NumElements(shape) * DTypeBytes(binding.dtype));
 }
 
 Shape Session::output_shape(int index) const {

@@ -46,9 +46,10 @@ class Session {
   const Manifest& manifest() const { return bundle_->manifest(); }
   int threads() const { return threads_; }
 
-  // For runs of inputs of these shapes, which are parallel to the manifest's inputs. At first the first specialisation
-  // is selected. INVALID_ARGUMENT of PickProgram; the errors of Create, since what is not yet loaded is loaded. Not
-  // while another thread uses what the functions below return.
+  // For runs of inputs of these shapes, which are parallel to the manifest's inputs. Where they are smaller than the
+  // program's, the session pads. At first the first specialisation is selected. INVALID_ARGUMENT of PickProgram; the
+  // errors of Create, since what is not yet loaded is loaded. Not while another thread uses what the functions below
+  // return.
   absl::Status Select(absl::Span<const Shape> shapes);
   size_t selected() const { return selected_; }
   const Program& program() const { return manifest().program(selected_); }
@@ -59,16 +60,19 @@ class Session {
   // The same; latencies_ns gets one entry per launch of program().
   absl::StatusOr<std::vector<Tensor>> RunTimed(absl::Span<const Tensor> inputs, std::vector<int64_t>* latencies_ns);
 
-  // On host memory of each binding's size (Executable::Run). An output with extents is packed row-major to its actual
-  // shape at the start of its memory. INVALID_ARGUMENT for a wrong count or a null pointer.
+  // On host memory: of each input's selected shape, of each output's shape in program(). An output with extents is
+  // packed row-major to its actual shape at the start of its memory. INVALID_ARGUMENT for a wrong count or a null
+  // pointer.
   absl::Status RunRaw(absl::Span<const void* const> inputs, absl::Span<void* const> outputs,
                       const LaunchObserver& observer = {});
 
   // Of the latest run; before the first, and for outputs without extents, the binding's.
   Shape output_shape(int index) const;
 
+  // Of the selected shape.
+  size_t input_bytes(int index) const;
   // The session's own memory: fill it and pass the same pointer to RunRaw to save the copy.
-  void* input(int index) { return executables_[selected_]->input(index); }
+  void* input(int index) { return padding() ? staged_[index].mutable_data() : executables_[selected_]->input(index); }
   const void* output(int index) { return executables_[selected_]->output(index); }
 
  private:
@@ -77,6 +81,8 @@ class Session {
   absl::Status RunLocked(absl::Span<const void* const> inputs, absl::Span<void* const> outputs,
                          const LaunchObserver& observer);
   absl::Status Load(size_t program);
+  bool padding() const { return !given_.empty(); }
+  void PadInputs(absl::Span<const void* const> inputs);
   absl::Status PackOutputs(absl::Span<void* const> outputs);
 
   std::shared_ptr<const Bundle> bundle_;
@@ -86,6 +92,8 @@ class Session {
   std::vector<Shape> output_shapes_;                      // under mutex_
   std::vector<std::unique_ptr<Executable>> executables_;  // by program; null: not loaded yet
   size_t selected_ = 0;
+  std::vector<Shape> given_;    // of the inputs that are padded; empty: none is
+  std::vector<Tensor> staged_;  // parallel to given_: the session's own memory of those
 };
 
 // One seeded tensor per input (runtime/base/random_inputs.h); input i draws from DeriveSeed(seed, i).

@@ -103,6 +103,7 @@ v1::Account AccountToProto(const CompileAccount& account) {
     v1::SpecialisationAccount* out = proto.add_specialisations();
     out->set_name(one.name);
     out->set_kernels(one.kernels);
+    out->set_exact_only(CutMessage(one.exact_only));
   }
   return proto;
 }

@@ -76,7 +76,7 @@ class CpuExecutable : public Executable {
 
   void* input(int index) override { return inputs_[index].data; }
   const void* output(int index) override { return outputs_[index].data; }
-  const void* buffer(int index) override { return bases_[index]; }
+  void* buffer(int index) override { return bases_[index]; }
 
  private:
   absl::Status LoadCode(const Program& program) {
