@@ -1,5 +1,7 @@
 // fusionctl. The only file that knows the option parser.
 #include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -45,9 +47,7 @@ std::string UnknownCommand(const CLI::App& app) {
   return "";
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int Main(int argc, char** argv) {
   fusion::StartInterruptWatch();
   CLI::App app("Compiles ONNX models into fused kernels on a fusiond, and runs the results.", "fusionctl");
   app.require_subcommand(1);
@@ -111,4 +111,15 @@ int main(int argc, char** argv) {
     if (command->parsed()) return verb->Run(common);
   }
   return fusion::kExitUsage;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return Main(argc, argv);
+  } catch (const std::exception& error) {  // of the argument parser, or memory is short
+    std::fprintf(stderr, "fusionctl: %s\n", error.what());
+    return 1;
+  }
 }

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <exception>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -27,9 +28,7 @@ int Fail(const absl::Status& status) {
              : 1;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int Main(int argc, char** argv) {
   CLI::App app("fusiond: compiles ONNX models into bundles of fused kernels");
   fusion::ServerOptions options;
   std::string metrics = "127.0.0.1:9464";
@@ -90,4 +89,15 @@ int main(int argc, char** argv) {
   if (worker != nullptr) worker->Stop(abort ? absl::ZeroDuration() : absl::Seconds(5));
   std::fprintf(stderr, "fusiond: stopped\n");
   return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return Main(argc, argv);
+  } catch (const std::exception& error) {  // of the argument parser, or memory is short
+    std::fprintf(stderr, "fusiond: %s\n", error.what());
+    return 1;
+  }
 }

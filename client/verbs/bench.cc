@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -17,7 +18,7 @@ namespace {
 
 double Quantile(std::vector<double> values, double q) {
   std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
+  return values[static_cast<size_t>(std::lround(q * static_cast<double>(values.size() - 1)))];
 }
 
 class BenchVerb : public Verb {
