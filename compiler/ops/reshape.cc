@@ -59,13 +59,15 @@ absl::StatusOr<Types> InferReshape(const OpContext& context, int) {
   return Types{{context.Type(0).dtype, shape}};
 }
 
+absl::StatusOr<int> FlattenAxis(const OpContext& context) {
+  const int64_t given = context.attrs.Int("axis", 1);
+  if (given == context.Rank(0)) return context.Rank(0);  // behind the last dimension is allowed too
+  return NormalizeAxis(context, given, context.Rank(0));
+}
+
 absl::StatusOr<Types> InferFlatten(const OpContext& context, int) {
   const Shape& in = context.ShapeOf(0);
-  const int64_t given = context.attrs.Int("axis", 1);
-  int axis = context.Rank(0);  // behind the last dimension is allowed too
-  if (given != axis) {
-    ASSIGN_OR_RETURN(axis, NormalizeAxis(context, given, context.Rank(0)));
-  }
+  ASSIGN_OR_RETURN(const int axis, FlattenAxis(context));
   return Types{{context.Type(0).dtype,
                 {NumElements({in.begin(), in.begin() + axis}), NumElements({in.begin() + axis, in.end()})}}};
 }
@@ -110,6 +112,25 @@ absl::Status AxesToInput(ImportContext& import) {
 }
 
 // A dynamic dimension that is squeezed has one element.
+absl::Status DynamicFlatten(ImportContext& import) {
+  const ecg::Node node = import.node();
+  std::vector<ecg::Value> held;
+  const OpContext context = ContextOf(import, &held);
+  if (!context.Has(0)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const int axis, FlattenAxis(context));
+  std::vector<ecg::ValueId> extents = {IntScalar(import, 1), IntScalar(import, 1)};
+  for (int d = 0; d < context.Rank(0); ++d) {
+    ecg::ValueId& product = extents[d < axis ? 0 : 1];
+    ASSIGN_OR_RETURN(product, ScalarOp(import, "Mul", product, import.Extent(node.inputs[0], d)));
+  }
+  ASSIGN_OR_RETURN(const ecg::ValueId shape, Stack(import, extents));
+  ecg::Attributes attrs;
+  attrs.Set("allowzero", int64_t{1});
+  ASSIGN_OR_RETURN(const auto outputs, import.AddNode("Reshape", {node.inputs[0], shape}, std::move(attrs)));
+  import.ReplaceWith(outputs);
+  return absl::OkStatus();
+}
+
 absl::Status DynamicSqueeze(ImportContext& import) {
   ecg::Node& node = import.node();
   std::vector<ecg::Value> held;
@@ -178,6 +199,7 @@ std::vector<OpDef> ReshapeOps() {
 
   OpDef flatten = Define("Flatten", InferFlatten);
   flatten.attrs = {{"axis", AttrKind::kInt}};
+  flatten.dynamic = DynamicFlatten;
 
   OpDef squeeze = Define("Squeeze", InferSqueeze);
   squeeze.max_inputs = 2;

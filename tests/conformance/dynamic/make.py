@@ -296,6 +296,13 @@ def compress_flat(g):
 
 
 @case
+def flattens(g):
+    _, _, rows = positive_rows(g, 25)
+    for axis in range(3):
+        g.output(g.op("Flatten", rows, axis=axis), F)
+
+
+@case
 def loop_until(g):
     """At most eight halvings, until the sum is small; each state is a row of the scan output."""
     x = g.input("x", np.abs(rng(20).normal(size=(5,))).astype(np.float32))
