@@ -1,6 +1,6 @@
 // ScatterElements, ScatterND (and Scatter, its old name), MaxUnpool. A tensor expression writes every element once, so
 // a scatter is turned around: each element of the result searches the updates that address it, in order. The last one
-// wins, or all are combined by `reduction`.
+// wins, or all are combined by `reduction`. Where that search is long, a routine writes the updates one after another.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -58,6 +58,20 @@ struct Candidate {
   Scalar value;
 };
 
+// Evaluations beyond which a search through all updates for each result costs more than a kernel of its own.
+constexpr double kMostSearched = 1 << 22;
+
+bool IsLongSearch(const LowerContext& context, double updates_searched) {
+  return context.attrs.String("reduction", "none") == "none" && context.Type(1).dtype == DType::kI64 &&
+         updates_searched * static_cast<double>(NumElements(context.ShapeOf(0))) > kMostSearched;
+}
+
+void CallScatter(LowerContext& context, const char* routine, std::vector<int64_t> params) {
+  const ecg::ValueType& type = context.output_types[0];
+  context.out = context.builder->Call({routine, {context.in[0], context.in[1], context.in[2]}, std::move(params)},
+                                      {{type.dtype, type.shape}});
+}
+
 absl::Status LowerSearch(LowerContext& context, const Shape& fold,
                          const std::function<Candidate(const Idx& i, const Idx& r)>& candidate) {
   ASSIGN_OR_RETURN(const Reduction reduction, ReductionOf(context));
@@ -102,6 +116,13 @@ absl::Status LowerScatterElements(LowerContext& context) {
   ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis"), context.Rank(0)));
   const Shape& data = context.ShapeOf(0);
   const Shape& indices = context.ShapeOf(1);
+  if (IsLongSearch(context, static_cast<double>(indices[axis]))) {
+    std::vector<int64_t> params = {context.Rank(0), axis};
+    params.insert(params.end(), data.begin(), data.end());
+    params.insert(params.end(), indices.begin(), indices.end());
+    CallScatter(context, "scatter_elements", std::move(params));
+    return absl::OkStatus();
+  }
   return LowerSearch(context, {indices[axis]}, [&](const Idx& i, const Idx& r) {
     Idx at = i;
     at[axis] = r[0];
@@ -142,6 +163,14 @@ absl::Status LowerScatterND(LowerContext& context) {
   const Shape& indices = context.ShapeOf(1);
   const int64_t depth = indices.back();
   te::Builder& b = *context.builder;
+  const int64_t rows = NumElements({indices.begin(), indices.end() - 1});
+  if (IsLongSearch(context, static_cast<double>(rows))) {
+    const int64_t slices = NumElements({data.begin(), data.begin() + depth});
+    std::vector<int64_t> params = {rows, depth, NumElements({data.begin() + depth, data.end()}), slices};
+    params.insert(params.end(), data.begin(), data.begin() + depth);
+    CallScatter(context, "scatter_nd", std::move(params));
+    return absl::OkStatus();
+  }
   return LowerSearch(context, {indices.begin(), indices.end() - 1}, [&](const Idx& i, const Idx& r) {
     Scalar addressed = te::ImmInt(DType::kBool, 1);
     for (int64_t k = 0; k < depth; ++k) {

@@ -19,6 +19,8 @@ float bf2f(u16 bits) { return BFloat16ToFloat(bits); }
 #include "compiler/te/routines/compress.inc"
 #include "compiler/te/routines/non_max_suppression.inc"
 #include "compiler/te/routines/non_zero.inc"
+#include "compiler/te/routines/scatter_elements.inc"
+#include "compiler/te/routines/scatter_nd.inc"
 #include "compiler/te/routines/top_k.inc"
 #include "compiler/te/routines/unique.inc"
 
@@ -46,6 +48,8 @@ const Entry kEntries[] = {
     {"compress", "T,bool>T,i64", ALL_TYPES(routines::compress)},
     {"non_max_suppression", "f32,f32,i64,f32,f32,i64>i64,i64", {routines::non_max_suppression<float>}},
     {"non_zero", "T>i64,i64", ALL_TYPES(routines::non_zero)},
+    {"scatter_elements", "T,i64,T>T", ALL_TYPES(routines::scatter_elements)},
+    {"scatter_nd", "T,i64,T>T", ALL_TYPES(routines::scatter_nd)},
     {"top_k", "T>T,i64", ALL_TYPES(routines::top_k)},
     {"unique", "T,i64>T,i64,i64,i64,i64", ALL_TYPES(routines::unique)},
 };

@@ -67,6 +67,24 @@ TEST(Routine, NonZeroAndCompressCount) {
   EXPECT_EQ(out[2].GetInt(2), 2);
 }
 
+TEST(Routine, ScattersTakeTheLastAndLeaveOutWhatIsOutside) {
+  const auto out = RunText(R"(te p(%0: i32[2, 3], %1: i64[2, 2], %2: i32[2, 2], %3: i64[3, 1], %4: i32[3, 3]) {
+  %5: i32[2, 3] = routine scatter_elements(%0, %1, %2) {2, 1, 2, 3, 2, 2} tasks 1 scratch 0
+  %6: i32[2, 3] = routine scatter_elements(%0, %1, %2) {2, 0, 2, 3, 2, 2} tasks 1 scratch 0
+  %7: i32[2, 3] = routine scatter_nd(%0, %3, %4) {3, 1, 3, 2, 2} tasks 1 scratch 0
+  return %5, %6, %7
+}
+)",
+                           {Tensor::From<int64_t>(DType::kI32, {2, 3}, {0, 1, 2, 3, 4, 5}),
+                            Tensor::From<int64_t>(DType::kI64, {2, 2}, {1, -1, 1, 3}),
+                            Tensor::From<int64_t>(DType::kI32, {2, 2}, {10, 20, 30, 40}),
+                            Tensor::From<int64_t>(DType::kI64, {3, 1}, {-1, 2, 1}),
+                            Tensor::From<int64_t>(DType::kI32, {3, 3}, {6, 6, 6, 7, 7, 7, 8, 8, 9})});
+  EXPECT_THAT(Values(out[0]), ElementsAre(0, 10, 20, 3, 30, 5));
+  EXPECT_THAT(Values(out[1]), ElementsAre(0, 1, 2, 30, 20, 5));
+  EXPECT_THAT(Values(out[2]), ElementsAre(0, 1, 2, 8, 8, 9));
+}
+
 TEST(Routine, UniqueIgnoresWhatIsNotValid) {
   const std::string text = R"(te p(%0: i64[7], %1: i64[]) {
   %2, %3, %4, %5, %6: i64[7], i64[7], i64[7], i64[7], i64[] = routine unique(%0, %1) {1, 7, 1, SORTED} tasks 1 scratch 168
