@@ -115,6 +115,20 @@ bool IsFoldable(const Graph& graph, const Node& node, const FoldLimits& limits) 
                       [&](te::TensorId id) { return lowered->program.tensors[id].role == te::Role::kInput; });
 }
 
+bool OnlyWidens(const Graph& graph, const Node& node) {
+  return std::all_of(node.outputs.begin(), node.outputs.end(), [&](ValueId out) {
+    const ValueType& wide = graph.value(out).type;
+    const int64_t elements = NumElements(wide.shape);
+    if (elements < 2 || !IsFloat(wide.dtype)) return false;
+    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId in) {
+      if (in == kNone || !graph.value(in).constant.has_value()) return false;
+      const ValueType& narrow = graph.value(in).type;
+      return IsInteger(narrow.dtype) && DTypeBytes(narrow.dtype) <= 2 && NumElements(narrow.shape) == elements &&
+             DTypeBytes(narrow.dtype) < DTypeBytes(wide.dtype);
+    });
+  });
+}
+
 absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Graph& graph, const Node& node) {
   std::vector<Tensor> empty;
   for (ValueId id : node.outputs) {

@@ -138,7 +138,8 @@ absl::StatusOr<ecg::Graph> CanonicalGraph::Isolate(const ecg::Node& node, int nu
 
 std::optional<std::vector<ecg::ValueId>> CanonicalGraph::Fold(const ecg::Graph& alone,
                                                               const std::vector<std::string>& output_names) {
-  if (!ecg::IsFoldable(alone, alone.node(0), kImportFolds)) return std::nullopt;
+  if (ecg::OnlyWidens(alone, alone.node(0)) || !ecg::IsFoldable(alone, alone.node(0), kImportFolds))
+    return std::nullopt;
   auto values = ecg::EvaluateNode(alone, alone.node(0));
   if (!values.ok()) return std::nullopt;
   std::vector<ecg::ValueId> outputs;

@@ -146,7 +146,7 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
   if (files.graph != nullptr) {
     account->nodes_model = static_cast<int64_t>(files.graph->nodes().size());
     RETURN_IF_ERROR(clock->Begin("simplify", absl::StrCat(account->nodes_model, " operators")));
-    planned.graph = simplify::Simplify(*files.graph);
+    planned.graph = simplify::Simplify(*files.graph, simplify::Widening::kKeep);
   } else {
     onnx_import::ImportRequest request;
     request.model_path = files.model_path;
@@ -159,7 +159,7 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
     ASSIGN_OR_RETURN(onnx_import::ImportedModel imported, onnx_import::ImportOnnx(request));
     account->nodes_model = imported.model_nodes;
     RETURN_IF_ERROR(clock->Begin("simplify", absl::StrCat(imported.graph.nodes().size(), " operators")));
-    planned.graph = simplify::Simplify(imported.graph);
+    planned.graph = simplify::Simplify(imported.graph, simplify::Widening::kKeep);
     planned.input_symbols = std::move(imported.input_symbols);
     planned.input_extents = std::move(imported.input_extents);
   }

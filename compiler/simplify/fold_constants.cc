@@ -24,7 +24,7 @@ ecg::FoldLimits LimitsFor(const ecg::Graph& graph, const std::vector<ecg::ValueI
 
 }  // namespace
 
-ecg::Graph FoldConstants(const ecg::Graph& graph) {
+ecg::Graph FoldConstants(const ecg::Graph& graph, Widening widening) {
   ecg::Rewriter rewriter(graph);
   for (const ecg::Node& node : graph.nodes()) {
     // The new inputs count: they may have become constants in this sweep. The node is looked at in a graph of its own,
@@ -47,7 +47,8 @@ ecg::Graph FoldConstants(const ecg::Graph& graph) {
     const ecg::NodeId id = alone.AddNode(node.op, node.name, std::move(alone_inputs), node.attrs, std::move(types));
     const bool stays = std::any_of(node.outputs.begin(), node.outputs.end(),
                                    [&](ecg::ValueId value) { return graph.IsOutputWithExtents(value); });
-    if (!stays && ecg::IsFoldable(alone, alone.node(id), limits)) {
+    const bool narrow = widening == Widening::kKeep && ecg::OnlyWidens(alone, alone.node(id));
+    if (!stays && !narrow && ecg::IsFoldable(alone, alone.node(id), limits)) {
       // A node that cannot be evaluated (an index out of range) stays and fails where the user can see it.
       if (auto values = ecg::EvaluateNode(alone, alone.node(id)); values.ok()) {
         for (size_t i = 0; i < values->size(); ++i) {

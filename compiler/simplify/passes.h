@@ -4,6 +4,8 @@
 #ifndef FUSION_COMPILER_SIMPLIFY_PASSES_H_
 #define FUSION_COMPILER_SIMPLIFY_PASSES_H_
 
+#include <cstdint>
+
 #include "compiler/ecg/graph.h"
 
 namespace fusion::simplify {
@@ -13,7 +15,12 @@ ecg::Graph RemoveNoops(const ecg::Graph& graph);
 
 // Replaces nodes whose inputs are all constants (or whose inputs' types alone count) by their value, unless that would
 // be much larger than what it is made of. Reshaped constants share their bytes.
-ecg::Graph FoldConstants(const ecg::Graph& graph);
+//
+// kKeep: a constant of 8 or 16 bit integers that a node only widens (a dequantised weight) stays narrow, since the wide
+// value holds nothing more and its narrow origin could not be found again. For what runs before rewriting.
+enum class Widening : uint8_t { kFold, kKeep };
+ecg::Graph FoldConstants(const ecg::Graph& graph, Widening widening);
+inline ecg::Graph FoldConstants(const ecg::Graph& graph) { return FoldConstants(graph, Widening::kFold); }
 
 // Common subexpressions: one node for equal operator, inputs and attributes; one constant for equal type and bytes.
 ecg::Graph ShareEqual(const ecg::Graph& graph);
@@ -22,7 +29,8 @@ ecg::Graph ShareEqual(const ecg::Graph& graph);
 ecg::Graph RemoveDead(const ecg::Graph& graph);
 
 // All of them, in the order that lets each see what the one before uncovered. Idempotent.
-ecg::Graph Simplify(const ecg::Graph& graph);
+ecg::Graph Simplify(const ecg::Graph& graph, Widening widening);
+inline ecg::Graph Simplify(const ecg::Graph& graph) { return Simplify(graph, Widening::kFold); }
 
 }  // namespace fusion::simplify
 

@@ -2,10 +2,10 @@
 
 namespace fusion::simplify {
 
-ecg::Graph Simplify(const ecg::Graph& graph) {
+ecg::Graph Simplify(const ecg::Graph& graph, Widening widening) {
   ecg::Graph result = RemoveDead(graph);  // first: nothing is worth folding that no output needs
   result = RemoveNoops(result);           // Identity(weight) becomes the weight before folding could copy it
-  result = FoldConstants(result);
+  result = FoldConstants(result, widening);
   result = RemoveNoops(result);  // a folded shape or pad may have made its user a copy
   result = ShareEqual(result);   // after folding, so that equal results meet as equal constants
   return RemoveDead(result);

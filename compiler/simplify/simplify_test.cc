@@ -108,6 +108,34 @@ TEST(FoldConstants, DoesNotGrow) {
   EXPECT_EQ(After(FoldConstants, text), text);
 }
 
+TEST(FoldConstants, KeepsNarrowConstantsForRewriting) {
+  const std::string text = R"(graph g(%x: f32[2]) {
+  %q: i8[2] = const {3, -5}
+  %s: f32[] = const {0.5}
+  %w: f32[2] = DequantizeLinear(%q, %s)
+  %y: f32[2] = Mul(%x, %w)
+  return %y
+}
+)";
+  const auto keep = [](const ecg::Graph& graph) { return FoldConstants(graph, Widening::kKeep); };
+  EXPECT_EQ(After(keep, text), text);
+  EXPECT_EQ(After(FoldConstants, text),
+            "graph g(%x: f32[2]) {\n  %w: f32[2] = const {1.5, -2.5}\n  %y: f32[2] = Mul(%x, %w)\n  return %y\n}\n");
+  // A bias is no narrower than its value, a scalar is no weight.
+  EXPECT_EQ(After(keep, R"(graph g(%x: f32[2]) {
+  %q: i32[2] = const {3, -5}
+  %z: i8[] = const {4}
+  %s: f32[] = const {0.5}
+  %b: f32[2] = DequantizeLinear(%q, %s)
+  %c: f32[] = DequantizeLinear(%z, %s)
+  %a: f32[2] = Add(%x, %b)
+  %y: f32[2] = Mul(%a, %c)
+  return %y
+})"),
+            "graph g(%x: f32[2]) {\n  %b: f32[2] = const {1.5, -2.5}\n  %c: f32[] = const {2.0}\n"
+            "  %a: f32[2] = Add(%x, %b)\n  %y: f32[2] = Mul(%a, %c)\n  return %y\n}\n");
+}
+
 TEST(ShareEqual, SharesNodesAndConstants) {
   EXPECT_EQ(After(ShareEqual, R"(graph g(%x: f32[32]) {
   %a: f32[32] = const #00000000000000aa

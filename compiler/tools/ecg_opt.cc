@@ -30,8 +30,8 @@ namespace {
 const char kUsage[] =
     "usage: ecg-opt [FILE|-] [--pass P,...] [--print FORM] [--planner P] [--math fast|strict] [--device MODEL.json]\n"
     "  FILE       a graph's text; - or nothing reads standard input\n"
-    "  --pass     in this order: simplify, rewrite; or one part of simplify: remove-noops, fold-constants,\n"
-    "             share-equal, remove-dead\n"
+    "  --pass     in this order: simplify, rewrite, simplify-narrow (for before rewrite: constants stay narrow); or one\n"
+    "             part of simplify: remove-noops, fold-constants, share-equal, remove-dead\n"
     "  --print    graph (default), plan, te, movement, cpp\n"
     "  --planner  for every form but graph: dnnfusion (default), none, ...\n";
 
@@ -39,11 +39,13 @@ struct SimplifyPass {
   const char* name;
   ecg::Graph (*run)(const ecg::Graph&);
 };
-constexpr SimplifyPass kSimplifyPasses[] = {{"simplify", simplify::Simplify},
-                                            {"remove-noops", simplify::RemoveNoops},
-                                            {"fold-constants", simplify::FoldConstants},
-                                            {"share-equal", simplify::ShareEqual},
-                                            {"remove-dead", simplify::RemoveDead}};
+constexpr SimplifyPass kSimplifyPasses[] = {
+    {"simplify", simplify::Simplify},
+    {"simplify-narrow", [](const ecg::Graph& g) { return simplify::Simplify(g, simplify::Widening::kKeep); }},
+    {"remove-noops", simplify::RemoveNoops},
+    {"fold-constants", simplify::FoldConstants},
+    {"share-equal", simplify::ShareEqual},
+    {"remove-dead", simplify::RemoveDead}};
 
 struct Options {
   std::string file = "-";
