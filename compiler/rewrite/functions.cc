@@ -170,6 +170,53 @@ absl::StatusOr<FunctionValue> MergedPads(const Call& call) {
   return FunctionValue(pads);
 }
 
+// What a Pad has to add, over all axes of X, for a convolution with attributes `c` to need no pads itself.
+absl::StatusOr<FunctionValue> ConvPads(const Call& call) {
+  ASSIGN_OR_RETURN(const ecg::Attributes* attrs, call.Attrs(0));
+  ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(1));
+  const std::string automatic = attrs->String("auto_pad", "NOTSET");
+  if (automatic != "NOTSET" && automatic != "VALID") return DoesNotApply("automatic padding");
+  const auto rank = static_cast<int64_t>(value->type.shape.size()), spatial = rank - 2;
+  if (spatial < 1) return DoesNotApply("no spatial axes");
+  const Ints pads = attrs->Ints("pads", Ints(2 * spatial, 0));
+  if (static_cast<int64_t>(pads.size()) != 2 * spatial) return DoesNotApply("pads do not fit");
+  Ints amounts(2 * rank, 0);
+  for (int64_t axis = 0; axis < spatial && automatic == "NOTSET"; ++axis) {
+    amounts[axis + 2] = pads[axis];
+    amounts[rank + axis + 2] = pads[spatial + axis];
+  }
+  return FunctionValue(amounts);
+}
+
+absl::StatusOr<FunctionValue> NoPads(const Call& call) {
+  ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(0));
+  if (value->type.shape.size() < 3) return DoesNotApply("no spatial axes");
+  return FunctionValue(Ints(2 * (value->type.shape.size() - 2), 0));
+}
+
+// Elements of one filter of W.
+absl::StatusOr<FunctionValue> Taps(const Call& call) {
+  ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(0));
+  if (value->type.shape.empty() || value->type.shape[0] == 0) return DoesNotApply("no filters");
+  return FunctionValue(static_cast<double>(NumElements(value->type.shape) / value->type.shape[0]));
+}
+
+// Scale T of a (de)quantization of W with attributes `e` varies along no axis but one.
+absl::StatusOr<FunctionValue> OneAlong(const Call& call) {
+  ASSIGN_OR_RETURN(const ecg::Value* scale, call.Value(0));
+  ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(1));
+  ASSIGN_OR_RETURN(const ecg::Attributes* attrs, call.Attrs(2));
+  ASSIGN_OR_RETURN(const int wanted, call.Axis(3, value->type.shape.size()));
+  if (NumElements(scale->type.shape) == 1) return Truth(scale->type.shape.size() < 2);
+  const int64_t axis = attrs->Int("axis", 1), rank = static_cast<int64_t>(value->type.shape.size());
+  return Truth(attrs->Int("block_size") == 0 && (axis < 0 ? axis + rank : axis) == wanted);
+}
+
+absl::StatusOr<FunctionValue> Unsigned(const Call& call) {
+  ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(0));
+  return Truth(IsInteger(value->type.dtype) && !IsSigned(value->type.dtype));
+}
+
 absl::StatusOr<FunctionValue> Known(const Call& call) { return Truth(call.scope.known[call.term.args[0].slot]); }
 
 absl::StatusOr<FunctionValue> Scalar(const Call& call) {
@@ -249,6 +296,9 @@ const Function* Find(const std::string& name) {
       {"perm", {{"av", false}, Perm}},          // perm(a, X)
       {"compose", {{"nn", false}, Compose}},    // compose(p, q)[i] = p[q[i]]
       {"merged_pads", {{"av", false}, MergedPads}},
+      {"conv_pads", {{"av", false}, ConvPads}},  // conv_pads(c, X): a Pad's amounts
+      {"no_pads", {{"v", false}, NoPads}},
+      {"taps", {{"v", false}, Taps}},
       {"const", {{"v", kPredicate}, Known}},
       {"scalar", {{"v", kPredicate}, Scalar}},  // one element
       {"float", {{"v", kPredicate}, Float}},
@@ -256,6 +306,8 @@ const Function* Find(const std::string& name) {
       {"positive", {{"v", kPredicate}, Positive}},
       {"finite", {{"v", kPredicate}, Finite}},
       {"channelwise", {{"vvn", kPredicate}, Channelwise}},  // channelwise(K, X, axis)
+      {"one_along", {{"vvan", kPredicate}, OneAlong}},      // one_along(t, W, e, axis)
+      {"unsigned", {{"v", kPredicate}, Unsigned}},
       {"single_use", {{"v", kPredicate}, SingleUse}},
   };
   const auto it = kFunctions->find(name);

@@ -40,6 +40,22 @@ Menu MenuFor(const std::string& op, size_t input) {
     if (input == 1) return {{{3, 2, 3, 3}, {4, 2, 2, 2}, {2, 2, 1, 3}, {2, 3, 2, 2}, {3, 2, 3}, {2, 3, 3}}};
     return {{{2}, {3}, {4}}};
   }
+  if (op == "DequantizeLinear" || op == "QuantizeLinear") {
+    if (input == 0 && op == "QuantizeLinear") return {{{2, 3}, {3}}};
+    if (input == 0) return {{{1, 4, 3, 3}, {3, 4, 2, 2}, {2, 3}, {3, 2}, {3, 3}}, {}, DType::kU8};
+    return {{{}, {}, {3}, {2}}, {}, input == 2 ? DType::kU8 : DType::kF32};
+  }
+  if (op == "MatMulInteger") {
+    // Deep and wide enough that a zero point costs more than its correction.
+    if (input == 0) return {{{2, 3}, {3, 3}, {4, 24}, {2, 3, 24}}, {}, DType::kI8};
+    if (input == 1) return {{{3, 2}, {2, 3, 3}, {24, 12}, {2, 24, 12}}, {}, DType::kI8};
+    return {{{}, {3}, {12}, {1}}, {}, DType::kI8};
+  }
+  if (op == "ConvInteger") {
+    if (input == 0) return {{{2, 4, 5, 4}, {1, 4, 3, 3}, {1, 2, 6}}, {}, DType::kI8};
+    if (input == 1) return {{{3, 4, 3, 3}, {4, 2, 2, 2}, {2, 4, 1, 3}, {3, 2, 3}}, {}, DType::kI8};
+    return {{{}, {3}, {1}}, {}, DType::kI8};
+  }
   if (op == "BatchNormalization" && input > 0) return {{{2}, {3}, {4}}};
   if (op == "Gemm") return input < 2 ? Menu{{{2, 3}, {3, 2}, {3, 3}}} : Menu{{{2}, {3}, {}, {2, 1}, {2, 3}}};
   if (op == "MatMul") return {{{2, 3}, {3, 2}, {2, 2, 3}, {3, 3}, {2, 3, 3}}};
@@ -85,8 +101,9 @@ std::vector<ecg::Attributes> AttrsFor(const std::string& op) {
             make({{"perm", Ints{1, 2, 0}}}),
             make({{"perm", Ints{0, 2, 1}}})};
   }
-  if (op == "Conv")
+  if (op == "Conv" || op == "ConvInteger")
     return {make({}), make({{"group", one(2)}}), make({{"strides", Ints{2, 1}}}), make({{"pads", Ints{1, 0, 0, 1}}})};
+  if (op == "DequantizeLinear") return {make({}), make({{"axis", one(0)}})};
   if (op == "ConvTranspose") return {make({}), make({{"strides", Ints{2, 1}}})};
   if (op == "BatchNormalization") return {make({}), make({{"epsilon", 0.01}})};
   if (op == "Gemm") {
@@ -156,7 +173,9 @@ class Generator {
   absl::StatusOr<ecg::ValueId> Build(const Term& term, const std::string& op, size_t input) {
     if (term.kind == Term::Kind::kAbsent) return ecg::kNone;
     if (term.kind == Term::Kind::kNumber) {
-      return graph_.AddConstant("n", Tensor::From<double>(dtype_, Pick<Shape>({{}, {1}}, random_), {term.number}));
+      const DType dtype = MenuFor(op, input).dtype;
+      return graph_.AddConstant("n", Tensor::From<double>(dtype == DType::kF32 ? dtype_ : dtype,
+                                                          Pick<Shape>({{}, {1}}, random_), {term.number}));
     }
     if (term.kind == Term::Kind::kVariable) {
       if (values_[term.slot] == kUnset) values_[term.slot] = Leaf(term, op, input);
