@@ -82,7 +82,8 @@ void LowerFold(LowerContext& context, const Window& window, te::FoldKind kind, c
     return;
   }
   const bool padded = window.ReadsOutside();
-  const DType acc = ComputeType(type.dtype);
+  // Narrow integers are compared in a lane's width, where there are register tiles.
+  const DType acc = IsInteger(type.dtype) && DTypeBytes(type.dtype) < 4 ? DType::kI32 : ComputeType(type.dtype);
   if (NumElements(window.kernel) == 1 && !padded) {  // nothing to fold
     DefineMap(context, 0, [&](const Idx& i) {
       const Idx from = Source(window, i, Idx(window.spatial(), Index(0)));

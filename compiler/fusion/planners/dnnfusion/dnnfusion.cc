@@ -81,6 +81,8 @@ class Round {
   void Grow(NodeId seed);
   void Explore(NodeId seed, NodeId from, Direction direction);
   bool Deferred(NodeId producer, NodeId consumer) const;
+  bool Narrows(NodeId producer, NodeId consumer) const;
+  bool WidensShared(NodeId producer, NodeId consumer) const;
   Verdict TryFuse(NodeId producer, NodeId consumer);
   bool ProfileAgrees(const std::array<const NodeSet*, 3>& questions, Decision* decision);
   NodeSet Sorted(NodeId block) const;
@@ -169,6 +171,7 @@ void Round::Explore(NodeId seed, NodeId from, Direction direction) {
 // Arithmetic in front of an operator that reads its elements again and again (a matrix product, a convolution) is done
 // again as often, or staged; behind the operator that made them it is free. So it joins its producer if it can.
 bool Round::Deferred(NodeId producer, NodeId consumer) const {
+  if (epilogues_first_ && (WidensShared(producer, consumer) || Narrows(producer, consumer))) return true;
   if (!epilogues_first_ || types_[producer] != MappingType::kOneToOne || types_[consumer] != MappingType::kManyToMany) {
     return false;
   }
@@ -180,6 +183,35 @@ bool Round::Deferred(NodeId producer, NodeId consumer) const {
     elements += static_cast<double>(NumElements(graph_.value(v).type.shape));
   }
   return ops::NodeFlops(graph_, graph_.node(consumer)) > kRereadFlopsPerElement * elements;
+}
+
+// Does the producer make elements narrower (QuantizeLinear) for a consumer that would end its block? Behind the
+// operator that made them, the narrow ones are stored; in front of the consumer, the wide ones.
+bool Round::Narrows(NodeId producer, NodeId consumer) const {
+  if (types_[producer] != MappingType::kOneToOne || types_[consumer] != MappingType::kManyToMany) return false;
+  const ecg::Node& node = graph_.node(producer);
+  const ecg::Value& out = graph_.value(node.outputs[0]);
+  return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ecg::ValueId v) {
+    return v != ecg::kNone && graph_.value(v).producer != ecg::kNone &&
+           ecg::ValueBytes(graph_.value(v)) > ecg::ValueBytes(out);
+  });
+}
+
+// Does the consumer make a wider copy of a value that others read as well? That value exists anyway: beside its
+// producer the copy would be stored too, beside its own readers it is arithmetic on a load.
+bool Round::WidensShared(NodeId producer, NodeId consumer) const {
+  if (types_[consumer] != MappingType::kOneToOne) return false;
+  int64_t written = 0;
+  for (ecg::ValueId v : graph_.node(consumer).outputs)
+    written += v == ecg::kNone ? 0 : ecg::ValueBytes(graph_.value(v));
+  const auto& outputs = graph_.node(producer).outputs;
+  return std::any_of(outputs.begin(), outputs.end(), [&](ecg::ValueId v) {
+    if (v == ecg::kNone) return false;
+    const ecg::Value& value = graph_.value(v);
+    const size_t uses = value.consumers.size() + (graph_.IsOutput(v) ? 1 : 0);
+    return uses > 1 && ecg::ValueBytes(value) < written &&
+           std::find(value.consumers.begin(), value.consumers.end(), consumer) != value.consumers.end();
+  });
 }
 
 NodeSet Round::Sorted(NodeId block) const {

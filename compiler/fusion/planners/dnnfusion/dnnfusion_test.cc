@@ -141,6 +141,37 @@ TEST_F(DnnFusionTest, ReductionsWaitForNothing) {
               ElementsAre("a", "b+c"));
 }
 
+TEST_F(DnnFusionTest, NarrowValuesCrossBetweenBlocks) {
+  planner_ = DnnFusionPlanner();
+  // %q is stored for %p, not %a: pooling 2x2 spends too little on an element for %q to wait for that.
+  const std::string pooled = R"(graph g(%x: f32[1, 4, 8, 8]) {
+    %w: f32[4, 4, 1, 1] = const #0000000000000002
+    %s: f32[] = const {0.5}
+    %a: f32[1, 4, 8, 8] = Conv(%x, %w)
+    %q: u8[1, 4, 8, 8] = QuantizeLinear(%a, %s)
+    %p: u8[1, 4, 4, 4] = MaxPool(%q) {kernel_shape = ints[2, 2], strides = ints[2, 2]}
+    return %p
+  })";
+  EXPECT_THAT(Blocks(pooled), ElementsAre("a+q", "p"));
+  // %d, the wide copy of what %c reads narrow, is made where it is added.
+  const std::string residual = R"(graph g(%x: f32[1, 16, 8, 8]) {
+    %v: f32[16, 16, 1, 1] = const #0000000000000002
+    %w: i8[16, 16, 1, 1] = const #0000000000000002
+    %s: f32[] = const {0.5}
+    %a: f32[1, 16, 8, 8] = Conv(%x, %v)
+    %q: u8[1, 16, 8, 8] = QuantizeLinear(%a, %s)
+    %d: f32[1, 16, 8, 8] = DequantizeLinear(%q, %s)
+    %c: i32[1, 16, 8, 8] = ConvInteger(%q, %w)
+    %f: f32[1, 16, 8, 8] = Cast(%c) {to = 1}
+    %y: f32[1, 16, 8, 8] = Add(%f, %d)
+    return %y
+  })";
+  EXPECT_THAT(Blocks(residual), ElementsAre("a+q", "d+c+f+y"));
+  // Nothing else to join: the copy is made with its original.
+  oracle_.refused = {"d+c+f+y", "d+y", "d+f+y"};
+  EXPECT_THAT(Blocks(residual), ElementsAre("a+q+d", "c+f+y"));
+}
+
 TEST_F(DnnFusionTest, RefusedAsOneKernel) {
   oracle_.refused = {"add+conv"};
   EXPECT_THAT(Blocks(kFigure3), ElementsAre("gemm+add", "conv+relu+mul+sub"));
