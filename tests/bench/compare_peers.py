@@ -42,6 +42,7 @@ def parse_arguments():
     parser.add_argument("--compiler", type=pathlib.Path, default=BUILD / "bin/fusion-compile",
                         help="fusion-compile, or fusionctl with a server running (default: build/release/bin/fusion-compile)")
     parser.add_argument("--planner", default="dnnfusion", help="for the compiler (default dnnfusion)")
+    parser.add_argument("--device", type=pathlib.Path, metavar="MODEL.json", help="device model for fusion-compile")
     parser.add_argument("--dim", action="append", default=[], metavar="NAME=N", help="binds a symbolic dimension")
     parser.add_argument("--bundles", type=pathlib.Path, metavar="DIR",
                         help="keep bundles here, and take those that are newer than model and compiler")
@@ -71,6 +72,8 @@ def compile_model(model, folder, options):
     command = [str(options.compiler)]
     command += ["submit", str(model), "-o", str(bundle)] if options.compiler.name == "fusionctl" else [str(model), str(bundle)]
     command += ["--planner", options.planner]
+    if options.device:
+        command += ["--device", str(options.device)]
     for binding in options.dim:
         command += ["--dim", binding]
     done = subprocess.run(command, capture_output=True, text=True)
