@@ -69,7 +69,13 @@ absl::StatusOr<std::vector<ImportedValue>> GraphImporter::Inline(onnx::GraphProt
     ASSIGN_OR_RETURN(const std::vector<int>* order, OrderOf(*graph));
     for (int id : *order) RETURN_IF_ERROR(ImportNode(graph->mutable_node(id)));
     std::vector<ImportedValue> values;
-    for (const auto& output : graph->output()) values.push_back(*Find(output.name()));
+    for (const auto& output : graph->output()) {
+      const ImportedValue* value = Find(output.name());
+      if (value == nullptr) {
+        return absl::InvalidArgumentError(absl::StrCat("output ", Quoted(output.name()), " is computed by no node"));
+      }
+      values.push_back(*value);
+    }
     return values;
   }();
   --depth_;
