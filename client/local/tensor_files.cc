@@ -114,6 +114,7 @@ absl::StatusOr<std::vector<Tensor>> AssembleInputs(const Manifest& manifest, con
     tensors.push_back(tensor);
   }
   std::vector<Shape> given;
+  given.reserve(tensors.size());
   for (const Tensor& tensor : tensors) given.push_back(tensor.shape());
   RETURN_IF_ERROR(PickProgram(manifest, given).status());
   return tensors;

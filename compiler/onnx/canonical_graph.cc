@@ -125,6 +125,7 @@ absl::StatusOr<ecg::Graph> CanonicalGraph::Isolate(const ecg::Node& node, int nu
                                                 : alone.AddInput(value.name, value.type));
   }
   std::vector<const ecg::Value*> input_values;
+  input_values.reserve(inputs.size());
   for (ecg::ValueId id : inputs) input_values.push_back(id == ecg::kNone ? nullptr : &alone.value(id));
   const ops::OpContext context(node.op, node.name, node.attrs, std::move(input_values));
   ASSIGN_OR_RETURN(std::vector<ecg::ValueType> types, ops::InferTypes(context, num_outputs));
@@ -232,10 +233,7 @@ absl::StatusOr<std::vector<ecg::ValueId>> CanonicalGraph::AddDynamic(ecg::Node n
   ASSIGN_OR_RETURN(const ecg::Graph alone, Isolate(node, num_outputs));
   std::vector<std::vector<ecg::ValueId>> dims;
   for (ecg::ValueId id : node.inputs) {
-    dims.emplace_back();
-    for (size_t d = 0; extents.IsDynamic(id) && d < graph.value(id).type.shape.size(); ++d) {
-      dims.back().push_back(extents.Of(id, static_cast<int>(d)));
-    }
+    dims.push_back(extents.IsDynamic(id) ? extents.Of(id) : std::vector<ecg::ValueId>());
   }
   ASSIGN_OR_RETURN(const Propagated propagated, PropagateExtents(alone, dims));
   for (size_t i = 0; i < node.inputs.size(); ++i) {

@@ -10,6 +10,12 @@ ecg::ValueId Extents::Of(ecg::ValueId value, int dim) const {
   return it == extents_.end() ? ecg::kNone : it->second[dim];
 }
 
+std::vector<ecg::ValueId> Extents::Of(ecg::ValueId value) const {
+  auto it = extents_.find(value);
+  if (it != extents_.end()) return it->second;
+  return std::vector<ecg::ValueId>(graph_->value(value).type.shape.size(), ecg::kNone);
+}
+
 void Extents::Set(ecg::ValueId value, std::vector<ecg::ValueId> extents) {
   const Shape& shape = graph_->value(value).type.shape;
   for (size_t d = 0; d < extents.size(); ++d) {

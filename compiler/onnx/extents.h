@@ -19,6 +19,7 @@ class Extents {
 
   // How much of the dimension there is, kNone: all of it.
   ecg::ValueId Of(ecg::ValueId value, int dim) const;
+  std::vector<ecg::ValueId> Of(ecg::ValueId value) const;  // one entry a dimension
   bool IsDynamic(ecg::ValueId value) const { return value != ecg::kNone && extents_.count(value) > 0; }
   // One entry a dimension, kNone: static. The extent becomes known to lie between 0 and the static extent. Two extents
   // are the same number if they are the same id: one that is computed as exactly another is replaced by that.

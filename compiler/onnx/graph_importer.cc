@@ -194,6 +194,7 @@ absl::StatusOr<std::vector<ImportedValue>> GraphImporter::ImportOperator(onnx::N
   ASSIGN_OR_RETURN(const std::vector<ecg::ValueId> outputs,
                    canonical_.AddModelNode(std::move(node), OpsetOf(*proto), names));
   std::vector<ImportedValue> values;
+  values.reserve(outputs.size());
   for (ecg::ValueId id : outputs) values.push_back(ImportedValue::Tensor(id));
   return values;
 }

@@ -42,6 +42,7 @@ absl::StatusOr<ecg::Graph> Enlarged(const ecg::Graph& alone, const std::vector<D
     inputs.push_back(larger.AddInput("", type));
   }
   std::vector<const ecg::Value*> values;
+  values.reserve(inputs.size());
   for (ValueId id : inputs) values.push_back(id == kNone ? nullptr : &larger.value(id));
   const ops::OpContext context(node.op, node.name, node.attrs, std::move(values));
   ASSIGN_OR_RETURN(std::vector<ecg::ValueType> types, ops::InferTypes(context, static_cast<int>(node.outputs.size())));

@@ -249,12 +249,6 @@ Manifest Head(const ModelFiles& files, const CompileOptions& options, const Devi
   return head;
 }
 
-std::vector<const BlockKernel*> KernelsOf(const std::vector<PlannedLaunch>& launches) {
-  std::vector<const BlockKernel*> kernels;
-  for (const PlannedLaunch& launch : launches) kernels.push_back(&launch.block);
-  return kernels;
-}
-
 CompileOptions Bound(const CompileOptions& options, const std::map<std::string, int64_t>& dims) {
   CompileOptions bound = options;
   bound.specialised_dims.clear();
@@ -262,17 +256,8 @@ CompileOptions Bound(const CompileOptions& options, const std::map<std::string, 
   return bound;
 }
 
-BundleProgram ProgramOf(const Prepared& model, std::vector<KernelTexts::Place> places) {
-  BundleProgram program;
-  program.graph = &model.planned.graph;
-  program.layouts = &model.planned.layouts;
-  program.launches = &model.launches;
-  program.places = std::move(places);
-  return program;
-}
-
 // One program of a bundle that is being made.
-struct Specialised {
+struct Program {
   std::map<std::string, int64_t> dims;
   Prepared model;
 
@@ -285,8 +270,10 @@ struct Specialised {
   }
 };
 
+using Programs = std::vector<std::unique_ptr<Program>>;  // of one bundle
+
 // What tells the specialisations of a bundle apart at run time: the shapes of their inputs.
-absl::Status CheckDistinct(const std::vector<std::unique_ptr<Specialised>>& all) {
+absl::Status CheckDistinct(const Programs& all) {
   std::map<std::vector<Shape>, std::string> known;
   for (const auto& one : all) {
     const ecg::Graph& graph = one->model.planned.graph;
@@ -310,33 +297,35 @@ absl::Status CheckDistinct(const std::vector<std::unique_ptr<Specialised>>& all)
 
 // For each of `exact` the program that also takes less, in `all` behind them, or in its account why there is none.
 absl::Status AddPadded(const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
-                       ConstantPool* constants, std::vector<std::unique_ptr<Specialised>>* all) {
+                       ConstantPool* constants, Programs* all) {
   const size_t exact = all->size();
   for (size_t i = 0; i < exact; ++i) {
-    auto padded = std::make_unique<Specialised>();
+    auto padded = std::make_unique<Program>();
     padded->dims = (*all)[i]->dims;
     CompileOptions bound = Bound(options, padded->dims);
     for (const auto& dim : options.specialised_dims) bound.bounded_dims.insert(dim.first);
     StageClock clock(context, &padded->model.account, absl::StrCat((*all)[i]->Name(), ", padded"));
     const absl::Status status = Prepare(files, bound, context, constants, &clock, &padded->model);
     clock.End();
-    if (absl::IsCancelled(status) || absl::IsResourceExhausted(status)) return status;
-    if (!status.ok()) (*all)[i]->model.account.exact_only = std::string(status.message());
-    if (status.ok() && !padded->model.planned.input_extents.empty()) all->push_back(std::move(padded));
+    if (absl::IsUnimplemented(status) || absl::IsInvalidArgument(status)) {  // of the graph: a property of the model
+      (*all)[i]->model.account.exact_only = std::string(status.message());
+      continue;
+    }
+    RETURN_IF_ERROR(status);
+    if (!padded->model.planned.input_extents.empty()) all->push_back(std::move(padded));
   }
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<CompileAccount> Compile(const ModelFiles& files, const CompileOptions& options,
-                                       const CompileContext& context, const std::string& bundle_path) {
+// Every program of the model's bundle up to its movement graphs.
+absl::StatusOr<Programs> PreparePrograms(const ModelFiles& files, const CompileOptions& options,
+                                         const CompileContext& context) {
   ASSIGN_OR_RETURN(const auto dims, Specialisations(options));
   const bool several = dims.size() > 1;
-  std::vector<std::unique_ptr<Specialised>> all;
+  Programs all;
   ConstantPool constants;
   for (const std::map<std::string, int64_t>& one : dims) {
-    Specialised& program = *all.emplace_back(std::make_unique<Specialised>());
+    Program& program = *all.emplace_back(std::make_unique<Program>());
     program.dims = one;
     const std::string label = several ? program.Name() : "";
     StageClock clock(context, &program.model.account, label);
@@ -348,74 +337,98 @@ absl::StatusOr<CompileAccount> Compile(const ModelFiles& files, const CompileOpt
     RETURN_IF_ERROR(CheckDistinct(all));
     RETURN_IF_ERROR(AddPadded(files, options, context, &constants, &all));
   }
-  std::vector<const BlockKernel*> kernels;
-  for (const auto& program : all) {
-    for (const BlockKernel* kernel : KernelsOf(program->model.launches)) kernels.push_back(kernel);
+  return all;
+}
+
+void AppendKernels(const Programs& programs, std::vector<const BlockKernel*>* kernels) {
+  for (const auto& program : programs) {
+    for (const PlannedLaunch& launch : program->model.launches) kernels->push_back(&launch.block);
   }
-  const KernelTexts texts = PrintKernels(kernels, *context.device);
-  std::vector<BundleProgram> programs;
+}
+
+CompileAccount SumAccounts(const Programs& programs) {
   std::vector<std::string> names;
   std::vector<CompileAccount> accounts;
-  auto place = texts.places.begin();
-  for (const auto& program : all) {
-    const auto end = place + static_cast<std::ptrdiff_t>(program->model.launches.size());
-    BundleProgram& out = programs.emplace_back(ProgramOf(program->model, {place, end}));
-    place = end;
-    if (several) {
-      out.dims = program->dims;
-      out.input_symbols = program->model.planned.input_symbols;
-      out.input_extents = program->model.planned.input_extents;
-    }
+  for (const auto& program : programs) {
     names.push_back(program->Name());
     accounts.push_back(program->model.account);
   }
-  CompileAccount account = SumAccounts(names, accounts);
+  return SumAccounts(names, accounts);
+}
+
+// `place`: where the texts of the first launch of the first program lie.
+absl::Status Write(const CompileJob& job, const Programs& programs, const KernelTexts& texts,
+                   const std::vector<std::string>& binaries, std::vector<KernelTexts::Place>::const_iterator place,
+                   const DeviceModel& device, CompileAccount* account) {
+  std::vector<BundleProgram> out;
+  for (const auto& program : programs) {
+    BundleProgram& one = out.emplace_back();
+    const Prepared& model = program->model;
+    one.graph = &model.planned.graph;
+    one.layouts = &model.planned.layouts;
+    one.launches = &model.launches;
+    one.places.assign(place, place + static_cast<std::ptrdiff_t>(model.launches.size()));
+    place += static_cast<std::ptrdiff_t>(model.launches.size());
+    if (programs.size() == 1) continue;
+    one.dims = program->dims;
+    one.input_symbols = model.planned.input_symbols;
+    one.input_extents = model.planned.input_extents;
+  }
+  return WriteBundle(out, texts, binaries, Head(job.files, job.options, device), job.bundle_path, account);
+}
+
+absl::StatusOr<CompileAccount> BuildAlone(const CompileJob& job, const Programs& programs,
+                                          const CompileContext& context) {
+  std::vector<const BlockKernel*> kernels;
+  AppendKernels(programs, &kernels);
+  const KernelTexts texts = PrintKernels(kernels, *context.device);
+  CompileAccount account = SumAccounts(programs);
   account.kernels_distinct = texts.distinct;
   StageClock clock(context, &account);
   RETURN_IF_ERROR(
       clock.Begin("build", absl::StrCat(texts.distinct, " distinct kernels in ", texts.files.size(), " files")));
   ASSIGN_OR_RETURN(const std::vector<std::string> binaries, BuildTexts(texts, *context.device, context.toolchain));
   RETURN_IF_ERROR(clock.Begin("write", "packing weights"));
-  RETURN_IF_ERROR(WriteBundle(programs, texts, binaries, Head(files, options, *context.device), bundle_path, &account));
+  RETURN_IF_ERROR(Write(job, programs, texts, binaries, texts.places.begin(), *context.device, &account));
   clock.End();
   return account;
 }
 
+}  // namespace
+
+absl::StatusOr<CompileAccount> Compile(const ModelFiles& files, const CompileOptions& options,
+                                       const CompileContext& context, const std::string& bundle_path) {
+  ASSIGN_OR_RETURN(const Programs programs, PreparePrograms(files, options, context));
+  return BuildAlone({files, options, bundle_path}, programs, context);
+}
+
 std::vector<absl::StatusOr<CompileAccount>> CompileMany(const std::vector<CompileJob>& jobs,
                                                         const CompileContext& context) {
-  std::vector<absl::StatusOr<CompileAccount>> results(jobs.size(), absl::InternalError("not compiled"));
-  std::vector<Prepared> models(jobs.size());
+  std::vector<absl::StatusOr<Programs>> models;
   std::vector<const BlockKernel*> kernels;
-  std::vector<size_t> first(jobs.size());  // of the job's launches in `kernels`
-  for (size_t j = 0; j < jobs.size(); ++j) {
-    first[j] = kernels.size();
-    if (!jobs[j].options.specialised_dims.empty()) {
-      results[j] = Compile(jobs[j].files, jobs[j].options, context, jobs[j].bundle_path);
-      continue;
-    }
-    StageClock clock(context, &models[j].account);
-    const absl::Status status = Prepare(jobs[j].files, jobs[j].options, context, nullptr, &clock, &models[j]);
-    clock.End();
-    results[j] =
-        status.ok() ? absl::StatusOr<CompileAccount>(models[j].account) : absl::StatusOr<CompileAccount>(status);
-    if (!status.ok()) continue;
-    for (const BlockKernel* kernel : KernelsOf(models[j].launches)) kernels.push_back(kernel);
+  std::vector<std::ptrdiff_t> first;  // of the job's launches in `kernels`
+  for (const CompileJob& job : jobs) {
+    first.push_back(static_cast<std::ptrdiff_t>(kernels.size()));
+    models.push_back(PreparePrograms(job.files, job.options, context));
+    if (models.back().ok()) AppendKernels(*models.back(), &kernels);
   }
   const KernelTexts texts = PrintKernels(kernels, *context.device);
   const absl::StatusOr<std::vector<std::string>> binaries = BuildTexts(texts, *context.device, context.toolchain);
+  std::vector<absl::StatusOr<CompileAccount>> results;
   for (size_t j = 0; j < jobs.size(); ++j) {
-    if (!results[j].ok() || !jobs[j].options.specialised_dims.empty()) continue;
-    if (!binaries.ok()) {
-      // Some text did not build: alone, every job fails or succeeds on its own.
-      results[j] = Compile(jobs[j].files, jobs[j].options, context, jobs[j].bundle_path);
+    if (!models[j].ok()) {
+      results.push_back(models[j].status());
       continue;
     }
-    const auto place = texts.places.begin() + static_cast<std::ptrdiff_t>(first[j]);
-    const absl::Status written = WriteBundle(
-        {ProgramOf(models[j], {place, place + static_cast<std::ptrdiff_t>(models[j].launches.size())})}, texts,
-        *binaries, Head(jobs[j].files, jobs[j].options, *context.device), jobs[j].bundle_path, &models[j].account);
-    results[j] =
-        written.ok() ? absl::StatusOr<CompileAccount>(models[j].account) : absl::StatusOr<CompileAccount>(written);
+    if (!binaries.ok()) {
+      // Some text did not build: alone, every job fails or succeeds on its own.
+      results.push_back(BuildAlone(jobs[j], *models[j], context));
+      continue;
+    }
+    CompileAccount account = SumAccounts(*models[j]);
+    const absl::Status written =
+        Write(jobs[j], *models[j], texts, *binaries, texts.places.begin() + first[j], *context.device, &account);
+    results.push_back(written.ok() ? absl::StatusOr<CompileAccount>(std::move(account)) : written);
   }
   return results;
 }

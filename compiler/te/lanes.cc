@@ -440,6 +440,8 @@ uint64_t NextRandom(State& s) {  // xorshift64
   return s.random;
 }
 
+double NextUniform(State& s) { return static_cast<double>(static_cast<int64_t>(NextRandom(s))) * 0x1p-63; }  // [-1, 1)
+
 // At most 16 significant bits in f32 and 32 in f64: small integers and fractions of powers of two, whose sums and
 // products are exact. Results of rounding look like that once in 2^8 or more.
 template <typename F>
@@ -454,7 +456,7 @@ void Perturb(State& s, const Inst& in, int n) {
   const double* a = s.D(in.a);
   constexpr double kUnit = std::numeric_limits<F>::epsilon();
   for (int l = 0; l < n; ++l) {
-    const double uniform = static_cast<double>(static_cast<int64_t>(NextRandom(s))) * 0x1p-63;  // in [-1, 1)
+    const double uniform = NextUniform(s);
     double x =
         (in.fimm <= 1 && IsShort<F>(a[l])) || !std::isfinite(a[l]) ? a[l] : a[l] * (1 + uniform * in.fimm * kUnit);
     if (std::fabs(x) < 1.5 * static_cast<double>(std::numeric_limits<F>::min()) && uniform < 0) x = 0;  // underflows
@@ -466,7 +468,7 @@ void PerturbProduct(State& s, const Inst& in, int n) {
   double* d = s.D(in.dst);
   const double *a = s.D(in.a), *b = s.D(in.b), *c = s.D(in.c);
   for (int l = 0; l < n; ++l) {
-    const double uniform = static_cast<double>(static_cast<int64_t>(NextRandom(s))) * 0x1p-63;
+    const double uniform = NextUniform(s);
     const bool exact = !std::isfinite(a[l]) || std::fma(b[l], c[l], -a[l]) == 0;
     d[l] = exact ? a[l] : a[l] * (1 + uniform * std::numeric_limits<double>::epsilon());
   }

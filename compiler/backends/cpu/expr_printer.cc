@@ -86,7 +86,8 @@ std::string ImmText(const te::ScalarNode& imm) {
   if (f64) return absl::StrFormat("%a", imm.fvalue);
   const double rounded = static_cast<double>(static_cast<float>(imm.fvalue));
   if (std::isinf(rounded)) return rounded < 0 ? "(-__builtin_inff())" : "__builtin_inff()";
-  return absl::StrFormat(std::signbit(rounded) ? "(%af)" : "%af", rounded);
+  const std::string text = absl::StrFormat("%af", rounded);
+  return std::signbit(rounded) ? absl::StrCat("(", text, ")") : text;
 }
 
 const char* VectorType(DType dtype) { return LaneKindOf(dtype) == LaneKind::kFloat ? "vf" : "vi"; }
@@ -262,7 +263,7 @@ std::string ExprPrinter::EmitVector(const Scalar& s) { return AsVector(Emit(s), 
 Value ExprPrinter::Emit(const Scalar& s) {
   auto it = memo_.find(s.get());
   if (it != memo_.end()) return it->second;
-  const Value value = Compute(s);
+  Value value = Compute(s);
   memo_[s.get()] = value;
   order_.push_back(s.get());
   return value;
@@ -283,7 +284,7 @@ Value ExprPrinter::Compute(const Scalar& s) {
     case ScalarKind::kOp:
       return EmitOp(s);
     case ScalarKind::kCast: {
-      const Value x = Emit(s->args[0]);
+      Value x = Emit(s->args[0]);
       const DType from = s->args[0]->dtype, to = s->dtype;
       if (from == to) return x;
       if (x.varying) return {Temp(VectorType(to), VectorCastText(from, to, x.text)), true};
@@ -348,7 +349,7 @@ Value ExprPrinter::EmitIf(const Scalar& s) {
   auto branch = [&](const Scalar& arm, CodeWriter* text) {
     const size_t mark = order_.size();
     out_ = text;
-    const Value value = Emit(arm);
+    Value value = Emit(arm);
     out_ = outer;
     while (order_.size() > mark) {
       memo_.erase(order_.back());

@@ -313,6 +313,7 @@ class TilePrinter {
     const std::string init = BroadcastText(step_.fold->acc, FoldIdentity(step_.fold->kind, step_.fold->acc));
     for (int r = 0; r < rows; ++r) {
       std::vector<std::string> names;
+      names.reserve(vectors);
       for (int v = 0; v < vectors; ++v) names.push_back(absl::StrCat("c", r, "_", v, " = ", init));
       out_->Line(absl::StrCat(VectorType(step_.fold->acc), " ", absl::StrJoin(names, ", "), ";"));
     }
@@ -487,6 +488,7 @@ class TilePrinter {
                                   : BroadcastText(buffer.dtype, LoadText(buffer, absl::StrCat("*(", place, ")")));
       } else if (s->kind == ScalarKind::kOp) {
         std::vector<std::string> args;
+        args.reserve(s->args.size());
         for (const Scalar& arg : s->args) args.push_back(emit(arg, r, v));
         text = VectorOpText(*s, args);
       } else if (s->kind == ScalarKind::kCast) {
@@ -501,7 +503,7 @@ class TilePrinter {
           return Name(axis);
         };
         // The loads of both arms are in bounds of the arena only where the test holds: a statement, not a select.
-        const std::string result = absl::StrCat("t", (*next_temp_)++);
+        std::string result = absl::StrCat("t", (*next_temp_)++);
         out_->Line(absl::StrCat(VectorType(s->dtype), " ", result, ";"));
         out_->Open(absl::StrCat("if (", PredText(s->pred, full, kernel_), ")"));
         const auto before = values;
@@ -515,7 +517,7 @@ class TilePrinter {
         values[key] = result;
         return result;
       }
-      const std::string result = absl::StrCat("t", (*next_temp_)++);
+      std::string result = absl::StrCat("t", (*next_temp_)++);
       out_->Line(absl::StrCat("const ", VectorType(s->dtype), " ", result, " = ", text, ";"));
       values[key] = result;
       return result;

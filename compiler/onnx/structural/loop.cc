@@ -161,10 +161,7 @@ class Unrolling {
       if (ran_at_run_time_ == ecg::kNone) return all;
       CanonicalGraph& canonical = importer_.canonical();
       const ecg::ValueId known = importer_.AddConstant(Tensor::From<int64_t>(DType::kI64, {}, {ran_}));
-      std::vector<ecg::ValueId> extents;
-      for (int d = 0; d < static_cast<int>(canonical.graph.value(all).type.shape.size()); ++d) {
-        extents.push_back(canonical.extents.Of(all, d));
-      }
+      std::vector<ecg::ValueId> extents = canonical.extents.Of(all);
       ASSIGN_OR_RETURN(extents[0], importer_.AddNode("Add", {known, ran_at_run_time_}));
       return canonical.WithExtents(all, std::move(extents));
     }

@@ -99,14 +99,13 @@ absl::StatusOr<ecg::ValueId> SelectOfExtents(GraphImporter& importer, ecg::Value
   for (size_t d = 0; d < bounds.size(); ++d) {
     bounds[d] = std::max(bounds[d], canonical.graph.value(b).type.shape[d]);
   }
-  std::vector<ecg::ValueId> extents;
+  std::vector<ecg::ValueId> extents = canonical.extents.Of(a);
   for (size_t d = 0; d < bounds.size(); ++d) {
     const auto dim = static_cast<int>(d);
-    const bool differ = canonical.extents.Of(a, dim) != canonical.extents.Of(b, dim) ||
+    const bool differ = extents[d] != canonical.extents.Of(b, dim) ||
                         canonical.graph.value(a).type.shape[d] != canonical.graph.value(b).type.shape[d];
-    extents.push_back(canonical.extents.Of(a, dim));
     if (!differ) continue;
-    ASSIGN_OR_RETURN(extents.back(),
+    ASSIGN_OR_RETURN(extents[d],
                      importer.AddNode("Where", {condition, canonical.Extent(a, dim), canonical.Extent(b, dim)}));
   }
   ecg::Node where;

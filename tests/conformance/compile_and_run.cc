@@ -1,0 +1,56 @@
+#include "tests/conformance/compile_and_run.h"
+
+#include <stdlib.h>
+
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/backends/cpu/toolchain/clang_toolchain.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/loader/session.h"
+#include "tests/conformance/host_device.h"
+#include "tests/conformance/isolated.h"
+
+namespace fusion::conformance {
+namespace {
+
+using Outputs = absl::StatusOr<std::vector<Tensor>>;
+
+Outputs RunBundle(const std::string& path, const std::vector<Tensor>& inputs) {
+  ASSIGN_OR_RETURN(const auto bundle, Bundle::Open(path));
+  ASSIGN_OR_RETURN(const auto session, Session::Create(bundle, 1));
+  return session->Run(inputs);
+}
+
+}  // namespace
+
+std::vector<Outputs> CompileAndRun(std::vector<CompileJob> jobs, const std::function<std::vector<Tensor>(int)>& inputs,
+                                   const RunOptions& options) {
+  ClangToolchainOptions toolchain_options;
+  toolchain_options.more_flags = options.compiler_flags;
+  auto toolchain = ClangToolchain::Create(toolchain_options);
+  if (!toolchain.ok()) return std::vector<Outputs>(jobs.size(), toolchain.status());
+  std::string folder = (std::filesystem::temp_directory_path() / "fusion-bundles-XXXXXX").string();
+  if (mkdtemp(folder.data()) == nullptr) {
+    return std::vector<Outputs>(jobs.size(), absl::ResourceExhaustedError(absl::StrCat("cannot make ", folder)));
+  }
+  for (size_t j = 0; j < jobs.size(); ++j) jobs[j].bundle_path = absl::StrCat(folder, "/", j, ".fusion");
+  const DeviceModel device = HostDevice();
+  ModelOracle oracle;
+  CompileContext context;
+  context.device = &device;
+  context.oracle = &oracle;
+  context.toolchain = toolchain->get();
+  const std::vector<absl::StatusOr<CompileAccount>> compiled = CompileMany(jobs, context);
+  std::vector<Outputs> outputs = RunIsolated(static_cast<int>(jobs.size()), options.deadline_s, [&](int j) -> Outputs {
+    if (!compiled[j].ok()) return compiled[j].status();
+    return RunBundle(jobs[j].bundle_path, inputs(j));
+  });
+  std::error_code ignored;
+  std::filesystem::remove_all(folder, ignored);
+  return outputs;
+}
+
+}  // namespace fusion::conformance

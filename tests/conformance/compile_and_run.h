@@ -1,0 +1,28 @@
+// Compiles jobs together on this machine, without a server, and runs every bundle in a process of its own.
+#ifndef FUSION_TESTS_CONFORMANCE_COMPILE_AND_RUN_H_
+#define FUSION_TESTS_CONFORMANCE_COMPILE_AND_RUN_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/pipeline/compile.h"
+#include "runtime/base/tensor.h"
+
+namespace fusion::conformance {
+
+struct RunOptions {
+  int deadline_s = 60;                      // one run; most take milliseconds
+  std::vector<std::string> compiler_flags;  // besides the toolchain's own
+};
+
+// inputs(j) are the inputs of jobs[j]. The bundles lie in a folder that is gone at the end. One result a job: its
+// outputs, or why there are none.
+std::vector<absl::StatusOr<std::vector<Tensor>>> CompileAndRun(std::vector<CompileJob> jobs,
+                                                               const std::function<std::vector<Tensor>(int)>& inputs,
+                                                               const RunOptions& options = {});
+
+}  // namespace fusion::conformance
+
+#endif  // FUSION_TESTS_CONFORMANCE_COMPILE_AND_RUN_H_
