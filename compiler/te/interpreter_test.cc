@@ -410,5 +410,24 @@ TEST_F(InterpreterTest, PerturbedRunsShowWhatRoundingDecides) {
   EXPECT_TRUE(anything);
 }
 
+// 1e30 * 1e-30 * 1e30 * 1e-30 overflows in another order.
+TEST_F(InterpreterTest, PerturbedRunsShowProductsThatMayOverflow) {
+  const TensorId x = Input(DType::kF32, {2, 4});
+  program_.MarkOutput(
+      b_.Reduce("product", FoldKind::kProd, DType::kF32, DType::kF32, {2}, {4}, [&](const Idx& i, const Idx& r) {
+        return b_.At(x, {i[0], r[0]});
+      }));
+  const std::vector<Tensor> inputs = {
+      Tensor::From<double>(DType::kF32, {2, 4}, {1e30, 1e-30, 1e30, 1e-30, 2, 4, 0.5, 1})};
+  bool anything = false;
+  for (uint64_t seed = 1; seed <= 16; ++seed) {
+    const auto outputs = Interpret(program_, inputs, {.perturb_seed = seed});
+    ASSERT_TRUE(outputs.ok()) << outputs.status();
+    anything |= std::isnan((*outputs)[0].GetDouble(0));
+    EXPECT_EQ((*outputs)[0].GetDouble(1), 4);
+  }
+  EXPECT_TRUE(anything);
+}
+
 }  // namespace
 }  // namespace fusion::te

@@ -474,6 +474,28 @@ void PerturbProduct(State& s, const Inst& in, int n) {
   }
 }
 
+template <bool kAbove>
+void PartialProduct(State& s, const Inst& in, int n) {
+  double* d = s.D(in.dst);
+  const double *a = s.D(in.a), *b = s.D(in.b);
+  const int64_t* select = s.I(in.c);
+  for (int l = 0; l < n; ++l) {
+    const double factor = std::fabs(b[l]);
+    d[l] = select[l] != 0 && (kAbove ? factor > 1 : factor < 1) ? a[l] * factor : a[l];
+  }
+}
+
+template <typename F>
+void AnyOrderProduct(State& s, const Inst& in, int n) {
+  double* d = s.D(in.dst);
+  const double *a = s.D(in.a), *above = s.D(in.b), *below = s.D(in.c);
+  for (int l = 0; l < n; ++l) {
+    const bool leaves = !(above[l] <= static_cast<double>(std::numeric_limits<F>::max())) ||
+                        !(below[l] >= static_cast<double>(std::numeric_limits<F>::min()));
+    d[l] = leaves && (NextRandom(s) & 1) ? std::numeric_limits<double>::quiet_NaN() : a[l];
+  }
+}
+
 void PaddedProduct(State& s, const Inst& in, int n) {
   double* d = s.D(in.dst);
   const double *a = s.D(in.a), *b = s.D(in.b);
@@ -527,6 +549,12 @@ double RoundBFloat(double a) { return BFloat16ToFloat(FloatToBFloat16(static_cas
 Kernel PerturbKernel(DType dtype) { return dtype == DType::kF64 ? Perturb<double> : Perturb<float>; }
 
 Kernel PerturbProductKernel() { return PerturbProduct; }
+
+Kernel PartialProductKernel(bool above) { return above ? PartialProduct<true> : PartialProduct<false>; }
+
+Kernel AnyOrderProductKernel(DType dtype) {
+  return dtype == DType::kF64 ? AnyOrderProduct<double> : AnyOrderProduct<float>;
+}
 
 Kernel PaddedProductKernel() { return PaddedProduct; }
 

@@ -63,6 +63,11 @@ Kernel IntToDoubleKernel(DType dtype);  // of the integer
 Kernel PerturbKernel(DType dtype);
 // As that for a = b * c in f64, where few bits may also be what rounding left.
 Kernel PerturbProductKernel();
+// Of a product of many factors, in Monte Carlo arithmetic. Where `select`: dst = a·|b| if |b| is above 1 (below 1).
+Kernel PartialProductKernel(bool above);
+// dst = a; where another order of the factors could leave the type's range on the way, at random NaN. b and c: the
+// products of those above and of those below 1.
+Kernel AnyOrderProductKernel(DType dtype);
 // Product with the zero of a padded load: 0 * inf and 0 * NaN are 0 in every other run, for a kernel may leave padding
 // out.
 Kernel PaddedProductKernel();

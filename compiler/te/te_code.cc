@@ -431,6 +431,13 @@ class TeCompiler {
       acc_.push_back({NewRegister(IsFloat(types[a])), kLane | kStep});
       Move(&code_.init, acc_[a].reg, first, IsFloat(types[a]));
     }
+    // The products of the factors above and below 1.
+    const bool any_order = perturb_ && fold.kind == FoldKind::kProd && IsFloat(fold.acc);
+    int partial[2] = {kZeroRegister, kZeroRegister};
+    for (int k = 0; any_order && k < 2; ++k) {
+      partial[k] = NewRegister(true);
+      Move(&code_.init, partial[k], Identity(), true);
+    }
 
     in_fold_ = true;
     Mask mask;
@@ -450,12 +457,27 @@ class TeCompiler {
       }
       for (size_t a = 0; a < types.size(); ++a) Move(&code_.step, acc_[a].reg, next[a], IsFloat(types[a]));
     } else {
-      NamedUpdate(fold, Compile(te_.body[0], mask), mask);
+      const Value element = Compile(te_.body[0], mask);
+      constexpr uint8_t kLevel = kLane | kStep;
+      for (int k = 0; any_order && k < 2; ++k) {
+        code_.step.push_back({.run = lanes::PartialProductKernel(k == 0),
+                              .dst = partial[k],
+                              .a = partial[k],
+                              .b = Operand(element, true, kLevel),
+                              .c = Operand(mask ? *mask : ConstantInt(1), false, kLevel),
+                              .level = kLevel});
+      }
+      NamedUpdate(fold, element, mask);
     }
 
     in_fold_ = false;
     values_.clear();
     for (Value& acc : acc_) acc.level = kLane | kAcc;
+    if (any_order) {
+      acc_[0] =
+          Emit({.run = lanes::AnyOrderProductKernel(fold.acc), .a = acc_[0].reg, .b = partial[0], .c = partial[1]},
+               true, kLane | kAcc);
+    }
     for (size_t o = 0; o < te_.outputs.size(); ++o) {
       if (te_.then.empty()) {
         outputs->push_back(CastValue(acc_[o], types[o], program_.tensors[te_.outputs[o]].dtype));
