@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "client/local/compare.h"
+#include "client/local/sensitivity.h"
 #include "client/local/tensor_files.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -42,6 +43,37 @@ TEST(CompareTensors, IntegersAreExact) {
   EXPECT_TRUE(CompareTensors(a, a)->ok);
   EXPECT_FALSE(CompareTensors(a, b)->ok);
   EXPECT_FALSE(CompareTensors(a, F32({1, 2})).ok());
+}
+
+TEST(Sensitivity, IsThatOfAnOutputToItsInputs) {
+  const std::vector<Tensor> inputs = {F32({1, 2, 3, 4, 5, 6, 7, 8})};
+  // Differences from a number near by lose what they have in common: 1e4 times as sensitive as a copy.
+  const ModelRun run = [](const std::vector<Tensor>& x) -> absl::StatusOr<std::vector<Tensor>> {
+    Tensor difference = F32(std::vector<double>(8));
+    for (int64_t i = 0; i < 8; ++i) difference.SetDouble(i, x[0].GetDouble(i) - 0.9999 * static_cast<double>(i + 1));
+    return std::vector<Tensor>{x[0], difference};
+  };
+  const auto outputs = run(inputs);
+  ASSERT_TRUE(outputs.ok());
+  const auto moved = Sensitivity(run, inputs, *outputs);
+  ASSERT_TRUE(moved.ok()) << moved.status();
+  EXPECT_GT((*moved)[0], 1e-8);
+  EXPECT_LT((*moved)[0], 4e-7);
+  EXPECT_GT((*moved)[1], 1e-4);
+  EXPECT_LT((*moved)[1], 1e-2);
+}
+
+TEST(Sensitivity, AllowsWhatRoundingExplainsAndNoMore) {
+  Comparison off = *CompareTensors(F32({1, 1.01}), F32({1, 1}));
+  Allow(1e-4, &off);
+  EXPECT_FALSE(off.ok);
+  EXPECT_EQ(off.tolerance, ToleranceOf(DType::kF32));  // never less than without
+  Allow(5e-3, &off);
+  EXPECT_TRUE(off.ok);
+  Comparison wrong = *CompareTensors(F32({1, 1.5}), F32({1, 1}));
+  Allow(std::numeric_limits<double>::infinity(), &wrong);
+  EXPECT_FALSE(wrong.ok);
+  EXPECT_EQ(wrong.tolerance, kMostTolerance);
 }
 
 TEST(FileNameOf, IsNeverAPath) {

@@ -12,6 +12,7 @@
 #include "client/cli/exit_codes.h"
 #include "client/cli/words.h"
 #include "client/local/compare.h"
+#include "client/local/sensitivity.h"
 #include "client/local/tensor_files.h"
 #include "client/verbs/submission.h"
 #include "client/verbs/verbs.h"
@@ -21,10 +22,40 @@
 namespace fusion {
 namespace {
 
-absl::StatusOr<std::vector<Tensor>> RunBundle(const std::string& path, const std::vector<Tensor>& inputs, int threads) {
+absl::StatusOr<std::unique_ptr<Session>> OpenSession(const std::string& path, int threads) {
   ASSIGN_OR_RETURN(std::shared_ptr<const Bundle> bundle, Bundle::Open(path));
-  ASSIGN_OR_RETURN(std::unique_ptr<Session> session, Session::Create(bundle, threads));
-  return session->Run(inputs);
+  return Session::Create(bundle, threads);
+}
+
+struct Verdict {
+  std::vector<Comparison> outputs;
+  std::vector<Shape> shapes;        // parallel
+  std::vector<double> sensitivity;  // parallel; empty where it was not needed
+};
+
+bool AllOk(const Verdict& verdict) {
+  return std::all_of(verdict.outputs.begin(), verdict.outputs.end(), [](const Comparison& c) { return c.ok; });
+}
+
+// A difference beyond the tolerance counts only if the model determines its outputs better than that.
+absl::StatusOr<Verdict> Judge(const Manifest& manifest, const std::vector<Tensor>& inputs,
+                              const std::vector<Tensor>& actual, const std::vector<Tensor>& expected,
+                              const ModelRun& reference) {
+  if (actual.size() != expected.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the bundle has ", actual.size(), " outputs, the reference ", expected.size()));
+  }
+  Verdict verdict;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    auto compared = CompareTensors(actual[i], expected[i]);
+    RETURN_IF_ERROR(Annotate(compared.status(), absl::StrCat("output '", manifest.outputs[i].name, "'")));
+    verdict.outputs.push_back(*compared);
+    verdict.shapes.push_back(actual[i].shape());
+  }
+  if (AllOk(verdict)) return verdict;
+  ASSIGN_OR_RETURN(verdict.sensitivity, Sensitivity(reference, inputs, expected));
+  for (size_t i = 0; i < actual.size(); ++i) Allow(verdict.sensitivity[i], &verdict.outputs[i]);
+  return verdict;
 }
 
 class VerifyVerb : public Verb {
@@ -64,11 +95,9 @@ class VerifyVerb : public Verb {
       const absl::Status compiled = CompileReference(common, manifest, *inputs, reference);
       if (!compiled.ok()) return Fail(compiled);
     }
-    auto actual = RunBundle(bundle_, *inputs, static_cast<int>(threads_));
-    if (!actual.ok()) return FailLocal(actual.status());
-    auto expected = RunBundle(reference, *inputs, static_cast<int>(threads_));
-    if (!expected.ok()) return FailLocal(Annotate(expected.status(), "reference"));
-    return Compare(manifest, *actual, *expected);
+    auto verdict = Compare(manifest, *inputs, reference);
+    if (!verdict.ok()) return FailLocal(verdict.status());
+    return Report(manifest, *verdict);
   }
 
  private:
@@ -91,33 +120,47 @@ class VerifyVerb : public Verb {
     return DownloadBundle(*connection, compilation.last.bundle(), path, progress);
   }
 
-  int Compare(const Manifest& manifest, const std::vector<Tensor>& actual, const std::vector<Tensor>& expected) {
-    if (actual.size() != expected.size()) {
-      return FailLocal(absl::InvalidArgumentError(
-          absl::StrCat("the bundle has ", actual.size(), " outputs, the reference ", expected.size())));
+  absl::StatusOr<Verdict> Compare(const Manifest& manifest, const std::vector<Tensor>& inputs,
+                                  const std::string& reference) {
+    std::vector<Tensor> actual;
+    {  // one model's memory at a time
+      ASSIGN_OR_RETURN(const auto session, OpenSession(bundle_, static_cast<int>(threads_)));
+      ASSIGN_OR_RETURN(actual, session->Run(inputs));
     }
+    const auto session = OpenSession(reference, static_cast<int>(threads_));
+    RETURN_IF_ERROR(Annotate(session.status(), "reference"));
+    const auto expected = (*session)->Run(inputs);
+    RETURN_IF_ERROR(Annotate(expected.status(), "reference"));
+    return Judge(manifest, inputs, actual, *expected,
+                 [&](const std::vector<Tensor>& nudged) { return (*session)->Run(nudged); });
+  }
+
+  int Report(const Manifest& manifest, const Verdict& verdict) {
     Comparison worst;
-    worst.ok = true;
+    worst.ok = AllOk(verdict);
+    double sensitivity = 0;
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     std::vector<std::vector<std::string>> rows;
-    for (size_t i = 0; i < actual.size(); ++i) {
-      const std::string& name = manifest.outputs[i].name;
-      auto compared = CompareTensors(actual[i], expected[i]);
-      if (!compared.ok()) return FailLocal(Annotate(compared.status(), absl::StrCat("output '", name, "'")));
-      list.push_back({{"name", name},
-                      {"max_abs_err", compared->max_abs_err},
-                      {"max_rel_err", compared->max_rel_err},
-                      {"tolerance", compared->tolerance},
-                      {"special_mismatches", compared->special_mismatches},
-                      {"ok", compared->ok}});
-      rows.push_back({compared->ok ? "ok" : "WRONG", name,
-                      absl::StrCat(DTypeName(actual[i].dtype()), ShapeToString(actual[i].shape())),
-                      absl::StrFormat("%.3g", compared->max_abs_err), absl::StrFormat("%.3g", compared->max_rel_err),
-                      absl::StrFormat("%.3g", compared->tolerance), absl::StrCat(compared->special_mismatches)});
-      worst.max_abs_err = std::max(worst.max_abs_err, compared->max_abs_err);
-      worst.max_rel_err = std::max(worst.max_rel_err, compared->max_rel_err);
-      worst.tolerance = std::max(worst.tolerance, compared->tolerance);
-      worst.ok = worst.ok && compared->ok;
+    for (size_t i = 0; i < verdict.outputs.size(); ++i) {
+      const Binding& output = manifest.outputs[i];
+      const Comparison& compared = verdict.outputs[i];
+      list.push_back({{"name", output.name},
+                      {"max_abs_err", compared.max_abs_err},
+                      {"max_rel_err", compared.max_rel_err},
+                      {"tolerance", compared.tolerance},
+                      {"special_mismatches", compared.special_mismatches},
+                      {"ok", compared.ok}});
+      if (!verdict.sensitivity.empty()) {
+        list.back()["sensitivity"] = verdict.sensitivity[i];
+        sensitivity = std::max(sensitivity, verdict.sensitivity[i]);
+      }
+      rows.push_back({compared.ok ? "ok" : "WRONG", output.name,
+                      absl::StrCat(DTypeName(output.dtype), ShapeToString(verdict.shapes[i])),
+                      absl::StrFormat("%.3g", compared.max_abs_err), absl::StrFormat("%.3g", compared.max_rel_err),
+                      absl::StrFormat("%.3g", compared.tolerance), absl::StrCat(compared.special_mismatches)});
+      worst.max_abs_err = std::max(worst.max_abs_err, compared.max_abs_err);
+      worst.max_rel_err = std::max(worst.max_rel_err, compared.max_rel_err);
+      worst.tolerance = std::max(worst.tolerance, compared.tolerance);
     }
     const std::string given = inputs_.files.empty() ? "random" : absl::StrJoin(inputs_.files, " ");
     if (format_ == "json") {
@@ -125,6 +168,7 @@ class VerifyVerb : public Verb {
                                              {"max_abs_err", worst.max_abs_err},
                                              {"max_rel_err", worst.max_rel_err},
                                              {"tolerance", worst.tolerance},
+                                             {"sensitivity", sensitivity},
                                              {"inputs", given},
                                              {"seed", inputs_.seed},
                                              {"int_max", inputs_.int_max},
@@ -136,6 +180,10 @@ class VerifyVerb : public Verb {
                   worst.ok ? "verified" : "NOT VERIFIED", worst.max_rel_err, worst.ok ? "≤" : "against",
                   worst.tolerance, given.c_str(), static_cast<long long>(inputs_.seed),
                   static_cast<long long>(inputs_.int_max));
+      if (!verdict.sensitivity.empty()) {
+        std::printf("the reference's own outputs move by %.3g when its inputs move by one unit in the last place%s\n",
+                    sensitivity, sensitivity >= kMostTolerance ? ": rounding decides them" : "");
+      }
     }
     return worst.ok ? kExitOk : kExitVerificationFailed;
   }
