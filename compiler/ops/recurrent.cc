@@ -224,6 +224,7 @@ class Direction {
   Direction(Nodes& nodes, const Recurrence& form, const Activation* activations)
       : nodes_(nodes), form_(form), activations_(activations) {}
 
+  // The standard clips the input of every activation; onnxruntime's LSTM leaves the cell state, h's input, alone.
   ValueId Activate(int k, ValueId x) {
     if (form_.clip.has_value()) {
       x = nodes_.Add("Clip", {x, nodes_.Number(form_.dtype, -*form_.clip), nodes_.Number(form_.dtype, *form_.clip)});
