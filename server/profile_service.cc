@@ -1,6 +1,10 @@
+#include <cmath>
 #include <limits>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "proto/profile.grpc.pb.h"
+#include "runtime/base/status_macros.h"
 #include "server/grpc_status.h"
 #include "server/jobs/job_runner.h"
 #include "server/services.h"
@@ -23,6 +27,32 @@ v1::Measurement ToProto(const MeasurementRow& row) {
   proto.set_toolchain(row.toolchain);
   proto.set_time_ms(row.time_ms);
   return proto;
+}
+
+absl::StatusOr<MeasurementRow> FromProto(const v1::Measurement& proto) {
+  constexpr size_t kMostText = 4096;
+  const auto is_key = [](const std::string& key) {
+    return key.size() == 64 && key.find_first_not_of("0123456789abcdef") == std::string::npos;
+  };
+  const auto is_time = [](double ns) { return std::isfinite(ns) && ns >= 0; };
+  bool good = is_key(proto.question_key()) && !proto.device_fingerprint().empty() && proto.samples() > 0 &&
+              is_time(proto.min_ns()) && is_time(proto.median_ns()) && is_time(proto.p90_ns()) &&
+              proto.samples_ns_size() <= 64;
+  for (const double ns : proto.samples_ns()) good = good && is_time(ns);
+  for (const std::string* text : {&proto.measurement_key(), &proto.device_fingerprint(), &proto.description(),
+                                  &proto.worker(), &proto.toolchain()}) {
+    good = good && text->size() <= kMostText;
+  }
+  if (!good) {
+    return absl::InvalidArgumentError(absl::StrCat("not a measurement: question_key '",
+                                                   proto.question_key().substr(0, 64), "', ", proto.samples(),
+                                                   " samples, median ", proto.median_ns(), " ns"));
+  }
+  return MeasurementRow{
+      proto.question_key(), proto.measurement_key(), proto.device_fingerprint(),
+      proto.description(),  proto.samples(),         proto.min_ns(),
+      proto.median_ns(),    proto.p90_ns(),          {proto.samples_ns().begin(), proto.samples_ns().end()},
+      proto.worker(),       proto.toolchain(),       proto.time_ms()};
 }
 
 class ProfileService : public v1::Profile::Service {
@@ -64,6 +94,28 @@ class ProfileService : public v1::Profile::Service {
     return ToGrpc(
         store_->ScanMeasurements({"", "", request->device_fingerprint(), std::numeric_limits<int>::max()},
                                  [&](const MeasurementRow& row) { open = open && writer->Write(ToProto(row)); }));
+  }
+
+  grpc::Status Import(grpc::ServerContext*, grpc::ServerReader<v1::Measurement>* reader,
+                      v1::ProfileImportResponse* response) override {
+    constexpr size_t kBatch = 1000;  // a transaction
+    std::vector<MeasurementRow> rows;
+    const auto take = [&] {
+      const absl::StatusOr<int64_t> added = store_->MergeMeasurements(rows);
+      RETURN_IF_ERROR(added.status());
+      response->set_added(response->added() + *added);
+      response->set_known(response->known() + static_cast<int64_t>(rows.size()) - *added);
+      rows.clear();
+      return absl::OkStatus();
+    };
+    for (v1::Measurement measurement; reader->Read(&measurement);) {
+      absl::StatusOr<MeasurementRow> row = FromProto(measurement);
+      if (!row.ok()) return ToGrpc(row.status());
+      rows.push_back(*std::move(row));
+      if (rows.size() < kBatch) continue;
+      if (const absl::Status taken = take(); !taken.ok()) return ToGrpc(taken);
+    }
+    return ToGrpc(take());
   }
 
  private:

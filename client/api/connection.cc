@@ -155,6 +155,18 @@ class GrpcConnection : public Connection {
     return Call<v1::ProfileQueryResponse>(
         kCallTimeout, [&](auto* context, auto* response) { return profile_->Query(context, request, response); });
   }
+  absl::StatusOr<v1::ProfileImportResponse> ProfileImport(const std::vector<v1::Measurement>& measurements) override {
+    grpc::ClientContext context;
+    SetDeadline(&context, kTransferTimeout);
+    v1::ProfileImportResponse response;
+    auto writer = profile_->Import(&context, &response);
+    bool open = true;  // the database appends: oldest first
+    for (auto it = measurements.rbegin(); open && it != measurements.rend(); ++it) open = writer->Write(*it);
+    if (open) writer->WritesDone();
+    const grpc::Status status = writer->Finish();
+    if (!status.ok()) return ToAbsl(status);
+    return response;
+  }
   absl::Status ProfileExport(const v1::ProfileExportRequest& request,
                              const std::function<absl::Status(const v1::Measurement&)>& measurement) override {
     grpc::ClientContext context;

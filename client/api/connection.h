@@ -51,6 +51,8 @@ class Connection {
   virtual absl::StatusOr<v1::ListWorkersResponse> ListWorkers() = 0;
   virtual absl::StatusOr<v1::ProfileStats> ProfileStats() = 0;
   virtual absl::StatusOr<v1::ProfileQueryResponse> ProfileQuery(const v1::ProfileQueryRequest& request) = 0;
+  // In the order of ProfileExport, newest first.
+  virtual absl::StatusOr<v1::ProfileImportResponse> ProfileImport(const std::vector<v1::Measurement>& measurements) = 0;
   virtual absl::Status ProfileExport(const v1::ProfileExportRequest& request,
                                      const std::function<absl::Status(const v1::Measurement&)>& measurement) = 0;
 };

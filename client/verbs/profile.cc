@@ -1,5 +1,11 @@
+#include <google/protobuf/util/json_util.h>
+
 #include <cstdio>
+#include <fstream>
+#include <iostream>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/api/connection.h"
@@ -116,10 +122,79 @@ class ProfileExportVerb : public Verb {
   std::string path_, device_;
 };
 
+int ReportImport(const absl::StatusOr<v1::ProfileImportResponse>& imported, const std::string& format) {
+  if (!imported.ok()) return Fail(imported.status());
+  if (format == "json") {
+    std::printf("%s\n", ProtoToJson(*imported).c_str());
+  } else {
+    std::printf("%s added, %s known already\n", Plural(imported->added(), "measurement").c_str(),
+                CountInWords(imported->known()).c_str());
+  }
+  return kExitOk;
+}
+
+class ProfileImportVerb : public Verb {
+ public:
+  std::string name() const override { return "profile import"; }
+  std::string help() const override { return "take measurements that profile export wrote, each once"; }
+  std::vector<Option> Options() override {
+    return {{"FILE", "where from (-: stdin)", &path_, true}, OutputOption(&format_)};
+  }
+  int Run(const CommonOptions& common) override {
+    std::ifstream file;
+    if (path_ != "-") {
+      file.open(path_);
+      if (!file) return FailLocal(absl::NotFoundError(absl::StrCat("cannot read ", path_)));
+    }
+    std::istream& in = path_ == "-" ? std::cin : file;
+    // All is read before anything is sent: a file is taken whole or, malformed, not at all.
+    std::vector<v1::Measurement> measurements;
+    std::string line;
+    for (int64_t number = 1; std::getline(in, line); ++number) {
+      if (line.empty()) continue;
+      const auto parsed = google::protobuf::util::JsonStringToMessage(line, &measurements.emplace_back());
+      if (parsed.ok()) continue;
+      return FailLocal(absl::InvalidArgumentError(
+          absl::StrCat(path_, ":", number, ": not a measurement: ", std::string(parsed.message()))));
+    }
+    return ReportImport(Connection::Open(common.server)->ProfileImport(measurements), format_);
+  }
+
+ private:
+  std::string path_, format_ = "table";
+};
+
+class ProfileMergeVerb : public Verb {
+ public:
+  std::string name() const override { return "profile merge"; }
+  std::string help() const override { return "take another server's measurements, each once"; }
+  std::vector<Option> Options() override {
+    return {{"FROM", "the other server's address", &from_, true},
+            {"--device", "only this device's", &device_},
+            OutputOption(&format_)};
+  }
+  int Run(const CommonOptions& common) override {
+    v1::ProfileExportRequest request;
+    request.set_device_fingerprint(device_);
+    std::vector<v1::Measurement> measurements;
+    const absl::Status read = Connection::Open(from_)->ProfileExport(request, [&](const v1::Measurement& measurement) {
+      measurements.push_back(measurement);
+      return absl::OkStatus();
+    });
+    if (!read.ok()) return Fail(read);
+    return ReportImport(Connection::Open(common.server)->ProfileImport(measurements), format_);
+  }
+
+ private:
+  std::string from_, device_, format_ = "table";
+};
+
 }  // namespace
 
 std::unique_ptr<Verb> MakeProfileStatsVerb() { return std::make_unique<ProfileStatsVerb>(); }
 std::unique_ptr<Verb> MakeProfileQueryVerb() { return std::make_unique<ProfileQueryVerb>(); }
+std::unique_ptr<Verb> MakeProfileImportVerb() { return std::make_unique<ProfileImportVerb>(); }
+std::unique_ptr<Verb> MakeProfileMergeVerb() { return std::make_unique<ProfileMergeVerb>(); }
 std::unique_ptr<Verb> MakeProfileExportVerb() { return std::make_unique<ProfileExportVerb>(); }
 
 }  // namespace fusion

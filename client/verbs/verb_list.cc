@@ -5,10 +5,10 @@ namespace fusion {
 std::vector<std::unique_ptr<Verb>> AllVerbs() {
   using Maker = std::unique_ptr<Verb> (*)();
   constexpr Maker kMakers[] = {
-      MakeSubmitVerb,        MakePlanVerb,       MakeRunVerb,          MakeBenchVerb,        MakeVerifyVerb,
-      MakeBundleInspectVerb, MakeBundleGetVerb,  MakeJobListVerb,      MakeJobGetVerb,       MakeJobWatchVerb,
-      MakeJobCancelVerb,     MakeWorkerListVerb, MakeProfileStatsVerb, MakeProfileQueryVerb, MakeProfileExportVerb,
-      MakeDoctorVerb,        MakeVersionVerb,
+      MakeSubmitVerb,        MakePlanVerb,         MakeRunVerb,          MakeBenchVerb,        MakeVerifyVerb,
+      MakeBundleInspectVerb, MakeBundleGetVerb,    MakeJobListVerb,      MakeJobGetVerb,       MakeJobWatchVerb,
+      MakeJobCancelVerb,     MakeWorkerListVerb,   MakeProfileStatsVerb, MakeProfileQueryVerb, MakeProfileExportVerb,
+      MakeProfileImportVerb, MakeProfileMergeVerb, MakeDoctorVerb,       MakeVersionVerb,
   };
   std::vector<std::unique_ptr<Verb>> verbs;
   for (Maker make : kMakers) verbs.push_back(make());

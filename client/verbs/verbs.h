@@ -23,6 +23,8 @@ std::unique_ptr<Verb> MakeWorkerListVerb();
 std::unique_ptr<Verb> MakeProfileStatsVerb();
 std::unique_ptr<Verb> MakeProfileQueryVerb();
 std::unique_ptr<Verb> MakeProfileExportVerb();
+std::unique_ptr<Verb> MakeProfileImportVerb();
+std::unique_ptr<Verb> MakeProfileMergeVerb();
 std::unique_ptr<Verb> MakeDoctorVerb();
 std::unique_ptr<Verb> MakeVersionVerb();
 

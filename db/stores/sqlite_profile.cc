@@ -17,20 +17,41 @@ std::vector<double> UnpackDoubles(const std::string& bytes) {
   return values;
 }
 
+absl::Status Insert(Connection& db, const MeasurementRow& row) {
+  return db.Run(
+      "INSERT INTO measurements (question_key, measurement_key, device_fingerprint, description, samples, "
+      "min_ns, median_ns, p90_ns, samples_ns, worker, toolchain, time_ms) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+      {row.question_key, row.measurement_key, row.device_fingerprint, row.description, row.samples, row.min_ns,
+       row.median_ns, row.p90_ns, Bytes{PackDoubles(row.samples_ns)}, row.worker, row.toolchain, row.time_ms});
+}
+
 }  // namespace
 
 absl::Status SqliteStore::AppendMeasurements(absl::Span<const MeasurementRow> rows) {
   if (rows.empty()) return absl::OkStatus();
   return writer_->Write([&](Connection& db) -> absl::Status {
-    for (const MeasurementRow& row : rows) {
-      RETURN_IF_ERROR(db.Run(
-          "INSERT INTO measurements (question_key, measurement_key, device_fingerprint, description, samples, "
-          "min_ns, median_ns, p90_ns, samples_ns, worker, toolchain, time_ms) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
-          {row.question_key, row.measurement_key, row.device_fingerprint, row.description, row.samples, row.min_ns,
-           row.median_ns, row.p90_ns, Bytes{PackDoubles(row.samples_ns)}, row.worker, row.toolchain, row.time_ms}));
-    }
+    for (const MeasurementRow& row : rows) RETURN_IF_ERROR(Insert(db, row));
     return absl::OkStatus();
   });
+}
+
+absl::StatusOr<int64_t> SqliteStore::MergeMeasurements(absl::Span<const MeasurementRow> rows) {
+  int64_t added = 0;
+  RETURN_IF_ERROR(writer_->Write([&](Connection& db) -> absl::Status {
+    added = 0;  // the writer may try again
+    for (const MeasurementRow& row : rows) {
+      bool known = false;
+      RETURN_IF_ERROR(db.Query(
+          "SELECT 1 FROM measurements WHERE question_key = ? AND worker = ? AND time_ms = ? AND samples_ns = ? LIMIT 1",
+          {row.question_key, row.worker, row.time_ms, Bytes{PackDoubles(row.samples_ns)}},
+          [&](const SqlRow&) { known = true; }));
+      if (known) continue;
+      RETURN_IF_ERROR(Insert(db, row));
+      ++added;
+    }
+    return absl::OkStatus();
+  }));
+  return added;
 }
 
 absl::StatusOr<std::vector<std::optional<double>>> SqliteStore::ElectedLatencies(absl::Span<const std::string> keys) {

@@ -138,6 +138,9 @@ class Store {
 
   // Profile. ElectedLatencies answers parallel to the keys: the median over the rows' medians; nullopt without rows.
   virtual absl::Status AppendMeasurements(absl::Span<const MeasurementRow> rows) = 0;
+  // Appends those that are not there yet: the same question, worker, time and samples are the same measurement.
+  // Returns how many.
+  virtual absl::StatusOr<int64_t> MergeMeasurements(absl::Span<const MeasurementRow> rows) = 0;
   virtual absl::StatusOr<std::vector<std::optional<double>>> ElectedLatencies(absl::Span<const std::string> keys) = 0;
   virtual absl::Status ScanMeasurements(const MeasurementFilter& filter,
                                         const std::function<void(const MeasurementRow&)>& on_row) = 0;

@@ -132,6 +132,18 @@ TEST_P(StoreConformance, MeasurementsAreAppendedAndElected) {
   EXPECT_EQ(scan({"%", "", "", 10}), 0u) << "no wildcards";
 }
 
+TEST_P(StoreConformance, MeasurementsFromElsewhereAreTakenOnce) {
+  const MeasurementRow a{"q1", "m1", "dev", "Conv", 3, 90, 100, 120, {90, 100, 120}, "w", "clang", 1};
+  MeasurementRow later = a, other = a;
+  later.time_ms = 2;
+  other.worker = "v";
+  ASSERT_TRUE(store_->AppendMeasurements({a}).ok());
+  EXPECT_EQ(store_->MergeMeasurements({a, later, other, later}).value(), 2);
+  EXPECT_EQ(store_->MergeMeasurements({a, later, other}).value(), 0);
+  EXPECT_EQ(store_->MergeMeasurements({}).value(), 0);
+  EXPECT_EQ(store_->CountMeasurements()->measurements, 3);
+}
+
 TEST_P(StoreConformance, Builds) {
   const std::string a(64, 'a'), b(64, 'b');
   ASSERT_TRUE(store_->PutBuilds({{a, "bin1", 1}}).ok());
