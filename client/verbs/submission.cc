@@ -15,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "client/api/address.h"
+#include "client/api/digest_cache.h"
 #include "client/api/model_files.h"
 #include "client/cli/exit_codes.h"
 #include "client/cli/interrupt.h"
@@ -151,6 +152,19 @@ absl::Status ErrorOf(const v1::JobEvent& last) {
   return absl::Status(code == absl::StatusCode::kOk ? absl::StatusCode::kInternal : code, last.error().message());
 }
 
+// What an earlier call fetched is there still.
+bool IsThere(const std::string& path, const v1::BundleInfo& bundle) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return false;
+  if (static_cast<int64_t>(std::filesystem::file_size(path, error)) != bundle.size_bytes() || error) return false;
+  const FileDigests digests = DigestCache(CacheFolder(), std::max<int64_t>(bundle.size_bytes(), 1)).Get(path, [&] {
+    const auto file = MappedFile::Open(path);
+    const std::string digest = file.ok() ? Sha256Hex((*file)->bytes()) : "";
+    return FileDigests{digest, {digest}};
+  });
+  return digests.sha256 == bundle.digest();
+}
+
 }  // namespace
 
 void AddCompilationFlags(CompilationFlags* flags, std::vector<Option>* options) {
@@ -255,6 +269,7 @@ absl::Status CheckOutputPath(const std::string& path) {
 
 absl::Status DownloadBundle(Connection& connection, const v1::BundleInfo& bundle, const std::string& path,
                             Progress& progress) {
+  if (IsThere(path, bundle)) return absl::OkStatus();
   ASSIGN_OR_RETURN(std::unique_ptr<AtomicFile> file, AtomicFile::Create(path));
   Sha256 sha;
   TransferProgress told("fetching", bundle.size_bytes(), progress);

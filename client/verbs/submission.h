@@ -42,7 +42,7 @@ absl::StatusOr<v1::JobEvent> FollowJob(Connection& connection, const std::string
 // A usage error where no file could be made at `path`: known before a compilation, not after it.
 absl::Status CheckOutputPath(const std::string& path);
 
-// The bundle into `path`, whole or not at all; its digest is checked on the way.
+// The bundle into `path`, whole or not at all; its digest is checked on the way. Nothing is fetched if it is there.
 absl::Status DownloadBundle(Connection& connection, const v1::BundleInfo& bundle, const std::string& path,
                             Progress& progress);
 

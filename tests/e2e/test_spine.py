@@ -49,7 +49,15 @@ class SpineTest(harness.ServerTest):
         again = self.submit(self.folder / "first.onnx", output=self.folder / "again.fusion")
         self.assertLess(time.monotonic() - start, 2)
         self.assertTrue(again["from_store"])
-        self.assertEqual((self.folder / "again.fusion").read_bytes(), (self.folder / "first.fusion").read_bytes())
+        bundle = (self.folder / "first.fusion").read_bytes()
+        self.assertEqual((self.folder / "again.fusion").read_bytes(), bundle)
+        # A bundle that is there is not fetched again; one that was damaged is.
+        before = (self.folder / "again.fusion").stat()
+        self.submit(self.folder / "first.onnx", output=self.folder / "again.fusion")
+        self.assertEqual((self.folder / "again.fusion").stat().st_ino, before.st_ino)
+        (self.folder / "again.fusion").write_bytes(bytes(len(bundle)))
+        self.submit(self.folder / "first.onnx", output=self.folder / "again.fusion")
+        self.assertEqual((self.folder / "again.fusion").read_bytes(), bundle)
 
     def test_planner_none_keeps_every_operator(self):
         model = self.write("unfused.onnx", onnx_model.elementwise_and_softmax(seed=3))
