@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/movement/in_place.h"
+#include "compiler/pipeline/emit.h"
 #include "compiler/pipeline/testing/run_block.h"
 
 namespace fusion {
@@ -11,11 +12,10 @@ namespace {
 using G = testing::GraphMaker;
 using V = ecg::ValueId;
 
-BlockKernel Kernel(const G& g) {
+BlockKernel Kernel(const G& g, const DeviceModel& device = testing::Avx512Device()) {
   std::vector<ecg::NodeId> nodes;
   for (size_t n = 0; n < g.graph().nodes().size(); ++n) nodes.push_back(static_cast<int>(n));
-  absl::StatusOr<BlockKernel> kernel =
-      MakeBlockKernel(g.graph(), nodes, LiveOutOf(g.graph(), nodes), {}, testing::Avx512Device());
+  absl::StatusOr<BlockKernel> kernel = MakeBlockKernel(g.graph(), nodes, LiveOutOf(g.graph(), nodes), {}, device);
   EXPECT_TRUE(kernel.ok()) << kernel.status();
   return *std::move(kernel);
 }
@@ -43,6 +43,21 @@ TEST(BlockKernel, ImmediatesAreInTheKey) {
   };
   EXPECT_EQ(scaled(2), scaled(2));
   EXPECT_NE(scaled(2), scaled(3));
+}
+
+// A bundle asks for the extension only where a kernel has products of bytes.
+TEST(BlockKernel, TextsAreGroupedByTheInstructionsTheyNeed) {
+  G bytes;
+  const V a = bytes.In({8, 16}, DType::kU8), b = bytes.In({16, 32}, DType::kI8);
+  bytes.Out(bytes.Op("MatMulInteger", {a, b}));
+  const DeviceModel device = testing::VnniDevice();
+  const BlockKernel floats = Kernel(Layer(32, 0), device), wider = Kernel(Layer(48, 0), device),
+                    products = Kernel(bytes, device);
+  const KernelTexts texts = PrintKernels({&floats, &products, &wider}, device);
+  ASSERT_EQ(texts.files.size(), 2u);
+  EXPECT_EQ(texts.places[0].file, texts.places[2].file);
+  EXPECT_EQ(texts.files[texts.places[0].file].instructions, (cpu::Instructions{"avx512", "x86-64-v4"}));
+  EXPECT_EQ(texts.files[texts.places[1].file].instructions, (cpu::Instructions{device.isa, device.march}));
 }
 
 TEST(BlockKernel, AResidualIsAddedInPlace) {

@@ -174,7 +174,7 @@ absl::StatusOr<std::vector<std::string>> GraphBlockOracle::MakeBundles(absl::Spa
     kernels.push_back(it->second.get());
   }
   const KernelTexts texts = PrintKernels(kernels, *context_.device);
-  ASSIGN_OR_RETURN(const std::vector<std::string> binaries, BuildTexts(texts, *context_.device, context_.toolchain));
+  ASSIGN_OR_RETURN(const std::vector<std::string> binaries, BuildTexts(texts, context_.toolchain));
   std::string folder = (std::filesystem::temp_directory_path() / "fusion-question-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr)
     return absl::ResourceExhaustedError(absl::StrCat("cannot make a folder ", folder));

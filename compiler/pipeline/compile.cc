@@ -387,7 +387,7 @@ absl::StatusOr<CompileAccount> BuildAlone(const CompileJob& job, const Programs&
   StageClock clock(context, &account);
   RETURN_IF_ERROR(
       clock.Begin("build", absl::StrCat(texts.distinct, " distinct kernels in ", texts.files.size(), " files")));
-  ASSIGN_OR_RETURN(const std::vector<std::string> binaries, BuildTexts(texts, *context.device, context.toolchain));
+  ASSIGN_OR_RETURN(const std::vector<std::string> binaries, BuildTexts(texts, context.toolchain));
   RETURN_IF_ERROR(clock.Begin("write", "packing weights"));
   RETURN_IF_ERROR(Write(job, programs, texts, binaries, texts.places.begin(), *context.device, &account));
   clock.End();
@@ -413,7 +413,7 @@ std::vector<absl::StatusOr<CompileAccount>> CompileMany(const std::vector<Compil
     if (models.back().ok()) AppendKernels(*models.back(), &kernels);
   }
   const KernelTexts texts = PrintKernels(kernels, *context.device);
-  const absl::StatusOr<std::vector<std::string>> binaries = BuildTexts(texts, *context.device, context.toolchain);
+  const absl::StatusOr<std::vector<std::string>> binaries = BuildTexts(texts, context.toolchain);
   std::vector<absl::StatusOr<CompileAccount>> results;
   for (size_t j = 0; j < jobs.size(); ++j) {
     if (!models[j].ok()) {

@@ -299,34 +299,44 @@ absl::StatusOr<LaidOut> LayOut(const BundleProgram& source, Weights* weights) {
 KernelTexts PrintKernels(const std::vector<const BlockKernel*>& kernels, const DeviceModel& device) {
   KernelTexts texts;
   std::map<std::string, KernelTexts::Place> known;
-  const std::string prelude = cpu::Prelude(device.vector_bytes / 4);
-  std::string current;
-  std::set<std::string> routines;  // that `current` calls
-  auto flush = [&] {
-    if (!current.empty()) texts.files.push_back(absl::StrCat(prelude, te::RoutineSource(routines), current));
-    current.clear();
-    routines.clear();
+  std::vector<std::set<std::string>> routines;  // that each file calls
+  std::vector<int> open;                        // files that take more kernels, one for each set of instructions
+  const auto file_for = [&](const cpu::Instructions& instructions, size_t bytes) {
+    for (int& f : open) {
+      if (texts.files[f].instructions != instructions) continue;
+      if (texts.files[f].text.size() + bytes <= kFileBytes) return f;
+      f = static_cast<int>(texts.files.size());
+      texts.files.push_back({"", instructions});
+      return f;
+    }
+    open.push_back(static_cast<int>(texts.files.size()));
+    texts.files.push_back({"", instructions});
+    return open.back();
   };
   for (const BlockKernel* block : kernels) {
     auto it = known.find(block->key);
     if (it == known.end()) {
       const std::string symbol = absl::StrCat("k_", texts.distinct++);
       const std::string text = cpu::PrintKernel(block->kernel, symbol, device);
-      if (current.size() + text.size() > kFileBytes) flush();
-      current += text;
-      routines.merge(cpu::RoutinesOf(block->kernel));
-      it = known.emplace(block->key, KernelTexts::Place{static_cast<int>(texts.files.size()), symbol}).first;
+      const int f = file_for(cpu::InstructionsOf(block->kernel, device), text.size());
+      texts.files[f].text += text;
+      routines.resize(texts.files.size());
+      routines[f].merge(cpu::RoutinesOf(block->kernel));
+      it = known.emplace(block->key, KernelTexts::Place{f, symbol}).first;
     }
     texts.places.push_back(it->second);
   }
-  flush();
+  const std::string prelude = cpu::Prelude(device.vector_bytes / 4);
+  for (size_t f = 0; f < texts.files.size(); ++f) {
+    std::string& text = texts.files[f].text;
+    text = absl::StrCat(prelude, te::RoutineSource(routines[f]), text);
+  }
   return texts;
 }
 
-absl::StatusOr<std::vector<std::string>> BuildTexts(const KernelTexts& texts, const DeviceModel& device,
-                                                    Toolchain* toolchain) {
+absl::StatusOr<std::vector<std::string>> BuildTexts(const KernelTexts& texts, Toolchain* toolchain) {
   std::vector<BuildUnit> units;
-  for (const std::string& text : texts.files) units.push_back({"cpu", device.march, text});
+  for (const KernelTexts::File& file : texts.files) units.push_back({"cpu", file.instructions.march, file.text});
   if (units.empty()) return std::vector<std::string>();
   return toolchain->Build(units);
 }
@@ -355,7 +365,15 @@ absl::Status WriteBundle(const std::vector<BundleProgram>& programs, const Kerne
   }
   for (const int f : used) {
     RETURN_IF_ERROR(writer->AddEntry(BinaryName(f), binaries[f]));
-    RETURN_IF_ERROR(writer->AddEntry(SourceName(f), texts.files[f]));
+    RETURN_IF_ERROR(writer->AddEntry(SourceName(f), texts.files[f].text));
+  }
+  // The head names the device's; less where every kernel needs the same less.
+  const bool alike = !used.empty() && std::all_of(used.begin(), used.end(), [&](int f) {
+    return texts.files[f].instructions == texts.files[*used.begin()].instructions;
+  });
+  if (alike) {
+    manifest.isa = texts.files[*used.begin()].instructions.isa;
+    manifest.march = texts.files[*used.begin()].instructions.march;
   }
   if (!account->plan_json.empty()) RETURN_IF_ERROR(writer->AddEntry("plan.json", account->plan_json));
   RETURN_IF_ERROR(writer->AddEntry("report.html", ReportHtml(manifest, *account)));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler/backends/cpu/instructions.h"
 #include "compiler/backends/toolchain.h"
 #include "compiler/onnx/import.h"
 #include "compiler/pipeline/block_kernel.h"
@@ -17,7 +18,11 @@ namespace fusion {
 
 // Texts of the distinct kernels among `kernels`, grouped into files, and where each kernel is.
 struct KernelTexts {
-  std::vector<std::string> files;  // complete C++ texts
+  struct File {
+    std::string text;  // complete C++
+    cpu::Instructions instructions;
+  };
+  std::vector<File> files;  // kernels that need the same instructions
   struct Place {
     int file = 0;
     std::string symbol;
@@ -27,8 +32,8 @@ struct KernelTexts {
 };
 KernelTexts PrintKernels(const std::vector<const BlockKernel*>& kernels, const DeviceModel& device);
 
-absl::StatusOr<std::vector<std::string>> BuildTexts(const KernelTexts& texts, const DeviceModel& device,
-                                                    Toolchain* toolchain);
+// The binary of each file.
+absl::StatusOr<std::vector<std::string>> BuildTexts(const KernelTexts& texts, Toolchain* toolchain);
 
 // One launch of the program: a kernel and the values its arguments stand for.
 struct PlannedLaunch {
