@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/fusion/plan.h"
+#include "compiler/rewrite/rewrite.h"
 #include "server/local_worker.h"
 #include "server/server.h"
 #include "server/services.h"
@@ -18,7 +19,9 @@ namespace {
 
 constexpr int kExitUsage = 2, kExitUnavailable = 5;
 
-fusion::CompilerFunctions RealCompiler() { return {fusion::Compile, fusion::PlanOnly, fusion::PlannerNames()}; }
+fusion::CompilerFunctions RealCompiler() {
+  return {fusion::Compile, fusion::PlanOnly, fusion::PlannerNames(), fusion::rewrite::CheckRuleId};
+}
 
 int Fail(const absl::Status& status) {
   std::fprintf(stderr, "fusiond: %s\n", std::string(status.message()).c_str());

@@ -36,7 +36,7 @@ class ServerTest : public testing::Test {
     options.state_folder = folder_;
     options.listen = std::move(listen);
     options.first_worker_grace = absl::Milliseconds(200);
-    return Server::Start(options, {FakeCompile, FakePlan, {"dnnfusion", "none"}});
+    return Server::Start(options, {FakeCompile, FakePlan, {"dnnfusion", "none"}, FakeCheckRule});
   }
   void StartServer() {
     auto server = TryStart({address_});
@@ -175,7 +175,26 @@ TEST_F(ServerTest, BadSubmissionsAreRefusedWithReasons) {
   request = good;
   request.mutable_options()->set_planner("magic");
   EXPECT_EQ(client_->TrySubmit(request).error_code(), grpc::INVALID_ARGUMENT);
+
+  request = good;
+  request.mutable_options()->add_disabled_rules("factr");
+  status = client_->TrySubmit(request);
+  EXPECT_EQ(status.error_code(), grpc::NOT_FOUND);
+  EXPECT_THAT(status.error_message(), HasSubstr("factr"));
   EXPECT_EQ(client_->Watch(client_->Submit(good).job_id()).back().state(), v1::SUCCEEDED) << "the server lives";
+}
+
+TEST_F(ServerTest, DisabledRulesArePartOfTheKey) {
+  FakeWorker worker(address_, "anna");
+  const v1::SubmitRequest all = client_->Model("build 1");
+  v1::SubmitRequest one = all, two = all, swapped = all;
+  one.mutable_options()->add_disabled_rules("factor");
+  for (const char* id : {"factor", "other"}) two.mutable_options()->add_disabled_rules(id);
+  for (const char* id : {"other", "factor", "other"}) swapped.mutable_options()->add_disabled_rules(id);
+  const std::string key = client_->Submit(two).key();
+  EXPECT_NE(client_->Submit(all).key(), client_->Submit(one).key());
+  EXPECT_NE(client_->Submit(one).key(), key);
+  EXPECT_EQ(client_->Submit(swapped).key(), key);
 }
 
 TEST_F(ServerTest, WaitsForAWorkerAndSaysSo) {
@@ -398,18 +417,18 @@ TEST_F(ServerTest, FolderAndAddressesBelongToOneServer) {
   ServerOptions options;
   options.state_folder = folder_ + "-other";
   options.listen = {address_};
-  EXPECT_EQ(Server::Start(options, {FakeCompile, FakePlan, {"dnnfusion", "none"}}).status().code(),
+  EXPECT_EQ(Server::Start(options, {FakeCompile, FakePlan, {"dnnfusion", "none"}, FakeCheckRule}).status().code(),
             absl::StatusCode::kUnavailable);
   options.listen = {"127.0.0.1:0"};
-  auto tcp = Server::Start(options, {FakeCompile, FakePlan, {"dnnfusion", "none"}});
+  auto tcp = Server::Start(options, {FakeCompile, FakePlan, {"dnnfusion", "none"}, FakeCheckRule});
   ASSERT_TRUE(tcp.ok()) << tcp.status();
   options.state_folder += "2";
   options.listen = (*tcp)->addresses();
   EXPECT_THAT(options.listen[0], testing::Not(HasSubstr(":0 ")));
-  EXPECT_EQ(Server::Start(options, {FakeCompile, FakePlan, {"dnnfusion", "none"}}).status().code(),
+  EXPECT_EQ(Server::Start(options, {FakeCompile, FakePlan, {"dnnfusion", "none"}, FakeCheckRule}).status().code(),
             absl::StatusCode::kUnavailable);
   options.listen = {"nonsense"};
-  EXPECT_EQ(Server::Start(options, {FakeCompile, FakePlan, {"dnnfusion", "none"}}).status().code(),
+  EXPECT_EQ(Server::Start(options, {FakeCompile, FakePlan, {"dnnfusion", "none"}, FakeCheckRule}).status().code(),
             absl::StatusCode::kInvalidArgument);
   tcp->reset();
   std::filesystem::remove_all(folder_ + "-other");

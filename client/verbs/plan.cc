@@ -1,7 +1,10 @@
+#include <cmath>
 #include <cstdio>
 
+#include "absl/strings/str_cat.h"
 #include "client/cli/exit_codes.h"
 #include "client/cli/proto_json.h"
+#include "client/cli/words.h"
 #include "client/verbs/submission.h"
 #include "client/verbs/verbs.h"
 
@@ -13,7 +16,10 @@ class PlanVerb : public Verb {
   std::string name() const override { return "plan"; }
   std::string help() const override { return "show which operators would share which kernel, and why"; }
   std::vector<Option> Options() override {
-    std::vector<Option> options = {{"MODEL", "the .onnx file", &model_, true}, OutputOption(&format_)};
+    std::vector<Option> options = {
+        {"MODEL", "the .onnx file", &model_, true},
+        {"--explain", "list the rewrite rules that fired, where, and what each saved", &explain_},
+        OutputOption(&format_)};
     AddCompilationFlags(&flags_, &options);
     return options;
   }
@@ -34,12 +40,44 @@ class PlanVerb : public Verb {
       std::printf("%s\n", ProtoToJson(*plan).c_str());
     } else {
       std::fputs(plan->text().c_str(), stdout);
+      if (explain_) PrintRewrites(*plan);
     }
     return kExitOk;
   }
 
  private:
+  static std::string Saved(double count) {
+    return absl::StrCat(count < 0 ? "-" : "", CountInWords(static_cast<int64_t>(std::abs(count))));
+  }
+
+  static void PrintRewrites(const v1::PlanResponse& plan) {
+    if (plan.rewrites_total() == 0) {
+      std::puts("\nno rewrite rule fired");
+      return;
+    }
+    std::vector<std::vector<std::string>> rows;
+    std::vector<std::string> header{"RULE", "FLOP SAVED", "BYTES SAVED", "OPERATORS SAVED", "WHERE"};
+    const bool several = plan.account().specialisations_size() > 0;
+    if (several) header.insert(header.begin(), "WITH");
+    double flops = 0, bytes = 0;
+    int64_t nodes = 0;
+    for (const v1::RewriteProto& one : plan.rewrites()) {
+      rows.push_back({one.rule(), Saved(one.flops_saved()), Saved(one.bytes_saved()),
+                      Saved(static_cast<double>(one.nodes_saved())), Printable(one.where())});
+      if (several) rows.back().insert(rows.back().begin(), one.specialisation());
+      flops += one.flops_saved();
+      bytes += one.bytes_saved();
+      nodes += one.nodes_saved();
+    }
+    std::printf("\n%s", Table(header, rows).c_str());
+    const int64_t more = plan.rewrites_total() - plan.rewrites_size();
+    if (more > 0) std::printf("… %s more\n", CountInWords(more).c_str());
+    std::printf("%s saved %s FLOP, %s bytes, %s\n", Plural(plan.rewrites_size(), "rewrite").c_str(),
+                Saved(flops).c_str(), Saved(bytes).c_str(), Plural(nodes, "operator").c_str());
+  }
+
   std::string model_, format_ = "table";
+  bool explain_ = false;
   CompilationFlags flags_;
 };
 

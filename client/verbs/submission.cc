@@ -47,6 +47,7 @@ absl::Status FillOptions(const CompilationFlags& flags, v1::CompileOptionsProto*
   options->set_planner(flags.planner);
   options->set_math(flags.math);
   options->set_tune(flags.tune);
+  for (const std::string& id : flags.disabled_rules) options->add_disabled_rules(id);
   options->set_threads(static_cast<int32_t>(std::clamp<int64_t>(flags.threads, 1, 1024)));
   std::string name, value;
   std::set<std::string> bound;
@@ -175,6 +176,8 @@ void AddCompilationFlags(CompilationFlags* flags, std::vector<Option>* options) 
                       &flags->math,
                       false,
                       {"fast", "strict"}});
+  options->push_back({"--disable-rule", "leave out a rewrite rule by its id (plan --explain lists those that fire)",
+                      &flags->disabled_rules});
   options->push_back(
       {"--tune", "quick: try variants of the kernels that matter on workers", &flags->tune, false, {"off", "quick"}});
   options->push_back(

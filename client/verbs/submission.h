@@ -17,10 +17,12 @@ struct CompilationFlags {
   std::string target = "cpu", planner = "dnnfusion", math = "fast", tune = "off";
   std::vector<std::string> dims;    // "batch=1", "seq=32,128"
   std::vector<std::string> shapes;  // "input=1x3x224x224"
+  std::vector<std::string> disabled_rules;
   int64_t threads = 1;
   int64_t queue_timeout_s = 0;
 };
-// Declares --target, --planner, --math, --tune, --dim, --shape, --threads, --queue-timeout on `options`.
+// Declares --target, --planner, --math, --disable-rule, --tune, --dim, --shape, --threads, --queue-timeout on
+// `options`.
 void AddCompilationFlags(CompilationFlags* flags, std::vector<Option>* options);
 
 // Opens the model, uploads what the server lacks and fills the request; says so on `progress`.

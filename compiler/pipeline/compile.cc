@@ -64,7 +64,6 @@ struct Planned {
   std::vector<onnx_import::InputExtent> input_extents;
   ValueLayouts layouts;
   FusionPlan plan;
-  std::vector<rewrite::Firing> firings;
 };
 
 std::string Label(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) {
@@ -88,7 +87,7 @@ int64_t IntermediateBytes(const ecg::Graph& graph, const std::function<bool(ecg:
   return bytes;
 }
 
-std::string PlanJson(const ecg::Graph& graph, const Planned& planned) {
+std::string PlanJson(const ecg::Graph& graph, const Planned& planned, const std::vector<RewriteAccount>& rewrites) {
   using nlohmann::json;
   json blocks = json::array(), decisions = json::array(), rules = json::array();
   for (const FusionBlock& block : planned.plan.blocks) {
@@ -113,8 +112,12 @@ std::string PlanJson(const ecg::Graph& graph, const Planned& planned) {
     }
     decisions.push_back(item);
   }
-  for (const rewrite::Firing& firing : planned.firings) {
-    rules.push_back({{"rule", firing.rule}, {"where", firing.where}, {"flops_saved", firing.flops_saved}});
+  for (const RewriteAccount& one : rewrites) {
+    rules.push_back({{"rule", one.rule},
+                     {"where", one.where},
+                     {"flops_saved", one.flops_saved},
+                     {"bytes_saved", one.bytes_saved},
+                     {"nodes_saved", one.nodes_saved}});
   }
   int64_t blocked = 0;
   for (const auto& [v, layout] : planned.layouts) {
@@ -168,9 +171,13 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
   {
     rewrite::Options rewrite_options;
     rewrite_options.strict = options.math == "strict";
+    rewrite_options.disabled = options.disabled_rules;
     ASSIGN_OR_RETURN(rewrite::Result rewritten, rewrite::Rewrite(planned.graph, rewrite_options));
     planned.graph = simplify::Simplify(rewritten.graph);
-    planned.firings = std::move(rewritten.firings);
+    for (rewrite::Firing& firing : rewritten.firings) {
+      account->rewrites.push_back({"", std::move(firing.rule), std::move(firing.where), firing.flops_saved,
+                                   firing.bytes_saved, firing.nodes_saved});
+    }
   }
   if (constants != nullptr) planned.graph = constants->Share(planned.graph);
   RETURN_IF_ERROR(ecg::Verify(planned.graph));
@@ -202,7 +209,7 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
   account->intermediate_bytes_before = IntermediateBytes(planned.graph, [](ecg::ValueId) { return true; });
   account->intermediate_bytes_after =
       IntermediateBytes(planned.graph, [&](ecg::ValueId v) { return stored.count(v) > 0; });
-  account->plan_json = PlanJson(planned.graph, planned);
+  account->plan_json = PlanJson(planned.graph, planned, account->rewrites);
   return absl::OkStatus();
 }
 
@@ -246,6 +253,7 @@ Manifest Head(const ModelFiles& files, const CompileOptions& options, const Devi
   head.march = device.march;
   head.model_name = files.model_name;
   head.options = {{"planner", options.planner}, {"math", options.math}, {"target", options.target}};
+  if (!options.disabled_rules.empty()) head.options["disabled_rules"] = absl::StrJoin(options.disabled_rules, ",");
   return head;
 }
 

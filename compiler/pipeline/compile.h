@@ -23,10 +23,11 @@ class Graph;
 }
 
 struct CompileOptions {
-  std::string target = "cpu";           // device kind
-  std::string planner = "dnnfusion";    // or "none": every operator its own kernel
-  std::string math = "fast";            // or "strict": only exact rewrites
-  std::map<std::string, int64_t> dims;  // --dim batch=1: binds a symbolic dimension
+  std::string target = "cpu";            // device kind
+  std::string planner = "dnnfusion";     // or "none": every operator its own kernel
+  std::string math = "fast";             // or "strict": only exact rewrites
+  std::set<std::string> disabled_rules;  // ids of rewrite rules
+  std::map<std::string, int64_t> dims;   // --dim batch=1: binds a symbolic dimension
   // --dim seq=32,128: a bundle with a specialisation for each combination; see specialisations.h.
   std::map<std::string, std::vector<int64_t>> specialised_dims;
   std::set<std::string> bounded_dims;  // of `dims`: inputs may have less (Compile sets it for padded programs)
@@ -56,6 +57,14 @@ struct SpecialisationAccount {
   std::string exact_only;  // why there is none that pads for these extents
 };
 
+// A rewrite rule that fired. What it saved: operations, bytes read and written, operators; any may be negative.
+struct RewriteAccount {
+  std::string specialisation;  // empty where there is one program
+  std::string rule, where;     // the rule's id; the node that it replaced
+  double flops_saved = 0, bytes_saved = 0;
+  int64_t nodes_saved = 0;
+};
+
 // Everything the user is told about a compilation; also written into the bundle's plan.json.
 struct CompileAccount {
   int64_t nodes_model = 0;  // operators in the file, Constant nodes not counted
@@ -72,6 +81,7 @@ struct CompileAccount {
   std::vector<StageSeconds> stages;
   std::string exact_only;                              // as in SpecialisationAccount
   std::string plan_json;                               // every decision with its reason
+  std::vector<RewriteAccount> rewrites;                // in the order of their application
   std::vector<SpecialisationAccount> specialisations;  // if there are several; the rest: sum_accounts.h
 };
 

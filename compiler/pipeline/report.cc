@@ -123,12 +123,19 @@ std::string DecisionTable(const json& decisions) {
 
 std::string RewriteTable(const json& rewrites) {
   if (rewrites.empty()) return "<p>No rule fired.</p>\n";
-  std::string html = "<table>\n<tr><th>rule</th><th>where</th><th class=\"n\">saves</th></tr>\n";
+  std::string html =
+      "<table>\n<tr><th>rule</th><th>where</th><th class=\"n\">saves FLOP</th>"
+      "<th class=\"n\">bytes</th></tr>\n";
+  const auto number = [](const json& firing, const char* key, std::string (*words)(double)) {
+    auto it = firing.find(key);
+    if (it == firing.end() || !it->is_number()) return std::string();
+    const double value = it->get<double>();
+    return value < 0 ? "-" + words(-value) : words(value);
+  };
   for (const json& firing : rewrites) {
-    auto saved = firing.find("flops_saved");
     absl::StrAppend(&html, "<tr><td>", Text(firing, "rule"), "</td><td>", Text(firing, "where"),
-                    "</td><td class=\"n\">",
-                    saved != firing.end() && saved->is_number() ? Flops(saved->get<double>()) : "", "</td></tr>\n");
+                    "</td><td class=\"n\">", number(firing, "flops_saved", Flops), "</td><td class=\"n\">",
+                    number(firing, "bytes_saved", Bytes), "</td></tr>\n");
   }
   return html + "</table>\n";
 }

@@ -8,6 +8,7 @@ namespace fusion {
 CompileAccount SumAccounts(const std::vector<std::string>& names, const std::vector<CompileAccount>& accounts) {
   CompileAccount sum = accounts[0];
   if (accounts.size() == 1) return sum;
+  sum.rewrites.clear();
   using nlohmann::json;
   json plans = json::array();
   for (size_t i = 0; i < accounts.size(); ++i) {
@@ -15,6 +16,10 @@ CompileAccount SumAccounts(const std::vector<std::string>& names, const std::vec
     sum.specialisations.push_back({names[i], account.kernels, account.exact_only});
     json plan = json::parse(account.plan_json, nullptr, /*allow_exceptions=*/false);
     plans.push_back({{"name", names[i]}, {"plan", plan.is_discarded() ? json() : std::move(plan)}});
+    for (const RewriteAccount& rewrite : account.rewrites) {
+      sum.rewrites.push_back(rewrite);
+      sum.rewrites.back().specialisation = names[i];
+    }
     if (i == 0) continue;
     for (int64_t CompileAccount::*count :
          {&CompileAccount::nodes_simplified, &CompileAccount::nodes_rewritten, &CompileAccount::kernels,

@@ -129,7 +129,9 @@ class Engine {
   void Apply(ecg::NodeId root, const Candidate& candidate) {
     const ecg::Node& node = graph_.node(root);
     const std::string& name = node.name.empty() ? graph_.value(node.outputs[0]).name : node.name;
-    firings_.push_back({candidate.rule->id, absl::StrCat(node.op, " '", name, "'"), candidate.saving.flops});
+    const Cost& saving = candidate.saving;
+    firings_.push_back({candidate.rule->id, absl::StrCat(node.op, " '", name, "'"), saving.flops, saving.bytes,
+                        static_cast<int64_t>(saving.nodes)});
     std::set<ecg::NodeId> disturbed;
     for (ecg::ValueId input : node.inputs) Disturb(input, &disturbed);
     const ecg::NodeId first_new = graph_.num_nodes();
@@ -185,12 +187,13 @@ size_t Distance(const std::string& a, const std::string& b) {
   return row[b.size()];
 }
 
-absl::Status UnknownRule(const std::string& id, const std::vector<Rule>& rules) {
+absl::Status FindRule(const std::string& id, const std::vector<Rule>& rules) {
+  if (std::any_of(rules.begin(), rules.end(), [&](const Rule& rule) { return rule.id == id; })) return absl::OkStatus();
   std::vector<std::pair<size_t, std::string>> near;
   for (const Rule& rule : rules) near.emplace_back(Distance(id, rule.id), rule.id);
   std::sort(near.begin(), near.end());
   near.resize(std::min<size_t>(near.size(), 3));
-  return absl::InvalidArgumentError(absl::StrCat(
+  return absl::NotFoundError(absl::StrCat(
       "no rewrite rule is called '", id,
       "'; nearest: ", absl::StrJoin(near, ", ", [](std::string* out, const auto& entry) { *out += entry.second; })));
 }
@@ -198,11 +201,7 @@ absl::Status UnknownRule(const std::string& id, const std::vector<Rule>& rules) 
 }  // namespace
 
 absl::StatusOr<Result> RewriteWith(const ecg::Graph& graph, std::vector<Rule> rules, const Options& options) {
-  for (const std::string& id : options.disabled) {
-    if (std::none_of(rules.begin(), rules.end(), [&](const Rule& rule) { return rule.id == id; })) {
-      return UnknownRule(id, rules);
-    }
-  }
+  for (const std::string& id : options.disabled) RETURN_IF_ERROR(FindRule(id, rules));
   rules.erase(std::remove_if(rules.begin(), rules.end(),
                              [&](const Rule& rule) {
                                return options.disabled.count(rule.id) != 0 ||
@@ -218,6 +217,11 @@ absl::StatusOr<Result> RewriteWith(const ecg::Graph& graph, std::vector<Rule> ru
   result.firings.insert(result.firings.begin(), first.firings.begin(), first.firings.end());
   RETURN_IF_ERROR(Annotate(ecg::Verify(result.graph), "after rewriting"));
   return result;
+}
+
+absl::Status CheckRuleId(const std::string& id) {
+  ASSIGN_OR_RETURN(const std::vector<Rule> rules, BuiltInRules());
+  return FindRule(id, rules);
 }
 
 absl::StatusOr<Result> Rewrite(const ecg::Graph& graph, const Options& options) {

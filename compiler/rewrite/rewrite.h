@@ -21,8 +21,9 @@ struct Options {
 // One application, for the account.
 struct Firing {
   std::string rule;
-  std::string where;  // for people: the root node
-  double flops_saved = 0;
+  std::string where;                        // for people: the root node
+  double flops_saved = 0, bytes_saved = 0;  // bytes read and written; either may be negative: nodes were saved
+  int64_t nodes_saved = 0;
 };
 
 struct Result {
@@ -30,8 +31,11 @@ struct Result {
   std::vector<Firing> firings;
 };
 
-// Same inputs and outputs, equal within the rules' class. INTERNAL if a rule breaks the graph; INVALID_ARGUMENT for an
-// unknown disabled rule.
+// NOT_FOUND, with the nearest names, where no built-in rule has the id.
+absl::Status CheckRuleId(const std::string& id);
+
+// Same inputs and outputs, equal within the rules' class. INTERNAL if a rule breaks the graph; NOT_FOUND for an unknown
+// disabled rule.
 absl::StatusOr<Result> Rewrite(const ecg::Graph& graph, const Options& options);
 
 }  // namespace fusion::rewrite

@@ -65,7 +65,7 @@ TEST(Rewrite, StrictKeepsWhatRoundsDifferently) {
 TEST(Rewrite, DisabledRules) {
   EXPECT_TRUE(Rewritten(kConvBatchNorm, {.strict = false, .disabled = {"batch-norm-conv"}}).firings.empty());
   const auto unknown = Rewrite(Parsed(kConvBatchNorm), {.strict = false, .disabled = {"batch-norm-con"}});
-  EXPECT_EQ(unknown.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(unknown.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(unknown.status().message()), HasSubstr("nearest: batch-norm-conv,"));
 }
 

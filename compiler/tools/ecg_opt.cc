@@ -1,4 +1,5 @@
-// ecg-opt [FILE|-] [--pass P,…] [--print FORM] [--planner P] [--math fast|strict] [--device MODEL.json]
+// ecg-opt [FILE|-] [--pass P,…] [--print FORM] [--planner P] [--math fast|strict] [--disable-rule ID]
+//         [--device MODEL.json]
 // Reads a graph's text, runs passes in the order given, and prints the graph or what the compiler makes of it. The
 // golden tests (tests/golden) are its inputs and outputs.
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,9 +30,11 @@ namespace fusion {
 namespace {
 
 const char kUsage[] =
-    "usage: ecg-opt [FILE|-] [--pass P,...] [--print FORM] [--planner P] [--math fast|strict] [--device MODEL.json]\n"
+    "usage: ecg-opt [FILE|-] [--pass P,...] [--print FORM] [--planner P] [--math fast|strict] [--disable-rule ID]\n"
+    "               [--device MODEL.json]\n"
     "  FILE       a graph's text; - or nothing reads standard input\n"
-    "  --pass     in this order: simplify, rewrite, simplify-narrow (for before rewrite: constants stay narrow); or one\n"
+    "  --pass     in this order: simplify, rewrite, simplify-narrow (for before rewrite: constants stay narrow); or "
+    "one\n"
     "             part of simplify: remove-noops, fold-constants, share-equal, remove-dead\n"
     "  --print    graph (default), plan, te, movement, cpp\n"
     "  --planner  for every form but graph: dnnfusion (default), none, ...\n";
@@ -51,6 +55,7 @@ struct Options {
   std::string file = "-";
   std::vector<std::string> passes;
   std::string form = "graph", planner = "dnnfusion", math = "fast";
+  std::set<std::string> disabled_rules;
   DeviceModel device = OfflineDevice();
   bool help = false;
 };
@@ -87,7 +92,7 @@ absl::StatusOr<Options> ReadOptions(const std::vector<std::string>& args) {
       have_file = true;
       continue;
     }
-    RETURN_IF_ERROR(OneOf("option", arg, {"--pass", "--print", "--planner", "--math", "--device"}));
+    RETURN_IF_ERROR(OneOf("option", arg, {"--pass", "--print", "--planner", "--math", "--disable-rule", "--device"}));
     if (i + 1 == args.size()) return absl::InvalidArgumentError(absl::StrCat(arg, " needs a value"));
     const std::string& value = args[++i];
     if (arg == "--pass") {
@@ -106,6 +111,9 @@ absl::StatusOr<Options> ReadOptions(const std::vector<std::string>& args) {
     } else if (arg == "--math") {
       RETURN_IF_ERROR(OneOf(arg, value, {"fast", "strict"}));
       options.math = value;
+    } else if (arg == "--disable-rule") {
+      RETURN_IF_ERROR(rewrite::CheckRuleId(value));
+      options.disabled_rules.insert(value);
     } else {
       ASSIGN_OR_RETURN(const std::string json, ReadAll(value));
       ASSIGN_OR_RETURN(options.device, DeviceModelFromJson(json));
@@ -119,6 +127,7 @@ absl::Status RunPass(const std::string& name, const Options& options, ecg::Graph
   if (name == "rewrite") {
     rewrite::Options rewrite_options;
     rewrite_options.strict = options.math == "strict";
+    rewrite_options.disabled = options.disabled_rules;
     ASSIGN_OR_RETURN(rewrite::Result result, rewrite::Rewrite(*graph, rewrite_options));
     *graph = std::move(result.graph);
     for (const rewrite::Firing& firing : result.firings) {

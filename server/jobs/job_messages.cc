@@ -47,6 +47,7 @@ absl::StatusOr<CompileOptions> OptionsFromProto(const v1::CompileOptionsProto& p
   for (const auto& [name, extents] : proto.specialised_dims()) {
     options.specialised_dims[name].assign(extents.extents().begin(), extents.extents().end());
   }
+  for (const std::string& id : proto.disabled_rules()) options.disabled_rules.insert(CutMessage(id));
   if (auto all = Specialisations(options); !all.ok()) return all.status();
   return options;
 }
@@ -65,6 +66,7 @@ std::string JobKey(const v1::SubmitRequest& request, const CompileOptions& optio
     add(absl::StrCat("dims ", absl::StrJoin(extents, ","), " ", name));
   }
   for (const auto& [name, shape] : options.shapes) add(absl::StrCat("shape ", absl::StrJoin(shape, "x"), " ", name));
+  for (const std::string& id : options.disabled_rules) add(absl::StrCat("without rule ", id));
   for (int i = 0; i < request.files_size(); ++i) {
     const v1::ModelFile& file = request.files(i);
     add(i == 0 ? "model" : absl::StrCat("file ", file.path()));
@@ -105,6 +107,17 @@ v1::Account AccountToProto(const CompileAccount& account) {
     out->set_kernels(one.kernels);
     out->set_exact_only(CutMessage(one.exact_only));
   }
+  return proto;
+}
+
+v1::RewriteProto RewriteToProto(const RewriteAccount& rewrite) {
+  v1::RewriteProto proto;
+  proto.set_rule(rewrite.rule);
+  proto.set_where(CutMessage(rewrite.where));
+  proto.set_flops_saved(rewrite.flops_saved);
+  proto.set_bytes_saved(rewrite.bytes_saved);
+  proto.set_nodes_saved(rewrite.nodes_saved);
+  proto.set_specialisation(rewrite.specialisation);
   return proto;
 }
 

@@ -20,6 +20,7 @@ absl::StatusOr<CompileOptions> OptionsFromProto(const v1::CompileOptionsProto& p
 std::string JobKey(const v1::SubmitRequest& request, const CompileOptions& options, const std::string& fingerprint);
 
 v1::Account AccountToProto(const CompileAccount& account);
+v1::RewriteProto RewriteToProto(const RewriteAccount& rewrite);
 v1::Job JobToProto(const JobRow& row);
 v1::ErrorInfo ErrorToProto(const absl::Status& status);  // message cut at 4 KiB
 std::string CutMessage(absl::string_view message);       // at 4 KiB, on a character boundary

@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kMaxPlansAtOnce = 4;
 constexpr size_t kMaxPlanJsonBytes = 3 << 20;
+constexpr size_t kMaxRewriteBytes = 512 << 10;  // together within gRPC's 4 MiB a message
 
 int64_t NowMs() { return absl::ToUnixMillis(absl::Now()); }
 
@@ -92,6 +93,7 @@ absl::StatusOr<JobRunner::Checked> JobRunner::Check(const v1::SubmitRequest& req
   if (stopping_) return absl::UnavailableError("the server is shutting down; try again");
   RETURN_IF_ERROR(CheckModelFiles(request));
   ASSIGN_OR_RETURN(CompileOptions options, OptionsFromProto(request.options(), compiler_.planners));
+  for (const std::string& id : options.disabled_rules) RETURN_IF_ERROR(compiler_.check_rule(id));
   RETURN_IF_ERROR(CheckChunksPresent(request, *artifacts_));
   ASSIGN_OR_RETURN(std::optional<AttachedWorker> device, KnownDevice(options.target));
   if (!device.has_value() && farm_->AttachedKinds() == "none") {
@@ -178,6 +180,14 @@ absl::StatusOr<v1::PlanResponse> JobRunner::Plan(const v1::SubmitRequest& reques
     response.set_plan_json(std::move(report.account.plan_json));
   }
   response.set_text(std::move(report.text));
+  response.set_rewrites_total(static_cast<int64_t>(report.account.rewrites.size()));
+  size_t rewrite_bytes = 0;
+  for (const RewriteAccount& rewrite : report.account.rewrites) {
+    v1::RewriteProto proto = RewriteToProto(rewrite);
+    rewrite_bytes += proto.ByteSizeLong();
+    if (rewrite_bytes > kMaxRewriteBytes) break;
+    *response.add_rewrites() = std::move(proto);
+  }
   return response;
 }
 

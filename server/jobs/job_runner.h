@@ -33,6 +33,8 @@ struct CompilerFunctions {
       compile;
   std::function<absl::StatusOr<PlanReport>(const ModelFiles&, const CompileOptions&, const CompileContext&)> plan;
   std::vector<std::string> planners;  // names that CompileOptions::planner may take
+  std::function<absl::Status(const std::string& id)>
+      check_rule;  // NOT_FOUND for an id that disabled_rules may not name
 };
 
 struct JobRunnerOptions {

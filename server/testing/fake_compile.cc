@@ -76,4 +76,8 @@ absl::StatusOr<PlanReport> FakePlan(const ModelFiles& files, const CompileOption
   return report;
 }
 
+absl::Status FakeCheckRule(const std::string& id) {
+  return id == "factor" || id == "other" ? absl::OkStatus() : absl::NotFoundError(absl::StrCat("no rule '", id, "'"));
+}
+
 }  // namespace fusion

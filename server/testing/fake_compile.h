@@ -15,6 +15,9 @@ absl::StatusOr<CompileAccount> FakeCompile(const ModelFiles& files, const Compil
 absl::StatusOr<PlanReport> FakePlan(const ModelFiles& files, const CompileOptions& options,
                                     const CompileContext& context);
 
+// Knows the rules "factor" and "other".
+absl::Status FakeCheckRule(const std::string& id);
+
 }  // namespace fusion
 
 #endif  // FUSION_SERVER_TESTING_FAKE_COMPILE_H_

@@ -97,6 +97,31 @@ class SpineTest(harness.ServerTest):
         self.assertEqual(listed["outputs"][0]["name"], hostile + "_a1")
         self.assertEqual(len(list((self.folder / "hostile-out").iterdir())), 1)
 
+    def test_rewrite_rules(self):
+        om = onnx_model
+        nodes = [om.node("Mul", ["a", "c"], ["p"]), om.node("Mul", ["a", "b"], ["q"]), om.node("Add", ["p", "q"], ["y"])]
+        model = self.write("rules.onnx", om.model(nodes, [om.value(n, [8, 4]) for n in "abc"], [om.value("y", [8, 4])]))
+        explained = self.ctl("plan", model, "--explain").out
+        self.assertRegex(explained, r"RULE +FLOP SAVED +BYTES SAVED +OPERATORS SAVED +WHERE\n")
+        self.assertRegex(explained, r"\nfactor +32 +384 +1 +Add 'y'\n")
+        self.assertIn("1 rewrite saved 32 FLOP, 384 bytes, 1 operator\n", explained)
+        self.assertNotIn("factor", self.ctl("plan", model).out)
+        self.assertIn("no rewrite rule fired", self.ctl("plan", model, "--explain", "--math", "strict").out)
+        listed = self.ctl("plan", model, "-o", "json").json()["rewrites"]
+        self.assertEqual([(r["rule"], r["flops_saved"], r["bytes_saved"]) for r in listed], [("factor", 32, 384)])
+        self.assertIn("no rewrite rule fired",
+                      self.ctl("plan", model, "--explain", "--disable-rule", "factor").out)
+
+        # Answers with and without a rule do not mix.
+        self.assertEqual(self.submit(model)["nodes_rewritten"], 2)
+        kept = self.submit(model, "--disable-rule", "factor", output=self.folder / "kept.fusion")
+        self.assertFalse(kept["from_store"])
+        self.assertEqual(kept["nodes_rewritten"], 3)
+        self.assertTrue(self.submit(model, "--disable-rule", "factor", output=self.folder / "kept.fusion")["from_store"])
+        for verb in ("plan", "submit"):
+            error = self.ctl(verb, model, "--disable-rule", "factr", code=2).err
+            self.assertIn("no rewrite rule is called 'factr'; nearest: factor", error)
+
     def test_what_is_printed(self):
         model = self.write("printed.onnx", onnx_model.mlp(seed=11))
         result = self.ctl("submit", model, "--progress", "plain")
