@@ -126,6 +126,7 @@ absl::Status Verify(const Graph& graph);
 // Extents of outputs follow their output's name: `return %i[_, %n] as "i"`, an output that is only an extent is not
 // printed.
 std::string Print(const Graph& graph);
+std::string Print(const Attributes& attributes);  // "alpha = 1.0, axis = 2"
 absl::StatusOr<Graph> Parse(const std::string& text);
 
 }  // namespace fusion::ecg

@@ -113,6 +113,12 @@ uint64_t ConstantDigest(const Tensor& tensor) {
   return tensor.dtype() == DType::kBool ? digest & 0x0101010101010101u : digest;
 }
 
+std::string Print(const Attributes& attributes) {
+  return absl::StrJoin(attributes.all(), ", ", [](std::string* out, const auto& attribute) {
+    absl::StrAppend(out, attribute.first, " = ", std::visit(AttributeText(), attribute.second));
+  });
+}
+
 std::string Print(const Graph& graph) {
   const std::vector<std::string> names = ValueNames(graph);
   auto typed = [&](ValueId id) { return absl::StrCat("%", names[id], ": ", TypeText(graph.value(id).type)); };
@@ -127,14 +133,11 @@ std::string Print(const Graph& graph) {
       absl::StrAppend(&text, "  ", typed(id), " = const ", TensorText(*value.constant), "\n");
   }
   for (const Node& node : graph.nodes()) {
-    std::vector<std::string> outputs, inputs, attrs;
+    std::vector<std::string> outputs, inputs;
     for (ValueId id : node.outputs) outputs.push_back(typed(id));
     for (ValueId id : node.inputs) inputs.push_back(id == kNone ? "_" : absl::StrCat("%", names[id]));
-    for (const auto& [name, value] : node.attrs.all()) {
-      attrs.push_back(absl::StrCat(name, " = ", std::visit(AttributeText(), value)));
-    }
     absl::StrAppend(&text, "  ", absl::StrJoin(outputs, ", "), " = ", node.op, "(", absl::StrJoin(inputs, ", "), ")");
-    if (!attrs.empty()) absl::StrAppend(&text, " {", absl::StrJoin(attrs, ", "), "}");
+    if (!node.attrs.all().empty()) absl::StrAppend(&text, " {", Print(node.attrs), "}");
     text += "\n";
   }
   text += "  return ";

@@ -53,7 +53,7 @@ TEST(BadModel, EveryTruncationAndByteFlipIsAnswered) {
 }
 
 TEST(BadModel, DeepNesting) {
-  std::string inner = "\x0a\x00";
+  std::string inner("\x0a\x00", 2);
   for (int i = 0; i < 2000; ++i) {
     // GraphProto.node (1) → NodeProto.attribute (5) → AttributeProto.g (6), each length-delimited.
     for (int field : {6, 5, 1}) {
@@ -62,7 +62,8 @@ TEST(BadModel, DeepNesting) {
         length += static_cast<char>((n & 127) | (n > 127 ? 128 : 0));
         if (n <= 127) break;
       }
-      inner = std::string(1, static_cast<char>(field << 3 | 2)) + length + inner;
+      inner.insert(0, length);
+      inner.insert(0, 1, static_cast<char>(field << 3 | 2));
     }
   }
   std::string length;

@@ -25,7 +25,7 @@ std::string FloatAttribute(const std::string& name, double value) {
   return absl::StrCat("attribute { name: '", name, "' type: FLOAT f: ", value, " } ");
 }
 
-Tensor Wave(Shape shape, double step) {
+Tensor Wave(const Shape& shape, double step) {
   Tensor tensor(DType::kF32, shape);
   for (int64_t i = 0; i < tensor.num_elements(); ++i) tensor.SetDouble(i, std::sin(step * static_cast<double>(i + 1)));
   return tensor;

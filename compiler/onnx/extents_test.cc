@@ -27,7 +27,7 @@ std::string Rows() {
 std::string PrintOrError(const absl::StatusOr<ImportedModel>& model) {
   if (!model.ok()) return model.status().ToString();
   EXPECT_TRUE(ecg::Verify(model->graph).ok()) << ecg::Verify(model->graph);
-  const std::string text = ecg::Print(model->graph);
+  std::string text = ecg::Print(model->graph);
   const auto parsed = ecg::Parse(text);
   EXPECT_TRUE(parsed.ok() && ecg::Print(*parsed) == text) << text;
   return text;

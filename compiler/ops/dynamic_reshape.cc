@@ -150,6 +150,7 @@ absl::Status DynamicReshape(ImportContext& import) {
   const ValueId x = import.node().inputs[0];
   if (!import.IsDynamic(x) && context.Constant(1) != nullptr) return absl::OkStatus();
   std::vector<Dim> in;
+  in.reserve(context.Rank(0));
   for (int d = 0; d < context.Rank(0); ++d) {
     in.push_back({import.Extent(x, d), context.ShapeOf(0)[d], import.IsDynamic(x, d)});
   }
@@ -176,6 +177,7 @@ absl::Status DynamicReshape(ImportContext& import) {
     ASSIGN_OR_RETURN(result, Take(import, flat[0], 0, addresses));
   }
   std::vector<ValueId> extents;
+  extents.reserve(out.size());
   for (const Dim& dim : out) extents.push_back(dim.dynamic ? dim.extent : ecg::kNone);
   ASSIGN_OR_RETURN(result, import.WithExtents(result, std::move(extents)));
   import.ReplaceWith({result});

@@ -67,7 +67,8 @@ absl::Status DynamicExpand(ImportContext& import) {
       const int at = static_cast<int>(d - lead);
       const int64_t in = import.value(x).type.shape[at];
       const ecg::ValueId own = import.Extent(x, at);
-      if (given == 1 || own == extent) {
+      // Of a static dimension that is not 1, what is asked for can only be 1 or this.
+      if (given == 1 || own == extent || (in != 1 && !import.IsDynamic(x, at))) {
         extent = own;
       } else if (import.IsDynamic(x, at)) {
         // One of the two is 1, or they are equal.
@@ -83,8 +84,6 @@ absl::Status DynamicExpand(ImportContext& import) {
         extents[at] = extent;
         ASSIGN_OR_RETURN(x, Take(import, x, at, inside[0]));
         ASSIGN_OR_RETURN(x, import.WithExtents(x, std::move(extents)));
-      } else if (in != 1) {
-        extent = own;  // what is asked for can only be 1 or this
       }
     }
     int64_t bound = 0;

@@ -132,6 +132,7 @@ absl::StatusOr<ecg::ValueId> Take(ImportContext& import, ecg::ValueId value, int
 std::vector<ecg::ValueId> ExtentsOf(ImportContext& import, ecg::ValueId value) {
   std::vector<ecg::ValueId> extents;
   const int rank = static_cast<int>(import.value(value).type.shape.size());
+  extents.reserve(rank);
   for (int d = 0; d < rank; ++d) {
     extents.push_back(import.IsDynamic(value, d) ? import.Extent(value, d) : ecg::kNone);
   }

@@ -45,7 +45,7 @@ absl::Status Lower(LowerContext& context) {
   });
   const auto class_at = [&](const Idx& i) { return te::Index::Load(index, i, {0, classes - 1}); };
   const te::TensorId weight = b.Map("weight", compute, shape, [&](const Idx& i) {
-    const Scalar w = context.Has(2) ? te::Cast(compute, b.At(context.in[2], {class_at(i)})) : Imm(compute, 1);
+    Scalar w = context.Has(2) ? te::Cast(compute, b.At(context.in[2], {class_at(i)})) : Imm(compute, 1);
     if (!context.attrs.Has("ignore_index")) return w;
     const Scalar target = te::Cast(DType::kI64, b.At(context.in[1], i));
     const Scalar ignored = Call(Op::kEq, {target, te::ImmInt(DType::kI64, context.attrs.Int("ignore_index"))});

@@ -123,7 +123,7 @@ absl::Status LowerPad(LowerContext& context) {
     }
     const Tensor* value = context.Constant(2);
     if (context.Has(2) && value == nullptr) {
-      const Scalar pad = b.At(context.in[2], te::Builder::Idx(context.Rank(2), Index(0)));
+      Scalar pad = b.At(context.in[2], te::Builder::Idx(context.Rank(2), Index(0)));
       if (NumElements(context.ShapeOf(0)) == 0) return pad;
       return te::If(inside, b.At(context.in[0], in), pad);
     }

@@ -114,7 +114,7 @@ Tables GridTables(LowerContext& context, const GridSpec& spec, int component, in
   const auto given = [&](const Idx& i) { return b.At(coordinate, {i.begin(), i.end() - 1}); };
   // Tap t reads floor(x) + t − (taps/2 − 1); nearest reads x itself.
   const auto position = [&](const Idx& i) {
-    const Scalar x = given(i);
+    Scalar x = given(i);
     if (spec.mode == "nearest") return x;
     const Scalar offset = te::Cast(acc, te::FromIndex(i.back() - Index(spec.taps() / 2 - 1)));
     return Call(Op::kFloor, {x}) + offset;
@@ -152,6 +152,7 @@ absl::Status LowerGridSample(LowerContext& context) {
   const DType acc = ComputeType(type.dtype);
   const int spatial = context.Rank(0) - 2;
   std::vector<Tables> tables;
+  tables.reserve(spatial);
   for (int d = 0; d < spatial; ++d) tables.push_back(GridTables(context, spec, spatial - 1 - d, x[d + 2]));
   context.out = {b.Reduce("grid_sample", te::FoldKind::kSum, type.dtype, acc, type.shape, Shape(spatial, spec.taps()),
                           [&](const Idx& i, const Idx& r) {

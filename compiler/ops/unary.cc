@@ -51,7 +51,7 @@ Scalar Gelu(const Scalar& x, const Attrs& attrs) {
 Scalar IsInf(const Scalar& x, const Attrs& attrs) {
   const bool negative = attrs.Int("detect_negative", 1) != 0, positive = attrs.Int("detect_positive", 1) != 0;
   if (!negative && !positive) return te::ImmInt(DType::kBool, 0);
-  const Scalar any = Call(Op::kIsInf, {x});
+  Scalar any = Call(Op::kIsInf, {x});
   if (negative && positive) return any;
   return Call(Op::kAnd, {any, negative ? Less(x, C(x, 0)) : Greater(x, C(x, 0))});
 }

@@ -15,6 +15,7 @@ constexpr int64_t kLargest = int64_t{1} << 40;  // of any stride, pad, dilation 
 
 std::vector<te::Index> Window::At(const std::vector<te::Index>& i, const std::vector<te::Index>& k) const {
   std::vector<te::Index> at;
+  at.reserve(spatial());
   for (int d = 0; d < spatial(); ++d) at.push_back(i[d] * strides[d] + k[d] * dilations[d] - te::Index(before[d]));
   return at;
 }

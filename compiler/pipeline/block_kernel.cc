@@ -99,6 +99,16 @@ absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const std::
   return result;
 }
 
+BlockKernel WithValues(const BlockKernel& kernel, const std::vector<ecg::ValueId>& from,
+                       const std::vector<ecg::ValueId>& to) {
+  BlockKernel result = kernel;
+  for (KernelArg& arg : result.args) {
+    if (arg.value == ecg::kNone) continue;
+    arg.value = to[std::find(from.begin(), from.end(), arg.value) - from.begin()];
+  }
+  return result;
+}
+
 namespace {
 
 // Elements of any type of T's size.

@@ -37,6 +37,10 @@ absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const std::
                                             const std::vector<ecg::ValueId>& live_out, const ValueLayouts& layouts,
                                             const DeviceModel& device, const ScheduleOptions& options = {});
 
+// The kernel with its arguments standing for `to[i]` where they stood for `from[i]`.
+BlockKernel WithValues(const BlockKernel& kernel, const std::vector<ecg::ValueId>& from,
+                       const std::vector<ecg::ValueId>& to);
+
 // The bytes of a constant argument, reordered when it is packed.
 Tensor PackedConstant(const movement::Pack& pack, const Tensor& source);
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/movement/cost.h"
+#include "compiler/pipeline/block_signature.h"
 #include "compiler/pipeline/emit.h"
 #include "compiler/pipeline/generator_version.h"
 #include "compiler/tune/tune.h"
@@ -37,11 +38,28 @@ const GraphBlockOracle::KernelOr& GraphBlockOracle::Get(std::vector<ecg::NodeId>
   std::sort(nodes.begin(), nodes.end());
   auto it = kernels_.find(nodes);
   if (it != kernels_.end()) return it->second;
-  absl::StatusOr<BlockKernel> kernel =
-      MakeBlockKernel(*graph_, nodes, LiveOutOf(*graph_, nodes), *layouts_, *context_.device);
-  KernelOr result =
-      kernel.ok() ? KernelOr(std::make_shared<const BlockKernel>(*std::move(kernel))) : KernelOr(kernel.status());
-  return kernels_.emplace(std::move(nodes), std::move(result)).first->second;
+  KernelOr kernel = Make(nodes);
+  return kernels_.emplace(std::move(nodes), std::move(kernel)).first->second;
+}
+
+GraphBlockOracle::KernelOr GraphBlockOracle::Make(const std::vector<ecg::NodeId>& nodes) {
+  const std::vector<ecg::ValueId> live_out = LiveOutOf(*graph_, nodes);
+  BlockSignature signature = SignBlock(*graph_, nodes, live_out, *layouts_);
+  if (const auto known = prototypes_.find(signature.text); known != prototypes_.end()) {
+    return std::make_shared<const BlockKernel>(
+        WithValues(*known->second.kernel, known->second.values, signature.values));
+  }
+  absl::StatusOr<BlockKernel> made = MakeBlockKernel(*graph_, nodes, live_out, *layouts_, *context_.device);
+  if (!made.ok()) return made.status();  // its words name this block's nodes
+  auto kernel = std::make_shared<const BlockKernel>(*std::move(made));
+  // A weight that is no argument was read while lowering: a kernel of these elements, not of this type.
+  for (ecg::ValueId weight : signature.weights) {
+    const bool argument = std::any_of(kernel->args.begin(), kernel->args.end(),
+                                      [&](const KernelArg& arg) { return arg.value == weight; });
+    if (!argument) return kernel;
+  }
+  prototypes_.emplace(std::move(signature.text), Prototype{kernel, std::move(signature.values)});
+  return kernel;
 }
 
 absl::Status GraphBlockOracle::CanSchedule(const ecg::Graph&, const std::vector<ecg::NodeId>& nodes) {

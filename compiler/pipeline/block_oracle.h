@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "compiler/fusion/plan.h"
@@ -42,6 +43,7 @@ class GraphBlockOracle : public BlockOracle, private MeasurementBundler {
   absl::StatusOr<std::vector<LatencyAnswer>> Ask(const std::vector<std::shared_ptr<const BlockKernel>>& kernels,
                                                  const std::vector<std::string>& descriptions);
   const KernelOr& Get(std::vector<ecg::NodeId> nodes);
+  KernelOr Make(const std::vector<ecg::NodeId>& nodes);
   absl::StatusOr<std::vector<std::string>> MakeBundles(absl::Span<const std::string> keys) override;
 
   const CompileContext& context_;
@@ -50,6 +52,12 @@ class GraphBlockOracle : public BlockOracle, private MeasurementBundler {
   const ValueLayouts* layouts_ = nullptr;
   // Shared: the same kernel is remembered under its nodes and under its question's key.
   std::map<std::vector<ecg::NodeId>, KernelOr> kernels_;
+  // The first kernel of each structure, and the values of that block.
+  struct Prototype {
+    std::shared_ptr<const BlockKernel> kernel;
+    std::vector<ecg::ValueId> values;
+  };
+  std::unordered_map<std::string, Prototype> prototypes_;  // by signature
   std::map<std::string, std::shared_ptr<const BlockKernel>> by_key_;
   std::map<std::string, LatencyAnswer> answers_;
   int64_t questions_ = 0;

@@ -5,7 +5,7 @@
 namespace fusion::cpu {
 
 Instructions InstructionsOf(const movement::Kernel& kernel, const DeviceModel& device) {
-  const Instructions all{device.isa, device.march};
+  Instructions all{device.isa, device.march};
   if (all.isa != "avx512vnni") return all;
   for (const movement::Phase& phase : kernel.phases) {
     const bool dot = std::any_of(phase.steps.begin(), phase.steps.end(),

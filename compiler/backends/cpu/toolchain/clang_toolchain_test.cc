@@ -42,6 +42,7 @@ TEST(ClangToolchain, BuiltTextRuns) {
 
 TEST(ClangToolchain, SeveralUnitsKeepTheirOrderAndAreReproducible) {
   std::vector<BuildUnit> units;
+  units.reserve(5);
   for (int i = 0; i < 5; ++i) {
     units.push_back(
         Unit(absl::StrCat("extern \"C\" __attribute__((visibility(\"default\"))) int f() { return ", i, "; }")));

@@ -23,6 +23,7 @@ ecg::Graph Parsed(const std::string& text) {
 // Values name their nodes: "a+b" is the block of the nodes that make %a and %b.
 std::string BlockName(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) {
   std::vector<std::string> names;
+  names.reserve(nodes.size());
   for (ecg::NodeId id : nodes) names.push_back(graph.value(graph.node(id).outputs[0]).name);
   return absl::StrJoin(names, "+");
 }
