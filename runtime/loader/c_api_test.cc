@@ -85,6 +85,39 @@ TEST_F(CApiTest, ShapesThatDependOnData) {
   fusion_session_close(session);
 }
 
+TEST_F(CApiTest, Specialisations) {
+  ASSERT_EQ(system(("\"" FUSION_MAKE_TINY_BUNDLE "\" " + path_ + " specialised").c_str()), 0);
+  fusion_bundle* bundle = nullptr;
+  ASSERT_EQ(fusion_bundle_open(path_.c_str(), &bundle), FUSION_OK) << fusion_last_error();
+  ASSERT_EQ(fusion_bundle_specialisation_count(bundle), 2u);
+  EXPECT_STREQ(fusion_bundle_specialisation_name(bundle, 1), "rows=16");
+  EXPECT_EQ(fusion_bundle_specialisation_name(bundle, 2), nullptr);
+  fusion_session* session = nullptr;
+  ASSERT_EQ(fusion_session_create(bundle, 1, &session), FUSION_OK) << fusion_last_error();
+  fusion_bundle_close(bundle);
+  EXPECT_EQ(fusion_session_specialisation(session), 0u);
+  EXPECT_EQ(fusion_session_input_bytes(session, 0), 2048u);
+
+  const int64_t sixteen[] = {16, 8}, twenty[] = {20, 8};
+  const int64_t* shapes[] = {sixteen};
+  ASSERT_EQ(fusion_session_select(session, shapes), FUSION_OK) << fusion_last_error();
+  EXPECT_EQ(fusion_session_specialisation(session), 1u);
+  EXPECT_EQ(fusion_session_input_bytes(session, 0), 512u);
+  EXPECT_EQ(fusion_session_output_bytes(session, 0), 512u);
+  std::vector<float> x(128, 2.0f), y(128), w(8);
+  const void* inputs[] = {x.data()};
+  void* outputs[] = {y.data(), w.data()};
+  ASSERT_EQ(fusion_run(session, inputs, outputs), FUSION_OK) << fusion_last_error();
+  EXPECT_EQ(y[127], 15.0f);
+
+  shapes[0] = twenty;
+  EXPECT_EQ(fusion_session_select(session, shapes), FUSION_INVALID_ARGUMENT);
+  EXPECT_THAT(fusion_last_error(), HasSubstr("built for rows=64, 16"));
+  EXPECT_EQ(fusion_session_specialisation(session), 1u);
+  EXPECT_EQ(fusion_session_select(session, nullptr), FUSION_INVALID_ARGUMENT);
+  fusion_session_close(session);
+}
+
 TEST_F(CApiTest, FailuresHaveWords) {
   fusion_bundle* bundle = nullptr;
   EXPECT_EQ(fusion_bundle_open("/no/such/file", &bundle), FUSION_NOT_FOUND);

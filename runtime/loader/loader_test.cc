@@ -180,24 +180,8 @@ TEST_F(LoaderTest, NullDeviceRunsNothing) {
   EXPECT_EQ(latencies_ns.size(), 2u);
 }
 
-// The tiny program for 64 rows, and one for 16.
-Manifest TwoSizes() {
-  Manifest manifest = TinyManifest();
-  manifest.format = 3;
-  manifest.inputs[0].symbols = {"rows", ""};
-  Program small = manifest;
-  manifest.dims["rows"] = 64;
-  small.dims["rows"] = 16;
-  // The second phase mirrors all rows of the arena, so that stays as it is.
-  small.inputs[0].shape[0] = small.outputs[0].shape[0] = 16;
-  for (const int buffer : {0, 5}) small.buffers[buffer].shape[0] = 16, small.buffers[buffer].size_bytes = 512;
-  small.kernels[0].phases[0].tasks = small.kernels[1].phases[0].tasks = 16;
-  manifest.others.push_back(small);
-  return manifest;
-}
-
 TEST_F(LoaderTest, RunsTheSpecialisationThatTheShapesFit) {
-  ASSERT_TRUE(WriteTinyBundle(path_, *shared_object_, TwoSizes()).ok());
+  ASSERT_TRUE(WriteTinyBundle(path_, *shared_object_, TinySpecialisedManifest()).ok());
   const auto bundle = Bundle::Open(path_);
   ASSERT_TRUE(bundle.ok()) << bundle.status();
   const auto session = Session::Create(*bundle, 2);
@@ -222,7 +206,7 @@ TEST_F(LoaderTest, RunsTheSpecialisationThatTheShapesFit) {
 
 TEST_F(LoaderTest, SpecialisationsHaveOneSignature) {
   const auto refusal = [](const std::function<void(Manifest&)>& change) {
-    Manifest manifest = TwoSizes();
+    Manifest manifest = TinySpecialisedManifest();
     manifest.digests = {{"kernels/cpu.so", ""}};
     EXPECT_TRUE(ValidateManifest(manifest, 1024).ok());
     change(manifest);
@@ -235,7 +219,7 @@ TEST_F(LoaderTest, SpecialisationsHaveOneSignature) {
 }
 
 TEST(ShapesFor, NamesADimension) {
-  const Manifest manifest = TwoSizes();
+  const Manifest manifest = TinySpecialisedManifest();
   EXPECT_EQ(*ShapesFor(manifest, {}), std::vector<Shape>({{64, 8}}));
   EXPECT_EQ(*ShapesFor(manifest, {{"rows", 16}}), std::vector<Shape>({{16, 8}}));
   EXPECT_THAT(std::string(ShapesFor(manifest, {{"columns", 16}}).status().message()), HasSubstr("it has rows"));
@@ -243,7 +227,7 @@ TEST(ShapesFor, NamesADimension) {
 
 // Programs that take less, for 64 and 16 rows.
 Manifest TwoBounds() {
-  Manifest manifest = TwoSizes();
+  Manifest manifest = TinySpecialisedManifest();
   for (const size_t p : {0, 1}) {
     Program padded = manifest.program(p);
     padded.inputs[0].extents = {static_cast<int>(padded.buffers.size()), -1};

@@ -88,6 +88,21 @@ Manifest TinyDynamicManifest() {
   return manifest;
 }
 
+Manifest TinySpecialisedManifest() {
+  Manifest manifest = TinyManifest();
+  manifest.format = 3;
+  manifest.inputs[0].symbols = {"rows", ""};
+  Program small = manifest;
+  manifest.dims["rows"] = 64;
+  small.dims["rows"] = 16;
+  // The second phase mirrors all rows of the arena, so that stays as it is.
+  small.inputs[0].shape[0] = small.outputs[0].shape[0] = 16;
+  for (const int buffer : {0, 5}) small.buffers[buffer].shape[0] = 16, small.buffers[buffer].size_bytes = 512;
+  small.kernels[0].phases[0].tasks = small.kernels[1].phases[0].tasks = 16;
+  manifest.others.push_back(small);
+  return manifest;
+}
+
 absl::Status WriteTinyBundle(const std::string& path, const std::string& shared_object, const Manifest& manifest) {
   ASSIGN_OR_RETURN(const std::unique_ptr<BundleWriter> writer, BundleWriter::Create(path));
   RETURN_IF_ERROR(writer->AddEntry("kernels/cpu.so", shared_object));

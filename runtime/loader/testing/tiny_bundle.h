@@ -22,6 +22,9 @@ Manifest TinyManifest();
 // The same, but of y's columns only the first three are there.
 Manifest TinyDynamicManifest();
 
+// That for 64 rows, and one for 16.
+Manifest TinySpecialisedManifest();
+
 absl::Status WriteTinyBundle(const std::string& path, const std::string& shared_object, const Manifest& manifest);
 
 }  // namespace fusion
