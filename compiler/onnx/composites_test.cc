@@ -6,13 +6,15 @@
 #include <numeric>
 
 #include "compiler/onnx/model_text.h"
-#include "compiler/ops/op_def.h"
+#include "compiler/ops/op_testing.h"
 #include "compiler/te/interpreter.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::onnx_import {
 namespace {
 
+using ops::Elements;
+using ops::Wave;
 using testing::DoubleNear;
 using testing::HasSubstr;
 using testing::Pointwise;
@@ -23,18 +25,6 @@ std::string IntAttribute(const std::string& name, int64_t value) {
 }
 std::string FloatAttribute(const std::string& name, double value) {
   return absl::StrCat("attribute { name: '", name, "' type: FLOAT f: ", value, " } ");
-}
-
-Tensor Wave(const Shape& shape, double step) {
-  Tensor tensor(DType::kF32, shape);
-  for (int64_t i = 0; i < tensor.num_elements(); ++i) tensor.SetDouble(i, std::sin(step * static_cast<double>(i + 1)));
-  return tensor;
-}
-
-Values Elements(const Tensor& x) {
-  Values values;
-  for (int64_t i = 0; i < x.num_elements(); ++i) values.push_back(x.GetDouble(i));
-  return values;
 }
 
 // One node with these inputs (an empty tensor: absent) and `outputs` outputs.

@@ -1,5 +1,7 @@
 #include "compiler/ops/op_testing.h"
 
+#include <cmath>
+
 #include "compiler/te/interpreter.h"
 #include "runtime/base/status_macros.h"
 
@@ -60,11 +62,20 @@ absl::StatusOr<std::vector<Tensor>> RunOp(const OpCase& op_case) {
   return te::Interpret(block.program, inputs);
 }
 
+Tensor Wave(const Shape& shape, double step) {
+  Tensor tensor(DType::kF32, shape);
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) tensor.SetDouble(i, std::sin(step * static_cast<double>(i + 1)));
+  return tensor;
+}
+
+std::vector<double> Elements(const Tensor& tensor) {
+  std::vector<double> elements(tensor.num_elements());
+  for (size_t i = 0; i < elements.size(); ++i) elements[i] = tensor.GetDouble(static_cast<int64_t>(i));
+  return elements;
+}
+
 std::vector<double> Values(const absl::StatusOr<std::vector<Tensor>>& outputs, int output) {
-  const Tensor& tensor = outputs.value()[output];
-  std::vector<double> values(tensor.num_elements());
-  for (size_t i = 0; i < values.size(); ++i) values[i] = tensor.GetDouble(static_cast<int64_t>(i));
-  return values;
+  return Elements(outputs.value()[output]);
 }
 
 int CountTes(const OpCase& op_case) {

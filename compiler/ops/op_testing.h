@@ -22,6 +22,8 @@ struct OpCase {
 Tensor F32(Shape shape, const std::vector<double>& values);
 Tensor I64(Shape shape, const std::vector<int64_t>& values);
 Tensor Absent();
+Tensor Wave(const Shape& shape, double step);  // f32: sin(step), sin(2·step), …
+std::vector<double> Elements(const Tensor& tensor);
 
 // Outputs of the operator, or the error of inference, lowering, verification or interpretation.
 absl::StatusOr<std::vector<Tensor>> RunOp(const OpCase& op_case);

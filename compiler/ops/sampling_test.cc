@@ -14,18 +14,6 @@ using ::testing::HasSubstr;
 using ::testing::Pointwise;
 using Ints = std::vector<int64_t>;
 
-Tensor Wave(Shape shape, double step) {
-  Tensor tensor(DType::kF32, shape);
-  for (int64_t i = 0; i < tensor.num_elements(); ++i) tensor.SetDouble(i, std::sin(step * static_cast<double>(i + 1)));
-  return tensor;
-}
-
-std::vector<double> Elements(const Tensor& x) {
-  std::vector<double> values;
-  for (int64_t i = 0; i < x.num_elements(); ++i) values.push_back(x.GetDouble(i));
-  return values;
-}
-
 // An aligned grid of the identity samples every element where it lies, in two and three dimensions.
 TEST(AffineGrid, IdentityReproducesTheImage) {
   for (const Shape& shape : {Shape{1, 2, 3, 4}, Shape{1, 1, 2, 3, 4}}) {

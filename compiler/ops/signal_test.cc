@@ -16,12 +16,6 @@ using ::testing::HasSubstr;
 using ::testing::Pointwise;
 using Complex = std::complex<double>;
 
-Tensor Wave(Shape shape, double step) {
-  Tensor tensor(DType::kF32, shape);
-  for (int64_t i = 0; i < tensor.num_elements(); ++i) tensor.SetDouble(i, std::sin(step * static_cast<double>(i + 1)));
-  return tensor;
-}
-
 // Σ_n x[n]·e^(sign·2πi·k·n/length), real and imaginary parts of k = 0 … outputs − 1 in turn.
 std::vector<double> DirectDft(const std::vector<Complex>& x, int64_t length, int64_t outputs, int sign) {
   std::vector<double> y;

@@ -17,12 +17,6 @@ using Ints = std::vector<int64_t>;
 
 MATCHER(Close, "") { return std::abs(std::get<0>(arg) - std::get<1>(arg)) <= 1e-5 * (1 + std::abs(std::get<1>(arg))); }
 
-Tensor Wave(Shape shape, double step) {
-  Tensor tensor(DType::kF32, shape);
-  for (int64_t i = 0; i < tensor.num_elements(); ++i) tensor.SetDouble(i, std::sin(step * static_cast<double>(i + 1)));
-  return tensor;
-}
-
 struct ConvCase {
   int64_t channels, out_channels, height, width, kernel_h, kernel_w, group, stride, dilation;
   Ints pads;  // top, left, bottom, right
