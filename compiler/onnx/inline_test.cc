@@ -31,7 +31,7 @@ std::string Float(const std::string& name, double value) {
   return absl::StrCat("initializer { name: '", name, "' data_type: 1 float_data: ", value, " }\n");
 }
 
-Tensor F32(Shape shape, const std::vector<double>& values) {
+Tensor F32(const Shape& shape, const std::vector<double>& values) {
   return Tensor::From(DType::kF32, std::move(shape), values);
 }
 Tensor Truth(bool value) { return Tensor::From<int64_t>(DType::kBool, {}, {value ? 1 : 0}); }

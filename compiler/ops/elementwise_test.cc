@@ -23,14 +23,14 @@ MATCHER_P(Near, tolerance, "") {
 }
 
 std::vector<double> Unary(const std::string& op, const std::vector<double>& x,
-                          std::vector<std::pair<std::string, ecg::Attribute>> attrs = {}) {
+                          const std::vector<std::pair<std::string, ecg::Attribute>>& attrs = {}) {
   return Values(RunOp({op, {F32({static_cast<int64_t>(x.size())}, x)}, attrs}));
 }
 
 TEST(Unary, ActivationsByDefinition) {
   const std::vector<double> x{-3, -0.5, 0, 0.5, 3};
   const auto expect = [&](const std::string& op, double (*f)(double),
-                          std::vector<std::pair<std::string, ecg::Attribute>> attrs = {}) {
+                          const std::vector<std::pair<std::string, ecg::Attribute>>& attrs = {}) {
     std::vector<double> y;
     for (double v : x) y.push_back(f(v));
     EXPECT_THAT(Unary(op, x, attrs), Pointwise(Near(1e-6), y)) << op;
@@ -79,7 +79,7 @@ TEST(Binary, DisagreeingShapesNameBoth) {
 }
 
 TEST(Binary, IntegerDivisionAndModulo) {
-  const auto run = [](const char* op, std::vector<std::pair<std::string, ecg::Attribute>> attrs = {}) {
+  const auto run = [](const char* op, const std::vector<std::pair<std::string, ecg::Attribute>>& attrs = {}) {
     return Values(RunOp({op, {I64({4}, {-7, 7, -7, 7}), I64({4}, {2, 2, -2, -2})}, attrs}));
   };
   EXPECT_THAT(run("Div"), ElementsAre(-3, 3, 3, -3));

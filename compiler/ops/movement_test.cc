@@ -11,7 +11,7 @@ using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using Ints = std::vector<int64_t>;
 
-Tensor Iota(Shape shape) {
+Tensor Iota(const Shape& shape) {
   Tensor tensor(DType::kF32, shape);
   for (int64_t i = 0; i < tensor.num_elements(); ++i) tensor.SetDouble(i, static_cast<double>(i));
   return tensor;
@@ -148,7 +148,7 @@ TEST(Tile, Repeats) {
 }
 
 TEST(Trilu, BothTriangles) {
-  const auto trilu = [](int64_t upper, int64_t k, std::set<int> constants) {
+  const auto trilu = [](int64_t upper, int64_t k, const std::set<int>& constants) {
     return Values(RunOp({"Trilu", {Iota({2, 3}), I64({}, {k})}, {{"upper", upper}}, constants}));
   };
   EXPECT_THAT(trilu(1, 0, {1}), ElementsAre(0, 1, 2, 0, 4, 5));

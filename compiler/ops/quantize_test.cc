@@ -11,7 +11,7 @@ using ::testing::FloatEq;
 using ::testing::HasSubstr;
 using ::testing::Pointwise;
 
-Tensor Ints(DType dtype, Shape shape, const std::vector<int>& values) {
+Tensor Ints(DType dtype, const Shape& shape, const std::vector<int>& values) {
   return Tensor::From<int>(dtype, shape, values);
 }
 

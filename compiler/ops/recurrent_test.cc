@@ -136,7 +136,7 @@ Numbers Swapped(const Numbers& v, const Shape& shape) {
 OpCase ToOpCase(const Case& k, const Data& d) {
   const int64_t rows = k.gates() * k.hidden;
   const Shape state = {k.directions(), k.batch, k.hidden};
-  const auto maybe = [](bool present, Tensor tensor) { return present ? tensor : Absent(); };
+  const auto maybe = [](bool present, const Tensor& tensor) { return present ? tensor : Absent(); };
   const auto state_tensor = [&](const Numbers& v) {
     return k.batch_first ? F32({k.batch, k.directions(), k.hidden}, Swapped(v, state)) : F32(state, v);
   };

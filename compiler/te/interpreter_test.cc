@@ -21,9 +21,9 @@ std::vector<double> Values(const Tensor& t) {
   return values;
 }
 
-Tensor F32(Shape shape, const std::vector<double>& values) { return Tensor::From(DType::kF32, shape, values); }
+Tensor F32(const Shape& shape, const std::vector<double>& values) { return Tensor::From(DType::kF32, shape, values); }
 
-Tensor Wave(Shape shape) {
+Tensor Wave(const Shape& shape) {
   Tensor t(DType::kF32, shape);
   for (int64_t i = 0; i < t.num_elements(); ++i) t.SetDouble(i, std::sin(0.37 * static_cast<double>(i)) * 2);
   return t;

@@ -25,13 +25,13 @@ V LayerNorm(G* g, V x, int64_t width) {
                {{"axis", int64_t{-1}}, {"epsilon", 1e-5}});
 }
 
-BlockCase Binary(const std::string& op, Shape a, Shape b) {
+BlockCase Binary(const std::string& op, const Shape& a, const Shape& b) {
   G g;
   g.Out(g.Op(op, {g.In(a), g.In(b)}));
   return BlockCase(op + ShapeToString(a) + ShapeToString(b), g);
 }
 
-BlockCase Unary(const std::string& op, Shape shape, const G::Attrs& attrs = {}, DType dtype = DType::kF32) {
+BlockCase Unary(const std::string& op, const Shape& shape, const G::Attrs& attrs = {}, DType dtype = DType::kF32) {
   G g;
   g.Out(g.Op(op, {g.In(shape, dtype)}, attrs));
   return BlockCase(op + ShapeToString(shape) + DTypeName(dtype), g);

@@ -53,7 +53,7 @@ void ExpectVectors(const BlockCase& block_case, const DeviceModel& device, bool 
   EXPECT_EQ(step.tile.dot_axis >= 0, dot) << block_case.name << "\n" << movement::Print(kernel);
 }
 
-BlockCase MatMul(DType a, DType b, Shape a_shape, Shape b_shape, bool weight) {
+BlockCase MatMul(DType a, DType b, const Shape& a_shape, const Shape& b_shape, bool weight) {
   G g;
   const V x = g.In(Bytes(a, a_shape, 1));
   const Tensor w = Bytes(b, b_shape, 2);
@@ -63,7 +63,8 @@ BlockCase MatMul(DType a, DType b, Shape a_shape, Shape b_shape, bool weight) {
                    g);
 }
 
-BlockCase Conv(DType x, DType w, Shape x_shape, Shape w_shape, const G::Attrs& attrs, int zero_point = 0) {
+BlockCase Conv(DType x, DType w, const Shape& x_shape, const Shape& w_shape, const G::Attrs& attrs,
+               int zero_point = 0) {
   G g;
   std::vector<V> inputs = {g.In(Bytes(x, x_shape, 3)), g.Const(Bytes(w, w_shape, 4))};
   if (zero_point != 0) inputs.push_back(g.Scalar(zero_point, x));

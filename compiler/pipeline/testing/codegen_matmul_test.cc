@@ -12,7 +12,7 @@ using Ints = std::vector<int64_t>;
 
 constexpr int64_t k1 = 1;
 
-BlockCase MatMul(Shape a, Shape b, bool weight) {
+BlockCase MatMul(const Shape& a, const Shape& b, bool weight) {
   G g;
   const V x = g.In(a);
   g.Out(g.Op("MatMul", {x, weight ? g.Weight(b) : g.In(b)}));

@@ -10,7 +10,7 @@ using G = GraphMaker;
 using V = ecg::ValueId;
 using Ints = std::vector<int64_t>;
 
-BlockCase Conv(const std::string& name, Shape x, Shape w, const G::Attrs& attrs = {}, bool bias = true) {
+BlockCase Conv(const std::string& name, const Shape& x, const Shape& w, const G::Attrs& attrs = {}, bool bias = true) {
   G g;
   std::vector<V> inputs = {g.In(x), g.Weight(w)};
   if (bias) inputs.push_back(g.Weight({w[0]}));

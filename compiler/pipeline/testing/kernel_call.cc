@@ -70,9 +70,9 @@ class HostUnderQemu : public KernelHost {
     std::unique_ptr<HostUnderQemu> host(new HostUnderQemu);
     ChildOptions options;
     options.deadline = absl::Minutes(2);
+    const std::string source = FUSION_SOURCE_FOLDER "/compiler/pipeline/testing/kernel_host.cc";
     ASSIGN_OR_RETURN(const ChildResult compiled,
-                     RunChild({kCrossCompiler, "-std=c++20", "-O1", "-I", FUSION_SOURCE_FOLDER,
-                               FUSION_SOURCE_FOLDER "/compiler/pipeline/testing/kernel_host.cc", "-o",
+                     RunChild({kCrossCompiler, "-std=c++20", "-O1", "-I", FUSION_SOURCE_FOLDER, source, "-o",
                                host->folder_.File("host"), "-Wl,--no-as-needed", "-lm", "-ldl"},
                               options));
     if (!compiled.ok()) return absl::InternalError(absl::StrCat("kernel_host.cc: ", compiled.stderr_text));

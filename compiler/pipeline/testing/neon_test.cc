@@ -26,13 +26,13 @@ class Neon : public ::testing::Test {
   }
 };
 
-BlockCase Unary(const std::string& op, Shape shape, DType dtype = DType::kF32) {
+BlockCase Unary(const std::string& op, const Shape& shape, DType dtype = DType::kF32) {
   G g;
   g.Out(g.Op(op, {g.In(shape, dtype)}));
   return BlockCase(op + " " + DTypeName(dtype), g);
 }
 
-BlockCase Convolution(const std::string& name, Shape x, Shape w, const G::Attrs& attrs) {
+BlockCase Convolution(const std::string& name, const Shape& x, const Shape& w, const G::Attrs& attrs) {
   G g;
   const V y = g.Op("Conv", {g.In(x), g.Weight(w), g.Weight({w[0]})}, attrs);
   g.Out(g.Op("Relu", {y}));

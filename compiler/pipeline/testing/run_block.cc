@@ -225,7 +225,7 @@ ecg::ValueId GraphMaker::In(Tensor value) {
   return v;
 }
 
-ecg::ValueId GraphMaker::Weight(Shape shape, DType dtype) {
+ecg::ValueId GraphMaker::Weight(const Shape& shape, DType dtype) {
   return Const(RandomTensor(dtype, shape, DeriveSeed(5, seed_++)));
 }
 

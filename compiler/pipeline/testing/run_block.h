@@ -23,8 +23,8 @@ class GraphMaker {
   using Attrs = std::vector<std::pair<std::string, ecg::Attribute>>;
 
   ecg::ValueId In(Shape shape, DType dtype = DType::kF32);
-  ecg::ValueId In(Tensor value);                                // an input that is run with this value
-  ecg::ValueId Weight(Shape shape, DType dtype = DType::kF32);  // a random constant
+  ecg::ValueId In(Tensor value);                                       // an input that is run with this value
+  ecg::ValueId Weight(const Shape& shape, DType dtype = DType::kF32);  // a random constant
   ecg::ValueId Const(Tensor value);
   ecg::ValueId Scalar(double value, DType dtype = DType::kF32);
   ecg::ValueId Ints(const std::vector<int64_t>& values);
@@ -43,7 +43,8 @@ class GraphMaker {
 };
 
 struct BlockCase {
-  BlockCase(std::string name, GraphMaker maker) : name(std::move(name)), graph(maker.graph()), inputs(maker.inputs()) {}
+  BlockCase(std::string name, const GraphMaker& maker)
+      : name(std::move(name)), graph(maker.graph()), inputs(maker.inputs()) {}
   std::string name;
   ecg::Graph graph;
   std::map<ecg::ValueId, Tensor> inputs;  // absent ones are random
