@@ -29,7 +29,7 @@ namespace {
 class StageClock {
  public:
   // `label` stands before every message: which specialisation it is.
-  StageClock(const CompileContext& context, CompileAccount* account, std::string label = "")
+  StageClock(const CompileContext& context, CompileAccount* account, const std::string& label = "")
       : context_(context), account_(account), label_(label.empty() ? "" : label + ": ") {}
 
   absl::Status Begin(const std::string& stage, const std::string& message) {

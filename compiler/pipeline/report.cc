@@ -40,7 +40,7 @@ std::string Scaled(double value, const char* unit, double step, const std::vecto
     value /= step;
     ++prefix;
   }
-  return absl::StrFormat(prefix == 0 ? "%.0f %s%s" : "%.2f %s%s", value, prefixes[prefix], unit);
+  return absl::StrFormat("%.*f %s%s", prefix == 0 ? 0 : 2, value, prefixes[prefix], unit);
 }
 std::string Bytes(double bytes) { return Scaled(bytes, "B", 1024, {"", "Ki", "Mi", "Gi", "Ti"}); }
 std::string Flops(double flops) { return Scaled(flops, "FLOP", 1000, {"", "k", "M", "G", "T"}); }

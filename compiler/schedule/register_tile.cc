@@ -176,7 +176,8 @@ std::optional<LaneChoice> ChooseLanes(const Nest& nest, const std::vector<Operan
   const double points = Extent(nest.fold->axes);
   for (const Axis& axis : nest.axes) {
     if (PredUses(nest, axis.id) || axis.extent * 4 < lanes) continue;
-    const double vectors = static_cast<double>((axis.extent + lanes - 1) / lanes);
+    const int64_t whole_vectors = (axis.extent + lanes - 1) / lanes;
+    const auto vectors = static_cast<double>(whole_vectors);
     // Two multiply-adds a cycle; half-empty vectors waste their lanes.
     const double arithmetic = points * vectors / (2 * static_cast<double>(axis.extent));
     bool varying = false, impossible = false;
@@ -282,7 +283,8 @@ std::vector<TileShape> RankTileShapes(int64_t rows, int64_t vectors, bool has_br
       if (r * v + (has_shared ? v : 0) + 2 > registers && r * v > 1) continue;
       const int64_t full = rows / r, rest = rows % r;
       const double per_column = static_cast<double>(full) * cycles(r, v) + (rest > 0 ? cycles(rest, v) : 0);
-      shapes.push_back({r, v, per_column * static_cast<double>((vectors + v - 1) / v)});
+      const int64_t groups = (vectors + v - 1) / v;
+      shapes.push_back({r, v, per_column * static_cast<double>(groups)});
       least = std::min(least, shapes.back().cycles_per_step);
     }
   }
@@ -562,7 +564,8 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
     } else {
       runtime_pack = true;
       buffer.scope = movement::BufferScope::kBlock;
-      // The body reads these under its own tests (the borders of a window); a copy of all of it must not leave the buffer.
+      // The body reads these under its own tests (the borders of a window); a copy of all of it must not leave the
+      // buffer.
       const te::Interval touched = load.address.Range();
       if (touched.lo < 0) pred.push_back({load.address, te::Cmp::kGe, Index(0)});
       if (touched.hi >= source.elements) pred.push_back({load.address, te::Cmp::kLt, Index(source.elements)});

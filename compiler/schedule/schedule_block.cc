@@ -320,7 +320,7 @@ class BlockScheduler {
     const std::vector<int> buffer_of = buffer_of_;
     live_out_ = LiveOutOf(first, last);
     AddDeviceBuffers(live_out_);
-    const absl::Status status = Stitch(first, last);
+    absl::Status status = Stitch(first, last);
     scratch_boxes_.clear();
     if (!status.ok()) {
       kernel_ = kernel;

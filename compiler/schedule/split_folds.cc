@@ -54,7 +54,8 @@ int64_t Slices(const te::Program& program, const te::Te& te, const DeviceModel& 
   const double row_bytes = 4 * rows;
   if (row_bytes * static_cast<double>(k.extent) <= cache) return 1;
   for (int64_t slices = 2; k.extent / slices >= kMinSlice; ++slices) {
-    if (k.extent % slices == 0 && row_bytes * static_cast<double>(k.extent / slices) <= budget) return slices;
+    const int64_t slice = k.extent / slices;
+    if (k.extent % slices == 0 && row_bytes * static_cast<double>(slice) <= budget) return slices;
   }
   return 1;
 }

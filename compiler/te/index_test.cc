@@ -102,21 +102,21 @@ class RandomIndex {
     }
     return {a, [a](const Point& p) { return p.at(a.id); }};
   }
-  static Raw Combine(Raw a, Raw b, int64_t sign) {
+  static Raw Combine(const Raw& a, const Raw& b, int64_t sign) {
     return {sign > 0 ? a.index + b.index : a.index - b.index,
             [=](const Point& p) { return a.value(p) + sign * b.value(p); }};
   }
-  static Raw Times(Raw a, int64_t c) {
+  static Raw Times(const Raw& a, int64_t c) {
     return {a.index * c, [=](const Point& p) { return a.value(p) * c; }};
   }
-  static Raw Divide(Raw a, int64_t c) {
+  static Raw Divide(const Raw& a, int64_t c) {
     return {FloorDiv(a.index, c), [=](const Point& p) { return FloorDivide(a.value(p), c); }};
   }
-  static Raw Remainder(Raw a, int64_t c) {
+  static Raw Remainder(const Raw& a, int64_t c) {
     return {Mod(a.index, c), [=](const Point& p) { return a.value(p) - c * FloorDivide(a.value(p), c); }};
   }
   // A sum of parts of one value, some of which cancel.
-  Raw Rejoin(Raw a) {
+  Raw Rejoin(const Raw& a) {
     const int64_t c = kDivisors[Pick(std::size(kDivisors))], d = kDivisors[Pick(std::size(kDivisors))];
     switch (Pick(4)) {
       case 0:

@@ -280,7 +280,7 @@ TEST_F(InterpreterTest, IndexArithmetic) {  // transpose through a reshape: (i) 
 
 TEST_F(InterpreterTest, FloatOperations) {
   const auto unary = [&](Op op, double x) {
-    return Apply(DType::kF64, DType::kF64, {x}, [&](Scalar s) { return Call(op, {s}); })[0];
+    return Apply(DType::kF64, DType::kF64, {x}, [&](const Scalar& s) { return Call(op, {s}); })[0];
   };
   EXPECT_EQ(unary(Op::kRound, 2.5), 2);
   EXPECT_EQ(unary(Op::kRound, -1.5), -2);
@@ -288,7 +288,7 @@ TEST_F(InterpreterTest, FloatOperations) {
   EXPECT_EQ(unary(Op::kSign, -3), -1);
   EXPECT_EQ(unary(Op::kRsqrt, 4), 0.5);
   const auto binary = [&](Op op, double x, double y) {
-    return Apply(DType::kF64, DType::kF64, {x}, [&](Scalar s) { return Call(op, {s, Imm(DType::kF64, y)}); })[0];
+    return Apply(DType::kF64, DType::kF64, {x}, [&](const Scalar& s) { return Call(op, {s, Imm(DType::kF64, y)}); })[0];
   };
   EXPECT_EQ(binary(Op::kMod, -5.5, 3), 0.5);
   EXPECT_EQ(binary(Op::kFMod, -5.5, 3), -2.5);
@@ -297,17 +297,19 @@ TEST_F(InterpreterTest, FloatOperations) {
 }
 
 TEST_F(InterpreterTest, IntegersWrapToTheirType) {
-  const auto plus = [](DType t, int64_t v) { return [=](Scalar s) { return s + ImmInt(t, v); }; };
+  const auto plus = [](DType t, int64_t v) { return [=](const Scalar& s) { return s + ImmInt(t, v); }; };
   EXPECT_THAT(Apply(DType::kI8, DType::kI8, {127}, plus(DType::kI8, 1)), ElementsAre(-128));
   EXPECT_THAT(Apply(DType::kU8, DType::kU8, {250}, plus(DType::kU8, 10)), ElementsAre(4));
   // The result of each operation is wrapped, not only what is stored.
-  EXPECT_THAT(
-      Apply(DType::kU8, DType::kI64, {250}, [&](Scalar s) { return Cast(DType::kI64, s + ImmInt(DType::kU8, 10)); }),
-      ElementsAre(4));
+  EXPECT_THAT(Apply(DType::kU8, DType::kI64, {250},
+                    [&](const Scalar& s) { return Cast(DType::kI64, s + ImmInt(DType::kU8, 10)); }),
+              ElementsAre(4));
 }
 
 TEST_F(InterpreterTest, IntegerDivision) {
-  const auto by = [](Op op, DType t, int64_t v) { return [=](Scalar s) { return Call(op, {s, ImmInt(t, v)}); }; };
+  const auto by = [](Op op, DType t, int64_t v) {
+    return [=](const Scalar& s) { return Call(op, {s, ImmInt(t, v)}); };
+  };
   EXPECT_THAT(Apply(DType::kI32, DType::kI32, {-7, 7}, by(Op::kDiv, DType::kI32, 2)), ElementsAre(-3, 3));
   EXPECT_THAT(Apply(DType::kI32, DType::kI32, {-7, 7}, by(Op::kDiv, DType::kI32, 0)), ElementsAre(0, 0));
   EXPECT_THAT(Apply(DType::kI32, DType::kI32, {-7, 7}, by(Op::kMod, DType::kI32, 3)), ElementsAre(2, 1));
@@ -317,22 +319,24 @@ TEST_F(InterpreterTest, IntegerDivision) {
 }
 
 TEST_F(InterpreterTest, Unsigned64ComparesAndDividesUnsigned) {
-  const auto big = [](Scalar s) { return Call(Op::kGt, {Call(Op::kBitNot, {s}), ImmInt(DType::kU64, 5)}); };
+  const auto big = [](const Scalar& s) { return Call(Op::kGt, {Call(Op::kBitNot, {s}), ImmInt(DType::kU64, 5)}); };
   EXPECT_THAT(Apply(DType::kU64, DType::kBool, {0}, big), ElementsAre(1));
   EXPECT_THAT(Apply(DType::kU64, DType::kF64, {0},
-                    [](Scalar s) { return Cast(DType::kF64, Call(Op::kBitNot, {s}) / ImmInt(DType::kU64, 2)); }),
+                    [](const Scalar& s) { return Cast(DType::kF64, Call(Op::kBitNot, {s}) / ImmInt(DType::kU64, 2)); }),
               ElementsAre(9223372036854775808.0));
 }
 
 TEST_F(InterpreterTest, Casts) {
-  const auto to = [](DType t) { return [=](Scalar s) { return Cast(t, s); }; };
+  const auto to = [](DType t) { return [=](const Scalar& s) { return Cast(t, s); }; };
   EXPECT_THAT(Apply(DType::kF32, DType::kI32, {-1.7, 2.9}, to(DType::kI32)), ElementsAre(-1, 2));
   EXPECT_THAT(Apply(DType::kF32, DType::kBool, {0, 0.25}, to(DType::kBool)), ElementsAre(0, 1));
   EXPECT_THAT(Apply(DType::kI32, DType::kI8, {300}, to(DType::kI8)), ElementsAre(44));
-  EXPECT_THAT(Apply(DType::kF64, DType::kF64, {0.1}, [](Scalar s) { return Cast(DType::kF64, Cast(DType::kF32, s)); }),
-              ElementsAre(static_cast<double>(0.1f)));
-  EXPECT_THAT(Apply(DType::kF32, DType::kF32, {2049}, [](Scalar s) { return Cast(DType::kF32, Cast(DType::kF16, s)); }),
-              ElementsAre(2048));
+  EXPECT_THAT(
+      Apply(DType::kF64, DType::kF64, {0.1}, [](const Scalar& s) { return Cast(DType::kF64, Cast(DType::kF32, s)); }),
+      ElementsAre(static_cast<double>(0.1f)));
+  EXPECT_THAT(
+      Apply(DType::kF32, DType::kF32, {2049}, [](const Scalar& s) { return Cast(DType::kF32, Cast(DType::kF16, s)); }),
+      ElementsAre(2048));
 }
 
 TEST_F(InterpreterTest, HalfSumsInTheAccumulatorsType) {

@@ -99,7 +99,7 @@ class BodyPrinter {
     if (it != names_.end()) return it->second;
     std::string text = NodeText(*s);
     if (uses_[s.get()] < 2 || s->args.empty()) return text;
-    const std::string name = absl::StrCat("v", names_.size());
+    std::string name = absl::StrCat("v", names_.size());
     absl::StrAppend(&lets_, "    let ", name, " = ", text, "\n");
     names_[s.get()] = name;
     return name;

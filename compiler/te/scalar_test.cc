@@ -12,7 +12,7 @@ constexpr DType kF = DType::kF32;
 const Axis kI{0, 8}, kJ{1, 8};
 
 Scalar F(double v) { return Imm(kF, v); }
-Scalar X(Index i = kI) { return Load(0, kF, {i}); }
+Scalar X(const Index& i = kI) { return Load(0, kF, {i}); }
 
 TEST(ScalarTest, FoldsExactConstants) {
   EXPECT_TRUE(IsImm(F(1.5) + F(2.25), 3.75));

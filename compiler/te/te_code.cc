@@ -516,8 +516,8 @@ class TeCompiler {
     }
   }
 
-  Value Fail(std::string message) {
-    if (status_.ok()) status_ = absl::InternalError(std::move(message));
+  Value Fail(const std::string& message) {
+    if (status_.ok()) status_ = absl::InternalError(message);
     return {};
   }
 

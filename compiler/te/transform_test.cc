@@ -15,7 +15,7 @@ using Idx = Builder::Idx;
 
 Scalar F(double value) { return Imm(DType::kF32, value); }
 
-Tensor Wave(DType dtype, Shape shape) {
+Tensor Wave(DType dtype, const Shape& shape) {
   Tensor t(dtype, shape);
   for (int64_t i = 0; i < t.num_elements(); ++i) t.SetDouble(i, std::sin(0.37 * static_cast<double>(i)) * 2);
   return t;
@@ -69,10 +69,10 @@ class TransformTest : public ::testing::Test {
   }
   // x * 0.5 * (1 + erf(x / sqrt 2)), one te per operator.
   TensorId Gelu(TensorId x) {
-    const TensorId d = Unary(x, [](Scalar s) { return s / F(std::sqrt(2.0)); });
-    const TensorId e = Unary(d, [](Scalar s) { return Call(Op::kErf, {s}); });
-    const TensorId p = Unary(e, [](Scalar s) { return s + F(1); });
-    return Unary(Binary(Op::kMul, x, p), [](Scalar s) { return s * F(0.5); });
+    const TensorId d = Unary(x, [](const Scalar& s) { return s / F(std::sqrt(2.0)); });
+    const TensorId e = Unary(d, [](const Scalar& s) { return Call(Op::kErf, {s}); });
+    const TensorId p = Unary(e, [](const Scalar& s) { return s + F(1); });
+    return Unary(Binary(Op::kMul, x, p), [](const Scalar& s) { return s * F(0.5); });
   }
   // Rows of a matrix; the variance is taken of x - mean, which is read twice.
   TensorId LayerNorm(TensorId x) {
@@ -148,7 +148,7 @@ TEST_F(TransformTest, InlineThroughAnIndexMap) {
 
 TEST_F(TransformTest, PaddedLoadBecomesIf) {  // relu before a padded convolution: outside, the pad, not relu(pad)
   const TensorId x = Input({6});
-  const TensorId s = Unary(x, [](Scalar v) { return v + F(3); });
+  const TensorId s = Unary(x, [](const Scalar& v) { return v + F(3); });
   program_.MarkOutput(b_.Reduce("conv", FoldKind::kSum, DType::kF32, DType::kF32, {6}, {3},
                                 [&](const Idx& i, const Idx& r) { return b_.AtOr(s, {i[0] + r[0] - 1}, 0); }));
   const Program before = program_;
@@ -160,7 +160,7 @@ TEST_F(TransformTest, PaddedLoadBecomesIf) {  // relu before a padded convolutio
 
 TEST_F(TransformTest, PaddedLoadThatNeverLeavesNeedsNoIf) {
   const TensorId x = Input({6});
-  const TensorId s = Unary(x, [](Scalar v) { return v + F(3); });
+  const TensorId s = Unary(x, [](const Scalar& v) { return v + F(3); });
   program_.MarkOutput(b_.Map("y", DType::kF32, {6}, [&](const Idx& i) { return b_.AtOr(s, i, 0); }));
   ASSERT_TRUE(Inline(&program_, s).ok());
   EXPECT_THAT(Print(program_), ::testing::Not(HasSubstr("if ")));
@@ -168,8 +168,8 @@ TEST_F(TransformTest, PaddedLoadThatNeverLeavesNeedsNoIf) {
 
 TEST_F(TransformTest, HalfRoundingIsKept) {
   const TensorId x = Input({8}, DType::kF16);
-  const TensorId s = Unary(x, [](Scalar v) { return v * Imm(DType::kF16, 1.3330078125); });
-  const TensorId t = Unary(s, [](Scalar v) { return v + Imm(DType::kF16, 1000); });
+  const TensorId s = Unary(x, [](const Scalar& v) { return v * Imm(DType::kF16, 1.3330078125); });
+  const TensorId t = Unary(s, [](const Scalar& v) { return v + Imm(DType::kF16, 1000); });
   program_.MarkOutput(b_.Map("y", DType::kF32, {8},
                              [&](const Idx& i) { return Cast(DType::kF32, b_.At(t, i) - Imm(DType::kF16, 1000)); }));
   const Program before = program_;
@@ -180,9 +180,9 @@ TEST_F(TransformTest, HalfRoundingIsKept) {
 
 TEST_F(TransformTest, OutputsStay) {
   const TensorId x = Input({6});
-  const TensorId s = Unary(x, [](Scalar v) { return v + F(3); });
+  const TensorId s = Unary(x, [](const Scalar& v) { return v + F(3); });
   program_.MarkOutput(s);
-  program_.MarkOutput(Unary(s, [](Scalar v) { return v * v; }));
+  program_.MarkOutput(Unary(s, [](const Scalar& v) { return v * v; }));
   const Program before = program_;
   ASSERT_TRUE(Inline(&program_, s).ok());
   EXPECT_EQ(program_.tes.size(), 2);
@@ -218,7 +218,7 @@ TEST_F(TransformTest, RefusesFoldsAndIndexTensors) {
                                  [&](const Idx&, const Idx& r) { return b_.At(x, {r[0]}); });
   program_.MarkOutput(b_.Map("y", DType::kF32, {6}, [&](const Idx& i) { return b_.At(x, i) / b_.At(sum, {}); }));
   EXPECT_EQ(Inline(&program_, sum).code(), absl::StatusCode::kFailedPrecondition);
-  const TensorId clamped = Unary(ids, [](Scalar v) { return Max(v, ImmInt(DType::kI64, 0)); });
+  const TensorId clamped = Unary(ids, [](const Scalar& v) { return Max(v, ImmInt(DType::kI64, 0)); });
   program_.MarkOutput(b_.Map("g", DType::kF32, {3}, [&](const Idx& i) {
     return b_.At(x, {Index::Load(clamped, i, {0, 5})});
   }));
@@ -230,9 +230,9 @@ TEST_F(TransformTest, RefusesFoldsAndIndexTensors) {
 
 TEST_F(TransformTest, RemoveDeadKeepsWhatOutputsNeed) {
   const TensorId x = Input({6});
-  const TensorId a = Unary(x, [](Scalar v) { return v + F(1); });
-  Unary(a, [](Scalar v) { return v + F(2); });
-  program_.MarkOutput(Unary(a, [](Scalar v) { return v + F(3); }));
+  const TensorId a = Unary(x, [](const Scalar& v) { return v + F(1); });
+  Unary(a, [](const Scalar& v) { return v + F(2); });
+  program_.MarkOutput(Unary(a, [](const Scalar& v) { return v + F(3); }));
   RemoveDead(&program_);
   EXPECT_EQ(program_.tes.size(), 2);
   EXPECT_TRUE(Verify(program_).ok());
@@ -348,7 +348,7 @@ TEST_F(TransformTest, WorkOfAMatMulIsItsMultiplyAdds) {
 
 TEST_F(TransformTest, WorkSeparatesSpecialFunctions) {
   const TensorId x = Input({10});
-  Unary(x, [](Scalar s) { return Call(Op::kExp, {s}) + F(1.5); });
+  Unary(x, [](const Scalar& s) { return Call(Op::kExp, {s}) + F(1.5); });
   const WorkCount work = CountWork(program_.tes[0]);
   EXPECT_EQ(work.fma, 10);
   EXPECT_EQ(work.special, 10 * GetOpInfo(Op::kExp).cost);

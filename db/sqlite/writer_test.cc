@@ -9,7 +9,7 @@ namespace fusion {
 namespace {
 
 std::string FreshPath(const std::string& name) {
-  const std::string path = testing::TempDir() + name;
+  std::string path = testing::TempDir() + name;
   for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path + suffix);
   return path;
 }

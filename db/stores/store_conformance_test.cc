@@ -120,7 +120,7 @@ TEST_P(StoreConformance, MeasurementsAreAppendedAndElected) {
   EXPECT_EQ(store_->CountMeasurements()->questions, 1);
 
   std::vector<MeasurementRow> rows;
-  auto scan = [&](MeasurementFilter filter) {
+  auto scan = [&](const MeasurementFilter& filter) {
     rows.clear();
     EXPECT_TRUE(store_->ScanMeasurements(filter, [&](const MeasurementRow& r) { rows.push_back(r); }).ok());
     return rows.size();

@@ -58,7 +58,7 @@ absl::Status AcceptMeasurement(Store& store, const TaskRow& task, const std::str
     }
   }
   std::sort(samples.begin(), samples.end());
-  auto at = [&](double quantile) { return samples[static_cast<size_t>(quantile * (samples.size() - 1) + 0.5)]; };
+  auto at = [&](double quantile) { return samples[std::lround(quantile * static_cast<double>(samples.size() - 1))]; };
   MeasurementRow row;
   row.question_key = task.key;
   row.measurement_key = task.payload_digest;
