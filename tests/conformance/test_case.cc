@@ -91,7 +91,7 @@ std::string WhyIneligible(const std::string& folder, int64_t max_opset) {
   const onnx::GraphProto& graph = (*model)->graph();
   for (const auto& node : graph.node()) {
     const bool standard = node.domain().empty() || node.domain() == "ai.onnx";
-    const std::string reason =
+    std::string reason =
         ops::RefusalReason(standard ? node.op_type() : absl::StrCat(node.domain(), ".", node.op_type()));
     if (!reason.empty()) return reason;
     for (const auto& attribute : node.attribute()) {

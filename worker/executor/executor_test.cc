@@ -35,7 +35,7 @@ class UntilCancelled : public Executor {
 
 // A measuring program that is a shell script.
 std::string Script(const std::string& name, const std::string& body) {
-  const std::string path = testing::TempDir() + "/" + name;
+  std::string path = testing::TempDir() + "/" + name;
   std::ofstream(path) << "#!/bin/sh\n" << body << "\n";
   std::filesystem::permissions(path, std::filesystem::perms::owner_all);
   return path;

@@ -136,7 +136,8 @@ absl::StatusOr<HostIsa> DetectHostIsa() {
 }
 
 double FmaFlopsPerSecond(const HostIsa& isa, int64_t iterations) {
-  const double flops = static_cast<double>(iterations) * 12 * (isa.vector_bytes / 4) * 2;
+  const int lanes = isa.vector_bytes / 4;
+  const double flops = static_cast<double>(iterations) * 12 * lanes * 2;
   return flops / SecondsOf(KernelsOf(isa).fma, iterations);
 }
 
@@ -153,9 +154,10 @@ double SpecialCyclesRatio(const HostIsa& isa) {
 double CopyBytesPerSecond(const HostIsa& isa, const void* from, void* to, int64_t bytes, int64_t repeats) {
   const Kernels kernels = KernelsOf(isa);
   const int64_t start = absl::GetCurrentTimeNanos();
-  kernels.copy(from, to, bytes / 128 * 128, repeats);
+  const int64_t copied = bytes / 128 * 128;
+  kernels.copy(from, to, copied, repeats);
   const int64_t elapsed = absl::GetCurrentTimeNanos() - start;
-  return static_cast<double>(bytes / 128 * 128) * 2 * static_cast<double>(repeats) * 1e9 /
+  return static_cast<double>(copied) * 2 * static_cast<double>(repeats) * 1e9 /
          static_cast<double>(elapsed > 0 ? elapsed : 1);
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 double Quantile(std::vector<double> values, double q) {
   std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
+  return values[std::lround(q * static_cast<double>(values.size() - 1))];
 }
 
 }  // namespace
