@@ -42,6 +42,8 @@ class LatencyOracle {
   // Answers parallel to `questions`. Duplicate keys are measured once. Blocks until all are answered.
   virtual absl::StatusOr<std::vector<LatencyAnswer>> Latency(absl::Span<const LatencyQuestion> questions,
                                                              MeasurementBundler& bundler) = 0;
+  // Devices that measure at the same time, at least 1.
+  virtual int Devices() const { return 1; }
 };
 
 // Always answers from the model: planning without devices, tests.

@@ -5,6 +5,7 @@
 #define FUSION_COMPILER_FUSION_PLAN_H_
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,12 @@ struct FusionPlan {
   std::vector<Decision> decisions;
 };
 
+// Answers parallel to the questions of BlockOracle::Latency.
+struct BlockLatencies {
+  std::vector<LatencyAnswer> asked;
+  std::vector<std::optional<LatencyAnswer>> maybe;
+};
+
 // What a planner may ask about a set of nodes taken as one kernel. Implemented by the pipeline (schedules, database,
 // workers); a fake in tests.
 class BlockOracle {
@@ -57,12 +64,21 @@ class BlockOracle {
   // OK when the schedule and the device can hold the block as one kernel, else FAILED_PRECONDITION with the reason
   // (DNNFusion Listing 1's constraint check). Asked again for the same nodes, it answers from memory.
   virtual absl::Status CanSchedule(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) = 0;
-  // Latencies of several candidate blocks; asked in batches.
-  virtual absl::StatusOr<std::vector<LatencyAnswer>> Latency(const ecg::Graph& graph,
-                                                             const std::vector<std::vector<ecg::NodeId>>& blocks) = 0;
+  // Latencies of candidate blocks, as one batch. `maybe`: those that may be asked next, the likeliest first; they are
+  // answered as far as that costs little time, because devices are idle. Whether they are must not change a plan.
+  virtual absl::StatusOr<BlockLatencies> Latency(const ecg::Graph& graph,
+                                                 const std::vector<std::vector<ecg::NodeId>>& blocks,
+                                                 const std::vector<std::vector<ecg::NodeId>>& maybe) = 0;
+  // What the cost model says, at once: for guesses about answers to come. Blocks that CanSchedule accepted, or single
+  // operators.
+  virtual double EstimateNs(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) = 0;
+  // How many measure at the same time. With one, no `maybe` is worth finding.
+  virtual int Devices() const { return 1; }
 };
 
 struct PlanOptions {
+  // Each latency is asked when it is needed, alone. Slow; the plan is that of batches.
+  bool one_at_a_time = false;
   std::function<void(int64_t done, int64_t total)> progress;  // may be empty
   std::function<bool()> cancelled;                            // may be empty
 };

@@ -25,8 +25,10 @@ class GraphBlockOracle : public BlockOracle, private MeasurementBundler {
   void Start(const ecg::Graph* graph, const ValueLayouts* layouts);
 
   absl::Status CanSchedule(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) override;
-  absl::StatusOr<std::vector<LatencyAnswer>> Latency(const ecg::Graph& graph,
-                                                     const std::vector<std::vector<ecg::NodeId>>& blocks) override;
+  absl::StatusOr<BlockLatencies> Latency(const ecg::Graph& graph, const std::vector<std::vector<ecg::NodeId>>& blocks,
+                                         const std::vector<std::vector<ecg::NodeId>>& maybe) override;
+  double EstimateNs(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) override;
+  int Devices() const override { return context_.oracle->Devices(); }
 
   absl::StatusOr<BlockKernel> Kernel(const std::vector<ecg::NodeId>& nodes);
 
@@ -44,6 +46,7 @@ class GraphBlockOracle : public BlockOracle, private MeasurementBundler {
                                                  const std::vector<std::string>& descriptions);
   const KernelOr& Get(std::vector<ecg::NodeId> nodes);
   KernelOr Make(const std::vector<ecg::NodeId>& nodes);
+  std::string QuestionKey(const BlockKernel& kernel) const;
   absl::StatusOr<std::vector<std::string>> MakeBundles(absl::Span<const std::string> keys) override;
 
   const CompileContext& context_;

@@ -249,7 +249,7 @@ absl::StatusOr<std::vector<FarmOutcome>> Farm::RunAll(absl::Span<const FarmTask>
         if (!open[i]) continue;
         auto final_row = durable_.find(ids[i]);
         if (final_row == durable_.end()) {
-          served = served && scheduler_.AnyWorkerOffers(rows[i].requirement, now);
+          served = served && scheduler_.WorkersThatOffer(rows[i].requirement, now) > 0;
           continue;
         }
         finals[i] = final_row->second;
@@ -312,9 +312,9 @@ absl::StatusOr<std::vector<FarmOutcome>> Farm::RunAll(absl::Span<const FarmTask>
   return outcomes;
 }
 
-bool Farm::AnyWorkerOffers(const std::string& requirement) const {
+int Farm::WorkersThatOffer(const std::string& requirement) const {
   absl::MutexLock lock(&mutex_);
-  return scheduler_.AnyWorkerOffers(requirement, absl::Now());
+  return scheduler_.WorkersThatOffer(requirement, absl::Now());
 }
 
 std::optional<AttachedWorker> Farm::FindDeviceLocked(const std::string& kind) const {

@@ -107,7 +107,8 @@ class Farm {
   // Compiler side: blocks until each task has an outcome (parallel to `tasks`). CANCELLED, UNAVAILABLE at shutdown.
   absl::StatusOr<std::vector<FarmOutcome>> RunAll(absl::Span<const FarmTask> tasks, const FarmWait& wait);
 
-  bool AnyWorkerOffers(const std::string& requirement) const;
+  // That are attached, idle or not.
+  int WorkersThatOffer(const std::string& requirement) const;
   // Device model of an attached worker that measures that kind.
   std::optional<AttachedWorker> FindDevice(const std::string& kind) const;
   // Waits until there is one, or `timeout`.

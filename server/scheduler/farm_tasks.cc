@@ -170,6 +170,10 @@ absl::StatusOr<std::vector<std::string>> FarmToolchain::Build(absl::Span<const B
   return binaries;
 }
 
+int FarmOracle::Devices() const {
+  return std::max(1, job_.farm->WorkersThatOffer(MeasureRequirement(job_.device.device.kind, job_.device.fingerprint)));
+}
+
 absl::StatusOr<std::vector<LatencyAnswer>> FarmOracle::Latency(absl::Span<const LatencyQuestion> questions,
                                                                MeasurementBundler& bundler) {
   std::vector<std::string> keys;
@@ -187,7 +191,7 @@ absl::StatusOr<std::vector<LatencyAnswer>> FarmOracle::Latency(absl::Span<const 
     }
   }
   const std::string requirement = MeasureRequirement(job_.device.device.kind, job_.device.fingerprint);
-  if (!open.empty() && job_.farm->AnyWorkerOffers(requirement)) {
+  if (!open.empty() && job_.farm->WorkersThatOffer(requirement) > 0) {
     job_.progress({"profiling", 0, static_cast<int64_t>(open.size()), "preparing measurements"});
     std::vector<std::string> open_keys;
     for (size_t i : open) open_keys.push_back(keys[i]);

@@ -52,6 +52,7 @@ class FarmOracle : public LatencyOracle {
   explicit FarmOracle(const FarmJob& job) : job_(job) {}
   absl::StatusOr<std::vector<LatencyAnswer>> Latency(absl::Span<const LatencyQuestion> questions,
                                                      MeasurementBundler& bundler) override;
+  int Devices() const override;
 
  private:
   const FarmJob& job_;

@@ -226,11 +226,11 @@ bool Scheduler::IsLive(const WorkerView& worker, absl::Time now) const {
   return it != workers_.end() && it->second.connected && now - worker.last_seen <= 2 * config_.lease;
 }
 
-bool Scheduler::AnyWorkerOffers(const std::string& requirement, absl::Time now) const {
-  return std::any_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
+int Scheduler::WorkersThatOffer(const std::string& requirement, absl::Time now) const {
+  return static_cast<int>(std::count_if(workers_.begin(), workers_.end(), [&](const auto& entry) {
     const WorkerView& worker = entry.second.view;
-    return !worker.draining && IsLive(worker, now) && worker.offers.count(requirement);
-  });
+    return !worker.draining && IsLive(worker, now) && worker.offers.count(requirement) > 0;
+  }));
 }
 
 std::vector<WorkerView> Scheduler::Workers() const {

@@ -77,8 +77,8 @@ class Scheduler {
   // Rows that changed since the last call, to be persisted.
   std::vector<TaskRow> TakeChanged();
 
-  // Seen within the last lease and connected.
-  bool AnyWorkerOffers(const std::string& requirement, absl::Time now) const;
+  // Seen within the last lease, connected and not draining.
+  int WorkersThatOffer(const std::string& requirement, absl::Time now) const;
   bool IsLive(const WorkerView& worker, absl::Time now) const;
   std::vector<WorkerView> Workers() const;
   int QueuedTasks(const std::string& device_kind) const;

@@ -1,5 +1,10 @@
 #include "server/scheduler/scheduler.h"
 
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -35,15 +40,35 @@ TEST_F(SchedulerTest, FirstComeFirstServedUnderRisingFences) {
   EXPECT_FALSE(scheduler_.Assign("w3", now_).has_value());
 }
 
+TEST_F(SchedulerTest, ABatchIsSpreadOverAllWorkersOneTaskEach) {
+  for (const char* key : {"a", "b", "c", "d"}) Add(key);
+  const std::vector<std::string> workers = {"w1", "w2", "w3"};
+  std::map<std::string, TaskRow> held;
+  for (const std::string& worker : workers) {
+    Seen(worker);
+    held[worker] = *scheduler_.Assign(worker, now_);
+    EXPECT_EQ(scheduler_.Assign(worker, now_)->id, held[worker].id) << "a second task beside the first";
+  }
+  EXPECT_EQ(scheduler_.WorkersThatOffer("measure:cpu", now_), 3) << "busy ones count";
+  std::set<std::string> ids;
+  for (const auto& [worker, task] : held) ids.insert(task.id);
+  EXPECT_EQ(ids.size(), 3);
+  // Whoever is done first takes what is left.
+  EXPECT_TRUE(scheduler_.Complete(held["w2"].id, held["w2"].fence, "digest", now_));
+  EXPECT_EQ(scheduler_.Assign("w2", now_)->key, "d");
+  EXPECT_TRUE(scheduler_.Complete(held["w1"].id, held["w1"].fence, "digest", now_));
+  EXPECT_FALSE(scheduler_.Assign("w1", now_).has_value());
+}
+
 TEST_F(SchedulerTest, OnlyWhoOffersAndIsNotDraining) {
   Add("a");
   scheduler_.Seen("builder", {"build:cpu"}, false, now_);
   EXPECT_FALSE(scheduler_.Assign("builder", now_).has_value());
   Seen("tired", true);
   EXPECT_FALSE(scheduler_.Assign("tired", now_).has_value());
-  EXPECT_FALSE(scheduler_.AnyWorkerOffers("measure:cpu", now_));
+  EXPECT_EQ(scheduler_.WorkersThatOffer("measure:cpu", now_), 0);
   Seen("fit");
-  EXPECT_TRUE(scheduler_.AnyWorkerOffers("measure:cpu", now_));
+  EXPECT_EQ(scheduler_.WorkersThatOffer("measure:cpu", now_), 1);
   EXPECT_TRUE(scheduler_.Assign("fit", now_).has_value());
 }
 
@@ -172,10 +197,10 @@ TEST_F(SchedulerTest, RestoredTaskWaitsUntilSomeoneAsks) {
 TEST_F(SchedulerTest, DisconnectedAndSilentWorkersDoNotCount) {
   Seen("w");
   scheduler_.Disconnected("w");
-  EXPECT_FALSE(scheduler_.AnyWorkerOffers("measure:cpu", now_));
+  EXPECT_EQ(scheduler_.WorkersThatOffer("measure:cpu", now_), 0);
   Seen("w");
-  EXPECT_TRUE(scheduler_.AnyWorkerOffers("measure:cpu", now_));
-  EXPECT_FALSE(scheduler_.AnyWorkerOffers("measure:cpu", now_ + absl::Seconds(61)));
+  EXPECT_EQ(scheduler_.WorkersThatOffer("measure:cpu", now_), 1);
+  EXPECT_EQ(scheduler_.WorkersThatOffer("measure:cpu", now_ + absl::Seconds(61)), 0);
   scheduler_.Tick(now_ + absl::Seconds(301));
   EXPECT_TRUE(scheduler_.Workers().empty());
 }

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -50,15 +51,23 @@ std::string TableRow(MappingType first, MappingType second) {
   return absl::StrCat("Table 3: ", ops::MappingTypeName(first), " then ", ops::MappingTypeName(second));
 }
 
+// Open questions of one growth that a round may guess: each later one is needed only if all those before were guessed
+// right.
+constexpr int kLookAhead = 4;
+
 // What the oracle has said in the rounds of one planning.
 using Answers = std::map<NodeSet, LatencyAnswer>;
+// Adds the answers to these questions to those that are known.
+using Asker = std::function<absl::Status(const std::vector<NodeSet>& questions)>;
 
-// One planning from the start with the answers known so far. A yellow question without an answer is taken for yes and
-// noted, so that a round gathers many questions for one call to the oracle.
+// One planning from the start with the answers known so far. A yellow question without an answer is asked at once if
+// there is an `asker`; else it is noted and its answer guessed from the oracle's estimates, so that a round gathers
+// many questions for one call to the oracle. Guess number `turn` in the growth of each seed is the opposite (-1: none
+// is).
 class Round {
  public:
   Round(const ecg::Graph& graph, const std::vector<MappingType>& types, BlockOracle& oracle, const PlanOptions& options,
-        const Answers& answers, bool epilogues_first)
+        const Answers& answers, bool epilogues_first, Asker asker, int turn)
       : graph_(graph),
         types_(types),
         oracle_(oracle),
@@ -68,23 +77,27 @@ class Round {
         finished_(types.size(), false),
         refused_for_(types.size(), -1),
         block_types_(types),
-        epilogues_first_(epilogues_first) {}
+        epilogues_first_(epilogues_first),
+        asker_(std::move(asker)),
+        turn_(turn) {}
 
   absl::Status Run(const std::function<void(int64_t)>& progress);
+  // In the order in which they came up, some perhaps again.
   const std::vector<NodeSet>& unanswered() const { return unanswered_; }
+  bool turned() const { return turned_; }
   FusionPlan Finish();
 
  private:
   enum class Direction { kSuccessors, kPredecessors };
   enum class Verdict { kFused, kRefused, kNotYet };  // not yet: possible when more has joined
 
-  void Grow(NodeId seed);
-  void Explore(NodeId seed, NodeId from, Direction direction);
+  absl::Status Grow(NodeId seed);
+  absl::Status Explore(NodeId seed, NodeId from, Direction direction);
   bool Deferred(NodeId producer, NodeId consumer) const;
   bool Narrows(NodeId producer, NodeId consumer) const;
   bool WidensShared(NodeId producer, NodeId consumer) const;
-  Verdict TryFuse(NodeId producer, NodeId consumer);
-  bool ProfileAgrees(const std::array<const NodeSet*, 3>& questions, Decision* decision);
+  absl::StatusOr<Verdict> TryFuse(NodeId producer, NodeId consumer);
+  absl::StatusOr<bool> ProfileAgrees(const std::array<const NodeSet*, 3>& questions, Decision* decision);
   NodeSet Sorted(NodeId block) const;
   std::string Name(NodeId id) const { return absl::StrCat(graph_.node(id).op, " '", graph_.node(id).name, "'"); }
 
@@ -100,6 +113,10 @@ class Round {
   std::map<std::pair<NodeId, NodeId>, Decision> decisions_;
   std::vector<MappingType> block_types_;  // by QuotientGraph::Block
   const bool epilogues_first_;
+  const Asker asker_;
+  const int turn_;
+  int guesses_ = 0;      // in this growth
+  bool turned_ = false;  // some growth had as many guesses
 };
 
 absl::Status Round::Run(const std::function<void(int64_t)>& progress) {
@@ -121,32 +138,35 @@ absl::Status Round::Run(const std::function<void(int64_t)>& progress) {
   for (NodeId seed : seeds) {
     if (finished_[seed]) continue;
     if (options_.cancelled && options_.cancelled()) return absl::CancelledError("planning was cancelled");
-    Grow(seed);
+    RETURN_IF_ERROR(Grow(seed));
     for (NodeId id : quotient_.Members(seed)) finished_[id] = true;
     done += static_cast<int64_t>(quotient_.Members(seed).size());
     progress(done);
   }
   for (NodeId id = 0; id < static_cast<NodeId>(types_.size()); ++id) {
+    guesses_ = 0;
     for (NodeId producer : quotient_.Predecessors(id)) {
       if (!Deferred(producer, id) || quotient_.Together(producer, id)) continue;
       if (options_.cancelled && options_.cancelled()) return absl::CancelledError("planning was cancelled");
-      TryFuse(producer, id);
+      RETURN_IF_ERROR(TryFuse(producer, id).status());
     }
   }
   return absl::OkStatus();
 }
 
-void Round::Grow(NodeId seed) {
-  Explore(seed, seed, Direction::kSuccessors);
+absl::Status Round::Grow(NodeId seed) {
+  guesses_ = 0;
+  RETURN_IF_ERROR(Explore(seed, seed, Direction::kSuccessors));
   const NodeSet members = Sorted(seed);
-  Explore(seed, seed, Direction::kPredecessors);
+  RETURN_IF_ERROR(Explore(seed, seed, Direction::kPredecessors));
   for (NodeId id : members) {
-    if (id != seed) Explore(seed, id, Direction::kPredecessors);
+    if (id != seed) RETURN_IF_ERROR(Explore(seed, id, Direction::kPredecessors));
   }
+  return absl::OkStatus();
 }
 
 // Depth first, as the listing's recursion, with its own stack: models may be thousands of operators deep.
-void Round::Explore(NodeId seed, NodeId from, Direction direction) {
+absl::Status Round::Explore(NodeId seed, NodeId from, Direction direction) {
   auto neighbours = [&](NodeId id) -> const std::vector<NodeId>& {
     return direction == Direction::kSuccessors ? quotient_.Successors(id) : quotient_.Predecessors(id);
   };
@@ -162,10 +182,11 @@ void Round::Explore(NodeId seed, NodeId from, Direction direction) {
     const bool forward = direction == Direction::kSuccessors;
     const NodeId producer = forward ? op : candidate, consumer = forward ? candidate : op;
     if (Deferred(producer, consumer)) continue;
-    const Verdict verdict = TryFuse(producer, consumer);
+    ASSIGN_OR_RETURN(const Verdict verdict, TryFuse(producer, consumer));
     if (verdict == Verdict::kRefused) refused_for_[candidate] = seed;
     if (verdict == Verdict::kFused) stack.push_back({candidate, 0});
   }
+  return absl::OkStatus();
 }
 
 // Arithmetic in front of an operator that reads its elements again and again (a matrix product, a convolution) is done
@@ -220,7 +241,7 @@ NodeSet Round::Sorted(NodeId block) const {
   return nodes;
 }
 
-Round::Verdict Round::TryFuse(NodeId producer, NodeId consumer) {
+absl::StatusOr<Round::Verdict> Round::TryFuse(NodeId producer, NodeId consumer) {
   const MappingType first = block_types_[quotient_.Block(producer)];
   const MappingType second = block_types_[quotient_.Block(consumer)];
   const MappingCell& cell = CombineMappings(first, second);
@@ -243,8 +264,9 @@ Round::Verdict Round::TryFuse(NodeId producer, NodeId consumer) {
   }
   if (cell.colour == Colour::kGreen) {
     decision.reason = absl::StrCat(TableRow(first, second), " is always fused");
-  } else if (!ProfileAgrees({&fused, &before, &after}, &decision)) {
-    return Verdict::kRefused;
+  } else {
+    ASSIGN_OR_RETURN(const bool agrees, ProfileAgrees({&fused, &before, &after}, &decision));
+    if (!agrees) return Verdict::kRefused;
   }
   decision.fused = true;
   quotient_.Contract(producer, consumer);
@@ -253,19 +275,24 @@ Round::Verdict Round::TryFuse(NodeId producer, NodeId consumer) {
 }
 
 // `questions`: the fused block, then the two apart.
-bool Round::ProfileAgrees(const std::array<const NodeSet*, 3>& questions, Decision* decision) {
-  LatencyAnswer answer[3];
-  bool complete = true;
-  for (int q = 0; q < 3; ++q) {
-    auto it = answers_.find(*questions[q]);
-    if (it == answers_.end()) {
-      unanswered_.push_back(*questions[q]);
-      complete = false;
-    } else {
-      answer[q] = it->second;
-    }
+absl::StatusOr<bool> Round::ProfileAgrees(const std::array<const NodeSet*, 3>& questions, Decision* decision) {
+  std::vector<NodeSet> open;
+  for (const NodeSet* question : questions) {
+    if (!answers_.count(*question)) open.push_back(*question);
   }
-  if (!complete) return true;
+  if (!open.empty() && asker_) {
+    RETURN_IF_ERROR(asker_(open));
+  } else if (!open.empty()) {
+    if (guesses_ == kLookAhead) return false;
+    unanswered_.insert(unanswered_.end(), open.begin(), open.end());
+    auto estimate = [&](int q) { return oracle_.EstimateNs(graph_, *questions[q]); };
+    const bool guess = estimate(0) <= estimate(1) + estimate(2);
+    if (guesses_++ != turn_) return guess;
+    turned_ = true;
+    return !guess;
+  }
+  LatencyAnswer answer[3];
+  for (int q = 0; q < 3; ++q) answer[q] = answers_.at(*questions[q]);
   decision->fused_ns = answer[0].latency_ns;
   decision->separate_ns = answer[1].latency_ns + answer[2].latency_ns;
   decision->source = std::max({answer[0].source, answer[1].source, answer[2].source});  // the least certain
@@ -309,6 +336,15 @@ FusionPlan Round::Finish() {
   return plan;
 }
 
+// Those that are not in `known`, each once, in order; they are afterwards.
+std::vector<NodeSet> New(const std::vector<NodeSet>& questions, std::set<NodeSet>* known) {
+  std::vector<NodeSet> fresh;
+  for (const NodeSet& question : questions) {
+    if (known->insert(question).second) fresh.push_back(question);
+  }
+  return fresh;
+}
+
 class DnnFusion : public Planner {
  public:
   DnnFusion(const char* name, bool epilogues_first) : name_(name), epilogues_first_(epilogues_first) {}
@@ -325,19 +361,35 @@ class DnnFusion : public Planner {
       furthest = done;
       options.progress(done, static_cast<int64_t>(types.size()));
     };
+    auto ask = [&](const std::vector<NodeSet>& questions, const std::vector<NodeSet>& maybe) -> absl::Status {
+      ASSIGN_OR_RETURN(const BlockLatencies latencies, oracle.Latency(graph, questions, maybe));
+      if (latencies.asked.size() != questions.size() || latencies.maybe.size() > maybe.size()) {
+        return absl::InternalError(
+            absl::StrCat(latencies.asked.size(), " latencies for ", questions.size(), " blocks"));
+      }
+      for (size_t q = 0; q < questions.size(); ++q) answers[questions[q]] = latencies.asked[q];
+      for (size_t m = 0; m < latencies.maybe.size(); ++m) {
+        if (latencies.maybe[m].has_value()) answers[maybe[m]] = *latencies.maybe[m];
+      }
+      return absl::OkStatus();
+    };
+    Asker at_once;
+    if (options.one_at_a_time) at_once = [&](const std::vector<NodeSet>& questions) { return ask(questions, {}); };
     // Ends: a round asks at least its first open question, which the next round meets again with its answer.
     for (;;) {
-      Round round(graph, types, oracle, options, answers, epilogues_first_);
+      Round round(graph, types, oracle, options, answers, epilogues_first_, at_once, -1);
       RETURN_IF_ERROR(round.Run(progress));
-      std::vector<NodeSet> questions = round.unanswered();
-      if (questions.empty()) return round.Finish();
-      std::sort(questions.begin(), questions.end());
-      questions.erase(std::unique(questions.begin(), questions.end()), questions.end());
-      ASSIGN_OR_RETURN(const std::vector<LatencyAnswer> latencies, oracle.Latency(graph, questions));
-      if (latencies.size() != questions.size()) {
-        return absl::InternalError(absl::StrCat(latencies.size(), " latencies for ", questions.size(), " blocks"));
+      if (round.unanswered().empty()) return round.Finish();
+      std::set<NodeSet> known;
+      std::vector<NodeSet> questions = New(round.unanswered(), &known), maybe;
+      const int devices = oracle.Devices();
+      for (int turn = 0; devices > 1 && turn < devices; ++turn) {
+        Round other(graph, types, oracle, options, answers, epilogues_first_, nullptr, turn);
+        RETURN_IF_ERROR(other.Run(progress));
+        if (!other.turned()) break;
+        for (NodeSet& question : New(other.unanswered(), &known)) maybe.push_back(std::move(question));
       }
-      for (size_t q = 0; q < questions.size(); ++q) answers[questions[q]] = latencies[q];
+      RETURN_IF_ERROR(ask(questions, maybe));
     }
   }
 

@@ -37,22 +37,33 @@ class FakeOracle : public BlockOracle {
     if (refused.count(BlockName(graph, nodes))) return absl::FailedPreconditionError("scratch of 2 MiB exceeds L2");
     return absl::OkStatus();
   }
-  absl::StatusOr<std::vector<LatencyAnswer>> Latency(const ecg::Graph& graph,
-                                                     const std::vector<std::vector<ecg::NodeId>>& blocks) override {
+  absl::StatusOr<BlockLatencies> Latency(const ecg::Graph& graph, const std::vector<std::vector<ecg::NodeId>>& blocks,
+                                         const std::vector<std::vector<ecg::NodeId>>& maybe) override {
     if (!failure.ok()) return failure;
-    std::vector<LatencyAnswer> answers;
-    std::vector<std::string> names;
+    BlockLatencies answers;
+    std::vector<std::string> names, maybe_names;
+    auto answer = [&](const std::string& name) {
+      auto it = latency_us.find(name);
+      return LatencyAnswer{1e3 * (it == latency_us.end() ? 10 : it->second), LatencySource::kDatabase};
+    };
     for (const auto& nodes : blocks) {
       names.push_back(BlockName(graph, nodes));
-      auto it = latency_us.find(names.back());
-      answers.push_back({1e3 * (it == latency_us.end() ? 10 : it->second), LatencySource::kDatabase});
+      answers.asked.push_back(answer(names.back()));
+    }
+    for (const auto& nodes : maybe) {
+      maybe_names.push_back(BlockName(graph, nodes));
+      answers.maybe.emplace_back(answer(maybe_names.back()));
     }
     batches.push_back(absl::StrJoin(names, ", "));
+    if (!maybe_names.empty()) batches.back() += " | " + absl::StrJoin(maybe_names, ", ");
     return answers;
   }
+  double EstimateNs(const ecg::Graph&, const std::vector<ecg::NodeId>&) override { return 0; }  // a tie: yes
+  int Devices() const override { return devices; }
   std::set<std::string> refused;
   std::map<std::string, double> latency_us;
   absl::Status failure;
+  int devices = 1;
   int can_schedule_calls = 0;
   std::vector<std::string> batches;
 };
@@ -202,6 +213,50 @@ TEST_F(DnnFusionTest, SmallestIntermediateResultFirst) {
               ElementsAre("c", "p+d"));
 }
 
+TEST_F(DnnFusionTest, TiesAreSeedsOneAfterAnother) {
+  // %a, %b and %c tie. %a takes all it may; %b is in its block then and no seed; %c is the next one.
+  oracle_.refused = {"a+b+c"};
+  EXPECT_THAT(Blocks(R"(graph g(%x: f32[8, 8]) {
+    %a: f32[8, 8] = Exp(%x)
+    %b: f32[8, 8] = Neg(%a)
+    %c: f32[8, 8] = Relu(%b)
+    %d: f32[8, 8] = Abs(%c)
+    return %d
+  })"),
+              ElementsAre("a+b", "c+d"));
+  EXPECT_EQ(oracle_.can_schedule_calls, 3);
+}
+
+TEST_F(DnnFusionTest, SuccessorsBeforePredecessors) {
+  // %p and %q are both Many-to-Many: only one of them may join %b, and the successor comes first.
+  EXPECT_THAT(Blocks(R"(graph g(%x: f32[8, 8]) {
+    %a: f32[8, 8] = Exp(%x)
+    %w: f32[8, 2] = const #0000000000000001
+    %p: f32[8, 2] = MatMul(%a, %w)
+    %b: f32[8, 2] = Relu(%p)
+    %q: f32[8, 2] = Softmax(%b) {axis = 1}
+    return %q
+  })"),
+              ElementsAre("a+p", "b+q"));
+}
+
+TEST_F(DnnFusionTest, SomePredecessorsJoinAndOthersDoNot) {
+  // Of the three that the seed %c reads: %p is red behind the reduction %r, %a may not be in its kernel, %b joins.
+  oracle_.refused = {"a+c", "a+b+c", "a+c+r", "a+b+c+r"};
+  EXPECT_THAT(Blocks(R"(graph g(%x: f32[8, 8], %y: f32[8, 8]) {
+    %w: f32[8, 8] = const #0000000000000001
+    %p: f32[8, 8] = MatMul(%x, %w)
+    %a: f32[8, 8] = Exp(%x)
+    %b: f32[8, 8] = Tanh(%y)
+    %c: f32[8, 8] = Sum(%p, %a, %b)
+    %r: f32[8, 8] = Softmax(%c) {axis = 1}
+    return %r
+  })"),
+              ElementsAre("p", "a", "b+c+r"));
+  EXPECT_EQ(Of("p", "c").colour, Colour::kRed);
+  EXPECT_THAT(Of("a", "c").reason, HasSubstr("cannot be one kernel"));
+}
+
 const char kResidual[] = R"(graph g(%x: f32[1, 4, 8, 8]) {
   %w: f32[4, 4, 1, 1] = const #0000000000000002
   %a: f32[1, 4, 8, 8] = Relu(%x)
@@ -264,7 +319,7 @@ TEST_F(DnnFusionTest, YellowIsFusedWhenFaster) {
   EXPECT_EQ(d.fused_ns, 12300);
   EXPECT_EQ(d.separate_ns, 15000);
   EXPECT_EQ(d.source, LatencySource::kDatabase);
-  EXPECT_THAT(oracle_.batches, ElementsAre("a, a+b+c, b+c"));
+  EXPECT_THAT(oracle_.batches, ElementsAre("a+b+c, a, b+c"));
 }
 
 TEST_F(DnnFusionTest, YellowIsKeptApartWhenSlower) {
@@ -288,11 +343,34 @@ TEST_F(DnnFusionTest, YellowQuestionsOfIndependentBlocksAreOneBatch) {
   })";
   oracle_.latency_us = {{"a+b", 30}};
   EXPECT_THAT(Blocks(two), ElementsAre("a", "b", "c+d"));
-  EXPECT_THAT(oracle_.batches, ElementsAre("a, a+b, b, c, c+d, d"));
+  EXPECT_THAT(oracle_.batches, ElementsAre("a+b, a, b, c+d, c, d"));
   oracle_.failure = absl::UnavailableError("no worker");
   graph_ = Parsed(two);
   EXPECT_EQ(DnnFusionPlanner()->Plan(graph_, DeviceModel(), oracle_, {}).status().code(),
             absl::StatusCode::kUnavailable);
+}
+
+// After %a+b is refused, %b+c meets %d; after it is accepted, %a+b+c does, which is red.
+const char kTwoWays[] = R"(graph g(%x: f32[8, 8]) {
+  %w: f32[8, 8] = const #0000000000000001
+  %s: i64[2] = const {4, 16}
+  %t: i64[2] = const {16, 4}
+  %v: f32[4, 8] = const #0000000000000002
+  %a: f32[8, 8] = MatMul(%x, %w)
+  %b: f32[4, 16] = Reshape(%a, %s)
+  %c: f32[16, 4] = Transpose(%b) {perm = ints[1, 0]}
+  %d: f32[16, 8] = MatMul(%c, %v)
+  return %d
+})";
+
+TEST_F(DnnFusionTest, QuestionsUnderEitherAnswerAreOneBatch) {
+  oracle_.latency_us = {{"a+b", 30}};
+  EXPECT_THAT(Blocks(kTwoWays), ElementsAre("a", "b+c+d"));
+  EXPECT_THAT(oracle_.batches, ElementsAre("a+b, a, b, a+b+c, c", "b+c+d, b+c, d"));
+  oracle_.batches.clear();
+  oracle_.devices = 2;
+  EXPECT_THAT(Blocks(kTwoWays), ElementsAre("a", "b+c+d"));
+  EXPECT_THAT(oracle_.batches, ElementsAre("a+b, a, b, a+b+c, c | b+c+d, b+c, d, c+d"));
 }
 
 TEST_F(DnnFusionTest, YellowIsNotMeasuredWhenItCannotBeOneKernel) {
