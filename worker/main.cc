@@ -20,9 +20,12 @@ ABSL_FLAG(std::string, server, "",
           "address of fusiond: unix:/path or host:port; default: FUSION_SERVER, else the local socket");
 ABSL_FLAG(std::string, name, "", "name shown to people; default: the host's name");
 ABSL_FLAG(int, threads, 0, "threads of builds and of measurements that name no number; 0: all cores");
-ABSL_FLAG(std::vector<std::string>, kinds, {"cpu"}, "device kinds to measure; --kinds= takes build tasks only");
+ABSL_FLAG(std::vector<std::string>, kinds, {"cpu"},
+          "device kinds to measure: cpu, or sim, a simulated accelerator; --kinds= takes build tasks only");
 ABSL_FLAG(bool, build, true, "take build tasks");
 ABSL_FLAG(std::string, measure_program, "", "program that times bundles; default: fusion-measure beside this one");
+ABSL_FLAG(int64_t, simulated_seed, 1, "of the kind sim: decides what it answers; another seed is another device");
+ABSL_FLAG(absl::Duration, simulated_measurement, absl::Milliseconds(100), "of the kind sim: what a measurement takes");
 ABSL_FLAG(std::string, state, "", "folder for the measured device model; default: $XDG_STATE_HOME/fusion");
 
 namespace {
@@ -69,6 +72,8 @@ int main(int argc, char** argv) {
   options.build = absl::GetFlag(FLAGS_build);
   options.state_folder = StateFolder();
   options.measure_program = absl::GetFlag(FLAGS_measure_program);
+  options.simulated_seed = absl::GetFlag(FLAGS_simulated_seed);
+  options.simulated_measurement = absl::GetFlag(FLAGS_simulated_measurement);
   options.log = Log;
   auto worker = fusion::Worker::Create(options);
   if (!worker.ok()) {

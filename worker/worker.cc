@@ -19,6 +19,7 @@
 #include "worker/lease/lease_loop.h"
 #include "worker/lease/transport.h"
 #include "worker/measure/device_probe.h"
+#include "worker/simulated/simulated_device.h"
 
 namespace fusion {
 namespace {
@@ -71,7 +72,20 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(WorkerOptions options) {
 
   std::map<v1::TaskKind, std::unique_ptr<Executor>> by_kind;
   std::unique_ptr<ClangToolchain> toolchain;
-  if (options.build) {
+  const bool simulated = options.kinds == std::vector<std::string>{kSimulatedKind};
+  if (simulated) {
+    lease.info.set_device_model_json(DeviceModelToJson(SimulatedDeviceModel(options.simulated_seed)));
+    lease.info.add_measure_kinds(kSimulatedKind);
+    by_kind[v1::MEASURE] =
+        std::make_unique<SimulatedMeasureExecutor>(options.simulated_seed, options.simulated_measurement);
+    if (options.build) {
+      v1::ToolchainInfo* info = lease.info.add_toolchains();
+      info->set_kind(kSimulatedKind);
+      info->set_version(kSimulatedToolchain);
+      by_kind[v1::BUILD] = std::make_unique<SimulatedBuildExecutor>();
+    }
+    options.kinds.clear();
+  } else if (options.build) {
     ClangToolchainOptions clang;
     clang.jobs = options.threads > 0 ? options.threads : UsableCores();
     absl::StatusOr<std::unique_ptr<ClangToolchain>> found = ClangToolchain::Create(clang);
@@ -88,7 +102,8 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(WorkerOptions options) {
 
   for (const std::string& kind : options.kinds) {
     if (kind != "cpu") {
-      return absl::InvalidArgumentError(absl::StrCat("this worker measures devices of kind cpu, not '", kind, "'"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("this worker measures devices of kind cpu, or of kind sim alone; not '", kind, "'"));
     }
     const std::string cache = options.state_folder.empty() ? "" : options.state_folder + "/device-cpu.json";
     ASSIGN_OR_RETURN(DeviceModel model, ProbeCpuCached(options.threads, toolchain ? toolchain->version() : "", cache));

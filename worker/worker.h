@@ -2,23 +2,27 @@
 #ifndef FUSION_WORKER_WORKER_H_
 #define FUSION_WORKER_WORKER_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 namespace fusion {
 
 struct WorkerOptions {
-  std::string server;                           // "unix:/path" or "host:port"
-  std::string name;                             // for people; empty: the host's name
-  std::vector<std::string> kinds = {"cpu"};     // device kinds to measure
-  bool build = true;                            // take build tasks where there is a toolchain
-  int threads = 0;                              // of measurements that name no number, and of builds; 0: all cores
-  std::string state_folder;                     // where the measured device model is kept; empty: nowhere
-  std::string measure_program;                  // empty: fusion-measure beside this program
+  std::string server;                        // "unix:/path" or "host:port"
+  std::string name;                          // for people; empty: the host's name
+  std::vector<std::string> kinds = {"cpu"};  // device kinds to measure: "cpu", or "sim" (simulated/README.md)
+  bool build = true;                         // take build tasks where there is a toolchain
+  int threads = 0;                           // of measurements that name no number, and of builds; 0: all cores
+  std::string state_folder;                  // where the measured device model is kept; empty: nowhere
+  std::string measure_program;               // empty: fusion-measure beside this program
+  int64_t simulated_seed = 1;                // of the device "sim"
+  absl::Duration simulated_measurement = absl::Milliseconds(100);
   std::function<void(const std::string&)> log;  // never empty
 };
 

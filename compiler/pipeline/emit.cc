@@ -5,6 +5,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "compiler/backends/cpu/prelude.h"
 #include "compiler/backends/cpu/print_kernel.h"
 #include "compiler/movement/cost.h"
@@ -298,6 +299,7 @@ absl::StatusOr<LaidOut> LayOut(const BundleProgram& source, Weights* weights) {
 
 KernelTexts PrintKernels(const std::vector<const BlockKernel*>& kernels, const DeviceModel& device) {
   KernelTexts texts;
+  texts.device_kind = device.kind;
   std::map<std::string, KernelTexts::Place> known;
   std::vector<std::set<std::string>> routines;  // that each file calls
   std::vector<int> open;                        // files that take more kernels, one for each set of instructions
@@ -336,7 +338,9 @@ KernelTexts PrintKernels(const std::vector<const BlockKernel*>& kernels, const D
 
 absl::StatusOr<std::vector<std::string>> BuildTexts(const KernelTexts& texts, Toolchain* toolchain) {
   std::vector<BuildUnit> units;
-  for (const KernelTexts::File& file : texts.files) units.push_back({"cpu", file.instructions.march, file.text});
+  for (const KernelTexts::File& file : texts.files) {
+    units.push_back({texts.device_kind, file.instructions.march, file.text});
+  }
   if (units.empty()) return std::vector<std::string>();
   return toolchain->Build(units);
 }
@@ -399,12 +403,16 @@ absl::Status WriteBundle(const std::vector<BundleProgram>& programs, const Kerne
 }
 
 absl::Status WriteMeasurementBundle(const BlockKernel& block, const KernelTexts::Place& place,
-                                    const std::string& binary, const DeviceModel& device, const std::string& path) {
+                                    const std::string& binary, const DeviceModel& device, int threads,
+                                    const std::string& path) {
   Manifest manifest;
   manifest.generator = absl::StrCat("fusion generator ", kGeneratorVersion);
   manifest.target = device.kind;
   manifest.isa = device.isa;
   manifest.march = device.march;
+  manifest.options = {
+      {"kernel", block.key},
+      {"estimate_ns", absl::StrFormat("%.1f", movement::EstimateCost(block.kernel, device, threads).latency_ns)}};
   manifest.scratch_bytes_per_thread = block.kernel.scratch_bytes;
   Launch launch;
   launch.label = "question";

@@ -18,6 +18,7 @@ namespace fusion {
 
 // Texts of the distinct kernels among `kernels`, grouped into files, and where each kernel is.
 struct KernelTexts {
+  std::string device_kind;  // whose toolchain builds them
   struct File {
     std::string text;  // complete C++
     cpu::Instructions instructions;
@@ -60,9 +61,10 @@ absl::Status WriteBundle(const std::vector<BundleProgram>& programs, const Kerne
                          CompileAccount* account);
 
 // The tiny bundle by which a worker measures one kernel: every argument it reads (weights too) is an input, every one
-// it writes an output.
+// it writes an output. Its options say the kernel's key and what the cost model expects of it with `threads`.
 absl::Status WriteMeasurementBundle(const BlockKernel& block, const KernelTexts::Place& place,
-                                    const std::string& binary, const DeviceModel& device, const std::string& path);
+                                    const std::string& binary, const DeviceModel& device, int threads,
+                                    const std::string& path);
 
 }  // namespace fusion
 

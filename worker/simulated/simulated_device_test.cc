@@ -1,0 +1,89 @@
+#include "worker/simulated/simulated_device.h"
+
+#include <fstream>
+#include <iterator>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/bundle/bundle_writer.h"
+
+namespace fusion {
+namespace {
+
+using ::testing::HasSubstr;
+
+TaskContext NeverCancelled() {
+  return {[] { return false; }};
+}
+
+std::string Question(const std::map<std::string, std::string>& options) {
+  const std::string path = ::testing::TempDir() + "/simulated_question.fusion";
+  Manifest manifest;
+  manifest.target = kSimulatedKind;
+  manifest.options = options;
+  auto writer = BundleWriter::Create(path);
+  EXPECT_TRUE(writer.ok()) << writer.status();
+  EXPECT_TRUE((*writer)->Finish(manifest).ok());
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+double Latency(int64_t seed, const std::string& kernel, const std::string& estimate_ns = "1000") {
+  SimulatedMeasureExecutor device(seed, absl::ZeroDuration());
+  auto bytes = device.Execute({}, Question({{"kernel", kernel}, {"estimate_ns", estimate_ns}}), NeverCancelled());
+  EXPECT_TRUE(bytes.ok()) << bytes.status();
+  v1::MeasureResult result;
+  EXPECT_TRUE(bytes.ok() && result.ParseFromString(*bytes));
+  EXPECT_EQ(result.samples_ns_size(), 1);
+  return result.median_ns();
+}
+
+TEST(SimulatedDevice, LatencyIsAFunctionOfSeedKernelAndEstimate) {
+  EXPECT_EQ(Latency(1, "a"), Latency(1, "a"));
+  EXPECT_NE(Latency(1, "a"), Latency(2, "a"));
+  EXPECT_NE(Latency(1, "a"), Latency(1, "b"));
+  EXPECT_DOUBLE_EQ(Latency(1, "a", "3000"), 3 * Latency(1, "a"));
+  for (int i = 0; i < 50; ++i) {
+    const double latency = Latency(7, absl::StrCat(i));
+    EXPECT_GE(latency, 500);
+    EXPECT_LE(latency, 2000);
+  }
+}
+
+TEST(SimulatedDevice, TakesItsTimeAndCanBeStopped) {
+  const std::string question = Question({{"kernel", "a"}, {"estimate_ns", "1000"}});
+  SimulatedMeasureExecutor device(1, absl::Milliseconds(40));
+  const absl::Time start = absl::Now();
+  EXPECT_TRUE(device.Execute({}, question, NeverCancelled()).ok());
+  EXPECT_GE(absl::Now() - start, absl::Milliseconds(40));
+  SimulatedMeasureExecutor slow(1, absl::Hours(1));
+  EXPECT_EQ(slow.Execute({}, question, {[] { return true; }}).status().code(), absl::StatusCode::kCancelled);
+}
+
+TEST(SimulatedDevice, WhatIsNoMeasurementIsRefused) {
+  SimulatedMeasureExecutor device(1, absl::ZeroDuration());
+  EXPECT_THAT(device.Execute({}, Question({}), NeverCancelled()).status().message(), HasSubstr("no measurement"));
+  EXPECT_FALSE(device.Execute({}, Question({{"kernel", "a"}, {"estimate_ns", "fast"}}), NeverCancelled()).ok());
+  EXPECT_FALSE(device.Execute({}, "garbage", NeverCancelled()).ok());
+}
+
+TEST(SimulatedDevice, BuildsByCopying) {
+  v1::BuildPayload payload;
+  payload.add_units()->set_source("text");
+  SimulatedBuildExecutor executor;
+  auto bytes = executor.Execute({}, payload.SerializeAsString(), NeverCancelled());
+  v1::BuildResult result;
+  ASSERT_TRUE(bytes.ok() && result.ParseFromString(*bytes));
+  EXPECT_EQ(result.binaries(0), "text");
+}
+
+TEST(SimulatedDevice, EachSeedIsADeviceOfItsOwn) {
+  EXPECT_EQ(SimulatedDeviceModel(1).Fingerprint(), SimulatedDeviceModel(1).Fingerprint());
+  EXPECT_NE(SimulatedDeviceModel(1).Fingerprint(), SimulatedDeviceModel(2).Fingerprint());
+}
+
+}  // namespace
+}  // namespace fusion
