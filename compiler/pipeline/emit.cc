@@ -452,7 +452,7 @@ absl::Status WriteMeasurementBundle(const BlockKernel& block, const KernelTexts:
   manifest.launches.push_back(std::move(launch));
   ASSIGN_OR_RETURN(std::unique_ptr<BundleWriter> writer, BundleWriter::Create(path));
   RETURN_IF_ERROR(writer->AddEntry("kernels/question.so", binary));
-  return writer->Finish(std::move(manifest));
+  return writer->Finish(std::move(manifest), /*durable=*/false);
 }
 
 }  // namespace fusion

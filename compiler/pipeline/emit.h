@@ -61,7 +61,8 @@ absl::Status WriteBundle(const std::vector<BundleProgram>& programs, const Kerne
                          CompileAccount* account);
 
 // The tiny bundle by which a worker measures one kernel: every argument it reads (weights too) is an input, every one
-// it writes an output. Its options say the kernel's key and what the cost model expects of it with `threads`.
+// it writes an output. Not synced: it is read back at once. Its options say the kernel's key and what the cost model
+// expects of it with `threads`.
 absl::Status WriteMeasurementBundle(const BlockKernel& block, const KernelTexts::Place& place,
                                     const std::string& binary, const DeviceModel& device, int threads,
                                     const std::string& path);

@@ -116,14 +116,15 @@ absl::Status AtomicFile::WriteAt(int64_t offset, absl::string_view bytes) {
   return Write(offset, bytes);
 }
 
-absl::Status AtomicFile::Commit() {
-  if (fsync(fd_) != 0) return ErrnoStatus(errno, absl::StrCat("cannot sync '", path_, "'"));
+absl::Status AtomicFile::Commit(bool durable) {
+  if (durable && fsync(fd_) != 0) return ErrnoStatus(errno, absl::StrCat("cannot sync '", path_, "'"));
   if (temporary_.empty()) RETURN_IF_ERROR(Name());
   if (rename(temporary_.c_str(), path_.c_str()) != 0) {
     return ErrnoStatus(errno, absl::StrCat("cannot rename a finished file to '", path_, "'"));
   }
   close(fd_);
   fd_ = -1;
+  if (!durable) return absl::OkStatus();
   // The rename itself is durable only once its folder is; a folder that cannot be synced is no reason to fail.
   const int folder_fd = open(FolderOf(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder_fd >= 0) {

@@ -26,7 +26,8 @@ class AtomicFile {
   absl::Status Append(absl::string_view bytes);
   absl::Status WriteAt(int64_t offset, absl::string_view bytes);  // within what has been appended
   int64_t size_bytes() const { return size_bytes_; }
-  absl::Status Commit();  // once, last
+  // Once, last. Not `durable`: a crash of the machine may lose it; for files that are read back and removed.
+  absl::Status Commit(bool durable = true);
 
  private:
   AtomicFile(std::string path, std::string temporary, int fd);

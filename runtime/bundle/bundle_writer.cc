@@ -112,7 +112,7 @@ absl::Status BundleWriter::AppendWeights(absl::string_view bytes) {
   return absl::OkStatus();
 }
 
-absl::Status BundleWriter::Finish(Manifest manifest) {
+absl::Status BundleWriter::Finish(Manifest manifest, bool durable) {
   State& s = *state_;
   if (s.weights_open) return absl::InternalError("fewer weights than announced");
   manifest.digests = s.digests;
@@ -120,7 +120,7 @@ absl::Status BundleWriter::Finish(Manifest manifest) {
   if (!valid.ok()) return absl::InternalError(valid.message());
   RETURN_IF_ERROR(AddEntry("manifest.json", SerializeManifest(manifest)));
   RETURN_IF_ERROR(s.file->Append(ZipDirectory(s.entries, s.file->size_bytes())));
-  return s.file->Commit();
+  return s.file->Commit(durable);
 }
 
 }  // namespace fusion

@@ -42,8 +42,8 @@ class BundleWriter {
   absl::StatusOr<std::vector<int64_t>> BeginWeights(absl::Span<const WeightInfo> weights);
   absl::Status AppendWeights(absl::string_view bytes);
 
-  // Fills `manifest.digests`, validates, writes manifest.json and the directory, syncs, renames.
-  absl::Status Finish(Manifest manifest);
+  // Fills `manifest.digests`, validates, writes manifest.json and the directory, syncs if `durable`, renames.
+  absl::Status Finish(Manifest manifest, bool durable = true);
 
  private:
   struct State;

@@ -218,19 +218,22 @@ void Farm::PumpOnce() {
 absl::StatusOr<std::vector<FarmOutcome>> Farm::RunAll(absl::Span<const FarmTask> tasks, const FarmWait& wait) {
   std::vector<FarmOutcome> outcomes(tasks.size());
   std::vector<TaskRow> rows;
+  std::vector<std::string> ids;
+  // Workers begin with the first while the last payload is still being written.
   for (const FarmTask& task : tasks) {
-    ASSIGN_OR_RETURN(Artifact payload, artifacts_->Put(task.payload));
+    const absl::StatusOr<Artifact> payload = artifacts_->Put(task.payload);
+    absl::MutexLock lock(&mutex_);
+    if (!payload.ok()) {
+      for (size_t i = 0; i < ids.size() && !stopping_; ++i) scheduler_.Release(ids[i], absl::Now());
+      Wake();
+      return payload.status();
+    }
     TaskRow row;
     row.key = task.key, row.kind = task.kind, row.device_kind = task.device_kind, row.requirement = task.requirement;
-    row.description = task.description, row.payload_digest = payload.digest, row.payload_bytes = payload.size_bytes;
+    row.description = task.description, row.payload_digest = payload->digest, row.payload_bytes = payload->size_bytes;
     row.timeout_ms = absl::ToInt64Milliseconds(task.timeout), row.threads = task.threads;
+    ids.push_back(scheduler_.Add(row, absl::Now()));
     rows.push_back(std::move(row));
-  }
-
-  std::vector<std::string> ids(tasks.size());
-  {
-    absl::MutexLock lock(&mutex_);
-    for (size_t i = 0; i < rows.size(); ++i) ids[i] = scheduler_.Add(rows[i], absl::Now());
     Wake();
   }
   std::vector<std::optional<TaskRow>> finals(tasks.size());
