@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "compiler/movement/cost.h"
 #include "compiler/pipeline/block_signature.h"
 #include "compiler/pipeline/emit.h"
@@ -25,6 +26,16 @@ std::string Describe(const ecg::Graph& graph, const std::vector<ecg::NodeId>& no
   for (ecg::NodeId id : nodes) ops.push_back(graph.node(id).op);
   const ecg::Node& last = graph.node(nodes.back());
   return absl::StrCat(absl::StrJoin(ops, "+"), " ", ShapeToString(graph.value(last.outputs[0]).type.shape));
+}
+
+// A reason with the names of the values `to[i]` where it quotes those of `from[i]`.
+std::string Renamed(const ecg::Graph& graph, const std::string& reason, const std::vector<ecg::ValueId>& from,
+                    const std::vector<ecg::ValueId>& to) {
+  std::map<std::string, std::string> names;
+  for (size_t i = 0; i < from.size(); ++i) {
+    names.emplace(absl::StrCat("'", graph.value(from[i]).name, "'"), absl::StrCat("'", graph.value(to[i]).name, "'"));
+  }
+  return absl::StrReplaceAll(reason, names);
 }
 
 }  // namespace
@@ -46,8 +57,9 @@ GraphBlockOracle::KernelOr GraphBlockOracle::Make(const std::vector<ecg::NodeId>
   const std::vector<ecg::ValueId> live_out = LiveOutOf(*graph_, nodes);
   BlockSignature signature = SignBlock(*graph_, nodes, live_out, *layouts_);
   if (const auto known = prototypes_.find(signature.text); known != prototypes_.end()) {
-    return std::make_shared<const BlockKernel>(
-        WithValues(*known->second.kernel, known->second.values, signature.values));
+    BlockKernel kernel = WithValues(*known->second.kernel, known->second.values, signature.values);
+    if (!kernel.stitched) kernel.reason = Renamed(*graph_, kernel.reason, known->second.values, signature.values);
+    return std::make_shared<const BlockKernel>(std::move(kernel));
   }
   absl::StatusOr<BlockKernel> made = MakeBlockKernel(*graph_, nodes, live_out, *layouts_, *context_.device);
   if (!made.ok()) return made.status();  // its words name this block's nodes

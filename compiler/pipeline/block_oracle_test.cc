@@ -1,5 +1,6 @@
 #include "compiler/pipeline/block_oracle.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "compiler/pipeline/testing/run_block.h"
@@ -68,6 +69,28 @@ TEST_F(BlockOracleTest, IdleDevicesAnswerWhatMayBeAskedNext) {
 
 TEST_F(BlockOracleTest, EqualKernelsAreOneQuestionAndCostNoTurn) {
   EXPECT_EQ(Ask(1, Nodes(0, 5), Nodes(20, 21)), std::pair(1, size_t{5}));
+}
+
+// Two layers of one structure whose products cannot be one kernel with what is before them.
+TEST_F(BlockOracleTest, AReasonNamesItsOwnBlock) {
+  testing::GraphMaker maker;
+  for (int layer = 0; layer < 2; ++layer) {
+    const ecg::ValueId x = maker.In({128, 256});
+    maker.Out(maker.Op("MatMul", {maker.Op("Softmax", {x}), maker.Weight({256, 512})}));
+  }
+  CountingOracle devices_oracle(1);
+  const DeviceModel device = testing::Avx512Device();
+  CompileContext context;
+  context.device = &device;
+  context.oracle = &devices_oracle;
+  GraphBlockOracle oracle(context, 1);
+  const ValueLayouts layouts;
+  oracle.Start(&maker.graph(), &layouts);
+  for (ecg::NodeId first : {0, 2}) {
+    const std::string own = maker.graph().value(maker.graph().node(first + 1).outputs[0]).name;
+    const absl::Status status = oracle.CanSchedule(maker.graph(), {first, first + 1});
+    EXPECT_THAT(status.message(), ::testing::HasSubstr("'" + own + "'"));
+  }
 }
 
 }  // namespace
