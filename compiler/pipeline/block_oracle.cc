@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "compiler/movement/cost.h"
+#include "compiler/movement/pressure.h"
 #include "compiler/pipeline/block_signature.h"
 #include "compiler/pipeline/emit.h"
 #include "compiler/pipeline/generator_version.h"
@@ -63,6 +64,11 @@ GraphBlockOracle::KernelOr GraphBlockOracle::Make(const std::vector<ecg::NodeId>
   }
   absl::StatusOr<BlockKernel> made = MakeBlockKernel(*graph_, nodes, live_out, *layouts_, *context_.device);
   if (!made.ok()) return made.status();  // its words name this block's nodes
+  if (made->stitched && nodes.size() > 1) {
+    const absl::Status pressure = movement::CheckPressure(made->kernel, *context_.device, threads_);
+    made->stitched = pressure.ok();
+    if (!pressure.ok()) made->reason = std::string(pressure.message());
+  }
   auto kernel = std::make_shared<const BlockKernel>(*std::move(made));
   // A weight that is no argument was read while lowering: a kernel of these elements, not of this type.
   for (ecg::ValueId weight : signature.weights) {

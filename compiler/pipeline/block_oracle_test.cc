@@ -93,5 +93,26 @@ TEST_F(BlockOracleTest, AReasonNamesItsOwnBlock) {
   }
 }
 
+TEST_F(BlockOracleTest, WhatACoreDoesNotHoldIsRefused) {
+  testing::GraphMaker maker;
+  ecg::ValueId x = maker.In({64, 64});
+  std::vector<ecg::NodeId> nodes;
+  for (int i = 0; i < 800; ++i) {
+    x = maker.Op("Exp", {x});
+    nodes.push_back(i);
+  }
+  maker.Out(x);
+  CountingOracle devices_oracle(1);
+  const DeviceModel device = testing::Avx512Device();
+  CompileContext context;
+  context.device = &device;
+  context.oracle = &devices_oracle;
+  GraphBlockOracle oracle(context, 1);
+  const ValueLayouts layouts;
+  oracle.Start(&maker.graph(), &layouts);
+  EXPECT_THAT(oracle.CanSchedule(maker.graph(), nodes).message(), ::testing::HasSubstr("of code exceeds the cache"));
+  EXPECT_TRUE(oracle.CanSchedule(maker.graph(), {nodes.begin(), nodes.begin() + 100}).ok());
+}
+
 }  // namespace
 }  // namespace fusion
