@@ -57,7 +57,7 @@ class NodeContext : public ops::ImportContext {
   }
 
   std::optional<std::vector<te::Interval>> Ranges(ecg::ValueId value) const override {
-    const auto known = graph_->extents.KnownOf(value);
+    const auto known = graph_->KnownOf(value);
     if (!known) return std::nullopt;
     constexpr double kFar = 1e18;
     std::vector<te::Interval> ranges;
@@ -173,6 +173,45 @@ std::vector<std::optional<te::KnownTensor>> CanonicalGraph::Know(const ecg::Grap
   return te::Know(lowered->program, arguments);
 }
 
+std::optional<te::KnownTensor> CanonicalGraph::KnownOf(ecg::ValueId value) {
+  constexpr int kFarthest = 256;
+  const auto known = extents.KnownOf(value);
+  if (known || graph.value(value).producer == ecg::kNone) return known;
+  LookAt(graph.value(value).producer, kFarthest);
+  return extents.KnownOf(value);
+}
+
+void CanonicalGraph::LookAt(ecg::NodeId id, int depth) {
+  if (!looked_at_.insert(id).second) return;
+  const std::vector<ecg::ValueId> outputs = graph.node(id).outputs;
+  const auto lowered = ops::LowerNodes(graph, {id}, outputs);
+  if (!lowered.ok()) return;
+  const auto know = [&] {
+    std::vector<std::optional<te::KnownTensor>> arguments;
+    for (te::TensorId t : lowered->program.inputs) {
+      arguments.push_back(extents.KnownOf(lowered->value_of_tensor[t]));
+    }
+    return te::Know(lowered->program, arguments);
+  };
+  const auto bounded = [](const std::optional<te::KnownTensor>& known) {
+    constexpr double kFar = 1e15;  // beyond this, a range is that of a type
+    return known &&
+           std::all_of(known->begin(), known->end(), [](const te::Known& k) { return k.lo >= -kFar && k.hi <= kFar; });
+  };
+  std::vector<std::optional<te::KnownTensor>> known = know();
+  if (depth > 0 && !std::all_of(known.begin(), known.end(), bounded)) {
+    for (te::TensorId t : lowered->program.inputs) {
+      const ecg::Value& input = graph.value(lowered->value_of_tensor[t]);
+      if (input.producer != ecg::kNone && !extents.KnownOf(lowered->value_of_tensor[t]))
+        LookAt(input.producer, depth - 1);
+    }
+    known = know();
+  }
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    if (known[o] && !extents.KnownOf(outputs[o])) extents.SetKnown(outputs[o], *std::move(known[o]));
+  }
+}
+
 absl::StatusOr<std::vector<ecg::ValueId>> CanonicalGraph::AddBounded(const ecg::Node& node, int num_outputs,
                                                                      const std::vector<std::string>& output_names) {
   ASSIGN_OR_RETURN(const ecg::Graph alone, Isolate(node, num_outputs));
@@ -260,7 +299,7 @@ absl::StatusOr<ecg::ValueId> CanonicalGraph::WithExtents(ecg::ValueId value, std
   for (size_t d = 0; d < dims.size(); ++d) {
     if (dims[d] == ecg::kNone) continue;
     const int64_t bound = graph.value(value).type.shape[d];
-    const te::Known known = extents.KnownOf(dims[d]).value_or(te::KnownTensor(1))[0];
+    const te::Known known = KnownOf(dims[d]).value_or(te::KnownTensor(1))[0];
     if (known.IsPoint()) {
       if (known.lo < static_cast<double>(bound)) {
         ASSIGN_OR_RETURN(

@@ -3,6 +3,7 @@
 #define FUSION_COMPILER_ONNX_CANONICAL_GRAPH_H_
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,10 @@ class CanonicalGraph {
   ecg::ValueId Extent(ecg::ValueId value, int dim);
   absl::StatusOr<ecg::ValueId> WithExtents(ecg::ValueId value, std::vector<ecg::ValueId> dims);
 
+  // What is known of a value (te::Know). Where nothing is known yet, what produces it is looked at, as far back as
+  // ranges depend on it: integers of large tensors, such as coordinates, are not followed before someone asks.
+  std::optional<te::KnownTensor> KnownOf(ecg::ValueId value);
+
   // One node of the model: `normalize` of its operator (of `opset`), then Add for whatever it became.
   absl::StatusOr<std::vector<ecg::ValueId>> AddModelNode(ecg::Node node, int opset,
                                                          const std::vector<std::string>& output_names);
@@ -47,10 +52,13 @@ class CanonicalGraph {
   std::optional<std::vector<ecg::ValueId>> Fold(const ecg::Graph& alone, const std::vector<std::string>& output_names);
   // What is known of the isolated node's outputs, empty if nothing is.
   std::vector<std::optional<te::KnownTensor>> Know(const ecg::Graph& alone, const ecg::Node& node) const;
+  // Of the outputs of a node of the graph, looking back at most `depth` producers.
+  void LookAt(ecg::NodeId node, int depth);
   absl::StatusOr<std::vector<ecg::ValueId>> AddDynamic(ecg::Node node, int num_outputs,
                                                        const std::vector<std::string>& output_names);
   absl::Status CheckLimits(const ops::OpContext& context, const std::vector<ecg::ValueType>& types);
   int64_t activation_bytes_ = 0;
+  std::set<ecg::NodeId> looked_at_;
 };
 
 }  // namespace fusion::onnx_import

@@ -108,69 +108,109 @@ Known Stored(Known known, DType dtype, bool arithmetic) {
 
 class Evaluator {
  public:
-  Evaluator(const Program& program, const std::vector<std::optional<KnownTensor>>& tensors, const Te& te)
-      : program_(program), tensors_(tensors), te_(te) {}
+  Evaluator(const Program& program, const std::vector<std::optional<KnownTensor>>& tensors)
+      : program_(program), tensors_(tensors) {}
 
   Known At(const Scalar& s) {
+    if (auto it = kept_.find(s.get()); it != kept_.end()) return it->second;
     const bool selects = s->kind != ScalarKind::kCast && s->kind != ScalarKind::kFromIndex &&
                          (s->kind != ScalarKind::kOp || s->op == Op::kMin || s->op == Op::kMax || s->op == Op::kSelect);
-    return Stored(Evaluate(*s), s->dtype, !selects);
+    Known known = Stored(Evaluate(*s), s->dtype, !selects);
+    if (keep && s.use_count() > 1) kept_.emplace(s.get(), known);
+    return known;
   }
 
-  std::unordered_map<int, int64_t> axes;
+  bool keep = false;                      // what is known of shared expressions, while neither axes nor accs change
+  std::unordered_map<int, int64_t> axes;  // one that is missing is anywhere in its extent
   std::vector<Known> accs;
 
  private:
-  std::optional<int64_t> At(const Index& x) {
-    int64_t sum = x.constant();
+  Interval At(const Index& x) {
+    Interval sum{x.constant(), x.constant()};
     for (const Index::Part& part : x.parts()) {
-      const Term& term = part.term;
-      std::optional<int64_t> value;
-      if (term.kind == TermKind::kAxis) {
-        value = axes.at(term.axis.id);
-      } else if (term.kind == TermKind::kLoad) {
-        const Known known = LoadAt(term.tensor, term.indices, nullptr);
-        if (known.IsPoint()) value = static_cast<int64_t>(known.lo);
-      } else if (const std::optional<int64_t> inner = At(*term.inner)) {
-        const int64_t mod = (*inner % term.divisor + term.divisor) % term.divisor;
-        value = term.kind == TermKind::kMod ? mod : (*inner - mod) / term.divisor;
-      }
-      if (!value) return std::nullopt;
-      sum += part.coefficient * *value;
+      Interval range = At(part.term);
+      if (part.coefficient < 0) std::swap(range.lo, range.hi);
+      sum.lo += part.coefficient * range.lo;
+      sum.hi += part.coefficient * range.hi;
     }
     return sum;
+  }
+
+  Interval At(const Term& term) {
+    if (term.kind == TermKind::kAxis) {
+      auto it = axes.find(term.axis.id);
+      return it == axes.end() ? Interval{0, term.axis.extent - 1} : Interval{it->second, it->second};
+    }
+    if (term.kind == TermKind::kLoad) {
+      const Known known = LoadAt(term.tensor, term.indices, nullptr);
+      Interval range = term.load_range;
+      if (known.lo > static_cast<double>(range.lo)) range.lo = static_cast<int64_t>(std::min(known.lo, kExact));
+      if (known.hi < static_cast<double>(range.hi)) range.hi = static_cast<int64_t>(std::max(known.hi, -kExact));
+      return range.lo <= range.hi ? range : term.load_range;
+    }
+    const Interval inner = At(*term.inner);
+    const auto block = [&](int64_t x) { return x / term.divisor - (x % term.divisor < 0 ? 1 : 0); };
+    const Interval blocks{block(inner.lo), block(inner.hi)};
+    if (term.kind == TermKind::kFloorDiv) return blocks;
+    if (blocks.lo != blocks.hi) return {0, term.divisor - 1};
+    return {inner.lo - blocks.lo * term.divisor, inner.hi - blocks.lo * term.divisor};
   }
 
   Known LoadAt(TensorId tensor, const std::vector<Index>& indices, const Scalar& pad) {
     const std::optional<KnownTensor>& elements = tensors_[tensor];
     if (!elements) return {};
     const Shape& shape = program_.tensors[tensor].shape;
-    int64_t address = 0;
+    std::optional<Known> all;
+    const auto add = [&all](const Known& known) { all = all ? Hull(*all, known) : known; };
+    std::vector<Interval> box;
+    bool inside = true, empty = false;
     for (size_t d = 0; d < indices.size(); ++d) {
-      const std::optional<int64_t> index = At(indices[d]);
-      if (!index) {  // any of them
-        if (elements->empty() || pad != nullptr) return {};
-        Known all = elements->front();
-        for (const Known& element : *elements) all = Hull(all, element);
-        return all;
-      }
-      if (*index < 0 || *index >= shape[d]) return pad == nullptr ? Known() : At(pad);
-      address = address * shape[d] + *index;
+      Interval range = At(indices[d]);
+      inside = inside && range.lo >= 0 && range.hi < shape[d];
+      range.lo = std::max<int64_t>(range.lo, 0);
+      range.hi = std::min<int64_t>(range.hi, shape[d] - 1);
+      empty = empty || range.lo > range.hi;
+      box.push_back(range);
     }
-    return (*elements)[address];
+    if (!inside && pad != nullptr) add(At(pad));  // without a pad, what is around the load keeps it inside
+    if (!empty && NumElements(shape) > kMaxKnownElements) add(elements->front());
+    for (size_t address = 0; !empty && NumElements(shape) <= kMaxKnownElements && address < elements->size();
+         ++address) {
+      auto rest = static_cast<int64_t>(address);
+      bool in_box = true;
+      for (size_t d = box.size(); d-- > 0;) {
+        in_box = in_box && rest % shape[d] >= box[d].lo && rest % shape[d] <= box[d].hi;
+        rest /= shape[d];
+      }
+      if (in_box) add((*elements)[address]);
+    }
+    return all.value_or(Known());
+  }
+
+  static std::optional<bool> Holds(const Interval& a, Cmp cmp, const Interval& b) {
+    const bool apart = a.hi < b.lo || b.hi < a.lo;
+    const bool same = a.lo == a.hi && b.lo == b.hi && a.lo == b.lo;
+    switch (cmp) {
+      case Cmp::kLt:
+        return a.hi < b.lo ? std::optional(true) : a.lo >= b.hi ? std::optional(false) : std::nullopt;
+      case Cmp::kGe:
+        return a.lo >= b.hi ? std::optional(true) : a.hi < b.lo ? std::optional(false) : std::nullopt;
+      case Cmp::kEq:
+        return same ? std::optional(true) : apart ? std::optional(false) : std::nullopt;
+      case Cmp::kNe:
+        return apart ? std::optional(true) : same ? std::optional(false) : std::nullopt;
+    }
+    return std::nullopt;
   }
 
   std::optional<bool> At(const Pred& pred) {
-    bool holds = true;
+    std::optional<bool> all = true;
     for (const Comparison& c : pred) {
-      const std::optional<int64_t> lhs = At(c.lhs), rhs = At(c.rhs);
-      if (!lhs || !rhs) return std::nullopt;
-      holds = holds && (c.cmp == Cmp::kLt   ? *lhs < *rhs
-                        : c.cmp == Cmp::kGe ? *lhs >= *rhs
-                        : c.cmp == Cmp::kEq ? *lhs == *rhs
-                                            : *lhs != *rhs);
+      const std::optional<bool> holds = Holds(At(c.lhs), c.cmp, At(c.rhs));
+      if (holds == false) return false;
+      if (!holds) all = std::nullopt;
     }
-    return holds;
+    return all;
   }
 
   Known Evaluate(const ScalarNode& s) {
@@ -195,8 +235,9 @@ class Evaluator {
         return IsFloat(from) ? Monotone(x, std::trunc) : x;
       }
       case ScalarKind::kFromIndex: {
-        const std::optional<int64_t> value = At(s.index);
-        return value ? Known::Exactly(static_cast<double>(*value), true) : Known();
+        const Interval value = At(s.index);
+        return value.lo == value.hi ? Known::Exactly(static_cast<double>(value.lo), true)
+                                    : Range(static_cast<double>(value.lo), static_cast<double>(value.hi));
       }
       case ScalarKind::kAcc:
         return s.acc < static_cast<int>(accs.size()) ? accs[s.acc] : Known();
@@ -292,7 +333,7 @@ class Evaluator {
 
   const Program& program_;
   const std::vector<std::optional<KnownTensor>>& tensors_;
-  const Te& te_;
+  std::unordered_map<const ScalarNode*, Known> kept_;
 };
 
 // Calls f with every point of the axes bound.
@@ -329,12 +370,78 @@ Known Combine(FoldKind kind, const Known& a, const Known& b) {
 bool IsSmall(const Te& te) {
   int64_t points = 1;
   for (const Axis& axis : te.axes) points *= axis.extent;
-  if (te.routine || points > kMaxKnownElements) return false;
+  if (points > kMaxKnownElements) return false;
   if (te.fold) {
     for (const Axis& axis : te.fold->axes) points *= axis.extent;
     if (!te.fold->pred.empty()) return false;
   }
   return points <= kMaxPoints;
+}
+
+// A named fold of elements that all lie in `element`.
+Known Folded(const Fold& fold, const Known& element) {
+  double count = 1;
+  for (const Axis& axis : fold.axes) count *= static_cast<double>(axis.extent);
+  if (!fold.pred.empty() || count == 0) return {};
+  if (fold.kind == FoldKind::kMax || fold.kind == FoldKind::kMin) return element;
+  if (fold.kind != FoldKind::kSum) return {};
+  // The rounding of a sum grows with its length.
+  const double slack = IsFloat(fold.acc) ? std::ldexp(std::max(std::fabs(element.lo), std::fabs(element.hi)), -23) : 0;
+  return Range(count * (element.lo - count * slack), count * (element.hi + count * slack));
+}
+
+// Appends what is known of the te's results at one point of its axes, or at all that the evaluator leaves open.
+void AtPoint(const Program& program, const Te& te, Evaluator* evaluator, std::vector<KnownTensor>* results) {
+  for (size_t o = 0; o < te.outputs.size(); ++o) {
+    const Known value = !te.fold           ? evaluator->At(te.body[o])
+                        : !te.then.empty() ? evaluator->At(te.then[o])
+                                           : evaluator->accs[o];
+    (*results)[o].push_back(Stored(value, program.tensors[te.outputs[o]].dtype, false));
+  }
+}
+
+std::vector<KnownTensor> EachElement(const Program& program, const Te& te, Evaluator evaluator) {
+  std::vector<KnownTensor> results(te.outputs.size());
+  ForEachPoint(te.axes, &evaluator, [&] {
+    evaluator.accs.clear();
+    if (te.fold && te.fold->kind == FoldKind::kGeneral) {
+      for (const Scalar& init : te.fold->init) evaluator.accs.push_back(evaluator.At(init));
+      ForEachPoint(te.fold->axes, &evaluator, [&] {
+        std::vector<Known> next;
+        for (const Scalar& body : te.body) next.push_back(evaluator.At(body));
+        evaluator.accs = std::move(next);
+      });
+    } else if (te.fold) {
+      std::optional<Known> acc;
+      ForEachPoint(te.fold->axes, &evaluator, [&] {
+        const Known element = evaluator.At(te.body[0]);
+        acc = acc ? Stored(Combine(te.fold->kind, *acc, element), te.fold->acc, true) : element;
+      });
+      const double identity = te.fold->kind == FoldKind::kSum ? 0 : 1;
+      const bool known_identity = te.fold->kind == FoldKind::kSum || te.fold->kind == FoldKind::kProd;
+      evaluator.accs = {acc ? *acc : known_identity ? Known::Exactly(identity, !IsFloat(te.fold->acc)) : Known()};
+    }
+    AtPoint(program, te, &evaluator, &results);
+  });
+  return results;
+}
+
+// One range for all elements, repeated where the tensor is small.
+std::vector<KnownTensor> AllElements(const Program& program, const Te& te, Evaluator evaluator) {
+  std::vector<KnownTensor> results(te.outputs.size());
+  evaluator.keep = true;
+  if (te.fold && te.fold->kind == FoldKind::kGeneral) {
+    evaluator.accs.resize(te.body.size());
+  } else if (te.fold) {
+    evaluator.accs = {Stored(Folded(*te.fold, evaluator.At(te.body[0])), te.fold->acc, true)};
+  }
+  AtPoint(program, te, &evaluator, &results);
+  int64_t points = 1;
+  for (const Axis& axis : te.axes) points *= axis.extent;
+  for (KnownTensor& result : results) {
+    if (points <= kMaxKnownElements) result.resize(static_cast<size_t>(points), Known(result.front()));
+  }
+  return results;
 }
 
 }  // namespace
@@ -349,11 +456,17 @@ Known Known::Exactly(double value, bool integer) {
 }
 
 std::optional<KnownTensor> KnowTensor(const Tensor& tensor) {
-  if (tensor.num_elements() > kMaxKnownElements) return std::nullopt;
+  const bool small = tensor.num_elements() <= kMaxKnownElements;
+  if (tensor.num_elements() > kMaxScannedElements) return std::nullopt;
   KnownTensor known;
   for (int64_t i = 0; i < tensor.num_elements(); ++i) {
-    known.push_back(IsFloat(tensor.dtype()) ? Known::Exactly(tensor.GetDouble(i), false)
-                                            : Known::Exactly(static_cast<double>(tensor.GetInt(i)), true));
+    const Known element = IsFloat(tensor.dtype()) ? Known::Exactly(tensor.GetDouble(i), false)
+                                                  : Known::Exactly(static_cast<double>(tensor.GetInt(i)), true);
+    if (small || known.empty()) {
+      known.push_back(element);
+    } else {
+      known[0] = Hull(known[0], element);
+    }
   }
   return known;
 }
@@ -366,35 +479,10 @@ std::vector<std::optional<KnownTensor>> Know(const Program& program,
     tensors[program.inputs[i]] = !inputs[i] && constant ? KnowTensor(*constant) : inputs[i];
   }
   for (const Te& te : program.tes) {
-    if (!IsSmall(te)) continue;
-    std::vector<KnownTensor> results(te.outputs.size());
-    Evaluator evaluator(program, tensors, te);
-    ForEachPoint(te.axes, &evaluator, [&] {
-      evaluator.accs.clear();
-      if (te.fold && te.fold->kind == FoldKind::kGeneral) {
-        for (const Scalar& init : te.fold->init) evaluator.accs.push_back(evaluator.At(init));
-        ForEachPoint(te.fold->axes, &evaluator, [&] {
-          std::vector<Known> next;
-          for (const Scalar& body : te.body) next.push_back(evaluator.At(body));
-          evaluator.accs = std::move(next);
-        });
-      } else if (te.fold) {
-        std::optional<Known> acc;
-        ForEachPoint(te.fold->axes, &evaluator, [&] {
-          const Known element = evaluator.At(te.body[0]);
-          acc = acc ? Stored(Combine(te.fold->kind, *acc, element), te.fold->acc, true) : element;
-        });
-        const double identity = te.fold->kind == FoldKind::kSum ? 0 : 1;
-        const bool known_identity = te.fold->kind == FoldKind::kSum || te.fold->kind == FoldKind::kProd;
-        evaluator.accs = {acc ? *acc : known_identity ? Known::Exactly(identity, !IsFloat(te.fold->acc)) : Known()};
-      }
-      for (size_t o = 0; o < te.outputs.size(); ++o) {
-        const Known value = !te.fold           ? evaluator.At(te.body[o])
-                            : !te.then.empty() ? evaluator.At(te.then[o])
-                                               : evaluator.accs[o];
-        results[o].push_back(Stored(value, program.tensors[te.outputs[o]].dtype, false));
-      }
-    });
+    if (te.routine) continue;
+    const Evaluator evaluator(program, tensors);
+    std::vector<KnownTensor> results =
+        IsSmall(te) ? EachElement(program, te, evaluator) : AllElements(program, te, evaluator);
     for (size_t o = 0; o < te.outputs.size(); ++o) tensors[te.outputs[o]] = std::move(results[o]);
   }
   std::vector<std::optional<KnownTensor>> outputs;

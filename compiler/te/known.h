@@ -1,5 +1,5 @@
-// What is known at compile time of small tensors computed at run time (shapes, extents): abstract interpretation of a
-// program, one element at a time.
+// What is known at compile time of tensors computed at run time: abstract interpretation of a program. Of small tensors
+// (shapes, extents) each element is followed; of any other, one range that all elements lie in (coordinates, indices).
 #ifndef FUSION_COMPILER_TE_KNOWN_H_
 #define FUSION_COMPILER_TE_KNOWN_H_
 
@@ -24,17 +24,20 @@ struct Known {
   static Known Exactly(double value, bool integer);
   bool IsPoint() const { return lo == hi; }
 };
-using KnownTensor = std::vector<Known>;  // row-major
+// Row-major; of a tensor that is not small, one that holds of every element.
+using KnownTensor = std::vector<Known>;
 
 // Beyond this a tensor is not small.
 inline constexpr int64_t kMaxKnownElements = 64;
+// Beyond this a constant is not looked at.
+inline constexpr int64_t kMaxScannedElements = 4096;
 
 // `inputs` parallel to program.inputs; nothing where nothing is known. Returns what is known of program.outputs:
-// nothing for one that is not small, or that a routine makes.
+// nothing of one that a routine makes. NaN lies in every range.
 std::vector<std::optional<KnownTensor>> Know(const Program& program,
                                              const std::vector<std::optional<KnownTensor>>& inputs);
 
-// The elements of a small tensor; nothing if it is not small.
+// What is known of a constant; nothing where it is too large to look at.
 std::optional<KnownTensor> KnowTensor(const Tensor& tensor);
 
 }  // namespace fusion::te

@@ -64,9 +64,81 @@ TEST(Known, NothingOfWhatIsNotKnown) {
 })",
                                {std::nullopt, KnownTensor{Symbol(1, 1000)}});
   EXPECT_FALSE((*result[0])[0].linear);
-  EXPECT_FALSE(result[1].has_value());
+  ASSERT_EQ(result[1]->size(), 1);  // one range for all of it
+  EXPECT_EQ((*result[1])[0].hi, 99);
   EXPECT_LE((*result[2])[0].lo, -128);  // it may wrap
   EXPECT_GE((*result[2])[0].hi, 127);
+}
+
+TEST(Known, OneRangeOfWhatIsNotSmall) {
+  // Boxes clipped to an image, as far as they reach when made larger by a half; one of them, as integers.
+  const auto result = Evaluate(R"(te p(%0: f32[100, 4], %1: i64[]) {
+  %2[i0<100, i1<4]: f32 = min(max(%0[i0, i1], 0.0), 800.0)
+  %3[i2<100]: f32 = mul(sub(%2[i2, 2], %2[i2, 0]), 0.5)
+  %4[i3<100, i4<4]: f32 = sub(%2[i3, i4], mul(%3[i3], 0.5))
+  %5[i5<100, i6<4]: i64 = cast.i64(%4[i5, i6])
+  %6[]: i64 = max(min(%1[], 99:i64), 0:i64)
+  %7[i7<4]: i64 = %5[%6[]{0..99}, i7]
+  return %4, %5, %7
+})",
+                               {std::nullopt, std::nullopt});
+  ASSERT_EQ(result[0]->size(), 1);
+  EXPECT_EQ((*result[0])[0].lo, -200);
+  EXPECT_EQ((*result[0])[0].hi, 1000);
+  ASSERT_EQ(result[1]->size(), 1);
+  ASSERT_EQ(result[2]->size(), 4);
+  EXPECT_EQ((*result[2])[3].lo, -200);
+  EXPECT_EQ((*result[2])[3].hi, 1000);
+  EXPECT_FALSE((*result[2])[3].linear);
+}
+
+TEST(Known, FoldsOfWhatIsNotSmall) {
+  const auto result = Evaluate(R"(te p(%0: i64[100]) {
+  %1[]: i64 = sum.i64(i0<100) min(max(%0[i0], 0:i64), 3:i64)
+  %2[i1<2]: i64 = max.i64(i2<100000) min(max(%0[i2%100], index(i1)), 3:i64)
+  %3[]: i64 = prod.i64(i3<100000) min(max(%0[i3%100], 0:i64), 1:i64)
+  return %1, %2, %3
+})",
+                               {std::nullopt});
+  EXPECT_EQ((*result[0])[0].lo, 0);
+  EXPECT_EQ((*result[0])[0].hi, 300);
+  ASSERT_EQ(result[1]->size(), 2);
+  EXPECT_EQ((*result[1])[1].lo, 0);
+  EXPECT_EQ((*result[1])[1].hi, 3);
+  EXPECT_GT((*result[2])[0].hi, 1e18);
+}
+
+TEST(Known, PiecesByRangesOfAnAxis) {
+  // A load reads only the part of its tensor that its indices reach, and what a pad is outside.
+  const auto result =
+      Evaluate(R"(te p(%0: i64[3]) {
+  %1[i0<100]: i64 = %0[i0//50]
+  %2[i1<100]: i64 = if i1 < 100 then %0[i1%2] else 9:i64
+  %3[i2<100]: i64 = if i2 < 50 then %0[0] else index(i2)
+  %4[i3<100]: i64 = %0[i3 + 1]?-7:i64
+  %5[i4<100]: i64 = if i4 < 3 then %0[i4] else %3[i4 - 3]
+  return %1, %2, %3, %4, %5
+})",
+               {KnownTensor{Known::Exactly(1, true), Known::Exactly(1, true), Known::Exactly(5, true)}});
+  EXPECT_TRUE((*result[0])[0].IsPoint());
+  EXPECT_TRUE((*result[1])[0].IsPoint());
+  EXPECT_EQ((*result[2])[0].hi, 99);
+  EXPECT_EQ((*result[3])[0].lo, -7);
+  EXPECT_EQ((*result[3])[0].hi, 5);
+  EXPECT_EQ((*result[4])[0].lo, 0);
+  EXPECT_EQ((*result[4])[0].hi, 99);
+}
+
+TEST(Known, ConstantsOfManyElements) {
+  std::vector<int64_t> values(1000, 4);
+  const auto equal = KnowTensor(Tensor::From(DType::kI64, {1000}, values));
+  ASSERT_EQ(equal->size(), 1);
+  EXPECT_TRUE((*equal)[0].IsPoint());
+  values[500] = -3;
+  const auto range = KnowTensor(Tensor::From(DType::kI64, {1000}, values));
+  EXPECT_EQ((*range)[0].lo, -3);
+  EXPECT_EQ((*range)[0].hi, 4);
+  EXPECT_FALSE(KnowTensor(Tensor(DType::kI64, {kMaxScannedElements + 1})).has_value());
 }
 
 }  // namespace
