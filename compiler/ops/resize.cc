@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/def_parts.h"
+#include "compiler/ops/dynamic_resize.h"
 #include "compiler/ops/elementwise.h"
 #include "compiler/ops/index_table.h"
 #include "compiler/ops/op_list.h"
@@ -22,14 +23,14 @@ using Types = std::vector<ecg::ValueType>;
 
 constexpr int64_t kMaxUnrolledTaps = 8;
 
-ResizeSpec SpecOf(const OpContext& context) {
+ResizeSpec SpecOf(const ecg::Attributes& attrs) {
   ResizeSpec spec;
-  spec.mode = context.attrs.String("mode", spec.mode);
-  spec.coordinates = context.attrs.String("coordinate_transformation_mode", spec.coordinates);
-  spec.nearest_mode = context.attrs.String("nearest_mode", spec.nearest_mode);
-  spec.cubic_coeff_a = context.attrs.Float("cubic_coeff_a", spec.cubic_coeff_a);
-  spec.exclude_outside = context.attrs.Int("exclude_outside") != 0;
-  spec.antialias = context.attrs.Int("antialias") != 0;
+  spec.mode = attrs.String("mode", spec.mode);
+  spec.coordinates = attrs.String("coordinate_transformation_mode", spec.coordinates);
+  spec.nearest_mode = attrs.String("nearest_mode", spec.nearest_mode);
+  spec.cubic_coeff_a = attrs.Float("cubic_coeff_a", spec.cubic_coeff_a);
+  spec.exclude_outside = attrs.Int("exclude_outside") != 0;
+  spec.antialias = attrs.Int("antialias") != 0;
   return spec;
 }
 
@@ -152,7 +153,7 @@ AxisTables MakeTables(te::Builder* b, const ResizeTaps& taps, int64_t out, DType
 
 absl::Status LowerResize(LowerContext& context) {
   ASSIGN_OR_RETURN(const std::vector<ResizeAxis> axes, Axes(context));
-  const ResizeSpec spec = SpecOf(context);
+  const ResizeSpec spec = SpecOf(context.attrs);
   const ecg::ValueType& type = context.output_types[0];
   te::Builder& b = *context.builder;
   if (NumElements(type.shape) == 0) {
@@ -292,6 +293,7 @@ std::vector<OpDef> ResizeOps() {
   resize.lower = LowerResize;
   resize.flops = ResizeFlops;
   resize.normalize = NormalizeResize;
+  resize.dynamic = [](ImportContext& import) { return DynamicResize(import, SpecOf(import.node().attrs)); };
 
   OpDef upsample = resize;
   upsample.name = "Upsample";

@@ -381,6 +381,53 @@ def branch_of_kept(g):
     g.output(g.op("MatMul", y, g.const(rng(24).normal(size=(4, 3)), np.float32)), F)
 
 
+@case
+def resizes(g):
+    """Sizes and scales that are computed, larger and smaller than what there is."""
+    x = g.input("x", rng(26).normal(size=(1, 2, 5, 7)).astype(np.float32))
+    size = g.input("size", np.array([9, 4], np.int64))
+    size = g.op("Max", g.op("Min", size, g.const([12, 12])), g.const([1, 1]))
+    sizes = g.op("Concat", g.op("Slice", g.op("Shape", x), g.const([0]), g.const([2])), size, axis=0)
+    for mode, transform in ("linear", "half_pixel"), ("nearest", "pytorch_half_pixel"), ("linear", "align_corners"):
+        g.output(g.op("Resize", x, "", "", sizes, mode=mode, coordinate_transformation_mode=transform), F)
+    half = g.op("Mul", g.op("Cast", size, to=F), g.const(0.25, np.float32))
+    scales = g.op("Concat", g.const([1, 1], np.float32), half, axis=0)
+    g.output(g.op("Resize", x, "", scales, mode="nearest", coordinate_transformation_mode="asymmetric",
+                  nearest_mode="floor"), F)
+
+
+@case
+def resizes_of_kept(g):
+    """Twice as many rows and a fixed number of columns, of as many rows as are kept."""
+    _, _, rows = positive_rows(g, 27)
+    image = g.op("Unsqueeze", g.op("Unsqueeze", rows, g.const([0])), g.const([0]))
+    g.output(g.op("Resize", image, "", g.const([1, 1, 2, 1], np.float32), mode="nearest"), F)
+    g.output(g.op("Resize", image, "", g.const([1, 1, 2, 3], np.float32), mode="linear"), F)
+    g.output(g.op("Resize", image, "", "", g.const([1, 1, 6, 5]), mode="linear",
+                  coordinate_transformation_mode="align_corners"), F)
+
+
+@case
+def loop_appends(g):
+    """As many rows as were kept, one an iteration; their length is computed, and always what it is joined to."""
+    _, kept, rows = positive_rows(g, 28, n=4)
+    trips = g.op("Gather", g.op("Shape", kept), g.const(0), axis=0)
+    last = g.op("Add", g.op("Mul", g.op("Min", trips, g.const(1)), g.const(0)), g.const(4))
+
+    def body(b, i, going, done):
+        row = b.op("Gather", rows, b.op("Unsqueeze", i, b.const([0])), axis=0)
+        end = b.op("Add", b.op("Min", b.op("Mul", i, b.const(2)), b.const(2)), b.op("Max", last, b.const(4)))
+        row = b.op("Slice", row, b.const([0]), b.op("Unsqueeze", end, b.const([0])), b.const([1]))
+        b.output(b.op("Identity", going), B)
+        b.output(b.op("Concat", done, b.op("Mul", row, b.const(2, np.float32)), axis=0), F)
+
+    inputs = [("i", I, []), ("going", B, []), ("done", F, [None, 4])]
+    none = g.const(np.zeros((0, 4)), np.float32)
+    joined = g.op("Loop", trips, "", none, body=g.body("append", inputs, body))
+    g.output(joined, F)
+    g.output(g.op("ReduceSum", joined, keepdims=0), F)
+
+
 def write(name, build):
     g = Graph()
     build(g)
