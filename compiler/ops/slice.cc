@@ -262,6 +262,31 @@ absl::Status LowerConcat(LowerContext& context) {
   return absl::OkStatus();
 }
 
+// The pieces at the bounds they share outside `axis`. An extent that meets a static one there can only be that in a
+// valid model, and is cut to it; *extents are what stays dynamic.
+absl::Status Align(ImportContext& import, const OpContext& context, int axis, std::vector<ecg::ValueId>* pieces,
+                   std::vector<ecg::ValueId>* extents) {
+  const std::vector<ecg::ValueId> given = *pieces;
+  for (int d = 0; d < static_cast<int>(extents->size()); ++d) {
+    if (d == axis) continue;
+    const auto is_static = [&](ecg::ValueId piece) { return !import.IsDynamic(piece, d); };
+    if (auto it = std::find_if(given.begin(), given.end(), is_static); it != given.end()) {
+      const int64_t extent = import.value(*it).type.shape[d];
+      for (size_t k = 0; k < given.size(); ++k) {
+        if (is_static(given[k]) || import.value(given[k]).type.shape[d] <= extent) continue;
+        ASSIGN_OR_RETURN((*pieces)[k], Cut(import, (*pieces)[k], d, extent));
+      }
+      continue;
+    }
+    (*extents)[d] = import.Extent(given[0], d);
+    for (ecg::ValueId piece : given) {
+      if (import.Extent(piece, d) == (*extents)[d]) continue;
+      return context.Unsupported(absl::StrCat("whether the pieces' dimensions ", d, " are equal is not known"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Pieces of which only the start is there: joined at their bounds, then the gaps are left out by a gather whose index
 // grows by each gap from where the next piece begins.
 absl::Status DynamicConcat(ImportContext& import) {
@@ -275,30 +300,24 @@ absl::Status DynamicConcat(ImportContext& import) {
     if (piece == ecg::kNone || import.value(piece).type.shape.size() != context.ShapeOf(0).size()) {
       return absl::OkStatus();
     }
-    dynamic = dynamic || import.IsDynamic(piece, axis);
+    dynamic = dynamic || import.IsDynamic(piece);
   }
   if (!dynamic) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const auto joined, import.AddBounded("Concat", node.inputs, node.attrs));
+  std::vector<ecg::ValueId> extents(context.Rank(0), ecg::kNone), pieces = node.inputs;
+  RETURN_IF_ERROR(Align(import, context, axis, &pieces, &extents));
+  ASSIGN_OR_RETURN(const auto joined, import.AddBounded("Concat", pieces, node.attrs));
   ecg::ValueId result = joined[0];
-  std::vector<ecg::ValueId> extents(context.Rank(0), ecg::kNone);
   ASSIGN_OR_RETURN(const ecg::ValueId positions, Positions(import, {import.value(result).type.shape[axis]}, 0));
   ecg::ValueId indices = positions, end = IntScalar(import, 0);
   bool gaps = false;
   for (size_t k = 0; k < node.inputs.size(); ++k) {
     const ecg::ValueId piece = node.inputs[k];
-    const std::vector<ecg::ValueId> own = ExtentsOf(import, piece);
-    for (size_t d = 0; d < own.size(); ++d) {
-      if (static_cast<int>(d) == axis || own[d] == ecg::kNone) continue;
-      if (extents[d] != ecg::kNone && extents[d] != own[d]) {
-        return context.Unsupported(absl::StrCat("whether the pieces' dimensions ", d, " are equal is not known"));
-      }
-      extents[d] = own[d];
-    }
     const int64_t bound = import.value(piece).type.shape[axis];
-    ASSIGN_OR_RETURN(end, ScalarOp(import, "Add", end, import.Extent(piece, axis)));
-    if (own[axis] == ecg::kNone || k + 1 == node.inputs.size()) continue;
+    const ecg::ValueId own = import.Extent(piece, axis);
+    ASSIGN_OR_RETURN(end, ScalarOp(import, "Add", end, own));
+    if (!import.IsDynamic(piece, axis) || k + 1 == node.inputs.size()) continue;
     gaps = true;
-    ASSIGN_OR_RETURN(const ecg::ValueId gap, ScalarOp(import, "Sub", IntScalar(import, bound), own[axis]));
+    ASSIGN_OR_RETURN(const ecg::ValueId gap, ScalarOp(import, "Sub", IntScalar(import, bound), own));
     ASSIGN_OR_RETURN(const auto before, import.AddBounded("Less", {positions, end}, {}));
     ASSIGN_OR_RETURN(const auto added, import.AddBounded("Where", {before[0], IntScalar(import, 0), gap}, {}));
     ASSIGN_OR_RETURN(const auto sum, import.AddBounded("Add", {indices, added[0]}, {}));

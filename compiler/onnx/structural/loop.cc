@@ -1,12 +1,14 @@
 // Loop: unrolled. Iterations whose condition is known are written one after another; where only the largest number of
 // them is known, all are, and the state is selected by whether the loop still runs (bodies have no effects). Scan
-// outputs then have room for all, and their extent is the number that ran.
+// outputs then have room for all, and their extent is the number that ran; so does a carried value that each iteration
+// appends to.
 #include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/onnx/node_order.h"
+#include "compiler/onnx/structural/appended.h"
 #include "compiler/onnx/structural/structural_op.h"
 #include "compiler/onnx/tensor_import.h"
 #include "runtime/base/status_macros.h"
@@ -34,6 +36,7 @@ class Unrolling {
       }
       if (runs_) RETURN_IF_ERROR(Iterate(i));
     }
+    for (size_t k = 0; k < state_.size(); ++k) RETURN_IF_ERROR(EndGrowth(k));
     std::vector<ImportedValue> outputs = state_;
     for (size_t k = 0; k < num_scanned_; ++k) {
       ASSIGN_OR_RETURN(const ecg::ValueId scanned, Scanned(k));
@@ -54,7 +57,7 @@ class Unrolling {
       ASSIGN_OR_RETURN(trips_, KnownInt(importer_, node_, trips, "its trip count (M)"));
       if (!trips_.has_value()) {
         ASSIGN_OR_RETURN(trip_count_, AsScalar(importer_, trips));
-        const auto known = importer_.canonical().extents.KnownOf(trip_count_);
+        const auto known = importer_.canonical().KnownOf(trip_count_);
         if (!known.has_value() || !(known->at(0).hi <= kMostTrips)) {
           return node_.Unsupported("its trip count (M) is computed at run time, and nothing bounds it");
         }
@@ -66,6 +69,7 @@ class Unrolling {
       RETURN_IF_ERROR(And(condition, "its condition"));
     }
     if (node_.inputs.size() > 2) state_.assign(node_.inputs.begin() + 2, node_.inputs.end());
+    growing_.resize(state_.size());
     const size_t carried = state_.size();
     if (body_->input_size() != static_cast<int>(carried) + 2 || body_->output_size() < static_cast<int>(carried) + 1) {
       return node_.Error(absl::StrCat("carries ", carried, " values, its body has ", body_->input_size(),
@@ -118,7 +122,10 @@ class Unrolling {
     for (size_t k = 0; k < state_.size(); ++k) {
       if (running_ == ecg::kNone) {
         state_[k] = outputs[k + 1];
-      } else {
+        continue;
+      }
+      ASSIGN_OR_RETURN(const bool grew, Grow(k, outputs[k + 1]));
+      if (!grew) {
         ASSIGN_OR_RETURN(state_[k], Select(importer_, node_, running_, outputs[k + 1], state_[k],
                                            absl::StrCat("the carried value ", k)));
       }
@@ -130,6 +137,44 @@ class Unrolling {
     }
     ASSIGN_OR_RETURN(const ecg::ValueId condition, TensorOf(outputs[0]));
     return And(condition, "its body's condition");
+  }
+
+  // A carried value to which an iteration appends needs no selection: as long as the loop runs it is all that was
+  // appended, and at the end it is the start of that.
+  absl::StatusOr<bool> Grow(size_t k, const ImportedValue& next) {
+    CanonicalGraph& canonical = importer_.canonical();
+    Growth& growth = growing_[k];
+    const bool tensors = state_[k].kind == ImportedValue::Kind::kTensor && next.kind == ImportedValue::Kind::kTensor;
+    std::optional<Appended> appended;
+    if (tensors && !canonical.extents.IsDynamic(state_[k].tensor) && !canonical.extents.IsDynamic(next.tensor)) {
+      appended = AppendedTo(canonical.graph, state_[k].tensor, next.tensor);
+    }
+    if (!appended || (!growth.parts.empty() && growth.axis != appended->axis)) {
+      RETURN_IF_ERROR(EndGrowth(k));
+      return false;
+    }
+    if (growth.parts.empty()) {
+      growth = {appended->axis, canonical.Extent(state_[k].tensor, appended->axis), {state_[k].tensor}};
+    }
+    growth.parts.push_back(appended->piece);
+    const ecg::ValueId extent = canonical.Extent(next.tensor, growth.axis);
+    ASSIGN_OR_RETURN(growth.extent, importer_.AddNode("Where", {running_, extent, growth.extent}));
+    state_[k] = next;
+    return true;
+  }
+
+  // From here on the carried value is what the iterations that ran have appended.
+  absl::Status EndGrowth(size_t k) {
+    Growth growth = std::exchange(growing_[k], {});
+    if (growth.parts.empty()) return absl::OkStatus();
+    CanonicalGraph& canonical = importer_.canonical();
+    ecg::Attributes attrs;
+    attrs.Set("axis", static_cast<int64_t>(growth.axis));
+    ASSIGN_OR_RETURN(const ecg::ValueId all, importer_.AddNode("Concat", std::move(growth.parts), std::move(attrs)));
+    std::vector<ecg::ValueId> extents(canonical.graph.value(all).type.shape.size(), ecg::kNone);
+    extents[static_cast<size_t>(growth.axis)] = growth.extent;
+    ASSIGN_OR_RETURN(state_[k].tensor, canonical.WithExtents(all, std::move(extents)));
+    return absl::OkStatus();
   }
 
   // One more iteration, where it runs.
@@ -183,6 +228,12 @@ class Unrolling {
   bool runs_ = true;                           // as far as is known at compile time
   ecg::ValueId running_ = ecg::kNone;          // a scalar bool; kNone: runs
   std::vector<ImportedValue> state_;
+  struct Growth {
+    int axis = 0;
+    ecg::ValueId extent = ecg::kNone;  // a scalar: of what the iterations that ran appended
+    std::vector<ecg::ValueId> parts;   // the value before, then what each iteration appends
+  };
+  std::vector<Growth> growing_;  // by carried value; no parts: it is none
   size_t num_scanned_ = 0;
   std::vector<std::vector<ecg::ValueId>> scanned_;  // by output, by iteration
 };
