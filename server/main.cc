@@ -50,6 +50,7 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kExitUsage;
   }
+  if (const absl::Status rules = fusion::rewrite::CheckRules(); !rules.ok()) return Fail(rules);
   if (options.state_folder.empty()) options.state_folder = fusion::DefaultStateFolder();
   const std::string local_socket = absl::StrCat("unix:", options.state_folder, "/fusion.sock");
   if (options.listen.empty()) options.listen = {local_socket, "127.0.0.1:7070"};

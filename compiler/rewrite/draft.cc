@@ -11,24 +11,6 @@
 namespace fusion::rewrite {
 namespace {
 
-// Tensors among attributes count as different.
-bool SameAttributes(const ecg::Attributes& a, const ecg::Attributes& b) {
-  if (a.all().size() != b.all().size()) return false;
-  return std::equal(a.all().begin(), a.all().end(), b.all().begin(), [](const auto& x, const auto& y) {
-    if (x.first != y.first || x.second.index() != y.second.index()) return false;
-    return std::visit(
-        [&](const auto& value) {
-          using T = std::decay_t<decltype(value)>;
-          if constexpr (std::is_same_v<T, Tensor>) {
-            return false;
-          } else {
-            return value == std::get<T>(y.second);
-          }
-        },
-        x.second);
-  });
-}
-
 // The kind that the operator's schema asks for.
 absl::StatusOr<ecg::Attribute> ToAttribute(const std::string& op, const std::string& name, const FunctionValue& value) {
   for (const ops::AttrSpec& spec : ops::FindOp(op)->attrs) {
@@ -52,10 +34,12 @@ absl::StatusOr<Draft> Draft::Make(const WorkGraph& graph, const Rule& rule, cons
   draft.bound_.assign(slots, ecg::kNone);
   draft.scope_.values.assign(slots, nullptr);
   draft.scope_.known.assign(slots, false);
+  draft.scope_.reduced.assign(slots, false);
   const auto bind = [&](size_t slot, ecg::ValueId id) {
     draft.bound_[slot] = id;
     draft.scope_.values[slot] = id == ecg::kNone ? nullptr : &draft.value(id);
     draft.scope_.known[slot] = id != ecg::kNone && draft.IsKnown(id);
+    draft.scope_.reduced[slot] = id != ecg::kNone && id < draft.base_ && graph.IsReduced(id);
   };
   for (size_t slot = 0; slot < slots; ++slot) {
     const std::vector<ecg::ValueId>& values = match.variables[slot].values;

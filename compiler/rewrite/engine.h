@@ -9,7 +9,7 @@
 
 namespace fusion::rewrite {
 
-absl::StatusOr<Result> RewriteWith(const ecg::Graph& graph, std::vector<Rule> rules, const Options& options);
+absl::StatusOr<Result> RewriteWith(const ecg::Graph& graph, const std::vector<Rule>& rules, const Options& options);
 
 }  // namespace fusion::rewrite
 

@@ -72,6 +72,11 @@ absl::StatusOr<FunctionValue> RankOf(const Call& call) {
   return FunctionValue(static_cast<double>(value->type.shape.size()));
 }
 
+absl::StatusOr<FunctionValue> BytesOf(const Call& call) {
+  ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(0));
+  return FunctionValue(static_cast<double>(DTypeBytes(value->type.dtype)));
+}
+
 absl::StatusOr<FunctionValue> ElementsOf(const Call& call) {
   ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(0));
   return FunctionValue(static_cast<double>(NumElements(value->type.shape)));
@@ -108,19 +113,184 @@ absl::StatusOr<FunctionValue> ValueOf(const Call& call) {
   return FunctionValue(value->constant->GetDouble(0));
 }
 
-// The axes of X that constant A lists, counted from the front.
+absl::StatusOr<Ints> Listed(const ecg::Value& list, const ecg::Value& x) {
+  if (!list.constant.has_value()) return DoesNotApply("axes are not known");
+  const auto rank = static_cast<int64_t>(x.type.shape.size());
+  Ints axes;
+  for (int64_t i = 0; i < list.constant->num_elements(); ++i) {
+    const int64_t axis = list.constant->GetInt(i);
+    axes.push_back(axis < 0 ? axis + rank : axis);
+  }
+  return axes;
+}
+
+// The axes of X that constant A lists, counted from the front, as they stand there.
+absl::StatusOr<FunctionValue> InOrder(const Call& call) {
+  ASSIGN_OR_RETURN(const ecg::Value* list, call.Value(0));
+  ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(1));
+  ASSIGN_OR_RETURN(const Ints axes, Listed(*list, *value));
+  return FunctionValue(axes);
+}
+
+// The same, sorted.
 absl::StatusOr<FunctionValue> AxesOf(const Call& call) {
   ASSIGN_OR_RETURN(const ecg::Value* list, call.Value(0));
   ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(1));
-  if (!list->constant.has_value()) return DoesNotApply("axes are not known");
-  const auto rank = static_cast<int64_t>(value->type.shape.size());
-  Ints axes;
-  for (int64_t i = 0; i < list->constant->num_elements(); ++i) {
-    const int64_t axis = list->constant->GetInt(i);
-    axes.push_back(axis < 0 ? axis + rank : axis);
-  }
+  ASSIGN_OR_RETURN(Ints axes, Listed(*list, *value));
   std::sort(axes.begin(), axes.end());
   return FunctionValue(axes);
+}
+
+// The attribute `axis` of `a` for a tensor like X, from the front.
+absl::StatusOr<FunctionValue> AxisOf(const Call& call) {
+  ASSIGN_OR_RETURN(const ecg::Attributes* attrs, call.Attrs(0));
+  ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(1));
+  ASSIGN_OR_RETURN(const double otherwise, call.Number(2));
+  const auto rank = static_cast<int64_t>(value->type.shape.size());
+  const int64_t axis = attrs->Int("axis", static_cast<int64_t>(otherwise));
+  return FunctionValue(static_cast<double>(axis < 0 ? axis + rank : axis));
+}
+
+absl::StatusOr<FunctionValue> AxesFrom(const Call& call) {
+  ASSIGN_OR_RETURN(const double first, call.Number(0));
+  ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(1));
+  Ints axes;
+  for (auto axis = static_cast<int64_t>(first); axis < static_cast<int64_t>(value->type.shape.size()); ++axis) {
+    axes.push_back(axis);
+  }
+  return FunctionValue(axes);
+}
+
+// What is left of a permutation when `removed` axes of its result are gone, in ranks of what is left.
+absl::StatusOr<FunctionValue> Without(const Call& call) {
+  ASSIGN_OR_RETURN(const Ints perm, call.List(0));
+  ASSIGN_OR_RETURN(const Ints removed, call.List(1));
+  Ints left;
+  for (int64_t i = 0; i < static_cast<int64_t>(perm.size()); ++i) {
+    if (std::find(removed.begin(), removed.end(), i) == removed.end()) left.push_back(perm[i]);
+  }
+  Ints sorted = left;
+  std::sort(sorted.begin(), sorted.end());
+  for (int64_t& axis : left) axis = std::lower_bound(sorted.begin(), sorted.end(), axis) - sorted.begin();
+  return FunctionValue(left);
+}
+
+absl::StatusOr<FunctionValue> At(const Call& call) {
+  ASSIGN_OR_RETURN(const Ints list, call.List(0));
+  ASSIGN_OR_RETURN(const double index, call.Number(1));
+  if (index < 0 || index >= static_cast<double>(list.size())) return DoesNotApply("no such element");
+  return FunctionValue(static_cast<double>(list[static_cast<size_t>(index)]));
+}
+
+// The contents of a constant of integers.
+absl::StatusOr<FunctionValue> ListOf(const Call& call) {
+  ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(0));
+  if (!value->constant.has_value() || !IsInteger(value->type.dtype) || value->type.shape.size() != 1) {
+    return DoesNotApply("no known list");
+  }
+  Ints list;
+  for (int64_t i = 0; i < value->constant->num_elements(); ++i) list.push_back(value->constant->GetInt(i));
+  return FunctionValue(list);
+}
+
+absl::StatusOr<FunctionValue> Joined(const Call& call) {
+  ASSIGN_OR_RETURN(Ints list, call.List(0));
+  ASSIGN_OR_RETURN(const Ints more, call.List(1));
+  list.insert(list.end(), more.begin(), more.end());
+  return FunctionValue(list);
+}
+
+// Element by element.
+template <typename Op>
+absl::StatusOr<FunctionValue> Zipped(const Call& call, Op op) {
+  ASSIGN_OR_RETURN(Ints list, call.List(0));
+  ASSIGN_OR_RETURN(const Ints other, call.List(1));
+  if (list.size() != other.size()) return DoesNotApply("lists of different lengths");
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (op(list[i], other[i], &list[i])) return DoesNotApply("too large");
+  }
+  return FunctionValue(list);
+}
+
+absl::StatusOr<FunctionValue> Sums(const Call& call) {
+  return Zipped(call, [](int64_t a, int64_t b, int64_t* out) { return __builtin_add_overflow(a, b, out); });
+}
+absl::StatusOr<FunctionValue> Products(const Call& call) {
+  return Zipped(call, [](int64_t a, int64_t b, int64_t* out) { return __builtin_mul_overflow(a, b, out); });
+}
+
+absl::StatusOr<FunctionValue> Excludes(const Call& call) {
+  ASSIGN_OR_RETURN(const Ints list, call.List(0));
+  ASSIGN_OR_RETURN(const double number, call.Number(1));
+  return Truth(std::find(list.begin(), list.end(), static_cast<int64_t>(number)) == list.end());
+}
+
+absl::StatusOr<FunctionValue> Disjoint(const Call& call) {
+  ASSIGN_OR_RETURN(const Ints a, call.List(0));
+  ASSIGN_OR_RETURN(const Ints b, call.List(1));
+  return Truth(
+      std::none_of(a.begin(), a.end(), [&](int64_t x) { return std::find(b.begin(), b.end(), x) != b.end(); }));
+}
+
+// Broadcast against X, is S the same along those axes?
+bool IsConstantAlong(const Shape& s, const Shape& x, const Ints& axes) {
+  if (s.size() > x.size()) return false;
+  const auto offset = static_cast<int64_t>(x.size() - s.size());
+  return std::all_of(axes.begin(), axes.end(), [&](int64_t axis) { return axis < offset || s[axis - offset] == 1; });
+}
+
+absl::StatusOr<FunctionValue> ConstantAlong(const Call& call) {
+  ASSIGN_OR_RETURN(const ecg::Value* s, call.Value(0));
+  ASSIGN_OR_RETURN(const ecg::Value* x, call.Value(1));
+  ASSIGN_OR_RETURN(const Ints axes, call.List(2));
+  return Truth(IsConstantAlong(s->type.shape, x->type.shape, axes));
+}
+
+// Broadcast against X, do all axes of S lie behind that axis?
+absl::StatusOr<FunctionValue> Behind(const Call& call) {
+  ASSIGN_OR_RETURN(const ecg::Value* s, call.Value(0));
+  ASSIGN_OR_RETURN(const ecg::Value* x, call.Value(1));
+  ASSIGN_OR_RETURN(const double axis, call.Number(2));
+  return Truth(static_cast<double>(s->type.shape.size()) < static_cast<double>(x->type.shape.size()) - axis);
+}
+
+// Does operand S of X pass a reduction of X over axes a, with attributes k, unchanged: the same along all that is
+// reduced, and in line with the result?
+absl::StatusOr<FunctionValue> Unreduced(const Call& call) {
+  ASSIGN_OR_RETURN(const ecg::Value* s, call.Value(0));
+  ASSIGN_OR_RETURN(const ecg::Value* x, call.Value(1));
+  ASSIGN_OR_RETURN(const ecg::Attributes* attrs, call.Attrs(3));
+  const ecg::Value* list = call.scope.values[call.term.args[2].slot];
+  Ints axes;
+  if (list != nullptr) {
+    ASSIGN_OR_RETURN(axes, Listed(*list, *x));
+  }
+  if (axes.empty() && attrs->Int("noop_with_empty_axes") != 0) return Truth(false);
+  if (axes.empty()) {
+    axes.resize(x->type.shape.size());
+    std::iota(axes.begin(), axes.end(), 0);
+  }
+  if (!IsConstantAlong(s->type.shape, x->type.shape, axes)) return Truth(false);
+  if (attrs->Int("keepdims", 1) != 0 || axes.empty()) return Truth(true);
+  const int64_t behind = static_cast<int64_t>(x->type.shape.size()) - 1 - *std::max_element(axes.begin(), axes.end());
+  return Truth(static_cast<int64_t>(s->type.shape.size()) <= behind);
+}
+
+// A convolution that sees one pixel at a time, and each.
+absl::StatusOr<FunctionValue> Pointwise(const Call& call) {
+  ASSIGN_OR_RETURN(const ecg::Attributes* attrs, call.Attrs(0));
+  ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(1));
+  const Shape& shape = value->type.shape;
+  const auto all = [](const Ints& list, int64_t wanted) {
+    return std::all_of(list.begin(), list.end(), [&](int64_t i) { return i == wanted; });
+  };
+  return Truth(shape.size() > 2 && all({shape.begin() + 2, shape.end()}, 1) && all(attrs->Ints("strides", {}), 1) &&
+               all(attrs->Ints("pads", {}), 0));
+}
+
+// Computed by no operator that reduces (a product, a convolution, a sum): such a kernel takes what follows as epilogue.
+absl::StatusOr<FunctionValue> EpilogueFree(const Call& call) {
+  return Truth(!call.scope.reduced[call.term.args[0].slot]);
 }
 
 absl::StatusOr<FunctionValue> LastAxis(const Call& call) {
@@ -237,6 +407,9 @@ absl::StatusOr<FunctionValue> Wide(const Call& call) {
 absl::StatusOr<FunctionValue> Positive(const Call& call) {
   return All(call, [](double x) { return x > 0 && std::isfinite(x); });
 }
+absl::StatusOr<FunctionValue> NonNegative(const Call& call) {
+  return All(call, [](double x) { return x >= 0; });
+}
 absl::StatusOr<FunctionValue> Finite(const Call& call) {
   return All(call, [](double x) { return std::isfinite(x); });
 }
@@ -286,11 +459,21 @@ const Function* Find(const std::string& name) {
   static const auto* const kFunctions = new std::map<std::string, Function>{
       {"shape", {{"v", false}, ShapeOf}},  // extents
       {"rank", {{"v", false}, RankOf}},
+      {"bytes", {{"v", false}, BytesOf}},  // of an element
       {"elements", {{"v", false}, ElementsOf}},
       {"extent", {{"vn", false}, Extent}},  // extent(X, axis)
       {"along", {{"vn", false}, Along}},  // along(X, axis): [1, …, -1, …, 1] with -1 at the axis: a Reshape's shape
-      {"value", {{"v", false}, ValueOf}},  // of a scalar constant
-      {"axes", {{"vv", false}, AxesOf}},   // axes(a, X): the constant a, negative axes resolved
+      {"value", {{"v", false}, ValueOf}},        // of a scalar constant
+      {"axes", {{"vv", false}, AxesOf}},         // axes(a, X): the constant a, negative axes resolved
+      {"in_order", {{"vv", false}, InOrder}},    // in_order(a, X): the same in the order of a
+      {"axis", {{"avn", false}, AxisOf}},        // axis(a, X, otherwise): the attribute, from the front
+      {"axes_from", {{"nv", false}, AxesFrom}},  // axes_from(n, X): n and all behind it
+      {"without", {{"nn", false}, Without}},     // without(p, r): permutation p of a tensor whose axes r are gone
+      {"list", {{"v", false}, ListOf}},          // of a constant
+      {"joined", {{"nn", false}, Joined}},       // two lists in one
+      {"sums", {{"nn", false}, Sums}},           // element by element
+      {"products", {{"nn", false}, Products}},
+      {"at", {{"nn", false}, At}},  // at(list, index)
       {"last", {{"v", false}, LastAxis}},
       {"attr", {{"asn", false}, AttributeOr}},  // attr(a, name, otherwise)
       {"perm", {{"av", false}, Perm}},          // perm(a, X)
@@ -304,10 +487,18 @@ const Function* Find(const std::string& name) {
       {"float", {{"v", kPredicate}, Float}},
       {"wide", {{"v", kPredicate}, Wide}},  // f32 or f64
       {"positive", {{"v", kPredicate}, Positive}},
+      {"nonnegative", {{"v", kPredicate}, NonNegative}},
       {"finite", {{"v", kPredicate}, Finite}},
       {"channelwise", {{"vvn", kPredicate}, Channelwise}},  // channelwise(K, X, axis)
       {"one_along", {{"vvan", kPredicate}, OneAlong}},      // one_along(t, W, e, axis)
       {"unsigned", {{"v", kPredicate}, Unsigned}},
+      {"excludes", {{"nn", kPredicate}, Excludes}},  // excludes(list, number)
+      {"disjoint", {{"nn", kPredicate}, Disjoint}},
+      {"constant_along", {{"vvn", kPredicate}, ConstantAlong}},  // constant_along(S, X, axes)
+      {"behind", {{"vvn", kPredicate}, Behind}},                 // behind(S, X, axis)
+      {"unreduced", {{"vvva", kPredicate}, Unreduced}},          // unreduced(S, X, a, k)
+      {"pointwise", {{"av", kPredicate}, Pointwise}},            // pointwise(c, W)
+      {"epilogue_free", {{"v", kPredicate}, EpilogueFree}},      // not computed by a reducing operator
       {"single_use", {{"v", kPredicate}, SingleUse}},
   };
   const auto it = kFunctions->find(name);

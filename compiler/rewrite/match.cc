@@ -105,8 +105,13 @@ class Matcher {
     }
     const bool others_allowed = term.ignore_attrs || term.attrs_slot >= 0;
     if (!others_allowed && node.attrs.all().size() != term.attrs.size()) return true;
-    if (term.attrs_slot >= 0) match_.attrs[term.attrs_slot] = &node.attrs;
-    return next();
+    if (term.attrs_slot < 0) return next();
+    const ecg::Attributes*& bound = match_.attrs[term.attrs_slot];
+    if (bound != nullptr) return !SameAttributes(*bound, node.attrs) || next();
+    bound = &node.attrs;
+    const bool go_on = next();
+    bound = nullptr;
+    return go_on;
   }
 
   bool MatchArgs(const std::vector<Term>& terms, const std::vector<ecg::ValueId>& inputs, size_t i, Next next) {

@@ -11,6 +11,7 @@
 #include "compiler/rewrite/functions.h"
 #include "compiler/rewrite/rule.h"
 #include "compiler/rewrite/rule_lexer.h"
+#include "compiler/rewrite/undoes.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::rewrite {
@@ -254,7 +255,6 @@ class Parser {
   absl::StatusOr<int> AttrVariable(const std::string& name) {
     int slot = Find(rule_.attr_variables, name);
     if (slot < 0 && !in_pattern_) return Error(absl::StrCat("attributes '", name, "' are not bound by the pattern"));
-    if (slot >= 0 && in_pattern_) return Error(absl::StrCat("attributes '", name, "' are bound twice"));
     if (slot < 0) {
       slot = static_cast<int>(rule_.attr_variables.size());
       rule_.attr_variables.push_back(name);
@@ -429,26 +429,35 @@ absl::StatusOr<std::vector<Rule>> ParseRules(std::string_view name, std::string_
   return rules;
 }
 
+std::string PrintDirection(const Term& from, const Term& to) {
+  std::vector<std::string> names;
+  std::string text;
+  Append(from, &names, &text);
+  absl::StrAppend(&text, " -> ");
+  Append(to, &names, &text);
+  return text;
+}
+
 absl::Status CheckRuleSet(const std::vector<Rule>& rules) {
-  std::map<std::string, const Rule*> ids, directions;
-  const auto direction = [](const Term& from, const Term& to) {
-    std::vector<std::string> names;
-    std::string text;
-    Append(from, &names, &text);
-    absl::StrAppend(&text, " -> ");
-    Append(to, &names, &text);
-    return text;
-  };
+  std::map<std::string, const Rule*> ids;
+  std::multimap<std::string, const Rule*> by_root;  // of the pattern
   for (const Rule& rule : rules) {
     const auto [same, is_new] = ids.emplace(rule.id, &rule);
     if (!is_new) {
       return Error(absl::StrCat(rule.where, ": rule '", rule.id, "' is already defined at ", same->second->where));
     }
-    directions.emplace(direction(rule.pattern, rule.replacement), &rule);
-    const auto reverse = directions.find(direction(rule.replacement, rule.pattern));
-    if (reverse != directions.end()) {
+    for (const std::string& op : rule.pattern.ops) by_root.emplace(op, &rule);
+  }
+  // What undoes a rule begins where that rule ends.
+  for (const Rule& rule : rules) {
+    if (rule.replacement.kind != Term::Kind::kOp) continue;
+    const auto [begin, end] = by_root.equal_range(rule.replacement.ops[0]);
+    for (auto it = begin; it != end; ++it) {
+      if (!Undoes(*it->second, rule)) continue;
+      const bool later = std::less<>()(&rule, it->second);
+      const Rule &first = later ? rule : *it->second, &second = later ? *it->second : rule;
       return Error(
-          absl::StrCat(rule.where, ": rule '", rule.id, "' undoes '", reverse->second->id, "'; keep the cheaper form"));
+          absl::StrCat(second.where, ": rule '", second.id, "' undoes '", first.id, "'; keep the cheaper form"));
     }
   }
   return absl::OkStatus();

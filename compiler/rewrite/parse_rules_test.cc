@@ -66,10 +66,30 @@ TEST(CheckRuleSet, RefusesDuplicatesAndReversals) {
   EXPECT_THAT(check("a: Neg(Neg(A)) -> A exact\na: Abs(Abs(A)) -> Abs(A) exact"), HasSubstr("already defined at r:1"));
   EXPECT_THAT(check("a: Add(A, Neg(B)) -> Sub(A, B) exact\nb: Sub(X, Y) -> Add(X, Neg(Y)) exact"),
               HasSubstr("r:2: rule 'b' undoes 'a'"));
+  // In another order of operands; more general than the reverse; through a pattern's alternatives.
+  EXPECT_THAT(check("a: Add(A, Neg(B)) -> Sub(A, B) exact\nb: Sub(X, Y) -> Add(Neg(Y), X) exact"),
+              HasSubstr("r:2: rule 'b' undoes 'a'"));
+  EXPECT_THAT(check("a: Exp(Add(X, Y)) -> Mul(Exp(Y), Exp(X)) exact\nb: Mul(Exp(A), Exp(A)) -> Exp(Add(A, A)) exact"),
+              HasSubstr("r:2: rule 'b' undoes 'a'"));
+  EXPECT_THAT(check("a: Abs(Neg|Abs(A)) -> Abs(A) exact\nb: Abs(A) -> Abs(Neg(A)) exact"),
+              HasSubstr("r:2: rule 'b' undoes 'a'"));
+  EXPECT_THAT(check("a: Slice(Neg(A), B, C) -> Neg(Slice(A, B, C)) where rank(A) = 1 exact\n"
+                    "b: Neg(Slice(A, B, C)) -> Slice(Neg(A), B, C) exact"),
+              HasSubstr("r:2: rule 'b' undoes 'a'"));
+}
+
+TEST(CheckRuleSet, AllowsWhatEnds) {
+  for (const char* text :
+       {"a: Mul(Neg(A), const B) -> Mul(A, Neg(B)) exact",  // the constant is the second factor, then it folds
+        "a: Transpose(Neg(A)){p} -> Neg(Transpose(A){p}) exact\nb: Neg(Neg(A)) -> A exact",
+        "a: ReduceSum(Neg(A)) -> Neg(ReduceSum(A)) exact\nb: ReduceMax(Neg(A)) -> Neg(ReduceMin(A)) exact",
+        "a: BitShift(A, B){direction=\"LEFT\"} -> BitShift(B, A){direction=\"RIGHT\"} exact"}) {
+    EXPECT_TRUE(CheckRuleSet(ParseRules("r", text).value()).ok()) << text;
+  }
 }
 
 TEST(BuiltInRules, Load) {
-  const auto rules = BuiltInRules();
+  const auto& rules = BuiltInRules();
   EXPECT_TRUE(rules.ok()) << rules.status();
 }
 

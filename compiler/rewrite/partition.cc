@@ -15,9 +15,9 @@ void CollectOps(const Term& term, std::set<std::string>* ops) {
 
 }  // namespace
 
-std::set<std::string> OpsOf(const std::vector<Rule>& rules) {
+std::set<std::string> OpsOf(const std::vector<const Rule*>& rules) {
   std::set<std::string> ops;
-  for (const Rule& rule : rules) CollectOps(rule.pattern, &ops);
+  for (const Rule* rule : rules) CollectOps(rule->pattern, &ops);
   return ops;
 }
 

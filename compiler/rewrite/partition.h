@@ -13,7 +13,7 @@
 namespace fusion::rewrite {
 
 // Operators that patterns name.
-std::set<std::string> OpsOf(const std::vector<Rule>& rules);
+std::set<std::string> OpsOf(const std::vector<const Rule*>& rules);
 
 // Connected groups of live nodes, in graph order. A node stands in a group when its operator is associative,
 // commutative or distributive, or when a pattern names it (the classics move data, which has none of the three

@@ -8,6 +8,7 @@
 #include "compiler/ecg/interpret.h"
 #include "compiler/ops/op_def.h"
 #include "compiler/rewrite/rewrite.h"
+#include "compiler/rewrite/rule.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::rewrite {
@@ -102,6 +103,39 @@ TEST(RandomGraphs, KeepTheirValue) {
   }
   EXPECT_GT(compared, kGraphs / 4);
   EXPECT_GT(fired.size(), 25u);
+}
+
+// §4.2: "repeated till there are no additional matching rules".
+TEST(RandomGraphs, AreRewrittenToTheEnd) {
+  Random random(6);
+  for (int n = 0; n < kGraphs / 3; ++n) {
+    const ecg::Graph graph = MakeGraph(&random);
+    for (const bool strict : {false, true}) {
+      const auto once = Rewrite(graph, {.strict = strict, .disabled = {}});
+      ASSERT_TRUE(once.ok()) << once.status() << "\n" << ecg::Print(graph);
+      const auto twice = Rewrite(once->graph, {.strict = strict, .disabled = {}});
+      ASSERT_TRUE(twice.ok()) << twice.status();
+      ASSERT_TRUE(twice->firings.empty()) << twice->firings[0].rule << " fires in\n" << ecg::Print(once->graph);
+    }
+  }
+}
+
+TEST(RandomGraphs, StrictFiresExactRulesAlone) {
+  const auto& rules = BuiltInRules();
+  ASSERT_TRUE(rules.ok()) << rules.status();
+  std::map<std::string, MathClass> class_of;
+  for (const Rule& rule : *rules) class_of[rule.id] = rule.math_class;
+  Random random(7);
+  int fired = 0;
+  for (int n = 0; n < kGraphs / 3; ++n) {
+    const auto result = Rewrite(MakeGraph(&random), {.strict = true, .disabled = {}});
+    ASSERT_TRUE(result.ok()) << result.status();
+    for (const Firing& firing : result->firings) {
+      EXPECT_EQ(class_of.at(firing.rule), MathClass::kExact) << firing.rule;
+      ++fired;
+    }
+  }
+  EXPECT_GT(fired, 20);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ namespace fusion::rewrite {
 namespace {
 
 constexpr int kMaxMatches = 64;        // per rule and root, to choose the best from
+constexpr int kMaxRounds = 8;          // of composite rules and others in turn
 constexpr int kReach = 6;              // how far below a change a pattern's root may stand
 constexpr size_t kMaxDisturbed = 256;  // nodes looked at again after one application; a last sweep finds the rest
 
@@ -32,14 +33,14 @@ struct Candidate {
 
 class Engine {
  public:
-  Engine(const ecg::Graph& source, const std::vector<Rule>& rules, bool strict, Measure measure)
+  Engine(const ecg::Graph& source, const std::vector<const Rule*>& rules, bool strict, Measure measure)
       : graph_(source),
         strict_(strict),
         measure_(measure),
         pattern_ops_(OpsOf(rules)),
         budget_(16 * graph_.num_nodes() + 64) {
-    for (const Rule& rule : rules) {
-      for (const std::string& op : rule.pattern.ops) rules_[op].push_back(&rule);
+    for (const Rule* rule : rules) {
+      for (const std::string& op : rule->pattern.ops) rules_[op].push_back(rule);
     }
   }
 
@@ -200,34 +201,47 @@ absl::Status FindRule(const std::string& id, const std::vector<Rule>& rules) {
 
 }  // namespace
 
-absl::StatusOr<Result> RewriteWith(const ecg::Graph& graph, std::vector<Rule> rules, const Options& options) {
+absl::StatusOr<Result> RewriteWith(const ecg::Graph& graph, const std::vector<Rule>& rules, const Options& options) {
   for (const std::string& id : options.disabled) RETURN_IF_ERROR(FindRule(id, rules));
-  rules.erase(std::remove_if(rules.begin(), rules.end(),
-                             [&](const Rule& rule) {
-                               return options.disabled.count(rule.id) != 0 ||
-                                      (options.strict && rule.math_class != MathClass::kExact);
-                             }),
-              rules.end());
   // Composites first: other rules would take their patterns apart.
-  const auto others =
-      std::stable_partition(rules.begin(), rules.end(), [](const Rule& rule) { return rule.composite; });
-  const std::vector<Rule> composites(rules.begin(), others), plain(others, rules.end());
-  ASSIGN_OR_RETURN(const Result first, Engine(graph, composites, options.strict, Measure::kNodes).Run());
-  ASSIGN_OR_RETURN(Result result, Engine(first.graph, plain, options.strict, Measure::kFlops).Run());
-  result.firings.insert(result.firings.begin(), first.firings.begin(), first.firings.end());
+  std::vector<const Rule*> composites, plain;
+  for (const Rule& rule : rules) {
+    if (options.disabled.count(rule.id) != 0 || (options.strict && rule.math_class != MathClass::kExact)) continue;
+    (rule.composite ? composites : plain).push_back(&rule);
+  }
+  Result result{graph, {}};
+  const auto apply = [&](const std::vector<const Rule*>& some, Measure measure) -> absl::StatusOr<bool> {
+    ASSIGN_OR_RETURN(Result next, Engine(result.graph, some, options.strict, measure).Run());
+    result.graph = std::move(next.graph);
+    result.firings.insert(result.firings.end(), next.firings.begin(), next.firings.end());
+    return !next.firings.empty();
+  };
+  RETURN_IF_ERROR(apply(composites, Measure::kNodes).status());
+  // What one kind made, the other may recognise; both lower their own measure, so a bound is needed on the two
+  // together.
+  for (int round = 0; round < kMaxRounds; ++round) {
+    ASSIGN_OR_RETURN(const bool changed, apply(plain, Measure::kFlops));
+    if (!changed) break;
+    ASSIGN_OR_RETURN(const bool recognised, apply(composites, Measure::kNodes));
+    if (!recognised) break;
+  }
   RETURN_IF_ERROR(Annotate(ecg::Verify(result.graph), "after rewriting"));
   return result;
 }
 
+absl::Status CheckRules() {
+  const auto& rules = BuiltInRules();
+  return rules.ok() ? absl::OkStatus() : absl::InternalError(rules.status().message());
+}
+
 absl::Status CheckRuleId(const std::string& id) {
-  ASSIGN_OR_RETURN(const std::vector<Rule> rules, BuiltInRules());
-  return FindRule(id, rules);
+  RETURN_IF_ERROR(CheckRules());
+  return FindRule(id, *BuiltInRules());
 }
 
 absl::StatusOr<Result> Rewrite(const ecg::Graph& graph, const Options& options) {
-  auto rules = BuiltInRules();
-  if (!rules.ok()) return absl::InternalError(rules.status().message());
-  return RewriteWith(graph, *std::move(rules), options);
+  RETURN_IF_ERROR(CheckRules());
+  return RewriteWith(graph, *BuiltInRules(), options);
 }
 
 }  // namespace fusion::rewrite

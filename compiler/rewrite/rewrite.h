@@ -31,6 +31,9 @@ struct Result {
   std::vector<Firing> firings;
 };
 
+// INTERNAL where a built-in rule is malformed or undoes another. For start-up; Rewrite asks too.
+absl::Status CheckRules();
+
 // NOT_FOUND, with the nearest names, where no built-in rule has the id.
 absl::Status CheckRuleId(const std::string& id);
 

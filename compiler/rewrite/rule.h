@@ -71,17 +71,22 @@ struct Rule {
 // operator or function, or an unbound variable.
 absl::StatusOr<std::vector<Rule>> ParseRules(std::string_view name, std::string_view text);
 
-// INVALID_ARGUMENT when two rules share an id, or one undoes another.
+// INVALID_ARGUMENT when two rules share an id, or one undoes another (undoes.h).
 absl::Status CheckRuleSet(const std::vector<Rule>& rules);
 
-// All rules that are built in, checked.
-absl::StatusOr<std::vector<Rule>> BuiltInRules();
+// All rules that are built in, checked; read once.
+const absl::StatusOr<std::vector<Rule>>& BuiltInRules();
+
+// How many there are, a line a file, as a table in Markdown: rules as written (families count once) and as applied, and
+// how many of these are of each class.
+absl::StatusOr<std::string> CountRules();
 
 // Is it a binary (or variadic) operator that is associative and commutative?
 bool IsAssociativeCommutative(const std::string& op);
 
 // With variables numbered by first appearance: equal for terms that differ in names alone.
 std::string Print(const Term& term);
+std::string PrintDirection(const Term& from, const Term& to);  // "from -> to"
 
 }  // namespace fusion::rewrite
 

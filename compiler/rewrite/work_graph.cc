@@ -29,6 +29,23 @@ double FlopsOf(const ecg::Node& node, const std::vector<const ecg::Value*>& inpu
 
 }  // namespace
 
+bool SameAttributes(const ecg::Attributes& a, const ecg::Attributes& b) {
+  if (a.all().size() != b.all().size()) return false;
+  return std::equal(a.all().begin(), a.all().end(), b.all().begin(), [](const auto& x, const auto& y) {
+    if (x.first != y.first || x.second.index() != y.second.index()) return false;
+    return std::visit(
+        [&](const auto& value) {
+          using T = std::decay_t<decltype(value)>;
+          if constexpr (std::is_same_v<T, Tensor>) {
+            return false;
+          } else {
+            return value == std::get<T>(y.second);
+          }
+        },
+        x.second);
+  });
+}
+
 Cost& Cost::operator+=(const Cost& other) {
   flops += other.flops;
   bytes += other.bytes;
@@ -97,6 +114,21 @@ Cost WorkGraph::NodeCost(ecg::NodeId id) const {
   }
   for (ecg::ValueId value : node.outputs) outputs.push_back(&values_[value]);
   return CostOf(node, inputs, outputs, known);
+}
+
+bool WorkGraph::IsReduced(ecg::ValueId id) const {
+  const ecg::NodeId producer = values_[id].producer;
+  if (producer == ecg::kNone) return false;
+  const ecg::Node& node = nodes_[producer].node;
+  const ops::OpDef* def = ops::FindOp(node.op);
+  if (def == nullptr || !def->mapping) return false;
+  std::vector<const ecg::Value*> inputs;
+  for (ecg::ValueId value : node.inputs) inputs.push_back(value == ecg::kNone ? nullptr : &values_[value]);
+  const ops::OpContext context(node.op, node.name, node.attrs, inputs);
+  for (int i = 0; i < static_cast<int>(inputs.size()); ++i) {
+    if (inputs[i] != nullptr && def->mapping(context, i) == ops::MappingType::kManyToMany) return true;
+  }
+  return false;
 }
 
 ecg::ValueId WorkGraph::AddValue(ecg::Value value) {

@@ -25,6 +25,9 @@ enum class Measure : uint8_t { kFlops, kNodes };
 using Rank = std::array<double, 3>;
 Rank RankOf(const Cost& saving, Measure measure);
 
+// Tensors among attributes count as different.
+bool SameAttributes(const ecg::Attributes& a, const ecg::Attributes& b);
+
 class WorkGraph {
  public:
   explicit WorkGraph(const ecg::Graph& source);
@@ -37,6 +40,8 @@ class WorkGraph {
   int Uses(ecg::ValueId id) const { return static_cast<int>(values_[id].consumers.size()) + output_uses_[id]; }
   // A constant, or computed from constants by nodes that constant folding will evaluate.
   bool IsKnown(ecg::ValueId id) const { return known_[id]; }
+  // Computed by a many-to-many operator.
+  bool IsReduced(ecg::ValueId id) const;
   // Position for ties and names: that of the node of the source whose place it took.
   int Order(ecg::NodeId id) const { return nodes_[id].order; }
   ecg::NodeId num_nodes() const { return static_cast<ecg::NodeId>(nodes_.size()); }

@@ -21,6 +21,7 @@
 #include "compiler/pipeline/block_oracle.h"
 #include "compiler/pipeline/layout_pass.h"
 #include "compiler/rewrite/rewrite.h"
+#include "compiler/rewrite/rule.h"
 #include "compiler/schedule/form_stages.h"
 #include "compiler/simplify/passes.h"
 #include "compiler/tools/offline_device.h"
@@ -36,7 +37,8 @@ const char kUsage[] =
     "  --pass     in this order: simplify, rewrite, simplify-narrow (for before rewrite: constants stay narrow); or "
     "one\n"
     "             part of simplify: remove-noops, fold-constants, share-equal, remove-dead\n"
-    "  --print    graph (default), plan, te, movement, cpp\n"
+    "  --print    graph (default), plan, te, movement, cpp; or rules: how many rewrite rules there are, without a "
+    "graph\n"
     "  --planner  for every form but graph: dnnfusion (default), none, ...\n";
 
 struct SimplifyPass {
@@ -103,7 +105,7 @@ absl::StatusOr<Options> ReadOptions(const std::vector<std::string>& args) {
         options.passes.push_back(pass);
       }
     } else if (arg == "--print") {
-      RETURN_IF_ERROR(OneOf(arg, value, {"graph", "plan", "te", "movement", "cpp"}));
+      RETURN_IF_ERROR(OneOf(arg, value, {"graph", "plan", "te", "movement", "cpp", "rules"}));
       options.form = value;
     } else if (arg == "--planner") {
       RETURN_IF_ERROR(OneOf(arg, value, PlannerNames()));
@@ -179,6 +181,7 @@ absl::StatusOr<std::string> BlockText(const ecg::Graph& graph, const std::vector
 }
 
 absl::StatusOr<std::string> Run(const Options& options) {
+  if (options.form == "rules") return rewrite::CountRules();
   ASSIGN_OR_RETURN(const std::string text, ReadAll(options.file));
   ASSIGN_OR_RETURN(ecg::Graph graph, ecg::Parse(text));
   if (options.passes.empty() && options.form == "graph") return ecg::Print(graph);
