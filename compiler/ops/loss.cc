@@ -23,6 +23,9 @@ absl::StatusOr<Types> Infer(const OpContext& context, int) {
     return context.Error(absl::StrCat("target ", ShapeToString(context.ShapeOf(1)), " does not fit input ",
                                       ShapeToString(context.ShapeOf(0))));
   }
+  if (context.ShapeOf(0)[1] == 0 && NumElements(context.ShapeOf(1)) > 0) {
+    return context.Error(absl::StrCat("input ", ShapeToString(context.ShapeOf(0)), " has no classes"));
+  }
   if (context.Has(2) && context.ShapeOf(2) != Shape{context.ShapeOf(0)[1]}) {
     return context.Error(absl::StrCat("weight must have shape [", context.ShapeOf(0)[1], "]"));
   }

@@ -368,7 +368,8 @@ absl::StatusOr<FunctionValue> NoPads(const Call& call) {
 absl::StatusOr<FunctionValue> Taps(const Call& call) {
   ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(0));
   if (value->type.shape.empty() || value->type.shape[0] == 0) return DoesNotApply("no filters");
-  return FunctionValue(static_cast<double>(NumElements(value->type.shape) / value->type.shape[0]));
+  const int64_t taps = NumElements(value->type.shape) / value->type.shape[0];
+  return FunctionValue(static_cast<double>(taps));
 }
 
 // Scale T of a (de)quantization of W with attributes `e` varies along no axis but one.

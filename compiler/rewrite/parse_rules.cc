@@ -193,7 +193,7 @@ class Parser {
     return Expect(close);
   }
 
-  absl::StatusOr<Term> ParseOp(const std::string& binding, std::string name) {
+  absl::StatusOr<Term> ParseOp(const std::string& binding, const std::string& name) {
     Term term;
     term.kind = Term::Kind::kOp;
     term.text = binding;
@@ -230,7 +230,7 @@ class Parser {
       if (Accept("=")) {
         ASSIGN_OR_RETURN(Term value, ParseTerm());
         RETURN_IF_ERROR(CheckAttr(*term, name));
-        term->attrs.emplace_back(name, std::move(value));
+        term->attrs.push_back({name, std::move(value)});
       } else if (name == "_") {
         if (!in_pattern_) return Error("'{_}' belongs in a pattern");
         term->ignore_attrs = true;

@@ -19,6 +19,8 @@ enum class MathClass : uint8_t {
 };
 const char* MathClassName(MathClass math_class);  // "exact"
 
+struct TermAttribute;
+
 // A pattern, a replacement, or a value inside guards and attributes.
 struct Term {
   enum class Kind : uint8_t {
@@ -40,13 +42,18 @@ struct Term {
   std::vector<Term> args;
   // Attributes. In a pattern: all of the node's are bound to `attrs_slot`, or ignored ({_}), or must be exactly those
   // given. In a replacement: a copy of those bound, then those given.
-  std::vector<std::pair<std::string, Term>> attrs;
+  std::vector<TermAttribute> attrs;
   std::string attrs_name;
   int attrs_slot = -1;
   bool ignore_attrs = false;
   // Pattern under an associative and commutative operator: nested arguments of the same operator in one list, the most
   // selective first; empty otherwise.
   std::vector<Term> flat;
+};
+
+struct TermAttribute {
+  std::string name;
+  Term value;
 };
 
 struct Guard {

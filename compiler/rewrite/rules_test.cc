@@ -118,9 +118,9 @@ Menu MenuFor(const std::string& op, size_t input) {
 }
 
 std::vector<ecg::Attributes> AttrsFor(const std::string& op) {
-  const auto make = [](std::vector<std::pair<std::string, ecg::Attribute>> entries) {
+  const auto make = [](const std::vector<std::pair<std::string, ecg::Attribute>>& entries) {
     ecg::Attributes attrs;
-    for (auto& [name, value] : entries) attrs.Set(name, std::move(value));
+    for (const auto& [name, value] : entries) attrs.Set(name, value);
     return attrs;
   };
   const auto one = [](int64_t i) { return ecg::Attribute(i); };

@@ -15,8 +15,8 @@ bool IsLiteral(const Term& term) { return term.kind == Term::Kind::kNumber || te
 bool AttrsMayAgree(const Term& a, const Term& b) {
   return std::none_of(a.attrs.begin(), a.attrs.end(), [&](const auto& x) {
     return std::any_of(b.attrs.begin(), b.attrs.end(), [&](const auto& y) {
-      return x.first == y.first && IsLiteral(x.second) && IsLiteral(y.second) &&
-             (x.second.kind != y.second.kind || x.second.number != y.second.number || x.second.text != y.second.text);
+      return x.name == y.name && IsLiteral(x.value) && IsLiteral(y.value) &&
+             (x.value.kind != y.value.kind || x.value.number != y.value.number || x.value.text != y.value.text);
     });
   });
 }

@@ -249,12 +249,12 @@ class Evaluator {
 
   Known Operation(const ScalarNode& s) {
     const bool integer = !IsFloat(s.args[0]->dtype);
-    const Known a = At(s.args[0]);
+    Known a = At(s.args[0]);
     if (s.op == Op::kSelect) {
       if (a.IsPoint()) return At(s.args[a.lo != 0 ? 1 : 2]);
       return Hull(At(s.args[1]), At(s.args[2]));
     }
-    const Known b = s.args.size() > 1 ? At(s.args[1]) : Known();
+    Known b = s.args.size() > 1 ? At(s.args[1]) : Known();
     const auto less = [](const Known& x, const Known& y) -> std::optional<bool> {
       if (x.hi < y.lo) return true;
       if (x.lo >= y.hi) return false;
