@@ -17,6 +17,12 @@
 namespace fusion::onnx_import {
 namespace {
 
+// Not merely in the range of its type, of 32 bits or more.
+bool IsBounded(const te::Known& known) {
+  constexpr double kFar = 1e9;
+  return known.IsPoint() || (known.lo >= -kFar && known.hi <= kFar);
+}
+
 // What folds while importing: shape arithmetic and small tables. Weights fold later (compiler/simplify).
 constexpr ecg::FoldLimits kImportFolds = {.output_bytes = 64 << 10, .flops = 1e6};
 
@@ -62,7 +68,7 @@ class NodeContext : public ops::ImportContext {
     constexpr double kFar = 1e18;
     std::vector<te::Interval> ranges;
     for (const te::Known& element : *known) {
-      if (!(element.lo >= -kFar && element.hi <= kFar)) return std::nullopt;
+      if (!(element.lo >= -kFar && element.hi <= kFar) || !IsBounded(element)) return std::nullopt;
       ranges.push_back({static_cast<int64_t>(element.lo), static_cast<int64_t>(element.hi)});
     }
     return ranges;
@@ -194,9 +200,7 @@ void CanonicalGraph::LookAt(ecg::NodeId id, int depth) {
     return te::Know(lowered->program, arguments);
   };
   const auto bounded = [](const std::optional<te::KnownTensor>& known) {
-    constexpr double kFar = 1e15;  // beyond this, a range is that of a type
-    return known &&
-           std::all_of(known->begin(), known->end(), [](const te::Known& k) { return k.lo >= -kFar && k.hi <= kFar; });
+    return known && std::all_of(known->begin(), known->end(), IsBounded);
   };
   std::vector<std::optional<te::KnownTensor>> known = know();
   if (depth > 0 && !std::all_of(known.begin(), known.end(), bounded)) {
