@@ -19,8 +19,8 @@ struct FoldLimits {
 // read at all (Shape, Size: only types count), and the limits hold; and when no output has any element.
 bool IsFoldable(const Graph& graph, const Node& node, const FoldLimits& limits);
 
-// Do the outputs, all floats, hold no more elements than a constant input of 8 or 16 bit integers? Then folding would make
-// a narrow constant (the weight of a dequantisation) wide, and rewriting could not find it again.
+// Do the outputs, all floats, hold no more elements than a constant input of 8 or 16 bit integers? Then folding would
+// make a narrow constant (the weight of a dequantisation) wide, and rewriting could not find it again.
 bool OnlyWidens(const Graph& graph, const Node& node);
 
 // The outputs of a foldable node.

@@ -10,7 +10,6 @@ namespace fusion::ops {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::FloatNear;
 using ::testing::HasSubstr;
 using ::testing::IsNan;
 using ::testing::Pointwise;

@@ -7,7 +7,6 @@ namespace fusion::ops {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using Ints = std::vector<int64_t>;
 

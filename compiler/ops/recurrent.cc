@@ -9,10 +9,10 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "compiler/ops/schema.h"
 #include "compiler/ops/def_parts.h"
 #include "compiler/ops/elementwise.h"
 #include "compiler/ops/op_list.h"
+#include "compiler/ops/schema.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::ops {

@@ -15,7 +15,6 @@
 namespace fusion::ops {
 namespace {
 
-using te::Scalar;
 using Idx = te::Builder::Idx;
 using Types = std::vector<ecg::ValueType>;
 

@@ -9,9 +9,9 @@
 #include "compiler/onnx/bind_inputs.h"
 #include "compiler/onnx/model_file.h"
 #include "compiler/onnx/tensor_import.h"
-#include "onnx/onnx-data_pb.h"
 #include "compiler/ops/onnx_dtype.h"
 #include "compiler/ops/refused.h"
+#include "onnx/onnx-data_pb.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::conformance {

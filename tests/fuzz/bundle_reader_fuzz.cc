@@ -1,4 +1,5 @@
-// libFuzzer: any bytes as a bundle, and as each of the parts that a bundle's digests would otherwise keep from mutation.
+// libFuzzer: any bytes as a bundle, and as each of the parts that a bundle's digests would otherwise keep from
+// mutation.
 #include <cstdlib>
 
 #include "runtime/bundle/bundle_reader.h"
