@@ -45,6 +45,8 @@ def node(op, inputs, outputs, name="", **attributes):
     for key, item in attributes.items():
         if isinstance(item, int):
             text += _bytes(5, _bytes(1, key) + _int(3, item) + _int(20, 2))
+        elif isinstance(item, str):
+            text += _bytes(5, _bytes(1, key) + _bytes(4, item) + _int(20, 3))
         elif isinstance(item, float):
             text += _bytes(5, _bytes(1, key) + _varint(2 << 3 | 5) + struct.pack("<f", item) + _int(20, 1))
         else:
