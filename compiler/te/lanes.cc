@@ -301,9 +301,9 @@ void LoadLanes(State& s, const Inst& in, int n) {
   }
   FUSION_LANES {
     if constexpr (kMasked) {
-      d[l] = ok[l] ? Wide{t[a[l] + offset]} : pad;
+      d[l] = ok[l] ? static_cast<Wide>(t[a[l] + offset]) : pad;
     } else {
-      d[l] = Wide{t[a[l] + offset]};
+      d[l] = static_cast<Wide>(t[a[l] + offset]);  // NOLINT(bugprone-signed-char-misuse): an i8 has a sign
     }
   }
 }
