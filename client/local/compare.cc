@@ -5,19 +5,18 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/epsilon.h"
 
 namespace fusion {
 
 double ToleranceOf(DType dtype) {
   switch (dtype) {
     case DType::kF64:
-      return 8192 * 0x1p-52;
     case DType::kF32:
-      return 8192 * 0x1p-23;
+      return 8192 * Epsilon(dtype);
     case DType::kF16:
-      return 32 * 0x1p-10;
     case DType::kBF16:
-      return 32 * 0x1p-7;
+      return 32 * Epsilon(dtype);
     default:
       return 0;
   }

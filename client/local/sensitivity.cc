@@ -6,6 +6,7 @@
 #include <random>
 #include <utility>
 
+#include "runtime/base/epsilon.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion {
@@ -14,19 +15,6 @@ namespace {
 constexpr int kRuns = 4;
 constexpr double kRoundings = 4;  // that add up to an output's error, as multiples of one
 
-double UnitInTheLastPlace(DType dtype) {
-  switch (dtype) {
-    case DType::kF64:
-      return 0x1p-52;
-    case DType::kF16:
-      return 0x1p-10;
-    case DType::kBF16:
-      return 0x1p-7;
-    default:
-      return 0x1p-23;
-  }
-}
-
 }  // namespace
 
 std::vector<Tensor> Nudged(const std::vector<Tensor>& inputs, uint64_t seed) {
@@ -34,7 +22,7 @@ std::vector<Tensor> Nudged(const std::vector<Tensor>& inputs, uint64_t seed) {
   std::vector<Tensor> nudged = inputs;
   for (Tensor& tensor : nudged) {
     if (!IsFloat(tensor.dtype())) continue;
-    const double unit = UnitInTheLastPlace(tensor.dtype());
+    const double unit = Epsilon(tensor.dtype());
     Tensor moved(tensor.dtype(), tensor.shape());
     for (int64_t i = 0; i < tensor.num_elements(); ++i) {
       const double steps = static_cast<double>(random() % 3) - 1;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler/ecg/interpret.h"
+#include "runtime/base/epsilon.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::fuzz {
@@ -15,19 +16,6 @@ namespace {
 // order. Defects move results by far more.
 constexpr double kSpreads = 8;
 constexpr double kUnits = 4;  // of an inexact result, where the runs happen to agree
-
-double Epsilon(DType dtype) {
-  switch (dtype) {
-    case DType::kF64:
-      return 0x1p-52;
-    case DType::kF16:
-      return 0x1p-10;
-    case DType::kBF16:
-      return 0x1p-7;
-    default:
-      return 0x1p-23;
-  }
-}
 
 bool Tame(const Tensor& tensor) {
   if (!IsFloat(tensor.dtype())) return true;
