@@ -23,6 +23,20 @@ class CountingOracle : public LatencyOracle {
   const int devices_;
 };
 
+// An oracle over a graph, for AVX-512, with so many devices to measure on.
+struct Started {
+  Started(const ecg::Graph& graph, int count) : devices(count) {
+    context.device = &device;
+    context.oracle = &devices;
+    oracle.Start(&graph, &layouts);
+  }
+  CountingOracle devices;
+  const DeviceModel device = testing::Avx512Device();
+  const ValueLayouts layouts;
+  CompileContext context;
+  GraphBlockOracle oracle{context, 1};
+};
+
 class BlockOracleTest : public ::testing::Test {
  protected:
   // Twenty operators of different shapes, and the first of them once more.
@@ -38,22 +52,15 @@ class BlockOracleTest : public ::testing::Test {
   // How many of `maybe` were answered, and what was measured for the batch.
   std::pair<int, size_t> Ask(int devices, const std::vector<std::vector<ecg::NodeId>>& blocks,
                              const std::vector<std::vector<ecg::NodeId>>& maybe) {
-    CountingOracle devices_oracle(devices);
-    const DeviceModel device = testing::Avx512Device();
-    CompileContext context;
-    context.device = &device;
-    context.oracle = &devices_oracle;
-    GraphBlockOracle oracle(context, 1);
-    const ValueLayouts layouts;
-    oracle.Start(&maker_.graph(), &layouts);
-    auto answers = oracle.Latency(maker_.graph(), blocks, maybe);
+    Started several(maker_.graph(), devices);
+    auto answers = several.oracle.Latency(maker_.graph(), blocks, maybe);
     EXPECT_TRUE(answers.ok()) << answers.status();
     EXPECT_EQ(answers->asked.size(), blocks.size());
     EXPECT_EQ(answers->maybe.size(), maybe.size());
     int answered = 0;
     for (const auto& answer : answers->maybe) answered += answer.has_value() ? 1 : 0;
-    EXPECT_EQ(devices_oracle.batches.size(), 1);
-    return {answered, devices_oracle.batches[0]};
+    EXPECT_EQ(several.devices.batches.size(), 1);
+    return {answered, several.devices.batches[0]};
   }
   testing::GraphMaker maker_;
 };
@@ -78,14 +85,8 @@ TEST_F(BlockOracleTest, AReasonNamesItsOwnBlock) {
     const ecg::ValueId x = maker.In({128, 256});
     maker.Out(maker.Op("MatMul", {maker.Op("Softmax", {x}), maker.Weight({256, 512})}));
   }
-  CountingOracle devices_oracle(1);
-  const DeviceModel device = testing::Avx512Device();
-  CompileContext context;
-  context.device = &device;
-  context.oracle = &devices_oracle;
-  GraphBlockOracle oracle(context, 1);
-  const ValueLayouts layouts;
-  oracle.Start(&maker.graph(), &layouts);
+  Started one(maker.graph(), 1);
+  GraphBlockOracle& oracle = one.oracle;
   for (ecg::NodeId first : {0, 2}) {
     const std::string own = maker.graph().value(maker.graph().node(first + 1).outputs[0]).name;
     const absl::Status status = oracle.CanSchedule(maker.graph(), {first, first + 1});
@@ -102,14 +103,8 @@ TEST_F(BlockOracleTest, WhatACoreDoesNotHoldIsRefused) {
     nodes.push_back(i);
   }
   maker.Out(x);
-  CountingOracle devices_oracle(1);
-  const DeviceModel device = testing::Avx512Device();
-  CompileContext context;
-  context.device = &device;
-  context.oracle = &devices_oracle;
-  GraphBlockOracle oracle(context, 1);
-  const ValueLayouts layouts;
-  oracle.Start(&maker.graph(), &layouts);
+  Started one(maker.graph(), 1);
+  GraphBlockOracle& oracle = one.oracle;
   EXPECT_THAT(oracle.CanSchedule(maker.graph(), nodes).message(), ::testing::HasSubstr("of code exceeds the cache"));
   EXPECT_TRUE(oracle.CanSchedule(maker.graph(), {nodes.begin(), nodes.begin() + 100}).ok());
 }
