@@ -1,8 +1,12 @@
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -11,15 +15,53 @@
 #include "client/cli/words.h"
 #include "client/local/tensor_files.h"
 #include "client/verbs/verbs.h"
+#include "runtime/base/quantile.h"
+#include "runtime/base/status_macros.h"
 #include "runtime/loader/session.h"
 
 namespace fusion {
 namespace {
 
-double Quantile(std::vector<double> values, double q) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(std::lround(q * static_cast<double>(values.size() - 1)))];
-}
+// A bundle with a session and its inputs, ready to run again and again.
+class Runner {
+ public:
+  static absl::StatusOr<Runner> Open(const std::string& path, const InputFlags& flags, int threads) {
+    Runner runner;
+    ASSIGN_OR_RETURN(auto bundle, Bundle::Open(path));
+    ASSIGN_OR_RETURN(const std::vector<Tensor> tensors, AssembleInputs(bundle->manifest(), flags));
+    ASSIGN_OR_RETURN(runner.session_, Session::Create(bundle, threads));
+    std::vector<Shape> shapes;
+    for (const Tensor& tensor : tensors) shapes.push_back(tensor.shape());
+    RETURN_IF_ERROR(runner.session_->Select(shapes));
+
+    // In the session's own memory: what is timed is kernels, not copies.
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      std::memcpy(runner.session_->input(static_cast<int>(i)), tensors[i].data(), tensors[i].size_bytes());
+      runner.inputs_.push_back(runner.session_->input(static_cast<int>(i)));
+    }
+    for (size_t i = 0; i < runner.program().outputs.size(); ++i) {
+      runner.outputs_.push_back(const_cast<void*>(runner.session_->output(static_cast<int>(i))));
+    }
+    return runner;
+  }
+
+  const Program& program() const { return session_->program(); }
+  int threads() const { return session_->threads(); }
+
+  // Milliseconds of one run.
+  absl::StatusOr<double> Run(const LaunchObserver& observer = {}) {
+    const int64_t start = absl::GetCurrentTimeNanos();
+    RETURN_IF_ERROR(session_->RunRaw(inputs_, outputs_, observer));
+    return static_cast<double>(absl::GetCurrentTimeNanos() - start) * 1e-6;
+  }
+
+ private:
+  std::unique_ptr<Session> session_;
+  std::vector<const void*> inputs_;
+  std::vector<void*> outputs_;
+};
+
+constexpr absl::Duration kTurn = absl::Milliseconds(10);  // of one bundle while two take turns
 
 class BenchVerb : public Verb {
  public:
@@ -27,8 +69,9 @@ class BenchVerb : public Verb {
   std::string help() const override { return "time a bundle on this machine (no server needed)"; }
   std::vector<Option> Options() override {
     return {{"BUNDLE", "the .fusion file", &bundle_, true},
+            {"--against", "another bundle: both take turns, and the ratio is printed", &against_},
             {"--threads", "0: all cores", &threads_},
-            {"--runs", "timed runs (0: for about two seconds)", &runs_},
+            {"--runs", "timed runs (0: for about two seconds, four with --against)", &runs_},
             {"--warmup", "runs before them", &warmup_},
             {"--random", "seed of the inputs", &inputs_.seed},
             {"--int-max", "largest random integer", &inputs_.int_max},
@@ -38,50 +81,95 @@ class BenchVerb : public Verb {
   }
 
   int Run(const CommonOptions&) override {
-    auto bundle = Bundle::Open(bundle_);
-    if (!bundle.ok()) return FailLocal(bundle.status());
-    auto tensors = AssembleInputs((*bundle)->manifest(), inputs_);
-    if (!tensors.ok()) return FailLocal(tensors.status());
-    auto created = Session::Create(*bundle, static_cast<int>(threads_));
-    if (!created.ok()) return FailLocal(created.status());
-    Session& session = **created;
-    std::vector<Shape> shapes;
-    for (const Tensor& tensor : *tensors) shapes.push_back(tensor.shape());
-    const absl::Status selected = session.Select(shapes);
-    if (!selected.ok()) return FailLocal(selected);
-    const Program& program = session.program();
-
-    // In the session's own memory: what is timed is kernels, not copies.
-    std::vector<const void*> inputs;
-    std::vector<void*> outputs;
-    for (size_t i = 0; i < tensors->size(); ++i) {
-      std::memcpy(session.input(static_cast<int>(i)), (*tensors)[i].data(), (*tensors)[i].size_bytes());
-      inputs.push_back(session.input(static_cast<int>(i)));
+    if (!against_.empty() && per_kernel_) {
+      std::fprintf(stderr, "fusionctl: --per-kernel times one bundle; leave --against out\n");
+      return kExitUsage;
     }
-    for (size_t i = 0; i < program.outputs.size(); ++i) {
-      outputs.push_back(const_cast<void*>(session.output(static_cast<int>(i))));
-    }
-
-    std::vector<double> latencies_ms;
-    std::vector<std::vector<double>> launches_us(program.launches.size());
-    const absl::Time end = absl::Now() + absl::Seconds(2);
-    for (int64_t run = -warmup_; runs_ > 0 ? run < runs_ : run < 5 || absl::Now() < end; ++run) {
-      const int64_t start = absl::GetCurrentTimeNanos();
-      const absl::Status status = session.RunRaw(inputs, outputs);
-      if (!status.ok()) return FailLocal(status);
-      if (run >= 0) latencies_ms.push_back(static_cast<double>(absl::GetCurrentTimeNanos() - start) * 1e-6);
-      if (!per_kernel_ || run < 0) continue;
-      // A run of its own: reading the clock between launches is not free.
-      const absl::Status timed = session.RunRaw(inputs, outputs, [&](int launch, int64_t latency_ns) {
-        launches_us[launch].push_back(static_cast<double>(latency_ns) * 1e-3);
-      });
-      if (!timed.ok()) return FailLocal(timed);
-    }
-    Report(program, session.threads(), latencies_ms, launches_us);
-    return kExitOk;
+    const absl::Status status = against_.empty() ? Measure() : Compare();
+    return status.ok() ? kExitOk : FailLocal(status);
   }
 
  private:
+  absl::Status Measure() {
+    ASSIGN_OR_RETURN(Runner runner, Runner::Open(bundle_, inputs_, static_cast<int>(threads_)));
+    std::vector<double> latencies_ms;
+    std::vector<std::vector<double>> launches_us(runner.program().launches.size());
+    const absl::Time end = absl::Now() + absl::Seconds(2);
+    for (int64_t run = -warmup_; runs_ > 0 ? run < runs_ : run < 5 || absl::Now() < end; ++run) {
+      ASSIGN_OR_RETURN(const double latency_ms, runner.Run());
+      if (run < 0) continue;
+      latencies_ms.push_back(latency_ms);
+      if (!per_kernel_) continue;
+      // A run of its own: reading the clock between launches is not free.
+      RETURN_IF_ERROR(runner
+                          .Run([&](int launch, int64_t latency_ns) {
+                            launches_us[launch].push_back(static_cast<double>(latency_ns) * 1e-3);
+                          })
+                          .status());
+    }
+    Report(runner.program(), runner.threads(), latencies_ms, launches_us);
+    return absl::OkStatus();
+  }
+
+  // The bundles take turns, beginning with another one each round, so that what else the machine does meets both; the
+  // ratio is the median of the rounds' own ratios.
+  absl::Status Compare() {
+    std::vector<Runner> runners;
+    for (const std::string& path : {bundle_, against_}) {
+      ASSIGN_OR_RETURN(Runner runner, Runner::Open(path, inputs_, static_cast<int>(threads_)));
+      runners.push_back(std::move(runner));
+    }
+    for (Runner& runner : runners) {
+      for (int64_t run = 0; run < warmup_; ++run) RETURN_IF_ERROR(runner.Run().status());
+    }
+    std::array<std::vector<double>, 2> latencies_ms;
+    std::vector<double> ratios;
+    const auto least = static_cast<size_t>(std::max<int64_t>(1, runs_));
+    const absl::Time end = absl::Now() + absl::Seconds(4);
+    for (int64_t round = 0;
+         runs_ > 0 ? std::min(latencies_ms[0].size(), latencies_ms[1].size()) < least : round < 5 || absl::Now() < end;
+         ++round) {
+      std::array<double, 2> medians{};
+      for (int64_t turn = 0; turn < 2; ++turn) {
+        const size_t which = (round + turn) % 2;
+        std::vector<double> now_ms;
+        const absl::Time turn_end = absl::Now() + kTurn;
+        do {
+          ASSIGN_OR_RETURN(const double latency_ms, runners[which].Run());
+          now_ms.push_back(latency_ms);
+        } while (absl::Now() < turn_end);
+        medians[which] = Quantile(now_ms, 0.5);
+        latencies_ms[which].insert(latencies_ms[which].end(), now_ms.begin(), now_ms.end());
+      }
+      ratios.push_back(medians[1] / medians[0]);
+    }
+    ReportComparison(runners, latencies_ms, ratios);
+    return absl::OkStatus();
+  }
+
+  void ReportComparison(const std::vector<Runner>& runners, const std::array<std::vector<double>, 2>& latencies_ms,
+                        const std::vector<double>& ratios) const {
+    const std::array<double, 2> medians = {Quantile(latencies_ms[0], 0.5), Quantile(latencies_ms[1], 0.5)};
+    if (format_ == "json") {
+      nlohmann::ordered_json report = {{"median_ms", medians[0]},
+                                       {"against_median_ms", medians[1]},
+                                       {"speedup", Quantile(ratios, 0.5)},
+                                       {"speedup_p25", Quantile(ratios, 0.25)},
+                                       {"speedup_p75", Quantile(ratios, 0.75)},
+                                       {"rounds", ratios.size()},
+                                       {"threads", runners[0].threads()},
+                                       {"kernels", runners[0].program().launches.size()},
+                                       {"against_kernels", runners[1].program().launches.size()}};
+      std::printf("%s\n", report.dump(2).c_str());
+      return;
+    }
+    std::printf("%.3f ms (%s) against %.3f ms (%s): %.2f× as fast, %.2f–%.2f in half of %zu rounds (%s)\n", medians[0],
+                Plural(static_cast<int64_t>(runners[0].program().launches.size()), "kernel").c_str(), medians[1],
+                Plural(static_cast<int64_t>(runners[1].program().launches.size()), "kernel").c_str(),
+                Quantile(ratios, 0.5), Quantile(ratios, 0.25), Quantile(ratios, 0.75), ratios.size(),
+                Plural(runners[0].threads(), "thread").c_str());
+  }
+
   void Report(const Program& program, int threads, const std::vector<double>& latencies_ms,
               const std::vector<std::vector<double>>& launches_us) const {
     double flops = 0;
@@ -136,7 +224,7 @@ class BenchVerb : public Verb {
     }
   }
 
-  std::string bundle_, format_ = "table";
+  std::string bundle_, against_, format_ = "table";
   InputFlags inputs_{{}, /*seed=*/0, /*int_max=*/1};
   int64_t threads_ = 0, runs_ = 0, warmup_ = 3;
   bool per_kernel_ = false;

@@ -56,6 +56,12 @@ ValueId Graph::AddConstant(std::string name, Tensor tensor) {
   return id;
 }
 
+ValueId Graph::AddOpaqueConstant(std::string name, Tensor tensor) {
+  const ValueId id = AddConstant(std::move(name), std::move(tensor));
+  values_[id].opaque = true;
+  return id;
+}
+
 NodeId Graph::AddNode(std::string op, std::string name, std::vector<ValueId> inputs, Attributes attrs,
                       std::vector<ValueType> output_types, std::vector<std::string> output_names) {
   const NodeId id = static_cast<NodeId>(nodes_.size());

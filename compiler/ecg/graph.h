@@ -53,6 +53,7 @@ struct Value {
   NodeId producer = kNone;         // kNone: graph input or constant
   std::vector<NodeId> consumers;   // one entry per use, in node order
   std::optional<Tensor> constant;  // present: a constant; its bytes are shared
+  bool opaque = false;  // of a constant: kernels load it, whatever its elements are (OpContext::Constant is null)
 };
 
 struct Node {
@@ -75,6 +76,7 @@ class Graph {
  public:
   ValueId AddInput(std::string name, ValueType type);
   ValueId AddConstant(std::string name, Tensor tensor);
+  ValueId AddOpaqueConstant(std::string name, Tensor tensor);
   // Appends a node; output types come from the caller (the registry's inference). Returns the node's id; its outputs
   // are nodes()[id].outputs.
   NodeId AddNode(std::string op, std::string name, std::vector<ValueId> inputs, Attributes attrs,

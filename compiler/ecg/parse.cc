@@ -238,9 +238,10 @@ class Parser {
     } while (Accept(","));
     RETURN_IF_ERROR(Expect("="));
     ASSIGN_OR_RETURN(const std::string op, Identifier());
-    if (op == "const") {
+    if (op == "const" || op == "opaque") {
       ASSIGN_OR_RETURN(Tensor tensor, TensorOf(types[0]));
-      return Define(names[0], graph_.AddConstant(names[0], std::move(tensor)));
+      return Define(names[0], op == "const" ? graph_.AddConstant(names[0], std::move(tensor))
+                                            : graph_.AddOpaqueConstant(names[0], std::move(tensor)));
     }
     RETURN_IF_ERROR(Expect("("));
     std::vector<ValueId> inputs;

@@ -130,7 +130,8 @@ std::string Print(const Graph& graph) {
   for (size_t id = 0; id < names.size(); ++id) {
     const Value& value = graph.values()[id];
     if (value.constant.has_value())
-      absl::StrAppend(&text, "  ", typed(id), " = const ", TensorText(*value.constant), "\n");
+      absl::StrAppend(&text, "  ", typed(id), value.opaque ? " = opaque " : " = const ", TensorText(*value.constant),
+                      "\n");
   }
   for (const Node& node : graph.nodes()) {
     std::vector<std::string> outputs, inputs;

@@ -20,7 +20,8 @@ ValueId Rewriter::Map(ValueId old_value) {
   if (old_value == kNone) return kNone;
   const Value& value = source_.value(old_value);
   if (map_[old_value] == kNone && value.constant.has_value()) {
-    map_[old_value] = graph_.AddConstant(value.name, *value.constant);
+    map_[old_value] = value.opaque ? graph_.AddOpaqueConstant(value.name, *value.constant)
+                                   : graph_.AddConstant(value.name, *value.constant);
   }
   return map_[old_value];
 }

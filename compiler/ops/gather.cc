@@ -232,6 +232,7 @@ OpDef Define(std::string name, int inputs, std::vector<AttrSpec> attrs) {
 
 std::vector<OpDef> GatherOps() {
   OpDef gather = Define("Gather", 2, {{"axis", AttrKind::kInt}});
+  gather.roles = {InputRole::kData, InputRole::kIndices};
   gather.infer = InferGather;
   gather.lower = LowerGather;
   gather.dynamic = DynamicGather;

@@ -78,7 +78,7 @@ class BlockLowering {
     const ecg::Value& value = graph_.value(id);
     const te::Role role = value.constant ? te::Role::kConstant : te::Role::kInput;
     const te::TensorId tensor = block_.program.AddTensor(value.name, value.type.dtype, value.type.shape, role);
-    block_.program.tensors[tensor].constant = value.constant;
+    if (!value.opaque) block_.program.tensors[tensor].constant = value.constant;
     Bind(id, tensor);
     return tensor;
   }

@@ -38,9 +38,9 @@ class OpContext {
   const ecg::ValueType& Type(int i) const { return inputs[i]->type; }
   const Shape& ShapeOf(int i) const { return inputs[i]->type.shape; }
   int Rank(int i) const { return static_cast<int>(ShapeOf(i).size()); }
-  // The input's value when it is a constant (Reshape's shape, Slice's starts …), else nullptr.
+  // The input's value when it is known (Reshape's shape, Slice's starts …), else nullptr.
   const Tensor* Constant(int i) const {
-    return Has(i) && inputs[i]->constant.has_value() ? &*inputs[i]->constant : nullptr;
+    return Has(i) && inputs[i]->constant.has_value() && !inputs[i]->opaque ? &*inputs[i]->constant : nullptr;
   }
   // A constant integer input as a vector; UNIMPLEMENTED naming node and input when its value is not known at compile
   // time.
@@ -117,6 +117,7 @@ enum class InputRole : uint8_t {
   kParts,      // extents that add up to one of input 0's
   kScales,     // factors, one an axis
   kScalar,     // one element
+  kIndices,    // elements of input 0, computed while running or known
 };
 
 // Mathematical properties that graph rewriting rests on (DNNFusion §4.2): an operator with none of the three partitions

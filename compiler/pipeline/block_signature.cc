@@ -46,7 +46,9 @@ class Signer {
   }
 
   void AddConstant(ecg::ValueId id, const Tensor& tensor) {
-    if (tensor.num_elements() <= kMaxSignedElements) {
+    if (graph_.value(id).opaque) {
+      absl::StrAppend(&signature.text, "?");
+    } else if (tensor.num_elements() <= kMaxSignedElements) {
       absl::StrAppend(
           &signature.text, "=", tensor.size_bytes(), ":",
           absl::string_view(static_cast<const char*>(tensor.data()), static_cast<size_t>(tensor.size_bytes())));

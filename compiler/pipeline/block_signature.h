@@ -12,7 +12,7 @@
 namespace fusion {
 
 // Constants of up to this many elements count by their elements, larger ones of i32 and i64 (index tables) by identity,
-// all others by their type alone.
+// all others, and opaque ones, by their type alone.
 inline constexpr int64_t kMaxSignedElements = 64;
 
 struct BlockSignature {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/pipeline/block_kernel.h"
 #include "compiler/pipeline/testing/run_block.h"
 
@@ -62,6 +63,26 @@ TEST(BlockSignature, IndexTablesCountByIdentity) {
   };
   const G a = gather(0), b = gather(1);
   EXPECT_NE(Sign(a.graph(), {0}).text, Sign(b.graph(), {0}).text);
+}
+
+TEST(BlockSignature, OpaqueConstantsCountByTheirType) {
+  ecg::Graph graph;
+  const V x = graph.AddInput("x", {DType::kF32, {50, 4}});
+  for (const int64_t at : {3, 7}) {
+    for (const bool opaque : {false, true}) {
+      Tensor index = Tensor::From<int64_t>(DType::kI64, {}, {at});
+      const V i = opaque ? graph.AddOpaqueConstant("i", std::move(index)) : graph.AddConstant("i", std::move(index));
+      const ecg::NodeId node = graph.AddNode("Gather", "row", {x, i}, {}, {{DType::kF32, {4}}});
+      graph.AddOutput(graph.node(node).outputs[0], absl::StrCat("y", node));
+    }
+  }
+  EXPECT_NE(Sign(graph, {0}).text, Sign(graph, {2}).text);
+  EXPECT_EQ(Sign(graph, {1}).text, Sign(graph, {3}).text);
+  const auto key = [&](ecg::NodeId node) {
+    return MakeBlockKernel(graph, {node}, LiveOutOf(graph, {node}), {}, testing::Avx512Device())->key;
+  };
+  EXPECT_NE(key(0), key(2));
+  EXPECT_EQ(key(1), key(3)) << "the kernel loads its index";
 }
 
 TEST(BlockSignature, OperandsThatAreTheSameDifferFromEqualOnes) {

@@ -180,6 +180,7 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
     }
   }
   if (constants != nullptr) planned.graph = constants->Share(planned.graph);
+  planned.graph = simplify::OpenIndices(planned.graph);
   RETURN_IF_ERROR(ecg::Verify(planned.graph));
   account->nodes_rewritten = static_cast<int64_t>(planned.graph.nodes().size());
   RETURN_IF_ERROR(clock->Begin("layout", "choosing layouts"));

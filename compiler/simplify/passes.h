@@ -28,7 +28,12 @@ ecg::Graph ShareEqual(const ecg::Graph& graph);
 // Drops nodes and constants that no output needs.
 ecg::Graph RemoveDead(const ecg::Graph& graph);
 
-// All of them, in the order that lets each see what the one before uncovered. Idempotent.
+// Of nodes that read one value at many places, each at a constant one (the iterations of an unrolled loop), the indices
+// become opaque constants: they are then of one structure, and one kernel serves them all. The last pass: to all others
+// an opaque constant is one like any other.
+ecg::Graph OpenIndices(const ecg::Graph& graph);
+
+// All but OpenIndices, in the order that lets each see what the one before uncovered. Idempotent.
 ecg::Graph Simplify(const ecg::Graph& graph, Widening widening);
 inline ecg::Graph Simplify(const ecg::Graph& graph) { return Simplify(graph, Widening::kFold); }
 

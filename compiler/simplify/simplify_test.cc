@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/simplify/passes.h"
 
 namespace fusion::simplify {
@@ -179,6 +181,47 @@ TEST(RemoveDead, KeepsInputsAndLiveNodes) {
   return %y
 })"),
             "graph g(%x: f32[2], %z: f32[2]) {\n  %y: f32[2] = Relu(%x)\n  return %y\n}\n");
+}
+
+// Gather of the rows 0 to `count` - 1 of %x, all of them added up; row 0 twice, and a constant that others read as
+// well.
+std::string RowsOf(int count, const char* axis) {
+  std::string text = "graph g(%x: f32[16, 16]) {\n", body, last = "%s";
+  for (int i = 0; i < count; ++i) absl::StrAppend(&text, "  %c", i, ": i64[] = const {", i, "}\n");
+  absl::StrAppend(&text, "  %s: f32[16] = Gather(%x, %c0) {axis = ", axis, "}\n");
+  for (int i = 0; i < count; ++i) {
+    absl::StrAppend(&text, "  %g", i, ": f32[16] = Gather(%x, %c", i, ") {axis = ", axis, "}\n", "  %s", i,
+                    ": f32[16] = Add(", last, ", %g", i, ")\n");
+    last = absl::StrCat("%s", i);
+  }
+  return absl::StrCat(text, "  %k: i64[] = Add(%c1, %c1)\n  return ", last, ", %k\n}\n");
+}
+
+int Opaque(const ecg::Graph& graph) {
+  return static_cast<int>(std::count_if(graph.values().begin(), graph.values().end(),
+                                        [](const ecg::Value& value) { return value.opaque; }));
+}
+
+TEST(OpenIndices, OfManyPlacesInOneValue) {
+  const ecg::Graph graph = OpenIndices(Parsed(RowsOf(8, "0")));
+  EXPECT_EQ(Opaque(graph), 8);
+  for (const ecg::Node& node : graph.nodes()) {
+    if (node.op == "Gather") EXPECT_TRUE(graph.value(node.inputs[1]).opaque);
+  }
+  const ecg::Node& other = graph.node(graph.value(graph.outputs()[1]).producer);
+  EXPECT_FALSE(graph.value(other.inputs[0]).opaque) << "others still know the value";
+  EXPECT_EQ(Opaque(Parsed(ecg::Print(graph))), 8);
+}
+
+TEST(OpenIndices, NotOfAFew) {
+  EXPECT_EQ(Opaque(OpenIndices(Parsed(RowsOf(7, "0")))), 0);
+  EXPECT_EQ(Opaque(OpenIndices(Parsed(R"(graph g(%x: f32[2, 9]) {
+  %i: i64[9] = const {0, 1, 2, 3, 4, 5, 6, 7, 8}
+  %y: f32[2, 9] = Gather(%x, %i) {axis = 1}
+  return %y
+}
+)"))),
+            0);
 }
 
 TEST(Simplify, IsIdempotent) {

@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "compiler/te/scalar_fold.h"
 #include "runtime/base/check.h"
 
@@ -147,11 +148,12 @@ class Equality {
   std::unordered_set<std::pair<const ScalarNode*, const ScalarNode*>, PairHash> seen_;
 };
 
-void VisitNew(const ScalarNode& s, std::unordered_set<const ScalarNode*>* seen,
+void VisitNew(const Scalar& s, absl::flat_hash_set<const ScalarNode*>* seen,
               const std::function<void(const ScalarNode&)>& f) {
-  if (!seen->insert(&s).second) return;
-  f(s);
-  for (const Scalar& arg : s.args) VisitNew(*arg, seen, f);
+  // What has one owner is met once.
+  if (s.use_count() > 1 && !seen->insert(s.get()).second) return;
+  f(*s);
+  for (const Scalar& arg : s->args) VisitNew(arg, seen, f);
 }
 
 }  // namespace
@@ -317,8 +319,8 @@ Scalar MapLoads(const Scalar& s, const std::function<Scalar(const Scalar& load)>
 }
 
 void Visit(const Scalar& s, const std::function<void(const ScalarNode&)>& f) {
-  std::unordered_set<const ScalarNode*> seen;
-  VisitNew(*s, &seen, f);
+  absl::flat_hash_set<const ScalarNode*> seen;
+  VisitNew(s, &seen, f);
 }
 
 double OpCost(const Scalar& s) {

@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "compiler/pipeline/generator_version.h"
 #include "proto/worker.pb.h"
+#include "runtime/base/quantile.h"
 #include "runtime/base/sha256.h"
 #include "runtime/base/status_macros.h"
 
@@ -58,14 +59,14 @@ absl::Status AcceptMeasurement(Store& store, const TaskRow& task, const std::str
     }
   }
   std::sort(samples.begin(), samples.end());
-  auto at = [&](double quantile) { return samples[std::lround(quantile * static_cast<double>(samples.size() - 1))]; };
   MeasurementRow row;
   row.question_key = task.key;
   row.measurement_key = task.payload_digest;
   row.device_fingerprint = worker.fingerprint;
   row.description = task.description;
   row.samples = static_cast<int64_t>(samples.size());
-  row.min_ns = samples.front(), row.median_ns = at(0.5), row.p90_ns = at(0.9);
+  row.min_ns = samples.front(), row.median_ns = Quantile(samples, 0.5);
+  row.p90_ns = Quantile(samples, 0.9);
   // The worker's own medians correct for the peak sample beside each sample; they count when they are plausible.
   if (measured.median_ns() >= row.min_ns * 0.5 && measured.median_ns() <= samples.back() * 2) {
     row.median_ns = measured.median_ns();

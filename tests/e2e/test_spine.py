@@ -33,6 +33,16 @@ class SpineTest(harness.ServerTest):
         self.assertLessEqual(timed["median_ms"], timed["p90_ms"])
         self.assertEqual(len(timed["per_kernel"]), report["kernels"])
 
+        self.submit(model, "--planner", "none", output=self.folder / "unfused.fusion")
+        compared = self.ctl("bench", bundle, "--against", self.folder / "unfused.fusion", "--threads", "1",
+                            "--runs", "20", "-o", "json").json()
+        self.assertEqual(compared["kernels"], report["kernels"])
+        self.assertGreater(compared["against_kernels"], report["kernels"])
+        self.assertLessEqual(compared["speedup_p25"], compared["speedup_p75"])
+        words = self.ctl("bench", bundle, "--against", bundle, "--runs", "5").out
+        self.assertIn("× as fast", words)
+        self.ctl("bench", bundle, "--against", bundle, "--per-kernel", code=2)
+
         inspected = self.ctl("bundle", "inspect", bundle).out
         self.assertIn("arena", inspected)
         self.assertIn("t_x", inspected)

@@ -3,16 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
+
+#include "runtime/base/quantile.h"
 
 namespace fusion {
-namespace {
-
-double Quantile(std::vector<double> values, double q) {
-  std::sort(values.begin(), values.end());
-  return values[std::lround(q * static_cast<double>(values.size() - 1))];
-}
-
-}  // namespace
 
 MeasureSummary Summarize(const std::vector<Sample>& samples) {
   double best = 0;

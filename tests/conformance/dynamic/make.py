@@ -428,6 +428,61 @@ def loop_appends(g):
     g.output(g.op("ReduceSum", joined, keepdims=0), F)
 
 
+@case
+def paste_masks(g):
+    """Mask R-CNN's last step: each mask resized to its box and laid into the image, as far as the box lies inside it."""
+    values = rng(29).random((9, 1, 4, 4)).astype(np.float32)
+    values[[1, 6]] *= 0.4  # not kept
+    masks = g.input("masks", values)
+    boxes = g.input("boxes", np.array([[-2.5, 1.2, 6.1, 9.7], [1, 1, 2, 2], [3.3, 4.4, 20.5, 17.2],
+                                        [10.2, 12.9, 12.8, 13.4], [0, 0, 15, 15],
+                                        [-3, -3, 19, 19], [7, 7, 8, 8], [12.5, -1, 15.9, 3.1], [5, 2, 5, 14]], np.float32))
+    keep = g.op("Squeeze", g.op("NonZero", g.op("Greater", g.op("ReduceMax", masks, axes=[1, 2, 3], keepdims=0),
+                                                g.const(0.5, np.float32))), g.const([0]))
+    masks, boxes = g.op("Gather", masks, keep), g.op("Gather", boxes, keep)
+    boxes = g.op("Clip", boxes, g.const(-4, np.float32), g.const(24, np.float32))
+    boxes = g.op("Cast", boxes, to=I)
+    n, side = g.op("Gather", g.op("Shape", boxes), g.const(0)), 16
+
+    def body(b, i, going, done):
+        mask = b.op("Gather", b.op("Gather", masks, i), b.const(0))
+        box = b.op("Gather", boxes, i)
+        x0, y0, x1, y1 = (b.op("Gather", box, b.const(k)) for k in range(4))
+
+        def pair(op, x, limit):
+            return b.op(op, b.op("Concat", b.op("Unsqueeze", x, b.const([0])), b.const([limit]), axis=0), keepdims=0)
+
+        def vector(*scalars):
+            return b.op("Concat", *(b.op("Unsqueeze", s, b.const([0])) for s in scalars), axis=0)
+
+        one = b.const(1)
+        w = pair("ReduceMax", b.op("Add", b.op("Sub", x1, x0), one), 1)
+        h = pair("ReduceMax", b.op("Add", b.op("Sub", y1, y0), one), 1)
+        mask = b.op("Unsqueeze", mask, b.const([0, 1]))
+        mask = b.op("Resize", mask, "", "", b.op("Concat", b.const([1, 1]), vector(h, w), axis=0), mode="linear",
+                    coordinate_transformation_mode="half_pixel")
+        mask = b.op("Gather", b.op("Gather", mask, b.const(0)), b.const(0))
+        left, right = pair("ReduceMax", x0, 0), pair("ReduceMin", b.op("Add", x1, one), side)
+        top, bottom = pair("ReduceMax", y0, 0), pair("ReduceMin", b.op("Add", y1, one), side)
+        mask = b.op("Slice", mask, vector(b.op("Sub", top, y0)), vector(b.op("Sub", bottom, y0)), b.const([0]))
+        mask = b.op("Slice", mask, vector(b.op("Sub", left, x0)), vector(b.op("Sub", right, x0)), b.const([1]))
+        width = b.op("Gather", b.op("Shape", mask), one)
+        above = b.op("ConstantOfShape", vector(top, width))
+        below = b.op("ConstantOfShape", vector(b.op("Sub", b.const(side), bottom), width))
+        rows = b.op("Slice", b.op("Concat", above, mask, below, axis=0), b.const([0]), b.const([side]), b.const([0]))
+        height = b.op("Gather", b.op("Shape", rows), b.const(0))
+        before = b.op("ConstantOfShape", vector(height, left))
+        behind = b.op("ConstantOfShape", vector(height, b.op("Sub", b.const(side), right)))
+        image = b.op("Slice", b.op("Concat", before, rows, behind, axis=1), b.const([0]), b.const([side]), b.const([1]))
+        b.output(b.op("Identity", going), B)
+        b.output(b.op("Concat", done, b.op("Unsqueeze", image, b.const([0])), axis=0), F)
+
+    inputs = [("i", I, []), ("going", B, []), ("done", F, [None, side, side])]
+    none = g.const(np.zeros((0, side, side)), np.float32)
+    images = g.op("Loop", n, "", none, body=g.body("paste", inputs, body))
+    g.output(g.op("Unsqueeze", images, g.const([1])), F)
+
+
 def write(name, build):
     g = Graph()
     build(g)

@@ -161,6 +161,7 @@ class Generator {
     std::vector<int64_t> values;
     switch (role) {
       case InputRole::kData:
+      case InputRole::kIndices:
         break;
       case InputRole::kAxes:
         return Ints(SomeAxes(rank, count));

@@ -55,6 +55,11 @@ std::string TableRow(MappingType first, MappingType second) {
 // right.
 constexpr int kLookAhead = 4;
 
+// A candidate is scheduled anew with each operator that joins, so that growing a block takes the square of its size; a
+// Concat of a hundred chains would swallow them all. Blocks that hold so many operators save no more memory traffic
+// worth speaking of with the next.
+constexpr size_t kMostOperators = 64;
+
 // What the oracle has said in the rounds of one planning.
 using Answers = std::map<NodeSet, LatencyAnswer>;
 // Adds the answers to these questions to those that are known.
@@ -258,6 +263,10 @@ absl::StatusOr<Round::Verdict> Round::TryFuse(NodeId producer, NodeId consumer) 
   const NodeSet before = Sorted(producer), after = Sorted(consumer);
   NodeSet fused;
   std::merge(before.begin(), before.end(), after.begin(), after.end(), std::back_inserter(fused));
+  if (fused.size() > kMostOperators) {
+    decision.reason = absl::StrCat("a block of ", fused.size(), " operators: ", kMostOperators, " are the most");
+    return Verdict::kRefused;
+  }
   if (const absl::Status possible = oracle_.CanSchedule(graph_, fused); !possible.ok()) {
     decision.reason = absl::StrCat("cannot be one kernel: ", possible.message());
     return Verdict::kRefused;
