@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/onnx/model_text.h"
+#include "compiler/onnx/structural/appended.h"
 
 namespace fusion::onnx_import {
 namespace {
@@ -81,6 +82,65 @@ TEST(Extents, WhatEntersAsANumberIsRefused) {
                               Ints("axes", {0}) + NodeText("Unsqueeze", {"t", "axes"}, {"u"}) +
                               NodeText("GlobalAveragePool", {"u"}, {"y"}, "name: 'pool'"))),
       HasSubstr("GlobalAveragePool 'pool': input dimensions whose extents depend on data are not supported here"));
+}
+
+TEST(Extents, TheRangeOfATypeIsNoBound) {
+  // i32 holds 2^31 - 1 at most, which nobody means as a size.
+  const std::string typed = TensorInfo("input", "n", {}, onnx::TensorProto::INT32) + TensorInfo("output", "y", {}) +
+                            NodeText("Cast", {"n"}, {"wide"}, "attribute { name: 'to' type: INT i: 7 }") +
+                            Ints("one", {1}) + NodeText("Reshape", {"wide", "one"}, {"s"}) +
+                            NodeText("ConstantOfShape", {"s"}, {"y"}, "name: 'zeros'");
+  EXPECT_THAT(PrintOrError(ImportText(typed)), HasSubstr("how large it can become is not known"));
+  const std::string bytes = TensorInfo("input", "n", {}, onnx::TensorProto::UINT8) + TensorInfo("output", "y", {}) +
+                            NodeText("Cast", {"n"}, {"wide"}, "attribute { name: 'to' type: INT i: 7 }") +
+                            Ints("least", {1}) + NodeText("Min", {"wide", "most"}, {"few"}) + Ints("most", {9}) +
+                            NodeText("ConstantOfShape", {"few"}, {"y"}, "name: 'zeros'");
+  EXPECT_THAT(PrintOrError(ImportText(bytes)), HasSubstr("f32[9]"));
+}
+
+TEST(Extents, OfAJoinOfStaticAndDynamicAreTheirSum) {
+  const std::string text =
+      PrintOrError(ImportText(Rows() + TensorInfo("input", "z", {"2", "4"}) +
+                              NodeText("Concat", {"rows", "z"}, {"y"}, "attribute { name: 'axis' type: INT i: 0 }")));
+  EXPECT_THAT(text, HasSubstr("i64[] = const {2}"));
+  EXPECT_THAT(text, HasSubstr("as \"y\""));
+  EXPECT_THAT(text, HasSubstr("f32[8, 4]"));
+  EXPECT_THAT(text, HasSubstr("Where("));  // %z begins where the rows end
+}
+
+TEST(Extents, ResizesThatAreRefusedSayWhatIsNot) {
+  EXPECT_THAT(
+      PrintOrError(ImportText(Rows() + NodeText("Shape", {"rows"}, {"sizes"}) +
+                              NodeText("Resize", {"rows", "", "", "sizes"}, {"y"},
+                                       "name: 'up' attribute { name: 'mode' type: STRING s: 'cubic' }"))),
+      HasSubstr(
+          "Resize 'up': sizes, scales or extents that are computed at run time are not supported with mode=cubic; "
+          "make them constants, or take mode nearest or linear"));
+}
+
+TEST(AppendedTo, TheStartAndThenThePiece) {
+  const auto parsed = ecg::Parse(R"(graph g(%a: f32[2, 3], %b: f32[1, 3], %c: f32[2, 3]) {
+  %ab: f32[3, 3] = Concat(%a, %b) {axis = 0}
+  %ba: f32[3, 3] = Concat(%b, %a) {axis = 0}
+  %ac: f32[2, 6] = Concat(%a, %c) {axis = 1}
+  %aa: f32[4, 3] = Concat(%a, %a) {axis = 0}
+  %more: f32[5, 3] = Concat(%a, %b, %c) {axis = 0}
+  %sum: f32[2, 3] = Add(%a, %c)
+  return %ab, %ba, %ac, %aa, %more, %sum
+})");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  const auto found = [&](int output) { return AppendedTo(*parsed, 0, parsed->outputs()[output]); };
+  ASSERT_TRUE(found(0).has_value());
+  EXPECT_EQ(found(0)->axis, 0);
+  EXPECT_EQ(found(0)->piece, 1);
+  EXPECT_FALSE(found(1).has_value()) << "the piece comes first";
+  ASSERT_TRUE(found(2).has_value());
+  EXPECT_EQ(found(2)->axis, 1);
+  EXPECT_EQ(found(2)->piece, 2);
+  ASSERT_TRUE(found(3).has_value());
+  EXPECT_EQ(found(3)->piece, 0);
+  EXPECT_FALSE(found(4).has_value()) << "two pieces";
+  EXPECT_FALSE(found(5).has_value()) << "nothing was appended";
 }
 
 TEST(Extents, KnownOnesCutAtOnce) {

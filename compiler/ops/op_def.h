@@ -88,7 +88,7 @@ class ImportContext {
   virtual ecg::ValueId Extent(ecg::ValueId value, int dim) = 0;
   // `value` with these extents, i64 scalars or kNone, one a dimension. A constant one cuts the value there.
   virtual absl::StatusOr<ecg::ValueId> WithExtents(ecg::ValueId value, std::vector<ecg::ValueId> extents) = 0;
-  // Closed ranges of the elements of a small integer value; nothing where one of them is unknown.
+  // Closed ranges of a small integer value's elements, of a larger one a range for all; nothing where one is unknown.
   virtual std::optional<std::vector<te::Interval>> Ranges(ecg::ValueId value) const = 0;
   // As AddNode, but the inputs are taken at their bounds, and the outputs have no extents.
   virtual absl::StatusOr<std::vector<ecg::ValueId>> AddBounded(const std::string& op, std::vector<ecg::ValueId> inputs,

@@ -145,6 +145,11 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
   if (options.tune != "quick" && options.tune != "off") {
     return absl::InvalidArgumentError(absl::StrCat("unknown tuning '", options.tune, "': use quick or off"));
   }
+  for (const std::string& pass : options.disabled_passes) {
+    if (pass != "rewrite" && pass != "layout") {
+      return absl::InvalidArgumentError(absl::StrCat("no pass '", pass, "' to leave out: use rewrite or layout"));
+    }
+  }
   RETURN_IF_ERROR(clock->Begin("import", "reading the model"));
   if (files.graph != nullptr) {
     account->nodes_model = static_cast<int64_t>(files.graph->nodes().size());
@@ -168,7 +173,9 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
   }
   account->nodes_simplified = static_cast<int64_t>(planned.graph.nodes().size());
   RETURN_IF_ERROR(clock->Begin("rewrite", absl::StrCat(account->nodes_simplified, " operators")));
-  {
+  if (options.disabled_passes.count("rewrite")) {
+    planned.graph = simplify::Simplify(planned.graph);
+  } else {
     rewrite::Options rewrite_options;
     rewrite_options.strict = options.math == "strict";
     rewrite_options.disabled = options.disabled_rules;
@@ -184,7 +191,9 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
   RETURN_IF_ERROR(ecg::Verify(planned.graph));
   account->nodes_rewritten = static_cast<int64_t>(planned.graph.nodes().size());
   RETURN_IF_ERROR(clock->Begin("layout", "choosing layouts"));
-  ASSIGN_OR_RETURN(planned.layouts, ChooseLayouts(planned.graph, *context.device));
+  if (!options.disabled_passes.count("layout")) {
+    ASSIGN_OR_RETURN(planned.layouts, ChooseLayouts(planned.graph, *context.device));
+  }
   RETURN_IF_ERROR(clock->Begin("plan", absl::StrCat(account->nodes_rewritten, " operators")));
   oracle->Start(&planned.graph, &planned.layouts);
   PlanOptions plan_options;

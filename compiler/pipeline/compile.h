@@ -23,11 +23,12 @@ class Graph;
 }
 
 struct CompileOptions {
-  std::string target = "cpu";            // device kind
-  std::string planner = "dnnfusion";     // or "none": every operator its own kernel
-  std::string math = "fast";             // or "strict": only exact rewrites
-  std::set<std::string> disabled_rules;  // ids of rewrite rules
-  std::map<std::string, int64_t> dims;   // --dim batch=1: binds a symbolic dimension
+  std::string target = "cpu";             // device kind
+  std::string planner = "dnnfusion";      // or "none": every operator its own kernel
+  std::string math = "fast";              // or "strict": only exact rewrites
+  std::set<std::string> disabled_rules;   // ids of rewrite rules
+  std::set<std::string> disabled_passes;  // "rewrite", "layout": left out, to see what they are worth
+  std::map<std::string, int64_t> dims;    // --dim batch=1: binds a symbolic dimension
   // --dim seq=32,128: a bundle with a specialisation for each combination; see specialisations.h.
   std::map<std::string, std::vector<int64_t>> specialised_dims;
   std::set<std::string> bounded_dims;  // of `dims`: inputs may have less (Compile sets it for padded programs)

@@ -1,5 +1,5 @@
 // fusion-compile MODEL.onnx OUT.fusion [--planner P] [--math fast|strict] [--disable-rule ID] [--device MODEL.json]
-//                [--plan] [--dim NAME=N[,N…]] [--json FILE]
+//                [--disable-pass rewrite|layout] [--plan] [--dim NAME=N[,N…]] [--json FILE]
 // The whole compiler without a server or workers, for development: builds with this machine's clang, and the cost model
 // answers the yellow cases.
 #include <cstdio>
@@ -66,6 +66,8 @@ int Main(int argc, char** argv) {
       options.math = value();
     } else if (arg == "--disable-rule") {
       options.disabled_rules.insert(value());
+    } else if (arg == "--disable-pass") {
+      options.disabled_passes.insert(value());
     } else if (arg == "--json") {
       json = value();
     } else if (arg == "--plan") {
@@ -103,7 +105,7 @@ int Main(int argc, char** argv) {
   if (files.model_path.empty() || (out.empty() && !plan_only)) {
     std::fprintf(stderr,
                  "usage: fusion-compile MODEL.onnx OUT.fusion [--planner P] [--math fast|strict] [--disable-rule ID] "
-                 "[--device FILE] [--plan] [--dim NAME=N[,N…]] [--json FILE]\n");
+                 "[--disable-pass rewrite|layout] [--device FILE] [--plan] [--dim NAME=N[,N…]] [--json FILE]\n");
     return 2;
   }
   absl::StatusOr<std::unique_ptr<ClangToolchain>> toolchain = ClangToolchain::Create();

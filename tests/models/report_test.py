@@ -36,7 +36,7 @@ class ReportTest(unittest.TestCase):
         results = {"models": {"vgg16": {"date": "2026-01-02", "submit": submit, "strict": 1e-6, "onnxruntime": 2e-6},
                               "lstm10": {"date": "2026-01-01", "failure": "fusionctl submit: exit 3: unsupported"}}}
         text = report.document(results, {"cpu": "a CPU", "cpus": 2, "versions": "fusion 0"})
-        self.assertIn("| vgg16 | DNNFusion | 100 (1.96 of theirs) | 90 | 40 (20) | 5 → 2 | 3.2 | 1.0e-06 | 2.0e-06 | "
+        self.assertIn("| vgg16 | DNNFusion | 100 (1.96 of theirs) | 90 | 40 (20) | 2.50 (3.00) | 5 → 2 | 3.2 | 1.0e-06 | 2.0e-06 | "
                       "51 → 17 (DNNFusion) | 161 → 52 |", text)
         self.assertIn("- `lstm10`: fusionctl submit: exit 3: unsupported", text)
         self.assertIn("2026-01-01 to 2026-01-02", text)
