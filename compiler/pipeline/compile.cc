@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/ecg/derived.h"
 #include "compiler/fusion/plan.h"
 #include "compiler/onnx/import.h"
 #include "compiler/ops/op_def.h"
@@ -128,6 +129,25 @@ std::string PlanJson(const ecg::Graph& graph, const Planned& planned, const std:
       1, ' ', false, json::error_handler_t::replace);
 }
 
+// What the whole graph takes at least: each operator at the device's peak, or from its fastest memory.
+double LeastNs(const ecg::Graph& graph, const DeviceModel& device, int threads) {
+  const double units = std::max(1, std::min(threads, device.parallel_units));
+  double bandwidth = 1e9;
+  for (const MemoryLevel& level : device.memory) bandwidth = std::max(bandwidth, level.bandwidth_bytes_per_s);
+  double seconds = 0;
+  for (const ecg::Node& node : graph.nodes()) {
+    double bytes = 0;
+    for (ecg::ValueId v : node.outputs) {
+      if (v != ecg::kNone) bytes += static_cast<double>(ecg::ValueBytes(graph.value(v)));
+    }
+    seconds += std::max(ops::NodeFlops(graph, node) / device.fma_f32_flops_per_s, bytes / bandwidth) / units;
+  }
+  return 1e9 * seconds;
+}
+
+// Of that time. What so little depends on is not worth a worker's time, nor the user's.
+constexpr double kNegligible = 1e-4;
+
 // Import to plan: what both entry points share. The oracle keeps pointers into `planned`.
 // `options` name one specialisation; `constants`: of those that share a bundle, or null.
 absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
@@ -198,6 +218,7 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
   oracle->Start(&planned.graph, &planned.layouts);
   PlanOptions plan_options;
   plan_options.cancelled = context.cancelled;
+  plan_options.negligible_ns = kNegligible * LeastNs(planned.graph, *context.device, options.threads);
   plan_options.progress = [&](int64_t done, int64_t total) { clock->Report(done, total, "planning fusion"); };
   ASSIGN_OR_RETURN(planned.plan, planner->Plan(planned.graph, *context.device, *oracle, plan_options));
   RETURN_IF_ERROR(Annotate(CheckPlan(planned.graph, planned.plan), absl::StrCat("planner ", options.planner)));

@@ -285,6 +285,16 @@ absl::StatusOr<Round::Verdict> Round::TryFuse(NodeId producer, NodeId consumer) 
 
 // `questions`: the fused block, then the two apart.
 absl::StatusOr<bool> Round::ProfileAgrees(const std::array<const NodeSet*, 3>& questions, Decision* decision) {
+  auto estimate = [&](int q) { return oracle_.EstimateNs(graph_, *questions[q]); };
+  const double fused_ns = estimate(0), separate_ns = estimate(1) + estimate(2);
+  if (std::max(fused_ns, separate_ns) < options_.negligible_ns) {
+    decision->fused_ns = fused_ns;
+    decision->separate_ns = separate_ns;
+    decision->source = LatencySource::kModel;
+    decision->reason = absl::StrFormat("estimated %.1f us fused against %.1f us apart (too little to measure)",
+                                       fused_ns / 1e3, separate_ns / 1e3);
+    return fused_ns <= separate_ns;
+  }
   std::vector<NodeSet> open;
   for (const NodeSet* question : questions) {
     if (!answers_.count(*question)) open.push_back(*question);
@@ -294,8 +304,7 @@ absl::StatusOr<bool> Round::ProfileAgrees(const std::array<const NodeSet*, 3>& q
   } else if (!open.empty()) {
     if (guesses_ == kLookAhead) return false;
     unanswered_.insert(unanswered_.end(), open.begin(), open.end());
-    auto estimate = [&](int q) { return oracle_.EstimateNs(graph_, *questions[q]); };
-    const bool guess = estimate(0) <= estimate(1) + estimate(2);
+    const bool guess = fused_ns <= separate_ns;
     if (guesses_++ != turn_) return guess;
     turned_ = true;
     return !guess;

@@ -58,11 +58,12 @@ class FakeOracle : public BlockOracle {
     if (!maybe_names.empty()) batches.back() += " | " + absl::StrJoin(maybe_names, ", ");
     return answers;
   }
-  double EstimateNs(const ecg::Graph&, const std::vector<ecg::NodeId>&) override { return 0; }  // a tie: yes
+  double EstimateNs(const ecg::Graph&, const std::vector<ecg::NodeId>&) override { return estimate_ns; }
   int Devices() const override { return devices; }
   std::set<std::string> refused;
   std::map<std::string, double> latency_us;
   absl::Status failure;
+  double estimate_ns = 0;  // of any block; 0: a tie of fused and apart, which is a yes
   int devices = 1;
   int can_schedule_calls = 0;
   std::vector<std::string> batches;
@@ -72,7 +73,7 @@ class DnnFusionTest : public testing::Test {
  protected:
   std::vector<std::string> Blocks(const std::string& text) {
     graph_ = Parsed(text);
-    auto plan = planner_->Plan(graph_, DeviceModel(), oracle_, {});
+    auto plan = planner_->Plan(graph_, DeviceModel(), oracle_, options_);
     EXPECT_TRUE(plan.ok()) << plan.status();
     if (!plan.ok()) return {};
     plan_ = *std::move(plan);
@@ -98,6 +99,7 @@ class DnnFusionTest : public testing::Test {
   }
   const Planner* planner_ = DnnFusionListingPlanner();
   FakeOracle oracle_;
+  PlanOptions options_;
   ecg::Graph graph_;
   FusionPlan plan_;
 };
@@ -331,6 +333,32 @@ TEST_F(DnnFusionTest, YellowIsKeptApartWhenSlower) {
   EXPECT_THAT(Blocks(kConvResize), ElementsAre("a+b+c"));
 }
 
+TEST_F(DnnFusionTest, WhatTakesNoTimeIsNotMeasured) {
+  oracle_.latency_us = {{"a+b+c", 15.1}, {"a", 5}, {"b+c", 10}};
+  oracle_.estimate_ns = 400;  // apart 800
+  options_.negligible_ns = 801;
+  EXPECT_THAT(Blocks(kConvResize), ElementsAre("a+b+c"));
+  EXPECT_EQ(Of("a", "b").reason, "estimated 0.4 us fused against 0.8 us apart (too little to measure)");
+  EXPECT_EQ(Of("a", "b").source, LatencySource::kModel);
+  EXPECT_TRUE(oracle_.batches.empty());
+  options_.negligible_ns = 800;
+  EXPECT_THAT(Blocks(kConvResize), ElementsAre("a", "b+c"));
+  EXPECT_THAT(oracle_.batches, ElementsAre("a+b+c, a, b+c"));
+}
+
+TEST_F(DnnFusionTest, BlocksDoNotGrowWithoutEnd) {
+  std::string text = "graph g(%x: f32[4]) {\n", last = "%x";
+  for (int i = 0; i < 150; ++i) {
+    absl::StrAppend(&text, "  %a", i, ": f32[4] = Abs(", last, ")\n");
+    last = absl::StrCat("%a", i);
+  }
+  Blocks(absl::StrCat(text, "  return ", last, "\n}"));
+  ASSERT_EQ(plan_.blocks.size(), 3u);
+  EXPECT_EQ(plan_.blocks[0].nodes.size(), 64u);
+  EXPECT_EQ(plan_.blocks[1].nodes.size(), 64u);
+  EXPECT_EQ(Of("a63", "a64").reason, "a block of 65 operators: 64 are the most");
+}
+
 TEST_F(DnnFusionTest, YellowQuestionsOfIndependentBlocksAreOneBatch) {
   const std::string two = R"(graph g(%x: f32[4, 8], %y: f32[4, 8]) {
     %w: f32[8, 8] = const #0000000000000002
@@ -461,8 +489,8 @@ TEST_F(DnnFusionTest, ProgressAndCancellation) {
 TEST_F(DnnFusionTest, LongChainsAndEmptyGraphs) {
   std::string chain = "graph g(%v0: f32[8]) {\n";
   for (int i = 1; i <= 1500; ++i) absl::StrAppend(&chain, "%v", i, ": f32[8] = Relu(%v", i - 1, ")\n");
-  EXPECT_EQ(Blocks(chain + "return %v1500 }").size(), 1);
-  EXPECT_EQ(oracle_.can_schedule_calls, 1499);
+  EXPECT_EQ(Blocks(chain + "return %v1500 }").size(), 24);
+  EXPECT_EQ(oracle_.can_schedule_calls, 1476);
   EXPECT_TRUE(Blocks("graph g(%x: f32[8]) { return %x }").empty());
 }
 
