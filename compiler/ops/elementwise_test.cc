@@ -51,6 +51,15 @@ TEST(Unary, ReluKeepsNanAndSoftplusDoesNotOverflow) {
   EXPECT_THAT(Unary("IsInf", {kInf, -kInf, 1, kNan}, {{"detect_negative", int64_t{0}}}), ElementsAre(1, 0, 0, 0));
 }
 
+TEST(Unary, MishFarOut) {
+  EXPECT_THAT(Unary("Mish", {kNan})[0], IsNan());
+  EXPECT_THAT(Unary("Mish", {kInf, 1000.0, 90.0, 20.0}), ElementsAre(kInf, 1000, 90, 20));
+  for (const double v : {-5.0, -20.0, -60.0, -80.0}) {  // relative, where the result is v e^v
+    const double mish = v * std::tanh(std::log1p(std::exp(v)));
+    EXPECT_NEAR(Unary("Mish", {v})[0] / mish, 1, 3e-6) << v;
+  }
+}
+
 TEST(Unary, TypesAreCheckedByName) {
   const auto result = RunOp({"Exp", {I64({1}, {1})}});
   EXPECT_EQ(result.status().code(), absl::StatusCode::kInvalidArgument);

@@ -40,6 +40,14 @@ Scalar Softplus(const Scalar& x) {
   return te::Max(x, C(x, 0)) + Call(Op::kLog, {C(x, 1) + Exp(Neg(Call(Op::kAbs, {x})))});
 }
 
+// tanh(log(1 + n)) with n = e^x is t / (t + 2) with t = n (n + 2): one exponential instead of three transcendentals, and
+// exact to rounding where n is small. From x = 20 on it is 1 in every type.
+Scalar TanhOfSoftplus(const Scalar& x) {
+  const Scalar n = Exp(te::Min(x, C(x, 20)));
+  const Scalar t = n * (n + C(x, 2));
+  return t / (t + C(x, 2));
+}
+
 Scalar Gelu(const Scalar& x, const Attrs& attrs) {
   if (attrs.String("approximate", "none") == "tanh") {
     const Scalar inner = C(x, std::sqrt(2 / M_PI)) * (x + C(x, 0.044715) * x * x * x);
@@ -120,7 +128,7 @@ std::vector<UnaryOp> Table() {
        [](const Scalar& x, const Attrs& a) { return Select(Less(x, C(x, 0)), C(x, a.Float("alpha", 0.01)) * x, x); },
        {alpha}},
       {"Log", kFloat, Plain(Op::kLog), {}, kCommutes},
-      {"Mish", kFloat, [](const Scalar& x, const Attrs&) { return x * Call(Op::kTanh, {Softplus(x)}); }},
+      {"Mish", kFloat, [](const Scalar& x, const Attrs&) { return x * TanhOfSoftplus(x); }},
       {"Neg", kNumeric, Plain(Op::kNeg), {}, kLinear},
       {"Not", Domain::kBool, Plain(Op::kNot)},
       {"Reciprocal", kFloat, [](const Scalar& x, const Attrs&) { return C(x, 1) / x; }, {}, kMultiplicative},

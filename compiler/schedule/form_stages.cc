@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/te/transform.h"
@@ -93,6 +95,53 @@ double ReadsPerPoint(const te::Te& te, te::TensorId tensor) {
   return static_cast<double>(std::max<size_t>(1, sites.size()));
 }
 
+// The share of a te's points at which it reads a tensor: 1, but for what stands in a branch over a range of an axis (a
+// part of a Concat).
+class ReadShare {
+ public:
+  ReadShare(const te::Te& te, te::TensorId tensor) : tensor_(tensor) {
+    for (const te::Axis& axis : te.axes) ranges_[axis.id] = {0, axis.extent};
+    for (const te::Scalar& s : te.body) share_ = std::max(share_, Of(s, 1));
+    for (const te::Scalar& s : te.then) share_ = std::max(share_, Of(s, 1));
+  }
+  double share() const { return visits_ > kMostVisits ? 1 : std::min(1.0, share_); }
+
+ private:
+  static constexpr int kMostVisits = 10000;  // shared expressions are walked again in each range
+
+  // `points`: the share of all points at which `s` is evaluated.
+  double Of(const te::Scalar& s, double points) {
+    if (++visits_ > kMostVisits || SitesOf(s, tensor_, &known_).empty()) return 0;
+    if (s->kind == te::ScalarKind::kLoad) return points;
+    double share = 0;
+    if (s->kind == te::ScalarKind::kIf) {
+      const std::optional<te::AxisCut> found = te::CutOf(s->pred);
+      if (found && ranges_.count(found->axis.id)) {
+        const int axis = found->axis.id;
+        const std::pair<int64_t, int64_t> all = ranges_[axis];
+        const int64_t cut = std::clamp(found->at, all.first, all.second);
+        const auto part = [&](const te::Scalar& branch, int64_t begin, int64_t end) {
+          if (begin == end) return;
+          ranges_[axis] = {begin, end};
+          share += Of(branch, points * static_cast<double>(end - begin) / static_cast<double>(all.second - all.first));
+        };
+        part(s->args[0], all.first, cut);
+        part(s->args[1], cut, all.second);
+        ranges_[axis] = all;
+        return share;
+      }
+    }
+    for (const te::Scalar& arg : s->args) share = std::max(share, Of(arg, points));
+    return share;
+  }
+
+  const te::TensorId tensor_;
+  std::map<int, std::pair<int64_t, int64_t>> ranges_;  // by axis, of the points that reach where the walk is
+  std::map<const te::ScalarNode*, Sites> known_;
+  double share_ = 0;
+  int visits_ = 0;
+};
+
 void CollectTensors(const te::Index& index, std::set<te::TensorId>* tensors) {
   for (const te::Index::Part& part : index.parts()) {
     if (part.term.kind == te::TermKind::kLoad) {
@@ -148,7 +197,7 @@ std::vector<int> ChooseInlined(const te::Program& program) {
       const Uses uses = UsesOf(program.tes[r], tensor);
       must_exist = must_exist || uses.in_index;
       if (uses.padded && !IsPlainLoad(te.body[0])) reuse_fold = reuse_fold || !program.tes[r].IsMap();
-      const double reads = ReadsPerPoint(program.tes[r], tensor);
+      const double reads = ReadsPerPoint(program.tes[r], tensor) * ReadShare(program.tes[r], tensor).share();
       if (inlined[r]) {
         for (const auto& [root, points] : roots[r]) roots[i][root] = std::max(roots[i][root], reads * points);
       } else {

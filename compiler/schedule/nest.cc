@@ -331,4 +331,56 @@ void SplitFoldAxes(Nest* nest, AxisSource* axes, const std::function<bool(const 
   DropUnitAxes(nest);
 }
 
+namespace {
+
+// The first condition in the nest that cuts an axis of it.
+std::optional<te::AxisCut> FindCut(const Nest& nest) {
+  std::optional<te::AxisCut> found;
+  for (const Scalar& s : nest.body) {
+    te::Visit(s, [&](const te::ScalarNode& node) {
+      if (found || node.kind != te::ScalarKind::kIf) return;
+      const std::optional<te::AxisCut> cut = te::CutOf(node.pred);
+      if (!cut || cut->at <= 0) return;
+      for (const Axis& axis : nest.axes) {
+        if (axis.id == cut->axis.id && cut->at < axis.extent) found = cut;
+      }
+    });
+  }
+  return found;
+}
+
+// The nest over [begin, begin + extent) of an axis.
+Nest PartOf(const Nest& nest, const Axis& axis, int64_t begin, int64_t extent, AxisSource* axes) {
+  Nest part = nest;
+  const Axis fresh = axes->New(extent);
+  const Index moved = Index(fresh) + Index(begin);
+  for (Axis& a : part.axes) {
+    if (a.id == axis.id) a = fresh;
+  }
+  part.Substitute([&](const Axis& a) { return a.id == axis.id ? &moved : nullptr; });
+  return part;
+}
+
+}  // namespace
+
+std::vector<Nest> SplitRanges(Nest nest, AxisSource* axes, const std::function<bool(const Nest&)>& worth) {
+  if (nest.fold) return {std::move(nest)};
+  std::vector<Nest> done, open = {nest};
+  while (!open.empty()) {
+    Nest next = std::move(open.back());
+    open.pop_back();
+    const std::optional<te::AxisCut> cut = FindCut(next);
+    if (!cut) {
+      done.push_back(std::move(next));
+      continue;
+    }
+    Nest first = PartOf(next, cut->axis, 0, cut->at, axes);
+    Nest second = PartOf(next, cut->axis, cut->at, cut->axis.extent - cut->at, axes);
+    if (!worth(first) || !worth(second)) return {std::move(nest)};
+    open.push_back(std::move(second));
+    open.push_back(std::move(first));
+  }
+  return done;
+}
+
 }  // namespace fusion

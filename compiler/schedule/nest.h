@@ -79,6 +79,11 @@ void SplitSpatialAxes(Nest* nest, AxisSource* axes, int64_t min_divisor);
 // zero.
 void SplitFoldAxes(Nest* nest, AxisSource* axes, const std::function<bool(const te::Axis&)>& zero_padded);
 
+// Index-set splitting: a map whose conditions cut ranges of one of its axes (the parts of a Concat) as several maps,
+// one a range, without the conditions. `worth` says whether a nest is large enough to stand alone; where a part is not,
+// the nest stays whole. A nest without such a condition is returned as it is.
+std::vector<Nest> SplitRanges(Nest nest, AxisSource* axes, const std::function<bool(const Nest&)>& worth);
+
 }  // namespace fusion
 
 #endif  // FUSION_COMPILER_SCHEDULE_NEST_H_

@@ -206,18 +206,32 @@ class BlockScheduler {
         FuseAxes(&nest, &axes_);
       }
     }
-    movement::Phase phase;
-    movement::Step step = StepOf(nest, device_);
     double per_point = CostPerPoint(te);
     if (te.fold) per_point *= std::max(1.0, DomainPoints(te)) / std::max(1.0, DomainPoints(te, false));
-    if (!empty) MoveLoopsToGrid(&step, per_point, device_, &axes_, &phase.grid);
     if (empty) {
+      movement::Phase phase;
+      movement::Step step = StepOf(nest, device_);
       for (const movement::Loop& loop : step.loops) phase.grid.push_back(loop.axis);
       step.loops.clear();
       step.strategy = movement::Strategy::kScalar;
+      phase.steps.push_back(std::move(step));
+      kernel_.phases.push_back(std::move(phase));
+      return absl::OkStatus();
     }
-    phase.steps.push_back(std::move(step));
-    kernel_.phases.push_back(std::move(phase));
+    // Each part of a Concat is a copy of its own: straight rows, and a grid that walks them in order.
+    const auto worth = [&](const Nest& part) {
+      double points = 1;
+      for (const Axis& axis : part.axes) points *= static_cast<double>(axis.extent);
+      return points * per_point >= MinTaskCost(device_) && part.axes.back().extent >= device_.vector_bytes / 4;
+    };
+    for (Nest& part : SplitRanges(std::move(nest), &axes_, worth)) {
+      FuseAxes(&part, &axes_);
+      movement::Phase phase;
+      movement::Step step = StepOf(part, device_);
+      MoveLoopsToGrid(&step, per_point, device_, &axes_, &phase.grid);
+      phase.steps.push_back(std::move(step));
+      kernel_.phases.push_back(std::move(phase));
+    }
     return absl::OkStatus();
   }
 

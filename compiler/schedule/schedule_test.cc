@@ -320,6 +320,41 @@ TEST(ScheduleBlock, PrintsTheSameEveryTime) {
   EXPECT_EQ(movement::Print(Schedule(kSoftmax).kernel), text);
 }
 
+// Three parts of 64, 128 and 64 channels, each through its own expression.
+const char kParts[] = R"(te p(%0: f32[1, 64, 28, 28], %1: f32[1, 128, 28, 28], %2: f32[1, 64, 28, 28]) {
+  %3[i0<1, i1<64, i2<28, i3<28]: f32 = max(0.0, %0[i0, i1, i2, i3])
+  %4[i4<1, i5<128, i6<28, i7<28]: f32 = max(0.0, %1[i4, i5, i6, i7])
+  %5[i8<1, i9<64, i10<28, i11<28]: f32 = exp(%2[i8, i9, i10, i11])
+  %6[i12<1, i13<256, i14<28, i15<28]: f32 = if i13 < 64 then %3[i12, i13, i14, i15] else if i13 < 192 then %4[i12, i13 - 64, i14, i15] else %5[i12, i13 - 192, i14, i15]
+  return %6
+})";
+
+TEST(FormStages, PartsOfAConcatAreComputedWhereTheyGo) {
+  EXPECT_EQ(Stages(kParts).tes.size(), 1u);  // though each is read in a quarter of the points of the whole only
+}
+
+TEST(ScheduleBlock, PartsOfAConcatAreLoopsOfTheirOwn) {
+  const Layout blocked{1, 16};
+  for (const bool blocks : {false, true}) {
+    std::map<te::TensorId, Layout> layouts;
+    if (blocks) layouts = {{0, blocked}, {1, blocked}, {2, blocked}, {6, blocked}};
+    const ScheduledBlock block = Schedule(kParts, layouts);
+    ASSERT_EQ(block.kernel.phases.size(), 3u) << movement::Print(block.kernel);
+    EXPECT_EQ(movement::Print(block.kernel).find(" if "), std::string::npos) << movement::Print(block.kernel);
+    for (const movement::Phase& phase : block.kernel.phases) {
+      EXPECT_EQ(phase.steps[0].strategy, movement::Strategy::kMapVec);
+    }
+  }
+}
+
+TEST(ScheduleBlock, APartThatIsNoTasksWorthStaysInTheLoop) {
+  const ScheduledBlock block = Schedule(R"(te p(%0: f32[1, 64], %1: f32[1, 64]) {
+  %2[i0<1, i1<128]: f32 = if i1 < 64 then %0[i0, i1] else %1[i0, i1 - 64]
+  return %2
+})");
+  EXPECT_EQ(block.kernel.phases.size(), 1u);
+}
+
 TEST(Nest, FusesAxesThatAreWalkedAsOne) {
   const ScheduledBlock block = Schedule(R"(te p(%0: f32[6, 5, 32]) {
   %1[i0<6, i1<5, i2<32]: f32 = exp(%0[i0, i1, i2])

@@ -1,8 +1,11 @@
 // Construction and traversal of scalar expressions; what constructors fold: scalar_fold.cc.
 #include "compiler/te/scalar.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstddef>
+#include <numeric>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -160,6 +163,32 @@ void VisitNew(const Scalar& s, absl::flat_hash_set<const ScalarNode*>* seen,
 
 const OpInfo& GetOpInfo(Op op) { return kOps[static_cast<size_t>(op)]; }
 
+namespace {
+
+// `g·A + r < 0` with 0 <= r < g is `A < 0`: which block an element lies in decides, not where in it. Returns < and >=
+// without such an r.
+Comparison WithoutRemainder(const Comparison& comparison) {
+  if (comparison.cmp != Cmp::kLt && comparison.cmp != Cmp::kGe) return comparison;
+  const Index d = comparison.lhs - comparison.rhs;
+  std::vector<Index::Part> parts = d.parts();
+  std::stable_sort(parts.begin(), parts.end(), [](const Index::Part& a, const Index::Part& b) {
+    return std::abs(a.coefficient) > std::abs(b.coefficient);
+  });
+  int64_t g = 0;
+  for (size_t kept = 1; kept < parts.size(); ++kept) {
+    g = std::gcd(g, parts[kept - 1].coefficient);
+    const int64_t shift = ((d.constant() % g) + g) % g;
+    const Index rest = Index::FromParts(shift, {parts.begin() + static_cast<std::ptrdiff_t>(kept), parts.end()});
+    const Interval range = rest.Range();
+    if (range.lo < 0 || range.hi >= g) continue;
+    const Index kept_parts = d - rest;
+    return {kept_parts - Index(kept_parts.constant()), comparison.cmp, Index(-kept_parts.constant())};
+  }
+  return comparison;
+}
+
+}  // namespace
+
 std::optional<bool> Decide(const Comparison& comparison) {
   const Interval d = (comparison.lhs - comparison.rhs).Range();
   std::optional<bool> less, equal;
@@ -173,10 +202,21 @@ std::optional<bool> Decide(const Comparison& comparison) {
   return truth;
 }
 
+std::optional<AxisCut> CutOf(const Pred& pred) {
+  if (pred.size() != 1 || pred[0].cmp != Cmp::kLt) return std::nullopt;
+  const Index d = pred[0].lhs - pred[0].rhs;
+  if (d.parts().size() != 1) return std::nullopt;
+  const Index::Part& part = d.parts()[0];
+  const int64_t k = part.coefficient, c = d.constant();
+  if (part.term.kind != TermKind::kAxis || k < 1) return std::nullopt;
+  return AxisCut{part.term.axis, c >= 0 ? -(c / k) : (-c + k - 1) / k};
+}
+
 Pred Simplify(const Pred& pred, bool* never) {
   *never = false;
   Pred kept;
-  for (const Comparison& c : pred) {
+  for (const Comparison& original : pred) {
+    const Comparison c = WithoutRemainder(original);
     const std::optional<bool> truth = Decide(c);
     if (truth == false) *never = true;
     if (truth) continue;

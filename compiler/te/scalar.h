@@ -91,6 +91,12 @@ using Pred = std::vector<Comparison>;  // conjunction; empty is true
 
 // The truth of a comparison where the ranges of its axes settle it.
 std::optional<bool> Decide(const Comparison& comparison);
+// `axis < at`, as one comparison of one axis says it.
+struct AxisCut {
+  Axis axis;
+  int64_t at = 0;
+};
+std::optional<AxisCut> CutOf(const Pred& pred);
 // Drops comparisons that always hold and repeated ones; sets *never when one cannot hold.
 Pred Simplify(const Pred& pred, bool* never);
 Pred Substitute(const Pred& pred, const std::function<const Index*(const Axis&)>& map);

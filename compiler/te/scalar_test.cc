@@ -74,6 +74,32 @@ TEST(ScalarTest, PredicatesSettledByRangesVanish) {
   EXPECT_TRUE(StructurallyEqual(first, X(3)));
 }
 
+TEST(ScalarTest, WhatLiesInsideABlockDoesNotDecide) {
+  const Axis block{7, 8}, lane{8, 16};
+  const Index channel = Index(block) * 16 + Index(lane);
+  bool never = false;
+  const Pred below = Simplify({{channel, Cmp::kLt, Index(64)}}, &never);
+  ASSERT_EQ(below.size(), 1u);
+  EXPECT_FALSE(below[0].lhs.UsesAxis(lane.id));
+  EXPECT_TRUE(Simplify({{channel, Cmp::kLt, Index(60)}}, &never)[0].lhs.UsesAxis(lane.id)) << "60 cuts a block";
+  EXPECT_FALSE(
+      Simplify({{channel + Index(4) - Index(lane) + Index(Axis{9, 12}), Cmp::kGe, Index(32)}}, &never)[0].lhs.UsesAxis(
+          9))
+      << "4 to 15 of 16";
+  EXPECT_FALSE(never);
+  const std::optional<AxisCut> cut = CutOf(below);
+  ASSERT_TRUE(cut.has_value());
+  EXPECT_EQ(cut->axis.id, block.id);
+  EXPECT_EQ(cut->at, 4);
+  for (int64_t bound = -3; bound < 12; ++bound) {
+    const std::optional<AxisCut> at = CutOf({{Index(block) * 3, Cmp::kLt, Index(bound)}});
+    ASSERT_TRUE(at.has_value());
+    for (int64_t x = -3; x < 8; ++x) EXPECT_EQ(3 * x < bound, x < at->at) << x << " " << bound;
+  }
+  EXPECT_FALSE(CutOf({{channel, Cmp::kLt, Index(60)}}).has_value());
+  EXPECT_FALSE(CutOf({{Index(block), Cmp::kGe, Index(3)}}).has_value());
+}
+
 TEST(ScalarTest, RewritesShareNodes) {
   // 2^64 paths, 64 nodes.
   Scalar s = X();
