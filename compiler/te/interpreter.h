@@ -18,6 +18,10 @@ struct InterpretOptions {
   // may make, and overflows where that type does; conversions that C++ leaves undefined give anything. What differs
   // between runs with different seeds is what rounding decides: their spread measures the condition of each result.
   uint64_t perturb_seed = 0;
+  // Of 2^n operations one moves at random, n in [0, 63]; the others are rounded to nearest. Where every operation
+  // moves, a coincidence of many results, such as all summands being the exact ones, is never seen, though machines
+  // bring it about.
+  int perturb_sparsity = 0;
 };
 
 // `inputs` parallel to program.inputs (tensors whose TensorInfo carries a constant may be passed as an empty Tensor).

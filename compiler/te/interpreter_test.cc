@@ -414,6 +414,28 @@ TEST_F(InterpreterTest, PerturbedRunsShowWhatRoundingDecides) {
   EXPECT_TRUE(anything);
 }
 
+// Each of 64 thirds is itself in some runs; that all are at once takes runs in which few results move.
+TEST_F(InterpreterTest, SparselyPerturbedRunsMoveFewResults) {
+  const TensorId x = Input(DType::kF64, {64});
+  program_.MarkOutput(
+      b_.Map("third", DType::kF64, {64}, [&](const Idx& i) { return b_.At(x, i) / Imm(DType::kF64, 3); }));
+  const std::vector<Tensor> inputs = {Tensor::From<double>(DType::kF64, {64}, std::vector<double>(64, 1))};
+  const auto moved = [&](uint64_t seed, int sparsity) {
+    const auto outputs = Interpret(program_, inputs, {.perturb_seed = seed, .perturb_sparsity = sparsity});
+    const std::vector<double> thirds = Values((*outputs)[0]);
+    return std::count_if(thirds.begin(), thirds.end(), [](double third) { return third != 1.0 / 3; });
+  };
+  bool none = false, some = false;
+  for (uint64_t seed = 1; seed <= 16; ++seed) {
+    EXPECT_GT(moved(seed, 0), 16);
+    EXPECT_LT(moved(seed, 6), 16);
+    none |= moved(seed, 6) == 0;
+    some |= moved(seed, 6) > 0;
+  }
+  EXPECT_TRUE(none);
+  EXPECT_TRUE(some);
+}
+
 // 1e30 * 1e-30 * 1e30 * 1e-30 overflows in another order.
 TEST_F(InterpreterTest, PerturbedRunsShowProductsThatMayOverflow) {
   const TensorId x = Input(DType::kF32, {2, 4});

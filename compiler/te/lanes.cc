@@ -440,7 +440,12 @@ uint64_t NextRandom(State& s) {  // xorshift64
   return s.random;
 }
 
-double NextUniform(State& s) { return static_cast<double>(static_cast<int64_t>(NextRandom(s))) * 0x1p-63; }  // [-1, 1)
+// How far a result moves, of its bound: in [-1, 1), 0 where it stays.
+double NextMove(State& s) {
+  const uint64_t random = NextRandom(s);
+  if ((random & s.still) != 0) return 0;
+  return static_cast<double>(static_cast<int64_t>(random)) * 0x1p-63;
+}
 
 // At most 16 significant bits in f32 and 32 in f64: small integers and fractions of powers of two, whose sums and
 // products are exact. Results of rounding look like that once in 2^8 or more.
@@ -456,10 +461,9 @@ void Perturb(State& s, const Inst& in, int n) {
   const double* a = s.D(in.a);
   constexpr double kUnit = std::numeric_limits<F>::epsilon();
   for (int l = 0; l < n; ++l) {
-    const double uniform = NextUniform(s);
-    double x =
-        (in.fimm <= 1 && IsShort<F>(a[l])) || !std::isfinite(a[l]) ? a[l] : a[l] * (1 + uniform * in.fimm * kUnit);
-    if (std::fabs(x) < 1.5 * static_cast<double>(std::numeric_limits<F>::min()) && uniform < 0) x = 0;  // underflows
+    const double move = NextMove(s);
+    double x = (in.fimm <= 1 && IsShort<F>(a[l])) || !std::isfinite(a[l]) ? a[l] : a[l] * (1 + move * in.fimm * kUnit);
+    if (std::fabs(x) < 1.5 * static_cast<double>(std::numeric_limits<F>::min()) && move < 0) x = 0;  // underflows
     d[l] = static_cast<double>(static_cast<F>(x));
   }
 }
@@ -468,9 +472,9 @@ void PerturbProduct(State& s, const Inst& in, int n) {
   double* d = s.D(in.dst);
   const double *a = s.D(in.a), *b = s.D(in.b), *c = s.D(in.c);
   for (int l = 0; l < n; ++l) {
-    const double uniform = NextUniform(s);
+    const double move = NextMove(s);
     const bool exact = !std::isfinite(a[l]) || std::fma(b[l], c[l], -a[l]) == 0;
-    d[l] = exact ? a[l] : a[l] * (1 + uniform * std::numeric_limits<double>::epsilon());
+    d[l] = exact ? a[l] : a[l] * (1 + move * std::numeric_limits<double>::epsilon());
   }
 }
 
@@ -522,8 +526,8 @@ void RandomRound(State& s, const Inst& in, int n) {
   for (int l = 0; l < n; ++l) {
     const double nearest = kToward(a[l]);
     // The neighbour on the other side, unless the value is close to the nearest.
-    d[l] = nearest == a[l] || !std::isfinite(nearest) || (NextRandom(s) & 1) ? nearest
-                                                                             : kToward(a[l] + 1.01 * (a[l] - nearest));
+    const bool stays = nearest == a[l] || !std::isfinite(nearest) || NextMove(s) <= 0;
+    d[l] = stays ? nearest : kToward(a[l] + 1.01 * (a[l] - nearest));
   }
 }
 

@@ -23,6 +23,7 @@ struct State {
   const Inst* failed = nullptr;   // the check that failed, with the offending value
   int64_t failed_value = 0;
   uint64_t random = 1;         // of the perturbing kernels; never 0
+  uint64_t still = 0;          // results move where the random number has none of these bits
   bool skips_padding = false;  // this run leaves out products with padding (PaddedProductKernel)
 
   double* D(int r) { return doubles.data() + static_cast<int64_t>(r) * kLanes; }
