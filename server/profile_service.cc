@@ -1,8 +1,10 @@
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/cost/model_error.h"
 #include "proto/profile.grpc.pb.h"
 #include "runtime/base/status_macros.h"
 #include "server/grpc_status.h"
@@ -26,6 +28,10 @@ v1::Measurement ToProto(const MeasurementRow& row) {
   proto.set_worker(row.worker);
   proto.set_toolchain(row.toolchain);
   proto.set_time_ms(row.time_ms);
+  proto.set_model_ns(row.model_ns);
+  proto.set_workload(row.workload);
+  proto.set_structure(row.structure);
+  proto.set_choices(row.choices);
   return proto;
 }
 
@@ -37,10 +43,11 @@ absl::StatusOr<MeasurementRow> FromProto(const v1::Measurement& proto) {
   const auto is_time = [](double ns) { return std::isfinite(ns) && ns >= 0; };
   bool good = is_key(proto.question_key()) && !proto.device_fingerprint().empty() && proto.samples() > 0 &&
               is_time(proto.min_ns()) && is_time(proto.median_ns()) && is_time(proto.p90_ns()) &&
-              proto.samples_ns_size() <= 64;
+              is_time(proto.model_ns()) && (proto.workload().empty() || is_key(proto.workload())) &&
+              (proto.structure().empty() || is_key(proto.structure())) && proto.samples_ns_size() <= 64;
   for (const double ns : proto.samples_ns()) good = good && is_time(ns);
   for (const std::string* text : {&proto.measurement_key(), &proto.device_fingerprint(), &proto.description(),
-                                  &proto.worker(), &proto.toolchain()}) {
+                                  &proto.worker(), &proto.toolchain(), &proto.choices()}) {
     good = good && text->size() <= kMostText;
   }
   if (!good) {
@@ -52,7 +59,9 @@ absl::StatusOr<MeasurementRow> FromProto(const v1::Measurement& proto) {
       proto.question_key(), proto.measurement_key(), proto.device_fingerprint(),
       proto.description(),  proto.samples(),         proto.min_ns(),
       proto.median_ns(),    proto.p90_ns(),          {proto.samples_ns().begin(), proto.samples_ns().end()},
-      proto.worker(),       proto.toolchain(),       proto.time_ms()};
+      proto.worker(),       proto.toolchain(),       proto.time_ms(),
+      proto.model_ns(),     proto.workload(),        proto.structure(),
+      proto.choices()};
 }
 
 class ProfileService : public v1::Profile::Service {
@@ -70,6 +79,17 @@ class ProfileService : public v1::Profile::Service {
     response->set_from_database(jobs_->sources().database);
     response->set_from_measured(jobs_->sources().measured);
     response->set_from_model(jobs_->sources().model);
+    absl::StatusOr<std::vector<ModelErrorRow>> rows = store_->ModelErrors("");
+    if (!rows.ok()) return ToGrpc(rows.status());
+    std::vector<std::pair<double, double>> pairs;
+    for (const ModelErrorRow& row : *rows) {
+      if (row.latency_ns > 0) pairs.emplace_back(row.model_ns, row.latency_ns);
+    }
+    const ModelError error = SummarizeModelError(pairs);
+    response->set_model_kernels(error.kernels);
+    response->set_model_rank_correlation(error.rank_correlation);
+    response->set_model_median_ratio(error.median_ratio);
+    response->set_model_median_error(error.median_error);
     return grpc::Status::OK;
   }
 

@@ -110,6 +110,24 @@ TEST_F(ServerTest, CompilesMeasuresBuildsAndRemembers) {
   EXPECT_THAT(metrics, HasSubstr("fusion_rpc_requests_total{code=\"OK\",method=\"/fusion.v1.Compile/Submit\"} 3"));
 }
 
+TEST_F(ServerTest, QuestionsOfAGroupAreOneMeasurementInTurns) {
+  FakeWorker worker(address_, "a", [](const v1::Task& task, const std::string& payload) {
+    v1::MeasurePayload asked;
+    EXPECT_TRUE(asked.ParseFromString(payload));
+    EXPECT_EQ(asked.items_size(), 3);
+    EXPECT_EQ(task.description(), "block 0 against block 1 against block 2");
+    return FakeWorker::Good(task, payload);
+  });
+  const v1::JobEvent last = client_->Watch(client_->Submit(client_->Model("compare 3")).job_id()).back();
+  ASSERT_EQ(last.state(), v1::SUCCEEDED) << last.error().message();
+  EXPECT_EQ(last.account().measured(), 3);
+  EXPECT_EQ(worker.measurements(), 1);
+  const v1::JobEvent again =
+      client_->Watch(client_->Submit(client_->Model("compare 3\nother weights")).job_id()).back();
+  EXPECT_EQ(again.account().from_database(), 3);
+  EXPECT_EQ(worker.measurements(), 1);
+}
+
 TEST_F(ServerTest, IdenticalSubmissionsInFlightShareOneJobAndCancelEndsIt) {
   FakeWorker worker(address_, "a");
   v1::SubmitRequest request = client_->Model("slow");

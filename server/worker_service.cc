@@ -1,5 +1,6 @@
 #include "absl/strings/str_cat.h"
 #include "proto/worker.grpc.pb.h"
+#include "proto/worker_protocol.h"
 #include "runtime/base/status_macros.h"
 #include "server/executor.h"
 #include "server/grpc_status.h"
@@ -14,9 +15,9 @@ constexpr int64_t kMaxResultBytes = 256 << 20;
 
 absl::StatusOr<AttachedWorker> ParseInfo(const std::string& worker_id, const v1::WorkerInfo& info) {
   if (worker_id.empty() || worker_id.size() > 128) return absl::InvalidArgumentError("worker_id: 1 to 128 characters");
-  if (info.protocol() != 1) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("worker speaks protocol ", info.protocol(), ", this server 1; update the older of the two"));
+  if (info.protocol() != kWorkerProtocol) {
+    return absl::FailedPreconditionError(absl::StrCat("worker speaks protocol ", info.protocol(), ", this server ",
+                                                      kWorkerProtocol, "; update the older of the two"));
   }
   AttachedWorker worker;
   worker.id = worker_id;

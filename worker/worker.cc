@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
 #include "compiler/cost/device_model.h"
+#include "proto/worker_protocol.h"
 #include "runtime/base/status_macros.h"
 #include "worker/executor/build_executor.h"
 #include "worker/executor/decorators.h"
@@ -68,7 +69,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(WorkerOptions options) {
   lease.log = options.log;
   lease.info.set_name(options.name.empty() ? HostName() : options.name);
   lease.info.set_version(FUSION_VERSION);
-  lease.info.set_protocol(1);
+  lease.info.set_protocol(kWorkerProtocol);
 
   std::map<v1::TaskKind, std::unique_ptr<Executor>> by_kind;
   std::unique_ptr<ClangToolchain> toolchain;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "client/api/connection.h"
 #include "client/cli/exit_codes.h"
 #include "client/cli/proto_json.h"
@@ -17,6 +18,13 @@
 
 namespace fusion {
 namespace {
+
+std::string ModelInWords(const v1::ProfileStats& stats) {
+  if (stats.model_kernels() < 2) return "not compared yet";
+  return absl::StrFormat("rank correlation %.2f over %s; measured %.2f of estimated, median error then %.0f%%",
+                         stats.model_rank_correlation(), Plural(stats.model_kernels(), "kernel"),
+                         stats.model_median_ratio(), 100 * stats.model_median_error());
+}
 
 class ProfileStatsVerb : public Verb {
  public:
@@ -37,7 +45,8 @@ class ProfileStatsVerb : public Verb {
                           {"newest", TimeInWords(stats->newest_ms())},
                           {"answered from database", CountInWords(stats->from_database())},
                           {"answered by measuring", CountInWords(stats->from_measured())},
-                          {"answered by the model", CountInWords(stats->from_model())}})
+                          {"answered by the model", CountInWords(stats->from_model())},
+                          {"cost model", ModelInWords(*stats)}})
                    .c_str(),
                stdout);
     return kExitOk;

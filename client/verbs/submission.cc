@@ -178,8 +178,7 @@ void AddCompilationFlags(CompilationFlags* flags, std::vector<Option>* options) 
                       {"fast", "strict"}});
   options->push_back({"--disable-rule", "leave out a rewrite rule by its id (plan --explain lists those that fire)",
                       &flags->disabled_rules});
-  options->push_back(
-      {"--tune", "quick: try variants of the kernels that matter on workers", &flags->tune, false, {"off", "quick"}});
+  options->push_back({"--tune", "try schedules on workers: off, quick, full, or for so many SECONDS", &flags->tune});
   options->push_back(
       {"--dim", "bind a symbolic dimension: batch=1, or seq=32,128 for specialisations in one bundle", &flags->dims});
   options->push_back({"--shape", "replace an input's shape: input=1x3x224x224", &flags->shapes});
@@ -288,11 +287,13 @@ absl::Status DownloadBundle(Connection& connection, const v1::BundleInfo& bundle
 }
 
 void PrintAccount(const v1::Account& account, Progress& progress) {
-  double planning = 0, building = 0, profiling = -1;
+  double planning = 0, building = 0, tuning = -1, profiling = -1;
   for (const v1::StageTime& stage : account.stages()) {
     const bool build = stage.stage() == "build" || stage.stage() == "pack" || stage.stage() == "write";
     if (stage.stage() == "profiling") {
       profiling = stage.seconds();
+    } else if (stage.stage() == "tune") {
+      tuning = std::max(0.0, tuning) + stage.seconds();
     } else {
       (build ? building : planning) += stage.seconds();
     }
@@ -309,9 +310,16 @@ void PrintAccount(const v1::Account& account, Progress& progress) {
   }
   if (account.questions() > 0) {
     progress.Line("profiled",
-                  absl::StrFormat("%s: %d measured, %d known, %d estimated", Plural(account.questions(), "yellow case"),
-                                  account.measured(), account.from_database(), account.from_model()),
+                  absl::StrFormat("%s, %s: %d measured, %d known, %d estimated",
+                                  Plural(account.questions() - account.trials(), "yellow case"),
+                                  Plural(account.trials(), "trial"), account.measured(), account.from_database(),
+                                  account.from_model()),
                   profiling);
+  }
+  if (tuning >= 0 && account.trials() > 0) {
+    progress.Line(
+        "tuned", absl::StrFormat("%d of %s run faster schedules", account.tuned(), Plural(account.kernels(), "kernel")),
+        tuning);
   }
   progress.Line("built",
                 absl::StrFormat("intermediates %s → %s, weights %s", BytesInWords(account.intermediate_bytes_before()),

@@ -14,7 +14,7 @@
 namespace fusion {
 
 struct CompilationFlags {
-  std::string target = "cpu", planner = "dnnfusion", math = "fast", tune = "off";
+  std::string target = "cpu", planner = "dnnfusion", math = "fast", tune = "quick";
   std::vector<std::string> dims;    // "batch=1", "seq=32,128"
   std::vector<std::string> shapes;  // "input=1x3x224x224"
   std::vector<std::string> disabled_rules;

@@ -41,6 +41,8 @@ std::string Report(const Compilation& compilation, const std::string& model, con
                    {"yellow_kept", account.yellow_kept()},
                    {"red", account.red()}}},
                  {"questions", account.questions()},
+                 {"trials", account.trials()},
+                 {"tuned", account.tuned()},
                  {"measurement_tasks", stored ? 0 : account.measured()},
                  {"from_database", account.from_database()},
                  {"from_model", account.from_model()},

@@ -17,6 +17,18 @@ struct LatencyQuestion {
                             // cache state and generator version; names and weights do not enter
   std::string description;  // for people: "Conv+Relu+Add [1,64,56,56]"
   double model_latency_ns;  // the cost model's estimate, used when nobody can measure
+  // Questions of one group that have to be measured are measured by one worker in turns, so that their answers may be
+  // compared closely. Empty: alone.
+  std::string group = {};
+  // Of a trial (compiler/tune): the key of the same kernel as the scheduler would have it, what its text is but for all
+  // numbers, as a key, and the choices. A question with a workload is remembered as its trial.
+  std::string workload = {}, structure = {}, choices = {};
+};
+
+// A trial that was measured before.
+struct KnownTrial {
+  std::string choices;
+  double latency_ns = 0;
 };
 
 enum class LatencySource { kDatabase, kMeasured, kModel };
@@ -44,6 +56,15 @@ class LatencyOracle {
                                                              MeasurementBundler& bundler) = 0;
   // Devices that measure at the same time, at least 1.
   virtual int Devices() const { return 1; }
+  // All that was tried for this workload; the oldest first.
+  virtual absl::StatusOr<std::vector<KnownTrial>> Trials(const std::string& /*workload*/) {
+    return std::vector<KnownTrial>();
+  }
+  // The fastest choices of other workloads of this structure, each once, at most `limit`; the newest first.
+  virtual absl::StatusOr<std::vector<std::string>> NeighbourChoices(const std::string& /*structure*/,
+                                                                    const std::string& /*workload*/, int /*limit*/) {
+    return std::vector<std::string>();
+  }
 };
 
 // Always answers from the model: planning without devices, tests.

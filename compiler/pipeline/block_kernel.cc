@@ -4,6 +4,8 @@
 #include <functional>
 #include <set>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "compiler/fusion/plan.h"
 #include "compiler/ops/op_def.h"
 #include "compiler/schedule/form_stages.h"
@@ -34,6 +36,13 @@ int64_t Evaluate(const te::Index& index, const std::vector<int>& ids, const std:
 
 }  // namespace
 
+std::string DescribeBlock(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) {
+  std::vector<std::string> ops;
+  for (ecg::NodeId id : nodes) ops.push_back(graph.node(id).op);
+  const ecg::Node& last = graph.node(nodes.back());
+  return absl::StrCat(absl::StrJoin(ops, "+"), " ", ShapeToString(graph.value(last.outputs[0]).type.shape));
+}
+
 std::vector<ecg::ValueId> LiveOutOf(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) {
   std::vector<ecg::ValueId> live = LiveOut(graph, FusionBlock{nodes});
   // A block whose results nobody reads (an unused second output) still stores its last value.
@@ -43,7 +52,7 @@ std::vector<ecg::ValueId> LiveOutOf(const ecg::Graph& graph, const std::vector<e
 
 absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes,
                                             const std::vector<ecg::ValueId>& live_out, const ValueLayouts& layouts,
-                                            const DeviceModel& device, const ScheduleOptions& options) {
+                                            const DeviceModel& device, const Choices& choices) {
   ASSIGN_OR_RETURN(ops::LoweredBlock lowered, ops::LowerNodes(graph, nodes, live_out));
   ASSIGN_OR_RETURN(te::Program staged, FormStages(std::move(lowered.program)));
   std::map<te::TensorId, Layout> tensor_layouts;
@@ -55,11 +64,12 @@ absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const std::
     auto it = layouts.find(lowered.value_of_tensor[t]);
     if (it != layouts.end()) tensor_layouts[t] = it->second;
   }
-  ASSIGN_OR_RETURN(ScheduledBlock scheduled, ScheduleBlock(staged, tensor_layouts, device, options));
+  ASSIGN_OR_RETURN(ScheduledBlock scheduled, ScheduleBlock(staged, tensor_layouts, device, choices));
   BlockKernel result;
   result.kernel = std::move(scheduled.kernel);
   result.stitched = scheduled.stitched;
   result.reason = scheduled.reason;
+  result.choices = std::move(scheduled.choices);
   std::set<int> written;
   for (const movement::Phase& phase : result.kernel.phases) {
     for (const movement::Step& step : phase.steps) {

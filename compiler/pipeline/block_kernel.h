@@ -31,11 +31,12 @@ struct BlockKernel {
   std::string reason;  // why not stitched
   std::string key;     // SHA-256 of the movement graph: equal keys, equal code
   double flops = 0;
+  std::vector<ChoicePoint> choices;  // of its schedule
 };
 
 absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes,
                                             const std::vector<ecg::ValueId>& live_out, const ValueLayouts& layouts,
-                                            const DeviceModel& device, const ScheduleOptions& options = {});
+                                            const DeviceModel& device, const Choices& choices = {});
 
 // The kernel with its arguments standing for `to[i]` where they stood for `from[i]`.
 BlockKernel WithValues(const BlockKernel& kernel, const std::vector<ecg::ValueId>& from,
@@ -43,6 +44,9 @@ BlockKernel WithValues(const BlockKernel& kernel, const std::vector<ecg::ValueId
 
 // The bytes of a constant argument, reordered when it is packed.
 Tensor PackedConstant(const movement::Pack& pack, const Tensor& source);
+
+// For people: "Conv+Relu [1,64,56,56]".
+std::string DescribeBlock(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes);
 
 // LiveOut (compiler/fusion/plan.h) of the nodes as a block; never empty, since a kernel stores something.
 std::vector<ecg::ValueId> LiveOutOf(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes);

@@ -8,26 +8,17 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "compiler/movement/cost.h"
 #include "compiler/movement/pressure.h"
 #include "compiler/pipeline/block_signature.h"
 #include "compiler/pipeline/emit.h"
 #include "compiler/pipeline/generator_version.h"
-#include "compiler/tune/tune.h"
 #include "runtime/base/sha256.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion {
 namespace {
-
-std::string Describe(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) {
-  std::vector<std::string> ops;
-  for (ecg::NodeId id : nodes) ops.push_back(graph.node(id).op);
-  const ecg::Node& last = graph.node(nodes.back());
-  return absl::StrCat(absl::StrJoin(ops, "+"), " ", ShapeToString(graph.value(last.outputs[0]).type.shape));
-}
 
 // A reason with the names of the values `to[i]` where it quotes those of `from[i]`.
 std::string Renamed(const ecg::Graph& graph, const std::string& reason, const std::vector<ecg::ValueId>& from,
@@ -89,19 +80,17 @@ absl::Status GraphBlockOracle::CanSchedule(const ecg::Graph&, const std::vector<
 
 absl::StatusOr<BlockKernel> GraphBlockOracle::Kernel(const std::vector<ecg::NodeId>& nodes) {
   const KernelOr& kernel = Get(nodes);
-  if (!kernel.ok()) return Annotate(kernel.status(), absl::StrCat("kernel ", Describe(*graph_, nodes)));
+  if (!kernel.ok()) return Annotate(kernel.status(), absl::StrCat("kernel ", DescribeBlock(*graph_, nodes)));
   return **kernel;
 }
 
 absl::StatusOr<BlockLatencies> GraphBlockOracle::Latency(const ecg::Graph& graph,
                                                          const std::vector<std::vector<ecg::NodeId>>& blocks,
                                                          const std::vector<std::vector<ecg::NodeId>>& maybe) {
-  std::vector<std::shared_ptr<const BlockKernel>> kernels;
-  std::vector<std::string> descriptions;
+  std::vector<Question> questions;
   std::set<std::string> measured;  // that have no answer yet
   auto add = [&](const std::vector<ecg::NodeId>& nodes, const std::shared_ptr<const BlockKernel>& kernel) {
-    kernels.push_back(kernel);
-    descriptions.push_back(Describe(graph, nodes));
+    questions.push_back({kernel, DescribeBlock(graph, nodes)});
   };
   for (const std::vector<ecg::NodeId>& nodes : blocks) {
     const KernelOr& kernel = Get(nodes);
@@ -124,7 +113,7 @@ absl::StatusOr<BlockLatencies> GraphBlockOracle::Latency(const ecg::Graph& graph
     add(maybe[m], *kernel);
     answered.push_back(m);
   }
-  ASSIGN_OR_RETURN(const std::vector<LatencyAnswer> answers, Ask(kernels, descriptions));
+  ASSIGN_OR_RETURN(const std::vector<LatencyAnswer> answers, Ask(questions));
   BlockLatencies result;
   const auto guessed = answers.begin() + static_cast<std::ptrdiff_t>(blocks.size());
   result.asked.assign(answers.begin(), guessed);
@@ -143,18 +132,24 @@ std::string GraphBlockOracle::QuestionKey(const BlockKernel& kernel) const {
                                 "|cold|generator=", kGeneratorVersion));
 }
 
-absl::StatusOr<std::vector<LatencyAnswer>> GraphBlockOracle::Ask(
-    const std::vector<std::shared_ptr<const BlockKernel>>& kernels, const std::vector<std::string>& descriptions) {
+absl::StatusOr<std::vector<LatencyAnswer>> GraphBlockOracle::Ask(const std::vector<Question>& asked) {
   std::vector<std::string> keys;
+  std::map<std::string, std::string> groups;  // the keys of all members, one after another
+  for (const Question& question : asked) {
+    keys.push_back(QuestionKey(*question.kernel));
+    if (!question.group.empty()) absl::StrAppend(&groups[question.group], " ", keys.back());
+  }
   std::vector<LatencyQuestion> questions;
-  std::set<std::string> asked;
-  for (size_t k = 0; k < kernels.size(); ++k) {
-    const std::string key = QuestionKey(*kernels[k]);
-    keys.push_back(key);
-    if (answers_.count(key) || !asked.insert(key).second) continue;
-    by_key_[key] = kernels[k];
-    questions.push_back(
-        {key, descriptions[k], movement::EstimateCost(kernels[k]->kernel, *context_.device, threads_).latency_ns});
+  std::set<std::string> open;
+  for (size_t k = 0; k < asked.size(); ++k) {
+    const Question& question = asked[k];
+    // In another company the same kernel is another question.
+    if (!question.group.empty()) keys[k] = Sha256Hex(absl::StrCat(keys[k], "|beside", groups[question.group]));
+    if (answers_.count(keys[k]) || !open.insert(keys[k]).second) continue;
+    by_key_[keys[k]] = question.kernel;
+    questions.push_back({keys[k], question.description,
+                         movement::EstimateCost(question.kernel->kernel, *context_.device, threads_).latency_ns,
+                         question.group, question.workload, question.structure, question.choices});
   }
   if (!questions.empty()) {
     questions_ += static_cast<int64_t>(questions.size());
@@ -171,71 +166,6 @@ absl::StatusOr<std::vector<LatencyAnswer>> GraphBlockOracle::Ask(
   std::vector<LatencyAnswer> result;
   for (const std::string& key : keys) result.push_back(answers_.at(key));
   return result;
-}
-
-absl::StatusOr<int64_t> GraphBlockOracle::Tune(const std::vector<std::vector<ecg::NodeId>>& blocks) {
-  // Equal kernels count together: a shape that fifty launches share is worth fifty times the trial.
-  std::map<std::string, double> share;
-  double total_ns = 0;
-  std::vector<std::shared_ptr<const BlockKernel>> kernels;
-  for (const std::vector<ecg::NodeId>& nodes : blocks) {
-    const KernelOr& kernel = Get(nodes);
-    if (!kernel.ok()) return kernel.status();
-    kernels.push_back(*kernel);
-    const double latency_ns = movement::EstimateCost((*kernel)->kernel, *context_.device, threads_).latency_ns;
-    share[(*kernel)->key] += latency_ns;
-    total_ns += latency_ns;
-  }
-  struct Trial {
-    std::vector<std::shared_ptr<const BlockKernel>> variants;  // the model's choice first
-    size_t first_question = 0;
-  };
-  std::map<std::string, Trial> trials;
-  std::vector<std::shared_ptr<const BlockKernel>> asked;
-  std::vector<std::string> descriptions;
-  for (size_t b = 0; b < blocks.size(); ++b) {
-    const std::string& key = kernels[b]->key;
-    if (trials.count(key) || !tune::WorthTuning(share[key], total_ns)) continue;
-    Trial trial;
-    trial.variants.push_back(kernels[b]);
-    for (int choice = 1; choice <= tune::kMaxVariants; ++choice) {
-      ScheduleOptions options;
-      options.tile_choice = choice;
-      absl::StatusOr<BlockKernel> variant =
-          MakeBlockKernel(*graph_, blocks[b], LiveOutOf(*graph_, blocks[b]), *layouts_, *context_.device, options);
-      if (!variant.ok()) break;  // no further choice
-      if (variant->key != key) trial.variants.push_back(std::make_shared<const BlockKernel>(*std::move(variant)));
-    }
-    trial.first_question = asked.size();
-    if (trial.variants.size() > 1) {
-      for (const auto& variant : trial.variants) {
-        asked.push_back(variant);
-        descriptions.push_back(Describe(*graph_, blocks[b]));
-      }
-    }
-    trials[key] = std::move(trial);
-  }
-  if (asked.empty()) return 0;
-  ASSIGN_OR_RETURN(const std::vector<LatencyAnswer> answers, Ask(asked, descriptions));
-  int64_t changed = 0;
-  for (size_t b = 0; b < blocks.size(); ++b) {
-    auto it = trials.find(kernels[b]->key);
-    if (it == trials.end() || it->second.variants.size() < 2) continue;
-    const Trial& trial = it->second;
-    const int best =
-        tune::PickVariant(absl::MakeConstSpan(answers).subspan(trial.first_question, trial.variants.size()));
-    if (best == 0) continue;
-    // The arguments stand for other values in each block of equal kernels, so the variant is made for this one.
-    ScheduleOptions options;
-    options.tile_choice = best;
-    ASSIGN_OR_RETURN(BlockKernel tuned, MakeBlockKernel(*graph_, blocks[b], LiveOutOf(*graph_, blocks[b]), *layouts_,
-                                                        *context_.device, options));
-    std::vector<ecg::NodeId> nodes = blocks[b];
-    std::sort(nodes.begin(), nodes.end());
-    kernels_.insert_or_assign(std::move(nodes), KernelOr(std::make_shared<const BlockKernel>(std::move(tuned))));
-    ++changed;
-  }
-  return changed;
 }
 
 absl::StatusOr<std::vector<std::string>> GraphBlockOracle::MakeBundles(absl::Span<const std::string> keys) {

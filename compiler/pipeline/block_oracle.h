@@ -13,6 +13,7 @@
 #include "compiler/fusion/plan.h"
 #include "compiler/pipeline/block_kernel.h"
 #include "compiler/pipeline/compile.h"
+#include "compiler/tune/budget.h"
 
 namespace fusion {
 
@@ -32,18 +33,24 @@ class GraphBlockOracle : public BlockOracle, private MeasurementBundler {
 
   absl::StatusOr<BlockKernel> Kernel(const std::vector<ecg::NodeId>& nodes);
 
-  // Measures the worthwhile variants of the kernels of `blocks` that take a large share of the time, in one batch, and
-  // makes Kernel() return the fastest. Returns how many kernels changed.
-  absl::StatusOr<int64_t> Tune(const std::vector<std::vector<ecg::NodeId>>& blocks);
+  // Tries schedules of the kernels of `blocks` (compiler/tune) and makes Kernel() return the fastest. Returns how many
+  // blocks got another kernel.
+  absl::StatusOr<int64_t> Tune(const std::vector<std::vector<ecg::NodeId>>& blocks, const tune::Budget& budget);
 
   int64_t questions() const { return questions_; }
   int64_t answered(LatencySource source) const { return answered_[static_cast<int>(source)]; }
 
  private:
+  class TuningBench;
   using KernelOr = absl::StatusOr<std::shared_ptr<const BlockKernel>>;
-  // Answers parallel to `kernels`, each asked once.
-  absl::StatusOr<std::vector<LatencyAnswer>> Ask(const std::vector<std::shared_ptr<const BlockKernel>>& kernels,
-                                                 const std::vector<std::string>& descriptions);
+  struct Question {
+    std::shared_ptr<const BlockKernel> kernel;
+    std::string description;
+    std::string group = {}, workload = {}, structure = {}, choices = {};  // as in LatencyQuestion
+  };
+  // Answers parallel to `questions`; equal kernels are asked once, but in each group anew.
+  absl::StatusOr<std::vector<LatencyAnswer>> Ask(const std::vector<Question>& questions);
+  absl::StatusOr<BlockKernel> Schedule(const std::vector<ecg::NodeId>& nodes, const Choices& choices) const;
   const KernelOr& Get(std::vector<ecg::NodeId> nodes);
   KernelOr Make(const std::vector<ecg::NodeId>& nodes);
   std::string QuestionKey(const BlockKernel& kernel) const;

@@ -162,9 +162,7 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
     return absl::InvalidArgumentError(
         absl::StrCat("unknown planner '", options.planner, "': use one of ", absl::StrJoin(PlannerNames(), ", ")));
   }
-  if (options.tune != "quick" && options.tune != "off") {
-    return absl::InvalidArgumentError(absl::StrCat("unknown tuning '", options.tune, "': use quick or off"));
-  }
+  RETURN_IF_ERROR(tune::ParseBudget(options.tune).status());
   for (const std::string& pass : options.disabled_passes) {
     if (pass != "rewrite" && pass != "layout") {
       return absl::InvalidArgumentError(absl::StrCat("no pass '", pass, "' to leave out: use rewrite or layout"));
@@ -255,11 +253,13 @@ absl::Status Prepare(const ModelFiles& files, const CompileOptions& options, con
                      ConstantPool* constants, StageClock* clock, Prepared* out) {
   GraphBlockOracle oracle(context, options.threads);
   RETURN_IF_ERROR(MakePlan(files, options, context, constants, &oracle, clock, &out->account, &out->planned));
-  if (options.tune == "quick") {
-    RETURN_IF_ERROR(clock->Begin("tune", "trying kernel variants"));
+  ASSIGN_OR_RETURN(const tune::Budget budget, tune::ParseBudget(options.tune));
+  if (budget.trials > 0) {
+    RETURN_IF_ERROR(clock->Begin("tune", "trying schedules"));
     std::vector<std::vector<ecg::NodeId>> blocks;
     for (const FusionBlock& block : out->planned.plan.blocks) blocks.push_back(block.nodes);
-    ASSIGN_OR_RETURN(out->account.tuned, oracle.Tune(blocks));
+    ASSIGN_OR_RETURN(out->account.tuned, oracle.Tune(blocks, budget));
+    out->account.trials = oracle.questions() - out->account.questions;
     out->account.questions = oracle.questions();
     out->account.from_database = oracle.answered(LatencySource::kDatabase);
     out->account.measured = oracle.answered(LatencySource::kMeasured);

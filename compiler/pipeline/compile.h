@@ -33,7 +33,7 @@ struct CompileOptions {
   std::map<std::string, std::vector<int64_t>> specialised_dims;
   std::set<std::string> bounded_dims;  // of `dims`: inputs may have less (Compile sets it for padded programs)
   std::map<std::string, std::vector<int64_t>> shapes;  // --shape input=1x3x224x224: replaces an input's shape
-  std::string tune = "off";                            // or "quick": trials of kernel variants on workers
+  std::string tune = "quick";                          // tune::ParseBudget: trials of schedules on workers
   int threads = 1;                                     // what measurements assume; a bundle runs with any number
 };
 
@@ -78,7 +78,8 @@ struct CompileAccount {
   int64_t intermediate_bytes_before = 0, intermediate_bytes_after = 0;
   int64_t arena_bytes = 0, weight_bytes = 0;
   double flops = 0;
-  int64_t tuned = 0;  // launches whose kernel a trial changed
+  int64_t trials = 0;  // of the questions: schedules that tuning tried
+  int64_t tuned = 0;   // launches that run a schedule which tuning found
   std::vector<StageSeconds> stages;
   std::string exact_only;                              // as in SpecialisationAccount
   std::string plan_json;                               // every decision with its reason

@@ -26,7 +26,7 @@ CompileAccount SumAccounts(const std::vector<std::string>& names, const std::vec
           &CompileAccount::green, &CompileAccount::yellow_fused, &CompileAccount::yellow_kept, &CompileAccount::red,
           &CompileAccount::questions, &CompileAccount::from_database, &CompileAccount::measured,
           &CompileAccount::from_model, &CompileAccount::intermediate_bytes_before,
-          &CompileAccount::intermediate_bytes_after, &CompileAccount::tuned}) {
+          &CompileAccount::intermediate_bytes_after, &CompileAccount::trials, &CompileAccount::tuned}) {
       sum.*count += account.*count;
     }
     sum.flops += account.flops;

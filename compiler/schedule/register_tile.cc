@@ -30,6 +30,10 @@ constexpr double kPackCycles = 2, kScatterCycles = 1.5, kStridedBroadcast = 0.5;
 constexpr double kCacheShare = 0.5;
 // A shape that the port model puts this far behind the best is not worth a measurement.
 constexpr double kWorthTrying = 1.25;
+constexpr size_t kMostShapes = 12;
+// The same for axes of lanes, whose model is coarser; and how many axes of rows are worth one.
+constexpr double kLanesWorthTrying = 2;
+constexpr size_t kMostRowAxes = 2;
 // Vector rows of a packed panel between a load and the prefetch into the first-level cache: a few dozen cycles of
 // arithmetic, more than the second level takes to answer.
 constexpr int64_t kPrefetchRows = 8;
@@ -170,9 +174,10 @@ struct LaneChoice {
   double cycles = 0;  // per element of the result
 };
 
-std::optional<LaneChoice> ChooseLanes(const Nest& nest, const std::vector<Operand>& loads, int64_t lanes,
-                                      const movement::Kernel& kernel) {
-  std::optional<LaneChoice> best;
+// Best first.
+std::vector<LaneChoice> RankLanes(const Nest& nest, const std::vector<Operand>& loads, int64_t lanes,
+                                  const movement::Kernel& kernel) {
+  std::vector<LaneChoice> ranked;
   const double points = Extent(nest.fold->axes);
   for (const Axis& axis : nest.axes) {
     if (PredUses(nest, axis.id) || axis.extent * 4 < lanes) continue;
@@ -209,9 +214,12 @@ std::optional<LaneChoice> ChooseLanes(const Nest& nest, const std::vector<Operan
     for (const movement::Store& store : nest.stores) {
       if (te::ClassifyLanes(store.address, axis, lanes) != te::LaneAccess::kContiguous) choice.cycles += kScatterCycles;
     }
-    if (!best || choice.cycles < best->cycles) best = choice;
+    ranked.push_back(choice);
   }
-  return best;
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const LaneChoice& a, const LaneChoice& b) { return a.cycles < b.cycles; });
+  std::erase_if(ranked, [&](const LaneChoice& c) { return c.cycles > kLanesWorthTrying * ranked[0].cycles; });
+  return ranked;
 }
 
 // Bytes of the elements of `load` touched when `axes` run; windows that overlap count once.
@@ -298,15 +306,13 @@ std::vector<TileShape> RankTileShapes(int64_t rows, int64_t vectors, bool has_br
     best_reuse = reuse;
   }
   std::vector<TileShape> ranked = {best};
-  std::map<int, TileShape> of_vectors;  // the fastest of each width, the most rows among equals
   for (const TileShape& shape : shapes) {
-    if (shape.vectors == best.vectors || shape.cycles_per_step > kWorthTrying * least) continue;
-    auto [it, fresh] = of_vectors.emplace(shape.vectors, shape);
-    if (!fresh && shape.cycles_per_step <= it->second.cycles_per_step) it->second = shape;
+    if (shape.rows == best.rows && shape.vectors == best.vectors) continue;
+    if (shape.cycles_per_step <= kWorthTrying * least) ranked.push_back(shape);
   }
-  for (const auto& [width, shape] : of_vectors) ranked.push_back(shape);
   std::stable_sort(ranked.begin() + 1, ranked.end(),
                    [](const TileShape& a, const TileShape& b) { return a.cycles_per_step < b.cycles_per_step; });
+  if (ranked.size() > kMostShapes) ranked.resize(kMostShapes);
   return ranked;
 }
 
@@ -316,7 +322,7 @@ TileShape ChooseTileShape(int64_t rows, int64_t vectors, bool has_broadcast, boo
 }
 
 absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, movement::Kernel* kernel,
-                                          AxisSource* axes, int tile_choice) {
+                                          AxisSource* axes, ChoiceLog* choices) {
   if (!nest.fold || nest.fold->kind == te::FoldKind::kGeneral || nest.fold->kind == te::FoldKind::kProd) {
     return absl::FailedPreconditionError("no sum, max or min");
   }
@@ -327,11 +333,11 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
   const int64_t lanes = device.vector_bytes / 4;
   std::vector<Operand> loads = BodyLoads(nest);
   if (MaskedLanesReadPast(nest, *kernel)) return absl::FailedPreconditionError("masked lanes would read past a buffer");
-  const std::optional<LaneChoice> choice = ChooseLanes(nest, loads, lanes, *kernel);
-  if (!choice) return absl::FailedPreconditionError("no axis can be the vector lanes");
+  const std::vector<LaneChoice> lane_choices = RankLanes(nest, loads, lanes, *kernel);
+  if (lane_choices.empty()) return absl::FailedPreconditionError("no axis can be the vector lanes");
 
   // Lanes: the chosen axis, split into whole vectors.
-  Axis lane = choice->axis, outer{-1, 1};
+  Axis lane = lane_choices[choices->Pick("lanes", static_cast<int>(lane_choices.size()))].axis, outer{-1, 1};
   movement::Step step;
   step.label = nest.label;
   step.strategy = movement::Strategy::kTile;
@@ -376,8 +382,7 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
     }
   }
   // Rows: the innermost remaining axis along which some vector operand stands still; else any innermost axis.
-  Axis row{-1, 1};
-  double row_score = -1;
+  std::vector<std::pair<double, Axis>> row_choices;
   for (const Axis& axis : nest.axes) {
     if (axis.id == lane.id || axis.id == outer.id || axis.extent == 1 || PredMixesSpatial(nest, axis)) continue;
     bool shared = false;
@@ -392,11 +397,13 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
     if (!affine) continue;
     const double score = (shared ? 1e12 : 0) + std::min<double>(static_cast<double>(axis.extent), 28) * 1e9 / 28 -
                          std::min<double>(static_cast<double>(std::abs(stride)), 1e8);
-    if (score > row_score) {
-      row_score = score;
-      row = axis;
-    }
+    if (score > -1) row_choices.emplace_back(score, axis);
   }
+  std::stable_sort(row_choices.begin(), row_choices.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  if (row_choices.size() > kMostRowAxes) row_choices.resize(kMostRowAxes);
+  Axis row{-1, 1};
+  if (!row_choices.empty()) row = row_choices[choices->Pick("rows", static_cast<int>(row_choices.size()))].second;
 
   const bool has_broadcast = std::any_of(loads.begin(), loads.end(), [&](const Operand& l) { return !uses_lane(l); });
   const bool has_shared = std::any_of(loads.begin(), loads.end(),
@@ -406,8 +413,7 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
   if (is_dot) registers.vector_registers -= kDotRegisters;
   const std::vector<TileShape> ranked =
       RankTileShapes(row.extent, outer.extent, has_broadcast && has_shared, has_shared, registers);
-  if (tile_choice >= static_cast<int>(ranked.size())) return absl::OutOfRangeError("no such tile shape");
-  const TileShape shape = ranked[tile_choice];
+  const TileShape shape = ranked[choices->Pick("tile", static_cast<int>(ranked.size()))];
 
   // Fold order: the axis along which a broadcast operand is contiguous goes innermost and is unrolled; axes whose
   // border tests involve the rows are unrolled completely inside it.
@@ -441,16 +447,25 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
     }
     rolled.push_back(axis);
   }
+  // The innermost one is settled; of the others any may be the outermost.
+  if (rolled.size() > 2) {
+    const int first = choices->Pick("fold", static_cast<int>(rolled.size()) - 1);
+    std::rotate(rolled.begin(), rolled.begin() + first, rolled.begin() + first + 1);
+  }
   const double unrolled_points = std::max(1.0, Extent(unrolled));
   int unroll = 1;
   if (!rolled.empty() && !PredUses(nest, rolled.back().id)) {
     // A hot nest beyond about 600 instructions leaves the decoded-instruction cache.
-    for (int u : {4, 2}) {
-      if (rolled.back().extent % u == 0 && u * unrolled_points * shape.rows * shape.vectors <= 360) {
-        unroll = u;
-        break;
-      }
+    constexpr double kMostInBody = 360;
+    const auto size = [&](int u) { return u * unrolled_points * shape.rows * shape.vectors; };
+    const int64_t extent = rolled.back().extent;
+    std::vector<int> unrolls = {extent % 4 == 0 && size(4) <= kMostInBody   ? 4
+                                : extent % 2 == 0 && size(2) <= kMostInBody ? 2
+                                                                            : 1};
+    for (int u : {1, 2, 4, 8}) {
+      if (u != unrolls[0] && extent % u == 0 && size(u) <= 2 * kMostInBody) unrolls.push_back(u);
     }
+    unroll = unrolls[choices->Pick("unroll", static_cast<int>(unrolls.size()))];
   }
   std::vector<Axis> fold_order = rolled;
   fold_order.insert(fold_order.end(), unrolled.begin(), unrolled.end());
@@ -633,6 +648,16 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
   }
   std::vector<Axis> row_grid;
   if (row.id >= 0) {
+    if (!row_borders && !runtime_pack) {
+      std::vector<int64_t> chunks = {row_chunk};
+      for (const int64_t other : {row_chunk / 2, 2 * row_chunk, row_chunk / 4, row.extent}) {
+        const int64_t whole = std::min(other / shape.rows * shape.rows, row.extent);
+        if (whole >= shape.rows && std::find(chunks.begin(), chunks.end(), whole) == chunks.end()) {
+          chunks.push_back(whole);
+        }
+      }
+      row_chunk = chunks[choices->Pick("chunk", static_cast<int>(chunks.size()))];
+    }
     if (row_chunk < row.extent) {
       const Axis chunk = axes->New((row.extent + row_chunk - 1) / row_chunk);
       const Axis in_chunk = axes->New(row_chunk);
@@ -663,8 +688,10 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
     }
   }
   phase.grid = batch;
-  const std::vector<Axis>& first = row_bytes > vector_bytes ? row_side : vector_grid;
-  const std::vector<Axis>& second = row_bytes > vector_bytes ? vector_grid : row_side;
+  bool stream_rows = row_bytes > vector_bytes;
+  if (!row_side.empty() && !vector_grid.empty() && choices->Pick("stream", 2) == 1) stream_rows = !stream_rows;
+  const std::vector<Axis>& first = stream_rows ? row_side : vector_grid;
+  const std::vector<Axis>& second = stream_rows ? vector_grid : row_side;
   phase.grid.insert(phase.grid.end(), first.begin(), first.end());
   phase.grid.insert(phase.grid.end(), second.begin(), second.end());
 
@@ -679,7 +706,7 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
                unroll,  {},           dot.id};
   if (vector_in.id < 0) step.tile.outer_count = 1;
   const int64_t chunk_tiles = row.id < 0 ? 1 : (row.extent + step.tile.row_count - 1) / step.tile.row_count;
-  const std::vector<Axis> chunks = row_bytes > vector_bytes ? std::vector<Axis>() : row_side;  // that share a panel
+  const std::vector<Axis> chunks = stream_rows ? std::vector<Axis>() : row_side;  // that share a panel
   for (const Panel& panel : panels) {
     movement::Prefetch prefetch{panel.buffer, 0, 0, chunk_tiles, Index(0)};
     std::vector<Index> number;
@@ -701,6 +728,7 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
     }
     if (prefetch.ahead > 0 || prefetch.panel > 0) step.tile.prefetch.push_back(prefetch);
   }
+  if (!step.tile.prefetch.empty() && choices->Pick("prefetch", 2) == 1) step.tile.prefetch.clear();
   step.lane_mask_index = nest.mask_index;
   step.lane_limit = nest.mask_limit;
   step.store_limit_index = store_index;

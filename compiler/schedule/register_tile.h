@@ -10,6 +10,7 @@
 
 #include "compiler/cost/device_model.h"
 #include "compiler/movement/kernel.h"
+#include "compiler/schedule/choices.h"
 #include "compiler/schedule/nest.h"
 
 namespace fusion {
@@ -25,7 +26,7 @@ struct TileShape {
 TileShape ChooseTileShape(int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared,
                           const DeviceModel& device);
 
-// The same, best first, then the best of each other number of vectors that is not far behind: what tuning tries.
+// The same, best first, then others that are not far behind, by their time: what tuning tries.
 std::vector<TileShape> RankTileShapes(int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared,
                                       const DeviceModel& device);
 
@@ -33,10 +34,11 @@ std::vector<TileShape> RankTileShapes(int64_t rows, int64_t vectors, bool has_br
 bool HasTileForm(const te::Scalar& body);
 
 // Turns the fold nest into the steps and the grid of one phase, adding packed buffers to the kernel. Refuses (with a
-// reason) folds that are no sum, max or min in f32 or i32, or have no axis that can be the lanes. `tile_choice`: index
-// into RankTileShapes, OUT_OF_RANGE past its end.
+// reason) folds that are no sum, max or min in f32 or i32, or have no axis that can be the lanes. Choices: "lanes" and
+// "rows", which axis; "tile", of RankTileShapes; "fold", which of the fold's axes runs outermost; "unroll"; "chunk",
+// rows of a task; "stream", which operand's axes go outermost in the grid; "prefetch".
 absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, movement::Kernel* kernel,
-                                          AxisSource* axes, int tile_choice = 0);
+                                          AxisSource* axes, ChoiceLog* choices);
 
 }  // namespace fusion
 

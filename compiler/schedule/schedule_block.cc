@@ -61,8 +61,8 @@ struct StageBox {
 class BlockScheduler {
  public:
   BlockScheduler(const te::Program& program, const std::map<TensorId, Layout>& layouts, const DeviceModel& device,
-                 const ScheduleOptions& options)
-      : program_(program), layouts_(layouts), device_(device), options_(options), axes_(program.next_axis) {}
+                 ChoiceLog* choices)
+      : program_(program), layouts_(layouts), device_(device), choices_(choices), axes_(program.next_axis) {}
 
   absl::StatusOr<ScheduledBlock> Run() {
     if (program_.tes.empty()) return absl::InternalError("a block without computation");
@@ -73,7 +73,16 @@ class BlockScheduler {
     if (n == 1) {
       RETURN_IF_ERROR(AddStages(0, 1, /*refused=*/true));
     } else {
+      const movement::Kernel before = kernel_;
+      const std::vector<int> buffers_before = buffer_of_;
+      const AxisSource axes_before = axes_;
       stitched = TryStitch(0, n);
+      if (stitched.ok() && choices_->Pick("stitch", 2) == 1) {
+        stitched = absl::FailedPreconditionError("a phase for each stage was measured faster");
+        kernel_ = before;
+        buffer_of_ = buffers_before;
+        axes_ = axes_before;
+      }
       if (!stitched.ok()) {
         result.stitched = false;
         result.reason = std::string(stitched.message());
@@ -191,15 +200,16 @@ class BlockScheduler {
     if (nest.fold && !empty) {
       // A long contiguous row with few rows is folded along itself; otherwise the register tile decides.
       const movement::Kernel before = kernel_;
-      AxisSource axes_before = axes_;
-      absl::StatusOr<movement::Phase> tiled = TilePhase(nest, device_, &kernel_, &axes_, options_.tile_choice);
-      if (absl::IsOutOfRange(tiled.status())) return tiled.status();
+      const AxisSource axes_before = axes_;
+      const ChoiceLog choices_before = *choices_;
+      absl::StatusOr<movement::Phase> tiled = TilePhase(nest, device_, &kernel_, &axes_, choices_);
       if (tiled.ok()) {
         kernel_.phases.push_back(*std::move(tiled));
         return absl::OkStatus();
       }
       kernel_ = before;
       axes_ = axes_before;
+      *choices_ = choices_before;
       if (!nest.padding.empty()) {
         // Only the register tile packs the weights that make a rounded-up fold exact.
         ASSIGN_OR_RETURN(nest, MakeNest(physical));
@@ -561,7 +571,7 @@ class BlockScheduler {
   const te::Program& program_;
   const std::map<TensorId, Layout>& layouts_;
   const DeviceModel& device_;
-  const ScheduleOptions options_;
+  ChoiceLog* const choices_;
   AxisSource axes_;
   movement::Kernel kernel_;
   std::vector<int> buffer_of_;
@@ -572,10 +582,13 @@ class BlockScheduler {
 }  // namespace
 
 absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const std::map<te::TensorId, Layout>& layouts,
-                                             const DeviceModel& device, const ScheduleOptions& options) {
-  if (program.tes.size() == 1 && program.tes[0].routine) return ScheduleRoutine(program, layouts, options);
-  const te::Program split = SplitLongFolds(program, device);
-  return BlockScheduler(split, layouts, device, options).Run();
+                                             const DeviceModel& device, const Choices& choices) {
+  if (program.tes.size() == 1 && program.tes[0].routine) return ScheduleRoutine(program, layouts);
+  ChoiceLog log(choices);
+  const te::Program split = SplitLongFolds(program, device, &log);
+  ASSIGN_OR_RETURN(ScheduledBlock block, BlockScheduler(split, layouts, device, &log).Run());
+  block.choices = log.met();
+  return block;
 }
 
 }  // namespace fusion

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/cost/device_model.h"
 #include "compiler/movement/kernel.h"
+#include "compiler/schedule/choices.h"
 #include "compiler/schedule/layout.h"
 #include "compiler/te/program.h"
 
@@ -23,16 +24,12 @@ struct ScheduledBlock {
   movement::Kernel kernel;
   bool stitched = true;
   std::string reason;
-};
-
-// Where the schedule has a choice that only measuring settles (compiler/tune).
-struct ScheduleOptions {
-  int tile_choice = 0;  // of the register tiles, best by the port model first; OUT_OF_RANGE when a tile has no more
+  std::vector<ChoicePoint> choices;  // that were met, in order
 };
 
 // `program` as FormStages left it. `layouts`: of kernel-scope tensors (inputs, constants, outputs); absent means plain.
 absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const std::map<te::TensorId, Layout>& layouts,
-                                             const DeviceModel& device, const ScheduleOptions& options = {});
+                                             const DeviceModel& device, const Choices& choices = {});
 
 }  // namespace fusion
 

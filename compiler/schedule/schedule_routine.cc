@@ -9,11 +9,9 @@
 namespace fusion {
 
 absl::StatusOr<ScheduledBlock> ScheduleRoutine(const te::Program& program,
-                                               const std::map<te::TensorId, Layout>& layouts,
-                                               const ScheduleOptions& options) {
+                                               const std::map<te::TensorId, Layout>& layouts) {
   const te::Te& te = program.tes[0];
   const te::Routine& routine = *te.routine;
-  if (options.tile_choice > 0) return absl::OutOfRangeError("a routine has one form");
   ScheduledBlock result;
   movement::Kernel& kernel = result.kernel;
   std::map<te::TensorId, int> buffer_of;

@@ -9,10 +9,9 @@
 
 namespace fusion {
 
-// FAILED_PRECONDITION when an operand does not lie row-major; OUT_OF_RANGE for a second tile choice.
+// FAILED_PRECONDITION when an operand does not lie row-major.
 absl::StatusOr<ScheduledBlock> ScheduleRoutine(const te::Program& program,
-                                               const std::map<te::TensorId, Layout>& layouts,
-                                               const ScheduleOptions& options);
+                                               const std::map<te::TensorId, Layout>& layouts);
 
 }  // namespace fusion
 

@@ -19,9 +19,11 @@ constexpr double kCacheShare = 0.5;
 constexpr int64_t kMinSlice = 384;
 // With fewer columns the operand is read too few times to matter.
 constexpr double kMinColumns = 192;
+// Numbers of slices that tuning may try.
+constexpr size_t kMostChoices = 4;
 
 // Slices of the fold, or 1.
-int64_t Slices(const te::Program& program, const te::Te& te, const DeviceModel& device) {
+int64_t Slices(const te::Program& program, const te::Te& te, const DeviceModel& device, ChoiceLog* choices) {
   if (!te.fold || te.fold->kind != te::FoldKind::kSum || te.fold->axes.size() != 1 || !te.fold->pred.empty()) return 1;
   if (te.fold->acc != DType::kF32 || te.outputs.size() != 1 || te.body.size() != 1) return 1;
   const Scalar& product = te.body[0];
@@ -52,12 +54,15 @@ int64_t Slices(const te::Program& program, const te::Te& te, const DeviceModel& 
   if (!has_weights || rows < 16 || columns < kMinColumns) return 1;
   const double cache = static_cast<double>(PrivateCacheBytes(device)), budget = kCacheShare * cache;
   const double row_bytes = 4 * rows;
-  if (row_bytes * static_cast<double>(k.extent) <= cache) return 1;
+  std::vector<int64_t> all = {1};  // the model's own choice first
+  const bool long_rows = row_bytes * static_cast<double>(k.extent) > cache;
   for (int64_t slices = 2; k.extent / slices >= kMinSlice; ++slices) {
-    const int64_t slice = k.extent / slices;
-    if (k.extent % slices == 0 && row_bytes * static_cast<double>(slice) <= budget) return slices;
+    if (k.extent % slices != 0) continue;
+    const bool chosen = long_rows && all[0] == 1 && row_bytes * static_cast<double>(k.extent / slices) <= budget;
+    all.insert(chosen ? all.begin() : all.end(), slices);
+    if (all.size() == kMostChoices) break;
   }
-  return 1;
+  return all[choices->Pick("split", static_cast<int>(all.size()))];
 }
 
 // The te over fresh axes, with k at `offset` + its new, shorter axis.
@@ -84,10 +89,10 @@ te::Te Slice(te::Program* program, const te::Te& te, int64_t extent, int64_t off
 
 }  // namespace
 
-te::Program SplitLongFolds(te::Program program, const DeviceModel& device) {
+te::Program SplitLongFolds(te::Program program, const DeviceModel& device, ChoiceLog* choices) {
   std::vector<te::Te> tes = std::exchange(program.tes, {});
   for (te::Te& te : tes) {
-    const int64_t slices = Slices(program, te, device);
+    const int64_t slices = Slices(program, te, device, choices);
     if (slices == 1) {
       program.tes.push_back(std::move(te));
       continue;

@@ -5,13 +5,15 @@
 #define FUSION_COMPILER_SCHEDULE_SPLIT_FOLDS_H_
 
 #include "compiler/cost/device_model.h"
+#include "compiler/schedule/choices.h"
 #include "compiler/te/program.h"
 
 namespace fusion {
 
 // `%c = sum(k<3072) a·b` becomes `%t = sum(k<1024) …`, `%u = %t + sum …`, `%c = %u + sum …` with its epilogue: partial
-// sums in the accumulator's type, added in order. Other expressions stay as they are.
-te::Program SplitLongFolds(te::Program program, const DeviceModel& device);
+// sums in the accumulator's type, added in order. Other expressions stay as they are. The
+// choice "split": how many slices.
+te::Program SplitLongFolds(te::Program program, const DeviceModel& device, ChoiceLog* choices);
 
 }  // namespace fusion
 

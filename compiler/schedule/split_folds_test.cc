@@ -23,10 +23,15 @@ te::Program Product() {
   return *std::move(program);
 }
 
-TEST(SplitLongFolds, LeavesWhatFitsTheCache) { EXPECT_EQ(SplitLongFolds(Product(), Device(1 << 20)).tes.size(), 1u); }
+te::Program Split(const te::Program& program, const DeviceModel& device, const Choices& wanted = {}) {
+  ChoiceLog choices(wanted);
+  return SplitLongFolds(program, device, &choices);
+}
+
+TEST(SplitLongFolds, LeavesWhatFitsTheCache) { EXPECT_EQ(Split(Product(), Device(1 << 20)).tes.size(), 1u); }
 
 TEST(SplitLongFolds, SlicesFitHalfTheCache) {
-  const te::Program split = SplitLongFolds(Product(), Device(80 << 10));
+  const te::Program split = Split(Product(), Device(80 << 10));
   ASSERT_EQ(split.tes.size(), 3u) << te::Print(split);
   EXPECT_TRUE(te::Verify(split).ok()) << te::Verify(split);
   for (const te::Te& te : split.tes) EXPECT_EQ(te.fold->axes[0].extent, 512);
@@ -35,7 +40,7 @@ TEST(SplitLongFolds, SlicesFitHalfTheCache) {
 
 TEST(SplitLongFolds, ComputesTheSame) {
   const te::Program whole = Product();
-  const te::Program split = SplitLongFolds(whole, Device(80 << 10));
+  const te::Program split = Split(whole, Device(80 << 10));
   std::vector<Tensor> inputs;
   for (const te::TensorId t : whole.inputs) {
     Tensor tensor(DType::kF32, whole.tensors[t].shape);

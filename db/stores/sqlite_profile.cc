@@ -17,12 +17,38 @@ std::vector<double> UnpackDoubles(const std::string& bytes) {
   return values;
 }
 
+double Elect(std::vector<double> medians) {
+  const auto middle = medians.begin() + static_cast<std::ptrdiff_t>(medians.size() / 2);
+  std::nth_element(medians.begin(), middle, medians.end());
+  return *middle;
+}
+
+// Rows that arrive question by question: the elected latency of each, by `take`.
+struct Election {
+  std::string question;
+  std::vector<double> medians;
+
+  template <typename Take>
+  void Row(const std::string& key, double median_ns, const Take& take) {
+    if (key != question) End(take);
+    question = key;
+    medians.push_back(median_ns);
+  }
+  template <typename Take>
+  void End(const Take& take) {
+    if (!medians.empty()) take(Elect(std::move(medians)));
+    medians.clear();
+  }
+};
+
 absl::Status Insert(Connection& db, const MeasurementRow& row) {
   return db.Run(
       "INSERT INTO measurements (question_key, measurement_key, device_fingerprint, description, samples, "
-      "min_ns, median_ns, p90_ns, samples_ns, worker, toolchain, time_ms) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+      "min_ns, median_ns, p90_ns, samples_ns, worker, toolchain, time_ms, model_ns, workload, structure, choices) "
+      "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
       {row.question_key, row.measurement_key, row.device_fingerprint, row.description, row.samples, row.min_ns,
-       row.median_ns, row.p90_ns, Bytes{PackDoubles(row.samples_ns)}, row.worker, row.toolchain, row.time_ms});
+       row.median_ns, row.p90_ns, Bytes{PackDoubles(row.samples_ns)}, row.worker, row.toolchain, row.time_ms,
+       row.model_ns, row.workload, row.structure, row.choices});
 }
 
 }  // namespace
@@ -61,9 +87,7 @@ absl::StatusOr<std::vector<std::optional<double>>> SqliteStore::ElectedLatencies
       std::vector<double> medians;
       RETURN_IF_ERROR(db.Query("SELECT median_ns FROM measurements WHERE question_key = ?", {keys[i]},
                                [&](const SqlRow& row) { medians.push_back(row.Double(0)); }));
-      if (medians.empty()) continue;
-      std::nth_element(medians.begin(), medians.begin() + medians.size() / 2, medians.end());
-      elected[i] = medians[medians.size() / 2];
+      if (!medians.empty()) elected[i] = Elect(std::move(medians));
     }
     return absl::OkStatus();
   }));
@@ -75,14 +99,17 @@ absl::Status SqliteStore::ScanMeasurements(const MeasurementFilter& filter,
   return Read([&](Connection& db) {
     return db.Query(
         "SELECT question_key, measurement_key, device_fingerprint, description, samples, min_ns, median_ns, p90_ns, "
-        "samples_ns, worker, toolchain, time_ms FROM measurements WHERE (?1 = '' OR substr(question_key, 1, "
+        "samples_ns, worker, toolchain, time_ms, model_ns, workload, structure, choices FROM measurements WHERE (?1 = "
+        "'' OR substr(question_key, 1, "
         "length(?1)) = ?1) AND (?2 = '' OR instr(lower(description), lower(?2)) > 0) AND (?3 = '' OR "
         "device_fingerprint = ?3) ORDER BY id DESC LIMIT ?4",
         {filter.key_prefix, filter.contains, filter.device_fingerprint, int64_t{filter.limit}}, [&](const SqlRow& row) {
-          MeasurementRow measurement{row.Text(0),   row.Text(1),   row.Text(2),
-                                     row.Text(3),   row.Int(4),    row.Double(5),
-                                     row.Double(6), row.Double(7), UnpackDoubles(row.Text(8)),
-                                     row.Text(9),   row.Text(10),  row.Int(11)};
+          MeasurementRow measurement{row.Text(0),    row.Text(1),   row.Text(2),
+                                     row.Text(3),    row.Int(4),    row.Double(5),
+                                     row.Double(6),  row.Double(7), UnpackDoubles(row.Text(8)),
+                                     row.Text(9),    row.Text(10),  row.Int(11),
+                                     row.Double(12), row.Text(13),  row.Text(14),
+                                     row.Text(15)};
           on_row(measurement);
         });
   });
@@ -99,6 +126,62 @@ absl::StatusOr<ProfileCounts> SqliteStore::CountMeasurements() {
         });
   }));
   return counts;
+}
+
+absl::StatusOr<std::vector<TrialRow>> SqliteStore::Trials(const std::string& workload) {
+  std::vector<TrialRow> trials;
+  if (workload.empty()) return trials;
+  Election election;
+  std::string choices;
+  const auto take = [&](double latency_ns) { trials.push_back({choices, latency_ns}); };
+  RETURN_IF_ERROR(Read([&](Connection& db) {
+    return db.Query(
+        "SELECT question_key, median_ns, choices FROM measurements JOIN (SELECT question_key AS question, MIN(id) AS "
+        "first FROM measurements WHERE workload = ?1 GROUP BY question_key) ON question_key = question WHERE workload "
+        "= ?1 ORDER BY first",
+        {workload}, [&](const SqlRow& row) {
+          election.Row(row.Text(0), row.Double(1), take);
+          choices = row.Text(2);
+        });
+  }));
+  election.End(take);
+  return trials;
+}
+
+absl::StatusOr<std::vector<std::string>> SqliteStore::NeighbourChoices(const std::string& structure,
+                                                                       const std::string& workload, int limit) {
+  std::vector<std::string> fastest;
+  if (structure.empty()) return fastest;
+  RETURN_IF_ERROR(Read([&](Connection& db) {
+    // SQLite: a bare column beside MIN() is that of the row with the minimum.
+    return db.Query(
+        "SELECT choices FROM (SELECT workload AS one, choices, MIN(median_ns) FROM measurements WHERE structure = ? "
+        "AND workload <> ? GROUP BY workload) ORDER BY (SELECT MAX(id) FROM measurements WHERE workload = one) DESC",
+        {structure, workload}, [&](const SqlRow& row) {
+          const std::string choices = row.Text(0);
+          const bool known = std::find(fastest.begin(), fastest.end(), choices) != fastest.end();
+          if (!known && static_cast<int>(fastest.size()) < limit) fastest.push_back(choices);
+        });
+  }));
+  return fastest;
+}
+
+absl::StatusOr<std::vector<ModelErrorRow>> SqliteStore::ModelErrors(const std::string& device_fingerprint) {
+  std::vector<ModelErrorRow> errors;
+  Election election;
+  double model_ns = 0;
+  const auto take = [&](double latency_ns) { errors.push_back({model_ns, latency_ns}); };
+  RETURN_IF_ERROR(Read([&](Connection& db) {
+    return db.Query(
+        "SELECT question_key, median_ns, model_ns FROM measurements WHERE model_ns > 0 AND (?1 = '' OR "
+        "device_fingerprint = ?1) ORDER BY question_key",
+        {device_fingerprint}, [&](const SqlRow& row) {
+          election.Row(row.Text(0), row.Double(1), take);
+          model_ns = row.Double(2);
+        });
+  }));
+  election.End(take);
+  return errors;
 }
 
 }  // namespace fusion

@@ -46,6 +46,10 @@ class SqliteStore : public Store {
   absl::Status ScanMeasurements(const MeasurementFilter& filter,
                                 const std::function<void(const MeasurementRow&)>& on_row) override;
   absl::StatusOr<ProfileCounts> CountMeasurements() override;
+  absl::StatusOr<std::vector<TrialRow>> Trials(const std::string& workload) override;
+  absl::StatusOr<std::vector<std::string>> NeighbourChoices(const std::string& structure, const std::string& workload,
+                                                            int limit) override;
+  absl::StatusOr<std::vector<ModelErrorRow>> ModelErrors(const std::string& device_fingerprint) override;
 
   absl::Status PutBlob(const BlobRow& blob) override;
   absl::StatusOr<std::vector<std::optional<int64_t>>> BlobSizes(absl::Span<const std::string> digests) override;

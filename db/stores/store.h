@@ -84,6 +84,18 @@ struct MeasurementRow {
   std::vector<double> samples_ns;  // a summary: at most 64
   std::string worker, toolchain;
   int64_t time_ms = 0;
+  double model_ns = 0;                       // 0: unknown
+  std::string workload, structure, choices;  // of a trial (compiler/cost/latency_oracle.h)
+};
+
+struct TrialRow {
+  std::string choices;
+  double latency_ns = 0;
+};
+
+// What the cost model expected and what was measured, of one question.
+struct ModelErrorRow {
+  double model_ns = 0, latency_ns = 0;
 };
 
 struct MeasurementFilter {
@@ -145,6 +157,13 @@ class Store {
   virtual absl::Status ScanMeasurements(const MeasurementFilter& filter,
                                         const std::function<void(const MeasurementRow&)>& on_row) = 0;
   virtual absl::StatusOr<ProfileCounts> CountMeasurements() = 0;
+  // The elected latency of each trial of the workload, the oldest first.
+  virtual absl::StatusOr<std::vector<TrialRow>> Trials(const std::string& workload) = 0;
+  // Of other workloads of that structure the fastest choices, each once, those of the newest workload first.
+  virtual absl::StatusOr<std::vector<std::string>> NeighbourChoices(const std::string& structure,
+                                                                    const std::string& workload, int limit) = 0;
+  // Each question of the device whose estimate is known, with its elected latency. "" = of all devices.
+  virtual absl::StatusOr<std::vector<ModelErrorRow>> ModelErrors(const std::string& device_fingerprint) = 0;
 
   // Blobs: which files the artifact store has finished writing.
   virtual absl::Status PutBlob(const BlobRow& blob) = 0;

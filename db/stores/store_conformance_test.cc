@@ -132,6 +132,42 @@ TEST_P(StoreConformance, MeasurementsAreAppendedAndElected) {
   EXPECT_EQ(scan({"%", "", "", 10}), 0u) << "no wildcards";
 }
 
+TEST_P(StoreConformance, TrialsAreRememberedByWorkloadAndStructure) {
+  const auto append = [&](const char* question, double ns, const char* workload, const char* choices) {
+    MeasurementRow row{question, "m", "dev", "Conv", 1, ns, ns, ns, {ns}, "w", "clang", 1};
+    row.model_ns = 70;
+    row.workload = workload, row.structure = *workload ? "s" : "", row.choices = choices;
+    EXPECT_TRUE(store_->AppendMeasurements({row}).ok());
+  };
+  append("q2", 100, "w1", "");
+  append("q1", 80, "w1", "tile=1");
+  append("q2", 1000, "w1", "");  // measured again on a bad day, and again
+  append("q2", 102, "w1", "");
+  append("q3", 50, "w2", "tile=2");
+  append("q4", 60, "w2", "tile=3");
+  append("q5", 10, "", "");  // no trial
+
+  const std::vector<TrialRow> trials = store_->Trials("w1").value();
+  ASSERT_EQ(trials.size(), 2u);
+  EXPECT_EQ(trials[0].choices, "");
+  EXPECT_EQ(trials[0].latency_ns, 102);
+  EXPECT_EQ(trials[1].choices, "tile=1");
+  EXPECT_TRUE(store_->Trials("")->empty());
+  EXPECT_TRUE(store_->Trials("w3")->empty());
+
+  EXPECT_THAT(store_->NeighbourChoices("s", "w1", 5).value(), testing::ElementsAre("tile=2"));
+  EXPECT_THAT(store_->NeighbourChoices("s", "w3", 5).value(), testing::ElementsAre("tile=2", "tile=1"));
+  EXPECT_THAT(store_->NeighbourChoices("s", "w3", 1).value(), testing::ElementsAre("tile=2"));
+  EXPECT_TRUE(store_->NeighbourChoices("", "w1", 5)->empty());
+
+  const std::vector<ModelErrorRow> errors = store_->ModelErrors("dev").value();
+  ASSERT_EQ(errors.size(), 5u);
+  EXPECT_EQ(errors[1].latency_ns, 102);
+  EXPECT_EQ(errors[1].model_ns, 70);
+  EXPECT_EQ(store_->ModelErrors("")->size(), 5u);
+  EXPECT_TRUE(store_->ModelErrors("other")->empty());
+}
+
 TEST_P(StoreConformance, MeasurementsFromElsewhereAreTakenOnce) {
   const MeasurementRow a{"q1", "m1", "dev", "Conv", 3, 90, 100, 120, {90, 100, 120}, "w", "clang", 1};
   MeasurementRow later = a, other = a;

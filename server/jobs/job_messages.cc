@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler/pipeline/generator_version.h"
 #include "compiler/pipeline/specialisations.h"
+#include "compiler/tune/budget.h"
 #include "runtime/base/sha256.h"
 
 namespace fusion {
@@ -27,9 +28,7 @@ absl::StatusOr<CompileOptions> OptionsFromProto(const v1::CompileOptionsProto& p
   if (options.math != "fast" && options.math != "strict") {
     return absl::InvalidArgumentError(absl::StrCat("math '", options.math, "' is unknown; there are fast and strict"));
   }
-  if (options.tune != "off" && options.tune != "quick") {
-    return absl::InvalidArgumentError(absl::StrCat("tune '", options.tune, "' is unknown; there are off and quick"));
-  }
+  if (auto budget = tune::ParseBudget(CutMessage(options.tune)); !budget.ok()) return budget.status();
   if (proto.threads() < 0 || proto.threads() > 1024) {
     return absl::InvalidArgumentError(absl::StrCat("threads: ", proto.threads(), " is not in 0..1024"));
   }
@@ -88,6 +87,8 @@ v1::Account AccountToProto(const CompileAccount& account) {
   proto.set_yellow_kept(account.yellow_kept);
   proto.set_red(account.red);
   proto.set_questions(account.questions);
+  proto.set_trials(account.trials);
+  proto.set_tuned(account.tuned);
   proto.set_from_database(account.from_database);
   proto.set_measured(account.measured);
   proto.set_from_model(account.from_model);

@@ -46,12 +46,8 @@ absl::Status AcceptBuild(Store& store, ArtifactStore& artifacts, const TaskRow& 
   return store.PutBuilds(rows);
 }
 
-absl::Status AcceptMeasurement(Store& store, const TaskRow& task, const std::string& result,
-                               const AttachedWorker& worker) {
-  v1::MeasureResult measured;
-  if (!measured.ParseFromString(result) || measured.samples_ns().empty()) {
-    return absl::UnavailableError("the worker's measurement holds no samples");
-  }
+absl::StatusOr<MeasurementRow> ToRow(const v1::MeasureItem& item, const v1::MeasureResult& measured) {
+  if (measured.samples_ns().empty()) return absl::UnavailableError("the worker's measurement holds no samples");
   std::vector<double> samples(measured.samples_ns().begin(), measured.samples_ns().end());
   for (double sample : samples) {
     if (!std::isfinite(sample) || sample <= 0) {
@@ -60,10 +56,12 @@ absl::Status AcceptMeasurement(Store& store, const TaskRow& task, const std::str
   }
   std::sort(samples.begin(), samples.end());
   MeasurementRow row;
-  row.question_key = task.key;
-  row.measurement_key = task.payload_digest;
-  row.device_fingerprint = worker.fingerprint;
-  row.description = task.description;
+  row.question_key = item.question_key();
+  row.description = item.description();
+  row.model_ns = item.origin().model_ns();
+  row.workload = item.origin().workload();
+  row.structure = item.origin().structure();
+  row.choices = item.origin().choices();
   row.samples = static_cast<int64_t>(samples.size());
   row.min_ns = samples.front(), row.median_ns = Quantile(samples, 0.5);
   row.p90_ns = Quantile(samples, 0.9);
@@ -75,10 +73,29 @@ absl::Status AcceptMeasurement(Store& store, const TaskRow& task, const std::str
   for (size_t i = 0; i < kept; ++i) {
     row.samples_ns.push_back(samples[kept == 1 ? 0 : i * (samples.size() - 1) / (kept - 1)]);
   }
-  row.worker = absl::StrCat(worker.name, "/", worker.id);
-  row.toolchain = worker.toolchain;
-  row.time_ms = absl::ToUnixMillis(absl::Now());
-  return store.AppendMeasurements({row});
+  return row;
+}
+
+absl::Status AcceptMeasurement(Store& store, ArtifactStore& artifacts, const TaskRow& task, const std::string& result,
+                               const AttachedWorker& worker) {
+  v1::MeasurePayload payload;
+  v1::MeasureResults measured;
+  ASSIGN_OR_RETURN(const std::string payload_bytes, artifacts.Get(task.payload_digest));
+  if (!payload.ParseFromString(payload_bytes) || !measured.ParseFromString(result) ||
+      measured.results_size() != payload.items_size()) {
+    return absl::UnavailableError("the worker's measurement does not fit its task");
+  }
+  std::vector<MeasurementRow> rows;
+  for (int i = 0; i < payload.items_size(); ++i) {
+    ASSIGN_OR_RETURN(MeasurementRow row, ToRow(payload.items(i), measured.results(i)));
+    row.measurement_key = task.payload_digest;
+    row.device_fingerprint = worker.fingerprint;
+    row.worker = absl::StrCat(worker.name, "/", worker.id);
+    row.toolchain = worker.toolchain;
+    row.time_ms = absl::ToUnixMillis(absl::Now());
+    rows.push_back(std::move(row));
+  }
+  return store.AppendMeasurements(rows);
 }
 
 }  // namespace
@@ -95,7 +112,7 @@ std::string BuildUnitKey(const BuildUnit& unit) {
 absl::Status AcceptTaskResult(Store& store, ArtifactStore& artifacts, const TaskRow& task, const std::string& result,
                               const AttachedWorker& worker) {
   return task.kind == TaskType::kBuild ? AcceptBuild(store, artifacts, task, result)
-                                       : AcceptMeasurement(store, task, result, worker);
+                                       : AcceptMeasurement(store, artifacts, task, result, worker);
 }
 
 absl::StatusOr<std::vector<std::string>> FarmToolchain::Build(absl::Span<const BuildUnit> units) {
@@ -175,6 +192,18 @@ int FarmOracle::Devices() const {
   return std::max(1, job_.farm->WorkersThatOffer(MeasureRequirement(job_.device.device.kind, job_.device.fingerprint)));
 }
 
+absl::StatusOr<std::vector<KnownTrial>> FarmOracle::Trials(const std::string& workload) {
+  ASSIGN_OR_RETURN(const std::vector<TrialRow> rows, job_.store->Trials(workload));
+  std::vector<KnownTrial> trials;
+  for (const TrialRow& row : rows) trials.push_back({row.choices, row.latency_ns});
+  return trials;
+}
+
+absl::StatusOr<std::vector<std::string>> FarmOracle::NeighbourChoices(const std::string& structure,
+                                                                      const std::string& workload, int limit) {
+  return job_.store->NeighbourChoices(structure, workload, limit);
+}
+
 absl::StatusOr<std::vector<LatencyAnswer>> FarmOracle::Latency(absl::Span<const LatencyQuestion> questions,
                                                                MeasurementBundler& bundler) {
   std::vector<std::string> keys;
@@ -198,18 +227,37 @@ absl::StatusOr<std::vector<LatencyAnswer>> FarmOracle::Latency(absl::Span<const 
     for (size_t i : open) open_keys.push_back(keys[i]);
     ASSIGN_OR_RETURN(std::vector<std::string> bundles, bundler.MakeBundles(open_keys));
     std::vector<FarmTask> tasks;
+    std::vector<size_t> task_of(open.size());
+    std::unordered_map<std::string, size_t> task_of_group;
+    std::vector<v1::MeasurePayload> payloads;
     for (size_t t = 0; t < open.size(); ++t) {
-      FarmTask task;
-      task.kind = TaskType::kMeasure;
-      task.key = open_keys[t];
-      task.device_kind = job_.device.device.kind;
-      task.requirement = requirement;
-      task.description = questions[open[t]].description;
-      task.payload = std::move(bundles[t]);
-      task.timeout = absl::Seconds(30);
-      task.threads = job_.threads;
-      tasks.push_back(std::move(task));
+      const LatencyQuestion& question = questions[open[t]];
+      task_of[t] = tasks.size();
+      if (!question.group.empty()) task_of[t] = task_of_group.emplace(question.group, tasks.size()).first->second;
+      if (task_of[t] == tasks.size()) {
+        FarmTask task;
+        task.kind = TaskType::kMeasure;
+        task.device_kind = job_.device.device.kind;
+        task.requirement = requirement;
+        task.timeout = absl::ZeroDuration();
+        task.threads = job_.threads;
+        tasks.push_back(std::move(task));
+        payloads.emplace_back();
+      }
+      FarmTask& task = tasks[task_of[t]];
+      task.key = task.key.empty() ? question.key : Sha256Hex(absl::StrCat(task.key, " ", question.key));
+      absl::StrAppend(&task.description, task.description.empty() ? "" : " against ", question.description);
+      task.timeout += absl::Seconds(30);
+      v1::MeasureItem& item = *payloads[task_of[t]].add_items();
+      item.set_question_key(question.key);
+      item.set_description(question.description);
+      item.set_bundle(std::move(bundles[t]));
+      item.mutable_origin()->set_model_ns(question.model_latency_ns);
+      item.mutable_origin()->set_workload(question.workload);
+      item.mutable_origin()->set_structure(question.structure);
+      item.mutable_origin()->set_choices(question.choices);
     }
+    for (size_t t = 0; t < tasks.size(); ++t) tasks[t].payload = payloads[t].SerializeAsString();
     FarmWait wait{job_.cancelled,
                   [&](int64_t done, int64_t total, const std::string& message) {
                     job_.progress({"profiling", done, total, message});
@@ -223,7 +271,7 @@ absl::StatusOr<std::vector<LatencyAnswer>> FarmOracle::Latency(absl::Span<const 
         answers[open[t]] = {*measured[t], LatencySource::kMeasured};
       } else if (failed++ == 0) {
         job_.progress({"profiling", static_cast<int64_t>(open.size()), static_cast<int64_t>(open.size()),
-                       absl::StrCat("not measured, estimated instead: ", outcomes[t].status.message())});
+                       absl::StrCat("not measured, estimated instead: ", outcomes[task_of[t]].status.message())});
       }
     }
   }

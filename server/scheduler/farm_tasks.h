@@ -53,6 +53,9 @@ class FarmOracle : public LatencyOracle {
   absl::StatusOr<std::vector<LatencyAnswer>> Latency(absl::Span<const LatencyQuestion> questions,
                                                      MeasurementBundler& bundler) override;
   int Devices() const override;
+  absl::StatusOr<std::vector<KnownTrial>> Trials(const std::string& workload) override;
+  absl::StatusOr<std::vector<std::string>> NeighbourChoices(const std::string& structure, const std::string& workload,
+                                                            int limit) override;
 
  private:
   const FarmJob& job_;

@@ -37,13 +37,13 @@ absl::StatusOr<CompileAccount> FakeCompile(const ModelFiles& files, const Compil
     absl::SleepFor(absl::Milliseconds(5));
   }
   std::string report = absl::StrCat("model ", line, "\nexternal ", files.external.size(), "\n");
-  for (int64_t count; word == "ask" || word == "build"; command >> word) {
+  for (int64_t count; word == "ask" || word == "compare" || word == "build"; command >> word) {
     if (!(command >> count)) break;
-    if (word == "ask") {
+    if (word != "build") {
       std::vector<LatencyQuestion> questions;
       for (int64_t i = 0; i < count; ++i) {
-        questions.push_back(
-            {Sha256Hex(absl::StrCat("question ", i, context.device->Fingerprint())), absl::StrCat("block ", i), 1e6});
+        questions.push_back({Sha256Hex(absl::StrCat("question ", i, context.device->Fingerprint())),
+                             absl::StrCat("block ", i), 1e6, word == "compare" ? "group" : ""});
       }
       FakeBundler bundler;
       ASSIGN_OR_RETURN(auto answers, context.oracle->Latency(questions, bundler));

@@ -2,6 +2,7 @@
 
 #include "compiler/cost/device_model.h"
 #include "gtest/gtest.h"
+#include "proto/worker_protocol.h"
 #include "runtime/base/sha256.h"
 
 namespace fusion {
@@ -102,7 +103,7 @@ std::vector<v1::JobEvent> TestClient::Watch(const std::string& job_id, int64_t r
 v1::WorkerInfo CpuWorkerInfo(const std::string& name) {
   v1::WorkerInfo info;
   info.set_name(name);
-  info.set_protocol(1);
+  info.set_protocol(kWorkerProtocol);
   info.add_measure_kinds("cpu");
   v1::ToolchainInfo* toolchain = info.add_toolchains();
   toolchain->set_kind("cpu");
@@ -130,9 +131,14 @@ v1::TaskResult FakeWorker::Good(const v1::Task& task, const std::string& payload
     for (const auto& unit : units.units()) built.add_binaries("bin(" + unit.source() + ")");
     result.set_inline_(built.SerializeAsString());
   } else {
-    v1::MeasureResult measured;
-    for (double sample : {1100.0, 1000.0, 900.0}) measured.add_samples_ns(sample);
-    measured.set_median_ns(1000);
+    v1::MeasurePayload asked;
+    asked.ParseFromString(payload);
+    v1::MeasureResults measured;
+    for (int i = 0; i < asked.items_size(); ++i) {
+      v1::MeasureResult& one = *measured.add_results();
+      for (double sample : {1100.0, 1000.0, 900.0}) one.add_samples_ns(sample);
+      one.set_median_ns(1000);
+    }
     result.set_inline_(measured.SerializeAsString());
   }
   return result;

@@ -82,6 +82,16 @@ def mlp(seed=0, widths=(16, 24, 8), batch=4, names="t"):
     return model(nodes, [value(names + "_x", [batch, widths[0]])], [value(current, [batch, widths[-1]])], initializers)
 
 
+def convolution(seed=0, channels=32, size=14):
+    """Conv 3x3, Relu."""
+    weights = floats(channels * channels * 9, seed)
+    return model(
+        [node("Conv", ["x", "w"], ["c"], "conv", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+         node("Relu", ["c"], ["y"], "relu")],
+        [value("x", [1, channels, size, size])], [value("y", [1, channels, size, size])],
+        [tensor("w", [channels, channels, 3, 3], weights)])
+
+
 def elementwise_and_softmax(seed=0, rows=32, columns=48):
     """Has yellow cases: a reduction between broadcasts and elementwise operators."""
     nodes = [

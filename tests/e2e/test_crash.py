@@ -50,7 +50,7 @@ class CrashTest(unittest.TestCase):
 
     def test_server_killed_in_the_middle_of_a_submit(self):
         server = self.server()
-        submit = server.start_ctl("submit", "slow.onnx", "--planner", "none", "-o", "slow.fusion")
+        submit = server.start_ctl("submit", "slow.onnx", "--tune", "off", "--planner", "none", "-o", "slow.fusion")
         job = self.the_job(server, "running", "queued", "succeeded")
         watch = server.start_ctl("job", "watch", job)
         time.sleep(0.3)
@@ -64,7 +64,7 @@ class CrashTest(unittest.TestCase):
 
     def test_server_killed_while_a_job_waits_for_a_worker(self):
         server = self.server("--no-local-worker", wait_for_worker=False)
-        submit = server.start_ctl("submit", "slow.onnx", "-o", "slow.fusion")
+        submit = server.start_ctl("submit", "slow.onnx", "--tune", "off", "-o", "slow.fusion")
         job = self.the_job(server, "running", "queued")
         server.kill()
         server.start(wait_for_worker=False)
@@ -78,7 +78,7 @@ class CrashTest(unittest.TestCase):
     def test_interrupted_submit_goes_on(self):
         # Without a worker the job cannot be over before the interrupt arrives.
         server = self.server("--no-local-worker", wait_for_worker=False)
-        submit = server.start_ctl("submit", "slow.onnx", "-o", "slow.fusion")
+        submit = server.start_ctl("submit", "slow.onnx", "--tune", "off", "-o", "slow.fusion")
         job = self.the_job(server, "running", "queued")
         submit.send_signal(signal.SIGINT)
         _, err = self.finish(submit, 130)
@@ -93,7 +93,7 @@ class CrashTest(unittest.TestCase):
 
     def test_cancelled_job(self):
         server = self.server("--no-local-worker", wait_for_worker=False)
-        submit = server.start_ctl("submit", "slow.onnx")
+        submit = server.start_ctl("submit", "slow.onnx", "--tune", "off")
         job = self.the_job(server, "running", "queued")
         self.assertEqual(server.ctl("job", "cancel", job).code, 0)
         _, err = self.finish(submit, 1)
@@ -101,7 +101,7 @@ class CrashTest(unittest.TestCase):
 
     def test_a_worker_of_another_process_compiles(self):
         server = self.server("--no-local-worker", wait_for_worker=False)
-        submit = server.start_ctl("submit", "slow.onnx", "-o", "slow.fusion")
+        submit = server.start_ctl("submit", "slow.onnx", "--tune", "off", "-o", "slow.fusion")
         worker = server.start_worker("--name", "remote")
         self.addCleanup(self.end, worker)
         self.finish(submit)
@@ -113,7 +113,7 @@ class CrashTest(unittest.TestCase):
         server = self.server("--no-local-worker", wait_for_worker=False)
         first = server.start_worker("--name", "first")
         server.wait_until(server.workers, "the first worker is attached")
-        submit = server.start_ctl("submit", "slow.onnx", "--planner", "none", "-o", "slow.fusion")
+        submit = server.start_ctl("submit", "slow.onnx", "--tune", "off", "--planner", "none", "-o", "slow.fusion")
         server.wait_until(lambda: submit.poll() is not None or any(w["state"] == "busy" for w in server.workers()),
                           "the worker is busy", 60)
         first.kill()

@@ -33,7 +33,7 @@ def npy(shape, values):
 class SpecialisationsTest(harness.ServerTest):
     def test_shapes_pick_one(self):
         model = self.write("block.onnx", block())
-        report = self.submit(model, "--dim", "seq=8,40,16")
+        report = self.submit(model, "--tune", "off", "--dim", "seq=8,40,16")
         self.assertEqual([s["name"] for s in report["specialisations"]],
                          ["seq=8", "seq=40", "seq=16", "seq≤8", "seq≤40", "seq≤16"])
         self.assertEqual(report["kernels"], sum(s["kernels"] for s in report["specialisations"]))
@@ -58,7 +58,7 @@ class SpecialisationsTest(harness.ServerTest):
 
     def test_less_is_padded(self):
         model = self.write("padded.onnx", block(4))
-        self.submit(model, "--dim", "seq=16,48")
+        self.submit(model, "--tune", "off", "--dim", "seq=16,48")
         bundle = self.folder / "padded.fusion"
         for seq in (1, 7, 15, 17, 33, 47):
             outputs = self.ctl("run", bundle, "--random", "1", "--dim", "seq=%d" % seq, "-o", "json").json()["outputs"]
@@ -76,7 +76,7 @@ class SpecialisationsTest(harness.ServerTest):
                         [om.value("x", ["seq", 4]), om.value("x4", [1, 1, "seq", 4])],
                         [om.value("y", ["seq", 4]), om.value("z", [1, 1, "twice", 8])],
                         [om.tensor("scales", [4], [1, 1, 2, 2])])
-        report = self.submit(self.write("exact.onnx", text), "--dim", "seq=8,16")
+        report = self.submit(self.write("exact.onnx", text), "--tune", "off", "--dim", "seq=8,16")
         self.assertEqual([s["name"] for s in report["specialisations"]], ["seq=8", "seq=16"])
         for one in report["specialisations"]:
             self.assertIn("resize", one["exact_only"])
@@ -85,8 +85,8 @@ class SpecialisationsTest(harness.ServerTest):
 
     def test_weights_are_held_once(self):
         model = self.write("shared.onnx", block(2, width=64))
-        one = self.submit(model, "--dim", "seq=32", output=self.folder / "one.fusion")
-        both = self.submit(model, "--dim", "seq=32,64", output=self.folder / "both.fusion")
+        one = self.submit(model, "--tune", "off", "--dim", "seq=32", output=self.folder / "one.fusion")
+        both = self.submit(model, "--tune", "off", "--dim", "seq=32,64", output=self.folder / "both.fusion")
         # A weight has 16 KiB; the tables by which programs mask have less than one.
         self.assertLess(both["weight_bytes"], one["weight_bytes"] + 4096)
 

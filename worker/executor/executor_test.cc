@@ -1,6 +1,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -41,12 +42,14 @@ std::string Script(const std::string& name, const std::string& body) {
   return path;
 }
 
-absl::StatusOr<std::string> Measure(const std::string& program, int64_t timeout_ms = 5000) {
+absl::StatusOr<std::string> Measure(const std::string& program, int64_t timeout_ms = 5000, int bundles = 1) {
   MeasureExecutor executor({program, "", 1, absl::Seconds(20)});
   v1::Task task;
   task.set_description("Conv+Relu");
   task.set_timeout_ms(timeout_ms);
-  return executor.Execute(task, "bundle", NeverCancelled());
+  v1::MeasurePayload payload;
+  for (int i = 0; i < bundles; ++i) payload.add_items()->set_bundle("bundle");
+  return executor.Execute(task, payload.SerializeAsString(), NeverCancelled());
 }
 
 TEST(Decorators, DeadlineBecomesDeadlineExceeded) {
@@ -78,14 +81,26 @@ TEST(Decorators, LogsStartAndEnd) {
   EXPECT_THAT(lines[1], HasSubstr("OK"));
 }
 
+constexpr char kSummary[] = R"({"samples_ns":[5,7],"min_ns":5,"median_ns":7,"p90_ns":7,"peak_ratio":1})";
+
 TEST(MeasureExecutor, ReportsTheSummary) {
-  auto bytes = Measure(
-      Script("measure_ok", "echo '{\"samples_ns\":[5,7],\"min_ns\":5,\"median_ns\":7,\"p90_ns\":7,\"peak_ratio\":1}'"));
+  auto bytes = Measure(Script("measure_ok", absl::StrCat("echo '[", kSummary, "]'")));
   ASSERT_TRUE(bytes.ok()) << bytes.status();
-  v1::MeasureResult result;
-  ASSERT_TRUE(result.ParseFromString(*bytes));
-  EXPECT_EQ(result.median_ns(), 7);
-  EXPECT_EQ(result.samples_ns_size(), 2);
+  v1::MeasureResults results;
+  ASSERT_TRUE(results.ParseFromString(*bytes));
+  ASSERT_EQ(results.results_size(), 1);
+  EXPECT_EQ(results.results(0).median_ns(), 7);
+  EXPECT_EQ(results.results(0).samples_ns_size(), 2);
+}
+
+TEST(MeasureExecutor, ReportsASummaryOfEachBundle) {
+  const std::string two = absl::StrCat("echo '[", kSummary, ",", kSummary, "]'");
+  auto bytes = Measure(Script("measure_two", "test $# = 4 && " + two), 5000, 2);
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  v1::MeasureResults results;
+  ASSERT_TRUE(results.ParseFromString(*bytes));
+  EXPECT_EQ(results.results_size(), 2);
+  EXPECT_EQ(Measure(Script("measure_less", two), 5000, 3).status().code(), absl::StatusCode::kInternal);
 }
 
 TEST(MeasureExecutor, ACrashIsTheTasksFaultWithEvidence) {

@@ -15,7 +15,7 @@ struct MeasureExecutorOptions {
   absl::Duration deadline = absl::Seconds(60);  // of the process, whatever the task allows
 };
 
-// MEASURE tasks: the bytes of a tiny bundle in, a serialised MeasureResult out. Each runs in a process of its own, so a
+// MEASURE tasks: a MeasurePayload in, MeasureResults out. Each runs in a process of its own, so a
 // kernel that crashes or hangs costs one task; what the process said last becomes the evidence in the error.
 class MeasureExecutor : public Executor {
  public:

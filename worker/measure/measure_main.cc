@@ -1,5 +1,6 @@
-// fusion-measure: times one bundle and prints a summary (summary.h). A process of its own, because what it runs may
-// crash or never end; the worker kills it at the deadline. It talks to nobody and writes nothing but its stdout.
+// fusion-measure: times bundles and prints summaries (summary.h). Several run in turns. A process of its own, because
+// what it runs may crash or never end; the worker kills it at the deadline. It talks to nobody and writes nothing but
+// its stdout.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -8,7 +9,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -42,46 +45,76 @@ void Confine() {
   limit(RLIMIT_AS, rlim_t{64} << 30);
 }
 
-absl::StatusOr<MeasureSummary> Measure(const std::string& path, int threads) {
-  ASSIGN_OR_RETURN(HostIsa isa, DetectHostIsa());
-  ASSIGN_OR_RETURN(std::shared_ptr<const Bundle> bundle, Bundle::Open(path));
-  const Manifest& manifest = bundle->manifest();
-  ASSIGN_OR_RETURN(std::unique_ptr<Session> session, Session::Create(bundle, threads));
-  const std::vector<Tensor> tensors = RandomInputs(manifest, /*seed=*/1);
-  std::vector<const void*> inputs;
-  std::vector<void*> outputs;
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    void* place = session->input(static_cast<int>(i));
-    std::memcpy(place, tensors[i].data(), static_cast<size_t>(tensors[i].size_bytes()));
-    inputs.push_back(place);
-  }
-  for (size_t i = 0; i < manifest.outputs.size(); ++i) {
-    outputs.push_back(const_cast<void*>(session->output(static_cast<int>(i))));
-  }
-  auto flush = [&] {
-    for (size_t i = 0; i < inputs.size(); ++i) FlushFromCaches(inputs[i], tensors[i].size_bytes());
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      FlushFromCaches(outputs[i], manifest.buffers[manifest.outputs[i].buffer].size_bytes);
+// A bundle with its operands in place, whose caches can be emptied.
+class Subject {
+ public:
+  static absl::StatusOr<std::unique_ptr<Subject>> Open(const std::string& path, int threads) {
+    auto subject = std::make_unique<Subject>();
+    ASSIGN_OR_RETURN(subject->bundle_, Bundle::Open(path));
+    const Manifest& manifest = subject->bundle_->manifest();
+    ASSIGN_OR_RETURN(subject->session_, Session::Create(subject->bundle_, threads));
+    Session& session = *subject->session_;
+    const std::vector<Tensor> tensors = RandomInputs(manifest, /*seed=*/1);
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      void* place = session.input(static_cast<int>(i));
+      std::memcpy(place, tensors[i].data(), static_cast<size_t>(tensors[i].size_bytes()));
+      subject->inputs_.push_back(place);
+      subject->touched_.emplace_back(place, tensors[i].size_bytes());
     }
-    const absl::string_view weights = bundle->reader()->weights();
-    FlushFromCaches(weights.data(), static_cast<int64_t>(weights.size()));
-  };
+    for (size_t i = 0; i < manifest.outputs.size(); ++i) {
+      const void* place = session.output(static_cast<int>(i));
+      subject->outputs_.push_back(const_cast<void*>(place));
+      subject->touched_.emplace_back(place, manifest.buffers[manifest.outputs[i].buffer].size_bytes);
+    }
+    const absl::string_view weights = subject->bundle_->reader()->weights();
+    subject->touched_.emplace_back(weights.data(), static_cast<int64_t>(weights.size()));
+    return subject;
+  }
 
-  std::vector<Sample> samples;
-  const absl::Time start = absl::Now();
-  RETURN_IF_ERROR(session->RunRaw(inputs, outputs));  // pages and code
-  FmaFlopsPerSecond(isa, 50 * kPeakIterations);       // clock
-  while (samples.size() < kMostSamples && !Settled(samples, kLeastSamples)) {
-    if (samples.size() >= kFewestSamples && absl::Now() - start > kBudget) break;
-    flush();
+  absl::Status Run() { return session_->RunRaw(inputs_, outputs_); }
+
+  absl::Status TakeSample(HostIsa isa) {
+    for (const auto& [place, bytes] : touched_) FlushFromCaches(place, bytes);
     Sample sample;
     sample.peak_flops_per_s = FmaFlopsPerSecond(isa, kPeakIterations);
     const int64_t begin = absl::GetCurrentTimeNanos();
-    RETURN_IF_ERROR(session->RunRaw(inputs, outputs));
+    RETURN_IF_ERROR(Run());
     sample.latency_ns = static_cast<double>(std::max<int64_t>(1, absl::GetCurrentTimeNanos() - begin));
-    samples.push_back(sample);
+    samples_.push_back(sample);
+    return absl::OkStatus();
   }
-  return Summarize(samples);
+
+  const std::vector<Sample>& samples() const { return samples_; }
+
+ private:
+  std::shared_ptr<const Bundle> bundle_;
+  std::unique_ptr<Session> session_;
+  std::vector<const void*> inputs_;
+  std::vector<void*> outputs_;
+  std::vector<std::pair<const void*, int64_t>> touched_;
+  std::vector<Sample> samples_;
+};
+
+absl::StatusOr<std::vector<MeasureSummary>> Measure(const std::vector<std::string>& paths, int threads) {
+  ASSIGN_OR_RETURN(HostIsa isa, DetectHostIsa());
+  std::vector<std::unique_ptr<Subject>> subjects;
+  for (const std::string& path : paths) {
+    ASSIGN_OR_RETURN(std::unique_ptr<Subject> subject, Subject::Open(path, threads));
+    subjects.push_back(std::move(subject));
+  }
+  const absl::Time start = absl::Now();
+  for (const auto& subject : subjects) RETURN_IF_ERROR(subject->Run());  // pages and code
+  FmaFlopsPerSecond(isa, 50 * kPeakIterations);                          // clock
+  const absl::Duration budget = kBudget * static_cast<int64_t>(subjects.size());
+  for (size_t round = 0; round < kMostSamples; ++round) {
+    const bool settled = std::all_of(subjects.begin(), subjects.end(),
+                                     [](const auto& subject) { return Settled(subject->samples(), kLeastSamples); });
+    if (settled || (round >= kFewestSamples && absl::Now() - start > budget)) break;
+    for (const auto& subject : subjects) RETURN_IF_ERROR(subject->TakeSample(isa));
+  }
+  std::vector<MeasureSummary> summaries;
+  for (const auto& subject : subjects) summaries.push_back(Summarize(subject->samples()));
+  return summaries;
 }
 
 }  // namespace
@@ -89,18 +122,25 @@ absl::StatusOr<MeasureSummary> Measure(const std::string& path, int threads) {
 
 int main(int argc, char** argv) {
   int threads = 1;
-  const bool well_formed = argc == 2 || (argc == 4 && std::strcmp(argv[2], "--threads") == 0 &&
-                                         absl::SimpleAtoi(argv[3], &threads) && threads > 0);
-  if (!well_formed) {
-    std::fprintf(stderr, "usage: fusion-measure BUNDLE [--threads N]\n");
+  std::vector<std::string> paths;
+  bool well_formed = true;
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--threads") == 0) {
+      well_formed = well_formed && ++i < argc && absl::SimpleAtoi(argv[i], &threads) && threads > 0;
+    } else {
+      paths.emplace_back(argv[i]);
+    }
+  }
+  if (!well_formed || paths.empty()) {
+    std::fprintf(stderr, "usage: fusion-measure BUNDLE... [--threads N]\n");
     return 2;
   }
   fusion::Confine();
-  auto summary = fusion::Measure(argv[1], threads);
-  if (!summary.ok()) {
-    std::fprintf(stderr, "%s\n", summary.status().ToString().c_str());
+  auto summaries = fusion::Measure(paths, threads);
+  if (!summaries.ok()) {
+    std::fprintf(stderr, "%s\n", summaries.status().ToString().c_str());
     return 1;
   }
-  std::printf("%s\n", fusion::SummaryToJson(*summary).c_str());
+  std::printf("%s\n", fusion::SummariesToJson(*summaries).c_str());
   return 0;
 }

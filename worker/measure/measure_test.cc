@@ -20,12 +20,25 @@ TEST(FusionMeasure, TimesABundle) {
   ASSERT_TRUE(RunProgram({FUSION_MAKE_TINY_BUNDLE, path}).ok());
   const ChildResult child = RunProgram({FUSION_MEASURE, path, "--threads", "1"});
   ASSERT_TRUE(child.ok()) << child.Describe() << child.stderr_text;
-  auto summary = SummaryFromJson(child.stdout_text);
-  ASSERT_TRUE(summary.ok()) << summary.status();
+  auto summaries = SummariesFromJson(child.stdout_text);
+  ASSERT_TRUE(summaries.ok()) << summaries.status();
+  ASSERT_EQ(summaries->size(), 1u);
+  const MeasureSummary* summary = &(*summaries)[0];
   EXPECT_GE(summary->samples_ns.size(), 3);
   EXPECT_LE(summary->min_ns, summary->median_ns);
   EXPECT_LE(summary->median_ns, summary->p90_ns);
   EXPECT_GT(summary->peak_ratio, 0.1);
+}
+
+TEST(FusionMeasure, TimesBundlesInTurns) {
+  const std::string path = testing::TempDir() + "/measure_test_turns.fusion";
+  ASSERT_TRUE(RunProgram({FUSION_MAKE_TINY_BUNDLE, path}).ok());
+  const ChildResult child = RunProgram({FUSION_MEASURE, path, path});
+  ASSERT_TRUE(child.ok()) << child.Describe() << child.stderr_text;
+  auto summaries = SummariesFromJson(child.stdout_text);
+  ASSERT_TRUE(summaries.ok()) << summaries.status();
+  ASSERT_EQ(summaries->size(), 2u);
+  for (const MeasureSummary& summary : *summaries) EXPECT_GE(summary.samples_ns.size(), 3);
 }
 
 TEST(FusionMeasure, RefusesWhatIsNoBundle) {

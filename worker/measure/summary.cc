@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/base/quantile.h"
+#include "runtime/base/status_macros.h"
 
 namespace fusion {
 
@@ -43,17 +44,21 @@ bool Settled(const std::vector<Sample>& samples, size_t least) {
   return summary.samples_ns.size() >= least && Quantile(deviations, 0.5) < 0.01 * summary.median_ns;
 }
 
-std::string SummaryToJson(const MeasureSummary& summary) {
-  return nlohmann::json{{"samples_ns", summary.samples_ns},
-                        {"min_ns", summary.min_ns},
-                        {"median_ns", summary.median_ns},
-                        {"p90_ns", summary.p90_ns},
-                        {"peak_ratio", summary.peak_ratio}}
-      .dump();
+std::string SummariesToJson(const std::vector<MeasureSummary>& summaries) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const MeasureSummary& summary : summaries) {
+    all.push_back({{"samples_ns", summary.samples_ns},
+                   {"min_ns", summary.min_ns},
+                   {"median_ns", summary.median_ns},
+                   {"p90_ns", summary.p90_ns},
+                   {"peak_ratio", summary.peak_ratio}});
+  }
+  return all.dump();
 }
 
-absl::StatusOr<MeasureSummary> SummaryFromJson(const std::string& text) {
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+namespace {
+
+absl::StatusOr<MeasureSummary> SummaryFromJson(const nlohmann::json& json) {
   MeasureSummary summary;
   if (!json.is_object() || !json.contains("samples_ns") || !json["samples_ns"].is_array()) {
     return absl::InvalidArgumentError("the measuring process printed no summary");
@@ -77,6 +82,19 @@ absl::StatusOr<MeasureSummary> SummaryFromJson(const std::string& text) {
     return absl::InvalidArgumentError("the measuring process took no sample");
   }
   return summary;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<MeasureSummary>> SummariesFromJson(const std::string& text) {
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_array()) return absl::InvalidArgumentError("the measuring process printed no summaries");
+  std::vector<MeasureSummary> summaries;
+  for (const nlohmann::json& one : json) {
+    ASSIGN_OR_RETURN(MeasureSummary summary, SummaryFromJson(one));
+    summaries.push_back(std::move(summary));
+  }
+  return summaries;
 }
 
 }  // namespace fusion

@@ -27,9 +27,9 @@ MeasureSummary Summarize(const std::vector<Sample>& samples);
 // 1% of the median.
 bool Settled(const std::vector<Sample>& samples, size_t least);
 
-// One JSON object: what the measuring process prints and the worker reads.
-std::string SummaryToJson(const MeasureSummary& summary);
-absl::StatusOr<MeasureSummary> SummaryFromJson(const std::string& text);
+// A JSON array, an object for each bundle: what the measuring process prints and the worker reads.
+std::string SummariesToJson(const std::vector<MeasureSummary>& summaries);
+absl::StatusOr<std::vector<MeasureSummary>> SummariesFromJson(const std::string& text);
 
 }  // namespace fusion
 

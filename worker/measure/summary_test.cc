@@ -36,12 +36,14 @@ TEST(Settled, NeedsSamplesAndAgreement) {
 
 TEST(SummaryJson, RoundTripsAndRefusesOtherText) {
   MeasureSummary summary = Summarize({{10, 100}, {20, 90}});
-  auto back = SummaryFromJson(SummaryToJson(summary));
+  auto back = SummariesFromJson(SummariesToJson({summary, Summarize({{5, 1}})}));
   ASSERT_TRUE(back.ok()) << back.status();
-  EXPECT_EQ(back->samples_ns, summary.samples_ns);
-  EXPECT_EQ(back->p90_ns, summary.p90_ns);
-  for (const char* text : {"", "{", "[]", "{\"samples_ns\": [\"x\"]}", "{\"samples_ns\": []}"}) {
-    EXPECT_FALSE(SummaryFromJson(text).ok()) << text;
+  ASSERT_EQ(back->size(), 2u);
+  EXPECT_EQ((*back)[0].samples_ns, summary.samples_ns);
+  EXPECT_EQ((*back)[0].p90_ns, summary.p90_ns);
+  EXPECT_EQ((*back)[1].median_ns, 5);
+  for (const char* text : {"", "{}", "[", "[3]", "[{}]", "[{\"samples_ns\": [\"x\"]}]", "[{\"samples_ns\": []}]"}) {
+    EXPECT_FALSE(SummariesFromJson(text).ok()) << text;
   }
 }
 

@@ -53,26 +53,31 @@ absl::StatusOr<std::string> SimulatedBuildExecutor::Execute(const v1::Task&, con
 absl::StatusOr<std::string> SimulatedMeasureExecutor::Execute(const v1::Task&, const std::string& payload,
                                                               const TaskContext& context) {
   const absl::Time end = absl::Now() + measurement_;
-  ASSIGN_OR_RETURN(const std::shared_ptr<const BundleReader> bundle, BundleReader::FromBytes(payload));
-  const std::map<std::string, std::string>& options = bundle->manifest().options;
-  auto kernel = options.find("kernel");
-  auto estimate = options.find("estimate_ns");
-  double estimate_ns = 0;
-  if (kernel == options.end() || estimate == options.end() || !absl::SimpleAtod(estimate->second, &estimate_ns) ||
-      !std::isfinite(estimate_ns) || estimate_ns <= 0) {
-    return absl::InvalidArgumentError("the bundle says no kernel or no estimate_ns: it is no measurement");
+  v1::MeasurePayload request;
+  if (!request.ParseFromString(payload)) return absl::InvalidArgumentError("the payload is no MeasurePayload");
+  v1::MeasureResults results;
+  for (const v1::MeasureItem& item : request.items()) {
+    ASSIGN_OR_RETURN(const std::shared_ptr<const BundleReader> bundle, BundleReader::FromBytes(item.bundle()));
+    const std::map<std::string, std::string>& options = bundle->manifest().options;
+    auto kernel = options.find("kernel");
+    auto estimate = options.find("estimate_ns");
+    double estimate_ns = 0;
+    if (kernel == options.end() || estimate == options.end() || !absl::SimpleAtod(estimate->second, &estimate_ns) ||
+        !std::isfinite(estimate_ns) || estimate_ns <= 0) {
+      return absl::InvalidArgumentError("the bundle says no kernel or no estimate_ns: it is no measurement");
+    }
+    const double latency_ns = estimate_ns * Factor(seed_, kernel->second);
+    v1::MeasureResult& result = *results.add_results();
+    result.add_samples_ns(latency_ns);
+    result.set_min_ns(latency_ns);
+    result.set_median_ns(latency_ns);
+    result.set_p90_ns(latency_ns);
   }
   for (absl::Duration left = measurement_; left > absl::ZeroDuration(); left = end - absl::Now()) {
     if (context.cancelled()) return absl::CancelledError("the measurement was cancelled");
     absl::SleepFor(std::min(left, absl::Milliseconds(10)));
   }
-  const double latency_ns = estimate_ns * Factor(seed_, kernel->second);
-  v1::MeasureResult result;
-  result.add_samples_ns(latency_ns);
-  result.set_min_ns(latency_ns);
-  result.set_median_ns(latency_ns);
-  result.set_p90_ns(latency_ns);
-  return result.SerializeAsString();
+  return results.SerializeAsString();
 }
 
 }  // namespace fusion

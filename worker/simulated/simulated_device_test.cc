@@ -28,17 +28,20 @@ std::string Question(const std::map<std::string, std::string>& options) {
   EXPECT_TRUE(writer.ok()) << writer.status();
   EXPECT_TRUE((*writer)->Finish(manifest).ok());
   std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  v1::MeasurePayload payload;
+  payload.add_items()->mutable_bundle()->assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  return payload.SerializeAsString();
 }
 
 double Latency(int64_t seed, const std::string& kernel, const std::string& estimate_ns = "1000") {
   SimulatedMeasureExecutor device(seed, absl::ZeroDuration());
   auto bytes = device.Execute({}, Question({{"kernel", kernel}, {"estimate_ns", estimate_ns}}), NeverCancelled());
   EXPECT_TRUE(bytes.ok()) << bytes.status();
-  v1::MeasureResult result;
-  EXPECT_TRUE(bytes.ok() && result.ParseFromString(*bytes));
-  EXPECT_EQ(result.samples_ns_size(), 1);
-  return result.median_ns();
+  v1::MeasureResults results;
+  EXPECT_TRUE(bytes.ok() && results.ParseFromString(*bytes));
+  EXPECT_EQ(results.results_size(), 1);
+  EXPECT_EQ(results.results(0).samples_ns_size(), 1);
+  return results.results(0).median_ns();
 }
 
 TEST(SimulatedDevice, LatencyIsAFunctionOfSeedKernelAndEstimate) {

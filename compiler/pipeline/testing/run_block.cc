@@ -86,9 +86,22 @@ absl::Status MakeKernels(Run* run) {
     blocks.back().push_back(static_cast<int>(n));
   }
   for (const std::vector<ecg::NodeId>& nodes : blocks) {
-    absl::StatusOr<BlockKernel> kernel =
-        MakeBlockKernel(graph, nodes, LiveOutOf(graph, nodes), run->layouts, options.device);
-    if (!kernel.ok()) return Annotate(kernel.status(), "scheduling");
+    const auto make = [&](const Choices& choices) {
+      return MakeBlockKernel(graph, nodes, LiveOutOf(graph, nodes), run->layouts, options.device, choices);
+    };
+    absl::StatusOr<BlockKernel> kernel = make({});
+    Choices choices;
+    if (options.choices_seed != 0 && kernel.ok()) {
+      std::mt19937 random(static_cast<uint32_t>(options.choices_seed));
+      for (int times = 0; times < 2; ++times) {  // what one choice leads to offers others
+        for (const ChoicePoint& point : kernel->choices) {
+          if (choices.count(point.name) == 0) choices[point.name] = static_cast<int>(random() % point.count);
+        }
+        kernel = make(choices);
+        if (!kernel.ok()) break;
+      }
+    }
+    if (!kernel.ok()) return Annotate(kernel.status(), absl::StrCat("scheduling ", PrintChoices(choices)));
     run->result.kernels.push_back(*std::move(kernel));
   }
   return absl::OkStatus();

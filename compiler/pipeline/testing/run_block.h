@@ -61,6 +61,8 @@ struct RunOptions {
   DeviceModel device;
   LayoutMode layouts = LayoutMode::kPlain;
   bool split = false;  // every node a kernel, instead of the whole graph
+  // Not 0: each choice that the scheduler meets (compiler/schedule/choices.h) is drawn at random.
+  uint64_t choices_seed = 0;
 };
 
 struct BlockResult {

@@ -1,0 +1,23 @@
+// How far is the cost model from what was measured?
+#ifndef FUSION_COMPILER_COST_MODEL_ERROR_H_
+#define FUSION_COMPILER_COST_MODEL_ERROR_H_
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace fusion {
+
+struct ModelError {
+  int64_t kernels = 0;
+  double rank_correlation = 0;  // Spearman's, ties at their mean rank; 0 for less than two kernels
+  double median_ratio = 0;      // measured / model: 1 would be calibrated
+  double median_error = 0;      // of |model · median_ratio / measured - 1|: what is left once it is calibrated
+};
+
+// Pairs of estimate and measurement, in one unit, all above 0.
+ModelError SummarizeModelError(const std::vector<std::pair<double, double>>& model_and_measured);
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_COST_MODEL_ERROR_H_

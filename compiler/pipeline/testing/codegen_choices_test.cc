@@ -1,0 +1,81 @@
+// Whatever tuning may choose, a kernel computes the same.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "compiler/pipeline/testing/run_block.h"
+
+namespace fusion::testing {
+namespace {
+
+using G = GraphMaker;
+using V = ecg::ValueId;
+using Ints = std::vector<int64_t>;
+
+BlockCase Conv(const std::string& name, const Shape& x, const Shape& w, const G::Attrs& attrs = {}) {
+  G g;
+  const V conv = g.Op("Conv", {g.In(x), g.Weight(w), g.Weight({w[0]})}, attrs);
+  g.Out(g.Op("Relu", {conv}));
+  return BlockCase(name, g);
+}
+
+BlockCase MatMul(const std::string& name, const Shape& a, const Shape& b, bool weight) {
+  G g;
+  const V product = g.Op("MatMul", {g.In(a), weight ? g.Weight(b) : g.In(b)});
+  g.Out(g.Op("Relu", {product}));
+  return BlockCase(name, g);
+}
+
+TEST(CodegenChoices, RandomSchedulesComputeTheSame) {
+  const Ints pad1 = {1, 1, 1, 1};
+  std::vector<BlockCase> cases = {
+      Conv("1x1", {1, 24, 9, 14}, {40, 24, 1, 1}),
+      Conv("3x3", {1, 16, 8, 9}, {32, 16, 3, 3}, {{"pads", pad1}}),
+      Conv("3x3 of 48 channels", {1, 48, 4, 28}, {64, 48, 3, 3}, {{"pads", pad1}}),
+      Conv("grouped", {1, 32, 6, 14}, {32, 8, 3, 3}, {{"pads", pad1}, {"group", int64_t{4}}}),
+      Conv("depthwise", {1, 32, 6, 14}, {32, 1, 3, 3}, {{"pads", pad1}, {"group", int64_t{32}}}),
+      Conv("stem", {1, 3, 17, 16}, {32, 3, 5, 5}, {{"strides", Ints{2, 2}}, {"pads", Ints{2, 2, 2, 2}}}),
+      MatMul("weights", {37, 40}, {40, 96}, true),
+      MatMul("long fold", {32, 1536}, {1536, 192}, true),
+      MatMul("two runtime operands", {2, 33, 48}, {2, 48, 50}, false),
+      MatMul("row", {1, 96}, {96, 100}, true),
+  };
+  {
+    G g;
+    g.Out(g.Op("Softmax", {g.Op("Mul", {g.In({6, 40}), g.In({6, 40})})}, {{"axis", int64_t{-1}}}));
+    cases.push_back(BlockCase("softmax", g));
+  }
+  {
+    G g;
+    const V conv = g.Op("Conv", {g.In({1, 16, 8, 14}), g.Weight({32, 16, 3, 3})}, {{"pads", pad1}});
+    g.Out(g.Op("MaxPool", {conv}, {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}}));
+    cases.push_back(BlockCase("conv and pool", g));
+  }
+  std::vector<RunOptions> options;
+  uint64_t seed = 0;
+  for (const DeviceModel& device : {Avx512Device(), Avx2Device()}) {
+    for (const LayoutMode mode : {LayoutMode::kPlain, LayoutMode::kBlocked}) {
+      for (int times = 0; times < 6; ++times) options.push_back({device, mode, false, ++seed});
+    }
+  }
+  std::set<std::string> met, different;
+  for (const BlockResult& result : RunCases(cases, options)) {
+    EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
+    for (const BlockKernel& kernel : result.kernels) {
+      different.insert(kernel.key);
+      for (const ChoicePoint& point : kernel.choices) {
+        EXPECT_LT(point.taken, point.count);
+        if (point.taken != 0) met.insert(point.name);
+      }
+    }
+  }
+  // Every choice was taken other than the scheduler would by some kernel.
+  for (const char* name :
+       {"chunk", "fold", "lanes", "prefetch", "rows", "split", "stitch", "stream", "tile", "unroll"}) {
+    EXPECT_TRUE(met.count(name)) << name;
+  }
+  EXPECT_GT(different.size(), 8 * cases.size());
+}
+
+}  // namespace
+}  // namespace fusion::testing

@@ -1,0 +1,57 @@
+"""Trials of schedules: budgets, what is remembered, and that results stay the same."""
+import json
+import unittest
+
+import harness
+import onnx_model
+
+
+class Tuning(harness.ServerTest):
+    def model(self, seed, size=14):
+        return self.write("conv%d.onnx" % seed, onnx_model.convolution(seed, size=size))
+
+    def test_trials_are_measured_once(self):
+        first = self.submit(self.model(1))  # --tune quick is the default
+        self.assertGreater(first["trials"], 4)
+        verified = self.ctl("verify", self.folder / "conv1.fusion", "--model", self.folder / "conv1.onnx", "-o", "json").json()
+        self.assertTrue(verified["ok"], verified)
+        # The same kernel with other weights: everything is known.
+        second = self.submit(self.model(2))
+        self.assertEqual(second["measurement_tasks"], 0, second)
+        # A longer budget goes on from there.
+        more = self.submit(self.model(3), "--tune", "2")
+        self.assertGreater(more["measurement_tasks"], 0)
+        self.assertGreater(more["trials"], 0)
+        again = self.submit(self.model(4))
+        self.assertEqual(again["measurement_tasks"], 0, again)
+        # None at all.
+        none = self.submit(self.model(5), "--tune", "off")
+        self.assertEqual(none["trials"], 0)
+        stats = self.ctl("profile", "stats", "-o", "json").json()
+        self.assertGreater(stats["model_kernels"], 4)
+        tried = self.ctl("profile", "query", "--contains", "=", "-o", "json").json()["measurements"]
+        self.assertTrue(any(m.get("choices") for m in tried), tried)
+
+    def test_another_farm_takes_them_over(self):
+        self.submit(self.model(6, size=12))
+        exported = self.folder / "profile.jsonl"
+        self.ctl("profile", "export", exported)
+        folder = self.folder / "there"
+        folder.mkdir()
+        there = harness.Server(folder)
+        self.addCleanup(there.stop)
+        there.start()
+        self.assertEqual(there.ctl("profile", "import", exported).code, 0)
+        report = folder / "report.json"
+        done = there.ctl("submit", self.model(7, size=12), "-o", folder / "b.fusion", "--json", report)
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual(json.loads(report.read_text())["measurement_tasks"], 0)
+
+    def test_an_unknown_budget_is_refused(self):
+        refused = self.server.ctl("submit", self.model(8), "--tune", "fast", "-o", self.folder / "no.fusion")
+        self.assertEqual(refused.code, 3, refused)
+        self.assertIn("off, quick, full, or a number of seconds", refused.err)
+
+
+if __name__ == "__main__":
+    unittest.main()
