@@ -10,6 +10,7 @@ using nlohmann::json;
 
 std::string DeviceModel::Fingerprint() const {
   std::string text = absl::StrCat(kind, "/", name, "/", isa, "/", march, "/units=", parallel_units);
+  if (task_lanes != 1) absl::StrAppend(&text, "/task_lanes=", task_lanes);
   for (const MemoryLevel& level : memory) absl::StrAppend(&text, "/", level.name, "=", level.size_bytes);
   return text;
 }
@@ -30,6 +31,8 @@ std::string DeviceModelToJson(const DeviceModel& m) {
               {"vector_bytes", m.vector_bytes},
               {"vector_registers", m.vector_registers},
               {"parallel_units", m.parallel_units},
+              {"task_lanes", m.task_lanes},
+              {"byte_dots", m.byte_dots},
               {"fma_f32_flops_per_s", m.fma_f32_flops_per_s},
               {"special_cycles_ratio", m.special_cycles_ratio},
               {"launch_s", m.launch_s},
@@ -52,6 +55,8 @@ absl::StatusOr<DeviceModel> DeviceModelFromJson(const std::string& text) {
     m.vector_bytes = j.value("vector_bytes", m.vector_bytes);
     m.vector_registers = j.value("vector_registers", m.vector_registers);
     m.parallel_units = j.value("parallel_units", m.parallel_units);
+    m.task_lanes = j.value("task_lanes", m.task_lanes);
+    m.byte_dots = j.value("byte_dots", m.byte_dots);
     m.fma_f32_flops_per_s = j.value("fma_f32_flops_per_s", m.fma_f32_flops_per_s);
     m.special_cycles_ratio = j.value("special_cycles_ratio", m.special_cycles_ratio);
     m.launch_s = j.value("launch_s", m.launch_s);
@@ -67,6 +72,10 @@ absl::StatusOr<DeviceModel> DeviceModelFromJson(const std::string& text) {
   if (m.vector_bytes < 4 || m.vector_bytes > 256 || (m.vector_bytes & (m.vector_bytes - 1)) != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("device model: vector_bytes ", m.vector_bytes, " is no power of two from 4 to 256"));
+  }
+  if (m.task_lanes < 1 || m.task_lanes > 1024 || (m.task_lanes & (m.task_lanes - 1)) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("device model: task_lanes ", m.task_lanes, " is no power of two from 1 to 1024"));
   }
   if (m.vector_registers < 8 || m.parallel_units < 1 || !(m.fma_f32_flops_per_s > 0)) {
     return absl::InvalidArgumentError(

@@ -28,6 +28,8 @@ struct DeviceModel {
   int vector_bytes = 64;
   int vector_registers = 32;
   int parallel_units = 1;             // cores
+  int task_lanes = 1;                 // work-items that share a task and its scratch; a power of two
+  bool byte_dots = true;              // kernel text may add four products of bytes in a lane
   double fma_f32_flops_per_s = 1e11;  // one core, measured peak, 2 flops an FMA
   double special_cycles_ratio = 20;   // cycles of one vector exp/erf/tanh/div chain relative to one vector FMA
   double launch_s = 2e-6;             // one kernel launch with all threads

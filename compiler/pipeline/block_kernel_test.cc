@@ -56,8 +56,8 @@ TEST(BlockKernel, TextsAreGroupedByTheInstructionsTheyNeed) {
   const KernelTexts texts = PrintKernels({&floats, &products, &wider}, device);
   ASSERT_EQ(texts.files.size(), 2u);
   EXPECT_EQ(texts.places[0].file, texts.places[2].file);
-  EXPECT_EQ(texts.files[texts.places[0].file].instructions, (cpu::Instructions{"avx512", "x86-64-v4"}));
-  EXPECT_EQ(texts.files[texts.places[1].file].instructions, (cpu::Instructions{device.isa, device.march}));
+  EXPECT_EQ(texts.files[texts.places[0].file].instructions, (Instructions{"avx512", "x86-64-v4"}));
+  EXPECT_EQ(texts.files[texts.places[1].file].instructions, (Instructions{device.isa, device.march}));
 }
 
 TEST(BlockKernel, AResidualIsAddedInPlace) {

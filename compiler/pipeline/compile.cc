@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/backends/backend.h"
 #include "compiler/ecg/derived.h"
 #include "compiler/fusion/plan.h"
 #include "compiler/onnx/import.h"
@@ -129,6 +130,12 @@ std::string PlanJson(const ecg::Graph& graph, const Planned& planned, const std:
       1, ' ', false, json::error_handler_t::replace);
 }
 
+// A kind without a backend is refused later.
+int Units(const CompileOptions& options, const CompileContext& context) {
+  const Backend* backend = FindBackend(context.device->kind);
+  return backend == nullptr ? options.threads : backend->Units(options.threads, *context.device);
+}
+
 // What the whole graph takes at least: each operator at the device's peak, or from its fastest memory.
 double LeastNs(const ecg::Graph& graph, const DeviceModel& device, int threads) {
   const double units = std::max(1, std::min(threads, device.parallel_units));
@@ -167,6 +174,9 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
     if (pass != "rewrite" && pass != "layout") {
       return absl::InvalidArgumentError(absl::StrCat("no pass '", pass, "' to leave out: use rewrite or layout"));
     }
+  }
+  if (FindBackend(context.device->kind) == nullptr) {
+    return absl::UnimplementedError(absl::StrCat("no kernels are printed for target '", context.device->kind, "'"));
   }
   RETURN_IF_ERROR(clock->Begin("import", "reading the model"));
   if (files.graph != nullptr) {
@@ -216,7 +226,7 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
   oracle->Start(&planned.graph, &planned.layouts);
   PlanOptions plan_options;
   plan_options.cancelled = context.cancelled;
-  plan_options.negligible_ns = kNegligible * LeastNs(planned.graph, *context.device, options.threads);
+  plan_options.negligible_ns = kNegligible * LeastNs(planned.graph, *context.device, Units(options, context));
   plan_options.progress = [&](int64_t done, int64_t total) { clock->Report(done, total, "planning fusion"); };
   ASSIGN_OR_RETURN(planned.plan, planner->Plan(planned.graph, *context.device, *oracle, plan_options));
   RETURN_IF_ERROR(Annotate(CheckPlan(planned.graph, planned.plan), absl::StrCat("planner ", options.planner)));
@@ -242,6 +252,20 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
   return absl::OkStatus();
 }
 
+// UNIMPLEMENTED naming every operator whose kernel the target has no text for.
+absl::Status CheckSupported(const Planned& planned, const Backend& backend, GraphBlockOracle* oracle) {
+  std::vector<std::string> refused;
+  for (const FusionBlock& block : planned.plan.blocks) {
+    ASSIGN_OR_RETURN(const BlockKernel kernel, oracle->Kernel(block.nodes));
+    const absl::Status supported = backend.CheckSupported(kernel.kernel);
+    if (supported.ok()) continue;
+    const ecg::Node& node = planned.graph.node(block.nodes.front());
+    refused.push_back(absl::StrCat(node.op, " '", node.name, "': ", std::string(supported.message())));
+  }
+  if (refused.empty()) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrJoin(refused, "; "));
+}
+
 // One model up to its movement graphs.
 struct Prepared {
   CompileAccount account;
@@ -251,8 +275,9 @@ struct Prepared {
 
 absl::Status Prepare(const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
                      ConstantPool* constants, StageClock* clock, Prepared* out) {
-  GraphBlockOracle oracle(context, options.threads);
+  GraphBlockOracle oracle(context, Units(options, context));
   RETURN_IF_ERROR(MakePlan(files, options, context, constants, &oracle, clock, &out->account, &out->planned));
+  RETURN_IF_ERROR(CheckSupported(out->planned, *FindBackend(context.device->kind), &oracle));
   ASSIGN_OR_RETURN(const tune::Budget budget, tune::ParseBudget(options.tune));
   if (budget.trials > 0) {
     RETURN_IF_ERROR(clock->Begin("tune", "trying schedules"));
@@ -368,8 +393,9 @@ absl::StatusOr<Programs> PreparePrograms(const ModelFiles& files, const CompileO
     program.dims = one;
     const std::string label = several ? program.Name() : "";
     StageClock clock(context, &program.model.account, label);
-    RETURN_IF_ERROR(Annotate(
-        Prepare(files, Bound(options, one), context, several ? &constants : nullptr, &clock, &program.model), label));
+    const absl::Status prepared =
+        Prepare(files, Bound(options, one), context, several ? &constants : nullptr, &clock, &program.model);
+    RETURN_IF_ERROR(several ? Annotate(prepared, label) : prepared);
     clock.End();
   }
   if (several) {
@@ -481,10 +507,11 @@ absl::StatusOr<PlanReport> PlanOnly(const ModelFiles& files, const CompileOption
   for (size_t i = 0; i < dims.size(); ++i) {
     const std::string label = dims.size() > 1 ? names.emplace_back(DimsInWords(dims[i])) : names.emplace_back();
     StageClock clock(context, &accounts[i], label);
-    GraphBlockOracle oracle(context, options.threads);
+    GraphBlockOracle oracle(context, Units(options, context));
     Planned planned;
-    RETURN_IF_ERROR(Annotate(
-        MakePlan(files, Bound(options, dims[i]), context, nullptr, &oracle, &clock, &accounts[i], &planned), label));
+    const absl::Status made =
+        MakePlan(files, Bound(options, dims[i]), context, nullptr, &oracle, &clock, &accounts[i], &planned);
+    RETURN_IF_ERROR(label.empty() ? made : Annotate(made, label));
     clock.End();
     if (!label.empty()) absl::StrAppend(&report.text, i > 0 ? "\n" : "", "with ", label, ":\n");
     report.text += PrintPlan(planned.graph, planned.plan);

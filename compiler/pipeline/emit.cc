@@ -6,14 +6,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "compiler/backends/cpu/prelude.h"
-#include "compiler/backends/cpu/print_kernel.h"
+#include "compiler/backends/backend.h"
 #include "compiler/movement/cost.h"
 #include "compiler/movement/in_place.h"
 #include "compiler/pipeline/generator_version.h"
 #include "compiler/pipeline/memory_plan.h"
 #include "compiler/pipeline/report.h"
-#include "compiler/te/routine.h"
+#include "runtime/base/check.h"
 #include "runtime/base/sha256.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/bundle/bundle_writer.h"
@@ -24,15 +23,25 @@ namespace {
 // Texts of about this size keep both cores busy on a small model and amortise the prelude on a large one.
 constexpr size_t kFileBytes = 96 << 10;
 
-std::string SourceName(int file) { return absl::StrCat("src/kernels_", file, ".cc"); }
-std::string BinaryName(int file) { return absl::StrCat("kernels/kernels_", file, ".so"); }
+const Backend& BackendOf(const std::string& kind) {
+  const Backend* backend = FindBackend(kind);
+  FUSION_CHECK(backend != nullptr, "a device kind without a backend");  // Compile refuses it
+  return *backend;
+}
 
-Kernel ManifestKernel(const BlockKernel& block, const KernelTexts::Place& place) {
+std::string SourceName(const Backend& backend, int file) {
+  return absl::StrCat("src/kernels_", file, ".", backend.SourceExtension());
+}
+std::string BinaryName(const Backend& backend, int file) {
+  return absl::StrCat("kernels/kernels_", file, ".", backend.BinaryExtension());
+}
+
+Kernel ManifestKernel(const Backend& backend, const BlockKernel& block, const KernelTexts::Place& place) {
   Kernel kernel;
-  kernel.file = BinaryName(place.file);
-  kernel.source = SourceName(place.file);
+  kernel.file = BinaryName(backend, place.file);
+  kernel.source = SourceName(backend, place.file);
   for (size_t p = 0; p < block.kernel.phases.size(); ++p) {
-    kernel.phases.push_back({cpu::PhaseSymbol(place.symbol, static_cast<int>(p)), block.kernel.phases[p].tasks()});
+    kernel.phases.push_back({PhaseSymbol(place.symbol, static_cast<int>(p)), block.kernel.phases[p].tasks()});
   }
   return kernel;
 }
@@ -110,7 +119,7 @@ struct LaidOut {
   bool has_extents = false;
 };
 
-absl::StatusOr<LaidOut> LayOut(const BundleProgram& source, Weights* weights) {
+absl::StatusOr<LaidOut> LayOut(const Backend& backend, const BundleProgram& source, Weights* weights) {
   const ecg::Graph& graph = *source.graph;
   const ValueLayouts& layouts = *source.layouts;
   const std::vector<PlannedLaunch>& launches = *source.launches;
@@ -212,7 +221,7 @@ absl::StatusOr<LaidOut> LayOut(const BundleProgram& source, Weights* weights) {
     launch.flops = planned.block.flops;
     const KernelTexts::Place& place = source.places[l];
     auto [kernel_it, fresh_kernel] = kernel_index.emplace(place.symbol, static_cast<int>(program.kernels.size()));
-    if (fresh_kernel) program.kernels.push_back(ManifestKernel(planned.block, place));
+    if (fresh_kernel) program.kernels.push_back(ManifestKernel(backend, planned.block, place));
     launch.kernel = kernel_it->second;
     program.scratch_bytes_per_thread = std::max(program.scratch_bytes_per_thread, planned.block.kernel.scratch_bytes);
     for (size_t a = 0; a < planned.block.args.size(); ++a) {
@@ -298,12 +307,13 @@ absl::StatusOr<LaidOut> LayOut(const BundleProgram& source, Weights* weights) {
 }  // namespace
 
 KernelTexts PrintKernels(const std::vector<const BlockKernel*>& kernels, const DeviceModel& device) {
+  const Backend& backend = BackendOf(device.kind);
   KernelTexts texts;
   texts.device_kind = device.kind;
   std::map<std::string, KernelTexts::Place> known;
   std::vector<std::set<std::string>> routines;  // that each file calls
   std::vector<int> open;                        // files that take more kernels, one for each set of instructions
-  const auto file_for = [&](const cpu::Instructions& instructions, size_t bytes) {
+  const auto file_for = [&](const Instructions& instructions, size_t bytes) {
     for (int& f : open) {
       if (texts.files[f].instructions != instructions) continue;
       if (texts.files[f].text.size() + bytes <= kFileBytes) return f;
@@ -319,19 +329,18 @@ KernelTexts PrintKernels(const std::vector<const BlockKernel*>& kernels, const D
     auto it = known.find(block->key);
     if (it == known.end()) {
       const std::string symbol = absl::StrCat("k_", texts.distinct++);
-      const std::string text = cpu::PrintKernel(block->kernel, symbol, device);
-      const int f = file_for(cpu::InstructionsOf(block->kernel, device), text.size());
+      const std::string text = backend.PrintKernel(block->kernel, symbol, device);
+      const int f = file_for(backend.InstructionsOf(block->kernel, device), text.size());
       texts.files[f].text += text;
       routines.resize(texts.files.size());
-      routines[f].merge(cpu::RoutinesOf(block->kernel));
+      routines[f].merge(RoutinesOf(block->kernel));
       it = known.emplace(block->key, KernelTexts::Place{f, symbol}).first;
     }
     texts.places.push_back(it->second);
   }
-  const std::string prelude = cpu::Prelude(device.vector_bytes / 4);
   for (size_t f = 0; f < texts.files.size(); ++f) {
     std::string& text = texts.files[f].text;
-    text = absl::StrCat(prelude, te::RoutineSource(routines[f]), text);
+    text = backend.Preamble(routines[f], device) + text;
   }
   return texts;
 }
@@ -348,11 +357,12 @@ absl::StatusOr<std::vector<std::string>> BuildTexts(const KernelTexts& texts, To
 absl::Status WriteBundle(const std::vector<BundleProgram>& programs, const KernelTexts& texts,
                          const std::vector<std::string>& binaries, const Manifest& head, const std::string& path,
                          CompileAccount* account) {
+  const Backend& backend = BackendOf(texts.device_kind);
   Manifest manifest = head;
   Weights weights;
   std::vector<LaidOut> laid_out;
   for (const BundleProgram& program : programs) {
-    ASSIGN_OR_RETURN(laid_out.emplace_back(), LayOut(program, &weights));
+    ASSIGN_OR_RETURN(laid_out.emplace_back(), LayOut(backend, program, &weights));
     if (laid_out.back().has_extents) manifest.format = std::max(manifest.format, 2);
     account->arena_bytes = std::max(account->arena_bytes, laid_out.back().program.arena_bytes);
     if (laid_out.size() == 1) {
@@ -368,8 +378,8 @@ absl::Status WriteBundle(const std::vector<BundleProgram>& programs, const Kerne
     for (const KernelTexts::Place& place : program.places) used.insert(place.file);
   }
   for (const int f : used) {
-    RETURN_IF_ERROR(writer->AddEntry(BinaryName(f), binaries[f]));
-    RETURN_IF_ERROR(writer->AddEntry(SourceName(f), texts.files[f].text));
+    RETURN_IF_ERROR(writer->AddEntry(BinaryName(backend, f), binaries[f]));
+    RETURN_IF_ERROR(writer->AddEntry(SourceName(backend, f), texts.files[f].text));
   }
   // The head names the device's; less where every kernel needs the same less.
   const bool alike = !used.empty() && std::all_of(used.begin(), used.end(), [&](int f) {
@@ -445,13 +455,15 @@ absl::Status WriteMeasurementBundle(const BlockKernel& block, const KernelTexts:
   }
   manifest.arena_bytes = PlanArena(&temporaries);
   for (size_t t = 0; t < temporaries.size(); ++t) manifest.buffers[temporary_buffers[t]].offset = temporaries[t].offset;
-  Kernel kernel = ManifestKernel(block, place);
+  const Backend& backend = BackendOf(device.kind);
+  Kernel kernel = ManifestKernel(backend, block, place);
   kernel.source.clear();
-  kernel.file = "kernels/question.so";
+  kernel.file = absl::StrCat("kernels/question.", backend.BinaryExtension());
+  const std::string file = kernel.file;
   manifest.kernels.push_back(std::move(kernel));
   manifest.launches.push_back(std::move(launch));
   ASSIGN_OR_RETURN(std::unique_ptr<BundleWriter> writer, BundleWriter::Create(path));
-  RETURN_IF_ERROR(writer->AddEntry("kernels/question.so", binary));
+  RETURN_IF_ERROR(writer->AddEntry(file, binary));
   return writer->Finish(std::move(manifest), /*durable=*/false);
 }
 

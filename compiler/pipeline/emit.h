@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compiler/backends/cpu/instructions.h"
+#include "compiler/backends/instructions.h"
 #include "compiler/backends/toolchain.h"
 #include "compiler/onnx/import.h"
 #include "compiler/pipeline/block_kernel.h"
@@ -20,8 +20,8 @@ namespace fusion {
 struct KernelTexts {
   std::string device_kind;  // whose toolchain builds them
   struct File {
-    std::string text;  // complete C++
-    cpu::Instructions instructions;
+    std::string text;  // complete
+    Instructions instructions;
   };
   std::vector<File> files;  // kernels that need the same instructions
   struct Place {

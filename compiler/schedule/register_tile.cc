@@ -408,7 +408,7 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
   const bool has_broadcast = std::any_of(loads.begin(), loads.end(), [&](const Operand& l) { return !uses_lane(l); });
   const bool has_shared = std::any_of(loads.begin(), loads.end(),
                                       [&](const Operand& l) { return uses_lane(l) && !l.address.UsesAxis(row.id); });
-  const bool is_dot = IsDotProduct(nest, lane, row, *kernel);
+  const bool is_dot = device.byte_dots && IsDotProduct(nest, lane, row, *kernel);
   DeviceModel registers = device;
   if (is_dot) registers.vector_registers -= kDotRegisters;
   const std::vector<TileShape> ranked =

@@ -1,7 +1,8 @@
-// fusion-compile MODEL.onnx OUT.fusion [--planner P] [--math fast|strict] [--disable-rule ID] [--device MODEL.json]
+// fusion-compile MODEL.onnx OUT.fusion [--target cpu|opencl] [--planner P] [--math fast|strict] [--disable-rule ID]
+// [--device MODEL.json]
 //                [--disable-pass rewrite|layout] [--plan] [--dim NAME=N[,N…]] [--json FILE]
-// The whole compiler without a server or workers, for development: builds with this machine's clang, and the cost model
-// answers the yellow cases.
+// The whole compiler without a server or workers, for development: builds with this machine's clang or OpenCL driver,
+// and the cost model answers the yellow cases.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
+#include "compiler/backends/opencl/toolchain/opencl_toolchain.h"
 #include "compiler/pipeline/compile.h"
 #include "compiler/tools/offline_device.h"
 #include "runtime/base/atomic_file.h"
@@ -62,6 +64,12 @@ int Main(int argc, char** argv) {
     auto value = [&] { return i + 1 < argc ? std::string(argv[++i]) : std::string(); };
     if (arg == "--planner") {
       options.planner = value();
+    } else if (arg == "--target") {
+      options.target = value();
+      if (options.target != "cpu" && options.target != "opencl") {
+        return Fail(absl::InvalidArgumentError(absl::StrCat("no target '", options.target, "': use cpu or opencl")));
+      }
+      if (options.target == "opencl") device = OfflineOpenClDevice();
     } else if (arg == "--math") {
       options.math = value();
     } else if (arg == "--disable-rule") {
@@ -104,17 +112,24 @@ int Main(int argc, char** argv) {
   }
   if (files.model_path.empty() || (out.empty() && !plan_only)) {
     std::fprintf(stderr,
-                 "usage: fusion-compile MODEL.onnx OUT.fusion [--planner P] [--math fast|strict] [--disable-rule ID] "
+                 "usage: fusion-compile MODEL.onnx OUT.fusion [--target cpu|opencl] [--planner P] [--math fast|strict] "
+                 "[--disable-rule ID] "
                  "[--disable-pass rewrite|layout] [--device FILE] [--plan] [--dim NAME=N[,N…]] [--json FILE]\n");
     return 2;
   }
-  absl::StatusOr<std::unique_ptr<ClangToolchain>> toolchain = ClangToolchain::Create();
-  if (!toolchain.ok()) return Fail(toolchain.status());
+  std::unique_ptr<LocalToolchain> toolchain;
+  if (device.kind == "opencl") {
+    toolchain = MakeOpenClToolchain();
+  } else {
+    absl::StatusOr<std::unique_ptr<ClangToolchain>> clang = ClangToolchain::Create();
+    if (!clang.ok()) return Fail(clang.status());
+    toolchain = *std::move(clang);
+  }
   ModelOracle oracle;
   CompileContext context;
   context.device = &device;
   context.oracle = &oracle;
-  context.toolchain = toolchain->get();
+  context.toolchain = toolchain.get();
   context.progress = [](const ProgressEvent& event) {
     if (event.done == 0) std::fprintf(stderr, "%-10s %s\n", event.stage.c_str(), event.message.c_str());
   };

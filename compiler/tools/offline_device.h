@@ -15,6 +15,20 @@ inline DeviceModel OfflineDevice() {
   return device;
 }
 
+// For any device of OpenCL: eight lanes, a work-item a task, the local memory that the standard promises.
+inline DeviceModel OfflineOpenClDevice() {
+  DeviceModel device;
+  device.kind = "opencl";
+  device.isa = "opencl1.2";
+  device.march = "float8x1";
+  device.vector_bytes = 32;
+  device.vector_registers = 16;
+  device.byte_dots = false;
+  device.launch_s = 2e-5;
+  device.memory = {{"local", 32 << 10, 2e11, false}, {"L2", 1 << 20, 7e10, true}, {"global", 0, 1e10, true}};
+  return device;
+}
+
 }  // namespace fusion
 
 #endif  // FUSION_COMPILER_TOOLS_OFFLINE_DEVICE_H_

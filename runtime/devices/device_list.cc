@@ -2,6 +2,7 @@
 #include "runtime/devices/cpu/cpu_device.h"
 #include "runtime/devices/device.h"
 #include "runtime/devices/null/null_device.h"
+#include "runtime/devices/opencl/opencl_device.h"
 
 namespace fusion {
 namespace {
@@ -10,7 +11,7 @@ struct Entry {
   const char* target;
   std::unique_ptr<Device> (*make)();
 };
-constexpr Entry kDevices[] = {{"cpu", MakeCpuDevice}, {"null", MakeNullDevice}};
+constexpr Entry kDevices[] = {{"cpu", MakeCpuDevice}, {"opencl", MakeOpenClDevice}, {"null", MakeNullDevice}};
 
 }  // namespace
 

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Usage: check_dependencies.sh LIBRARY. The runtime library must load nothing that belongs to the service, and export
+# Usage: check_dependencies.sh LIBRARY. The runtime library must load nothing that belongs to the service and no optional driver, and export
 # nothing but fusion_*.
 set -eu
-if ldd "$1" | grep -Ei 'grpc|protobuf|sqlite|onnx|prometheus'; then
+if ldd "$1" | grep -Ei 'grpc|protobuf|sqlite|onnx|prometheus|opencl|libcuda'; then
   echo "the runtime must not depend on the libraries above" >&2
   exit 1
 fi

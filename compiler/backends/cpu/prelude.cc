@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "compiler/backends/text/scalar_helpers.h"
 
 namespace fusion::cpu {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 // out the −128·Σb that dot_128 collects (compiler/backends/cpu/print_tile.cc); where no instruction wants it, there is
 // none.
 //
-// $L lanes, $B bytes of a vector, $S a list of $L times `s`, $I 0..$L-1.
+// $L lanes, $B bytes of a vector, $S a list of $L times `s`, $I 0..$L-1, $H the helpers for single values.
 //
 // exp: Cody-Waite with an exact high part, so that the result does not hang on contraction; 1.7e-7 relative.
 // erf, tanh: rational minimax in x*P(x^2)/Q(x^2), about 3e-7 relative. log: Cephes' polynomial on [sqrt(1/2), sqrt(2)).
@@ -31,29 +32,40 @@ double exp(double); double log(double); double erf(double); double sin(double); 
 double asin(double); double acos(double); double atan(double); double sinh(double); double cosh(double); double tanh(double);
 double asinh(double); double acosh(double); double atanh(double); double pow(double, double); double fmod(double, double); }
 #define SI static inline __attribute__((always_inline))
-SI vf ld(const float* p) { return *(const vfu*)p; }
-SI void st(float* p, vf v) { *(vfu*)p = v; }
+#define GLOBAL
+#define SCRATCH
+#define STEP_BOUNDARY asm volatile("" ::: "memory");
+#define PREFETCH_L1(p) __builtin_prefetch(p)
+#define PREFETCH_L2(p) __builtin_prefetch(p, 0, 2)
+#define lane_vf(v, l) (v)[l]
+#define lane_vi(v, l) (v)[l]
+#define inf_f32 __builtin_inff()
+#define inf_f64 __builtin_inf()
+#define nan_f32 __builtin_nanf("")
+#define nan_f64 __builtin_nan("")
+$HSI vf ld_f32(const float* p) { return *(const vfu*)p; }
+SI void st_f32(float* p, vf v) { *(vfu*)p = v; }
 SI vf bc(float s) { return (vf){$S}; }
 SI vi bi(int s) { return (vi){$S}; }
 SI vi iota() { return (vi){$I}; }
-SI vi ld(const i32* p) { return *(const viu*)p; }
-SI void st(i32* p, vi v) { *(viu*)p = v; }
+SI vi ld_i32(const i32* p) { return *(const viu*)p; }
+SI void st_i32(i32* p, vi v) { *(viu*)p = v; }
 #define NARROW(T, V) typedef T V __attribute__((vector_size($L * sizeof(T)))); \
 typedef T V##_u __attribute__((vector_size($L * sizeof(T)), aligned(sizeof(T)), may_alias)); \
-SI vi ld(const T* p) { return __builtin_convertvector(*(const V##_u*)p, vi); } \
-SI void st(T* p, vi v) { *(V##_u*)p = __builtin_convertvector(v, V); }
+SI vi ld_##T(const T* p) { return __builtin_convertvector(*(const V##_u*)p, vi); } \
+SI void st_##T(T* p, vi v) { *(V##_u*)p = __builtin_convertvector(v, V); }
 NARROW(i8, v_i8) NARROW(u8, v_u8) NARROW(i16, v_i16) NARROW(u16, v_u16)
 typedef __fp16 v_f16 __attribute__((vector_size(2 * $L)));
 typedef __fp16 v_f16_u __attribute__((vector_size(2 * $L), aligned(2), may_alias));
-SI vf ldh(const u16* p) { return __builtin_convertvector(*(const v_f16_u*)p, vf); }
-SI void sth(u16* p, vf v) { *(v_f16_u*)p = __builtin_convertvector(v, v_f16); }
-SI vf round_h(vf v) { return __builtin_convertvector(__builtin_convertvector(v, v_f16), vf); }
+SI vf ld_f16(const u16* p) { return __builtin_convertvector(*(const v_f16_u*)p, vf); }
+SI void st_f16(u16* p, vf v) { *(v_f16_u*)p = __builtin_convertvector(v, v_f16); }
+SI vf round_f16(vf v) { return __builtin_convertvector(__builtin_convertvector(v, v_f16), vf); }
 SI vi to_b(vf v) { vu b = (vu)v, r = (b + 0x7fff + ((b >> 16) & 1)) >> 16; return v != v ? (vi)((b >> 16) | 0x40) : (vi)r; }
-SI vf ldb(const u16* p) { return (vf)(ld(p) << 16); }
-SI void stb(u16* p, vf v) { st(p, to_b(v)); }
-SI vf round_b(vf v) { return (vf)(to_b(v) << 16); }
-SI vi ldm(const u8* p) { return ld(p) != bi(0); }
-SI void stm(u8* p, vi v) { st(p, v & 1); }
+SI vf ld_bf16(const u16* p) { return (vf)(ld_u16(p) << 16); }
+SI void st_bf16(u16* p, vf v) { st_u16(p, to_b(v)); }
+SI vf round_bf16(vf v) { return (vf)(to_b(v) << 16); }
+SI vi ld_bool(const u8* p) { return ld_u8(p) != bi(0); }
+SI void st_bool(u8* p, vi v) { st_u8(p, v & 1); }
 SI vi wrap_i8(vi v) { return (vi)((vu)v << 24) >> 24; }
 SI vi wrap_i16(vi v) { return (vi)((vu)v << 16) >> 16; }
 SI vi wrap_u8(vi v) { return v & 0xff; }
@@ -149,34 +161,16 @@ SI vf vtanh(vf x) {
   q = q * s + bc(4.89352518554385e-03f);
   return c * p / q;
 }
-SI float hadd(vf v) { float s = 0; for (int w = $L / 2; w; w /= 2) for (int l = 0; l < w; ++l) v[l] += v[l + w]; return v[0] + s; }
-template <class T> SI T smax(T a, T b) { return a != a ? a : a > b ? a : b; }
-template <class T> SI T smin(T a, T b) { return a != a ? a : a < b ? a : b; }
-SI i32 hadd(vi v) { u32 s = 0; for (int l = 0; l < $L; ++l) s += (u32)v[l]; return (i32)s; }
-SI i32 hmax(vi v) { i32 m = v[0]; for (int l = 1; l < $L; ++l) m = v[l] > m ? v[l] : m; return m; }
-SI i32 hmin(vi v) { i32 m = v[0]; for (int l = 1; l < $L; ++l) m = v[l] < m ? v[l] : m; return m; }
-SI float hmax(vf v) { float m = v[0]; for (int l = 1; l < $L; ++l) m = smax(v[l], m); return m; }
-SI float hmin(vf v) { float m = v[0]; for (int l = 1; l < $L; ++l) m = smin(v[l], m); return m; }
-SI vf amax(vf acc, vf x) { return ((x > acc) | (x != x)) ? x : acc; }
-SI vf amin(vf acc, vf x) { return ((x < acc) | (x != x)) ? x : acc; }
-SI vi amax(vi acc, vi x) { return x > acc ? x : acc; }
-SI vi amin(vi acc, vi x) { return x < acc ? x : acc; }
-template <class T> SI T sabs(T a) { return a < 0 ? (T)(0 - (u64)a) : a; }
-SI float sabs(float a) { return __builtin_fabsf(a); }
-SI double sabs(double a) { return __builtin_fabs(a); }
-template <class T> SI T ssign(T a) { return a != a ? a : a > 0 ? (T)1 : a < 0 ? (T)-1 : (T)0; }
-template <class T> SI bool minus_one(T a) { return (T)-1 < (T)0 && a == (T)-1; }
-template <class T> SI T idiv(T a, T b) { return b == 0 ? (T)0 : minus_one(b) ? (T)(0 - (u64)a) : (T)(a / b); }
-template <class T> SI T irem(T a, T b) { return b == 0 || minus_one(b) ? (T)0 : (T)(a % b); }
-template <class T> SI T imod(T a, T b) { T r = irem(a, b); return r != 0 && ((r < 0) != (b < 0)) ? (T)(r + b) : r; }
-SI float fpmod(float a, float b) { float r = fmodf(a, b); return r != 0 && ((r < 0) != (b < 0)) ? r + b : r; }
-SI double fpmod(double a, double b) { double r = fmod(a, b); return r != 0 && ((r < 0) != (b < 0)) ? r + b : r; }
-template <class T> SI T ipow(T a, T b) { if (b < 0) return a == 1 ? (T)1 : a == (T)-1 ? (b & 1 ? a : (T)1) : (T)0;
-  T r = 1; while (b > 0) { if (b & 1) r = (T)((u64)r * (u64)a); a = (T)((u64)a * (u64)a); b = (T)(b >> 1); } return r; }
-template <class T> SI T shl(T a, T b) { return (u64)b >= 8 * sizeof(T) ? (T)0 : (T)(a << b); }
-template <class T> SI T shr(T a, T b) { return (u64)b >= 8 * sizeof(T) ? (T)0 : (T)(a >> b); }
-SI i64 fdiv(i64 a, i64 b) { i64 q = a / b; return q - (a % b < 0); }
-SI i64 fmodi(i64 a, i64 b) { i64 r = a % b; return r < 0 ? r + b : r; }
+SI float hadd_f32(vf v) { float s = 0; for (int w = $L / 2; w; w /= 2) for (int l = 0; l < w; ++l) v[l] += v[l + w]; return v[0] + s; }
+SI i32 hadd_i32(vi v) { u32 s = 0; for (int l = 0; l < $L; ++l) s += (u32)v[l]; return (i32)s; }
+SI i32 hmax_i32(vi v) { i32 m = v[0]; for (int l = 1; l < $L; ++l) m = v[l] > m ? v[l] : m; return m; }
+SI i32 hmin_i32(vi v) { i32 m = v[0]; for (int l = 1; l < $L; ++l) m = v[l] < m ? v[l] : m; return m; }
+SI float hmax_f32(vf v) { float m = v[0]; for (int l = 1; l < $L; ++l) m = smax_f32(v[l], m); return m; }
+SI float hmin_f32(vf v) { float m = v[0]; for (int l = 1; l < $L; ++l) m = smin_f32(v[l], m); return m; }
+SI vf amax_f32(vf acc, vf x) { return ((x > acc) | (x != x)) ? x : acc; }
+SI vf amin_f32(vf acc, vf x) { return ((x < acc) | (x != x)) ? x : acc; }
+SI vi amax_i32(vi acc, vi x) { return x > acc ? x : acc; }
+SI vi amin_i32(vi acc, vi x) { return x < acc ? x : acc; }
 SI i64 f2i(double x) { return x != x ? 0 : x >= 9223372036854775807.0 ? 0x7fffffffffffffffL : x <= -9223372036854775808.0 ? (i64)0x8000000000000000UL : (i64)x; }
 SI u64 f2u(double x) { return x >= 18446744073709551615.0 ? ~0UL : x >= 9223372036854775807.0 ? (u64)x : (u64)f2i(x); }
 SI float asf(u32 b) { union { u32 b; float f; } u; u.b = b; return u.f; }
@@ -186,6 +180,15 @@ SI u16 f2h(float f) { union { u16 b; __fp16 f; } u; u.f = (__fp16)f; return u.b;
 SI float bf2f(u16 h) { return asf((u32)h << 16); }
 SI u16 f2bf(float f) { u32 b = asu(f); if ((b & 0x7fffffff) > 0x7f800000) return (u16)((b >> 16) | 0x40); return (u16)((b + 0x7fff + ((b >> 16) & 1)) >> 16); }
 )";
+
+// The compiler knows these better than it knows libm.
+std::string LibraryName(const std::string& function, bool f64) {
+  const std::string name = absl::StrCat(function == "round" ? "nearbyint" : function, f64 ? "" : "f");
+  for (const char* builtin : {"fabs", "floor", "ceil", "round", "sqrt"}) {
+    if (function == builtin) return absl::StrCat("__builtin_", name);
+  }
+  return name;
+}
 
 std::string Repeat(int count, bool numbers) {
   std::string text;
@@ -199,7 +202,8 @@ std::string Prelude(int lanes) {
   return absl::StrReplaceAll(kText, {{"$L", absl::StrCat(lanes)},
                                      {"$B", absl::StrCat(4 * lanes)},
                                      {"$S", Repeat(lanes, false)},
-                                     {"$I", Repeat(lanes, true)}});
+                                     {"$I", Repeat(lanes, true)},
+                                     {"$H", text::LibraryNames(true, LibraryName) + text::ScalarHelpers(true)}});
 }
 
 }  // namespace fusion::cpu

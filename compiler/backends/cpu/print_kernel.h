@@ -16,11 +16,6 @@ namespace fusion::cpu {
 // many kernels share one file.
 std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbol, const DeviceModel& device);
 
-// Names of the routines that the text calls: it needs te::RoutineSource of them in front.
-std::set<std::string> RoutinesOf(const movement::Kernel& kernel);
-
-std::string PhaseSymbol(const std::string& symbol, int phase);
-
 }  // namespace fusion::cpu
 
 #endif  // FUSION_COMPILER_BACKENDS_CPU_PRINT_KERNEL_H_

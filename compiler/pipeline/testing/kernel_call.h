@@ -23,7 +23,7 @@ struct KernelCall {
   std::vector<Phase> phases;
 };
 
-// A loaded shared object.
+// Built kernels, loaded.
 class KernelHost {
  public:
   virtual ~KernelHost() = default;
@@ -36,6 +36,10 @@ absl::StatusOr<std::unique_ptr<KernelHost>> LoadHere(const std::string& binary);
 // aarch64 under qemu. FindQemu: NOT_FOUND, naming the package, where a tool is missing.
 absl::Status FindQemu();
 absl::StatusOr<std::unique_ptr<KernelHost>> LoadUnderQemu(const std::string& binary);
+
+// The processor as a device of OpenCL. FindOpenCl: FAILED_PRECONDITION where it is none, or not the one that is chosen.
+absl::Status FindOpenCl();
+absl::StatusOr<std::unique_ptr<KernelHost>> LoadOnOpenCl(const std::string& binary);
 
 }  // namespace fusion::testing
 

@@ -10,9 +10,9 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/backends/cpu/prelude.h"
-#include "compiler/backends/cpu/print_kernel.h"
+#include "compiler/backends/backend.h"
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
+#include "compiler/backends/opencl/toolchain/opencl_toolchain.h"
 #include "compiler/ops/op_def.h"
 #include "compiler/pipeline/testing/kernel_call.h"
 #include "compiler/te/interpreter.h"
@@ -158,7 +158,7 @@ absl::Status RunKernel(const Run& run, size_t k, KernelHost* host,
   call.scratch_bytes = block.kernel.scratch_bytes;
   for (size_t p = 0; p < block.kernel.phases.size(); ++p) {
     const int64_t tasks = block.kernel.phases[p].tasks();
-    KernelCall::Phase phase{cpu::PhaseSymbol(run.symbols[k], static_cast<int>(p)), {}};
+    KernelCall::Phase phase{PhaseSymbol(run.symbols[k], static_cast<int>(p)), {}};
     for (int64_t at = 0; at < tasks;) {
       const int64_t length =
           std::min<int64_t>(tasks - at, 1 + static_cast<int64_t>((*random)() % std::max<int64_t>(1, tasks / 3)));
@@ -310,7 +310,19 @@ DeviceModel NeonDevice() {
   return device;
 }
 
+DeviceModel OpenClTestDevice(int lanes, int task_lanes) {
+  DeviceModel device = Avx512Device();
+  device.kind = device.isa = "opencl";
+  device.march = absl::StrCat("float", lanes, "x", task_lanes);
+  device.vector_bytes = 4 * lanes;
+  device.task_lanes = task_lanes;
+  device.byte_dots = false;
+  device.memory = {{"local", 32 << 10, 2e11, false}, {"L2", 1 << 20, 7e10, true}, {"global", 0, 1e10, true}};
+  return device;
+}
+
 absl::Status CanRun(const DeviceModel& device) {
+  if (device.kind == "opencl") return FindOpenCl();
   const absl::Status here = CheckIsa(device.isa);
   return here.ok() || device.isa != "neon" ? here : FindQemu();
 }
@@ -326,8 +338,8 @@ std::vector<BlockResult> RunCases(const std::vector<BlockCase>& cases, const std
       Run run;
       run.block_case = &block_case;
       run.options = &option;
-      run.result.name = absl::StrCat(block_case.name, " ", option.device.isa, " ", LayoutModeName(option.layouts),
-                                     option.split ? " split" : "");
+      run.result.name = absl::StrCat(block_case.name, " ", option.device.isa, " ", option.device.march, " ",
+                                     LayoutModeName(option.layouts), option.split ? " split" : "");
       run.result.status = MakeKernels(&run);
       if (getenv("FUSION_PRINT_MOVEMENT")) {
         for (const BlockKernel& kernel : run.result.kernels) {
@@ -339,8 +351,9 @@ std::vector<BlockResult> RunCases(const std::vector<BlockCase>& cases, const std
         devices[march] = &option.device;
         auto [it, fresh] = symbols.emplace(std::make_pair(march, kernel.key), absl::StrCat("k", symbols.size()));
         if (fresh) {
-          const std::string text = cpu::PrintKernel(kernel.kernel, it->second, option.device);
-          if (texts[march].empty()) texts[march] = cpu::Prelude(option.device.vector_bytes / 4);
+          const std::string text =
+              FindBackend(option.device.kind)->PrintKernel(kernel.kernel, it->second, option.device);
+          if (texts[march].empty()) texts[march] = FindBackend(option.device.kind)->Preamble({}, option.device);
           texts[march] += text;
           text_of[{march, it->second}] = text;
         }
@@ -356,31 +369,43 @@ std::vector<BlockResult> RunCases(const std::vector<BlockCase>& cases, const std
     }
   }
   std::vector<BuildUnit> units;
-  for (const auto& [march, text] : texts) units.push_back({"cpu", march, text});
-  absl::StatusOr<std::unique_ptr<ClangToolchain>> toolchain = ClangToolchain::Create();
-  FUSION_CHECK(toolchain.ok(), std::string(toolchain.status().message()).c_str());
+  for (const auto& [march, text] : texts) units.push_back({devices[march]->kind, march, text});
+  absl::StatusOr<std::unique_ptr<ClangToolchain>> clang = ClangToolchain::Create();
+  FUSION_CHECK(clang.ok(), std::string(clang.status().message()).c_str());
+  // The host builds OpenCL's text, with the error of a single kernel in `broken`.
+  const std::unique_ptr<LocalToolchain> opencl = MakeOpenClToolchain({/*build=*/false});
+  auto build = [&](const std::vector<BuildUnit>& all) -> absl::StatusOr<std::vector<std::string>> {
+    std::vector<std::string> built;
+    for (const BuildUnit& unit : all) {
+      LocalToolchain* toolchain = unit.kind == "opencl" ? opencl.get() : clang->get();
+      ASSIGN_OR_RETURN(std::vector<std::string> one, toolchain->Build({&unit, 1}, nullptr));
+      built.push_back(std::move(one[0]));
+    }
+    return built;
+  };
   std::map<std::string, std::unique_ptr<KernelHost>> hosts;  // by march, or by march + symbol when the batch fails
   std::map<std::string, absl::Status> broken;
   auto load = [&](const std::string& key, const DeviceModel& device, const std::string& binary) {
     if (!CanRun(device).ok()) return;
-    absl::StatusOr<std::unique_ptr<KernelHost>> host =
-        CheckIsa(device.isa).ok() ? LoadHere(binary) : LoadUnderQemu(binary);
+    absl::StatusOr<std::unique_ptr<KernelHost>> host = device.kind == "opencl"     ? LoadOnOpenCl(binary)
+                                                       : CheckIsa(device.isa).ok() ? LoadHere(binary)
+                                                                                   : LoadUnderQemu(binary);
     if (host.ok()) {
       hosts[key] = *std::move(host);
     } else {
       broken[key] = host.status();
     }
   };
-  absl::StatusOr<std::vector<std::string>> binaries = (*toolchain)->Build(units);
+  absl::StatusOr<std::vector<std::string>> binaries = build(units);
   bool batched = binaries.ok();
   if (batched) {
     for (size_t u = 0; u < units.size(); ++u) load(units[u].march, *devices[units[u].march], (*binaries)[u]);
   } else {
     for (const auto& [place, text] : text_of) {
       const auto& [march, symbol] = place;
-      const int lanes = devices[march]->vector_bytes / 4;
-      const std::vector<BuildUnit> unit = {{"cpu", march, cpu::Prelude(lanes) + text}};
-      absl::StatusOr<std::vector<std::string>> one = (*toolchain)->Build(unit);
+      const DeviceModel& device = *devices[march];
+      const std::vector<BuildUnit> unit = {{device.kind, march, FindBackend(device.kind)->Preamble({}, device) + text}};
+      absl::StatusOr<std::vector<std::string>> one = build(unit);
       if (one.ok()) {
         load(march + symbol, *devices[march], (*one)[0]);
       } else {

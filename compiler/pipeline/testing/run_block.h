@@ -75,13 +75,15 @@ DeviceModel Avx512Device();
 DeviceModel Avx2Device();
 DeviceModel NeonDevice();
 DeviceModel VnniDevice();  // AVX-512 with products of bytes
-// OK: this machine executes the device's code, itself or by emulation. NOT_FOUND says what to install.
+// Of OpenCL: vectors of `lanes`, `task_lanes` work-items a task.
+DeviceModel OpenClTestDevice(int lanes, int task_lanes);
+// OK: this machine executes the device's code, itself or by emulation. Otherwise what to install.
 absl::Status CanRun(const DeviceModel& device);
 
 // Every case with every option; results case by case. All kernels go through one call of the toolchain.
 std::vector<BlockResult> RunCases(const std::vector<BlockCase>& cases, const std::vector<RunOptions>& options);
 
-// Both devices, each with plain, chosen and blocked layouts, and once with every node a kernel of its own.
+// Both devices of x86, each with plain, chosen and blocked layouts, and once with every node a kernel of its own.
 std::vector<RunOptions> AllOptions();
 // RunCases with AllOptions or those given; what failed, one line each, empty when all is well. A test's whole body.
 std::string Failures(const std::vector<BlockCase>& cases);

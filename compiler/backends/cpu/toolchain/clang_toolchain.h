@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "compiler/backends/toolchain.h"
+#include "compiler/backends/local_toolchain.h"
 
 namespace fusion {
 
@@ -24,7 +24,7 @@ struct ClangToolchainOptions {
   std::vector<std::string> more_flags;               // behind Flags(); for tests that build much and time nothing
 };
 
-class ClangToolchain : public Toolchain {
+class ClangToolchain : public LocalToolchain {
  public:
   // FAILED_PRECONDITION, saying what to install, when there is no clang++ or no ld.
   static absl::StatusOr<std::unique_ptr<ClangToolchain>> Create(ClangToolchainOptions options = {});
@@ -34,9 +34,10 @@ class ClangToolchain : public Toolchain {
   absl::StatusOr<std::vector<std::string>> Build(absl::Span<const BuildUnit> units) override;
   // The same with a `cancelled` of its own (may be empty) in place of the options'.
   absl::StatusOr<std::vector<std::string>> Build(absl::Span<const BuildUnit> units,
-                                                 const std::function<bool()>& cancelled) const;
+                                                 const std::function<bool()>& cancelled) const override;
 
-  const std::string& version() const { return version_; }  // "clang 14.0.6"
+  const char* kind() const override { return "cpu"; }
+  const std::string& version() const override { return version_; }
 
   // The command line of the compiler for `march`, without the names of files.
   static std::vector<std::string> Flags(const std::string& march);

@@ -1,5 +1,5 @@
-// Kernels for aarch64, compiled by the production toolchain and run under qemu: a spread over the printer's strategies
-// with vectors of four lanes.
+// A spread over the printer's strategies on devices that this machine only plays: aarch64 under qemu, and OpenCL on the
+// processor, with a work-item a task as processors want it and with groups of them as GPUs do.
 #include <gtest/gtest.h>
 
 #include "compiler/pipeline/testing/run_block.h"
@@ -11,20 +11,29 @@ using G = GraphMaker;
 using V = ecg::ValueId;
 using Ints = std::vector<int64_t>;
 
-std::string FailuresOnNeon(const std::vector<BlockCase>& cases) {
-  std::vector<RunOptions> options;
-  for (LayoutMode mode : {LayoutMode::kPlain, LayoutMode::kChosen}) options.push_back({NeonDevice(), mode, false});
-  options.push_back({NeonDevice(), LayoutMode::kChosen, true});
-  return Failures(cases, options);
+DeviceModel Device(const std::string& name) {
+  if (name == "Neon") return NeonDevice();
+  return name == "OpenCl" ? OpenClTestDevice(16, 1) : OpenClTestDevice(4, 8);
 }
 
-class Neon : public ::testing::Test {
+class Devices : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    const absl::Status can_run = CanRun(NeonDevice());
-    if (!can_run.ok()) GTEST_SKIP() << "NEON kernels are not run: " << can_run.message();
+    const absl::Status can_run = CanRun(Device(GetParam()));
+    if (!can_run.ok()) GTEST_SKIP() << GetParam() << ": kernels are not run: " << can_run.message();
+  }
+
+  std::string FailuresHere(const std::vector<BlockCase>& cases) {
+    const DeviceModel device = Device(GetParam());
+    std::vector<RunOptions> options;
+    for (LayoutMode mode : {LayoutMode::kPlain, LayoutMode::kChosen}) options.push_back({device, mode, false});
+    options.push_back({device, LayoutMode::kChosen, true});
+    return Failures(cases, options);
   }
 };
+
+INSTANTIATE_TEST_SUITE_P(, Devices, ::testing::Values("Neon", "OpenCl", "OpenClGroups"),
+                         [](const auto& info) { return std::string(info.param); });
 
 BlockCase Unary(const std::string& op, const Shape& shape, DType dtype = DType::kF32) {
   G g;
@@ -45,7 +54,7 @@ BlockCase CastTo(DType from, DType to, int64_t onnx_type) {
   return BlockCase(std::string(DTypeName(from)) + " to " + DTypeName(to), g);
 }
 
-TEST_F(Neon, Elementwise) {
+TEST_P(Devices, Elementwise) {
   std::vector<BlockCase> cases;
   for (const char* op : {"Exp", "Tanh", "Erf", "Log", "Sqrt", "Sigmoid", "Abs", "Floor", "Round", "Sign", "Softplus"}) {
     cases.push_back(Unary(op, {3, 37}));
@@ -56,10 +65,10 @@ TEST_F(Neon, Elementwise) {
   const V x = g.In({4, 1, 19}), y = g.In({3, 19});
   g.Out(g.Op("Max", {g.Op("Div", {x, y}), g.Op("Pow", {x, g.Scalar(2)})}));
   cases.push_back(BlockCase("broadcast", g));
-  EXPECT_EQ(FailuresOnNeon(cases), "");
+  EXPECT_EQ(FailuresHere(cases), "");
 }
 
-TEST_F(Neon, ElementTypes) {
+TEST_P(Devices, ElementTypes) {
   std::vector<BlockCase> cases = {
       Unary("Exp", {3, 11}, DType::kF16),    Unary("Sigmoid", {3, 11}, DType::kBF16),
       Unary("Neg", {5, 7}, DType::kI8),      Unary("Abs", {5, 7}, DType::kI64),
@@ -74,10 +83,10 @@ TEST_F(Neon, ElementTypes) {
   g.Out(quantized);
   g.Out(g.Op("DequantizeLinear", {quantized, scale, zero}));
   cases.push_back(BlockCase("int8", g));
-  EXPECT_EQ(FailuresOnNeon(cases), "");
+  EXPECT_EQ(FailuresHere(cases), "");
 }
 
-TEST_F(Neon, Rows) {
+TEST_P(Devices, Rows) {
   std::vector<BlockCase> cases;
   {
     G g;
@@ -95,10 +104,10 @@ TEST_F(Neon, Rows) {
     g.Out(g.Op("ReduceMean", {g.In({3, 16, 20}), g.Ints({1})}));
     cases.push_back(BlockCase("reductions", g));
   }
-  EXPECT_EQ(FailuresOnNeon(cases), "");
+  EXPECT_EQ(FailuresHere(cases), "");
 }
 
-TEST_F(Neon, Products) {
+TEST_P(Devices, Products) {
   std::vector<BlockCase> cases;
   for (const Shape& shape : std::vector<Shape>{{17, 24, 32}, {1, 64, 10}, {8, 5, 19}}) {
     G g;
@@ -112,10 +121,10 @@ TEST_F(Neon, Products) {
     g.Out(g.Op("MatMul", {g.Op("Softmax", {scores}, {{"axis", int64_t{-1}}}), g.In({2, 9, 16})}));
     cases.push_back(BlockCase("attention", g));
   }
-  EXPECT_EQ(FailuresOnNeon(cases), "");
+  EXPECT_EQ(FailuresHere(cases), "");
 }
 
-TEST_F(Neon, Windows) {
+TEST_P(Devices, Windows) {
   const Ints pad1 = {1, 1, 1, 1};
   std::vector<BlockCase> cases = {
       Convolution("1x1", {1, 24, 9, 7}, {40, 24, 1, 1}, {}),
@@ -131,10 +140,10 @@ TEST_F(Neon, Windows) {
     g.Out(g.Op(op, {g.In({1, 16, 9, 9})}, {{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"pads", pad1}}));
     cases.push_back(BlockCase(op, g));
   }
-  EXPECT_EQ(FailuresOnNeon(cases), "");
+  EXPECT_EQ(FailuresHere(cases), "");
 }
 
-TEST_F(Neon, Movement) {
+TEST_P(Devices, Movement) {
   std::vector<BlockCase> cases;
   {
     G g;
@@ -151,7 +160,7 @@ TEST_F(Neon, Movement) {
     g.Out(g.Op("Exp", {g.Op("Concat", {g.In({3, 5}), g.In({3, 8})}, {{"axis", int64_t{1}}})}));
     cases.push_back(BlockCase("concat", g));
   }
-  EXPECT_EQ(FailuresOnNeon(cases), "");
+  EXPECT_EQ(FailuresHere(cases), "");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "compiler/backends/cpu/expr_printer.h"
+#include "compiler/backends/text/expr_printer.h"
 
 #include <cmath>
 
@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler/movement/vector_form.h"
 
-namespace fusion::cpu {
+namespace fusion::text {
 
 using movement::LaneKind;
 using movement::LaneKindOf;
@@ -49,6 +49,15 @@ const char* StorageType(DType dtype) {
   }
 }
 
+std::string TypedName(const std::string& name, DType dtype) {
+  return absl::StrCat(name, "_", dtype == DType::kF16 || dtype == DType::kBF16 ? "f32" : DTypeName(dtype));
+}
+
+std::string PointerType(const movement::Buffer& buffer, bool read_only) {
+  return absl::StrCat(buffer.scope == movement::BufferScope::kBlock ? "SCRATCH " : "GLOBAL ", read_only ? "const " : "",
+                      StorageType(buffer.dtype), "*");
+}
+
 std::string LoadText(const movement::Buffer& buffer, const std::string& place) {
   switch (buffer.dtype) {
     case DType::kF16:
@@ -79,13 +88,13 @@ std::string ImmText(const te::ScalarNode& imm) {
     return absl::StrFormat("(%s)%dUL", CType(imm.dtype), static_cast<uint64_t>(imm.ivalue));
   }
   const bool f64 = imm.dtype == DType::kF64;
-  if (std::isnan(imm.fvalue)) return f64 ? "__builtin_nan(\"\")" : "__builtin_nanf(\"\")";
+  if (std::isnan(imm.fvalue)) return f64 ? "nan_f64" : "nan_f32";
   if (std::isinf(imm.fvalue)) {
-    return absl::StrCat("(", imm.fvalue < 0 ? "-" : "", f64 ? "__builtin_inf())" : "__builtin_inff())");
+    return absl::StrCat("(", imm.fvalue < 0 ? "-" : "", f64 ? "inf_f64)" : "inf_f32)");
   }
   if (f64) return absl::StrFormat("%a", imm.fvalue);
   const double rounded = static_cast<double>(static_cast<float>(imm.fvalue));
-  if (std::isinf(rounded)) return rounded < 0 ? "(-__builtin_inff())" : "__builtin_inff()";
+  if (std::isinf(rounded)) return rounded < 0 ? "(-inf_f32)" : "inf_f32";
   const std::string text = absl::StrFormat("%af", rounded);
   return std::signbit(rounded) ? absl::StrCat("(", text, ")") : text;
 }
@@ -107,11 +116,6 @@ std::string BroadcastText(DType dtype, const std::string& scalar) {
 
 namespace {
 
-// The helpers of elements that share a storage type with others.
-const char* Suffix(DType dtype) {
-  return dtype == DType::kF16 ? "h" : dtype == DType::kBF16 ? "b" : dtype == DType::kBool ? "m" : "";
-}
-
 // Integers of fewer bits than a lane wrap; f16 and bf16 round.
 std::string Narrowed(DType dtype, const std::string& x) {
   switch (dtype) {
@@ -122,7 +126,7 @@ std::string Narrowed(DType dtype, const std::string& x) {
       return absl::StrCat("wrap_", DTypeName(dtype), "(", x, ")");
     case DType::kF16:
     case DType::kBF16:
-      return absl::StrCat("round_", Suffix(dtype), "(", x, ")");
+      return absl::StrCat("round_", DTypeName(dtype), "(", x, ")");
     default:
       return x;
   }
@@ -130,12 +134,16 @@ std::string Narrowed(DType dtype, const std::string& x) {
 
 }  // namespace
 
+std::string LaneText(DType dtype, const std::string& vector, const std::string& lane) {
+  return absl::StrCat("lane_", VectorType(dtype), "(", vector, ", ", lane, ")");
+}
+
 std::string VectorLoadText(DType dtype, const std::string& place) {
-  return absl::StrCat("ld", Suffix(dtype), "(", place, ")");
+  return absl::StrCat("ld_", DTypeName(dtype), "(", place, ")");
 }
 
 std::string VectorStoreText(DType dtype, const std::string& place, const std::string& value) {
-  return absl::StrCat("st", Suffix(dtype), "(", place, ", ", value, ");");
+  return absl::StrCat("st_", DTypeName(dtype), "(", place, ", ", value, ");");
 }
 
 std::string VectorCastText(DType from, DType to, const std::string& x) {
@@ -196,9 +204,9 @@ std::string VectorCombine(const te::Fold& fold, const std::string& acc, const st
     case te::FoldKind::kProd:
       return is_float ? absl::StrCat(acc, " *= ", x, ";") : absl::StrCat(acc, " = imul(", acc, ", ", x, ");");
     case te::FoldKind::kMax:
-      return absl::StrCat(acc, " = amax(", acc, ", ", x, ");");
+      return absl::StrCat(acc, is_float ? " = amax_f32(" : " = amax_i32(", acc, ", ", x, ");");
     default:
-      return absl::StrCat(acc, " = amin(", acc, ", ", x, ");");
+      return absl::StrCat(acc, is_float ? " = amin_f32(" : " = amin_i32(", acc, ", ", x, ");");
   }
 }
 
@@ -336,9 +344,9 @@ Value ExprPrinter::EmitLoad(const Scalar& s) {
   out_->Line(absl::StrCat(VectorType(buffer.dtype), " ", name, " = ", VectorZero(buffer.dtype), ";"));
   const std::string element =
       LoadText(buffer, absl::StrCat(base, "[", IndexText(address, in_lane, *options_.kernel), "]"));
-  out_->Line(absl::StrCat("for (int l = 0; l < ",
-                          options_.valid_lanes.empty() ? absl::StrCat(options_.lanes) : options_.valid_lanes, "; ++l) ",
-                          name, "[l] = ", buffer.dtype == DType::kBool ? "-" : "", element, ";"));
+  out_->Line(absl::StrCat(
+      "for (int l = 0; l < ", options_.valid_lanes.empty() ? absl::StrCat(options_.lanes) : options_.valid_lanes,
+      "; ++l) ", LaneText(buffer.dtype, name, "l"), " = ", buffer.dtype == DType::kBool ? "-" : "", element, ";"));
   return {name, true};
 }
 
@@ -374,14 +382,14 @@ Value ExprPrinter::EmitIf(const Scalar& s) {
 
 namespace {
 
-std::string Libm(const char* name, DType dtype) { return absl::StrCat(name, dtype == DType::kF64 ? "" : "f"); }
-
 std::string ScalarOp(const te::ScalarNode& s, const std::vector<std::string>& a) {
   const DType in = s.args[0]->dtype;
   const bool f = IsFloat(in);
   const std::string cast = absl::StrCat("(", CType(s.dtype), ")");
   auto infix = [&](const char* op) { return absl::StrCat(cast, "(", a[0], " ", op, " ", a[1], ")"); };
   auto call = [&](const std::string& name) { return absl::StrCat(name, "(", absl::StrJoin(a, ", "), ")"); };
+  // The helper for operands of this type.
+  auto typed = [&](const char* name) { return call(TypedName(name, in)); };
   const bool small_int = !f && in != DType::kBool;
   // Signed overflow wraps: through the unsigned type of the same width.
   auto wrapped = [&](const char* op) {
@@ -395,68 +403,67 @@ std::string ScalarOp(const te::ScalarNode& s, const std::vector<std::string>& a)
     case Op::kMul:
       return wrapped("*");
     case Op::kDiv:
-      return f ? infix("/") : call(absl::StrCat("idiv<", CType(in), ">"));
+      return f ? infix("/") : typed("idiv");
     case Op::kMod:
-      return f ? call("fpmod") : call(absl::StrCat("imod<", CType(in), ">"));
+      return typed("mod");
     case Op::kFMod:
-      return f ? call(Libm("fmod", in)) : call(absl::StrCat("irem<", CType(in), ">"));
+      return f ? typed("fmod") : typed("irem");
     case Op::kMin:
-      return call(absl::StrCat("smin<", CType(in), ">"));
+      return typed("smin");
     case Op::kMax:
-      return call(absl::StrCat("smax<", CType(in), ">"));
+      return typed("smax");
     case Op::kPow:
-      return f ? call(Libm("pow", in)) : call(absl::StrCat("ipow<", CType(in), ">"));
+      return f ? typed("pow") : typed("ipow");
     case Op::kNeg:
       return f ? absl::StrCat("-", a[0]) : absl::StrCat(cast, "(0 - (u64)", a[0], ")");
     case Op::kAbs:
-      return f ? call("sabs") : call(absl::StrCat("sabs<", CType(in), ">"));
+      return typed("sabs");
     case Op::kSign:
-      return call(absl::StrCat("ssign<", CType(in), ">"));
+      return typed("ssign");
     case Op::kFloor:
-      return f ? call(in == DType::kF64 ? "__builtin_floor" : "__builtin_floorf") : a[0];
+      return f ? typed("floor") : a[0];
     case Op::kCeil:
-      return f ? call(in == DType::kF64 ? "__builtin_ceil" : "__builtin_ceilf") : a[0];
+      return f ? typed("ceil") : a[0];
     case Op::kRound:
-      return f ? call(in == DType::kF64 ? "__builtin_nearbyint" : "__builtin_nearbyintf") : a[0];
+      return f ? typed("round") : a[0];
     case Op::kSqrt:
-      return call(in == DType::kF64 ? "__builtin_sqrt" : "__builtin_sqrtf");
+      return typed("sqrt");
     case Op::kRsqrt:
-      return absl::StrCat(in == DType::kF64 ? "1.0 / " : "1.f / ",
-                          call(in == DType::kF64 ? "__builtin_sqrt" : "__builtin_sqrtf"));
+      return absl::StrCat(in == DType::kF64 ? "1.0 / " : "1.f / ", typed("sqrt"));
     case Op::kExp:
-      return call(Libm("exp", in));
+      return typed("exp");
     case Op::kLog:
-      return call(Libm("log", in));
+      return typed("log");
     case Op::kErf:
-      return call(Libm("erf", in));
+      return typed("erf");
     case Op::kSin:
-      return call(Libm("sin", in));
+      return typed("sin");
     case Op::kCos:
-      return call(Libm("cos", in));
+      return typed("cos");
     case Op::kTan:
-      return call(Libm("tan", in));
+      return typed("tan");
     case Op::kAsin:
-      return call(Libm("asin", in));
+      return typed("asin");
     case Op::kAcos:
-      return call(Libm("acos", in));
+      return typed("acos");
     case Op::kAtan:
-      return call(Libm("atan", in));
+      return typed("atan");
     case Op::kSinh:
-      return call(Libm("sinh", in));
+      return typed("sinh");
     case Op::kCosh:
-      return call(Libm("cosh", in));
+      return typed("cosh");
     case Op::kTanh:
-      return call(Libm("tanh", in));
+      return typed("tanh");
     case Op::kAsinh:
-      return call(Libm("asinh", in));
+      return typed("asinh");
     case Op::kAcosh:
-      return call(Libm("acosh", in));
+      return typed("acosh");
     case Op::kAtanh:
-      return call(Libm("atanh", in));
+      return typed("atanh");
     case Op::kIsNan:
       return f ? absl::StrCat("(", a[0], " != ", a[0], ")") : "false";
     case Op::kIsInf:
-      return f ? absl::StrCat("(sabs(", a[0], ") == (", CType(in), ")__builtin_inf())") : "false";
+      return f ? absl::StrCat("(", typed("sabs"), in == DType::kF64 ? " == inf_f64)" : " == inf_f32)") : "false";
     case Op::kEq:
       return infix("==");
     case Op::kNe:
@@ -486,9 +493,9 @@ std::string ScalarOp(const te::ScalarNode& s, const std::vector<std::string>& a)
     case Op::kBitNot:
       return absl::StrCat(cast, "~", a[0]);
     case Op::kShl:
-      return call(absl::StrCat("shl<", CType(in), ">"));
+      return typed("shl");
     case Op::kShr:
-      return call(absl::StrCat("shr<", CType(in), ">"));
+      return typed("shr");
     case Op::kSelect:
       return absl::StrCat("(", a[0], " ? ", a[1], " : ", a[2], ")");
   }
@@ -553,7 +560,7 @@ std::string FloatVectorOp(const te::ScalarNode& s, const std::vector<std::string
     case Op::kIsNan:
       return absl::StrCat(a[0], " != ", a[0]);
     case Op::kIsInf:
-      return absl::StrCat("vabs(", a[0], ") == bc(__builtin_inff())");
+      return absl::StrCat("vabs(", a[0], ") == bc(inf_f32)");
     case Op::kEq:
       return infix("==");
     case Op::kNe:
@@ -649,4 +656,4 @@ Value ExprPrinter::EmitOp(const Scalar& s) {
   return {Temp(VectorType(s->dtype), VectorOpText(*s, args)), true};
 }
 
-}  // namespace fusion::cpu
+}  // namespace fusion::text

@@ -1,11 +1,11 @@
-#include "compiler/backends/cpu/expr_printer.h"
+#include "compiler/backends/text/expr_printer.h"
 
 #include <gtest/gtest.h>
 
 #include "compiler/movement/vector_form.h"
 #include "compiler/te/program.h"
 
-namespace fusion::cpu {
+namespace fusion::text {
 namespace {
 
 TEST(ExprPrinter, HasATextForTheOperationsWithAVectorForm) {
@@ -33,4 +33,4 @@ TEST(ExprPrinter, HasATextForTheOperationsWithAVectorForm) {
 }
 
 }  // namespace
-}  // namespace fusion::cpu
+}  // namespace fusion::text

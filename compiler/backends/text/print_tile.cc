@@ -1,4 +1,4 @@
-#include "compiler/backends/cpu/print_tile.h"
+#include "compiler/backends/text/print_tile.h"
 
 #include <algorithm>
 #include <map>
@@ -10,7 +10,7 @@
 #include "compiler/movement/vector_form.h"
 #include "runtime/base/check.h"
 
-namespace fusion::cpu {
+namespace fusion::text {
 namespace {
 
 using te::Axis;
@@ -96,9 +96,9 @@ struct TileRun {
 
 class TilePrinter {
  public:
-  TilePrinter(const movement::Kernel& kernel, const movement::Step& step, int64_t lanes, int* next_temp,
+  TilePrinter(const movement::Kernel& kernel, const movement::Step& step, const TaskShape& shape, int* next_temp,
               CodeWriter* out)
-      : kernel_(kernel), step_(step), lanes_(lanes), next_temp_(next_temp), out_(out) {}
+      : kernel_(kernel), step_(step), lanes_(shape.lanes), group_(shape.group), next_temp_(next_temp), out_(out) {}
 
   void Print() {
     te::Pred guards;
@@ -110,19 +110,37 @@ class TilePrinter {
     }
     for (const te::Comparison& guard : guards) (Uses(guard, row) ? row_guards_ : free_guards_).push_back(guard);
     SplitFoldAxes();
-    int depth = 0;
+    // Tiles beside each other: of the rows where there is no other axis.
+    std::vector<movement::Loop> loops;
     for (const movement::Loop& loop : step_.loops) {
-      const int id = loop.axis.id;
-      if (id == row || id == step_.tile.outer_axis || id == step_.tile.lane_axis) continue;
-      OpenLoop(loop, 1);
-      ++depth;
+      if (loop.axis.id != row && loop.axis.id != step_.tile.outer_axis && loop.axis.id != step_.tile.lane_axis) {
+        loops.push_back(loop);
+      }
     }
-    if (lane_loop_->axis.extent > lanes_) {
-      OpenLoop(*lane_loop_, lanes_);
-      ++depth;
+    int depth = 0;
+    const bool many_lanes = lane_loop_->axis.extent > lanes_;
+    bool alone = false;
+    if (group_ > 1) {
+      const int number = kernel_.next_axis;  // of the vector: an axis of this text alone
+      if (many_lanes) loops.push_back({{number, (lane_loop_->axis.extent + lanes_ - 1) / lanes_}, std::nullopt});
+      share_rows_ = loops.empty();
+      if (!loops.empty()) depth = OpenPoints(loops, kernel_, group_, out_);
+      const std::string lane = Name(step_.tile.lane_axis);
+      if (many_lanes) {
+        out_->Line(absl::StrCat("const i64 ", lane, " = ", Name(number), " * ", lanes_, ";"));
+        if (lane_loop_->limit) {
+          out_->Line(
+              absl::StrCat("if (", lane, " >= ", IndexText(*lane_loop_->limit, AxisText, kernel_), ") continue;"));
+        }
+      }
+      alone = share_rows_ && row < 0;
+      if (alone) out_->Open("if (lid == 0)");
     } else {
-      out_->Line(absl::StrCat("const i64 ", Name(step_.tile.lane_axis), " = 0;"));
+      for (const movement::Loop& loop : loops) OpenLoop(loop, 1), ++depth;
+      if (many_lanes) OpenLoop(*lane_loop_, lanes_), ++depth;
     }
+    if (!many_lanes) out_->Line(absl::StrCat("const i64 ", Name(step_.tile.lane_axis), " = 0;"));
+    if (alone) ++depth;
     PrintRows();
     for (; depth > 0; --depth) out_->Close();
   }
@@ -136,7 +154,7 @@ class TilePrinter {
     if (loop.limit) {
       const std::string bound = IndexText(
           *loop.limit, [this](int a) { return Name(a); }, kernel_);
-      limit = absl::StrCat("smin<i64>(", limit, ", ", bound, ")");
+      limit = absl::StrCat("smin_i64(", limit, ", ", bound, ")");
     }
     out_->Open(
         absl::StrCat("for (i64 ", i, " = 0, e_", i, " = ", limit, "; ", i, " < e_", i, "; ", i, " += ", stride, ")"));
@@ -201,6 +219,8 @@ class TilePrinter {
     return runs;
   }
 
+  int64_t RowStride(int64_t rows) const { return share_rows_ ? rows * group_ : rows; }
+
   void PrintRows() {
     const int row = step_.tile.row_axis;
     if (row < 0) {
@@ -211,9 +231,14 @@ class TilePrinter {
       // The last chunk is shorter: whole tiles, then one remainder, whose row count is known.
       const std::string bound = IndexText(
           *row_loop_->limit, [this](int a) { return Name(a); }, kernel_);
-      out_->Line(absl::StrCat("const i64 rows = smin<i64>(", row_loop_->axis.extent, ", ", bound, ");"));
-      out_->Line("i64 r0 = 0;");
-      out_->Open(absl::StrCat("for (; r0 + ", step_.tile.row_count, " <= rows; r0 += ", step_.tile.row_count, ")"));
+      out_->Line(absl::StrCat("const i64 rows = smin_i64(", row_loop_->axis.extent, ", ", bound, ");"));
+      if (share_rows_) {
+        out_->Line(absl::StrCat("i64 r0 = lid * ", step_.tile.row_count, ";"));
+      } else {
+        out_->Line("i64 r0 = 0;");
+      }
+      out_->Open(
+          absl::StrCat("for (; r0 + ", step_.tile.row_count, " <= rows; r0 += ", RowStride(step_.tile.row_count), ")"));
       PrintTileText({0, 1, step_.tile.row_count, {}}, "r0");
       out_->Close();
       const te::Interval range = row_loop_->limit->Range();
@@ -228,11 +253,11 @@ class TilePrinter {
     }
     for (const TileRun& run : Runs()) {
       if (run.count == 1) {
-        out_->Open("");
+        out_->Open(share_rows_ ? "if (lid == 0)" : "");
         PrintTileText(run, absl::StrCat(run.first, "L"));
       } else {
-        out_->Open(absl::StrCat("for (i64 r0 = ", run.first, "; r0 < ", run.first + run.count * run.rows,
-                                "; r0 += ", run.rows, ")"));
+        out_->Open(absl::StrCat("for (i64 r0 = ", run.first, share_rows_ ? absl::StrCat(" + lid * ", run.rows) : "",
+                                "; r0 < ", run.first + run.count * run.rows, "; r0 += ", RowStride(run.rows), ")"));
         PrintTileText(run, "r0");
       }
       out_->Close();
@@ -253,8 +278,8 @@ class TilePrinter {
     std::string next_panel;  // pointer to this tile's share of it
   };
 
-  std::string PointerType(const Operand& operand) const {
-    return absl::StrCat("const ", StorageType(kernel_.buffers[operand.node->tensor].dtype), "*");
+  std::string OperandPointer(const Operand& operand) const {
+    return PointerType(kernel_.buffers[operand.node->tensor], /*read_only=*/true);
   }
 
   void PrintTileText(const TileRun& run, const std::string& r0) {
@@ -296,7 +321,7 @@ class TilePrinter {
       Operand& operand = operands[i];
       if (!operand.affine) continue;
       operand.pointer = absl::StrCat("p", (*next_temp_)++);
-      out_->Line(absl::StrCat(PointerType(operand), " ", operand.pointer, " = b", operand.node->tensor, " + ",
+      out_->Line(absl::StrCat(OperandPointer(operand), " ", operand.pointer, " = b", operand.node->tensor, " + ",
                               IndexText(operand.node->indices[0], name, kernel_), ";"));
       for (const movement::Prefetch& prefetch : tile.prefetch) {
         if (prefetch.buffer == operand.node->tensor) operand.prefetch = &prefetch;
@@ -305,7 +330,7 @@ class TilePrinter {
         operand.next_panel = absl::StrCat("p", (*next_temp_)++);
         const std::string tile_number = absl::StrCat("(", IndexText(operand.prefetch->first, name, kernel_), " + (", r0,
                                                      ") / ", tile.row_count, ")");
-        out_->Line(absl::StrCat(PointerType(operand), " ", operand.next_panel, " = ", operand.pointer, " + ",
+        out_->Line(absl::StrCat(OperandPointer(operand), " ", operand.next_panel, " = ", operand.pointer, " + ",
                                 operand.prefetch->panel, " + ", tile_number, " * ",
                                 LinesPerTile(*operand.prefetch) * LineElements(*operand.prefetch), ";"));
       }
@@ -370,8 +395,8 @@ class TilePrinter {
       for (Operand& operand : operands) {
         if (!operand.affine || !operand.step.count(axis.id)) continue;
         const std::string next = absl::StrCat("p", (*next_temp_)++);
-        out_->Line(absl::StrCat(PointerType(operand), " ", next, " = ", operand.pointer, " + ", operand.step[axis.id],
-                                "L*", i, ";"));
+        out_->Line(absl::StrCat(OperandPointer(operand), " ", next, " = ", operand.pointer, " + ",
+                                operand.step[axis.id], "L*", i, ";"));
         operand.pointer = next;
       }
       place_guards();
@@ -391,7 +416,7 @@ class TilePrinter {
         out_->Open(late.empty() ? "" : absl::StrCat("if (", PredText(late, late_name, kernel_), ")"));
         // Neighbouring taps read the same elements. Kept in registers from one to the next, they push accumulators to
         // the stack; so does a load moved ahead of the step before it. A load from the first-level cache is cheaper.
-        if (unroll * points_.size() > 1) out_->Line("asm volatile(\"\" ::: \"memory\");");
+        if (unroll * points_.size() > 1) out_->Line("STEP_BOUNDARY");
         PrintPoint(run, r0, operands, rows, vectors, point, at, u);
         out_->Close();
       }
@@ -424,9 +449,9 @@ class TilePrinter {
       if (operand.next_panel.empty()) continue;
       const int64_t lines = std::max<int64_t>(1, (LinesPerTile(*operand.prefetch) + iterations - 1) / iterations);
       for (int64_t line = 0; line < lines; ++line) {
-        out_->Line(absl::StrCat("__builtin_prefetch(", operand.next_panel, " + (", number, ") * ",
+        out_->Line(absl::StrCat("PREFETCH_L2(", operand.next_panel, " + (", number, ") * ",
                                 lines * LineElements(*operand.prefetch), " + ", line * LineElements(*operand.prefetch),
-                                ", 0, 2);"));
+                                ");"));
       }
     }
   }
@@ -468,8 +493,7 @@ class TilePrinter {
           }
           place = absl::StrCat(operand.pointer, " + ", offset);
           if (operand.prefetch != nullptr && operand.prefetch->ahead > 0) {
-            out_->Line(
-                absl::StrCat("__builtin_prefetch(", operand.pointer, " + ", offset + operand.prefetch->ahead, ");"));
+            out_->Line(absl::StrCat("PREFETCH_L1(", operand.pointer, " + ", offset + operand.prefetch->ahead, ");"));
           }
         } else {
           auto full = [&](int axis) -> std::string {
@@ -591,7 +615,7 @@ class TilePrinter {
     if (step_.store_limit >= 0) {
       out_->Line(absl::StrCat("const i64 left = ", step_.store_limit, " - (",
                               IndexText(step_.store_limit_index, name, kernel_), ");"));
-      valid = step_.store_limit_index.UsesAxis(tile.lane_axis) ? absl::StrCat("smin<i64>(", lanes_, ", left)")
+      valid = step_.store_limit_index.UsesAxis(tile.lane_axis) ? absl::StrCat("smin_i64(", lanes_, ", left)")
                                                                : absl::StrCat("(left > 0 ? ", lanes_, " : 0)");
     }
     const bool contiguous =
@@ -609,7 +633,8 @@ class TilePrinter {
       if (!valid.empty()) {
         // The tail goes through a vector of its own, converted like the others.
         const std::string element = StorageType(stored);
-        out_->Line(absl::StrCat(element, "* o = ", place, ";"));
+        out_->Line(absl::StrCat(PointerType(kernel_.buffers[step_.stores[0].buffer], /*read_only=*/false),
+                                " o = ", place, ";"));
         out_->Line(absl::StrCat("const i64 n = ", valid, ";"));
         out_->Line(absl::StrCat("const ", VectorType(stored), " out = ", value, ";"));
         out_->Line(absl::StrCat("if (n == ", lanes_, ") ", VectorStoreText(stored, "o", "out"), " else { ", element,
@@ -621,12 +646,13 @@ class TilePrinter {
       }
     } else {
       const std::string lane = Name(tile.lane_axis);
+      const std::string lane_value = LaneText(step_.fold->acc, "acc", "l");
       const std::string count = valid.empty() ? absl::StrCat(lanes_) : valid;
       out_->Open(absl::StrCat("for (i64 l = 0, n = ", count, "; l < n; ++l)"));
       auto in_lane = [&](int axis) { return axis == tile.lane_axis ? absl::StrCat("(", lane, " + l)") : Name(axis); };
-      ExprPrinter::Options options{&kernel_, in_lane, -1, 1, "", {{"acc[l]", false}}, next_temp_};
+      ExprPrinter::Options options{&kernel_, in_lane, -1, 1, "", {{lane_value, false}}, next_temp_};
       ExprPrinter printer(out_, options);
-      std::string value = step_.then.empty() ? "acc[l]" : printer.Emit(step_.then[0]).text;
+      std::string value = step_.then.empty() ? lane_value : printer.Emit(step_.then[0]).text;
       if (step_.lane_limit >= 0) {
         value = absl::StrCat("((", IndexText(step_.lane_mask_index, in_lane, kernel_), ") < ", step_.lane_limit, " ? ",
                              value, " : 0)");
@@ -663,9 +689,11 @@ class TilePrinter {
   const movement::Kernel& kernel_;
   const movement::Step& step_;
   const int64_t lanes_;
+  const int group_;
   int* next_temp_;
   CodeWriter* out_;
   Scalar body_;
+  bool share_rows_ = false;  // the work-items take tiles of rows
   te::Pred row_guards_, free_guards_;
   std::vector<Axis> rolled_, unrolled_;
   std::vector<std::map<int, int64_t>> points_;
@@ -675,9 +703,9 @@ class TilePrinter {
 
 }  // namespace
 
-void PrintTile(const movement::Kernel& kernel, const movement::Step& step, int64_t lanes, int* next_temp,
+void PrintTile(const movement::Kernel& kernel, const movement::Step& step, const TaskShape& shape, int* next_temp,
                CodeWriter* out) {
-  TilePrinter(kernel, step, lanes, next_temp, out).Print();
+  TilePrinter(kernel, step, shape, next_temp, out).Print();
 }
 
-}  // namespace fusion::cpu
+}  // namespace fusion::text

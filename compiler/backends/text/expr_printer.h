@@ -1,8 +1,8 @@
-// Prints scalar bodies as C++ statements, one temporary per shared node, either for one element or for a vector of
+// Prints scalar bodies as statements in C, one temporary per shared node, either for one element or for a vector of
 // elements along the lanes. Values that do not move with the lanes stay scalars and are broadcast where a vector meets
 // them.
-#ifndef FUSION_COMPILER_BACKENDS_CPU_EXPR_PRINTER_H_
-#define FUSION_COMPILER_BACKENDS_CPU_EXPR_PRINTER_H_
+#ifndef FUSION_COMPILER_BACKENDS_TEXT_EXPR_PRINTER_H_
+#define FUSION_COMPILER_BACKENDS_TEXT_EXPR_PRINTER_H_
 
 #include <functional>
 #include <map>
@@ -11,7 +11,7 @@
 
 #include "compiler/movement/kernel.h"
 
-namespace fusion::cpu {
+namespace fusion::text {
 
 // Statement text with indentation.
 class CodeWriter {
@@ -44,6 +44,10 @@ std::string PredText(const te::Pred& pred, const AxisName& name, const movement:
 std::string LoadText(const movement::Buffer& buffer, const std::string& place);
 std::string StoreText(const movement::Buffer& buffer, const std::string& place, const std::string& value);
 std::string ImmText(const te::ScalarNode& imm);
+// The helper for values of a type: "smax_i64"; f16 and bf16 are computed in f32.
+std::string TypedName(const std::string& name, DType dtype);
+// Of elements of the buffer: "GLOBAL const float*", "SCRATCH u16*".
+std::string PointerType(const movement::Buffer& buffer, bool read_only);
 // An operation on vectors, for every node with a vector form (compiler/movement/vector_form.h); "" for others.
 std::string VectorOpText(const te::ScalarNode& s, const std::vector<std::string>& args);
 
@@ -53,6 +57,8 @@ std::string VectorZero(DType dtype);
 std::string BroadcastText(DType dtype, const std::string& scalar);
 // Loads or stores as many elements as there are lanes, from `place` (an address) on.
 std::string VectorLoadText(DType dtype, const std::string& place);
+// One lane; may be assigned to.
+std::string LaneText(DType dtype, const std::string& vector, const std::string& lane);
 std::string VectorStoreText(DType dtype, const std::string& place, const std::string& value);
 // An operation or a cast on vectors.
 std::string VectorOpText(const te::ScalarNode& s, const std::vector<std::string>& args);
@@ -97,6 +103,6 @@ class ExprPrinter {
   std::vector<const te::ScalarNode*> order_;  // of memo_ insertions, to forget a branch's temporaries
 };
 
-}  // namespace fusion::cpu
+}  // namespace fusion::text
 
-#endif  // FUSION_COMPILER_BACKENDS_CPU_EXPR_PRINTER_H_
+#endif  // FUSION_COMPILER_BACKENDS_TEXT_EXPR_PRINTER_H_

@@ -1,0 +1,24 @@
+#include "compiler/backends/backend.h"
+#include "compiler/backends/cpu/cpu_backend.h"
+#include "compiler/backends/opencl/opencl_backend.h"
+
+namespace fusion {
+namespace {
+
+struct Entry {
+  const char* kind;
+  const Backend* (*backend)();
+};
+// "sim", the simulated device of workers, takes the CPU's text and runs none of it.
+constexpr Entry kBackends[] = {{"cpu", CpuBackend}, {"opencl", OpenClBackend}, {"sim", CpuBackend}};
+
+}  // namespace
+
+const Backend* FindBackend(const std::string& kind) {
+  for (const Entry& entry : kBackends) {
+    if (kind == entry.kind) return entry.backend();
+  }
+  return nullptr;
+}
+
+}  // namespace fusion

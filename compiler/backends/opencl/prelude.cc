@@ -1,0 +1,121 @@
+#include "compiler/backends/opencl/prelude.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "compiler/backends/text/scalar_helpers.h"
+
+namespace fusion::opencl {
+namespace {
+
+// $L lanes, $I 0..$L-1, $M the library's functions, $H the helpers for single values.
+//
+// Loads and stores are macros, because a function would have to name the address space of its pointer. vload and vstore
+// promise the alignment of an element only. Halves go through a private copy: without cl_khr_fp16 only vload_half and
+// vstore_half know them.
+constexpr char kText[] = R"(#pragma OPENCL FP_CONTRACT ON
+typedef uchar u8; typedef char i8; typedef ushort u16; typedef short i16;
+typedef uint u32; typedef int i32; typedef ulong u64; typedef long i64;
+typedef float$L vf; typedef int$L vi; typedef uint$L vu;
+#define SI static inline __attribute__((always_inline))
+#define GLOBAL __global
+#define SCRATCH __local
+#define BARRIER barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+#define STEP_BOUNDARY
+#define PREFETCH_L1(p)
+#define PREFETCH_L2(p)
+#define lane_vf(v, l) (((float*)&(v))[l])
+#define lane_vi(v, l) (((int*)&(v))[l])
+#define inf_f32 INFINITY
+#define inf_f64 ((double)INFINITY)
+#define nan_f32 NAN
+#define nan_f64 ((double)NAN)
+#ifdef cl_khr_fp64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+typedef double wide;
+$D#else
+typedef float wide;
+$F#endif
+SI i64 f2i(wide x) { return x != x ? 0 : x >= (wide)9223372036854775807.0f ? 0x7fffffffffffffffL : x <= (wide)-9223372036854775808.0f ? (i64)0x8000000000000000UL : (i64)x; }
+SI u64 f2u(wide x) { return x >= (wide)18446744073709551615.0f ? ~0UL : x >= (wide)9223372036854775807.0f ? (u64)x : (u64)f2i(x); }
+SI float h2f(u16 h) { return vload_half(0, (const half*)&h); }
+SI u16 f2h(float f) { u16 h; vstore_half_rte(f, 0, (half*)&h); return h; }
+SI float bf2f(u16 h) { return as_float((u32)h << 16); }
+SI u16 f2bf(float f) { u32 b = as_uint(f); return (b & 0x7fffffff) > 0x7f800000 ? (u16)((b >> 16) | 0x40) : (u16)((b + 0x7fff + ((b >> 16) & 1)) >> 16); }
+SI vf bc(float s) { return (vf)(s); }
+SI vi bi(int s) { return (vi)(s); }
+SI vi iota(void) { return (vi)($I); }
+SI vf vh2f(ushort$L h) { return vload_half$L(0, (const half*)&h); }
+SI ushort$L vf2h(vf v) { ushort$L h; vstore_half$L_rte(v, 0, (half*)&h); return h; }
+SI vf vb2f(ushort$L h) { return as_float$L(convert_uint$L(h) << 16); }
+SI ushort$L vf2b(vf v) { vu b = as_uint$L(v); vu r = (b + 0x7fff + ((b >> 16) & 1)) >> 16; return convert_ushort$L(v != v ? (b >> 16) | 0x40 : r); }
+#define ld_f32(p) vload$L(0, p)
+#define ld_i32(p) vload$L(0, p)
+#define ld_i8(p) convert_int$L(vload$L(0, p))
+#define ld_u8(p) convert_int$L(vload$L(0, p))
+#define ld_i16(p) convert_int$L(vload$L(0, p))
+#define ld_u16(p) convert_int$L(vload$L(0, p))
+#define ld_f16(p) vh2f(vload$L(0, p))
+#define ld_bf16(p) vb2f(vload$L(0, p))
+#define ld_bool(p) (convert_int$L(vload$L(0, p)) != (vi)(0))
+#define st_f32(p, v) vstore$L(v, 0, p)
+#define st_i32(p, v) vstore$L(v, 0, p)
+#define st_i8(p, v) vstore$L(convert_char$L(v), 0, p)
+#define st_u8(p, v) vstore$L(convert_uchar$L(v), 0, p)
+#define st_i16(p, v) vstore$L(convert_short$L(v), 0, p)
+#define st_u16(p, v) vstore$L(convert_ushort$L(v), 0, p)
+#define st_f16(p, v) vstore$L(vf2h(v), 0, p)
+#define st_bf16(p, v) vstore$L(vf2b(v), 0, p)
+#define st_bool(p, v) vstore$L(convert_uchar$L((v) & 1), 0, p)
+SI vf round_f16(vf v) { return vh2f(vf2h(v)); }
+SI vf round_bf16(vf v) { return vb2f(vf2b(v)); }
+SI vi wrap_i8(vi v) { return as_int$L(as_uint$L(v) << 24) >> 24; }
+SI vi wrap_i16(vi v) { return as_int$L(as_uint$L(v) << 16) >> 16; }
+SI vi wrap_u8(vi v) { return v & 0xff; }
+SI vi wrap_u16(vi v) { return v & 0xffff; }
+SI vf vi2f(vi v) { return convert_float$L(v); }
+SI vi vf2i(vf v) { return convert_int$L(v == v ? v : bc(0.f)); }
+SI vi iadd(vi a, vi b) { return as_int$L(as_uint$L(a) + as_uint$L(b)); }
+SI vi isub(vi a, vi b) { return as_int$L(as_uint$L(a) - as_uint$L(b)); }
+SI vi imul(vi a, vi b) { return as_int$L(as_uint$L(a) * as_uint$L(b)); }
+SI vf vmax(vf a, vf b) { vf m = a > b ? a : b; return a != a ? a : m; }
+SI vf vmin(vf a, vf b) { vf m = a < b ? a : b; return a != a ? a : m; }
+SI vf vsign(vf x) { vf z = bc(0.f); vf r = x > z ? bc(1.f) : x < z ? bc(-1.f) : z; return x != x ? x : r; }
+#define vabs fabs
+#define vsqrt sqrt
+#define vfloor floor
+#define vceil ceil
+#define vround rint
+#define vexp exp
+#define vlog log
+#define verf erf
+#define vtanh tanh
+SI vf vrsqrt(vf x) { return bc(1.f) / sqrt(x); }
+SI vf amax_f32(vf acc, vf x) { return (x > acc) | (x != x) ? x : acc; }
+SI vf amin_f32(vf acc, vf x) { return (x < acc) | (x != x) ? x : acc; }
+SI vi amax_i32(vi acc, vi x) { return x > acc ? x : acc; }
+SI vi amin_i32(vi acc, vi x) { return x < acc ? x : acc; }
+$HSI float hadd_f32(vf v) { float a[$L]; vstore$L(v, 0, a); for (int w = $L / 2; w > 0; w /= 2) for (int l = 0; l < w; ++l) a[l] += a[l + w]; return a[0]; }
+SI float hmax_f32(vf v) { float a[$L]; vstore$L(v, 0, a); for (int l = 1; l < $L; ++l) a[0] = smax_f32(a[l], a[0]); return a[0]; }
+SI float hmin_f32(vf v) { float a[$L]; vstore$L(v, 0, a); for (int l = 1; l < $L; ++l) a[0] = smin_f32(a[l], a[0]); return a[0]; }
+SI i32 hadd_i32(vi v) { int a[$L]; vstore$L(v, 0, a); u32 s = 0; for (int l = 0; l < $L; ++l) s += (u32)a[l]; return (i32)s; }
+SI i32 hmax_i32(vi v) { int a[$L]; vstore$L(v, 0, a); for (int l = 1; l < $L; ++l) a[0] = max(a[l], a[0]); return a[0]; }
+SI i32 hmin_i32(vi v) { int a[$L]; vstore$L(v, 0, a); for (int l = 1; l < $L; ++l) a[0] = min(a[l], a[0]); return a[0]; }
+)";
+
+// One name serves both widths. OpenCL's round() takes ties away from zero.
+std::string LibraryName(const std::string& function, bool) { return function == "round" ? "rint" : function; }
+
+}  // namespace
+
+std::string Prelude(int lanes) {
+  std::string numbers;
+  for (int l = 0; l < lanes; ++l) absl::StrAppend(&numbers, l > 0 ? ", " : "", l);
+  return absl::StrReplaceAll(kText, {{"$L", absl::StrCat(lanes)},
+                                     {"$I", numbers},
+                                     {"$D", text::LibraryNames(true, LibraryName) + "#define F64 1\n"},
+                                     {"$F", text::LibraryNames(false, LibraryName)},
+                                     {"$H", absl::StrCat("#ifdef F64\n", text::ScalarHelpers(true), "#else\n",
+                                                         text::ScalarHelpers(false), "#endif\n")}});
+}
+
+}  // namespace fusion::opencl

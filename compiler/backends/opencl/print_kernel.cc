@@ -1,0 +1,65 @@
+#include "compiler/backends/opencl/print_kernel.h"
+
+#include <set>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler/backends/backend.h"
+#include "compiler/backends/text/print_task.h"
+#include "compiler/movement/in_place.h"
+
+namespace fusion::opencl {
+namespace {
+
+std::set<int> WrittenBuffers(const movement::Phase& phase) {
+  std::set<int> written;
+  for (const movement::Step& step : phase.steps) {
+    for (const movement::Store& store : step.stores) written.insert(store.buffer);
+  }
+  return written;
+}
+
+}  // namespace
+
+std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbol, const DeviceModel& device) {
+  const std::vector<int64_t> scratch = kernel.scratch_offset_bytes();
+  const int group = device.task_lanes;
+  std::set<int> may_alias;
+  for (const movement::InPlacePair& pair : movement::InPlacePairs(kernel)) may_alias.insert({pair.out, pair.in});
+  text::CodeWriter out;
+  for (size_t p = 0; p < kernel.phases.size(); ++p) {
+    const movement::Phase& phase = kernel.phases[p];
+    const std::set<int> written = WrittenBuffers(phase);
+    std::vector<std::string> parameters, buffers;
+    for (size_t b = 0; b < kernel.buffers.size(); ++b) {
+      const movement::Buffer& buffer = kernel.buffers[b];
+      const std::string pointer = text::PointerType(buffer, written.count(static_cast<int>(b)) == 0);
+      if (buffer.scope == movement::BufferScope::kBlock) {
+        buffers.push_back(absl::StrCat(pointer, " const b", b, " = (", pointer, ")(scratch + ", scratch[b], ");"));
+        continue;
+      }
+      const char* restrict = may_alias.count(static_cast<int>(b)) ? "" : " restrict";
+      parameters.push_back(absl::StrCat(pointer, restrict, " m", b));
+      parameters.push_back(absl::StrCat("i64 o", b));
+      buffers.push_back(absl::StrCat(pointer, " const b", b, " = (", pointer, ")((GLOBAL char*)m", b, " + o", b, ");"));
+    }
+    out.Open(absl::StrCat("__kernel __attribute__((reqd_work_group_size(", group, ", 1, 1))) void ",
+                          PhaseSymbol(symbol, static_cast<int>(p)), "(", absl::StrJoin(parameters, ", "), ")"));
+    // Slack: vectors may read past the end of the last buffer.
+    if (kernel.scratch_bytes > 0) {
+      out.Line(absl::StrCat("__local char scratch[", kernel.scratch_bytes + 64, "] __attribute__((aligned(64)));"));
+    }
+    if (group > 1) out.Line(absl::StrCat("__local long partials[", group, "];"));
+    for (const std::string& line : buffers) out.Line(line);
+    if (phase.tasks() > 0) {
+      out.Line("const i64 task = get_group_id(0);");
+      if (group > 1) out.Line("const int lid = get_local_id(0);");
+      text::PrintTask(kernel, phase, {device.vector_bytes / 4, group}, &out);
+    }
+    out.Close();
+  }
+  return out.text();
+}
+
+}  // namespace fusion::opencl

@@ -1,0 +1,363 @@
+#include "compiler/backends/text/print_task.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler/backends/text/print_tile.h"
+
+namespace fusion::text {
+namespace {
+
+using te::Axis;
+using te::Scalar;
+
+std::string Limit(const movement::Loop& loop, const movement::Kernel& kernel) {
+  if (!loop.limit) return absl::StrCat(loop.axis.extent);
+  return absl::StrCat("smin_i64(", loop.axis.extent, ", ", IndexText(*loop.limit, AxisText, kernel), ")");
+}
+
+int64_t Points(const std::vector<movement::Loop>& loops) {
+  int64_t points = 1;
+  for (const movement::Loop& loop : loops) points *= loop.axis.extent;
+  return points;
+}
+
+class StepPrinter {
+ public:
+  StepPrinter(const movement::Kernel& kernel, const movement::Step& step, const TaskShape& shape, int* next_temp,
+              CodeWriter* out)
+      : kernel_(kernel), step_(step), lanes_(shape.lanes), group_(shape.group), next_temp_(next_temp), out_(out) {}
+
+  void Print() {
+    if (group_ > 1 && SharesFold()) return PrintSharedFold();
+    switch (step_.strategy) {
+      case movement::Strategy::kScalar:
+        return PrintScalar();
+      case movement::Strategy::kMapVec:
+        return PrintMap();
+      case movement::Strategy::kRowFold:
+        return PrintRowFold();
+      case movement::Strategy::kTile:
+        return PrintTile(kernel_, step_, {lanes_, group_}, next_temp_, out_);
+    }
+  }
+
+ private:
+  void OpenLoop(const movement::Loop& loop) { OpenPoints({loop}, kernel_, 1, out_); }
+
+  std::string Place(const movement::Store& store) {
+    return absl::StrCat("b", store.buffer, "[", IndexText(store.address, AxisText, kernel_), "]");
+  }
+
+  ExprPrinter::Options ScalarOptions(std::vector<Value> accs = {}) {
+    return {&kernel_, AxisText, -1, 1, "", std::move(accs), next_temp_};
+  }
+
+  // Lanes past a blocked layout's logical extent get zero, and nothing is loaded for them.
+  void OpenUnmasked() {
+    if (step_.lane_limit < 0) return out_->Open("");
+    out_->Open(
+        absl::StrCat("if (!(", IndexText(step_.lane_mask_index, AxisText, kernel_), " < ", step_.lane_limit, "))"));
+    for (const movement::Store& store : step_.stores)
+      out_->Line(StoreText(kernel_.buffers[store.buffer], Place(store), "0"));
+    out_->Close();
+    out_->Open("else");
+  }
+
+  // Stores one element of every output.
+  void StoreScalars(const std::vector<Scalar>& values, const std::vector<Value>& accs) {
+    ExprPrinter printer(out_, ScalarOptions(accs));
+    for (size_t o = 0; o < step_.stores.size(); ++o) {
+      const std::string value = values.empty() ? accs[o].text : printer.Emit(values[o]).text;
+      out_->Line(StoreText(kernel_.buffers[step_.stores[o].buffer], Place(step_.stores[o]), value));
+    }
+  }
+
+  void PrintScalar() {
+    const int depth = OpenPoints(step_.loops, kernel_, group_, out_);
+    OpenUnmasked();
+    if (!step_.fold) {
+      StoreScalars(step_.body, {});
+    } else {
+      PrintScalarFold();
+    }
+    out_->Close();
+    for (int i = 0; i < depth; ++i) out_->Close();
+  }
+
+  static std::string Combine(te::FoldKind kind, const std::string& acc, const std::string& x, DType dtype) {
+    switch (kind) {
+      case te::FoldKind::kSum:
+        return IsFloat(dtype) ? absl::StrCat(acc, " += ", x, ";")
+                              : absl::StrCat(acc, " = (", CType(dtype), ")((u64)", acc, " + (u64)", x, ");");
+      case te::FoldKind::kProd:
+        return IsFloat(dtype) ? absl::StrCat(acc, " *= ", x, ";")
+                              : absl::StrCat(acc, " = (", CType(dtype), ")((u64)", acc, " * (u64)", x, ");");
+      case te::FoldKind::kMax:
+        return absl::StrCat(acc, " = ", TypedName("smax", dtype), "(", x, ", ", acc, ");");
+      case te::FoldKind::kMin:
+        return absl::StrCat(acc, " = ", TypedName("smin", dtype), "(", x, ", ", acc, ");");
+      case te::FoldKind::kGeneral:
+        break;
+    }
+    return "";
+  }
+
+  void PrintScalarFold() {
+    const te::Fold& fold = *step_.fold;
+    const bool general = fold.kind == te::FoldKind::kGeneral;
+    std::vector<Value> accs;
+    const size_t count = general ? fold.init.size() : 1;
+    for (size_t a = 0; a < count; ++a) {
+      const std::string acc = absl::StrCat("a", (*next_temp_)++);
+      const DType dtype = general ? fold.init[a]->dtype : fold.acc;
+      std::string init;
+      if (general) {
+        ExprPrinter printer(out_, ScalarOptions());
+        init = printer.Emit(fold.init[a]).text;
+      } else {
+        init = FoldIdentity(fold.kind, dtype);
+      }
+      out_->Line(absl::StrCat(CType(dtype), " ", acc, " = ", init, ";"));
+      accs.push_back({acc, false});
+    }
+    for (const Axis& axis : fold.axes) OpenLoop({axis, std::nullopt});
+    out_->Open(fold.pred.empty() ? "" : absl::StrCat("if (", PredText(fold.pred, AxisText, kernel_), ")"));
+    ExprPrinter printer(out_, ScalarOptions(accs));
+    if (general) {
+      std::vector<std::string> next;
+      for (const Scalar& s : step_.body) next.push_back(printer.Emit(s).text);
+      std::vector<std::string> fresh;
+      for (size_t a = 0; a < count; ++a) {
+        fresh.push_back(absl::StrCat("n", (*next_temp_)++));
+        out_->Line(absl::StrCat("const ", CType(fold.init[a]->dtype), " ", fresh[a], " = ", next[a], ";"));
+      }
+      for (size_t a = 0; a < count; ++a) out_->Line(absl::StrCat(accs[a].text, " = ", fresh[a], ";"));
+    } else {
+      out_->Line(Combine(fold.kind, accs[0].text, printer.Emit(step_.body[0]).text, fold.acc));
+    }
+    for (size_t i = 0; i < fold.axes.size() + 1; ++i) out_->Close();
+    StoreScalars(step_.then, accs);
+  }
+
+  void PrintMapVector(int axis) {
+    ExprPrinter printer(out_, {&kernel_, AxisText, axis, lanes_, "", {}, next_temp_});
+    for (size_t o = 0; o < step_.stores.size(); ++o) {
+      std::string value = printer.EmitVector(step_.body[o]);
+      if (step_.lane_limit >= 0) {
+        value = absl::StrCat("(iota() < bi((int)(", step_.lane_limit, " - (",
+                             IndexText(step_.lane_mask_index, AxisText, kernel_), "))) ? ", value, " : ",
+                             VectorZero(step_.store_types[o]), ")");
+      }
+      out_->Line(VectorStoreText(
+          step_.store_types[o],
+          absl::StrCat("b", step_.stores[o].buffer, " + ", IndexText(step_.stores[o].address, AxisText, kernel_)),
+          value));
+    }
+  }
+
+  // A vector a work-item; where a row ends within it, its elements.
+  void PrintSharedMap() {
+    std::vector<movement::Loop> vectors = step_.loops;
+    const movement::Loop inner = vectors.back();
+    const std::string i = AxisText(inner.axis.id);
+    const int number = kernel_.next_axis;  // of the vector in its row: an axis of this text alone
+    vectors.back() = {{number, (inner.axis.extent + lanes_ - 1) / lanes_}, std::nullopt};
+    OpenPoints(vectors, kernel_, group_, out_);
+    out_->Line(absl::StrCat("const i64 first = ", AxisText(number), " * ", lanes_, ", e_", i, " = ",
+                            Limit(inner, kernel_), ";"));
+    const bool whole = !inner.limit && inner.axis.extent % lanes_ == 0;
+    out_->Open(whole ? "" : absl::StrCat("if (first + ", lanes_, " <= e_", i, ")"));
+    out_->Line(absl::StrCat("const i64 ", i, " = first;"));
+    PrintMapVector(inner.axis.id);
+    out_->Close();
+    if (!whole) {
+      out_->Open("else");
+      out_->Open(absl::StrCat("for (i64 ", i, " = first; ", i, " < e_", i, "; ++", i, ")"));
+      OpenUnmasked();
+      StoreScalars(step_.body, {});
+      for (int depth = 0; depth < 3; ++depth) out_->Close();
+    }
+    out_->Close();
+  }
+
+  // A fold with fewer results than there are work-items, and points for them.
+  bool SharesFold() const {
+    if (!step_.fold || step_.fold->kind == te::FoldKind::kGeneral || step_.strategy == movement::Strategy::kTile) {
+      return false;
+    }
+    int64_t points = 1;
+    for (const Axis& axis : step_.fold->axes) points *= axis.extent;
+    return Points(step_.loops) < group_ && points >= group_;
+  }
+
+  // Every work-item folds points of its own; then halves are added to halves.
+  void PrintSharedFold() {
+    const te::Fold& fold = *step_.fold;
+    const DType dtype = fold.acc;
+    const int depth = OpenPoints(step_.loops, kernel_, 1, out_);  // all of them are at the same point
+    OpenUnmasked();
+    const std::string acc = absl::StrCat("a", (*next_temp_)++), part = absl::StrCat("p", (*next_temp_)++);
+    out_->Line(absl::StrCat("SCRATCH ", CType(dtype), "* const ", part, " = (SCRATCH ", CType(dtype), "*)partials;"));
+    out_->Line(absl::StrCat(CType(dtype), " ", acc, " = ", FoldIdentity(fold.kind, dtype), ";"));
+    std::vector<movement::Loop> points;
+    for (const Axis& axis : fold.axes) points.push_back({axis, std::nullopt});
+    OpenPoints(points, kernel_, group_, out_);
+    out_->Open(fold.pred.empty() ? "" : absl::StrCat("if (", PredText(fold.pred, AxisText, kernel_), ")"));
+    ExprPrinter printer(out_, ScalarOptions());
+    out_->Line(Combine(fold.kind, acc, printer.Emit(step_.body[0]).text, dtype));
+    out_->Close();
+    out_->Close();
+    out_->Line(absl::StrCat(part, "[lid] = ", acc, ";"));
+    out_->Line("BARRIER");
+    out_->Open(absl::StrCat("for (int half_group = ", group_ / 2, "; half_group > 0; half_group /= 2)"));
+    out_->Line(absl::StrCat(
+        "if (lid < half_group) { ",
+        Combine(fold.kind, absl::StrCat(part, "[lid]"), absl::StrCat(part, "[lid + half_group]"), dtype), " }"));
+    out_->Line("BARRIER");
+    out_->Close();
+    out_->Line(absl::StrCat(acc, " = ", part, "[0];"));
+    out_->Line("BARRIER");
+    out_->Open("if (lid == 0)");
+    StoreScalars(step_.then, {{acc, false}});
+    out_->Close();
+    out_->Close();
+    for (int i = 0; i < depth; ++i) out_->Close();
+  }
+
+  void PrintMap() {
+    if (group_ > 1) return PrintSharedMap();
+    for (size_t i = 0; i + 1 < step_.loops.size(); ++i) OpenLoop(step_.loops[i]);
+    const movement::Loop& inner = step_.loops.back();
+    const std::string i = AxisText(inner.axis.id);
+    const bool whole = !inner.limit && inner.axis.extent % lanes_ == 0;
+    out_->Line(absl::StrCat("const i64 e_", i, " = ", Limit(inner, kernel_), ";"));
+    if (!whole) out_->Line(absl::StrCat("i64 ", i, " = 0;"));
+    out_->Open(whole ? absl::StrCat("for (i64 ", i, " = 0; ", i, " < e_", i, "; ", i, " += ", lanes_, ")")
+                     : absl::StrCat("for (; ", i, " + ", lanes_, " <= e_", i, "; ", i, " += ", lanes_, ")"));
+    PrintMapVector(inner.axis.id);
+    out_->Close();
+    if (!whole) {
+      out_->Open(absl::StrCat("for (; ", i, " < e_", i, "; ++", i, ")"));
+      OpenUnmasked();
+      StoreScalars(step_.body, {});
+      out_->Close();
+      out_->Close();
+    }
+    for (size_t l = 0; l + 1 < step_.loops.size(); ++l) out_->Close();
+  }
+
+  // Four vector accumulators along the contiguous fold axis, then one vector, then single elements, then one horizontal
+  // step.
+  void PrintRowFold() {
+    const int depth = OpenPoints(step_.loops, kernel_, group_, out_);
+    OpenUnmasked();
+    const te::Fold& fold = *step_.fold;
+    const std::string init = BroadcastText(fold.acc, FoldIdentity(fold.kind, fold.acc));
+    const std::string tag = absl::StrCat((*next_temp_)++);
+    const std::string v = absl::StrCat("v", tag, "_");
+    const Axis inner = fold.axes.back();
+    const int64_t wide = 4 * lanes_;
+    for (int a = 0; a < 4; ++a) out_->Line(absl::StrCat(VectorType(fold.acc), " ", v, a, " = ", init, ";"));
+    const std::string acc = absl::StrCat("a", tag);
+    out_->Line(absl::StrCat(CType(fold.acc), " ", acc, " = ", FoldIdentity(fold.kind, fold.acc), ";"));
+    for (size_t f = 0; f + 1 < fold.axes.size(); ++f) OpenLoop({fold.axes[f], std::nullopt});
+    const std::string i = AxisText(inner.id);
+    auto vector_body = [&](int64_t offset, int a) {
+      auto name = [&](int axis) {
+        return axis == inner.id && offset != 0 ? absl::StrCat("(", i, " + ", offset, ")") : AxisText(axis);
+      };
+      ExprPrinter printer(out_, {&kernel_, name, inner.id, lanes_, "", {}, next_temp_});
+      out_->Line(VectorCombine(fold, absl::StrCat(v, a), printer.EmitVector(step_.body[0])));
+    };
+    out_->Line(absl::StrCat("i64 ", i, " = 0;"));
+    if (inner.extent >= wide) {
+      out_->Open(absl::StrCat("for (; ", i, " + ", wide, " <= ", inner.extent, "; ", i, " += ", wide, ")"));
+      for (int a = 0; a < 4; ++a) vector_body(a * lanes_, a);
+      out_->Close();
+    }
+    if (inner.extent % wide >= lanes_) {
+      out_->Open(absl::StrCat("for (; ", i, " + ", lanes_, " <= ", inner.extent, "; ", i, " += ", lanes_, ")"));
+      vector_body(0, 0);
+      out_->Close();
+    }
+    if (inner.extent % lanes_ != 0) {
+      out_->Open(absl::StrCat("for (; ", i, " < ", inner.extent, "; ++", i, ")"));
+      ExprPrinter printer(out_, ScalarOptions());
+      out_->Line(Combine(fold.kind, acc, printer.Emit(step_.body[0]).text, fold.acc));
+      out_->Close();
+    }
+    for (size_t f = 0; f + 1 < fold.axes.size(); ++f) out_->Close();
+    // The four vectors become one, and its lanes one element.
+    for (const auto& [into, from] : {std::pair(0, 1), std::pair(2, 3), std::pair(0, 2)}) {
+      out_->Line(VectorCombine(fold, absl::StrCat(v, into), absl::StrCat(v, from)));
+    }
+    const std::string lane_kind = IsFloat(fold.acc) ? "_f32" : "_i32";
+    switch (fold.kind) {
+      case te::FoldKind::kSum:
+        out_->Line(Combine(fold.kind, acc, absl::StrCat("hadd", lane_kind, "(", v, "0)"), fold.acc));
+        break;
+      case te::FoldKind::kProd:
+        out_->Line(absl::StrCat("for (int l = 0; l < ", lanes_, "; ++l) ",
+                                Combine(fold.kind, acc, LaneText(fold.acc, absl::StrCat(v, "0"), "l"), fold.acc)));
+        break;
+      default:
+        out_->Line(Combine(fold.kind, acc,
+                           absl::StrCat(fold.kind == te::FoldKind::kMax ? "hmax" : "hmin", lane_kind, "(", v, "0)"),
+                           fold.acc));
+    }
+    StoreScalars(step_.then, {{acc, false}});
+    out_->Close();
+    for (int i = 0; i < depth; ++i) out_->Close();
+  }
+
+  const movement::Kernel& kernel_;
+  const movement::Step& step_;
+  const int64_t lanes_;
+  const int group_;
+  int* next_temp_;
+  CodeWriter* out_;
+};
+
+}  // namespace
+
+std::string AxisText(int axis) { return absl::StrCat("x", axis); }
+
+int OpenPoints(const std::vector<movement::Loop>& loops, const movement::Kernel& kernel, int group, CodeWriter* out) {
+  if (group == 1) {
+    for (const movement::Loop& loop : loops) {
+      const std::string i = AxisText(loop.axis.id);
+      out->Open(
+          absl::StrCat("for (i64 ", i, " = 0, e_", i, " = ", Limit(loop, kernel), "; ", i, " < e_", i, "; ++", i, ")"));
+    }
+    return static_cast<int>(loops.size());
+  }
+  int64_t inner = Points(loops);
+  out->Open(absl::StrCat("for (i64 point = lid; point < ", inner, "; point += ", group, ")"));
+  for (const movement::Loop& loop : loops) {
+    inner /= std::max<int64_t>(1, loop.axis.extent);
+    const std::string i = AxisText(loop.axis.id);
+    out->Line(absl::StrCat("const i64 ", i, " = point / ", std::max<int64_t>(1, inner), " % ", loop.axis.extent, ";"));
+    if (loop.limit) out->Line(absl::StrCat("if (", i, " >= ", IndexText(*loop.limit, AxisText, kernel), ") continue;"));
+  }
+  return 1;
+}
+
+void PrintTask(const movement::Kernel& kernel, const movement::Phase& phase, const TaskShape& shape, CodeWriter* out) {
+  int64_t inner = phase.tasks();
+  for (const Axis& axis : phase.grid) {
+    inner /= axis.extent;
+    out->Line(absl::StrCat("const i64 ", AxisText(axis.id), " = task / ", inner, " % ", axis.extent, ";"));
+  }
+  int next_temp = 0;
+  for (const movement::Step& step : phase.steps) {
+    if (shape.group > 1 && &step != &phase.steps.front()) out->Line("BARRIER");
+    out->Open("");
+    StepPrinter(kernel, step, shape, &next_temp, out).Print();
+    out->Close();
+  }
+}
+
+}  // namespace fusion::text

@@ -1,0 +1,33 @@
+// Prints what one task of a phase does: its place in the grid, then its steps one after another.
+#ifndef FUSION_COMPILER_BACKENDS_TEXT_PRINT_TASK_H_
+#define FUSION_COMPILER_BACKENDS_TEXT_PRINT_TASK_H_
+
+#include <cstdint>
+
+#include "compiler/backends/text/expr_printer.h"
+#include "compiler/movement/kernel.h"
+
+namespace fusion::text {
+
+// Who executes a task.
+struct TaskShape {
+  int64_t lanes = 1;  // elements of a vector
+  // Work-items that share the task, a power of two. 1: one executes it alone. More: each step's points are dealt out
+  // among them, `lid` is a work-item's number, BARRIER stands between steps, and `partials` is memory of the group, 8
+  // bytes a work-item, through which they add up a fold that they share.
+  int group = 1;
+};
+
+// `task`, a variable of the text, is the task's number.
+void PrintTask(const movement::Kernel& kernel, const movement::Phase& phase, const TaskShape& shape, CodeWriter* out);
+
+// A loop nest over `loops`. With a group, one loop over their points, dealt out to the work-items; the innermost axis
+// is that of neighbours. Returns how many Close() end it.
+int OpenPoints(const std::vector<movement::Loop>& loops, const movement::Kernel& kernel, int group, CodeWriter* out);
+
+// "x3". Not "i": i8, i16, i32 and i64 are types.
+std::string AxisText(int axis);
+
+}  // namespace fusion::text
+
+#endif  // FUSION_COMPILER_BACKENDS_TEXT_PRINT_TASK_H_

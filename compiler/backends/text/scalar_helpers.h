@@ -1,0 +1,20 @@
+// Helpers of kernel text that are the same C in every language: arithmetic on single values whose corner cases ONNX
+// defines. A prelude (README.md) puts them behind its types.
+#ifndef FUSION_COMPILER_BACKENDS_TEXT_SCALAR_HELPERS_H_
+#define FUSION_COMPILER_BACKENDS_TEXT_SCALAR_HELPERS_H_
+
+#include <string>
+
+namespace fusion::text {
+
+// Functions named `helper_type`. They need the types i8 … u64, SI in front of a function, and of a language's own
+// library `fabs_` and `fmod_` for each float type. `f64`: with those for double.
+std::string ScalarHelpers(bool f64);
+
+// `#define exp_f32 …` for every function that the texts take from the language's library. `name` gives what it is
+// called there.
+std::string LibraryNames(bool f64, std::string (*name)(const std::string& function, bool f64));
+
+}  // namespace fusion::text
+
+#endif  // FUSION_COMPILER_BACKENDS_TEXT_SCALAR_HELPERS_H_

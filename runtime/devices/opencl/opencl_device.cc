@@ -1,0 +1,257 @@
+#include "runtime/devices/opencl/opencl_device.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/devices/host_memory.h"
+#include "runtime/devices/opencl/context.h"
+#include "runtime/devices/opencl/program_file.h"
+
+namespace fusion {
+namespace {
+
+using opencl::ToStatus;
+using BufferKind = fusion::Buffer::Kind;
+
+int64_t WithSlack(int64_t size_bytes) {
+  return (size_bytes + kBufferAlignBytes - 1) / kBufferAlignBytes * kBufferAlignBytes + kBufferSlackBytes;
+}
+
+class OpenClExecutable : public Executable {
+ public:
+  static absl::StatusOr<std::unique_ptr<Executable>> Create(std::shared_ptr<opencl::Context> context,
+                                                            std::shared_ptr<const BundleReader> bundle,
+                                                            size_t program) {
+    auto executable = std::make_unique<OpenClExecutable>();
+    executable->context_ = std::move(context);
+    executable->bundle_ = std::move(bundle);
+    executable->program_ = &executable->bundle_->manifest().program(program);
+    RETURN_IF_ERROR(executable->LoadCode());
+    RETURN_IF_ERROR(executable->PlaceBuffers());
+    RETURN_IF_ERROR(executable->BindLaunches());
+    return executable;
+  }
+
+  absl::Status Run(absl::Span<const void* const> inputs, absl::Span<void* const> outputs,
+                   const LaunchObserver& observer) override {
+    std::vector<Event> events;
+    absl::Status status = UploadInputs(inputs);
+    if (status.ok() && observer && !shared_) status = context_->Finish();  // copies are no part of the first launch
+    if (status.ok()) status = Enqueue(observer ? &events : nullptr);
+    const absl::Status finished = context_->Finish();  // in any case: commands use the caller's memory
+    if (status.ok()) status = finished;
+    if (status.ok() && observer) status = Report(events, observer);
+    for (const Event& event : events) context_->api().clReleaseEvent(event.event);
+    if (status.ok()) status = DownloadOutputs(outputs);
+    return status;
+  }
+
+  void* input(int index) override { return HostOf(program_->inputs[index].buffer); }
+  const void* output(int index) override { return HostOf(program_->outputs[index].buffer); }
+  void* buffer(int index) override { return HostOf(index); }
+
+ private:
+  struct Event {
+    int launch;
+    cl_event event;
+  };
+  struct BoundPhase {
+    opencl::Kernel kernel;
+    int64_t tasks;
+  };
+
+  char* HostOf(int buffer) {
+    const bool constant = program_->buffers[buffer].kind == BufferKind::kConstant;
+    return (constant ? const_cast<char*>(bundle_->weights().data()) : host_.data()) + offsets_[buffer];
+  }
+
+  absl::Status LoadCode() {
+    for (const fusion::Kernel& kernel : program_->kernels) {
+      if (programs_.count(kernel.file) != 0) continue;
+      ASSIGN_OR_RETURN(const absl::string_view bytes, bundle_->Entry(kernel.file));
+      ASSIGN_OR_RETURN(const opencl::ProgramFile file, opencl::ReadProgramFile(bytes));
+      const opencl::DeviceFacts& device = context_->device();
+      if (!file.binary.empty() && file.device == device.name && file.driver == device.driver) {
+        absl::StatusOr<opencl::Program> built = context_->BuildBinary(file.binary, kernel.file);
+        if (built.ok()) {
+          programs_[kernel.file] = *std::move(built);
+          continue;
+        }
+      }
+      ASSIGN_OR_RETURN(programs_[kernel.file], context_->BuildSource(file.source, kernel.file));
+    }
+    return absl::OkStatus();
+  }
+
+  // The arena, then inputs and outputs, in one object of the device and, in the same places, on the host, since callers
+  // may ask for their memory. A device that is the processor works in the host's.
+  absl::Status PlaceBuffers() {
+    int64_t bytes = WithSlack(program_->arena_bytes);
+    for (const fusion::Buffer& buffer : program_->buffers) {
+      const bool own = buffer.kind == BufferKind::kInput || buffer.kind == BufferKind::kOutput;
+      offsets_.push_back(own ? bytes : buffer.offset);
+      if (own) bytes += WithSlack(buffer.size_bytes);
+    }
+    shared_ = context_->device().is_cpu;
+    ASSIGN_OR_RETURN(host_, HostMemory::Allocate(bytes, "the bundle's buffers"));
+    if (shared_) {
+      ASSIGN_OR_RETURN(memory_, context_->ShareMemory(host_.data(), bytes));
+    } else {
+      ASSIGN_OR_RETURN(memory_, context_->MakeBuffer(bytes, "the bundle's buffers"));
+    }
+    const absl::string_view weights = bundle_->weights();
+    if (!weights.empty()) {
+      ASSIGN_OR_RETURN(weights_, context_->MakeBuffer(static_cast<int64_t>(weights.size()) + kBufferSlackBytes,
+                                                      "the bundle's weights", weights.data()));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status BindLaunches() {
+    const opencl::Api& api = context_->api();
+    for (const Launch& launch : program_->launches) {
+      std::vector<BoundPhase>& phases = launches_.emplace_back();
+      const fusion::Kernel& kernel = program_->kernels[launch.kernel];
+      const auto bytes = static_cast<int64_t>(launch.buffers.size() * (sizeof(cl_mem) + sizeof(cl_long)));
+      if (bytes > context_->device().max_parameter_bytes) {
+        return absl::FailedPreconditionError(absl::StrCat("'", launch.label, "' takes ", launch.buffers.size(),
+                                                          " buffers; '", context_->device().name, "' passes ",
+                                                          context_->device().max_parameter_bytes, " bytes"));
+      }
+      for (const Phase& phase : kernel.phases) {
+        if (phase.tasks == 0) continue;
+        ASSIGN_OR_RETURN(opencl::Kernel bound, context_->MakeKernel(programs_[kernel.file], phase.symbol));
+        cl_uint index = 0;
+        for (const int buffer : launch.buffers) {
+          const bool constant = program_->buffers[buffer].kind == BufferKind::kConstant;
+          const cl_mem memory = constant ? weights_.get() : memory_.get();
+          const cl_long offset = offsets_[buffer];
+          RETURN_IF_ERROR(ToStatus(api.clSetKernelArg(bound.get(), index++, sizeof memory, &memory), phase.symbol));
+          RETURN_IF_ERROR(ToStatus(api.clSetKernelArg(bound.get(), index++, sizeof offset, &offset), phase.symbol));
+        }
+        phases.push_back({std::move(bound), phase.tasks});
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Upload(int buffer, const void* from) {
+    const auto bytes = static_cast<size_t>(program_->buffers[buffer].size_bytes);
+    if (bytes == 0 || (shared_ && from == HostOf(buffer))) return absl::OkStatus();
+    if (shared_) {
+      std::memcpy(HostOf(buffer), from, bytes);
+      return absl::OkStatus();
+    }
+    return ToStatus(
+        context_->api().clEnqueueWriteBuffer(context_->queue(), memory_.get(), CL_FALSE,
+                                             static_cast<size_t>(offsets_[buffer]), bytes, from, 0, nullptr, nullptr),
+        "copying an input to the device");
+  }
+
+  // After the launches have finished.
+  absl::Status Download(int buffer, int64_t size_bytes, void* to) {
+    const bool constant = program_->buffers[buffer].kind == BufferKind::kConstant;
+    if (size_bytes == 0 || ((shared_ || constant) && to == HostOf(buffer))) return absl::OkStatus();
+    if (shared_ || constant) {
+      std::memcpy(to, HostOf(buffer), static_cast<size_t>(size_bytes));
+      return absl::OkStatus();
+    }
+    return ToStatus(context_->api().clEnqueueReadBuffer(context_->queue(), memory_.get(), CL_TRUE,
+                                                        static_cast<size_t>(offsets_[buffer]),
+                                                        static_cast<size_t>(size_bytes), to, 0, nullptr, nullptr),
+                    "copying an output from the device");
+  }
+
+  absl::Status UploadInputs(absl::Span<const void* const> inputs) {
+    std::vector<bool> given(program_->buffers.size(), false);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const int buffer = program_->inputs[i].buffer;
+      given[buffer] = true;
+      RETURN_IF_ERROR(Upload(buffer, inputs[i]));
+    }
+    for (size_t b = 0; b < given.size(); ++b) {  // extents
+      const int buffer = static_cast<int>(b);
+      if (program_->buffers[b].kind == BufferKind::kInput && !given[b]) {
+        RETURN_IF_ERROR(Upload(buffer, HostOf(buffer)));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status DownloadOutputs(absl::Span<void* const> outputs) {
+    for (size_t o = 0; o < outputs.size(); ++o) {
+      const Binding& binding = program_->outputs[o];
+      ASSIGN_OR_RETURN(const int64_t size_bytes, CheckedSizeBytes(binding.shape, binding.dtype));
+      RETURN_IF_ERROR(Download(binding.buffer, size_bytes, outputs[o]));
+      for (const int extent : binding.extents) {
+        if (extent >= 0) RETURN_IF_ERROR(Download(extent, program_->buffers[extent].size_bytes, HostOf(extent)));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Enqueue(std::vector<Event>* events) {
+    for (size_t l = 0; l < launches_.size(); ++l) {
+      for (const BoundPhase& phase : launches_[l]) {
+        cl_event event = nullptr;
+        RETURN_IF_ERROR(Annotate(context_->Launch(phase.kernel, phase.tasks, events != nullptr ? &event : nullptr),
+                                 absl::StrCat("launch ", l, " '", program_->launches[l].label, "'")));
+        if (events != nullptr) events->push_back({static_cast<int>(l), event});
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // A launch takes from when it was enqueued, or from the end of the one before it if that is later, to its own end:
+  // what it adds to a run, the cost of launching included.
+  absl::Status Report(const std::vector<Event>& events, const LaunchObserver& observer) {
+    auto time = [&](const Event& event, cl_profiling_info what, cl_ulong* ns) {
+      return ToStatus(context_->api().clGetEventProfilingInfo(event.event, what, sizeof *ns, ns, nullptr),
+                      "reading a launch's profile");
+    };
+    size_t e = 0;
+    cl_ulong end = 0;
+    for (size_t l = 0; l < launches_.size(); ++l) {
+      cl_ulong begin = end;
+      for (size_t p = 0; p < launches_[l].size(); ++p, ++e) {
+        cl_ulong queued = 0;
+        RETURN_IF_ERROR(time(events[e], CL_PROFILING_COMMAND_QUEUED, &queued));
+        if (p == 0) begin = std::max(begin, queued);
+        RETURN_IF_ERROR(time(events[e], CL_PROFILING_COMMAND_END, &end));
+      }
+      observer(static_cast<int>(l), static_cast<int64_t>(std::max(begin, end) - begin));
+    }
+    return absl::OkStatus();
+  }
+
+  std::shared_ptr<opencl::Context> context_;
+  std::shared_ptr<const BundleReader> bundle_;
+  const fusion::Program* program_ = nullptr;
+  std::map<std::string, opencl::Program> programs_;  // by kernel file
+  HostMemory host_;
+  std::vector<int64_t> offsets_;  // parallel to Program::buffers; of constants: in the weights
+  bool shared_ = false;
+  opencl::Buffer memory_, weights_;
+  std::vector<std::vector<BoundPhase>> launches_;
+};
+
+class OpenClDevice : public Device {
+ public:
+  absl::Status CheckSupported(const Manifest&) const override { return opencl::FindDevices().status(); }
+
+  absl::StatusOr<std::unique_ptr<Executable>> Load(std::shared_ptr<const BundleReader> bundle,
+                                                   const LoadOptions& options) const override {
+    ASSIGN_OR_RETURN(std::shared_ptr<opencl::Context> context, opencl::Context::Create());
+    return OpenClExecutable::Create(std::move(context), std::move(bundle), options.program);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Device> MakeOpenClDevice() { return std::make_unique<OpenClDevice>(); }
+
+}  // namespace fusion

@@ -1,0 +1,147 @@
+// The tiny bundle on a device of OpenCL.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "absl/strings/str_replace.h"
+#include "runtime/devices/opencl/context.h"
+#include "runtime/devices/opencl/program_file.h"
+#include "runtime/loader/session.h"
+#include "runtime/loader/testing/tiny_bundle.h"
+
+namespace fusion {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string TinyText() {
+  const std::string text = R"(
+#define F(p, o) ((__global float*)((__global char*)p + o))
+__kernel __attribute__((reqd_work_group_size(2, 1, 1)))
+void k0_a(__global float* x, long ox, __global float* w, long ow, __global float* t, long ot, __global float* b, long ob,
+          __global float* u, long ou) {
+  __local float row[8];
+  const long r = get_group_id(0);
+  for (int c = get_local_id(0); c < 8; c += 2) row[c] = F(x, ox)[r * 8 + c] * F(w, ow)[c];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int c = get_local_id(0); c < 8; c += 2) F(t, ot)[r * 8 + (c ^ 1)] = row[c ^ 1];
+}
+__kernel void k0_b(__global float* x, long ox, __global float* w, long ow, __global float* t, long ot,
+                   __global float* b, long ob, __global float* u, long ou) {
+  const long r = get_group_id(0);
+  for (int c = 0; c < 8; ++c) F(u, ou)[(63 - r) * 8 + c] = F(t, ot)[(63 - r) * 8 + c] + F(b, ob)[c];
+}
+__kernel void k1(__global float* u, long ou, __global float* y, long oy) {
+  const long r = get_group_id(0);
+  for (int c = 0; c < 8; ++c) F(y, oy)[r * 8 + c] = fmax(F(u, ou)[r * 8 + c], 0.f);
+}
+)";
+  return text;
+}
+
+class OpenClSession : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto devices = opencl::FindDevices(); !devices.ok()) GTEST_SKIP() << devices.status();
+    path_ = ::testing::TempDir() + "/opencl_session_test_" + std::to_string(getpid()) + ".fusion";
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+
+  absl::StatusOr<std::unique_ptr<Session>> Load(const opencl::ProgramFile& file, Manifest manifest = TinyManifest()) {
+    manifest.target = "opencl";
+    manifest.isa = "opencl1.2";
+    const absl::Status written = WriteTinyBundle(path_, opencl::WriteProgramFile(file), manifest);
+    if (!written.ok()) return written;
+    const auto bundle = Bundle::Open(path_);
+    if (!bundle.ok()) return bundle.status();
+    return Session::Create(*bundle, 1);
+  }
+
+  static void ExpectRight(const Tensor& x, const std::vector<Tensor>& outputs) {
+    ASSERT_EQ(outputs.size(), 2u);
+    for (int64_t i = 0; i < 512; ++i) {
+      EXPECT_EQ(outputs[0].GetDouble(i), std::max(0.0f, x.as<float>()[i] * static_cast<float>(i % 8 + 1) - 1.0f));
+    }
+    for (int64_t i = 0; i < 8; ++i) EXPECT_EQ(outputs[1].GetDouble(i), i + 1);
+  }
+
+  std::string path_;
+};
+
+TEST_F(OpenClSession, RunsAndTimesEachLaunch) {
+  const std::string text = TinyText();
+  const auto session = Load({"", "", text, ""});
+  ASSERT_TRUE(session.ok()) << session.status();
+  for (uint64_t seed = 0; seed < 5; ++seed) {
+    const std::vector<Tensor> inputs = RandomInputs((*session)->manifest(), seed);
+    std::vector<int64_t> latencies_ns;
+    const auto outputs = (*session)->RunTimed(inputs, &latencies_ns);
+    ASSERT_TRUE(outputs.ok()) << outputs.status();
+    ExpectRight(inputs[0], *outputs);
+    ASSERT_EQ(latencies_ns.size(), 2u);
+    EXPECT_GT(std::min(latencies_ns[0], latencies_ns[1]), 0);
+  }
+}
+
+TEST_F(OpenClSession, InItsOwnMemory) {
+  const std::string text = TinyText();
+  const auto session = Load({"", "", text, ""});
+  ASSERT_TRUE(session.ok()) << session.status();
+  const std::vector<Tensor> inputs = RandomInputs((*session)->manifest(), 1);
+  std::memcpy((*session)->input(0), inputs[0].data(), inputs[0].size_bytes());
+  std::vector<void*> outputs = {const_cast<void*>((*session)->output(0)), const_cast<void*>((*session)->output(1))};
+  ASSERT_TRUE((*session)->RunRaw({(*session)->input(0)}, outputs).ok());
+  const auto* y = static_cast<const float*>(outputs[0]);
+  for (int i = 0; i < 512; ++i) {
+    EXPECT_EQ(y[i], std::max(0.0f, inputs[0].as<float>()[i] * static_cast<float>(i % 8 + 1) - 1.0f));
+  }
+}
+
+TEST_F(OpenClSession, AnotherDriversBinaryIsNotTouched) {
+  const std::string text = TinyText();
+  const auto session = Load({"some GPU", "some driver", text, "not a binary of this driver"});
+  ASSERT_TRUE(session.ok()) << session.status();
+  const std::vector<Tensor> inputs = RandomInputs((*session)->manifest(), 1);
+  const auto outputs = (*session)->Run(inputs);
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  ExpectRight(inputs[0], *outputs);
+}
+
+TEST_F(OpenClSession, ItsOwnDriversBinaryRuns) {
+  const auto context = opencl::Context::Create();
+  ASSERT_TRUE(context.ok());
+  const auto program = (*context)->BuildSource(TinyText(), "tiny");
+  ASSERT_TRUE(program.ok()) << program.status();
+  const auto binary = (*context)->BinaryOf(*program);
+  ASSERT_TRUE(binary.ok());
+  // The text would not build: the binary must be what runs.
+  const auto session = Load({(*context)->device().name, (*context)->device().driver, "undeclared", *binary});
+  ASSERT_TRUE(session.ok()) << session.status();
+  const std::vector<Tensor> inputs = RandomInputs((*session)->manifest(), 1);
+  const auto outputs = (*session)->Run(inputs);
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  ExpectRight(inputs[0], *outputs);
+}
+
+TEST_F(OpenClSession, WhatDoesNotBuildSaysWhy) {
+  EXPECT_THAT(std::string(Load({"", "", "__kernel void k1() { undeclared; }", ""}).status().message()),
+              HasSubstr("undeclared"));
+  const std::string text = absl::StrReplaceAll(TinyText(), {{"void k1(", "void k2("}});
+  EXPECT_THAT(std::string(Load({"", "", text, ""}).status().message()), HasSubstr("'k1'"));
+}
+
+TEST_F(OpenClSession, OutputsHaveExtents) {
+  const std::string text = TinyText();
+  const auto session = Load({"", "", text, ""}, TinyDynamicManifest());
+  ASSERT_TRUE(session.ok()) << session.status();
+  const auto outputs = (*session)->Run(RandomInputs((*session)->manifest(), 1));
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  EXPECT_EQ((*outputs)[0].shape(), (Shape{64, 3}));
+}
+
+}  // namespace
+}  // namespace fusion
