@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
+#include "compiler/backends/opencl/toolchain/opencl_toolchain.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/loader/session.h"
 #include "tests/conformance/host_device.h"
@@ -24,20 +25,30 @@ Outputs RunBundle(const std::string& path, const std::vector<Tensor>& inputs) {
   return session->Run(inputs);
 }
 
+absl::StatusOr<std::unique_ptr<LocalToolchain>> ToolchainFor(const RunOptions& options) {
+  // Drivers of OpenCL start threads, and the runs are forks of this process: they build the text.
+  if (options.target == "opencl") return MakeOpenClToolchain({/*build=*/false});
+  ClangToolchainOptions clang;
+  clang.more_flags = options.compiler_flags;
+  ASSIGN_OR_RETURN(std::unique_ptr<LocalToolchain> toolchain, ClangToolchain::Create(clang));
+  return toolchain;
+}
+
 }  // namespace
 
 std::vector<Outputs> CompileAndRun(std::vector<CompileJob> jobs, const std::function<std::vector<Tensor>(int)>& inputs,
                                    const RunOptions& options) {
-  ClangToolchainOptions toolchain_options;
-  toolchain_options.more_flags = options.compiler_flags;
-  auto toolchain = ClangToolchain::Create(toolchain_options);
+  const auto toolchain = ToolchainFor(options);
   if (!toolchain.ok()) return std::vector<Outputs>(jobs.size(), toolchain.status());
   std::string folder = (std::filesystem::temp_directory_path() / "fusion-bundles-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) {
     return std::vector<Outputs>(jobs.size(), absl::ResourceExhaustedError(absl::StrCat("cannot make ", folder)));
   }
-  for (size_t j = 0; j < jobs.size(); ++j) jobs[j].bundle_path = absl::StrCat(folder, "/", j, ".fusion");
-  const DeviceModel device = HostDevice();
+  for (size_t j = 0; j < jobs.size(); ++j) {
+    jobs[j].bundle_path = absl::StrCat(folder, "/", j, ".fusion");
+    jobs[j].options.target = options.target;
+  }
+  const DeviceModel device = options.target == "opencl" ? OpenClDevice() : HostDevice();
   ModelOracle oracle;
   CompileContext context;
   context.device = &device;

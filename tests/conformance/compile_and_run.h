@@ -13,8 +13,9 @@
 namespace fusion::conformance {
 
 struct RunOptions {
+  std::string target = "cpu";               // or "opencl"
   int deadline_s = 60;                      // one run; most take milliseconds
-  std::vector<std::string> compiler_flags;  // besides the toolchain's own
+  std::vector<std::string> compiler_flags;  // of clang, besides the toolchain's own
 };
 
 // inputs(j) are the inputs of jobs[j]. The bundles lie in a folder that is gone at the end. One result a job: its

@@ -7,7 +7,8 @@
 namespace fusion::conformance {
 namespace {
 
-std::vector<absl::StatusOr<Outputs>> RunCases(const std::vector<TestCase>& cases, const std::string& planner) {
+std::vector<absl::StatusOr<Outputs>> RunCases(const std::vector<TestCase>& cases, const std::string& planner,
+                                              const std::string& target) {
   std::vector<absl::StatusOr<Outputs>> results(cases.size(), absl::InternalError("not run"));
   std::vector<CompileJob> jobs;
   std::vector<size_t> case_of_job;
@@ -39,8 +40,11 @@ std::vector<absl::StatusOr<Outputs>> RunCases(const std::vector<TestCase>& cases
       break;
     }
   }
-  const std::vector<absl::StatusOr<Outputs>> outputs =
-      CompileAndRun(std::move(jobs), [&](int j) { return inputs_of_job[j]; });
+  RunOptions run_options;
+  run_options.target = target;
+  if (target == "opencl") run_options.deadline_s = 300;  // the driver compiles while it runs
+  const std::vector<absl::StatusOr<Outputs>> outputs = CompileAndRun(
+      std::move(jobs), [&](int j) { return inputs_of_job[j]; }, run_options);
   for (size_t j = 0; j < outputs.size(); ++j) results[case_of_job[j]] = outputs[j];
   return results;
 }
@@ -50,10 +54,12 @@ std::vector<absl::StatusOr<Outputs>> RunCases(const std::vector<TestCase>& cases
 std::vector<Mode> CompiledModes() {
   auto mode = [](const std::string& name, const std::string& planner) {
     return Mode{name, [planner](const std::vector<TestCase>& cases, const ModeOptions& options) {
-                  if (options.target == "cpu") return RunCases(cases, planner);
+                  if (options.target == "cpu" || options.target == "opencl") {
+                    return RunCases(cases, planner, options.target);
+                  }
                   return std::vector<absl::StatusOr<Outputs>>(
-                      cases.size(),
-                      absl::InvalidArgumentError(absl::StrCat("no target '", options.target, "' here, only cpu")));
+                      cases.size(), absl::InvalidArgumentError(
+                                        absl::StrCat("no target '", options.target, "' here, only cpu and opencl")));
                 }};
   };
   return {mode("unfused", "none"), mode("fused", "dnnfusion")};

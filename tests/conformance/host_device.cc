@@ -23,4 +23,16 @@ DeviceModel HostDevice() {
   return device;
 }
 
+DeviceModel OpenClDevice() {
+  DeviceModel device = HostDevice();
+  device.kind = "opencl";
+  device.isa = "opencl1.2";
+  device.march = "float8x1";
+  device.vector_bytes = 32;
+  device.vector_registers = 16;
+  device.byte_dots = false;
+  device.memory = {{"local", 32 << 10, 2e11, false}, {"cache", 32 << 20, 2e10, true}, {"global", 0, 1e10, true}};
+  return device;
+}
+
 }  // namespace fusion::conformance

@@ -8,6 +8,9 @@ namespace fusion::conformance {
 
 DeviceModel HostDevice();
 
+// This machine's processor through OpenCL, in vectors of eight.
+DeviceModel OpenClDevice();
+
 }  // namespace fusion::conformance
 
 #endif  // FUSION_TESTS_CONFORMANCE_HOST_DEVICE_H_

@@ -2,6 +2,7 @@
 // a test that known_gaps.txt does not list fails, and when a listed one passes. The last line is `N passed, N failed, N
 // skipped`; skipped are the known gaps.
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -25,14 +26,16 @@ struct Options {
   std::string mode = "interpreter";
   std::string gaps;  // empty: known_gaps.txt for a suite; for another folder, what is ineligible is skipped instead
   std::string filter;
+  size_t every = 1;  // of the tests, in the order of their names
   bool verbose = false;
   ModeOptions mode_options;
 };
 
 constexpr size_t kBatch = 64;  // bounds memory; compiled modes build this many models per compiler call
 
-// Lines `test reason` and `mode:test reason`.
-std::map<std::string, std::string> ReadGaps(const std::string& path, const std::string& mode) {
+// Lines `test reason`, `mode:test reason` and `target:test reason`.
+std::map<std::string, std::string> ReadGaps(const std::string& path, const std::string& mode,
+                                            const std::string& target) {
   std::map<std::string, std::string> gaps;
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -42,7 +45,8 @@ std::map<std::string, std::string> ReadGaps(const std::string& path, const std::
     words >> name;
     std::getline(words >> std::ws, reason);
     const size_t colon = name.find(':');
-    if (colon == std::string::npos || name.substr(0, colon) == mode) gaps[name.substr(colon + 1)] = reason;
+    const std::string of = colon == std::string::npos ? "" : name.substr(0, colon);
+    if (of.empty() || of == mode || of == target) gaps[name.substr(colon + 1)] = reason;
   }
   return gaps;
 }
@@ -116,9 +120,13 @@ int Run(const Options& options) {
     return 2;
   }
   std::sort(folders.begin(), folders.end());
+  for (size_t i = 0; i * options.every < folders.size(); ++i) folders[i] = folders[i * options.every];
+  folders.resize((folders.size() + options.every - 1) / options.every);
   for (const auto& [reason, tests] : ineligible) std::cout << tests << " not run: " << reason << "\n";
   const std::string gaps = options.gaps.empty() ? FUSION_KNOWN_GAPS : options.gaps;
-  Tally tally(by_eligibility ? std::map<std::string, std::string>() : ReadGaps(gaps, options.mode), options.verbose);
+  Tally tally(
+      by_eligibility ? std::map<std::string, std::string>() : ReadGaps(gaps, options.mode, options.mode_options.target),
+      options.verbose);
   std::vector<TestCase> batch;
   for (size_t i = 0; i < folders.size(); ++i) {
     auto test = ReadTestCase(folders[i]);
@@ -145,12 +153,14 @@ int Main(int argc, char** argv) {
     auto text = texts.find(flag);
     if (flag == "--verbose") {
       options.verbose = true;
+    } else if (flag == "--every" && i + 1 < argc && std::atoi(argv[i + 1]) > 0) {
+      options.every = static_cast<size_t>(std::atoi(argv[++i]));
     } else if (text != texts.end() && i + 1 < argc) {
       *text->second = argv[++i];
     } else {
       std::cerr
           << "usage: onnx_conformance [--suite NAME | --root DIR] [--mode MODE] [--target T] [--filter SUBSTRING] "
-             "[--gaps FILE] [--verbose]\n";
+             "[--every N] [--gaps FILE] [--verbose]\n";
       return 2;
     }
   }
