@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
+#include "compiler/backends/opencl/toolchain/opencl_toolchain.h"
 #include "compiler/cost/device_model.h"
 #include "proto/worker_protocol.h"
 #include "runtime/base/status_macros.h"
@@ -20,6 +21,7 @@
 #include "worker/lease/lease_loop.h"
 #include "worker/lease/transport.h"
 #include "worker/measure/device_probe.h"
+#include "worker/measure/opencl_probe.h"
 #include "worker/simulated/simulated_device.h"
 
 namespace fusion {
@@ -44,9 +46,9 @@ std::string MeasureProgramBesideThis() {
 
 class LeasingWorker : public Worker {
  public:
-  LeasingWorker(LeaseOptions lease, std::unique_ptr<ClangToolchain> toolchain, std::unique_ptr<Transport> transport,
-                std::unique_ptr<Executor> executor)
-      : toolchain_(std::move(toolchain)),
+  LeasingWorker(LeaseOptions lease, std::vector<std::unique_ptr<LocalToolchain>> toolchains,
+                std::unique_ptr<Transport> transport, std::unique_ptr<Executor> executor)
+      : toolchains_(std::move(toolchains)),
         transport_(std::move(transport)),
         executor_(std::move(executor)),
         loop_(std::move(lease), transport_.get(), executor_.get()) {}
@@ -55,11 +57,35 @@ class LeasingWorker : public Worker {
   void Abort() override { loop_.Abort(); }
 
  private:
-  std::unique_ptr<ClangToolchain> toolchain_;
+  std::vector<std::unique_ptr<LocalToolchain>> toolchains_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<Executor> executor_;
   LeaseLoop loop_;
 };
+
+// A device kind that workers measure.
+struct Measured {
+  const char* kind;
+  absl::StatusOr<DeviceModel> (*probe)(const WorkerOptions& options, const std::string& toolchain);
+};
+constexpr Measured kMeasured[] = {
+    {"cpu",
+     [](const WorkerOptions& options, const std::string& toolchain) {
+       const std::string cache = options.state_folder.empty() ? "" : options.state_folder + "/device-cpu.json";
+       return ProbeCpuCached(options.threads, toolchain, cache);
+     }},
+    {"opencl", [](const WorkerOptions&, const std::string&) { return ProbeOpenCl(); }},
+};
+
+absl::StatusOr<DeviceModel> Probe(const std::string& kind, const WorkerOptions& options, const std::string& toolchain) {
+  std::string known;
+  for (const Measured& measured : kMeasured) {
+    if (kind == measured.kind) return measured.probe(options, toolchain);
+    absl::StrAppend(&known, measured.kind, ", ");
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("no worker measures '", kind, "': use one of ", known, kSimulatedKind));
+}
 
 }  // namespace
 
@@ -72,7 +98,10 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(WorkerOptions options) {
   lease.info.set_protocol(kWorkerProtocol);
 
   std::map<v1::TaskKind, std::unique_ptr<Executor>> by_kind;
-  std::unique_ptr<ClangToolchain> toolchain;
+  std::vector<std::unique_ptr<LocalToolchain>> toolchains;
+  if (options.kinds.size() > 1) {
+    return absl::InvalidArgumentError("a worker measures one device: start one for each kind");
+  }
   const bool simulated = options.kinds == std::vector<std::string>{kSimulatedKind};
   if (simulated) {
     lease.info.set_device_model_json(DeviceModelToJson(SimulatedDeviceModel(options.simulated_seed)));
@@ -91,28 +120,30 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(WorkerOptions options) {
     clang.jobs = options.threads > 0 ? options.threads : UsableCores();
     absl::StatusOr<std::unique_ptr<ClangToolchain>> found = ClangToolchain::Create(clang);
     if (found.ok()) {
-      toolchain = *std::move(found);
-      v1::ToolchainInfo* info = lease.info.add_toolchains();
-      info->set_kind("cpu");
-      info->set_version(toolchain->version());
-      by_kind[v1::BUILD] = std::make_unique<BuildExecutor>(toolchain.get());
+      toolchains.push_back(*std::move(found));
     } else {
-      options.log(absl::StrCat("no build tasks: ", std::string(found.status().message())));
+      options.log(absl::StrCat("no build tasks for cpu: ", std::string(found.status().message())));
     }
+    // Its driver builds for its device.
+    if (std::count(options.kinds.begin(), options.kinds.end(), "opencl")) toolchains.push_back(MakeOpenClToolchain());
+    std::vector<const LocalToolchain*> builders;
+    for (const auto& toolchain : toolchains) {
+      v1::ToolchainInfo* info = lease.info.add_toolchains();
+      info->set_kind(toolchain->kind());
+      info->set_version(toolchain->version());
+      builders.push_back(toolchain.get());
+    }
+    if (!builders.empty()) by_kind[v1::BUILD] = std::make_unique<BuildExecutor>(std::move(builders));
   }
 
   for (const std::string& kind : options.kinds) {
-    if (kind != "cpu") {
-      return absl::InvalidArgumentError(
-          absl::StrCat("this worker measures devices of kind cpu, or of kind sim alone; not '", kind, "'"));
-    }
-    const std::string cache = options.state_folder.empty() ? "" : options.state_folder + "/device-cpu.json";
-    ASSIGN_OR_RETURN(DeviceModel model, ProbeCpuCached(options.threads, toolchain ? toolchain->version() : "", cache));
+    const std::string clang = toolchains.empty() ? "" : toolchains.front()->version();
+    ASSIGN_OR_RETURN(DeviceModel model, Probe(kind, options, clang));
     lease.info.set_device_model_json(DeviceModelToJson(model));
     lease.info.add_measure_kinds(kind);
-    options.log(absl::StrFormat("device %s, %s, %d cores, %.0f GFLOP/s a core, %.1f GB/s from DRAM", model.name,
+    options.log(absl::StrFormat("device %s, %s, %d cores, %.0f GFLOP/s a core, %.1f GB/s from %s", model.name,
                                 model.isa, model.parallel_units, model.fma_f32_flops_per_s * 1e-9,
-                                model.memory.back().bandwidth_bytes_per_s * 1e-9));
+                                model.memory.back().bandwidth_bytes_per_s * 1e-9, model.memory.back().name));
     MeasureExecutorOptions measure;
     measure.program = options.measure_program.empty() ? MeasureProgramBesideThis() : options.measure_program;
     measure.default_threads = std::max(1, options.threads);
@@ -131,7 +162,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(WorkerOptions options) {
   executor = WithDeadline(std::move(executor));
   executor = WithLogging(std::move(executor), options.log);
   return std::unique_ptr<Worker>(
-      new LeasingWorker(std::move(lease), std::move(toolchain), std::move(transport), std::move(executor)));
+      new LeasingWorker(std::move(lease), std::move(toolchains), std::move(transport), std::move(executor)));
 }
 
 }  // namespace fusion

@@ -16,7 +16,7 @@ namespace fusion {
 struct WorkerOptions {
   std::string server;                        // "unix:/path" or "host:port"
   std::string name;                          // for people; empty: the host's name
-  std::vector<std::string> kinds = {"cpu"};  // device kinds to measure: "cpu", or "sim" (simulated/README.md)
+  std::vector<std::string> kinds = {"cpu"};  // device kind to measure: "cpu", "opencl" or "sim" (simulated/README.md)
   bool build = true;                         // take build tasks where there is a toolchain
   int threads = 0;                           // of measurements that name no number, and of builds; 0: all cores
   std::string state_folder;                  // where the measured device model is kept; empty: nowhere

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "compiler/backends/cpu/toolchain/clang_toolchain.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/base/sha256.h"
@@ -123,7 +124,7 @@ TEST(MeasureExecutor, AMissingProgramBlamesTheWorker) {
 TEST(BuildExecutor, BuildsAllUnits) {
   auto toolchain = ClangToolchain::Create();
   ASSERT_TRUE(toolchain.ok());
-  BuildExecutor executor(toolchain->get());
+  BuildExecutor executor({toolchain->get()});
   v1::BuildPayload payload;
   for (int i = 0; i < 2; ++i) {
     auto* unit = payload.add_units();
@@ -138,6 +139,15 @@ TEST(BuildExecutor, BuildsAllUnits) {
   EXPECT_EQ(result.binaries_size(), 2);
   EXPECT_THAT(result.toolchain(), HasSubstr("clang"));
   EXPECT_EQ(executor.Execute({}, "\xff garbage", NeverCancelled()).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(BuildExecutor, RefusesAKindThatItsWorkerDoesNotBuild) {
+  BuildExecutor executor({});
+  v1::BuildPayload payload;
+  payload.add_units()->set_kind("abacus");
+  const absl::Status status = executor.Execute({}, payload.SerializeAsString(), NeverCancelled()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("'abacus'"));
 }
 
 }  // namespace

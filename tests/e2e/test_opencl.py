@@ -1,0 +1,58 @@
+"""A farm with a device of OpenCL: measured, built for, run and verified. Skipped where there is none."""
+import pathlib
+import shutil
+import tempfile
+import time
+import unittest
+import zipfile
+
+import harness
+
+MODEL = pathlib.Path(__file__).resolve().parent.parent / "models" / "small" / "tiny_resnet.onnx"
+
+
+class OpenClFarm(unittest.TestCase):
+    def setUp(self):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="fusion-e2e-"))
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        self.server = harness.Server(folder, "--no-local-worker")
+        self.addCleanup(self.server.stop)
+        self.server.start()
+        for worker in (self.server.start_worker("--name", "cpu"),
+                       self.server.start_worker("--name", "gpu", "--kinds=opencl")):
+            self.addCleanup(worker.wait)
+            self.addCleanup(worker.terminate)
+        deadline = time.monotonic() + 120  # the probe waits for the driver's compiler
+        while len(self.server.workers()) < 2:
+            if worker.poll() is not None and "OpenCL" in self.server.log_text():
+                self.skipTest("no device of OpenCL here")
+            self.assertIsNone(worker.poll(), self.server.log_text())
+            self.assertLess(time.monotonic(), deadline, self.server.log_text())
+            time.sleep(0.1)
+
+    def ctl(self, *args, code=0):
+        result = self.server.ctl(*args)
+        self.assertEqual(result.code, code, "fusionctl %s\n%s\n%s" % (" ".join(map(str, args)), result,
+                                                                      self.server.log_text()))
+        return result
+
+    def test_a_model_is_measured_built_and_verified(self):
+        bundle = self.server.folder / "out.fusion"
+        report = self.ctl("submit", MODEL, "-o", bundle, "--target", "opencl", "--tune", "off")
+        self.assertRegex(report.err, r"[1-9]\d* measured, 0 known, 0 estimated")
+        with zipfile.ZipFile(bundle) as entries:
+            names = entries.namelist()
+            self.assertIn("src/kernels_0.cl", names)
+            kernel = entries.read("kernels/kernels_0.clbin")
+        self.assertTrue(kernel.startswith(b"fusion-opencl 1\n"))
+        text, binary = map(int, kernel.split(b"\n", 4)[3].split())
+        self.assertGreater(min(text, binary), 0)
+        # Judged by another target's kernels.
+        reference = self.server.folder / "cpu.fusion"
+        self.ctl("submit", MODEL, "-o", reference, "--planner", "none", "--math", "strict", "--tune", "off")
+        self.assertIn("verified", self.ctl("verify", bundle, "--reference", reference).out)
+        self.assertIn("Conv", self.ctl("bench", bundle, "--per-kernel").out)
+
+
+if __name__ == "__main__":
+    unittest.main()
