@@ -107,6 +107,7 @@ class VerifyVerb : public Verb {
     CompilationFlags flags;
     flags.target = manifest.target;
     flags.planner = "none";
+    flags.tune = "off";
     flags.math = "strict";
     for (size_t i = 0; i < inputs.size(); ++i) {
       const Shape& shape = inputs[i].shape();
