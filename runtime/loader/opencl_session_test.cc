@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -43,13 +44,18 @@ __kernel void k1(__global float* u, long ou, __global float* y, long oy) {
   return text;
 }
 
-class OpenClSession : public ::testing::Test {
+// Parameter: copies inputs and outputs, as a GPU does.
+class OpenClSession : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
+    if (GetParam()) setenv("FUSION_OPENCL_COPY", "1", 1);
     if (const auto devices = opencl::FindDevices(); !devices.ok()) GTEST_SKIP() << devices.status();
     path_ = ::testing::TempDir() + "/opencl_session_test_" + std::to_string(getpid()) + ".fusion";
   }
-  void TearDown() override { std::filesystem::remove(path_); }
+  void TearDown() override {
+    unsetenv("FUSION_OPENCL_COPY");
+    std::filesystem::remove(path_);
+  }
 
   absl::StatusOr<std::unique_ptr<Session>> Load(const opencl::ProgramFile& file, Manifest manifest = TinyManifest()) {
     manifest.target = "opencl";
@@ -72,7 +78,10 @@ class OpenClSession : public ::testing::Test {
   std::string path_;
 };
 
-TEST_F(OpenClSession, RunsAndTimesEachLaunch) {
+INSTANTIATE_TEST_SUITE_P(, OpenClSession, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "Copying" : "InPlace"; });
+
+TEST_P(OpenClSession, RunsAndTimesEachLaunch) {
   const std::string text = TinyText();
   const auto session = Load({"", "", text, ""});
   ASSERT_TRUE(session.ok()) << session.status();
@@ -87,7 +96,7 @@ TEST_F(OpenClSession, RunsAndTimesEachLaunch) {
   }
 }
 
-TEST_F(OpenClSession, InItsOwnMemory) {
+TEST_P(OpenClSession, InItsOwnMemory) {
   const std::string text = TinyText();
   const auto session = Load({"", "", text, ""});
   ASSERT_TRUE(session.ok()) << session.status();
@@ -101,7 +110,7 @@ TEST_F(OpenClSession, InItsOwnMemory) {
   }
 }
 
-TEST_F(OpenClSession, AnotherDriversBinaryIsNotTouched) {
+TEST_P(OpenClSession, AnotherDriversBinaryIsNotTouched) {
   const std::string text = TinyText();
   const auto session = Load({"some GPU", "some driver", text, "not a binary of this driver"});
   ASSERT_TRUE(session.ok()) << session.status();
@@ -111,7 +120,7 @@ TEST_F(OpenClSession, AnotherDriversBinaryIsNotTouched) {
   ExpectRight(inputs[0], *outputs);
 }
 
-TEST_F(OpenClSession, ItsOwnDriversBinaryRuns) {
+TEST_P(OpenClSession, ItsOwnDriversBinaryRuns) {
   const auto context = opencl::Context::Create();
   ASSERT_TRUE(context.ok());
   const auto program = (*context)->BuildSource(TinyText(), "tiny");
@@ -127,14 +136,24 @@ TEST_F(OpenClSession, ItsOwnDriversBinaryRuns) {
   ExpectRight(inputs[0], *outputs);
 }
 
-TEST_F(OpenClSession, WhatDoesNotBuildSaysWhy) {
+TEST_P(OpenClSession, WhatDoesNotBuildSaysWhy) {
   EXPECT_THAT(std::string(Load({"", "", "__kernel void k1() { undeclared; }", ""}).status().message()),
               HasSubstr("undeclared"));
   const std::string text = absl::StrReplaceAll(TinyText(), {{"void k1(", "void k2("}});
   EXPECT_THAT(std::string(Load({"", "", text, ""}).status().message()), HasSubstr("'k1'"));
 }
 
-TEST_F(OpenClSession, OutputsHaveExtents) {
+TEST_P(OpenClSession, ALocalMemoryThatIsNotThereIsNamed) {
+  const auto context = opencl::Context::Create();
+  ASSERT_TRUE(context.ok());
+  const std::string floats = std::to_string((*context)->device().local_bytes / 4 + 1);
+  const std::string text = absl::StrReplaceAll(TinyText(), {{"float row[8]", "float row[" + floats + "]"}});
+  const absl::Status status = Load({"", "", text, ""}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("local memory"));
+}
+
+TEST_P(OpenClSession, OutputsHaveExtents) {
   const std::string text = TinyText();
   const auto session = Load({"", "", text, ""}, TinyDynamicManifest());
   ASSERT_TRUE(session.ok()) << session.status();

@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/bundle/manifest.h"
 #include "runtime/devices/opencl/context.h"
 
 namespace fusion {
@@ -192,7 +193,8 @@ absl::StatusOr<DeviceModel> ProbeOpenCl() {
     return 2.0 * static_cast<double>(vectors * groups * 4 * lanes) / seconds / units;
   };
   ASSIGN_OR_RETURN(const double local, probe->Seconds("local_rate", groups, kLocalSteps));
-  model.memory.push_back({"local", std::min(facts.local_bytes, kMostLocalBytes),
+  // Less what the text itself puts there: slack, and the partial sums of the group.
+  model.memory.push_back({"local", std::min(facts.local_bytes, kMostLocalBytes) - kBufferSlackBytes - 8 * group,
                           static_cast<double>(groups) * kLocalSteps * 2 * 4 * kLocalFloats / local / units, false});
   if (facts.cache_bytes > 0) {
     ASSIGN_OR_RETURN(const double rate, copy(std::min(facts.cache_bytes / 2, kMostCacheBytes)));

@@ -56,8 +56,8 @@ class HostOnOpenCl : public KernelHost {
 
 absl::Status FindOpenCl() {
   ASSIGN_OR_RETURN(const auto context, opencl::Context::Create());
-  if (context->device().is_cpu) return absl::OkStatus();
-  return absl::FailedPreconditionError("the OpenCL device is not the processor");
+  if (context->device().shares_memory) return absl::OkStatus();
+  return absl::FailedPreconditionError("the OpenCL device does not work in the memory of the processor");
 }
 
 absl::StatusOr<std::unique_ptr<KernelHost>> LoadOnOpenCl(const std::string& binary) {

@@ -12,14 +12,15 @@
 
 namespace fusion::opencl {
 
-#define FUSION_OPENCL_FUNCTIONS(F)                                                                                     \
-  F(clGetPlatformIDs)                                                                                                  \
-  F(clGetPlatformInfo) F(clGetDeviceIDs) F(clGetDeviceInfo) F(clCreateContext) F(clReleaseContext)                     \
-      F(clCreateCommandQueue) F(clReleaseCommandQueue) F(clCreateBuffer) F(clReleaseMemObject)                         \
-          F(clCreateProgramWithSource) F(clCreateProgramWithBinary) F(clBuildProgram) F(clGetProgramBuildInfo)         \
-              F(clGetProgramInfo) F(clReleaseProgram) F(clCreateKernel) F(clReleaseKernel) F(clSetKernelArg)           \
-                  F(clGetKernelWorkGroupInfo) F(clEnqueueNDRangeKernel) F(clEnqueueReadBuffer) F(clEnqueueWriteBuffer) \
-                      F(clEnqueueFillBuffer) F(clFinish) F(clGetEventProfilingInfo) F(clReleaseEvent)
+#define FUSION_OPENCL_FUNCTIONS(F)                                                                                   \
+  F(clGetPlatformIDs)                                                                                                \
+  F(clGetPlatformInfo)                                                                                               \
+  F(clGetDeviceIDs) F(clGetDeviceInfo) F(clCreateContext) F(clReleaseContext) F(clCreateCommandQueue)                \
+      F(clReleaseCommandQueue) F(clCreateBuffer) F(clReleaseMemObject) F(clCreateProgramWithSource)                  \
+          F(clCreateProgramWithBinary) F(clBuildProgram) F(clGetProgramBuildInfo) F(clGetProgramInfo)                \
+              F(clReleaseProgram) F(clCreateKernel) F(clReleaseKernel) F(clSetKernelArg) F(clGetKernelWorkGroupInfo) \
+                  F(clEnqueueNDRangeKernel) F(clEnqueueReadBuffer) F(clEnqueueWriteBuffer) F(clEnqueueFillBuffer)    \
+                      F(clFinish) F(clGetEventProfilingInfo) F(clReleaseEvent)
 
 struct Api {
 #define FUSION_OPENCL_MEMBER(name) decltype(&::name) name = nullptr;

@@ -39,6 +39,7 @@ DeviceFacts Describe(const Api& api, cl_platform_id platform, cl_device_id id) {
   api.clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof text - 1, text, nullptr);
   facts.driver = absl::StrCat(text, " ", DeviceText(api, id, CL_DRIVER_VERSION));
   facts.is_cpu = (Number<cl_device_type>(api, id, CL_DEVICE_TYPE, 0) & CL_DEVICE_TYPE_CPU) != 0;
+  facts.shares_memory = facts.is_cpu && getenv("FUSION_OPENCL_COPY") == nullptr;
   facts.compute_units = static_cast<int>(Number<cl_uint>(api, id, CL_DEVICE_MAX_COMPUTE_UNITS, 1));
   facts.preferred_lanes = static_cast<int>(Number<cl_uint>(api, id, CL_DEVICE_PREFERRED_VECTOR_WIDTH_FLOAT, 1));
   facts.local_bytes = static_cast<int64_t>(Number<cl_ulong>(api, id, CL_DEVICE_LOCAL_MEM_SIZE, 0));
@@ -149,13 +150,21 @@ absl::StatusOr<Kernel> Context::MakeKernel(const Program& program, const std::st
   cl_int code = CL_SUCCESS;
   Kernel kernel(api_->clCreateKernel(program.get(), symbol.c_str(), &code), api_->clReleaseKernel);
   RETURN_IF_ERROR(ToStatus(code, absl::StrCat("cannot make the kernel '", symbol, "'")));
+  cl_ulong local_bytes = 0;
+  const cl_int known = api_->clGetKernelWorkGroupInfo(kernel.get(), device_.id, CL_KERNEL_LOCAL_MEM_SIZE,
+                                                      sizeof local_bytes, &local_bytes, nullptr);
+  if (known == CL_SUCCESS && static_cast<int64_t>(local_bytes) > device_.local_bytes) {
+    return absl::FailedPreconditionError(absl::StrCat("the kernel '", symbol, "' needs ", local_bytes,
+                                                      " bytes of local memory, '", device_.name, "' has ",
+                                                      device_.local_bytes, ": compile the model for this device"));
+  }
   return kernel;
 }
 
 absl::StatusOr<Buffer> Context::MakeBuffer(int64_t size_bytes, const char* what, const void* host) const {
   cl_mem_flags flags = CL_MEM_READ_WRITE;
   if (host != nullptr) {
-    flags = CL_MEM_READ_ONLY | (device_.is_cpu ? CL_MEM_USE_HOST_PTR : CL_MEM_COPY_HOST_PTR);
+    flags = CL_MEM_READ_ONLY | (device_.shares_memory ? CL_MEM_USE_HOST_PTR : CL_MEM_COPY_HOST_PTR);
   }
   cl_int code = CL_SUCCESS;
   Buffer buffer(api_->clCreateBuffer(context_.get(), flags, static_cast<size_t>(std::max<int64_t>(1, size_bytes)),

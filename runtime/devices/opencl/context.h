@@ -21,6 +21,7 @@ struct DeviceFacts {
   std::string name;    // "pthread-Intel(R) Xeon(R)"
   std::string driver;  // "Portable Computing Language 3.1": platform and version of the driver
   bool is_cpu = false;
+  bool shares_memory = false;  // works in the host's memory: processors, unless the variable FUSION_OPENCL_COPY is set
   int compute_units = 1;
   int preferred_lanes = 1;  // floats of a vector
   int64_t local_bytes = 0;
@@ -77,11 +78,12 @@ class Context {
   // FAILED_PRECONDITION where the driver refuses it. `binary` is trusted: a damaged one may end the process.
   absl::StatusOr<Program> BuildBinary(absl::string_view binary, const std::string& name) const;
   absl::StatusOr<std::string> BinaryOf(const Program& program) const;
+  // FAILED_PRECONDITION where the kernel wants more local memory than there is.
   absl::StatusOr<Kernel> MakeKernel(const Program& program, const std::string& symbol) const;
-  // At least one byte. With `host`: the device's copy of those bytes, or themselves where the device is the processor,
-  // which must outlive it.
+  // At least one byte. With `host`: the device's copy of those bytes, or themselves where it shares memory; then they
+  // must outlive it.
   absl::StatusOr<Buffer> MakeBuffer(int64_t size_bytes, const char* what, const void* host = nullptr) const;
-  // The `size_bytes` at `host` themselves, read and written; of a device that is the processor.
+  // The `size_bytes` at `host` themselves, read and written; of a device that shares memory.
   absl::StatusOr<Buffer> ShareMemory(void* host, int64_t size_bytes) const;
   // Enqueues `tasks` > 0 work-groups of the size that the kernel requires. `event` may be null; else the caller
   // releases it.

@@ -88,7 +88,7 @@ class OpenClExecutable : public Executable {
   }
 
   // The arena, then inputs and outputs, in one object of the device and, in the same places, on the host, since callers
-  // may ask for their memory. A device that is the processor works in the host's.
+  // may ask for their memory. A device that shares memory works in the host's.
   absl::Status PlaceBuffers() {
     int64_t bytes = WithSlack(program_->arena_bytes);
     for (const fusion::Buffer& buffer : program_->buffers) {
@@ -96,7 +96,7 @@ class OpenClExecutable : public Executable {
       offsets_.push_back(own ? bytes : buffer.offset);
       if (own) bytes += WithSlack(buffer.size_bytes);
     }
-    shared_ = context_->device().is_cpu;
+    shared_ = context_->device().shares_memory;
     ASSIGN_OR_RETURN(host_, HostMemory::Allocate(bytes, "the bundle's buffers"));
     if (shared_) {
       ASSIGN_OR_RETURN(memory_, context_->ShareMemory(host_.data(), bytes));
