@@ -4,6 +4,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/schedule/fold_lanes.h"
 #include "compiler/schedule/form_stages.h"
 #include "compiler/schedule/nest.h"
 #include "compiler/schedule/register_tile.h"
@@ -238,6 +239,9 @@ class BlockScheduler {
       FuseAxes(&part, &axes_);
       movement::Phase phase;
       movement::Step step = StepOf(part, device_);
+      if (step.strategy == movement::Strategy::kScalar && FoldAlongLanes(device_, &part, &kernel_)) {
+        step = StepOf(part, device_);
+      }
       MoveLoopsToGrid(&step, per_point, device_, &axes_, &phase.grid);
       phase.steps.push_back(std::move(step));
       kernel_.phases.push_back(std::move(phase));

@@ -13,6 +13,9 @@ namespace {
 using te::Axis;
 using te::Scalar;
 
+// Copies of a short fold's text, a vector accumulator each in turn.
+constexpr int64_t kMostUnrolled = 8;
+
 std::string Limit(const movement::Loop& loop, const movement::Kernel& kernel) {
   if (!loop.limit) return absl::StrCat(loop.axis.extent);
   return absl::StrCat("smin_i64(", loop.axis.extent, ", ", IndexText(*loop.limit, AxisText, kernel), ")");
@@ -263,33 +266,45 @@ class StepPrinter {
     for (int a = 0; a < 4; ++a) out_->Line(absl::StrCat(VectorType(fold.acc), " ", v, a, " = ", init, ";"));
     const std::string acc = absl::StrCat("a", tag);
     out_->Line(absl::StrCat(CType(fold.acc), " ", acc, " = ", FoldIdentity(fold.kind, fold.acc), ";"));
-    for (size_t f = 0; f + 1 < fold.axes.size(); ++f) OpenLoop({fold.axes[f], std::nullopt});
+    // A fold that is no longer than a vector or two keeps the four accumulators busy with the axis outside it.
+    const size_t outer_axes = fold.axes.size() - 1;
+    const bool unrolled = outer_axes > 0 && inner.extent < wide && fold.axes[outer_axes - 1].extent <= kMostUnrolled;
+    const size_t loops = outer_axes - (unrolled ? 1 : 0);
+    for (size_t f = 0; f < loops; ++f) OpenLoop({fold.axes[f], std::nullopt});
     const std::string i = AxisText(inner.id);
-    auto vector_body = [&](int64_t offset, int a) {
-      auto name = [&](int axis) {
+    for (int64_t copy = 0; copy < (unrolled ? fold.axes[loops].extent : 1); ++copy) {
+      auto name = [&](int axis, int64_t offset) {
+        if (unrolled && axis == fold.axes[loops].id) return absl::StrCat(copy, "L");
         return axis == inner.id && offset != 0 ? absl::StrCat("(", i, " + ", offset, ")") : AxisText(axis);
       };
-      ExprPrinter printer(out_, {&kernel_, name, inner.id, lanes_, "", {}, next_temp_});
-      out_->Line(VectorCombine(fold, absl::StrCat(v, a), printer.EmitVector(step_.body[0])));
-    };
-    out_->Line(absl::StrCat("i64 ", i, " = 0;"));
-    if (inner.extent >= wide) {
-      out_->Open(absl::StrCat("for (; ", i, " + ", wide, " <= ", inner.extent, "; ", i, " += ", wide, ")"));
-      for (int a = 0; a < 4; ++a) vector_body(a * lanes_, a);
+      auto vector_body = [&](int64_t offset, int64_t a) {
+        ExprPrinter printer(
+            out_, {&kernel_, [&](int axis) { return name(axis, offset); }, inner.id, lanes_, "", {}, next_temp_});
+        out_->Line(VectorCombine(fold, absl::StrCat(v, a), printer.EmitVector(step_.body[0])));
+      };
+      out_->Open("");
+      out_->Line(absl::StrCat("i64 ", i, " = 0;"));
+      if (inner.extent >= wide) {
+        out_->Open(absl::StrCat("for (; ", i, " + ", wide, " <= ", inner.extent, "; ", i, " += ", wide, ")"));
+        for (int a = 0; a < 4; ++a) vector_body(a * lanes_, a);
+        out_->Close();
+      }
+      if (inner.extent % wide >= lanes_) {
+        out_->Open(absl::StrCat("for (; ", i, " + ", lanes_, " <= ", inner.extent, "; ", i, " += ", lanes_, ")"));
+        vector_body(0, copy % 4);
+        out_->Close();
+      }
+      if (inner.extent % lanes_ != 0) {
+        out_->Open(absl::StrCat("for (; ", i, " < ", inner.extent, "; ++", i, ")"));
+        ExprPrinter::Options options = ScalarOptions();
+        options.axis_name = [&](int axis) { return name(axis, 0); };
+        ExprPrinter printer(out_, options);
+        out_->Line(Combine(fold.kind, acc, printer.Emit(step_.body[0]).text, fold.acc));
+        out_->Close();
+      }
       out_->Close();
     }
-    if (inner.extent % wide >= lanes_) {
-      out_->Open(absl::StrCat("for (; ", i, " + ", lanes_, " <= ", inner.extent, "; ", i, " += ", lanes_, ")"));
-      vector_body(0, 0);
-      out_->Close();
-    }
-    if (inner.extent % lanes_ != 0) {
-      out_->Open(absl::StrCat("for (; ", i, " < ", inner.extent, "; ++", i, ")"));
-      ExprPrinter printer(out_, ScalarOptions());
-      out_->Line(Combine(fold.kind, acc, printer.Emit(step_.body[0]).text, fold.acc));
-      out_->Close();
-    }
-    for (size_t f = 0; f + 1 < fold.axes.size(); ++f) out_->Close();
+    for (size_t f = 0; f < loops; ++f) out_->Close();
     // The four vectors become one, and its lanes one element.
     for (const auto& [into, from] : {std::pair(0, 1), std::pair(2, 3), std::pair(0, 2)}) {
       out_->Line(VectorCombine(fold, absl::StrCat(v, into), absl::StrCat(v, from)));

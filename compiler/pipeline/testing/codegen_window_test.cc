@@ -1,6 +1,7 @@
 // Convolutions and pooling: borders, strides, groups, channels that fill no vector, and what networks put around them.
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/pipeline/testing/run_block.h"
 
 namespace fusion::testing {
@@ -16,6 +17,24 @@ BlockCase Conv(const std::string& name, const Shape& x, const Shape& w, const G:
   if (bias) inputs.push_back(g.Weight({w[0]}));
   g.Out(g.Op("Conv", inputs, attrs));
   return BlockCase(name, g);
+}
+
+// Fewer channels than a quarter of a vector: the lanes run along the input's channels.
+TEST(CodegenConv, ToFewChannels) {
+  std::vector<BlockCase> cases;
+  const Ints pad1 = {1, 1, 1, 1};
+  for (const auto& [channels, results] : std::vector<std::pair<int64_t, int64_t>>{{64, 1}, {64, 3}, {16, 1}, {40, 2}}) {
+    G g;
+    const V first = g.Op("Conv", {g.In({1, 8, 9, 11}), g.Weight({channels, 8, 1, 1})});
+    const V last = g.Op("Conv", {first, g.Weight({results, channels, 3, 3}), g.Weight({results})}, {{"pads", pad1}});
+    g.Out(g.Op("Sub", {g.In({1, results, 9, 11}), last}));
+    cases.push_back(BlockCase(absl::StrCat(channels, " to ", results), g));
+  }
+  EXPECT_EQ(Failures(cases), "");
+  for (const BlockResult& result : RunCases(cases, {{Avx512Device(), LayoutMode::kChosen, true}})) {
+    if (result.name.rfind("40", 0) == 0) continue;  // no whole vectors
+    EXPECT_EQ(result.kernels[1].kernel.phases[0].steps[0].strategy, movement::Strategy::kRowFold) << result.name;
+  }
 }
 
 TEST(CodegenConv, Windows) {
