@@ -55,21 +55,29 @@ absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const std::
                                             const DeviceModel& device, const Choices& choices) {
   ASSIGN_OR_RETURN(ops::LoweredBlock lowered, ops::LowerNodes(graph, nodes, live_out));
   ASSIGN_OR_RETURN(te::Program staged, FormStages(std::move(lowered.program)));
-  std::map<te::TensorId, Layout> tensor_layouts;
+  // What stays inside the block may lie as it likes: as the graph's pass would have it, so that a task reads, keeps and
+  // writes whole vectors, or else row by row.
+  std::map<te::TensorId, Layout> tensor_layouts, inner_layouts;
   const std::set<te::TensorId> outputs(staged.outputs.begin(), staged.outputs.end());
   const std::set<te::TensorId> inputs(staged.inputs.begin(), staged.inputs.end());
   for (te::TensorId t = 0; t < static_cast<int>(staged.tensors.size()); ++t) {
-    if (!outputs.count(t) && !inputs.count(t)) continue;
     if (t >= static_cast<int>(lowered.value_of_tensor.size())) continue;
     auto it = layouts.find(lowered.value_of_tensor[t]);
-    if (it != layouts.end()) tensor_layouts[t] = it->second;
+    if (it != layouts.end()) (outputs.count(t) || inputs.count(t) ? tensor_layouts : inner_layouts)[t] = it->second;
   }
-  ASSIGN_OR_RETURN(ScheduledBlock scheduled, ScheduleBlock(staged, tensor_layouts, device, choices));
+  absl::StatusOr<ScheduledBlock> scheduled = absl::FailedPreconditionError("nothing tried");
+  if (!inner_layouts.empty()) {
+    inner_layouts.insert(tensor_layouts.begin(), tensor_layouts.end());
+    scheduled = ScheduleBlock(staged, inner_layouts, device, choices);
+  }
+  if (!scheduled.ok() || !scheduled->stitched) {
+    ASSIGN_OR_RETURN(scheduled, ScheduleBlock(staged, tensor_layouts, device, choices));
+  }
   BlockKernel result;
-  result.kernel = std::move(scheduled.kernel);
-  result.stitched = scheduled.stitched;
-  result.reason = scheduled.reason;
-  result.choices = std::move(scheduled.choices);
+  result.kernel = std::move(scheduled->kernel);
+  result.stitched = scheduled->stitched;
+  result.reason = scheduled->reason;
+  result.choices = std::move(scheduled->choices);
   std::set<int> written;
   for (const movement::Phase& phase : result.kernel.phases) {
     for (const movement::Step& step : phase.steps) {

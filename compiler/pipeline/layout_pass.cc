@@ -78,7 +78,8 @@ absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const Device
       const te::TensorId out = te.outputs[0];
       if (!Blockable(program.tensors[out])) continue;
       const te::Axis channel = te.axes[kChannelAxis];
-      bool constant_moves = false, folds_other = false, spatial = false;
+      bool constant_moves = false, spatial = false;
+      std::set<te::TensorId> folded;  // read along their own channels
       for (size_t d = 2; d < te.axes.size(); ++d) spatial = spatial || te.axes[d].extent > 1;
       auto visit = [&](const te::Scalar& s) {
         te::Visit(s, [&](const te::ScalarNode& load) {
@@ -99,13 +100,17 @@ absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const Device
           } else if (load.indices[kChannelAxis].UsesAxis(channel.id) && te.IsMap() && info.shape[kChannelAxis] > 1) {
             refuses[out] = true;  // channels are permuted or moved: whole rows are copied instead
           } else if (!load.indices[kChannelAxis].IsConstant()) {
-            folds_other = true;
+            folded.insert(load.tensor);
           }
         });
       };
       for (const te::Scalar& s : te.body) visit(s);
       for (const te::Scalar& s : te.then) visit(s);
-      if (!te.IsMap() && constant_moves && folds_other && spatial && channel.extent * 2 >= lanes) proposes[out] = true;
+      if (te.IsMap() || !constant_moves || folded.empty() || !spatial) continue;
+      if (channel.extent * 2 >= lanes) proposes[out] = true;
+      for (te::TensorId operand : folded) {
+        if (program.tensors[operand].shape[kChannelAxis] * 2 >= lanes) proposes[operand] = true;
+      }
     }
     // Carry the local groups over to values.
     std::map<int, int> value_of_group;

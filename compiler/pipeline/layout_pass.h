@@ -2,9 +2,10 @@
 // what is computed (every load and store goes through the index map), only how contiguous it is.
 //
 // Anchors propose: a fold whose output channel moves with a constant operand and not with the lanes of the other one (a
-// convolution, told by axis roles) wants its output blocked by the vector width on that axis. Joins vote: an expression
-// that reads a value at its own channel index wants both in one layout, so whole residual networks agree. Inputs and
-// outputs of the model stay plain and veto their group.
+// convolution, told by axis roles) wants its output blocked by the vector width on that axis, and so it wants that
+// operand, whose channels it then reads from one line. Joins vote: an expression that reads a value at its own channel
+// index wants both in one layout, so whole residual networks agree. Inputs and outputs of the model stay plain and veto
+// their group.
 #ifndef FUSION_COMPILER_PIPELINE_LAYOUT_PASS_H_
 #define FUSION_COMPILER_PIPELINE_LAYOUT_PASS_H_
 

@@ -145,10 +145,11 @@ class BlockScheduler {
     const int buffer = buffer_of_[tensor];
     auto it = scratch_boxes_.find(tensor);
     if (it != scratch_boxes_.end()) {
+      const std::vector<Index> physical = LayoutOfTensor(tensor).Apply(indices);
       std::vector<Index> relative;
       std::vector<int64_t> extents;
-      for (size_t d = 0; d < indices.size(); ++d) {
-        relative.push_back(indices[d] - it->second[d].origin);
+      for (size_t d = 0; d < physical.size(); ++d) {
+        relative.push_back(physical[d] - it->second[d].origin);
         extents.push_back(it->second[d].length);
       }
       return {buffer, te::Linearize(relative, extents)};
