@@ -15,6 +15,22 @@ std::string DeviceModel::Fingerprint() const {
   return text;
 }
 
+DeviceModel DeviceModel::WithTypicalRates() const {
+  constexpr double kCyclesPerSecond = 2.5e9, kNearestBytesPerCycle = 80, kSlowerByLevel = 3;
+  DeviceModel typical = *this;
+  const DeviceModel defaults;
+  typical.fma_f32_flops_per_s = kCyclesPerSecond * 2 * 2 * vector_bytes / 4;  // two units, two operations a lane
+  typical.special_cycles_ratio = defaults.special_cycles_ratio;
+  typical.launch_s = defaults.launch_s;
+  typical.barrier_s = defaults.barrier_s;
+  double bytes_per_cycle = kNearestBytesPerCycle;
+  for (MemoryLevel& level : typical.memory) {
+    level.bandwidth_bytes_per_s = kCyclesPerSecond * bytes_per_cycle;
+    bytes_per_cycle /= kSlowerByLevel;
+  }
+  return typical;
+}
+
 std::string DeviceModelToJson(const DeviceModel& m) {
   json memory = json::array();
   for (const MemoryLevel& level : m.memory) {

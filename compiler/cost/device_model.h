@@ -39,6 +39,9 @@ struct DeviceModel {
 
   // Identifies the kind of device in profile keys: family, name, ISA, units, cache sizes; no measured rate.
   std::string Fingerprint() const;
+  // The same device with rates that follow from its fingerprint, typical ones instead of those that were measured: for
+  // decisions about what to measure, which must not change from one registration to the next.
+  DeviceModel WithTypicalRates() const;
 };
 
 std::string DeviceModelToJson(const DeviceModel& model);

@@ -31,5 +31,17 @@ TEST(DeviceModelTest, RefusesNonsense) {
   EXPECT_FALSE(DeviceModelFromJson(R"({"name": 3})").ok());
 }
 
+TEST(DeviceModel, TypicalRatesFollowFromTheFingerprint) {
+  DeviceModel a;
+  a.memory = {{"L1", 32 << 10, 2e11, false}, {"DRAM", 0, 1e10, true}};
+  DeviceModel b = a;
+  b.fma_f32_flops_per_s *= 1.1;
+  b.memory[1].bandwidth_bytes_per_s *= 0.8;
+  b.launch_s *= 2;
+  ASSERT_EQ(a.Fingerprint(), b.Fingerprint());
+  EXPECT_EQ(DeviceModelToJson(a.WithTypicalRates()), DeviceModelToJson(b.WithTypicalRates()));
+  EXPECT_GT(a.WithTypicalRates().memory[0].bandwidth_bytes_per_s, a.WithTypicalRates().memory[1].bandwidth_bytes_per_s);
+}
+
 }  // namespace
 }  // namespace fusion

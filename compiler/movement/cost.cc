@@ -4,6 +4,8 @@
 #include <cmath>
 #include <set>
 
+#include "compiler/cost/port_model.h"
+
 namespace fusion::movement {
 namespace {
 
@@ -26,6 +28,32 @@ double Bandwidth(const DeviceModel& device, double footprint_bytes) {
     }
   }
   return device.memory.empty() ? 1e10 : std::max(1.0, device.memory.back().bandwidth_bytes_per_s);
+}
+
+// Of a tile's fold step, over that of its FMAs alone: what its shape and the remainders of its loops lose.
+double TileSlowdown(const Step& step) {
+  const RegisterTile& tile = step.tile;
+  int64_t rows = 1, vectors = 1;
+  for (const Loop& loop : step.loops) {
+    if (loop.axis.id == tile.row_axis) rows = loop.axis.extent;
+    if (loop.axis.id == tile.outer_axis) vectors = loop.axis.extent;
+  }
+  bool broadcast = false, shared = false;
+  te::Visit(step.body[0], [&](const te::ScalarNode& node) {
+    if (node.kind != te::ScalarKind::kLoad) return;
+    const bool lanes = node.indices[0].UsesAxis(tile.lane_axis);
+    broadcast = broadcast || !lanes;
+    shared = shared || (lanes && !node.indices[0].UsesAxis(tile.row_axis));
+  });
+  broadcast = broadcast && shared;
+  const auto along = [](int64_t extent, int64_t tile_extent, const auto& cost) {
+    const int64_t rest = extent % tile_extent;
+    return static_cast<double>(extent / tile_extent) * cost(tile_extent) + (rest > 0 ? cost(rest) : 0.0);
+  };
+  const double cycles = along(vectors, tile.outer_count, [&](int64_t v) {
+    return along(rows, tile.row_count, [&](int64_t r) { return TileCycles(r, v, broadcast, shared); });
+  });
+  return std::max(1.0, 2 * cycles / static_cast<double>(rows * vectors));
 }
 
 struct Work {
@@ -79,7 +107,8 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
       // A product accumulated is one FMA.
       double body_ops = step.fold ? std::max(1.0, body.ops) : std::max(0.5, body.ops);
       if (step.tile.dot_axis >= 0) body_ops = 1.0 / kDotLength;
-      double ops = points * (body_ops + body.special) + spatial * (then.ops + then.special);
+      const double slowdown = step.strategy == Strategy::kTile ? TileSlowdown(step) : 1;
+      double ops = points * (slowdown * body_ops + body.special) + spatial * (then.ops + then.special);
       cost.fma += points * body_ops + spatial * then.ops;
       cost.special += points * body.special + spatial * then.special;
       if (step.strategy == Strategy::kScalar) ops *= lanes * kScalarPenalty;

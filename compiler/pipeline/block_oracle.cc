@@ -35,6 +35,7 @@ std::string Renamed(const ecg::Graph& graph, const std::string& reason, const st
 void GraphBlockOracle::Start(const ecg::Graph* graph, const ValueLayouts* layouts) {
   graph_ = graph;
   layouts_ = layouts;
+  typical_ = context_.device->WithTypicalRates();
 }
 
 const GraphBlockOracle::KernelOr& GraphBlockOracle::Get(std::vector<ecg::NodeId> nodes) {
@@ -124,7 +125,7 @@ absl::StatusOr<BlockLatencies> GraphBlockOracle::Latency(const ecg::Graph& graph
 
 double GraphBlockOracle::EstimateNs(const ecg::Graph&, const std::vector<ecg::NodeId>& nodes) {
   const KernelOr& kernel = Get(nodes);
-  return kernel.ok() ? movement::EstimateCost((*kernel)->kernel, *context_.device, threads_).latency_ns : 0;
+  return kernel.ok() ? movement::EstimateCost((*kernel)->kernel, typical_, threads_).latency_ns : 0;
 }
 
 std::string GraphBlockOracle::QuestionKey(const BlockKernel& kernel) const {

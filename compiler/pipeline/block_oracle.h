@@ -57,6 +57,7 @@ class GraphBlockOracle : public BlockOracle, private MeasurementBundler {
   absl::StatusOr<std::vector<std::string>> MakeBundles(absl::Span<const std::string> keys) override;
 
   const CompileContext& context_;
+  DeviceModel typical_;  // what is asked must be the same whenever a device registers
   const int threads_;
   const ecg::Graph* graph_ = nullptr;
   const ValueLayouts* layouts_ = nullptr;

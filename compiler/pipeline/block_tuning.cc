@@ -60,7 +60,7 @@ class GraphBlockOracle::TuningBench : public tune::Workbench {
       made = std::make_shared<const BlockKernel>(std::move(fresh));
     }
     return Made{made->key, made->choices,
-                movement::EstimateCost(made->kernel, *oracle_->context_.device, oracle_->threads_).latency_ns};
+                movement::EstimateCost(made->kernel, oracle_->typical_, oracle_->threads_).latency_ns};
   }
 
   absl::StatusOr<std::vector<LatencyAnswer>> Measure(const std::vector<Variant>& variants) override {
@@ -138,7 +138,7 @@ absl::StatusOr<int64_t> GraphBlockOracle::Tune(const std::vector<std::vector<ecg
       if (!absl::SimpleHexAtoi((*kernel)->key.substr(0, 16), &subject.seed)) subject.seed = 1;
       subjects.push_back(subject);
     }
-    subjects[it->second].weight_ns += movement::EstimateCost((*kernel)->kernel, *context_.device, threads_).latency_ns;
+    subjects[it->second].weight_ns += movement::EstimateCost((*kernel)->kernel, typical_, threads_).latency_ns;
     number_of_block.push_back(it->second);
   }
   tune::TuneOptions options{.budget = budget, .cancelled = context_.cancelled};

@@ -226,7 +226,8 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
   oracle->Start(&planned.graph, &planned.layouts);
   PlanOptions plan_options;
   plan_options.cancelled = context.cancelled;
-  plan_options.negligible_ns = kNegligible * LeastNs(planned.graph, *context.device, Units(options, context));
+  plan_options.negligible_ns =
+      kNegligible * LeastNs(planned.graph, context.device->WithTypicalRates(), Units(options, context));
   plan_options.progress = [&](int64_t done, int64_t total) { clock->Report(done, total, "planning fusion"); };
   ASSIGN_OR_RETURN(planned.plan, planner->Plan(planned.graph, *context.device, *oracle, plan_options));
   RETURN_IF_ERROR(Annotate(CheckPlan(planned.graph, planned.plan), absl::StrCat("planner ", options.planner)));

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/cost/port_model.h"
 #include "compiler/movement/vector_form.h"
 #include "compiler/schedule/task_size.h"
 
@@ -17,10 +18,6 @@ using te::Axis;
 using te::Index;
 using te::Scalar;
 
-// FMA latency × issue width of every core in question is 8; a little more, as issue is not perfect.
-constexpr int kMinAccumulators = 10;
-// Cycles to bring one shared vector from the second-level cache; a load from the first takes half a cycle.
-constexpr double kStreamCycles = 1.5;
 // Tile shapes this close in time are told apart by their loads.
 constexpr double kTie = 1.01;
 // Of choosing the lanes, in cycles: to copy an element while packing at run time, to store a result away from its
@@ -275,14 +272,7 @@ bool HasTileForm(const Scalar& body) {
 std::vector<TileShape> RankTileShapes(int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared,
                                       const DeviceModel& device) {
   const int registers = device.vector_registers;
-  auto cycles = [&](int64_t r, int64_t v) {
-    const double fma = static_cast<double>(r * v) / 2;
-    const double row_loads = static_cast<double>(has_broadcast ? r : r * v);
-    const double load = (row_loads + static_cast<double>(has_shared ? v : 0)) / 2;
-    const double latency = kMinAccumulators / 2.0;
-    const double stream = has_shared ? kStreamCycles * static_cast<double>(v) : 0;
-    return std::max({fma, load, latency, stream});
-  };
+  const auto cycles = [&](int64_t r, int64_t v) { return TileCycles(r, v, has_broadcast, has_shared); };
   std::vector<TileShape> shapes;
   double least = std::numeric_limits<double>::infinity();
   for (int v = 1; v <= std::min<int64_t>(vectors, 8); ++v) {

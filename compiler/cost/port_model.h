@@ -1,0 +1,19 @@
+// What a fold step of a register tile costs on a core with two FMA and two load ports: enough to rank tile shapes.
+#ifndef FUSION_COMPILER_COST_PORT_MODEL_H_
+#define FUSION_COMPILER_COST_PORT_MODEL_H_
+
+#include <cstdint>
+
+namespace fusion {
+
+// Cycles for rows × vectors accumulators: their FMAs, their loads, the latency that too few of them leave open, and the
+// stream of the shared vectors. `has_broadcast`: each row multiplies by one broadcast element; otherwise it loads its
+// own vectors (depthwise). `has_shared`: the rows share one row of vectors.
+double TileCycles(int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared);
+
+// Cycles to bring one shared vector from the second-level cache; a load from the first takes half a cycle.
+inline constexpr double kStreamCycles = 1.5;
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_COST_PORT_MODEL_H_
