@@ -29,6 +29,9 @@ class Backend {
   virtual std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbol,
                                   const DeviceModel& device) const = 0;
 
+  // How many tasks the runtime launches for a phase of that text.
+  virtual int64_t LaunchedTasks(const movement::Kernel& kernel, int phase, const DeviceModel& device) const = 0;
+
   // What a file begins with, given the routines that its kernels call.
   virtual std::string Preamble(const std::set<std::string>& routines, const DeviceModel& device) const = 0;
 

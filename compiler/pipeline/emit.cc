@@ -41,7 +41,7 @@ Kernel ManifestKernel(const Backend& backend, const BlockKernel& block, const Ke
   kernel.file = BinaryName(backend, place.file);
   kernel.source = SourceName(backend, place.file);
   for (size_t p = 0; p < block.kernel.phases.size(); ++p) {
-    kernel.phases.push_back({PhaseSymbol(place.symbol, static_cast<int>(p)), block.kernel.phases[p].tasks()});
+    kernel.phases.push_back({PhaseSymbol(place.symbol, static_cast<int>(p)), place.tasks[p]});
   }
   return kernel;
 }
@@ -334,7 +334,11 @@ KernelTexts PrintKernels(const std::vector<const BlockKernel*>& kernels, const D
       texts.files[f].text += text;
       routines.resize(texts.files.size());
       routines[f].merge(RoutinesOf(block->kernel));
-      it = known.emplace(block->key, KernelTexts::Place{f, symbol}).first;
+      KernelTexts::Place place{f, symbol, {}};
+      for (size_t p = 0; p < block->kernel.phases.size(); ++p) {
+        place.tasks.push_back(backend.LaunchedTasks(block->kernel, static_cast<int>(p), device));
+      }
+      it = known.emplace(block->key, std::move(place)).first;
     }
     texts.places.push_back(it->second);
   }

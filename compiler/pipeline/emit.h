@@ -27,6 +27,7 @@ struct KernelTexts {
   struct Place {
     int file = 0;
     std::string symbol;
+    std::vector<int64_t> tasks;  // that the runtime launches, by phase
   };
   std::vector<Place> places;  // parallel to `kernels`
   int distinct = 0;

@@ -30,6 +30,10 @@ class Cpu : public Backend {
     return cpu::PrintKernel(kernel, symbol, device);
   }
 
+  int64_t LaunchedTasks(const movement::Kernel& kernel, int phase, const DeviceModel&) const override {
+    return kernel.phases[phase].tasks();
+  }
+
   std::string Preamble(const std::set<std::string>& routines, const DeviceModel& device) const override {
     return cpu::Prelude(device.vector_bytes / 4) + te::RoutineSource(routines);
   }

@@ -25,6 +25,10 @@ class OpenCl : public Backend {
     return opencl::PrintKernel(kernel, symbol, device);
   }
 
+  int64_t LaunchedTasks(const movement::Kernel& kernel, int phase, const DeviceModel& device) const override {
+    return opencl::WorkGroups(kernel, kernel.phases[phase], device);
+  }
+
   std::string Preamble(const std::set<std::string>&, const DeviceModel& device) const override {
     return opencl::Prelude(device.vector_bytes / 4);
   }

@@ -1,5 +1,6 @@
 #include "compiler/backends/opencl/print_kernel.h"
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -20,7 +21,19 @@ std::set<int> WrittenBuffers(const movement::Phase& phase) {
   return written;
 }
 
+// A tile is computed by one work-item: shared by a group, it would leave the others idle.
+bool TaskPerItem(const movement::Kernel& kernel, const movement::Phase& phase, const DeviceModel& device) {
+  const bool tiles = std::any_of(phase.steps.begin(), phase.steps.end(),
+                                 [](const movement::Step& step) { return step.strategy == movement::Strategy::kTile; });
+  return device.task_lanes > 1 && tiles && kernel.scratch_bytes == 0;
+}
+
 }  // namespace
+
+int64_t WorkGroups(const movement::Kernel& kernel, const movement::Phase& phase, const DeviceModel& device) {
+  const int64_t tasks = phase.tasks();
+  return TaskPerItem(kernel, phase, device) ? (tasks + device.task_lanes - 1) / device.task_lanes : tasks;
+}
 
 std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbol, const DeviceModel& device) {
   const std::vector<int64_t> scratch = kernel.scratch_offset_bytes();
@@ -50,12 +63,15 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
     if (kernel.scratch_bytes > 0) {
       out.Line(absl::StrCat("__local char scratch[", kernel.scratch_bytes + 64, "] __attribute__((aligned(64)));"));
     }
-    if (group > 1) out.Line(absl::StrCat("__local long partials[", group, "];"));
+    const bool per_item = TaskPerItem(kernel, phase, device);
+    const bool shared = group > 1 && !per_item;
+    if (shared) out.Line(absl::StrCat("__local long partials[", group, "];"));
     for (const std::string& line : buffers) out.Line(line);
     if (phase.tasks() > 0) {
-      out.Line("const i64 task = get_group_id(0);");
-      if (group > 1) out.Line("const int lid = get_local_id(0);");
-      text::PrintTask(kernel, phase, {device.vector_bytes / 4, group}, &out);
+      out.Line(per_item ? "const i64 task = get_global_id(0);" : "const i64 task = get_group_id(0);");
+      if (per_item) out.Line(absl::StrCat("if (task >= ", phase.tasks(), ") return;"));
+      if (shared) out.Line("const int lid = get_local_id(0);");
+      text::PrintTask(kernel, phase, {device.vector_bytes / 4, shared ? group : 1}, &out);
     }
     out.Close();
   }

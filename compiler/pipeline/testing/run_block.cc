@@ -157,7 +157,8 @@ absl::Status RunKernel(const Run& run, size_t k, KernelHost* host,
   }
   call.scratch_bytes = block.kernel.scratch_bytes;
   for (size_t p = 0; p < block.kernel.phases.size(); ++p) {
-    const int64_t tasks = block.kernel.phases[p].tasks();
+    const DeviceModel& device = run.options->device;
+    const int64_t tasks = FindBackend(device.kind)->LaunchedTasks(block.kernel, static_cast<int>(p), device);
     KernelCall::Phase phase{PhaseSymbol(run.symbols[k], static_cast<int>(p)), {}};
     for (int64_t at = 0; at < tasks;) {
       const int64_t length =
