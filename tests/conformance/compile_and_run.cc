@@ -48,7 +48,7 @@ std::vector<Outputs> CompileAndRun(std::vector<CompileJob> jobs, const std::func
     jobs[j].bundle_path = absl::StrCat(folder, "/", j, ".fusion");
     jobs[j].options.target = options.target;
   }
-  const DeviceModel device = options.target == "opencl" ? OpenClDevice() : HostDevice();
+  const DeviceModel device = options.target == "opencl" ? OpenClDevice(options.group) : HostDevice();
   ModelOracle oracle;
   CompileContext context;
   context.device = &device;

@@ -8,7 +8,7 @@ namespace fusion::conformance {
 namespace {
 
 std::vector<absl::StatusOr<Outputs>> RunCases(const std::vector<TestCase>& cases, const std::string& planner,
-                                              const std::string& target) {
+                                              const ModeOptions& options) {
   std::vector<absl::StatusOr<Outputs>> results(cases.size(), absl::InternalError("not run"));
   std::vector<CompileJob> jobs;
   std::vector<size_t> case_of_job;
@@ -41,8 +41,9 @@ std::vector<absl::StatusOr<Outputs>> RunCases(const std::vector<TestCase>& cases
     }
   }
   RunOptions run_options;
-  run_options.target = target;
-  if (target == "opencl") run_options.deadline_s = 300;  // the driver compiles while it runs
+  run_options.target = options.target;
+  run_options.group = options.group;
+  if (options.target == "opencl") run_options.deadline_s = 300;  // the driver compiles while it runs
   const std::vector<absl::StatusOr<Outputs>> outputs = CompileAndRun(
       std::move(jobs), [&](int j) { return inputs_of_job[j]; }, run_options);
   for (size_t j = 0; j < outputs.size(); ++j) results[case_of_job[j]] = outputs[j];
@@ -55,7 +56,7 @@ std::vector<Mode> CompiledModes() {
   auto mode = [](const std::string& name, const std::string& planner) {
     return Mode{name, [planner](const std::vector<TestCase>& cases, const ModeOptions& options) {
                   if (options.target == "cpu" || options.target == "opencl") {
-                    return RunCases(cases, planner, options.target);
+                    return RunCases(cases, planner, options);
                   }
                   return std::vector<absl::StatusOr<Outputs>>(
                       cases.size(), absl::InvalidArgumentError(

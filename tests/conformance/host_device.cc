@@ -1,5 +1,6 @@
 #include "tests/conformance/host_device.h"
 
+#include "absl/strings/str_cat.h"
 #include "runtime/devices/cpu/isa.h"
 
 namespace fusion::conformance {
@@ -23,12 +24,13 @@ DeviceModel HostDevice() {
   return device;
 }
 
-DeviceModel OpenClDevice() {
+DeviceModel OpenClDevice(int group) {
   DeviceModel device = HostDevice();
   device.kind = "opencl";
   device.isa = "opencl1.2";
-  device.march = "float8x1";
-  device.vector_bytes = 32;
+  device.vector_bytes = group > 1 ? 16 : 32;
+  device.march = absl::StrCat("float", device.vector_bytes / 4, "x", group);
+  device.task_lanes = group;
   device.vector_registers = 16;
   device.byte_dots = false;
   device.memory = {{"local", 32 << 10, 2e11, false}, {"cache", 32 << 20, 2e10, true}, {"global", 0, 1e10, true}};

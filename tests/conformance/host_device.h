@@ -8,8 +8,9 @@ namespace fusion::conformance {
 
 DeviceModel HostDevice();
 
-// This machine's processor through OpenCL, in vectors of eight.
-DeviceModel OpenClDevice();
+// This machine's processor through OpenCL: in vectors of eight; or as a GPU, in groups of work-items with vectors of
+// four.
+DeviceModel OpenClDevice(int group);
 
 }  // namespace fusion::conformance
 

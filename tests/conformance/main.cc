@@ -153,14 +153,16 @@ int Main(int argc, char** argv) {
     auto text = texts.find(flag);
     if (flag == "--verbose") {
       options.verbose = true;
+    } else if (flag == "--group" && i + 1 < argc && std::atoi(argv[i + 1]) > 0) {
+      options.mode_options.group = std::atoi(argv[++i]);
     } else if (flag == "--every" && i + 1 < argc && std::atoi(argv[i + 1]) > 0) {
       options.every = static_cast<size_t>(std::atoi(argv[++i]));
     } else if (text != texts.end() && i + 1 < argc) {
       *text->second = argv[++i];
     } else {
-      std::cerr
-          << "usage: onnx_conformance [--suite NAME | --root DIR] [--mode MODE] [--target T] [--filter SUBSTRING] "
-             "[--every N] [--gaps FILE] [--verbose]\n";
+      std::cerr << "usage: onnx_conformance [--suite NAME | --root DIR] [--mode MODE] [--target T [--group N]] "
+                   "[--filter SUBSTRING] "
+                   "[--every N] [--gaps FILE] [--verbose]\n";
       return 2;
     }
   }

@@ -14,7 +14,8 @@ namespace fusion::conformance {
 using Outputs = std::vector<Tensor>;
 
 struct ModeOptions {
-  std::string target = "cpu";
+  std::string target = "cpu";  // or "opencl"
+  int group = 1;               // opencl: work-items that share a task
 };
 
 // One result per case, parallel to `cases`: the outputs in the graph's order, or why there are none.
