@@ -183,7 +183,7 @@ SI u16 f2bf(float f) { u32 b = asu(f); if ((b & 0x7fffffff) > 0x7f800000) return
 
 // The compiler knows these better than it knows libm.
 std::string LibraryName(const std::string& function, bool f64) {
-  const std::string name = absl::StrCat(function == "round" ? "nearbyint" : function, f64 ? "" : "f");
+  std::string name = absl::StrCat(function == "round" ? "nearbyint" : function, f64 ? "" : "f");
   for (const char* builtin : {"fabs", "floor", "ceil", "round", "sqrt"}) {
     if (function == builtin) return absl::StrCat("__builtin_", name);
   }
