@@ -47,8 +47,8 @@ double TileSlowdown(const Step& step) {
   });
   broadcast = broadcast && shared;
   const auto along = [](int64_t extent, int64_t tile_extent, const auto& cost) {
-    const int64_t rest = extent % tile_extent;
-    return static_cast<double>(extent / tile_extent) * cost(tile_extent) + (rest > 0 ? cost(rest) : 0.0);
+    const int64_t whole = extent / tile_extent, rest = extent % tile_extent;
+    return static_cast<double>(whole) * cost(tile_extent) + (rest > 0 ? cost(rest) : 0.0);
   };
   const double cycles = along(vectors, tile.outer_count, [&](int64_t v) {
     return along(rows, tile.row_count, [&](int64_t r) { return TileCycles(r, v, broadcast, shared); });

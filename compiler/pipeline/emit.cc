@@ -343,8 +343,7 @@ KernelTexts PrintKernels(const std::vector<const BlockKernel*>& kernels, const D
     texts.places.push_back(it->second);
   }
   for (size_t f = 0; f < texts.files.size(); ++f) {
-    std::string& text = texts.files[f].text;
-    text = backend.Preamble(routines[f], device) + text;
+    texts.files[f].text.insert(0, backend.Preamble(routines[f], device));
   }
   return texts;
 }

@@ -38,7 +38,7 @@ class HostOnOpenCl : public KernelHost {
       for (const opencl::Buffer& buffer : buffers) {
         const cl_mem memory = buffer.get();
         const cl_long offset = 0;
-        RETURN_IF_ERROR(opencl::ToStatus(api.clSetKernelArg(kernel.get(), index++, sizeof memory, &memory), "memory"));
+        RETURN_IF_ERROR(opencl::ToStatus(api.clSetKernelArg(kernel.get(), index++, sizeof(cl_mem), &memory), "memory"));
         RETURN_IF_ERROR(opencl::ToStatus(api.clSetKernelArg(kernel.get(), index++, sizeof offset, &offset), "offset"));
       }
       RETURN_IF_ERROR(context_->Launch(kernel, tasks, nullptr));
