@@ -58,7 +58,8 @@ int64_t Slices(const te::Program& program, const te::Te& te, const DeviceModel& 
   const bool long_rows = row_bytes * static_cast<double>(k.extent) > cache;
   for (int64_t slices = 2; k.extent / slices >= kMinSlice; ++slices) {
     if (k.extent % slices != 0) continue;
-    const bool chosen = long_rows && all[0] == 1 && row_bytes * static_cast<double>(k.extent / slices) <= budget;
+    const int64_t slice = k.extent / slices;
+    const bool chosen = long_rows && all[0] == 1 && row_bytes * static_cast<double>(slice) <= budget;
     all.insert(chosen ? all.begin() : all.end(), slices);
     if (all.size() == kMostChoices) break;
   }
