@@ -130,7 +130,7 @@ class OpenClExecutable : public Executable {
           const bool constant = program_->buffers[buffer].kind == BufferKind::kConstant;
           const cl_mem memory = constant ? weights_.get() : memory_.get();
           const cl_long offset = offsets_[buffer];
-          RETURN_IF_ERROR(ToStatus(api.clSetKernelArg(bound.get(), index++, sizeof memory, &memory), phase.symbol));
+          RETURN_IF_ERROR(ToStatus(api.clSetKernelArg(bound.get(), index++, sizeof(cl_mem), &memory), phase.symbol));
           RETURN_IF_ERROR(ToStatus(api.clSetKernelArg(bound.get(), index++, sizeof offset, &offset), phase.symbol));
         }
         phases.push_back({std::move(bound), phase.tasks});
