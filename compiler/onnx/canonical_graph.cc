@@ -181,7 +181,7 @@ std::vector<std::optional<te::KnownTensor>> CanonicalGraph::Know(const ecg::Grap
 
 std::optional<te::KnownTensor> CanonicalGraph::KnownOf(ecg::ValueId value) {
   constexpr int kFarthest = 256;
-  const auto known = extents.KnownOf(value);
+  auto known = extents.KnownOf(value);
   if (known || graph.value(value).producer == ecg::kNone) return known;
   LookAt(graph.value(value).producer, kFarthest);
   return extents.KnownOf(value);

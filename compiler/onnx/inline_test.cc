@@ -32,7 +32,7 @@ std::string Float(const std::string& name, double value) {
 }
 
 Tensor F32(const Shape& shape, const std::vector<double>& values) {
-  return Tensor::From(DType::kF32, std::move(shape), values);
+  return Tensor::From(DType::kF32, shape, values);
 }
 Tensor Truth(bool value) { return Tensor::From<int64_t>(DType::kBool, {}, {value ? 1 : 0}); }
 
