@@ -73,7 +73,7 @@ class Subject {
 
   absl::Status Run() { return session_->RunRaw(inputs_, outputs_); }
 
-  absl::Status TakeSample(HostIsa isa) {
+  absl::Status TakeSample(const HostIsa& isa) {
     for (const auto& [place, bytes] : touched_) FlushFromCaches(place, bytes);
     Sample sample;
     sample.peak_flops_per_s = FmaFlopsPerSecond(isa, kPeakIterations);

@@ -121,8 +121,8 @@ class Probe {
     const cl_mem from = from_.get(), to = to_.get();
     const cl_long count = n;
     const opencl::Api& api = context_->api();
-    RETURN_IF_ERROR(opencl::ToStatus(api.clSetKernelArg(kernel.get(), 0, sizeof from, &from), symbol));
-    RETURN_IF_ERROR(opencl::ToStatus(api.clSetKernelArg(kernel.get(), 1, sizeof to, &to), symbol));
+    RETURN_IF_ERROR(opencl::ToStatus(api.clSetKernelArg(kernel.get(), 0, sizeof(cl_mem), &from), symbol));
+    RETURN_IF_ERROR(opencl::ToStatus(api.clSetKernelArg(kernel.get(), 1, sizeof(cl_mem), &to), symbol));
     RETURN_IF_ERROR(opencl::ToStatus(api.clSetKernelArg(kernel.get(), 2, sizeof count, &count), symbol));
     return kernel;
   }
