@@ -37,12 +37,7 @@ std::optional<std::vector<Scalar>> StridedConstants(const Nest& nest, const Axis
     }
     return nullptr;
   });
-  te::Visit(nest.body[0], [&](const te::ScalarNode& node) {
-    for (const te::Comparison& c : node.pred) {
-      possible = possible && !c.lhs.UsesAxis(axis.id) && !c.rhs.UsesAxis(axis.id);
-    }
-  });
-  if (!possible || !contiguous) return std::nullopt;
+  if (!possible || !contiguous || PredUses(nest, axis.id)) return std::nullopt;
   return strided;
 }
 
@@ -98,9 +93,7 @@ bool FoldAlongLanes(const DeviceModel& device, Nest* nest, movement::Kernel* ker
       const Scalar fresh =
           te::Load(static_cast<int>(kernel->buffers.size()), source.dtype, {te::Linearize(coordinates, extents)});
       kernel->buffers.push_back(buffer);
-      nest->body[0] = te::MapLoads(nest->body[0], [&](const Scalar& load) -> Scalar {
-        return load->tensor == packed.load->tensor && load->indices == packed.load->indices ? fresh : nullptr;
-      });
+      nest->body[0] = ReplaceLoad(nest->body[0], packed.load.get(), fresh);
     }
     axes.erase(axes.begin() + static_cast<std::ptrdiff_t>(f));
     axes.push_back(lane);

@@ -383,4 +383,19 @@ std::vector<Nest> SplitRanges(Nest nest, AxisSource* axes, const std::function<b
   return done;
 }
 
+bool PredUses(const Nest& nest, int axis_id) {
+  bool uses = false;
+  te::Visit(nest.body[0], [&](const te::ScalarNode& node) {
+    for (const te::Comparison& c : node.pred) uses = uses || c.lhs.UsesAxis(axis_id) || c.rhs.UsesAxis(axis_id);
+    if (node.kind == te::ScalarKind::kFromIndex) uses = uses || node.index.UsesAxis(axis_id);
+  });
+  return uses;
+}
+
+te::Scalar ReplaceLoad(const te::Scalar& body, const te::ScalarNode* from, const te::Scalar& to) {
+  return te::MapLoads(body, [&](const te::Scalar& load) -> te::Scalar {
+    return load->tensor == from->tensor && load->indices == from->indices ? to : nullptr;
+  });
+}
+
 }  // namespace fusion

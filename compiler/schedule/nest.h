@@ -79,6 +79,11 @@ void SplitSpatialAxes(Nest* nest, AxisSource* axes, int64_t min_divisor);
 // zero.
 void SplitFoldAxes(Nest* nest, AxisSource* axes, const std::function<bool(const te::Axis&)>& zero_padded);
 
+// Does a condition of the first body, or a value made of an index there, move with the axis?
+bool PredUses(const Nest& nest, int axis_id);
+// The body with `to` in place of every load equal to `from`.
+te::Scalar ReplaceLoad(const te::Scalar& body, const te::ScalarNode* from, const te::Scalar& to);
+
 // Index-set splitting: a map whose conditions cut ranges of one of its axes (the parts of a Concat) as several maps,
 // one a range, without the conditions. `worth` says whether a nest is large enough to stand alone; where a part is not,
 // the nest stays whole. A nest without such a condition is returned as it is.

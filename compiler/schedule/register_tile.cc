@@ -59,15 +59,6 @@ std::vector<Operand> BodyLoads(const Nest& nest) {
   return loads;
 }
 
-bool PredUses(const Nest& nest, int axis_id) {
-  bool uses = false;
-  te::Visit(nest.body[0], [&](const te::ScalarNode& node) {
-    for (const te::Comparison& c : node.pred) uses = uses || c.lhs.UsesAxis(axis_id) || c.rhs.UsesAxis(axis_id);
-    if (node.kind == te::ScalarKind::kFromIndex) uses = uses || node.index.UsesAxis(axis_id);
-  });
-  return uses;
-}
-
 // Some comparison tests the axis together with another than the fold's: no border that could be told from the row
 // alone.
 bool PredMixesSpatial(const Nest& nest, const Axis& row) {
@@ -227,12 +218,6 @@ double TouchedBytes(const Operand& load, const std::vector<Axis>& axes) {
   }
   const te::Interval range = load.address.Range();
   return static_cast<double>(DTypeBytes(load.dtype)) * std::min(elements, static_cast<double>(range.hi - range.lo + 1));
-}
-
-Scalar ReplaceLoad(const Scalar& body, const te::ScalarNode* from, const Scalar& to) {
-  return te::MapLoads(body, [&](const Scalar& load) -> Scalar {
-    return load->tensor == from->tensor && load->indices == from->indices ? to : nullptr;
-  });
 }
 
 // The load of `side` of an integer product when it is an 8-bit element, widened, and zero outside a border.

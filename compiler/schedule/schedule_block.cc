@@ -74,16 +74,7 @@ class BlockScheduler {
     if (n == 1) {
       RETURN_IF_ERROR(AddStages(0, 1, /*refused=*/true));
     } else {
-      const movement::Kernel before = kernel_;
-      const std::vector<int> buffers_before = buffer_of_;
-      const AxisSource axes_before = axes_;
       stitched = TryStitch(0, n);
-      if (stitched.ok() && choices_->Pick("stitch", 2) == 1) {
-        stitched = absl::FailedPreconditionError("a phase for each stage was measured faster");
-        kernel_ = before;
-        buffer_of_ = buffers_before;
-        axes_ = axes_before;
-      }
       if (!stitched.ok()) {
         result.stitched = false;
         result.reason = std::string(stitched.message());
@@ -350,6 +341,9 @@ class BlockScheduler {
     live_out_ = LiveOutOf(first, last);
     AddDeviceBuffers(live_out_);
     absl::Status status = Stitch(first, last);
+    if (status.ok() && choices_->Pick("stitch", 2) == 1) {
+      status = absl::FailedPreconditionError("a phase for each stage was measured faster");
+    }
     scratch_boxes_.clear();
     if (!status.ok()) {
       kernel_ = kernel;

@@ -34,10 +34,6 @@ struct Kernel {
   std::set<std::string> keys;  // of all its schedules
 };
 
-Kernel StartOf(int number, const Subject& subject, std::vector<Choices> start) {
-  return Kernel{number, Search(subject.seed, std::move(start))};
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<Tuned>> Tune(const std::vector<Subject>& subjects, const TuneOptions& options,
@@ -72,7 +68,7 @@ absl::StatusOr<std::vector<Tuned>> Tune(const std::vector<Subject>& subjects, co
         if (absl::StatusOr<Choices> choices = ParseChoices(text); choices.ok()) start.push_back(*std::move(choices));
       }
     }
-    Kernel kernel = StartOf(number, subjects[number], std::move(start));
+    Kernel kernel{number, Search(subjects[number].seed, std::move(start))};
     kernel.own_ns = own_answers[i].latency_ns;
     kernel.own_estimate_ns = made_own[i].estimate_ns;
     kernel.keys.insert(made_own[i].key);
