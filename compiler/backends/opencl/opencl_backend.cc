@@ -4,6 +4,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler/backends/opencl/prelude.h"
 #include "compiler/backends/opencl/print_kernel.h"
+#include "compiler/backends/text/work_groups.h"
 
 namespace fusion {
 namespace {
@@ -26,7 +27,7 @@ class OpenCl : public Backend {
   }
 
   int64_t LaunchedTasks(const movement::Kernel& kernel, int phase, const DeviceModel& device) const override {
-    return opencl::WorkGroups(kernel, kernel.phases[phase], device);
+    return text::WorkGroups(kernel, kernel.phases[phase], device.task_lanes);
   }
 
   std::string Preamble(const std::set<std::string>&, const DeviceModel& device) const override {

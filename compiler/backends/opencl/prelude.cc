@@ -23,6 +23,8 @@ typedef float$L vf; typedef int$L vi; typedef uint$L vu;
 #define STEP_BOUNDARY
 #define PREFETCH_L1(p)
 #define PREFETCH_L2(p)
+#define UNROLL
+#define vsel(c, a, b) ((c) ? (a) : (b))
 #define lane_vf(v, l) (((float*)&(v))[l])
 #define lane_vi(v, l) (((int*)&(v))[l])
 #define inf_f32 INFINITY

@@ -1,6 +1,5 @@
 #include "compiler/backends/opencl/print_kernel.h"
 
-#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -8,32 +7,10 @@
 #include "absl/strings/str_join.h"
 #include "compiler/backends/backend.h"
 #include "compiler/backends/text/print_task.h"
+#include "compiler/backends/text/work_groups.h"
 #include "compiler/movement/in_place.h"
 
 namespace fusion::opencl {
-namespace {
-
-std::set<int> WrittenBuffers(const movement::Phase& phase) {
-  std::set<int> written;
-  for (const movement::Step& step : phase.steps) {
-    for (const movement::Store& store : step.stores) written.insert(store.buffer);
-  }
-  return written;
-}
-
-// A tile is computed by one work-item: shared by a group, it would leave the others idle.
-bool TaskPerItem(const movement::Kernel& kernel, const movement::Phase& phase, const DeviceModel& device) {
-  const bool tiles = std::any_of(phase.steps.begin(), phase.steps.end(),
-                                 [](const movement::Step& step) { return step.strategy == movement::Strategy::kTile; });
-  return device.task_lanes > 1 && tiles && kernel.scratch_bytes == 0;
-}
-
-}  // namespace
-
-int64_t WorkGroups(const movement::Kernel& kernel, const movement::Phase& phase, const DeviceModel& device) {
-  const int64_t tasks = phase.tasks();
-  return TaskPerItem(kernel, phase, device) ? (tasks + device.task_lanes - 1) / device.task_lanes : tasks;
-}
 
 std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbol, const DeviceModel& device) {
   const std::vector<int64_t> scratch = kernel.scratch_offset_bytes();
@@ -43,7 +20,7 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
   text::CodeWriter out;
   for (size_t p = 0; p < kernel.phases.size(); ++p) {
     const movement::Phase& phase = kernel.phases[p];
-    const std::set<int> written = WrittenBuffers(phase);
+    const std::set<int> written = text::WrittenBuffers(phase);
     std::vector<std::string> parameters, buffers;
     for (size_t b = 0; b < kernel.buffers.size(); ++b) {
       const movement::Buffer& buffer = kernel.buffers[b];
@@ -63,7 +40,7 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
     if (kernel.scratch_bytes > 0) {
       out.Line(absl::StrCat("__local char scratch[", kernel.scratch_bytes + 64, "] __attribute__((aligned(64)));"));
     }
-    const bool per_item = TaskPerItem(kernel, phase, device);
+    const bool per_item = text::TaskPerItem(kernel, phase, group);
     const bool shared = group > 1 && !per_item;
     if (shared) out.Line(absl::StrCat("__local long partials[", group, "];"));
     for (const std::string& line : buffers) out.Line(line);

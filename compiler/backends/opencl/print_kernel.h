@@ -11,12 +11,9 @@
 namespace fusion::opencl {
 
 // Functions `<symbol>_p0`, `<symbol>_p1`, …, one per phase. A barrier between phases is the boundary between launches.
-// A task is a work-group of the device's `task_lanes` work-items, its scratch local memory. Tasks that are register tiles
-// and have no scratch are a work-item each.
+// A task is a work-group of the device's `task_lanes` work-items, its scratch local memory;
+// text/work_groups.h says which tasks are a work-item's.
 std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbol, const DeviceModel& device);
-
-// Of a launch of the phase.
-int64_t WorkGroups(const movement::Kernel& kernel, const movement::Phase& phase, const DeviceModel& device);
 
 }  // namespace fusion::opencl
 

@@ -152,7 +152,7 @@ std::string VectorCastText(DType from, DType to, const std::string& x) {
     case LaneKind::kFloat: {
       const std::string real = LaneKindOf(from) == LaneKind::kFloat ? x
                                : LaneKindOf(from) == LaneKind::kInt ? absl::StrCat("vi2f(", x, ")")
-                                                                    : absl::StrCat(x, " ? bc(1.f) : bc(0.f)");
+                                                                    : absl::StrCat("vsel(", x, ", bc(1.f), bc(0.f))");
       return Narrowed(to, real);
     }
     case LaneKind::kInt: {
@@ -502,6 +502,14 @@ std::string ScalarOp(const te::ScalarNode& s, const std::vector<std::string>& a)
   return "0";
 }
 
+// Not the language's `?:`, which not every language has for vectors.
+std::string Larger(const std::string& a, const std::string& b) {
+  return absl::StrCat("vsel(", a, " > ", b, ", ", a, ", ", b, ")");
+}
+std::string Smaller(const std::string& a, const std::string& b) {
+  return absl::StrCat("vsel(", a, " < ", b, ", ", a, ", ", b, ")");
+}
+
 std::string FloatVectorOp(const te::ScalarNode& s, const std::vector<std::string>& a) {
   auto infix = [&](const char* op) { return absl::StrCat(a[0], " ", op, " ", a[1]); };
   auto call = [&](const char* name) { return absl::StrCat(name, "(", absl::StrJoin(a, ", "), ")"); };
@@ -517,13 +525,13 @@ std::string FloatVectorOp(const te::ScalarNode& s, const std::vector<std::string
       return infix("/");
     // An immediate is never NaN here: with it first, one instruction keeps the other operand's NaN.
     case Op::kMax: {
-      if (first_imm) return absl::StrCat(a[0], " > ", a[1], " ? ", a[0], " : ", a[1]);
-      if (s.args[1]->kind == ScalarKind::kImm) return absl::StrCat(a[1], " > ", a[0], " ? ", a[1], " : ", a[0]);
+      if (first_imm) return Larger(a[0], a[1]);
+      if (s.args[1]->kind == ScalarKind::kImm) return Larger(a[1], a[0]);
       return call("vmax");
     }
     case Op::kMin: {
-      if (first_imm) return absl::StrCat(a[0], " < ", a[1], " ? ", a[0], " : ", a[1]);
-      if (s.args[1]->kind == ScalarKind::kImm) return absl::StrCat(a[1], " < ", a[0], " ? ", a[1], " : ", a[0]);
+      if (first_imm) return Smaller(a[0], a[1]);
+      if (s.args[1]->kind == ScalarKind::kImm) return Smaller(a[1], a[0]);
       return call("vmin");
     }
     case Op::kPow: {
@@ -590,13 +598,13 @@ std::string IntVectorOp(const te::ScalarNode& s, const std::vector<std::string>&
     case Op::kMul:
       return call("imul");
     case Op::kMin:
-      return absl::StrCat(a[0], " < ", a[1], " ? ", a[0], " : ", a[1]);
+      return Smaller(a[0], a[1]);
     case Op::kMax:
-      return absl::StrCat(a[0], " > ", a[1], " ? ", a[0], " : ", a[1]);
+      return Larger(a[0], a[1]);
     case Op::kNeg:
       return absl::StrCat("isub(bi(0), ", a[0], ")");
     case Op::kAbs:
-      return absl::StrCat(a[0], " < bi(0) ? isub(bi(0), ", a[0], ") : ", a[0]);
+      return absl::StrCat("vsel(", a[0], " < bi(0), isub(bi(0), ", a[0], "), ", a[0], ")");
     case Op::kEq:
       return infix("==");
     case Op::kNe:
@@ -622,7 +630,7 @@ std::string IntVectorOp(const te::ScalarNode& s, const std::vector<std::string>&
     case Op::kBitNot:
       return absl::StrCat("~", a[0]);
     case Op::kSelect:
-      return absl::StrCat(a[0], " ? ", a[1], " : ", a[2]);
+      return call("vsel");
     default:
       return "";
   }

@@ -150,8 +150,8 @@ class StepPrinter {
     for (size_t o = 0; o < step_.stores.size(); ++o) {
       std::string value = printer.EmitVector(step_.body[o]);
       if (step_.lane_limit >= 0) {
-        value = absl::StrCat("(iota() < bi((int)(", step_.lane_limit, " - (",
-                             IndexText(step_.lane_mask_index, AxisText, kernel_), "))) ? ", value, " : ",
+        value = absl::StrCat("vsel(iota() < bi((int)(", step_.lane_limit, " - (",
+                             IndexText(step_.lane_mask_index, AxisText, kernel_), "))), ", value, ", ",
                              VectorZero(step_.store_types[o]), ")");
       }
       out_->Line(VectorStoreText(

@@ -604,7 +604,8 @@ class TilePrinter {
         for (int v = 0; v < vectors; ++v) all.push_back(absl::StrCat("c", r, "_", v));
       }
       out_->Line(absl::StrCat("const ", type, " tile[", all.size(), "] = {", absl::StrJoin(all, ", "), "};"));
-      out_->Open(absl::StrCat("for (i64 rr = 0; rr < ", rows, "; ++rr) for (i64 vv = 0; vv < ", vectors, "; ++vv)"));
+      out_->Open(absl::StrCat("UNROLL for (i64 rr = 0; rr < ", rows, "; ++rr) UNROLL for (i64 vv = 0; vv < ", vectors,
+                              "; ++vv)"));
       out_->Line(absl::StrCat("const ", type, " acc = tile[rr * ", vectors, " + vv];"));
     }
     out_->Open("");
@@ -670,8 +671,8 @@ class TilePrinter {
 
   std::string MaskLanes(const std::string& value) {
     auto name = [this](int axis) { return Name(axis); };
-    return absl::StrCat("(iota() < bi((int)(", step_.lane_limit, " - (",
-                        IndexText(step_.lane_mask_index, name, kernel_), "))) ? ", value, " : ",
+    return absl::StrCat("vsel(iota() < bi((int)(", step_.lane_limit, " - (",
+                        IndexText(step_.lane_mask_index, name, kernel_), "))), ", value, ", ",
                         VectorZero(step_.store_types[0]), ")");
   }
 

@@ -1,0 +1,26 @@
+#include "compiler/backends/text/work_groups.h"
+
+#include <algorithm>
+
+namespace fusion::text {
+
+bool TaskPerItem(const movement::Kernel& kernel, const movement::Phase& phase, int group) {
+  const bool tiles = std::any_of(phase.steps.begin(), phase.steps.end(),
+                                 [](const movement::Step& step) { return step.strategy == movement::Strategy::kTile; });
+  return group > 1 && tiles && kernel.scratch_bytes == 0;
+}
+
+int64_t WorkGroups(const movement::Kernel& kernel, const movement::Phase& phase, int group) {
+  const int64_t tasks = phase.tasks();
+  return TaskPerItem(kernel, phase, group) ? (tasks + group - 1) / group : tasks;
+}
+
+std::set<int> WrittenBuffers(const movement::Phase& phase) {
+  std::set<int> written;
+  for (const movement::Step& step : phase.steps) {
+    for (const movement::Store& store : step.stores) written.insert(store.buffer);
+  }
+  return written;
+}
+
+}  // namespace fusion::text
