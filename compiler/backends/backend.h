@@ -18,7 +18,7 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  // UNIMPLEMENTED naming what the kernel needs and the target does not have.
+  // UNIMPLEMENTED naming what the kernel needs and the target does not have: its host runs it (placement.h).
   virtual absl::Status CheckSupported(const movement::Kernel& kernel) const = 0;
 
   // Kernels that need the same share a file.

@@ -11,6 +11,7 @@ using nlohmann::json;
 std::string DeviceModel::Fingerprint() const {
   std::string text = absl::StrCat(kind, "/", name, "/", isa, "/", march, "/units=", parallel_units);
   if (task_lanes != 1) absl::StrAppend(&text, "/task_lanes=", task_lanes);
+  if (kind != "cpu" && host_isa != DeviceModel().host_isa) absl::StrAppend(&text, "/host=", host_isa);
   for (const MemoryLevel& level : memory) absl::StrAppend(&text, "/", level.name, "=", level.size_bytes);
   return text;
 }
@@ -53,6 +54,7 @@ std::string DeviceModelToJson(const DeviceModel& m) {
               {"special_cycles_ratio", m.special_cycles_ratio},
               {"launch_s", m.launch_s},
               {"barrier_s", m.barrier_s},
+              {"host_isa", m.host_isa},
               {"write_allocate", m.write_allocate},
               {"memory", memory}}
       .dump(2);
@@ -77,6 +79,7 @@ absl::StatusOr<DeviceModel> DeviceModelFromJson(const std::string& text) {
     m.special_cycles_ratio = j.value("special_cycles_ratio", m.special_cycles_ratio);
     m.launch_s = j.value("launch_s", m.launch_s);
     m.barrier_s = j.value("barrier_s", m.barrier_s);
+    m.host_isa = j.value("host_isa", m.host_isa);
     m.write_allocate = j.value("write_allocate", m.write_allocate);
     for (const json& level : j.value("memory", json::array())) {
       m.memory.push_back({level.value("name", ""), level.value("size_bytes", int64_t{0}),
@@ -92,6 +95,10 @@ absl::StatusOr<DeviceModel> DeviceModelFromJson(const std::string& text) {
   if (m.task_lanes < 1 || m.task_lanes > 1024 || (m.task_lanes & (m.task_lanes - 1)) != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("device model: task_lanes ", m.task_lanes, " is no power of two from 1 to 1024"));
+  }
+  if (m.host_isa != "avx2" && m.host_isa != "neon") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("device model: host_isa '", m.host_isa, "' is neither avx2 nor neon"));
   }
   if (m.vector_registers < 8 || m.parallel_units < 1 || !(m.fma_f32_flops_per_s > 0)) {
     return absl::InvalidArgumentError(

@@ -34,6 +34,8 @@ struct DeviceModel {
   double special_cycles_ratio = 20;   // cycles of one vector exp/erf/tanh/div chain relative to one vector FMA
   double launch_s = 2e-6;             // one kernel launch with all threads
   double barrier_s = 1e-6;
+  std::string host_isa =
+      "avx2";                  // of kinds other than cpu: what the processor beside the device executes, avx2 or neon
   bool write_allocate = true;  // stores to uncached lines count twice
   std::vector<MemoryLevel> memory;
 

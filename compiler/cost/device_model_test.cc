@@ -20,6 +20,11 @@ TEST(DeviceModelTest, FingerprintIgnoresMeasuredRates) {
   DeviceModel a, b;
   b.fma_f32_flops_per_s *= 2;
   EXPECT_EQ(a.Fingerprint(), b.Fingerprint());
+  b.host_isa = "neon";
+  EXPECT_EQ(a.Fingerprint(), b.Fingerprint());  // a processor is its own host
+  a.kind = b.kind = "opencl";
+  EXPECT_NE(a.Fingerprint(), b.Fingerprint());
+  b = a;
   b.isa = "avx2";
   EXPECT_NE(a.Fingerprint(), b.Fingerprint());
 }
@@ -29,6 +34,7 @@ TEST(DeviceModelTest, RefusesNonsense) {
   EXPECT_FALSE(DeviceModelFromJson("[]").ok());
   EXPECT_FALSE(DeviceModelFromJson(R"({"vector_bytes": 7})").ok());
   EXPECT_FALSE(DeviceModelFromJson(R"({"name": 3})").ok());
+  EXPECT_FALSE(DeviceModelFromJson(R"({"host_isa": "mips"})").ok());
 }
 
 TEST(DeviceModel, TypicalRatesFollowFromTheFingerprint) {

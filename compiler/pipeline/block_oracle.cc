@@ -185,8 +185,8 @@ absl::StatusOr<std::vector<std::string>> GraphBlockOracle::MakeBundles(absl::Spa
   absl::Status status;
   for (size_t k = 0; k < kernels.size() && status.ok(); ++k) {
     const std::string path = folder + "/question.fusion";
-    status = WriteMeasurementBundle(*kernels[k], texts.places[k], binaries[texts.places[k].file], *context_.device,
-                                    threads_, path);
+    status = WriteMeasurementBundle(*kernels[k], texts, texts.places[k], binaries[texts.places[k].file],
+                                    *context_.device, threads_, path);
     if (!status.ok()) break;
     std::ifstream file(path, std::ios::binary);
     bundles.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/backends/backend.h"
+#include "compiler/backends/placement.h"
 #include "compiler/ecg/derived.h"
 #include "compiler/fusion/plan.h"
 #include "compiler/onnx/import.h"
@@ -253,12 +254,12 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
   return absl::OkStatus();
 }
 
-// UNIMPLEMENTED naming every operator whose kernel the target has no text for.
-absl::Status CheckSupported(const Planned& planned, const Backend& backend, GraphBlockOracle* oracle) {
+// UNIMPLEMENTED naming every operator whose kernel neither the target nor its host has text for.
+absl::Status CheckSupported(const Planned& planned, const DeviceModel& device, GraphBlockOracle* oracle) {
   std::vector<std::string> refused;
   for (const FusionBlock& block : planned.plan.blocks) {
     ASSIGN_OR_RETURN(const BlockKernel kernel, oracle->Kernel(block.nodes));
-    const absl::Status supported = backend.CheckSupported(kernel.kernel);
+    const absl::Status supported = PlaceKernel(kernel.kernel, device).backend->CheckSupported(kernel.kernel);
     if (supported.ok()) continue;
     const ecg::Node& node = planned.graph.node(block.nodes.front());
     refused.push_back(absl::StrCat(node.op, " '", node.name, "': ", std::string(supported.message())));
@@ -278,7 +279,7 @@ absl::Status Prepare(const ModelFiles& files, const CompileOptions& options, con
                      ConstantPool* constants, StageClock* clock, Prepared* out) {
   GraphBlockOracle oracle(context, Units(options, context));
   RETURN_IF_ERROR(MakePlan(files, options, context, constants, &oracle, clock, &out->account, &out->planned));
-  RETURN_IF_ERROR(CheckSupported(out->planned, *FindBackend(context.device->kind), &oracle));
+  RETURN_IF_ERROR(CheckSupported(out->planned, *context.device, &oracle));
   ASSIGN_OR_RETURN(const tune::Budget budget, tune::ParseBudget(options.tune));
   if (budget.trials > 0) {
     RETURN_IF_ERROR(clock->Begin("tune", "trying schedules"));

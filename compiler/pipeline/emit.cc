@@ -1,18 +1,19 @@
 #include "compiler/pipeline/emit.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler/backends/backend.h"
+#include "compiler/backends/placement.h"
 #include "compiler/movement/cost.h"
 #include "compiler/movement/in_place.h"
 #include "compiler/pipeline/generator_version.h"
 #include "compiler/pipeline/memory_plan.h"
 #include "compiler/pipeline/report.h"
-#include "runtime/base/check.h"
 #include "runtime/base/sha256.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/bundle/bundle_writer.h"
@@ -23,27 +24,30 @@ namespace {
 // Texts of about this size keep both cores busy on a small model and amortise the prelude on a large one.
 constexpr size_t kFileBytes = 96 << 10;
 
-const Backend& BackendOf(const std::string& kind) {
-  const Backend* backend = FindBackend(kind);
-  FUSION_CHECK(backend != nullptr, "a device kind without a backend");  // Compile refuses it
-  return *backend;
+std::string SourceName(const KernelTexts& texts, int file) {
+  return absl::StrCat("src/kernels_", file, ".", FindBackend(texts.files[file].kind)->SourceExtension());
+}
+std::string BinaryName(const KernelTexts& texts, int file) {
+  return absl::StrCat("kernels/kernels_", file, ".", FindBackend(texts.files[file].kind)->BinaryExtension());
 }
 
-std::string SourceName(const Backend& backend, int file) {
-  return absl::StrCat("src/kernels_", file, ".", backend.SourceExtension());
-}
-std::string BinaryName(const Backend& backend, int file) {
-  return absl::StrCat("kernels/kernels_", file, ".", backend.BinaryExtension());
-}
-
-Kernel ManifestKernel(const Backend& backend, const BlockKernel& block, const KernelTexts::Place& place) {
+Kernel ManifestKernel(const KernelTexts& texts, const BlockKernel& block, const KernelTexts::Place& place) {
   Kernel kernel;
-  kernel.file = BinaryName(backend, place.file);
-  kernel.source = SourceName(backend, place.file);
+  kernel.file = BinaryName(texts, place.file);
+  kernel.source = SourceName(texts, place.file);
+  kernel.on_host = texts.files[place.file].on_host;
+  for (size_t a = 0; kernel.on_host && a < block.args.size(); ++a) {
+    if (block.args[a].written) kernel.writes.push_back(static_cast<int>(a));
+  }
   for (size_t p = 0; p < block.kernel.phases.size(); ++p) {
     kernel.phases.push_back({PhaseSymbol(place.symbol, static_cast<int>(p)), place.tasks[p]});
   }
   return kernel;
+}
+
+void NeedHost(const KernelTexts::File& file, Manifest* manifest) {
+  manifest->host_isa = file.instructions.isa;
+  manifest->format = std::max(manifest->format, 4);
 }
 
 int64_t BufferBytes(const movement::Buffer& buffer) { return buffer.elements * DTypeBytes(buffer.dtype); }
@@ -119,7 +123,7 @@ struct LaidOut {
   bool has_extents = false;
 };
 
-absl::StatusOr<LaidOut> LayOut(const Backend& backend, const BundleProgram& source, Weights* weights) {
+absl::StatusOr<LaidOut> LayOut(const KernelTexts& texts, const BundleProgram& source, Weights* weights) {
   const ecg::Graph& graph = *source.graph;
   const ValueLayouts& layouts = *source.layouts;
   const std::vector<PlannedLaunch>& launches = *source.launches;
@@ -221,7 +225,7 @@ absl::StatusOr<LaidOut> LayOut(const Backend& backend, const BundleProgram& sour
     launch.flops = planned.block.flops;
     const KernelTexts::Place& place = source.places[l];
     auto [kernel_it, fresh_kernel] = kernel_index.emplace(place.symbol, static_cast<int>(program.kernels.size()));
-    if (fresh_kernel) program.kernels.push_back(ManifestKernel(backend, planned.block, place));
+    if (fresh_kernel) program.kernels.push_back(ManifestKernel(texts, planned.block, place));
     launch.kernel = kernel_it->second;
     program.scratch_bytes_per_thread = std::max(program.scratch_bytes_per_thread, planned.block.kernel.scratch_bytes);
     for (size_t a = 0; a < planned.block.args.size(); ++a) {
@@ -307,43 +311,46 @@ absl::StatusOr<LaidOut> LayOut(const Backend& backend, const BundleProgram& sour
 }  // namespace
 
 KernelTexts PrintKernels(const std::vector<const BlockKernel*>& kernels, const DeviceModel& device) {
-  const Backend& backend = BackendOf(device.kind);
   KernelTexts texts;
-  texts.device_kind = device.kind;
   std::map<std::string, KernelTexts::Place> known;
   std::vector<std::set<std::string>> routines;  // that each file calls
+  std::vector<Placement> placements;            // parallel to the files: whom each is for
   std::vector<int> open;                        // files that take more kernels, one for each set of instructions
-  const auto file_for = [&](const Instructions& instructions, size_t bytes) {
+  const auto file_for = [&](const Placement& placement, const Instructions& instructions, size_t bytes) {
+    const auto add = [&] {
+      texts.files.push_back({"", placement.device.kind, instructions, placement.on_host});
+      placements.push_back(placement);
+      return static_cast<int>(texts.files.size()) - 1;
+    };
     for (int& f : open) {
-      if (texts.files[f].instructions != instructions) continue;
-      if (texts.files[f].text.size() + bytes <= kFileBytes) return f;
-      f = static_cast<int>(texts.files.size());
-      texts.files.push_back({"", instructions});
+      if (texts.files[f].on_host != placement.on_host || texts.files[f].instructions != instructions) continue;
+      if (texts.files[f].text.size() + bytes > kFileBytes) f = add();
       return f;
     }
-    open.push_back(static_cast<int>(texts.files.size()));
-    texts.files.push_back({"", instructions});
+    open.push_back(add());
     return open.back();
   };
   for (const BlockKernel* block : kernels) {
     auto it = known.find(block->key);
     if (it == known.end()) {
       const std::string symbol = absl::StrCat("k_", texts.distinct++);
-      const std::string text = backend.PrintKernel(block->kernel, symbol, device);
-      const int f = file_for(backend.InstructionsOf(block->kernel, device), text.size());
+      const Placement placement = PlaceKernel(block->kernel, device);
+      const Backend& backend = *placement.backend;
+      const std::string text = backend.PrintKernel(block->kernel, symbol, placement.device);
+      const int f = file_for(placement, backend.InstructionsOf(block->kernel, placement.device), text.size());
       texts.files[f].text += text;
       routines.resize(texts.files.size());
       routines[f].merge(RoutinesOf(block->kernel));
       KernelTexts::Place place{f, symbol, {}};
       for (size_t p = 0; p < block->kernel.phases.size(); ++p) {
-        place.tasks.push_back(backend.LaunchedTasks(block->kernel, static_cast<int>(p), device));
+        place.tasks.push_back(backend.LaunchedTasks(block->kernel, static_cast<int>(p), placement.device));
       }
       it = known.emplace(block->key, std::move(place)).first;
     }
     texts.places.push_back(it->second);
   }
   for (size_t f = 0; f < texts.files.size(); ++f) {
-    texts.files[f].text.insert(0, backend.Preamble(routines[f], device));
+    texts.files[f].text.insert(0, placements[f].backend->Preamble(routines[f], placements[f].device));
   }
   return texts;
 }
@@ -351,7 +358,7 @@ KernelTexts PrintKernels(const std::vector<const BlockKernel*>& kernels, const D
 absl::StatusOr<std::vector<std::string>> BuildTexts(const KernelTexts& texts, Toolchain* toolchain) {
   std::vector<BuildUnit> units;
   for (const KernelTexts::File& file : texts.files) {
-    units.push_back({texts.device_kind, file.instructions.march, file.text});
+    units.push_back({file.kind, file.instructions.march, file.text});
   }
   if (units.empty()) return std::vector<std::string>();
   return toolchain->Build(units);
@@ -360,19 +367,18 @@ absl::StatusOr<std::vector<std::string>> BuildTexts(const KernelTexts& texts, To
 absl::Status WriteBundle(const std::vector<BundleProgram>& programs, const KernelTexts& texts,
                          const std::vector<std::string>& binaries, const Manifest& head, const std::string& path,
                          CompileAccount* account) {
-  const Backend& backend = BackendOf(texts.device_kind);
   Manifest manifest = head;
   Weights weights;
   std::vector<LaidOut> laid_out;
   for (const BundleProgram& program : programs) {
-    ASSIGN_OR_RETURN(laid_out.emplace_back(), LayOut(backend, program, &weights));
+    ASSIGN_OR_RETURN(laid_out.emplace_back(), LayOut(texts, program, &weights));
     if (laid_out.back().has_extents) manifest.format = std::max(manifest.format, 2);
     account->arena_bytes = std::max(account->arena_bytes, laid_out.back().program.arena_bytes);
     if (laid_out.size() == 1) {
       static_cast<Program&>(manifest) = laid_out.back().program;
     } else {
       manifest.others.push_back(laid_out.back().program);
-      manifest.format = 3;
+      manifest.format = std::max(manifest.format, 3);
     }
   }
   ASSIGN_OR_RETURN(std::unique_ptr<BundleWriter> writer, BundleWriter::Create(path));
@@ -381,16 +387,22 @@ absl::Status WriteBundle(const std::vector<BundleProgram>& programs, const Kerne
     for (const KernelTexts::Place& place : program.places) used.insert(place.file);
   }
   for (const int f : used) {
-    RETURN_IF_ERROR(writer->AddEntry(BinaryName(backend, f), binaries[f]));
-    RETURN_IF_ERROR(writer->AddEntry(SourceName(backend, f), texts.files[f].text));
+    RETURN_IF_ERROR(writer->AddEntry(BinaryName(texts, f), binaries[f]));
+    RETURN_IF_ERROR(writer->AddEntry(SourceName(texts, f), texts.files[f].text));
   }
-  // The head names the device's; less where every kernel needs the same less.
-  const bool alike = !used.empty() && std::all_of(used.begin(), used.end(), [&](int f) {
-    return texts.files[f].instructions == texts.files[*used.begin()].instructions;
-  });
-  if (alike) {
-    manifest.isa = texts.files[*used.begin()].instructions.isa;
-    manifest.march = texts.files[*used.begin()].instructions.march;
+  // The head names the device's; less where every kernel of it needs the same less.
+  std::vector<Instructions> needed;
+  for (const int f : used) {
+    const KernelTexts::File& file = texts.files[f];
+    if (file.on_host) {
+      NeedHost(file, &manifest);
+    } else {
+      needed.push_back(file.instructions);
+    }
+  }
+  if (!needed.empty() && std::count(needed.begin(), needed.end(), needed[0]) == std::ssize(needed)) {
+    manifest.isa = needed[0].isa;
+    manifest.march = needed[0].march;
   }
   if (!account->plan_json.empty()) RETURN_IF_ERROR(writer->AddEntry("plan.json", account->plan_json));
   RETURN_IF_ERROR(writer->AddEntry("report.html", ReportHtml(manifest, *account)));
@@ -415,7 +427,7 @@ absl::Status WriteBundle(const std::vector<BundleProgram>& programs, const Kerne
   return writer->Finish(std::move(manifest));
 }
 
-absl::Status WriteMeasurementBundle(const BlockKernel& block, const KernelTexts::Place& place,
+absl::Status WriteMeasurementBundle(const BlockKernel& block, const KernelTexts& texts, const KernelTexts::Place& place,
                                     const std::string& binary, const DeviceModel& device, int threads,
                                     const std::string& path) {
   Manifest manifest;
@@ -458,10 +470,11 @@ absl::Status WriteMeasurementBundle(const BlockKernel& block, const KernelTexts:
   }
   manifest.arena_bytes = PlanArena(&temporaries);
   for (size_t t = 0; t < temporaries.size(); ++t) manifest.buffers[temporary_buffers[t]].offset = temporaries[t].offset;
-  const Backend& backend = BackendOf(device.kind);
-  Kernel kernel = ManifestKernel(backend, block, place);
+  const KernelTexts::File& file_of_kernel = texts.files[place.file];
+  if (file_of_kernel.on_host) NeedHost(file_of_kernel, &manifest);
+  Kernel kernel = ManifestKernel(texts, block, place);
   kernel.source.clear();
-  kernel.file = absl::StrCat("kernels/question.", backend.BinaryExtension());
+  kernel.file = absl::StrCat("kernels/question.", FindBackend(file_of_kernel.kind)->BinaryExtension());
   const std::string file = kernel.file;
   manifest.kernels.push_back(std::move(kernel));
   manifest.launches.push_back(std::move(launch));

@@ -18,12 +18,13 @@ namespace fusion {
 
 // Texts of the distinct kernels among `kernels`, grouped into files, and where each kernel is.
 struct KernelTexts {
-  std::string device_kind;  // whose toolchain builds them
   struct File {
     std::string text;  // complete
+    std::string kind;  // whose toolchain builds it
     Instructions instructions;
+    bool on_host = false;  // Placement::on_host
   };
-  std::vector<File> files;  // kernels that need the same instructions
+  std::vector<File> files;  // kernels of the same processor that need the same instructions
   struct Place {
     int file = 0;
     std::string symbol;
@@ -64,7 +65,7 @@ absl::Status WriteBundle(const std::vector<BundleProgram>& programs, const Kerne
 // The tiny bundle by which a worker measures one kernel: every argument it reads (weights too) is an input, every one
 // it writes an output. Not synced: it is read back at once. Its options say the kernel's key and what the cost model
 // expects of it with `threads`.
-absl::Status WriteMeasurementBundle(const BlockKernel& block, const KernelTexts::Place& place,
+absl::Status WriteMeasurementBundle(const BlockKernel& block, const KernelTexts& texts, const KernelTexts::Place& place,
                                     const std::string& binary, const DeviceModel& device, int threads,
                                     const std::string& path);
 

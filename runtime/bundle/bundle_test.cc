@@ -261,7 +261,7 @@ TEST(ManifestTest, ParsingNamesTheField) {
     text.replace(text.find(from), from.size(), to);
     return std::string(ParseManifest(text).status().message());
   };
-  EXPECT_THAT(why("\"format\": 1", "\"format\": 4"), HasSubstr("newer runtime"));
+  EXPECT_THAT(why("\"format\": 1", "\"format\": 5"), HasSubstr("newer runtime"));
   EXPECT_THAT(why("\"arena_bytes\": 128", "\"arena_bytes\": \"128\""), HasSubstr("arena_bytes is not an integer"));
   EXPECT_THAT(why("\"tasks\": 2", "\"tasks\": 1e300"), HasSubstr("kernels[0].phases[0].tasks is not an integer"));
   EXPECT_THAT(why("\"kind\": \"arena\"", "\"kind\": \"area\""), HasSubstr("buffers[3].kind"));

@@ -58,6 +58,9 @@ struct Kernel {
   std::string file;           // "kernels/cpu.so"; kernels may share one
   std::vector<Phase> phases;  // at least one
   std::string source;         // "src/k3.cc"; may be empty
+  // In a bundle for another target: the processor beside the device runs it, as runtime/devices/cpu/kernel_abi.h says.
+  bool on_host = false;
+  std::vector<int> writes = {};  // on_host: which of its arguments it writes
 };
 
 // Kernels are launched one after the other, with a barrier between.
@@ -81,19 +84,20 @@ struct Program {
   std::vector<Launch> launches;
 };
 
-inline constexpr int kNewestFormat = 3;
+inline constexpr int kNewestFormat = 4;
 
 // A bundle holds one program, or several specialisations of one model (docs/decisions/0010-specialisations.md): the
 // first is the manifest itself, which a caller gets who names no shapes; all share weights, code and the names, element
 // types and ranks of inputs and outputs.
 struct Manifest : Program {
   // 2 where an output has extents: a reader of format 1 would hand out what is undefined. 3 where there are several
-  // specialisations: a reader of format 2 would know only the first.
+  // specialisations: a reader of format 2 would know only the first. 4 where a kernel runs on the host.
   int format = 1;
   std::string generator;                       // "fusion 0.1.0 (generator 1)"
   std::string target = "cpu";                  // selects the device
   std::string isa;                             // "avx512vnni", "avx512", "avx2", "neon": refused where the CPU lacks it
   std::string march;                           // what the toolchain was told; for people
+  std::string host_isa;                        // what kernels that run on the host need; "" without any
   std::string model_name, model_sha256;        // either may be empty
   std::map<std::string, std::string> options;  // how it was compiled; for people
   std::vector<Program> others;                 // specialisations after the first

@@ -155,6 +155,7 @@ Json KernelsToJson(const std::vector<Kernel>& kernels) {
     Json phases = Json::array();
     for (const Phase& phase : kernel.phases) phases.push_back({{"symbol", phase.symbol}, {"tasks", phase.tasks}});
     list.push_back({{"file", kernel.file}, {"phases", std::move(phases)}, {"source", kernel.source}});
+    if (kernel.on_host) list.back()["host"] = {{"writes", kernel.writes}};
   }
   return list;
 }
@@ -203,7 +204,8 @@ void ReadBuffer(Fields fields, Buffer* buffer) {
   fields.Read("layout", &buffer->layout);
 }
 
-void ReadKernel(Fields fields, absl::Status* status, Kernel* kernel) {
+void ReadKernel(const Json& item, const std::string& path, absl::Status* status, Kernel* kernel) {
+  Fields fields(item, path, status);
   fields.Read("file", &kernel->file);
   fields.Read("source", &kernel->source);
   fields.Each("phases", [&](const Json& item, const std::string& path) {
@@ -212,6 +214,9 @@ void ReadKernel(Fields fields, absl::Status* status, Kernel* kernel) {
     phase_fields.Read("symbol", &phase.symbol);
     phase_fields.Read("tasks", &phase.tasks);
   });
+  if (!item.is_object() || !item.contains("host")) return;
+  kernel->on_host = true;
+  Fields(item["host"], path + "host.", status).Read("writes", &kernel->writes);
 }
 
 void ReadLaunch(Fields fields, Launch* launch) {
@@ -246,7 +251,7 @@ void ReadProgram(const Json& json, const std::string& path, absl::Status* status
     ReadBuffer(Fields(item, where, status), &program->buffers.emplace_back());
   });
   fields.Each("kernels", [&](const Json& item, const std::string& where) {
-    ReadKernel(Fields(item, where, status), status, &program->kernels.emplace_back());
+    ReadKernel(item, where, status, &program->kernels.emplace_back());
   });
   fields.Each("launches", [&](const Json& item, const std::string& where) {
     ReadLaunch(Fields(item, where, status), &program->launches.emplace_back());
@@ -294,6 +299,7 @@ std::string SerializeManifest(const Manifest& manifest) {
                {"model_name", manifest.model_name},
                {"model_sha256", manifest.model_sha256},
                {"options", manifest.options}};
+  if (!manifest.host_isa.empty()) json["host_isa"] = manifest.host_isa;
   AddProgram(manifest, &json);
   for (const Program& other : manifest.others) AddProgram(other, &json["specialisations"].emplace_back());
   json["digests"] = manifest.digests;
@@ -316,6 +322,7 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
   root.Read("target", &manifest.target);
   root.Read("isa", &manifest.isa);
   root.Read("march", &manifest.march);
+  if (json.is_object() && json.contains("host_isa")) root.Read("host_isa", &manifest.host_isa);
   root.Read("model_name", &manifest.model_name);
   root.Read("model_sha256", &manifest.model_sha256);
   root.Read("options", &manifest.options);

@@ -111,6 +111,9 @@ absl::Status CheckKernel(const Manifest& manifest, const Kernel& kernel, size_t 
     if (!IsSymbol(phase.symbol)) return Bad("kernel ", index, ": a phase's symbol is not a C identifier");
     if (phase.tasks < 0) return Bad("kernel ", index, ": negative tasks in phase '", phase.symbol, "'");
   }
+  if (kernel.on_host && (manifest.format < 4 || manifest.host_isa.empty())) {
+    return Bad("kernel ", index, " runs on the host, which takes format 4 and a host_isa");
+  }
   return absl::OkStatus();
 }
 
@@ -133,6 +136,12 @@ absl::Status CheckProgram(const Manifest& manifest, const Program& program, int6
     if (!InRange(launch.kernel, program.kernels.size())) return Bad("launch ", i, ": no kernel ", launch.kernel);
     for (const int buffer : launch.buffers) {
       if (!InRange(buffer, program.buffers.size())) return Bad("launch ", i, ": no buffer ", buffer);
+    }
+    for (const int argument : program.kernels[launch.kernel].writes) {
+      if (!InRange(argument, launch.buffers.size()) ||
+          program.buffers[launch.buffers[argument]].kind == Buffer::Kind::kConstant) {
+        return Bad("launch ", i, " cannot write its argument ", argument);
+      }
     }
   }
   return absl::OkStatus();

@@ -57,10 +57,11 @@ class OpenClSession : public ::testing::TestWithParam<bool> {
     std::filesystem::remove(path_);
   }
 
-  absl::StatusOr<std::unique_ptr<Session>> Load(const opencl::ProgramFile& file, Manifest manifest = TinyManifest()) {
+  absl::StatusOr<std::unique_ptr<Session>> Load(const opencl::ProgramFile& file, Manifest manifest = TinyManifest(),
+                                                const std::map<std::string, std::string>& more = {}) {
     manifest.target = "opencl";
     manifest.isa = "opencl1.2";
-    const absl::Status written = WriteTinyBundle(path_, opencl::WriteProgramFile(file), manifest);
+    const absl::Status written = WriteTinyBundle(path_, opencl::WriteProgramFile(file), manifest, more);
     if (!written.ok()) return written;
     const auto bundle = Bundle::Open(path_);
     if (!bundle.ok()) return bundle.status();
@@ -93,6 +94,37 @@ TEST_P(OpenClSession, RunsAndTimesEachLaunch) {
     ExpectRight(inputs[0], *outputs);
     ASSERT_EQ(latencies_ns.size(), 2u);
     EXPECT_GT(std::min(latencies_ns[0], latencies_ns[1]), 0);
+  }
+}
+
+// The first kernel reads an input and constants, the second is between the device and an output.
+TEST_P(OpenClSession, AKernelRunsOnTheHost) {
+  const std::string text = TinyText();
+  const auto code = BuildSharedObject(kTinyKernelSource);
+  ASSERT_TRUE(code.ok()) << code.status();
+  for (const int on_host : {0, 1}) {
+    Manifest manifest = TinyManifest();
+    manifest.format = 4;
+    manifest.host_isa = manifest.isa;
+    manifest.kernels[on_host].file = "kernels/host.so";
+    manifest.kernels[on_host].on_host = true;
+    manifest.kernels[on_host].writes = on_host == 0 ? std::vector<int>{2, 4} : std::vector<int>{1};
+    const auto session = Load({"", "", text, ""}, manifest, {{"kernels/host.so", *code}});
+    ASSERT_TRUE(session.ok()) << session.status();
+    for (uint64_t seed = 0; seed < 3; ++seed) {
+      const std::vector<Tensor> inputs = RandomInputs((*session)->manifest(), seed);
+      std::vector<int64_t> latencies_ns;
+      const auto outputs = (*session)->RunTimed(inputs, seed == 0 ? nullptr : &latencies_ns);
+      ASSERT_TRUE(outputs.ok()) << outputs.status();
+      ExpectRight(inputs[0], *outputs);
+      if (seed > 0) EXPECT_GT(std::min(latencies_ns[0], latencies_ns[1]), 0);
+    }
+    manifest.host_isa = "neon2";
+    EXPECT_THAT(std::string(Load({"", "", text, ""}, manifest, {{"kernels/host.so", *code}}).status().message()),
+                HasSubstr("need 'neon2'"));
+    manifest.format = 3;
+    EXPECT_THAT(std::string(Load({"", "", text, ""}, manifest, {{"kernels/host.so", *code}}).status().message()),
+                HasSubstr("format 4"));
   }
 }
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
 #include "compiler/backends/opencl/toolchain/opencl_toolchain.h"
+#include "compiler/backends/toolchain_set.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/loader/session.h"
 #include "tests/conformance/host_device.h"
@@ -25,20 +26,21 @@ Outputs RunBundle(const std::string& path, const std::vector<Tensor>& inputs) {
   return session->Run(inputs);
 }
 
-absl::StatusOr<std::unique_ptr<LocalToolchain>> ToolchainFor(const RunOptions& options) {
-  // Drivers of OpenCL start threads, and the runs are forks of this process: they build the text.
-  if (options.target == "opencl") return MakeOpenClToolchain({/*build=*/false});
+absl::StatusOr<std::unique_ptr<Toolchain>> MakeToolchain(const RunOptions& options) {
   ClangToolchainOptions clang;
   clang.more_flags = options.compiler_flags;
-  ASSIGN_OR_RETURN(std::unique_ptr<LocalToolchain> toolchain, ClangToolchain::Create(clang));
-  return toolchain;
+  std::vector<std::unique_ptr<LocalToolchain>> toolchains;
+  ASSIGN_OR_RETURN(toolchains.emplace_back(), ClangToolchain::Create(clang));
+  // Drivers of OpenCL start threads, and the runs are forks of this process: they build the text.
+  toolchains.push_back(MakeOpenClToolchain({/*build=*/false}));
+  return std::make_unique<ToolchainSet>(std::move(toolchains));
 }
 
 }  // namespace
 
 std::vector<Outputs> CompileAndRun(std::vector<CompileJob> jobs, const std::function<std::vector<Tensor>(int)>& inputs,
                                    const RunOptions& options) {
-  const auto toolchain = ToolchainFor(options);
+  const auto toolchain = MakeToolchain(options);
   if (!toolchain.ok()) return std::vector<Outputs>(jobs.size(), toolchain.status());
   std::string folder = (std::filesystem::temp_directory_path() / "fusion-bundles-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) {

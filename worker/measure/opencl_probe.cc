@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/bundle/manifest.h"
+#include "runtime/devices/cpu/isa.h"
 #include "runtime/devices/opencl/context.h"
 
 namespace fusion {
@@ -172,6 +173,7 @@ absl::StatusOr<DeviceModel> ProbeOpenCl() {
   model.parallel_units = std::max(1, facts.compute_units);
   model.task_lanes = group;
   model.byte_dots = false;
+  if (const std::string host = HostIsa(); host == "neon") model.host_isa = host;
   model.write_allocate = facts.is_cpu;
   model.barrier_s = 0;  // between phases lies a launch
 

@@ -2,14 +2,12 @@
 
 #include <chrono>
 #include <cstring>
-#include <map>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/devices/cpu/code_library.h"
+#include "runtime/devices/cpu/cpu_launches.h"
 #include "runtime/devices/cpu/isa.h"
-#include "runtime/devices/cpu/worker_pool.h"
 #include "runtime/devices/host_memory.h"
 
 namespace fusion {
@@ -18,16 +16,6 @@ namespace {
 int64_t WithSlack(int64_t size_bytes) {
   return (size_bytes + kBufferAlignBytes - 1) / kBufferAlignBytes * kBufferAlignBytes + kBufferSlackBytes;
 }
-
-struct BoundPhase {
-  fusion_kernel_phase function;
-  int64_t tasks;
-};
-
-struct BoundLaunch {
-  std::vector<BoundPhase> phases;
-  std::vector<void*> args;
-};
 
 struct BoundBinding {
   char* data;
@@ -41,10 +29,10 @@ class CpuExecutable : public Executable {
     auto executable = std::make_unique<CpuExecutable>();
     executable->bundle_ = std::move(bundle);
     const Program& program = executable->bundle_->manifest().program(options.program);
-    RETURN_IF_ERROR(executable->LoadCode(program));
     RETURN_IF_ERROR(executable->PlaceBuffers(program));
-    RETURN_IF_ERROR(executable->BindLaunches(program));
-    ASSIGN_OR_RETURN(executable->pool_, WorkerPool::Create(options.threads, program.scratch_bytes_per_thread));
+    ASSIGN_OR_RETURN(executable->launches_, CpuLaunches::Create(*executable->bundle_, program, CpuLaunches::Which::kAll,
+                                                                executable->bases_, options.threads));
+    executable->launch_count_ = program.launches.size();
     return executable;
   }
 
@@ -56,11 +44,9 @@ class CpuExecutable : public Executable {
         std::memcpy(inputs_[i].data, inputs[i], inputs_[i].size_bytes);
       }
     }
-    for (size_t i = 0; i < launches_.size(); ++i) {
+    for (size_t i = 0; i < launch_count_; ++i) {
       const Clock::time_point start = observer ? Clock::now() : Clock::time_point();
-      for (const BoundPhase& phase : launches_[i].phases) {
-        pool_->Run(phase.function, launches_[i].args.data(), phase.tasks);
-      }
+      launches_.Run(i);
       if (observer) {
         observer(static_cast<int>(i),
                  std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
@@ -79,15 +65,6 @@ class CpuExecutable : public Executable {
   void* buffer(int index) override { return bases_[index]; }
 
  private:
-  absl::Status LoadCode(const Program& program) {
-    for (const Kernel& kernel : program.kernels) {
-      if (libraries_.count(kernel.file) != 0) continue;
-      ASSIGN_OR_RETURN(const absl::string_view elf, bundle_->Entry(kernel.file));
-      ASSIGN_OR_RETURN(libraries_[kernel.file], CodeLibrary::Load(elf, kernel.file));
-    }
-    return absl::OkStatus();
-  }
-
   absl::Status PlaceBuffers(const Program& program) {
     int64_t bytes = WithSlack(program.arena_bytes);
     std::vector<int64_t> own_offsets(program.buffers.size());
@@ -125,26 +102,12 @@ class CpuExecutable : public Executable {
     return absl::OkStatus();
   }
 
-  absl::Status BindLaunches(const Program& program) {
-    for (const Launch& launch : program.launches) {
-      BoundLaunch& bound = launches_.emplace_back();
-      const Kernel& kernel = program.kernels[launch.kernel];
-      for (const Phase& phase : kernel.phases) {
-        ASSIGN_OR_RETURN(void* const address, libraries_[kernel.file]->Symbol(phase.symbol));
-        bound.phases.push_back({reinterpret_cast<fusion_kernel_phase>(address), phase.tasks});
-      }
-      for (const int buffer : launch.buffers) bound.args.push_back(bases_[buffer]);
-    }
-    return absl::OkStatus();
-  }
-
   std::shared_ptr<const BundleReader> bundle_;
-  std::map<std::string, std::unique_ptr<CodeLibrary>> libraries_;
   HostMemory memory_;         // the arena, then inputs and outputs, each with its slack
   std::vector<char*> bases_;  // parallel to Program::buffers
   std::vector<BoundBinding> inputs_, outputs_;
-  std::vector<BoundLaunch> launches_;
-  std::unique_ptr<WorkerPool> pool_;
+  CpuLaunches launches_;
+  size_t launch_count_ = 0;
 };
 
 class CpuDevice : public Device {

@@ -1,12 +1,15 @@
 #include "runtime/devices/opencl/opencl_device.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/devices/cpu/cpu_launches.h"
+#include "runtime/devices/cpu/isa.h"
 #include "runtime/devices/host_memory.h"
 #include "runtime/devices/opencl/context.h"
 #include "runtime/devices/opencl/program_file.h"
@@ -25,14 +28,21 @@ class OpenClExecutable : public Executable {
  public:
   static absl::StatusOr<std::unique_ptr<Executable>> Create(std::shared_ptr<opencl::Context> context,
                                                             std::shared_ptr<const BundleReader> bundle,
-                                                            size_t program) {
+                                                            const LoadOptions& options) {
     auto executable = std::make_unique<OpenClExecutable>();
     executable->context_ = std::move(context);
     executable->bundle_ = std::move(bundle);
-    executable->program_ = &executable->bundle_->manifest().program(program);
+    executable->program_ = &executable->bundle_->manifest().program(options.program);
     RETURN_IF_ERROR(executable->LoadCode());
     RETURN_IF_ERROR(executable->PlaceBuffers());
     RETURN_IF_ERROR(executable->BindLaunches());
+    std::vector<char*> bases;
+    for (size_t b = 0; b < executable->program_->buffers.size(); ++b) {
+      bases.push_back(executable->HostOf(static_cast<int>(b)));
+    }
+    ASSIGN_OR_RETURN(executable->host_launches_,
+                     CpuLaunches::Create(*executable->bundle_, *executable->program_, CpuLaunches::Which::kOnHost,
+                                         bases, options.threads));
     return executable;
   }
 
@@ -41,6 +51,7 @@ class OpenClExecutable : public Executable {
     std::vector<Event> events;
     absl::Status status = UploadInputs(inputs);
     if (status.ok() && observer && !shared_) status = context_->Finish();  // copies are no part of the first launch
+    if (observer) host_ns_.assign(launches_.size(), 0);
     if (status.ok()) status = Enqueue(observer ? &events : nullptr);
     const absl::Status finished = context_->Finish();  // in any case: commands use the caller's memory
     if (status.ok()) status = finished;
@@ -71,7 +82,7 @@ class OpenClExecutable : public Executable {
 
   absl::Status LoadCode() {
     for (const fusion::Kernel& kernel : program_->kernels) {
-      if (programs_.count(kernel.file) != 0) continue;
+      if (kernel.on_host || programs_.count(kernel.file) != 0) continue;
       ASSIGN_OR_RETURN(const absl::string_view bytes, bundle_->Entry(kernel.file));
       ASSIGN_OR_RETURN(const opencl::ProgramFile file, opencl::ReadProgramFile(bytes));
       const opencl::DeviceFacts& device = context_->device();
@@ -116,6 +127,7 @@ class OpenClExecutable : public Executable {
     for (const Launch& launch : program_->launches) {
       std::vector<BoundPhase>& phases = launches_.emplace_back();
       const fusion::Kernel& kernel = program_->kernels[launch.kernel];
+      if (kernel.on_host) continue;
       const auto bytes = static_cast<int64_t>(launch.buffers.size() * (sizeof(cl_mem) + sizeof(cl_long)));
       if (bytes > context_->device().max_parameter_bytes) {
         return absl::FailedPreconditionError(absl::StrCat("'", launch.label, "' takes ", launch.buffers.size(),
@@ -152,7 +164,7 @@ class OpenClExecutable : public Executable {
         "copying an input to the device");
   }
 
-  // After the launches have finished.
+  // Behind what was enqueued before it; a device that shares memory must have finished that.
   absl::Status Download(int buffer, int64_t size_bytes, void* to) {
     const bool constant = program_->buffers[buffer].kind == BufferKind::kConstant;
     if (size_bytes == 0 || ((shared_ || constant) && to == HostOf(buffer))) return absl::OkStatus();
@@ -196,6 +208,10 @@ class OpenClExecutable : public Executable {
 
   absl::Status Enqueue(std::vector<Event>* events) {
     for (size_t l = 0; l < launches_.size(); ++l) {
+      if (program_->kernels[program_->launches[l].kernel].on_host) {
+        RETURN_IF_ERROR(Annotate(RunOnHost(l, events != nullptr),
+                                 absl::StrCat("launch ", l, " '", program_->launches[l].label, "'")));
+      }
       for (const BoundPhase& phase : launches_[l]) {
         cl_event event = nullptr;
         RETURN_IF_ERROR(Annotate(context_->Launch(phase.kernel, phase.tasks, events != nullptr ? &event : nullptr),
@@ -203,6 +219,27 @@ class OpenClExecutable : public Executable {
         if (events != nullptr) events->push_back({static_cast<int>(l), event});
       }
     }
+    return absl::OkStatus();
+  }
+
+  // The processor's turn: what it reads comes from the device, what it writes goes back.
+  absl::Status RunOnHost(size_t l, bool timed) {
+    using Clock = std::chrono::steady_clock;
+    const Launch& launch = program_->launches[l];
+    if (shared_ || timed) RETURN_IF_ERROR(context_->Finish());
+    const Clock::time_point start = timed ? Clock::now() : Clock::time_point();
+    if (!shared_) {
+      for (const int buffer : launch.buffers) {
+        RETURN_IF_ERROR(Download(buffer, program_->buffers[buffer].size_bytes, HostOf(buffer)));
+      }
+    }
+    host_launches_.Run(l);
+    for (const int argument : program_->kernels[launch.kernel].writes) {
+      RETURN_IF_ERROR(Upload(launch.buffers[argument], HostOf(launch.buffers[argument])));
+    }
+    if (!timed) return absl::OkStatus();
+    RETURN_IF_ERROR(context_->Finish());
+    host_ns_[l] = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
     return absl::OkStatus();
   }
 
@@ -223,7 +260,7 @@ class OpenClExecutable : public Executable {
         if (p == 0) begin = std::max(begin, queued);
         RETURN_IF_ERROR(time(events[e], CL_PROFILING_COMMAND_END, &end));
       }
-      observer(static_cast<int>(l), static_cast<int64_t>(std::max(begin, end) - begin));
+      observer(static_cast<int>(l), host_ns_[l] + static_cast<int64_t>(std::max(begin, end) - begin));
     }
     return absl::OkStatus();
   }
@@ -236,17 +273,22 @@ class OpenClExecutable : public Executable {
   std::vector<int64_t> offsets_;  // parallel to Program::buffers; of constants: in the weights
   bool shared_ = false;
   opencl::Buffer memory_, weights_;
-  std::vector<std::vector<BoundPhase>> launches_;
+  std::vector<std::vector<BoundPhase>> launches_;  // none of what runs on the host
+  CpuLaunches host_launches_;
+  std::vector<int64_t> host_ns_;  // of the last observed run, by launch
 };
 
 class OpenClDevice : public Device {
  public:
-  absl::Status CheckSupported(const Manifest&) const override { return opencl::FindDevices().status(); }
+  absl::Status CheckSupported(const Manifest& manifest) const override {
+    if (!manifest.host_isa.empty()) RETURN_IF_ERROR(CheckIsa(manifest.host_isa));
+    return opencl::FindDevices().status();
+  }
 
   absl::StatusOr<std::unique_ptr<Executable>> Load(std::shared_ptr<const BundleReader> bundle,
                                                    const LoadOptions& options) const override {
     ASSIGN_OR_RETURN(std::shared_ptr<opencl::Context> context, opencl::Context::Create());
-    return OpenClExecutable::Create(std::move(context), std::move(bundle), options.program);
+    return OpenClExecutable::Create(std::move(context), std::move(bundle), options);
   }
 };
 

@@ -103,9 +103,11 @@ Manifest TinySpecialisedManifest() {
   return manifest;
 }
 
-absl::Status WriteTinyBundle(const std::string& path, const std::string& shared_object, const Manifest& manifest) {
+absl::Status WriteTinyBundle(const std::string& path, const std::string& shared_object, const Manifest& manifest,
+                             const std::map<std::string, std::string>& more) {
   ASSIGN_OR_RETURN(const std::unique_ptr<BundleWriter> writer, BundleWriter::Create(path));
   RETURN_IF_ERROR(writer->AddEntry("kernels/cpu.so", shared_object));
+  for (const auto& [name, bytes] : more) RETURN_IF_ERROR(writer->AddEntry(name, bytes));
   RETURN_IF_ERROR(writer->AddEntry("src/tiny.cc", kTinyKernelSource));
   RETURN_IF_ERROR(
       writer->BeginWeights({{"w", DType::kF32, {8}}, {"b", DType::kF32, {8}}, {"columns", DType::kI64, {1}}}).status());

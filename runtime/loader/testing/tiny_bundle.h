@@ -3,6 +3,7 @@
 #ifndef FUSION_RUNTIME_LOADER_TESTING_TINY_BUNDLE_H_
 #define FUSION_RUNTIME_LOADER_TESTING_TINY_BUNDLE_H_
 
+#include <map>
 #include <string>
 
 #include "absl/status/status.h"
@@ -25,7 +26,9 @@ Manifest TinyDynamicManifest();
 // That for 64 rows, and one for 16.
 Manifest TinySpecialisedManifest();
 
-absl::Status WriteTinyBundle(const std::string& path, const std::string& shared_object, const Manifest& manifest);
+// `shared_object` is the entry kernels/cpu.so; `more`: others, by name.
+absl::Status WriteTinyBundle(const std::string& path, const std::string& shared_object, const Manifest& manifest,
+                             const std::map<std::string, std::string>& more = {});
 
 }  // namespace fusion
 

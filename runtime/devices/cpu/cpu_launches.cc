@@ -1,0 +1,36 @@
+#include "runtime/devices/cpu/cpu_launches.h"
+
+#include "runtime/base/status_macros.h"
+
+namespace fusion {
+
+absl::StatusOr<CpuLaunches> CpuLaunches::Create(const BundleReader& bundle, const Program& program, Which which,
+                                                const std::vector<char*>& bases, int threads) {
+  CpuLaunches result;
+  for (const Launch& launch : program.launches) {
+    BoundLaunch& bound = result.launches_.emplace_back();
+    const Kernel& kernel = program.kernels[launch.kernel];
+    if (which == Which::kOnHost && !kernel.on_host) continue;
+    std::unique_ptr<CodeLibrary>& library = result.libraries_[kernel.file];
+    if (library == nullptr) {
+      ASSIGN_OR_RETURN(const absl::string_view elf, bundle.Entry(kernel.file));
+      ASSIGN_OR_RETURN(library, CodeLibrary::Load(elf, kernel.file));
+    }
+    for (const fusion::Phase& phase : kernel.phases) {
+      ASSIGN_OR_RETURN(void* const address, library->Symbol(phase.symbol));
+      bound.phases.push_back({reinterpret_cast<fusion_kernel_phase>(address), phase.tasks});
+    }
+    for (const int buffer : launch.buffers) bound.args.push_back(bases[buffer]);
+  }
+  if (which == Which::kAll || !result.libraries_.empty()) {
+    ASSIGN_OR_RETURN(result.pool_, WorkerPool::Create(threads, program.scratch_bytes_per_thread));
+  }
+  return result;
+}
+
+void CpuLaunches::Run(size_t launch) {
+  BoundLaunch& bound = launches_[launch];
+  for (const Phase& phase : bound.phases) pool_->Run(phase.function, bound.args.data(), phase.tasks);
+}
+
+}  // namespace fusion

@@ -1,0 +1,49 @@
+// CpuLaunches: the launches of a program that a processor executes: all of them on target cpu, on other targets those
+// of kernels that run on the host (Kernel::on_host).
+#ifndef FUSION_RUNTIME_DEVICES_CPU_CPU_LAUNCHES_H_
+#define FUSION_RUNTIME_DEVICES_CPU_CPU_LAUNCHES_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/bundle/bundle_reader.h"
+#include "runtime/devices/cpu/code_library.h"
+#include "runtime/devices/cpu/kernel_abi.h"
+#include "runtime/devices/cpu/worker_pool.h"
+
+namespace fusion {
+
+// One caller at a time.
+class CpuLaunches {
+ public:
+  enum class Which { kAll, kOnHost };
+
+  // `bases`: where each of the program's buffers lies; with its slack it outlives this. FAILED_PRECONDITION if the code
+  // does not load.
+  static absl::StatusOr<CpuLaunches> Create(const BundleReader& bundle, const Program& program, Which which,
+                                            const std::vector<char*>& bases, int threads);
+
+  // All phases, one after another. Nothing for a launch that is not one of these.
+  void Run(size_t launch);
+
+ private:
+  struct Phase {
+    fusion_kernel_phase function;
+    int64_t tasks;
+  };
+  struct BoundLaunch {
+    std::vector<Phase> phases;
+    std::vector<void*> args;
+  };
+
+  std::map<std::string, std::unique_ptr<CodeLibrary>> libraries_;
+  std::vector<BoundLaunch> launches_;  // parallel to the program's
+  std::unique_ptr<WorkerPool> pool_;   // null without launches
+};
+
+}  // namespace fusion
+
+#endif  // FUSION_RUNTIME_DEVICES_CPU_CPU_LAUNCHES_H_
