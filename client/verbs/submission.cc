@@ -43,7 +43,11 @@ absl::Status SplitBinding(const std::string& text, const char* flag, const char*
 }
 
 absl::Status FillOptions(const CompilationFlags& flags, v1::CompileOptionsProto* options) {
-  options->set_target(flags.target);
+  ASSIGN_OR_RETURN(const std::vector<std::string> targets, TargetsOf(flags));
+  if (targets.size() > 1) {
+    return UsageError(absl::StrCat("--target '", flags.target, "': several targets are for submit, name one here"));
+  }
+  options->set_target(targets[0]);
   options->set_planner(flags.planner);
   options->set_math(flags.math);
   options->set_tune(flags.tune);
@@ -168,8 +172,20 @@ bool IsThere(const std::string& path, const v1::BundleInfo& bundle) {
 
 }  // namespace
 
+absl::StatusOr<std::vector<std::string>> TargetsOf(const CompilationFlags& flags) {
+  const std::vector<std::string> targets = absl::StrSplit(flags.target, ',');
+  std::set<std::string> seen;
+  for (const std::string& target : targets) {
+    if (target.empty()) return UsageError(absl::StrCat("--target '", flags.target, "': an empty name"));
+    if (!seen.insert(target).second) return UsageError(absl::StrCat("--target: '", target, "' twice"));
+  }
+  return targets;
+}
+
 void AddCompilationFlags(CompilationFlags* flags, std::vector<Option>* options) {
-  options->push_back({"--target", "kind of device to compile for (worker list shows those attached)", &flags->target});
+  options->push_back(
+      {"--target", "kind of device to compile for (worker list shows those attached); submit takes several: cpu,opencl",
+       &flags->target});
   options->push_back({"--planner", "how operators are grouped into kernels: dnnfusion, none, …", &flags->planner});
   options->push_back({"--math",
                       "strict: only rewrites that keep every bit of real arithmetic",
@@ -244,15 +260,20 @@ absl::StatusOr<v1::JobEvent> FollowJob(Connection& connection, const std::string
   return last;
 }
 
+absl::StatusOr<v1::SubmitResponse> SubmitJob(Connection& connection, const v1::SubmitRequest& request,
+                                             Progress& progress, const std::string& prefix) {
+  ASSIGN_OR_RETURN(v1::SubmitResponse submitted, connection.Submit(request));
+  std::string note;
+  if (submitted.from_store()) note = "  (from the store)";
+  if (submitted.joined()) note = "  (joined one in flight)";
+  progress.Line("job", absl::StrCat(prefix, submitted.job_id(), "  key ", ShortDigest(submitted.key()), note));
+  return submitted;
+}
+
 absl::StatusOr<Compilation> CompileRemotely(Connection& connection, const v1::SubmitRequest& request,
                                             Progress& progress) {
   Compilation compilation;
-  ASSIGN_OR_RETURN(compilation.submitted, connection.Submit(request));
-  std::string note;
-  if (compilation.submitted.from_store()) note = "  (from the store)";
-  if (compilation.submitted.joined()) note = "  (joined one in flight)";
-  progress.Line("job",
-                absl::StrCat(compilation.submitted.job_id(), "  key ", ShortDigest(compilation.submitted.key()), note));
+  ASSIGN_OR_RETURN(compilation.submitted, SubmitJob(connection, request, progress));
   ASSIGN_OR_RETURN(compilation.last, FollowJob(connection, compilation.submitted.job_id(), 0, progress));
   return compilation;
 }

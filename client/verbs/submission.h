@@ -14,7 +14,8 @@
 namespace fusion {
 
 struct CompilationFlags {
-  std::string target = "cpu", planner = "dnnfusion", math = "fast", tune = "quick";
+  std::string target = "cpu";  // "cpu,opencl" where a verb takes several: TargetsOf
+  std::string planner = "dnnfusion", math = "fast", tune = "quick";
   std::vector<std::string> dims;    // "batch=1", "seq=32,128"
   std::vector<std::string> shapes;  // "input=1x3x224x224"
   std::vector<std::string> disabled_rules;
@@ -25,7 +26,10 @@ struct CompilationFlags {
 // `options`.
 void AddCompilationFlags(CompilationFlags* flags, std::vector<Option>* options);
 
-// Opens the model, uploads what the server lacks and fills the request; says so on `progress`.
+// The kinds of --target, in its order; a usage error for an empty or a repeated one.
+absl::StatusOr<std::vector<std::string>> TargetsOf(const CompilationFlags& flags);
+
+// Opens the model, uploads what the server lacks and fills the request, for one target; says so on `progress`.
 absl::StatusOr<v1::SubmitRequest> PrepareSubmission(Connection& connection, const std::string& model_path,
                                                     const CompilationFlags& flags, Progress& progress);
 
@@ -33,6 +37,10 @@ struct Compilation {
   v1::SubmitResponse submitted;
   v1::JobEvent last;  // the final event: SUCCEEDED
 };
+// Asks for the job and tells its name on `progress`, behind `prefix`.
+absl::StatusOr<v1::SubmitResponse> SubmitJob(Connection& connection, const v1::SubmitRequest& request,
+                                             Progress& progress, const std::string& prefix = "");
+
 // Submits, follows to the end. A failed job is its error; a cancelled one CANCELLED.
 absl::StatusOr<Compilation> CompileRemotely(Connection& connection, const v1::SubmitRequest& request,
                                             Progress& progress);

@@ -11,6 +11,7 @@
 #include "client/verbs/verbs.h"
 #include "runtime/base/atomic_file.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/bundle/target_path.h"
 
 namespace fusion {
 namespace {
@@ -18,8 +19,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // What scripts read; names are kept stable.
-std::string Report(const Compilation& compilation, const std::string& model, const std::string& bundle_path,
-                   double seconds) {
+Json Report(const Compilation& compilation, const std::string& model, const std::string& bundle_path, double seconds) {
   const v1::Account& account = compilation.last.account();
   const bool stored = compilation.submitted.from_store();
   Json stages = Json::object();
@@ -61,7 +61,7 @@ std::string Report(const Compilation& compilation, const std::string& model, con
     report["specialisations"].push_back(
         {{"name", one.name()}, {"kernels", one.kernels()}, {"exact_only", one.exact_only()}});
   }
-  return report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return report;
 }
 
 class SubmitVerb : public Verb {
@@ -71,56 +71,119 @@ class SubmitVerb : public Verb {
   std::vector<Option> Options() override {
     std::vector<Option> options = {
         {"MODEL", "the .onnx file", &model_, true},
-        {"-o,--output", "where the bundle goes (default: MODEL's name with .fusion)", &output_},
+        {"-o,--output",
+         "where the bundle goes (default: MODEL's name with .fusion); of several targets: NAME.TARGET.fusion",
+         &output_},
         {"--json", "write a report for scripts to this file (-: stdout)", &json_},
-        {"--detach", "print the job's name and return at once", &detach_}};
+        {"--detach", "print the job's name (of several targets: each with its target) and return at once", &detach_}};
     AddCompilationFlags(&flags_, &options);
     return options;
   }
 
   int Run(const CommonOptions& common) override {
-    const absl::Time start = absl::Now();
+    start_ = absl::Now();
     if (output_.empty()) output_ = std::filesystem::path(model_).stem().string() + ".fusion";
     const absl::Status writable = CheckOutputPath(output_);
     if (!detach_ && !writable.ok()) return Fail(writable);
+    const auto targets = TargetsOf(flags_);
+    if (!targets.ok()) return Fail(targets.status());
     Progress progress(common.progress);
     auto connection = Connection::Open(common.server);
-    auto request = PrepareSubmission(*connection, model_, flags_, progress);
+    CompilationFlags flags = flags_;
+    flags.target = targets->front();
+    auto request = PrepareSubmission(*connection, model_, flags, progress);
     if (!request.ok()) return Fail(request.status());
-    if (detach_) return Detached(*connection, *request);
-    auto compilation = CompileRemotely(*connection, *request, progress);
-    if (!compilation.ok()) return Fail(compilation.status());
-    const v1::BundleInfo& bundle = compilation->last.bundle();
-    const absl::Status fetched = DownloadBundle(*connection, bundle, output_, progress);
-    if (!fetched.ok()) return FailLocal(fetched);
-    PrintAccount(compilation->last.account(), progress);
-    const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
-    if (!json_.empty()) {
-      const std::string report = Report(*compilation, request->model_name(), output_, seconds);
-      if (json_ == "-") {
-        std::fputs(report.c_str(), stdout);
-      } else if (absl::Status written = WriteFileAtomically(json_, report); !written.ok()) {
-        return FailLocal(written);
-      }
+    request->set_detach(detach_);
+    if (targets->size() > 1) return RunAll(*connection, *targets, *request, progress);
+    if (detach_) {
+      auto submitted = connection->Submit(*request);
+      if (!submitted.ok()) return Fail(submitted.status());
+      std::printf("%s\n", submitted->job_id().c_str());
+      return kExitOk;
     }
-    if (json_ != "-") {
-      std::printf("%s  %s  sha256:%s\n", output_.c_str(), BytesInWords(bundle.size_bytes()).c_str(),
-                  ShortDigest(bundle.digest()).c_str());
-      std::fflush(stdout);
-    }
-    progress.Headline(absl::StrCat("done in ", SecondsInWords(seconds)));
-    return kExitOk;
+    auto submitted = SubmitJob(*connection, *request, progress);
+    if (!submitted.ok()) return Fail(submitted.status());
+    const Outcome outcome = Collect(*connection, *submitted, request->model_name(), output_, progress);
+    return outcome.status.ok() ? Finish(outcome.report, progress, kExitOk) : FailOf(outcome, "");
   }
 
  private:
-  int Detached(Connection& connection, v1::SubmitRequest& request) {
-    request.set_detach(true);
-    auto submitted = connection.Submit(request);
-    if (!submitted.ok()) return Fail(submitted.status());
-    std::printf("%s\n", submitted->job_id().c_str());
-    return kExitOk;
+  struct Outcome {
+    absl::Status status;
+    bool local = false;  // the status is about a file of this machine
+    Json report = {};
+  };
+
+  static int FailOf(const Outcome& outcome, const std::string& context) {
+    const absl::Status status = context.empty() ? outcome.status : Annotate(outcome.status, context);
+    return outcome.local ? FailLocal(status) : Fail(status);
   }
 
+  // Follows one job to its end and fetches its bundle.
+  Outcome Collect(Connection& connection, const v1::SubmitResponse& submitted, const std::string& model,
+                  const std::string& path, Progress& progress) {
+    Compilation compilation;
+    compilation.submitted = submitted;
+    auto last = FollowJob(connection, submitted.job_id(), 0, progress);
+    if (!last.ok()) return {last.status()};
+    compilation.last = *std::move(last);
+    const v1::BundleInfo& bundle = compilation.last.bundle();
+    const absl::Status fetched = DownloadBundle(connection, bundle, path, progress);
+    if (!fetched.ok()) return {fetched, /*local=*/true};
+    PrintAccount(compilation.last.account(), progress);
+    if (json_ != "-") {
+      std::printf("%s  %s  sha256:%s\n", path.c_str(), BytesInWords(bundle.size_bytes()).c_str(),
+                  ShortDigest(bundle.digest()).c_str());
+      std::fflush(stdout);
+    }
+    return {absl::OkStatus(), false, Report(compilation, model, path, absl::ToDoubleSeconds(absl::Now() - start_))};
+  }
+
+  int Finish(const Json& report, Progress& progress, int code) {
+    if (!json_.empty()) {
+      const std::string text = report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+      if (json_ == "-") {
+        std::fputs(text.c_str(), stdout);
+      } else if (absl::Status written = WriteFileAtomically(json_, text); !written.ok()) {
+        return FailLocal(written);
+      }
+    }
+    progress.Headline(absl::StrCat("done in ", SecondsInWords(absl::ToDoubleSeconds(absl::Now() - start_))));
+    return code;
+  }
+
+  // A job for each target, all in flight together; one that fails leaves the others alone. The exit code is that of the
+  // first that failed.
+  int RunAll(Connection& connection, const std::vector<std::string>& targets, v1::SubmitRequest request,
+             Progress& progress) {
+    std::vector<absl::StatusOr<v1::SubmitResponse>> jobs;
+    for (const std::string& target : targets) {
+      request.mutable_options()->set_target(target);
+      jobs.push_back(SubmitJob(connection, request, progress, target + "  "));
+    }
+    int code = kExitOk;
+    Json reports = Json::object();
+    for (size_t t = 0; t < targets.size(); ++t) {
+      if (detach_ && jobs[t].ok()) {
+        std::printf("%s  %s\n", jobs[t]->job_id().c_str(), targets[t].c_str());
+        continue;
+      }
+      Outcome outcome{jobs[t].status()};
+      if (jobs[t].ok()) {
+        progress.Line("target", targets[t]);
+        outcome = Collect(connection, *jobs[t], request.model_name(), PathForTarget(output_, targets[t]), progress);
+      }
+      if (!outcome.status.ok()) {
+        const int failed = FailOf(outcome, targets[t]);
+        if (code == kExitOk) code = failed;
+        outcome.report = {{"error", std::string(outcome.status.message())}};
+      }
+      reports[targets[t]] = std::move(outcome.report);
+    }
+    return detach_ ? code : Finish({{"targets", reports}}, progress, code);
+  }
+
+  absl::Time start_;
   std::string model_, output_, json_;
   bool detach_ = false;
   CompilationFlags flags_;

@@ -1,8 +1,9 @@
-// fusion-compile MODEL.onnx OUT.fusion [--target cpu|opencl] [--planner P] [--math fast|strict] [--disable-rule ID]
+// fusion-compile MODEL.onnx OUT.fusion [--target cpu,opencl] [--planner P] [--math fast|strict] [--disable-rule ID]
 // [--device MODEL.json]
 //                [--disable-pass rewrite|layout] [--plan] [--dim NAME=N[,N…]] [--json FILE]
 // The whole compiler without a server or workers, for development: builds with this machine's clang or OpenCL driver,
-// and the cost model answers the yellow cases.
+// and the cost model answers the yellow cases. Several targets: OUT.TARGET.fusion for each; one that fails leaves the
+// others alone.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -10,15 +11,19 @@
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
 #include "compiler/backends/opencl/toolchain/opencl_toolchain.h"
+#include "compiler/backends/toolchain_set.h"
 #include "compiler/pipeline/compile.h"
 #include "compiler/tools/offline_device.h"
 #include "runtime/base/atomic_file.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/bundle/target_path.h"
 
 namespace fusion {
 namespace {
@@ -53,23 +58,93 @@ std::string AccountJson(const CompileAccount& account) {
   return report.dump(2) + "\n";
 }
 
-int Main(int argc, char** argv) {
+absl::StatusOr<std::unique_ptr<LocalToolchain>> MakeClang() {
+  absl::StatusOr<std::unique_ptr<ClangToolchain>> clang = ClangToolchain::Create();
+  if (!clang.ok()) return clang.status();
+  return std::unique_ptr<LocalToolchain>(*std::move(clang));
+}
+
+absl::StatusOr<std::unique_ptr<LocalToolchain>> MakeOpenCl() { return MakeOpenClToolchain(); }
+
+struct Target {
+  const char* kind;
+  DeviceModel (*device)();
+  absl::StatusOr<std::unique_ptr<LocalToolchain>> (*toolchain)();
+};
+constexpr Target kTargets[] = {{"cpu", OfflineDevice, MakeClang}, {"opencl", OfflineOpenClDevice, MakeOpenCl}};
+
+// The target's and, for what runs on its host, clang.
+absl::StatusOr<std::unique_ptr<Toolchain>> MakeToolchain(const Target& target) {
+  std::vector<std::unique_ptr<LocalToolchain>> toolchains;
+  ASSIGN_OR_RETURN(toolchains.emplace_back(), target.toolchain());
+  if (target.toolchain != MakeClang) {
+    absl::StatusOr<std::unique_ptr<LocalToolchain>> clang = MakeClang();
+    if (clang.ok()) toolchains.push_back(*std::move(clang));
+  }
+  return std::make_unique<ToolchainSet>(std::move(toolchains));
+}
+
+absl::StatusOr<Target> FindTarget(const std::string& kind) {
+  std::string known;
+  for (const Target& target : kTargets) {
+    if (kind == target.kind) return target;
+    absl::StrAppend(&known, known.empty() ? "" : ", ", target.kind);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("no target '", kind, "'; there are ", known));
+}
+
+struct Request {
   ModelFiles files;
   CompileOptions options;
-  DeviceModel device = OfflineDevice();
   std::string out, json;
   bool plan_only = false;
+};
+
+absl::Status CompileFor(const Request& request, const DeviceModel& device, Toolchain* toolchain) {
+  ModelOracle oracle;
+  CompileContext context;
+  context.device = &device;
+  context.oracle = &oracle;
+  context.toolchain = toolchain;
+  context.progress = [](const ProgressEvent& event) {
+    if (event.done == 0) std::fprintf(stderr, "%-10s %s\n", event.stage.c_str(), event.message.c_str());
+  };
+  CompileAccount account;
+  if (request.plan_only) {
+    ASSIGN_OR_RETURN(const PlanReport report, PlanOnly(request.files, request.options, context));
+    std::printf("%s", report.text.c_str());
+    account = report.account;
+  } else {
+    ASSIGN_OR_RETURN(account, Compile(request.files, request.options, context, request.out));
+  }
+  std::fprintf(stderr,
+               "%ld nodes -> %ld -> %ld -> %ld kernels (%ld distinct); %.2f GFLOP; arena %.1f MB, weights %.1f MB\n",
+               account.nodes_model, account.nodes_simplified, account.nodes_rewritten, account.kernels,
+               account.kernels_distinct, account.flops / 1e9, static_cast<double>(account.arena_bytes) / 1e6,
+               static_cast<double>(account.weight_bytes) / 1e6);
+  for (const SpecialisationAccount& one : account.specialisations) {
+    std::fprintf(stderr, "%s: %ld kernels%s%s\n", one.name.c_str(), one.kernels,
+                 one.exact_only.empty() ? "" : "; takes no less: ", one.exact_only.c_str());
+  }
+  for (const StageSeconds& stage : account.stages)
+    std::fprintf(stderr, "%s %.2fs  ", stage.stage.c_str(), stage.seconds);
+  std::fprintf(stderr, "\n");
+  return request.json.empty() ? absl::OkStatus() : WriteFileAtomically(request.json, AccountJson(account));
+}
+
+int Main(int argc, char** argv) {
+  Request request;
+  ModelFiles& files = request.files;
+  CompileOptions& options = request.options;
+  std::optional<DeviceModel> given;
+  std::vector<std::string> targets;
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
     auto value = [&] { return i + 1 < argc ? std::string(argv[++i]) : std::string(); };
     if (arg == "--planner") {
       options.planner = value();
     } else if (arg == "--target") {
-      options.target = value();
-      if (options.target != "cpu" && options.target != "opencl") {
-        return Fail(absl::InvalidArgumentError(absl::StrCat("no target '", options.target, "': use cpu or opencl")));
-      }
-      if (options.target == "opencl") device = OfflineOpenClDevice();
+      targets = absl::StrSplit(value(), ',');
     } else if (arg == "--math") {
       options.math = value();
     } else if (arg == "--disable-rule") {
@@ -77,9 +152,9 @@ int Main(int argc, char** argv) {
     } else if (arg == "--disable-pass") {
       options.disabled_passes.insert(value());
     } else if (arg == "--json") {
-      json = value();
+      request.json = value();
     } else if (arg == "--plan") {
-      plan_only = true;
+      request.plan_only = true;
     } else if (arg == "--dim") {
       const std::string binding = value();
       const size_t eq = binding.find('=');
@@ -103,64 +178,42 @@ int Main(int argc, char** argv) {
       absl::StatusOr<DeviceModel> read =
           DeviceModelFromJson(std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()));
       if (!read.ok()) return Fail(read.status());
-      device = *read;
+      given = *std::move(read);
     } else if (files.model_path.empty()) {
       files.model_path = files.model_name = arg;
     } else {
-      out = arg;
+      request.out = arg;
     }
   }
-  if (files.model_path.empty() || (out.empty() && !plan_only)) {
+  if (files.model_path.empty() || (request.out.empty() && !request.plan_only)) {
     std::fprintf(stderr,
-                 "usage: fusion-compile MODEL.onnx OUT.fusion [--target cpu|opencl] [--planner P] [--math fast|strict] "
+                 "usage: fusion-compile MODEL.onnx OUT.fusion [--target cpu,opencl] [--planner P] [--math fast|strict] "
                  "[--disable-rule ID] "
                  "[--disable-pass rewrite|layout] [--device FILE] [--plan] [--dim NAME=N[,N…]] [--json FILE]\n");
     return 2;
   }
-  std::unique_ptr<LocalToolchain> toolchain;
-  if (device.kind == "opencl") {
-    toolchain = MakeOpenClToolchain();
-  } else {
-    absl::StatusOr<std::unique_ptr<ClangToolchain>> clang = ClangToolchain::Create();
-    if (!clang.ok()) return Fail(clang.status());
-    toolchain = *std::move(clang);
+  if (targets.empty()) targets = {given ? given->kind : "cpu"};
+  int failures = 0;
+  const Request one = request;
+  for (const std::string& kind : targets) {
+    absl::Status status;
+    const absl::StatusOr<Target> target = FindTarget(kind);
+    if (target.ok()) {
+      request.options.target = kind;
+      if (targets.size() > 1) {
+        request.out = PathForTarget(one.out, kind);
+        request.json = one.json.empty() ? "" : PathForTarget(one.json, kind);
+      }
+      const absl::StatusOr<std::unique_ptr<Toolchain>> toolchain = MakeToolchain(*target);
+      status = toolchain.ok()
+                   ? CompileFor(request, given && given->kind == kind ? *given : target->device(), toolchain->get())
+                   : toolchain.status();
+    } else {
+      status = target.status();
+    }
+    if (!status.ok()) failures += Fail(targets.size() > 1 ? Annotate(status, kind) : status);
   }
-  ModelOracle oracle;
-  CompileContext context;
-  context.device = &device;
-  context.oracle = &oracle;
-  context.toolchain = toolchain.get();
-  context.progress = [](const ProgressEvent& event) {
-    if (event.done == 0) std::fprintf(stderr, "%-10s %s\n", event.stage.c_str(), event.message.c_str());
-  };
-  CompileAccount account;
-  if (plan_only) {
-    absl::StatusOr<PlanReport> report = PlanOnly(files, options, context);
-    if (!report.ok()) return Fail(report.status());
-    std::printf("%s", report->text.c_str());
-    account = report->account;
-  } else {
-    absl::StatusOr<CompileAccount> compiled = Compile(files, options, context, out);
-    if (!compiled.ok()) return Fail(compiled.status());
-    account = *compiled;
-  }
-  std::fprintf(stderr,
-               "%ld nodes -> %ld -> %ld -> %ld kernels (%ld distinct); %.2f GFLOP; arena %.1f MB, weights %.1f MB\n",
-               account.nodes_model, account.nodes_simplified, account.nodes_rewritten, account.kernels,
-               account.kernels_distinct, account.flops / 1e9, static_cast<double>(account.arena_bytes) / 1e6,
-               static_cast<double>(account.weight_bytes) / 1e6);
-  for (const SpecialisationAccount& one : account.specialisations) {
-    std::fprintf(stderr, "%s: %ld kernels%s%s\n", one.name.c_str(), one.kernels,
-                 one.exact_only.empty() ? "" : "; takes no less: ", one.exact_only.c_str());
-  }
-  for (const StageSeconds& stage : account.stages)
-    std::fprintf(stderr, "%s %.2fs  ", stage.stage.c_str(), stage.seconds);
-  std::fprintf(stderr, "\n");
-  if (!json.empty()) {
-    const absl::Status written = WriteFileAtomically(json, AccountJson(account));
-    if (!written.ok()) return Fail(written);
-  }
-  return 0;
+  return failures > 0 ? 1 : 0;
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "runtime/base/sha256.h"
 #include "runtime/bundle/bundle_reader.h"
 #include "runtime/bundle/bundle_writer.h"
+#include "runtime/bundle/target_path.h"
 #include "runtime/bundle/zip_format.h"
 
 namespace fusion {
@@ -269,6 +270,12 @@ TEST(ManifestTest, ParsingNamesTheField) {
   EXPECT_THAT(why("\"label\":", "\"lable\":"), HasSubstr("launches[0].label is missing"));
   EXPECT_THAT(why("\"launches\": [", "\"launches\": 5, \"x\": ["), HasSubstr("launches is not an array"));
   EXPECT_THAT(why("{", "["), HasSubstr("not JSON"));
+}
+
+TEST(TargetPathTest, TheTargetStandsBeforeTheExtension) {
+  EXPECT_EQ(PathForTarget("a.b/model.fusion", "cpu"), "a.b/model.cpu.fusion");
+  EXPECT_EQ(PathForTarget("model.v2.fusion", "cuda:sm_90"), "model.v2.cuda-sm_90.fusion");
+  EXPECT_EQ(PathForTarget("a.b/model", "opencl"), "a.b/model.opencl");
 }
 
 }  // namespace

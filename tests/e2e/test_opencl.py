@@ -1,4 +1,5 @@
 """A farm with a device of OpenCL: measured, built for, run and verified. Skipped where there is none."""
+import json
 import pathlib
 import shutil
 import tempfile
@@ -7,6 +8,7 @@ import unittest
 import zipfile
 
 import harness
+import onnx_model
 
 MODEL = pathlib.Path(__file__).resolve().parent.parent / "models" / "small" / "tiny_resnet.onnx"
 
@@ -52,6 +54,26 @@ class OpenClFarm(unittest.TestCase):
         self.ctl("submit", MODEL, "-o", reference, "--planner", "none", "--math", "strict", "--tune", "off")
         self.assertIn("verified", self.ctl("verify", bundle, "--reference", reference).out)
         self.assertIn("Conv", self.ctl("bench", bundle, "--per-kernel").out)
+
+    def test_several_targets_of_which_one_is_not_there(self):
+        (self.server.folder / "mlp.onnx").write_bytes(onnx_model.mlp())
+        done = self.ctl("submit", "mlp.onnx", "--target", "cpu,abacus,opencl", "--tune", "off", "--json", "report.json",
+                        code=7)
+        self.assertRegex(done.err, r"fusionctl: abacus: no worker for target 'abacus'")
+        self.assertIn("mlp.cpu.fusion", done.out)
+        self.assertIn("mlp.opencl.fusion", done.out)
+        self.assertFalse((self.server.folder / "mlp.abacus.fusion").exists())
+        reports = json.loads((self.server.folder / "report.json").read_text())["targets"]
+        self.assertEqual(list(reports), ["cpu", "abacus", "opencl"])
+        self.assertIn("no worker", reports["abacus"]["error"])
+        for target in ("cpu", "opencl"):
+            self.assertEqual(reports[target]["bundle"]["path"], "mlp.%s.fusion" % target)
+            self.assertIn("target   %s" % target, self.ctl("bundle", "inspect", "mlp.%s.fusion" % target).out)
+        self.ctl("verify", "mlp.opencl.fusion", "--reference", "mlp.cpu.fusion")
+        detached = self.ctl("submit", "mlp.onnx", "--target", "cpu,opencl", "--tune", "off", "--detach")
+        self.assertRegex(detached.out, r"^j-\w+  cpu\nj-\w+  opencl\n$")
+        self.assertIn("several targets are for submit", self.ctl("plan", "mlp.onnx", "--target", "cpu,opencl", code=2).err)
+        self.assertIn("twice", self.ctl("submit", "mlp.onnx", "--target", "cpu,cpu", code=2).err)
 
 
 if __name__ == "__main__":
