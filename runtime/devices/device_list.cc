@@ -1,5 +1,6 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/devices/cpu/cpu_device.h"
+#include "runtime/devices/cuda/cuda_device.h"
 #include "runtime/devices/device.h"
 #include "runtime/devices/null/null_device.h"
 #include "runtime/devices/opencl/opencl_device.h"
@@ -11,7 +12,8 @@ struct Entry {
   const char* target;
   std::unique_ptr<Device> (*make)();
 };
-constexpr Entry kDevices[] = {{"cpu", MakeCpuDevice}, {"opencl", MakeOpenClDevice}, {"null", MakeNullDevice}};
+constexpr Entry kDevices[] = {
+    {"cpu", MakeCpuDevice}, {"opencl", MakeOpenClDevice}, {"cuda", MakeCudaDevice}, {"null", MakeNullDevice}};
 
 }  // namespace
 

@@ -1,0 +1,314 @@
+#include "runtime/devices/cuda/cuda_device.h"
+
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/devices/cpu/cpu_launches.h"
+#include "runtime/devices/cpu/isa.h"
+#include "runtime/devices/cuda/context.h"
+#include "runtime/devices/host_memory.h"
+
+namespace fusion {
+namespace {
+
+using BufferKind = fusion::Buffer::Kind;
+
+int64_t WithSlack(int64_t size_bytes) {
+  return (size_bytes + kBufferAlignBytes - 1) / kBufferAlignBytes * kBufferAlignBytes + kBufferSlackBytes;
+}
+
+class CudaExecutable : public Executable {
+ public:
+  static absl::StatusOr<std::unique_ptr<Executable>> Create(std::shared_ptr<cuda::Context> context,
+                                                            std::shared_ptr<const BundleReader> bundle,
+                                                            const LoadOptions& options) {
+    auto executable = std::make_unique<CudaExecutable>();
+    executable->context_ = std::move(context);
+    executable->bundle_ = std::move(bundle);
+    executable->program_ = &executable->bundle_->manifest().program(options.program);
+    const cuda::Current current(*executable->context_);
+    RETURN_IF_ERROR(executable->LoadCode());
+    RETURN_IF_ERROR(executable->PlaceBuffers());
+    RETURN_IF_ERROR(executable->BindLaunches());
+    std::vector<char*> bases;
+    for (size_t b = 0; b < executable->program_->buffers.size(); ++b) {
+      bases.push_back(executable->HostOf(static_cast<int>(b)));
+    }
+    ASSIGN_OR_RETURN(executable->host_launches_,
+                     CpuLaunches::Create(*executable->bundle_, *executable->program_, CpuLaunches::Which::kOnHost,
+                                         bases, options.threads));
+    RETURN_IF_ERROR(executable->Capture());
+    return executable;
+  }
+
+  ~CudaExecutable() override {
+    if (context_ == nullptr) return;
+    const cuda::Current current(*context_);
+    for (const Part& part : parts_) {
+      if (part.graph != nullptr) api().GraphExecDestroy(part.graph);
+    }
+    for (const auto& [file, module] : modules_) api().ModuleUnload(module);
+  }
+
+  absl::Status Run(absl::Span<const void* const> inputs, absl::Span<void* const> outputs,
+                   const LaunchObserver& observer) override {
+    const cuda::Current current(*context_);
+    absl::Status status = UploadInputs(inputs);
+    if (status.ok()) status = observer ? RunTimed(observer) : RunParts();
+    if (status.ok()) status = DownloadOutputs(outputs);
+    const absl::Status finished = context_->Finish();  // in any case: copies use the caller's memory
+    return status.ok() ? finished : status;
+  }
+
+  void* input(int index) override { return HostOf(program_->inputs[index].buffer); }
+  const void* output(int index) override { return HostOf(program_->outputs[index].buffer); }
+  void* buffer(int index) override { return HostOf(index); }
+
+ private:
+  struct BoundPhase {
+    cuda::FunctionHandle function;
+    unsigned blocks, threads;
+  };
+  struct BoundLaunch {
+    std::vector<BoundPhase> phases;
+    std::vector<cuda::DevicePointer> arguments;
+  };
+
+  // Of a run: launches of the device as one graph, whose launch costs less, or one of the host.
+  struct Part {
+    cuda::GraphExecHandle graph;  // null: the host's
+    size_t launch;                // the first
+  };
+
+  const cuda::Api& api() const { return context_->api(); }
+
+  char* HostOf(int buffer) {
+    const bool constant = program_->buffers[buffer].kind == BufferKind::kConstant;
+    return (constant ? const_cast<char*>(bundle_->weights().data()) : host_.data()) + offsets_[buffer];
+  }
+  cuda::DevicePointer DeviceOf(int buffer) const {
+    const bool constant = program_->buffers[buffer].kind == BufferKind::kConstant;
+    return (constant ? weights_ : memory_).data() + static_cast<cuda::DevicePointer>(offsets_[buffer]);
+  }
+
+  absl::Status LoadCode() {
+    for (const fusion::Kernel& kernel : program_->kernels) {
+      if (kernel.on_host || modules_.count(kernel.file) != 0) continue;
+      ASSIGN_OR_RETURN(const absl::string_view bytes, bundle_->Entry(kernel.file));
+      cuda::ModuleHandle module = nullptr;
+      RETURN_IF_ERROR(context_->Check(api().ModuleLoadData(&module, bytes.data()),
+                                      absl::StrCat("'", context_->device().name, "' does not load ", kernel.file)));
+      modules_[kernel.file] = module;
+    }
+    return absl::OkStatus();
+  }
+
+  // The arena, then inputs and outputs, in one piece of the device's memory and, in the same places, on the host, since
+  // callers may ask for their memory.
+  absl::Status PlaceBuffers() {
+    int64_t bytes = WithSlack(program_->arena_bytes);
+    for (const fusion::Buffer& buffer : program_->buffers) {
+      const bool own = buffer.kind == BufferKind::kInput || buffer.kind == BufferKind::kOutput;
+      offsets_.push_back(own ? bytes : buffer.offset);
+      if (own) bytes += WithSlack(buffer.size_bytes);
+    }
+    ASSIGN_OR_RETURN(host_, HostMemory::Allocate(bytes, "the bundle's buffers"));
+    ASSIGN_OR_RETURN(memory_, context_->Allocate(bytes, "the bundle's buffers"));
+    RETURN_IF_ERROR(context_->Check(api().MemsetD8(memory_.data(), 0, static_cast<size_t>(bytes)),
+                                    "clearing the bundle's buffers"));
+    const absl::string_view weights = bundle_->weights();
+    if (!weights.empty()) {
+      ASSIGN_OR_RETURN(weights_, context_->Allocate(static_cast<int64_t>(weights.size()) + kBufferSlackBytes,
+                                                    "the bundle's weights"));
+      RETURN_IF_ERROR(context_->Check(api().MemcpyHtoD(weights_.data(), weights.data(), weights.size()),
+                                      "copying the weights to the device"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status BindLaunches() {
+    for (const Launch& launch : program_->launches) {
+      BoundLaunch& bound = launches_.emplace_back();
+      const fusion::Kernel& kernel = program_->kernels[launch.kernel];
+      if (kernel.on_host) continue;
+      for (const int buffer : launch.buffers) bound.arguments.push_back(DeviceOf(buffer));
+      for (const Phase& phase : kernel.phases) {
+        if (phase.tasks == 0) continue;
+        BoundPhase one = {nullptr, static_cast<unsigned>(phase.tasks), 0};
+        RETURN_IF_ERROR(context_->Check(
+            api().ModuleGetFunction(&one.function, modules_[kernel.file], phase.symbol.c_str()), phase.symbol));
+        int threads = 0;  // those of its launch bounds, which are what it is written for
+        RETURN_IF_ERROR(
+            context_->Check(api().FuncGetAttribute(&threads, cuda::kFunctionMaxThreads, one.function), phase.symbol));
+        one.threads = static_cast<unsigned>(threads);
+        bound.phases.push_back(one);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Enqueue(size_t l) {
+    BoundLaunch& launch = launches_[l];
+    std::vector<void*> parameters;
+    for (cuda::DevicePointer& argument : launch.arguments) parameters.push_back(&argument);
+    for (const BoundPhase& phase : launch.phases) {
+      RETURN_IF_ERROR(context_->Check(api().LaunchKernel(phase.function, phase.blocks, 1, 1, phase.threads, 1, 1, 0,
+                                                         context_->stream(), parameters.data(), nullptr),
+                                      absl::StrCat("launch ", l, " '", program_->launches[l].label, "'")));
+    }
+    return absl::OkStatus();
+  }
+
+  bool OnHost(size_t l) const { return program_->kernels[program_->launches[l].kernel].on_host; }
+
+  // Addresses never change, so that launches behind each other are one graph.
+  absl::Status Capture() {
+    for (size_t l = 0; l < launches_.size();) {
+      Part& part = parts_.emplace_back(Part{nullptr, l});
+      if (OnHost(l)) {
+        ++l;
+        continue;
+      }
+      RETURN_IF_ERROR(
+          context_->Check(api().StreamBeginCapture(context_->stream(), cuda::kCaptureThreadLocal), "making a graph"));
+      absl::Status status;
+      for (; l < launches_.size() && !OnHost(l) && status.ok(); ++l) status = Enqueue(l);
+      cuda::GraphHandle graph = nullptr;
+      status.Update(context_->Check(api().StreamEndCapture(context_->stream(), &graph), "making a graph"));
+      if (status.ok()) status = context_->Check(api().GraphInstantiate(&part.graph, graph, 0), "making a graph");
+      if (graph != nullptr) api().GraphDestroy(graph);
+      RETURN_IF_ERROR(status);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status RunParts() {
+    for (const Part& part : parts_) {
+      RETURN_IF_ERROR(part.graph == nullptr
+                          ? RunOnHost(part.launch)
+                          : context_->Check(api().GraphLaunch(part.graph, context_->stream()), "launching a graph"));
+    }
+    return absl::OkStatus();
+  }
+
+  // The processor's turn: what it reads comes from the device, what it writes goes back.
+  absl::Status RunOnHost(size_t l) {
+    const Launch& launch = program_->launches[l];
+    for (const int buffer : launch.buffers) {
+      RETURN_IF_ERROR(Download(buffer, program_->buffers[buffer].size_bytes, HostOf(buffer)));
+    }
+    RETURN_IF_ERROR(context_->Finish());
+    host_launches_.Run(l);
+    for (const int argument : program_->kernels[launch.kernel].writes) {
+      RETURN_IF_ERROR(Upload(launch.buffers[argument], HostOf(launch.buffers[argument])));
+    }
+    return absl::OkStatus();
+  }
+
+  // Events between the launches. What a launch takes is what it adds to a run, the cost of launching included.
+  absl::Status RunTimed(const LaunchObserver& observer) {
+    RETURN_IF_ERROR(context_->Finish());  // copies are no part of the first launch
+    std::vector<cuda::EventHandle> events(launches_.size() + 1, nullptr);
+    absl::Status status;
+    for (size_t l = 0; l <= launches_.size() && status.ok(); ++l) {
+      status = context_->Check(api().EventCreate(&events[l], 0), "making an event");
+      if (status.ok()) status = context_->Check(api().EventRecord(events[l], context_->stream()), "recording an event");
+      if (status.ok() && l < launches_.size()) status = OnHost(l) ? RunOnHost(l) : Enqueue(l);
+    }
+    status.Update(context_->Finish());
+    for (size_t l = 0; l < launches_.size() && status.ok(); ++l) {
+      float milliseconds = 0;
+      status = context_->Check(api().EventElapsedTime(&milliseconds, events[l], events[l + 1]), "reading an event");
+      if (status.ok()) observer(static_cast<int>(l), static_cast<int64_t>(1e6 * milliseconds));
+    }
+    for (const cuda::EventHandle event : events) {
+      if (event != nullptr) api().EventDestroy(event);
+    }
+    return status;
+  }
+
+  absl::Status Upload(int buffer, const void* from) {
+    const auto bytes = static_cast<size_t>(program_->buffers[buffer].size_bytes);
+    if (bytes == 0) return absl::OkStatus();
+    return context_->Check(api().MemcpyHtoDAsync(DeviceOf(buffer), from, bytes, context_->stream()),
+                           "copying an input to the device");
+  }
+
+  absl::Status Download(int buffer, int64_t size_bytes, void* to) {
+    if (size_bytes == 0) return absl::OkStatus();
+    const auto bytes = static_cast<size_t>(size_bytes);
+    if (program_->buffers[buffer].kind == BufferKind::kConstant) {
+      if (to != HostOf(buffer)) std::memcpy(to, HostOf(buffer), bytes);
+      return absl::OkStatus();
+    }
+    return context_->Check(api().MemcpyDtoHAsync(to, DeviceOf(buffer), bytes, context_->stream()),
+                           "copying an output from the device");
+  }
+
+  absl::Status UploadInputs(absl::Span<const void* const> inputs) {
+    std::vector<bool> given(program_->buffers.size(), false);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const int buffer = program_->inputs[i].buffer;
+      given[buffer] = true;
+      RETURN_IF_ERROR(Upload(buffer, inputs[i]));
+    }
+    for (size_t b = 0; b < given.size(); ++b) {  // extents
+      const int buffer = static_cast<int>(b);
+      if (program_->buffers[b].kind == BufferKind::kInput && !given[b]) {
+        RETURN_IF_ERROR(Upload(buffer, HostOf(buffer)));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status DownloadOutputs(absl::Span<void* const> outputs) {
+    for (size_t o = 0; o < outputs.size(); ++o) {
+      const Binding& binding = program_->outputs[o];
+      ASSIGN_OR_RETURN(const int64_t size_bytes, CheckedSizeBytes(binding.shape, binding.dtype));
+      RETURN_IF_ERROR(Download(binding.buffer, size_bytes, outputs[o]));
+      for (const int extent : binding.extents) {
+        if (extent >= 0) RETURN_IF_ERROR(Download(extent, program_->buffers[extent].size_bytes, HostOf(extent)));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  std::shared_ptr<cuda::Context> context_;
+  std::shared_ptr<const BundleReader> bundle_;
+  const fusion::Program* program_ = nullptr;
+  std::map<std::string, cuda::ModuleHandle> modules_;  // by kernel file
+  HostMemory host_;
+  std::vector<int64_t> offsets_;  // parallel to Program::buffers; of constants: in the weights
+  cuda::Memory memory_, weights_;
+  std::vector<BoundLaunch> launches_;  // nothing bound of what runs on the host
+  std::vector<Part> parts_;
+  CpuLaunches host_launches_;
+};
+
+class CudaDevice : public Device {
+ public:
+  absl::Status CheckSupported(const Manifest& manifest) const override {
+    const absl::StatusOr<cuda::DeviceFacts> device = cuda::ChosenDevice();
+    if (!device.ok()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the bundle is for cuda:", manifest.isa, "; ", device.status().message()));
+    }
+    if (!manifest.host_isa.empty()) RETURN_IF_ERROR(CheckIsa(manifest.host_isa));
+    return cuda::CheckRuns(*device, manifest.isa);
+  }
+
+  absl::StatusOr<std::unique_ptr<Executable>> Load(std::shared_ptr<const BundleReader> bundle,
+                                                   const LoadOptions& options) const override {
+    ASSIGN_OR_RETURN(std::shared_ptr<cuda::Context> context, cuda::Context::Create());
+    return CudaExecutable::Create(std::move(context), std::move(bundle), options);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Device> MakeCudaDevice() { return std::make_unique<CudaDevice>(); }
+
+}  // namespace fusion

@@ -1,0 +1,15 @@
+// A GPU of NVIDIA: kernels are functions of a cubin (kernel_abi.md), one stream, one arena.
+#ifndef FUSION_RUNTIME_DEVICES_CUDA_CUDA_DEVICE_H_
+#define FUSION_RUNTIME_DEVICES_CUDA_CUDA_DEVICE_H_
+
+#include <memory>
+
+#include "runtime/devices/device.h"
+
+namespace fusion {
+
+std::unique_ptr<Device> MakeCudaDevice();
+
+}  // namespace fusion
+
+#endif  // FUSION_RUNTIME_DEVICES_CUDA_CUDA_DEVICE_H_

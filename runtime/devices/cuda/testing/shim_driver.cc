@@ -1,0 +1,217 @@
+// A CUDA driver that is the processor: the functions that the runtime's device calls, for modules which are shared
+// objects of text compiled with cuda_shim.h. Device memory is the host's. Everything is done when it is asked for;
+// while a stream is captured nothing is, but when its graph is launched. Errors are those that a test provokes.
+#include <dlfcn.h>
+#include <elf.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr int kOk = 0, kInvalidValue = 1, kOutOfMemory = 2, kInvalidImage = 200, kNotFound = 500;
+constexpr size_t kMostMemory = size_t{16} << 30;
+
+using Phase = void (*)(void* const* args, void* scratch, int64_t begin, int64_t end);
+
+std::mutex running;  // kernels keep their state in globals
+
+struct Graph {
+  std::vector<std::function<void()>> steps;
+};
+struct Stream {
+  Graph* capture = nullptr;
+  void Do(std::function<void()> step) { capture != nullptr ? capture->steps.push_back(std::move(step)) : step(); }
+};
+struct Function {
+  Phase tasks;
+  int threads, parameters;
+};
+struct Module {
+  int file;  // open as long as its name is that of the library
+  void* library;
+  std::vector<Function*> functions;
+};
+struct Event {
+  int64_t at_ns = 0;
+};
+
+int64_t NowNs() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * int64_t{1000000000} + now.tv_nsec;
+}
+
+int the_context = 0;  // whose address is the one context
+
+}  // namespace
+
+extern "C" {
+
+int cuInit(unsigned) { return kOk; }
+int cuDriverGetVersion(int* version) { return *version = 12000, kOk; }
+int cuGetErrorName(int code, const char** name) {
+  *name = code == kOutOfMemory    ? "CUDA_ERROR_OUT_OF_MEMORY"
+          : code == kInvalidImage ? "CUDA_ERROR_INVALID_IMAGE"
+          : code == kNotFound     ? "CUDA_ERROR_NOT_FOUND"
+                                  : "CUDA_ERROR_INVALID_VALUE";
+  return kOk;
+}
+int cuGetErrorString(int, const char** text) { return *text = "from the processor that plays a GPU", kOk; }
+int cuDeviceGetCount(int* count) { return *count = 1, kOk; }
+int cuDeviceGet(int* device, int ordinal) { return *device = ordinal, ordinal == 0 ? kOk : kInvalidValue; }
+int cuDeviceGetName(char* name, int size, int) {
+  strncpy(name, "CUDA on the processor", static_cast<size_t>(size));
+  return kOk;
+}
+int cuDeviceGetAttribute(int* value, int attribute, int) {
+  constexpr int kMajor = 75, kMinor = 76;
+  *value = attribute == kMajor ? 9 : attribute == kMinor ? 0 : 1;
+  return kOk;
+}
+int cuDevicePrimaryCtxRetain(void** context, int) { return *context = &the_context, kOk; }
+int cuDevicePrimaryCtxRelease_v2(int) { return kOk; }
+int cuCtxPushCurrent_v2(void*) { return kOk; }
+int cuCtxPopCurrent_v2(void** context) { return *context = &the_context, kOk; }
+
+int cuModuleLoadData(void** module, const void* image) {
+  Elf64_Ehdr head;
+  memcpy(&head, image, sizeof head);
+  if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_type != ET_DYN) return kInvalidImage;
+  // The table of sections is the end of the file.
+  const size_t size = head.e_shoff + size_t{head.e_shnum} * head.e_shentsize;
+  const int file = memfd_create("cuda_shim", 0);
+  void* library = nullptr;
+  if (file >= 0 && write(file, image, size) == static_cast<ssize_t>(size)) {
+    library = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
+  if (library == nullptr) {
+    if (file >= 0) close(file);
+    return kInvalidImage;
+  }
+  *module = new Module{file, library, {}};
+  return kOk;
+}
+int cuModuleUnload(void* handle) {
+  auto* module = static_cast<Module*>(handle);
+  for (const Function* function : module->functions) delete function;
+  dlclose(module->library);
+  close(module->file);
+  delete module;
+  return kOk;
+}
+int cuModuleGetFunction(void** function, void* handle, const char* name) {
+  auto* module = static_cast<Module*>(handle);
+  const auto tasks = reinterpret_cast<Phase>(dlsym(module->library, (std::string(name) + "_tasks").c_str()));
+  const auto* threads = static_cast<const int*>(dlsym(module->library, (std::string(name) + "_threads").c_str()));
+  const auto* parameters = static_cast<const int*>(dlsym(module->library, (std::string(name) + "_parameters").c_str()));
+  if (tasks == nullptr || threads == nullptr || parameters == nullptr) return kNotFound;
+  module->functions.push_back(new Function{tasks, *threads, *parameters});
+  *function = module->functions.back();
+  return kOk;
+}
+int cuFuncGetAttribute(int* value, int attribute, void* function) {
+  if (attribute != 0) return kInvalidValue;
+  *value = static_cast<Function*>(function)->threads;
+  return kOk;
+}
+
+int cuMemAlloc_v2(unsigned long long* memory, size_t size_bytes) {
+  void* data = nullptr;
+  if (size_bytes > kMostMemory || posix_memalign(&data, 256, size_bytes) != 0) return kOutOfMemory;
+  memset(data, 0xff, size_bytes);  // what nobody wrote is NaN
+  *memory = reinterpret_cast<unsigned long long>(data);
+  return kOk;
+}
+int cuMemFree_v2(unsigned long long memory) {
+  free(reinterpret_cast<void*>(memory));
+  return kOk;
+}
+int cuMemsetD8_v2(unsigned long long memory, unsigned char value, size_t size_bytes) {
+  memset(reinterpret_cast<void*>(memory), value, size_bytes);
+  return kOk;
+}
+int cuMemcpyHtoD_v2(unsigned long long to, const void* from, size_t size_bytes) {
+  memcpy(reinterpret_cast<void*>(to), from, size_bytes);
+  return kOk;
+}
+int cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, size_t size_bytes, void* stream) {
+  static_cast<Stream*>(stream)->Do([=] { memcpy(reinterpret_cast<void*>(to), from, size_bytes); });
+  return kOk;
+}
+int cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, size_t size_bytes, void* stream) {
+  static_cast<Stream*>(stream)->Do([=] { memcpy(to, reinterpret_cast<const void*>(from), size_bytes); });
+  return kOk;
+}
+
+int cuStreamCreate(void** stream, unsigned) { return *stream = new Stream, kOk; }
+int cuStreamDestroy_v2(void* stream) {
+  delete static_cast<Stream*>(stream);
+  return kOk;
+}
+int cuStreamSynchronize(void*) { return kOk; }
+
+int cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+                   unsigned block_z, unsigned, void* stream, void** parameters, void**) {
+  const Function function = *static_cast<Function*>(handle);
+  if (grid_x == 0 || grid_y * grid_z * block_y * block_z != 1 || block_x != static_cast<unsigned>(function.threads)) {
+    return kInvalidValue;
+  }
+  std::vector<void*> args;  // read when it is asked for, as a driver does
+  for (int i = 0; i < function.parameters; ++i) args.push_back(*static_cast<void**>(parameters[i]));
+  static_cast<Stream*>(stream)->Do([=] {
+    const std::lock_guard<std::mutex> lock(running);
+    function.tasks(args.data(), nullptr, 0, grid_x);
+  });
+  return kOk;
+}
+
+int cuEventCreate(void** event, unsigned) { return *event = new Event, kOk; }
+int cuEventDestroy_v2(void* event) {
+  delete static_cast<Event*>(event);
+  return kOk;
+}
+int cuEventRecord(void* event, void* stream) {
+  static_cast<Stream*>(stream)->Do([=] { static_cast<Event*>(event)->at_ns = NowNs(); });
+  return kOk;
+}
+int cuEventElapsedTime(float* milliseconds, void* start, void* end) {
+  *milliseconds = 1e-6f * static_cast<float>(static_cast<Event*>(end)->at_ns - static_cast<Event*>(start)->at_ns);
+  return kOk;
+}
+
+int cuStreamBeginCapture_v2(void* stream, int) {
+  static_cast<Stream*>(stream)->capture = new Graph;
+  return kOk;
+}
+int cuStreamEndCapture(void* stream, void** graph) {
+  *graph = static_cast<Stream*>(stream)->capture;
+  static_cast<Stream*>(stream)->capture = nullptr;
+  return *graph != nullptr ? kOk : kInvalidValue;
+}
+int cuGraphInstantiateWithFlags(void** executable, void* graph, unsigned long long) {
+  *executable = new Graph(*static_cast<Graph*>(graph));
+  return kOk;
+}
+int cuGraphLaunch(void* executable, void*) {
+  for (const auto& step : static_cast<Graph*>(executable)->steps) step();
+  return kOk;
+}
+int cuGraphExecDestroy(void* executable) {
+  delete static_cast<Graph*>(executable);
+  return kOk;
+}
+int cuGraphDestroy(void* graph) {
+  delete static_cast<Graph*>(graph);
+  return kOk;
+}
+
+}  // extern "C"

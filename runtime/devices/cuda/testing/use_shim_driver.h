@@ -1,0 +1,14 @@
+// Makes the processor this process's CUDA driver (shim_driver.cc), instead of the machine's if it has one.
+#ifndef FUSION_RUNTIME_DEVICES_CUDA_TESTING_USE_SHIM_DRIVER_H_
+#define FUSION_RUNTIME_DEVICES_CUDA_TESTING_USE_SHIM_DRIVER_H_
+
+#include "absl/status/status.h"
+
+namespace fusion {
+
+// Before anything asks for the driver: it is looked for once.
+absl::Status UseCudaShimDriver();
+
+}  // namespace fusion
+
+#endif  // FUSION_RUNTIME_DEVICES_CUDA_TESTING_USE_SHIM_DRIVER_H_
