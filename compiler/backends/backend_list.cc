@@ -1,5 +1,6 @@
 #include "compiler/backends/backend.h"
 #include "compiler/backends/cpu/cpu_backend.h"
+#include "compiler/backends/cuda/cuda_backend.h"
 #include "compiler/backends/opencl/opencl_backend.h"
 
 namespace fusion {
@@ -10,7 +11,8 @@ struct Entry {
   const Backend* (*backend)();
 };
 // "sim", the simulated device of workers, takes the CPU's text and runs none of it.
-constexpr Entry kBackends[] = {{"cpu", CpuBackend}, {"opencl", OpenClBackend}, {"sim", CpuBackend}};
+constexpr Entry kBackends[] = {
+    {"cpu", CpuBackend}, {"opencl", OpenClBackend}, {"cuda", CudaBackend}, {"sim", CpuBackend}};
 
 }  // namespace
 

@@ -37,14 +37,14 @@ void WriteFile(const std::string& path, const std::string& bytes) { std::ofstrea
 
 class HostHere : public KernelHost {
  public:
-  explicit HostHere(void* handle) : handle_(handle) {}
+  HostHere(void* handle, std::string suffix) : handle_(handle), suffix_(std::move(suffix)) {}
   ~HostHere() override { dlclose(handle_); }
 
   absl::Status Run(const KernelCall& call) override {
     std::vector<void*> args;
     for (GuardedBuffer* buffer : call.args) args.push_back(buffer->data());
     for (const KernelCall::Phase& phase : call.phases) {
-      const auto function = reinterpret_cast<fusion_kernel_phase>(dlsym(handle_, phase.symbol.c_str()));
+      const auto function = reinterpret_cast<fusion_kernel_phase>(dlsym(handle_, (phase.symbol + suffix_).c_str()));
       if (function == nullptr) return absl::InternalError(absl::StrCat("no symbol ", phase.symbol));
       GuardedBuffer scratch(call.scratch_bytes);
       for (const auto& [begin, end] : phase.ranges) {
@@ -61,7 +61,16 @@ class HostHere : public KernelHost {
 
  private:
   void* const handle_;
+  const std::string suffix_;  // of symbols
 };
+
+absl::StatusOr<std::unique_ptr<KernelHost>> LoadLibrary(const std::string& binary, const std::string& suffix) {
+  const Folder folder;
+  WriteFile(folder.File("kernel.so"), binary);
+  void* handle = dlopen(folder.File("kernel.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) return absl::InternalError(dlerror());
+  return std::make_unique<HostHere>(handle, suffix);
+}
 
 class HostUnderQemu : public KernelHost {
  public:
@@ -115,12 +124,10 @@ class HostUnderQemu : public KernelHost {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<KernelHost>> LoadHere(const std::string& binary) {
-  const Folder folder;
-  WriteFile(folder.File("kernel.so"), binary);
-  void* handle = dlopen(folder.File("kernel.so").c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) return absl::InternalError(dlerror());
-  return std::make_unique<HostHere>(handle);
+absl::StatusOr<std::unique_ptr<KernelHost>> LoadHere(const std::string& binary) { return LoadLibrary(binary, ""); }
+
+absl::StatusOr<std::unique_ptr<KernelHost>> LoadAsCuda(const std::string& binary) {
+  return LoadLibrary(binary, "_tasks");
 }
 
 absl::Status FindQemu() {

@@ -41,6 +41,9 @@ absl::StatusOr<std::unique_ptr<KernelHost>> LoadUnderQemu(const std::string& bin
 absl::Status FindOpenCl();
 absl::StatusOr<std::unique_ptr<KernelHost>> LoadOnOpenCl(const std::string& binary);
 
+// CUDA text that was compiled as C++ (compiler/backends/cuda/testing): the threads of a block are fibers here.
+absl::StatusOr<std::unique_ptr<KernelHost>> LoadAsCuda(const std::string& binary);
+
 }  // namespace fusion::testing
 
 #endif  // FUSION_COMPILER_PIPELINE_TESTING_KERNEL_CALL_H_

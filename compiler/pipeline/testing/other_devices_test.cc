@@ -1,5 +1,5 @@
-// A spread over the printer's strategies on devices that this machine only plays: aarch64 under qemu, and OpenCL on the
-// processor, with a work-item a task as processors want it and with groups of them as GPUs do.
+// A spread over the printer's strategies on devices that this machine only plays: aarch64 under qemu, OpenCL on the
+// processor, with a work-item a task as processors want it and with groups of them as GPUs do, and CUDA text as C++.
 #include <gtest/gtest.h>
 
 #include "compiler/pipeline/testing/run_block.h"
@@ -13,6 +13,7 @@ using Ints = std::vector<int64_t>;
 
 DeviceModel Device(const std::string& name) {
   if (name == "Neon") return NeonDevice();
+  if (name == "Cuda") return CudaTestDevice(32);
   return name == "OpenCl" ? OpenClTestDevice(16, 1) : OpenClTestDevice(4, 8);
 }
 
@@ -32,7 +33,7 @@ class Devices : public ::testing::TestWithParam<const char*> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(, Devices, ::testing::Values("Neon", "OpenCl", "OpenClGroups"),
+INSTANTIATE_TEST_SUITE_P(, Devices, ::testing::Values("Neon", "OpenCl", "OpenClGroups", "Cuda"),
                          [](const auto& info) { return std::string(info.param); });
 
 BlockCase Unary(const std::string& op, const Shape& shape, DType dtype = DType::kF32) {

@@ -12,6 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/backends/backend.h"
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
+#include "compiler/backends/cuda/testing/shim_toolchain.h"
+#include "compiler/backends/cuda/toolchain/nvrtc_toolchain.h"
 #include "compiler/backends/opencl/toolchain/opencl_toolchain.h"
 #include "compiler/ops/op_def.h"
 #include "compiler/pipeline/testing/kernel_call.h"
@@ -322,8 +324,16 @@ DeviceModel OpenClTestDevice(int lanes, int task_lanes) {
   return device;
 }
 
+DeviceModel CudaTestDevice(int task_lanes) {
+  DeviceModel device = OpenClTestDevice(4, task_lanes);
+  device.kind = "cuda";
+  device.isa = device.march = "sm_90";
+  return device;
+}
+
 absl::Status CanRun(const DeviceModel& device) {
   if (device.kind == "opencl") return FindOpenCl();
+  if (device.kind == "cuda") return absl::OkStatus();  // as C++
   const absl::Status here = CheckIsa(device.isa);
   return here.ok() || device.isa != "neon" ? here : FindQemu();
 }
@@ -375,10 +385,16 @@ std::vector<BlockResult> RunCases(const std::vector<BlockCase>& cases, const std
   FUSION_CHECK(clang.ok(), std::string(clang.status().message()).c_str());
   // The host builds OpenCL's text, with the error of a single kernel in `broken`.
   const std::unique_ptr<LocalToolchain> opencl = MakeOpenClToolchain({/*build=*/false});
+  absl::StatusOr<std::unique_ptr<LocalToolchain>> cuda = MakeCudaShimToolchain();
+  FUSION_CHECK(cuda.ok(), std::string(cuda.status().message()).c_str());
+  const auto nvrtc = MakeNvrtcToolchain();  // where it is installed, it builds what is run as C++
   auto build = [&](const std::vector<BuildUnit>& all) -> absl::StatusOr<std::vector<std::string>> {
     std::vector<std::string> built;
     for (const BuildUnit& unit : all) {
-      LocalToolchain* toolchain = unit.kind == "opencl" ? opencl.get() : clang->get();
+      LocalToolchain* toolchain = unit.kind == "opencl" ? opencl.get()
+                                  : unit.kind == "cuda" ? cuda->get()
+                                                        : clang->get();
+      if (unit.kind == "cuda" && nvrtc.ok()) RETURN_IF_ERROR((*nvrtc)->Build({&unit, 1}, nullptr).status());
       ASSIGN_OR_RETURN(std::vector<std::string> one, toolchain->Build({&unit, 1}, nullptr));
       built.push_back(std::move(one[0]));
     }
@@ -389,6 +405,7 @@ std::vector<BlockResult> RunCases(const std::vector<BlockCase>& cases, const std
   auto load = [&](const std::string& key, const DeviceModel& device, const std::string& binary) {
     if (!CanRun(device).ok()) return;
     absl::StatusOr<std::unique_ptr<KernelHost>> host = device.kind == "opencl"     ? LoadOnOpenCl(binary)
+                                                       : device.kind == "cuda"     ? LoadAsCuda(binary)
                                                        : CheckIsa(device.isa).ok() ? LoadHere(binary)
                                                                                    : LoadUnderQemu(binary);
     if (host.ok()) {

@@ -1,0 +1,51 @@
+#include "compiler/backends/cuda/cuda_backend.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler/backends/cuda/prelude.h"
+#include "compiler/backends/cuda/print_kernel.h"
+#include "compiler/backends/text/work_groups.h"
+
+namespace fusion {
+namespace {
+
+class Cuda : public Backend {
+ public:
+  absl::Status CheckSupported(const movement::Kernel& kernel) const override {
+    const std::set<std::string> routines = RoutinesOf(kernel);
+    if (routines.empty()) return absl::OkStatus();
+    return absl::UnimplementedError(absl::StrCat("target cuda has no routine ", absl::StrJoin(routines, ", ")));
+  }
+
+  Instructions InstructionsOf(const movement::Kernel&, const DeviceModel& device) const override {
+    return {device.isa, device.march};
+  }
+
+  std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbol,
+                          const DeviceModel& device) const override {
+    return cuda::PrintKernel(kernel, symbol, device);
+  }
+
+  int64_t LaunchedTasks(const movement::Kernel& kernel, int phase, const DeviceModel& device) const override {
+    return text::WorkGroups(kernel, kernel.phases[phase], device.task_lanes);
+  }
+
+  std::string Preamble(const std::set<std::string>&, const DeviceModel& device) const override {
+    return cuda::Prelude(device.vector_bytes / 4);
+  }
+
+  // The device deals out the tasks.
+  int Units(int, const DeviceModel& device) const override { return device.parallel_units; }
+
+  const char* SourceExtension() const override { return "cu"; }
+  const char* BinaryExtension() const override { return "cubin"; }
+};
+
+}  // namespace
+
+const Backend* CudaBackend() {
+  static const Cuda backend;
+  return &backend;
+}
+
+}  // namespace fusion

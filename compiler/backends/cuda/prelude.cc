@@ -1,0 +1,125 @@
+#include "compiler/backends/cuda/prelude.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "compiler/backends/text/scalar_helpers.h"
+
+namespace fusion::cuda {
+namespace {
+
+// $L lanes, $H the library's names and the helpers for single values.
+//
+// A vector is a struct whose elements the compiler keeps in registers, as every loop over them is unrolled. Loads are
+// written by elements; they become one instruction of 16 bytes where the compiler can prove the alignment, for which
+// ALIGNED says where buffers begin. Halves are converted by instructions that need no header.
+constexpr char kText[] =
+    R"(typedef unsigned char u8; typedef signed char i8; typedef unsigned short u16; typedef short i16;
+typedef unsigned int u32; typedef int i32; typedef unsigned long u64; typedef long i64;
+#define SI static __device__ __forceinline__
+#define GLOBAL
+#define SCRATCH
+#define ALIGNED(p) __builtin_assume_aligned(p, 64)
+#define BARRIER __syncthreads();
+#define STEP_BOUNDARY
+#define PREFETCH_L1(p)
+#define PREFETCH_L2(p)
+#define UNROLL _Pragma("unroll")
+#define LANES UNROLL for (int l = 0; l < $L; ++l)
+struct vf { float x[$L]; };
+struct vi { i32 x[$L]; };
+#define lane_vf(v, l) (v).x[l]
+#define lane_vi(v, l) (v).x[l]
+#define inf_f32 __int_as_float(0x7f800000)
+#define inf_f64 __longlong_as_double(0x7ff0000000000000LL)
+#define nan_f32 __int_as_float(0x7fc00000)
+#define nan_f64 __longlong_as_double(0x7ff8000000000000LL)
+$HSI i64 f2i(double x) { return x != x ? 0 : x >= 9223372036854775807.0 ? 0x7fffffffffffffffL : x <= -9223372036854775808.0 ? (i64)0x8000000000000000UL : (i64)x; }
+SI u64 f2u(double x) { return x >= 18446744073709551615.0 ? ~0UL : x >= 9223372036854775807.0 ? (u64)x : (u64)f2i(x); }
+#ifndef FUSION_CUDA_SHIM
+SI float h2f(u16 h) { float f; asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h)); return f; }
+SI u16 f2h(float f) { u16 h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f)); return h; }
+#endif
+SI float bf2f(u16 h) { return __uint_as_float((u32)h << 16); }
+SI u16 f2bf(float f) { u32 b = __float_as_uint(f); return (b & 0x7fffffff) > 0x7f800000 ? (u16)((b >> 16) | 0x40) : (u16)((b + 0x7fff + ((b >> 16) & 1)) >> 16); }
+#define UNARY(R, name, A, e) SI R name(A a) { R r; LANES r.x[l] = e; return r; }
+#define BINARY(R, name, A, e) SI R name(A a, A b) { R r; LANES r.x[l] = e; return r; }
+#define COMPARE(A) BINARY(vi, operator<, A, a.x[l] < b.x[l] ? -1 : 0) BINARY(vi, operator<=, A, a.x[l] <= b.x[l] ? -1 : 0) \
+BINARY(vi, operator>, A, a.x[l] > b.x[l] ? -1 : 0) BINARY(vi, operator>=, A, a.x[l] >= b.x[l] ? -1 : 0) \
+BINARY(vi, operator==, A, a.x[l] == b.x[l] ? -1 : 0) BINARY(vi, operator!=, A, a.x[l] != b.x[l] ? -1 : 0)
+COMPARE(vf) COMPARE(vi)
+BINARY(vf, operator+, vf, a.x[l] + b.x[l])
+BINARY(vf, operator-, vf, a.x[l] - b.x[l])
+BINARY(vf, operator*, vf, a.x[l] * b.x[l])
+BINARY(vf, operator/, vf, a.x[l] / b.x[l])
+UNARY(vf, operator-, vf, -a.x[l])
+SI vf& operator+=(vf& a, vf b) { LANES a.x[l] += b.x[l]; return a; }
+SI vf& operator*=(vf& a, vf b) { LANES a.x[l] *= b.x[l]; return a; }
+BINARY(vi, operator&, vi, a.x[l] & b.x[l])
+BINARY(vi, operator|, vi, a.x[l] | b.x[l])
+BINARY(vi, operator^, vi, a.x[l] ^ b.x[l])
+UNARY(vi, operator~, vi, ~a.x[l])
+SI vi operator&(vi a, int b) { LANES a.x[l] &= b; return a; }
+SI vf vsel(vi c, vf a, vf b) { LANES a.x[l] = c.x[l] ? a.x[l] : b.x[l]; return a; }
+SI vi vsel(vi c, vi a, vi b) { LANES a.x[l] = c.x[l] ? a.x[l] : b.x[l]; return a; }
+UNARY(vf, bc, float, a)
+UNARY(vi, bi, int, a)
+SI vi iota() { vi r; LANES r.x[l] = l; return r; }
+#define ELEMENTS(T, S, V, load, store) SI V ld_##T(const S* p) { V v; LANES v.x[l] = load; return v; } \
+SI void st_##T(S* p, V v) { LANES p[l] = store; }
+ELEMENTS(f32, float, vf, p[l], v.x[l])
+ELEMENTS(f16, u16, vf, h2f(p[l]), f2h(v.x[l]))
+ELEMENTS(bf16, u16, vf, bf2f(p[l]), f2bf(v.x[l]))
+ELEMENTS(i32, i32, vi, p[l], v.x[l])
+ELEMENTS(i8, i8, vi, p[l], (i8)v.x[l])
+ELEMENTS(u8, u8, vi, p[l], (u8)v.x[l])
+ELEMENTS(i16, i16, vi, p[l], (i16)v.x[l])
+ELEMENTS(u16, u16, vi, p[l], (u16)v.x[l])
+ELEMENTS(bool, u8, vi, p[l] != 0 ? -1 : 0, (u8)(v.x[l] & 1))
+UNARY(vf, round_f16, vf, h2f(f2h(a.x[l])))
+UNARY(vf, round_bf16, vf, bf2f(f2bf(a.x[l])))
+UNARY(vi, wrap_i8, vi, (i8)a.x[l])
+UNARY(vi, wrap_u8, vi, (u8)a.x[l])
+UNARY(vi, wrap_i16, vi, (i16)a.x[l])
+UNARY(vi, wrap_u16, vi, (u16)a.x[l])
+UNARY(vf, vi2f, vi, (float)a.x[l])
+UNARY(vi, vf2i, vf, a.x[l] == a.x[l] ? (int)a.x[l] : 0)
+BINARY(vi, iadd, vi, (i32)((u32)a.x[l] + (u32)b.x[l]))
+BINARY(vi, isub, vi, (i32)((u32)a.x[l] - (u32)b.x[l]))
+BINARY(vi, imul, vi, (i32)((u32)a.x[l] * (u32)b.x[l]))
+BINARY(vf, vmax, vf, smax_f32(a.x[l], b.x[l]))
+BINARY(vf, vmin, vf, smin_f32(a.x[l], b.x[l]))
+UNARY(vf, vsign, vf, ssign_f32(a.x[l]))
+UNARY(vf, vabs, vf, fabsf(a.x[l]))
+UNARY(vf, vsqrt, vf, sqrtf(a.x[l]))
+UNARY(vf, vrsqrt, vf, 1.f / sqrtf(a.x[l]))
+UNARY(vf, vfloor, vf, floorf(a.x[l]))
+UNARY(vf, vceil, vf, ceilf(a.x[l]))
+UNARY(vf, vround, vf, rintf(a.x[l]))
+UNARY(vf, vexp, vf, expf(a.x[l]))
+UNARY(vf, vlog, vf, logf(a.x[l]))
+UNARY(vf, verf, vf, erff(a.x[l]))
+UNARY(vf, vtanh, vf, tanhf(a.x[l]))
+BINARY(vf, amax_f32, vf, b.x[l] > a.x[l] || b.x[l] != b.x[l] ? b.x[l] : a.x[l])
+BINARY(vf, amin_f32, vf, b.x[l] < a.x[l] || b.x[l] != b.x[l] ? b.x[l] : a.x[l])
+BINARY(vi, amax_i32, vi, b.x[l] > a.x[l] ? b.x[l] : a.x[l])
+BINARY(vi, amin_i32, vi, b.x[l] < a.x[l] ? b.x[l] : a.x[l])
+SI float hadd_f32(vf v) { UNROLL for (int w = $L / 2; w > 0; w /= 2) UNROLL for (int l = 0; l < w; ++l) v.x[l] += v.x[l + w]; return v.x[0]; }
+SI float hmax_f32(vf v) { LANES v.x[0] = smax_f32(v.x[l], v.x[0]); return v.x[0]; }
+SI float hmin_f32(vf v) { LANES v.x[0] = smin_f32(v.x[l], v.x[0]); return v.x[0]; }
+SI i32 hadd_i32(vi v) { u32 s = 0; LANES s += (u32)v.x[l]; return (i32)s; }
+SI i32 hmax_i32(vi v) { LANES v.x[0] = v.x[l] > v.x[0] ? v.x[l] : v.x[0]; return v.x[0]; }
+SI i32 hmin_i32(vi v) { LANES v.x[0] = v.x[l] < v.x[0] ? v.x[l] : v.x[0]; return v.x[0]; }
+)";
+
+std::string LibraryName(const std::string& function, bool f64) {
+  return absl::StrCat(function == "round" ? "rint" : function, f64 ? "" : "f");
+}
+
+}  // namespace
+
+std::string Prelude(int lanes) {
+  return absl::StrReplaceAll(
+      kText, {{"$L", absl::StrCat(lanes)}, {"$H", text::LibraryNames(true, LibraryName) + text::ScalarHelpers(true)}});
+}
+
+}  // namespace fusion::cuda
