@@ -8,9 +8,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
+#include "compiler/backends/cuda/testing/shim_toolchain.h"
 #include "compiler/backends/opencl/toolchain/opencl_toolchain.h"
 #include "compiler/backends/toolchain_set.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/devices/cuda/testing/use_shim_driver.h"
 #include "runtime/loader/session.h"
 #include "tests/conformance/host_device.h"
 #include "tests/conformance/isolated.h"
@@ -27,13 +29,20 @@ Outputs RunBundle(const std::string& path, const std::vector<Tensor>& inputs) {
 }
 
 absl::StatusOr<std::unique_ptr<Toolchain>> MakeToolchain(const RunOptions& options) {
+  if (options.target == "cuda-shim") RETURN_IF_ERROR(UseCudaShimDriver());
   ClangToolchainOptions clang;
   clang.more_flags = options.compiler_flags;
   std::vector<std::unique_ptr<LocalToolchain>> toolchains;
   ASSIGN_OR_RETURN(toolchains.emplace_back(), ClangToolchain::Create(clang));
   // Drivers of OpenCL start threads, and the runs are forks of this process: they build the text.
   toolchains.push_back(MakeOpenClToolchain({/*build=*/false}));
+  ASSIGN_OR_RETURN(toolchains.emplace_back(), MakeCudaShimToolchain());
   return std::make_unique<ToolchainSet>(std::move(toolchains));
+}
+
+DeviceModel DeviceFor(const RunOptions& options) {
+  if (options.target == "opencl") return OpenClDevice(options.group);
+  return options.target == "cuda-shim" ? CudaDevice() : HostDevice();
 }
 
 }  // namespace
@@ -46,11 +55,11 @@ std::vector<Outputs> CompileAndRun(std::vector<CompileJob> jobs, const std::func
   if (mkdtemp(folder.data()) == nullptr) {
     return std::vector<Outputs>(jobs.size(), absl::ResourceExhaustedError(absl::StrCat("cannot make ", folder)));
   }
+  const DeviceModel device = DeviceFor(options);
   for (size_t j = 0; j < jobs.size(); ++j) {
     jobs[j].bundle_path = absl::StrCat(folder, "/", j, ".fusion");
-    jobs[j].options.target = options.target;
+    jobs[j].options.target = device.kind;
   }
-  const DeviceModel device = options.target == "opencl" ? OpenClDevice(options.group) : HostDevice();
   ModelOracle oracle;
   CompileContext context;
   context.device = &device;

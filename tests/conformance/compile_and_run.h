@@ -13,7 +13,7 @@
 namespace fusion::conformance {
 
 struct RunOptions {
-  std::string target = "cpu";               // or "opencl"
+  std::string target = "cpu";               // or "opencl", "cuda-shim": CUDA text as C++ on this processor
   int group = 1;                            // opencl: work-items that share a task
   int deadline_s = 60;                      // one run; most take milliseconds
   std::vector<std::string> compiler_flags;  // of clang, besides the toolchain's own

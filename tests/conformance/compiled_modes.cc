@@ -55,12 +55,12 @@ std::vector<absl::StatusOr<Outputs>> RunCases(const std::vector<TestCase>& cases
 std::vector<Mode> CompiledModes() {
   auto mode = [](const std::string& name, const std::string& planner) {
     return Mode{name, [planner](const std::vector<TestCase>& cases, const ModeOptions& options) {
-                  if (options.target == "cpu" || options.target == "opencl") {
+                  if (options.target == "cpu" || options.target == "opencl" || options.target == "cuda-shim") {
                     return RunCases(cases, planner, options);
                   }
                   return std::vector<absl::StatusOr<Outputs>>(
-                      cases.size(), absl::InvalidArgumentError(
-                                        absl::StrCat("no target '", options.target, "' here, only cpu and opencl")));
+                      cases.size(), absl::InvalidArgumentError(absl::StrCat("no target '", options.target,
+                                                                            "' here, only cpu, opencl and cuda-shim")));
                 }};
   };
   return {mode("unfused", "none"), mode("fused", "dnnfusion")};

@@ -37,4 +37,12 @@ DeviceModel OpenClDevice(int group) {
   return device;
 }
 
+DeviceModel CudaDevice() {
+  DeviceModel device = OpenClDevice(32);
+  device.kind = "cuda";
+  device.isa = device.march = "sm_90";
+  device.vector_registers = 32;
+  return device;
+}
+
 }  // namespace fusion::conformance

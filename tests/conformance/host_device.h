@@ -12,6 +12,9 @@ DeviceModel HostDevice();
 // four.
 DeviceModel OpenClDevice(int group);
 
+// A GPU of CUDA whose blocks are a warp: what the processor plays in fibers is slower the more of them there are.
+DeviceModel CudaDevice();
+
 }  // namespace fusion::conformance
 
 #endif  // FUSION_TESTS_CONFORMANCE_HOST_DEVICE_H_

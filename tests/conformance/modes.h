@@ -14,7 +14,7 @@ namespace fusion::conformance {
 using Outputs = std::vector<Tensor>;
 
 struct ModeOptions {
-  std::string target = "cpu";  // or "opencl"
+  std::string target = "cpu";  // or "opencl", "cuda-shim": CUDA text as C++ on this processor
   int group = 1;               // opencl: work-items that share a task
 };
 
