@@ -7,9 +7,10 @@
 namespace fusion::cuda {
 namespace {
 
-// $L lanes, $H the library's names and the helpers for single values.
+// $L lanes, $E a statement for each of them, $H the library's names and the helpers for single values.
 //
-// A vector is a struct whose elements the compiler keeps in registers, as every loop over them is unrolled. Loads are
+// A vector is a struct whose elements the compiler keeps in registers. There are no loops over them: NVRTC would take
+// twice as long to unroll them all. Loads are
 // written by elements; they become one instruction of 16 bytes where the compiler can prove the alignment, for which
 // ALIGNED says where buffers begin. Halves are converted by instructions that need no header.
 constexpr char kText[] =
@@ -24,7 +25,7 @@ typedef unsigned int u32; typedef int i32; typedef unsigned long u64; typedef lo
 #define PREFETCH_L1(p)
 #define PREFETCH_L2(p)
 #define UNROLL _Pragma("unroll")
-#define LANES UNROLL for (int l = 0; l < $L; ++l)
+#define LANES(...) $E
 struct vf { float x[$L]; };
 struct vi { i32 x[$L]; };
 #define lane_vf(v, l) (v).x[l]
@@ -41,8 +42,8 @@ SI u16 f2h(float f) { u16 h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f)); r
 #endif
 SI float bf2f(u16 h) { return __uint_as_float((u32)h << 16); }
 SI u16 f2bf(float f) { u32 b = __float_as_uint(f); return (b & 0x7fffffff) > 0x7f800000 ? (u16)((b >> 16) | 0x40) : (u16)((b + 0x7fff + ((b >> 16) & 1)) >> 16); }
-#define UNARY(R, name, A, e) SI R name(A a) { R r; LANES r.x[l] = e; return r; }
-#define BINARY(R, name, A, e) SI R name(A a, A b) { R r; LANES r.x[l] = e; return r; }
+#define UNARY(R, name, A, e) SI R name(A a) { R r; LANES(r.x[l] = e) return r; }
+#define BINARY(R, name, A, e) SI R name(A a, A b) { R r; LANES(r.x[l] = e) return r; }
 #define COMPARE(A) BINARY(vi, operator<, A, a.x[l] < b.x[l] ? -1 : 0) BINARY(vi, operator<=, A, a.x[l] <= b.x[l] ? -1 : 0) \
 BINARY(vi, operator>, A, a.x[l] > b.x[l] ? -1 : 0) BINARY(vi, operator>=, A, a.x[l] >= b.x[l] ? -1 : 0) \
 BINARY(vi, operator==, A, a.x[l] == b.x[l] ? -1 : 0) BINARY(vi, operator!=, A, a.x[l] != b.x[l] ? -1 : 0)
@@ -52,20 +53,20 @@ BINARY(vf, operator-, vf, a.x[l] - b.x[l])
 BINARY(vf, operator*, vf, a.x[l] * b.x[l])
 BINARY(vf, operator/, vf, a.x[l] / b.x[l])
 UNARY(vf, operator-, vf, -a.x[l])
-SI vf& operator+=(vf& a, vf b) { LANES a.x[l] += b.x[l]; return a; }
-SI vf& operator*=(vf& a, vf b) { LANES a.x[l] *= b.x[l]; return a; }
+SI vf& operator+=(vf& a, vf b) { LANES(a.x[l] += b.x[l]) return a; }
+SI vf& operator*=(vf& a, vf b) { LANES(a.x[l] *= b.x[l]) return a; }
 BINARY(vi, operator&, vi, a.x[l] & b.x[l])
 BINARY(vi, operator|, vi, a.x[l] | b.x[l])
 BINARY(vi, operator^, vi, a.x[l] ^ b.x[l])
 UNARY(vi, operator~, vi, ~a.x[l])
-SI vi operator&(vi a, int b) { LANES a.x[l] &= b; return a; }
-SI vf vsel(vi c, vf a, vf b) { LANES a.x[l] = c.x[l] ? a.x[l] : b.x[l]; return a; }
-SI vi vsel(vi c, vi a, vi b) { LANES a.x[l] = c.x[l] ? a.x[l] : b.x[l]; return a; }
+SI vi operator&(vi a, int b) { LANES(a.x[l] &= b) return a; }
+SI vf vsel(vi c, vf a, vf b) { LANES(a.x[l] = c.x[l] ? a.x[l] : b.x[l]) return a; }
+SI vi vsel(vi c, vi a, vi b) { LANES(a.x[l] = c.x[l] ? a.x[l] : b.x[l]) return a; }
 UNARY(vf, bc, float, a)
 UNARY(vi, bi, int, a)
-SI vi iota() { vi r; LANES r.x[l] = l; return r; }
-#define ELEMENTS(T, S, V, load, store) SI V ld_##T(const S* p) { V v; LANES v.x[l] = load; return v; } \
-SI void st_##T(S* p, V v) { LANES p[l] = store; }
+SI vi iota() { vi r; LANES(r.x[l] = l) return r; }
+#define ELEMENTS(T, S, V, load, store) SI V ld_##T(const S* p) { V v; LANES(v.x[l] = load) return v; } \
+SI void st_##T(S* p, V v) { LANES(p[l] = store) }
 ELEMENTS(f32, float, vf, p[l], v.x[l])
 ELEMENTS(f16, u16, vf, h2f(p[l]), f2h(v.x[l]))
 ELEMENTS(bf16, u16, vf, bf2f(p[l]), f2bf(v.x[l]))
@@ -104,11 +105,11 @@ BINARY(vf, amin_f32, vf, b.x[l] < a.x[l] || b.x[l] != b.x[l] ? b.x[l] : a.x[l])
 BINARY(vi, amax_i32, vi, b.x[l] > a.x[l] ? b.x[l] : a.x[l])
 BINARY(vi, amin_i32, vi, b.x[l] < a.x[l] ? b.x[l] : a.x[l])
 SI float hadd_f32(vf v) { UNROLL for (int w = $L / 2; w > 0; w /= 2) UNROLL for (int l = 0; l < w; ++l) v.x[l] += v.x[l + w]; return v.x[0]; }
-SI float hmax_f32(vf v) { LANES v.x[0] = smax_f32(v.x[l], v.x[0]); return v.x[0]; }
-SI float hmin_f32(vf v) { LANES v.x[0] = smin_f32(v.x[l], v.x[0]); return v.x[0]; }
-SI i32 hadd_i32(vi v) { u32 s = 0; LANES s += (u32)v.x[l]; return (i32)s; }
-SI i32 hmax_i32(vi v) { LANES v.x[0] = v.x[l] > v.x[0] ? v.x[l] : v.x[0]; return v.x[0]; }
-SI i32 hmin_i32(vi v) { LANES v.x[0] = v.x[l] < v.x[0] ? v.x[l] : v.x[0]; return v.x[0]; }
+SI float hmax_f32(vf v) { LANES(v.x[0] = smax_f32(v.x[l], v.x[0])) return v.x[0]; }
+SI float hmin_f32(vf v) { LANES(v.x[0] = smin_f32(v.x[l], v.x[0])) return v.x[0]; }
+SI i32 hadd_i32(vi v) { u32 s = 0; LANES(s += (u32)v.x[l]) return (i32)s; }
+SI i32 hmax_i32(vi v) { LANES(v.x[0] = v.x[l] > v.x[0] ? v.x[l] : v.x[0]) return v.x[0]; }
+SI i32 hmin_i32(vi v) { LANES(v.x[0] = v.x[l] < v.x[0] ? v.x[l] : v.x[0]) return v.x[0]; }
 )";
 
 std::string LibraryName(const std::string& function, bool f64) {
@@ -118,8 +119,11 @@ std::string LibraryName(const std::string& function, bool f64) {
 }  // namespace
 
 std::string Prelude(int lanes) {
-  return absl::StrReplaceAll(
-      kText, {{"$L", absl::StrCat(lanes)}, {"$H", text::LibraryNames(true, LibraryName) + text::ScalarHelpers(true)}});
+  std::string each;
+  for (int l = 0; l < lanes; ++l) absl::StrAppend(&each, "{ enum { l = ", l, " }; __VA_ARGS__; } ");
+  return absl::StrReplaceAll(kText, {{"$L", absl::StrCat(lanes)},
+                                     {"$E", each},
+                                     {"$H", text::LibraryNames(true, LibraryName) + text::ScalarHelpers(true)}});
 }
 
 }  // namespace fusion::cuda
