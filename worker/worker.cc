@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
+#include "compiler/backends/cuda/toolchain/nvrtc_toolchain.h"
 #include "compiler/backends/opencl/toolchain/opencl_toolchain.h"
 #include "compiler/cost/device_model.h"
 #include "proto/worker_protocol.h"
@@ -126,6 +127,8 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(WorkerOptions options) {
     }
     // Its driver builds for its device.
     if (std::count(options.kinds.begin(), options.kinds.end(), "opencl")) toolchains.push_back(MakeOpenClToolchain());
+    // Makes code for GPUs that are elsewhere.
+    if (auto nvrtc = MakeNvrtcToolchain(clang.jobs); nvrtc.ok()) toolchains.push_back(*std::move(nvrtc));
     std::vector<const LocalToolchain*> builders;
     for (const auto& toolchain : toolchains) {
       v1::ToolchainInfo* info = lease.info.add_toolchains();
@@ -137,8 +140,9 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(WorkerOptions options) {
   }
 
   for (const std::string& kind : options.kinds) {
-    const std::string clang = toolchains.empty() ? "" : toolchains.front()->version();
-    ASSIGN_OR_RETURN(DeviceModel model, Probe(kind, options, clang));
+    const auto own = std::find_if(toolchains.begin(), toolchains.end(),
+                                  [&](const auto& toolchain) { return toolchain->kind() == kind; });
+    ASSIGN_OR_RETURN(DeviceModel model, Probe(kind, options, own == toolchains.end() ? "" : (*own)->version()));
     lease.info.set_device_model_json(DeviceModelToJson(model));
     lease.info.add_measure_kinds(kind);
     options.log(absl::StrFormat("device %s, %s, %d cores, %.0f GFLOP/s a core, %.1f GB/s from %s", model.name,

@@ -1,9 +1,10 @@
-// fusion-compile MODEL.onnx OUT.fusion [--target cpu,opencl] [--planner P] [--math fast|strict] [--disable-rule ID]
+// fusion-compile MODEL.onnx OUT.fusion [--target cpu,opencl,cuda:sm_90] [--planner P] [--math fast|strict]
+// [--disable-rule ID]
 // [--device MODEL.json]
 //                [--disable-pass rewrite|layout] [--plan] [--dim NAME=N[,N…]] [--json FILE]
-// The whole compiler without a server or workers, for development: builds with this machine's clang or OpenCL driver,
-// and the cost model answers the yellow cases. Several targets: OUT.TARGET.fusion for each; one that fails leaves the
-// others alone.
+// The whole compiler without a server or workers, for development: builds with this machine's clang, OpenCL driver
+// or NVRTC, and the cost model answers the yellow cases. Several targets: OUT.TARGET.fusion for each; one that fails
+// leaves the others alone.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -17,8 +18,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
+#include "compiler/backends/cuda/toolchain/nvrtc_toolchain.h"
 #include "compiler/backends/opencl/toolchain/opencl_toolchain.h"
 #include "compiler/backends/toolchain_set.h"
+#include "compiler/cost/stored_devices.h"
+#include "compiler/cost/target.h"
 #include "compiler/pipeline/compile.h"
 #include "compiler/tools/offline_device.h"
 #include "runtime/base/atomic_file.h"
@@ -66,31 +70,36 @@ absl::StatusOr<std::unique_ptr<LocalToolchain>> MakeClang() {
 
 absl::StatusOr<std::unique_ptr<LocalToolchain>> MakeOpenCl() { return MakeOpenClToolchain(); }
 
-struct Target {
-  const char* kind;
-  DeviceModel (*device)();
+absl::StatusOr<std::unique_ptr<LocalToolchain>> MakeNvrtc() { return MakeNvrtcToolchain(); }
+
+struct Kind {
+  const char* name;
+  absl::StatusOr<DeviceModel> (*device)(const std::string& target);
   absl::StatusOr<std::unique_ptr<LocalToolchain>> (*toolchain)();
 };
-constexpr Target kTargets[] = {{"cpu", OfflineDevice, MakeClang}, {"opencl", OfflineOpenClDevice, MakeOpenCl}};
+constexpr Kind kKinds[] = {
+    {"cpu", [](const std::string&) -> absl::StatusOr<DeviceModel> { return OfflineDevice(); }, MakeClang},
+    {"opencl", [](const std::string&) -> absl::StatusOr<DeviceModel> { return OfflineOpenClDevice(); }, MakeOpenCl},
+    {"cuda", StoredDevice, MakeNvrtc}};
 
 // The target's and, for what runs on its host, clang.
-absl::StatusOr<std::unique_ptr<Toolchain>> MakeToolchain(const Target& target) {
+absl::StatusOr<std::unique_ptr<Toolchain>> MakeToolchain(const Kind& kind) {
   std::vector<std::unique_ptr<LocalToolchain>> toolchains;
-  ASSIGN_OR_RETURN(toolchains.emplace_back(), target.toolchain());
-  if (target.toolchain != MakeClang) {
+  ASSIGN_OR_RETURN(toolchains.emplace_back(), kind.toolchain());
+  if (kind.toolchain != MakeClang) {
     absl::StatusOr<std::unique_ptr<LocalToolchain>> clang = MakeClang();
     if (clang.ok()) toolchains.push_back(*std::move(clang));
   }
   return std::make_unique<ToolchainSet>(std::move(toolchains));
 }
 
-absl::StatusOr<Target> FindTarget(const std::string& kind) {
+absl::StatusOr<Kind> FindKind(const std::string& target) {
   std::string known;
-  for (const Target& target : kTargets) {
-    if (kind == target.kind) return target;
-    absl::StrAppend(&known, known.empty() ? "" : ", ", target.kind);
+  for (const Kind& kind : kKinds) {
+    if (ParseTarget(target).kind == kind.name) return kind;
+    absl::StrAppend(&known, known.empty() ? "" : ", ", kind.name);
   }
-  return absl::InvalidArgumentError(absl::StrCat("no target '", kind, "'; there are ", known));
+  return absl::InvalidArgumentError(absl::StrCat("no target '", target, "'; there are ", known));
 }
 
 struct Request {
@@ -187,7 +196,8 @@ int Main(int argc, char** argv) {
   }
   if (files.model_path.empty() || (request.out.empty() && !request.plan_only)) {
     std::fprintf(stderr,
-                 "usage: fusion-compile MODEL.onnx OUT.fusion [--target cpu,opencl] [--planner P] [--math fast|strict] "
+                 "usage: fusion-compile MODEL.onnx OUT.fusion [--target cpu,opencl,cuda:sm_90] [--planner P] [--math "
+                 "fast|strict] "
                  "[--disable-rule ID] "
                  "[--disable-pass rewrite|layout] [--device FILE] [--plan] [--dim NAME=N[,N…]] [--json FILE]\n");
     return 2;
@@ -195,23 +205,24 @@ int Main(int argc, char** argv) {
   if (targets.empty()) targets = {given ? given->kind : "cpu"};
   int failures = 0;
   const Request one = request;
-  for (const std::string& kind : targets) {
-    absl::Status status;
-    const absl::StatusOr<Target> target = FindTarget(kind);
-    if (target.ok()) {
-      request.options.target = kind;
-      if (targets.size() > 1) {
-        request.out = PathForTarget(one.out, kind);
-        request.json = one.json.empty() ? "" : PathForTarget(one.json, kind);
-      }
-      const absl::StatusOr<std::unique_ptr<Toolchain>> toolchain = MakeToolchain(*target);
-      status = toolchain.ok()
-                   ? CompileFor(request, given && given->kind == kind ? *given : target->device(), toolchain->get())
-                   : toolchain.status();
-    } else {
-      status = target.status();
+  for (const std::string& target : targets) {
+    request.options.target = target;
+    if (targets.size() > 1) {
+      request.out = PathForTarget(one.out, target);
+      request.json = one.json.empty() ? "" : PathForTarget(one.json, target);
     }
-    if (!status.ok()) failures += Fail(targets.size() > 1 ? Annotate(status, kind) : status);
+    const absl::Status status = [&]() -> absl::Status {
+      ASSIGN_OR_RETURN(const Kind kind, FindKind(target));
+      DeviceModel device;
+      if (given && ParseTarget(target).IsFor(*given)) {
+        device = *given;
+      } else {
+        ASSIGN_OR_RETURN(device, kind.device(target));
+      }
+      ASSIGN_OR_RETURN(const std::unique_ptr<Toolchain> toolchain, MakeToolchain(kind));
+      return CompileFor(request, device, toolchain.get());
+    }();
+    if (!status.ok()) failures += Fail(targets.size() > 1 ? Annotate(status, target) : status);
   }
   return failures > 0 ? 1 : 0;
 }

@@ -5,7 +5,10 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "compiler/cost/stored_devices.h"
+#include "compiler/cost/target.h"
 #include "runtime/base/status_macros.h"
 #include "server/artifacts/model_files.h"
 #include "server/jobs/job_messages.h"
@@ -76,15 +79,25 @@ void JobRunner::Stop() {
   threads_.clear();
 }
 
-absl::StatusOr<std::optional<AttachedWorker>> JobRunner::KnownDevice(const std::string& kind) {
-  std::optional<AttachedWorker> device = farm_->FindDevice(kind);
+absl::StatusOr<std::optional<AttachedWorker>> JobRunner::KnownDevice(const std::string& target) {
+  std::optional<AttachedWorker> device = farm_->FindDevice(target);
   if (device.has_value()) return device;
-  ASSIGN_OR_RETURN(std::optional<WorkerRow> row, store_->LatestWorker(kind));
-  if (!row.has_value()) return device;
-  ASSIGN_OR_RETURN(DeviceModel model, DeviceModelFromJson(row->device_model_json));
-  device.emplace();
-  device->id = row->id, device->name = row->name, device->device = std::move(model);
-  device->fingerprint = row->fingerprint;
+  const Target wanted = ParseTarget(target);
+  ASSIGN_OR_RETURN(std::optional<WorkerRow> row, store_->LatestWorker(wanted.kind));
+  if (row.has_value()) {
+    ASSIGN_OR_RETURN(DeviceModel model, DeviceModelFromJson(row->device_model_json));
+    if (wanted.IsFor(model)) {
+      device.emplace();
+      device->id = row->id, device->name = row->name, device->device = std::move(model);
+      device->fingerprint = row->fingerprint;
+      return device;
+    }
+  }
+  if (absl::StatusOr<DeviceModel> stored = StoredDevice(target); stored.ok()) {
+    device.emplace();
+    device->fingerprint = stored->Fingerprint();
+    device->device = *std::move(stored);
+  }
   return device;
 }
 
@@ -100,8 +113,9 @@ absl::StatusOr<JobRunner::Checked> JobRunner::Check(const v1::SubmitRequest& req
     device = farm_->AwaitDevice(options.target, started_ + options_.first_worker_grace - absl::Now(), hung_up);
   }
   if (!device.has_value() && options.target != "cpu") {
-    return absl::FailedPreconditionError(
-        absl::StrCat("no worker for target '", options.target, "'; kinds attached: ", farm_->AttachedKinds()));
+    return absl::FailedPreconditionError(absl::StrCat("no worker for target '", options.target,
+                                                      "'; kinds attached: ", farm_->AttachedKinds(),
+                                                      "; without one: ", absl::StrJoin(StoredTargets(), ", ")));
   }
   return Checked{std::move(options), device.value_or(AttachedWorker{})};
 }
@@ -306,6 +320,11 @@ absl::StatusOr<CompileAccount> JobRunner::Compile(const v1::SubmitRequest& reque
       return absl::FailedPreconditionError(
           absl::StrCat(message, "; gave up after ", absl::FormatDuration(QueueTimeout(request))));
     }
+  }
+  if (device->id.empty()) {
+    progress({"queued", 0, 0,
+              absl::StrCat("no worker for ", options.target, ": planned by the published figures of ",
+                           device->device.name, ", and the cost model answers for measurements")});
   }
   *key = JobKey(request, options, device->fingerprint);
   RETURN_IF_ERROR(CheckChunksPresent(request, *artifacts_));

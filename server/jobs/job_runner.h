@@ -72,8 +72,8 @@ class JobRunner {
     AttachedWorker device;  // without fingerprint: nobody knows the device yet
   };
   absl::StatusOr<Checked> Check(const v1::SubmitRequest& request, const std::function<bool()>& hung_up);
-  // Attached, else the last one of that kind that the store remembers.
-  absl::StatusOr<std::optional<AttachedWorker>> KnownDevice(const std::string& kind);
+  // Attached, else the last one of that kind that the store remembers, else one of which figures are kept.
+  absl::StatusOr<std::optional<AttachedWorker>> KnownDevice(const std::string& target);
   void Loop();
   void Run(const std::string& job_id, const std::shared_ptr<std::atomic<bool>>& cancel);
   absl::StatusOr<CompileAccount> Compile(const v1::SubmitRequest& request, const std::string& folder,

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "compiler/cost/target.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion {
@@ -320,28 +321,29 @@ int Farm::WorkersThatOffer(const std::string& requirement) const {
   return scheduler_.WorkersThatOffer(requirement, absl::Now());
 }
 
-std::optional<AttachedWorker> Farm::FindDeviceLocked(const std::string& kind) const {
+std::optional<AttachedWorker> Farm::FindDeviceLocked(const std::string& target) const {
   const absl::Time now = absl::Now();
+  const Target wanted = ParseTarget(target);
   for (const WorkerView& view : scheduler_.Workers()) {
     auto it = attached_.find(view.id);
     if (it == attached_.end() || view.draining || !scheduler_.IsLive(view, now)) continue;
-    if (it->second.measure_kinds.count(kind)) return it->second;
+    if (it->second.measure_kinds.count(wanted.kind) && wanted.IsFor(it->second.device)) return it->second;
   }
   return std::nullopt;
 }
 
-std::optional<AttachedWorker> Farm::FindDevice(const std::string& kind) const {
+std::optional<AttachedWorker> Farm::FindDevice(const std::string& target) const {
   absl::MutexLock lock(&mutex_);
-  return FindDeviceLocked(kind);
+  return FindDeviceLocked(target);
 }
 
-std::optional<AttachedWorker> Farm::AwaitDevice(const std::string& kind, absl::Duration timeout,
+std::optional<AttachedWorker> Farm::AwaitDevice(const std::string& target, absl::Duration timeout,
                                                 const std::function<bool()>& cancelled) const {
   const absl::Time deadline = absl::Now() + timeout;
   while (true) {
     {
       absl::MutexLock lock(&mutex_);
-      std::optional<AttachedWorker> found = FindDeviceLocked(kind);
+      std::optional<AttachedWorker> found = FindDeviceLocked(target);
       const absl::Time now = absl::Now();
       if (found.has_value() || now >= deadline || stopping_) return found;
       changed_.WaitWithTimeout(&mutex_, std::min(deadline - now, absl::Milliseconds(100)));

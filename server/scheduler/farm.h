@@ -109,10 +109,10 @@ class Farm {
 
   // That are attached, idle or not.
   int WorkersThatOffer(const std::string& requirement) const;
-  // Device model of an attached worker that measures that kind.
-  std::optional<AttachedWorker> FindDevice(const std::string& kind) const;
+  // Device model of an attached worker that measures the target's kind and, if it names one, its architecture.
+  std::optional<AttachedWorker> FindDevice(const std::string& target) const;
   // Waits until there is one, or `timeout`.
-  std::optional<AttachedWorker> AwaitDevice(const std::string& kind, absl::Duration timeout,
+  std::optional<AttachedWorker> AwaitDevice(const std::string& target, absl::Duration timeout,
                                             const std::function<bool()>& cancelled = nullptr) const;
   // "cpu", "cuda"…; "none" when no worker measures anything.
   std::string AttachedKinds() const;
@@ -135,7 +135,7 @@ class Farm {
   // Judges what a finished poll brings: the digest of a good result, else the error of the attempt.
   absl::StatusOr<std::string> TakeResult(const FarmPoll& poll);
   void UpdateMetrics() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::optional<AttachedWorker> FindDeviceLocked(const std::string& kind) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<AttachedWorker> FindDeviceLocked(const std::string& target) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string AttachedKindsLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
