@@ -19,7 +19,7 @@ namespace {
 // NaN in `a` needs the extra select.
 constexpr char kText[] =
     R"(typedef unsigned char u8; typedef signed char i8; typedef unsigned short u16; typedef short i16;
-typedef unsigned int u32; typedef int i32; typedef unsigned long u64; typedef long i64;
+typedef unsigned int u32; typedef int i32; typedef unsigned long u64; typedef long i64; typedef long ix;
 typedef float vf __attribute__((vector_size($B)));
 typedef float vfu __attribute__((vector_size($B), aligned(4), may_alias));
 typedef int vi __attribute__((vector_size($B)));

@@ -12,16 +12,18 @@ namespace {
 // A vector is a struct whose elements the compiler keeps in registers. There are no loops over them: NVRTC would take
 // twice as long to unroll them all. Loads are
 // written by elements; they become one instruction of 16 bytes where the compiler can prove the alignment, for which
-// ALIGNED says where buffers begin. Halves are converted by instructions that need no header.
+// ALIGNED says where buffers begin. Indices of loops have 32 bits where those are enough: 64 take two registers and
+// several instructions, and with STEP_BOUNDARY make the difference between a tile that spills and one that does not.
+// Halves are converted by instructions that need no header.
 constexpr char kText[] =
     R"(typedef unsigned char u8; typedef signed char i8; typedef unsigned short u16; typedef short i16;
-typedef unsigned int u32; typedef int i32; typedef unsigned long u64; typedef long i64;
+typedef unsigned int u32; typedef int i32; typedef unsigned long u64; typedef long i64; typedef int ix;
 #define SI static __device__ __forceinline__
 #define GLOBAL
 #define SCRATCH
 #define ALIGNED(p) __builtin_assume_aligned(p, 64)
 #define BARRIER __syncthreads();
-#define STEP_BOUNDARY
+#define STEP_BOUNDARY asm volatile("" ::: "memory");
 #define PREFETCH_L1(p)
 #define PREFETCH_L2(p)
 #define UNROLL _Pragma("unroll")

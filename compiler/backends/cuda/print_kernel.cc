@@ -43,8 +43,9 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
     if (shared) out.Line(absl::StrCat("__shared__ i64 partials[", group, "];"));
     for (const std::string& line : buffers) out.Line(line);
     if (phase.tasks() > 0) {
-      out.Line(per_item ? absl::StrCat("const i64 task = blockIdx.x * (i64)", group, " + threadIdx.x;")
-                        : "const i64 task = blockIdx.x;");
+      if (text::NeedsWideIndices(phase, group)) out.Line("typedef i64 ix;");
+      out.Line(per_item ? absl::StrCat("const ix task = blockIdx.x * (ix)", group, " + threadIdx.x;")
+                        : "const ix task = blockIdx.x;");
       if (per_item) out.Line(absl::StrCat("if (task >= ", phase.tasks(), ") return;"));
       if (shared) out.Line("const int lid = threadIdx.x;");
       text::PrintTask(kernel, phase, {device.vector_bytes / 4, shared ? group : 1}, &out);

@@ -14,7 +14,7 @@ namespace {
 // vstore_half know them.
 constexpr char kText[] = R"(#pragma OPENCL FP_CONTRACT ON
 typedef uchar u8; typedef char i8; typedef ushort u16; typedef short i16;
-typedef uint u32; typedef int i32; typedef ulong u64; typedef long i64;
+typedef uint u32; typedef int i32; typedef ulong u64; typedef long i64; typedef long ix;
 typedef float$L vf; typedef int$L vi; typedef uint$L vu;
 #define SI static inline __attribute__((always_inline))
 #define GLOBAL __global

@@ -169,16 +169,16 @@ class StepPrinter {
     const int number = kernel_.next_axis;  // of the vector in its row: an axis of this text alone
     vectors.back() = {{number, (inner.axis.extent + lanes_ - 1) / lanes_}, std::nullopt};
     OpenPoints(vectors, kernel_, group_, out_);
-    out_->Line(absl::StrCat("const i64 first = ", AxisText(number), " * ", lanes_, ", e_", i, " = ",
+    out_->Line(absl::StrCat("const ix first = ", AxisText(number), " * ", lanes_, ", e_", i, " = ",
                             Limit(inner, kernel_), ";"));
     const bool whole = !inner.limit && inner.axis.extent % lanes_ == 0;
     out_->Open(whole ? "" : absl::StrCat("if (first + ", lanes_, " <= e_", i, ")"));
-    out_->Line(absl::StrCat("const i64 ", i, " = first;"));
+    out_->Line(absl::StrCat("const ix ", i, " = first;"));
     PrintMapVector(inner.axis.id);
     out_->Close();
     if (!whole) {
       out_->Open("else");
-      out_->Open(absl::StrCat("for (i64 ", i, " = first; ", i, " < e_", i, "; ++", i, ")"));
+      out_->Open(absl::StrCat("for (ix ", i, " = first; ", i, " < e_", i, "; ++", i, ")"));
       OpenUnmasked();
       StoreScalars(step_.body, {});
       for (int depth = 0; depth < 3; ++depth) out_->Close();
@@ -236,9 +236,9 @@ class StepPrinter {
     const movement::Loop& inner = step_.loops.back();
     const std::string i = AxisText(inner.axis.id);
     const bool whole = !inner.limit && inner.axis.extent % lanes_ == 0;
-    out_->Line(absl::StrCat("const i64 e_", i, " = ", Limit(inner, kernel_), ";"));
-    if (!whole) out_->Line(absl::StrCat("i64 ", i, " = 0;"));
-    out_->Open(whole ? absl::StrCat("for (i64 ", i, " = 0; ", i, " < e_", i, "; ", i, " += ", lanes_, ")")
+    out_->Line(absl::StrCat("const ix e_", i, " = ", Limit(inner, kernel_), ";"));
+    if (!whole) out_->Line(absl::StrCat("ix ", i, " = 0;"));
+    out_->Open(whole ? absl::StrCat("for (ix ", i, " = 0; ", i, " < e_", i, "; ", i, " += ", lanes_, ")")
                      : absl::StrCat("for (; ", i, " + ", lanes_, " <= e_", i, "; ", i, " += ", lanes_, ")"));
     PrintMapVector(inner.axis.id);
     out_->Close();
@@ -283,7 +283,7 @@ class StepPrinter {
         out_->Line(VectorCombine(fold, absl::StrCat(v, a), printer.EmitVector(step_.body[0])));
       };
       out_->Open("");
-      out_->Line(absl::StrCat("i64 ", i, " = 0;"));
+      out_->Line(absl::StrCat("ix ", i, " = 0;"));
       if (inner.extent >= wide) {
         out_->Open(absl::StrCat("for (; ", i, " + ", wide, " <= ", inner.extent, "; ", i, " += ", wide, ")"));
         for (int a = 0; a < 4; ++a) vector_body(a * lanes_, a);
@@ -340,21 +340,35 @@ class StepPrinter {
 
 std::string AxisText(int axis) { return absl::StrCat("x", axis); }
 
+bool NeedsWideIndices(const movement::Phase& phase, int group) {
+  constexpr double kMost = 1 << 30;  // steps go past the end by less than that
+  double most = static_cast<double>(phase.tasks()) * group;
+  for (const movement::Step& step : phase.steps) {
+    double points = 1, fold = 1;
+    for (const movement::Loop& loop : step.loops) points *= static_cast<double>(loop.axis.extent);
+    for (size_t a = 0; step.fold && a < step.fold->axes.size(); ++a) {
+      fold *= static_cast<double>(step.fold->axes[a].extent);
+    }
+    most = std::max({most, points, fold});
+  }
+  return most > kMost;
+}
+
 int OpenPoints(const std::vector<movement::Loop>& loops, const movement::Kernel& kernel, int group, CodeWriter* out) {
   if (group == 1) {
     for (const movement::Loop& loop : loops) {
       const std::string i = AxisText(loop.axis.id);
       out->Open(
-          absl::StrCat("for (i64 ", i, " = 0, e_", i, " = ", Limit(loop, kernel), "; ", i, " < e_", i, "; ++", i, ")"));
+          absl::StrCat("for (ix ", i, " = 0, e_", i, " = ", Limit(loop, kernel), "; ", i, " < e_", i, "; ++", i, ")"));
     }
     return static_cast<int>(loops.size());
   }
   int64_t inner = Points(loops);
-  out->Open(absl::StrCat("for (i64 point = lid; point < ", inner, "; point += ", group, ")"));
+  out->Open(absl::StrCat("for (ix point = lid; point < ", inner, "; point += ", group, ")"));
   for (const movement::Loop& loop : loops) {
     inner /= std::max<int64_t>(1, loop.axis.extent);
     const std::string i = AxisText(loop.axis.id);
-    out->Line(absl::StrCat("const i64 ", i, " = point / ", std::max<int64_t>(1, inner), " % ", loop.axis.extent, ";"));
+    out->Line(absl::StrCat("const ix ", i, " = point / ", std::max<int64_t>(1, inner), " % ", loop.axis.extent, ";"));
     if (loop.limit) out->Line(absl::StrCat("if (", i, " >= ", IndexText(*loop.limit, AxisText, kernel), ") continue;"));
   }
   return 1;
@@ -364,7 +378,7 @@ void PrintTask(const movement::Kernel& kernel, const movement::Phase& phase, con
   int64_t inner = phase.tasks();
   for (const Axis& axis : phase.grid) {
     inner /= axis.extent;
-    out->Line(absl::StrCat("const i64 ", AxisText(axis.id), " = task / ", inner, " % ", axis.extent, ";"));
+    out->Line(absl::StrCat("const ix ", AxisText(axis.id), " = task / ", inner, " % ", axis.extent, ";"));
   }
   int next_temp = 0;
   for (const movement::Step& step : phase.steps) {

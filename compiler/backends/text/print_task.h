@@ -25,6 +25,9 @@ void PrintTask(const movement::Kernel& kernel, const movement::Phase& phase, con
 // is that of neighbours. Returns how many Close() end it.
 int OpenPoints(const std::vector<movement::Loop>& loops, const movement::Kernel& kernel, int group, CodeWriter* out);
 
+// Whether 32 bits are too few for an index of the phase's loops, tasks dealt out to groups of `group` included.
+bool NeedsWideIndices(const movement::Phase& phase, int group);
+
 // "x3". Not "i": i8, i16, i32 and i64 are types.
 std::string AxisText(int axis);
 

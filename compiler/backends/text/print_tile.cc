@@ -127,7 +127,7 @@ class TilePrinter {
       if (!loops.empty()) depth = OpenPoints(loops, kernel_, group_, out_);
       const std::string lane = Name(step_.tile.lane_axis);
       if (many_lanes) {
-        out_->Line(absl::StrCat("const i64 ", lane, " = ", Name(number), " * ", lanes_, ";"));
+        out_->Line(absl::StrCat("const ix ", lane, " = ", Name(number), " * ", lanes_, ";"));
         if (lane_loop_->limit) {
           out_->Line(
               absl::StrCat("if (", lane, " >= ", IndexText(*lane_loop_->limit, AxisText, kernel_), ") continue;"));
@@ -139,7 +139,7 @@ class TilePrinter {
       for (const movement::Loop& loop : loops) OpenLoop(loop, 1), ++depth;
       if (many_lanes) OpenLoop(*lane_loop_, lanes_), ++depth;
     }
-    if (!many_lanes) out_->Line(absl::StrCat("const i64 ", Name(step_.tile.lane_axis), " = 0;"));
+    if (!many_lanes) out_->Line(absl::StrCat("const ix ", Name(step_.tile.lane_axis), " = 0;"));
     if (alone) ++depth;
     PrintRows();
     for (; depth > 0; --depth) out_->Close();
@@ -157,7 +157,7 @@ class TilePrinter {
       limit = absl::StrCat("smin_i64(", limit, ", ", bound, ")");
     }
     out_->Open(
-        absl::StrCat("for (i64 ", i, " = 0, e_", i, " = ", limit, "; ", i, " < e_", i, "; ", i, " += ", stride, ")"));
+        absl::StrCat("for (ix ", i, " = 0, e_", i, " = ", limit, "; ", i, " < e_", i, "; ", i, " += ", stride, ")"));
   }
 
   // Fold axes that share a border test with the rows are unrolled (they are last in the fold order); so is the
@@ -231,11 +231,11 @@ class TilePrinter {
       // The last chunk is shorter: whole tiles, then one remainder, whose row count is known.
       const std::string bound = IndexText(
           *row_loop_->limit, [this](int a) { return Name(a); }, kernel_);
-      out_->Line(absl::StrCat("const i64 rows = smin_i64(", row_loop_->axis.extent, ", ", bound, ");"));
+      out_->Line(absl::StrCat("const ix rows = smin_i64(", row_loop_->axis.extent, ", ", bound, ");"));
       if (share_rows_) {
-        out_->Line(absl::StrCat("i64 r0 = lid * ", step_.tile.row_count, ";"));
+        out_->Line(absl::StrCat("ix r0 = lid * ", step_.tile.row_count, ";"));
       } else {
-        out_->Line("i64 r0 = 0;");
+        out_->Line("ix r0 = 0;");
       }
       out_->Open(
           absl::StrCat("for (; r0 + ", step_.tile.row_count, " <= rows; r0 += ", RowStride(step_.tile.row_count), ")"));
@@ -256,7 +256,7 @@ class TilePrinter {
         out_->Open(share_rows_ ? "if (lid == 0)" : "");
         PrintTileText(run, absl::StrCat(run.first, "L"));
       } else {
-        out_->Open(absl::StrCat("for (i64 r0 = ", run.first, share_rows_ ? absl::StrCat(" + lid * ", run.rows) : "",
+        out_->Open(absl::StrCat("for (ix r0 = ", run.first, share_rows_ ? absl::StrCat(" + lid * ", run.rows) : "",
                                 "; r0 < ", run.first + run.count * run.rows, "; r0 += ", RowStride(run.rows), ")"));
         PrintTileText(run, "r0");
       }
@@ -389,7 +389,7 @@ class TilePrinter {
       const bool last = a + 1 == rolled_.size();
       unroll = last ? tile.unroll : 1;
       const std::string i = Name(axis.id);
-      out_->Open(absl::StrCat("for (i64 ", i, " = 0; ", i, " < ", axis.extent, "; ", i, " += ", unroll, ")"));
+      out_->Open(absl::StrCat("for (ix ", i, " = 0; ", i, " < ", axis.extent, "; ", i, " += ", unroll, ")"));
       ++depth;
       open.insert(axis.id);
       for (Operand& operand : operands) {
@@ -597,24 +597,24 @@ class TilePrinter {
     const DType stored = step_.store_types[0];
     if (single) {
       out_->Line(absl::StrCat("const ", type, " acc = c0_0;"));
-      out_->Line(absl::StrCat("const i64 rr = 0, vv = 0;"));
+      out_->Line(absl::StrCat("const ix rr = 0, vv = 0;"));
     } else {
       std::vector<std::string> all;
       for (int r = 0; r < rows; ++r) {
         for (int v = 0; v < vectors; ++v) all.push_back(absl::StrCat("c", r, "_", v));
       }
       out_->Line(absl::StrCat("const ", type, " tile[", all.size(), "] = {", absl::StrJoin(all, ", "), "};"));
-      out_->Open(absl::StrCat("UNROLL for (i64 rr = 0; rr < ", rows, "; ++rr) UNROLL for (i64 vv = 0; vv < ", vectors,
+      out_->Open(absl::StrCat("UNROLL for (ix rr = 0; rr < ", rows, "; ++rr) UNROLL for (ix vv = 0; vv < ", vectors,
                               "; ++vv)"));
       out_->Line(absl::StrCat("const ", type, " acc = tile[rr * ", vectors, " + vv];"));
     }
     out_->Open("");
-    if (tile.row_axis >= 0) out_->Line(absl::StrCat("const i64 ", Name(tile.row_axis), " = ", r0, " + rr;"));
-    if (tile.outer_axis >= 0) out_->Line(absl::StrCat("const i64 ", Name(tile.outer_axis), " = vv;"));
+    if (tile.row_axis >= 0) out_->Line(absl::StrCat("const ix ", Name(tile.row_axis), " = ", r0, " + rr;"));
+    if (tile.outer_axis >= 0) out_->Line(absl::StrCat("const ix ", Name(tile.outer_axis), " = vv;"));
     auto name = [this](int axis) { return Name(axis); };
     std::string valid;
     if (step_.store_limit >= 0) {
-      out_->Line(absl::StrCat("const i64 left = ", step_.store_limit, " - (",
+      out_->Line(absl::StrCat("const ix left = ", step_.store_limit, " - (",
                               IndexText(step_.store_limit_index, name, kernel_), ");"));
       valid = step_.store_limit_index.UsesAxis(tile.lane_axis) ? absl::StrCat("smin_i64(", lanes_, ", left)")
                                                                : absl::StrCat("(left > 0 ? ", lanes_, " : 0)");
@@ -636,11 +636,11 @@ class TilePrinter {
         const std::string element = StorageType(stored);
         out_->Line(absl::StrCat(PointerType(kernel_.buffers[step_.stores[0].buffer], /*read_only=*/false),
                                 " o = ", place, ";"));
-        out_->Line(absl::StrCat("const i64 n = ", valid, ";"));
+        out_->Line(absl::StrCat("const ix n = ", valid, ";"));
         out_->Line(absl::StrCat("const ", VectorType(stored), " out = ", value, ";"));
         out_->Line(absl::StrCat("if (n == ", lanes_, ") ", VectorStoreText(stored, "o", "out"), " else { ", element,
                                 " tail[", lanes_, "]; ", VectorStoreText(stored, "tail", "out"),
-                                " for (i64 l = 0; l < n; ++l) o[l] = tail[l]; }"));
+                                " for (ix l = 0; l < n; ++l) o[l] = tail[l]; }"));
         out_->Close();
       } else {
         out_->Line(VectorStoreText(stored, place, value));
@@ -649,7 +649,7 @@ class TilePrinter {
       const std::string lane = Name(tile.lane_axis);
       const std::string lane_value = LaneText(step_.fold->acc, "acc", "l");
       const std::string count = valid.empty() ? absl::StrCat(lanes_) : valid;
-      out_->Open(absl::StrCat("for (i64 l = 0, n = ", count, "; l < n; ++l)"));
+      out_->Open(absl::StrCat("for (ix l = 0, n = ", count, "; l < n; ++l)"));
       auto in_lane = [&](int axis) { return axis == tile.lane_axis ? absl::StrCat("(", lane, " + l)") : Name(axis); };
       ExprPrinter::Options options{&kernel_, in_lane, -1, 1, "", {{lane_value, false}}, next_temp_};
       ExprPrinter printer(out_, options);
