@@ -3,10 +3,12 @@ import json
 import pathlib
 import shutil
 import tempfile
+import time
 import unittest
 import zipfile
 
 import harness
+import onnx_model
 
 MODEL = pathlib.Path(__file__).resolve().parent.parent / "models" / "small" / "tiny_encoder.onnx"
 
@@ -49,6 +51,24 @@ class CudaFarm(unittest.TestCase):
         run = self.server.ctl("run", bundle, "--random", "1")
         if run.code != 0:  # a machine with such a GPU runs it
             self.assertRegex(run.err, r"the bundle is for cuda:sm_90[;,] ")
+
+
+    def test_a_farm_with_one_kind_absent(self):
+        if "NVRTC" not in self.ctl("worker", "list").out:
+            self.skipTest("no NVRTC here")
+        gpu = self.server.start_worker("--name", "gpu", "--kinds=opencl")
+        self.addCleanup(gpu.wait)
+        self.addCleanup(gpu.terminate)
+        deadline = time.monotonic() + 120  # the probe waits for the driver's compiler
+        while len(self.server.workers()) < 2:
+            if gpu.poll() is not None:
+                self.skipTest("no device of OpenCL here")
+            self.assertLess(time.monotonic(), deadline, self.server.log_text())
+            time.sleep(0.1)
+        (self.server.folder / "mlp.onnx").write_bytes(onnx_model.mlp())
+        self.ctl("submit", "mlp.onnx", "--target", "cpu,opencl,cuda:sm_90", "--tune", "off")
+        for target, name in (("cpu", "mlp.cpu"), ("opencl", "mlp.opencl"), ("cuda sm_90", "mlp.cuda-sm_90")):
+            self.assertIn("target   " + target, self.ctl("bundle", "inspect", name + ".fusion").out)
 
 
 if __name__ == "__main__":

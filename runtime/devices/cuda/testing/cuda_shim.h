@@ -160,13 +160,18 @@ static inline float __int_as_float(int bits) { return cuda_shim::Bits<float>(bit
 static inline float __uint_as_float(unsigned bits) { return cuda_shim::Bits<float>(bits); }
 static inline unsigned __float_as_uint(float value) { return cuda_shim::Bits<unsigned>(value); }
 static inline double __longlong_as_double(long long bits) { return cuda_shim::Bits<double>(bits); }
+#ifdef __clang__
+typedef __fp16 fusion_half;  // is no parameter and no result
+#else
+typedef _Float16 fusion_half;
+#endif
 static inline float h2f(unsigned short bits) {
-  __fp16 half;  // is no parameter and no result
+  fusion_half half;
   memcpy(&half, &bits, sizeof half);
   return static_cast<float>(half);
 }
 static inline unsigned short f2h(float value) {
-  const __fp16 half = static_cast<__fp16>(value);
+  const fusion_half half = static_cast<fusion_half>(value);
   unsigned short bits;
   memcpy(&bits, &half, sizeof bits);
   return bits;

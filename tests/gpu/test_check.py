@@ -1,0 +1,61 @@
+"""check.py without a GPU: the shim is the driver. Skipped where no NVRTC is, without which there is no bundle."""
+import contextlib
+import io
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import check
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+class OnTheShim(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="fusion-gpu-test-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.bundle = cls.folder / "tiny.fusion"
+        environment = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}  # NVRTC asks the driver too
+        done = subprocess.run([os.environ["FUSION_COMPILE"], ROOT / "tests/models/small/tiny_encoder.onnx", cls.bundle,
+                               "--target", "cuda:sm_90"], capture_output=True, text=True, env=environment)
+        if "no NVRTC here" in done.stderr:
+            raise unittest.SkipTest("no NVRTC here")
+        assert done.returncode == 0, done.stderr
+
+    def run_main(self, *arguments):
+        output, sys.argv = io.StringIO(), ["check.py", "--shim", "--runs", "2", *map(str, arguments)]
+        with contextlib.redirect_stdout(output):
+            code = check.main()
+        return code, output.getvalue()
+
+    def test_every_launch_is_checked_and_timed(self):
+        code, output = self.run_main(self.bundle)
+        self.assertEqual(code, 0, output)
+        self.assertRegex(output, r"\n[1-9]\d+ launches checked, 0 wrong; 0 bundles refused\n")
+        self.assertIn("MatMul", output)
+
+    def test_what_the_gpu_does_not_do_is_wrong(self):
+        launch, check.Check.run_there = check.Check.run_there, lambda self, l: None
+        try:
+            code, output = self.run_main(self.bundle)
+        finally:
+            check.Check.run_there = launch
+        self.assertEqual(code, 1)
+        self.assertRegex(output, r"[1-9]\d* wrong")
+        self.assertIn("WRONG", output)
+
+    def test_another_architecture_and_no_bundle_are_refused(self):
+        broken = self.folder / "broken.fusion"
+        broken.write_bytes(b"no bundle")
+        code, output = self.run_main(broken)
+        self.assertEqual(code, 1)
+        self.assertIn("broken.fusion: refused", output)
+
+
+if __name__ == "__main__":
+    unittest.main()
