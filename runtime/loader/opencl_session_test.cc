@@ -128,6 +128,20 @@ TEST_P(OpenClSession, AKernelRunsOnTheHost) {
   }
 }
 
+TEST_P(OpenClSession, BuffersComeInATable) {
+  const std::string text = absl::StrReplaceAll(
+      TinyText(), {{"k1(__global float* u, long ou, __global float* y, long oy) {",
+                    "k1(__global char* memory, __global char* weights, __global const long* places) {\n"
+                    "  __global char *u = (places[0] ? weights : memory), *y = (places[2] ? weights : memory);\n"
+                    "  const long ou = places[1], oy = places[3];"}});
+  const auto session = Load({"", "", text, ""});
+  ASSERT_TRUE(session.ok()) << session.status();
+  const std::vector<Tensor> inputs = RandomInputs((*session)->manifest(), 1);
+  const auto outputs = (*session)->Run(inputs);
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  ExpectRight(inputs[0], *outputs);
+}
+
 TEST_P(OpenClSession, InItsOwnMemory) {
   const std::string text = TinyText();
   const auto session = Load({"", "", text, ""});

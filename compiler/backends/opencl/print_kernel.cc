@@ -11,6 +11,12 @@
 #include "compiler/movement/in_place.h"
 
 namespace fusion::opencl {
+namespace {
+
+// Two parameters each, and OpenCL promises room for 1024 bytes of them.
+constexpr int kMostParameterBuffers = 64;
+
+}  // namespace
 
 std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbol, const DeviceModel& device) {
   const std::vector<int64_t> scratch = kernel.scratch_offset_bytes();
@@ -22,11 +28,20 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
     const movement::Phase& phase = kernel.phases[p];
     const std::set<int> written = text::WrittenBuffers(phase);
     std::vector<std::string> parameters, buffers;
+    const bool table = kernel.num_args() > kMostParameterBuffers;
+    if (table) parameters = {"GLOBAL char* memory", "GLOBAL char* weights", "GLOBAL const i64* places"};
+    int arg = 0;
     for (size_t b = 0; b < kernel.buffers.size(); ++b) {
       const movement::Buffer& buffer = kernel.buffers[b];
       const std::string pointer = text::PointerType(buffer, written.count(static_cast<int>(b)) == 0);
       if (buffer.scope == movement::BufferScope::kBlock) {
         buffers.push_back(absl::StrCat(pointer, " const b", b, " = (", pointer, ")(scratch + ", scratch[b], ");"));
+        continue;
+      }
+      if (table) {
+        buffers.push_back(absl::StrCat(pointer, " const b", b, " = (", pointer, ")((places[", 2 * arg,
+                                       "] ? weights : memory) + places[", 2 * arg + 1, "]);"));
+        ++arg;
         continue;
       }
       const char* restrict = may_alias.count(static_cast<int>(b)) ? "" : " restrict";

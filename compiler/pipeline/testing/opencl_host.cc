@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <cstring>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/pipeline/testing/kernel_call.h"
@@ -9,6 +12,9 @@
 
 namespace fusion::testing {
 namespace {
+
+// As parameters; more come in a table.
+constexpr size_t kMostParameterBuffers = 64;
 
 // Kernels work in the buffers themselves, which a device that is the processor does: what reads past the slack ends the
 // process. The order of tasks is the driver's.
@@ -24,6 +30,7 @@ class HostOnOpenCl : public KernelHost {
 
   absl::Status Run(const KernelCall& call) override {
     const opencl::Api& api = context_->api();
+    if (call.args.size() > kMostParameterBuffers) return RunWithTable(call);
     std::vector<opencl::Buffer> buffers;
     for (GuardedBuffer* buffer : call.args) {
       ASSIGN_OR_RETURN(opencl::Buffer memory, context_->ShareMemory(buffer->data(), buffer->bytes() + kSlackBytes));
@@ -48,6 +55,41 @@ class HostOnOpenCl : public KernelHost {
   }
 
  private:
+  // runtime/devices/opencl/kernel_abi.md: one object holds copies of all buffers.
+  absl::Status RunWithTable(const KernelCall& call) {
+    const opencl::Api& api = context_->api();
+    std::vector<cl_long> places;
+    int64_t bytes = 0;
+    for (const GuardedBuffer* buffer : call.args) {
+      places.insert(places.end(), {0, bytes});
+      bytes += (buffer->bytes() + 2 * kSlackBytes - 1) / kSlackBytes * kSlackBytes;
+    }
+    std::string copies(static_cast<size_t>(bytes), 0);
+    const auto all = [&](const auto& copy) {
+      for (size_t a = 0; a < call.args.size(); ++a) {
+        copy(copies.data() + places[2 * a + 1], call.args[a]->data(), call.args[a]->bytes() + kSlackBytes);
+      }
+    };
+    all([](char* inside, char* own, int64_t size) { std::memcpy(inside, own, size); });
+    ASSIGN_OR_RETURN(const opencl::Buffer memory, context_->ShareMemory(copies.data(), bytes));
+    ASSIGN_OR_RETURN(const opencl::Buffer table,
+                     context_->ShareMemory(places.data(), static_cast<int64_t>(places.size() * sizeof(cl_long))));
+    for (const KernelCall::Phase& phase : call.phases) {
+      int64_t tasks = 0;
+      for (const auto& [begin, end] : phase.ranges) tasks = std::max(tasks, end);
+      if (tasks == 0) continue;
+      ASSIGN_OR_RETURN(const opencl::Kernel kernel, context_->MakeKernel(program_, phase.symbol));
+      cl_uint index = 0;
+      for (const cl_mem object : {memory.get(), memory.get(), table.get()}) {
+        RETURN_IF_ERROR(opencl::ToStatus(api.clSetKernelArg(kernel.get(), index++, sizeof object, &object), "table"));
+      }
+      RETURN_IF_ERROR(context_->Launch(kernel, tasks, nullptr));
+      RETURN_IF_ERROR(Annotate(context_->Finish(), phase.symbol));
+    }
+    all([](char* inside, char* own, int64_t size) { std::memcpy(own, inside, size); });
+    return absl::OkStatus();
+  }
+
   std::shared_ptr<opencl::Context> context_;
   opencl::Program program_;
 };

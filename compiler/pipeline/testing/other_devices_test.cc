@@ -161,6 +161,13 @@ TEST_P(Devices, Movement) {
     g.Out(g.Op("Exp", {g.Op("Concat", {g.In({3, 5}), g.In({3, 8})}, {{"axis", int64_t{1}}})}));
     cases.push_back(BlockCase("concat", g));
   }
+  {
+    G g;  // more buffers than OpenCL promises to pass
+    std::vector<V> parts;
+    for (int i = 0; i < 70; ++i) parts.push_back(g.In({3, 1 + i % 3}));
+    g.Out(g.Op("Concat", parts, {{"axis", int64_t{1}}}));
+    cases.push_back(BlockCase("concat of 70", g));
+  }
   EXPECT_EQ(FailuresHere(cases), "");
 }
 

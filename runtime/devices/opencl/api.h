@@ -18,7 +18,7 @@ namespace fusion::opencl {
   F(clGetDeviceIDs) F(clGetDeviceInfo) F(clCreateContext) F(clReleaseContext) F(clCreateCommandQueue)                \
       F(clReleaseCommandQueue) F(clCreateBuffer) F(clReleaseMemObject) F(clCreateProgramWithSource)                  \
           F(clCreateProgramWithBinary) F(clBuildProgram) F(clGetProgramBuildInfo) F(clGetProgramInfo)                \
-              F(clReleaseProgram) F(clCreateKernel) F(clReleaseKernel) F(clSetKernelArg) F(clGetKernelWorkGroupInfo) \
+              F(clReleaseProgram) F(clCreateKernel) F(clReleaseKernel) F(clGetKernelInfo) F(clSetKernelArg) F(clGetKernelWorkGroupInfo) \
                   F(clEnqueueNDRangeKernel) F(clEnqueueReadBuffer) F(clEnqueueWriteBuffer) F(clEnqueueFillBuffer)    \
                       F(clFinish) F(clGetEventProfilingInfo) F(clReleaseEvent)
 

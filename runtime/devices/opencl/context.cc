@@ -45,7 +45,6 @@ DeviceFacts Describe(const Api& api, cl_platform_id platform, cl_device_id id) {
   facts.local_bytes = static_cast<int64_t>(Number<cl_ulong>(api, id, CL_DEVICE_LOCAL_MEM_SIZE, 0));
   facts.cache_bytes = static_cast<int64_t>(Number<cl_ulong>(api, id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE, 0));
   facts.max_allocation_bytes = static_cast<int64_t>(Number<cl_ulong>(api, id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 0));
-  facts.max_parameter_bytes = static_cast<int64_t>(Number<size_t>(api, id, CL_DEVICE_MAX_PARAMETER_SIZE, 1024));
   facts.max_group = static_cast<int64_t>(Number<size_t>(api, id, CL_DEVICE_MAX_WORK_GROUP_SIZE, 1));
   facts.extensions = DeviceText(api, id, CL_DEVICE_EXTENSIONS);
   return facts;

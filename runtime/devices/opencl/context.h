@@ -27,7 +27,6 @@ struct DeviceFacts {
   int64_t local_bytes = 0;
   int64_t cache_bytes = 0;  // of global memory; 0: none
   int64_t max_allocation_bytes = 0;
-  int64_t max_parameter_bytes = 1024;
   int64_t max_group = 1;
   std::string extensions;
 };

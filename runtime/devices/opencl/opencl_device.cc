@@ -128,27 +128,46 @@ class OpenClExecutable : public Executable {
       std::vector<BoundPhase>& phases = launches_.emplace_back();
       const fusion::Kernel& kernel = program_->kernels[launch.kernel];
       if (kernel.on_host) continue;
-      const auto bytes = static_cast<int64_t>(launch.buffers.size() * (sizeof(cl_mem) + sizeof(cl_long)));
-      if (bytes > context_->device().max_parameter_bytes) {
-        return absl::FailedPreconditionError(absl::StrCat("'", launch.label, "' takes ", launch.buffers.size(),
-                                                          " buffers; '", context_->device().name, "' passes ",
-                                                          context_->device().max_parameter_bytes, " bytes"));
-      }
       for (const Phase& phase : kernel.phases) {
         if (phase.tasks == 0) continue;
         ASSIGN_OR_RETURN(opencl::Kernel bound, context_->MakeKernel(programs_[kernel.file], phase.symbol));
-        cl_uint index = 0;
-        for (const int buffer : launch.buffers) {
-          const bool constant = program_->buffers[buffer].kind == BufferKind::kConstant;
-          const cl_mem memory = constant ? weights_.get() : memory_.get();
-          const cl_long offset = offsets_[buffer];
-          RETURN_IF_ERROR(ToStatus(api.clSetKernelArg(bound.get(), index++, sizeof(cl_mem), &memory), phase.symbol));
-          RETURN_IF_ERROR(ToStatus(api.clSetKernelArg(bound.get(), index++, sizeof offset, &offset), phase.symbol));
+        cl_uint parameters = 0, index = 0;
+        RETURN_IF_ERROR(
+            ToStatus(api.clGetKernelInfo(bound.get(), CL_KERNEL_NUM_ARGS, sizeof parameters, &parameters, nullptr),
+                     phase.symbol));
+        const auto pass = [&](const auto& value) {
+          return ToStatus(api.clSetKernelArg(bound.get(), index++, sizeof value, &value), phase.symbol);
+        };
+        if (parameters == 3) {
+          ASSIGN_OR_RETURN(const cl_mem places, PlacesOf(launch));
+          RETURN_IF_ERROR(pass(memory_.get()));
+          RETURN_IF_ERROR(pass(weights_.get() != nullptr ? weights_.get() : memory_.get()));
+          RETURN_IF_ERROR(pass(places));
+        } else {
+          for (const int buffer : launch.buffers) {
+            RETURN_IF_ERROR(pass(InWeights(buffer) ? weights_.get() : memory_.get()));
+            RETURN_IF_ERROR(pass(cl_long{offsets_[buffer]}));
+          }
         }
         phases.push_back({std::move(bound), phase.tasks});
       }
     }
     return absl::OkStatus();
+  }
+
+  bool InWeights(int buffer) const { return program_->buffers[buffer].kind == BufferKind::kConstant; }
+
+  // The table of a launch with many buffers (kernel_abi.md).
+  absl::StatusOr<cl_mem> PlacesOf(const Launch& launch) {
+    std::vector<cl_long>& places = places_.emplace_back();
+    for (const int buffer : launch.buffers) {
+      places.push_back(InWeights(buffer) ? 1 : 0);
+      places.push_back(offsets_[buffer]);
+    }
+    ASSIGN_OR_RETURN(opencl::Buffer table, context_->MakeBuffer(static_cast<int64_t>(places.size() * sizeof(cl_long)),
+                                                                "a launch's buffers", places.data()));
+    tables_.push_back(std::move(table));
+    return tables_.back().get();
   }
 
   absl::Status Upload(int buffer, const void* from) {
@@ -273,6 +292,8 @@ class OpenClExecutable : public Executable {
   std::vector<int64_t> offsets_;  // parallel to Program::buffers; of constants: in the weights
   bool shared_ = false;
   opencl::Buffer memory_, weights_;
+  std::vector<std::vector<cl_long>> places_;  // what tables_ hold
+  std::vector<opencl::Buffer> tables_;
   std::vector<std::vector<BoundPhase>> launches_;  // none of what runs on the host
   CpuLaunches host_launches_;
   std::vector<int64_t> host_ns_;  // of the last observed run, by launch
