@@ -14,6 +14,8 @@ constexpr double kServedShare = 0.75;
 constexpr double kScalarPenalty = 0.8;
 // Scalar operations of a routine an input element: comparisons of a sort, with their branches.
 constexpr double kRoutineOps = 20;
+// Against an FMA: a load from the memory of a group, and bringing an element there.
+constexpr double kSharedLoadOps = 0.5, kStagedOps = 6;
 
 double Product(const std::vector<te::Axis>& axes) {
   double product = 1;
@@ -55,6 +57,15 @@ double TileSlowdown(const Step& step) {
   });
   return std::max(1.0, 2 * cycles / static_cast<double>(rows * vectors));
 }
+
+double Extent(const std::vector<Loop>& loops) {
+  double extent = 1;
+  for (const Loop& loop : loops) extent *= static_cast<double>(loop.axis.extent);
+  return extent;
+}
+
+// Of a product in a group's tile: loads from the group's memory, each for as many products as its value has.
+double GroupTileLoads(const Step& step) { return kSharedLoadOps * (1.0 / step.group.rows + 1.0 / step.group.columns); }
 
 struct Work {
   double ops = 0, special = 0, loads = 0;
@@ -111,11 +122,24 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
       double ops = points * (slowdown * body_ops + body.special) + spatial * (then.ops + then.special);
       cost.fma += points * body_ops + spatial * then.ops;
       cost.special += points * body.special + spatial * then.special;
-      if (step.strategy == Strategy::kScalar) ops *= lanes * kScalarPenalty;
+      // Work-items in step are the lanes, whatever each does.
+      const bool one_lane = step.strategy == Strategy::kScalar && device.task_lanes == 1;
+      if (one_lane) ops *= lanes * kScalarPenalty;
       // Outside the register tile every load is an instruction of its own beside the arithmetic.
-      if (step.strategy != Strategy::kTile)
-        ops += 0.5 * points * body.loads * (step.strategy == Strategy::kScalar ? lanes : 1);
+      if (step.strategy == Strategy::kGroupTile) {
+        ops += points * GroupTileLoads(step);
+      } else if (step.strategy != Strategy::kTile) {
+        ops += 0.5 * points * body.loads * (one_lane ? lanes : 1);
+      }
       compute += ops / fma_per_s;
+      for (const Step& staging : step.staging) {
+        double elements = spatial / Extent(step.loops) * Product(step.fold->axes);
+        elements *= Extent(staging.loops) / static_cast<double>(step.fold->axes.back().extent);
+        compute += elements * kStagedOps / fma_per_s;
+        te::Visit(staging.body[0], [&](const te::ScalarNode& node) {
+          if (node.kind == te::ScalarKind::kLoad) read.insert(node.tensor);
+        });
+      }
       auto note = [&](const te::ScalarNode& node) {
         if (node.kind == te::ScalarKind::kLoad) read.insert(node.tensor);
       };

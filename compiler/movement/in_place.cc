@@ -76,6 +76,13 @@ std::vector<InPlacePair> InPlacePairs(const Kernel& kernel) {
     for (const Step& step : phase.steps) {
       for (const Store& store : step.stores) writers[store.buffer].push_back({&phase, &step});
       auto unordered = [&](int buffer) { elsewhere.insert(buffer); };
+      for (const Step& staging : step.staging) {
+        for (const te::Scalar& s : staging.body) {
+          te::Visit(s, [&](const te::ScalarNode& node) {
+            if (node.kind == te::ScalarKind::kLoad) unordered(node.tensor);
+          });
+        }
+      }
       auto scan = [&](const te::Scalar& s, bool last) {
         te::Visit(s, [&](const te::ScalarNode& node) {
           VisitPredLoads(node.pred, unordered);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/status_macros.h"
 
 namespace fusion::movement {
 namespace {
@@ -84,11 +85,91 @@ class Printer {
 
 std::string AxisText(const te::Axis& axis) { return absl::StrCat("i", axis.id, "<", axis.extent); }
 
+void PrintStep(const Step& step, Printer* printer, std::string* text) {
+  absl::StrAppend(text, "  step ", StrategyName(step.strategy));
+  if (step.strategy == Strategy::kTile) {
+    absl::StrAppend(text, "{", step.tile.row_count, "x", step.tile.outer_count, " rows i", step.tile.row_axis,
+                    " vectors i", step.tile.outer_axis, " lanes i", step.tile.lane_axis, " unroll ", step.tile.unroll,
+                    step.tile.dot_axis >= 0 ? absl::StrCat(" dot i", step.tile.dot_axis) : "", "}");
+  } else if (step.strategy == Strategy::kGroupTile) {
+    absl::StrAppend(text, "{", step.group.rows, "x", step.group.columns, " of ", step.group.item_rows, "x",
+                    step.group.item_columns, " rows i", step.group.row_axis, " columns i", step.group.column_axis, "}");
+  } else if (step.vec_axis >= 0) {
+    absl::StrAppend(text, "{lanes i", step.vec_axis, "}");
+  }
+  if (step.routine) {
+    absl::StrAppend(
+        text, " ", step.routine->name, ".", DTypeName(step.routine->element), "(",
+        absl::StrJoin(step.routine->inputs, ", ", [](std::string* out, int b) { absl::StrAppend(out, "b", b); }), ") {",
+        absl::StrJoin(step.routine->params, ", "), "}");
+  }
+  absl::StrAppend(text, " {\n");
+  for (const Step& staging : step.staging) PrintStep(staging, printer, text);
+  for (const Prefetch& prefetch : step.tile.prefetch) {
+    absl::StrAppend(text, "    prefetch b", prefetch.buffer);
+    if (prefetch.ahead > 0) absl::StrAppend(text, " ahead ", prefetch.ahead);
+    if (prefetch.panel > 0) {
+      absl::StrAppend(text, " next panel of ", prefetch.panel, " by ", prefetch.tiles, " tiles from ",
+                      printer->Index(prefetch.first));
+    }
+    absl::StrAppend(text, "\n");
+  }
+  for (const Loop& loop : step.loops) {
+    absl::StrAppend(text, "    loop ", AxisText(loop.axis));
+    if (loop.limit) absl::StrAppend(text, " while < ", printer->Index(*loop.limit));
+    absl::StrAppend(text, "\n");
+  }
+  if (step.fold) {
+    static const char* const kKinds[] = {"sum", "prod", "max", "min", "general"};
+    std::vector<std::string> axes;
+    for (const te::Axis& axis : step.fold->axes) axes.push_back(AxisText(axis));
+    absl::StrAppend(text, "    fold ", kKinds[static_cast<int>(step.fold->kind)], ":", DTypeName(step.fold->acc), "(",
+                    absl::StrJoin(axes, ", "), ")", step.fold->pred.empty() ? "" : " if ",
+                    printer->Pred(step.fold->pred), "\n");
+    for (const te::Scalar& init : step.fold->init) {
+      const std::string value = printer->Scalar(init);
+      absl::StrAppend(text, printer->TakeLines(), "      init ", value, "\n");
+    }
+  }
+  for (const te::Scalar& s : step.body) {
+    const std::string value = printer->Scalar(s);
+    absl::StrAppend(text, printer->TakeLines(), "      body ", value, "\n");
+  }
+  for (const te::Scalar& s : step.then) {
+    const std::string value = printer->Scalar(s);
+    absl::StrAppend(text, printer->TakeLines(), "      then ", value, "\n");
+  }
+  for (const Store& store : step.stores) {
+    absl::StrAppend(text, "    store b", store.buffer, "[", printer->Index(store.address), "]\n");
+  }
+  if (step.lane_limit >= 0) {
+    absl::StrAppend(text, "    zero unless ", printer->Index(step.lane_mask_index), " < ", step.lane_limit, "\n");
+  }
+  if (step.store_limit >= 0) {
+    absl::StrAppend(text, "    store if ", printer->Index(step.store_limit_index), " < ", step.store_limit, "\n");
+  }
+  absl::StrAppend(text, "  }\n");
+}
+
 }  // namespace
 
 const char* StrategyName(Strategy strategy) {
-  static const char* const kNames[] = {"scalar", "map", "rowfold", "tile"};
+  static const char* const kNames[] = {"scalar", "map", "rowfold", "tile", "grouptile"};
   return kNames[static_cast<int>(strategy)];
+}
+
+void VisitSteps(const Phase& phase, const std::function<void(const Step&)>& f) {
+  for (const Step& step : phase.steps) {
+    for (const Step& staging : step.staging) f(staging);
+    f(step);
+  }
+}
+
+void VisitSteps(Phase* phase, const std::function<void(Step*)>& f) {
+  for (Step& step : phase->steps) {
+    for (Step& staging : step.staging) f(&staging);
+    f(&step);
+  }
 }
 
 int64_t Phase::tasks() const {
@@ -136,66 +217,7 @@ std::string Print(const Kernel& kernel) {
     for (const te::Axis& axis : phase.grid) grid.push_back(AxisText(axis));
     absl::StrAppend(&text, "parallel (", absl::StrJoin(grid, ", "), ") {\n");
     for (const Step& step : phase.steps) {
-      absl::StrAppend(&text, "  step ", StrategyName(step.strategy));
-      if (step.strategy == Strategy::kTile) {
-        absl::StrAppend(&text, "{", step.tile.row_count, "x", step.tile.outer_count, " rows i", step.tile.row_axis,
-                        " vectors i", step.tile.outer_axis, " lanes i", step.tile.lane_axis, " unroll ",
-                        step.tile.unroll, step.tile.dot_axis >= 0 ? absl::StrCat(" dot i", step.tile.dot_axis) : "",
-                        "}");
-      } else if (step.vec_axis >= 0) {
-        absl::StrAppend(&text, "{lanes i", step.vec_axis, "}");
-      }
-      if (step.routine) {
-        absl::StrAppend(
-            &text, " ", step.routine->name, ".", DTypeName(step.routine->element), "(",
-            absl::StrJoin(step.routine->inputs, ", ", [](std::string* out, int b) { absl::StrAppend(out, "b", b); }),
-            ") {", absl::StrJoin(step.routine->params, ", "), "}");
-      }
-      absl::StrAppend(&text, " {\n");
-      for (const Prefetch& prefetch : step.tile.prefetch) {
-        absl::StrAppend(&text, "    prefetch b", prefetch.buffer);
-        if (prefetch.ahead > 0) absl::StrAppend(&text, " ahead ", prefetch.ahead);
-        if (prefetch.panel > 0) {
-          absl::StrAppend(&text, " next panel of ", prefetch.panel, " by ", prefetch.tiles, " tiles from ",
-                          printer.Index(prefetch.first));
-        }
-        absl::StrAppend(&text, "\n");
-      }
-      for (const Loop& loop : step.loops) {
-        absl::StrAppend(&text, "    loop ", AxisText(loop.axis));
-        if (loop.limit) absl::StrAppend(&text, " while < ", printer.Index(*loop.limit));
-        absl::StrAppend(&text, "\n");
-      }
-      if (step.fold) {
-        static const char* const kKinds[] = {"sum", "prod", "max", "min", "general"};
-        std::vector<std::string> axes;
-        for (const te::Axis& axis : step.fold->axes) axes.push_back(AxisText(axis));
-        absl::StrAppend(&text, "    fold ", kKinds[static_cast<int>(step.fold->kind)], ":", DTypeName(step.fold->acc),
-                        "(", absl::StrJoin(axes, ", "), ")", step.fold->pred.empty() ? "" : " if ",
-                        printer.Pred(step.fold->pred), "\n");
-        for (const te::Scalar& init : step.fold->init) {
-          const std::string value = printer.Scalar(init);
-          absl::StrAppend(&text, printer.TakeLines(), "      init ", value, "\n");
-        }
-      }
-      for (const te::Scalar& s : step.body) {
-        const std::string value = printer.Scalar(s);
-        absl::StrAppend(&text, printer.TakeLines(), "      body ", value, "\n");
-      }
-      for (const te::Scalar& s : step.then) {
-        const std::string value = printer.Scalar(s);
-        absl::StrAppend(&text, printer.TakeLines(), "      then ", value, "\n");
-      }
-      for (const Store& store : step.stores) {
-        absl::StrAppend(&text, "    store b", store.buffer, "[", printer.Index(store.address), "]\n");
-      }
-      if (step.lane_limit >= 0) {
-        absl::StrAppend(&text, "    zero unless ", printer.Index(step.lane_mask_index), " < ", step.lane_limit, "\n");
-      }
-      if (step.store_limit >= 0) {
-        absl::StrAppend(&text, "    store if ", printer.Index(step.store_limit_index), " < ", step.store_limit, "\n");
-      }
-      absl::StrAppend(&text, "  }\n");
+      PrintStep(step, &printer, &text);
     }
     absl::StrAppend(&text, "}\n");
     if (&phase != &kernel.phases.back()) absl::StrAppend(&text, "sync device\n");
@@ -233,6 +255,15 @@ absl::Status CheckStrategy(const Step& step) {
     case Strategy::kRowFold:
       ok = step.fold && !step.fold->axes.empty() && step.fold->axes.back().id == step.vec_axis;
       break;
+    case Strategy::kGroupTile: {
+      const GroupTile& group = step.group;
+      ok = step.fold && !step.fold->axes.empty() && step.loops.size() == 2 && is_loop(group.row_axis) &&
+           is_loop(group.column_axis) && step.stores.size() == 1 && step.body.size() == 1 &&
+           step.loops[0].axis.extent == int64_t{group.item_rows} * group.rows &&
+           step.loops[1].axis.extent == int64_t{group.item_columns} * group.columns &&
+           step.body[0]->kind == te::ScalarKind::kOp && step.body[0]->op == te::Op::kMul;
+      break;
+    }
     case Strategy::kTile:
       ok = step.fold && is_loop(step.tile.lane_axis) && (step.tile.row_axis < 0 || is_loop(step.tile.row_axis)) &&
            (step.tile.outer_axis < 0 || is_loop(step.tile.outer_axis));
@@ -250,9 +281,10 @@ absl::Status Verify(const Kernel& kernel) {
   for (size_t p = 0; p < kernel.phases.size(); ++p) {
     // Scratch does not outlive a task.
     std::erase_if(written, [&](int b) { return kernel.buffers[b].scope == BufferScope::kBlock; });
-    for (const Step& step : kernel.phases[p].steps) {
+    const auto check = [&](const Step& step, const std::vector<te::Axis>& around) -> absl::Status {
       std::set<int> axes;
       for (const te::Axis& axis : kernel.phases[p].grid) axes.insert(axis.id);
+      for (const te::Axis& axis : around) axes.insert(axis.id);
       for (const Loop& loop : step.loops) axes.insert(loop.axis.id);
       std::set<int> with_fold = axes;
       if (step.fold) {
@@ -329,7 +361,13 @@ absl::Status Verify(const Kernel& kernel) {
       if (step.stores.size() != step.store_types.size() || step.stores.empty()) {
         status = absl::InternalError(absl::StrCat("movement: step '", step.label, "' has no consistent stores"));
       }
-      if (!status.ok()) return status;
+      return status;
+    };
+    for (const Step& step : kernel.phases[p].steps) {
+      std::vector<te::Axis> around;
+      if (!step.staging.empty() && step.fold) around.assign(step.fold->axes.begin(), step.fold->axes.end() - 1);
+      for (const Step& staging : step.staging) RETURN_IF_ERROR(check(staging, around));
+      RETURN_IF_ERROR(check(step, {}));
     }
   }
   return absl::OkStatus();

@@ -8,6 +8,7 @@
 #ifndef FUSION_COMPILER_MOVEMENT_KERNEL_H_
 #define FUSION_COMPILER_MOVEMENT_KERNEL_H_
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,10 +48,11 @@ struct Loop {
 
 // How a step's nest is vectorised.
 enum class Strategy : uint8_t {
-  kScalar,   // plain loops, one element at a time
-  kMapVec,   // map, innermost loop in vectors
-  kRowFold,  // fold over a contiguous innermost fold axis: vector accumulators, one horizontal step
-  kTile,     // fold with a register tile: reg_axis × (vec_outer × lanes) accumulators, fold loops inside
+  kScalar,     // plain loops, one element at a time
+  kMapVec,     // map, innermost loop in vectors
+  kRowFold,    // fold over a contiguous innermost fold axis: vector accumulators, one horizontal step
+  kTile,       // fold with a register tile: reg_axis × (vec_outer × lanes) accumulators, fold loops inside
+  kGroupTile,  // sum of products by a group of work-items, through slices of both operands in block scope
 };
 const char* StrategyName(Strategy strategy);
 
@@ -86,6 +88,16 @@ struct RegisterTile {
 };
 inline constexpr int64_t kDotLength = 4;
 
+// A kGroupTile step: its two loops are the task's results, its body is a product of one operand that moves with the
+// rows and one that moves with the columns. Work-item (i, j) has the results at rows i + r·item_rows and columns j +
+// c·item_columns in registers: neighbours store neighbours. Before each iteration of the fold's axes but the last the
+// group runs the step's `staging`, with barriers around it; the last axis is the slice.
+struct GroupTile {
+  int row_axis = -1, column_axis = -1;  // axis ids of the loops
+  int item_rows = 1, item_columns = 1;  // work-items along each; their product is the group
+  int rows = 1, columns = 1;            // results of a work-item along each: loop extent / work-items
+};
+
 // A routine (compiler/te/routine.h) instead of a loop nest: its tasks are the phase's, its outputs the step's stores.
 struct RoutineCall {
   std::string name;
@@ -104,8 +116,10 @@ struct Step {
   std::vector<Store> stores;     // one per output
   std::vector<DType> store_types;
   Strategy strategy = Strategy::kScalar;
-  int vec_axis = -1;  // kMapVec: the innermost loop's axis id; kRowFold: the innermost fold axis id
-  RegisterTile tile;  // kTile
+  int vec_axis = -1;          // kMapVec: the innermost loop's axis id; kRowFold: the innermost fold axis id
+  RegisterTile tile;          // kTile
+  GroupTile group;            // kGroupTile
+  std::vector<Step> staging;  // kGroupTile: maps into block buffers that the body reads
   // Lanes at or past this logical limit are stored as zero (pad=zero of a blocked layout): value of lane_mask_index
   // must be < lane_limit. Unused when lane_limit < 0.
   te::Index lane_mask_index;
@@ -120,6 +134,10 @@ struct Phase {
   std::vector<Step> steps;
   int64_t tasks() const;
 };
+
+// Each step, its staging before it.
+void VisitSteps(const Phase& phase, const std::function<void(const Step&)>& f);
+void VisitSteps(Phase* phase, const std::function<void(Step*)>& f);
 
 struct Kernel {
   std::vector<Buffer> buffers;  // kernel-scope ones first, in argument order, then device, then block

@@ -47,6 +47,8 @@ bool SameChannel(const te::Index& index, const te::Axis& channel, int64_t* offse
 }  // namespace
 
 absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const DeviceModel& device) {
+  // Work-items in step want a row's neighbours beside each other, and bring operands in as they need them.
+  if (device.task_lanes > 1) return ValueLayouts();
   const int64_t lanes = device.vector_bytes / 4;
   const int n = static_cast<int>(graph.values().size());
   Groups groups(n);

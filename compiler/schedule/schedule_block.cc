@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/schedule/fold_lanes.h"
 #include "compiler/schedule/form_stages.h"
+#include "compiler/schedule/group_tile.h"
 #include "compiler/schedule/nest.h"
 #include "compiler/schedule/register_tile.h"
 #include "compiler/schedule/schedule_routine.h"
@@ -183,13 +184,30 @@ class BlockScheduler {
     });
   }
 
+  // On a device of work-items in groups: the product as a tile of a group, where that is possible and chosen.
+  bool AddGroupTile(Nest nest) {
+    FuseAxes(&nest, &axes_);
+    SplitSpatialAxes(&nest, &axes_, 2);  // groups of channels are batches of products
+    const movement::Kernel before = kernel_;
+    const ChoiceLog choices_before = *choices_;
+    absl::StatusOr<movement::Phase> tiled = GroupTilePhase(std::move(nest), device_, &kernel_, &axes_, choices_);
+    if (tiled.ok()) {
+      kernel_.phases.push_back(*std::move(tiled));
+      return true;
+    }
+    kernel_ = before;
+    *choices_ = choices_before;
+    return false;
+  }
+
   // A stage alone on a grid of its own.
   absl::Status AddPhase(const te::Te& te) {
     ASSIGN_OR_RETURN(PhysicalTe physical, MakePhysical(
                                               program_, te, [this](TensorId t) { return LayoutOfTensor(t); }, &axes_));
     ASSIGN_OR_RETURN(Nest nest, MakeNest(physical));
-    FinishNest(&nest);
     const bool empty = DomainPoints(te, false) == 0;
+    if (nest.fold && !empty && device_.task_lanes > 1 && AddGroupTile(nest)) return absl::OkStatus();
+    FinishNest(&nest);
     if (nest.fold && !empty) {
       // A long contiguous row with few rows is folded along itself; otherwise the register tile decides.
       const movement::Kernel before = kernel_;
@@ -524,7 +542,7 @@ class BlockScheduler {
       });
     };
     for (const movement::Phase& phase : kernel_.phases) {
-      for (const movement::Step& step : phase.steps) {
+      movement::VisitSteps(phase, [&](const movement::Step& step) {
         for (const te::Scalar& s : step.body) use_scalar(s);
         for (const te::Scalar& s : step.then) use_scalar(s);
         if (step.fold) {
@@ -535,7 +553,7 @@ class BlockScheduler {
           }
         }
         for (const movement::Store& store : step.stores) used[store.buffer] = true;
-      }
+      });
     }
     std::vector<int> renumber(kernel_.buffers.size(), -1);
     std::vector<movement::Buffer> kept;
@@ -550,7 +568,8 @@ class BlockScheduler {
     keep(true);
     auto map = [&](TensorId buffer) { return renumber[buffer]; };
     for (movement::Phase& phase : kernel_.phases) {
-      for (movement::Step& step : phase.steps) {
+      movement::VisitSteps(&phase, [&](movement::Step* each) {
+        movement::Step& step = *each;
         for (te::Scalar& s : step.body) s = te::MapTensors(s, map);
         for (te::Scalar& s : step.then) s = te::MapTensors(s, map);
         if (step.fold) {
@@ -562,7 +581,7 @@ class BlockScheduler {
         }
         for (movement::Store& store : step.stores) store.buffer = renumber[store.buffer];
         for (movement::Prefetch& prefetch : step.tile.prefetch) prefetch.buffer = renumber[prefetch.buffer];
-      }
+      });
     }
     kernel_.buffers = std::move(kept);
   }

@@ -11,8 +11,8 @@
 namespace fusion {
 
 // `%c = sum(k<3072) a·b` becomes `%t = sum(k<1024) …`, `%u = %t + sum …`, `%c = %u + sum …` with its epilogue: partial
-// sums in the accumulator's type, added in order. Other expressions stay as they are. The
-// choice "split": how many slices.
+// sums in the accumulator's type, added in order. Other expressions stay as they are. Nothing is cut for
+// devices of work-items in groups. The choice "split": how many slices.
 te::Program SplitLongFolds(te::Program program, const DeviceModel& device, ChoiceLog* choices);
 
 }  // namespace fusion

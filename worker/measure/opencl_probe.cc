@@ -159,9 +159,10 @@ absl::StatusOr<DeviceModel> ProbeOpenCl() {
   ASSIGN_OR_RETURN(std::shared_ptr<opencl::Context> context, opencl::Context::Create());
   const opencl::DeviceFacts& facts = context->device();
   // A processor computes on vectors, one work-item a task. A GPU computes on work-items in step, and moves 16 bytes for
-  // each at once.
+  // each at once; a few such sets hide each other's waiting and share what they bring in.
   const int lanes = facts.is_cpu ? std::max(2, PowerOfTwo(facts.preferred_lanes, 16)) : 4;
-  const int group = facts.is_cpu ? 1 : PowerOfTwo(std::max(32, SubgroupSize(*context)), facts.max_group);
+  const int group =
+      facts.is_cpu ? 1 : PowerOfTwo(4 * std::max(32, SubgroupSize(*context)), std::min<int64_t>(facts.max_group, 256));
   DeviceModel model;
   model.kind = "opencl";
   model.name = facts.name;

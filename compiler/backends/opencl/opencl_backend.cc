@@ -31,7 +31,7 @@ class OpenCl : public Backend {
   }
 
   std::string Preamble(const std::set<std::string>&, const DeviceModel& device) const override {
-    return opencl::Prelude(device.vector_bytes / 4);
+    return opencl::Prelude(device.vector_bytes / 4, device.task_lanes > 1);
   }
 
   // The driver deals out the tasks.

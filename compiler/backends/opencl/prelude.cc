@@ -7,7 +7,7 @@
 namespace fusion::opencl {
 namespace {
 
-// $L lanes, $I 0..$L-1, $M the library's functions, $H the helpers for single values.
+// $U before a loop, $L lanes, $I 0..$L-1, $M the library's functions, $H the helpers for single values.
 //
 // Loads and stores are macros, because a function would have to name the address space of its pointer. vload and vstore
 // promise the alignment of an element only. Halves go through a private copy: without cl_khr_fp16 only vload_half and
@@ -23,7 +23,7 @@ typedef float$L vf; typedef int$L vi; typedef uint$L vu;
 #define STEP_BOUNDARY
 #define PREFETCH_L1(p)
 #define PREFETCH_L2(p)
-#define UNROLL
+#define UNROLL $U
 #define vsel(c, a, b) ((c) ? (a) : (b))
 #define lane_vf(v, l) (((float*)&(v))[l])
 #define lane_vi(v, l) (((int*)&(v))[l])
@@ -109,10 +109,12 @@ std::string LibraryName(const std::string& function, bool) { return function == 
 
 }  // namespace
 
-std::string Prelude(int lanes) {
+std::string Prelude(int lanes, bool groups) {
   std::string numbers;
   for (int l = 0; l < lanes; ++l) absl::StrAppend(&numbers, l > 0 ? ", " : "", l);
-  return absl::StrReplaceAll(kText, {{"$L", absl::StrCat(lanes)},
+  // A processor has room for arrays; a work-item among many has registers.
+  return absl::StrReplaceAll(kText, {{"$U", groups ? "_Pragma(\"unroll\")" : ""},
+                                     {"$L", absl::StrCat(lanes)},
                                      {"$I", numbers},
                                      {"$D", text::LibraryNames(true, LibraryName) + "#define F64 1\n"},
                                      {"$F", text::LibraryNames(false, LibraryName)},

@@ -7,8 +7,8 @@
 
 namespace fusion::opencl {
 
-// `lanes`: elements of a vector: 2, 4, 8 or 16.
-std::string Prelude(int lanes);
+// `lanes`: elements of a vector: 2, 4, 8 or 16. `groups`: work-items share tasks.
+std::string Prelude(int lanes, bool groups);
 
 }  // namespace fusion::opencl
 

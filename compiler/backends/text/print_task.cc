@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/backends/text/print_group_tile.h"
 #include "compiler/backends/text/print_tile.h"
 
 namespace fusion::text {
@@ -44,7 +45,15 @@ class StepPrinter {
         return PrintRowFold();
       case movement::Strategy::kTile:
         return PrintTile(kernel_, step_, {lanes_, group_}, next_temp_, out_);
+      case movement::Strategy::kGroupTile:
+        return PrintGroupTile(kernel_, step_, {lanes_, group_}, next_temp_, out_);
     }
+  }
+
+  void PrintResult(const std::string& acc) {
+    OpenUnmasked();
+    StoreScalars(step_.then, {{acc, false}});
+    out_->Close();
   }
 
  private:
@@ -364,7 +373,12 @@ int OpenPoints(const std::vector<movement::Loop>& loops, const movement::Kernel&
     return static_cast<int>(loops.size());
   }
   int64_t inner = Points(loops);
-  out->Open(absl::StrCat("for (ix point = lid; point < ", inner, "; point += ", group, ")"));
+  if (inner % group == 0) {
+    out->Open(absl::StrCat("for (ix turn = 0; turn < ", inner / group, "; ++turn)"));
+    out->Line(absl::StrCat("const ix point = lid + turn * ", group, ";"));
+  } else {
+    out->Open(absl::StrCat("for (ix point = lid; point < ", inner, "; point += ", group, ")"));
+  }
   for (const movement::Loop& loop : loops) {
     inner /= std::max<int64_t>(1, loop.axis.extent);
     const std::string i = AxisText(loop.axis.id);
@@ -372,6 +386,18 @@ int OpenPoints(const std::vector<movement::Loop>& loops, const movement::Kernel&
     if (loop.limit) out->Line(absl::StrCat("if (", i, " >= ", IndexText(*loop.limit, AxisText, kernel), ") continue;"));
   }
   return 1;
+}
+
+void PrintResult(const movement::Kernel& kernel, const movement::Step& step, const std::string& acc, int* next_temp,
+                 CodeWriter* out) {
+  StepPrinter(kernel, step, {}, next_temp, out).PrintResult(acc);
+}
+
+void PrintStep(const movement::Kernel& kernel, const movement::Step& step, const TaskShape& shape, int* next_temp,
+               CodeWriter* out) {
+  out->Open("");
+  StepPrinter(kernel, step, shape, next_temp, out).Print();
+  out->Close();
 }
 
 void PrintTask(const movement::Kernel& kernel, const movement::Phase& phase, const TaskShape& shape, CodeWriter* out) {
@@ -383,9 +409,7 @@ void PrintTask(const movement::Kernel& kernel, const movement::Phase& phase, con
   int next_temp = 0;
   for (const movement::Step& step : phase.steps) {
     if (shape.group > 1 && &step != &phase.steps.front()) out->Line("BARRIER");
-    out->Open("");
-    StepPrinter(kernel, step, shape, &next_temp, out).Print();
-    out->Close();
+    PrintStep(kernel, step, shape, &next_temp, out);
   }
 }
 

@@ -28,6 +28,14 @@ int OpenPoints(const std::vector<movement::Loop>& loops, const movement::Kernel&
 // Whether 32 bits are too few for an index of the phase's loops, tasks dealt out to groups of `group` included.
 bool NeedsWideIndices(const movement::Phase& phase, int group);
 
+// The results of a fold at the point where the step's loops are: `then` of the accumulators, stored.
+void PrintResult(const movement::Kernel& kernel, const movement::Step& step, const std::string& acc, int* next_temp,
+                 CodeWriter* out);
+
+// One step of a task.
+void PrintStep(const movement::Kernel& kernel, const movement::Step& step, const TaskShape& shape, int* next_temp,
+               CodeWriter* out);
+
 // "x3". Not "i": i8, i16, i32 and i64 are types.
 std::string AxisText(int axis);
 

@@ -17,9 +17,9 @@ int64_t WorkGroups(const movement::Kernel& kernel, const movement::Phase& phase,
 
 std::set<int> WrittenBuffers(const movement::Phase& phase) {
   std::set<int> written;
-  for (const movement::Step& step : phase.steps) {
+  movement::VisitSteps(phase, [&](const movement::Step& step) {
     for (const movement::Store& store : step.stores) written.insert(store.buffer);
-  }
+  });
   return written;
 }
 

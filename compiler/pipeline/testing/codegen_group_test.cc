@@ -1,0 +1,128 @@
+// Products as tiles of a group of work-items, on the processor playing a device like a GPU: groups of 32 and more, 48
+// KiB of memory that a group shares.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "compiler/pipeline/testing/run_block.h"
+
+namespace fusion::testing {
+namespace {
+
+using G = GraphMaker;
+using V = ecg::ValueId;
+using Ints = std::vector<int64_t>;
+
+DeviceModel LikeAGpu(int group) {
+  DeviceModel device = OpenClTestDevice(4, group);
+  device.parallel_units = 4;
+  device.memory[0].size_bytes = 48 << 10;
+  return device;
+}
+
+int GroupTiles(const std::vector<BlockKernel>& kernels) {
+  int count = 0;
+  for (const BlockKernel& kernel : kernels) {
+    for (const movement::Phase& phase : kernel.kernel.phases) {
+      for (const movement::Step& step : phase.steps) count += step.strategy == movement::Strategy::kGroupTile;
+    }
+  }
+  return count;
+}
+
+BlockCase Product(const std::string& name, const Shape& a, const Shape& b, bool weights) {
+  G g;
+  g.Out(g.Op("MatMul", {g.In(a), weights ? g.Weight(b) : g.In(b)}));
+  return BlockCase(name, g);
+}
+
+BlockCase Convolution(const std::string& name, const Shape& x, const Shape& w, const G::Attrs& attrs) {
+  G g;
+  const V y = g.Op("Conv", {g.In(x), g.Weight(w), g.Weight({w[0]})}, attrs);
+  g.Out(g.Op("Relu", {y}));
+  return BlockCase(name, g);
+}
+
+std::vector<BlockCase> Cases() {
+  const Ints pad1 = {1, 1, 1, 1};
+  std::vector<BlockCase> cases = {
+      Product("whole tiles", {64, 64}, {64, 128}, true),
+      Product("odd in all three", {37, 29}, {29, 51}, true),
+      Product("both computed, batches", {3, 2, 20, 24}, {3, 2, 24, 18}, false),
+      Product("a batch of rows", {3, 20, 24}, {24, 33}, true),
+      Convolution("1x1", {2, 24, 9, 7}, {40, 24, 1, 1}, {}),
+      Convolution("3x3", {1, 16, 8, 14}, {32, 16, 3, 3}, {{"pads", pad1}}),
+      Convolution("3x3 stride 2, odd channels", {2, 9, 9, 8}, {10, 9, 3, 3}, {{"pads", pad1}, {"strides", Ints{2, 2}}}),
+      Convolution("7x7 on three channels", {1, 3, 17, 15}, {16, 3, 7, 7},
+                  {{"pads", Ints{3, 3, 3, 3}}, {"strides", Ints{2, 2}}}),
+      Convolution("groups", {1, 32, 6, 6}, {32, 16, 3, 3}, {{"pads", pad1}, {"group", int64_t{2}}}),
+  };
+  {
+    G g;  // bias, activation and residual in the epilogue, transposed operand
+    const V y = g.Op("MatMul", {g.In({33, 40}), g.Op("Transpose", {g.In({24, 40})}, {{"perm", Ints{1, 0}}})});
+    const V sum = g.Op("Add", {y, g.Weight({24})});
+    g.Out(g.Op("Add", {g.Op("Mul", {sum, g.Op("Erf", {sum})}), g.In({33, 24})}));
+    cases.push_back(BlockCase("epilogue", g));
+  }
+  {
+    G g;  // the cast is computed while the operand is brought in
+    g.Out(g.Op("MatMul", {g.Op("Cast", {g.In({20, 32}, DType::kF16)}, {{"to", int64_t{1}}}), g.Weight({32, 40})}));
+    cases.push_back(BlockCase("prologue", g));
+  }
+  {
+    G g;
+    g.Out(g.Op("MatMul", {g.In({20, 32}, DType::kF16), g.Weight({32, 40}, DType::kF16)}));
+    cases.push_back(BlockCase("halves", g));
+  }
+  return cases;
+}
+
+class GroupTile : public ::testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    const absl::Status can_run = CanRun(LikeAGpu(GetParam()));
+    if (!can_run.ok()) GTEST_SKIP() << "kernels are not run: " << can_run.message();
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(, GroupTile, ::testing::Values(32, 128));
+
+TEST_P(GroupTile, ComputesWhatTheInterpreterDoes) {
+  const std::vector<RunOptions> options = {{LikeAGpu(GetParam()), LayoutMode::kPlain, /*split=*/true}};
+  for (const BlockResult& result : RunCases(Cases(), options)) {
+    EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
+    EXPECT_EQ(GroupTiles(result.kernels), 1) << result.name;
+  }
+}
+
+TEST_P(GroupTile, InBlocksAndWithAnyChoice) {
+  std::vector<RunOptions> options = {{LikeAGpu(GetParam()), LayoutMode::kPlain},
+                                     {LikeAGpu(GetParam()), LayoutMode::kBlocked}};
+  for (uint64_t seed = 1; seed <= 2; ++seed) {
+    options.push_back({LikeAGpu(GetParam()), LayoutMode::kChosen});
+    options.back().choices_seed = seed;
+  }
+  EXPECT_EQ(Failures(Cases(), options), "");
+}
+
+TEST(GroupTileSchedule, WhatIsNoProductOfTwoSidesIsNone) {
+  std::vector<BlockCase> cases = {
+      Convolution("depthwise", {1, 24, 9, 8}, {24, 1, 3, 3}, {{"group", int64_t{24}}}),
+      Product("one row", {1, 64}, {64, 100}, true),
+  };
+  G g;
+  g.Out(g.Op("ReduceMax", {g.In({30, 40}), g.Ints({1})}));
+  cases.push_back(BlockCase("maximum", g));
+  for (const BlockResult& result : RunCases(cases, {{LikeAGpu(32)}})) {
+    EXPECT_EQ(GroupTiles(result.kernels), 0) << result.name;
+  }
+}
+
+// No barrier, no memory of a group: the tile is for devices that have them.
+TEST(GroupTileSchedule, ProcessorsHaveNone) {
+  for (const BlockResult& result : RunCases({Product("product", {64, 64}, {64, 64}, true)}, {{Avx2Device()}})) {
+    EXPECT_EQ(GroupTiles(result.kernels), 0);
+  }
+}
+
+}  // namespace
+}  // namespace fusion::testing

@@ -1,0 +1,311 @@
+#include "compiler/schedule/group_tile.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "compiler/schedule/task_size.h"
+
+namespace fusion {
+namespace {
+
+using te::Axis;
+using te::Index;
+using te::Scalar;
+using te::ScalarKind;
+
+// Results along either side, and products of each, below which bringing operands in slices costs more than it saves.
+constexpr int64_t kMinSide = 8, kMinFold = 8;
+// Of a work-item: registers that accumulators may take.
+constexpr int kMostAccumulators = 64;
+// Against an FMA: a load from the group's memory, which four work-items share in a bank's width, and an element of a
+// slice, from global memory into the group's.
+constexpr double kSharedLoad = 0.5, kStagedElement = 6;
+// Two groups on a unit hide each other's waiting.
+constexpr double kMemoryShare = 0.5;
+// Shapes this far behind the best are not worth a measurement.
+constexpr double kWorthTrying = 1.6;
+constexpr size_t kMostShapes = 6;
+constexpr int64_t kSlice = 16;
+// A pitch that is no multiple of the number of banks: columns are written down the rows of a slice.
+constexpr int64_t kPitch = 1;
+// Zero padding may grow a packed constant this much.
+constexpr int64_t kMaxPackGrowth = 2, kPackSlack = 1 << 14;
+
+int64_t Extent(const std::vector<Axis>& axes) {
+  int64_t extent = 1;
+  for (const Axis& axis : axes) extent *= axis.extent;
+  return extent;
+}
+
+int64_t RoundUp(int64_t x, int64_t multiple) { return (x + multiple - 1) / multiple * multiple; }
+
+bool Uses(const Scalar& s, const Axis& axis) {
+  bool uses = false;
+  te::Visit(s, [&](const te::ScalarNode& node) {
+    for (const Index& index : node.indices) uses = uses || index.UsesAxis(axis.id);
+    if (node.kind == ScalarKind::kFromIndex) uses = uses || node.index.UsesAxis(axis.id);
+    for (const te::Comparison& c : node.pred) uses = uses || c.lhs.UsesAxis(axis.id) || c.rhs.UsesAxis(axis.id);
+  });
+  return uses;
+}
+
+// Coordinates of `linear` in the axes, row-major; the first may run past its extent where `linear` does.
+std::vector<Index> Coordinates(const Index& linear, const std::vector<Axis>& axes) {
+  std::vector<Index> result(axes.size());
+  int64_t stride = 1;
+  for (size_t a = axes.size(); a-- > 0;) {
+    const Index quotient = te::FloorDiv(linear, stride);
+    result[a] = a == 0 ? quotient : te::Mod(quotient, axes[a].extent);
+    stride *= axes[a].extent;
+  }
+  return result;
+}
+
+// Does the operand lie contiguous along the last of these axes?
+bool ContiguousAlong(const Scalar& operand, const std::vector<Axis>& axes) {
+  bool contiguous = false;
+  if (axes.empty()) return false;
+  te::Visit(operand, [&](const te::ScalarNode& node) {
+    int64_t c = 0;
+    contiguous =
+        contiguous || (node.kind == ScalarKind::kLoad && node.indices[0].AffineIn(axes.back().id, &c) && c == 1);
+  });
+  return contiguous;
+}
+
+// One side of the product.
+struct Side {
+  int argument = 0;          // of the body's multiplication
+  std::vector<Axis> axes;    // of the nest, that it alone moves with
+  int64_t results = 1;       // along them
+  bool along_slice = false;  // its neighbours in memory are neighbours in the slice
+  Axis tile, in_tile;
+  Index position;  // tile · extent of in_tile + in_tile
+};
+
+void Split(int64_t tile_extent, AxisSource* axes, Side* side) {
+  side->tile = axes->New((side->results + tile_extent - 1) / tile_extent);
+  side->in_tile = axes->New(tile_extent);
+  side->position = Index(side->tile) * tile_extent + Index(side->in_tile);
+}
+
+// `index < limit` where it does not hold anyway.
+void Require(const Index& index, int64_t limit, te::Pred* pred) {
+  if (index.Range().hi >= limit) pred->push_back({index, te::Cmp::kLt, Index(limit)});
+}
+
+// Does the index use every axis of `tested`?
+bool UsesAxesOf(const Index& index, const Index& tested) {
+  std::vector<Axis> axes;
+  te::CollectAxes(tested, &axes);
+  return std::all_of(axes.begin(), axes.end(), [&](const Axis& axis) { return index.UsesAxis(axis.id); });
+}
+
+// The operand with its constants reordered as slices are brought in, one contiguous run each: `box` is that order, and
+// packed elements where `inside` does not hold are zero.
+Scalar PackConstants(Scalar operand, const std::vector<Axis>& box, const te::Pred& inside, movement::Kernel* kernel) {
+  std::vector<const te::ScalarNode*> loads;
+  te::Visit(operand, [&](const te::ScalarNode& node) {
+    if (node.kind != ScalarKind::kLoad || node.indices[0].HasLoad()) return;
+    const movement::Buffer& source = kernel->buffers[node.tensor];
+    if (source.is_constant && source.packed_from < 0) loads.push_back(&node);
+  });
+  const Scalar keep = operand;
+  for (const te::ScalarNode* load : loads) {
+    std::vector<Axis> used;
+    std::vector<Index> coordinates;
+    std::vector<int64_t> extents;
+    for (const Axis& axis : box) {
+      if (!load->indices[0].UsesAxis(axis.id)) continue;
+      used.push_back(axis);
+      coordinates.push_back(Index(axis));
+      extents.push_back(axis.extent);
+    }
+    const movement::Buffer source = kernel->buffers[load->tensor];
+    movement::Buffer packed;
+    packed.dtype = source.dtype;
+    packed.elements = Extent(used);
+    packed.is_constant = true;
+    if (packed.elements > kMaxPackGrowth * source.elements + kPackSlack) continue;
+    te::Pred pred = inside;
+    std::erase_if(pred, [&](const te::Comparison& c) { return !UsesAxesOf(load->indices[0], c.lhs); });
+    packed.packed_from = static_cast<int>(kernel->packs.size());
+    kernel->packs.push_back({source.tensor, used, load->indices[0], pred});
+    const int buffer = static_cast<int>(kernel->buffers.size());
+    kernel->buffers.push_back(packed);
+    operand = ReplaceLoad(operand, load, te::Load(buffer, source.dtype, {te::Linearize(coordinates, extents)}));
+  }
+  return operand;
+}
+
+}  // namespace
+
+std::vector<GroupShape> RankGroupShapes(int64_t rows, int64_t columns, int64_t batches, int64_t slice,
+                                        const DeviceModel& device) {
+  const int group = device.task_lanes;
+  std::vector<GroupShape> shapes;
+  for (int item_rows = 1; item_rows <= group; item_rows *= 2) {
+    const int item_columns = group / item_rows;
+    if (item_rows > item_columns || 4 * item_rows < item_columns) continue;  // squares load least
+    for (const int r : {8, 4, 2, 1}) {
+      for (const int c : {8, 4, 2, 1}) {
+        if (r * c > kMostAccumulators) continue;
+        const int64_t height = int64_t{item_rows} * r, width = int64_t{item_columns} * c;
+        const int64_t bytes = 4 * slice * (height + width + 2 * kPitch);
+        if (static_cast<double>(bytes) > kMemoryShare * static_cast<double>(NearestCacheBytes(device))) continue;
+        const double tasks =
+            static_cast<double>(batches * ((rows + height - 1) / height) * ((columns + width - 1) / width));
+        const double units = std::max(1, device.parallel_units);
+        const double step =
+            r * c + kSharedLoad * (r + c) + kStagedElement * static_cast<double>(height + width) / group;
+        shapes.push_back({item_rows, item_columns, r, c, step * std::ceil(tasks / units)});
+      }
+    }
+  }
+  std::stable_sort(shapes.begin(), shapes.end(),
+                   [](const GroupShape& a, const GroupShape& b) { return a.cycles < b.cycles; });
+  while (!shapes.empty() && (shapes.size() > kMostShapes || shapes.back().cycles > kWorthTrying * shapes[0].cycles)) {
+    shapes.pop_back();
+  }
+  return shapes;
+}
+
+absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& device, movement::Kernel* kernel,
+                                               AxisSource* axes, ChoiceLog* choices) {
+  const auto refuse = [](const char* why) { return absl::FailedPreconditionError(why); };
+  if (!nest.fold || nest.fold->kind != te::FoldKind::kSum || nest.fold->acc != DType::kF32 ||
+      !nest.fold->pred.empty() || nest.stores.size() != 1 || nest.body[0]->kind != ScalarKind::kOp ||
+      nest.body[0]->op != te::Op::kMul || nest.body[0]->dtype != DType::kF32) {
+    return refuse("no sum of f32 products");
+  }
+  // Whose axes are whose: what both move with is a batch of products.
+  Side row, column;
+  column.argument = 1;
+  std::vector<Axis> batch;
+  for (const Axis& axis : nest.axes) {
+    const bool by_row = Uses(nest.body[0]->args[0], axis), by_column = Uses(nest.body[0]->args[1], axis);
+    (by_row == by_column ? batch : by_row ? row.axes : column.axes).push_back(axis);
+  }
+  row.results = Extent(row.axes);
+  column.results = Extent(column.axes);
+  if (row.results < kMinSide || column.results < kMinSide || Extent(nest.fold->axes) < kMinFold) {
+    return refuse("a product of few results");
+  }
+  // Neighbouring work-items store neighbouring columns.
+  const auto contiguous_store = [&](const Side& side) {
+    int64_t c = 0;
+    return nest.stores[0].address.AffineIn(side.axes.back().id, &c) && c == 1;
+  };
+  if (contiguous_store(row) && !contiguous_store(column)) std::swap(row, column);
+  if (choices->Pick("group", 2) == 1) return refuse("a tile for each work-item was measured faster");
+
+  // The slice runs along the longest axis of the fold, or along all of them where windows are all there is.
+  std::vector<Axis> fold = nest.fold->axes;
+  const auto longest =
+      std::max_element(fold.begin(), fold.end(), [](const Axis& a, const Axis& b) { return a.extent < b.extent; });
+  std::vector<Axis> outer, sliced;
+  if (longest->extent >= kMinFold) {
+    sliced = {*longest};
+    for (const Axis& axis : fold) {
+      if (axis.id != longest->id) outer.push_back(axis);
+    }
+  } else {
+    sliced = fold;
+  }
+  const int64_t length = Extent(sliced);
+  std::vector<int64_t> slices;
+  for (const int64_t slice : {kSlice, 2 * kSlice, kSlice / 2}) {
+    if (slice <= RoundUp(length, kSlice / 2)) slices.push_back(slice);
+  }
+  const int64_t slice = slices[choices->Pick("slice", static_cast<int>(slices.size()))];
+  const std::vector<GroupShape> shapes = RankGroupShapes(row.results, column.results, Extent(batch), slice, device);
+  if (shapes.empty()) return refuse("the memory of a group holds no slices");
+  const GroupShape shape = shapes[choices->Pick("shape", static_cast<int>(shapes.size()))];
+  Split(int64_t{shape.item_rows} * shape.rows, axes, &row);
+  Split(int64_t{shape.item_columns} * shape.columns, axes, &column);
+  const Axis part = axes->New((length + slice - 1) / slice), in_slice = axes->New(slice);
+  const Index depth = Index(part) * slice + Index(in_slice);
+  for (Side* side : {&row, &column}) {
+    const Scalar& operand = nest.body[0]->args[side->argument];
+    side->along_slice = ContiguousAlong(operand, sliced) && !ContiguousAlong(operand, side->axes);
+  }
+
+  std::map<int, Index> bound;
+  const auto bind = [&](const std::vector<Axis>& from, const Index& linear) {
+    const std::vector<Index> coordinates = Coordinates(linear, from);
+    for (size_t a = 0; a < from.size(); ++a) bound[from[a].id] = coordinates[a];
+  };
+  bind(row.axes, row.position);
+  bind(column.axes, column.position);
+  bind(sliced, depth);
+  nest.Substitute([&](const Axis& axis) -> const Index* {
+    auto it = bound.find(axis.id);
+    return it == bound.end() ? nullptr : &it->second;
+  });
+
+  movement::Step step;
+  std::vector<Scalar> factors(2);
+  for (const Side* side : {&row, &column}) {
+    te::Pred inside;
+    Require(side->position, side->results, &inside);
+    Require(depth, length, &inside);
+    std::vector<Axis> box = batch;
+    box.push_back(side->tile);
+    box.insert(box.end(), outer.begin(), outer.end());
+    box.insert(box.end(), {part, in_slice, side->in_tile});
+    const Scalar operand = PackConstants(nest.body[0]->args[side->argument], box, inside, kernel);
+    const bool packed = operand->kind == ScalarKind::kLoad && kernel->buffers[operand->tensor].packed_from >= 0;
+    const bool along_slice = side->along_slice && !packed;
+
+    movement::Buffer slices;
+    slices.scope = movement::BufferScope::kBlock;
+    const int64_t pitch = side->in_tile.extent + (along_slice ? kPitch : 0);
+    slices.elements = slice * pitch;
+    const int buffer = static_cast<int>(kernel->buffers.size());
+    kernel->buffers.push_back(slices);
+    const Index place = Index(in_slice) * pitch + Index(side->in_tile);
+
+    movement::Step staging;
+    staging.label = "slice";
+    for (const Axis& axis :
+         along_slice ? std::vector<Axis>{side->in_tile, in_slice} : std::vector<Axis>{in_slice, side->in_tile}) {
+      staging.loops.push_back({axis, std::nullopt});
+    }
+    // Of what a packed operand holds, zeros are a part.
+    if (packed) {
+      std::erase_if(inside, [&](const te::Comparison& c) { return UsesAxesOf(operand->indices[0], c.lhs); });
+    }
+    staging.body = {te::If(inside, operand, te::Imm(DType::kF32, 0))};
+    staging.stores = {{buffer, place}};
+    staging.store_types = {DType::kF32};
+    step.staging.push_back(std::move(staging));
+    factors[side->argument] = te::Load(buffer, DType::kF32, {place});
+
+    movement::Loop loop{side->in_tile, std::nullopt};
+    if (side->results % side->in_tile.extent != 0) {
+      loop.limit = Index(side->results) - Index(side->tile) * side->in_tile.extent;
+    }
+    step.loops.push_back(loop);
+  }
+  step.label = nest.label;
+  step.strategy = movement::Strategy::kGroupTile;
+  step.group = {row.in_tile.id, column.in_tile.id, shape.item_rows, shape.item_columns, shape.rows, shape.columns};
+  step.fold = nest.fold;
+  step.fold->axes = outer;
+  step.fold->axes.insert(step.fold->axes.end(), {part, in_slice});
+  step.body = {te::Call(te::Op::kMul, factors)};
+  step.then = nest.then;
+  step.stores = nest.stores;
+  step.store_types = nest.store_types;
+  step.lane_mask_index = nest.mask_index;
+  step.lane_limit = nest.mask_limit;
+  movement::Phase phase;
+  phase.grid = batch;
+  phase.grid.insert(phase.grid.end(), {row.tile, column.tile});
+  phase.steps.push_back(std::move(step));
+  return phase;
+}
+
+}  // namespace fusion

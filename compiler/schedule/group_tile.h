@@ -1,0 +1,40 @@
+// Products on devices whose work-items share tasks in groups (GPUs): a group brings slices of both operands into the
+// memory that it shares, and every work-item multiplies a tile of them in registers. Roles are read off the index maps
+// as in register_tile.h, so that products, batched products and convolutions (as products over pixels) are one case;
+// what is computed of an operand alone (a cast, an activation, the border of a window) is computed while it is brought
+// in.
+#ifndef FUSION_COMPILER_SCHEDULE_GROUP_TILE_H_
+#define FUSION_COMPILER_SCHEDULE_GROUP_TILE_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/cost/device_model.h"
+#include "compiler/movement/kernel.h"
+#include "compiler/schedule/choices.h"
+#include "compiler/schedule/nest.h"
+
+namespace fusion {
+
+// Results of a task: work-items along rows and columns, and each one's own along each.
+struct GroupShape {
+  int item_rows = 1, item_columns = 1;
+  int rows = 1, columns = 1;
+  double cycles = 0;  // of the whole product for each unit of its fold, in FMAs of a work-item
+};
+
+// For `rows` × `columns` results, `batches` times, with slices of `slice` along the fold: shapes that fit the memory of
+// a group, best first, no more than a few. A tile loads less the larger it is, and leaves units of the device idle
+// where there are too few of them.
+std::vector<GroupShape> RankGroupShapes(int64_t rows, int64_t columns, int64_t batches, int64_t slice,
+                                        const DeviceModel& device);
+
+// The fold as one phase, adding block buffers and packed constants to the kernel. Refuses, with a reason, what is no
+// sum of f32 products of two operands of which one moves with rows and one with columns, and what is too small.
+// Choices: "group", whether at all; "shape", of RankGroupShapes; "slice", how much of the fold at once.
+absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& device, movement::Kernel* kernel,
+                                               AxisSource* axes, ChoiceLog* choices);
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_SCHEDULE_GROUP_TILE_H_
