@@ -20,8 +20,9 @@ ABSL_FLAG(std::string, server, "",
           "address of fusiond: unix:/path or host:port; default: FUSION_SERVER, else the local socket");
 ABSL_FLAG(std::string, name, "", "name shown to people; default: the host's name");
 ABSL_FLAG(int, threads, 0, "threads of builds and of measurements that name no number; 0: all cores");
-ABSL_FLAG(std::vector<std::string>, kinds, {"cpu"},
-          "device kind to measure: cpu, opencl, or sim, a simulated accelerator; --kinds= takes build tasks only");
+ABSL_FLAG(
+    std::vector<std::string>, kinds, {"cpu"},
+    "device kind to measure: cpu, opencl, cuda, or sim, a simulated accelerator; --kinds= takes build tasks only");
 ABSL_FLAG(bool, build, true, "take build tasks");
 ABSL_FLAG(std::string, measure_program, "", "program that times bundles; default: fusion-measure beside this one");
 ABSL_FLAG(int64_t, simulated_seed, 1, "of the kind sim: decides what it answers; another seed is another device");

@@ -21,6 +21,7 @@
 #include "worker/executor/measure_executor.h"
 #include "worker/lease/lease_loop.h"
 #include "worker/lease/transport.h"
+#include "worker/measure/cuda_probe.h"
 #include "worker/measure/device_probe.h"
 #include "worker/measure/opencl_probe.h"
 #include "worker/simulated/simulated_device.h"
@@ -76,6 +77,7 @@ constexpr Measured kMeasured[] = {
        return ProbeCpuCached(options.threads, toolchain, cache);
      }},
     {"opencl", [](const WorkerOptions&, const std::string&) { return ProbeOpenCl(); }},
+    {"cuda", [](const WorkerOptions&, const std::string&) { return ProbeCuda(); }},
 };
 
 absl::StatusOr<DeviceModel> Probe(const std::string& kind, const WorkerOptions& options, const std::string& toolchain) {

@@ -14,14 +14,15 @@
 namespace fusion {
 
 struct WorkerOptions {
-  std::string server;                        // "unix:/path" or "host:port"
-  std::string name;                          // for people; empty: the host's name
-  std::vector<std::string> kinds = {"cpu"};  // device kind to measure: "cpu", "opencl" or "sim" (simulated/README.md)
-  bool build = true;                         // take build tasks where there is a toolchain
-  int threads = 0;                           // of measurements that name no number, and of builds; 0: all cores
-  std::string state_folder;                  // where the measured device model is kept; empty: nowhere
-  std::string measure_program;               // empty: fusion-measure beside this program
-  int64_t simulated_seed = 1;                // of the device "sim"
+  std::string server;  // "unix:/path" or "host:port"
+  std::string name;    // for people; empty: the host's name
+  std::vector<std::string> kinds = {
+      "cpu"};                   // device kind to measure: "cpu", "opencl", "cuda" or "sim" (simulated/README.md)
+  bool build = true;            // take build tasks where there is a toolchain
+  int threads = 0;              // of measurements that name no number, and of builds; 0: all cores
+  std::string state_folder;     // where the measured device model is kept; empty: nowhere
+  std::string measure_program;  // empty: fusion-measure beside this program
+  int64_t simulated_seed = 1;   // of the device "sim"
   absl::Duration simulated_measurement = absl::Milliseconds(100);
   std::function<void(const std::string&)> log;  // never empty
 };

@@ -24,11 +24,14 @@ absl::StatusOr<std::vector<DeviceFacts>> FindDevices() {
     RETURN_IF_ERROR(ToStatus(*api, api->DeviceGet(&facts.number, d), "finding a CUDA device"));
     RETURN_IF_ERROR(ToStatus(*api, api->DeviceGetName(name, sizeof name - 1, facts.number), "a device's name"));
     for (const auto& [attribute, value] :
-         {std::pair(kComputeMajor, &facts.major), std::pair(kComputeMinor, &facts.minor)}) {
-      RETURN_IF_ERROR(
-          ToStatus(*api, api->DeviceGetAttribute(value, attribute, facts.number), "a device's compute capability"));
+         {std::pair(kComputeMajor, &facts.major), std::pair(kComputeMinor, &facts.minor),
+          std::pair(kMultiprocessors, &facts.multiprocessors), std::pair(kClockKhz, &facts.clock_khz),
+          std::pair(kMemoryClockKhz, &facts.memory_clock_khz), std::pair(kMemoryBusBits, &facts.memory_bus_bits),
+          std::pair(kL2Bytes, &facts.l2_bytes)}) {
+      RETURN_IF_ERROR(ToStatus(*api, api->DeviceGetAttribute(value, attribute, facts.number), "a device's properties"));
     }
     facts.name = name;
+    RETURN_IF_ERROR(ToStatus(*api, api->DriverGetVersion(&facts.driver), "the driver's version"));
     devices.push_back(std::move(facts));
   }
   return devices;

@@ -17,7 +17,10 @@ namespace fusion::cuda {
 struct DeviceFacts {
   DeviceNumber number = 0;
   std::string name;
+  int driver = 0;            // the newest CUDA that it knows, 1000 * major + 10 * minor
   int major = 0, minor = 0;  // compute capability
+  int multiprocessors = 0;
+  int clock_khz = 0, memory_clock_khz = 0, memory_bus_bits = 0, l2_bytes = 0;
 
   std::string architecture() const;  // "sm_90"
 };

@@ -11,7 +11,9 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(CudaContext, CodeRunsWithinItsMajorVersion) {
-  const cuda::DeviceFacts device = {0, "some GPU", 8, 6};
+  cuda::DeviceFacts device;
+  device.name = "some GPU";
+  device.major = 8, device.minor = 6;
   EXPECT_TRUE(cuda::CheckRuns(device, "sm_80").ok());
   EXPECT_TRUE(cuda::CheckRuns(device, "sm_86").ok());
   for (const char* other : {"sm_89", "sm_75", "sm_90", "sm_100"}) {
@@ -19,7 +21,8 @@ TEST(CudaContext, CodeRunsWithinItsMajorVersion) {
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << other;
     EXPECT_THAT(std::string(status.message()), HasSubstr("compile the model for cuda:sm_86"));
   }
-  EXPECT_TRUE(cuda::CheckRuns({0, "another", 10, 0}, "sm_100").ok());
+  device.major = 10, device.minor = 0;
+  EXPECT_TRUE(cuda::CheckRuns(device, "sm_100").ok());
   for (const char* bad : {"", "sm_", "90", "sm_9", "avx512"}) {
     EXPECT_EQ(cuda::CheckRuns(device, bad).code(), absl::StatusCode::kInvalidArgument) << bad;
   }

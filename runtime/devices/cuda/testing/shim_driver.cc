@@ -73,9 +73,23 @@ int cuDeviceGetName(char* name, int size, int) {
   return kOk;
 }
 int cuDeviceGetAttribute(int* value, int attribute, int) {
-  constexpr int kMajor = 75, kMinor = 76;
-  *value = attribute == kMajor ? 9 : attribute == kMinor ? 0 : 1;
-  return kOk;
+  switch (attribute) {
+    case 75:  // compute capability
+      return *value = 9, kOk;
+    case 76:
+      return *value = 0, kOk;
+    case 13:  // clocks in kHz
+    case 36:
+      return *value = 1000000, kOk;
+    case 16:  // multiprocessors
+      return *value = 2, kOk;
+    case 37:  // bits of the memory's bus
+      return *value = 128, kOk;
+    case 38:  // bytes of L2
+      return *value = 1 << 20, kOk;
+    default:
+      return kInvalidValue;
+  }
 }
 int cuDevicePrimaryCtxRetain(void** context, int) { return *context = &the_context, kOk; }
 int cuDevicePrimaryCtxRelease_v2(int) { return kOk; }
