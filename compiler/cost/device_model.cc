@@ -16,6 +16,16 @@ std::string DeviceModel::Fingerprint() const {
   return text;
 }
 
+double DeviceModel::CopyBandwidth(double footprint_bytes) const {
+  constexpr double kServedShare = 0.75;
+  for (const MemoryLevel& level : memory) {
+    if (level.size_bytes == 0 || footprint_bytes <= kServedShare * static_cast<double>(level.size_bytes)) {
+      if (level.bandwidth_bytes_per_s > 0) return level.bandwidth_bytes_per_s;
+    }
+  }
+  return memory.empty() ? 1e10 : std::max(1.0, memory.back().bandwidth_bytes_per_s);
+}
+
 DeviceModel DeviceModel::WithTypicalRates() const {
   constexpr double kCyclesPerSecond = 2.5e9, kNearestBytesPerCycle = 80, kSlowerByLevel = 3;
   DeviceModel typical = *this;

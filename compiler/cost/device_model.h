@@ -39,6 +39,11 @@ struct DeviceModel {
   bool write_allocate = true;  // stores to uncached lines count twice
   std::vector<MemoryLevel> memory;
 
+  // Bytes a second of the nearest memory that holds so many bytes (three quarters of a cache serve one purpose), copied
+  // (read and written) or only read, by one core.
+  double CopyBandwidth(double footprint_bytes) const;
+  double ReadBandwidth(double footprint_bytes) const { return 2 * CopyBandwidth(footprint_bytes); }
+
   // Identifies the kind of device in profile keys: family, name, ISA, units, cache sizes; no measured rate.
   std::string Fingerprint() const;
   // The same device with rates that follow from its fingerprint, typical ones instead of those that were measured: for

@@ -9,7 +9,6 @@
 namespace fusion::movement {
 namespace {
 
-constexpr double kServedShare = 0.75;
 // Plain loops run about this many times slower than vectors (lanes, and no unrolling).
 constexpr double kScalarPenalty = 0.8;
 // Scalar operations of a routine an input element: comparisons of a sort, with their branches.
@@ -21,15 +20,6 @@ double Product(const std::vector<te::Axis>& axes) {
   double product = 1;
   for (const te::Axis& axis : axes) product *= static_cast<double>(axis.extent);
   return product;
-}
-
-double Bandwidth(const DeviceModel& device, double footprint_bytes) {
-  for (const MemoryLevel& level : device.memory) {
-    if (level.size_bytes == 0 || footprint_bytes <= kServedShare * static_cast<double>(level.size_bytes)) {
-      if (level.bandwidth_bytes_per_s > 0) return level.bandwidth_bytes_per_s;
-    }
-  }
-  return device.memory.empty() ? 1e10 : std::max(1.0, device.memory.back().bandwidth_bytes_per_s);
 }
 
 // Of a tile's fold step, over that of its FMAs alone: what its shape and the remainders of its loops lose.
@@ -71,7 +61,8 @@ struct Work {
   double ops = 0, special = 0, loads = 0;
 };
 
-Work ScalarWork(const te::Scalar& s) {
+// `guards_cost`: of a tile they are settled outside the products.
+Work ScalarWork(const te::Scalar& s, bool guards_cost) {
   Work work;
   te::Visit(s, [&](const te::ScalarNode& node) {
     if (node.kind == te::ScalarKind::kLoad) work.loads += 1;
@@ -80,9 +71,50 @@ Work ScalarWork(const te::Scalar& s) {
       work.ops += 1;
       work.special += std::max(0.0, cost - 1);
     }
-    if (node.kind == te::ScalarKind::kCast || node.kind == te::ScalarKind::kIf) work.ops += 1;
+    if (node.kind == te::ScalarKind::kCast || (node.kind == te::ScalarKind::kIf && guards_cost)) work.ops += 1;
   });
   return work;
+}
+
+// Operands that every task reads whole, since no axis of the grid moves them: from the level of memory that holds them.
+double RereadSeconds(const Kernel& kernel, const Phase& phase, const DeviceModel& device) {
+  std::set<int> buffers;
+  for (const Step& step : phase.steps) {
+    const auto note = [&](const te::ScalarNode& node) {
+      if (node.kind != te::ScalarKind::kLoad || kernel.buffers[node.tensor].scope == BufferScope::kBlock) return;
+      const bool shared = std::any_of(phase.grid.begin(), phase.grid.end(),
+                                      [&](const te::Axis& axis) { return node.indices[0].UsesAxis(axis.id); });
+      if (!shared) buffers.insert(node.tensor);
+    };
+    for (const te::Scalar& s : step.body) te::Visit(s, note);
+  }
+  double seconds = 0;
+  for (int b : buffers) {
+    const double bytes = static_cast<double>(kernel.buffers[b].elements * DTypeBytes(kernel.buffers[b].dtype));
+    seconds += static_cast<double>(phase.tasks()) * bytes / device.ReadBandwidth(bytes);
+  }
+  return seconds;
+}
+
+int64_t PrivateBytes(const DeviceModel& device) {
+  int64_t bytes = 0;
+  for (const MemoryLevel& level : device.memory) {
+    if (!level.shared) bytes = std::max(bytes, level.size_bytes);
+  }
+  return bytes;
+}
+
+// Scratch that the core's own caches do not hold is written and read again through the next level.
+double ScratchSeconds(const Kernel& kernel, const Phase& phase, const DeviceModel& device) {
+  double bytes = 0;
+  for (const Step& step : phase.steps) {
+    for (const Store& store : step.stores) {
+      const Buffer& buffer = kernel.buffers[store.buffer];
+      if (buffer.scope == BufferScope::kBlock) bytes += static_cast<double>(buffer.elements * DTypeBytes(buffer.dtype));
+    }
+  }
+  return static_cast<double>(phase.tasks()) * 2 * bytes /
+         device.CopyBandwidth(static_cast<double>(kernel.scratch_bytes));
 }
 
 }  // namespace
@@ -105,13 +137,13 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
       if (step.fold) points *= Product(step.fold->axes);
       Work body, then;
       for (const te::Scalar& s : step.body) {
-        const Work w = ScalarWork(s);
+        const Work w = ScalarWork(s, step.strategy != Strategy::kTile);
         body.ops += w.ops;
         body.special += w.special;
         body.loads += w.loads;
       }
       for (const te::Scalar& s : step.then) {
-        const Work w = ScalarWork(s);
+        const Work w = ScalarWork(s, /*guards_cost=*/true);
         then.ops += w.ops;
         then.special += w.special;
       }
@@ -155,6 +187,9 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
         compute += elements * kRoutineOps * lanes / fma_per_s;
       }
     }
+    compute += RereadSeconds(kernel, phase, device);
+    const int64_t private_bytes = PrivateBytes(device);
+    if (private_bytes > 0 && kernel.scratch_bytes > private_bytes) compute += ScratchSeconds(kernel, phase, device);
     const double waves = std::ceil(tasks / units) * units / std::max(1.0, tasks);
     seconds += compute / units * waves;
     if (&phase != &kernel.phases.back()) seconds += device.barrier_s + device.launch_s;
@@ -170,7 +205,7 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
     if (written.count(static_cast<int>(b))) cost.compulsory_bytes += bytes * (device.write_allocate ? 2 : 1);
   }
   // Cold buffers: a kernel's operands come from outside the private caches.
-  const double memory_seconds = cost.compulsory_bytes / Bandwidth(device, 4 * footprint);
+  const double memory_seconds = cost.compulsory_bytes / device.CopyBandwidth(4 * footprint);
   seconds = std::max(seconds, device.launch_s + memory_seconds);
   cost.latency_ns = 1e9 * seconds;
   return cost;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -82,6 +83,15 @@ class Printer {
   std::map<const te::ScalarNode*, int> numbers_;
   std::string lines_;
 };
+
+// The matrices follow from their shapes.
+std::string TransformText(const ConstantTransform& transform) {
+  std::string text;
+  for (const auto& [dimension, matrix] : transform.by_dimension) {
+    absl::StrAppend(&text, " through ", ShapeToString(matrix.shape()), " on ", dimension);
+  }
+  return text;
+}
 
 std::string AxisText(const te::Axis& axis) { return absl::StrCat("i", axis.id, "<", axis.extent); }
 
@@ -184,15 +194,95 @@ int Kernel::num_args() const {
   return count;
 }
 
+namespace {
+
+// The first and the last step, counted through the phases, that touches a buffer.
+struct Lifetime {
+  int first = std::numeric_limits<int>::max(), last = -1;
+};
+
+std::vector<Lifetime> Lifetimes(const Kernel& kernel) {
+  std::vector<Lifetime> lifetimes(kernel.buffers.size());
+  int number = 0;
+  const auto touch = [&](int buffer) {
+    lifetimes[buffer].first = std::min(lifetimes[buffer].first, number);
+    lifetimes[buffer].last = number;
+  };
+  const std::function<void(const te::Index&)> in_index = [&](const te::Index& index) {
+    for (const te::Index::Part& part : index.parts()) {
+      if (part.term.kind == te::TermKind::kLoad) touch(part.term.tensor);
+      for (const te::Index& inner : part.term.indices) in_index(inner);
+      if (part.term.inner != nullptr) in_index(*part.term.inner);
+    }
+  };
+  const auto in_pred = [&](const te::Pred& pred) {
+    for (const te::Comparison& c : pred) in_index(c.lhs), in_index(c.rhs);
+  };
+  const auto in_scalar = [&](const te::Scalar& s) {
+    te::Visit(s, [&](const te::ScalarNode& node) {
+      if (node.kind == te::ScalarKind::kLoad) touch(node.tensor);
+      for (const te::Index& index : node.indices) in_index(index);
+      if (node.kind == te::ScalarKind::kFromIndex) in_index(node.index);
+      in_pred(node.pred);
+    });
+  };
+  for (const Phase& phase : kernel.phases) {
+    for (const Step& whole : phase.steps) {
+      const auto in_step = [&](const Step& step) {
+        for (const te::Scalar& s : step.body) in_scalar(s);
+        for (const te::Scalar& s : step.then) in_scalar(s);
+        if (step.fold) {
+          for (const te::Scalar& s : step.fold->init) in_scalar(s);
+          in_pred(step.fold->pred);
+        }
+        if (step.routine) {
+          for (int buffer : step.routine->inputs) touch(buffer);
+        }
+        for (const Store& store : step.stores) touch(store.buffer);
+      };
+      // A step's staging runs again and again while it does.
+      for (const Step& staging : whole.staging) in_step(staging);
+      in_step(whole);
+      ++number;
+    }
+  }
+  return lifetimes;
+}
+
+// One line of slack: whole-vector reads past the end, and pitches that are no multiple of 4096 bytes.
+int64_t ScratchBytes(const Buffer& buffer) {
+  return (buffer.elements * DTypeBytes(buffer.dtype) + kAlignBytes - 1) / kAlignBytes * kAlignBytes + kAlignBytes;
+}
+
+}  // namespace
+
 std::vector<int64_t> Kernel::scratch_offset_bytes() const {
+  const std::vector<Lifetime> lifetimes = Lifetimes(*this);
   std::vector<int64_t> offsets(buffers.size(), -1);
-  int64_t next = 0;
+  std::vector<size_t> largest_first;
   for (size_t b = 0; b < buffers.size(); ++b) {
-    if (buffers[b].scope != BufferScope::kBlock) continue;
-    offsets[b] = next;
-    // One line of slack: whole-vector reads past the end, and pitches that are no multiple of 4096 bytes.
-    next += (buffers[b].elements * DTypeBytes(buffers[b].dtype) + kAlignBytes - 1) / kAlignBytes * kAlignBytes +
-            kAlignBytes;
+    if (buffers[b].scope == BufferScope::kBlock) largest_first.push_back(b);
+  }
+  std::stable_sort(largest_first.begin(), largest_first.end(),
+                   [&](size_t x, size_t y) { return ScratchBytes(buffers[x]) > ScratchBytes(buffers[y]); });
+  for (const size_t b : largest_first) {
+    // First fit among those that live at the same time; what no step names lives always.
+    const auto meet = [&](const Lifetime& x, const Lifetime& y) {
+      return x.last < 0 || y.last < 0 || (x.first <= y.last && y.first <= x.last);
+    };
+    std::vector<std::pair<int64_t, int64_t>> taken;
+    for (const size_t other : largest_first) {
+      if (offsets[other] >= 0 && meet(lifetimes[b], lifetimes[other])) {
+        taken.emplace_back(offsets[other], offsets[other] + ScratchBytes(buffers[other]));
+      }
+    }
+    std::sort(taken.begin(), taken.end());
+    int64_t at = 0;
+    for (const auto& [begin, end] : taken) {
+      if (begin - at >= ScratchBytes(buffers[b])) break;
+      at = std::max(at, end);
+    }
+    offsets[b] = at;
   }
   return offsets;
 }
@@ -210,7 +300,7 @@ std::string Print(const Kernel& kernel) {
     std::vector<std::string> axes;
     for (const te::Axis& axis : pack.axes) axes.push_back(AxisText(axis));
     absl::StrAppend(&text, "pack [", absl::StrJoin(axes, ", "), "] = source[", printer.Index(pack.address), "]",
-                    pack.pred.empty() ? "" : " if ", printer.Pred(pack.pred), "\n");
+                    pack.pred.empty() ? "" : " if ", printer.Pred(pack.pred), TransformText(pack.transform), "\n");
   }
   for (const Phase& phase : kernel.phases) {
     std::vector<std::string> grid;

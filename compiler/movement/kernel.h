@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "compiler/movement/constant_transform.h"
 #include "compiler/te/program.h"
 
 namespace fusion::movement {
@@ -38,6 +39,7 @@ struct Pack {
   std::vector<te::Axis> axes;
   te::Index address;  // flat element offset in the plain source
   te::Pred pred;
+  ConstantTransform transform;  // of the source, first
 };
 
 // A loop over an axis. `limit`: iterations at or past it are skipped (the last task of a grid that does not divide).
@@ -142,11 +144,12 @@ void VisitSteps(Phase* phase, const std::function<void(Step*)>& f);
 struct Kernel {
   std::vector<Buffer> buffers;  // kernel-scope ones first, in argument order, then device, then block
   std::vector<Pack> packs;
-  std::vector<Phase> phases;                          // a barrier (sync device) between phases
-  int64_t scratch_bytes = 0;                          // per thread: the block-scope buffers, 64-byte aligned each
-  int num_args() const;                               // kernel- and device-scope buffers
-  std::vector<int64_t> scratch_offset_bytes() const;  // parallel to buffers; -1 where not kBlock
-  int next_axis = 0;                                  // first unused axis id
+  std::vector<Phase> phases;  // a barrier (sync device) between phases
+  int64_t scratch_bytes = 0;  // per thread, for the block-scope buffers
+  int num_args() const;       // kernel- and device-scope buffers
+  // Parallel to buffers, 64-byte aligned; -1 where not kBlock. Buffers that no step needs at the same time overlap.
+  std::vector<int64_t> scratch_offset_bytes() const;
+  int next_axis = 0;  // first unused axis id
 };
 
 // Text, deterministic and free of names: two kernels that print equally compute the same and cost the same.

@@ -52,7 +52,7 @@ std::vector<ecg::ValueId> LiveOutOf(const ecg::Graph& graph, const std::vector<e
 
 absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes,
                                             const std::vector<ecg::ValueId>& live_out, const ValueLayouts& layouts,
-                                            const DeviceModel& device, const Choices& choices) {
+                                            const DeviceModel& device, const ScheduleOptions& options) {
   ASSIGN_OR_RETURN(ops::LoweredBlock lowered, ops::LowerNodes(graph, nodes, live_out));
   ASSIGN_OR_RETURN(te::Program staged, FormStages(std::move(lowered.program)));
   // What stays inside the block may lie as it likes: as the graph's pass would have it, so that a task reads, keeps and
@@ -68,10 +68,10 @@ absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const std::
   absl::StatusOr<ScheduledBlock> scheduled = absl::FailedPreconditionError("nothing tried");
   if (!inner_layouts.empty()) {
     inner_layouts.insert(tensor_layouts.begin(), tensor_layouts.end());
-    scheduled = ScheduleBlock(staged, inner_layouts, device, choices);
+    scheduled = ScheduleBlock(staged, inner_layouts, device, options);
   }
   if (!scheduled.ok() || !scheduled->stitched) {
-    ASSIGN_OR_RETURN(scheduled, ScheduleBlock(staged, tensor_layouts, device, choices));
+    ASSIGN_OR_RETURN(scheduled, ScheduleBlock(staged, tensor_layouts, device, options));
   }
   BlockKernel result;
   result.kernel = std::move(scheduled->kernel);
@@ -103,8 +103,12 @@ absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const std::
       arg.kind = KernelArg::Kind::kConstant;
       arg.value = value;
       if (value == ecg::kNone) {
-        if (!staged.tensors[tensor].constant) return absl::InternalError("a constant of the lowering has no value");
-        arg.literal = *staged.tensors[tensor].constant;
+        const auto made = scheduled->constants.find(tensor);
+        const bool lowered_here = tensor < static_cast<int>(staged.tensors.size()) && staged.tensors[tensor].constant;
+        if (made == scheduled->constants.end() && !lowered_here) {
+          return absl::InternalError("a constant of the lowering has no value");
+        }
+        arg.literal = lowered_here ? *staged.tensors[tensor].constant : made->second;
       }
     } else {
       arg.value = value;
@@ -191,7 +195,8 @@ Tensor Packed(const movement::Pack& pack, const Tensor& source) {
 
 }  // namespace
 
-Tensor PackedConstant(const movement::Pack& pack, const Tensor& source) {
+Tensor PackedConstant(const movement::Pack& pack, const Tensor& original) {
+  const Tensor source = movement::Transformed(pack.transform, original);
   switch (DTypeBytes(source.dtype())) {
     case 1:
       return Packed<uint8_t>(pack, source);

@@ -36,13 +36,13 @@ struct BlockKernel {
 
 absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes,
                                             const std::vector<ecg::ValueId>& live_out, const ValueLayouts& layouts,
-                                            const DeviceModel& device, const Choices& choices = {});
+                                            const DeviceModel& device, const ScheduleOptions& options = {});
 
 // The kernel with its arguments standing for `to[i]` where they stood for `from[i]`.
 BlockKernel WithValues(const BlockKernel& kernel, const std::vector<ecg::ValueId>& from,
                        const std::vector<ecg::ValueId>& to);
 
-// The bytes of a constant argument, reordered when it is packed.
+// The bytes of a constant argument that is packed.
 Tensor PackedConstant(const movement::Pack& pack, const Tensor& source);
 
 // For people: "Conv+Relu [1,64,56,56]".

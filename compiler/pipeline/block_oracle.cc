@@ -54,7 +54,8 @@ GraphBlockOracle::KernelOr GraphBlockOracle::Make(const std::vector<ecg::NodeId>
     if (!kernel.stitched) kernel.reason = Renamed(*graph_, kernel.reason, known->second.values, signature.values);
     return std::make_shared<const BlockKernel>(std::move(kernel));
   }
-  absl::StatusOr<BlockKernel> made = MakeBlockKernel(*graph_, nodes, live_out, *layouts_, *context_.device);
+  absl::StatusOr<BlockKernel> made =
+      MakeBlockKernel(*graph_, nodes, live_out, *layouts_, *context_.device, {{}, minimal_filtering_});
   if (!made.ok()) return made.status();  // its words name this block's nodes
   if (made->stitched && nodes.size() > 1) {
     const absl::Status pressure = movement::CheckPressure(made->kernel, *context_.device, threads_);

@@ -20,7 +20,8 @@ namespace fusion {
 // One compilation; not thread-safe. `context` must outlive it.
 class GraphBlockOracle : public BlockOracle, private MeasurementBundler {
  public:
-  GraphBlockOracle(const CompileContext& context, int threads) : context_(context), threads_(threads) {}
+  GraphBlockOracle(const CompileContext& context, int threads, bool minimal_filtering = true)
+      : context_(context), threads_(threads), minimal_filtering_(minimal_filtering) {}
 
   // Before the first question; both must outlive the oracle's use.
   void Start(const ecg::Graph* graph, const ValueLayouts* layouts);
@@ -59,6 +60,7 @@ class GraphBlockOracle : public BlockOracle, private MeasurementBundler {
   const CompileContext& context_;
   DeviceModel typical_;  // what is asked must be the same whenever a device registers
   const int threads_;
+  const bool minimal_filtering_;
   const ecg::Graph* graph_ = nullptr;
   const ValueLayouts* layouts_ = nullptr;
   // Shared: the same kernel is remembered under its nodes and under its question's key.

@@ -82,8 +82,9 @@ TEST_F(BlockOracleTest, EqualKernelsAreOneQuestionAndCostNoTurn) {
 TEST_F(BlockOracleTest, AReasonNamesItsOwnBlock) {
   testing::GraphMaker maker;
   for (int layer = 0; layer < 2; ++layer) {
-    const ecg::ValueId x = maker.In({128, 256});
-    maker.Out(maker.Op("MatMul", {maker.Op("Softmax", {x}), maker.Weight({256, 512})}));
+    const ecg::ValueId x = maker.In({1, 64, 28, 28});
+    maker.Out(maker.Op("Conv", {maker.Op("Exp", {x}), maker.Weight({64, 64, 3, 3})},
+                       {{"pads", std::vector<int64_t>{1, 1, 1, 1}}}));
   }
   Started one(maker.graph(), 1);
   GraphBlockOracle& oracle = one.oracle;

@@ -119,7 +119,8 @@ class GraphBlockOracle::TuningBench : public tune::Workbench {
 
 absl::StatusOr<BlockKernel> GraphBlockOracle::Schedule(const std::vector<ecg::NodeId>& nodes,
                                                        const Choices& choices) const {
-  return MakeBlockKernel(*graph_, nodes, LiveOutOf(*graph_, nodes), *layouts_, *context_.device, choices);
+  return MakeBlockKernel(*graph_, nodes, LiveOutOf(*graph_, nodes), *layouts_, *context_.device,
+                         {choices, minimal_filtering_});
 }
 
 absl::StatusOr<int64_t> GraphBlockOracle::Tune(const std::vector<std::vector<ecg::NodeId>>& blocks,

@@ -172,8 +172,9 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
   }
   RETURN_IF_ERROR(tune::ParseBudget(options.tune).status());
   for (const std::string& pass : options.disabled_passes) {
-    if (pass != "rewrite" && pass != "layout") {
-      return absl::InvalidArgumentError(absl::StrCat("no pass '", pass, "' to leave out: use rewrite or layout"));
+    if (pass != "rewrite" && pass != "layout" && pass != "winograd") {
+      return absl::InvalidArgumentError(
+          absl::StrCat("no pass '", pass, "' to leave out: use rewrite, layout or winograd"));
     }
   }
   if (FindBackend(context.device->kind) == nullptr) {
@@ -275,9 +276,13 @@ struct Prepared {
   std::vector<PlannedLaunch> launches;
 };
 
+bool FiltersMinimally(const CompileOptions& options) {
+  return options.math != "strict" && !options.disabled_passes.count("winograd");
+}
+
 absl::Status Prepare(const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
                      ConstantPool* constants, StageClock* clock, Prepared* out) {
-  GraphBlockOracle oracle(context, Units(options, context));
+  GraphBlockOracle oracle(context, Units(options, context), FiltersMinimally(options));
   RETURN_IF_ERROR(MakePlan(files, options, context, constants, &oracle, clock, &out->account, &out->planned));
   RETURN_IF_ERROR(CheckSupported(out->planned, *context.device, &oracle));
   ASSIGN_OR_RETURN(const tune::Budget budget, tune::ParseBudget(options.tune));
@@ -509,7 +514,7 @@ absl::StatusOr<PlanReport> PlanOnly(const ModelFiles& files, const CompileOption
   for (size_t i = 0; i < dims.size(); ++i) {
     const std::string label = dims.size() > 1 ? names.emplace_back(DimsInWords(dims[i])) : names.emplace_back();
     StageClock clock(context, &accounts[i], label);
-    GraphBlockOracle oracle(context, Units(options, context));
+    GraphBlockOracle oracle(context, Units(options, context), FiltersMinimally(options));
     Planned planned;
     const absl::Status made =
         MakePlan(files, Bound(options, dims[i]), context, nullptr, &oracle, &clock, &accounts[i], &planned);

@@ -25,9 +25,9 @@ class Graph;
 struct CompileOptions {
   std::string target = "cpu";             // device kind
   std::string planner = "dnnfusion";      // or "none": every operator its own kernel
-  std::string math = "fast";              // or "strict": only exact rewrites
+  std::string math = "fast";              // or "strict": only exact rewrites, no Winograd
   std::set<std::string> disabled_rules;   // ids of rewrite rules
-  std::set<std::string> disabled_passes;  // "rewrite", "layout": left out, to see what they are worth
+  std::set<std::string> disabled_passes;  // "rewrite", "layout", "winograd": left out, to see their worth
   std::map<std::string, int64_t> dims;    // --dim batch=1: binds a symbolic dimension
   // --dim seq=32,128: a bundle with a specialisation for each combination; see specialisations.h.
   std::map<std::string, std::vector<int64_t>> specialised_dims;

@@ -269,6 +269,9 @@ absl::StatusOr<LaidOut> LayOut(const KernelTexts& texts, const BundleProgram& so
             }
             auto name = [&](int axis) { return absl::StrCat("a", position[axis]); };
             absl::StrAppend(&identity, "|", te::ToString(pack->address, name));
+            for (const auto& [dimension, matrix] : pack->transform.by_dimension) {
+              absl::StrAppend(&identity, "|through ", ShapeToString(matrix.shape()), " on ", dimension);
+            }
             for (const te::Comparison& c : pack->pred) {
               absl::StrAppend(&identity, "|", te::ToString(c.lhs, name), "<", te::ToString(c.rhs, name));
             }

@@ -142,7 +142,7 @@ class Flattener {
 // Tries to replace adjacent axes x (outer) and y by one; true if no address needs a division afterwards.
 bool TryFuse(Nest* nest, std::vector<Axis>* list, size_t at, AxisSource* axes) {
   const Axis x = (*list)[at], y = (*list)[at + 1];
-  if (x.extent < 1 || y.extent < 1) return false;
+  if (x.extent < 1 || y.extent < 1 || nest->limits.count(x.id) || nest->limits.count(y.id)) return false;
   // Cheap refusal first: every affine use must have coef_x == coef_y * extent_y.
   bool possible = true;
   nest->ForEachIndex([&](const Index& index) {
@@ -271,6 +271,11 @@ Nest Flatten(const te::Program& program, const PhysicalTe& physical, const Addre
   return nest;
 }
 
+movement::Loop LoopOf(const Nest& nest, const Axis& axis) {
+  const auto limit = nest.limits.find(axis.id);
+  return {axis, limit == nest.limits.end() ? std::nullopt : std::optional<Index>(limit->second)};
+}
+
 void DropUnitAxes(Nest* nest) {
   const Index zero(0);
   auto map = [&](const Axis& axis) -> const Index* { return axis.extent == 1 ? &zero : nullptr; };
@@ -299,6 +304,7 @@ void SplitSpatialAxes(Nest* nest, AxisSource* axes, int64_t min_divisor) {
   for (size_t a = 0; a < nest->axes.size(); ++a) {
     const Axis axis = nest->axes[a];
     int64_t divisor = 1;
+    if (nest->limits.count(axis.id)) continue;
     nest->ForEachIndex([&](const Index& index) { FindDivisors(index, axis, &divisor); });
     if (divisor < min_divisor || divisor >= axis.extent || axis.extent % divisor != 0) continue;
     const Axis outer = axes->New(axis.extent / divisor);

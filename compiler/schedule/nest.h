@@ -5,6 +5,7 @@
 #define FUSION_COMPILER_SCHEDULE_NEST_H_
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -54,6 +55,8 @@ struct Nest {
   int64_t mask_limit = -1;
   // Holds only for real elements: fold axes rounded up to whole blocks go past it (where a packed operand is zero).
   te::Pred padding;
+  // By axis, where the last task of a grid that does not divide has fewer iterations. Such an axis stays as it is.
+  std::map<int, te::Index> limits;
 
   // Applies a substitution of axes everywhere.
   void Substitute(const std::function<const te::Index*(const te::Axis&)>& map);
@@ -66,6 +69,9 @@ using AddressOf = std::function<movement::Store(te::TensorId, const std::vector<
 
 // Rewrites loads and stores through `address_of`; padded loads become `if inside then load else pad`.
 Nest Flatten(const te::Program& program, const PhysicalTe& physical, const AddressOf& address_of);
+
+// A loop over an axis of the nest.
+movement::Loop LoopOf(const Nest& nest, const te::Axis& axis);
 
 // Replaces spatial and fold axes of extent 1 by 0.
 void DropUnitAxes(Nest* nest);

@@ -92,22 +92,45 @@ bool PredMixes(const Nest& nest, int axis_id, const std::vector<Axis>& axes) {
   return mixes;
 }
 
+// How far the addresses of masked lanes, those past a blocked tensor's extent, go beyond every address of real ones:
+// `address` with what does not move with the mask at zero.
+int64_t Overshoot(const Index& address, const Index& mask_index, int64_t limit) {
+  std::vector<Axis> axes;
+  te::CollectAxes(mask_index, &axes);
+  int64_t points = 1;
+  for (const Axis& axis : axes) points *= axis.extent;
+  constexpr int64_t kMostPoints = 1 << 14;
+  if (points > kMostPoints) return std::numeric_limits<int64_t>::max();
+  int64_t real = 0, masked = 0;
+  for (int64_t point = 0; point < points; ++point) {
+    std::vector<Index> at(axes.size());
+    int64_t rest = point;
+    for (size_t a = axes.size(); a-- > 0; rest /= axes[a].extent) at[a] = Index(rest % axes[a].extent);
+    const Index zero(0);
+    const auto value = [&](const Axis& axis) -> const Index* {
+      for (size_t a = 0; a < axes.size(); ++a) {
+        if (axes[a].id == axis.id) return &at[a];
+      }
+      return &zero;
+    };
+    int64_t& highest = te::Substitute(mask_index, value).constant() < limit ? real : masked;
+    highest = std::max(highest, te::Substitute(address, value).Range().hi);
+  }
+  return masked - real;
+}
+
 // Lanes past a blocked tensor's extent are computed like the others and stored as zero. Would they read past a buffer?
 bool MaskedLanesReadPast(const Nest& nest, const movement::Kernel& kernel) {
   if (nest.mask_limit < 0) return false;
   constexpr int64_t kSlackElements = 16;  // readable behind every buffer
-  const Index zero(0);
   bool past = false;
   for (const std::vector<Scalar>* scalars : {&nest.body, &nest.then}) {
     for (const Scalar& s : *scalars) {
       te::Visit(s, [&](const te::ScalarNode& node) {
-        if (node.kind != te::ScalarKind::kLoad) return;
-        const movement::Buffer& buffer = kernel.buffers[node.tensor];
+        if (past || node.kind != te::ScalarKind::kLoad) return;
         // A constant of the body that moves with the lanes is packed, with zeros there.
-        if (scalars == &nest.body && buffer.is_constant) return;
-        const Index masked = te::Substitute(
-            node.indices[0], [&](const Axis& axis) { return nest.mask_index.UsesAxis(axis.id) ? nullptr : &zero; });
-        past = past || masked.Range().hi >= buffer.elements + kSlackElements;
+        if (scalars == &nest.body && kernel.buffers[node.tensor].is_constant) return;
+        past = Overshoot(node.indices[0], nest.mask_index, nest.mask_limit) >= kSlackElements;
       });
     }
   }
@@ -127,6 +150,17 @@ double Reuse(const Operand& load, const Axis& lane, const std::vector<Axis>& spa
     if (axis.id != lane.id && !load.address.UsesAxis(axis.id)) reuse *= static_cast<double>(axis.extent);
   }
   return reuse;
+}
+
+// The axes in the operands' addresses that are none of the nest's: of the grid around the task.
+std::vector<Axis> AxesOutside(const std::vector<Operand>& loads, const Nest& nest) {
+  std::vector<Axis> axes;
+  for (const Operand& load : loads) te::CollectAxes(load.address, &axes);
+  std::set<int> inside;
+  for (const Axis& axis : nest.axes) inside.insert(axis.id);
+  for (const Axis& axis : nest.fold->axes) inside.insert(axis.id);
+  std::erase_if(axes, [&](const Axis& axis) { return inside.count(axis.id) > 0; });
+  return axes;
 }
 
 // The fold walks through the operand, but along no axis from one element to the next.
@@ -168,7 +202,7 @@ std::vector<LaneChoice> RankLanes(const Nest& nest, const std::vector<Operand>& 
   std::vector<LaneChoice> ranked;
   const double points = Extent(nest.fold->axes);
   for (const Axis& axis : nest.axes) {
-    if (PredUses(nest, axis.id) || axis.extent * 4 < lanes) continue;
+    if (PredUses(nest, axis.id) || axis.extent * 4 < lanes || nest.limits.count(axis.id)) continue;
     const int64_t whole_vectors = (axis.extent + lanes - 1) / lanes;
     const auto vectors = static_cast<double>(whole_vectors);
     // Two multiply-adds a cycle; half-empty vectors waste their lanes.
@@ -297,7 +331,8 @@ TileShape ChooseTileShape(int64_t rows, int64_t vectors, bool has_broadcast, boo
 }
 
 absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, movement::Kernel* kernel,
-                                          AxisSource* axes, ChoiceLog* choices) {
+                                          AxisSource* axes, ChoiceLog* choices, TileHome home) {
+  const bool in_task = home == TileHome::kTask;
   if (!nest.fold || nest.fold->kind == te::FoldKind::kGeneral || nest.fold->kind == te::FoldKind::kProd) {
     return absl::FailedPreconditionError("no sum, max or min");
   }
@@ -307,6 +342,7 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
   if (!HasTileForm(nest.body[0])) return absl::FailedPreconditionError("the body has no vector form inside a tile");
   const int64_t lanes = device.vector_bytes / 4;
   std::vector<Operand> loads = BodyLoads(nest);
+  const std::vector<Axis> outside = AxesOutside(loads, nest);
   if (MaskedLanesReadPast(nest, *kernel)) return absl::FailedPreconditionError("masked lanes would read past a buffer");
   const std::vector<LaneChoice> lane_choices = RankLanes(nest, loads, lanes, *kernel);
   if (lane_choices.empty()) return absl::FailedPreconditionError("no axis can be the vector lanes");
@@ -340,7 +376,7 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
   if (outer.id < 0) {
     for (size_t a = nest.axes.size(); a-- > 0;) {
       const Axis& axis = nest.axes[a];
-      if (axis.id == lane.id || PredUses(nest, axis.id)) continue;
+      if (axis.id == lane.id || PredUses(nest, axis.id) || nest.limits.count(axis.id)) continue;
       bool broadcast_still = false, vector_moves = false, bad = false;
       for (const Operand& load : loads) {
         if (uses_lane(load)) {
@@ -360,6 +396,8 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
   std::vector<std::pair<double, Axis>> row_choices;
   for (const Axis& axis : nest.axes) {
     if (axis.id == lane.id || axis.id == outer.id || axis.extent == 1 || PredMixesSpatial(nest, axis)) continue;
+    // The runs of equal border tests are told from the whole row.
+    if (nest.limits.count(axis.id) && PredUses(nest, axis.id)) continue;
     bool shared = false;
     int64_t stride = 0;
     bool affine = true;
@@ -386,8 +424,13 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
   const bool is_dot = device.byte_dots && IsDotProduct(nest, lane, row, *kernel);
   DeviceModel registers = device;
   if (is_dot) registers.vector_registers -= kDotRegisters;
-  const std::vector<TileShape> ranked =
+  std::vector<TileShape> ranked =
       RankTileShapes(row.extent, outer.extent, has_broadcast && has_shared, has_shared, registers);
+  if (nest.limits.count(row.id)) {
+    // Whole tiles and one remainder, of the last task.
+    std::erase_if(ranked, [&](const TileShape& s) { return row.extent % s.rows != 0; });
+    if (ranked.empty()) return absl::FailedPreconditionError("no tile divides the rows of a task");
+  }
   const TileShape shape = ranked[choices->Pick("tile", static_cast<int>(ranked.size()))];
 
   // Fold order: the axis along which a broadcast operand is contiguous goes innermost and is unrolled; axes whose
@@ -498,14 +541,17 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
     if (!constant && contiguous && !overruns && dot.id < 0) continue;
     const bool vectors_move = by_lane && vector_tile.id >= 0;
     std::vector<Axis> box;
-    for (const Axis& axis : others) {
+    for (const Axis& axis : outside) {
       if (constant && load.address.UsesAxis(axis.id)) box.push_back(axis);
+    }
+    for (const Axis& axis : others) {
+      if ((constant || in_task) && load.address.UsesAxis(axis.id)) box.push_back(axis);
     }
     if (row.id >= 0 && load.address.UsesAxis(row.id)) {
       if (!constant) return absl::FailedPreconditionError("a moving operand is not contiguous in the lanes");
       box.push_back(row);
     }
-    if (constant && vectors_move) box.push_back(vector_tile);
+    if ((constant || in_task) && vectors_move) box.push_back(vector_tile);
     for (const Axis& axis : fold_order) {
       if (load.address.UsesAxis(axis.id)) box.push_back(axis);
     }
@@ -530,6 +576,10 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
       }
       return false;
     });
+    // The last task of a grid that does not divide goes past the end.
+    if (constant && load.address.Range().hi >= source.elements) {
+      pred.push_back({load.address, te::Cmp::kLt, Index(source.elements)});
+    }
     const int packed = static_cast<int>(kernel->buffers.size());
     movement::Buffer buffer;
     buffer.dtype = source.dtype;
@@ -610,7 +660,8 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
     }
   }
   int64_t row_chunk = row.extent;
-  if (row.id >= 0 && !row_borders && !runtime_pack) {
+  const bool cut_rows = row.id >= 0 && !row_borders && !runtime_pack && !in_task;
+  if (cut_rows) {
     const double budget = kCacheShare * static_cast<double>(PrivateCacheBytes(device));
     if (task_row_bytes > budget)
       row_chunk = static_cast<int64_t>(static_cast<double>(row.extent) * budget / task_row_bytes);
@@ -623,7 +674,7 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
   }
   std::vector<Axis> row_grid;
   if (row.id >= 0) {
-    if (!row_borders && !runtime_pack) {
+    if (cut_rows) {
       std::vector<int64_t> chunks = {row_chunk};
       for (const int64_t other : {row_chunk / 2, 2 * row_chunk, row_chunk / 4, row.extent}) {
         const int64_t whole = std::min(other / shape.rows * shape.rows, row.extent);
@@ -644,7 +695,7 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
       row_grid.push_back(chunk);
       row = in_chunk;
     } else {
-      step.loops.push_back({row, std::nullopt});
+      step.loops.push_back(LoopOf(nest, row));
     }
   }
   // The larger operand is streamed once, so its axes go outside.
@@ -702,6 +753,12 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
       prefetch.panel = panel.elements;
     }
     if (prefetch.ahead > 0 || prefetch.panel > 0) step.tile.prefetch.push_back(prefetch);
+  }
+  if (in_task) {
+    std::vector<movement::Loop> around;
+    for (const Axis& axis : phase.grid) around.push_back(LoopOf(nest, axis));
+    step.loops.insert(step.loops.begin(), around.begin(), around.end());
+    phase.grid.clear();
   }
   if (!step.tile.prefetch.empty() && choices->Pick("prefetch", 2) == 1) step.tile.prefetch.clear();
   step.lane_mask_index = nest.mask_index;

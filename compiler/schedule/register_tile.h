@@ -33,12 +33,16 @@ std::vector<TileShape> RankTileShapes(int64_t rows, int64_t vectors, bool has_br
 // Can a tile evaluate this fold body on vectors?
 bool HasTileForm(const te::Scalar& body);
 
+// Where the loops around register tiles run: over the tasks of a phase of their own, or inside one task beside other
+// steps, which has no grid then.
+enum class TileHome { kGrid, kTask };
+
 // Turns the fold nest into the steps and the grid of one phase, adding packed buffers to the kernel. Refuses (with a
 // reason) folds that are no sum, max or min in f32 or i32, or have no axis that can be the lanes. Choices: "lanes" and
 // "rows", which axis; "tile", of RankTileShapes; "fold", which of the fold's axes runs outermost; "unroll"; "chunk",
 // rows of a task; "stream", which operand's axes go outermost in the grid; "prefetch".
 absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, movement::Kernel* kernel,
-                                          AxisSource* axes, ChoiceLog* choices);
+                                          AxisSource* axes, ChoiceLog* choices, TileHome home = TileHome::kGrid);
 
 }  // namespace fusion
 

@@ -1,16 +1,21 @@
 #include "compiler/schedule/schedule_block.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/movement/cost.h"
 #include "compiler/schedule/fold_lanes.h"
 #include "compiler/schedule/form_stages.h"
 #include "compiler/schedule/group_tile.h"
+#include "compiler/schedule/minimal_filtering.h"
 #include "compiler/schedule/nest.h"
 #include "compiler/schedule/register_tile.h"
 #include "compiler/schedule/schedule_routine.h"
 #include "compiler/schedule/split_folds.h"
+#include "compiler/schedule/task_boxes.h"
+#include "compiler/schedule/task_grid.h"
 #include "compiler/schedule/task_size.h"
 #include "compiler/schedule/vectorize.h"
 #include "compiler/te/bounds.h"
@@ -23,22 +28,16 @@ using te::Axis;
 using te::Index;
 using te::TensorId;
 
-// Stages computed more than this many times over are not stitched, unless they are a small share of the work.
-constexpr double kRecompute = 1.01;
-constexpr double kSmallShare = 0.05;
 // An operand read this many times over is worth a register tile.
 constexpr double kReuse = 8;
-
 double CostPerPoint(const te::Te& te) {
   double cost = 1;
   for (const te::Scalar& s : te.body) cost += te::OpCost(s);
   return cost;
 }
 
-double WorkOf(const te::Te& te) { return CostPerPoint(te) * DomainPoints(te); }
-
 // A sum of products whose operands are all read again and again. Only a register tile keeps such a stage busy, and a
-// stage inside a stitched task has none. Less work than a task's is done before a phase of its own has begun.
+// loop nest of its own has none. Less work than a task's is done before a phase of its own has begun.
 bool WantsRegisterTile(const te::Program& program, const te::Te& te, const DeviceModel& device) {
   if (te.IsMap() || te.fold->kind != te::FoldKind::kSum || WorkOf(te) < MinTaskCost(device)) return false;
   const double points = DomainPoints(te);
@@ -54,17 +53,34 @@ bool WantsRegisterTile(const te::Program& program, const te::Te& te, const Devic
   return reused && loads >= 2;
 }
 
-// A box a stage computes in one task, parallel to the stage's (physical) axes.
-struct StageBox {
-  PhysicalTe physical;
-  te::Box box;
-};
+// F(4, 3) saves most, F(2, 3) loses least where images are small.
+constexpr int64_t kFilterOutputs[] = {4, 2};
+
+// Packings of the filter's stand-in are made of the filter itself.
+absl::Status TransformFilter(const FilteredProgram& filtered, movement::Kernel* kernel) {
+  for (const movement::Buffer& buffer : kernel->buffers) {
+    if (buffer.tensor == filtered.filter && buffer.packed_from < 0) {
+      return absl::FailedPreconditionError("the transformed filter is not packed");
+    }
+  }
+  for (movement::Pack& pack : kernel->packs) {
+    if (pack.source_tensor != filtered.filter) continue;
+    pack.source_tensor = filtered.source;
+    pack.transform = filtered.transform;
+  }
+  return absl::OkStatus();
+}
 
 class BlockScheduler {
  public:
   BlockScheduler(const te::Program& program, const std::map<TensorId, Layout>& layouts, const DeviceModel& device,
-                 ChoiceLog* choices)
-      : program_(program), layouts_(layouts), device_(device), choices_(choices), axes_(program.next_axis) {}
+                 bool products_in_tasks, ChoiceLog* choices)
+      : program_(program),
+        layouts_(layouts),
+        device_(device),
+        products_in_tasks_(products_in_tasks),
+        choices_(choices),
+        axes_(program.next_axis) {}
 
   absl::StatusOr<ScheduledBlock> Run() {
     if (program_.tes.empty()) return absl::InternalError("a block without computation");
@@ -76,6 +92,7 @@ class BlockScheduler {
       RETURN_IF_ERROR(AddStages(0, 1, /*refused=*/true));
     } else {
       stitched = TryStitch(0, n);
+      if (!stitched.ok() && products_in_tasks_) return stitched;
       if (!stitched.ok()) {
         result.stitched = false;
         result.reason = std::string(stitched.message());
@@ -91,14 +108,7 @@ class BlockScheduler {
       }
     }
     DropUnusedBuffers();
-    int64_t scratch = 0;
-    const std::vector<int64_t> offsets = kernel_.scratch_offset_bytes();
-    for (size_t b = 0; b < offsets.size(); ++b) {
-      if (offsets[b] < 0) continue;
-      scratch = std::max(
-          scratch, offsets[b] + (kernel_.buffers[b].elements * DTypeBytes(kernel_.buffers[b].dtype) + 127) / 64 * 64);
-    }
-    kernel_.scratch_bytes = scratch;
+    kernel_.scratch_bytes = ScratchBytes();
     kernel_.next_axis = axes_.next();
     RETURN_IF_ERROR(movement::Verify(kernel_));
     result.kernel = std::move(kernel_);
@@ -259,77 +269,6 @@ class BlockScheduler {
     return absl::OkStatus();
   }
 
-  // Boxes of all stages when the axes `grid` of the main (last) stage are fixed.
-  absl::StatusOr<std::vector<te::Box>> BoxesFor(const std::vector<PhysicalTe>& stages,
-                                                const std::set<int>& grid) const {
-    const int n = static_cast<int>(stages.size());
-    std::vector<te::Box> boxes(n);  // over each stage's physical axes
-    for (int s = n - 1; s >= 0; --s) {
-      const te::Te& te = stages[s].te;
-      if (s == n - 1) {
-        for (const Axis& axis : te.axes) {
-          boxes[s].push_back(grid.count(axis.id) ? te::Span{Index(axis), 1} : te::Span{Index(0), axis.extent});
-        }
-        continue;
-      }
-      // Hull over readers, per output (all outputs of a stage share the domain).
-      std::optional<te::Box> need;
-      for (TensorId out : te.outputs) {
-        for (int r = s + 1; r < n; ++r) {
-          if (TensorsRead(stages[r].te).count(out) == 0) continue;
-          ASSIGN_OR_RETURN(te::Box box, te::RequiredBox(stages[r].te, boxes[r], out, program_.tensors[out].shape));
-          if (need) {
-            ASSIGN_OR_RETURN(box, te::Hull(*need, box));
-          }
-          need = box;
-        }
-      }
-      if (!need) {
-        // A second result that nothing here reads: the same tasks compute it if its axes match the main stage's.
-        ASSIGN_OR_RETURN(need, MatchingBox(stages[n - 1], boxes[n - 1], stages[s]));
-      }
-      ASSIGN_OR_RETURN(boxes[s], PhysicalBox(stages[s], *need));
-    }
-    return boxes;
-  }
-
-  absl::StatusOr<te::Box> MatchingBox(const PhysicalTe& main, const te::Box& main_box, const PhysicalTe& other) const {
-    if (main.te.axes.size() != other.te.axes.size()) return absl::FailedPreconditionError("results of different rank");
-    te::Box box;
-    for (size_t d = 0; d < main_box.size(); ++d) {
-      if (main.te.axes[d].extent != other.te.axes[d].extent && main_box[d].length == 1 && main.te.axes[d].extent != 1) {
-        return absl::FailedPreconditionError("results of different extents share no grid");
-      }
-      box.push_back(main_box[d].length == 1 && main.te.axes[d].extent != 1
-                        ? main_box[d]
-                        : te::Span{Index(0), other.te.axes[d].extent});
-    }
-    if (!(LayoutOfTensor(main.te.outputs[0]) == LayoutOfTensor(other.te.outputs[0]))) {
-      return absl::FailedPreconditionError("results of different layout share no grid");
-    }
-    // Already physical: mark by returning logical form only for plain layouts.
-    if (!LayoutOfTensor(other.te.outputs[0]).plain()) return absl::FailedPreconditionError("two blocked results");
-    return box;
-  }
-
-  // Logical box of a stage's output -> box over the stage's physical axes.
-  absl::StatusOr<te::Box> PhysicalBox(const PhysicalTe& stage, const te::Box& logical) const {
-    const Layout layout = LayoutOfTensor(stage.te.outputs[0]);
-    if (layout.plain()) return logical;
-    te::Box box = logical;
-    const te::Span& span = logical[layout.axis];
-    const Index origin = te::FloorDiv(span.origin, layout.block);
-    if (!(origin * layout.block == span.origin))
-      return absl::FailedPreconditionError("a box that cuts a channel block");
-    box[layout.axis] = {origin, (span.length + layout.block - 1) / layout.block};
-    box.push_back({Index(0), layout.block});
-    return box;
-  }
-
-  bool LiveOut(const te::Te& te) const {
-    return std::any_of(te.outputs.begin(), te.outputs.end(), [&](TensorId out) { return live_out_.count(out) > 0; });
-  }
-
   // Tensors of stages [first, last) that the block returns or later stages read, and what the same stages compute
   // beside them: the outputs of a stage have one home.
   std::set<TensorId> LiveOutOf(int first, int last) const {
@@ -359,7 +298,7 @@ class BlockScheduler {
     live_out_ = LiveOutOf(first, last);
     AddDeviceBuffers(live_out_);
     absl::Status status = Stitch(first, last);
-    if (status.ok() && choices_->Pick("stitch", 2) == 1) {
+    if (status.ok() && !products_in_tasks_ && choices_->Pick("stitch", 2) == 1) {
       status = absl::FailedPreconditionError("a phase for each stage was measured faster");
     }
     scratch_boxes_.clear();
@@ -380,38 +319,9 @@ class BlockScheduler {
     return absl::OkStatus();
   }
 
-  // Does the grid leave elements of a result out, or make some stage compute elements more than once (beyond what is
-  // small)?
-  absl::Status CheckBoxes(const std::vector<PhysicalTe>& stages, const std::vector<te::Box>& boxes,
-                          const std::vector<Axis>& grid) const {
-    double total = 0, tasks = 1;
-    for (const Axis& axis : grid) tasks *= static_cast<double>(axis.extent);
-    for (const PhysicalTe& stage : stages) total += WorkOf(stage.te);
-    for (size_t s = 0; s < stages.size(); ++s) {
-      double box_points = 1, points = 1;
-      std::vector<int64_t> extents;
-      for (size_t d = 0; d < boxes[s].size(); ++d) {
-        extents.push_back(stages[s].te.axes[d].extent);
-        box_points *= static_cast<double>(boxes[s][d].length);
-        points *= static_cast<double>(extents[d]);
-      }
-      const double factor = box_points * tasks / std::max(1.0, points);
-      if (LiveOut(stages[s].te)) {
-        if (factor > kRecompute) {
-          return absl::FailedPreconditionError(absl::StrCat("a result is covered ", factor, " times by the tasks"));
-        }
-        if (!te::Covers(boxes[s], extents, grid)) {
-          return absl::FailedPreconditionError("the tasks leave out elements of a result");
-        }
-      } else if (factor > kRecompute && WorkOf(stages[s].te) * factor > kSmallShare * total) {
-        return absl::FailedPreconditionError(absl::StrCat("a stage would be computed ", factor, " times"));
-      }
-    }
-    return absl::OkStatus();
-  }
-
   absl::Status Stitch(int first, int last) {
     std::vector<PhysicalTe> stages;
+    bool products = false;
     for (int s = first; s < last; ++s) {
       const te::Te& te = program_.tes[s];
       ASSIGN_OR_RETURN(PhysicalTe physical,
@@ -419,105 +329,100 @@ class BlockScheduler {
                            program_, te, [this](TensorId t) { return LayoutOfTensor(t); }, &axes_));
       if (DomainPoints(physical.te) == 0) return absl::FailedPreconditionError("an empty stage");
       if (WantsRegisterTile(program_, te, device_)) {
-        return absl::FailedPreconditionError(absl::StrCat("'", program_.tensors[te.outputs[0]].name,
-                                                          "' is a product that wants a register tile of its own"));
+        products = true;
+        if (!products_in_tasks_) {
+          return absl::FailedPreconditionError(absl::StrCat("'", program_.tensors[te.outputs[0]].name,
+                                                            "' is a product that wants a register tile of its own"));
+        }
       }
       stages.push_back(std::move(physical));
     }
-    const te::Te& main = stages.back().te;
-    std::set<int> grid;
-    absl::Status refusal = absl::OkStatus();
-    for (const Axis& axis : main.axes) {
-      if (axis.extent == 1) continue;
-      absl::StatusOr<std::vector<te::Box>> boxes = BoxesFor(stages, {axis.id});
-      absl::Status status = boxes.ok() ? CheckBoxes(stages, *boxes, {axis}) : boxes.status();
-      if (status.ok()) {
-        grid.insert(axis.id);
-      } else {
-        refusal = status;
-      }
-    }
-    // The innermost contiguous axis stays in the task for the vectors, if that leaves tasks enough.
-    double tasks = 1;
-    for (const Axis& axis : main.axes) {
-      if (grid.count(axis.id)) tasks *= static_cast<double>(axis.extent);
-    }
-    const Axis innermost = main.axes.empty() ? Axis{-1, 1} : main.axes.back();
-    if (grid.count(innermost.id) &&
-        (tasks / static_cast<double>(innermost.extent) >= 2.0 * device_.parallel_units || grid.size() == 1)) {
-      if (grid.size() > 1 || WorkTotal(stages) < WorthSharing(device_)) {
-        grid.erase(innermost.id);
-        tasks /= static_cast<double>(innermost.extent);
-      }
-    }
-    if (tasks < 2.0 * device_.parallel_units && WorkTotal(stages) > WorthSharing(device_)) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("only ", tasks, " independent tasks", refusal.ok() ? "" : ": ", std::string(refusal.message())));
-    }
-    ASSIGN_OR_RETURN(std::vector<te::Box> boxes, BoxesFor(stages, grid));
+    const LayoutOf layout_of = [this](TensorId t) { return LayoutOfTensor(t); };
+    const TaskBoxes task(program_, stages, layout_of, live_out_);
+    ASSIGN_OR_RETURN(const std::vector<GridAxis> grid, ChooseGrid(task, products, device_, &axes_));
+    ASSIGN_OR_RETURN(const std::vector<te::Box> boxes, task.For(grid));
     movement::Phase phase;
-    for (const Axis& axis : main.axes) {
-      if (grid.count(axis.id)) phase.grid.push_back(axis);
-    }
-    RETURN_IF_ERROR(CheckBoxes(stages, boxes, phase.grid));
+    for (const GridAxis& shared : grid) phase.grid.push_back(shared.number);
 
-    // Scratch homes.
-    int64_t scratch_bytes = 0;
     for (size_t s = 0; s + 1 < stages.size(); ++s) {
-      if (LiveOut(stages[s].te)) continue;
+      if (task.LiveOut(stages[s].te)) continue;
       for (TensorId out : stages[s].te.outputs) {
         scratch_boxes_[out] = boxes[s];
         const int b = AddBuffer(out, movement::BufferScope::kBlock);
-        int64_t elements = 1;
-        for (const te::Span& span : boxes[s]) elements *= span.length;
-        kernel_.buffers[b].elements = elements;
-        scratch_bytes += elements * DTypeBytes(kernel_.buffers[b].dtype);
+        kernel_.buffers[b].elements = BoxPoints(boxes[s]);
       }
     }
-    const int64_t limit = PrivateCacheBytes(device_);
-    if (scratch_bytes > limit) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("a task's intermediates of ", scratch_bytes, " bytes exceed the core's own cache"));
-    }
-
     for (size_t s = 0; s < stages.size(); ++s) {
-      ASSIGN_OR_RETURN(Nest nest, MakeNest(stages[s]));
-      // Bind the stage's axes to its box.
-      std::vector<Axis> loops;
-      std::map<int, Index> bound;
-      for (size_t d = 0; d < stages[s].te.axes.size(); ++d) {
-        const Axis& axis = stages[s].te.axes[d];
-        const te::Span& span = boxes[s][d];
-        if (grid.count(axis.id) && s + 1 == stages.size()) continue;
-        if (axis.extent == 1) {
-          continue;
-        } else if (span.length == 1) {
-          bound[axis.id] = span.origin;
-        } else if (span.length == axis.extent && span.origin.IsConstant() && span.origin.constant() == 0) {
-          loops.push_back(axis);
-        } else {
-          const Axis local = axes_.New(span.length);
-          loops.push_back(local);
-          bound[axis.id] = span.origin + Index(local);
-        }
-      }
-      nest.axes = loops;
-      nest.Substitute([&](const Axis& axis) -> const Index* {
-        auto it = bound.find(axis.id);
-        return it == bound.end() ? nullptr : &it->second;
-      });
-      DropUnitAxes(&nest);
-      FuseAxes(&nest, &axes_);
-      phase.steps.push_back(StepOf(nest, device_));
+      RETURN_IF_ERROR(AddTaskSteps(program_.tes[first + static_cast<int>(s)], stages[s], boxes[s], &phase));
     }
     kernel_.phases.push_back(std::move(phase));
+    if (ScratchBytes() > MostScratchBytes(device_, products)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("a task's intermediates of ", ScratchBytes(), " bytes exceed the core's own cache"));
+    }
     return absl::OkStatus();
   }
 
-  static double WorkTotal(const std::vector<PhysicalTe>& stages) {
-    double total = 0;
-    for (const PhysicalTe& stage : stages) total += WorkOf(stage.te);
-    return total;
+  // Of the phases so far.
+  int64_t ScratchBytes() const {
+    int64_t bytes = 0;
+    const std::vector<int64_t> offsets = kernel_.scratch_offset_bytes();
+    for (size_t b = 0; b < offsets.size(); ++b) {
+      if (offsets[b] < 0) continue;
+      bytes = std::max(
+          bytes, offsets[b] + (kernel_.buffers[b].elements * DTypeBytes(kernel_.buffers[b].dtype) + 127) / 64 * 64);
+    }
+    return bytes;
+  }
+
+  // The loop nest of a stage over its box in a task.
+  absl::StatusOr<Nest> NestInTask(const PhysicalTe& stage, const te::Box& box, const std::vector<Axis>& grid) {
+    ASSIGN_OR_RETURN(Nest nest, MakeNest(stage));
+    std::vector<Axis> loops;
+    std::map<int, Index> bound;
+    for (size_t d = 0; d < stage.te.axes.size(); ++d) {
+      const Axis& axis = stage.te.axes[d];
+      const te::Span& span = box[d];
+      const bool shared = std::any_of(grid.begin(), grid.end(), [&](const Axis& g) { return g.id == axis.id; });
+      if (axis.extent == 1 || shared) continue;
+      if (span.length == 1) {
+        bound[axis.id] = span.origin;
+      } else if (span.length == axis.extent && span.origin.IsConstant() && span.origin.constant() == 0) {
+        loops.push_back(axis);
+      } else {
+        const Axis local = axes_.New(span.length);
+        loops.push_back(local);
+        bound[axis.id] = span.origin + Index(local);
+        const std::optional<Index> limit = TaskBoxes::LimitOf(span, axis.extent);
+        if (limit) nest.limits[local.id] = *limit;
+      }
+    }
+    nest.axes = loops;
+    nest.Substitute([&](const Axis& axis) -> const Index* {
+      auto it = bound.find(axis.id);
+      return it == bound.end() ? nullptr : &it->second;
+    });
+    DropUnitAxes(&nest);
+    return nest;
+  }
+
+  // A stage's steps in a task: a register tile where it wants one or would run element by element, else one nest.
+  absl::Status AddTaskSteps(const te::Te& te, const PhysicalTe& stage, const te::Box& box, movement::Phase* phase) {
+    ASSIGN_OR_RETURN(Nest nest, NestInTask(stage, box, phase->grid));
+    const Nest bound = nest;
+    FuseAxes(&nest, &axes_);
+    movement::Step step = StepOf(nest, device_);
+    const bool wants_tile = WantsRegisterTile(program_, te, device_);
+    if (wants_tile) {
+      Nest tiled = bound;
+      FinishNest(&tiled);
+      ASSIGN_OR_RETURN(movement::Phase in_task,
+                       TilePhase(std::move(tiled), device_, &kernel_, &axes_, choices_, TileHome::kTask));
+      for (movement::Step& tile : in_task.steps) phase->steps.push_back(std::move(tile));
+      return absl::OkStatus();
+    }
+    phase->steps.push_back(std::move(step));
+    return absl::OkStatus();
   }
 
   // Arguments that nothing reads any more (constants replaced by their packed copies) are not passed.
@@ -589,6 +494,7 @@ class BlockScheduler {
   const te::Program& program_;
   const std::map<TensorId, Layout>& layouts_;
   const DeviceModel& device_;
+  const bool products_in_tasks_;
   ChoiceLog* const choices_;
   AxisSource axes_;
   movement::Kernel kernel_;
@@ -600,13 +506,54 @@ class BlockScheduler {
 }  // namespace
 
 absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const std::map<te::TensorId, Layout>& layouts,
-                                             const DeviceModel& device, const Choices& choices) {
+                                             const DeviceModel& device, const ScheduleOptions& options) {
   if (program.tes.size() == 1 && program.tes[0].routine) return ScheduleRoutine(program, layouts);
-  ChoiceLog log(choices);
+  ChoiceLog log(options.choices);
   const te::Program split = SplitLongFolds(program, device, &log);
-  ASSIGN_OR_RETURN(ScheduledBlock block, BlockScheduler(split, layouts, device, &log).Run());
-  block.choices = log.met();
-  return block;
+  // The kernel in each of its forms; which is best a measurement may decide otherwise.
+  struct Form {
+    ScheduledBlock block;
+    ChoiceLog log;
+    double latency_ns;
+  };
+  std::vector<Form> forms;
+  const auto add = [&](const te::Program& form, bool products_in_tasks,
+                       const FilteredProgram* filtered = nullptr) -> absl::Status {
+    ChoiceLog form_log = log;
+    ASSIGN_OR_RETURN(ScheduledBlock block, BlockScheduler(form, layouts, device, products_in_tasks, &form_log).Run());
+    if (filtered != nullptr) {
+      RETURN_IF_ERROR(TransformFilter(*filtered, &block.kernel));
+      for (size_t t = program.tensors.size(); t < form.tensors.size(); ++t) {
+        if (form.tensors[t].constant) block.constants[static_cast<int>(t)] = *form.tensors[t].constant;
+      }
+    }
+    const double ns = movement::EstimateCost(block.kernel, device, device.parallel_units).latency_ns;
+    forms.push_back({std::move(block), std::move(form_log), ns});
+    return absl::OkStatus();
+  };
+  RETURN_IF_ERROR(add(split, false));
+  // A group of work-items tiles a product over its whole grid.
+  const bool tiles_in_tasks = device.task_lanes == 1;
+  if (!forms[0].block.stitched && tiles_in_tasks) {
+    const bool products = std::any_of(split.tes.begin(), split.tes.end(),
+                                      [&](const te::Te& te) { return WantsRegisterTile(split, te, device); });
+    if (products) add(split, true).IgnoreError();  // then the first form it is
+  }
+  for (const int64_t outputs : kFilterOutputs) {
+    if (!options.minimal_filtering || !tiles_in_tasks) break;
+    const std::optional<FilteredProgram> filtered = FilterMinimally(program, outputs);
+    if (filtered) add(filtered->program, true, &*filtered).IgnoreError();
+  }
+  std::stable_sort(forms.begin(), forms.end(),
+                   [](const Form& a, const Form& b) { return a.latency_ns < b.latency_ns; });
+  const int taken = log.Pick("form", static_cast<int>(forms.size()));
+  Form& form = forms[taken];
+  form.block.choices = form.log.met();
+  const std::vector<ChoicePoint>& own = log.met();
+  for (const ChoicePoint& point : own) {
+    if (point.name == "form") form.block.choices.push_back(point);
+  }
+  return std::move(form.block);
 }
 
 }  // namespace fusion

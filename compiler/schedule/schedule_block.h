@@ -24,12 +24,19 @@ struct ScheduledBlock {
   movement::Kernel kernel;
   bool stitched = true;
   std::string reason;
-  std::vector<ChoicePoint> choices;  // that were met, in order
+  std::vector<ChoicePoint> choices;          // that were met, in order
+  std::map<te::TensorId, Tensor> constants;  // that the schedule made: buffers of tensors that the program lacks
+};
+
+struct ScheduleOptions {
+  Choices choices;
+  bool minimal_filtering =
+      true;  // convolutions may trade accuracy for products (compiler/schedule/minimal_filtering.h)
 };
 
 // `program` as FormStages left it. `layouts`: of kernel-scope tensors (inputs, constants, outputs); absent means plain.
 absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const std::map<te::TensorId, Layout>& layouts,
-                                             const DeviceModel& device, const Choices& choices = {});
+                                             const DeviceModel& device, const ScheduleOptions& options = {});
 
 }  // namespace fusion
 

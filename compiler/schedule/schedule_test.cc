@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "compiler/schedule/form_stages.h"
 #include "compiler/schedule/layout.h"
 #include "compiler/schedule/nest.h"
@@ -271,15 +272,30 @@ TEST(ScheduleBlock, FoldOverEverythingIsNotStitched) {
   EXPECT_EQ(block.kernel.num_args(), 3);  // the sum is handed over at device scope
 }
 
+// A product, then a softmax without its maximum over the rows.
+ScheduledBlock ProductAndRows(int64_t columns) {
+  return Schedule(absl::StrFormat(R"(te p(%%0: f32[128, 256], %%1: f32[256, %d] const) {
+  %%2[i0<128, i1<%d]: f32 = sum.f32(i2<256) mul(%%0[i0, i2], %%1[i2, i1])
+  %%3[i3<128]: f32 = sum.f32(i4<%d) %%2[i3, i4]
+  %%4[i5<128, i6<%d]: f32 = div(%%2[i5, i6], %%3[i5])
+  return %%4
+})",
+                                  columns, columns, columns, columns));
+}
+
+TEST(ScheduleBlock, ProductTilesInsideATask) {
+  const ScheduledBlock block = ProductAndRows(512);
+  EXPECT_TRUE(block.stitched) << block.reason;
+  ASSERT_EQ(block.kernel.phases.size(), 1u);
+  const movement::Phase& phase = block.kernel.phases[0];
+  EXPECT_EQ(phase.steps[0].strategy, movement::Strategy::kTile) << movement::Print(block.kernel);
+  EXPECT_GE(phase.tasks(), 2);   // for one core
+  EXPECT_LE(phase.tasks(), 16);  // each reads the weights again
+  EXPECT_EQ(block.kernel.num_args(), 3);
+}
+
 TEST(ScheduleBlock, LargeProductIsAPhaseWithATile) {
-  // A product, then a softmax without its maximum over the rows.
-  constexpr char kText[] = R"(te p(%0: f32[128, 256], %1: f32[256, 512] const) {
-  %2[i0<128, i1<512]: f32 = sum.f32(i2<256) mul(%0[i0, i2], %1[i2, i1])
-  %3[i3<128]: f32 = sum.f32(i4<512) %2[i3, i4]
-  %4[i5<128, i6<512]: f32 = div(%2[i5, i6], %3[i5])
-  return %4
-})";
-  const ScheduledBlock block = Schedule(kText);
+  const ScheduledBlock block = ProductAndRows(131072);
   EXPECT_FALSE(block.stitched);
   EXPECT_EQ(block.kernel.phases[0].steps.back().strategy, movement::Strategy::kTile) << movement::Print(block.kernel);
   // What follows shares one grid.

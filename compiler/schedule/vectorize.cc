@@ -16,7 +16,7 @@ movement::Step StepOf(const Nest& nest, const DeviceModel& device) {
   const int64_t lanes = device.vector_bytes / 4;
   movement::Step step;
   step.label = nest.label;
-  for (const Axis& axis : nest.axes) step.loops.push_back({axis, std::nullopt});
+  for (const Axis& axis : nest.axes) step.loops.push_back(LoopOf(nest, axis));
   step.fold = nest.fold;
   step.body = nest.body;
   step.then = nest.then;
@@ -63,7 +63,7 @@ movement::Step StepOf(const Nest& nest, const DeviceModel& device) {
     return step;
   }
   // Along the innermost spatial axis, one vector of folds at a time.
-  if (!nest.axes.empty() && nest.axes.back().extent % lanes == 0) {
+  if (!nest.axes.empty() && nest.axes.back().extent % lanes == 0 && !nest.limits.count(nest.axes.back().id)) {
     const Axis& axis = nest.axes.back();
     int unused = 0;
     contiguous = 0;

@@ -32,6 +32,16 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
   const std::vector<int64_t> scratch = kernel.scratch_offset_bytes();
   std::set<int> may_alias;
   for (const movement::InPlacePair& pair : movement::InPlacePairs(kernel)) may_alias.insert({pair.out, pair.in});
+  // Scratch of one step may lie where another's was.
+  const auto scratch_end = [&](size_t b) {
+    return scratch[b] + kernel.buffers[b].elements * DTypeBytes(kernel.buffers[b].dtype);
+  };
+  for (size_t b = 0; b < scratch.size(); ++b) {
+    for (size_t other = 0; scratch[b] >= 0 && other < b; ++other) {
+      if (scratch[other] < 0 || scratch[other] >= scratch_end(b) || scratch[b] >= scratch_end(other)) continue;
+      may_alias.insert({static_cast<int>(b), static_cast<int>(other)});
+    }
+  }
   CodeWriter out;
   for (size_t p = 0; p < kernel.phases.size(); ++p) {
     const movement::Phase& phase = kernel.phases[p];

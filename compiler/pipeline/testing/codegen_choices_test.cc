@@ -71,7 +71,7 @@ TEST(CodegenChoices, RandomSchedulesComputeTheSame) {
   }
   // Every choice was taken other than the scheduler would by some kernel.
   for (const char* name :
-       {"chunk", "fold", "lanes", "prefetch", "rows", "split", "stitch", "stream", "tile", "unroll"}) {
+       {"chunk", "fold", "form", "lanes", "prefetch", "rows", "split", "stitch", "stream", "tile", "unroll"}) {
     EXPECT_TRUE(met.count(name)) << name;
   }
   EXPECT_GT(different.size(), 8 * cases.size());

@@ -1,7 +1,10 @@
 // Convolutions and pooling: borders, strides, groups, channels that fill no vector, and what networks put around them.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "compiler/pipeline/testing/run_block.h"
 
 namespace fusion::testing {
@@ -35,6 +38,46 @@ TEST(CodegenConv, ToFewChannels) {
     if (result.name.rfind("40", 0) == 0) continue;  // no whole vectors
     EXPECT_EQ(result.kernels[1].kernel.phases[0].steps[0].strategy, movement::Strategy::kRowFold) << result.name;
   }
+}
+
+// Convolutions that minimal filtering may compute, large enough that their forms differ; and that each form is chosen
+// by some device or seed.
+TEST(CodegenConv, MinimalFiltering) {
+  const Ints pad1 = {1, 1, 1, 1};
+  std::vector<BlockCase> cases = {
+      Conv("32 channels", {1, 32, 16, 24}, {32, 32, 3, 3}, {{"pads", pad1}}),
+      Conv("no pads, batch", {2, 24, 14, 18}, {48, 24, 3, 3}),
+      Conv("odd channels", {1, 20, 12, 12}, {40, 20, 3, 3}, {{"pads", pad1}}),
+      Conv("grouped", {1, 64, 12, 16}, {64, 32, 3, 3}, {{"pads", pad1}, {"group", int64_t{2}}}),
+      Conv("blocks that do not divide", {1, 32, 36, 20}, {32, 32, 3, 3}, {{"pads", pad1}}),
+      Conv("one axis", {1, 32, 7, 16}, {32, 32, 3, 3}, {{"pads", pad1}}),
+      Conv("row", {2, 32, 64}, {48, 32, 3}, {{"pads", Ints{1, 1}}}),
+      Conv("volume", {1, 16, 5, 8, 12}, {32, 16, 3, 3, 3}, {{"pads", Ints{1, 1, 1, 1, 1, 1}}}),
+  };
+  {
+    G g;
+    const V x = g.In({1, 32, 16, 16});
+    const V conv = g.Op("Conv", {x, g.Weight({32, 32, 3, 3}), g.Weight({32})}, {{"pads", pad1}});
+    g.Out(g.Op("Relu", {g.Op("Add", {conv, x})}));
+    cases.push_back(BlockCase("residual", g));
+  }
+  std::vector<RunOptions> options;
+  uint64_t seed = 0;
+  for (const DeviceModel& device : {Avx512Device(), Avx2Device()}) {
+    for (const LayoutMode mode : {LayoutMode::kPlain, LayoutMode::kBlocked}) {
+      for (int times = 0; times < 3; ++times) options.push_back({device, mode, false, seed++});
+    }
+  }
+  std::set<std::string> filtered;
+  for (const BlockResult& result : RunCases(cases, options)) {
+    EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
+    for (const BlockKernel& kernel : result.kernels) {
+      for (const movement::Pack& pack : kernel.kernel.packs) {
+        if (!pack.transform.by_dimension.empty()) filtered.insert(result.name.substr(0, result.name.find(" avx")));
+      }
+    }
+  }
+  EXPECT_EQ(filtered.size(), cases.size()) << absl::StrJoin(filtered, ", ");
 }
 
 TEST(CodegenConv, Windows) {

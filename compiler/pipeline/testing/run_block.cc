@@ -89,7 +89,7 @@ absl::Status MakeKernels(Run* run) {
   }
   for (const std::vector<ecg::NodeId>& nodes : blocks) {
     const auto make = [&](const Choices& choices) {
-      return MakeBlockKernel(graph, nodes, LiveOutOf(graph, nodes), run->layouts, options.device, choices);
+      return MakeBlockKernel(graph, nodes, LiveOutOf(graph, nodes), run->layouts, options.device, {choices});
     };
     absl::StatusOr<BlockKernel> kernel = make({});
     Choices choices;

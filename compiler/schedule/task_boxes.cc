@@ -1,0 +1,188 @@
+#include "compiler/schedule/task_boxes.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/schedule/form_stages.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion {
+namespace {
+
+using te::Axis;
+using te::Index;
+using te::TensorId;
+
+// Stages computed more than this many times over are not stitched, unless what that costs is a small share of the work.
+constexpr double kRecompute = 1.01;
+constexpr double kSmallShare = 0.05;
+
+// origin = n * length for the number n of a block.
+bool IsBlock(const te::Span& span, Axis* number) {
+  if (span.length == 1 || span.origin.constant() != 0 || span.origin.parts().size() != 1) return false;
+  const Index::Part& part = span.origin.parts()[0];
+  if (part.term.kind != te::TermKind::kAxis || part.coefficient != span.length) return false;
+  *number = part.term.axis;
+  return true;
+}
+
+}  // namespace
+
+double WorkOf(const te::Te& te) {
+  double cost = 1;
+  for (const te::Scalar& s : te.body) cost += te::OpCost(s);
+  return cost * DomainPoints(te);
+}
+
+GridAxis InBlocks(const Axis& axis, int64_t block, AxisSource* axes) {
+  if (block <= 1) return {axis, 1, axis};
+  return {axis, block, axes->New((axis.extent + block - 1) / block)};
+}
+
+std::optional<Index> TaskBoxes::LimitOf(const te::Span& span, int64_t extent) {
+  Axis number{-1, 1};
+  if (!IsBlock(span, &number) || number.extent * span.length <= extent) return std::nullopt;
+  return Index(extent) - span.origin;
+}
+
+absl::StatusOr<std::vector<te::Box>> TaskBoxes::For(const std::vector<GridAxis>& grid) const {
+  ASSIGN_OR_RETURN(std::vector<te::Box> boxes, Infer(grid));
+  RETURN_IF_ERROR(Check(boxes, grid));
+  return boxes;
+}
+
+absl::StatusOr<std::vector<te::Box>> TaskBoxes::Infer(const std::vector<GridAxis>& grid) const {
+  const int n = static_cast<int>(stages_.size());
+  std::vector<te::Box> boxes(n);
+  for (int s = n - 1; s >= 0; --s) {
+    const te::Te& te = stages_[s].te;
+    if (s == n - 1) {
+      for (const Axis& axis : te.axes) {
+        const auto shared =
+            std::find_if(grid.begin(), grid.end(), [&](const GridAxis& g) { return g.axis.id == axis.id; });
+        boxes[s].push_back(shared == grid.end() ? te::Span{Index(0), axis.extent}
+                                                : te::Span{Index(shared->number) * shared->block, shared->block});
+      }
+      continue;
+    }
+    // Hull over readers, per output (all outputs of a stage share the domain).
+    std::optional<te::Box> need;
+    for (TensorId out : te.outputs) {
+      for (int r = s + 1; r < n; ++r) {
+        if (TensorsRead(stages_[r].te).count(out) == 0) continue;
+        ASSIGN_OR_RETURN(te::Box box, te::RequiredBox(stages_[r].te, boxes[r], out, program_.tensors[out].shape));
+        if (need) {
+          ASSIGN_OR_RETURN(box, te::Hull(*need, box));
+        }
+        need = box;
+      }
+    }
+    if (!need) {
+      // A second result that nothing here reads: the same tasks compute it if its axes match the main stage's.
+      ASSIGN_OR_RETURN(need, MatchingBox(boxes[n - 1], stages_[s]));
+    }
+    ASSIGN_OR_RETURN(boxes[s], PhysicalBox(stages_[s], *need));
+  }
+  return boxes;
+}
+
+absl::StatusOr<te::Box> TaskBoxes::MatchingBox(const te::Box& main_box, const PhysicalTe& other) const {
+  const te::Te& main = stages_.back().te;
+  if (main.axes.size() != other.te.axes.size()) return absl::FailedPreconditionError("results of different rank");
+  te::Box box;
+  for (size_t d = 0; d < main_box.size(); ++d) {
+    const bool shared = main_box[d].length < main.axes[d].extent;
+    if (main.axes[d].extent != other.te.axes[d].extent && shared) {
+      return absl::FailedPreconditionError("results of different extents share no grid");
+    }
+    box.push_back(shared ? main_box[d] : te::Span{Index(0), other.te.axes[d].extent});
+  }
+  if (!(layout_of_(main.outputs[0]) == layout_of_(other.te.outputs[0]))) {
+    return absl::FailedPreconditionError("results of different layout share no grid");
+  }
+  // Already physical: mark by returning logical form only for plain layouts.
+  if (!layout_of_(other.te.outputs[0]).plain()) return absl::FailedPreconditionError("two blocked results");
+  return box;
+}
+
+// Logical box of a stage's output -> box over the stage's physical axes.
+absl::StatusOr<te::Box> TaskBoxes::PhysicalBox(const PhysicalTe& stage, const te::Box& logical) const {
+  const Layout layout = layout_of_(stage.te.outputs[0]);
+  if (layout.plain()) return logical;
+  te::Box box = logical;
+  const te::Span& span = logical[layout.axis];
+  const Index origin = te::FloorDiv(span.origin, layout.block);
+  if (!(origin * layout.block == span.origin)) return absl::FailedPreconditionError("a box that cuts a channel block");
+  box[layout.axis] = {origin, (span.length + layout.block - 1) / layout.block};
+  box.push_back({Index(0), layout.block});
+  return box;
+}
+
+bool TaskBoxes::LiveOut(const te::Te& te) const {
+  return std::any_of(te.outputs.begin(), te.outputs.end(), [&](TensorId out) { return live_out_.count(out) > 0; });
+}
+
+absl::Status TaskBoxes::Check(const std::vector<te::Box>& boxes, const std::vector<GridAxis>& grid) const {
+  double total = 0, tasks = 1;
+  std::vector<Axis> numbers;
+  for (const GridAxis& shared : grid) {
+    tasks *= static_cast<double>(shared.number.extent);
+    numbers.push_back(shared.number);
+  }
+  for (const PhysicalTe& stage : stages_) total += WorkOf(stage.te);
+  for (size_t s = 0; s < stages_.size(); ++s) {
+    double box_points = 1, points = 1;
+    std::vector<int64_t> extents;
+    bool leaves = false;
+    for (size_t d = 0; d < boxes[s].size(); ++d) {
+      const te::Span& span = boxes[s][d];
+      const int64_t extent = stages_[s].te.axes[d].extent;
+      extents.push_back(extent);
+      points *= static_cast<double>(extent);
+      Axis number{-1, 1};
+      if (LimitOf(span, extent) && IsBlock(span, &number)) {
+        box_points *= static_cast<double>(extent) / static_cast<double>(number.extent);
+        continue;
+      }
+      box_points *= static_cast<double>(span.length);
+      const te::Interval origins = span.origin.Range();
+      leaves = leaves || origins.lo < 0 || origins.hi + span.length > extent;
+    }
+    const double factor = box_points * tasks / std::max(1.0, points);
+    if (LiveOut(stages_[s].te)) {
+      if (factor > kRecompute) {
+        return absl::FailedPreconditionError(absl::StrCat("a result is covered ", factor, " times by the tasks"));
+      }
+      if (!te::Covers(boxes[s], extents, numbers)) {
+        return absl::FailedPreconditionError("the tasks leave out elements of a result");
+      }
+    } else if (factor > kRecompute && WorkOf(stages_[s].te) * (factor - 1) > kSmallShare * total) {
+      return absl::FailedPreconditionError(absl::StrCat("a stage would be computed ", factor, " times"));
+    }
+    if (leaves) return absl::FailedPreconditionError("a task's box leaves its tensor");
+  }
+  return absl::OkStatus();
+}
+
+std::vector<TaskBoxes::Read> TaskBoxes::ReadsOf(size_t stage, const te::Box& box) const {
+  std::vector<Read> reads;
+  for (TensorId tensor : TensorsRead(stages_[stage].te)) {
+    const bool inside = std::any_of(stages_.begin(), stages_.end(), [&](const PhysicalTe& other) {
+      const std::vector<TensorId>& outputs = other.te.outputs;
+      return std::find(outputs.begin(), outputs.end(), tensor) != outputs.end();
+    });
+    if (inside) continue;
+    const Shape& shape = program_.tensors[tensor].shape;
+    const absl::StatusOr<te::Box> box_read = te::RequiredBox(stages_[stage].te, box, tensor, shape);
+    double elements = static_cast<double>(NumElements(shape));
+    if (box_read.ok()) {
+      double product = 1;
+      for (const te::Span& span : *box_read) product *= static_cast<double>(span.length);
+      elements = std::min(elements, product);
+    }
+    reads.push_back({tensor, elements});
+  }
+  return reads;
+}
+
+}  // namespace fusion

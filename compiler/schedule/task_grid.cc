@@ -1,0 +1,155 @@
+#include "compiler/schedule/task_grid.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/schedule/form_stages.h"
+#include "compiler/schedule/task_size.h"
+
+namespace fusion {
+namespace {
+
+using te::Axis;
+using te::TensorId;
+
+// Points of an axis that must stay together (the results of one tile of minimal filtering), at most.
+constexpr int64_t kMostGroup = 8;
+// The share of the time that a larger block must leave.
+constexpr double kWorthEnlarging = 0.98;
+// Times the core's own cache that a task with products may keep.
+constexpr int64_t kMostScratch = 4;
+
+double Tasks(const std::vector<GridAxis>& grid) {
+  double count = 1;
+  for (const GridAxis& shared : grid) count *= static_cast<double>(shared.number.extent);
+  return count;
+}
+
+double WorkTotal(const TaskBoxes& task) {
+  double total = 0;
+  for (const PhysicalTe& stage : task.stages()) total += WorkOf(stage.te);
+  return total;
+}
+
+// The most that a task keeps for later stages at one time.
+int64_t KeptBytes(const TaskBoxes& task, const std::vector<te::Box>& boxes) {
+  const std::vector<PhysicalTe>& stages = task.stages();
+  int64_t most = 0;
+  for (size_t at = 0; at < stages.size(); ++at) {
+    int64_t bytes = 0;
+    for (size_t s = 0; s <= at; ++s) {
+      if (task.LiveOut(stages[s].te)) continue;
+      for (TensorId out : stages[s].te.outputs) {
+        bool needed = s == at;
+        for (size_t r = at; r < stages.size(); ++r) needed = needed || TensorsRead(stages[r].te).count(out) > 0;
+        if (needed) bytes += BoxPoints(boxes[s]) * DTypeBytes(task.program().tensors[out].dtype);
+      }
+    }
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
+// What the tasks of a grid take, by multiply-adds, what they read from outside, and scratch that leaves the core's own
+// cache. Infinite where the grid is none.
+double Seconds(const TaskBoxes& task, const std::vector<GridAxis>& grid, const DeviceModel& device) {
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  const absl::StatusOr<std::vector<te::Box>> boxes = task.For(grid);
+  if (!boxes.ok()) return kNever;
+  const int64_t kept = KeptBytes(task, *boxes);
+  if (kept > MostScratchBytes(device, /*products=*/true)) return kNever;
+  double work = 0, reading = 0, keeping = 0;
+  for (size_t s = 0; s < boxes->size(); ++s) {
+    const te::Te& te = task.stages()[s].te;
+    const auto points = static_cast<double>(BoxPoints((*boxes)[s]));
+    work += WorkOf(te) * points / std::max(1.0, DomainPoints(te, false));
+    for (const TaskBoxes::Read& read : task.ReadsOf(s, (*boxes)[s])) {
+      const te::TensorInfo& info = task.program().tensors[read.tensor];
+      const auto element = static_cast<double>(DTypeBytes(info.dtype));
+      reading += element * read.elements / device.ReadBandwidth(element * static_cast<double>(NumElements(info.shape)));
+    }
+    if (task.LiveOut(te)) continue;
+    for (TensorId out : te.outputs) {
+      keeping += 2 * points * static_cast<double>(DTypeBytes(task.program().tensors[out].dtype));
+    }
+  }
+  double seconds = 2 * work / device.fma_f32_flops_per_s + reading;
+  if (kept > PrivateCacheBytes(device)) seconds += keeping / device.CopyBandwidth(static_cast<double>(kept));
+  const double units = std::max(1.0, std::min<double>(device.parallel_units, Tasks(grid)));
+  return seconds * std::ceil(Tasks(grid) / units);
+}
+
+void EnlargeBlocks(const TaskBoxes& task, const DeviceModel& device, double least_tasks, AxisSource* axes,
+                   std::vector<GridAxis>* grid) {
+  double least = Seconds(task, *grid, device);
+  for (;;) {
+    std::vector<GridAxis> best;
+    double best_seconds = kWorthEnlarging * least;
+    for (size_t a = 0; a < grid->size(); ++a) {
+      const GridAxis& shared = (*grid)[a];
+      if (shared.block >= shared.axis.extent) continue;
+      for (const int64_t block : {std::min(2 * shared.block, shared.axis.extent), shared.axis.extent}) {
+        std::vector<GridAxis> larger = *grid;
+        larger[a] = InBlocks(shared.axis, block, axes);
+        if (Tasks(larger) < least_tasks) continue;
+        const double seconds = Seconds(task, larger, device);
+        if (seconds >= best_seconds) continue;
+        best = std::move(larger);
+        best_seconds = seconds;
+      }
+    }
+    if (best.empty()) return;
+    *grid = std::move(best);
+    least = best_seconds;
+  }
+}
+
+}  // namespace
+
+int64_t MostScratchBytes(const DeviceModel& device, bool products) {
+  return (products ? kMostScratch : 1) * PrivateCacheBytes(device);
+}
+
+int64_t BoxPoints(const te::Box& box) {
+  int64_t points = 1;
+  for (const te::Span& span : box) points *= span.length;
+  return points;
+}
+
+absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, bool products, const DeviceModel& device,
+                                                 AxisSource* axes) {
+  const te::Te& main = task.stages().back().te;
+  std::vector<GridAxis> grid;
+  absl::Status refusal = absl::OkStatus();
+  for (const Axis& axis : main.axes) {
+    if (axis.extent == 1) continue;
+    for (int64_t block = 1; block <= (products ? kMostGroup : 1) && block <= axis.extent; block *= 2) {
+      const GridAxis shared = InBlocks(axis, block, axes);
+      const absl::Status status = task.For({shared}).status();
+      if (status.ok()) {
+        grid.push_back(shared);
+        break;
+      }
+      refusal = status;
+    }
+  }
+  // The innermost contiguous axis stays in the task for the vectors, if that leaves tasks enough.
+  const bool worth_sharing = WorkTotal(task) > WorthSharing(device);
+  if (!grid.empty() && grid.back().axis.id == main.axes.back().id) {
+    const std::vector<GridAxis> rest(grid.begin(), grid.end() - 1);
+    const bool enough = Tasks(rest) >= 2.0 * device.parallel_units;
+    if (grid.size() > 1 ? enough : WorkTotal(task) < WorthSharing(device)) grid = rest;
+  }
+  const double least_tasks = worth_sharing ? 2.0 * device.parallel_units : 1;
+  if (products) EnlargeBlocks(task, device, least_tasks, axes, &grid);
+  if (Tasks(grid) < least_tasks) {
+    return absl::FailedPreconditionError(absl::StrCat("only ", Tasks(grid), " independent tasks",
+                                                      refusal.ok() ? "" : ": ", std::string(refusal.message())));
+  }
+  return grid;
+}
+
+}  // namespace fusion
