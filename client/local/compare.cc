@@ -22,7 +22,7 @@ double ToleranceOf(DType dtype) {
   }
 }
 
-absl::StatusOr<Comparison> CompareTensors(const Tensor& actual, const Tensor& reference) {
+absl::StatusOr<Comparison> CompareTensors(const Tensor& actual, const Tensor& reference, DType stored) {
   if (actual.dtype() != reference.dtype() || actual.shape() != reference.shape()) {
     return absl::InvalidArgumentError(absl::StrCat(DTypeName(actual.dtype()), ShapeToString(actual.shape()),
                                                    " against ", DTypeName(reference.dtype()),
@@ -41,6 +41,7 @@ absl::StatusOr<Comparison> CompareTensors(const Tensor& actual, const Tensor& re
     result.ok = result.max_abs_err == 0;
     return result;
   }
+  result.tolerance = std::max(result.tolerance, ToleranceOf(stored));
   double squares = 0;
   int64_t finite = 0;
   for (int64_t i = 0; i < n; ++i) {

@@ -25,8 +25,9 @@ struct Comparison {
   bool ok = false;
 };
 
+// `stored`: as what floats were kept on the way, which decides the tolerance where it is coarser than their own type.
 // INVALID_ARGUMENT when type or shape differ.
-absl::StatusOr<Comparison> CompareTensors(const Tensor& actual, const Tensor& reference);
+absl::StatusOr<Comparison> CompareTensors(const Tensor& actual, const Tensor& reference, DType stored = DType::kF32);
 
 }  // namespace fusion
 

@@ -50,6 +50,7 @@ absl::Status FillOptions(const CompilationFlags& flags, v1::CompileOptionsProto*
   options->set_target(targets[0]);
   options->set_planner(flags.planner);
   options->set_math(flags.math);
+  options->set_precision(flags.precision);
   options->set_tune(flags.tune);
   for (const std::string& id : flags.disabled_rules) options->add_disabled_rules(id);
   options->set_threads(static_cast<int32_t>(std::clamp<int64_t>(flags.threads, 1, 1024)));
@@ -192,6 +193,11 @@ void AddCompilationFlags(CompilationFlags* flags, std::vector<Option>* options) 
                       &flags->math,
                       false,
                       {"fast", "strict"}});
+  options->push_back({"--precision",
+                      "fp16: weights and values are stored as halves, computed and summed in fp32",
+                      &flags->precision,
+                      false,
+                      {"fp32", "fp16"}});
   options->push_back({"--disable-rule", "leave out a rewrite rule by its id (plan --explain lists those that fire)",
                       &flags->disabled_rules});
   options->push_back({"--tune", "try schedules on workers: off, quick, full, or for so many SECONDS", &flags->tune});

@@ -15,15 +15,15 @@ namespace fusion {
 
 struct CompilationFlags {
   std::string target = "cpu";  // "cpu,opencl" where a verb takes several: TargetsOf
-  std::string planner = "dnnfusion", math = "fast", tune = "quick";
+  std::string planner = "dnnfusion", math = "fast", precision = "fp32", tune = "quick";
   std::vector<std::string> dims;    // "batch=1", "seq=32,128"
   std::vector<std::string> shapes;  // "input=1x3x224x224"
   std::vector<std::string> disabled_rules;
   int64_t threads = 1;
   int64_t queue_timeout_s = 0;
 };
-// Declares --target, --planner, --math, --disable-rule, --tune, --dim, --shape, --threads, --queue-timeout on
-// `options`.
+// Declares --target, --planner, --math, --precision, --disable-rule, --tune, --dim, --shape, --threads, --queue-timeout
+// on `options`.
 void AddCompilationFlags(CompilationFlags* flags, std::vector<Option>* options);
 
 // The kinds of --target, in its order; a usage error for an empty or a repeated one.

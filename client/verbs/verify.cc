@@ -46,8 +46,10 @@ absl::StatusOr<Verdict> Judge(const Manifest& manifest, const std::vector<Tensor
         absl::StrCat("the bundle has ", actual.size(), " outputs, the reference ", expected.size()));
   }
   Verdict verdict;
+  const auto precision = manifest.options.find("precision");
+  const DType stored = precision != manifest.options.end() && precision->second == "fp16" ? DType::kF16 : DType::kF32;
   for (size_t i = 0; i < actual.size(); ++i) {
-    auto compared = CompareTensors(actual[i], expected[i]);
+    auto compared = CompareTensors(actual[i], expected[i], stored);
     RETURN_IF_ERROR(Annotate(compared.status(), absl::StrCat("output '", manifest.outputs[i].name, "'")));
     verdict.outputs.push_back(*compared);
     verdict.shapes.push_back(actual[i].shape());

@@ -20,6 +20,7 @@
 #include "compiler/pipeline/emit.h"
 #include "compiler/pipeline/generator_version.h"
 #include "compiler/pipeline/layout_pass.h"
+#include "compiler/pipeline/precision_pass.h"
 #include "compiler/pipeline/specialisations.h"
 #include "compiler/pipeline/sum_accounts.h"
 #include "compiler/rewrite/rewrite.h"
@@ -165,6 +166,9 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
   if (options.math != "fast" && options.math != "strict") {
     return absl::InvalidArgumentError(absl::StrCat("unknown math mode '", options.math, "': use fast or strict"));
   }
+  if (options.precision != "fp32" && options.precision != "fp16") {
+    return absl::InvalidArgumentError(absl::StrCat("unknown precision '", options.precision, "': use fp32 or fp16"));
+  }
   const Planner* planner = FindPlanner(options.planner);
   if (planner == nullptr) {
     return absl::InvalidArgumentError(
@@ -216,6 +220,7 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
                                    firing.bytes_saved, firing.nodes_saved});
     }
   }
+  if (options.precision == "fp16") planned.graph = simplify::Simplify(StoreAsHalves(planned.graph));
   if (constants != nullptr) planned.graph = constants->Share(planned.graph);
   planned.graph = simplify::OpenIndices(planned.graph);
   RETURN_IF_ERROR(ecg::Verify(planned.graph));
@@ -316,6 +321,7 @@ Manifest Head(const ModelFiles& files, const CompileOptions& options, const Devi
   head.march = device.march;
   head.model_name = files.model_name;
   head.options = {{"planner", options.planner}, {"math", options.math}, {"target", options.target}};
+  if (options.precision != "fp32") head.options["precision"] = options.precision;
   if (!options.disabled_rules.empty()) head.options["disabled_rules"] = absl::StrJoin(options.disabled_rules, ",");
   return head;
 }

@@ -26,6 +26,7 @@ struct CompileOptions {
   std::string target = "cpu";             // device kind
   std::string planner = "dnnfusion";      // or "none": every operator its own kernel
   std::string math = "fast";              // or "strict": only exact rewrites, no Winograd
+  std::string precision = "fp32";         // or "fp16": values of f32 are stored as f16, see precision_pass.h
   std::set<std::string> disabled_rules;   // ids of rewrite rules
   std::set<std::string> disabled_passes;  // "rewrite", "layout", "winograd": left out, to see their worth
   std::map<std::string, int64_t> dims;    // --dim batch=1: binds a symbolic dimension

@@ -19,6 +19,7 @@ absl::StatusOr<CompileOptions> OptionsFromProto(const v1::CompileOptionsProto& p
   if (!proto.target().empty()) options.target = proto.target();
   if (!proto.planner().empty()) options.planner = proto.planner();
   if (!proto.math().empty()) options.math = proto.math();
+  if (!proto.precision().empty()) options.precision = proto.precision();
   if (!proto.tune().empty()) options.tune = proto.tune();
   if (options.target.size() > 64) return absl::InvalidArgumentError("target: longer than 64 characters");
   if (std::find(planners.begin(), planners.end(), options.planner) == planners.end()) {
@@ -27,6 +28,10 @@ absl::StatusOr<CompileOptions> OptionsFromProto(const v1::CompileOptionsProto& p
   }
   if (options.math != "fast" && options.math != "strict") {
     return absl::InvalidArgumentError(absl::StrCat("math '", options.math, "' is unknown; there are fast and strict"));
+  }
+  if (options.precision != "fp32" && options.precision != "fp16") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("precision '", CutMessage(options.precision), "' is unknown; there are fp32 and fp16"));
   }
   if (auto budget = tune::ParseBudget(CutMessage(options.tune)); !budget.ok()) return budget.status();
   if (proto.threads() < 0 || proto.threads() > 1024) {
@@ -60,6 +65,7 @@ std::string JobKey(const v1::SubmitRequest& request, const CompileOptions& optio
   add(absl::StrCat("job generator ", kGeneratorVersion));
   for (const std::string& part : {options.target, options.planner, options.math, options.tune, fingerprint}) add(part);
   add(absl::StrCat("threads ", options.threads));
+  if (options.precision != "fp32") add(absl::StrCat("precision ", options.precision));
   for (const auto& [name, extent] : options.dims) add(absl::StrCat("dim ", extent, " ", name));
   for (const auto& [name, extents] : options.specialised_dims) {
     add(absl::StrCat("dims ", absl::StrJoin(extents, ","), " ", name));

@@ -47,6 +47,17 @@ class SpineTest(harness.ServerTest):
         self.assertIn("arena", inspected)
         self.assertIn("t_x", inspected)
 
+    def test_values_are_stored_as_halves(self):
+        model = self.write("halved.onnx", onnx_model.mlp(seed=5))
+        full = self.submit(model, "--tune", "off")
+        half = self.submit(model, "--tune", "off", "--precision", "fp16", output=self.folder / "half.fusion")
+        self.assertFalse(half["from_store"])
+        self.assertLess(half["intermediate_bytes"]["before"], full["intermediate_bytes"]["before"])
+        verified = self.ctl("verify", self.folder / "half.fusion", "--model", model, "-o", "json").json()
+        self.assertGreater(verified["max_rel_err"], 1e-6)
+        self.assertLess(verified["max_rel_err"], 1e-2)
+        self.ctl("submit", model, "--precision", "fp8", code=2)
+
     def test_the_second_time_asks_nothing(self):
         first = self.submit(self.write("first.onnx", onnx_model.elementwise_and_softmax(seed=1)))
         # Another name, other weights: the same blocks.
