@@ -13,6 +13,8 @@ namespace {
 constexpr double kScalarPenalty = 0.8;
 // Scalar operations of a routine an input element: comparisons of a sort, with their branches.
 constexpr double kRoutineOps = 20;
+// To store one lane of a vector away from its neighbours.
+constexpr double kScatterCycles = 1.5;
 // Against an FMA: a load from the memory of a group, and bringing an element there.
 constexpr double kSharedLoadOps = 0.5, kStagedOps = 6;
 
@@ -56,6 +58,12 @@ double Extent(const std::vector<Loop>& loops) {
 
 // Of a product in a group's tile: loads from the group's memory, each for as many products as its value has.
 double GroupTileLoads(const Step& step) { return kSharedLoadOps * (1.0 / step.group.rows + 1.0 / step.group.columns); }
+
+bool ScattersLanes(const Step& step, int64_t lanes) {
+  return std::any_of(step.stores.begin(), step.stores.end(), [&](const Store& store) {
+    return te::ClassifyLanes(store.address, te::Axis{step.tile.lane_axis, lanes}, lanes) != te::LaneAccess::kContiguous;
+  });
+}
 
 struct Work {
   double ops = 0, special = 0, loads = 0;
@@ -154,6 +162,9 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
       double ops = points * (slowdown * body_ops + body.special) + spatial * (then.ops + then.special);
       cost.fma += points * body_ops + spatial * then.ops;
       cost.special += points * body.special + spatial * then.special;
+      if (step.strategy == Strategy::kTile && ScattersLanes(step, static_cast<int64_t>(lanes))) {
+        ops += spatial * kScatterCycles * 2 * lanes;
+      }
       // Work-items in step are the lanes, whatever each does.
       const bool one_lane = step.strategy == Strategy::kScalar && device.task_lanes == 1;
       if (one_lane) ops *= lanes * kScalarPenalty;

@@ -325,6 +325,29 @@ std::vector<TileShape> RankTileShapes(int64_t rows, int64_t vectors, bool has_br
   return ranked;
 }
 
+namespace {
+
+// Of RankTileShapes, those whose vectors divide the axis.
+std::vector<TileShape> WholeShapes(int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared,
+                                   const DeviceModel& device) {
+  std::vector<TileShape> whole;
+  for (int64_t divisor = 1; divisor <= vectors; ++divisor) {
+    if (vectors % divisor != 0) continue;
+    for (TileShape shape : RankTileShapes(rows, divisor, has_broadcast, has_shared, device)) {
+      if (shape.vectors != divisor) continue;
+      shape.cycles_per_step *= static_cast<double>(vectors) / static_cast<double>(divisor);
+      whole.push_back(shape);
+    }
+  }
+  std::stable_sort(whole.begin(), whole.end(),
+                   [](const TileShape& a, const TileShape& b) { return a.cycles_per_step < b.cycles_per_step; });
+  std::erase_if(whole, [&](const TileShape& s) { return s.cycles_per_step > kWorthTrying * whole[0].cycles_per_step; });
+  if (whole.size() > kMostShapes) whole.resize(kMostShapes);
+  return whole;
+}
+
+}  // namespace
+
 TileShape ChooseTileShape(int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared,
                           const DeviceModel& device) {
   return RankTileShapes(rows, vectors, has_broadcast, has_shared, device).front();
@@ -426,6 +449,16 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
   if (is_dot) registers.vector_registers -= kDotRegisters;
   std::vector<TileShape> ranked =
       RankTileShapes(row.extent, outer.extent, has_broadcast && has_shared, has_shared, registers);
+  // A vector past the end of the axis is read from a copy, where the operand is no constant.
+  const bool copies_tail =
+      outer.id >= 0 && store_limit < 0 && std::any_of(loads.begin(), loads.end(), [&](const Operand& l) {
+        return l.address.UsesAxis(outer.id) && !kernel->buffers[l.buffer].is_constant;
+      });
+  if (copies_tail && outer.extent % ranked[0].vectors != 0) {
+    const std::vector<TileShape> whole =
+        WholeShapes(row.extent, outer.extent, has_broadcast && has_shared, has_shared, registers);
+    if (!whole.empty()) ranked = whole;
+  }
   if (nest.limits.count(row.id)) {
     // Whole tiles and one remainder, of the last task.
     std::erase_if(ranked, [&](const TileShape& s) { return row.extent % s.rows != 0; });

@@ -36,25 +36,34 @@ double CostPerPoint(const te::Te& te) {
   return cost;
 }
 
+// A sum of products of two or more loads.
+bool IsProduct(const te::Te& te) {
+  if (te.IsMap() || te.fold->kind != te::FoldKind::kSum) return false;
+  int loads = 0;
+  te::Visit(te.body[0], [&](const te::ScalarNode& node) { loads += node.kind == te::ScalarKind::kLoad; });
+  return loads >= 2;
+}
+
 // A sum of products whose operands are all read again and again. Only a register tile keeps such a stage busy, and a
 // loop nest of its own has none. Less work than a task's is done before a phase of its own has begun.
 bool WantsRegisterTile(const te::Program& program, const te::Te& te, const DeviceModel& device) {
-  if (te.IsMap() || te.fold->kind != te::FoldKind::kSum || WorkOf(te) < MinTaskCost(device)) return false;
+  if (!IsProduct(te) || WorkOf(te) < MinTaskCost(device)) return false;
   const double points = DomainPoints(te);
-  int loads = 0;
   bool reused = true;
   for (const te::Scalar& s : te.body) {
     te::Visit(s, [&](const te::ScalarNode& node) {
       if (node.kind != te::ScalarKind::kLoad) return;
-      ++loads;
       reused = reused && points >= kReuse * static_cast<double>(NumElements(program.tensors[node.tensor].shape));
     });
   }
-  return reused && loads >= 2;
+  return reused;
 }
 
 // F(4, 3) saves most, F(2, 3) loses least where images are small.
 constexpr int64_t kFilterOutputs[] = {4, 2};
+
+// What the model must see them save, or accuracy is traded for little.
+constexpr double kFilterMargin = 1.15;
 
 // Packings of the filter's stand-in are made of the filter itself.
 absl::Status TransformFilter(const FilteredProgram& filtered, movement::Kernel* kernel) {
@@ -116,6 +125,19 @@ class BlockScheduler {
   }
 
  private:
+  // What an attempt that fails has changed is put back.
+  struct Saved {
+    movement::Kernel kernel;
+    AxisSource axes;
+    ChoiceLog choices;
+  };
+  Saved Save() const { return {kernel_, axes_, *choices_}; }
+  void Restore(const Saved& saved) {
+    kernel_ = saved.kernel;
+    axes_ = saved.axes;
+    *choices_ = saved.choices;
+  }
+
   Layout LayoutOfTensor(TensorId tensor) const {
     auto it = layouts_.find(tensor);
     return it == layouts_.end() ? Layout() : it->second;
@@ -220,17 +242,13 @@ class BlockScheduler {
     FinishNest(&nest);
     if (nest.fold && !empty) {
       // A long contiguous row with few rows is folded along itself; otherwise the register tile decides.
-      const movement::Kernel before = kernel_;
-      const AxisSource axes_before = axes_;
-      const ChoiceLog choices_before = *choices_;
+      const Saved before = Save();
       absl::StatusOr<movement::Phase> tiled = TilePhase(nest, device_, &kernel_, &axes_, choices_);
       if (tiled.ok()) {
         kernel_.phases.push_back(*std::move(tiled));
         return absl::OkStatus();
       }
-      kernel_ = before;
-      axes_ = axes_before;
-      *choices_ = choices_before;
+      Restore(before);
       if (!nest.padding.empty()) {
         // Only the register tile packs the weights that make a rounded-up fold exact.
         ASSIGN_OR_RETURN(nest, MakeNest(physical));
@@ -413,13 +431,19 @@ class BlockScheduler {
     FuseAxes(&nest, &axes_);
     movement::Step step = StepOf(nest, device_);
     const bool wants_tile = WantsRegisterTile(program_, te, device_);
-    if (wants_tile) {
+    const bool along_fold = step.strategy == movement::Strategy::kRowFold;
+    if (wants_tile || (products_in_tasks_ && IsProduct(te) && !along_fold)) {
+      const Saved before = Save();
       Nest tiled = bound;
       FinishNest(&tiled);
-      ASSIGN_OR_RETURN(movement::Phase in_task,
-                       TilePhase(std::move(tiled), device_, &kernel_, &axes_, choices_, TileHome::kTask));
-      for (movement::Step& tile : in_task.steps) phase->steps.push_back(std::move(tile));
-      return absl::OkStatus();
+      absl::StatusOr<movement::Phase> in_task =
+          TilePhase(std::move(tiled), device_, &kernel_, &axes_, choices_, TileHome::kTask);
+      if (in_task.ok()) {
+        for (movement::Step& tile : in_task->steps) phase->steps.push_back(std::move(tile));
+        return absl::OkStatus();
+      }
+      if (wants_tile) return in_task.status();
+      Restore(before);
     }
     phase->steps.push_back(std::move(step));
     return absl::OkStatus();
@@ -527,7 +551,8 @@ absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const s
         if (form.tensors[t].constant) block.constants[static_cast<int>(t)] = *form.tensors[t].constant;
       }
     }
-    const double ns = movement::EstimateCost(block.kernel, device, device.parallel_units).latency_ns;
+    double ns = movement::EstimateCost(block.kernel, device, device.parallel_units).latency_ns;
+    if (filtered != nullptr) ns *= kFilterMargin;
     forms.push_back({std::move(block), std::move(form_log), ns});
     return absl::OkStatus();
   };
