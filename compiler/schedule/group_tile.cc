@@ -132,7 +132,7 @@ Scalar PackConstants(Scalar operand, const std::vector<Axis>& box, const te::Pre
     te::Pred pred = inside;
     std::erase_if(pred, [&](const te::Comparison& c) { return !UsesAxesOf(load->indices[0], c.lhs); });
     packed.packed_from = static_cast<int>(kernel->packs.size());
-    kernel->packs.push_back({source.tensor, used, load->indices[0], pred});
+    kernel->packs.push_back({source.tensor, used, load->indices[0], pred, {}});
     const int buffer = static_cast<int>(kernel->buffers.size());
     kernel->buffers.push_back(packed);
     operand = ReplaceLoad(operand, load, te::Load(buffer, source.dtype, {te::Linearize(coordinates, extents)}));
