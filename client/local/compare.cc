@@ -53,6 +53,7 @@ absl::StatusOr<Comparison> CompareTensors(const Tensor& actual, const Tensor& re
   const double scale = finite > 0 ? std::sqrt(squares / static_cast<double>(finite)) : 0;
   for (int64_t i = 0; i < n; ++i) {
     const double a = actual.GetDouble(i), b = reference.GetDouble(i);
+    result.only_nan = result.only_nan || (finite == 0 && std::isnan(a) && std::isnan(b));
     if (a == b || (std::isnan(a) && std::isnan(b))) continue;
     if (!std::isfinite(a) || !std::isfinite(b)) {
       ++result.special_mismatches;
@@ -64,7 +65,7 @@ absl::StatusOr<Comparison> CompareTensors(const Tensor& actual, const Tensor& re
     result.max_rel_err =
         std::max(result.max_rel_err, magnitude > 0 ? difference / magnitude : std::numeric_limits<double>::infinity());
   }
-  result.ok = result.special_mismatches == 0 && result.max_rel_err <= result.tolerance;
+  result.ok = result.special_mismatches == 0 && !result.only_nan && result.max_rel_err <= result.tolerance;
   return result;
 }
 

@@ -22,6 +22,7 @@ struct Comparison {
   double max_rel_err = 0;
   double tolerance = 0;            // of max_rel_err
   int64_t special_mismatches = 0;  // NaN or infinity on one side only, or infinities of different sign
+  bool only_nan = false;           // NaN on both sides and nothing finite: agreement that says nothing
   bool ok = false;
 };
 

@@ -35,6 +35,10 @@ TEST(CompareTensors, NansAndInfinitiesMustAgree) {
   const double nan = std::nan(""), inf = std::numeric_limits<double>::infinity();
   EXPECT_TRUE(CompareTensors(F32({nan, inf, -inf, 1}), F32({nan, inf, -inf, 1}))->ok);
   EXPECT_EQ(CompareTensors(F32({nan, inf, 1, 1}), F32({1, -inf, inf, 1}))->special_mismatches, 3);
+  // Nothing but NaN on both sides is no agreement.
+  EXPECT_FALSE(CompareTensors(F32({nan, inf}), F32({nan, inf}))->ok);
+  EXPECT_TRUE(CompareTensors(F32({nan, inf}), F32({nan, inf}))->only_nan);
+  EXPECT_TRUE(CompareTensors(F32({inf, -inf}), F32({inf, -inf}))->ok);
 }
 
 TEST(CompareTensors, IntegersAreExact) {

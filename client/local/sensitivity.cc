@@ -50,7 +50,8 @@ absl::StatusOr<std::vector<double>> Sensitivity(const ModelRun& run, const std::
 void Allow(double sensitivity, Comparison* comparison) {
   comparison->tolerance =
       std::clamp(kRoundings * sensitivity, comparison->tolerance, std::max(comparison->tolerance, kMostTolerance));
-  comparison->ok = comparison->special_mismatches == 0 && comparison->max_rel_err <= comparison->tolerance;
+  comparison->ok =
+      comparison->special_mismatches == 0 && !comparison->only_nan && comparison->max_rel_err <= comparison->tolerance;
 }
 
 }  // namespace fusion

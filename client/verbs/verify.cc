@@ -152,6 +152,7 @@ class VerifyVerb : public Verb {
                       {"max_rel_err", compared.max_rel_err},
                       {"tolerance", compared.tolerance},
                       {"special_mismatches", compared.special_mismatches},
+                      {"only_nan", compared.only_nan},
                       {"ok", compared.ok}});
       if (!verdict.sensitivity.empty()) {
         list.back()["sensitivity"] = verdict.sensitivity[i];
@@ -183,6 +184,13 @@ class VerifyVerb : public Verb {
                   worst.ok ? "verified" : "NOT VERIFIED", worst.max_rel_err, worst.ok ? "≤" : "against",
                   worst.tolerance, given.c_str(), static_cast<long long>(inputs_.seed),
                   static_cast<long long>(inputs_.int_max));
+      for (size_t i = 0; i < verdict.outputs.size(); ++i) {
+        if (!verdict.outputs[i].only_nan) continue;
+        std::printf(
+            "'%s' is NaN throughout, in the reference too, which verifies nothing: give inputs that the model is "
+            "meant for (--input NAME=FILE), or smaller random integers (--int-max)\n",
+            manifest.outputs[i].name.c_str());
+      }
       if (!verdict.sensitivity.empty()) {
         std::printf("the reference's own outputs move by %.3g when its inputs move by one unit in the last place%s\n",
                     sensitivity, sensitivity >= kMostTolerance ? ": rounding decides them" : "");

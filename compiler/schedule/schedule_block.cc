@@ -30,11 +30,6 @@ using te::TensorId;
 
 // An operand read this many times over is worth a register tile.
 constexpr double kReuse = 8;
-double CostPerPoint(const te::Te& te) {
-  double cost = 1;
-  for (const te::Scalar& s : te.body) cost += te::OpCost(s);
-  return cost;
-}
 
 // A sum of products of two or more loads.
 bool IsProduct(const te::Te& te) {

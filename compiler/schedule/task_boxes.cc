@@ -28,11 +28,13 @@ bool IsBlock(const te::Span& span, Axis* number) {
 
 }  // namespace
 
-double WorkOf(const te::Te& te) {
+double CostPerPoint(const te::Te& te) {
   double cost = 1;
   for (const te::Scalar& s : te.body) cost += te::OpCost(s);
-  return cost * DomainPoints(te);
+  return cost;
 }
+
+double WorkOf(const te::Te& te) { return CostPerPoint(te) * DomainPoints(te); }
 
 GridAxis InBlocks(const Axis& axis, int64_t block, AxisSource* axes) {
   if (block <= 1) return {axis, 1, axis};

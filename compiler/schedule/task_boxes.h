@@ -64,7 +64,8 @@ class TaskBoxes {
   const std::set<te::TensorId>& live_out_;
 };
 
-// Multiply-adds, or what costs as much, of all points of a stage.
+// Multiply-adds, or what costs as much, of a point of a stage's fold or map, and of all points.
+double CostPerPoint(const te::Te& te);
 double WorkOf(const te::Te& te);
 
 }  // namespace fusion

@@ -71,7 +71,8 @@ def main():
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/release/bin", help="folder of the programs")
     parser.add_argument("--device", type=pathlib.Path, metavar="MODEL.json", help="device model for fusion-compile")
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--int-max", type=int, default=1000, help="random integers stay below")
+    parser.add_argument("--int-max", type=int, default=1,
+                        help="largest random integer: masks are 0 or 1 (default 1)")
     parser.add_argument("--timeout", type=int, default=1800, help="seconds that any one step may take")
     options = parser.parse_args()
     print("| model | kernels (fused / unfused) | intermediates MB | ms | speedup | error of fused | of unfused |")
