@@ -41,7 +41,7 @@ DeviceModel CudaDevice() {
   DeviceModel device = OpenClDevice(32);
   device.kind = "cuda";
   device.isa = device.march = "sm_90";
-  device.vector_registers = 32;
+  device.vector_registers = 28;
   return device;
 }
 
