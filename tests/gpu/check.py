@@ -127,7 +127,7 @@ def build(compiler, text, path):
 
 
 def as_cpp(text):
-    kernels = re.findall(r"__launch_bounds__\((\d+)\) (\w+)\(", text)
+    kernels = re.findall(r"__launch_bounds__\((\d+), 1\) (\w+)\(", text)
     return '#include "%s"\n%s\n%s\n' % (
         SHIM, text, "\n".join("FUSION_CUDA_KERNEL(%s, %s)" % (name, threads) for threads, name in kernels))
 

@@ -32,7 +32,8 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
       parameters.push_back(absl::StrCat(pointer, may_alias.count(static_cast<int>(b)) ? " m" : " __restrict__ m", b));
       buffers.push_back(absl::StrCat(pointer, " const b", b, " = (", pointer, ")ALIGNED(m", b, ");"));
     }
-    out.Open(absl::StrCat("extern \"C\" __global__ void __launch_bounds__(", group, ") ",
+    // One block of a multiprocessor is enough: asked for no number, ptxas spills to make room for more.
+    out.Open(absl::StrCat("extern \"C\" __global__ void __launch_bounds__(", group, ", 1) ",
                           PhaseSymbol(symbol, static_cast<int>(p)), "(", absl::StrJoin(parameters, ", "), ")"));
     // Slack: vectors may read past the end of the last buffer.
     if (kernel.scratch_bytes > 0) {

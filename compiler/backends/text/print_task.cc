@@ -205,14 +205,13 @@ class StepPrinter {
     return Points(step_.loops) < group_ && points >= group_;
   }
 
-  // Every work-item folds points of its own; then halves are added to halves.
+  // Every work-item folds points of its own; then the group folds what they have.
   void PrintSharedFold() {
     const te::Fold& fold = *step_.fold;
     const DType dtype = fold.acc;
     const int depth = OpenPoints(step_.loops, kernel_, 1, out_);  // all of them are at the same point
     OpenUnmasked();
-    const std::string acc = absl::StrCat("a", (*next_temp_)++), part = absl::StrCat("p", (*next_temp_)++);
-    out_->Line(absl::StrCat("SCRATCH ", CType(dtype), "* const ", part, " = (SCRATCH ", CType(dtype), "*)partials;"));
+    const std::string acc = absl::StrCat("a", (*next_temp_)++);
     out_->Line(absl::StrCat(CType(dtype), " ", acc, " = ", FoldIdentity(fold.kind, dtype), ";"));
     std::vector<movement::Loop> points;
     for (const Axis& axis : fold.axes) points.push_back({axis, std::nullopt});
@@ -222,16 +221,8 @@ class StepPrinter {
     out_->Line(Combine(fold.kind, acc, printer.Emit(step_.body[0]).text, dtype));
     out_->Close();
     out_->Close();
-    out_->Line(absl::StrCat(part, "[lid] = ", acc, ";"));
-    out_->Line("BARRIER");
-    out_->Open(absl::StrCat("for (int half_group = ", group_ / 2, "; half_group > 0; half_group /= 2)"));
-    out_->Line(absl::StrCat(
-        "if (lid < half_group) { ",
-        Combine(fold.kind, absl::StrCat(part, "[lid]"), absl::StrCat(part, "[lid + half_group]"), dtype), " }"));
-    out_->Line("BARRIER");
-    out_->Close();
-    out_->Line(absl::StrCat(acc, " = ", part, "[0];"));
-    out_->Line("BARRIER");
+    out_->Line(absl::StrCat("FOLD_GROUP(", CType(dtype), ", ", acc, ", ", group_, ", ",
+                            Combine(fold.kind, "x", "y", dtype), ")"));
     out_->Open("if (lid == 0)");
     StoreScalars(step_.then, {{acc, false}});
     out_->Close();

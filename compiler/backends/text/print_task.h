@@ -14,7 +14,7 @@ struct TaskShape {
   int64_t lanes = 1;  // elements of a vector
   // Work-items that share the task, a power of two. 1: one executes it alone. More: each step's points are dealt out
   // among them, `lid` is a work-item's number, BARRIER stands between steps, and `partials` is memory of the group, 8
-  // bytes a work-item, through which they add up a fold that they share.
+  // bytes a work-item, through which FOLD_GROUP adds up a fold that they share.
   int group = 1;
 };
 

@@ -13,7 +13,8 @@ using Ints = std::vector<int64_t>;
 
 DeviceModel Device(const std::string& name) {
   if (name == "Neon") return NeonDevice();
-  if (name == "Cuda") return CudaTestDevice(32);
+  if (name == "Cuda") return CudaTestDevice(8);
+  if (name == "CudaWarps") return CudaTestDevice(64);
   return name == "OpenCl" ? OpenClTestDevice(16, 1) : OpenClTestDevice(4, 8);
 }
 
@@ -33,7 +34,7 @@ class Devices : public ::testing::TestWithParam<const char*> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(, Devices, ::testing::Values("Neon", "OpenCl", "OpenClGroups", "Cuda"),
+INSTANTIATE_TEST_SUITE_P(, Devices, ::testing::Values("Neon", "OpenCl", "OpenClGroups", "Cuda", "CudaWarps"),
                          [](const auto& info) { return std::string(info.param); });
 
 BlockCase Unary(const std::string& op, const Shape& shape, DType dtype = DType::kF32) {
@@ -101,6 +102,8 @@ TEST_P(Devices, Rows) {
   }
   {
     G g;
+    g.Out(g.Op("ReduceSum", {g.In({1, 300}), g.Ints({1})}));  // fewer results than work-items
+    g.Out(g.Op("ReduceMin", {g.In({2, 300}, DType::kI32), g.Ints({1})}));
     g.Out(g.Op("ReduceMax", {g.In({3, 4, 21}), g.Ints({2})}));
     g.Out(g.Op("ReduceMean", {g.In({3, 16, 20}), g.Ints({1})}));
     cases.push_back(BlockCase("reductions", g));

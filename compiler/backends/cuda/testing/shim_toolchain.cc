@@ -10,13 +10,13 @@
 namespace fusion {
 namespace {
 
-// FUSION_CUDA_KERNEL(name, threads) for each `__launch_bounds__(threads) name(` of the text.
+// FUSION_CUDA_KERNEL(name, threads) for each `__launch_bounds__(threads, 1) name(` of the text.
 std::string KernelList(absl::string_view text) {
   constexpr absl::string_view kBounds = "__launch_bounds__(";
   std::string list;
   for (size_t at = text.find(kBounds); at != absl::string_view::npos; at = text.find(kBounds, at)) {
     at += kBounds.size();
-    const size_t end = text.find(')', at), name = end + 2;
+    const size_t end = text.find(',', at), name = text.find(')', at) + 2;
     size_t name_end = name;
     while (name_end < text.size() && (absl::ascii_isalnum(text[name_end]) || text[name_end] == '_')) ++name_end;
     absl::StrAppend(&list, "FUSION_CUDA_KERNEL(", text.substr(name, name_end - name), ", ", text.substr(at, end - at),
