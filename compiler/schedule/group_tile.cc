@@ -155,8 +155,8 @@ std::vector<GroupShape> RankGroupShapes(int64_t rows, int64_t columns, int64_t b
         const int64_t height = int64_t{item_rows} * r, width = int64_t{item_columns} * c;
         const int64_t bytes = 4 * slice * (height + width + 2 * kPitch);
         if (static_cast<double>(bytes) > kMemoryShare * static_cast<double>(NearestCacheBytes(device))) continue;
-        const double tasks =
-            static_cast<double>(batches * ((rows + height - 1) / height) * ((columns + width - 1) / width));
+        const int64_t row_tiles = (rows + height - 1) / height, column_tiles = (columns + width - 1) / width;
+        const auto tasks = static_cast<double>(batches * row_tiles * column_tiles);
         const double units = std::max(1, device.parallel_units);
         const double step =
             r * c + kSharedLoad * (r + c) + kStagedElement * static_cast<double>(height + width) / group;
