@@ -18,7 +18,8 @@ std::map<std::string, DeviceModel> Devices() {
   for (const std::string& text : StoredDeviceTexts()) {
     absl::StatusOr<DeviceModel> device = DeviceModelFromJson(text);
     FUSION_CHECK(device.ok(), "a stored device model does not parse");
-    devices[absl::StrCat(device->kind, ":", device->isa)] = *std::move(device);
+    const std::string target = absl::StrCat(device->kind, ":", device->isa);
+    devices[target] = *std::move(device);
   }
   return devices;
 }
