@@ -14,6 +14,9 @@ double TileCycles(int64_t rows, int64_t vectors, bool has_broadcast, bool has_sh
 // Cycles to bring one shared vector from the second-level cache; a load from the first takes half a cycle.
 inline constexpr double kStreamCycles = 1.5;
 
+// To store one lane of a vector away from its neighbours.
+inline constexpr double kScatterCycles = 1.5;
+
 }  // namespace fusion
 
 #endif  // FUSION_COMPILER_COST_PORT_MODEL_H_

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "compiler/cost/caches.h"
 #include "compiler/cost/port_model.h"
 
 namespace fusion::movement {
@@ -13,8 +14,6 @@ namespace {
 constexpr double kScalarPenalty = 0.8;
 // Scalar operations of a routine an input element: comparisons of a sort, with their branches.
 constexpr double kRoutineOps = 20;
-// To store one lane of a vector away from its neighbours.
-constexpr double kScatterCycles = 1.5;
 // Against an FMA: a load from the memory of a group, and bringing an element there.
 constexpr double kSharedLoadOps = 0.5, kStagedOps = 6;
 
@@ -104,14 +103,6 @@ double RereadSeconds(const Kernel& kernel, const Phase& phase, const DeviceModel
   return seconds;
 }
 
-int64_t PrivateBytes(const DeviceModel& device) {
-  int64_t bytes = 0;
-  for (const MemoryLevel& level : device.memory) {
-    if (!level.shared) bytes = std::max(bytes, level.size_bytes);
-  }
-  return bytes;
-}
-
 // Scratch that the core's own caches do not hold is written and read again through the next level.
 double ScratchSeconds(const Kernel& kernel, const Phase& phase, const DeviceModel& device) {
   double bytes = 0;
@@ -199,7 +190,7 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
       }
     }
     compute += RereadSeconds(kernel, phase, device);
-    const int64_t private_bytes = PrivateBytes(device);
+    const int64_t private_bytes = LargestPrivateBytes(device);
     if (private_bytes > 0 && kernel.scratch_bytes > private_bytes) compute += ScratchSeconds(kernel, phase, device);
     const double waves = std::ceil(tasks / units) * units / std::max(1.0, tasks);
     seconds += compute / units * waves;

@@ -182,6 +182,37 @@ void VisitSteps(Phase* phase, const std::function<void(Step*)>& f) {
   }
 }
 
+void VisitBuffers(const Step& step, const std::function<void(int)>& f) {
+  const std::function<void(const te::Index&)> in_index = [&](const te::Index& index) {
+    for (const te::Index::Part& part : index.parts()) {
+      if (part.term.kind == te::TermKind::kLoad) f(part.term.tensor);
+      for (const te::Index& inner : part.term.indices) in_index(inner);
+      if (part.term.inner != nullptr) in_index(*part.term.inner);
+    }
+  };
+  const auto in_pred = [&](const te::Pred& pred) {
+    for (const te::Comparison& c : pred) in_index(c.lhs), in_index(c.rhs);
+  };
+  const auto in_scalar = [&](const te::Scalar& s) {
+    te::Visit(s, [&](const te::ScalarNode& node) {
+      if (node.kind == te::ScalarKind::kLoad) f(node.tensor);
+      for (const te::Index& index : node.indices) in_index(index);
+      if (node.kind == te::ScalarKind::kFromIndex) in_index(node.index);
+      in_pred(node.pred);
+    });
+  };
+  for (const te::Scalar& s : step.body) in_scalar(s);
+  for (const te::Scalar& s : step.then) in_scalar(s);
+  if (step.fold) {
+    for (const te::Scalar& s : step.fold->init) in_scalar(s);
+    in_pred(step.fold->pred);
+  }
+  if (step.routine) {
+    for (int buffer : step.routine->inputs) f(buffer);
+  }
+  for (const Store& store : step.stores) f(store.buffer);
+}
+
 int64_t Phase::tasks() const {
   int64_t count = 1;
   for (const te::Axis& axis : grid) count *= axis.extent;
@@ -208,41 +239,11 @@ std::vector<Lifetime> Lifetimes(const Kernel& kernel) {
     lifetimes[buffer].first = std::min(lifetimes[buffer].first, number);
     lifetimes[buffer].last = number;
   };
-  const std::function<void(const te::Index&)> in_index = [&](const te::Index& index) {
-    for (const te::Index::Part& part : index.parts()) {
-      if (part.term.kind == te::TermKind::kLoad) touch(part.term.tensor);
-      for (const te::Index& inner : part.term.indices) in_index(inner);
-      if (part.term.inner != nullptr) in_index(*part.term.inner);
-    }
-  };
-  const auto in_pred = [&](const te::Pred& pred) {
-    for (const te::Comparison& c : pred) in_index(c.lhs), in_index(c.rhs);
-  };
-  const auto in_scalar = [&](const te::Scalar& s) {
-    te::Visit(s, [&](const te::ScalarNode& node) {
-      if (node.kind == te::ScalarKind::kLoad) touch(node.tensor);
-      for (const te::Index& index : node.indices) in_index(index);
-      if (node.kind == te::ScalarKind::kFromIndex) in_index(node.index);
-      in_pred(node.pred);
-    });
-  };
   for (const Phase& phase : kernel.phases) {
-    for (const Step& whole : phase.steps) {
-      const auto in_step = [&](const Step& step) {
-        for (const te::Scalar& s : step.body) in_scalar(s);
-        for (const te::Scalar& s : step.then) in_scalar(s);
-        if (step.fold) {
-          for (const te::Scalar& s : step.fold->init) in_scalar(s);
-          in_pred(step.fold->pred);
-        }
-        if (step.routine) {
-          for (int buffer : step.routine->inputs) touch(buffer);
-        }
-        for (const Store& store : step.stores) touch(store.buffer);
-      };
+    for (const Step& step : phase.steps) {
       // A step's staging runs again and again while it does.
-      for (const Step& staging : whole.staging) in_step(staging);
-      in_step(whole);
+      for (const Step& staging : step.staging) VisitBuffers(staging, touch);
+      VisitBuffers(step, touch);
       ++number;
     }
   }
@@ -285,6 +286,15 @@ std::vector<int64_t> Kernel::scratch_offset_bytes() const {
     offsets[b] = at;
   }
   return offsets;
+}
+
+int64_t Kernel::PlannedScratchBytes() const {
+  int64_t bytes = 0;
+  const std::vector<int64_t> offsets = scratch_offset_bytes();
+  for (size_t b = 0; b < offsets.size(); ++b) {
+    if (offsets[b] >= 0) bytes = std::max(bytes, offsets[b] + ScratchBytes(buffers[b]));
+  }
+  return bytes;
 }
 
 std::string Print(const Kernel& kernel) {

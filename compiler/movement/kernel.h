@@ -140,6 +140,8 @@ struct Phase {
 // Each step, its staging before it.
 void VisitSteps(const Phase& phase, const std::function<void(const Step&)>& f);
 void VisitSteps(Phase* phase, const std::function<void(Step*)>& f);
+// Every buffer that a step without its staging reads or writes, in values, indices and conditions; some several times.
+void VisitBuffers(const Step& step, const std::function<void(int)>& f);
 
 struct Kernel {
   std::vector<Buffer> buffers;  // kernel-scope ones first, in argument order, then device, then block
@@ -149,7 +151,8 @@ struct Kernel {
   int num_args() const;       // kernel- and device-scope buffers
   // Parallel to buffers, 64-byte aligned; -1 where not kBlock. Buffers that no step needs at the same time overlap.
   std::vector<int64_t> scratch_offset_bytes() const;
-  int next_axis = 0;  // first unused axis id
+  int64_t PlannedScratchBytes() const;  // by these offsets: what `scratch_bytes` is to be
+  int next_axis = 0;                    // first unused axis id
 };
 
 // Text, deterministic and free of names: two kernels that print equally compute the same and cost the same.

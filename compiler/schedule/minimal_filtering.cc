@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <utility>
 
 #include "compiler/schedule/form_stages.h"
 
@@ -107,15 +108,15 @@ double PointsOf(const std::vector<Axis>& axes) {
 class Filtering {
  public:
   Filtering(const te::Program& program, size_t at, const te::ScalarNode& x, const te::ScalarNode& w,
-            std::vector<Window> windows, int64_t outputs)
+            std::vector<Window> windows, FilterMatrices matrices)
       : old_(program),
         te_(program.tes[at]),
         x_(x),
         w_(w),
         windows_(std::move(windows)),
-        m_(outputs),
-        n_(outputs + kTaps - 1),
-        matrices_(MakeFilterMatrices(outputs, kTaps)),
+        matrices_(std::move(matrices)),
+        m_(matrices_.outputs),
+        n_(m_ + kTaps - 1),
         builder_(&result_.program) {
     result_.program = program;
     result_.program.tes.assign(program.tes.begin(), program.tes.begin() + static_cast<int64_t>(at));
@@ -281,8 +282,8 @@ class Filtering {
   const te::ScalarNode& x_;
   const te::ScalarNode& w_;
   const std::vector<Window> windows_;
-  const int64_t m_, n_;
   const FilterMatrices matrices_;
+  const int64_t m_, n_;
   FilteredProgram result_;
   te::Builder builder_;
   std::vector<Axis> folds_, product_axes_;
@@ -352,13 +353,12 @@ double ErrorGrowth(const FilterMatrices& matrices) {
 }
 
 std::optional<FilteredProgram> FilterMinimally(const te::Program& program, int64_t outputs) {
-  const double growth = ErrorGrowth(MakeFilterMatrices(outputs, kTaps));
   for (size_t at = 0; at < program.tes.size(); ++at) {
     const te::Te& te = program.tes[at];
     const auto [x, w] = Operands(program, te);
     if (x == nullptr) continue;
     const std::vector<Window> windows = FindWindows(te, *x, *w, outputs);
-    if (windows.empty() || std::pow(growth, static_cast<double>(windows.size())) > kMostErrorGrowth) continue;
+    if (windows.empty()) continue;
     double taps = 1, filters = 1;
     for (const Window& window : windows) taps *= static_cast<double>(window.tap.extent);
     for (const Axis& axis : te.axes) {
@@ -366,7 +366,9 @@ std::optional<FilteredProgram> FilterMinimally(const te::Program& program, int64
       if (DimensionsUsing(w->indices, axis, &unused) > 0) filters *= static_cast<double>(axis.extent);
     }
     if (PointsOf(te.fold->axes) / taps < kLeastChannels || filters < kLeastChannels) continue;
-    return Filtering(program, at, *x, *w, windows, outputs).Run(at);
+    FilterMatrices matrices = MakeFilterMatrices(outputs, kTaps);
+    if (std::pow(ErrorGrowth(matrices), static_cast<double>(windows.size())) > kMostErrorGrowth) continue;
+    return Filtering(program, at, *x, *w, windows, std::move(matrices)).Run(at);
   }
   return std::nullopt;
 }

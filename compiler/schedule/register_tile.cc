@@ -20,9 +20,9 @@ using te::Scalar;
 
 // Tile shapes this close in time are told apart by their loads.
 constexpr double kTie = 1.01;
-// Of choosing the lanes, in cycles: to copy an element while packing at run time, to store a result away from its
-// neighbour in the vector; and what share of the arithmetic is lost where every broadcast comes from another line.
-constexpr double kPackCycles = 2, kScatterCycles = 1.5, kStridedBroadcast = 0.5;
+// Of choosing the lanes: cycles to copy an element while packing at run time; and what share of the arithmetic is lost
+// where every broadcast comes from another line.
+constexpr double kPackCycles = 2, kStridedBroadcast = 0.5;
 // A packed operand or a row block should leave room for the other in the core's own cache.
 constexpr double kCacheShare = 0.5;
 // A shape that the port model puts this far behind the best is not worth a measurement.

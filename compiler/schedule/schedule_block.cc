@@ -112,7 +112,7 @@ class BlockScheduler {
       }
     }
     DropUnusedBuffers();
-    kernel_.scratch_bytes = ScratchBytes();
+    kernel_.scratch_bytes = kernel_.PlannedScratchBytes();
     kernel_.next_axis = axes_.next();
     RETURN_IF_ERROR(movement::Verify(kernel_));
     result.kernel = std::move(kernel_);
@@ -369,23 +369,12 @@ class BlockScheduler {
       RETURN_IF_ERROR(AddTaskSteps(program_.tes[first + static_cast<int>(s)], stages[s], boxes[s], &phase));
     }
     kernel_.phases.push_back(std::move(phase));
-    if (ScratchBytes() > MostScratchBytes(device_, products)) {
+    const int64_t scratch_bytes = kernel_.PlannedScratchBytes();
+    if (scratch_bytes > MostScratchBytes(device_, products)) {
       return absl::FailedPreconditionError(
-          absl::StrCat("a task's intermediates of ", ScratchBytes(), " bytes exceed the core's own cache"));
+          absl::StrCat("a task's intermediates of ", scratch_bytes, " bytes exceed the core's own cache"));
     }
     return absl::OkStatus();
-  }
-
-  // Of the phases so far.
-  int64_t ScratchBytes() const {
-    int64_t bytes = 0;
-    const std::vector<int64_t> offsets = kernel_.scratch_offset_bytes();
-    for (size_t b = 0; b < offsets.size(); ++b) {
-      if (offsets[b] < 0) continue;
-      bytes = std::max(
-          bytes, offsets[b] + (kernel_.buffers[b].elements * DTypeBytes(kernel_.buffers[b].dtype) + 127) / 64 * 64);
-    }
-    return bytes;
   }
 
   // The loop nest of a stage over its box in a task.
@@ -447,36 +436,9 @@ class BlockScheduler {
   // Arguments that nothing reads any more (constants replaced by their packed copies) are not passed.
   void DropUnusedBuffers() {
     std::vector<bool> used(kernel_.buffers.size(), false);
-    std::function<void(const Index&)> use_index = [&](const Index& index) {
-      for (const Index::Part& part : index.parts()) {
-        if (part.term.kind == te::TermKind::kLoad) used[part.term.tensor] = true;
-        for (const Index& inner : part.term.indices) use_index(inner);
-        if (part.term.inner != nullptr) use_index(*part.term.inner);
-      }
-    };
-    auto use_scalar = [&](const te::Scalar& s) {
-      te::Visit(s, [&](const te::ScalarNode& node) {
-        if (node.kind == te::ScalarKind::kLoad) used[node.tensor] = true;
-        for (const Index& index : node.indices) use_index(index);
-        if (node.kind == te::ScalarKind::kFromIndex) use_index(node.index);
-        for (const te::Comparison& c : node.pred) {
-          use_index(c.lhs);
-          use_index(c.rhs);
-        }
-      });
-    };
     for (const movement::Phase& phase : kernel_.phases) {
       movement::VisitSteps(phase, [&](const movement::Step& step) {
-        for (const te::Scalar& s : step.body) use_scalar(s);
-        for (const te::Scalar& s : step.then) use_scalar(s);
-        if (step.fold) {
-          for (const te::Scalar& s : step.fold->init) use_scalar(s);
-          for (const te::Comparison& c : step.fold->pred) {
-            use_index(c.lhs);
-            use_index(c.rhs);
-          }
-        }
-        for (const movement::Store& store : step.stores) used[store.buffer] = true;
+        movement::VisitBuffers(step, [&](int buffer) { used[buffer] = true; });
       });
     }
     std::vector<int> renumber(kernel_.buffers.size(), -1);
@@ -569,10 +531,7 @@ absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const s
   const int taken = log.Pick("form", static_cast<int>(forms.size()));
   Form& form = forms[taken];
   form.block.choices = form.log.met();
-  const std::vector<ChoicePoint>& own = log.met();
-  for (const ChoicePoint& point : own) {
-    if (point.name == "form") form.block.choices.push_back(point);
-  }
+  if (forms.size() > 1) form.block.choices.push_back(log.met().back());  // "form"
   return std::move(form.block);
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "compiler/cost/caches.h"
+
 namespace fusion {
 namespace {
 
@@ -25,10 +27,7 @@ int64_t NearestCacheBytes(const DeviceModel& device) {
 }
 
 int64_t PrivateCacheBytes(const DeviceModel& device) {
-  int64_t largest = 0;
-  for (const MemoryLevel& level : device.memory) {
-    if (!level.shared) largest = std::max(largest, level.size_bytes);
-  }
+  const int64_t largest = LargestPrivateBytes(device);
   return largest > 0 ? largest : kUnknownPrivateBytes;
 }
 

@@ -1,0 +1,23 @@
+// Questions about the memory levels of a device model.
+#ifndef FUSION_COMPILER_COST_CACHES_H_
+#define FUSION_COMPILER_COST_CACHES_H_
+
+#include <algorithm>
+#include <cstdint>
+
+#include "compiler/cost/device_model.h"
+
+namespace fusion {
+
+// Bytes of the largest memory that a core has for itself; 0 where the model names none.
+inline int64_t LargestPrivateBytes(const DeviceModel& device) {
+  int64_t largest = 0;
+  for (const MemoryLevel& level : device.memory) {
+    if (!level.shared) largest = std::max(largest, level.size_bytes);
+  }
+  return largest;
+}
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_COST_CACHES_H_
