@@ -9,16 +9,10 @@
 #include "runtime/devices/cpu/cpu_launches.h"
 #include "runtime/devices/cpu/isa.h"
 #include "runtime/devices/cuda/context.h"
-#include "runtime/devices/host_memory.h"
+#include "runtime/devices/mirrored_buffers.h"
 
 namespace fusion {
 namespace {
-
-using BufferKind = fusion::Buffer::Kind;
-
-int64_t WithSlack(int64_t size_bytes) {
-  return (size_bytes + kBufferAlignBytes - 1) / kBufferAlignBytes * kBufferAlignBytes + kBufferSlackBytes;
-}
 
 class CudaExecutable : public Executable {
  public:
@@ -33,13 +27,9 @@ class CudaExecutable : public Executable {
     RETURN_IF_ERROR(executable->LoadCode());
     RETURN_IF_ERROR(executable->PlaceBuffers());
     RETURN_IF_ERROR(executable->BindLaunches());
-    std::vector<char*> bases;
-    for (size_t b = 0; b < executable->program_->buffers.size(); ++b) {
-      bases.push_back(executable->HostOf(static_cast<int>(b)));
-    }
     ASSIGN_OR_RETURN(executable->host_launches_,
                      CpuLaunches::Create(*executable->bundle_, *executable->program_, CpuLaunches::Which::kOnHost,
-                                         bases, options.threads));
+                                         executable->buffers_.Bases(), options.threads));
     RETURN_IF_ERROR(executable->Capture());
     return executable;
   }
@@ -56,9 +46,13 @@ class CudaExecutable : public Executable {
   absl::Status Run(absl::Span<const void* const> inputs, absl::Span<void* const> outputs,
                    const LaunchObserver& observer) override {
     const cuda::Current current(*context_);
-    absl::Status status = UploadInputs(inputs);
+    absl::Status status =
+        buffers_.UploadInputs(inputs, [this](int buffer, const void* from) { return Upload(buffer, from); });
     if (status.ok()) status = observer ? RunTimed(observer) : RunParts();
-    if (status.ok()) status = DownloadOutputs(outputs);
+    if (status.ok()) {
+      status = buffers_.DownloadOutputs(
+          outputs, [this](int buffer, int64_t size_bytes, void* to) { return Download(buffer, size_bytes, to); });
+    }
     const absl::Status finished = context_->Finish();  // in any case: copies use the caller's memory
     return status.ok() ? finished : status;
   }
@@ -85,13 +79,10 @@ class CudaExecutable : public Executable {
 
   const cuda::Api& api() const { return context_->api(); }
 
-  char* HostOf(int buffer) {
-    const bool constant = program_->buffers[buffer].kind == BufferKind::kConstant;
-    return (constant ? const_cast<char*>(bundle_->weights().data()) : host_.data()) + offsets_[buffer];
-  }
+  char* HostOf(int buffer) const { return buffers_.HostOf(buffer); }
   cuda::DevicePointer DeviceOf(int buffer) const {
-    const bool constant = program_->buffers[buffer].kind == BufferKind::kConstant;
-    return (constant ? weights_ : memory_).data() + static_cast<cuda::DevicePointer>(offsets_[buffer]);
+    const bool constant = buffers_.IsConstant(buffer);
+    return (constant ? weights_ : memory_).data() + static_cast<cuda::DevicePointer>(buffers_.Offset(buffer));
   }
 
   absl::Status LoadCode() {
@@ -109,13 +100,8 @@ class CudaExecutable : public Executable {
   // The arena, then inputs and outputs, in one piece of the device's memory and, in the same places, on the host, since
   // callers may ask for their memory.
   absl::Status PlaceBuffers() {
-    int64_t bytes = WithSlack(program_->arena_bytes);
-    for (const fusion::Buffer& buffer : program_->buffers) {
-      const bool own = buffer.kind == BufferKind::kInput || buffer.kind == BufferKind::kOutput;
-      offsets_.push_back(own ? bytes : buffer.offset);
-      if (own) bytes += WithSlack(buffer.size_bytes);
-    }
-    ASSIGN_OR_RETURN(host_, HostMemory::Allocate(bytes, "the bundle's buffers"));
+    ASSIGN_OR_RETURN(buffers_, MirroredBuffers::Create(*bundle_, *program_));
+    const int64_t bytes = buffers_.size_bytes();
     ASSIGN_OR_RETURN(memory_, context_->Allocate(bytes, "the bundle's buffers"));
     RETURN_IF_ERROR(context_->Check(api().MemsetD8(memory_.data(), 0, static_cast<size_t>(bytes)),
                                     "clearing the bundle's buffers"));
@@ -240,7 +226,7 @@ class CudaExecutable : public Executable {
   absl::Status Download(int buffer, int64_t size_bytes, void* to) {
     if (size_bytes == 0) return absl::OkStatus();
     const auto bytes = static_cast<size_t>(size_bytes);
-    if (program_->buffers[buffer].kind == BufferKind::kConstant) {
+    if (buffers_.IsConstant(buffer)) {
       if (to != HostOf(buffer)) std::memcpy(to, HostOf(buffer), bytes);
       return absl::OkStatus();
     }
@@ -248,40 +234,11 @@ class CudaExecutable : public Executable {
                            "copying an output from the device");
   }
 
-  absl::Status UploadInputs(absl::Span<const void* const> inputs) {
-    std::vector<bool> given(program_->buffers.size(), false);
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      const int buffer = program_->inputs[i].buffer;
-      given[buffer] = true;
-      RETURN_IF_ERROR(Upload(buffer, inputs[i]));
-    }
-    for (size_t b = 0; b < given.size(); ++b) {  // extents
-      const int buffer = static_cast<int>(b);
-      if (program_->buffers[b].kind == BufferKind::kInput && !given[b]) {
-        RETURN_IF_ERROR(Upload(buffer, HostOf(buffer)));
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status DownloadOutputs(absl::Span<void* const> outputs) {
-    for (size_t o = 0; o < outputs.size(); ++o) {
-      const Binding& binding = program_->outputs[o];
-      ASSIGN_OR_RETURN(const int64_t size_bytes, CheckedSizeBytes(binding.shape, binding.dtype));
-      RETURN_IF_ERROR(Download(binding.buffer, size_bytes, outputs[o]));
-      for (const int extent : binding.extents) {
-        if (extent >= 0) RETURN_IF_ERROR(Download(extent, program_->buffers[extent].size_bytes, HostOf(extent)));
-      }
-    }
-    return absl::OkStatus();
-  }
-
   std::shared_ptr<cuda::Context> context_;
   std::shared_ptr<const BundleReader> bundle_;
   const fusion::Program* program_ = nullptr;
   std::map<std::string, cuda::ModuleHandle> modules_;  // by kernel file
-  HostMemory host_;
-  std::vector<int64_t> offsets_;  // parallel to Program::buffers; of constants: in the weights
+  MirroredBuffers buffers_;
   cuda::Memory memory_, weights_;
   std::vector<BoundLaunch> launches_;  // nothing bound of what runs on the host
   std::vector<Part> parts_;

@@ -10,7 +10,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/devices/cpu/cpu_launches.h"
 #include "runtime/devices/cpu/isa.h"
-#include "runtime/devices/host_memory.h"
+#include "runtime/devices/mirrored_buffers.h"
 #include "runtime/devices/opencl/context.h"
 #include "runtime/devices/opencl/program_file.h"
 
@@ -18,11 +18,6 @@ namespace fusion {
 namespace {
 
 using opencl::ToStatus;
-using BufferKind = fusion::Buffer::Kind;
-
-int64_t WithSlack(int64_t size_bytes) {
-  return (size_bytes + kBufferAlignBytes - 1) / kBufferAlignBytes * kBufferAlignBytes + kBufferSlackBytes;
-}
 
 class OpenClExecutable : public Executable {
  public:
@@ -36,20 +31,17 @@ class OpenClExecutable : public Executable {
     RETURN_IF_ERROR(executable->LoadCode());
     RETURN_IF_ERROR(executable->PlaceBuffers());
     RETURN_IF_ERROR(executable->BindLaunches());
-    std::vector<char*> bases;
-    for (size_t b = 0; b < executable->program_->buffers.size(); ++b) {
-      bases.push_back(executable->HostOf(static_cast<int>(b)));
-    }
     ASSIGN_OR_RETURN(executable->host_launches_,
                      CpuLaunches::Create(*executable->bundle_, *executable->program_, CpuLaunches::Which::kOnHost,
-                                         bases, options.threads));
+                                         executable->buffers_.Bases(), options.threads));
     return executable;
   }
 
   absl::Status Run(absl::Span<const void* const> inputs, absl::Span<void* const> outputs,
                    const LaunchObserver& observer) override {
     std::vector<Event> events;
-    absl::Status status = UploadInputs(inputs);
+    absl::Status status =
+        buffers_.UploadInputs(inputs, [this](int buffer, const void* from) { return Upload(buffer, from); });
     if (status.ok() && observer && !shared_) status = context_->Finish();  // copies are no part of the first launch
     if (observer) host_ns_.assign(launches_.size(), 0);
     if (status.ok()) status = Enqueue(observer ? &events : nullptr);
@@ -57,7 +49,10 @@ class OpenClExecutable : public Executable {
     if (status.ok()) status = finished;
     if (status.ok() && observer) status = Report(events, observer);
     for (const Event& event : events) context_->api().clReleaseEvent(event.event);
-    if (status.ok()) status = DownloadOutputs(outputs);
+    if (status.ok()) {
+      status = buffers_.DownloadOutputs(
+          outputs, [this](int buffer, int64_t size_bytes, void* to) { return Download(buffer, size_bytes, to); });
+    }
     return status;
   }
 
@@ -75,10 +70,7 @@ class OpenClExecutable : public Executable {
     int64_t tasks;
   };
 
-  char* HostOf(int buffer) {
-    const bool constant = program_->buffers[buffer].kind == BufferKind::kConstant;
-    return (constant ? const_cast<char*>(bundle_->weights().data()) : host_.data()) + offsets_[buffer];
-  }
+  char* HostOf(int buffer) const { return buffers_.HostOf(buffer); }
 
   absl::Status LoadCode() {
     for (const fusion::Kernel& kernel : program_->kernels) {
@@ -101,16 +93,11 @@ class OpenClExecutable : public Executable {
   // The arena, then inputs and outputs, in one object of the device and, in the same places, on the host, since callers
   // may ask for their memory. A device that shares memory works in the host's.
   absl::Status PlaceBuffers() {
-    int64_t bytes = WithSlack(program_->arena_bytes);
-    for (const fusion::Buffer& buffer : program_->buffers) {
-      const bool own = buffer.kind == BufferKind::kInput || buffer.kind == BufferKind::kOutput;
-      offsets_.push_back(own ? bytes : buffer.offset);
-      if (own) bytes += WithSlack(buffer.size_bytes);
-    }
+    ASSIGN_OR_RETURN(buffers_, MirroredBuffers::Create(*bundle_, *program_));
+    const int64_t bytes = buffers_.size_bytes();
     shared_ = context_->device().shares_memory;
-    ASSIGN_OR_RETURN(host_, HostMemory::Allocate(bytes, "the bundle's buffers"));
     if (shared_) {
-      ASSIGN_OR_RETURN(memory_, context_->ShareMemory(host_.data(), bytes));
+      ASSIGN_OR_RETURN(memory_, context_->ShareMemory(buffers_.host(), bytes));
     } else {
       ASSIGN_OR_RETURN(memory_, context_->MakeBuffer(bytes, "the bundle's buffers"));
     }
@@ -146,7 +133,7 @@ class OpenClExecutable : public Executable {
         } else {
           for (const int buffer : launch.buffers) {
             RETURN_IF_ERROR(pass(InWeights(buffer) ? weights_.get() : memory_.get()));
-            RETURN_IF_ERROR(pass(cl_long{offsets_[buffer]}));
+            RETURN_IF_ERROR(pass(cl_long{buffers_.Offset(buffer)}));
           }
         }
         phases.push_back({std::move(bound), phase.tasks});
@@ -155,14 +142,14 @@ class OpenClExecutable : public Executable {
     return absl::OkStatus();
   }
 
-  bool InWeights(int buffer) const { return program_->buffers[buffer].kind == BufferKind::kConstant; }
+  bool InWeights(int buffer) const { return buffers_.IsConstant(buffer); }
 
   // The table of a launch with many buffers (kernel_abi.md).
   absl::StatusOr<cl_mem> PlacesOf(const Launch& launch) {
     std::vector<cl_long>& places = places_.emplace_back();
     for (const int buffer : launch.buffers) {
       places.push_back(InWeights(buffer) ? 1 : 0);
-      places.push_back(offsets_[buffer]);
+      places.push_back(buffers_.Offset(buffer));
     }
     ASSIGN_OR_RETURN(opencl::Buffer table, context_->MakeBuffer(static_cast<int64_t>(places.size() * sizeof(cl_long)),
                                                                 "a launch's buffers", places.data()));
@@ -177,52 +164,24 @@ class OpenClExecutable : public Executable {
       std::memcpy(HostOf(buffer), from, bytes);
       return absl::OkStatus();
     }
-    return ToStatus(
-        context_->api().clEnqueueWriteBuffer(context_->queue(), memory_.get(), CL_FALSE,
-                                             static_cast<size_t>(offsets_[buffer]), bytes, from, 0, nullptr, nullptr),
-        "copying an input to the device");
+    return ToStatus(context_->api().clEnqueueWriteBuffer(context_->queue(), memory_.get(), CL_FALSE,
+                                                         static_cast<size_t>(buffers_.Offset(buffer)), bytes, from, 0,
+                                                         nullptr, nullptr),
+                    "copying an input to the device");
   }
 
   // Behind what was enqueued before it; a device that shares memory must have finished that.
   absl::Status Download(int buffer, int64_t size_bytes, void* to) {
-    const bool constant = program_->buffers[buffer].kind == BufferKind::kConstant;
+    const bool constant = buffers_.IsConstant(buffer);
     if (size_bytes == 0 || ((shared_ || constant) && to == HostOf(buffer))) return absl::OkStatus();
     if (shared_ || constant) {
       std::memcpy(to, HostOf(buffer), static_cast<size_t>(size_bytes));
       return absl::OkStatus();
     }
     return ToStatus(context_->api().clEnqueueReadBuffer(context_->queue(), memory_.get(), CL_TRUE,
-                                                        static_cast<size_t>(offsets_[buffer]),
+                                                        static_cast<size_t>(buffers_.Offset(buffer)),
                                                         static_cast<size_t>(size_bytes), to, 0, nullptr, nullptr),
                     "copying an output from the device");
-  }
-
-  absl::Status UploadInputs(absl::Span<const void* const> inputs) {
-    std::vector<bool> given(program_->buffers.size(), false);
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      const int buffer = program_->inputs[i].buffer;
-      given[buffer] = true;
-      RETURN_IF_ERROR(Upload(buffer, inputs[i]));
-    }
-    for (size_t b = 0; b < given.size(); ++b) {  // extents
-      const int buffer = static_cast<int>(b);
-      if (program_->buffers[b].kind == BufferKind::kInput && !given[b]) {
-        RETURN_IF_ERROR(Upload(buffer, HostOf(buffer)));
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status DownloadOutputs(absl::Span<void* const> outputs) {
-    for (size_t o = 0; o < outputs.size(); ++o) {
-      const Binding& binding = program_->outputs[o];
-      ASSIGN_OR_RETURN(const int64_t size_bytes, CheckedSizeBytes(binding.shape, binding.dtype));
-      RETURN_IF_ERROR(Download(binding.buffer, size_bytes, outputs[o]));
-      for (const int extent : binding.extents) {
-        if (extent >= 0) RETURN_IF_ERROR(Download(extent, program_->buffers[extent].size_bytes, HostOf(extent)));
-      }
-    }
-    return absl::OkStatus();
   }
 
   absl::Status Enqueue(std::vector<Event>* events) {
@@ -288,8 +247,7 @@ class OpenClExecutable : public Executable {
   std::shared_ptr<const BundleReader> bundle_;
   const fusion::Program* program_ = nullptr;
   std::map<std::string, opencl::Program> programs_;  // by kernel file
-  HostMemory host_;
-  std::vector<int64_t> offsets_;  // parallel to Program::buffers; of constants: in the weights
+  MirroredBuffers buffers_;
   bool shared_ = false;
   opencl::Buffer memory_, weights_;
   std::vector<std::vector<cl_long>> places_;  // what tables_ hold
