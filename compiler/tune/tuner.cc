@@ -139,9 +139,12 @@ absl::StatusOr<std::vector<Tuned>> Tune(const std::vector<Subject>& subjects, co
   std::vector<std::vector<Workbench::Variant>> finals;
   for (const Kernel& kernel : kernels) {
     std::vector<Workbench::Variant> group = {{kernel.number, {}}};
+    std::set<std::string> finalists;  // by key: different choices may make the same kernel
     for (const Search::Told& told : kernel.search.told()) {
       if (told.latency_ns >= kPromising * kernel.own_ns || group.size() > kFinalists) break;
-      if (PrintChoices(told.choices).empty() || !workbench->Make(kernel.number, told.choices).ok()) continue;
+      if (PrintChoices(told.choices).empty()) continue;
+      const absl::StatusOr<Workbench::Made> made = workbench->Make(kernel.number, told.choices);
+      if (!made.ok() || !finalists.insert(made->key).second) continue;
       group.push_back({kernel.number, told.choices});
     }
     if (group.size() > 1) finals.push_back(std::move(group));

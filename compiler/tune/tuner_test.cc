@@ -107,6 +107,17 @@ TEST(Tune, ALuckyMeasurementDoesNotWin) {
   EXPECT_EQ(PrintChoices((*tuned)[0].choices), "");
 }
 
+// Else a later compilation, which knows each kernel once, would ask for another final.
+TEST(Tune, AKernelIsInTheFinalOnce) {
+  MadeUp bench;
+  bench.known[0] = {{"tile=3", 95}, {"tile=3 unroll=1", 95}, {"order=1", 96}};
+  ASSERT_TRUE(Tune({{1, 100}}, {.budget = {.trials = 3}}, &bench).ok());
+  ASSERT_THAT(bench.compared, SizeIs(1));
+  ASSERT_THAT(bench.compared[0], SizeIs(3));
+  EXPECT_EQ(PrintChoices(bench.compared[0][1].choices), "tile=3");
+  EXPECT_EQ(PrintChoices(bench.compared[0][2].choices), "order=1");
+}
+
 TEST(Tune, WithoutMeasurementsNothingIsTried) {
   MadeUp bench;
   bench.source = LatencySource::kModel;
