@@ -66,10 +66,13 @@ std::vector<Outputs> CompileAndRun(std::vector<CompileJob> jobs, const std::func
   context.oracle = &oracle;
   context.toolchain = toolchain->get();
   const std::vector<absl::StatusOr<CompileAccount>> compiled = CompileMany(jobs, context);
-  std::vector<Outputs> outputs = RunIsolated(static_cast<int>(jobs.size()), options.deadline_s, [&](int j) -> Outputs {
-    if (!compiled[j].ok()) return compiled[j].status();
-    return RunBundle(jobs[j].bundle_path, inputs(j));
-  });
+  // A driver of OpenCL reads its library before it builds its first program, PoCL for a second.
+  const CasesPerProcess cases = options.target == "opencl" ? CasesPerProcess::kMany : CasesPerProcess::kOne;
+  std::vector<Outputs> outputs =
+      RunIsolated(static_cast<int>(jobs.size()), options.deadline_s, cases, [&](int j) -> Outputs {
+        if (!compiled[j].ok()) return compiled[j].status();
+        return RunBundle(jobs[j].bundle_path, inputs(j));
+      });
   std::error_code ignored;
   std::filesystem::remove_all(folder, ignored);
   return outputs;

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstring>
 #include <map>
@@ -103,57 +104,86 @@ std::string ReadAll(int fd) {
   return bytes;
 }
 
-[[noreturn]] void Child(int fd, int deadline_s, const std::function<Result()>& run) {
-  alarm(static_cast<unsigned>(deadline_s));
-  const std::string bytes = Encode(run());
+void WriteAll(int fd, const std::string& bytes) {
   size_t done = 0;
   while (done < bytes.size()) {
     const ssize_t n = write(fd, bytes.data() + done, bytes.size() - done);
     if (n <= 0) break;
     done += static_cast<size_t>(n);
   }
+}
+
+std::string NumberText(int64_t value) {
+  Writer writer;
+  writer.Number(value);
+  return writer.bytes();
+}
+
+// Takes cases, one or all there are. Writes the number of each before it runs, and behind that the result's bytes.
+[[noreturn]] void Child(int fd, int count, int deadline_s, CasesPerProcess cases, std::atomic<int>* next,
+                        const std::function<Result(int)>& run) {
+  for (int i = 0; (i = (*next)++) < count;) {
+    WriteAll(fd, NumberText(i));
+    alarm(static_cast<unsigned>(deadline_s));
+    const std::string bytes = Encode(run(i));
+    alarm(0);
+    WriteAll(fd, NumberText(static_cast<int64_t>(bytes.size())) + bytes);
+    if (cases == CasesPerProcess::kOne) break;
+  }
   _exit(0);
 }
 
-Result Collect(int fd, int status, int deadline_s) {
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) {
-    return absl::InternalError(absl::StrCat("did not finish within ", deadline_s, " s"));
+void Collect(int fd, int status, int deadline_s, std::vector<Result>* results) {
+  Reader reader(ReadAll(fd));
+  for (int64_t i = 0; reader.Number(&i) && i >= 0 && i < static_cast<int64_t>(results->size());) {
+    Result& result = (*results)[static_cast<size_t>(i)];
+    std::string bytes;
+    if (reader.Bytes(&bytes)) {
+      result = Decode(std::move(bytes));
+    } else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) {
+      result = absl::InternalError(absl::StrCat("did not finish within ", deadline_s, " s"));
+    } else if (WIFSIGNALED(status)) {
+      result = absl::InternalError(absl::StrCat("crashed: ", strsignal(WTERMSIG(status))));
+    } else {
+      result = absl::InternalError("the case's process ended without a result");
+    }
   }
-  if (WIFSIGNALED(status)) {
-    return absl::InternalError(absl::StrCat("crashed: ", strsignal(WTERMSIG(status))));
-  }
-  return Decode(ReadAll(fd));
 }
 
 }  // namespace
 
-std::vector<Result> RunIsolated(int count, int deadline_s, const std::function<Result(int)>& run) {
-  std::vector<Result> results(static_cast<size_t>(count), absl::InternalError("not run"));
+std::vector<Result> RunIsolated(int count, int deadline_s, CasesPerProcess cases,
+                                const std::function<Result(int)>& run) {
+  std::vector<Result> results(static_cast<size_t>(count), absl::ResourceExhaustedError("no process for this case"));
+  // The first case that no child has begun, as all of them see it.
+  auto* const next = static_cast<std::atomic<int>*>(
+      mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  if (next == MAP_FAILED) return results;
   const size_t jobs = std::max(1u, std::thread::hardware_concurrency());
-  std::map<pid_t, std::pair<int, int>> running;  // pid → case, memory file
-  int next = 0;
-  while (next < count || !running.empty()) {
-    if (next < count && running.size() < jobs) {
-      const int fd = memfd_create("case", MFD_CLOEXEC);
+  std::map<pid_t, int> running;  // pid → memory file
+  bool can_start = true;
+  while ((can_start && *next < count) || !running.empty()) {
+    if (can_start && *next < count && running.size() < jobs) {
+      const int fd = memfd_create("cases", MFD_CLOEXEC);
       const pid_t pid = fd < 0 ? -1 : fork();
-      if (pid == 0) Child(fd, deadline_s, [&] { return run(next); });
+      if (pid == 0) Child(fd, count, deadline_s, cases, next, run);
       if (pid > 0) {
-        running[pid] = {next, fd};
-      } else {
-        results[static_cast<size_t>(next)] = absl::ResourceExhaustedError("no process for this case");
-        if (fd >= 0) close(fd);
+        running[pid] = fd;
+        continue;
       }
-      ++next;
-      continue;
+      can_start = false;
+      if (fd >= 0) close(fd);
     }
     int status = 0;
     const pid_t pid = waitpid(-1, &status, 0);
     auto it = running.find(pid);
     if (it == running.end()) continue;
-    results[static_cast<size_t>(it->second.first)] = Collect(it->second.second, status, deadline_s);
-    close(it->second.second);
+    Collect(it->second, status, deadline_s, &results);
+    close(it->second);
     running.erase(it);
+    can_start = true;
   }
+  munmap(next, sizeof(std::atomic<int>));
   return results;
 }
 

@@ -1,4 +1,4 @@
-// Runs cases in processes of their own, so that generated code that crashes or hangs fails its case only.
+// Runs cases in child processes, so that generated code that crashes or hangs fails its case only.
 #ifndef FUSION_TESTS_CONFORMANCE_ISOLATED_H_
 #define FUSION_TESTS_CONFORMANCE_ISOLATED_H_
 
@@ -10,10 +10,16 @@
 
 namespace fusion::conformance {
 
-// run(i) for i in [0, count), each in a forked child, one child a core. A child that is ended by a signal, or by the
-// deadline, gives INTERNAL. The calling process must have no other threads and no other children.
+enum class CasesPerProcess {
+  kOne,
+  kMany,  // one after another until one crashes: for devices whose driver takes long to start
+};
+
+// run(i) for i in [0, count), in forked children, one child a core. A case that ends its child by a signal, or takes
+// longer than the deadline, gives INTERNAL. The calling process must have no other threads and no other children.
 std::vector<absl::StatusOr<std::vector<Tensor>>> RunIsolated(
-    int count, int deadline_s, const std::function<absl::StatusOr<std::vector<Tensor>>(int)>& run);
+    int count, int deadline_s, CasesPerProcess cases,
+    const std::function<absl::StatusOr<std::vector<Tensor>>(int)>& run);
 
 }  // namespace fusion::conformance
 

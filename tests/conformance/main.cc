@@ -31,7 +31,7 @@ struct Options {
   ModeOptions mode_options;
 };
 
-constexpr size_t kBatch = 64;  // bounds memory; compiled modes build this many models per compiler call
+constexpr size_t kBatch = 256;  // bounds memory; compiled modes build this many models per compiler call
 
 // Lines `test reason`, `mode:test reason` and `target:test reason`.
 std::map<std::string, std::string> ReadGaps(const std::string& path, const std::string& mode,

@@ -10,7 +10,7 @@ import zipfile
 import harness
 import onnx_model
 
-MODEL = pathlib.Path(__file__).resolve().parent.parent / "models" / "small" / "tiny_resnet.onnx"
+MODELS = pathlib.Path(__file__).resolve().parent.parent / "models" / "small"
 
 
 class OpenClFarm(unittest.TestCase):
@@ -38,10 +38,19 @@ class OpenClFarm(unittest.TestCase):
                                                                       self.server.log_text()))
         return result
 
-    def test_a_model_is_measured_built_and_verified(self):
-        bundle = self.server.folder / "out.fusion"
-        report = self.ctl("submit", MODEL, "-o", bundle, "--target", "opencl", "--tune", "off")
-        self.assertRegex(report.err, r"[1-9]\d* measured, 0 known, 0 estimated")
+    # The bundle; judged by another target's kernels.
+    def submit_and_verify(self, model):
+        bundle = self.server.folder / (model + ".fusion")
+        report = self.ctl("submit", MODELS / (model + ".onnx"), "-o", bundle, "--target", "opencl", "--tune", "off")
+        self.assertRegex(report.err, r"[1-9]\d* measured, \d+ known, 0 estimated")
+        reference = self.server.folder / "cpu.fusion"
+        self.ctl("submit", MODELS / (model + ".onnx"), "-o", reference, "--planner", "none", "--math", "strict", "--tune",
+                 "off")
+        self.assertIn("verified", self.ctl("verify", bundle, "--reference", reference).out)
+        return bundle
+
+    def test_a_network_of_convolutions_is_measured_built_and_verified(self):
+        bundle = self.submit_and_verify("tiny_resnet")
         with zipfile.ZipFile(bundle) as entries:
             names = entries.namelist()
             self.assertIn("src/kernels_0.cl", names)
@@ -49,11 +58,10 @@ class OpenClFarm(unittest.TestCase):
         self.assertTrue(kernel.startswith(b"fusion-opencl 1\n"))
         text, binary = map(int, kernel.split(b"\n", 4)[3].split())
         self.assertGreater(min(text, binary), 0)
-        # Judged by another target's kernels.
-        reference = self.server.folder / "cpu.fusion"
-        self.ctl("submit", MODEL, "-o", reference, "--planner", "none", "--math", "strict", "--tune", "off")
-        self.assertIn("verified", self.ctl("verify", bundle, "--reference", reference).out)
         self.assertIn("Conv", self.ctl("bench", bundle, "--per-kernel").out)
+
+    def test_a_transformer_is_measured_built_and_verified(self):
+        self.submit_and_verify("tiny_encoder")
 
     def test_several_targets_of_which_one_is_not_there(self):
         (self.server.folder / "mlp.onnx").write_bytes(onnx_model.mlp())
