@@ -48,6 +48,8 @@ def load(path=None):
         "fusion_session_create": (number, handle, number, ctypes.POINTER(handle)),
         "fusion_session_close": (None, handle),
         "fusion_run": (number, handle, pointers, pointers),
+        "fusion_session_input": (handle, handle, size),
+        "fusion_session_output": (handle, handle, size),
         "fusion_session_set_profiling": (None, handle, number),
         "fusion_session_latency_ns": (ctypes.c_int64, handle, size),
     }
@@ -88,8 +90,10 @@ class Session:
         """manifest.json as text."""
         return self._lib.fusion_bundle_describe(self._bundle).decode()
 
-    def bind(self, feeds):
-        """Returns (run, outputs): run() computes the arrays `outputs` from `feeds` anew, with no work around it."""
+    def bind(self, feeds, in_place=False):
+        """Returns (run, outputs): run() computes the arrays `outputs` from `feeds` anew, with no work around it.
+        In place, feeds are copied once into the session's own memory, which lives as long as the session, and outputs
+        are views of it: kernels and nothing else run."""
         missing = [t.name for t in self.inputs if t.name not in feeds]
         if missing:
             raise FusionError(f"no value for inputs {missing}; the bundle takes {[t.name for t in self.inputs]}")
@@ -100,7 +104,15 @@ class Session:
                 raise FusionError(f"input '{tensor.name}' is {array.dtype}{list(array.shape)}; "
                                   f"the bundle wants {tensor.dtype}{list(tensor.shape)}")
             arrays.append(array)
-        outputs = [np.empty(tensor.shape, tensor.dtype) for tensor in self.outputs]
+        if in_place:
+            own = [self._view(self._lib.fusion_session_input(self._session, i), t) for i, t in enumerate(self.inputs)]
+            for mine, array in zip(own, arrays):
+                mine[...] = array
+            arrays = own
+            outputs = [self._view(self._lib.fusion_session_output(self._session, i), t)
+                       for i, t in enumerate(self.outputs)]
+        else:
+            outputs = [np.empty(tensor.shape, tensor.dtype) for tensor in self.outputs]
         addresses = lambda values: (ctypes.c_void_p * max(1, len(values)))(*[v.ctypes.data for v in values])
         ins, outs, session, fusion_run = addresses(arrays), addresses(outputs), self._session, self._lib.fusion_run
 
@@ -116,19 +128,28 @@ class Session:
         run()
         return outputs
 
-    def launch_latencies(self, feeds, runs=5):
-        """[(label, fastest ns of `runs`)] for each kernel launch, in order."""
+    def profile(self, run, runs):
+        """ns of every launch, in order, for each of `runs` calls of a bound `run`."""
         count = self._lib.fusion_bundle_launch_count(self._bundle)
-        run, _ = self.bind(feeds)
-        run()
-        fastest = [None] * count
+        latencies = []
         self._lib.fusion_session_set_profiling(self._session, 1)
         for _ in range(runs):
             run()
-            latest = [self._lib.fusion_session_latency_ns(self._session, i) for i in range(count)]
-            fastest = [now if best is None else min(best, now) for best, now in zip(fastest, latest)]
+            latencies.append([self._lib.fusion_session_latency_ns(self._session, i) for i in range(count)])
         self._lib.fusion_session_set_profiling(self._session, 0)
-        return [(self._lib.fusion_bundle_launch_label(self._bundle, i).decode(), fastest[i]) for i in range(count)]
+        return latencies
+
+    def launch_latencies(self, feeds, runs=5):
+        """[(label, fastest ns of `runs`)] for each kernel launch, in order."""
+        run, _ = self.bind(feeds)
+        run()
+        return [(self._lib.fusion_bundle_launch_label(self._bundle, i).decode(), min(times))
+                for i, times in enumerate(zip(*self.profile(run, runs)))]
+
+    @staticmethod
+    def _view(address, tensor):
+        size = int(np.prod(tensor.shape)) * tensor.dtype.itemsize
+        return np.frombuffer((ctypes.c_char * size).from_address(address), tensor.dtype).reshape(tensor.shape)
 
     def _check(self, status):
         if status:
