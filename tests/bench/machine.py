@@ -21,10 +21,10 @@ class Probe:
         wide = ["-mprefer-vector-width=512"] if platform.machine() == "x86_64" else []
         subprocess.run([compiler, *FLAGS, *wide, str(SOURCE), "-o", str(self._program)], check=True)
 
-    def sample(self, threads, fma_ms=20, copy_ms=0):
-        """The fields of machine_probe.cc."""
-        said = subprocess.run([str(self._program), str(threads), str(fma_ms), str(copy_ms)], check=True,
-                              capture_output=True, text=True)
+    def sample(self, threads, fma_ms=20, copy_ms=0, copy_bytes=None):
+        """The fields of machine_probe.cc. `copy_bytes`: read and written, all threads together; None: beyond caches."""
+        command = [self._program, threads, fma_ms, copy_ms, *([copy_bytes] if copy_bytes else [])]
+        said = subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True)
         return json.loads(said.stdout)
 
 

@@ -1,7 +1,9 @@
-// machine_probe THREADS FMA_MS COPY_MS: what this machine can do, as one line of JSON; 0 ms leaves one out.
+// machine_probe THREADS FMA_MS COPY_MS [COPY_BYTES]: what this machine can do, one line of JSON; 0 ms leaves one out.
 //   fma_gflops     independent multiply-adds on registers, counted as two operations
-//   copy_gb_per_s  bytes copied by memcpy between buffers far beyond the caches (each is read once and written once)
-// Each is the sum over THREADS threads that run at the same time; the fastest slice, and as `_mean` all of the time.
+//   copy_gb_per_s  bytes copied by memcpy between buffers (each is read once and written once): far beyond the caches,
+//                  or, of all threads and both sides together, COPY_BYTES
+// Each is the sum over THREADS threads that run at the same time; the fastest slice, as `_mean` all of the time, and as
+// `_median` the median slice.
 // Build with -O3 -march=native.
 #include <algorithm>
 #include <barrier>
@@ -34,11 +36,13 @@ typedef float Vector __attribute__((vector_size(kVectorBytes)));
 struct Rates {
   double best = 0;  // of the fastest slice: what the machine can do
   double mean = 0;  // over the whole time: what it does beside whatever else runs on it
+  double median = 0;
 };
 
 // `slice` does some work and returns how much.
 Rates Repeat(Clock::duration time, const std::function<double()>& slice) {
   Rates rates;
+  std::vector<double> slices;
   double total = 0;
   const Clock::time_point begin = Clock::now();
   Clock::time_point now = begin;
@@ -47,9 +51,12 @@ Rates Repeat(Clock::duration time, const std::function<double()>& slice) {
     const double work = slice();
     now = Clock::now();
     total += work;
-    rates.best = std::max(rates.best, work / std::chrono::duration<double>(now - start).count());
+    slices.push_back(work / std::chrono::duration<double>(now - start).count());
   } while (now - begin < time);
   rates.mean = total / std::chrono::duration<double>(now - begin).count();
+  std::sort(slices.begin(), slices.end());
+  rates.best = slices.back();
+  rates.median = slices[slices.size() / 2];
   return rates;
 }
 
@@ -87,6 +94,7 @@ Rates OnThreads(int threads, const std::function<Rates(int)>& work) {
   for (const Rates& rate : rates) {
     sum.best += rate.best;
     sum.mean += rate.mean;
+    sum.median += rate.median;
   }
   return sum;
 }
@@ -94,9 +102,9 @@ Rates OnThreads(int threads, const std::function<Rates(int)>& work) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int threads = argc == 4 ? std::atoi(argv[1]) : 0;
+  const int threads = argc == 4 || argc == 5 ? std::atoi(argv[1]) : 0;
   if (threads < 1 || threads > 1024) {
-    std::fprintf(stderr, "usage: machine_probe THREADS FMA_MS COPY_MS\n");
+    std::fprintf(stderr, "usage: machine_probe THREADS FMA_MS COPY_MS [COPY_BYTES]\n");
     return 2;
   }
   const std::chrono::milliseconds fma_time(std::atoi(argv[2])), copy_time(std::atoi(argv[3]));
@@ -106,13 +114,15 @@ int main(int argc, char** argv) {
     std::printf(", \"fma_gflops\": %.1f, \"fma_gflops_mean\": %.1f", fma.best / 1e9, fma.mean / 1e9);
   }
   if (copy_time.count() > 0) {
-    constexpr size_t kBufferBytes = 48 << 20;
+    constexpr size_t kFarBeyondCaches = 48 << 20;
+    const size_t buffer_bytes = argc == 5 ? std::strtoull(argv[4], nullptr, 10) / 2 / threads : kFarBeyondCaches;
     const Rates copy = OnThreads(threads, [&](int) {
-      const std::vector<char> from(kBufferBytes, 1);
-      std::vector<char> to(kBufferBytes, 2);
+      const std::vector<char> from(buffer_bytes, 1);
+      std::vector<char> to(buffer_bytes, 2);
       return Repeat(copy_time, [&] { return Copy(from, to); });
     });
-    std::printf(", \"copy_gb_per_s\": %.2f, \"copy_gb_per_s_mean\": %.2f", copy.best / 1e9, copy.mean / 1e9);
+    std::printf(", \"copy_gb_per_s\": %.2f, \"copy_gb_per_s_mean\": %.2f, \"copy_gb_per_s_median\": %.2f",
+                copy.best / 1e9, copy.mean / 1e9, copy.median / 1e9);
   }
   std::printf("}\n");
 }
