@@ -38,6 +38,7 @@ double asinh(double); double acosh(double); double atanh(double); double pow(dou
 #define PREFETCH_L1(p) __builtin_prefetch(p)
 #define PREFETCH_L2(p) __builtin_prefetch(p, 0, 2)
 #define UNROLL
+#define UNROLL_BY(n)
 #define vsel(c, a, b) ((c) ? (a) : (b))
 #define lane_vf(v, l) (v)[l]
 #define lane_vi(v, l) (v)[l]

@@ -31,6 +31,8 @@ x = part[0]; for (int w = 1; w < group / 32; ++w) { const T y = part[w]; combine
 #define PREFETCH_L1(p)
 #define PREFETCH_L2(p)
 #define UNROLL _Pragma("unroll")
+#define UNROLL_TEXT(text) _Pragma(#text)
+#define UNROLL_BY(n) UNROLL_TEXT(unroll n)
 #define LANES(...) $E
 struct vf { float x[$L]; };
 struct vi { i32 x[$L]; };

@@ -27,6 +27,8 @@ value = part[0]; BARRIER }
 #define PREFETCH_L1(p)
 #define PREFETCH_L2(p)
 #define UNROLL $U
+#define UNROLL_TEXT(text) _Pragma(#text)
+#define UNROLL_BY(n) $B
 #define vsel(c, a, b) ((c) ? (a) : (b))
 #define lane_vf(v, l) (((float*)&(v))[l])
 #define lane_vi(v, l) (((int*)&(v))[l])
@@ -117,6 +119,7 @@ std::string Prelude(int lanes, bool groups) {
   for (int l = 0; l < lanes; ++l) absl::StrAppend(&numbers, l > 0 ? ", " : "", l);
   // A processor has room for arrays; a work-item among many has registers.
   return absl::StrReplaceAll(kText, {{"$U", groups ? "_Pragma(\"unroll\")" : ""},
+                                     {"$B", groups ? "UNROLL_TEXT(unroll n)" : ""},
                                      {"$L", absl::StrCat(lanes)},
                                      {"$I", numbers},
                                      {"$D", text::LibraryNames(true, LibraryName) + "#define F64 1\n"},

@@ -5,6 +5,10 @@
 namespace fusion::text {
 namespace {
 
+// Elements that a work-item brings in at once. Left to itself a compiler repeats the loops around them as well, and
+// keeps the addresses and border tests of all of them in registers.
+constexpr int kLoadsAtOnce = 4;
+
 // `for (int i = 0; i < count; ++i)`, unrolled.
 std::string Unrolled(const std::string& i, int count) {
   return absl::StrCat("UNROLL for (int ", i, " = 0; ", i, " < ", count, "; ++", i, ")");
@@ -35,9 +39,11 @@ void PrintGroupTile(const movement::Kernel& kernel, const movement::Step& step, 
 
   std::vector<movement::Loop> slices;
   for (size_t a = 0; a + 1 < step.fold->axes.size(); ++a) slices.push_back({step.fold->axes[a], std::nullopt});
-  const int depth = OpenPoints(slices, kernel, 1, out);
+  const int depth = OpenPoints(slices, kernel, 1, out, /*unroll=*/1);
   out->Line("BARRIER");  // the slices before have been read
-  for (const movement::Step& staging : step.staging) PrintStep(kernel, staging, shape, next_temp, out);
+  TaskShape staged = shape;
+  staged.unroll = kLoadsAtOnce;
+  for (const movement::Step& staging : step.staging) PrintStep(kernel, staging, staged, next_temp, out);
   out->Line("BARRIER");
   const te::Axis& slice = step.fold->axes.back();
   const std::string k = AxisText(slice.id);

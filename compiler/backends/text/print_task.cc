@@ -32,7 +32,13 @@ class StepPrinter {
  public:
   StepPrinter(const movement::Kernel& kernel, const movement::Step& step, const TaskShape& shape, int* next_temp,
               CodeWriter* out)
-      : kernel_(kernel), step_(step), lanes_(shape.lanes), group_(shape.group), next_temp_(next_temp), out_(out) {}
+      : kernel_(kernel),
+        step_(step),
+        lanes_(shape.lanes),
+        group_(shape.group),
+        unroll_(shape.unroll),
+        next_temp_(next_temp),
+        out_(out) {}
 
   void Print() {
     if (group_ > 1 && SharesFold()) return PrintSharedFold();
@@ -88,7 +94,7 @@ class StepPrinter {
   }
 
   void PrintScalar() {
-    const int depth = OpenPoints(step_.loops, kernel_, group_, out_);
+    const int depth = OpenPoints(step_.loops, kernel_, group_, out_, unroll_);
     OpenUnmasked();
     if (!step_.fold) {
       StoreScalars(step_.body, {});
@@ -177,7 +183,7 @@ class StepPrinter {
     const std::string i = AxisText(inner.axis.id);
     const int number = kernel_.next_axis;  // of the vector in its row: an axis of this text alone
     vectors.back() = {{number, (inner.axis.extent + lanes_ - 1) / lanes_}, std::nullopt};
-    OpenPoints(vectors, kernel_, group_, out_);
+    OpenPoints(vectors, kernel_, group_, out_, unroll_);
     out_->Line(absl::StrCat("const ix first = ", AxisText(number), " * ", lanes_, ", e_", i, " = ",
                             Limit(inner, kernel_), ";"));
     const bool whole = !inner.limit && inner.axis.extent % lanes_ == 0;
@@ -215,7 +221,7 @@ class StepPrinter {
     out_->Line(absl::StrCat(CType(dtype), " ", acc, " = ", FoldIdentity(fold.kind, dtype), ";"));
     std::vector<movement::Loop> points;
     for (const Axis& axis : fold.axes) points.push_back({axis, std::nullopt});
-    OpenPoints(points, kernel_, group_, out_);
+    OpenPoints(points, kernel_, group_, out_, unroll_);
     out_->Open(fold.pred.empty() ? "" : absl::StrCat("if (", PredText(fold.pred, AxisText, kernel_), ")"));
     ExprPrinter printer(out_, ScalarOptions());
     out_->Line(Combine(fold.kind, acc, printer.Emit(step_.body[0]).text, dtype));
@@ -255,7 +261,7 @@ class StepPrinter {
   // Four vector accumulators along the contiguous fold axis, then one vector, then single elements, then one horizontal
   // step.
   void PrintRowFold() {
-    const int depth = OpenPoints(step_.loops, kernel_, group_, out_);
+    const int depth = OpenPoints(step_.loops, kernel_, group_, out_, unroll_);
     OpenUnmasked();
     const te::Fold& fold = *step_.fold;
     const std::string init = BroadcastText(fold.acc, FoldIdentity(fold.kind, fold.acc));
@@ -331,7 +337,7 @@ class StepPrinter {
   const movement::Kernel& kernel_;
   const movement::Step& step_;
   const int64_t lanes_;
-  const int group_;
+  const int group_, unroll_;
   int* next_temp_;
   CodeWriter* out_;
 };
@@ -354,21 +360,23 @@ bool NeedsWideIndices(const movement::Phase& phase, int group) {
   return most > kMost;
 }
 
-int OpenPoints(const std::vector<movement::Loop>& loops, const movement::Kernel& kernel, int group, CodeWriter* out) {
+int OpenPoints(const std::vector<movement::Loop>& loops, const movement::Kernel& kernel, int group, CodeWriter* out,
+               int unroll) {
+  const std::string unrolled = unroll > 0 ? absl::StrCat("UNROLL_BY(", unroll, ") ") : "";
   if (group == 1) {
     for (const movement::Loop& loop : loops) {
       const std::string i = AxisText(loop.axis.id);
-      out->Open(
-          absl::StrCat("for (ix ", i, " = 0, e_", i, " = ", Limit(loop, kernel), "; ", i, " < e_", i, "; ++", i, ")"));
+      out->Open(absl::StrCat(unrolled, "for (ix ", i, " = 0, e_", i, " = ", Limit(loop, kernel), "; ", i, " < e_", i,
+                             "; ++", i, ")"));
     }
     return static_cast<int>(loops.size());
   }
   int64_t inner = Points(loops);
   if (inner % group == 0) {
-    out->Open(absl::StrCat("for (ix turn = 0; turn < ", inner / group, "; ++turn)"));
+    out->Open(absl::StrCat(unrolled, "for (ix turn = 0; turn < ", inner / group, "; ++turn)"));
     out->Line(absl::StrCat("const ix point = lid + turn * ", group, ";"));
   } else {
-    out->Open(absl::StrCat("for (ix point = lid; point < ", inner, "; point += ", group, ")"));
+    out->Open(absl::StrCat(unrolled, "for (ix point = lid; point < ", inner, "; point += ", group, ")"));
   }
   for (const movement::Loop& loop : loops) {
     inner /= std::max<int64_t>(1, loop.axis.extent);

@@ -16,14 +16,17 @@ struct TaskShape {
   // among them, `lid` is a work-item's number, BARRIER stands between steps, and `partials` is memory of the group, 8
   // bytes a work-item, through which FOLD_GROUP adds up a fold that they share.
   int group = 1;
+  int unroll = 0;  // of the loop over a step's points, where they are dealt out; 0: as the compiler likes
 };
 
 // `task`, a variable of the text, is the task's number.
 void PrintTask(const movement::Kernel& kernel, const movement::Phase& phase, const TaskShape& shape, CodeWriter* out);
 
 // A loop nest over `loops`. With a group, one loop over their points, dealt out to the work-items; the innermost axis
-// is that of neighbours. Returns how many Close() end it.
-int OpenPoints(const std::vector<movement::Loop>& loops, const movement::Kernel& kernel, int group, CodeWriter* out);
+// is that of neighbours. `unroll`: how often the text of each loop is repeated, 0: as the compiler likes. Returns how
+// many Close() end it.
+int OpenPoints(const std::vector<movement::Loop>& loops, const movement::Kernel& kernel, int group, CodeWriter* out,
+               int unroll = 0);
 
 // Whether 32 bits are too few for an index of the phase's loops, tasks dealt out to groups of `group` included.
 bool NeedsWideIndices(const movement::Phase& phase, int group);
