@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
-"""Ours against onnxruntime, OpenVINO and torch.compile on the same models, inputs, machine and number of threads.
+"""Ours against onnxruntime, OpenVINO, PyTorch Inductor and TVM: the same models, inputs, machine and number of threads.
 
 usage: compare_peers.py [options] MODEL.onnx ...
 
 Engines run in processes of their own and take turns: in each round everyone runs for --turn-ms, beginning with another
 one each time. Latencies are medians over all runs; a ratio is the median over rounds of ours / theirs within the round, so
 that it is below 1 where ours is faster, and drift of the machine cancels. Beside every round stands a sample of the
-multiply-add rate: where its mean is far below its peak, something else was running, and figures mean little.
+multiply-add rate: where its mean is far below its peak, something else was running, and figures mean little. A peer that
+takes longer than --slow-s for a run is timed in the first round only. Beneath the table stands what was not run, for each
+peer and model, and whose outputs are not the reference's.
 
 Needs numpy and at least one peer:  pip install numpy onnxruntime openvino
 """
 import argparse
 import json
+import math
 import pathlib
 import statistics
 import subprocess
@@ -48,8 +51,9 @@ def parse_arguments():
                         help="keep bundles here, and take those that are newer than model and compiler")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--turn-ms", type=float, default=300, help="about how long an engine runs in a round")
+    parser.add_argument("--slow-s", type=float, default=2, help="a peer slower than this a run takes one turn (default 2)")
     parser.add_argument("--seed", type=int, default=0, help="of the inputs")
-    parser.add_argument("--weights-seed", type=int, default=0, help="given to export.py; torch.compile needs it")
+    parser.add_argument("--weights-seed", type=int, default=0, help="given to export.py; inductor needs it")
     parser.add_argument("--int-max", type=int, default=1000, help="random integers stay below (default 1000)")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write everything here as well")
     options = parser.parse_args()
@@ -123,17 +127,21 @@ def summary(rounds_ns):
             "round_medians_ms": [statistics.median(ns) / 1e6 for ns in rounds_ns]}
 
 
-def take_turns(processes, options, sample):
-    """{name: [[ns of a run] of a round]}, and the machine's samples."""
-    runs = {}
+def take_turns(processes, options, sample, slow_s=math.inf):
+    """{name: [[ns of a run] of a round]}, and the machine's samples. Peers slower than `slow_s` take one turn."""
+    runs, slow = {}, set()
     for name, process in processes.items():
         fastest = min(process.time(2))
         runs[name] = max(1, min(1000, round(options.turn_ms * 1e6 / fastest)))
+        if name != "ours" and fastest > slow_s * 1e9:
+            slow.add(name)
     latencies, samples = {name: [] for name in processes}, []
     names = list(processes)
     for turn in range(options.rounds):
         samples.append(sample())
         for name in names[turn % len(names):] + names[:turn % len(names)]:
+            if turn and name in slow:
+                continue
             time.sleep(0.05)  # the one before may still be spinning
             latencies[name].append(processes[name].time(runs[name]))
     return latencies, samples
@@ -167,7 +175,7 @@ def compare(model, bundle, threads, options, probe):
         if reference is not None:
             row["differences"] = {name: difference(values, outputs[reference]) for name, values in outputs.items()
                                   if name != reference}
-        latencies, row["machine"] = take_turns(processes, options, lambda: probe.sample(threads))
+        latencies, row["machine"] = take_turns(processes, options, lambda: probe.sample(threads), options.slow_s)
     finally:
         for process in processes.values():
             process.close()
@@ -207,10 +215,25 @@ def table(rows, peers, peak):
     return "\n".join(lines)
 
 
+def remarks(rows):
+    """Lines about peers that were not run, and about outputs that are not the reference's."""
+    absent, other = {}, {}
+    for row in rows:
+        for name, reason in row["not_run"].items():
+            models = absent.setdefault((name, reason), [])
+            models += [row["model"]] if row["model"] not in models else []
+        for name, gap in row["differences"].items():
+            if gap["max_abs"] is None or gap["max_abs"] > 1e-2 * gap["max_reference"]:
+                other[f"{row['model']}: {name}'s outputs are not {row['reference']}'s: " +
+                      (gap.get("note") or f"they differ by {gap['max_abs']:.1e} of {gap['max_reference']:.1e}")] = None
+    return [f"{name} not run on {', '.join(models)}: {' '.join(reason.split())[:300]}"
+            for (name, reason), models in absent.items()] + list(other)
+
+
 def versions(peers):
     from importlib import metadata
     found = {"python": sys.version.split()[0], "numpy": np.__version__}
-    for package in [peer.split(".")[0] for peer in peers]:
+    for package in [ENGINES[peer].package for peer in peers]:
         try:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
@@ -242,9 +265,10 @@ def main():
         f"{s['threads']} threads: {s['fma_gflops']:.0f} GFLOP/s, copies {s['copy_gb_per_s']:.1f} GB/s" for s in peak.values()))
     print(", ".join(f"{name} {version}" for name, version in about["versions"].items()) + f"; planner {options.planner}\n")
     print(table(rows, used, peak))
-    absent = {name: reason for row in rows for name, reason in row["not_run"].items()}
-    for name, reason in absent.items():
-        print(f"\n{name} not run: {reason}; {ENGINES[name].install}", file=sys.stderr)
+    for remark in remarks(rows):
+        print(f"\n{remark}")
+    for name in dict.fromkeys(name for row in rows for name, reason in row["not_run"].items() if "missing" in reason):
+        print(f"\nfor {name}: {ENGINES[name].install}", file=sys.stderr)
     for failure in failures:
         print(f"\nfailed: {failure}", file=sys.stderr)
     if options.json:

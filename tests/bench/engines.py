@@ -1,8 +1,8 @@
 """Engines that run one model, each in a process of its own, so that thread pools and libraries do not meet.
 
-To add one: a class with `name`, `install` (what to do if it is missing), `available(job)` (None, or why it cannot run the
-job), and a constructor that prepares the job; then a line of ENGINES. `run()` computes `outputs`, in the order of
-job.output_names.
+To add one: a class with `name`, `package` (whose version is printed), `install` (what to do if it is missing),
+`available(job)` (None, or why it cannot run the job), and a constructor that prepares the job; then a line of ENGINES.
+`run()` computes `outputs`, in the order of job.output_names.
 """
 import importlib.util
 import multiprocessing
@@ -44,6 +44,7 @@ class Ours:
 
 class OnnxRuntime:
     name = "onnxruntime"
+    package = "onnxruntime"
     install = "pip install onnxruntime"
 
     @staticmethod
@@ -66,6 +67,7 @@ class OnnxRuntime:
 
 class OpenVino:
     name = "openvino"
+    package = "openvino"
     install = "pip install openvino"
 
     @staticmethod
@@ -91,10 +93,13 @@ class OpenVino:
         return [self._request.get_tensor(name).data.copy() for name in self._names]
 
 
-class TorchCompile:
-    """The module that export.py exports; with its seed, the same weights as the .onnx file of that name."""
-    name = "torch.compile"
-    install = "pip install torch torchvision transformers (2.0 or newer)"
+class Inductor:
+    """torch.compile of the module that export.py exports, not of the .onnx file; with export.py's seed its weights are
+    the file's to rounding, unless the versions of PyTorch draw differently. Weights are constants to it, as to the others
+    (`freezing`: packed once, folded where they can be)."""
+    name = "inductor"
+    package = "torch"
+    install = "pip install torch torchvision transformers==4.30.2 (and a C++ compiler)"
 
     @classmethod
     def available(cls, job):
@@ -112,17 +117,22 @@ class TorchCompile:
 
     def __init__(self, job):
         import torch
+        import torch._inductor.config
         torch.set_num_threads(job.threads)
-        name = pathlib.Path(job.model).stem
-        module, _ = self._export().build(name, job.seed)
+        torch._inductor.config.freezing = True
+        export, name = self._export(), pathlib.Path(job.model).stem
+        module, _ = export.build(name, job.seed)
         self._module = torch.compile(module)
-        self._inputs = [torch.from_numpy(job.feeds[key]) for key in self._export().RECIPES[name].inputs]
-        self._no_grad = torch.no_grad
+        self._inputs = [torch.from_numpy(job.feeds[key]) for key in export.RECIPES[name].inputs]
+        self._no_grad, self._flat = torch.no_grad, export.flat
 
     def run(self):
         with self._no_grad():
-            result = self._module(*self._inputs)
-        self.outputs = [value.numpy() for value in (result if isinstance(result, (tuple, list)) else [result])]
+            self._results = self._module(*self._inputs)
+
+    @property
+    def outputs(self):
+        return [value.numpy() for value in self._flat(self._results)]
 
     @staticmethod
     def _export():
@@ -132,7 +142,42 @@ class TorchCompile:
         return export
 
 
-ENGINES = {engine.name: engine for engine in (Ours, OnnxRuntime, OpenVino, TorchCompile)}
+class Tvm:
+    """Relax with its default pipeline, nothing tuned: the schedules that come with TVM for processors cover little, so
+    convolutions and products are plain loops on one thread."""
+    name = "tvm"
+    package = "apache-tvm"
+    install = "pip install apache-tvm onnx"
+
+    @staticmethod
+    def available(_job):
+        missing = [name for name in ("tvm", "onnx") if not installed(name)]
+        return f"{', '.join(missing)} missing" if missing else None
+
+    def __init__(self, job):
+        os.environ["TVM_NUM_THREADS"] = str(job.threads)
+        import onnx
+        import tvm
+        from tvm import relax
+        from tvm.relax.frontend.onnx import from_onnx
+        model = onnx.load(job.model)
+        weights = {tensor.name for tensor in model.graph.initializer}
+        names = [value.name for value in model.graph.input if value.name not in weights]
+        module = from_onnx(model, shape_dict={name: list(job.feeds[name].shape) for name in names})
+        target = tvm.target.Target({"kind": "llvm", "mcpu": tvm.target.codegen.llvm_get_system_cpu(),
+                                    "num-cores": job.threads})
+        self._main = relax.VirtualMachine(tvm.compile(module, target), tvm.cpu())["main"]
+        self._inputs = [tvm.runtime.tensor(job.feeds[name]) for name in names]
+
+    def run(self):
+        self._results = self._main(*self._inputs)
+
+    @property
+    def outputs(self):
+        return [value.numpy() for value in (self._results if hasattr(self._results, "__len__") else [self._results])]
+
+
+ENGINES = {engine.name: engine for engine in (Ours, OnnxRuntime, OpenVino, Inductor, Tvm)}
 
 
 class EngineError(RuntimeError):
