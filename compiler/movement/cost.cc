@@ -55,6 +55,12 @@ double Extent(const std::vector<Loop>& loops) {
   return extent;
 }
 
+// Tiles of a group that have `spatial` results together.
+double TilesOf(const Step& step, double spatial) {
+  const size_t n = step.loops.size();
+  return spatial / static_cast<double>(step.loops[n - 2].axis.extent * step.loops[n - 1].axis.extent);
+}
+
 // Of a product in a group's tile: loads from the group's memory, each for as many products as its value has.
 double GroupTileLoads(const Step& step) { return kSharedLoadOps * (1.0 / step.group.rows + 1.0 / step.group.columns); }
 
@@ -167,7 +173,7 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
       }
       compute += ops / fma_per_s;
       for (const Step& staging : step.staging) {
-        double elements = spatial / Extent(step.loops) * Product(step.fold->axes);
+        double elements = TilesOf(step, spatial) * Product(step.fold->axes);
         elements *= Extent(staging.loops) / static_cast<double>(step.fold->axes.back().extent);
         compute += elements * kStagedOps / fma_per_s;
         te::Visit(staging.body[0], [&](const te::ScalarNode& node) {

@@ -357,10 +357,13 @@ absl::Status CheckStrategy(const Step& step) {
       break;
     case Strategy::kGroupTile: {
       const GroupTile& group = step.group;
-      ok = step.fold && !step.fold->axes.empty() && step.loops.size() == 2 && is_loop(group.row_axis) &&
-           is_loop(group.column_axis) && step.stores.size() == 1 && step.body.size() == 1 &&
-           step.loops[0].axis.extent == int64_t{group.item_rows} * group.rows &&
-           step.loops[1].axis.extent == int64_t{group.item_columns} * group.columns &&
+      const auto is_side = [&](const Loop& loop, int axis, int items, int each) {
+        return loop.axis.id == axis && loop.axis.extent == int64_t{items} * each;
+      };
+      const size_t n = step.loops.size();
+      ok = step.fold && !step.fold->axes.empty() && n >= 2 && step.stores.size() == 1 && step.body.size() == 1 &&
+           is_side(step.loops[n - 2], group.row_axis, group.item_rows, group.rows) &&
+           is_side(step.loops[n - 1], group.column_axis, group.item_columns, group.columns) &&
            step.body[0]->kind == te::ScalarKind::kOp && step.body[0]->op == te::Op::kMul;
       break;
     }
@@ -465,7 +468,10 @@ absl::Status Verify(const Kernel& kernel) {
     };
     for (const Step& step : kernel.phases[p].steps) {
       std::vector<te::Axis> around;
-      if (!step.staging.empty() && step.fold) around.assign(step.fold->axes.begin(), step.fold->axes.end() - 1);
+      if (!step.staging.empty() && step.fold) {
+        around.assign(step.fold->axes.begin(), step.fold->axes.end() - 1);
+        for (const Loop& loop : step.loops) around.push_back(loop.axis);
+      }
       for (const Step& staging : step.staging) RETURN_IF_ERROR(check(staging, around));
       RETURN_IF_ERROR(check(step, {}));
     }

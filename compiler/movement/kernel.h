@@ -90,10 +90,11 @@ struct RegisterTile {
 };
 inline constexpr int64_t kDotLength = 4;
 
-// A kGroupTile step: its two loops are the task's results, its body is a product of one operand that moves with the
-// rows and one that moves with the columns. Work-item (i, j) has the results at rows i + r·item_rows and columns j +
-// c·item_columns in registers: neighbours store neighbours. Before each iteration of the fold's axes but the last the
-// group runs the step's `staging`, with barriers around it; the last axis is the slice.
+// A kGroupTile step: its last two loops are the results of a tile, those around them the task's tiles; its body is a
+// product of one operand that moves with the rows and one that moves with the columns. Work-item (i, j) has the results
+// at rows i + r·item_rows and columns j + c·item_columns in registers: neighbours store neighbours. Before each
+// iteration of the fold's axes but the last the group runs the step's `staging`, with barriers around it, if it has
+// any; the last axis is the slice.
 struct GroupTile {
   int row_axis = -1, column_axis = -1;  // axis ids of the loops
   int item_rows = 1, item_columns = 1;  // work-items along each; their product is the group
@@ -127,6 +128,7 @@ struct Step {
   te::Index lane_mask_index;
   int64_t lane_limit = -1;
   // kTile: lanes past `valid_lanes(outer)` are not stored at all: index < store_limit (the tail of a plain row).
+  // kGroupTile: so are results past it (the last task of a grid that does not divide).
   te::Index store_limit_index;
   int64_t store_limit = -1;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -24,6 +25,8 @@ constexpr int kMostAccumulators = 64;
 constexpr double kSharedLoad = 0.5, kStagedElement = 6;
 // Two groups on a unit hide each other's waiting.
 constexpr double kMemoryShare = 0.5;
+// Of the memory of a group, what slices may have beside the scratch of a task (task_grid.cc leaves as much).
+constexpr double kShareInTask = 0.5;
 // Shapes this far behind the best are not worth a measurement.
 constexpr double kWorthTrying = 1.6;
 constexpr size_t kMostShapes = 6;
@@ -75,6 +78,19 @@ bool ContiguousAlong(const Scalar& operand, const std::vector<Axis>& axes) {
   return contiguous;
 }
 
+// Is the operand what an earlier step of the task has stored?
+bool IsScratch(const Scalar& operand, const movement::Kernel& kernel) {
+  return operand->kind == ScalarKind::kLoad && kernel.buffers[operand->tensor].scope == movement::BufferScope::kBlock;
+}
+
+// What one task has of the device for slices.
+DeviceModel UnitOf(const DeviceModel& device) {
+  DeviceModel unit = device;
+  unit.parallel_units = 1;
+  unit.memory = {{"", static_cast<int64_t>(kShareInTask * static_cast<double>(NearestCacheBytes(device))), 0, false}};
+  return unit;
+}
+
 // One side of the product.
 struct Side {
   int argument = 0;          // of the body's multiplication
@@ -114,6 +130,12 @@ Scalar PackConstants(Scalar operand, const std::vector<Axis>& box, const te::Pre
   });
   const Scalar keep = operand;
   for (const te::ScalarNode* load : loads) {
+    std::vector<Axis> moves;
+    te::CollectAxes(load->indices[0], &moves);
+    const bool with_task = std::any_of(moves.begin(), moves.end(), [&](const Axis& axis) {
+      return std::none_of(box.begin(), box.end(), [&](const Axis& boxed) { return boxed.id == axis.id; });
+    });
+    if (with_task) continue;
     std::vector<Axis> used;
     std::vector<Index> coordinates;
     std::vector<int64_t> extents;
@@ -172,8 +194,23 @@ std::vector<GroupShape> RankGroupShapes(int64_t rows, int64_t columns, int64_t b
   return shapes;
 }
 
+double GroupTileWork(const te::Te& te, const te::Box& box, const DeviceModel& device) {
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  if (te.IsMap() || te.body[0]->kind != ScalarKind::kOp || te.body[0]->op != te::Op::kMul) return kNever;
+  int64_t rows = 1, columns = 1, batches = 1;
+  for (size_t a = 0; a < te.axes.size(); ++a) {
+    const bool by_row = Uses(te.body[0]->args[0], te.axes[a]), by_column = Uses(te.body[0]->args[1], te.axes[a]);
+    (by_row == by_column ? batches : by_row ? rows : columns) *= box[a].length;
+  }
+  if (rows < kMinSide || columns < kMinSide) return kNever;
+  const std::vector<GroupShape> shapes = RankGroupShapes(rows, columns, batches, kSlice, UnitOf(device));
+  if (shapes.empty()) return kNever;
+  return shapes[0].cycles * device.task_lanes * static_cast<double>(Extent(te.fold->axes));
+}
+
 absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& device, movement::Kernel* kernel,
-                                               AxisSource* axes, ChoiceLog* choices) {
+                                               AxisSource* axes, ChoiceLog* choices, TileHome home) {
+  const bool in_task = home == TileHome::kTask;
   const auto refuse = [](const char* why) { return absl::FailedPreconditionError(why); };
   if (!nest.fold || nest.fold->kind != te::FoldKind::kSum || nest.fold->acc != DType::kF32 ||
       !nest.fold->pred.empty() || nest.stores.size() != 1 || nest.body[0]->kind != ScalarKind::kOp ||
@@ -199,7 +236,8 @@ absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& dev
     return nest.stores[0].address.AffineIn(side.axes.back().id, &c) && c == 1;
   };
   if (contiguous_store(row) && !contiguous_store(column)) std::swap(row, column);
-  if (choices->Pick("group", 2) == 1) return refuse("a tile for each work-item was measured faster");
+  if (nest.limits.size() > 1) return refuse("two axes of a task are cut short");
+  if (!in_task && choices->Pick("group", 2) == 1) return refuse("a tile for each work-item was measured faster");
 
   // The slice runs along the longest axis of the fold, or along all of them where windows are all there is.
   std::vector<Axis> fold = nest.fold->axes;
@@ -220,7 +258,8 @@ absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& dev
     if (slice <= RoundUp(length, kSlice / 2)) slices.push_back(slice);
   }
   const int64_t slice = slices[choices->Pick("slice", static_cast<int>(slices.size()))];
-  const std::vector<GroupShape> shapes = RankGroupShapes(row.results, column.results, Extent(batch), slice, device);
+  const std::vector<GroupShape> shapes =
+      RankGroupShapes(row.results, column.results, Extent(batch), slice, in_task ? UnitOf(device) : device);
   if (shapes.empty()) return refuse("the memory of a group holds no slices");
   const GroupShape shape = shapes[choices->Pick("shape", static_cast<int>(shapes.size()))];
   Split(int64_t{shape.item_rows} * shape.rows, axes, &row);
@@ -240,6 +279,17 @@ absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& dev
   bind(row.axes, row.position);
   bind(column.axes, column.position);
   bind(sliced, depth);
+  // Where the last task of a grid has fewer results than others: index < limit, a constant.
+  Index task_index;
+  int64_t task_limit = -1;
+  std::vector<movement::Loop> around;
+  for (const Axis& axis : batch) around.push_back(LoopOf(nest, axis));
+  for (const auto& [axis, limit] : nest.limits) {
+    auto it = bound.find(axis);
+    if (it == bound.end()) continue;
+    task_limit = limit.constant();
+    task_index = it->second - (limit - task_limit);
+  }
   nest.Substitute([&](const Axis& axis) -> const Index* {
     auto it = bound.find(axis.id);
     return it == bound.end() ? nullptr : &it->second;
@@ -251,6 +301,13 @@ absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& dev
     te::Pred inside;
     Require(side->position, side->results, &inside);
     Require(depth, length, &inside);
+    if (in_task && IsScratch(nest.body[0]->args[side->argument], *kernel) &&
+        side->results % side->in_tile.extent == 0 && length % slice == 0) {
+      factors[side->argument] = nest.body[0]->args[side->argument];
+      step.loops.push_back({side->in_tile, std::nullopt});
+      continue;
+    }
+    if (task_limit >= 0 && task_index.UsesAxis(side->in_tile.id)) Require(task_index, task_limit, &inside);
     std::vector<Axis> box = batch;
     box.push_back(side->tile);
     box.insert(box.end(), outer.begin(), outer.end());
@@ -301,9 +358,16 @@ absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& dev
   step.store_types = nest.store_types;
   step.lane_mask_index = nest.mask_index;
   step.lane_limit = nest.mask_limit;
+  step.store_limit_index = task_index;
+  step.store_limit = task_limit;
   movement::Phase phase;
-  phase.grid = batch;
-  phase.grid.insert(phase.grid.end(), {row.tile, column.tile});
+  if (in_task) {
+    around.insert(around.end(), {{row.tile, std::nullopt}, {column.tile, std::nullopt}});
+    step.loops.insert(step.loops.begin(), around.begin(), around.end());
+  } else {
+    phase.grid = batch;
+    phase.grid.insert(phase.grid.end(), {row.tile, column.tile});
+  }
   phase.steps.push_back(std::move(step));
   return phase;
 }

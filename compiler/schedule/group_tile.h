@@ -13,6 +13,8 @@
 #include "compiler/movement/kernel.h"
 #include "compiler/schedule/choices.h"
 #include "compiler/schedule/nest.h"
+#include "compiler/schedule/register_tile.h"
+#include "compiler/te/bounds.h"
 
 namespace fusion {
 
@@ -29,11 +31,16 @@ struct GroupShape {
 std::vector<GroupShape> RankGroupShapes(int64_t rows, int64_t columns, int64_t batches, int64_t slice,
                                         const DeviceModel& device);
 
-// The fold as one phase, adding block buffers and packed constants to the kernel. Refuses, with a reason, what is no
-// sum of f32 products of two operands of which one moves with rows and one with columns, and what is too small.
-// Choices: "group", whether at all; "shape", of RankGroupShapes; "slice", how much of the fold at once.
+// Multiply-adds, or what takes as long, of a group for a product over a box of its axes, tiles in one task; infinite
+// where it has no such tile.
+double GroupTileWork(const te::Te& te, const te::Box& box, const DeviceModel& device);
+
+// The fold as one phase, adding block buffers and packed constants to the kernel. In a task its tiles are one after
+// another, and an operand that the task itself has made is read where it lies. Refuses, with a reason, what is no sum
+// of f32 products of two operands of which one moves with rows and one with columns, and what is too small. Choices:
+// "group", whether at all; "shape", of RankGroupShapes; "slice", how much of the fold at once.
 absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& device, movement::Kernel* kernel,
-                                               AxisSource* axes, ChoiceLog* choices);
+                                               AxisSource* axes, ChoiceLog* choices, TileHome home = TileHome::kGrid);
 
 }  // namespace fusion
 

@@ -178,6 +178,17 @@ void FindDivisors(const Index& index, const Axis& axis, int64_t* divisor) {
   }
 }
 
+void SubstituteIn(te::Te* te, const std::function<const Index*(const Axis&)>& map) {
+  for (Scalar& s : te->body) s = te::Substitute(s, map);
+  for (Scalar& s : te->then) s = te::Substitute(s, map);
+  if (!te->fold) return;
+  for (te::Comparison& c : te->fold->pred) {
+    c.lhs = te::Substitute(c.lhs, map);
+    c.rhs = te::Substitute(c.rhs, map);
+  }
+  for (Scalar& s : te->fold->init) s = te::Substitute(s, map);
+}
+
 }  // namespace
 
 void Nest::Substitute(const std::function<const Index*(const Axis&)>& map) {
@@ -228,15 +239,7 @@ absl::StatusOr<PhysicalTe> MakePhysical(const te::Program& program, const te::Te
     physical.te.axes[layout.axis] = outer;
     physical.te.axes.push_back(inner);
     auto map = [&](const Axis& axis) -> const Index* { return axis.id == channel.id ? &split : nullptr; };
-    for (Scalar& s : physical.te.body) s = te::Substitute(s, map);
-    for (Scalar& s : physical.te.then) s = te::Substitute(s, map);
-    if (physical.te.fold) {
-      for (te::Comparison& c : physical.te.fold->pred) {
-        c.lhs = te::Substitute(c.lhs, map);
-        c.rhs = te::Substitute(c.rhs, map);
-      }
-      for (Scalar& s : physical.te.fold->init) s = te::Substitute(s, map);
-    }
+    SubstituteIn(&physical.te, map);
     for (size_t d = 0; d < te.axes.size(); ++d) {
       coordinate.push_back(static_cast<int>(d) == layout.axis ? split : Index(te.axes[d]));
     }
@@ -247,6 +250,29 @@ absl::StatusOr<PhysicalTe> MakePhysical(const te::Program& program, const te::Te
   }
   physical.coordinates.assign(te.outputs.size(), coordinate);
   return physical;
+}
+
+void SplitDividedAxes(PhysicalTe* physical, AxisSource* axes, int64_t min_divisor) {
+  std::vector<Axis>& own = physical->te.axes;
+  for (size_t a = 0; a < own.size(); ++a) {
+    const Axis axis = own[a];
+    int64_t divisor = 1;
+    for (const Scalar& s : physical->te.body) {
+      ForEachIndexIn(s, [&](const Index& index) { FindDivisors(index, axis, &divisor); });
+    }
+    if (divisor < min_divisor || divisor >= axis.extent || axis.extent % divisor != 0) continue;
+    const Axis outer = axes->New(axis.extent / divisor), inner = axes->New(divisor);
+    const Index split = Index(outer) * divisor + Index(inner);
+    own[a] = outer;
+    own.insert(own.begin() + static_cast<int64_t>(a) + 1, inner);
+    const auto map = [&](const Axis& x) -> const Index* { return x.id == axis.id ? &split : nullptr; };
+    SubstituteIn(&physical->te, map);
+    for (std::vector<Index>& coordinates : physical->coordinates) {
+      for (Index& coordinate : coordinates) coordinate = te::Substitute(coordinate, map);
+    }
+    physical->mask_index = te::Substitute(physical->mask_index, map);
+    --a;  // what the division left may divide again
+  }
 }
 
 Nest Flatten(const te::Program& program, const PhysicalTe& physical, const AddressOf& address_of) {

@@ -11,6 +11,7 @@
 #include "compiler/schedule/group_tile.h"
 #include "compiler/schedule/minimal_filtering.h"
 #include "compiler/schedule/nest.h"
+#include "compiler/schedule/products.h"
 #include "compiler/schedule/register_tile.h"
 #include "compiler/schedule/schedule_routine.h"
 #include "compiler/schedule/split_folds.h"
@@ -28,34 +29,11 @@ using te::Axis;
 using te::Index;
 using te::TensorId;
 
-// An operand read this many times over is worth a register tile.
-constexpr double kReuse = 8;
-
-// A sum of products of two or more loads.
-bool IsProduct(const te::Te& te) {
-  if (te.IsMap() || te.fold->kind != te::FoldKind::kSum) return false;
-  int loads = 0;
-  te::Visit(te.body[0], [&](const te::ScalarNode& node) { loads += node.kind == te::ScalarKind::kLoad; });
-  return loads >= 2;
-}
-
-// A sum of products whose operands are all read again and again. Only a register tile keeps such a stage busy, and a
-// loop nest of its own has none. Less work than a task's is done before a phase of its own has begun.
-bool WantsRegisterTile(const te::Program& program, const te::Te& te, const DeviceModel& device) {
-  if (!IsProduct(te) || WorkOf(te) < MinTaskCost(device)) return false;
-  const double points = DomainPoints(te);
-  bool reused = true;
-  for (const te::Scalar& s : te.body) {
-    te::Visit(s, [&](const te::ScalarNode& node) {
-      if (node.kind != te::ScalarKind::kLoad) return;
-      reused = reused && points >= kReuse * static_cast<double>(NumElements(program.tensors[node.tensor].shape));
-    });
-  }
-  return reused;
-}
-
 // F(4, 3) saves most, F(2, 3) loses least where images are small.
 constexpr int64_t kFilterOutputs[] = {4, 2};
+
+// Columns of a head of attention, at least.
+constexpr int64_t kLeastHead = 8;
 
 // What the model must see them save, or accuracy is traded for little.
 constexpr double kFilterMargin = 1.15;
@@ -211,10 +189,14 @@ class BlockScheduler {
     });
   }
 
+  void PrepareForGroup(Nest* nest) {
+    FuseAxes(nest, &axes_);
+    SplitSpatialAxes(nest, &axes_, 2);  // groups of channels are batches of products
+  }
+
   // On a device of work-items in groups: the product as a tile of a group, where that is possible and chosen.
   bool AddGroupTile(Nest nest) {
-    FuseAxes(&nest, &axes_);
-    SplitSpatialAxes(&nest, &axes_, 2);  // groups of channels are batches of products
+    PrepareForGroup(&nest);
     const movement::Kernel before = kernel_;
     const ChoiceLog choices_before = *choices_;
     absl::StatusOr<movement::Phase> tiled = GroupTilePhase(std::move(nest), device_, &kernel_, &axes_, choices_);
@@ -350,6 +332,9 @@ class BlockScheduler {
       }
       stages.push_back(std::move(physical));
     }
+    // Heads that an axis has beside their columns are shared out among groups; a processor's blocks have room for
+    // several.
+    if (products && device_.task_lanes > 1) SplitDividedAxes(&stages.back(), &axes_, kLeastHead);
     const LayoutOf layout_of = [this](TensorId t) { return LayoutOfTensor(t); };
     const TaskBoxes task(program_, stages, layout_of, live_out_);
     ASSIGN_OR_RETURN(const std::vector<GridAxis> grid, ChooseGrid(task, products, device_, &axes_));
@@ -408,6 +393,15 @@ class BlockScheduler {
     return nest;
   }
 
+  absl::StatusOr<movement::Phase> TileInTask(Nest nest) {
+    if (device_.task_lanes > 1) {
+      PrepareForGroup(&nest);
+      return GroupTilePhase(std::move(nest), device_, &kernel_, &axes_, choices_, TileHome::kTask);
+    }
+    FinishNest(&nest);
+    return TilePhase(std::move(nest), device_, &kernel_, &axes_, choices_, TileHome::kTask);
+  }
+
   // A stage's steps in a task: a register tile where it wants one or would run element by element, else one nest.
   absl::Status AddTaskSteps(const te::Te& te, const PhysicalTe& stage, const te::Box& box, movement::Phase* phase) {
     ASSIGN_OR_RETURN(Nest nest, NestInTask(stage, box, phase->grid));
@@ -418,10 +412,7 @@ class BlockScheduler {
     const bool along_fold = step.strategy == movement::Strategy::kRowFold;
     if (wants_tile || (products_in_tasks_ && IsProduct(te) && !along_fold)) {
       const Saved before = Save();
-      Nest tiled = bound;
-      FinishNest(&tiled);
-      absl::StatusOr<movement::Phase> in_task =
-          TilePhase(std::move(tiled), device_, &kernel_, &axes_, choices_, TileHome::kTask);
+      absl::StatusOr<movement::Phase> in_task = TileInTask(bound);
       if (in_task.ok()) {
         for (movement::Step& tile : in_task->steps) phase->steps.push_back(std::move(tile));
         return absl::OkStatus();
@@ -514,15 +505,14 @@ absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const s
     return absl::OkStatus();
   };
   RETURN_IF_ERROR(add(split, false));
-  // A group of work-items tiles a product over its whole grid.
-  const bool tiles_in_tasks = device.task_lanes == 1;
-  if (!forms[0].block.stitched && tiles_in_tasks) {
+  if (!forms[0].block.stitched) {
     const bool products = std::any_of(split.tes.begin(), split.tes.end(),
                                       [&](const te::Te& te) { return WantsRegisterTile(split, te, device); });
     if (products) add(split, true).IgnoreError();  // then the first form it is
   }
   for (const int64_t outputs : kFilterOutputs) {
-    if (!options.minimal_filtering || !tiles_in_tasks) break;
+    // Its many small products with constant matrices are too small for tiles of a group.
+    if (!options.minimal_filtering || device.task_lanes > 1) break;
     const std::optional<FilteredProgram> filtered = FilterMinimally(program, outputs);
     if (filtered) add(filtered->program, true, &*filtered).IgnoreError();
   }

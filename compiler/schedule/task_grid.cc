@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/schedule/form_stages.h"
+#include "compiler/schedule/group_tile.h"
+#include "compiler/schedule/products.h"
 #include "compiler/schedule/task_size.h"
 
 namespace fusion {
@@ -19,8 +22,12 @@ using te::TensorId;
 constexpr int64_t kMostGroup = 8;
 // The share of the time that a larger block must leave.
 constexpr double kWorthEnlarging = 0.98;
-// Times the core's own cache that a task with products may keep.
+// Times the core's own cache that a task with products may keep. The memory of a group holds no more than there is of
+// it, and slices of the products' operands besides (group_tile.cc).
 constexpr int64_t kMostScratch = 4;
+constexpr int64_t kMostOfGroupMemory = 2;
+// A tile of a group wants as many.
+constexpr int64_t kLeastRows = 8;
 
 double Tasks(const std::vector<GridAxis>& grid) {
   double count = 1;
@@ -53,6 +60,12 @@ int64_t KeptBytes(const TaskBoxes& task, const std::vector<te::Box>& boxes) {
   return most;
 }
 
+// Of a stage's box, in multiply-adds.
+double WorkInTask(const te::Program& program, const te::Te& te, const te::Box& box, const DeviceModel& device) {
+  if (device.task_lanes > 1 && WantsRegisterTile(program, te, device)) return GroupTileWork(te, box, device);
+  return WorkOf(te) * static_cast<double>(BoxPoints(box)) / std::max(1.0, DomainPoints(te, false));
+}
+
 // What the tasks of a grid take, by multiply-adds, what they read from outside, and scratch that leaves the core's own
 // cache. Infinite where the grid is none.
 double Seconds(const TaskBoxes& task, const std::vector<GridAxis>& grid, const DeviceModel& device) {
@@ -60,12 +73,14 @@ double Seconds(const TaskBoxes& task, const std::vector<GridAxis>& grid, const D
   const absl::StatusOr<std::vector<te::Box>> boxes = task.For(grid);
   if (!boxes.ok()) return kNever;
   const int64_t kept = KeptBytes(task, *boxes);
-  if (kept > MostScratchBytes(device, /*products=*/true)) return kNever;
+  if (kept > MostScratchBytes(device, /*products=*/true) / (device.task_lanes > 1 ? kMostOfGroupMemory : 1)) {
+    return kNever;
+  }
   double work = 0, reading = 0, keeping = 0;
   for (size_t s = 0; s < boxes->size(); ++s) {
     const te::Te& te = task.stages()[s].te;
     const auto points = static_cast<double>(BoxPoints((*boxes)[s]));
-    work += WorkOf(te) * points / std::max(1.0, DomainPoints(te, false));
+    work += WorkInTask(task.program(), te, (*boxes)[s], device);
     for (const TaskBoxes::Read& read : task.ReadsOf(s, (*boxes)[s])) {
       const te::TensorInfo& info = task.program().tensors[read.tensor];
       const auto element = static_cast<double>(DTypeBytes(info.dtype));
@@ -91,7 +106,9 @@ void EnlargeBlocks(const TaskBoxes& task, const DeviceModel& device, double leas
     for (size_t a = 0; a < grid->size(); ++a) {
       const GridAxis& shared = (*grid)[a];
       if (shared.block >= shared.axis.extent) continue;
-      for (const int64_t block : {std::min(2 * shared.block, shared.axis.extent), shared.axis.extent}) {
+      std::set<int64_t> blocks = {std::min(2 * shared.block, shared.axis.extent), shared.axis.extent};
+      if (device.task_lanes > 1) blocks.insert(std::clamp(kLeastRows, *blocks.begin(), shared.axis.extent));
+      for (const int64_t block : blocks) {
         std::vector<GridAxis> larger = *grid;
         larger[a] = InBlocks(shared.axis, block, axes);
         if (Tasks(larger) < least_tasks) continue;
@@ -110,7 +127,7 @@ void EnlargeBlocks(const TaskBoxes& task, const DeviceModel& device, double leas
 }  // namespace
 
 int64_t MostScratchBytes(const DeviceModel& device, bool products) {
-  return (products ? kMostScratch : 1) * PrivateCacheBytes(device);
+  return (products && device.task_lanes == 1 ? kMostScratch : 1) * PrivateCacheBytes(device);
 }
 
 int64_t BoxPoints(const te::Box& box) {
@@ -143,8 +160,13 @@ absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, bool pro
     const bool enough = Tasks(rest) >= 2.0 * device.parallel_units;
     if (grid.size() > 1 ? enough : WorkTotal(task) < WorthSharing(device)) grid = rest;
   }
-  const double least_tasks = worth_sharing ? 2.0 * device.parallel_units : 1;
+  double least_tasks = worth_sharing ? 2.0 * device.parallel_units : 1;
+  // A tile of a group wants rows more than a device of many units wants tasks.
+  if (products && device.task_lanes > 1) least_tasks = 1;
   if (products) EnlargeBlocks(task, device, least_tasks, axes, &grid);
+  if (products && std::isinf(Seconds(task, grid, device))) {
+    return absl::FailedPreconditionError("no blocks of its results have room in a task and are worth tiles");
+  }
   if (Tasks(grid) < least_tasks) {
     return absl::FailedPreconditionError(absl::StrCat("only ", Tasks(grid), " independent tasks",
                                                       refusal.ok() ? "" : ": ", std::string(refusal.message())));

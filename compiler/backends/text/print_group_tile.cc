@@ -34,17 +34,19 @@ void PrintGroupTile(const movement::Kernel& kernel, const movement::Step& step, 
   const std::string results = absl::StrCat(Unrolled("r", tile.rows), " ", Unrolled("c", tile.columns));
   out->Line(
       absl::StrCat("const int item_row = lid / ", tile.item_columns, ", item_column = lid % ", tile.item_columns, ";"));
+  const std::vector<movement::Loop> tiles(step.loops.begin(), step.loops.end() - 2);
+  const int around = OpenPoints(tiles, kernel, 1, out, /*unroll=*/1);
   out->Line(absl::StrCat("float acc[", tile.rows, "][", tile.columns, "];"));
   out->Line(absl::StrCat(results, " acc[r][c] = 0.f;"));
 
   std::vector<movement::Loop> slices;
   for (size_t a = 0; a + 1 < step.fold->axes.size(); ++a) slices.push_back({step.fold->axes[a], std::nullopt});
   const int depth = OpenPoints(slices, kernel, 1, out, /*unroll=*/1);
-  out->Line("BARRIER");  // the slices before have been read
+  if (!step.staging.empty()) out->Line("BARRIER");  // the slices before have been read
   TaskShape staged = shape;
   staged.unroll = kLoadsAtOnce;
   for (const movement::Step& staging : step.staging) PrintStep(kernel, staging, staged, next_temp, out);
-  out->Line("BARRIER");
+  if (!step.staging.empty()) out->Line("BARRIER");
   const te::Axis& slice = step.fold->axes.back();
   const std::string k = AxisText(slice.id);
   out->Open(absl::StrCat("for (int ", k, " = 0; ", k, " < ", slice.extent, "; ++", k, ")"));
@@ -59,16 +61,18 @@ void PrintGroupTile(const movement::Kernel& kernel, const movement::Step& step, 
   out->Open(results);
   out->Line(row_of);
   out->Line(column_of);
-  std::string inside;
-  for (const movement::Loop& loop : step.loops) {
-    if (!loop.limit) continue;
-    absl::StrAppend(&inside, inside.empty() ? "" : " && ", AxisText(loop.axis.id), " < ",
-                    IndexText(*loop.limit, AxisText, kernel));
+  te::Pred inside;
+  for (const movement::Loop& loop : {step.loops[tiles.size()], step.loops.back()}) {
+    if (loop.limit) inside.push_back({te::Index(loop.axis), te::Cmp::kLt, *loop.limit});
   }
-  out->Open(inside.empty() ? "" : absl::StrCat("if (", inside, ")"));
+  if (step.store_limit >= 0) {
+    inside.push_back({step.store_limit_index, te::Cmp::kLt, te::Index(step.store_limit)});
+  }
+  out->Open(inside.empty() ? "" : absl::StrCat("if (", PredText(inside, AxisText, kernel), ")"));
   PrintResult(kernel, step, "acc[r][c]", next_temp, out);
   out->Close();
   out->Close();
+  for (int i = 0; i < around; ++i) out->Close();
 }
 
 }  // namespace fusion::text

@@ -76,6 +76,42 @@ std::vector<BlockCase> Cases() {
   return cases;
 }
 
+BlockCase Attention(const std::string& name, int64_t rows, int64_t keys, int64_t heads, int64_t width) {
+  G g;
+  const auto split = [&](int64_t length, const Ints& perm) {
+    const V x = g.Op("Reshape", {g.In({1, length, heads * width}), g.Ints({1, length, heads, width})});
+    return g.Op("Transpose", {x}, {{"perm", perm}});
+  };
+  V scores = g.Op("MatMul", {split(rows, {0, 2, 1, 3}), split(keys, {0, 2, 3, 1})});
+  scores = g.Op("Add", {g.Op("Mul", {scores, g.Scalar(0.25)}), g.In({1, 1, 1, keys})});
+  const V context = g.Op("MatMul", {g.Op("Softmax", {scores}, {{"axis", int64_t{-1}}}), split(keys, {0, 2, 1, 3})});
+  g.Out(
+      g.Op("Reshape", {g.Op("Transpose", {context}, {{"perm", Ints{0, 2, 1, 3}}}), g.Ints({1, rows, heads * width})}));
+  return BlockCase(name, g);
+}
+
+// Products between which a task of the group keeps its rows.
+std::vector<BlockCase> CasesInTasks() {
+  std::vector<BlockCase> cases = {
+      Attention("attention", 64, 64, 2, 32),
+      Attention("attention, odd in all", 53, 45, 3, 20),
+      Attention("attention, one head of many keys", 96, 200, 1, 64),
+  };
+  {
+    G g;
+    const V x = g.Op("Relu", {g.Op("MatMul", {g.In({61, 40}), g.Weight({40, 96})})});
+    g.Out(g.Op("MatMul", {x, g.Weight({96, 32})}));
+    cases.push_back(BlockCase("two layers", g));
+  }
+  {
+    G g;
+    const V x = g.Op("Add", {g.Op("MatMul", {g.In({3, 30, 48}), g.Weight({48, 80})}), g.In({3, 30, 80})});
+    g.Out(g.Op("LayerNormalization", {x, g.Weight({80}), g.Weight({80})}));
+    cases.push_back(BlockCase("product, residual, layernorm", g));
+  }
+  return cases;
+}
+
 class GroupTile : public ::testing::TestWithParam<int> {
  protected:
   void SetUp() override {
@@ -102,6 +138,32 @@ TEST_P(GroupTile, InBlocksAndWithAnyChoice) {
     options.back().choices_seed = seed;
   }
   EXPECT_EQ(Failures(Cases(), options), "");
+}
+
+TEST_P(GroupTile, KeepsProductsInATask) {
+  std::vector<RunOptions> options = {{LikeAGpu(GetParam()), LayoutMode::kPlain}};
+  options[0].device.launch_s = 1e-3;  // a phase of its own costs more than anything
+  for (const BlockResult& result : RunCases(CasesInTasks(), options)) {
+    EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
+    ASSERT_EQ(result.kernels.size(), 1u);
+    const movement::Kernel& kernel = result.kernels[0].kernel;
+    EXPECT_EQ(kernel.phases.size(), 1u) << result.name << movement::Print(kernel);
+    EXPECT_GE(GroupTiles(result.kernels), 1) << result.name;
+    EXPECT_LE(kernel.scratch_bytes, 48 << 10) << result.name;
+  }
+  options[0].device.launch_s = 2e-6;
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    options[0].choices_seed = seed;
+    EXPECT_EQ(Failures(CasesInTasks(), options), "");
+  }
+}
+
+TEST(GroupTileInTasks, AsCuda) {
+  RunOptions options{CudaTestDevice(64)};
+  const absl::Status can_run = CanRun(options.device);
+  if (!can_run.ok()) GTEST_SKIP() << "kernels are not run: " << can_run.message();
+  options.device.launch_s = 1e-3;
+  EXPECT_EQ(Failures(CasesInTasks(), {options}), "");
 }
 
 TEST(GroupTileSchedule, WhatIsNoProductOfTwoSidesIsNone) {
