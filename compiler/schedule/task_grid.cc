@@ -28,6 +28,8 @@ constexpr int64_t kMostScratch = 4;
 constexpr int64_t kMostOfGroupMemory = 2;
 // A tile of a group wants as many.
 constexpr int64_t kLeastRows = 8;
+// Points of the last stage that keep a work-item busy between two barriers.
+constexpr double kPointsOfAnItem = 4;
 
 double Tasks(const std::vector<GridAxis>& grid) {
   double count = 1;
@@ -124,6 +126,26 @@ void EnlargeBlocks(const TaskBoxes& task, const DeviceModel& device, double leas
   }
 }
 
+// Tasks of a group that has less to do than it has work-items take several neighbours of the innermost axis together,
+// while tasks enough are left for the device.
+void FillGroups(const TaskBoxes& task, const DeviceModel& device, AxisSource* axes, std::vector<GridAxis>* grid) {
+  if (grid->empty()) return;
+  const double enough = kPointsOfAnItem * device.task_lanes;
+  double points = 1;
+  for (const Axis& axis : task.stages().back().te.axes) points *= static_cast<double>(axis.extent);
+  points /= Tasks(*grid);
+  for (; points < enough; points *= 2) {
+    std::vector<GridAxis> larger = *grid;
+    GridAxis& last = larger.back();
+    if (last.block >= last.axis.extent) return;
+    last = InBlocks(last.axis, std::min(2 * last.block, last.axis.extent), axes);
+    if (Tasks(larger) < static_cast<double>(WantedTasks(device))) return;
+    const absl::StatusOr<std::vector<te::Box>> boxes = task.For(larger);
+    if (!boxes.ok() || KeptBytes(task, *boxes) > MostScratchBytes(device, /*products=*/false)) return;
+    *grid = std::move(larger);
+  }
+}
+
 }  // namespace
 
 int64_t MostScratchBytes(const DeviceModel& device, bool products) {
@@ -167,6 +189,7 @@ absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, bool pro
   if (products && std::isinf(Seconds(task, grid, device))) {
     return absl::FailedPreconditionError("no blocks of its results have room in a task and are worth tiles");
   }
+  if (!products && device.task_lanes > 1) FillGroups(task, device, axes, &grid);
   if (Tasks(grid) < least_tasks) {
     return absl::FailedPreconditionError(absl::StrCat("only ", Tasks(grid), " independent tasks",
                                                       refusal.ok() ? "" : ": ", std::string(refusal.message())));

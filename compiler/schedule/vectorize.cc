@@ -7,6 +7,12 @@
 #include "compiler/schedule/task_size.h"
 
 namespace fusion {
+namespace {
+
+// Work-items that fold a row together, at least.
+constexpr int kItemsOfARow = 32;
+
+}  // namespace
 
 using te::Axis;
 using te::Index;
@@ -93,8 +99,9 @@ void MoveLoopsToGrid(movement::Step* step, double cost_per_point, const DeviceMo
   if (tasks >= wanted || step->loops.size() != 1) return;
   const Axis whole = step->loops[0].axis;
   const int64_t parts = std::min<int64_t>((wanted + tasks - 1) / tasks, whole.extent);
-  // Chunks of whole cache lines, whatever the element.
-  const int64_t chunk = ((whole.extent + parts - 1) / parts + 63) / 64 * 64;
+  // Chunks of whole cache lines, whatever the element; rows that a group folds are lines of their own.
+  const int64_t together = step->fold && device.task_lanes > 1 ? std::max(1, device.task_lanes / kItemsOfARow) : 64;
+  const int64_t chunk = ((whole.extent + parts - 1) / parts + together - 1) / together * together;
   if (chunk >= whole.extent) return;
   const Axis outer = axes->New((whole.extent + chunk - 1) / chunk);
   const Axis inner = axes->New(chunk);

@@ -23,10 +23,10 @@ typedef unsigned int u32; typedef int i32; typedef unsigned long u64; typedef lo
 #define SCRATCH
 #define ALIGNED(p) __builtin_assume_aligned(p, 64)
 #define BARRIER __syncthreads();
-#define FOLD_GROUP(T, value, group, combine) { T x = value; \
-UNROLL for (int o = (group < 32 ? group : 32) / 2; o > 0; o /= 2) { const T y = (T)__shfl_xor_sync(group < 32 ? (1u << (group & 31)) - 1 : ~0u, x, o); combine } \
-if (group > 32) { T* const part = (T*)partials; if (lid % 32 == 0) part[lid / 32] = x; __syncthreads(); \
-x = part[0]; for (int w = 1; w < group / 32; ++w) { const T y = part[w]; combine } __syncthreads(); } value = x; }
+#define FOLD_TEAM(T, value, group, team, combine) { T x = value; \
+UNROLL for (int o = (team < 32 ? team : 32) / 2; o > 0; o /= 2) { const T y = (T)__shfl_xor_sync(group < 32 ? (1u << (group & 31)) - 1 : ~0u, x, o); combine } \
+if (team > 32) { T* const part = (T*)partials; if (lid % 32 == 0) part[lid / 32] = x; __syncthreads(); \
+const int first = lid / team * (team / 32); x = part[first]; for (int w = 1; w < team / 32; ++w) { const T y = part[first + w]; combine } __syncthreads(); } value = x; }
 #define STEP_BOUNDARY asm volatile("" ::: "memory");
 #define PREFETCH_L1(p)
 #define PREFETCH_L2(p)

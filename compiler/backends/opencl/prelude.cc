@@ -20,9 +20,9 @@ typedef float$L vf; typedef int$L vi; typedef uint$L vu;
 #define GLOBAL __global
 #define SCRATCH __local
 #define BARRIER barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-#define FOLD_GROUP(T, value, group, combine) { SCRATCH T* const part = (SCRATCH T*)partials; part[lid] = value; BARRIER \
-for (int half_group = group / 2; half_group > 0; half_group /= 2) { if (lid < half_group) { T x = part[lid]; const T y = part[lid + half_group]; combine part[lid] = x; } BARRIER } \
-value = part[0]; BARRIER }
+#define FOLD_TEAM(T, value, group, team, combine) { SCRATCH T* const part = (SCRATCH T*)partials; part[lid] = value; BARRIER \
+for (int half_team = team / 2; half_team > 0; half_team /= 2) { if (lid % team < half_team) { T x = part[lid]; const T y = part[lid + half_team]; combine part[lid] = x; } BARRIER } \
+value = part[lid / team * team]; BARRIER }
 #define STEP_BOUNDARY
 #define PREFETCH_L1(p)
 #define PREFETCH_L2(p)

@@ -16,6 +16,8 @@ using te::Scalar;
 
 // Copies of a short fold's text, a vector accumulator each in turn.
 constexpr int64_t kMostUnrolled = 8;
+// Work-items that fold a contiguous row together: neighbours that are executed in step read neighbours.
+constexpr int kRowTeam = 32;
 
 std::string Limit(const movement::Loop& loop, const movement::Kernel& kernel) {
   if (!loop.limit) return absl::StrCat(loop.axis.extent);
@@ -26,6 +28,16 @@ int64_t Points(const std::vector<movement::Loop>& loops) {
   int64_t points = 1;
   for (const movement::Loop& loop : loops) points *= loop.axis.extent;
   return points;
+}
+
+// The coordinates of `point`, a variable of the text.
+void TakePointApart(const std::vector<movement::Loop>& loops, CodeWriter* out) {
+  int64_t inner = Points(loops);
+  for (const movement::Loop& loop : loops) {
+    inner /= std::max<int64_t>(1, loop.axis.extent);
+    out->Line(absl::StrCat("const ix ", AxisText(loop.axis.id), " = point / ", std::max<int64_t>(1, inner), " % ",
+                           loop.axis.extent, ";"));
+  }
 }
 
 class StepPrinter {
@@ -41,7 +53,7 @@ class StepPrinter {
         out_(out) {}
 
   void Print() {
-    if (group_ > 1 && SharesFold()) return PrintSharedFold();
+    if (const int team = FoldTeam(); team > 1) return PrintSharedFold(team);
     switch (step_.strategy) {
       case movement::Strategy::kScalar:
         return PrintScalar();
@@ -201,39 +213,88 @@ class StepPrinter {
     out_->Close();
   }
 
-  // A fold with fewer results than there are work-items, and points for them.
-  bool SharesFold() const {
-    if (!step_.fold || step_.fold->kind == te::FoldKind::kGeneral || step_.strategy == movement::Strategy::kTile) {
-      return false;
-    }
+  // Work-items that share a result of a fold: those that would be idle, and along a contiguous row enough to read it
+  // together. 1: none.
+  int FoldTeam() const {
+    const bool tile = step_.strategy == movement::Strategy::kTile || step_.strategy == movement::Strategy::kGroupTile;
+    if (group_ == 1 || !step_.fold || step_.fold->kind == te::FoldKind::kGeneral || tile) return 1;
+    const int64_t results = Points(step_.loops);
     int64_t points = 1;
     for (const Axis& axis : step_.fold->axes) points *= axis.extent;
-    return Points(step_.loops) < group_ && points >= group_;
+    int team = step_.strategy == movement::Strategy::kRowFold ? std::min(group_, kRowTeam) : 1;
+    while (2 * team <= group_ && 2 * team * results <= group_) team *= 2;
+    while (team > 1 && team > points) team /= 2;
+    return team;
   }
 
-  // Every work-item folds points of its own; then the group folds what they have.
-  void PrintSharedFold() {
+  // Results are dealt out to teams of work-items, each of which folds points of its own; then the team folds what they
+  // have. All work-items take as many turns, since they meet at barriers.
+  void PrintSharedFold(int team) {
     const te::Fold& fold = *step_.fold;
     const DType dtype = fold.acc;
-    const int depth = OpenPoints(step_.loops, kernel_, 1, out_);  // all of them are at the same point
-    OpenUnmasked();
-    const std::string acc = absl::StrCat("a", (*next_temp_)++);
+    const int64_t results = Points(step_.loops), at_once = group_ / team;
+    const std::string rank = absl::StrCat("rank", (*next_temp_)++), acc = absl::StrCat("a", (*next_temp_)++);
+    out_->Line(absl::StrCat("const int ", rank, " = lid % ", team, ";"));
+    out_->Open(absl::StrCat("for (ix turn = 0; turn < ", (results + at_once - 1) / at_once, "; ++turn)"));
+    out_->Line(absl::StrCat("const ix point = lid / ", team, " + turn * ", at_once, ";"));
+    TakePointApart(step_.loops, out_);
+    std::vector<std::string> conditions;
+    if (results % at_once != 0) conditions.push_back(absl::StrCat("point < ", results));
+    for (const movement::Loop& loop : step_.loops) {
+      if (!loop.limit) continue;
+      conditions.push_back(absl::StrCat(AxisText(loop.axis.id), " < ", IndexText(*loop.limit, AxisText, kernel_)));
+    }
+    const std::string stored = absl::StrJoin(conditions, " && ");
+    if (step_.lane_limit >= 0) {
+      conditions.push_back(absl::StrCat(IndexText(step_.lane_mask_index, AxisText, kernel_), " < ", step_.lane_limit));
+    }
     out_->Line(absl::StrCat(CType(dtype), " ", acc, " = ", FoldIdentity(fold.kind, dtype), ";"));
+    out_->Open(conditions.empty() ? "" : absl::StrCat("if (", absl::StrJoin(conditions, " && "), ")"));
+    PrintTeamShare(team, rank, acc);
+    out_->Close();
+    out_->Line(absl::StrCat("FOLD_TEAM(", CType(dtype), ", ", acc, ", ", group_, ", ", team, ", ",
+                            Combine(fold.kind, "x", "y", dtype), ")"));
+    out_->Open(absl::StrCat("if (", rank, " == 0", stored.empty() ? "" : " && ", stored, ")"));
+    PrintResult(acc);
+    out_->Close();
+    out_->Close();
+  }
+
+  // What one work-item of a team folds: vectors where the fold runs along a row that has some for each, else elements.
+  void PrintTeamShare(int team, const std::string& rank, const std::string& acc) {
+    const te::Fold& fold = *step_.fold;
     std::vector<movement::Loop> points;
     for (const Axis& axis : fold.axes) points.push_back({axis, std::nullopt});
-    OpenPoints(points, kernel_, group_, out_, unroll_);
+    const Axis inner = fold.axes.back();
+    if (step_.strategy == movement::Strategy::kRowFold && inner.extent % lanes_ == 0 &&
+        Points(points) >= lanes_ * team && IsFloat(fold.acc) && fold.kind != te::FoldKind::kProd) {
+      const std::string v = absl::StrCat("v", (*next_temp_)++);
+      out_->Line(absl::StrCat(VectorType(fold.acc), " ", v, " = ",
+                              BroadcastText(fold.acc, FoldIdentity(fold.kind, fold.acc)), ";"));
+      const int number = kernel_.next_axis;  // of the vector in its row: an axis of this text alone
+      points.back() = {{number, inner.extent / lanes_}, std::nullopt};
+      OpenPoints(points, kernel_, team, out_, unroll_, rank);
+      out_->Line(absl::StrCat("const ix ", AxisText(inner.id), " = ", AxisText(number), " * ", lanes_, ";"));
+      ExprPrinter printer(out_, {&kernel_, AxisText, inner.id, lanes_, "", {}, next_temp_});
+      out_->Line(VectorCombine(fold, v, printer.EmitVector(step_.body[0])));
+      out_->Close();
+      out_->Line(Combine(fold.kind, acc, Horizontal(fold, v), fold.acc));
+      return;
+    }
+    OpenPoints(points, kernel_, team, out_, unroll_, rank);
     out_->Open(fold.pred.empty() ? "" : absl::StrCat("if (", PredText(fold.pred, AxisText, kernel_), ")"));
     ExprPrinter printer(out_, ScalarOptions());
-    out_->Line(Combine(fold.kind, acc, printer.Emit(step_.body[0]).text, dtype));
+    out_->Line(Combine(fold.kind, acc, printer.Emit(step_.body[0]).text, fold.acc));
     out_->Close();
     out_->Close();
-    out_->Line(absl::StrCat("FOLD_GROUP(", CType(dtype), ", ", acc, ", ", group_, ", ",
-                            Combine(fold.kind, "x", "y", dtype), ")"));
-    out_->Open("if (lid == 0)");
-    StoreScalars(step_.then, {{acc, false}});
-    out_->Close();
-    out_->Close();
-    for (int i = 0; i < depth; ++i) out_->Close();
+  }
+
+  // The lanes of a vector of partial results folded: not of products.
+  static std::string Horizontal(const te::Fold& fold, const std::string& v) {
+    const char* const name = fold.kind == te::FoldKind::kSum   ? "hadd"
+                             : fold.kind == te::FoldKind::kMax ? "hmax"
+                                                               : "hmin";
+    return absl::StrCat(name, IsFloat(fold.acc) ? "_f32" : "_i32", "(", v, ")");
   }
 
   void PrintMap() {
@@ -315,19 +376,11 @@ class StepPrinter {
     for (const auto& [into, from] : {std::pair(0, 1), std::pair(2, 3), std::pair(0, 2)}) {
       out_->Line(VectorCombine(fold, absl::StrCat(v, into), absl::StrCat(v, from)));
     }
-    const std::string lane_kind = IsFloat(fold.acc) ? "_f32" : "_i32";
-    switch (fold.kind) {
-      case te::FoldKind::kSum:
-        out_->Line(Combine(fold.kind, acc, absl::StrCat("hadd", lane_kind, "(", v, "0)"), fold.acc));
-        break;
-      case te::FoldKind::kProd:
-        out_->Line(absl::StrCat("for (int l = 0; l < ", lanes_, "; ++l) ",
-                                Combine(fold.kind, acc, LaneText(fold.acc, absl::StrCat(v, "0"), "l"), fold.acc)));
-        break;
-      default:
-        out_->Line(Combine(fold.kind, acc,
-                           absl::StrCat(fold.kind == te::FoldKind::kMax ? "hmax" : "hmin", lane_kind, "(", v, "0)"),
-                           fold.acc));
+    if (fold.kind == te::FoldKind::kProd) {
+      out_->Line(absl::StrCat("for (int l = 0; l < ", lanes_, "; ++l) ",
+                              Combine(fold.kind, acc, LaneText(fold.acc, absl::StrCat(v, "0"), "l"), fold.acc)));
+    } else {
+      out_->Line(Combine(fold.kind, acc, Horizontal(fold, absl::StrCat(v, "0")), fold.acc));
     }
     StoreScalars(step_.then, {{acc, false}});
     out_->Close();
@@ -361,7 +414,7 @@ bool NeedsWideIndices(const movement::Phase& phase, int group) {
 }
 
 int OpenPoints(const std::vector<movement::Loop>& loops, const movement::Kernel& kernel, int group, CodeWriter* out,
-               int unroll) {
+               int unroll, const std::string& item) {
   const std::string unrolled = unroll > 0 ? absl::StrCat("UNROLL_BY(", unroll, ") ") : "";
   if (group == 1) {
     for (const movement::Loop& loop : loops) {
@@ -371,18 +424,18 @@ int OpenPoints(const std::vector<movement::Loop>& loops, const movement::Kernel&
     }
     return static_cast<int>(loops.size());
   }
-  int64_t inner = Points(loops);
-  if (inner % group == 0) {
-    out->Open(absl::StrCat(unrolled, "for (ix turn = 0; turn < ", inner / group, "; ++turn)"));
-    out->Line(absl::StrCat("const ix point = lid + turn * ", group, ";"));
+  const int64_t points = Points(loops);
+  if (points % group == 0) {
+    out->Open(absl::StrCat(unrolled, "for (ix turn = 0; turn < ", points / group, "; ++turn)"));
+    out->Line(absl::StrCat("const ix point = ", item, " + turn * ", group, ";"));
   } else {
-    out->Open(absl::StrCat(unrolled, "for (ix point = lid; point < ", inner, "; point += ", group, ")"));
+    out->Open(absl::StrCat(unrolled, "for (ix point = ", item, "; point < ", points, "; point += ", group, ")"));
   }
+  TakePointApart(loops, out);
   for (const movement::Loop& loop : loops) {
-    inner /= std::max<int64_t>(1, loop.axis.extent);
-    const std::string i = AxisText(loop.axis.id);
-    out->Line(absl::StrCat("const ix ", i, " = point / ", std::max<int64_t>(1, inner), " % ", loop.axis.extent, ";"));
-    if (loop.limit) out->Line(absl::StrCat("if (", i, " >= ", IndexText(*loop.limit, AxisText, kernel), ") continue;"));
+    if (!loop.limit) continue;
+    out->Line(
+        absl::StrCat("if (", AxisText(loop.axis.id), " >= ", IndexText(*loop.limit, AxisText, kernel), ") continue;"));
   }
   return 1;
 }

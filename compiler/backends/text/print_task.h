@@ -14,7 +14,7 @@ struct TaskShape {
   int64_t lanes = 1;  // elements of a vector
   // Work-items that share the task, a power of two. 1: one executes it alone. More: each step's points are dealt out
   // among them, `lid` is a work-item's number, BARRIER stands between steps, and `partials` is memory of the group, 8
-  // bytes a work-item, through which FOLD_GROUP adds up a fold that they share.
+  // bytes a work-item, through which FOLD_TEAM adds up a fold that some of them share.
   int group = 1;
   int unroll = 0;  // of the loop over a step's points, where they are dealt out; 0: as the compiler likes
 };
@@ -23,10 +23,10 @@ struct TaskShape {
 void PrintTask(const movement::Kernel& kernel, const movement::Phase& phase, const TaskShape& shape, CodeWriter* out);
 
 // A loop nest over `loops`. With a group, one loop over their points, dealt out to the work-items; the innermost axis
-// is that of neighbours. `unroll`: how often the text of each loop is repeated, 0: as the compiler likes. Returns how
-// many Close() end it.
+// is that of neighbours; `item` is the work-item's number, a variable of the text. `unroll`: how often the text of each
+// loop is repeated, 0: as the compiler likes. Returns how many Close() end it.
 int OpenPoints(const std::vector<movement::Loop>& loops, const movement::Kernel& kernel, int group, CodeWriter* out,
-               int unroll = 0);
+               int unroll = 0, const std::string& item = "lid");
 
 // Whether 32 bits are too few for an index of the phase's loops, tasks dealt out to groups of `group` included.
 bool NeedsWideIndices(const movement::Phase& phase, int group);

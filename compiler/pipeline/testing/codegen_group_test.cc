@@ -158,6 +158,50 @@ TEST_P(GroupTile, KeepsProductsInATask) {
   }
 }
 
+// Rows that fewer and more than all work-items share, and rows of a task together.
+std::vector<BlockCase> Folds() {
+  std::vector<BlockCase> cases;
+  for (const Shape& shape : std::vector<Shape>{{3, 300}, {200, 20}, {50, 64}, {1, 4096}, {5, 7}}) {
+    G g;
+    const V x = g.In(shape);
+    g.Out(g.Op("Softmax", {x}, {{"axis", int64_t{-1}}}));
+    cases.push_back(BlockCase("softmax " + ShapeToString(shape), g));
+    G h;
+    const V y = h.In(shape);
+    h.Out(h.Op("LayerNormalization", {y, h.Weight({shape[1]}), h.Weight({shape[1]})}));
+    cases.push_back(BlockCase("layernorm " + ShapeToString(shape), h));
+    for (const char* op : {"ReduceSum", "ReduceMax", "ReduceProd"}) {
+      G r;
+      r.Out(r.Op(op, {r.In(shape), r.Ints({1})}));
+      cases.push_back(BlockCase(op + ShapeToString(shape), r));
+    }
+  }
+  G g;
+  g.Out(g.Op("ReduceMin", {g.In({70, 33}, DType::kI32), g.Ints({1})}));
+  g.Out(g.Op("ReduceMean", {g.In({3, 16, 20}), g.Ints({1})}));
+  g.Out(g.Op("ReduceL2", {g.In({6, 20, 5, 5}), g.Ints({2, 3})}));
+  g.Out(g.Op("GlobalAveragePool", {g.In({1, 20, 7, 7})}));
+  cases.push_back(BlockCase("others", g));
+  return cases;
+}
+
+TEST_P(GroupTile, TeamsFold) {
+  std::vector<RunOptions> options;
+  for (const LayoutMode mode : {LayoutMode::kPlain, LayoutMode::kBlocked}) {
+    options.push_back({LikeAGpu(GetParam()), mode});
+    options.push_back({LikeAGpu(GetParam()), mode, /*split=*/true});
+  }
+  EXPECT_EQ(Failures(Folds(), options), "");
+}
+
+TEST(Teams, FoldAsCuda) {
+  std::vector<RunOptions> options;
+  for (const int group : {8, 32, 128}) options.push_back({CudaTestDevice(group)});
+  const absl::Status can_run = CanRun(options[0].device);
+  if (!can_run.ok()) GTEST_SKIP() << "kernels are not run: " << can_run.message();
+  EXPECT_EQ(Failures(Folds(), options), "");
+}
+
 TEST(GroupTileInTasks, AsCuda) {
   RunOptions options{CudaTestDevice(64)};
   const absl::Status can_run = CanRun(options.device);
