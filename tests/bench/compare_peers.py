@@ -192,7 +192,7 @@ def table(rows, peers, peak):
     """Markdown. `peak`: {threads: sample of the machine}."""
     heads = ["model", "threads", "kernels", "ours ms"]
     heads += [head for peer in peers for head in (f"{peer} ms", f"ours / {peer}")]
-    heads += ["ours GFLOP/s (of peak)", "max difference (of max)", "machine"]
+    heads += ["best peer / ours", "ours GFLOP/s (of peak)", "max difference (of max)", "machine"]
     lines = ["| " + " | ".join(heads) + " |", "|---" + "|---:" * (len(heads) - 1) + "|"]
     for row in rows:
         cells = [row["model"], str(row["threads"]), str(row["kernels"])]
@@ -202,6 +202,7 @@ def table(rows, peers, peak):
             engine, ratio = row["engines"].get(peer), row["ratios"].get(peer)
             cells.append(f"{engine['median_ms']:.3f}" if engine else "–")
             cells.append(f"{ratio['median']:.2f} ({ratio['lowest']:.2f}–{ratio['highest']:.2f})" if ratio else "–")
+        cells.append(f"{best_peer(row):.2f}" if row["ratios"] else "–")
         if ours:
             rate = row["gflop"] / ours["median_ms"] * 1e3
             cells.append(f"{rate:.0f} ({100 * rate / peak[row['threads']]['fma_gflops']:.0f}%)")
@@ -212,6 +213,24 @@ def table(rows, peers, peak):
         else:
             cells += ["–"] * 3
         lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def best_peer(row):
+    """How many times as long as ours the fastest peer takes; None without peers."""
+    return 1 / max(ratio["median"] for ratio in row["ratios"].values()) if row["ratios"] else None
+
+
+def verdict(rows):
+    """A line for each number of threads: ours beside the fastest peer of each model."""
+    lines = []
+    for threads in dict.fromkeys(row["threads"] for row in rows):
+        found = {row["model"]: best_peer(row) for row in rows if row["threads"] == threads and row["ratios"]}
+        if found:
+            lowest = min(found, key=found.get)
+            lines.append(f"{threads} threads: best peer / ours has the geometric mean "
+                         f"{statistics.geometric_mean(found.values()):.2f} over {len(found)} models, lowest "
+                         f"{found[lowest]:.2f} ({lowest})")
     return "\n".join(lines)
 
 
@@ -265,6 +284,7 @@ def main():
         f"{s['threads']} threads: {s['fma_gflops']:.0f} GFLOP/s, copies {s['copy_gb_per_s']:.1f} GB/s" for s in peak.values()))
     print(", ".join(f"{name} {version}" for name, version in about["versions"].items()) + f"; planner {options.planner}\n")
     print(table(rows, used, peak))
+    print(f"\n{verdict(rows)}")
     for remark in remarks(rows):
         print(f"\n{remark}")
     for name in dict.fromkeys(name for row in rows for name, reason in row["not_run"].items() if "missing" in reason):

@@ -38,7 +38,7 @@ class Block(NamedTuple):
 
     def rows_for(self, size_bytes):
         """About as many bytes, in steps of 16 rows."""
-        return max(16, round(size_bytes / self.bytes(16)) * 16)
+        return max(16, round(size_bytes / (self.bytes(32) - self.bytes(16))) * 16)
 
 
 def _floats(*values):
