@@ -14,6 +14,9 @@ namespace {
 constexpr double kScalarPenalty = 0.8;
 // Scalar operations of a routine an input element: comparisons of a sort, with their branches.
 constexpr double kRoutineOps = 20;
+// Of a block transposed in registers, an element: a shuffle in each of log2(lanes) rounds, half as many a cycle as
+// FMAs.
+constexpr double kShuffleOps = 2;
 // Against an FMA: a load from the memory of a group, and bringing an element there.
 constexpr double kSharedLoadOps = 0.5, kStagedOps = 6;
 
@@ -49,16 +52,30 @@ double TileSlowdown(const Step& step) {
   return std::max(1.0, 2 * cycles / static_cast<double>(rows * vectors));
 }
 
-double Extent(const std::vector<Loop>& loops) {
-  double extent = 1;
-  for (const Loop& loop : loops) extent *= static_cast<double>(loop.axis.extent);
-  return extent;
+// How often a loop runs in the mean: the last block of an axis may cut it short.
+double MeanTrips(const Loop& loop) {
+  const auto most = static_cast<double>(loop.axis.extent);
+  if (!loop.limit || loop.limit->parts().size() != 1) return most;
+  const te::Index::Part& part = loop.limit->parts()[0];
+  if (part.term.kind != te::TermKind::kAxis) return most;
+  double trips = 0;
+  for (int64_t i = 0; i < part.term.axis.extent; ++i) {
+    const auto limit = static_cast<double>(loop.limit->constant() + part.coefficient * i);
+    trips += std::clamp(limit, 0.0, most);
+  }
+  return trips / static_cast<double>(part.term.axis.extent);
+}
+
+double Trips(const std::vector<Loop>& loops) {
+  double trips = 1;
+  for (const Loop& loop : loops) trips *= MeanTrips(loop);
+  return trips;
 }
 
 // Tiles of a group that have `spatial` results together.
 double TilesOf(const Step& step, double spatial) {
   const size_t n = step.loops.size();
-  return spatial / static_cast<double>(step.loops[n - 2].axis.extent * step.loops[n - 1].axis.extent);
+  return spatial / (MeanTrips(step.loops[n - 2]) * MeanTrips(step.loops[n - 1]));
 }
 
 // Of a product in a group's tile: loads from the group's memory, each for as many products as its value has.
@@ -136,8 +153,7 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
         1.0, std::min<double>({static_cast<double>(threads), static_cast<double>(device.parallel_units), tasks}));
     double compute = 0;
     for (const Step& step : phase.steps) {
-      double spatial = tasks;
-      for (const Loop& loop : step.loops) spatial *= static_cast<double>(loop.axis.extent);
+      const double spatial = tasks * Trips(step.loops);
       double points = spatial;
       if (step.fold) points *= Product(step.fold->axes);
       Work body, then;
@@ -162,6 +178,7 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
       if (step.strategy == Strategy::kTile && ScattersLanes(step, static_cast<int64_t>(lanes))) {
         ops += spatial * kScatterCycles * 2 * lanes;
       }
+      if (step.strategy == Strategy::kTranspose) ops += spatial * kShuffleOps * std::log2(lanes);
       // Work-items in step are the lanes, whatever each does.
       const bool one_lane = step.strategy == Strategy::kScalar && device.task_lanes == 1;
       if (one_lane) ops *= lanes * kScalarPenalty;
@@ -173,8 +190,8 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
       }
       compute += ops / fma_per_s;
       for (const Step& staging : step.staging) {
-        double elements = TilesOf(step, spatial) * Product(step.fold->axes);
-        elements *= Extent(staging.loops) / static_cast<double>(step.fold->axes.back().extent);
+        const double elements = TilesOf(step, spatial) * Product(step.fold->axes) * Trips(staging.loops) /
+                                static_cast<double>(step.fold->axes.back().extent);
         compute += elements * kStagedOps / fma_per_s;
         te::Visit(staging.body[0], [&](const te::ScalarNode& node) {
           if (node.kind == te::ScalarKind::kLoad) read.insert(node.tensor);

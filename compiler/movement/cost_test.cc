@@ -43,6 +43,21 @@ TEST(EstimateCost, MatrixProduct) {
   ExpectWithin2(cost.latency_ns, 999);
 }
 
+// 197 rows are no multiple of what a task takes: the last one has fewer.
+TEST(EstimateCost, ShortTasksCostLess) {
+  const auto fma = [](int64_t rows) {
+    const std::string m = std::to_string(rows);
+    return CostOf("te p(%0: f32[" + m + R"(, 768], %1: f32[768, 2304] const) {
+  %2[i0<)" + m + R"(, i1<2304]: f32 = sum.f32(i2<768) mul(%0[i0, i2], %1[i2, i1])
+  return %2
+})")
+        .fma;
+  };
+  for (const int64_t rows : {197, 171, 131}) {
+    EXPECT_NEAR(fma(rows), static_cast<double>(rows) * 768 * 2304, 1) << rows << " rows";
+  }
+}
+
 TEST(EstimateCost, PointwiseConvolutionWithResidual) {
   const Layout blocked{1, 16};
   const KernelCost cost =

@@ -4,6 +4,7 @@
 #include <array>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <utility>
@@ -60,6 +61,11 @@ constexpr int kLookAhead = 4;
 // worth speaking of with the next.
 constexpr size_t kMostOperators = 64;
 
+// What Table 3 never fuses is asked about where a launch, and writing and reading what one block hands to the other,
+// take this share of their time, and the estimate of the fused kernel is no further behind than that: the cost model
+// sees the traffic only where memory is the limit.
+constexpr double kWorthHolding = 0.02;
+
 // What the oracle has said in the rounds of one planning.
 using Answers = std::map<NodeSet, LatencyAnswer>;
 // Adds the answers to these questions to those that are known.
@@ -71,10 +77,11 @@ using Asker = std::function<absl::Status(const std::vector<NodeSet>& questions)>
 // is).
 class Round {
  public:
-  Round(const ecg::Graph& graph, const std::vector<MappingType>& types, BlockOracle& oracle, const PlanOptions& options,
-        const Answers& answers, bool epilogues_first, Asker asker, int turn)
+  Round(const ecg::Graph& graph, const std::vector<MappingType>& types, const DeviceModel& device, BlockOracle& oracle,
+        const PlanOptions& options, const Answers& answers, bool epilogues_first, Asker asker, int turn)
       : graph_(graph),
         types_(types),
+        device_(device),
         oracle_(oracle),
         options_(options),
         answers_(answers),
@@ -97,17 +104,21 @@ class Round {
   enum class Verdict { kFused, kRefused, kNotYet };  // not yet: possible when more has joined
 
   absl::Status Grow(NodeId seed);
+  absl::Status StitchBeyondTable();
   absl::Status Explore(NodeId seed, NodeId from, Direction direction);
   bool Deferred(NodeId producer, NodeId consumer) const;
   bool Narrows(NodeId producer, NodeId consumer) const;
   bool WidensShared(NodeId producer, NodeId consumer) const;
-  absl::StatusOr<Verdict> TryFuse(NodeId producer, NodeId consumer);
-  absl::StatusOr<bool> ProfileAgrees(const std::array<const NodeSet*, 3>& questions, Decision* decision);
+  absl::StatusOr<Verdict> TryFuse(NodeId producer, NodeId consumer, std::optional<double> held_ns = std::nullopt);
+  absl::StatusOr<bool> ProfileAgrees(const std::array<const NodeSet*, 3>& questions, double unseen_ns,
+                                     Decision* decision);
+  int64_t HandedOver(NodeId producer, NodeId consumer) const;
   NodeSet Sorted(NodeId block) const;
   std::string Name(NodeId id) const { return absl::StrCat(graph_.node(id).op, " '", graph_.node(id).name, "'"); }
 
   const ecg::Graph& graph_;
   const std::vector<MappingType>& types_;
+  const DeviceModel& device_;
   BlockOracle& oracle_;
   const PlanOptions& options_;
   const Answers& answers_;
@@ -155,6 +166,46 @@ absl::Status Round::Run(const std::function<void(int64_t)>& progress) {
       if (options_.cancelled && options_.cancelled()) return absl::CancelledError("planning was cancelled");
       RETURN_IF_ERROR(TryFuse(producer, id).status());
     }
+  }
+  return epilogues_first_ ? StitchBeyondTable() : absl::OkStatus();
+}
+
+// Pairs of blocks that Table 3 keeps apart, those that hand over most first: what a task can hold of an intermediate
+// result between two products need not be written (FusionStitching's block composition).
+absl::Status Round::StitchBeyondTable() {
+  std::vector<std::pair<NodeId, NodeId>> edges;
+  std::vector<double> bytes;
+  for (NodeId id = 0; id < static_cast<NodeId>(types_.size()); ++id) {
+    for (NodeId producer : quotient_.Predecessors(id)) {
+      if (quotient_.Together(producer, id)) continue;
+      edges.emplace_back(producer, id);
+      bytes.push_back(static_cast<double>(HandedOver(producer, id)));
+    }
+  }
+  std::vector<size_t> order(edges.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return bytes[a] > bytes[b]; });
+  for (size_t e : order) {
+    const auto [producer, consumer] = edges[e];
+    if (quotient_.Together(producer, consumer)) continue;
+    const MappingType first = block_types_[quotient_.Block(producer)], second = block_types_[quotient_.Block(consumer)];
+    if (CombineMappings(first, second).colour != Colour::kRed) continue;
+    if (options_.cancelled && options_.cancelled()) return absl::CancelledError("planning was cancelled");
+    const double held_ns = 1e9 * bytes[e] / device_.CopyBandwidth(bytes[e]);
+    const double saved_ns = held_ns + 1e9 * device_.launch_s;
+    const double separate_ns =
+        oracle_.EstimateNs(graph_, Sorted(producer)) + oracle_.EstimateNs(graph_, Sorted(consumer));
+    if (saved_ns < kWorthHolding * separate_ns) {
+      const Decision red = MakeDecision(producer, consumer, Colour::kRed);
+      Decision& decision = decisions_.try_emplace({producer, consumer}, red).first->second;
+      if (decision.colour == Colour::kRed) {
+        decision.reason = absl::StrFormat("%s; it could save %.1f us of %.1f", TableRow(first, second), saved_ns / 1e3,
+                                          separate_ns / 1e3);
+      }
+      continue;
+    }
+    guesses_ = 0;
+    RETURN_IF_ERROR(TryFuse(producer, consumer, held_ns).status());
   }
   return absl::OkStatus();
 }
@@ -240,19 +291,32 @@ bool Round::WidensShared(NodeId producer, NodeId consumer) const {
   });
 }
 
+int64_t Round::HandedOver(NodeId producer, NodeId consumer) const {
+  int64_t bytes = 0;
+  for (ecg::ValueId v : graph_.node(producer).outputs) {
+    if (v == ecg::kNone) continue;
+    const ecg::Value& value = graph_.value(v);
+    const bool read = std::find(value.consumers.begin(), value.consumers.end(), consumer) != value.consumers.end();
+    if (read) bytes += ecg::ValueBytes(value);
+  }
+  return bytes;
+}
+
 NodeSet Round::Sorted(NodeId block) const {
   NodeSet nodes = quotient_.Members(block);
   std::sort(nodes.begin(), nodes.end());
   return nodes;
 }
 
-absl::StatusOr<Round::Verdict> Round::TryFuse(NodeId producer, NodeId consumer) {
+// `held_ns`: what writing and reading the intermediate results takes; a red combination is then a question like a
+// yellow one.
+absl::StatusOr<Round::Verdict> Round::TryFuse(NodeId producer, NodeId consumer, std::optional<double> held_ns) {
   const MappingType first = block_types_[quotient_.Block(producer)];
   const MappingType second = block_types_[quotient_.Block(consumer)];
   const MappingCell& cell = CombineMappings(first, second);
   Decision& decision = decisions_[{producer, consumer}];
   decision = MakeDecision(producer, consumer, cell.colour);
-  if (cell.colour == Colour::kRed) {
+  if (cell.colour == Colour::kRed && !held_ns) {
     decision.reason = absl::StrCat(TableRow(first, second), " is never fused");
     return Verdict::kRefused;
   }
@@ -274,7 +338,18 @@ absl::StatusOr<Round::Verdict> Round::TryFuse(NodeId producer, NodeId consumer) 
   if (cell.colour == Colour::kGreen) {
     decision.reason = absl::StrCat(TableRow(first, second), " is always fused");
   } else {
-    ASSIGN_OR_RETURN(const bool agrees, ProfileAgrees({&fused, &before, &after}, &decision));
+    if (cell.colour == Colour::kRed) {
+      const double fused_ns = oracle_.EstimateNs(graph_, fused);
+      const double separate_ns = oracle_.EstimateNs(graph_, before) + oracle_.EstimateNs(graph_, after);
+      if (fused_ns > separate_ns + *held_ns) {
+        decision.reason = absl::StrFormat("%s; estimated %.1f us fused against %.1f us apart", TableRow(first, second),
+                                          fused_ns / 1e3, separate_ns / 1e3);
+        return Verdict::kRefused;
+      }
+    }
+    decision.colour = Colour::kYellow;
+    ASSIGN_OR_RETURN(const bool agrees, ProfileAgrees({&fused, &before, &after}, held_ns.value_or(0), &decision));
+    if (cell.colour == Colour::kRed) decision.reason = absl::StrCat("beyond Table 3: ", decision.reason);
     if (!agrees) return Verdict::kRefused;
   }
   decision.fused = true;
@@ -283,8 +358,9 @@ absl::StatusOr<Round::Verdict> Round::TryFuse(NodeId producer, NodeId consumer) 
   return Verdict::kFused;
 }
 
-// `questions`: the fused block, then the two apart.
-absl::StatusOr<bool> Round::ProfileAgrees(const std::array<const NodeSet*, 3>& questions, Decision* decision) {
+// `questions`: the fused block, then the two apart. `unseen_ns`: of the two apart, what estimates leave out.
+absl::StatusOr<bool> Round::ProfileAgrees(const std::array<const NodeSet*, 3>& questions, double unseen_ns,
+                                          Decision* decision) {
   auto estimate = [&](int q) { return oracle_.EstimateNs(graph_, *questions[q]); };
   const double fused_ns = estimate(0), separate_ns = estimate(1) + estimate(2);
   if (std::max(fused_ns, separate_ns) < options_.negligible_ns) {
@@ -293,7 +369,7 @@ absl::StatusOr<bool> Round::ProfileAgrees(const std::array<const NodeSet*, 3>& q
     decision->source = LatencySource::kModel;
     decision->reason = absl::StrFormat("estimated %.1f us fused against %.1f us apart (too little to measure)",
                                        fused_ns / 1e3, separate_ns / 1e3);
-    return fused_ns <= separate_ns;
+    return fused_ns <= separate_ns + unseen_ns;
   }
   std::vector<NodeSet> open;
   for (const NodeSet* question : questions) {
@@ -304,7 +380,7 @@ absl::StatusOr<bool> Round::ProfileAgrees(const std::array<const NodeSet*, 3>& q
   } else if (!open.empty()) {
     if (guesses_ == kLookAhead) return false;
     unanswered_.insert(unanswered_.end(), open.begin(), open.end());
-    const bool guess = fused_ns <= separate_ns;
+    const bool guess = fused_ns <= separate_ns + unseen_ns;
     if (guesses_++ != turn_) return guess;
     turned_ = true;
     return !guess;
@@ -318,7 +394,8 @@ absl::StatusOr<bool> Round::ProfileAgrees(const std::array<const NodeSet*, 3>& q
       absl::StrFormat("%s %.1f us fused against %.1f us apart (%s)",
                       decision->source == LatencySource::kModel ? "estimated" : "measured", decision->fused_ns / 1e3,
                       decision->separate_ns / 1e3, LatencySourceName(decision->source));
-  return decision->fused_ns <= decision->separate_ns;
+  if (decision->source != LatencySource::kModel) unseen_ns = 0;
+  return decision->fused_ns <= decision->separate_ns + unseen_ns;
 }
 
 FusionPlan Round::Finish() {
@@ -368,8 +445,9 @@ class DnnFusion : public Planner {
   DnnFusion(const char* name, bool epilogues_first) : name_(name), epilogues_first_(epilogues_first) {}
   const char* name() const override { return name_; }
 
-  absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel&, BlockOracle& oracle,
+  absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel& device, BlockOracle& oracle,
                                   const PlanOptions& options) const override {
+    const DeviceModel typical = device.WithTypicalRates();  // the same whenever a device registers
     std::vector<MappingType> types;
     for (const ecg::Node& node : graph.nodes()) types.push_back(PlanningType(graph, node));
     Answers answers;
@@ -395,14 +473,14 @@ class DnnFusion : public Planner {
     if (options.one_at_a_time) at_once = [&](const std::vector<NodeSet>& questions) { return ask(questions, {}); };
     // Ends: a round asks at least its first open question, which the next round meets again with its answer.
     for (;;) {
-      Round round(graph, types, oracle, options, answers, epilogues_first_, at_once, -1);
+      Round round(graph, types, typical, oracle, options, answers, epilogues_first_, at_once, -1);
       RETURN_IF_ERROR(round.Run(progress));
       if (round.unanswered().empty()) return round.Finish();
       std::set<NodeSet> known;
       std::vector<NodeSet> questions = New(round.unanswered(), &known), maybe;
       const int devices = oracle.Devices();
       for (int turn = 0; devices > 1 && turn < devices; ++turn) {
-        Round other(graph, types, oracle, options, answers, epilogues_first_, nullptr, turn);
+        Round other(graph, types, typical, oracle, options, answers, epilogues_first_, nullptr, turn);
         RETURN_IF_ERROR(other.Run(progress));
         if (!other.turned()) break;
         for (NodeSet& question : New(other.unanswered(), &known)) maybe.push_back(std::move(question));
