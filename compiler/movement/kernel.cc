@@ -105,7 +105,8 @@ void PrintStep(const Step& step, Printer* printer, std::string* text) {
     absl::StrAppend(text, "{", step.group.rows, "x", step.group.columns, " of ", step.group.item_rows, "x",
                     step.group.item_columns, " rows i", step.group.row_axis, " columns i", step.group.column_axis, "}");
   } else if (step.vec_axis >= 0) {
-    absl::StrAppend(text, "{lanes i", step.vec_axis, "}");
+    absl::StrAppend(text, "{lanes i", step.vec_axis,
+                    step.across_axis >= 0 ? absl::StrCat(" across i", step.across_axis) : "", "}");
   }
   if (step.routine) {
     absl::StrAppend(
@@ -164,7 +165,7 @@ void PrintStep(const Step& step, Printer* printer, std::string* text) {
 }  // namespace
 
 const char* StrategyName(Strategy strategy) {
-  static const char* const kNames[] = {"scalar", "map", "rowfold", "tile", "grouptile"};
+  static const char* const kNames[] = {"scalar", "map", "transpose", "rowfold", "tile", "grouptile"};
   return kNames[static_cast<int>(strategy)];
 }
 
@@ -351,6 +352,11 @@ absl::Status CheckStrategy(const Step& step) {
       break;
     case Strategy::kMapVec:
       ok = !step.fold && !step.loops.empty() && step.loops.back().axis.id == step.vec_axis;
+      break;
+    case Strategy::kTranspose:
+      ok = !step.fold && !step.loops.empty() && step.loops.back().axis.id == step.vec_axis &&
+           is_loop(step.across_axis) && step.across_axis != step.vec_axis && step.stores.size() == 1 &&
+           step.lane_limit < 0;
       break;
     case Strategy::kRowFold:
       ok = step.fold && !step.fold->axes.empty() && step.fold->axes.back().id == step.vec_axis;

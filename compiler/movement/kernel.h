@@ -52,6 +52,7 @@ struct Loop {
 enum class Strategy : uint8_t {
   kScalar,     // plain loops, one element at a time
   kMapVec,     // map, innermost loop in vectors
+  kTranspose,  // the same where loads lie along another loop: blocks transposed in registers (transpose.h)
   kRowFold,    // fold over a contiguous innermost fold axis: vector accumulators, one horizontal step
   kTile,       // fold with a register tile: reg_axis × (vec_outer × lanes) accumulators, fold loops inside
   kGroupTile,  // sum of products by a group of work-items, through slices of both operands in block scope
@@ -119,7 +120,8 @@ struct Step {
   std::vector<Store> stores;     // one per output
   std::vector<DType> store_types;
   Strategy strategy = Strategy::kScalar;
-  int vec_axis = -1;          // kMapVec: the innermost loop's axis id; kRowFold: the innermost fold axis id
+  int vec_axis = -1;          // kMapVec, kTranspose: the innermost loop's axis id; kRowFold: the innermost fold axis id
+  int across_axis = -1;       // kTranspose: the loop along which the loads lie
   RegisterTile tile;          // kTile
   GroupTile group;            // kGroupTile
   std::vector<Step> staging;  // kGroupTile: maps into block buffers that the body reads

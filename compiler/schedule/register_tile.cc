@@ -10,6 +10,7 @@
 #include "compiler/cost/port_model.h"
 #include "compiler/movement/vector_form.h"
 #include "compiler/schedule/task_size.h"
+#include "compiler/schedule/vectorize.h"
 
 namespace fusion {
 namespace {
@@ -667,6 +668,7 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
       copy.body = pack.body;
       copy.stores = pack.stores;
       copy.store_types = {source.dtype};
+      VectorizeMap(device, &copy);
       pack_steps.push_back(std::move(copy));
     }
     kernel->buffers.push_back(buffer);

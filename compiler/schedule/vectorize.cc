@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/movement/transpose.h"
 #include "compiler/movement/vector_form.h"
 #include "compiler/schedule/register_tile.h"
 #include "compiler/schedule/task_size.h"
@@ -18,6 +19,52 @@ using te::Axis;
 using te::Index;
 using te::Scalar;
 
+namespace {
+
+// The values of `scalars` along `axis` all have a vector form.
+bool Vectorizable(const std::vector<Scalar>& scalars, const Axis& axis, int64_t lanes, int* contiguous_loads) {
+  bool vectorizable = true;
+  for (const Scalar& s : scalars) {
+    const movement::AlongAxis value = movement::AlongAxisOf(s, axis, lanes);
+    vectorizable = vectorizable && value.vectorizable;
+    *contiguous_loads += value.contiguous_loads;
+  }
+  return vectorizable;
+}
+
+bool StoredAlong(const movement::Step& step, const Axis& axis, int64_t lanes) {
+  for (size_t o = 0; o < step.stores.size(); ++o) {
+    if (movement::LaneKindOf(step.store_types[o]) == movement::LaneKind::kNone) return false;
+    if (te::ClassifyLanes(step.stores[o].address, axis, lanes) != te::LaneAccess::kContiguous) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void VectorizeMap(const DeviceModel& device, movement::Step* step) {
+  const int64_t lanes = device.vector_bytes / 4;
+  if (step->loops.empty() || step->loops.back().axis.extent < lanes / 2) return;
+  const Axis axis = step->loops.back().axis;
+  int contiguous = 0;
+  if (!StoredAlong(*step, axis, lanes)) return;
+  if (Vectorizable(step->body, axis, lanes, &contiguous)) {
+    step->strategy = movement::Strategy::kMapVec;
+    step->vec_axis = axis.id;
+    return;
+  }
+  const bool one_value = step->stores.size() == 1 && step->lane_limit < 0;
+  if (device.task_lanes > 1 || axis.extent < lanes || !one_value) return;
+  for (size_t l = step->loops.size() - 1; l-- > 0;) {
+    const Axis across = step->loops[l].axis;
+    if (across.extent < lanes || !movement::CanTranspose(step->body[0], axis, across, lanes)) continue;
+    step->strategy = movement::Strategy::kTranspose;
+    step->vec_axis = axis.id;
+    step->across_axis = across.id;
+    return;
+  }
+}
+
 movement::Step StepOf(const Nest& nest, const DeviceModel& device) {
   const int64_t lanes = device.vector_bytes / 4;
   movement::Step step;
@@ -31,39 +78,17 @@ movement::Step StepOf(const Nest& nest, const DeviceModel& device) {
   step.lane_mask_index = nest.mask_index;
   step.lane_limit = nest.mask_limit;
   step.strategy = movement::Strategy::kScalar;
-  // The values of `scalars` along `axis`: all have a vector form and are stored contiguously.
-  const auto along = [&](const std::vector<Scalar>& scalars, const Axis& axis, int* contiguous_loads) {
-    bool vectorizable = true;
-    for (const Scalar& s : scalars) {
-      const movement::AlongAxis value = movement::AlongAxisOf(s, axis, lanes);
-      vectorizable = vectorizable && value.vectorizable;
-      *contiguous_loads += value.contiguous_loads;
-    }
-    return vectorizable;
-  };
-  const auto stored_along = [&](const Axis& axis) {
-    for (size_t o = 0; o < nest.stores.size(); ++o) {
-      if (movement::LaneKindOf(nest.store_types[o]) == movement::LaneKind::kNone) return false;
-      if (te::ClassifyLanes(nest.stores[o].address, axis, lanes) != te::LaneAccess::kContiguous) return false;
-    }
-    return true;
-  };
-  int contiguous = 0;
   if (!nest.fold) {
-    if (nest.axes.empty() || nest.axes.back().extent < lanes / 2) return step;
-    const Axis& axis = nest.axes.back();
-    if (stored_along(axis) && along(nest.body, axis, &contiguous)) {
-      step.strategy = movement::Strategy::kMapVec;
-      step.vec_axis = axis.id;
-    }
+    VectorizeMap(device, &step);
     return step;
   }
+  int contiguous = 0;
   const te::Fold& fold = *nest.fold;
   if (fold.kind == te::FoldKind::kGeneral || !fold.pred.empty() || fold.axes.empty()) return step;
   if (fold.acc != DType::kF32 && fold.acc != DType::kI32) return step;
   // Along the fold's contiguous axis.
   const Axis& inner = fold.axes.back();
-  if (inner.extent >= lanes && along(nest.body, inner, &contiguous) && contiguous > 0) {
+  if (inner.extent >= lanes && Vectorizable(nest.body, inner, lanes, &contiguous) && contiguous > 0) {
     step.strategy = movement::Strategy::kRowFold;
     step.vec_axis = inner.id;
     return step;
@@ -73,8 +98,9 @@ movement::Step StepOf(const Nest& nest, const DeviceModel& device) {
     const Axis& axis = nest.axes.back();
     int unused = 0;
     contiguous = 0;
-    if (stored_along(axis) && along(nest.body, axis, &contiguous) && along(nest.then, axis, &unused) &&
-        contiguous > 0 && nest.stores.size() == 1 && HasTileForm(nest.body[0])) {
+    if (StoredAlong(step, axis, lanes) && Vectorizable(nest.body, axis, lanes, &contiguous) &&
+        Vectorizable(nest.then, axis, lanes, &unused) && contiguous > 0 && nest.stores.size() == 1 &&
+        HasTileForm(nest.body[0])) {
       step.strategy = movement::Strategy::kTile;
       step.tile.lane_axis = axis.id;
       // The printer wants lanes of one vector: the loop strides by vectors itself (tile.lane_axis may be longer).
@@ -90,13 +116,14 @@ void MoveLoopsToGrid(movement::Step* step, double cost_per_point, const DeviceMo
   const int64_t wanted = std::clamp<int64_t>(static_cast<int64_t>(cost / MinTaskCost(device)), 1, MaxTasks(device));
   int64_t tasks = 1;
   // The innermost loop stays, for the vectors, unless it is the only one.
-  while (step->loops.size() > 1 && tasks < wanted) {
+  const auto across = [&] { return step->across_axis >= 0 && step->loops.front().axis.id == step->across_axis; };
+  while (step->loops.size() > 1 && tasks < wanted && !across()) {
     const Axis axis = step->loops.front().axis;
     tasks *= axis.extent;
     grid->push_back(axis);
     step->loops.erase(step->loops.begin());
   }
-  if (tasks >= wanted || step->loops.size() != 1) return;
+  if (tasks >= wanted || (step->loops.size() != 1 && !across())) return;
   const Axis whole = step->loops[0].axis;
   const int64_t parts = std::min<int64_t>((wanted + tasks - 1) / tasks, whole.extent);
   // Chunks of whole cache lines, whatever the element; rows that a group folds are lines of their own.
@@ -122,6 +149,7 @@ void MoveLoopsToGrid(movement::Step* step, double cost_per_point, const DeviceMo
   if (whole.extent % chunk != 0) loop.limit = Index(whole.extent) - Index(outer) * chunk;
   step->loops[0] = loop;
   if (step->vec_axis == whole.id) step->vec_axis = inner.id;
+  if (step->across_axis == whole.id) step->across_axis = inner.id;
   grid->push_back(outer);
 }
 

@@ -12,6 +12,10 @@ namespace fusion {
 // All of the nest's axes become loops of the step.
 movement::Step StepOf(const Nest& nest, const DeviceModel& device);
 
+// Chooses the strategy of a step without a fold: vectors along the innermost loop, blocks transposed in registers, or
+// plain loops.
+void VectorizeMap(const DeviceModel& device, movement::Step* step);
+
 // A grid for a nest that is a kernel alone: outer axes (or chunks of the only axis) are moved out of `step`'s loops
 // into the grid until there are tasks enough and each is worth a call.
 void MoveLoopsToGrid(movement::Step* step, double cost_per_point, const DeviceModel& device, AxisSource* axes,

@@ -11,7 +11,8 @@ namespace {
 // out the −128·Σb that dot_128 collects (compiler/backends/cpu/print_tile.cc); where no instruction wants it, there is
 // none.
 //
-// $L lanes, $B bytes of a vector, $S a list of $L times `s`, $I 0..$L-1, $H the helpers for single values.
+// $L lanes, $B bytes of a vector, $S a list of $L times `s`, $I 0..$L-1, $ZL and $ZH lanes in turns, $H the helpers for
+// single values.
 //
 // exp: Cody-Waite with an exact high part, so that the result does not hang on contraction; 1.7e-7 relative.
 // erf, tanh: rational minimax in x*P(x^2)/Q(x^2), about 3e-7 relative. log: Cephes' polynomial on [sqrt(1/2), sqrt(2)).
@@ -120,6 +121,8 @@ LANEWISE(vsqrt, __builtin_sqrtf)
 LANEWISE(vfloor, __builtin_floorf)
 LANEWISE(vceil, __builtin_ceilf)
 LANEWISE(vround, __builtin_nearbyintf)
+SI vf zip_low(vf a, vf b) { return __builtin_shufflevector(a, b, $ZL); }
+SI vf zip_high(vf a, vf b) { return __builtin_shufflevector(a, b, $ZH); }
 SI vf vrsqrt(vf x) { return bc(1.f) / vsqrt(x); }
 SI vf vexp(vf x) {
   vf y = x < bc(-87.33f) ? bc(-87.33f) : x; y = y > bc(88.722f) ? bc(88.722f) : y;
@@ -193,6 +196,13 @@ std::string LibraryName(const std::string& function, bool f64) {
   return name;
 }
 
+// Lanes `first` to `first` + lanes / 2 of two vectors in turns.
+std::string Zipped(int lanes, int first) {
+  std::string text;
+  for (int i = first; i < first + lanes / 2; ++i) absl::StrAppend(&text, i > first ? "," : "", i, ",", i + lanes);
+  return text;
+}
+
 std::string Repeat(int count, bool numbers) {
   std::string text;
   for (int i = 0; i < count; ++i) absl::StrAppend(&text, i ? "," : "", numbers ? absl::StrCat(i) : "s");
@@ -206,6 +216,8 @@ std::string Prelude(int lanes) {
                                      {"$B", absl::StrCat(4 * lanes)},
                                      {"$S", Repeat(lanes, false)},
                                      {"$I", Repeat(lanes, true)},
+                                     {"$ZL", Zipped(lanes, 0)},
+                                     {"$ZH", Zipped(lanes, lanes / 2)},
                                      {"$H", text::LibraryNames(true, LibraryName) + text::ScalarHelpers(true)}});
 }
 

@@ -315,6 +315,7 @@ Value ExprPrinter::Compute(const Scalar& s) {
 }
 
 Value ExprPrinter::EmitLoad(const Scalar& s) {
+  if (const auto it = options_.loaded.find(s.get()); it != options_.loaded.end()) return {it->second, true};
   const movement::Buffer& buffer = options_.kernel->buffers[s->tensor];
   const Index& address = s->indices[0];
   const std::string base = absl::StrCat("b", s->tensor);

@@ -82,6 +82,7 @@ class ExprPrinter {
     std::string valid_lanes;  // a gather touches only lanes below this; empty: all
     std::vector<Value> accs;  // values of Acc(i)
     int* next_temp = nullptr;
+    std::map<const te::ScalarNode*, std::string> loaded = {};  // vectors of loads that are there already
   };
   ExprPrinter(CodeWriter* out, Options options) : out_(out), options_(std::move(options)) {}
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler/backends/text/print_group_tile.h"
 #include "compiler/backends/text/print_tile.h"
+#include "compiler/backends/text/print_transpose.h"
 
 namespace fusion::text {
 namespace {
@@ -18,11 +19,6 @@ using te::Scalar;
 constexpr int64_t kMostUnrolled = 8;
 // Work-items that fold a contiguous row together: neighbours that are executed in step read neighbours.
 constexpr int kRowTeam = 32;
-
-std::string Limit(const movement::Loop& loop, const movement::Kernel& kernel) {
-  if (!loop.limit) return absl::StrCat(loop.axis.extent);
-  return absl::StrCat("smin_i64(", loop.axis.extent, ", ", IndexText(*loop.limit, AxisText, kernel), ")");
-}
 
 int64_t Points(const std::vector<movement::Loop>& loops) {
   int64_t points = 1;
@@ -59,6 +55,8 @@ class StepPrinter {
         return PrintScalar();
       case movement::Strategy::kMapVec:
         return PrintMap();
+      case movement::Strategy::kTranspose:
+        return PrintTranspose(kernel_, step_, lanes_, next_temp_, out_);
       case movement::Strategy::kRowFold:
         return PrintRowFold();
       case movement::Strategy::kTile:
@@ -197,7 +195,7 @@ class StepPrinter {
     vectors.back() = {{number, (inner.axis.extent + lanes_ - 1) / lanes_}, std::nullopt};
     OpenPoints(vectors, kernel_, group_, out_, unroll_);
     out_->Line(absl::StrCat("const ix first = ", AxisText(number), " * ", lanes_, ", e_", i, " = ",
-                            Limit(inner, kernel_), ";"));
+                            LimitText(inner, kernel_), ";"));
     const bool whole = !inner.limit && inner.axis.extent % lanes_ == 0;
     out_->Open(whole ? "" : absl::StrCat("if (first + ", lanes_, " <= e_", i, ")"));
     out_->Line(absl::StrCat("const ix ", i, " = first;"));
@@ -303,7 +301,7 @@ class StepPrinter {
     const movement::Loop& inner = step_.loops.back();
     const std::string i = AxisText(inner.axis.id);
     const bool whole = !inner.limit && inner.axis.extent % lanes_ == 0;
-    out_->Line(absl::StrCat("const ix e_", i, " = ", Limit(inner, kernel_), ";"));
+    out_->Line(absl::StrCat("const ix e_", i, " = ", LimitText(inner, kernel_), ";"));
     if (!whole) out_->Line(absl::StrCat("ix ", i, " = 0;"));
     out_->Open(whole ? absl::StrCat("for (ix ", i, " = 0; ", i, " < e_", i, "; ", i, " += ", lanes_, ")")
                      : absl::StrCat("for (; ", i, " + ", lanes_, " <= e_", i, "; ", i, " += ", lanes_, ")"));
@@ -399,6 +397,11 @@ class StepPrinter {
 
 std::string AxisText(int axis) { return absl::StrCat("x", axis); }
 
+std::string LimitText(const movement::Loop& loop, const movement::Kernel& kernel) {
+  if (!loop.limit) return absl::StrCat(loop.axis.extent);
+  return absl::StrCat("smin_i64(", loop.axis.extent, ", ", IndexText(*loop.limit, AxisText, kernel), ")");
+}
+
 bool NeedsWideIndices(const movement::Phase& phase, int group) {
   constexpr double kMost = 1 << 30;  // steps go past the end by less than that
   double most = static_cast<double>(phase.tasks()) * group;
@@ -419,8 +422,8 @@ int OpenPoints(const std::vector<movement::Loop>& loops, const movement::Kernel&
   if (group == 1) {
     for (const movement::Loop& loop : loops) {
       const std::string i = AxisText(loop.axis.id);
-      out->Open(absl::StrCat(unrolled, "for (ix ", i, " = 0, e_", i, " = ", Limit(loop, kernel), "; ", i, " < e_", i,
-                             "; ++", i, ")"));
+      out->Open(absl::StrCat(unrolled, "for (ix ", i, " = 0, e_", i, " = ", LimitText(loop, kernel), "; ", i, " < e_",
+                             i, "; ++", i, ")"));
     }
     return static_cast<int>(loops.size());
   }

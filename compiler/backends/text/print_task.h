@@ -41,6 +41,8 @@ void PrintStep(const movement::Kernel& kernel, const movement::Step& step, const
 
 // "x3". Not "i": i8, i16, i32 and i64 are types.
 std::string AxisText(int axis);
+// How often the loop runs.
+std::string LimitText(const movement::Loop& loop, const movement::Kernel& kernel);
 
 }  // namespace fusion::text
 

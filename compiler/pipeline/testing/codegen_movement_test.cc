@@ -1,6 +1,7 @@
 // Operators that only move elements, alone and at the edges of a computation.
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/pipeline/testing/run_block.h"
 
 namespace fusion::testing {
@@ -32,6 +33,40 @@ TEST(CodegenMovement, Permutations) {
     G g;
     g.Out(g.Op("Unsqueeze", {g.Op("Squeeze", {g.In({1, 7, 1, 20}), g.Ints({0, 2})}), g.Ints({1})}));
     cases.push_back(BlockCase("squeeze", g));
+  }
+  EXPECT_EQ(Failures(cases), "");
+}
+
+// Loads along one axis, stores along another: blocks transposed in registers, and what is left of either axis.
+TEST(CodegenMovement, Transposed) {
+  std::vector<BlockCase> cases;
+  for (const Shape& shape : std::vector<Shape>{{32, 48}, {37, 50}, {16, 21}, {700, 90}}) {
+    G g;
+    g.Out(g.Op("Transpose", {g.In(shape)}, {{"perm", Ints{1, 0}}}));
+    cases.push_back(BlockCase("Transpose" + ShapeToString(shape), g));
+  }
+  {
+    G g;
+    const V turned = g.Op("Transpose", {g.In({3, 40, 34})}, {{"perm", Ints{0, 2, 1}}});
+    g.Out(g.Op("Relu", {g.Op("Add", {g.Op("Mul", {turned, g.In({34, 40})}), g.In({34, 1})})}));
+    cases.push_back(BlockCase("with arithmetic", g));
+  }
+  {
+    G g;
+    const V x = g.In({40, 33});
+    const Ints perm = {1, 0};
+    const V sum = g.Op("Add", {g.Op("Transpose", {x}, {{"perm", perm}}),
+                               g.Op("Transpose", {g.Op("Exp", {g.In({40, 33})})}, {{"perm", perm}})});
+    g.Out(sum);
+    cases.push_back(BlockCase("twice", g));
+  }
+  for (int64_t keys : {49, 64}) {  // keys become lanes; the last panel of the last head ends outside
+    G g;
+    const Ints heads = {keys, 3, 32};
+    const V q = g.Op("Transpose", {g.Op("Reshape", {g.In({keys, 96}), g.Ints(heads)})}, {{"perm", Ints{1, 0, 2}}});
+    const V k = g.Op("Transpose", {g.Op("Reshape", {g.In({keys, 96}), g.Ints(heads)})}, {{"perm", Ints{1, 2, 0}}});
+    g.Out(g.Op("MatMul", {q, k}));
+    cases.push_back(BlockCase(absl::StrCat("scores of ", keys), g));
   }
   EXPECT_EQ(Failures(cases), "");
 }

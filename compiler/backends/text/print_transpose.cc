@@ -1,0 +1,167 @@
+#include "compiler/backends/text/print_transpose.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler/backends/text/print_task.h"
+#include "compiler/movement/transpose.h"
+
+namespace fusion::text {
+namespace {
+
+class TransposePrinter {
+ public:
+  TransposePrinter(const movement::Kernel& kernel, const movement::Step& step, int64_t lanes, int* next_temp,
+                   CodeWriter* out)
+      : kernel_(kernel),
+        step_(step),
+        lanes_(lanes),
+        lane_(AxisText(step.vec_axis)),
+        across_(AxisText(step.across_axis)),
+        inside_(movement::InsideBorder(step.body[0], step.vec_axis, step.across_axis)),
+        next_temp_(next_temp),
+        out_(out) {}
+
+  void Print() {
+    std::vector<movement::Loop> around;
+    for (const movement::Loop& loop : step_.loops) {
+      const bool blocked = loop.axis.id == step_.vec_axis || loop.axis.id == step_.across_axis;
+      if (!blocked) around.push_back(loop);
+      if (blocked)
+        out_->Line(absl::StrCat("const ix e_", AxisText(loop.axis.id), " = ", LimitText(loop, kernel_), ";"));
+    }
+    const int depth = OpenPoints(around, kernel_, 1, out_);
+    out_->Line(absl::StrCat("ix ", across_, " = 0;"));
+    OpenBlocks(across_);
+    out_->Line(absl::StrCat("ix ", lane_, " = 0;"));
+    OpenBlocks(lane_);
+    PrintBlock();
+    out_->Close();
+    out_->Open(absl::StrCat("for (; ", lane_, " < e_", lane_, "; ++", lane_, ")"));
+    PrintElements(0, lanes_);
+    out_->Close();
+    out_->Close();
+    OpenRest(across_);
+    out_->Open(absl::StrCat("for (ix ", lane_, " = 0; ", lane_, " < e_", lane_, "; ++", lane_, ")"));
+    PrintElement(AxisText);
+    out_->Close();
+    out_->Close();
+    for (int i = 0; i < depth; ++i) out_->Close();
+  }
+
+ private:
+  void OpenBlocks(const std::string& x) {
+    out_->Open(absl::StrCat("for (; ", x, " + ", lanes_, " <= e_", x, "; ", x, " += ", lanes_, ")"));
+  }
+  void OpenRest(const std::string& x) { out_->Open(absl::StrCat("for (; ", x, " < e_", x, "; ++", x, ")")); }
+
+  // The loops' variables, some of them moved on.
+  AxisName Moved(const std::string& lane, const std::string& across) const {
+    return [this, lane, across](int axis) {
+      const std::string name = AxisText(axis);
+      const std::string& by = axis == step_.vec_axis ? lane : across;
+      if ((axis != step_.vec_axis && axis != step_.across_axis) || by.empty()) return name;
+      return absl::StrCat("(", name, " + ", by, ")");
+    };
+  }
+
+  std::string Place(const AxisName& name, const char* between) const {
+    return absl::StrCat("b", step_.stores[0].buffer, between, IndexText(step_.stores[0].address, name, kernel_));
+  }
+
+  void PrintElement(const AxisName& name) {
+    ExprPrinter printer(out_, {&kernel_, name, -1, 1, "", {}, next_temp_});
+    const std::string value = printer.Emit(step_.body[0]).text;
+    out_->Line(StoreText(kernel_.buffers[step_.stores[0].buffer], Place(name, "[") + "]", value));
+  }
+
+  // Of a block: lanes [0, lanes) if `lanes` is above 0, else the lane that its loop stands at.
+  void PrintElements(int64_t lanes, int64_t across) {
+    out_->Open(absl::StrCat("for (int t = 0; t < ", across, "; ++t)"));
+    if (lanes > 0) out_->Open(absl::StrCat("for (int l = 0; l < ", lanes, "; ++l)"));
+    PrintElement(Moved(lanes > 0 ? "l" : "", "t"));
+    if (lanes > 0) out_->Close();
+    out_->Close();
+  }
+
+  // That a block's corners are inside the border.
+  std::string Corners() const {
+    std::vector<std::string> tests;
+    for (const te::Comparison& c : step_.body[0]->pred) {
+      const te::Index difference = c.lhs - c.rhs;
+      const auto last = [&](int axis) {
+        int64_t coefficient = 0;
+        difference.AffineIn(axis, &coefficient);
+        return (coefficient > 0) == (c.cmp == te::Cmp::kLt) ? absl::StrCat(lanes_ - 1) : std::string();
+      };
+      tests.push_back(absl::StrCat(IndexText(difference, Moved(last(step_.vec_axis), last(step_.across_axis)), kernel_),
+                                   c.cmp == te::Cmp::kLt ? " < 0" : " >= 0"));
+    }
+    return absl::StrJoin(tests, " && ");
+  }
+
+  void PrintBlock() {
+    const bool guarded = inside_ != step_.body[0];
+    out_->Open(guarded ? absl::StrCat("if (", Corners(), ")") : "");
+    std::map<const te::ScalarNode*, std::vector<std::string>> rows;
+    for (const te::ScalarNode* load : movement::LoadsAcross(inside_, step_.vec_axis, lanes_)) {
+      rows[load] = Transposed(*load);
+    }
+    for (int64_t t = 0; t < lanes_; ++t) {
+      const AxisName name = Moved("", absl::StrCat(t));
+      ExprPrinter::Options options{&kernel_, name, step_.vec_axis, lanes_, "", {}, next_temp_};
+      for (const auto& [load, vectors] : rows) options.loaded[load] = vectors[t];
+      ExprPrinter printer(out_, std::move(options));
+      const std::string value = printer.EmitVector(inside_);
+      out_->Line(VectorStoreText(step_.store_types[0], Place(name, " + "), value));
+    }
+    out_->Close();
+    if (!guarded) return;
+    out_->Open("else");
+    PrintElements(lanes_, lanes_);
+    out_->Close();
+  }
+
+  // The load's vectors along the lanes, by number across: perfect shuffles of row i with row i + lanes / 2, as often as
+  // the number of lanes can be halved, exchange rows and lanes.
+  std::vector<std::string> Transposed(const te::ScalarNode& load) {
+    const DType dtype = kernel_.buffers[load.tensor].dtype;
+    std::vector<std::string> rows;
+    const auto fresh = [&](const std::string& value) {
+      rows.push_back(absl::StrCat("t", (*next_temp_)++));
+      out_->Line(absl::StrCat("const vf ", rows.back(), " = ", value, ";"));
+    };
+    for (int64_t s = 0; s < lanes_; ++s) {
+      const std::string at = IndexText(load.indices[0], Moved(absl::StrCat(s), ""), kernel_);
+      fresh(VectorLoadText(dtype, absl::StrCat("b", load.tensor, " + ", at)));
+    }
+    for (int64_t width = 1; width < lanes_; width *= 2) {
+      const std::vector<std::string> before = std::exchange(rows, {});
+      for (int64_t i = 0; i < lanes_ / 2; ++i) {
+        const std::string pair = absl::StrCat("(", before[i], ", ", before[i + lanes_ / 2], ")");
+        fresh(absl::StrCat("zip_low", pair));
+        fresh(absl::StrCat("zip_high", pair));
+      }
+    }
+    return rows;
+  }
+
+  const movement::Kernel& kernel_;
+  const movement::Step& step_;
+  const int64_t lanes_;
+  const std::string lane_, across_;
+  const te::Scalar& inside_;
+  int* next_temp_;
+  CodeWriter* out_;
+};
+
+}  // namespace
+
+void PrintTranspose(const movement::Kernel& kernel, const movement::Step& step, int64_t lanes, int* next_temp,
+                    CodeWriter* out) {
+  TransposePrinter(kernel, step, lanes, next_temp, out).Print();
+}
+
+}  // namespace fusion::text
