@@ -196,13 +196,6 @@ std::string LibraryName(const std::string& function, bool f64) {
   return name;
 }
 
-// Lanes `first` to `first` + lanes / 2 of two vectors in turns.
-std::string Zipped(int lanes, int first) {
-  std::string text;
-  for (int i = first; i < first + lanes / 2; ++i) absl::StrAppend(&text, i > first ? "," : "", i, ",", i + lanes);
-  return text;
-}
-
 std::string Repeat(int count, bool numbers) {
   std::string text;
   for (int i = 0; i < count; ++i) absl::StrAppend(&text, i ? "," : "", numbers ? absl::StrCat(i) : "s");
@@ -216,8 +209,8 @@ std::string Prelude(int lanes) {
                                      {"$B", absl::StrCat(4 * lanes)},
                                      {"$S", Repeat(lanes, false)},
                                      {"$I", Repeat(lanes, true)},
-                                     {"$ZL", Zipped(lanes, 0)},
-                                     {"$ZH", Zipped(lanes, lanes / 2)},
+                                     {"$ZL", text::ZippedLanes(lanes, 0)},
+                                     {"$ZH", text::ZippedLanes(lanes, lanes / 2)},
                                      {"$H", text::LibraryNames(true, LibraryName) + text::ScalarHelpers(true)}});
 }
 

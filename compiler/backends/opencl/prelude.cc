@@ -7,7 +7,7 @@
 namespace fusion::opencl {
 namespace {
 
-// $U before a loop, $L lanes, $I 0..$L-1, $M the library's functions, $H the helpers for single values.
+// $U before a loop, $L lanes, $I 0..$L-1, $ZL and $ZH lanes in turns, $M the library's functions, $H the helpers for single values.
 //
 // Loads and stores are macros, because a function would have to name the address space of its pointer. vload and vstore
 // promise the alignment of an element only. Halves go through a private copy: without cl_khr_fp16 only vload_half and
@@ -96,6 +96,8 @@ SI vf vsign(vf x) { vf z = bc(0.f); vf r = x > z ? bc(1.f) : x < z ? bc(-1.f) : 
 #define vlog log
 #define verf erf
 #define vtanh tanh
+SI vf zip_low(vf a, vf b) { return shuffle2(a, b, (vu)($ZL)); }
+SI vf zip_high(vf a, vf b) { return shuffle2(a, b, (vu)($ZH)); }
 SI vf vrsqrt(vf x) { return bc(1.f) / sqrt(x); }
 SI vf amax_f32(vf acc, vf x) { return (x > acc) | (x != x) ? x : acc; }
 SI vf amin_f32(vf acc, vf x) { return (x < acc) | (x != x) ? x : acc; }
@@ -122,6 +124,8 @@ std::string Prelude(int lanes, bool groups) {
                                      {"$B", groups ? "UNROLL_TEXT(unroll n)" : ""},
                                      {"$L", absl::StrCat(lanes)},
                                      {"$I", numbers},
+                                     {"$ZL", text::ZippedLanes(lanes, 0)},
+                                     {"$ZH", text::ZippedLanes(lanes, lanes / 2)},
                                      {"$D", text::LibraryNames(true, LibraryName) + "#define F64 1\n"},
                                      {"$F", text::LibraryNames(false, LibraryName)},
                                      {"$H", absl::StrCat("#ifdef F64\n", text::ScalarHelpers(true), "#else\n",

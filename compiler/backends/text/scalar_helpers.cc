@@ -70,4 +70,10 @@ std::string LibraryNames(bool f64, std::string (*name)(const std::string& functi
   return text;
 }
 
+std::string ZippedLanes(int lanes, int first) {
+  std::string text;
+  for (int i = first; i < first + lanes / 2; ++i) absl::StrAppend(&text, i > first ? "," : "", i, ",", i + lanes);
+  return text;
+}
+
 }  // namespace fusion::text

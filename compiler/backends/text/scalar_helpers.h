@@ -15,6 +15,9 @@ std::string ScalarHelpers(bool f64);
 // called there.
 std::string LibraryNames(bool f64, std::string (*name)(const std::string& function, bool f64));
 
+// The numbers of lanes [first, first + lanes / 2) of two vectors in turns: "0,16,1,17,…".
+std::string ZippedLanes(int lanes, int first);
+
 }  // namespace fusion::text
 
 #endif  // FUSION_COMPILER_BACKENDS_TEXT_SCALAR_HELPERS_H_
