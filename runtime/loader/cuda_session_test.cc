@@ -93,6 +93,23 @@ TEST_F(CudaSession, RunsAsAGraphAndTimesEachLaunch) {
   }
 }
 
+TEST_F(CudaSession, RunsLaunchByLaunchWhereTheDriverMakesNoGraph) {
+  const auto cubin = Build(absl::StrCat(kK0, kK1));
+  ASSERT_TRUE(cubin.ok()) << cubin.status();
+  for (const char* missing : {"1", "2"}) {
+    setenv("FUSION_CUDA_SHIM_NO_GRAPHS", missing, 1);
+    const auto session = Load(*cubin);
+    unsetenv("FUSION_CUDA_SHIM_NO_GRAPHS");
+    ASSERT_TRUE(session.ok()) << session.status();
+    for (uint64_t seed = 0; seed < 2; ++seed) {
+      const std::vector<Tensor> inputs = RandomInputs((*session)->manifest(), seed);
+      const auto outputs = (*session)->Run(inputs);
+      ASSERT_TRUE(outputs.ok()) << outputs.status();
+      ExpectRight(inputs[0], *outputs);
+    }
+  }
+}
+
 // The first kernel reads an input and constants, the second is between the device and an output.
 TEST_F(CudaSession, AKernelRunsOnTheHost) {
   const auto cubin = Build(absl::StrCat(kK0, kK1));

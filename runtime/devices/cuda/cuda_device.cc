@@ -30,7 +30,7 @@ class CudaExecutable : public Executable {
     ASSIGN_OR_RETURN(executable->host_launches_,
                      CpuLaunches::Create(*executable->bundle_, *executable->program_, CpuLaunches::Which::kOnHost,
                                          executable->buffers_.Bases(), options.threads));
-    RETURN_IF_ERROR(executable->Capture());
+    executable->MakeParts();
     return executable;
   }
 
@@ -71,10 +71,11 @@ class CudaExecutable : public Executable {
     std::vector<cuda::DevicePointer> arguments;
   };
 
-  // Of a run: launches of the device as one graph, whose launch costs less, or one of the host.
+  // Of a run: launches [begin, end) of the device, as one graph if the driver makes one, whose launch costs less; or
+  // one of the host.
   struct Part {
-    cuda::GraphExecHandle graph;  // null: the host's
-    size_t launch;                // the first
+    cuda::GraphExecHandle graph;  // null: launched one by one
+    size_t begin, end;
   };
 
   const cuda::Api& api() const { return context_->api(); }
@@ -150,32 +151,36 @@ class CudaExecutable : public Executable {
 
   bool OnHost(size_t l) const { return program_->kernels[program_->launches[l].kernel].on_host; }
 
-  // Addresses never change, so that launches behind each other are one graph.
-  absl::Status Capture() {
+  // Addresses never change, so that launches behind each other can be one graph.
+  void MakeParts() {
     for (size_t l = 0; l < launches_.size();) {
-      Part& part = parts_.emplace_back(Part{nullptr, l});
-      if (OnHost(l)) {
-        ++l;
-        continue;
-      }
-      RETURN_IF_ERROR(
-          context_->Check(api().StreamBeginCapture(context_->stream(), cuda::kCaptureThreadLocal), "making a graph"));
-      absl::Status status;
-      for (; l < launches_.size() && !OnHost(l) && status.ok(); ++l) status = Enqueue(l);
-      cuda::GraphHandle graph = nullptr;
-      status.Update(context_->Check(api().StreamEndCapture(context_->stream(), &graph), "making a graph"));
-      if (status.ok()) status = context_->Check(api().GraphInstantiate(&part.graph, graph, 0), "making a graph");
-      if (graph != nullptr) api().GraphDestroy(graph);
-      RETURN_IF_ERROR(status);
+      size_t end = l + 1;
+      while (!OnHost(l) && end < launches_.size() && !OnHost(end)) ++end;
+      parts_.push_back({OnHost(l) ? nullptr : Capture(l, end), l, end});
+      l = end;
     }
-    return absl::OkStatus();
+  }
+
+  // Null where the driver makes none: what is wrong with the launches themselves shows when they run.
+  cuda::GraphExecHandle Capture(size_t begin, size_t end) {
+    if (api().StreamBeginCapture(context_->stream(), cuda::kCaptureThreadLocal) != cuda::kSuccess) return nullptr;
+    absl::Status status;
+    for (size_t l = begin; l < end && status.ok(); ++l) status = Enqueue(l);
+    cuda::GraphHandle graph = nullptr;
+    cuda::GraphExecHandle executable = nullptr;
+    const bool captured = api().StreamEndCapture(context_->stream(), &graph) == cuda::kSuccess && status.ok();
+    if (captured && api().GraphInstantiate(&executable, graph, 0) != cuda::kSuccess) executable = nullptr;
+    if (graph != nullptr) api().GraphDestroy(graph);
+    return executable;
   }
 
   absl::Status RunParts() {
     for (const Part& part : parts_) {
-      RETURN_IF_ERROR(part.graph == nullptr
-                          ? RunOnHost(part.launch)
-                          : context_->Check(api().GraphLaunch(part.graph, context_->stream()), "launching a graph"));
+      if (part.graph != nullptr) {
+        RETURN_IF_ERROR(context_->Check(api().GraphLaunch(part.graph, context_->stream()), "launching a graph"));
+        continue;
+      }
+      for (size_t l = part.begin; l < part.end; ++l) RETURN_IF_ERROR(OnHost(l) ? RunOnHost(l) : Enqueue(l));
     }
     return absl::OkStatus();
   }
