@@ -194,10 +194,11 @@ void AddCompilationFlags(CompilationFlags* flags, std::vector<Option>* options) 
                       false,
                       {"fast", "strict"}});
   options->push_back({"--precision",
-                      "fp16: weights and values are stored as halves, computed and summed in fp32",
+                      "fp16: weights and values are stored as halves, computed and summed in fp32; tf32: operands of "
+                      "products may be rounded to 10 bits of mantissa where the device multiplies such faster",
                       &flags->precision,
                       false,
-                      {"fp32", "fp16"}});
+                      {"fp32", "fp16", "tf32"}});
   options->push_back({"--disable-rule", "leave out a rewrite rule by its id (plan --explain lists those that fire)",
                       &flags->disabled_rules});
   options->push_back({"--tune", "try schedules on workers: off, quick, full, or for so many SECONDS", &flags->tune});

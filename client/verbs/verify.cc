@@ -47,7 +47,8 @@ absl::StatusOr<Verdict> Judge(const Manifest& manifest, const std::vector<Tensor
   }
   Verdict verdict;
   const auto precision = manifest.options.find("precision");
-  const DType stored = precision != manifest.options.end() && precision->second == "fp16" ? DType::kF16 : DType::kF32;
+  // Halves and tf32 have mantissas of 10 bits.
+  const DType stored = precision != manifest.options.end() ? DType::kF16 : DType::kF32;
   for (size_t i = 0; i < actual.size(); ++i) {
     auto compared = CompareTensors(actual[i], expected[i], stored);
     RETURN_IF_ERROR(Annotate(compared.status(), absl::StrCat("output '", manifest.outputs[i].name, "'")));

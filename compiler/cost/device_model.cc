@@ -11,6 +11,11 @@ using nlohmann::json;
 std::string DeviceModel::Fingerprint() const {
   std::string text = absl::StrCat(kind, "/", name, "/", isa, "/", march, "/units=", parallel_units);
   if (task_lanes != 1) absl::StrAppend(&text, "/task_lanes=", task_lanes);
+  for (const MatrixProduct& p : matrix_products) {
+    absl::StrAppend(&text, "/", p.operands, "=", p.rows, "x", p.columns, "x", p.depth, "by", p.work_items);
+  }
+  if (tf32) absl::StrAppend(&text, "/tf32");
+  if (async_copies) absl::StrAppend(&text, "/async_copies");
   if (kind != "cpu" && host_isa != DeviceModel().host_isa) absl::StrAppend(&text, "/host=", host_isa);
   for (const MemoryLevel& level : memory) absl::StrAppend(&text, "/", level.name, "=", level.size_bytes);
   return text;
@@ -27,13 +32,16 @@ double DeviceModel::CopyBandwidth(double footprint_bytes) const {
 }
 
 DeviceModel DeviceModel::WithTypicalRates() const {
-  constexpr double kCyclesPerSecond = 2.5e9, kNearestBytesPerCycle = 80, kSlowerByLevel = 3;
+  constexpr double kCyclesPerSecond = 2.5e9, kNearestBytesPerCycle = 80, kSlowerByLevel = 3, kMatrixSpeedup = 8;
   DeviceModel typical = *this;
   const DeviceModel defaults;
   typical.fma_f32_flops_per_s = kCyclesPerSecond * 2 * 2 * vector_bytes / 4;  // two units, two operations a lane
   typical.special_cycles_ratio = defaults.special_cycles_ratio;
   typical.launch_s = defaults.launch_s;
   typical.barrier_s = defaults.barrier_s;
+  for (MatrixProduct& product : typical.matrix_products) {
+    product.flops_per_s = kMatrixSpeedup * typical.fma_f32_flops_per_s;
+  }
   double bytes_per_cycle = kNearestBytesPerCycle;
   for (MemoryLevel& level : typical.memory) {
     level.bandwidth_bytes_per_s = kCyclesPerSecond * bytes_per_cycle;
@@ -50,6 +58,15 @@ std::string DeviceModelToJson(const DeviceModel& m) {
                       {"bandwidth_bytes_per_s", level.bandwidth_bytes_per_s},
                       {"shared", level.shared}});
   }
+  json products = json::array();
+  for (const MatrixProduct& p : m.matrix_products) {
+    products.push_back({{"operands", p.operands},
+                        {"rows", p.rows},
+                        {"columns", p.columns},
+                        {"depth", p.depth},
+                        {"work_items", p.work_items},
+                        {"flops_per_s", p.flops_per_s}});
+  }
   return json{{"kind", m.kind},
               {"name", m.name},
               {"isa", m.isa},
@@ -59,6 +76,8 @@ std::string DeviceModelToJson(const DeviceModel& m) {
               {"vector_registers", m.vector_registers},
               {"parallel_units", m.parallel_units},
               {"task_lanes", m.task_lanes},
+              {"async_copies", m.async_copies},
+              {"matrix_products", products},
               {"byte_dots", m.byte_dots},
               {"fma_f32_flops_per_s", m.fma_f32_flops_per_s},
               {"special_cycles_ratio", m.special_cycles_ratio},
@@ -84,6 +103,11 @@ absl::StatusOr<DeviceModel> DeviceModelFromJson(const std::string& text) {
     m.vector_registers = j.value("vector_registers", m.vector_registers);
     m.parallel_units = j.value("parallel_units", m.parallel_units);
     m.task_lanes = j.value("task_lanes", m.task_lanes);
+    m.async_copies = j.value("async_copies", m.async_copies);
+    for (const json& p : j.value("matrix_products", json::array())) {
+      m.matrix_products.push_back({p.value("operands", ""), p.value("rows", 0), p.value("columns", 0),
+                                   p.value("depth", 0), p.value("work_items", 0), p.value("flops_per_s", 0.0)});
+    }
     m.byte_dots = j.value("byte_dots", m.byte_dots);
     m.fma_f32_flops_per_s = j.value("fma_f32_flops_per_s", m.fma_f32_flops_per_s);
     m.special_cycles_ratio = j.value("special_cycles_ratio", m.special_cycles_ratio);
@@ -105,6 +129,14 @@ absl::StatusOr<DeviceModel> DeviceModelFromJson(const std::string& text) {
   if (m.task_lanes < 1 || m.task_lanes > 1024 || (m.task_lanes & (m.task_lanes - 1)) != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("device model: task_lanes ", m.task_lanes, " is no power of two from 1 to 1024"));
+  }
+  for (const MatrixProduct& p : m.matrix_products) {
+    if (p.rows < 1 || p.columns < 1 || p.depth < 1 || p.work_items < 2 || p.rows * p.columns % p.work_items != 0 ||
+        !(p.flops_per_s > 0)) {
+      return absl::InvalidArgumentError(absl::StrCat("device model: a matrix product of ", p.rows, "x", p.columns, "x",
+                                                     p.depth, " by ", p.work_items, " work-items at ", p.flops_per_s,
+                                                     " flops_per_s is none"));
+    }
   }
   if (m.host_isa != "avx2" && m.host_isa != "neon") {
     return absl::InvalidArgumentError(

@@ -19,6 +19,15 @@ struct MemoryLevel {
   bool shared = false;
 };
 
+// One instruction by which `work_items` of a group together multiply a fragment of `rows` × `depth` elements with one
+// of `depth` × `columns`, accumulating in f32.
+struct MatrixProduct {
+  std::string operands;  // f16; tf32: f32 rounded to ten bits of mantissa
+  int rows = 0, columns = 0, depth = 0;
+  int work_items = 0;
+  double flops_per_s = 0;  // of one core, published or measured
+};
+
 struct DeviceModel {
   std::string kind = "cpu";         // target family: cpu, opencl, cuda, dsa
   std::string name;                 // for people: "AMD EPYC"
@@ -27,9 +36,12 @@ struct DeviceModel {
   std::string toolchain;            // "clang 14.0.6"
   int vector_bytes = 64;
   int vector_registers = 32;
-  int parallel_units = 1;             // cores
-  int task_lanes = 1;                 // work-items that share a task and its scratch; a power of two
-  bool byte_dots = true;              // kernel text may add four products of bytes in a lane
+  int parallel_units = 1;     // cores
+  int task_lanes = 1;         // work-items that share a task and its scratch; a power of two
+  bool async_copies = false;  // into the memory of a group, while its work-items compute
+  std::vector<MatrixProduct> matrix_products;
+  bool tf32 = false;      // products of f32 may use operands of tf32: by explicit choice, never a fact of the device
+  bool byte_dots = true;  // kernel text may add four products of bytes in a lane
   double fma_f32_flops_per_s = 1e11;  // one core, measured peak, 2 flops an FMA
   double special_cycles_ratio = 20;   // cycles of one vector exp/erf/tanh/div chain relative to one vector FMA
   double launch_s = 2e-6;             // one kernel launch with all threads

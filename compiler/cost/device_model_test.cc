@@ -9,6 +9,8 @@ TEST(DeviceModelTest, RoundTripsThroughJson) {
   DeviceModel model;
   model.name = "a \"quoted\" name";
   model.vector_registers = 16;
+  model.matrix_products = {{"f16", 16, 8, 16, 32, 1e12}};
+  model.async_copies = true;
   model.memory = {{"L1", 49152, 2.2e11, false}, {"DRAM", 0, 1e10, true}};
   const absl::StatusOr<DeviceModel> again = DeviceModelFromJson(DeviceModelToJson(model));
   ASSERT_TRUE(again.ok());
@@ -35,6 +37,7 @@ TEST(DeviceModelTest, RefusesNonsense) {
   EXPECT_FALSE(DeviceModelFromJson(R"({"vector_bytes": 7})").ok());
   EXPECT_FALSE(DeviceModelFromJson(R"({"name": 3})").ok());
   EXPECT_FALSE(DeviceModelFromJson(R"({"host_isa": "mips"})").ok());
+  EXPECT_FALSE(DeviceModelFromJson(R"({"matrix_products": [{"operands": "f16", "rows": 16}]})").ok());
 }
 
 TEST(DeviceModel, TypicalRatesFollowFromTheFingerprint) {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "compiler/cost/caches.h"
+#include "compiler/cost/matrix_products.h"
 #include "compiler/cost/port_model.h"
 
 namespace fusion::movement {
@@ -79,7 +80,17 @@ double TilesOf(const Step& step, double spatial) {
 }
 
 // Of a product in a group's tile: loads from the group's memory, each for as many products as its value has.
-double GroupTileLoads(const Step& step) { return kSharedLoadOps * (1.0 / step.group.rows + 1.0 / step.group.columns); }
+double GroupTileLoads(const Step& step, DType dtype) {
+  const GroupTile& tile = step.group;
+  const double words = DTypeBytes(dtype) / 4.0;
+  return words * kSharedLoadOps * (1.0 / (tile.rows * tile.product.rows) + 1.0 / (tile.columns * tile.product.columns));
+}
+
+// Of the operands' elements in the group's memory.
+DType SliceType(const Step& step, const Kernel& kernel) {
+  if (step.staging.empty()) return DType::kF32;
+  return kernel.buffers[step.staging[0].stores[0].buffer].dtype;
+}
 
 bool ScattersLanes(const Step& step, int64_t lanes) {
   return std::any_of(step.stores.begin(), step.stores.end(), [&](const Store& store) {
@@ -171,6 +182,11 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
       // A product accumulated is one FMA.
       double body_ops = step.fold ? std::max(1.0, body.ops) : std::max(0.5, body.ops);
       if (step.tile.dot_axis >= 0) body_ops = 1.0 / kDotLength;
+      if (step.strategy == Strategy::kGroupTile) {
+        const MatrixProduct* product = FindMatrixProduct(device, SliceType(step, kernel));
+        const bool fragments = product != nullptr && step.group.product.fragments();
+        body_ops = fragments ? device.fma_f32_flops_per_s / product->flops_per_s : 1;
+      }
       const double slowdown = step.strategy == Strategy::kTile ? TileSlowdown(step) : 1;
       double ops = points * (slowdown * body_ops + body.special) + spatial * (then.ops + then.special);
       cost.fma += points * body_ops + spatial * then.ops;
@@ -184,7 +200,7 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
       if (one_lane) ops *= lanes * kScalarPenalty;
       // Outside the register tile every load is an instruction of its own beside the arithmetic.
       if (step.strategy == Strategy::kGroupTile) {
-        ops += points * GroupTileLoads(step);
+        ops += points * GroupTileLoads(step, SliceType(step, kernel));
       } else if (step.strategy != Strategy::kTile) {
         ops += 0.5 * points * body.loads * (one_lane ? lanes : 1);
       }

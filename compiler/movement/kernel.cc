@@ -103,7 +103,12 @@ void PrintStep(const Step& step, Printer* printer, std::string* text) {
                     step.tile.dot_axis >= 0 ? absl::StrCat(" dot i", step.tile.dot_axis) : "", "}");
   } else if (step.strategy == Strategy::kGroupTile) {
     absl::StrAppend(text, "{", step.group.rows, "x", step.group.columns, " of ", step.group.item_rows, "x",
-                    step.group.item_columns, " rows i", step.group.row_axis, " columns i", step.group.column_axis, "}");
+                    step.group.item_columns, " rows i", step.group.row_axis, " columns i", step.group.column_axis,
+                    step.group.product.fragments()
+                        ? absl::StrCat(" by ", step.group.product.rows, "x", step.group.product.columns, "x",
+                                       step.group.product.depth, " of ", step.group.product.work_items)
+                        : "",
+                    step.group.buffers > 1 ? absl::StrCat(" buffers ", step.group.buffers) : "", "}");
   } else if (step.vec_axis >= 0) {
     absl::StrAppend(text, "{lanes i", step.vec_axis,
                     step.across_axis >= 0 ? absl::StrCat(" across i", step.across_axis) : "", "}");
@@ -363,13 +368,14 @@ absl::Status CheckStrategy(const Step& step) {
       break;
     case Strategy::kGroupTile: {
       const GroupTile& group = step.group;
-      const auto is_side = [&](const Loop& loop, int axis, int items, int each) {
-        return loop.axis.id == axis && loop.axis.extent == int64_t{items} * each;
+      const auto is_side = [&](const Loop& loop, int axis, int items, int each, int extent) {
+        return loop.axis.id == axis && loop.axis.extent == int64_t{items} * each * extent;
       };
       const size_t n = step.loops.size();
       ok = step.fold && !step.fold->axes.empty() && n >= 2 && step.stores.size() == 1 && step.body.size() == 1 &&
-           is_side(step.loops[n - 2], group.row_axis, group.item_rows, group.rows) &&
-           is_side(step.loops[n - 1], group.column_axis, group.item_columns, group.columns) &&
+           is_side(step.loops[n - 2], group.row_axis, group.item_rows, group.rows, group.product.rows) &&
+           is_side(step.loops[n - 1], group.column_axis, group.item_columns, group.columns, group.product.columns) &&
+           group.buffers >= 1 && group.buffers <= 2 && step.fold->axes.back().extent % group.product.depth == 0 &&
            step.body[0]->kind == te::ScalarKind::kOp && step.body[0]->op == te::Op::kMul;
       break;
     }

@@ -91,15 +91,27 @@ struct RegisterTile {
 };
 inline constexpr int64_t kDotLength = 4;
 
+// What is multiplied at once: by one work-item a product of two elements, or by several, together, one of fragments
+// (tensor cores), whose elements the backend spreads over them.
+struct FragmentProduct {
+  int rows = 1, columns = 1, depth = 1;  // of a fragment; depth along the slice
+  int work_items = 1;                    // that hold it together
+  bool fragments() const { return work_items > 1; }
+};
+
 // A kGroupTile step: its last two loops are the results of a tile, those around them the task's tiles; its body is a
-// product of one operand that moves with the rows and one that moves with the columns. Work-item (i, j) has the results
-// at rows i + r·item_rows and columns j + c·item_columns in registers: neighbours store neighbours. Before each
-// iteration of the fold's axes but the last the group runs the step's `staging`, with barriers around it, if it has
-// any; the last axis is the slice.
+// product of one operand that moves with the rows and one that moves with the columns. Work-item (i, j), or each team
+// of those that hold a fragment together, has the fragments of results i + r·item_rows along the rows and j +
+// c·item_columns along the columns in registers: neighbours store neighbours. For each iteration of the fold's axes but
+// the last the group runs the step's `staging`, if it has any; the last axis is the slice. With one buffer, staging has
+// a barrier on either side. With two, slices alternate between them by their number's parity, which is in the
+// addresses: a slice is brought in while the one before is multiplied, with one barrier between two slices.
 struct GroupTile {
   int row_axis = -1, column_axis = -1;  // axis ids of the loops
-  int item_rows = 1, item_columns = 1;  // work-items along each; their product is the group
-  int rows = 1, columns = 1;            // results of a work-item along each: loop extent / work-items
+  int item_rows = 1, item_columns = 1;  // work-items or teams along each; their product is the group's
+  int rows = 1, columns = 1;            // fragments of each of them along each
+  FragmentProduct product;
+  int buffers = 1;  // slices of an operand in block scope: 1 or 2
 };
 
 // A routine (compiler/te/routine.h) instead of a loop nest: its tasks are the phase's, its outputs the step's stores.

@@ -166,8 +166,9 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
   if (options.math != "fast" && options.math != "strict") {
     return absl::InvalidArgumentError(absl::StrCat("unknown math mode '", options.math, "': use fast or strict"));
   }
-  if (options.precision != "fp32" && options.precision != "fp16") {
-    return absl::InvalidArgumentError(absl::StrCat("unknown precision '", options.precision, "': use fp32 or fp16"));
+  if (options.precision != "fp32" && options.precision != "fp16" && options.precision != "tf32") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown precision '", options.precision, "': use fp32, fp16 or tf32"));
   }
   const Planner* planner = FindPlanner(options.planner);
   if (planner == nullptr) {
@@ -285,8 +286,19 @@ bool FiltersMinimally(const CompileOptions& options) {
   return options.math != "strict" && !options.disabled_passes.count("winograd");
 }
 
-absl::Status Prepare(const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
+// The device as these options may use it, kept in `device`.
+CompileContext ContextFor(const CompileOptions& options, const CompileContext& context, DeviceModel* device) {
+  *device = *context.device;
+  device->tf32 = options.precision == "tf32";
+  CompileContext own = context;
+  own.device = device;
+  return own;
+}
+
+absl::Status Prepare(const ModelFiles& files, const CompileOptions& options, const CompileContext& of_all,
                      ConstantPool* constants, StageClock* clock, Prepared* out) {
+  DeviceModel device;
+  const CompileContext context = ContextFor(options, of_all, &device);
   GraphBlockOracle oracle(context, Units(options, context), FiltersMinimally(options));
   RETURN_IF_ERROR(MakePlan(files, options, context, constants, &oracle, clock, &out->account, &out->planned));
   RETURN_IF_ERROR(CheckSupported(out->planned, *context.device, &oracle));
@@ -512,7 +524,9 @@ std::vector<absl::StatusOr<CompileAccount>> CompileMany(const std::vector<Compil
 }
 
 absl::StatusOr<PlanReport> PlanOnly(const ModelFiles& files, const CompileOptions& options,
-                                    const CompileContext& context) {
+                                    const CompileContext& of_all) {
+  DeviceModel device;
+  const CompileContext context = ContextFor(options, of_all, &device);
   ASSIGN_OR_RETURN(const auto dims, Specialisations(options));
   PlanReport report;
   std::vector<CompileAccount> accounts(dims.size());

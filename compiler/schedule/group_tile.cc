@@ -6,6 +6,8 @@
 #include <map>
 #include <utility>
 
+#include "compiler/cost/matrix_products.h"
+#include "compiler/movement/vector_form.h"
 #include "compiler/schedule/task_size.h"
 
 namespace fusion {
@@ -33,6 +35,8 @@ constexpr size_t kMostShapes = 6;
 constexpr int64_t kSlice = 16;
 // A pitch that is no multiple of the number of banks: columns are written down the rows of a slice.
 constexpr int64_t kPitch = 1;
+// Rows of fragments begin this far apart beside the slice, so that work-items that load them meet other banks.
+constexpr int64_t kFragmentPadBytes = 16;
 // Zero padding may grow a packed constant this much.
 constexpr int64_t kMaxPackGrowth = 2, kPackSlack = 1 << 14;
 
@@ -64,6 +68,17 @@ std::vector<Index> Coordinates(const Index& linear, const std::vector<Axis>& axe
     stride *= axes[a].extent;
   }
   return result;
+}
+
+// The number of a point of the axes, row-major.
+Index Linear(const std::vector<Axis>& axes) {
+  std::vector<Index> coordinates;
+  std::vector<int64_t> extents;
+  for (const Axis& axis : axes) {
+    coordinates.push_back(Index(axis));
+    extents.push_back(axis.extent);
+  }
+  return te::Linearize(coordinates, extents);
 }
 
 // Does the operand lie contiguous along the last of these axes?
@@ -137,13 +152,8 @@ Scalar PackConstants(Scalar operand, const std::vector<Axis>& box, const te::Pre
     });
     if (with_task) continue;
     std::vector<Axis> used;
-    std::vector<Index> coordinates;
-    std::vector<int64_t> extents;
     for (const Axis& axis : box) {
-      if (!load->indices[0].UsesAxis(axis.id)) continue;
-      used.push_back(axis);
-      coordinates.push_back(Index(axis));
-      extents.push_back(axis.extent);
+      if (load->indices[0].UsesAxis(axis.id)) used.push_back(axis);
     }
     const movement::Buffer source = kernel->buffers[load->tensor];
     movement::Buffer packed;
@@ -157,31 +167,87 @@ Scalar PackConstants(Scalar operand, const std::vector<Axis>& box, const te::Pre
     kernel->packs.push_back({source.tensor, used, load->indices[0], pred, {}});
     const int buffer = static_cast<int>(kernel->buffers.size());
     kernel->buffers.push_back(packed);
-    operand = ReplaceLoad(operand, load, te::Load(buffer, source.dtype, {te::Linearize(coordinates, extents)}));
+    operand = ReplaceLoad(operand, load, te::Load(buffer, source.dtype, {Linear(used)}));
   }
   return operand;
 }
 
+// The operand without the cast that widens it, zeros outside a border included; null where it has no such cast.
+Scalar Narrow(const Scalar& s, DType narrow) {
+  if (s->kind == ScalarKind::kCast && s->args[0]->dtype == narrow) return s->args[0];
+  if (s->kind != ScalarKind::kIf || !te::IsImm(s->args[1], 0)) return nullptr;
+  const Scalar inner = Narrow(s->args[0], narrow);
+  return inner == nullptr ? nullptr : te::If(s->pred, inner, te::Imm(narrow, 0));
+}
+
+// How this product may be computed: by fragments first, where the device has such for its operands.
+std::vector<Multiplier> Multipliers(const Scalar& product, const DeviceModel& device) {
+  std::vector<Multiplier> multipliers;
+  const bool halves = Narrow(product->args[0], DType::kF16) && Narrow(product->args[1], DType::kF16);
+  const DType dtype = halves ? DType::kF16 : DType::kF32;
+  const MatrixProduct* matrix = FindMatrixProduct(device, dtype);
+  if (matrix != nullptr && matrix->work_items <= device.task_lanes) {
+    multipliers.push_back({{matrix->rows, matrix->columns, matrix->depth, matrix->work_items},
+                           dtype,
+                           device.fma_f32_flops_per_s / matrix->flops_per_s});
+  }
+  multipliers.emplace_back();
+  return multipliers;
+}
+
+// How many elements lie between two rows of a slice: of its depth, or for fragments of the operand.
+int64_t Pitch(const Multiplier& by, int64_t slice, int64_t side, bool along_slice) {
+  if (by.product.fragments()) return slice + kFragmentPadBytes / DTypeBytes(by.dtype);
+  return side + (along_slice ? kPitch : 0);
+}
+
+int64_t SliceElements(const Multiplier& by, int64_t slice, int64_t side, bool along_slice) {
+  return (by.product.fragments() ? side : slice) * Pitch(by, slice, side, along_slice);
+}
+
+// Whole vectors along the innermost loop, where what is loaded and stored begins at multiples of them.
+void VectorizeMap(int64_t lanes, movement::Step* step) {
+  const Axis inner = step->loops.back().axis;
+  if (inner.extent % lanes != 0) return;
+  const auto aligned = [&](const Index& address) {
+    const Index at_vector = Index(inner) * lanes;
+    const Index first = te::Substitute(address, [&](const Axis& a) { return a.id == inner.id ? &at_vector : nullptr; });
+    return te::ClassifyLanes(address, inner, lanes) == te::LaneAccess::kContiguous && te::Mod(first, lanes) == Index(0);
+  };
+  bool all = aligned(step->stores[0].address);
+  te::Visit(step->body[0], [&](const te::ScalarNode& node) {
+    if (node.kind == ScalarKind::kLoad) all = all && aligned(node.indices[0]);
+  });
+  if (!all || !movement::AlongAxisOf(step->body[0], inner, lanes).vectorizable) return;
+  step->strategy = movement::Strategy::kMapVec;
+  step->vec_axis = inner.id;
+}
+
 }  // namespace
 
-std::vector<GroupShape> RankGroupShapes(int64_t rows, int64_t columns, int64_t batches, int64_t slice,
-                                        const DeviceModel& device) {
+std::vector<GroupShape> RankGroupShapes(int64_t rows, int64_t columns, int64_t batches, int64_t slice, int buffers,
+                                        const DeviceModel& device, const Multiplier& by) {
   const int group = device.task_lanes;
+  const movement::FragmentProduct& one = by.product;
+  const int teams = group / one.work_items;
   std::vector<GroupShape> shapes;
-  for (int item_rows = 1; item_rows <= group; item_rows *= 2) {
-    const int item_columns = group / item_rows;
+  for (int item_rows = 1; item_rows <= teams; item_rows *= 2) {
+    const int item_columns = teams / item_rows;
     if (item_rows > item_columns || 4 * item_rows < item_columns) continue;  // squares load least
     for (const int r : {8, 4, 2, 1}) {
       for (const int c : {8, 4, 2, 1}) {
-        if (r * c > kMostAccumulators) continue;
-        const int64_t height = int64_t{item_rows} * r, width = int64_t{item_columns} * c;
-        const int64_t bytes = 4 * slice * (height + width + 2 * kPitch);
+        const int results = r * c * one.rows * one.columns / one.work_items;
+        if (results > kMostAccumulators) continue;
+        const int64_t height = int64_t{item_rows} * r * one.rows, width = int64_t{item_columns} * c * one.columns;
+        const int64_t bytes = DTypeBytes(by.dtype) * buffers *
+                              (SliceElements(by, slice, height, true) + SliceElements(by, slice, width, true));
         if (static_cast<double>(bytes) > kMemoryShare * static_cast<double>(NearestCacheBytes(device))) continue;
         const int64_t row_tiles = (rows + height - 1) / height, column_tiles = (columns + width - 1) / width;
         const auto tasks = static_cast<double>(batches * row_tiles * column_tiles);
         const double units = std::max(1, device.parallel_units);
+        const double loads = DTypeBytes(by.dtype) / 4.0 * (r * one.rows + c * one.columns) / one.work_items;
         const double step =
-            r * c + kSharedLoad * (r + c) + kStagedElement * static_cast<double>(height + width) / group;
+            results * by.fmas + kSharedLoad * loads + kStagedElement * static_cast<double>(height + width) / group;
         shapes.push_back({item_rows, item_columns, r, c, step * std::ceil(tasks / units)});
       }
     }
@@ -203,7 +269,8 @@ double GroupTileWork(const te::Te& te, const te::Box& box, const DeviceModel& de
     (by_row == by_column ? batches : by_row ? rows : columns) *= box[a].length;
   }
   if (rows < kMinSide || columns < kMinSide) return kNever;
-  const std::vector<GroupShape> shapes = RankGroupShapes(rows, columns, batches, kSlice, UnitOf(device));
+  const std::vector<GroupShape> shapes =
+      RankGroupShapes(rows, columns, batches, kSlice, 1, UnitOf(device), Multipliers(te.body[0], device)[0]);
   if (shapes.empty()) return kNever;
   return shapes[0].cycles * device.task_lanes * static_cast<double>(Extent(te.fold->axes));
 }
@@ -253,17 +320,30 @@ absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& dev
     sliced = fold;
   }
   const int64_t length = Extent(sliced);
+  const std::vector<Multiplier> multipliers = Multipliers(nest.body[0], device);
+  Multiplier by = multipliers[0];
+  if (by.product.fragments() && (std::max(row.results, column.results) < by.product.rows || length < by.product.depth ||
+                                 choices->Pick("fragments", static_cast<int>(multipliers.size())) == 1)) {
+    by = multipliers.back();
+  }
   std::vector<int64_t> slices;
   for (const int64_t slice : {kSlice, 2 * kSlice, kSlice / 2}) {
-    if (slice <= RoundUp(length, kSlice / 2)) slices.push_back(slice);
+    if (slice <= RoundUp(length, kSlice / 2) && slice % by.product.depth == 0) slices.push_back(slice);
   }
   const int64_t slice = slices[choices->Pick("slice", static_cast<int>(slices.size()))];
-  const std::vector<GroupShape> shapes =
-      RankGroupShapes(row.results, column.results, Extent(batch), slice, in_task ? UnitOf(device) : device);
+  const int64_t slices_in_all = Extent(outer) * ((length + slice - 1) / slice);
+  int buffers = 1;
+  if (slices_in_all > 1 && device.async_copies) {
+    // The scratch of a task leaves less room for slices.
+    const int preferred = in_task ? 1 : 2;
+    buffers = choices->Pick("buffers", 2) == 0 ? preferred : 3 - preferred;
+  }
+  const std::vector<GroupShape> shapes = RankGroupShapes(row.results, column.results, Extent(batch), slice, buffers,
+                                                         in_task ? UnitOf(device) : device, by);
   if (shapes.empty()) return refuse("the memory of a group holds no slices");
   const GroupShape shape = shapes[choices->Pick("shape", static_cast<int>(shapes.size()))];
-  Split(int64_t{shape.item_rows} * shape.rows, axes, &row);
-  Split(int64_t{shape.item_columns} * shape.columns, axes, &column);
+  Split(int64_t{shape.item_rows} * shape.rows * by.product.rows, axes, &row);
+  Split(int64_t{shape.item_columns} * shape.columns * by.product.columns, axes, &column);
   const Axis part = axes->New((length + slice - 1) / slice), in_slice = axes->New(slice);
   const Index depth = Index(part) * slice + Index(in_slice);
   for (Side* side : {&row, &column}) {
@@ -295,13 +375,17 @@ absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& dev
     return it == bound.end() ? nullptr : &it->second;
   });
 
+  std::vector<Axis> slices_axes = outer;
+  slices_axes.push_back(part);
+  const Index which = buffers == 1 ? Index(0) : te::Mod(Linear(slices_axes), buffers);
+
   movement::Step step;
   std::vector<Scalar> factors(2);
   for (const Side* side : {&row, &column}) {
     te::Pred inside;
     Require(side->position, side->results, &inside);
     Require(depth, length, &inside);
-    if (in_task && IsScratch(nest.body[0]->args[side->argument], *kernel) &&
+    if (in_task && !by.product.fragments() && IsScratch(nest.body[0]->args[side->argument], *kernel) &&
         side->results % side->in_tile.extent == 0 && length % slice == 0) {
       factors[side->argument] = nest.body[0]->args[side->argument];
       step.loops.push_back({side->in_tile, std::nullopt});
@@ -311,18 +395,28 @@ absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& dev
     std::vector<Axis> box = batch;
     box.push_back(side->tile);
     box.insert(box.end(), outer.begin(), outer.end());
-    box.insert(box.end(), {part, in_slice, side->in_tile});
-    const Scalar operand = PackConstants(nest.body[0]->args[side->argument], box, inside, kernel);
+    const bool fragments = by.product.fragments();
+    if (fragments) {
+      box.insert(box.end(), {part, side->in_tile, in_slice});
+    } else {
+      box.insert(box.end(), {part, in_slice, side->in_tile});
+    }
+    const Scalar& factor = nest.body[0]->args[side->argument];
+    const Scalar operand =
+        PackConstants(by.dtype == DType::kF16 ? Narrow(factor, by.dtype) : factor, box, inside, kernel);
     const bool packed = operand->kind == ScalarKind::kLoad && kernel->buffers[operand->tensor].packed_from >= 0;
-    const bool along_slice = side->along_slice && !packed;
+    const bool along_slice = packed ? fragments : side->along_slice;
 
     movement::Buffer slices;
     slices.scope = movement::BufferScope::kBlock;
-    const int64_t pitch = side->in_tile.extent + (along_slice ? kPitch : 0);
-    slices.elements = slice * pitch;
+    slices.dtype = by.dtype;
+    const int64_t pitch = Pitch(by, slice, side->in_tile.extent, along_slice);
+    const int64_t elements = SliceElements(by, slice, side->in_tile.extent, along_slice);
+    slices.elements = buffers * elements;
     const int buffer = static_cast<int>(kernel->buffers.size());
     kernel->buffers.push_back(slices);
-    const Index place = Index(in_slice) * pitch + Index(side->in_tile);
+    const Index place = which * elements + (fragments ? Index(side->in_tile) * pitch + Index(in_slice)
+                                                      : Index(in_slice) * pitch + Index(side->in_tile));
 
     movement::Step staging;
     staging.label = "slice";
@@ -334,11 +428,13 @@ absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& dev
     if (packed) {
       std::erase_if(inside, [&](const te::Comparison& c) { return UsesAxesOf(operand->indices[0], c.lhs); });
     }
-    staging.body = {te::If(inside, operand, te::Imm(DType::kF32, 0))};
+    staging.body = {te::If(inside, operand, te::Imm(by.dtype, 0))};
     staging.stores = {{buffer, place}};
-    staging.store_types = {DType::kF32};
+    staging.store_types = {by.dtype};
+    VectorizeMap(device.vector_bytes / 4, &staging);
     step.staging.push_back(std::move(staging));
-    factors[side->argument] = te::Load(buffer, DType::kF32, {place});
+    const Scalar element = te::Load(buffer, by.dtype, {place});
+    factors[side->argument] = by.dtype == DType::kF32 ? element : te::Cast(DType::kF32, element);
 
     movement::Loop loop{side->in_tile, std::nullopt};
     if (side->results % side->in_tile.extent != 0) {
@@ -348,7 +444,8 @@ absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& dev
   }
   step.label = nest.label;
   step.strategy = movement::Strategy::kGroupTile;
-  step.group = {row.in_tile.id, column.in_tile.id, shape.item_rows, shape.item_columns, shape.rows, shape.columns};
+  step.group = {row.in_tile.id, column.in_tile.id, shape.item_rows, shape.item_columns,
+                shape.rows,     shape.columns,     by.product,      buffers};
   step.fold = nest.fold;
   step.fold->axes = outer;
   step.fold->axes.insert(step.fold->axes.end(), {part, in_slice});

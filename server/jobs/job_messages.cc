@@ -29,9 +29,9 @@ absl::StatusOr<CompileOptions> OptionsFromProto(const v1::CompileOptionsProto& p
   if (options.math != "fast" && options.math != "strict") {
     return absl::InvalidArgumentError(absl::StrCat("math '", options.math, "' is unknown; there are fast and strict"));
   }
-  if (options.precision != "fp32" && options.precision != "fp16") {
+  if (options.precision != "fp32" && options.precision != "fp16" && options.precision != "tf32") {
     return absl::InvalidArgumentError(
-        absl::StrCat("precision '", CutMessage(options.precision), "' is unknown; there are fp32 and fp16"));
+        absl::StrCat("precision '", CutMessage(options.precision), "' is unknown; there are fp32, fp16 and tf32"));
   }
   if (auto budget = tune::ParseBudget(CutMessage(options.tune)); !budget.ok()) return budget.status();
   if (proto.threads() < 0 || proto.threads() > 1024) {

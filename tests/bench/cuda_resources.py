@@ -2,7 +2,7 @@
 """What the kernels of models take of a GPU: registers, shared memory, spills; read from the cubins, so no GPU is needed.
 
 usage: cuda_resources.py [--targets cuda:sm_80,cuda:sm_90] [--compiler build/release/bin/fusion-compile]
-                         [--bundles DIR] [--kernels FILE.csv] MODEL.onnx ...
+                         [--precision fp32|fp16|tf32] [--bundles DIR] [--kernels FILE.csv] MODEL.onnx ...
 
 Compiles each model for each target (NVRTC of the CUDA toolkit has to be installed) and prints a Markdown table, a row a
 model and target. --bundles keeps the bundles there and takes those that are there; --kernels writes a line for each kernel.
@@ -112,6 +112,7 @@ def main():
     parser.add_argument("models", nargs="+", type=pathlib.Path)
     parser.add_argument("--targets", default="cuda:sm_80,cuda:sm_90")
     parser.add_argument("--compiler", default=ROOT / "build/release/bin/fusion-compile")
+    parser.add_argument("--precision", default="fp32")
     parser.add_argument("--bundles", type=pathlib.Path)
     parser.add_argument("--kernels", type=pathlib.Path)
     options = parser.parse_args()
@@ -124,11 +125,12 @@ def main():
     for model in options.models:
         for target in options.targets.split(","):
             architecture = target.split(":")[1]
-            path = folder / ("%s.%s.fusion" % (model.stem, architecture))
+            path = folder / ("%s.%s.%s.fusion" % (model.stem, architecture, options.precision))
             seconds = ""
             if not path.exists():
                 start = time.monotonic()
-                done = subprocess.run([options.compiler, model, path, "--target", target], capture_output=True, text=True)
+                command = [options.compiler, model, path, "--target", target, "--precision", options.precision]
+                done = subprocess.run(command, capture_output=True, text=True)
                 seconds = "%.0f" % (time.monotonic() - start)
                 if done.returncode != 0:
                     print("| %s | %s | %s ||||||| %s |" % (model.stem, architecture, done.stderr.strip().splitlines()[-1],

@@ -28,6 +28,7 @@ UNROLL for (int o = (team < 32 ? team : 32) / 2; o > 0; o /= 2) { const T y = (T
 if (team > 32) { T* const part = (T*)partials; if (lid % 32 == 0) part[lid / 32] = x; __syncthreads(); \
 const int first = lid / team * (team / 32); x = part[first]; for (int w = 1; w < team / 32; ++w) { const T y = part[first + w]; combine } __syncthreads(); } value = x; }
 #define STEP_BOUNDARY asm volatile("" ::: "memory");
+#define COPIES_ARRIVE copies_arrive();
 #define PREFETCH_L1(p)
 #define PREFETCH_L2(p)
 #define UNROLL _Pragma("unroll")
@@ -48,7 +49,7 @@ SI u64 f2u(double x) { return x >= 18446744073709551615.0 ? ~0UL : x >= 92233720
 SI float h2f(u16 h) { float f; asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h)); return f; }
 SI u16 f2h(float f) { u16 h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f)); return h; }
 #endif
-SI float bf2f(u16 h) { return __uint_as_float((u32)h << 16); }
+$C$MSI float bf2f(u16 h) { return __uint_as_float((u32)h << 16); }
 SI u16 f2bf(float f) { u32 b = __float_as_uint(f); return (b & 0x7fffffff) > 0x7f800000 ? (u16)((b >> 16) | 0x40) : (u16)((b + 0x7fff + ((b >> 16) & 1)) >> 16); }
 #define UNARY(R, name, A, e) SI R name(A a) { R r; LANES(r.x[l] = e) return r; }
 #define BINARY(R, name, A, e) SI R name(A a, A b) { R r; LANES(r.x[l] = e) return r; }
@@ -120,6 +121,52 @@ SI i32 hmax_i32(vi v) { LANES(v.x[0] = v.x[l] > v.x[0] ? v.x[l] : v.x[0]) return
 SI i32 hmin_i32(vi v) { LANES(v.x[0] = v.x[l] < v.x[0] ? v.x[l] : v.x[0]) return v.x[0]; }
 )";
 
+// Copies into shared memory that go on while the threads compute: since sm_80, of 4, 8 and 16 bytes (PTX ISA,
+// cp.async).
+constexpr char kCopies[] = R"(#ifndef FUSION_CUDA_SHIM
+#if __CUDA_ARCH__ >= 800
+#define COPY(bytes) asm volatile("cp.async.ca.shared.global [%0], [%1], " #bytes ";" :: "r"((u32)__cvta_generic_to_shared(to)), "l"(from) : "memory");
+SI void copies_arrive() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+#else
+#define COPY(bytes) { struct alignas(bytes) T { char x[bytes]; }; *(T*)to = *(const T*)from; }
+SI void copies_arrive() {}
+#endif
+#endif
+SI void copy_f32(float* to, const float* from) { COPY(4) }
+SI void copyv_f32(float* to, const float* from) { COPY($4) }
+SI void copyv_f16(u16* to, const u16* from) { COPY($2) }
+)";
+
+// Fragments of matrices and their products by the tensor cores of sm_80 and later, 16 × 8 results of a warp (PTX ISA,
+// mma.m16n8k16 and mma.m16n8k8). Thread g·4 + t holds, of a row operand, rows g and g + 8; of a column operand, column
+// g; of either, of halves elements 2t, 2t + 1, 2t + 8, 2t + 9 of the depth, of tf32 elements t and t + 4; of the
+// results, columns 2t and 2t + 1 of rows g and g + 8.
+constexpr char kFragments[] = R"(struct by_row_f16 { u32 x[4]; }; struct by_column_f16 { u32 x[2]; };
+typedef by_row_f16 by_row_tf32; typedef by_column_f16 by_column_tf32;
+#define FRAGMENT_ROW(e) ((int)threadIdx.x % 32 / 4 + (e) / 2 * 8)
+#define FRAGMENT_COLUMN(e) ((int)threadIdx.x % 4 * 2 + (e) % 2)
+#ifndef FUSION_CUDA_SHIM
+#if __CUDA_ARCH__ >= 800
+#define PAIR(p) (*(const u32*)(p))
+SI u32 tf32(float f) { u32 r; asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(f)); return r; }
+#define MULTIPLY(form) asm("mma.sync.aligned." form " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+: "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a.x[0]), "r"(a.x[1]), "r"(a.x[2]), "r"(a.x[3]), "r"(b.x[0]), "r"(b.x[1]));
+#endif
+#endif
+#ifdef MULTIPLY
+SI void ld_by_row_f16(by_row_f16* a, const u16* p, int pitch) { p += FRAGMENT_ROW(0) * pitch + FRAGMENT_COLUMN(0);
+a->x[0] = PAIR(p); a->x[1] = PAIR(p + 8 * pitch); a->x[2] = PAIR(p + 8); a->x[3] = PAIR(p + 8 * pitch + 8); }
+SI void ld_by_column_f16(by_column_f16* b, const u16* p, int pitch) { p += FRAGMENT_ROW(0) * pitch + FRAGMENT_COLUMN(0);
+b->x[0] = PAIR(p); b->x[1] = PAIR(p + 8); }
+SI void ld_by_row_tf32(by_row_tf32* a, const float* p, int pitch) { p += FRAGMENT_ROW(0) * pitch + threadIdx.x % 4;
+a->x[0] = tf32(p[0]); a->x[1] = tf32(p[8 * pitch]); a->x[2] = tf32(p[4]); a->x[3] = tf32(p[8 * pitch + 4]); }
+SI void ld_by_column_tf32(by_column_tf32* b, const float* p, int pitch) { p += FRAGMENT_ROW(0) * pitch + threadIdx.x % 4;
+b->x[0] = tf32(p[0]); b->x[1] = tf32(p[4]); }
+SI void multiply_f16(float (&d)[4], by_row_f16 a, by_column_f16 b) { MULTIPLY("m16n8k16.row.col.f32.f16.f16.f32") }
+SI void multiply_tf32(float (&d)[4], by_row_tf32 a, by_column_tf32 b) { MULTIPLY("m16n8k8.row.col.f32.tf32.tf32.f32") }
+#endif
+)";
+
 std::string LibraryName(const std::string& function, bool f64) {
   return absl::StrCat(function == "round" ? "rint" : function, f64 ? "" : "f");
 }
@@ -129,9 +176,12 @@ std::string LibraryName(const std::string& function, bool f64) {
 std::string Prelude(int lanes) {
   std::string each;
   for (int l = 0; l < lanes; ++l) absl::StrAppend(&each, "{ enum { l = ", l, " }; __VA_ARGS__; } ");
-  return absl::StrReplaceAll(kText, {{"$L", absl::StrCat(lanes)},
-                                     {"$E", each},
-                                     {"$H", text::LibraryNames(true, LibraryName) + text::ScalarHelpers(true)}});
+  return absl::StrReplaceAll(
+      kText, {{"$L", absl::StrCat(lanes)},
+              {"$E", each},
+              {"$M", kFragments},
+              {"$C", absl::StrReplaceAll(kCopies, {{"$4", absl::StrCat(4 * lanes)}, {"$2", absl::StrCat(2 * lanes)}})},
+              {"$H", text::LibraryNames(true, LibraryName) + text::ScalarHelpers(true)}});
 }
 
 }  // namespace fusion::cuda

@@ -24,6 +24,10 @@ typedef float$L vf; typedef int$L vi; typedef uint$L vu;
 for (int half_team = team / 2; half_team > 0; half_team /= 2) { if (lid % team < half_team) { T x = part[lid]; const T y = part[lid + half_team]; combine part[lid] = x; } BARRIER } \
 value = part[lid / team * team]; BARRIER }
 #define STEP_BOUNDARY
+#define COPIES_ARRIVE
+#define copy_f32(to, from) *(to) = *(from)
+#define copyv_f32(to, from) vstore$L(vload$L(0, from), 0, to)
+#define copyv_f16(to, from) vstore$L(vload$L(0, from), 0, to)
 #define PREFETCH_L1(p)
 #define PREFETCH_L2(p)
 #define UNROLL $U

@@ -20,47 +20,148 @@ std::string Factor(const te::ScalarNode& load, const movement::Kernel& kernel) {
                   absl::StrCat("b", load.tensor, "[", IndexText(load.indices[0], AxisText, kernel), "]"));
 }
 
+// Each axis as its coordinate in the row-major number.
+void PrintCoordinates(const std::string& number, const std::vector<te::Axis>& axes, CodeWriter* out) {
+  int64_t inner = 1;
+  for (size_t a = axes.size(); a-- > 0; inner *= axes[a].extent) {
+    out->Line(absl::StrCat("const ix ", AxisText(axes[a].id), " = ", number, " / ", inner, " % ", axes[a].extent, ";"));
+  }
+}
+
+// Where the operand is an element of memory as it is, or zero outside a border: asynchronous copies of elements, or of
+// aligned vectors. False, and nothing printed, for what is more.
+bool PrintCopy(const movement::Kernel& kernel, const movement::Step& step, const TaskShape& shape, CodeWriter* out) {
+  te::Pred inside;
+  const te::ScalarNode* value = step.body[0].get();
+  for (; value->kind == te::ScalarKind::kIf && te::IsImm(value->args[1], 0); value = value->args[0].get()) {
+    inside.insert(inside.end(), value->pred.begin(), value->pred.end());
+  }
+  const bool vectors = step.strategy == movement::Strategy::kMapVec;
+  const DType dtype = value->dtype;
+  // Two bytes are fewer than are copied at once.
+  if (value->kind != te::ScalarKind::kLoad || dtype != step.store_types[0] || step.lane_limit >= 0 ||
+      kernel.buffers[value->tensor].scope == movement::BufferScope::kBlock ||
+      !(dtype == DType::kF32 || (dtype == DType::kF16 && vectors))) {
+    return false;
+  }
+  std::vector<movement::Loop> loops = step.loops;
+  const te::Axis inner = loops.back().axis;
+  const int number = kernel.next_axis;  // of a vector in its row: an axis of this text alone
+  if (vectors) loops.back() = {{number, inner.extent / shape.lanes}, std::nullopt};
+  OpenPoints(loops, kernel, shape.group, out, shape.unroll);
+  if (vectors)
+    out->Line(absl::StrCat("const ix ", AxisText(inner.id), " = ", AxisText(number), " * ", shape.lanes, ";"));
+  const std::string to =
+      absl::StrCat("b", step.stores[0].buffer, " + ", IndexText(step.stores[0].address, AxisText, kernel));
+  const std::string name = absl::StrCat(vectors ? "copyv_" : "copy_", DTypeName(dtype));
+  const std::string copy =
+      absl::StrCat(name, "(", to, ", b", value->tensor, " + ", IndexText(value->indices[0], AxisText, kernel), ");");
+  if (inside.empty()) {
+    out->Line(copy);
+  } else {
+    const std::string zero = vectors ? VectorStoreText(dtype, to, VectorZero(dtype)) : absl::StrCat("*(", to, ") = 0;");
+    out->Line(absl::StrCat("if (", PredText(inside, AxisText, kernel), ") ", copy));
+    out->Line(absl::StrCat("else ", zero));
+  }
+  out->Close();
+  return true;
+}
+
+// The element of a slice that a factor is, widened or not.
+const te::ScalarNode& LoadOf(const te::Scalar& factor) {
+  return factor->kind == te::ScalarKind::kCast ? *factor->args[0] : *factor;
+}
+
 }  // namespace
 
 void PrintGroupTile(const movement::Kernel& kernel, const movement::Step& step, const TaskShape& shape, int* next_temp,
                     CodeWriter* out) {
   const movement::GroupTile& tile = step.group;
   const std::string row = AxisText(tile.row_axis), column = AxisText(tile.column_axis);
-  const te::ScalarNode& first = *step.body[0]->args[0];
-  const te::ScalarNode& by_row = first.indices[0].UsesAxis(tile.row_axis) ? first : *step.body[0]->args[1];
-  const te::ScalarNode& by_column = &by_row == &first ? *step.body[0]->args[1] : first;
-  const std::string row_of = absl::StrCat("const int ", row, " = item_row + r * ", tile.item_rows, ";");
-  const std::string column_of = absl::StrCat("const int ", column, " = item_column + c * ", tile.item_columns, ";");
-  const std::string results = absl::StrCat(Unrolled("r", tile.rows), " ", Unrolled("c", tile.columns));
-  out->Line(
-      absl::StrCat("const int item_row = lid / ", tile.item_columns, ", item_column = lid % ", tile.item_columns, ";"));
+  const movement::FragmentProduct& product = tile.product;
+  const te::ScalarNode &first = LoadOf(step.body[0]->args[0]), &second = LoadOf(step.body[0]->args[1]);
+  const bool first_by_row = first.indices[0].UsesAxis(tile.row_axis);
+  const te::ScalarNode &by_row = first_by_row ? first : second, &by_column = first_by_row ? second : first;
+  // Of an element, or the first of a fragment.
+  const auto place_of = [](const std::string& axis, const char* item, int items, const char* number, int extent) {
+    return absl::StrCat("const int ", axis, " = ", extent > 1 ? absl::StrCat(extent, " * ") : "", "(", item, " + ",
+                        number, " * ", items, ")");
+  };
+  const std::string row_of = place_of(row, "item_row", tile.item_rows, "r", product.rows),
+                    column_of = place_of(column, "item_column", tile.item_columns, "c", product.columns);
+  std::string results = absl::StrCat(Unrolled("r", tile.rows), " ", Unrolled("c", tile.columns));
+  const std::string item = product.fragments() ? absl::StrCat("(lid / ", product.work_items, ")") : std::string("lid");
+  out->Line(absl::StrCat("const int item_row = ", item, " / ", tile.item_columns, ", item_column = ", item, " % ",
+                         tile.item_columns, ";"));
+  const int own = product.rows * product.columns / product.work_items;  // elements of a fragment
   const std::vector<movement::Loop> tiles(step.loops.begin(), step.loops.end() - 2);
   const int around = OpenPoints(tiles, kernel, 1, out, /*unroll=*/1);
-  out->Line(absl::StrCat("float acc[", tile.rows, "][", tile.columns, "];"));
-  out->Line(absl::StrCat(results, " acc[r][c] = 0.f;"));
+  out->Line(absl::StrCat("float acc[", tile.rows, "][", tile.columns, "][", own, "];"));
+  out->Line(absl::StrCat(results, " ", Unrolled("e", own), " acc[r][c][e] = 0.f;"));
 
-  std::vector<movement::Loop> slices;
-  for (size_t a = 0; a + 1 < step.fold->axes.size(); ++a) slices.push_back({step.fold->axes[a], std::nullopt});
-  const int depth = OpenPoints(slices, kernel, 1, out, /*unroll=*/1);
-  if (!step.staging.empty()) out->Line("BARRIER");  // the slices before have been read
+  const std::vector<te::Axis> slices(step.fold->axes.begin(), step.fold->axes.end() - 1);
   TaskShape staged = shape;
   staged.unroll = kLoadsAtOnce;
-  for (const movement::Step& staging : step.staging) PrintStep(kernel, staging, staged, next_temp, out);
-  if (!step.staging.empty()) out->Line("BARRIER");
+  const auto bring_in = [&] {
+    for (const movement::Step& staging : step.staging) {
+      if (tile.buffers == 1 || !PrintCopy(kernel, staging, staged, out)) {
+        PrintStep(kernel, staging, staged, next_temp, out);
+      }
+    }
+  };
+  int depth = 0;
+  if (tile.buffers == 1) {
+    std::vector<movement::Loop> loops;
+    for (const te::Axis& axis : slices) loops.push_back({axis, std::nullopt});
+    depth = OpenPoints(loops, kernel, 1, out, /*unroll=*/1);
+    if (!step.staging.empty()) out->Line("BARRIER");  // the slices before have been read
+    bring_in();
+    if (!step.staging.empty()) out->Line("BARRIER");
+  } else {
+    int64_t count = 1;
+    for (const te::Axis& axis : slices) count *= axis.extent;
+    // At the barrier the slice of the turn before has arrived, and the one before that has been read.
+    out->Open(absl::StrCat("UNROLL_BY(1) for (ix slice = 0; slice <= ", count, "; ++slice)"));
+    out->Line("COPIES_ARRIVE");
+    out->Line("BARRIER");
+    out->Open(absl::StrCat("if (slice < ", count, ")"));
+    PrintCoordinates("slice", slices, out);
+    bring_in();
+    out->Close();
+    out->Line("if (slice == 0) continue;");
+    PrintCoordinates("(slice - 1)", slices, out);
+    depth = 1;
+  }
   const te::Axis& slice = step.fold->axes.back();
   const std::string k = AxisText(slice.id);
-  out->Open(absl::StrCat("for (int ", k, " = 0; ", k, " < ", slice.extent, "; ++", k, ")"));
-  out->Line(absl::StrCat("float by_row[", tile.rows, "], by_column[", tile.columns, "];"));
-  out->Line(absl::StrCat(Unrolled("r", tile.rows), " { ", row_of, " by_row[r] = ", Factor(by_row, kernel), "; }"));
-  out->Line(absl::StrCat(Unrolled("c", tile.columns), " { ", column_of, " by_column[c] = ", Factor(by_column, kernel),
-                         "; }"));
-  out->Line(absl::StrCat(results, " acc[r][c] += by_row[r] * by_column[c];"));
+  out->Open(absl::StrCat("for (int ", k, " = 0; ", k, " < ", slice.extent, "; ", k, " += ", product.depth, ")"));
+  const std::string type = by_row.dtype == DType::kF16 ? "f16" : "tf32";
+  const auto operand = [&](const te::ScalarNode& load, const char* name, const char* number, int count,
+                           const std::string& place, int axis) {
+    const std::string element = absl::StrCat(name, "[", number, "]");
+    out->Line(absl::StrCat(product.fragments() ? absl::StrCat(name, "_", type) : std::string("float"), " ", name, "[",
+                           count, "];"));
+    std::string load_text = absl::StrCat(element, " = ", Factor(load, kernel));
+    if (product.fragments()) {
+      int64_t pitch = 0;
+      load.indices[0].AffineIn(axis, &pitch);
+      load_text = absl::StrCat("ld_", name, "_", type, "(&", element, ", b", load.tensor, " + ",
+                               IndexText(load.indices[0], AxisText, kernel), ", ", pitch, ")");
+    }
+    out->Line(absl::StrCat(Unrolled(number, count), " { ", place, "; ", load_text, "; }"));
+  };
+  operand(by_row, "by_row", "r", tile.rows, row_of, tile.row_axis);
+  operand(by_column, "by_column", "c", tile.columns, column_of, tile.column_axis);
+  out->Line(absl::StrCat(results, product.fragments()
+                                      ? absl::StrCat(" multiply_", type, "(acc[r][c], by_row[r], by_column[c]);")
+                                      : " acc[r][c][0] += by_row[r] * by_column[c];"));
   out->Close();
   for (int i = 0; i < depth; ++i) out->Close();
 
+  if (own > 1) absl::StrAppend(&results, " ", Unrolled("e", own));
   out->Open(results);
-  out->Line(row_of);
-  out->Line(column_of);
+  out->Line(absl::StrCat(row_of, product.fragments() ? " + FRAGMENT_ROW(e);" : ";"));
+  out->Line(absl::StrCat(column_of, product.fragments() ? " + FRAGMENT_COLUMN(e);" : ";"));
   te::Pred inside;
   for (const movement::Loop& loop : {step.loops[tiles.size()], step.loops.back()}) {
     if (loop.limit) inside.push_back({te::Index(loop.axis), te::Cmp::kLt, *loop.limit});
@@ -69,7 +170,7 @@ void PrintGroupTile(const movement::Kernel& kernel, const movement::Step& step, 
     inside.push_back({step.store_limit_index, te::Cmp::kLt, te::Index(step.store_limit)});
   }
   out->Open(inside.empty() ? "" : absl::StrCat("if (", PredText(inside, AxisText, kernel), ")"));
-  PrintResult(kernel, step, "acc[r][c]", next_temp, out);
+  PrintResult(kernel, step, own > 1 ? "acc[r][c][e]" : "acc[r][c][0]", next_temp, out);
   out->Close();
   out->Close();
   for (int i = 0; i < around; ++i) out->Close();

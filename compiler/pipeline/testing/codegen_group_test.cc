@@ -1,5 +1,6 @@
 // Products as tiles of a group of work-items, on the processor playing a device like a GPU: groups of 32 and more, 48
-// KiB of memory that a group shares.
+// KiB of memory that a group shares. OpenCL with one slice of each operand at a time and with two, and CUDA as C++,
+// whose copies are done no sooner than they are waited for.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,9 +13,10 @@ using G = GraphMaker;
 using V = ecg::ValueId;
 using Ints = std::vector<int64_t>;
 
-DeviceModel LikeAGpu(int group) {
-  DeviceModel device = OpenClTestDevice(4, group);
+DeviceModel LikeAGpu(const std::string& name) {
+  DeviceModel device = name == "Cuda" ? CudaTestDevice(64) : OpenClTestDevice(4, name == "OpenClAhead" ? 128 : 32);
   device.parallel_units = 4;
+  device.async_copies = name != "OpenCl";
   device.memory[0].size_bytes = 48 << 10;
   return device;
 }
@@ -76,14 +78,15 @@ std::vector<BlockCase> Cases() {
   return cases;
 }
 
-BlockCase Attention(const std::string& name, int64_t rows, int64_t keys, int64_t heads, int64_t width) {
+BlockCase Attention(const std::string& name, int64_t rows, int64_t keys, int64_t heads, int64_t width,
+                    DType dtype = DType::kF32) {
   G g;
   const auto split = [&](int64_t length, const Ints& perm) {
-    const V x = g.Op("Reshape", {g.In({1, length, heads * width}), g.Ints({1, length, heads, width})});
+    const V x = g.Op("Reshape", {g.In({1, length, heads * width}, dtype), g.Ints({1, length, heads, width})});
     return g.Op("Transpose", {x}, {{"perm", perm}});
   };
   V scores = g.Op("MatMul", {split(rows, {0, 2, 1, 3}), split(keys, {0, 2, 3, 1})});
-  scores = g.Op("Add", {g.Op("Mul", {scores, g.Scalar(0.25)}), g.In({1, 1, 1, keys})});
+  scores = g.Op("Add", {g.Op("Mul", {scores, g.Scalar(0.25, dtype)}), g.In({1, 1, 1, keys}, dtype)});
   const V context = g.Op("MatMul", {g.Op("Softmax", {scores}, {{"axis", int64_t{-1}}}), split(keys, {0, 2, 1, 3})});
   g.Out(
       g.Op("Reshape", {g.Op("Transpose", {context}, {{"perm", Ints{0, 2, 1, 3}}}), g.Ints({1, rows, heads * width})}));
@@ -112,7 +115,7 @@ std::vector<BlockCase> CasesInTasks() {
   return cases;
 }
 
-class GroupTile : public ::testing::TestWithParam<int> {
+class GroupTile : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     const absl::Status can_run = CanRun(LikeAGpu(GetParam()));
@@ -120,13 +123,125 @@ class GroupTile : public ::testing::TestWithParam<int> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(, GroupTile, ::testing::Values(32, 128));
+DeviceModel WithTensorCores() {
+  DeviceModel device = LikeAGpu("Cuda");
+  device.matrix_products = {{"f16", 16, 8, 16, 32, 8 * device.fma_f32_flops_per_s},
+                            {"tf32", 16, 8, 8, 32, 4 * device.fma_f32_flops_per_s}};
+  return device;
+}
+
+// Elements that tf32 has exactly: results agree as those of f32 do.
+Tensor FewBits(const Shape& shape) {
+  Tensor tensor(DType::kF32, shape);
+  auto* out = tensor.mutable_as<float>();
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) out[i] = static_cast<float>((i * 37 + i / 11) % 129 - 64) / 32;
+  return tensor;
+}
+
+int FragmentTiles(const std::vector<BlockKernel>& kernels) {
+  int count = 0;
+  for (const BlockKernel& kernel : kernels) {
+    for (const movement::Phase& phase : kernel.kernel.phases) {
+      for (const movement::Step& step : phase.steps) count += step.group.product.fragments();
+    }
+  }
+  return count;
+}
+
+// Operands of f16, accumulated in f32 by products of fragments.
+std::vector<BlockCase> HalfCases() {
+  const auto f16 = DType::kF16;
+  const Ints pad1 = {1, 1, 1, 1};
+  std::vector<BlockCase> cases;
+  {
+    G g;
+    g.Out(g.Op("MatMul", {g.In({64, 96}, f16), g.Weight({96, 64}, f16)}));
+    cases.push_back(BlockCase("whole tiles of halves", g));
+  }
+  {
+    G g;
+    g.Out(g.Op("MatMul", {g.In({2, 37, 29}, f16), g.In({2, 29, 51}, f16)}));
+    cases.push_back(BlockCase("odd batches of halves", g));
+  }
+  {
+    G g;  // bias, activation and residual, transposed operand
+    const V y = g.Op("MatMul", {g.In({33, 40}, f16), g.Op("Transpose", {g.In({24, 40}, f16)}, {{"perm", Ints{1, 0}}})});
+    g.Out(g.Op("Add", {g.Op("Tanh", {g.Op("Add", {y, g.Weight({24}, f16)})}), g.In({33, 24}, f16)}));
+    cases.push_back(BlockCase("epilogue of halves", g));
+  }
+  const auto convolution = [&](const std::string& name, const Shape& x, const Shape& w, const G::Attrs& attrs) {
+    G g;
+    g.Out(g.Op("Relu", {g.Op("Conv", {g.In(x, f16), g.Weight(w, f16), g.Weight({w[0]}, f16)}, attrs)}));
+    cases.push_back(BlockCase(name, g));
+  };
+  convolution("1x1 of halves", {2, 24, 9, 7}, {40, 24, 1, 1}, {});
+  convolution("3x3 of halves", {1, 16, 8, 14}, {32, 16, 3, 3}, {{"pads", pad1}});
+  convolution("7x7 of halves", {1, 3, 17, 15}, {16, 3, 7, 7}, {{"pads", Ints{3, 3, 3, 3}}, {"strides", Ints{2, 2}}});
+  convolution("groups of halves", {1, 32, 6, 6}, {32, 16, 3, 3}, {{"pads", pad1}, {"group", int64_t{2}}});
+  return cases;
+}
+
+TEST(TensorCores, MultiplyHalves) {
+  for (const BlockResult& result : RunCases(HalfCases(), {{WithTensorCores(), LayoutMode::kPlain, /*split=*/false}})) {
+    EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
+    EXPECT_EQ(FragmentTiles(result.kernels), 1) << result.name;
+  }
+  std::vector<RunOptions> options = {{WithTensorCores(), LayoutMode::kChosen}};
+  options.back().choices_seed = 3;
+  EXPECT_EQ(Failures(HalfCases(), options), "");
+  int fragments = 0;  // of both products, in a task
+  for (const BlockResult& result :
+       RunCases({Attention("attention of halves", 64, 64, 2, 32, DType::kF16)}, {{WithTensorCores()}})) {
+    EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
+    fragments += FragmentTiles(result.kernels);
+  }
+  EXPECT_EQ(fragments, 2);
+}
+
+TEST(TensorCores, RoundToTf32OnlyWhereThatIsAllowed) {
+  std::vector<BlockCase> cases;
+  for (const Shape& shape : std::vector<Shape>{{64, 64, 64}, {37, 29, 51}}) {
+    G g;
+    const V y = g.Op("MatMul", {g.In(FewBits({shape[0], shape[1]})), g.Const(FewBits({shape[1], shape[2]}))});
+    g.Out(g.Op("Add", {y, g.Weight({shape[2]})}));
+    cases.push_back(BlockCase("product of tf32 " + ShapeToString(shape), g));
+  }
+  {
+    G g;
+    g.Out(
+        g.Op("Conv", {g.In(FewBits({1, 16, 8, 14})), g.Const(FewBits({32, 16, 3, 3}))}, {{"pads", Ints{1, 1, 1, 1}}}));
+    cases.push_back(BlockCase("convolution of tf32", g));
+  }
+  DeviceModel allowed = WithTensorCores();
+  allowed.tf32 = true;
+  for (const BlockResult& result : RunCases(cases, {{allowed}})) {
+    EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
+    EXPECT_EQ(FragmentTiles(result.kernels), 1) << result.name;
+  }
+  G g;
+  g.Out(g.Op("MatMul", {g.In({64, 64}), g.Weight({64, 64})}));
+  for (const BlockResult& result : RunCases({BlockCase("product", g)}, {{WithTensorCores()}})) {
+    EXPECT_EQ(FragmentTiles(result.kernels), 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, GroupTile, ::testing::Values("OpenCl", "OpenClAhead", "Cuda"),
+                         [](const auto& info) { return std::string(info.param); });
 
 TEST_P(GroupTile, ComputesWhatTheInterpreterDoes) {
   const std::vector<RunOptions> options = {{LikeAGpu(GetParam()), LayoutMode::kPlain, /*split=*/true}};
   for (const BlockResult& result : RunCases(Cases(), options)) {
     EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
     EXPECT_EQ(GroupTiles(result.kernels), 1) << result.name;
+  }
+}
+
+TEST(GroupTileSchedule, SlicesAreBroughtInAhead) {
+  for (const char* device : {"OpenCl", "OpenClAhead", "Cuda"}) {
+    for (const BlockResult& result : RunCases({Product("product", {64, 64}, {64, 64}, true)}, {{LikeAGpu(device)}})) {
+      ASSERT_EQ(GroupTiles(result.kernels), 1);
+      EXPECT_EQ(result.kernels[0].kernel.phases[0].steps[0].group.buffers, device == std::string("OpenCl") ? 1 : 2);
+    }
   }
 }
 
@@ -218,7 +333,7 @@ TEST(GroupTileSchedule, WhatIsNoProductOfTwoSidesIsNone) {
   G g;
   g.Out(g.Op("ReduceMax", {g.In({30, 40}), g.Ints({1})}));
   cases.push_back(BlockCase("maximum", g));
-  for (const BlockResult& result : RunCases(cases, {{LikeAGpu(32)}})) {
+  for (const BlockResult& result : RunCases(cases, {{LikeAGpu("OpenCl")}})) {
     EXPECT_EQ(GroupTiles(result.kernels), 0) << result.name;
   }
 }

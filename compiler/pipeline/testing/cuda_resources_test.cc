@@ -68,6 +68,10 @@ TEST(CudaResources, NothingIsSpilled) {
   };
   graphs.emplace_back().Out(
       graphs.back().Op("MatMul", {graphs.back().In({512, 768}), graphs.back().Weight({768, 3072})}));
+  {
+    GraphMaker& halves = graphs.emplace_back();
+    halves.Out(halves.Op("MatMul", {halves.In({512, 768}, DType::kF16), halves.Weight({768, 3072}, DType::kF16)}));
+  }
   for (const char* target : {"cuda:sm_80", "cuda:sm_90"}) {
     const absl::StatusOr<DeviceModel> device = StoredDevice(target);
     ASSERT_TRUE(device.ok()) << device.status();

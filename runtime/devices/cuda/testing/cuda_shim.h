@@ -22,6 +22,12 @@
 #define __launch_bounds__(...)
 #define __restrict__ __restrict
 
+#ifdef __clang__
+typedef __fp16 fusion_half;  // is no parameter and no result
+#else
+typedef _Float16 fusion_half;
+#endif
+
 namespace cuda_shim {
 
 struct Place {
@@ -44,6 +50,16 @@ static jmp_buf scheduler;
 static void (*task)(void* call);
 static void* task_call;
 static uint64_t slots[kMostThreads];  // of a shuffle
+
+// Copies that a thread waits for: done no sooner than that, so that what is read too early shows.
+struct Copy {
+  void* to;
+  const void* from;
+  size_t size_bytes;
+};
+constexpr int kMostCopies = 1024;
+static Copy copies[kMostThreads][kMostCopies];
+static int copy_count[kMostThreads];
 
 // To the scheduler; returns when the others have come here too.
 static __attribute__((noinline)) void GiveWay() {
@@ -94,6 +110,60 @@ static void RunBlock(unsigned block, int threads, void (*body)(void*), void* cal
   }
 }
 
+static void CopyLater(void* to, const void* from, size_t size_bytes) {
+  const bool aligned = ((uintptr_t)to | (uintptr_t)from) % size_bytes == 0;
+  int& count = copy_count[thread_index.x];
+  if (!aligned || count == kMostCopies) {
+    fprintf(stderr, aligned ? "a thread has too many copies under way\n" : "a copy is not aligned to its size\n");
+    abort();
+  }
+  copies[thread_index.x][count++] = {to, from, size_bytes};
+}
+
+static void FinishCopies() {
+  int& count = copy_count[thread_index.x];
+  for (int c = 0; c < count; ++c)
+    memcpy(copies[thread_index.x][c].to, copies[thread_index.x][c].from, copies[thread_index.x][c].size_bytes);
+  count = 0;
+}
+
+// A product of fragments by a warp: where the instruction's operands lie is spelled out here once more, as the PTX ISA
+// has it.
+static uint32_t row_parts[kMostThreads][4], column_parts[kMostThreads][2];
+
+static float Element(uint32_t bits, int half, bool halves) {
+  float value;
+  if (halves) {
+    const unsigned short bits16 = static_cast<unsigned short>(bits >> (16 * half));
+    fusion_half narrow;
+    memcpy(&narrow, &bits16, sizeof narrow);
+    value = static_cast<float>(narrow);
+  } else {
+    memcpy(&value, &bits, sizeof value);
+  }
+  return value;
+}
+
+static void Multiply(float* d, const unsigned* a, const unsigned* b, const char* form) {
+  const bool halves = strstr(form, "k16") != nullptr;
+  const int depth = halves ? 16 : 8, each = halves ? 2 : 1;  // elements of a register
+  memcpy(row_parts[thread_index.x], a, sizeof row_parts[0]);
+  memcpy(column_parts[thread_index.x], b, sizeof column_parts[0]);
+  GiveWay();
+  const int lane = static_cast<int>(thread_index.x % 32), warp = static_cast<int>(thread_index.x) - lane;
+  for (int e = 0; e < 4; ++e) {
+    const int row = lane / 4 + e / 2 * 8, column = lane % 4 * 2 + e % 2;
+    float sum = 0;
+    for (int k = 0; k < depth; ++k) {
+      const int beside = k / each % 4, upper = k / (4 * each), half = k % each;
+      sum += Element(row_parts[warp + row % 8 * 4 + beside][row / 8 + 2 * upper], half, halves) *
+             Element(column_parts[warp + column * 4 + beside][upper], half, halves);
+    }
+    d[e] += sum;
+  }
+  GiveWay();
+}
+
 template <typename T>
 T Exchange(T value, int from) {
   memcpy(&slots[thread_index.x], &value, sizeof value);
@@ -138,6 +208,12 @@ void Launch(void (*kernel)(Pointers...), int threads, void* const* args, int64_t
   }
 }
 
+static inline unsigned Pair(const unsigned short* p) {
+  unsigned pair;
+  memcpy(&pair, p, sizeof pair);
+  return pair;
+}
+
 template <typename To, typename From>
 To Bits(From from) {
   static_assert(sizeof(To) == sizeof(From), "");
@@ -148,6 +224,13 @@ To Bits(From from) {
 
 }  // namespace cuda_shim
 
+#define PAIR(p) cuda_shim::Pair(p)
+#define MULTIPLY(form) cuda_shim::Multiply(d, a.x, b.x, form);
+static inline unsigned tf32(float value) {  // to nearest, ties away from zero
+  return (cuda_shim::Bits<unsigned>(value) + 0x1000) & ~0x1fffu;
+}
+#define COPY(bytes) cuda_shim::CopyLater(to, from, bytes);
+static inline void copies_arrive() { cuda_shim::FinishCopies(); }
 #define threadIdx cuda_shim::thread_index
 #define blockIdx cuda_shim::block_index
 
@@ -160,11 +243,6 @@ static inline float __int_as_float(int bits) { return cuda_shim::Bits<float>(bit
 static inline float __uint_as_float(unsigned bits) { return cuda_shim::Bits<float>(bits); }
 static inline unsigned __float_as_uint(float value) { return cuda_shim::Bits<unsigned>(value); }
 static inline double __longlong_as_double(long long bits) { return cuda_shim::Bits<double>(bits); }
-#ifdef __clang__
-typedef __fp16 fusion_half;  // is no parameter and no result
-#else
-typedef _Float16 fusion_half;
-#endif
 static inline float h2f(unsigned short bits) {
   fusion_half half;
   memcpy(&half, &bits, sizeof half);
