@@ -7,6 +7,7 @@
 """
 import ctypes
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -42,7 +43,8 @@ class OneDnn:
         done = subprocess.run([compiler, "-std=c++20", "-O2", "-fopenmp", "-shared", "-fPIC", str(SOURCE), "-ldnnl", "-o",
                                str(path)], capture_output=True, text=True)
         if done.returncode:
-            hint = "apt-get install libdnnl-dev" if "dnnl.hpp" in done.stderr else done.stderr.strip()[-2000:]
+            missing = re.search("fatal error: '?dnnl.hpp", done.stderr)
+            hint = "apt-get install libdnnl-dev" if missing else done.stderr.strip()[-2000:]
             raise OneDnnError(f"onednn_layers.cc does not build: {hint}")
         self._lib = ctypes.CDLL(str(path))
         for name in ("convolution", "matmul", "inner_product"):
