@@ -5,6 +5,7 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "compiler/backends/instructions.h"
@@ -24,13 +25,14 @@ class Backend {
   // Kernels that need the same share a file.
   virtual Instructions InstructionsOf(const movement::Kernel& kernel, const DeviceModel& device) const = 0;
 
-  // One function `PhaseSymbol(symbol, p)` for each phase, as the kernel ABI of the target's runtime device says. The
+  // One function `PhaseSymbol(symbol, p)` for each phase, as the kernel ABI of the target's runtime device says; of a
+  // resident kernel the first alone. The
   // preamble is not part of it, so that many kernels share one file.
   virtual std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbol,
                                   const DeviceModel& device) const = 0;
 
-  // How many tasks the runtime launches for a phase of that text.
-  virtual int64_t LaunchedTasks(const movement::Kernel& kernel, int phase, const DeviceModel& device) const = 0;
+  // How many tasks the runtime launches for each function of that text.
+  virtual std::vector<int64_t> LaunchedTasks(const movement::Kernel& kernel, const DeviceModel& device) const = 0;
 
   // What a file begins with, given the routines that its kernels call.
   virtual std::string Preamble(const std::set<std::string>& routines, const DeviceModel& device) const = 0;

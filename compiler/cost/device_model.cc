@@ -16,6 +16,7 @@ std::string DeviceModel::Fingerprint() const {
   }
   if (tf32) absl::StrAppend(&text, "/tf32");
   if (async_copies) absl::StrAppend(&text, "/async_copies");
+  if (resident_groups != 0) absl::StrAppend(&text, "/resident_groups=", resident_groups);
   if (kind != "cpu" && host_isa != DeviceModel().host_isa) absl::StrAppend(&text, "/host=", host_isa);
   for (const MemoryLevel& level : memory) absl::StrAppend(&text, "/", level.name, "=", level.size_bytes);
   return text;
@@ -78,6 +79,7 @@ std::string DeviceModelToJson(const DeviceModel& m) {
               {"task_lanes", m.task_lanes},
               {"async_copies", m.async_copies},
               {"matrix_products", products},
+              {"resident_groups", m.resident_groups},
               {"byte_dots", m.byte_dots},
               {"fma_f32_flops_per_s", m.fma_f32_flops_per_s},
               {"special_cycles_ratio", m.special_cycles_ratio},
@@ -108,6 +110,7 @@ absl::StatusOr<DeviceModel> DeviceModelFromJson(const std::string& text) {
       m.matrix_products.push_back({p.value("operands", ""), p.value("rows", 0), p.value("columns", 0),
                                    p.value("depth", 0), p.value("work_items", 0), p.value("flops_per_s", 0.0)});
     }
+    m.resident_groups = j.value("resident_groups", m.resident_groups);
     m.byte_dots = j.value("byte_dots", m.byte_dots);
     m.fma_f32_flops_per_s = j.value("fma_f32_flops_per_s", m.fma_f32_flops_per_s);
     m.special_cycles_ratio = j.value("special_cycles_ratio", m.special_cycles_ratio);
@@ -137,6 +140,10 @@ absl::StatusOr<DeviceModel> DeviceModelFromJson(const std::string& text) {
                                                      p.depth, " by ", p.work_items, " work-items at ", p.flops_per_s,
                                                      " flops_per_s is none"));
     }
+  }
+  if (m.resident_groups < 0 || m.resident_groups > 65536) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("device model: resident_groups ", m.resident_groups, " is not from 0 to 65536"));
   }
   if (m.host_isa != "avx2" && m.host_isa != "neon") {
     return absl::InvalidArgumentError(

@@ -39,13 +39,15 @@ struct DeviceModel {
   int parallel_units = 1;     // cores
   int task_lanes = 1;         // work-items that share a task and its scratch; a power of two
   bool async_copies = false;  // into the memory of a group, while its work-items compute
+  // Groups of one launch that are certain to run at the same time, so that they may wait for each other; 0: none are.
+  int resident_groups = 0;
   std::vector<MatrixProduct> matrix_products;
   bool tf32 = false;      // products of f32 may use operands of tf32: by explicit choice, never a fact of the device
   bool byte_dots = true;  // kernel text may add four products of bytes in a lane
   double fma_f32_flops_per_s = 1e11;  // one core, measured peak, 2 flops an FMA
   double special_cycles_ratio = 20;   // cycles of one vector exp/erf/tanh/div chain relative to one vector FMA
   double launch_s = 2e-6;             // one kernel launch with all threads
-  double barrier_s = 1e-6;
+  double barrier_s = 1e-6;            // between phases: of the pool's threads, or of groups that stay
   std::string host_isa =
       "avx2";                  // of kinds other than cpu: what the processor beside the device executes, avx2 or neon
   bool write_allocate = true;  // stores to uncached lines count twice

@@ -233,7 +233,11 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
     if (private_bytes > 0 && kernel.scratch_bytes > private_bytes) compute += ScratchSeconds(kernel, phase, device);
     const double waves = std::ceil(tasks / units) * units / std::max(1.0, tasks);
     seconds += compute / units * waves;
-    if (&phase != &kernel.phases.back()) seconds += device.barrier_s + device.launch_s;
+    if (&phase != &kernel.phases.back()) {
+      const bool one_or_other = device.resident_groups > 0;
+      if (kernel.resident || !one_or_other) seconds += device.barrier_s;
+      if (!kernel.resident) seconds += device.launch_s;
+    }
   }
   double footprint = 0;
   for (const Buffer& buffer : kernel.buffers)

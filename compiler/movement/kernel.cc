@@ -326,7 +326,8 @@ std::string Print(const Kernel& kernel) {
       PrintStep(step, &printer, &text);
     }
     absl::StrAppend(&text, "}\n");
-    if (&phase != &kernel.phases.back()) absl::StrAppend(&text, "sync device\n");
+    if (&phase != &kernel.phases.back())
+      absl::StrAppend(&text, kernel.resident ? "sync device, groups stay\n" : "sync device\n");
   }
   return text;
 }
@@ -392,6 +393,9 @@ absl::Status CheckStrategy(const Step& step) {
 }  // namespace
 
 absl::Status Verify(const Kernel& kernel) {
+  if (kernel.resident && kernel.phases.size() < 2) {
+    return absl::InternalError("movement: groups that stay have no phase to stay for");
+  }
   std::set<int> written;
   for (size_t p = 0; p < kernel.phases.size(); ++p) {
     // Scratch does not outlive a task.

@@ -163,6 +163,9 @@ struct Kernel {
   std::vector<Buffer> buffers;  // kernel-scope ones first, in argument order, then device, then block
   std::vector<Pack> packs;
   std::vector<Phase> phases;  // a barrier (sync device) between phases
+  // On devices whose launches are grids of groups: all phases are one launch of no more groups than the device keeps at
+  // the same time, which share out each phase's tasks and wait for each other at the barriers. Otherwise a launch each.
+  bool resident = false;
   int64_t scratch_bytes = 0;  // per thread, for the block-scope buffers
   int num_args() const;       // kernel- and device-scope buffers
   // Parallel to buffers, 64-byte aligned; -1 where not kBlock. Buffers that no step needs at the same time overlap.

@@ -39,7 +39,8 @@ Kernel ManifestKernel(const KernelTexts& texts, const BlockKernel& block, const 
   for (size_t a = 0; kernel.on_host && a < block.args.size(); ++a) {
     if (block.args[a].written) kernel.writes.push_back(static_cast<int>(a));
   }
-  for (size_t p = 0; p < block.kernel.phases.size(); ++p) {
+  kernel.resident = block.kernel.resident;
+  for (size_t p = 0; p < place.tasks.size(); ++p) {
     kernel.phases.push_back({PhaseSymbol(place.symbol, static_cast<int>(p)), place.tasks[p]});
   }
   return kernel;
@@ -48,6 +49,10 @@ Kernel ManifestKernel(const KernelTexts& texts, const BlockKernel& block, const 
 void NeedHost(const KernelTexts::File& file, Manifest* manifest) {
   manifest->host_isa = file.instructions.isa;
   manifest->format = std::max(manifest->format, 4);
+}
+
+void NeedFormat(const BlockKernel& block, Manifest* manifest) {
+  if (block.kernel.resident) manifest->format = std::max(manifest->format, 5);
 }
 
 int64_t BufferBytes(const movement::Buffer& buffer) { return buffer.elements * DTypeBytes(buffer.dtype); }
@@ -345,9 +350,7 @@ KernelTexts PrintKernels(const std::vector<const BlockKernel*>& kernels, const D
       routines.resize(texts.files.size());
       routines[f].merge(RoutinesOf(block->kernel));
       KernelTexts::Place place{f, symbol, {}};
-      for (size_t p = 0; p < block->kernel.phases.size(); ++p) {
-        place.tasks.push_back(backend.LaunchedTasks(block->kernel, static_cast<int>(p), placement.device));
-      }
+      place.tasks = backend.LaunchedTasks(block->kernel, placement.device);
       it = known.emplace(block->key, std::move(place)).first;
     }
     texts.places.push_back(it->second);
@@ -375,6 +378,7 @@ absl::Status WriteBundle(const std::vector<BundleProgram>& programs, const Kerne
   std::vector<LaidOut> laid_out;
   for (const BundleProgram& program : programs) {
     ASSIGN_OR_RETURN(laid_out.emplace_back(), LayOut(texts, program, &weights));
+    for (const PlannedLaunch& launch : *program.launches) NeedFormat(launch.block, &manifest);
     if (laid_out.back().has_extents) manifest.format = std::max(manifest.format, 2);
     account->arena_bytes = std::max(account->arena_bytes, laid_out.back().program.arena_bytes);
     if (laid_out.size() == 1) {
@@ -475,6 +479,7 @@ absl::Status WriteMeasurementBundle(const BlockKernel& block, const KernelTexts&
   for (size_t t = 0; t < temporaries.size(); ++t) manifest.buffers[temporary_buffers[t]].offset = temporaries[t].offset;
   const KernelTexts::File& file_of_kernel = texts.files[place.file];
   if (file_of_kernel.on_host) NeedHost(file_of_kernel, &manifest);
+  NeedFormat(block, &manifest);
   Kernel kernel = ManifestKernel(texts, block, place);
   kernel.source.clear();
   kernel.file = absl::StrCat("kernels/question.", FindBackend(file_of_kernel.kind)->BinaryExtension());

@@ -516,10 +516,22 @@ absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const s
     const std::optional<FilteredProgram> filtered = FilterMinimally(program, outputs);
     if (filtered) add(filtered->program, true, &*filtered).IgnoreError();
   }
+  // In one launch, where groups may wait for each other.
+  for (size_t f = 0, n = forms.size(); f < n && device.resident_groups > 0; ++f) {
+    if (forms[f].block.kernel.phases.size() < 2) continue;
+    Form staying = forms[f];
+    staying.block.kernel.resident = true;
+    staying.latency_ns = movement::EstimateCost(staying.block.kernel, device, device.parallel_units).latency_ns;
+    forms.push_back(std::move(staying));
+  }
   std::stable_sort(forms.begin(), forms.end(),
                    [](const Form& a, const Form& b) { return a.latency_ns < b.latency_ns; });
   const int taken = log.Pick("form", static_cast<int>(forms.size()));
   Form& form = forms[taken];
+  if (form.block.kernel.phases.size() > 1 && device.task_lanes > 1 && device.resident_groups == 0) {
+    absl::StrAppend(&form.block.reason, form.block.reason.empty() ? "" : "; ",
+                    "a launch for each phase, since groups of this device may not wait for each other");
+  }
   form.block.choices = form.log.met();
   if (forms.size() > 1) form.block.choices.push_back(log.met().back());  // "form"
   return std::move(form.block);

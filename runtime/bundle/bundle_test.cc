@@ -255,6 +255,25 @@ TEST(ManifestTest, ExtentsOfOutputs) {
   EXPECT_THAT(why([](Manifest& m) { m.outputs[0].extents = {3, -1}; }), HasSubstr("buffer 3 is no extent"));
 }
 
+TEST(ManifestTest, ResidentKernels) {
+  Manifest manifest = SmallManifest({0, 0, 64});
+  manifest.digests["kernels/cpu.so"] = "";
+  manifest.format = 5;
+  manifest.kernels[0].resident = true;
+  manifest.kernels[0].phases.resize(1);
+  const auto parsed = ParseManifest(SerializeManifest(manifest));
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_TRUE(parsed->kernels[0].resident);
+  EXPECT_TRUE(ValidateManifest(*parsed, 80).ok()) << ValidateManifest(*parsed, 80);
+  const auto why = [&](auto change) {
+    Manifest changed = manifest;
+    change(changed);
+    return std::string(ValidateManifest(changed, 80).message());
+  };
+  EXPECT_THAT(why([](Manifest& m) { m.format = 4; }), HasSubstr("format 5"));
+  EXPECT_THAT(why([](Manifest& m) { m.kernels[0].phases.resize(2, m.kernels[0].phases[0]); }), HasSubstr("one phase"));
+}
+
 TEST(ManifestTest, ParsingNamesTheField) {
   const auto why = [](const std::string& from, const std::string& to) {
     std::string text = SerializeManifest(SmallManifest({0, 0, 64}));
@@ -262,7 +281,7 @@ TEST(ManifestTest, ParsingNamesTheField) {
     text.replace(text.find(from), from.size(), to);
     return std::string(ParseManifest(text).status().message());
   };
-  EXPECT_THAT(why("\"format\": 1", "\"format\": 5"), HasSubstr("newer runtime"));
+  EXPECT_THAT(why("\"format\": 1", "\"format\": 6"), HasSubstr("newer runtime"));
   EXPECT_THAT(why("\"arena_bytes\": 128", "\"arena_bytes\": \"128\""), HasSubstr("arena_bytes is not an integer"));
   EXPECT_THAT(why("\"tasks\": 2", "\"tasks\": 1e300"), HasSubstr("kernels[0].phases[0].tasks is not an integer"));
   EXPECT_THAT(why("\"kind\": \"arena\"", "\"kind\": \"area\""), HasSubstr("buffers[3].kind"));

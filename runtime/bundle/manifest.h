@@ -61,6 +61,9 @@ struct Kernel {
   // In a bundle for another target: the processor beside the device runs it, as runtime/devices/cpu/kernel_abi.h says.
   bool on_host = false;
   std::vector<int> writes = {};  // on_host: which of its arguments it writes
+  // Its groups wait for each other: of its one phase's tasks, no more than the device keeps at the same time are
+  // launched, whatever their number they do all of the work, and they get memory to meet at (the target's kernel ABI).
+  bool resident = false;
 };
 
 // Kernels are launched one after the other, with a barrier between.
@@ -84,14 +87,15 @@ struct Program {
   std::vector<Launch> launches;
 };
 
-inline constexpr int kNewestFormat = 4;
+inline constexpr int kNewestFormat = 5;
 
 // A bundle holds one program, or several specialisations of one model (docs/decisions/0010-specialisations.md): the
 // first is the manifest itself, which a caller gets who names no shapes; all share weights, code and the names, element
 // types and ranks of inputs and outputs.
 struct Manifest : Program {
   // 2 where an output has extents: a reader of format 1 would hand out what is undefined. 3 where there are several
-  // specialisations: a reader of format 2 would know only the first. 4 where a kernel runs on the host.
+  // specialisations: a reader of format 2 would know only the first. 4 where a kernel runs on the host. 5 where one is
+  // resident.
   int format = 1;
   std::string generator;                       // "fusion 0.1.0 (generator 1)"
   std::string target = "cpu";                  // selects the device

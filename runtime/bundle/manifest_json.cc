@@ -43,6 +43,12 @@ class Fields {
     if (!value->is_number()) return Fail(key, "is not a number");
     *out = value->get<double>();
   }
+  void Read(const char* key, bool* out) {
+    const Json* value = Find(key);
+    if (value == nullptr) return;
+    if (!value->is_boolean()) return Fail(key, "is neither true nor false");
+    *out = value->get<bool>();
+  }
   void Read(const char* key, DType* out) {
     std::string name;
     Read(key, &name);
@@ -155,6 +161,7 @@ Json KernelsToJson(const std::vector<Kernel>& kernels) {
     Json phases = Json::array();
     for (const Phase& phase : kernel.phases) phases.push_back({{"symbol", phase.symbol}, {"tasks", phase.tasks}});
     list.push_back({{"file", kernel.file}, {"phases", std::move(phases)}, {"source", kernel.source}});
+    if (kernel.resident) list.back()["resident"] = true;
     if (kernel.on_host) list.back()["host"] = {{"writes", kernel.writes}};
   }
   return list;
@@ -214,6 +221,7 @@ void ReadKernel(const Json& item, const std::string& path, absl::Status* status,
     phase_fields.Read("symbol", &phase.symbol);
     phase_fields.Read("tasks", &phase.tasks);
   });
+  if (item.is_object() && item.contains("resident")) fields.Read("resident", &kernel->resident);
   if (!item.is_object() || !item.contains("host")) return;
   kernel->on_host = true;
   Fields(item["host"], path + "host.", status).Read("writes", &kernel->writes);

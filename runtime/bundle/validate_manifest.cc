@@ -111,6 +111,9 @@ absl::Status CheckKernel(const Manifest& manifest, const Kernel& kernel, size_t 
     if (!IsSymbol(phase.symbol)) return Bad("kernel ", index, ": a phase's symbol is not a C identifier");
     if (phase.tasks < 0) return Bad("kernel ", index, ": negative tasks in phase '", phase.symbol, "'");
   }
+  if (kernel.resident && (manifest.format < 5 || kernel.phases.size() != 1 || kernel.on_host)) {
+    return Bad("kernel ", index, " is resident, which takes format 5 and one phase on the device");
+  }
   if (kernel.on_host && (manifest.format < 4 || manifest.host_isa.empty())) {
     return Bad("kernel ", index, " runs on the host, which takes format 4 and a host_isa");
   }

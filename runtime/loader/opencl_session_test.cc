@@ -128,6 +128,34 @@ TEST_P(OpenClSession, AKernelRunsOnTheHost) {
   }
 }
 
+// Groups meet between what were two launches; rows of the second are other groups' of the first.
+TEST_P(OpenClSession, GroupsStay) {
+  const std::string text = TinyText() + R"(
+__kernel void stay(__global float* x, long ox, __global float* w, long ow, __global float* t, long ot,
+                   __global float* b, long ob, __global float* u, long ou, __global int* meeting) {
+  for (long r = get_group_id(0); r < 64; r += get_num_groups(0))
+    for (int c = 0; c < 8; ++c) F(t, ot)[r * 8 + c] = F(x, ox)[r * 8 + c] * F(w, ow)[c];
+  const int turn = atomic_or(meeting + 1, 0);
+  if (atomic_inc(meeting) == (int)get_num_groups(0) - 1) { atomic_xchg(meeting, 0); atomic_inc(meeting + 1); }
+  else while (atomic_or(meeting + 1, 0) == turn) {}
+  for (long r = get_group_id(0); r < 64; r += get_num_groups(0))
+    for (int c = 0; c < 8; ++c) F(u, ou)[(63 - r) * 8 + c] = F(t, ot)[(63 - r) * 8 + c] + F(b, ob)[c];
+}
+)";
+  Manifest manifest = TinyManifest();
+  manifest.format = 5;
+  manifest.kernels[0].resident = true;
+  manifest.kernels[0].phases = {{"stay", 64}};
+  const auto session = Load({"", "", text, ""}, manifest);
+  ASSERT_TRUE(session.ok()) << session.status();
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    const std::vector<Tensor> inputs = RandomInputs((*session)->manifest(), seed);
+    const auto outputs = (*session)->Run(inputs);
+    ASSERT_TRUE(outputs.ok()) << outputs.status();
+    ExpectRight(inputs[0], *outputs);
+  }
+}
+
 TEST_P(OpenClSession, BuffersComeInATable) {
   const std::string text = absl::StrReplaceAll(
       TinyText(), {{"k1(__global float* u, long ou, __global float* y, long oy) {",

@@ -58,6 +58,19 @@ GROUP void local_rate(__global float* from, __global float* to, long n) {
   }
   to[get_global_id(0)] = a[get_local_id(0)];
 }
+GROUP void meet(__global float* from, __global float* to, long n) {
+  __global int* meeting = (__global int*)to;
+  for (long i = 0; i < n; ++i) {
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    if (get_local_id(0) == 0) {
+      const int turn = atomic_or(meeting + 1, 0);
+      if (atomic_inc(meeting) == (int)get_num_groups(0) - 1) { atomic_xchg(meeting, 0); atomic_inc(meeting + 1); }
+      else while (atomic_or(meeting + 1, 0) == turn) {}
+    }
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+  }
+}
+GROUP void clear(__global float* from, __global float* to, long n) { to[get_global_id(0)] = 0; }
 GROUP void nothing(__global float* from, __global float* to, long n) {}
 )";
 
@@ -176,7 +189,7 @@ absl::StatusOr<DeviceModel> ProbeOpenCl() {
   model.byte_dots = false;
   if (const std::string host = HostIsa(); host == "neon") model.host_isa = host;
   model.write_allocate = facts.is_cpu;
-  model.barrier_s = 0;  // between phases lies a launch
+  model.resident_groups = facts.resident_groups > 1 ? facts.resident_groups : 0;
 
   ASSIGN_OR_RETURN(const std::unique_ptr<Probe> probe, Probe::Create(context, lanes, group));
   const int64_t groups = int64_t{facts.is_cpu ? 4 : 16} * model.parallel_units;
@@ -189,6 +202,13 @@ absl::StatusOr<DeviceModel> ProbeOpenCl() {
   ASSIGN_OR_RETURN(const double exp, probe->Seconds("exp_rate", groups, kExpSteps));
   model.special_cycles_ratio = std::max(1.0, (exp / (kExpChains * kExpSteps)) / (fma / (kFmaChains * kFmaSteps)));
   ASSIGN_OR_RETURN(model.launch_s, probe->LaunchSeconds());
+  model.barrier_s = 0;  // where groups do not stay, a launch lies between phases
+  if (model.resident_groups > 0) {
+    constexpr int kMeetings = 1000;
+    RETURN_IF_ERROR(probe->Seconds("clear", group > 1 ? 1 : 2, 0).status());
+    ASSIGN_OR_RETURN(const double meetings, probe->Seconds("meet", model.resident_groups, kMeetings));
+    model.barrier_s = meetings / kMeetings;
+  }
 
   auto copy = [&](int64_t bytes) -> absl::StatusOr<double> {
     const int64_t vectors = bytes / 2 / (4 * lanes) / groups;

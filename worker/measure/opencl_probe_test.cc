@@ -18,6 +18,11 @@ TEST(OpenClProbe, MeasuresTheDeviceThatTheRuntimeTakes) {
   EXPECT_EQ(model->task_lanes == 1, (*context)->device().is_cpu);
   EXPECT_GT(model->fma_f32_flops_per_s, 1e8);
   EXPECT_GT(model->special_cycles_ratio, 1);
+  EXPECT_EQ(model->resident_groups > 0, (*context)->device().resident_groups > 1);
+  if (model->resident_groups > 0) {
+    EXPECT_GT(model->barrier_s, 0);
+    EXPECT_LT(model->barrier_s, 1e-2);
+  }
   EXPECT_GT(model->launch_s, 0);
   EXPECT_LT(model->launch_s, 1e-2);
   ASSERT_GE(model->memory.size(), 2u);

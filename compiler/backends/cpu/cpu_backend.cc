@@ -30,8 +30,10 @@ class Cpu : public Backend {
     return cpu::PrintKernel(kernel, symbol, device);
   }
 
-  int64_t LaunchedTasks(const movement::Kernel& kernel, int phase, const DeviceModel&) const override {
-    return kernel.phases[phase].tasks();
+  std::vector<int64_t> LaunchedTasks(const movement::Kernel& kernel, const DeviceModel&) const override {
+    std::vector<int64_t> tasks;
+    for (const movement::Phase& phase : kernel.phases) tasks.push_back(phase.tasks());
+    return tasks;
   }
 
   std::string Preamble(const std::set<std::string>& routines, const DeviceModel& device) const override {

@@ -26,8 +26,8 @@ class Cuda : public Backend {
     return cuda::PrintKernel(kernel, symbol, device);
   }
 
-  int64_t LaunchedTasks(const movement::Kernel& kernel, int phase, const DeviceModel& device) const override {
-    return text::WorkGroups(kernel, kernel.phases[phase], device.task_lanes);
+  std::vector<int64_t> LaunchedTasks(const movement::Kernel& kernel, const DeviceModel& device) const override {
+    return text::LaunchedGroups(kernel, device.task_lanes);
   }
 
   std::string Preamble(const std::set<std::string>&, const DeviceModel& device) const override {

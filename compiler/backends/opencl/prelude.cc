@@ -23,6 +23,9 @@ typedef float$L vf; typedef int$L vi; typedef uint$L vu;
 #define FOLD_TEAM(T, value, group, team, combine) { SCRATCH T* const part = (SCRATCH T*)partials; part[lid] = value; BARRIER \
 for (int half_team = team / 2; half_team > 0; half_team /= 2) { if (lid % team < half_team) { T x = part[lid]; const T y = part[lid + half_team]; combine part[lid] = x; } BARRIER } \
 value = part[lid / team * team]; BARRIER }
+#define SYNC_DEVICE { BARRIER if (get_local_id(0) == 0) { mem_fence(CLK_GLOBAL_MEM_FENCE); const int turn = atomic_or(meeting + 1, 0); \
+if (atomic_inc(meeting) == (int)get_num_groups(0) - 1) { atomic_xchg(meeting, 0); atomic_inc(meeting + 1); } else while (atomic_or(meeting + 1, 0) == turn) {} \
+mem_fence(CLK_GLOBAL_MEM_FENCE); } BARRIER }
 #define STEP_BOUNDARY
 #define COPIES_ARRIVE
 #define copy_f32(to, from) *(to) = *(from)

@@ -15,6 +15,13 @@ int64_t WorkGroups(const movement::Kernel& kernel, const movement::Phase& phase,
   return TaskPerItem(kernel, phase, group) ? (tasks + group - 1) / group : tasks;
 }
 
+std::vector<int64_t> LaunchedGroups(const movement::Kernel& kernel, int group) {
+  std::vector<int64_t> groups;
+  for (const movement::Phase& phase : kernel.phases) groups.push_back(WorkGroups(kernel, phase, group));
+  if (kernel.resident) groups = {*std::max_element(groups.begin(), groups.end())};
+  return groups;
+}
+
 std::set<int> WrittenBuffers(const movement::Phase& phase) {
   std::set<int> written;
   movement::VisitSteps(phase, [&](const movement::Step& step) {

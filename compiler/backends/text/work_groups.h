@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <set>
+#include <vector>
 
 #include "compiler/movement/kernel.h"
 
@@ -18,6 +19,10 @@ int64_t WorkGroups(const movement::Kernel& kernel, const movement::Phase& phase,
 
 // Of the kernel's, those that a step of the phase stores to.
 std::set<int> WrittenBuffers(const movement::Phase& phase);
+
+// Groups of each launch of a kernel: one for each phase, or one in which the groups stay, as many as its largest phase
+// has use for.
+std::vector<int64_t> LaunchedGroups(const movement::Kernel& kernel, int group);
 
 }  // namespace fusion::text
 

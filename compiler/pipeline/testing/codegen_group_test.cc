@@ -325,6 +325,40 @@ TEST(GroupTileInTasks, AsCuda) {
   EXPECT_EQ(Failures(CasesInTasks(), {options}), "");
 }
 
+// Phases in one launch, between which groups wait for each other.
+TEST(GroupsThatStay, PassPhasesOn) {
+  std::vector<RunOptions> options;
+  for (const int group : {1, 32}) {
+    RunOptions& each = options.emplace_back();
+    each.device = OpenClTestDevice(group > 1 ? 4 : 16, group);
+    each.device.memory[0].size_bytes = 4 << 10;  // no task has room for rows between two products
+    each.device.resident_groups = 2;
+    each.device.launch_s = 1e-3;
+  }
+  const absl::Status can_run = CanRun(options[0].device);
+  if (!can_run.ok()) GTEST_SKIP() << "kernels are not run: " << can_run.message();
+  int resident = 0;
+  for (const BlockResult& result : RunCases(CasesInTasks(), options)) {
+    EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
+    ASSERT_EQ(result.kernels.size(), 1u);
+    const movement::Kernel& kernel = result.kernels[0].kernel;
+    EXPECT_EQ(kernel.resident, kernel.phases.size() > 1) << result.name;
+    resident += kernel.resident;
+  }
+  EXPECT_GE(resident, 8);
+}
+
+TEST(GroupsThatStay, NotWhereNothingIsKnownOfThem) {
+  RunOptions options{LikeAGpu(32)};
+  options.device.memory[0].size_bytes = 4 << 10;
+  for (const BlockResult& result : RunCases({Attention("attention", 64, 64, 2, 32)}, {options})) {
+    ASSERT_EQ(result.kernels.size(), 1u);
+    EXPECT_GT(result.kernels[0].kernel.phases.size(), 1u);
+    EXPECT_FALSE(result.kernels[0].kernel.resident);
+    EXPECT_THAT(result.kernels[0].reason, ::testing::HasSubstr("may not wait for each other"));
+  }
+}
+
 TEST(GroupTileSchedule, WhatIsNoProductOfTwoSidesIsNone) {
   std::vector<BlockCase> cases = {
       Convolution("depthwise", {1, 24, 9, 8}, {24, 1, 3, 3}, {{"group", int64_t{24}}}),

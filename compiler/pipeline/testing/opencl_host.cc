@@ -48,7 +48,7 @@ class HostOnOpenCl : public KernelHost {
         RETURN_IF_ERROR(opencl::ToStatus(api.clSetKernelArg(kernel.get(), index++, sizeof(cl_mem), &memory), "memory"));
         RETURN_IF_ERROR(opencl::ToStatus(api.clSetKernelArg(kernel.get(), index++, sizeof offset, &offset), "offset"));
       }
-      RETURN_IF_ERROR(context_->Launch(kernel, tasks, nullptr));
+      RETURN_IF_ERROR(Launch(kernel, call, index, tasks));
       RETURN_IF_ERROR(Annotate(context_->Finish(), phase.symbol));
     }
     return absl::OkStatus();
@@ -83,11 +83,25 @@ class HostOnOpenCl : public KernelHost {
       for (const cl_mem object : {memory.get(), memory.get(), table.get()}) {
         RETURN_IF_ERROR(opencl::ToStatus(api.clSetKernelArg(kernel.get(), index++, sizeof object, &object), "table"));
       }
-      RETURN_IF_ERROR(context_->Launch(kernel, tasks, nullptr));
+      RETURN_IF_ERROR(Launch(kernel, call, index, tasks));
       RETURN_IF_ERROR(Annotate(context_->Finish(), phase.symbol));
     }
     all([](char* inside, char* own, int64_t size) { std::memcpy(own, inside, size); });
     return absl::OkStatus();
+  }
+
+  absl::Status Launch(const opencl::Kernel& kernel, const KernelCall& call, cl_uint parameters, int64_t tasks) {
+    std::vector<cl_int> nobody = {0, 0};
+    opencl::Buffer meeting;
+    if (call.resident) {
+      ASSIGN_OR_RETURN(meeting, context_->ShareMemory(nobody.data(), 2 * sizeof(cl_int)));
+      const cl_mem memory = meeting.get();
+      RETURN_IF_ERROR(opencl::ToStatus(
+          context_->api().clSetKernelArg(kernel.get(), parameters, sizeof(cl_mem), &memory), "the place to meet"));
+      tasks = std::min<int64_t>(tasks, context_->device().resident_groups);
+    }
+    RETURN_IF_ERROR(context_->Launch(kernel, tasks, nullptr));
+    return context_->Finish();
   }
 
   std::shared_ptr<opencl::Context> context_;

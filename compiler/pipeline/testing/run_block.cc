@@ -158,9 +158,11 @@ absl::Status RunKernel(const Run& run, size_t k, KernelHost* host,
     call.args.push_back(buffer);
   }
   call.scratch_bytes = block.kernel.scratch_bytes;
-  for (size_t p = 0; p < block.kernel.phases.size(); ++p) {
-    const DeviceModel& device = run.options->device;
-    const int64_t tasks = FindBackend(device.kind)->LaunchedTasks(block.kernel, static_cast<int>(p), device);
+  const DeviceModel& device = run.options->device;
+  const std::vector<int64_t> launched = FindBackend(device.kind)->LaunchedTasks(block.kernel, device);
+  call.resident = block.kernel.resident;
+  for (size_t p = 0; p < launched.size(); ++p) {
+    const int64_t tasks = launched[p];
     KernelCall::Phase phase{PhaseSymbol(run.symbols[k], static_cast<int>(p)), {}};
     for (int64_t at = 0; at < tasks;) {
       const int64_t length =

@@ -47,6 +47,11 @@ DeviceFacts Describe(const Api& api, cl_platform_id platform, cl_device_id id) {
   facts.max_allocation_bytes = static_cast<int64_t>(Number<cl_ulong>(api, id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 0));
   facts.max_group = static_cast<int64_t>(Number<size_t>(api, id, CL_DEVICE_MAX_WORK_GROUP_SIZE, 1));
   facts.extensions = DeviceText(api, id, CL_DEVICE_EXTENSIONS);
+  // PoCL's threads, one for each unit, take the groups of a launch before those of the next, and each runs one to its
+  // end. Of other drivers nothing is known, and GPUs need fences that OpenCL C 1.2 lacks.
+  if (facts.is_cpu && std::string(text).find("Portable Computing Language") == 0) {
+    facts.resident_groups = std::max(1, facts.compute_units);
+  }
   return facts;
 }
 

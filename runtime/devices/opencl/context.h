@@ -28,6 +28,8 @@ struct DeviceFacts {
   int64_t cache_bytes = 0;  // of global memory; 0: none
   int64_t max_allocation_bytes = 0;
   int64_t max_group = 1;
+  // Groups of one launch that are certain to run at the same time, so that they may wait for each other.
+  int resident_groups = 1;
   std::string extensions;
 };
 

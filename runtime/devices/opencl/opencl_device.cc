@@ -111,6 +111,12 @@ class OpenClExecutable : public Executable {
 
   absl::Status BindLaunches() {
     const opencl::Api& api = context_->api();
+    // Launches follow each other: one place to meet serves them all.
+    static constexpr cl_int kNobody[2] = {0, 0};
+    ASSIGN_OR_RETURN(meeting_, context_->MakeBuffer(sizeof kNobody, "groups that meet"));
+    RETURN_IF_ERROR(ToStatus(api.clEnqueueWriteBuffer(context_->queue(), meeting_.get(), CL_TRUE, 0, sizeof kNobody,
+                                                      kNobody, 0, nullptr, nullptr),
+                             "preparing memory"));
     for (const Launch& launch : program_->launches) {
       std::vector<BoundPhase>& phases = launches_.emplace_back();
       const fusion::Kernel& kernel = program_->kernels[launch.kernel];
@@ -125,7 +131,7 @@ class OpenClExecutable : public Executable {
         const auto pass = [&](const auto& value) {
           return ToStatus(api.clSetKernelArg(bound.get(), index++, sizeof value, &value), phase.symbol);
         };
-        if (parameters == 3) {
+        if (parameters == (kernel.resident ? 4 : 3)) {
           ASSIGN_OR_RETURN(const cl_mem places, PlacesOf(launch));
           RETURN_IF_ERROR(pass(memory_.get()));
           RETURN_IF_ERROR(pass(weights_.get() != nullptr ? weights_.get() : memory_.get()));
@@ -136,7 +142,9 @@ class OpenClExecutable : public Executable {
             RETURN_IF_ERROR(pass(cl_long{buffers_.Offset(buffer)}));
           }
         }
-        phases.push_back({std::move(bound), phase.tasks});
+        if (kernel.resident) RETURN_IF_ERROR(pass(meeting_.get()));
+        const int64_t most = kernel.resident ? context_->device().resident_groups : phase.tasks;
+        phases.push_back({std::move(bound), std::min(phase.tasks, most)});
       }
     }
     return absl::OkStatus();
@@ -249,7 +257,7 @@ class OpenClExecutable : public Executable {
   std::map<std::string, opencl::Program> programs_;  // by kernel file
   MirroredBuffers buffers_;
   bool shared_ = false;
-  opencl::Buffer memory_, weights_;
+  opencl::Buffer memory_, weights_, meeting_;
   std::vector<std::vector<cl_long>> places_;  // what tables_ hold
   std::vector<opencl::Buffer> tables_;
   std::vector<std::vector<BoundPhase>> launches_;  // none of what runs on the host
