@@ -5,7 +5,7 @@
 namespace fusion {
 
 // Raised whenever generated code or numbers may change.
-inline constexpr int kGeneratorVersion = 27;
+inline constexpr int kGeneratorVersion = 28;
 
 }  // namespace fusion
 
