@@ -20,6 +20,9 @@ constexpr int64_t kTaps = 3;
 // Products left to each transformed element, on both sides: with fewer the transforms cost what they save.
 constexpr double kLeastChannels = 16;
 
+// Results of the last tile that nobody wants are computed too: so many times the wanted ones at most.
+constexpr double kMostOvershoot = 1.5;
+
 // Of errors, over all axes: F(4, 3) over two axes, and not F(6, 3).
 constexpr double kMostErrorGrowth = 16;
 
@@ -33,7 +36,7 @@ struct Window {
   Axis out, tap;
   int x_dim = -1, w_dim = -1;
   int64_t offset = 0;  // x index = out + tap + offset
-  int64_t tiles = 0;
+  int64_t tiles = 0;   // the last one may go past the end
 };
 
 // Product of a load that slides and a load of a constant filter; nullptrs if the body is none.
@@ -80,7 +83,9 @@ std::vector<Window> FindWindows(const te::Te& te, const te::ScalarNode& x, const
   for (size_t a = te.axes.size(); a-- > 0 && windows.size() < 2;) {
     for (const Axis& tap : te.fold->axes) {
       Window window{te.axes[a], tap};
-      if (tap.extent != kTaps || window.out.extent % outputs != 0) continue;
+      window.tiles = (window.out.extent + outputs - 1) / outputs;
+      const auto computed = static_cast<double>(window.tiles * outputs);
+      if (tap.extent != kTaps || computed > kMostOvershoot * static_cast<double>(window.out.extent)) continue;
       int unused = 0;
       if (DimensionsUsing(x.indices, window.out, &window.x_dim) != 1 ||
           DimensionsUsing(w.indices, window.out, &unused) != 0 || DimensionsUsing(x.indices, tap, &unused) != 1 ||
@@ -91,7 +96,6 @@ std::vector<Window> FindWindows(const te::Te& te, const te::ScalarNode& x, const
       const Index rest = x.indices[window.x_dim] - Index(window.out) - Index(tap);
       if (!rest.IsConstant()) continue;
       window.offset = rest.constant();
-      window.tiles = window.out.extent / outputs;
       windows.insert(windows.begin(), window);
       break;
     }
@@ -146,6 +150,9 @@ class Filtering {
   }
 
   FilteredProgram Run(size_t at) {
+    const bool overshoots = std::any_of(windows_.begin(), windows_.end(),
+                                        [&](const Window& window) { return window.tiles * m_ != window.out.extent; });
+    pad_ = x_.pad == nullptr && overshoots ? te::Imm(DType::kF32, 0) : x_.pad;
     in_ = builder_.Constant("filter_in", matrices_.in);
     out_ = builder_.Constant("filter_out", matrices_.out);
     TensorId moved = x_.tensor;
@@ -184,7 +191,7 @@ class Filtering {
       const Window* window = WindowOf(d);
       shape.push_back(window == nullptr                            ? old_.tensors[x_.tensor].shape[d]
                       : Number(*window) <= static_cast<int64_t>(q) ? window->tiles
-                                                                   : window->out.extent + kTaps - 1);
+                                                                   : window->tiles * m_ + kTaps - 1);
     }
     return builder_.Reduce("filter_input", te::FoldKind::kSum, DType::kF32, DType::kF32, shape, {n_},
                            [&](const Idx& i, const Idx& r) {
@@ -201,7 +208,7 @@ class Filtering {
                                  at[x_order_[o]] = window == nullptr ? index : index + Index(window->offset);
                                }
                              }
-                             const Scalar value = te::Load(from, DType::kF32, at, q == 0 ? x_.pad : nullptr);
+                             const Scalar value = te::Load(from, DType::kF32, at, q == 0 ? pad_ : nullptr);
                              return builder_.At(in_, {i[q], r[0]}) * value;
                            });
   }
@@ -289,6 +296,7 @@ class Filtering {
   std::vector<Axis> folds_, product_axes_;
   std::vector<int> x_order_;
   TensorId in_ = -1, out_ = -1;
+  Scalar pad_;  // of inputs outside the image
 };
 
 }  // namespace

@@ -43,8 +43,8 @@ struct FilteredProgram {
 
 // Replaces the first f32 product of a window and a constant filter that qualifies by five expressions (three for one
 // axis): the inputs transformed axis by axis, the products, the results transformed back. nullopt: there is none: taps
-// other than 3, strides, errors that grow too much, extents that are no multiples of `outputs`, or too few channels to
-// gain anything.
+// other than 3, strides, errors that grow too much, extents of which the last tile would leave much unused, or too
+// few channels to gain anything.
 std::optional<FilteredProgram> FilterMinimally(const te::Program& program, int64_t outputs);
 
 }  // namespace fusion

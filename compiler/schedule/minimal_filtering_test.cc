@@ -100,6 +100,21 @@ TEST(MinimalFiltering, Images) {
   ExpectSame(kText, 4, 5);
 }
 
+TEST(MinimalFiltering, TilesPastTheEnd) {
+  constexpr char kPadded[] = R"(te p(%0: f32[1, 16, 7, 14], %1: f32[16, 16, 3, 3] const) {
+  %2[i0<1, i1<16, i2<7, i3<14]: f32 = sum.f32(i4<16, i5<3, i6<3) mul(%0[i0, i4, i2 + i5 - 1, i3 + i6 - 1]?0.0, %1[i1, i4, i5, i6])
+  return %2
+})";
+  ExpectSame(kPadded, 2, 5);
+  ExpectSame(kPadded, 4, 5);
+  // What lies behind the last row is no input.
+  ExpectSame(R"(te p(%0: f32[1, 16, 8, 15], %1: f32[16, 16, 3, 3] const) {
+  %2[i0<1, i1<16, i2<6, i3<13]: f32 = sum.f32(i4<16, i5<3, i6<3) mul(%0[i0, i4, i2 + i5, i3 + i6], %1[i1, i4, i5, i6])
+  return %2
+})",
+             4, 5);
+}
+
 TEST(MinimalFiltering, RowsGroupsAndVolumes) {
   ExpectSame(R"(te p(%0: f32[16, 14], %1: f32[20, 16, 3] const) {
   %2[i0<20, i1<12]: f32 = sum.f32(i2<16, i3<3) mul(%0[i2, i1 + i3], %1[i0, i2, i3])
@@ -128,14 +143,14 @@ TEST(MinimalFiltering, LeavesTheRestAlone) {
   return %2
 })",
           6);
-  // A stride; an extent that F(4, 3) does not divide; a filter that is no constant; too few channels.
+  // A stride; an extent of which the second tile would leave most unused; a filter that is no constant; too few channels.
   refuses(R"(te p(%0: f32[16, 26], %1: f32[20, 16, 3] const) {
   %2[i0<20, i1<12]: f32 = sum.f32(i2<16, i3<3) mul(%0[i2, 2*i1 + i3], %1[i0, i2, i3])
   return %2
 })",
           4);
-  refuses(R"(te p(%0: f32[16, 16], %1: f32[20, 16, 3] const) {
-  %2[i0<20, i1<14]: f32 = sum.f32(i2<16, i3<3) mul(%0[i2, i1 + i3], %1[i0, i2, i3])
+  refuses(R"(te p(%0: f32[16, 7], %1: f32[20, 16, 3] const) {
+  %2[i0<20, i1<5]: f32 = sum.f32(i2<16, i3<3) mul(%0[i2, i1 + i3], %1[i0, i2, i3])
   return %2
 })",
           4);

@@ -204,6 +204,11 @@ void Nest::Substitute(const std::function<const Index*(const Axis&)>& map) {
   }
   mask_index = te::Substitute(mask_index, map);
   for (te::Comparison& c : padding) c.lhs = te::Substitute(c.lhs, map);
+  for (auto& [axis, limit] : limits) limit = te::Substitute(limit, map);
+}
+
+bool Nest::LimitsUse(const Axis& axis) const {
+  return std::any_of(limits.begin(), limits.end(), [&](const auto& cut) { return cut.second.UsesAxis(axis.id); });
 }
 
 void Nest::ForEachIndex(const std::function<void(const Index&)>& f) const {
@@ -326,18 +331,26 @@ void FuseAxes(Nest* nest, AxisSource* axes) {
   }
 }
 
-void SplitSpatialAxes(Nest* nest, AxisSource* axes, int64_t min_divisor) {
+void SplitSpatialAxes(Nest* nest, AxisSource* axes, int64_t min_divisor, bool cut_short) {
   for (size_t a = 0; a < nest->axes.size(); ++a) {
     const Axis axis = nest->axes[a];
     int64_t divisor = 1;
-    if (nest->limits.count(axis.id)) continue;
+    std::optional<Index> limit;
+    if (const auto it = nest->limits.find(axis.id); it != nest->limits.end()) limit = it->second;
+    if (limit && !cut_short) continue;
     nest->ForEachIndex([&](const Index& index) { FindDivisors(index, axis, &divisor); });
-    if (divisor < min_divisor || divisor >= axis.extent || axis.extent % divisor != 0) continue;
-    const Axis outer = axes->New(axis.extent / divisor);
+    if (divisor < min_divisor || divisor >= axis.extent) continue;
+    if (axis.extent % divisor != 0 && !limit) {
+      if (!cut_short) continue;
+      limit = Index(axis.extent);
+    }
+    const Axis outer = axes->New((axis.extent + divisor - 1) / divisor);
     const Axis inner = axes->New(divisor);
     const Index split = Index(outer) * divisor + Index(inner);
     nest->axes[a] = outer;
     nest->axes.insert(nest->axes.begin() + static_cast<int64_t>(a) + 1, inner);
+    nest->limits.erase(axis.id);
+    if (limit) nest->limits[inner.id] = *limit - Index(outer) * divisor;
     nest->Substitute([&](const Axis& x) -> const Index* { return x.id == axis.id ? &split : nullptr; });
     --a;  // what the division left may divide again
   }

@@ -58,8 +58,10 @@ struct Nest {
   int64_t mask_limit = -1;
   // Holds only for real elements: fold axes rounded up to whole blocks go past it (where a packed operand is zero).
   te::Pred padding;
-  // By axis, where the last task of a grid that does not divide has fewer iterations. Such an axis stays as it is.
+  // By axis, where it has fewer iterations in the last task of a grid that does not divide, or in the last round of
+  // another axis, which must be a loop around it.
   std::map<int, te::Index> limits;
+  bool LimitsUse(const te::Axis& axis) const;
 
   // Applies a substitution of axes everywhere.
   void Substitute(const std::function<const te::Index*(const te::Axis&)>& map);
@@ -81,8 +83,9 @@ void DropUnitAxes(Nest* nest);
 // Fuses adjacent spatial axes, and adjacent fold axes, wherever no address then needs a division.
 void FuseAxes(Nest* nest, AxisSource* axes);
 // Splits a spatial axis i into (i//d, i%d) where addresses divide it by d >= min_divisor, a divisor of its extent: the
-// phases of a transposed convolution, channels that a reorganisation cuts.
-void SplitSpatialAxes(Nest* nest, AxisSource* axes, int64_t min_divisor);
+// phases of a transposed convolution, channels that a reorganisation cuts. `cut_short`: also where it is no divisor of
+// the extent, or the axis has a limit; i%d then has one.
+void SplitSpatialAxes(Nest* nest, AxisSource* axes, int64_t min_divisor, bool cut_short = false);
 // Splits a fold axis i into (i//d, i%d), the latter innermost, where addresses divide it by d (a blocked operand).
 // An extent that is no multiple of d is rounded up only if `zero_padded(axis)` promises that the extra products are
 // zero.

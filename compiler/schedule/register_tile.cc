@@ -203,7 +203,8 @@ std::vector<LaneChoice> RankLanes(const Nest& nest, const std::vector<Operand>& 
   std::vector<LaneChoice> ranked;
   const double points = Extent(nest.fold->axes);
   for (const Axis& axis : nest.axes) {
-    if (PredUses(nest, axis.id) || axis.extent * 4 < lanes || nest.limits.count(axis.id)) continue;
+    if (PredUses(nest, axis.id) || axis.extent * 4 < lanes || nest.limits.count(axis.id) || nest.LimitsUse(axis))
+      continue;
     const int64_t whole_vectors = (axis.extent + lanes - 1) / lanes;
     const auto vectors = static_cast<double>(whole_vectors);
     // Two multiply-adds a cycle; half-empty vectors waste their lanes.
@@ -400,7 +401,7 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
   if (outer.id < 0) {
     for (size_t a = nest.axes.size(); a-- > 0;) {
       const Axis& axis = nest.axes[a];
-      if (axis.id == lane.id || PredUses(nest, axis.id) || nest.limits.count(axis.id)) continue;
+      if (axis.id == lane.id || PredUses(nest, axis.id) || nest.limits.count(axis.id) || nest.LimitsUse(axis)) continue;
       bool broadcast_still = false, vector_moves = false, bad = false;
       for (const Operand& load : loads) {
         if (uses_lane(load)) {
@@ -420,6 +421,7 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
   std::vector<std::pair<double, Axis>> row_choices;
   for (const Axis& axis : nest.axes) {
     if (axis.id == lane.id || axis.id == outer.id || axis.extent == 1 || PredMixesSpatial(nest, axis)) continue;
+    if (nest.LimitsUse(axis)) continue;
     // The runs of equal border tests are told from the whole row.
     if (nest.limits.count(axis.id) && PredUses(nest, axis.id)) continue;
     bool shared = false;
@@ -792,6 +794,8 @@ absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, 
   if (in_task) {
     std::vector<movement::Loop> around;
     for (const Axis& axis : phase.grid) around.push_back(LoopOf(nest, axis));
+    // A loop that another one cuts short runs inside it.
+    std::stable_partition(around.begin(), around.end(), [](const movement::Loop& loop) { return !loop.limit; });
     step.loops.insert(step.loops.begin(), around.begin(), around.end());
     phase.grid.clear();
   }

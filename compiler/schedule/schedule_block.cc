@@ -169,10 +169,10 @@ class BlockScheduler {
     return nest;
   }
 
-  void FinishNest(Nest* nest) {
+  void FinishNest(Nest* nest, bool in_task = false) {
     FuseAxes(nest, &axes_);
     // A fold is worth straight addresses whatever the divisor; a map only if whole vectors stay contiguous.
-    SplitSpatialAxes(nest, &axes_, nest->fold ? 2 : device_.vector_bytes / 4);
+    SplitSpatialAxes(nest, &axes_, nest->fold ? 2 : device_.vector_bytes / 4, in_task && nest->fold);
     SplitFoldAxes(nest, &axes_, [&](const Axis& axis) {
       // Rounding a product's fold up is free where a constant operand moves with the axis: it is packed with zeros.
       if (nest->fold->kind != te::FoldKind::kSum || nest->body[0]->kind != te::ScalarKind::kOp ||
@@ -398,7 +398,7 @@ class BlockScheduler {
       PrepareForGroup(&nest);
       return GroupTilePhase(std::move(nest), device_, &kernel_, &axes_, choices_, TileHome::kTask);
     }
-    FinishNest(&nest);
+    FinishNest(&nest, /*in_task=*/true);
     return TilePhase(std::move(nest), device_, &kernel_, &axes_, choices_, TileHome::kTask);
   }
 

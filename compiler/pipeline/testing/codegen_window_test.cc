@@ -50,7 +50,10 @@ TEST(CodegenConv, MinimalFiltering) {
       Conv("odd channels", {1, 20, 12, 12}, {40, 20, 3, 3}, {{"pads", pad1}}),
       Conv("grouped", {1, 64, 12, 16}, {64, 32, 3, 3}, {{"pads", pad1}, {"group", int64_t{2}}}),
       Conv("blocks that do not divide", {1, 32, 36, 20}, {32, 32, 3, 3}, {{"pads", pad1}}),
-      Conv("one axis", {1, 32, 7, 16}, {32, 32, 3, 3}, {{"pads", pad1}}),
+      Conv("tiles past the end", {1, 32, 14, 14}, {48, 32, 3, 3}, {{"pads", pad1}}),
+      Conv("small image", {1, 32, 7, 7}, {32, 32, 3, 3}, {{"pads", pad1}}),
+      Conv("tiles past the end, no pads", {2, 32, 15, 17}, {32, 32, 3, 3}),
+      Conv("one axis", {1, 32, 5, 16}, {32, 32, 3, 3}, {{"pads", pad1}}),
       Conv("row", {2, 32, 64}, {48, 32, 3}, {{"pads", Ints{1, 1}}}),
       Conv("volume", {1, 16, 5, 8, 12}, {32, 16, 3, 3, 3}, {{"pads", Ints{1, 1, 1, 1, 1, 1}}}),
   };
