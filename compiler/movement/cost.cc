@@ -157,7 +157,7 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
   const double lanes = device.vector_bytes / 4.0;
   const double fma_per_s = device.fma_f32_flops_per_s / 2;
   std::set<int> read, written;
-  double seconds = device.launch_s;
+  double seconds = 0, waiting = device.launch_s;
   for (const Phase& phase : kernel.phases) {
     const double tasks = static_cast<double>(phase.tasks());
     const double units = std::max(
@@ -235,8 +235,8 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
     seconds += compute / units * waves;
     if (&phase != &kernel.phases.back()) {
       const bool one_or_other = device.resident_groups > 0;
-      if (kernel.resident || !one_or_other) seconds += device.barrier_s;
-      if (!kernel.resident) seconds += device.launch_s;
+      if (kernel.resident || !one_or_other) waiting += device.barrier_s;
+      if (!kernel.resident) waiting += device.launch_s;
     }
   }
   double footprint = 0;
@@ -251,8 +251,8 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
   }
   // Cold buffers: a kernel's operands come from outside the private caches.
   const double memory_seconds = cost.compulsory_bytes / device.CopyBandwidth(4 * footprint);
-  seconds = std::max(seconds, device.launch_s + memory_seconds);
-  cost.latency_ns = 1e9 * seconds;
+  // Memory is busy while units compute; nothing is while they wait for each other.
+  cost.latency_ns = 1e9 * (waiting + std::max(seconds, memory_seconds));
   return cost;
 }
 

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <tuple>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler/schedule/form_stages.h"
@@ -347,6 +350,28 @@ const char kParts[] = R"(te p(%0: f32[1, 64, 28, 28], %1: f32[1, 128, 28, 28], %
 
 TEST(FormStages, PartsOfAConcatAreComputedWhereTheyGo) {
   EXPECT_EQ(Stages(kParts).tes.size(), 1u);  // though each is read in a quarter of the points of the whole only
+}
+
+// A sum of everything, then everything over it: bound by memory, so that only what lies between the phases differs.
+TEST(ScheduleBlock, GroupsStayWhereABarrierCostsLessThanALaunch) {
+  DeviceModel device = Device();
+  device.kind = "opencl";
+  device.parallel_units = 2;
+  device.launch_s = 5e-6;
+  const te::Program program = Stages(R"(te p(%0: f32[1, 200000]) {
+  %1[i0<1]: f32 = sum.f32(i1<200000) %0[i0, i1]
+  %2[i2<1, i3<200000]: f32 = div(%0[i2, i3], %1[i2])
+  return %2
+})");
+  for (const auto& [groups, barrier_s, stay] :
+       std::vector<std::tuple<int, double, bool>>{{2, 2e-7, true}, {2, 1e-4, false}, {0, 2e-7, false}}) {
+    device.resident_groups = groups;
+    device.barrier_s = barrier_s;
+    const absl::StatusOr<ScheduledBlock> block = ScheduleBlock(program, {}, device);
+    ASSERT_TRUE(block.ok()) << block.status();
+    EXPECT_GT(block->kernel.phases.size(), 1u);
+    EXPECT_EQ(block->kernel.resident, stay) << groups << " groups, " << barrier_s;
+  }
 }
 
 TEST(ScheduleBlock, PartsOfAConcatAreLoopsOfTheirOwn) {
