@@ -52,5 +52,21 @@ TEST(DeviceModel, TypicalRatesFollowFromTheFingerprint) {
   EXPECT_GT(a.WithTypicalRates().memory[0].bandwidth_bytes_per_s, a.WithTypicalRates().memory[1].bandwidth_bytes_per_s);
 }
 
+TEST(DeviceModel, GroupsThatStay) {
+  DeviceModel model;
+  model.kind = "opencl";
+  const std::string without = model.Fingerprint();
+  model.resident_groups = 2;
+  EXPECT_NE(model.Fingerprint(), without);
+  const auto again = DeviceModelFromJson(DeviceModelToJson(model));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->resident_groups, 2);
+  model.kind = "cuda";
+  EXPECT_FALSE(DeviceModelFromJson(DeviceModelToJson(model)).ok());
+  model.kind = "opencl";
+  model.resident_groups = -1;
+  EXPECT_FALSE(DeviceModelFromJson(DeviceModelToJson(model)).ok());
+}
+
 }  // namespace
 }  // namespace fusion
