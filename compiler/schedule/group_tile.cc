@@ -206,7 +206,7 @@ int64_t SliceElements(const Multiplier& by, int64_t slice, int64_t side, bool al
 }
 
 // Whole vectors along the innermost loop, where what is loaded and stored begins at multiples of them.
-void VectorizeMap(int64_t lanes, movement::Step* step) {
+void VectorizeAligned(int64_t lanes, movement::Step* step) {
   const Axis inner = step->loops.back().axis;
   if (inner.extent % lanes != 0) return;
   const auto aligned = [&](const Index& address) {
@@ -431,7 +431,7 @@ absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& dev
     staging.body = {te::If(inside, operand, te::Imm(by.dtype, 0))};
     staging.stores = {{buffer, place}};
     staging.store_types = {by.dtype};
-    VectorizeMap(device.vector_bytes / 4, &staging);
+    VectorizeAligned(device.vector_bytes / 4, &staging);
     step.staging.push_back(std::move(staging));
     const Scalar element = te::Load(buffer, by.dtype, {place});
     factors[side->argument] = by.dtype == DType::kF32 ? element : te::Cast(DType::kF32, element);
