@@ -209,6 +209,7 @@ TEST_F(ServerTest, DisabledRulesArePartOfTheKey) {
   one.mutable_options()->add_disabled_rules("factor");
   for (const char* id : {"factor", "other"}) two.mutable_options()->add_disabled_rules(id);
   for (const char* id : {"other", "factor", "other"}) swapped.mutable_options()->add_disabled_rules(id);
+  client_->Watch(client_->Submit(all).job_id());  // the device is part of the key: from here on it is attached
   const std::string key = client_->Submit(two).key();
   EXPECT_NE(client_->Submit(all).key(), client_->Submit(one).key());
   EXPECT_NE(client_->Submit(one).key(), key);

@@ -144,7 +144,7 @@ TEST_F(LoaderTest, WhatCannotRunIsRefused) {
   EXPECT_THAT(Why([](Manifest& m, std::string&) { m.kernels[1].phases[0].symbol = "k2"; }), HasSubstr("'k2'"));
   EXPECT_THAT(Why([](Manifest&, std::string& code) { code = "no machine code"; }), HasSubstr("kernels/cpu.so"));
   EXPECT_THAT(Why([](Manifest&, std::string& code) { code.resize(100); }), HasSubstr("kernels/cpu.so"));
-  EXPECT_THAT(Why([](Manifest& m, std::string&) { m.format = 5; }), HasSubstr("newer runtime"));
+  EXPECT_THAT(Why([](Manifest& m, std::string&) { m.format = 1000; }), HasSubstr("newer runtime"));
   EXPECT_EQ(Bundle::Open(folder_ + "/none").status().code(), absl::StatusCode::kNotFound);
   EXPECT_FALSE(Session::Create(*Bundle::Open(path_), -1).ok());
   EXPECT_FALSE(Session::Create(*Bundle::Open(path_), 5000).ok());
