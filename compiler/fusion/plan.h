@@ -79,6 +79,8 @@ class BlockOracle {
 struct PlanOptions {
   // Each latency is asked when it is needed, alone. Slow; the plan is that of batches.
   bool one_at_a_time = false;
+  // Blocks that DNNFusion's table keeps apart may be tried as one.
+  bool beyond_table = true;
   // A yellow case whose blocks are all estimated below this is decided by the estimates.
   double negligible_ns = 0;
   std::function<void(int64_t done, int64_t total)> progress;  // may be empty

@@ -177,9 +177,9 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
   }
   RETURN_IF_ERROR(tune::ParseBudget(options.tune).status());
   for (const std::string& pass : options.disabled_passes) {
-    if (pass != "rewrite" && pass != "layout" && pass != "winograd") {
+    if (pass != "rewrite" && pass != "layout" && pass != "winograd" && pass != "beyond-table") {
       return absl::InvalidArgumentError(
-          absl::StrCat("no pass '", pass, "' to leave out: use rewrite, layout or winograd"));
+          absl::StrCat("no pass '", pass, "' to leave out: use rewrite, layout, winograd or beyond-table"));
     }
   }
   if (FindBackend(context.device->kind) == nullptr) {
@@ -234,6 +234,7 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
   oracle->Start(&planned.graph, &planned.layouts);
   PlanOptions plan_options;
   plan_options.cancelled = context.cancelled;
+  plan_options.beyond_table = !options.disabled_passes.count("beyond-table");
   plan_options.negligible_ns =
       kNegligible * LeastNs(planned.graph, context.device->WithTypicalRates(), Units(options, context));
   plan_options.progress = [&](int64_t done, int64_t total) { clock->Report(done, total, "planning fusion"); };

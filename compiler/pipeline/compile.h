@@ -28,7 +28,7 @@ struct CompileOptions {
   std::string math = "fast";              // or "strict": only exact rewrites, no Winograd
   std::string precision = "fp32";         // or "fp16": values of f32 are stored as f16, see precision_pass.h
   std::set<std::string> disabled_rules;   // ids of rewrite rules
-  std::set<std::string> disabled_passes;  // "rewrite", "layout", "winograd": left out, to see their worth
+  std::set<std::string> disabled_passes;  // "rewrite", "layout", "winograd", "beyond-table": left out
   std::map<std::string, int64_t> dims;    // --dim batch=1: binds a symbolic dimension
   // --dim seq=32,128: a bundle with a specialisation for each combination; see specialisations.h.
   std::map<std::string, std::vector<int64_t>> specialised_dims;

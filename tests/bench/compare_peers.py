@@ -68,14 +68,14 @@ def parse_arguments():
     return options
 
 
-def compile_model(model, folder, options):
+def compile_model(model, folder, options, more=()):
     bundle = folder / f"{model.stem}.{options.planner}.fusion"
     sources = max(model.stat().st_mtime, options.compiler.stat().st_mtime)
     if bundle.is_file() and bundle.stat().st_mtime > sources:
         return bundle
     command = [str(options.compiler)]
     command += ["submit", str(model), "-o", str(bundle)] if options.compiler.name == "fusionctl" else [str(model), str(bundle)]
-    command += ["--planner", options.planner]
+    command += ["--planner", options.planner, *more]
     if options.device:
         command += ["--device", str(options.device)]
     for binding in options.dim:

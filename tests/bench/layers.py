@@ -34,6 +34,7 @@ from fusion_runtime import FusionError, Session
 from model_layers import distinct_layers
 from onednn import OneDnn, OneDnnError
 
+ALONE = ["--disable-pass", "beyond-table"]  # else the convolutions around a layer may share its kernel
 TOLERANCE = 1e-3  # of the largest value; Winograd's sums differ
 PAUSE_S = 0.03  # until threads of the one before stop spinning
 
@@ -181,7 +182,7 @@ def main():
                 made = make(layer, options)
                 path = folder / f"{number}.onnx"
                 onnx.save(made[1][0], path)
-                bundle = compile_model(path, folder, options)
+                bundle = compile_model(path, folder, options, ALONE)
                 rows += [{**compare(layer, bundle, made, threads, library, probe), "times": times}
                          for threads in options.threads]
                 bundle.unlink()

@@ -167,7 +167,7 @@ absl::Status Round::Run(const std::function<void(int64_t)>& progress) {
       RETURN_IF_ERROR(TryFuse(producer, id).status());
     }
   }
-  return epilogues_first_ ? StitchBeyondTable() : absl::OkStatus();
+  return epilogues_first_ && options_.beyond_table ? StitchBeyondTable() : absl::OkStatus();
 }
 
 // Pairs of blocks that Table 3 keeps apart, those that hand over most first: what a task can hold of an intermediate

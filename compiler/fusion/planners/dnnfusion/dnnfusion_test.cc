@@ -222,9 +222,12 @@ TEST_F(DnnFusionTest, BeyondTable3OnlyWhatIsFaster) {
   EXPECT_THAT(Of("s", "p").reason, HasSubstr("measured 21.0 us fused against 20.0 us apart"));
   oracle_.refused = {"p+c"};
   EXPECT_THAT(Blocks(kAttention), ElementsAre("s", "p", "c", "y"));
-  planner_ = DnnFusionListingPlanner();
   oracle_.refused.clear();
   oracle_.latency_us.clear();
+  options_.beyond_table = false;
+  EXPECT_THAT(Blocks(kAttention), ElementsAre("s", "p", "c", "y"));
+  options_.beyond_table = true;
+  planner_ = DnnFusionListingPlanner();
   EXPECT_THAT(Blocks(kAttention), ElementsAre("s", "p", "c", "y"));
   EXPECT_EQ(Of("s", "p").reason, "Table 3: Many-to-Many then Many-to-Many is never fused");
 }
