@@ -33,7 +33,7 @@ class OpenClFarm(unittest.TestCase):
             time.sleep(0.1)
 
     def ctl(self, *args, code=0):
-        result = self.server.ctl(*args)
+        result = self.server.ctl(*args, timeout=600)  # drivers compile slowly, and others may be at work
         self.assertEqual(result.code, code, "fusionctl %s\n%s\n%s" % (" ".join(map(str, args)), result,
                                                                       self.server.log_text()))
         return result
