@@ -26,7 +26,7 @@ try:
 except ImportError:
     sys.exit("numpy and onnx are needed: pip install numpy onnx")
 import machine
-from compare_peers import BUILD, compile_model
+from compare_peers import add_compiler_arguments, compile_model
 from engines import EngineError
 from fusion_runtime import FusionError, Session
 from memory_blocks import BLOCKS
@@ -88,10 +88,7 @@ def main():
                         help="moved by blocks that stay in the second-level cache (default 512 KiB)")
     parser.add_argument("--memory-bytes", type=int, default=192 << 20,
                         help="moved by blocks far beyond the caches (default 192 MiB)")
-    parser.add_argument("--compiler", type=pathlib.Path, default=BUILD / "bin/fusion-compile",
-                        help="fusion-compile, or fusionctl with a server running (default: build/release/bin/fusion-compile)")
-    parser.add_argument("--planner", default="dnnfusion", help="for the compiler (default dnnfusion)")
-    parser.add_argument("--device", type=pathlib.Path, metavar="MODEL.json", help="device model for fusion-compile")
+    add_compiler_arguments(parser)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--turn-ms", type=int, default=50, help="about how long each runs in a round")
     parser.add_argument("--seed", type=int, default=0)

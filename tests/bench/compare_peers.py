@@ -35,6 +35,14 @@ BUILD = pathlib.Path(__file__).resolve().parents[2] / "build/release"
 PEERS = [name for name in ENGINES if name != "ours"]
 
 
+def add_compiler_arguments(parser, compilers="fusion-compile, or fusionctl with a server running"):
+    """What compile_model reads of the options."""
+    parser.add_argument("--compiler", type=pathlib.Path, default=BUILD / "bin/fusion-compile",
+                        help=f"{compilers} (default: build/release/bin/fusion-compile)")
+    parser.add_argument("--planner", default="dnnfusion", help="for the compiler (default dnnfusion)")
+    parser.add_argument("--device", type=pathlib.Path, metavar="MODEL.json", help="device model for fusion-compile")
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+", type=pathlib.Path, metavar="MODEL.onnx")
@@ -42,10 +50,7 @@ def parse_arguments():
                         metavar="N,N", help="numbers of threads (default 1,2)")
     parser.add_argument("--peers", type=lambda text: text.split(","), default=PEERS, metavar="NAME,NAME",
                         help=f"of {', '.join(PEERS)} (default: all that are installed)")
-    parser.add_argument("--compiler", type=pathlib.Path, default=BUILD / "bin/fusion-compile",
-                        help="fusion-compile, or fusionctl with a server running (default: build/release/bin/fusion-compile)")
-    parser.add_argument("--planner", default="dnnfusion", help="for the compiler (default dnnfusion)")
-    parser.add_argument("--device", type=pathlib.Path, metavar="MODEL.json", help="device model for fusion-compile")
+    add_compiler_arguments(parser)
     parser.add_argument("--dim", action="append", default=[], metavar="NAME=N", help="binds a symbolic dimension")
     parser.add_argument("--bundles", type=pathlib.Path, metavar="DIR",
                         help="keep bundles here, and take those that are newer than model and compiler")

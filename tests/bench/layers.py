@@ -28,7 +28,7 @@ try:
 except ImportError:
     sys.exit("numpy and onnx are needed: pip install numpy onnx")
 import machine
-from compare_peers import BUILD, compile_model, difference
+from compare_peers import add_compiler_arguments, compile_model, difference
 from engines import EngineError
 from fusion_runtime import FusionError, Session
 from model_layers import distinct_layers
@@ -144,10 +144,7 @@ def parse_arguments():
                         metavar="N,N", help="numbers of threads (default 1,2)")
     parser.add_argument("--only", type=re.compile, default=re.compile(""), metavar="REGEX",
                         help="layers whose class and description match: '^3x3', '1×1, 64 → 256'")
-    parser.add_argument("--compiler", type=pathlib.Path, default=BUILD / "bin/fusion-compile",
-                        help="fusion-compile, or fusionctl with a server running (default: build/release/bin/fusion-compile)")
-    parser.add_argument("--planner", default="dnnfusion", help="for the compiler (default dnnfusion)")
-    parser.add_argument("--device", type=pathlib.Path, metavar="MODEL.json", help="device model for fusion-compile")
+    add_compiler_arguments(parser, "fusion-compile, which can keep a layer alone")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--turn-ms", type=float, default=40, help="about how long each runs in a round")
     parser.add_argument("--probe-ms", type=int, default=10, help="how long the multiply-add rate is sampled in a round")

@@ -39,7 +39,7 @@ class TransposePrinter {
     OpenBlocks(lane_);
     PrintBlock();
     out_->Close();
-    out_->Open(absl::StrCat("for (; ", lane_, " < e_", lane_, "; ++", lane_, ")"));
+    OpenRest(lane_);
     PrintElements(0, lanes_);
     out_->Close();
     out_->Close();
