@@ -145,9 +145,9 @@ absl::StatusOr<DeviceModel> DeviceModelFromJson(const std::string& text) {
     return absl::InvalidArgumentError(
         absl::StrCat("device model: resident_groups ", m.resident_groups, " is not from 0 to 65536"));
   }
-  if (m.resident_groups > 0 && m.kind != "opencl") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("device model: resident_groups of kind '", m.kind, "', only kernels of opencl have them"));
+  if (m.resident_groups > 0 && m.kind != "opencl" && m.kind != "cuda") {
+    return absl::InvalidArgumentError(absl::StrCat("device model: resident_groups of kind '", m.kind,
+                                                   "', only kernels of opencl and cuda have them"));
   }
   if (m.host_isa != "avx2" && m.host_isa != "neon") {
     return absl::InvalidArgumentError(

@@ -62,6 +62,8 @@ TEST(DeviceModel, GroupsThatStay) {
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->resident_groups, 2);
   model.kind = "cuda";
+  EXPECT_TRUE(DeviceModelFromJson(DeviceModelToJson(model)).ok());
+  model.kind = "cpu";
   EXPECT_FALSE(DeviceModelFromJson(DeviceModelToJson(model)).ok());
   model.kind = "opencl";
   model.resident_groups = -1;

@@ -110,6 +110,53 @@ TEST_F(CudaSession, RunsLaunchByLaunchWhereTheDriverMakesNoGraph) {
   }
 }
 
+// Blocks meet between what were two launches; rows of the second are other blocks' of the first. As many blocks as the
+// driver says run together, with and without a graph; one where it has no cooperative launches.
+TEST_F(CudaSession, BlocksThatStayMeet) {
+  const auto cubin = BuildSharedObject(
+      absl::StrCat("#include \"" FUSION_SOURCE_FOLDER "/runtime/devices/cuda/testing/cuda_shim.h\"\n", kTinyText, R"(
+extern "C" __global__ void __launch_bounds__(2)
+stay(const float* x, const float* w, float* t, const float* b, float* u, unsigned* meeting) {
+  __shared__ float row[8];
+  for (long r = blockIdx.x; r < 64; r += gridDim.x) {
+    __syncthreads();
+    for (int c = threadIdx.x; c < 8; c += 2) row[c] = x[r * 8 + c] * w[c];
+    __syncthreads();
+    for (int c = threadIdx.x; c < 8; c += 2) t[r * 8 + (c ^ 1)] = row[c ^ 1];
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) row[0] = blockIdx.x;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    const unsigned before = come(meeting, blockIdx.x == 0 ? 0x80000001u - gridDim.x : 1);
+    while (((see(meeting) ^ before) & 0x80000000u) == 0) {}
+  }
+  __syncthreads();
+  const float mine = row[0] == blockIdx.x ? 0.f : 1.f;  // shared memory is still the block's own
+  for (long r = blockIdx.x; r < 64; r += gridDim.x)
+    for (int c = threadIdx.x; c < 8; c += 2) u[(63 - r) * 8 + c] = t[(63 - r) * 8 + c] + b[c] + mine;
+}
+)",
+                   kK1, "FUSION_CUDA_KERNEL(stay, 2)\n"));
+  ASSERT_TRUE(cubin.ok()) << cubin.status();
+  Manifest manifest = TinyManifest();
+  manifest.format = 5;
+  manifest.kernels[0].resident = true;
+  manifest.kernels[0].phases = {{"stay", 64}};
+  for (const char* missing : {"", "FUSION_CUDA_SHIM_NO_GRAPHS", "FUSION_CUDA_SHIM_NO_COOPERATION"}) {
+    if (*missing != 0) setenv(missing, "1", 1);
+    const auto session = Load(*cubin, manifest);
+    ASSERT_TRUE(session.ok()) << session.status();
+    for (uint64_t seed = 0; seed < 3; ++seed) {
+      const std::vector<Tensor> inputs = RandomInputs((*session)->manifest(), seed);
+      const auto outputs = (*session)->Run(inputs);
+      ASSERT_TRUE(outputs.ok()) << outputs.status();
+      ExpectRight(inputs[0], *outputs);
+    }
+    if (*missing != 0) unsetenv(missing);
+  }
+}
+
 // The first kernel reads an input and constants, the second is between the device and an output.
 TEST_F(CudaSession, AKernelRunsOnTheHost) {
   const auto cubin = Build(absl::StrCat(kK0, kK1));

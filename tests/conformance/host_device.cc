@@ -43,6 +43,7 @@ DeviceModel CudaDevice() {
   device.kind = "cuda";
   device.isa = device.march = "sm_90";
   device.vector_registers = 28;
+  device.resident_groups = 4;
   return device;
 }
 

@@ -18,6 +18,7 @@ import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 SHIM = HERE.parents[1] / "runtime/devices/cuda/testing/cuda_shim.h"
+BLOCKS_HERE = 3  # of a resident kernel at the same time
 ALIGN, SLACK = 64, 64  # runtime/bundle/FORMAT.md
 DTYPES = ["f32", "f64", "f16", "bf16", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool"]
 BYTES = dict(f32=4, f64=8, f16=2, bf16=2, i8=1, i16=2, i32=4, i64=8, u8=1, u16=2, u32=4, u64=8, bool=1)
@@ -44,12 +45,14 @@ class Driver:
         self.call("cuDeviceGet", ctypes.byref(device), number)
         name = ctypes.create_string_buffer(256)
         self.call("cuDeviceGetName", name, 255, device)
-        capability = []
-        for attribute in (75, 76):  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, MINOR
+        facts = []
+        # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, MINOR, MULTIPROCESSOR_COUNT, COOPERATIVE_LAUNCH
+        for attribute in (75, 76, 16, 95):
             value = ctypes.c_int()
             self.call("cuDeviceGetAttribute", ctypes.byref(value), attribute, device)
-            capability.append(value.value)
-        self.name, self.capability = name.value.decode(), tuple(capability)
+            facts.append(value.value)
+        self.name, self.capability = name.value.decode(), tuple(facts[:2])
+        self.multiprocessors, self.cooperates = facts[2:]
         context = ctypes.c_void_p()
         self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
         self.call("cuCtxPushCurrent_v2", context)
@@ -95,11 +98,18 @@ class Driver:
         self.call("cuFuncGetAttribute", ctypes.byref(threads), 0, function)  # CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK
         return function, threads.value
 
-    def launch(self, function, threads, blocks, arguments):
+    def blocks_together(self, function, threads):
+        each = ctypes.c_int()
+        self.call("cuOccupancyMaxActiveBlocksPerMultiprocessor", ctypes.byref(each), function, threads,
+                  ctypes.c_size_t(0))
+        return max(1, each.value * self.multiprocessors) if self.cooperates else 1
+
+    def launch(self, function, threads, blocks, arguments, together):
         values = (pointer * len(arguments))(*arguments)
         places = (ctypes.c_void_p * len(arguments))(
             *(ctypes.addressof(values) + 8 * i for i in range(len(arguments))))
-        self.call("cuLaunchKernel", function, blocks, 1, 1, threads, 1, 1, 0, self.stream, places, None)
+        name, more = ("cuLaunchCooperativeKernel", ()) if together else ("cuLaunchKernel", (None,))
+        self.call(name, function, blocks, 1, 1, threads, 1, 1, 0, self.stream, places, *more)
 
     def event(self):
         event = ctypes.c_void_p()
@@ -174,6 +184,9 @@ class Check:
                 self.helper.fill(ctypes.c_void_p(self.here(i)), DTYPES.index(buffer["dtype"]),
                                  ctypes.c_int64(buffer["size_bytes"] // BYTES[buffer["dtype"]]), ctypes.c_uint64(i + 1))
         self.device = {constant: self.driver.allocate(bytes_) for constant, bytes_ in self.sizes.items()}
+        self.meeting = self.driver.allocate(4)  # of resident kernels (runtime/devices/cuda/kernel_abi.md)
+        nobody = HostMemory(4)
+        self.driver.upload(self.meeting, nobody.base, 4)
         for constant, bytes_ in self.sizes.items():
             self.driver.upload(self.device[constant], self.host[constant].base, bytes_)
 
@@ -193,35 +206,47 @@ class Check:
             if name in self.libraries:
                 continue
             path = self.folder / (pathlib.Path(name).stem + ".so")
-            if kernel.get("on_host"):
+            if kernel.get("host"):
                 path.write_bytes(self.entries[name])
             else:
                 code = build(self.options.compiler, as_cpp(self.entries[kernel["source"]].decode()), path)
                 self.modules[name] = self.driver.load(code if self.options.shim else self.entries[name])
             self.libraries[name] = ctypes.CDLL(str(path))
-        self.launches = []  # of the device: [(function, threads, blocks)] and arguments; of the host: None
+        self.launches = []  # of the device: [(function, threads, blocks, together)] and arguments; of the host: None
         for launch in self.manifest["launches"]:
             kernel = self.manifest["kernels"][launch["kernel"]]
-            if kernel.get("on_host"):
+            if kernel.get("host"):
                 self.launches.append(None)
                 continue
-            phases = [self.driver.function(self.modules[kernel["file"]], phase["symbol"]) + (phase["tasks"],)
-                      for phase in kernel["phases"] if phase["tasks"] > 0]
-            self.launches.append((phases, [self.there(b) for b in launch["buffers"]]))
+            phases, arguments = [], [self.there(b) for b in launch["buffers"]]
+            for phase in kernel["phases"]:
+                blocks = phase["tasks"]
+                function, threads = self.driver.function(self.modules[kernel["file"]], phase["symbol"])
+                if kernel.get("resident"):
+                    blocks = min(blocks, self.driver.blocks_together(function, threads))
+                    arguments.append(self.meeting)
+                if blocks > 0:
+                    phases.append((function, threads, blocks, kernel.get("resident") and blocks > 1))
+            self.launches.append((phases, arguments))
 
     def run_here(self, launch):
         kernel = self.manifest["kernels"][launch["kernel"]]
-        arguments = (ctypes.c_void_p * len(launch["buffers"]))(*(self.here(b) for b in launch["buffers"]))
+        places = [self.here(b) for b in launch["buffers"]]
+        resident, nobody = kernel.get("resident"), HostMemory(4)
+        if resident:
+            places.append(nobody.base)
+        arguments = (ctypes.c_void_p * len(places))(*places)
         scratch = HostMemory(self.manifest["scratch_bytes_per_thread"] + SLACK)
         for phase in kernel["phases"]:
-            symbol = phase["symbol"] + ("" if kernel.get("on_host") else "_tasks")
+            tasks = min(phase["tasks"], BLOCKS_HERE) if resident else phase["tasks"]
+            symbol = phase["symbol"] + ("" if kernel.get("host") else "_together" if resident else "_tasks")
             getattr(self.libraries[kernel["file"]], symbol)(
-                arguments, ctypes.c_void_p(scratch.base), ctypes.c_int64(0), ctypes.c_int64(phase["tasks"]))
+                arguments, ctypes.c_void_p(scratch.base), ctypes.c_int64(0), ctypes.c_int64(tasks))
 
     def run_there(self, l):
         phases, arguments = self.launches[l]
-        for function, threads, blocks in phases:
-            self.driver.launch(function, threads, blocks, arguments)
+        for function, threads, blocks, together in phases:
+            self.driver.launch(function, threads, blocks, arguments, together)
 
     # Of each launch: how far the GPU is from the processor, as a share of the tolerance; None of the host's.
     def errors(self):
@@ -265,7 +290,7 @@ class Check:
     def close(self):
         for module in self.modules.values():
             self.driver.call("cuModuleUnload", module)
-        for memory in self.device.values():
+        for memory in (*self.device.values(), self.meeting):
             self.driver.free(memory)
 
 

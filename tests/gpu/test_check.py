@@ -8,10 +8,13 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import zipfile
 
 import check
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/e2e"))
+import onnx_model
 
 
 class OnTheShim(unittest.TestCase):
@@ -19,13 +22,18 @@ class OnTheShim(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="fusion-gpu-test-"))
         cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
-        cls.bundle = cls.folder / "tiny.fusion"
+        cls.bundle = cls.compile(ROOT / "tests/models/small/tiny_encoder.onnx")
+
+    @classmethod
+    def compile(cls, model):
+        bundle = cls.folder / (model.stem + ".fusion")
         environment = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}  # NVRTC asks the driver too
-        done = subprocess.run([os.environ["FUSION_COMPILE"], ROOT / "tests/models/small/tiny_encoder.onnx", cls.bundle,
-                               "--target", "cuda:sm_90"], capture_output=True, text=True, env=environment)
+        done = subprocess.run([os.environ["FUSION_COMPILE"], model, bundle, "--target", "cuda:sm_90"],
+                              capture_output=True, text=True, env=environment)
         if "no NVRTC here" in done.stderr:
             raise unittest.SkipTest("no NVRTC here")
         assert done.returncode == 0, done.stderr
+        return bundle
 
     def run_main(self, *arguments):
         output, sys.argv = io.StringIO(), ["check.py", "--shim", "--runs", "2", *map(str, arguments)]
@@ -38,6 +46,20 @@ class OnTheShim(unittest.TestCase):
         self.assertEqual(code, 0, output)
         self.assertRegex(output, r"\n[1-9]\d+ launches checked, 0 wrong; 0 bundles refused\n")
         self.assertIn("MatMul", output)
+
+    def test_blocks_that_stay_and_a_launch_on_the_host(self):
+        model = self.folder / "row.onnx"
+        row = [1, 65536]
+        model.write_bytes(onnx_model.model(
+            [onnx_model.node("Softmax", ["x"], ["y"], axis=-1), onnx_model.node("NonZero", ["y"], ["z"])],
+            [onnx_model.value("x", row)],
+            [onnx_model.value("y", row), onnx_model.value("z", [2, "n"], onnx_model.INT64)]))
+        bundle = self.compile(model)
+        with zipfile.ZipFile(bundle) as entries:
+            self.assertIn(b'"resident"', entries.read("manifest.json"))
+        code, output = self.run_main(bundle)
+        self.assertEqual(code, 0, output)
+        self.assertRegex(output, r" host .*NonZero")
 
     def test_what_the_gpu_does_not_do_is_wrong(self):
         launch, check.Check.run_there = check.Check.run_there, lambda self, l: None

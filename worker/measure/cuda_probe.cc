@@ -40,6 +40,8 @@ absl::StatusOr<DeviceModel> ProbeCuda() {
   model.name = facts.name;
   model.isa = model.march = facts.architecture();
   model.toolchain = absl::StrCat("CUDA driver ", facts.driver / 1000, ".", facts.driver % 1000 / 10);
+  model.resident_groups =
+      facts.cooperates != 0 ? model.resident_groups / model.parallel_units * std::max(1, facts.multiprocessors) : 0;
   const double units = model.parallel_units = std::max(1, facts.multiprocessors);
   // Lanes of f32 of a multiprocessor: 64 on Turing and on A100's, 128 on all since.
   const double lanes = capability <= 80 ? 64 : 128;

@@ -43,7 +43,7 @@ struct vi { i32 x[$L]; };
 #define inf_f64 __longlong_as_double(0x7ff0000000000000LL)
 #define nan_f32 __int_as_float(0x7fc00000)
 #define nan_f64 __longlong_as_double(0x7ff8000000000000LL)
-$HSI i64 f2i(double x) { return x != x ? 0 : x >= 9223372036854775807.0 ? 0x7fffffffffffffffL : x <= -9223372036854775808.0 ? (i64)0x8000000000000000UL : (i64)x; }
+$S$HSI i64 f2i(double x) { return x != x ? 0 : x >= 9223372036854775807.0 ? 0x7fffffffffffffffL : x <= -9223372036854775808.0 ? (i64)0x8000000000000000UL : (i64)x; }
 SI u64 f2u(double x) { return x >= 18446744073709551615.0 ? ~0UL : x >= 9223372036854775807.0 ? (u64)x : (u64)f2i(x); }
 #ifndef FUSION_CUDA_SHIM
 SI float h2f(u16 h) { float f; asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h)); return f; }
@@ -137,6 +137,19 @@ SI void copyv_f32(float* to, const float* from) { COPY($4) }
 SI void copyv_f16(u16* to, const u16* from) { COPY($2) }
 )";
 
+// Blocks that stay wait for each other at one word of device memory, which is never cleared: the first block adds
+// 2^31 - (blocks - 1), each other one 1, so that the top bit turns over when the last of them has come. Adding releases
+// what the block stored (the stores of its threads are before it by the block's barrier), reading acquires what others
+// stored (PTX ISA, memory consistency model). cooperative_groups does the same, in a header that NVRTC would have to
+// find.
+constexpr char kMeetings[] = R"(#ifndef FUSION_CUDA_SHIM
+SI u32 come(u32* meeting, u32 n) { u32 r; asm volatile("atom.add.acq_rel.gpu.u32 %0, [%1], %2;" : "=r"(r) : "l"(meeting), "r"(n) : "memory"); return r; }
+SI u32 see(const u32* meeting) { u32 r; asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(r) : "l"(meeting) : "memory"); return r; }
+#endif
+#define SYNC_DEVICE { __syncthreads(); if (threadIdx.x == 0) { const u32 before = come(meeting, blockIdx.x == 0 ? 0x80000001u - gridDim.x : 1); \
+while (((see(meeting) ^ before) & 0x80000000u) == 0) {} } __syncthreads(); }
+)";
+
 // Fragments of matrices and their products by the tensor cores of sm_80 and later, 16 × 8 results of a warp (PTX ISA,
 // mma.m16n8k16 and mma.m16n8k8). Thread g·4 + t holds, of a row operand, rows g and g + 8; of a column operand, column
 // g; of either, of halves elements 2t, 2t + 1, 2t + 8, 2t + 9 of the depth, of tf32 elements t and t + 4; of the
@@ -180,6 +193,7 @@ std::string Prelude(int lanes) {
       kText, {{"$L", absl::StrCat(lanes)},
               {"$E", each},
               {"$M", kFragments},
+              {"$S", kMeetings},
               {"$C", absl::StrReplaceAll(kCopies, {{"$4", absl::StrCat(4 * lanes)}, {"$2", absl::StrCat(2 * lanes)}})},
               {"$H", text::LibraryNames(true, LibraryName) + text::ScalarHelpers(true)}});
 }

@@ -1,16 +1,49 @@
 #include "compiler/backends/cuda/print_kernel.h"
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "compiler/backends/backend.h"
 #include "compiler/backends/text/print_task.h"
 #include "compiler/backends/text/work_groups.h"
 #include "compiler/movement/in_place.h"
 
 namespace fusion::cuda {
+namespace {
+
+bool IsShared(const movement::Kernel& kernel, const movement::Phase& phase, int group) {
+  return group > 1 && !text::TaskPerItem(kernel, phase, group);
+}
+
+// The tasks of a phase, in a function of its own or by groups that stay.
+void PrintPhase(const movement::Kernel& kernel, const movement::Phase& phase, const DeviceModel& device,
+                text::CodeWriter* out) {
+  if (phase.tasks() == 0) return;
+  const int group = device.task_lanes;
+  const bool per_item = text::TaskPerItem(kernel, phase, group);
+  const bool shared = IsShared(kernel, phase, group);
+  const std::string first = per_item ? absl::StrCat("blockIdx.x * (ix)", group, " + threadIdx.x") : "blockIdx.x";
+  if (kernel.resident) {
+    out->Open(absl::StrCat("for (ix task = ", first, "; task < ", phase.tasks(),
+                           "; task += ", per_item ? absl::StrCat("gridDim.x * (ix)", group) : "gridDim.x", ")"));
+    if (shared) out->Line("BARRIER");  // the task before has read its scratch
+  } else {
+    out->Line(absl::StrCat("const ix task = ", first, ";"));
+    if (per_item) out->Line(absl::StrCat("if (task >= ", phase.tasks(), ") return;"));
+  }
+  if (shared) out->Line("const int lid = threadIdx.x;");
+  text::PrintTask(kernel, phase, {device.vector_bytes / 4, shared ? group : 1}, out);
+  if (kernel.resident) out->Close();
+}
+
+// The phases of one function.
+using Phases = absl::Span<const movement::Phase>;
+
+}  // namespace
 
 std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbol, const DeviceModel& device) {
   const std::vector<int64_t> scratch = kernel.scratch_offset_bytes();
@@ -18,20 +51,26 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
   std::set<int> may_alias;
   for (const movement::InPlacePair& pair : movement::InPlacePairs(kernel)) may_alias.insert({pair.out, pair.in});
   text::CodeWriter out;
-  for (size_t p = 0; p < kernel.phases.size(); ++p) {
-    const movement::Phase& phase = kernel.phases[p];
-    const std::set<int> written = text::WrittenBuffers(phase);
+  for (size_t p = 0; p < (kernel.resident ? 1 : kernel.phases.size()); ++p) {
+    const Phases phases = kernel.resident ? Phases(kernel.phases) : Phases(kernel.phases).subspan(p, 1);
+    std::set<int> written;
+    for (const movement::Phase& phase : phases) written.merge(text::WrittenBuffers(phase));
     std::vector<std::string> parameters, buffers;
     for (size_t b = 0; b < kernel.buffers.size(); ++b) {
       const movement::Buffer& buffer = kernel.buffers[b];
-      const std::string pointer = text::PointerType(buffer, written.count(static_cast<int>(b)) == 0);
+      const bool is_written = written.count(static_cast<int>(b)) > 0;
+      const std::string pointer = text::PointerType(buffer, !is_written);
       if (buffer.scope == movement::BufferScope::kBlock) {
         buffers.push_back(absl::StrCat(pointer, " const b", b, " = (", pointer, ")(scratch + ", scratch[b], ");"));
         continue;
       }
-      parameters.push_back(absl::StrCat(pointer, may_alias.count(static_cast<int>(b)) ? " m" : " __restrict__ m", b));
+      // What other blocks may have written meanwhile is no memory of this pointer alone: the compiler would take loads
+      // past the meeting.
+      const bool shared = may_alias.count(static_cast<int>(b)) > 0 || (kernel.resident && is_written);
+      parameters.push_back(absl::StrCat(pointer, shared ? " m" : " __restrict__ m", b));
       buffers.push_back(absl::StrCat(pointer, " const b", b, " = (", pointer, ")ALIGNED(m", b, ");"));
     }
+    if (kernel.resident) parameters.push_back("u32* meeting");
     // One block of a multiprocessor is enough: asked for no number, ptxas spills to make room for more.
     out.Open(absl::StrCat("extern \"C\" __global__ void __launch_bounds__(", group, ", 1) ",
                           PhaseSymbol(symbol, static_cast<int>(p)), "(", absl::StrJoin(parameters, ", "), ")"));
@@ -39,17 +78,18 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
     if (kernel.scratch_bytes > 0) {
       out.Line(absl::StrCat("__shared__ __align__(64) char scratch[", kernel.scratch_bytes + 64, "];"));
     }
-    const bool per_item = text::TaskPerItem(kernel, phase, group);
-    const bool shared = group > 1 && !per_item;
-    if (shared) out.Line(absl::StrCat("__shared__ i64 partials[", group, "];"));
+    if (std::any_of(phases.begin(), phases.end(),
+                    [&](const movement::Phase& phase) { return IsShared(kernel, phase, group); })) {
+      out.Line(absl::StrCat("__shared__ i64 partials[", group, "];"));
+    }
     for (const std::string& line : buffers) out.Line(line);
-    if (phase.tasks() > 0) {
-      if (text::NeedsWideIndices(phase, group)) out.Line("typedef i64 ix;");
-      out.Line(per_item ? absl::StrCat("const ix task = blockIdx.x * (ix)", group, " + threadIdx.x;")
-                        : "const ix task = blockIdx.x;");
-      if (per_item) out.Line(absl::StrCat("if (task >= ", phase.tasks(), ") return;"));
-      if (shared) out.Line("const int lid = threadIdx.x;");
-      text::PrintTask(kernel, phase, {device.vector_bytes / 4, shared ? group : 1}, &out);
+    if (std::any_of(phases.begin(), phases.end(),
+                    [&](const movement::Phase& phase) { return text::NeedsWideIndices(phase, group); })) {
+      out.Line("typedef i64 ix;");
+    }
+    for (const movement::Phase& phase : phases) {
+      if (&phase != phases.data()) out.Line("SYNC_DEVICE");
+      PrintPhase(kernel, phase, device, &out);
     }
     out.Close();
   }

@@ -326,29 +326,33 @@ TEST(GroupTileInTasks, AsCuda) {
 }
 
 // Phases in one launch, between which groups wait for each other.
-TEST(GroupsThatStay, PassPhasesOn) {
-  std::vector<RunOptions> options;
-  for (const int group : {1, 32}) {
-    RunOptions& each = options.emplace_back();
-    each.device = OpenClTestDevice(group > 1 ? 4 : 16, group);
-    each.device.memory[0].size_bytes = 4 << 10;  // no task has room for rows between two products
-    each.device.resident_groups = 2;
-    each.device.launch_s = 1e-3;
-  }
-  const absl::Status can_run = CanRun(options[0].device);
-  if (!can_run.ok()) GTEST_SKIP() << "kernels are not run: " << can_run.message();
+class GroupsThatStay : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(, GroupsThatStay, ::testing::Values("OpenCl", "Cuda"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(GroupsThatStay, PassPhasesOn) {
+  const bool cuda = std::string(GetParam()) == "Cuda";
   int resident = 0;
-  for (const BlockResult& result : RunCases(CasesInTasks(), options)) {
-    EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
-    ASSERT_EQ(result.kernels.size(), 1u);
-    const movement::Kernel& kernel = result.kernels[0].kernel;
-    EXPECT_EQ(kernel.resident, kernel.phases.size() > 1) << result.name;
-    resident += kernel.resident;
+  for (const int group : {cuda ? 8 : 1, 32}) {
+    RunOptions options;
+    options.device = cuda ? CudaTestDevice(group) : OpenClTestDevice(group > 1 ? 4 : 16, group);
+    options.device.memory[0].size_bytes = 4 << 10;  // no task has room for rows between two products
+    options.device.resident_groups = 2;
+    options.device.launch_s = 1e-3;
+    const absl::Status can_run = CanRun(options.device);
+    if (!can_run.ok()) GTEST_SKIP() << "kernels are not run: " << can_run.message();
+    for (const BlockResult& result : RunCases(CasesInTasks(), {options})) {
+      EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
+      ASSERT_EQ(result.kernels.size(), 1u);
+      const movement::Kernel& kernel = result.kernels[0].kernel;
+      EXPECT_EQ(kernel.resident, kernel.phases.size() > 1) << result.name;
+      resident += kernel.resident;
+    }
   }
   EXPECT_GE(resident, 8);
 }
 
-TEST(GroupsThatStay, NotWhereNothingIsKnownOfThem) {
+TEST(GroupTileSchedule, NoGroupsStayWhereNothingIsKnownOfThem) {
   RunOptions options{LikeAGpu("OpenCl")};
   options.device.memory[0].size_bytes = 4 << 10;
   for (const BlockResult& result : RunCases({Attention("attention", 64, 64, 2, 32)}, {options})) {

@@ -72,6 +72,8 @@ TEST(CudaResources, NothingIsSpilled) {
     GraphMaker& halves = graphs.emplace_back();
     halves.Out(halves.Op("MatMul", {halves.In({512, 768}, DType::kF16), halves.Weight({768, 3072}, DType::kF16)}));
   }
+  graphs.emplace_back().Out(  // one row in several phases, whose blocks stay
+      graphs.back().Op("Softmax", {graphs.back().In({1, 65536})}, {{"axis", int64_t{-1}}}));
   for (const char* target : {"cuda:sm_80", "cuda:sm_90"}) {
     const absl::StatusOr<DeviceModel> device = StoredDevice(target);
     ASSERT_TRUE(device.ok()) << device.status();
@@ -86,6 +88,7 @@ TEST(CudaResources, NothingIsSpilled) {
       const Resources resources = ResourcesOf((*cubins)[0]);
       EXPECT_GT(resources.registers, 16) << target << " " << g;
       EXPECT_LT(resources.registers, 255) << target << " " << g << "\n" << movement::Print(kernel->kernel);
+      EXPECT_EQ(kernel->kernel.resident, g + 1 == graphs.size()) << target << " " << g;
       EXPECT_EQ(resources.frame_bytes, 0) << target << " " << g << "\n" << movement::Print(kernel->kernel);
     }
   }

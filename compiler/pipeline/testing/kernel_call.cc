@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -14,6 +15,7 @@ namespace fusion::testing {
 namespace {
 
 constexpr char kQemu[] = "qemu-aarch64";
+constexpr int64_t kBlocksTogether = 3;  // of a resident kernel
 constexpr char kCrossCompiler[] = "aarch64-linux-gnu-g++";
 
 class Folder {
@@ -43,11 +45,20 @@ class HostHere : public KernelHost {
   absl::Status Run(const KernelCall& call) override {
     std::vector<void*> args;
     for (GuardedBuffer* buffer : call.args) args.push_back(buffer->data());
+    unsigned meeting = 0;  // runtime/devices/cuda/kernel_abi.md
+    if (call.resident) args.push_back(&meeting);
     for (const KernelCall::Phase& phase : call.phases) {
-      const auto function = reinterpret_cast<fusion_kernel_phase>(dlsym(handle_, (phase.symbol + suffix_).c_str()));
-      if (function == nullptr) return absl::InternalError(absl::StrCat("no symbol ", phase.symbol));
+      const std::string symbol = phase.symbol + (call.resident ? "_together" : suffix_);
+      const auto function = reinterpret_cast<fusion_kernel_phase>(dlsym(handle_, symbol.c_str()));
+      if (function == nullptr) return absl::InternalError(absl::StrCat("no symbol ", symbol));
       GuardedBuffer scratch(call.scratch_bytes);
-      for (const auto& [begin, end] : phase.ranges) {
+      std::vector<std::pair<int64_t, int64_t>> ranges = phase.ranges;
+      if (call.resident) {
+        int64_t blocks = 0;
+        for (const auto& [begin, end] : ranges) blocks = std::max(blocks, end);
+        ranges = {{0, std::min(blocks, kBlocksTogether)}};
+      }
+      for (const auto& [begin, end] : ranges) {
         scratch.Poison();
         if (!CallGuarded(function, args.data(), scratch.data(), begin, end)) {
           return absl::InternalError(

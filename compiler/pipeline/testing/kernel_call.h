@@ -21,7 +21,7 @@ struct KernelCall {
   std::vector<GuardedBuffer*> args;
   int64_t scratch_bytes = 0;
   std::vector<Phase> phases;
-  bool resident = false;  // groups wait for each other (runtime/devices/opencl/kernel_abi.md)
+  bool resident = false;  // groups wait for each other (runtime/devices/*/kernel_abi.md)
 };
 
 // Built kernels, loaded.

@@ -24,7 +24,7 @@ using GraphExecHandle = struct CUgraphExec_st*;
 inline constexpr Result kSuccess = 0, kOutOfMemory = 2;
 // CUdevice_attribute, CUfunction_attribute and flags, as far as they are used.
 inline constexpr int kClockKhz = 13, kMultiprocessors = 16, kMemoryClockKhz = 36, kMemoryBusBits = 37, kL2Bytes = 38,
-                     kComputeMajor = 75, kComputeMinor = 76;
+                     kComputeMajor = 75, kComputeMinor = 76, kCooperativeLaunch = 95;
 inline constexpr int kFunctionMaxThreads = 0;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr int kCaptureThreadLocal = 1;
@@ -60,6 +60,11 @@ inline constexpr int kCaptureThreadLocal = 1;
   F(LaunchKernel, cuLaunchKernel,                                                                                    \
     (FunctionHandle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
      unsigned block_z, unsigned shared_bytes, StreamHandle stream, void** parameters, void** extra))                 \
+  F(LaunchCooperativeKernel, cuLaunchCooperativeKernel,                                                              \
+    (FunctionHandle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
+     unsigned block_z, unsigned shared_bytes, StreamHandle stream, void** parameters))                               \
+  F(OccupancyMaxActiveBlocksPerMultiprocessor, cuOccupancyMaxActiveBlocksPerMultiprocessor,                          \
+    (int* blocks, FunctionHandle function, int block_threads, size_t shared_bytes))                                  \
   F(EventCreate, cuEventCreate, (EventHandle * event, unsigned flags))                                               \
   F(EventDestroy, cuEventDestroy_v2, (EventHandle event))                                                            \
   F(EventRecord, cuEventRecord, (EventHandle event, StreamHandle stream))                                            \

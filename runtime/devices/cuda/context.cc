@@ -27,7 +27,7 @@ absl::StatusOr<std::vector<DeviceFacts>> FindDevices() {
          {std::pair(kComputeMajor, &facts.major), std::pair(kComputeMinor, &facts.minor),
           std::pair(kMultiprocessors, &facts.multiprocessors), std::pair(kClockKhz, &facts.clock_khz),
           std::pair(kMemoryClockKhz, &facts.memory_clock_khz), std::pair(kMemoryBusBits, &facts.memory_bus_bits),
-          std::pair(kL2Bytes, &facts.l2_bytes)}) {
+          std::pair(kL2Bytes, &facts.l2_bytes), std::pair(kCooperativeLaunch, &facts.cooperates)}) {
       RETURN_IF_ERROR(ToStatus(*api, api->DeviceGetAttribute(value, attribute, facts.number), "a device's properties"));
     }
     facts.name = name;
@@ -99,6 +99,14 @@ absl::StatusOr<Memory> Context::Allocate(int64_t size_bytes, const char* what) c
   RETURN_IF_ERROR(Check(api_->MemAlloc(&data, static_cast<size_t>(std::max<int64_t>(1, size_bytes))),
                         absl::StrCat("no device memory for ", what, " (", size_bytes, " bytes)")));
   return Memory(shared_from_this(), data);
+}
+
+absl::StatusOr<int> Context::BlocksTogether(FunctionHandle function, int block_threads) const {
+  if (device_.cooperates == 0) return 1;
+  int each = 0;
+  RETURN_IF_ERROR(Check(api_->OccupancyMaxActiveBlocksPerMultiprocessor(&each, function, block_threads, 0),
+                        "asking how many blocks a multiprocessor runs"));
+  return std::max(1, each * device_.multiprocessors);
 }
 
 }  // namespace fusion::cuda

@@ -21,6 +21,7 @@ struct DeviceFacts {
   int major = 0, minor = 0;  // compute capability
   int multiprocessors = 0;
   int clock_khz = 0, memory_clock_khz = 0, memory_bus_bits = 0, l2_bytes = 0;
+  int cooperates = 0;  // not 0: it runs the blocks of a cooperative launch at the same time
 
   std::string architecture() const;  // "sm_90"
 };
@@ -82,6 +83,9 @@ class Context : public std::enable_shared_from_this<Context> {
   absl::Status Check(Result code, const std::string& what) const { return ToStatus(*api_, code, what); }
   // RESOURCE_EXHAUSTED naming `what`.
   absl::StatusOr<Memory> Allocate(int64_t size_bytes, const char* what) const;
+  // Blocks of one launch of the function that the device runs at the same time, so that they may wait for each other;
+  // at least 1.
+  absl::StatusOr<int> BlocksTogether(FunctionHandle function, int block_threads) const;
   absl::Status Finish() const { return Check(api_->StreamSynchronize(stream_), "running the kernels"); }
 
  private:

@@ -1,5 +1,6 @@
 #include "runtime/devices/cuda/cuda_device.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <vector>
@@ -13,6 +14,8 @@
 
 namespace fusion {
 namespace {
+
+constexpr size_t kMeetingBytes = 4;
 
 class CudaExecutable : public Executable {
  public:
@@ -65,6 +68,7 @@ class CudaExecutable : public Executable {
   struct BoundPhase {
     cuda::FunctionHandle function;
     unsigned blocks, threads;
+    bool together;  // the blocks wait for each other
   };
   struct BoundLaunch {
     std::vector<BoundPhase> phases;
@@ -106,6 +110,8 @@ class CudaExecutable : public Executable {
     ASSIGN_OR_RETURN(memory_, context_->Allocate(bytes, "the bundle's buffers"));
     RETURN_IF_ERROR(context_->Check(api().MemsetD8(memory_.data(), 0, static_cast<size_t>(bytes)),
                                     "clearing the bundle's buffers"));
+    ASSIGN_OR_RETURN(meeting_, context_->Allocate(kMeetingBytes, "blocks to meet"));
+    RETURN_IF_ERROR(context_->Check(api().MemsetD8(meeting_.data(), 0, kMeetingBytes), "clearing where blocks meet"));
     const absl::string_view weights = bundle_->weights();
     if (!weights.empty()) {
       ASSIGN_OR_RETURN(weights_, context_->Allocate(static_cast<int64_t>(weights.size()) + kBufferSlackBytes,
@@ -122,15 +128,21 @@ class CudaExecutable : public Executable {
       const fusion::Kernel& kernel = program_->kernels[launch.kernel];
       if (kernel.on_host) continue;
       for (const int buffer : launch.buffers) bound.arguments.push_back(DeviceOf(buffer));
+      if (kernel.resident) bound.arguments.push_back(meeting_.data());
       for (const Phase& phase : kernel.phases) {
         if (phase.tasks == 0) continue;
-        BoundPhase one = {nullptr, static_cast<unsigned>(phase.tasks), 0};
+        BoundPhase one = {nullptr, static_cast<unsigned>(phase.tasks), 0, false};
         RETURN_IF_ERROR(context_->Check(
             api().ModuleGetFunction(&one.function, modules_[kernel.file], phase.symbol.c_str()), phase.symbol));
         int threads = 0;  // those of its launch bounds, which are what it is written for
         RETURN_IF_ERROR(
             context_->Check(api().FuncGetAttribute(&threads, cuda::kFunctionMaxThreads, one.function), phase.symbol));
         one.threads = static_cast<unsigned>(threads);
+        if (kernel.resident) {
+          ASSIGN_OR_RETURN(const int most, context_->BlocksTogether(one.function, threads));
+          one.blocks = std::min(one.blocks, static_cast<unsigned>(most));
+          one.together = one.blocks > 1;
+        }
         bound.phases.push_back(one);
       }
     }
@@ -142,9 +154,13 @@ class CudaExecutable : public Executable {
     std::vector<void*> parameters;
     for (cuda::DevicePointer& argument : launch.arguments) parameters.push_back(&argument);
     for (const BoundPhase& phase : launch.phases) {
-      RETURN_IF_ERROR(context_->Check(api().LaunchKernel(phase.function, phase.blocks, 1, 1, phase.threads, 1, 1, 0,
-                                                         context_->stream(), parameters.data(), nullptr),
-                                      absl::StrCat("launch ", l, " '", program_->launches[l].label, "'")));
+      const cuda::StreamHandle stream = context_->stream();
+      const cuda::Result code = phase.together
+                                    ? api().LaunchCooperativeKernel(phase.function, phase.blocks, 1, 1, phase.threads,
+                                                                    1, 1, 0, stream, parameters.data())
+                                    : api().LaunchKernel(phase.function, phase.blocks, 1, 1, phase.threads, 1, 1, 0,
+                                                         stream, parameters.data(), nullptr);
+      RETURN_IF_ERROR(context_->Check(code, absl::StrCat("launch ", l, " '", program_->launches[l].label, "'")));
     }
     return absl::OkStatus();
   }
@@ -244,7 +260,7 @@ class CudaExecutable : public Executable {
   const fusion::Program* program_ = nullptr;
   std::map<std::string, cuda::ModuleHandle> modules_;  // by kernel file
   MirroredBuffers buffers_;
-  cuda::Memory memory_, weights_;
+  cuda::Memory memory_, weights_, meeting_;
   std::vector<BoundLaunch> launches_;  // nothing bound of what runs on the host
   std::vector<Part> parts_;
   CpuLaunches host_launches_;

@@ -1,7 +1,8 @@
 // Lets generated CUDA text be compiled as C++ and run on the processor, for tests: included in front of it, with
 // FUSION_CUDA_KERNEL(function, threads) for each of its functions behind. The threads of a block are fibers that give
-// way to each other at barriers and shuffles; blocks run one after another. A barrier that only some threads of a block
-// reach ends the process with a message, as it would hang a GPU or worse.
+// way to each other at barriers and shuffles; blocks run one after another, or those of a cooperative launch in turns
+// from meeting to meeting. A barrier that only some threads of a block reach ends the process with a message, as it
+// would hang a GPU or worse, and so does waiting for blocks that never come.
 #ifndef FUSION_RUNTIME_DEVICES_CUDA_TESTING_CUDA_SHIM_H_
 #define FUSION_RUNTIME_DEVICES_CUDA_TESTING_CUDA_SHIM_H_
 
@@ -16,7 +17,10 @@
 #define FUSION_CUDA_SHIM 1
 #define __global__
 #define __device__
-#define __shared__ static
+// In one place, so that blocks which run in turns can each have their own: saved and put back.
+#define __shared__ static __attribute__((section("cuda_shared")))
+extern "C" char __start_cuda_shared[] __attribute__((weak, visibility("hidden")));
+extern "C" char __stop_cuda_shared[] __attribute__((weak, visibility("hidden")));
 #define __forceinline__ inline __attribute__((always_inline))
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __launch_bounds__(...)
@@ -33,23 +37,31 @@ namespace cuda_shim {
 struct Place {
   unsigned x = 0;
 };
-static Place thread_index, block_index;
+static Place thread_index, block_index, grid_dim;
 
 constexpr int kMostThreads = 1024;
 constexpr size_t kStackBytes = 256 << 10;
 
 struct Fiber {
   jmp_buf at;
-  char* stack = nullptr;
-  bool done = false;
+  char* stack;
+  bool begun, done;
 };
-static Fiber fibers[kMostThreads];
-static char* free_stacks[kMostThreads];
-static int free_stack_count = 0;
+// A block and how far it has come: threads run in rounds from one barrier to the next.
+struct Block {
+  Fiber* fibers;
+  char* shared;  // its shared memory while another block runs
+  int next;      // thread of this round
+  int done;      // threads that have ended in this round
+};
+static Fiber* fibers;      // of the running block
+static char* free_stacks;  // each holds the next one's address
 static jmp_buf scheduler;
 static void (*task)(void* call);
 static void* task_call;
 static uint64_t slots[kMostThreads];  // of a shuffle
+static bool waits;                    // the thread that gave way waits for other blocks
+static uint64_t arrivals;             // at meetings
 
 // Copies that a thread waits for: done no sooner than that, so that what is read too early shows.
 struct Copy {
@@ -72,13 +84,14 @@ static void Enter() {
   _longjmp(scheduler, 1);
 }
 
-static __attribute__((noinline)) void Resume(unsigned thread, bool first) {
+static __attribute__((noinline)) void Resume(unsigned thread) {
   thread_index.x = thread;
   Fiber& fiber = fibers[thread];
   if (_setjmp(scheduler) == 0) {
-    if (!first) _longjmp(fiber.at, 1);
-    fiber.done = false;
-    fiber.stack = free_stack_count > 0 ? free_stacks[--free_stack_count] : static_cast<char*>(malloc(kStackBytes));
+    if (fiber.begun) _longjmp(fiber.at, 1);
+    fiber.begun = true;
+    fiber.stack = free_stacks != nullptr ? free_stacks : static_cast<char*>(malloc(kStackBytes));
+    if (fiber.stack == free_stacks) memcpy(&free_stacks, fiber.stack, sizeof free_stacks);
     ucontext_t start;
     getcontext(&start);
     start.uc_stack.ss_sp = fiber.stack;
@@ -87,27 +100,78 @@ static __attribute__((noinline)) void Resume(unsigned thread, bool first) {
     makecontext(&start, Enter, 0);
     setcontext(&start);
   }
-  if (fibers[thread].done) free_stacks[free_stack_count++] = fibers[thread].stack;
+  if (fibers[thread].done) {
+    memcpy(fibers[thread].stack, &free_stacks, sizeof free_stacks);
+    free_stacks = fibers[thread].stack;
+  }
 }
 
-// One block. Every other one runs its threads in the opposite order: what is missing a barrier shows.
-static void RunBlock(unsigned block, int threads, void (*body)(void*), void* call) {
-  block_index.x = block;
-  task = body;
-  task_call = call;
-  for (bool first = true;; first = false) {
-    int done = 0;
-    for (int i = 0; i < threads; ++i) {
-      const int thread = block % 2 == 0 ? i : threads - 1 - i;
-      Resume(static_cast<unsigned>(thread), first);
-      done += fibers[thread].done ? 1 : 0;
+// A block until it ends (true) or one of its threads waits for other blocks. Every other one runs its threads in the
+// opposite order: what is missing a barrier shows.
+static bool Continue(Block* block, unsigned number, int threads) {
+  block_index.x = number;
+  fibers = block->fibers;
+  for (;; block->next = block->done = 0) {
+    for (; block->next < threads; ++block->next) {
+      const int thread = number % 2 == 0 ? block->next : threads - 1 - block->next;
+      Resume(static_cast<unsigned>(thread));
+      if (waits) return waits = false;
+      block->done += fibers[thread].done ? 1 : 0;
     }
-    if (done == threads) return;
-    if (done > 0) {
-      fprintf(stderr, "a barrier of block %u is reached by %d of its %d threads\n", block, threads - done, threads);
+    if (block->done == threads) return true;
+    if (block->done > 0) {
+      fprintf(stderr, "a barrier of block %u is reached by %d of its %d threads\n", number, threads - block->done,
+              threads);
       abort();
     }
   }
+}
+
+// Blocks [begin, end) in turns.
+static void RunBlocks(int64_t begin, int64_t end, int threads, void (*body)(void*), void* call) {
+  task = body;
+  task_call = call;
+  const auto count = static_cast<size_t>(end - begin);
+  const auto shared_bytes = static_cast<size_t>(__stop_cuda_shared - __start_cuda_shared);
+  Block* blocks = static_cast<Block*>(calloc(count, sizeof(Block)));
+  for (size_t b = 0; b < count; ++b) {
+    blocks[b].fibers = static_cast<Fiber*>(calloc(static_cast<size_t>(threads), sizeof(Fiber)));
+    if (count > 1) blocks[b].shared = static_cast<char*>(calloc(shared_bytes + 1, 1));
+  }
+  for (size_t left = count; left > 0;) {
+    const uint64_t before = arrivals;
+    const size_t left_before = left;
+    for (size_t b = 0; b < count; ++b) {
+      Block& block = blocks[b];
+      if (block.fibers == nullptr) continue;
+      if (count > 1) memcpy(__start_cuda_shared, block.shared, shared_bytes);
+      const bool ended = Continue(&block, static_cast<unsigned>(begin) + static_cast<unsigned>(b), threads);
+      if (count > 1) memcpy(block.shared, __start_cuda_shared, shared_bytes);
+      if (!ended) continue;
+      free(block.fibers);
+      free(block.shared);
+      block.fibers = nullptr;
+      --left;
+    }
+    if (left > 0 && left == left_before && arrivals == before) {
+      fprintf(stderr, "%zu blocks wait for others that do not come\n", left);
+      abort();
+    }
+  }
+  free(blocks);
+}
+
+// A thread comes to a meeting, and looks whether all have come, which they can only while it gives way.
+static unsigned Come(unsigned* meeting, unsigned n) {
+  ++arrivals;
+  const unsigned before = *meeting;
+  *meeting += n;
+  return before;
+}
+static unsigned See(const unsigned* meeting) {
+  waits = true;
+  GiveWay();
+  return *meeting;
 }
 
 static void CopyLater(void* to, const void* from, size_t size_bytes) {
@@ -200,11 +264,15 @@ template <typename... Pointers>
 constexpr int ParameterCount(void (*)(Pointers...)) {
   return sizeof...(Pointers);
 }
+// `together`: at the same time, as a cooperative launch has them.
 template <typename... Pointers>
-void Launch(void (*kernel)(Pointers...), int threads, void* const* args, int64_t begin, int64_t end) {
+void Launch(void (*kernel)(Pointers...), int threads, void* const* args, int64_t begin, int64_t end, bool together) {
   Launcher<Pointers...> launcher{kernel, args};
-  for (int64_t block = begin; block < end; ++block) {
-    RunBlock(static_cast<unsigned>(block), threads, &Launcher<Pointers...>::Body, &launcher);
+  grid_dim.x = static_cast<unsigned>(end);
+  for (int64_t next = begin; next < end;) {
+    const int64_t first = next;
+    next = together ? end : first + 1;
+    RunBlocks(first, next, threads, &Launcher<Pointers...>::Body, &launcher);
   }
 }
 
@@ -233,6 +301,9 @@ static inline unsigned tf32(float value) {  // to nearest, ties away from zero
 static inline void copies_arrive() { cuda_shim::FinishCopies(); }
 #define threadIdx cuda_shim::thread_index
 #define blockIdx cuda_shim::block_index
+#define gridDim cuda_shim::grid_dim
+static inline unsigned come(unsigned* meeting, unsigned n) { return cuda_shim::Come(meeting, n); }
+static inline unsigned see(const unsigned* meeting) { return cuda_shim::See(meeting); }
 
 static inline void __syncthreads() { cuda_shim::GiveWay(); }
 template <typename T>
@@ -255,14 +326,17 @@ static inline unsigned short f2h(float value) {
   return bits;
 }
 
-// NAME_threads: of a block. NAME_parameters: how many. NAME_tasks: runs blocks [begin, end), with the signature of a
-// phase of the CPU's kernels.
-#define FUSION_CUDA_KERNEL(name, threads)                                                                              \
-  extern "C" __attribute__((visibility("default"))) const int name##_threads, name##_parameters;                       \
-  const int name##_threads = threads, name##_parameters = cuda_shim::ParameterCount(name);                             \
-  extern "C"                                                                                                           \
-      __attribute__((visibility("default"))) void name##_tasks(void* const* args, void*, int64_t begin, int64_t end) { \
-    cuda_shim::Launch(name, threads, args, begin, end);                                                                \
+// NAME_threads: of a block. NAME_parameters: how many. NAME_tasks: runs blocks [begin, end) one after another, with the
+// signature of a phase of the CPU's kernels. NAME_together: runs them at the same time; `begin` is 0.
+#define FUSION_CUDA_EXPORT extern "C" __attribute__((visibility("default")))
+#define FUSION_CUDA_KERNEL(name, threads)                                                         \
+  FUSION_CUDA_EXPORT const int name##_threads, name##_parameters;                                 \
+  const int name##_threads = threads, name##_parameters = cuda_shim::ParameterCount(name);        \
+  FUSION_CUDA_EXPORT void name##_tasks(void* const* args, void*, int64_t begin, int64_t end) {    \
+    cuda_shim::Launch(name, threads, args, begin, end, false);                                    \
+  }                                                                                               \
+  FUSION_CUDA_EXPORT void name##_together(void* const* args, void*, int64_t begin, int64_t end) { \
+    cuda_shim::Launch(name, threads, args, begin, end, true);                                     \
   }
 
 #endif  // FUSION_RUNTIME_DEVICES_CUDA_TESTING_CUDA_SHIM_H_

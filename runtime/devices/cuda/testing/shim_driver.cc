@@ -1,7 +1,8 @@
 // A CUDA driver that is the processor: the functions that the runtime's device calls, for modules which are shared
 // objects of text compiled with cuda_shim.h. Device memory is the host's. Everything is done when it is asked for;
 // while a stream is captured nothing is, but when its graph is launched. Errors are those that a test provokes: with
-// FUSION_CUDA_SHIM_NO_GRAPHS=1 graphs are captured and not made, =2 not even captured.
+// FUSION_CUDA_SHIM_NO_GRAPHS=1 graphs are captured and not made, =2 not even captured; with
+// FUSION_CUDA_SHIM_NO_COOPERATION=1 blocks of a launch may not wait for each other.
 #include <dlfcn.h>
 #include <elf.h>
 #include <stdint.h>
@@ -18,8 +19,10 @@
 
 namespace {
 
-constexpr int kOk = 0, kInvalidValue = 1, kOutOfMemory = 2, kInvalidImage = 200, kNotFound = 500, kNotSupported = 801;
+constexpr int kOk = 0, kInvalidValue = 1, kOutOfMemory = 2, kInvalidImage = 200, kNotFound = 500, kTooLarge = 720,
+              kNotSupported = 801;
 constexpr size_t kMostMemory = size_t{16} << 30;
+constexpr int kMultiprocessors = 2, kBlocksEach = 2;
 
 using Phase = void (*)(void* const* args, void* scratch, int64_t begin, int64_t end);
 
@@ -33,7 +36,7 @@ struct Stream {
   void Do(std::function<void()> step) { capture != nullptr ? capture->steps.push_back(std::move(step)) : step(); }
 };
 struct Function {
-  Phase tasks;
+  Phase tasks, together;
   int threads, parameters;
 };
 struct Module {
@@ -56,6 +59,11 @@ int MissingGraphs() {
   return missing != nullptr ? atoi(missing) : 0;
 }
 
+bool Cooperates() {
+  const char* refused = getenv("FUSION_CUDA_SHIM_NO_COOPERATION");
+  return refused == nullptr || atoi(refused) == 0;
+}
+
 int the_context = 0;  // whose address is the one context
 
 }  // namespace
@@ -68,6 +76,7 @@ int cuGetErrorName(int code, const char** name) {
   *name = code == kOutOfMemory    ? "CUDA_ERROR_OUT_OF_MEMORY"
           : code == kInvalidImage ? "CUDA_ERROR_INVALID_IMAGE"
           : code == kNotFound     ? "CUDA_ERROR_NOT_FOUND"
+          : code == kTooLarge     ? "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE"
                                   : "CUDA_ERROR_INVALID_VALUE";
   return kOk;
 }
@@ -88,7 +97,9 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
     case 36:
       return *value = 1000000, kOk;
     case 16:  // multiprocessors
-      return *value = 2, kOk;
+      return *value = kMultiprocessors, kOk;
+    case 95:  // cooperative launches
+      return *value = Cooperates() ? 1 : 0, kOk;
     case 37:  // bits of the memory's bus
       return *value = 128, kOk;
     case 38:  // bytes of L2
@@ -131,10 +142,11 @@ int cuModuleUnload(void* handle) {
 int cuModuleGetFunction(void** function, void* handle, const char* name) {
   auto* module = static_cast<Module*>(handle);
   const auto tasks = reinterpret_cast<Phase>(dlsym(module->library, (std::string(name) + "_tasks").c_str()));
+  const auto together = reinterpret_cast<Phase>(dlsym(module->library, (std::string(name) + "_together").c_str()));
   const auto* threads = static_cast<const int*>(dlsym(module->library, (std::string(name) + "_threads").c_str()));
   const auto* parameters = static_cast<const int*>(dlsym(module->library, (std::string(name) + "_parameters").c_str()));
   if (tasks == nullptr || threads == nullptr || parameters == nullptr) return kNotFound;
-  module->functions.push_back(new Function{tasks, *threads, *parameters});
+  module->functions.push_back(new Function{tasks, together, *threads, *parameters});
   *function = module->functions.back();
   return kOk;
 }
@@ -179,19 +191,39 @@ int cuStreamDestroy_v2(void* stream) {
 }
 int cuStreamSynchronize(void*) { return kOk; }
 
-int cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
-                   unsigned block_z, unsigned, void* stream, void** parameters, void**) {
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void*, int, size_t) { return *blocks = kBlocksEach, kOk; }
+
+}  // extern "C"
+
+namespace {
+
+int LaunchFunction(void* handle, unsigned blocks, unsigned threads, void* stream, void** parameters, bool together) {
   const Function function = *static_cast<Function*>(handle);
-  if (grid_x == 0 || grid_y * grid_z * block_y * block_z != 1 || block_x != static_cast<unsigned>(function.threads)) {
-    return kInvalidValue;
-  }
+  if (blocks == 0 || threads != static_cast<unsigned>(function.threads)) return kInvalidValue;
+  if (together && !Cooperates()) return kNotSupported;
+  if (together && blocks > kMultiprocessors * kBlocksEach) return kTooLarge;
   std::vector<void*> args;  // read when it is asked for, as a driver does
   for (int i = 0; i < function.parameters; ++i) args.push_back(*static_cast<void**>(parameters[i]));
   static_cast<Stream*>(stream)->Do([=] {
     const std::lock_guard<std::mutex> lock(running);
-    function.tasks(args.data(), nullptr, 0, grid_x);
+    (together ? function.together : function.tasks)(args.data(), nullptr, 0, blocks);
   });
   return kOk;
+}
+
+}  // namespace
+
+extern "C" {
+
+int cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+                   unsigned block_z, unsigned, void* stream, void** parameters, void**) {
+  if (grid_y * grid_z * block_y * block_z != 1) return kInvalidValue;
+  return LaunchFunction(handle, grid_x, block_x, stream, parameters, false);
+}
+int cuLaunchCooperativeKernel(void* handle, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                              unsigned block_y, unsigned block_z, unsigned, void* stream, void** parameters) {
+  if (grid_y * grid_z * block_y * block_z != 1) return kInvalidValue;
+  return LaunchFunction(handle, grid_x, block_x, stream, parameters, true);
 }
 
 int cuEventCreate(void** event, unsigned) { return *event = new Event, kOk; }
