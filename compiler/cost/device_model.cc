@@ -149,6 +149,10 @@ absl::StatusOr<DeviceModel> DeviceModelFromJson(const std::string& text) {
     return absl::InvalidArgumentError(absl::StrCat("device model: resident_groups of kind '", m.kind,
                                                    "', only kernels of opencl and cuda have them"));
   }
+  if (m.resident_groups > 0 && m.kind == "opencl" && m.task_lanes > 1) {
+    return absl::InvalidArgumentError(absl::StrCat("device model: resident_groups with task_lanes ", m.task_lanes,
+                                                   ", only groups of one work-item stay on devices of opencl"));
+  }
   if (m.host_isa != "avx2" && m.host_isa != "neon") {
     return absl::InvalidArgumentError(
         absl::StrCat("device model: host_isa '", m.host_isa, "' is neither avx2 nor neon"));

@@ -66,6 +66,9 @@ TEST(DeviceModel, GroupsThatStay) {
   model.kind = "cpu";
   EXPECT_FALSE(DeviceModelFromJson(DeviceModelToJson(model)).ok());
   model.kind = "opencl";
+  model.task_lanes = 32;
+  EXPECT_FALSE(DeviceModelFromJson(DeviceModelToJson(model)).ok());
+  model.task_lanes = 1;
   model.resident_groups = -1;
   EXPECT_FALSE(DeviceModelFromJson(DeviceModelToJson(model)).ok());
 }

@@ -128,18 +128,18 @@ TEST_P(OpenClSession, AKernelRunsOnTheHost) {
   }
 }
 
-// Groups meet between what were two launches; rows of the second are other groups' of the first.
+// Groups wait between what were two launches for rows that others computed.
 TEST_P(OpenClSession, GroupsStay) {
   const std::string text = TinyText() + R"(
 __kernel void stay(__global float* x, long ox, __global float* w, long ow, __global float* t, long ot,
-                   __global float* b, long ob, __global float* u, long ou, __global int* meeting) {
-  for (long r = get_group_id(0); r < 64; r += get_num_groups(0))
+                   __global float* b, long ob, __global float* u, long ou, __global int* tickets) {
+  const int groups = get_num_groups(0);
+  for (int r; (r = atomic_inc(tickets)) < 64; atomic_inc(tickets + 1))
     for (int c = 0; c < 8; ++c) F(t, ot)[r * 8 + c] = F(x, ox)[r * 8 + c] * F(w, ow)[c];
-  const int turn = atomic_or(meeting + 1, 0);
-  if (atomic_inc(meeting) == (int)get_num_groups(0) - 1) { atomic_xchg(meeting, 0); atomic_inc(meeting + 1); }
-  else while (atomic_or(meeting + 1, 0) == turn) {}
-  for (long r = get_group_id(0); r < 64; r += get_num_groups(0))
+  while (atomic_or(tickets + 1, 0) < 64) {}
+  for (int r = get_group_id(0); r < 64; r += groups)
     for (int c = 0; c < 8; ++c) F(u, ou)[(63 - r) * 8 + c] = F(t, ot)[(63 - r) * 8 + c] + F(b, ob)[c];
+  if (atomic_inc(tickets) == 64 + 2 * groups - 1) { atomic_xchg(tickets, 0); atomic_xchg(tickets + 1, 0); }
 }
 )";
   Manifest manifest = TinyManifest();

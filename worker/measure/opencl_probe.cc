@@ -58,17 +58,24 @@ GROUP void local_rate(__global float* from, __global float* to, long n) {
   }
   to[get_global_id(0)] = a[get_local_id(0)];
 }
-GROUP void meet(__global float* from, __global float* to, long n) {
-  __global int* meeting = (__global int*)to;
-  for (long i = 0; i < n; ++i) {
-    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    if (get_local_id(0) == 0) {
-      const int turn = atomic_or(meeting + 1, 0);
-      if (atomic_inc(meeting) == (int)get_num_groups(0) - 1) { atomic_xchg(meeting, 0); atomic_inc(meeting + 1); }
-      else while (atomic_or(meeting + 1, 0) == turn) {}
-    }
-    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+int next_ticket(__global int* tickets, int end) {
+  for (int next = atomic_or(tickets, 0); next < end;) {
+    const int found = atomic_cmpxchg(tickets, next, next + 1);
+    if (found == next) return next;
+    next = found;
   }
+  return end;
+}
+GROUP void phases(__global float* from, __global float* to, long n) {
+  __global int* tickets = (__global int*)to;
+  const int groups = get_num_groups(0), each = 4 * groups;
+  int end = 0;
+  for (long phase = 0; phase < n; ++phase) {
+    end += each;
+    while (next_ticket(tickets, end) < end) atomic_inc(tickets + 1);
+    while (atomic_or(tickets + 1, 0) < end) {}
+  }
+  if (atomic_inc(tickets) == end + groups - 1) { atomic_xchg(tickets, 0); atomic_xchg(tickets + 1, 0); }
 }
 GROUP void clear(__global float* from, __global float* to, long n) { to[get_global_id(0)] = 0; }
 GROUP void nothing(__global float* from, __global float* to, long n) {}
@@ -189,7 +196,7 @@ absl::StatusOr<DeviceModel> ProbeOpenCl() {
   model.byte_dots = false;
   if (const std::string host = HostIsa(); host == "neon") model.host_isa = host;
   model.write_allocate = facts.is_cpu;
-  model.resident_groups = facts.resident_groups > 1 ? facts.resident_groups : 0;
+  model.resident_groups = facts.resident_groups > 1 && group == 1 ? facts.resident_groups : 0;
 
   ASSIGN_OR_RETURN(const std::unique_ptr<Probe> probe, Probe::Create(context, lanes, group));
   const int64_t groups = int64_t{facts.is_cpu ? 4 : 16} * model.parallel_units;
@@ -204,10 +211,10 @@ absl::StatusOr<DeviceModel> ProbeOpenCl() {
   ASSIGN_OR_RETURN(model.launch_s, probe->LaunchSeconds());
   model.barrier_s = 0;  // where groups do not stay, a launch lies between phases
   if (model.resident_groups > 0) {
-    constexpr int kMeetings = 1000;
-    RETURN_IF_ERROR(probe->Seconds("clear", group > 1 ? 1 : 2, 0).status());
-    ASSIGN_OR_RETURN(const double meetings, probe->Seconds("meet", model.resident_groups, kMeetings));
-    model.barrier_s = meetings / kMeetings;
+    constexpr int kPhases = 1000;
+    RETURN_IF_ERROR(probe->Seconds("clear", 2, 0).status());
+    ASSIGN_OR_RETURN(const double phases, probe->Seconds("phases", model.resident_groups, kPhases));
+    model.barrier_s = phases / kPhases;
   }
 
   auto copy = [&](int64_t bytes) -> absl::StatusOr<double> {

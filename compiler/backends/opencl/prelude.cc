@@ -7,7 +7,8 @@
 namespace fusion::opencl {
 namespace {
 
-// $U before a loop, $L lanes, $I 0..$L-1, $ZL and $ZH lanes in turns, $M the library's functions, $H the helpers for single values.
+// $U before a loop, $L lanes, $I 0..$L-1, $ZL and $ZH lanes in turns, $M the library's functions, $H the helpers for
+// single values.
 //
 // Loads and stores are macros, because a function would have to name the address space of its pointer. vload and vstore
 // promise the alignment of an element only. Halves go through a private copy: without cl_khr_fp16 only vload_half and
@@ -23,9 +24,9 @@ typedef float$L vf; typedef int$L vi; typedef uint$L vu;
 #define FOLD_TEAM(T, value, group, team, combine) { SCRATCH T* const part = (SCRATCH T*)partials; part[lid] = value; BARRIER \
 for (int half_team = team / 2; half_team > 0; half_team /= 2) { if (lid % team < half_team) { T x = part[lid]; const T y = part[lid + half_team]; combine part[lid] = x; } BARRIER } \
 value = part[lid / team * team]; BARRIER }
-#define SYNC_DEVICE { BARRIER if (get_local_id(0) == 0) { mem_fence(CLK_GLOBAL_MEM_FENCE); const int turn = atomic_or(meeting + 1, 0); \
-if (atomic_inc(meeting) == (int)get_num_groups(0) - 1) { atomic_xchg(meeting, 0); atomic_inc(meeting + 1); } else while (atomic_or(meeting + 1, 0) == turn) {} \
-mem_fence(CLK_GLOBAL_MEM_FENCE); } BARRIER }
+#define TICKET_DONE { mem_fence(CLK_GLOBAL_MEM_FENCE); atomic_inc(tickets + 1); }
+#define AWAIT_TICKETS(end) { while (atomic_or(tickets + 1, 0) < end) {} mem_fence(CLK_GLOBAL_MEM_FENCE); }
+#define LEAVE_TICKETS(end) if (atomic_inc(tickets) == end + (int)get_num_groups(0) - 1) { atomic_xchg(tickets, 0); atomic_xchg(tickets + 1, 0); }
 #define STEP_BOUNDARY
 #define COPIES_ARRIVE
 #define copy_f32(to, from) *(to) = *(from)
@@ -55,6 +56,7 @@ SI float h2f(u16 h) { return vload_half(0, (const half*)&h); }
 SI u16 f2h(float f) { u16 h; vstore_half_rte(f, 0, (half*)&h); return h; }
 SI float bf2f(u16 h) { return as_float((u32)h << 16); }
 SI u16 f2bf(float f) { u32 b = as_uint(f); return (b & 0x7fffffff) > 0x7f800000 ? (u16)((b >> 16) | 0x40) : (u16)((b + 0x7fff + ((b >> 16) & 1)) >> 16); }
+SI int next_ticket(GLOBAL int* tickets, int end) { for (int next = atomic_or(tickets, 0); next < end;) { const int found = atomic_cmpxchg(tickets, next, next + 1); if (found == next) return next; next = found; } return end; }
 SI vf bc(float s) { return (vf)(s); }
 SI vi bi(int s) { return (vi)(s); }
 SI vi iota(void) { return (vi)($I); }

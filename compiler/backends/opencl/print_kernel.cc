@@ -11,36 +11,61 @@
 #include "compiler/backends/text/print_task.h"
 #include "compiler/backends/text/work_groups.h"
 #include "compiler/movement/in_place.h"
+#include "runtime/base/check.h"
 
 namespace fusion::opencl {
 namespace {
 
 // Two parameters each, and OpenCL promises room for 1024 bytes of them.
 constexpr int kMostParameterBuffers = 64;
+// Of each phase: few, since each costs atomic operations, and enough for a group that is held up to hold up little.
+constexpr int kTicketsPerGroup = 4;
 
 bool IsShared(const movement::Kernel& kernel, const movement::Phase& phase, int group) {
   return group > 1 && !text::TaskPerItem(kernel, phase, group);
 }
 
-// The tasks of a phase, in a function of its own or by groups that stay.
+// One task, `task` being its number.
+void PrintTask(const movement::Kernel& kernel, const movement::Phase& phase, const DeviceModel& device,
+               text::CodeWriter* out) {
+  const bool shared = IsShared(kernel, phase, device.task_lanes);
+  if (shared) out->Line("const int lid = get_local_id(0);");
+  text::PrintTask(kernel, phase, {device.vector_bytes / 4, shared ? device.task_lanes : 1}, out);
+}
+
+// The tasks of a phase, in a function of its own.
 void PrintPhase(const movement::Kernel& kernel, const movement::Phase& phase, const DeviceModel& device,
                 text::CodeWriter* out) {
   if (phase.tasks() == 0) return;
-  const int group = device.task_lanes;
-  const bool per_item = text::TaskPerItem(kernel, phase, group);
-  const bool shared = IsShared(kernel, phase, group);
-  const char* const of = per_item ? "global" : "group";
-  if (kernel.resident) {
-    out->Open(absl::StrCat("for (i64 task = get_", of, "_id(0); task < ", phase.tasks(),
-                           "; task += ", per_item ? "get_global_size(0)" : "get_num_groups(0)", ")"));
-    if (shared) out->Line("BARRIER");  // the task before has read its scratch
-  } else {
-    out->Line(absl::StrCat("const i64 task = get_", of, "_id(0);"));
-    if (per_item) out->Line(absl::StrCat("if (task >= ", phase.tasks(), ") return;"));
+  const bool per_item = text::TaskPerItem(kernel, phase, device.task_lanes);
+  out->Line(absl::StrCat("const i64 task = get_", per_item ? "global" : "group", "_id(0);"));
+  if (per_item) out->Line(absl::StrCat("if (task >= ", phase.tasks(), ") return;"));
+  PrintTask(kernel, phase, device, out);
+}
+
+// All phases in one function, for groups of one work-item. Work is handed out as tickets, a run of a phase's tasks
+// each: a group takes tickets as long as the phase has any, waits until those that others took are done, and goes on to
+// the next phase. So what waits holds no ticket, and waits only for groups that run: one that has not begun, or is held
+// up between tickets, holds nobody up.
+void PrintResident(const movement::Kernel& kernel, const DeviceModel& device, text::CodeWriter* out) {
+  FUSION_CHECK(device.task_lanes == 1, "groups of several work-items do not stay");
+  int64_t tickets = 0;  // of the phases so far
+  for (const movement::Phase& phase : kernel.phases) {
+    const int64_t tasks = phase.tasks();
+    if (tasks == 0) continue;
+    const int64_t most = int64_t{kTicketsPerGroup} * device.resident_groups;
+    const int64_t each = (tasks + most - 1) / most, first = tickets;
+    if (first > 0) out->Line(absl::StrCat("AWAIT_TICKETS(", first, ")"));
+    tickets += (tasks + each - 1) / each;
+    out->Open(absl::StrCat("for (int ticket; (ticket = next_ticket(tickets, ", tickets, ")) < ", tickets, ";)"));
+    out->Open(absl::StrCat("for (i64 task = (ticket - ", first, ") * ", each, "L, end = min(task + ", each, "L, ",
+                           tasks, "L); task < end; ++task)"));
+    PrintTask(kernel, phase, device, out);
+    out->Close();
+    out->Line("TICKET_DONE");
+    out->Close();
   }
-  if (shared) out->Line("const int lid = get_local_id(0);");
-  text::PrintTask(kernel, phase, {device.vector_bytes / 4, shared ? group : 1}, out);
-  if (kernel.resident) out->Close();
+  out->Line(absl::StrCat("LEAVE_TICKETS(", tickets, ")"));
 }
 
 // The phases of one function.
@@ -64,7 +89,8 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
     int arg = 0;
     for (size_t b = 0; b < kernel.buffers.size(); ++b) {
       const movement::Buffer& buffer = kernel.buffers[b];
-      const std::string pointer = text::PointerType(buffer, written.count(static_cast<int>(b)) == 0);
+      const bool is_written = written.count(static_cast<int>(b)) > 0;
+      const std::string pointer = text::PointerType(buffer, !is_written);
       if (buffer.scope == movement::BufferScope::kBlock) {
         buffers.push_back(absl::StrCat(pointer, " const b", b, " = (", pointer, ")(scratch + ", scratch[b], ");"));
         continue;
@@ -75,12 +101,14 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
         ++arg;
         continue;
       }
-      const char* restrict = may_alias.count(static_cast<int>(b)) ? "" : " restrict";
+      // Of what other groups write meanwhile the compiler may not take loads to before the wait for it.
+      const bool shared = may_alias.count(static_cast<int>(b)) > 0 || (kernel.resident && is_written);
+      const char* restrict = shared ? "" : " restrict";
       parameters.push_back(absl::StrCat(pointer, restrict, " m", b));
       parameters.push_back(absl::StrCat("i64 o", b));
       buffers.push_back(absl::StrCat(pointer, " const b", b, " = (", pointer, ")((GLOBAL char*)m", b, " + o", b, ");"));
     }
-    if (kernel.resident) parameters.push_back("GLOBAL int* meeting");
+    if (kernel.resident) parameters.push_back("GLOBAL int* tickets");
     out.Open(absl::StrCat("__kernel __attribute__((reqd_work_group_size(", group, ", 1, 1))) void ",
                           PhaseSymbol(symbol, static_cast<int>(p)), "(", absl::StrJoin(parameters, ", "), ")"));
     // Slack: vectors may read past the end of the last buffer.
@@ -92,9 +120,10 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
       out.Line(absl::StrCat("__local long partials[", group, "];"));
     }
     for (const std::string& line : buffers) out.Line(line);
-    for (const movement::Phase& phase : phases) {
-      if (&phase != phases.data()) out.Line("SYNC_DEVICE");
-      PrintPhase(kernel, phase, device, &out);
+    if (kernel.resident) {
+      PrintResident(kernel, device, &out);
+    } else {
+      PrintPhase(kernel, phases[0], device, &out);
     }
     out.Close();
   }

@@ -91,17 +91,19 @@ class HostOnOpenCl : public KernelHost {
   }
 
   absl::Status Launch(const opencl::Kernel& kernel, const KernelCall& call, cl_uint parameters, int64_t tasks) {
-    std::vector<cl_int> nobody = {0, 0};
-    opencl::Buffer meeting;
+    std::vector<cl_int> none = {0, 0};  // tickets
+    opencl::Buffer tickets;
     if (call.resident) {
-      ASSIGN_OR_RETURN(meeting, context_->ShareMemory(nobody.data(), 2 * sizeof(cl_int)));
-      const cl_mem memory = meeting.get();
+      ASSIGN_OR_RETURN(tickets, context_->ShareMemory(none.data(), 2 * sizeof(cl_int)));
+      const cl_mem memory = tickets.get();
       RETURN_IF_ERROR(opencl::ToStatus(
-          context_->api().clSetKernelArg(kernel.get(), parameters, sizeof(cl_mem), &memory), "the place to meet"));
-      tasks = std::min<int64_t>(tasks, context_->device().resident_groups);
+          context_->api().clSetKernelArg(kernel.get(), parameters, sizeof(cl_mem), &memory), "tickets"));
+      tasks = 2 * context_->device().resident_groups + 1;  // some begin when others have done all there was
     }
     RETURN_IF_ERROR(context_->Launch(kernel, tasks, nullptr));
-    return context_->Finish();
+    RETURN_IF_ERROR(context_->Finish());
+    if (none != std::vector<cl_int>{0, 0}) return absl::InternalError("tickets are not as they were found");
+    return absl::OkStatus();
   }
 
   std::shared_ptr<opencl::Context> context_;

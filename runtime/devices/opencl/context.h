@@ -28,7 +28,7 @@ struct DeviceFacts {
   int64_t cache_bytes = 0;  // of global memory; 0: none
   int64_t max_allocation_bytes = 0;
   int64_t max_group = 1;
-  // Groups of one launch that are certain to run at the same time, so that they may wait for each other.
+  // Groups of one launch that run at the same time and see what the others stored, so that they may wait for each other.
   int resident_groups = 1;
   std::string extensions;
 };

@@ -111,11 +111,11 @@ class OpenClExecutable : public Executable {
 
   absl::Status BindLaunches() {
     const opencl::Api& api = context_->api();
-    // Launches follow each other: one place to meet serves them all.
-    static constexpr cl_int kNobody[2] = {0, 0};
-    ASSIGN_OR_RETURN(meeting_, context_->MakeBuffer(sizeof kNobody, "groups that meet"));
-    RETURN_IF_ERROR(ToStatus(api.clEnqueueWriteBuffer(context_->queue(), meeting_.get(), CL_TRUE, 0, sizeof kNobody,
-                                                      kNobody, 0, nullptr, nullptr),
+    // Launches follow each other: one pair of counters serves them all.
+    static constexpr cl_int kNone[2] = {0, 0};
+    ASSIGN_OR_RETURN(tickets_, context_->MakeBuffer(sizeof kNone, "tickets of work"));
+    RETURN_IF_ERROR(ToStatus(api.clEnqueueWriteBuffer(context_->queue(), tickets_.get(), CL_TRUE, 0, sizeof kNone,
+                                                      kNone, 0, nullptr, nullptr),
                              "preparing memory"));
     for (const Launch& launch : program_->launches) {
       std::vector<BoundPhase>& phases = launches_.emplace_back();
@@ -142,7 +142,7 @@ class OpenClExecutable : public Executable {
             RETURN_IF_ERROR(pass(cl_long{buffers_.Offset(buffer)}));
           }
         }
-        if (kernel.resident) RETURN_IF_ERROR(pass(meeting_.get()));
+        if (kernel.resident) RETURN_IF_ERROR(pass(tickets_.get()));
         const int64_t most = kernel.resident ? context_->device().resident_groups : phase.tasks;
         phases.push_back({std::move(bound), std::min(phase.tasks, most)});
       }
@@ -257,7 +257,7 @@ class OpenClExecutable : public Executable {
   std::map<std::string, opencl::Program> programs_;  // by kernel file
   MirroredBuffers buffers_;
   bool shared_ = false;
-  opencl::Buffer memory_, weights_, meeting_;
+  opencl::Buffer memory_, weights_, tickets_;
   std::vector<std::vector<cl_long>> places_;  // what tables_ hold
   std::vector<opencl::Buffer> tables_;
   std::vector<std::vector<BoundPhase>> launches_;  // none of what runs on the host
