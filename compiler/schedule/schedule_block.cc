@@ -257,7 +257,7 @@ class BlockScheduler {
       if (step.strategy == movement::Strategy::kScalar && FoldAlongLanes(device_, &part, &kernel_)) {
         step = StepOf(part, device_);
       }
-      MoveLoopsToGrid(&step, per_point, device_, &axes_, &phase.grid);
+      MoveLoopsToGrid(&step, per_point, device_, &axes_, choices_, &phase.grid);
       phase.steps.push_back(std::move(step));
       kernel_.phases.push_back(std::move(phase));
     }

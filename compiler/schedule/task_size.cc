@@ -13,10 +13,10 @@ constexpr int64_t kWantedTasksPerUnit = 8, kMaxTasksPerUnit = 128;
 constexpr int64_t kUnknownNearestBytes = 32 << 10, kUnknownPrivateBytes = 1 << 20;
 
 double Lanes(const DeviceModel& device) { return device.vector_bytes / 4.0; }
-int64_t Units(const DeviceModel& device) { return std::max(1, device.parallel_units); }
 
 }  // namespace
 
+int64_t Units(const DeviceModel& device) { return std::max(1, device.parallel_units); }
 double MinTaskCost(const DeviceModel& device) { return kMinTaskVectors * Lanes(device); }
 double WorthSharing(const DeviceModel& device) { return kWorthSharingVectors * Lanes(device); }
 int64_t WantedTasks(const DeviceModel& device) { return kWantedTasksPerUnit * Units(device); }

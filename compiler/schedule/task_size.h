@@ -14,6 +14,9 @@ namespace fusion {
 double MinTaskCost(const DeviceModel& device);
 double WorthSharing(const DeviceModel& device);
 
+// Cores, or what else works at the same time; at least 1.
+int64_t Units(const DeviceModel& device);
+
 // Tasks enough that all cores finish at about the same time, and a number past which more of them only add calls.
 int64_t WantedTasks(const DeviceModel& device);
 int64_t MaxTasks(const DeviceModel& device);

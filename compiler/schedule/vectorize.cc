@@ -110,10 +110,16 @@ movement::Step StepOf(const Nest& nest, const DeviceModel& device) {
 }
 
 void MoveLoopsToGrid(movement::Step* step, double cost_per_point, const DeviceModel& device, AxisSource* axes,
-                     std::vector<Axis>* grid) {
+                     ChoiceLog* choices, std::vector<Axis>* grid) {
   double cost = cost_per_point;
   for (const movement::Loop& loop : step->loops) cost *= static_cast<double>(loop.axis.extent);
-  const int64_t wanted = std::clamp<int64_t>(static_cast<int64_t>(cost / MinTaskCost(device)), 1, MaxTasks(device));
+  const int64_t own = std::clamp<int64_t>(static_cast<int64_t>(cost / MinTaskCost(device)), 1, MaxTasks(device));
+  // One task keeps to one thread; one for each unit is cut least.
+  std::vector<int64_t> counts = {own};
+  for (const int64_t other : {int64_t{1}, Units(device), own / 4, 4 * own}) {
+    if (other >= 1 && std::find(counts.begin(), counts.end(), other) == counts.end()) counts.push_back(other);
+  }
+  const int64_t wanted = counts[choices->Pick("tasks", static_cast<int>(counts.size()))];
   int64_t tasks = 1;
   // The innermost loop stays, for the vectors, unless it is the only one.
   const auto across = [&] { return step->across_axis >= 0 && step->loops.front().axis.id == step->across_axis; };

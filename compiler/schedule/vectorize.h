@@ -5,6 +5,7 @@
 
 #include "compiler/cost/device_model.h"
 #include "compiler/movement/kernel.h"
+#include "compiler/schedule/choices.h"
 #include "compiler/schedule/nest.h"
 
 namespace fusion {
@@ -17,9 +18,10 @@ movement::Step StepOf(const Nest& nest, const DeviceModel& device);
 void VectorizeMap(const DeviceModel& device, movement::Step* step);
 
 // A grid for a nest that is a kernel alone: outer axes (or chunks of the only axis) are moved out of `step`'s loops
-// into the grid until there are tasks enough and each is worth a call.
+// into the grid until there are tasks enough and each is worth a call. How many are enough is a choice, and with it how
+// many threads take part.
 void MoveLoopsToGrid(movement::Step* step, double cost_per_point, const DeviceModel& device, AxisSource* axes,
-                     std::vector<te::Axis>* grid);
+                     ChoiceLog* choices, std::vector<te::Axis>* grid);
 
 }  // namespace fusion
 

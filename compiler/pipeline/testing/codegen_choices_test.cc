@@ -51,6 +51,11 @@ TEST(CodegenChoices, RandomSchedulesComputeTheSame) {
     g.Out(g.Op("MaxPool", {conv}, {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}}));
     cases.push_back(BlockCase("conv and pool", g));
   }
+  {
+    G g;
+    g.Out(g.Op("Relu", {g.Op("Mul", {g.In({30, 40, 41}), g.Weight({40, 41})})}));
+    cases.push_back(BlockCase("map", g));
+  }
   std::vector<RunOptions> options;
   uint64_t seed = 0;
   for (const DeviceModel& device : {Avx512Device(), Avx2Device()}) {
@@ -71,7 +76,7 @@ TEST(CodegenChoices, RandomSchedulesComputeTheSame) {
   }
   // Every choice was taken other than the scheduler would by some kernel.
   for (const char* name :
-       {"chunk", "fold", "form", "lanes", "prefetch", "rows", "split", "stitch", "stream", "tile", "unroll"}) {
+       {"chunk", "fold", "form", "lanes", "prefetch", "rows", "split", "stitch", "stream", "tasks", "tile", "unroll"}) {
     EXPECT_TRUE(met.count(name)) << name;
   }
   EXPECT_GT(different.size(), 8 * cases.size());
