@@ -10,7 +10,8 @@ absl::StatusOr<Budget> ParseBudget(const std::string& text) {
   constexpr int kQuickTrials = 8, kFullTrials = 400;
   constexpr double kQuickShare = 0.02, kFullShare = 0.004;
   if (text == "off") return Budget{};
-  if (text == "quick") return Budget{.trials = kQuickTrials, .share = kQuickShare};
+  constexpr double kQuickSeconds = 60;  // where compilers are slow, fewer trials
+  if (text == "quick") return Budget{.trials = kQuickTrials, .seconds = kQuickSeconds, .share = kQuickShare};
   Budget full{.trials = kFullTrials, .share = kFullShare};
   if (text == "full") return full;
   if (absl::SimpleAtod(text, &full.seconds) && full.seconds > 0 && full.seconds <= kMostSeconds) return full;

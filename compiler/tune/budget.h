@@ -15,8 +15,8 @@ struct Budget {
   double share = 0;  // of the model's time that a kernel must take to be worth trials
 };
 
-// "off"; "quick": a few trials of the kernels that matter; "full": until trials stop paying; a number: as "full", but
-// for at most so many seconds. INVALID_ARGUMENT for anything else.
+// "off"; "quick": a few trials of the kernels that matter, a minute at most; "full": until trials stop paying; a
+// number: as "full", but for at most so many seconds. INVALID_ARGUMENT for anything else.
 absl::StatusOr<Budget> ParseBudget(const std::string& text);
 
 }  // namespace fusion::tune

@@ -24,6 +24,8 @@ constexpr double kPruned = 2;
 // A separate measurement moves by more than this; measured in turns, a kernel must win by the second.
 constexpr double kPromising = 0.97, kWon = 0.98;
 constexpr size_t kFinalists = 2;
+// Answers from the database come at once; what follows them may have to be measured.
+constexpr double kLeastVariantSeconds = 1e-3;
 
 struct Kernel {
   int number;
@@ -54,7 +56,9 @@ absl::StatusOr<std::vector<Tuned>> Tune(const std::vector<Subject>& subjects, co
     made_own.push_back(std::move(made));
   }
   if (own.empty()) return tuned;
+  double asked_at = seconds();
   ASSIGN_OR_RETURN(const std::vector<LatencyAnswer> own_answers, workbench->Measure(own));
+  double variant_s = (seconds() - asked_at) / static_cast<double>(own.size());  // one costs: built, sent, measured
   std::vector<Kernel> kernels;
   int64_t tried = 0;
   for (size_t i = 0; i < own.size(); ++i) {
@@ -81,6 +85,10 @@ absl::StatusOr<std::vector<Tuned>> Tune(const std::vector<Subject>& subjects, co
     tried += kernel.trials;
     kernels.push_back(std::move(kernel));
   }
+  // Where time is short, those that matter most come first.
+  std::stable_sort(kernels.begin(), kernels.end(), [&](const Kernel& a, const Kernel& b) {
+    return subjects[a.number].weight_ns > subjects[b.number].weight_ns;
+  });
 
   const auto all = static_cast<int64_t>(kernels.size()) * options.budget.trials;
   while (seconds() < end) {
@@ -91,9 +99,11 @@ absl::StatusOr<std::vector<Tuned>> Tune(const std::vector<Subject>& subjects, co
     };
     std::vector<Asked> asked;
     std::vector<Workbench::Variant> variants;
+    const double room = (end - seconds()) / std::max(variant_s, kLeastVariantSeconds);
     for (Kernel& kernel : kernels) {
       const int most = std::min(kGeneration, options.budget.trials - kernel.trials);
       if (!kernel.active || most <= 0) continue;
+      if (static_cast<double>(variants.size()) >= room) break;
       int added = 0;
       while (added < most) {
         const std::vector<Choices> proposals = kernel.search.Propose(most - added);
@@ -120,7 +130,9 @@ absl::StatusOr<std::vector<Tuned>> Tune(const std::vector<Subject>& subjects, co
     }
     std::vector<double> best;
     for (const Kernel& kernel : kernels) best.push_back(kernel.search.told().front().latency_ns);
+    asked_at = seconds();
     ASSIGN_OR_RETURN(const std::vector<LatencyAnswer> answers, workbench->Measure(variants));
+    variant_s = (seconds() - asked_at) / static_cast<double>(variants.size());
     for (size_t v = 0; v < variants.size(); ++v) {
       const bool measured = answers[v].source != LatencySource::kModel;  // else it crashed or hung
       asked[v].kernel->search.Tell(asked[v].points,

@@ -32,6 +32,7 @@ class MadeUp : public Workbench {
   }
   absl::StatusOr<std::vector<LatencyAnswer>> Measure(const std::vector<Variant>& variants) override {
     std::vector<LatencyAnswer> answers;
+    now += seconds_a_variant * static_cast<double>(variants.size());
     for (const Variant& v : variants) {
       answers.push_back({Latency(v) * (lucky && !v.choices.empty() ? 0.9 : 1), source});
       if (!v.choices.empty()) asked.push_back(v);
@@ -53,6 +54,7 @@ class MadeUp : public Workbench {
 
   LatencySource source = LatencySource::kMeasured;
   bool lucky = false;  // trials seem faster than they are
+  double now = 0, seconds_a_variant = 0;
   int made = 0;
   std::vector<Variant> asked;
   std::vector<std::vector<Variant>> compared;
@@ -137,11 +139,24 @@ TEST(Tune, SmallSharesAndKernelsWithoutChoicesAreLeftAlone) {
 TEST(Tune, EndsWithItsTimeAndWhenCancelled) {
   MadeUp bench;
   double now = 0;
-  TuneOptions options{.budget = {.trials = 100, .seconds = 3}, .seconds = [&] { return now += 1; }};
+  TuneOptions options{.budget = {.trials = 100, .seconds = 8}, .seconds = [&] { return now += 1; }};
   ASSERT_TRUE(Tune({{1, 100}}, options, &bench).ok());
   EXPECT_LE(bench.asked.size(), 8u);
   options.cancelled = [] { return true; };
   EXPECT_EQ(Tune({{1, 100}}, options, &bench).status().code(), absl::StatusCode::kCancelled);
+}
+
+TEST(Tune, WhereATrialIsDearTimeGoesToWhatMatters) {
+  MadeUp bench;
+  bench.seconds_a_variant = 5;
+  const TuneOptions options{.budget = {.trials = 8, .seconds = 40}, .seconds = [&] { return bench.now; }};
+  // Ten seconds for the schedules as they are, so there is room for six trials, not for all sixteen.
+  ASSERT_TRUE(Tune({{1, 50}, {2, 100}}, options, &bench).ok());
+  int of_first = 0;
+  for (const Workbench::Variant& v : bench.asked) of_first += v.kernel == 0;
+  EXPECT_EQ(of_first, 4);
+  EXPECT_EQ(static_cast<int>(bench.asked.size()) - of_first, 4);
+  EXPECT_LE(bench.now, 60);
 }
 
 }  // namespace
