@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/cost/model_error.h"
 #include "proto/profile.grpc.pb.h"
 #include "runtime/base/status_macros.h"
 #include "server/grpc_status.h"
 #include "server/jobs/job_runner.h"
+#include "server/scheduler/model_error_of.h"
 #include "server/services.h"
 
 namespace fusion {
@@ -79,17 +79,12 @@ class ProfileService : public v1::Profile::Service {
     response->set_from_database(jobs_->sources().database);
     response->set_from_measured(jobs_->sources().measured);
     response->set_from_model(jobs_->sources().model);
-    absl::StatusOr<std::vector<ModelErrorRow>> rows = store_->ModelErrors("");
-    if (!rows.ok()) return ToGrpc(rows.status());
-    std::vector<std::pair<double, double>> pairs;
-    for (const ModelErrorRow& row : *rows) {
-      if (row.latency_ns > 0) pairs.emplace_back(row.model_ns, row.latency_ns);
-    }
-    const ModelError error = SummarizeModelError(pairs);
-    response->set_model_kernels(error.kernels);
-    response->set_model_rank_correlation(error.rank_correlation);
-    response->set_model_median_ratio(error.median_ratio);
-    response->set_model_median_error(error.median_error);
+    const absl::StatusOr<ModelError> error = ModelErrorOf(*store_, "");
+    if (!error.ok()) return ToGrpc(error.status());
+    response->set_model_kernels(error->kernels);
+    response->set_model_rank_correlation(error->rank_correlation);
+    response->set_model_median_ratio(error->median_ratio);
+    response->set_model_median_error(error->median_error);
     return grpc::Status::OK;
   }
 

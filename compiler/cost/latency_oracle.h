@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "compiler/cost/model_error.h"
 
 namespace fusion {
 
@@ -54,6 +55,10 @@ class LatencyOracle {
   // Answers parallel to `questions`. Duplicate keys are measured once. Blocks until all are answered.
   virtual absl::StatusOr<std::vector<LatencyAnswer>> Latency(absl::Span<const LatencyQuestion> questions,
                                                              MeasurementBundler& bundler) = 0;
+  // Has the database an answer?
+  virtual absl::StatusOr<bool> Knows(const std::string& /*key*/) { return false; }
+  // How far the cost model is from what was measured on this device so far.
+  virtual absl::StatusOr<ModelError> Error() { return ModelError(); }
   // Devices that measure at the same time, at least 1.
   virtual int Devices() const { return 1; }
   // All that was tried for this workload; the oldest first.

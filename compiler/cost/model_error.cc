@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "runtime/base/quantile.h"
@@ -42,7 +43,7 @@ ModelError SummarizeModelError(const std::vector<std::pair<double, double>>& mod
   ModelError result;
   result.kernels = static_cast<int64_t>(model_and_measured.size());
   if (model_and_measured.empty()) return result;
-  std::vector<double> model, measured, ratios, errors;
+  std::vector<double> model, measured, ratios, errors, factors;
   for (const auto& [expected, found] : model_and_measured) {
     model.push_back(expected);
     measured.push_back(found);
@@ -50,11 +51,21 @@ ModelError SummarizeModelError(const std::vector<std::pair<double, double>>& mod
   }
   result.median_ratio = Quantile(ratios, 0.5);
   for (const auto& [expected, found] : model_and_measured) {
-    errors.push_back(std::fabs(expected * result.median_ratio / found - 1));
+    const double calibrated = expected * result.median_ratio / found;
+    errors.push_back(std::fabs(calibrated - 1));
+    factors.push_back(std::max(calibrated, 1 / calibrated));
   }
   result.median_error = Quantile(errors, 0.5);
+  result.factor = Quantile(factors, 0.9);
   result.rank_correlation = Correlation(Ranks(model), Ranks(measured));
   return result;
+}
+
+double TrustedFactor(const ModelError& error) {
+  constexpr int64_t kLeastKernels = 30;
+  constexpr double kStep = 0.25;
+  if (error.kernels < kLeastKernels) return std::numeric_limits<double>::infinity();
+  return std::ceil(error.factor / kStep) * kStep;
 }
 
 }  // namespace fusion

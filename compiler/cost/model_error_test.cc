@@ -1,5 +1,7 @@
 #include "compiler/cost/model_error.h"
 
+#include <limits>
+
 #include "gtest/gtest.h"
 
 namespace fusion {
@@ -32,6 +34,20 @@ TEST(ModelError, WithoutKernelsThereIsNothingToSay) {
 
 TEST(ModelError, HalfOfTheKernelsAreNearerThanTheMedian) {
   EXPECT_NEAR(SummarizeModelError({{1, 1}, {1, 1}, {1, 2}, {1, 0.5}, {1, 1.25}}).median_error, 0.2, 1e-9);
+}
+
+TEST(ModelError, NineOfTenAreWithinTheFactor) {
+  std::vector<std::pair<double, double>> pairs(27, {10, 20});
+  pairs.insert(pairs.end(), {{10, 40}, {10, 10}});
+  EXPECT_EQ(TrustedFactor(SummarizeModelError(pairs)), std::numeric_limits<double>::infinity());  // too few
+  pairs.insert(pairs.end(), 2, {10, 20});
+  const ModelError error = SummarizeModelError(pairs);
+  EXPECT_NEAR(error.factor, 1, 1e-9);
+  pairs.insert(pairs.end(), 3, {10, 44});
+  EXPECT_NEAR(SummarizeModelError(pairs).factor, 2, 1e-9);
+  pairs.insert(pairs.end(), 3, {10, 44});
+  EXPECT_NEAR(SummarizeModelError(pairs).factor, 2.2, 1e-9);
+  EXPECT_EQ(TrustedFactor(SummarizeModelError(pairs)), 2.25);
 }
 
 }  // namespace

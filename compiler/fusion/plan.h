@@ -5,6 +5,7 @@
 #define FUSION_COMPILER_FUSION_PLAN_H_
 
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -72,6 +73,10 @@ class BlockOracle {
   // What the cost model says, at once: for guesses about answers to come. Blocks that CanSchedule accepted, or single
   // operators.
   virtual double EstimateNs(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) = 0;
+  // Is the latency known without measuring?
+  virtual absl::StatusOr<bool> Knows(const ecg::Graph& /*graph*/, const std::vector<ecg::NodeId>& /*nodes*/) {
+    return false;
+  }
   // How many measure at the same time. With one, no `maybe` is worth finding.
   virtual int Devices() const { return 1; }
 };
@@ -83,6 +88,8 @@ struct PlanOptions {
   bool beyond_table = true;
   // A yellow case whose blocks are all estimated below this is decided by the estimates.
   double negligible_ns = 0;
+  // So is one whose two sides are estimated more than this factor apart, unless both were measured before.
+  double trusted_factor = std::numeric_limits<double>::infinity();
   std::function<void(int64_t done, int64_t total)> progress;  // may be empty
   std::function<bool()> cancelled;                            // may be empty
 };

@@ -129,6 +129,18 @@ double GraphBlockOracle::EstimateNs(const ecg::Graph&, const std::vector<ecg::No
   return kernel.ok() ? movement::EstimateCost((*kernel)->kernel, typical_, threads_).latency_ns : 0;
 }
 
+absl::StatusOr<bool> GraphBlockOracle::Knows(const ecg::Graph&, const std::vector<ecg::NodeId>& nodes) {
+  const KernelOr& kernel = Get(nodes);
+  if (!kernel.ok()) return kernel.status();
+  const std::string key = QuestionKey(**kernel);
+  auto it = knows_.find(key);
+  if (it == knows_.end()) {
+    ASSIGN_OR_RETURN(const bool knows, context_.oracle->Knows(key));
+    it = knows_.emplace(key, knows).first;
+  }
+  return it->second;
+}
+
 std::string GraphBlockOracle::QuestionKey(const BlockKernel& kernel) const {
   return Sha256Hex(absl::StrCat(kernel.key, "|", context_.device->Fingerprint(), "|threads=", threads_,
                                 "|cold|generator=", kGeneratorVersion));

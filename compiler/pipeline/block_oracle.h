@@ -30,6 +30,7 @@ class GraphBlockOracle : public BlockOracle, private MeasurementBundler {
   absl::StatusOr<BlockLatencies> Latency(const ecg::Graph& graph, const std::vector<std::vector<ecg::NodeId>>& blocks,
                                          const std::vector<std::vector<ecg::NodeId>>& maybe) override;
   double EstimateNs(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) override;
+  absl::StatusOr<bool> Knows(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) override;
   int Devices() const override { return context_.oracle->Devices(); }
 
   absl::StatusOr<BlockKernel> Kernel(const std::vector<ecg::NodeId>& nodes);
@@ -73,6 +74,7 @@ class GraphBlockOracle : public BlockOracle, private MeasurementBundler {
   std::unordered_map<std::string, Prototype> prototypes_;  // by signature
   std::map<std::string, std::shared_ptr<const BlockKernel>> by_key_;
   std::map<std::string, LatencyAnswer> answers_;
+  std::map<std::string, bool> knows_;  // the first answer stands: a plan is made in rounds that must agree
   int64_t questions_ = 0;
   int64_t answered_[3] = {0, 0, 0};
 };

@@ -237,6 +237,8 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
   plan_options.beyond_table = !options.disabled_passes.count("beyond-table");
   plan_options.negligible_ns =
       kNegligible * LeastNs(planned.graph, context.device->WithTypicalRates(), Units(options, context));
+  ASSIGN_OR_RETURN(const ModelError error, context.oracle->Error());
+  plan_options.trusted_factor = TrustedFactor(error);
   plan_options.progress = [&](int64_t done, int64_t total) { clock->Report(done, total, "planning fusion"); };
   ASSIGN_OR_RETURN(planned.plan, planner->Plan(planned.graph, *context.device, *oracle, plan_options));
   RETURN_IF_ERROR(Annotate(CheckPlan(planned.graph, planned.plan), absl::StrCat("planner ", options.planner)));

@@ -11,6 +11,7 @@
 #include "runtime/base/quantile.h"
 #include "runtime/base/sha256.h"
 #include "runtime/base/status_macros.h"
+#include "server/scheduler/model_error_of.h"
 
 namespace fusion {
 namespace {
@@ -203,6 +204,13 @@ absl::StatusOr<std::vector<std::string>> FarmOracle::NeighbourChoices(const std:
                                                                       const std::string& workload, int limit) {
   return job_.store->NeighbourChoices(structure, workload, limit);
 }
+
+absl::StatusOr<bool> FarmOracle::Knows(const std::string& key) {
+  ASSIGN_OR_RETURN(const auto elected, job_.store->ElectedLatencies({key}));
+  return elected[0].has_value();
+}
+
+absl::StatusOr<ModelError> FarmOracle::Error() { return ModelErrorOf(*job_.store, job_.device.fingerprint); }
 
 absl::StatusOr<std::vector<LatencyAnswer>> FarmOracle::Latency(absl::Span<const LatencyQuestion> questions,
                                                                MeasurementBundler& bundler) {

@@ -52,6 +52,8 @@ class FarmOracle : public LatencyOracle {
   explicit FarmOracle(const FarmJob& job) : job_(job) {}
   absl::StatusOr<std::vector<LatencyAnswer>> Latency(absl::Span<const LatencyQuestion> questions,
                                                      MeasurementBundler& bundler) override;
+  absl::StatusOr<bool> Knows(const std::string& key) override;
+  absl::StatusOr<ModelError> Error() override;
   int Devices() const override;
   absl::StatusOr<std::vector<KnownTrial>> Trials(const std::string& workload) override;
   absl::StatusOr<std::vector<std::string>> NeighbourChoices(const std::string& structure, const std::string& workload,

@@ -363,12 +363,22 @@ absl::StatusOr<bool> Round::ProfileAgrees(const std::array<const NodeSet*, 3>& q
                                           Decision* decision) {
   auto estimate = [&](int q) { return oracle_.EstimateNs(graph_, *questions[q]); };
   const double fused_ns = estimate(0), separate_ns = estimate(1) + estimate(2);
-  if (std::max(fused_ns, separate_ns) < options_.negligible_ns) {
+  const double longer = std::max(fused_ns, separate_ns), shorter = std::min(fused_ns, separate_ns);
+  const bool negligible = longer < options_.negligible_ns;
+  bool estimated = negligible;
+  if (!negligible && longer > options_.trusted_factor * shorter) {
+    for (const NodeSet* question : questions) {
+      ASSIGN_OR_RETURN(const bool known, oracle_.Knows(graph_, *question));
+      estimated = estimated || !known;
+    }
+  }
+  if (estimated) {
     decision->fused_ns = fused_ns;
     decision->separate_ns = separate_ns;
     decision->source = LatencySource::kModel;
-    decision->reason = absl::StrFormat("estimated %.1f us fused against %.1f us apart (too little to measure)",
-                                       fused_ns / 1e3, separate_ns / 1e3);
+    decision->reason =
+        absl::StrFormat("estimated %.1f us fused against %.1f us apart (%s)", fused_ns / 1e3, separate_ns / 1e3,
+                        negligible ? "too little to measure" : "further apart than estimates are wrong");
     return fused_ns <= separate_ns + unseen_ns;
   }
   std::vector<NodeSet> open;

@@ -60,6 +60,10 @@ class FakeOracle : public BlockOracle {
   }
   double EstimateNs(const ecg::Graph&, const std::vector<ecg::NodeId>&) override { return estimate_ns; }
   int Devices() const override { return devices; }
+  absl::StatusOr<bool> Knows(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) override {
+    return known.count(BlockName(graph, nodes)) > 0;
+  }
+  std::set<std::string> known;  // without being measured
   std::set<std::string> refused;
   std::map<std::string, double> latency_us;
   absl::Status failure;
@@ -390,6 +394,24 @@ TEST_F(DnnFusionTest, WhatTakesNoTimeIsNotMeasured) {
   options_.negligible_ns = 800;
   EXPECT_THAT(Blocks(kConvResize), ElementsAre("a", "b+c"));
   EXPECT_THAT(oracle_.batches, ElementsAre("a+b+c, a, b+c"));
+}
+
+TEST_F(DnnFusionTest, EstimatesFurtherApartThanTheyAreWrongAreBelieved) {
+  oracle_.latency_us = {{"a+b+c", 15.1}, {"a", 5}, {"b+c", 10}};
+  oracle_.estimate_ns = 400;  // apart 800
+  options_.trusted_factor = 1.9;
+  EXPECT_THAT(Blocks(kConvResize), ElementsAre("a+b+c"));
+  EXPECT_EQ(Of("a", "b").reason,
+            "estimated 0.4 us fused against 0.8 us apart (further apart than estimates are wrong)");
+  EXPECT_TRUE(oracle_.batches.empty());
+  // What was measured costs nothing to ask, if all of it was.
+  oracle_.known = {"a+b+c", "a"};
+  EXPECT_THAT(Blocks(kConvResize), ElementsAre("a+b+c"));
+  oracle_.known.insert("b+c");
+  EXPECT_THAT(Blocks(kConvResize), ElementsAre("a", "b+c"));
+  oracle_.known.clear();
+  options_.trusted_factor = 2;
+  EXPECT_THAT(Blocks(kConvResize), ElementsAre("a", "b+c"));
 }
 
 TEST_F(DnnFusionTest, BlocksDoNotGrowWithoutEnd) {

@@ -1,0 +1,17 @@
+// How far the cost model is from what this server's database holds of a device ("": of all).
+#ifndef FUSION_SERVER_SCHEDULER_MODEL_ERROR_OF_H_
+#define FUSION_SERVER_SCHEDULER_MODEL_ERROR_OF_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "compiler/cost/model_error.h"
+#include "db/stores/store.h"
+
+namespace fusion {
+
+absl::StatusOr<ModelError> ModelErrorOf(Store& store, const std::string& device_fingerprint);
+
+}  // namespace fusion
+
+#endif  // FUSION_SERVER_SCHEDULER_MODEL_ERROR_OF_H_
