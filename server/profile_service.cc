@@ -85,6 +85,7 @@ class ProfileService : public v1::Profile::Service {
     response->set_model_rank_correlation(error->rank_correlation);
     response->set_model_median_ratio(error->median_ratio);
     response->set_model_median_error(error->median_error);
+    response->set_model_factor(error->factor);
     return grpc::Status::OK;
   }
 

@@ -21,9 +21,11 @@ namespace {
 
 std::string ModelInWords(const v1::ProfileStats& stats) {
   if (stats.model_kernels() < 2) return "not compared yet";
-  return absl::StrFormat("rank correlation %.2f over %s; measured %.2f of estimated, median error then %.0f%%",
-                         stats.model_rank_correlation(), Plural(stats.model_kernels(), "kernel"),
-                         stats.model_median_ratio(), 100 * stats.model_median_error());
+  return absl::StrFormat(
+      "rank correlation %.2f over %s; measured %.2f of estimated, median error then %.0f%%, nine of ten within a factor "
+      "of %.2f",
+      stats.model_rank_correlation(), Plural(stats.model_kernels(), "kernel"), stats.model_median_ratio(),
+      100 * stats.model_median_error(), stats.model_factor());
 }
 
 class ProfileStatsVerb : public Verb {

@@ -18,6 +18,7 @@ struct LatencyQuestion {
                             // cache state and generator version; names and weights do not enter
   std::string description;  // for people: "Conv+Relu+Add [1,64,56,56]"
   double model_latency_ns;  // the cost model's estimate, used when nobody can measure
+  double typical_ns = 0;    // the same at typical rates, which planners compare; kept beside a measurement
   // Questions of one group that have to be measured are measured by one worker in turns, so that their answers may be
   // compared closely. Empty: alone.
   std::string group = {};

@@ -161,9 +161,11 @@ absl::StatusOr<std::vector<LatencyAnswer>> GraphBlockOracle::Ask(const std::vect
     if (!question.group.empty()) keys[k] = Sha256Hex(absl::StrCat(keys[k], "|beside", groups[question.group]));
     if (answers_.count(keys[k]) || !open.insert(keys[k]).second) continue;
     by_key_[keys[k]] = question.kernel;
+    const movement::Kernel& kernel = question.kernel->kernel;
     questions.push_back({keys[k], question.description,
-                         movement::EstimateCost(question.kernel->kernel, *context_.device, threads_).latency_ns,
-                         question.group, question.workload, question.structure, question.choices});
+                         movement::EstimateCost(kernel, *context_.device, threads_).latency_ns,
+                         movement::EstimateCost(kernel, typical_, threads_).latency_ns, question.group,
+                         question.workload, question.structure, question.choices});
   }
   if (!questions.empty()) {
     questions_ += static_cast<int64_t>(questions.size());

@@ -260,7 +260,7 @@ absl::StatusOr<std::vector<LatencyAnswer>> FarmOracle::Latency(absl::Span<const 
       item.set_question_key(question.key);
       item.set_description(question.description);
       item.set_bundle(std::move(bundles[t]));
-      item.mutable_origin()->set_model_ns(question.model_latency_ns);
+      item.mutable_origin()->set_model_ns(question.typical_ns);
       item.mutable_origin()->set_workload(question.workload);
       item.mutable_origin()->set_structure(question.structure);
       item.mutable_origin()->set_choices(question.choices);

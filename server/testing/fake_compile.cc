@@ -43,7 +43,7 @@ absl::StatusOr<CompileAccount> FakeCompile(const ModelFiles& files, const Compil
       std::vector<LatencyQuestion> questions;
       for (int64_t i = 0; i < count; ++i) {
         questions.push_back({Sha256Hex(absl::StrCat("question ", i, context.device->Fingerprint())),
-                             absl::StrCat("block ", i), 1e6, word == "compare" ? "group" : ""});
+                             absl::StrCat("block ", i), 1e6, 1e6, word == "compare" ? "group" : ""});
       }
       FakeBundler bundler;
       ASSIGN_OR_RETURN(auto answers, context.oracle->Latency(questions, bundler));

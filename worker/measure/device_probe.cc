@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "runtime/base/quantile.h"
 #include "runtime/base/status_macros.h"
 #include "worker/measure/host_facts.h"
 #include "worker/measure/host_kernels.h"
@@ -26,13 +27,12 @@ namespace {
 constexpr int64_t kDramBytes = int64_t{96} << 20;
 constexpr absl::Duration kLevelTime = absl::Milliseconds(60);
 
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
-}
+// What the machine does while it is left alone: beside other programs a median would tell of them (a launch waits
+// milliseconds for a core).
+constexpr double kUndisturbed = 0.1;
 
 // Copies one half of a buffer of `size_bytes` onto the other until `kLevelTime` has passed; bytes read plus written
-// per second of the median round.
+// per second of an undisturbed round.
 double CopyBandwidth(const HostIsa& isa, char* buffer, int64_t size_bytes) {
   const int64_t half = std::max<int64_t>(128, size_bytes / 2 / 128 * 128);
   const int64_t repeats = std::max<int64_t>(1, (1 << 20) / half);
@@ -42,7 +42,7 @@ double CopyBandwidth(const HostIsa& isa, char* buffer, int64_t size_bytes) {
     const double rate = CopyBytesPerSecond(isa, buffer, buffer + half, half, repeats);
     if (round > 0) rates.push_back(rate);
   }
-  return Median(rates);
+  return Quantile(rates, 1 - kUndisturbed);
 }
 
 void EmptyTask(void* context, size_t) { static_cast<std::atomic<int64_t>*>(context)->fetch_add(1); }
@@ -79,7 +79,7 @@ void ProbeLaunches(int threads, DeviceModel* model) {
     pthreadpool_parallelize_1d(pool.get(), EmptyTask, &count, threads, 0);
     launches.push_back(static_cast<double>(absl::GetCurrentTimeNanos() - start) * 1e-9);
   }
-  model->launch_s = Median(launches);
+  model->launch_s = Quantile(launches, kUndisturbed);
   if (threads == 1) {
     model->barrier_s = 0;
     return;
@@ -92,12 +92,12 @@ void ProbeLaunches(int threads, DeviceModel* model) {
     pthreadpool_parallelize_1d(pool.get(), BarrierTask, &context, threads, 0);
     barriers.push_back(static_cast<double>(absl::GetCurrentTimeNanos() - start) * 1e-9 / context.rounds);
   }
-  model->barrier_s = Median(barriers);
+  model->barrier_s = Quantile(barriers, kUndisturbed);
 }
 
 // One word that changes whenever a cached model must not be used.
 std::string CacheTag(int threads, const std::string& toolchain) {
-  std::string tag = absl::StrCat("device-model 2|", CpuName(), "|", threads, "|", toolchain, "|");
+  std::string tag = absl::StrCat("device-model 3|", CpuName(), "|", threads, "|", toolchain, "|");
   for (const CacheLevel& cache : HostCaches()) absl::StrAppend(&tag, cache.size_bytes, ",");
   return tag;
 }
