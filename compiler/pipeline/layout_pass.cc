@@ -4,8 +4,12 @@
 #include <set>
 #include <vector>
 
+#include "compiler/movement/cost.h"
 #include "compiler/movement/vector_form.h"
 #include "compiler/ops/op_def.h"
+#include "compiler/pipeline/block_kernel.h"
+#include "compiler/pipeline/block_signature.h"
+#include "compiler/pipeline/layout_path.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion {
@@ -46,13 +50,13 @@ bool SameChannel(const te::Index& index, const te::Axis& channel, int64_t* offse
 
 }  // namespace
 
-absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const DeviceModel& device) {
+absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const DeviceModel& device, int threads) {
   // Work-items in step want a row's neighbours beside each other, and bring operands in as they need them.
   if (device.task_lanes > 1) return ValueLayouts();
   const int64_t lanes = device.vector_bytes / 4;
   const int n = static_cast<int>(graph.values().size());
   Groups groups(n);
-  std::set<int> proposed, vetoed;
+  std::set<int> proposed, refused, vetoed;
   for (ecg::ValueId v : graph.inputs()) vetoed.insert(v);
   for (ecg::ValueId v : graph.outputs()) vetoed.insert(v);
   for (ecg::NodeId id = 0; id < static_cast<int>(graph.nodes().size()); ++id) {
@@ -66,15 +70,14 @@ absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const Device
     }
     ASSIGN_OR_RETURN(ops::LoweredBlock lowered, ops::LowerNodes(graph, {id}, outputs));
     const te::Program& program = lowered.program;
-    // Temporaries of the lowering stand for the group of what they are joined to: extra slots past the values.
-    std::vector<int> slot(program.tensors.size());
-    std::vector<int> temporaries;
+    // Temporaries of the lowering stand for the group of what they are joined to.
     Groups local(static_cast<int>(program.tensors.size()));
-    std::vector<bool> proposes(program.tensors.size(), false), refuses(program.tensors.size(), false);
+    std::vector<bool> proposes(program.tensors.size(), false), refuses(program.tensors.size(), false),
+        forbids(program.tensors.size(), false);
     for (const te::Te& te : program.tes) {
       if (te.routine) {  // reads and writes rows
-        for (te::TensorId tensor : te.routine->inputs) refuses[tensor] = true;
-        for (te::TensorId tensor : te.outputs) refuses[tensor] = true;
+        for (te::TensorId tensor : te.routine->inputs) forbids[tensor] = true;
+        for (te::TensorId tensor : te.outputs) forbids[tensor] = true;
         continue;
       }
       const te::TensorId out = te.outputs[0];
@@ -126,21 +129,43 @@ absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const Device
       auto it = value_of_group.find(local.Find(t));
       if (it == value_of_group.end()) continue;
       if (proposes[t]) proposed.insert(it->second);
-      if (refuses[t]) vetoed.insert(it->second);
+      if (refuses[t]) refused.insert(it->second);
+      if (forbids[t]) vetoed.insert(it->second);
     }
   }
-  std::set<int> good, bad;
+  std::set<int> good, contested, bad;
   for (int v : proposed) good.insert(groups.Find(v));
+  for (int v : refused) contested.insert(groups.Find(v));
   for (int v : vetoed) bad.insert(groups.Find(v));
+  const Layout blocked{kChannelAxis, lanes};
   ValueLayouts layouts;
+  std::map<int, std::vector<ecg::ValueId>> open;
   for (int v = 0; v < n; ++v) {
     const ecg::Value& value = graph.value(v);
     const int group = groups.Find(v);
     if (value.constant || !HasLanes(value.type.dtype) || value.type.shape.size() < 2) continue;
     if (!good.count(group) || bad.count(group)) continue;
-    layouts[v] = Layout{kChannelAxis, lanes};
+    if (contested.count(group)) {
+      open[group].push_back(v);
+    } else {
+      layouts[v] = blocked;
+    }
   }
-  return layouts;
+  if (open.empty()) return layouts;
+  std::vector<std::vector<ecg::ValueId>> values;
+  for (auto& [group, members] : open) values.push_back(std::move(members));
+  std::map<std::string, double> known;  // by signature
+  const auto cost = [&](ecg::NodeId id, const ValueLayouts& tried) -> absl::StatusOr<double> {
+    const std::vector<ecg::ValueId> live_out = LiveOutOf(graph, {id});
+    const std::string signature = SignBlock(graph, {id}, live_out, tried).text;
+    auto it = known.find(signature);
+    if (it == known.end()) {
+      ASSIGN_OR_RETURN(const BlockKernel kernel, MakeBlockKernel(graph, {id}, live_out, tried, device));
+      it = known.emplace(signature, movement::EstimateCost(kernel.kernel, device, threads).latency_ns).first;
+    }
+    return it->second;
+  };
+  return ShortestLayouts(graph, values, blocked, std::move(layouts), cost);
 }
 
 }  // namespace fusion

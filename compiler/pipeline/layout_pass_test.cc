@@ -19,7 +19,7 @@ V Conv(G* g, V x, int64_t from, int64_t to, int64_t k) {
 
 std::set<V> Blocked(const G& g) {
   const DeviceModel device;
-  absl::StatusOr<ValueLayouts> layouts = ChooseLayouts(g.graph(), device);
+  absl::StatusOr<ValueLayouts> layouts = ChooseLayouts(g.graph(), device, 1);
   EXPECT_TRUE(layouts.ok()) << layouts.status();
   std::set<V> blocked;
   for (const auto& [v, layout] : *layouts) {

@@ -194,7 +194,7 @@ absl::StatusOr<std::string> Run(const Options& options) {
   CompileContext context;
   context.device = &options.device;
   context.oracle = &latencies;
-  ASSIGN_OR_RETURN(const ValueLayouts layouts, ChooseLayouts(graph, options.device));
+  ASSIGN_OR_RETURN(const ValueLayouts layouts, ChooseLayouts(graph, options.device, /*threads=*/1));
   GraphBlockOracle oracle(context, /*threads=*/1);
   oracle.Start(&graph, &layouts);
   ASSIGN_OR_RETURN(const FusionPlan plan, FindPlanner(options.planner)->Plan(graph, options.device, oracle, {}));

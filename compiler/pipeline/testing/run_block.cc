@@ -73,7 +73,7 @@ absl::Status MakeKernels(Run* run) {
   const RunOptions& options = *run->options;
   const int64_t lanes = options.device.vector_bytes / 4;
   if (options.layouts == LayoutMode::kChosen) {
-    ASSIGN_OR_RETURN(run->layouts, ChooseLayouts(graph, options.device));
+    ASSIGN_OR_RETURN(run->layouts, ChooseLayouts(graph, options.device, 1));
   } else if (options.layouts == LayoutMode::kBlocked) {
     for (size_t v = 0; v < graph.values().size(); ++v) {
       const ecg::Value& value = graph.values()[v];

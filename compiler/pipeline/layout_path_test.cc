@@ -1,0 +1,84 @@
+#include "compiler/pipeline/layout_path.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "compiler/pipeline/testing/run_block.h"
+
+namespace fusion {
+namespace {
+
+using ecg::ValueId;
+using G = testing::GraphMaker;
+
+const Layout kBlocked{1, 16};
+
+// A length that depends on the operator and on the layouts of its values.
+double MadeUpLength(const ecg::Graph& graph, ecg::NodeId id, const ValueLayouts& layouts, unsigned seed) {
+  uint64_t hash = seed;
+  const auto mix = [&](ValueId v) { hash = (hash * 31 + v * 2 + layouts.count(v)) * 0x9E3779B97F4A7C15u; };
+  for (ValueId v : graph.node(id).inputs) mix(v);
+  for (ValueId v : graph.node(id).outputs) mix(v);
+  return static_cast<double>(hash >> 40);
+}
+
+double Length(const ecg::Graph& graph, const ValueLayouts& layouts, unsigned seed) {
+  double sum = 0;
+  for (ecg::NodeId id = 0; id < static_cast<int>(graph.nodes().size()); ++id) {
+    sum += MadeUpLength(graph, id, layouts, seed);
+  }
+  return sum;
+}
+
+TEST(ShortestLayouts, NoAssignmentIsShorter) {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    std::mt19937 random(seed);
+    G g;
+    std::vector<ValueId> values = {g.In({1, 32, 4, 4})};
+    for (int n = 0; n < 12; ++n) {  // chains, branches and joins
+      const auto recent = [&] { return values[values.size() - 1 - random() % std::min<size_t>(values.size(), 3)]; };
+      const ValueId a = recent(), b = recent();
+      values.push_back(random() % 2 == 0 ? g.Op("Relu", {a}) : g.Op("Add", {a, b}));
+    }
+    g.Out(values.back());
+    std::vector<std::vector<ValueId>> groups;
+    for (size_t v = 1; v + 1 < values.size(); v += 1 + random() % 2) {
+      if (!groups.empty() && random() % 4 == 0) {
+        groups.back().push_back(values[v]);
+      } else {
+        groups.push_back({values[v]});
+      }
+    }
+    const ecg::Graph& graph = g.graph();
+    const auto cost = [&](ecg::NodeId id, const ValueLayouts& layouts) -> absl::StatusOr<double> {
+      return MadeUpLength(graph, id, layouts, seed);
+    };
+    const absl::StatusOr<ValueLayouts> found = ShortestLayouts(graph, groups, kBlocked, {}, cost);
+    ASSERT_TRUE(found.ok()) << found.status();
+    double shortest = Length(graph, {}, seed);
+    for (size_t a = 1; a < size_t{1} << groups.size(); ++a) {
+      ValueLayouts layouts;
+      for (size_t i = 0; i < groups.size(); ++i) {
+        for (ValueId v : groups[i]) {
+          if (a >> i & 1) layouts[v] = kBlocked;
+        }
+      }
+      shortest = std::min(shortest, Length(graph, layouts, seed));
+    }
+    EXPECT_EQ(Length(graph, *found, seed), shortest) << "seed " << seed;
+  }
+}
+
+TEST(ShortestLayouts, ATieStaysPlainAndOthersKeepTheirs) {
+  G g;
+  const ValueId a = g.Op("Relu", {g.In({1, 32, 4, 4})}), b = g.Op("Relu", {a});
+  g.Out(g.Op("Relu", {b}));
+  const auto equal = [](ecg::NodeId, const ValueLayouts&) -> absl::StatusOr<double> { return 1; };
+  const absl::StatusOr<ValueLayouts> found = ShortestLayouts(g.graph(), {{a}}, kBlocked, {{b, kBlocked}}, equal);
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(*found, (ValueLayouts{{b, kBlocked}}));
+}
+
+}  // namespace
+}  // namespace fusion
