@@ -128,6 +128,13 @@ TEST_P(OpenClSession, AKernelRunsOnTheHost) {
   }
 }
 
+TEST(OpenClLanguage, IsALaterOneForSubgroups) {
+  EXPECT_EQ(opencl::LanguageStandard("OpenCL 3.0 PoCL", "cl_khr_fp64"), "CL1.2");
+  EXPECT_EQ(opencl::LanguageStandard("OpenCL 3.0 NEO", "cl_khr_fp64 cl_khr_subgroups cl_intel_subgroups"), "CL3.0");
+  EXPECT_EQ(opencl::LanguageStandard("OpenCL 2.0 AMD-APP", "cl_khr_subgroups"), "CL2.0");
+  EXPECT_EQ(opencl::LanguageStandard("OpenCL 1.2", "cl_khr_subgroups"), "CL1.2");
+}
+
 // Groups wait between what were two launches for rows that others computed.
 TEST_P(OpenClSession, GroupsStay) {
   const std::string text = TinyText() + R"(

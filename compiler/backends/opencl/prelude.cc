@@ -10,6 +10,10 @@ namespace {
 // $U before a loop, $L lanes, $I 0..$L-1, $ZL and $ZH lanes in turns, $M the library's functions, $H the helpers for
 // single values.
 //
+// Where the driver has shuffles among work-items that run in step, a team folds by them, and the parts of a larger team
+// meet in local memory; else all of it does. A subgroup is as wide as the driver makes it, a power of two. Which of the
+// group's work-items it holds is not said: work-items are numbered by subgroups, so that neighbours share one.
+//
 // Loads and stores are macros, because a function would have to name the address space of its pointer. vload and vstore
 // promise the alignment of an element only. Halves go through a private copy: without cl_khr_fp16 only vload_half and
 // vstore_half know them.
@@ -21,9 +25,25 @@ typedef float$L vf; typedef int$L vi; typedef uint$L vu;
 #define GLOBAL __global
 #define SCRATCH __local
 #define BARRIER barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+#if __OPENCL_C_VERSION__ >= 200 && defined(cl_khr_subgroups) && defined(cl_khr_subgroup_shuffle)
+#pragma OPENCL EXTENSION cl_khr_subgroups : enable
+#define SHUFFLE_XOR sub_group_shuffle_xor
+#elif defined(cl_intel_subgroups)
+#pragma OPENCL EXTENSION cl_intel_subgroups : enable
+#define SHUFFLE_XOR intel_sub_group_shuffle_xor
+#endif
+#ifdef SHUFFLE_XOR
+#define WORK_ITEM (int)(get_sub_group_id() * get_max_sub_group_size() + get_sub_group_local_id())
+#define FOLD_TEAM(T, value, group, team, combine) { T x = value; const int width = (int)get_max_sub_group_size(); \
+for (int o = min(team, width) / 2; o > 0; o /= 2) { const T y = (T)SHUFFLE_XOR(x, (uint)o); combine } \
+if (team > width) { SCRATCH T* const part = (SCRATCH T*)partials; if (lid % width == 0) part[lid / width] = x; BARRIER \
+const int first = lid / team * (team / width); x = part[first]; for (int w = 1; w < team / width; ++w) { const T y = part[first + w]; combine } BARRIER } value = x; }
+#else
+#define WORK_ITEM (int)get_local_id(0)
 #define FOLD_TEAM(T, value, group, team, combine) { SCRATCH T* const part = (SCRATCH T*)partials; part[lid] = value; BARRIER \
 for (int half_team = team / 2; half_team > 0; half_team /= 2) { if (lid % team < half_team) { T x = part[lid]; const T y = part[lid + half_team]; combine part[lid] = x; } BARRIER } \
 value = part[lid / team * team]; BARRIER }
+#endif
 #define TICKET_DONE { mem_fence(CLK_GLOBAL_MEM_FENCE); atomic_inc(tickets + 1); }
 #define AWAIT_TICKETS(end) { while (atomic_or(tickets + 1, 0) < end) {} mem_fence(CLK_GLOBAL_MEM_FENCE); }
 #define LEAVE_TICKETS(end) if (atomic_inc(tickets) == end + (int)get_num_groups(0) - 1) { atomic_xchg(tickets, 0); atomic_xchg(tickets + 1, 0); }

@@ -29,7 +29,7 @@ bool IsShared(const movement::Kernel& kernel, const movement::Phase& phase, int 
 void PrintTask(const movement::Kernel& kernel, const movement::Phase& phase, const DeviceModel& device,
                text::CodeWriter* out) {
   const bool shared = IsShared(kernel, phase, device.task_lanes);
-  if (shared) out->Line("const int lid = get_local_id(0);");
+  if (shared) out->Line("const int lid = WORK_ITEM;");
   text::PrintTask(kernel, phase, {device.vector_bytes / 4, shared ? device.task_lanes : 1}, out);
 }
 

@@ -3,7 +3,14 @@
 // whose copies are done no sooner than they are waited for.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdio>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/backends/backend.h"
+#include "compiler/backends/process/child_process.h"
 #include "compiler/pipeline/testing/run_block.h"
 
 namespace fusion::testing {
@@ -307,6 +314,35 @@ TEST_P(GroupTile, TeamsFold) {
     options.push_back({LikeAGpu(GetParam()), mode, /*split=*/true});
   }
   EXPECT_EQ(Failures(Folds(), options), "");
+}
+
+// Numbers with subgroups that are played; the text, without what plays them, by a compiler that has them.
+TEST(Teams, FoldBySubgroups) {
+  std::vector<RunOptions> options;
+  for (const int group : {8, 32}) options.push_back({SubgroupTestDevice(4, group)});
+  const Backend* backend = FindBackend("opencl");
+  std::string text = backend->Preamble({}, options[0].device);
+  const std::vector<BlockResult> results = RunCases(Folds(), options);
+  for (size_t r = 0; r < results.size(); ++r) {
+    EXPECT_TRUE(results[r].status.ok()) << results[r].name << ": " << results[r].status;
+    for (const BlockKernel& kernel : results[r].kernels) {
+      const DeviceModel& device = options[r % options.size()].device;
+      text += backend->PrintKernel(kernel.kernel, absl::StrCat("k", text.size()), device);
+    }
+  }
+  EXPECT_THAT(text, ::testing::HasSubstr("FOLD_TEAM(float, a"));
+  const std::string clang = FindOnPath({"clang", "clang-14", "clang-15", "clang-16"});
+  if (clang.empty()) GTEST_SKIP() << "the text is not compiled: no clang";
+  const std::string file = absl::StrCat(::testing::TempDir(), "/subgroups_", getpid(), ".cl");
+  std::ofstream(file) << text << "#ifndef SHUFFLE_XOR\n#error no subgroups\n#endif\n";
+  for (const char* language : {"-cl-std=CL2.0", "-cl-std=CL3.0"}) {
+    const auto compiled = RunChild({clang, "-x", "cl", "-target", "spir64", "-Xclang", "-finclude-default-header",
+                                    "-fsyntax-only", "-w", language, file},
+                                   {});
+    ASSERT_TRUE(compiled.ok()) << compiled.status();
+    EXPECT_TRUE(compiled->ok()) << language << ": " << compiled->stderr_text;
+  }
+  std::remove(file.c_str());
 }
 
 TEST(Teams, FoldAsCuda) {

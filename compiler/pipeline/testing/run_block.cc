@@ -9,6 +9,7 @@
 #include <memory>
 #include <random>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/backends/backend.h"
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
@@ -25,6 +26,22 @@
 
 namespace fusion::testing {
 namespace {
+
+// Subgroups for a driver that has none: every fourth, or however many subgroups there are, work-item of the group,
+// since nothing promises neighbours. A shuffle goes through the memory that is a fold's own.
+constexpr char kSubgroupSuffix[] = "+subgroups";
+constexpr char kSubgroups[] = R"(#define cl_intel_subgroups 1
+#define get_max_sub_group_size() 8u
+#define get_sub_group_id() ((uint)get_local_id(0) % ((uint)get_local_size(0) / 8))
+#define get_sub_group_local_id() ((uint)get_local_id(0) / ((uint)get_local_size(0) / 8))
+#define intel_sub_group_shuffle_xor(value, mask) ({ __local __typeof__(value + 0)* const slots = (__local __typeof__(value + 0)*)partials; \
+slots[lid] = value; barrier(CLK_LOCAL_MEM_FENCE); const __typeof__(value + 0) other = slots[lid ^ (int)(mask)]; barrier(CLK_LOCAL_MEM_FENCE); other; })
+)";
+
+std::string PreambleFor(const DeviceModel& device) {
+  return absl::StrCat(absl::EndsWith(device.march, kSubgroupSuffix) ? kSubgroups : "",
+                      FindBackend(device.kind)->Preamble({}, device));
+}
 
 Layout LayoutFor(const ValueLayouts& layouts, ecg::ValueId v) {
   auto it = layouts.find(v);
@@ -326,6 +343,12 @@ DeviceModel OpenClTestDevice(int lanes, int task_lanes) {
   return device;
 }
 
+DeviceModel SubgroupTestDevice(int lanes, int task_lanes) {
+  DeviceModel device = OpenClTestDevice(lanes, task_lanes);
+  device.march += kSubgroupSuffix;
+  return device;
+}
+
 DeviceModel CudaTestDevice(int task_lanes) {
   DeviceModel device = OpenClTestDevice(4, task_lanes);
   device.kind = "cuda";
@@ -366,7 +389,7 @@ std::vector<BlockResult> RunCases(const std::vector<BlockCase>& cases, const std
         if (fresh) {
           const std::string text =
               FindBackend(option.device.kind)->PrintKernel(kernel.kernel, it->second, option.device);
-          if (texts[march].empty()) texts[march] = FindBackend(option.device.kind)->Preamble({}, option.device);
+          if (texts[march].empty()) texts[march] = PreambleFor(option.device);
           texts[march] += text;
           text_of[{march, it->second}] = text;
         }
@@ -424,7 +447,7 @@ std::vector<BlockResult> RunCases(const std::vector<BlockCase>& cases, const std
     for (const auto& [place, text] : text_of) {
       const auto& [march, symbol] = place;
       const DeviceModel& device = *devices[march];
-      const std::vector<BuildUnit> unit = {{device.kind, march, FindBackend(device.kind)->Preamble({}, device) + text}};
+      const std::vector<BuildUnit> unit = {{device.kind, march, PreambleFor(device) + text}};
       absl::StatusOr<std::vector<std::string>> one = build(unit);
       if (one.ok()) {
         load(march + symbol, *devices[march], (*one)[0]);

@@ -77,6 +77,8 @@ DeviceModel NeonDevice();
 DeviceModel VnniDevice();  // AVX-512 with products of bytes
 // Of OpenCL: vectors of `lanes`, `task_lanes` work-items a task.
 DeviceModel OpenClTestDevice(int lanes, int task_lanes);
+// The same with subgroups of 8 work-items, played in local memory.
+DeviceModel SubgroupTestDevice(int lanes, int task_lanes);
 DeviceModel CudaTestDevice(int task_lanes);
 // OK: this machine executes the device's code, itself or by emulation. Otherwise what to install.
 absl::Status CanRun(const DeviceModel& device);

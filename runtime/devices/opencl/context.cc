@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
@@ -10,7 +11,6 @@
 namespace fusion::opencl {
 namespace {
 
-constexpr char kBuildOptions[] = "-cl-std=CL1.2 -w";
 constexpr size_t kLogBytes = 2000;
 
 // The driver's text ends with a zero.
@@ -47,6 +47,7 @@ DeviceFacts Describe(const Api& api, cl_platform_id platform, cl_device_id id) {
   facts.max_allocation_bytes = static_cast<int64_t>(Number<cl_ulong>(api, id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 0));
   facts.max_group = static_cast<int64_t>(Number<size_t>(api, id, CL_DEVICE_MAX_WORK_GROUP_SIZE, 1));
   facts.extensions = DeviceText(api, id, CL_DEVICE_EXTENSIONS);
+  facts.language = LanguageStandard(DeviceText(api, id, CL_DEVICE_VERSION), facts.extensions);
   // PoCL's threads, one for each unit, take the groups of a launch before those of the next, and each runs one to its
   // end. Of other drivers nothing is known, and GPUs need fences that OpenCL C 1.2 lacks.
   if (facts.is_cpu && std::string(text).find("Portable Computing Language") == 0) {
@@ -56,6 +57,11 @@ DeviceFacts Describe(const Api& api, cl_platform_id platform, cl_device_id id) {
 }
 
 }  // namespace
+
+std::string LanguageStandard(const std::string& version, const std::string& extensions) {
+  if (!absl::StrContains(extensions, "cl_khr_subgroups")) return "CL1.2";
+  return absl::StartsWith(version, "OpenCL 3.") ? "CL3.0" : absl::StartsWith(version, "OpenCL 2.") ? "CL2.0" : "CL1.2";
+}
 
 absl::StatusOr<std::vector<DeviceFacts>> FindDevices() {
   ASSIGN_OR_RETURN(const Api* api, LoadApi());
@@ -104,7 +110,8 @@ absl::StatusOr<std::shared_ptr<Context>> Context::Create() {
 }
 
 absl::Status Context::Build(cl_program program, const std::string& name) const {
-  const cl_int code = api_->clBuildProgram(program, 1, &device_.id, kBuildOptions, nullptr, nullptr);
+  const std::string options = absl::StrCat("-cl-std=", device_.language, " -w");
+  const cl_int code = api_->clBuildProgram(program, 1, &device_.id, options.c_str(), nullptr, nullptr);
   if (code == CL_SUCCESS) return absl::OkStatus();
   size_t size = 0;
   std::string log;

@@ -28,10 +28,16 @@ struct DeviceFacts {
   int64_t cache_bytes = 0;  // of global memory; 0: none
   int64_t max_allocation_bytes = 0;
   int64_t max_group = 1;
-  // Groups of one launch that run at the same time and see what the others stored, so that they may wait for each other.
+  // Groups of one launch that run at the same time and see what the others stored, so that they may wait for each
+  // other.
   int resident_groups = 1;
   std::string extensions;
+  std::string language = "CL1.2";  // that text is built as
 };
+
+// The language for a device with CL_DEVICE_VERSION and extensions: OpenCL C 1.2, but where subgroups are, which are
+// part of later ones.
+std::string LanguageStandard(const std::string& version, const std::string& extensions);
 
 // Every device of every platform, GPUs and accelerators before processors, otherwise as the loader lists them.
 // FAILED_PRECONDITION where there is none.
