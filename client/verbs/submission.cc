@@ -339,7 +339,7 @@ void PrintAccount(const v1::Account& account, Progress& progress) {
   if (account.questions() > 0) {
     progress.Line("profiled",
                   absl::StrFormat("%s, %s: %d measured, %d known, %d estimated",
-                                  Plural(account.questions() - account.trials(), "yellow case"),
+                                  Plural(account.questions() - account.trials(), "timing") + " of yellow cases",
                                   Plural(account.trials(), "trial"), account.measured(), account.from_database(),
                                   account.from_model()),
                   profiling);

@@ -1,6 +1,7 @@
 #include "compiler/fusion/plan.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,12 @@ namespace fusion {
 const char* ScopeName(Scope scope) {
   static const char* const kNames[] = {"lane", "warp", "block", "device", "kernel"};
   return kNames[static_cast<int>(scope)];
+}
+
+std::vector<ecg::NodeId> FusionQuestion::Fused() const {
+  std::vector<ecg::NodeId> fused;
+  std::merge(producer.begin(), producer.end(), consumer.begin(), consumer.end(), std::back_inserter(fused));
+  return fused;
 }
 
 std::vector<ecg::ValueId> LiveOut(const ecg::Graph& graph, const FusionBlock& block) {

@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -51,10 +52,28 @@ struct FusionPlan {
   std::vector<Decision> decisions;
 };
 
-// Answers parallel to the questions of BlockOracle::Latency.
-struct BlockLatencies {
-  std::vector<LatencyAnswer> asked;
-  std::vector<std::optional<LatencyAnswer>> maybe;
+// Would two blocks be faster as one?
+struct FusionQuestion {
+  std::vector<ecg::NodeId> producer, consumer;  // ascending
+
+  std::vector<ecg::NodeId> Fused() const;
+  bool operator==(const FusionQuestion& other) const {
+    return producer == other.producer && consumer == other.consumer;
+  }
+  bool operator<(const FusionQuestion& other) const {
+    return std::tie(producer, consumer) < std::tie(other.producer, other.consumer);
+  }
+};
+
+// Both measured in turns, and `apart` as one run: the consumer finds what the producer left in the caches.
+struct FusionAnswer {
+  LatencyAnswer fused, apart;
+};
+
+// Answers parallel to the questions of BlockOracle::Compare.
+struct FusionAnswers {
+  std::vector<FusionAnswer> asked;
+  std::vector<std::optional<FusionAnswer>> maybe;
 };
 
 // What a planner may ask about a set of nodes taken as one kernel. Implemented by the pipeline (schedules, database,
@@ -65,18 +84,15 @@ class BlockOracle {
   // OK when the schedule and the device can hold the block as one kernel, else FAILED_PRECONDITION with the reason
   // (DNNFusion Listing 1's constraint check). Asked again for the same nodes, it answers from memory.
   virtual absl::Status CanSchedule(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) = 0;
-  // Latencies of candidate blocks, as one batch. `maybe`: those that may be asked next, the likeliest first; they are
+  // Answers to all questions as one batch. `maybe`: those that may be asked next, the likeliest first; they are
   // answered as far as that costs little time, because devices are idle. Whether they are must not change a plan.
-  virtual absl::StatusOr<BlockLatencies> Latency(const ecg::Graph& graph,
-                                                 const std::vector<std::vector<ecg::NodeId>>& blocks,
-                                                 const std::vector<std::vector<ecg::NodeId>>& maybe) = 0;
+  virtual absl::StatusOr<FusionAnswers> Compare(const ecg::Graph& graph, const std::vector<FusionQuestion>& questions,
+                                                const std::vector<FusionQuestion>& maybe) = 0;
   // What the cost model says, at once: for guesses about answers to come. Blocks that CanSchedule accepted, or single
   // operators.
   virtual double EstimateNs(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) = 0;
-  // Is the latency known without measuring?
-  virtual absl::StatusOr<bool> Knows(const ecg::Graph& /*graph*/, const std::vector<ecg::NodeId>& /*nodes*/) {
-    return false;
-  }
+  // Is the answer known without measuring?
+  virtual absl::StatusOr<bool> Knows(const ecg::Graph& /*graph*/, const FusionQuestion& /*question*/) { return false; }
   // How many measure at the same time. With one, no `maybe` is worth finding.
   virtual int Devices() const { return 1; }
 };

@@ -195,6 +195,24 @@ Tensor Packed(const movement::Pack& pack, const Tensor& source) {
 
 }  // namespace
 
+std::vector<SharedArgument> SharedArguments(const KernelSequence& kernels, int kernel) {
+  std::vector<SharedArgument> shared;
+  const std::vector<KernelArg>& args = kernels[kernel]->args;
+  for (int a = 0; a < static_cast<int>(args.size()); ++a) {
+    if (args[a].kind != KernelArg::Kind::kValue) continue;
+    for (int k = kernel - 1; k >= 0; --k) {
+      const std::vector<KernelArg>& others = kernels[k]->args;
+      const auto same = std::find_if(others.begin(), others.end(), [&](const KernelArg& other) {
+        return other.kind == KernelArg::Kind::kValue && other.value == args[a].value;
+      });
+      if (same == others.end()) continue;
+      shared.push_back({a, k, static_cast<int>(same - others.begin())});
+      break;
+    }
+  }
+  return shared;
+}
+
 Tensor PackedConstant(const movement::Pack& pack, const Tensor& original) {
   const Tensor source = movement::Transformed(pack.transform, original);
   switch (DTypeBytes(source.dtype())) {

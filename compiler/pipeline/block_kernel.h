@@ -2,6 +2,7 @@
 #ifndef FUSION_COMPILER_PIPELINE_BLOCK_KERNEL_H_
 #define FUSION_COMPILER_PIPELINE_BLOCK_KERNEL_H_
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,16 @@ absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const std::
 // The kernel with its arguments standing for `to[i]` where they stood for `from[i]`.
 BlockKernel WithValues(const BlockKernel& kernel, const std::vector<ecg::ValueId>& from,
                        const std::vector<ecg::ValueId>& to);
+
+// Kernels that are launched one after another.
+using KernelSequence = std::vector<std::shared_ptr<const BlockKernel>>;
+
+// An argument that stands for a value which an argument of an earlier kernel of the sequence stands for too: the last.
+struct SharedArgument {
+  int arg = 0;
+  int earlier_kernel = 0, earlier_arg = 0;
+};
+std::vector<SharedArgument> SharedArguments(const KernelSequence& kernels, int kernel);
 
 // The bytes of a constant argument that is packed.
 Tensor PackedConstant(const movement::Pack& pack, const Tensor& source);

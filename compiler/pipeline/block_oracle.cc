@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "compiler/movement/cost.h"
 #include "compiler/movement/pressure.h"
@@ -86,41 +87,63 @@ absl::StatusOr<BlockKernel> GraphBlockOracle::Kernel(const std::vector<ecg::Node
   return **kernel;
 }
 
-absl::StatusOr<BlockLatencies> GraphBlockOracle::Latency(const ecg::Graph& graph,
-                                                         const std::vector<std::vector<ecg::NodeId>>& blocks,
-                                                         const std::vector<std::vector<ecg::NodeId>>& maybe) {
-  std::vector<Question> questions;
-  std::set<std::string> measured;  // that have no answer yet
-  auto add = [&](const std::vector<ecg::NodeId>& nodes, const std::shared_ptr<const BlockKernel>& kernel) {
-    questions.push_back({kernel, DescribeBlock(graph, nodes)});
-  };
-  for (const std::vector<ecg::NodeId>& nodes : blocks) {
-    const KernelOr& kernel = Get(nodes);
+absl::StatusOr<std::vector<GraphBlockOracle::Question>> GraphBlockOracle::Sides(const FusionQuestion& question) {
+  const std::vector<ecg::NodeId> nodes = question.Fused();
+  const std::string description = DescribeBlock(*graph_, nodes);
+  std::vector<Question> sides = {{{}, description}, {{}, absl::StrCat(description, " apart")}};
+  const KernelOr& fused = Get(nodes);
+  if (!fused.ok()) return fused.status();
+  sides[0].kernels.push_back(*fused);
+  for (const std::vector<ecg::NodeId>& one : {question.producer, question.consumer}) {
+    const KernelOr& kernel = Get(one);
     if (!kernel.ok()) return kernel.status();
-    add(nodes, *kernel);
-    if (const std::string key = QuestionKey(**kernel); !answers_.count(key)) measured.insert(key);
+    sides[1].kernels.push_back(*kernel);
+  }
+  // Equal questions are one group.
+  for (Question& side : sides) {
+    side.group = absl::StrCat(QuestionKey(sides[0].kernels), " ", QuestionKey(sides[1].kernels));
+  }
+  return sides;
+}
+
+absl::StatusOr<FusionAnswers> GraphBlockOracle::Compare(const ecg::Graph&, const std::vector<FusionQuestion>& questions,
+                                                        const std::vector<FusionQuestion>& maybe) {
+  std::vector<Question> all;
+  std::set<std::string> measured;  // groups that have no answer yet
+  const auto open = [&](const std::vector<Question>& sides) {
+    const std::vector<std::string> keys = KeysInCompany(sides);
+    return std::any_of(keys.begin(), keys.end(), [&](const std::string& key) { return answers_.count(key) == 0; });
+  };
+  for (const FusionQuestion& question : questions) {
+    ASSIGN_OR_RETURN(const std::vector<Question> sides, Sides(question));
+    if (open(sides)) measured.insert(sides[0].group);
+    all.insert(all.end(), sides.begin(), sides.end());
   }
   // A round that is saved is worth the time of one measurement at least: the idle part of the last turn, and one more.
   const size_t devices = static_cast<size_t>(Devices());
   const size_t most = devices > 1 ? ((measured.size() + devices - 1) / devices + 1) * devices : 0;
   std::vector<size_t> answered;
   for (size_t m = 0; m < maybe.size(); ++m) {
-    const KernelOr& kernel = Get(maybe[m]);
-    if (!kernel.ok()) continue;
-    const std::string key = QuestionKey(**kernel);
-    if (!answers_.count(key) && !measured.count(key)) {
+    const absl::StatusOr<std::vector<Question>> sides = Sides(maybe[m]);
+    if (!sides.ok()) continue;
+    if (!measured.count((*sides)[0].group) && open(*sides)) {
       if (measured.size() >= most) continue;
-      measured.insert(key);
+      measured.insert((*sides)[0].group);
     }
-    add(maybe[m], *kernel);
+    all.insert(all.end(), sides->begin(), sides->end());
     answered.push_back(m);
   }
-  ASSIGN_OR_RETURN(const std::vector<LatencyAnswer> answers, Ask(questions));
-  BlockLatencies result;
-  const auto guessed = answers.begin() + static_cast<std::ptrdiff_t>(blocks.size());
-  result.asked.assign(answers.begin(), guessed);
+  ASSIGN_OR_RETURN(const std::vector<LatencyAnswer> answers, Ask(all));
+  FusionAnswers result;
   result.maybe.resize(maybe.size());
-  for (size_t a = 0; a < answered.size(); ++a) result.maybe[answered[a]] = guessed[static_cast<std::ptrdiff_t>(a)];
+  for (size_t a = 0; a < answers.size(); a += 2) {
+    const FusionAnswer answer{answers[a], answers[a + 1]};
+    if (a / 2 < questions.size()) {
+      result.asked.push_back(answer);
+    } else {
+      result.maybe[answered[a / 2 - questions.size()]] = answer;
+    }
+  }
   return result;
 }
 
@@ -129,43 +152,61 @@ double GraphBlockOracle::EstimateNs(const ecg::Graph&, const std::vector<ecg::No
   return kernel.ok() ? movement::EstimateCost((*kernel)->kernel, typical_, threads_).latency_ns : 0;
 }
 
-absl::StatusOr<bool> GraphBlockOracle::Knows(const ecg::Graph&, const std::vector<ecg::NodeId>& nodes) {
-  const KernelOr& kernel = Get(nodes);
-  if (!kernel.ok()) return kernel.status();
-  const std::string key = QuestionKey(**kernel);
-  auto it = knows_.find(key);
-  if (it == knows_.end()) {
-    ASSIGN_OR_RETURN(const bool knows, context_.oracle->Knows(key));
-    it = knows_.emplace(key, knows).first;
+absl::StatusOr<bool> GraphBlockOracle::Knows(const ecg::Graph&, const FusionQuestion& question) {
+  ASSIGN_OR_RETURN(const std::vector<Question> sides, Sides(question));
+  for (const std::string& key : KeysInCompany(sides)) {
+    auto it = knows_.find(key);
+    if (it == knows_.end()) {
+      ASSIGN_OR_RETURN(const bool knows, context_.oracle->Knows(key));
+      it = knows_.emplace(key, knows).first;
+    }
+    if (!it->second) return false;
   }
-  return it->second;
+  return true;
 }
 
-std::string GraphBlockOracle::QuestionKey(const BlockKernel& kernel) const {
-  return Sha256Hex(absl::StrCat(kernel.key, "|", context_.device->Fingerprint(), "|threads=", threads_,
+std::string GraphBlockOracle::QuestionKey(const KernelSequence& kernels) const {
+  std::string what = kernels[0]->key;
+  for (size_t k = 1; k < kernels.size(); ++k) {
+    absl::StrAppend(&what, "|then ", kernels[k]->key);
+    for (const SharedArgument& shared : SharedArguments(kernels, static_cast<int>(k))) {
+      absl::StrAppend(&what, " ", shared.arg, "=", shared.earlier_kernel, ".", shared.earlier_arg);
+    }
+  }
+  return Sha256Hex(absl::StrCat(what, "|", context_.device->Fingerprint(), "|threads=", threads_,
                                 "|cold|generator=", kGeneratorVersion));
 }
 
-absl::StatusOr<std::vector<LatencyAnswer>> GraphBlockOracle::Ask(const std::vector<Question>& asked) {
+std::vector<std::string> GraphBlockOracle::KeysInCompany(const std::vector<Question>& asked) const {
   std::vector<std::string> keys;
-  std::map<std::string, std::string> groups;  // the keys of all members, one after another
+  std::map<std::string, std::set<std::string>> groups;  // the keys of all members
   for (const Question& question : asked) {
-    keys.push_back(QuestionKey(*question.kernel));
-    if (!question.group.empty()) absl::StrAppend(&groups[question.group], " ", keys.back());
+    keys.push_back(QuestionKey(question.kernels));
+    if (!question.group.empty()) groups[question.group].insert(keys.back());
   }
+  for (size_t k = 0; k < asked.size(); ++k) {
+    const Question& question = asked[k];
+    if (!question.group.empty())
+      keys[k] = Sha256Hex(absl::StrCat(keys[k], "|beside ", absl::StrJoin(groups[question.group], " ")));
+  }
+  return keys;
+}
+
+absl::StatusOr<std::vector<LatencyAnswer>> GraphBlockOracle::Ask(const std::vector<Question>& asked) {
+  const std::vector<std::string> keys = KeysInCompany(asked);
   std::vector<LatencyQuestion> questions;
   std::set<std::string> open;
   for (size_t k = 0; k < asked.size(); ++k) {
     const Question& question = asked[k];
-    // In another company the same kernel is another question.
-    if (!question.group.empty()) keys[k] = Sha256Hex(absl::StrCat(keys[k], "|beside", groups[question.group]));
     if (answers_.count(keys[k]) || !open.insert(keys[k]).second) continue;
-    by_key_[keys[k]] = question.kernel;
-    const movement::Kernel& kernel = question.kernel->kernel;
-    questions.push_back({keys[k], question.description,
-                         movement::EstimateCost(kernel, *context_.device, threads_).latency_ns,
-                         movement::EstimateCost(kernel, typical_, threads_).latency_ns, question.group,
-                         question.workload, question.structure, question.choices});
+    by_key_[keys[k]] = question.kernels;
+    double model_ns = 0, typical_ns = 0;
+    for (const auto& kernel : question.kernels) {
+      model_ns += movement::EstimateCost(kernel->kernel, *context_.device, threads_).latency_ns;
+      typical_ns += movement::EstimateCost(kernel->kernel, typical_, threads_).latency_ns;
+    }
+    questions.push_back({keys[k], question.description, model_ns, typical_ns, question.group, question.workload,
+                         question.structure, question.choices});
   }
   if (!questions.empty()) {
     questions_ += static_cast<int64_t>(questions.size());
@@ -185,11 +226,13 @@ absl::StatusOr<std::vector<LatencyAnswer>> GraphBlockOracle::Ask(const std::vect
 }
 
 absl::StatusOr<std::vector<std::string>> GraphBlockOracle::MakeBundles(absl::Span<const std::string> keys) {
+  std::vector<const KernelSequence*> sequences;
   std::vector<const BlockKernel*> kernels;
   for (const std::string& key : keys) {
     auto it = by_key_.find(key);
     if (it == by_key_.end()) return absl::InternalError(absl::StrCat("no block was asked under key ", key));
-    kernels.push_back(it->second.get());
+    sequences.push_back(&it->second);
+    for (const auto& kernel : it->second) kernels.push_back(kernel.get());
   }
   const KernelTexts texts = PrintKernels(kernels, *context_.device);
   ASSIGN_OR_RETURN(const std::vector<std::string> binaries, BuildTexts(texts, context_.toolchain));
@@ -198,11 +241,12 @@ absl::StatusOr<std::vector<std::string>> GraphBlockOracle::MakeBundles(absl::Spa
     return absl::ResourceExhaustedError(absl::StrCat("cannot make a folder ", folder));
   std::vector<std::string> bundles;
   absl::Status status;
-  for (size_t k = 0; k < kernels.size() && status.ok(); ++k) {
+  auto place = texts.places.begin();
+  for (size_t q = 0; q < sequences.size() && status.ok(); ++q) {
     const std::string path = folder + "/question.fusion";
-    status = WriteMeasurementBundle(*kernels[k], texts, texts.places[k], binaries[texts.places[k].file],
-                                    *context_.device, threads_, path);
+    status = WriteMeasurementBundle(*sequences[q], texts, place, binaries, *context_.device, threads_, path);
     if (!status.ok()) break;
+    place += static_cast<std::ptrdiff_t>(sequences[q]->size());
     std::ifstream file(path, std::ios::binary);
     bundles.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
   }

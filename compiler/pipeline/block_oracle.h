@@ -27,10 +27,10 @@ class GraphBlockOracle : public BlockOracle, private MeasurementBundler {
   void Start(const ecg::Graph* graph, const ValueLayouts* layouts);
 
   absl::Status CanSchedule(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) override;
-  absl::StatusOr<BlockLatencies> Latency(const ecg::Graph& graph, const std::vector<std::vector<ecg::NodeId>>& blocks,
-                                         const std::vector<std::vector<ecg::NodeId>>& maybe) override;
+  absl::StatusOr<FusionAnswers> Compare(const ecg::Graph& graph, const std::vector<FusionQuestion>& questions,
+                                        const std::vector<FusionQuestion>& maybe) override;
   double EstimateNs(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) override;
-  absl::StatusOr<bool> Knows(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) override;
+  absl::StatusOr<bool> Knows(const ecg::Graph& graph, const FusionQuestion& question) override;
   int Devices() const override { return context_.oracle->Devices(); }
 
   absl::StatusOr<BlockKernel> Kernel(const std::vector<ecg::NodeId>& nodes);
@@ -46,7 +46,7 @@ class GraphBlockOracle : public BlockOracle, private MeasurementBundler {
   class TuningBench;
   using KernelOr = absl::StatusOr<std::shared_ptr<const BlockKernel>>;
   struct Question {
-    std::shared_ptr<const BlockKernel> kernel;
+    KernelSequence kernels;
     std::string description;
     std::string group = {}, workload = {}, structure = {}, choices = {};  // as in LatencyQuestion
   };
@@ -55,7 +55,11 @@ class GraphBlockOracle : public BlockOracle, private MeasurementBundler {
   absl::StatusOr<BlockKernel> Schedule(const std::vector<ecg::NodeId>& nodes, const Choices& choices) const;
   const KernelOr& Get(std::vector<ecg::NodeId> nodes);
   KernelOr Make(const std::vector<ecg::NodeId>& nodes);
-  std::string QuestionKey(const BlockKernel& kernel) const;
+  std::string QuestionKey(const KernelSequence& kernels) const;
+  // The two sides of a question, in a group of their own.
+  absl::StatusOr<std::vector<Question>> Sides(const FusionQuestion& question);
+  // As Ask knows them: in another company the same kernels are another question. Parallel to `asked`.
+  std::vector<std::string> KeysInCompany(const std::vector<Question>& asked) const;
   absl::StatusOr<std::vector<std::string>> MakeBundles(absl::Span<const std::string> keys) override;
 
   const CompileContext& context_;
@@ -72,7 +76,7 @@ class GraphBlockOracle : public BlockOracle, private MeasurementBundler {
     std::vector<ecg::ValueId> values;
   };
   std::unordered_map<std::string, Prototype> prototypes_;  // by signature
-  std::map<std::string, std::shared_ptr<const BlockKernel>> by_key_;
+  std::map<std::string, KernelSequence> by_key_;
   std::map<std::string, LatencyAnswer> answers_;
   std::map<std::string, bool> knows_;  // the first answer stands: a plan is made in rounds that must agree
   int64_t questions_ = 0;

@@ -3,7 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <fstream>
+
+#include "compiler/backends/toolchain.h"
 #include "compiler/pipeline/testing/run_block.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/bundle/bundle_reader.h"
 
 namespace fusion {
 namespace {
@@ -39,43 +45,101 @@ struct Started {
 
 class BlockOracleTest : public ::testing::Test {
  protected:
-  // Twenty operators of different shapes, and the first of them once more.
+  // Twenty pairs of operators, each of another shape, and the first pair once more.
   BlockOracleTest() {
-    for (int i = 1; i <= 20; ++i) maker_.Out(maker_.Op("Relu", {maker_.In({8, 16 * i})}));
-    maker_.Out(maker_.Op("Relu", {maker_.In({8, 16})}));
+    for (int i = 1; i <= 21; ++i) {
+      maker_.Out(maker_.Op("Relu", {maker_.Op("Exp", {maker_.In({8, i == 21 ? 16 : 16 * i})})}));
+    }
   }
-  static std::vector<std::vector<ecg::NodeId>> Nodes(int from, int to) {
-    std::vector<std::vector<ecg::NodeId>> blocks;
-    for (int id = from; id < to; ++id) blocks.push_back({id});
-    return blocks;
+  static std::vector<FusionQuestion> Pairs(int from, int to) {
+    std::vector<FusionQuestion> questions;
+    for (int pair = from; pair < to; ++pair) questions.push_back({{2 * pair}, {2 * pair + 1}});
+    return questions;
   }
-  // How many of `maybe` were answered, and what was measured for the batch.
-  std::pair<int, size_t> Ask(int devices, const std::vector<std::vector<ecg::NodeId>>& blocks,
-                             const std::vector<std::vector<ecg::NodeId>>& maybe) {
+  // How many of `maybe` were answered, and how many pairs were measured for the batch.
+  std::pair<int, size_t> Ask(int devices, const std::vector<FusionQuestion>& questions,
+                             const std::vector<FusionQuestion>& maybe) {
     Started several(maker_.graph(), devices);
-    auto answers = several.oracle.Latency(maker_.graph(), blocks, maybe);
+    auto answers = several.oracle.Compare(maker_.graph(), questions, maybe);
     EXPECT_TRUE(answers.ok()) << answers.status();
-    EXPECT_EQ(answers->asked.size(), blocks.size());
+    EXPECT_EQ(answers->asked.size(), questions.size());
     EXPECT_EQ(answers->maybe.size(), maybe.size());
     int answered = 0;
     for (const auto& answer : answers->maybe) answered += answer.has_value() ? 1 : 0;
     EXPECT_EQ(several.devices.batches.size(), 1);
-    return {answered, several.devices.batches[0]};
+    return {answered, several.devices.batches[0] / 2};
   }
   testing::GraphMaker maker_;
 };
 
 TEST_F(BlockOracleTest, IdleDevicesAnswerWhatMayBeAskedNext) {
   // Five questions keep four devices busy for two turns: the idle part of the second, and a third.
-  EXPECT_EQ(Ask(4, Nodes(0, 5), Nodes(5, 20)), std::pair(7, size_t{12}));
-  EXPECT_EQ(Ask(4, Nodes(0, 4), Nodes(4, 20)), std::pair(4, size_t{8}));
-  EXPECT_EQ(Ask(4, Nodes(0, 5), Nodes(5, 7)), std::pair(2, size_t{7}));
+  EXPECT_EQ(Ask(4, Pairs(0, 5), Pairs(5, 20)), std::pair(7, size_t{12}));
+  EXPECT_EQ(Ask(4, Pairs(0, 4), Pairs(4, 20)), std::pair(4, size_t{8}));
+  EXPECT_EQ(Ask(4, Pairs(0, 5), Pairs(5, 7)), std::pair(2, size_t{7}));
   // One device has no idle part.
-  EXPECT_EQ(Ask(1, Nodes(0, 5), Nodes(5, 20)), std::pair(0, size_t{5}));
+  EXPECT_EQ(Ask(1, Pairs(0, 5), Pairs(5, 20)), std::pair(0, size_t{5}));
 }
 
-TEST_F(BlockOracleTest, EqualKernelsAreOneQuestionAndCostNoTurn) {
-  EXPECT_EQ(Ask(1, Nodes(0, 5), Nodes(20, 21)), std::pair(1, size_t{5}));
+TEST_F(BlockOracleTest, EqualQuestionsAreOneAndCostNoTurn) {
+  EXPECT_EQ(Ask(1, Pairs(0, 5), Pairs(20, 21)), std::pair(1, size_t{5}));
+}
+
+class NoToolchain : public Toolchain {
+ public:
+  absl::StatusOr<std::vector<std::string>> Build(absl::Span<const BuildUnit> units) override {
+    return std::vector<std::string>(units.size(), "a binary");
+  }
+};
+
+// Keeps what it is given.
+class Recorder : public LatencyOracle {
+ public:
+  absl::StatusOr<std::vector<LatencyAnswer>> Latency(absl::Span<const LatencyQuestion> questions,
+                                                     MeasurementBundler& bundler) override {
+    std::vector<std::string> keys;
+    for (const LatencyQuestion& question : questions) keys.push_back(question.key);
+    ASSIGN_OR_RETURN(bundles, bundler.MakeBundles(keys));
+    asked.assign(questions.begin(), questions.end());
+    return std::vector<LatencyAnswer>(questions.size(), LatencyAnswer{1000, LatencySource::kMeasured});
+  }
+  absl::StatusOr<bool> Knows(const std::string& key) override {
+    return std::any_of(asked.begin(), asked.end(), [&](const LatencyQuestion& q) { return q.key == key; });
+  }
+  std::vector<LatencyQuestion> asked;
+  std::vector<std::string> bundles;
+};
+
+TEST_F(BlockOracleTest, ApartIsOneRunInWhichTheSecondReadsWhatTheFirstWrote) {
+  Recorder recorder;
+  NoToolchain toolchain;
+  const DeviceModel device = testing::Avx512Device();
+  const ValueLayouts layouts;
+  CompileContext context;
+  context.device = &device;
+  context.oracle = &recorder;
+  context.toolchain = &toolchain;
+  GraphBlockOracle oracle(context, 1);
+  oracle.Start(&maker_.graph(), &layouts);
+  const FusionQuestion question{{0}, {1}};
+  EXPECT_FALSE(oracle.Knows(maker_.graph(), {{2}, {3}}).value());
+  const auto answers = oracle.Compare(maker_.graph(), {question}, {});
+  ASSERT_TRUE(answers.ok()) << answers.status();
+  ASSERT_EQ(recorder.asked.size(), 2u);
+  EXPECT_EQ(recorder.asked[0].group, recorder.asked[1].group);  // in turns
+  EXPECT_NE(recorder.asked[0].key, recorder.asked[1].key);
+  EXPECT_TRUE(oracle.Knows(maker_.graph(), question).value());
+  const std::string path = ::testing::TempDir() + "/apart.fusion";
+  std::ofstream(path, std::ios::binary) << recorder.bundles[1];
+  const auto bundle = BundleReader::Open(path);
+  ASSERT_TRUE(bundle.ok()) << bundle.status();
+  const Manifest& manifest = (*bundle)->manifest();
+  ASSERT_EQ(manifest.launches.size(), 2u);
+  EXPECT_EQ(manifest.inputs.size(), 1u);
+  ASSERT_EQ(manifest.outputs.size(), 2u);
+  const int between = manifest.outputs[0].buffer;
+  EXPECT_THAT(manifest.launches[0].buffers, ::testing::ElementsAre(manifest.inputs[0].buffer, between));
+  EXPECT_THAT(manifest.launches[1].buffers, ::testing::ElementsAre(between, manifest.outputs[1].buffer));
 }
 
 // Two layers of one structure whose products cannot be one kernel with what is before them.

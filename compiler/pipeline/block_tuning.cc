@@ -44,7 +44,7 @@ class GraphBlockOracle::TuningBench : public tune::Workbench {
   int Add(const std::vector<ecg::NodeId>& nodes, std::shared_ptr<const BlockKernel> own) {
     const DeviceModel& device = *oracle_->context_.device;
     Kernel kernel{nodes, std::move(own), {}, {}, {}};
-    kernel.workload = oracle_->QuestionKey(*kernel.own);
+    kernel.workload = oracle_->QuestionKey({kernel.own});
     kernel.structure = Sha256Hex(absl::StrCat(WithoutNumbers(movement::Print(kernel.own->kernel)), "|",
                                               device.Fingerprint(), "|threads=", oracle_->threads_));
     kernels_.push_back(std::move(kernel));
@@ -110,7 +110,7 @@ class GraphBlockOracle::TuningBench : public tune::Workbench {
     const std::string choices = PrintChoices(variant.choices);
     std::string description = DescribeBlock(*oracle_->graph_, kernel.nodes);
     if (!choices.empty()) absl::StrAppend(&description, " ", choices);
-    return {kernel.made.at(choices), std::move(description)};
+    return {{kernel.made.at(choices)}, std::move(description)};
   }
 
   GraphBlockOracle* const oracle_;

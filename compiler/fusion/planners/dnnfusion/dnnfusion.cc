@@ -1,8 +1,6 @@
 #include "compiler/fusion/planners/dnnfusion/dnnfusion.h"
 
 #include <algorithm>
-#include <array>
-#include <iterator>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -54,7 +52,7 @@ std::string TableRow(MappingType first, MappingType second) {
 
 // Open questions of one growth that a round may guess: each later one is needed only if all those before were guessed
 // right.
-constexpr int kLookAhead = 4;
+constexpr int kLookAhead = 3;
 
 // A candidate is scheduled anew with each operator that joins, so that growing a block takes the square of its size; a
 // Concat of a hundred chains would swallow them all. Blocks that hold so many operators save no more memory traffic
@@ -67,9 +65,9 @@ constexpr size_t kMostOperators = 64;
 constexpr double kWorthHolding = 0.02;
 
 // What the oracle has said in the rounds of one planning.
-using Answers = std::map<NodeSet, LatencyAnswer>;
+using Answers = std::map<FusionQuestion, FusionAnswer>;
 // Adds the answers to these questions to those that are known.
-using Asker = std::function<absl::Status(const std::vector<NodeSet>& questions)>;
+using Asker = std::function<absl::Status(const std::vector<FusionQuestion>& questions)>;
 
 // One planning from the start with the answers known so far. A yellow question without an answer is asked at once if
 // there is an `asker`; else it is noted and its answer guessed from the oracle's estimates, so that a round gathers
@@ -95,7 +93,7 @@ class Round {
 
   absl::Status Run(const std::function<void(int64_t)>& progress);
   // In the order in which they came up, some perhaps again.
-  const std::vector<NodeSet>& unanswered() const { return unanswered_; }
+  const std::vector<FusionQuestion>& unanswered() const { return unanswered_; }
   bool turned() const { return turned_; }
   FusionPlan Finish();
 
@@ -110,8 +108,7 @@ class Round {
   bool Narrows(NodeId producer, NodeId consumer) const;
   bool WidensShared(NodeId producer, NodeId consumer) const;
   absl::StatusOr<Verdict> TryFuse(NodeId producer, NodeId consumer, std::optional<double> held_ns = std::nullopt);
-  absl::StatusOr<bool> ProfileAgrees(const std::array<const NodeSet*, 3>& questions, double unseen_ns,
-                                     Decision* decision);
+  absl::StatusOr<bool> ProfileAgrees(const FusionQuestion& question, double unseen_ns, Decision* decision);
   int64_t HandedOver(NodeId producer, NodeId consumer) const;
   NodeSet Sorted(NodeId block) const;
   std::string Name(NodeId id) const { return absl::StrCat(graph_.node(id).op, " '", graph_.node(id).name, "'"); }
@@ -125,7 +122,7 @@ class Round {
   QuotientGraph quotient_;
   std::vector<bool> finished_;       // in a block that no longer grows
   std::vector<NodeId> refused_for_;  // the seed whose block the oracle refused the node for
-  std::vector<NodeSet> unanswered_;
+  std::vector<FusionQuestion> unanswered_;
   std::map<std::pair<NodeId, NodeId>, Decision> decisions_;
   std::vector<MappingType> block_types_;  // by QuotientGraph::Block
   const bool epilogues_first_;
@@ -324,9 +321,8 @@ absl::StatusOr<Round::Verdict> Round::TryFuse(NodeId producer, NodeId consumer, 
     decision.reason = absl::StrCat("a path between them runs outside the block, through ", Name(between));
     return Verdict::kNotYet;
   }
-  const NodeSet before = Sorted(producer), after = Sorted(consumer);
-  NodeSet fused;
-  std::merge(before.begin(), before.end(), after.begin(), after.end(), std::back_inserter(fused));
+  const FusionQuestion question{Sorted(producer), Sorted(consumer)};
+  const NodeSet fused = question.Fused();
   if (fused.size() > kMostOperators) {
     decision.reason = absl::StrCat("a block of ", fused.size(), " operators: ", kMostOperators, " are the most");
     return Verdict::kRefused;
@@ -340,7 +336,8 @@ absl::StatusOr<Round::Verdict> Round::TryFuse(NodeId producer, NodeId consumer, 
   } else {
     if (cell.colour == Colour::kRed) {
       const double fused_ns = oracle_.EstimateNs(graph_, fused);
-      const double separate_ns = oracle_.EstimateNs(graph_, before) + oracle_.EstimateNs(graph_, after);
+      const double separate_ns =
+          oracle_.EstimateNs(graph_, question.producer) + oracle_.EstimateNs(graph_, question.consumer);
       if (fused_ns > separate_ns + *held_ns) {
         decision.reason = absl::StrFormat("%s; estimated %.1f us fused against %.1f us apart", TableRow(first, second),
                                           fused_ns / 1e3, separate_ns / 1e3);
@@ -348,7 +345,7 @@ absl::StatusOr<Round::Verdict> Round::TryFuse(NodeId producer, NodeId consumer, 
       }
     }
     decision.colour = Colour::kYellow;
-    ASSIGN_OR_RETURN(const bool agrees, ProfileAgrees({&fused, &before, &after}, held_ns.value_or(0), &decision));
+    ASSIGN_OR_RETURN(const bool agrees, ProfileAgrees(question, held_ns.value_or(0), &decision));
     if (cell.colour == Colour::kRed) decision.reason = absl::StrCat("beyond Table 3: ", decision.reason);
     if (!agrees) return Verdict::kRefused;
   }
@@ -358,19 +355,17 @@ absl::StatusOr<Round::Verdict> Round::TryFuse(NodeId producer, NodeId consumer, 
   return Verdict::kFused;
 }
 
-// `questions`: the fused block, then the two apart. `unseen_ns`: of the two apart, what estimates leave out.
-absl::StatusOr<bool> Round::ProfileAgrees(const std::array<const NodeSet*, 3>& questions, double unseen_ns,
-                                          Decision* decision) {
-  auto estimate = [&](int q) { return oracle_.EstimateNs(graph_, *questions[q]); };
-  const double fused_ns = estimate(0), separate_ns = estimate(1) + estimate(2);
+// `unseen_ns`: of the two apart, what estimates leave out.
+absl::StatusOr<bool> Round::ProfileAgrees(const FusionQuestion& question, double unseen_ns, Decision* decision) {
+  const double fused_ns = oracle_.EstimateNs(graph_, question.Fused());
+  const double separate_ns =
+      oracle_.EstimateNs(graph_, question.producer) + oracle_.EstimateNs(graph_, question.consumer);
   const double longer = std::max(fused_ns, separate_ns), shorter = std::min(fused_ns, separate_ns);
   const bool negligible = longer < options_.negligible_ns;
   bool estimated = negligible;
   if (!negligible && longer > options_.trusted_factor * shorter) {
-    for (const NodeSet* question : questions) {
-      ASSIGN_OR_RETURN(const bool known, oracle_.Knows(graph_, *question));
-      estimated = estimated || !known;
-    }
+    ASSIGN_OR_RETURN(const bool known, oracle_.Knows(graph_, question));
+    estimated = !known;
   }
   if (estimated) {
     decision->fused_ns = fused_ns;
@@ -381,25 +376,22 @@ absl::StatusOr<bool> Round::ProfileAgrees(const std::array<const NodeSet*, 3>& q
                         negligible ? "too little to measure" : "further apart than estimates are wrong");
     return fused_ns <= separate_ns + unseen_ns;
   }
-  std::vector<NodeSet> open;
-  for (const NodeSet* question : questions) {
-    if (!answers_.count(*question)) open.push_back(*question);
+  if (!answers_.count(question)) {
+    if (asker_) {
+      RETURN_IF_ERROR(asker_({question}));
+    } else {
+      if (guesses_ == kLookAhead) return false;
+      unanswered_.push_back(question);
+      const bool guess = fused_ns <= separate_ns + unseen_ns;
+      if (guesses_++ != turn_) return guess;
+      turned_ = true;
+      return !guess;
+    }
   }
-  if (!open.empty() && asker_) {
-    RETURN_IF_ERROR(asker_(open));
-  } else if (!open.empty()) {
-    if (guesses_ == kLookAhead) return false;
-    unanswered_.insert(unanswered_.end(), open.begin(), open.end());
-    const bool guess = fused_ns <= separate_ns + unseen_ns;
-    if (guesses_++ != turn_) return guess;
-    turned_ = true;
-    return !guess;
-  }
-  LatencyAnswer answer[3];
-  for (int q = 0; q < 3; ++q) answer[q] = answers_.at(*questions[q]);
-  decision->fused_ns = answer[0].latency_ns;
-  decision->separate_ns = answer[1].latency_ns + answer[2].latency_ns;
-  decision->source = std::max({answer[0].source, answer[1].source, answer[2].source});  // the least certain
+  const FusionAnswer& answer = answers_.at(question);
+  decision->fused_ns = answer.fused.latency_ns;
+  decision->separate_ns = answer.apart.latency_ns;
+  decision->source = std::max(answer.fused.source, answer.apart.source);  // the less certain
   decision->reason =
       absl::StrFormat("%s %.1f us fused against %.1f us apart (%s)",
                       decision->source == LatencySource::kModel ? "estimated" : "measured", decision->fused_ns / 1e3,
@@ -442,9 +434,9 @@ FusionPlan Round::Finish() {
 }
 
 // Those that are not in `known`, each once, in order; they are afterwards.
-std::vector<NodeSet> New(const std::vector<NodeSet>& questions, std::set<NodeSet>* known) {
-  std::vector<NodeSet> fresh;
-  for (const NodeSet& question : questions) {
+std::vector<FusionQuestion> New(const std::vector<FusionQuestion>& questions, std::set<FusionQuestion>* known) {
+  std::vector<FusionQuestion> fresh;
+  for (const FusionQuestion& question : questions) {
     if (known->insert(question).second) fresh.push_back(question);
   }
   return fresh;
@@ -467,33 +459,34 @@ class DnnFusion : public Planner {
       furthest = done;
       options.progress(done, static_cast<int64_t>(types.size()));
     };
-    auto ask = [&](const std::vector<NodeSet>& questions, const std::vector<NodeSet>& maybe) -> absl::Status {
-      ASSIGN_OR_RETURN(const BlockLatencies latencies, oracle.Latency(graph, questions, maybe));
-      if (latencies.asked.size() != questions.size() || latencies.maybe.size() > maybe.size()) {
-        return absl::InternalError(
-            absl::StrCat(latencies.asked.size(), " latencies for ", questions.size(), " blocks"));
+    auto ask = [&](const std::vector<FusionQuestion>& questions,
+                   const std::vector<FusionQuestion>& maybe) -> absl::Status {
+      ASSIGN_OR_RETURN(const FusionAnswers given, oracle.Compare(graph, questions, maybe));
+      if (given.asked.size() != questions.size() || given.maybe.size() > maybe.size()) {
+        return absl::InternalError(absl::StrCat(given.asked.size(), " answers to ", questions.size(), " questions"));
       }
-      for (size_t q = 0; q < questions.size(); ++q) answers[questions[q]] = latencies.asked[q];
-      for (size_t m = 0; m < latencies.maybe.size(); ++m) {
-        if (latencies.maybe[m].has_value()) answers[maybe[m]] = *latencies.maybe[m];
+      for (size_t q = 0; q < questions.size(); ++q) answers[questions[q]] = given.asked[q];
+      for (size_t m = 0; m < given.maybe.size(); ++m) {
+        if (given.maybe[m].has_value()) answers[maybe[m]] = *given.maybe[m];
       }
       return absl::OkStatus();
     };
     Asker at_once;
-    if (options.one_at_a_time) at_once = [&](const std::vector<NodeSet>& questions) { return ask(questions, {}); };
+    if (options.one_at_a_time)
+      at_once = [&](const std::vector<FusionQuestion>& questions) { return ask(questions, {}); };
     // Ends: a round asks at least its first open question, which the next round meets again with its answer.
     for (;;) {
       Round round(graph, types, typical, oracle, options, answers, epilogues_first_, at_once, -1);
       RETURN_IF_ERROR(round.Run(progress));
       if (round.unanswered().empty()) return round.Finish();
-      std::set<NodeSet> known;
-      std::vector<NodeSet> questions = New(round.unanswered(), &known), maybe;
+      std::set<FusionQuestion> known;
+      std::vector<FusionQuestion> questions = New(round.unanswered(), &known), maybe;
       const int devices = oracle.Devices();
       for (int turn = 0; devices > 1 && turn < devices; ++turn) {
         Round other(graph, types, typical, oracle, options, answers, epilogues_first_, nullptr, turn);
         RETURN_IF_ERROR(other.Run(progress));
         if (!other.turned()) break;
-        for (NodeSet& question : New(other.unanswered(), &known)) maybe.push_back(std::move(question));
+        for (FusionQuestion& question : New(other.unanswered(), &known)) maybe.push_back(std::move(question));
       }
       RETURN_IF_ERROR(ask(questions, maybe));
     }
