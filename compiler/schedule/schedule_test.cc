@@ -352,6 +352,26 @@ TEST(FormStages, PartsOfAConcatAreComputedWhereTheyGo) {
   EXPECT_EQ(Stages(kParts).tes.size(), 1u);  // though each is read in a quarter of the points of the whole only
 }
 
+// A processor's scratch is memory, which a cache holds in part; a group's has an end.
+TEST(ScheduleBlock, ScratchOfAGroupIsNoMoreThanItsMemory) {
+  const te::Program program = Stages(R"(te p(%0: f32[256, 64], %1: f32[64, 8192] const, %2: f32[8192, 64] const) {
+  %3[i0<256, i1<8192]: f32 = sum.f32(i2<64) mul(%0[i0, i2], %1[i2, i1])
+  %4[i3<256, i4<64]: f32 = sum.f32(i5<8192) mul(%3[i3, i5], %2[i5, i4])
+  return %4
+})");
+  DeviceModel device = Device();
+  for (const auto& [kind, beyond] : {std::pair("cpu", true), std::pair("opencl", false)}) {
+    device.kind = kind;
+    int64_t most = 0;
+    for (int form = 0; form < 2; ++form) {
+      const absl::StatusOr<ScheduledBlock> block = ScheduleBlock(program, {}, device, {{{"form", form}}});
+      ASSERT_TRUE(block.ok()) << block.status();
+      most = std::max(most, block->kernel.scratch_bytes);
+    }
+    EXPECT_EQ(most > 1 << 20, beyond) << most << " bytes on " << kind;
+  }
+}
+
 // A sum of everything, then everything over it: bound by memory, so that only what lies between the phases differs.
 TEST(ScheduleBlock, GroupsStayWhereABarrierCostsLessThanALaunch) {
   DeviceModel device = Device();

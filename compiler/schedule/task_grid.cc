@@ -22,8 +22,8 @@ using te::TensorId;
 constexpr int64_t kMostGroup = 8;
 // The share of the time that a larger block must leave.
 constexpr double kWorthEnlarging = 0.98;
-// Times the core's own cache that a task with products may keep. The memory of a group holds no more than there is of
-// it, and slices of the products' operands besides (group_tile.cc).
+// Times the core's own cache that a task with products may keep on a processor. Memory of a group, be it of one
+// work-item, holds no more than there is of it, and slices of the products' operands besides (group_tile.cc).
 constexpr int64_t kMostScratch = 4;
 constexpr int64_t kMostOfGroupMemory = 2;
 // A tile of a group wants as many.
@@ -149,7 +149,7 @@ void FillGroups(const TaskBoxes& task, const DeviceModel& device, AxisSource* ax
 }  // namespace
 
 int64_t MostScratchBytes(const DeviceModel& device, bool products) {
-  return (products && device.task_lanes == 1 ? kMostScratch : 1) * PrivateCacheBytes(device);
+  return (products && device.kind == "cpu" ? kMostScratch : 1) * PrivateCacheBytes(device);
 }
 
 int64_t BoxPoints(const te::Box& box) {
