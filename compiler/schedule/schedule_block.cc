@@ -15,6 +15,7 @@
 #include "compiler/schedule/register_tile.h"
 #include "compiler/schedule/schedule_routine.h"
 #include "compiler/schedule/split_folds.h"
+#include "compiler/schedule/spread_folds.h"
 #include "compiler/schedule/task_boxes.h"
 #include "compiler/schedule/task_grid.h"
 #include "compiler/schedule/task_size.h"
@@ -516,6 +517,7 @@ absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const s
     const std::optional<FilteredProgram> filtered = FilterMinimally(program, outputs);
     if (filtered) add(filtered->program, true, &*filtered).IgnoreError();
   }
+  if (const std::optional<te::Program> spread = SpreadFolds(split, device)) add(*spread, false).IgnoreError();
   // In one launch, where groups may wait for each other.
   for (size_t f = 0, n = forms.size(); f < n && device.resident_groups > 0; ++f) {
     if (forms[f].block.kernel.phases.size() < 2) continue;

@@ -361,6 +361,30 @@ TEST(GroupTileInTasks, AsCuda) {
   EXPECT_EQ(Failures(CasesInTasks(), {options}), "");
 }
 
+// Parts of a fold beside each other, where the results alone leave units idle.
+TEST_P(GroupTile, FewResultsOfALongFold) {
+  std::vector<BlockCase> cases = {
+      Product("weights", {16, 2048}, {2048, 24}, true),
+      Product("odd sides, computed", {13, 2048}, {2048, 19}, false),
+      Convolution("3x3", {1, 512, 4, 5}, {24, 512, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}}),
+  };
+  {
+    G g;
+    const V y = g.Op("Add", {g.Op("MatMul", {g.In({16, 2048}), g.Weight({2048, 24})}), g.In({16, 24})});
+    g.Out(g.Op("Relu", {y}));
+    cases.push_back(BlockCase("epilogue", g));
+  }
+  RunOptions options{LikeAGpu(GetParam())};
+  options.device.parallel_units = 64;
+  options.device.fma_f32_flops_per_s = 1e10;
+  for (const BlockResult& result : RunCases(cases, {options})) {
+    EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
+    ASSERT_EQ(result.kernels.size(), 1u);
+    EXPECT_EQ(result.kernels[0].kernel.phases.size(), 2u) << result.name;
+    EXPECT_EQ(GroupTiles(result.kernels), 1) << result.name;
+  }
+}
+
 // Phases in one launch, between which groups wait for each other's tasks. On OpenCL they are of one work-item.
 class GroupsThatStay : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(, GroupsThatStay, ::testing::Values("OpenCl", "Cuda"),
