@@ -142,6 +142,15 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(WorkerOptions options) {
   }
 
   for (const std::string& kind : options.kinds) {
+    MeasureExecutorOptions measure;
+    measure.program = options.measure_program.empty() ? MeasureProgramBesideThis() : options.measure_program;
+    measure.default_threads = std::max(1, options.threads);
+    if (access(measure.program.c_str(), X_OK) != 0) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "no program '", measure.program, "' to time kernels of '", kind,
+          "' with: install fusion-measure beside fusion-worker, say with --measure_program where it is, or "
+          "start a worker that only builds (--kinds=)"));
+    }
     const auto own = std::find_if(toolchains.begin(), toolchains.end(),
                                   [&](const auto& toolchain) { return toolchain->kind() == kind; });
     ASSIGN_OR_RETURN(DeviceModel model, Probe(kind, options, own == toolchains.end() ? "" : (*own)->version()));
@@ -150,9 +159,6 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(WorkerOptions options) {
     options.log(absl::StrFormat("device %s, %s, %d cores, %.0f GFLOP/s a core, %.1f GB/s from %s", model.name,
                                 model.isa, model.parallel_units, model.fma_f32_flops_per_s * 1e-9,
                                 model.memory.back().bandwidth_bytes_per_s * 1e-9, model.memory.back().name));
-    MeasureExecutorOptions measure;
-    measure.program = options.measure_program.empty() ? MeasureProgramBesideThis() : options.measure_program;
-    measure.default_threads = std::max(1, options.threads);
     by_kind[v1::MEASURE] = std::make_unique<MeasureExecutor>(measure);
   }
   if (by_kind.empty()) {
