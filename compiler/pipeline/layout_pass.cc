@@ -56,7 +56,7 @@ absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const Device
   const int64_t lanes = device.vector_bytes / 4;
   const int n = static_cast<int>(graph.values().size());
   Groups groups(n);
-  std::set<int> proposed, refused, vetoed;
+  std::set<int> proposed, wished, refused, vetoed;
   for (ecg::ValueId v : graph.inputs()) vetoed.insert(v);
   for (ecg::ValueId v : graph.outputs()) vetoed.insert(v);
   for (ecg::NodeId id = 0; id < static_cast<int>(graph.nodes().size()); ++id) {
@@ -73,7 +73,7 @@ absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const Device
     // Temporaries of the lowering stand for the group of what they are joined to.
     Groups local(static_cast<int>(program.tensors.size()));
     std::vector<bool> proposes(program.tensors.size(), false), refuses(program.tensors.size(), false),
-        forbids(program.tensors.size(), false);
+        forbids(program.tensors.size(), false), wishes(program.tensors.size(), false);
     for (const te::Te& te : program.tes) {
       if (te.routine) {  // reads and writes rows
         for (te::TensorId tensor : te.routine->inputs) forbids[tensor] = true;
@@ -111,7 +111,11 @@ absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const Device
       };
       for (const te::Scalar& s : te.body) visit(s);
       for (const te::Scalar& s : te.then) visit(s);
-      if (te.IsMap() || !constant_moves || folded.empty() || !spatial) continue;
+      if (te.IsMap() || !constant_moves || !spatial) continue;
+      if (folded.empty()) {  // a depthwise convolution: better off blocked, if its neighbours do not pay for it
+        if (channel.extent * 2 >= lanes) wishes[out] = true;
+        continue;
+      }
       if (channel.extent * 2 >= lanes) proposes[out] = true;
       for (te::TensorId operand : folded) {
         if (program.tensors[operand].shape[kChannelAxis] * 2 >= lanes) proposes[operand] = true;
@@ -129,6 +133,7 @@ absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const Device
       auto it = value_of_group.find(local.Find(t));
       if (it == value_of_group.end()) continue;
       if (proposes[t]) proposed.insert(it->second);
+      if (wishes[t]) wished.insert(it->second);
       if (refuses[t]) refused.insert(it->second);
       if (forbids[t]) vetoed.insert(it->second);
     }
@@ -136,6 +141,9 @@ absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const Device
   std::set<int> good, contested, bad;
   for (int v : proposed) good.insert(groups.Find(v));
   for (int v : refused) contested.insert(groups.Find(v));
+  for (int v : wished) {
+    if (good.insert(groups.Find(v)).second) contested.insert(groups.Find(v));
+  }
   for (int v : vetoed) bad.insert(groups.Find(v));
   const Layout blocked{kChannelAxis, lanes};
   ValueLayouts layouts;

@@ -4,9 +4,10 @@
 // Anchors propose: a fold whose output channel moves with a constant operand and not with the lanes of the other one (a
 // convolution, told by axis roles) wants its output blocked by the vector width on that axis, and so it wants that
 // operand, whose channels it then reads from one line. Joins vote: an expression that reads a value at its own channel
-// index wants both in one layout, so whole residual networks agree. Inputs and outputs of the model, and what routines walk, stay plain and
-// veto their group. Where some of a group's operators refuse what others propose (channels that are shuffled, parts that
-// start inside a vector), estimates decide (layout_path.h).
+// index wants both in one layout, so whole residual networks agree. Inputs and outputs of the model, and what routines
+// walk, stay plain and veto their group. Where some of a group's operators refuse what others propose (channels that
+// are shuffled, parts that start inside a vector), or nobody but a depthwise convolution asks for it, estimates decide
+// (layout_path.h).
 #ifndef FUSION_COMPILER_PIPELINE_LAYOUT_PASS_H_
 #define FUSION_COMPILER_PIPELINE_LAYOUT_PASS_H_
 

@@ -94,6 +94,19 @@ TEST(ChooseLayouts, ShuffledChannelsAreCopiedPlain) {
   EXPECT_FALSE(blocked.count(turned));
 }
 
+TEST(ChooseLayouts, ADepthwiseConvolutionIsBlockedWhereThatPays) {
+  const auto between_transpositions = [](int64_t channels) {
+    G g;
+    const V x = g.Op("Transpose", {g.In({1, 28, 28, channels})}, {{"perm", Ints{0, 3, 1, 2}}});
+    const V a = g.Op("Conv", {x, g.Weight({channels, 1, 3, 3})}, {{"pads", Ints(4, 1)}, {"group", channels}});
+    g.Out(g.Op("Transpose", {a}, {{"perm", Ints{0, 2, 3, 1}}}));
+    return std::pair(a, Blocked(g));
+  };
+  const auto [many, blocked] = between_transpositions(64);
+  EXPECT_TRUE(blocked.count(many));
+  EXPECT_TRUE(between_transpositions(4).second.empty());
+}
+
 TEST(ChooseLayouts, ProductsStayPlain) {
   G g;
   const V a = g.Op("MatMul", {g.In({2, 64, 32}), g.Weight({32, 64})});
