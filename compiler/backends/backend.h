@@ -26,7 +26,7 @@ class Backend {
   virtual Instructions InstructionsOf(const movement::Kernel& kernel, const DeviceModel& device) const = 0;
 
   // One function `PhaseSymbol(symbol, p)` for each phase, as the kernel ABI of the target's runtime device says; of a
-  // resident kernel the first alone. The
+  // resident kernel the first alone, and none for what a library computes. The
   // preamble is not part of it, so that many kernels share one file.
   virtual std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbol,
                                   const DeviceModel& device) const = 0;

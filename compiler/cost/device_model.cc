@@ -16,6 +16,7 @@ std::string DeviceModel::Fingerprint() const {
   }
   if (tf32) absl::StrAppend(&text, "/tf32");
   if (async_copies) absl::StrAppend(&text, "/async_copies");
+  if (!product_library.empty()) absl::StrAppend(&text, "/", product_library);
   if (resident_groups != 0) absl::StrAppend(&text, "/resident_groups=", resident_groups);
   if (kind != "cpu" && host_isa != DeviceModel().host_isa) absl::StrAppend(&text, "/host=", host_isa);
   for (const MemoryLevel& level : memory) absl::StrAppend(&text, "/", level.name, "=", level.size_bytes);
@@ -80,6 +81,7 @@ std::string DeviceModelToJson(const DeviceModel& m) {
               {"async_copies", m.async_copies},
               {"matrix_products", products},
               {"resident_groups", m.resident_groups},
+              {"product_library", m.product_library},
               {"byte_dots", m.byte_dots},
               {"fma_f32_flops_per_s", m.fma_f32_flops_per_s},
               {"special_cycles_ratio", m.special_cycles_ratio},
@@ -111,6 +113,7 @@ absl::StatusOr<DeviceModel> DeviceModelFromJson(const std::string& text) {
                                    p.value("depth", 0), p.value("work_items", 0), p.value("flops_per_s", 0.0)});
     }
     m.resident_groups = j.value("resident_groups", m.resident_groups);
+    m.product_library = j.value("product_library", m.product_library);
     m.byte_dots = j.value("byte_dots", m.byte_dots);
     m.fma_f32_flops_per_s = j.value("fma_f32_flops_per_s", m.fma_f32_flops_per_s);
     m.special_cycles_ratio = j.value("special_cycles_ratio", m.special_cycles_ratio);
@@ -152,6 +155,10 @@ absl::StatusOr<DeviceModel> DeviceModelFromJson(const std::string& text) {
   if (m.resident_groups > 0 && m.kind == "opencl" && m.task_lanes > 1) {
     return absl::InvalidArgumentError(absl::StrCat("device model: resident_groups with task_lanes ", m.task_lanes,
                                                    ", only groups of one work-item stay on devices of opencl"));
+  }
+  if (!m.product_library.empty() && m.kind != "cuda") {
+    return absl::InvalidArgumentError(absl::StrCat("device model: product_library '", m.product_library, "' of kind '",
+                                                   m.kind, "', only bundles for cuda call libraries"));
   }
   if (m.host_isa != "avx2" && m.host_isa != "neon") {
     return absl::InvalidArgumentError(

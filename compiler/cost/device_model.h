@@ -42,6 +42,8 @@ struct DeviceModel {
   // Groups of one launch that are certain to run at the same time, so that they may wait for each other; 0: none are.
   int resident_groups = 0;
   std::vector<MatrixProduct> matrix_products;
+  // What multiplies matrices where the device is attached: "cuBLASLt 13.0.0"; "": nothing. Never in a stored model.
+  std::string product_library;
   bool tf32 = false;      // products of f32 may use operands of tf32: by explicit choice, never a fact of the device
   bool byte_dots = true;  // kernel text may add four products of bytes in a lane
   double fma_f32_flops_per_s = 1e11;  // one core, measured peak, 2 flops an FMA

@@ -113,6 +113,17 @@ void PrintStep(const Step& step, Printer* printer, std::string* text) {
     absl::StrAppend(text, "{lanes i", step.vec_axis,
                     step.across_axis >= 0 ? absl::StrCat(" across i", step.across_axis) : "", "}");
   }
+  if (step.library) {
+    const LibraryProduct& p = *step.library;
+    absl::StrAppend(text, "{b", p.d, "[", p.m, ", ", p.n, "] pitch ", p.d_pitch, " = b", p.a,
+                    p.a_along_depth ? " along depth" : "", " pitch ", p.a_pitch, " * b", p.b,
+                    p.b_along_depth ? " along depth" : "", " pitch ", p.b_pitch, " depth ", p.depth,
+                    p.bias >= 0 ? absl::StrCat(" + b", p.bias) : "", p.tf32 ? " tf32" : "");
+    if (p.batches > 1) {
+      absl::StrAppend(text, " batches ", p.batches, " of ", p.d_batch, ", ", p.a_batch, ", ", p.b_batch);
+    }
+    absl::StrAppend(text, "}");
+  }
   if (step.routine) {
     absl::StrAppend(
         text, " ", step.routine->name, ".", DTypeName(step.routine->element), "(",
@@ -170,7 +181,7 @@ void PrintStep(const Step& step, Printer* printer, std::string* text) {
 }  // namespace
 
 const char* StrategyName(Strategy strategy) {
-  static const char* const kNames[] = {"scalar", "map", "transpose", "rowfold", "tile", "grouptile"};
+  static const char* const kNames[] = {"scalar", "map", "transpose", "rowfold", "tile", "grouptile", "library"};
   return kNames[static_cast<int>(strategy)];
 }
 
@@ -217,6 +228,10 @@ void VisitBuffers(const Step& step, const std::function<void(int)>& f) {
     for (int buffer : step.routine->inputs) f(buffer);
   }
   for (const Store& store : step.stores) f(store.buffer);
+}
+
+const LibraryProduct* LibraryProductOf(const Phase& phase) {
+  return phase.steps.size() == 1 && phase.steps[0].library ? &*phase.steps[0].library : nullptr;
 }
 
 int64_t Phase::tasks() const {
@@ -380,6 +395,10 @@ absl::Status CheckStrategy(const Step& step) {
            step.body[0]->kind == te::ScalarKind::kOp && step.body[0]->op == te::Op::kMul;
       break;
     }
+    case Strategy::kLibrary:
+      ok = step.fold && step.fold->axes.size() == 1 && step.library && step.stores.size() == 1 &&
+           step.library->d == step.stores[0].buffer;
+      break;
     case Strategy::kTile:
       ok = step.fold && is_loop(step.tile.lane_axis) && (step.tile.row_axis < 0 || is_loop(step.tile.row_axis)) &&
            (step.tile.outer_axis < 0 || is_loop(step.tile.outer_axis));
@@ -483,6 +502,12 @@ absl::Status Verify(const Kernel& kernel) {
       return status;
     };
     for (const Step& step : kernel.phases[p].steps) {
+      const bool library = step.strategy == Strategy::kLibrary;
+      if (library != step.library.has_value() ||
+          (library && (kernel.resident || kernel.phases[p].steps.size() != 1 || !kernel.phases[p].grid.empty()))) {
+        return absl::InternalError(
+            absl::StrCat("movement: step '", step.label, "' of a library is not alone in a phase without a grid"));
+      }
       std::vector<te::Axis> around;
       if (!step.staging.empty() && step.fold) {
         around.assign(step.fold->axes.begin(), step.fold->axes.end() - 1);

@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "compiler/movement/constant_transform.h"
 #include "compiler/te/program.h"
+#include "runtime/bundle/library_product.h"
 
 namespace fusion::movement {
 
@@ -56,6 +57,7 @@ enum class Strategy : uint8_t {
   kRowFold,    // fold over a contiguous innermost fold axis: vector accumulators, one horizontal step
   kTile,       // fold with a register tile: reg_axis × (vec_outer × lanes) accumulators, fold loops inside
   kGroupTile,  // sum of products by a group of work-items, through slices of both operands in block scope
+  kLibrary,  // sum of products by a library of the target: alone in a phase without a grid, of which no text is printed
 };
 const char* StrategyName(Strategy strategy);
 
@@ -137,6 +139,8 @@ struct Step {
   RegisterTile tile;          // kTile
   GroupTile group;            // kGroupTile
   std::vector<Step> staging;  // kGroupTile: maps into block buffers that the body reads
+  std::optional<LibraryProduct> library;  // kLibrary: what the loops, fold, body and store say, as the library is told;
+                                          // arguments are buffers
   // Lanes at or past this logical limit are stored as zero (pad=zero of a blocked layout): value of lane_mask_index
   // must be < lane_limit. Unused when lane_limit < 0.
   te::Index lane_mask_index;
@@ -152,6 +156,9 @@ struct Phase {
   std::vector<Step> steps;
   int64_t tasks() const;
 };
+
+// What a library is to do in this phase; null: it is text.
+const LibraryProduct* LibraryProductOf(const Phase& phase);
 
 // Each step, its staging before it.
 void VisitSteps(const Phase& phase, const std::function<void(const Step&)>& f);

@@ -42,7 +42,9 @@ Kernel ManifestKernel(const KernelTexts& texts, const BlockKernel& block, const 
   }
   kernel.resident = block.kernel.resident;
   for (size_t p = 0; p < place.tasks.size(); ++p) {
-    kernel.phases.push_back({PhaseSymbol(place.symbol, static_cast<int>(p)), place.tasks[p]});
+    kernel.phases.push_back({PhaseSymbol(place.symbol, static_cast<int>(p)), place.tasks[p], {}});
+    const LibraryProduct* product = movement::LibraryProductOf(block.kernel.phases[p]);
+    if (product != nullptr) kernel.phases.back().product = *product;  // buffers before those of a block are arguments
   }
   return kernel;
 }
@@ -54,6 +56,9 @@ void NeedHost(const KernelTexts::File& file, Manifest* manifest) {
 
 void NeedFormat(const BlockKernel& block, Manifest* manifest) {
   if (block.kernel.resident) manifest->format = std::max(manifest->format, 5);
+  for (const movement::Phase& phase : block.kernel.phases) {
+    if (movement::LibraryProductOf(phase) != nullptr) manifest->format = std::max(manifest->format, 6);
+  }
 }
 
 int64_t BufferBytes(const movement::Buffer& buffer) { return buffer.elements * DTypeBytes(buffer.dtype); }

@@ -27,6 +27,7 @@ struct ChoicePoint {
   std::string name;
   int count = 1;  // alternatives, at least 2
   int taken = 0;
+  bool unmodelled = false;  // the cost model knows nothing of the alternatives: a search tries each of them first
 };
 
 // Answers the scheduler's questions and remembers them. A copy taken before an attempt that fails, put back, forgets
@@ -37,11 +38,14 @@ class ChoiceLog {
 
   // Which of `count` alternatives? The second question of the same name is about "name.1", and so on. What does not
   // exist is answered with 0: choices of one kernel may be tried on another.
-  int Pick(absl::string_view name, int count);
+  int Pick(absl::string_view name, int count) { return Pick(name, count, false); }
+  int PickUnmodelled(absl::string_view name, int count) { return Pick(name, count, true); }
 
   const std::vector<ChoicePoint>& met() const { return met_; }
 
  private:
+  int Pick(absl::string_view name, int count, bool unmodelled);
+
   Choices wanted_;
   std::vector<ChoicePoint> met_;
   std::map<std::string, int, std::less<>> asked_;

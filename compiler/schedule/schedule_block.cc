@@ -9,6 +9,7 @@
 #include "compiler/schedule/fold_lanes.h"
 #include "compiler/schedule/form_stages.h"
 #include "compiler/schedule/group_tile.h"
+#include "compiler/schedule/library_product.h"
 #include "compiler/schedule/minimal_filtering.h"
 #include "compiler/schedule/nest.h"
 #include "compiler/schedule/products.h"
@@ -57,11 +58,12 @@ absl::Status TransformFilter(const FilteredProgram& filtered, movement::Kernel* 
 class BlockScheduler {
  public:
   BlockScheduler(const te::Program& program, const std::map<TensorId, Layout>& layouts, const DeviceModel& device,
-                 bool products_in_tasks, ChoiceLog* choices)
+                 bool products_in_tasks, ChoiceLog* choices, int library_product = -1)
       : program_(program),
         layouts_(layouts),
         device_(device),
         products_in_tasks_(products_in_tasks),
+        library_product_(library_product),
         choices_(choices),
         axes_(program.next_axis) {}
 
@@ -74,7 +76,9 @@ class BlockScheduler {
     if (n == 1) {
       RETURN_IF_ERROR(AddStages(0, 1, /*refused=*/true));
     } else {
-      stitched = TryStitch(0, n);
+      stitched = library_product_ < 0
+                     ? TryStitch(0, n)
+                     : absl::FailedPreconditionError("a library multiplies, which was measured faster");
       if (!stitched.ok() && products_in_tasks_) return stitched;
       if (!stitched.ok()) {
         result.stitched = false;
@@ -216,6 +220,12 @@ class BlockScheduler {
                                               program_, te, [this](TensorId t) { return LayoutOfTensor(t); }, &axes_));
     ASSIGN_OR_RETURN(Nest nest, MakeNest(physical));
     const bool empty = DomainPoints(te, false) == 0;
+    if (library_product_ >= 0 && &te == &program_.tes[library_product_]) {
+      FuseAxes(&nest, &axes_);
+      ASSIGN_OR_RETURN(movement::Phase phase, LibraryPhase(nest, device_, kernel_));
+      kernel_.phases.push_back(std::move(phase));
+      return absl::OkStatus();
+    }
     if (nest.fold && !empty && device_.task_lanes > 1 && AddGroupTile(nest)) return absl::OkStatus();
     FinishNest(&nest);
     if (nest.fold && !empty) {
@@ -458,6 +468,11 @@ class BlockScheduler {
           }
         }
         for (movement::Store& store : step.stores) store.buffer = renumber[store.buffer];
+        if (step.library) {
+          LibraryProduct& product = *step.library;
+          for (int* buffer : {&product.a, &product.b, &product.d}) *buffer = renumber[*buffer];
+          if (product.bias >= 0) product.bias = renumber[product.bias];
+        }
         for (movement::Prefetch& prefetch : step.tile.prefetch) prefetch.buffer = renumber[prefetch.buffer];
       });
     }
@@ -468,6 +483,7 @@ class BlockScheduler {
   const std::map<TensorId, Layout>& layouts_;
   const DeviceModel& device_;
   const bool products_in_tasks_;
+  const int library_product_;  // the stage that a library computes, -1: none
   ChoiceLog* const choices_;
   AxisSource axes_;
   movement::Kernel kernel_;
@@ -476,12 +492,36 @@ class BlockScheduler {
   std::map<TensorId, te::Box> scratch_boxes_;  // of the stages being stitched
 };
 
+// The block with its one product by the library of the target, and text for everything else; with a bias in the
+// library's call if that is what follows.
+absl::StatusOr<ScheduledBlock> ScheduleWithLibrary(const te::Program& program,
+                                                   const std::map<te::TensorId, Layout>& layouts,
+                                                   const DeviceModel& device, ChoiceLog* choices) {
+  const int product = device.product_library.empty() ? -1 : OnlyProduct(program, device);
+  if (product < 0) return absl::FailedPreconditionError("not one product, or no library");
+  const ChoiceLog before = *choices;
+  absl::StatusOr<ScheduledBlock> block = BlockScheduler(program, layouts, device, false, choices, product).Run();
+  if (block.ok()) return block;
+  const std::optional<te::Program> bare = WithBareProduct(program, product);
+  if (!bare) return block.status();
+  *choices = before;
+  return BlockScheduler(*bare, layouts, device, false, choices, product).Run();
+}
+
 }  // namespace
 
 absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const std::map<te::TensorId, Layout>& layouts,
                                              const DeviceModel& device, const ScheduleOptions& options) {
   if (program.tes.size() == 1 && program.tes[0].routine) return ScheduleRoutine(program, layouts);
   ChoiceLog log(options.choices);
+  ChoiceLog library_log = log;
+  // A library's product: never by the model, which knows nothing of it.
+  if (absl::StatusOr<ScheduledBlock> library = ScheduleWithLibrary(program, layouts, device, &library_log);
+      library.ok() && log.PickUnmodelled("library", 2) == 1) {
+    library->choices = log.met();
+    library->choices.insert(library->choices.end(), library_log.met().begin(), library_log.met().end());
+    return library;
+  }
   const te::Program split = SplitLongFolds(program, device, &log);
   // The kernel in each of its forms; which is best a measurement may decide otherwise.
   struct Form {

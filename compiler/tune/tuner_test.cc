@@ -17,9 +17,10 @@ class MadeUp : public Workbench {
   absl::StatusOr<Made> Make(int kernel, const Choices& choices) override {
     ChoiceLog log(choices);
     const int tile = log.Pick("tile", 9), order = log.Pick("order", 3);
+    const int library = has_library ? log.PickUnmodelled("library", 2) : 0;
     if (tile == 8) return absl::FailedPreconditionError("no such schedule");
     ++made;
-    Made result{absl::StrCat(kernel, " ", tile, " ", order), log.met(), order == 2 ? 1000.0 : 100.0};
+    Made result{absl::StrCat(kernel, " ", tile, " ", order, " ", library), log.met(), order == 2 ? 1000.0 : 100.0};
     if (kernel == 3) result.points.clear();  // nothing to choose
     return result;
   }
@@ -53,6 +54,7 @@ class MadeUp : public Workbench {
   absl::StatusOr<std::vector<std::string>> NeighbourChoices(int, int) override { return neighbours; }
 
   LatencySource source = LatencySource::kMeasured;
+  bool has_library = false;
   bool lucky = false;  // trials seem faster than they are
   double now = 0, seconds_a_variant = 0;
   int made = 0;
@@ -73,6 +75,14 @@ TEST(Tune, FindsEachKernelsBestSchedule) {
   EXPECT_NEAR((*tuned)[0].gain, 0.08, 1e-9);
   // What the cost model puts far behind was never measured.
   for (const Workbench::Variant& v : bench.asked) EXPECT_NE(PrintChoices(v.choices).substr(0, 7), "order=2");
+}
+
+TEST(Tune, WhatNoModelKnowsIsTriedFirst) {
+  MadeUp bench;
+  bench.has_library = true;
+  ASSERT_TRUE(Tune(kTwo, {.budget = {.trials = 1}}, &bench).ok());
+  ASSERT_THAT(bench.asked, SizeIs(2));
+  for (const Workbench::Variant& v : bench.asked) EXPECT_EQ(PrintChoices(v.choices), "library=1");
 }
 
 TEST(Tune, MeasuresNoMoreThanItsTrials) {

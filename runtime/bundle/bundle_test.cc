@@ -274,6 +274,49 @@ TEST(ManifestTest, ResidentKernels) {
   EXPECT_THAT(why([](Manifest& m) { m.kernels[0].phases.resize(2, m.kernels[0].phases[0]); }), HasSubstr("one phase"));
 }
 
+TEST(ManifestTest, ProductsOfALibrary) {
+  Manifest manifest = SmallManifest({0, 0, 64});
+  manifest.digests["kernels/cpu.so"] = "";
+  manifest.format = 6;
+  manifest.kernels[0].phases.resize(1);
+  manifest.buffers = {{Buffer::Kind::kInput, "x", DType::kF32, {3, 5}, 60, 0, ""},
+                      {Buffer::Kind::kInput, "y", DType::kF32, {5, 4}, 80, 0, ""},
+                      {Buffer::Kind::kOutput, "z", DType::kF32, {3, 4}, 48, 0, ""}};
+  manifest.inputs = {{"x", DType::kF32, {3, 5}, 0}, {"y", DType::kF32, {5, 4}, 1}};
+  manifest.outputs = {{"z", DType::kF32, {3, 4}, 2}};
+  manifest.launches.resize(1);
+  manifest.launches[0].buffers = {0, 1, 2};
+  LibraryProduct& product = manifest.kernels[0].phases[0].product.emplace();
+  product.a = 1, product.b = 0, product.d = 2;
+  product.m = 4, product.n = 3, product.depth = 5;
+  product.b_along_depth = true;
+  product.a_pitch = 4, product.b_pitch = 5, product.d_pitch = 4;
+  const auto parsed = ParseManifest(SerializeManifest(manifest));
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  ASSERT_TRUE(parsed->kernels[0].phases[0].product.has_value());
+  EXPECT_EQ(parsed->kernels[0].phases[0].product->b_pitch, 5);
+  EXPECT_TRUE(parsed->kernels[0].phases[0].product->b_along_depth);
+  EXPECT_TRUE(ValidateManifest(*parsed, 80).ok()) << ValidateManifest(*parsed, 80);
+  const auto why = [&](auto change) {
+    Manifest changed = manifest;
+    change(changed, *changed.kernels[0].phases[0].product);
+    return std::string(ValidateManifest(changed, 80).message());
+  };
+  EXPECT_THAT(why([](Manifest& m, LibraryProduct&) { m.format = 5; }), HasSubstr("format 6"));
+  EXPECT_THAT(why([](Manifest&, LibraryProduct& p) { p.b = 3; }), HasSubstr("no argument 3"));
+  EXPECT_THAT(why([](Manifest&, LibraryProduct& p) { p.bias = 3; }), HasSubstr("no argument 3"));
+  EXPECT_THAT(why([](Manifest&, LibraryProduct& p) { p.n = 0; }), HasSubstr("0 rows"));
+  EXPECT_THAT(why([](Manifest&, LibraryProduct& p) { p.a_batch = -1; }), HasSubstr("-1 elements apart"));
+  EXPECT_THAT(why([](Manifest&, LibraryProduct& p) { p.depth = 6; }), HasSubstr("leaves its buffers"));
+  EXPECT_THAT(why([](Manifest&, LibraryProduct& p) { p.batches = INT32_MAX, p.d_batch = INT32_MAX; }),
+              HasSubstr("leaves its buffers"));
+  EXPECT_THAT(why([](Manifest& m, LibraryProduct&) {
+                m.buffers[1].dtype = DType::kI32;
+                m.inputs[1].dtype = DType::kI32;
+              }),
+              HasSubstr("a product of i32"));
+}
+
 TEST(ManifestTest, ParsingNamesTheField) {
   const auto why = [](const std::string& from, const std::string& to) {
     std::string text = SerializeManifest(SmallManifest({0, 0, 64}));
@@ -281,7 +324,7 @@ TEST(ManifestTest, ParsingNamesTheField) {
     text.replace(text.find(from), from.size(), to);
     return std::string(ParseManifest(text).status().message());
   };
-  EXPECT_THAT(why("\"format\": 1", "\"format\": 6"), HasSubstr("newer runtime"));
+  EXPECT_THAT(why("\"format\": 1", "\"format\": 7"), HasSubstr("newer runtime"));
   EXPECT_THAT(why("\"arena_bytes\": 128", "\"arena_bytes\": \"128\""), HasSubstr("arena_bytes is not an integer"));
   EXPECT_THAT(why("\"tasks\": 2", "\"tasks\": 1e300"), HasSubstr("kernels[0].phases[0].tasks is not an integer"));
   EXPECT_THAT(why("\"kind\": \"arena\"", "\"kind\": \"area\""), HasSubstr("buffers[3].kind"));

@@ -155,11 +155,31 @@ Json BuffersToJson(const std::vector<Buffer>& buffers) {
   return list;
 }
 
+// visit(name, member) for each field.
+template <typename Product, typename Visit>
+void VisitProduct(Product& product, Visit visit) {
+  visit("a", product.a), visit("b", product.b), visit("d", product.d), visit("bias", product.bias);
+  visit("m", product.m), visit("n", product.n), visit("depth", product.depth), visit("batches", product.batches);
+  visit("a_along_depth", product.a_along_depth), visit("b_along_depth", product.b_along_depth);
+  visit("a_pitch", product.a_pitch), visit("b_pitch", product.b_pitch), visit("d_pitch", product.d_pitch);
+  visit("a_batch", product.a_batch), visit("b_batch", product.b_batch), visit("d_batch", product.d_batch);
+  visit("tf32", product.tf32);
+}
+
+Json ProductToJson(const LibraryProduct& product) {
+  Json json = Json::object();
+  VisitProduct(product, [&](const char* name, const auto& value) { json[name] = value; });
+  return json;
+}
+
 Json KernelsToJson(const std::vector<Kernel>& kernels) {
   Json list = Json::array();
   for (const Kernel& kernel : kernels) {
     Json phases = Json::array();
-    for (const Phase& phase : kernel.phases) phases.push_back({{"symbol", phase.symbol}, {"tasks", phase.tasks}});
+    for (const Phase& phase : kernel.phases) {
+      phases.push_back({{"symbol", phase.symbol}, {"tasks", phase.tasks}});
+      if (phase.product) phases.back()["product"] = ProductToJson(*phase.product);
+    }
     list.push_back({{"file", kernel.file}, {"phases", std::move(phases)}, {"source", kernel.source}});
     if (kernel.resident) list.back()["resident"] = true;
     if (kernel.on_host) list.back()["host"] = {{"writes", kernel.writes}};
@@ -220,6 +240,9 @@ void ReadKernel(const Json& item, const std::string& path, absl::Status* status,
     Phase& phase = kernel->phases.emplace_back();
     phase_fields.Read("symbol", &phase.symbol);
     phase_fields.Read("tasks", &phase.tasks);
+    if (!item.is_object() || !item.contains("product")) return;
+    Fields product_fields(item["product"], path + "product.", status);
+    VisitProduct(phase.product.emplace(), [&](const char* name, auto& value) { product_fields.Read(name, &value); });
   });
   if (item.is_object() && item.contains("resident")) fields.Read("resident", &kernel->resident);
   if (!item.is_object() || !item.contains("host")) return;

@@ -10,6 +10,7 @@
 #include "compiler/cost/target.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/devices/cuda/context.h"
+#include "runtime/devices/cuda/cublas_lt.h"
 
 namespace fusion {
 namespace {
@@ -53,6 +54,8 @@ absl::StatusOr<DeviceModel> ProbeCuda() {
     if (level.name == "L2" && facts.l2_bytes > 0) level.size_bytes = facts.l2_bytes;
     if (level.shared && dram > 0) level.bandwidth_bytes_per_s *= scale;
   }
+  // Kernels may be left to it here, where they can be measured against it.
+  model.product_library = cuda::ProductLibraryName().value_or("");
   return model;
 }
 

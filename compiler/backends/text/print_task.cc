@@ -63,6 +63,8 @@ class StepPrinter {
         return PrintTile(kernel_, step_, {lanes_, group_}, next_temp_, out_);
       case movement::Strategy::kGroupTile:
         return PrintGroupTile(kernel_, step_, {lanes_, group_}, next_temp_, out_);
+      case movement::Strategy::kLibrary:
+        return;  // is no text
     }
   }
 

@@ -4,12 +4,14 @@
 #define FUSION_COMPILER_PIPELINE_TESTING_KERNEL_CALL_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/pipeline/testing/guarded_buffer.h"
+#include "runtime/bundle/library_product.h"
 
 namespace fusion::testing {
 
@@ -17,6 +19,7 @@ struct KernelCall {
   struct Phase {
     std::string symbol;
     std::vector<std::pair<int64_t, int64_t>> ranges;  // of tasks, in the order in which they are to run
+    std::optional<LibraryProduct> product;            // instead of the function
   };
   std::vector<GuardedBuffer*> args;
   int64_t scratch_bytes = 0;

@@ -108,8 +108,8 @@ absl::Status MakeKernels(Run* run) {
     const auto make = [&](const Choices& choices) {
       return MakeBlockKernel(graph, nodes, LiveOutOf(graph, nodes), run->layouts, options.device, {choices});
     };
-    absl::StatusOr<BlockKernel> kernel = make({});
-    Choices choices;
+    Choices choices = options.choices;
+    absl::StatusOr<BlockKernel> kernel = make(choices);
     if (options.choices_seed != 0 && kernel.ok()) {
       std::mt19937 random(static_cast<uint32_t>(options.choices_seed));
       for (int times = 0; times < 2; ++times) {  // what one choice leads to offers others
@@ -180,7 +180,9 @@ absl::Status RunKernel(const Run& run, size_t k, KernelHost* host,
   call.resident = block.kernel.resident;
   for (size_t p = 0; p < launched.size(); ++p) {
     const int64_t tasks = launched[p];
-    KernelCall::Phase phase{PhaseSymbol(run.symbols[k], static_cast<int>(p)), {}};
+    KernelCall::Phase phase{PhaseSymbol(run.symbols[k], static_cast<int>(p)), {}, {}};
+    const LibraryProduct* product = movement::LibraryProductOf(block.kernel.phases[p]);
+    if (product != nullptr) phase.product = *product;
     for (int64_t at = 0; at < tasks;) {
       const int64_t length =
           std::min<int64_t>(tasks - at, 1 + static_cast<int64_t>((*random)() % std::max<int64_t>(1, tasks / 3)));

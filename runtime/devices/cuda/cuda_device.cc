@@ -10,6 +10,7 @@
 #include "runtime/devices/cpu/cpu_launches.h"
 #include "runtime/devices/cpu/isa.h"
 #include "runtime/devices/cuda/context.h"
+#include "runtime/devices/cuda/cublas_lt.h"
 #include "runtime/devices/mirrored_buffers.h"
 
 namespace fusion {
@@ -66,6 +67,7 @@ class CudaExecutable : public Executable {
 
  private:
   struct BoundPhase {
+    std::unique_ptr<cuda::Product> product;  // else:
     cuda::FunctionHandle function;
     unsigned blocks, threads;
     bool together;  // the blocks wait for each other
@@ -92,7 +94,9 @@ class CudaExecutable : public Executable {
 
   absl::Status LoadCode() {
     for (const fusion::Kernel& kernel : program_->kernels) {
-      if (kernel.on_host || modules_.count(kernel.file) != 0) continue;
+      const bool text =
+          std::any_of(kernel.phases.begin(), kernel.phases.end(), [](const Phase& phase) { return !phase.product; });
+      if (kernel.on_host || !text || modules_.count(kernel.file) != 0) continue;
       ASSIGN_OR_RETURN(const absl::string_view bytes, bundle_->Entry(kernel.file));
       cuda::ModuleHandle module = nullptr;
       RETURN_IF_ERROR(context_->Check(api().ModuleLoadData(&module, bytes.data()),
@@ -131,7 +135,12 @@ class CudaExecutable : public Executable {
       if (kernel.resident) bound.arguments.push_back(meeting_.data());
       for (const Phase& phase : kernel.phases) {
         if (phase.tasks == 0) continue;
-        BoundPhase one = {nullptr, static_cast<unsigned>(phase.tasks), 0, false};
+        BoundPhase one = {nullptr, nullptr, static_cast<unsigned>(phase.tasks), 0, false};
+        if (phase.product) {
+          ASSIGN_OR_RETURN(one.product, PlanProduct(launch, *phase.product));
+          bound.phases.push_back(std::move(one));
+          continue;
+        }
         RETURN_IF_ERROR(context_->Check(
             api().ModuleGetFunction(&one.function, modules_[kernel.file], phase.symbol.c_str()), phase.symbol));
         int threads = 0;  // those of its launch bounds, which are what it is written for
@@ -143,10 +152,30 @@ class CudaExecutable : public Executable {
           one.blocks = std::min(one.blocks, static_cast<unsigned>(most));
           one.together = one.blocks > 1;
         }
-        bound.phases.push_back(one);
+        bound.phases.push_back(std::move(one));
       }
     }
     return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::unique_ptr<cuda::Product>> PlanProduct(const Launch& launch, const LibraryProduct& product) {
+    if (product_library_ == nullptr) {
+      absl::StatusOr<std::shared_ptr<cuda::ProductLibrary>> opened = cuda::ProductLibrary::Open(context_);
+      if (!opened.ok()) {
+        return Annotate(opened.status(),
+                        "the bundle leaves products of matrices to cuBLASLt (compiled with --tune off "
+                        "it needs none)");
+      }
+      product_library_ = *std::move(opened);
+    }
+    const auto buffer = [&](int argument) { return launch.buffers[argument]; };
+    cuda::ProductLibrary::Operands operands;
+    operands.a = DeviceOf(buffer(product.a)), operands.b = DeviceOf(buffer(product.b));
+    operands.d = DeviceOf(buffer(product.d));
+    if (product.bias >= 0) operands.bias = DeviceOf(buffer(product.bias));
+    operands.operand = program_->buffers[buffer(product.a)].dtype;
+    operands.result = program_->buffers[buffer(product.d)].dtype;
+    return product_library_->Plan(product, operands);
   }
 
   absl::Status Enqueue(size_t l) {
@@ -154,6 +183,11 @@ class CudaExecutable : public Executable {
     std::vector<void*> parameters;
     for (cuda::DevicePointer& argument : launch.arguments) parameters.push_back(&argument);
     for (const BoundPhase& phase : launch.phases) {
+      if (phase.product != nullptr) {
+        RETURN_IF_ERROR(
+            Annotate(phase.product->Enqueue(), absl::StrCat("launch ", l, " '", program_->launches[l].label, "'")));
+        continue;
+      }
       const cuda::StreamHandle stream = context_->stream();
       const cuda::Result code = phase.together
                                     ? api().LaunchCooperativeKernel(phase.function, phase.blocks, 1, 1, phase.threads,
@@ -261,7 +295,8 @@ class CudaExecutable : public Executable {
   std::map<std::string, cuda::ModuleHandle> modules_;  // by kernel file
   MirroredBuffers buffers_;
   cuda::Memory memory_, weights_, meeting_;
-  std::vector<BoundLaunch> launches_;  // nothing bound of what runs on the host
+  std::shared_ptr<cuda::ProductLibrary> product_library_;  // null: nothing is left to it
+  std::vector<BoundLaunch> launches_;                      // nothing bound of what runs on the host
   std::vector<Part> parts_;
   CpuLaunches host_launches_;
 };

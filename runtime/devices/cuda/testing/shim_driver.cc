@@ -3,6 +3,8 @@
 // while a stream is captured nothing is, but when its graph is launched. Errors are those that a test provokes: with
 // FUSION_CUDA_SHIM_NO_GRAPHS=1 graphs are captured and not made, =2 not even captured; with
 // FUSION_CUDA_SHIM_NO_COOPERATION=1 blocks of a launch may not wait for each other.
+#include "runtime/devices/cuda/testing/shim_driver.h"
+
 #include <dlfcn.h>
 #include <elf.h>
 #include <stdint.h>
@@ -67,6 +69,8 @@ bool Cooperates() {
 int the_context = 0;  // whose address is the one context
 
 }  // namespace
+
+void CudaShimEnqueue(void* stream, std::function<void()> step) { static_cast<Stream*>(stream)->Do(std::move(step)); }
 
 extern "C" {
 

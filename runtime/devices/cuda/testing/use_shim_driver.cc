@@ -8,7 +8,9 @@ namespace fusion {
 
 absl::Status UseCudaShimDriver() {
   // A library that is loaded is found by its name, wherever it lies.
-  if (dlopen(FUSION_CUDA_SHIM_DRIVER, RTLD_NOW | RTLD_LOCAL) != nullptr) return absl::OkStatus();
+  const bool open = dlopen(FUSION_CUDA_SHIM_DRIVER, RTLD_NOW | RTLD_LOCAL) != nullptr &&
+                    dlopen(FUSION_CUDA_SHIM_CUBLAS_LT, RTLD_NOW | RTLD_LOCAL) != nullptr;
+  if (open) return absl::OkStatus();
   const char* reason = dlerror();
   return absl::NotFoundError(absl::StrCat("no shim driver: ", reason ? reason : ""));
 }

@@ -1,4 +1,5 @@
-// Makes the processor this process's CUDA driver (shim_driver.cc), instead of the machine's if it has one.
+// Makes the processor this process's CUDA driver (shim_driver.cc) and its cuBLASLt (shim_cublas_lt.cc), instead of the
+// machine's if it has one.
 #ifndef FUSION_RUNTIME_DEVICES_CUDA_TESTING_USE_SHIM_DRIVER_H_
 #define FUSION_RUNTIME_DEVICES_CUDA_TESTING_USE_SHIM_DRIVER_H_
 

@@ -1,0 +1,223 @@
+// Products that a library of the target computes: recognised as the matrices that they are, and run by the bundle's
+// device through a cuBLASLt that the processor plays (runtime/devices/cuda/testing).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "absl/strings/match.h"
+#include "compiler/backends/cpu/toolchain/clang_toolchain.h"
+#include "compiler/backends/cuda/testing/shim_toolchain.h"
+#include "compiler/backends/toolchain_set.h"
+#include "compiler/pipeline/compile.h"
+#include "compiler/pipeline/testing/run_block.h"
+#include "runtime/devices/cuda/testing/use_shim_driver.h"
+#include "runtime/loader/session.h"
+
+namespace fusion::testing {
+namespace {
+
+using G = GraphMaker;
+using V = ecg::ValueId;
+using Ints = std::vector<int64_t>;
+
+DeviceModel WithLibrary() {
+  DeviceModel device = CudaTestDevice(32);
+  device.product_library = "cuBLASLt of a test";
+  return device;
+}
+
+int LibraryPhases(const BlockKernel& kernel) {
+  int count = 0;
+  for (const movement::Phase& phase : kernel.kernel.phases) count += movement::LibraryProductOf(phase) != nullptr;
+  return count;
+}
+
+BlockCase Product(const std::string& name, const Shape& a, const Shape& b, bool weights) {
+  G g;
+  g.Out(g.Op("MatMul", {g.In(a), weights ? g.Weight(b) : g.In(b)}));
+  return BlockCase(name, g);
+}
+
+TEST(LibraryProduct, IsTheProductThatTheBlockHas) {
+  std::vector<BlockCase> cases = {
+      Product("plain", {64, 96}, {96, 80}, true),
+      Product("odd", {37, 129}, {129, 51}, true),
+      Product("batches", {3, 2, 40, 64}, {3, 2, 64, 48}, false),
+      Product("a batch of rows", {3, 40, 64}, {64, 48}, true),
+  };
+  const auto add = [&](const char* name, const G& g) { cases.push_back(BlockCase(name, g)); };
+  for (const int64_t transposed : {0, 1}) {
+    G g;  // a bias along the columns is the library's
+    g.Out(g.Op("Gemm", {g.In(transposed ? Shape{96, 64} : Shape{64, 96}), g.Weight({80, 96}), g.Weight({80})},
+               {{"transA", transposed}, {"transB", int64_t{1}}}));
+    add("bias", g);
+  }
+  {
+    G g;  // what follows is text
+    const V sum = g.Op("Add", {g.Op("MatMul", {g.In({64, 96}), g.Weight({96, 80})}), g.Weight({80})});
+    g.Out(g.Op("Add", {g.Op("Mul", {sum, g.Op("Erf", {sum})}), g.In({64, 80})}));
+    add("epilogue", g);
+  }
+  {
+    G g;  // heads beside each other: pitches that are no rows, and a result between others
+    const auto heads = [&](const Ints& perm) {
+      return g.Op("Transpose", {g.Op("Reshape", {g.In({1, 48, 4 * 32}), g.Ints({1, 48, 4, 32})})}, {{"perm", perm}});
+    };
+    g.Out(g.Op("MatMul", {heads({0, 2, 1, 3}), heads({0, 2, 3, 1})}));
+    add("heads", g);
+  }
+  {
+    G g;
+    g.Out(g.Op("Relu", {g.Op("Conv", {g.In({1, 48, 9, 11}), g.Weight({40, 48, 1, 1}), g.Weight({40})})}));
+    add("a convolution of one tap", g);
+  }
+  {
+    G g;
+    const V y = g.Op("MatMul", {g.In({64, 96}), g.Weight({96, 80})});
+    g.Out(g.Op("LayerNormalization", {y, g.Weight({80}), g.Weight({80})}));
+    add("before a normalisation", g);
+  }
+  RunOptions options{WithLibrary()};
+  options.choices = {{"library", 1}};
+  for (const BlockResult& result : RunCases(cases, {options})) {
+    EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
+    ASSERT_EQ(result.kernels.size(), 1u) << result.name;
+    EXPECT_EQ(LibraryPhases(result.kernels[0]), 1) << result.name << "\n" << movement::Print(result.kernels[0].kernel);
+    const bool biased = absl::StartsWith(result.name, "bias");
+    const movement::Phase& first = result.kernels[0].kernel.phases[0];
+    if (biased) EXPECT_EQ(result.kernels[0].kernel.phases.size(), 1u) << result.name;
+    if (biased) EXPECT_GE(movement::LibraryProductOf(first)->bias, 0) << result.name;
+  }
+}
+
+TEST(LibraryProduct, IsNeverTheModelsChoiceAndOnlyOfOneProduct) {
+  const auto kernel_of = [](const G& g, const DeviceModel& device, const Choices& choices) {
+    std::vector<ecg::NodeId> nodes;
+    for (size_t n = 0; n < g.graph().nodes().size(); ++n) nodes.push_back(static_cast<int>(n));
+    return MakeBlockKernel(g.graph(), nodes, LiveOutOf(g.graph(), nodes), {}, device, {choices});
+  };
+  G product;
+  product.Out(product.Op("MatMul", {product.In({512, 512}), product.In({512, 512})}));
+  const auto own = kernel_of(product, WithLibrary(), {});
+  ASSERT_TRUE(own.ok()) << own.status();
+  EXPECT_EQ(LibraryPhases(*own), 0);
+  EXPECT_TRUE(std::any_of(own->choices.begin(), own->choices.end(),
+                          [](const ChoicePoint& point) { return point.name == "library" && point.unmodelled; }));
+  const auto without = kernel_of(product, CudaTestDevice(32), {{"library", 1}});
+  ASSERT_TRUE(without.ok()) << without.status();
+  EXPECT_EQ(LibraryPhases(*without), 0);
+  EXPECT_EQ(without->key, own->key);
+
+  G two;
+  two.Out(two.Op("MatMul", {two.Op("MatMul", {two.In({64, 96}), two.In({96, 80})}), two.In({80, 64})}));
+  G window;
+  window.Out(window.Op("Conv", {window.In({1, 48, 16, 16}), window.Weight({64, 48, 3, 3})}));
+  G computed;
+  computed.Out(computed.Op("MatMul", {computed.Op("Exp", {computed.In({64, 96})}), computed.In({96, 80})}));
+  for (const G* g : {&two, &window, &computed}) {
+    const auto kernel = kernel_of(*g, WithLibrary(), {{"library", 1}});
+    ASSERT_TRUE(kernel.ok()) << kernel.status();
+    for (const ChoicePoint& point : kernel->choices) {
+      if (g != &computed) EXPECT_NE(point.name, "library");
+    }
+    if (g != &computed) EXPECT_EQ(LibraryPhases(*kernel), 0);
+  }
+}
+
+// A worker on which the library takes this share of our kernels' time.
+class Worker : public LatencyOracle {
+ public:
+  explicit Worker(double share) : share_(share) {}
+  absl::StatusOr<std::vector<LatencyAnswer>> Latency(absl::Span<const LatencyQuestion> questions,
+                                                     MeasurementBundler&) override {
+    std::vector<LatencyAnswer> answers;
+    for (const LatencyQuestion& question : questions) {
+      const bool library = absl::StrContains(question.description, "library=1");
+      answers.push_back({library ? 1000 * share_ : 1000, LatencySource::kMeasured});
+    }
+    return answers;
+  }
+
+ private:
+  const double share_;
+};
+
+class Bundles : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(UseCudaShimDriver().ok());
+    std::vector<std::unique_ptr<LocalToolchain>> local;
+    auto clang = ClangToolchain::Create({});
+    ASSERT_TRUE(clang.ok()) << clang.status();
+    local.push_back(*std::move(clang));
+    auto shim = MakeCudaShimToolchain();
+    ASSERT_TRUE(shim.ok()) << shim.status();
+    local.push_back(*std::move(shim));
+    toolchains_ = std::make_unique<ToolchainSet>(std::move(local));
+    path_ = ::testing::TempDir() + "/library_product_test_" + std::to_string(getpid()) + ".fusion";
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+
+  // What the bundle computes of inputs of that seed, and how many products it leaves to the library.
+  absl::StatusOr<std::pair<std::vector<Tensor>, int>> Run(const ecg::Graph& graph, double share,
+                                                          const std::string& precision) {
+    const DeviceModel device = WithLibrary();
+    Worker worker(share);
+    CompileContext context;
+    context.device = &device;
+    context.oracle = &worker;
+    context.toolchain = toolchains_.get();
+    ModelFiles files;
+    files.graph = &graph;
+    CompileOptions options;
+    options.target = "cuda";
+    options.precision = precision;
+    options.tune = "quick";
+    options.disabled_passes = {"beyond-table"};  // a product a kernel
+    if (auto compiled = Compile(files, options, context, path_); !compiled.ok()) return compiled.status();
+    auto bundle = Bundle::Open(path_);
+    if (!bundle.ok()) return bundle.status();
+    int products = 0;
+    for (const Kernel& kernel : (*bundle)->manifest().kernels) {
+      for (const Phase& phase : kernel.phases) products += phase.product.has_value();
+    }
+    EXPECT_EQ((*bundle)->manifest().format >= 6, products > 0);
+    auto session = Session::Create(*bundle, 1);
+    if (!session.ok()) return session.status();
+    const std::vector<Tensor> inputs = RandomInputs((*session)->manifest(), 5);
+    auto outputs = (*session)->Run(inputs);
+    if (!outputs.ok()) return outputs.status();
+    std::vector<int64_t> latencies_ns;
+    auto again = (*session)->RunTimed(inputs, &latencies_ns);
+    if (!again.ok()) return again.status();
+    EXPECT_EQ(again->size(), outputs->size());
+    return std::pair(*std::move(outputs), products);
+  }
+
+  std::unique_ptr<ToolchainSet> toolchains_;
+  std::string path_;
+};
+
+TEST_F(Bundles, CallTheLibraryWhereItWasMeasuredFaster) {
+  G g;
+  const V x = g.Op("Gemm", {g.In({64, 96}), g.Weight({96, 80}), g.Weight({80})});
+  const V y = g.Op("Erf", {g.Op("MatMul", {x, g.Weight({80, 128})})});
+  g.Out(g.Op("MatMul", {g.In({2, 40, 64}), y}));
+  for (const char* precision : {"fp32", "fp16"}) {
+    const auto ours = Run(g.graph(), 2, precision), theirs = Run(g.graph(), 0.5, precision);
+    ASSERT_TRUE(ours.ok()) << precision << ": " << ours.status();
+    ASSERT_TRUE(theirs.ok()) << precision << ": " << theirs.status();
+    EXPECT_EQ(ours->second, 0) << precision;
+    EXPECT_GE(theirs->second, 2) << precision;
+    ASSERT_EQ(ours->first.size(), theirs->first.size());
+    for (size_t o = 0; o < ours->first.size(); ++o) {
+      const absl::Status same = CompareOutputs(ours->first[o], theirs->first[o]);
+      EXPECT_TRUE(same.ok()) << precision << ": " << same;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fusion::testing
