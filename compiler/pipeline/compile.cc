@@ -228,7 +228,8 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
   account->nodes_rewritten = static_cast<int64_t>(planned.graph.nodes().size());
   RETURN_IF_ERROR(clock->Begin("layout", "choosing layouts"));
   if (!options.disabled_passes.count("layout")) {
-    ASSIGN_OR_RETURN(planned.layouts, ChooseLayouts(planned.graph, context.device->WithTypicalRates(), Units(options, context)));
+    ASSIGN_OR_RETURN(planned.layouts,
+                     ChooseLayouts(planned.graph, context.device->WithTypicalRates(), Units(options, context)));
   }
   RETURN_IF_ERROR(clock->Begin("plan", absl::StrCat(account->nodes_rewritten, " operators")));
   oracle->Start(&planned.graph, &planned.layouts);

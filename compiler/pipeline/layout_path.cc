@@ -74,63 +74,70 @@ absl::StatusOr<ValueLayouts> ShortestLayouts(const ecg::Graph& graph,
     table.groups.assign(touched.begin(), touched.end());
     if (table.groups.size() > kMostOfOperator) table.groups.resize(kMostOfOperator);
     for (size_t a = 0; a < size_t{1} << table.groups.size(); ++a) {
-      ValueLayouts tried = layouts;
       for (size_t i = 0; i < table.groups.size(); ++i) {
-        if ((a >> i & 1) == 0) continue;
-        for (ecg::ValueId v : groups[table.groups[i]]) tried[v] = blocked;
+        for (ecg::ValueId v : groups[table.groups[i]]) {
+          if ((a >> i & 1) != 0) layouts[v] = blocked;
+        }
       }
-      ASSIGN_OR_RETURN(const double length, cost(id, tried));
-      table.length.push_back(length);
+      absl::StatusOr<double> length = cost(id, layouts);
+      for (Group group : table.groups) {
+        for (ecg::ValueId v : groups[group]) layouts.erase(v);
+      }
+      RETURN_IF_ERROR(length.status());
+      table.length.push_back(*length);
     }
   }
 
   // Groups are decided one after another, those with the fewest neighbours first: what the operators of one take at
   // best becomes a table of its neighbours.
+  std::vector<std::set<size_t>> tables_of(groups.size());
+  std::vector<std::set<Group>> neighbours(groups.size());
+  std::set<std::pair<size_t, Group>> open;  // by how many neighbours they have
+  const auto add = [&](size_t t) {
+    for (Group group : tables[t].groups) {
+      tables_of[group].insert(t);
+      neighbours[group].insert(tables[t].groups.begin(), tables[t].groups.end());
+    }
+  };
+  for (size_t t = 0; t < tables.size(); ++t) add(t);
+  for (size_t g = 0; g < groups.size(); ++g) {
+    neighbours[g].erase(static_cast<Group>(g));
+    open.insert({neighbours[g].size(), static_cast<Group>(g)});
+  }
   std::vector<Choice> choices;
-  std::set<Group> open;
-  for (size_t g = 0; g < groups.size(); ++g) open.insert(static_cast<Group>(g));
   while (!open.empty()) {
-    const auto neighbours = [&](Group group) {
-      std::set<Group> found;
-      for (const Table& table : tables) {
-        if (!std::binary_search(table.groups.begin(), table.groups.end(), group)) continue;
-        found.insert(table.groups.begin(), table.groups.end());
-      }
-      found.erase(group);
-      return std::vector<Group>(found.begin(), found.end());
-    };
-    Group next = *open.begin();
-    std::vector<Group> beside = neighbours(next);
-    for (Group group : open) {
-      std::vector<Group> others = neighbours(group);
-      if (others.size() < beside.size()) std::tie(next, beside) = std::pair(group, std::move(others));
-    }
-    open.erase(next);
+    const Group next = open.begin()->second;
+    open.erase(open.begin());
+    const std::vector<Group> beside(neighbours[next].begin(), neighbours[next].end());
+    for (Group group : beside) open.erase({neighbours[group].size(), group});
     if (beside.size() + 1 > kMostTogether) {
-      for (Table& table : tables) table = WithPlain(table, next);
-      continue;
-    }
-    std::vector<Group> all = beside;
-    all.push_back(next);  // its bit is the highest
-    std::vector<double> length(size_t{1} << all.size(), 0);
-    std::vector<Table> rest;
-    for (Table& table : tables) {
-      if (!std::binary_search(table.groups.begin(), table.groups.end(), next)) {
-        rest.push_back(std::move(table));
-        continue;
+      for (size_t t : tables_of[next]) tables[t] = WithPlain(tables[t], next);
+    } else {
+      std::vector<Group> all = beside;
+      all.push_back(next);  // its bit is the highest
+      std::vector<double> length(size_t{1} << all.size(), 0);
+      for (size_t t : tables_of[next]) {
+        for (size_t a = 0; a < length.size(); ++a) length[a] += tables[t].length[tables[t].IndexOf(all, a)];
       }
-      for (size_t a = 0; a < length.size(); ++a) length[a] += table.length[table.IndexOf(all, a)];
+      for (size_t t : std::set<size_t>(tables_of[next])) {
+        for (Group group : tables[t].groups) tables_of[group].erase(t);
+      }
+      Choice choice{next, {beside, {}}};
+      Table best{beside, {}};
+      const size_t half = length.size() / 2;
+      for (size_t a = 0; a < half; ++a) {
+        choice.blocked.length.push_back(length[a + half] < length[a] ? 1 : 0);
+        best.length.push_back(std::min(length[a], length[a + half]));
+      }
+      choices.push_back(std::move(choice));
+      tables.push_back(std::move(best));
+      add(tables.size() - 1);
     }
-    Choice choice{next, {beside, {}}};
-    Table best{beside, {}};
-    const size_t half = length.size() / 2;
-    for (size_t a = 0; a < half; ++a) {
-      choice.blocked.length.push_back(length[a + half] < length[a] ? 1 : 0);
-      best.length.push_back(std::min(length[a], length[a + half]));
+    for (Group group : beside) {
+      neighbours[group].erase(group);
+      neighbours[group].erase(next);
+      open.insert({neighbours[group].size(), group});
     }
-    rest.push_back(std::move(best));
-    tables = std::move(rest);
-    choices.push_back(std::move(choice));
   }
 
   std::vector<bool> is_blocked(groups.size(), false);
