@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/schedule/products.h"
+#include "compiler/schedule/vectorize.h"
 
 namespace fusion {
 namespace {
@@ -141,14 +142,7 @@ absl::StatusOr<movement::Phase> LibraryPhase(const Nest& nest, const DeviceModel
   for (const int buffer : {product.a, product.b, product.d}) {
     if (kernel.buffers[buffer].scope == movement::BufferScope::kBlock) return refuse("an operand in a group's memory");
   }
-  movement::Step step;
-  step.label = nest.label;
-  for (const Axis& axis : nest.axes) step.loops.push_back(LoopOf(nest, axis));
-  step.fold = nest.fold;
-  step.body = nest.body;
-  step.then = nest.then;
-  step.stores = nest.stores;
-  step.store_types = nest.store_types;
+  movement::Step step = PlainStep(nest);
   step.strategy = movement::Strategy::kLibrary;
   step.library = product;
   movement::Phase phase;

@@ -65,8 +65,7 @@ void VectorizeMap(const DeviceModel& device, movement::Step* step) {
   }
 }
 
-movement::Step StepOf(const Nest& nest, const DeviceModel& device) {
-  const int64_t lanes = device.vector_bytes / 4;
+movement::Step PlainStep(const Nest& nest) {
   movement::Step step;
   step.label = nest.label;
   for (const Axis& axis : nest.axes) step.loops.push_back(LoopOf(nest, axis));
@@ -78,6 +77,12 @@ movement::Step StepOf(const Nest& nest, const DeviceModel& device) {
   step.lane_mask_index = nest.mask_index;
   step.lane_limit = nest.mask_limit;
   step.strategy = movement::Strategy::kScalar;
+  return step;
+}
+
+movement::Step StepOf(const Nest& nest, const DeviceModel& device) {
+  const int64_t lanes = device.vector_bytes / 4;
+  movement::Step step = PlainStep(nest);
   if (!nest.fold) {
     VectorizeMap(device, &step);
     return step;

@@ -10,7 +10,10 @@
 
 namespace fusion {
 
-// All of the nest's axes become loops of the step.
+// All of the nest's axes become plain loops of the step.
+movement::Step PlainStep(const Nest& nest);
+
+// The same, in vectors where that is possible.
 movement::Step StepOf(const Nest& nest, const DeviceModel& device);
 
 // Chooses the strategy of a step without a fold: vectors along the innermost loop, blocks transposed in registers, or
