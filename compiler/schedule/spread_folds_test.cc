@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "compiler/te/interpreter.h"
+#include "compiler/schedule/same_results.h"
 
 namespace fusion {
 namespace {
@@ -43,18 +43,7 @@ TEST(SpreadFolds, ComputesTheSame) {
   const te::Program whole = Product();
   const auto spread = SpreadFolds(whole, Device(128, 64));
   ASSERT_TRUE(spread.has_value());
-  std::vector<Tensor> inputs;
-  for (const te::TensorId t : whole.inputs) {
-    Tensor tensor(DType::kF32, whole.tensors[t].shape);
-    // Small integers: every order of the sum is exact.
-    for (int64_t i = 0; i < tensor.num_elements(); ++i)
-      tensor.mutable_as<float>()[i] = static_cast<float>(i * 7 % 11 - 5);
-    inputs.push_back(tensor);
-  }
-  const absl::StatusOr<std::vector<Tensor>> want = te::Interpret(whole, inputs), got = te::Interpret(*spread, inputs);
-  ASSERT_TRUE(want.ok() && got.ok()) << want.status() << got.status();
-  const Tensor &a = (*want)[0], &b = (*got)[0];
-  for (int64_t i = 0; i < a.num_elements(); ++i) ASSERT_EQ(a.as<float>()[i], b.as<float>()[i]) << i;
+  ExpectSameResults(whole, *spread);
 }
 
 }  // namespace
