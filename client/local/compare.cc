@@ -22,6 +22,18 @@ double ToleranceOf(DType dtype) {
   }
 }
 
+double RootMeanSquare(const Tensor& tensor) {
+  double squares = 0;
+  int64_t finite = 0;
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) {
+    const double value = tensor.GetDouble(i);
+    if (!std::isfinite(value)) continue;
+    squares += value * value;
+    ++finite;
+  }
+  return finite > 0 ? std::sqrt(squares / static_cast<double>(finite)) : 0;
+}
+
 absl::StatusOr<Comparison> CompareTensors(const Tensor& actual, const Tensor& reference, DType stored) {
   if (actual.dtype() != reference.dtype() || actual.shape() != reference.shape()) {
     return absl::InvalidArgumentError(absl::StrCat(DTypeName(actual.dtype()), ShapeToString(actual.shape()),
@@ -42,18 +54,12 @@ absl::StatusOr<Comparison> CompareTensors(const Tensor& actual, const Tensor& re
     return result;
   }
   result.tolerance = std::max(result.tolerance, ToleranceOf(stored));
-  double squares = 0;
-  int64_t finite = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    const double b = reference.GetDouble(i);
-    if (!std::isfinite(b)) continue;
-    squares += b * b;
-    ++finite;
-  }
-  const double scale = finite > 0 ? std::sqrt(squares / static_cast<double>(finite)) : 0;
+  const double scale = RootMeanSquare(reference);
+  bool any_finite = false, any_nan = false;
   for (int64_t i = 0; i < n; ++i) {
     const double a = actual.GetDouble(i), b = reference.GetDouble(i);
-    result.only_nan = result.only_nan || (finite == 0 && std::isnan(a) && std::isnan(b));
+    any_finite = any_finite || std::isfinite(b);
+    any_nan = any_nan || (std::isnan(a) && std::isnan(b));
     if (a == b || (std::isnan(a) && std::isnan(b))) continue;
     if (!std::isfinite(a) || !std::isfinite(b)) {
       ++result.special_mismatches;
@@ -65,6 +71,7 @@ absl::StatusOr<Comparison> CompareTensors(const Tensor& actual, const Tensor& re
     result.max_rel_err =
         std::max(result.max_rel_err, magnitude > 0 ? difference / magnitude : std::numeric_limits<double>::infinity());
   }
+  result.only_nan = any_nan && !any_finite;
   result.ok = result.special_mismatches == 0 && !result.only_nan && result.max_rel_err <= result.tolerance;
   return result;
 }

@@ -15,6 +15,9 @@ namespace fusion {
 // A network rounds a few times per layer and sums a few thousand products, so that errors grow to some hundred units.
 double ToleranceOf(DType dtype);
 
+// Of the finite elements; 0 where there is none.
+double RootMeanSquare(const Tensor& tensor);
+
 struct Comparison {
   double max_abs_err = 0;
   // |a - b| over the larger of |b| and the root mean square of the whole reference: a sum that happens to cancel near

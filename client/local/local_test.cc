@@ -7,6 +7,7 @@
 #include "client/local/compare.h"
 #include "client/local/sensitivity.h"
 #include "client/local/tensor_files.h"
+#include "client/local/tied_rows.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/base/npy.h"
@@ -47,6 +48,48 @@ TEST(CompareTensors, IntegersAreExact) {
   EXPECT_TRUE(CompareTensors(a, a)->ok);
   EXPECT_FALSE(CompareTensors(a, b)->ok);
   EXPECT_FALSE(CompareTensors(a, F32({1, 2})).ok());
+}
+
+// Two detections whose scores tie, in either order; the third is its own.
+struct Detections {
+  Tensor boxes, labels, scores;
+  std::vector<Tensor> all() const { return {boxes, labels, scores}; }
+};
+
+Detections ThreeDetections(bool swapped, double second_score) {
+  const std::vector<double> first = {10, 20, 30, 40}, second = {50, 60, 70, 80};
+  std::vector<double> boxes = swapped ? second : first;
+  const std::vector<double>& other = swapped ? first : second;
+  boxes.insert(boxes.end(), other.begin(), other.end());
+  boxes.insert(boxes.end(), {1, 2, 3, 4});
+  return {Tensor::From(DType::kF32, {3, 4}, boxes),
+          Tensor::From(DType::kI64, {3}, swapped ? std::vector<int>{8, 7, 9} : std::vector<int>{7, 8, 9}),
+          F32({0.9, second_score, 0.1})};
+}
+
+std::vector<Comparison> CompareAll(const std::vector<Tensor>& actual, const std::vector<Tensor>& reference) {
+  std::vector<Comparison> compared;
+  for (size_t i = 0; i < actual.size(); ++i) compared.push_back(*CompareTensors(actual[i], reference[i]));
+  return compared;
+}
+
+TEST(TiedRows, TradePlacesWhereTheirScoresAgree) {
+  const auto reference = ThreeDetections(false, 0.9).all(), actual = ThreeDetections(true, 0.9000001).all();
+  const auto reordered = ReorderTiedRows(actual, reference, CompareAll(actual, reference));
+  ASSERT_TRUE(reordered.has_value());
+  EXPECT_EQ(reordered->moved_rows, (std::vector<int64_t>{2, 2, 2}));
+  for (const Comparison& compared : CompareAll(reordered->actual, reference)) EXPECT_TRUE(compared.ok);
+}
+
+TEST(TiedRows, StayWhereScoresDifferOrRowsDo) {
+  const auto apart = ThreeDetections(false, 0.8).all(), traded = ThreeDetections(true, 0.8).all();
+  EXPECT_FALSE(ReorderTiedRows(traded, apart, CompareAll(traded, apart)).has_value());
+  const auto reference = ThreeDetections(false, 0.9).all();
+  auto wrong = ThreeDetections(true, 0.9).all();
+  wrong[1] = Tensor::From(DType::kI64, {3}, std::vector<int>{7, 8, 9});  // a label that left its box
+  EXPECT_FALSE(ReorderTiedRows(wrong, reference, CompareAll(wrong, reference)).has_value());
+  // Without an output that sorts, an order is part of the result.
+  EXPECT_FALSE(ReorderTiedRows({wrong[0]}, {reference[0]}, CompareAll({wrong[0]}, {reference[0]})).has_value());
 }
 
 TEST(Sensitivity, IsThatOfAnOutputToItsInputs) {

@@ -14,6 +14,7 @@
 #include "client/local/compare.h"
 #include "client/local/sensitivity.h"
 #include "client/local/tensor_files.h"
+#include "client/local/tied_rows.h"
 #include "client/verbs/submission.h"
 #include "client/verbs/verbs.h"
 #include "runtime/base/status_macros.h"
@@ -31,6 +32,7 @@ struct Verdict {
   std::vector<Comparison> outputs;
   std::vector<Shape> shapes;        // parallel
   std::vector<double> sensitivity;  // parallel; empty where it was not needed
+  std::vector<int64_t> moved_rows;  // parallel; empty where none did
 };
 
 bool AllOk(const Verdict& verdict) {
@@ -54,6 +56,13 @@ absl::StatusOr<Verdict> Judge(const Manifest& manifest, const std::vector<Tensor
     RETURN_IF_ERROR(Annotate(compared.status(), absl::StrCat("output '", manifest.outputs[i].name, "'")));
     verdict.outputs.push_back(*compared);
     verdict.shapes.push_back(actual[i].shape());
+  }
+  if (AllOk(verdict)) return verdict;
+  if (const auto reordered = ReorderTiedRows(actual, expected, verdict.outputs); reordered.has_value()) {
+    for (size_t i = 0; i < actual.size(); ++i) {
+      ASSIGN_OR_RETURN(verdict.outputs[i], CompareTensors(reordered->actual[i], expected[i], stored));
+    }
+    verdict.moved_rows = reordered->moved_rows;
   }
   if (AllOk(verdict)) return verdict;
   ASSIGN_OR_RETURN(verdict.sensitivity, Sensitivity(reference, inputs, expected));
@@ -159,6 +168,7 @@ class VerifyVerb : public Verb {
         list.back()["sensitivity"] = verdict.sensitivity[i];
         sensitivity = std::max(sensitivity, verdict.sensitivity[i]);
       }
+      if (!verdict.moved_rows.empty()) list.back()["moved_rows"] = verdict.moved_rows[i];
       rows.push_back({compared.ok ? "ok" : "WRONG", output.name,
                       absl::StrCat(DTypeName(output.dtype), ShapeToString(verdict.shapes[i])),
                       absl::StrFormat("%.3g", compared.max_abs_err), absl::StrFormat("%.3g", compared.max_rel_err),
@@ -185,6 +195,10 @@ class VerifyVerb : public Verb {
                   worst.ok ? "verified" : "NOT VERIFIED", worst.max_rel_err, worst.ok ? "≤" : "against",
                   worst.tolerance, given.c_str(), static_cast<long long>(inputs_.seed),
                   static_cast<long long>(inputs_.int_max));
+      if (!verdict.moved_rows.empty()) {
+        std::printf("%s in another order than the reference's, by places whose scores tie\n",
+                    Plural(*std::max_element(verdict.moved_rows.begin(), verdict.moved_rows.end()), "row").c_str());
+      }
       for (size_t i = 0; i < verdict.outputs.size(); ++i) {
         if (!verdict.outputs[i].only_nan) continue;
         std::printf(
