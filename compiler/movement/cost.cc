@@ -7,6 +7,7 @@
 #include "compiler/cost/caches.h"
 #include "compiler/cost/matrix_products.h"
 #include "compiler/cost/port_model.h"
+#include "compiler/movement/vector_form.h"
 
 namespace fusion::movement {
 namespace {
@@ -117,6 +118,16 @@ Work ScalarWork(const te::Scalar& s, bool guards_cost) {
   return work;
 }
 
+// Loads whose lanes each find their own element.
+double GatheredLoads(const Step& step, double lanes) {
+  if (step.strategy != Strategy::kMapVec || step.loops.empty() || step.loops.back().axis.id != step.vec_axis) return 0;
+  double loads = 0;
+  for (const te::Scalar& s : step.body) {
+    loads += AlongAxisOf(s, step.loops.back().axis, static_cast<int64_t>(lanes)).gathered_loads;
+  }
+  return loads;
+}
+
 // Operands that every task reads whole, since no axis of the grid moves them: from the level of memory that holds them.
 double RereadSeconds(const Kernel& kernel, const Phase& phase, const DeviceModel& device) {
   std::set<int> buffers;
@@ -218,7 +229,7 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
       if (step.strategy == Strategy::kGroupTile) {
         ops += points * GroupTileLoads(step, SliceType(step, kernel));
       } else if (step.strategy != Strategy::kTile) {
-        ops += 0.5 * points * body.loads * (one_lane ? lanes : 1);
+        ops += 0.5 * points * (body.loads * (one_lane ? lanes : 1) + GatheredLoads(step, lanes) * 2 * lanes);
       }
       compute += ops / fma_per_s;
       for (const Step& staging : step.staging) {

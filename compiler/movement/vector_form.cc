@@ -149,7 +149,12 @@ class AxisProbe {
     return memo_[s.get()] = Compute(s);
   }
 
-  int contiguous_loads() const { return contiguous_loads_; }
+  AlongAxis Counted(AlongAxis result) const {
+    result.contiguous_loads = contiguous_loads_;
+    result.gathered_loads = gathered_loads_;
+    result.operations = operations_;
+    return result;
+  }
 
  private:
   AlongAxis Compute(const te::Scalar& s) {
@@ -169,14 +174,14 @@ class AxisProbe {
         if (access == te::LaneAccess::kInvariant) return result;
         result.varies = true;
         result.vectorizable = access == te::LaneAccess::kContiguous;
-        ++contiguous_loads_;
+        ++(result.vectorizable ? contiguous_loads_ : gathered_loads_);
         break;
       }
       case ScalarKind::kIf:
         for (const te::Comparison& c : s->pred) {
           if (!c.lhs.UsesAxis(axis_.id) && !c.rhs.UsesAxis(axis_.id)) continue;
           result.varies = true;
-          result.vectorizable = false;
+          result.vectorizable = result.gatherable = false;
         }
         break;
       default:
@@ -186,24 +191,25 @@ class AxisProbe {
       const AlongAxis below = Of(arg);
       result.varies = result.varies || below.varies;
       result.vectorizable = result.vectorizable && below.vectorizable;
+      result.gatherable = result.gatherable && below.gatherable;
     }
-    if (result.varies && !HasVectorForm(*s)) result.vectorizable = false;
+    if (result.varies && !HasVectorForm(*s)) result.vectorizable = result.gatherable = false;
+    if (result.varies && s->kind == ScalarKind::kOp) ++operations_;
     return result;
   }
 
   const te::Axis axis_;
   const int64_t lanes_;
   std::map<const te::ScalarNode*, AlongAxis> memo_;
-  int contiguous_loads_ = 0;
+  int contiguous_loads_ = 0, gathered_loads_ = 0, operations_ = 0;
 };
 
 }  // namespace
 
 AlongAxis AlongAxisOf(const te::Scalar& s, const te::Axis& axis, int64_t lanes) {
   AxisProbe probe(axis, lanes);
-  AlongAxis result = probe.Of(s);
-  result.contiguous_loads = probe.contiguous_loads();
-  return result;
+  const AlongAxis result = probe.Of(s);
+  return probe.Counted(result);
 }
 
 }  // namespace fusion::movement

@@ -20,7 +20,9 @@ bool HasVectorForm(const te::ScalarNode& node);
 struct AlongAxis {
   bool varies = false;       // it moves with the axis
   bool vectorizable = true;  // what moves has a vector form, and its loads are contiguous along the axis
-  int contiguous_loads = 0;
+  bool gatherable = true;    // what moves has a vector form, wherever its loads find their elements
+  int contiguous_loads = 0, gathered_loads = 0;
+  int operations = 0;  // that move with the axis
 };
 AlongAxis AlongAxisOf(const te::Scalar& s, const te::Axis& axis, int64_t lanes);
 

@@ -32,6 +32,18 @@ bool Vectorizable(const std::vector<Scalar>& scalars, const Axis& axis, int64_t 
   return vectorizable;
 }
 
+// Lanes that each load an element from elsewhere (a linear Resize) pay where arithmetic is left to share.
+bool WorthGathering(const std::vector<Scalar>& scalars, const Axis& axis, int64_t lanes) {
+  int gathered = 0, operations = 0;
+  for (const Scalar& s : scalars) {
+    const movement::AlongAxis value = movement::AlongAxisOf(s, axis, lanes);
+    if (!value.gatherable) return false;
+    gathered += value.gathered_loads;
+    operations += value.operations;
+  }
+  return operations > gathered;
+}
+
 bool StoredAlong(const movement::Step& step, const Axis& axis, int64_t lanes) {
   for (size_t o = 0; o < step.stores.size(); ++o) {
     if (movement::LaneKindOf(step.store_types[o]) == movement::LaneKind::kNone) return false;
@@ -53,15 +65,19 @@ void VectorizeMap(const DeviceModel& device, movement::Step* step) {
     step->vec_axis = axis.id;
     return;
   }
+  if (device.task_lanes > 1 || axis.extent < lanes) return;
   const bool one_value = step->stores.size() == 1 && step->lane_limit < 0;
-  if (device.task_lanes > 1 || axis.extent < lanes || !one_value) return;
-  for (size_t l = step->loops.size() - 1; l-- > 0;) {
+  for (size_t l = step->loops.size() - 1; l-- > 0 && one_value;) {
     const Axis across = step->loops[l].axis;
     if (across.extent < lanes || !movement::CanTranspose(step->body[0], axis, across, lanes)) continue;
     step->strategy = movement::Strategy::kTranspose;
     step->vec_axis = axis.id;
     step->across_axis = across.id;
     return;
+  }
+  if (WorthGathering(step->body, axis, lanes)) {
+    step->strategy = movement::Strategy::kMapVec;
+    step->vec_axis = axis.id;
   }
 }
 
