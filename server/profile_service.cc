@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/cost/device_model.h"
 #include "proto/profile.grpc.pb.h"
 #include "runtime/base/status_macros.h"
 #include "server/grpc_status.h"
@@ -32,6 +33,15 @@ v1::Measurement ToProto(const MeasurementRow& row) {
   proto.set_workload(row.workload);
   proto.set_structure(row.structure);
   proto.set_choices(row.choices);
+  return proto;
+}
+
+v1::ProfiledDevice ToProto(const DeviceRow& row) {
+  v1::ProfiledDevice proto;
+  proto.set_fingerprint(row.fingerprint);
+  proto.set_model_json(row.model_json);
+  proto.set_time_ms(row.time_ms);
+  proto.set_measurements(row.measurements);
   return proto;
 }
 
@@ -105,14 +115,24 @@ class ProfileService : public v1::Profile::Service {
   }
 
   grpc::Status Export(grpc::ServerContext*, const v1::ProfileExportRequest* request,
-                      grpc::ServerWriter<v1::Measurement>* writer) override {
+                      grpc::ServerWriter<v1::ProfileRecord>* writer) override {
+    const absl::StatusOr<std::vector<DeviceRow>> devices = store_->Devices(request->device_fingerprint());
+    if (!devices.ok()) return ToGrpc(devices.status());
     bool open = true;
-    return ToGrpc(
-        store_->ScanMeasurements({"", "", request->device_fingerprint(), std::numeric_limits<int>::max()},
-                                 [&](const MeasurementRow& row) { open = open && writer->Write(ToProto(row)); }));
+    v1::ProfileRecord record;
+    for (const DeviceRow& device : *devices) {
+      if (device.measurements == 0) continue;
+      *record.mutable_device() = ToProto(device);
+      open = open && writer->Write(record);
+    }
+    return ToGrpc(store_->ScanMeasurements({"", "", request->device_fingerprint(), std::numeric_limits<int>::max()},
+                                           [&](const MeasurementRow& row) {
+                                             *record.mutable_measurement() = ToProto(row);
+                                             open = open && writer->Write(record);
+                                           }));
   }
 
-  grpc::Status Import(grpc::ServerContext*, grpc::ServerReader<v1::Measurement>* reader,
+  grpc::Status Import(grpc::ServerContext*, grpc::ServerReader<v1::ProfileRecord>* reader,
                       v1::ProfileImportResponse* response) override {
     constexpr size_t kBatch = 1000;  // a transaction
     std::vector<MeasurementRow> rows;
@@ -124,8 +144,12 @@ class ProfileService : public v1::Profile::Service {
       rows.clear();
       return absl::OkStatus();
     };
-    for (v1::Measurement measurement; reader->Read(&measurement);) {
-      absl::StatusOr<MeasurementRow> row = FromProto(measurement);
+    for (v1::ProfileRecord record; reader->Read(&record);) {
+      if (record.has_device()) {
+        if (const absl::Status taken = TakeDevice(record.device()); !taken.ok()) return ToGrpc(taken);
+        continue;
+      }
+      absl::StatusOr<MeasurementRow> row = FromProto(record.measurement());
       if (!row.ok()) return ToGrpc(row.status());
       rows.push_back(*std::move(row));
       if (rows.size() < kBatch) continue;
@@ -135,6 +159,18 @@ class ProfileService : public v1::Profile::Service {
   }
 
  private:
+  absl::Status TakeDevice(const v1::ProfiledDevice& device) {
+    const absl::StatusOr<DeviceModel> model = DeviceModelFromJson(device.model_json());
+    if (!model.ok() || device.fingerprint() != model->Fingerprint() || device.measurements() < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("not a device: fingerprint '", device.fingerprint().substr(0, 64), "': ",
+                       model.ok() ? "its model is of another device, or it counts measurements below zero"
+                                  : model.status().message()));
+    }
+    return store_->MergeDevice({device.fingerprint(), device.model_json(), device.time_ms(), device.measurements()})
+        .status();
+  }
+
   Store* const store_;
   JobRunner* const jobs_;
 };

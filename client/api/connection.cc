@@ -155,25 +155,28 @@ class GrpcConnection : public Connection {
     return Call<v1::ProfileQueryResponse>(
         kCallTimeout, [&](auto* context, auto* response) { return profile_->Query(context, request, response); });
   }
-  absl::StatusOr<v1::ProfileImportResponse> ProfileImport(const std::vector<v1::Measurement>& measurements) override {
+  absl::StatusOr<v1::ProfileImportResponse> ProfileImport(const std::vector<v1::ProfileRecord>& records) override {
     grpc::ClientContext context;
     SetDeadline(&context, kTransferTimeout);
     v1::ProfileImportResponse response;
     auto writer = profile_->Import(&context, &response);
-    bool open = true;  // the database appends: oldest first
-    for (auto it = measurements.rbegin(); open && it != measurements.rend(); ++it) open = writer->Write(*it);
+    bool open = true;
+    for (const v1::ProfileRecord& record : records) open = open && (!record.has_device() || writer->Write(record));
+    for (auto it = records.rbegin(); open && it != records.rend(); ++it) {  // the database appends: oldest first
+      open = it->has_device() || writer->Write(*it);
+    }
     if (open) writer->WritesDone();
     const grpc::Status status = writer->Finish();
     if (!status.ok()) return ToAbsl(status);
     return response;
   }
   absl::Status ProfileExport(const v1::ProfileExportRequest& request,
-                             const std::function<absl::Status(const v1::Measurement&)>& measurement) override {
+                             const std::function<absl::Status(const v1::ProfileRecord&)>& record) override {
     grpc::ClientContext context;
     SetDeadline(&context, kTransferTimeout);
     auto reader = profile_->Export(&context, request);
-    for (v1::Measurement next; reader->Read(&next);) {
-      absl::Status taken = measurement(next);
+    for (v1::ProfileRecord next; reader->Read(&next);) {
+      absl::Status taken = record(next);
       if (taken.ok()) continue;
       context.TryCancel();
       reader->Finish();

@@ -51,10 +51,10 @@ class Connection {
   virtual absl::StatusOr<v1::ListWorkersResponse> ListWorkers() = 0;
   virtual absl::StatusOr<v1::ProfileStats> ProfileStats() = 0;
   virtual absl::StatusOr<v1::ProfileQueryResponse> ProfileQuery(const v1::ProfileQueryRequest& request) = 0;
-  // In the order of ProfileExport, newest first.
-  virtual absl::StatusOr<v1::ProfileImportResponse> ProfileImport(const std::vector<v1::Measurement>& measurements) = 0;
+  // In the order of ProfileExport: devices, then measurements, newest first.
+  virtual absl::StatusOr<v1::ProfileImportResponse> ProfileImport(const std::vector<v1::ProfileRecord>& records) = 0;
   virtual absl::Status ProfileExport(const v1::ProfileExportRequest& request,
-                                     const std::function<absl::Status(const v1::Measurement&)>& measurement) = 0;
+                                     const std::function<absl::Status(const v1::ProfileRecord&)>& record) = 0;
 };
 
 // Watch that survives restarts of the server: re-attaches after the last event seen, with growing pauses, until the job

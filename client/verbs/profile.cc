@@ -22,7 +22,8 @@ namespace {
 std::string ModelInWords(const v1::ProfileStats& stats) {
   if (stats.model_kernels() < 2) return "not compared yet";
   return absl::StrFormat(
-      "rank correlation %.2f over %s; measured %.2f of estimated, median error then %.0f%%, nine of ten within a factor "
+      "rank correlation %.2f over %s; measured %.2f of estimated, median error then %.0f%%, nine of ten within a "
+      "factor "
       "of %.2f",
       stats.model_rank_correlation(), Plural(stats.model_kernels(), "kernel"), stats.model_median_ratio(),
       100 * stats.model_median_error(), stats.model_factor());
@@ -99,7 +100,7 @@ class ProfileQueryVerb : public Verb {
 class ProfileExportVerb : public Verb {
  public:
   std::string name() const override { return "profile export"; }
-  std::string help() const override { return "all measurements, one JSON object a line"; }
+  std::string help() const override { return "all measurements and their devices' rates, one JSON object a line"; }
   std::vector<Option> Options() override {
     return {{"FILE", "where to (-: stdout)", &path_, true}, {"--device", "only this device's", &device_}};
   }
@@ -114,9 +115,9 @@ class ProfileExportVerb : public Verb {
     request.set_device_fingerprint(device_);
     int64_t count = 0;
     const absl::Status status =
-        Connection::Open(common.server)->ProfileExport(request, [&](const v1::Measurement& measurement) {
-          ++count;
-          const std::string line = ProtoToJson(measurement, -1) + "\n";
+        Connection::Open(common.server)->ProfileExport(request, [&](const v1::ProfileRecord& record) {
+          if (record.has_measurement()) ++count;
+          const std::string line = ProtoToJson(record, -1) + "\n";
           if (file != nullptr) return file->Append(line);
           std::fputs(line.c_str(), stdout);
           return absl::OkStatus();
@@ -159,16 +160,16 @@ class ProfileImportVerb : public Verb {
     }
     std::istream& in = path_ == "-" ? std::cin : file;
     // All is read before anything is sent: a file is taken whole or, malformed, not at all.
-    std::vector<v1::Measurement> measurements;
+    std::vector<v1::ProfileRecord> records;
     std::string line;
     for (int64_t number = 1; std::getline(in, line); ++number) {
       if (line.empty()) continue;
-      const auto parsed = google::protobuf::util::JsonStringToMessage(line, &measurements.emplace_back());
+      const auto parsed = google::protobuf::util::JsonStringToMessage(line, &records.emplace_back());
       if (parsed.ok()) continue;
       return FailLocal(absl::InvalidArgumentError(
-          absl::StrCat(path_, ":", number, ": not a measurement: ", std::string(parsed.message()))));
+          absl::StrCat(path_, ":", number, ": no line of profile export: ", std::string(parsed.message()))));
     }
-    return ReportImport(Connection::Open(common.server)->ProfileImport(measurements), format_);
+    return ReportImport(Connection::Open(common.server)->ProfileImport(records), format_);
   }
 
  private:
@@ -187,13 +188,13 @@ class ProfileMergeVerb : public Verb {
   int Run(const CommonOptions& common) override {
     v1::ProfileExportRequest request;
     request.set_device_fingerprint(device_);
-    std::vector<v1::Measurement> measurements;
-    const absl::Status read = Connection::Open(from_)->ProfileExport(request, [&](const v1::Measurement& measurement) {
-      measurements.push_back(measurement);
+    std::vector<v1::ProfileRecord> records;
+    const absl::Status read = Connection::Open(from_)->ProfileExport(request, [&](const v1::ProfileRecord& record) {
+      records.push_back(record);
       return absl::OkStatus();
     });
     if (!read.ok()) return Fail(read);
-    return ReportImport(Connection::Open(common.server)->ProfileImport(measurements), format_);
+    return ReportImport(Connection::Open(common.server)->ProfileImport(records), format_);
   }
 
  private:

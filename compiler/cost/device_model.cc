@@ -1,5 +1,6 @@
 #include "compiler/cost/device_model.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -50,6 +51,21 @@ DeviceModel DeviceModel::WithTypicalRates() const {
     bytes_per_cycle /= kSlowerByLevel;
   }
   return typical;
+}
+
+DeviceModel DeviceModel::WithRatesOf(const DeviceModel& other) const {
+  DeviceModel model = *this;
+  model.fma_f32_flops_per_s = other.fma_f32_flops_per_s;
+  model.special_cycles_ratio = other.special_cycles_ratio;
+  model.launch_s = other.launch_s;
+  model.barrier_s = other.barrier_s;
+  for (size_t i = 0; i < std::min(matrix_products.size(), other.matrix_products.size()); ++i) {
+    model.matrix_products[i].flops_per_s = other.matrix_products[i].flops_per_s;
+  }
+  for (size_t i = 0; i < std::min(memory.size(), other.memory.size()); ++i) {
+    model.memory[i].bandwidth_bytes_per_s = other.memory[i].bandwidth_bytes_per_s;
+  }
+  return model;
 }
 
 std::string DeviceModelToJson(const DeviceModel& m) {

@@ -65,6 +65,9 @@ struct DeviceModel {
   // The same device with rates that follow from its fingerprint, typical ones instead of those that were measured: for
   // decisions about what to measure, which must not change from one registration to the next.
   DeviceModel WithTypicalRates() const;
+  // The same device with the rates that were measured of `other`, one of the same fingerprint: schedules follow rates,
+  // and all devices of a kind have to be asked for the same kernels.
+  DeviceModel WithRatesOf(const DeviceModel& other) const;
 };
 
 std::string DeviceModelToJson(const DeviceModel& model);

@@ -128,6 +128,35 @@ absl::StatusOr<ProfileCounts> SqliteStore::CountMeasurements() {
   return counts;
 }
 
+absl::StatusOr<bool> SqliteStore::MergeDevice(const DeviceRow& device) {
+  bool taken = false;
+  RETURN_IF_ERROR(writer_->Write([&](Connection& db) -> absl::Status {
+    int64_t known = 0, measurements = 0;
+    RETURN_IF_ERROR(db.Query(
+        "SELECT (SELECT COUNT(*) FROM devices WHERE fingerprint = ?1), (SELECT COUNT(*) FROM measurements WHERE "
+        "device_fingerprint = ?1)",
+        {device.fingerprint}, [&](const SqlRow& row) { known = row.Int(0), measurements = row.Int(1); }));
+    taken = known == 0 || device.measurements > measurements;
+    if (!taken) return absl::OkStatus();
+    return db.Run("INSERT OR REPLACE INTO devices (fingerprint, model_json, time_ms) VALUES (?,?,?)",
+                  {device.fingerprint, device.model_json, device.time_ms});
+  }));
+  return taken;
+}
+
+absl::StatusOr<std::vector<DeviceRow>> SqliteStore::Devices(const std::string& fingerprint) {
+  std::vector<DeviceRow> devices;
+  RETURN_IF_ERROR(Read([&](Connection& db) {
+    return db.Query(
+        "SELECT fingerprint, model_json, time_ms, (SELECT COUNT(*) FROM measurements WHERE device_fingerprint = "
+        "fingerprint) FROM devices WHERE ?1 = '' OR fingerprint = ?1 ORDER BY fingerprint",
+        {fingerprint}, [&](const SqlRow& row) {
+          devices.push_back({row.Text(0), row.Text(1), row.Int(2), row.Int(3)});
+        });
+  }));
+  return devices;
+}
+
 absl::StatusOr<std::vector<TrialRow>> SqliteStore::Trials(const std::string& workload) {
   std::vector<TrialRow> trials;
   if (workload.empty()) return trials;

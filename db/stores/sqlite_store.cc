@@ -35,7 +35,12 @@ absl::Status SqliteStore::Read(const std::function<absl::Status(Connection&)>& r
 }
 
 absl::Status SqliteStore::PutWorker(const WorkerRow& worker) {
-  return writer_->Write([&](Connection& db) {
+  return writer_->Write([&](Connection& db) -> absl::Status {
+    if (!worker.fingerprint.empty()) {
+      RETURN_IF_ERROR(
+          db.Run("INSERT INTO devices (fingerprint, model_json, time_ms) VALUES (?,?,?) ON CONFLICT DO NOTHING",
+                 {worker.fingerprint, worker.device_model_json, worker.seen_ms}));
+    }
     return db.Run(
         "INSERT INTO workers (id, name, device_kind, fingerprint, device_model_json, seen_ms) VALUES (?,?,?,?,?,?) "
         "ON CONFLICT (id) DO UPDATE SET name=excluded.name, device_kind=excluded.device_kind, "

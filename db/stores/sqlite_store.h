@@ -46,6 +46,8 @@ class SqliteStore : public Store {
   absl::Status ScanMeasurements(const MeasurementFilter& filter,
                                 const std::function<void(const MeasurementRow&)>& on_row) override;
   absl::StatusOr<ProfileCounts> CountMeasurements() override;
+  absl::StatusOr<bool> MergeDevice(const DeviceRow& device) override;
+  absl::StatusOr<std::vector<DeviceRow>> Devices(const std::string& fingerprint) override;
   absl::StatusOr<std::vector<TrialRow>> Trials(const std::string& workload) override;
   absl::StatusOr<std::vector<std::string>> NeighbourChoices(const std::string& structure, const std::string& workload,
                                                             int limit) override;

@@ -98,6 +98,13 @@ struct ModelErrorRow {
   double model_ns = 0, latency_ns = 0;
 };
 
+// The model that planning uses for every device of that fingerprint, so that all are asked for the same kernels.
+struct DeviceRow {
+  std::string fingerprint, model_json;
+  int64_t time_ms = 0;
+  int64_t measurements = 0;  // of that device, in the database it comes from
+};
+
 struct MeasurementFilter {
   std::string key_prefix, contains, device_fingerprint;  // "" = any
   int limit = 100;                                       // newest first
@@ -143,7 +150,7 @@ class Store {
   virtual absl::StatusOr<std::vector<std::optional<std::string>>> FindBuilds(absl::Span<const std::string> keys) = 0;
 
   // Workers.
-  virtual absl::Status PutWorker(const WorkerRow& worker) = 0;
+  virtual absl::Status PutWorker(const WorkerRow& worker) = 0;  // and its device, if that is unknown
   virtual absl::StatusOr<std::optional<WorkerRow>> FindWorker(const std::string& id) = 0;
   // The last one seen with that device kind, attached or not.
   virtual absl::StatusOr<std::optional<WorkerRow>> LatestWorker(const std::string& device_kind) = 0;
@@ -157,6 +164,10 @@ class Store {
   virtual absl::Status ScanMeasurements(const MeasurementFilter& filter,
                                         const std::function<void(const MeasurementRow&)>& on_row) = 0;
   virtual absl::StatusOr<ProfileCounts> CountMeasurements() = 0;
+  // The first worker of a fingerprint gives the device's model. This one takes its place if fewer measurements of the
+  // device are here than stand behind it. Returns whether it did.
+  virtual absl::StatusOr<bool> MergeDevice(const DeviceRow& device) = 0;
+  virtual absl::StatusOr<std::vector<DeviceRow>> Devices(const std::string& fingerprint) = 0;  // "" = all
   // The elected latency of each trial of the workload, the oldest first.
   virtual absl::StatusOr<std::vector<TrialRow>> Trials(const std::string& workload) = 0;
   // Of other workloads of that structure the fastest choices, each once, those of the newest workload first.

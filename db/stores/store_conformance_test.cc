@@ -106,6 +106,23 @@ TEST_P(StoreConformance, WorkersKeepTheirDeviceModel) {
   EXPECT_FALSE(store_->FindWorker("w3")->has_value());
 }
 
+TEST_P(StoreConformance, TheModelWithMoreMeasurementsBehindItStays) {
+  EXPECT_TRUE(store_->Devices("dev")->empty());
+  ASSERT_TRUE(store_->PutWorker({"w1", "host", "cpu", "dev", "first", 1}).ok());
+  ASSERT_TRUE(store_->PutWorker({"w2", "host", "cpu", "dev", "second", 2}).ok());
+  ASSERT_TRUE(store_->PutWorker({"w3", "host", "", "", "{}", 3}).ok()) << "it only builds";
+  ASSERT_EQ(store_->Devices("dev")->size(), 1u);
+  EXPECT_EQ(store_->Devices("dev")->front().model_json, "first");
+  EXPECT_EQ(store_->MergeDevice({"dev", "elsewhere, unused", 3, 0}).value(), false);
+  EXPECT_EQ(store_->MergeDevice({"dev", "elsewhere", 3, 1}).value(), true);
+  ASSERT_TRUE(store_->AppendMeasurements({{"q", "m", "dev", "Conv", 1, 1, 1, 1, {1}, "w", "clang", 1}}).ok());
+  EXPECT_EQ(store_->MergeDevice({"dev", "as many", 3, 1}).value(), false);
+  EXPECT_EQ(store_->MergeDevice({"another", "unknown here", 3, 0}).value(), true);
+  ASSERT_EQ(store_->Devices("")->size(), 2u);
+  EXPECT_EQ(store_->Devices("dev")->front().model_json, "elsewhere");
+  EXPECT_EQ(store_->Devices("dev")->front().measurements, 1);
+}
+
 TEST_P(StoreConformance, MeasurementsAreAppendedAndElected) {
   MeasurementRow row{"q1", "m1", "dev", "Conv+Relu", 3, 90, 100, 120, {90, 100, 120}, "w", "clang", 1};
   ASSERT_TRUE(store_->AppendMeasurements({row}).ok());

@@ -101,6 +101,14 @@ absl::StatusOr<std::optional<AttachedWorker>> JobRunner::KnownDevice(const std::
   return device;
 }
 
+absl::Status JobRunner::TakeProfiledRates(DeviceModel* device) {
+  ASSIGN_OR_RETURN(const std::vector<DeviceRow> rows, store_->Devices(device->Fingerprint()));
+  if (rows.empty()) return absl::OkStatus();  // planned for without a worker
+  ASSIGN_OR_RETURN(const DeviceModel profiled, DeviceModelFromJson(rows[0].model_json));
+  *device = device->WithRatesOf(profiled);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<JobRunner::Checked> JobRunner::Check(const v1::SubmitRequest& request,
                                                     const std::function<bool()>& hung_up) {
   if (stopping_) return absl::UnavailableError("the server is shutting down; try again");
@@ -117,7 +125,9 @@ absl::StatusOr<JobRunner::Checked> JobRunner::Check(const v1::SubmitRequest& req
                                                       "'; kinds attached: ", farm_->AttachedKinds(),
                                                       "; without one: ", absl::StrJoin(StoredTargets(), ", ")));
   }
-  return Checked{std::move(options), device.value_or(AttachedWorker{})};
+  Checked checked{std::move(options), device.value_or(AttachedWorker{})};
+  if (device.has_value()) RETURN_IF_ERROR(TakeProfiledRates(&checked.device.device));
+  return checked;
 }
 
 absl::StatusOr<v1::SubmitResponse> JobRunner::Submit(const v1::SubmitRequest& request,
@@ -326,6 +336,7 @@ absl::StatusOr<CompileAccount> JobRunner::Compile(const v1::SubmitRequest& reque
               absl::StrCat("no worker for ", options.target, ": planned by the published figures of ",
                            device->device.name, ", and the cost model answers for measurements")});
   }
+  RETURN_IF_ERROR(TakeProfiledRates(&device->device));
   *key = JobKey(request, options, device->fingerprint);
   RETURN_IF_ERROR(CheckChunksPresent(request, *artifacts_));
   ASSIGN_OR_RETURN(const ModelFiles files, AssembleModel(request, *artifacts_, folder));

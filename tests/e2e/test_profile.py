@@ -7,12 +7,29 @@ import onnx_model
 
 
 class MovingProfiles(harness.ServerTest):
-    def other_server(self, name):
+    def other_server(self, name, probed=None):
         folder = self.folder / name
         folder.mkdir()
         server = harness.Server(folder)
         self.addCleanup(server.stop)
+        if probed is not None:
+            path = server.state / self.probe().relative_to(self.server.state)
+            path.parent.mkdir(parents=True)
+            path.write_text(probed)
         return server.start()
+
+    def probe(self):
+        return next(self.server.state.rglob("device-cpu.json"))
+
+    def with_other_rates(self, probed):
+        """What a worker keeps of its probe, as if the device were busy with something else."""
+        tag, text = probed.split("\n", 1)
+        model = json.loads(text)
+        model["fma_f32_flops_per_s"] *= 0.4
+        model["barrier_s"] *= 20
+        for level in model["memory"][1:]:
+            level["bandwidth_bytes_per_s"] *= 0.2
+        return tag + "\n" + json.dumps(model)
 
     def measurements(self, server):
         return server.ctl("profile", "stats", "-o", "json").json()["measurements"]
@@ -41,15 +58,30 @@ class MovingProfiles(harness.ServerTest):
         self.assertEqual(self.measurements(merged), count)
         self.assertEqual(self.report(merged, model, "merged.json")["measurement_tasks"], 0)
 
+    def test_whatever_the_second_machine_measured_of_itself(self):
+        # Which form of this convolution is fastest depends on rates.
+        model = self.write("rates.onnx", onnx_model.convolution(seed=32, channels=128, size=14))
+        self.assertGreater(self.report(self.server, model, "rates-here.json")["measurement_tasks"], 0)
+        there = self.other_server("rates", self.with_other_rates(self.probe().read_text()))
+        self.assertIn("added", there.ctl("profile", "merge", self.server.address).out)
+        self.assertEqual(self.report(there, model, "rates-there.json")["measurement_tasks"], 0)
+
     def test_what_is_no_measurement_is_named_and_nothing_is_taken(self):
-        good = {"question_key": "a" * 64, "device_fingerprint": "d", "samples": 1, "min_ns": 1, "median_ns": 1, "p90_ns": 1}
+        fields = {"question_key": "a" * 64, "device_fingerprint": "d", "samples": 1, "min_ns": 1, "median_ns": 1,
+                  "p90_ns": 1}
+
+        def line(**changed):
+            return json.dumps({"measurement": dict(fields, **changed)})
+
         before = self.measurements(self.server)
-        for bad, words in (("{", "bad.jsonl:2: not a measurement"),
-                           (json.dumps(dict(good, colour=1)), "colour"),
-                           (json.dumps(dict(good, question_key="../x")), "question_key '../x'"),
-                           (json.dumps(dict(good, samples=0)), "0 samples"),
-                           (json.dumps(dict(good, median_ns="NaN")), "median nan ns")):
-            path = self.write("bad.jsonl", (json.dumps(good) + "\n" + bad + "\n").encode())
+        for bad, words in (("{", "bad.jsonl:2: no line of profile export"),
+                           (line(colour=1), "colour"),
+                           (line(question_key="../x"), "question_key '../x'"),
+                           (line(samples=0), "0 samples"),
+                           (line(median_ns="NaN"), "median nan ns"),
+                           (json.dumps({"device": {"fingerprint": "d", "model_json": "{}"}}), "another device"),
+                           (json.dumps({"device": {"fingerprint": "d", "model_json": "["}}), "not a JSON object")):
+            path = self.write("bad.jsonl", (line() + "\n" + bad + "\n").encode())
             result = self.server.ctl("profile", "import", path)
             self.assertIn(words, result.err)
             self.assertEqual(result.code, 3, result)
