@@ -192,21 +192,31 @@ absl::Status LowerResize(LowerContext& context) {
     return te::If(inside, value, te::Imm(value->dtype, context.attrs.Float("extrapolation_value")));
   };
   if (unrolled) {
+    // Axis by axis, the outermost first: taps add up instead of multiplying, and lanes along the innermost axis find
+    // what lies beside each other until its own turn.
+    te::TensorId from = context.in[0];
+    Shape shape = context.ShapeOf(0);
+    const auto resampled = [&](int d, const Idx& i) {
+      Scalar result;
+      Idx at = i;
+      for (int64_t t = 0; t < tables[d].taps; ++t) {
+        at[d] = tables[d].At(Index(0), t, i[d], true);
+        Scalar term = te::Cast(acc, b.At(from, at));
+        if (!tables[d].copies) term = tables[d].Weight(b, Index(0), t, i[d], true) * term;
+        result = result == nullptr ? term : result + term;
+      }
+      return result;
+    };
+    int last = rank - 1;
+    while (last > 0 && !moves[last]) --last;
+    for (int d = 0; d < last; ++d) {
+      if (!moves[d]) continue;
+      shape[d] = axes[d].out;
+      from = b.Map("resized", acc, shape, [&](const Idx& i) { return resampled(d, i); });
+    }
     DefineMap(context, 0, [&](const Idx& i) {
-      Idx from = i;
-      std::function<Scalar(int)> sum = [&](int d) -> Scalar {
-        if (d == rank) return te::Cast(acc, b.At(context.in[0], from));
-        if (!moves[d]) return sum(d + 1);
-        Scalar result;
-        for (int64_t t = 0; t < tables[d].taps; ++t) {
-          from[d] = tables[d].At(Index(0), t, i[d], true);
-          Scalar term = sum(d + 1);
-          if (!tables[d].copies) term = tables[d].Weight(b, Index(0), t, i[d], true) * term;
-          result = result == nullptr ? term : result + term;
-        }
-        return result;
-      };
-      return te::Cast(type.dtype, extrapolate(i, sum(0)));
+      const Scalar value = moves[last] ? resampled(last, i) : te::Cast(acc, b.At(from, i));
+      return te::Cast(type.dtype, extrapolate(i, value));
     });
     return absl::OkStatus();
   }

@@ -54,12 +54,14 @@ absl::Status LowerSoftmax(LowerContext& context) {
   const te::TensorId exp = b.Map("exp", rows.compute, rows.shape, [&](const Idx& i) {
     return Call(Op::kExp, {LoadCompute(b, rows.x, i) - b.At(max, rows.Row(i))});
   });
-  const te::TensorId sum =
-      b.Reduce("sum", FoldKind::kSum, rows.compute, rows.compute, rows.rows, {rows.shape[rows.axis]},
-               [&](const Idx& row, const Idx& k) { return b.At(exp, MergeIndex(row, k, {rows.axis})); });
+  // One division a row: the sum is at least 1, so that its inverse errs by a rounding and no more.
+  const te::TensorId scale = b.Reduce(
+      "scale", FoldKind::kSum, rows.compute, rows.compute, rows.rows, {rows.shape[rows.axis]},
+      [&](const Idx& row, const Idx& k) { return b.At(exp, MergeIndex(row, k, {rows.axis})); },
+      [&](const Idx&, const Scalar& sum) { return te::Imm(rows.compute, 1) / sum; });
   const ecg::ValueType& type = context.output_types[0];
   context.out[0] = b.Map("softmax", type.dtype, type.shape,
-                         [&](const Idx& i) { return te::Cast(type.dtype, b.At(exp, i) / b.At(sum, rows.Row(i))); });
+                         [&](const Idx& i) { return te::Cast(type.dtype, b.At(exp, i) * b.At(scale, rows.Row(i))); });
   return absl::OkStatus();
 }
 

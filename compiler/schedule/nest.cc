@@ -4,6 +4,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/te/reciprocals.h"
 
 namespace fusion {
 namespace {
@@ -287,8 +288,8 @@ Nest Flatten(const te::Program& program, const PhysicalTe& physical, const Addre
   nest.axes = te.axes;
   nest.fold = te.fold;
   Flattener flattener(program, physical, address_of);
-  for (const Scalar& s : te.body) nest.body.push_back(flattener.Rewrite(s));
-  for (const Scalar& s : te.then) nest.then.push_back(flattener.Rewrite(s));
+  for (const Scalar& s : te::MergeReciprocals(te.body)) nest.body.push_back(flattener.Rewrite(s));
+  for (const Scalar& s : te::MergeReciprocals(te.then)) nest.then.push_back(flattener.Rewrite(s));
   if (nest.fold) {
     nest.fold->pred = flattener.Rewrite(nest.fold->pred);
     for (Scalar& s : nest.fold->init) s = flattener.Rewrite(s);

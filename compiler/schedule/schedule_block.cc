@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/movement/cost.h"
+#include "compiler/schedule/block_maps.h"
 #include "compiler/schedule/fold_lanes.h"
 #include "compiler/schedule/form_stages.h"
 #include "compiler/schedule/group_tile.h"
@@ -264,6 +265,7 @@ class BlockScheduler {
     for (Nest& part : SplitRanges(std::move(nest), &axes_, worth)) {
       FuseAxes(&part, &axes_);
       movement::Phase phase;
+      BlockMap(device_, &axes_, choices_, &part);
       movement::Step step = StepOf(part, device_);
       if (step.strategy == movement::Strategy::kScalar && FoldAlongLanes(device_, &part, &kernel_)) {
         step = StepOf(part, device_);

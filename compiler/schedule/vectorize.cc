@@ -75,7 +75,8 @@ void VectorizeMap(const DeviceModel& device, movement::Step* step) {
     step->across_axis = across.id;
     return;
   }
-  if (WorthGathering(step->body, axis, lanes)) {
+  // Lanes of a block past the last channel have no element to find.
+  if (step->lane_limit < 0 && WorthGathering(step->body, axis, lanes)) {
     step->strategy = movement::Strategy::kMapVec;
     step->vec_axis = axis.id;
   }

@@ -56,6 +56,11 @@ TEST(CodegenChoices, RandomSchedulesComputeTheSame) {
     g.Out(g.Op("Relu", {g.Op("Mul", {g.In({30, 40, 41}), g.Weight({40, 41})})}));
     cases.push_back(BlockCase("map", g));
   }
+  for (const Shape& shape : {Shape{768, 384, 1}, Shape{400, 12, 64}}) {  // larger than a core's own caches
+    G g;
+    g.Out(g.Op("Transpose", {g.In(shape)}, {{"perm", Ints{1, 0, 2}}}));
+    cases.push_back(BlockCase("turned", g));
+  }
   std::vector<RunOptions> options;
   uint64_t seed = 0;
   for (const DeviceModel& device : {Avx512Device(), Avx2Device()}) {
@@ -75,8 +80,8 @@ TEST(CodegenChoices, RandomSchedulesComputeTheSame) {
     }
   }
   // Every choice was taken other than the scheduler would by some kernel.
-  for (const char* name :
-       {"chunk", "fold", "form", "lanes", "prefetch", "rows", "split", "stitch", "stream", "tasks", "tile", "unroll"}) {
+  for (const char* name : {"blocks", "chunk", "fold", "form", "lanes", "prefetch", "rows", "split", "stitch", "stream",
+                           "tasks", "tile", "unroll"}) {
     EXPECT_TRUE(met.count(name)) << name;
   }
   EXPECT_GT(different.size(), 8 * cases.size());

@@ -1,0 +1,78 @@
+#include "compiler/schedule/block_maps.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "compiler/cost/caches.h"
+
+namespace fusion {
+namespace {
+
+using te::Axis;
+using te::Index;
+
+// Of the result, written together: a quarter of a page at least where loops allow it.
+constexpr int64_t kRunElements = 1024;
+// Rows of the operand that a block reads beside each other, each from a page of its own.
+constexpr int64_t kMostRows = 64;
+
+// Positions among the nest's axes: `inner` moves a load further than `outer`, around it, does.
+struct Turned {
+  size_t outer = 0, inner = 0;
+  int64_t stride = 0;  // of the load along `inner`; 0: none
+};
+
+Turned FindTurned(const Nest& nest) {
+  Turned found;
+  for (const te::Scalar& s : nest.body) {
+    te::Visit(s, [&](const te::ScalarNode& node) {
+      if (node.kind != te::ScalarKind::kLoad) return;
+      std::vector<int64_t> strides;
+      for (const Axis& axis : nest.axes) {
+        int64_t stride = 0;
+        if (!node.indices[0].AffineIn(axis.id, &stride)) return;
+        strides.push_back(std::abs(stride));
+      }
+      for (size_t outer = 0; outer < strides.size(); ++outer) {
+        for (size_t inner = outer + 1; inner < strides.size(); ++inner) {
+          if (strides[outer] == 0 || strides[inner] <= strides[outer] || strides[inner] <= found.stride) continue;
+          found = {outer, inner, strides[inner]};
+        }
+      }
+    });
+  }
+  return found;
+}
+
+// The largest divisor of `extent` that is at most `most` and a multiple of `of`; 0: none.
+int64_t Divisor(int64_t extent, int64_t most, int64_t of) {
+  for (int64_t d = most / of * of; d >= of; d -= of) {
+    if (extent % d == 0) return d;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void BlockMap(const DeviceModel& device, AxisSource* axes, ChoiceLog* choices, Nest* nest) {
+  if (nest->fold || device.task_lanes > 1 || !nest->limits.empty() || nest->mask_limit >= 0) return;
+  double bytes = 4;
+  for (const Axis& axis : nest->axes) bytes *= static_cast<double>(axis.extent);
+  if (bytes < static_cast<double>(LargestPrivateBytes(device))) return;
+  const Turned turned = FindTurned(*nest);
+  if (turned.stride == 0) return;
+  int64_t run = 1;  // elements of the result behind the inner axis
+  for (size_t a = turned.inner + 1; a < nest->axes.size(); ++a) run *= nest->axes[a].extent;
+  const Axis whole = nest->axes[turned.inner];
+  const bool lanes = turned.inner + 1 == nest->axes.size();
+  const int64_t block =
+      Divisor(whole.extent, std::clamp<int64_t>(kRunElements / run, 1, kMostRows), lanes ? device.vector_bytes / 4 : 1);
+  if (block == 0 || whole.extent < 2 * block || choices->Pick("blocks", 2) == 0) return;
+  const Axis around = axes->New(whole.extent / block), within = axes->New(block);
+  const Index split = Index(around) * block + Index(within);
+  nest->Substitute([&](const Axis& axis) { return axis.id == whole.id ? &split : nullptr; });
+  nest->axes[turned.inner] = within;
+  nest->axes.insert(nest->axes.begin() + static_cast<std::ptrdiff_t>(turned.outer), around);
+}
+
+}  // namespace fusion
