@@ -254,6 +254,21 @@ TEST_F(ServerTest, AMeasurementThatCrashesIsEstimatedAndABuildErrorFailsTheJob) 
   EXPECT_EQ(worker.builds(), 1);
 }
 
+TEST_F(ServerTest, APlanOfEstimatesIsMadeAgainOnceItCanBeMeasured) {
+  std::atomic<bool> broken{true};
+  FakeWorker worker(address_, "a", [&](const v1::Task& task, const std::string& payload) {
+    return broken && task.kind() == v1::MEASURE ? ErrorResult(grpc::INTERNAL, "no clock")
+                                                : FakeWorker::Good(task, payload);
+  });
+  const v1::SubmitRequest request = client_->Model("ask 2");
+  EXPECT_EQ(client_->Watch(client_->Submit(request).job_id()).back().account().from_model(), 2);
+  broken = false;
+  const v1::SubmitResponse again = client_->Submit(request);
+  EXPECT_FALSE(again.from_store());
+  EXPECT_EQ(client_->Watch(again.job_id()).back().account().measured(), 2);
+  EXPECT_TRUE(client_->Submit(request).from_store());
+}
+
 TEST_F(ServerTest, UntrustedResultsAreRejected) {
   std::atomic<int> calls{0};
   FakeWorker worker(address_, "a", [&](const v1::Task& task, const std::string& payload) {

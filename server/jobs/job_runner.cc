@@ -130,6 +130,13 @@ absl::StatusOr<JobRunner::Checked> JobRunner::Check(const v1::SubmitRequest& req
   return checked;
 }
 
+bool JobRunner::CouldBeMeasuredNow(const ResultRow& result, const AttachedWorker& device) const {
+  v1::Account account;
+  if (!account.ParseFromString(result.account)) return false;
+  const bool estimated = account.from_model() > 0 && account.measured() == 0 && account.from_database() == 0;
+  return estimated && farm_->WorkersThatOffer(MeasureRequirement(device.device.kind, device.fingerprint)) > 0;
+}
+
 absl::StatusOr<v1::SubmitResponse> JobRunner::Submit(const v1::SubmitRequest& request,
                                                      const std::function<bool()>& hung_up) {
   ASSIGN_OR_RETURN(const Checked checked, Check(request, hung_up));
@@ -145,7 +152,8 @@ absl::StatusOr<v1::SubmitResponse> JobRunner::Submit(const v1::SubmitRequest& re
   response.set_key(job.key);
 
   ASSIGN_OR_RETURN(std::optional<ResultRow> result, store_->FindResult(job.key));
-  if (result.has_value() && artifacts_->SizeBytes(result->bundle_digest).ok()) {
+  const bool stored = result.has_value() && artifacts_->SizeBytes(result->bundle_digest).ok();
+  if (stored && !CouldBeMeasuredNow(*result, checked.device)) {
     metrics_->Count(Metric::kCacheRequests, {{"tier", "result"}, {"result", "hit"}});
     job.state = JobPhase::kSucceeded;
     job.started_ms = job.finished_ms = job.created_ms;

@@ -74,6 +74,8 @@ class JobRunner {
   absl::StatusOr<Checked> Check(const v1::SubmitRequest& request, const std::function<bool()>& hung_up);
   // Attached, else the last one of that kind that the store remembers, else one of which figures are kept.
   absl::StatusOr<std::optional<AttachedWorker>> KnownDevice(const std::string& target);
+  // Was the bundle planned by estimates alone, though a worker is here that measures?
+  bool CouldBeMeasuredNow(const ResultRow& result, const AttachedWorker& device) const;
   // The profile database's rates for this kind of device in place of its own.
   absl::Status TakeProfiledRates(DeviceModel* device);
   void Loop();
