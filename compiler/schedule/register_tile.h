@@ -5,30 +5,13 @@
 #ifndef FUSION_COMPILER_SCHEDULE_REGISTER_TILE_H_
 #define FUSION_COMPILER_SCHEDULE_REGISTER_TILE_H_
 
-#include <optional>
-#include <vector>
-
+#include "absl/status/statusor.h"
 #include "compiler/cost/device_model.h"
 #include "compiler/movement/kernel.h"
 #include "compiler/schedule/choices.h"
 #include "compiler/schedule/nest.h"
 
 namespace fusion {
-
-// Rows and vectors of the accumulator tile with the least time per fold step for R rows and U vectors, by the device's
-// ports: two FMAs, two loads a cycle; accumulators cover the FMA latency; accumulators, one row of vectors and one
-// broadcast fit the registers. `row_loads`: vector loads that every row repeats (depthwise), besides one broadcast.
-struct TileShape {
-  int rows = 1;
-  int vectors = 1;
-  double cycles_per_step = 0;  // for all R × U
-};
-TileShape ChooseTileShape(int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared,
-                          const DeviceModel& device);
-
-// The same, best first, then others that are not far behind, by their time: what tuning tries.
-std::vector<TileShape> RankTileShapes(int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared,
-                                      const DeviceModel& device);
 
 // Can a tile evaluate this fold body on vectors?
 bool HasTileForm(const te::Scalar& body);

@@ -10,6 +10,7 @@
 #include "compiler/schedule/nest.h"
 #include "compiler/schedule/register_tile.h"
 #include "compiler/schedule/schedule_block.h"
+#include "compiler/schedule/tile_shape.h"
 
 namespace fusion {
 namespace {

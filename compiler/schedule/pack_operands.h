@@ -1,0 +1,48 @@
+// Packing: operands of a register tile copied so that what one tile reads is one contiguous run. Constants are packed
+// at compile time (movement::Pack), others by a step in front of the tile, into the task's own memory.
+#ifndef FUSION_COMPILER_SCHEDULE_PACK_OPERANDS_H_
+#define FUSION_COMPILER_SCHEDULE_PACK_OPERANDS_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/cost/device_model.h"
+#include "compiler/schedule/nest.h"
+#include "compiler/schedule/tile_operands.h"
+
+namespace fusion {
+
+// The axes of a nest in their roles in a register tile. id -1: there is none.
+struct TileAxes {
+  te::Axis lane{-1, 1};         // one vector
+  te::Axis vector_tile{-1, 1};  // of the vectors beside each other: which tile,
+  te::Axis vector_in{-1, 1};    // and which vector of it
+  te::Axis row{-1, 1};
+  te::Axis dot{-1, 1};               // movement::RegisterTile::dot_axis
+  std::vector<te::Axis> others;      // spatial, without a role
+  std::vector<te::Axis> outside;     // of the grid around the task
+  std::vector<te::Axis> fold_order;  // outermost first, without `dot`
+  te::Index store_index;             // results with store_index >= store_limit do not exist
+  int64_t store_limit = -1;          // -1: all do
+  bool in_task = false;              // the tile's loops run inside a task, beside other steps
+};
+
+struct PackedOperands {
+  struct Panel {
+    int buffer;
+    int64_t elements;  // read by one register tile, contiguous
+    int64_t panels;    // beside each other
+  };
+  std::vector<Panel> panels;          // of constants that rows share
+  std::vector<movement::Step> steps;  // that pack at run time
+};
+
+// Replaces loads of the nest's body by loads of packed buffers, which are added to the kernel. Refuses operands that
+// cannot be packed, or only many times over. `loads`: BodyLoads(*nest).
+absl::StatusOr<PackedOperands> PackOperands(const TileAxes& tile, const std::vector<Operand>& loads,
+                                            const DeviceModel& device, movement::Kernel* kernel, AxisSource* axes,
+                                            Nest* nest);
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_SCHEDULE_PACK_OPERANDS_H_
