@@ -60,6 +60,9 @@ struct DeviceModel {
   double CopyBandwidth(double footprint_bytes) const;
   double ReadBandwidth(double footprint_bytes) const { return 2 * CopyBandwidth(footprint_bytes); }
 
+  // Is a task's scratch ordinary memory, which caches hold as far as they reach? Otherwise it is a memory of fixed size.
+  bool CachesScratch() const { return kind == "cpu"; }
+
   // Identifies the kind of device in profile keys: family, name, ISA, units, cache sizes; no measured rate.
   std::string Fingerprint() const;
   // The same device with rates that follow from its fingerprint, typical ones instead of those that were measured: for

@@ -10,6 +10,8 @@ const char* LatencySourceName(LatencySource source) {
       return "measured";
     case LatencySource::kModel:
       return "model";
+    case LatencySource::kFailed:
+      return "failed";
   }
   return "?";
 }

@@ -33,8 +33,11 @@ struct KnownTrial {
   double latency_ns = 0;
 };
 
-enum class LatencySource { kDatabase, kMeasured, kModel };
-const char* LatencySourceName(LatencySource source);  // "database", "measured", "model"
+// From the most certain on. kModel: nobody could measure; kFailed: somebody tried, and it crashed, hung or was wrong.
+// Both come with the model's estimate.
+enum class LatencySource { kDatabase, kMeasured, kModel, kFailed };
+const char* LatencySourceName(LatencySource source);  // "database", "measured", "model", "failed"
+inline bool IsMeasured(LatencySource source) { return source <= LatencySource::kMeasured; }
 
 struct LatencyAnswer {
   double latency_ns = 0;

@@ -80,7 +80,7 @@ class GraphBlockOracle : public BlockOracle, private MeasurementBundler {
   std::map<std::string, LatencyAnswer> answers_;
   std::map<std::string, bool> knows_;  // the first answer stands: a plan is made in rounds that must agree
   int64_t questions_ = 0;
-  int64_t answered_[3] = {0, 0, 0};
+  int64_t answered_[4] = {0, 0, 0, 0};
 };
 
 }  // namespace fusion

@@ -149,7 +149,7 @@ void FillGroups(const TaskBoxes& task, const DeviceModel& device, AxisSource* ax
 }  // namespace
 
 int64_t MostScratchBytes(const DeviceModel& device, bool products) {
-  return (products && device.kind == "cpu" ? kMostScratch : 1) * PrivateCacheBytes(device);
+  return (products && device.CachesScratch() ? kMostScratch : 1) * PrivateCacheBytes(device);
 }
 
 int64_t BoxPoints(const te::Box& box) {

@@ -62,7 +62,7 @@ absl::StatusOr<std::vector<Tuned>> Tune(const std::vector<Subject>& subjects, co
   std::vector<Kernel> kernels;
   int64_t tried = 0;
   for (size_t i = 0; i < own.size(); ++i) {
-    if (own_answers[i].source == LatencySource::kModel) continue;
+    if (!IsMeasured(own_answers[i].source)) continue;
     const int number = own[i].kernel;
     ASSIGN_OR_RETURN(const std::vector<KnownTrial> known, workbench->Trials(number));
     std::vector<Choices> start;
@@ -137,7 +137,7 @@ absl::StatusOr<std::vector<Tuned>> Tune(const std::vector<Subject>& subjects, co
     ASSIGN_OR_RETURN(const std::vector<LatencyAnswer> answers, workbench->Measure(variants));
     variant_s = (seconds() - asked_at) / static_cast<double>(variants.size());
     for (size_t v = 0; v < variants.size(); ++v) {
-      const bool measured = answers[v].source != LatencySource::kModel;  // else it crashed or hung
+      const bool measured = IsMeasured(answers[v].source);  // else it crashed or hung
       asked[v].kernel->search.Tell(asked[v].points,
                                    measured ? answers[v].latency_ns : std::numeric_limits<double>::infinity());
       ++asked[v].kernel->trials;
@@ -170,7 +170,7 @@ absl::StatusOr<std::vector<Tuned>> Tune(const std::vector<Subject>& subjects, co
   }
   ASSIGN_OR_RETURN(const std::vector<std::vector<LatencyAnswer>> answers, workbench->Compare(finals));
   for (size_t f = 0; f < finals.size(); ++f) {
-    const auto measured = [](const LatencyAnswer& answer) { return answer.source != LatencySource::kModel; };
+    const auto measured = [](const LatencyAnswer& answer) { return IsMeasured(answer.source); };
     if (!std::all_of(answers[f].begin(), answers[f].end(), measured)) continue;
     const auto fastest =
         std::min_element(answers[f].begin(), answers[f].end(),

@@ -273,19 +273,26 @@ absl::StatusOr<std::vector<LatencyAnswer>> FarmOracle::Latency(absl::Span<const 
                   std::min(job_.queue_timeout, absl::Duration(absl::Seconds(45)))};
     ASSIGN_OR_RETURN(std::vector<FarmOutcome> outcomes, job_.farm->RunAll(tasks, wait));
     ASSIGN_OR_RETURN(auto measured, job_.store->ElectedLatencies(open_keys));
+    // Where nothing was ever measured, it is the worker that cannot, not the kernel.
+    const bool can_measure = job_.sources->measured > 0 ||
+                             std::any_of(measured.begin(), measured.end(), [](const auto& m) { return m.has_value(); });
     int64_t failed = 0;
     for (size_t t = 0; t < open.size(); ++t) {
       if (measured[t].has_value()) {
         answers[open[t]] = {*measured[t], LatencySource::kMeasured};
-      } else if (failed++ == 0) {
+        continue;
+      }
+      const absl::Status& status = outcomes[task_of[t]].status;  // FAILED_PRECONDITION: no worker was there
+      if (can_measure && !absl::IsFailedPrecondition(status)) answers[open[t]].source = LatencySource::kFailed;
+      if (failed++ == 0) {
         job_.progress({"profiling", static_cast<int64_t>(open.size()), static_cast<int64_t>(open.size()),
-                       absl::StrCat("not measured, estimated instead: ", outcomes[task_of[t]].status.message())});
+                       absl::StrCat("not measured, estimated instead: ", status.message())});
       }
     }
   }
   for (size_t i = 0; i < questions.size(); ++i) {
     auto first = first_of_key.find(keys[i]);
-    if (first != first_of_key.end() && answers[i].source == LatencySource::kModel) answers[i] = answers[first->second];
+    if (first != first_of_key.end() && !IsMeasured(answers[i].source)) answers[i] = answers[first->second];
     auto& counter = answers[i].source == LatencySource::kDatabase   ? job_.sources->database
                     : answers[i].source == LatencySource::kMeasured ? job_.sources->measured
                                                                     : job_.sources->model;

@@ -392,11 +392,15 @@ absl::StatusOr<bool> Round::ProfileAgrees(const FusionQuestion& question, double
   decision->fused_ns = answer.fused.latency_ns;
   decision->separate_ns = answer.apart.latency_ns;
   decision->source = std::max(answer.fused.source, answer.apart.source);  // the less certain
+  if (decision->source == LatencySource::kFailed) {
+    decision->reason = "kept apart: measuring it failed";  // a kernel that crashed there would crash in the bundle
+    return false;
+  }
+  const bool measured = IsMeasured(decision->source);
   decision->reason =
-      absl::StrFormat("%s %.1f us fused against %.1f us apart (%s)",
-                      decision->source == LatencySource::kModel ? "estimated" : "measured", decision->fused_ns / 1e3,
-                      decision->separate_ns / 1e3, LatencySourceName(decision->source));
-  if (decision->source != LatencySource::kModel) unseen_ns = 0;
+      absl::StrFormat("%s %.1f us fused against %.1f us apart (%s)", measured ? "measured" : "estimated",
+                      decision->fused_ns / 1e3, decision->separate_ns / 1e3, LatencySourceName(decision->source));
+  if (measured) unseen_ns = 0;
   return decision->fused_ns <= decision->separate_ns + unseen_ns;
 }
 

@@ -51,8 +51,7 @@ class FakeOracle : public BlockOracle {
       return 1e3 * (it == latency_us.end() ? 10 : it->second);
     };
     auto answer = [&](const FusionQuestion& q) {
-      return FusionAnswer{{latency(q.Fused()), LatencySource::kDatabase},
-                          {latency(q.producer) + latency(q.consumer), LatencySource::kDatabase}};
+      return FusionAnswer{{latency(q.Fused()), source}, {latency(q.producer) + latency(q.consumer), source}};
     };
     for (const FusionQuestion& question : questions) {
       names.push_back(QuestionName(graph, question));
@@ -71,6 +70,7 @@ class FakeOracle : public BlockOracle {
   absl::StatusOr<bool> Knows(const ecg::Graph& graph, const FusionQuestion& question) override {
     return known.count(QuestionName(graph, question)) > 0;
   }
+  LatencySource source = LatencySource::kDatabase;
   std::set<std::string> known;  // without being measured
   std::set<std::string> refused;
   std::map<std::string, double> latency_us;
@@ -388,6 +388,15 @@ TEST_F(DnnFusionTest, YellowIsKeptApartWhenSlower) {
   EXPECT_FALSE(Of("a", "b").fused);
   EXPECT_EQ(Of("a", "b").colour, Colour::kYellow);
   oracle_.latency_us["a+b+c"] = 15;  // a tie fuses: Listing 1 asks for `>`
+  EXPECT_THAT(Blocks(kConvResize), ElementsAre("a+b+c"));
+}
+
+TEST_F(DnnFusionTest, WhatCrashedWhenMeasuredIsKeptApart) {
+  oracle_.latency_us = {{"a+b+c", 12.3}, {"a", 5}, {"b+c", 10}};
+  oracle_.source = LatencySource::kFailed;
+  EXPECT_THAT(Blocks(kConvResize), ElementsAre("a", "b+c"));
+  EXPECT_EQ(Of("a", "b").reason, "kept apart: measuring it failed");
+  oracle_.source = LatencySource::kModel;  // nobody could measure: the estimate decides
   EXPECT_THAT(Blocks(kConvResize), ElementsAre("a+b+c"));
 }
 
