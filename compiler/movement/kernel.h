@@ -116,6 +116,13 @@ struct GroupTile {
   int buffers = 1;  // slices of an operand in block scope: 1 or 2
 };
 
+// Software prefetch of what the next task reads: while a step computes on the vectors that it loads of `buffers`, those
+// one further along `axis`, the grid's innermost, are brought into the first-level cache. Hints.
+struct NextTask {
+  int axis = -1;  // -1: none
+  std::vector<int> buffers;
+};
+
 // A routine (compiler/te/routine.h) instead of a loop nest: its tasks are the phase's, its outputs the step's stores.
 struct RoutineCall {
   std::string name;
@@ -138,6 +145,7 @@ struct Step {
   int across_axis = -1;       // kTranspose: the loop along which the loads lie
   RegisterTile tile;          // kTile
   GroupTile group;            // kGroupTile
+  NextTask next_task;         // kMapVec
   std::vector<Step> staging;  // kGroupTile: maps into block buffers that the body reads
   std::optional<LibraryProduct> library;  // kLibrary: what the loops, fold, body and store say, as the library is told;
                                           // arguments are buffers

@@ -13,6 +13,7 @@
 #include "compiler/schedule/library_product.h"
 #include "compiler/schedule/minimal_filtering.h"
 #include "compiler/schedule/nest.h"
+#include "compiler/schedule/prefetch_next_task.h"
 #include "compiler/schedule/products.h"
 #include "compiler/schedule/register_tile.h"
 #include "compiler/schedule/schedule_routine.h"
@@ -366,6 +367,7 @@ class BlockScheduler {
     for (size_t s = 0; s < stages.size(); ++s) {
       RETURN_IF_ERROR(AddTaskSteps(program_.tes[first + static_cast<int>(s)], stages[s], boxes[s], &phase));
     }
+    PrefetchNextTask(device_, kernel_, &phase);
     kernel_.phases.push_back(std::move(phase));
     const int64_t scratch_bytes = kernel_.PlannedScratchBytes();
     if (scratch_bytes > MostScratchBytes(device_, products)) {
@@ -476,6 +478,7 @@ class BlockScheduler {
           if (product.bias >= 0) product.bias = renumber[product.bias];
         }
         for (movement::Prefetch& prefetch : step.tile.prefetch) prefetch.buffer = renumber[prefetch.buffer];
+        for (int& buffer : step.next_task.buffers) buffer = renumber[buffer];
       });
     }
     kernel_.buffers = std::move(kept);

@@ -233,6 +233,22 @@ TEST(ScheduleBlock, RowsAreStitched) {
   EXPECT_EQ(block.kernel.num_args(), 2);
 }
 
+TEST(ScheduleBlock, RowsBeyondTheCachesAreAskedForATaskAhead) {
+  for (const movement::Step& step : Schedule(kSoftmax).kernel.phases[0].steps) EXPECT_EQ(step.next_task.axis, -1);
+  DeviceModel small = Device();
+  small.memory[1].size_bytes = 64 << 10;  // of the 128 KiB that are read
+  const absl::StatusOr<ScheduledBlock> block = ScheduleBlock(Stages(kSoftmax), {}, small);
+  ASSERT_TRUE(block.ok()) << block.status();
+  const movement::Phase& phase = block->kernel.phases[0];
+  ASSERT_EQ(phase.steps.size(), 4u);
+  for (size_t s = 0; s < 4; ++s) {
+    // Maximum and exponentials read the rows; the latter take longer.
+    const bool asks = s == 1;
+    EXPECT_EQ(phase.steps[s].next_task.axis, asks ? phase.grid.back().id : -1) << s;
+    EXPECT_EQ(phase.steps[s].next_task.buffers, asks ? std::vector<int>{0} : std::vector<int>{}) << s;
+  }
+}
+
 // Each task reads some row of %2 and could compute all of them, but nothing asks it for what lies between.
 TEST(ScheduleBlock, AResultThatIsReadInPartIsNotTheTasksOwn) {
   const ScheduledBlock block = Schedule(R"(te p(%0: f32[4, 4, 8], %1: i64[4, 8]) {

@@ -1,6 +1,7 @@
 #include "compiler/backends/text/print_task.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -172,7 +173,26 @@ class StepPrinter {
     StoreScalars(step_.then, accs);
   }
 
+  // Of the next task, the vectors that this one is about to load.
+  void PrintNextTask() {
+    const movement::NextTask& next = step_.next_task;
+    if (next.axis < 0) return;
+    const AxisName ahead = [&](int axis) {
+      return axis == next.axis ? absl::StrCat("(", AxisText(axis), " + 1)") : AxisText(axis);
+    };
+    std::set<std::string> places;
+    for (const Scalar& s : step_.body) {
+      te::Visit(s, [&](const te::ScalarNode& node) {
+        if (node.kind != te::ScalarKind::kLoad) return;
+        if (std::find(next.buffers.begin(), next.buffers.end(), node.tensor) == next.buffers.end()) return;
+        places.insert(absl::StrCat("b", node.tensor, " + ", IndexText(node.indices[0], ahead, kernel_)));
+      });
+    }
+    for (const std::string& place : places) out_->Line(absl::StrCat("PREFETCH_L1(", place, ");"));
+  }
+
   void PrintMapVector(int axis) {
+    PrintNextTask();
     ExprPrinter printer(out_, {&kernel_, AxisText, axis, lanes_, "", {}, next_temp_});
     for (size_t o = 0; o < step_.stores.size(); ++o) {
       std::string value = printer.EmitVector(step_.body[o]);
