@@ -207,15 +207,15 @@ absl::Status LowerResize(LowerContext& context) {
       }
       return result;
     };
-    int last = rank - 1;
-    while (last > 0 && !moves[last]) --last;
+    int last = rank - 1;  // that moves; -1: none does
+    while (last >= 0 && !moves[last]) --last;
     for (int d = 0; d < last; ++d) {
       if (!moves[d]) continue;
       shape[d] = axes[d].out;
       from = b.Map("resized", acc, shape, [&](const Idx& i) { return resampled(d, i); });
     }
     DefineMap(context, 0, [&](const Idx& i) {
-      const Scalar value = moves[last] ? resampled(last, i) : te::Cast(acc, b.At(from, i));
+      const Scalar value = last >= 0 ? resampled(last, i) : te::Cast(acc, b.At(from, i));
       return te::Cast(type.dtype, extrapolate(i, value));
     });
     return absl::OkStatus();

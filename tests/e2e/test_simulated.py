@@ -39,7 +39,8 @@ class SimulatedDevices(unittest.TestCase):
         self.ctl(server, "profile", "export", rows)
         with zipfile.ZipFile(bundle) as entries:
             plan = json.loads(entries.read("plan.json"))
-        return json.loads(report.read_text()), plan, [json.loads(line) for line in rows.read_text().splitlines()]
+        records = [json.loads(line) for line in rows.read_text().splitlines()]
+        return json.loads(report.read_text()), plan, [r["measurement"] for r in records if "measurement" in r]
 
     def test_two_devices_share_the_questions_and_the_plan_is_that_of_one(self):
         one, two = self.farm(1), self.farm(2)

@@ -162,8 +162,10 @@ class SpineTest(harness.ServerTest):
         self.assertIn("measurements", self.ctl("profile", "stats").out)
         self.ctl("profile", "query", "--limit", "3")
         self.ctl("profile", "export", self.folder / "profile.jsonl")
-        for line in (self.folder / "profile.jsonl").read_text().splitlines():
-            self.assertGreater(json.loads(line)["median_ns"], 0)
+        device, *measured = map(json.loads, (self.folder / "profile.jsonl").read_text().splitlines())
+        self.assertEqual(int(device["device"]["measurements"]), len(measured))
+        for record in measured:
+            self.assertGreater(record["measurement"]["median_ns"], 0)
         self.assertIn("server", self.ctl("doctor").out)
         self.assertIn("fusiond", self.ctl("version").out)
 
