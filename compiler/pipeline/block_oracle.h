@@ -41,6 +41,8 @@ class GraphBlockOracle : public BlockOracle, private MeasurementBundler {
 
   int64_t questions() const { return questions_; }
   int64_t answered(LatencySource source) const { return answered_[static_cast<int>(source)]; }
+  // With the model's estimate, whether nobody could measure or measuring failed.
+  int64_t estimated() const { return answered(LatencySource::kModel) + answered(LatencySource::kFailed); }
 
  private:
   class TuningBench;

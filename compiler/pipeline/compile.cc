@@ -251,7 +251,7 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
   account->questions = oracle->questions();
   account->from_database = oracle->answered(LatencySource::kDatabase);
   account->measured = oracle->answered(LatencySource::kMeasured);
-  account->from_model = oracle->answered(LatencySource::kModel) + oracle->answered(LatencySource::kFailed);
+  account->from_model = oracle->estimated();
   account->kernels = static_cast<int64_t>(planned.plan.blocks.size());
   for (const ecg::Node& node : planned.graph.nodes()) account->flops += ops::NodeFlops(planned.graph, node);
   std::set<ecg::ValueId> stored;
@@ -316,7 +316,7 @@ absl::Status Prepare(const ModelFiles& files, const CompileOptions& options, con
     out->account.questions = oracle.questions();
     out->account.from_database = oracle.answered(LatencySource::kDatabase);
     out->account.measured = oracle.answered(LatencySource::kMeasured);
-    out->account.from_model = oracle.answered(LatencySource::kModel) + oracle.answered(LatencySource::kFailed);
+    out->account.from_model = oracle.estimated();
   }
   RETURN_IF_ERROR(clock->Begin("lower", absl::StrCat(out->planned.plan.blocks.size(), " kernels")));
   for (const FusionBlock& block : out->planned.plan.blocks) {

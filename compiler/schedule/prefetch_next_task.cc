@@ -1,8 +1,5 @@
 #include "compiler/schedule/prefetch_next_task.h"
 
-#include <algorithm>
-#include <vector>
-
 #include "compiler/cost/caches.h"
 
 namespace fusion {
@@ -10,21 +7,15 @@ namespace {
 
 // Does the step load vectors of the buffer that move with the axis?
 bool LoadsVectors(const movement::Step& step, int buffer, const te::Axis& axis, int64_t lanes) {
+  if (step.vec_axis < 0) return false;
+  // The innermost: of the fold where that is cut into vectors, else of the loops.
+  const te::Axis& along = step.fold ? step.fold->axes.back() : step.loops.back().axis;
   bool loads = false;
   for (const te::Scalar& s : step.body) {
     te::Visit(s, [&](const te::ScalarNode& node) {
-      if (loads || node.kind != te::ScalarKind::kLoad || node.tensor != buffer) return;
-      const te::Axis* along = nullptr;
-      for (const movement::Loop& loop : step.loops) {
-        if (loop.axis.id == step.vec_axis) along = &loop.axis;
-      }
-      if (step.fold) {
-        for (const te::Axis& folded : step.fold->axes) {
-          if (folded.id == step.vec_axis) along = &folded;
-        }
-      }
-      loads = along != nullptr && node.indices[0].UsesAxis(axis.id) &&
-              te::ClassifyLanes(node.indices[0], *along, lanes) == te::LaneAccess::kContiguous;
+      if (node.kind != te::ScalarKind::kLoad || node.tensor != buffer) return;
+      loads = loads || (node.indices[0].UsesAxis(axis.id) &&
+                        te::ClassifyLanes(node.indices[0], along, lanes) == te::LaneAccess::kContiguous);
     });
   }
   return loads;
@@ -43,7 +34,7 @@ void PrefetchNextTask(const DeviceModel& device, const movement::Kernel& kernel,
     movement::Step* last = nullptr;
     int steps = 0;
     for (movement::Step& step : phase->steps) {
-      if (step.vec_axis < 0 || !LoadsVectors(step, static_cast<int>(b), next, lanes)) continue;
+      if (!LoadsVectors(step, static_cast<int>(b), next, lanes)) continue;
       ++steps;
       if (step.strategy == movement::Strategy::kMapVec) last = &step;
     }

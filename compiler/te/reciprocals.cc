@@ -18,7 +18,7 @@ class Merger {
     for (const Scalar& value : values) Count(value);
   }
 
-  bool any() const { return any_; }
+  bool any() const { return !reciprocals_.empty(); }
 
   Scalar Merge(const Scalar& s) {
     if (s->args.empty()) return s;
@@ -29,10 +29,7 @@ class Merger {
  private:
   void Count(const Scalar& s) {
     if (!seen_.insert(s.get()).second) return;
-    if (IsReciprocal(*s)) {
-      any_ = true;
-      reciprocals_.push_back(s);
-    }
+    if (IsReciprocal(*s)) reciprocals_.push_back(s);
     for (const Scalar& arg : s->args) {
       ++readers_[arg.get()];
       Count(arg);
@@ -74,7 +71,6 @@ class Merger {
   std::map<const ScalarNode*, int> readers_;
   std::vector<Scalar> reciprocals_;
   std::map<const ScalarNode*, Scalar> merged_;
-  bool any_ = false;
 };
 
 }  // namespace

@@ -125,24 +125,25 @@ SI vf zip_low(vf a, vf b) { return __builtin_shufflevector(a, b, $ZL); }
 SI vf zip_high(vf a, vf b) { return __builtin_shufflevector(a, b, $ZH); }
 SI vf vrsqrt(vf x) { return bc(1.f) / vsqrt(x); }
 #if $L == 16 && defined(__AVX512F__)
-SI vf vexp(vf x) {
-  vf y = x < bc(-104.f) ? bc(-104.f) : x; y = y > bc(89.f) ? bc(89.f) : y;
-  vf n = y * bc(1.44269504f) + bc(12582912.f), m = n - bc(12582912.f);
-  vf r = y - m * bc(0.693359375f); r = r + m * bc(2.12194440e-4f);
-  vf p = ((((bc(.00831247971f) * r + bc(.0418905531f)) * r + bc(.166671163f)) * r + bc(.499992288f)) * r + bc(1.f)) * r + bc(1.f);
-  return (vf)__builtin_ia32_scalefps512_mask(p, m, bc(0.f), -1, 4);
-}
+#define EXP_LEAST bc(-104.f)
+#define EXP_MOST bc(89.f)
 #else
+#define EXP_LEAST bc(-87.33f)
+#define EXP_MOST bc(88.722f)
+#endif
 SI vf vexp(vf x) {
-  vf y = x < bc(-87.33f) ? bc(-87.33f) : x; y = y > bc(88.722f) ? bc(88.722f) : y;
+  vf y = x < EXP_LEAST ? EXP_LEAST : x; y = y > EXP_MOST ? EXP_MOST : y;
   vf n = y * bc(1.44269504f) + bc(12582912.f), m = n - bc(12582912.f);
   vf r = y - m * bc(0.693359375f); r = r + m * bc(2.12194440e-4f);
   vf p = ((((bc(.00831247971f) * r + bc(.0418905531f)) * r + bc(.166671163f)) * r + bc(.499992288f)) * r + bc(1.f)) * r + bc(1.f);
+#if $L == 16 && defined(__AVX512F__)
+  return (vf)__builtin_ia32_scalefps512_mask(p, m, bc(0.f), -1, 4);
+#else
   vf e = (vf)((vi)p + ((vi)n << 23));
-  e = x < bc(-87.33f) ? bc(0.f) : e; e = x > bc(88.722f) ? bc(__builtin_inff()) : e;
+  e = x < EXP_LEAST ? bc(0.f) : e; e = x > EXP_MOST ? bc(__builtin_inff()) : e;
   return x != x ? x : e;
-}
 #endif
+}
 SI vf vlog(vf x) {
   vf s = x < bc(1.17549435e-38f) ? x * bc(8388608.f) : x;
   vi i = (vi)s - 0x3f3504f3; vi e = i >> 23;
