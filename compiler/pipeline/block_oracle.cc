@@ -39,50 +39,62 @@ void GraphBlockOracle::Start(const ecg::Graph* graph, const ValueLayouts* layout
   typical_ = context_.device->WithTypicalRates();
 }
 
-const GraphBlockOracle::KernelOr& GraphBlockOracle::Get(std::vector<ecg::NodeId> nodes) {
+GraphBlockOracle::Block& GraphBlockOracle::Find(std::vector<ecg::NodeId> nodes) {
   std::sort(nodes.begin(), nodes.end());
-  auto it = kernels_.find(nodes);
-  if (it != kernels_.end()) return it->second;
-  KernelOr kernel = Make(nodes);
-  return kernels_.emplace(std::move(nodes), std::move(kernel)).first->second;
+  auto it = blocks_.find(nodes);
+  if (it != blocks_.end()) return it->second;
+  Block block = Make(nodes);
+  return blocks_.emplace(std::move(nodes), std::move(block)).first->second;
 }
 
-GraphBlockOracle::KernelOr GraphBlockOracle::Make(const std::vector<ecg::NodeId>& nodes) {
+GraphBlockOracle::Block GraphBlockOracle::Make(const std::vector<ecg::NodeId>& nodes) {
   const std::vector<ecg::ValueId> live_out = LiveOutOf(*graph_, nodes);
   BlockSignature signature = SignBlock(*graph_, nodes, live_out, *layouts_);
   if (const auto known = prototypes_.find(signature.text); known != prototypes_.end()) {
-    BlockKernel kernel = WithValues(*known->second.kernel, known->second.values, signature.values);
-    if (!kernel.stitched) kernel.reason = Renamed(*graph_, kernel.reason, known->second.values, signature.values);
-    return std::make_shared<const BlockKernel>(std::move(kernel));
+    return {known->second, std::move(signature.values), nullptr};
   }
   absl::StatusOr<BlockKernel> made =
       MakeBlockKernel(*graph_, nodes, live_out, *layouts_, *context_.device, {{}, minimal_filtering_});
-  if (!made.ok()) return made.status();  // its words name this block's nodes
+  if (!made.ok()) return {made.status(), {}, nullptr};  // its words name this block's nodes
   if (made->stitched && nodes.size() > 1) {
     const absl::Status pressure = movement::CheckPressure(made->kernel, *context_.device, threads_);
     made->stitched = pressure.ok();
     if (!pressure.ok()) made->reason = std::string(pressure.message());
   }
+  const double estimate_ns = movement::EstimateCost(made->kernel, typical_, threads_).latency_ns;
   auto kernel = std::make_shared<const BlockKernel>(*std::move(made));
+  auto prototype = std::make_shared<const Prototype>(Prototype{kernel, signature.values, estimate_ns});
   // A weight that is no argument was read while lowering: a kernel of these elements, not of this type.
-  for (ecg::ValueId weight : signature.weights) {
-    const bool argument = std::any_of(kernel->args.begin(), kernel->args.end(),
-                                      [&](const KernelArg& arg) { return arg.value == weight; });
-    if (!argument) return kernel;
+  const bool all_are_arguments = std::all_of(signature.weights.begin(), signature.weights.end(), [&](ecg::ValueId w) {
+    return std::any_of(kernel->args.begin(), kernel->args.end(),
+                       [&](const KernelArg& arg) { return arg.value == w; });
+  });
+  if (all_are_arguments) prototypes_.emplace(std::move(signature.text), prototype);
+  return {prototype, std::move(signature.values), kernel};
+}
+
+GraphBlockOracle::KernelOr GraphBlockOracle::Get(const std::vector<ecg::NodeId>& nodes) {
+  Block& block = Find(nodes);
+  if (block.kernel == nullptr) {
+    if (!block.prototype.ok()) return block.prototype.status();
+    const Prototype& prototype = **block.prototype;
+    BlockKernel kernel = WithValues(*prototype.kernel, prototype.values, block.values);
+    if (!kernel.stitched) kernel.reason = Renamed(*graph_, kernel.reason, prototype.values, block.values);
+    block.kernel = std::make_shared<const BlockKernel>(std::move(kernel));
   }
-  prototypes_.emplace(std::move(signature.text), Prototype{kernel, std::move(signature.values)});
-  return kernel;
+  return block.kernel;
 }
 
 absl::Status GraphBlockOracle::CanSchedule(const ecg::Graph&, const std::vector<ecg::NodeId>& nodes) {
-  const KernelOr& kernel = Get(nodes);
-  if (!kernel.ok()) return absl::FailedPreconditionError(std::string(kernel.status().message()));
-  if (nodes.size() > 1 && !(*kernel)->stitched) return absl::FailedPreconditionError((*kernel)->reason);
-  return absl::OkStatus();
+  const Block& block = Find(nodes);
+  if (!block.prototype.ok()) return absl::FailedPreconditionError(std::string(block.prototype.status().message()));
+  const Prototype& prototype = **block.prototype;
+  if (nodes.size() == 1 || prototype.kernel->stitched) return absl::OkStatus();
+  return absl::FailedPreconditionError(Renamed(*graph_, prototype.kernel->reason, prototype.values, block.values));
 }
 
 absl::StatusOr<BlockKernel> GraphBlockOracle::Kernel(const std::vector<ecg::NodeId>& nodes) {
-  const KernelOr& kernel = Get(nodes);
+  const KernelOr kernel = Get(nodes);
   if (!kernel.ok()) return Annotate(kernel.status(), absl::StrCat("kernel ", DescribeBlock(*graph_, nodes)));
   return **kernel;
 }
@@ -91,13 +103,11 @@ absl::StatusOr<std::vector<GraphBlockOracle::Question>> GraphBlockOracle::Sides(
   const std::vector<ecg::NodeId> nodes = question.Fused();
   const std::string description = DescribeBlock(*graph_, nodes);
   std::vector<Question> sides = {{{}, description}, {{}, absl::StrCat(description, " apart")}};
-  const KernelOr& fused = Get(nodes);
-  if (!fused.ok()) return fused.status();
-  sides[0].kernels.push_back(*fused);
+  ASSIGN_OR_RETURN(auto fused, Get(nodes));
+  sides[0].kernels.push_back(std::move(fused));
   for (const std::vector<ecg::NodeId>& one : {question.producer, question.consumer}) {
-    const KernelOr& kernel = Get(one);
-    if (!kernel.ok()) return kernel.status();
-    sides[1].kernels.push_back(*kernel);
+    ASSIGN_OR_RETURN(auto kernel, Get(one));
+    sides[1].kernels.push_back(std::move(kernel));
   }
   // Equal questions are one group.
   for (Question& side : sides) {
@@ -148,8 +158,8 @@ absl::StatusOr<FusionAnswers> GraphBlockOracle::Compare(const ecg::Graph&, const
 }
 
 double GraphBlockOracle::EstimateNs(const ecg::Graph&, const std::vector<ecg::NodeId>& nodes) {
-  const KernelOr& kernel = Get(nodes);
-  return kernel.ok() ? movement::EstimateCost((*kernel)->kernel, typical_, threads_).latency_ns : 0;
+  const Block& block = Find(nodes);
+  return block.prototype.ok() ? (*block.prototype)->estimate_ns : 0;
 }
 
 absl::StatusOr<bool> GraphBlockOracle::Knows(const ecg::Graph&, const FusionQuestion& question) {

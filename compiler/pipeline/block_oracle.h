@@ -55,8 +55,21 @@ class GraphBlockOracle : public BlockOracle, private MeasurementBundler {
   // Answers parallel to `questions`; equal kernels are asked once, but in each group anew.
   absl::StatusOr<std::vector<LatencyAnswer>> Ask(const std::vector<Question>& questions);
   absl::StatusOr<BlockKernel> Schedule(const std::vector<ecg::NodeId>& nodes, const Choices& choices) const;
-  const KernelOr& Get(std::vector<ecg::NodeId> nodes);
-  KernelOr Make(const std::vector<ecg::NodeId>& nodes);
+  // What blocks of one structure share, made for the first of them.
+  struct Prototype {
+    std::shared_ptr<const BlockKernel> kernel;
+    std::vector<ecg::ValueId> values;
+    double estimate_ns = 0;
+  };
+  // A block of the graph: `values` stand where the prototype's do.
+  struct Block {
+    absl::StatusOr<std::shared_ptr<const Prototype>> prototype;
+    std::vector<ecg::ValueId> values;
+    std::shared_ptr<const BlockKernel> kernel;  // with this block's arguments, made when asked for
+  };
+  Block& Find(std::vector<ecg::NodeId> nodes);
+  Block Make(const std::vector<ecg::NodeId>& nodes);
+  KernelOr Get(const std::vector<ecg::NodeId>& nodes);
   std::string QuestionKey(const KernelSequence& kernels) const;
   // The two sides of a question, in a group of their own.
   absl::StatusOr<std::vector<Question>> Sides(const FusionQuestion& question);
@@ -70,14 +83,8 @@ class GraphBlockOracle : public BlockOracle, private MeasurementBundler {
   const bool minimal_filtering_;
   const ecg::Graph* graph_ = nullptr;
   const ValueLayouts* layouts_ = nullptr;
-  // Shared: the same kernel is remembered under its nodes and under its question's key.
-  std::map<std::vector<ecg::NodeId>, KernelOr> kernels_;
-  // The first kernel of each structure, and the values of that block.
-  struct Prototype {
-    std::shared_ptr<const BlockKernel> kernel;
-    std::vector<ecg::ValueId> values;
-  };
-  std::unordered_map<std::string, Prototype> prototypes_;  // by signature
+  std::map<std::vector<ecg::NodeId>, Block> blocks_;
+  std::unordered_map<std::string, std::shared_ptr<const Prototype>> prototypes_;  // by signature
   std::map<std::string, KernelSequence> by_key_;
   std::map<std::string, LatencyAnswer> answers_;
   std::map<std::string, bool> knows_;  // the first answer stands: a plan is made in rounds that must agree

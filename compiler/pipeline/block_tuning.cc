@@ -130,16 +130,15 @@ absl::StatusOr<int64_t> GraphBlockOracle::Tune(const std::vector<std::vector<ecg
   std::vector<int> number_of_block;
   std::map<std::string, int> number_of_key;  // equal kernels are one subject: a shape of fifty launches is worth fifty
   for (const std::vector<ecg::NodeId>& nodes : blocks) {
-    const KernelOr& kernel = Get(nodes);
-    if (!kernel.ok()) return kernel.status();
-    const auto [it, fresh] = number_of_key.emplace((*kernel)->key, static_cast<int>(subjects.size()));
+    ASSIGN_OR_RETURN(const auto kernel, Get(nodes));
+    const auto [it, fresh] = number_of_key.emplace(kernel->key, static_cast<int>(subjects.size()));
     if (fresh) {
-      bench.Add(nodes, *kernel);
+      bench.Add(nodes, kernel);
       tune::Subject subject;
-      if (!absl::SimpleHexAtoi((*kernel)->key.substr(0, 16), &subject.seed)) subject.seed = 1;
+      if (!absl::SimpleHexAtoi(kernel->key.substr(0, 16), &subject.seed)) subject.seed = 1;
       subjects.push_back(subject);
     }
-    subjects[it->second].weight_ns += movement::EstimateCost((*kernel)->kernel, typical_, threads_).latency_ns;
+    subjects[it->second].weight_ns += movement::EstimateCost(kernel->kernel, typical_, threads_).latency_ns;
     number_of_block.push_back(it->second);
   }
   tune::TuneOptions options{.budget = budget, .cancelled = context_.cancelled};
@@ -155,9 +154,7 @@ absl::StatusOr<int64_t> GraphBlockOracle::Tune(const std::vector<std::vector<ecg
     if (choices.empty()) continue;
     // The arguments stand for other values in each block of equal kernels, so the kernel is made for this one.
     ASSIGN_OR_RETURN(BlockKernel kernel, Schedule(blocks[b], choices));
-    std::vector<ecg::NodeId> nodes = blocks[b];
-    std::sort(nodes.begin(), nodes.end());
-    kernels_.insert_or_assign(std::move(nodes), KernelOr(std::make_shared<const BlockKernel>(std::move(kernel))));
+    Find(blocks[b]).kernel = std::make_shared<const BlockKernel>(std::move(kernel));
     ++changed;
   }
   return changed;

@@ -29,17 +29,20 @@ absl::StatusOr<ecg::Attribute> ToAttribute(const std::string& op, const std::str
 absl::StatusOr<Draft> Draft::Make(const WorkGraph& graph, const Rule& rule, const Match& match) {
   Draft draft(graph);
   draft.root_ = match.variables[0].values[0];
-  draft.scope_.attrs = match.attrs;
   const size_t slots = rule.variables.size();
   draft.bound_.assign(slots, ecg::kNone);
-  draft.scope_.values.assign(slots, nullptr);
-  draft.scope_.known.assign(slots, false);
-  draft.scope_.reduced.assign(slots, false);
+  Scope scope;
+  scope.attrs = match.attrs;
+  scope.values.assign(slots, nullptr);
+  scope.known.assign(slots, false);
+  scope.reduced = [&](int slot) {
+    const ecg::ValueId id = draft.bound_[slot];
+    return id != ecg::kNone && id < draft.base_ && graph.IsReduced(id);
+  };
   const auto bind = [&](size_t slot, ecg::ValueId id) {
     draft.bound_[slot] = id;
-    draft.scope_.values[slot] = id == ecg::kNone ? nullptr : &draft.value(id);
-    draft.scope_.known[slot] = id != ecg::kNone && draft.IsKnown(id);
-    draft.scope_.reduced[slot] = id != ecg::kNone && id < draft.base_ && graph.IsReduced(id);
+    scope.values[slot] = id == ecg::kNone ? nullptr : &draft.value(id);
+    scope.known[slot] = id != ecg::kNone && draft.IsKnown(id);
   };
   for (size_t slot = 0; slot < slots; ++slot) {
     const std::vector<ecg::ValueId>& values = match.variables[slot].values;
@@ -48,15 +51,15 @@ absl::StatusOr<Draft> Draft::Make(const WorkGraph& graph, const Rule& rule, cons
     bind(slot, joined);
   }
   for (const Guard& guard : rule.guards) {
-    ASSIGN_OR_RETURN(const bool holds, Holds(guard, draft.scope_));
+    ASSIGN_OR_RETURN(const bool holds, Holds(guard, scope));
     if (!holds) return absl::FailedPreconditionError("a guard does not hold");
   }
   const ecg::ValueType type = draft.value(draft.root_).type;
   for (const auto& [slot, term] : rule.lets) {
-    ASSIGN_OR_RETURN(const ecg::ValueId id, draft.Build(term, match, type.dtype));
+    ASSIGN_OR_RETURN(const ecg::ValueId id, draft.Build(term, match, scope, type.dtype));
     bind(slot, id);
   }
-  ASSIGN_OR_RETURN(const ecg::ValueId built, draft.Build(rule.replacement, match, type.dtype));
+  ASSIGN_OR_RETURN(const ecg::ValueId built, draft.Build(rule.replacement, match, scope, type.dtype));
   std::vector<ecg::ValueId> operands = match.rest;
   operands.push_back(built);
   ASSIGN_OR_RETURN(draft.result_, draft.Join(rule.pattern.ops[0], std::move(operands)));
@@ -130,7 +133,8 @@ absl::StatusOr<ecg::ValueId> Draft::Join(const std::string& op, std::vector<ecg:
   return result;
 }
 
-absl::StatusOr<ecg::ValueId> Draft::Build(const Term& term, const Match& match, DType number_type) {
+absl::StatusOr<ecg::ValueId> Draft::Build(const Term& term, const Match& match, const Scope& scope,
+                                          DType number_type) {
   switch (term.kind) {
     case Term::Kind::kAbsent:
       return ecg::kNone;
@@ -145,17 +149,17 @@ absl::StatusOr<ecg::ValueId> Draft::Build(const Term& term, const Match& match, 
       DType beside = number_type;
       for (size_t i = term.args.size(); i-- > 0;) {
         if (is_number(term.args[i])) continue;
-        ASSIGN_OR_RETURN(inputs[i], Build(term.args[i], match, number_type));
+        ASSIGN_OR_RETURN(inputs[i], Build(term.args[i], match, scope, number_type));
         if (inputs[i] != ecg::kNone && term.args[i].kind != Term::Kind::kList) beside = value(inputs[i]).type.dtype;
       }
       for (size_t i = 0; i < term.args.size(); ++i) {
         if (!is_number(term.args[i])) continue;
-        ASSIGN_OR_RETURN(inputs[i], Build(term.args[i], match, beside));
+        ASSIGN_OR_RETURN(inputs[i], Build(term.args[i], match, scope, beside));
       }
       ecg::Attributes attrs;
       if (term.attrs_slot >= 0) attrs = *match.attrs[term.attrs_slot];
       for (const auto& [name, value_term] : term.attrs) {
-        ASSIGN_OR_RETURN(const FunctionValue function_value, Evaluate(value_term, scope_));
+        ASSIGN_OR_RETURN(const FunctionValue function_value, Evaluate(value_term, scope));
         ASSIGN_OR_RETURN(ecg::Attribute attribute, ToAttribute(term.ops[0], name, function_value));
         attrs.Set(name, std::move(attribute));
       }
@@ -164,7 +168,7 @@ absl::StatusOr<ecg::ValueId> Draft::Build(const Term& term, const Match& match, 
     case Term::Kind::kString:
       return absl::InternalError("a string is no tensor");
     default: {
-      ASSIGN_OR_RETURN(const FunctionValue function_value, Evaluate(term, scope_));
+      ASSIGN_OR_RETURN(const FunctionValue function_value, Evaluate(term, scope));
       if (const double* number = std::get_if<double>(&function_value)) {
         return AddConstant(Tensor::From<double>(number_type, {}, {*number}));
       }

@@ -35,7 +35,7 @@ class Draft {
   // An equal node of the graph or the draft is taken instead of a new one.
   absl::StatusOr<ecg::ValueId> AddNode(const std::string& op, std::vector<ecg::ValueId> inputs, ecg::Attributes attrs);
   absl::StatusOr<ecg::ValueId> Join(const std::string& op, std::vector<ecg::ValueId> values);
-  absl::StatusOr<ecg::ValueId> Build(const Term& term, const Match& match, DType number_type);
+  absl::StatusOr<ecg::ValueId> Build(const Term& term, const Match& match, const Scope& scope, DType number_type);
   ecg::ValueId FindEqual(const std::string& op, const std::vector<ecg::ValueId>& inputs,
                          const ecg::Attributes& attrs) const;
 
@@ -48,7 +48,6 @@ class Draft {
   std::deque<DraftValue> values_;  // ids from base_ on
   std::vector<ecg::Node> nodes_;
   std::vector<ecg::ValueId> bound_;  // by variable slot
-  Scope scope_;
   ecg::ValueId root_ = ecg::kNone, result_ = ecg::kNone;
 };
 

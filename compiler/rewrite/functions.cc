@@ -290,7 +290,7 @@ absl::StatusOr<FunctionValue> Pointwise(const Call& call) {
 
 // Computed by no operator that reduces (a product, a convolution, a sum): such a kernel takes what follows as epilogue.
 absl::StatusOr<FunctionValue> EpilogueFree(const Call& call) {
-  return Truth(!call.scope.reduced[call.term.args[0].slot]);
+  return Truth(!call.scope.reduced(call.term.args[0].slot));
 }
 
 absl::StatusOr<FunctionValue> LastAxis(const Call& call) {

@@ -20,7 +20,7 @@ struct Scope {
   std::vector<const ecg::Value*> values;      // by slot of Rule::variables; nullptr where absent
   std::vector<const ecg::Attributes*> attrs;  // by slot of Rule::attr_variables
   std::vector<bool> known;                    // by slot: known at compile time
-  std::vector<bool> reduced;                  // by slot: computed by a many-to-many operator
+  std::function<bool(int slot)> reduced;      // computed by a many-to-many operator?
 };
 
 // The result of a term: a number, integers, or a string. An error means that the rule does not apply here.

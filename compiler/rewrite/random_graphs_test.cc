@@ -1,14 +1,17 @@
 // All rules at once on random graphs with shared values and broadcasting: the engine keeps what the graphs compute.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <random>
 
 #include "compiler/ecg/interpret.h"
 #include "compiler/ops/op_def.h"
+#include "compiler/rewrite/match.h"
 #include "compiler/rewrite/rewrite.h"
 #include "compiler/rewrite/rule.h"
+#include "compiler/rewrite/rule_index.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::rewrite {
@@ -54,6 +57,39 @@ ecg::Graph MakeGraph(Random* random) {
   graph.AddOutput(values.back(), "y");
   if ((*random)() % 2 == 0) graph.AddOutput(values[values.size() - 4], "z");
   return graph;
+}
+
+TEST(RandomGraphs, RuleIndexHidesNoMatch) {
+  std::vector<const Rule*> rules;
+  ASSERT_TRUE(BuiltInRules().ok()) << BuiltInRules().status();
+  for (const Rule& rule : *BuiltInRules()) rules.push_back(&rule);
+  const RuleIndex index(rules);
+  Random random(6);
+  int matches = 0, possible_rules = 0, nodes = 0;
+  for (int n = 0; n < kGraphs; ++n) {
+    const ecg::Graph source = MakeGraph(&random);
+    const WorkGraph graph(source);
+    for (ecg::NodeId id = 0; id < graph.num_nodes(); ++id) {
+      const std::vector<const Rule*> possible = index.Possible(graph, graph.node(id));
+      possible_rules += static_cast<int>(possible.size());
+      ++nodes;
+      for (const Rule* rule : rules) {
+        for (const bool reassociate : {false, true}) {
+          bool matched = false;
+          FindMatches(graph, *rule, id, reassociate, [&](const Match&) {
+            matched = true;
+            return false;
+          });
+          matches += matched ? 1 : 0;
+          EXPECT_TRUE(!matched || std::find(possible.begin(), possible.end(), rule) != possible.end())
+              << rule->id << " at node " << id << " of\n"
+              << ecg::Print(source);
+        }
+      }
+    }
+  }
+  EXPECT_GT(matches, 1000);
+  EXPECT_LT(possible_rules, nodes * static_cast<int>(rules.size()) / 10);  // and rules most of them out
 }
 
 TEST(RandomGraphs, KeepTheirValue) {

@@ -13,6 +13,7 @@
 #include "compiler/rewrite/match.h"
 #include "compiler/rewrite/partition.h"
 #include "compiler/rewrite/rule.h"
+#include "compiler/rewrite/rule_index.h"
 #include "compiler/rewrite/work_graph.h"
 #include "runtime/base/status_macros.h"
 
@@ -38,11 +39,8 @@ class Engine {
         strict_(strict),
         measure_(measure),
         pattern_ops_(OpsOf(rules)),
-        budget_(16 * graph_.num_nodes() + 64) {
-    for (const Rule* rule : rules) {
-      for (const std::string& op : rule->pattern.ops) rules_[op].push_back(rule);
-    }
-  }
+        rules_(rules),
+        budget_(16 * graph_.num_nodes() + 64) {}
 
   absl::StatusOr<Result> Run() {
     for (std::vector<ecg::NodeId>& partition : Partition(graph_, pattern_ops_)) {
@@ -88,9 +86,8 @@ class Engine {
     std::optional<Candidate> best;
     if (!graph_.IsAlive(root)) return best;
     const ecg::Node& node = graph_.node(root);
-    const auto rules = rules_.find(node.op);
-    if (rules == rules_.end() || node.outputs.size() != 1 || graph_.IsKnown(node.outputs[0])) return best;
-    for (const Rule* rule : rules->second) {
+    if (node.outputs.size() != 1 || graph_.IsKnown(node.outputs[0])) return best;
+    for (const Rule* rule : rules_.Possible(graph_, node)) {
       int matches = 0;
       FindMatches(graph_, *rule, root, !strict_, [&](const Match& match) {
         absl::StatusOr<Draft> draft = Draft::Make(graph_, *rule, match);
@@ -167,8 +164,8 @@ class Engine {
   const bool strict_;
   const Measure measure_;
   const std::set<std::string> pattern_ops_;
-  std::map<std::string, std::vector<const Rule*>> rules_;  // by the operator of the pattern's root
-  std::vector<ecg::NodeId> members_;                       // of the partition at work
+  const RuleIndex rules_;
+  std::vector<ecg::NodeId> members_;  // of the partition at work
   std::set<Key> queue_;
   std::map<ecg::NodeId, Rank> ranks_;  // of what stands in the queue
   std::vector<Firing> firings_;

@@ -273,33 +273,40 @@ std::optional<te::Te> MergeEpilogue(const te::Program& program, const te::Te& fo
   return merged;
 }
 
+// The only reader of the fold's output, or -1. `reads` is parallel to the program's expressions.
+int OnlyReader(te::TensorId output, size_t fold, const std::vector<std::set<te::TensorId>>& reads) {
+  int reader = -1;
+  for (size_t r = fold + 1; r < reads.size(); ++r) {
+    if (!reads[r].count(output)) continue;
+    if (reader >= 0) return -1;
+    reader = static_cast<int>(r);
+  }
+  return reader;
+}
+
+// One pass: what a fold merges into is a fold itself, so no fold in front of it gains a map to merge into.
 void MergeEpilogues(te::Program* program) {
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (size_t f = 0; f < program->tes.size() && !changed; ++f) {
-      const te::Te& fold = program->tes[f];
-      if (fold.IsMap() || fold.outputs.size() != 1 || fold.fold->kind == te::FoldKind::kGeneral ||
-          IsLiveOut(*program, fold)) {
-        continue;
-      }
-      int reader = -1, readers = 0;
-      for (size_t r = f + 1; r < program->tes.size(); ++r) {
-        if (TensorsRead(program->tes[r]).count(fold.outputs[0])) {
-          reader = static_cast<int>(r);
-          ++readers;
-        }
-      }
-      if (readers != 1) continue;
-      const te::Te& map = program->tes[reader];
-      if (!map.IsMap() || map.outputs.size() != 1) continue;
-      // More points than the fold has elements would recompute the fold.
-      if (DomainPoints(map) > 1.01 * DomainPoints(fold, false)) continue;
-      std::optional<te::Te> merged = MergeEpilogue(*program, fold, map);
-      if (!merged) continue;
-      program->tes[reader] = std::move(*merged);
-      program->tes.erase(program->tes.begin() + f);
-      changed = true;
+  std::vector<std::set<te::TensorId>> reads;
+  for (const te::Te& te : program->tes) reads.push_back(TensorsRead(te));
+  for (size_t f = 0; f < program->tes.size();) {
+    const te::Te& fold = program->tes[f++];
+    if (fold.IsMap() || fold.outputs.size() != 1 || fold.fold->kind == te::FoldKind::kGeneral ||
+        IsLiveOut(*program, fold)) {
+      continue;
     }
+    const int reader = OnlyReader(fold.outputs[0], f - 1, reads);
+    if (reader < 0) continue;
+    const te::Te& map = program->tes[reader];
+    if (!map.IsMap() || map.outputs.size() != 1) continue;
+    // More points than the fold has elements would recompute the fold.
+    if (DomainPoints(map) > 1.01 * DomainPoints(fold, false)) continue;
+    std::optional<te::Te> merged = MergeEpilogue(*program, fold, map);
+    if (!merged) continue;
+    reads[reader] = TensorsRead(*merged);
+    program->tes[reader] = std::move(*merged);
+    --f;
+    program->tes.erase(program->tes.begin() + static_cast<std::ptrdiff_t>(f));
+    reads.erase(reads.begin() + static_cast<std::ptrdiff_t>(f));
   }
 }
 

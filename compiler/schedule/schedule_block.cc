@@ -357,7 +357,7 @@ class BlockScheduler {
     for (const GridAxis& shared : grid) phase.grid.push_back(shared.number);
 
     for (size_t s = 0; s + 1 < stages.size(); ++s) {
-      if (task.LiveOut(stages[s].te)) continue;
+      if (task.LiveOut(s)) continue;
       for (TensorId out : stages[s].te.outputs) {
         scratch_boxes_[out] = boxes[s];
         const int b = AddBuffer(out, movement::BufferScope::kBlock);

@@ -1,6 +1,7 @@
 #include "compiler/schedule/task_boxes.h"
 
 #include <algorithm>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/schedule/form_stages.h"
@@ -35,6 +36,31 @@ double CostPerPoint(const te::Te& te) {
 }
 
 double WorkOf(const te::Te& te) { return CostPerPoint(te) * DomainPoints(te); }
+
+TaskBoxes::TaskBoxes(const te::Program& program, const std::vector<PhysicalTe>& stages, const LayoutOf& layout_of,
+                     const std::set<TensorId>& live_out)
+    : program_(program), stages_(stages), layout_of_(layout_of), facts_(stages.size()) {
+  std::map<TensorId, size_t> made_by;
+  for (size_t s = 0; s < stages.size(); ++s) {
+    Facts& facts = facts_[s];
+    facts.reads = TensorsRead(stages[s].te);
+    facts.work = WorkOf(stages[s].te);
+    facts.last_reader = s;
+    for (TensorId tensor : facts.reads) {
+      if (const auto maker = made_by.find(tensor); maker != made_by.end()) facts_[maker->second].last_reader = s;
+    }
+    for (TensorId out : stages[s].te.outputs) {
+      made_by[out] = s;
+      facts.live_out = facts.live_out || live_out.count(out) > 0;
+    }
+  }
+}
+
+double TaskBoxes::Work() const {
+  double work = 0;
+  for (const Facts& facts : facts_) work += facts.work;
+  return work;
+}
 
 GridAxis InBlocks(const Axis& axis, int64_t block, AxisSource* axes) {
   if (block <= 1) return {axis, 1, axis};
@@ -71,7 +97,7 @@ absl::StatusOr<std::vector<te::Box>> TaskBoxes::Infer(const std::vector<GridAxis
     std::optional<te::Box> need;
     for (TensorId out : te.outputs) {
       for (int r = s + 1; r < n; ++r) {
-        if (TensorsRead(stages_[r].te).count(out) == 0) continue;
+        if (facts_[r].reads.count(out) == 0) continue;
         ASSIGN_OR_RETURN(te::Box box, te::RequiredBox(stages_[r].te, boxes[r], out, program_.tensors[out].shape));
         if (need) {
           ASSIGN_OR_RETURN(box, te::Hull(*need, box));
@@ -120,18 +146,14 @@ absl::StatusOr<te::Box> TaskBoxes::PhysicalBox(const PhysicalTe& stage, const te
   return box;
 }
 
-bool TaskBoxes::LiveOut(const te::Te& te) const {
-  return std::any_of(te.outputs.begin(), te.outputs.end(), [&](TensorId out) { return live_out_.count(out) > 0; });
-}
-
 absl::Status TaskBoxes::Check(const std::vector<te::Box>& boxes, const std::vector<GridAxis>& grid) const {
-  double total = 0, tasks = 1;
+  double tasks = 1;
   std::vector<Axis> numbers;
   for (const GridAxis& shared : grid) {
     tasks *= static_cast<double>(shared.number.extent);
     numbers.push_back(shared.number);
   }
-  for (const PhysicalTe& stage : stages_) total += WorkOf(stage.te);
+  const double total = Work();
   for (size_t s = 0; s < stages_.size(); ++s) {
     double box_points = 1, points = 1;
     std::vector<int64_t> extents;
@@ -151,14 +173,14 @@ absl::Status TaskBoxes::Check(const std::vector<te::Box>& boxes, const std::vect
       leaves = leaves || origins.lo < 0 || origins.hi + span.length > extent;
     }
     const double factor = box_points * tasks / std::max(1.0, points);
-    if (LiveOut(stages_[s].te)) {
+    if (LiveOut(s)) {
       if (factor > kRecompute) {
         return absl::FailedPreconditionError(absl::StrCat("a result is covered ", factor, " times by the tasks"));
       }
       if (!te::Covers(boxes[s], extents, numbers)) {
         return absl::FailedPreconditionError("the tasks leave out elements of a result");
       }
-    } else if (factor > kRecompute && WorkOf(stages_[s].te) * (factor - 1) > kSmallShare * total) {
+    } else if (factor > kRecompute && Work(s) * (factor - 1) > kSmallShare * total) {
       return absl::FailedPreconditionError(absl::StrCat("a stage would be computed ", factor, " times"));
     }
     if (leaves) return absl::FailedPreconditionError("a task's box leaves its tensor");
@@ -168,7 +190,7 @@ absl::Status TaskBoxes::Check(const std::vector<te::Box>& boxes, const std::vect
 
 std::vector<TaskBoxes::Read> TaskBoxes::ReadsOf(size_t stage, const te::Box& box) const {
   std::vector<Read> reads;
-  for (TensorId tensor : TensorsRead(stages_[stage].te)) {
+  for (TensorId tensor : facts_[stage].reads) {
     const bool inside = std::any_of(stages_.begin(), stages_.end(), [&](const PhysicalTe& other) {
       const std::vector<TensorId>& outputs = other.te.outputs;
       return std::find(outputs.begin(), outputs.end(), tensor) != outputs.end();

@@ -30,12 +30,15 @@ class TaskBoxes {
  public:
   // `stages`: in order, the last is the main one. `live_out`: results that are stored whole. All must outlive it.
   TaskBoxes(const te::Program& program, const std::vector<PhysicalTe>& stages, const LayoutOf& layout_of,
-            const std::set<te::TensorId>& live_out)
-      : program_(program), stages_(stages), layout_of_(layout_of), live_out_(live_out) {}
+            const std::set<te::TensorId>& live_out);
 
   const te::Program& program() const { return program_; }
   const std::vector<PhysicalTe>& stages() const { return stages_; }
-  bool LiveOut(const te::Te& te) const;
+  bool LiveOut(size_t stage) const { return facts_[stage].live_out; }
+  double Work(size_t stage) const { return facts_[stage].work; }  // WorkOf its expression
+  double Work() const;
+  // The last stage that reads an output of this one; itself if none does.
+  size_t LastReader(size_t stage) const { return facts_[stage].last_reader; }
 
   // Parallel to the stages, over each one's physical axes. FAILED_PRECONDITION when some stage has no box of constant
   // size; when tasks leave elements of a result out; when some stage would compute elements more than once, beyond what
@@ -61,7 +64,14 @@ class TaskBoxes {
   const te::Program& program_;
   const std::vector<PhysicalTe>& stages_;
   const LayoutOf& layout_of_;
-  const std::set<te::TensorId>& live_out_;
+  // Of each stage; grids are tried by the dozen.
+  struct Facts {
+    std::set<te::TensorId> reads;
+    bool live_out = false;
+    double work = 0;
+    size_t last_reader = 0;
+  };
+  std::vector<Facts> facts_;
 };
 
 // Multiply-adds, or what costs as much, of a point of a stage's fold or map, and of all points.

@@ -37,35 +37,29 @@ double Tasks(const std::vector<GridAxis>& grid) {
   return count;
 }
 
-double WorkTotal(const TaskBoxes& task) {
-  double total = 0;
-  for (const PhysicalTe& stage : task.stages()) total += WorkOf(stage.te);
-  return total;
-}
-
 // The most that a task keeps for later stages at one time.
 int64_t KeptBytes(const TaskBoxes& task, const std::vector<te::Box>& boxes) {
-  const std::vector<PhysicalTe>& stages = task.stages();
-  int64_t most = 0;
-  for (size_t at = 0; at < stages.size(); ++at) {
-    int64_t bytes = 0;
-    for (size_t s = 0; s <= at; ++s) {
-      if (task.LiveOut(stages[s].te)) continue;
-      for (TensorId out : stages[s].te.outputs) {
-        bool needed = s == at;
-        for (size_t r = at; r < stages.size(); ++r) needed = needed || TensorsRead(stages[r].te).count(out) > 0;
-        if (needed) bytes += BoxPoints(boxes[s]) * DTypeBytes(task.program().tensors[out].dtype);
-      }
+  std::vector<int64_t> bytes(boxes.size(), 0);  // of the stages' results
+  for (size_t s = 0; s < boxes.size(); ++s) {
+    if (task.LiveOut(s)) continue;
+    for (TensorId out : task.stages()[s].te.outputs) {
+      bytes[s] += BoxPoints(boxes[s]) * DTypeBytes(task.program().tensors[out].dtype);
     }
-    most = std::max(most, bytes);
+  }
+  int64_t most = 0;
+  for (size_t at = 0; at < boxes.size(); ++at) {
+    int64_t kept = 0;
+    for (size_t s = 0; s <= at; ++s) kept += task.LastReader(s) >= at ? bytes[s] : 0;
+    most = std::max(most, kept);
   }
   return most;
 }
 
 // Of a stage's box, in multiply-adds.
-double WorkInTask(const te::Program& program, const te::Te& te, const te::Box& box, const DeviceModel& device) {
-  if (device.task_lanes > 1 && WantsRegisterTile(program, te, device)) return GroupTileWork(te, box, device);
-  return WorkOf(te) * static_cast<double>(BoxPoints(box)) / std::max(1.0, DomainPoints(te, false));
+double WorkInTask(const TaskBoxes& task, size_t stage, const te::Box& box, const DeviceModel& device) {
+  const te::Te& te = task.stages()[stage].te;
+  if (device.task_lanes > 1 && WantsRegisterTile(task.program(), te, device)) return GroupTileWork(te, box, device);
+  return task.Work(stage) * static_cast<double>(BoxPoints(box)) / std::max(1.0, DomainPoints(te, false));
 }
 
 // What the tasks of a grid take, by multiply-adds, what they read from outside, and scratch that leaves the core's own
@@ -80,16 +74,15 @@ double Seconds(const TaskBoxes& task, const std::vector<GridAxis>& grid, const D
   }
   double work = 0, reading = 0, keeping = 0;
   for (size_t s = 0; s < boxes->size(); ++s) {
-    const te::Te& te = task.stages()[s].te;
     const auto points = static_cast<double>(BoxPoints((*boxes)[s]));
-    work += WorkInTask(task.program(), te, (*boxes)[s], device);
+    work += WorkInTask(task, s, (*boxes)[s], device);
     for (const TaskBoxes::Read& read : task.ReadsOf(s, (*boxes)[s])) {
       const te::TensorInfo& info = task.program().tensors[read.tensor];
       const auto element = static_cast<double>(DTypeBytes(info.dtype));
       reading += element * read.elements / device.ReadBandwidth(element * static_cast<double>(NumElements(info.shape)));
     }
-    if (task.LiveOut(te)) continue;
-    for (TensorId out : te.outputs) {
+    if (task.LiveOut(s)) continue;
+    for (TensorId out : task.stages()[s].te.outputs) {
       keeping += 2 * points * static_cast<double>(DTypeBytes(task.program().tensors[out].dtype));
     }
   }
@@ -176,11 +169,11 @@ absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, bool pro
     }
   }
   // The innermost contiguous axis stays in the task for the vectors, if that leaves tasks enough.
-  const bool worth_sharing = WorkTotal(task) > WorthSharing(device);
+  const bool worth_sharing = task.Work() > WorthSharing(device);
   if (!grid.empty() && grid.back().axis.id == main.axes.back().id) {
     const std::vector<GridAxis> rest(grid.begin(), grid.end() - 1);
     const bool enough = Tasks(rest) >= 2.0 * device.parallel_units;
-    if (grid.size() > 1 ? enough : WorkTotal(task) < WorthSharing(device)) grid = rest;
+    if (grid.size() > 1 ? enough : task.Work() < WorthSharing(device)) grid = rest;
   }
   double least_tasks = worth_sharing ? 2.0 * device.parallel_units : 1;
   // A tile of a group wants rows more than a device of many units wants tasks.

@@ -123,6 +123,7 @@ absl::Status CompileFor(const Request& request, const DeviceModel& device, Toolc
     ASSIGN_OR_RETURN(const PlanReport report, PlanOnly(request.files, request.options, context));
     std::printf("%s", report.text.c_str());
     account = report.account;
+    if (!request.out.empty()) RETURN_IF_ERROR(WriteFileAtomically(request.out, account.plan_json));
   } else {
     ASSIGN_OR_RETURN(account, Compile(request.files, request.options, context, request.out));
   }

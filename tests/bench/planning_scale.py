@@ -67,7 +67,7 @@ def main():
                 model.write_bytes(chain(max(nodes // OPERATORS_A_LAYER, 1), distinct))
                 runs = []
                 for _ in range(options.repeat):
-                    subprocess.run([options.compiler, model, "/dev/null", "--plan", "--json", report], check=True,
+                    subprocess.run([options.compiler, model, "--plan", "--json", report], check=True,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                     runs.append(json.loads(report.read_text()))
 

@@ -2,7 +2,7 @@
 """Exports full-size models from their public implementations, with seeded random weights.
 
 usage: export.py --list
-       export.py --out DIR [--seed N] [--opset N] [NAME ...]
+       export.py --out DIR [--seed N] [--opset N] [--keep-norms] [NAME ...]
 
 Weights are the implementation's own initialisation, with what that leaves at zero or one drawn as well (biases, scales
 and shifts of norms, zeroed heads), and batch norm statistics taken from random inputs, so that activations stay of order
@@ -248,7 +248,7 @@ def flat(outputs):
     return [outputs]
 
 
-def export(name, path, seed, opset):
+def export(name, path, seed, opset, keep_norms):
     import torch
     model, inputs = build(name, seed)
     with torch.no_grad():
@@ -262,8 +262,11 @@ def export(name, path, seed, opset):
     recipe = RECIPES[name]
     legacy = {"dynamo": False} if "dynamo" in inspect.signature(torch.onnx.export).parameters else {}
     part = path.with_suffix(".part")
+    # The exporter folds batch norms for what it is told is inference; the model itself is in eval mode either way.
+    modes = torch.onnx.TrainingMode
     torch.onnx.export(model, inputs, str(part), opset_version=opset, input_names=list(recipe.inputs),
-                      output_names=list(recipe.outputs), do_constant_folding=True, **legacy)
+                      output_names=list(recipe.outputs), do_constant_folding=True,
+                      training=modes.PRESERVE if keep_norms else modes.EVAL, **legacy)
     part.rename(path)
     print(f"{path}: {path.stat().st_size / 1e6:.1f} MB", flush=True)
 
@@ -282,6 +285,7 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, metavar="DIR")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--opset", type=int, default=16, help="16 writes LayerNorm out; from 17 it is one operator")
+    parser.add_argument("--keep-norms", action="store_true", help="leave batch norms behind convolutions as nodes")
     options = parser.parse_args()
     unknown = [name for name in options.names if name not in RECIPES]
     if unknown:
@@ -302,7 +306,7 @@ def main():
             print(f"{name}: not exported, {', '.join(packages)} missing in {sys.executable}", file=sys.stderr)
             lacking.update(packages)
             continue
-        export(name, options.out / f"{name}.onnx", options.seed, options.opset)
+        export(name, options.out / f"{name}.onnx", options.seed, options.opset, options.keep_norms)
     if lacking:
         sys.exit(__doc__[__doc__.index("Debian:"):].rstrip())
 
