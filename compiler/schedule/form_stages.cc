@@ -177,10 +177,35 @@ void FoldScalarConstants(te::Program* program) {
   }
 }
 
+using Readers = std::map<te::TensorId, std::vector<int>>;  // expressions that read a tensor
+
+// Is the map a fold's epilogue as it stands: does nothing else read the fold, and the map read it element by element?
+bool IsEpilogue(const te::Program& program, int map, const Readers& readers) {
+  const te::Te& te = program.tes[map];
+  for (int f = 0; f < map; ++f) {
+    const te::Te& fold = program.tes[f];
+    if (fold.IsMap() || fold.outputs.size() != 1 || fold.fold->kind == te::FoldKind::kGeneral ||
+        IsLiveOut(program, fold) || fold.axes.size() != te.axes.size()) {
+      continue;
+    }
+    const auto reading = readers.find(fold.outputs[0]);
+    if (reading == readers.end() || reading->second != std::vector<int>{map}) continue;
+    bool in_place = true;
+    te::Visit(te.body[0], [&](const te::ScalarNode& node) {
+      in_place = in_place && node.kind != te::ScalarKind::kIf;
+      if (node.kind != te::ScalarKind::kLoad || node.tensor != fold.outputs[0]) return;
+      in_place = in_place && node.pad == nullptr;
+      for (size_t d = 0; d < te.axes.size(); ++d) in_place = in_place && node.indices[d] == te::Index(te.axes[d]);
+    });
+    if (in_place) return true;
+  }
+  return false;
+}
+
 // Indices of the map expressions to substitute, last first.
 std::vector<int> ChooseInlined(const te::Program& program) {
   const int n = static_cast<int>(program.tes.size());
-  std::map<te::TensorId, std::vector<int>> readers;
+  Readers readers;
   for (int i = 0; i < n; ++i) {
     for (te::TensorId tensor : TensorsRead(program.tes[i])) readers[tensor].push_back(i);
   }
@@ -207,8 +232,10 @@ std::vector<int> ChooseInlined(const te::Program& program) {
     if (must_exist || readers[tensor].empty()) continue;
     const double points = DomainPoints(te);
     double evaluations = 0;
+    bool read_by_fold = false;
     for (const auto& [root, count] : roots[i]) {
       evaluations += count;
+      read_by_fold = read_by_fold || !program.tes[root].IsMap();
       // The fold reads this expression at more points than it has elements: an operand with reuse.
       if (!program.tes[root].IsMap() && count > 1.01 * points) reuse_fold = true;
     }
@@ -216,8 +243,8 @@ std::vector<int> ChooseInlined(const te::Program& program) {
     bool inline_it;
     if (IsPlainLoad(te.body[0])) {
       inline_it = true;
-    } else if (reuse_fold) {
-      inline_it = false;
+    } else if (reuse_fold || (read_by_fold && IsEpilogue(program, i, readers))) {
+      inline_it = false;  // another fold between would read what the first one leaves, and do the rest at each reading
     } else {
       inline_it = evaluations <= 1.01 * points || cost * (evaluations / points - 1) <= kInlineCost;
     }

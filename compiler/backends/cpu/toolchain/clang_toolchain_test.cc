@@ -78,7 +78,9 @@ TEST(ClangToolchain, CancelledWhileCompiling) {
   options.cancelled = [] { return true; };
   auto toolchain = ClangToolchain::Create(options);
   ASSERT_TRUE(toolchain.ok());
-  auto binaries = (*toolchain)->Build({Unit("int f() { return 0; }")});
+  std::string text;  // of a second or so, not done before it is looked at
+  for (int i = 0; i < 20000; ++i) absl::StrAppend(&text, "int f", i, "(int x) { return x * ", i, " + x / 7; }\n");
+  auto binaries = (*toolchain)->Build({Unit(text)});
   EXPECT_EQ(binaries.status().code(), absl::StatusCode::kCancelled);
 }
 

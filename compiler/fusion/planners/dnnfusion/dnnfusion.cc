@@ -62,7 +62,7 @@ constexpr size_t kMostOperators = 64;
 // What Table 3 never fuses is asked about where a launch, and writing and reading what one block hands to the other,
 // take this share of their time, and the estimate of the fused kernel is no further behind than that: the cost model
 // sees the traffic only where memory is the limit.
-constexpr double kWorthHolding = 0.02;
+constexpr double kWorthHolding = 0.005;
 
 // What the oracle has said in the rounds of one planning.
 using Answers = std::map<FusionQuestion, FusionAnswer>;
