@@ -111,7 +111,8 @@ void PrintStep(const Step& step, Printer* printer, std::string* text) {
                     step.group.buffers > 1 ? absl::StrCat(" buffers ", step.group.buffers) : "", "}");
   } else if (step.vec_axis >= 0) {
     absl::StrAppend(text, "{lanes i", step.vec_axis,
-                    step.across_axis >= 0 ? absl::StrCat(" across i", step.across_axis) : "", "}");
+                    step.across_axis >= 0 ? absl::StrCat(" across i", step.across_axis) : "",
+                    step.past_caches ? " past caches" : "", "}");
   }
   if (step.library) {
     const LibraryProduct& p = *step.library;

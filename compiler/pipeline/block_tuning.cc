@@ -59,7 +59,7 @@ class GraphBlockOracle::TuningBench : public tune::Workbench {
       ASSIGN_OR_RETURN(BlockKernel fresh, oracle_->Schedule(kernel.nodes, choices));
       made = std::make_shared<const BlockKernel>(std::move(fresh));
     }
-    return Made{made->key, made->choices,
+    return Made{made->key, Searched(made->choices),
                 movement::EstimateCost(made->kernel, oracle_->typical_, oracle_->threads_).latency_ns};
   }
 
@@ -105,6 +105,14 @@ class GraphBlockOracle::TuningBench : public tune::Workbench {
   }
 
  private:
+  // A kernel measured on one thread runs on others too: how it is shared out stays as the scheduler has it.
+  std::vector<ChoicePoint> Searched(std::vector<ChoicePoint> points) const {
+    if (oracle_->threads_ == 1 && oracle_->context_.device->parallel_units > 1) {
+      std::erase_if(points, [](const ChoicePoint& point) { return point.kind == ChoiceKind::kSharing; });
+    }
+    return points;
+  }
+
   Question QuestionOf(const Variant& variant) const {
     const Kernel& kernel = kernels_[variant.kernel];
     const std::string choices = PrintChoices(variant.choices);

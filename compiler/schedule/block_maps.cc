@@ -44,14 +44,6 @@ Turned FindTurned(const Nest& nest) {
   return found;
 }
 
-// The largest divisor of `extent` that is at most `most` and a multiple of `of`; 0: none.
-int64_t Divisor(int64_t extent, int64_t most, int64_t of) {
-  for (int64_t d = most / of * of; d >= of; d -= of) {
-    if (extent % d == 0) return d;
-  }
-  return 0;
-}
-
 }  // namespace
 
 void BlockMap(const DeviceModel& device, AxisSource* axes, ChoiceLog* choices, Nest* nest) {
@@ -65,11 +57,19 @@ void BlockMap(const DeviceModel& device, AxisSource* axes, ChoiceLog* choices, N
   for (size_t a = turned.inner + 1; a < nest->axes.size(); ++a) run *= nest->axes[a].extent;
   const Axis whole = nest->axes[turned.inner];
   const bool lanes = turned.inner + 1 == nest->axes.size();
-  const int64_t block =
-      Divisor(whole.extent, std::clamp<int64_t>(kRunElements / run, 1, kMostRows), lanes ? device.vector_bytes / 4 : 1);
-  if (block == 0 || whole.extent < 2 * block || choices->Pick("blocks", 2) == 0) return;
-  const Axis around = axes->New(whole.extent / block), within = axes->New(block);
+  const int64_t vector = device.vector_bytes / 4;
+  int64_t block = std::clamp<int64_t>(kRunElements / run, 1, kMostRows);
+  if (lanes) block = block / vector * vector;
+  if (block == 0 || whole.extent < 2 * block) return;
+  const int choice = choices->Pick("blocks", lanes ? 3 : 2);
+  if (choice == 1) return;
+  if (lanes && choice == 0) {
+    block = vector;
+    nest->past_caches = true;
+  }
+  const Axis around = axes->New((whole.extent + block - 1) / block), within = axes->New(block);
   const Index split = Index(around) * block + Index(within);
+  if (whole.extent % block != 0) nest->limits[within.id] = Index(whole.extent) - Index(around) * block;
   nest->Substitute([&](const Axis& axis) { return axis.id == whole.id ? &split : nullptr; });
   nest->axes[turned.inner] = within;
   nest->axes.insert(nest->axes.begin() + static_cast<std::ptrdiff_t>(turned.outer), around);

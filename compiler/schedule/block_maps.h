@@ -10,8 +10,9 @@
 namespace fusion {
 
 // Where a load of `nest`, a map larger than the core's own memory, moves further with an inner axis than with an outer
-// one, blocks of the inner axis may become a loop around the outer one (the choice `blocks`: cores with few or slow
-// page walks want it, others lose by it). At most one axis is cut, in equal parts.
+// one, blocks of the inner axis become a loop around the outer one. At most one axis is cut; its last block may be
+// shorter. Where lanes change places with rows the blocks are of one vector, whose lines go past the caches: written
+// one here and one there, each would be read first. The choice `blocks`: or no blocks, or long ones through the caches.
 void BlockMap(const DeviceModel& device, AxisSource* axes, ChoiceLog* choices, Nest* nest);
 
 }  // namespace fusion

@@ -27,10 +27,10 @@ absl::StatusOr<Choices> ParseChoices(absl::string_view text) {
   return choices;
 }
 
-int ChoiceLog::Pick(absl::string_view name, int count, bool unmodelled) {
+int ChoiceLog::Pick(absl::string_view name, int count, ChoiceKind kind) {
   if (count < 2) return 0;
   const int before = asked_[std::string(name)]++;
-  ChoicePoint point{before == 0 ? std::string(name) : absl::StrCat(name, ".", before), count, 0, unmodelled};
+  ChoicePoint point{before == 0 ? std::string(name) : absl::StrCat(name, ".", before), count, 0, kind};
   const auto wanted = wanted_.find(point.name);
   if (wanted != wanted_.end() && wanted->second < count) point.taken = wanted->second;
   met_.push_back(point);

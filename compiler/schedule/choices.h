@@ -22,12 +22,18 @@ std::string PrintChoices(const Choices& choices);
 // INVALID_ARGUMENT when the text is no such list.
 absl::StatusOr<Choices> ParseChoices(absl::string_view text);
 
+enum class ChoiceKind : uint8_t {
+  kModelled,    // the cost model tells alternatives apart, if not well
+  kUnmodelled,  // it knows nothing of them: a search tries each first
+  kSharing,     // how work is shared out: a measurement on one thread says nothing of them
+};
+
 // A choice that a scheduler met.
 struct ChoicePoint {
   std::string name;
   int count = 1;  // alternatives, at least 2
   int taken = 0;
-  bool unmodelled = false;  // the cost model knows nothing of the alternatives: a search tries each of them first
+  ChoiceKind kind = ChoiceKind::kModelled;
 };
 
 // Answers the scheduler's questions and remembers them. A copy taken before an attempt that fails, put back, forgets
@@ -38,14 +44,11 @@ class ChoiceLog {
 
   // Which of `count` alternatives? The second question of the same name is about "name.1", and so on. What does not
   // exist is answered with 0: choices of one kernel may be tried on another.
-  int Pick(absl::string_view name, int count) { return Pick(name, count, false); }
-  int PickUnmodelled(absl::string_view name, int count) { return Pick(name, count, true); }
+  int Pick(absl::string_view name, int count, ChoiceKind kind = ChoiceKind::kModelled);
 
   const std::vector<ChoicePoint>& met() const { return met_; }
 
  private:
-  int Pick(absl::string_view name, int count, bool unmodelled);
-
   Choices wanted_;
   std::vector<ChoicePoint> met_;
   std::map<std::string, int, std::less<>> asked_;

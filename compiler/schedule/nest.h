@@ -61,6 +61,7 @@ struct Nest {
   // By axis, where it has fewer iterations in the last task of a grid that does not divide, or in the last round of
   // another axis, which must be a loop around it.
   std::map<int, te::Index> limits;
+  bool past_caches = false;  // movement::Step::past_caches, where that is possible
   bool LimitsUse(const te::Axis& axis) const;
 
   // Applies a substitution of axes everywhere.

@@ -57,6 +57,11 @@ absl::Status TransformFilter(const FilteredProgram& filtered, movement::Kernel* 
   return absl::OkStatus();
 }
 
+bool SameGrid(const movement::Phase& a, const movement::Phase& b) {
+  return std::equal(a.grid.begin(), a.grid.end(), b.grid.begin(), b.grid.end(),
+                    [](const Axis& x, const Axis& y) { return x.id == y.id && x.extent == y.extent; });
+}
+
 class BlockScheduler {
  public:
   BlockScheduler(const te::Program& program, const std::map<TensorId, Layout>& layouts, const DeviceModel& device,
@@ -263,6 +268,7 @@ class BlockScheduler {
       for (const Axis& axis : part.axes) points *= static_cast<double>(axis.extent);
       return points * per_point >= MinTaskCost(device_) && part.axes.back().extent >= device_.vector_bytes / 4;
     };
+    bool part_of_phase = false;
     for (Nest& part : SplitRanges(std::move(nest), &axes_, worth)) {
       FuseAxes(&part, &axes_);
       movement::Phase phase;
@@ -272,6 +278,11 @@ class BlockScheduler {
         step = StepOf(part, device_);
       }
       MoveLoopsToGrid(&step, per_point, device_, &axes_, choices_, &phase.grid);
+      if (part_of_phase && SameGrid(kernel_.phases.back(), phase)) {
+        kernel_.phases.back().steps.push_back(std::move(step));  // a row of the result is written in one go
+        continue;
+      }
+      part_of_phase = !phase.grid.empty();
       phase.steps.push_back(std::move(step));
       kernel_.phases.push_back(std::move(phase));
     }
@@ -522,7 +533,7 @@ absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const s
   ChoiceLog library_log = log;
   // A library's product: never by the model, which knows nothing of it.
   if (absl::StatusOr<ScheduledBlock> library = ScheduleWithLibrary(program, layouts, device, &library_log);
-      library.ok() && log.PickUnmodelled("library", 2) == 1) {
+      library.ok() && log.Pick("library", 2, ChoiceKind::kUnmodelled) == 1) {
     library->choices = log.met();
     library->choices.insert(library->choices.end(), library_log.met().begin(), library_log.met().end());
     return library;

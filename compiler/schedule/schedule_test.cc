@@ -139,6 +139,20 @@ TEST(FormStages, MapAfterAFoldIsItsEpilogue) {
   EXPECT_EQ(p.tes[0].axes.size(), 3u);
 }
 
+// A convolution, its bias, and a pooling whose windows read each element once.
+TEST(FormStages, EpilogueStaysWithItsFoldWhereAnotherFoldReadsOn) {
+  const te::Program p = Stages(R"(te p(%0: f32[16, 32], %1: f32[32, 64], %2: f32[64]) {
+  %3[i0<16, i1<64]: f32 = sum.f32(i2<32) mul(%0[i0, i2], %1[i2, i1])
+  %4[i3<16, i4<64]: f32 = add(%3[i3, i4], %2[i4])
+  %5[i5<8, i6<64]: f32 = max.f32(i7<2) %4[2*i5 + i7, i6]
+  return %5
+})");
+  ASSERT_EQ(p.tes.size(), 2u) << te::Print(p);
+  EXPECT_EQ(p.tes[0].outputs[0], 4) << te::Print(p);
+  EXPECT_FALSE(p.tes[0].then.empty());
+  EXPECT_EQ(p.tes[1].body[0]->kind, te::ScalarKind::kLoad);
+}
+
 TEST(FormStages, ExpandedFoldIsNotRecomputed) {
   const te::Program p = Stages(R"(te p(%0: f32[16, 32]) {
   %1[i0<16]: f32 = sum.f32(i1<32) %0[i0, i1]
@@ -423,6 +437,15 @@ TEST(ScheduleBlock, PartsOfAConcatAreLoopsOfTheirOwn) {
       EXPECT_EQ(phase.steps[0].strategy, movement::Strategy::kMapVec);
     }
   }
+}
+
+TEST(ScheduleBlock, PartsOfRowsShareTasks) {
+  const ScheduledBlock block = Schedule(R"(te p(%0: f32[512, 384], %1: f32[512, 256]) {
+  %2[i0<512, i1<640]: f32 = if i1 < 384 then %0[i0, i1] else %1[i0, i1 - 384]
+  return %2
+})");
+  ASSERT_EQ(block.kernel.phases.size(), 1u) << movement::Print(block.kernel);
+  EXPECT_EQ(block.kernel.phases[0].steps.size(), 2u);
 }
 
 TEST(ScheduleBlock, APartThatIsNoTasksWorthStaysInTheLoop) {

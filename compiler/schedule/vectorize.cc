@@ -102,6 +102,8 @@ movement::Step StepOf(const Nest& nest, const DeviceModel& device) {
   movement::Step step = PlainStep(nest);
   if (!nest.fold) {
     VectorizeMap(device, &step);
+    step.past_caches = nest.past_caches && step.strategy == movement::Strategy::kTranspose &&
+                       step.store_types[0] == DType::kF32;
     return step;
   }
   int contiguous = 0;
@@ -141,7 +143,7 @@ void MoveLoopsToGrid(movement::Step* step, double cost_per_point, const DeviceMo
   for (const int64_t other : {int64_t{1}, Units(device), own / 4, 4 * own}) {
     if (other >= 1 && std::find(counts.begin(), counts.end(), other) == counts.end()) counts.push_back(other);
   }
-  const int64_t wanted = counts[choices->Pick("tasks", static_cast<int>(counts.size()))];
+  const int64_t wanted = counts[choices->Pick("tasks", static_cast<int>(counts.size()), ChoiceKind::kSharing)];
   int64_t tasks = 1;
   // The innermost loop stays, for the vectors, unless it is the only one.
   const auto across = [&] { return step->across_axis >= 0 && step->loops.front().axis.id == step->across_axis; };

@@ -68,7 +68,8 @@ absl::StatusOr<std::vector<Tuned>> Tune(const std::vector<Subject>& subjects, co
     std::vector<Choices> start;
     if (static_cast<int>(known.size()) < options.budget.trials) {
       for (const ChoicePoint& point : made_own[i].points) {
-        for (int taken = 1; point.unmodelled && taken < point.count; ++taken) start.push_back({{point.name, taken}});
+        if (point.kind != ChoiceKind::kUnmodelled) continue;
+        for (int taken = 1; taken < point.count; ++taken) start.push_back({{point.name, taken}});
       }
       ASSIGN_OR_RETURN(const std::vector<std::string> neighbours, workbench->NeighbourChoices(number, kNeighbours));
       for (const std::string& text : neighbours) {

@@ -17,7 +17,7 @@ class MadeUp : public Workbench {
   absl::StatusOr<Made> Make(int kernel, const Choices& choices) override {
     ChoiceLog log(choices);
     const int tile = log.Pick("tile", 9), order = log.Pick("order", 3);
-    const int library = has_library ? log.PickUnmodelled("library", 2) : 0;
+    const int library = has_library ? log.Pick("library", 2, ChoiceKind::kUnmodelled) : 0;
     if (tile == 8) return absl::FailedPreconditionError("no such schedule");
     ++made;
     Made result{absl::StrCat(kernel, " ", tile, " ", order, " ", library), log.met(), order == 2 ? 1000.0 : 100.0};

@@ -49,6 +49,12 @@ double asinh(double); double acosh(double); double atanh(double); double pow(dou
 #define nan_f64 __builtin_nan("")
 $HSI vf ld_f32(const float* p) { return *(const vfu*)p; }
 SI void st_f32(float* p, vf v) { *(vfu*)p = v; }
+SI void st_past_f32(float* p, vf v) { if (((unsigned long)p & ($B - 1)) == 0) __builtin_nontemporal_store(v, (vf*)p); else st_f32(p, v); }
+#ifdef __x86_64__
+#define STORES_DONE __builtin_ia32_sfence();
+#else
+#define STORES_DONE __sync_synchronize();
+#endif
 SI vf bc(float s) { return (vf){$S}; }
 SI vi bi(int s) { return (vi){$S}; }
 SI vi iota() { return (vi){$I}; }
@@ -178,14 +184,16 @@ SI vf vtanh(vf x) {
   q = q * s + bc(4.89352518554385e-03f);
   return c * p / q;
 }
-SI float hadd_f32(vf v) { float s = 0; for (int w = $L / 2; w; w /= 2) for (int l = 0; l < w; ++l) v[l] += v[l + w]; return v[0] + s; }
+SI vf vadd(vf a, vf b) { return a + b; }
+SI vf amax_f32(vf acc, vf x) { vf m = x > acc ? x : acc; return x != x ? x : m; }
+SI vf amin_f32(vf acc, vf x) { vf m = x < acc ? x : acc; return x != x ? x : m; }
+#define ACROSS(name, f) SI float name(vf v) { UNROLL for (int w = $L / 2; w; w /= 2) { vf o; UNROLL for (int l = 0; l < $L; ++l) o[l] = v[(l + w) % $L]; v = f(v, o); } return v[0]; }
+ACROSS(hadd_f32, vadd)
+ACROSS(hmax_f32, amax_f32)
+ACROSS(hmin_f32, amin_f32)
 SI i32 hadd_i32(vi v) { u32 s = 0; for (int l = 0; l < $L; ++l) s += (u32)v[l]; return (i32)s; }
 SI i32 hmax_i32(vi v) { i32 m = v[0]; for (int l = 1; l < $L; ++l) m = v[l] > m ? v[l] : m; return m; }
 SI i32 hmin_i32(vi v) { i32 m = v[0]; for (int l = 1; l < $L; ++l) m = v[l] < m ? v[l] : m; return m; }
-SI float hmax_f32(vf v) { float m = v[0]; for (int l = 1; l < $L; ++l) m = smax_f32(v[l], m); return m; }
-SI float hmin_f32(vf v) { float m = v[0]; for (int l = 1; l < $L; ++l) m = smin_f32(v[l], m); return m; }
-SI vf amax_f32(vf acc, vf x) { return ((x > acc) | (x != x)) ? x : acc; }
-SI vf amin_f32(vf acc, vf x) { return ((x < acc) | (x != x)) ? x : acc; }
 SI vi amax_i32(vi acc, vi x) { return x > acc ? x : acc; }
 SI vi amin_i32(vi acc, vi x) { return x < acc ? x : acc; }
 SI i64 f2i(double x) { return x != x ? 0 : x >= 9223372036854775807.0 ? 0x7fffffffffffffffL : x <= -9223372036854775808.0 ? (i64)0x8000000000000000UL : (i64)x; }

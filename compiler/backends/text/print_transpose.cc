@@ -25,14 +25,14 @@ class TransposePrinter {
         out_(out) {}
 
   void Print() {
-    std::vector<movement::Loop> around;
+    std::vector<movement::Loop> around, blocked;
     for (const movement::Loop& loop : step_.loops) {
-      const bool blocked = loop.axis.id == step_.vec_axis || loop.axis.id == step_.across_axis;
-      if (!blocked) around.push_back(loop);
-      if (blocked)
-        out_->Line(absl::StrCat("const ix e_", AxisText(loop.axis.id), " = ", LimitText(loop, kernel_), ";"));
+      (loop.axis.id == step_.vec_axis || loop.axis.id == step_.across_axis ? blocked : around).push_back(loop);
     }
     const int depth = OpenPoints(around, kernel_, 1, out_);
+    for (const movement::Loop& loop : blocked) {  // an end may move with a loop around it
+      out_->Line(absl::StrCat("const ix e_", AxisText(loop.axis.id), " = ", LimitText(loop, kernel_), ";"));
+    }
     out_->Line(absl::StrCat("ix ", across_, " = 0;"));
     OpenBlocks(across_);
     out_->Line(absl::StrCat("ix ", lane_, " = 0;"));
@@ -49,6 +49,7 @@ class TransposePrinter {
     out_->Close();
     out_->Close();
     for (int i = 0; i < depth; ++i) out_->Close();
+    if (step_.past_caches) out_->Line("STORES_DONE");
   }
 
  private:
@@ -115,7 +116,9 @@ class TransposePrinter {
       for (const auto& [load, vectors] : rows) options.loaded[load] = vectors[t];
       ExprPrinter printer(out_, std::move(options));
       const std::string value = printer.EmitVector(inside_);
-      out_->Line(VectorStoreText(step_.store_types[0], Place(name, " + "), value));
+      const std::string place = Place(name, " + ");
+      out_->Line(step_.past_caches ? absl::StrCat("st_past_f32(", place, ", ", value, ");")
+                                   : VectorStoreText(step_.store_types[0], place, value));
     }
     out_->Close();
     if (!guarded) return;

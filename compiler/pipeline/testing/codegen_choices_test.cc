@@ -56,7 +56,7 @@ TEST(CodegenChoices, RandomSchedulesComputeTheSame) {
     g.Out(g.Op("Relu", {g.Op("Mul", {g.In({30, 40, 41}), g.Weight({40, 41})})}));
     cases.push_back(BlockCase("map", g));
   }
-  for (const Shape& shape : {Shape{768, 384, 1}, Shape{400, 12, 64}}) {  // larger than a core's own caches
+  for (const Shape& shape : {Shape{768, 384, 1}, Shape{773, 391, 1}, Shape{400, 12, 64}}) {  // larger than a core's own caches
     G g;
     g.Out(g.Op("Transpose", {g.In(shape)}, {{"perm", Ints{1, 0, 2}}}));
     cases.push_back(BlockCase("turned", g));

@@ -104,7 +104,7 @@ TEST(LibraryProduct, IsNeverTheModelsChoiceAndOnlyOfOneProduct) {
   ASSERT_TRUE(own.ok()) << own.status();
   EXPECT_EQ(LibraryPhases(*own), 0);
   EXPECT_TRUE(std::any_of(own->choices.begin(), own->choices.end(),
-                          [](const ChoicePoint& point) { return point.name == "library" && point.unmodelled; }));
+                          [](const ChoicePoint& point) { return point.name == "library" && point.kind == ChoiceKind::kUnmodelled; }));
   const auto without = kernel_of(product, CudaTestDevice(32), {{"library", 1}});
   ASSERT_TRUE(without.ok()) << without.status();
   EXPECT_EQ(LibraryPhases(*without), 0);
