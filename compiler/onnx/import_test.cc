@@ -62,6 +62,20 @@ TEST(Import, ShapeArithmeticIsFolded) {
   EXPECT_EQ(model->model_nodes, 5);
 }
 
+TEST(Import, SplitBecomesSlices) {
+  const auto split = [](const std::string& attributes) {
+    return ImportText(TensorInfo("input", "x", {"2", "6"}) + TensorInfo("output", "a", {}) +
+                      TensorInfo("output", "b", {}) + NodeText("Split", {"x"}, {"a", "b"}, attributes));
+  };
+  const std::string axis = "attribute { name: 'axis' type: INT i: -1 }";
+  const std::string text = PrintOrError(split(axis));
+  EXPECT_THAT(text, HasSubstr("%v4: f32[2, 3] = Slice(%x, %v2, %v3, %v1)\n"));
+  EXPECT_THAT(text, HasSubstr("%v7: f32[2, 3] = Slice(%x, %v5, %v6, %v1)\n"));
+  EXPECT_THAT(text, HasSubstr("return %v4 as \"a\", %v7 as \"b\""));
+  EXPECT_THAT(PrintOrError(split(axis + "attribute { name: 'num_outputs' type: INT i: 3 }")),
+              HasSubstr("num_outputs=3, the node has 2"));
+}
+
 TEST(Import, OutputsAreValuesOfTheirOwn) {
   const auto model =
       ImportText(TensorInfo("input", "x", {"2"}) + TensorInfo("output", "x", {}) + Y() + TensorInfo("output", "w", {}) +

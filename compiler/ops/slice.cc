@@ -214,8 +214,27 @@ absl::Status LowerSplit(LowerContext& context) {
   return absl::OkStatus();
 }
 
+// Slices, each of which becomes an index where its part is read; a Split would be a copy wherever its parts go to
+// different kernels.
 absl::Status NormalizeSplit(ImportContext& import) {
   AttributeToInput(import, "split", 1);
+  const ecg::Node node = import.node();
+  if (import.input(0) == nullptr || import.IsDynamic(node.inputs[0])) return absl::OkStatus();
+  std::vector<const ecg::Value*> inputs;
+  for (int i = 0; i < static_cast<int>(node.inputs.size()); ++i) inputs.push_back(import.input(i));
+  const OpContext context(node.op, node.name, node.attrs, inputs);
+  ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis"), context.Rank(0)));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, SplitSizes(context, axis, static_cast<int>(node.outputs.size())));
+  const ecg::ValueId axes = import.AddConstant(IntsTensor({axis}));
+  std::vector<ecg::ValueId> parts;
+  int64_t begin = 0;
+  for (const int64_t size : sizes) {
+    const ecg::ValueId start = import.AddConstant(IntsTensor({begin}));
+    const ecg::ValueId end = import.AddConstant(IntsTensor({begin += size}));
+    ASSIGN_OR_RETURN(const auto part, import.AddNode("Slice", {node.inputs[0], start, end, axes}, {}));
+    parts.push_back(part[0]);
+  }
+  import.ReplaceWith(std::move(parts));
   return absl::OkStatus();
 }
 

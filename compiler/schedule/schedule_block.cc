@@ -563,9 +563,11 @@ absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const s
   };
   RETURN_IF_ERROR(add(split, false));
   if (!forms[0].block.stitched) {
+    // Where products fit tasks it is another form.
     const bool products = std::any_of(split.tes.begin(), split.tes.end(),
                                       [&](const te::Te& te) { return WantsRegisterTile(split, te, device); });
-    if (products) add(split, true).IgnoreError();  // then the first form it is
+    const absl::Status in_tasks = products ? add(split, true) : absl::OkStatus();
+    if (!in_tasks.ok()) absl::StrAppend(&forms[0].block.reason, "; in tasks: ", in_tasks.message());
   }
   for (const int64_t outputs : kFilterOutputs) {
     // Its many small products with constant matrices are too small for tiles of a group.

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -61,7 +62,7 @@ constexpr size_t kMostOperators = 64;
 
 // What Table 3 never fuses is asked about where a launch, and writing and reading what one block hands to the other,
 // take this share of their time, and the estimate of the fused kernel is no further behind than that: the cost model
-// sees the traffic only where memory is the limit.
+// sees the traffic only where memory is the limit. Pairs that look alike share the question, and so the share.
 constexpr double kWorthHolding = 0.005;
 
 // What the oracle has said in the rounds of one planning.
@@ -182,6 +183,22 @@ absl::Status Round::StitchBeyondTable() {
   std::vector<size_t> order(edges.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return bytes[a] > bytes[b]; });
+  // Pairs alike: as many bytes, and the same estimates before any of these pairs has fused. Pairs that share a block
+  // are not: when one has fused, the next is another question.
+  using Look = std::tuple<double, double, double>;
+  std::vector<Look> looks;
+  std::map<Look, std::pair<std::set<NodeId>, std::set<NodeId>>> blocks;
+  for (size_t e = 0; e < edges.size(); ++e) {
+    const auto [producer, consumer] = edges[e];
+    looks.emplace_back(bytes[e], oracle_.EstimateNs(graph_, Sorted(producer)),
+                       oracle_.EstimateNs(graph_, Sorted(consumer)));
+    blocks[looks[e]].first.insert(quotient_.Block(producer));
+    blocks[looks[e]].second.insert(quotient_.Block(consumer));
+  }
+  const auto alike = [&](size_t e) {
+    const auto& [producers, consumers] = blocks[looks[e]];
+    return static_cast<double>(std::min(producers.size(), consumers.size()));
+  };
   for (size_t e : order) {
     const auto [producer, consumer] = edges[e];
     if (quotient_.Together(producer, consumer)) continue;
@@ -192,7 +209,7 @@ absl::Status Round::StitchBeyondTable() {
     const double saved_ns = held_ns + 1e9 * device_.launch_s;
     const double separate_ns =
         oracle_.EstimateNs(graph_, Sorted(producer)) + oracle_.EstimateNs(graph_, Sorted(consumer));
-    if (saved_ns < kWorthHolding * separate_ns) {
+    if (saved_ns * alike(e) < kWorthHolding * separate_ns) {
       const Decision red = MakeDecision(producer, consumer, Colour::kRed);
       Decision& decision = decisions_.try_emplace({producer, consumer}, red).first->second;
       if (decision.colour == Colour::kRed) {

@@ -226,6 +226,31 @@ TEST_F(DnnFusionTest, BeyondTable3) {
   EXPECT_EQ(ScopeOf("s", "p"), Scope::kBlock);
 }
 
+// A pair that alone is not worth a question is, where one answer serves several.
+TEST_F(DnnFusionTest, PairsAlikeShareAQuestion) {
+  planner_ = DnnFusionPlanner();
+  oracle_.estimate_ns = 3e5;
+  EXPECT_THAT(Blocks(R"(graph g(%a: f32[64, 8], %b: f32[64, 8]) {
+  %w: f32[8, 8] = const #0000000000000001
+  %v: f32[8, 8] = const #0000000000000002
+  %c: f32[64, 8] = MatMul(%a, %w)
+  %d: f32[64, 8] = MatMul(%b, %w)
+  %y: f32[64, 8] = MatMul(%c, %v)
+  %z: f32[64, 8] = MatMul(%d, %v)
+  return %y, %z
+})"),
+              ElementsAre("c+y", "d+z"));
+  // Those that share a block are no such pairs: each would be another question.
+  EXPECT_THAT(Blocks(R"(graph g(%a: f32[64, 8], %b: f32[8, 64]) {
+  %w: f32[8, 8] = const #0000000000000001
+  %c: f32[64, 8] = MatMul(%a, %w)
+  %d: f32[8, 64] = MatMul(%w, %b)
+  %y: f32[64, 64] = MatMul(%c, %d)
+  return %y
+})"),
+              ElementsAre("c", "d", "y"));
+}
+
 TEST_F(DnnFusionTest, BeyondTable3OnlyWhatIsFaster) {
   planner_ = DnnFusionPlanner();
   oracle_.estimate_ns = 3e5;
