@@ -34,6 +34,8 @@ class GraphBlockOracle : public BlockOracle, private MeasurementBundler {
   int Devices() const override { return context_.oracle->Devices(); }
 
   absl::StatusOr<BlockKernel> Kernel(const std::vector<ecg::NodeId>& nodes);
+  using KernelOr = absl::StatusOr<std::shared_ptr<const BlockKernel>>;
+  KernelOr Get(const std::vector<ecg::NodeId>& nodes);
 
   // Tries schedules of the kernels of `blocks` (compiler/tune) and makes Kernel() return the fastest. Returns how many
   // blocks got another kernel.
@@ -46,7 +48,6 @@ class GraphBlockOracle : public BlockOracle, private MeasurementBundler {
 
  private:
   class TuningBench;
-  using KernelOr = absl::StatusOr<std::shared_ptr<const BlockKernel>>;
   struct Question {
     KernelSequence kernels;
     std::string description;
@@ -69,7 +70,6 @@ class GraphBlockOracle : public BlockOracle, private MeasurementBundler {
   };
   Block& Find(std::vector<ecg::NodeId> nodes);
   Block Make(const std::vector<ecg::NodeId>& nodes);
-  KernelOr Get(const std::vector<ecg::NodeId>& nodes);
   std::string QuestionKey(const KernelSequence& kernels) const;
   // The two sides of a question, in a group of their own.
   absl::StatusOr<std::vector<Question>> Sides(const FusionQuestion& question);

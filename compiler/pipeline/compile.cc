@@ -17,6 +17,7 @@
 #include "compiler/pipeline/block_kernel.h"
 #include "compiler/pipeline/block_oracle.h"
 #include "compiler/pipeline/constant_pool.h"
+#include "compiler/pipeline/elide_copies.h"
 #include "compiler/pipeline/emit.h"
 #include "compiler/pipeline/generator_version.h"
 #include "compiler/pipeline/layout_pass.h"
@@ -68,6 +69,15 @@ struct Planned {
   std::vector<onnx_import::InputExtent> input_extents;
   ValueLayouts layouts;
   FusionPlan plan;
+  ElidedCopies elided;
+  // Of the blocks that have a kernel.
+  std::vector<std::vector<ecg::NodeId>> KernelBlocks() const {
+    std::vector<std::vector<ecg::NodeId>> blocks;
+    for (size_t b = 0; b < plan.blocks.size(); ++b) {
+      if (!elided.blocks.count(b)) blocks.push_back(plan.blocks[b].nodes);
+    }
+    return blocks;
+  }
 };
 
 std::string Label(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) {
@@ -94,10 +104,13 @@ int64_t IntermediateBytes(const ecg::Graph& graph, const std::function<bool(ecg:
 std::string PlanJson(const ecg::Graph& graph, const Planned& planned, const std::vector<RewriteAccount>& rewrites) {
   using nlohmann::json;
   json blocks = json::array(), decisions = json::array(), rules = json::array();
-  for (const FusionBlock& block : planned.plan.blocks) {
+  for (size_t b = 0; b < planned.plan.blocks.size(); ++b) {
     json nodes = json::array();
-    for (ecg::NodeId id : block.nodes) nodes.push_back({{"op", graph.node(id).op}, {"name", graph.node(id).name}});
+    for (ecg::NodeId id : planned.plan.blocks[b].nodes) {
+      nodes.push_back({{"op", graph.node(id).op}, {"name", graph.node(id).name}});
+    }
     blocks.push_back({{"nodes", nodes}});
+    if (planned.elided.blocks.count(b)) blocks.back()["kernel"] = false;  // what it would copy is in place already
   }
   static const char* const kColours[] = {"green", "yellow", "red"};
   auto node_name = [&](ecg::NodeId id) {
@@ -177,9 +190,10 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
   }
   RETURN_IF_ERROR(tune::ParseBudget(options.tune).status());
   for (const std::string& pass : options.disabled_passes) {
-    if (pass != "rewrite" && pass != "layout" && pass != "winograd" && pass != "beyond-table") {
+    static const std::vector<std::string> kPasses = {"rewrite", "layout", "winograd", "beyond-table", "elide-copies"};
+    if (std::find(kPasses.begin(), kPasses.end(), pass) == kPasses.end()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("no pass '", pass, "' to leave out: use rewrite, layout, winograd or beyond-table"));
+          absl::StrCat("no pass '", pass, "' to leave out: use one of ", absl::StrJoin(kPasses, ", ")));
     }
   }
   if (FindBackend(context.device->kind) == nullptr) {
@@ -252,12 +266,21 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
   account->from_database = oracle->answered(LatencySource::kDatabase);
   account->measured = oracle->answered(LatencySource::kMeasured);
   account->from_model = oracle->estimated();
-  account->kernels = static_cast<int64_t>(planned.plan.blocks.size());
+  // Memory that only one processor sees: elsewhere buffers are objects of their own, on either side of a bus.
+  if (context.device->CachesScratch() && !options.disabled_passes.count("elide-copies")) {
+    std::vector<std::shared_ptr<const BlockKernel>> kernels;
+    for (const FusionBlock& block : planned.plan.blocks) {
+      ASSIGN_OR_RETURN(kernels.emplace_back(), oracle->Get(block.nodes));
+    }
+    planned.elided = ElideCopies(planned.graph, kernels);
+  }
+  account->kernels = static_cast<int64_t>(planned.plan.blocks.size() - planned.elided.blocks.size());
   for (const ecg::Node& node : planned.graph.nodes()) account->flops += ops::NodeFlops(planned.graph, node);
   std::set<ecg::ValueId> stored;
   for (const FusionBlock& block : planned.plan.blocks) {
     for (ecg::ValueId v : LiveOut(planned.graph, block)) stored.insert(v);
   }
+  for (const auto& [value, inside] : planned.elided.values) stored.erase(value);
   account->intermediate_bytes_before = IntermediateBytes(planned.graph, [](ecg::ValueId) { return true; });
   account->intermediate_bytes_after =
       IntermediateBytes(planned.graph, [&](ecg::ValueId v) { return stored.count(v) > 0; });
@@ -309,21 +332,19 @@ absl::Status Prepare(const ModelFiles& files, const CompileOptions& options, con
   ASSIGN_OR_RETURN(const tune::Budget budget, tune::ParseBudget(options.tune));
   if (budget.trials > 0) {
     RETURN_IF_ERROR(clock->Begin("tune", "trying schedules"));
-    std::vector<std::vector<ecg::NodeId>> blocks;
-    for (const FusionBlock& block : out->planned.plan.blocks) blocks.push_back(block.nodes);
-    ASSIGN_OR_RETURN(out->account.tuned, oracle.Tune(blocks, budget));
+    ASSIGN_OR_RETURN(out->account.tuned, oracle.Tune(out->planned.KernelBlocks(), budget));
     out->account.trials = oracle.questions() - out->account.questions;
     out->account.questions = oracle.questions();
     out->account.from_database = oracle.answered(LatencySource::kDatabase);
     out->account.measured = oracle.answered(LatencySource::kMeasured);
     out->account.from_model = oracle.estimated();
   }
-  RETURN_IF_ERROR(clock->Begin("lower", absl::StrCat(out->planned.plan.blocks.size(), " kernels")));
-  for (const FusionBlock& block : out->planned.plan.blocks) {
+  RETURN_IF_ERROR(clock->Begin("lower", absl::StrCat(out->account.kernels, " kernels")));
+  for (const std::vector<ecg::NodeId>& nodes : out->planned.KernelBlocks()) {
     PlannedLaunch launch;
-    ASSIGN_OR_RETURN(launch.block, oracle.Kernel(block.nodes));
-    launch.label = Label(out->planned.graph, block.nodes);
-    for (ecg::NodeId id : block.nodes) launch.nodes.push_back(out->planned.graph.node(id).name);
+    ASSIGN_OR_RETURN(launch.block, oracle.Kernel(nodes));
+    launch.label = Label(out->planned.graph, nodes);
+    for (ecg::NodeId id : nodes) launch.nodes.push_back(out->planned.graph.node(id).name);
     out->launches.push_back(std::move(launch));
   }
   return absl::OkStatus();
@@ -461,6 +482,7 @@ absl::Status Write(const CompileJob& job, const Programs& programs, const Kernel
     one.graph = &model.planned.graph;
     one.layouts = &model.planned.layouts;
     one.launches = &model.launches;
+    one.inside = &model.planned.elided.values;
     one.places.assign(place, place + static_cast<std::ptrdiff_t>(model.launches.size()));
     place += static_cast<std::ptrdiff_t>(model.launches.size());
     if (programs.size() == 1) continue;
@@ -546,6 +568,9 @@ absl::StatusOr<PlanReport> PlanOnly(const ModelFiles& files, const CompileOption
     clock.End();
     if (!label.empty()) absl::StrAppend(&report.text, i > 0 ? "\n" : "", "with ", label, ":\n");
     report.text += PrintPlan(planned.graph, planned.plan);
+    for (size_t b : planned.elided.blocks) {
+      absl::StrAppend(&report.text, "block ", b, " has no kernel: what it would copy is written or read in place\n");
+    }
   }
   report.account = SumAccounts(names, accounts);
   return report;

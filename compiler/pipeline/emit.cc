@@ -223,6 +223,17 @@ absl::StatusOr<LaidOut> LayOut(const KernelTexts& texts, const BundleProgram& so
     result.has_extents = true;
   }
 
+  // The value whose memory holds this one, and where.
+  const auto whole_of = [&](ecg::ValueId v) {
+    Inside at{v, 0};
+    for (auto it = source.inside->find(v); it != source.inside->end(); it = source.inside->find(at.whole)) {
+      at = {it->second.whole, at.offset_bytes + it->second.offset_bytes};
+    }
+    return at;
+  };
+  std::map<int, std::pair<int, int64_t>> inside;  // buffer -> the buffer that holds it, and where
+  std::set<int> wholes;
+
   // Launches, arena lifetimes and constants.
   std::map<std::string, int> weight_buffers;  // identity of the bytes -> buffer
   std::map<int, ArenaItem> arena;             // by buffer
@@ -246,8 +257,14 @@ absl::StatusOr<LaidOut> LayOut(const KernelTexts& texts, const BundleProgram& so
         case KernelArg::Kind::kValue: {
           id = value_buffer(arg.value, Buffer::Kind::kArena);
           if (program.buffers[id].kind == Buffer::Kind::kArena) {
-            auto [it, fresh] =
-                arena.emplace(id, ArenaItem{program.buffers[id].size_bytes, static_cast<int>(l), static_cast<int>(l)});
+            const Inside at = whole_of(arg.value);
+            const int whole = value_buffer(at.whole, Buffer::Kind::kArena);
+            if (whole != id) {
+              inside[id] = {whole, at.offset_bytes};
+              wholes.insert(whole);
+            }
+            const int64_t size_bytes = program.buffers[whole].size_bytes;
+            auto [it, fresh] = arena.emplace(whole, ArenaItem{size_bytes, static_cast<int>(l), static_cast<int>(l)});
             it->second.last = static_cast<int>(l);
           }
           break;
@@ -309,7 +326,11 @@ absl::StatusOr<LaidOut> LayOut(const KernelTexts& texts, const BundleProgram& so
     }
     program.launches.push_back(std::move(launch));
   }
+  // What holds others is not overwritten while it is read.
+  std::map<int, ArenaItem> holding;
+  for (int whole : wholes) holding.insert(arena.extract(whole));
   const std::map<int, int> shared = ShareInPlace(launches, program.launches, &arena);
+  arena.merge(holding);
   std::vector<ArenaItem> items;
   std::vector<int> item_buffers;
   for (const auto& [buffer, item] : arena) {
@@ -319,6 +340,9 @@ absl::StatusOr<LaidOut> LayOut(const KernelTexts& texts, const BundleProgram& so
   program.arena_bytes = PlanArena(&items);
   for (size_t i = 0; i < items.size(); ++i) program.buffers[item_buffers[i]].offset = items[i].offset;
   for (const auto& [buffer, owner] : shared) program.buffers[buffer].offset = program.buffers[owner].offset;
+  for (const auto& [buffer, at] : inside) {
+    program.buffers[buffer].offset = program.buffers[at.first].offset + at.second;
+  }
   return result;
 }
 

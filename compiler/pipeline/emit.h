@@ -11,6 +11,7 @@
 #include "compiler/backends/toolchain.h"
 #include "compiler/onnx/import.h"
 #include "compiler/pipeline/block_kernel.h"
+#include "compiler/pipeline/elide_copies.h"
 #include "compiler/pipeline/compile.h"
 #include "runtime/bundle/manifest.h"
 
@@ -50,7 +51,8 @@ struct BundleProgram {
   const ecg::Graph* graph = nullptr;
   const ValueLayouts* layouts = nullptr;
   const std::vector<PlannedLaunch>* launches = nullptr;
-  std::vector<KernelTexts::Place> places;               // parallel to `launches`
+  const std::map<ecg::ValueId, Inside>* inside = nullptr;  // values that lie in another's memory
+  std::vector<KernelTexts::Place> places;                  // parallel to `launches`
   std::map<std::string, int64_t> dims;                  // of a specialisation
   std::vector<std::vector<std::string>> input_symbols;  // of a specialisation, parallel to the graph's inputs
   std::vector<onnx_import::InputExtent> input_extents;  // of one that pads

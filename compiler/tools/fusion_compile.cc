@@ -1,6 +1,6 @@
 // fusion-compile MODEL.onnx OUT.fusion [--target cpu,opencl,cuda:sm_90] [--planner P] [--math fast|strict]
 // [--precision fp32|fp16|tf32] [--disable-rule ID] [--device MODEL.json] [--disable-pass
-// rewrite|layout|winograd|beyond-table] [--plan]
+// rewrite|layout|winograd|beyond-table|elide-copies] [--plan]
 // [--dim NAME=N[,N…]] [--json FILE]
 // The whole compiler without a server or workers, for development: builds with this machine's clang, OpenCL driver
 // or NVRTC, and the cost model answers the yellow cases. Several targets: OUT.TARGET.fusion for each; one that fails
@@ -201,7 +201,7 @@ int Main(int argc, char** argv) {
     std::fprintf(stderr,
                  "usage: fusion-compile MODEL.onnx OUT.fusion [--target cpu,opencl,cuda:sm_90] [--planner P] [--math "
                  "fast|strict] [--precision fp32|fp16|tf32] [--disable-rule ID] "
-                 "[--disable-pass rewrite|layout|winograd|beyond-table] [--device FILE] [--plan] [--dim NAME=N[,N…]] "
+                 "[--disable-pass rewrite|layout|winograd|beyond-table|elide-copies] [--device FILE] [--plan] [--dim NAME=N[,N…]] "
                  "[--json FILE]\n");
     return 2;
   }
