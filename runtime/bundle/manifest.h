@@ -106,7 +106,7 @@ struct Manifest : Program {
   std::string march;                           // what the toolchain was told; for people
   std::string host_isa;                        // what kernels that run on the host need; "" without any
   std::string model_name, model_sha256;        // either may be empty
-  std::map<std::string, std::string> options;  // how it was compiled; for people
+  std::map<std::string, std::string> options;  // how it was compiled; for people, and `math` for the runtime
   std::vector<Program> others;                 // specialisations after the first
   std::map<std::string, std::string> digests;  // entry name -> SHA-256; every entry but manifest.json; by the writer
 

@@ -23,7 +23,10 @@ absl::StatusOr<CpuLaunches> CpuLaunches::Create(const BundleReader& bundle, cons
     for (const int buffer : launch.buffers) bound.args.push_back(bases[buffer]);
   }
   if (which == Which::kAll || !result.libraries_.empty()) {
-    ASSIGN_OR_RETURN(result.pool_, WorkerPool::Create(threads, program.scratch_bytes_per_thread));
+    const auto math = bundle.manifest().options.find("math");
+    const bool strict = math != bundle.manifest().options.end() && math->second == "strict";
+    ASSIGN_OR_RETURN(result.pool_, WorkerPool::Create(threads, program.scratch_bytes_per_thread,
+                                                      strict ? Subnormals::kKept : Subnormals::kZero));
   }
   return result;
 }

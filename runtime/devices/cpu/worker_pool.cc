@@ -37,6 +37,7 @@ struct PhaseRun {
   void* const* args;
   int64_t tasks, ranges;
   int threads;
+  Subnormals subnormals;
   Slot* slots;
 };
 
@@ -51,7 +52,10 @@ void RunRange(void* context, size_t range) {
   const PhaseRun& run = *static_cast<const PhaseRun*>(context);
   int slot = static_cast<int>(range * run.threads / run.ranges);
   while (run.slots[slot].taken.exchange(true, std::memory_order_acquire)) slot = (slot + 1) % run.threads;
-  run.phase(run.args, run.slots[slot].scratch, RangeBegin(run, range), RangeBegin(run, range + 1));
+  {
+    const ScopedSubnormals mode(run.subnormals);
+    run.phase(run.args, run.slots[slot].scratch, RangeBegin(run, range), RangeBegin(run, range + 1));
+  }
   run.slots[slot].taken.store(false, std::memory_order_release);
   FUSION_TSAN_RELEASE(context);
 }
@@ -60,6 +64,7 @@ void RunRange(void* context, size_t range) {
 
 struct WorkerPool::State {
   int threads = 1;
+  Subnormals subnormals = Subnormals::kKept;
   pthreadpool_t pool = nullptr;
   HostMemory scratch;
   std::vector<Slot> slots;
@@ -72,9 +77,11 @@ struct WorkerPool::State {
 WorkerPool::WorkerPool(std::unique_ptr<State> state) : state_(std::move(state)) {}
 WorkerPool::~WorkerPool() = default;
 
-absl::StatusOr<std::unique_ptr<WorkerPool>> WorkerPool::Create(int threads, int64_t scratch_bytes_per_thread) {
+absl::StatusOr<std::unique_ptr<WorkerPool>> WorkerPool::Create(int threads, int64_t scratch_bytes_per_thread,
+                                                               Subnormals subnormals) {
   auto state = std::make_unique<State>();
   state->threads = threads;
+  state->subnormals = subnormals;
   // A multiple of 4096 would put the same offset of every thread's area into the same cache sets.
   int64_t pitch =
       (scratch_bytes_per_thread + kBufferSlackBytes + kBufferAlignBytes - 1) / kBufferAlignBytes * kBufferAlignBytes;
@@ -92,8 +99,12 @@ absl::StatusOr<std::unique_ptr<WorkerPool>> WorkerPool::Create(int threads, int6
 void WorkerPool::Run(fusion_kernel_phase phase, void* const* args, int64_t tasks) {
   State& s = *state_;
   if (tasks <= 0) return;
-  if (s.threads == 1 || tasks == 1) return phase(args, s.slots[0].scratch, 0, tasks);
-  PhaseRun run{phase, args, tasks, std::min<int64_t>(tasks, s.threads * kRangesPerThread), s.threads, s.slots.data()};
+  if (s.threads == 1 || tasks == 1) {
+    const ScopedSubnormals mode(s.subnormals);
+    return phase(args, s.slots[0].scratch, 0, tasks);
+  }
+  const int64_t ranges = std::min<int64_t>(tasks, s.threads * kRangesPerThread);
+  PhaseRun run{phase, args, tasks, ranges, s.threads, s.subnormals, s.slots.data()};
   FUSION_TSAN_RELEASE(&run);
   pthreadpool_parallelize_1d(s.pool, RunRange, &run, run.ranges, /*flags=*/0);
   FUSION_TSAN_ACQUIRE(&run);

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/devices/cpu/kernel_abi.h"
+#include "runtime/devices/cpu/subnormals.h"
 
 namespace fusion {
 
@@ -14,7 +15,8 @@ namespace fusion {
 class WorkerPool {
  public:
   // `threads` >= 1 counts the caller; with 1 no thread is ever started.
-  static absl::StatusOr<std::unique_ptr<WorkerPool>> Create(int threads, int64_t scratch_bytes_per_thread);
+  static absl::StatusOr<std::unique_ptr<WorkerPool>> Create(int threads, int64_t scratch_bytes_per_thread,
+                                                            Subnormals subnormals = Subnormals::kKept);
   ~WorkerPool();
 
   // Covers [0, tasks) and returns when all are done. Tasks are cut into at most 4 ranges a thread, handed out

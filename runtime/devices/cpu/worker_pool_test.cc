@@ -40,5 +40,27 @@ TEST(WorkerPoolTest, EveryTaskOnceWithScratchOfItsOwn) {
   }
 }
 
+// args[0]: a subnormal number; args[1]: per task, that number by one half.
+void Halve(void* const* args, void*, int64_t begin, int64_t end) {
+  for (int64_t task = begin; task < end; ++task) {
+    static_cast<float*>(args[1])[task] = *static_cast<volatile float*>(args[0]) * 0.5f;
+  }
+}
+
+TEST(WorkerPoolTest, SubnormalsCountAsZeroWhereThatIsAsked) {
+  volatile float subnormal = 1e-40f;
+  for (const int threads : {1, 4}) {
+    for (const Subnormals mode : {Subnormals::kKept, Subnormals::kZero}) {
+      auto pool = WorkerPool::Create(threads, kScratchBytes, mode);
+      ASSERT_TRUE(pool.ok()) << pool.status();
+      std::vector<float> halves(32, 1);
+      void* args[] = {const_cast<float*>(&subnormal), halves.data()};
+      (*pool)->Run(Halve, args, static_cast<int64_t>(halves.size()));
+      for (const float half : halves) EXPECT_EQ(half != 0, mode == Subnormals::kKept) << threads << " threads";
+      EXPECT_NE(subnormal * 0.5f, 0.0f) << "the caller's own arithmetic is as before";
+    }
+  }
+}
+
 }  // namespace
 }  // namespace fusion
