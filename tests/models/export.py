@@ -2,7 +2,7 @@
 """Exports full-size models from their public implementations, with seeded random weights.
 
 usage: export.py --list
-       export.py --out DIR [--seed N] [--opset N] [--keep-norms] [NAME ...]
+       export.py --out DIR [--seed N] [--opset N] [--unfolded] [NAME ...]
 
 Weights are the implementation's own initialisation, with what that leaves at zero or one drawn as well (biases, scales
 and shifts of norms, zeroed heads), and batch norm statistics taken from random inputs, so that activations stay of order
@@ -54,7 +54,7 @@ def detector(name, outputs):
                 self.model = model
                 with torch.no_grad():
                     model.rpn.head.cls_logits.weight.mul_(10)
-                    model.roi_heads.box_predictor.cls_score.weight.mul_(20)
+                    model.roi_heads.box_predictor.cls_score.weight.mul_(6)
 
             def forward(self, image):
                 return tuple(self.model([image])[0].values())
@@ -248,7 +248,16 @@ def flat(outputs):
     return [outputs]
 
 
-def export(name, path, seed, opset, keep_norms):
+def symbolic_axes(recipe):
+    """{input: {axis: name}}: batches, and the lengths of sequences of indices."""
+    axes = {}
+    for name, (dtype, shape, *_) in recipe.inputs.items():
+        if dtype == "int64" or len(shape) >= 4:
+            axes[name] = {axis: f"d{shape[axis]}" for axis in range(len(shape) if dtype == "int64" else 1)}
+    return axes
+
+
+def export(name, path, seed, opset, unfolded):
     import torch
     model, inputs = build(name, seed)
     with torch.no_grad():
@@ -265,8 +274,9 @@ def export(name, path, seed, opset, keep_norms):
     # The exporter folds batch norms for what it is told is inference; the model itself is in eval mode either way.
     modes = torch.onnx.TrainingMode
     torch.onnx.export(model, inputs, str(part), opset_version=opset, input_names=list(recipe.inputs),
-                      output_names=list(recipe.outputs), do_constant_folding=True,
-                      training=modes.PRESERVE if keep_norms else modes.EVAL, **legacy)
+                      output_names=list(recipe.outputs), do_constant_folding=not unfolded,
+                      training=modes.PRESERVE if unfolded else modes.EVAL,
+                      dynamic_axes=symbolic_axes(recipe) if unfolded else None, **legacy)
     part.rename(path)
     print(f"{path}: {path.stat().st_size / 1e6:.1f} MB", flush=True)
 
@@ -285,7 +295,7 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, metavar="DIR")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--opset", type=int, default=16, help="16 writes LayerNorm out; from 17 it is one operator")
-    parser.add_argument("--keep-norms", action="store_true", help="leave batch norms behind convolutions as nodes")
+    parser.add_argument("--unfolded", action="store_true", help="batch norms, constants and shapes as nodes")
     options = parser.parse_args()
     unknown = [name for name in options.names if name not in RECIPES]
     if unknown:
@@ -306,7 +316,7 @@ def main():
             print(f"{name}: not exported, {', '.join(packages)} missing in {sys.executable}", file=sys.stderr)
             lacking.update(packages)
             continue
-        export(name, options.out / f"{name}.onnx", options.seed, options.opset, options.keep_norms)
+        export(name, options.out / f"{name}.onnx", options.seed, options.opset, options.unfolded)
     if lacking:
         sys.exit(__doc__[__doc__.index("Debian:"):].rstrip())
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Compiles, runs and verifies the models that export.py made, and writes docs/models.md.
 
-usage: report.py --models DIR [--norms-kept DIR] [--offline] [--onnxruntime] [--results FILE.json]
+usage: report.py --models DIR [--unfolded DIR] [--offline] [--onnxruntime] [--results FILE.json]
                  [--out docs/models.md] [NAME ...]
 
 Every model goes through a fusiond of its own state with its local worker: `fusionctl submit`, then `fusionctl verify`
 against the unfused strict form of the same model, on random inputs of the shapes and ranges that export.py states.
 --offline takes fusion-compile instead, whose yellow cases the cost model answers: for a machine too busy to measure.
---norms-kept names what `export.py --keep-norms` wrote: the same models with batch norms as nodes, as the papers count
-them. They are planned only.
+--unfolded names what `export.py --unfolded` wrote: the same models with batch norms, constants and shapes as nodes, as
+the papers count them. They are planned only.
 --onnxruntime compares with onnxruntime as well, and needs a Python that has it, numpy included; the rest needs nothing.
 Results are kept in FILE.json: models that are not named keep theirs, so that a long run can be split.
 FUSION_BIN names the folder of the programs (default build/release/bin).
@@ -188,11 +188,14 @@ def examine(compiler, name, model, folder, with_onnxruntime):
     return row
 
 
-def plan_size(model):
-    """Nodes of the file and kernels of its plan, by estimates."""
+def plan_size(name, model):
+    """Nodes of the file, its symbolic extents bound, and kernels of its plan, by estimates."""
+    extents = {axis: axis.removeprefix("d") for axes in export.symbolic_axes(export.RECIPES[name]).values()
+               for axis in axes.values()}
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "plan.json"
-        call("fusion-compile", model, "--plan", "--json", report)
+        bound = [word for axis, extent in extents.items() for word in ("--dim", f"{axis}={extent}")]
+        call("fusion-compile", model, "--plan", "--json", report, *bound)
         account = json.loads(report.read_text())
         return {count: account[count] for count in ("nodes", "kernels")}
 
@@ -230,14 +233,14 @@ def fusion_rates(name, counts):
     return f"{counts['nodes'] / counts['kernels']:.2f}{theirs}"
 
 
-def norms_kept_rows(rows):
-    """Of the models whose graph is another when batch norms stay, those that DNNFusion counts."""
+def unfolded_rows(rows):
+    """Of the models that DNNFusion counts."""
     for name, row in rows.items():
-        kept, paper = row.get("norms_kept"), PAPERS["DNNFusion"].get(name)
-        if kept is None or paper is None or "submit" not in row or kept["nodes"] == row["submit"]["nodes"]:
+        unfolded, paper = row.get("unfolded"), PAPERS["DNNFusion"].get(name, Paper())
+        if unfolded is None or paper.layers is None or "submit" not in row:
             continue
-        yield [name, str(row["submit"]["nodes"]), str(kept["nodes"]), str(paper.layers), str(kept["kernels"]),
-               str(paper.kernels), fusion_rates(name, kept)]
+        yield [name, str(row["submit"]["nodes"]), str(unfolded["nodes"]), str(paper.layers), str(unfolded["kernels"]),
+               str(paper.kernels), fusion_rates(name, unfolded)]
 
 
 def model_row(name, row):
@@ -279,12 +282,13 @@ weights, compiled for `cpu`:
   onnxruntime.
 """
 
-NORMS_KEPT = """## With batch norms as nodes
+UNFOLDED = """## With nothing folded by the exporter
 
-`tests/models/export.py --keep-norms`: the exporter folds a batch norm into the convolution in front of it, which the
-compiler does as well. DNNFusion counts graphs that hold them, so these are the fusion rates to compare with its.
+`tests/models/export.py --unfolded`: an exporter that is let folds batch norms into convolutions, and arithmetic on shapes
+where they are static; the compiler does both itself. DNNFusion's numbers of layers are those of graphs that hold
+them, so these are the fusion rates to compare with its. `Constant` is not counted here either.
 
-| model | nodes, folded | nodes, kept | DNNFusion's layers | kernels | DNNFusion's | fusion rate (DNNFusion's) |
+| model | nodes, folded | nodes, unfolded | DNNFusion's layers | kernels | DNNFusion's | fusion rate (DNNFusion's) |
 |---|---:|---:|---:|---:|---:|---:|"""
 
 SOURCES = """## Where the papers' figures are from
@@ -302,9 +306,9 @@ def document(results, about):
     lines = [INTRODUCTION.format(first=dates[0], last=dates[-1], **about),
              "| " + " | ".join(HEAD) + " |", "|---|---" + "|---:" * 8 + "|---|---|"]
     lines += ["| " + " | ".join(model_row(name, row)) + " |" for name, row in rows.items()]
-    kept = ["| " + " | ".join(row) + " |" for row in norms_kept_rows(rows)]
-    if kept:
-        lines += ["", NORMS_KEPT, *kept]
+    unfolded = ["| " + " | ".join(row) + " |" for row in unfolded_rows(rows)]
+    if unfolded:
+        lines += ["", UNFOLDED, *unfolded]
     failures = [f"- `{name}`: {row['failure']}" for name, row in rows.items() if "failure" in row]
     absent = [name for name in ORDER if name not in rows]
     if failures or absent:
@@ -328,7 +332,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="which models; all that DIR has by default")
     parser.add_argument("--models", type=pathlib.Path, required=True, metavar="DIR", help="what export.py wrote")
-    parser.add_argument("--norms-kept", type=pathlib.Path, metavar="DIR", help="what export.py --keep-norms wrote")
+    parser.add_argument("--unfolded", type=pathlib.Path, metavar="DIR", help="what export.py --unfolded wrote")
     parser.add_argument("--offline", action="store_true", help="fusion-compile instead of a server")
     parser.add_argument("--onnxruntime", action="store_true", help="compare with it as well")
     parser.add_argument("--results", type=pathlib.Path, metavar="FILE.json", help="default: DIR/report.json")
@@ -350,8 +354,8 @@ def main():
         try:
             compiler = Offline(folder) if options.offline else Service(folder)
             row = examine(compiler, name, model, folder, options.onnxruntime)
-            if options.norms_kept and (options.norms_kept / f"{name}.onnx").is_file():
-                row["norms_kept"] = plan_size(options.norms_kept / f"{name}.onnx")
+            if options.unfolded and (options.unfolded / f"{name}.onnx").is_file():
+                row["unfolded"] = plan_size(name, options.unfolded / f"{name}.onnx")
         finally:
             if compiler is not None:
                 compiler.close()

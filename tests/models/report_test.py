@@ -38,8 +38,8 @@ class ReportTest(unittest.TestCase):
         text = report.document(results, {"cpu": "a CPU", "cpus": 2, "versions": "fusion 0"})
         self.assertIn("| vgg16 | DNNFusion | 100 (1.96 of theirs) | 90 | 40 (20) | 2.50 (3.00) | 5 → 2 | 3.2 | 1.0e-06 | 2.0e-06 | "
                       "51 → 17 (DNNFusion) | 161 → 52 |", text)
-        self.assertNotIn("With batch norms as nodes", text)
-        results["models"]["vgg16"]["norms_kept"] = {"nodes": 102, "kernels": 34}
+        self.assertNotIn("With nothing folded", text)
+        results["models"]["vgg16"]["unfolded"] = {"nodes": 102, "kernels": 34}
         self.assertIn("| vgg16 | 100 | 102 | 51 | 34 | 17 | 3.00 (3.00) |", report.document(
             results, {"cpu": "a CPU", "cpus": 2, "versions": "fusion 0"}))
         self.assertIn("- `lstm10`: fusionctl submit: exit 3: unsupported", text)

@@ -27,5 +27,8 @@ class UNet(nn.Module):
             x = level(self.pool(x) if skips else x)
             skips.append(x)
         for grow, level, skip in zip(self.grow, self.up, reversed(skips[:-1])):
-            x = level(torch.cat([grow(x), skip], dim=1))
+            x = grow(x)
+            rows, columns = skip.size(2) - x.size(2), skip.size(3) - x.size(3)  # where 16 does not divide an image
+            x = nn.functional.pad(x, [columns // 2, columns - columns // 2, rows // 2, rows - rows // 2])
+            x = level(torch.cat([skip, x], dim=1))
         return torch.sigmoid(self.head(x))

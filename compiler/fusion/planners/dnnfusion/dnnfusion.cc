@@ -61,9 +61,13 @@ constexpr int kLookAhead = 3;
 constexpr size_t kMostOperators = 64;
 
 // What Table 3 never fuses is asked about where a launch, and writing and reading what one block hands to the other,
-// take this share of their time, and the estimate of the fused kernel is no further behind than that: the cost model
-// sees the traffic only where memory is the limit. Pairs that look alike share the question, and so the share.
+// take this share of their time; the cost model sees that traffic only where memory is the limit. Pairs that look alike
+// share the question, and so the share.
 constexpr double kWorthHolding = 0.005;
+
+// Nor is it asked where the fused kernel is estimated slower by more than this factor: kernels of products are few, and
+// an estimate this close says nothing.
+constexpr double kDoubt = 1.1;
 
 // What the oracle has said in the rounds of one planning.
 using Answers = std::map<FusionQuestion, FusionAnswer>;
@@ -355,7 +359,7 @@ absl::StatusOr<Round::Verdict> Round::TryFuse(NodeId producer, NodeId consumer, 
       const double fused_ns = oracle_.EstimateNs(graph_, fused);
       const double separate_ns =
           oracle_.EstimateNs(graph_, question.producer) + oracle_.EstimateNs(graph_, question.consumer);
-      if (fused_ns > separate_ns + *held_ns) {
+      if (fused_ns > std::min(kDoubt, options_.trusted_factor) * (separate_ns + *held_ns)) {
         decision.reason = absl::StrFormat("%s; estimated %.1f us fused against %.1f us apart", TableRow(first, second),
                                           fused_ns / 1e3, separate_ns / 1e3);
         return Verdict::kRefused;

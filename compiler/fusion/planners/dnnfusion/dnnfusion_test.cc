@@ -65,7 +65,10 @@ class FakeOracle : public BlockOracle {
     if (!maybe_names.empty()) batches.back() += " | " + absl::StrJoin(maybe_names, ", ");
     return answers;
   }
-  double EstimateNs(const ecg::Graph&, const std::vector<ecg::NodeId>&) override { return estimate_ns; }
+  double EstimateNs(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) override {
+    const auto it = estimates_ns.find(BlockName(graph, nodes));
+    return it == estimates_ns.end() ? estimate_ns : it->second;
+  }
   int Devices() const override { return devices; }
   absl::StatusOr<bool> Knows(const ecg::Graph& graph, const FusionQuestion& question) override {
     return known.count(QuestionName(graph, question)) > 0;
@@ -75,7 +78,8 @@ class FakeOracle : public BlockOracle {
   std::set<std::string> refused;
   std::map<std::string, double> latency_us;
   absl::Status failure;
-  double estimate_ns = 0;  // of any block; 0: a tie of fused and apart, which is a yes
+  double estimate_ns = 0;  // of any other block; 0: a tie of fused and apart, which is a yes
+  std::map<std::string, double> estimates_ns;
   int devices = 1;
   int can_schedule_calls = 0;
   std::vector<std::string> batches;
@@ -249,6 +253,20 @@ TEST_F(DnnFusionTest, PairsAlikeShareAQuestion) {
   return %y
 })"),
               ElementsAre("c", "d", "y"));
+}
+
+// An estimate is in doubt by a tenth, unless measurements have shown it to be better.
+TEST_F(DnnFusionTest, BeyondTable3AgainstAnEstimate) {
+  planner_ = DnnFusionPlanner();
+  oracle_.estimate_ns = 3e5;
+  oracle_.estimates_ns = {{"s+p", 6.5e5}};
+  EXPECT_THAT(Blocks(kAttention), ElementsAre("s+p+c", "y"));
+  options_.trusted_factor = 1.05;
+  EXPECT_THAT(Blocks(kAttention), ElementsAre("s", "p+c", "y"));
+  EXPECT_THAT(Of("s", "p").reason, HasSubstr("estimated 650.0 us fused against 600.0 us apart"));
+  options_.trusted_factor = 2;
+  oracle_.estimates_ns = {{"s+p", 6.7e5}};
+  EXPECT_THAT(Blocks(kAttention), ElementsAre("s", "p+c", "y"));
 }
 
 TEST_F(DnnFusionTest, BeyondTable3OnlyWhatIsFaster) {
