@@ -1,10 +1,6 @@
-// fusion-compile MODEL.onnx OUT.fusion [--target cpu,opencl,cuda:sm_90] [--planner P] [--math fast|strict]
-// [--precision fp32|fp16|tf32] [--disable-rule ID] [--device MODEL.json] [--disable-pass
-// rewrite|layout|winograd|beyond-table|elide-copies] [--plan]
-// [--dim NAME=N[,N…]] [--json FILE]
-// The whole compiler without a server or workers, for development: builds with this machine's clang, OpenCL driver
-// or NVRTC, and the cost model answers the yellow cases. Several targets: OUT.TARGET.fusion for each; one that fails
-// leaves the others alone.
+// The whole compiler without a server or workers, for development; `fusion-compile --help`. A target that fails leaves
+// the others alone.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -142,68 +138,67 @@ absl::Status CompileFor(const Request& request, const DeviceModel& device, Toolc
   return request.json.empty() ? absl::OkStatus() : WriteFileAtomically(request.json, AccountJson(account));
 }
 
+// NAME=N or NAME=N,N.
+absl::Status BindDimension(const std::string& binding, CompileOptions* options) {
+  const size_t eq = binding.find('=');
+  const std::string name = binding.substr(0, eq);
+  if (eq == std::string::npos || options->dims.count(name) + options->specialised_dims.count(name) > 0) {
+    return absl::InvalidArgumentError(absl::StrCat("--dim ", binding, " binds no dimension, or one again"));
+  }
+  std::vector<int64_t> extents;
+  for (const std::string& part : std::vector<std::string>(absl::StrSplit(binding.substr(eq + 1), ','))) {
+    if (!absl::SimpleAtoi(part, &extents.emplace_back())) {
+      return absl::InvalidArgumentError(absl::StrCat("--dim ", binding, ": '", part, "' is no number"));
+    }
+  }
+  if (extents.size() == 1) {
+    options->dims[name] = extents[0];
+  } else {
+    options->specialised_dims[name] = extents;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<DeviceModel> ReadDevice(const std::string& path) {
+  std::ifstream file(path);
+  return DeviceModelFromJson(std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()));
+}
+
 int Main(int argc, char** argv) {
+  CLI::App app("The compiler without a server or workers, for development: builds with this machine's clang, OpenCL driver "
+               "or NVRTC; the cost model answers the yellow cases");
   Request request;
   ModelFiles& files = request.files;
   CompileOptions& options = request.options;
-  std::optional<DeviceModel> given;
-  std::vector<std::string> targets;
-  for (int i = 1; i < argc; ++i) {
-    const std::string arg = argv[i];
-    auto value = [&] { return i + 1 < argc ? std::string(argv[++i]) : std::string(); };
-    if (arg == "--planner") {
-      options.planner = value();
-    } else if (arg == "--target") {
-      targets = absl::StrSplit(value(), ',');
-    } else if (arg == "--math") {
-      options.math = value();
-    } else if (arg == "--precision") {
-      options.precision = value();
-    } else if (arg == "--disable-rule") {
-      options.disabled_rules.insert(value());
-    } else if (arg == "--disable-pass") {
-      options.disabled_passes.insert(value());
-    } else if (arg == "--json") {
-      request.json = value();
-    } else if (arg == "--plan") {
-      request.plan_only = true;
-    } else if (arg == "--dim") {
-      const std::string binding = value();
-      const size_t eq = binding.find('=');
-      const std::string name = binding.substr(0, eq);
-      std::vector<int64_t> extents;
-      if (eq == std::string::npos || options.dims.count(name) + options.specialised_dims.count(name) > 0) {
-        return Fail(absl::InvalidArgumentError(absl::StrCat("--dim ", binding, " binds no dimension, or one again")));
-      }
-      for (const std::string& part : std::vector<std::string>(absl::StrSplit(binding.substr(eq + 1), ','))) {
-        if (!absl::SimpleAtoi(part, &extents.emplace_back())) {
-          return Fail(absl::InvalidArgumentError(absl::StrCat("--dim ", binding, ": '", part, "' is no number")));
-        }
-      }
-      if (extents.size() == 1) {
-        options.dims[name] = extents[0];
-      } else {
-        options.specialised_dims[name] = extents;
-      }
-    } else if (arg == "--device") {
-      std::ifstream file(value());
-      absl::StatusOr<DeviceModel> read =
-          DeviceModelFromJson(std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()));
-      if (!read.ok()) return Fail(read.status());
-      given = *std::move(read);
-    } else if (files.model_path.empty()) {
-      files.model_path = files.model_name = arg;
-    } else {
-      request.out = arg;
-    }
+  std::vector<std::string> targets, rules, passes, dims;
+  std::string device_file;
+  app.add_option("MODEL", files.model_path, "the .onnx file")->required();
+  app.add_option("OUT", request.out, "the bundle; with several targets OUT.TARGET.fusion for each; with --plan its JSON");
+  app.add_option("--target", targets, "cpu, opencl, cuda:sm_90")->delimiter(',')->take_all()->allow_extra_args(false);
+  app.add_option("--planner", options.planner, "which planner");
+  app.add_option("--math", options.math, "fast or strict");
+  app.add_option("--precision", options.precision, "fp32, fp16 or tf32");
+  app.add_option("--dim", dims, "NAME=N[,N…]: extents of a symbolic dimension")->expected(1)->take_all()->allow_extra_args(false);
+  app.add_option("--disable-rule", rules, "leave out a rewriting rule")->expected(1)->take_all()->allow_extra_args(false);
+  app.add_option("--disable-pass", passes, "rewrite, layout, winograd, beyond-table or elide-copies")->expected(1)->take_all()->allow_extra_args(false);
+  app.add_option("--device", device_file, "a device model as JSON, instead of this machine's");
+  app.add_flag("--plan", request.plan_only, "print the plan and build nothing");
+  app.add_option("--json", request.json, "write the account of the compilation there");
+  CLI11_PARSE(app, argc, argv);
+  if (request.out.empty() && !request.plan_only) {
+    return app.exit(CLI::RequiredError("OUT"));
   }
-  if (files.model_path.empty() || (request.out.empty() && !request.plan_only)) {
-    std::fprintf(stderr,
-                 "usage: fusion-compile MODEL.onnx OUT.fusion [--target cpu,opencl,cuda:sm_90] [--planner P] [--math "
-                 "fast|strict] [--precision fp32|fp16|tf32] [--disable-rule ID] "
-                 "[--disable-pass rewrite|layout|winograd|beyond-table|elide-copies] [--device FILE] [--plan] [--dim NAME=N[,N…]] "
-                 "[--json FILE]\n");
-    return 2;
+  files.model_name = files.model_path;
+  options.disabled_rules.insert(rules.begin(), rules.end());
+  options.disabled_passes.insert(passes.begin(), passes.end());
+  for (const std::string& binding : dims) {
+    if (const absl::Status bound = BindDimension(binding, &options); !bound.ok()) return Fail(bound);
+  }
+  std::optional<DeviceModel> given;
+  if (!device_file.empty()) {
+    absl::StatusOr<DeviceModel> read = ReadDevice(device_file);
+    if (!read.ok()) return Fail(read.status());
+    given = *std::move(read);
   }
   if (targets.empty()) targets = {given ? given->kind : "cpu"};
   int failures = 0;
