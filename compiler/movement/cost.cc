@@ -171,19 +171,45 @@ double LibrarySeconds(const LibraryProduct& product, const Kernel& kernel, const
   return flops / rate / std::max(1, std::min(threads, device.parallel_units));
 }
 
+// Each buffer that is no scratch once, stores twice where a line is read before it is written.
+double TrafficBytes(const Kernel& kernel, const std::set<int>& read, const std::set<int>& written,
+                    const DeviceModel& device) {
+  double traffic = 0;
+  for (size_t b = 0; b < kernel.buffers.size(); ++b) {
+    const Buffer& buffer = kernel.buffers[b];
+    if (buffer.scope == BufferScope::kBlock) continue;
+    const double bytes = static_cast<double>(buffer.elements * DTypeBytes(buffer.dtype));
+    if (read.count(static_cast<int>(b))) traffic += bytes;
+    if (written.count(static_cast<int>(b))) traffic += bytes * (device.write_allocate ? 2 : 1);
+  }
+  return traffic;
+}
+
 }  // namespace
 
 KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int threads) {
   KernelCost cost;
   const double lanes = device.vector_bytes / 4.0;
   const double fma_per_s = device.fma_f32_flops_per_s / 2;
-  std::set<int> read, written;
+  double footprint = 0;
+  for (const Buffer& buffer : kernel.buffers)
+    footprint += static_cast<double>(buffer.elements * DTypeBytes(buffer.dtype));
+  // Cold buffers: a kernel's operands come from outside the private caches.
+  const double bandwidth = device.CopyBandwidth(4 * footprint);
+  std::set<int> all_read, all_written;
   double seconds = 0, waiting = device.launch_s;
   for (const Phase& phase : kernel.phases) {
+    std::set<int> read, written;
+    const auto finish = [&](double compute) {
+      // Memory is busy while units compute; nothing is while they wait for each other.
+      seconds += std::max(compute, TrafficBytes(kernel, read, written, device) / bandwidth);
+      all_read.insert(read.begin(), read.end());
+      all_written.insert(written.begin(), written.end());
+    };
     const double tasks = static_cast<double>(phase.tasks());
     if (const LibraryProduct* product = LibraryProductOf(phase)) {
-      seconds += LibrarySeconds(*product, kernel, device, threads);
       VisitBuffers(phase.steps[0], [&](int buffer) { (buffer == product->d ? written : read).insert(buffer); });
+      finish(LibrarySeconds(*product, kernel, device, threads));
       if (&phase != &kernel.phases.back()) waiting += device.launch_s;
       continue;
     }
@@ -259,27 +285,15 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
     const int64_t private_bytes = LargestPrivateBytes(device);
     if (private_bytes > 0 && kernel.scratch_bytes > private_bytes) compute += ScratchSeconds(kernel, phase, device);
     const double waves = std::ceil(tasks / units) * units / std::max(1.0, tasks);
-    seconds += compute / units * waves;
+    finish(compute / units * waves);
     if (&phase != &kernel.phases.back()) {
       const bool one_or_other = device.resident_groups > 0;
       if (kernel.resident || !one_or_other) waiting += device.barrier_s;
       if (!kernel.resident) waiting += device.launch_s;
     }
   }
-  double footprint = 0;
-  for (const Buffer& buffer : kernel.buffers)
-    footprint += static_cast<double>(buffer.elements * DTypeBytes(buffer.dtype));
-  for (size_t b = 0; b < kernel.buffers.size(); ++b) {
-    const Buffer& buffer = kernel.buffers[b];
-    if (buffer.scope == BufferScope::kBlock) continue;
-    const double bytes = static_cast<double>(buffer.elements * DTypeBytes(buffer.dtype));
-    if (read.count(static_cast<int>(b))) cost.compulsory_bytes += bytes;
-    if (written.count(static_cast<int>(b))) cost.compulsory_bytes += bytes * (device.write_allocate ? 2 : 1);
-  }
-  // Cold buffers: a kernel's operands come from outside the private caches.
-  const double memory_seconds = cost.compulsory_bytes / device.CopyBandwidth(4 * footprint);
-  // Memory is busy while units compute; nothing is while they wait for each other.
-  cost.latency_ns = 1e9 * (waiting + std::max(seconds, memory_seconds));
+  cost.compulsory_bytes = TrafficBytes(kernel, all_read, all_written, device);
+  cost.latency_ns = 1e9 * (waiting + seconds);
   return cost;
 }
 

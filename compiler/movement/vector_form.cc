@@ -137,6 +137,19 @@ bool HasVectorForm(const te::ScalarNode& node) {
   }
 }
 
+bool IsLaneByLane(const te::ScalarNode& node) {
+  if (node.kind != ScalarKind::kCast && node.kind != ScalarKind::kOp) return false;
+  if (LaneKindOf(node.dtype) == LaneKind::kNone) return false;
+  bool wide = false, plain = true;
+  for (const te::Scalar& arg : node.args) {
+    wide = wide || LaneKindOf(arg->dtype) == LaneKind::kNone;
+    te::Visit(arg, [&](const te::ScalarNode& below) {
+      plain = plain && below.kind != ScalarKind::kAcc && below.kind != ScalarKind::kIf;
+    });
+  }
+  return wide && plain;
+}
+
 namespace {
 
 class AxisProbe {
@@ -157,7 +170,24 @@ class AxisProbe {
   }
 
  private:
+  // Loads are judged, operations in between are not.
+  AlongAxis LaneByLane(const te::Scalar& s) {
+    AlongAxis result;
+    te::Visit(s, [&](const te::ScalarNode& node) {
+      if (node.kind == ScalarKind::kFromIndex) result.varies = result.varies || node.index.UsesAxis(axis_.id);
+      if (node.kind != ScalarKind::kLoad || !node.indices[0].UsesAxis(axis_.id)) return;
+      const te::LaneAccess access = te::ClassifyLanes(node.indices[0], axis_, lanes_);
+      if (access == te::LaneAccess::kInvariant) return;
+      result.varies = true;
+      result.vectorizable = result.vectorizable && access == te::LaneAccess::kContiguous;
+      ++(access == te::LaneAccess::kContiguous ? contiguous_loads_ : gathered_loads_);
+    });
+    if (result.varies && s->kind == ScalarKind::kOp) ++operations_;
+    return result;
+  }
+
   AlongAxis Compute(const te::Scalar& s) {
+    if (IsLaneByLane(*s)) return LaneByLane(s);
     AlongAxis result;
     switch (s->kind) {
       case ScalarKind::kImm:

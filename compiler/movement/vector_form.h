@@ -16,6 +16,10 @@ LaneKind LaneKindOf(DType dtype);
 // are not judged, only operations, casts and types.
 bool HasVectorForm(const te::ScalarNode& node);
 
+// Operands without lanes, a value with them (a mask from indices of 64 bits, positions compared): printers compute it
+// a lane at a time, from its loads on, between operations on vectors.
+bool IsLaneByLane(const te::ScalarNode& node);
+
 // How the value of a body behaves along an axis.
 struct AlongAxis {
   bool varies = false;       // it moves with the axis

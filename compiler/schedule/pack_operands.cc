@@ -23,6 +23,9 @@ std::vector<Axis> AxesOf(const te::Comparison& c) {
   return axes;
 }
 
+// Rows that read an operand again for which it is brought together, where it could be read as it is.
+constexpr double kGatherReuse = 28;
+
 class Packer {
  public:
   Packer(const TileAxes& tile, const DeviceModel& device, movement::Kernel* kernel, AxisSource* axes, Nest* nest)
@@ -37,7 +40,7 @@ class Packer {
     const bool contiguous =
         te::ClassifyLanes(load.address, tile_.lane, tile_.lane.extent) == te::LaneAccess::kContiguous;
     const bool overruns = tile_.store_limit >= 0 && !constant;
-    if (!constant && contiguous && !overruns && tile_.dot.id < 0) return absl::OkStatus();
+    if (!constant && contiguous && !overruns && tile_.dot.id < 0 && !WorthGathering(load)) return absl::OkStatus();
     if (!constant && tile_.row.id >= 0 && load.address.UsesAxis(tile_.row.id)) {
       return absl::FailedPreconditionError("a moving operand is not contiguous in the lanes");
     }
@@ -89,6 +92,16 @@ class Packer {
  private:
   bool VectorsMove(const Operand& load) const {
     return load.address.UsesAxis(tile_.lane.id) && tile_.vector_tile.id >= 0;
+  }
+
+  // Vectors that are where a tile wants them, but far from each other, while many rows read them again.
+  bool WorthGathering(const Operand& load) const {
+    if (tile_.row.id < 0 || load.address.UsesAxis(tile_.row.id) || load.address.HasLoad()) return false;
+    double rows = static_cast<double>(tile_.row.extent);
+    for (const Axis& axis : tile_.others) {
+      if (tile_.in_task && !load.address.UsesAxis(axis.id)) rows *= static_cast<double>(axis.extent);
+    }
+    return rows >= kGatherReuse && device_.task_lanes == 1 && StepsFar(nest_, load);
   }
 
   bool RoundedUp(const Operand& load) const {

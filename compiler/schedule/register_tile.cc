@@ -19,9 +19,9 @@ using te::Axis;
 using te::Index;
 using te::Scalar;
 
-// Of choosing the lanes: cycles to copy an element while packing at run time; and what share of the arithmetic is lost
-// where every broadcast comes from another line.
-constexpr double kPackCycles = 2, kStridedBroadcast = 0.5;
+// Of choosing the lanes: cycles to copy an element while packing at run time, alone or in blocks that are transposed in
+// registers; and what share of the arithmetic is lost where every broadcast comes from another line.
+constexpr double kPackCycles = 2, kTransposeCycles = 0.5, kStridedBroadcast = 0.5;
 // A packed operand or a row block should leave room for the other in the core's own cache.
 constexpr double kCacheShare = 0.5;
 // Axes of lanes whose model puts them this far behind the best are not worth a measurement; and how many axes of rows
@@ -102,7 +102,9 @@ std::vector<LaneChoice> RankLanes(const Nest& nest, const std::vector<Operand>& 
           for (const Axis& fold : nest.fold->axes) {
             if (load.address.UsesAxis(fold.id)) packed *= static_cast<double>(fold.extent);
           }
-          choice.cycles += kPackCycles * packed / Reuse(load, axis, nest.axes);
+          const bool transposed = load.dtype == DType::kF32 && !StridesOverFold(nest, load);
+          const double cycles = transposed ? kTransposeCycles : kPackCycles;
+          choice.cycles += cycles * packed / Reuse(load, axis, nest.axes);
           varying = true;
           break;
         }

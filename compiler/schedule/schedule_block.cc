@@ -65,11 +65,12 @@ bool SameGrid(const movement::Phase& a, const movement::Phase& b) {
 class BlockScheduler {
  public:
   BlockScheduler(const te::Program& program, const std::map<TensorId, Layout>& layouts, const DeviceModel& device,
-                 bool products_in_tasks, ChoiceLog* choices, int library_product = -1)
+                 InTasks in_tasks, ChoiceLog* choices, int library_product = -1)
       : program_(program),
         layouts_(layouts),
         device_(device),
-        products_in_tasks_(products_in_tasks),
+        in_tasks_(in_tasks),
+        products_in_tasks_(in_tasks != InTasks::kNoProducts),
         library_product_(library_product),
         choices_(choices),
         axes_(program.next_axis) {}
@@ -357,12 +358,11 @@ class BlockScheduler {
       }
       stages.push_back(std::move(physical));
     }
-    // Heads that an axis has beside their columns are shared out among groups; a processor's blocks have room for
-    // several.
-    if (products && device_.task_lanes > 1) SplitDividedAxes(&stages.back(), &axes_, kLeastHead);
+    // Heads that an axis has beside their columns.
+    if (products && in_tasks_ == InTasks::kProducts) SplitDividedAxes(&stages.back(), &axes_, kLeastHead);
     const LayoutOf layout_of = [this](TensorId t) { return LayoutOfTensor(t); };
     const TaskBoxes task(program_, stages, layout_of, live_out_);
-    ASSIGN_OR_RETURN(const std::vector<GridAxis> grid, ChooseGrid(task, products, device_, &axes_));
+    ASSIGN_OR_RETURN(const std::vector<GridAxis> grid, ChooseGrid(task, products ? in_tasks_ : InTasks::kNoProducts, device_, &axes_));
     ASSIGN_OR_RETURN(const std::vector<te::Box> boxes, task.For(grid));
     movement::Phase phase;
     for (const GridAxis& shared : grid) phase.grid.push_back(shared.number);
@@ -498,6 +498,7 @@ class BlockScheduler {
   const te::Program& program_;
   const std::map<TensorId, Layout>& layouts_;
   const DeviceModel& device_;
+  const InTasks in_tasks_;
   const bool products_in_tasks_;
   const int library_product_;  // the stage that a library computes, -1: none
   ChoiceLog* const choices_;
@@ -516,12 +517,12 @@ absl::StatusOr<ScheduledBlock> ScheduleWithLibrary(const te::Program& program,
   const int product = device.product_library.empty() ? -1 : OnlyProduct(program, device);
   if (product < 0) return absl::FailedPreconditionError("not one product, or no library");
   const ChoiceLog before = *choices;
-  absl::StatusOr<ScheduledBlock> block = BlockScheduler(program, layouts, device, false, choices, product).Run();
+  absl::StatusOr<ScheduledBlock> block = BlockScheduler(program, layouts, device, InTasks::kNoProducts, choices, product).Run();
   if (block.ok()) return block;
   const std::optional<te::Program> bare = WithBareProduct(program, product);
   if (!bare) return block.status();
   *choices = before;
-  return BlockScheduler(*bare, layouts, device, false, choices, product).Run();
+  return BlockScheduler(*bare, layouts, device, InTasks::kNoProducts, choices, product).Run();
 }
 
 }  // namespace
@@ -546,10 +547,10 @@ absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const s
     double latency_ns;
   };
   std::vector<Form> forms;
-  const auto add = [&](const te::Program& form, bool products_in_tasks,
+  const auto add = [&](const te::Program& form, InTasks in_tasks,
                        const FilteredProgram* filtered = nullptr) -> absl::Status {
     ChoiceLog form_log = log;
-    ASSIGN_OR_RETURN(ScheduledBlock block, BlockScheduler(form, layouts, device, products_in_tasks, &form_log).Run());
+    ASSIGN_OR_RETURN(ScheduledBlock block, BlockScheduler(form, layouts, device, in_tasks, &form_log).Run());
     if (filtered != nullptr) {
       RETURN_IF_ERROR(TransformFilter(*filtered, &block.kernel));
       for (size_t t = program.tensors.size(); t < form.tensors.size(); ++t) {
@@ -561,21 +562,21 @@ absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const s
     forms.push_back({std::move(block), std::move(form_log), ns});
     return absl::OkStatus();
   };
-  RETURN_IF_ERROR(add(split, false));
+  RETURN_IF_ERROR(add(split, InTasks::kNoProducts));
   if (!forms[0].block.stitched) {
     // Where products fit tasks it is another form.
     const bool products = std::any_of(split.tes.begin(), split.tes.end(),
                                       [&](const te::Te& te) { return WantsRegisterTile(split, te, device); });
-    const absl::Status in_tasks = products ? add(split, true) : absl::OkStatus();
+    const absl::Status in_tasks = products ? add(split, InTasks::kProducts) : absl::OkStatus();
     if (!in_tasks.ok()) absl::StrAppend(&forms[0].block.reason, "; in tasks: ", in_tasks.message());
   }
   for (const int64_t outputs : kFilterOutputs) {
     // Its many small products with constant matrices are too small for tiles of a group.
     if (!options.minimal_filtering || device.task_lanes > 1) break;
     const std::optional<FilteredProgram> filtered = FilterMinimally(program, outputs);
-    if (filtered) add(filtered->program, true, &*filtered).IgnoreError();
+    if (filtered) add(filtered->program, InTasks::kFiltering, &*filtered).IgnoreError();
   }
-  if (const std::optional<te::Program> spread = SpreadFolds(split, device)) add(*spread, false).IgnoreError();
+  if (const std::optional<te::Program> spread = SpreadFolds(split, device)) add(*spread, InTasks::kNoProducts).IgnoreError();
   // In one launch, where groups may wait for each other.
   for (size_t f = 0, n = forms.size(); f < n && device.resident_groups > 0; ++f) {
     if (forms[f].block.kernel.phases.size() < 2) continue;

@@ -61,6 +61,59 @@ TEST(RegisterTile, ChannelsThatFillNoWholeBlockStillAreLanes) {
   EXPECT_EQ(block.kernel.phases[0].steps[0].strategy, movement::Strategy::kTile);
 }
 
+std::vector<movement::Strategy> Strategies(const movement::Phase& phase) {
+  std::vector<movement::Strategy> strategies;
+  for (const movement::Step& step : phase.steps) strategies.push_back(step.strategy);
+  return strategies;
+}
+
+// Half a page between rows: brought together first where many rows of the result read them.
+TEST(RegisterTile, FarVectorsArePacked) {
+  using S = movement::Strategy;
+  const auto product = [](int rows, int pitch) {
+    const ScheduledBlock block = Schedule(absl::StrFormat(R"(te p(%%0: f32[%d, 256], %%1: f32[256, %d]) {
+  %%2[i0<%d, i1<64]: f32 = sum.f32(i2<256) mul(%%0[i0, i2], %%1[i2, i1])
+  return %%2
+})",
+                                                          rows, pitch, rows));
+    return Strategies(block.kernel.phases[0]);
+  };
+  EXPECT_EQ(product(128, 768), (std::vector<S>{S::kMapVec, S::kTile}));
+  EXPECT_EQ(product(128, 64), (std::vector<S>{S::kTile}));
+  EXPECT_EQ(product(14, 768), (std::vector<S>{S::kTile}));
+}
+
+// A mask that other kernels read too, and what it is added to: tasks take columns, but whole vectors of them.
+TEST(TaskGrid, ColumnsAreVectors) {
+  const ScheduledBlock block = Schedule(R"(te p(%0: f32[1024], %1: f32[12, 1024, 1024]) {
+  %2[i0<1024]: f32 = exp(%0[i0])
+  %3[i1<12, i2<1024, i3<1024]: f32 = add(%1[i1, i2, i3], %2[i3])
+  return %2, %3
+})");
+  EXPECT_TRUE(block.stitched);
+  for (const movement::Step& step : block.kernel.phases[0].steps) {
+    EXPECT_EQ(step.strategy, movement::Strategy::kMapVec) << movement::Print(block.kernel);
+  }
+}
+
+// Rows of results that read the same keys share them; scores of a block of rows stay in the core's own cache.
+TEST(TaskGrid, AttentionOfManyKeysIsOneTask) {
+  const ScheduledBlock block = Schedule(R"(te p(%0: f32[12, 1024, 64], %1: f32[12, 1024, 64], %2: f32[12, 1024, 64]) {
+  %3[i0<12, i1<1024, i2<1024]: f32 = sum.f32(i3<64) mul(%0[i0, i1, i3], %1[i0, i2, i3])
+  %4[i4<12, i5<1024]: f32 = max.f32(i6<1024) %3[i4, i5, i6]
+  %5[i7<12, i8<1024, i9<1024]: f32 = exp(sub(%3[i7, i8, i9], %4[i7, i8]))
+  %6[i10<12, i11<1024, i12<64]: f32 = sum.f32(i13<1024) mul(%5[i10, i11, i13], %2[i10, i13, i12])
+  return %6
+})");
+  ASSERT_TRUE(block.stitched) << block.reason;
+  const movement::Phase& phase = block.kernel.phases[0];
+  ASSERT_EQ(phase.grid.size(), 2u);
+  EXPECT_EQ(phase.grid[0].extent, 12);
+  EXPECT_GE(phase.grid[1].extent, 4);
+  EXPECT_LE(phase.grid[1].extent, 32);
+  EXPECT_LE(block.kernel.scratch_bytes, 1 << 20);
+}
+
 TEST(FormStages, ChainOfMapsIsOneStage) {
   const te::Program p = Stages(R"(te p(%0: f32[8, 32], %1: f32[32]) {
   %2[i0<8, i1<32]: f32 = add(%0[i0, i1], %1[i1])

@@ -52,6 +52,7 @@ class TaskBoxes {
   struct Read {
     te::TensorId tensor;
     double elements;
+    bool along_fold;  // neighbours of a row are summed: they do not lie along lanes
   };
   std::vector<Read> ReadsOf(size_t stage, const te::Box& box) const;
 

@@ -20,14 +20,18 @@ using te::TensorId;
 
 // Points of an axis that must stay together (the results of one tile of minimal filtering), at most.
 constexpr int64_t kMostGroup = 8;
+// A bundle may run on more threads than it was planned for; where blocks cost the same, tasks are enough for these.
+constexpr int kLeastUnits = 4;
+// Of a task that takes columns: a few lines of each row.
+constexpr int64_t kVectorsOfColumns = 4;
 // The share of the time that a larger block must leave.
 constexpr double kWorthEnlarging = 0.98;
 // Times the core's own cache that a task with products may keep on a processor. Memory of a group, be it of one
 // work-item, holds no more than there is of it, and slices of the products' operands besides (group_tile.cc).
 constexpr int64_t kMostScratch = 4;
 constexpr int64_t kMostOfGroupMemory = 2;
-// A tile of a group wants as many.
-constexpr int64_t kLeastRows = 8;
+// Of an operand whose rows are summed, an element: each task transposes it for its tiles.
+constexpr double kTransposeOps = 8;
 // Points of the last stage that keep a work-item busy between two barriers.
 constexpr double kPointsOfAnItem = 4;
 
@@ -64,7 +68,7 @@ double WorkInTask(const TaskBoxes& task, size_t stage, const te::Box& box, const
 
 // What the tasks of a grid take, by multiply-adds, what they read from outside, and scratch that leaves the core's own
 // cache. Infinite where the grid is none.
-double Seconds(const TaskBoxes& task, const std::vector<GridAxis>& grid, const DeviceModel& device) {
+double Seconds(const TaskBoxes& task, InTasks holds, const std::vector<GridAxis>& grid, const DeviceModel& device) {
   constexpr double kNever = std::numeric_limits<double>::infinity();
   const absl::StatusOr<std::vector<te::Box>> boxes = task.For(grid);
   if (!boxes.ok()) return kNever;
@@ -72,7 +76,7 @@ double Seconds(const TaskBoxes& task, const std::vector<GridAxis>& grid, const D
   if (kept > MostScratchBytes(device, /*products=*/true) / (device.task_lanes > 1 ? kMostOfGroupMemory : 1)) {
     return kNever;
   }
-  double work = 0, reading = 0, keeping = 0;
+  double work = 0, reading = 0, keeping = 0, near = static_cast<double>(kept);
   for (size_t s = 0; s < boxes->size(); ++s) {
     const auto points = static_cast<double>(BoxPoints((*boxes)[s]));
     work += WorkInTask(task, s, (*boxes)[s], device);
@@ -80,6 +84,8 @@ double Seconds(const TaskBoxes& task, const std::vector<GridAxis>& grid, const D
       const te::TensorInfo& info = task.program().tensors[read.tensor];
       const auto element = static_cast<double>(DTypeBytes(info.dtype));
       reading += element * read.elements / device.ReadBandwidth(element * static_cast<double>(NumElements(info.shape)));
+      if (holds != InTasks::kFiltering) near += element * read.elements;
+      if (read.along_fold && info.role != te::Role::kConstant) work += kTransposeOps * read.elements;
     }
     if (task.LiveOut(s)) continue;
     for (TensorId out : task.stages()[s].te.outputs) {
@@ -87,27 +93,39 @@ double Seconds(const TaskBoxes& task, const std::vector<GridAxis>& grid, const D
     }
   }
   double seconds = 2 * work / device.fma_f32_flops_per_s + reading;
-  if (kept > PrivateCacheBytes(device)) seconds += keeping / device.CopyBandwidth(static_cast<double>(kept));
-  const double units = std::max(1.0, std::min<double>(device.parallel_units, Tasks(grid)));
+  // What is kept shares the cache with what is read between; a part of it is driven out.
+  const auto cache = static_cast<double>(PrivateCacheBytes(device));
+  if (near > cache) seconds += keeping * (1 - cache / near) / device.CopyBandwidth(near);
+  const int wanted = holds == InTasks::kFiltering ? device.parallel_units : std::max(device.parallel_units, kLeastUnits);
+  const double units = std::max(1.0, std::min<double>(wanted, Tasks(grid)));
   return seconds * std::ceil(Tasks(grid) / units);
 }
 
-void EnlargeBlocks(const TaskBoxes& task, const DeviceModel& device, double least_tasks, AxisSource* axes,
-                   std::vector<GridAxis>* grid) {
-  double least = Seconds(task, *grid, device);
+// Larger blocks of an axis that may be tried next.
+std::set<int64_t> LargerBlocks(const GridAxis& shared, const Axis& innermost, InTasks holds) {
+  const int64_t extent = shared.axis.extent;
+  std::set<int64_t> blocks = {std::min(2 * shared.block, extent), extent};
+  if (holds == InTasks::kFiltering) return blocks;
+  for (int64_t block = 4 * shared.block; block < extent; block *= 2) {
+    if (shared.axis.id != innermost.id || extent % block == 0) blocks.insert(block);  // no vectors that are cut short
+  }
+  return blocks;
+}
+
+void EnlargeBlocks(const TaskBoxes& task, InTasks holds, const DeviceModel& device, double least_tasks,
+                   AxisSource* axes, std::vector<GridAxis>* grid) {
+  double least = Seconds(task, holds, *grid, device);
   for (;;) {
     std::vector<GridAxis> best;
     double best_seconds = kWorthEnlarging * least;
     for (size_t a = 0; a < grid->size(); ++a) {
       const GridAxis& shared = (*grid)[a];
       if (shared.block >= shared.axis.extent) continue;
-      std::set<int64_t> blocks = {std::min(2 * shared.block, shared.axis.extent), shared.axis.extent};
-      if (device.task_lanes > 1) blocks.insert(std::clamp(kLeastRows, *blocks.begin(), shared.axis.extent));
-      for (const int64_t block : blocks) {
+      for (const int64_t block : LargerBlocks(shared, task.stages().back().te.axes.back(), holds)) {
         std::vector<GridAxis> larger = *grid;
         larger[a] = InBlocks(shared.axis, block, axes);
         if (Tasks(larger) < least_tasks) continue;
-        const double seconds = Seconds(task, larger, device);
+        const double seconds = Seconds(task, holds, larger, device);
         if (seconds >= best_seconds) continue;
         best = std::move(larger);
         best_seconds = seconds;
@@ -151,8 +169,9 @@ int64_t BoxPoints(const te::Box& box) {
   return points;
 }
 
-absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, bool products, const DeviceModel& device,
+absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, InTasks holds, const DeviceModel& device,
                                                  AxisSource* axes) {
+  const bool products = holds != InTasks::kNoProducts;
   const te::Te& main = task.stages().back().te;
   std::vector<GridAxis> grid;
   absl::Status refusal = absl::OkStatus();
@@ -173,13 +192,24 @@ absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, bool pro
   if (!grid.empty() && grid.back().axis.id == main.axes.back().id) {
     const std::vector<GridAxis> rest(grid.begin(), grid.end() - 1);
     const bool enough = Tasks(rest) >= 2.0 * device.parallel_units;
-    if (grid.size() > 1 ? enough : task.Work() < WorthSharing(device)) grid = rest;
+    if (grid.size() > 1 ? enough : task.Work() < WorthSharing(device)) {
+      grid = rest;
+    } else if (!products && device.task_lanes == 1) {
+      // Otherwise tasks take columns, whole vectors of them.
+      for (int64_t vectors = kVectorsOfColumns; vectors > 0; vectors /= 2) {
+        std::vector<GridAxis> columns = rest;
+        columns.push_back(InBlocks(grid.back().axis, vectors * device.vector_bytes / 4, axes));
+        if (Tasks(columns) < 2.0 * device.parallel_units || !task.For(columns).ok()) continue;
+        grid = columns;
+        break;
+      }
+    }
   }
   double least_tasks = worth_sharing ? 2.0 * device.parallel_units : 1;
   // A tile of a group wants rows more than a device of many units wants tasks.
   if (products && device.task_lanes > 1) least_tasks = 1;
-  if (products) EnlargeBlocks(task, device, least_tasks, axes, &grid);
-  if (products && std::isinf(Seconds(task, grid, device))) {
+  if (products) EnlargeBlocks(task, holds, device, least_tasks, axes, &grid);
+  if (products && std::isinf(Seconds(task, holds, grid, device))) {
     return absl::FailedPreconditionError("no blocks of its results have room in a task and are worth tiles");
   }
   if (!products && device.task_lanes > 1) FillGroups(task, device, axes, &grid);

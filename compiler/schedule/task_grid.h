@@ -11,10 +11,17 @@
 
 namespace fusion {
 
-// Every axis along which no stage is computed twice, a point a task; with `products` in blocks, as each task reads the
+// What a stitched task holds besides maps and folds of rows.
+enum class InTasks : uint8_t {
+  kNoProducts,
+  kProducts,
+  kFiltering  // the products of minimal filtering, whose axes are those of its tiles
+};
+
+// Every axis along which no stage is computed twice, a point a task; with products in blocks, as each task reads the
 // operands of its products again: blocks grow while that saves time by the device's rates. FAILED_PRECONDITION when too
 // few tasks are left for the device.
-absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, bool products, const DeviceModel& device,
+absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, InTasks holds, const DeviceModel& device,
                                                  AxisSource* axes);
 
 // What a task may keep: no more than the core's own cache, unless products make it worth more.

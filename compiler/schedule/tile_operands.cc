@@ -102,6 +102,18 @@ bool StridesOverFold(const Nest& nest, const Operand& load) {
   return moves;
 }
 
+bool StepsFar(const Nest& nest, const Operand& load) {
+  constexpr int64_t kFarBytes = 2048, kManySteps = 128;
+  int64_t steps = 1;
+  for (const Axis& axis : nest.fold->axes) {
+    int64_t stride = 0;
+    if (!load.address.UsesAxis(axis.id)) continue;
+    if (!load.address.AffineIn(axis.id, &stride) || std::abs(stride) * DTypeBytes(load.dtype) < kFarBytes) return false;
+    steps *= axis.extent;
+  }
+  return steps >= kManySteps;
+}
+
 LaneUse UseOfLanes(const Operand& load, const Axis& lane, int64_t lanes, const std::vector<Axis>& spatial,
                    const movement::Kernel& kernel) {
   const te::LaneAccess access = te::ClassifyLanes(load.address, lane, lanes);

@@ -277,7 +277,34 @@ Value ExprPrinter::Emit(const Scalar& s) {
   return value;
 }
 
+bool ExprPrinter::MovesWithLanes(const Scalar& s) const {
+  bool moves = false;
+  te::Visit(s, [&](const te::ScalarNode& node) {
+    moves = moves || (node.kind == ScalarKind::kFromIndex && node.index.UsesAxis(options_.lane_axis));
+    moves = moves || (node.kind == ScalarKind::kLoad && node.indices[0].UsesAxis(options_.lane_axis));
+  });
+  return moves;
+}
+
+Value ExprPrinter::EmitLaneByLane(const Scalar& s) {
+  const std::string name = absl::StrCat("t", (*options_.next_temp)++);
+  out_->Line(absl::StrCat(VectorType(s->dtype), " ", name, " = ", VectorZero(s->dtype), ";"));
+  out_->Open(absl::StrCat("for (int l = 0; l < ",
+                          options_.valid_lanes.empty() ? absl::StrCat(options_.lanes) : options_.valid_lanes, "; ++l)"));
+  Options one = options_;
+  one.lane_axis = -1;
+  one.axis_name = [this](int axis) {
+    const std::string text = options_.axis_name(axis);
+    return axis == options_.lane_axis ? absl::StrCat("(", text, " + l)") : text;
+  };
+  const std::string value = ExprPrinter(out_, std::move(one)).Emit(s).text;
+  out_->Line(absl::StrCat(LaneText(s->dtype, name, "l"), " = ", s->dtype == DType::kBool ? "-" : "", value, ";"));
+  out_->Close();
+  return {name, true};
+}
+
 Value ExprPrinter::Compute(const Scalar& s) {
+  if (options_.lane_axis >= 0 && movement::IsLaneByLane(*s) && MovesWithLanes(s)) return EmitLaneByLane(s);
   switch (s->kind) {
     case ScalarKind::kImm:
       return {ImmText(*s), false};

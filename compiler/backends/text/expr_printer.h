@@ -95,6 +95,8 @@ class ExprPrinter {
   Value EmitIf(const te::Scalar& s);
   Value EmitOp(const te::Scalar& s);
   Value EmitLoad(const te::Scalar& s);
+  Value EmitLaneByLane(const te::Scalar& s);
+  bool MovesWithLanes(const te::Scalar& s) const;
   std::string AsVector(const Value& value, DType dtype);
   std::string Temp(const std::string& type, const std::string& expression);
 

@@ -235,6 +235,35 @@ TEST(CodegenNormalization, SoftmaxOverEveryAxis) {
   EXPECT_EQ(Failures(cases), "");
 }
 
+// Masks from integers of 64 bits, as language models make them: a lane at a time between operations on vectors.
+TEST(CodegenElementwise, MasksFromWideIntegers) {
+  std::vector<BlockCase> cases;
+  std::vector<int64_t> bits(37);
+  for (size_t i = 0; i < bits.size(); ++i) bits[i] = static_cast<int64_t>(i % 5) - 1;
+  const auto mask = [&](G* g) { return g->In(Tensor::From<int64_t>(DType::kI64, {1, 1, 1, 37}, bits)); };
+  {
+    G g;
+    const V open = g.Op("Cast", {mask(&g)}, {{"to", int64_t{1}}});
+    const V added = g.Op("Mul", {g.Op("Sub", {g.Scalar(1), open}), g.Scalar(-1e4)});
+    g.Out(g.Op("Add", {g.In({2, 3, 9, 37}), added}));
+    cases.push_back(BlockCase("mask that is added", g));
+  }
+  {
+    G g;
+    const V closed = g.Op("Equal", {mask(&g), g.Scalar(0, DType::kI64)});
+    g.Out(g.Op("Where", {closed, g.Scalar(-1e9), g.In({2, 3, 9, 37})}));
+    cases.push_back(BlockCase("mask that selects", g));
+  }
+  {
+    G g;  // also what the mask alone is, which other layers read: tasks take columns
+    const V open = g.Op("Mul", {g.Op("Cast", {mask(&g)}, {{"to", int64_t{1}}}), g.Scalar(-1e4)});
+    g.Out(open);
+    g.Out(g.Op("Add", {g.In({2, 30, 200, 37}), open}));
+    cases.push_back(BlockCase("mask and sum", g));
+  }
+  EXPECT_EQ(Failures(cases), "");
+}
+
 TEST(CodegenNormalization, Norms) {
   std::vector<BlockCase> cases;
   for (int64_t width : {1, 7, 16, 37, 768}) {

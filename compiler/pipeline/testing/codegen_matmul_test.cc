@@ -66,6 +66,18 @@ TEST(CodegenMatMul, LargeShapes) {
     g.Out(g.Op("Reshape", {g.Op("Transpose", {context}, {{"perm", Ints{0, 2, 1, 3}}}), g.Ints({1, 64, 128})}));
     cases.push_back(BlockCase("large attention", g));
   }
+  {
+    G g;  // values and keys are parts of one wide tensor, so that a row of a head is far from the next; 200 keys fill no block
+    const std::vector<V> parts = g.Ops("Split", {g.In({1, 200, 3 * 640})}, {{"axis", int64_t{2}}}, 3);
+    auto heads = [&](V x, const Ints& perm) {
+      return g.Op("Transpose", {g.Op("Reshape", {x, g.Ints({1, 200, 20, 32})})}, {{"perm", perm}});
+    };
+    const V scores = g.Op("MatMul", {heads(parts[0], {0, 2, 1, 3}), heads(parts[1], {0, 2, 3, 1})});
+    const V weights = g.Op("Softmax", {g.Op("Mul", {scores, g.Scalar(0.25)})}, {{"axis", int64_t{-1}}});
+    const V context = g.Op("MatMul", {weights, heads(parts[2], {0, 2, 1, 3})});
+    g.Out(g.Op("Reshape", {g.Op("Transpose", {context}, {{"perm", Ints{0, 2, 1, 3}}}), g.Ints({1, 200, 640})}));
+    cases.push_back(BlockCase("attention over far rows", g));
+  }
   EXPECT_EQ(Failures(cases), "");
 }
 
