@@ -290,7 +290,10 @@ TEST(LibraryConvolution, IsOfferedOnlyWhereTheLibraryComputesTheSame) {
 TEST(LibraryConvolution, IsCalledByBundlesWhereItWasMeasuredFaster) {
   auto bundles = LibraryBundles::Create();
   ASSERT_TRUE(bundles.ok()) << bundles.status();
-  G g;  // a stem, windows in groups, with holes, depthwise; columns for which the prepared indices take too much
+  DeviceModel device = WithLibrary();
+  device.product_library = "cuBLASLt of a test";
+  // A stem, whose columns are too many for prepared indices; windows in groups, with holes, depthwise; and a product.
+  G g;
   const V a = g.Op("Relu", {g.Op("Conv", {g.In({1, 3, 64, 70}), g.Weight({16, 3, 3, 3}), g.Weight({16})},
                                  {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{2, 2}}})});
   const V b = g.Op("Add", {g.Op("Conv", {a, g.Weight({16, 8, 3, 3}), g.Weight({16})},
@@ -299,15 +302,20 @@ TEST(LibraryConvolution, IsCalledByBundlesWhereItWasMeasuredFaster) {
   const V c = g.Op("Conv", {b, g.Weight({24, 16, 3, 3})}, {{"pads", Ints{2, 2, 2, 2}}, {"dilations", Ints{2, 2}}});
   const V d =
       g.Op("Relu", {g.Op("Conv", {c, g.Weight({24, 1, 5, 5})}, {{"pads", Ints{2, 2, 2, 2}}, {"group", int64_t{24}}})});
-  g.Out(g.Op("Transpose", {d}, {{"perm", Ints{0, 2, 3, 1}}}));
+  g.Out(g.Op("Conv", {d, g.Weight({64, 24, 1, 1})}));
   for (const char* precision : {"fp32", "fp16", "tf32"}) {
-    const auto run = [&](double share) { return (*bundles)->Run(g.graph(), {WithLibrary(), share, precision}); };
+    const auto run = [&](double share) { return (*bundles)->Run(g.graph(), {device, share, precision}); };
     const auto ours = run(2), theirs = run(0.5);
     ASSERT_TRUE(ours.ok()) << precision << ": " << ours.status();
     ASSERT_TRUE(theirs.ok()) << precision << ": " << theirs.status();
     EXPECT_EQ(ours->calls.size(), 0u) << precision;
     EXPECT_LT(ours->format, 6) << precision;
-    EXPECT_GE(theirs->calls.size(), 3u) << precision;
+    ASSERT_EQ(theirs->calls.size(), 5u) << precision;
+    for (size_t i = 0; i < 5; ++i) {
+      const auto* convolution = std::get_if<LibraryConvolution>(&theirs->calls[i]);
+      ASSERT_EQ(convolution != nullptr, i < 4) << precision;
+      if (convolution != nullptr) EXPECT_EQ(convolution->tf32, precision == std::string("tf32"));
+    }
     EXPECT_EQ(theirs->format, 7) << precision;
     ASSERT_EQ(ours->outputs.size(), 1u);
     const Tensor &expected = ours->outputs[0], &actual = theirs->outputs[0];
