@@ -16,6 +16,11 @@ class BoundCall {
   virtual absl::Status Enqueue() = 0;  // in the context's stream, with the context current
 };
 
+// The driver's addresses are numbers, the libraries' pointers.
+inline void* ToPointer(DevicePointer address) {
+  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): nothing here looks behind it
+}
+
 // Memory of the device that calls use while they run, one after another in one stream. What cuBLAS's guide recommends
 // for Hopper; smaller devices use less.
 inline constexpr size_t kLibraryWorkspaceBytes = 32 << 20;

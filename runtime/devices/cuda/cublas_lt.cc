@@ -135,7 +135,7 @@ class CublasLt : public ProductLibrary, public std::enable_shared_from_this<Cubl
   const Functions& functions() const { return functions_; }
   Handle handle() const { return handle_; }
   const Context& context() const { return *context_; }
-  void* workspace() const { return reinterpret_cast<void*>(workspace_); }
+  void* workspace() const { return ToPointer(workspace_); }
 
  private:
   const Functions& functions_;
@@ -189,11 +189,10 @@ class CublasLtProduct : public BoundCall {
 
   absl::Status Enqueue() override {
     constexpr float kOne = 1, kZero = 0;
-    const auto at = [](DevicePointer pointer) { return reinterpret_cast<void*>(pointer); };
-    return Check(library_->functions().Matmul(library_->handle(), matmul_.get(), &kOne, at(operands_.a), a_.get(),
-                                              at(operands_.b), b_.get(), &kZero, at(operands_.d), d_.get(),
-                                              at(operands_.d), d_.get(), &algorithm_, library_->workspace(),
-                                              kLibraryWorkspaceBytes, library_->context().stream()),
+    return Check(library_->functions().Matmul(
+                     library_->handle(), matmul_.get(), &kOne, ToPointer(operands_.a), a_.get(), ToPointer(operands_.b),
+                     b_.get(), &kZero, ToPointer(operands_.d), d_.get(), ToPointer(operands_.d), d_.get(), &algorithm_,
+                     library_->workspace(), kLibraryWorkspaceBytes, library_->context().stream()),
                  "multiplying");
   }
 

@@ -153,7 +153,7 @@ class Cudnn : public ConvolutionLibrary, public std::enable_shared_from_this<Cud
 
   const Functions& functions() const { return functions_; }
   Handle handle() const { return handle_; }
-  void* workspace() const { return reinterpret_cast<void*>(workspace_); }
+  void* workspace() const { return ToPointer(workspace_); }
 
  private:
   const Functions& functions_;
@@ -193,12 +193,11 @@ class CudnnConvolution : public BoundCall {
 
   absl::Status Enqueue() override {
     constexpr float kOne = 1, kZero = 0;
-    const auto at = [](DevicePointer pointer) { return reinterpret_cast<void*>(pointer); };
-    return Checked(
-        library_->functions().ConvolutionForward(library_->handle(), &kOne, x_.get(), at(operands_.x), w_.get(),
-                                                 at(operands_.w), convolution_.get(), algorithm_, library_->workspace(),
-                                                 workspace_bytes_, &kZero, y_.get(), at(operands_.y)),
-        "convolving");
+    return Checked(library_->functions().ConvolutionForward(library_->handle(), &kOne, x_.get(), ToPointer(operands_.x),
+                                                            w_.get(), ToPointer(operands_.w), convolution_.get(),
+                                                            algorithm_, library_->workspace(), workspace_bytes_, &kZero,
+                                                            y_.get(), ToPointer(operands_.y)),
+                   "convolving");
   }
 
  private:
