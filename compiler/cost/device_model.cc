@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -18,6 +19,7 @@ std::string DeviceModel::Fingerprint() const {
   if (tf32) absl::StrAppend(&text, "/tf32");
   if (async_copies) absl::StrAppend(&text, "/async_copies");
   if (!product_library.empty()) absl::StrAppend(&text, "/", product_library);
+  if (!convolution_library.empty()) absl::StrAppend(&text, "/", convolution_library);
   if (resident_groups != 0) absl::StrAppend(&text, "/resident_groups=", resident_groups);
   if (kind != "cpu" && host_isa != DeviceModel().host_isa) absl::StrAppend(&text, "/host=", host_isa);
   for (const MemoryLevel& level : memory) absl::StrAppend(&text, "/", level.name, "=", level.size_bytes);
@@ -98,6 +100,7 @@ std::string DeviceModelToJson(const DeviceModel& m) {
               {"matrix_products", products},
               {"resident_groups", m.resident_groups},
               {"product_library", m.product_library},
+              {"convolution_library", m.convolution_library},
               {"byte_dots", m.byte_dots},
               {"fma_f32_flops_per_s", m.fma_f32_flops_per_s},
               {"special_cycles_ratio", m.special_cycles_ratio},
@@ -130,6 +133,7 @@ absl::StatusOr<DeviceModel> DeviceModelFromJson(const std::string& text) {
     }
     m.resident_groups = j.value("resident_groups", m.resident_groups);
     m.product_library = j.value("product_library", m.product_library);
+    m.convolution_library = j.value("convolution_library", m.convolution_library);
     m.byte_dots = j.value("byte_dots", m.byte_dots);
     m.fma_f32_flops_per_s = j.value("fma_f32_flops_per_s", m.fma_f32_flops_per_s);
     m.special_cycles_ratio = j.value("special_cycles_ratio", m.special_cycles_ratio);
@@ -172,9 +176,11 @@ absl::StatusOr<DeviceModel> DeviceModelFromJson(const std::string& text) {
     return absl::InvalidArgumentError(absl::StrCat("device model: resident_groups with task_lanes ", m.task_lanes,
                                                    ", only groups of one work-item stay on devices of opencl"));
   }
-  if (!m.product_library.empty() && m.kind != "cuda") {
-    return absl::InvalidArgumentError(absl::StrCat("device model: product_library '", m.product_library, "' of kind '",
-                                                   m.kind, "', only bundles for cuda call libraries"));
+  for (const auto& [field, library] : {std::pair("product_library", &m.product_library),
+                                       std::pair("convolution_library", &m.convolution_library)}) {
+    if (library->empty() || m.kind == "cuda") continue;
+    return absl::InvalidArgumentError(absl::StrCat("device model: ", field, " '", *library, "' of kind '", m.kind,
+                                                   "', only bundles for cuda call libraries"));
   }
   if (m.host_isa != "avx2" && m.host_isa != "neon") {
     return absl::InvalidArgumentError(

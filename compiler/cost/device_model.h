@@ -44,6 +44,7 @@ struct DeviceModel {
   std::vector<MatrixProduct> matrix_products;
   // What multiplies matrices where the device is attached: "cuBLASLt 13.0.0"; "": nothing. Never in a stored model.
   std::string product_library;
+  std::string convolution_library;  // the same for convolutions of images: "cuDNN 9.1.0"
   bool tf32 = false;      // products of f32 may use operands of tf32: by explicit choice, never a fact of the device
   bool byte_dots = true;  // kernel text may add four products of bytes in a lane
   double fma_f32_flops_per_s = 1e11;  // one core, measured peak, 2 flops an FMA

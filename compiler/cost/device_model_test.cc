@@ -52,17 +52,20 @@ TEST(DeviceModel, TypicalRatesFollowFromTheFingerprint) {
   EXPECT_GT(a.WithTypicalRates().memory[0].bandwidth_bytes_per_s, a.WithTypicalRates().memory[1].bandwidth_bytes_per_s);
 }
 
-TEST(DeviceModel, LibraryOfProducts) {
-  DeviceModel model;
-  model.kind = "cuda";
-  const std::string without = model.Fingerprint();
-  model.product_library = "cuBLASLt 13.0.0";
-  EXPECT_NE(model.Fingerprint(), without);  // measurements with another version are others
-  const auto again = DeviceModelFromJson(DeviceModelToJson(model));
-  ASSERT_TRUE(again.ok()) << again.status();
-  EXPECT_EQ(again->product_library, "cuBLASLt 13.0.0");
-  model.kind = "opencl";
-  EXPECT_FALSE(DeviceModelFromJson(DeviceModelToJson(model)).ok());
+TEST(DeviceModel, Libraries) {
+  for (std::string DeviceModel::*library : {&DeviceModel::product_library, &DeviceModel::convolution_library}) {
+    DeviceModel model;
+    model.kind = "cuda";
+    const std::string without = model.Fingerprint();
+    model.*library = "library 13.0.0";
+    EXPECT_NE(model.Fingerprint(), without);  // measurements with another version are others
+    const auto again = DeviceModelFromJson(DeviceModelToJson(model));
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_EQ((*again).*library, "library 13.0.0");
+    EXPECT_EQ(again->Fingerprint(), model.Fingerprint());
+    model.kind = "opencl";
+    EXPECT_FALSE(DeviceModelFromJson(DeviceModelToJson(model)).ok());
+  }
 }
 
 TEST(DeviceModel, GroupsThatStay) {

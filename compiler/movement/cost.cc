@@ -163,12 +163,10 @@ double ScratchSeconds(const Kernel& kernel, const Phase& phase, const DeviceMode
 
 // At the device's peak: how a library multiplies nobody knows before it is measured, and what would be too slow by a
 // guess would not be tried.
-double LibrarySeconds(const LibraryProduct& product, const Kernel& kernel, const DeviceModel& device, int threads) {
-  const MatrixProduct* fragments = FindMatrixProduct(device, kernel.buffers[product.a].dtype);
+double LibrarySeconds(const LibraryCall& call, const Kernel& kernel, const DeviceModel& device, int threads) {
+  const MatrixProduct* fragments = FindMatrixProduct(device, kernel.buffers[OperandOf(call)].dtype);
   const double rate = std::max(device.fma_f32_flops_per_s, fragments != nullptr ? fragments->flops_per_s : 0.0);
-  const double flops = 2.0 * static_cast<double>(product.m) * static_cast<double>(product.n) *
-                       static_cast<double>(product.depth) * static_cast<double>(product.batches);
-  return flops / rate / std::max(1, std::min(threads, device.parallel_units));
+  return 2 * MultiplicationsOf(call) / rate / std::max(1, std::min(threads, device.parallel_units));
 }
 
 // Each buffer that is no scratch once, stores twice where a line is read before it is written.
@@ -207,9 +205,9 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
       all_written.insert(written.begin(), written.end());
     };
     const double tasks = static_cast<double>(phase.tasks());
-    if (const LibraryProduct* product = LibraryProductOf(phase)) {
-      VisitBuffers(phase.steps[0], [&](int buffer) { (buffer == product->d ? written : read).insert(buffer); });
-      finish(LibrarySeconds(*product, kernel, device, threads));
+    if (const LibraryCall* call = LibraryCallOf(phase)) {
+      VisitBuffers(phase.steps[0], [&](int buffer) { (buffer == ResultOf(*call) ? written : read).insert(buffer); });
+      finish(LibrarySeconds(*call, kernel, device, threads));
       if (&phase != &kernel.phases.back()) waiting += device.launch_s;
       continue;
     }

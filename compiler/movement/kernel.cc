@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "compiler/movement/library_call_text.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::movement {
@@ -115,15 +116,7 @@ void PrintStep(const Step& step, Printer* printer, std::string* text) {
                     step.past_caches ? " past caches" : "", "}");
   }
   if (step.library) {
-    const LibraryProduct& p = *step.library;
-    absl::StrAppend(text, "{b", p.d, "[", p.m, ", ", p.n, "] pitch ", p.d_pitch, " = b", p.a,
-                    p.a_along_depth ? " along depth" : "", " pitch ", p.a_pitch, " * b", p.b,
-                    p.b_along_depth ? " along depth" : "", " pitch ", p.b_pitch, " depth ", p.depth,
-                    p.bias >= 0 ? absl::StrCat(" + b", p.bias) : "", p.tf32 ? " tf32" : "");
-    if (p.batches > 1) {
-      absl::StrAppend(text, " batches ", p.batches, " of ", p.d_batch, ", ", p.a_batch, ", ", p.b_batch);
-    }
-    absl::StrAppend(text, "}");
+    absl::StrAppend(text, "{", LibraryCallText(*step.library), "}");
   }
   if (step.routine) {
     absl::StrAppend(
@@ -236,7 +229,7 @@ void VisitBuffers(const Step& step, const std::function<void(int)>& f) {
   for (const Store& store : step.stores) f(store.buffer);
 }
 
-const LibraryProduct* LibraryProductOf(const Phase& phase) {
+const LibraryCall* LibraryCallOf(const Phase& phase) {
   return phase.steps.size() == 1 && phase.steps[0].library ? &*phase.steps[0].library : nullptr;
 }
 
@@ -402,8 +395,8 @@ absl::Status CheckStrategy(const Step& step) {
       break;
     }
     case Strategy::kLibrary:
-      ok = step.fold && step.fold->axes.size() == 1 && step.library && step.stores.size() == 1 &&
-           step.library->d == step.stores[0].buffer;
+      ok = step.fold && step.library && step.stores.size() == 1 && ResultOf(*step.library) == step.stores[0].buffer &&
+           (step.fold->axes.size() == 1 || !std::holds_alternative<LibraryProduct>(*step.library));
       break;
     case Strategy::kTile:
       ok = step.fold && is_loop(step.tile.lane_axis) && (step.tile.row_axis < 0 || is_loop(step.tile.row_axis)) &&

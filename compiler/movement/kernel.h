@@ -16,7 +16,7 @@
 #include "absl/status/status.h"
 #include "compiler/movement/constant_transform.h"
 #include "compiler/te/program.h"
-#include "runtime/bundle/library_product.h"
+#include "runtime/bundle/library_call.h"
 
 namespace fusion::movement {
 
@@ -148,8 +148,8 @@ struct Step {
   GroupTile group;            // kGroupTile
   NextTask next_task;         // kMapVec
   std::vector<Step> staging;  // kGroupTile: maps into block buffers that the body reads
-  std::optional<LibraryProduct> library;  // kLibrary: what the loops, fold, body and store say, as the library is told;
-                                          // arguments are buffers
+  std::optional<LibraryCall> library;  // kLibrary: what the loops, fold, body and store say, as the library is told;
+                                       // arguments are buffers
   // Lanes at or past this logical limit are stored as zero (pad=zero of a blocked layout): value of lane_mask_index
   // must be < lane_limit. Unused when lane_limit < 0.
   te::Index lane_mask_index;
@@ -167,7 +167,7 @@ struct Phase {
 };
 
 // What a library is to do in this phase; null: it is text.
-const LibraryProduct* LibraryProductOf(const Phase& phase);
+const LibraryCall* LibraryCallOf(const Phase& phase);
 
 // Each step, its staging before it.
 void VisitSteps(const Phase& phase, const std::function<void(const Step&)>& f);

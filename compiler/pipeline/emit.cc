@@ -43,8 +43,8 @@ Kernel ManifestKernel(const KernelTexts& texts, const BlockKernel& block, const 
   kernel.resident = block.kernel.resident;
   for (size_t p = 0; p < place.tasks.size(); ++p) {
     kernel.phases.push_back({PhaseSymbol(place.symbol, static_cast<int>(p)), place.tasks[p], {}});
-    const LibraryProduct* product = movement::LibraryProductOf(block.kernel.phases[p]);
-    if (product != nullptr) kernel.phases.back().product = *product;  // buffers before those of a block are arguments
+    const LibraryCall* call = movement::LibraryCallOf(block.kernel.phases[p]);
+    if (call != nullptr) kernel.phases.back().library = *call;  // buffers before those of a block are arguments
   }
   return kernel;
 }
@@ -57,7 +57,9 @@ void NeedHost(const KernelTexts::File& file, Manifest* manifest) {
 void NeedFormat(const BlockKernel& block, Manifest* manifest) {
   if (block.kernel.resident) manifest->format = std::max(manifest->format, 5);
   for (const movement::Phase& phase : block.kernel.phases) {
-    if (movement::LibraryProductOf(phase) != nullptr) manifest->format = std::max(manifest->format, 6);
+    const LibraryCall* call = movement::LibraryCallOf(phase);
+    if (call == nullptr) continue;
+    manifest->format = std::max(manifest->format, std::holds_alternative<LibraryProduct>(*call) ? 6 : 7);
   }
 }
 

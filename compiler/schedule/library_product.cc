@@ -1,11 +1,9 @@
 #include "compiler/schedule/library_product.h"
 
-#include <map>
+#include <optional>
 #include <utility>
-#include <vector>
 
-#include "compiler/schedule/products.h"
-#include "compiler/schedule/vectorize.h"
+#include "compiler/schedule/library_stage.h"
 
 namespace fusion {
 namespace {
@@ -14,10 +12,6 @@ using te::Axis;
 using te::Index;
 using te::Scalar;
 using te::ScalarKind;
-
-const te::ScalarNode* PlainLoad(const Scalar& s) {
-  return s->kind == ScalarKind::kLoad && s->pad == nullptr ? s.get() : nullptr;
-}
 
 // The load of an operand, widened from halves or not.
 const te::ScalarNode* OperandLoad(const Scalar& s) {
@@ -87,14 +81,10 @@ std::optional<int> BiasOf(const Nest& nest, const Axis& along) {
 
 }  // namespace
 
-absl::StatusOr<movement::Phase> LibraryPhase(const Nest& nest, const DeviceModel& device,
-                                             const movement::Kernel& kernel) {
+absl::StatusOr<movement::Phase> LibraryProductPhase(const Nest& nest, const DeviceModel& device,
+                                                    const movement::Kernel& kernel) {
   const auto refuse = [](const char* why) { return absl::FailedPreconditionError(why); };
-  if (!nest.fold || nest.fold->kind != te::FoldKind::kSum || nest.fold->acc != DType::kF32 ||
-      !nest.fold->pred.empty() || nest.stores.size() != 1 || nest.body[0]->kind != ScalarKind::kOp ||
-      nest.body[0]->op != te::Op::kMul || !nest.limits.empty() || !nest.padding.empty() || nest.mask_limit >= 0) {
-    return refuse("no sum of f32 products");
-  }
+  if (!IsPlainSumOfProducts(nest)) return refuse("no sum of f32 products");
   const te::ScalarNode* operands[] = {OperandLoad(nest.body[0]->args[0]), OperandLoad(nest.body[0]->args[1])};
   if (operands[0] == nullptr || operands[1] == nullptr || operands[0]->dtype != operands[1]->dtype) {
     return refuse("operands are computed");
@@ -142,50 +132,7 @@ absl::StatusOr<movement::Phase> LibraryPhase(const Nest& nest, const DeviceModel
   for (const int buffer : {product.a, product.b, product.d}) {
     if (kernel.buffers[buffer].scope == movement::BufferScope::kBlock) return refuse("an operand in a group's memory");
   }
-  movement::Step step = PlainStep(nest);
-  step.strategy = movement::Strategy::kLibrary;
-  step.library = product;
-  movement::Phase phase;
-  phase.steps.push_back(std::move(step));
-  return phase;
-}
-
-int OnlyProduct(const te::Program& program, const DeviceModel& device) {
-  int product = -1;
-  for (size_t t = 0; t < program.tes.size(); ++t) {
-    if (!WantsRegisterTile(program, program.tes[t], device)) continue;
-    if (product >= 0) return -1;
-    product = static_cast<int>(t);
-  }
-  return product;
-}
-
-std::optional<te::Program> WithBareProduct(te::Program program, int product) {
-  te::Te& te = program.tes[product];
-  if (te.then.size() != 1 || te.outputs.size() != 1 || te.then[0]->kind == ScalarKind::kAcc) return std::nullopt;
-  te::Te after;
-  after.outputs = te.outputs;
-  Shape shape;
-  std::vector<Index> here;
-  std::map<int, Index> renamed;
-  for (const Axis& axis : te.axes) {
-    const Axis fresh = program.NewAxis(axis.extent);
-    after.axes.push_back(fresh);
-    shape.push_back(axis.extent);
-    here.push_back(Index(fresh));
-    renamed[axis.id] = Index(fresh);
-  }
-  const te::TensorId sum = program.AddTensor("sum", te.fold->acc, shape, te::Role::kIntermediate);
-  Scalar then = te::Substitute(te.then[0], [&](const Axis& axis) -> const Index* {
-    const auto it = renamed.find(axis.id);
-    return it == renamed.end() ? nullptr : &it->second;
-  });
-  then = te::MapAccs(then, [&](const Scalar& acc) { return te::Load(sum, acc->dtype, here); });
-  after.body = {then};
-  te.outputs = {sum};
-  te.then.clear();
-  program.tes.insert(program.tes.begin() + product + 1, std::move(after));
-  return program;
+  return PhaseOf(nest, product);
 }
 
 }  // namespace fusion

@@ -1,9 +1,6 @@
-// A stage as a product of matrices that a library of the target performs: a candidate at kernel scope (PowerFusion and
-// FusionStitching leave compute-bound operators to libraries), which only a measurement chooses.
+// A stage as a product of matrices that a library of the target performs (cuBLASLt).
 #ifndef FUSION_COMPILER_SCHEDULE_LIBRARY_PRODUCT_H_
 #define FUSION_COMPILER_SCHEDULE_LIBRARY_PRODUCT_H_
-
-#include <optional>
 
 #include "absl/status/statusor.h"
 #include "compiler/cost/device_model.h"
@@ -14,14 +11,8 @@ namespace fusion {
 // A phase of its own. Recognised by the roles of axes, of a nest whose adjacent axes are fused: one axis with which one
 // operand alone moves, one for the other operand, one fold axis, at most one with which both move, and addresses that
 // are matrices. What follows the sum may be a bias along the contiguous axis of the result. FAILED_PRECONDITION.
-absl::StatusOr<movement::Phase> LibraryPhase(const Nest& nest, const DeviceModel& device,
-                                             const movement::Kernel& kernel);
-
-// The block's one product that is worth a kernel, -1: none, or several.
-int OnlyProduct(const te::Program& program, const DeviceModel& device);
-
-// The program with what follows the product's sum in a stage of its own; nullopt where nothing does.
-std::optional<te::Program> WithBareProduct(te::Program program, int product);
+absl::StatusOr<movement::Phase> LibraryProductPhase(const Nest& nest, const DeviceModel& device,
+                                                    const movement::Kernel& kernel);
 
 }  // namespace fusion
 

@@ -10,7 +10,7 @@
 #include "compiler/schedule/fold_lanes.h"
 #include "compiler/schedule/form_stages.h"
 #include "compiler/schedule/group_tile.h"
-#include "compiler/schedule/library_product.h"
+#include "compiler/schedule/library_stage.h"
 #include "compiler/schedule/minimal_filtering.h"
 #include "compiler/schedule/nest.h"
 #include "compiler/schedule/prefetch_next_task.h"
@@ -86,7 +86,7 @@ class BlockScheduler {
     } else {
       stitched = library_product_ < 0
                      ? TryStitch(0, n)
-                     : absl::FailedPreconditionError("a library multiplies, which was measured faster");
+                     : absl::FailedPreconditionError("a library computes a stage, which was measured faster");
       if (!stitched.ok() && products_in_tasks_) return stitched;
       if (!stitched.ok()) {
         result.stitched = false;
@@ -229,8 +229,7 @@ class BlockScheduler {
     ASSIGN_OR_RETURN(Nest nest, MakeNest(physical));
     const bool empty = DomainPoints(te, false) == 0;
     if (library_product_ >= 0 && &te == &program_.tes[library_product_]) {
-      FuseAxes(&nest, &axes_);
-      ASSIGN_OR_RETURN(movement::Phase phase, LibraryPhase(nest, device_, kernel_));
+      ASSIGN_OR_RETURN(movement::Phase phase, LibraryPhase(nest, device_, &kernel_, &axes_));
       kernel_.phases.push_back(std::move(phase));
       return absl::OkStatus();
     }
@@ -484,9 +483,7 @@ class BlockScheduler {
         }
         for (movement::Store& store : step.stores) store.buffer = renumber[store.buffer];
         if (step.library) {
-          LibraryProduct& product = *step.library;
-          for (int* buffer : {&product.a, &product.b, &product.d}) *buffer = renumber[*buffer];
-          if (product.bias >= 0) product.bias = renumber[product.bias];
+          for (int* buffer : ArgumentsOf(*step.library)) *buffer = renumber[*buffer];
         }
         for (movement::Prefetch& prefetch : step.tile.prefetch) prefetch.buffer = renumber[prefetch.buffer];
         for (int& buffer : step.next_task.buffers) buffer = renumber[buffer];
@@ -509,20 +506,27 @@ class BlockScheduler {
   std::map<TensorId, te::Box> scratch_boxes_;  // of the stages being stitched
 };
 
-// The block with its one product by the library of the target, and text for everything else; with a bias in the
-// library's call if that is what follows.
+// The block with its one product by a library of the target, and text for everything else; what follows the product in
+// the library's call if it can be there.
 absl::StatusOr<ScheduledBlock> ScheduleWithLibrary(const te::Program& program,
                                                    const std::map<te::TensorId, Layout>& layouts,
                                                    const DeviceModel& device, ChoiceLog* choices) {
-  const int product = device.product_library.empty() ? -1 : OnlyProduct(program, device);
+  const bool any = !device.product_library.empty() || !device.convolution_library.empty();
+  const int product = any ? OnlyProduct(program, device) : -1;
   if (product < 0) return absl::FailedPreconditionError("not one product, or no library");
   const ChoiceLog before = *choices;
-  absl::StatusOr<ScheduledBlock> block = BlockScheduler(program, layouts, device, InTasks::kNoProducts, choices, product).Run();
-  if (block.ok()) return block;
-  const std::optional<te::Program> bare = WithBareProduct(program, product);
-  if (!bare) return block.status();
-  *choices = before;
-  return BlockScheduler(*bare, layouts, device, InTasks::kNoProducts, choices, product).Run();
+  const auto schedule = [&](const te::Program& form) {
+    return BlockScheduler(form, layouts, device, InTasks::kNoProducts, choices, product).Run();
+  };
+  absl::StatusOr<ScheduledBlock> block = schedule(program);
+  for (const bool rounded : {false, true}) {
+    if (block.ok()) break;
+    const std::optional<te::Program> bare = WithBareProduct(program, product, rounded);
+    if (!bare) continue;
+    *choices = before;
+    block = schedule(*bare);
+  }
+  return block;
 }
 
 }  // namespace
@@ -532,7 +536,7 @@ absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const s
   if (program.tes.size() == 1 && program.tes[0].routine) return ScheduleRoutine(program, layouts);
   ChoiceLog log(options.choices);
   ChoiceLog library_log = log;
-  // A library's product: never by the model, which knows nothing of it.
+  // A stage by a library: never by the model, which knows nothing of it.
   if (absl::StatusOr<ScheduledBlock> library = ScheduleWithLibrary(program, layouts, device, &library_log);
       library.ok() && log.Pick("library", 2, ChoiceKind::kUnmodelled) == 1) {
     library->choices = log.met();

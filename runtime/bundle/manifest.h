@@ -13,7 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "runtime/base/dtype.h"
 #include "runtime/base/tensor.h"
-#include "runtime/bundle/library_product.h"
+#include "runtime/bundle/library_call.h"
 
 namespace fusion {
 
@@ -54,7 +54,7 @@ struct Binding {
 struct Phase {
   std::string symbol;
   int64_t tasks = 0;
-  std::optional<LibraryProduct> product = {};  // instead of the function: what a library of the target computes
+  std::optional<LibraryCall> library = {};  // instead of the function: what a library of the target computes
 };
 
 struct Kernel {
@@ -90,7 +90,7 @@ struct Program {
   std::vector<Launch> launches;
 };
 
-inline constexpr int kNewestFormat = 6;
+inline constexpr int kNewestFormat = 7;
 
 // A bundle holds one program, or several specialisations of one model (docs/decisions/0010-specialisations.md): the
 // first is the manifest itself, which a caller gets who names no shapes; all share weights, code and the names, element
@@ -98,7 +98,7 @@ inline constexpr int kNewestFormat = 6;
 struct Manifest : Program {
   // 2 where an output has extents: a reader of format 1 would hand out what is undefined. 3 where there are several
   // specialisations: a reader of format 2 would know only the first. 4 where a kernel runs on the host. 5 where one is
-  // resident. 6 where a library computes a phase.
+  // resident. 6 where a library multiplies matrices. 7 where one convolves.
   int format = 1;
   std::string generator;                       // "fusion 0.1.0 (generator 1)"
   std::string target = "cpu";                  // selects the device

@@ -1,4 +1,7 @@
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -58,6 +61,13 @@ class Fields {
   }
   void Read(const char* key, std::vector<int64_t>* out) {
     Each(key, [&](const Json& item, const std::string&) { ReadInt(key, item, &out->emplace_back()); });
+  }
+  template <size_t n>
+  void Read(const char* key, std::array<int64_t, n>* out) {
+    std::vector<int64_t> values;
+    Read(key, &values);
+    if (values.size() != n) return Fail(key, absl::StrCat("does not hold ", n, " integers"));
+    std::copy(values.begin(), values.end(), out->begin());
   }
   void Read(const char* key, std::vector<int>* out) {
     Each(key, [&](const Json& item, const std::string&) {
@@ -166,10 +176,44 @@ void VisitProduct(Product& product, Visit visit) {
   visit("tf32", product.tf32);
 }
 
-Json ProductToJson(const LibraryProduct& product) {
-  Json json = Json::object();
-  VisitProduct(product, [&](const char* name, const auto& value) { json[name] = value; });
-  return json;
+template <typename Convolution, typename Visit>
+void VisitConvolution(Convolution& c, Visit visit) {
+  visit("x", c.x), visit("w", c.w), visit("y", c.y);
+  visit("images", c.images), visit("channels", c.channels), visit("results", c.results), visit("groups", c.groups);
+  visit("in", c.in), visit("taps", c.taps), visit("out", c.out);
+  visit("stride", c.stride), visit("dilation", c.dilation), visit("pad", c.pad);
+  visit("x_pitch", c.x_pitch), visit("y_pitch", c.y_pitch);
+  visit("channels_last", c.channels_last), visit("tf32", c.tf32);
+}
+
+constexpr char kProduct[] = "product", kConvolution[] = "convolution";  // fields of a phase
+
+void LibraryToJson(const LibraryCall& call, Json* phase) {
+  if (const auto* product = std::get_if<LibraryProduct>(&call)) {
+    Json& json = (*phase)[kProduct];
+    VisitProduct(*product, [&](const char* name, const auto& value) { json[name] = value; });
+  } else {
+    Json& json = (*phase)[kConvolution];
+    VisitConvolution(std::get<LibraryConvolution>(call),
+                     [&](const char* name, const auto& value) { json[name] = value; });
+  }
+}
+
+std::optional<LibraryCall> ReadLibrary(const Json& phase, const std::string& path, absl::Status* status) {
+  if (!phase.is_object()) return std::nullopt;
+  if (phase.contains(kProduct)) {
+    Fields fields(phase[kProduct], path + "product.", status);
+    LibraryProduct product;
+    VisitProduct(product, [&](const char* name, auto& value) { fields.Read(name, &value); });
+    return product;
+  }
+  if (phase.contains(kConvolution)) {
+    Fields fields(phase[kConvolution], path + "convolution.", status);
+    LibraryConvolution convolution;
+    VisitConvolution(convolution, [&](const char* name, auto& value) { fields.Read(name, &value); });
+    return convolution;
+  }
+  return std::nullopt;
 }
 
 Json KernelsToJson(const std::vector<Kernel>& kernels) {
@@ -178,7 +222,7 @@ Json KernelsToJson(const std::vector<Kernel>& kernels) {
     Json phases = Json::array();
     for (const Phase& phase : kernel.phases) {
       phases.push_back({{"symbol", phase.symbol}, {"tasks", phase.tasks}});
-      if (phase.product) phases.back()["product"] = ProductToJson(*phase.product);
+      if (phase.library) LibraryToJson(*phase.library, &phases.back());
     }
     list.push_back({{"file", kernel.file}, {"phases", std::move(phases)}, {"source", kernel.source}});
     if (kernel.resident) list.back()["resident"] = true;
@@ -240,9 +284,7 @@ void ReadKernel(const Json& item, const std::string& path, absl::Status* status,
     Phase& phase = kernel->phases.emplace_back();
     phase_fields.Read("symbol", &phase.symbol);
     phase_fields.Read("tasks", &phase.tasks);
-    if (!item.is_object() || !item.contains("product")) return;
-    Fields product_fields(item["product"], path + "product.", status);
-    VisitProduct(phase.product.emplace(), [&](const char* name, auto& value) { product_fields.Read(name, &value); });
+    phase.library = ReadLibrary(item, path, status);
   });
   if (item.is_object() && item.contains("resident")) fields.Read("resident", &kernel->resident);
   if (!item.is_object() || !item.contains("host")) return;

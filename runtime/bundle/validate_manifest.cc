@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/bundle/manifest.h"
+#include "runtime/bundle/validate_library_call.h"
 
 namespace fusion {
 namespace {
@@ -112,8 +113,10 @@ absl::Status CheckKernel(const Manifest& manifest, const Kernel& kernel, size_t 
     if (phase.tasks < 0) return Bad("kernel ", index, ": negative tasks in phase '", phase.symbol, "'");
   }
   for (const Phase& phase : kernel.phases) {
-    if (phase.product && (manifest.format < 6 || kernel.on_host || kernel.resident)) {
-      return Bad("kernel ", index, " has a product of a library, which takes format 6 and a launch of the device");
+    if (!phase.library) continue;
+    const int format = std::holds_alternative<LibraryProduct>(*phase.library) ? 6 : 7;
+    if (manifest.format < format || kernel.on_host || kernel.resident) {
+      return Bad("kernel ", index, " calls a library, which takes format ", format, " and a launch of the device");
     }
   }
   if (kernel.resident && (manifest.format < 5 || kernel.phases.size() != 1 || kernel.on_host)) {
@@ -121,35 +124,6 @@ absl::Status CheckKernel(const Manifest& manifest, const Kernel& kernel, size_t 
   }
   if (kernel.on_host && (manifest.format < 4 || manifest.host_isa.empty())) {
     return Bad("kernel ", index, " runs on the host, which takes format 4 and a host_isa");
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckProduct(const Program& program, const Launch& launch, const LibraryProduct& product) {
-  for (const int argument : {product.a, product.b, product.d, product.bias < 0 ? product.a : product.bias}) {
-    if (!InRange(argument, launch.buffers.size())) return Bad("a product has no argument ", argument);
-  }
-  const auto buffer = [&](int argument) -> const Buffer& { return program.buffers[launch.buffers[argument]]; };
-  const DType operands = buffer(product.a).dtype, result = buffer(product.d).dtype;
-  if ((operands != DType::kF32 && operands != DType::kF16) || buffer(product.b).dtype != operands ||
-      (result != DType::kF32 && result != operands) || buffer(product.d).kind == Buffer::Kind::kConstant ||
-      (product.bias >= 0 && (result != DType::kF32 || buffer(product.bias).dtype != result))) {
-    return Bad("a product of ", DTypeName(operands), " into ", DTypeName(result), " is none");
-  }
-  for (const int64_t extent : {product.m, product.n, product.depth, product.batches}) {
-    if (extent < 1 || extent > INT32_MAX) return Bad("a product of ", extent, " rows or columns");
-  }
-  for (const int64_t step :
-       {product.a_pitch, product.b_pitch, product.d_pitch, product.a_batch, product.b_batch, product.d_batch}) {
-    if (step < 0 || step > INT32_MAX) return Bad("a product whose matrices are ", step, " elements apart");
-  }
-  // No overflow: two products below 2^62 and an extent.
-  const auto inside = [&](int argument, int64_t elements) {
-    return elements <= buffer(argument).size_bytes / DTypeBytes(buffer(argument).dtype);
-  };
-  if (!inside(product.a, product.a_elements()) || !inside(product.b, product.b_elements()) ||
-      !inside(product.d, product.d_elements()) || (product.bias >= 0 && !inside(product.bias, product.m))) {
-    return Bad("a product leaves its buffers");
   }
   return absl::OkStatus();
 }
@@ -175,8 +149,8 @@ absl::Status CheckProgram(const Manifest& manifest, const Program& program, int6
       if (!InRange(buffer, program.buffers.size())) return Bad("launch ", i, ": no buffer ", buffer);
     }
     for (const Phase& phase : program.kernels[launch.kernel].phases) {
-      if (phase.product) {
-        RETURN_IF_ERROR(Annotate(CheckProduct(program, launch, *phase.product), absl::StrCat("launch ", i)));
+      if (phase.library) {
+        RETURN_IF_ERROR(Annotate(ValidateLibraryCall(program, launch, *phase.library), absl::StrCat("launch ", i)));
       }
     }
     for (const int argument : program.kernels[launch.kernel].writes) {

@@ -159,8 +159,10 @@ class Check:
         number = int(self.manifest["isa"][3:])
         if number // 10 != driver.capability[0] or number % 10 > driver.capability[1]:
             raise Failure("is for cuda:%s, '%s' is sm_%d%d" % ((self.manifest["isa"], driver.name) + driver.capability))
-        if any("product" in phase for kernel in self.manifest["kernels"] for phase in kernel["phases"]):
-            raise Failure("leaves products to cuBLASLt, which have no text to compare with: compile it with --tune off")
+        if any(call in phase for kernel in self.manifest["kernels"] for phase in kernel["phases"]
+               for call in ("product", "convolution")):
+            raise Failure("leaves phases to CUDA's libraries, which have no text to compare with: "
+                          "compile it with --tune off")
         self.place()
         self.load()
 

@@ -11,6 +11,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/devices/cuda/context.h"
 #include "runtime/devices/cuda/cublas_lt.h"
+#include "runtime/devices/cuda/cudnn.h"
 
 namespace fusion {
 namespace {
@@ -56,6 +57,7 @@ absl::StatusOr<DeviceModel> ProbeCuda() {
   }
   // Kernels may be left to it here, where they can be measured against it.
   model.product_library = cuda::ProductLibraryName().value_or("");
+  model.convolution_library = cuda::ConvolutionLibraryName().value_or("");
   return model;
 }
 

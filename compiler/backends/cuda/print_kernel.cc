@@ -52,7 +52,7 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
   for (const movement::InPlacePair& pair : movement::InPlacePairs(kernel)) may_alias.insert({pair.out, pair.in});
   text::CodeWriter out;
   for (size_t p = 0; p < (kernel.resident ? 1 : kernel.phases.size()); ++p) {
-    if (movement::LibraryProductOf(kernel.phases[p]) != nullptr) continue;
+    if (movement::LibraryCallOf(kernel.phases[p]) != nullptr) continue;
     const Phases phases = kernel.resident ? Phases(kernel.phases) : Phases(kernel.phases).subspan(p, 1);
     std::set<int> written;
     for (const movement::Phase& phase : phases) written.merge(text::WrittenBuffers(phase));

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/backends/process/child_process.h"
+#include "compiler/pipeline/testing/compute_library_call.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::testing {
@@ -37,26 +38,6 @@ class Folder {
 
 void WriteFile(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
 
-// Of f32.
-void Multiply(const LibraryProduct& p, const std::vector<void*>& args) {
-  const auto* a = static_cast<const float*>(args[p.a]);
-  const auto* b = static_cast<const float*>(args[p.b]);
-  const auto* bias = p.bias >= 0 ? static_cast<const float*>(args[p.bias]) : nullptr;
-  auto* d = static_cast<float*>(args[p.d]);
-  for (int64_t batch = 0; batch < p.batches; ++batch, a += p.a_batch, b += p.b_batch, d += p.d_batch) {
-    for (int64_t j = 0; j < p.n; ++j) {
-      for (int64_t i = 0; i < p.m; ++i) {
-        float sum = 0;
-        for (int64_t k = 0; k < p.depth; ++k) {
-          sum += a[p.a_along_depth ? i * p.a_pitch + k : k * p.a_pitch + i] *
-                 b[p.b_along_depth ? j * p.b_pitch + k : k * p.b_pitch + j];
-        }
-        d[j * p.d_pitch + i] = sum + (bias != nullptr ? bias[i] : 0);
-      }
-    }
-  }
-}
-
 class HostHere : public KernelHost {
  public:
   HostHere(void* handle, std::string suffix) : handle_(handle), suffix_(std::move(suffix)) {}
@@ -68,8 +49,8 @@ class HostHere : public KernelHost {
     unsigned meeting = 0;  // runtime/devices/cuda/kernel_abi.md
     if (call.resident) args.push_back(&meeting);
     for (const KernelCall::Phase& phase : call.phases) {
-      if (phase.product) {
-        Multiply(*phase.product, args);
+      if (phase.library) {
+        ComputeLibraryCall(*phase.library, args);
         continue;
       }
       const std::string symbol = phase.symbol + (call.resident ? "_together" : suffix_);

@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/pipeline/testing/guarded_buffer.h"
-#include "runtime/bundle/library_product.h"
+#include "runtime/bundle/library_call.h"
 
 namespace fusion::testing {
 
@@ -19,7 +19,7 @@ struct KernelCall {
   struct Phase {
     std::string symbol;
     std::vector<std::pair<int64_t, int64_t>> ranges;  // of tasks, in the order in which they are to run
-    std::optional<LibraryProduct> product;            // instead of the function
+    std::optional<LibraryCall> library;               // instead of the function
   };
   std::vector<GuardedBuffer*> args;
   int64_t scratch_bytes = 0;

@@ -1,19 +1,11 @@
 // Products that a library of the target computes: recognised as the matrices that they are, and run by the bundle's
-// device through a cuBLASLt that the processor plays (runtime/devices/cuda/testing).
+// device through a cuBLASLt that the processor plays.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <filesystem>
 
 #include "absl/strings/match.h"
-#include "compiler/backends/cpu/toolchain/clang_toolchain.h"
-#include "compiler/backends/cuda/testing/shim_toolchain.h"
-#include "compiler/backends/toolchain_set.h"
-#include "compiler/pipeline/compile.h"
+#include "compiler/pipeline/testing/library_bundle.h"
 #include "compiler/pipeline/testing/run_block.h"
-#include "runtime/devices/cuda/testing/use_shim_driver.h"
-#include "runtime/loader/session.h"
 
 namespace fusion::testing {
 namespace {
@@ -28,11 +20,7 @@ DeviceModel WithLibrary() {
   return device;
 }
 
-int LibraryPhases(const BlockKernel& kernel) {
-  int count = 0;
-  for (const movement::Phase& phase : kernel.kernel.phases) count += movement::LibraryProductOf(phase) != nullptr;
-  return count;
-}
+size_t LibraryPhases(const BlockKernel& kernel) { return LibraryCallsOf(kernel.kernel).size(); }
 
 BlockCase Product(const std::string& name, const Shape& a, const Shape& b, bool weights) {
   G g;
@@ -84,11 +72,13 @@ TEST(LibraryProduct, IsTheProductThatTheBlockHas) {
   for (const BlockResult& result : RunCases(cases, {options})) {
     EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
     ASSERT_EQ(result.kernels.size(), 1u) << result.name;
-    EXPECT_EQ(LibraryPhases(result.kernels[0]), 1) << result.name << "\n" << movement::Print(result.kernels[0].kernel);
-    const bool biased = absl::StartsWith(result.name, "bias");
-    const movement::Phase& first = result.kernels[0].kernel.phases[0];
-    if (biased) EXPECT_EQ(result.kernels[0].kernel.phases.size(), 1u) << result.name;
-    if (biased) EXPECT_GE(movement::LibraryProductOf(first)->bias, 0) << result.name;
+    const std::vector<LibraryCall> calls = LibraryCallsOf(result.kernels[0].kernel);
+    ASSERT_EQ(calls.size(), 1u) << result.name << "\n" << movement::Print(result.kernels[0].kernel);
+    ASSERT_TRUE(std::holds_alternative<LibraryProduct>(calls[0])) << result.name;
+    if (absl::StartsWith(result.name, "bias")) {
+      EXPECT_EQ(result.kernels[0].kernel.phases.size(), 1u) << result.name;
+      EXPECT_GE(std::get<LibraryProduct>(calls[0]).bias, 0) << result.name;
+    }
   }
 }
 
@@ -102,12 +92,13 @@ TEST(LibraryProduct, IsNeverTheModelsChoiceAndOnlyOfOneProduct) {
   product.Out(product.Op("MatMul", {product.In({512, 512}), product.In({512, 512})}));
   const auto own = kernel_of(product, WithLibrary(), {});
   ASSERT_TRUE(own.ok()) << own.status();
-  EXPECT_EQ(LibraryPhases(*own), 0);
-  EXPECT_TRUE(std::any_of(own->choices.begin(), own->choices.end(),
-                          [](const ChoicePoint& point) { return point.name == "library" && point.kind == ChoiceKind::kUnmodelled; }));
+  EXPECT_EQ(LibraryPhases(*own), 0u);
+  EXPECT_TRUE(std::any_of(own->choices.begin(), own->choices.end(), [](const ChoicePoint& point) {
+    return point.name == "library" && point.kind == ChoiceKind::kUnmodelled;
+  }));
   const auto without = kernel_of(product, CudaTestDevice(32), {{"library", 1}});
   ASSERT_TRUE(without.ok()) << without.status();
-  EXPECT_EQ(LibraryPhases(*without), 0);
+  EXPECT_EQ(LibraryPhases(*without), 0u);
   EXPECT_EQ(without->key, own->key);
 
   G two;
@@ -122,98 +113,29 @@ TEST(LibraryProduct, IsNeverTheModelsChoiceAndOnlyOfOneProduct) {
     for (const ChoicePoint& point : kernel->choices) {
       if (g != &computed) EXPECT_NE(point.name, "library");
     }
-    if (g != &computed) EXPECT_EQ(LibraryPhases(*kernel), 0);
+    if (g != &computed) EXPECT_EQ(LibraryPhases(*kernel), 0u);
   }
 }
 
-// A worker on which the library takes this share of our kernels' time.
-class Worker : public LatencyOracle {
- public:
-  explicit Worker(double share) : share_(share) {}
-  absl::StatusOr<std::vector<LatencyAnswer>> Latency(absl::Span<const LatencyQuestion> questions,
-                                                     MeasurementBundler&) override {
-    std::vector<LatencyAnswer> answers;
-    for (const LatencyQuestion& question : questions) {
-      const bool library = absl::StrContains(question.description, "library=1");
-      answers.push_back({library ? 1000 * share_ : 1000, LatencySource::kMeasured});
-    }
-    return answers;
-  }
-
- private:
-  const double share_;
-};
-
-class Bundles : public ::testing::Test {
- protected:
-  void SetUp() override {
-    ASSERT_TRUE(UseCudaShimDriver().ok());
-    std::vector<std::unique_ptr<LocalToolchain>> local;
-    auto clang = ClangToolchain::Create({});
-    ASSERT_TRUE(clang.ok()) << clang.status();
-    local.push_back(*std::move(clang));
-    auto shim = MakeCudaShimToolchain();
-    ASSERT_TRUE(shim.ok()) << shim.status();
-    local.push_back(*std::move(shim));
-    toolchains_ = std::make_unique<ToolchainSet>(std::move(local));
-    path_ = ::testing::TempDir() + "/library_product_test_" + std::to_string(getpid()) + ".fusion";
-  }
-  void TearDown() override { std::filesystem::remove(path_); }
-
-  // What the bundle computes of inputs of that seed, and how many products it leaves to the library.
-  absl::StatusOr<std::pair<std::vector<Tensor>, int>> Run(const ecg::Graph& graph, double share,
-                                                          const std::string& precision) {
-    const DeviceModel device = WithLibrary();
-    Worker worker(share);
-    CompileContext context;
-    context.device = &device;
-    context.oracle = &worker;
-    context.toolchain = toolchains_.get();
-    ModelFiles files;
-    files.graph = &graph;
-    CompileOptions options;
-    options.target = "cuda";
-    options.precision = precision;
-    options.tune = "quick";
-    options.disabled_passes = {"beyond-table"};  // a product a kernel
-    if (auto compiled = Compile(files, options, context, path_); !compiled.ok()) return compiled.status();
-    auto bundle = Bundle::Open(path_);
-    if (!bundle.ok()) return bundle.status();
-    int products = 0;
-    for (const Kernel& kernel : (*bundle)->manifest().kernels) {
-      for (const Phase& phase : kernel.phases) products += phase.product.has_value();
-    }
-    EXPECT_EQ((*bundle)->manifest().format >= 6, products > 0);
-    auto session = Session::Create(*bundle, 1);
-    if (!session.ok()) return session.status();
-    const std::vector<Tensor> inputs = RandomInputs((*session)->manifest(), 5);
-    auto outputs = (*session)->Run(inputs);
-    if (!outputs.ok()) return outputs.status();
-    std::vector<int64_t> latencies_ns;
-    auto again = (*session)->RunTimed(inputs, &latencies_ns);
-    if (!again.ok()) return again.status();
-    EXPECT_EQ(again->size(), outputs->size());
-    return std::pair(*std::move(outputs), products);
-  }
-
-  std::unique_ptr<ToolchainSet> toolchains_;
-  std::string path_;
-};
-
-TEST_F(Bundles, CallTheLibraryWhereItWasMeasuredFaster) {
+TEST(LibraryProduct, IsCalledByBundlesWhereItWasMeasuredFaster) {
+  auto bundles = LibraryBundles::Create();
+  ASSERT_TRUE(bundles.ok()) << bundles.status();
   G g;
   const V x = g.Op("Gemm", {g.In({64, 96}), g.Weight({96, 80}), g.Weight({80})});
   const V y = g.Op("Erf", {g.Op("MatMul", {x, g.Weight({80, 128})})});
   g.Out(g.Op("MatMul", {g.In({2, 40, 64}), y}));
   for (const char* precision : {"fp32", "fp16"}) {
-    const auto ours = Run(g.graph(), 2, precision), theirs = Run(g.graph(), 0.5, precision);
+    const auto run = [&](double share) { return (*bundles)->Run(g.graph(), {WithLibrary(), share, precision}); };
+    const auto ours = run(2), theirs = run(0.5);
     ASSERT_TRUE(ours.ok()) << precision << ": " << ours.status();
     ASSERT_TRUE(theirs.ok()) << precision << ": " << theirs.status();
-    EXPECT_EQ(ours->second, 0) << precision;
-    EXPECT_GE(theirs->second, 2) << precision;
-    ASSERT_EQ(ours->first.size(), theirs->first.size());
-    for (size_t o = 0; o < ours->first.size(); ++o) {
-      const absl::Status same = CompareOutputs(ours->first[o], theirs->first[o]);
+    EXPECT_EQ(ours->calls.size(), 0u) << precision;
+    EXPECT_LT(ours->format, 6) << precision;
+    EXPECT_GE(theirs->calls.size(), 2u) << precision;
+    EXPECT_EQ(theirs->format, 6) << precision;
+    ASSERT_EQ(ours->outputs.size(), theirs->outputs.size());
+    for (size_t o = 0; o < ours->outputs.size(); ++o) {
+      const absl::Status same = CompareOutputs(ours->outputs[o], theirs->outputs[o]);
       EXPECT_TRUE(same.ok()) << precision << ": " << same;
     }
   }

@@ -181,8 +181,8 @@ absl::Status RunKernel(const Run& run, size_t k, KernelHost* host,
   for (size_t p = 0; p < launched.size(); ++p) {
     const int64_t tasks = launched[p];
     KernelCall::Phase phase{PhaseSymbol(run.symbols[k], static_cast<int>(p)), {}, {}};
-    const LibraryProduct* product = movement::LibraryProductOf(block.kernel.phases[p]);
-    if (product != nullptr) phase.product = *product;
+    const LibraryCall* library = movement::LibraryCallOf(block.kernel.phases[p]);
+    if (library != nullptr) phase.library = *library;
     for (int64_t at = 0; at < tasks;) {
       const int64_t length =
           std::min<int64_t>(tasks - at, 1 + static_cast<int64_t>((*random)() % std::max<int64_t>(1, tasks / 3)));

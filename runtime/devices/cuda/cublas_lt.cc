@@ -15,8 +15,6 @@ namespace {
 
 constexpr const char* kLibraries[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11",
                                       "/usr/local/cuda/lib64/libcublasLt.so"};
-// What cuBLAS's guide recommends for Hopper; smaller devices use less.
-constexpr size_t kWorkspaceBytes = 32 << 20;
 
 // cublasComputeType_t, cudaDataType_t, cublasOperation_t, cublasLtEpilogue_t and attributes, as far as they are used.
 constexpr int kCompute32F = 68, kCompute32FFastTf32 = 77;
@@ -122,35 +120,31 @@ int TypeOf(DType dtype) { return dtype == DType::kF16 ? kReal16F : kReal32F; }
 
 class CublasLt : public ProductLibrary, public std::enable_shared_from_this<CublasLt> {
  public:
-  CublasLt(const Functions* functions, std::shared_ptr<const Context> context)
-      : functions_(*functions), context_(std::move(context)) {}
+  CublasLt(const Functions* functions, std::shared_ptr<const Context> context, DevicePointer workspace)
+      : functions_(*functions), context_(std::move(context)), workspace_(workspace) {}
   ~CublasLt() override {
     if (handle_ == nullptr) return;
     const Current current(*context_);
     functions_.Destroy(handle_);
   }
 
-  absl::Status Start() {
-    RETURN_IF_ERROR(Check(functions_.Create(&handle_), "starting"));
-    ASSIGN_OR_RETURN(workspace_, context_->Allocate(static_cast<int64_t>(kWorkspaceBytes), "cuBLASLt"));
-    return absl::OkStatus();
-  }
+  absl::Status Start() { return Check(functions_.Create(&handle_), "starting"); }
 
-  absl::StatusOr<std::unique_ptr<Product>> Plan(const LibraryProduct& product, const Operands& operands) override;
+  absl::StatusOr<std::unique_ptr<BoundCall>> Plan(const LibraryProduct& product, const Operands& operands) override;
 
   const Functions& functions() const { return functions_; }
   Handle handle() const { return handle_; }
   const Context& context() const { return *context_; }
-  void* workspace() const { return reinterpret_cast<void*>(workspace_.data()); }
+  void* workspace() const { return ToPointer(workspace_); }
 
  private:
   const Functions& functions_;
   const std::shared_ptr<const Context> context_;
+  const DevicePointer workspace_;
   Handle handle_ = nullptr;
-  Memory workspace_;  // products follow each other in one stream
 };
 
-class CublasLtProduct : public Product {
+class CublasLtProduct : public BoundCall {
  public:
   CublasLtProduct(std::shared_ptr<const CublasLt> library, const ProductLibrary::Operands& operands)
       : library_(std::move(library)),
@@ -181,7 +175,7 @@ class CublasLtProduct : public Product {
     const auto prefer = [&](int attribute, auto value) {
       return Check(lt.MatmulPreferenceSetAttribute(preference.get(), attribute, &value, sizeof value), "a preference");
     };
-    RETURN_IF_ERROR(prefer(kMaxWorkspaceBytes, kWorkspaceBytes));
+    RETURN_IF_ERROR(prefer(kMaxWorkspaceBytes, kLibraryWorkspaceBytes));
     for (const int attribute : kMinAlignment) RETURN_IF_ERROR(prefer(attribute, uint32_t{kBufferAlignBytes}));
     int count = 0;
     Heuristic found = {};
@@ -195,11 +189,10 @@ class CublasLtProduct : public Product {
 
   absl::Status Enqueue() override {
     constexpr float kOne = 1, kZero = 0;
-    const auto at = [](DevicePointer pointer) { return reinterpret_cast<void*>(pointer); };
-    return Check(library_->functions().Matmul(library_->handle(), matmul_.get(), &kOne, at(operands_.a), a_.get(),
-                                              at(operands_.b), b_.get(), &kZero, at(operands_.d), d_.get(),
-                                              at(operands_.d), d_.get(), &algorithm_, library_->workspace(),
-                                              kWorkspaceBytes, library_->context().stream()),
+    return Check(library_->functions().Matmul(
+                     library_->handle(), matmul_.get(), &kOne, ToPointer(operands_.a), a_.get(), ToPointer(operands_.b),
+                     b_.get(), &kZero, ToPointer(operands_.d), d_.get(), ToPointer(operands_.d), d_.get(), &algorithm_,
+                     library_->workspace(), kLibraryWorkspaceBytes, library_->context().stream()),
                  "multiplying");
   }
 
@@ -228,7 +221,7 @@ class CublasLtProduct : public Product {
   Algorithm algorithm_ = {};
 };
 
-absl::StatusOr<std::unique_ptr<Product>> CublasLt::Plan(const LibraryProduct& product, const Operands& operands) {
+absl::StatusOr<std::unique_ptr<BoundCall>> CublasLt::Plan(const LibraryProduct& product, const Operands& operands) {
   auto planned = std::make_unique<CublasLtProduct>(shared_from_this(), operands);
   RETURN_IF_ERROR(planned->Plan(product));
   return planned;
@@ -242,9 +235,10 @@ absl::StatusOr<std::string> ProductLibraryName() {
   return absl::StrCat("cuBLASLt ", version / 10000, ".", version % 10000 / 100, ".", version % 100);
 }
 
-absl::StatusOr<std::shared_ptr<ProductLibrary>> ProductLibrary::Open(std::shared_ptr<const Context> context) {
+absl::StatusOr<std::shared_ptr<ProductLibrary>> ProductLibrary::Open(std::shared_ptr<const Context> context,
+                                                                     DevicePointer workspace) {
   ASSIGN_OR_RETURN(const Functions* functions, LoadLibrary());
-  auto library = std::make_shared<CublasLt>(functions, std::move(context));
+  auto library = std::make_shared<CublasLt>(functions, std::move(context), workspace);
   RETURN_IF_ERROR(library->Start());
   return library;
 }

@@ -9,19 +9,13 @@
 #include "absl/status/statusor.h"
 #include "runtime/base/dtype.h"
 #include "runtime/bundle/library_product.h"
+#include "runtime/devices/cuda/bound_call.h"
 #include "runtime/devices/cuda/context.h"
 
 namespace fusion::cuda {
 
 // Its name and version, "cuBLASLt 13.0.0". FAILED_PRECONDITION, saying what is missing, where it is not installed.
 absl::StatusOr<std::string> ProductLibraryName();
-
-// A product of matrices at fixed addresses, ready to be enqueued; also while the stream is captured.
-class Product {
- public:
-  virtual ~Product() = default;
-  virtual absl::Status Enqueue() = 0;  // in the context's stream, with the context current
-};
 
 // Plans products. One thread at a time.
 class ProductLibrary {
@@ -30,11 +24,13 @@ class ProductLibrary {
     DevicePointer a = 0, b = 0, d = 0, bias = 0;
     DType operand = DType::kF32, result = DType::kF32;
   };
-  // FAILED_PRECONDITION where it is not installed; with the context current.
-  static absl::StatusOr<std::shared_ptr<ProductLibrary>> Open(std::shared_ptr<const Context> context);
+  // `workspace`: kLibraryWorkspaceBytes of the device's memory, which outlives what is planned. FAILED_PRECONDITION
+  // where the library is not installed; with the context current.
+  static absl::StatusOr<std::shared_ptr<ProductLibrary>> Open(std::shared_ptr<const Context> context,
+                                                              DevicePointer workspace);
   virtual ~ProductLibrary() = default;
   // The algorithm is the first that the library proposes. Keeps the library.
-  virtual absl::StatusOr<std::unique_ptr<Product>> Plan(const LibraryProduct& product, const Operands& operands) = 0;
+  virtual absl::StatusOr<std::unique_ptr<BoundCall>> Plan(const LibraryProduct& product, const Operands& operands) = 0;
 };
 
 }  // namespace fusion::cuda

@@ -10,7 +10,7 @@
 #include "runtime/devices/cpu/cpu_launches.h"
 #include "runtime/devices/cpu/isa.h"
 #include "runtime/devices/cuda/context.h"
-#include "runtime/devices/cuda/cublas_lt.h"
+#include "runtime/devices/cuda/library_calls.h"
 #include "runtime/devices/mirrored_buffers.h"
 
 namespace fusion {
@@ -67,7 +67,7 @@ class CudaExecutable : public Executable {
 
  private:
   struct BoundPhase {
-    std::unique_ptr<cuda::Product> product;  // else:
+    std::unique_ptr<cuda::BoundCall> library;  // else:
     cuda::FunctionHandle function;
     unsigned blocks, threads;
     bool together;  // the blocks wait for each other
@@ -95,7 +95,7 @@ class CudaExecutable : public Executable {
   absl::Status LoadCode() {
     for (const fusion::Kernel& kernel : program_->kernels) {
       const bool text =
-          std::any_of(kernel.phases.begin(), kernel.phases.end(), [](const Phase& phase) { return !phase.product; });
+          std::any_of(kernel.phases.begin(), kernel.phases.end(), [](const Phase& phase) { return !phase.library; });
       if (kernel.on_host || !text || modules_.count(kernel.file) != 0) continue;
       ASSIGN_OR_RETURN(const absl::string_view bytes, bundle_->Entry(kernel.file));
       cuda::ModuleHandle module = nullptr;
@@ -136,8 +136,12 @@ class CudaExecutable : public Executable {
       for (const Phase& phase : kernel.phases) {
         if (phase.tasks == 0) continue;
         BoundPhase one = {nullptr, nullptr, static_cast<unsigned>(phase.tasks), 0, false};
-        if (phase.product) {
-          ASSIGN_OR_RETURN(one.product, PlanProduct(launch, *phase.product));
+        if (phase.library) {
+          const auto argument = [&](int index) {
+            const int buffer = launch.buffers[index];
+            return cuda::LibraryCalls::Argument{DeviceOf(buffer), program_->buffers[buffer].dtype};
+          };
+          ASSIGN_OR_RETURN(one.library, library_calls_.Plan(*phase.library, argument, context_));
           bound.phases.push_back(std::move(one));
           continue;
         }
@@ -158,34 +162,14 @@ class CudaExecutable : public Executable {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<std::unique_ptr<cuda::Product>> PlanProduct(const Launch& launch, const LibraryProduct& product) {
-    if (product_library_ == nullptr) {
-      absl::StatusOr<std::shared_ptr<cuda::ProductLibrary>> opened = cuda::ProductLibrary::Open(context_);
-      if (!opened.ok()) {
-        return Annotate(opened.status(),
-                        "the bundle leaves products of matrices to cuBLASLt (compiled with --tune off "
-                        "it needs none)");
-      }
-      product_library_ = *std::move(opened);
-    }
-    const auto buffer = [&](int argument) { return launch.buffers[argument]; };
-    cuda::ProductLibrary::Operands operands;
-    operands.a = DeviceOf(buffer(product.a)), operands.b = DeviceOf(buffer(product.b));
-    operands.d = DeviceOf(buffer(product.d));
-    if (product.bias >= 0) operands.bias = DeviceOf(buffer(product.bias));
-    operands.operand = program_->buffers[buffer(product.a)].dtype;
-    operands.result = program_->buffers[buffer(product.d)].dtype;
-    return product_library_->Plan(product, operands);
-  }
-
   absl::Status Enqueue(size_t l) {
     BoundLaunch& launch = launches_[l];
     std::vector<void*> parameters;
     for (cuda::DevicePointer& argument : launch.arguments) parameters.push_back(&argument);
     for (const BoundPhase& phase : launch.phases) {
-      if (phase.product != nullptr) {
+      if (phase.library != nullptr) {
         RETURN_IF_ERROR(
-            Annotate(phase.product->Enqueue(), absl::StrCat("launch ", l, " '", program_->launches[l].label, "'")));
+            Annotate(phase.library->Enqueue(), absl::StrCat("launch ", l, " '", program_->launches[l].label, "'")));
         continue;
       }
       const cuda::StreamHandle stream = context_->stream();
@@ -295,8 +279,8 @@ class CudaExecutable : public Executable {
   std::map<std::string, cuda::ModuleHandle> modules_;  // by kernel file
   MirroredBuffers buffers_;
   cuda::Memory memory_, weights_, meeting_;
-  std::shared_ptr<cuda::ProductLibrary> product_library_;  // null: nothing is left to it
-  std::vector<BoundLaunch> launches_;                      // nothing bound of what runs on the host
+  cuda::LibraryCalls library_calls_;
+  std::vector<BoundLaunch> launches_;  // nothing bound of what runs on the host
   std::vector<Part> parts_;
   CpuLaunches host_launches_;
 };

@@ -1,6 +1,7 @@
 #include "runtime/devices/cuda/testing/use_shim_driver.h"
 
 #include <dlfcn.h>
+#include <stdlib.h>
 
 #include "absl/strings/str_cat.h"
 
@@ -9,7 +10,9 @@ namespace fusion {
 absl::Status UseCudaShimDriver() {
   // A library that is loaded is found by its name, wherever it lies.
   const bool open = dlopen(FUSION_CUDA_SHIM_DRIVER, RTLD_NOW | RTLD_LOCAL) != nullptr &&
-                    dlopen(FUSION_CUDA_SHIM_CUBLAS_LT, RTLD_NOW | RTLD_LOCAL) != nullptr;
+                    dlopen(FUSION_CUDA_SHIM_CUBLAS_LT, RTLD_NOW | RTLD_LOCAL) != nullptr &&
+                    (getenv("FUSION_CUDA_SHIM_NO_CUDNN") != nullptr ||
+                     dlopen(FUSION_CUDA_SHIM_CUDNN, RTLD_NOW | RTLD_LOCAL) != nullptr);
   if (open) return absl::OkStatus();
   const char* reason = dlerror();
   return absl::NotFoundError(absl::StrCat("no shim driver: ", reason ? reason : ""));

@@ -1,0 +1,15 @@
+// What a library is told, as the movement graph prints it: part of a kernel's key.
+#ifndef FUSION_COMPILER_MOVEMENT_LIBRARY_CALL_TEXT_H_
+#define FUSION_COMPILER_MOVEMENT_LIBRARY_CALL_TEXT_H_
+
+#include <string>
+
+#include "runtime/bundle/library_call.h"
+
+namespace fusion::movement {
+
+std::string LibraryCallText(const LibraryCall& call);
+
+}  // namespace fusion::movement
+
+#endif  // FUSION_COMPILER_MOVEMENT_LIBRARY_CALL_TEXT_H_
