@@ -21,7 +21,7 @@ using te::TensorId;
 // Points of an axis that must stay together (the results of one tile of minimal filtering), at most.
 constexpr int64_t kMostGroup = 8;
 // A bundle may run on more threads than it was planned for; where blocks cost the same, tasks are enough for these.
-constexpr int kLeastUnits = 4;
+constexpr int kLeastUnits = 2;
 // Of a task that takes columns: a few lines of each row.
 constexpr int64_t kVectorsOfColumns = 4;
 // The share of the time that a larger block must leave.
