@@ -30,6 +30,8 @@ constexpr double kWorthEnlarging = 0.98;
 // work-item, holds no more than there is of it, and slices of the products' operands besides (group_tile.cc).
 constexpr int64_t kMostScratch = 4;
 constexpr int64_t kMostOfGroupMemory = 2;
+// A share of a processor's is left for packed operands.
+constexpr int64_t kLeftForPacking = 4;
 // Of an operand whose rows are summed, an element: each task transposes it for its tiles.
 constexpr double kTransposeOps = 8;
 // Points of the last stage that keep a work-item busy between two barriers.
@@ -73,9 +75,11 @@ double Seconds(const TaskBoxes& task, InTasks holds, const std::vector<GridAxis>
   const absl::StatusOr<std::vector<te::Box>> boxes = task.For(grid);
   if (!boxes.ok()) return kNever;
   const int64_t kept = KeptBytes(task, *boxes);
-  if (kept > MostScratchBytes(device, /*products=*/true) / (device.task_lanes > 1 ? kMostOfGroupMemory : 1)) {
-    return kNever;
-  }
+  const int64_t most = MostScratchBytes(device, /*products=*/true);
+  const int64_t taken = device.task_lanes > 1           ? most - most / kMostOfGroupMemory
+                        : holds == InTasks::kFiltering ? 0
+                                                       : most / kLeftForPacking;
+  if (kept > most - taken) return kNever;
   double work = 0, reading = 0, keeping = 0, near = static_cast<double>(kept);
   for (size_t s = 0; s < boxes->size(); ++s) {
     const auto points = static_cast<double>(BoxPoints((*boxes)[s]));
