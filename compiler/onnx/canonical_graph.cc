@@ -55,6 +55,10 @@ class NodeContext : public ops::ImportContext {
   void ReplaceWith(std::vector<ecg::ValueId> outputs) override { replacement_ = std::move(outputs); }
 
   const ecg::Value& value(ecg::ValueId id) const override { return graph_->graph.value(id); }
+  const ecg::Node* producer(ecg::ValueId id) const override {
+    const ecg::NodeId node = value(id).producer;
+    return node == ecg::kNone ? nullptr : &graph_->graph.node(node);
+  }
   bool IsDynamic(ecg::ValueId value, int dim) const override { return graph_->extents.Of(value, dim) != ecg::kNone; }
   using ops::ImportContext::IsDynamic;
   ecg::ValueId Extent(ecg::ValueId value, int dim) override { return graph_->Extent(value, dim); }

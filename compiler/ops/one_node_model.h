@@ -47,6 +47,10 @@ class OneNodeModel : public ImportContext {
   void ReplaceWith(std::vector<ecg::ValueId> outputs) override { replacement_ = std::move(outputs); }
   // Nothing depends on data here.
   const ecg::Value& value(ecg::ValueId id) const override { return graph_.value(id); }
+  const ecg::Node* producer(ecg::ValueId id) const override {
+    const ecg::NodeId node = value(id).producer;
+    return node == ecg::kNone ? nullptr : &graph_.node(node);
+  }
   bool IsDynamic(ecg::ValueId, int) const override { return false; }
   ecg::ValueId Extent(ecg::ValueId value, int dim) override {
     return AddConstant(Tensor::From<int64_t>(DType::kI64, {}, {graph_.value(value).type.shape[dim]}));

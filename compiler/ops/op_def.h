@@ -77,6 +77,8 @@ class ImportContext {
   // Shapes that depend on data (docs/decisions/0008-bounded-extents.md): a dimension's static extent is then a bound,
   // and how many of its elements there are is a value of the graph, an i64 scalar. What lies past it is undefined.
   virtual const ecg::Value& value(ecg::ValueId id) const = 0;  // until the next node or constant is added
+  // The canonical node that computes a value, until the next one is added; nullptr for inputs and constants.
+  virtual const ecg::Node* producer(ecg::ValueId id) const = 0;
   virtual bool IsDynamic(ecg::ValueId value, int dim) const = 0;
   bool IsDynamic(ecg::ValueId id) const {
     for (int d = 0; id != ecg::kNone && d < static_cast<int>(value(id).type.shape.size()); ++d) {

@@ -1,6 +1,7 @@
 // ScatterElements, ScatterND (and Scatter, its old name), MaxUnpool. A tensor expression writes every element once, so
 // a scatter is turned around: each element of the result searches the updates that address it, in order. The last one
-// wins, or all are combined by `reduction`. Where that search is long, a routine writes the updates one after another.
+// wins, or all are combined by `reduction`. Updates that are whole slices are searched once a slice. Where that search is
+// long, a routine writes the updates one after another.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -61,9 +62,11 @@ struct Candidate {
 // Evaluations beyond which a search through all updates for each result costs more than a kernel of its own.
 constexpr double kMostSearched = 1 << 22;
 
-bool IsLongSearch(const LowerContext& context, double updates_searched) {
-  return context.attrs.String("reduction", "none") == "none" && context.Type(1).dtype == DType::kI64 &&
-         updates_searched * static_cast<double>(NumElements(context.ShapeOf(0))) > kMostSearched;
+bool LastWins(const LowerContext& context) { return context.attrs.String("reduction", "none") == "none"; }
+
+bool IsLongSearch(const LowerContext& context, double updates_searched, int64_t results) {
+  return LastWins(context) && context.Type(1).dtype == DType::kI64 &&
+         updates_searched * static_cast<double>(results) > kMostSearched;
 }
 
 void CallScatter(LowerContext& context, const char* routine, std::vector<int64_t> params) {
@@ -116,7 +119,7 @@ absl::Status LowerScatterElements(LowerContext& context) {
   ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis"), context.Rank(0)));
   const Shape& data = context.ShapeOf(0);
   const Shape& indices = context.ShapeOf(1);
-  if (IsLongSearch(context, static_cast<double>(indices[axis]))) {
+  if (IsLongSearch(context, static_cast<double>(indices[axis]), NumElements(data))) {
     std::vector<int64_t> params = {context.Rank(0), axis};
     params.insert(params.end(), data.begin(), data.end());
     params.insert(params.end(), indices.begin(), indices.end());
@@ -158,30 +161,60 @@ absl::StatusOr<Types> InferScatterND(const OpContext& context, int) {
   return Types{context.Type(0)};
 }
 
+// The row of indices that is the last to address each slice of the data, -1 where none does: [extents they count in].
+te::TensorId LastRow(LowerContext& context, const Shape& slices, int64_t rows,
+                     const std::function<Scalar(const Idx& i, const Idx& r)>& addressed) {
+  const Shape& indices = context.ShapeOf(1);
+  const Scalar none = te::ImmInt(DType::kI64, -1);
+  return context.builder->Reduce(
+      "last", te::FoldKind::kMax, DType::kI64, DType::kI64, slices, {rows}, [&](const Idx& i, const Idx& r) {
+        const Idx row = te::Delinearize(r[0], {indices.begin(), indices.end() - 1});
+        return te::Select(addressed(i, row), te::FromIndex(r[0]), none);
+      });
+}
+
 absl::Status LowerScatterND(LowerContext& context) {
   const Shape& data = context.ShapeOf(0);
   const Shape& indices = context.ShapeOf(1);
   const int64_t depth = indices.back();
   te::Builder& b = *context.builder;
   const int64_t rows = NumElements({indices.begin(), indices.end() - 1});
-  if (IsLongSearch(context, static_cast<double>(rows))) {
-    const int64_t slices = NumElements({data.begin(), data.begin() + depth});
+  const Shape slice_shape(data.begin(), data.begin() + depth);
+  const int64_t slices = NumElements(slice_shape);
+  const auto addressed = [&](const Idx& i, const Idx& r) {
+    Scalar all = te::ImmInt(DType::kBool, 1);
+    for (int64_t k = 0; k < depth; ++k) {
+      Idx at = r;
+      at.push_back(Index(k));
+      const Scalar same = te::Call(te::Op::kEq, {CountedIndex(b.At(context.in[1], at), data[k]), te::FromIndex(i[k])});
+      all = k == 0 ? same : te::Call(te::Op::kAnd, {all, same});
+    }
+    return all;
+  };
+  if (IsLongSearch(context, static_cast<double>(rows), slices)) {
     std::vector<int64_t> params = {rows, depth, NumElements({data.begin() + depth, data.end()}), slices};
     params.insert(params.end(), data.begin(), data.begin() + depth);
     CallScatter(context, "scatter_nd", std::move(params));
     return absl::OkStatus();
   }
+  if (LastWins(context) && depth > 0 && NumElements(data) > slices && rows > 0) {
+    const te::TensorId last = LastRow(context, slice_shape, rows, addressed);
+    const te::TensorId row = b.Map("row", DType::kI64, slice_shape, [&](const Idx& i) {
+      return te::Max(b.At(last, i), te::ImmInt(DType::kI64, 0));
+    });
+    DefineMap(context, 0, [&](const Idx& i) {
+      const Idx slice(i.begin(), i.begin() + depth);
+      Idx at = te::Delinearize(Index::Load(row, slice, {0, rows - 1}), {indices.begin(), indices.end() - 1});
+      at.insert(at.end(), i.begin() + depth, i.end());
+      const Scalar written = te::Call(te::Op::kGe, {b.At(last, slice), te::ImmInt(DType::kI64, 0)});
+      return te::Select(written, b.At(context.in[2], at), b.At(context.in[0], i));
+    });
+    return absl::OkStatus();
+  }
   return LowerSearch(context, {indices.begin(), indices.end() - 1}, [&](const Idx& i, const Idx& r) {
-    Scalar addressed = te::ImmInt(DType::kBool, 1);
-    for (int64_t k = 0; k < depth; ++k) {
-      Idx at = r;
-      at.push_back(Index(k));
-      const Scalar same = te::Call(te::Op::kEq, {CountedIndex(b.At(context.in[1], at), data[k]), te::FromIndex(i[k])});
-      addressed = k == 0 ? same : te::Call(te::Op::kAnd, {addressed, same});
-    }
     Idx at = r;
     at.insert(at.end(), i.begin() + depth, i.end());
-    return Candidate{addressed, b.At(context.in[2], at)};
+    return Candidate{addressed(i, r), b.At(context.in[2], at)};
   });
 }
 
@@ -283,8 +316,57 @@ absl::Status LowerMaxUnpool(LowerContext& context) {
   return absl::OkStatus();
 }
 
+// [n] in place of indices that are one number all along the other axes of the data; kNone where they are not known to
+// be. Exporters expand the indices of whole slices to the slices' shape.
+absl::StatusOr<ecg::ValueId> SliceIndices(ImportContext& import, ecg::ValueId indices) {
+  const Shape shape = import.value(indices).type.shape;
+  if (const std::optional<Tensor>& known = import.value(indices).constant) {
+    const int64_t slice = NumElements(shape) / std::max<int64_t>(shape[0], 1);
+    std::vector<int64_t> first;
+    for (int64_t i = 0; i < known->num_elements(); ++i) {
+      if (i % slice == 0) first.push_back(known->GetInt(i));
+      if (known->GetInt(i) != first.back()) return ecg::kNone;
+    }
+    return import.AddConstant(Tensor::From<int64_t>(known->dtype(), {shape[0]}, first));
+  }
+  const ecg::Node* expand = import.producer(indices);
+  if (expand == nullptr || expand->op != "Expand") return ecg::kNone;
+  const ecg::ValueId given = expand->inputs[0];
+  const Shape& from = import.value(given).type.shape;
+  if (from.size() != shape.size() || NumElements(from) != shape[0] || from[0] != shape[0]) return ecg::kNone;
+  std::vector<int64_t> others;
+  for (size_t d = 1; d < from.size(); ++d) {
+    if (import.IsDynamic(given, static_cast<int>(d))) return ecg::kNone;
+    others.push_back(static_cast<int64_t>(d));
+  }
+  ASSIGN_OR_RETURN(const auto slices, import.AddNode("Squeeze", {given, import.AddConstant(IntsTensor(others))}, {}));
+  return slices[0];
+}
+
+// Updates that are whole slices of the first axis are ScatterND's.
 absl::Status NormalizeScatter(ImportContext& import) {
-  import.node().op = "ScatterElements";
+  ecg::Node& node = import.node();
+  node.op = "ScatterElements";
+  std::vector<ecg::Value> held;
+  const OpContext context = ContextOf(import, &held);
+  if (node.inputs.size() != 3 || !context.Has(0) || !context.Has(1) || !context.Has(2)) return absl::OkStatus();
+  const Shape &data = context.ShapeOf(0), &updates = context.ShapeOf(2);
+  const int rank = context.Rank(0);
+  const int64_t axis = node.attrs.Int("axis");
+  if (rank < 2 || (axis != 0 && axis != -rank) || !IsInteger(context.Type(1).dtype)) return absl::OkStatus();
+  bool slices = updates.size() == data.size() && context.ShapeOf(1) == updates && NumElements(updates) > 0;
+  for (int d = 1; slices && d < rank; ++d) {
+    slices = updates[d] == data[d] && !import.IsDynamic(node.inputs[0], d) && !import.IsDynamic(node.inputs[2], d);
+  }
+  if (!slices) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const ecg::ValueId indices, SliceIndices(import, node.inputs[1]));
+  if (indices == ecg::kNone) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const auto column, import.AddNode("Unsqueeze", {indices, import.AddConstant(IntsTensor({1}))}, {}));
+  ecg::Attributes attrs;
+  if (node.attrs.Has("reduction")) attrs.Set("reduction", node.attrs.String("reduction"));
+  node.op = "ScatterND";
+  node.inputs[1] = column[0];
+  node.attrs = std::move(attrs);
   return absl::OkStatus();
 }
 
@@ -302,11 +384,11 @@ std::vector<OpDef> ScatterOps() {
   elements.attrs = {{"axis", AttrKind::kInt}, kReductionAttr};
   elements.infer = InferScatterElements;
   elements.lower = LowerScatterElements;
+  elements.normalize = NormalizeScatter;
   elements.dynamic = DynamicScatter;
 
   OpDef scatter = elements;
   scatter.name = "Scatter";
-  scatter.normalize = NormalizeScatter;
 
   OpDef nd;
   nd.name = "ScatterND";
