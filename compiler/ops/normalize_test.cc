@@ -39,6 +39,23 @@ TEST(Normalize, ClipLimitsBecomeInputs) {
   EXPECT_THAT(Import({"Clip", {x}, {{"max", 6.0}}}, 7), ElementsAre(-5, 1, 6));
 }
 
+TEST(Normalize, ScatterElementsOfWholeSlicesIsScatterND) {
+  const Tensor data = F32({3, 2}, {0, 1, 2, 3, 4, 5}), updates = F32({2, 2}, {6, 7, 8, 9});
+  const auto scatter = [&](const std::vector<int64_t>& indices, int64_t axis = 0) {
+    return OpCase{"ScatterElements", {data, I64({2, 2}, indices), updates}, {{"axis", axis}}, {1}};
+  };
+  const auto becomes = [](const OpCase& op_case) {
+    OneNodeModel model(op_case, 18);
+    EXPECT_TRUE(model.Run().ok());
+    return model.node().op;
+  };
+  EXPECT_THAT(Import(scatter({2, 2, -3, -3}), 18), ElementsAre(8, 9, 2, 3, 6, 7));
+  EXPECT_THAT(Import(scatter({1, 1, 1, 1}), 18), ElementsAre(0, 1, 8, 9, 4, 5));  // the last one wins
+  EXPECT_EQ(becomes(scatter({2, 2, -3, -3})), "ScatterND");
+  EXPECT_EQ(becomes(scatter({2, 2, 0, 2})), "ScatterElements");
+  EXPECT_EQ(becomes(scatter({1, 1, 0, 0}, 1)), "ScatterElements");
+}
+
 TEST(Loss, NegativeLogLikelihood) {
   const Tensor x = F32({2, 3}, {-1, -2, -3, -4, -5, -6}), target = I64({2}, {2, 0}), weight = F32({3}, {1, 1, 3});
   const auto run = [&](std::vector<std::pair<std::string, ecg::Attribute>> attrs) {

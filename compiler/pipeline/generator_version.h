@@ -5,7 +5,7 @@
 namespace fusion {
 
 // Raised whenever generated code or numbers may change.
-inline constexpr int kGeneratorVersion = 43;
+inline constexpr int kGeneratorVersion = 44;
 
 }  // namespace fusion
 

@@ -574,6 +574,10 @@ absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const s
     const absl::Status in_tasks = products ? add(split, InTasks::kProducts) : absl::OkStatus();
     if (!in_tasks.ok()) absl::StrAppend(&forms[0].block.reason, "; in tasks: ", in_tasks.message());
   }
+  if (program.tes.size() == 1) {  // slices of a fold are one stage
+    forms[0].block.stitched = true;
+    forms[0].block.reason.clear();
+  }
   for (const int64_t outputs : kFilterOutputs) {
     // Its many small products with constant matrices are too small for tiles of a group.
     if (!options.minimal_filtering || device.task_lanes > 1) break;

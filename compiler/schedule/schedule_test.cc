@@ -391,6 +391,15 @@ TEST(ScheduleBlock, LargeProductIsAPhaseWithATile) {
   EXPECT_EQ(block.kernel.num_args(), 4);  // the product is handed over, the sums are not
 }
 
+TEST(ScheduleBlock, SlicesOfALongProductAreOneStage) {
+  const ScheduledBlock block = Schedule(R"(te p(%0: f32[256, 3072], %1: f32[3072, 512] const, %2: f32[512]) {
+  %3[i0<256, i1<512]: f32 = sum.f32(i2<3072) mul(%0[i0, i2], %1[i2, i1]) then (max(add(acc0, %2[i1]), 0.0))
+  return %3
+})");
+  EXPECT_EQ(block.kernel.phases.size(), 6u);
+  EXPECT_TRUE(block.stitched) << block.reason;  // its epilogue may join it
+}
+
 TEST(ScheduleBlock, UnusedConstantIsReplacedByItsPackedCopy) {
   const ScheduledBlock block = Schedule(R"(te p(%0: f32[16, 32], %1: f32[32, 40] const) {
   %2[i2<16, i3<40]: f32 = sum.f32(i4<32) mul(%0[i2, i4], %1[i4, i3])

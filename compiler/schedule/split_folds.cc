@@ -1,5 +1,6 @@
 #include "compiler/schedule/split_folds.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 #include <vector>
@@ -17,6 +18,10 @@ using te::Scalar;
 constexpr double kCacheShare = 0.5;
 // A shorter slice spends its time on the partial results.
 constexpr int64_t kMinSlice = 384;
+// Of the weights, read side by side: where no slice keeps all rows of the operand near, one of such a panel should stay
+// there beside the rows of a task.
+constexpr int64_t kPanelColumns = 32;
+constexpr double kPanelShare = 0.25;
 // With fewer columns the operand is read too few times to matter.
 constexpr double kMinColumns = 192;
 // Numbers of slices that tuning may try.
@@ -54,14 +59,25 @@ int64_t Slices(const te::Program& program, const te::Te& te, const DeviceModel& 
   if (!has_weights || rows < 16 || columns < kMinColumns) return 1;
   const double cache = static_cast<double>(PrivateCacheBytes(device)), budget = kCacheShare * cache;
   const double row_bytes = 4 * rows;
-  std::vector<int64_t> all = {1};  // the model's own choice first
-  const bool long_rows = row_bytes * static_cast<double>(k.extent) > cache;
-  for (int64_t slices = 2; k.extent / slices >= kMinSlice; ++slices) {
-    if (k.extent % slices != 0) continue;
-    const int64_t slice = k.extent / slices;
-    const bool chosen = long_rows && all[0] == 1 && row_bytes * static_cast<double>(slice) <= budget;
-    all.insert(chosen ? all.begin() : all.end(), slices);
-    if (all.size() == kMostChoices) break;
+  std::vector<int64_t> possible;
+  for (int64_t slices = 1; k.extent / slices >= (slices == 1 ? 1 : kMinSlice); ++slices) {
+    if (k.extent % slices == 0) possible.push_back(slices);
+  }
+  // The fewest slices whose `bytes` a step of the fold stay within `share`.
+  const auto fewest = [&](double bytes, double share) {
+    return std::find_if(possible.begin(), possible.end(), [&](int64_t slices) {
+      return bytes * static_cast<double>(k.extent / slices) <= share;
+    });
+  };
+  auto own = possible.begin();
+  if (row_bytes * static_cast<double>(k.extent) > cache) {
+    own = fewest(row_bytes, budget);
+    if (own == possible.end()) own = fewest(4.0 * kPanelColumns, kPanelShare * cache);
+    if (own == possible.end()) own = possible.begin();
+  }
+  std::vector<int64_t> all = {*own};  // the model's own choice first
+  for (const int64_t slices : possible) {
+    if (slices != all[0] && all.size() < kMostChoices) all.push_back(slices);
   }
   return all[choices->Pick("split", static_cast<int>(all.size()))];
 }

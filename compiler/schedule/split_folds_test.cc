@@ -38,6 +38,16 @@ TEST(SplitLongFolds, SlicesFitHalfTheCache) {
   EXPECT_EQ(split.tes.back().outputs, Product().tes.back().outputs);
 }
 
+TEST(SplitLongFolds, PanelsOfWeightsStayWhereRowsDoNot) {
+  absl::StatusOr<te::Program> program = te::Parse(R"(te p(%0: f32[1000, 6144], %1: f32[6144, 192] const) {
+  %2[i0<1000, i1<192]: f32 = sum.f32(i2<6144) mul(%0[i0, i2], %1[i2, i1])
+  return %2
+})");
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_EQ(Split(*program, Device(32 << 20)).tes.size(), 1u);
+  EXPECT_EQ(Split(*program, Device(1 << 20)).tes.size(), 3u);  // 32 columns of 2048 are a quarter of the cache
+}
+
 TEST(SplitLongFolds, ComputesTheSame) {
   const te::Program whole = Product();
   const te::Program split = Split(whole, Device(80 << 10));

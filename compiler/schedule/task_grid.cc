@@ -122,7 +122,8 @@ void EnlargeBlocks(const TaskBoxes& task, InTasks holds, const DeviceModel& devi
   for (;;) {
     std::vector<GridAxis> best;
     double best_seconds = kWorthEnlarging * least;
-    for (size_t a = 0; a < grid->size(); ++a) {
+    // Of axes whose blocks cost the same the inner one: its neighbours lie together.
+    for (size_t a = grid->size(); a-- > 0;) {
       const GridAxis& shared = (*grid)[a];
       if (shared.block >= shared.axis.extent) continue;
       for (const int64_t block : LargerBlocks(shared, task.stages().back().te.axes.back(), holds)) {
