@@ -61,8 +61,9 @@ constexpr int kLookAhead = 3;
 constexpr size_t kMostOperators = 64;
 
 // What Table 3 never fuses is asked about where a launch, and writing and reading what one block hands to the other,
-// take this share of their time; the cost model sees that traffic only where memory is the limit. Pairs that look alike
-// share the question, and so the share.
+// take this share of their time, the longer counted as long as the shorter: a pooling behind a convolution of any size is
+// asked about. The cost model sees that traffic only where memory is the limit. Pairs that look alike share the question,
+// and so the share.
 constexpr double kWorthHolding = 0.005;
 
 // Nor is it asked where the fused kernel is estimated slower by more than this factor: kernels of products are few, and
@@ -211,14 +212,14 @@ absl::Status Round::StitchBeyondTable() {
     if (options_.cancelled && options_.cancelled()) return absl::CancelledError("planning was cancelled");
     const double held_ns = 1e9 * bytes[e] / device_.CopyBandwidth(bytes[e]);
     const double saved_ns = held_ns + 1e9 * device_.launch_s;
-    const double separate_ns =
-        oracle_.EstimateNs(graph_, Sorted(producer)) + oracle_.EstimateNs(graph_, Sorted(consumer));
-    if (saved_ns * alike(e) < kWorthHolding * separate_ns) {
+    const double first_ns = oracle_.EstimateNs(graph_, Sorted(producer));
+    const double second_ns = oracle_.EstimateNs(graph_, Sorted(consumer));
+    if (saved_ns * alike(e) < kWorthHolding * 2 * std::min(first_ns, second_ns)) {
       const Decision red = MakeDecision(producer, consumer, Colour::kRed);
       Decision& decision = decisions_.try_emplace({producer, consumer}, red).first->second;
       if (decision.colour == Colour::kRed) {
         decision.reason = absl::StrFormat("%s; it could save %.1f us of %.1f", TableRow(first, second), saved_ns / 1e3,
-                                          separate_ns / 1e3);
+                                          (first_ns + second_ns) / 1e3);
       }
       continue;
     }
