@@ -124,10 +124,11 @@ void PrintStep(const Step& step, Printer* printer, std::string* text) {
         absl::StrJoin(step.routine->inputs, ", ", [](std::string* out, int b) { absl::StrAppend(out, "b", b); }), ") {",
         absl::StrJoin(step.routine->params, ", "), "}");
   }
-  if (step.next_task.axis >= 0) {
+  if (step.read_next.axis >= 0) {
     absl::StrAppend(
-        text, " next i", step.next_task.axis, " of ",
-        absl::StrJoin(step.next_task.buffers, ", ", [](std::string* out, int b) { absl::StrAppend(out, "b", b); }));
+        text, " next i", step.read_next.axis,
+        step.read_next.distance > 1 ? absl::StrCat(" + ", step.read_next.distance) : "", " of ",
+        absl::StrJoin(step.read_next.buffers, ", ", [](std::string* out, int b) { absl::StrAppend(out, "b", b); }));
   }
   absl::StrAppend(text, " {\n");
   for (const Step& staging : step.staging) PrintStep(staging, printer, text);

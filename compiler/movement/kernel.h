@@ -116,10 +116,12 @@ struct GroupTile {
   int buffers = 1;  // slices of an operand in block scope: 1 or 2
 };
 
-// Software prefetch of what the next task reads: while a step computes on the vectors that it loads of `buffers`, those
-// one further along `axis`, the grid's innermost, are brought into the first-level cache. Hints.
-struct NextTask {
+// Software prefetch of what is read next: while a step computes on the vectors that it loads of `buffers`, those
+// `distance` further along `axis` are brought into the first-level cache: of the next task, along the grid's innermost
+// axis, or of the same loop. Hints.
+struct ReadNext {
   int axis = -1;  // -1: none
+  int64_t distance = 1;
   std::vector<int> buffers;
 };
 
@@ -146,7 +148,7 @@ struct Step {
   bool past_caches = false;   // kTranspose: whole lines are written without being read or kept first
   RegisterTile tile;          // kTile
   GroupTile group;            // kGroupTile
-  NextTask next_task;         // kMapVec
+  ReadNext read_next;         // kMapVec
   std::vector<Step> staging;  // kGroupTile: maps into block buffers that the body reads
   std::optional<LibraryCall> library;  // kLibrary: what the loops, fold, body and store say, as the library is told;
                                        // arguments are buffers

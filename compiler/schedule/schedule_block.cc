@@ -7,13 +7,14 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/movement/cost.h"
 #include "compiler/schedule/block_maps.h"
+#include "compiler/schedule/column_folds.h"
 #include "compiler/schedule/fold_lanes.h"
 #include "compiler/schedule/form_stages.h"
 #include "compiler/schedule/group_tile.h"
 #include "compiler/schedule/library_stage.h"
 #include "compiler/schedule/minimal_filtering.h"
 #include "compiler/schedule/nest.h"
-#include "compiler/schedule/prefetch_next_task.h"
+#include "compiler/schedule/prefetch_reads.h"
 #include "compiler/schedule/products.h"
 #include "compiler/schedule/register_tile.h"
 #include "compiler/schedule/schedule_routine.h"
@@ -236,8 +237,13 @@ class BlockScheduler {
     if (nest.fold && !empty && device_.task_lanes > 1 && AddGroupTile(nest)) return absl::OkStatus();
     FinishNest(&nest);
     if (nest.fold && !empty) {
-      // A long contiguous row with few rows is folded along itself; otherwise the register tile decides.
       const Saved before = Save();
+      if (std::optional<ColumnSums> sums = SumColumns(nest, device_, &kernel_, &axes_, choices_)) {
+        kernel_.phases.push_back(std::move(sums->phase));
+        if (!sums->rest) return absl::OkStatus();
+        nest = *std::move(sums->rest);
+      }
+      // A long contiguous row with few rows is folded along itself; otherwise the register tile decides.
       absl::StatusOr<movement::Phase> tiled = TilePhase(nest, device_, &kernel_, &axes_, choices_);
       if (tiled.ok()) {
         kernel_.phases.push_back(*std::move(tiled));
@@ -278,6 +284,7 @@ class BlockScheduler {
         step = StepOf(part, device_);
       }
       MoveLoopsToGrid(&step, per_point, device_, &axes_, choices_, &phase.grid);
+      PrefetchAhead(device_, kernel_, per_point, &step);
       if (part_of_phase && SameGrid(kernel_.phases.back(), phase)) {
         kernel_.phases.back().steps.push_back(std::move(step));  // a row of the result is written in one go
         continue;
@@ -486,7 +493,7 @@ class BlockScheduler {
           for (int* buffer : ArgumentsOf(*step.library)) *buffer = renumber[*buffer];
         }
         for (movement::Prefetch& prefetch : step.tile.prefetch) prefetch.buffer = renumber[prefetch.buffer];
-        for (int& buffer : step.next_task.buffers) buffer = renumber[buffer];
+        for (int& buffer : step.read_next.buffers) buffer = renumber[buffer];
       });
     }
     kernel_.buffers = std::move(kept);

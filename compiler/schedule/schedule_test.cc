@@ -84,6 +84,32 @@ TEST(RegisterTile, FarVectorsArePacked) {
 }
 
 // A mask that other kernels read too, and what it is added to: tasks take columns, but whole vectors of them.
+TEST(ColumnFolds, RowsBeyondTheCachesAreReadAsTheyLie) {
+  const auto mean = [](int rows, int columns) {
+    return Schedule(absl::StrFormat("te p(%%0: f32[%d, %d]) {\n  %%1[i0<%d]: f32 = sum.f32(i1<%d) %%0[i1, i0] then "
+                                    "(mul(acc0, 0.5))\n  return %%1\n}",
+                                    rows, columns, columns, rows));
+  };
+  const ScheduledBlock far = mean(4096, 768);
+  ASSERT_EQ(far.kernel.phases.size(), 2u);  // parts of the rows, then their sums
+  EXPECT_EQ(far.kernel.phases[0].tasks(), 4);
+  EXPECT_EQ(Strategies(far.kernel.phases[0]), std::vector<movement::Strategy>(3, movement::Strategy::kMapVec));
+  EXPECT_EQ(mean(64, 768).kernel.phases.size(), 1u);   // stay in the cache
+  EXPECT_EQ(mean(65536, 64).kernel.phases.size(), 1u);  // fit registers
+}
+
+TEST(PrefetchReads, CostlyMapsAskForVectorsAhead) {
+  const auto map = [](const char* body) {
+    return Schedule(absl::StrCat("te p(%0: f32[1048576]) {\n  %1[i0<1048576]: f32 = ", body, "\n  return %1\n}"))
+        .kernel.phases[0]
+        .steps[0];
+  };
+  EXPECT_EQ(map("max(%0[i0], 0.0)").read_next.axis, -1);
+  const movement::Step step = map("erf(%0[i0])");
+  EXPECT_EQ(step.read_next.axis, step.loops.back().axis.id);
+  EXPECT_EQ(step.read_next.distance, 256);
+}
+
 TEST(TaskGrid, ColumnsAreVectors) {
   const ScheduledBlock block = Schedule(R"(te p(%0: f32[1024], %1: f32[12, 1024, 1024]) {
   %2[i0<1024]: f32 = exp(%0[i0])
@@ -301,7 +327,7 @@ TEST(ScheduleBlock, RowsAreStitched) {
 }
 
 TEST(ScheduleBlock, RowsBeyondTheCachesAreAskedForATaskAhead) {
-  for (const movement::Step& step : Schedule(kSoftmax).kernel.phases[0].steps) EXPECT_EQ(step.next_task.axis, -1);
+  for (const movement::Step& step : Schedule(kSoftmax).kernel.phases[0].steps) EXPECT_EQ(step.read_next.axis, -1);
   DeviceModel small = Device();
   small.memory[1].size_bytes = 64 << 10;  // of the 128 KiB that are read
   const absl::StatusOr<ScheduledBlock> block = ScheduleBlock(Stages(kSoftmax), {}, small);
@@ -311,8 +337,8 @@ TEST(ScheduleBlock, RowsBeyondTheCachesAreAskedForATaskAhead) {
   for (size_t s = 0; s < 4; ++s) {
     // Maximum and exponentials read the rows; the latter take longer.
     const bool asks = s == 1;
-    EXPECT_EQ(phase.steps[s].next_task.axis, asks ? phase.grid.back().id : -1) << s;
-    EXPECT_EQ(phase.steps[s].next_task.buffers, asks ? std::vector<int>{0} : std::vector<int>{}) << s;
+    EXPECT_EQ(phase.steps[s].read_next.axis, asks ? phase.grid.back().id : -1) << s;
+    EXPECT_EQ(phase.steps[s].read_next.buffers, asks ? std::vector<int>{0} : std::vector<int>{}) << s;
   }
 }
 

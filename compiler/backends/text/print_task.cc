@@ -173,12 +173,12 @@ class StepPrinter {
     StoreScalars(step_.then, accs);
   }
 
-  // Of the next task, the vectors that this one is about to load.
-  void PrintNextTask() {
-    const movement::NextTask& next = step_.next_task;
+  // The vectors that are about to be loaded, of the next task or further along the loop.
+  void PrintReadNext() {
+    const movement::ReadNext& next = step_.read_next;
     if (next.axis < 0) return;
     const AxisName ahead = [&](int axis) {
-      return axis == next.axis ? absl::StrCat("(", AxisText(axis), " + 1)") : AxisText(axis);
+      return axis == next.axis ? absl::StrCat("(", AxisText(axis), " + ", next.distance, ")") : AxisText(axis);
     };
     std::set<std::string> places;
     for (const Scalar& s : step_.body) {
@@ -192,7 +192,7 @@ class StepPrinter {
   }
 
   void PrintMapVector(int axis) {
-    PrintNextTask();
+    PrintReadNext();
     ExprPrinter printer(out_, {&kernel_, AxisText, axis, lanes_, "", {}, next_temp_});
     for (size_t o = 0; o < step_.stores.size(); ++o) {
       std::string value = printer.EmitVector(step_.body[o]);

@@ -188,6 +188,22 @@ TEST(CodegenReduction, AxesAndKinds) {
   EXPECT_EQ(Failures(cases), "");
 }
 
+// Sums in the task's scratch: rows in parts and whole, blocks of columns that do not divide, axes around and behind.
+TEST(CodegenReduction, ColumnsBeyondTheCaches) {
+  std::vector<BlockCase> cases;
+  for (const auto& [shape, axes] : std::vector<std::pair<Shape, Ints>>{
+           {{1024, 300}, {0}}, {{1023, 300}, {0}}, {{70, 4100}, {0}}, {{5, 200, 264}, {1}}, {{64, 16, 304}, {0, 1}}}) {
+    G g;
+    const V x = g.In(shape);
+    g.Out(g.Op("Relu", {g.Op("ReduceMean", {x, g.Ints(axes)})}));
+    cases.push_back(BlockCase("mean " + ShapeToString(shape) + ShapeToString(axes), g));
+  }
+  G g;
+  g.Out(g.Op("ReduceSumSquare", {g.In({512, 600}), g.Ints({0})}));
+  cases.push_back(BlockCase("squares", g));
+  EXPECT_EQ(Failures(cases), "");
+}
+
 TEST(CodegenReduction, Shapes) {
   std::vector<BlockCase> cases;
   for (const Shape& shape :

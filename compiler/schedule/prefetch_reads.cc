@@ -1,9 +1,20 @@
-#include "compiler/schedule/prefetch_next_task.h"
+#include "compiler/schedule/prefetch_reads.h"
 
 #include "compiler/cost/caches.h"
 
 namespace fusion {
 namespace {
+
+// Of a point of a map, in multiply-adds: less computation hides behind memory by itself.
+constexpr double kCostly = 12;
+// Between two misses that are under way and the computation on a vector: 16 vectors of 64 bytes.
+constexpr int64_t kBytesAhead = 1024;
+
+// From beyond the core's own caches, and no weights, which stay from run to run.
+bool IsFar(const movement::Buffer& buffer, const DeviceModel& device) {
+  return buffer.scope != movement::BufferScope::kBlock && !buffer.is_constant &&
+         buffer.elements * DTypeBytes(buffer.dtype) >= LargestPrivateBytes(device);
+}
 
 // Does the step load vectors of the buffer that move with the axis?
 bool LoadsVectors(const movement::Step& step, int buffer, const te::Axis& axis, int64_t lanes) {
@@ -28,9 +39,7 @@ void PrefetchNextTask(const DeviceModel& device, const movement::Kernel& kernel,
   const te::Axis next = phase->grid.back();
   const int64_t lanes = device.vector_bytes / 4;
   for (size_t b = 0; b < kernel.buffers.size(); ++b) {
-    const movement::Buffer& buffer = kernel.buffers[b];
-    if (buffer.scope == movement::BufferScope::kBlock || buffer.is_constant) continue;
-    if (buffer.elements * DTypeBytes(buffer.dtype) < LargestPrivateBytes(device)) continue;
+    if (!IsFar(kernel.buffers[b], device)) continue;
     movement::Step* last = nullptr;
     int steps = 0;
     for (movement::Step& step : phase->steps) {
@@ -39,8 +48,20 @@ void PrefetchNextTask(const DeviceModel& device, const movement::Kernel& kernel,
       if (step.strategy == movement::Strategy::kMapVec) last = &step;
     }
     if (steps < 2 || last == nullptr) continue;
-    last->next_task.axis = next.id;
-    last->next_task.buffers.push_back(static_cast<int>(b));
+    last->read_next.axis = next.id;
+    last->read_next.buffers.push_back(static_cast<int>(b));
+  }
+}
+
+void PrefetchAhead(const DeviceModel& device, const movement::Kernel& kernel, double cost, movement::Step* step) {
+  if (!device.CachesScratch() || step->strategy != movement::Strategy::kMapVec || cost < kCostly) return;
+  const te::Axis along = step->loops.back().axis;
+  for (size_t b = 0; b < kernel.buffers.size(); ++b) {
+    if (!IsFar(kernel.buffers[b], device)) continue;
+    if (!LoadsVectors(*step, static_cast<int>(b), along, device.vector_bytes / 4)) continue;
+    step->read_next.axis = along.id;
+    step->read_next.distance = kBytesAhead / 4;
+    step->read_next.buffers.push_back(static_cast<int>(b));
   }
 }
 

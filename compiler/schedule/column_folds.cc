@@ -1,0 +1,163 @@
+#include "compiler/schedule/column_folds.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "compiler/cost/caches.h"
+#include "compiler/schedule/task_size.h"
+#include "compiler/schedule/vectorize.h"
+
+namespace fusion {
+namespace {
+
+using te::Axis;
+using te::Index;
+using te::Scalar;
+
+// Of a row: fewer columns stay in registers.
+constexpr int64_t kLeastColumns = 256;
+// The share of the nearest cache that the sums of a task's columns take.
+constexpr int64_t kCacheShare = 2;
+// Rows whose elements are added before a sum is stored again, and rows of a task.
+constexpr int64_t kMostRowsAtOnce = 4, kLeastRows = 64;
+// A bundle may run on more threads than it was planned for.
+constexpr int64_t kLeastTasks = 4;
+
+// Whether the body reads a tensor beyond the caches, each element once and along `columns`.
+bool ReadsOnceFarAway(const Nest& nest, const Axis& columns, const DeviceModel& device, const movement::Kernel& kernel) {
+  bool once = false, possible = true;
+  te::Visit(nest.body[0], [&](const te::ScalarNode& node) {
+    if (node.kind != te::ScalarKind::kLoad) return;
+    const Index& address = node.indices[0];
+    const movement::Buffer& buffer = kernel.buffers[node.tensor];
+    if (address.HasLoad()) possible = false;
+    if (buffer.elements * DTypeBytes(buffer.dtype) < LargestPrivateBytes(device)) return;
+    bool all = te::ClassifyLanes(address, columns, device.vector_bytes / 4) == te::LaneAccess::kContiguous;
+    for (const std::vector<Axis>* some : {&nest.axes, &nest.fold->axes}) {
+      for (const Axis& axis : *some) all = all && address.UsesAxis(axis.id);
+    }
+    once = once || all;
+  });
+  return once && possible;
+}
+
+// Columns whose sums stay near, in blocks of one size.
+int64_t ColumnsOfATask(int64_t columns, const DeviceModel& device) {
+  const int64_t most = NearestCacheBytes(device) / kCacheShare / 4, vector = device.vector_bytes / 4;
+  const int64_t blocks = (columns + most - 1) / most, each = (columns + blocks - 1) / blocks;
+  return (each + vector - 1) / vector * vector;
+}
+
+// Parts of the rows, where the other axes make too few tasks.
+int64_t PartsOfRows(double tasks, int64_t rows, const DeviceModel& device) {
+  const auto wanted = static_cast<double>(std::max(kLeastTasks, 2 * Units(device)));
+  int64_t parts = 1;
+  while (tasks * static_cast<double>(parts) < wanted && rows % (2 * parts) == 0 && rows / (2 * parts) >= kLeastRows) {
+    parts *= 2;
+  }
+  return parts;
+}
+
+Nest Substituted(Nest nest, const Axis& axis, const Index& by) {
+  nest.Substitute([&](const Axis& each) { return each.id == axis.id ? &by : nullptr; });
+  return nest;
+}
+
+}  // namespace
+
+std::optional<ColumnSums> SumColumns(const Nest& nest, const DeviceModel& device, movement::Kernel* kernel,
+                                     AxisSource* axes, ChoiceLog* choices) {
+  if (!device.CachesScratch() || !nest.fold || nest.fold->kind != te::FoldKind::kSum || nest.axes.empty()) {
+    return std::nullopt;
+  }
+  const bool plain = nest.fold->acc == DType::kF32 && nest.fold->pred.empty() && nest.padding.empty() &&
+                     nest.limits.empty() && nest.mask_limit < 0 && nest.stores.size() == 1 && nest.then.size() == 1 &&
+                     !nest.fold->axes.empty();
+  const Axis columns = nest.axes.back();
+  if (!plain || columns.extent < kLeastColumns || !ReadsOnceFarAway(nest, columns, device, *kernel)) {
+    return std::nullopt;
+  }
+  // Blocks of columns, parts of the rows.
+  const int64_t block = ColumnsOfATask(columns.extent, device);
+  const Axis number = axes->New((columns.extent + block - 1) / block), column = axes->New(block);
+  const Index at = Index(number) * block + Index(column);
+  Nest cut = Substituted(nest, columns, at);
+  ColumnSums sums;
+  sums.phase.grid.assign(nest.axes.begin(), nest.axes.end() - 1);
+  double tasks = static_cast<double>(number.extent);
+  for (const Axis& axis : sums.phase.grid) tasks *= static_cast<double>(axis.extent);
+  const Axis first = cut.fold->axes[0];
+  const int64_t parts = PartsOfRows(tasks, first.extent, device);
+  const Axis part = axes->New(parts), of_part = axes->New(first.extent / parts);
+  if (parts > 1) {
+    cut = Substituted(std::move(cut), first, Index(part) * of_part.extent + Index(of_part));
+    cut.fold->axes[0] = of_part;
+    sums.phase.grid.push_back(part);
+  }
+  sums.phase.grid.push_back(number);
+
+  const int near = static_cast<int>(kernel->buffers.size()), partial = near + 1;
+  Nest zero;  // of a task's sums
+  zero.label = nest.label;
+  zero.axes = {column};
+  zero.body = {te::Imm(DType::kF32, 0)};
+  zero.stores = {{near, Index(column)}};
+  zero.store_types = {DType::kF32};
+  if (columns.extent % block != 0) zero.limits[column.id] = Index(columns.extent) - Index(number) * block;
+  const Scalar sum = te::Load(near, DType::kF32, {Index(column)});
+
+  Nest add = zero;
+  add.axes = cut.fold->axes;
+  const Axis row = add.axes.back();
+  int64_t at_once = kMostRowsAtOnce;
+  while (row.extent % at_once != 0) at_once /= 2;
+  add.axes.back() = axes->New(row.extent / at_once);
+  Scalar total = sum;
+  for (int64_t k = 0; k < at_once; ++k) {
+    const Index here = Index(add.axes.back()) * at_once + Index(k);
+    const auto map = [&](const Axis& axis) { return axis.id == row.id ? &here : nullptr; };
+    total = total + te::Cast(DType::kF32, te::Substitute(cut.body[0], map));
+  }
+  add.axes.push_back(column);
+  add.body = {total};
+
+  Nest result = zero;
+  if (parts == 1) {
+    result.body = {te::MapAccs(cut.then[0], [&](const Scalar&) { return sum; })};
+    result.stores = cut.stores;
+    result.store_types = cut.store_types;
+  } else {
+    std::vector<Index> coordinates = {Index(part)};
+    std::vector<int64_t> extents = {parts};
+    for (const Axis& axis : nest.axes) {
+      coordinates.push_back(Index(axis));
+      extents.push_back(axis.extent);
+    }
+    const Index address = te::Linearize(coordinates, extents);
+    sums.rest = nest;
+    sums.rest->fold->axes = {part};
+    sums.rest->body = {te::Load(partial, DType::kF32, {address})};
+    result.body = {sum};
+    result.stores = {{partial, te::Substitute(address, [&](const Axis& axis) {
+                        return axis.id == columns.id ? &at : nullptr;
+                      })}};
+  }
+  for (const Nest* each : {&zero, &add, &result}) {
+    sums.phase.steps.push_back(StepOf(*each, device));
+    if (sums.phase.steps.back().strategy != movement::Strategy::kMapVec) return std::nullopt;
+  }
+  if (choices->Pick("columns", 2) == 1) return std::nullopt;
+  movement::Buffer buffer;
+  buffer.scope = movement::BufferScope::kBlock;
+  buffer.elements = block;
+  kernel->buffers.push_back(buffer);
+  if (parts > 1) {
+    buffer.scope = movement::BufferScope::kDevice;
+    buffer.elements = static_cast<int64_t>(tasks) / number.extent * parts * columns.extent;
+    kernel->buffers.push_back(buffer);
+  }
+  return sums;
+}
+
+}  // namespace fusion
