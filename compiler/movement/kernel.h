@@ -145,7 +145,7 @@ struct Step {
   Strategy strategy = Strategy::kScalar;
   int vec_axis = -1;          // kMapVec, kTranspose: the innermost loop's axis id; kRowFold: the innermost fold axis id
   int across_axis = -1;       // kTranspose: the loop along which the loads lie
-  bool past_caches = false;   // kTranspose: whole lines are written without being read or kept first
+  bool past_caches = false;   // kTranspose, kMapVec: whole lines are written without being read or kept first
   RegisterTile tile;          // kTile
   GroupTile group;            // kGroupTile
   ReadNext read_next;         // kMapVec

@@ -20,6 +20,7 @@
 #include "compiler/schedule/schedule_routine.h"
 #include "compiler/schedule/split_folds.h"
 #include "compiler/schedule/spread_folds.h"
+#include "compiler/schedule/store_past.h"
 #include "compiler/schedule/task_boxes.h"
 #include "compiler/schedule/task_grid.h"
 #include "compiler/schedule/task_size.h"
@@ -293,6 +294,7 @@ class BlockScheduler {
       phase.steps.push_back(std::move(step));
       kernel_.phases.push_back(std::move(phase));
     }
+    StorePastCaches(device_, kernel_, choices_, &kernel_.phases.back());
     return absl::OkStatus();
   }
 
@@ -385,6 +387,7 @@ class BlockScheduler {
       RETURN_IF_ERROR(AddTaskSteps(program_.tes[first + static_cast<int>(s)], stages[s], boxes[s], &phase));
     }
     PrefetchNextTask(device_, kernel_, &phase);
+    StorePastCaches(device_, kernel_, choices_, &phase);
     kernel_.phases.push_back(std::move(phase));
     const int64_t scratch_bytes = kernel_.PlannedScratchBytes();
     if (scratch_bytes > MostScratchBytes(device_, products)) {

@@ -110,6 +110,22 @@ TEST(PrefetchReads, CostlyMapsAskForVectorsAhead) {
   EXPECT_EQ(step.read_next.distance, 256);
 }
 
+TEST(StorePast, ResultsBeyondAllCachesMayBe) {
+  const auto store = [](int elements, int choice) {
+    ScheduleOptions options;
+    options.choices = {{"past", choice}};
+    const absl::StatusOr<ScheduledBlock> block =
+        ScheduleBlock(Stages(absl::StrFormat("te p(%%0: f32[%d]) {\n  %%1[i0<%d]: f32 = max(%%0[i0], 0.0)\n  return %%1\n}",
+                                             elements, elements)),
+                      {}, Device(), options);
+    EXPECT_TRUE(block.ok()) << block.status();
+    return block->kernel.phases[0].steps[0].past_caches;
+  };
+  EXPECT_FALSE(store(16 << 20, 0));
+  EXPECT_TRUE(store(16 << 20, 1));
+  EXPECT_FALSE(store(1 << 20, 1));
+}
+
 TEST(TaskGrid, ColumnsAreVectors) {
   const ScheduledBlock block = Schedule(R"(te p(%0: f32[1024], %1: f32[12, 1024, 1024]) {
   %2[i0<1024]: f32 = exp(%0[i0])

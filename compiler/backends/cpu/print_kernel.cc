@@ -1,5 +1,6 @@
 #include "compiler/backends/cpu/print_kernel.h"
 
+#include <algorithm>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -77,6 +78,10 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
     out.Open("for (i64 task = begin; task < end; ++task)");
     text::PrintTask(kernel, phase, {lanes, 1}, &out);
     out.Close();
+    const bool past_caches = std::any_of(phase.steps.begin(), phase.steps.end(), [](const movement::Step& step) {
+      return step.past_caches && step.strategy == movement::Strategy::kMapVec;
+    });
+    if (past_caches) out.Line("STORES_DONE");  // before other threads read them
     out.Close();
   }
   return out.text();

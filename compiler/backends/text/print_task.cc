@@ -201,10 +201,10 @@ class StepPrinter {
                              IndexText(step_.lane_mask_index, AxisText, kernel_), "))), ", value, ", ",
                              VectorZero(step_.store_types[o]), ")");
       }
-      out_->Line(VectorStoreText(
-          step_.store_types[o],
-          absl::StrCat("b", step_.stores[o].buffer, " + ", IndexText(step_.stores[o].address, AxisText, kernel_)),
-          value));
+      const std::string place =
+          absl::StrCat("b", step_.stores[o].buffer, " + ", IndexText(step_.stores[o].address, AxisText, kernel_));
+      out_->Line(step_.past_caches ? absl::StrCat("st_past_f32(", place, ", ", value, ");")
+                                   : VectorStoreText(step_.store_types[o], place, value));
     }
   }
 

@@ -1,6 +1,7 @@
 // Whatever tuning may choose, a kernel computes the same.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "compiler/pipeline/testing/run_block.h"
@@ -61,6 +62,11 @@ TEST(CodegenChoices, RandomSchedulesComputeTheSame) {
     g.Out(g.Op("Transpose", {g.In(shape)}, {{"perm", Ints{1, 0, 2}}}));
     cases.push_back(BlockCase("turned", g));
   }
+  {
+    G g;
+    g.Out(g.Op("ReduceMean", {g.In({1024, 304}), g.Ints({0})}));  // too
+    cases.push_back(BlockCase("columns", g));
+  }
   std::vector<RunOptions> options;
   uint64_t seed = 0;
   for (const DeviceModel& device : {Avx512Device(), Avx2Device()}) {
@@ -80,11 +86,28 @@ TEST(CodegenChoices, RandomSchedulesComputeTheSame) {
     }
   }
   // Every choice was taken other than the scheduler would by some kernel.
-  for (const char* name : {"blocks", "chunk", "fold", "form", "lanes", "prefetch", "rows", "split", "stitch", "stream",
+  for (const char* name : {"blocks", "chunk", "columns", "fold", "form", "lanes", "prefetch", "rows", "split", "stitch", "stream",
                            "tasks", "tile", "unroll"}) {
     EXPECT_TRUE(met.count(name)) << name;
   }
   EXPECT_GT(different.size(), 8 * cases.size());
+}
+
+TEST(CodegenChoices, ResultsPastTheCaches) {
+  const Shape shape = {2049, 4112};  // rows of whole lines, more than any cache holds
+  G map, softmax;
+  map.Out(map.Op("Relu", {map.Op("Add", {map.In(shape), map.Weight({4112})})}));
+  softmax.Out(softmax.Op("Softmax", {softmax.In(shape)}, {{"axis", int64_t{-1}}}));
+  RunOptions options{Avx512Device()};
+  options.choices = {{"past", 1}};
+  for (const BlockResult& result : RunCases({BlockCase("map", map), BlockCase("softmax", softmax)}, {options})) {
+    EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
+    for (const BlockKernel& kernel : result.kernels) {
+      EXPECT_TRUE(std::any_of(kernel.choices.begin(), kernel.choices.end(),
+                              [](const ChoicePoint& point) { return point.name == "past" && point.taken == 1; }))
+          << result.name;
+    }
+  }
 }
 
 }  // namespace
