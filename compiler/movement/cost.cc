@@ -142,7 +142,7 @@ double RereadSeconds(const Kernel& kernel, const Phase& phase, const DeviceModel
   }
   double seconds = 0;
   for (int b : buffers) {
-    const double bytes = static_cast<double>(kernel.buffers[b].elements * DTypeBytes(kernel.buffers[b].dtype));
+    const double bytes = static_cast<double>(SizeBytes(kernel.buffers[b]));
     seconds += static_cast<double>(phase.tasks()) * bytes / device.ReadBandwidth(bytes);
   }
   return seconds;
@@ -154,7 +154,7 @@ double ScratchSeconds(const Kernel& kernel, const Phase& phase, const DeviceMode
   for (const Step& step : phase.steps) {
     for (const Store& store : step.stores) {
       const Buffer& buffer = kernel.buffers[store.buffer];
-      if (buffer.scope == BufferScope::kBlock) bytes += static_cast<double>(buffer.elements * DTypeBytes(buffer.dtype));
+      if (buffer.scope == BufferScope::kBlock) bytes += static_cast<double>(SizeBytes(buffer));
     }
   }
   return static_cast<double>(phase.tasks()) * 2 * bytes /
@@ -176,7 +176,7 @@ double TrafficBytes(const Kernel& kernel, const std::set<int>& read, const std::
   for (size_t b = 0; b < kernel.buffers.size(); ++b) {
     const Buffer& buffer = kernel.buffers[b];
     if (buffer.scope == BufferScope::kBlock) continue;
-    const double bytes = static_cast<double>(buffer.elements * DTypeBytes(buffer.dtype));
+    const double bytes = static_cast<double>(SizeBytes(buffer));
     if (read.count(static_cast<int>(b))) traffic += bytes;
     if (written.count(static_cast<int>(b))) traffic += bytes * (device.write_allocate ? 2 : 1);
   }
@@ -191,7 +191,7 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
   const double fma_per_s = device.fma_f32_flops_per_s / 2;
   double footprint = 0;
   for (const Buffer& buffer : kernel.buffers)
-    footprint += static_cast<double>(buffer.elements * DTypeBytes(buffer.dtype));
+    footprint += static_cast<double>(SizeBytes(buffer));
   // Cold buffers: a kernel's operands come from outside the private caches.
   const double bandwidth = device.CopyBandwidth(4 * footprint);
   std::set<int> all_read, all_written;

@@ -273,7 +273,7 @@ std::vector<Lifetime> Lifetimes(const Kernel& kernel) {
 
 // One line of slack: whole-vector reads past the end, and pitches that are no multiple of 4096 bytes.
 int64_t ScratchBytes(const Buffer& buffer) {
-  return (buffer.elements * DTypeBytes(buffer.dtype) + kAlignBytes - 1) / kAlignBytes * kAlignBytes + kAlignBytes;
+  return (SizeBytes(buffer) + kAlignBytes - 1) / kAlignBytes * kAlignBytes + kAlignBytes;
 }
 
 }  // namespace

@@ -33,6 +33,8 @@ struct Buffer {
   int packed_from = -1;  // kKernel constants: index into Kernel::packs when the bytes are a packed copy of a constant
 };
 
+inline int64_t SizeBytes(const Buffer& buffer) { return buffer.elements * DTypeBytes(buffer.dtype); }
+
 // A constant operand reordered at compile time so that the innermost loops read it contiguously: element `p` of the
 // packed box (extents of `axes`, row-major) is source[address] when `pred` holds, else 0.
 struct Pack {

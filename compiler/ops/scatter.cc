@@ -316,12 +316,12 @@ absl::Status LowerMaxUnpool(LowerContext& context) {
   return absl::OkStatus();
 }
 
-// [n] in place of indices that are one number all along the other axes of the data; kNone where they are not known to
+// [n] in place of indices, of which there are some, that are one number all along the other axes of the data; kNone where they are not known to
 // be. Exporters expand the indices of whole slices to the slices' shape.
 absl::StatusOr<ecg::ValueId> SliceIndices(ImportContext& import, ecg::ValueId indices) {
   const Shape shape = import.value(indices).type.shape;
   if (const std::optional<Tensor>& known = import.value(indices).constant) {
-    const int64_t slice = NumElements(shape) / std::max<int64_t>(shape[0], 1);
+    const int64_t slice = NumElements(shape) / shape[0];
     std::vector<int64_t> first;
     for (int64_t i = 0; i < known->num_elements(); ++i) {
       if (i % slice == 0) first.push_back(known->GetInt(i));

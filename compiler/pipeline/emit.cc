@@ -63,8 +63,6 @@ void NeedFormat(const BlockKernel& block, Manifest* manifest) {
   }
 }
 
-int64_t BufferBytes(const movement::Buffer& buffer) { return buffer.elements * DTypeBytes(buffer.dtype); }
-
 std::vector<const movement::Buffer*> ArgBuffers(const BlockKernel& block) {
   std::vector<const movement::Buffer*> buffers;
   for (const movement::Buffer& buffer : block.kernel.buffers) {
@@ -276,7 +274,7 @@ absl::StatusOr<LaidOut> LayOut(const KernelTexts& texts, const BundleProgram& so
           buffer.name = "temporary";
           buffer.dtype = buffers[a]->dtype;
           buffer.shape = {buffers[a]->elements};
-          buffer.size_bytes = BufferBytes(*buffers[a]);
+          buffer.size_bytes = movement::SizeBytes(*buffers[a]);
           id = static_cast<int>(program.buffers.size());
           program.buffers.push_back(buffer);
           arena[id] = {buffer.size_bytes, static_cast<int>(l), static_cast<int>(l)};
@@ -313,7 +311,7 @@ absl::StatusOr<LaidOut> LayOut(const KernelTexts& texts, const BundleProgram& so
             buffer.name = arg.value == ecg::kNone ? "table" : graph.value(arg.value).name;
             buffer.dtype = buffers[a]->dtype;
             buffer.shape = pack != nullptr ? Shape{buffers[a]->elements} : tensor.shape();
-            buffer.size_bytes = pack != nullptr ? BufferBytes(*buffers[a]) : tensor.size_bytes();
+            buffer.size_bytes = pack != nullptr ? movement::SizeBytes(*buffers[a]) : tensor.size_bytes();
             buffer.layout = pack != nullptr ? "packed" : "row-major";
             program.buffers.push_back(buffer);
             uses.emplace_back(it->second,
@@ -324,7 +322,7 @@ absl::StatusOr<LaidOut> LayOut(const KernelTexts& texts, const BundleProgram& so
         }
       }
       launch.buffers.push_back(id);
-      launch.bytes += BufferBytes(*buffers[a]);
+      launch.bytes += movement::SizeBytes(*buffers[a]);
     }
     program.launches.push_back(std::move(launch));
   }
@@ -496,7 +494,7 @@ absl::Status WriteMeasurementBundle(const KernelSequence& kernels, const KernelT
     }
     const std::vector<const movement::Buffer*> buffers = ArgBuffers(block);
     for (size_t a = 0; a < buffers.size(); ++a) {
-      const int64_t bytes = BufferBytes(*buffers[a]);
+      const int64_t bytes = movement::SizeBytes(*buffers[a]);
       launch.bytes += bytes;
       if (own[a] < 0) {
         own[a] = static_cast<int>(manifest.buffers.size());

@@ -5,7 +5,7 @@
 namespace fusion {
 
 // Raised whenever generated code or numbers may change.
-inline constexpr int kGeneratorVersion = 44;
+inline constexpr int kGeneratorVersion = 45;
 
 }  // namespace fusion
 

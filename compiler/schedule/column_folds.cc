@@ -32,7 +32,7 @@ bool ReadsOnceFarAway(const Nest& nest, const Axis& columns, const DeviceModel& 
     const Index& address = node.indices[0];
     const movement::Buffer& buffer = kernel.buffers[node.tensor];
     if (address.HasLoad()) possible = false;
-    if (buffer.elements * DTypeBytes(buffer.dtype) < LargestPrivateBytes(device)) return;
+    if (movement::SizeBytes(buffer) < LargestPrivateBytes(device)) return;
     bool all = te::ClassifyLanes(address, columns, device.vector_bytes / 4) == te::LaneAccess::kContiguous;
     for (const std::vector<Axis>* some : {&nest.axes, &nest.fold->axes}) {
       for (const Axis& axis : *some) all = all && address.UsesAxis(axis.id);
@@ -50,10 +50,10 @@ int64_t ColumnsOfATask(int64_t columns, const DeviceModel& device) {
 }
 
 // Parts of the rows, where the other axes make too few tasks.
-int64_t PartsOfRows(double tasks, int64_t rows, const DeviceModel& device) {
-  const auto wanted = static_cast<double>(std::max(kLeastTasks, 2 * Units(device)));
+int64_t PartsOfRows(int64_t tasks, int64_t rows, const DeviceModel& device) {
+  const int64_t wanted = std::max(kLeastTasks, 2 * Units(device));
   int64_t parts = 1;
-  while (tasks * static_cast<double>(parts) < wanted && rows % (2 * parts) == 0 && rows / (2 * parts) >= kLeastRows) {
+  while (tasks * parts < wanted && rows % (2 * parts) == 0 && rows / (2 * parts) >= kLeastRows) {
     parts *= 2;
   }
   return parts;
@@ -85,10 +85,10 @@ std::optional<ColumnSums> SumColumns(const Nest& nest, const DeviceModel& device
   Nest cut = Substituted(nest, columns, at);
   ColumnSums sums;
   sums.phase.grid.assign(nest.axes.begin(), nest.axes.end() - 1);
-  double tasks = static_cast<double>(number.extent);
-  for (const Axis& axis : sums.phase.grid) tasks *= static_cast<double>(axis.extent);
+  int64_t others = 1;
+  for (const Axis& axis : sums.phase.grid) others *= axis.extent;
   const Axis first = cut.fold->axes[0];
-  const int64_t parts = PartsOfRows(tasks, first.extent, device);
+  const int64_t parts = PartsOfRows(others * number.extent, first.extent, device);
   const Axis part = axes->New(parts), of_part = axes->New(first.extent / parts);
   if (parts > 1) {
     cut = Substituted(std::move(cut), first, Index(part) * of_part.extent + Index(of_part));
@@ -154,7 +154,7 @@ std::optional<ColumnSums> SumColumns(const Nest& nest, const DeviceModel& device
   kernel->buffers.push_back(buffer);
   if (parts > 1) {
     buffer.scope = movement::BufferScope::kDevice;
-    buffer.elements = static_cast<int64_t>(tasks) / number.extent * parts * columns.extent;
+    buffer.elements = parts * others * columns.extent;
     kernel->buffers.push_back(buffer);
   }
   return sums;

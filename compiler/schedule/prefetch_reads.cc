@@ -13,7 +13,7 @@ constexpr int64_t kBytesAhead = 1024;
 // From beyond the core's own caches, and no weights, which stay from run to run.
 bool IsFar(const movement::Buffer& buffer, const DeviceModel& device) {
   return buffer.scope != movement::BufferScope::kBlock && !buffer.is_constant &&
-         buffer.elements * DTypeBytes(buffer.dtype) >= LargestPrivateBytes(device);
+         movement::SizeBytes(buffer) >= LargestPrivateBytes(device);
 }
 
 // Does the step load vectors of the buffer that move with the axis?

@@ -72,7 +72,6 @@ class BlockScheduler {
         layouts_(layouts),
         device_(device),
         in_tasks_(in_tasks),
-        products_in_tasks_(in_tasks != InTasks::kNoProducts),
         library_product_(library_product),
         choices_(choices),
         axes_(program.next_axis) {}
@@ -89,7 +88,7 @@ class BlockScheduler {
       stitched = library_product_ < 0
                      ? TryStitch(0, n)
                      : absl::FailedPreconditionError("a library computes a stage, which was measured faster");
-      if (!stitched.ok() && products_in_tasks_) return stitched;
+      if (!stitched.ok() && ProductsInTasks()) return stitched;
       if (!stitched.ok()) {
         result.stitched = false;
         result.reason = std::string(stitched.message());
@@ -119,6 +118,7 @@ class BlockScheduler {
     AxisSource axes;
     ChoiceLog choices;
   };
+  bool ProductsInTasks() const { return in_tasks_ != InTasks::kNoProducts; }
   Saved Save() const { return {kernel_, axes_, *choices_}; }
   void Restore(const Saved& saved) {
     kernel_ = saved.kernel;
@@ -238,13 +238,13 @@ class BlockScheduler {
     if (nest.fold && !empty && device_.task_lanes > 1 && AddGroupTile(nest)) return absl::OkStatus();
     FinishNest(&nest);
     if (nest.fold && !empty) {
-      const Saved before = Save();
       if (std::optional<ColumnSums> sums = SumColumns(nest, device_, &kernel_, &axes_, choices_)) {
         kernel_.phases.push_back(std::move(sums->phase));
         if (!sums->rest) return absl::OkStatus();
         nest = *std::move(sums->rest);
       }
       // A long contiguous row with few rows is folded along itself; otherwise the register tile decides.
+      const Saved before = Save();
       absl::StatusOr<movement::Phase> tiled = TilePhase(nest, device_, &kernel_, &axes_, choices_);
       if (tiled.ok()) {
         kernel_.phases.push_back(*std::move(tiled));
@@ -327,7 +327,7 @@ class BlockScheduler {
     live_out_ = LiveOutOf(first, last);
     AddDeviceBuffers(live_out_);
     absl::Status status = Stitch(first, last);
-    if (status.ok() && !products_in_tasks_ && choices_->Pick("stitch", 2) == 1) {
+    if (status.ok() && !ProductsInTasks() && choices_->Pick("stitch", 2) == 1) {
       status = absl::FailedPreconditionError("a phase for each stage was measured faster");
     }
     scratch_boxes_.clear();
@@ -359,7 +359,7 @@ class BlockScheduler {
       if (DomainPoints(physical.te) == 0) return absl::FailedPreconditionError("an empty stage");
       if (WantsRegisterTile(program_, te, device_)) {
         products = true;
-        if (!products_in_tasks_) {
+        if (!ProductsInTasks()) {
           return absl::FailedPreconditionError(absl::StrCat("'", program_.tensors[te.outputs[0]].name,
                                                             "' is a product that wants a register tile of its own"));
         }
@@ -445,7 +445,7 @@ class BlockScheduler {
     movement::Step step = StepOf(nest, device_);
     const bool wants_tile = WantsRegisterTile(program_, te, device_);
     const bool along_fold = step.strategy == movement::Strategy::kRowFold;
-    if (wants_tile || (products_in_tasks_ && IsProduct(te) && !along_fold)) {
+    if (wants_tile || (ProductsInTasks() && IsProduct(te) && !along_fold)) {
       const Saved before = Save();
       absl::StatusOr<movement::Phase> in_task = TileInTask(bound);
       if (in_task.ok()) {
@@ -506,7 +506,6 @@ class BlockScheduler {
   const std::map<TensorId, Layout>& layouts_;
   const DeviceModel& device_;
   const InTasks in_tasks_;
-  const bool products_in_tasks_;
   const int library_product_;  // the stage that a library computes, -1: none
   ChoiceLog* const choices_;
   AxisSource axes_;

@@ -83,7 +83,6 @@ TEST(RegisterTile, FarVectorsArePacked) {
   EXPECT_EQ(product(14, 768), (std::vector<S>{S::kTile}));
 }
 
-// A mask that other kernels read too, and what it is added to: tasks take columns, but whole vectors of them.
 TEST(ColumnFolds, RowsBeyondTheCachesAreReadAsTheyLie) {
   const auto mean = [](int rows, int columns) {
     return Schedule(absl::StrFormat("te p(%%0: f32[%d, %d]) {\n  %%1[i0<%d]: f32 = sum.f32(i1<%d) %%0[i1, i0] then "
@@ -126,6 +125,7 @@ TEST(StorePast, ResultsBeyondAllCachesMayBe) {
   EXPECT_FALSE(store(1 << 20, 1));
 }
 
+// A mask that other kernels read too, and what it is added to: tasks take columns, but whole vectors of them.
 TEST(TaskGrid, ColumnsAreVectors) {
   const ScheduledBlock block = Schedule(R"(te p(%0: f32[1024], %1: f32[12, 1024, 1024]) {
   %2[i0<1024]: f32 = exp(%0[i0])

@@ -20,7 +20,7 @@ constexpr double kCacheShare = 0.5;
 constexpr int64_t kMinSlice = 384;
 // Of the weights, read side by side: where no slice keeps all rows of the operand near, one of such a panel should stay
 // there beside the rows of a task.
-constexpr int64_t kPanelColumns = 32;
+constexpr int kPanelVectors = 2;
 constexpr double kPanelShare = 0.25;
 // With fewer columns the operand is read too few times to matter.
 constexpr double kMinColumns = 192;
@@ -59,8 +59,8 @@ int64_t Slices(const te::Program& program, const te::Te& te, const DeviceModel& 
   if (!has_weights || rows < 16 || columns < kMinColumns) return 1;
   const double cache = static_cast<double>(PrivateCacheBytes(device)), budget = kCacheShare * cache;
   const double row_bytes = 4 * rows;
-  std::vector<int64_t> possible;
-  for (int64_t slices = 1; k.extent / slices >= (slices == 1 ? 1 : kMinSlice); ++slices) {
+  std::vector<int64_t> possible = {1};
+  for (int64_t slices = 2; k.extent / slices >= kMinSlice; ++slices) {
     if (k.extent % slices == 0) possible.push_back(slices);
   }
   // The fewest slices whose `bytes` a step of the fold stay within `share`.
@@ -72,7 +72,7 @@ int64_t Slices(const te::Program& program, const te::Te& te, const DeviceModel& 
   auto own = possible.begin();
   if (row_bytes * static_cast<double>(k.extent) > cache) {
     own = fewest(row_bytes, budget);
-    if (own == possible.end()) own = fewest(4.0 * kPanelColumns, kPanelShare * cache);
+    if (own == possible.end()) own = fewest(kPanelVectors * device.vector_bytes, kPanelShare * cache);
     if (own == possible.end()) own = possible.begin();
   }
   std::vector<int64_t> all = {*own};  // the model's own choice first

@@ -76,10 +76,10 @@ double Seconds(const TaskBoxes& task, InTasks holds, const std::vector<GridAxis>
   if (!boxes.ok()) return kNever;
   const int64_t kept = KeptBytes(task, *boxes);
   const int64_t most = MostScratchBytes(device, /*products=*/true);
-  const int64_t taken = device.task_lanes > 1           ? most - most / kMostOfGroupMemory
-                        : holds == InTasks::kFiltering ? 0
-                                                       : most / kLeftForPacking;
-  if (kept > most - taken) return kNever;
+  const int64_t room = device.task_lanes > 1           ? most / kMostOfGroupMemory
+                       : holds == InTasks::kFiltering ? most
+                                                      : most - most / kLeftForPacking;
+  if (kept > room) return kNever;
   double work = 0, reading = 0, keeping = 0, near = static_cast<double>(kept);
   for (size_t s = 0; s < boxes->size(); ++s) {
     const auto points = static_cast<double>(BoxPoints((*boxes)[s]));

@@ -35,7 +35,7 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
   for (const movement::InPlacePair& pair : movement::InPlacePairs(kernel)) may_alias.insert({pair.out, pair.in});
   // Scratch of one step may lie where another's was.
   const auto scratch_end = [&](size_t b) {
-    return scratch[b] + kernel.buffers[b].elements * DTypeBytes(kernel.buffers[b].dtype);
+    return scratch[b] + movement::SizeBytes(kernel.buffers[b]);
   };
   for (size_t b = 0; b < scratch.size(); ++b) {
     for (size_t other = 0; scratch[b] >= 0 && other < b; ++other) {
@@ -78,9 +78,8 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
     out.Open("for (i64 task = begin; task < end; ++task)");
     text::PrintTask(kernel, phase, {lanes, 1}, &out);
     out.Close();
-    const bool past_caches = std::any_of(phase.steps.begin(), phase.steps.end(), [](const movement::Step& step) {
-      return step.past_caches && step.strategy == movement::Strategy::kMapVec;
-    });
+    const bool past_caches = std::any_of(phase.steps.begin(), phase.steps.end(),
+                                         [](const movement::Step& step) { return step.past_caches; });
     if (past_caches) out.Line("STORES_DONE");  // before other threads read them
     out.Close();
   }

@@ -95,7 +95,6 @@ SI ushort$L vf2b(vf v) { vu b = as_uint$L(v); vu r = (b + 0x7fff + ((b >> 16) & 
 #define ld_bool(p) (convert_int$L(vload$L(0, p)) != (vi)(0))
 #define st_f32(p, v) vstore$L(v, 0, p)
 #define st_past_f32(p, v) st_f32(p, v)
-#define STORES_DONE
 #define st_i32(p, v) vstore$L(v, 0, p)
 #define st_i8(p, v) vstore$L(convert_char$L(v), 0, p)
 #define st_u8(p, v) vstore$L(convert_uchar$L(v), 0, p)

@@ -49,7 +49,6 @@ class TransposePrinter {
     out_->Close();
     out_->Close();
     for (int i = 0; i < depth; ++i) out_->Close();
-    if (step_.past_caches) out_->Line("STORES_DONE");
   }
 
  private:

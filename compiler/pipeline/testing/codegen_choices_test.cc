@@ -64,7 +64,7 @@ TEST(CodegenChoices, RandomSchedulesComputeTheSame) {
   }
   {
     G g;
-    g.Out(g.Op("ReduceMean", {g.In({1024, 304}), g.Ints({0})}));  // too
+    g.Out(g.Op("ReduceMean", {g.In({1024, 304}), g.Ints({0})}));  // so is this
     cases.push_back(BlockCase("columns", g));
   }
   std::vector<RunOptions> options;

@@ -201,6 +201,9 @@ TEST(CodegenReduction, ColumnsBeyondTheCaches) {
   G g;
   g.Out(g.Op("ReduceSumSquare", {g.In({512, 600}), g.Ints({0})}));
   cases.push_back(BlockCase("squares", g));
+  G sine;  // an epilogue without a vector form
+  sine.Out(sine.Op("Sin", {sine.Op("ReduceMean", {sine.In({1024, 300}), sine.Ints({0})})}));
+  cases.push_back(BlockCase("sine", sine));
   EXPECT_EQ(Failures(cases), "");
 }
 
