@@ -190,8 +190,7 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
   const double lanes = device.vector_bytes / 4.0;
   const double fma_per_s = device.fma_f32_flops_per_s / 2;
   double footprint = 0;
-  for (const Buffer& buffer : kernel.buffers)
-    footprint += static_cast<double>(SizeBytes(buffer));
+  for (const Buffer& buffer : kernel.buffers) footprint += static_cast<double>(SizeBytes(buffer));
   // Cold buffers: a kernel's operands come from outside the private caches.
   const double bandwidth = device.CopyBandwidth(4 * footprint);
   std::set<int> all_read, all_written;

@@ -100,8 +100,9 @@ TEST(ScatterND, SlicesAndElements) {
   EXPECT_THAT(Values(RunOp({"ScatterND", {kMatrix, I64({1, 1}, {-1}), F32({1, 3}, {7, 8, 9})}})),
               ElementsAre(0, 1, 2, 7, 8, 9));
   // Of several updates of a slice the last one is taken; outside the data nothing is written.
-  EXPECT_THAT(Values(RunOp({"ScatterND", {kMatrix, I64({3, 1}, {0, 5, 0}), F32({3, 3}, {6, 6, 6, 7, 7, 7, 8, 9, 10})}})),
-              ElementsAre(8, 9, 10, 3, 4, 5));
+  EXPECT_THAT(
+      Values(RunOp({"ScatterND", {kMatrix, I64({3, 1}, {0, 5, 0}), F32({3, 3}, {6, 6, 6, 7, 7, 7, 8, 9, 10})}})),
+      ElementsAre(8, 9, 10, 3, 4, 5));
   EXPECT_THAT(
       Values(RunOp(
           {"ScatterND", {kMatrix, I64({2, 2}, {0, 1, 0, 1}), F32({2}, {7, 8})}, {{"reduction", std::string("add")}}})),

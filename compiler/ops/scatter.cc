@@ -1,7 +1,7 @@
 // ScatterElements, ScatterND (and Scatter, its old name), MaxUnpool. A tensor expression writes every element once, so
 // a scatter is turned around: each element of the result searches the updates that address it, in order. The last one
-// wins, or all are combined by `reduction`. Updates that are whole slices are searched once a slice. Where that search is
-// long, a routine writes the updates one after another.
+// wins, or all are combined by `reduction`. Updates that are whole slices are searched once a slice. Where that search
+// is long, a routine writes the updates one after another.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -166,11 +166,11 @@ te::TensorId LastRow(LowerContext& context, const Shape& slices, int64_t rows,
                      const std::function<Scalar(const Idx& i, const Idx& r)>& addressed) {
   const Shape& indices = context.ShapeOf(1);
   const Scalar none = te::ImmInt(DType::kI64, -1);
-  return context.builder->Reduce(
-      "last", te::FoldKind::kMax, DType::kI64, DType::kI64, slices, {rows}, [&](const Idx& i, const Idx& r) {
-        const Idx row = te::Delinearize(r[0], {indices.begin(), indices.end() - 1});
-        return te::Select(addressed(i, row), te::FromIndex(r[0]), none);
-      });
+  return context.builder->Reduce("last", te::FoldKind::kMax, DType::kI64, DType::kI64, slices, {rows},
+                                 [&](const Idx& i, const Idx& r) {
+                                   const Idx row = te::Delinearize(r[0], {indices.begin(), indices.end() - 1});
+                                   return te::Select(addressed(i, row), te::FromIndex(r[0]), none);
+                                 });
 }
 
 absl::Status LowerScatterND(LowerContext& context) {
@@ -199,9 +199,8 @@ absl::Status LowerScatterND(LowerContext& context) {
   }
   if (LastWins(context) && depth > 0 && NumElements(data) > slices && rows > 0) {
     const te::TensorId last = LastRow(context, slice_shape, rows, addressed);
-    const te::TensorId row = b.Map("row", DType::kI64, slice_shape, [&](const Idx& i) {
-      return te::Max(b.At(last, i), te::ImmInt(DType::kI64, 0));
-    });
+    const te::TensorId row = b.Map("row", DType::kI64, slice_shape,
+                                   [&](const Idx& i) { return te::Max(b.At(last, i), te::ImmInt(DType::kI64, 0)); });
     DefineMap(context, 0, [&](const Idx& i) {
       const Idx slice(i.begin(), i.begin() + depth);
       Idx at = te::Delinearize(Index::Load(row, slice, {0, rows - 1}), {indices.begin(), indices.end() - 1});
@@ -316,8 +315,8 @@ absl::Status LowerMaxUnpool(LowerContext& context) {
   return absl::OkStatus();
 }
 
-// [n] in place of indices, of which there are some, that are one number all along the other axes of the data; kNone where they are not known to
-// be. Exporters expand the indices of whole slices to the slices' shape.
+// [n] in place of indices, of which there are some, that are one number all along the other axes of the data; kNone
+// where they are not known to be. Exporters expand the indices of whole slices to the slices' shape.
 absl::StatusOr<ecg::ValueId> SliceIndices(ImportContext& import, ecg::ValueId indices) {
   const Shape shape = import.value(indices).type.shape;
   if (const std::optional<Tensor>& known = import.value(indices).constant) {

@@ -25,7 +25,8 @@ constexpr int64_t kMostRowsAtOnce = 4, kLeastRows = 64;
 constexpr int64_t kLeastTasks = 4;
 
 // Whether the body reads a tensor beyond the caches, each element once and along `columns`.
-bool ReadsOnceFarAway(const Nest& nest, const Axis& columns, const DeviceModel& device, const movement::Kernel& kernel) {
+bool ReadsOnceFarAway(const Nest& nest, const Axis& columns, const DeviceModel& device,
+                      const movement::Kernel& kernel) {
   bool once = false, possible = true;
   te::Visit(nest.body[0], [&](const te::ScalarNode& node) {
     if (node.kind != te::ScalarKind::kLoad) return;
@@ -139,9 +140,8 @@ std::optional<ColumnSums> SumColumns(const Nest& nest, const DeviceModel& device
     sums.rest->fold->axes = {part};
     sums.rest->body = {te::Load(partial, DType::kF32, {address})};
     result.body = {sum};
-    result.stores = {{partial, te::Substitute(address, [&](const Axis& axis) {
-                        return axis.id == columns.id ? &at : nullptr;
-                      })}};
+    result.stores = {
+        {partial, te::Substitute(address, [&](const Axis& axis) { return axis.id == columns.id ? &at : nullptr; })}};
   }
   for (const Nest* each : {&zero, &add, &result}) {
     sums.phase.steps.push_back(StepOf(*each, device));

@@ -370,7 +370,8 @@ class BlockScheduler {
     if (products && in_tasks_ == InTasks::kProducts) SplitDividedAxes(&stages.back(), &axes_, kLeastHead);
     const LayoutOf layout_of = [this](TensorId t) { return LayoutOfTensor(t); };
     const TaskBoxes task(program_, stages, layout_of, live_out_);
-    ASSIGN_OR_RETURN(const std::vector<GridAxis> grid, ChooseGrid(task, products ? in_tasks_ : InTasks::kNoProducts, device_, &axes_));
+    ASSIGN_OR_RETURN(const std::vector<GridAxis> grid,
+                     ChooseGrid(task, products ? in_tasks_ : InTasks::kNoProducts, device_, &axes_));
     ASSIGN_OR_RETURN(const std::vector<te::Box> boxes, task.For(grid));
     movement::Phase phase;
     for (const GridAxis& shared : grid) phase.grid.push_back(shared.number);
@@ -593,7 +594,8 @@ absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const s
     const std::optional<FilteredProgram> filtered = FilterMinimally(program, outputs);
     if (filtered) add(filtered->program, InTasks::kFiltering, &*filtered).IgnoreError();
   }
-  if (const std::optional<te::Program> spread = SpreadFolds(split, device)) add(*spread, InTasks::kNoProducts).IgnoreError();
+  if (const std::optional<te::Program> spread = SpreadFolds(split, device))
+    add(*spread, InTasks::kNoProducts).IgnoreError();
   // In one launch, where groups may wait for each other.
   for (size_t f = 0, n = forms.size(); f < n && device.resident_groups > 0; ++f) {
     if (forms[f].block.kernel.phases.size() < 2) continue;

@@ -85,15 +85,16 @@ TEST(RegisterTile, FarVectorsArePacked) {
 
 TEST(ColumnFolds, RowsBeyondTheCachesAreReadAsTheyLie) {
   const auto mean = [](int rows, int columns) {
-    return Schedule(absl::StrFormat("te p(%%0: f32[%d, %d]) {\n  %%1[i0<%d]: f32 = sum.f32(i1<%d) %%0[i1, i0] then "
-                                    "(mul(acc0, 0.5))\n  return %%1\n}",
-                                    rows, columns, columns, rows));
+    return Schedule(
+        absl::StrFormat("te p(%%0: f32[%d, %d]) {\n  %%1[i0<%d]: f32 = sum.f32(i1<%d) %%0[i1, i0] then "
+                        "(mul(acc0, 0.5))\n  return %%1\n}",
+                        rows, columns, columns, rows));
   };
   const ScheduledBlock far = mean(4096, 768);
   ASSERT_EQ(far.kernel.phases.size(), 2u);  // parts of the rows, then their sums
   EXPECT_EQ(far.kernel.phases[0].tasks(), 4);
   EXPECT_EQ(Strategies(far.kernel.phases[0]), std::vector<movement::Strategy>(3, movement::Strategy::kMapVec));
-  EXPECT_EQ(mean(64, 768).kernel.phases.size(), 1u);   // stay in the cache
+  EXPECT_EQ(mean(64, 768).kernel.phases.size(), 1u);    // stay in the cache
   EXPECT_EQ(mean(65536, 64).kernel.phases.size(), 1u);  // fit registers
 }
 
@@ -113,10 +114,10 @@ TEST(StorePast, ResultsBeyondAllCachesMayBe) {
   const auto store = [](int elements, int choice) {
     ScheduleOptions options;
     options.choices = {{"past", choice}};
-    const absl::StatusOr<ScheduledBlock> block =
-        ScheduleBlock(Stages(absl::StrFormat("te p(%%0: f32[%d]) {\n  %%1[i0<%d]: f32 = max(%%0[i0], 0.0)\n  return %%1\n}",
-                                             elements, elements)),
-                      {}, Device(), options);
+    const absl::StatusOr<ScheduledBlock> block = ScheduleBlock(
+        Stages(absl::StrFormat("te p(%%0: f32[%d]) {\n  %%1[i0<%d]: f32 = max(%%0[i0], 0.0)\n  return %%1\n}", elements,
+                               elements)),
+        {}, Device(), options);
     EXPECT_TRUE(block.ok()) << block.status();
     return block->kernel.phases[0].steps[0].past_caches;
   };

@@ -65,9 +65,8 @@ int64_t Slices(const te::Program& program, const te::Te& te, const DeviceModel& 
   }
   // The fewest slices whose `bytes` a step of the fold stay within `share`.
   const auto fewest = [&](double bytes, double share) {
-    return std::find_if(possible.begin(), possible.end(), [&](int64_t slices) {
-      return bytes * static_cast<double>(k.extent / slices) <= share;
-    });
+    return std::find_if(possible.begin(), possible.end(),
+                        [&](int64_t slices) { return bytes * static_cast<double>(k.extent / slices) <= share; });
   };
   auto own = possible.begin();
   if (row_bytes * static_cast<double>(k.extent) > cache) {

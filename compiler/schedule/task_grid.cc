@@ -76,7 +76,7 @@ double Seconds(const TaskBoxes& task, InTasks holds, const std::vector<GridAxis>
   if (!boxes.ok()) return kNever;
   const int64_t kept = KeptBytes(task, *boxes);
   const int64_t most = MostScratchBytes(device, /*products=*/true);
-  const int64_t room = device.task_lanes > 1           ? most / kMostOfGroupMemory
+  const int64_t room = device.task_lanes > 1          ? most / kMostOfGroupMemory
                        : holds == InTasks::kFiltering ? most
                                                       : most - most / kLeftForPacking;
   if (kept > room) return kNever;
@@ -100,7 +100,8 @@ double Seconds(const TaskBoxes& task, InTasks holds, const std::vector<GridAxis>
   // What is kept shares the cache with what is read between; a part of it is driven out.
   const auto cache = static_cast<double>(PrivateCacheBytes(device));
   if (near > cache) seconds += keeping * (1 - cache / near) / device.CopyBandwidth(near);
-  const int wanted = holds == InTasks::kFiltering ? device.parallel_units : std::max(device.parallel_units, kLeastUnits);
+  const int wanted =
+      holds == InTasks::kFiltering ? device.parallel_units : std::max(device.parallel_units, kLeastUnits);
   const double units = std::max(1.0, std::min<double>(wanted, Tasks(grid)));
   return seconds * std::ceil(Tasks(grid) / units);
 }

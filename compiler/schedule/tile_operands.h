@@ -35,8 +35,8 @@ std::vector<te::Axis> AxesOutside(const std::vector<Operand>& loads, const Nest&
 // The fold walks through the operand, but along no axis from one element to the next.
 bool StridesOverFold(const Nest& nest, const Operand& load);
 
-// Each step of the fold finds the operand half a page and more from the last: few lines of the first-level cache can hold
-// them, since their addresses differ by multiples of a power of two or nearly so, and each is another page.
+// Each step of the fold finds the operand half a page and more from the last: few lines of the first-level cache can
+// hold them, since their addresses differ by multiples of a power of two or nearly so, and each is another page.
 bool StepsFar(const Nest& nest, const Operand& load);
 
 // How an operand would be had if `lane` were the lanes.

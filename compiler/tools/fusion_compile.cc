@@ -165,22 +165,33 @@ absl::StatusOr<DeviceModel> ReadDevice(const std::string& path) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("The compiler without a server or workers, for development: builds with this machine's clang, OpenCL driver "
-               "or NVRTC; the cost model answers the yellow cases");
+  CLI::App app(
+      "The compiler without a server or workers, for development: builds with this machine's clang, OpenCL driver "
+      "or NVRTC; the cost model answers the yellow cases");
   Request request;
   ModelFiles& files = request.files;
   CompileOptions& options = request.options;
   std::vector<std::string> targets, rules, passes, dims;
   std::string device_file;
   app.add_option("MODEL", files.model_path, "the .onnx file")->required();
-  app.add_option("OUT", request.out, "the bundle; with several targets OUT.TARGET.fusion for each; with --plan its JSON");
+  app.add_option("OUT", request.out,
+                 "the bundle; with several targets OUT.TARGET.fusion for each; with --plan its JSON");
   app.add_option("--target", targets, "cpu, opencl, cuda:sm_90")->delimiter(',')->take_all()->allow_extra_args(false);
   app.add_option("--planner", options.planner, "which planner");
   app.add_option("--math", options.math, "fast or strict");
   app.add_option("--precision", options.precision, "fp32, fp16 or tf32");
-  app.add_option("--dim", dims, "NAME=N[,N…]: extents of a symbolic dimension")->expected(1)->take_all()->allow_extra_args(false);
-  app.add_option("--disable-rule", rules, "leave out a rewriting rule")->expected(1)->take_all()->allow_extra_args(false);
-  app.add_option("--disable-pass", passes, "rewrite, layout, winograd, beyond-table or elide-copies")->expected(1)->take_all()->allow_extra_args(false);
+  app.add_option("--dim", dims, "NAME=N[,N…]: extents of a symbolic dimension")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
+  app.add_option("--disable-rule", rules, "leave out a rewriting rule")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
+  app.add_option("--disable-pass", passes, "rewrite, layout, winograd, beyond-table or elide-copies")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
   app.add_option("--device", device_file, "a device model as JSON, instead of this machine's");
   app.add_flag("--plan", request.plan_only, "print the plan and build nothing");
   app.add_option("--json", request.json, "write the account of the compilation there");

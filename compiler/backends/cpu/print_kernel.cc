@@ -34,9 +34,7 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
   std::set<int> may_alias;
   for (const movement::InPlacePair& pair : movement::InPlacePairs(kernel)) may_alias.insert({pair.out, pair.in});
   // Scratch of one step may lie where another's was.
-  const auto scratch_end = [&](size_t b) {
-    return scratch[b] + movement::SizeBytes(kernel.buffers[b]);
-  };
+  const auto scratch_end = [&](size_t b) { return scratch[b] + movement::SizeBytes(kernel.buffers[b]); };
   for (size_t b = 0; b < scratch.size(); ++b) {
     for (size_t other = 0; scratch[b] >= 0 && other < b; ++other) {
       if (scratch[other] < 0 || scratch[other] >= scratch_end(b) || scratch[b] >= scratch_end(other)) continue;

@@ -290,7 +290,8 @@ Value ExprPrinter::EmitLaneByLane(const Scalar& s) {
   const std::string name = absl::StrCat("t", (*options_.next_temp)++);
   out_->Line(absl::StrCat(VectorType(s->dtype), " ", name, " = ", VectorZero(s->dtype), ";"));
   out_->Open(absl::StrCat("for (int l = 0; l < ",
-                          options_.valid_lanes.empty() ? absl::StrCat(options_.lanes) : options_.valid_lanes, "; ++l)"));
+                          options_.valid_lanes.empty() ? absl::StrCat(options_.lanes) : options_.valid_lanes,
+                          "; ++l)"));
   Options one = options_;
   one.lane_axis = -1;
   one.axis_name = [this](int axis) {

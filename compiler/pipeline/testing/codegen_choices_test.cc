@@ -57,7 +57,8 @@ TEST(CodegenChoices, RandomSchedulesComputeTheSame) {
     g.Out(g.Op("Relu", {g.Op("Mul", {g.In({30, 40, 41}), g.Weight({40, 41})})}));
     cases.push_back(BlockCase("map", g));
   }
-  for (const Shape& shape : {Shape{768, 384, 1}, Shape{773, 391, 1}, Shape{400, 12, 64}}) {  // larger than a core's own caches
+  for (const Shape& shape :
+       {Shape{768, 384, 1}, Shape{773, 391, 1}, Shape{400, 12, 64}}) {  // larger than a core's own caches
     G g;
     g.Out(g.Op("Transpose", {g.In(shape)}, {{"perm", Ints{1, 0, 2}}}));
     cases.push_back(BlockCase("turned", g));
@@ -86,8 +87,8 @@ TEST(CodegenChoices, RandomSchedulesComputeTheSame) {
     }
   }
   // Every choice was taken other than the scheduler would by some kernel.
-  for (const char* name : {"blocks", "chunk", "columns", "fold", "form", "lanes", "prefetch", "rows", "split", "stitch", "stream",
-                           "tasks", "tile", "unroll"}) {
+  for (const char* name : {"blocks", "chunk", "columns", "fold", "form", "lanes", "prefetch", "rows", "split", "stitch",
+                           "stream", "tasks", "tile", "unroll"}) {
     EXPECT_TRUE(met.count(name)) << name;
   }
   EXPECT_GT(different.size(), 8 * cases.size());
@@ -103,9 +104,9 @@ TEST(CodegenChoices, ResultsPastTheCaches) {
   for (const BlockResult& result : RunCases({BlockCase("map", map), BlockCase("softmax", softmax)}, {options})) {
     EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
     for (const BlockKernel& kernel : result.kernels) {
-      EXPECT_TRUE(std::any_of(kernel.choices.begin(), kernel.choices.end(),
-                              [](const ChoicePoint& point) { return point.name == "past" && point.taken == 1; }))
-          << result.name;
+      EXPECT_TRUE(std::any_of(kernel.choices.begin(), kernel.choices.end(), [](const ChoicePoint& point) {
+        return point.name == "past" && point.taken == 1;
+      })) << result.name;
     }
   }
 }

@@ -67,7 +67,8 @@ TEST(CodegenMatMul, LargeShapes) {
     cases.push_back(BlockCase("large attention", g));
   }
   {
-    G g;  // values and keys are parts of one wide tensor, so that a row of a head is far from the next; 200 keys fill no block
+    G g;  // values and keys are parts of one wide tensor, so that a row of a head is far from the next; 200 keys fill
+          // no block
     const std::vector<V> parts = g.Ops("Split", {g.In({1, 200, 3 * 640})}, {{"axis", int64_t{2}}}, 3);
     auto heads = [&](V x, const Ints& perm) {
       return g.Op("Transpose", {g.Op("Reshape", {x, g.Ints({1, 200, 20, 32})})}, {{"perm", perm}});

@@ -61,9 +61,9 @@ constexpr int kLookAhead = 3;
 constexpr size_t kMostOperators = 64;
 
 // What Table 3 never fuses is asked about where a launch, and writing and reading what one block hands to the other,
-// take this share of their time, the longer counted as long as the shorter: a pooling behind a convolution of any size is
-// asked about. The cost model sees that traffic only where memory is the limit. Pairs that look alike share the question,
-// and so the share.
+// take this share of their time, the longer counted as long as the shorter: a pooling behind a convolution of any size
+// is asked about. The cost model sees that traffic only where memory is the limit. Pairs that look alike share the
+// question, and so the share.
 constexpr double kWorthHolding = 0.005;
 
 // Nor is it asked where the fused kernel is estimated slower by more than this factor: kernels of products are few, and
