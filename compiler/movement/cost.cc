@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "compiler/cost/caches.h"
@@ -128,22 +129,26 @@ double GatheredLoads(const Step& step, double lanes) {
   return loads;
 }
 
-// Operands that every task reads whole, since no axis of the grid moves them: from the level of memory that holds them.
+// Operands that no axis of the grid moves: every task reads all of each, or as much of it as it has loads, where values
+// say which elements. From the level of memory that holds them.
 double RereadSeconds(const Kernel& kernel, const Phase& phase, const DeviceModel& device) {
-  std::set<int> buffers;
+  std::map<int, double> elements;
   for (const Step& step : phase.steps) {
+    const double loads = Trips(step.loops) * (step.fold ? Product(step.fold->axes) : 1);
     const auto note = [&](const te::ScalarNode& node) {
       if (node.kind != te::ScalarKind::kLoad || kernel.buffers[node.tensor].scope == BufferScope::kBlock) return;
       const bool shared = std::any_of(phase.grid.begin(), phase.grid.end(),
                                       [&](const te::Axis& axis) { return node.indices[0].UsesAxis(axis.id); });
-      if (!shared) buffers.insert(node.tensor);
+      if (!shared) elements[node.tensor] += loads;
     };
     for (const te::Scalar& s : step.body) te::Visit(s, note);
   }
   double seconds = 0;
-  for (int b : buffers) {
-    const double bytes = static_cast<double>(SizeBytes(kernel.buffers[b]));
-    seconds += static_cast<double>(phase.tasks()) * bytes / device.ReadBandwidth(bytes);
+  for (const auto& [b, read] : elements) {
+    const Buffer& buffer = kernel.buffers[b];
+    const auto whole = static_cast<double>(SizeBytes(buffer));
+    const double bytes = std::min(whole, read * static_cast<double>(DTypeBytes(buffer.dtype)));
+    seconds += static_cast<double>(phase.tasks()) * bytes / device.ReadBandwidth(whole);
   }
   return seconds;
 }

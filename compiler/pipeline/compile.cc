@@ -14,6 +14,7 @@
 #include "compiler/fusion/plan.h"
 #include "compiler/onnx/import.h"
 #include "compiler/ops/op_def.h"
+#include "compiler/pipeline/batch_launches.h"
 #include "compiler/pipeline/block_kernel.h"
 #include "compiler/pipeline/block_oracle.h"
 #include "compiler/pipeline/constant_pool.h"
@@ -70,6 +71,7 @@ struct Planned {
   ValueLayouts layouts;
   FusionPlan plan;
   ElidedCopies elided;
+  std::vector<std::vector<size_t>> launches;  // the blocks of each
   // Of the blocks that have a kernel.
   std::vector<std::vector<ecg::NodeId>> KernelBlocks() const {
     std::vector<std::vector<ecg::NodeId>> blocks;
@@ -170,6 +172,26 @@ double LeastNs(const ecg::Graph& graph, const DeviceModel& device, int threads) 
 // Of that time. What so little depends on is not worth a worker's time, nor the user's.
 constexpr double kNegligible = 1e-4;
 
+// Which blocks have kernels, and which of these one launch is.
+absl::Status PlanLaunches(const CompileOptions& options, const DeviceModel& device, GraphBlockOracle* oracle,
+                          Planned* planned) {
+  // Memory that only one processor sees, and tasks that each may have arguments of their own: elsewhere buffers are
+  // objects of their own, on either side of a bus, and a launch is a launch.
+  if (!device.CachesScratch()) {
+    for (size_t b = 0; b < planned->plan.blocks.size(); ++b) planned->launches.push_back({b});
+    return absl::OkStatus();
+  }
+  std::vector<std::shared_ptr<const BlockKernel>> kernels;
+  for (const FusionBlock& block : planned->plan.blocks) {
+    ASSIGN_OR_RETURN(kernels.emplace_back(), oracle->Get(block.nodes));
+  }
+  if (!options.disabled_passes.count("elide-copies")) planned->elided = ElideCopies(planned->graph, kernels);
+  const BatchKernels which =
+      options.disabled_passes.count("batch-launches") ? BatchKernels::kNone : BatchKernels::kThatLeaveUnitsIdle;
+  planned->launches = BatchLaunches(kernels, planned->elided, device, which);
+  return absl::OkStatus();
+}
+
 // Import to plan: what both entry points share. The oracle keeps pointers into `planned`.
 // `options` name one specialisation; `constants`: of those that share a bundle, or null.
 absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
@@ -190,7 +212,8 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
   }
   RETURN_IF_ERROR(tune::ParseBudget(options.tune).status());
   for (const std::string& pass : options.disabled_passes) {
-    static const std::vector<std::string> kPasses = {"rewrite", "layout", "winograd", "beyond-table", "elide-copies"};
+    static const std::vector<std::string> kPasses = {"rewrite",      "layout",       "winograd",
+                                                     "beyond-table", "elide-copies", "batch-launches"};
     if (std::find(kPasses.begin(), kPasses.end(), pass) == kPasses.end()) {
       return absl::InvalidArgumentError(
           absl::StrCat("no pass '", pass, "' to leave out: use one of ", absl::StrJoin(kPasses, ", ")));
@@ -266,15 +289,8 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
   account->from_database = oracle->answered(LatencySource::kDatabase);
   account->measured = oracle->answered(LatencySource::kMeasured);
   account->from_model = oracle->estimated();
-  // Memory that only one processor sees: elsewhere buffers are objects of their own, on either side of a bus.
-  if (context.device->CachesScratch() && !options.disabled_passes.count("elide-copies")) {
-    std::vector<std::shared_ptr<const BlockKernel>> kernels;
-    for (const FusionBlock& block : planned.plan.blocks) {
-      ASSIGN_OR_RETURN(kernels.emplace_back(), oracle->Get(block.nodes));
-    }
-    planned.elided = ElideCopies(planned.graph, kernels);
-  }
-  account->kernels = static_cast<int64_t>(planned.plan.blocks.size() - planned.elided.blocks.size());
+  RETURN_IF_ERROR(PlanLaunches(options, *context.device, oracle, &planned));
+  account->kernels = static_cast<int64_t>(planned.launches.size());
   for (const ecg::Node& node : planned.graph.nodes()) account->flops += ops::NodeFlops(planned.graph, node);
   std::set<ecg::ValueId> stored;
   for (const FusionBlock& block : planned.plan.blocks) {
@@ -340,11 +356,17 @@ absl::Status Prepare(const ModelFiles& files, const CompileOptions& options, con
     out->account.from_model = oracle.estimated();
   }
   RETURN_IF_ERROR(clock->Begin("lower", absl::StrCat(out->account.kernels, " kernels")));
-  for (const std::vector<ecg::NodeId>& nodes : out->planned.KernelBlocks()) {
+  for (const std::vector<size_t>& blocks : out->planned.launches) {
     PlannedLaunch launch;
-    ASSIGN_OR_RETURN(launch.block, oracle.Kernel(nodes));
-    launch.label = Label(out->planned.graph, nodes);
-    for (ecg::NodeId id : nodes) launch.nodes.push_back(out->planned.graph.node(id).name);
+    for (size_t b : blocks) {
+      const std::vector<ecg::NodeId>& nodes = out->planned.plan.blocks[b].nodes;
+      ASSIGN_OR_RETURN(BlockKernel kernel, oracle.Kernel(nodes));
+      if (b != blocks[0] && kernel.key != launch.block.key) return absl::InternalError("a batch of different kernels");
+      if (b == blocks[0]) launch.label = Label(out->planned.graph, nodes);
+      (b == blocks[0] ? launch.block : launch.others.emplace_back()) = std::move(kernel);
+      for (ecg::NodeId id : nodes) launch.nodes.push_back(out->planned.graph.node(id).name);
+    }
+    if (blocks.size() > 1) absl::StrAppend(&launch.label, " ×", blocks.size());
     out->launches.push_back(std::move(launch));
   }
   return absl::OkStatus();
@@ -570,6 +592,9 @@ absl::StatusOr<PlanReport> PlanOnly(const ModelFiles& files, const CompileOption
     report.text += PrintPlan(planned.graph, planned.plan);
     for (size_t b : planned.elided.blocks) {
       absl::StrAppend(&report.text, "block ", b, " has no kernel: what it would copy is written or read in place\n");
+    }
+    for (const std::vector<size_t>& blocks : planned.launches) {
+      if (blocks.size() > 1) absl::StrAppend(&report.text, "one launch: blocks ", absl::StrJoin(blocks, ", "), "\n");
     }
   }
   report.account = SumAccounts(names, accounts);

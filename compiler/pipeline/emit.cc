@@ -77,6 +77,7 @@ std::map<int, int> ShareInPlace(const std::vector<PlannedLaunch>& planned, const
                                 std::map<int, ArenaItem>* arena) {
   std::map<int, int> owner;
   for (size_t l = 0; l < launches.size(); ++l) {
+    if (launches[l].sets() > 1) continue;  // another set may read the operand later
     const std::vector<int>& args = launches[l].buffers;
     const int launch = static_cast<int>(l);
     const movement::Kernel& kernel = planned[l].block.kernel;
@@ -238,20 +239,12 @@ absl::StatusOr<LaidOut> LayOut(const KernelTexts& texts, const BundleProgram& so
   std::map<std::string, int> weight_buffers;  // identity of the bytes -> buffer
   std::map<int, ArenaItem> arena;             // by buffer
   std::map<std::string, int> kernel_index;
-  for (size_t l = 0; l < launches.size(); ++l) {
-    const PlannedLaunch& planned = launches[l];
-    const std::vector<const movement::Buffer*> buffers = ArgBuffers(planned.block);
-    Launch launch;
-    launch.label = planned.label;
-    launch.nodes = planned.nodes;
-    launch.flops = planned.block.flops;
-    const KernelTexts::Place& place = source.places[l];
-    auto [kernel_it, fresh_kernel] = kernel_index.emplace(place.symbol, static_cast<int>(program.kernels.size()));
-    if (fresh_kernel) program.kernels.push_back(ManifestKernel(texts, planned.block, place));
-    launch.kernel = kernel_it->second;
-    program.scratch_bytes_per_thread = std::max(program.scratch_bytes_per_thread, planned.block.kernel.scratch_bytes);
-    for (size_t a = 0; a < planned.block.args.size(); ++a) {
-      const KernelArg& arg = planned.block.args[a];
+  // The buffers of a kernel's arguments in launch `l`.
+  const auto bind = [&](const BlockKernel& block, int l) {
+    std::vector<int> ids;
+    const std::vector<const movement::Buffer*> buffers = ArgBuffers(block);
+    for (size_t a = 0; a < block.args.size(); ++a) {
+      const KernelArg& arg = block.args[a];
       int id = -1;
       switch (arg.kind) {
         case KernelArg::Kind::kValue: {
@@ -264,8 +257,8 @@ absl::StatusOr<LaidOut> LayOut(const KernelTexts& texts, const BundleProgram& so
               wholes.insert(whole);
             }
             const int64_t size_bytes = program.buffers[whole].size_bytes;
-            auto [it, fresh] = arena.emplace(whole, ArenaItem{size_bytes, static_cast<int>(l), static_cast<int>(l)});
-            it->second.last = static_cast<int>(l);
+            auto [it, fresh] = arena.emplace(whole, ArenaItem{size_bytes, l, l});
+            it->second.last = l;
           }
           break;
         }
@@ -277,12 +270,12 @@ absl::StatusOr<LaidOut> LayOut(const KernelTexts& texts, const BundleProgram& so
           buffer.size_bytes = movement::SizeBytes(*buffers[a]);
           id = static_cast<int>(program.buffers.size());
           program.buffers.push_back(buffer);
-          arena[id] = {buffer.size_bytes, static_cast<int>(l), static_cast<int>(l)};
+          arena[id] = {buffer.size_bytes, l, l};
           break;
         }
         case KernelArg::Kind::kConstant: {
           const Tensor tensor = arg.value == ecg::kNone ? arg.literal : *graph.value(arg.value).constant;
-          const movement::Pack* pack = arg.pack >= 0 ? &planned.block.kernel.packs[arg.pack] : nullptr;
+          const movement::Pack* pack = arg.pack >= 0 ? &block.kernel.packs[arg.pack] : nullptr;
           std::string identity =
               arg.value == ecg::kNone
                   ? absl::StrCat("literal:", Sha256Hex(absl::string_view(static_cast<const char*>(tensor.data()),
@@ -321,9 +314,26 @@ absl::StatusOr<LaidOut> LayOut(const KernelTexts& texts, const BundleProgram& so
           break;
         }
       }
-      launch.buffers.push_back(id);
-      launch.bytes += movement::SizeBytes(*buffers[a]);
+      ids.push_back(id);
     }
+    return ids;
+  };
+  for (size_t l = 0; l < launches.size(); ++l) {
+    const PlannedLaunch& planned = launches[l];
+    Launch launch;
+    launch.label = planned.label;
+    launch.nodes = planned.nodes;
+    launch.buffers = bind(planned.block, static_cast<int>(l));
+    for (const BlockKernel& other : planned.others) launch.others.push_back(bind(other, static_cast<int>(l)));
+    const auto sets = static_cast<int64_t>(launch.sets());
+    launch.flops = planned.block.flops * static_cast<double>(sets);
+    for (const movement::Buffer* buffer : ArgBuffers(planned.block))
+      launch.bytes += sets * movement::SizeBytes(*buffer);
+    const KernelTexts::Place& place = source.places[l];
+    auto [kernel_it, fresh_kernel] = kernel_index.emplace(place.symbol, static_cast<int>(program.kernels.size()));
+    if (fresh_kernel) program.kernels.push_back(ManifestKernel(texts, planned.block, place));
+    launch.kernel = kernel_it->second;
+    program.scratch_bytes_per_thread = std::max(program.scratch_bytes_per_thread, planned.block.kernel.scratch_bytes);
     program.launches.push_back(std::move(launch));
   }
   // What holds others is not overwritten while it is read.
@@ -408,7 +418,10 @@ absl::Status WriteBundle(const std::vector<BundleProgram>& programs, const Kerne
   std::vector<LaidOut> laid_out;
   for (const BundleProgram& program : programs) {
     ASSIGN_OR_RETURN(laid_out.emplace_back(), LayOut(texts, program, &weights));
-    for (const PlannedLaunch& launch : *program.launches) NeedFormat(launch.block, &manifest);
+    for (const PlannedLaunch& launch : *program.launches) {
+      NeedFormat(launch.block, &manifest);
+      if (!launch.others.empty()) manifest.format = std::max(manifest.format, 8);
+    }
     if (laid_out.back().has_extents) manifest.format = std::max(manifest.format, 2);
     account->arena_bytes = std::max(account->arena_bytes, laid_out.back().program.arena_bytes);
     if (laid_out.size() == 1) {

@@ -11,8 +11,8 @@
 #include "compiler/backends/toolchain.h"
 #include "compiler/onnx/import.h"
 #include "compiler/pipeline/block_kernel.h"
-#include "compiler/pipeline/elide_copies.h"
 #include "compiler/pipeline/compile.h"
+#include "compiler/pipeline/elide_copies.h"
 #include "runtime/bundle/manifest.h"
 
 namespace fusion {
@@ -42,6 +42,7 @@ absl::StatusOr<std::vector<std::string>> BuildTexts(const KernelTexts& texts, To
 // One launch of the program: a kernel and the values its arguments stand for.
 struct PlannedLaunch {
   BlockKernel block;
+  std::vector<BlockKernel> others;  // of a batch: the same code with other arguments
   std::string label;
   std::vector<std::string> nodes;
 };
@@ -53,9 +54,9 @@ struct BundleProgram {
   const std::vector<PlannedLaunch>* launches = nullptr;
   const std::map<ecg::ValueId, Inside>* inside = nullptr;  // values that lie in another's memory
   std::vector<KernelTexts::Place> places;                  // parallel to `launches`
-  std::map<std::string, int64_t> dims;                  // of a specialisation
-  std::vector<std::vector<std::string>> input_symbols;  // of a specialisation, parallel to the graph's inputs
-  std::vector<onnx_import::InputExtent> input_extents;  // of one that pads
+  std::map<std::string, int64_t> dims;                     // of a specialisation
+  std::vector<std::vector<std::string>> input_symbols;     // of a specialisation, parallel to the graph's inputs
+  std::vector<onnx_import::InputExtent> input_extents;     // of one that pads
 };
 
 // Files of `texts` that no launch uses are left out. Lays out memory, writes weights (packed as the kernels want them;

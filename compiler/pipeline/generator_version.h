@@ -5,7 +5,7 @@
 namespace fusion {
 
 // Raised whenever generated code or numbers may change.
-inline constexpr int kGeneratorVersion = 45;
+inline constexpr int kGeneratorVersion = 46;
 
 }  // namespace fusion
 

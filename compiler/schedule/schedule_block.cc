@@ -456,8 +456,33 @@ class BlockScheduler {
       if (wants_tile) return in_task.status();
       Restore(before);
     }
+    if (step.strategy == movement::Strategy::kScalar && device_.task_lanes == 1 && AddRanges(bound, phase)) {
+      return absl::OkStatus();
+    }
     phase->steps.push_back(std::move(step));
     return absl::OkStatus();
+  }
+
+  // A map that runs element by element because of its conditions: a loop for each range of the axis that they cut, if
+  // some of them are vectors then.
+  bool AddRanges(const Nest& nest, movement::Phase* phase) {
+    const AxisSource before = axes_;
+    const auto worth = [&](const Nest& part) {
+      return !part.axes.empty() && part.axes.back().extent >= device_.vector_bytes / 4;
+    };
+    std::vector<movement::Step> steps;
+    bool vectors = false;
+    for (Nest& part : SplitRanges(nest, &axes_, worth)) {
+      FuseAxes(&part, &axes_);
+      steps.push_back(StepOf(part, device_));
+      vectors = vectors || steps.back().strategy == movement::Strategy::kMapVec;
+    }
+    if (!vectors || steps.size() < 2) {
+      axes_ = before;
+      return false;
+    }
+    for (movement::Step& step : steps) phase->steps.push_back(std::move(step));
+    return true;
   }
 
   // Arguments that nothing reads any more (constants replaced by their packed copies) are not passed.

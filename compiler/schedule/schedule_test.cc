@@ -361,13 +361,54 @@ TEST(ScheduleBlock, RowsBeyondTheCachesAreAskedForATaskAhead) {
 
 // Each task reads some row of %2 and could compute all of them, but nothing asks it for what lies between.
 TEST(ScheduleBlock, AResultThatIsReadInPartIsNotTheTasksOwn) {
-  const ScheduledBlock block = Schedule(R"(te p(%0: f32[4, 4, 8], %1: i64[4, 8]) {
-  %2[i0<4, i1<4, i2<8]: f32 = exp(%0[i0, i1, i2])
-  %3[i3<4, i4<8]: i64 = min(max(%1[i3, i4], 0:i64), 3:i64)
-  %4[i5<4, i6<8]: f32 = exp(%2[%3[i5, i6]{0..3}, 0, i6])
+  const ScheduledBlock block = Schedule(R"(te p(%0: f32[64, 64, 512], %1: i64[64, 512]) {
+  %2[i0<64, i1<64, i2<512]: f32 = exp(%0[i0, i1, i2])
+  %3[i3<64, i4<512]: i64 = min(max(%1[i3, i4], 0:i64), 63:i64)
+  %4[i5<64, i6<512]: f32 = exp(%2[%3[i5, i6]{0..63}, 0, i6])
   return %2, %4
 })");
   EXPECT_FALSE(block.stitched);
+}
+
+// Where one task does everything, it does.
+TEST(ScheduleBlock, ASingleTaskComputesAllOfItsResults) {
+  const ScheduledBlock block = Schedule(R"(te p(%0: f32[4, 4, 8], %1: i64[4, 8], %2: f32[3]) {
+  %3[i0<4, i1<4, i2<8]: f32 = exp(%0[i0, i1, i2])
+  %4[i3<4, i4<8]: i64 = min(max(%1[i3, i4], 0:i64), 3:i64)
+  %5[i7<3]: f32 = exp(%2[i7])
+  %6[i5<4, i6<8]: f32 = exp(add(%3[%4[i5, i6]{0..3}, 0, i6], %5[2]))
+  return %3, %5, %6
+})");
+  EXPECT_TRUE(block.stitched) << block.reason;
+  ASSERT_EQ(block.kernel.phases.size(), 1u);
+  EXPECT_EQ(block.kernel.phases[0].tasks(), 1);
+}
+
+// A row that is looked up by column: each task would compute the indices of all columns, so it takes many rows.
+TEST(ScheduleBlock, WhatATaskComputesForAllRowsIsSharedByMany) {
+  const ScheduledBlock block = Schedule(R"(te p(%0: f32[512, 512], %1: i64[512], %2: i64[512]) {
+  %3[i0<512]: i64 = min(max(%1[i0], 0:i64), 511:i64)
+  %4[i1<512]: i64 = min(max(%2[i1], 0:i64), 511:i64)
+  %5[i2<512, i3<512]: f32 = %0[%3[i2]{0..511}, %4[i3]{0..511}]
+  return %5
+})");
+  EXPECT_TRUE(block.stitched) << block.reason;
+  ASSERT_EQ(block.kernel.phases.size(), 1u);
+  EXPECT_GE(block.kernel.phases[0].tasks(), 2);
+  EXPECT_LE(block.kernel.phases[0].tasks(), 64);
+}
+
+// The parts of a Concat behind another stage: a loop for each, in vectors.
+TEST(ScheduleBlock, RangesInATaskAreVectors) {
+  const ScheduledBlock block = Schedule(R"(te p(%0: f32[64, 512], %1: f32[64, 512], %2: i64[64]) {
+  %3[i0<64]: i64 = min(max(%2[i0], 0:i64), 63:i64)
+  %4[i1<128, i2<512]: f32 = if i1 < 64 then %0[%3[i1]{0..63}, i2] else %1[i1 - 64, i2]
+  return %4
+})");
+  EXPECT_TRUE(block.stitched) << block.reason;
+  ASSERT_EQ(block.kernel.phases.size(), 1u);
+  const std::vector<movement::Step>& steps = block.kernel.phases[0].steps;
+  EXPECT_EQ(steps.back().strategy, movement::Strategy::kMapVec) << movement::Print(block.kernel);
 }
 
 // One output of a stage is a result, the other is read within the block only.

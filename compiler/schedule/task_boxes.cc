@@ -104,6 +104,10 @@ absl::StatusOr<std::vector<te::Box>> TaskBoxes::Infer(const std::vector<GridAxis
       }
       continue;
     }
+    if (grid.empty() && LiveOut(s)) {  // a single task computes all of a result, whatever is read of it here
+      for (const Axis& axis : te.axes) boxes[s].push_back({Index(0), axis.extent});
+      continue;
+    }
     // Hull over readers, per output (all outputs of a stage share the domain).
     std::optional<te::Box> need;
     for (TensorId out : te.outputs) {

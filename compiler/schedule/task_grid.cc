@@ -20,8 +20,6 @@ using te::TensorId;
 
 // Points of an axis that must stay together (the results of one tile of minimal filtering), at most.
 constexpr int64_t kMostGroup = 8;
-// A bundle may run on more threads than it was planned for; where blocks cost the same, tasks are enough for these.
-constexpr int kLeastUnits = 2;
 // Of a task that takes columns: a few lines of each row.
 constexpr int64_t kVectorsOfColumns = 4;
 // The share of the time that a larger block must leave.
@@ -100,9 +98,9 @@ double Seconds(const TaskBoxes& task, InTasks holds, const std::vector<GridAxis>
   // What is kept shares the cache with what is read between; a part of it is driven out.
   const auto cache = static_cast<double>(PrivateCacheBytes(device));
   if (near > cache) seconds += keeping * (1 - cache / near) / device.CopyBandwidth(near);
-  const int wanted =
-      holds == InTasks::kFiltering ? device.parallel_units : std::max(device.parallel_units, kLeastUnits);
-  const double units = std::max(1.0, std::min<double>(wanted, Tasks(grid)));
+  // Where blocks cost the same, tasks are enough for more threads.
+  const auto wanted = static_cast<double>(holds == InTasks::kFiltering ? Units(device) : LikelyUnits(device));
+  const double units = std::max(1.0, std::min(wanted, Tasks(grid)));
   return seconds * std::ceil(Tasks(grid) / units);
 }
 
@@ -163,6 +161,56 @@ void FillGroups(const TaskBoxes& task, const DeviceModel& device, AxisSource* ax
   }
 }
 
+// Axes of a map that its conditions cut into ranges (the parts of a Concat). Within a task each range is a loop without
+// the condition (SplitRanges).
+std::set<int> AxesInRanges(const te::Te& te) {
+  std::set<int> axes;
+  if (te.fold) return axes;
+  for (const te::Scalar& s : te.body) {
+    te::Visit(s, [&](const te::ScalarNode& node) {
+      if (node.kind != te::ScalarKind::kIf) return;
+      if (const std::optional<te::AxisCut> cut = te::CutOf(node.pred)) axes.insert(cut->axis.id);
+    });
+  }
+  return axes;
+}
+
+// Axes of the last stage but for `without` that tasks may share out, each in the smallest blocks of up to `most_block`
+// points with which no earlier stage is computed again and again. `refusal`: of an axis that may not.
+std::vector<GridAxis> SharedAxes(const TaskBoxes& task, const std::set<int>& without, int64_t most_block,
+                                 AxisSource* axes, absl::Status* refusal) {
+  std::vector<GridAxis> grid;
+  for (const Axis& axis : task.stages().back().te.axes) {
+    if (axis.extent == 1 || without.count(axis.id) > 0) continue;
+    for (int64_t block = 1; block <= most_block && block <= axis.extent; block *= 2) {
+      const GridAxis shared = InBlocks(axis, block, axes);
+      const absl::Status status = task.For({shared}).status();
+      if (status.ok()) {
+        grid.push_back(shared);
+        break;
+      }
+      *refusal = status;
+    }
+  }
+  return grid;
+}
+
+// Where points leave too few tasks, since each would compute an earlier stage of its own (the indices of all columns,
+// for a row that is looked up): blocks of many points of one axis, the outermost of which enough are left.
+std::vector<GridAxis> LargeBlocks(const TaskBoxes& task, const std::set<int>& without, double least_tasks,
+                                  std::vector<GridAxis> otherwise, AxisSource* axes) {
+  const te::Te& main = task.stages().back().te;
+  if (main.fold) return otherwise;  // what a fold reads is worth a walk of its own
+  for (const Axis& axis : main.axes) {
+    if (without.count(axis.id) > 0) continue;
+    for (int64_t block = 2; static_cast<double>((axis.extent + block - 1) / block) >= least_tasks; block *= 2) {
+      std::vector<GridAxis> grid = {InBlocks(axis, block, axes)};
+      if (task.For(grid).ok()) return grid;
+    }
+  }
+  return otherwise;
+}
+
 }  // namespace
 
 int64_t MostScratchBytes(const DeviceModel& device, bool products) {
@@ -179,22 +227,16 @@ absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, InTasks 
                                                  AxisSource* axes) {
   const bool products = holds != InTasks::kNoProducts;
   const te::Te& main = task.stages().back().te;
-  std::vector<GridAxis> grid;
+  const bool worth_sharing = task.Work() > WorthSharing(device);
+  double least_tasks = worth_sharing ? 2.0 * device.parallel_units : 1;
   absl::Status refusal = absl::OkStatus();
-  for (const Axis& axis : main.axes) {
-    if (axis.extent == 1) continue;
-    for (int64_t block = 1; block <= (products ? kMostGroup : 1) && block <= axis.extent; block *= 2) {
-      const GridAxis shared = InBlocks(axis, block, axes);
-      const absl::Status status = task.For({shared}).status();
-      if (status.ok()) {
-        grid.push_back(shared);
-        break;
-      }
-      refusal = status;
-    }
+  const std::set<int> in_ranges = products ? std::set<int>() : AxesInRanges(main);
+  std::vector<GridAxis> grid = SharedAxes(task, in_ranges, products ? kMostGroup : 1, axes, &refusal);
+  if (!in_ranges.empty() && Tasks(grid) < least_tasks) {
+    grid = LargeBlocks(task, in_ranges, least_tasks, std::move(grid), axes);
+    if (Tasks(grid) < least_tasks) grid = SharedAxes(task, {}, 1, axes, &refusal);
   }
   // The innermost contiguous axis stays in the task for the vectors, if that leaves tasks enough.
-  const bool worth_sharing = task.Work() > WorthSharing(device);
   if (!grid.empty() && grid.back().axis.id == main.axes.back().id) {
     const std::vector<GridAxis> rest(grid.begin(), grid.end() - 1);
     const bool enough = Tasks(rest) >= 2.0 * device.parallel_units;
@@ -211,9 +253,9 @@ absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, InTasks 
       }
     }
   }
-  double least_tasks = worth_sharing ? 2.0 * device.parallel_units : 1;
   // A tile of a group wants rows more than a device of many units wants tasks.
   if (products && device.task_lanes > 1) least_tasks = 1;
+  if (!products && Tasks(grid) < least_tasks) grid = LargeBlocks(task, {}, least_tasks, std::move(grid), axes);
   if (products) EnlargeBlocks(task, holds, device, least_tasks, axes, &grid);
   if (products && std::isinf(Seconds(task, holds, grid, device))) {
     return absl::FailedPreconditionError("no blocks of its results have room in a task and are worth tiles");

@@ -17,6 +17,7 @@ double Lanes(const DeviceModel& device) { return device.vector_bytes / 4.0; }
 }  // namespace
 
 int64_t Units(const DeviceModel& device) { return std::max(1, device.parallel_units); }
+int64_t LikelyUnits(const DeviceModel& device) { return std::max<int64_t>(2, device.parallel_units); }
 double MinTaskCost(const DeviceModel& device) { return kMinTaskVectors * Lanes(device); }
 double WorthSharing(const DeviceModel& device) { return kWorthSharingVectors * Lanes(device); }
 int64_t WantedTasks(const DeviceModel& device) { return kWantedTasksPerUnit * Units(device); }

@@ -16,6 +16,8 @@ double WorthSharing(const DeviceModel& device);
 
 // Cores, or what else works at the same time; at least 1.
 int64_t Units(const DeviceModel& device);
+// Of those, as many as there may be when the bundle runs: it may get more threads than it was planned for.
+int64_t LikelyUnits(const DeviceModel& device);
 
 // Tasks enough that all cores finish at about the same time, and a number past which more of them only add calls.
 int64_t WantedTasks(const DeviceModel& device);

@@ -188,7 +188,7 @@ int Main(int argc, char** argv) {
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);
-  app.add_option("--disable-pass", passes, "rewrite, layout, winograd, beyond-table or elide-copies")
+  app.add_option("--disable-pass", passes, "rewrite, layout, winograd, beyond-table, elide-copies or batch-launches")
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);

@@ -274,6 +274,27 @@ TEST(ManifestTest, ResidentKernels) {
   EXPECT_THAT(why([](Manifest& m) { m.kernels[0].phases.resize(2, m.kernels[0].phases[0]); }), HasSubstr("one phase"));
 }
 
+TEST(ManifestTest, Batches) {
+  Manifest manifest = SmallManifest({0, 0, 64});
+  manifest.digests["kernels/cpu.so"] = "";
+  manifest.format = 8;
+  manifest.launches[0].others = {{1, 0, 4}, {0, 0, 4}};
+  ASSERT_TRUE(ValidateManifest(manifest, 256).ok()) << ValidateManifest(manifest, 256);
+  const absl::StatusOr<Manifest> parsed = ParseManifest(SerializeManifest(manifest));
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->launches[0].others, manifest.launches[0].others);
+  EXPECT_EQ(SerializeManifest(*parsed), SerializeManifest(manifest));
+  const auto why = [&](const std::function<void(Manifest&)>& change) {
+    Manifest other = manifest;
+    change(other);
+    return std::string(ValidateManifest(other, 256).message());
+  };
+  EXPECT_THAT(why([](Manifest& m) { m.format = 7; }), HasSubstr("format 8"));
+  EXPECT_THAT(why([](Manifest& m) { m.target = "opencl"; }), HasSubstr("target cpu"));
+  EXPECT_THAT(why([](Manifest& m) { m.launches[0].others[1].pop_back(); }), HasSubstr("sets of different size"));
+  EXPECT_THAT(why([](Manifest& m) { m.launches[0].others[0][2] = 5; }), HasSubstr("no buffer 5"));
+}
+
 TEST(ManifestTest, ProductsOfALibrary) {
   Manifest manifest = SmallManifest({0, 0, 64});
   manifest.digests["kernels/cpu.so"] = "";
@@ -384,7 +405,7 @@ TEST(ManifestTest, ParsingNamesTheField) {
     text.replace(text.find(from), from.size(), to);
     return std::string(ParseManifest(text).status().message());
   };
-  EXPECT_THAT(why("\"format\": 1", "\"format\": 8"), HasSubstr("newer runtime"));
+  EXPECT_THAT(why("\"format\": 1", "\"format\": 9"), HasSubstr("newer runtime"));
   EXPECT_THAT(why("\"arena_bytes\": 128", "\"arena_bytes\": \"128\""), HasSubstr("arena_bytes is not an integer"));
   EXPECT_THAT(why("\"tasks\": 2", "\"tasks\": 1e300"), HasSubstr("kernels[0].phases[0].tasks is not an integer"));
   EXPECT_THAT(why("\"kind\": \"arena\"", "\"kind\": \"area\""), HasSubstr("buffers[3].kind"));

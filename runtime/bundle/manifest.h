@@ -77,6 +77,11 @@ struct Launch {
   std::vector<std::string> nodes;  // names of the model's nodes that it covers
   double flops = 0;
   int64_t bytes = 0;
+  // A batch: as many more sets of arguments. The kernel runs for each set, in any order or at the same time.
+  std::vector<std::vector<int>> others = {};
+
+  size_t sets() const { return 1 + others.size(); }
+  const std::vector<int>& set(size_t index) const { return index == 0 ? buffers : others[index - 1]; }
 };
 
 // A computation for one set of input shapes.
@@ -90,7 +95,7 @@ struct Program {
   std::vector<Launch> launches;
 };
 
-inline constexpr int kNewestFormat = 7;
+inline constexpr int kNewestFormat = 8;
 
 // A bundle holds one program, or several specialisations of one model (docs/decisions/0010-specialisations.md): the
 // first is the manifest itself, which a caller gets who names no shapes; all share weights, code and the names, element
@@ -98,7 +103,7 @@ inline constexpr int kNewestFormat = 7;
 struct Manifest : Program {
   // 2 where an output has extents: a reader of format 1 would hand out what is undefined. 3 where there are several
   // specialisations: a reader of format 2 would know only the first. 4 where a kernel runs on the host. 5 where one is
-  // resident. 6 where a library multiplies matrices. 7 where one convolves.
+  // resident. 6 where a library multiplies matrices. 7 where one convolves. 8 where a launch is a batch.
   int format = 1;
   std::string generator;                       // "fusion 0.1.0 (generator 1)"
   std::string target = "cpu";                  // selects the device

@@ -35,10 +35,7 @@ class Fields {
     if (value != nullptr) ReadInt(key, *value, out);
   }
   void Read(const char* key, int* out) {
-    int64_t wide = 0;
-    Read(key, &wide);
-    if (wide < INT32_MIN || wide > INT32_MAX) return Fail(key, "is out of range");
-    *out = static_cast<int>(wide);
+    if (const Json* value = Find(key)) ReadInt(key, *value, out);
   }
   void Read(const char* key, double* out) {
     const Json* value = Find(key);
@@ -70,11 +67,13 @@ class Fields {
     std::copy(values.begin(), values.end(), out->begin());
   }
   void Read(const char* key, std::vector<int>* out) {
+    Each(key, [&](const Json& item, const std::string&) { ReadInt(key, item, &out->emplace_back()); });
+  }
+  void Read(const char* key, std::vector<std::vector<int>>* out) {
     Each(key, [&](const Json& item, const std::string&) {
-      int64_t wide = 0;
-      ReadInt(key, item, &wide);
-      if (wide < INT32_MIN || wide > INT32_MAX) return Fail(key, "is out of range");
-      out->push_back(static_cast<int>(wide));
+      if (!item.is_array()) return Fail(key, "holds something that is not an array");
+      std::vector<int>& list = out->emplace_back();
+      for (const Json& number : item) ReadInt(key, number, &list.emplace_back());
     });
   }
   void Read(const char* key, std::vector<std::string>* out) {
@@ -131,6 +130,12 @@ class Fields {
     } else {
       Fail(key, "is not an integer");
     }
+  }
+  void ReadInt(const char* key, const Json& value, int* out) {
+    int64_t wide = 0;
+    ReadInt(key, value, &wide);
+    if (wide < INT32_MIN || wide > INT32_MAX) return Fail(key, "is out of range");
+    *out = static_cast<int>(wide);
   }
 
   const Json& object_;
@@ -240,6 +245,7 @@ Json LaunchesToJson(const std::vector<Launch>& launches) {
                     {"nodes", launch.nodes},
                     {"flops", launch.flops},
                     {"bytes", launch.bytes}});
+    if (!launch.others.empty()) list.back()["others"] = launch.others;
   }
   return list;
 }
@@ -292,9 +298,10 @@ void ReadKernel(const Json& item, const std::string& path, absl::Status* status,
   Fields(item["host"], path + "host.", status).Read("writes", &kernel->writes);
 }
 
-void ReadLaunch(Fields fields, Launch* launch) {
+void ReadLaunch(const Json& item, Fields fields, Launch* launch) {
   fields.Read("kernel", &launch->kernel);
   fields.Read("buffers", &launch->buffers);
+  if (item.is_object() && item.contains("others")) fields.Read("others", &launch->others);
   fields.Read("label", &launch->label);
   fields.Read("nodes", &launch->nodes);
   fields.Read("flops", &launch->flops);
@@ -327,7 +334,7 @@ void ReadProgram(const Json& json, const std::string& path, absl::Status* status
     ReadKernel(item, where, status, &program->kernels.emplace_back());
   });
   fields.Each("launches", [&](const Json& item, const std::string& where) {
-    ReadLaunch(Fields(item, where, status), &program->launches.emplace_back());
+    ReadLaunch(item, Fields(item, where, status), &program->launches.emplace_back());
   });
 }
 

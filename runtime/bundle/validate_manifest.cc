@@ -145,8 +145,14 @@ absl::Status CheckProgram(const Manifest& manifest, const Program& program, int6
   for (size_t i = 0; i < program.launches.size(); ++i) {
     const Launch& launch = program.launches[i];
     if (!InRange(launch.kernel, program.kernels.size())) return Bad("launch ", i, ": no kernel ", launch.kernel);
-    for (const int buffer : launch.buffers) {
-      if (!InRange(buffer, program.buffers.size())) return Bad("launch ", i, ": no buffer ", buffer);
+    for (size_t s = 0; s < launch.sets(); ++s) {
+      if (launch.set(s).size() != launch.buffers.size()) return Bad("launch ", i, ": sets of different size");
+      for (const int buffer : launch.set(s)) {
+        if (!InRange(buffer, program.buffers.size())) return Bad("launch ", i, ": no buffer ", buffer);
+      }
+    }
+    if (launch.sets() > 1 && (manifest.format < 8 || manifest.target != "cpu")) {
+      return Bad("launch ", i, " is a batch, which takes format 8 and target cpu");
     }
     for (const Phase& phase : program.kernels[launch.kernel].phases) {
       if (phase.library) {

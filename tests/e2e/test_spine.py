@@ -47,6 +47,19 @@ class SpineTest(harness.ServerTest):
         self.assertIn("arena", inspected)
         self.assertIn("t_x", inspected)
 
+    def test_equal_kernels_of_one_task_are_a_batch(self):
+        rows = range(6)
+        model = self.write("rows.onnx", onnx_model.model(
+            [onnx_model.node("ReduceMax", ["x%d" % i], ["y%d" % i], "max%d" % i, axes=[1], keepdims=0) for i in rows],
+            [onnx_model.value("x%d" % i, [1, 1 << 18]) for i in rows],
+            [onnx_model.value("y%d" % i, [1]) for i in rows]))
+        report = self.submit(model)
+        self.assertEqual(report["kernels"], 1)
+        bundle = self.folder / "rows.fusion"
+        for threads in ("1", "2"):
+            verified = self.ctl("verify", bundle, "--model", model, "--threads", threads, "-o", "json").json()
+            self.assertTrue(verified["ok"], verified)
+
     def test_values_are_stored_as_halves(self):
         model = self.write("halved.onnx", onnx_model.mlp(seed=5))
         full = self.submit(model, "--tune", "off")

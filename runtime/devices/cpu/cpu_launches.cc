@@ -20,7 +20,11 @@ absl::StatusOr<CpuLaunches> CpuLaunches::Create(const BundleReader& bundle, cons
       ASSIGN_OR_RETURN(void* const address, library->Symbol(phase.symbol));
       bound.phases.push_back({reinterpret_cast<fusion_kernel_phase>(address), phase.tasks});
     }
-    for (const int buffer : launch.buffers) bound.args.push_back(bases[buffer]);
+    for (size_t s = 0; s < launch.sets(); ++s) {
+      std::vector<void*>& arguments = bound.arguments.emplace_back();
+      for (const int buffer : launch.set(s)) arguments.push_back(bases[buffer]);
+    }
+    for (const std::vector<void*>& arguments : bound.arguments) bound.sets.push_back(arguments.data());
   }
   if (which == Which::kAll || !result.libraries_.empty()) {
     const auto math = bundle.manifest().options.find("math");
@@ -33,7 +37,7 @@ absl::StatusOr<CpuLaunches> CpuLaunches::Create(const BundleReader& bundle, cons
 
 void CpuLaunches::Run(size_t launch) {
   BoundLaunch& bound = launches_[launch];
-  for (const Phase& phase : bound.phases) pool_->Run(phase.function, bound.args.data(), phase.tasks);
+  for (const Phase& phase : bound.phases) pool_->Run(phase.function, bound.sets, phase.tasks);
 }
 
 }  // namespace fusion

@@ -36,7 +36,8 @@ class CpuLaunches {
   };
   struct BoundLaunch {
     std::vector<Phase> phases;
-    std::vector<void*> args;
+    std::vector<std::vector<void*>> arguments;  // of each set
+    std::vector<void* const*> sets;
   };
 
   std::map<std::string, std::unique_ptr<CodeLibrary>> libraries_;

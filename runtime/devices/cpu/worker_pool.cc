@@ -34,15 +34,26 @@ struct alignas(64) Slot {
 
 struct PhaseRun {
   fusion_kernel_phase phase;
-  void* const* args;
-  int64_t tasks, ranges;
+  absl::Span<void* const* const> sets;
+  int64_t tasks, ranges;  // tasks of one set
   int threads;
   Subnormals subnormals;
   Slot* slots;
 };
 
 int64_t RangeBegin(const PhaseRun& run, int64_t range) {
-  return static_cast<int64_t>(static_cast<__int128>(run.tasks) * range / run.ranges);
+  const auto all = static_cast<__int128>(run.tasks) * static_cast<int64_t>(run.sets.size());
+  return static_cast<int64_t>(all * range / run.ranges);
+}
+
+// Of the tasks of all sets, one set after another.
+void RunTasks(const PhaseRun& run, void* scratch, int64_t begin, int64_t end) {
+  while (begin < end) {
+    const int64_t set = begin / run.tasks, first = begin % run.tasks;
+    const int64_t last = std::min(run.tasks, first + end - begin);
+    run.phase(run.sets[static_cast<size_t>(set)], scratch, first, last);
+    begin += last - first;
+  }
 }
 
 // The library does not say which thread a range runs on. Of `threads` scratch areas at least one is free while fewer
@@ -54,7 +65,8 @@ void RunRange(void* context, size_t range) {
   while (run.slots[slot].taken.exchange(true, std::memory_order_acquire)) slot = (slot + 1) % run.threads;
   {
     const ScopedSubnormals mode(run.subnormals);
-    run.phase(run.args, run.slots[slot].scratch, RangeBegin(run, range), RangeBegin(run, range + 1));
+    const auto number = static_cast<int64_t>(range);
+    RunTasks(run, run.slots[slot].scratch, RangeBegin(run, number), RangeBegin(run, number + 1));
   }
   run.slots[slot].taken.store(false, std::memory_order_release);
   FUSION_TSAN_RELEASE(context);
@@ -96,15 +108,16 @@ absl::StatusOr<std::unique_ptr<WorkerPool>> WorkerPool::Create(int threads, int6
   return std::unique_ptr<WorkerPool>(new WorkerPool(std::move(state)));
 }
 
-void WorkerPool::Run(fusion_kernel_phase phase, void* const* args, int64_t tasks) {
+void WorkerPool::Run(fusion_kernel_phase phase, absl::Span<void* const* const> sets, int64_t tasks) {
   State& s = *state_;
   if (tasks <= 0) return;
-  if (s.threads == 1 || tasks == 1) {
+  const int64_t all = tasks * static_cast<int64_t>(sets.size());
+  const int64_t ranges = std::min<int64_t>(all, s.threads * kRangesPerThread);
+  PhaseRun run{phase, sets, tasks, ranges, s.threads, s.subnormals, s.slots.data()};
+  if (s.threads == 1 || all == 1) {
     const ScopedSubnormals mode(s.subnormals);
-    return phase(args, s.slots[0].scratch, 0, tasks);
+    return RunTasks(run, s.slots[0].scratch, 0, all);
   }
-  const int64_t ranges = std::min<int64_t>(tasks, s.threads * kRangesPerThread);
-  PhaseRun run{phase, args, tasks, ranges, s.threads, s.subnormals, s.slots.data()};
   FUSION_TSAN_RELEASE(&run);
   pthreadpool_parallelize_1d(s.pool, RunRange, &run, run.ranges, /*flags=*/0);
   FUSION_TSAN_ACQUIRE(&run);

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "runtime/devices/cpu/kernel_abi.h"
 #include "runtime/devices/cpu/subnormals.h"
 
@@ -19,10 +20,10 @@ class WorkerPool {
                                                             Subnormals subnormals = Subnormals::kKept);
   ~WorkerPool();
 
-  // Covers [0, tasks) and returns when all are done. Tasks are cut into at most 4 ranges a thread, handed out
-  // statically, so that the same thread meets the same tasks (and weights) in every run; a thread that has finished its
-  // own takes over ranges of a late one.
-  void Run(fusion_kernel_phase phase, void* const* args, int64_t tasks);
+  // Covers [0, tasks) for each set of arguments and returns when all are done. Tasks of all sets together are cut into
+  // at most 4 ranges a thread, handed out statically, so that the same thread meets the same tasks (and weights) in
+  // every run; a thread that has finished its own takes over ranges of a late one.
+  void Run(fusion_kernel_phase phase, absl::Span<void* const* const> sets, int64_t tasks);
 
  private:
   struct State;

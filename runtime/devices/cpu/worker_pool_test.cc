@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <vector>
@@ -32,10 +33,35 @@ TEST(WorkerPoolTest, EveryTaskOnceWithScratchOfItsOwn) {
       std::vector<std::atomic<int>> counts(tasks + 1);
       std::atomic<int> shared{0};
       void* args[] = {counts.data(), &shared};
-      (*pool)->Run(CountTasks, args, tasks);
+      (*pool)->Run(CountTasks, {args}, tasks);
       for (int64_t i = 0; i < tasks; ++i) EXPECT_EQ(counts[i], 1) << threads << " threads, task " << i;
       EXPECT_EQ(counts[tasks], 0);
       EXPECT_EQ(shared, 0);
+    }
+  }
+}
+
+TEST(WorkerPoolTest, EveryTaskOfEverySet) {
+  for (const int threads : {1, 2, 3, 8}) {
+    auto pool = WorkerPool::Create(threads, kScratchBytes);
+    ASSERT_TRUE(pool.ok()) << pool.status();
+    for (const int64_t tasks : {0, 1, 2, 7, 33}) {
+      for (const size_t sets : {1, 2, 5, 40}) {
+        std::vector<std::vector<std::atomic<int>>> counts(sets);
+        std::atomic<int> shared{0};
+        std::vector<std::array<void*, 2>> args(sets);
+        std::vector<void* const*> pointers;
+        for (size_t s = 0; s < sets; ++s) {
+          counts[s] = std::vector<std::atomic<int>>(tasks + 1);
+          args[s] = {counts[s].data(), &shared};
+          pointers.push_back(args[s].data());
+        }
+        (*pool)->Run(CountTasks, pointers, tasks);
+        for (size_t s = 0; s < sets; ++s) {
+          for (int64_t i = 0; i <= tasks; ++i) EXPECT_EQ(counts[s][i], i < tasks ? 1 : 0) << s << " " << i;
+        }
+        EXPECT_EQ(shared, 0);
+      }
     }
   }
 }
@@ -55,7 +81,7 @@ TEST(WorkerPoolTest, SubnormalsCountAsZeroWhereThatIsAsked) {
       ASSERT_TRUE(pool.ok()) << pool.status();
       std::vector<float> halves(32, 1);
       void* args[] = {const_cast<float*>(&subnormal), halves.data()};
-      (*pool)->Run(Halve, args, static_cast<int64_t>(halves.size()));
+      (*pool)->Run(Halve, {args}, static_cast<int64_t>(halves.size()));
       for (const float half : halves) EXPECT_EQ(half != 0, mode == Subnormals::kKept) << threads << " threads";
       EXPECT_NE(subnormal * 0.5f, 0.0f) << "the caller's own arithmetic is as before";
     }

@@ -59,6 +59,8 @@ constexpr int kLookAhead = 3;
 // Concat of a hundred chains would swallow them all. Blocks that hold so many operators save no more memory traffic
 // worth speaking of with the next.
 constexpr size_t kMostOperators = 64;
+// Of a value that is made of a small one.
+constexpr int64_t kManyTimes = 16;
 
 // What Table 3 never fuses is asked about where a launch, and writing and reading what one block hands to the other,
 // take this share of their time, the longer counted as long as the shorter: a pooling behind a convolution of any size
@@ -113,6 +115,8 @@ class Round {
   bool Deferred(NodeId producer, NodeId consumer) const;
   bool Narrows(NodeId producer, NodeId consumer) const;
   bool WidensShared(NodeId producer, NodeId consumer) const;
+  bool TakesPartOfShared(NodeId producer, NodeId consumer) const;
+  bool Expands(NodeId producer, NodeId consumer) const;
   absl::StatusOr<Verdict> TryFuse(NodeId producer, NodeId consumer, std::optional<double> held_ns = std::nullopt);
   absl::StatusOr<bool> ProfileAgrees(const FusionQuestion& question, double unseen_ns, Decision* decision);
   int64_t HandedOver(NodeId producer, NodeId consumer) const;
@@ -267,7 +271,10 @@ absl::Status Round::Explore(NodeId seed, NodeId from, Direction direction) {
 // Arithmetic in front of an operator that reads its elements again and again (a matrix product, a convolution) is done
 // again as often, or staged; behind the operator that made them it is free. So it joins its producer if it can.
 bool Round::Deferred(NodeId producer, NodeId consumer) const {
-  if (epilogues_first_ && (WidensShared(producer, consumer) || Narrows(producer, consumer))) return true;
+  if (epilogues_first_ && (WidensShared(producer, consumer) || TakesPartOfShared(producer, consumer) ||
+                           Narrows(producer, consumer) || Expands(producer, consumer))) {
+    return true;
+  }
   if (!epilogues_first_ || types_[producer] != MappingType::kOneToOne || types_[consumer] != MappingType::kManyToMany) {
     return false;
   }
@@ -308,6 +315,37 @@ bool Round::WidensShared(NodeId producer, NodeId consumer) const {
     return uses > 1 && ecg::ValueBytes(value) < written &&
            std::find(value.consumers.begin(), value.consumers.end(), consumer) != value.consumers.end();
   });
+}
+
+// Is a part of a value taken (Slice, a lookup) that others read as well? Beside the value's producer the part would be
+// stored too, beside its own readers it is an index.
+bool Round::TakesPartOfShared(NodeId producer, NodeId consumer) const {
+  if (types_[consumer] > MappingType::kOneToMany) return false;
+  int64_t written = 0;
+  for (ecg::ValueId v : graph_.node(consumer).outputs)
+    written += v == ecg::kNone ? 0 : ecg::ValueBytes(graph_.value(v));
+  const auto& outputs = graph_.node(producer).outputs;
+  return std::any_of(outputs.begin(), outputs.end(), [&](ecg::ValueId v) {
+    if (v == ecg::kNone) return false;
+    const ecg::Value& value = graph_.value(v);
+    const size_t uses = value.consumers.size() + (graph_.IsOutput(v) ? 1 : 0);
+    return uses > 1 && written < ecg::ValueBytes(value) &&
+           std::find(value.consumers.begin(), value.consumers.end(), consumer) != value.consumers.end();
+  });
+}
+
+// Does a small value (a table of indices, a scale) become part of what is many times as large, for others to read?
+// Behind what computes the small one, the large one would be stored; in front of its readers it is an index or a
+// broadcast.
+bool Round::Expands(NodeId producer, NodeId consumer) const {
+  if (types_[consumer] != MappingType::kOneToMany) return false;
+  int64_t written = 0;
+  for (ecg::ValueId v : graph_.node(consumer).outputs) {
+    if (v == ecg::kNone) continue;
+    if (graph_.IsOutput(v)) return false;
+    written += ecg::ValueBytes(graph_.value(v));
+  }
+  return kManyTimes * HandedOver(producer, consumer) <= written;
 }
 
 int64_t Round::HandedOver(NodeId producer, NodeId consumer) const {

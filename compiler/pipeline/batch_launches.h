@@ -1,0 +1,27 @@
+// Launches of one kernel that do not depend on each other become one launch with several sets of arguments, a batch
+// (docs/decisions/0024-batches.md): the iterations of an unrolled loop, towers of equal layers, the two directions of a
+// recurrence. Horizontal fusion as Souffle (ASPLOS 2024, section 6.1) does it for expressions, for whole kernels.
+#ifndef FUSION_COMPILER_PIPELINE_BATCH_LAUNCHES_H_
+#define FUSION_COMPILER_PIPELINE_BATCH_LAUNCHES_H_
+
+#include <memory>
+#include <vector>
+
+#include "compiler/cost/device_model.h"
+#include "compiler/pipeline/block_kernel.h"
+#include "compiler/pipeline/elide_copies.h"
+
+namespace fusion {
+
+enum class BatchKernels { kNone, kThatLeaveUnitsIdle };
+
+// The blocks of each launch, in an order in which all that a launch reads has been written before it; blocks without a
+// kernel are left out. Kernels that leave units of the device idle when they run alone are batched where together they
+// are worth sharing out; what a batch writes stays within the device's largest cache.
+std::vector<std::vector<size_t>> BatchLaunches(const std::vector<std::shared_ptr<const BlockKernel>>& kernels,
+                                               const ElidedCopies& elided, const DeviceModel& device,
+                                               BatchKernels which = BatchKernels::kThatLeaveUnitsIdle);
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_PIPELINE_BATCH_LAUNCHES_H_
