@@ -67,6 +67,8 @@ constexpr int64_t kManyTimes = 16;
 // is asked about. The cost model sees that traffic only where memory is the limit. Pairs that look alike share the
 // question, and so the share.
 constexpr double kWorthHolding = 0.005;
+// The share of two kernels' time that fusing them could save at most, below which a measurement would tell noise.
+constexpr double kWorthMeasuring = 0.01;
 
 // Nor is it asked where the fused kernel is estimated slower by more than this factor: kernels of products are few, and
 // an estimate this close says nothing.
@@ -119,6 +121,7 @@ class Round {
   bool Expands(NodeId producer, NodeId consumer) const;
   absl::StatusOr<Verdict> TryFuse(NodeId producer, NodeId consumer, std::optional<double> held_ns = std::nullopt);
   absl::StatusOr<bool> ProfileAgrees(const FusionQuestion& question, double unseen_ns, Decision* decision);
+  double SavedNs(const FusionQuestion& question) const;
   int64_t HandedOver(NodeId producer, NodeId consumer) const;
   NodeSet Sorted(NodeId block) const;
   std::string Name(NodeId id) const { return absl::StrCat(graph_.node(id).op, " '", graph_.node(id).name, "'"); }
@@ -348,6 +351,23 @@ bool Round::Expands(NodeId producer, NodeId consumer) const {
   return kManyTimes * HandedOver(producer, consumer) <= written;
 }
 
+// A launch, and writing and reading what one block hands to the other.
+double Round::SavedNs(const FusionQuestion& question) const {
+  int64_t bytes = 0;
+  for (const NodeId id : question.producer) {
+    for (ecg::ValueId v : graph_.node(id).outputs) {
+      if (v == ecg::kNone) continue;
+      const std::vector<NodeId>& readers = graph_.value(v).consumers;
+      const bool handed = std::any_of(readers.begin(), readers.end(), [&](NodeId reader) {
+        return std::binary_search(question.consumer.begin(), question.consumer.end(), reader);
+      });
+      if (handed) bytes += ecg::ValueBytes(graph_.value(v));
+    }
+  }
+  const auto handed_over = static_cast<double>(bytes);
+  return 1e9 * (device_.launch_s + (bytes > 0 ? handed_over / device_.CopyBandwidth(handed_over) : 0));
+}
+
 int64_t Round::HandedOver(NodeId producer, NodeId consumer) const {
   int64_t bytes = 0;
   for (ecg::ValueId v : graph_.node(producer).outputs) {
@@ -421,7 +441,8 @@ absl::StatusOr<bool> Round::ProfileAgrees(const FusionQuestion& question, double
   const double separate_ns =
       oracle_.EstimateNs(graph_, question.producer) + oracle_.EstimateNs(graph_, question.consumer);
   const double longer = std::max(fused_ns, separate_ns), shorter = std::min(fused_ns, separate_ns);
-  const bool negligible = longer < options_.negligible_ns;
+  const bool negligible =
+      longer < options_.negligible_ns || (unseen_ns == 0 && SavedNs(question) < kWorthMeasuring * shorter);
   bool estimated = negligible;
   if (!negligible && longer > options_.trusted_factor * shorter) {
     ASSIGN_OR_RETURN(const bool known, oracle_.Knows(graph_, question));
