@@ -5,7 +5,7 @@
 namespace fusion {
 
 // Raised whenever generated code or numbers may change.
-inline constexpr int kGeneratorVersion = 46;
+inline constexpr int kGeneratorVersion = 47;
 
 }  // namespace fusion
 

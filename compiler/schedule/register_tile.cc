@@ -385,7 +385,23 @@ class TileBuilder {
     if (parts * ((rows + chunk - 1) / chunk) < wanted) {
       chunk = std::min(chunk, std::max<int64_t>(tile, rows * parts / wanted));
     }
-    return std::clamp<int64_t>((chunk + tile / 2) / tile * tile, tile, rows);
+    return EvenRows(std::clamp<int64_t>((chunk + tile / 2) / tile * tile, tile, rows));
+  }
+
+  // As many rows for every task as for the others, with about `chunk` for each: a last task of a few rows would leave
+  // units waiting for those that have one task more.
+  int64_t EvenRows(int64_t chunk) const {
+    const int64_t rows = tile_.row.extent, tile = shape_.rows;
+    if (chunk >= rows) return rows;
+    const int64_t tiles = (rows + tile - 1) / tile, units = LikelyUnits(device_);
+    const int64_t parts = static_cast<int64_t>(Extent(tile_.others)) * tile_.vector_tile.extent;
+    int64_t count = (rows + chunk - 1) / chunk;
+    for (int64_t more = count; more < std::min(tiles + 1, count + units); ++more) {
+      if (parts * more % units != 0) continue;
+      count = more;
+      break;
+    }
+    return std::min(rows, (tiles + count - 1) / count * tile);
   }
 
   // Rows are cut where that balances tasks or keeps their operand in the cache.
@@ -397,7 +413,8 @@ class TileBuilder {
       chunk = RowsOfTask();
       std::vector<int64_t> chunks = {chunk};
       for (const int64_t other : {chunk / 2, 2 * chunk, chunk / 4, whole.extent}) {
-        const int64_t rows = std::min(other / shape_.rows * shape_.rows, whole.extent);
+        if (other < shape_.rows) continue;
+        const int64_t rows = EvenRows(std::min(other / shape_.rows * shape_.rows, whole.extent));
         if (rows >= shape_.rows && std::find(chunks.begin(), chunks.end(), rows) == chunks.end()) {
           chunks.push_back(rows);
         }
