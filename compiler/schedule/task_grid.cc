@@ -196,7 +196,7 @@ std::vector<GridAxis> SharedAxes(const TaskBoxes& task, const std::set<int>& wit
 }
 
 // Where points leave too few tasks, since each would compute an earlier stage of its own (the indices of all columns,
-// for a row that is looked up): blocks of many points of one axis, the outermost of which enough are left.
+// for a row that is looked up): blocks of many points of one axis, the outermost that leaves enough.
 std::vector<GridAxis> LargeBlocks(const TaskBoxes& task, const std::set<int>& without, double least_tasks,
                                   std::vector<GridAxis> otherwise, AxisSource* axes) {
   const te::Te& main = task.stages().back().te;
@@ -230,7 +230,7 @@ absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, InTasks 
   const bool worth_sharing = task.Work() > WorthSharing(device);
   double least_tasks = worth_sharing ? 2.0 * device.parallel_units : 1;
   absl::Status refusal = absl::OkStatus();
-  const std::set<int> in_ranges = products ? std::set<int>() : AxesInRanges(main);
+  const std::set<int> in_ranges = products || device.task_lanes > 1 ? std::set<int>() : AxesInRanges(main);
   std::vector<GridAxis> grid = SharedAxes(task, in_ranges, products ? kMostGroup : 1, axes, &refusal);
   if (!in_ranges.empty() && Tasks(grid) < least_tasks) {
     grid = LargeBlocks(task, in_ranges, least_tasks, std::move(grid), axes);

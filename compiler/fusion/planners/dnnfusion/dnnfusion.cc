@@ -1,6 +1,7 @@
 #include "compiler/fusion/planners/dnnfusion/dnnfusion.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -116,6 +117,7 @@ class Round {
   absl::Status Explore(NodeId seed, NodeId from, Direction direction);
   bool Deferred(NodeId producer, NodeId consumer) const;
   bool Narrows(NodeId producer, NodeId consumer) const;
+  bool AnyShared(NodeId producer, NodeId consumer, const std::function<bool(int64_t, int64_t)>& bytes) const;
   bool WidensShared(NodeId producer, NodeId consumer) const;
   bool TakesPartOfShared(NodeId producer, NodeId consumer) const;
   bool Expands(NodeId producer, NodeId consumer) const;
@@ -303,10 +305,9 @@ bool Round::Narrows(NodeId producer, NodeId consumer) const {
   });
 }
 
-// Does the consumer make a wider copy of a value that others read as well? That value exists anyway: beside its
-// producer the copy would be stored too, beside its own readers it is arithmetic on a load.
-bool Round::WidensShared(NodeId producer, NodeId consumer) const {
-  if (types_[consumer] != MappingType::kOneToOne) return false;
+// Of the values of the producer that the consumer reads and others read as well: does `bytes` hold for one, given its
+// bytes and those that the consumer makes of it?
+bool Round::AnyShared(NodeId producer, NodeId consumer, const std::function<bool(int64_t, int64_t)>& bytes) const {
   int64_t written = 0;
   for (ecg::ValueId v : graph_.node(consumer).outputs)
     written += v == ecg::kNone ? 0 : ecg::ValueBytes(graph_.value(v));
@@ -315,26 +316,21 @@ bool Round::WidensShared(NodeId producer, NodeId consumer) const {
     if (v == ecg::kNone) return false;
     const ecg::Value& value = graph_.value(v);
     const size_t uses = value.consumers.size() + (graph_.IsOutput(v) ? 1 : 0);
-    return uses > 1 && ecg::ValueBytes(value) < written &&
+    return uses > 1 && bytes(ecg::ValueBytes(value), written) &&
            std::find(value.consumers.begin(), value.consumers.end(), consumer) != value.consumers.end();
   });
 }
 
-// Is a part of a value taken (Slice, a lookup) that others read as well? Beside the value's producer the part would be
-// stored too, beside its own readers it is an index.
+// Does the consumer make a wider copy of a value that others read as well? That value exists anyway: beside its
+// producer the copy would be stored too, beside its own readers it is arithmetic on a load.
+bool Round::WidensShared(NodeId producer, NodeId consumer) const {
+  return types_[consumer] == MappingType::kOneToOne && AnyShared(producer, consumer, std::less<>());
+}
+
+// Does it take a part of such a value (Slice, a lookup)? The part would be stored too; beside its own readers it is an
+// index.
 bool Round::TakesPartOfShared(NodeId producer, NodeId consumer) const {
-  if (types_[consumer] > MappingType::kOneToMany) return false;
-  int64_t written = 0;
-  for (ecg::ValueId v : graph_.node(consumer).outputs)
-    written += v == ecg::kNone ? 0 : ecg::ValueBytes(graph_.value(v));
-  const auto& outputs = graph_.node(producer).outputs;
-  return std::any_of(outputs.begin(), outputs.end(), [&](ecg::ValueId v) {
-    if (v == ecg::kNone) return false;
-    const ecg::Value& value = graph_.value(v);
-    const size_t uses = value.consumers.size() + (graph_.IsOutput(v) ? 1 : 0);
-    return uses > 1 && written < ecg::ValueBytes(value) &&
-           std::find(value.consumers.begin(), value.consumers.end(), consumer) != value.consumers.end();
-  });
+  return types_[consumer] <= MappingType::kOneToMany && AnyShared(producer, consumer, std::greater<>());
 }
 
 // Does a small value (a table of indices, a scale) become part of what is many times as large, for others to read?

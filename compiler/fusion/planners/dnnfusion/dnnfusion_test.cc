@@ -218,6 +218,42 @@ const char kAttention[] = R"(graph g(%q: f32[64, 8], %k: f32[8, 64], %v: f32[64,
   return %y
 })";
 
+// %p, a part of what %u reads whole, is an index in %r, where it is read; so %a can be the epilogue of %c.
+TEST_F(DnnFusionTest, PartsOfSharedValuesStayWithTheirReaders) {
+  planner_ = DnnFusionPlanner();
+  oracle_.estimate_ns = kLarge;
+  const std::string text = R"(graph g(%x: f32[8, 16], %z: f32[4, 16]) {
+    %w: f32[16, 16] = const #0000000000000002
+    %0: i64[1] = const {0}
+    %4: i64[1] = const {4}
+    %c: f32[8, 16] = MatMul(%x, %w)
+    %a: f32[8, 16] = Sigmoid(%c)
+    %p: f32[4, 16] = Slice(%a, %0, %4)
+    %m: f32[4, 16] = MatMul(%z, %w)
+    %r: f32[4, 16] = Mul(%m, %p)
+    %u: f32[8, 16] = Softmax(%a) {axis = 1}
+    return %r, %u
+  })";
+  oracle_.refused = {"c+a+p+m+r", "c+a+p+r"};
+  EXPECT_THAT(Blocks(text), ElementsAre("c+a", "p+m+r", "u"));
+}
+
+// The lookup %g makes 128 rows of 512 at a table %i of indices: it joins %y, which reads it, before what makes the
+// table.
+TEST_F(DnnFusionTest, TablesStayOutOfWhatTheyAddress) {
+  planner_ = DnnFusionPlanner();
+  const std::string text = R"(graph g(%t: f32[4, 512], %n: i64[128], %b: f32[128, 512]) {
+    %one: i64[] = const {1}
+    %i: i64[128] = Add(%n, %one)
+    %g: f32[128, 512] = Gather(%t, %i)
+    %y: f32[128, 512] = Mul(%g, %b)
+    %s: i64[] = ReduceSum(%i) {keepdims = 0}
+    return %y, %s
+  })";
+  oracle_.refused = {"i+g+y", "i+g+y+s"};
+  EXPECT_THAT(Blocks(text), ElementsAre("i+s", "g+y"));
+}
+
 TEST_F(DnnFusionTest, BeyondTable3) {
   planner_ = DnnFusionPlanner();
   oracle_.estimate_ns = 3e5;  // a launch, and 16 KB of scores written and read: 3.6 us of 600; %c: 2.2
@@ -454,6 +490,15 @@ TEST_F(DnnFusionTest, WhatTakesNoTimeIsNotMeasured) {
   options_.negligible_ns = 800;
   EXPECT_THAT(Blocks(kConvResize), ElementsAre("a", "b+c"));
   EXPECT_THAT(oracle_.batches, ElementsAre("a > b+c"));
+}
+
+TEST_F(DnnFusionTest, WhatAMeasurementCouldNotTellIsEstimated) {
+  oracle_.latency_us = {{"a+b+c", 15.1}, {"a", 5}, {"b+c", 10}};
+  oracle_.estimate_ns = 1e9;  // beside which a launch and some kilobytes are nothing
+  oracle_.estimates_ns = {{"a+b+c", 1.9e9}};
+  EXPECT_THAT(Blocks(kConvResize), ElementsAre("a+b+c"));
+  EXPECT_THAT(Of("a", "b").reason, ::testing::HasSubstr("too little to measure"));
+  EXPECT_TRUE(oracle_.batches.empty());
 }
 
 TEST_F(DnnFusionTest, EstimatesFurtherApartThanTheyAreWrongAreBelieved) {
