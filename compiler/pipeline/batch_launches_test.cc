@@ -11,19 +11,7 @@ namespace {
 using G = testing::GraphMaker;
 using V = ecg::ValueId;
 using ::testing::ElementsAre;
-
-// Every node a block of its own.
-std::vector<std::shared_ptr<const BlockKernel>> Kernels(const G& g) {
-  std::vector<std::shared_ptr<const BlockKernel>> kernels;
-  for (size_t n = 0; n < g.graph().nodes().size(); ++n) {
-    const std::vector<ecg::NodeId> nodes = {static_cast<ecg::NodeId>(n)};
-    absl::StatusOr<BlockKernel> kernel =
-        MakeBlockKernel(g.graph(), nodes, LiveOutOf(g.graph(), nodes), {}, testing::Avx512Device());
-    EXPECT_TRUE(kernel.ok()) << kernel.status();
-    kernels.push_back(std::make_shared<const BlockKernel>(*std::move(kernel)));
-  }
-  return kernels;
-}
+using testing::KernelOfEachNode;
 
 DeviceModel ManyCores() {
   DeviceModel device = testing::Avx512Device();
@@ -39,10 +27,9 @@ const Shape kRows = {4, 1 << 18};
 TEST(BatchLaunches, TowersAreBatchesLayerByLayer) {
   G g;
   for (int tower = 0; tower < 3; ++tower) g.Out(g.Op("Exp", {g.Op("Tanh", {g.In(kRows)})}));
-  const auto kernels = Kernels(g);
+  const auto kernels = KernelOfEachNode(g.graph());
   EXPECT_THAT(BatchLaunches(kernels, {}, ManyCores()), ElementsAre(ElementsAre(0, 2, 4), ElementsAre(1, 3, 5)));
-  EXPECT_EQ(BatchLaunches(kernels, {}, ManyCores(), BatchKernels::kNone),
-            (Launches{{0}, {1}, {2}, {3}, {4}, {5}}));
+  EXPECT_EQ(BatchLaunches(kernels, {}, ManyCores(), BatchKernels::kNone), (Launches{{0}, {1}, {2}, {3}, {4}, {5}}));
 }
 
 TEST(BatchLaunches, AChainIsNone) {
@@ -50,7 +37,7 @@ TEST(BatchLaunches, AChainIsNone) {
   V x = g.In(kRows);
   for (int i = 0; i < 3; ++i) x = g.Op("Exp", {x});
   g.Out(x);
-  EXPECT_EQ(BatchLaunches(Kernels(g), {}, ManyCores()), (Launches{{0}, {1}, {2}}));
+  EXPECT_EQ(BatchLaunches(KernelOfEachNode(g.graph()), {}, ManyCores()), (Launches{{0}, {1}, {2}}));
 }
 
 // Equal kernels at different depths depend on each other through another one.
@@ -62,7 +49,7 @@ TEST(BatchLaunches, ReadersComeBehindAllThatTheyRead) {
   const V d = g.Op("Exp", {b});
   g.Out(g.Op("Add", {c, d}));
   // 0 Exp, 1 Tanh, 2 Neg, 3 Exp behind 2, 4 Exp behind 1, 5 Add: 3 is one away from the start, 4 two.
-  EXPECT_EQ(BatchLaunches(Kernels(g), {}, ManyCores()), (Launches{{0}, {1}, {2}, {3}, {4}, {5}}));
+  EXPECT_EQ(BatchLaunches(KernelOfEachNode(g.graph()), {}, ManyCores()), (Launches{{0}, {1}, {2}, {3}, {4}, {5}}));
 }
 
 TEST(BatchLaunches, PartsOfAnElidedConcat) {
@@ -74,7 +61,8 @@ TEST(BatchLaunches, PartsOfAnElidedConcat) {
   elided.blocks = {2};
   elided.values[a] = {joined, 0};
   elided.values[b] = {joined, 4 * 4 << 18};
-  EXPECT_THAT(BatchLaunches(Kernels(g), elided, ManyCores()), ElementsAre(ElementsAre(0, 1), ElementsAre(3)));
+  EXPECT_THAT(BatchLaunches(KernelOfEachNode(g.graph()), elided, ManyCores()),
+              ElementsAre(ElementsAre(0, 1), ElementsAre(3)));
 }
 
 TEST(BatchLaunches, WhatFillsTheDeviceOrIsTooLittleStaysAlone) {
@@ -85,8 +73,8 @@ TEST(BatchLaunches, WhatFillsTheDeviceOrIsTooLittleStaysAlone) {
   }
   DeviceModel two = testing::Avx512Device();
   two.parallel_units = 2;
-  EXPECT_EQ(BatchLaunches(Kernels(large), {}, two), (Launches{{0}, {1}}));
-  EXPECT_EQ(BatchLaunches(Kernels(little), {}, ManyCores()), (Launches{{0}, {1}}));
+  EXPECT_EQ(BatchLaunches(KernelOfEachNode(large.graph()), {}, two), (Launches{{0}, {1}}));
+  EXPECT_EQ(BatchLaunches(KernelOfEachNode(little.graph()), {}, ManyCores()), (Launches{{0}, {1}}));
 }
 
 // Of the largest cache of 32 MB, results of 12 MB each fill two thirds with two.
@@ -97,7 +85,7 @@ TEST(BatchLaunches, ResultsStayInTheCache) {
   device.memory.back().size_bytes = 0;
   device.memory.insert(device.memory.end() - 1, {});
   device.memory[device.memory.size() - 2].size_bytes = 32 << 20;
-  EXPECT_EQ(BatchLaunches(Kernels(g), {}, device), (Launches{{0, 1}, {2, 3}, {4}}));
+  EXPECT_EQ(BatchLaunches(KernelOfEachNode(g.graph()), {}, device), (Launches{{0, 1}, {2, 3}, {4}}));
 }
 
 }  // namespace

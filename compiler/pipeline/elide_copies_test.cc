@@ -17,18 +17,7 @@ using ::testing::IsEmpty;
 
 constexpr int64_t kAxis0 = 0, kAxis1 = 1;
 
-// Every node a block of its own.
-ElidedCopies Elided(const G& g) {
-  std::vector<std::shared_ptr<const BlockKernel>> kernels;
-  for (size_t n = 0; n < g.graph().nodes().size(); ++n) {
-    const std::vector<ecg::NodeId> nodes = {static_cast<ecg::NodeId>(n)};
-    absl::StatusOr<BlockKernel> kernel =
-        MakeBlockKernel(g.graph(), nodes, LiveOutOf(g.graph(), nodes), {}, testing::Avx512Device());
-    EXPECT_TRUE(kernel.ok()) << kernel.status();
-    kernels.push_back(std::make_shared<const BlockKernel>(*std::move(kernel)));
-  }
-  return ElideCopies(g.graph(), kernels);
-}
+ElidedCopies Elided(const G& g) { return ElideCopies(g.graph(), testing::KernelOfEachNode(g.graph())); }
 
 V Made(G* g, const Shape& shape) { return g->Op("Relu", {g->In(shape)}); }
 

@@ -318,6 +318,17 @@ DeviceModel Avx2Device() {
   return device;
 }
 
+std::vector<std::shared_ptr<const BlockKernel>> KernelOfEachNode(const ecg::Graph& graph) {
+  std::vector<std::shared_ptr<const BlockKernel>> kernels;
+  for (size_t n = 0; n < graph.nodes().size(); ++n) {
+    const std::vector<ecg::NodeId> nodes = {static_cast<ecg::NodeId>(n)};
+    absl::StatusOr<BlockKernel> kernel = MakeBlockKernel(graph, nodes, LiveOutOf(graph, nodes), {}, Avx512Device());
+    FUSION_CHECK(kernel.ok(), std::string(kernel.status().message()).c_str());
+    kernels.push_back(std::make_shared<const BlockKernel>(*std::move(kernel)));
+  }
+  return kernels;
+}
+
 DeviceModel VnniDevice() {
   DeviceModel device = Avx512Device();
   device.isa = "avx512vnni";

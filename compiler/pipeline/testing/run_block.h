@@ -6,6 +6,7 @@
 #define FUSION_COMPILER_PIPELINE_TESTING_RUN_BLOCK_H_
 
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -74,6 +75,8 @@ struct BlockResult {
 
 DeviceModel Avx512Device();
 DeviceModel Avx2Device();
+// Every node a block of its own, for Avx512Device.
+std::vector<std::shared_ptr<const BlockKernel>> KernelOfEachNode(const ecg::Graph& graph);
 DeviceModel NeonDevice();
 DeviceModel VnniDevice();  // AVX-512 with products of bytes
 // Of OpenCL: vectors of `lanes`, `task_lanes` work-items a task.

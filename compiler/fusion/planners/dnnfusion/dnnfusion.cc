@@ -123,6 +123,8 @@ class Round {
   bool Expands(NodeId producer, NodeId consumer) const;
   absl::StatusOr<Verdict> TryFuse(NodeId producer, NodeId consumer, std::optional<double> held_ns = std::nullopt);
   absl::StatusOr<bool> ProfileAgrees(const FusionQuestion& question, double unseen_ns, Decision* decision);
+  // What writing and reading so much takes.
+  double HoldingNs(double bytes) const { return bytes > 0 ? 1e9 * bytes / device_.CopyBandwidth(bytes) : 0; }
   double SavedNs(const FusionQuestion& question) const;
   int64_t HandedOver(NodeId producer, NodeId consumer) const;
   NodeSet Sorted(NodeId block) const;
@@ -219,7 +221,7 @@ absl::Status Round::StitchBeyondTable() {
     const MappingType first = block_types_[quotient_.Block(producer)], second = block_types_[quotient_.Block(consumer)];
     if (CombineMappings(first, second).colour != Colour::kRed) continue;
     if (options_.cancelled && options_.cancelled()) return absl::CancelledError("planning was cancelled");
-    const double held_ns = 1e9 * bytes[e] / device_.CopyBandwidth(bytes[e]);
+    const double held_ns = HoldingNs(bytes[e]);
     const double saved_ns = held_ns + 1e9 * device_.launch_s;
     const double first_ns = oracle_.EstimateNs(graph_, Sorted(producer));
     const double second_ns = oracle_.EstimateNs(graph_, Sorted(consumer));
@@ -360,8 +362,7 @@ double Round::SavedNs(const FusionQuestion& question) const {
       if (handed) bytes += ecg::ValueBytes(graph_.value(v));
     }
   }
-  const auto handed_over = static_cast<double>(bytes);
-  return 1e9 * (device_.launch_s + (bytes > 0 ? handed_over / device_.CopyBandwidth(handed_over) : 0));
+  return 1e9 * device_.launch_s + HoldingNs(static_cast<double>(bytes));
 }
 
 int64_t Round::HandedOver(NodeId producer, NodeId consumer) const {
