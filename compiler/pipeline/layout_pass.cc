@@ -145,7 +145,7 @@ absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const Device
     if (good.insert(groups.Find(v)).second) contested.insert(groups.Find(v));
   }
   for (int v : vetoed) bad.insert(groups.Find(v));
-  const Layout blocked{kChannelAxis, lanes};
+  const Layout blocked{kChannelAxis, lanes}, last{kChannelAxis, Layout::kWhole};
   ValueLayouts layouts;
   std::map<int, std::vector<ecg::ValueId>> open;
   for (int v = 0; v < n; ++v) {
@@ -173,7 +173,7 @@ absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const Device
     }
     return it->second;
   };
-  return ShortestLayouts(graph, values, blocked, std::move(layouts), cost);
+  return ShortestLayouts(graph, values, {blocked, last}, std::move(layouts), cost);
 }
 
 }  // namespace fusion

@@ -11,37 +11,51 @@ namespace fusion {
 namespace {
 
 // Groups of one operator and groups that are decided together; those beyond are taken as plain.
-constexpr size_t kMostOfOperator = 4, kMostTogether = 12;
+constexpr size_t kMostOfOperator = 4, kMostTogether = 8;
 
 using Group = int;
 
-// A length for each assignment to `groups`: bit i of the index is groups[i], set where it is blocked.
-struct Table {
-  std::vector<Group> groups;  // ascending
-  std::vector<double> length;
+// Layouts by number, 0: plain. An assignment to some groups is a number in base `layouts`, the first group's layout its
+// lowest digit.
+size_t LayoutIn(size_t assignment, size_t at, size_t layouts) {
+  for (; at > 0; --at) assignment /= layouts;
+  return assignment % layouts;
+}
 
-  // The index into this table of an assignment to `others`, a superset.
-  size_t IndexOf(const std::vector<Group>& others, size_t assignment) const {
+size_t Assignments(size_t groups, size_t layouts) {
+  size_t number = 1;
+  for (; groups > 0; --groups) number *= layouts;
+  return number;
+}
+
+// Something for each assignment to `groups`.
+template <typename T>
+struct Table {
+  std::vector<Group> groups;
+  std::vector<T> of;  // by assignment
+
+  // An assignment to `others`, a superset, as one to these groups.
+  size_t IndexOf(const std::vector<Group>& others, size_t assignment, size_t layouts) const {
     size_t index = 0;
-    for (size_t i = 0; i < groups.size(); ++i) {
+    for (size_t i = groups.size(); i-- > 0;) {
       const auto at = std::find(others.begin(), others.end(), groups[i]) - others.begin();
-      index |= (assignment >> at & 1) << i;
+      index = index * layouts + LayoutIn(assignment, static_cast<size_t>(at), layouts);
     }
     return index;
   }
 };
+using Lengths = Table<double>;
 
 // The table with `group` plain.
-Table WithPlain(const Table& table, Group group) {
-  Table rest;
-  for (Group g : table.groups) {
-    if (g != group) rest.groups.push_back(g);
-  }
-  if (rest.groups.size() == table.groups.size()) return table;
-  rest.length.resize(size_t{1} << rest.groups.size());
-  for (size_t a = 0; a < table.length.size(); ++a) {
-    const auto at = std::find(table.groups.begin(), table.groups.end(), group) - table.groups.begin();
-    if ((a >> at & 1) == 0) rest.length[rest.IndexOf(table.groups, a)] = table.length[a];
+Lengths WithPlain(const Lengths& table, Group group, size_t layouts) {
+  const auto found = std::find(table.groups.begin(), table.groups.end(), group);
+  if (found == table.groups.end()) return table;
+  const auto at = static_cast<size_t>(found - table.groups.begin());
+  Lengths rest = table;
+  rest.groups.erase(rest.groups.begin() + static_cast<std::ptrdiff_t>(at));
+  rest.of.resize(Assignments(rest.groups.size(), layouts));
+  for (size_t a = 0; a < table.of.size(); ++a) {
+    if (LayoutIn(a, at, layouts) == 0) rest.of[rest.IndexOf(table.groups, a, layouts)] = table.of[a];
   }
   return rest;
 }
@@ -49,19 +63,21 @@ Table WithPlain(const Table& table, Group group) {
 // Which layout a group takes, by the layouts of those that are decided after it.
 struct Choice {
   Group group = -1;
-  Table blocked;  // lengths: 1 where the group is
+  Table<size_t> layout;
 };
 
 }  // namespace
 
 absl::StatusOr<ValueLayouts> ShortestLayouts(const ecg::Graph& graph,
                                              const std::vector<std::vector<ecg::ValueId>>& groups,
-                                             const Layout& blocked, ValueLayouts layouts, const LayoutCost& cost) {
+                                             const std::vector<Layout>& others, ValueLayouts layouts,
+                                             const LayoutCost& cost) {
+  const size_t states = 1 + others.size();
   std::map<ecg::ValueId, Group> group_of;
   for (size_t g = 0; g < groups.size(); ++g) {
     for (ecg::ValueId v : groups[g]) group_of[v] = static_cast<Group>(g);
   }
-  std::vector<Table> tables;
+  std::vector<Lengths> tables;
   for (ecg::NodeId id = 0; id < static_cast<ecg::NodeId>(graph.nodes().size()); ++id) {
     std::set<Group> touched;
     const auto touch = [&](ecg::ValueId v) {
@@ -70,13 +86,14 @@ absl::StatusOr<ValueLayouts> ShortestLayouts(const ecg::Graph& graph,
     for (ecg::ValueId v : graph.node(id).inputs) touch(v);
     for (ecg::ValueId v : graph.node(id).outputs) touch(v);
     if (touched.empty()) continue;
-    Table& table = tables.emplace_back();
+    Lengths& table = tables.emplace_back();
     table.groups.assign(touched.begin(), touched.end());
     if (table.groups.size() > kMostOfOperator) table.groups.resize(kMostOfOperator);
-    for (size_t a = 0; a < size_t{1} << table.groups.size(); ++a) {
+    for (size_t a = 0; a < Assignments(table.groups.size(), states); ++a) {
       for (size_t i = 0; i < table.groups.size(); ++i) {
+        const size_t layout = LayoutIn(a, i, states);
         for (ecg::ValueId v : groups[table.groups[i]]) {
-          if ((a >> i & 1) != 0) layouts[v] = blocked;
+          if (layout > 0) layouts[v] = others[layout - 1];
         }
       }
       absl::StatusOr<double> length = cost(id, layouts);
@@ -84,7 +101,7 @@ absl::StatusOr<ValueLayouts> ShortestLayouts(const ecg::Graph& graph,
         for (ecg::ValueId v : groups[group]) layouts.erase(v);
       }
       RETURN_IF_ERROR(length.status());
-      table.length.push_back(*length);
+      table.of.push_back(*length);
     }
   }
 
@@ -111,23 +128,27 @@ absl::StatusOr<ValueLayouts> ShortestLayouts(const ecg::Graph& graph,
     const std::vector<Group> beside(neighbours[next].begin(), neighbours[next].end());
     for (Group group : beside) open.erase({neighbours[group].size(), group});
     if (beside.size() + 1 > kMostTogether) {
-      for (size_t t : tables_of[next]) tables[t] = WithPlain(tables[t], next);
+      for (size_t t : tables_of[next]) tables[t] = WithPlain(tables[t], next, states);
     } else {
       std::vector<Group> all = beside;
-      all.push_back(next);  // its bit is the highest
-      std::vector<double> length(size_t{1} << all.size(), 0);
+      all.push_back(next);  // its digit is the highest
+      std::vector<double> length(Assignments(all.size(), states), 0);
       for (size_t t : tables_of[next]) {
-        for (size_t a = 0; a < length.size(); ++a) length[a] += tables[t].length[tables[t].IndexOf(all, a)];
+        for (size_t a = 0; a < length.size(); ++a) length[a] += tables[t].of[tables[t].IndexOf(all, a, states)];
       }
       for (size_t t : std::set<size_t>(tables_of[next])) {
         for (Group group : tables[t].groups) tables_of[group].erase(t);
       }
       Choice choice{next, {beside, {}}};
-      Table best{beside, {}};
-      const size_t half = length.size() / 2;
-      for (size_t a = 0; a < half; ++a) {
-        choice.blocked.length.push_back(length[a + half] < length[a] ? 1 : 0);
-        best.length.push_back(std::min(length[a], length[a + half]));
+      Lengths best{beside, {}};
+      const size_t rest = length.size() / states;
+      for (size_t a = 0; a < rest; ++a) {
+        size_t shortest = 0;
+        for (size_t layout = 1; layout < states; ++layout) {
+          if (length[a + layout * rest] < length[a + shortest * rest]) shortest = layout;
+        }
+        choice.layout.of.push_back(shortest);
+        best.of.push_back(length[a + shortest * rest]);
       }
       choices.push_back(std::move(choice));
       tables.push_back(std::move(best));
@@ -140,16 +161,16 @@ absl::StatusOr<ValueLayouts> ShortestLayouts(const ecg::Graph& graph,
     }
   }
 
-  std::vector<bool> is_blocked(groups.size(), false);
+  std::vector<size_t> chosen(groups.size(), 0);
   for (auto choice = choices.rbegin(); choice != choices.rend(); ++choice) {
     size_t index = 0;
-    const std::vector<Group>& beside = choice->blocked.groups;
-    for (size_t i = 0; i < beside.size(); ++i) index |= static_cast<size_t>(is_blocked[beside[i]]) << i;
-    is_blocked[choice->group] = choice->blocked.length[index] > 0;
+    const std::vector<Group>& beside = choice->layout.groups;
+    for (size_t i = beside.size(); i-- > 0;) index = index * states + chosen[beside[i]];
+    chosen[choice->group] = choice->layout.of[index];
   }
   for (size_t g = 0; g < groups.size(); ++g) {
-    if (!is_blocked[g]) continue;
-    for (ecg::ValueId v : groups[g]) layouts[v] = blocked;
+    if (chosen[g] == 0) continue;
+    for (ecg::ValueId v : groups[g]) layouts[v] = others[chosen[g] - 1];
   }
   return layouts;
 }

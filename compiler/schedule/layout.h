@@ -1,10 +1,12 @@
 // Layout: how a logical tensor lies in memory, an index map from logical coordinates to a row-major physical box.
 // Plain is the identity. Blocked by B on axis a: (.., c, ..) -> (.., c//B, .., c%B), the channel-blocked form NCHWc
 // that convolutions read and write by whole vectors. Physical lanes past the logical extent always hold zero
-// (pad=zero), so a consumer that folds over them with zero weights stays free of NaN.
+// (pad=zero), so a consumer that folds over them with zero weights stays free of NaN. Axis a last: (.., c, ..) ->
+// (.., c), NHWC of an image, which has no lanes to pad.
 #ifndef FUSION_COMPILER_SCHEDULE_LAYOUT_H_
 #define FUSION_COMPILER_SCHEDULE_LAYOUT_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -15,17 +17,26 @@
 namespace fusion {
 
 struct Layout {
-  int axis = -1;      // blocked axis, -1: plain
-  int64_t block = 1;  // elements per block
+  int axis = -1;      // blocked or moved axis, -1: plain
+  int64_t block = 1;  // elements per block; kWhole: the axis is not cut, it moves behind all others
+
+  static constexpr int64_t kWhole = 0;
 
   bool plain() const { return axis < 0; }
+  bool axis_last() const { return !plain() && block == kWhole; }
   bool operator==(const Layout& other) const { return axis == other.axis && block == other.block; }
 
+  // `of_dimensions`, one for each logical dimension, in the order of memory where the axis moves last. Not for blocks.
+  template <typename T>
+  std::vector<T> MoveLast(std::vector<T> of_dimensions) const {
+    std::rotate(of_dimensions.begin() + axis, of_dimensions.begin() + axis + 1, of_dimensions.end());
+    return of_dimensions;
+  }
   // Extents of the physical row-major box for a logical shape.
   Shape PhysicalShape(const Shape& logical) const;
   // Physical coordinates of logical ones.
   std::vector<te::Index> Apply(const std::vector<te::Index>& logical) const;
-  // "(d0, d1, d2, d3) -> (d0, d1//16, d2, d3, d1%16)"; "plain".
+  // "(d0, d1, d2, d3) -> (d0, d1//16, d2, d3, d1%16)"; "(d0, d1, d2, d3) -> (d0, d2, d3, d1)"; "plain".
   std::string ToString(int rank) const;
 };
 

@@ -235,8 +235,9 @@ absl::StatusOr<PhysicalTe> MakePhysical(const te::Program& program, const te::Te
     if (!(layout_of(out) == layout)) return absl::FailedPreconditionError("outputs of one expression differ in layout");
   }
   std::vector<Index> coordinate;
-  if (layout.plain()) {
+  if (layout.plain() || layout.axis_last()) {
     for (const Axis& axis : te.axes) coordinate.push_back(Index(axis));
+    if (layout.axis_last()) physical.te.axes = layout.MoveLast(te.axes);
   } else {
     const Axis channel = te.axes[layout.axis];
     const Axis outer = axes->New((channel.extent + layout.block - 1) / layout.block);

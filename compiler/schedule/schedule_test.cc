@@ -98,6 +98,20 @@ TEST(ColumnFolds, RowsBeyondTheCachesAreReadAsTheyLie) {
   EXPECT_EQ(mean(65536, 64).kernel.phases.size(), 1u);  // fit registers
 }
 
+TEST(ColumnFolds, WeightsArePackedInstead) {
+  const auto row_by = [](const char* matrix) {
+    return Schedule(
+        absl::StrFormat("te p(%%0: f32[1024], %%1: f32[1024, 768]%s) {\n  %%2[i0<768]: f32 = sum.f32(i1<1024) "
+                        "mul(%%0[i1], %%1[i1, i0]) then (mul(acc0, 0.5))\n  return %%2\n}",
+                        matrix));
+  };
+  EXPECT_EQ(row_by("").kernel.phases.size(), 2u);
+  const ScheduledBlock product = row_by(" const");
+  EXPECT_EQ(product.kernel.packs.size(), 1u);
+  EXPECT_EQ(Strategies(product.kernel.phases.at(0)), std::vector<movement::Strategy>{movement::Strategy::kTile});
+  EXPECT_EQ(product.kernel.phases.size(), 1u);
+}
+
 TEST(PrefetchReads, CostlyMapsAskForVectorsAhead) {
   const auto map = [](const char* body) {
     return Schedule(absl::StrCat("te p(%0: f32[1048576]) {\n  %1[i0<1048576]: f32 = ", body, "\n  return %1\n}"))
@@ -322,6 +336,14 @@ TEST(LayoutTest, BlockedMap) {
   EXPECT_EQ(at[4], te::Mod(te::Index(c), 16));
   EXPECT_EQ(layout.ToString(4), "(d0, d1, d2, d3) -> (d0, d1//16, d2, d3, d1%16)");
   EXPECT_EQ(Layout().ToString(4), "plain");
+}
+
+TEST(LayoutTest, AxisBehindAllOthers) {
+  const Layout layout{1, Layout::kWhole};
+  EXPECT_EQ(layout.PhysicalShape({2, 24, 5, 7}), (Shape{2, 5, 7, 24}));
+  const std::vector<te::Index> at = layout.Apply({te::Index(1), te::Index(2), te::Index(3), te::Index(4)});
+  EXPECT_EQ(at, (std::vector<te::Index>{te::Index(1), te::Index(3), te::Index(4), te::Index(2)}));
+  EXPECT_EQ(layout.ToString(4), "(d0, d1, d2, d3) -> (d0, d2, d3, d1)");
 }
 
 constexpr char kSoftmax[] = R"(te p(%0: f32[512, 64]) {

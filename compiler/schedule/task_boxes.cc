@@ -152,6 +152,7 @@ absl::StatusOr<te::Box> TaskBoxes::MatchingBox(const te::Box& main_box, const Ph
 absl::StatusOr<te::Box> TaskBoxes::PhysicalBox(const PhysicalTe& stage, const te::Box& logical) const {
   const Layout layout = layout_of_(stage.te.outputs[0]);
   if (layout.plain()) return logical;
+  if (layout.axis_last()) return layout.MoveLast(logical);
   te::Box box = logical;
   const te::Span& span = logical[layout.axis];
   const Index origin = te::FloorDiv(span.origin, layout.block);

@@ -71,7 +71,7 @@ TEST(CodegenChoices, RandomSchedulesComputeTheSame) {
   std::vector<RunOptions> options;
   uint64_t seed = 0;
   for (const DeviceModel& device : {Avx512Device(), Avx2Device()}) {
-    for (const LayoutMode mode : {LayoutMode::kPlain, LayoutMode::kBlocked}) {
+    for (const LayoutMode mode : {LayoutMode::kPlain, LayoutMode::kBlocked, LayoutMode::kAxisLast}) {
       for (int times = 0; times < 6; ++times) options.push_back({device, mode, false, ++seed});
     }
   }

@@ -254,7 +254,8 @@ TEST(GroupTileSchedule, SlicesAreBroughtInAhead) {
 
 TEST_P(GroupTile, InBlocksAndWithAnyChoice) {
   std::vector<RunOptions> options = {{LikeAGpu(GetParam()), LayoutMode::kPlain},
-                                     {LikeAGpu(GetParam()), LayoutMode::kBlocked}};
+                                     {LikeAGpu(GetParam()), LayoutMode::kBlocked},
+                                     {LikeAGpu(GetParam()), LayoutMode::kAxisLast}};
   for (uint64_t seed = 1; seed <= 2; ++seed) {
     options.push_back({LikeAGpu(GetParam()), LayoutMode::kChosen});
     options.back().choices_seed = seed;
@@ -309,7 +310,7 @@ std::vector<BlockCase> Folds() {
 
 TEST_P(GroupTile, TeamsFold) {
   std::vector<RunOptions> options;
-  for (const LayoutMode mode : {LayoutMode::kPlain, LayoutMode::kBlocked}) {
+  for (const LayoutMode mode : {LayoutMode::kPlain, LayoutMode::kBlocked, LayoutMode::kAxisLast}) {
     options.push_back({LikeAGpu(GetParam()), mode});
     options.push_back({LikeAGpu(GetParam()), mode, /*split=*/true});
   }

@@ -24,7 +24,7 @@ Tensor Bytes(DType dtype, Shape shape, int64_t seed) {
 std::string IntegerFailures(const std::vector<BlockCase>& cases) {
   std::vector<RunOptions> options;
   for (const DeviceModel& device : {VnniDevice(), Avx512Device(), Avx2Device()}) {
-    for (LayoutMode mode : {LayoutMode::kPlain, LayoutMode::kChosen, LayoutMode::kBlocked}) {
+    for (LayoutMode mode : {LayoutMode::kPlain, LayoutMode::kChosen, LayoutMode::kBlocked, LayoutMode::kAxisLast}) {
       options.push_back({device, mode, false});
     }
   }

@@ -67,7 +67,7 @@ TEST(CodegenConv, MinimalFiltering) {
   std::vector<RunOptions> options;
   uint64_t seed = 0;
   for (const DeviceModel& device : {Avx512Device(), Avx2Device()}) {
-    for (const LayoutMode mode : {LayoutMode::kPlain, LayoutMode::kBlocked}) {
+    for (const LayoutMode mode : {LayoutMode::kPlain, LayoutMode::kBlocked, LayoutMode::kAxisLast}) {
       for (int times = 0; times < 3; ++times) options.push_back({device, mode, false, seed++});
     }
   }

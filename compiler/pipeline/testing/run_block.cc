@@ -91,11 +91,12 @@ absl::Status MakeKernels(Run* run) {
   const int64_t lanes = options.device.vector_bytes / 4;
   if (options.layouts == LayoutMode::kChosen) {
     ASSIGN_OR_RETURN(run->layouts, ChooseLayouts(graph, options.device, 1));
-  } else if (options.layouts == LayoutMode::kBlocked) {
+  } else if (options.layouts != LayoutMode::kPlain) {
+    const Layout layout{1, options.layouts == LayoutMode::kBlocked ? lanes : Layout::kWhole};
     for (size_t v = 0; v < graph.values().size(); ++v) {
       const ecg::Value& value = graph.values()[v];
       if (value.constant || value.type.dtype != DType::kF32 || value.type.shape.size() < 3) continue;
-      run->layouts[static_cast<int>(v)] = Layout{1, lanes};
+      run->layouts[static_cast<int>(v)] = layout;
     }
   }
   std::vector<std::vector<ecg::NodeId>> blocks;
@@ -241,11 +242,11 @@ void ForEachPhysical(const Shape& shape, const Layout& layout,
       at[d] = rest % shape[d];
       rest /= shape[d];
     }
+    std::vector<te::Index> logical;
+    for (const int64_t coordinate : at) logical.push_back(te::Index(coordinate));
     int64_t address = 0;
-    for (size_t d = 0; d < shape.size(); ++d) {
-      address = address * physical[d] + (static_cast<int>(d) == layout.axis ? at[d] / layout.block : at[d]);
-    }
-    if (!layout.plain()) address = address * layout.block + at[layout.axis] % layout.block;
+    const std::vector<te::Index> place = layout.Apply(logical);
+    for (size_t d = 0; d < place.size(); ++d) address = address * physical[d] + place[d].constant();
     f(i, address);
   }
 }
@@ -296,7 +297,7 @@ std::vector<ecg::ValueId> GraphMaker::Ops(const std::string& op, std::vector<ecg
 void GraphMaker::Out(ecg::ValueId value) { graph_.AddOutput(value, absl::StrCat("y", graph_.outputs().size())); }
 
 const char* LayoutModeName(LayoutMode mode) {
-  static const char* const kNames[] = {"plain", "chosen", "blocked"};
+  static const char* const kNames[] = {"plain", "chosen", "blocked", "axis last"};
   return kNames[static_cast<int>(mode)];
 }
 
@@ -500,7 +501,7 @@ std::vector<BlockResult> RunCases(const std::vector<BlockCase>& cases, const std
 std::vector<RunOptions> AllOptions() {
   std::vector<RunOptions> options;
   for (const DeviceModel& device : {Avx512Device(), Avx2Device()}) {
-    for (LayoutMode mode : {LayoutMode::kPlain, LayoutMode::kChosen, LayoutMode::kBlocked})
+    for (LayoutMode mode : {LayoutMode::kPlain, LayoutMode::kChosen, LayoutMode::kBlocked, LayoutMode::kAxisLast})
       options.push_back({device, mode, false});
     options.push_back({device, LayoutMode::kPlain, true});
     options.push_back({device, LayoutMode::kChosen, true});

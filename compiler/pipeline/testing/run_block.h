@@ -52,9 +52,10 @@ struct BlockCase {
 };
 
 enum class LayoutMode {
-  kPlain,    // every value row-major
-  kChosen,   // as ChooseLayouts says
-  kBlocked,  // every f32 value of rank >= 3 blocked on axis 1, inputs and outputs of the graph too
+  kPlain,     // every value row-major
+  kChosen,    // as ChooseLayouts says
+  kBlocked,   // every f32 value of rank >= 3 blocked on axis 1, inputs and outputs of the graph too
+  kAxisLast,  // the same values with axis 1 behind all others
 };
 const char* LayoutModeName(LayoutMode mode);
 
@@ -90,7 +91,8 @@ absl::Status CanRun(const DeviceModel& device);
 // Every case with every option; results case by case. All kernels go through one call of the toolchain.
 std::vector<BlockResult> RunCases(const std::vector<BlockCase>& cases, const std::vector<RunOptions>& options);
 
-// Both devices of x86, each with plain, chosen and blocked layouts, and once with every node a kernel of its own.
+// Both devices of x86, each with plain, chosen, blocked and axis-last layouts, and once with every node a kernel of its
+// own.
 std::vector<RunOptions> AllOptions();
 // RunCases with AllOptions or those given; what failed, one line each, empty when all is well. A test's whole body.
 std::string Failures(const std::vector<BlockCase>& cases);
