@@ -24,7 +24,8 @@ constexpr int64_t kMostRowsAtOnce = 4, kLeastRows = 64;
 // A bundle may run on more threads than it was planned for.
 constexpr int64_t kLeastTasks = 4;
 
-// Whether the body reads a tensor beyond the caches, each element once and along `columns`.
+// Whether the body reads a tensor beyond the caches, each element once and along `columns`. Not a constant: a register
+// tile has that in the order in which it reads it.
 bool ReadsOnceFarAway(const Nest& nest, const Axis& columns, const DeviceModel& device,
                       const movement::Kernel& kernel) {
   bool once = false, possible = true;
@@ -33,7 +34,7 @@ bool ReadsOnceFarAway(const Nest& nest, const Axis& columns, const DeviceModel& 
     const Index& address = node.indices[0];
     const movement::Buffer& buffer = kernel.buffers[node.tensor];
     if (address.HasLoad()) possible = false;
-    if (movement::SizeBytes(buffer) < LargestPrivateBytes(device)) return;
+    if (buffer.is_constant || movement::SizeBytes(buffer) < LargestPrivateBytes(device)) return;
     bool all = te::ClassifyLanes(address, columns, device.vector_bytes / 4) == te::LaneAccess::kContiguous;
     for (const std::vector<Axis>* some : {&nest.axes, &nest.fold->axes}) {
       for (const Axis& axis : *some) all = all && address.UsesAxis(axis.id);

@@ -1,6 +1,6 @@
 // Sums over rows that lie one behind another (a mean over a sequence): with the sums in registers each strip of columns
 // would walk through all rows, another page with each. Beyond the caches a task keeps the sums of many columns in its
-// scratch instead, and reads the rows as they lie.
+// scratch instead, and reads the rows as they lie. Weights are no such rows: they are packed strip by strip.
 #ifndef FUSION_COMPILER_SCHEDULE_COLUMN_FOLDS_H_
 #define FUSION_COMPILER_SCHEDULE_COLUMN_FOLDS_H_
 
