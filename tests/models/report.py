@@ -286,7 +286,8 @@ UNFOLDED = """## With nothing folded by the exporter
 
 `tests/models/export.py --unfolded`: an exporter that is let folds batch norms into convolutions, and arithmetic on shapes
 where they are static; the compiler does both itself. DNNFusion's numbers of layers are those of graphs that hold
-them, so these are the fusion rates to compare with its. `Constant` is not counted here either.
+them, so these are the fusion rates to compare with its. `Constant` is not counted here either. VGG-16's 51 layers are
+its 38 operators and the biases of its 13 convolutions, which ONNX has no operator for: counted so, 17 kernels are 3.00.
 
 | model | nodes, folded | nodes, unfolded | DNNFusion's layers | kernels | DNNFusion's | fusion rate (DNNFusion's) |
 |---|---:|---:|---:|---:|---:|---:|"""
