@@ -216,10 +216,12 @@ Index DivideReduced(const Index& x, int64_t c) {
 
 }  // namespace
 
+constinit const std::vector<Index::Part> Index::kNoParts;
+
 Index::Index(const Axis& axis) {
   Term term;
   term.axis = axis;
-  parts_.push_back({std::move(term), 1});
+  parts_ = std::make_shared<const std::vector<Part>>(1, Part{std::move(term), 1});
 }
 
 Index Index::Load(TensorId tensor, std::vector<Index> indices, Interval range) {
@@ -247,28 +249,28 @@ Index Index::FromParts(int64_t constant, std::vector<Part> parts) {
     i = j;
   }
   parts.resize(kept);
-  Index sum;
-  sum.c0_ = constant;
-  sum.parts_ = std::move(parts);
   Identity identity;
-  if (sum.parts_.size() < 2 || !Recombine(sum.parts_, &identity)) return sum;
-  sum.c0_ -= identity.removed_constant;
-  std::erase_if(sum.parts_, [&](const Part& p) {
-    return std::any_of(identity.removed.begin(), identity.removed.end(),
-                       [&](const Part& r) { return CompareTerms(r.term, p.term) == 0; });
-  });
-  return sum + identity.replacement;
+  const bool shorter = parts.size() > 1 && Recombine(parts, &identity);
+  if (shorter) {
+    std::erase_if(parts, [&](const Part& p) {
+      return std::any_of(identity.removed.begin(), identity.removed.end(),
+                         [&](const Part& r) { return CompareTerms(r.term, p.term) == 0; });
+    });
+  }
+  Index sum = constant - identity.removed_constant;
+  if (!parts.empty()) sum.parts_ = std::make_shared<const std::vector<Part>>(std::move(parts));
+  return shorter ? sum + identity.replacement : sum;
 }
 
 Index Index::operator+(const Index& other) const {
-  if (other.parts_.empty()) {
-    Index sum = *this;
-    sum.c0_ += other.c0_;
+  if (other.IsConstant() || IsConstant()) {
+    Index sum = IsConstant() ? other : *this;
+    sum.c0_ = c0_ + other.c0_;
     return sum;
   }
   std::vector<Part> parts;
-  parts.reserve(parts_.size() + other.parts_.size());
-  std::merge(parts_.begin(), parts_.end(), other.parts_.begin(), other.parts_.end(), std::back_inserter(parts),
+  parts.reserve(parts_->size() + other.parts_->size());
+  std::merge(parts_->begin(), parts_->end(), other.parts_->begin(), other.parts_->end(), std::back_inserter(parts),
              [](const Part& a, const Part& b) { return CompareTerms(a.term, b.term) < 0; });
   return FromParts(c0_ + other.c0_, std::move(parts));
 }
@@ -277,15 +279,18 @@ Index Index::operator-(const Index& other) const { return *this + other * -1; }
 
 Index Index::operator*(int64_t factor) const {
   if (factor == 0) return 0;
-  Index product = *this;
-  product.c0_ *= factor;
-  for (Part& p : product.parts_) p.coefficient *= factor;
+  if (factor == 1) return *this;
+  Index product = c0_ * factor;
+  if (IsConstant()) return product;
+  std::vector<Part> parts = *parts_;
+  for (Part& p : parts) p.coefficient *= factor;
+  product.parts_ = std::make_shared<const std::vector<Part>>(std::move(parts));
   return product;
 }
 
 Interval Index::Range() const {
   __int128 lo = c0_, hi = c0_;
-  for (const Part& p : parts_) {
+  for (const Part& p : parts()) {
     const Interval r = RangeOfTerm(p.term);
     lo += static_cast<__int128>(p.coefficient) * (p.coefficient > 0 ? r.lo : r.hi);
     hi += static_cast<__int128>(p.coefficient) * (p.coefficient > 0 ? r.hi : r.lo);
@@ -294,10 +299,11 @@ Interval Index::Range() const {
 }
 
 int Index::Compare(const Index& other) const {
-  if (int o = Order(parts_.size(), other.parts_.size())) return o;
-  for (size_t i = 0; i < parts_.size(); ++i) {
-    if (int o = CompareTerms(parts_[i].term, other.parts_[i].term)) return o;
-    if (int o = Order(parts_[i].coefficient, other.parts_[i].coefficient)) return o;
+  const std::vector<Part>&own = parts(), &others = other.parts();
+  if (int o = Order(own.size(), others.size())) return o;
+  for (size_t i = 0; parts_ != other.parts_ && i < own.size(); ++i) {
+    if (int o = CompareTerms(own[i].term, others[i].term)) return o;
+    if (int o = Order(own[i].coefficient, others[i].coefficient)) return o;
   }
   return Order(c0_, other.c0_);
 }
@@ -305,18 +311,18 @@ int Index::Compare(const Index& other) const {
 bool Index::operator==(const Index& other) const { return Compare(other) == 0; }
 
 bool Index::UsesAxis(int axis_id) const {
-  return std::any_of(parts_.begin(), parts_.end(), [&](const Part& p) { return TermUses(p.term, axis_id); });
+  return std::any_of(parts().begin(), parts().end(), [&](const Part& p) { return TermUses(p.term, axis_id); });
 }
 
 bool Index::HasLoad() const {
-  return std::any_of(parts_.begin(), parts_.end(), [](const Part& p) {
+  return std::any_of(parts().begin(), parts().end(), [](const Part& p) {
     return p.term.kind == TermKind::kLoad || (p.term.inner && p.term.inner->HasLoad());
   });
 }
 
 bool Index::AffineIn(int axis_id, int64_t* coefficient) const {
   *coefficient = 0;
-  for (const Part& p : parts_) {
+  for (const Part& p : parts()) {
     if (!TermUses(p.term, axis_id)) continue;
     if (p.term.kind != TermKind::kAxis) return false;
     *coefficient += p.coefficient;
@@ -331,7 +337,7 @@ Index FloorDiv(const Index& x, int64_t divisor) {
   if (InOneBlock(x, divisor, &block)) return block;
   // Coefficients are split towards zero: the remainder keeps its sign, so that ranges stay exact.
   std::vector<Index::Part> whole, rest;
-  for (const Index::Part& p : x.parts_) {
+  for (const Index::Part& p : x.parts()) {
     if (int64_t q = p.coefficient / divisor) whole.push_back({p.term, q});
     if (int64_t r = p.coefficient % divisor) rest.push_back({p.term, r});
   }
@@ -347,7 +353,7 @@ Index Mod(const Index& x, int64_t divisor) {
   if (InOneBlock(x, divisor, &block)) return x - block * divisor;
   std::vector<Index::Part> rest;
   Index unwrapped;  // r·(y % d) ≡ r·y when the divisor divides r·d
-  for (const Index::Part& p : x.parts_) {
+  for (const Index::Part& p : x.parts()) {
     const int64_t r = p.coefficient % divisor;
     if (r == 0) continue;
     if (p.term.kind == TermKind::kMod && r * p.term.divisor % divisor == 0) {

@@ -62,11 +62,11 @@ class Index {
     Term term;
     int64_t coefficient;
   };
-  const std::vector<Part>& parts() const { return parts_; }
+  const std::vector<Part>& parts() const { return parts_ == nullptr ? kNoParts : *parts_; }
   // The sum of `constant` and `parts`, in any order and not distinct, whose terms come from other indices. The way to
   // build long sums: one normalisation instead of one for each +.
   static Index FromParts(int64_t constant, std::vector<Part> parts);
-  bool IsConstant() const { return parts_.empty(); }
+  bool IsConstant() const { return parts_ == nullptr; }
   // Exact for affine forms; conservative otherwise.
   Interval Range() const;
   bool operator==(const Index& other) const;
@@ -82,8 +82,9 @@ class Index {
  private:
   friend Index FloorDiv(const Index&, int64_t);
   friend Index Mod(const Index&, int64_t);
+  static const std::vector<Part> kNoParts;
   int64_t c0_ = 0;
-  std::vector<Part> parts_;
+  std::shared_ptr<const std::vector<Part>> parts_;  // shared by copies, which are most of what is done with an index
 };
 
 Index FloorDiv(const Index& x, int64_t divisor);  // divisor > 0
