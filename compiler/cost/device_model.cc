@@ -14,7 +14,8 @@ std::string DeviceModel::Fingerprint() const {
   std::string text = absl::StrCat(kind, "/", name, "/", isa, "/", march, "/units=", parallel_units);
   if (task_lanes != 1) absl::StrAppend(&text, "/task_lanes=", task_lanes);
   for (const MatrixProduct& p : matrix_products) {
-    absl::StrAppend(&text, "/", p.operands, "=", p.rows, "x", p.columns, "x", p.depth, "by", p.work_items);
+    absl::StrAppend(&text, "/", p.operands, "=", p.rows, "x", p.columns, "x", p.depth, "by", p.work_items,
+                    p.from_memory ? "from_memory" : "");
   }
   if (tf32) absl::StrAppend(&text, "/tf32");
   if (async_copies) absl::StrAppend(&text, "/async_copies");
@@ -85,7 +86,8 @@ std::string DeviceModelToJson(const DeviceModel& m) {
                         {"columns", p.columns},
                         {"depth", p.depth},
                         {"work_items", p.work_items},
-                        {"flops_per_s", p.flops_per_s}});
+                        {"flops_per_s", p.flops_per_s},
+                        {"from_memory", p.from_memory}});
   }
   return json{{"kind", m.kind},
               {"name", m.name},
@@ -129,7 +131,8 @@ absl::StatusOr<DeviceModel> DeviceModelFromJson(const std::string& text) {
     m.async_copies = j.value("async_copies", m.async_copies);
     for (const json& p : j.value("matrix_products", json::array())) {
       m.matrix_products.push_back({p.value("operands", ""), p.value("rows", 0), p.value("columns", 0),
-                                   p.value("depth", 0), p.value("work_items", 0), p.value("flops_per_s", 0.0)});
+                                   p.value("depth", 0), p.value("work_items", 0), p.value("flops_per_s", 0.0),
+                                   p.value("from_memory", false)});
     }
     m.resident_groups = j.value("resident_groups", m.resident_groups);
     m.product_library = j.value("product_library", m.product_library);
@@ -176,8 +179,8 @@ absl::StatusOr<DeviceModel> DeviceModelFromJson(const std::string& text) {
     return absl::InvalidArgumentError(absl::StrCat("device model: resident_groups with task_lanes ", m.task_lanes,
                                                    ", only groups of one work-item stay on devices of opencl"));
   }
-  for (const auto& [field, library] : {std::pair("product_library", &m.product_library),
-                                       std::pair("convolution_library", &m.convolution_library)}) {
+  for (const auto& [field, library] :
+       {std::pair("product_library", &m.product_library), std::pair("convolution_library", &m.convolution_library)}) {
     if (library->empty() || m.kind == "cuda") continue;
     return absl::InvalidArgumentError(absl::StrCat("device model: ", field, " '", *library, "' of kind '", m.kind,
                                                    "', only bundles for cuda call libraries"));

@@ -26,6 +26,8 @@ struct MatrixProduct {
   int rows = 0, columns = 0, depth = 0;
   int work_items = 0;
   double flops_per_s = 0;  // of one core, published or measured
+  // Operands are read where they lie in the group's memory, in blocks of 8 rows of 16 bytes, instead of from registers.
+  bool from_memory = false;
 };
 
 struct DeviceModel {
@@ -61,7 +63,8 @@ struct DeviceModel {
   double CopyBandwidth(double footprint_bytes) const;
   double ReadBandwidth(double footprint_bytes) const { return 2 * CopyBandwidth(footprint_bytes); }
 
-  // Is a task's scratch ordinary memory, which caches hold as far as they reach? Otherwise it is a memory of fixed size.
+  // Is a task's scratch ordinary memory, which caches hold as far as they reach? Otherwise it is a memory of fixed
+  // size.
   bool CachesScratch() const { return kind == "cpu"; }
 
   // Identifies the kind of device in profile keys: family, name, ISA, units, cache sizes; no measured rate.

@@ -7,11 +7,13 @@
 
 namespace fusion {
 
-// Null where there is none, or where f32 would lose bits that nobody gave up.
-inline const MatrixProduct* FindMatrixProduct(const DeviceModel& device, DType operands) {
+// Of operands in registers, or `from_memory`. Null where there is none, or where f32 would lose bits that nobody gave
+// up.
+inline const MatrixProduct* FindMatrixProduct(const DeviceModel& device, DType operands, bool from_memory = false) {
   if (operands != DType::kF16 && !(operands == DType::kF32 && device.tf32)) return nullptr;
   for (const MatrixProduct& product : device.matrix_products) {
-    if (product.operands == (operands == DType::kF16 ? "f16" : "tf32")) return &product;
+    const bool type = product.operands == (operands == DType::kF16 ? "f16" : "tf32");
+    if (type && product.from_memory == from_memory) return &product;
   }
   return nullptr;
 }

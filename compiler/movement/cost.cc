@@ -238,7 +238,8 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
       double body_ops = step.fold ? std::max(1.0, body.ops) : std::max(0.5, body.ops);
       if (step.tile.dot_axis >= 0) body_ops = 1.0 / kDotLength;
       if (step.strategy == Strategy::kGroupTile) {
-        const MatrixProduct* product = FindMatrixProduct(device, SliceType(step, kernel));
+        const MatrixProduct* product =
+            FindMatrixProduct(device, SliceType(step, kernel), step.group.product.from_memory);
         const bool fragments = product != nullptr && step.group.product.fragments();
         body_ops = fragments ? device.fma_f32_flops_per_s / product->flops_per_s : 1;
       }

@@ -107,7 +107,8 @@ void PrintStep(const Step& step, Printer* printer, std::string* text) {
                     step.group.item_columns, " rows i", step.group.row_axis, " columns i", step.group.column_axis,
                     step.group.product.fragments()
                         ? absl::StrCat(" by ", step.group.product.rows, "x", step.group.product.columns, "x",
-                                       step.group.product.depth, " of ", step.group.product.work_items)
+                                       step.group.product.depth, " of ", step.group.product.work_items,
+                                       step.group.product.from_memory ? " from memory" : "")
                         : "",
                     step.group.buffers > 1 ? absl::StrCat(" buffers ", step.group.buffers) : "", "}");
   } else if (step.vec_axis >= 0) {

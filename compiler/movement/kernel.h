@@ -100,6 +100,10 @@ inline constexpr int64_t kDotLength = 4;
 struct FragmentProduct {
   int rows = 1, columns = 1, depth = 1;  // of a fragment; depth along the slice
   int work_items = 1;                    // that hold it together
+  // Its operands are read where they lie in the group's memory: slices are blocks of kBlockRows rows by kBlockBytes
+  // along the fold, those along the fold first.
+  bool from_memory = false;
+  static constexpr int kBlockRows = 8, kBlockBytes = 16;
   bool fragments() const { return work_items > 1; }
 };
 

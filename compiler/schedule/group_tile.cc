@@ -180,29 +180,46 @@ Scalar Narrow(const Scalar& s, DType narrow) {
   return inner == nullptr ? nullptr : te::If(s->pred, inner, te::Imm(narrow, 0));
 }
 
-// How this product may be computed: by fragments first, where the device has such for its operands.
-std::vector<Multiplier> Multipliers(const Scalar& product, const DeviceModel& device) {
+// How this product may be computed: by fragments first, where the device has such for its operands. A group that
+// multiplies from memory may be larger than others, so that it has the kernel for itself; how fast that is nobody knows
+// before it is measured.
+std::vector<Multiplier> Multipliers(const Scalar& product, const DeviceModel& device, TileHome home) {
   std::vector<Multiplier> multipliers;
   const bool halves = Narrow(product->args[0], DType::kF16) && Narrow(product->args[1], DType::kF16);
   const DType dtype = halves ? DType::kF16 : DType::kF32;
-  const MatrixProduct* matrix = FindMatrixProduct(device, dtype);
-  if (matrix != nullptr && matrix->work_items <= device.task_lanes) {
-    multipliers.push_back({{matrix->rows, matrix->columns, matrix->depth, matrix->work_items},
+  const auto add = [&](const MatrixProduct& by) {
+    multipliers.push_back({{by.rows, by.columns, by.depth, by.work_items, by.from_memory},
                            dtype,
-                           device.fma_f32_flops_per_s / matrix->flops_per_s});
-  }
+                           device.fma_f32_flops_per_s / by.flops_per_s});
+  };
+  const MatrixProduct* matrix = FindMatrixProduct(device, dtype);
+  if (matrix != nullptr && matrix->work_items <= device.task_lanes) add(*matrix);
   multipliers.emplace_back();
+  const MatrixProduct* from_memory = FindMatrixProduct(device, dtype, /*from_memory=*/true);
+  if (from_memory != nullptr && home == TileHome::kKernel) add(*from_memory);
   return multipliers;
 }
 
 // How many elements lie between two rows of a slice: of its depth, or for fragments of the operand.
 int64_t Pitch(const Multiplier& by, int64_t slice, int64_t side, bool along_slice) {
+  if (by.product.from_memory) return slice;
   if (by.product.fragments()) return slice + kFragmentPadBytes / DTypeBytes(by.dtype);
   return side + (along_slice ? kPitch : 0);
 }
 
 int64_t SliceElements(const Multiplier& by, int64_t slice, int64_t side, bool along_slice) {
   return (by.product.fragments() ? side : slice) * Pitch(by, slice, side, along_slice);
+}
+
+// Where an element of an operand lies in its slice.
+Index PlaceInSlice(const Multiplier& by, const Axis& of_side, const Axis& in_slice, int64_t pitch) {
+  if (!by.product.fragments()) return Index(in_slice) * pitch + Index(of_side);
+  if (!by.product.from_memory) return Index(of_side) * pitch + Index(in_slice);
+  const int64_t rows = movement::FragmentProduct::kBlockRows;
+  const int64_t columns = movement::FragmentProduct::kBlockBytes / DTypeBytes(by.dtype);
+  return te::Linearize({te::FloorDiv(of_side, rows), te::FloorDiv(in_slice, columns), te::Mod(of_side, rows),
+                        te::Mod(in_slice, columns)},
+                       {of_side.extent / rows, in_slice.extent / columns, rows, columns});
 }
 
 // Whole vectors along the innermost loop, where what is loaded and stored begins at multiples of them.
@@ -227,8 +244,8 @@ void VectorizeAligned(int64_t lanes, movement::Step* step) {
 
 std::vector<GroupShape> RankGroupShapes(int64_t rows, int64_t columns, int64_t batches, int64_t slice, int buffers,
                                         const DeviceModel& device, const Multiplier& by) {
-  const int group = device.task_lanes;
   const movement::FragmentProduct& one = by.product;
+  const int group = std::max(device.task_lanes, one.work_items);
   const int teams = group / one.work_items;
   std::vector<GroupShape> shapes;
   for (int item_rows = 1; item_rows <= teams; item_rows *= 2) {
@@ -269,8 +286,8 @@ double GroupTileWork(const te::Te& te, const te::Box& box, const DeviceModel& de
     (by_row == by_column ? batches : by_row ? rows : columns) *= box[a].length;
   }
   if (rows < kMinSide || columns < kMinSide) return kNever;
-  const std::vector<GroupShape> shapes =
-      RankGroupShapes(rows, columns, batches, kSlice, 1, UnitOf(device), Multipliers(te.body[0], device)[0]);
+  const std::vector<GroupShape> shapes = RankGroupShapes(rows, columns, batches, kSlice, 1, UnitOf(device),
+                                                         Multipliers(te.body[0], device, TileHome::kTask)[0]);
   if (shapes.empty()) return kNever;
   return shapes[0].cycles * device.task_lanes * static_cast<double>(Extent(te.fold->axes));
 }
@@ -320,12 +337,13 @@ absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& dev
     sliced = fold;
   }
   const int64_t length = Extent(sliced);
-  const std::vector<Multiplier> multipliers = Multipliers(nest.body[0], device);
-  Multiplier by = multipliers[0];
-  if (by.product.fragments() && (std::max(row.results, column.results) < by.product.rows || length < by.product.depth ||
-                                 choices->Pick("fragments", static_cast<int>(multipliers.size())) == 1)) {
-    by = multipliers.back();
-  }
+  std::vector<Multiplier> multipliers = Multipliers(nest.body[0], device, home);
+  std::erase_if(multipliers, [&](const Multiplier& m) {
+    return m.product.fragments() &&
+           (std::max(row.results, column.results) < m.product.rows || length < m.product.depth);
+  });
+  const int ways = static_cast<int>(multipliers.size());
+  const Multiplier by = multipliers[ways == 1 ? 0 : choices->Pick("fragments", ways)];
   std::vector<int64_t> slices;
   for (const int64_t slice : {kSlice, 2 * kSlice, kSlice / 2}) {
     if (slice <= RoundUp(length, kSlice / 2) && slice % by.product.depth == 0) slices.push_back(slice);
@@ -415,8 +433,7 @@ absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& dev
     slices.elements = buffers * elements;
     const int buffer = static_cast<int>(kernel->buffers.size());
     kernel->buffers.push_back(slices);
-    const Index place = which * elements + (fragments ? Index(side->in_tile) * pitch + Index(in_slice)
-                                                      : Index(in_slice) * pitch + Index(side->in_tile));
+    const Index place = which * elements + PlaceInSlice(by, side->in_tile, in_slice, pitch);
 
     movement::Step staging;
     staging.label = "slice";

@@ -18,7 +18,8 @@ bool HasTileForm(const te::Scalar& body);
 
 // Where the loops around register tiles run: over the tasks of a phase of their own, or inside one task beside other
 // steps, which has no grid then.
-enum class TileHome { kGrid, kTask };
+// kKernel: on a grid, and the kernel has nothing else.
+enum class TileHome { kGrid, kTask, kKernel };
 
 // Turns the fold nest into the steps and the grid of one phase, adding packed buffers to the kernel. Refuses (with a
 // reason) folds that are no sum, max or min in f32 or i32, or have no axis that can be the lanes. Choices: "lanes" and

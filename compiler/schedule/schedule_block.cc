@@ -214,7 +214,9 @@ class BlockScheduler {
     PrepareForGroup(&nest);
     const movement::Kernel before = kernel_;
     const ChoiceLog choices_before = *choices_;
-    absl::StatusOr<movement::Phase> tiled = GroupTilePhase(std::move(nest), device_, &kernel_, &axes_, choices_);
+    absl::StatusOr<movement::Phase> tiled =
+        GroupTilePhase(std::move(nest), device_, &kernel_, &axes_, choices_,
+                       program_.tes.size() == 1 ? TileHome::kKernel : TileHome::kGrid);
     if (tiled.ok()) {
       kernel_.phases.push_back(*std::move(tiled));
       return true;

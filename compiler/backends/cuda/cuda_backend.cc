@@ -17,8 +17,13 @@ class Cuda : public Backend {
     return absl::UnimplementedError(absl::StrCat("target cuda has no routine ", absl::StrJoin(routines, ", ")));
   }
 
-  Instructions InstructionsOf(const movement::Kernel&, const DeviceModel& device) const override {
-    return {device.isa, device.march};
+  // What one architecture alone has is built for "sm_90a", which runs on nothing else.
+  Instructions InstructionsOf(const movement::Kernel& kernel, const DeviceModel& device) const override {
+    bool from_memory = false;
+    for (const movement::Phase& phase : kernel.phases) {
+      movement::VisitSteps(phase, [&](const movement::Step& s) { from_memory |= s.group.product.from_memory; });
+    }
+    return {device.isa, absl::StrCat(device.march, from_memory ? "a" : "")};
   }
 
   std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbol,
@@ -27,7 +32,7 @@ class Cuda : public Backend {
   }
 
   std::vector<int64_t> LaunchedTasks(const movement::Kernel& kernel, const DeviceModel& device) const override {
-    return text::LaunchedGroups(kernel, device.task_lanes);
+    return text::LaunchedGroups(kernel, text::WorkItems(kernel, device.task_lanes));
   }
 
   std::string Preamble(const std::set<std::string>&, const DeviceModel& device) const override {

@@ -1,6 +1,10 @@
 #include "compiler/backends/cuda/prelude.h"
 
+#include <string>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "compiler/backends/text/scalar_helpers.h"
 
@@ -49,7 +53,7 @@ SI u64 f2u(double x) { return x >= 18446744073709551615.0 ? ~0UL : x >= 92233720
 SI float h2f(u16 h) { float f; asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h)); return f; }
 SI u16 f2h(float f) { u16 h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f)); return h; }
 #endif
-$C$MSI float bf2f(u16 h) { return __uint_as_float((u32)h << 16); }
+$C$M$GSI float bf2f(u16 h) { return __uint_as_float((u32)h << 16); }
 SI u16 f2bf(float f) { u32 b = __float_as_uint(f); return (b & 0x7fffffff) > 0x7f800000 ? (u16)((b >> 16) | 0x40) : (u16)((b + 0x7fff + ((b >> 16) & 1)) >> 16); }
 #define UNARY(R, name, A, e) SI R name(A a) { R r; LANES(r.x[l] = e) return r; }
 #define BINARY(R, name, A, e) SI R name(A a, A b) { R r; LANES(r.x[l] = e) return r; }
@@ -156,8 +160,8 @@ while (((see(meeting) ^ before) & 0x80000000u) == 0) {} } __syncthreads(); }
 // results, columns 2t and 2t + 1 of rows g and g + 8.
 constexpr char kFragments[] = R"(struct by_row_f16 { u32 x[4]; }; struct by_column_f16 { u32 x[2]; };
 typedef by_row_f16 by_row_tf32; typedef by_column_f16 by_column_tf32;
-#define FRAGMENT_ROW(e) ((int)threadIdx.x % 32 / 4 + (e) / 2 * 8)
-#define FRAGMENT_COLUMN(e) ((int)threadIdx.x % 4 * 2 + (e) % 2)
+#define FRAGMENT_ROW(e) ((int)threadIdx.x % 32 / 4 + (e) / 2 % 2 * 8)
+#define FRAGMENT_COLUMN(e) ((int)threadIdx.x % 4 * 2 + (e) % 2 + (e) / 4 * 8)
 #ifndef FUSION_CUDA_SHIM
 #if __CUDA_ARCH__ >= 800
 #define PAIR(p) (*(const u32*)(p))
@@ -180,8 +184,39 @@ SI void multiply_tf32(float (&d)[4], by_row_tf32 a, by_column_tf32 b) { MULTIPLY
 #endif
 )";
 
+// Products of 64 × 64 results by four warps together, of halves that lie in shared memory (PTX ISA, wgmma.m64n64k16, of
+// sm_90a alone): each warp holds 16 rows of them as it holds fragments of 16 × 8. A matrix is told by where it begins,
+// how far apart its blocks of 8 rows by 16 bytes lie along the fold (they follow each other) and along its rows, in
+// units of 16 bytes; nothing is swizzled. What threads have written is shown to the tensor cores before a barrier, and
+// results are there after the products have been waited for.
+constexpr char kProductsFromMemory[] =
+    R"(#define FRAGMENT_ROW_OF_FOUR(e) (FRAGMENT_ROW(e) + (int)threadIdx.x % 128 / 32 * 16)
+SI u64 matrix_at(u32 address, int next_rows) { return (u64)(address >> 4 & 0x3fff) | (u64)(128 >> 4) << 16 | (u64)(next_rows >> 4 & 0x3fff) << 32; }
+#ifndef FUSION_CUDA_SHIM
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define MATRIX(p, next_rows) matrix_at((u32)__cvta_generic_to_shared(p), next_rows)
+#define SLICES_WRITTEN asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#define BEGIN_PRODUCTS asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#define END_PRODUCTS asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;" ::: "memory");
+SI void multiply_memory_f16(float (&d)[32], u64 a, u64 b) {
+asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, 1, 0;\nwgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 $D, %32, %33, p, 1, 1, 0, 0;\n}"
+: $O : "l"(a), "l"(b) : "memory"); }
+#endif
+#endif
+)";
+
 std::string LibraryName(const std::string& function, bool f64) {
   return absl::StrCat(function == "round" ? "rint" : function, f64 ? "" : "f");
+}
+
+std::string ProductsFromMemory() {
+  std::vector<std::string> registers, operands;
+  for (int i = 0; i < 32; ++i) {
+    registers.push_back(absl::StrCat("%", i));
+    operands.push_back(absl::StrCat("\"+f\"(d[", i, "])"));
+  }
+  return absl::StrReplaceAll(kProductsFromMemory, {{"$D", absl::StrCat("{", absl::StrJoin(registers, ", "), "}")},
+                                                   {"$O", absl::StrJoin(operands, ", ")}});
 }
 
 }  // namespace
@@ -193,6 +228,7 @@ std::string Prelude(int lanes) {
       kText, {{"$L", absl::StrCat(lanes)},
               {"$E", each},
               {"$M", kFragments},
+              {"$G", ProductsFromMemory()},
               {"$S", kMeetings},
               {"$C", absl::StrReplaceAll(kCopies, {{"$4", absl::StrCat(4 * lanes)}, {"$2", absl::StrCat(2 * lanes)}})},
               {"$H", text::LibraryNames(true, LibraryName) + text::ScalarHelpers(true)}});

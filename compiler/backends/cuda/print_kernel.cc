@@ -23,7 +23,7 @@ bool IsShared(const movement::Kernel& kernel, const movement::Phase& phase, int 
 void PrintPhase(const movement::Kernel& kernel, const movement::Phase& phase, const DeviceModel& device,
                 text::CodeWriter* out) {
   if (phase.tasks() == 0) return;
-  const int group = device.task_lanes;
+  const int group = text::WorkItems(kernel, device.task_lanes);
   const bool per_item = text::TaskPerItem(kernel, phase, group);
   const bool shared = IsShared(kernel, phase, group);
   const std::string first = per_item ? absl::StrCat("blockIdx.x * (ix)", group, " + threadIdx.x") : "blockIdx.x";
@@ -47,7 +47,7 @@ using Phases = absl::Span<const movement::Phase>;
 
 std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbol, const DeviceModel& device) {
   const std::vector<int64_t> scratch = kernel.scratch_offset_bytes();
-  const int group = device.task_lanes;
+  const int group = text::WorkItems(kernel, device.task_lanes);
   std::set<int> may_alias;
   for (const movement::InPlacePair& pair : movement::InPlacePairs(kernel)) may_alias.insert({pair.out, pair.in});
   text::CodeWriter out;

@@ -116,6 +116,7 @@ void PrintGroupTile(const movement::Kernel& kernel, const movement::Step& step, 
     depth = OpenPoints(loops, kernel, 1, out, /*unroll=*/1);
     if (!step.staging.empty()) out->Line("BARRIER");  // the slices before have been read
     bring_in();
+    if (product.from_memory) out->Line("SLICES_WRITTEN");
     if (!step.staging.empty()) out->Line("BARRIER");
   } else {
     int64_t count = 1;
@@ -123,6 +124,7 @@ void PrintGroupTile(const movement::Kernel& kernel, const movement::Step& step, 
     // At the barrier the slice of the turn before has arrived, and the one before that has been read.
     out->Open(absl::StrCat("UNROLL_BY(1) for (ix slice = 0; slice <= ", count, "; ++slice)"));
     out->Line("COPIES_ARRIVE");
+    if (product.from_memory) out->Line("SLICES_WRITTEN");
     out->Line("BARRIER");
     out->Open(absl::StrCat("if (slice < ", count, ")"));
     PrintCoordinates("slice", slices, out);
@@ -134,8 +136,9 @@ void PrintGroupTile(const movement::Kernel& kernel, const movement::Step& step, 
   }
   const te::Axis& slice = step.fold->axes.back();
   const std::string k = AxisText(slice.id);
-  out->Open(absl::StrCat("for (int ", k, " = 0; ", k, " < ", slice.extent, "; ", k, " += ", product.depth, ")"));
   const std::string type = by_row.dtype == DType::kF16 ? "f16" : "tf32";
+  if (product.from_memory) out->Line("BEGIN_PRODUCTS");
+  out->Open(absl::StrCat("for (int ", k, " = 0; ", k, " < ", slice.extent, "; ", k, " += ", product.depth, ")"));
   const auto operand = [&](const te::ScalarNode& load, const char* name, const char* number, int count,
                            const std::string& place, int axis) {
     const std::string element = absl::StrCat(name, "[", number, "]");
@@ -150,17 +153,31 @@ void PrintGroupTile(const movement::Kernel& kernel, const movement::Step& step, 
     }
     out->Line(absl::StrCat(Unrolled(number, count), " { ", place, "; ", load_text, "; }"));
   };
-  operand(by_row, "by_row", "r", tile.rows, row_of, tile.row_axis);
-  operand(by_column, "by_column", "c", tile.columns, column_of, tile.column_axis);
-  out->Line(absl::StrCat(results, product.fragments()
-                                      ? absl::StrCat(" multiply_", type, "(acc[r][c], by_row[r], by_column[c]);")
-                                      : " acc[r][c][0] += by_row[r] * by_column[c];"));
+  if (product.from_memory) {
+    // From one row of blocks to the next.
+    const int64_t pitch = slice.extent * DTypeBytes(by_row.dtype) * movement::FragmentProduct::kBlockRows;
+    const auto matrix = [&](const te::ScalarNode& load) {
+      return absl::StrCat("MATRIX(b", load.tensor, " + ", IndexText(load.indices[0], AxisText, kernel), ", ", pitch,
+                          ")");
+    };
+    out->Line(absl::StrCat(results, " { ", row_of, "; ", column_of, "; multiply_memory_", type, "(acc[r][c], ",
+                           matrix(by_row), ", ", matrix(by_column), "); }"));
+  } else {
+    operand(by_row, "by_row", "r", tile.rows, row_of, tile.row_axis);
+    operand(by_column, "by_column", "c", tile.columns, column_of, tile.column_axis);
+    out->Line(absl::StrCat(results, product.fragments()
+                                        ? absl::StrCat(" multiply_", type, "(acc[r][c], by_row[r], by_column[c]);")
+                                        : " acc[r][c][0] += by_row[r] * by_column[c];"));
+  }
   out->Close();
+  if (product.from_memory) out->Line("END_PRODUCTS");
   for (int i = 0; i < depth; ++i) out->Close();
 
   if (own > 1) absl::StrAppend(&results, " ", Unrolled("e", own));
   out->Open(results);
-  out->Line(absl::StrCat(row_of, product.fragments() ? " + FRAGMENT_ROW(e);" : ";"));
+  out->Line(absl::StrCat(row_of, product.from_memory   ? " + FRAGMENT_ROW_OF_FOUR(e);"
+                                 : product.fragments() ? " + FRAGMENT_ROW(e);"
+                                                       : ";"));
   out->Line(absl::StrCat(column_of, product.fragments() ? " + FRAGMENT_COLUMN(e);" : ";"));
   te::Pred inside;
   for (const movement::Loop& loop : {step.loops[tiles.size()], step.loops.back()}) {

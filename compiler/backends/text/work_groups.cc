@@ -4,6 +4,15 @@
 
 namespace fusion::text {
 
+int WorkItems(const movement::Kernel& kernel, int group) {
+  for (const movement::Phase& phase : kernel.phases) {
+    movement::VisitSteps(phase, [&](const movement::Step& step) {
+      if (step.strategy == movement::Strategy::kGroupTile) group = std::max(group, step.group.product.work_items);
+    });
+  }
+  return group;
+}
+
 bool TaskPerItem(const movement::Kernel& kernel, const movement::Phase& phase, int group) {
   const bool tiles = std::any_of(phase.steps.begin(), phase.steps.end(),
                                  [](const movement::Step& step) { return step.strategy == movement::Strategy::kTile; });

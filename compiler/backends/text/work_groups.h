@@ -10,6 +10,10 @@
 
 namespace fusion::text {
 
+// Work-items of the kernel's groups, where the device's have `group`: more where several multiply fragments together
+// that a group does not hold.
+int WorkItems(const movement::Kernel& kernel, int group);
+
 // A task that is a register tile without scratch is computed by one work-item, and a group has as many tasks as
 // work-items: shared by a group, a tile would leave the others idle. Any other task is a group's.
 bool TaskPerItem(const movement::Kernel& kernel, const movement::Phase& phase, int group);

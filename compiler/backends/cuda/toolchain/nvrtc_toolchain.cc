@@ -113,6 +113,7 @@ class NvrtcToolchain : public LocalToolchain {
   absl::Status CheckArchitecture(const std::string& march) const {
     int number = 0;
     absl::string_view digits = march;
+    absl::ConsumeSuffix(&digits, "a");
     const bool named = absl::ConsumePrefix(&digits, "sm_") && absl::SimpleAtoi(digits, &number);
     if (named && std::count(architectures_.begin(), architectures_.end(), number) > 0) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(version_, " does not build for '", march, "'; it builds for sm_",

@@ -228,6 +228,59 @@ static void Multiply(float* d, const unsigned* a, const unsigned* b, const char*
   GiveWay();
 }
 
+// Products of matrices in shared memory by four warps. Results come no sooner than they are waited for.
+struct Product {
+  float* results;
+  uint64_t by_row, by_column;
+};
+constexpr int kMostProducts = 64;
+static Product products[kMostThreads][kMostProducts];
+static int product_count[kMostThreads];
+static bool shown[kMostThreads];  // what the thread wrote, to the tensor cores
+
+static unsigned SharedAddress(const void* p) {
+  const auto offset = static_cast<const char*>(p) - __start_cuda_shared;
+  if (offset < 0 || p >= __stop_cuda_shared || offset % 16 != 0) {
+    fprintf(stderr, "a matrix begins outside shared memory, or not at 16 bytes\n");
+    abort();
+  }
+  return static_cast<unsigned>(offset);
+}
+
+// Row `row` of a matrix of halves as wgmma's descriptor tells where it lies.
+static float ElementAt(uint64_t matrix, int row, int k) {
+  const auto field = [&](int bit) { return static_cast<int64_t>(matrix >> bit & 0x3fff) << 4; };
+  const char* at = __start_cuda_shared + field(0) + k / 8 * field(16) + row / 8 * field(32) + row % 8 * 16 + k % 8 * 2;
+  fusion_half half;
+  memcpy(&half, at, sizeof half);
+  return static_cast<float>(half);
+}
+
+static void MultiplyLater(float* results, uint64_t by_row, uint64_t by_column) {
+  int& count = product_count[thread_index.x];
+  if (!shown[thread_index.x] || count == kMostProducts) {
+    fprintf(stderr, shown[thread_index.x] ? "a thread waits for none of its products\n"
+                                          : "a product reads what was not shown to the tensor cores\n");
+    abort();
+  }
+  products[thread_index.x][count++] = {results, by_row, by_column};
+}
+
+static void FinishProducts() {
+  const int lane = static_cast<int>(thread_index.x % 32), warp = static_cast<int>(thread_index.x / 32 % 4);
+  for (int p = 0; p < product_count[thread_index.x]; ++p) {
+    const Product& product = products[thread_index.x][p];
+    for (int e = 0; e < 32; ++e) {
+      const int row = warp * 16 + lane / 4 + e / 2 % 2 * 8, column = e / 4 * 8 + lane % 4 * 2 + e % 2;
+      for (int k = 0; k < 16; ++k) {
+        product.results[e] += ElementAt(product.by_row, row, k) * ElementAt(product.by_column, column, k);
+      }
+    }
+  }
+  product_count[thread_index.x] = 0;
+  shown[thread_index.x] = false;
+}
+
 template <typename T>
 T Exchange(T value, int from) {
   memcpy(&slots[thread_index.x], &value, sizeof value);
@@ -297,6 +350,11 @@ To Bits(From from) {
 static inline unsigned tf32(float value) {  // to nearest, ties away from zero
   return (cuda_shim::Bits<unsigned>(value) + 0x1000) & ~0x1fffu;
 }
+#define MATRIX(p, next_rows) matrix_at(cuda_shim::SharedAddress(p), next_rows)
+#define SLICES_WRITTEN cuda_shim::shown[threadIdx.x] = true;
+#define BEGIN_PRODUCTS
+#define END_PRODUCTS cuda_shim::FinishProducts();
+#define multiply_memory_f16(d, a, b) cuda_shim::MultiplyLater(d, a, b)
 #define COPY(bytes) cuda_shim::CopyLater(to, from, bytes);
 static inline void copies_arrive() { cuda_shim::FinishCopies(); }
 #define threadIdx cuda_shim::thread_index
