@@ -9,7 +9,7 @@ TEST(DeviceModelTest, RoundTripsThroughJson) {
   DeviceModel model;
   model.name = "a \"quoted\" name";
   model.vector_registers = 16;
-  model.matrix_products = {{"f16", 16, 8, 16, 32, 1e12}};
+  model.matrix_products = {{"f16", 16, 8, 16, 32, 1e12}, {"f16", 64, 64, 16, 128, 1e12, /*from_memory=*/true}};
   model.async_copies = true;
   model.memory = {{"L1", 49152, 2.2e11, false}, {"DRAM", 0, 1e10, true}};
   const absl::StatusOr<DeviceModel> again = DeviceModelFromJson(DeviceModelToJson(model));

@@ -222,6 +222,46 @@ Index PlaceInSlice(const Multiplier& by, const Axis& of_side, const Axis& in_sli
                        {of_side.extent / rows, in_slice.extent / columns, rows, columns});
 }
 
+// The axes along which a slice is brought in: those of the side and of the depth, each split in two where it lies in
+// blocks.
+class SliceAxes {
+ public:
+  std::vector<Axis> order;  // of memory, where the slice has no padding
+
+  SliceAxes(const Multiplier& by, const Axis& of_side, const Axis& in_slice, AxisSource* axes)
+      : of_side_(of_side), in_slice_(in_slice), side_{of_side}, depth_{in_slice} {
+    if (by.product.from_memory) {
+      const int64_t rows = movement::FragmentProduct::kBlockRows;
+      const int64_t columns = movement::FragmentProduct::kBlockBytes / DTypeBytes(by.dtype);
+      side_ = {axes->New(of_side.extent / rows), axes->New(rows)};
+      depth_ = {axes->New(in_slice.extent / columns), axes->New(columns)};
+      row_ = Index(side_[0]) * rows + Index(side_[1]);
+      column_ = Index(depth_[0]) * columns + Index(depth_[1]);
+      order = {side_[0], depth_[0], side_[1], depth_[1]};
+    } else {
+      row_ = of_side;
+      column_ = in_slice;
+      order = by.product.fragments() ? std::vector<Axis>{of_side, in_slice} : std::vector<Axis>{in_slice, of_side};
+    }
+  }
+  const Index* Find(const Axis& axis) const {
+    return axis.id == of_side_.id ? &row_ : axis.id == in_slice_.id ? &column_ : nullptr;
+  }
+  // As the operand lies in memory.
+  std::vector<Axis> Loops(bool packed, bool along_slice) const {
+    if (packed) return order;
+    std::vector<Axis> loops = along_slice ? side_ : depth_;
+    const std::vector<Axis>& inner = along_slice ? depth_ : side_;
+    loops.insert(loops.end(), inner.begin(), inner.end());
+    return loops;
+  }
+
+ private:
+  Axis of_side_, in_slice_;
+  std::vector<Axis> side_, depth_;
+  Index row_, column_;
+};
+
 // Whole vectors along the innermost loop, where what is loaded and stored begins at multiples of them.
 void VectorizeAligned(int64_t lanes, movement::Step* step) {
   const Axis inner = step->loops.back().axis;
@@ -410,18 +450,18 @@ absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& dev
       continue;
     }
     if (task_limit >= 0 && task_index.UsesAxis(side->in_tile.id)) Require(task_index, task_limit, &inside);
+    const bool fragments = by.product.fragments();
+    const SliceAxes walked(by, side->in_tile, in_slice, axes);
+    const auto in_blocks = [&](const Axis& axis) { return walked.Find(axis); };
+    for (te::Comparison& c : inside) c.lhs = te::Substitute(c.lhs, in_blocks);
     std::vector<Axis> box = batch;
     box.push_back(side->tile);
     box.insert(box.end(), outer.begin(), outer.end());
-    const bool fragments = by.product.fragments();
-    if (fragments) {
-      box.insert(box.end(), {part, side->in_tile, in_slice});
-    } else {
-      box.insert(box.end(), {part, in_slice, side->in_tile});
-    }
+    box.push_back(part);
+    box.insert(box.end(), walked.order.begin(), walked.order.end());
     const Scalar& factor = nest.body[0]->args[side->argument];
-    const Scalar operand =
-        PackConstants(by.dtype == DType::kF16 ? Narrow(factor, by.dtype) : factor, box, inside, kernel);
+    const Scalar operand = PackConstants(
+        te::Substitute(by.dtype == DType::kF16 ? Narrow(factor, by.dtype) : factor, in_blocks), box, inside, kernel);
     const bool packed = operand->kind == ScalarKind::kLoad && kernel->buffers[operand->tensor].packed_from >= 0;
     const bool along_slice = packed ? fragments : side->along_slice;
 
@@ -437,16 +477,13 @@ absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& dev
 
     movement::Step staging;
     staging.label = "slice";
-    for (const Axis& axis :
-         along_slice ? std::vector<Axis>{side->in_tile, in_slice} : std::vector<Axis>{in_slice, side->in_tile}) {
-      staging.loops.push_back({axis, std::nullopt});
-    }
+    for (const Axis& axis : walked.Loops(packed, along_slice)) staging.loops.push_back({axis, std::nullopt});
     // Of what a packed operand holds, zeros are a part.
     if (packed) {
       std::erase_if(inside, [&](const te::Comparison& c) { return UsesAxesOf(operand->indices[0], c.lhs); });
     }
     staging.body = {te::If(inside, operand, te::Imm(by.dtype, 0))};
-    staging.stores = {{buffer, place}};
+    staging.stores = {{buffer, te::Substitute(place, in_blocks)}};
     staging.store_types = {by.dtype};
     VectorizeAligned(device.vector_bytes / 4, &staging);
     step.staging.push_back(std::move(staging));

@@ -46,8 +46,9 @@ double GroupTileWork(const te::Te& te, const te::Box& box, const DeviceModel& de
 // another, and an operand that the task itself has made is read where it lies. Refuses, with a reason, what is no sum
 // of f32 products of two operands of which one moves with rows and one with columns, and what is too small.
 // Where the device multiplies fragments of the operands' type (tensor cores), slices keep that type, each row or column
-// of a slice lies along the fold, and the tile is one of fragments.
-// Choices: "group", whether at all; "fragments", whether a device that multiplies them does; "shape", of
+// of a slice lies along the fold, and the tile is one of fragments. Operands that a device multiplies where they lie
+// (wgmma) are brought in as blocks, and the group has as many work-items as that takes.
+// Choices: "group", whether at all; "fragments", whether and which of those that a device multiplies; "shape", of
 // RankGroupShapes; "slice", how much of the fold at once; "buffers", whether a slice is brought in while another is
 // multiplied, which is where the device copies meanwhile.
 absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& device, movement::Kernel* kernel,

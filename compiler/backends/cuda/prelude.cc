@@ -185,15 +185,26 @@ SI void multiply_tf32(float (&d)[4], by_row_tf32 a, by_column_tf32 b) { MULTIPLY
 )";
 
 // Products of 64 × 64 results by four warps together, of halves that lie in shared memory (PTX ISA, wgmma.m64n64k16, of
-// sm_90a alone): each warp holds 16 rows of them as it holds fragments of 16 × 8. A matrix is told by where it begins,
-// how far apart its blocks of 8 rows by 16 bytes lie along the fold (they follow each other) and along its rows, in
-// units of 16 bytes; nothing is swizzled. What threads have written is shown to the tensor cores before a barrier, and
-// results are there after the products have been waited for.
+// sm_90a alone): each warp holds 16 rows of them as it holds fragments of 16 × 8. A matrix is told by where it begins
+// and how far apart its blocks of 8 rows by 16 bytes lie, along the fold (they follow each other) and along its rows,
+// in units of 16 bytes; nothing is swizzled. What threads have written is shown to the tensor cores before a barrier,
+// and results are there after the products have been waited for. A run of memory is copied whole, at the word of one
+// thread (PTX ISA, cp.async.bulk): an mbarrier counts the runs of a slice and their bytes, and its phases alternate.
 constexpr char kProductsFromMemory[] =
-    R"(#define FRAGMENT_ROW_OF_FOUR(e) (FRAGMENT_ROW(e) + (int)threadIdx.x % 128 / 32 * 16)
+    R"(#define BEGIN_RUNS(count) __shared__ u64 arrivals; u32 arrived = 0; if (threadIdx.x == 0) expect_runs(&arrivals, count); __syncthreads();
+#define COPY_RUN(to, from, bytes) if (threadIdx.x == 0) copy_run(to, from, bytes, &arrivals);
+#define RUNS_ARRIVE await_runs(&arrivals, arrived++ % 2);
+#define FRAGMENT_ROW_OF_FOUR(e) (FRAGMENT_ROW(e) + (int)threadIdx.x % 128 / 32 * 16)
 SI u64 matrix_at(u32 address, int next_rows) { return (u64)(address >> 4 & 0x3fff) | (u64)(128 >> 4) << 16 | (u64)(next_rows >> 4 & 0x3fff) << 32; }
 #ifndef FUSION_CUDA_SHIM
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
+SI u32 shared_at(const void* p) { return (u32)__cvta_generic_to_shared(p); }
+SI void expect_runs(u64* arrivals, int count) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\nfence.proxy.async.shared::cta;" :: "r"(shared_at(arrivals)), "r"(count) : "memory"); }
+SI void copy_run(u16* to, const u16* from, int bytes, u64* arrivals) {
+asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(shared_at(arrivals)), "r"(bytes) : "memory");
+asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" :: "r"(shared_at(to)), "l"(from), "r"(bytes), "r"(shared_at(arrivals)) : "memory"); }
+SI void await_runs(u64* arrivals, u32 phase) { u32 done = 0; while (done == 0) {
+asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}" : "=r"(done) : "r"(shared_at(arrivals)), "r"(phase) : "memory"); } }
 #define MATRIX(p, next_rows) matrix_at((u32)__cvta_generic_to_shared(p), next_rows)
 #define SLICES_WRITTEN asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #define BEGIN_PRODUCTS asm volatile("wgmma.fence.sync.aligned;" ::: "memory");

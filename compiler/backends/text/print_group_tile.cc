@@ -1,5 +1,8 @@
 #include "compiler/backends/text/print_group_tile.h"
 
+#include <optional>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 
 namespace fusion::text {
@@ -67,6 +70,39 @@ bool PrintCopy(const movement::Kernel& kernel, const movement::Step& step, const
   return true;
 }
 
+// Where the whole slice is a run of memory as it is, on both sides at multiples of 16 bytes: its length in elements,
+// and where it begins.
+struct Run {
+  int64_t elements = 1;
+  te::Index to, from;
+};
+
+std::optional<Run> RunOf(const movement::Step& staging) {
+  const te::ScalarNode& value = *staging.body[0];
+  if (value.kind != te::ScalarKind::kLoad || value.dtype != staging.store_types[0] || staging.lane_limit >= 0) {
+    return std::nullopt;
+  }
+  std::vector<te::Index> coordinates;
+  std::vector<int64_t> extents;
+  Run run;
+  for (const movement::Loop& loop : staging.loops) {
+    coordinates.push_back(loop.axis);
+    extents.push_back(loop.axis.extent);
+    run.elements *= loop.axis.extent;
+  }
+  const te::Index along = te::Linearize(coordinates, extents);
+  run.to = staging.stores[0].address - along;
+  run.from = value.indices[0] - along;
+  for (const movement::Loop& loop : staging.loops) {
+    if (run.to.UsesAxis(loop.axis.id) || run.from.UsesAxis(loop.axis.id)) return std::nullopt;
+  }
+  const int64_t aligned = 16 / DTypeBytes(value.dtype);
+  for (const te::Index& index : {run.to, run.from, te::Index(run.elements)}) {
+    if (!(te::Mod(index, aligned) == te::Index(0))) return std::nullopt;
+  }
+  return run;
+}
+
 // The element of a slice that a factor is, widened or not.
 const te::ScalarNode& LoadOf(const te::Scalar& factor) {
   return factor->kind == te::ScalarKind::kCast ? *factor->args[0] : *factor;
@@ -102,8 +138,17 @@ void PrintGroupTile(const movement::Kernel& kernel, const movement::Step& step, 
   const std::vector<te::Axis> slices(step.fold->axes.begin(), step.fold->axes.end() - 1);
   TaskShape staged = shape;
   staged.unroll = kLoadsAtOnce;
+  int runs = 0;  // that are copied whole, by an engine of their own
+  for (const movement::Step& staging : step.staging) runs += product.from_memory && RunOf(staging) ? 1 : 0;
+  if (runs > 0) out->Line(absl::StrCat("BEGIN_RUNS(", runs, ")"));
   const auto bring_in = [&] {
     for (const movement::Step& staging : step.staging) {
+      if (const auto run = RunOf(staging); run && product.from_memory) {
+        out->Line(absl::StrCat("COPY_RUN(b", staging.stores[0].buffer, " + ", IndexText(run->to, AxisText, kernel),
+                               ", b", staging.body[0]->tensor, " + ", IndexText(run->from, AxisText, kernel), ", ",
+                               run->elements * DTypeBytes(staging.store_types[0]), ")"));
+        continue;
+      }
       if (tile.buffers == 1 || !PrintCopy(kernel, staging, staged, out)) {
         PrintStep(kernel, staging, staged, next_temp, out);
       }
@@ -116,6 +161,7 @@ void PrintGroupTile(const movement::Kernel& kernel, const movement::Step& step, 
     depth = OpenPoints(loops, kernel, 1, out, /*unroll=*/1);
     if (!step.staging.empty()) out->Line("BARRIER");  // the slices before have been read
     bring_in();
+    if (runs > 0) out->Line("RUNS_ARRIVE");
     if (product.from_memory) out->Line("SLICES_WRITTEN");
     if (!step.staging.empty()) out->Line("BARRIER");
   } else {
@@ -124,6 +170,7 @@ void PrintGroupTile(const movement::Kernel& kernel, const movement::Step& step, 
     // At the barrier the slice of the turn before has arrived, and the one before that has been read.
     out->Open(absl::StrCat("UNROLL_BY(1) for (ix slice = 0; slice <= ", count, "; ++slice)"));
     out->Line("COPIES_ARRIVE");
+    if (runs > 0) out->Line("if (slice > 0) RUNS_ARRIVE");
     if (product.from_memory) out->Line("SLICES_WRITTEN");
     out->Line("BARRIER");
     out->Open(absl::StrCat("if (slice < ", count, ")"));

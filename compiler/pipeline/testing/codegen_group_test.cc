@@ -11,6 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/backends/backend.h"
 #include "compiler/backends/process/child_process.h"
+#include "compiler/cost/matrix_products.h"
+#include "compiler/cost/stored_devices.h"
 #include "compiler/pipeline/testing/run_block.h"
 
 namespace fusion::testing {
@@ -208,7 +210,9 @@ TEST(TensorCores, MultiplyHalves) {
 // By four warps, from shared memory, where measurements say so: the choice behind those that the model knows.
 TEST(TensorCores, MultiplyHalvesFromMemory) {
   DeviceModel device = WithTensorCores();
-  device.matrix_products.push_back({"f16", 64, 64, 16, 128, 16 * device.fma_f32_flops_per_s, /*from_memory=*/true});
+  const absl::StatusOr<DeviceModel> sm_90 = StoredDevice("cuda:sm_90");
+  ASSERT_TRUE(sm_90.ok()) << sm_90.status();
+  device.matrix_products.push_back(*FindMatrixProduct(*sm_90, DType::kF16, /*from_memory=*/true));
   device.march = "sm_90a";  // as such kernels are built, see below
   std::vector<BlockCase> cases = HalfCases();
   for (const Shape& shape : std::vector<Shape>{{64, 64, 16}, {200, 96, 150}}) {

@@ -228,6 +228,36 @@ static void Multiply(float* d, const unsigned* a, const unsigned* b, const char*
   GiveWay();
 }
 
+// Runs that one thread has copied, no sooner than a phase of them is waited for: `arrivals` holds the runs of a phase,
+// and above them the phases that have come.
+constexpr int kMostRuns = 8;
+static Copy runs[kMostRuns];
+static int run_count;
+
+static void ExpectRuns(unsigned long* arrivals, int count) {
+  *arrivals = static_cast<unsigned long>(count);
+  run_count = 0;
+}
+static void CopyRun(void* to, const void* from, size_t size_bytes) {
+  if (((uintptr_t)to | (uintptr_t)from | size_bytes) % 16 != 0 || run_count == kMostRuns) {
+    fprintf(stderr, "a run is not aligned to 16 bytes, or one of too many\n");
+    abort();
+  }
+  runs[run_count++] = {to, from, size_bytes};
+}
+static void AwaitRuns(unsigned long* arrivals, unsigned phase) {
+  GiveWay();  // the thread that has them copied may not have come so far
+  if (run_count == static_cast<int>(*arrivals & 0xff)) {
+    for (int r = 0; r < run_count; ++r) memcpy(runs[r].to, runs[r].from, runs[r].size_bytes);
+    run_count = 0;
+    *arrivals += 0x100;
+  }
+  if ((*arrivals >> 8) % 2 == phase) {
+    fprintf(stderr, "a thread waits for runs that nobody has copied\n");
+    abort();
+  }
+}
+
 // Products of matrices in shared memory by four warps. Results come no sooner than they are waited for.
 struct Product {
   float* results;
@@ -351,6 +381,9 @@ static inline unsigned tf32(float value) {  // to nearest, ties away from zero
   return (cuda_shim::Bits<unsigned>(value) + 0x1000) & ~0x1fffu;
 }
 #define MATRIX(p, next_rows) matrix_at(cuda_shim::SharedAddress(p), next_rows)
+#define expect_runs(arrivals, count) cuda_shim::ExpectRuns(arrivals, count)
+#define copy_run(to, from, bytes, arrivals) cuda_shim::CopyRun(to, from, bytes)
+#define await_runs(arrivals, phase) cuda_shim::AwaitRuns(arrivals, phase)
 #define SLICES_WRITTEN cuda_shim::shown[threadIdx.x] = true;
 #define BEGIN_PRODUCTS
 #define END_PRODUCTS cuda_shim::FinishProducts();
