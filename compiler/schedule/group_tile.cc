@@ -8,6 +8,7 @@
 
 #include "compiler/cost/matrix_products.h"
 #include "compiler/movement/vector_form.h"
+#include "compiler/schedule/group_slices.h"
 #include "compiler/schedule/task_size.h"
 
 namespace fusion {
@@ -33,10 +34,6 @@ constexpr double kShareInTask = 0.5;
 constexpr double kWorthTrying = 1.6;
 constexpr size_t kMostShapes = 6;
 constexpr int64_t kSlice = 16;
-// A pitch that is no multiple of the number of banks: columns are written down the rows of a slice.
-constexpr int64_t kPitch = 1;
-// Rows of fragments begin this far apart beside the slice, so that work-items that load them meet other banks.
-constexpr int64_t kFragmentPadBytes = 16;
 // Zero padding may grow a packed constant this much.
 constexpr int64_t kMaxPackGrowth = 2, kPackSlack = 1 << 14;
 
@@ -199,68 +196,6 @@ std::vector<Multiplier> Multipliers(const Scalar& product, const DeviceModel& de
   if (from_memory != nullptr && home == TileHome::kKernel) add(*from_memory);
   return multipliers;
 }
-
-// How many elements lie between two rows of a slice: of its depth, or for fragments of the operand.
-int64_t Pitch(const Multiplier& by, int64_t slice, int64_t side, bool along_slice) {
-  if (by.product.from_memory) return slice;
-  if (by.product.fragments()) return slice + kFragmentPadBytes / DTypeBytes(by.dtype);
-  return side + (along_slice ? kPitch : 0);
-}
-
-int64_t SliceElements(const Multiplier& by, int64_t slice, int64_t side, bool along_slice) {
-  return (by.product.fragments() ? side : slice) * Pitch(by, slice, side, along_slice);
-}
-
-// Where an element of an operand lies in its slice.
-Index PlaceInSlice(const Multiplier& by, const Axis& of_side, const Axis& in_slice, int64_t pitch) {
-  if (!by.product.fragments()) return Index(in_slice) * pitch + Index(of_side);
-  if (!by.product.from_memory) return Index(of_side) * pitch + Index(in_slice);
-  const int64_t rows = movement::FragmentProduct::kBlockRows;
-  const int64_t columns = movement::FragmentProduct::kBlockBytes / DTypeBytes(by.dtype);
-  return te::Linearize({te::FloorDiv(of_side, rows), te::FloorDiv(in_slice, columns), te::Mod(of_side, rows),
-                        te::Mod(in_slice, columns)},
-                       {of_side.extent / rows, in_slice.extent / columns, rows, columns});
-}
-
-// The axes along which a slice is brought in: those of the side and of the depth, each split in two where it lies in
-// blocks.
-class SliceAxes {
- public:
-  std::vector<Axis> order;  // of memory, where the slice has no padding
-
-  SliceAxes(const Multiplier& by, const Axis& of_side, const Axis& in_slice, AxisSource* axes)
-      : of_side_(of_side), in_slice_(in_slice), side_{of_side}, depth_{in_slice} {
-    if (by.product.from_memory) {
-      const int64_t rows = movement::FragmentProduct::kBlockRows;
-      const int64_t columns = movement::FragmentProduct::kBlockBytes / DTypeBytes(by.dtype);
-      side_ = {axes->New(of_side.extent / rows), axes->New(rows)};
-      depth_ = {axes->New(in_slice.extent / columns), axes->New(columns)};
-      row_ = Index(side_[0]) * rows + Index(side_[1]);
-      column_ = Index(depth_[0]) * columns + Index(depth_[1]);
-      order = {side_[0], depth_[0], side_[1], depth_[1]};
-    } else {
-      row_ = of_side;
-      column_ = in_slice;
-      order = by.product.fragments() ? std::vector<Axis>{of_side, in_slice} : std::vector<Axis>{in_slice, of_side};
-    }
-  }
-  const Index* Find(const Axis& axis) const {
-    return axis.id == of_side_.id ? &row_ : axis.id == in_slice_.id ? &column_ : nullptr;
-  }
-  // As the operand lies in memory.
-  std::vector<Axis> Loops(bool packed, bool along_slice) const {
-    if (packed) return order;
-    std::vector<Axis> loops = along_slice ? side_ : depth_;
-    const std::vector<Axis>& inner = along_slice ? depth_ : side_;
-    loops.insert(loops.end(), inner.begin(), inner.end());
-    return loops;
-  }
-
- private:
-  Axis of_side_, in_slice_;
-  std::vector<Axis> side_, depth_;
-  Index row_, column_;
-};
 
 // Whole vectors along the innermost loop, where what is loaded and stored begins at multiples of them.
 void VectorizeAligned(int64_t lanes, movement::Step* step) {
@@ -468,12 +403,11 @@ absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& dev
     movement::Buffer slices;
     slices.scope = movement::BufferScope::kBlock;
     slices.dtype = by.dtype;
-    const int64_t pitch = Pitch(by, slice, side->in_tile.extent, along_slice);
     const int64_t elements = SliceElements(by, slice, side->in_tile.extent, along_slice);
     slices.elements = buffers * elements;
     const int buffer = static_cast<int>(kernel->buffers.size());
     kernel->buffers.push_back(slices);
-    const Index place = which * elements + PlaceInSlice(by, side->in_tile, in_slice, pitch);
+    const Index place = which * elements + PlaceInSlice(by, side->in_tile, in_slice, along_slice);
 
     movement::Step staging;
     staging.label = "slice";
