@@ -138,13 +138,13 @@ std::string PlanJson(const ecg::Graph& graph, const Planned& planned, const std:
                      {"bytes_saved", one.bytes_saved},
                      {"nodes_saved", one.nodes_saved}});
   }
-  int64_t blocked = 0;
+  int64_t laid_out = 0;
   for (const auto& [v, layout] : planned.layouts) {
     (void)v;
-    blocked += layout.plain() ? 0 : 1;
+    laid_out += layout.plain() ? 0 : 1;
   }
-  return json{{"blocks", blocks}, {"decisions", decisions}, {"rewrites", rules}, {"blocked_values", blocked}}.dump(
-      1, ' ', false, json::error_handler_t::replace);
+  return json{{"blocks", blocks}, {"decisions", decisions}, {"rewrites", rules}, {"values_not_row_major", laid_out}}
+      .dump(1, ' ', false, json::error_handler_t::replace);
 }
 
 // A kind without a backend is refused later.

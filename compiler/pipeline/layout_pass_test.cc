@@ -94,6 +94,23 @@ TEST(ChooseLayouts, ShuffledChannelsAreCopiedPlain) {
   EXPECT_FALSE(blocked.count(turned));
 }
 
+// A part of a Concat in which another begins inside a vector, so that votes leave its layout open.
+TEST(ChooseLayouts, ContestedChannelsMayLieLast) {
+  constexpr int64_t kChannels = 232, kSide = 7;
+  G g;
+  const V x = g.Op("Relu", {Conv(&g, g.In({1, 3, kSide, kSide}), 3, kChannels, 3)});
+  const V a = Conv(&g, x, kChannels, kChannels, 1), b = Conv(&g, x, kChannels, kChannels, 1);
+  const V joined = g.Op("Concat", {g.Op("Relu", {b}), g.Op("Relu", {a})}, {{"axis", int64_t{1}}});
+  const V split = g.Op("Reshape", {joined, g.Ints({1, 2, kChannels, kSide, kSide})});
+  const V turned = g.Op("Transpose", {split}, {{"perm", Ints{0, 2, 1, 3, 4}}});
+  const V back = g.Op("Reshape", {turned, g.Ints({1, 2 * kChannels, kSide, kSide})});
+  OutMean(&g, Conv(&g, back, 2 * kChannels, 32, 1), 32);
+  const absl::StatusOr<ValueLayouts> layouts = ChooseLayouts(g.graph(), DeviceModel(), 1);
+  ASSERT_TRUE(layouts.ok()) << layouts.status();
+  ASSERT_TRUE(layouts->count(b));
+  EXPECT_TRUE(layouts->at(b).axis_last()) << layouts->at(b).ToString(4);
+}
+
 TEST(ChooseLayouts, ADepthwiseConvolutionIsBlockedWhereThatPays) {
   const auto between_transpositions = [](int64_t channels) {
     G g;

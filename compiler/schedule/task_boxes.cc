@@ -144,7 +144,8 @@ absl::StatusOr<te::Box> TaskBoxes::MatchingBox(const te::Box& main_box, const Ph
     return absl::FailedPreconditionError("results of different layout share no grid");
   }
   // Already physical: mark by returning logical form only for plain layouts.
-  if (!layout_of_(other.te.outputs[0]).plain()) return absl::FailedPreconditionError("two blocked results");
+  if (!layout_of_(other.te.outputs[0]).plain())
+    return absl::FailedPreconditionError("two results that are not row-major");
   return box;
 }
 
