@@ -207,6 +207,7 @@ SI void await_runs(u64* arrivals, u32 phase) { u32 done = 0; while (done == 0) {
 asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}" : "=r"(done) : "r"(shared_at(arrivals)), "r"(phase) : "memory"); } }
 #define MATRIX(p, next_rows) matrix_at((u32)__cvta_generic_to_shared(p), next_rows)
 #define SLICES_WRITTEN asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#define HOLD(result) asm volatile("" : "+f"(result) :: "memory");
 #define BEGIN_PRODUCTS asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #define END_PRODUCTS asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;" ::: "memory");
 SI void multiply_memory_f16(float (&d)[32], u64 a, u64 b) {

@@ -184,7 +184,10 @@ void PrintGroupTile(const movement::Kernel& kernel, const movement::Step& step, 
   const te::Axis& slice = step.fold->axes.back();
   const std::string k = AxisText(slice.id);
   const std::string type = by_row.dtype == DType::kF16 ? "f16" : "tf32";
-  if (product.from_memory) out->Line("BEGIN_PRODUCTS");
+  // Nothing that reads or writes results is moved past these by the compiler, which does not see that they are waited
+  // for.
+  const std::string hold = absl::StrCat(results, " ", Unrolled("e", own), " HOLD(acc[r][c][e])");
+  if (product.from_memory) out->Line(absl::StrCat(hold, " BEGIN_PRODUCTS"));
   out->Open(absl::StrCat("for (int ", k, " = 0; ", k, " < ", slice.extent, "; ", k, " += ", product.depth, ")"));
   const auto operand = [&](const te::ScalarNode& load, const char* name, const char* number, int count,
                            const std::string& place, int axis) {
@@ -217,7 +220,7 @@ void PrintGroupTile(const movement::Kernel& kernel, const movement::Step& step, 
                                         : " acc[r][c][0] += by_row[r] * by_column[c];"));
   }
   out->Close();
-  if (product.from_memory) out->Line("END_PRODUCTS");
+  if (product.from_memory) out->Line(absl::StrCat("END_PRODUCTS ", hold));
   for (int i = 0; i < depth; ++i) out->Close();
 
   if (own > 1) absl::StrAppend(&results, " ", Unrolled("e", own));
