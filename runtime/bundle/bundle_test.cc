@@ -87,10 +87,19 @@ TEST_F(BundleTest, RoundTrips) {
   EXPECT_EQ(*(*bundle)->Entry("src/k0.cc"), "void k0();");
   EXPECT_FALSE((*bundle)->Entry("nothing").ok());
   const absl::string_view weights = (*bundle)->weights();
-  EXPECT_EQ(reinterpret_cast<uintptr_t>(weights.data()) % 64, 0u);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(weights.data()) % 512, 0u);
   EXPECT_EQ(reinterpret_cast<const float*>(weights.data())[2], 3.0f);
   EXPECT_EQ(reinterpret_cast<const int64_t*>(weights.data() + manifest.buffers[2].offset)[1], 5);
   EXPECT_TRUE(BundleReader::FromBytes(bytes_).ok());
+}
+
+TEST_F(BundleTest, LargeTensorsBeginAtMultiplesOf512) {
+  auto writer = BundleWriter::Create(folder_ + "/aligned.fusion");
+  ASSERT_TRUE(writer.ok());
+  const auto offsets = (*writer)->BeginWeights(
+      {{"small", DType::kF32, {3}}, {"large", DType::kF32, {2048}}, {"next", DType::kF32, {3}}});
+  ASSERT_TRUE(offsets.ok());
+  EXPECT_EQ(*offsets, (std::vector<int64_t>{0, 512, 512 + 8192}));
 }
 
 TEST_F(BundleTest, SlackBehindTheWeightsIsInTheFile) {

@@ -13,7 +13,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-int64_t RoundUp(int64_t value) { return (value + kBufferAlignBytes - 1) / kBufferAlignBytes * kBufferAlignBytes; }
+// Of tensors that kernels stream through.
+constexpr int64_t kStreamAlignBytes = 512, kLeastStreamBytes = 4096;
+
+int64_t RoundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 Json Entry(absl::string_view dtype, const Shape& shape, int64_t begin, int64_t end) {
   return {{"dtype", std::string(dtype)}, {"shape", shape}, {"data_offsets", {begin, end}}};
@@ -21,7 +24,7 @@ Json Entry(absl::string_view dtype, const Shape& shape, int64_t begin, int64_t e
 
 }  // namespace
 
-absl::StatusOr<SafetensorsLayout> LayOutSafetensors(absl::Span<const WeightInfo> weights) {
+absl::StatusOr<SafetensorsLayout> LayOutSafetensors(absl::Span<const WeightInfo> weights, int64_t file_offset) {
   SafetensorsLayout layout;
   std::set<std::string> names;
   Json json = Json::object();
@@ -32,7 +35,8 @@ absl::StatusOr<SafetensorsLayout> LayOutSafetensors(absl::Span<const WeightInfo>
       return absl::InternalError(absl::StrCat("two weights named '", weight.name, "'"));
     }
     // The format forbids bytes that belong to no tensor, so each alignment gap is one.
-    const int64_t begin = RoundUp(layout.data_bytes);
+    const int64_t begin =
+        RoundUp(layout.data_bytes, size_bytes < kLeastStreamBytes ? kBufferAlignBytes : kStreamAlignBytes);
     if (begin != layout.data_bytes) {
       std::string gap;
       do {
@@ -46,7 +50,8 @@ absl::StatusOr<SafetensorsLayout> LayOutSafetensors(absl::Span<const WeightInfo>
     layout.data_bytes = begin + size_bytes;
   }
   std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  text.append(RoundUp(8 + text.size()) - 8 - text.size(), ' ');
+  const int64_t unpadded = file_offset + 8 + static_cast<int64_t>(text.size());
+  text.append(RoundUp(unpadded, kStreamAlignBytes) - unpadded, ' ');
   const uint64_t length = text.size();
   layout.header = std::string(reinterpret_cast<const char*>(&length), 8) + text;
   return layout;
