@@ -76,11 +76,10 @@ absl::Status BundleWriter::AddEntry(absl::string_view name, absl::string_view by
 absl::StatusOr<std::vector<int64_t>> BundleWriter::BeginWeights(absl::Span<const WeightInfo> weights) {
   State& s = *state_;
   constexpr char kName[] = "weights.safetensors";
-  const auto size_bytes = [&] { return static_cast<int64_t>(s.layout.header.size()) + s.layout.data_bytes; };
   ASSIGN_OR_RETURN(s.layout, LayOutSafetensors(weights));
+  const auto size_bytes = [&] { return static_cast<int64_t>(s.layout.header.size()) + s.layout.data_bytes; };
   const int64_t offset = s.file->size_bytes();
-  const int64_t begins = offset + static_cast<int64_t>(ZipLocalHeader({kName, 0, size_bytes(), offset}).size());
-  ASSIGN_OR_RETURN(s.layout, LayOutSafetensors(weights, begins));
+  s.layout.AlignData(offset + static_cast<int64_t>(ZipLocalHeader({kName, 0, size_bytes(), offset}).size()));
   RETURN_IF_ERROR(BeginEntry(kName, size_bytes()));
   RETURN_IF_ERROR(AppendToEntry(s.layout.header));
   s.weights_open = true;

@@ -22,9 +22,20 @@ Json Entry(absl::string_view dtype, const Shape& shape, int64_t begin, int64_t e
   return {{"dtype", std::string(dtype)}, {"shape", shape}, {"data_offsets", {begin, end}}};
 }
 
+// With spaces behind its JSON, and its length in front.
+void PadHeader(int64_t bytes, std::string* header) {
+  header->resize(bytes, ' ');
+  const uint64_t length = bytes - 8;
+  std::memcpy(header->data(), &length, 8);
+}
+
 }  // namespace
 
-absl::StatusOr<SafetensorsLayout> LayOutSafetensors(absl::Span<const WeightInfo> weights, int64_t file_offset) {
+void SafetensorsLayout::AlignData(int64_t file_offset) {
+  PadHeader(RoundUp(file_offset + static_cast<int64_t>(header.size()), kStreamAlignBytes) - file_offset, &header);
+}
+
+absl::StatusOr<SafetensorsLayout> LayOutSafetensors(absl::Span<const WeightInfo> weights) {
   SafetensorsLayout layout;
   std::set<std::string> names;
   Json json = Json::object();
@@ -49,11 +60,8 @@ absl::StatusOr<SafetensorsLayout> LayOutSafetensors(absl::Span<const WeightInfo>
     layout.sizes_bytes.push_back(size_bytes);
     layout.data_bytes = begin + size_bytes;
   }
-  std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  const int64_t unpadded = file_offset + 8 + static_cast<int64_t>(text.size());
-  text.append(RoundUp(unpadded, kStreamAlignBytes) - unpadded, ' ');
-  const uint64_t length = text.size();
-  layout.header = std::string(reinterpret_cast<const char*>(&length), 8) + text;
+  layout.header = std::string(8, '\0') + json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  PadHeader(RoundUp(static_cast<int64_t>(layout.header.size()), kBufferAlignBytes), &layout.header);
   return layout;
 }
 

@@ -1,5 +1,6 @@
 #include "compiler/backends/text/print_group_tile.h"
 
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -138,15 +139,18 @@ void PrintGroupTile(const movement::Kernel& kernel, const movement::Step& step, 
   const std::vector<te::Axis> slices(step.fold->axes.begin(), step.fold->axes.end() - 1);
   TaskShape staged = shape;
   staged.unroll = kLoadsAtOnce;
-  int runs = 0;  // that are copied whole, by an engine of their own
-  for (const movement::Step& staging : step.staging) runs += product.from_memory && RunOf(staging) ? 1 : 0;
-  if (runs > 0) out->Line(absl::StrCat("BEGIN_RUNS(", runs, ")"));
+  std::map<const movement::Step*, Run> runs;  // that are copied whole, by an engine of their own
+  for (const movement::Step& staging : step.staging) {
+    if (const auto run = RunOf(staging); run && product.from_memory) runs[&staging] = *run;
+  }
+  if (!runs.empty()) out->Line(absl::StrCat("BEGIN_RUNS(", runs.size(), ")"));
   const auto bring_in = [&] {
     for (const movement::Step& staging : step.staging) {
-      if (const auto run = RunOf(staging); run && product.from_memory) {
-        out->Line(absl::StrCat("COPY_RUN(b", staging.stores[0].buffer, " + ", IndexText(run->to, AxisText, kernel),
-                               ", b", staging.body[0]->tensor, " + ", IndexText(run->from, AxisText, kernel), ", ",
-                               run->elements * DTypeBytes(staging.store_types[0]), ")"));
+      if (const auto run = runs.find(&staging); run != runs.end()) {
+        out->Line(absl::StrCat("COPY_RUN(b", staging.stores[0].buffer, " + ",
+                               IndexText(run->second.to, AxisText, kernel), ", b", staging.body[0]->tensor, " + ",
+                               IndexText(run->second.from, AxisText, kernel), ", ",
+                               run->second.elements * DTypeBytes(staging.store_types[0]), ")"));
         continue;
       }
       if (tile.buffers == 1 || !PrintCopy(kernel, staging, staged, out)) {
@@ -161,7 +165,7 @@ void PrintGroupTile(const movement::Kernel& kernel, const movement::Step& step, 
     depth = OpenPoints(loops, kernel, 1, out, /*unroll=*/1);
     if (!step.staging.empty()) out->Line("BARRIER");  // the slices before have been read
     bring_in();
-    if (runs > 0) out->Line("RUNS_ARRIVE");
+    if (!runs.empty()) out->Line("RUNS_ARRIVE");
     if (product.from_memory) out->Line("SLICES_WRITTEN");
     if (!step.staging.empty()) out->Line("BARRIER");
   } else {
@@ -170,7 +174,7 @@ void PrintGroupTile(const movement::Kernel& kernel, const movement::Step& step, 
     // At the barrier the slice of the turn before has arrived, and the one before that has been read.
     out->Open(absl::StrCat("UNROLL_BY(1) for (ix slice = 0; slice <= ", count, "; ++slice)"));
     out->Line("COPIES_ARRIVE");
-    if (runs > 0) out->Line("if (slice > 0) RUNS_ARRIVE");
+    if (!runs.empty()) out->Line("if (slice > 0) RUNS_ARRIVE");
     if (product.from_memory) out->Line("SLICES_WRITTEN");
     out->Line("BARRIER");
     out->Open(absl::StrCat("if (slice < ", count, ")"));
