@@ -25,6 +25,9 @@ void Extents::Set(ecg::ValueId value, std::vector<ecg::ValueId> extents) {
     if (known.linear && known.constant == 0 && known.terms.size() == 1 && known.terms.begin()->second == 1) {
       extent = known.terms.begin()->first;
       known = KnownOf(extent).value_or(te::KnownTensor(1))[0];
+    } else if (known.linear) {
+      extent = same_number_.emplace(std::make_pair(known.constant, known.terms), extent).first->second;
+      known = KnownOf(extent).value_or(te::KnownTensor(1))[0];
     }
     known.lo = std::max(known.lo, 0.0);
     known.hi = std::min(known.hi, static_cast<double>(shape[d]));

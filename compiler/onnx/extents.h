@@ -4,8 +4,10 @@
 #ifndef FUSION_COMPILER_ONNX_EXTENTS_H_
 #define FUSION_COMPILER_ONNX_EXTENTS_H_
 
+#include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "compiler/ecg/graph.h"
@@ -22,7 +24,8 @@ class Extents {
   std::vector<ecg::ValueId> Of(ecg::ValueId value) const;  // one entry a dimension
   bool IsDynamic(ecg::ValueId value) const { return value != ecg::kNone && extents_.count(value) > 0; }
   // One entry a dimension, kNone: static. The extent becomes known to lie between 0 and the static extent. Two extents
-  // are the same number if they are the same id: one that is computed as exactly another is replaced by that.
+  // are the same number if they are the same id: one that is computed as exactly another, or as the same sum of extents,
+  // is replaced by that.
   void Set(ecg::ValueId value, std::vector<ecg::ValueId> extents);
 
   // What is known of the elements of a small tensor, constants included; symbols are ids of extents.
@@ -36,6 +39,8 @@ class Extents {
   const ecg::Graph* graph_;
   std::map<ecg::ValueId, std::vector<ecg::ValueId>> extents_;
   std::map<ecg::ValueId, te::KnownTensor> known_;
+  // The first extent that was computed as a constant and these multiples of other extents.
+  std::map<std::pair<int64_t, std::map<int, int64_t>>, ecg::ValueId> same_number_;
 };
 
 }  // namespace fusion::onnx_import

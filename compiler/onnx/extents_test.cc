@@ -67,6 +67,22 @@ TEST(Extents, ShapeArithmeticFindsWhatIsEqual) {
               HasSubstr("i64[] = const {4}"));
 }
 
+// %others: as many rows of x as a second mask says; %both: %rows and %others in one, %sum: what is added to it.
+std::string Joined(const std::vector<std::string>& sum) {
+  const char* axis = "attribute { name: 'axis' type: INT i: 0 }";
+  return Rows() + TensorInfo("input", "mask2", {"6"}, onnx::TensorProto::BOOL) +
+         NodeText("Compress", {"x", "mask2"}, {"others"}, absl::StrCat("name: 'd' ", axis)) +
+         NodeText("Concat", {"rows", "others"}, {"both"}, axis) + NodeText("Concat", sum, {"sum"}, axis) +
+         NodeText("Add", {"both", "sum"}, {"y"}, "name: 'meet'");
+}
+
+TEST(Extents, SumsOfTheSameExtentsAreTheSameNumber) {
+  EXPECT_THAT(PrintOrError(ImportText(Joined({"rows", "others"}))), HasSubstr("Add("));
+  EXPECT_THAT(PrintOrError(ImportText(Joined({"others", "rows"}))), HasSubstr("Add("));
+  EXPECT_THAT(PrintOrError(ImportText(Joined({"rows", "rows"}))), HasSubstr("Add 'meet'"));
+  EXPECT_THAT(PrintOrError(ImportText(Joined({"rows", "rows"}))), HasSubstr("whether they are equal is not known"));
+}
+
 TEST(Extents, WhatIsNotBoundedIsRefused) {
   const std::string graph = TensorInfo("input", "n", {}, onnx::TensorProto::INT64) + TensorInfo("output", "y", {}) +
                             Ints("one", {1}) + NodeText("Reshape", {"n", "one"}, {"s"}) +
