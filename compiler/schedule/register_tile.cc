@@ -69,6 +69,26 @@ bool PredMixes(const Nest& nest, int axis_id, const std::vector<Axis>& axes) {
   return mixes;
 }
 
+// Results of one task that read the same element of `load`: the rows of its tiles run along one axis, and every other
+// axis is shared out among tasks, each of which packs its operand again.
+double RowReuse(const Operand& load, const Axis& lane, const std::vector<Axis>& spatial) {
+  double most = 1;
+  for (const Axis& axis : spatial) most = std::max(most, Reuse(load, lane, {axis}));
+  return most;
+}
+
+// Rows whose broadcasts come from one line: as many as lie beside each other and a tile has, which is eight or so.
+int64_t RowsOfALine(const Operand& load, const Axis& lane, const std::vector<Axis>& spatial) {
+  constexpr int64_t kRows = 8;
+  int64_t most = 1;
+  for (const Axis& axis : spatial) {
+    int64_t stride = 0;
+    if (axis.id == lane.id || !load.address.AffineIn(axis.id, &stride) || stride != 1) continue;
+    most = std::max(most, std::min(axis.extent, kRows));
+  }
+  return most;
+}
+
 struct LaneChoice {
   Axis axis;
   double cycles = 0;  // per element of the result
@@ -76,7 +96,7 @@ struct LaneChoice {
 
 // Best first.
 std::vector<LaneChoice> RankLanes(const Nest& nest, const std::vector<Operand>& loads, int64_t lanes,
-                                  const movement::Kernel& kernel) {
+                                  const movement::Kernel& kernel, bool in_task) {
   std::vector<LaneChoice> ranked;
   const double points = Extent(nest.fold->axes);
   for (const Axis& axis : nest.axes) {
@@ -91,7 +111,11 @@ std::vector<LaneChoice> RankLanes(const Nest& nest, const std::vector<Operand>& 
     for (const Operand& load : loads) {
       switch (UseOfLanes(load, axis, lanes, nest.axes, kernel)) {
         case LaneUse::kBroadcast:
-          if (StridesOverFold(nest, load)) choice.cycles += kStridedBroadcast * arithmetic;
+          if (StridesOverFold(nest, load)) {
+            // Bytes that are not beside each other along the fold feed no dot product, whoever shares their line.
+            const int64_t sharing = DTypeBytes(load.dtype) == 1 ? 1 : RowsOfALine(load, axis, nest.axes);
+            choice.cycles += kStridedBroadcast * arithmetic / static_cast<double>(sharing);
+          }
           break;
         case LaneUse::kVector:
         case LaneUse::kPackConstant:
@@ -104,7 +128,7 @@ std::vector<LaneChoice> RankLanes(const Nest& nest, const std::vector<Operand>& 
           }
           const bool transposed = load.dtype == DType::kF32 && !StridesOverFold(nest, load);
           const double cycles = transposed ? kTransposeCycles : kPackCycles;
-          choice.cycles += cycles * packed / Reuse(load, axis, nest.axes);
+          choice.cycles += cycles * packed / (in_task ? Reuse(load, axis, nest.axes) : RowReuse(load, axis, nest.axes));
           varying = true;
           break;
         }
@@ -175,7 +199,7 @@ class TileBuilder {
   // The chosen axis becomes (vector, lane).
   absl::Status ChooseLanes() {
     const int64_t lanes = device_.vector_bytes / 4;
-    const std::vector<LaneChoice> ranked = RankLanes(nest_, loads_, lanes, kernel_);
+    const std::vector<LaneChoice> ranked = RankLanes(nest_, loads_, lanes, kernel_, tile_.in_task);
     if (ranked.empty()) return absl::FailedPreconditionError("no axis can be the vector lanes");
     tile_.lane = ranked[choices_.Pick("lanes", static_cast<int>(ranked.size()))].axis;
     if (tile_.lane.extent == lanes) return absl::OkStatus();

@@ -83,6 +83,24 @@ TEST(RegisterTile, FarVectorsArePacked) {
   EXPECT_EQ(product(14, 768), (std::vector<S>{S::kTile}));
 }
 
+// Pixels as lanes would be copied by every task, and weights of rows read 3 and 48 KiB apart. Channels as lanes read
+// neighbouring pixels, and weights that are packed at compile time.
+TEST(RegisterTile, APlainImageBehindABlockedResultIsBroadcast) {
+  for (int channels : {256, 384, 768}) {
+    for (int lanes : {8, 16}) {
+      const std::string text = absl::StrFormat(
+          "te p(%%0: f32[1, %1$d, 14, 14], %%1: f32[%1$d, %1$d] const) {\n"
+          "  %%2[i0<1, i1<%1$d, i2<14, i3<14]: f32 = sum.f32(i4<%1$d) mul(%%0[i0, i4, i2, i3], %%1[i1, i4])\n"
+          "  return %%2\n}",
+          channels);
+      const auto block = ScheduleBlock(Stages(text), {{2, Layout{1, lanes}}}, Device(4 * lanes, lanes == 8 ? 16 : 32));
+      ASSERT_TRUE(block.ok()) << block.status();
+      EXPECT_EQ(Strategies(block->kernel.phases[0]), std::vector<movement::Strategy>{movement::Strategy::kTile})
+          << movement::Print(block->kernel);
+    }
+  }
+}
+
 TEST(ColumnFolds, RowsBeyondTheCachesAreReadAsTheyLie) {
   const auto mean = [](int rows, int columns) {
     return Schedule(
