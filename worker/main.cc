@@ -11,6 +11,8 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
+#include "absl/flags/usage_config.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -55,6 +57,9 @@ void Log(const std::string& line) {
 int main(int argc, char** argv) {
   absl::SetProgramUsageMessage(
       "takes build and measurement tasks from a fusiond; SIGTERM finishes the task, SIGINT drops it");
+  absl::FlagsUsageConfig help;  // without this, --help finds no flag, because this file is not named after the program
+  help.contains_help_flags = [](absl::string_view file) { return absl::EndsWith(file, "worker/main.cc"); };
+  absl::SetFlagsUsageConfig(help);
   const std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
   if (rest.size() > 1) {
     std::fprintf(stderr, "fusion-worker: unexpected argument '%s'\n", rest[1]);

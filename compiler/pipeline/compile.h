@@ -1,5 +1,5 @@
 // Compile: an ONNX model in, a bundle out. The whole compiler behind one call; the passes and their order are in
-// compiler/pipeline/passes.h. Thread-safe; several compilations may run at once.
+// compiler/pipeline/compile.cc. Thread-safe; several compilations may run at once.
 #ifndef FUSION_COMPILER_PIPELINE_COMPILE_H_
 #define FUSION_COMPILER_PIPELINE_COMPILE_H_
 
@@ -28,7 +28,8 @@ struct CompileOptions {
   std::string math = "fast";              // or "strict": only exact rewrites, no Winograd
   std::string precision = "fp32";         // or "fp16": values of f32 are stored as f16, see precision_pass.h
   std::set<std::string> disabled_rules;   // ids of rewrite rules
-  std::set<std::string> disabled_passes;  // "rewrite", "layout", "winograd", "beyond-table": left out
+  // "rewrite", "layout", "winograd", "beyond-table", "elide-copies", "batch-launches": left out.
+  std::set<std::string> disabled_passes;
   std::map<std::string, int64_t> dims;    // --dim batch=1: binds a symbolic dimension
   // --dim seq=32,128: a bundle with a specialisation for each combination; see specialisations.h.
   std::map<std::string, std::vector<int64_t>> specialised_dims;

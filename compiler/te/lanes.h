@@ -39,7 +39,7 @@ struct Inst {
   double fimm = 0;
   TensorId tensor = -1;
   int dimension = -1;  // checks: the dimension, or -1 for a loaded value
-  uint8_t level = 0;   // see Level in interpreter_compile.cc
+  uint8_t level = 0;   // see Level in te_code.cc
 };
 
 // dst = op(a, b, c). Null where the operation is not defined on the type. Comparisons and predicates write integers.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "db/stores/sqlite_store.h"
@@ -7,7 +8,10 @@
 namespace fusion {
 namespace {
 
-std::string PackDoubles(const std::vector<double>& values) {  // little-endian binary64, one after another
+// Little-endian binary64, one after another: a database moves between machines.
+static_assert(std::endian::native == std::endian::little, "samples are packed in the machine's order of bytes");
+
+std::string PackDoubles(const std::vector<double>& values) {
   return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double));
 }
 

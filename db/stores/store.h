@@ -1,5 +1,5 @@
 // Store: everything the server remembers, as typed operations. A call that writes returns when the change is durable.
-// Thread-safe. One conformance suite (store_conformance.h) runs over every implementation.
+// Thread-safe. One conformance suite (store_conformance_test.cc) runs over every implementation.
 //
 // Opaque `std::string` fields (request, account, event) are serialised messages that the store does not read.
 #ifndef FUSION_DB_STORES_STORE_H_
@@ -51,7 +51,7 @@ enum class TaskType { kBuild = 1, kMeasure = 2 };
 struct TaskRow {
   std::string id, key;
   TaskType kind = TaskType::kBuild;
-  std::string device_kind;  // "cpu"
+  std::string device_kind;  // "cpu", "opencl", "cuda"
   std::string requirement;  // what a worker must offer: "build:cpu", "measure:cpu:<fingerprint>"
   std::string description;
   std::string payload_digest;
@@ -155,7 +155,8 @@ class Store {
   // The last one seen with that device kind, attached or not.
   virtual absl::StatusOr<std::optional<WorkerRow>> LatestWorker(const std::string& device_kind) = 0;
 
-  // Profile. ElectedLatencies answers parallel to the keys: the median over the rows' medians; nullopt without rows.
+  // Profile. ElectedLatencies answers parallel to the keys: the median over the rows' medians (of an even
+  // number the larger middle one); nullopt without rows.
   virtual absl::Status AppendMeasurements(absl::Span<const MeasurementRow> rows) = 0;
   // Appends those that are not there yet: the same question, worker, time and samples are the same measurement.
   // Returns how many.
@@ -170,7 +171,8 @@ class Store {
   virtual absl::StatusOr<std::vector<DeviceRow>> Devices(const std::string& fingerprint) = 0;  // "" = all
   // The elected latency of each trial of the workload, the oldest first.
   virtual absl::StatusOr<std::vector<TrialRow>> Trials(const std::string& workload) = 0;
-  // Of other workloads of that structure the fastest choices, each once, those of the newest workload first.
+  // For each other workload of that structure, the choices of its shortest single measurement; equal choices once,
+  // those of the newest workload first, at most `limit`.
   virtual absl::StatusOr<std::vector<std::string>> NeighbourChoices(const std::string& structure,
                                                                     const std::string& workload, int limit) = 0;
   // Each question of the device whose estimate is known, with its elected latency. "" = of all devices.

@@ -124,6 +124,14 @@ class ServerTest(unittest.TestCase):
                                                                        self.server.log_text()))
         return result
 
+    def compile(self, model, bundle, *args):
+        """Compiles without the server, so that nothing is measured, and returns the account."""
+        account = self.folder / (pathlib.Path(bundle).stem + ".account.json")
+        done = Result(subprocess.run([BIN / "fusion-compile", model, bundle, "--json", account, *map(str, args)],
+                                     capture_output=True, text=True, timeout=120))
+        self.assertEqual(done.code, 0, done)
+        return json.loads(account.read_text())
+
     def submit(self, model, *args, output=None):
         """Submits and returns the report."""
         report = self.folder / (pathlib.Path(model).stem + ".json")

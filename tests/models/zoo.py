@@ -2,19 +2,25 @@
 """Exports models that nothing here was made for: what is general must hold for them too.
 
 usage: zoo.py --out DIR [NAME ...]
+       zoo.py --out DIR --fresh SEED N
 
 Classes of torchvision and transformers as they are, with the weights of their initialisation (seed 0); language models
 with few layers. Each that does not export is named with the reason. To compile, compare and time them:
 
     tests/bench/compare_peers.py --threads 1 DIR/*.onnx
 
-PyPI: pip install torch torchvision transformers onnx
+These models have been looked at while the compiler was developed. --fresh draws N that nobody can have looked at, with
+today's exporter: see fresh.py, and DIR/fresh.json for what was drawn and why some were not exported.
+
+PyPI: pip install torch torchvision timm transformers onnx onnxscript
 """
 import argparse
 import importlib
 import pathlib
 import sys
 import warnings
+
+import fresh
 
 IMAGES = {
     "torchvision.models": [
@@ -106,8 +112,11 @@ def makers():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, required=True, metavar="DIR")
+    parser.add_argument("--fresh", type=int, nargs=2, metavar=("SEED", "N"), help="draw N architectures by SEED")
     parser.add_argument("names", nargs="*", metavar="NAME")
     options = parser.parse_args()
+    if options.fresh:
+        return 0 if fresh.export(*options.fresh, options.out) else 1
     known = makers()
     for name in options.names:
         if name not in known:

@@ -1,5 +1,5 @@
 // Executor: one task in, its result's bytes out. Each implementation has one concern; they are stacked in
-// worker/main.cc (after Buildbarn's build executors).
+// worker/worker.cc (after Buildbarn's build executors).
 #ifndef FUSION_WORKER_EXECUTOR_EXECUTOR_H_
 #define FUSION_WORKER_EXECUTOR_EXECUTOR_H_
 

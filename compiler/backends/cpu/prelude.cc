@@ -8,7 +8,7 @@ namespace fusion::cpu {
 namespace {
 
 // dot_..: four products of bytes in each lane, summed: (c, a, b) -> c + Σ a·b, by signedness of a and b. dot_ss leaves
-// out the −128·Σb that dot_128 collects (compiler/backends/cpu/print_tile.cc); where no instruction wants it, there is
+// out the −128·Σb that dot_128 collects (compiler/backends/text/print_tile.cc); where no instruction wants it, there is
 // none.
 //
 // $L lanes, $B bytes of a vector, $S a list of $L times `s`, $I 0..$L-1, $ZL and $ZH lanes in turns, $H the helpers for

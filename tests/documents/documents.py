@@ -1,0 +1,152 @@
+"""What the documents and comments name: files, flags and verbs, each with the line that names it.
+
+A document is a Markdown file of the project, except what is a record of its day: CHANGELOG.md, docs/decisions and the
+dated pages of docs/benchmarks. Comments are those of C++ and Python sources; of them only names of sources are checked.
+"""
+import pathlib
+import re
+from typing import NamedTuple
+
+SOURCES = ("h", "cc", "c", "py", "md", "rules", "sql", "cmake", "proto", "txt", "cl", "sh", "ecg")
+SOURCE_NAME = re.compile(r"(?<![\w/.$~{<-])((?:[\w.-]+/)*[a-zA-Z0-9][\w-]*\.(?:%s))(?![\w*<{/…-]|\.\w)" % "|".join(SOURCES))
+FLAG = re.compile(r"(?<![\w-])(--[a-z][a-z0-9_-]*)")
+SKIPPED = ("build", ".git", "out")
+# Programs whose own --help says which flags there are.
+PROGRAMS = ("fusionctl", "fusiond", "fusion-worker", "fusion-compile", "ecg-opt")
+
+
+class Named(NamedTuple):
+    file: pathlib.Path
+    line: int
+    text: str  # what is named
+
+    def where(self, root):
+        return f"{self.file.relative_to(root)}:{self.line}"
+
+
+def project_files(root):
+    found = []
+    for path in sorted(root.iterdir()):
+        if path.name in SKIPPED or path.name.startswith("build"):
+            continue
+        found += [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
+    return found
+
+
+def is_record(path, root):
+    parts = path.relative_to(root).parts
+    return parts[0] == "CHANGELOG.md" or parts[:2] == ("docs", "decisions") and path.name != "README.md" or (
+        parts[:2] == ("docs", "benchmarks") and path.name[:1].isdigit())
+
+
+def documents(files, root):
+    return [path for path in files if path.suffix == ".md" and not is_record(path, root)]
+
+
+def comments(path):
+    """(line, text) of a source's comments, strings left out as far as a line shows them."""
+    lines = path.read_text(errors="replace").splitlines()
+    mark = "#" if path.suffix == ".py" else "//"
+    for number, line in enumerate(lines, 1):
+        bare = re.sub(r'"(?:[^"\\]|\\.)*"', '""', line)
+        if mark in bare and not line.lstrip().startswith("#include"):
+            yield number, bare.split(mark, 1)[1]
+
+
+def code_spans(line):
+    return re.findall(r"`([^`]+)`", line)
+
+
+def lines_of_document(path):
+    """(line number, text, whether it is inside of a code block)."""
+    inside = False
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            inside = not inside
+            continue
+        yield number, line, inside or line.startswith("    ")
+
+
+def named_files(path):
+    """What a document names as a file: in backticks, in links, as the words of a table's first cell."""
+    for number, line, code in lines_of_document(path):
+        for target in re.findall(r"\]\(([^)#]+)", line):
+            if "://" not in target and " " not in target:
+                yield Named(path, number, target)
+        for span in [line] if code else code_spans(line):
+            for name in SOURCE_NAME.findall(span):
+                yield Named(path, number, name)
+            # Folders and programs of the source tree: two parts or more, and no file that is made by running something.
+            for name in re.findall(r"(?<![\w/.$~-])((?:[a-z_]+/)+[a-z_]*)(?![\w*<{/.…-])", span):
+                yield Named(path, number, name)
+
+
+class Tree:
+    """Whether a name stands for something of the project."""
+
+    def __init__(self, files, root):
+        self.root = root
+        self.paths = {str(path.relative_to(root)) for path in files}
+        self.names = {path.name for path in files}
+        for path in files:
+            for folder in path.relative_to(root).parents:
+                if str(folder) != ".":
+                    self.paths.add(str(folder))
+            self.paths.add(str(path.relative_to(root).with_suffix("")))  # `movement/cost` for its header and its source
+
+    def has(self, name, beside):
+        name = name.rstrip("/")
+        if "/" not in name:
+            return name in self.names or name in self.paths or (beside / name).exists()
+        for folder in (beside, *beside.parents):
+            if folder == self.root.parent:
+                return any(path.endswith("/" + name) for path in self.paths)
+            path = (folder / name).resolve()
+            if path.is_relative_to(self.root) and str(path.relative_to(self.root)) in self.paths:
+                return True
+        return False
+
+
+def absent_files(files, root, made=()):
+    """What documents and comments name and the tree has not; `made` are names of what running something makes."""
+    tree, absent = Tree(files, root), []
+    for path in documents(files, root):
+        absent += [named for named in named_files(path) if not tree.has(named.text, path.parent)]
+    for path in files:
+        if path.suffix in (".h", ".cc", ".c", ".py"):
+            absent += [Named(path, number, name) for number, text in comments(path) for name in SOURCE_NAME.findall(text)
+                       if not tree.has(name, path.parent)]
+    return [named for named in absent if not any(re.fullmatch(pattern, named.text) for pattern in made)]
+
+
+def commands(path):
+    """Lines of a document that call one of PROGRAMS: (Named with the whole command, program, words)."""
+    for number, line, code in lines_of_document(path):
+        for span in [line] if code else code_spans(line):
+            for piece in re.split(r"[|;&()]|\$ | # ", span):
+                words = piece.split()
+                while words and re.fullmatch(r"[A-Z_]+=\S*|flock|nice|env", words[0]):
+                    words = words[1:]
+                program = pathlib.PurePath(words[0]).name if words else ""
+                if program in PROGRAMS:
+                    yield Named(path, number, piece.strip()), program, words[1:]
+
+
+def flags_of_help(text):
+    """Flags that a --help offers: those that begin a line, or that the usage line names."""
+    found = set()
+    for line in text.splitlines():
+        if re.match(r"\s+(-\w,)?--|\s*usage:|\s+\[", line, re.IGNORECASE):
+            found.update(FLAG.findall(line))
+    return found
+
+
+def flags_in_sources(files):
+    """Every flag that scripts and test programs of the project take, as their sources spell it."""
+    found = set()
+    for path in files:
+        if path.suffix in (".py", ".cc", ".sh") or path.suffix == "" and path.parent.name == "scripts":
+            text = path.read_text(errors="replace")
+            found.update(FLAG.findall(" ".join(re.findall(r'"(--[a-z][^"\n]*)"', text))))
+            found.update("--" + name for name in re.findall(r"ABSL_FLAG\([^,]+, (\w+)", text))
+    return found
