@@ -5,9 +5,98 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "client/local/local_scale.h"
+#include "client/local/ulps.h"
 #include "runtime/base/epsilon.h"
 
 namespace fusion {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Takes the errors of elements, in order, and keeps what Comparison tells of them.
+class Errors {
+ public:
+  Errors(const Shape& shape, Comparison* result) : row_elements_(RowElements(shape)), result_(*result) {
+    result_.row_errors.assign(static_cast<size_t>(NumElements(shape) / row_elements_), 0);
+  }
+
+  void Add(int64_t element, double a, double b, double relative) {
+    double& row = result_.row_errors[static_cast<size_t>(element / row_elements_)];
+    row = std::max(row, relative);
+    if (result_.worst >= 0 && relative <= worst_) return;
+    worst_ = relative;
+    result_.worst = element;
+    result_.worst_actual = a;
+    result_.worst_reference = b;
+  }
+
+ private:
+  const int64_t row_elements_;
+  Comparison& result_;
+  double worst_ = 0;
+};
+
+void CompareIntegers(const Tensor& actual, const Tensor& reference, Comparison* result) {
+  Errors errors(reference.shape(), result);
+  for (int64_t i = 0; i < reference.num_elements(); ++i) {
+    const int64_t x = actual.GetInt(i), y = reference.GetInt(i);
+    if (x == y) continue;
+    // Neighbours beyond 2^53 are one double.
+    const double a = static_cast<double>(x), b = static_cast<double>(y), difference = std::max(1.0, std::abs(a - b));
+    result->max_abs_err = std::max(result->max_abs_err, difference);
+    errors.Add(i, a, b, difference);
+  }
+  result->max_rel_err = result->max_abs_err;
+  if (result->max_abs_err > 0) result->verdict = Verdict::kWrong;
+}
+
+void CompareFloats(const Tensor& actual, const Tensor& reference, DType stored, Comparison* result) {
+  const DType dtype = reference.dtype();
+  LocalScale scale(reference, EpsilonOf(dtype, stored));
+  const double negligible = SmallestNormal(dtype);
+  const double least_scale = std::max(negligible, SmallestNormal(stored));
+  Errors errors(reference.shape(), result);
+  std::vector<uint64_t> ulps;
+  int64_t finite = 0;
+  bool any_nan = false;
+  for (int64_t i = 0; i < reference.num_elements(); ++i) {
+    const double a = actual.GetDouble(i), b = reference.GetDouble(i);
+    if (!std::isfinite(a) || !std::isfinite(b)) {
+      const bool both_nan = std::isnan(a) && std::isnan(b);
+      any_nan = any_nan || both_nan;
+      if (a == b || both_nan) {
+        ++result->special_matches;
+        continue;
+      }
+      ++result->special_mismatches;
+      errors.Add(i, a, b, kInfinity);
+      continue;
+    }
+    ++finite;
+    if (a == b) continue;
+    ulps.push_back(UlpDistance(dtype, a, b));
+    result->max_ulps = std::max(result->max_ulps, ulps.back());
+    const double difference = std::abs(a - b);
+    result->max_abs_err = std::max(result->max_abs_err, difference);
+    if (difference < negligible) continue;
+    const double around = scale.At(i, std::max(std::abs(a), std::abs(b)));
+    const double relative = difference / std::max({std::abs(b), around, least_scale});
+    result->max_rel_err = std::max(result->max_rel_err, relative);
+    errors.Add(i, a, b, relative);
+  }
+  result->p999_ulps = finite > 0 ? Percentile999(&ulps, finite) : 0;
+  if (result->special_mismatches > 0 || result->max_rel_err > result->tolerance) {
+    result->verdict = Verdict::kWrong;
+  } else if (finite == 0 && any_nan) {
+    result->verdict = Verdict::kNotCompared;
+    result->why =
+        "it is NaN throughout, in the reference too: give inputs that the model is meant for (--input NAME=FILE), or "
+        "smaller random integers (--int-max)";
+  }
+}
+
+}  // namespace
 
 double ToleranceOf(DType dtype) {
   switch (dtype) {
@@ -22,57 +111,38 @@ double ToleranceOf(DType dtype) {
   }
 }
 
-double RootMeanSquare(const Tensor& tensor) {
-  double squares = 0;
-  int64_t finite = 0;
-  for (int64_t i = 0; i < tensor.num_elements(); ++i) {
-    const double value = tensor.GetDouble(i);
-    if (!std::isfinite(value)) continue;
-    squares += value * value;
-    ++finite;
-  }
-  return finite > 0 ? std::sqrt(squares / static_cast<double>(finite)) : 0;
+double EpsilonOf(DType dtype, DType stored) { return std::max(Epsilon(dtype), Epsilon(stored)); }
+
+std::vector<int64_t> IndexOf(int64_t element, const Shape& shape) {
+  std::vector<int64_t> index(shape.size());
+  for (size_t axis = shape.size(); axis-- > 0; element /= shape[axis]) index[axis] = element % shape[axis];
+  return index;
 }
 
 absl::StatusOr<Comparison> CompareTensors(const Tensor& actual, const Tensor& reference, DType stored) {
-  if (actual.dtype() != reference.dtype() || actual.shape() != reference.shape()) {
+  if (actual.dtype() != reference.dtype()) {
     return absl::InvalidArgumentError(absl::StrCat(DTypeName(actual.dtype()), ShapeToString(actual.shape()),
                                                    " against ", DTypeName(reference.dtype()),
                                                    ShapeToString(reference.shape())));
   }
   Comparison result;
-  result.tolerance = ToleranceOf(actual.dtype());
-  const int64_t n = actual.num_elements();
-  if (!IsFloat(actual.dtype())) {
-    for (int64_t i = 0; i < n; ++i) {
-      const double difference =
-          std::abs(static_cast<double>(actual.GetInt(i)) - static_cast<double>(reference.GetInt(i)));
-      result.max_abs_err = std::max(result.max_abs_err, difference);
-    }
-    result.max_rel_err = result.max_abs_err;
-    result.ok = result.max_abs_err == 0;
+  if (actual.shape() != reference.shape()) {
+    result.verdict = Verdict::kWrong;
+    result.why = absl::StrCat("its shape is ", ShapeToString(actual.shape()), ", the reference's ",
+                              ShapeToString(reference.shape()));
+    result.max_rel_err = kInfinity;
     return result;
   }
-  result.tolerance = std::max(result.tolerance, ToleranceOf(stored));
-  const double scale = RootMeanSquare(reference);
-  bool any_finite = false, any_nan = false;
-  for (int64_t i = 0; i < n; ++i) {
-    const double a = actual.GetDouble(i), b = reference.GetDouble(i);
-    any_finite = any_finite || std::isfinite(b);
-    any_nan = any_nan || (std::isnan(a) && std::isnan(b));
-    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-    if (!std::isfinite(a) || !std::isfinite(b)) {
-      ++result.special_mismatches;
-      continue;
-    }
-    const double difference = std::abs(a - b);
-    const double magnitude = std::max(std::abs(b), scale);
-    result.max_abs_err = std::max(result.max_abs_err, difference);
-    result.max_rel_err =
-        std::max(result.max_rel_err, magnitude > 0 ? difference / magnitude : std::numeric_limits<double>::infinity());
+  result.tolerance = ToleranceOf(actual.dtype());
+  if (IsFloat(actual.dtype())) result.tolerance = std::max(result.tolerance, ToleranceOf(stored));
+  if (reference.num_elements() == 0) {
+    result.verdict = Verdict::kNotCompared;
+    result.why = "it is empty, in the reference too: give inputs of which something is left";
+  } else if (IsFloat(actual.dtype())) {
+    CompareFloats(actual, reference, stored, &result);
+  } else {
+    CompareIntegers(actual, reference, &result);
   }
-  result.only_nan = any_nan && !any_finite;
-  result.ok = result.special_mismatches == 0 && !result.only_nan && result.max_rel_err <= result.tolerance;
   return result;
 }
 

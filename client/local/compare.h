@@ -15,23 +15,43 @@ namespace fusion {
 // A network rounds a few times per layer and sums a few thousand products, so that errors grow to some hundred units.
 double ToleranceOf(DType dtype);
 
-// Of the finite elements; 0 where there is none.
-double RootMeanSquare(const Tensor& tensor);
-
-struct Comparison {
-  double max_abs_err = 0;
-  // |a - b| over the larger of |b| and the root mean square of the whole reference: a sum that happens to cancel near
-  // zero is held to the scale of its neighbours.
-  double max_rel_err = 0;
-  double tolerance = 0;            // of max_rel_err
-  int64_t special_mismatches = 0;  // NaN or infinity on one side only, or infinities of different sign
-  bool only_nan = false;           // NaN on both sides and nothing finite: agreement that says nothing
-  bool ok = false;
+enum class Verdict {
+  kOk,
+  kWrong,
+  kNotCompared,  // neither agreement nor disagreement would say anything
 };
 
+struct Comparison {
+  Verdict verdict = Verdict::kOk;
+  std::string why;  // of kNotCompared, and of kWrong where the numbers below do not tell
+
+  double max_abs_err = 0;
+  // |a - b| over the larger of |b| and what LocalScale finds around it: a sum that happens to cancel near zero is held
+  // to the scale of its neighbours, but never to that of the whole tensor.
+  double max_rel_err = 0;
+  double tolerance = 0;            // of max_rel_err: the largest that any row was given
+  int64_t special_mismatches = 0;  // NaN or infinity on one side only, or infinities of different sign
+  int64_t special_matches = 0;     // NaN on both sides, or the same infinity
+  uint64_t max_ulps = 0;           // of the output's type, over the elements that are finite on both sides
+  uint64_t p999_ulps = 0;          // 99.9% of those are no further apart
+  int64_t worst = -1;              // element of max_rel_err; of a special mismatch if there is one; -1: all are equal
+  double worst_actual = 0, worst_reference = 0;
+  std::vector<double> row_errors;  // for each row (RowElements) its max_rel_err; infinite for a special mismatch
+
+  bool ok() const { return verdict == Verdict::kOk; }
+};
+
+// Element by element. Differences below the smallest normal number are none: a device may count subnormals as zero.
+// Not compared: what is empty, and what holds NaN and nothing finite on both sides. Wrong: other extents.
 // `stored`: as what floats were kept on the way, which decides the tolerance where it is coarser than their own type.
-// INVALID_ARGUMENT when type or shape differ.
+// INVALID_ARGUMENT when the type differs.
 absl::StatusOr<Comparison> CompareTensors(const Tensor& actual, const Tensor& reference, DType stored = DType::kF32);
+
+// An element's index along each axis.
+std::vector<int64_t> IndexOf(int64_t element, const Shape& shape);
+
+// Of the coarser of the two types.
+double EpsilonOf(DType dtype, DType stored);
 
 }  // namespace fusion
 

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <random>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/local/local_scale.h"
+#include "client/local/tied_rows.h"
 #include "runtime/base/epsilon.h"
 #include "runtime/base/status_macros.h"
 
@@ -33,25 +36,54 @@ std::vector<Tensor> Nudged(const std::vector<Tensor>& inputs, uint64_t seed) {
   return nudged;
 }
 
-absl::StatusOr<std::vector<double>> Sensitivity(const ModelRun& run, const std::vector<Tensor>& inputs,
-                                                const std::vector<Tensor>& outputs) {
-  std::vector<double> moved(outputs.size(), 0);
+double Movement::most() const { return rows.empty() ? 0 : *std::max_element(rows.begin(), rows.end()); }
+
+absl::StatusOr<std::vector<Movement>> Sensitivity(const ModelRun& run, const std::vector<Tensor>& inputs,
+                                                  const std::vector<Tensor>& outputs) {
+  std::vector<Movement> movements(outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    movements[i].rows.assign(static_cast<size_t>(outputs[i].num_elements() / RowElements(outputs[i].shape())), 0);
+  }
   for (int k = 1; k <= kRuns; ++k) {
-    ASSIGN_OR_RETURN(const std::vector<Tensor> others, run(Nudged(inputs, static_cast<uint64_t>(k))));
+    ASSIGN_OR_RETURN(std::vector<Tensor> others, run(Nudged(inputs, static_cast<uint64_t>(k))));
+    ASSIGN_OR_RETURN(const OutputsCompared compared, CompareOutputs(std::move(others), outputs));
     for (size_t i = 0; i < outputs.size(); ++i) {
-      const auto difference = CompareTensors(others[i], outputs[i]);
-      const bool comparable = difference.ok() && difference->special_mismatches == 0;  // extents may depend on data
-      moved[i] = std::max(moved[i], comparable ? difference->max_rel_err : std::numeric_limits<double>::infinity());
+      const std::vector<double>& errors = compared.outputs[i].row_errors;
+      if (compared.actual[i].shape() != outputs[i].shape()) {
+        movements[i].extents = ShapeToString(compared.actual[i].shape());
+      }
+      for (size_t row = 0; row < errors.size(); ++row) {
+        movements[i].rows[row] = std::max(movements[i].rows[row], errors[row]);
+      }
     }
   }
-  return moved;
+  return movements;
 }
 
-void Allow(double sensitivity, Comparison* comparison) {
-  comparison->tolerance =
-      std::clamp(kRoundings * sensitivity, comparison->tolerance, std::max(comparison->tolerance, kMostTolerance));
-  comparison->ok =
-      comparison->special_mismatches == 0 && !comparison->only_nan && comparison->max_rel_err <= comparison->tolerance;
+void Allow(const Movement& movement, Comparison* comparison) {
+  if (comparison->verdict != Verdict::kWrong) return;
+  if (!movement.extents.empty()) {
+    comparison->verdict = Verdict::kNotCompared;
+    absl::StrAppend(&comparison->why, comparison->why.empty() ? "" : "; ", "its extents become ", movement.extents,
+                    " when the inputs move by one unit in the last place: rounding decides what it holds");
+    return;
+  }
+  if (comparison->row_errors.empty()) return;  // other extents, which stay
+  const double fixed = comparison->tolerance;
+  int64_t wrong = 0, undetermined = 0;
+  for (size_t row = 0; row < comparison->row_errors.size(); ++row) {
+    const double error = comparison->row_errors[row], explained = kRoundings * movement.rows[row];
+    if (error <= fixed) continue;
+    const double allowed = std::clamp(explained, fixed, std::max(fixed, kMostTolerance));
+    comparison->tolerance = std::max(comparison->tolerance, allowed);
+    if (error > allowed) ++(error <= explained ? undetermined : wrong);
+  }
+  if (wrong > 0) return;
+  comparison->verdict = undetermined > 0 ? Verdict::kNotCompared : Verdict::kOk;
+  if (undetermined == 0) return;
+  comparison->why = absl::StrFormat(
+      "rounding decides %d of its %d rows: they move by up to %.3g when the inputs move by one unit in the last place",
+      undetermined, comparison->row_errors.size(), movement.most());
 }
 
 }  // namespace fusion

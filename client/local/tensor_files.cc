@@ -65,29 +65,35 @@ absl::StatusOr<Tensor> ReadTensorFile(const std::string& path) {
   return onnx_import::TakeTensor(&proto, path, nullptr);
 }
 
-absl::StatusOr<std::vector<Tensor>> AssembleInputs(const Manifest& manifest, const InputFlags& flags) {
+absl::StatusOr<std::map<std::string, Tensor>> ReadNamedTensors(const std::vector<Binding>& bindings,
+                                                               const std::vector<std::string>& texts,
+                                                               const std::string& flag) {
   std::map<std::string, std::string> files;
-  for (const std::string& text : flags.files) {
+  for (const std::string& text : texts) {
     // A name may hold '=', and so may a path: the name that the bundle knows decides.
     bool found = false;
-    for (const Binding& input : manifest.inputs) {
-      if (!absl::StartsWith(text, input.name + "=")) continue;
-      files[input.name] = text.substr(input.name.size() + 1);
+    for (const Binding& binding : bindings) {
+      if (!absl::StartsWith(text, binding.name + "=")) continue;
+      files[binding.name] = text.substr(binding.name.size() + 1);
       found = true;
     }
     if (found) continue;
-    if (manifest.inputs.size() == 1 && (absl::EndsWith(text, ".npy") || absl::EndsWith(text, ".pb")) &&
+    if (bindings.size() == 1 && (absl::EndsWith(text, ".npy") || absl::EndsWith(text, ".pb")) &&
         text.find('=') == std::string::npos) {
-      files[manifest.inputs[0].name] = text;
+      files[bindings[0].name] = text;
       continue;
     }
-    return UsageError(
-        absl::StrCat("--input '", text, "' names no input of the bundle; it has ", Names(manifest.inputs)));
+    return UsageError(absl::StrCat(flag, " '", text, "' fits none of ", Names(bindings)));
   }
   std::map<std::string, Tensor> read;
   for (const auto& [name, path] : files) {
     ASSIGN_OR_RETURN(read[name], ReadTensorFile(path));
   }
+  return read;
+}
+
+absl::StatusOr<std::vector<Tensor>> AssembleInputs(const Manifest& manifest, const InputFlags& flags) {
+  ASSIGN_OR_RETURN(const auto read, ReadNamedTensors(manifest.inputs, flags.files, "--input"));
   ASSIGN_OR_RETURN(const auto extents, NamedExtents(manifest, flags, read));
   auto shapes = ShapesFor(manifest, extents);
   if (!shapes.ok()) return UsageError(absl::StrCat("--dim: ", shapes.status().message()));
@@ -107,9 +113,10 @@ absl::StatusOr<std::vector<Tensor>> AssembleInputs(const Manifest& manifest, con
     const Tensor& tensor = file->second;
     const bool fits = tensor.dtype() == input.dtype && (!manifest.others.empty() || tensor.shape() == input.shape);
     if (!fits) {
-      return absl::InvalidArgumentError(absl::StrCat(files[input.name], " is ", DTypeName(tensor.dtype()),
-                                                     ShapeToString(tensor.shape()), ", input '", input.name, "' needs ",
-                                                     DTypeName(input.dtype), ShapeToString(input.shape)));
+      return absl::InvalidArgumentError(absl::StrCat("the file for input '", input.name, "' holds ",
+                                                     DTypeName(tensor.dtype()), ShapeToString(tensor.shape()),
+                                                     ", the bundle needs ", DTypeName(input.dtype),
+                                                     ShapeToString(input.shape)));
     }
     tensors.push_back(tensor);
   }

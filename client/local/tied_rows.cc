@@ -6,6 +6,9 @@
 #include <map>
 #include <set>
 
+#include "client/local/local_scale.h"
+#include "runtime/base/status_macros.h"
+
 namespace fusion {
 namespace {
 
@@ -14,11 +17,13 @@ constexpr size_t kMostMovedRows = 1000;  // each is held against each
 struct Output {
   const Tensor* actual;
   const Tensor* reference;
-  double tolerance, scale;
+  double tolerance;
+  bool sorts;  // agrees place by place, and is what the others may be sorted by
   int64_t row_elements;
+  LocalScale scale;
 };
 
-bool SameRow(const Output& output, int64_t from, int64_t to) {
+bool SameRow(Output& output, int64_t from, int64_t to) {
   for (int64_t i = 0; i < output.row_elements; ++i) {
     const int64_t x = from * output.row_elements + i, y = to * output.row_elements + i;
     if (!IsFloat(output.actual->dtype())) {
@@ -27,17 +32,30 @@ bool SameRow(const Output& output, int64_t from, int64_t to) {
     }
     const double a = output.actual->GetDouble(x), b = output.reference->GetDouble(y);
     if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-    if (!(std::abs(a - b) <= output.tolerance * std::max(std::abs(b), output.scale))) return false;
+    const double difference = std::abs(a - b);
+    if (difference <= output.tolerance * std::abs(b)) continue;
+    if (!(difference <= output.tolerance * output.scale.At(y, std::max(std::abs(a), std::abs(b))))) return false;
   }
   return true;
 }
 
-bool SameRow(const std::vector<Output>& outputs, int64_t from, int64_t to) {
-  return std::all_of(outputs.begin(), outputs.end(), [&](const Output& output) { return SameRow(output, from, to); });
+bool SameRow(std::vector<Output>& outputs, int64_t from, int64_t to) {
+  return std::all_of(outputs.begin(), outputs.end(), [&](Output& output) { return SameRow(output, from, to); });
 }
 
-// For each place the row of `actual` that belongs there; empty where there is none.
-std::vector<int64_t> MatchRows(const std::vector<Output>& outputs, int64_t rows) {
+// In how many outputs row `from` agrees with place `to`; -1 where the scores do not.
+int64_t Agreeing(std::vector<Output>& outputs, int64_t from, int64_t to) {
+  int64_t agreeing = 0;
+  for (Output& output : outputs) {
+    const bool same = SameRow(output, from, to);
+    if (output.sorts && !same) return -1;
+    agreeing += same;
+  }
+  return agreeing;
+}
+
+// For each place the row of `actual` that belongs there; empty where more disagree than can be tried.
+std::vector<int64_t> MatchRows(std::vector<Output>& outputs, int64_t rows) {
   std::vector<int64_t> source(static_cast<size_t>(rows), -1);
   std::set<int64_t> free;
   for (int64_t r = 0; r < rows; ++r) {
@@ -48,12 +66,35 @@ std::vector<int64_t> MatchRows(const std::vector<Output>& outputs, int64_t rows)
     }
   }
   if (free.size() > kMostMovedRows) return {};
-  const std::set<int64_t> open = free;
-  for (const int64_t place : open) {
-    const auto row = std::find_if(free.begin(), free.end(), [&](int64_t r) { return SameRow(outputs, r, place); });
-    if (row == free.end()) return {};
-    source[static_cast<size_t>(place)] = *row;
+  std::set<int64_t> open = free;
+  for (auto place = open.begin(); place != open.end();) {
+    const auto row = std::find_if(free.begin(), free.end(), [&](int64_t r) { return SameRow(outputs, r, *place); });
+    if (row == free.end()) {
+      ++place;
+      continue;
+    }
+    source[static_cast<size_t>(*place)] = *row;
     free.erase(row);
+    place = open.erase(place);
+  }
+  // Rows that tie and differ as well: the caller shall see how they differ, not that they traded places.
+  for (const int64_t place : open) {
+    int64_t best = -1, most = -1;
+    for (const int64_t row : free) {
+      const int64_t agreeing = Agreeing(outputs, row, place);
+      if (agreeing > most || (agreeing == most && row == place)) {
+        best = row;
+        most = agreeing;
+      }
+    }
+    if (best < 0) continue;
+    source[static_cast<size_t>(place)] = best;
+    free.erase(best);
+  }
+  for (int64_t& row : source) {  // places that none of the rows left ties with
+    if (row >= 0) continue;
+    row = *free.begin();
+    free.erase(free.begin());
   }
   return source;
 }
@@ -70,36 +111,58 @@ Tensor Reordered(const Tensor& tensor, const std::vector<int64_t>& source) {
 
 }  // namespace
 
-std::optional<Reordering> ReorderTiedRows(absl::Span<const Tensor> actual, absl::Span<const Tensor> reference,
-                                          absl::Span<const Comparison> compared) {
+Reordering ReorderTiedRows(absl::Span<const Tensor> actual, absl::Span<const Tensor> reference,
+                           absl::Span<const Comparison> compared, DType stored) {
   std::map<int64_t, std::vector<size_t>> by_rows;
   for (size_t i = 0; i < actual.size(); ++i) {
     const Shape& shape = actual[i].shape();
+    if (shape != reference[i].shape()) continue;
     if (!shape.empty() && shape[0] > 1 && actual[i].num_elements() > 0) by_rows[shape[0]].push_back(i);
   }
   Reordering result{{actual.begin(), actual.end()}, std::vector<int64_t>(actual.size(), 0)};
-  bool any = false;
   for (const auto& [rows, group] : by_rows) {
     bool ordered = false, broken = false;
     std::vector<Output> outputs;
     for (const size_t i : group) {
-      broken = broken || !compared[i].ok;
-      ordered = ordered || (compared[i].ok && IsFloat(actual[i].dtype()));
-      outputs.push_back({&actual[i], &reference[i], compared[i].tolerance, RootMeanSquare(reference[i]),
-                         actual[i].num_elements() / rows});
+      const DType dtype = actual[i].dtype();
+      const bool sorts = compared[i].ok() && IsFloat(dtype);
+      broken = broken || compared[i].verdict == Verdict::kWrong;
+      ordered = ordered || sorts;
+      outputs.push_back({&actual[i], &reference[i], compared[i].tolerance, sorts, actual[i].num_elements() / rows,
+                         LocalScale(reference[i], EpsilonOf(dtype, stored))});
     }
     if (!ordered || !broken) continue;  // nothing that sorts, or nothing to mend
     const std::vector<int64_t> source = MatchRows(outputs, rows);
     if (source.empty()) continue;
-    any = true;
     int64_t moved = 0;
     for (int64_t place = 0; place < rows; ++place) moved += source[static_cast<size_t>(place)] != place;
     for (const size_t i : group) {
+      if (moved == 0) break;
       result.actual[i] = Reordered(actual[i], source);
       result.moved_rows[i] = moved;
     }
   }
-  if (!any) return std::nullopt;
+  return result;
+}
+
+absl::StatusOr<OutputsCompared> CompareOutputs(std::vector<Tensor> actual, const std::vector<Tensor>& reference,
+                                               DType stored) {
+  OutputsCompared result;
+  const auto compare = [&](const std::vector<Tensor>& tensors) -> absl::Status {
+    result.outputs.clear();
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      auto compared = CompareTensors(tensors[i], reference[i], stored);
+      RETURN_IF_ERROR(Annotate(compared.status(), absl::StrCat("output ", i)));
+      result.outputs.push_back(*std::move(compared));
+    }
+    return absl::OkStatus();
+  };
+  RETURN_IF_ERROR(compare(actual));
+  Reordering reordered = ReorderTiedRows(actual, reference, result.outputs, stored);
+  result.moved_rows = std::move(reordered.moved_rows);
+  const bool any = std::any_of(result.moved_rows.begin(), result.moved_rows.end(), [](int64_t n) { return n > 0; });
+  if (any) RETURN_IF_ERROR(compare(reordered.actual));
+  result.actual = std::move(reordered.actual);
   return result;
 }
 
