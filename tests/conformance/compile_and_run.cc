@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <utility>
@@ -22,10 +23,34 @@ namespace {
 
 using Outputs = absl::StatusOr<std::vector<Tensor>>;
 
-Outputs RunBundle(const std::string& path, const std::vector<Tensor>& inputs) {
+absl::Status SameBytes(const std::vector<Tensor>& first, const std::vector<Tensor>& again, const char* when) {
+  for (size_t o = 0; o < first.size(); ++o) {
+    if (first[o].shape() != again[o].shape()) {
+      return absl::FailedPreconditionError(absl::StrCat("output ", o, " is ", ShapeToString(first[o].shape()),
+                                                        " on one thread, ", ShapeToString(again[o].shape()), " ", when));
+    }
+    const int64_t bytes = DTypeBytes(first[o].dtype());
+    const char *a = first[o].as<char>(), *b = again[o].as<char>();
+    for (int64_t i = 0; i < first[o].num_elements(); ++i) {
+      if (std::memcmp(a + i * bytes, b + i * bytes, static_cast<size_t>(bytes)) == 0) continue;
+      return absl::FailedPreconditionError(absl::StrCat("output ", o, " at ", i, " has other bytes ", when,
+                                                        " than at first on one thread"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+Outputs RunBundle(const std::string& path, const std::vector<Tensor>& inputs, bool repeats) {
   ASSIGN_OR_RETURN(const auto bundle, Bundle::Open(path));
   ASSIGN_OR_RETURN(const auto session, Session::Create(bundle, 1));
-  return session->Run(inputs);
+  ASSIGN_OR_RETURN(std::vector<Tensor> outputs, session->Run(inputs));
+  if (!repeats) return outputs;
+  ASSIGN_OR_RETURN(const auto two, Session::Create(bundle, 2));
+  for (const char* when : {"on two threads", "in the second run on two threads"}) {
+    ASSIGN_OR_RETURN(const std::vector<Tensor> again, two->Run(inputs));
+    RETURN_IF_ERROR(SameBytes(outputs, again, when));
+  }
+  return outputs;
 }
 
 absl::StatusOr<std::unique_ptr<Toolchain>> MakeToolchain(const RunOptions& options) {
@@ -42,7 +67,7 @@ absl::StatusOr<std::unique_ptr<Toolchain>> MakeToolchain(const RunOptions& optio
 
 DeviceModel DeviceFor(const RunOptions& options) {
   if (options.target == "opencl") return OpenClDevice(options.group);
-  return options.target == "cuda-shim" ? CudaDevice() : HostDevice();
+  return options.target == "cuda-shim" ? CudaDevice() : HostDevice(options.isa);
 }
 
 }  // namespace
@@ -71,7 +96,7 @@ std::vector<Outputs> CompileAndRun(std::vector<CompileJob> jobs, const std::func
   std::vector<Outputs> outputs =
       RunIsolated(static_cast<int>(jobs.size()), options.deadline_s, cases, [&](int j) -> Outputs {
         if (!compiled[j].ok()) return compiled[j].status();
-        return RunBundle(jobs[j].bundle_path, inputs(j));
+        return RunBundle(jobs[j].bundle_path, inputs(j), options.repeats);
       });
   std::error_code ignored;
   std::filesystem::remove_all(folder, ignored);

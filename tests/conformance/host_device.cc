@@ -5,13 +5,14 @@
 
 namespace fusion::conformance {
 
-DeviceModel HostDevice() {
+DeviceModel HostDevice(const std::string& isa) {
   DeviceModel device;
   device.name = "host";
-  if (CheckIsa("avx512vnni").ok()) {
+  const auto wanted = [&](const std::string& name) { return (isa.empty() || isa == name) && CheckIsa(name).ok(); };
+  if (wanted("avx512vnni")) {
     device.isa = "avx512vnni";
     device.march = "x86-64-v4+avx512vnni";
-  } else if (!CheckIsa("avx512").ok()) {
+  } else if (!wanted("avx512")) {
     device.isa = "avx2";
     device.march = "x86-64-v3";
     device.vector_bytes = 32;

@@ -2,11 +2,14 @@
 #ifndef FUSION_TESTS_CONFORMANCE_HOST_DEVICE_H_
 #define FUSION_TESTS_CONFORMANCE_HOST_DEVICE_H_
 
+#include <string>
+
 #include "compiler/cost/device_model.h"
 
 namespace fusion::conformance {
 
-DeviceModel HostDevice();
+// `isa`: a narrower instruction set that this CPU has as well ("avx2"); empty: the widest.
+DeviceModel HostDevice(const std::string& isa = "");
 
 // This machine's processor through OpenCL: in vectors of eight; or as a GPU, in groups of work-items with vectors of
 // four.

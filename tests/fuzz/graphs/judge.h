@@ -10,25 +10,35 @@
 
 namespace fusion::fuzz {
 
-// The interpreter's outputs, and those of runs in Monte Carlo arithmetic (te/interpreter.h): an element on which such
-// runs do not agree is as uncertain as they are apart.
+// The interpreter's outputs, cut to their extents, and those of runs in Monte Carlo arithmetic (te/interpreter.h): an
+// element on which such runs do not agree is as uncertain as they are apart.
 struct Expectation {
   std::vector<Tensor> outputs;
   std::vector<std::vector<Tensor>> perturbed;
-  // No value on the way is NaN, infinite, or so large or small that another order of operations may leave the type's
-  // range. Rewrites other than the exact ones promise their results only then.
-  bool tame = false;
+  // The outputs where every subnormal number between two operators counts as zero; empty where there is none.
+  std::vector<Tensor> flushed;
+  // Rounding decides an index or an extent that some run cannot have: nothing can be compared.
+  bool undecided = false;
 };
 absl::StatusOr<Expectation> Expect(const ecg::Graph& graph, const std::vector<Tensor>& inputs, int runs);
 
+// Elements, by how they were compared.
 struct Coverage {
-  int64_t exact = 0, rounded = 0;  // elements compared: bit for bit, or within a tolerance
-  int64_t uncertain = 0;           // elements that rounding decides; not compared
+  int64_t exact = 0;      // finite, bit for bit
+  int64_t rounded = 0;    // finite, within a tolerance
+  int64_t loose = 0;      // finite, within a tolerance that is larger than the element
+  int64_t special = 0;    // NaN with NaN, an infinity with the same infinity
+  int64_t uncertain = 0;  // not compared: rounding decides
+  int64_t compared() const { return exact + rounded + loose + special; }
 };
+
+// What "fast" promises less than "strict": subnormal numbers may count as zero.
+enum class Subnormal : uint8_t { kKept, kMayBeZero };
 
 // Types, shapes, NaN, infinities and all elements that no perturbation changes must be equal; others may differ by a
 // small multiple of the perturbations' spread. The first difference as FAILED_PRECONDITION.
-absl::Status Agree(const Expectation& expected, const std::vector<Tensor>& actual, Coverage* coverage);
+absl::Status Agree(const Expectation& expected, const std::vector<Tensor>& actual, Subnormal subnormal,
+                   Coverage* coverage);
 
 }  // namespace fusion::fuzz
 

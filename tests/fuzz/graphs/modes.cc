@@ -9,6 +9,7 @@
 #include "compiler/simplify/passes.h"
 #include "runtime/base/status_macros.h"
 #include "tests/conformance/compile_and_run.h"
+#include "tests/conformance/cut_to_extents.h"
 #include "tests/fuzz/graphs/values.h"
 
 namespace fusion::fuzz {
@@ -23,7 +24,8 @@ Outputs RunPasses(const ecg::Graph& graph, const Mode& mode) {
   options.strict = mode.math == "strict";
   ASSIGN_OR_RETURN(const rewrite::Result rewritten, rewrite::Rewrite(simple, options));
   RETURN_IF_ERROR(Annotate(ecg::Verify(rewritten.graph), "after rewrite"));
-  return ecg::Interpret(rewritten.graph, DrawInputs(graph));
+  ASSIGN_OR_RETURN(const std::vector<Tensor> all, ecg::Interpret(rewritten.graph, DrawInputs(graph)));
+  return conformance::CutToExtents(rewritten.graph, all);
 }
 
 }  // namespace
@@ -38,7 +40,8 @@ const std::vector<Mode>& AllModes() {
 }
 
 std::vector<std::vector<std::optional<Outputs>>> RunGraphs(const std::vector<ecg::Graph>& graphs,
-                                                           const std::vector<Mode>& modes, bool quick) {
+                                                           const std::vector<Mode>& modes,
+                                                           const RunSettings& settings) {
   using Results = std::vector<std::optional<Outputs>>;
   std::vector<Results> results(modes.size(), Results(graphs.size()));
   std::vector<CompileJob> jobs;
@@ -52,7 +55,7 @@ std::vector<std::vector<std::optional<Outputs>>> RunGraphs(const std::vector<ecg
         results[m][g] = RunPasses(graphs[g], modes[m]);
         continue;
       }
-      if (quick && g % compiled_modes != turn) continue;
+      if (settings.quick && g % compiled_modes != turn) continue;
       CompileJob job;
       job.files.graph = &graphs[g];
       job.options.planner = modes[m].planner;
@@ -64,7 +67,9 @@ std::vector<std::vector<std::optional<Outputs>>> RunGraphs(const std::vector<ecg
   }
   conformance::RunOptions options;
   options.deadline_s = kDeadlineSeconds;
-  if (quick) options.compiler_flags = {"-O1"};
+  options.isa = settings.isa;
+  options.repeats = true;
+  if (settings.quick) options.compiler_flags = {"-O1"};
   const std::vector<Outputs> outputs = conformance::CompileAndRun(
       std::move(jobs), [&](int j) { return DrawInputs(graphs[places[j].second]); }, options);
   for (size_t j = 0; j < outputs.size(); ++j) results[places[j].first][places[j].second] = outputs[j];

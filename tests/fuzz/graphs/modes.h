@@ -23,11 +23,15 @@ const std::vector<Mode>& AllModes();
 // What a graph gave in one mode, or why it gave nothing.
 using Outputs = absl::StatusOr<std::vector<Tensor>>;
 
+struct RunSettings {
+  bool quick = false;  // each graph goes through one of the compiled modes, in turn, and clang optimises little
+  std::string isa;     // "avx2"; empty: the widest that this machine has
+};
+
 // By mode, then by graph. Graphs are materialised. Compiled modes build all graphs in few compiler calls and run each
-// in a process of its own. `quick`: each graph goes through one of the compiled modes, in turn, and clang optimises
-// little; the other results are absent.
+// in a process of its own, on one thread and twice on two. Where `quick` leaves a graph out, the result is absent.
 std::vector<std::vector<std::optional<Outputs>>> RunGraphs(const std::vector<ecg::Graph>& graphs,
-                                                           const std::vector<Mode>& modes, bool quick);
+                                                           const std::vector<Mode>& modes, const RunSettings& settings);
 
 }  // namespace fusion::fuzz
 

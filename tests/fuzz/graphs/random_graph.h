@@ -8,22 +8,16 @@
 #include <string>
 
 #include "compiler/ecg/graph.h"
+#include "tests/fuzz/graphs/limits.h"
 
 namespace fusion::fuzz {
-
-struct GraphLimits {
-  int min_nodes = 3, max_nodes = 30;
-  int64_t max_elements = 2048;  // of a value
-  double max_flops = 2e5;       // of a node
-  int max_rank = 6;             // of a result; inputs have at most 5
-};
 
 // The same graph for the same seed and registry. Constants of more than 16 elements are filled with 8 bytes
 // (graph.h, Print), so that the graph survives its text; Materialise (values.h) puts values in their place.
 // Each output is the result of a node and occurs once.
 ecg::Graph RandomGraph(uint64_t seed, const GraphLimits& limits = {});
 
-// How often each operator occurs; those of the registry that have a lowering are keys even where they do not.
+// How often each operator occurs; all of the registry are keys, even where they do not.
 void CountOperators(const ecg::Graph& graph, std::map<std::string, int>* counts);
 
 }  // namespace fusion::fuzz

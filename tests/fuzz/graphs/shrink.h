@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/ecg/graph.h"
+#include "tests/fuzz/graphs/check.h"
 
 namespace fusion::fuzz {
 
@@ -13,6 +14,9 @@ namespace fusion::fuzz {
 // any more disappears, until no such step gives a graph that fails.
 ecg::Graph Shrink(const ecg::Graph& graph,
                   const std::function<std::vector<bool>(const std::vector<ecg::Graph>&)>& fails);
+
+// The same for a model: nodes are left out, what they computed becomes inputs, an If becomes one of its branches.
+Case ShrinkModel(const Case& failed, const std::function<std::vector<bool>(const std::vector<Case>&)>& fails);
 
 }  // namespace fusion::fuzz
 

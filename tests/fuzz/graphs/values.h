@@ -3,6 +3,7 @@
 #define FUSION_TESTS_FUZZ_GRAPHS_VALUES_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "compiler/ecg/graph.h"
@@ -18,6 +19,10 @@ Tensor FilledTensor(DType dtype, const Shape& shape, uint64_t seed);
 
 // The graph with DrawTensor(filling) in place of every constant that the text form prints as a filling.
 ecg::Graph Materialise(const ecg::Graph& graph);
+
+// What a graph's input of this name holds. The name may say what its elements are: `…_positive`, or `…_belowN`
+// (integers of [0, N)), as indices, counts and scales must be.
+Tensor DrawInput(const std::string& name, DType dtype, const Shape& shape);
 
 // One tensor an input, drawn from the input's name, so that a smaller graph runs on the same data.
 std::vector<Tensor> DrawInputs(const ecg::Graph& graph);

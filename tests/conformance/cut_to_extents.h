@@ -1,0 +1,18 @@
+// What a run leaves in buffers of bounds, as the tensors that there are.
+#ifndef FUSION_TESTS_CONFORMANCE_CUT_TO_EXTENTS_H_
+#define FUSION_TESTS_CONFORMANCE_CUT_TO_EXTENTS_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/ecg/graph.h"
+
+namespace fusion::conformance {
+
+// `all` is parallel to graph.outputs(). The outputs that the model names, each cut to its extents, as a session
+// returns them. OUT_OF_RANGE where an extent exceeds its bound.
+absl::StatusOr<std::vector<Tensor>> CutToExtents(const ecg::Graph& graph, const std::vector<Tensor>& all);
+
+}  // namespace fusion::conformance
+
+#endif  // FUSION_TESTS_CONFORMANCE_CUT_TO_EXTENTS_H_

@@ -1,0 +1,105 @@
+#include "tests/fuzz/graphs/judge.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "compiler/ecg/text.h"
+
+namespace fusion::fuzz {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+Tensor Floats(const std::vector<double>& values) {
+  return Tensor::From<double>(DType::kF32, {static_cast<int64_t>(values.size())}, values);
+}
+
+// What all runs agree on is `expected`, but for what `runs` say.
+absl::Status Judge(double expected, double actual, Coverage* coverage, const std::vector<double>& runs = {},
+                   Subnormal subnormal = Subnormal::kKept) {
+  Expectation expectation;
+  expectation.outputs = {Floats({expected})};
+  expectation.perturbed = {{Floats({expected})}};
+  for (const double run : runs) expectation.perturbed.push_back({Floats({run})});
+  return Agree(expectation, {Floats({actual})}, subnormal, coverage);
+}
+
+TEST(JudgeTest, KindsAreCompared) {
+  Coverage coverage;
+  for (const double kind : {kNan, kInf, -kInf}) {
+    EXPECT_TRUE(Judge(kind, kind, &coverage).ok()) << kind;
+    for (const double other : {kNan, kInf, -kInf, 1.0, 0.0}) {
+      if (other == kind || (std::isnan(other) && std::isnan(kind))) continue;
+      EXPECT_FALSE(Judge(kind, other, &coverage).ok()) << kind << " " << other;
+      EXPECT_FALSE(Judge(other, kind, &coverage).ok()) << other << " " << kind;
+    }
+  }
+  EXPECT_EQ(coverage.special, 3);
+  EXPECT_EQ(coverage.exact + coverage.rounded + coverage.loose + coverage.uncertain, 0);
+}
+
+TEST(JudgeTest, WhatRunsDisagreeAboutIsCountedAsNotCompared) {
+  Coverage coverage;
+  EXPECT_TRUE(Judge(1, kNan, &coverage, {kInf}).ok());
+  EXPECT_TRUE(Judge(kNan, 5, &coverage, {1}).ok());
+  EXPECT_EQ(coverage.uncertain, 2);
+  EXPECT_EQ(coverage.compared(), 0);
+}
+
+TEST(JudgeTest, ExactNumbersAreEqual) {
+  Coverage coverage;
+  EXPECT_TRUE(Judge(3, 3, &coverage).ok());
+  EXPECT_FALSE(Judge(3, 3.0000002, &coverage).ok());
+  EXPECT_FALSE(Judge(0, 1e-30, &coverage).ok());
+  EXPECT_EQ(coverage.exact, 1);
+}
+
+TEST(JudgeTest, AToleranceLargerThanTheElementIsCountedApart) {
+  Coverage coverage;
+  EXPECT_TRUE(Judge(0.1, 0.1000001, &coverage, {0.10000005}).ok());
+  EXPECT_EQ(coverage.rounded, 1);
+  EXPECT_TRUE(Judge(0.1, 0.3, &coverage, {0.2}).ok());
+  EXPECT_EQ(coverage.loose, 1);
+  EXPECT_FALSE(Judge(0.1, 1.3, &coverage, {0.2}).ok());
+}
+
+TEST(JudgeTest, SubnormalNumbersMayBeZeroWhereThatIsPromised) {
+  Coverage coverage;
+  EXPECT_FALSE(Judge(0x1p-130, 0, &coverage).ok());
+  EXPECT_TRUE(Judge(0x1p-130, 0, &coverage, {}, Subnormal::kMayBeZero).ok());
+  EXPECT_FALSE(Judge(0x1p-120, 0, &coverage, {}, Subnormal::kMayBeZero).ok());
+}
+
+TEST(JudgeTest, WhatFollowsFromASubnormalNumberIsZeroEitherWay) {
+  // 2^-130 · 2^20 is normal, unless the operand is zero.
+
+  const auto parsed =
+      ecg::Parse("graph g(%x: f32[1]) {\n  %c: f32[] = const {1048576.0}\n"
+                 "  %v: f32[1] = Mul(%x, %c)\n  return %v\n}\n");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  const auto expected = Expect(*parsed, {Floats({0x1p-130})}, 6);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  Coverage coverage;
+  EXPECT_TRUE(Agree(*expected, {Floats({0x1p-110})}, Subnormal::kKept, &coverage).ok());
+  EXPECT_FALSE(Agree(*expected, {Floats({0})}, Subnormal::kKept, &coverage).ok());
+  EXPECT_TRUE(Agree(*expected, {Floats({0})}, Subnormal::kMayBeZero, &coverage).ok());
+}
+
+TEST(JudgeTest, ShapesMustBeEqualUnlessRunsHaveOthers) {
+  Expectation expectation;
+  expectation.outputs = {Floats({1, 2})};
+  expectation.perturbed = {{Floats({1, 2})}};
+  Coverage coverage;
+  EXPECT_FALSE(Agree(expectation, {Floats({1})}, Subnormal::kKept, &coverage).ok());
+  EXPECT_FALSE(Agree(expectation, {}, Subnormal::kKept, &coverage).ok());
+  expectation.perturbed.push_back({Floats({1})});
+  EXPECT_TRUE(Agree(expectation, {Floats({1})}, Subnormal::kKept, &coverage).ok());
+  EXPECT_EQ(coverage.uncertain, 2);
+  EXPECT_EQ(coverage.compared(), 0);
+}
+
+}  // namespace
+}  // namespace fusion::fuzz

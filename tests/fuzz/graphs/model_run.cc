@@ -1,0 +1,168 @@
+#include "tests/fuzz/graphs/model_run.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/ecg/interpret.h"
+#include "compiler/onnx/import.h"
+#include "compiler/onnx/tensor_import.h"
+#include "compiler/ops/onnx_dtype.h"
+#include "runtime/base/status_macros.h"
+#include "tests/conformance/cut_to_extents.h"
+#include "tests/fuzz/graphs/values.h"
+
+namespace fusion::fuzz {
+namespace {
+
+constexpr int kOpset = 21;
+
+void CollectReads(const onnx::NodeProto& node, const std::set<std::string>& defined, std::set<std::string>* reads) {
+  for (const std::string& name : node.input()) {
+    if (!name.empty() && defined.count(name) == 0) reads->insert(name);
+  }
+  for (const onnx::AttributeProto& attribute : node.attribute()) {
+    if (!attribute.has_g()) continue;
+    std::set<std::string> inside = defined;
+    for (const auto& input : attribute.g().input()) inside.insert(input.name());
+    for (const auto& inner : attribute.g().node()) {
+      CollectReads(inner, inside, reads);
+      inside.insert(inner.output().begin(), inner.output().end());
+    }
+    for (const auto& output : attribute.g().output()) {
+      if (inside.count(output.name()) == 0) reads->insert(output.name());
+    }
+  }
+}
+
+}  // namespace
+
+onnx::ModelProto EmptyModel() {
+  onnx::ModelProto model;
+  model.set_ir_version(10);
+  auto* standard = model.add_opset_import();
+  standard->set_domain("");
+  standard->set_version(kOpset);
+  auto* contrib = model.add_opset_import();
+  contrib->set_domain("com.microsoft");
+  contrib->set_version(1);
+  model.mutable_graph()->set_name("g");
+  return model;
+}
+
+onnx::TensorProto ToProto(const std::string& name, const Tensor& tensor) {
+  onnx::TensorProto proto;
+  proto.set_name(name);
+  proto.set_data_type(static_cast<int>(ops::OnnxNumber(tensor.dtype())));
+  for (const int64_t extent : tensor.shape()) proto.add_dims(extent);
+  const int64_t count = tensor.num_elements();
+  switch (tensor.dtype()) {
+    case DType::kF32:
+      for (int64_t i = 0; i < count; ++i) proto.add_float_data(tensor.as<float>()[i]);
+      break;
+    case DType::kI64:
+      for (int64_t i = 0; i < count; ++i) proto.add_int64_data(tensor.GetInt(i));
+      break;
+    case DType::kI32:
+    case DType::kI16:
+    case DType::kI8:
+    case DType::kU8:
+    case DType::kU16:
+    case DType::kBool:
+      for (int64_t i = 0; i < count; ++i) proto.add_int32_data(static_cast<int32_t>(tensor.GetInt(i)));
+      break;
+    default:
+      proto.set_raw_data(tensor.data(), static_cast<size_t>(tensor.size_bytes()));
+  }
+  if (count == 0) proto.set_raw_data("");
+  return proto;
+}
+
+onnx::ValueInfoProto TypeProto(const std::string& name, DType dtype, const Shape& shape) {
+  onnx::ValueInfoProto info;
+  info.set_name(name);
+  auto* type = info.mutable_type()->mutable_tensor_type();
+  type->set_elem_type(static_cast<int>(ops::OnnxNumber(dtype)));
+  type->mutable_shape();
+  for (const int64_t extent : shape) type->mutable_shape()->add_dim()->set_dim_value(extent);
+  return info;
+}
+
+absl::StatusOr<ecg::Graph> ImportModel(const onnx::ModelProto& model) {
+  const std::string bytes = model.SerializeAsString();
+  const int fd = memfd_create("model", MFD_CLOEXEC);
+  if (fd < 0) return absl::ResourceExhaustedError("cannot make a file in memory");
+  const bool written = write(fd, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
+  onnx_import::ImportRequest request;
+  request.model_path = absl::StrCat("/proc/self/fd/", fd);
+  request.model_name = "model.onnx";
+  absl::StatusOr<onnx_import::ImportedModel> imported = absl::ResourceExhaustedError("cannot write a file in memory");
+  if (written) imported = onnx_import::ImportOnnx(request);
+  close(fd);
+  RETURN_IF_ERROR(imported.status());
+  return std::move(imported->graph);
+}
+
+std::vector<std::string> Reads(const onnx::NodeProto& node) {
+  std::set<std::string> reads;
+  CollectReads(node, {}, &reads);
+  return {reads.begin(), reads.end()};
+}
+
+absl::StatusOr<TensorsByName> RunNode(const onnx::NodeProto& node, const TensorsByName& values) {
+  onnx::ModelProto model = EmptyModel();
+  onnx::GraphProto* graph = model.mutable_graph();
+  for (const std::string& name : Reads(node)) {
+    const auto value = values.find(name);
+    if (value == values.end()) return absl::InvalidArgumentError(absl::StrCat("nothing computes '", name, "'"));
+    *graph->add_initializer() = ToProto(name, value->second);
+  }
+  *graph->add_node() = node;
+  std::vector<std::string> names;
+  for (const std::string& name : node.output()) {
+    if (name.empty()) continue;
+    names.push_back(name);
+    graph->add_output()->set_name(name);
+  }
+  ASSIGN_OR_RETURN(const ecg::Graph imported, ImportModel(model));
+  ASSIGN_OR_RETURN(const std::vector<Tensor> all, ecg::Interpret(imported, {}));
+  ASSIGN_OR_RETURN(std::vector<Tensor> outputs, conformance::CutToExtents(imported, all));
+  TensorsByName results;
+  for (size_t o = 0; o < names.size(); ++o) results[names[o]] = std::move(outputs[o]);
+  return results;
+}
+
+absl::StatusOr<std::vector<Tensor>> RunEagerly(const onnx::ModelProto& model) {
+  TensorsByName values;
+  const std::map<std::string, std::string> no_paths;
+  onnx_import::ExternalFiles no_files(&no_paths);
+  for (const auto& initializer : model.graph().initializer()) {
+    onnx::TensorProto copy = initializer;
+    ASSIGN_OR_RETURN(values[initializer.name()], onnx_import::TakeTensor(&copy, initializer.name(), &no_files));
+  }
+  for (const auto& input : model.graph().input()) {
+    const auto& type = input.type().tensor_type();
+    Shape shape;
+    for (const auto& dim : type.shape().dim()) shape.push_back(dim.dim_value());
+    const std::optional<DType> dtype = ops::DTypeFromOnnx(type.elem_type());
+    if (!dtype) return absl::InvalidArgumentError(absl::StrCat("input '", input.name(), "' has no type"));
+    values[input.name()] = DrawInput(input.name(), *dtype, shape);
+  }
+  for (const onnx::NodeProto& node : model.graph().node()) {
+    const absl::StatusOr<TensorsByName> results = RunNode(node, values);
+    RETURN_IF_ERROR(Annotate(results.status(), "with constant operands"));
+    for (const auto& [name, tensor] : *results) values[name] = tensor;
+  }
+  std::vector<Tensor> outputs;
+  for (const auto& output : model.graph().output()) {
+    if (values.count(output.name()) == 0) {
+      return absl::InvalidArgumentError(absl::StrCat("nothing computes '", output.name(), "'"));
+    }
+    outputs.push_back(values[output.name()]);
+  }
+  return outputs;
+}
+
+}  // namespace fusion::fuzz

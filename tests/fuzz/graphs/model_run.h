@@ -1,0 +1,36 @@
+// ONNX models in memory: imported whole, or run one operator after another.
+#ifndef FUSION_TESTS_FUZZ_GRAPHS_MODEL_RUN_H_
+#define FUSION_TESTS_FUZZ_GRAPHS_MODEL_RUN_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/ecg/graph.h"
+#include "onnx/onnx_pb.h"
+
+namespace fusion::fuzz {
+
+// Of one version of every domain that the registry has, without operators.
+onnx::ModelProto EmptyModel();
+
+onnx::TensorProto ToProto(const std::string& name, const Tensor& tensor);
+onnx::ValueInfoProto TypeProto(const std::string& name, DType dtype, const Shape& shape);
+
+absl::StatusOr<ecg::Graph> ImportModel(const onnx::ModelProto& model);
+
+using TensorsByName = std::map<std::string, Tensor>;
+
+// What `node` gives where the values that it reads, also in its subgraphs, are constants. The errors of import.
+absl::StatusOr<TensorsByName> RunNode(const onnx::NodeProto& node, const TensorsByName& values);
+
+// The model's outputs on the data that its inputs' names draw (values.h), by RunNode for each node.
+absl::StatusOr<std::vector<Tensor>> RunEagerly(const onnx::ModelProto& model);
+
+// Names from outside that the node and its subgraphs read.
+std::vector<std::string> Reads(const onnx::NodeProto& node);
+
+}  // namespace fusion::fuzz
+
+#endif  // FUSION_TESTS_FUZZ_GRAPHS_MODEL_RUN_H_

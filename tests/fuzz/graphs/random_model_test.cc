@@ -1,0 +1,90 @@
+#include "tests/fuzz/graphs/random_model.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "compiler/ecg/text.h"
+#include "tests/fuzz/graphs/check.h"
+#include "tests/fuzz/graphs/model_run.h"
+#include "tests/fuzz/graphs/shrink.h"
+
+namespace fusion::fuzz {
+namespace {
+
+TEST(RandomModelTest, ASeedIsAModel) {
+  for (const uint64_t seed : {3, 7, 11}) {
+    const DrawnModel first = RandomModel(seed), again = RandomModel(seed);
+    EXPECT_EQ(first.model.SerializeAsString(), again.model.SerializeAsString()) << seed;
+    EXPECT_EQ(first.left_out, again.left_out) << seed;
+  }
+}
+
+TEST(RandomModelTest, TextKeepsAModel) {
+  const DrawnModel drawn = RandomModel(7);
+  std::string text;
+  ASSERT_TRUE(google::protobuf::TextFormat::PrintToString(drawn.model, &text));
+  onnx::ModelProto parsed;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &parsed));
+  const auto imported = ImportModel(parsed);
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_EQ(ecg::Print(*imported), ecg::Print(drawn.graph));
+}
+
+TEST(RandomModelTest, DrawsWhatOnlyModelsHave) {
+  std::map<std::string, int> counts;
+  for (uint64_t seed = 0; seed < 60; ++seed) CountOperators(RandomModel(seed).model.graph(), &counts);
+  for (const char* op : {"If", "Loop", "Scan", "NonZero", "Compress", "TopK", "Unique", "NonMaxSuppression"}) {
+    EXPECT_GT(counts[op], 0) << op;
+  }
+}
+
+TEST(RandomModelTest, ImportIsJudgedByOperatorsAlone) {
+  onnx::ModelProto model = EmptyModel();
+  ASSERT_TRUE(google::protobuf::TextFormat::MergeFromString(
+      "graph { node { op_type: 'NonZero' input: 'x' output: 'i' } "
+      "        node { op_type: 'Transpose' input: 'i' output: 't' } output { name: 't' } }",
+      &model));
+  *model.mutable_graph()->add_input() = TypeProto("x", DType::kF32, {6});
+  auto graph = ImportModel(model);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_FALSE(graph->output_extents().empty());
+  const std::vector<Mode> no_modes;
+  Case good{"good", *graph, model};
+  EXPECT_TRUE(Check({good}, no_modes, {})[0].failures.empty());
+  // Import that has lost a node.
+  onnx::ModelProto wrong = model;
+  wrong.mutable_graph()->mutable_node(1)->set_op_type("Identity");
+  Case bad{"bad", *ImportModel(wrong), model};
+  const auto failures = Check({bad}, no_modes, {})[0].failures;
+  ASSERT_EQ(failures.size(), 1u);
+  EXPECT_EQ(failures[0].mode, "import");
+}
+
+TEST(ShrinkModelTest, KeepsWhatFails) {
+  DrawnModel drawn;
+  std::map<std::string, int> counts;
+  for (uint64_t seed = 0; counts["If"] == 0 && seed < 100; ++seed) {
+    drawn = RandomModel(seed);
+    counts.clear();
+    CountOperators(drawn.model.graph(), &counts);
+  }
+  ASSERT_GT(counts["If"], 0);
+  const auto has_if = [](const std::vector<Case>& cases) {
+    std::vector<bool> fails;
+    for (const Case& c : cases) {
+      std::map<std::string, int> found;
+      CountOperators(c.model->graph(), &found);
+      fails.push_back(found["If"] > 0);
+    }
+    return fails;
+  };
+  const Case small = ShrinkModel({"", drawn.graph, drawn.model}, has_if);
+  EXPECT_TRUE(has_if({small})[0]);
+  EXPECT_EQ(small.model->graph().node_size(), 1);
+}
+
+}  // namespace
+}  // namespace fusion::fuzz

@@ -1,0 +1,101 @@
+#include "tests/fuzz/graphs/summary.h"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace fusion::fuzz {
+namespace {
+
+constexpr double kCompared = 0.75;  // of all elements, at least
+constexpr double kRefused = 0.02;   // of all random graphs, at most
+
+// The most frequent first.
+std::string Counts(const char* title, const std::map<std::string, int64_t>& counts) {
+  std::vector<std::pair<int64_t, std::string>> sorted;
+  for (const auto& [reason, count] : counts) sorted.emplace_back(-count, reason);
+  std::sort(sorted.begin(), sorted.end());
+  std::string text;
+  for (const auto& [count, reason] : sorted) absl::StrAppend(&text, "  ", title, " ", -count, " times: ", reason, "\n");
+  return text;
+}
+
+}  // namespace
+
+std::string Reason(const std::string& message) {
+  std::string reason;
+  char quote = 0;
+  for (size_t i = 0; i < message.size(); ++i) {
+    const char c = message[i];
+    const bool word = i > 0 && std::isalnum(static_cast<unsigned char>(message[i - 1])) != 0;
+    if (quote != 0) {
+      if (c != quote) continue;
+      quote = 0;
+      reason += "'#'";
+    } else if ((c == '\'' && !word) || c == '"') {
+      quote = c;
+    } else if (std::isdigit(static_cast<unsigned char>(c)) != 0 && !word) {
+      while (i + 1 < message.size() && (std::isdigit(static_cast<unsigned char>(message[i + 1])) != 0)) ++i;
+      reason += '#';
+    } else {
+      reason += c;
+    }
+  }
+  // Lists are as long as they are.
+  for (const char* list : {"#, #", "-#"}) {
+    for (size_t at = reason.find(list); at != std::string::npos; at = reason.find(list)) {
+      reason.replace(at, std::string(list).size(), "#");
+    }
+  }
+  return reason;
+}
+
+void Summary::Passed(const Coverage& coverage) {
+  ++(coverage.uncertain == 0 ? compared_ : coverage.compared() > 0 ? partly_ : not_compared_);
+  elements_.exact += coverage.exact;
+  elements_.rounded += coverage.rounded;
+  elements_.loose += coverage.loose;
+  elements_.special += coverage.special;
+  elements_.uncertain += coverage.uncertain;
+}
+
+void Summary::Refused(const absl::Status& why) { ++refused_[Reason(std::string(why.message()))]; }
+
+void Summary::LeftOut(const std::map<std::string, int>& reasons) {
+  for (const auto& [reason, count] : reasons) left_out_[reason] += count;
+}
+
+int64_t Summary::RefusedGraphs() const {
+  int64_t count = 0;
+  for (const auto& [reason, times] : refused_) count += times;
+  return count;
+}
+
+std::string Summary::Text() const {
+  return absl::StrCat(
+      graphs(), " graphs: ", compared_, " compared, ", partly_, " partly compared, ", not_compared_, " not compared, ",
+      RefusedGraphs(), " refused, ", failed_, " failed\n", "elements: ", elements_.exact, " equal, ", elements_.rounded,
+      " within rounding, ", elements_.loose, " within rounding larger than they are, ", elements_.special,
+      " NaN or infinite alike; ", elements_.uncertain, " not compared, as rounding decides\n",
+      Counts("refused", refused_), Counts("left out", left_out_));
+}
+
+std::string Summary::Shortcoming() const {
+  const int64_t refused = RefusedGraphs();
+  if (static_cast<double>(refused + not_compared_) > std::max(1.0, kRefused * static_cast<double>(graphs()))) {
+    return absl::StrFormat("%d of %d graphs were refused or not compared, at most %g%% may be", refused + not_compared_,
+                           graphs(), 100 * kRefused);
+  }
+  const auto compared = static_cast<double>(elements_.compared());
+  const double all = compared + static_cast<double>(elements_.uncertain);
+  if (all > 0 && compared / all < kCompared) {
+    return absl::StrFormat("only %.1f%% of all elements were compared", 100 * compared / all);
+  }
+  return "";
+}
+
+}  // namespace fusion::fuzz
