@@ -23,7 +23,9 @@ class Executable {
   virtual ~Executable() = default;
 
   // inputs[i] is read and outputs[i] written, whole bindings, row-major; counts equal the program's. Neither needs
-  // alignment or slack. A pointer that equals input(i) or output(i) is already in place and costs no copy.
+  // alignment or slack, and they may overlap: inputs are read as they are before the run, and of outputs that overlap
+  // the last one stays. A pointer that equals input(i) or output(i) is in place and costs no copy; on a processor others
+  // seldom do (cpu/caller_memory.h). Only what was in place can be found in output(i) afterwards.
   // An empty `observer` costs no clock reads.
   virtual absl::Status Run(absl::Span<const void* const> inputs, absl::Span<void* const> outputs,
                            const LaunchObserver& observer) = 0;
@@ -36,9 +38,13 @@ class Executable {
   virtual void* buffer(int index) = 0;
 };
 
+class ThreadPool;
+
 struct LoadOptions {
   int threads = 1;     // 1..1024, the caller's included
   size_t program = 0;  // which of the manifest's programs
+  // Where the threads come from; null: the pool that the process has (cpu/thread_pool.h). Shared with other executables.
+  std::shared_ptr<ThreadPool> pool = nullptr;
 };
 
 // Stateless; any thread.

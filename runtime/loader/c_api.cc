@@ -3,12 +3,17 @@
 #include <new>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/devices/cpu/thread_pool.h"
 #include "runtime/loader/fusion_runtime.h"
 #include "runtime/loader/session.h"
 
 struct fusion_bundle {
   std::shared_ptr<const fusion::Bundle> bundle;  // shared with its sessions, which may outlive it
   std::vector<std::string> names;                // of its specialisations
+};
+
+struct fusion_pool {
+  std::shared_ptr<fusion::ThreadPool> pool;  // shared with its sessions, which may outlive it
 };
 
 struct fusion_session {
@@ -119,14 +124,32 @@ const char* fusion_bundle_launch_label(const fusion_bundle* b, size_t i) {
   return i < fusion_bundle_launch_count(b) ? b->bundle->manifest().launches[i].label.c_str() : nullptr;
 }
 
+fusion_status fusion_pool_create(int threads, fusion_pool** pool) {
+  return Guard([&]() -> absl::Status {
+    if (pool == nullptr) return absl::InvalidArgumentError("fusion_pool_create: null argument");
+    *pool = nullptr;
+    ASSIGN_OR_RETURN(std::shared_ptr<fusion::ThreadPool> created, fusion::ThreadPool::Create(threads));
+    *pool = new fusion_pool{std::move(created)};
+    return absl::OkStatus();
+  });
+}
+
+void fusion_pool_close(fusion_pool* pool) { delete pool; }
+
 fusion_status fusion_session_create(const fusion_bundle* bundle, int threads, fusion_session** session) {
+  return fusion_session_create_on(bundle, nullptr, threads, session);
+}
+
+fusion_status fusion_session_create_on(const fusion_bundle* bundle, fusion_pool* pool, int threads,
+                                       fusion_session** session) {
   return Guard([&]() -> absl::Status {
     if (bundle == nullptr || session == nullptr) {
       return absl::InvalidArgumentError("fusion_session_create: null argument");
     }
     *session = nullptr;
     auto created = std::make_unique<fusion_session>();
-    ASSIGN_OR_RETURN(created->session, fusion::Session::Create(bundle->bundle, threads));
+    ASSIGN_OR_RETURN(created->session,
+                     fusion::Session::Create(bundle->bundle, threads, pool == nullptr ? nullptr : pool->pool));
     *session = created.release();
     return absl::OkStatus();
   });

@@ -6,8 +6,8 @@
  *   fusion_session_create(bundle, 0, &session);
  *   fusion_run(session, inputs, outputs);
  *
- * Threads: a bundle may be used by any number at once. Runs of one session wait for each other; sessions are
- * independent. Errors: every function that can fail returns a fusion_status; fusion_last_error has the words. Nothing
+ * Threads: a bundle may be used by any number at once. Runs of one session wait for each other, in the order of the
+ * calls. Sessions share the threads of the process, unless they are given a pool. Errors: every function that can fail returns a fusion_status; fusion_last_error has the words. Nothing
  * aborts on bad input. A bundle contains machine code: digests detect damage, they do not make an untrusted file safe.
  */
 #ifndef FUSION_RUNTIME_LOADER_FUSION_RUNTIME_H_
@@ -27,6 +27,7 @@ extern "C" {
 #endif
 
 typedef struct fusion_bundle fusion_bundle;
+typedef struct fusion_pool fusion_pool;
 typedef struct fusion_session fusion_session;
 
 /* Numbers are those of the canonical gRPC and Abseil codes. */
@@ -98,11 +99,27 @@ FUSION_API const char* fusion_bundle_specialisation_name(const fusion_bundle* bu
 FUSION_API size_t fusion_bundle_launch_count(const fusion_bundle* bundle);
 FUSION_API const char* fusion_bundle_launch_label(const fusion_bundle* bundle, size_t index);
 
-/* --- Sessions: memory and threads for one run at a time --- */
+/* --- Sessions: memory for one run at a time, and a number of threads --- */
 
-/* threads counts the calling one; 0 means every CPU that this process may use; at most 1024. */
+/* threads is how many a run takes, the calling one included; 0 means every CPU that this process may use; at most 1024.
+ *
+ * All sessions of a process share one pool, which has as many threads as the process may use CPUs, or as the session
+ * that wants most. A run takes its threads when it begins and gives them back when it ends; where too few are free, runs
+ * wait in the order of the calls. Runs of one thread take none and never wait for those of other sessions. Idle threads
+ * look for work for a tenth of a millisecond, then sleep. The pool ends with the last session. */
 FUSION_API fusion_status fusion_session_create(const fusion_bundle* bundle, int threads, fusion_session** session);
 FUSION_API void fusion_session_close(fusion_session* session);
+
+/* A pool of the caller's, apart from that of the process: its sessions run on at most `threads` threads at a time,
+ * calling ones included, and wait for nobody but each other. 1 to 1024 threads; FUSION_RESOURCE_EXHAUSTED if they do not
+ * start. */
+FUSION_API fusion_status fusion_pool_create(int threads, fusion_pool** pool);
+/* NULL is allowed. Sessions may outlive their pool's handle. */
+FUSION_API void fusion_pool_close(fusion_pool* pool);
+/* As fusion_session_create; 0 threads means all of the pool, more than it has are FUSION_INVALID_ARGUMENT. A NULL pool is
+ * that of the process. */
+FUSION_API fusion_status fusion_session_create_on(const fusion_bundle* bundle, fusion_pool* pool, int threads,
+                                                  fusion_session** session);
 
 /* Following runs take inputs of these shapes: shapes[i] points to fusion_bundle_input_rank(i) extents.
  * FUSION_INVALID_ARGUMENT, listing what was built, if no specialisation takes them; the session stays as it was. Not
@@ -113,7 +130,18 @@ FUSION_API size_t fusion_session_specialisation(const fusion_session* session);
 FUSION_API size_t fusion_session_input_bytes(const fusion_session* session, size_t index);
 FUSION_API size_t fusion_session_output_bytes(const fusion_session* session, size_t index);
 
-/* inputs[i] points to fusion_session_input_bytes(i) bytes, row-major, of any alignment; outputs alike. */
+/* inputs[i] points to fusion_session_input_bytes(i) bytes, row-major, of any alignment; outputs alike. Inputs are not
+ * written. Memory may be used twice: an output may be or overlap an input, which counts as it was before the run; of
+ * outputs that overlap, the last one stays.
+ *
+ * On target cpu, kernels read and write this memory itself, with no copy, where all of these hold:
+ *   - it begins at a multiple of its element's size (a multiple of 64 bytes is fastest);
+ *   - its last byte and the 64 bytes behind it lie in one page: kernels may read, not write, so far;
+ *   - it has nothing in common with another output, nor an input with an output;
+ *   - the model computes the output, and does not hand out an input, a constant or another output;
+ *   - the session does not pad the input to a larger specialisation.
+ * What fails one of them is copied, by all threads of the session. Other targets copy to and from the device. Until the
+ * call returns, nobody else writes the inputs or touches the outputs. */
 FUSION_API fusion_status fusion_run(fusion_session* session, const void* const* inputs, void* const* outputs);
 
 /* Shapes of outputs that depend on data: fusion_bundle_output_shape and fusion_session_output_bytes are bounds, for
@@ -122,7 +150,8 @@ FUSION_API fusion_status fusion_run(fusion_session* session, const void* const* 
  * other outputs, the shape of the selected specialisation. */
 FUSION_API fusion_status fusion_session_output_shape(const fusion_session* session, size_t index, int64_t* extents);
 
-/* The session's own memory of an input or output (NULL out of range). Passing it to fusion_run saves the copy. */
+/* The session's own memory of an input or output (NULL out of range), which is aligned and has room behind it: on target
+ * cpu, what is passed to fusion_run in it is never copied. An output is found there only if the run was given it. */
 FUSION_API void* fusion_session_input(fusion_session* session, size_t index);
 FUSION_API void* fusion_session_output(fusion_session* session, size_t index);
 

@@ -1,23 +1,17 @@
 #include "runtime/loader/session.h"
 
-#include <sched.h>
-
 #include <algorithm>
+#include <mutex>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/pack_box.h"
 #include "runtime/base/random_inputs.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/devices/cpu/thread_pool.h"
 #include "runtime/loader/pick_program.h"
 
 namespace fusion {
 namespace {
-
-int UsableCpus() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
-}
 
 absl::Status CheckInput(const Binding& binding, bool any_shape, const Tensor& tensor) {
   if (tensor.dtype() == binding.dtype && (any_shape || tensor.shape() == binding.shape)) return absl::OkStatus();
@@ -62,9 +56,11 @@ absl::StatusOr<std::shared_ptr<const Bundle>> Bundle::FromBytes(absl::string_vie
   return Bring(std::move(reader));
 }
 
-absl::StatusOr<std::unique_ptr<Session>> Session::Create(std::shared_ptr<const Bundle> bundle, int threads) {
+absl::StatusOr<std::unique_ptr<Session>> Session::Create(std::shared_ptr<const Bundle> bundle, int threads,
+                                                           std::shared_ptr<ThreadPool> pool) {
   std::unique_ptr<Session> session(new Session());
-  session->threads_ = threads == 0 ? std::min(UsableCpus(), 1024) : threads;
+  session->threads_ = threads != 0 ? threads : std::min(pool != nullptr ? pool->threads() : UsableCpus(), 1024);
+  session->pool_ = std::move(pool);
   session->bundle_ = std::move(bundle);
   session->executables_.resize(session->manifest().program_count());
   RETURN_IF_ERROR(session->Load(0));
@@ -76,6 +72,7 @@ absl::Status Session::Load(size_t program) {
     LoadOptions options;
     options.threads = threads_;
     options.program = program;
+    options.pool = pool_;
     ASSIGN_OR_RETURN(executables_[program], bundle_->device().Load(bundle_->reader(), options));
   }
   selected_ = program;
@@ -85,7 +82,7 @@ absl::Status Session::Load(size_t program) {
 }
 
 absl::Status Session::Select(absl::Span<const Shape> shapes) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<FifoMutex> lock(mutex_);
   return SelectLocked(shapes);
 }
 
@@ -119,7 +116,7 @@ void Session::PadInputs(absl::Span<const void* const> inputs) {
 
 absl::Status Session::RunRaw(absl::Span<const void* const> inputs, absl::Span<void* const> outputs,
                              const LaunchObserver& observer) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<FifoMutex> lock(mutex_);
   return RunLocked(inputs, outputs, observer);
 }
 
@@ -163,7 +160,7 @@ size_t Session::input_bytes(int index) const {
 }
 
 Shape Session::output_shape(int index) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<FifoMutex> lock(mutex_);
   return output_shapes_[index];
 }
 
@@ -180,7 +177,7 @@ absl::StatusOr<std::vector<Tensor>> Session::RunTimed(absl::Span<const Tensor> i
     input_data.push_back(inputs[i].data());
     shapes.push_back(inputs[i].shape());
   }
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<FifoMutex> lock(mutex_);
   RETURN_IF_ERROR(SelectLocked(shapes));
   std::vector<Tensor> outputs;
   std::vector<void*> output_data;

@@ -5,12 +5,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "runtime/base/fifo_semaphore.h"
 #include "runtime/base/tensor.h"
 #include "runtime/bundle/bundle_reader.h"
 #include "runtime/devices/device.h"
@@ -37,11 +37,14 @@ class Bundle {
   std::unique_ptr<Device> device_;
 };
 
-// A bundle with memory and threads of its own. Any thread may call; runs of one session follow each other.
+// A bundle with memory of its own. Any thread may call; runs of one session follow each other in the order of the calls.
 class Session {
  public:
-  // threads: 0 means every CPU this process may use. Sessions of one bundle share its constants.
-  static absl::StatusOr<std::unique_ptr<Session>> Create(std::shared_ptr<const Bundle> bundle, int threads);
+  // threads: how many a run takes, the caller's included; 0 means every CPU this process may use, or all of `pool`.
+  // They come from `pool`, by default the one that all sessions of the process share; runs that find too few free wait in
+  // line. Sessions of one bundle share its constants. INVALID_ARGUMENT for more threads than a pool of a fixed size has.
+  static absl::StatusOr<std::unique_ptr<Session>> Create(std::shared_ptr<const Bundle> bundle, int threads,
+                                                         std::shared_ptr<ThreadPool> pool = nullptr);
 
   const Manifest& manifest() const { return bundle_->manifest(); }
   int threads() const { return threads_; }
@@ -62,7 +65,8 @@ class Session {
 
   // On host memory: of each input's selected shape, of each output's shape in program(). An output with extents is
   // packed row-major to its actual shape at the start of its memory. INVALID_ARGUMENT for a wrong count or a null
-  // pointer.
+  // pointer. On a processor kernels work in this memory where cpu/caller_memory.h lets them; else it is copied. An
+  // output may overlap an input.
   absl::Status RunRaw(absl::Span<const void* const> inputs, absl::Span<void* const> outputs,
                       const LaunchObserver& observer = {});
 
@@ -71,7 +75,7 @@ class Session {
 
   // Of the selected shape.
   size_t input_bytes(int index) const;
-  // The session's own memory: fill it and pass the same pointer to RunRaw to save the copy.
+  // The session's own memory: fill it and pass the same pointer to RunRaw, and nothing is ever copied.
   void* input(int index) { return padding() ? staged_[index].mutable_data() : executables_[selected_]->input(index); }
   const void* output(int index) { return executables_[selected_]->output(index); }
 
@@ -87,8 +91,9 @@ class Session {
 
   std::shared_ptr<const Bundle> bundle_;
   int threads_ = 1;
+  std::shared_ptr<ThreadPool> pool_;
 
-  mutable std::mutex mutex_;                              // held while running
+  mutable FifoMutex mutex_;                               // held while running
   std::vector<Shape> output_shapes_;                      // under mutex_
   std::vector<std::unique_ptr<Executable>> executables_;  // by program; null: not loaded yet
   size_t selected_ = 0;

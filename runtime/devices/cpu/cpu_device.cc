@@ -1,11 +1,13 @@
 #include "runtime/devices/cpu/cpu_device.h"
 
+#include <algorithm>
 #include <chrono>
-#include <cstring>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/devices/cpu/caller_memory.h"
 #include "runtime/devices/cpu/cpu_launches.h"
 #include "runtime/devices/cpu/isa.h"
 #include "runtime/devices/host_memory.h"
@@ -18,8 +20,8 @@ int64_t WithSlack(int64_t size_bytes) {
 }
 
 struct BoundBinding {
-  char* data;
-  int64_t size_bytes;
+  int buffer;
+  CallerPiece piece;  // `caller` is each run's
 };
 
 class CpuExecutable : public Executable {
@@ -31,7 +33,7 @@ class CpuExecutable : public Executable {
     const Program& program = executable->bundle_->manifest().program(options.program);
     RETURN_IF_ERROR(executable->PlaceBuffers(program));
     ASSIGN_OR_RETURN(executable->launches_, CpuLaunches::Create(*executable->bundle_, program, CpuLaunches::Which::kAll,
-                                                                executable->bases_, options.threads));
+                                                                executable->bases_, options.threads, options.pool));
     executable->launch_count_ = program.launches.size();
     return executable;
   }
@@ -39,11 +41,11 @@ class CpuExecutable : public Executable {
   absl::Status Run(absl::Span<const void* const> inputs, absl::Span<void* const> outputs,
                    const LaunchObserver& observer) override {
     using Clock = std::chrono::steady_clock;
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      if (inputs[i] != inputs_[i].data && inputs_[i].size_bytes > 0) {
-        std::memcpy(inputs_[i].data, inputs[i], inputs_[i].size_bytes);
-      }
-    }
+    // Runs of one task each need no other thread: then nobody waits for one.
+    std::optional<WorkerPool::Hold> hold;
+    if (launches_.parallel()) hold.emplace(*launches_.pool());
+    Place(inputs, outputs);
+    for (size_t i = 0; i < inputs.size(); ++i) Move(inputs_[i].buffer, inputs[i], inputs_[i].piece.size_bytes);
     for (size_t i = 0; i < launch_count_; ++i) {
       const Clock::time_point start = observer ? Clock::now() : Clock::time_point();
       launches_.Run(i);
@@ -52,16 +54,15 @@ class CpuExecutable : public Executable {
                  std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
       }
     }
-    for (size_t i = 0; i < outputs_.size(); ++i) {
-      if (outputs[i] != outputs_[i].data && outputs_[i].size_bytes > 0) {
-        std::memcpy(outputs[i], outputs_[i].data, outputs_[i].size_bytes);
-      }
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const char* from = bases_[outputs_[i].buffer];
+      if (from != outputs[i]) launches_.pool()->Copy(outputs[i], from, outputs_[i].piece.size_bytes);
     }
     return absl::OkStatus();
   }
 
-  void* input(int index) override { return inputs_[index].data; }
-  const void* output(int index) override { return outputs_[index].data; }
+  void* input(int index) override { return const_cast<char*>(inputs_[index].piece.own); }
+  const void* output(int index) override { return outputs_[index].piece.own; }
   void* buffer(int index) override { return bases_[index]; }
 
  private:
@@ -90,22 +91,70 @@ class CpuExecutable : public Executable {
           break;
       }
     }
-    RETURN_IF_ERROR(Bind(program.inputs, &inputs_));
-    return Bind(program.outputs, &outputs_);
+    own_begin_ = memory_.data();
+    own_end_ = own_begin_ + bytes;
+    std::vector<bool> bound(program.buffers.size());
+    RETURN_IF_ERROR(Bind(program, program.inputs, Buffer::Kind::kInput, &bound, &inputs_));
+    return Bind(program, program.outputs, Buffer::Kind::kOutput, &bound, &outputs_);
   }
 
-  absl::Status Bind(const std::vector<Binding>& bindings, std::vector<BoundBinding>* bound) {
+  // An output may be a buffer of any kind, and several outputs the same one.
+  absl::Status Bind(const Program& program, const std::vector<Binding>& bindings, Buffer::Kind kind,
+                    std::vector<bool>* bound, std::vector<BoundBinding>* result) {
     for (const Binding& binding : bindings) {
       ASSIGN_OR_RETURN(const int64_t size_bytes, CheckedSizeBytes(binding.shape, binding.dtype));
-      bound->push_back({bases_[binding.buffer], size_bytes});
+      const Buffer& buffer = program.buffers[binding.buffer];
+      const bool can_bind = buffer.kind == kind && buffer.size_bytes == size_bytes && !(*bound)[binding.buffer];
+      (*bound)[binding.buffer] = (*bound)[binding.buffer] || can_bind;
+      const char* own = bases_[binding.buffer];
+      result->push_back({binding.buffer, {nullptr, own, size_bytes, DTypeBytes(buffer.dtype), can_bind}});
     }
     return absl::OkStatus();
   }
 
+  // Gives the kernels the caller's memory where they may have it, and their own where not.
+  void Place(absl::Span<const void* const> inputs, absl::Span<void* const> outputs) {
+    if (std::equal(inputs.begin(), inputs.end(), last_inputs_.begin(), last_inputs_.end()) &&
+        std::equal(outputs.begin(), outputs.end(), last_outputs_.begin(), last_outputs_.end())) {
+      return;
+    }
+    std::vector<CallerPiece> input_pieces, output_pieces;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      input_pieces.push_back(inputs_[i].piece);
+      input_pieces.back().caller = static_cast<const char*>(inputs[i]);
+    }
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      output_pieces.push_back(outputs_[i].piece);
+      output_pieces.back().caller = static_cast<const char*>(outputs[i]);
+    }
+    const UsesCaller uses = DecideUses(input_pieces, output_pieces, own_begin_, own_end_);
+    for (size_t i = 0; i < inputs.size(); ++i) PlaceBuffer(inputs_[i].buffer, input_pieces[i], uses.inputs[i]);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (outputs_[i].piece.can_bind) PlaceBuffer(outputs_[i].buffer, output_pieces[i], uses.outputs[i]);
+    }
+    last_inputs_.assign(inputs.begin(), inputs.end());
+    last_outputs_.assign(outputs.begin(), outputs.end());
+  }
+
+  void PlaceBuffer(int buffer, const CallerPiece& piece, bool uses_caller) {
+    // Inputs are not written: kernels declare them const.
+    char* base = const_cast<char*>(uses_caller ? piece.caller : piece.own);
+    if (bases_[buffer] == base) return;
+    bases_[buffer] = base;
+    launches_.Rebind(buffer, base);
+  }
+
+  void Move(int buffer, const void* from, int64_t size_bytes) {
+    if (bases_[buffer] != from) launches_.pool()->Copy(bases_[buffer], from, size_bytes);
+  }
+
   std::shared_ptr<const BundleReader> bundle_;
   HostMemory memory_;         // the arena, then inputs and outputs, each with its slack
-  std::vector<char*> bases_;  // parallel to Program::buffers
+  const char *own_begin_ = nullptr, *own_end_ = nullptr;
+  std::vector<char*> bases_;  // parallel to Program::buffers; of inputs and outputs as the latest run had them
   std::vector<BoundBinding> inputs_, outputs_;
+  std::vector<const void*> last_inputs_;  // what the latest run was given, which `bases_` follow
+  std::vector<void*> last_outputs_;
   CpuLaunches launches_;
   size_t launch_count_ = 0;
 };

@@ -5,8 +5,10 @@
 namespace fusion {
 
 absl::StatusOr<CpuLaunches> CpuLaunches::Create(const BundleReader& bundle, const Program& program, Which which,
-                                                const std::vector<char*>& bases, int threads) {
+                                                const std::vector<char*>& bases, int threads,
+                                                std::shared_ptr<ThreadPool> pool) {
   CpuLaunches result;
+  result.arguments_.resize(program.buffers.size());
   for (const Launch& launch : program.launches) {
     BoundLaunch& bound = result.launches_.emplace_back();
     const Kernel& kernel = program.kernels[launch.kernel];
@@ -19,20 +21,31 @@ absl::StatusOr<CpuLaunches> CpuLaunches::Create(const BundleReader& bundle, cons
     for (const fusion::Phase& phase : kernel.phases) {
       ASSIGN_OR_RETURN(void* const address, library->Symbol(phase.symbol));
       bound.phases.push_back({reinterpret_cast<fusion_kernel_phase>(address), phase.tasks});
+      result.parallel_ = result.parallel_ || phase.tasks * static_cast<int64_t>(launch.sets()) > 1;
     }
     for (size_t s = 0; s < launch.sets(); ++s) {
       std::vector<void*>& arguments = bound.arguments.emplace_back();
       for (const int buffer : launch.set(s)) arguments.push_back(bases[buffer]);
     }
-    for (const std::vector<void*>& arguments : bound.arguments) bound.sets.push_back(arguments.data());
+    for (size_t s = 0; s < launch.sets(); ++s) {
+      for (size_t a = 0; a < launch.set(s).size(); ++a) {
+        result.arguments_[launch.set(s)[a]].push_back(&bound.arguments[s][a]);
+      }
+      bound.sets.push_back(bound.arguments[s].data());
+    }
   }
   if (which == Which::kAll || !result.libraries_.empty()) {
     const auto math = bundle.manifest().options.find("math");
     const bool strict = math != bundle.manifest().options.end() && math->second == "strict";
     ASSIGN_OR_RETURN(result.pool_, WorkerPool::Create(threads, program.scratch_bytes_per_thread,
-                                                      strict ? Subnormals::kKept : Subnormals::kZero));
+                                                      strict ? Subnormals::kKept : Subnormals::kZero,
+                                                      std::move(pool)));
   }
   return result;
+}
+
+void CpuLaunches::Rebind(int buffer, char* base) {
+  for (void** argument : arguments_[buffer]) *argument = base;
 }
 
 void CpuLaunches::Run(size_t launch) {

@@ -24,10 +24,19 @@ class CpuLaunches {
   // `bases`: where each of the program's buffers lies; with its slack it outlives this. FAILED_PRECONDITION if the code
   // does not load.
   static absl::StatusOr<CpuLaunches> Create(const BundleReader& bundle, const Program& program, Which which,
-                                            const std::vector<char*>& bases, int threads);
+                                            const std::vector<char*>& bases, int threads,
+                                            std::shared_ptr<ThreadPool> pool);
+
+  // From now on `buffer` lies at `base`.
+  void Rebind(int buffer, char* base);
 
   // All phases, one after another. Nothing for a launch that is not one of these.
   void Run(size_t launch);
+
+  // Null without launches.
+  WorkerPool* pool() { return pool_.get(); }
+  // Whether some phase has tasks for more than one thread.
+  bool parallel() const { return parallel_; }
 
  private:
   struct Phase {
@@ -42,7 +51,9 @@ class CpuLaunches {
 
   std::map<std::string, std::unique_ptr<CodeLibrary>> libraries_;
   std::vector<BoundLaunch> launches_;  // parallel to the program's
-  std::unique_ptr<WorkerPool> pool_;   // null without launches
+  std::vector<std::vector<void**>> arguments_;  // by buffer: each place in launches_ that has its base
+  bool parallel_ = false;
+  std::unique_ptr<WorkerPool> pool_;
 };
 
 }  // namespace fusion

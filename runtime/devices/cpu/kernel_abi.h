@@ -4,8 +4,10 @@
  * phase's [0, tasks). The runtime covers [0, tasks) once per launch, in ranges, in any order, on any threads at once; a
  * range never splits a task and is never empty. The phases of a launch, and launches, are separated by a full barrier.
  *
- * args[i]   Base address of the launch's i-th buffer, 64-byte aligned, readable 64 bytes past its end (FORMAT.md in
- *           runtime/bundle). Buffers are distinct memory except arena buffers that the manifest itself overlaps.
+ * args[i]   Base address of the launch's i-th buffer, readable 64 bytes past its end (FORMAT.md in runtime/bundle).
+ *           64-byte aligned; an input or output of the model may be the caller's memory, which is a multiple of its
+ *           element only. Buffers are distinct memory except arena buffers that the manifest itself overlaps, and
+ *           inputs, which are only read and may overlap each other.
  * scratch   This thread's own `scratch_bytes_per_thread` bytes, 64-byte aligned, contents undefined at entry, readable
  *           64 bytes past the end. Not shared with any range that runs at the same time.
  *

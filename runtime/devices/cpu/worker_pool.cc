@@ -1,35 +1,34 @@
 #include "runtime/devices/cpu/worker_pool.h"
 
-#include <pthreadpool.h>
-
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <vector>
 
 #include "runtime/base/status_macros.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/devices/host_memory.h"
 
-#if defined(__SANITIZE_THREAD__)
-// ThreadSanitizer cannot see the barriers inside an uninstrumented pthreadpool; this tells it of the two that the
-// library documents: a range begins after the call was made, and the call returns after every range.
-extern "C" void __tsan_acquire(void* address);
-extern "C" void __tsan_release(void* address);
-#define FUSION_TSAN_ACQUIRE(address) __tsan_acquire(address)
-#define FUSION_TSAN_RELEASE(address) __tsan_release(address)
-#else
-#define FUSION_TSAN_ACQUIRE(address)
-#define FUSION_TSAN_RELEASE(address)
-#endif
-
 namespace fusion {
 namespace {
 
 constexpr int64_t kRangesPerThread = 4;
+constexpr int64_t kCopyTaskBytes = 64 << 10;
 
-struct alignas(64) Slot {
-  std::atomic<bool> taken{false};
+// A thread's scratch, and which ranges it has left of the phase that runs.
+struct alignas(64) Share {
   char* scratch = nullptr;
+  std::atomic<int64_t> left{0};  // how many nobody has claimed; a claim takes one off
+  int64_t front = 0;             // the next one that the thread itself takes
+  std::atomic<int64_t> back{0};  // one past the next one that another thread takes
+
+  bool Claim() {
+    int64_t now = left.load(std::memory_order_relaxed);
+    while (now > 0) {
+      if (left.compare_exchange_weak(now, now - 1, std::memory_order_relaxed)) return true;
+    }
+    return false;
+  }
 };
 
 struct PhaseRun {
@@ -38,7 +37,7 @@ struct PhaseRun {
   int64_t tasks, ranges;  // tasks of one set
   int threads;
   Subnormals subnormals;
-  Slot* slots;
+  Share* shares;
 };
 
 int64_t RangeBegin(const PhaseRun& run, int64_t range) {
@@ -56,20 +55,27 @@ void RunTasks(const PhaseRun& run, void* scratch, int64_t begin, int64_t end) {
   }
 }
 
-// The library does not say which thread a range runs on. Of `threads` scratch areas at least one is free while fewer
-// ranges than that are in flight; the search begins at the area of the thread that the range was meant for.
-void RunRange(void* context, size_t range) {
-  FUSION_TSAN_ACQUIRE(context);
+// Claims come before takes, so as many ranges are taken as there were, from both ends, and none twice.
+void RunShares(void* context, int thread) {
   const PhaseRun& run = *static_cast<const PhaseRun*>(context);
-  int slot = static_cast<int>(range * run.threads / run.ranges);
-  while (run.slots[slot].taken.exchange(true, std::memory_order_acquire)) slot = (slot + 1) % run.threads;
-  {
-    const ScopedSubnormals mode(run.subnormals);
-    const auto number = static_cast<int64_t>(range);
-    RunTasks(run, run.slots[slot].scratch, RangeBegin(run, number), RangeBegin(run, number + 1));
+  const ScopedSubnormals mode(run.subnormals);
+  Share& mine = run.shares[thread];
+  const auto run_range = [&](int64_t range) {
+    RunTasks(run, mine.scratch, RangeBegin(run, range), RangeBegin(run, range + 1));
+  };
+  while (mine.Claim()) run_range(mine.front++);
+  for (int step = 1; step < run.threads; ++step) {
+    Share& other = run.shares[(thread + run.threads - step) % run.threads];
+    while (other.Claim()) run_range(other.back.fetch_sub(1, std::memory_order_relaxed) - 1);
   }
-  run.slots[slot].taken.store(false, std::memory_order_release);
-  FUSION_TSAN_RELEASE(context);
+}
+
+// args: to, from, the size in bytes.
+void CopyTasks(void* const* args, void*, int64_t begin, int64_t end) {
+  const int64_t first = begin * kCopyTaskBytes;
+  const int64_t last = std::min(*static_cast<const int64_t*>(args[2]), end * kCopyTaskBytes);
+  std::memcpy(static_cast<char*>(args[0]) + first, static_cast<const char*>(args[1]) + first,
+              static_cast<size_t>(last - first));
 }
 
 }  // namespace
@@ -77,20 +83,20 @@ void RunRange(void* context, size_t range) {
 struct WorkerPool::State {
   int threads = 1;
   Subnormals subnormals = Subnormals::kKept;
-  pthreadpool_t pool = nullptr;
+  std::unique_ptr<ThreadTeam> team;
   HostMemory scratch;
-  std::vector<Slot> slots;
-
-  ~State() {
-    if (pool != nullptr) pthreadpool_destroy(pool);
-  }
+  std::vector<Share> shares;
 };
 
 WorkerPool::WorkerPool(std::unique_ptr<State> state) : state_(std::move(state)) {}
 WorkerPool::~WorkerPool() = default;
 
+WorkerPool::Hold::Hold(WorkerPool& pool) : team_(*pool.state_->team) { team_.Enter(); }
+WorkerPool::Hold::~Hold() { team_.Leave(); }
+
 absl::StatusOr<std::unique_ptr<WorkerPool>> WorkerPool::Create(int threads, int64_t scratch_bytes_per_thread,
-                                                               Subnormals subnormals) {
+                                                               Subnormals subnormals,
+                                                               std::shared_ptr<ThreadPool> pool) {
   auto state = std::make_unique<State>();
   state->threads = threads;
   state->subnormals = subnormals;
@@ -99,12 +105,10 @@ absl::StatusOr<std::unique_ptr<WorkerPool>> WorkerPool::Create(int threads, int6
       (scratch_bytes_per_thread + kBufferSlackBytes + kBufferAlignBytes - 1) / kBufferAlignBytes * kBufferAlignBytes;
   if (pitch % 4096 == 0) pitch += kBufferAlignBytes;
   ASSIGN_OR_RETURN(state->scratch, HostMemory::Allocate(pitch * threads, "kernel scratch"));
-  state->slots = std::vector<Slot>(threads);
-  for (int i = 0; i < threads; ++i) state->slots[i].scratch = state->scratch.data() + pitch * i;
-  if (threads > 1) {
-    state->pool = pthreadpool_create(threads);
-    if (state->pool == nullptr) return absl::ResourceExhaustedError("cannot start the kernel threads");
-  }
+  state->shares = std::vector<Share>(threads);
+  for (int i = 0; i < threads; ++i) state->shares[i].scratch = state->scratch.data() + pitch * i;
+  if (pool == nullptr) pool = ThreadPool::OfProcess();
+  ASSIGN_OR_RETURN(state->team, ThreadTeam::Create(std::move(pool), threads));
   return std::unique_ptr<WorkerPool>(new WorkerPool(std::move(state)));
 }
 
@@ -113,14 +117,32 @@ void WorkerPool::Run(fusion_kernel_phase phase, absl::Span<void* const* const> s
   if (tasks <= 0) return;
   const int64_t all = tasks * static_cast<int64_t>(sets.size());
   const int64_t ranges = std::min<int64_t>(all, s.threads * kRangesPerThread);
-  PhaseRun run{phase, sets, tasks, ranges, s.threads, s.subnormals, s.slots.data()};
+  PhaseRun run{phase, sets, tasks, ranges, s.threads, s.subnormals, s.shares.data()};
   if (s.threads == 1 || all == 1) {
     const ScopedSubnormals mode(s.subnormals);
-    return RunTasks(run, s.slots[0].scratch, 0, all);
+    return RunTasks(run, s.shares[0].scratch, 0, all);
   }
-  FUSION_TSAN_RELEASE(&run);
-  pthreadpool_parallelize_1d(s.pool, RunRange, &run, run.ranges, /*flags=*/0);
-  FUSION_TSAN_ACQUIRE(&run);
+  for (int64_t i = 0; i < s.threads; ++i) {
+    Share& share = s.shares[i];
+    share.front = ranges * i / s.threads;
+    share.back.store(ranges * (i + 1) / s.threads, std::memory_order_relaxed);
+    share.left.store(ranges * (i + 1) / s.threads - share.front, std::memory_order_relaxed);
+  }
+  const bool alone = !s.team->entered();
+  if (alone) s.team->Enter();
+  s.team->Run(RunShares, &run);
+  if (alone) s.team->Leave();
+}
+
+void WorkerPool::Copy(void* to, const void* from, int64_t size_bytes) {
+  const auto *source = static_cast<const char*>(from), *target = static_cast<const char*>(to);
+  const bool overlap = source < target + size_bytes && target < source + size_bytes;
+  if (size_bytes < 4 * kCopyTaskBytes || overlap) {
+    if (size_bytes > 0) std::memmove(to, from, static_cast<size_t>(size_bytes));
+    return;
+  }
+  void* const args[] = {to, const_cast<void*>(from), &size_bytes};
+  Run(CopyTasks, {args}, (size_bytes + kCopyTaskBytes - 1) / kCopyTaskBytes);
 }
 
 }  // namespace fusion

@@ -33,7 +33,7 @@ class OpenClExecutable : public Executable {
     RETURN_IF_ERROR(executable->BindLaunches());
     ASSIGN_OR_RETURN(executable->host_launches_,
                      CpuLaunches::Create(*executable->bundle_, *executable->program_, CpuLaunches::Which::kOnHost,
-                                         executable->buffers_.Bases(), options.threads));
+                                         executable->buffers_.Bases(), options.threads, options.pool));
     return executable;
   }
 
