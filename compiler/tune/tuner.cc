@@ -1,7 +1,10 @@
 #include "compiler/tune/tuner.h"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <limits>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -24,8 +27,58 @@ constexpr double kPruned = 2;
 // A separate measurement moves by more than this; measured in turns, a kernel must win by the second.
 constexpr double kPromising = 0.97, kWon = 0.98;
 constexpr size_t kFinalists = 2;
-// Answers from the database come at once; what follows them may have to be measured.
-constexpr double kLeastVariantSeconds = 1e-3;
+// Of a limited time: what measuring the kernels as they are may take, and what trials leave to the last measurements in
+// turns, without which no trial counts.
+constexpr double kOwnShare = 0.4, kFinalsShare = 0.25;
+// Of what is left of the time, what one round of questions may take: builds vary, and the next round knows more.
+constexpr double kRoundShare = 0.5;
+
+// How much can be asked for in the time that is left. What a variant costs (to be built, sent and measured) is known once
+// some were measured; until then rounds are small, and they grow while the database answers, which says nothing of it.
+class Pace {
+ public:
+  Pace(double end, std::function<double()> clock) : end_(end), clock_(std::move(clock)) {}
+
+  // Variants of the next round, of `all`, where the time ends `reserve_s` early; 0: none any more.
+  size_t Room(size_t all, double reserve_s) const {
+    if (std::isinf(end_)) return all;
+    const double left_s = end_ - reserve_s - clock_();
+    if (left_s <= 0) return 0;
+    if (variant_s_ == 0) return std::min(all, unknown_);
+    if (left_s < variant_s_) return 0;
+    const double fits = std::max(1.0, left_s * kRoundShare / variant_s_);
+    return static_cast<size_t>(std::min(fits, static_cast<double>(all)));
+  }
+  double variant_s() const { return variant_s_; }
+
+  // Measures a round by `measure` and learns from the time that it took.
+  template <typename Measure>
+  auto Ask(const Measure& measure) {
+    const double begin = clock_();
+    auto answers = measure();
+    if (answers.ok()) Learn(clock_() - begin, *answers);
+    return answers;
+  }
+
+ private:
+  void Learn(double seconds, const std::vector<LatencyAnswer>& answers) {
+    const auto asked = std::count_if(answers.begin(), answers.end(), [](const LatencyAnswer& answer) {
+      return answer.source != LatencySource::kDatabase;
+    });
+    if (asked > 0) variant_s_ = seconds / static_cast<double>(asked);
+    unknown_ *= 2;
+  }
+  void Learn(double seconds, const std::vector<std::vector<LatencyAnswer>>& groups) {
+    std::vector<LatencyAnswer> all;
+    for (const std::vector<LatencyAnswer>& group : groups) all.insert(all.end(), group.begin(), group.end());
+    Learn(seconds, all);
+  }
+
+  const double end_;
+  const std::function<double()> clock_;
+  double variant_s_ = 0;  // 0: unknown
+  size_t unknown_ = kGeneration;
+};
 
 struct Kernel {
   int number;
@@ -42,7 +95,8 @@ absl::StatusOr<std::vector<Tuned>> Tune(const std::vector<Subject>& subjects, co
                                         Workbench* workbench) {
   std::vector<Tuned> tuned(subjects.size());
   const auto seconds = [&] { return options.seconds ? options.seconds() : absl::ToUnixNanos(absl::Now()) * 1e-9; };
-  const double end = seconds() + options.budget.seconds;
+  const double limit_s = options.budget.seconds;
+  Pace pace(seconds() + limit_s, seconds);
   double total_ns = 0;
   for (const Subject& subject : subjects) total_ns += subject.weight_ns;
 
@@ -56,12 +110,25 @@ absl::StatusOr<std::vector<Tuned>> Tune(const std::vector<Subject>& subjects, co
     made_own.push_back(std::move(made));
   }
   if (own.empty()) return tuned;
-  double asked_at = seconds();
-  ASSIGN_OR_RETURN(const std::vector<LatencyAnswer> own_answers, workbench->Measure(own));
-  double variant_s = (seconds() - asked_at) / static_cast<double>(own.size());  // one costs: built, sent, measured
+  // Where time is short, those that matter most come first; a kernel whose time is not known is not tuned.
+  std::vector<size_t> order(own.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return subjects[own[a].kernel].weight_ns > subjects[own[b].kernel].weight_ns;
+  });
+  std::vector<LatencyAnswer> own_answers(own.size());  // not measured, unless it is
+  for (size_t done = 0; done < own.size();) {
+    const size_t room = pace.Room(own.size() - done, std::isinf(limit_s) ? 0 : limit_s * (1 - kOwnShare));
+    if (room == 0) break;
+    std::vector<Workbench::Variant> round;
+    for (size_t i = done; i < done + room; ++i) round.push_back(own[order[i]]);
+    ASSIGN_OR_RETURN(const std::vector<LatencyAnswer> answers, pace.Ask([&] { return workbench->Measure(round); }));
+    for (size_t i = 0; i < room; ++i) own_answers[order[done + i]] = answers[i];
+    done += room;
+  }
   std::vector<Kernel> kernels;
   int64_t tried = 0;
-  for (size_t i = 0; i < own.size(); ++i) {
+  for (const size_t i : order) {
     if (!IsMeasured(own_answers[i].source)) continue;
     const int number = own[i].kernel;
     ASSIGN_OR_RETURN(const std::vector<KnownTrial> known, workbench->Trials(number));
@@ -89,13 +156,8 @@ absl::StatusOr<std::vector<Tuned>> Tune(const std::vector<Subject>& subjects, co
     tried += kernel.trials;
     kernels.push_back(std::move(kernel));
   }
-  // Where time is short, those that matter most come first.
-  std::stable_sort(kernels.begin(), kernels.end(), [&](const Kernel& a, const Kernel& b) {
-    return subjects[a.number].weight_ns > subjects[b.number].weight_ns;
-  });
-
   const auto all = static_cast<int64_t>(kernels.size()) * options.budget.trials;
-  while (seconds() < end) {
+  while (true) {
     if (options.cancelled && options.cancelled()) return absl::CancelledError("the job was cancelled");
     struct Asked {
       Kernel* kernel;
@@ -103,11 +165,15 @@ absl::StatusOr<std::vector<Tuned>> Tune(const std::vector<Subject>& subjects, co
     };
     std::vector<Asked> asked;
     std::vector<Workbench::Variant> variants;
-    const double room = (end - seconds()) / std::max(variant_s, kLeastVariantSeconds);
+    // A trial that is not compared in the end was in vain.
+    const double reserve_s =
+        std::isinf(limit_s) ? 0 : std::max(limit_s * kFinalsShare, (1 + kFinalists) * pace.variant_s());
+    const size_t room = pace.Room(kernels.size() * kGeneration, reserve_s);
     for (Kernel& kernel : kernels) {
-      const int most = std::min(kGeneration, options.budget.trials - kernel.trials);
+      const int left = static_cast<int>(std::min<size_t>(room - variants.size(), kGeneration));
+      const int most = std::min(left, options.budget.trials - kernel.trials);
+      if (left == 0) break;
       if (!kernel.active || most <= 0) continue;
-      if (static_cast<double>(variants.size()) >= room) break;
       int added = 0;
       while (added < most) {
         const std::vector<Choices> proposals = kernel.search.Propose(most - added);
@@ -134,9 +200,7 @@ absl::StatusOr<std::vector<Tuned>> Tune(const std::vector<Subject>& subjects, co
     }
     std::vector<double> best;
     for (const Kernel& kernel : kernels) best.push_back(kernel.search.told().front().latency_ns);
-    asked_at = seconds();
-    ASSIGN_OR_RETURN(const std::vector<LatencyAnswer> answers, workbench->Measure(variants));
-    variant_s = (seconds() - asked_at) / static_cast<double>(variants.size());
+    ASSIGN_OR_RETURN(const std::vector<LatencyAnswer> answers, pace.Ask([&] { return workbench->Measure(variants); }));
     for (size_t v = 0; v < variants.size(); ++v) {
       const bool measured = IsMeasured(answers[v].source);  // else it crashed or hung
       asked[v].kernel->search.Tell(asked[v].points,
@@ -145,6 +209,9 @@ absl::StatusOr<std::vector<Tuned>> Tune(const std::vector<Subject>& subjects, co
     }
     tried += static_cast<int64_t>(variants.size());
     for (size_t k = 0; k < kernels.size(); ++k) {
+      const bool was_tried =
+          std::any_of(asked.begin(), asked.end(), [&](const Asked& one) { return one.kernel == &kernels[k]; });
+      if (!was_tried) continue;
       const bool better = kernels[k].search.told().front().latency_ns < kProgress * best[k];
       kernels[k].stale = better ? 0 : kernels[k].stale + 1;
       if (kernels[k].stale >= kPatience) kernels[k].active = false;
@@ -169,16 +236,29 @@ absl::StatusOr<std::vector<Tuned>> Tune(const std::vector<Subject>& subjects, co
   if (options.progress) {
     options.progress(tried, all, absl::StrCat("measuring ", finals.size(), " winners against what they replace"));
   }
-  ASSIGN_OR_RETURN(const std::vector<std::vector<LatencyAnswer>> answers, workbench->Compare(finals));
-  for (size_t f = 0; f < finals.size(); ++f) {
-    const auto measured = [](const LatencyAnswer& answer) { return IsMeasured(answer.source); };
-    if (!std::all_of(answers[f].begin(), answers[f].end(), measured)) continue;
-    const auto fastest =
-        std::min_element(answers[f].begin(), answers[f].end(),
-                         [](const LatencyAnswer& a, const LatencyAnswer& b) { return a.latency_ns < b.latency_ns; });
-    if (fastest->latency_ns >= kWon * answers[f][0].latency_ns) continue;
-    const Workbench::Variant& winner = finals[f][static_cast<size_t>(fastest - answers[f].begin())];
-    tuned[winner.kernel] = {winner.choices, 1 - fastest->latency_ns / answers[f][0].latency_ns};
+  const auto measured = [](const LatencyAnswer& answer) { return IsMeasured(answer.source); };
+  for (size_t done = 0; done < finals.size();) {
+    size_t left = 0;  // variants
+    for (size_t f = done; f < finals.size(); ++f) left += finals[f].size();
+    const size_t room = pace.Room(left, 0);
+    std::vector<std::vector<Workbench::Variant>> round;
+    for (size_t variants = 0; done + round.size() < finals.size(); round.push_back(finals[done + round.size()])) {
+      variants += finals[done + round.size()].size();
+      if (variants > room && !(round.empty() && room > 0)) break;
+    }
+    if (round.empty()) break;
+    ASSIGN_OR_RETURN(const std::vector<std::vector<LatencyAnswer>> answers,
+                     pace.Ask([&] { return workbench->Compare(round); }));
+    for (size_t f = 0; f < round.size(); ++f) {
+      if (!std::all_of(answers[f].begin(), answers[f].end(), measured)) continue;
+      const auto fastest =
+          std::min_element(answers[f].begin(), answers[f].end(),
+                           [](const LatencyAnswer& a, const LatencyAnswer& b) { return a.latency_ns < b.latency_ns; });
+      if (fastest->latency_ns >= kWon * answers[f][0].latency_ns) continue;
+      const Workbench::Variant& winner = round[f][static_cast<size_t>(fastest - answers[f].begin())];
+      tuned[winner.kernel] = {winner.choices, 1 - fastest->latency_ns / answers[f][0].latency_ns};
+    }
+    done += round.size();
   }
   return tuned;
 }

@@ -4,11 +4,12 @@
 usage: report.py --models DIR [--unfolded DIR] [--offline] [--onnxruntime] [--results FILE.json]
                  [--out docs/models.md] [NAME ...]
 
-Every model goes through a fusiond of its own state with its local worker: `fusionctl submit`, then `fusionctl verify`
-against the unfused strict form of the same model, on random inputs of the shapes and ranges that export.py states.
---offline takes fusion-compile instead, whose yellow cases the cost model answers: for a machine too busy to measure.
+Every model is compiled twice: by fusion-compile, whose yellow cases the cost model answers, and by a fusiond of its own
+state whose local worker measures them. The latter bundle is run and verified against the unfused strict form of the same
+model, on random inputs of the shapes and ranges that export.py states.
+--offline leaves the server out and verifies the former: for a machine too busy to measure.
 --unfolded names what `export.py --unfolded` wrote: the same models with batch norms, constants and shapes as nodes, as
-the papers count them. They are planned only.
+the papers count them. They are compiled by fusion-compile, run and verified as well.
 --onnxruntime compares with onnxruntime as well, and needs a Python that has it, numpy included; the rest needs nothing.
 Results are kept in FILE.json: models that are not named keep theirs, so that a long run can be split.
 FUSION_BIN names the folder of the programs (default build/release/bin).
@@ -169,13 +170,40 @@ class Offline:
         pass
 
 
+def plan_figures(manifest):
+    """What a bundle's manifest says of its plan. A value of the arena that several launches use goes from kernel to
+    kernel; one that a single launch uses goes from phase to phase, with a barrier of the kernel's tasks between."""
+    launches, uses = manifest["launches"], {}
+    for number, launch in enumerate(launches):
+        for arguments in [launch["buffers"], *launch.get("others", [])]:
+            for buffer in arguments:
+                uses.setdefault(buffer, set()).add(number)
+    handed = {"kernels": 0, "phases": 0}
+    for index, users in uses.items():
+        buffer = manifest["buffers"][index]
+        if buffer["kind"] == "arena":
+            handed["kernels" if len(users) > 1 else "phases"] += buffer["size_bytes"]
+    return {"launches": len(launches), "batches": sum("others" in launch for launch in launches),
+            "phases": sum(len(manifest["kernels"][launch["kernel"]]["phases"]) for launch in launches),
+            "bytes_between_kernels": handed["kernels"], "bytes_between_phases": handed["phases"]}
+
+
+def read_plan(bundle):
+    return plan_figures(json.loads(call("fusionctl", "bundle", "inspect", bundle, "-o", "json")))
+
+
 def examine(compiler, name, model, folder, with_onnxruntime):
     """A row; what went wrong is in `failure`."""
-    row = {"date": datetime.date.today().isoformat(), "offline": isinstance(compiler, Offline)}
+    row = {"date": datetime.date.today().isoformat(), "offline": isinstance(compiler, Offline), "plans": {}}
     bundle, report = folder / "model.fusion", folder / "submit.json"
     try:
+        if not row["offline"]:
+            estimated = folder / "estimated.fusion"
+            Offline(folder).compile(model, estimated, report)
+            row["plans"]["estimates"] = read_plan(estimated)
         compiler.compile(model, bundle, report)
         row["submit"] = json.loads(report.read_text())
+        row["plans"]["estimates" if row["offline"] else "measured"] = read_plan(bundle)
         files = write_inputs(name, folder)
         given = [word for key, file in files.items() for word in ("--input", f"{key}={file}")]
         if with_onnxruntime:
@@ -188,16 +216,23 @@ def examine(compiler, name, model, folder, with_onnxruntime):
     return row
 
 
-def plan_size(name, model):
-    """Nodes of the file, its symbolic extents bound, and kernels of its plan, by estimates."""
+def examine_unfolded(name, model, folder):
+    """Nodes of the file, its symbolic extents bound, kernels of the bundle and its error; or what went wrong."""
     extents = {axis: axis.removeprefix("d") for axes in export.symbolic_axes(export.RECIPES[name]).values()
                for axis in axes.values()}
-    with tempfile.TemporaryDirectory() as folder:
-        report = pathlib.Path(folder) / "plan.json"
-        bound = [word for axis, extent in extents.items() for word in ("--dim", f"{axis}={extent}")]
-        call("fusion-compile", model, "--plan", "--json", report, *bound)
+    bound = [word for axis, extent in extents.items() for word in ("--dim", f"{axis}={extent}")]
+    bundle, reference, report = folder / "unfolded.fusion", folder / "reference.fusion", folder / "unfolded.json"
+    try:
+        call("fusion-compile", model, bundle, "--json", report, *bound)
         account = json.loads(report.read_text())
-        return {count: account[count] for count in ("nodes", "kernels")}
+        row = {count: account[count] for count in ("nodes", "kernels")}
+        call("fusion-compile", model, reference, "--planner", "none", "--math", "strict", *bound)
+        given = [word for key, file in write_inputs(name, folder).items() for word in ("--input", f"{key}={file}")]
+        verified = call("fusionctl", "verify", bundle, "--reference", reference, *given, "-o", "json")
+        row["strict"] = json.loads(verified)["max_rel_err"]
+    except Failure as failure:
+        return {"failure": str(failure)}
+    return row
 
 
 def number(value):
@@ -237,10 +272,10 @@ def unfolded_rows(rows):
     """Of the models that DNNFusion counts."""
     for name, row in rows.items():
         unfolded, paper = row.get("unfolded"), PAPERS["DNNFusion"].get(name, Paper())
-        if unfolded is None or paper.layers is None or "submit" not in row:
+        if unfolded is None or "failure" in unfolded or paper.layers is None or "submit" not in row:
             continue
         yield [name, str(row["submit"]["nodes"]), str(unfolded["nodes"]), str(paper.layers), str(unfolded["kernels"]),
-               str(paper.kernels), fusion_rates(name, unfolded)]
+               str(paper.kernels), fusion_rates(name, unfolded), number(unfolded["strict"])]
 
 
 def model_row(name, row):
@@ -256,6 +291,22 @@ def model_row(name, row):
             fusion_rates(name, submit), megabytes(between), seconds, number(row.get("strict")), number(row.get("onnxruntime")), counts, sizes]
 
 
+def plan_rows(rows):
+    """Of each model, figures by estimates / by measurements."""
+    for name, row in rows.items():
+        plans = [row.get("plans", {}).get(by) for by in ("estimates", "measured")]
+        if not any(plans):
+            continue
+
+        def both(figure):
+            return " / ".join("–" if plan is None else figure(plan) for plan in plans)
+
+        yield [name, both(lambda plan: str(plan["launches"])), both(lambda plan: str(plan["phases"])),
+               both(lambda plan: str(plan["phases"] - plan["launches"])), both(lambda plan: str(plan["batches"])),
+               both(lambda plan: f"{plan['bytes_between_kernels'] / 1e6:.2f}"),
+               both(lambda plan: f"{plan['bytes_between_phases'] / 1e6:.2f}")]
+
+
 HEAD = ["model", "papers", "nodes", "after rewriting", "kernels (distinct)", "fusion rate (DNNFusion's)",
         "intermediates MB", "seconds",
         "error against strict", "error against onnxruntime", "papers: layers → kernels", "DNNFusion: intermediates MB"]
@@ -264,7 +315,8 @@ HEAD = ["model", "papers", "nodes", "after rewriting", "kernels (distinct)", "fu
 INTRODUCTION = """# Models
 
 Written by `tests/models/report.py`; do not edit. Models are those of `tests/models/export.py`, with seeded random
-weights, compiled for `cpu`:
+weights, compiled for `cpu`. They are the development set: the compiler was written with them in view, and models drawn
+afterwards (`tests/models/zoo.py --fresh`) say what it does elsewhere.
 
     tests/models/export.py --out DIR
     tests/models/report.py --models DIR --onnxruntime
@@ -282,15 +334,26 @@ weights, compiled for `cpu`:
   onnxruntime.
 """
 
+PLANS = """## Launches, phases and batches
+
+A launch runs a kernel; a kernel has phases, and its tasks wait for each other at a barrier between two of them. A batch is one launch that
+runs a kernel for several sets of arguments. A value that several launches use is handed *between kernels*, one that a
+single launch writes and reads again *between phases*; both go through memory. Figures are those of the plan by estimates (`fusion-compile`, the
+cost model answers) / of the plan of a server whose worker measures; – where the server was left out (`--offline`).
+
+| model | launches | phases | barriers inside of kernels | launches that are batches | MB between kernels | MB between phases |
+|---|---:|---:|---:|---:|---:|---:|"""
+
 UNFOLDED = """## With nothing folded by the exporter
 
 `tests/models/export.py --unfolded`: an exporter that is let folds batch norms into convolutions, and arithmetic on shapes
 where they are static; the compiler does both itself. DNNFusion's numbers of layers are those of graphs that hold
 them, so these are the fusion rates to compare with its. `Constant` is not counted here either. VGG-16's 51 layers are
 its 38 operators and the biases of its 13 convolutions, which ONNX has no operator for: counted so, 17 kernels are 3.00.
+Each was compiled by `fusion-compile` and run; the error is against its own unfused strict form.
 
-| model | nodes, folded | nodes, unfolded | DNNFusion's layers | kernels | DNNFusion's | fusion rate (DNNFusion's) |
-|---|---:|---:|---:|---:|---:|---:|"""
+| model | nodes, folded | nodes, unfolded | DNNFusion's layers | kernels | DNNFusion's | fusion rate (DNNFusion's) | error against strict |
+|---|---:|---:|---:|---:|---:|---:|---:|"""
 
 SOURCES = """## Where the papers' figures are from
 
@@ -307,10 +370,15 @@ def document(results, about):
     lines = [INTRODUCTION.format(first=dates[0], last=dates[-1], **about),
              "| " + " | ".join(HEAD) + " |", "|---|---" + "|---:" * 8 + "|---|---|"]
     lines += ["| " + " | ".join(model_row(name, row)) + " |" for name, row in rows.items()]
+    plans = ["| " + " | ".join(row) + " |" for row in plan_rows(rows)]
+    if plans:
+        lines += ["", PLANS, *plans]
     unfolded = ["| " + " | ".join(row) + " |" for row in unfolded_rows(rows)]
     if unfolded:
         lines += ["", UNFOLDED, *unfolded]
     failures = [f"- `{name}`: {row['failure']}" for name, row in rows.items() if "failure" in row]
+    failures += [f"- `{name}`, unfolded: {row['unfolded']['failure']}" for name, row in rows.items()
+                 if "failure" in row.get("unfolded", {})]
     absent = [name for name in ORDER if name not in rows]
     if failures or absent:
         lines += ["", "## What fails", "", *failures]
@@ -334,7 +402,7 @@ def main():
     parser.add_argument("names", nargs="*", metavar="NAME", help="which models; all that DIR has by default")
     parser.add_argument("--models", type=pathlib.Path, required=True, metavar="DIR", help="what export.py wrote")
     parser.add_argument("--unfolded", type=pathlib.Path, metavar="DIR", help="what export.py --unfolded wrote")
-    parser.add_argument("--offline", action="store_true", help="fusion-compile instead of a server")
+    parser.add_argument("--offline", action="store_true", help="fusion-compile only, no server")
     parser.add_argument("--onnxruntime", action="store_true", help="compare with it as well")
     parser.add_argument("--results", type=pathlib.Path, metavar="FILE.json", help="default: DIR/report.json")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "docs/models.md")
@@ -356,7 +424,7 @@ def main():
             compiler = Offline(folder) if options.offline else Service(folder)
             row = examine(compiler, name, model, folder, options.onnxruntime)
             if options.unfolded and (options.unfolded / f"{name}.onnx").is_file():
-                row["unfolded"] = plan_size(name, options.unfolded / f"{name}.onnx")
+                row["unfolded"] = examine_unfolded(name, options.unfolded / f"{name}.onnx", folder)
         finally:
             if compiler is not None:
                 compiler.close()

@@ -39,12 +39,30 @@ class ReportTest(unittest.TestCase):
         self.assertIn("| vgg16 | DNNFusion | 100 (1.96 of theirs) | 90 | 40 (20) | 2.50 (3.00) | 5 → 2 | 3.2 | 1.0e-06 | 2.0e-06 | "
                       "51 → 17 (DNNFusion) | 161 → 52 |", text)
         self.assertNotIn("With nothing folded", text)
-        results["models"]["vgg16"]["unfolded"] = {"nodes": 102, "kernels": 34}
-        self.assertIn("| vgg16 | 100 | 102 | 51 | 34 | 17 | 3.00 (3.00) |", report.document(
-            results, {"cpu": "a CPU", "cpus": 2, "versions": "fusion 0"}))
+        self.assertNotIn("Launches, phases", text)
+        results["models"]["vgg16"]["unfolded"] = {"nodes": 102, "kernels": 34, "strict": 3e-6}
+        results["models"]["vgg16"]["plans"] = {
+            "estimates": {"launches": 17, "phases": 20, "batches": 1, "bytes_between_kernels": 5e6, "bytes_between_phases": 0}}
+        results["models"]["lstm10"]["unfolded"] = {"failure": "fusion-compile: exit 1"}
+        more = report.document(results, {"cpu": "a CPU", "cpus": 2, "versions": "fusion 0"})
+        self.assertIn("| vgg16 | 100 | 102 | 51 | 34 | 17 | 3.00 (3.00) | 3.0e-06 |", more)
+        self.assertIn("| vgg16 | 17 / – | 20 / – | 3 / – | 1 / – | 5.00 / – | 0.00 / – |", more)
+        self.assertIn("- `lstm10`, unfolded: fusion-compile: exit 1", more)
         self.assertIn("- `lstm10`: fusionctl submit: exit 3: unsupported", text)
         self.assertIn("2026-01-01 to 2026-01-02", text)
         self.assertIn("not tried: efficientnet_b0", text)
+
+
+    def test_values_are_handed_between_kernels_or_between_phases(self):
+        arena, weights = {"kind": "arena", "size_bytes": 100}, {"kind": "constant", "size_bytes": 7}
+        figures = report.plan_figures({
+            "buffers": [{"kind": "input", "size_bytes": 5}, arena, {**arena, "size_bytes": 30}, weights,
+                        {**arena, "size_bytes": 8}, {"kind": "output", "size_bytes": 5}],
+            "kernels": [{"phases": [{}, {}]}, {"phases": [{}]}],
+            "launches": [{"kernel": 0, "buffers": [0, 3, 2, 1]},  # 2 is its own: between its phases
+                         {"kernel": 1, "buffers": [1, 4], "others": [[1, 3]]}, {"kernel": 1, "buffers": [4, 5]}]})
+        self.assertEqual(figures, {"launches": 3, "batches": 1, "phases": 4, "bytes_between_kernels": 108,
+                                   "bytes_between_phases": 30})
 
 
 if __name__ == "__main__":
