@@ -15,6 +15,8 @@ namespace {
 
 // Recomputing up to this much (in FMA-equivalents per element) is no dearer than a store and a load.
 constexpr double kInlineCost = 4;
+// A fold of so many terms costs more than a copy of its results.
+constexpr double kLongSum = 8;
 
 bool IndexLoads(const te::Index& index, te::TensorId tensor) {
   for (const te::Index::Part& part : index.parts()) {
@@ -255,6 +257,23 @@ std::vector<int> ChooseInlined(const te::Program& program) {
   return order;
 }
 
+// Would the map's axes walk the fold's by quotients and remainders of a divisor that leaves a rest? Then no loops over
+// the quotient and the remainder make up the axis, and every address and test of the fold would divide.
+bool DividesWithRest(const te::ScalarNode& load) {
+  const auto rest = [](const te::Index& index, const auto& self) -> bool {
+    for (const te::Index::Part& part : index.parts()) {
+      if (part.term.inner == nullptr) continue;
+      const te::Index& inner = *part.term.inner;
+      const te::Interval range = inner.Range();
+      if (part.term.divisor > 1 && (range.lo != 0 || (range.hi + 1) % part.term.divisor != 0)) return true;
+      if (self(inner, self)) return true;
+    }
+    return false;
+  };
+  return std::any_of(load.indices.begin(), load.indices.end(),
+                     [&](const te::Index& index) { return rest(index, rest); });
+}
+
 // If `map` reads the fold's only output at one index, the fold re-indexed to the map's axes with the map as its
 // epilogue.
 std::optional<te::Te> MergeEpilogue(const te::Program& program, const te::Te& fold, const te::Te& map) {
@@ -276,6 +295,9 @@ std::optional<te::Te> MergeEpilogue(const te::Program& program, const te::Te& fo
   for (const te::Index& index : load->indices) {
     if (index.HasLoad()) return std::nullopt;
   }
+  // Copying the results once costs less than a long sum whose addresses divide.
+  const bool long_sum = DomainPoints(fold) >= kLongSum * DomainPoints(fold, false);
+  if (long_sum && DividesWithRest(*load)) return std::nullopt;
   const std::vector<te::Index> at = load->indices;
   auto substitution = [&](const te::Axis& axis) -> const te::Index* {
     for (size_t d = 0; d < fold.axes.size(); ++d) {

@@ -208,6 +208,73 @@ TEST(CodegenConv, Networks) {
   EXPECT_EQ(Failures(cases), "");
 }
 
+// Each form of a window between plain values: borders copied around it, elements a stride apart brought together, row
+// by row first.
+TEST(CodegenWindow, BetweenPlainValues) {
+  std::vector<BlockCase> cases = {
+      Conv("depthwise", {2, 6, 19, 35}, {6, 1, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}, {"group", int64_t{6}}}),
+      Conv("depthwise 7x7", {1, 5, 14, 18}, {5, 1, 7, 7}, {{"pads", Ints{3, 3, 3, 3}}, {"group", int64_t{5}}}),
+      Conv("depthwise stride 2", {1, 5, 23, 41}, {5, 1, 5, 5},
+           {{"pads", Ints{2, 1, 0, 2}}, {"strides", Ints{2, 2}}, {"group", int64_t{5}}}),
+      Conv("depthwise dilated", {1, 4, 20, 33}, {4, 1, 3, 3},
+           {{"pads", Ints{2, 2, 2, 2}}, {"dilations", Ints{2, 2}}, {"group", int64_t{4}}}),
+      Conv("two each", {1, 4, 17, 33}, {8, 1, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}, {"group", int64_t{4}}}),
+      Conv("row", {2, 5, 67}, {5, 1, 5}, {{"pads", Ints{2, 2}}, {"group", int64_t{5}}}),
+      Conv("to few channels", {1, 8, 18, 35}, {3, 8, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}}),
+  };
+  for (const char* op : {"MaxPool", "AveragePool"}) {
+    const auto pool = [&](const std::string& name, const Shape& shape, const G::Attrs& attrs) {
+      G g;
+      g.Out(g.Op(op, {g.In(shape)}, attrs));
+      cases.push_back(BlockCase(absl::StrCat(op, " ", name), g));
+    };
+    pool("5x5", {2, 3, 13, 17}, {{"kernel_shape", Ints{5, 5}}, {"pads", Ints{2, 2, 2, 2}}});
+    pool("13x13", {1, 3, 13, 35}, {{"kernel_shape", Ints{13, 13}}, {"pads", Ints{6, 6, 6, 6}}});
+    pool("3x3 stride 2", {1, 5, 37, 39},
+         {{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}});
+    pool("4x3x5", {1, 2, 7, 9, 20}, {{"kernel_shape", Ints{4, 3, 5}}});
+  }
+  std::vector<RunOptions> options;
+  uint64_t seed = 0;
+  for (const DeviceModel& device : {Avx512Device(), Avx2Device()}) {
+    for (const LayoutMode mode : {LayoutMode::kPlain, LayoutMode::kBlocked, LayoutMode::kAxisLast}) {
+      for (int times = 0; times < 3; ++times) options.push_back({device, mode, false, seed++});
+    }
+  }
+  EXPECT_EQ(Failures(cases, options), "");
+}
+
+// Extents and kernels that the stride divides, and those that it does not.
+TEST(CodegenConv, Transposed) {
+  const auto transposed = [](const std::string& name, const Shape& x, const Shape& w, G::Attrs attrs,
+                             int64_t groups = 1) {
+    G g;
+    attrs.emplace_back("group", groups);
+    g.Out(g.Op("ConvTranspose", {g.In(x), g.Weight(w), g.Weight({w[1] * groups})}, attrs));
+    return BlockCase(name, g);
+  };
+  const auto strides = [](int64_t s) { return Ints{s, s}; };
+  EXPECT_EQ(Failures({
+                transposed("3x3", {1, 16, 7, 9}, {16, 20, 3, 3}, {{"strides", strides(2)}}),
+                transposed("3x3 to even extents", {2, 16, 7, 9}, {16, 32, 3, 3},
+                           {{"strides", strides(2)}, {"pads", Ints{1, 1, 1, 1}}, {"output_padding", Ints{1, 1}}}),
+                transposed("4x4", {1, 12, 8, 9}, {12, 16, 4, 4}, {{"strides", strides(2)}, {"pads", Ints{1, 1, 1, 1}}}),
+                transposed("5x5 stride 3", {1, 5, 6, 7}, {5, 16, 5, 5},
+                           {{"strides", strides(3)}, {"pads", Ints{2, 0, 1, 3}}}),
+                transposed("2x2 stride 3", {1, 5, 6, 7}, {5, 16, 2, 2}, {{"strides", strides(3)}}),
+                transposed("to few channels", {1, 16, 9, 20}, {16, 3, 4, 4},
+                           {{"strides", strides(2)}, {"pads", Ints{1, 1, 1, 1}}}),
+                transposed("groups", {1, 12, 6, 7}, {12, 4, 3, 3}, {{"strides", strides(2)}}, 3),
+                transposed("depthwise", {1, 20, 6, 7}, {20, 1, 3, 3}, {{"strides", strides(2)}}, 20),
+                transposed("one stride", {1, 8, 6, 7}, {8, 16, 3, 3},
+                           {{"strides", Ints{1, 2}}, {"pads", Ints{1, 1, 1, 1}}}),
+                transposed("row", {1, 32, 20}, {32, 16, 10}, {{"strides", Ints{5}}, {"pads", Ints{2, 2}}}),
+                transposed("row to one", {1, 32, 50}, {32, 1, 4}, {{"strides", Ints{2}}, {"pads", Ints{1, 1}}}),
+                transposed("volume", {1, 8, 3, 4, 5}, {8, 16, 3, 3, 3}, {{"strides", Ints{2, 2, 2}}}),
+            }),
+            "");
+}
+
 TEST(CodegenPool, Windows) {
   std::vector<BlockCase> cases;
   for (const char* op : {"MaxPool", "AveragePool"}) {
