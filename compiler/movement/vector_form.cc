@@ -29,6 +29,7 @@ bool IsFloatOp(Op op) {
     case Op::kLog:
     case Op::kErf:
     case Op::kTanh:
+    case Op::kAtan:
     case Op::kIsNan:
     case Op::kIsInf:
     case Op::kEq:

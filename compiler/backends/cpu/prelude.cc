@@ -16,6 +16,7 @@ namespace {
 //
 // exp: Cody-Waite with an exact high part, so that the result does not hang on contraction; 1.7e-7 relative.
 // erf, tanh: rational minimax in x*P(x^2)/Q(x^2), about 3e-7 relative. log: Cephes' polynomial on [sqrt(1/2), sqrt(2)).
+// atan: Cephes' polynomial on [0, tan(pi/8)], quotients beyond it, about 1.5e-7 relative.
 // f16 converts in hardware: every ISA in use has it. vmax(a, b): vmaxps returns its second operand when unordered, so a
 // NaN in `a` needs the extra select.
 constexpr char kText[] =
@@ -183,6 +184,16 @@ SI vf vtanh(vf x) {
   vf q = bc(1.19825839466702e-06f); q = q * s + bc(1.18534705686654e-04f); q = q * s + bc(2.26843463243900e-03f);
   q = q * s + bc(4.89352518554385e-03f);
   return c * p / q;
+}
+SI vf vatan(vf x) {
+  vf a = vabs(x);
+  vi far = a > bc(2.41421356f), mid = a > bc(.41421356f);
+  vf r = (far ? bc(-1.f) : mid ? a - bc(1.f) : a) / (far ? a : mid ? a + bc(1.f) : bc(1.f));
+  vf y = far ? bc(1.57079633f) : mid ? bc(.78539816f) : bc(0.f), z = r * r;
+  vf p = bc(8.05374449538e-2f); p = p * z + bc(-1.38776856032e-1f); p = p * z + bc(1.99777106478e-1f);
+  p = p * z + bc(-3.33329491539e-1f);
+  y = y + (p * z * r + r);
+  return (vf)((vi)y | ((vi)x & (int)0x80000000));
 }
 SI vf vadd(vf a, vf b) { return a + b; }
 SI vf amax_f32(vf acc, vf x) { vf m = x > acc ? x : acc; return x != x ? x : m; }

@@ -126,6 +126,7 @@ SI vf vsign(vf x) { vf z = bc(0.f); vf r = x > z ? bc(1.f) : x < z ? bc(-1.f) : 
 #define vlog log
 #define verf erf
 #define vtanh tanh
+#define vatan atan
 SI vf zip_low(vf a, vf b) { return shuffle2(a, b, (vu)($ZL)); }
 SI vf zip_high(vf a, vf b) { return shuffle2(a, b, (vu)($ZH)); }
 SI vf vrsqrt(vf x) { return bc(1.f) / sqrt(x); }

@@ -594,6 +594,8 @@ std::string FloatVectorOp(const te::ScalarNode& s, const std::vector<std::string
       return call("verf");
     case Op::kTanh:
       return call("vtanh");
+    case Op::kAtan:
+      return call("vatan");
     case Op::kIsNan:
       return absl::StrCat(a[0], " != ", a[0]);
     case Op::kIsInf:
