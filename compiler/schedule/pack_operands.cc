@@ -39,7 +39,7 @@ class Packer {
     if (!by_lane && !(constant && RoundedUp(load))) return absl::OkStatus();
     const bool contiguous =
         te::ClassifyLanes(load.address, tile_.lane, tile_.lane.extent) == te::LaneAccess::kContiguous;
-    const bool overruns = tile_.store_limit >= 0 && !constant;
+    const bool overruns = tile_.store_limit >= 0 && !constant && load.address.Range().hi >= source.elements;
     if (!constant && contiguous && !overruns && tile_.dot.id < 0 && !WorthGathering(load)) return absl::OkStatus();
     if (!constant && tile_.row.id >= 0 && load.address.UsesAxis(tile_.row.id)) {
       return absl::FailedPreconditionError("a moving operand is not contiguous in the lanes");

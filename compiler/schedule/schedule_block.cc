@@ -8,6 +8,7 @@
 #include "compiler/movement/cost.h"
 #include "compiler/schedule/block_maps.h"
 #include "compiler/schedule/column_folds.h"
+#include "compiler/schedule/copy_windows.h"
 #include "compiler/schedule/fold_lanes.h"
 #include "compiler/schedule/form_stages.h"
 #include "compiler/schedule/group_tile.h"
@@ -17,6 +18,7 @@
 #include "compiler/schedule/prefetch_reads.h"
 #include "compiler/schedule/products.h"
 #include "compiler/schedule/register_tile.h"
+#include "compiler/schedule/separate_windows.h"
 #include "compiler/schedule/schedule_routine.h"
 #include "compiler/schedule/split_folds.h"
 #include "compiler/schedule/spread_folds.h"
@@ -118,7 +120,7 @@ class BlockScheduler {
     AxisSource axes;
     ChoiceLog choices;
   };
-  bool ProductsInTasks() const { return in_tasks_ != InTasks::kNoProducts; }
+  bool ProductsInTasks() const { return in_tasks_ == InTasks::kProducts || in_tasks_ == InTasks::kFiltering; }
   Saved Save() const { return {kernel_, axes_, *choices_}; }
   void Restore(const Saved& saved) {
     kernel_ = saved.kernel;
@@ -361,7 +363,7 @@ class BlockScheduler {
       if (DomainPoints(physical.te) == 0) return absl::FailedPreconditionError("an empty stage");
       if (WantsRegisterTile(program_, te, device_)) {
         products = true;
-        if (!ProductsInTasks()) {
+        if (in_tasks_ == InTasks::kNoProducts) {
           return absl::FailedPreconditionError(absl::StrCat("'", program_.tensors[te.outputs[0]].name,
                                                             "' is a product that wants a register tile of its own"));
         }
@@ -373,7 +375,7 @@ class BlockScheduler {
     const LayoutOf layout_of = [this](TensorId t) { return LayoutOfTensor(t); };
     const TaskBoxes task(program_, stages, layout_of, live_out_);
     ASSIGN_OR_RETURN(const std::vector<GridAxis> grid,
-                     ChooseGrid(task, products ? in_tasks_ : InTasks::kNoProducts, device_, &axes_));
+                     ChooseGrid(task, products && ProductsInTasks() ? in_tasks_ : InTasks::kNoProducts, device_, &axes_));
     ASSIGN_OR_RETURN(const std::vector<te::Box> boxes, task.For(grid));
     movement::Phase phase;
     for (const GridAxis& shared : grid) phase.grid.push_back(shared.number);
@@ -448,7 +450,8 @@ class BlockScheduler {
     movement::Step step = StepOf(nest, device_);
     const bool wants_tile = WantsRegisterTile(program_, te, device_);
     const bool along_fold = step.strategy == movement::Strategy::kRowFold;
-    if (wants_tile || (ProductsInTasks() && IsProduct(te) && !along_fold)) {
+    const bool window = te.fold && in_tasks_ == InTasks::kWindows && !along_fold;
+    if (wants_tile || window || (ProductsInTasks() && IsProduct(te) && !along_fold)) {
       const Saved before = Save();
       absl::StatusOr<movement::Phase> in_task = TileInTask(bound);
       if (in_task.ok()) {
@@ -470,7 +473,9 @@ class BlockScheduler {
   bool AddRanges(const Nest& nest, movement::Phase* phase) {
     const AxisSource before = axes_;
     const auto worth = [&](const Nest& part) {
-      return !part.axes.empty() && part.axes.back().extent >= device_.vector_bytes / 4;
+      const int64_t lanes = device_.vector_bytes / 4;
+      const int64_t least = in_tasks_ == InTasks::kWindows ? lanes / 2 : lanes;
+      return !part.axes.empty() && part.axes.back().extent >= least;
     };
     std::vector<movement::Step> steps;
     bool vectors = false;
@@ -589,9 +594,11 @@ absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const s
   };
   std::vector<Form> forms;
   const auto add = [&](const te::Program& form, InTasks in_tasks,
-                       const FilteredProgram* filtered = nullptr) -> absl::Status {
+                       const FilteredProgram* filtered = nullptr,
+                       const std::map<te::TensorId, Layout>* own_layouts = nullptr) -> absl::Status {
     ChoiceLog form_log = log;
-    ASSIGN_OR_RETURN(ScheduledBlock block, BlockScheduler(form, layouts, device, in_tasks, &form_log).Run());
+    const std::map<te::TensorId, Layout>& form_layouts = own_layouts != nullptr ? *own_layouts : layouts;
+    ASSIGN_OR_RETURN(ScheduledBlock block, BlockScheduler(form, form_layouts, device, in_tasks, &form_log).Run());
     if (filtered != nullptr) {
       RETURN_IF_ERROR(TransformFilter(*filtered, &block.kernel));
       for (size_t t = program.tensors.size(); t < form.tensors.size(); ++t) {
@@ -623,6 +630,21 @@ absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const s
   }
   if (const std::optional<te::Program> spread = SpreadFolds(split, device))
     add(*spread, InTasks::kNoProducts).IgnoreError();
+  // Windows in other ways: with their borders copied around them, row by row first, or both.
+  const auto add_windows = [&](const te::Program& form, const std::map<te::TensorId, Layout>& own_layouts) {
+    const auto layout_of = [&](te::TensorId tensor) {
+      const auto it = own_layouts.find(tensor);
+      return it == own_layouts.end() ? Layout() : it->second;
+    };
+    const std::optional<te::Program> copied = CopyWindows(form, layout_of, device);
+    if (!copied) return;
+    add(*copied, InTasks::kWindows, nullptr, &own_layouts).IgnoreError();
+  };
+  add_windows(split, layouts);
+  if (const std::optional<SeparatedProgram> separated = SeparateWindows(split, layouts)) {
+    add(separated->program, InTasks::kWindows, nullptr, &separated->layouts).IgnoreError();
+    add_windows(separated->program, separated->layouts);
+  }
   // In one launch, where groups may wait for each other.
   for (size_t f = 0, n = forms.size(); f < n && device.resident_groups > 0; ++f) {
     if (forms[f].block.kernel.phases.size() < 2) continue;

@@ -15,7 +15,8 @@ namespace fusion {
 enum class InTasks : uint8_t {
   kNoProducts,
   kProducts,
-  kFiltering  // the products of minimal filtering, whose axes are those of its tiles
+  kFiltering,  // the products of minimal filtering, whose axes are those of its tiles
+  kWindows     // folds of windows, as register tiles, on the grid of kNoProducts
 };
 
 // Every axis along which no stage is computed twice, a point a task; with products in blocks, as each task reads the
