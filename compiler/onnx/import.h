@@ -43,7 +43,7 @@ struct ImportedModel {
   int64_t model_nodes = 0;  // operators in the file's main graph, Constant nodes not counted
 };
 
-// Domain "" (ai.onnx) with opset 1 to 21 (below 7 as far as an operator has not changed since: what it
+// Domain "" (ai.onnx) with opset 1 to 28 (below 7 as far as an operator has not changed since: what it
 // has lost are attributes, which are refused); other domains where the registry has `domain.Op`.
 // INVALID_ARGUMENT: no model, a cycle (naming a node on it), undefined or duplicate names, an initializer of the wrong
 // size,

@@ -12,7 +12,7 @@ inline constexpr int kMaxInlineDepth = 64;             // functions that call fu
 inline constexpr int kMaxRank = 32;
 inline constexpr int64_t kMaxActivationBytes = int64_t{1} << 38;       // all node outputs of a graph together
 inline constexpr int64_t kMaxModelFileBytes = (int64_t{1} << 31) - 1;  // protobuf's own limit
-inline constexpr int kMinOpset = 1, kMaxOpset = 21;
+inline constexpr int kMinOpset = 1, kMaxOpset = 28;
 
 }  // namespace fusion::onnx_import
 

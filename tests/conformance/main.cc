@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/onnx/limits.h"
 #include "tests/conformance/modes.h"
 #include "tests/conformance/tolerance.h"
 
@@ -18,7 +19,6 @@ namespace fusion::conformance {
 namespace {
 
 constexpr char kTestData[] = "/usr/share/libonnx-testdata/data/";
-constexpr int64_t kMaxOpset = 21;  // newest that import accepts
 
 struct Options {
   std::string suite = "node";
@@ -108,7 +108,7 @@ int Run(const Options& options) {
   for (const auto& entry : std::filesystem::directory_iterator(root, error)) {
     const std::string name = entry.path().filename().string();
     if (!entry.is_directory() || name.find(options.filter) == std::string::npos) continue;
-    const std::string reason = by_eligibility ? WhyIneligible(entry.path().string(), kMaxOpset) : "";
+    const std::string reason = by_eligibility ? WhyIneligible(entry.path().string(), onnx_import::kMaxOpset) : "";
     if (reason.empty()) {
       folders.push_back(entry.path().string());
     } else {
