@@ -24,7 +24,7 @@ struct Options {
   std::string suite = "node";
   std::string root;  // empty: the suite's folder
   std::string mode = "interpreter";
-  std::string gaps;  // empty: known_gaps.txt for a suite; for another folder, what is ineligible is skipped instead
+  std::string gaps;  // empty: known_gaps.txt for a suite; another folder has none, what is ineligible there is not run
   std::string filter;
   size_t every = 1;  // of the tests, in the order of their names
   bool verbose = false;
@@ -101,7 +101,7 @@ int Run(const Options& options) {
     return 2;
   }
   const std::string root = options.root.empty() ? kTestData + options.suite : options.root;
-  const bool by_eligibility = !options.root.empty() && options.gaps.empty();
+  const bool by_eligibility = !options.root.empty();
   std::map<std::string, int> ineligible;  // reason → tests
   std::vector<std::string> folders;
   std::error_code error;
@@ -113,6 +113,7 @@ int Run(const Options& options) {
       folders.push_back(entry.path().string());
     } else {
       ++ineligible[reason];
+      if (options.verbose) std::cout << "     " << name << " is not run: " << reason << "\n";
     }
   }
   if (folders.empty()) {
@@ -123,10 +124,8 @@ int Run(const Options& options) {
   for (size_t i = 0; i * options.every < folders.size(); ++i) folders[i] = folders[i * options.every];
   folders.resize((folders.size() + options.every - 1) / options.every);
   for (const auto& [reason, tests] : ineligible) std::cout << tests << " not run: " << reason << "\n";
-  const std::string gaps = options.gaps.empty() ? FUSION_KNOWN_GAPS : options.gaps;
-  Tally tally(
-      by_eligibility ? std::map<std::string, std::string>() : ReadGaps(gaps, options.mode, options.mode_options.target),
-      options.verbose);
+  const std::string gaps = options.gaps.empty() && !by_eligibility ? FUSION_KNOWN_GAPS : options.gaps;
+  Tally tally(ReadGaps(gaps, options.mode, options.mode_options.target), options.verbose);
   std::vector<TestCase> batch;
   for (size_t i = 0; i < folders.size(); ++i) {
     auto test = ReadTestCase(folders[i]);

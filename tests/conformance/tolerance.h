@@ -10,6 +10,8 @@ namespace fusion::conformance {
 // Those of ONNX's own backend tests: |actual - expected| <= kAbsolute + kRelative * |expected|.
 inline constexpr double kRelative = 1e-3;
 inline constexpr double kAbsolute = 1e-7;
+// Two steps of bfloat16, as there: half of one step is already twice kRelative.
+inline constexpr double kRelativeOfBf16 = 1.0 / 64;
 
 // Types and shapes must be equal, NaN matches NaN, infinities must be equal, integers and booleans exact. Otherwise a
 // message with the first difference.
