@@ -3,12 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <numeric>
 
-#include "compiler/onnx/model_text.h"
+#include "compiler/onnx/node_run.h"
 #include "compiler/ops/op_testing.h"
-#include "compiler/te/interpreter.h"
-#include "runtime/base/status_macros.h"
 
 namespace fusion::onnx_import {
 namespace {
@@ -19,53 +16,6 @@ using testing::DoubleNear;
 using testing::HasSubstr;
 using testing::Pointwise;
 using Values = std::vector<double>;
-
-std::string IntAttribute(const std::string& name, int64_t value) {
-  return absl::StrCat("attribute { name: '", name, "' type: INT i: ", value, " } ");
-}
-std::string FloatAttribute(const std::string& name, double value) {
-  return absl::StrCat("attribute { name: '", name, "' type: FLOAT f: ", value, " } ");
-}
-
-// One node with these inputs (an empty tensor: absent) and `outputs` outputs.
-absl::StatusOr<std::vector<Tensor>> RunNode(const std::string& op, const std::vector<Tensor>& inputs,
-                                            const std::string& attributes = "", int outputs = 1,
-                                            const std::string& domain = "com.microsoft") {
-  std::string graph;
-  std::vector<std::string> names, results;
-  std::vector<Tensor> bound;
-  for (const Tensor& input : inputs) {
-    names.push_back(input.data() == nullptr ? "" : absl::StrCat("x", names.size()));
-    if (names.back().empty()) continue;
-    std::vector<std::string> dims;
-    for (int64_t extent : input.shape()) dims.push_back(absl::StrCat(extent));
-    graph += TensorInfo("input", names.back(), dims,
-                        input.dtype() == DType::kI32 ? onnx::TensorProto::INT32 : onnx::TensorProto::FLOAT);
-    bound.push_back(input);
-  }
-  for (int k = 0; k < outputs; ++k) {
-    results.push_back(absl::StrCat("y", k));
-    graph += TensorInfo("output", results.back(), {});
-  }
-  ASSIGN_OR_RETURN(
-      const ImportedModel model,
-      ImportText(graph + NodeText(op, names, results, "domain: '" + domain + "' name: 'n' " + attributes)));
-  std::vector<ecg::NodeId> nodes(model.graph.nodes().size());
-  std::iota(nodes.begin(), nodes.end(), 0);
-  ASSIGN_OR_RETURN(const ops::LoweredBlock block, ops::LowerNodes(model.graph, nodes, model.graph.outputs()));
-  std::vector<Tensor> arguments;
-  for (te::TensorId id : block.program.inputs) {
-    const ecg::ValueId value = block.value_of_tensor[id];
-    arguments.emplace_back();
-    for (size_t i = 0; i < bound.size(); ++i) {
-      if (value == model.graph.inputs()[i]) arguments.back() = bound[i];
-    }
-    if (value != ecg::kNone && model.graph.value(value).constant.has_value()) {
-      arguments.back() = *model.graph.value(value).constant;
-    }
-  }
-  return te::Interpret(block.program, arguments);
-}
 
 Values First(const absl::StatusOr<std::vector<Tensor>>& outputs, int k = 0) { return Elements(outputs.value()[k]); }
 

@@ -44,8 +44,13 @@ Scalar Mod(const std::vector<Scalar>& x, const ecg::Attributes& attrs) {
   return Call(attrs.Int("fmod") != 0 ? Op::kFMod : Op::kMod, {x[0], x[1]});
 }
 
+// Signed integers, since opset 28: bits are filled with the sign, also where the amount is negative or too large.
 Scalar BitShift(const std::vector<Scalar>& x, const ecg::Attributes& attrs) {
-  return Call(attrs.String("direction") == "LEFT" ? Op::kShl : Op::kShr, {x[0], x[1]});
+  const bool left = attrs.String("direction") == "LEFT";
+  if (left || !IsSigned(x[0]->dtype)) return Call(left ? Op::kShl : Op::kShr, {x[0], x[1]});
+  const Scalar zero = te::ImmInt(x[0]->dtype, 0), last = te::ImmInt(x[0]->dtype, 8 * DTypeBytes(x[0]->dtype) - 1);
+  const Scalar inside = Call(Op::kAnd, {Call(Op::kGe, {x[1], zero}), Call(Op::kLe, {x[1], last})});
+  return Call(Op::kShr, {x[0], te::Select(inside, x[1], last)});
 }
 
 std::vector<BroadcastOp> Table() {

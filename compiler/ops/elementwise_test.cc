@@ -1,7 +1,9 @@
 // Unary, binary and cast families.
 #include <cmath>
+#include <cstring>
 #include <limits>
 
+#include "compiler/ops/onnx_dtype.h"
 #include "compiler/ops/op_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -26,6 +28,38 @@ std::vector<double> Unary(const std::string& op, const std::vector<double>& x,
   return Values(RunOp({op, {F32({static_cast<int64_t>(x.size())}, x)}, attrs}));
 }
 
+TEST(BitCast, KeepsEveryBit) {
+  const auto bits = [](DType to, const Tensor& x) {
+    return RunOp({"BitCast", {x}, {{"to", OnnxNumber(to)}}}).value()[0];
+  };
+  const Tensor floats = F32({4}, {1, -2, -0.0, kInf});
+  const Tensor ints = bits(DType::kI32, floats);
+  EXPECT_THAT(Elements(ints), ElementsAre(0x3f800000, -0x40000000, std::numeric_limits<int32_t>::min(), 0x7f800000));
+  EXPECT_EQ(std::memcmp(bits(DType::kF32, ints).data(), floats.data(), 16), 0);
+  // A signalling NaN with a payload, which arithmetic would make quiet.
+  const Tensor nan = Tensor::From<int64_t>(DType::kU32, {1}, {0x7f812345});
+  EXPECT_THAT(Elements(bits(DType::kU32, bits(DType::kF32, nan))), ElementsAre(0x7f812345));
+  EXPECT_THAT(Elements(bits(DType::kBF16, Tensor::From<double>(DType::kF16, {1}, {1}))), ElementsAre(0.0078125));
+  EXPECT_THAT(Elements(bits(DType::kI8, Tensor::From<int64_t>(DType::kU8, {2}, {200, 7}))), ElementsAre(-56, 7));
+  EXPECT_EQ(bits(DType::kI32, F32({2, 0}, {})).shape(), Shape({2, 0}));
+  EXPECT_THAT(std::string(TypeOf({"BitCast", {floats}, {{"to", OnnxNumber(DType::kI64)}}}).status().message()),
+              HasSubstr("f32 and i64 differ in width"));
+}
+
+TEST(BitShift, SignedIntegersKeepTheirSign) {
+  const auto shift = [](const std::string& direction, DType dtype, const std::vector<double>& x,
+                        const std::vector<double>& amount) {
+    const int64_t n = static_cast<int64_t>(x.size());
+    const Tensor a = Tensor::From<double>(dtype, {n}, x), b = Tensor::From<double>(dtype, {n}, amount);
+    return Values(RunOp({"BitShift", {a, b}, {{"direction", direction}}}));
+  };
+  EXPECT_THAT(shift("RIGHT", DType::kI8, {-8, -8, -8, 8, 8, 8}, {1, 8, -1, 1, 8, -1}),
+              ElementsAre(-4, -1, -1, 4, 0, 0));
+  EXPECT_THAT(shift("RIGHT", DType::kI32, {-8, -8, 8}, {31, 32, 40}), ElementsAre(-1, -1, 0));
+  EXPECT_THAT(shift("LEFT", DType::kI8, {-1, 64, 3, 3}, {1, 1, 8, -1}), ElementsAre(-2, -128, 0, 0));
+  EXPECT_THAT(shift("RIGHT", DType::kU8, {200, 200}, {1, 8}), ElementsAre(100, 0));
+}
+
 TEST(Unary, ActivationsByDefinition) {
   const std::vector<double> x{-3, -0.5, 0, 0.5, 3};
   const auto expect = [&](const std::string& op, double (*f)(double),
@@ -35,6 +69,8 @@ TEST(Unary, ActivationsByDefinition) {
     EXPECT_THAT(Unary(op, x, attrs), Pointwise(Near(1e-6), y)) << op;
   };
   expect("Relu", [](double v) { return v > 0 ? v : 0; });
+  expect("Swish", [](double v) { return v / (1 + std::exp(-v)); });
+  expect("Swish", [](double v) { return v / (1 + std::exp(-1.5 * v)); }, {{"alpha", 1.5}});
   expect("Sigmoid", [](double v) { return 1 / (1 + std::exp(-v)); });
   expect("Softplus", [](double v) { return std::log1p(std::exp(v)); });
   expect("Gelu", [](double v) { return 0.5 * v * (1 + std::erf(v / std::sqrt(2.0))); });

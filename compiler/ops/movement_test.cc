@@ -175,6 +175,47 @@ TEST(Shape, StaticFacts) {
   EXPECT_THAT(Values(RunOp({"EyeLike", {Iota({2, 3})}, {{"k", int64_t{1}}}})), ElementsAre(0, 1, 0, 0, 0, 1));
 }
 
+TEST(Shape, RangeOfHalvesCountsInF32) {
+  const auto half = [](double value) { return Tensor::From<double>(DType::kF16, {}, {value}); };
+  const std::vector<double> values = Values(RunOp({"Range", {half(0), half(8192), half(4)}, {}, {0, 1, 2}}));
+  ASSERT_EQ(values.size(), 2048);
+  EXPECT_EQ(values[2047], 8188);  // 4 · 2047; every multiple of 4 below 8192 is a half
+  // 2049 is no half: as one it would be 2048, and the element 1024.5.
+  const std::vector<double> fine = Values(RunOp({"Range", {half(0), half(1026), half(0.5)}, {}, {0, 1, 2}}));
+  ASSERT_EQ(fine.size(), 2052);
+  EXPECT_EQ(fine[2051], Tensor::From<double>(DType::kF16, {}, {1025.5}).GetDouble(0));
+  EXPECT_FALSE(TypeOf({"Range", {half(0), half(8), half(4)}, {{"stash_type", int64_t{10}}}, {0, 1, 2}}).ok());
+}
+
+TEST(SpaceToDepth, BothModes) {
+  const auto run = [](const std::string& mode) {
+    return Values(RunOp({"SpaceToDepth", {Iota({1, 2, 2, 2})}, {{"blocksize", int64_t{2}}, {"mode", mode}}}));
+  };
+  EXPECT_THAT(run("DCR"), ElementsAre(0, 4, 1, 5, 2, 6, 3, 7));
+  EXPECT_THAT(run("CRD"), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+TEST(TensorScatter, WritesEachBatchAtItsPlace) {
+  const Tensor past = Iota({2, 4, 2}), update = F32({2, 2, 2}, {-1, -2, -3, -4, -5, -6, -7, -8});
+  const auto run = [&](const std::vector<Tensor>& inputs, const std::string& mode,
+                       const std::set<int>& constants = {}) {
+    return Values(RunOp({"TensorScatter", inputs, {{"mode", mode}}, constants}));
+  };
+  EXPECT_THAT(run({past, update}, "linear"), ElementsAre(-1, -2, -3, -4, 4, 5, 6, 7, -5, -6, -7, -8, 12, 13, 14, 15));
+  for (const std::set<int>& constants : {std::set<int>{}, std::set<int>{2}}) {
+    EXPECT_THAT(run({past, update, List({2, 1})}, "linear", constants),
+                ElementsAre(0, 1, 2, 3, -1, -2, -3, -4, 8, 9, -5, -6, -7, -8, 14, 15));
+    EXPECT_THAT(run({past, update, List({3, 6})}, "circular", constants),
+                ElementsAre(-3, -4, 2, 3, 4, 5, -1, -2, 8, 9, 10, 11, -5, -6, -7, -8));
+  }
+  // What would lie outside is not written.
+  EXPECT_THAT(run({past, update, List({3, -1})}, "linear"),
+              ElementsAre(0, 1, 2, 3, 4, 5, -1, -2, -7, -8, 10, 11, 12, 13, 14, 15));
+  EXPECT_THAT(std::string(TypeOf({"TensorScatter", {past, Iota({2, 5, 2})}}).status().message()),
+              HasSubstr("update [2, 5, 2] must be past_cache [2, 4, 2]"));
+  EXPECT_FALSE(TypeOf({"TensorScatter", {past, update}, {{"axis", int64_t{0}}}}).ok());
+}
+
 TEST(Movement, EveryOperatorSaysWhatIsWrong) {
   const auto message = [](const OpCase& op_case) { return std::string(TypeOf(op_case).status().message()); };
   EXPECT_THAT(message({"Concat", {Iota({2})}}), HasSubstr("attribute 'axis' is missing"));

@@ -254,7 +254,7 @@ absl::Status LowerLrn(LowerContext& context) {
   return absl::OkStatus();
 }
 
-// --- LpNormalization. y = x / norm_p(x along axis)
+// --- LpNormalization. y = x / norm_p(x along axis), 0 where the norm is 0
 absl::StatusOr<Types> InferLpNorm(const OpContext& context, int) {
   RETURN_IF_ERROR(CheckDomain(context, 0, Domain::kFloat));
   RETURN_IF_ERROR(NormalizeAxis(context, context.attrs.Int("axis", -1), context.Rank(0)).status());
@@ -277,7 +277,9 @@ absl::Status LowerLpNorm(LowerContext& context) {
       },
       [&](const Idx&, const Scalar& acc) { return squares ? Sqrt(acc) : acc; });
   context.out[0] = b.Map("LpNormalization", type.dtype, type.shape, [&](const Idx& i) {
-    return te::Cast(type.dtype, LoadCompute(b, context.in[0], i) / b.At(norm, IndexWithout(i, {axis})));
+    const Scalar length = b.At(norm, IndexWithout(i, {axis})), zero = Imm(compute, 0);
+    const Scalar quotient = LoadCompute(b, context.in[0], i) / length;
+    return te::Cast(type.dtype, te::Select(Call(Op::kEq, {length, zero}), zero, quotient));
   });
   return absl::OkStatus();
 }

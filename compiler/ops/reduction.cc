@@ -1,4 +1,4 @@
-// Reduce*, ArgMax, ArgMin, CumSum.
+// Reduce*, ArgMax, ArgMin, CumSum, CumProd.
 #include <cmath>
 #include <limits>
 
@@ -237,7 +237,7 @@ absl::Status LowerArg(LowerContext& context, bool max) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Types> InferCumSum(const OpContext& context, int) {
+absl::StatusOr<Types> InferPrefix(const OpContext& context, int) {
   RETURN_IF_ERROR(CheckDomain(context, 0, Domain::kNumeric));
   ASSIGN_OR_RETURN(const std::vector<int64_t> axis, context.ConstantInts(1, "axis"));
   if (axis.size() != 1) return context.Error("axis must be a scalar");
@@ -245,23 +245,27 @@ absl::StatusOr<Types> InferCumSum(const OpContext& context, int) {
   return Types{context.Type(0)};
 }
 
-// Sums of the elements before (exclusive) or up to each one along `axis`; reverse: behind or from it on.
-te::TensorId PrefixSums(te::Builder& b, te::TensorId x, DType dtype, int axis, bool exclusive, bool reverse) {
+// What a fold over nothing gives.
+double Neutral(FoldKind kind) { return kind == FoldKind::kProd ? 1 : 0; }
+
+// Sums or products of the elements before (exclusive) or up to each one along `axis`; reverse: behind or from it on.
+te::TensorId PrefixFolds(te::Builder& b, FoldKind kind, te::TensorId x, DType dtype, int axis, bool exclusive,
+                         bool reverse) {
   const Shape shape = b.info(x).shape;
   const DType compute = ComputeType(b.info(x).dtype);
   const int64_t open = exclusive ? 1 : 0;
-  return b.Reduce("CumSum", FoldKind::kSum, dtype, compute, shape, {shape[axis]}, [&](const Idx& i, const Idx& r) {
+  return b.Reduce("prefix", kind, dtype, compute, shape, {shape[axis]}, [&](const Idx& i, const Idx& r) {
     Idx at = i;
     at[axis] = r[0];
     const te::Comparison taken = reverse ? te::Comparison{r[0], te::Cmp::kGe, i[axis] + te::Index(open)}
                                          : te::Comparison{r[0], te::Cmp::kLt, i[axis] + te::Index(1 - open)};
-    return te::If({taken}, LoadCompute(b, x, at), Imm(compute, 0));
+    return te::If({taken}, LoadCompute(b, x, at), Imm(compute, Neutral(kind)));
   });
 }
 
-// Short axes directly, n² additions a row. Long ones in blocks of √n: within each block, over the blocks' sums, and
-// both together, about n^1.5.
-absl::Status LowerCumSum(LowerContext& context) {
+// CumSum and CumProd. Short axes directly, n² steps a row. Long ones in blocks of √n: within each block, over the
+// blocks' results, and both together, about n^1.5.
+absl::Status LowerPrefix(LowerContext& context, FoldKind kind) {
   te::Builder& b = *context.builder;
   ASSIGN_OR_RETURN(const std::vector<int64_t> given, context.ConstantInts(1, "axis"));
   ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, given[0], context.Rank(0)));
@@ -270,35 +274,36 @@ absl::Status LowerCumSum(LowerContext& context) {
   const int64_t extent = type.shape[axis];
   constexpr int64_t kShort = 64;
   if (extent <= kShort) {
-    context.out[0] = PrefixSums(b, context.in[0], type.dtype, axis, exclusive, reverse);
+    context.out[0] = PrefixFolds(b, kind, context.in[0], type.dtype, axis, exclusive, reverse);
     return absl::OkStatus();
   }
   const DType compute = ComputeType(type.dtype);
   const int64_t block = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(extent))));
-  Shape blocks = type.shape;  // [.., blocks, block, ..], the last block padded with zeros
+  Shape blocks = type.shape;  // [.., blocks, block, ..], the last block padded
   blocks[axis] = (extent + block - 1) / block;
   blocks.insert(blocks.begin() + axis + 1, block);
   const te::TensorId split = b.Map("blocks", compute, blocks, [&](const Idx& i) {
     Idx at = i;
     at.erase(at.begin() + axis + 1);
     at[axis] = i[axis] * block + i[axis + 1];
-    return te::Cast(compute, b.AtOr(context.in[0], at, 0));
+    return te::Cast(compute, b.AtOr(context.in[0], at, Neutral(kind)));
   });
   Shape sums = type.shape;
   sums[axis] = blocks[axis];
   const te::TensorId total =
-      b.Reduce("block_sums", FoldKind::kSum, compute, compute, sums, {block}, [&](const Idx& i, const Idx& r) {
+      b.Reduce("of_blocks", kind, compute, compute, sums, {block}, [&](const Idx& i, const Idx& r) {
         Idx at = i;
         at.insert(at.begin() + axis + 1, r[0]);
         return b.At(split, at);
       });
-  const te::TensorId within = PrefixSums(b, split, compute, axis + 1, exclusive, reverse);
-  const te::TensorId before = PrefixSums(b, total, compute, axis, /*exclusive=*/true, reverse);
-  context.out[0] = b.Map("CumSum", type.dtype, type.shape, [&](const Idx& i) {
+  const te::TensorId within = PrefixFolds(b, kind, split, compute, axis + 1, exclusive, reverse);
+  const te::TensorId before = PrefixFolds(b, kind, total, compute, axis, /*exclusive=*/true, reverse);
+  context.out[0] = b.Map(context.op, type.dtype, type.shape, [&](const Idx& i) {
     Idx outer = i, inner = i;
     outer[axis] = inner[axis] = te::FloorDiv(i[axis], block);
     inner.insert(inner.begin() + axis + 1, te::Mod(i[axis], block));
-    return te::Cast(type.dtype, b.At(before, outer) + b.At(within, inner));
+    const Scalar x = b.At(before, outer), y = b.At(within, inner);
+    return te::Cast(type.dtype, kind == FoldKind::kProd ? x * y : x + y);
   });
   return absl::OkStatus();
 }
@@ -348,10 +353,14 @@ std::vector<OpDef> ReductionOps() {
   cumsum.roles = {InputRole::kData, InputRole::kAxes};
   cumsum.attrs = {{"exclusive", AttrKind::kInt}, {"reverse", AttrKind::kInt}};
   cumsum.mapping = Always(MappingType::kManyToMany);
-  cumsum.infer = InferCumSum;
+  cumsum.infer = InferPrefix;
   cumsum.flops = FlopsReduce;
-  cumsum.lower = LowerCumSum;
+  cumsum.lower = [](LowerContext& context) { return LowerPrefix(context, FoldKind::kSum); };
   ops.push_back(cumsum);
+  OpDef cumprod = cumsum;
+  cumprod.name = "CumProd";
+  cumprod.lower = [](LowerContext& context) { return LowerPrefix(context, FoldKind::kProd); };
+  ops.push_back(cumprod);
   return ops;
 }
 

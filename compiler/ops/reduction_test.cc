@@ -134,6 +134,39 @@ TEST(CumSum, LongAxesInBlocks) {
   }
 }
 
+TEST(CumProd, ExclusiveAndReverse) {
+  const auto run = [](int64_t exclusive, int64_t reverse) {
+    return Values(RunOp(
+        {"CumProd", {F32({4}, {1, 2, 3, 4}), I64({}, {0})}, {{"exclusive", exclusive}, {"reverse", reverse}}, {1}}));
+  };
+  EXPECT_THAT(run(0, 0), ElementsAre(1, 2, 6, 24));
+  EXPECT_THAT(run(1, 0), ElementsAre(1, 1, 2, 6));
+  EXPECT_THAT(run(0, 1), ElementsAre(24, 24, 12, 4));
+  EXPECT_THAT(run(1, 1), ElementsAre(24, 12, 4, 1));
+}
+
+TEST(CumProd, LongAxesInBlocks) {
+  const int64_t n = 131;  // no multiple of the block
+  std::vector<double> values(n), expected(n);
+  double product = 1;
+  for (int64_t i = 0; i < n; ++i) {
+    values[i] = i % 3 == 0 ? -2 : i % 3 == 1 ? 0.5 : 1;
+    expected[i] = product *= values[i];
+  }
+  EXPECT_EQ(Values(RunOp({"CumProd", {F32({n}, values), I64({}, {0})}, {}, {1}})), expected);
+}
+
+TEST(LpNormalization, ZerosWhereTheNormIsZero) {
+  for (const int64_t p : {1, 2}) {
+    const OpCase rows{"LpNormalization", {F32({3, 2}, {0, 0, 3, 4, 0, -5})}, {{"p", p}}};
+    const double length = p == 1 ? 7 : 5;
+    EXPECT_THAT(Values(RunOp(rows)), Pointwise(Near(1e-6), {0.0, 0.0, 3 / length, 4 / length, 0.0, -1.0}));
+  }
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THAT(Values(RunOp({"LpNormalization", {F32({1, 2}, {0, nan})}})),
+              ElementsAre(::testing::IsNan(), ::testing::IsNan()));
+}
+
 TEST(CumSum, ExclusiveAndReverse) {
   const auto run = [](int64_t exclusive, int64_t reverse) {
     return Values(RunOp(

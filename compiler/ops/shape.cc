@@ -160,9 +160,13 @@ absl::Status DynamicRange(ImportContext& import) {
   ASSIGN_OR_RETURN(const int64_t bound, UpperBound(import, context, count, "its length"));
   ASSIGN_OR_RETURN(const ecg::ValueId positions, Positions(import, {bound}, 0));
   ecg::Attributes none;
-  ASSIGN_OR_RETURN(const auto typed, import.AddNode("CastLike", {positions, start}, none));
-  ASSIGN_OR_RETURN(const auto steps, import.AddNode("Mul", {typed[0], delta}, none));
-  ASSIGN_OR_RETURN(const auto values, import.AddNode("Add", {steps[0], start}, none));
+  const DType compute = ComputeType(dtype);  // as LowerRange
+  ASSIGN_OR_RETURN(const auto first, cast(start, OnnxNumber(compute)));
+  ASSIGN_OR_RETURN(const auto apart, cast(delta, OnnxNumber(compute)));
+  ASSIGN_OR_RETURN(const auto typed, cast(positions, OnnxNumber(compute)));
+  ASSIGN_OR_RETURN(const auto steps, import.AddNode("Mul", {typed[0], apart[0]}, none));
+  ASSIGN_OR_RETURN(const auto sums, import.AddNode("Add", {steps[0], first[0]}, none));
+  ASSIGN_OR_RETURN(const auto values, cast(sums[0], OnnxNumber(dtype)));
   ASSIGN_OR_RETURN(const ecg::ValueId result, import.WithExtents(values[0], {count}));
   import.ReplaceWith({result});
   return absl::OkStatus();
@@ -171,6 +175,10 @@ absl::Status DynamicRange(ImportContext& import) {
 absl::StatusOr<Types> InferRange(const OpContext& context, int) {
   const char* const names[] = {"start", "limit", "delta"};
   const DType dtype = context.Type(0).dtype;
+  constexpr int64_t kOnnxFloat = 1;
+  if (ComputeType(dtype) != dtype && context.attrs.Int("stash_type", kOnnxFloat) != kOnnxFloat) {
+    return context.Unsupported("stash_type is not 1 (float)");
+  }
   for (int k = 0; k < 3; ++k) {
     const Tensor* value = context.Constant(k);
     if (value == nullptr) {
@@ -198,9 +206,11 @@ absl::StatusOr<Types> InferRange(const OpContext& context, int) {
 
 absl::Status LowerRange(LowerContext& context) {
   te::Builder& b = *context.builder;
-  const auto scalar = [&](int k) { return b.At(context.in[k], Idx(context.Rank(k), te::Index(0))); };
+  const DType dtype = context.output_types[0].dtype;
+  // 16-bit types count in f32, as opset 27 says: they do not have every number above 2048, or 256.
+  const auto scalar = [&](int k) { return LoadCompute(b, context.in[k], Idx(context.Rank(k), te::Index(0))); };
   DefineMap(context, 0, [&](const Idx& i) {
-    return scalar(0) + te::Cast(context.output_types[0].dtype, te::FromIndex(i[0])) * scalar(2);
+    return te::Cast(dtype, scalar(0) + te::Cast(ComputeType(dtype), te::FromIndex(i[0])) * scalar(2));
   });
   return absl::OkStatus();
 }
@@ -255,6 +265,7 @@ std::vector<OpDef> ShapeOps() {
   range.name = "Range";
   range.min_inputs = range.max_inputs = 3;
   range.roles = {InputRole::kScalar, InputRole::kScalar, InputRole::kScalar};
+  range.attrs = {{"stash_type", AttrKind::kInt}};
   range.infer = InferRange;
   range.lower = LowerRange;
   range.dynamic = DynamicRange;

@@ -83,12 +83,14 @@ absl::StatusOr<Types> InferSpaceToDepth(const OpContext& context, int) {
   return Types{{context.Type(0).dtype, {x[0], x[1] * block * block, x[2] / block, x[3] / block}}};
 }
 
-// (n, k, h, w), k = (bh·b + bw)·C + c -> (n, c, h·b + bh, w·b + bw)
+// (n, k, h, w) -> (n, c, h·b + bh, w·b + bw), DCR: k = (bh·b + bw)·C + c;  CRD (opset 28): k = c·b² + bh·b + bw
 absl::Status LowerSpaceToDepth(LowerContext& context) {
   ASSIGN_OR_RETURN(const int64_t block, BlockSize(context));
+  const bool crd = context.attrs.String("mode", "DCR") == "CRD";
   const int64_t channels = context.ShapeOf(0)[1];
   DefineMap(context, 0, [&](const te::Builder::Idx& i) {
-    const std::vector<Index> parts = Delinearize(i[1], {block, block, channels});
+    std::vector<Index> parts = Delinearize(i[1], crd ? Shape{channels, block, block} : Shape{block, block, channels});
+    if (crd) std::rotate(parts.begin(), parts.begin() + 1, parts.end());  // now bh, bw, c
     return context.builder->At(context.in[0], {i[0], parts[2], i[2] * block + parts[0], i[3] * block + parts[1]});
   });
   return absl::OkStatus();
@@ -110,12 +112,13 @@ std::vector<OpDef> TransposeOps() {
   transpose.infer = InferTranspose;
   transpose.lower = LowerTranspose;
 
-  OpDef depth_to_space =
-      Define("DepthToSpace", {{"blocksize", AttrKind::kInt, true}, {"mode", AttrKind::kString, false, {"DCR", "CRD"}}});
+  const std::vector<AttrSpec> blocks = {{"blocksize", AttrKind::kInt, true},
+                                        {"mode", AttrKind::kString, false, {"DCR", "CRD"}}};
+  OpDef depth_to_space = Define("DepthToSpace", blocks);
   depth_to_space.infer = InferDepthToSpace;
   depth_to_space.lower = LowerDepthToSpace;
 
-  OpDef space_to_depth = Define("SpaceToDepth", {{"blocksize", AttrKind::kInt, true}});
+  OpDef space_to_depth = Define("SpaceToDepth", blocks);
   space_to_depth.infer = InferSpaceToDepth;
   space_to_depth.lower = LowerSpaceToDepth;
 

@@ -40,8 +40,8 @@ Scalar Softplus(const Scalar& x) {
   return te::Max(x, C(x, 0)) + Call(Op::kLog, {C(x, 1) + Exp(Neg(Call(Op::kAbs, {x})))});
 }
 
-// tanh(log(1 + n)) with n = e^x is t / (t + 2) with t = n (n + 2): one exponential instead of three transcendentals, and
-// exact to rounding where n is small. From x = 20 on it is 1 in every type.
+// tanh(log(1 + n)) with n = e^x is t / (t + 2) with t = n (n + 2): one exponential instead of three transcendentals,
+// and exact to rounding where n is small. From x = 20 on it is 1 in every type.
 Scalar TanhOfSoftplus(const Scalar& x) {
   const Scalar n = Exp(te::Min(x, C(x, 20)));
   const Scalar t = n * (n + C(x, 2));
@@ -150,6 +150,10 @@ std::vector<UnaryOp> Table() {
       {"Softplus", kFloat, [](const Scalar& x, const Attrs&) { return Softplus(x); }},
       {"Softsign", kFloat, [](const Scalar& x, const Attrs&) { return x / (C(x, 1) + Call(Op::kAbs, {x})); }},
       {"Sqrt", kFloat, Plain(Op::kSqrt), {}, kMultiplicative},
+      {"Swish",
+       kFloat,
+       [](const Scalar& x, const Attrs& a) { return x / (C(x, 1) + Exp(Neg(C(x, a.Float("alpha", 1.0)) * x))); },
+       {alpha}},
       {"Tan", kFloat, Plain(Op::kTan)},
       {"Tanh", kFloat, Plain(Op::kTanh)},
       {"ThresholdedRelu",

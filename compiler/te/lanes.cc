@@ -64,9 +64,10 @@ using U = uint64_t;
 constexpr U Unsigned(int64_t x) { return static_cast<U>(x); }
 constexpr int64_t Signed(U x) { return static_cast<int64_t>(x); }
 
-double ModDouble(double a, double b) {  // sign of the divisor
+double ModDouble(double a, double b) {  // sign of the divisor, of a zero, too
   const double r = std::fmod(a, b);
-  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+  if (r == 0) return b < 0 ? -0.0 : 0.0;
+  return (r < 0) != (b < 0) ? r + b : r;
 }
 double MaxDouble(double a, double b) { return std::isnan(a) || a > b ? a : b; }  // b may be NaN: then a > b is false
 double MinDouble(double a, double b) { return std::isnan(a) || a < b ? a : b; }

@@ -16,6 +16,7 @@ float bf2f(u16 bits) { return BFloat16ToFloat(bits); }
 
 #include "compiler/te/routines/order.inc"
 // What follows rests on it.
+#include "compiler/te/routines/bit_cast.inc"
 #include "compiler/te/routines/compress.inc"
 #include "compiler/te/routines/non_max_suppression.inc"
 #include "compiler/te/routines/non_zero.inc"
@@ -28,7 +29,8 @@ float bf2f(u16 bits) { return BFloat16ToFloat(bits); }
 
 namespace {
 
-// `types`: of the inputs, then behind `>` of the outputs; T is the routine's element type, any of DType.
+// `types`: of the inputs, then behind `>` of the outputs; T is the routine's element type, any of DType, and `?` any of
+// its width.
 struct Entry {
   const char* name;
   const char* types;
@@ -45,6 +47,7 @@ constexpr const char* kElementTypes[kNumDTypes] = {
     "float", "double", "routines::f16", "routines::bf16", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "u8"};
 
 const Entry kEntries[] = {
+    {"bit_cast", "T>?", ALL_TYPES(routines::bit_cast)},
     {"compress", "T,bool>T,i64", ALL_TYPES(routines::compress)},
     {"non_max_suppression", "f32,f32,i64,f32,f32,i64>i64,i64", {routines::non_max_suppression<float>}},
     {"non_zero", "T>i64,i64", ALL_TYPES(routines::non_zero)},
@@ -69,12 +72,18 @@ absl::Status CheckRoutine(const Program& program, const Te& te) {
   if (entry == nullptr) return absl::InvalidArgumentError(absl::StrCat("there is no routine '", routine.name, "'"));
   std::string types, given;
   const DType element = routine.inputs.empty() ? DType::kF32 : program.tensors[routine.inputs[0]].dtype;
-  for (const char* c = entry->types; *c != 0; ++c) types += *c == 'T' ? DTypeName(element) : std::string(1, *c);
   for (TensorId input : routine.inputs) {
     absl::StrAppend(&given, given.empty() ? "" : ",", DTypeName(program.tensors[input].dtype));
   }
   for (size_t o = 0; o < te.outputs.size(); ++o) {
     absl::StrAppend(&given, o == 0 ? ">" : ",", DTypeName(program.tensors[te.outputs[o]].dtype));
+  }
+  for (const char* c = entry->types; *c != 0; ++c) {
+    const bool same_width =
+        *c == '?' && !te.outputs.empty() && DTypeBytes(program.tensors[te.outputs[0]].dtype) == DTypeBytes(element);
+    types += *c == 'T'    ? DTypeName(element)
+             : same_width ? DTypeName(program.tensors[te.outputs[0]].dtype)
+                          : std::string(1, *c);
   }
   if (given != types) {
     return absl::InvalidArgumentError(absl::StrCat("routine ", routine.name, " is ", types, ", not ", given));

@@ -51,6 +51,21 @@ TEST(Routine, TopKSmallestAlongAnOuterAxisOfHalves) {
   EXPECT_THAT(Values(out[0]), ElementsAre(1, 3, 3, 2));  // NaN is behind everything
 }
 
+TEST(Routine, BitCastCopiesInBlocks) {
+  const auto out = RunText(R"(te p(%0: f32[3]) {
+  %1: u32[3] = routine bit_cast(%0) {3, 2} tasks 2 scratch 0
+  return %1
+}
+)",
+                           {F({3}, {1, -0.0, 2})});
+  EXPECT_THAT(Values(out[0]), ElementsAre(0x3f800000, 0x80000000, 0x40000000));
+  EXPECT_THAT(std::string(Parse("te p(%0: f32[3]) {\n  %1: u16[3] = routine bit_cast(%0) {3, 2} tasks 2 scratch 0\n"
+                                "  return %1\n}\n")
+                              .status()
+                              .message()),
+              HasSubstr("routine bit_cast is f32>?, not f32>u16"));
+}
+
 TEST(Routine, NonZeroAndCompressCount) {
   const auto out = RunText(R"(te p(%0: i32[2, 3], %1: bool[2]) {
   %2, %3: i64[2, 6], i64[] = routine non_zero(%0) {6, 2, 2, 3} tasks 1 scratch 0

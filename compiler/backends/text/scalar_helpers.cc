@@ -14,7 +14,7 @@ constexpr char kNumber[] = R"(SI $C ssign_$T($C a) { return a != a ? a : a > 0 ?
 )";
 
 constexpr char kFloat[] = R"(SI $C sabs_$T($C a) { return fabs_$T(a); }
-SI $C mod_$T($C a, $C b) { $C r = fmod_$T(a, b); return r != 0 && ((r < 0) != (b < 0)) ? r + b : r; }
+SI $C mod_$T($C a, $C b) { $C r = fmod_$T(a, b); return r == 0 ? (b < 0 ? -($C)0 : ($C)0) : (r < 0) != (b < 0) ? r + b : r; }
 )";
 
 constexpr char kInteger[] = R"(SI $C sabs_$T($C a) { return a < 0 ? ($C)(0 - (u64)a) : a; }

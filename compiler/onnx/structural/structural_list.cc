@@ -5,8 +5,8 @@
 namespace fusion::onnx_import {
 namespace {
 
-constexpr std::vector<StructuralOp> (*kFamilies[])() = {ConstantOps, BranchOps,   LoopOps,
-                                                        ScanOps,     SequenceOps, OptionalOps};
+constexpr std::vector<StructuralOp> (*kFamilies[])() = {ConstantOps, BranchOps,   LoopOps,         ScanOps,
+                                                        SequenceOps, OptionalOps, FlexAttentionOps};
 
 }  // namespace
 

@@ -51,12 +51,13 @@ struct StructuralOp {
   const char* name;
   StructuralImport import;
 };
-std::vector<StructuralOp> ConstantOps();  // constant.cc: Constant, Identity
-std::vector<StructuralOp> BranchOps();    // branch.cc: If
-std::vector<StructuralOp> LoopOps();      // loop.cc: Loop
-std::vector<StructuralOp> ScanOps();      // scan.cc: Scan
-std::vector<StructuralOp> SequenceOps();  // sequence.cc: Sequence*, SplitToSequence, ConcatFromSequence
-std::vector<StructuralOp> OptionalOps();  // optional.cc: Optional*
+std::vector<StructuralOp> ConstantOps();       // constant.cc: Constant, Identity
+std::vector<StructuralOp> BranchOps();         // branch.cc: If
+std::vector<StructuralOp> LoopOps();           // loop.cc: Loop
+std::vector<StructuralOp> ScanOps();           // scan.cc: Scan
+std::vector<StructuralOp> SequenceOps();       // sequence.cc: Sequence*, SplitToSequence, ConcatFromSequence
+std::vector<StructuralOp> OptionalOps();       // optional.cc: Optional*
+std::vector<StructuralOp> FlexAttentionOps();  // flex_attention.cc: FlexAttention, whose attributes are graphs
 
 // The value of a constant of one element; nullopt when it is computed at run time. INVALID_ARGUMENT when it has more
 // than one element or is no integer (bool counts as one).

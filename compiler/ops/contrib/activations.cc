@@ -1,4 +1,5 @@
-// Gelu, FastGelu, BiasGelu, QuickGelu, BiasSplitGelu, BiasAdd of com.microsoft.
+// Gelu, FastGelu, BiasGelu, QuickGelu, BiasSplitGelu, BiasAdd of com.microsoft; SwiGLU of ONNX.
+#include "absl/strings/str_cat.h"
 #include "compiler/ops/contrib/compose.h"
 #include "compiler/ops/contrib/contrib_list.h"
 
@@ -31,6 +32,14 @@ absl::Status BiasSplitGelu(Compose& c) {
 
 absl::Status BiasAdd(Compose& c) { return c.Finish({c.Add(c.Add(c.In(0), c.In(1)), c.In(2))}); }
 
+absl::Status SwiGlu(Compose& c) {
+  if (c.ShapeOf(0) != c.ShapeOf(1)) {
+    return c.Error(absl::StrCat("A ", ShapeToString(c.ShapeOf(0)), " and B ", ShapeToString(c.ShapeOf(1)),
+                                " must have one shape"));
+  }
+  return c.Finish({c.Mul(c.Node("Swish", {c.In(0)}, {{"alpha", c.Attributes().Float("alpha", 1)}}), c.In(1))});
+}
+
 }  // namespace
 
 std::vector<OpDef> ContribActivationOps() {
@@ -39,7 +48,8 @@ std::vector<OpDef> ContribActivationOps() {
           DefineComposite("com.microsoft.BiasGelu", 2, 2, 1, {}, BiasGelu),
           DefineComposite("com.microsoft.QuickGelu", 1, 1, 1, {{"alpha", AttrKind::kFloat}}, QuickGelu),
           DefineComposite("com.microsoft.BiasSplitGelu", 2, 2, 1, {}, BiasSplitGelu),
-          DefineComposite("com.microsoft.BiasAdd", 3, 3, 1, {}, BiasAdd)};
+          DefineComposite("com.microsoft.BiasAdd", 3, 3, 1, {}, BiasAdd),
+          DefineComposite("SwiGLU", 2, 2, 1, {{"alpha", AttrKind::kFloat}}, SwiGlu)};
 }
 
 }  // namespace fusion::ops

@@ -1,7 +1,10 @@
 #include "compiler/ops/contrib/compose.h"
 
+#include <numeric>
+
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/def_parts.h"
+#include "compiler/ops/extents.h"
 #include "compiler/ops/onnx_dtype.h"
 #include "compiler/ops/schema.h"
 #include "runtime/base/status_macros.h"
@@ -41,6 +44,26 @@ ecg::ValueId Compose::Ints(const std::vector<int64_t>& values) { return import_.
 
 ecg::ValueId Compose::Number(DType dtype, double value) {
   return import_.AddConstant(Tensor::From<double>(dtype, {}, {value}));
+}
+
+ecg::ValueId Compose::WithExtentOf(Value x, int axis, Value like) {
+  if (!status_.ok() || (!import_.IsDynamic(x, axis) && !import_.IsDynamic(like, axis))) return x;
+  std::vector<Value> extents = ExtentsOf(import_, x);
+  extents[axis] = import_.Extent(like, axis);
+  const auto same = import_.WithExtents(x, std::move(extents));
+  if (!same.ok()) status_ = same.status();
+  return same.ok() ? *same : ecg::kNone;
+}
+
+ecg::ValueId Compose::Positions(Value x, int axis) {
+  if (!status_.ok()) return ecg::kNone;
+  std::vector<int64_t> numbers(import_.value(x).type.shape[axis]);
+  std::iota(numbers.begin(), numbers.end(), int64_t{0});
+  const Value all = Ints(numbers);
+  if (!import_.IsDynamic(x, axis)) return all;
+  const auto some = import_.WithExtents(all, {import_.Extent(x, axis)});
+  if (!some.ok()) status_ = some.status();
+  return some.ok() ? *some : ecg::kNone;
 }
 
 ecg::ValueId Compose::Cast(Value x, DType dtype) { return Node("Cast", {x}, {{"to", OnnxNumber(dtype)}}); }

@@ -1,4 +1,4 @@
-// For operators of com.microsoft: the graph of canonical operators that such an operator stands for, written as
+// For operators that only combine others: the graph of canonical operators that such an operator stands for, written as
 // expressions. The first error stays, and everything after it is skipped.
 #ifndef FUSION_COMPILER_OPS_CONTRIB_COMPOSE_H_
 #define FUSION_COMPILER_OPS_CONTRIB_COMPOSE_H_
@@ -47,6 +47,13 @@ class Compose {  // operands of every call are values of the graph under constru
   Value Reshape(Value x, const Shape& shape) { return Node("Reshape", {x, Ints(shape)}); }
   Value Transpose(Value x, const std::vector<int64_t>& perm) { return Node("Transpose", {x}, {{"perm", perm}}); }
   Value Concat(std::vector<Value> parts, int64_t axis) { return Node("Concat", std::move(parts), {{"axis", axis}}); }
+  // How many elements an axis has, as an i64 scalar: a constant, unless that depends on data.
+  Value Extent(Value x, int axis) { return status_.ok() ? import_.Extent(x, axis) : ecg::kNone; }
+  bool IsDynamic(Value x, int axis) const { return status_.ok() && import_.IsDynamic(x, axis); }
+  // x, of whose axis there is as much as of `like`'s.
+  Value WithExtentOf(Value x, int axis, Value like);
+  // 0, 1, … for each element along an axis: i64 [n].
+  Value Positions(Value x, int axis);
   // Elements [begin, end) of an axis.
   Value Slice(Value x, int64_t axis, int64_t begin, int64_t end, int64_t step = 1) {
     return Node("Slice", {x, Ints({begin}), Ints({end}), Ints({axis}), Ints({step})});

@@ -1,5 +1,5 @@
-// SimplifiedLayerNormalization (in the default domain, where onnxruntime's exporter puts it), SkipLayerNormalization,
-// SkipSimplifiedLayerNormalization, EmbedLayerNormalization.
+// RMSNormalization of ONNX and, of com.microsoft, SimplifiedLayerNormalization (in the default domain, where
+// onnxruntime's exporter puts it), SkipLayerNormalization, SkipSimplifiedLayerNormalization, EmbedLayerNormalization.
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/contrib/compose.h"
 #include "compiler/ops/contrib/contrib_list.h"
@@ -15,8 +15,9 @@ struct Normalised {
   Value y, inverse_deviation;
 };
 
-// x / sqrt(mean(x²) + epsilon) · scale over the axes from `axis` on; at least in f32.
-Normalised RootMeanSquareNorm(Compose& c, Value x, DType dtype, int rank, int64_t axis, Value scale, double epsilon) {
+// x / sqrt(mean(x²) + epsilon) · scale over the axes from `axis` on; at least in f32. The result has the type of scale.
+Normalised RootMeanSquareNorm(Compose& c, Value x, DType dtype, int rank, int64_t axis, Value scale, DType result,
+                              double epsilon) {
   const DType compute = dtype == DType::kF64 ? DType::kF64 : DType::kF32;
   std::vector<int64_t> axes;
   for (int64_t d = axis < 0 ? axis + rank : axis; d < rank; ++d) axes.push_back(d);
@@ -25,16 +26,32 @@ Normalised RootMeanSquareNorm(Compose& c, Value x, DType dtype, int rank, int64_
   const Value mean = c.Node("ReduceMean", {c.Mul(wide, wide), c.Ints(axes)});
   const Value deviation = c.Node("Sqrt", {c.Add(mean, c.Number(compute, epsilon))});
   const Value y = c.Node("Div", {wide, deviation});
-  return {c.Mul(narrow ? c.Cast(y, dtype) : y, scale), c.Node("Reciprocal", {deviation})};
+  return {c.Mul(result == compute ? y : c.Cast(y, result), scale), c.Node("Reciprocal", {deviation})};
 }
 
 absl::Status SimplifiedLayerNorm(Compose& c) {
   const int rank = static_cast<int>(c.ShapeOf(0).size());
   const int64_t axis = c.Attributes().Int("axis", -1);
   if (axis < -rank || axis >= rank) return c.Error(absl::StrCat("axis ", axis, " is outside a tensor of rank ", rank));
-  const Normalised norm =
-      RootMeanSquareNorm(c, c.In(0), c.Type(0).dtype, rank, axis, c.In(1), c.Attributes().Float("epsilon", 1e-5));
+  const Normalised norm = RootMeanSquareNorm(c, c.In(0), c.Type(0).dtype, rank, axis, c.In(1), c.Type(0).dtype,
+                                             c.Attributes().Float("epsilon", 1e-5));
   return c.Finish({norm.y, norm.inverse_deviation});
+}
+
+absl::Status RmsNorm(Compose& c) {
+  const int rank = static_cast<int>(c.ShapeOf(0).size());
+  const int64_t axis = c.Attributes().Int("axis", -1);
+  if (axis < -rank || axis >= rank) return c.Error(absl::StrCat("axis ", axis, " is outside a tensor of rank ", rank));
+  const Shape &x = c.ShapeOf(0), &scale = c.ShapeOf(1);
+  bool fits = scale.size() <= x.size();
+  for (size_t d = 0; fits && d < scale.size(); ++d) {
+    const int64_t extent = scale[scale.size() - 1 - d];
+    fits = extent == 1 || extent == x[x.size() - 1 - d];
+  }
+  if (!fits) return c.Error(absl::StrCat("scale ", ShapeToString(scale), " does not broadcast to ", ShapeToString(x)));
+  const Normalised norm = RootMeanSquareNorm(c, c.In(0), c.Type(0).dtype, rank, axis, c.In(1), c.Type(1).dtype,
+                                             c.Attributes().Float("epsilon", 1e-5));
+  return c.Finish({norm.y});
 }
 
 // Inputs x, skip, gamma, and the optional bias that joins the sum. Outputs y, mean, 1/deviation, the sum.
@@ -52,8 +69,9 @@ absl::Status SkipLayerNorm(Compose& c) {
 absl::Status SkipSimplifiedLayerNorm(Compose& c) {
   Value sum = c.Add(c.In(0), c.In(1));
   if (c.Has(3)) sum = c.Add(sum, c.In(3));
-  const Normalised norm = RootMeanSquareNorm(c, sum, c.Type(0).dtype, static_cast<int>(c.ShapeOf(0).size()), -1,
-                                             c.In(2), c.Attributes().Float("epsilon", 1e-12));
+  const DType dtype = c.Type(0).dtype;
+  const Normalised norm = RootMeanSquareNorm(c, sum, dtype, static_cast<int>(c.ShapeOf(0).size()), -1, c.In(2), dtype,
+                                             c.Attributes().Float("epsilon", 1e-12));
   const Value mean = c.Node("ReduceMean", {sum, c.Ints({-1})});
   return c.Finish({norm.y, mean, norm.inverse_deviation, sum});
 }
@@ -91,6 +109,7 @@ std::vector<OpDef> ContribLayerNormOps() {
   const AttrSpec axis{"axis", AttrKind::kInt}, epsilon{"epsilon", AttrKind::kFloat},
       stash{"stash_type", AttrKind::kInt};
   return {
+      DefineComposite("RMSNormalization", 2, 2, 1, {axis, epsilon, stash}, RmsNorm),
       DefineComposite("SimplifiedLayerNormalization", 2, 2, 2, {axis, epsilon, stash}, SimplifiedLayerNorm),
       DefineComposite("com.microsoft.SkipLayerNormalization", 3, 5, 4, {epsilon}, SkipLayerNorm),
       DefineComposite("com.microsoft.SkipSimplifiedLayerNormalization", 3, 4, 4, {epsilon}, SkipSimplifiedLayerNorm),

@@ -52,6 +52,41 @@ absl::Status RotaryEmbedding(Compose& c) {
   return c.Finish({heads_first ? y : c.Reshape(y, given)});
 }
 
+// ONNX's. x: [B, S, N·H] or [B, N, S, H]; caches: [positions, rotated/2] with position_ids [B, S], else one row a
+// token, [B, S, rotated/2]
+absl::Status RotaryEmbedding23(Compose& c) {
+  enum { kX, kCos, kSin, kPositions };
+  const ecg::Attributes& attrs = c.Attributes();
+  const Shape given = c.ShapeOf(kX);
+  if (given.size() != 3 && given.size() != 4) {
+    return c.Error(absl::StrCat("input ", ShapeToString(given), " must be [B, S, N·H] or [B, N, S, H]"));
+  }
+  const bool heads_first = given.size() == 4;
+  const int64_t batch = given[0], length = heads_first ? given[2] : given[1];
+  const int64_t heads = heads_first ? given[1] : attrs.Int("num_heads");
+  if (heads < 1 || (!heads_first && given[2] % heads != 0)) {
+    return c.Error(absl::StrCat("num_heads=", heads, " does not divide input ", ShapeToString(given)));
+  }
+  const int64_t head_size = heads_first ? given[3] : given[2] / heads;
+  const int64_t partly = attrs.Int("rotary_embedding_dim"), rotated = partly == 0 ? head_size : partly;
+  if (rotated < 0 || rotated % 2 != 0 || rotated > head_size) {
+    return c.Error(absl::StrCat("cannot rotate ", rotated, " of the ", head_size, " elements of a head"));
+  }
+  const bool looked_up = c.Has(kPositions);
+  const Shape cache = looked_up ? Shape{-1, rotated / 2} : Shape{batch, length, rotated / 2};
+  RETURN_IF_ERROR(c.Expect(kCos, "cos_cache", cache));
+  RETURN_IF_ERROR(c.Expect(kSin, "sin_cache", cache));
+  if (looked_up) RETURN_IF_ERROR(c.Expect(kPositions, "position_ids", {batch, length}));
+  const auto rows = [&](int input) {
+    const Value of_tokens = looked_up ? c.Node("Gather", {c.In(input), c.In(kPositions)}) : c.In(input);
+    return c.Node("Unsqueeze", {of_tokens, c.Ints({heads_first ? 1 : 2})});
+  };
+  const Shape shape = heads_first ? given : Shape{batch, length, heads, head_size};
+  const Value x = heads_first ? c.In(kX) : c.Reshape(c.In(kX), shape);
+  const Value y = Rotate(c, x, shape, rotated, rows(kCos), rows(kSin), attrs.Int("interleaved") != 0);
+  return c.Finish({heads_first ? y : c.Reshape(y, given)});
+}
+
 }  // namespace
 
 Value Rotate(Compose& c, Value x, const Shape& shape, int64_t rotated, Value cos, Value sin, bool interleaved) {
@@ -75,13 +110,18 @@ Value Rotate(Compose& c, Value x, const Shape& shape, int64_t rotated, Value cos
 }
 
 std::vector<OpDef> ContribRotaryOps() {
-  return {DefineComposite("com.microsoft.RotaryEmbedding", 4, 4, 1,
-                          {{"interleaved", AttrKind::kInt},
-                           {"is_packed_batching", AttrKind::kInt},
-                           {"num_heads", AttrKind::kInt},
-                           {"rotary_embedding_dim", AttrKind::kInt},
-                           {"scale", AttrKind::kFloat}},
-                          RotaryEmbedding)};
+  return {
+      DefineComposite("com.microsoft.RotaryEmbedding", 4, 4, 1,
+                      {{"interleaved", AttrKind::kInt},
+                       {"is_packed_batching", AttrKind::kInt},
+                       {"num_heads", AttrKind::kInt},
+                       {"rotary_embedding_dim", AttrKind::kInt},
+                       {"scale", AttrKind::kFloat}},
+                      RotaryEmbedding),
+      DefineComposite(
+          "RotaryEmbedding", 3, 4, 1,
+          {{"interleaved", AttrKind::kInt}, {"num_heads", AttrKind::kInt}, {"rotary_embedding_dim", AttrKind::kInt}},
+          RotaryEmbedding23)};
 }
 
 }  // namespace fusion::ops
