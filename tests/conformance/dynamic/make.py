@@ -50,6 +50,12 @@ def case(build):
     return build
 
 
+def newest(build):
+    """A case that needs opset 24."""
+    build.opset = 24
+    return case(build)
+
+
 def rng(seed):
     return np.random.default_rng(seed)
 
@@ -483,12 +489,40 @@ def paste_masks(g):
     g.output(g.op("Unsqueeze", images, g.const([1])), F)
 
 
+@newest
+def attention_over_kept_keys(g):
+    _, _, rows = positive_rows(g, seed=31, n=9, c=4)
+    keys = g.op("Unsqueeze", rows, g.const([0]))
+    q = g.input("q", rng(32).normal(size=(1, 3, 4)).astype(np.float32))
+    g.output(g.op("Attention", q, keys, keys, q_num_heads=2, kv_num_heads=2), F)
+
+
+@newest
+def attention_of_kept_queries(g):
+    _, _, rows = positive_rows(g, seed=33, n=9, c=4)
+    q = g.op("Unsqueeze", rows, g.const([0]))
+    keys = g.input("keys", rng(34).normal(size=(1, 5, 2)).astype(np.float32))
+    g.output(g.op("Attention", q, keys, keys, q_num_heads=4, kv_num_heads=2, is_causal=1), F)
+
+
+@newest
+def attention_behind_a_kept_past(g):
+    _, _, rows = positive_rows(g, seed=35, n=9, c=4)
+    past = g.op("Unsqueeze", rows, g.const([0, 1]))
+    q = g.input("q", rng(36).normal(size=(1, 2, 3, 4)).astype(np.float32))
+    k = g.input("k", rng(37).normal(size=(1, 1, 3, 4)).astype(np.float32))
+    y, present, _ = g.op("Attention", q, k, k, "", past, past, is_causal=1, outputs=3)
+    g.output(y, F)
+    g.output(present, F)
+
+
 def write(name, build):
     g = Graph()
     build(g)
     inputs = [helper.make_tensor_value_info(k, TYPES[v.dtype], v.shape) for k, v in g.inputs.items()]
     graph = helper.make_graph(g.nodes, name, inputs, g.outputs, g.constants)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], producer_name="fusion", ir_version=8)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", getattr(build, "opset", 17))], producer_name="fusion",
+                              ir_version=8 if not hasattr(build, "opset") else 10)
     folder = os.path.join(HERE, name)
     os.makedirs(os.path.join(folder, "test_data_set_0"), exist_ok=True)
     onnx.save(model, os.path.join(folder, "model.onnx"))
