@@ -13,6 +13,7 @@
 #include "client/cli/exit_codes.h"
 #include "compiler/onnx/tensor_import.h"
 #include "runtime/base/mapped_file.h"
+#include "runtime/base/narrow_float.h"
 #include "runtime/base/npy.h"
 #include "runtime/base/random_inputs.h"
 #include "runtime/base/status_macros.h"
@@ -25,6 +26,24 @@ std::string Names(const std::vector<Binding>& bindings) {
   return absl::StrJoin(bindings, ", ", [](std::string* out, const Binding& binding) {
     absl::StrAppend(out, "'", binding.name, "' ", DTypeName(binding.dtype), ShapeToString(binding.shape));
   });
+}
+
+// Bytes of an .npy file, which knows no narrow types, as elements of one; the tensor itself where they are none.
+Tensor AsElements(const Tensor& tensor, DType dtype) {
+  const bool bytes = tensor.dtype() == DType::kU8 || tensor.dtype() == DType::kI8;
+  if (!bytes || (!IsNarrowInt(dtype) && !IsByteFloat(dtype))) return tensor;
+  Tensor elements(dtype, tensor.shape());
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) {
+    if (IsByteFloat(dtype)) {
+      elements.mutable_as<uint8_t>()[i] = tensor.as<uint8_t>()[i];
+      continue;
+    }
+    const int64_t value = tensor.GetInt(i);
+    elements.SetInt(i, value);
+    const bool low_bits = value >= 0 && value >> DTypeBits(dtype) == 0;  // as ml_dtypes writes negative ones
+    if (elements.GetInt(i) != value && !low_bits) return tensor;
+  }
+  return elements;
 }
 
 // The extents that `flags.dims` and the shapes of `read` (by input) give the bundle's named dimensions.
@@ -110,7 +129,7 @@ absl::StatusOr<std::vector<Tensor>> AssembleInputs(const Manifest& manifest, con
                                      std::max<int64_t>(1, flags.int_max + 1)));
       continue;
     }
-    const Tensor& tensor = file->second;
+    const Tensor tensor = AsElements(file->second, input.dtype);
     const bool fits = tensor.dtype() == input.dtype && (!manifest.others.empty() || tensor.shape() == input.shape);
     if (!fits) {
       return absl::InvalidArgumentError(absl::StrCat("the file for input '", input.name, "' holds ",

@@ -101,6 +101,10 @@ LaneKind LaneKindOf(DType dtype) {
     case DType::kI32:
     case DType::kU8:
     case DType::kU16:
+    case DType::kI4:
+    case DType::kU4:
+    case DType::kI2:
+    case DType::kU2:
       return LaneKind::kInt;
     case DType::kBool:
       return LaneKind::kMask;

@@ -104,6 +104,40 @@ TEST(Import, InitializersOfEveryForm) {
   EXPECT_EQ(values[4].constant->as<uint64_t>()[0], UINT64_MAX);
 }
 
+// Of fewer bits than a byte, the first element in the lowest bits.
+TEST(Import, InitializersOfPackedElements) {
+  const auto model = ImportText(TensorInfo("input", "x", {"2"}) + Y() +
+                                "initializer { name: 'a' data_type: 22 dims: 3 raw_data: '\\x8f\\x07' }\n"
+                                "initializer { name: 'b' data_type: 21 dims: 3 int32_data: [143, 7] }\n"
+                                "initializer { name: 'c' data_type: 26 dims: 5 raw_data: '\\xe4\\x03' }\n"
+                                "initializer { name: 'd' data_type: 23 dims: [2, 1] raw_data: '\\xf1' }\n"
+                                "initializer { name: 'e' data_type: 27 dims: 4 raw_data: '\\x81\\x30\\xfc' }\n"
+                                "initializer { name: 'f' data_type: 28 dims: 2 int32_data: [1, 63] }\n"
+                                "initializer { name: 'g' data_type: 17 dims: 2 int32_data: [56, 255] }\n"
+                                "initializer { name: 'h' data_type: 24 dims: 2 raw_data: '\\x7f\\xff' }\n" +
+                                NodeText("Abs", {"x"}, {"y"}));
+  ASSERT_TRUE(model.ok()) << model.status();
+  const auto elements = [&](size_t value) {
+    const Tensor& tensor = *model->graph.values()[value].constant;
+    std::vector<double> numbers;
+    for (int64_t i = 0; i < tensor.num_elements(); ++i) numbers.push_back(tensor.GetDouble(i));
+    return numbers;
+  };
+  EXPECT_EQ(elements(1), (std::vector<double>{-1, -8, 7}));
+  EXPECT_EQ(elements(2), (std::vector<double>{15, 8, 7}));
+  EXPECT_EQ(elements(3), (std::vector<double>{0, 1, -2, -1, -1}));
+  EXPECT_EQ(elements(4), (std::vector<double>{0.5, -6}));
+  EXPECT_EQ(elements(5), (std::vector<double>{0.125, 0.25, 0.375, -7.5}));
+  EXPECT_EQ(elements(6), (std::vector<double>{0.0625, -28}));
+  EXPECT_EQ(elements(7)[0], 1);
+  EXPECT_TRUE(std::isnan(elements(7)[1]));
+  EXPECT_EQ(elements(8)[0], 1);
+  const auto missing = ImportText(TensorInfo("input", "x", {"2"}) + Y() +
+                                  "initializer { name: 'a' data_type: 22 dims: 5 raw_data: '\\x8f\\x07' }\n" +
+                                  NodeText("Abs", {"x"}, {"y"}));
+  EXPECT_THAT(std::string(missing.status().message()), HasSubstr("i4[5] needs 3 bytes, the model stores 2"));
+}
+
 TEST(Import, ConstantInputs) {
   const std::string graph = TensorInfo("input", "x", {"4"}) +
                             TensorInfo("input", "s", {"n"}, onnx::TensorProto::INT64) + Y() +

@@ -81,7 +81,7 @@ struct Masked {
 double Identity(te::FoldKind kind, DType dtype) {
   const bool is_float = IsFloat(dtype);
   const double infinity = std::numeric_limits<double>::infinity();
-  const int bits = static_cast<int>(8 * DTypeBytes(dtype)) - (IsSigned(dtype) ? 1 : 0);
+  const int bits = DTypeBits(dtype) - (IsSigned(dtype) ? 1 : 0);
   const double highest = is_float ? infinity : dtype == DType::kBool ? 1 : std::ldexp(1.0, bits) - 1;
   const double lowest = is_float ? -infinity : IsSigned(dtype) ? -std::ldexp(1.0, bits) : 0;
   switch (kind) {

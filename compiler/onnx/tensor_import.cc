@@ -6,13 +6,16 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/onnx/limits.h"
+#include "compiler/ops/onnx_dtype.h"
 #include "onnx/onnx_pb.h"
+#include "runtime/base/narrow_float.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::onnx_import {
@@ -22,6 +25,27 @@ absl::Status SizeMismatch(const std::string& what, DType dtype, const Shape& sha
                           const char* unit) {
   return absl::InvalidArgumentError(absl::StrCat(what, ": ", DTypeName(dtype), ShapeToString(shape), " needs ", needed,
                                                  " ", unit, ", the model stores ", stored));
+}
+
+// What the elements take in a model, where those of fewer bits than a byte lie side by side.
+int64_t PackedBytes(int64_t elements, DType dtype) {
+  const int bits = DTypeBits(dtype);
+  return bits >= 8 ? elements * DTypeBytes(dtype) : (elements * bits + 7) / 8;
+}
+
+// Elements of fewer than 8 bits, each from the lowest free bits of `packed` on, one a byte.
+Tensor Unpacked(DType dtype, Shape shape, const uint8_t* packed) {
+  Tensor tensor(dtype, std::move(shape));
+  const int bits = DTypeBits(dtype);
+  const int64_t count = tensor.num_elements(), bytes = PackedBytes(count, dtype);
+  auto* out = tensor.mutable_as<uint8_t>();
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t byte = i * bits / 8;
+    const unsigned next = byte + 1 < bytes ? packed[byte + 1] : 0;
+    const unsigned code = ((packed[byte] | next << 8) >> (i * bits % 8)) & ((1u << bits) - 1);
+    out[i] = static_cast<uint8_t>(IsFloat(dtype) ? code : WrapNarrowInt(dtype, code));
+  }
+  return tensor;
 }
 
 template <typename T, typename Field>
@@ -34,7 +58,9 @@ Tensor Narrowed(DType dtype, Shape shape, const Field& field) {
 
 absl::StatusOr<Tensor> FromTypedFields(const onnx::TensorProto& proto, DType dtype, Shape shape,
                                        const std::string& what) {
-  const int64_t needed = NumElements(shape);
+  // Four bits and two are packed into the bytes of this field too, six are not.
+  const bool packed = DTypeBits(dtype) < 6;
+  const int64_t needed = packed ? PackedBytes(NumElements(shape), dtype) : NumElements(shape);
   auto stored = [&]() -> int64_t {
     switch (dtype) {
       case DType::kF32:
@@ -50,7 +76,11 @@ absl::StatusOr<Tensor> FromTypedFields(const onnx::TensorProto& proto, DType dty
         return proto.int32_data_size();
     }
   }();
-  if (stored != needed) return SizeMismatch(what, dtype, shape, needed, stored, "elements");
+  if (stored != needed) return SizeMismatch(what, dtype, shape, needed, stored, packed ? "bytes" : "elements");
+  if (packed) {
+    const std::string bytes(proto.int32_data().begin(), proto.int32_data().end());
+    return Unpacked(dtype, std::move(shape), reinterpret_cast<const uint8_t*>(bytes.data()));
+  }
   switch (dtype) {
     case DType::kF32:
       return Narrowed<float>(dtype, std::move(shape), proto.float_data());
@@ -74,13 +104,17 @@ absl::StatusOr<Tensor> FromTypedFields(const onnx::TensorProto& proto, DType dty
     case DType::kF16:
     case DType::kBF16:
       return Narrowed<uint16_t>(dtype, std::move(shape), proto.int32_data());
+    default:
+      break;
   }
+  if (IsByteFloat(dtype)) return Narrowed<uint8_t>(dtype, std::move(shape), proto.int32_data());
   return absl::InternalError("no such element type");
 }
 
 // Bytes as a tensor: borrowed when aligned for the element type, else copied. Booleans are made 0 or 1, as our type
-// demands.
+// demands; elements smaller than a byte are unpacked.
 Tensor FromBytes(DType dtype, Shape shape, const char* data, std::shared_ptr<const void> owner) {
+  if (DTypeBits(dtype) < 8) return Unpacked(dtype, std::move(shape), reinterpret_cast<const uint8_t*>(data));
   const auto alignment = static_cast<uintptr_t>(DTypeBytes(dtype));
   const bool aligned = reinterpret_cast<uintptr_t>(data) % alignment == 0;
   if (aligned && dtype != DType::kBool) return Tensor(dtype, std::move(shape), data, std::move(owner));
@@ -120,38 +154,8 @@ absl::StatusOr<Tensor> FromExternal(const onnx::TensorProto& proto, DType dtype,
 }  // namespace
 
 absl::StatusOr<DType> DTypeFromOnnx(int data_type) {
-  switch (data_type) {
-    case onnx::TensorProto::FLOAT:
-      return DType::kF32;
-    case onnx::TensorProto::DOUBLE:
-      return DType::kF64;
-    case onnx::TensorProto::FLOAT16:
-      return DType::kF16;
-    case onnx::TensorProto::BFLOAT16:
-      return DType::kBF16;
-    case onnx::TensorProto::INT8:
-      return DType::kI8;
-    case onnx::TensorProto::INT16:
-      return DType::kI16;
-    case onnx::TensorProto::INT32:
-      return DType::kI32;
-    case onnx::TensorProto::INT64:
-      return DType::kI64;
-    case onnx::TensorProto::UINT8:
-      return DType::kU8;
-    case onnx::TensorProto::UINT16:
-      return DType::kU16;
-    case onnx::TensorProto::UINT32:
-      return DType::kU32;
-    case onnx::TensorProto::UINT64:
-      return DType::kU64;
-    case onnx::TensorProto::BOOL:
-      return DType::kBool;
-    case onnx::TensorProto::UNDEFINED:
-      return absl::InvalidArgumentError("element type is missing");
-    default:
-      break;
-  }
+  if (data_type == onnx::TensorProto::UNDEFINED) return absl::InvalidArgumentError("element type is missing");
+  if (const std::optional<DType> dtype = ops::DTypeFromOnnx(data_type)) return *dtype;
   const std::string& name = onnx::TensorProto::DataType_Name(static_cast<onnx::TensorProto::DataType>(data_type));
   return absl::UnimplementedError(
       absl::StrCat("element type ", name.empty() ? absl::StrCat("number ", data_type) : name, " is not supported"));
@@ -195,18 +199,19 @@ absl::StatusOr<Tensor> TakeTensor(onnx::TensorProto* proto, const std::string& w
     return absl::InvalidArgumentError(absl::StrCat(what, ": rank ", proto->dims_size(), " exceeds ", kMaxRank));
   }
   Shape shape(proto->dims().begin(), proto->dims().end());
-  auto bytes = CheckedSizeBytes(shape, *dtype);
-  if (!bytes.ok()) return Annotate(bytes.status(), what);
+  auto kept = CheckedSizeBytes(shape, *dtype);
+  if (!kept.ok()) return Annotate(kept.status(), what);
+  const int64_t bytes = PackedBytes(*kept / DTypeBytes(*dtype), *dtype);
   if (proto->data_location() == onnx::TensorProto::EXTERNAL) {
-    return FromExternal(*proto, *dtype, std::move(shape), *bytes, what, files);
+    return FromExternal(*proto, *dtype, std::move(shape), bytes, what, files);
   }
-  if (!proto->has_raw_data() || (proto->raw_data().empty() && *bytes > 0)) {
+  if (!proto->has_raw_data() || (proto->raw_data().empty() && bytes > 0)) {
     ASSIGN_OR_RETURN(Tensor tensor, FromTypedFields(*proto, *dtype, std::move(shape), what));
     proto->Clear();
     return tensor;
   }
-  if (static_cast<int64_t>(proto->raw_data().size()) != *bytes) {
-    return SizeMismatch(what, *dtype, shape, *bytes, static_cast<int64_t>(proto->raw_data().size()), "bytes");
+  if (static_cast<int64_t>(proto->raw_data().size()) != bytes) {
+    return SizeMismatch(what, *dtype, shape, bytes, static_cast<int64_t>(proto->raw_data().size()), "bytes");
   }
   // Shared because a constant is handed between passes and the bundle writer; the string itself is the owner.
   std::shared_ptr<const std::string> raw(proto->release_raw_data());

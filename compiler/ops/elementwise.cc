@@ -40,7 +40,7 @@ absl::Status CheckSameType(const OpContext& context, int begin, int end) {
   return absl::OkStatus();
 }
 
-DType ComputeType(DType dtype) { return dtype == DType::kF16 || dtype == DType::kBF16 ? DType::kF32 : dtype; }
+DType ComputeType(DType dtype) { return IsNarrowFloat(dtype) ? DType::kF32 : dtype; }
 
 te::Scalar LoadCompute(const te::Builder& builder, te::TensorId tensor, te::Builder::Idx index) {
   return te::Cast(ComputeType(builder.info(tensor).dtype), builder.At(tensor, std::move(index)));

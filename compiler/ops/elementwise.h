@@ -16,7 +16,7 @@ absl::Status CheckDomain(const OpContext& context, int i, Domain domain);
 // Inputs [begin, end) that are present have one element type.
 absl::Status CheckSameType(const OpContext& context, int begin, int end);
 
-// f16 and bf16 compute in f32; every other type in itself.
+// Floats narrower than f32 compute in f32; every other type in itself.
 DType ComputeType(DType dtype);
 // A load in the compute type.
 te::Scalar LoadCompute(const te::Builder& builder, te::TensorId tensor, te::Builder::Idx index);

@@ -9,7 +9,7 @@
 
 namespace fusion::ops {
 
-// nullopt for types the compiler does not have (string, complex, float8).
+// nullopt for types the compiler does not have (string, complex).
 inline std::optional<DType> DTypeFromOnnx(int64_t number) {
   switch (number) {
     case 1:
@@ -38,6 +38,30 @@ inline std::optional<DType> DTypeFromOnnx(int64_t number) {
       return DType::kU64;
     case 16:
       return DType::kBF16;
+    case 17:
+      return DType::kF8E4M3FN;
+    case 18:
+      return DType::kF8E4M3FNUZ;
+    case 19:
+      return DType::kF8E5M2;
+    case 20:
+      return DType::kF8E5M2FNUZ;
+    case 21:
+      return DType::kU4;
+    case 22:
+      return DType::kI4;
+    case 23:
+      return DType::kF4E2M1;
+    case 24:
+      return DType::kF8E8M0;
+    case 25:
+      return DType::kU2;
+    case 26:
+      return DType::kI2;
+    case 27:
+      return DType::kF6E2M3;
+    case 28:
+      return DType::kF6E3M2;
     default:
       return std::nullopt;
   }
@@ -45,7 +69,7 @@ inline std::optional<DType> DTypeFromOnnx(int64_t number) {
 
 // The inverse.
 inline int64_t OnnxNumber(DType dtype) {
-  for (int64_t number = 1; number <= 16; ++number) {
+  for (int64_t number = 1; number <= 28; ++number) {
     if (DTypeFromOnnx(number) == dtype) return number;
   }
   return 0;

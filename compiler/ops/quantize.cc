@@ -1,11 +1,12 @@
 // QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear. real = (quantized - zero_point) * scale
-#include <limits>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/axes.h"
 #include "compiler/ops/elementwise.h"
 #include "compiler/ops/onnx_dtype.h"
 #include "compiler/ops/op_list.h"
+#include "compiler/ops/saturate.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::ops {
@@ -23,18 +24,8 @@ struct Limits {
   double low, high;
 };
 Limits LimitsOf(DType dtype) {
-  switch (dtype) {
-    case DType::kI8:
-      return {-128, 127};
-    case DType::kU8:
-      return {0, 255};
-    case DType::kI16:
-      return {-32768, 32767};
-    case DType::kU16:
-      return {0, 65535};
-    default:
-      return {std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()};
-  }
+  const double values = std::ldexp(1.0, DTypeBits(dtype));
+  return IsSigned(dtype) ? Limits{-values / 2, values / 2 - 1} : Limits{0, values - 1};
 }
 
 // round(x) + zero_point, saturated. Clamped before the cast: out of range it would be undefined.
@@ -42,6 +33,13 @@ Scalar Saturate(const Scalar& x, const Scalar& zero_point, DType dtype) {
   const Limits limits = LimitsOf(dtype);
   const Scalar y = Call(Op::kRound, {x}) + zero_point;
   return te::Cast(dtype, te::Min(te::Max(y, Imm(y->dtype, limits.low)), Imm(y->dtype, limits.high)));
+}
+
+// x + zero_point in f32, rounded to a narrow float. A zero point of 0 changes nothing, not even the sign of zero.
+Scalar Round(const Scalar& x, const Scalar& zero_point, DType dtype, bool saturate) {
+  const Scalar zero = Imm(DType::kF32, 0);
+  const Scalar y = te::Select(Call(Op::kEq, {zero_point, zero}), x, x + zero_point);
+  return te::Cast(dtype, saturate ? HeldForFloat8(y, dtype) : y);
 }
 
 // Which element of scale and zero point applies at a position of x: the only one (axis -1), the one at its coordinate
@@ -88,17 +86,30 @@ Scalar ParameterAt(const LowerContext& context, int input, const Granularity& gr
   return te::Cast(dtype, context.builder->At(context.in[input], granularity.At(context.ShapeOf(input), i)));
 }
 
-// x / scale as a tensor of its own: ONNX rounds ties of the quotient in f32, so it must be rounded to f32 first.
-te::TensorId Quotient(te::Builder& b, te::TensorId x, const std::function<Scalar(const Idx& i)>& scale) {
-  return b.Map("quotient", DType::kF32, b.info(x).shape,
-               [&](const Idx& i) { return te::Cast(DType::kF32, b.At(x, i)) / scale(i); });
+// x / scale as a tensor of its own: ONNX rounds ties of the quotient in the type of the division, so it must be rounded
+// to that first.
+te::TensorId Quotient(te::Builder& b, te::TensorId x, DType type, const std::function<Scalar(const Idx& i)>& scale) {
+  const DType compute = ComputeType(type);
+  return b.Map("quotient", type, b.info(x).shape, [&](const Idx& i) {
+    return te::Cast(type, te::Cast(compute, te::Cast(type, b.At(x, i))) / te::Cast(compute, te::Cast(type, scale(i))));
+  });
+}
+
+// The type of the division: `precision`, else the scale's; f32 where that is no type to divide in.
+absl::StatusOr<DType> QuotientType(const OpContext& context) {
+  const int64_t number = context.attrs.Int("precision");
+  const std::optional<DType> named = number == 0 ? context.Type(1).dtype : DTypeFromOnnx(number);
+  const bool divides = named && IsFloat(*named) && !IsByteFloat(*named) && *named != DType::kF64;
+  if (divides) return *named;
+  if (number == 0) return DType::kF32;
+  return context.Unsupported(absl::StrCat("element type ", number, " (precision) is none to divide in"));
 }
 
 absl::StatusOr<Types> InferQuantize(const OpContext& context, int) {
   RETURN_IF_ERROR(CheckDomain(context, 0, Domain::kNumeric));
-  RETURN_IF_ERROR(CheckDomain(context, 1, Domain::kFloat));
-  if (context.Has(2)) RETURN_IF_ERROR(CheckDomain(context, 2, Domain::kInteger));
+  RETURN_IF_ERROR(CheckDomain(context, 1, Domain::kNumeric));
   RETURN_IF_ERROR(GranularityOf(context).status());
+  RETURN_IF_ERROR(QuotientType(context).status());
   DType dtype = DType::kU8;
   if (const int64_t number = context.attrs.Int("output_dtype"); number != 0) {
     const std::optional<DType> named = DTypeFromOnnx(number);
@@ -112,8 +123,10 @@ absl::StatusOr<Types> InferQuantize(const OpContext& context, int) {
     }
     dtype = context.Type(2).dtype;
   }
-  if (!IsInteger(dtype) || DTypeBytes(dtype) > 2) {
-    return context.Error(absl::StrCat("quantizes to 8 or 16 bit integers, not ", DTypeName(dtype)));
+  const bool integer = IsInteger(dtype) && DTypeBytes(dtype) <= 2;
+  if (!integer && (!IsByteFloat(dtype) || dtype == DType::kF8E8M0)) {
+    return context.Error(
+        absl::StrCat("quantizes to integers of at most 16 bits and floats of at most 8, not ", DTypeName(dtype)));
   }
   return Types{{dtype, context.ShapeOf(0)}};
 }
@@ -122,26 +135,43 @@ absl::Status LowerQuantize(LowerContext& context) {
   te::Builder& b = *context.builder;
   ASSIGN_OR_RETURN(const Granularity granularity, GranularityOf(context));
   const ecg::ValueType& type = context.output_types[0];
-  const te::TensorId quotient =
-      Quotient(b, context.in[0], [&](const Idx& i) { return ParameterAt(context, 1, granularity, i, DType::kF32); });
+  ASSIGN_OR_RETURN(const DType divided, QuotientType(context));
+  const te::TensorId quotient = Quotient(b, context.in[0], divided, [&](const Idx& i) {
+    return b.At(context.in[1], granularity.At(context.ShapeOf(1), i));
+  });
+  const bool saturate = context.attrs.Int("saturate", 1) != 0;
   context.out[0] = b.Map("QuantizeLinear", type.dtype, type.shape, [&](const Idx& i) {
-    return Saturate(b.At(quotient, i), ParameterAt(context, 2, granularity, i, DType::kF32), type.dtype);
+    const Scalar y = te::Cast(DType::kF32, b.At(quotient, i));
+    const Scalar zero_point = ParameterAt(context, 2, granularity, i, DType::kF32);
+    return IsFloat(type.dtype) ? Round(y, zero_point, type.dtype, saturate) : Saturate(y, zero_point, type.dtype);
   });
   return absl::OkStatus();
 }
 
 absl::StatusOr<Types> InferDequantize(const OpContext& context, int) {
-  RETURN_IF_ERROR(CheckDomain(context, 0, Domain::kInteger));
+  const DType from = context.Type(0).dtype;
+  if (!IsInteger(from) && (!IsByteFloat(from) || from == DType::kF8E8M0)) {
+    return context.Error(absl::StrCat("input 0 of type ", DTypeName(from), " is not allowed"));
+  }
   RETURN_IF_ERROR(CheckDomain(context, 1, Domain::kFloat));
   if (context.Has(2)) {
-    RETURN_IF_ERROR(CheckDomain(context, 2, Domain::kInteger));
     if (context.Type(2).dtype != context.Type(0).dtype) {
       return context.Error(absl::StrCat("x is ", DTypeName(context.Type(0).dtype), ", its zero point ",
                                         DTypeName(context.Type(2).dtype)));
     }
   }
   RETURN_IF_ERROR(GranularityOf(context).status());
-  return Types{{context.Type(1).dtype, context.ShapeOf(0)}};
+  DType dtype = context.Type(1).dtype;
+  if (const int64_t number = context.attrs.Int("output_dtype"); number != 0) {
+    const std::optional<DType> named = DTypeFromOnnx(number);
+    if (!named) return context.Unsupported(absl::StrCat("element type ", number, " (output_dtype) is not supported"));
+    dtype = *named;
+  }
+  if (!IsFloat(dtype) || IsByteFloat(dtype)) {
+    return context.Error(absl::StrCat("dequantizes to a float of 16 bits or more, not ", DTypeName(dtype),
+                                      "; output_dtype names one"));
+  }
+  return Types{{dtype, context.ShapeOf(0)}};
 }
 
 absl::Status LowerDequantize(LowerContext& context) {
@@ -149,8 +179,11 @@ absl::Status LowerDequantize(LowerContext& context) {
   ASSIGN_OR_RETURN(const Granularity granularity, GranularityOf(context));
   const ecg::ValueType& type = context.output_types[0];
   context.out[0] = b.Map("DequantizeLinear", type.dtype, type.shape, [&](const Idx& i) {
-    const Scalar x =
-        te::Cast(DType::kI32, b.At(context.in[0], i)) - ParameterAt(context, 2, granularity, i, DType::kI32);
+    const DType wide = IsFloat(context.Type(0).dtype) ? DType::kF32 : DType::kI32;
+    const Scalar code = te::Cast(wide, b.At(context.in[0], i));
+    const Scalar x = context.Has(2) || wide == DType::kI32
+                         ? code - ParameterAt(context, 2, granularity, i, wide)
+                         : code;
     return te::Cast(type.dtype, te::Cast(DType::kF32, x) * ParameterAt(context, 1, granularity, i, DType::kF32));
   });
   return absl::OkStatus();
@@ -179,7 +212,7 @@ absl::Status LowerDynamicQuantize(LowerContext& context) {
   const te::TensorId zero_point = b.Map("zero_point", DType::kU8, {}, [&](const Idx&) {
     return Saturate((zero - b.At(low, {})) / b.At(scale, {}), zero, DType::kU8);
   });
-  const te::TensorId quotient = Quotient(b, context.in[0], [&](const Idx&) { return b.At(scale, {}); });
+  const te::TensorId quotient = Quotient(b, context.in[0], DType::kF32, [&](const Idx&) { return b.At(scale, {}); });
   const te::TensorId y = b.Map("y", DType::kU8, shape, [&](const Idx& i) {
     return Saturate(b.At(quotient, i), te::Cast(DType::kF32, b.At(zero_point, {})), DType::kU8);
   });
@@ -207,7 +240,8 @@ std::vector<OpDef> QuantizeOps() {
   quantize.attrs = {{"axis", AttrKind::kInt},
                     {"block_size", AttrKind::kInt},
                     {"output_dtype", AttrKind::kInt},
-                    {"saturate", AttrKind::kInt}};
+                    {"saturate", AttrKind::kInt},
+                    {"precision", AttrKind::kInt}};
   quantize.mapping = Always(MappingType::kOneToOne);
   quantize.infer = InferQuantize;
   quantize.flops = [](const OpContext& context, const Types& outputs) -> double {
@@ -218,7 +252,8 @@ std::vector<OpDef> QuantizeOps() {
   quantize.lower = LowerQuantize;
 
   OpDef dequantize = Define("DequantizeLinear", 2, 3);
-  dequantize.attrs = {{"axis", AttrKind::kInt}, {"block_size", AttrKind::kInt}};
+  dequantize.attrs = {
+      {"axis", AttrKind::kInt}, {"block_size", AttrKind::kInt}, {"output_dtype", AttrKind::kInt}};
   dequantize.mapping = Always(MappingType::kOneToOne);
   dequantize.infer = InferDequantize;
   dequantize.flops = per_element(2);

@@ -54,8 +54,51 @@ TEST(Quantize, SixteenBitsAndBlocks) {
   wrong.inputs[1] = F32({3, 1}, {1, 2, 3});
   wrong.inputs[2] = Absent();
   EXPECT_THAT(std::string(RunOp(wrong).status().message()), HasSubstr("scale has shape [3, 1]"));
-  const OpCase float8{"QuantizeLinear", {F32({1}, {1}), F32({}, {1})}, {{"output_dtype", int64_t{17}}}};
-  EXPECT_THAT(std::string(RunOp(float8).status().message()), HasSubstr("element type 17"));
+  const OpCase text{"QuantizeLinear", {F32({1}, {1}), F32({}, {1})}, {{"output_dtype", int64_t{8}}}};
+  EXPECT_THAT(std::string(RunOp(text).status().message()), HasSubstr("element type 8"));
+}
+
+TEST(Quantize, NarrowTypes) {
+  const Tensor x = F32({6}, {-20, -2.5, 0.7, 3.5, 7, 1000}), one = F32({}, {1}), half = F32({}, {0.5});
+  const auto to = [&](int64_t type, const Tensor& scale) {
+    return Values(RunOp({"QuantizeLinear", {x, scale}, {{"output_dtype", type}}}));
+  };
+  EXPECT_THAT(to(21, one), ElementsAre(0, 0, 1, 4, 7, 15));           // u4
+  EXPECT_THAT(to(22, one), ElementsAre(-8, -2, 1, 4, 7, 7));          // i4
+  EXPECT_THAT(to(25, one), ElementsAre(0, 0, 1, 3, 3, 3));            // u2
+  EXPECT_THAT(to(26, one), ElementsAre(-2, -2, 1, 1, 1, 1));          // i2
+  EXPECT_THAT(to(17, half), ElementsAre(-40, -5, 1.375, 7, 14, 448));  // f8e4m3fn: 1.4 rounds to 1.375
+  EXPECT_THAT(to(23, one), ElementsAre(-6, -2, 0.5, 4, 6, 6));        // f4e2m1, ties to even
+  const OpCase open{
+      "QuantizeLinear", {F32({2}, {500, -500}), one}, {{"output_dtype", int64_t{19}}, {"saturate", int64_t{0}}}};
+  EXPECT_THAT(Values(RunOp(open)), ElementsAre(512, -512));
+  // A zero point of 0 keeps the sign of zero.
+  const auto zero = RunOp({"QuantizeLinear", {F32({1}, {-0.0}), one, Tensor::From<double>(DType::kF8E4M3FN, {}, {0})}});
+  ASSERT_TRUE(zero.ok()) << zero.status();
+  EXPECT_EQ((*zero)[0].as<uint8_t>()[0], 0x80);
+  EXPECT_THAT(std::string(RunOp({"QuantizeLinear", {x, one}, {{"output_dtype", int64_t{24}}}}).status().message()),
+              HasSubstr("not f8e8m0"));
+}
+
+TEST(Quantize, PrecisionIsThatOfTheDivision) {
+  // 2049 / 819.5 is a little above 2.5; as halves the operands are 2048 and 819.5, their quotient 2.5, a tie.
+  const Tensor x = F32({1}, {2049}), scale = F32({}, {819.5});
+  EXPECT_THAT(Values(RunOp({"QuantizeLinear", {x, scale}})), ElementsAre(3));
+  EXPECT_THAT(Values(RunOp({"QuantizeLinear", {x, scale}, {{"precision", int64_t{10}}}})), ElementsAre(2));
+  const OpCase wrong{"QuantizeLinear", {x, scale}, {{"precision", int64_t{17}}}};
+  EXPECT_THAT(std::string(RunOp(wrong).status().message()), HasSubstr("precision"));
+}
+
+TEST(Dequantize, NarrowTypes) {
+  const Tensor ints = Ints(DType::kI4, {4}, {-8, -1, 0, 7}), scale = F32({}, {0.5});
+  EXPECT_THAT(Values(RunOp({"DequantizeLinear", {ints, scale, Ints(DType::kI4, {}, {1})}})),
+              ElementsAre(-4.5, -1, -0.5, 3));
+  const Tensor floats = Tensor::From<double>(DType::kF8E5M2, {3}, {-3, 0.25, 57344});
+  EXPECT_THAT(Values(RunOp({"DequantizeLinear", {floats, scale}})), ElementsAre(-1.5, 0.125, 28672));
+  const Tensor power = Tensor::From<double>(DType::kF8E8M0, {}, {4});
+  const OpCase powers{"DequantizeLinear", {floats, power}, {{"output_dtype", int64_t{1}}}};
+  EXPECT_THAT(Values(RunOp(powers)), ElementsAre(-12, 1, 229376));
+  EXPECT_THAT(std::string(RunOp({"DequantizeLinear", {floats, power}}).status().message()), HasSubstr("output_dtype"));
 }
 
 TEST(Quantize, DynamicRangeOfZerosHasNoNan) {

@@ -206,7 +206,7 @@ Scalar Extreme(DType dtype, bool lowest) {
     const double inf = std::numeric_limits<double>::infinity();
     return Imm(dtype, lowest ? -inf : inf);
   }
-  const int bits = static_cast<int>(DTypeBytes(dtype)) * 8;
+  const int bits = DTypeBits(dtype);
   if (!IsSigned(dtype)) return te::ImmInt(dtype, lowest ? 0 : static_cast<int64_t>(~uint64_t{0} >> (64 - bits)));
   const int64_t max = static_cast<int64_t>(~uint64_t{0} >> (65 - bits));
   return te::ImmInt(dtype, lowest ? -max - 1 : max);

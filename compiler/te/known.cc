@@ -93,9 +93,9 @@ Known Stored(Known known, DType dtype, bool arithmetic) {
     known.lo = static_cast<float>(known.lo);
     known.hi = static_cast<float>(known.hi);
   }
-  if (dtype == DType::kF16 || dtype == DType::kBF16) return {};
+  if (IsNarrowFloat(dtype)) return {};
   if (IsFloat(dtype) || dtype == DType::kBool) return known;
-  const int bits = static_cast<int>(8 * DTypeBytes(dtype)) - (IsSigned(dtype) ? 1 : 0);
+  const int bits = DTypeBits(dtype) - (IsSigned(dtype) ? 1 : 0);
   // Only arithmetic wraps. Of 64 bits a double does not see the last ones, so a little is kept away from the edge.
   const double limit = std::ldexp(1.0, arithmetic && bits >= 63 ? 62 : bits);
   const double lowest = IsSigned(dtype) ? -limit : 0;

@@ -5,6 +5,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "runtime/base/narrow_float.h"
+
 namespace fusion::te::lanes {
 namespace {
 
@@ -286,6 +288,12 @@ struct BFloat {
   explicit operator double() const { return BFloat16ToFloat(bits); }
 };
 
+template <DType kType>
+struct ByteFloat {
+  uint8_t code;
+  explicit operator double() const { return NarrowToFloat(kType, code); }
+};
+
 template <typename T, bool kMasked>
 void LoadLanes(State& s, const Inst& in, int n) {
   constexpr bool kFloat = !std::is_integral_v<T>;
@@ -346,6 +354,8 @@ Kernel LoadKernel(DType dtype, bool masked) {
     case DType::kBF16:
       return LoadOf<BFloat>(masked);
     case DType::kI8:
+    case DType::kI4:
+    case DType::kI2:
       return LoadOf<int8_t>(masked);
     case DType::kI16:
       return LoadOf<int16_t>(masked);
@@ -354,6 +364,8 @@ Kernel LoadKernel(DType dtype, bool masked) {
     case DType::kI64:
       return LoadOf<int64_t>(masked);
     case DType::kU8:
+    case DType::kU4:
+    case DType::kU2:
       return LoadOf<uint8_t>(masked);
     case DType::kU16:
       return LoadOf<uint16_t>(masked);
@@ -363,6 +375,22 @@ Kernel LoadKernel(DType dtype, bool masked) {
       return LoadOf<uint64_t>(masked);
     case DType::kBool:
       return LoadOf<uint8_t>(masked);
+    case DType::kF8E4M3FN:
+      return LoadOf<ByteFloat<DType::kF8E4M3FN>>(masked);
+    case DType::kF8E4M3FNUZ:
+      return LoadOf<ByteFloat<DType::kF8E4M3FNUZ>>(masked);
+    case DType::kF8E5M2:
+      return LoadOf<ByteFloat<DType::kF8E5M2>>(masked);
+    case DType::kF8E5M2FNUZ:
+      return LoadOf<ByteFloat<DType::kF8E5M2FNUZ>>(masked);
+    case DType::kF8E8M0:
+      return LoadOf<ByteFloat<DType::kF8E8M0>>(masked);
+    case DType::kF6E2M3:
+      return LoadOf<ByteFloat<DType::kF6E2M3>>(masked);
+    case DType::kF6E3M2:
+      return LoadOf<ByteFloat<DType::kF6E3M2>>(masked);
+    case DType::kF4E2M1:
+      return LoadOf<ByteFloat<DType::kF4E2M1>>(masked);
   }
   return nullptr;
 }
@@ -380,8 +408,13 @@ void Store(State& s, int reg, DType dtype, void* data, int64_t start, int n) {
       case DType::kF16:
         for (int l = 0; l < n; ++l) static_cast<uint16_t*>(data)[start + l] = FloatToHalf(static_cast<float>(a[l]));
         return;
-      default:
+      case DType::kBF16:
         for (int l = 0; l < n; ++l) static_cast<uint16_t*>(data)[start + l] = FloatToBFloat16(static_cast<float>(a[l]));
+        return;
+      default:
+        for (int l = 0; l < n; ++l) {
+          static_cast<uint8_t*>(data)[start + l] = FloatToNarrow(dtype, static_cast<float>(a[l]));
+        }
         return;
     }
   }
@@ -398,6 +431,17 @@ void Store(State& s, int reg, DType dtype, void* data, int64_t start, int n) {
   }
 }
 
+namespace {
+
+template <DType kType>
+Kernel RoundToByte() {
+  return D1<[](double a) {
+    return static_cast<double>(NarrowToFloat(kType, FloatToNarrow(kType, static_cast<float>(a))));
+  }>;
+}
+
+}  // namespace
+
 Kernel RoundKernel(DType dtype) {
   switch (dtype) {
     case DType::kF32:
@@ -406,6 +450,22 @@ Kernel RoundKernel(DType dtype) {
       return D1<[](double a) { return static_cast<double>(HalfToFloat(FloatToHalf(static_cast<float>(a)))); }>;
     case DType::kBF16:
       return D1<[](double a) { return static_cast<double>(BFloat16ToFloat(FloatToBFloat16(static_cast<float>(a)))); }>;
+    case DType::kF8E4M3FN:
+      return RoundToByte<DType::kF8E4M3FN>();
+    case DType::kF8E4M3FNUZ:
+      return RoundToByte<DType::kF8E4M3FNUZ>();
+    case DType::kF8E5M2:
+      return RoundToByte<DType::kF8E5M2>();
+    case DType::kF8E5M2FNUZ:
+      return RoundToByte<DType::kF8E5M2FNUZ>();
+    case DType::kF8E8M0:
+      return RoundToByte<DType::kF8E8M0>();
+    case DType::kF6E2M3:
+      return RoundToByte<DType::kF6E2M3>();
+    case DType::kF6E3M2:
+      return RoundToByte<DType::kF6E3M2>();
+    case DType::kF4E2M1:
+      return RoundToByte<DType::kF4E2M1>();
     default:
       return nullptr;
   }
@@ -427,6 +487,14 @@ Kernel WrapKernel(DType dtype) {
       return I1<[](int64_t a) { return a & 0xffffffff; }>;
     case DType::kBool:
       return I1<[](int64_t a) { return static_cast<int64_t>(a != 0); }>;
+    case DType::kI4:
+      return I1<[](int64_t a) { return WrapNarrowInt(DType::kI4, a); }>;
+    case DType::kU4:
+      return I1<[](int64_t a) { return a & 15; }>;
+    case DType::kI2:
+      return I1<[](int64_t a) { return WrapNarrowInt(DType::kI2, a); }>;
+    case DType::kU2:
+      return I1<[](int64_t a) { return a & 3; }>;
     default:
       return nullptr;
   }

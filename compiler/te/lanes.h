@@ -51,7 +51,7 @@ Kernel LoadKernel(DType dtype, bool masked);
 // Writes lanes of register `reg` to elements [start, start + n), rounded and wrapped to the type.
 void Store(State& state, int reg, DType dtype, void* data, int64_t start, int n);
 
-// Rounds doubles to f32, f16, bf16; null for f64.
+// Rounds doubles to a float type; null for f64.
 Kernel RoundKernel(DType dtype);
 // Wraps an int64 to an integer type; null for i64 and u64. bool: != 0.
 Kernel WrapKernel(DType dtype);

@@ -34,7 +34,7 @@ namespace {
 struct Entry {
   const char* name;
   const char* types;
-  RoutineFunction functions[kNumDTypes];  // in the order of DType
+  RoutineFunction functions[kNumDTypes];  // in the order of DType; null for what it has no form for
 };
 
 #define ALL_TYPES(f)                                                                                         \
@@ -84,6 +84,9 @@ absl::Status CheckRoutine(const Program& program, const Te& te) {
     types += *c == 'T'    ? DTypeName(element)
              : same_width ? DTypeName(program.tensors[te.outputs[0]].dtype)
                           : std::string(1, *c);
+  }
+  if (entry->functions[static_cast<int>(element)] == nullptr) {
+    return absl::UnimplementedError(absl::StrCat("routine ", routine.name, " has no form for ", DTypeName(element)));
   }
   if (given != types) {
     return absl::InvalidArgumentError(absl::StrCat("routine ", routine.name, " is ", types, ", not ", given));

@@ -5,6 +5,8 @@
 #include <limits>
 #include <optional>
 
+#include "runtime/base/narrow_float.h"
+
 namespace fusion::te {
 namespace {
 
@@ -209,6 +211,11 @@ int64_t WrapInt(DType dtype, int64_t value) {
       return static_cast<uint32_t>(value);
     case DType::kBool:
       return value != 0;
+    case DType::kI4:
+    case DType::kU4:
+    case DType::kI2:
+    case DType::kU2:
+      return WrapNarrowInt(dtype, value);
     default:
       return value;
   }
@@ -228,7 +235,13 @@ int64_t DoubleToInt(DType dtype, double value) {
 }
 
 bool IsExactIn(DType dtype, double value) {
-  if (std::isnan(value) || std::isinf(value) || dtype == DType::kF64) return true;
+  if (dtype == DType::kF64) return true;
+  if (IsByteFloat(dtype)) {  // not all of them have infinities or NaN
+    const float f = static_cast<float>(value);
+    const float kept = NarrowToFloat(dtype, FloatToNarrow(dtype, f));
+    return std::isnan(value) ? std::isnan(kept) : static_cast<double>(kept) == value;
+  }
+  if (std::isnan(value) || std::isinf(value)) return true;
   if (std::fabs(value) > std::numeric_limits<float>::max()) return false;
   const float f = static_cast<float>(value);
   if (static_cast<double>(f) != value) return false;

@@ -352,7 +352,7 @@ class TeCompiler {
     if (s.op == Op::kSelect) return SelectValue(args[0], args[1], args[2], is_float);
     const DType operand = s.args[0]->dtype;
     Inst inst{.run = perturb_ && IsPaddedProduct(s) ? lanes::PaddedProductKernel() : KernelOf(s.op, operand),
-              .imm = 8 * DTypeBytes(operand)};
+              .imm = DTypeBits(operand)};
     if (inst.run == nullptr) {
       return Fail(absl::StrCat(GetOpInfo(s.op).name, " is not defined on ", DTypeName(operand)));
     }
@@ -400,7 +400,7 @@ class TeCompiler {
         const double inf = std::numeric_limits<double>::infinity();
         if (IsFloat(t)) return ConstantDouble(max ? -inf : inf);
         if (t == DType::kBool) return ConstantInt(max ? 0 : 1);
-        const int bits = static_cast<int>(8 * DTypeBytes(t)) - (IsSigned(t) ? 1 : 0);
+        const int bits = DTypeBits(t) - (IsSigned(t) ? 1 : 0);
         const int64_t highest = bits == 64 ? -1 : static_cast<int64_t>((uint64_t{1} << bits) - 1);
         return ConstantInt(max ? (IsSigned(t) ? -highest - 1 : 0) : highest);
       }

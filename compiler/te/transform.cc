@@ -52,7 +52,7 @@ struct IndicesLess {
 class Inliner {
  public:
   Inliner(const Te& producer, Scalar body) : producer_(producer), body_(std::move(body)) {
-    if (body_->dtype == DType::kF16 || body_->dtype == DType::kBF16) {
+    if (IsNarrowFloat(body_->dtype)) {
       // Through f32, because a cast to the type a value nominally has is dropped; the store rounds by way of f32 too.
       body_ = Cast(body_->dtype, Cast(DType::kF32, body_));
     }

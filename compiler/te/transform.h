@@ -11,7 +11,7 @@ namespace fusion::te {
 
 // Replaces every load of `tensor` (defined by a map te) by the te's body at the load's indices, then removes the te if
 // nothing else needs it. A padded load `%t[i]?v` becomes `if i in box then body else v`. Rounding to the tensor's type
-// is kept by a cast where the body's type is f16 or bf16.
+// is kept by a cast where the body's type is a float narrower than f32.
 absl::Status Inline(Program* program, TensorId tensor);
 
 // Removes tes whose outputs nothing reads, and unused tensors' numbers stay (ids are stable).

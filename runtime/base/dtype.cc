@@ -8,21 +8,29 @@ namespace fusion {
 namespace {
 struct Entry {
   const char* name;
-  int bytes;
+  int bytes, bits;
   bool is_float;
   bool is_signed;
 };
-constexpr Entry kTable[kNumDTypes] = {{"f32", 4, true, true},   {"f64", 8, true, true},   {"f16", 2, true, true},
-                                      {"bf16", 2, true, true},  {"i8", 1, false, true},   {"i16", 2, false, true},
-                                      {"i32", 4, false, true},  {"i64", 8, false, true},  {"u8", 1, false, false},
-                                      {"u16", 2, false, false}, {"u32", 4, false, false}, {"u64", 8, false, false},
-                                      {"bool", 1, false, false}};
+constexpr Entry kTable[kNumDTypes] = {
+    {"f32", 4, 32, true, true},       {"f64", 8, 64, true, true},        {"f16", 2, 16, true, true},
+    {"bf16", 2, 16, true, true},      {"i8", 1, 8, false, true},         {"i16", 2, 16, false, true},
+    {"i32", 4, 32, false, true},      {"i64", 8, 64, false, true},       {"u8", 1, 8, false, false},
+    {"u16", 2, 16, false, false},     {"u32", 4, 32, false, false},      {"u64", 8, 64, false, false},
+    {"bool", 1, 8, false, false},     {"i4", 1, 4, false, true},         {"u4", 1, 4, false, false},
+    {"i2", 1, 2, false, true},        {"u2", 1, 2, false, false},        {"f8e4m3fn", 1, 8, true, true},
+    {"f8e4m3fnuz", 1, 8, true, true}, {"f8e5m2", 1, 8, true, true},      {"f8e5m2fnuz", 1, 8, true, true},
+    {"f8e8m0", 1, 8, true, true},     {"f6e2m3", 1, 6, true, true},      {"f6e3m2", 1, 6, true, true},
+    {"f4e2m1", 1, 4, true, true},
+};
 const Entry& Get(DType dtype) { return kTable[static_cast<int>(dtype)]; }
 }  // namespace
 
 const char* DTypeName(DType dtype) { return Get(dtype).name; }
 int64_t DTypeBytes(DType dtype) { return Get(dtype).bytes; }
+int DTypeBits(DType dtype) { return Get(dtype).bits; }
 bool IsFloat(DType dtype) { return Get(dtype).is_float; }
+bool IsNarrowFloat(DType dtype) { return Get(dtype).is_float && Get(dtype).bits < 32; }
 bool IsSigned(DType dtype) { return Get(dtype).is_signed; }
 
 std::optional<DType> ParseDType(std::string_view name) {

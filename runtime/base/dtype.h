@@ -8,15 +8,45 @@
 
 namespace fusion {
 
-enum class DType : uint8_t { kF32, kF64, kF16, kBF16, kI8, kI16, kI32, kI64, kU8, kU16, kU32, kU64, kBool };
-inline constexpr int kNumDTypes = 13;
+// Their numbers stand in the C API. Those after kBool take a byte an element, however few bits they have: integers
+// with their sign extended, floats as codes (narrow_float.h).
+enum class DType : uint8_t {
+  kF32,
+  kF64,
+  kF16,
+  kBF16,
+  kI8,
+  kI16,
+  kI32,
+  kI64,
+  kU8,
+  kU16,
+  kU32,
+  kU64,
+  kBool,
+  kI4,
+  kU4,
+  kI2,
+  kU2,
+  kF8E4M3FN,
+  kF8E4M3FNUZ,
+  kF8E5M2,
+  kF8E5M2FNUZ,
+  kF8E8M0,
+  kF6E2M3,
+  kF6E3M2,
+  kF4E2M1
+};
+inline constexpr int kNumDTypes = 25;
 
 const char* DTypeName(DType dtype);                      // "f32"
 std::optional<DType> ParseDType(std::string_view name);  // inverse of DTypeName
 int64_t DTypeBytes(DType dtype);                         // bool is one byte, 0 or 1
+int DTypeBits(DType dtype);                              // that a value needs: 4 of i4, 8 of bool
 
-bool IsFloat(DType dtype);   // f32 f64 f16 bf16
-bool IsSigned(DType dtype);  // floats and i8..i64
+bool IsFloat(DType dtype);        // f32 f64 f16 bf16 and those of fewer bits
+bool IsNarrowFloat(DType dtype);  // those that are read as f32 and rounded where they are stored: all but f32 and f64
+bool IsSigned(DType dtype);       // floats, i2..i64
 inline bool IsInteger(DType dtype) { return !IsFloat(dtype) && dtype != DType::kBool; }
 
 // Half-precision bits <-> float, round to nearest even, subnormals, infinities and NaN kept.
@@ -24,6 +54,14 @@ float HalfToFloat(uint16_t bits);
 uint16_t FloatToHalf(float value);
 float BFloat16ToFloat(uint16_t bits);
 uint16_t FloatToBFloat16(float value);
+
+// The low bits of an integer that i4, u4, i2 or u2 keeps, with its sign extended.
+inline int64_t WrapNarrowInt(DType dtype, int64_t value) {
+  const int spare = 64 - DTypeBits(dtype);
+  const uint64_t high = static_cast<uint64_t>(value) << spare;
+  return IsSigned(dtype) ? static_cast<int64_t>(high) >> spare : static_cast<int64_t>(high >> spare);
+}
+inline bool IsNarrowInt(DType dtype) { return dtype >= DType::kI4 && dtype <= DType::kU2; }
 
 }  // namespace fusion
 

@@ -15,6 +15,18 @@ inline double Epsilon(DType dtype) {
       return 0x1p-10;
     case DType::kBF16:
       return 0x1p-7;
+    case DType::kF8E4M3FN:
+    case DType::kF8E4M3FNUZ:
+    case DType::kF6E2M3:
+      return 0x1p-3;
+    case DType::kF8E5M2:
+    case DType::kF8E5M2FNUZ:
+    case DType::kF6E3M2:
+      return 0x1p-2;
+    case DType::kF4E2M1:
+      return 0x1p-1;
+    case DType::kF8E8M0:
+      return 1;
     default:
       return 0x1p-23;
   }

@@ -9,8 +9,10 @@
 #include <filesystem>
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/base/atomic_file.h"
 #include "runtime/base/mapped_file.h"
+#include "runtime/base/narrow_float.h"
 #include "runtime/base/npy.h"
 #include "runtime/base/random_inputs.h"
 
@@ -91,8 +93,13 @@ TEST(NpyTest, EveryTypeRoundTrips) {
       const Tensor tensor = RandomTensor(static_cast<DType>(i), shape, 7, 100);
       const auto parsed = ParseNpy(SerializeNpy(tensor));
       ASSERT_TRUE(parsed.ok()) << parsed.status();
-      EXPECT_EQ(parsed->dtype(), tensor.dtype());
       EXPECT_EQ(parsed->shape(), shape);
+      if (IsNarrowInt(tensor.dtype()) || IsByteFloat(tensor.dtype())) {
+        EXPECT_EQ(parsed->dtype(), IsSigned(tensor.dtype()) && !IsFloat(tensor.dtype()) ? DType::kI8 : DType::kU8);
+        for (int64_t e = 0; e < tensor.num_elements(); ++e) EXPECT_EQ(parsed->as<char>()[e], tensor.as<char>()[e]);
+        continue;
+      }
+      EXPECT_EQ(parsed->dtype(), tensor.dtype());
       for (int64_t e = 0; e < tensor.num_elements(); ++e) EXPECT_EQ(parsed->GetDouble(e), tensor.GetDouble(e));
     }
   }
@@ -111,6 +118,16 @@ TEST(NpyTest, ReadsVersionTwoAndForeignSpacing) {
   const auto tensor = ParseNpy(Npy(2, "{\"shape\":(2,),'fortran_order': False,'descr':'<i2'}\n", {"\1\0\2\0", 4}));
   ASSERT_TRUE(tensor.ok()) << tensor.status();
   EXPECT_EQ(tensor->GetInt(1), 2);
+}
+
+TEST(NpyTest, ReadsBytesOfForeignTypes) {
+  for (const char* descr : {"<V1", "|V1", "<f1"}) {
+    const auto tensor = ParseNpy(Npy(1, absl::StrCat("{'descr': '", descr, "', 'fortran_order': False, 'shape': (2,)}"),
+                                     {"\x38\x7f", 2}));
+    ASSERT_TRUE(tensor.ok()) << tensor.status();
+    EXPECT_EQ(tensor->dtype(), DType::kU8);
+    EXPECT_EQ(tensor->GetInt(1), 0x7f);
+  }
 }
 
 TEST(NpyTest, RejectsWithReason) {

@@ -16,7 +16,9 @@ namespace {
 
 constexpr absl::string_view kMagic("\x93NUMPY", 6);
 constexpr const char* kDescr[kNumDTypes] = {"<f4", "<f8", "<f2", "<V2", "|i1", "<i2", "<i4",
-                                            "<i8", "|u1", "<u2", "<u4", "<u8", "|b1"};
+                                            "<i8", "|u1", "<u2", "<u4", "<u8", "|b1", "|i1", "|u1",
+                                            "|i1", "|u1", "|u1", "|u1", "|u1", "|u1", "|u1", "|u1",
+                                            "|u1", "|u1"};
 
 absl::Status Bad(absl::string_view why) { return absl::InvalidArgumentError(absl::StrCat("not a usable .npy: ", why)); }
 
@@ -105,6 +107,8 @@ absl::StatusOr<DType> DTypeOfDescr(const std::string& descr) {
       return static_cast<DType>(i);
     }
   }
+  // As NumPy writes an array of ml_dtypes' types of one byte: which one it was is not said.
+  if (descr == "<V1" || descr == "|V1" || descr == "<f1") return DType::kU8;
   if (!descr.empty() && descr[0] == '>') return Bad(absl::StrCat("type '", descr, "' is big-endian"));
   return Bad(absl::StrCat("unsupported element type '", descr, "'"));
 }

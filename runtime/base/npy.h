@@ -1,5 +1,6 @@
 // NumPy's .npy files, versions 1 and 2: little-endian, row-major, one array. bf16, which NumPy lacks, is stored as two
-// raw bytes (`<V2`), as the ml_dtypes package does.
+// raw bytes (`<V2`), as the ml_dtypes package does. Types narrower than a byte, and floats of a byte, are stored as the
+// bytes that tensors keep (`|i1`, `|u1`) and read as i8 or u8; so are the files that ml_dtypes writes of them.
 #ifndef FUSION_RUNTIME_BASE_NPY_H_
 #define FUSION_RUNTIME_BASE_NPY_H_
 

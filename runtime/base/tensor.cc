@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/narrow_float.h"
 
 namespace fusion {
 namespace {
@@ -74,6 +75,7 @@ double Tensor::GetDouble(int64_t i) const {
     case DType::kU64:
       return static_cast<double>(as<uint64_t>()[i]);
     default:
+      if (IsByteFloat(dtype_)) return NarrowToFloat(dtype_, as<uint8_t>()[i]);
       return static_cast<double>(GetInt(i));
   }
 }
@@ -81,6 +83,8 @@ double Tensor::GetDouble(int64_t i) const {
 int64_t Tensor::GetInt(int64_t i) const {
   switch (dtype_) {
     case DType::kI8:
+    case DType::kI4:
+    case DType::kI2:
       return as<int8_t>()[i];
     case DType::kI16:
       return as<int16_t>()[i];
@@ -89,6 +93,8 @@ int64_t Tensor::GetInt(int64_t i) const {
     case DType::kI64:
       return as<int64_t>()[i];
     case DType::kU8:
+    case DType::kU4:
+    case DType::kU2:
       return as<uint8_t>()[i];
     case DType::kU16:
       return as<uint16_t>()[i];
@@ -121,7 +127,11 @@ void Tensor::SetDouble(int64_t i, double value) {
       mutable_as<uint8_t>()[i] = value != 0;
       return;
     default:
-      SetInt(i, DoubleToInt(value));
+      if (IsByteFloat(dtype_)) {
+        mutable_as<uint8_t>()[i] = FloatToNarrow(dtype_, static_cast<float>(value));
+      } else {
+        SetInt(i, DoubleToInt(value));
+      }
       return;
   }
 }
@@ -146,6 +156,12 @@ void Tensor::SetInt(int64_t i, int64_t value) {
       return;
     case DType::kBool:
       mutable_as<uint8_t>()[i] = value != 0;
+      return;
+    case DType::kI4:
+    case DType::kU4:
+    case DType::kI2:
+    case DType::kU2:
+      mutable_as<uint8_t>()[i] = static_cast<uint8_t>(WrapNarrowInt(dtype_, value));
       return;
     default:
       SetDouble(i, static_cast<double>(value));

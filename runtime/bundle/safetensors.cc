@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/narrow_float.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion {
@@ -55,7 +56,10 @@ absl::StatusOr<SafetensorsLayout> LayOutSafetensors(absl::Span<const WeightInfo>
       } while (!names.insert(gap).second);
       json[gap] = Entry("U8", {begin - layout.data_bytes}, layout.data_bytes, begin);
     }
-    json[weight.name] = Entry(absl::AsciiStrToUpper(DTypeName(weight.dtype)), weight.shape, begin, begin + size_bytes);
+    // Other readers know few of the narrow types: they see the bytes, the manifest says what these are.
+    const bool narrow = IsNarrowInt(weight.dtype) || IsByteFloat(weight.dtype);
+    const std::string dtype = narrow ? "U8" : absl::AsciiStrToUpper(DTypeName(weight.dtype));
+    json[weight.name] = Entry(dtype, weight.shape, begin, begin + size_bytes);
     layout.offsets.push_back(begin);
     layout.sizes_bytes.push_back(size_bytes);
     layout.data_bytes = begin + size_bytes;

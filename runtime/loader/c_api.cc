@@ -29,7 +29,9 @@ using fusion::DType;
 
 static_assert(static_cast<int>(DType::kF32) == FUSION_F32 && static_cast<int>(DType::kBF16) == FUSION_BF16 &&
               static_cast<int>(DType::kI8) == FUSION_I8 && static_cast<int>(DType::kI64) == FUSION_I64 &&
-              static_cast<int>(DType::kU64) == FUSION_U64 && static_cast<int>(DType::kBool) == FUSION_BOOL);
+              static_cast<int>(DType::kU64) == FUSION_U64 && static_cast<int>(DType::kBool) == FUSION_BOOL &&
+              static_cast<int>(DType::kI4) == FUSION_I4 && static_cast<int>(DType::kF8E4M3FN) == FUSION_F8E4M3FN &&
+              static_cast<int>(DType::kF4E2M1) == FUSION_F4E2M1);
 
 // C's errno idiom: the one mutable state outside an object.
 thread_local std::string last_error;

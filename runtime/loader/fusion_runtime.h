@@ -57,7 +57,20 @@ typedef enum fusion_dtype {
   FUSION_U16,
   FUSION_U32,
   FUSION_U64,
-  FUSION_BOOL /* one byte, 0 or 1 */
+  FUSION_BOOL, /* one byte, 0 or 1 */
+  /* One byte an element: integers with their sign extended, floats as their code in the low bits. */
+  FUSION_I4,
+  FUSION_U4,
+  FUSION_I2,
+  FUSION_U2,
+  FUSION_F8E4M3FN,
+  FUSION_F8E4M3FNUZ,
+  FUSION_F8E5M2,
+  FUSION_F8E5M2FNUZ,
+  FUSION_F8E8M0,
+  FUSION_F6E2M3,
+  FUSION_F6E3M2,
+  FUSION_F4E2M1
 } fusion_dtype;
 
 /* What went wrong in this thread's most recent call that failed; "" before the first. Valid until the next failure. */

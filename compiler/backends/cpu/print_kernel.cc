@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/backends/backend.h"
+#include "compiler/backends/text/narrow_floats.h"
 #include "compiler/backends/text/print_task.h"
 #include "compiler/movement/in_place.h"
 #include "compiler/te/routine.h"
@@ -81,7 +82,7 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
     if (past_caches) out.Line("STORES_DONE");  // before other threads read them
     out.Close();
   }
-  return out.text();
+  return text::WithNarrowFloats(out.text());
 }
 
 }  // namespace fusion::cpu

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "compiler/backends/backend.h"
+#include "compiler/backends/text/narrow_floats.h"
 #include "compiler/backends/text/print_task.h"
 #include "compiler/backends/text/work_groups.h"
 #include "compiler/movement/in_place.h"
@@ -94,7 +95,7 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
     }
     out.Close();
   }
-  return out.text();
+  return text::WithNarrowFloats(out.text());
 }
 
 }  // namespace fusion::cuda

@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "compiler/movement/vector_form.h"
+#include "runtime/base/narrow_float.h"
 
 namespace fusion::text {
 
@@ -24,16 +25,18 @@ void CodeWriter::Line(const std::string& text) {
 
 const char* CType(DType dtype) {
   switch (dtype) {
-    case DType::kF32:
-    case DType::kF16:
-    case DType::kBF16:
-      return "float";
     case DType::kF64:
       return "double";
     case DType::kBool:
       return "bool";
+    case DType::kI4:
+    case DType::kI2:
+      return "i8";
+    case DType::kU4:
+    case DType::kU2:
+      return "u8";
     default:
-      return DTypeName(dtype);
+      return IsFloat(dtype) ? "float" : DTypeName(dtype);
   }
 }
 
@@ -45,12 +48,12 @@ const char* StorageType(DType dtype) {
     case DType::kBool:
       return "u8";
     default:
-      return CType(dtype);
+      return IsByteFloat(dtype) ? "u8" : CType(dtype);
   }
 }
 
 std::string TypedName(const std::string& name, DType dtype) {
-  return absl::StrCat(name, "_", dtype == DType::kF16 || dtype == DType::kBF16 ? "f32" : DTypeName(dtype));
+  return absl::StrCat(name, "_", IsNarrowFloat(dtype) ? "f32" : IsFloat(dtype) ? DTypeName(dtype) : CType(dtype));
 }
 
 std::string PointerType(const movement::Buffer& buffer, bool read_only) {
@@ -67,7 +70,7 @@ std::string LoadText(const movement::Buffer& buffer, const std::string& place) {
     case DType::kBool:
       return absl::StrCat("(", place, " != 0)");
     default:
-      return place;
+      return IsByteFloat(buffer.dtype) ? absl::StrCat("from_", DTypeName(buffer.dtype), "(", place, ")") : place;
   }
 }
 
@@ -78,8 +81,15 @@ std::string StoreText(const movement::Buffer& buffer, const std::string& place, 
     case DType::kBF16:
       return absl::StrCat(place, " = f2bf(", value, ");");
     default:
+      if (IsByteFloat(buffer.dtype)) return absl::StrCat(place, " = to_", DTypeName(buffer.dtype), "(", value, ");");
       return absl::StrCat(place, " = (", StorageType(buffer.dtype), ")(", value, ");");
   }
+}
+
+std::string KeptBits(DType dtype, const std::string& x) {
+  const int bits = DTypeBits(dtype);
+  if (!IsSigned(dtype)) return absl::StrCat("(u8)((", x, ") & ", (1 << bits) - 1, ")");
+  return absl::StrCat("(i8)((((", x, ") & ", (1 << bits) - 1, ") ^ ", 1 << (bits - 1), ") - ", 1 << (bits - 1), ")");
 }
 
 std::string ImmText(const te::ScalarNode& imm) {
@@ -127,6 +137,14 @@ std::string Narrowed(DType dtype, const std::string& x) {
     case DType::kF16:
     case DType::kBF16:
       return absl::StrCat("round_", DTypeName(dtype), "(", x, ")");
+    case DType::kU4:
+    case DType::kU2:
+      return absl::StrCat("(", x, ") & bi(", (1 << DTypeBits(dtype)) - 1, ")");
+    case DType::kI4:
+    case DType::kI2: {
+      const int sign = 1 << (DTypeBits(dtype) - 1);
+      return absl::StrCat("isub(((", x, ") & bi(", 2 * sign - 1, ")) ^ bi(", sign, "), bi(", sign, "))");
+    }
     default:
       return x;
   }
@@ -139,11 +157,11 @@ std::string LaneText(DType dtype, const std::string& vector, const std::string& 
 }
 
 std::string VectorLoadText(DType dtype, const std::string& place) {
-  return absl::StrCat("ld_", DTypeName(dtype), "(", place, ")");
+  return absl::StrCat("ld_", IsNarrowInt(dtype) ? CType(dtype) : DTypeName(dtype), "(", place, ")");
 }
 
 std::string VectorStoreText(DType dtype, const std::string& place, const std::string& value) {
-  return absl::StrCat("st_", DTypeName(dtype), "(", place, ", ", value, ");");
+  return absl::StrCat("st_", IsNarrowInt(dtype) ? CType(dtype) : DTypeName(dtype), "(", place, ", ", value, ");");
 }
 
 std::string VectorCastText(DType from, DType to, const std::string& x) {
@@ -180,7 +198,7 @@ std::string FoldIdentity(te::FoldKind kind, DType dtype) {
     case te::FoldKind::kMin: {
       const bool max = kind == te::FoldKind::kMax;
       imm.fvalue = max ? -__builtin_inf() : __builtin_inf();
-      const int bits = static_cast<int>(8 * DTypeBytes(dtype));
+      const int bits = DTypeBits(dtype);
       if (dtype == DType::kBool) {
         imm.ivalue = max ? 0 : 1;
       } else if (IsSigned(dtype)) {
@@ -329,8 +347,12 @@ Value ExprPrinter::Compute(const Scalar& s) {
         text = absl::StrCat("h2f(f2h((float)", x.text, "))");
       } else if (to == DType::kBF16) {
         text = absl::StrCat("bf2f(f2bf((float)", x.text, "))");
+      } else if (IsByteFloat(to)) {
+        text = absl::StrCat("from_", DTypeName(to), "(to_", DTypeName(to), "((float)", x.text, "))");
       } else if (to == DType::kBool) {
         text = absl::StrCat("(", x.text, " != 0)");
+      } else if (IsNarrowInt(to)) {
+        text = KeptBits(to, IsFloat(from) ? absl::StrCat("f2i(", x.text, ")") : x.text);
       } else if (IsFloat(from) && !IsFloat(to)) {
         text = absl::StrCat("(", CType(to), to == DType::kU64 ? ")f2u(" : ")f2i(", x.text, ")");
       } else {
@@ -689,6 +711,8 @@ Value ExprPrinter::EmitOp(const Scalar& s) {
     // Half-precision results are rounded where they are stored or cast; integers narrower than int wrap here.
     if (s->dtype == DType::kF16) text = absl::StrCat("h2f(f2h(", text, "))");
     if (s->dtype == DType::kBF16) text = absl::StrCat("bf2f(f2bf(", text, "))");
+    if (IsByteFloat(s->dtype)) text = absl::StrCat("from_", DTypeName(s->dtype), "(to_", DTypeName(s->dtype), "(", text, "))");
+    if (IsNarrowInt(s->dtype)) text = KeptBits(s->dtype, text);
     return {Temp(CType(s->dtype), text), false};
   }
   for (size_t i = 0; i < values.size(); ++i) args.push_back(AsVector(values[i], s->args[i]->dtype));

@@ -43,6 +43,9 @@ std::string PredText(const te::Pred& pred, const AxisName& name, const movement:
 // Loads an element / stores a value of the buffer's type.
 std::string LoadText(const movement::Buffer& buffer, const std::string& place);
 std::string StoreText(const movement::Buffer& buffer, const std::string& place, const std::string& value);
+// A scalar's low bits, as i4, u4, i2 or u2 keeps them.
+std::string KeptBits(DType dtype, const std::string& x);
+
 std::string ImmText(const te::ScalarNode& imm);
 // The helper for values of a type: "smax_i64"; f16 and bf16 are computed in f32.
 std::string TypedName(const std::string& name, DType dtype);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/pipeline/testing/narrow_cases.h"
 #include "compiler/pipeline/testing/run_block.h"
 
 namespace fusion::testing {
@@ -127,6 +128,8 @@ TEST(CodegenElementwise, Chains) {
   }
   EXPECT_EQ(Failures(cases), "");
 }
+
+TEST(CodegenElementwise, NarrowTypes) { EXPECT_EQ(Failures(NarrowCases()), ""); }
 
 TEST(CodegenElementwise, Types) {
   std::vector<BlockCase> cases;

@@ -2,6 +2,7 @@
 // processor, with a work-item a task as processors want it and with groups of them as GPUs do, and CUDA text as C++.
 #include <gtest/gtest.h>
 
+#include "compiler/pipeline/testing/narrow_cases.h"
 #include "compiler/pipeline/testing/run_block.h"
 
 namespace fusion::testing {
@@ -87,6 +88,8 @@ TEST_P(Devices, ElementTypes) {
   cases.push_back(BlockCase("int8", g));
   EXPECT_EQ(FailuresHere(cases), "");
 }
+
+TEST_P(Devices, NarrowTypes) { EXPECT_EQ(FailuresHere(NarrowCases()), ""); }
 
 TEST_P(Devices, Rows) {
   std::vector<BlockCase> cases;

@@ -20,6 +20,7 @@
 #include "compiler/pipeline/testing/kernel_call.h"
 #include "compiler/te/interpreter.h"
 #include "runtime/base/check.h"
+#include "runtime/base/narrow_float.h"
 #include "runtime/base/random_inputs.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/devices/cpu/isa.h"
@@ -550,6 +551,7 @@ absl::Status CompareOutputs(const Tensor& expected, const Tensor& actual) {
     if (IsFloat(expected.dtype())) {
       const double e = expected.GetDouble(i), a = actual.GetDouble(i);
       close = std::isnan(e) || std::isnan(a)   ? std::isnan(e) && std::isnan(a)
+              : IsByteFloat(expected.dtype())  ? e == a && std::signbit(e) == std::signbit(a)
               : std::isinf(e) || std::isinf(a) ? e == a
                                                : std::fabs(a - e) <= relative * std::fabs(e) + absolute * largest;
     } else {

@@ -1,0 +1,15 @@
+// Floats of at most 8 bits (runtime/base/narrow_float.h) in kernel text: `from_T(code)` and `to_T(value)`, between a
+// byte and an f32. Few kernels have any, so they stand in front of those kernels and not in the preludes.
+#ifndef FUSION_COMPILER_BACKENDS_TEXT_NARROW_FLOATS_H_
+#define FUSION_COMPILER_BACKENDS_TEXT_NARROW_FLOATS_H_
+
+#include <string>
+
+namespace fusion::text {
+
+// The text of a kernel behind the helpers that it calls. Several kernels of one source may define the same.
+std::string WithNarrowFloats(std::string kernel);
+
+}  // namespace fusion::text
+
+#endif  // FUSION_COMPILER_BACKENDS_TEXT_NARROW_FLOATS_H_

@@ -1,0 +1,16 @@
+// Blocks of floats of at most 8 bits and integers of fewer, for every device: all codes, and values around every place
+// where encoding changes its mind.
+#ifndef FUSION_COMPILER_PIPELINE_TESTING_NARROW_CASES_H_
+#define FUSION_COMPILER_PIPELINE_TESTING_NARROW_CASES_H_
+
+#include <vector>
+
+#include "compiler/pipeline/testing/run_block.h"
+
+namespace fusion::testing {
+
+std::vector<BlockCase> NarrowCases();
+
+}  // namespace fusion::testing
+
+#endif  // FUSION_COMPILER_PIPELINE_TESTING_NARROW_CASES_H_
