@@ -5,7 +5,7 @@
 namespace fusion {
 
 // Raised whenever generated code or numbers may change.
-inline constexpr int kGeneratorVersion = 48;
+inline constexpr int kGeneratorVersion = 49;
 
 }  // namespace fusion
 
