@@ -19,7 +19,7 @@ class JobRunner;
 class Metrics;
 class Store;
 
-inline constexpr char kServerVersion[] = "0.1.0";
+extern const char kServerVersion[];  // that of the project, in CMakeLists.txt
 
 std::unique_ptr<grpc::Service> MakeCompileService(JobRunner* jobs, Store* store, Farm* farm, Executor* executor);
 std::unique_ptr<grpc::Service> MakeBlobService(ArtifactStore* artifacts, Metrics* metrics);

@@ -18,7 +18,7 @@ enum ExitCode {
   kExitTimeout = 6,
   kExitNoWorker = 7,
   kExitQuota = 8,
-  kExitVerificationFailed = 9,
+  kExitVerificationFailed = 9,  // also: something could not be compared
   kExitInterrupted = 130,
 };
 

@@ -20,7 +20,7 @@ class PlanVerb : public Verb {
         {"MODEL", "the .onnx file", &model_, true},
         {"--explain", "list the rewrite rules that fired, where, and what each saved", &explain_},
         OutputOption(&format_)};
-    AddCompilationFlags(&flags_, &options);
+    AddPlanFlags(&flags_, &options);
     return options;
   }
 

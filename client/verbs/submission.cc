@@ -183,11 +183,13 @@ absl::StatusOr<std::vector<std::string>> TargetsOf(const CompilationFlags& flags
   return targets;
 }
 
-void AddCompilationFlags(CompilationFlags* flags, std::vector<Option>* options) {
+void AddPlanFlags(CompilationFlags* flags, std::vector<Option>* options) {
   options->push_back(
       {"--target", "kind of device to compile for (worker list shows those attached); submit takes several: cpu,opencl",
        &flags->target});
-  options->push_back({"--planner", "how operators are grouped into kernels: dnnfusion, none, …", &flags->planner});
+  options->push_back({"--planner", "how operators are grouped into kernels: dnnfusion; dnnfusion-listing, the paper's rules alone; none, "
+                      "a kernel for each",
+                      &flags->planner});
   options->push_back({"--math",
                       "strict: only rewrites that keep every bit of real arithmetic",
                       &flags->math,
@@ -201,11 +203,14 @@ void AddCompilationFlags(CompilationFlags* flags, std::vector<Option>* options) 
                       {"fp32", "fp16", "tf32"}});
   options->push_back({"--disable-rule", "leave out a rewrite rule by its id (plan --explain lists those that fire)",
                       &flags->disabled_rules});
-  options->push_back({"--tune", "try schedules on workers: off, quick, full, or for so many SECONDS", &flags->tune});
   options->push_back(
       {"--dim", "bind a symbolic dimension: batch=1, or seq=32,128 for specialisations in one bundle", &flags->dims});
   options->push_back({"--shape", "replace an input's shape: input=1x3x224x224", &flags->shapes});
   options->push_back({"--threads", "threads that measurements assume", &flags->threads});
+}
+
+void AddJobFlags(CompilationFlags* flags, std::vector<Option>* options) {
+  options->push_back({"--tune", "try schedules on workers: off, quick, full, or for so many SECONDS", &flags->tune});
   options->push_back(
       {"--queue-timeout", "seconds to wait for a worker (0: the server's default)", &flags->queue_timeout_s});
 }

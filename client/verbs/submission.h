@@ -22,9 +22,11 @@ struct CompilationFlags {
   int64_t threads = 1;
   int64_t queue_timeout_s = 0;
 };
-// Declares --target, --planner, --math, --precision, --disable-rule, --tune, --dim, --shape, --threads, --queue-timeout
-// on `options`.
-void AddCompilationFlags(CompilationFlags* flags, std::vector<Option>* options);
+// Declares on `options` what decides the plan: --target, --planner, --math, --precision, --disable-rule, --dim, --shape,
+// --threads.
+void AddPlanFlags(CompilationFlags* flags, std::vector<Option>* options);
+// And what only a job that builds asks for: --tune, --queue-timeout.
+void AddJobFlags(CompilationFlags* flags, std::vector<Option>* options);
 
 // The kinds of --target, in its order; a usage error for an empty or a repeated one.
 absl::StatusOr<std::vector<std::string>> TargetsOf(const CompilationFlags& flags);

@@ -76,7 +76,8 @@ class SubmitVerb : public Verb {
          &output_},
         {"--json", "write a report for scripts to this file (-: stdout)", &json_},
         {"--detach", "print the job's name (of several targets: each with its target) and return at once", &detach_}};
-    AddCompilationFlags(&flags_, &options);
+    AddPlanFlags(&flags_, &options);
+    AddJobFlags(&flags_, &options);
     return options;
   }
 

@@ -11,6 +11,7 @@
 #include "compiler/backends/backend.h"
 #include "compiler/backends/placement.h"
 #include "compiler/ecg/derived.h"
+#include "compiler/fusion/mapping_table.h"
 #include "compiler/fusion/plan.h"
 #include "compiler/onnx/import.h"
 #include "compiler/ops/op_def.h"
@@ -114,14 +115,13 @@ std::string PlanJson(const ecg::Graph& graph, const Planned& planned, const std:
     blocks.push_back({{"nodes", nodes}});
     if (planned.elided.blocks.count(b)) blocks.back()["kernel"] = false;  // what it would copy is in place already
   }
-  static const char* const kColours[] = {"green", "yellow", "red"};
   auto node_name = [&](ecg::NodeId id) {
     return id == ecg::kNone ? std::string() : graph.node(id).op + " '" + graph.node(id).name + "'";
   };
   for (const Decision& d : planned.plan.decisions) {
     json item{{"producer", node_name(d.producer)},
               {"consumer", node_name(d.consumer)},
-              {"colour", kColours[static_cast<int>(d.colour)]},
+              {"colour", ColourName(d.colour)},
               {"fused", d.fused},
               {"reason", d.reason}};
     if (d.colour == Colour::kYellow && d.fused_ns > 0) {
@@ -374,7 +374,7 @@ absl::Status Prepare(const ModelFiles& files, const CompileOptions& options, con
 
 Manifest Head(const ModelFiles& files, const CompileOptions& options, const DeviceModel& device) {
   Manifest head;
-  head.generator = absl::StrCat("fusion 0.1.0 (generator ", kGeneratorVersion, ")");
+  head.generator = absl::StrCat("fusion " FUSION_VERSION " (generator ", kGeneratorVersion, ")");
   head.target = device.kind;
   head.isa = device.isa;
   head.march = device.march;

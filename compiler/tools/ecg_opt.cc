@@ -16,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "compiler/backends/cpu/print_kernel.h"
+#include "compiler/fusion/mapping_table.h"
 #include "compiler/fusion/plan.h"
 #include "compiler/ops/op_def.h"
 #include "compiler/pipeline/block_oracle.h"
@@ -158,9 +159,8 @@ std::string PlanText(const ecg::Graph& graph, const FusionPlan& plan) {
     for (ecg::NodeId id : plan.blocks[b].nodes) nodes.push_back(NodeText(graph, id));
     absl::StrAppend(&text, "block ", b, ": ", absl::StrJoin(nodes, ", "), "\n");
   }
-  static const char* const kColours[] = {"green", "yellow", "red"};
   for (const Decision& d : plan.decisions) {
-    absl::StrAppend(&text, kColours[static_cast<int>(d.colour)], d.fused ? " fused " : " apart ",
+    absl::StrAppend(&text, ColourName(d.colour), d.fused ? " fused " : " apart ",
                     NodeText(graph, d.producer), " -> ", NodeText(graph, d.consumer), ": ", d.reason, "\n");
   }
   return text;

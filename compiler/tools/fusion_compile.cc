@@ -12,6 +12,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
 #include "compiler/backends/cuda/toolchain/nvrtc_toolchain.h"
@@ -19,6 +20,7 @@
 #include "compiler/backends/toolchain_set.h"
 #include "compiler/cost/stored_devices.h"
 #include "compiler/cost/target.h"
+#include "compiler/fusion/plan.h"
 #include "compiler/pipeline/compile.h"
 #include "compiler/tools/offline_device.h"
 #include "runtime/base/atomic_file.h"
@@ -74,7 +76,7 @@ struct Kind {
   absl::StatusOr<std::unique_ptr<LocalToolchain>> (*toolchain)();
 };
 constexpr Kind kKinds[] = {
-    {"cpu", [](const std::string&) -> absl::StatusOr<DeviceModel> { return OfflineDevice(); }, MakeClang},
+    {"cpu", [](const std::string&) { return OfflineHostDevice(); }, MakeClang},
     {"opencl", [](const std::string&) -> absl::StatusOr<DeviceModel> { return OfflineOpenClDevice(); }, MakeOpenCl},
     {"cuda", StoredDevice, MakeNvrtc}};
 
@@ -177,7 +179,7 @@ int Main(int argc, char** argv) {
   app.add_option("OUT", request.out,
                  "the bundle; with several targets OUT.TARGET.fusion for each; with --plan its JSON");
   app.add_option("--target", targets, "cpu, opencl, cuda:sm_90")->delimiter(',')->take_all()->allow_extra_args(false);
-  app.add_option("--planner", options.planner, "which planner");
+  app.add_option("--planner", options.planner, absl::StrCat("which planner: ", absl::StrJoin(PlannerNames(), ", ")));
   app.add_option("--math", options.math, "fast or strict");
   app.add_option("--precision", options.precision, "fp32, fp16 or tf32");
   app.add_option("--dim", dims, "NAME=N[,N…]: extents of a symbolic dimension")
@@ -192,7 +194,7 @@ int Main(int argc, char** argv) {
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);
-  app.add_option("--device", device_file, "a device model as JSON, instead of this machine's");
+  app.add_option("--device", device_file, "a device model as JSON, instead of this machine's instructions at typical rates");
   app.add_flag("--plan", request.plan_only, "print the plan and build nothing");
   app.add_option("--json", request.json, "write the account of the compilation there");
   CLI11_PARSE(app, argc, argv);

@@ -1,17 +1,33 @@
-// The device that the tools plan for when none is given: one fixed core, so that their output is the same everywhere.
+// The devices that the tools plan for when none is given: rates of one typical core, so that plans differ only with the
+// instruction set.
 #ifndef FUSION_COMPILER_TOOLS_OFFLINE_DEVICE_H_
 #define FUSION_COMPILER_TOOLS_OFFLINE_DEVICE_H_
 
+#include "absl/status/statusor.h"
 #include "compiler/cost/device_model.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/devices/cpu/isa.h"
 
 namespace fusion {
 
+// One with AVX-512 wherever it runs, for output that is the same everywhere.
 inline DeviceModel OfflineDevice() {
   DeviceModel device;
   device.memory = {{"L1", 48 << 10, 2.2e11, false},
                    {"L2", 1 << 20, 7e10, false},
                    {"L3", 32 << 20, 2.4e10, true},
                    {"DRAM", 0, 1e10, true}};
+  return device;
+}
+
+// The same core with the instructions of this machine's, so that it can run what is built for it.
+inline absl::StatusOr<DeviceModel> OfflineHostDevice() {
+  ASSIGN_OR_RETURN(const InstructionSet set, HostInstructionSet());
+  DeviceModel device = OfflineDevice();
+  device.isa = set.isa;
+  device.march = set.march;
+  device.vector_bytes = set.vector_bytes;
+  device.vector_registers = set.vector_registers;
   return device;
 }
 

@@ -33,7 +33,7 @@ constexpr double kUndisturbed = 0.1;
 
 // Copies one half of a buffer of `size_bytes` onto the other until `kLevelTime` has passed; bytes read plus written
 // per second of an undisturbed round.
-double CopyBandwidth(const HostIsa& isa, char* buffer, int64_t size_bytes) {
+double CopyBandwidth(const InstructionSet& isa, char* buffer, int64_t size_bytes) {
   const int64_t half = std::max<int64_t>(128, size_bytes / 2 / 128 * 128);
   const int64_t repeats = std::max<int64_t>(1, (1 << 20) / half);
   std::vector<double> rates;
@@ -117,7 +117,7 @@ int UsableCores() {
 }
 
 absl::StatusOr<DeviceModel> ProbeCpu(int threads, const std::string& toolchain) {
-  ASSIGN_OR_RETURN(HostIsa isa, DetectHostIsa());
+  ASSIGN_OR_RETURN(InstructionSet isa, HostInstructionSet());
   if (threads <= 0) threads = UsableCores();
   DeviceModel model;
   model.kind = "cpu";

@@ -5,31 +5,20 @@
 #define FUSION_WORKER_MEASURE_HOST_KERNELS_H_
 
 #include <cstdint>
-#include <string>
 
-#include "absl/status/statusor.h"
+#include "runtime/devices/cpu/isa.h"
 
 namespace fusion {
 
-// The widest instruction set that generated kernels use and this processor has.
-struct HostIsa {
-  std::string isa;    // avx512vnni | avx512 | avx2 | neon
-  std::string march;  // x86-64-v4[+avx512vnni] | x86-64-v3 | armv8-a
-  int vector_bytes = 0;
-  int vector_registers = 0;
-};
-// UNIMPLEMENTED on a processor older than AVX2.
-absl::StatusOr<HostIsa> DetectHostIsa();
-
 // Runs about `iterations` × 12 independent vector FMAs on the calling thread; returns flops per second (2 an FMA).
-double FmaFlopsPerSecond(const HostIsa& isa, int64_t iterations);
+double FmaFlopsPerSecond(const InstructionSet& isa, int64_t iterations);
 
 // Seconds of one vector exp (polynomial and division, four independent at a time) over seconds of one vector FMA.
-double SpecialCyclesRatio(const HostIsa& isa);
+double SpecialCyclesRatio(const InstructionSet& isa);
 
 // Copies `bytes` (a multiple of 128) between 64-byte aligned places with plain vector loads and stores, `repeats`
 // times; bytes read plus written per second.
-double CopyBytesPerSecond(const HostIsa& isa, const void* from, void* to, int64_t bytes, int64_t repeats);
+double CopyBytesPerSecond(const InstructionSet& isa, const void* from, void* to, int64_t bytes, int64_t repeats);
 
 }  // namespace fusion
 

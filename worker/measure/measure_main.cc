@@ -73,7 +73,7 @@ class Subject {
 
   absl::Status Run() { return session_->RunRaw(inputs_, outputs_); }
 
-  absl::Status TakeSample(const HostIsa& isa) {
+  absl::Status TakeSample(const InstructionSet& isa) {
     for (const auto& [place, bytes] : touched_) FlushFromCaches(place, bytes);
     Sample sample;
     sample.peak_flops_per_s = FmaFlopsPerSecond(isa, kPeakIterations);
@@ -103,7 +103,7 @@ class Subject {
 };
 
 absl::StatusOr<std::vector<MeasureSummary>> Measure(const std::vector<std::string>& paths, int threads) {
-  ASSIGN_OR_RETURN(HostIsa isa, DetectHostIsa());
+  ASSIGN_OR_RETURN(InstructionSet isa, HostInstructionSet());
   std::vector<std::unique_ptr<Subject>> subjects;
   for (const std::string& path : paths) {
     ASSIGN_OR_RETURN(std::unique_ptr<Subject> subject, Subject::Open(path, threads));

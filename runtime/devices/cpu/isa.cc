@@ -34,6 +34,17 @@ std::string HostIsa() {
   return "";
 }
 
+absl::StatusOr<InstructionSet> HostInstructionSet() {
+  const std::string host = HostIsa();
+  for (const InstructionSet& set : {InstructionSet{"avx512vnni", "x86-64-v4+avx512vnni", 64, 32},
+                                    InstructionSet{"avx512", "x86-64-v4", 64, 32},
+                                    InstructionSet{"avx2", "x86-64-v3", 32, 16},
+                                    InstructionSet{"neon", "armv8-a", 16, 32}}) {
+    if (set.isa == host) return set;
+  }
+  return absl::UnimplementedError("kernels for target cpu need AVX2, FMA and BMI2 (x86-64) or aarch64");
+}
+
 absl::Status CheckIsa(const std::string& isa) {
   if (Supports(isa)) return absl::OkStatus();
   const std::string host = HostIsa();
