@@ -1,5 +1,7 @@
 #include "compiler/ecg/rewriter.h"
 
+#include <set>
+
 namespace fusion::ecg {
 
 void AddOwnOutput(Graph* graph, ValueId value, const std::string& name) {
@@ -46,8 +48,17 @@ NodeId Rewriter::CopyWith(const Node& old_node, std::vector<ValueId> new_inputs)
 }
 
 Graph Rewriter::Finish() {
+  std::set<int> cut;
+  for (const OutputExtent& extent : source_.output_extents()) cut.insert(extent.output);
   for (size_t i = 0; i < source_.outputs().size(); ++i) {
-    AddOwnOutput(&graph_, Map(source_.outputs()[i]), source_.output_names()[i]);
+    const std::string& name = source_.output_names()[i];
+    ValueId value = Map(source_.outputs()[i]);
+    if (graph_.value(value).constant.has_value() && cut.count(static_cast<int>(i)) > 0) {
+      // Where a pass finds its elements known, it is packed all the same (Graph::IsOutputWithExtents).
+      const ValueType type = graph_.value(value).type;
+      value = graph_.node(graph_.AddNode("Identity", name, {value}, {}, {type}, {name})).outputs[0];
+    }
+    AddOwnOutput(&graph_, value, name);
   }
   graph_.SetOutputExtents(source_.output_extents());
   return std::move(graph_);

@@ -199,7 +199,9 @@ void CanonicalGraph::LookAt(ecg::NodeId id, int depth) {
   const auto know = [&] {
     std::vector<std::optional<te::KnownTensor>> arguments;
     for (te::TensorId t : lowered->program.inputs) {
-      arguments.push_back(extents.KnownOf(lowered->value_of_tensor[t]));
+      // A table of the lowering is no value of the graph.
+      const ecg::ValueId id = lowered->value_of_tensor[t];
+      arguments.push_back(id == ecg::kNone ? std::nullopt : extents.KnownOf(id));
     }
     return te::Know(lowered->program, arguments);
   };
@@ -209,9 +211,10 @@ void CanonicalGraph::LookAt(ecg::NodeId id, int depth) {
   std::vector<std::optional<te::KnownTensor>> known = know();
   if (depth > 0 && !std::all_of(known.begin(), known.end(), bounded)) {
     for (te::TensorId t : lowered->program.inputs) {
-      const ecg::Value& input = graph.value(lowered->value_of_tensor[t]);
-      if (input.producer != ecg::kNone && !extents.KnownOf(lowered->value_of_tensor[t]))
-        LookAt(input.producer, depth - 1);
+      const ecg::ValueId id = lowered->value_of_tensor[t];
+      if (id == ecg::kNone) continue;
+      const ecg::NodeId producer = graph.value(id).producer;
+      if (producer != ecg::kNone && !extents.KnownOf(id)) LookAt(producer, depth - 1);
     }
     known = know();
   }

@@ -135,7 +135,11 @@ absl::Status DynamicSqueeze(ImportContext& import) {
   ecg::Node& node = import.node();
   std::vector<ecg::Value> held;
   const OpContext context = ContextOf(import, &held);
-  if (!context.Has(0) || !context.Has(1)) return absl::OkStatus();
+  if (!context.Has(0)) return absl::OkStatus();
+  if (!context.Has(1) && import.IsDynamic(node.inputs[0])) {
+    return context.Unsupported("its input's extents depend on data, so axes must say which dimensions go");
+  }
+  if (!context.Has(1)) return absl::OkStatus();
   ASSIGN_OR_RETURN(std::vector<int64_t> axes, context.ConstantInts(1, "axes"));
   ASSIGN_OR_RETURN(axes, DistinctAxes(context, axes, context.Rank(0)));
   for (int64_t axis : axes) {

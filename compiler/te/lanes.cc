@@ -569,6 +569,23 @@ void AnyOrderProduct(State& s, const Inst& in, int n) {
   }
 }
 
+void PartialSum(State& s, const Inst& in, int n) {
+  double* d = s.D(in.dst);
+  const double *a = s.D(in.a), *b = s.D(in.b);
+  const int64_t* select = s.I(in.c);
+  for (int l = 0; l < n; ++l) d[l] = select[l] != 0 ? a[l] + std::fabs(b[l]) : a[l];
+}
+
+template <typename F>
+void AnyOrderSum(State& s, const Inst& in, int n) {
+  double* d = s.D(in.dst);
+  const double *a = s.D(in.a), *magnitude = s.D(in.b);
+  for (int l = 0; l < n; ++l) {
+    const bool leaves = !(magnitude[l] <= static_cast<double>(std::numeric_limits<F>::max()));
+    d[l] = leaves && std::isfinite(a[l]) && (NextRandom(s) & 1) ? std::numeric_limits<double>::quiet_NaN() : a[l];
+  }
+}
+
 void PaddedProduct(State& s, const Inst& in, int n) {
   double* d = s.D(in.dst);
   const double *a = s.D(in.a), *b = s.D(in.b);
@@ -628,6 +645,10 @@ Kernel PartialProductKernel(bool above) { return above ? PartialProduct<true> : 
 Kernel AnyOrderProductKernel(DType dtype) {
   return dtype == DType::kF64 ? AnyOrderProduct<double> : AnyOrderProduct<float>;
 }
+
+Kernel PartialSumKernel() { return PartialSum; }
+
+Kernel AnyOrderSumKernel(DType dtype) { return dtype == DType::kF64 ? AnyOrderSum<double> : AnyOrderSum<float>; }
 
 Kernel PaddedProductKernel() { return PaddedProduct; }
 

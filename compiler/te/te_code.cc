@@ -434,6 +434,10 @@ class TeCompiler {
     // The products of the factors above and below 1.
     const bool any_order = perturb_ && fold.kind == FoldKind::kProd && IsFloat(fold.acc);
     int partial[2] = {kZeroRegister, kZeroRegister};
+    // The sum of all magnitudes.
+    const bool any_order_sum = perturb_ && fold.kind == FoldKind::kSum && IsFloat(fold.acc) && !general;
+    const int magnitude = any_order_sum ? NewRegister(true) : kZeroRegister;
+    if (any_order_sum) Move(&code_.init, magnitude, Constant(fold.acc, 0, 0), true);
     for (int k = 0; any_order && k < 2; ++k) {
       partial[k] = NewRegister(true);
       Move(&code_.init, partial[k], Identity(), true);
@@ -467,6 +471,14 @@ class TeCompiler {
                               .c = Operand(mask ? *mask : ConstantInt(1), false, kLevel),
                               .level = kLevel});
       }
+      if (any_order_sum) {
+        code_.step.push_back({.run = lanes::PartialSumKernel(),
+                              .dst = magnitude,
+                              .a = magnitude,
+                              .b = Operand(element, true, kLevel),
+                              .c = Operand(mask ? *mask : ConstantInt(1), false, kLevel),
+                              .level = kLevel});
+      }
       NamedUpdate(fold, element, mask);
     }
 
@@ -477,6 +489,9 @@ class TeCompiler {
       acc_[0] =
           Emit({.run = lanes::AnyOrderProductKernel(fold.acc), .a = acc_[0].reg, .b = partial[0], .c = partial[1]},
                true, kLane | kAcc);
+    }
+    if (any_order_sum) {
+      acc_[0] = Emit({.run = lanes::AnyOrderSumKernel(fold.acc), .a = acc_[0].reg, .b = magnitude}, true, kLane | kAcc);
     }
     for (size_t o = 0; o < te_.outputs.size(); ++o) {
       if (te_.then.empty()) {

@@ -161,7 +161,8 @@ class TilePrinter {
   }
 
   // Fold axes that share a border test with the rows are unrolled (they are last in the fold order); so is the
-  // innermost rolled one, by tile.unroll.
+  // innermost rolled one, by tile.unroll. The schedule counts every border test, but only those outside of which a
+  // product is zero guard the rows: the innermost axis may be another than the one that tile.unroll was chosen for.
   void SplitFoldAxes() {
     for (const Axis& axis : step_.fold->axes) {
       if (axis.id == step_.tile.dot_axis) continue;  // inside a lane
@@ -387,7 +388,7 @@ class TilePrinter {
     for (size_t a = 0; a < rolled_.size(); ++a) {
       const Axis& axis = rolled_[a];
       const bool last = a + 1 == rolled_.size();
-      unroll = last ? tile.unroll : 1;
+      unroll = last && axis.extent % tile.unroll == 0 ? tile.unroll : 1;
       const std::string i = Name(axis.id);
       out_->Open(absl::StrCat("for (ix ", i, " = 0; ", i, " < ", axis.extent, "; ", i, " += ", unroll, ")"));
       ++depth;

@@ -213,9 +213,14 @@ class Unrolling {
     // No iteration: one that nothing uses tells the type.
     ASSIGN_OR_RETURN(const std::vector<ImportedValue> outputs, InlineBody(0));
     ASSIGN_OR_RETURN(const ecg::ValueId slice, TensorOf(outputs[state_.size() + 1 + k]));
-    ecg::ValueType type = importer_.canonical().graph.value(slice).type;
+    CanonicalGraph& canonical = importer_.canonical();
+    ecg::ValueType type = canonical.graph.value(slice).type;
+    std::vector<ecg::ValueId> extents = canonical.extents.Of(slice);
     type.shape.insert(type.shape.begin(), 0);
-    return importer_.AddConstant(Tensor(type.dtype, type.shape));
+    const ecg::ValueId empty = importer_.AddConstant(Tensor(type.dtype, type.shape));
+    if (!canonical.extents.IsDynamic(slice)) return empty;
+    extents.insert(extents.begin(), ecg::kNone);
+    return canonical.WithExtents(empty, std::move(extents));
   }
 
   GraphImporter& importer_;

@@ -1,5 +1,6 @@
 #include "tests/fuzz/graphs/fitting.h"
 
+#include <algorithm>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -232,7 +233,7 @@ Fitting Compress(Drawing* d) {
   const int64_t axis = d->Below(static_cast<int64_t>(x.size()));
   Fitting fit;
   const bool flat = d->Chance(0.3);
-  fit.operands = {Any(d->DrawType(), x), Any(DType::kBool, {d->Between(1, flat ? NumElements(x) : x[axis])})};
+  fit.operands = {Any(d->DrawType(), x), Any(DType::kBool, {d->Between(1, std::max<int64_t>(1, flat ? NumElements(x) : x[axis]))})};
   if (!flat) fit.attrs.Set("axis", axis);
   return fit;
 }
