@@ -34,7 +34,7 @@ class Runner {
     for (const Tensor& tensor : tensors) shapes.push_back(tensor.shape());
     RETURN_IF_ERROR(runner.session_->Select(shapes));
 
-    // In the session's own memory: what is timed is kernels, not copies.
+    // In the session's own memory: what is timed is kernels, not copies, which some memory of a caller's would need.
     for (size_t i = 0; i < tensors.size(); ++i) {
       std::memcpy(runner.session_->input(static_cast<int>(i)), tensors[i].data(), tensors[i].size_bytes());
       runner.inputs_.push_back(runner.session_->input(static_cast<int>(i)));
@@ -66,7 +66,9 @@ constexpr absl::Duration kTurn = absl::Milliseconds(10);  // of one bundle while
 class BenchVerb : public Verb {
  public:
   std::string name() const override { return "bench"; }
-  std::string help() const override { return "time a bundle on this machine (no server needed)"; }
+  std::string help() const override {
+    return "time a bundle on this machine, inputs and outputs in place (no server needed)";
+  }
   std::vector<Option> Options() override {
     return {{"BUNDLE", "the .fusion file", &bundle_, true},
             {"--against", "another bundle: both take turns, and the ratio is printed", &against_},

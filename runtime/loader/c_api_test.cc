@@ -118,6 +118,33 @@ TEST_F(CApiTest, Specialisations) {
   fusion_session_close(session);
 }
 
+TEST_F(CApiTest, PoolsOfTheCaller) {
+  fusion_bundle* bundle = nullptr;
+  ASSERT_EQ(fusion_bundle_open(path_.c_str(), &bundle), FUSION_OK) << fusion_last_error();
+  fusion_pool* pool = nullptr;
+  ASSERT_EQ(fusion_pool_create(2, &pool), FUSION_OK) << fusion_last_error();
+  fusion_session *all = nullptr, *one = nullptr, *three = nullptr;
+  ASSERT_EQ(fusion_session_create_on(bundle, pool, 0, &all), FUSION_OK) << fusion_last_error();
+  ASSERT_EQ(fusion_session_create_on(bundle, pool, 1, &one), FUSION_OK) << fusion_last_error();
+  EXPECT_EQ(fusion_session_create_on(bundle, pool, 3, &three), FUSION_INVALID_ARGUMENT);
+  EXPECT_THAT(fusion_last_error(), HasSubstr("the pool has 2 threads"));
+  ASSERT_EQ(fusion_session_create_on(bundle, nullptr, 3, &three), FUSION_OK) << fusion_last_error();
+  fusion_pool_close(pool);
+  fusion_bundle_close(bundle);
+  for (fusion_session* session : {all, one, three}) {
+    std::vector<float> x(512, 2.0f), y(512), w(8);
+    const void* inputs[] = {x.data()};
+    void* outputs[] = {y.data(), w.data()};
+    ASSERT_EQ(fusion_run(session, inputs, outputs), FUSION_OK) << fusion_last_error();
+    EXPECT_EQ(y[511], 15.0f);
+    fusion_session_close(session);
+  }
+  EXPECT_EQ(fusion_pool_create(0, &pool), FUSION_INVALID_ARGUMENT);
+  EXPECT_EQ(pool, nullptr);
+  EXPECT_EQ(fusion_pool_create(1, nullptr), FUSION_INVALID_ARGUMENT);
+  fusion_pool_close(nullptr);
+}
+
 TEST_F(CApiTest, FailuresHaveWords) {
   fusion_bundle* bundle = nullptr;
   EXPECT_EQ(fusion_bundle_open("/no/such/file", &bundle), FUSION_NOT_FOUND);

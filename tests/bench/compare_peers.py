@@ -7,8 +7,13 @@ Engines run in processes of their own and take turns: in each round everyone run
 one each time. Latencies are medians over all runs; a ratio is the median over rounds of ours / theirs within the round, so
 that it is below 1 where ours is faster, and drift of the machine cancels. Beside every round stands a sample of the
 multiply-add rate: where its mean is far below its peak, something else was running, and figures mean little. A peer that
-takes longer than --slow-s for a run is timed in the first round only. Beneath the table stands what was not run, for each
-peer and model, and whose outputs are not the reference's.
+takes longer than --slow-s for a run takes five turns of one run. Models that we run in less than 0.1 ms stand in a table
+of their own, outside of the geometric mean: a good part of such a run is Python. A table has one generator: bundles of
+another are an error. Beneath the tables stand load times and memory, what was not run, for each peer and model, and whose
+outputs are not the reference's.
+
+Everyone reads and writes memory that is bound once (fusion_run on the caller's arrays, onnxruntime's IO binding, OpenVINO
+with shared inputs and outputs), and subnormal numbers count as zero for everyone (but TVM, which cannot be told).
 
 Needs numpy and at least one peer:  pip install numpy onnxruntime openvino
 """
@@ -32,6 +37,8 @@ from engines import ENGINES, EngineError, EngineProcess, Job
 from fusion_runtime import FusionError, Session
 
 BUILD = pathlib.Path(__file__).resolve().parents[2] / "build/release"
+SLOW_ROUNDS = 5
+SHORT_MS = 0.1
 PEERS = [name for name in ENGINES if name != "ours"]
 
 
@@ -56,7 +63,7 @@ def parse_arguments():
                         help="keep bundles here, and take those that are newer than model and compiler")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--turn-ms", type=float, default=300, help="about how long an engine runs in a round")
-    parser.add_argument("--slow-s", type=float, default=2, help="a peer slower than this a run takes one turn (default 2)")
+    parser.add_argument("--slow-s", type=float, default=2, help="a peer slower than this a run takes five turns of one run (default 2)")
     parser.add_argument("--seed", type=int, default=0, help="of the inputs")
     parser.add_argument("--weights-seed", type=int, default=0, help="given to export.py; inductor needs it")
     parser.add_argument("--int-max", type=int, default=1000, help="random integers stay below (default 1000)")
@@ -133,19 +140,21 @@ def summary(rounds_ns):
 
 
 def take_turns(processes, options, sample, slow_s=math.inf):
-    """{name: [[ns of a run] of a round]}, and the machine's samples. Peers slower than `slow_s` take one turn."""
+    """{name: [[ns of a run] of a round]}, and the machine's samples. Peers slower than `slow_s` take SLOW_ROUNDS turns of
+    one run."""
     runs, slow = {}, set()
     for name, process in processes.items():
         fastest = min(process.time(2))
         runs[name] = max(1, min(1000, round(options.turn_ms * 1e6 / fastest)))
         if name != "ours" and fastest > slow_s * 1e9:
             slow.add(name)
+            runs[name] = 1
     latencies, samples = {name: [] for name in processes}, []
     names = list(processes)
     for turn in range(options.rounds):
         samples.append(sample())
         for name in names[turn % len(names):] + names[:turn % len(names)]:
-            if turn and name in slow:
+            if turn >= SLOW_ROUNDS and name in slow:
                 continue
             time.sleep(0.05)  # the one before may still be spinning
             latencies[name].append(processes[name].time(runs[name]))
@@ -156,11 +165,13 @@ def compare(model, bundle, threads, options, probe):
     """One row: a model at a number of threads."""
     with Session(bundle, threads) as session:
         feeds = random_feeds(session.inputs, options)
-        launches = json.loads(session.describe()).get("launches", [])
+        manifest = json.loads(session.describe())
+        launches = manifest.get("launches", [])
         job = Job(str(model), str(bundle), threads, feeds, tuple(t.name for t in session.outputs), options.weights_seed)
     row = {"model": model.stem, "threads": threads, "kernels": len(launches),
            "gflop": sum(launch.get("flops", 0) for launch in launches) / 1e9,
-           "engines": {}, "ratios": {}, "differences": {}, "not_run": {}}
+           "generator": manifest.get("generator"), "engines": {}, "ratios": {}, "differences": {}, "not_run": {},
+           "load": {}}
     processes = {}
     try:
         for name in ["ours", *options.peers]:
@@ -181,6 +192,8 @@ def compare(model, bundle, threads, options, probe):
             row["differences"] = {name: difference(values, outputs[reference]) for name, values in outputs.items()
                                   if name != reference}
         latencies, row["machine"] = take_turns(processes, options, lambda: probe.sample(threads), options.slow_s)
+        row["load"] = {name: {"load_s": process.load_s, "peak_bytes": process.peak_bytes()}
+                       for name, process in processes.items()}
     finally:
         for process in processes.values():
             process.close()
@@ -221,13 +234,32 @@ def table(rows, peers, peak):
     return "\n".join(lines)
 
 
+def load_table(rows, peers):
+    """Markdown: seconds to the first result, and the most memory that was resident for the model, in MiB."""
+    names = ["ours", *peers]
+    heads = ["model", "threads"] + [f"{name} load s" for name in names] + [f"{name} MiB" for name in names]
+    lines = ["| " + " | ".join(heads) + " |", "|---" + "|---:" * (len(heads) - 1) + "|"]
+    for row in rows:
+        loads = [row["load"].get(name) for name in names]
+        cells = [row["model"], str(row["threads"])]
+        cells += [f"{load['load_s']:.2f}" if load else "–" for load in loads]
+        cells += [f"{load['peak_bytes'] / 2**20:.0f}" if load else "–" for load in loads]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def is_short(row):
+    return "ours" in row["engines"] and row["engines"]["ours"]["median_ms"] < SHORT_MS
+
+
 def best_peer(row):
     """How many times as long as ours the fastest peer takes; None without peers."""
     return 1 / max(ratio["median"] for ratio in row["ratios"].values()) if row["ratios"] else None
 
 
 def verdict(rows):
-    """A line for each number of threads: ours beside the fastest peer of each model."""
+    """A line for each number of threads: ours beside the fastest peer of each model that is not short."""
+    rows = [row for row in rows if not is_short(row)]
     lines = []
     for threads in dict.fromkeys(row["threads"] for row in rows):
         found = {row["model"]: best_peer(row) for row in rows if row["threads"] == threads and row["ratios"]}
@@ -288,8 +320,16 @@ def main():
     print(f"{about['cpu']}, {about['cpus_usable']} CPUs, load {about['load_average']:.1f}; " + "; ".join(
         f"{s['threads']} threads: {s['fma_gflops']:.0f} GFLOP/s, copies {s['copy_gb_per_s']:.1f} GB/s" for s in peak.values()))
     print(", ".join(f"{name} {version}" for name, version in about["versions"].items()) + f"; planner {options.planner}\n")
-    print(table(rows, used, peak))
+    generators = sorted({str(row["generator"]) for row in rows})
+    if len(generators) > 1:
+        failures.append(f"bundles of several generators, {', '.join(generators)}: compile all with one (an empty --bundles)")
+    print(f"generator: {', '.join(generators)}\n")
+    print(table([row for row in rows if not is_short(row)], used, peak))
     print(f"\n{verdict(rows)}")
+    short = [row for row in rows if is_short(row)]
+    if short:
+        print(f"\nBelow {SHORT_MS} ms, where interpreters are compared:\n\n{table(short, used, peak)}")
+    print(f"\n{load_table(rows, used)}")
     for remark in remarks(rows):
         print(f"\n{remark}")
     for name in dict.fromkeys(name for row in rows for name, reason in row["not_run"].items() if "missing" in reason):

@@ -1,9 +1,13 @@
 """Engines that run one model, each in a process of its own, so that thread pools and libraries do not meet.
 
-To add one: a class with `name`, `package` (whose version is printed), `install` (what to do if it is missing),
-`available(job)` (None, or why it cannot run the job), and a constructor that prepares the job; then a line of ENGINES.
-`run()` computes `outputs`, in the order of job.output_names.
+To add one: a class with `name`, `package` (whose version is printed), `install` (what to do if it is missing), `modules`
+(imported before the clock of the load starts), `available(job)` (None, or why it cannot run the job), and a constructor
+that prepares the job; then a line of ENGINES. `run()` computes `outputs`, in the order of job.output_names.
+
+Nobody gets what others do not: inputs and outputs are bound once, and a run reads and writes memory that stays where it
+is; subnormal numbers count as zero for all that can be told so (TVM cannot).
 """
+import importlib
 import importlib.util
 import multiprocessing
 import os
@@ -30,6 +34,7 @@ def installed(module):
 
 class Ours:
     name = "ours"
+    modules = ("fusion_runtime",)
     install = "build the targets fusion-compile and fusion_runtime"
 
     @staticmethod
@@ -45,6 +50,7 @@ class Ours:
 class OnnxRuntime:
     name = "onnxruntime"
     package = "onnxruntime"
+    modules = ("onnxruntime",)
     install = "pip install onnxruntime"
 
     @staticmethod
@@ -56,18 +62,35 @@ class OnnxRuntime:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = job.threads, 1
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+        options.add_session_config_entry("session.set_denormal_as_zero", "1")
         self._session = onnxruntime.InferenceSession(job.model, options, providers=["CPUExecutionProvider"])
         known = {value.name for value in self._session.get_inputs()}
-        self._feeds = {name: value for name, value in job.feeds.items() if name in known}
-        self._names = list(job.output_names)
+        self._binding = self._session.io_binding()
+        self._inputs = {name: onnxruntime.OrtValue.ortvalue_from_numpy(value) for name, value in job.feeds.items()
+                        if name in known}
+        for name, value in self._inputs.items():
+            self._binding.bind_ortvalue_input(name, value)
+        for name in job.output_names:
+            self._binding.bind_output(name)
+        # Outputs of the first run are those of all later ones, unless their shapes depend on data.
+        self._session.run_with_iobinding(self._binding)
+        types = {value.name: value.shape for value in self._session.get_outputs()}
+        for name, value in zip(job.output_names, self._binding.get_outputs()):
+            if value.is_tensor() and all(isinstance(extent, int) for extent in types[name]):
+                self._binding.bind_ortvalue_output(name, value)
 
     def run(self):
-        self.outputs = self._session.run(self._names, self._feeds)
+        self._session.run_with_iobinding(self._binding)
+
+    @property
+    def outputs(self):
+        return self._binding.copy_outputs_to_cpu()
 
 
 class OpenVino:
     name = "openvino"
     package = "openvino"
+    modules = ("openvino",)
     install = "pip install openvino"
 
     @staticmethod
@@ -79,14 +102,14 @@ class OpenVino:
         core = openvino.Core()
         # float32 throughout: it would choose bfloat16 where the machine has it.
         settings = {"INFERENCE_NUM_THREADS": job.threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY",
-                    "INFERENCE_PRECISION_HINT": "f32"}
+                    "INFERENCE_PRECISION_HINT": "f32", "CPU_DENORMALS_OPTIMIZATION": True}
         model = core.read_model(job.model)
         model.reshape({name: list(value.shape) for name, value in job.feeds.items()})
         self._request = core.compile_model(model, "CPU", settings).create_infer_request()
         self._feeds, self._names = job.feeds, job.output_names
 
     def run(self):
-        self._request.infer(self._feeds, share_inputs=True)
+        self._request.infer(self._feeds, share_inputs=True, share_outputs=True)
 
     @property
     def outputs(self):
@@ -99,6 +122,7 @@ class Inductor:
     (`freezing`: packed once, folded where they can be)."""
     name = "inductor"
     package = "torch"
+    modules = ("torch",)
     install = "pip install torch torchvision transformers==4.30.2 (and a C++ compiler)"
 
     @classmethod
@@ -119,6 +143,7 @@ class Inductor:
         import torch
         import torch._inductor.config
         torch.set_num_threads(job.threads)
+        torch.set_flush_denormal(True)
         torch._inductor.config.freezing = True
         export, name = self._export(), pathlib.Path(job.model).stem
         module, _ = export.build(name, job.seed)
@@ -147,6 +172,7 @@ class Tvm:
     convolutions and products are plain loops on one thread."""
     name = "tvm"
     package = "apache-tvm"
+    modules = ("tvm", "onnx")
     install = "pip install apache-tvm onnx"
 
     @staticmethod
@@ -155,7 +181,6 @@ class Tvm:
         return f"{', '.join(missing)} missing" if missing else None
 
     def __init__(self, job):
-        os.environ["TVM_NUM_THREADS"] = str(job.threads)
         import onnx
         import tvm
         from tvm import relax
@@ -185,7 +210,8 @@ class EngineError(RuntimeError):
 
 
 class EngineProcess:
-    """An engine in a child. Calls raise EngineError with what the child said, or that it died or hung."""
+    """An engine in a child. Calls raise EngineError with what the child said, or that it died or hung. `load_s`: seconds
+    from the file to the first result, packages imported and file in the page cache."""
 
     def __init__(self, name, job, timeout_s=900):
         context = multiprocessing.get_context("spawn")
@@ -195,7 +221,7 @@ class EngineProcess:
         self._child.start()
         theirs.close()
         try:
-            self._receive()
+            self.load_s = self._receive()
         except EngineError:
             self.close()
             raise
@@ -206,6 +232,10 @@ class EngineProcess:
 
     def outputs(self):
         return self._ask("outputs", None)
+
+    def peak_bytes(self):
+        """The most that was resident since loading began, less what was before: packages, and the inputs."""
+        return self._ask("peak", None)
 
     def close(self):
         self._child.kill()
@@ -231,15 +261,28 @@ class EngineProcess:
         return value
 
 
+def _status_bytes(field):
+    lines = pathlib.Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(field + ":"))
+
+
 def _serve(name, job, pipe):
-    os.environ["OMP_NUM_THREADS"] = str(job.threads)
+    os.environ["OMP_NUM_THREADS"] = os.environ["TVM_NUM_THREADS"] = str(job.threads)
     sys.path.insert(0, str(pathlib.Path(__file__).parent))
     try:
+        for module in ENGINES[name].modules:
+            importlib.import_module(module)
+        pathlib.Path(job.bundle if name == "ours" else job.model).read_bytes()
+        pathlib.Path("/proc/self/clear_refs").write_text("5")  # VmHWM begins anew
+        before, start = _status_bytes("VmRSS"), time.perf_counter()
         engine = ENGINES[name](job)
         engine.run()
-        pipe.send((True, None))
+        pipe.send((True, time.perf_counter() - start))
         while True:
             what, argument = pipe.recv()
+            if what == "peak":
+                pipe.send((True, _status_bytes("VmHWM") - before))
+                continue
             if what == "outputs":
                 engine.run()
                 pipe.send((True, list(engine.outputs)))

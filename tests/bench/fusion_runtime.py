@@ -66,7 +66,8 @@ def load(path=None):
 
 
 class Session:
-    """A bundle and one session of it. Not for use by several threads at once."""
+    """A bundle and one session of it. Not for use by several threads at once, but that any thread may call what bind
+    returned; runs wait for each other in the order of the calls."""
 
     def __init__(self, bundle_path, threads=0, library=None):
         self._lib = load(library)
@@ -92,8 +93,10 @@ class Session:
 
     def bind(self, feeds, in_place=False):
         """Returns (run, outputs): run() computes the arrays `outputs` from `feeds` anew, with no work around it.
-        In place, feeds are copied once into the session's own memory, which lives as long as the session, and outputs
-        are views of it: kernels and nothing else run."""
+        To time run() is to time what a caller pays: kernels work in the arrays of `feeds` where fusion_run lets them, else
+        these are copied in every run; `outputs` are arrays that are never copied but where the model hands out an input
+        or a constant. In place, feeds are copied once into the session's own memory, which lives as long as the session,
+        and outputs are views of it: kernels and nothing else run."""
         missing = [t.name for t in self.inputs if t.name not in feeds]
         if missing:
             raise FusionError(f"no value for inputs {missing}; the bundle takes {[t.name for t in self.inputs]}")
@@ -112,7 +115,7 @@ class Session:
             outputs = [self._view(self._lib.fusion_session_output(self._session, i), t)
                        for i, t in enumerate(self.outputs)]
         else:
-            outputs = [np.empty(tensor.shape, tensor.dtype) for tensor in self.outputs]
+            outputs = [self._room(tensor) for tensor in self.outputs]
         addresses = lambda values: (ctypes.c_void_p * max(1, len(values)))(*[v.ctypes.data for v in values])
         ins, outs, session, fusion_run = addresses(arrays), addresses(outputs), self._session, self._lib.fusion_run
 
@@ -145,6 +148,14 @@ class Session:
         run()
         return [(self._lib.fusion_bundle_launch_label(self._bundle, i).decode(), min(times))
                 for i, times in enumerate(zip(*self.profile(run, runs)))]
+
+    @staticmethod
+    def _room(tensor):
+        """An array that begins at a multiple of 64 bytes and has as many behind it."""
+        size = int(np.prod(tensor.shape)) * tensor.dtype.itemsize
+        room = np.empty(size + 128, np.uint8)
+        begin = -room.ctypes.data % 64
+        return room[begin:begin + size].view(tensor.dtype).reshape(tensor.shape)
 
     @staticmethod
     def _view(address, tensor):

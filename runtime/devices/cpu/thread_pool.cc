@@ -82,32 +82,35 @@ int UsableCpus() {
   return std::max(1, CPU_COUNT(&set));
 }
 
-// A thread and its mailbox. Whoever has taken the worker writes `task`, `context` and `index` and then `posted`; the
-// worker writes `finished` when it has returned from the task, and reads nothing of the task after that.
+// A thread and its mailbox. Whoever has taken the worker writes `task`, `context` and `index` and then posts them; the
+// worker reads them once it has begun, and nothing of the task after it has ended. What has not begun can be revoked.
 struct alignas(64) ThreadPool::Worker {
-  ThreadTeam::Task task = nullptr;  // null: end
+  enum class Mail : int { kNone, kPosted, kBegun };
+
+  ThreadTeam::Task task = nullptr;  // null: the thread ends
   void* context = nullptr;
   int index = 0;
-  std::atomic<uint32_t> posted{0};
+  std::atomic<Mail> mail{Mail::kNone};
   std::atomic<bool> in_team{false};
   bool spins = false;  // constant
   Bed bed;             // the worker's
-  alignas(64) std::atomic<uint32_t> finished{0};
-  Bed waiter;  // whoever waits for `finished`
+  Bed waiter;          // of who waits for the end of a task
   std::thread thread;
 
   void Main() {
-    for (uint32_t seen = 0;; ++seen) {
-      const auto has_work = [&] { return posted.load() != seen; };
-      while (!has_work()) {
-        if (spins && Spin(has_work, [&] { return in_team.load() ? kSpinInRun : kSpinAfterRun; })) break;
+    const auto has_mail = [&] { return mail.load() == Mail::kPosted; };
+    for (;;) {
+      while (!has_mail()) {
+        if (spins && Spin(has_mail, [&] { return in_team.load() ? kSpinInRun : kSpinAfterRun; })) break;
         // A team that takes the worker while it sleeps wakes it, so that it is awake when the first task comes.
         const bool was_in_team = in_team.load();
-        bed.SleepUntil([&] { return has_work() || (in_team.load() && !was_in_team); });
+        bed.SleepUntil([&] { return has_mail() || (in_team.load() && !was_in_team); });
       }
+      Mail posted = Mail::kPosted;
+      if (!mail.compare_exchange_strong(posted, Mail::kBegun)) continue;
       if (task == nullptr) return;
       task(context, index);
-      finished.store(seen + 1);
+      mail.store(Mail::kNone);
       waiter.Wake();
     }
   }
@@ -115,8 +118,12 @@ struct alignas(64) ThreadPool::Worker {
     task = new_task;
     context = new_context;
     index = new_index;
-    posted.store(posted.load(std::memory_order_relaxed) + 1);
+    mail.store(Mail::kPosted);
     bed.Wake();
+  }
+  bool Revoke() {
+    Mail posted = Mail::kPosted;
+    return mail.compare_exchange_strong(posted, Mail::kNone);
   }
 };
 
@@ -238,14 +245,19 @@ void ThreadTeam::Leave() {
   s.seats.Release(size_);
 }
 
-void ThreadTeam::Run(Task task, void* context) {
+void ThreadTeam::Run(Task task, void* context) { RunAndWait(task, context, /*revokes=*/false); }
+
+void ThreadTeam::RunWhoComes(Task task, void* context) { RunAndWait(task, context, /*revokes=*/true); }
+
+void ThreadTeam::RunAndWait(Task task, void* context, bool revokes) {
+  using Mail = ThreadPool::Worker::Mail;
   for (int i = 1; i < size_; ++i) workers_[i - 1]->Post(task, context, i);
   task(context, 0);
   for (ThreadPool::Worker* worker : workers_) {
-    const uint32_t posted = worker->posted.load(std::memory_order_relaxed);
-    const auto finished = [&] { return worker->finished.load() == posted; };
-    if (finished() || (spins_ && Spin(finished, [] { return kSpinInRun; }))) continue;
-    worker->waiter.SleepUntil(finished);
+    const auto ended = [&] { return worker->mail.load() == Mail::kNone; };
+    if (ended() || (revokes && worker->Revoke())) continue;
+    if (spins_ && Spin(ended, [] { return kSpinInRun; })) continue;
+    worker->waiter.SleepUntil(ended);
   }
 }
 

@@ -61,8 +61,12 @@ class ThreadTeam {
   // caller's. Returns when all have returned. Between Enter and Leave.
   using Task = void (*)(void* context, int index);
   void Run(Task task, void* context);
+  // The same, but threads that have not begun when task(context, 0) returns are left out. For tasks that do together
+  // what there is to do: on a busy machine nobody then waits for a thread that has no processor.
+  void RunWhoComes(Task task, void* context);
 
  private:
+  void RunAndWait(Task task, void* context, bool revokes);
   ThreadTeam(std::shared_ptr<ThreadPool> pool, int size);
 
   const std::shared_ptr<ThreadPool> pool_;  // shared with the other teams: the last one ends it

@@ -51,6 +51,33 @@ TEST(ThreadPoolTest, TeamsOfOnePoolMeetTheSameThreads) {
   }
 }
 
+// The caller does the work of threads that do not come, and does not wait for them.
+TEST(ThreadPoolTest, WhoDoesNotComeIsLeftOut) {
+  const auto pool = ThreadPool::Create(4);
+  const auto team = ThreadTeam::Create(*pool, 4);
+  struct Work {
+    std::atomic<int> left{0}, begun{0}, ended{0};
+  };
+  (*team)->Enter();
+  for (int round = 0; round < 3000; ++round) {
+    Work work;
+    work.left = 8;
+    (*team)->RunWhoComes(
+        [](void* context, int) {
+          auto* w = static_cast<Work*>(context);
+          ++w->begun;
+          while (w->left.fetch_sub(1) > 0) {
+          }
+          ++w->ended;
+        },
+        &work);
+    ASSERT_LE(work.left, 0);
+    ASSERT_GE(work.begun, 1);
+    ASSERT_EQ(work.begun, work.ended) << "a thread is still at it, on memory that goes now";
+  }
+  (*team)->Leave();
+}
+
 // One pool of three: a team of two leaves room for a run of one thread at most, so teams of two take turns.
 TEST(ThreadPoolTest, NoMoreRunThanThePoolHas) {
   const auto pool = ThreadPool::Create(3);

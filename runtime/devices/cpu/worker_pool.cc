@@ -130,7 +130,7 @@ void WorkerPool::Run(fusion_kernel_phase phase, absl::Span<void* const* const> s
   }
   const bool alone = !s.team->entered();
   if (alone) s.team->Enter();
-  s.team->Run(RunShares, &run);
+  s.team->RunWhoComes(RunShares, &run);  // the caller takes over the ranges of threads that do not come
   if (alone) s.team->Leave();
 }
 
