@@ -11,9 +11,3 @@ find_package(gRPC CONFIG REQUIRED)
 find_package(SQLite3 REQUIRED)
 find_package(prometheus-cpp CONFIG REQUIRED)
 pkg_check_modules(LIBZIP REQUIRED IMPORTED_TARGET libzip)   # its CONFIG file is broken in Debian 12
-
-find_library(PTHREADPOOL_LIBRARY pthreadpool REQUIRED)
-find_path(PTHREADPOOL_INCLUDE_DIR pthreadpool.h REQUIRED)
-add_library(pthreadpool INTERFACE)
-target_include_directories(pthreadpool INTERFACE ${PTHREADPOOL_INCLUDE_DIR})
-target_link_libraries(pthreadpool INTERFACE ${PTHREADPOOL_LIBRARY})

@@ -1,6 +1,5 @@
 #include "worker/measure/device_probe.h"
 
-#include <pthreadpool.h>
 #include <sched.h>
 #include <sys/stat.h>
 
@@ -18,6 +17,7 @@
 #include "absl/time/time.h"
 #include "runtime/base/quantile.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/devices/cpu/thread_pool.h"
 #include "worker/measure/host_facts.h"
 #include "worker/measure/host_kernels.h"
 
@@ -45,7 +45,7 @@ double CopyBandwidth(const InstructionSet& isa, char* buffer, int64_t size_bytes
   return Quantile(rates, 1 - kUndisturbed);
 }
 
-void EmptyTask(void* context, size_t) { static_cast<std::atomic<int64_t>*>(context)->fetch_add(1); }
+void EmptyTask(void* context, int) { static_cast<std::atomic<int64_t>*>(context)->fetch_add(1); }
 
 struct BarrierContext {
   std::atomic<int> arrived{0};
@@ -54,7 +54,7 @@ struct BarrierContext {
   int rounds = 0;
 };
 
-void BarrierTask(void* opaque, size_t) {
+void BarrierTask(void* opaque, int) {
   auto* context = static_cast<BarrierContext*>(opaque);
   for (int round = 0; round < context->rounds; ++round) {
     const int generation = context->generation.load(std::memory_order_relaxed);
@@ -70,18 +70,20 @@ void BarrierTask(void* opaque, size_t) {
 }
 
 void ProbeLaunches(int threads, DeviceModel* model) {
-  std::unique_ptr<pthreadpool, decltype(&pthreadpool_destroy)> pool(pthreadpool_create(threads), pthreadpool_destroy);
-  if (pool == nullptr) return;
+  const auto team = ThreadTeam::Create(ThreadPool::OfProcess(), threads);
+  if (!team.ok()) return;
+  (*team)->Enter();
   std::atomic<int64_t> count{0};
   std::vector<double> launches, barriers;
   for (int round = 0; round < 200; ++round) {
     const int64_t start = absl::GetCurrentTimeNanos();
-    pthreadpool_parallelize_1d(pool.get(), EmptyTask, &count, threads, 0);
+    (*team)->Run(EmptyTask, &count);
     launches.push_back(static_cast<double>(absl::GetCurrentTimeNanos() - start) * 1e-9);
   }
   model->launch_s = Quantile(launches, kUndisturbed);
   if (threads == 1) {
     model->barrier_s = 0;
+    (*team)->Leave();
     return;
   }
   for (int round = 0; round < 10; ++round) {
@@ -89,15 +91,16 @@ void ProbeLaunches(int threads, DeviceModel* model) {
     context.threads = threads;
     context.rounds = 100;
     const int64_t start = absl::GetCurrentTimeNanos();
-    pthreadpool_parallelize_1d(pool.get(), BarrierTask, &context, threads, 0);
+    (*team)->Run(BarrierTask, &context);
     barriers.push_back(static_cast<double>(absl::GetCurrentTimeNanos() - start) * 1e-9 / context.rounds);
   }
+  (*team)->Leave();
   model->barrier_s = Quantile(barriers, kUndisturbed);
 }
 
 // One word that changes whenever a cached model must not be used.
 std::string CacheTag(int threads, const std::string& toolchain) {
-  std::string tag = absl::StrCat("device-model 3|", CpuName(), "|", threads, "|", toolchain, "|");
+  std::string tag = absl::StrCat("device-model 4|", CpuName(), "|", threads, "|", toolchain, "|");
   for (const CacheLevel& cache : HostCaches()) absl::StrAppend(&tag, cache.size_bytes, ",");
   return tag;
 }
