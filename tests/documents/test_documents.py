@@ -7,9 +7,12 @@ import tempfile
 import unittest
 
 import documents
+import tour
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("FUSION_BIN", ROOT / "build/release/bin"))
+
+BUILT = all((BIN / program).exists() for program in documents.PROGRAMS)
 
 # What running something makes, and what others' programs and formats have: no files of the tree.
 MADE = (
@@ -73,7 +76,7 @@ class DocumentsTest(unittest.TestCase):
         absent = documents.absent_files(self.files, ROOT, MADE)
         self.assertEqual([], [f"{named.where(ROOT)} names {named.text}" for named in absent])
 
-    @unittest.skipUnless((BIN / "fusionctl").exists(), "no programs are built")
+    @unittest.skipUnless(BUILT, "not all programs are built")
     def test_commands_are_those_of_the_programs(self):
         helps = Helps()
         self.assertIn("--kinds", helps.flags[("fusion-worker",)])
@@ -86,7 +89,7 @@ class DocumentsTest(unittest.TestCase):
                     wrong.append(f"{named.where(ROOT)}: {complaint}")
         self.assertEqual([], wrong)
 
-    @unittest.skipUnless((BIN / "fusionctl").exists(), "no programs are built")
+    @unittest.skipUnless(BUILT, "not all programs are built")
     def test_flags_exist_somewhere(self):
         known = FOREIGN | documents.flags_in_sources(self.files) | set().union(*Helps().flags.values())
         unknown = [f"{path.relative_to(ROOT)}:{number} names {flag}"
@@ -133,6 +136,25 @@ class FindsWhatIsStale(unittest.TestCase):
         root, files = self.tree(README_md="Try `fusionctl job list`.\n\n    FUSION_SERVER=x build/bin/fusiond --listen y &\n")
         found = [(program, words) for _, program, words in documents.commands(root / "README.md")]
         self.assertEqual(found, [("fusionctl", ["job", "list"]), ("fusiond", ["--listen", "y"])])
+
+
+class TourTest(unittest.TestCase):
+    def test_outputs_are_replaced_and_the_rest_stays(self):
+        said = {"one": "first\n", "two": "".join(f"line {i}\n" for i in range(40)), "quiet &": ""}
+        text = "Words.\n\n```\n$ quiet &\n$ one\nold\n\nolder\n\n$ two\n…\n```\n\nMore words.\n\n```\nno command\n```"
+        fresh = tour.tour(text, lambda command: (0, said[command]))
+        kept = [f"line {i}" for i in range(9)] + ["…"] + [f"line {i}" for i in range(35, 40)]
+        self.assertEqual(fresh, "\n".join(["Words.", "", "```", "$ quiet &", "$ one", "first", "", "$ two", *kept, "```", "",
+                                           "More words.", "", "```", "no command", "```"]))
+        self.assertEqual(tour.tour(fresh, lambda command: (0, said[command])), fresh)
+
+    def test_a_command_that_fails_is_named(self):
+        with self.assertRaisesRegex(SystemExit, "'one' ended with 3"):
+            tour.tour("```\n$ one\n```", lambda command: (3, "no such thing"))
+
+    def test_the_readme_has_a_tour(self):
+        text = (ROOT / "README.md").read_text()
+        self.assertEqual((text.count(tour.BEGIN), text.count(tour.END)), (1, 1))
 
 
 if __name__ == "__main__":
