@@ -20,6 +20,7 @@
 #include "client/cli/exit_codes.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/words.h"
+#include "compiler/pipeline/modes.h"
 #include "runtime/base/atomic_file.h"
 #include "runtime/base/mapped_file.h"
 #include "runtime/base/sha256.h"
@@ -191,16 +192,17 @@ void AddPlanFlags(CompilationFlags* flags, std::vector<Option>* options) {
                       "a kernel for each",
                       &flags->planner});
   options->push_back({"--math",
-                      "strict: only rewrites that keep every bit of real arithmetic",
+                      "strict: only rewrites that keep every bit; relaxed: also those that hold of real numbers alone, where "
+                      "floats may overflow, underflow or leave a domain",
                       &flags->math,
                       false,
-                      {"fast", "strict"}});
+                      MathModes()});
   options->push_back({"--precision",
                       "fp16: weights and values are stored as halves, computed and summed in fp32; tf32: operands of "
                       "products may be rounded to 10 bits of mantissa where the device multiplies such faster",
                       &flags->precision,
                       false,
-                      {"fp32", "fp16", "tf32"}});
+                      Precisions()});
   options->push_back({"--disable-rule", "leave out a rewrite rule by its id (plan --explain lists those that fire)",
                       &flags->disabled_rules});
   options->push_back(

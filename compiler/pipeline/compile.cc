@@ -23,6 +23,7 @@
 #include "compiler/pipeline/emit.h"
 #include "compiler/pipeline/generator_version.h"
 #include "compiler/pipeline/layout_pass.h"
+#include "compiler/pipeline/modes.h"
 #include "compiler/pipeline/precision_pass.h"
 #include "compiler/pipeline/specialisations.h"
 #include "compiler/pipeline/sum_accounts.h"
@@ -198,13 +199,8 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
                       ConstantPool* constants, GraphBlockOracle* oracle, StageClock* clock, CompileAccount* account,
                       Planned* out) {
   Planned& planned = *out;
-  if (options.math != "fast" && options.math != "strict") {
-    return absl::InvalidArgumentError(absl::StrCat("unknown math mode '", options.math, "': use fast or strict"));
-  }
-  if (options.precision != "fp32" && options.precision != "fp16" && options.precision != "tf32") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("unknown precision '", options.precision, "': use fp32, fp16 or tf32"));
-  }
+  ASSIGN_OR_RETURN(const rewrite::MathLevel math, MathLevelOf(options.math));
+  RETURN_IF_ERROR(CheckPrecision(options.precision));
   const Planner* planner = FindPlanner(options.planner);
   if (planner == nullptr) {
     return absl::InvalidArgumentError(
@@ -249,7 +245,7 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
     planned.graph = simplify::Simplify(planned.graph);
   } else {
     rewrite::Options rewrite_options;
-    rewrite_options.strict = options.math == "strict";
+    rewrite_options.math = math;
     rewrite_options.disabled = options.disabled_rules;
     ASSIGN_OR_RETURN(rewrite::Result rewritten, rewrite::Rewrite(planned.graph, rewrite_options));
     planned.graph = simplify::Simplify(rewritten.graph);

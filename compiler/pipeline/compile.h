@@ -25,7 +25,9 @@ class Graph;
 struct CompileOptions {
   std::string target = "cpu";             // device kind
   std::string planner = "dnnfusion";      // or "none": every operator its own kernel
-  std::string math = "fast";              // or "strict": only exact rewrites, no Winograd
+  // MathModes() of modes.h. "strict": only exact rewrites, no Winograd; "relaxed": also rewrites that hold of real
+  // numbers alone.
+  std::string math = "fast";
   std::string precision = "fp32";         // or "fp16": values of f32 are stored as f16, see precision_pass.h
   std::set<std::string> disabled_rules;   // ids of rewrite rules
   // "rewrite", "layout", "winograd", "beyond-table", "elide-copies", "batch-launches": left out.

@@ -27,7 +27,7 @@ const absl::StatusOr<std::vector<Rule>>& BuiltInRules() {
 }
 
 absl::StatusOr<std::string> CountRules() {
-  std::string table = "| file | lines | rules | exact | reassociates | needs-domain |\n|---|---|---|---|---|---|\n";
+  std::string table = "| file | lines | rules | exact | reassociates | relaxed |\n|---|---|---|---|---|---|\n";
   for (const RuleFile& file : RuleFiles()) {
     ASSIGN_OR_RETURN(const std::vector<Rule> rules, ParseRules(file.name, file.text));
     std::set<std::string> lines;
@@ -38,7 +38,7 @@ absl::StatusOr<std::string> CountRules() {
     }
     absl::StrAppend(&table, "| `", std::string(file.name), "` | ", lines.size(), " | ", rules.size(), " | ",
                     by_class[MathClass::kExact], " | ", by_class[MathClass::kReassociates], " | ",
-                    by_class[MathClass::kNeedsDomain], " |\n");
+                    by_class[MathClass::kRelaxed], " |\n");
   }
   return table;
 }

@@ -1,6 +1,7 @@
 #include "compiler/rewrite/draft.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -26,19 +27,29 @@ absl::StatusOr<ecg::Attribute> ToAttribute(const std::string& op, const std::str
 
 }  // namespace
 
-absl::StatusOr<Draft> Draft::Make(const WorkGraph& graph, const Rule& rule, const Match& match) {
+Scope Draft::ScopeOf(const Match& match, Ranges* ranges) const {
+  Scope scope;
+  scope.attrs = match.attrs;
+  for (const ecg::ValueId id : bound_) {
+    scope.values.push_back(id == ecg::kNone ? nullptr : &value(id));
+    scope.known.push_back(id != ecg::kNone && IsKnown(id));
+  }
+  scope.reduced = [this](int slot) {
+    const ecg::ValueId id = bound_[slot];
+    return id != ecg::kNone && id < base_ && graph_->IsReduced(id);
+  };
+  scope.range = [this, ranges](int slot) {
+    return bound_[slot] == ecg::kNone ? te::Known() : RangeOf(bound_[slot], ranges);
+  };
+  return scope;
+}
+
+absl::StatusOr<Draft> Draft::Make(const WorkGraph& graph, const Rule& rule, const Match& match, Ranges* ranges) {
   Draft draft(graph);
   draft.root_ = match.variables[0].values[0];
   const size_t slots = rule.variables.size();
   draft.bound_.assign(slots, ecg::kNone);
-  Scope scope;
-  scope.attrs = match.attrs;
-  scope.values.assign(slots, nullptr);
-  scope.known.assign(slots, false);
-  scope.reduced = [&](int slot) {
-    const ecg::ValueId id = draft.bound_[slot];
-    return id != ecg::kNone && id < draft.base_ && graph.IsReduced(id);
-  };
+  Scope scope = draft.ScopeOf(match, ranges);
   const auto bind = [&](size_t slot, ecg::ValueId id) {
     draft.bound_[slot] = id;
     scope.values[slot] = id == ecg::kNone ? nullptr : &draft.value(id);
@@ -66,6 +77,69 @@ absl::StatusOr<Draft> Draft::Make(const WorkGraph& graph, const Rule& rule, cons
   if (draft.result_ == draft.root_) return absl::FailedPreconditionError("nothing would change");
   if (!(draft.value(draft.result_).type == type)) return absl::FailedPreconditionError("the type would change");
   return draft;
+}
+
+te::Known Draft::RangeOf(ecg::ValueId id, Ranges* ranges) const {
+  if (id < base_) return ranges->Of(id);
+  const ecg::Value& wanted = value(id);
+  if (wanted.constant.has_value()) return te::RangeOf(*wanted.constant);
+  const ecg::Node& node = nodes_[wanted.producer];
+  std::vector<const ecg::Value*> inputs;
+  std::vector<te::Known> known;
+  for (const ecg::ValueId input : node.inputs) {
+    inputs.push_back(input == ecg::kNone ? nullptr : &value(input));
+    known.push_back(input == ecg::kNone ? te::Known() : RangeOf(input, ranges));
+  }
+  std::vector<const te::Known*> operands;
+  for (size_t i = 0; i < known.size(); ++i) operands.push_back(inputs[i] == nullptr ? nullptr : &known[i]);
+  return rewrite::RangeOf(node, inputs, operands, {wanted.type}, 0);
+}
+
+bool Draft::ComputesTame(const Rule& rule, const Match& match, Ranges* ranges) const {
+  const auto tame = [&](ecg::ValueId id) { return !IsFloat(value(id).type.dtype) || IsTame(RangeOf(id, ranges)); };
+  // Values bound to variables end the pattern; those of an operator with a name (y:Conv) lie inside.
+  std::set<int> inside{0};
+  const std::function<void(const Term&)> note = [&](const Term& term) {
+    if (term.kind == Term::Kind::kOp && term.slot >= 0) inside.insert(term.slot);
+    for (const Term& arg : term.args) note(arg);
+  };
+  note(rule.pattern);
+  std::set<ecg::ValueId> leaves(match.rest.begin(), match.rest.end());
+  for (size_t slot = 0; slot < match.variables.size(); ++slot) {
+    if (inside.count(static_cast<int>(slot)) != 0) continue;
+    leaves.insert(match.variables[slot].values.begin(), match.variables[slot].values.end());
+  }
+  // What is read comes first: mostly nothing is known of it.
+  if (!std::all_of(leaves.begin(), leaves.end(), tame)) return false;
+  std::set<ecg::ValueId> seen = leaves;
+  std::vector<ecg::ValueId> stack{root_};
+  while (!stack.empty()) {
+    const ecg::ValueId id = stack.back();
+    stack.pop_back();
+    if (id == ecg::kNone || !seen.insert(id).second) continue;
+    if (!tame(id)) return false;
+    const ecg::NodeId producer = graph_->value(id).producer;
+    if (producer == ecg::kNone) continue;
+    const ecg::Node& node = graph_->node(producer);
+    stack.insert(stack.end(), node.inputs.begin(), node.inputs.end());
+  }
+  for (size_t i = 0; i < values_.size(); ++i) {
+    if (!tame(base_ + static_cast<ecg::ValueId>(i))) return false;
+  }
+  return true;
+}
+
+bool Draft::MeetsDemands(const Rule& rule, const Match& match, Ranges* ranges) const {
+  // Operands that the pattern does not name change places: (a·√b)·(√b·c) = b·(a·c), where a·c may overflow.
+  const bool regroups = !match.rest.empty() || std::any_of(match.joined_by.begin(), match.joined_by.end(),
+                                                           [](const std::string& op) { return !op.empty(); });
+  if (regroups && IsFloat(value(root_).type.dtype) && !ComputesTame(rule, match, ranges)) return false;
+  Scope scope = ScopeOf(match, ranges);
+  scope.tame = [&] { return ComputesTame(rule, match, ranges); };
+  return std::all_of(rule.demands.begin(), rule.demands.end(), [&](const Guard& demand) {
+    const absl::StatusOr<bool> holds = Holds(demand, scope);
+    return holds.ok() && *holds;
+  });
 }
 
 ecg::ValueId Draft::AddConstant(Tensor tensor) {

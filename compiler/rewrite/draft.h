@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/rewrite/functions.h"
 #include "compiler/rewrite/match.h"
+#include "compiler/rewrite/ranges.h"
 #include "compiler/rewrite/rule.h"
 #include "compiler/rewrite/work_graph.h"
 
@@ -19,7 +20,10 @@ class Draft {
  public:
   // The replacement of `match`. An error says why the rule does not apply: a guard, or types that do not come out
   // equal.
-  static absl::StatusOr<Draft> Make(const WorkGraph& graph, const Rule& rule, const Match& match);
+  static absl::StatusOr<Draft> Make(const WorkGraph& graph, const Rule& rule, const Match& match, Ranges* ranges);
+
+  // Do ranges prove what the rule demands (`provided`)? Asked last: it may look at the whole graph above the match.
+  bool MeetsDemands(const Rule& rule, const Match& match, Ranges* ranges) const;
 
   // What the graph would cost less: nodes that nobody needs any more, minus those added.
   Cost Saving() const;
@@ -31,6 +35,10 @@ class Draft {
   explicit Draft(const WorkGraph& graph) : graph_(&graph), base_(graph.num_values()) {}
   const ecg::Value& value(ecg::ValueId id) const { return id < base_ ? graph_->value(id) : values_[id - base_].value; }
   bool IsKnown(ecg::ValueId id) const { return id < base_ ? graph_->IsKnown(id) : values_[id - base_].known; }
+  Scope ScopeOf(const Match& match, Ranges* ranges) const;
+  te::Known RangeOf(ecg::ValueId id, Ranges* ranges) const;
+  // Are all floats tame that the pattern or the replacement reads or computes?
+  bool ComputesTame(const Rule& rule, const Match& match, Ranges* ranges) const;
   ecg::ValueId AddConstant(Tensor tensor);
   // An equal node of the graph or the draft is taken instead of a new one.
   absl::StatusOr<ecg::ValueId> AddNode(const std::string& op, std::vector<ecg::ValueId> inputs, ecg::Attributes attrs);

@@ -51,17 +51,6 @@ using FunctionBody = absl::StatusOr<FunctionValue> (*)(const Call&);
 
 absl::StatusOr<FunctionValue> Truth(bool value) { return FunctionValue(value ? 1.0 : 0.0); }
 
-// Does every element of a constant satisfy `test`?
-template <typename Test>
-absl::StatusOr<FunctionValue> All(const Call& call, Test test) {
-  ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(0));
-  if (!value->constant.has_value() || value->constant->num_elements() > kMaxInspectedElements) return Truth(false);
-  for (int64_t i = 0; i < value->constant->num_elements(); ++i) {
-    if (!test(value->constant->GetDouble(i))) return Truth(false);
-  }
-  return Truth(true);
-}
-
 absl::StatusOr<FunctionValue> ShapeOf(const Call& call) {
   ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(0));
   return FunctionValue(value->type.shape);
@@ -405,15 +394,74 @@ absl::StatusOr<FunctionValue> Wide(const Call& call) {
   return Truth(value->type.dtype == DType::kF32 || value->type.dtype == DType::kF64);
 }
 
+// What the ranges of ranges.h prove. Integers wrap and round nothing, so of them only signs are asked.
+template <typename Test>
+absl::StatusOr<FunctionValue> Proven(const Call& call, Test test) {
+  ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(0));
+  const int slot = call.term.args[0].slot;
+  return Truth(!IsFloat(value->type.dtype) || test(call.scope.range(slot)));
+}
+
+// Never NaN, and no magnitude above `largest`.
+bool StaysWithin(const te::Known& range, double largest) {
+  return range.number && range.lo >= -largest && range.hi <= largest;
+}
+// That, and no magnitude but 0 below 1 / `largest`.
+bool StaysNear1(const te::Known& range, double largest) {
+  return StaysWithin(range, largest) && range.least >= 1 / largest;
+}
+
+constexpr double kModest = 65536;       // 2^16: as far as a rule may move a result towards the ends of the range of floats
+constexpr double kModerate = 0x1p40;    // products of three, and their inverses, are in range
+constexpr double kBounded = 0x1p100;    // far less than the last bit of the largest float
+
 absl::StatusOr<FunctionValue> Positive(const Call& call) {
-  return All(call, [](double x) { return x > 0 && std::isfinite(x); });
+  const te::Known range = call.scope.range(call.term.args[0].slot);
+  return Truth(range.number && range.lo > 0 && std::isfinite(range.hi));
 }
 absl::StatusOr<FunctionValue> NonNegative(const Call& call) {
-  return All(call, [](double x) { return x >= 0; });
+  return Truth(call.scope.range(call.term.args[0].slot).lo >= 0);
+}
+absl::StatusOr<FunctionValue> Nonzero(const Call& call) {
+  const te::Known range = call.scope.range(call.term.args[0].slot);
+  return Truth(range.lo > 0 || range.hi < 0);
 }
 absl::StatusOr<FunctionValue> Finite(const Call& call) {
-  return All(call, [](double x) { return std::isfinite(x); });
+  return Proven(call, [](const te::Known& range) { return StaysWithin(range, std::numeric_limits<double>::max()); });
 }
+absl::StatusOr<FunctionValue> Number(const Call& call) {
+  return Proven(call, [](const te::Known& range) { return range.number; });
+}
+absl::StatusOr<FunctionValue> Modest(const Call& call) {
+  return Proven(call, [](const te::Known& range) { return StaysNear1(range, kModest); });
+}
+absl::StatusOr<FunctionValue> Moderate(const Call& call) {
+  return Proven(call, [](const te::Known& range) { return StaysNear1(range, kModerate); });
+}
+absl::StatusOr<FunctionValue> Bounded(const Call& call) {
+  return Proven(call, [](const te::Known& range) { return StaysWithin(range, kBounded); });
+}
+// No product with what is no larger than the others is at the end of the range where they were not.
+absl::StatusOr<FunctionValue> Light(const Call& call) {
+  return Proven(call, [](const te::Known& range) { return StaysWithin(range, kModest); });
+}
+// Weights that stay normal numbers when a modest factor is multiplied in.
+absl::StatusOr<FunctionValue> Foldable(const Call& call) {
+  return Proven(call, [](const te::Known& range) { return StaysWithin(range, kBounded) && range.least >= 0x1p-110; });
+}
+absl::StatusOr<FunctionValue> Normal(const Call& call) {
+  return Proven(call, [](const te::Known& range) { return StaysWithin(range, kBounded) && range.least >= 0x1p-126; });
+}
+absl::StatusOr<FunctionValue> Few(const Call& call) {
+  ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(0));
+  return Truth(static_cast<double>(NumElements(value->type.shape)) <= kModest);
+}
+absl::StatusOr<FunctionValue> Between(const Call& call) {
+  ASSIGN_OR_RETURN(const double lo, call.Number(1));
+  ASSIGN_OR_RETURN(const double hi, call.Number(2));
+  return Proven(call, [&](const te::Known& range) { return range.number && range.lo >= lo && range.hi <= hi; });
+}
+absl::StatusOr<FunctionValue> Tame(const Call& call) { return Truth(call.scope.tame()); }
 
 // Broadcast against X, K varies along no axis but one.
 absl::StatusOr<FunctionValue> Channelwise(const Call& call) {
@@ -489,7 +537,18 @@ const Function* Find(const std::string& name) {
       {"wide", {{"v", kPredicate}, Wide}},  // f32 or f64
       {"positive", {{"v", kPredicate}, Positive}},
       {"nonnegative", {{"v", kPredicate}, NonNegative}},
-      {"finite", {{"v", kPredicate}, Finite}},
+      {"finite", {{"v", kPredicate}, Finite}},    // no infinity, no NaN
+      {"number", {{"v", kPredicate}, Number}},    // no NaN
+      {"nonzero", {{"v", kPredicate}, Nonzero}},  // of one sign, too
+      {"modest", {{"v", kPredicate}, Modest}},      // 0, or of magnitude 2^-16 to 2^16
+      {"moderate", {{"v", kPredicate}, Moderate}},  // 0, or of magnitude 2^-40 to 2^40
+      {"bounded", {{"v", kPredicate}, Bounded}},    // of magnitude 2^100 at most
+      {"light", {{"v", kPredicate}, Light}},        // of magnitude 2^16 at most
+      {"foldable", {{"v", kPredicate}, Foldable}},  // 0, or of magnitude 2^-110 to 2^100
+      {"normal", {{"v", kPredicate}, Normal}},      // 0, or of magnitude 2^-126 to 2^100
+      {"few", {{"v", kPredicate}, Few}},            // of 2^16 elements at most: as much larger a sum of them may be
+      {"between", {{"vnn", kPredicate}, Between}},  // between(X, least, largest); no NaN
+      {"tame", {{"", kPredicate}, Tame}},  // all that pattern and replacement compute and read
       {"channelwise", {{"vvn", kPredicate}, Channelwise}},  // channelwise(K, X, axis)
       {"one_along", {{"vvan", kPredicate}, OneAlong}},      // one_along(t, W, e, axis)
       {"unsigned", {{"v", kPredicate}, Unsigned}},
@@ -548,6 +607,8 @@ absl::StatusOr<bool> Holds(const Guard& guard, const Scope& scope) {
   const double a = std::get<double>(left), b = std::get<double>(right);
   return guard.relation == "<" ? a < b : a <= b;
 }
+
+bool IsTame(const te::Known& range) { return range.lo >= -kModest && range.hi <= kModest; }
 
 bool IsFilledWith(const ecg::Value& value, double number) {
   if (IsInteger(value.type.dtype) && number != std::floor(number)) return false;

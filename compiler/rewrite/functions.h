@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/ecg/graph.h"
 #include "compiler/rewrite/rule.h"
+#include "compiler/te/known.h"
 
 namespace fusion::rewrite {
 
@@ -21,6 +22,9 @@ struct Scope {
   std::vector<const ecg::Attributes*> attrs;  // by slot of Rule::attr_variables
   std::vector<bool> known;                    // by slot: known at compile time
   std::function<bool(int slot)> reduced;      // computed by a many-to-many operator?
+  std::function<te::Known(int slot)> range;   // which numbers it can hold
+  // Is all that the pattern and its replacement read and compute tame? Only for what `provided` demands.
+  std::function<bool()> tame;
 };
 
 // The result of a term: a number, integers, or a string. An error means that the rule does not apply here.
@@ -35,6 +39,11 @@ struct FunctionInfo {
   bool predicate;
 };
 const FunctionInfo* FindFunction(const std::string& name);
+
+// NaN, or of a magnitude of 2^16 at most: products and sums of a few such numbers are far from the ends of the
+// range of floats, and what a subnormal one loses is below 2^-110. No infinity
+// comes in, so NaN only comes of NaN, in either form.
+bool IsTame(const te::Known& range);
 
 // Is it a small constant whose elements all are `number`, rounded to its type?
 bool IsFilledWith(const ecg::Value& value, double number);

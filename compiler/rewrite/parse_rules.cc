@@ -42,15 +42,19 @@ class Parser {
     RETURN_IF_ERROR(Expect("->"));
     // Names of `with` are used before they stand there.
     const size_t replacement_at = position_;
-    while (!AtKeyword("with") && !AtKeyword("where") && Peek(1).kind != Kind::kEnd) Take();
+    while (!AtKeyword("with") && !AtKeyword("where") && !AtKeyword("provided") && Peek(1).kind != Kind::kEnd) Take();
     if (AtKeyword("with")) RETURN_IF_ERROR(ParseLets());
     const size_t after_lets = position_;
     position_ = replacement_at;
     ASSIGN_OR_RETURN(rule_.replacement, ParseTerm());
     if (!rule_.lets.empty() && !AtKeyword("with")) return Error(Unexpected("'with'"));
     if (AtKeyword("with")) position_ = after_lets;
-    if (AtKeyword("where")) RETURN_IF_ERROR(ParseGuards());
+    if (AtKeyword("where")) RETURN_IF_ERROR(ParseGuards(&rule_.guards));
+    if (AtKeyword("provided")) RETURN_IF_ERROR(ParseGuards(&rule_.demands));
     RETURN_IF_ERROR(ParseClass());
+    if (!rule_.demands.empty() && rule_.math_class != MathClass::kReassociates) {
+      return Error("only a rule that reassociates makes demands");
+    }
     if (AtKeyword("composite")) {
       Take();
       rule_.composite = true;
@@ -92,9 +96,9 @@ class Parser {
     return absl::OkStatus();
   }
 
-  absl::Status ParseGuards() {
+  absl::Status ParseGuards(std::vector<Guard>* guards) {
     do {
-      Take();  // where, and
+      Take();  // where, provided, and
       Guard guard;
       ASSIGN_OR_RETURN(guard.left, ParseTerm());
       for (const char* relation : {"=", "!=", "<=", "<"}) {
@@ -113,20 +117,20 @@ class Parser {
           return Error("a guard compares values, not tensors; see functions.h");
         }
       }
-      rule_.guards.push_back(std::move(guard));
+      guards->push_back(std::move(guard));
     } while (AtKeyword("and"));
     return absl::OkStatus();
   }
 
   absl::Status ParseClass() {
-    for (MathClass c : {MathClass::kExact, MathClass::kReassociates, MathClass::kNeedsDomain}) {
+    for (MathClass c : {MathClass::kExact, MathClass::kReassociates, MathClass::kRelaxed}) {
       if (AtKeyword(MathClassName(c))) {
         Take();
         rule_.math_class = c;
         return absl::OkStatus();
       }
     }
-    return Error(Unexpected("'where' or a class (exact, reassociates, needs-domain)"));
+    return Error(Unexpected("'where', 'provided' or a class (exact, reassociates, relaxed)"));
   }
 
   absl::StatusOr<Term> ParseTerm() {
@@ -388,8 +392,8 @@ const char* MathClassName(MathClass math_class) {
       return "exact";
     case MathClass::kReassociates:
       return "reassociates";
-    case MathClass::kNeedsDomain:
-      return "needs-domain";
+    case MathClass::kRelaxed:
+      return "relaxed";
   }
   return "?";
 }

@@ -146,10 +146,10 @@ TEST(RandomGraphs, AreRewrittenToTheEnd) {
   Random random(6);
   for (int n = 0; n < kGraphs / 3; ++n) {
     const ecg::Graph graph = MakeGraph(&random);
-    for (const bool strict : {false, true}) {
-      const auto once = Rewrite(graph, {.strict = strict, .disabled = {}});
+    for (const MathLevel math : {MathLevel::kFast, MathLevel::kStrict, MathLevel::kRelaxed}) {
+      const auto once = Rewrite(graph, {.math = math, .disabled = {}});
       ASSERT_TRUE(once.ok()) << once.status() << "\n" << ecg::Print(graph);
-      const auto twice = Rewrite(once->graph, {.strict = strict, .disabled = {}});
+      const auto twice = Rewrite(once->graph, {.math = math, .disabled = {}});
       ASSERT_TRUE(twice.ok()) << twice.status();
       ASSERT_TRUE(twice->firings.empty()) << twice->firings[0].rule << " fires in\n" << ecg::Print(once->graph);
     }
@@ -164,7 +164,7 @@ TEST(RandomGraphs, StrictFiresExactRulesAlone) {
   Random random(7);
   int fired = 0;
   for (int n = 0; n < kGraphs / 3; ++n) {
-    const auto result = Rewrite(MakeGraph(&random), {.strict = true, .disabled = {}});
+    const auto result = Rewrite(MakeGraph(&random), {.math = MathLevel::kStrict, .disabled = {}});
     ASSERT_TRUE(result.ok()) << result.status();
     for (const Firing& firing : result->firings) {
       EXPECT_EQ(class_of.at(firing.rule), MathClass::kExact) << firing.rule;

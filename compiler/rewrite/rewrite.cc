@@ -12,6 +12,7 @@
 #include "compiler/rewrite/engine.h"
 #include "compiler/rewrite/match.h"
 #include "compiler/rewrite/partition.h"
+#include "compiler/rewrite/ranges.h"
 #include "compiler/rewrite/rule.h"
 #include "compiler/rewrite/rule_index.h"
 #include "compiler/rewrite/work_graph.h"
@@ -34,9 +35,10 @@ struct Candidate {
 
 class Engine {
  public:
-  Engine(const ecg::Graph& source, const std::vector<const Rule*>& rules, bool strict, Measure measure)
+  Engine(const ecg::Graph& source, const std::vector<const Rule*>& rules, MathLevel math, Measure measure)
       : graph_(source),
-        strict_(strict),
+        ranges_(graph_),
+        math_(math),
         measure_(measure),
         pattern_ops_(OpsOf(rules)),
         rules_(rules),
@@ -82,19 +84,20 @@ class Engine {
     queue_.insert({best->rank, graph_.Order(root), root});
   }
 
-  std::optional<Candidate> Best(ecg::NodeId root) const {
+  std::optional<Candidate> Best(ecg::NodeId root) {
     std::optional<Candidate> best;
     if (!graph_.IsAlive(root)) return best;
     const ecg::Node& node = graph_.node(root);
     if (node.outputs.size() != 1 || graph_.IsKnown(node.outputs[0])) return best;
     for (const Rule* rule : rules_.Possible(graph_, node)) {
       int matches = 0;
-      FindMatches(graph_, *rule, root, !strict_, [&](const Match& match) {
-        absl::StatusOr<Draft> draft = Draft::Make(graph_, *rule, match);
+      FindMatches(graph_, *rule, root, math_ != MathLevel::kStrict, [&](const Match& match) {
+        absl::StatusOr<Draft> draft = Draft::Make(graph_, *rule, match, &ranges_);
         if (draft.ok()) {
           const Cost saving = draft->Saving();
           const Rank rank = RankOf(saving, measure_);
-          if (rank > Rank{} && (!best.has_value() || best->rank < rank)) {
+          if (rank > Rank{} && (!best.has_value() || best->rank < rank) &&
+              (math_ == MathLevel::kRelaxed || draft->MeetsDemands(*rule, match, &ranges_))) {
             best = Candidate{rule, *std::move(draft), saving, rank};
           }
         }
@@ -161,7 +164,8 @@ class Engine {
   }
 
   WorkGraph graph_;
-  const bool strict_;
+  Ranges ranges_;
+  const MathLevel math_;
   const Measure measure_;
   const std::set<std::string> pattern_ops_;
   const RuleIndex rules_;
@@ -185,6 +189,11 @@ size_t Distance(const std::string& a, const std::string& b) {
   return row[b.size()];
 }
 
+bool Allows(MathLevel math, MathClass math_class) {
+  if (math_class == MathClass::kExact) return true;
+  return math_class == MathClass::kReassociates ? math != MathLevel::kStrict : math == MathLevel::kRelaxed;
+}
+
 absl::Status FindRule(const std::string& id, const std::vector<Rule>& rules) {
   if (std::any_of(rules.begin(), rules.end(), [&](const Rule& rule) { return rule.id == id; })) return absl::OkStatus();
   std::vector<std::pair<size_t, std::string>> near;
@@ -203,12 +212,12 @@ absl::StatusOr<Result> RewriteWith(const ecg::Graph& graph, const std::vector<Ru
   // Composites first: other rules would take their patterns apart.
   std::vector<const Rule*> composites, plain;
   for (const Rule& rule : rules) {
-    if (options.disabled.count(rule.id) != 0 || (options.strict && rule.math_class != MathClass::kExact)) continue;
+    if (options.disabled.count(rule.id) != 0 || !Allows(options.math, rule.math_class)) continue;
     (rule.composite ? composites : plain).push_back(&rule);
   }
   Result result{graph, {}};
   const auto apply = [&](const std::vector<const Rule*>& some, Measure measure) -> absl::StatusOr<bool> {
-    ASSIGN_OR_RETURN(Result next, Engine(result.graph, some, options.strict, measure).Run());
+    ASSIGN_OR_RETURN(Result next, Engine(result.graph, some, options.math, measure).Run());
     result.graph = std::move(next.graph);
     result.firings.insert(result.firings.end(), next.firings.begin(), next.firings.end());
     return !next.firings.empty();

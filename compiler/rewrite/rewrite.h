@@ -10,11 +10,12 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ecg/graph.h"
+#include "compiler/rewrite/rule.h"
 
 namespace fusion::rewrite {
 
 struct Options {
-  bool strict = false;             // only rules of class `exact`
+  MathLevel math = MathLevel::kFast;
   std::set<std::string> disabled;  // rule ids
 };
 

@@ -59,12 +59,12 @@ TEST(Rewrite, FoldsBatchNormalizationIntoConvolution) {
 }
 
 TEST(Rewrite, StrictKeepsWhatRoundsDifferently) {
-  EXPECT_TRUE(Rewritten(kConvBatchNorm, {.strict = true, .disabled = {}}).firings.empty());
+  EXPECT_TRUE(Rewritten(kConvBatchNorm, {.math = MathLevel::kStrict, .disabled = {}}).firings.empty());
 }
 
 TEST(Rewrite, DisabledRules) {
-  EXPECT_TRUE(Rewritten(kConvBatchNorm, {.strict = false, .disabled = {"batch-norm-conv"}}).firings.empty());
-  const auto unknown = Rewrite(Parsed(kConvBatchNorm), {.strict = false, .disabled = {"batch-norm-con"}});
+  EXPECT_TRUE(Rewritten(kConvBatchNorm, {.disabled = {"batch-norm-conv"}}).firings.empty());
+  const auto unknown = Rewrite(Parsed(kConvBatchNorm), {.disabled = {"batch-norm-con"}});
   EXPECT_EQ(unknown.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(unknown.status().message()), HasSubstr("nearest: batch-norm-conv,"));
 }
@@ -87,7 +87,7 @@ TEST(Rewrite, TransposesCancel) {
   %y: f32[2, 3, 4] = Relu(%b)
   return %y
 })",
-                                  {.strict = true, .disabled = {}});
+                                  {.math = MathLevel::kStrict, .disabled = {}});
   EXPECT_EQ(Ops(result.graph), std::vector<std::string>{"Relu"}) << ecg::Print(result.graph);
 }
 
@@ -123,7 +123,7 @@ TEST(Rewrite, LargestSavingFirst) {
 }
 
 TEST(Rewrite, MatchesAcrossGroupings) {
-  auto rules = ParseRules("t", "square: Mul(Sqrt(A), Sqrt(A)) -> A needs-domain\n");
+  auto rules = ParseRules("t", "square: Mul(Sqrt(A), Sqrt(A)) -> A relaxed\n");
   ASSERT_TRUE(rules.ok()) << rules.status();
   const auto result = RewriteWith(Parsed(R"(graph g(%a: f32[4], %b: f32[4], %c: f32[4]) {
   %r: f32[4] = Sqrt(%b)
@@ -132,7 +132,7 @@ TEST(Rewrite, MatchesAcrossGroupings) {
   %y: f32[4] = Mul(%p, %q)
   return %y
 })"),
-                                  *rules, {});
+                                  *rules, {.math = MathLevel::kRelaxed, .disabled = {}});
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(Ops(result->graph), (std::vector<std::string>{"Mul", "Mul"})) << ecg::Print(result->graph);
 }

@@ -14,10 +14,14 @@ namespace fusion::rewrite {
 // What a rule promises about its result.
 enum class MathClass : uint8_t {
   kExact,         // the same bits for every input, infinities and NaNs included (any NaN equals any other)
-  kReassociates,  // equal in real arithmetic; rounding, overflow and the sign of zero may differ
-  kNeedsDomain,   // equal only where the original is defined (the square root of a negative number is not)
+  kReassociates,  // finite stays finite and within rounding, NaN and infinities stay what they are (README.md)
+  kRelaxed,       // equal in real arithmetic; where floats leave the range, or a domain, anything may come out
 };
 const char* MathClassName(MathClass math_class);  // "exact"
+
+// Which rules may fire. kStrict: `exact`. kFast: `reassociates` too, where their demands are proven. kRelaxed: all, and
+// demands count as met.
+enum class MathLevel : uint8_t { kStrict, kFast, kRelaxed };
 
 struct TermAttribute;
 
@@ -67,6 +71,7 @@ struct Rule {
   Term pattern, replacement;
   std::vector<std::pair<int, Term>> lets;  // `with k = …`: slot and value, in order
   std::vector<Guard> guards;
+  std::vector<Guard> demands;  // `provided`: what must be proven of the numbers
   MathClass math_class = MathClass::kExact;
   // Recognises one operator in several: judged by the number of nodes, before all other rules.
   bool composite = false;

@@ -10,21 +10,38 @@ namespace {
 constexpr double kExact = 9007199254740992.0;  // integers up to here are exact in double
 constexpr int64_t kMaxPoints = 1 << 14;        // of a te, folds included
 
-Known Range(double lo, double hi) {
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// What the ends alone tell.
+Known Range(double lo, double hi, bool number = false) {
   Known known;
+  known.number = number;
   if (std::isnan(lo) || std::isnan(hi)) return known;
   known.lo = lo;
   known.hi = hi;
+  known.negative_zero = lo <= 0 && hi >= 0;
+  known.least = lo > 0 ? lo : hi < 0 ? -hi : 0;
   return known;
 }
 
+bool HoldsZero(const Known& known) { return known.lo <= 0 && known.hi >= 0; }
+bool HoldsInfinity(const Known& known) { return std::isinf(known.lo) || std::isinf(known.hi); }
+double Largest(const Known& known) { return std::max(std::fabs(known.lo), std::fabs(known.hi)); }
+
 Known Hull(const Known& a, const Known& b) {
   if (a.linear && b.linear && a.constant == b.constant && a.terms == b.terms) return a;
-  return Range(std::min(a.lo, b.lo), std::max(a.hi, b.hi));
+  Known hull = Range(std::min(a.lo, b.lo), std::max(a.hi, b.hi), a.number && b.number);
+  hull.least = std::min(a.least, b.least);
+  hull.negative_zero = a.negative_zero || b.negative_zero;
+  return hull;
 }
 
 Known Sum(const Known& a, const Known& b, int64_t sign) {
   Known sum = sign > 0 ? Range(a.lo + b.lo, a.hi + b.hi) : Range(a.lo - b.hi, a.hi - b.lo);
+  // Only infinities of opposite signs make NaN of numbers.
+  const bool up = std::isinf(a.hi) && std::isinf(sign > 0 ? b.lo : b.hi);
+  const bool down = std::isinf(a.lo) && std::isinf(sign > 0 ? b.hi : b.lo);
+  sum.number = a.number && b.number && !up && !down;
   sum.linear = a.linear && b.linear;
   if (!sum.linear) return sum;
   sum.terms = a.terms;
@@ -36,7 +53,7 @@ Known Sum(const Known& a, const Known& b, int64_t sign) {
   return sum;
 }
 
-Known Product(const Known& a, const Known& b) {
+Known Product(const Known& a, const Known& b, bool square = false) {
   double lo = std::numeric_limits<double>::infinity(), hi = -lo;
   for (double x : {a.lo, a.hi}) {
     for (double y : {b.lo, b.hi}) {
@@ -45,7 +62,12 @@ Known Product(const Known& a, const Known& b) {
       hi = std::max(hi, p);
     }
   }
-  Known product = Range(lo, hi);
+  if (square) lo = a.least < kInfinity && !HoldsZero(a) ? a.least * a.least : 0;
+  const bool number = a.number && b.number &&
+                      (square || !((HoldsZero(a) && HoldsInfinity(b)) || (HoldsZero(b) && HoldsInfinity(a))));
+  Known product = Range(lo, hi, number);
+  product.least = std::isinf(a.least) || std::isinf(b.least) ? kInfinity : std::max(product.least, a.least * b.least);
+  product.negative_zero = product.negative_zero && !square && !(lo >= 0 && !a.negative_zero && !b.negative_zero);
   const Known* factor = a.linear && a.terms.empty() ? &a : b.linear && b.terms.empty() ? &b : nullptr;
   const Known& other = factor == &a ? b : a;
   if (factor == nullptr || !other.linear || std::fabs(product.lo) > kExact || std::fabs(product.hi) > kExact) {
@@ -59,8 +81,20 @@ Known Product(const Known& a, const Known& b) {
   return product;
 }
 
-// Integers towards zero; only by positive divisors.
+Known Negated(const Known& a) {
+  Known negated = a;
+  negated.lo = -a.hi;
+  negated.hi = -a.lo;
+  negated.negative_zero = true;
+  negated.linear = false;
+  negated.terms.clear();
+  return negated;
+}
+
+// Integers towards zero; only by divisors of one sign.
 Known Quotient(const Known& a, const Known& b, bool integer) {
+  if (!integer && b.hi < 0) return Quotient(Negated(a), Negated(b), integer);
+  if (!integer && b.lo == 0 && !b.negative_zero && a.lo >= 0) return Range(0, kInfinity);  // 0 / 0 is NaN
   if (!(b.lo > 0)) return {};
   double lo = std::numeric_limits<double>::infinity(), hi = -lo;
   for (double x : {a.lo, a.hi}) {
@@ -70,7 +104,8 @@ Known Quotient(const Known& a, const Known& b, bool integer) {
       hi = std::max(hi, q);
     }
   }
-  Known quotient = Range(lo, hi);
+  Known quotient = Range(lo, hi, a.number && b.number && !(HoldsInfinity(a) && HoldsInfinity(b)));
+  if (!integer) quotient.least = std::max(quotient.least, std::isinf(a.least) ? kInfinity : a.least / b.hi);
   if (!integer || !a.linear || !b.linear || !b.terms.empty()) return quotient;
   bool exact = a.constant % b.constant == 0;
   for (const auto& [symbol, coefficient] : a.terms) exact = exact && coefficient % b.constant == 0;
@@ -82,24 +117,36 @@ Known Quotient(const Known& a, const Known& b, bool integer) {
 }
 
 Known Truth(std::optional<bool> truth) {
-  return truth.has_value() ? Known::Exactly(*truth ? 1 : 0, true) : Range(0, 1);
+  return truth.has_value() ? Known::Exactly(*truth ? 1 : 0, true) : Range(0, 1, true);
 }
 
-Known Monotone(const Known& x, double (*f)(double)) { return Range(f(x.lo), f(x.hi)); }
+Known Monotone(const Known& x, double (*f)(double)) { return Range(f(x.lo), f(x.hi), x.number); }
+
+// The same of a function that kernels approximate: a little further.
+Known Nearly(const Known& x, double (*f)(double)) {
+  constexpr double kSlack = 1e-6;
+  const double lo = f(x.lo), hi = f(x.hi);
+  return Range(lo - kSlack * std::fabs(lo), hi + kSlack * std::fabs(hi), x.number);
+}
 
 // What rounding and wrapping leave of a value of this type.
 Known Stored(Known known, DType dtype, bool arithmetic) {
   if (dtype == DType::kF32) {
     known.lo = static_cast<float>(known.lo);
     known.hi = static_cast<float>(known.hi);
+    // What is subnormal may be taken for zero.
+    if (known.least < std::numeric_limits<float>::min()) known.least = 0;
+    if (std::fabs(known.lo) < std::numeric_limits<float>::min()) known.lo = std::min(known.lo, 0.0);
+    if (std::fabs(known.hi) < std::numeric_limits<float>::min()) known.hi = std::max(known.hi, 0.0);
   }
   if (IsNarrowFloat(dtype)) return {};
+  if (!IsFloat(dtype)) known.number = true;
   if (IsFloat(dtype) || dtype == DType::kBool) return known;
   const int bits = DTypeBits(dtype) - (IsSigned(dtype) ? 1 : 0);
   // Only arithmetic wraps. Of 64 bits a double does not see the last ones, so a little is kept away from the edge.
   const double limit = std::ldexp(1.0, arithmetic && bits >= 63 ? 62 : bits);
   const double lowest = IsSigned(dtype) ? -limit : 0;
-  if (arithmetic && !(known.lo >= lowest && known.hi <= limit)) return {};
+  if (arithmetic && !(known.lo >= lowest && known.hi <= limit)) return Range(-kInfinity, kInfinity, true);
   known.lo = std::max(known.lo, lowest);
   known.hi = std::min(known.hi, limit);
   if (std::max(std::fabs(known.lo), std::fabs(known.hi)) > kExact) known.linear = false;
@@ -173,9 +220,9 @@ class Evaluator {
       box.push_back(range);
     }
     if (!inside && pad != nullptr) add(At(pad));  // without a pad, what is around the load keeps it inside
-    if (!empty && NumElements(shape) > kMaxKnownElements) add(elements->front());
-    for (size_t address = 0; !empty && NumElements(shape) <= kMaxKnownElements && address < elements->size();
-         ++address) {
+    const bool one_for_all = NumElements(shape) > kMaxKnownElements || elements->size() == 1;
+    if (!empty && one_for_all) add(elements->front());
+    for (size_t address = 0; !empty && !one_for_all && address < elements->size(); ++address) {
       auto rest = static_cast<int64_t>(address);
       bool in_box = true;
       for (size_t d = box.size(); d-- > 0;) {
@@ -231,7 +278,12 @@ class Evaluator {
           if (x.lo > 0 || x.hi < 0) return Truth(true);
           return x.IsPoint() ? Truth(false) : Truth(std::nullopt);
         }
-        if (IsFloat(s.dtype)) return Range(x.lo, x.hi);
+        if (IsFloat(s.dtype)) {
+          Known cast = Range(x.lo, x.hi, x.number);
+          cast.least = std::max(cast.least, x.least);
+          cast.negative_zero = cast.negative_zero && IsFloat(from) && x.negative_zero;
+          return cast;
+        }
         return IsFloat(from) ? Monotone(x, std::trunc) : x;
       }
       case ScalarKind::kFromIndex: {
@@ -255,9 +307,10 @@ class Evaluator {
       return Hull(At(s.args[1]), At(s.args[2]));
     }
     Known b = s.args.size() > 1 ? At(s.args[1]) : Known();
-    const auto less = [](const Known& x, const Known& y) -> std::optional<bool> {
-      if (x.hi < y.lo) return true;
+    const auto less = [integer](const Known& x, const Known& y) -> std::optional<bool> {
+      if (!integer && !(x.number && y.number)) return std::nullopt;
       if (x.lo >= y.hi) return false;
+      if (x.hi < y.lo) return true;
       return std::nullopt;
     };
     const auto negated = [](std::optional<bool> x) { return x ? std::optional<bool>(!*x) : x; };
@@ -273,19 +326,22 @@ class Evaluator {
       case Op::kSub:
         return Sum(a, b, -1);
       case Op::kMul:
-        return Product(a, b);
+        return Product(a, b, !integer && SameLoad(*s.args[0], *s.args[1]));
       case Op::kDiv:
         return Quotient(a, b, integer);
       case Op::kNeg:
-        return Sum(Known::Exactly(0, true), a, -1);
+        return integer ? Sum(Known::Exactly(0, true), a, -1) : Negated(a);
       case Op::kMin:
-        if (a.hi <= b.lo) return a;
-        if (b.hi <= a.lo) return b;
-        return Range(std::min(a.lo, b.lo), std::min(a.hi, b.hi));
-      case Op::kMax:
-        if (a.lo >= b.hi) return a;
-        if (b.lo >= a.hi) return b;
-        return Range(std::max(a.lo, b.lo), std::max(a.hi, b.hi));
+      case Op::kMax: {
+        const bool least = s.op == Op::kMin;
+        Known either = Range(least ? std::min(a.lo, b.lo) : std::max(a.lo, b.lo),
+                             least ? std::min(a.hi, b.hi) : std::max(a.hi, b.hi));
+        either.least = std::max(either.least, std::min(a.least, b.least));
+        if (least ? a.hi <= b.lo : a.lo >= b.hi) either = a;
+        if (least ? b.hi <= a.lo : b.lo >= a.hi) either = b;
+        either.number = a.number && b.number;  // one that is NaN is the result
+        return either;
+      }
       case Op::kMod:
       case Op::kFMod:
         if (integer && a.lo >= 0 && a.hi < b.lo) return a;
@@ -294,8 +350,13 @@ class Evaluator {
         }
         return integer && a.lo >= 0 && b.lo > 0 ? Range(0, std::min(a.hi, b.hi - 1)) : Known();
       case Op::kAbs:
-        if (a.lo >= 0) return a;
-        return Range(a.hi <= 0 ? -a.hi : 0, std::max(-a.lo, a.hi));
+        if (!(integer && a.lo >= 0)) {
+          Known magnitude = Range(a.lo >= 0 ? a.lo : a.hi <= 0 ? -a.hi : 0, Largest(a), a.number);
+          magnitude.least = std::max(magnitude.least, a.least);
+          magnitude.negative_zero = false;
+          return magnitude;
+        }
+        return a;
       case Op::kFloor:
         return integer ? a : Monotone(a, std::floor);
       case Op::kCeil:
@@ -303,8 +364,32 @@ class Evaluator {
       case Op::kRound:
         return integer ? a : Monotone(a, std::nearbyint);
       case Op::kSqrt:
-        return a.lo >= 0 ? Monotone(a, std::sqrt) : Known();
+        return Range(a.lo > 0 ? std::sqrt(a.lo) : 0, a.hi > 0 ? std::sqrt(a.hi) : 0, a.number && a.lo >= 0);
+      case Op::kRsqrt:
+        return a.lo > 0 ? Nearly(Range(1 / std::sqrt(a.hi), 1 / std::sqrt(a.lo), a.number), [](double x) { return x; })
+                        : Known();
+      case Op::kExp: {
+        Known power = Nearly(a, std::exp);
+        power.negative_zero = false;
+        return power;
+      }
+      case Op::kLog:
+        return Nearly(Range(std::max(a.lo, 0.0), std::max(a.hi, 0.0), a.number && a.lo >= 0), std::log);
+      case Op::kTanh:
+        return Nearly(a, std::tanh);
+      case Op::kErf:
+        return Nearly(a, std::erf);
+      case Op::kAtan:
+        return Nearly(a, std::atan);
+      case Op::kSin:
+      case Op::kCos:
+        return Nearly(Range(-1, 1, a.number && !HoldsInfinity(a)), [](double x) { return x; });
+      case Op::kPow:
+        if (integer) return {};
+        if (b.IsPoint() && b.lo == 2) return Product(a, a, true);
+        return a.lo >= 0 ? Range(0, kInfinity) : Known();
       case Op::kSign:
+        if (!integer) return Range(a.lo > 0 ? 1 : -1, a.hi < 0 ? -1 : 1, a.number);
         return a.lo > 0 ? Known::Exactly(1, integer) : a.hi < 0 ? Known::Exactly(-1, integer) : Range(-1, 1);
       case Op::kLt:
         return Truth(less(a, b));
@@ -329,6 +414,16 @@ class Evaluator {
       default:
         return s.dtype == DType::kBool ? Truth(std::nullopt) : Known();
     }
+  }
+
+  // Two loads of one element: of one tensor, at one place.
+  static bool SameLoad(const ScalarNode& a, const ScalarNode& b) {
+    if (&a == &b) return true;
+    if (a.kind == ScalarKind::kCast && b.kind == ScalarKind::kCast && a.dtype == b.dtype) {
+      return SameLoad(*a.args[0], *b.args[0]);
+    }
+    return a.kind == ScalarKind::kLoad && b.kind == ScalarKind::kLoad && a.tensor == b.tensor &&
+           a.indices == b.indices && a.pad == b.pad;
   }
 
   const Program& program_;
@@ -382,12 +477,27 @@ bool IsSmall(const Te& te) {
 Known Folded(const Fold& fold, const Known& element) {
   double count = 1;
   for (const Axis& axis : fold.axes) count *= static_cast<double>(axis.extent);
-  if (!fold.pred.empty() || count == 0) return {};
-  if (fold.kind == FoldKind::kMax || fold.kind == FoldKind::kMin) return element;
+  if (count == 0) return {};
+  const bool some = !fold.pred.empty();  // some elements, or none, are left out
+  if (fold.kind == FoldKind::kMax || fold.kind == FoldKind::kMin) {
+    if (!some) return element;
+    return fold.kind == FoldKind::kMax ? Range(-kInfinity, element.hi, element.number)
+                                       : Range(element.lo, kInfinity, element.number);
+  }
   if (fold.kind != FoldKind::kSum) return {};
-  // The rounding of a sum grows with its length.
-  const double slack = IsFloat(fold.acc) ? std::ldexp(std::max(std::fabs(element.lo), std::fabs(element.hi)), -23) : 0;
-  return Range(count * (element.lo - count * slack), count * (element.hi + count * slack));
+  // The rounding of a sum grows with its length, and never changes the sign of a sum of one sign. It begins with +0.
+  const double slack = IsFloat(fold.acc) ? count * std::ldexp(Largest(element), -23) : 0;
+  double lo = count * (element.lo - slack), hi = count * (element.hi + slack);
+  if (element.lo >= 0) lo = some ? 0 : std::max(lo, 0.0);
+  if (element.hi <= 0) hi = some ? 0 : std::min(hi, 0.0);
+  if (some) lo = std::min(lo, 0.0), hi = std::max(hi, 0.0);
+  const double largest = fold.acc == DType::kF64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+  const bool overflows = !(std::fabs(lo) <= largest && std::fabs(hi) <= largest);
+  const bool one_sign = element.lo >= 0 || element.hi <= 0;
+  Known sum = Range(lo, hi, element.number && (one_sign || !overflows));
+  if (!one_sign && overflows && IsFloat(fold.acc)) sum = Range(-kInfinity, kInfinity);
+  sum.negative_zero = sum.negative_zero && !(IsFloat(fold.acc) && element.lo >= 0);
+  return sum;
 }
 
 // Appends what is known of the te's results at one point of its axes, or at all that the evaluator leaves open.
@@ -427,7 +537,7 @@ std::vector<KnownTensor> EachElement(const Program& program, const Te& te, Evalu
 }
 
 // One range for all elements, repeated where the tensor is small.
-std::vector<KnownTensor> AllElements(const Program& program, const Te& te, Evaluator evaluator) {
+std::vector<KnownTensor> AllElements(const Program& program, const Te& te, Evaluator evaluator, Detail detail) {
   std::vector<KnownTensor> results(te.outputs.size());
   evaluator.keep = true;
   if (te.fold && te.fold->kind == FoldKind::kGeneral) {
@@ -439,7 +549,7 @@ std::vector<KnownTensor> AllElements(const Program& program, const Te& te, Evalu
   int64_t points = 1;
   for (const Axis& axis : te.axes) points *= axis.extent;
   for (KnownTensor& result : results) {
-    if (points <= kMaxKnownElements) result.resize(static_cast<size_t>(points), Known(result.front()));
+    if (points <= kMaxKnownElements && detail == Detail::kElements) result.resize(static_cast<size_t>(points), Known(result.front()));
   }
   return results;
 }
@@ -450,6 +560,9 @@ Known Known::Exactly(double value, bool integer) {
   Known known;
   if (std::isnan(value)) return known;
   known.lo = known.hi = value;
+  known.number = true;
+  known.negative_zero = value == 0 && std::signbit(value);
+  known.least = value == 0 ? kInfinity : std::fabs(value);
   known.linear = integer && std::fabs(value) <= kExact;
   if (known.linear) known.constant = static_cast<int64_t>(value);
   return known;
@@ -471,18 +584,58 @@ std::optional<KnownTensor> KnowTensor(const Tensor& tensor) {
   return known;
 }
 
+Known RangeOf(const Tensor& tensor) {
+  const int64_t count = tensor.num_elements();
+  if (count == 0) return {};
+  double lo = kInfinity, hi = -kInfinity, least = kInfinity;
+  bool number = true, negative_zero = false;
+  const auto look = [&](double x) {
+    number = number && !std::isnan(x);
+    lo = std::min(lo, x);
+    hi = std::max(hi, x);
+    negative_zero = negative_zero || (x == 0 && std::signbit(x));
+    if (x != 0) least = std::min(least, std::fabs(x));
+  };
+  if (tensor.dtype() == DType::kF32) {
+    const auto* data = static_cast<const float*>(static_cast<const void*>(tensor.data()));
+    float least32 = std::numeric_limits<float>::infinity(), lo32 = least32, hi32 = -least32;
+    bool same32 = true, minus32 = false;
+    for (int64_t i = 0; i < count; ++i) {
+      const float x = data[i], magnitude = std::fabs(x);
+      same32 &= x == x;
+      lo32 = x < lo32 ? x : lo32;
+      hi32 = x > hi32 ? x : hi32;
+      minus32 |= std::signbit(x);
+      least32 = magnitude > 0 && magnitude < least32 ? magnitude : least32;
+    }
+    number = same32, lo = lo32, hi = hi32, least = least32, negative_zero = minus32;
+  } else {
+    for (int64_t i = 0; i < count; ++i) look(IsFloat(tensor.dtype()) ? tensor.GetDouble(i) : static_cast<double>(tensor.GetInt(i)));
+  }
+  if (lo > hi) return {};  // all are NaN
+  Known known = Range(lo, hi, number);
+  known.least = std::max(known.least, least);
+  known.negative_zero = negative_zero && HoldsZero(known);
+  return known;
+}
+
 std::vector<std::optional<KnownTensor>> Know(const Program& program,
-                                             const std::vector<std::optional<KnownTensor>>& inputs) {
+                                             const std::vector<std::optional<KnownTensor>>& inputs, Detail detail) {
   std::vector<std::optional<KnownTensor>> tensors(program.tensors.size());
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const std::optional<Tensor>& constant = program.tensors[program.inputs[i]].constant;
-    tensors[program.inputs[i]] = !inputs[i] && constant ? KnowTensor(*constant) : inputs[i];
+    if (!inputs[i] && constant) {
+      tensors[program.inputs[i]] = detail == Detail::kElements ? KnowTensor(*constant) : KnownTensor{RangeOf(*constant)};
+    } else {
+      tensors[program.inputs[i]] = inputs[i];
+    }
   }
   for (const Te& te : program.tes) {
     if (te.routine) continue;
     const Evaluator evaluator(program, tensors);
     std::vector<KnownTensor> results =
-        IsSmall(te) ? EachElement(program, te, evaluator) : AllElements(program, te, evaluator);
+        detail == Detail::kElements && IsSmall(te) ? EachElement(program, te, evaluator)
+                                                   : AllElements(program, te, evaluator, detail);
     for (size_t o = 0; o < te.outputs.size(); ++o) tensors[te.outputs[o]] = std::move(results[o]);
   }
   std::vector<std::optional<KnownTensor>> outputs;

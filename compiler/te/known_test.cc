@@ -1,5 +1,7 @@
 #include "compiler/te/known.h"
 
+#include <cmath>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -139,6 +141,73 @@ TEST(Known, ConstantsOfManyElements) {
   EXPECT_EQ((*range)[0].lo, -3);
   EXPECT_EQ((*range)[0].hi, 4);
   EXPECT_FALSE(KnowTensor(Tensor(DType::kI64, {kMaxScannedElements + 1})).has_value());
+}
+
+Known RangeOfBody(const std::string& body, const Known& x) {
+  const auto program = Parse("te p(%0: f32[100]) {\n  %1[i0<100]: f32 = " + body + "\n  return %1\n}");
+  EXPECT_TRUE(program.ok()) << program.status() << body;
+  return (*Know(*program, {KnownTensor{x}}, Detail::kRanges)[0])[0];
+}
+
+Known Between(double lo, double hi) {
+  Known known;
+  known.lo = lo;
+  known.hi = hi;
+  known.number = true;
+  return known;
+}
+
+TEST(Known, SignsOfWhatMayBeAnything) {
+  const Known anything;
+  EXPECT_EQ(RangeOfBody("mul(%0[i0], %0[i0])", anything).lo, 0);
+  EXPECT_FALSE(RangeOfBody("mul(%0[i0], %0[i0])", anything).number);
+  EXPECT_LT(RangeOfBody("mul(%0[i0], %0[i0%50])", anything).lo, 0);
+  EXPECT_EQ(RangeOfBody("exp(%0[i0])", anything).lo, 0);
+  EXPECT_EQ(RangeOfBody("abs(%0[i0])", anything).lo, 0);
+  EXPECT_EQ(RangeOfBody("sqrt(%0[i0])", anything).lo, 0);
+  EXPECT_LE(RangeOfBody("tanh(%0[i0])", anything).hi, 1.001);
+  const Known sigmoid = RangeOfBody("div(1.0, add(1.0, exp(neg(%0[i0]))))", anything);
+  EXPECT_EQ(sigmoid.lo, 0);
+  EXPECT_EQ(sigmoid.hi, 1);
+  EXPECT_FALSE(sigmoid.number);
+  EXPECT_TRUE(RangeOfBody("div(1.0, add(1.0, exp(neg(%0[i0]))))", Between(-5, 5)).number);
+  EXPECT_GT(RangeOfBody("add(max(%0[i0], 0.0), 0.001)", anything).lo, 0);
+}
+
+TEST(Known, NaNComesOfInfinitiesAndOfDomains) {
+  EXPECT_TRUE(RangeOfBody("sub(%0[i0], %0[i0])", Between(-3e38, 3e38)).number);
+  EXPECT_FALSE(RangeOfBody("mul(sub(%0[i0], mul(%0[i0], 2.0)), 0.0)", Between(-3e38, 3e38)).number);
+  EXPECT_TRUE(RangeOfBody("log(%0[i0])", Between(0, 1)).number);
+  EXPECT_FALSE(RangeOfBody("log(%0[i0])", Between(-1, 1)).number);
+  EXPECT_FALSE(RangeOfBody("sqrt(%0[i0])", Between(-1, 1)).number);
+  EXPECT_FALSE(RangeOfBody("div(%0[i0], %0[i0])", Between(0, 1)).number);
+  // A NaN is the result of a maximum.
+  EXPECT_FALSE(RangeOfBody("max(%0[i0], 7.0)", Known()).number);
+}
+
+TEST(Known, SmallestMagnitudes) {
+  const Known weights = RangeOf(Tensor::From<double>(DType::kF32, {4}, {-2, 0, 0.25, 8}));
+  EXPECT_EQ(weights.lo, -2);
+  EXPECT_EQ(weights.hi, 8);
+  EXPECT_EQ(weights.least, 0.25);
+  EXPECT_TRUE(weights.number);
+  EXPECT_EQ(RangeOfBody("mul(%0[i0], 0.5)", weights).least, 0.125);
+  EXPECT_EQ(RangeOfBody("mul(%0[i0], 1e-38)", weights).least, 0);  // subnormal
+  EXPECT_EQ(RangeOfBody("add(%0[i0], 0.5)", weights).least, 0);
+  EXPECT_FALSE(RangeOf(Tensor::From<double>(DType::kF32, {2}, {1, std::nan("")})).number);
+}
+
+TEST(Known, SumsKeepTheirSignAndMayOverflow) {
+  const auto sum = [](const Known& x) {
+    const auto program = Parse("te p(%0: f32[100]) {\n  %1[]: f32 = sum.f32(i0<100) %0[i0]\n  return %1\n}");
+    EXPECT_TRUE(program.ok()) << program.status();
+    return (*Know(*program, {KnownTensor{x}}, Detail::kRanges)[0])[0];
+  };
+  EXPECT_EQ(sum(Between(0, 1)).lo, 0);
+  EXPECT_NEAR(sum(Between(0, 1)).hi, 100, 0.1);
+  EXPECT_TRUE(std::isinf(sum(Between(0, 1e37)).hi));
+  EXPECT_TRUE(sum(Between(0, 1e37)).number);
+  EXPECT_FALSE(sum(Between(-1e37, 1e37)).number);  // partial sums of both infinities
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// ecg-opt [FILE|-] [--pass P,…] [--print FORM] [--planner P] [--math fast|strict] [--disable-rule ID]
+// ecg-opt [FILE|-] [--pass P,…] [--print FORM] [--planner P] [--math fast|strict|relaxed] [--disable-rule ID]
 //         [--device MODEL.json]
 // Reads a graph's text, runs passes in the order given, and prints the graph or what the compiler makes of it. The
 // golden tests (tests/golden) are its inputs and outputs.
@@ -21,6 +21,7 @@
 #include "compiler/ops/op_def.h"
 #include "compiler/pipeline/block_oracle.h"
 #include "compiler/pipeline/layout_pass.h"
+#include "compiler/pipeline/modes.h"
 #include "compiler/rewrite/rewrite.h"
 #include "compiler/rewrite/rule.h"
 #include "compiler/schedule/form_stages.h"
@@ -32,8 +33,8 @@ namespace fusion {
 namespace {
 
 const char kUsage[] =
-    "usage: ecg-opt [FILE|-] [--pass P,...] [--print FORM] [--planner P] [--math fast|strict] [--disable-rule ID]\n"
-    "               [--device MODEL.json]\n"
+    "usage: ecg-opt [FILE|-] [--pass P,...] [--print FORM] [--planner P] [--math fast|strict|relaxed]\n"
+    "               [--disable-rule ID] [--device MODEL.json]\n"
     "  FILE       a graph's text; - or nothing reads standard input\n"
     "  --pass     in this order: simplify, rewrite, simplify-narrow (for before rewrite: constants stay narrow); or "
     "one\n"
@@ -112,7 +113,7 @@ absl::StatusOr<Options> ReadOptions(const std::vector<std::string>& args) {
       RETURN_IF_ERROR(OneOf(arg, value, PlannerNames()));
       options.planner = value;
     } else if (arg == "--math") {
-      RETURN_IF_ERROR(OneOf(arg, value, {"fast", "strict"}));
+      RETURN_IF_ERROR(OneOf(arg, value, MathModes()));
       options.math = value;
     } else if (arg == "--disable-rule") {
       RETURN_IF_ERROR(rewrite::CheckRuleId(value));
@@ -129,7 +130,7 @@ absl::StatusOr<Options> ReadOptions(const std::vector<std::string>& args) {
 absl::Status RunPass(const std::string& name, const Options& options, ecg::Graph* graph, std::string* fired) {
   if (name == "rewrite") {
     rewrite::Options rewrite_options;
-    rewrite_options.strict = options.math == "strict";
+    ASSIGN_OR_RETURN(rewrite_options.math, MathLevelOf(options.math));
     rewrite_options.disabled = options.disabled_rules;
     ASSIGN_OR_RETURN(rewrite::Result result, rewrite::Rewrite(*graph, rewrite_options));
     *graph = std::move(result.graph);

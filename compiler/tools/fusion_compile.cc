@@ -22,6 +22,7 @@
 #include "compiler/cost/target.h"
 #include "compiler/fusion/plan.h"
 #include "compiler/pipeline/compile.h"
+#include "compiler/pipeline/modes.h"
 #include "compiler/tools/offline_device.h"
 #include "runtime/base/atomic_file.h"
 #include "runtime/base/status_macros.h"
@@ -180,8 +181,8 @@ int Main(int argc, char** argv) {
                  "the bundle; with several targets OUT.TARGET.fusion for each; with --plan its JSON");
   app.add_option("--target", targets, "cpu, opencl, cuda:sm_90")->delimiter(',')->take_all()->allow_extra_args(false);
   app.add_option("--planner", options.planner, absl::StrCat("which planner: ", absl::StrJoin(PlannerNames(), ", ")));
-  app.add_option("--math", options.math, "fast or strict");
-  app.add_option("--precision", options.precision, "fp32, fp16 or tf32");
+  app.add_option("--math", options.math, absl::StrJoin(MathModes(), ", "));
+  app.add_option("--precision", options.precision, absl::StrJoin(Precisions(), ", "));
   app.add_option("--dim", dims, "NAME=N[,N…]: extents of a symbolic dimension")
       ->expected(1)
       ->take_all()

@@ -7,9 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/pipeline/generator_version.h"
+#include "compiler/pipeline/modes.h"
 #include "compiler/pipeline/specialisations.h"
 #include "compiler/tune/budget.h"
 #include "runtime/base/sha256.h"
+#include "runtime/base/status_macros.h"
 
 namespace fusion {
 
@@ -26,13 +28,8 @@ absl::StatusOr<CompileOptions> OptionsFromProto(const v1::CompileOptionsProto& p
     return absl::InvalidArgumentError(
         absl::StrCat("planner '", options.planner, "' is unknown; there are ", absl::StrJoin(planners, ", ")));
   }
-  if (options.math != "fast" && options.math != "strict") {
-    return absl::InvalidArgumentError(absl::StrCat("math '", options.math, "' is unknown; there are fast and strict"));
-  }
-  if (options.precision != "fp32" && options.precision != "fp16" && options.precision != "tf32") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("precision '", CutMessage(options.precision), "' is unknown; there are fp32, fp16 and tf32"));
-  }
+  RETURN_IF_ERROR(MathLevelOf(CutMessage(options.math)).status());
+  RETURN_IF_ERROR(CheckPrecision(CutMessage(options.precision)));
   if (auto budget = tune::ParseBudget(CutMessage(options.tune)); !budget.ok()) return budget.status();
   if (proto.threads() < 0 || proto.threads() > 1024) {
     return absl::InvalidArgumentError(absl::StrCat("threads: ", proto.threads(), " is not in 0..1024"));

@@ -21,7 +21,7 @@ Outputs RunPasses(const ecg::Graph& graph, const Mode& mode) {
   const ecg::Graph simple = simplify::Simplify(graph);
   RETURN_IF_ERROR(Annotate(ecg::Verify(simple), "after simplify"));
   rewrite::Options options;
-  options.strict = mode.math == "strict";
+  options.math = mode.math == "strict" ? rewrite::MathLevel::kStrict : rewrite::MathLevel::kFast;
   ASSIGN_OR_RETURN(const rewrite::Result rewritten, rewrite::Rewrite(simple, options));
   RETURN_IF_ERROR(Annotate(ecg::Verify(rewritten.graph), "after rewrite"));
   ASSIGN_OR_RETURN(const std::vector<Tensor> all, ecg::Interpret(rewritten.graph, DrawInputs(graph)));

@@ -1,0 +1,23 @@
+// The words of --math and --precision, in one place for the compiler, the server and the tools.
+#ifndef FUSION_COMPILER_PIPELINE_MODES_H_
+#define FUSION_COMPILER_PIPELINE_MODES_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "compiler/rewrite/rule.h"
+
+namespace fusion {
+
+const std::vector<std::string>& MathModes();   // the default first
+const std::vector<std::string>& Precisions();  // the default first
+
+// INVALID_ARGUMENT for any other word, naming those there are.
+absl::StatusOr<rewrite::MathLevel> MathLevelOf(const std::string& math);
+absl::Status CheckPrecision(const std::string& precision);
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_PIPELINE_MODES_H_
