@@ -53,9 +53,7 @@ void CompareIntegers(const Tensor& actual, const Tensor& reference, Comparison* 
 
 void CompareFloats(const Tensor& actual, const Tensor& reference, DType stored, Comparison* result) {
   const DType dtype = reference.dtype();
-  LocalScale scale(reference, EpsilonOf(dtype, stored));
-  const double negligible = SmallestNormal(dtype);
-  const double least_scale = std::max(negligible, SmallestNormal(stored));
+  LocalScale scale(reference, stored);
   Errors errors(reference.shape(), result);
   std::vector<uint64_t> ulps;
   int64_t finite = 0;
@@ -77,11 +75,8 @@ void CompareFloats(const Tensor& actual, const Tensor& reference, DType stored, 
     if (a == b) continue;
     ulps.push_back(UlpDistance(dtype, a, b));
     result->max_ulps = std::max(result->max_ulps, ulps.back());
-    const double difference = std::abs(a - b);
-    result->max_abs_err = std::max(result->max_abs_err, difference);
-    if (difference < negligible) continue;
-    const double around = scale.At(i, std::max(std::abs(a), std::abs(b)));
-    const double relative = difference / std::max({std::abs(b), around, least_scale});
+    result->max_abs_err = std::max(result->max_abs_err, std::abs(a - b));
+    const double relative = scale.Error(i, a);
     result->max_rel_err = std::max(result->max_rel_err, relative);
     errors.Add(i, a, b, relative);
   }
@@ -110,8 +105,6 @@ double ToleranceOf(DType dtype) {
       return 0;
   }
 }
-
-double EpsilonOf(DType dtype, DType stored) { return std::max(Epsilon(dtype), Epsilon(stored)); }
 
 std::vector<int64_t> IndexOf(int64_t element, const Shape& shape) {
   std::vector<int64_t> index(shape.size());

@@ -26,8 +26,8 @@ struct Comparison {
   std::string why;  // of kNotCompared, and of kWrong where the numbers below do not tell
 
   double max_abs_err = 0;
-  // |a - b| over the larger of |b| and what LocalScale finds around it: a sum that happens to cancel near zero is held
-  // to the scale of its neighbours, but never to that of the whole tensor.
+  // LocalScale::Error: a sum that happens to cancel near zero is held to the scale of its neighbours, but not to what is
+  // huge among them. The difference itself for integers.
   double max_rel_err = 0;
   double tolerance = 0;            // of max_rel_err: the largest that any row was given
   int64_t special_mismatches = 0;  // NaN or infinity on one side only, or infinities of different sign
@@ -41,17 +41,13 @@ struct Comparison {
   bool ok() const { return verdict == Verdict::kOk; }
 };
 
-// Element by element. Differences below the smallest normal number are none: a device may count subnormals as zero.
-// Not compared: what is empty, and what holds NaN and nothing finite on both sides. Wrong: other extents.
+// Element by element. Not compared: what is empty, and what holds NaN and nothing finite on both sides. Wrong: other extents.
 // `stored`: as what floats were kept on the way, which decides the tolerance where it is coarser than their own type.
 // INVALID_ARGUMENT when the type differs.
 absl::StatusOr<Comparison> CompareTensors(const Tensor& actual, const Tensor& reference, DType stored = DType::kF32);
 
 // An element's index along each axis.
 std::vector<int64_t> IndexOf(int64_t element, const Shape& shape);
-
-// Of the coarser of the two types.
-double EpsilonOf(DType dtype, DType stored);
 
 }  // namespace fusion
 

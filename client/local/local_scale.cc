@@ -2,23 +2,34 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
+
+#include "client/local/ulps.h"
 
 namespace fusion {
 namespace {
 
-std::vector<double> SortedMagnitudes(const Tensor& tensor, int64_t begin, int64_t end) {
+constexpr double kWidestGap = 4096;  // a full-width box beside coordinates of 0 is no mask
+
+double ScaleOf(const Tensor& tensor, int64_t begin, int64_t end) {
   std::vector<double> sorted;
+  bool zeros = false;
   for (int64_t i = begin; i < end; ++i) {
-    const double value = std::abs(tensor.GetDouble(i));
-    if (value > 0 && std::isfinite(value)) sorted.push_back(value);
+    const double magnitude = std::abs(tensor.GetDouble(i));
+    zeros = zeros || magnitude == 0;
+    if (magnitude > 0 && std::isfinite(magnitude)) sorted.push_back(magnitude);
   }
   std::sort(sorted.begin(), sorted.end());
-  return sorted;
-}
-
-double MedianUpTo(const std::vector<double>& sorted, double bound) {
-  const auto count = std::upper_bound(sorted.begin(), sorted.end(), bound) - sorted.begin();
-  return count == 0 ? 0 : sorted[static_cast<size_t>(count / 2)];
+  size_t kept = 0, small = 0;
+  double below = zeros || sorted.empty() ? 0 : sorted[0], squares = 0;
+  for (; kept < sorted.size() && sorted[kept] <= kWidestGap * std::max(1.0, below); ++kept) {
+    below = sorted[kept];
+    if (below > 1) continue;
+    squares += below * below;
+    ++small;
+  }
+  if (kept == 0) return 0;
+  return std::max(sorted[kept / 2], small > 0 ? std::sqrt(squares / static_cast<double>(small)) : 0);
 }
 
 }  // namespace
@@ -29,19 +40,26 @@ int64_t RowElements(const Shape& shape) {
   return std::max<int64_t>(elements, 1);
 }
 
-LocalScale::LocalScale(const Tensor& reference, double epsilon)
-    : reference_(reference), reach_(16 / epsilon), row_elements_(RowElements(reference.shape())) {}
+LocalScale::LocalScale(const Tensor& reference, DType stored)
+    : reference_(reference),
+      negligible_(SmallestNormal(reference.dtype())),
+      least_(std::max(negligible_, SmallestNormal(stored))),
+      row_elements_(RowElements(reference.shape())) {}
 
-double LocalScale::At(int64_t element, double magnitude) {
-  const int64_t row = element / row_elements_;
-  if (row != row_) {
+double LocalScale::Error(int64_t element, double actual) {
+  const double reference = reference_.GetDouble(element), difference = std::abs(actual - reference);
+  if (difference <= negligible_) return 0;
+  return difference / std::max({std::abs(reference), Of(element), least_});
+}
+
+double LocalScale::Of(int64_t element) {
+  if (const int64_t row = element / row_elements_; row != row_) {
     row_ = row;
-    sorted_ = SortedMagnitudes(reference_, row * row_elements_, (row + 1) * row_elements_);
+    scale_ = ScaleOf(reference_, row * row_elements_, (row + 1) * row_elements_);
   }
-  const double bound = magnitude * reach_;
-  if (const double median = MedianUpTo(sorted_, bound); median > 0) return median;
-  if (all_.empty()) all_ = SortedMagnitudes(reference_, 0, reference_.num_elements());
-  return MedianUpTo(all_, bound);
+  if (scale_ > 0) return scale_;
+  if (whole_ < 0) whole_ = ScaleOf(reference_, 0, reference_.num_elements());
+  return whole_;
 }
 
 }  // namespace fusion

@@ -3,7 +3,6 @@
 #define FUSION_CLIENT_LOCAL_LOCAL_SCALE_H_
 
 #include <cstdint>
-#include <vector>
 
 #include "runtime/base/tensor.h"
 
@@ -18,25 +17,29 @@ int64_t RowElements(const Shape& shape);
 // Of one reference tensor of floats, which must outlive it. One thread at a time.
 class LocalScale {
  public:
-  // `epsilon`: of the coarsest type that the values were kept in.
-  LocalScale(const Tensor& reference, double epsilon);
+  // `stored`: as what floats were kept on the way, where that is coarser than their own type.
+  LocalScale(const Tensor& reference, DType stored);
 
-  int64_t row_elements() const { return row_elements_; }
+  // How far `actual` is from the reference at `element`, relative to the larger of the reference there and its row's
+  // scale. 0 below the smallest normal number: a device may count subnormals as zero. Both must be finite.
+  double Error(int64_t element, double actual);
 
-  // The median magnitude of the row's finite elements that are neither zero nor more than 16 / epsilon times
-  // `magnitude`; where the row has none, the whole tensor's; 0 where that has none either. The median, because a few huge elements say nothing about the others; the
-  // bound, because many do not either: a sum of terms that cancel leaves a residue of their size times epsilon, so
-  // that what stands further above than that (the -3e38 of a mask) cannot be where an element's error comes from.
-  // `magnitude`: that of the larger of the two values that are compared.
-  double At(int64_t element, double magnitude);
+  // The larger of two figures over the row's finite elements that are not zero: their median magnitude, and the root
+  // mean square of those of magnitude at most 1. The median, because a few large elements say nothing about the others.
+  // The second, because most of a row may be the tail of a sigmoid, a softmax or an interpolation, which is as exact as
+  // the 1 that it was computed beside. Left out is what stands more than 4096 times above all smaller elements, zeros
+  // and a 1 included, as the -3e38 of a mask does, however many there are: such numbers are no operands of the others.
+  // Where nothing is left, the same of the whole tensor; 0 where nothing is left there either.
+  double Of(int64_t element);
 
  private:
   const Tensor& reference_;
-  const double reach_;
+  const double negligible_;  // a difference up to this is none
+  const double least_;       // what no scale is below
   const int64_t row_elements_;
-  int64_t row_ = -1;            // whose magnitudes `sorted_` holds
-  std::vector<double> sorted_;  // ascending
-  std::vector<double> all_;     // the whole tensor's, once needed
+  int64_t row_ = -1;  // whose scale `scale_` is
+  double scale_ = 0;
+  double whole_ = -1;  // the whole tensor's, once needed
 };
 
 }  // namespace fusion

@@ -32,9 +32,7 @@ bool SameRow(Output& output, int64_t from, int64_t to) {
     }
     const double a = output.actual->GetDouble(x), b = output.reference->GetDouble(y);
     if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-    const double difference = std::abs(a - b);
-    if (difference <= output.tolerance * std::abs(b)) continue;
-    if (!(difference <= output.tolerance * output.scale.At(y, std::max(std::abs(a), std::abs(b))))) return false;
+    if (!std::isfinite(a) || !std::isfinite(b) || output.scale.Error(y, a) > output.tolerance) return false;
   }
   return true;
 }
@@ -129,7 +127,7 @@ Reordering ReorderTiedRows(absl::Span<const Tensor> actual, absl::Span<const Ten
       broken = broken || compared[i].verdict == Verdict::kWrong;
       ordered = ordered || sorts;
       outputs.push_back({&actual[i], &reference[i], compared[i].tolerance, sorts, actual[i].num_elements() / rows,
-                         LocalScale(reference[i], EpsilonOf(dtype, stored))});
+                         LocalScale(reference[i], stored)});
     }
     if (!ordered || !broken) continue;  // nothing that sorts, or nothing to mend
     const std::vector<int64_t> source = MatchRows(outputs, rows);

@@ -10,7 +10,6 @@
 #include "client/local/ulps.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/base/epsilon.h"
 
 namespace fusion {
 namespace {
@@ -65,7 +64,7 @@ TEST(CompareTensors, SaysWhereTheWorstElementIs) {
 // Each hides an error behind values that are huge: every one of these passes where the scale is the root mean square
 // of the tensor, or of the row.
 TEST(CompareTensors, AMaskHidesNothing) {
-  for (const double mask : {kMask, -1e9, -65504.0}) {
+  for (const double mask : {kMask, -1e9, -65504.0, -1e4, 300.0}) {
     SCOPED_TRACE(mask);
     // A row of it beside small values.
     std::vector<double> values(64, 0.5);
@@ -82,7 +81,7 @@ TEST(CompareTensors, AMaskHidesNothing) {
     EXPECT_EQ(VerdictOf(F32(one), one_right), Verdict::kWrong);
   }
   // Nearly the whole row, as in the first of a causal mask.
-  for (const double mask : {kMask, -1e9}) {
+  for (const double mask : {kMask, -1e9, -1e4}) {
     SCOPED_TRACE(mask);
     std::vector<double> most(32, mask);
     most[0] = 0.5;
@@ -120,9 +119,27 @@ TEST(CompareTensors, AResidueOfWhatCancelsIsNoError) {
 }
 
 TEST(CompareTensors, SubnormalsMayCountAsZero) {
-  EXPECT_EQ(VerdictOf(F32({0, 1}), F32({1e-39, 1})), Verdict::kOk);
+  EXPECT_EQ(VerdictOf(F32({0, 1e-37}), F32({1e-39, 1e-37})), Verdict::kOk);
   EXPECT_EQ(VerdictOf(F32({0}), F32({1e-39})), Verdict::kOk);
   EXPECT_EQ(VerdictOf(F32({0}), F32({1e-37})), Verdict::kWrong);
+}
+
+TEST(CompareTensors, OneRuntimeMaySaturateWhereAnotherDoesNot) {
+  std::vector<double> tail(32, 1e-9);
+  tail[0] = 0.5;
+  std::vector<double> other = tail;
+  other[5] = 0;
+  other[6] = 3e-22;
+  other[7] = 1.6e-6;
+  EXPECT_EQ(VerdictOf(F32(tail), F32(other)), Verdict::kOk);
+  EXPECT_EQ(VerdictOf(F32(other), F32(tail)), Verdict::kOk);
+  other[7] = 1e-3;
+  EXPECT_EQ(VerdictOf(F32(other), F32(tail)), Verdict::kWrong);
+  // A mask is no 1.
+  tail[0] = other[0] = kMask;
+  other = tail;
+  other[7] = 1.1e-9;
+  EXPECT_EQ(VerdictOf(F32(other), F32(tail)), Verdict::kWrong);
 }
 
 TEST(CompareTensors, NansAndInfinitiesMustAgree) {
