@@ -342,8 +342,10 @@ void SplitSpatialAxes(Nest* nest, AxisSource* axes, int64_t min_divisor, bool cu
     if (limit && !cut_short) continue;
     nest->ForEachIndex([&](const Index& index) { FindDivisors(index, axis, &divisor); });
     if (divisor < min_divisor || divisor >= axis.extent) continue;
-    if (axis.extent % divisor != 0 && !limit) {
-      if (!cut_short) continue;
+    if (axis.extent % divisor != 0) {
+      // Cut short twice, by the extent and by the limit, is no limit of one index: results past the extent would be
+      // stored over the next row's.
+      if (!cut_short || limit) continue;
       limit = Index(axis.extent);
     }
     const Axis outer = axes->New((axis.extent + divisor - 1) / divisor);

@@ -38,6 +38,20 @@ ScheduledBlock Schedule(const std::string& text, const std::map<te::TensorId, La
   return *std::move(block);
 }
 
+// A block of 128 results in tasks of which the last has 117: 26 rounds of 5 would go past the end of the full ones.
+TEST(Nest, AnAxisWithALimitIsSplitOnlyByADivisorOfItsExtent) {
+  for (const int64_t extent : {125, 128}) {
+    AxisSource axes(0);
+    const te::Axis task = axes.New(4), local = axes.New(extent);
+    Nest nest;
+    nest.axes = {local};
+    nest.body = {te::Load(0, DType::kF32, {te::FloorDiv(te::Index(local), 5)})};
+    nest.limits[local.id] = te::Index(501) - te::Index(task) * extent;
+    SplitSpatialAxes(&nest, &axes, 2, /*cut_short=*/true);
+    EXPECT_EQ(nest.axes.size(), extent % 5 == 0 ? 2u : 1u) << extent;
+  }
+}
+
 TEST(RegisterTile, LeavesBodiesWithoutAVectorFormAlone) {
   for (const char* body : {"sin(%0[i1, i0])", "asin(%0[i1, i0])"}) {
     const ScheduledBlock block =
