@@ -1,6 +1,7 @@
 #include "runtime/devices/cpu/thread_pool.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -161,9 +162,12 @@ std::shared_ptr<ThreadPool> ThreadPool::OfProcess() {
   // The one state of the process: sessions that know nothing of each other share its processors.
   static std::mutex mutex;
   static std::weak_ptr<ThreadPool> pool;
+  static pid_t owner = 0;
   const std::lock_guard<std::mutex> lock(mutex);
   std::shared_ptr<ThreadPool> existing = pool.lock();
-  if (existing != nullptr) return existing;
+  // Threads do not survive a fork: sessions that are made after it need others.
+  if (existing != nullptr && owner == getpid()) return existing;
+  owner = getpid();
   std::shared_ptr<ThreadPool> created(new ThreadPool(std::make_unique<State>(UsableCpus(), /*is_fixed=*/false)));
   pool = created;
   return created;

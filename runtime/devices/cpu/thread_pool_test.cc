@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <set>
@@ -146,6 +148,21 @@ TEST(ThreadPoolTest, ThePoolOfTheProcessGrowsAndEnds) {
     pool = first;
   }
   EXPECT_TRUE(pool.expired());
+}
+
+TEST(ThreadPoolTest, AForkedProcessHasAPoolOfItsOwn) {
+  const auto before = ThreadPool::OfProcess();
+  const auto team = ThreadTeam::Create(before, 2);
+  ASSERT_TRUE(team.ok()) << team.status();
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);  // a team of threads that did not survive would wait forever
+    const auto own = ThreadTeam::Create(ThreadPool::OfProcess(), 2);
+    _exit(own.ok() && ThreadPool::OfProcess() != before && IdsOf(**own).size() == 2 ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 TEST(ThreadPoolTest, APoolOfTheCallersDoesNotGrow) {
