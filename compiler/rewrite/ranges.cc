@@ -1,9 +1,11 @@
 #include "compiler/rewrite/ranges.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/ops/op_def.h"
 
 namespace fusion::rewrite {
@@ -45,6 +47,21 @@ te::Known RangeOf(const ecg::Node& node, const std::vector<const ecg::Value*>& i
   return range;
 }
 
+// Empty where something is known of an operand, or where there are attributes.
+std::string Ranges::KeyOfUnknown(const ecg::Node& node) const {
+  if (!node.attrs.all().empty() || node.outputs.size() != 1) return "";
+  std::string key = node.op;
+  for (const ecg::ValueId input : node.inputs) {
+    if (input == ecg::kNone || graph_.value(input).constant.has_value()) return "";
+    const te::Known& known = known_.at(input);
+    if (known.number || known.least > 0 || !std::isinf(known.lo) || !std::isinf(known.hi)) return "";
+    const bool again = input == node.inputs[0] && &input != node.inputs.data();  // x·x is not x·y
+    absl::StrAppend(&key, again ? " =" : " ", DTypeName(graph_.value(input).type.dtype),
+                    ShapeToString(graph_.value(input).type.shape));
+  }
+  return node.inputs.size() > 2 ? "" : key;
+}
+
 const te::Known& Ranges::Of(ecg::ValueId wanted) {
   std::vector<ecg::ValueId> stack{wanted};
   while (!stack.empty()) {
@@ -78,7 +95,13 @@ const te::Known& Ranges::Of(ecg::ValueId wanted) {
       types.push_back(graph_.value(node.outputs[i]).type);
       if (node.outputs[i] == id) output = i;
     }
+    const std::string key = KeyOfUnknown(node);
+    if (const auto it = of_unknown_.find(key); !key.empty() && it != of_unknown_.end()) {
+      known_[id] = it->second;
+      continue;
+    }
     known_[id] = RangeOf(node, inputs, ranges, types, output);
+    if (!key.empty()) of_unknown_[key] = known_[id];
   }
   return known_.at(wanted);
 }

@@ -3,6 +3,7 @@
 #ifndef FUSION_COMPILER_REWRITE_RANGES_H_
 #define FUSION_COMPILER_REWRITE_RANGES_H_
 
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -19,8 +20,12 @@ class Ranges {
   const te::Known& Of(ecg::ValueId value);
 
  private:
+  // What a node makes of operands of which nothing is known: the same of every node with equal operator and types.
+  std::string KeyOfUnknown(const ecg::Node& node) const;
+
   const WorkGraph& graph_;
   std::unordered_map<ecg::ValueId, te::Known> known_;
+  std::unordered_map<std::string, te::Known> of_unknown_;
 };
 
 // The range of the output of a node with one output; `inputs` and `ranges` are parallel to node.inputs, null where one

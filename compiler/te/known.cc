@@ -129,11 +129,18 @@ Known Nearly(const Known& x, double (*f)(double)) {
   return Range(lo - kSlack * std::fabs(lo), hi + kSlack * std::fabs(hi), x.number);
 }
 
+// GCC 12 at -O2 keeps the unrounded double where it converts two neighbours at once and goes on with either, so that 6e38
+// did not become infinite; it keeps its hands off what is volatile.
+double RoundedToFloat(double x) {
+  const volatile float rounded = static_cast<float>(x);
+  return rounded;
+}
+
 // What rounding and wrapping leave of a value of this type.
 Known Stored(Known known, DType dtype, bool arithmetic) {
   if (dtype == DType::kF32) {
-    known.lo = static_cast<float>(known.lo);
-    known.hi = static_cast<float>(known.hi);
+    known.lo = RoundedToFloat(known.lo);
+    known.hi = RoundedToFloat(known.hi);
     // What is subnormal may be taken for zero.
     if (known.least < std::numeric_limits<float>::min()) known.least = 0;
     if (std::fabs(known.lo) < std::numeric_limits<float>::min()) known.lo = std::min(known.lo, 0.0);
