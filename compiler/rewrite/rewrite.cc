@@ -89,22 +89,29 @@ class Engine {
     if (!graph_.IsAlive(root)) return best;
     const ecg::Node& node = graph_.node(root);
     if (node.outputs.size() != 1 || graph_.IsKnown(node.outputs[0])) return best;
+    // Operands as the graph groups them come first: what regroups them demands more.
+    const bool as_grouped = math_ != MathLevel::kRelaxed, regrouped = math_ != MathLevel::kStrict;
     for (const Rule* rule : rules_.Possible(graph_, node)) {
-      int matches = 0;
-      FindMatches(graph_, *rule, root, math_ != MathLevel::kStrict, [&](const Match& match) {
-        absl::StatusOr<Draft> draft = Draft::Make(graph_, *rule, match, &ranges_);
-        if (draft.ok()) {
-          const Cost saving = draft->Saving();
-          const Rank rank = RankOf(saving, measure_);
-          if (rank > Rank{} && (!best.has_value() || best->rank < rank) &&
-              (math_ == MathLevel::kRelaxed || draft->MeetsDemands(*rule, match, &ranges_))) {
-            best = Candidate{rule, *std::move(draft), saving, rank};
-          }
-        }
-        return ++matches < kMaxMatches;
-      });
+      if (as_grouped) Improve(*rule, root, /*reassociate=*/false, &best);
+      if (regrouped) Improve(*rule, root, /*reassociate=*/true, &best);
     }
     return best;
+  }
+
+  void Improve(const Rule& rule, ecg::NodeId root, bool reassociate, std::optional<Candidate>* best) {
+    int matches = 0;
+    FindMatches(graph_, rule, root, reassociate, [&](const Match& match) {
+      absl::StatusOr<Draft> draft = Draft::Make(graph_, rule, match, &ranges_);
+      if (draft.ok()) {
+        const Cost saving = draft->Saving();
+        const Rank rank = RankOf(saving, measure_);
+        if (rank > Rank{} && (!best->has_value() || (*best)->rank < rank) &&
+            (math_ == MathLevel::kRelaxed || draft->MeetsDemands(rule, match, &ranges_))) {
+          *best = Candidate{&rule, *std::move(draft), saving, rank};
+        }
+      }
+      return ++matches < kMaxMatches;
+    });
   }
 
   absl::Status WorkOff() {
