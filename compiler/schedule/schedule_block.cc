@@ -385,7 +385,7 @@ class BlockScheduler {
       for (TensorId out : stages[s].te.outputs) {
         scratch_boxes_[out] = boxes[s];
         const int b = AddBuffer(out, movement::BufferScope::kBlock);
-        kernel_.buffers[b].elements = BoxPoints(boxes[s]);
+        kernel_.buffers[b].elements = BoxPoints(boxes[s]) + BehindWindows();
       }
     }
     for (size_t s = 0; s < stages.size(); ++s) {
@@ -491,6 +491,9 @@ class BlockScheduler {
     for (movement::Step& step : steps) phase->steps.push_back(std::move(step));
     return true;
   }
+
+  // Elements behind a scratch box that the last vector of its last row may read, of which no result is stored.
+  int64_t BehindWindows() const { return in_tasks_ == InTasks::kWindows ? device_.vector_bytes / 4 : 0; }
 
   // Arguments that nothing reads any more (constants replaced by their packed copies) are not passed.
   void DropUnusedBuffers() {
