@@ -164,11 +164,12 @@ absl::StatusOr<Types> InferConvTranspose(const OpContext& context, int) {
   return Types{{context.Type(0).dtype, out}};
 }
 
-// Strided form, without a test of divisibility. With p = s·h + a, only the taps k = (a + pad) % s + s·j reach output p,
-// from q = h + (a + pad)//s − j. The phases a are output channels of a plain convolution over h:
-//   c[n, h…, a…, o] = Σ(i, j…) x[n, g·C/g + i, h + (a + pad)//s − j…] · w[g·C/g + i, o % (M/g), (a + pad) % s + s·j…]
-//   y[n, o, p…] = c[n, p//s, p%s, o]
-// Where the stride does not divide the kernel, some phases have a tap less: its weight is outside.
+// Strided form, without a predicate. With u = p + pad, only the taps k = u % s + s·j reach output p, from q = u//s − j.
+// The phases a = u % s are output channels of a plain convolution over h = u//s:
+//   c[n, h…, a…, o] = Σ(i, j…) x[n, g·C/g + i, h − j…] · w[g·C/g + i, o % (M/g), a + s·j…]
+//   y[n, o, p…] = c[n, u//s, u%s, o]
+// Counting phases from u keeps them out of the border tests, which involve h and j alone. Where the stride does not
+// divide the kernel, some phases have a tap less: its weight is outside.
 absl::Status LowerPhases(LowerContext& context, const Window& window) {
   const Shape& w = context.ShapeOf(1);
   const ecg::ValueType& type = context.output_types[0];
@@ -180,37 +181,35 @@ absl::Status LowerPhases(LowerContext& context, const Window& window) {
   bool pads_x = false, pads_w = false;
   for (int d = 0; d < spatial; ++d) {
     const int64_t stride = window.strides[d];
-    const int64_t rows = (window.out[d] + stride - 1) / stride;
+    const int64_t rows = (window.out[d] - 1 + window.before[d]) / stride + 1;
     const int64_t reach = (window.kernel[d] + stride - 1) / stride;
     phases.insert(phases.end(), {rows, stride});
     taps.push_back(reach);
-    const int64_t nearest = window.before[d] / stride - (reach - 1) * window.dilations[d];
-    const int64_t furthest = rows - 1 + (stride - 1 + window.before[d]) / stride;
-    pads_x |= nearest < 0 || furthest >= window.in[d];
+    pads_x |= reach > 1 || rows > window.in[d];
     pads_w |= reach * stride > window.kernel[d];
   }
   phases.push_back(type.shape[1]);
   const Scalar zero = te::Imm(type.dtype, 0);
-  const te::TensorId sum = b.Reduce(
-      "conv_transpose", te::FoldKind::kSum, type.dtype, acc, phases, taps, [&](const Idx& given, const Idx& r) {
-        const Idx i = DropUnit(given, phases);
-        const Idx k = DropUnit(r, taps);
-        const Index channel = FloorDiv(i.back(), w[1]) * taps[0] + k[0];
-        Idx from = {i[0], channel};
-        Idx weight = {channel, Mod(i.back(), w[1])};
-        for (int d = 0; d < spatial; ++d) {
-          const Index u = i[2 * d + 2] + Index(window.before[d]);
-          from.push_back(i[2 * d + 1] + FloorDiv(u, window.strides[d]) - k[d + 1] * window.dilations[d]);
-          weight.push_back(Mod(u, window.strides[d]) + k[d + 1] * window.strides[d]);
-        }
-        return te::Cast(acc, LoadWindow(b, context.in[0], from, pads_x, zero)) *
-               te::Cast(acc, LoadWindow(b, context.in[1], weight, pads_w, zero));
-      });
+  const te::TensorId sum = b.Reduce("conv_transpose", te::FoldKind::kSum, type.dtype, acc, phases, taps,
+                                    [&](const Idx& given, const Idx& r) {
+                                      const Idx i = DropUnit(given, phases);
+                                      const Idx k = DropUnit(r, taps);
+                                      const Index channel = FloorDiv(i.back(), w[1]) * taps[0] + k[0];
+                                      Idx from = {i[0], channel};
+                                      Idx weight = {channel, Mod(i.back(), w[1])};
+                                      for (int d = 0; d < spatial; ++d) {
+                                        from.push_back(i[2 * d + 1] - k[d + 1] * window.dilations[d]);
+                                        weight.push_back(i[2 * d + 2] + k[d + 1] * window.strides[d]);
+                                      }
+                                      return te::Cast(acc, LoadWindow(b, context.in[0], from, pads_x, zero)) *
+                                             te::Cast(acc, LoadWindow(b, context.in[1], weight, pads_w, zero));
+                                    });
   DefineMap(context, 0, [&](const Idx& i) {
     Idx from = {i[0]};
     for (int d = 0; d < spatial; ++d) {
-      from.push_back(FloorDiv(i[d + 2], window.strides[d]));
-      from.push_back(Mod(i[d + 2], window.strides[d]));
+      const Index u = i[d + 2] + Index(window.before[d]);
+      from.push_back(FloorDiv(u, window.strides[d]));
+      from.push_back(Mod(u, window.strides[d]));
     }
     from.push_back(i[1]);
     const Scalar value = b.At(sum, from);
