@@ -258,8 +258,7 @@ def best_peer(row):
 
 
 def verdict(rows):
-    """A line for each number of threads: ours beside the fastest peer of each model that is not short."""
-    rows = [row for row in rows if not is_short(row)]
+    """A line for each number of threads: ours beside the fastest peer of each model."""
     lines = []
     for threads in dict.fromkeys(row["threads"] for row in rows):
         found = {row["model"]: best_peer(row) for row in rows if row["threads"] == threads and row["ratios"]}
@@ -324,8 +323,9 @@ def main():
     if len(generators) > 1:
         failures.append(f"bundles of several generators, {', '.join(generators)}: compile all with one (an empty --bundles)")
     print(f"generator: {', '.join(generators)}\n")
-    print(table([row for row in rows if not is_short(row)], used, peak))
-    print(f"\n{verdict(rows)}")
+    rest = [row for row in rows if not is_short(row)]
+    if rest:
+        print(f"{table(rest, used, peak)}\n\n{verdict(rest)}")
     short = [row for row in rows if is_short(row)]
     if short:
         print(f"\nBelow {SHORT_MS} ms, where interpreters are compared:\n\n{table(short, used, peak)}")
