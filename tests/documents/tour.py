@@ -6,7 +6,7 @@ usage: tour.py [--check]
 Between `<!-- tour -->` and `<!-- end of tour -->` every line of a code block that begins with `$ ` is a command; what
 follows it up to the next command is its output, which this program replaces. The server listens on a free port and
 keeps its state in a temporary folder; in the text both have the names that the commands give them. Long outputs keep
-their beginning and their end. --check runs everything and writes nothing: it fails where a command fails.
+their beginning and their end, and of what goes to stderr only the progress of `submit` is shown. --check runs everything and writes nothing: it fails where a command fails.
 FUSION_BIN names the folder of the programs (default build/release/bin).
 """
 import os
@@ -58,6 +58,8 @@ class Shell:
             there = (f"{there[:-1]} --metrics none > fusiond.log 2>&1 &\n"
                      f"for i in $(seq 200); do fusionctl --server 127.0.0.1:{self.port} worker list 2>/dev/null | grep -q local "
                      "&& break; sleep 0.1; done")
+        elif not there.startswith(("fusionctl submit ", "export ")):
+            there += " 2>/dev/null"
         self.process.stdin.write(f"{there}\necho \"ended $?\"\n")
         self.process.stdin.flush()
         lines = []
@@ -108,12 +110,11 @@ def main():
     with tempfile.TemporaryDirectory(prefix="fusion-tour-") as folder:
         shell = Shell(pathlib.Path(folder))
         try:
-            fresh = tour(between, shell.run)
+            fresh = tour(between.rstrip(), shell.run)
         finally:
             shell.close()
     if "--check" not in sys.argv[1:]:
-        readme.write_text(f"{before}{BEGIN}{fresh}\n{END}{after}" if not fresh.endswith("\n") else
-                          f"{before}{BEGIN}{fresh}{END}{after}")
+        readme.write_text(f"{before}{BEGIN}{fresh}\n\n{END}{after}")
 
 
 if __name__ == "__main__":
