@@ -135,7 +135,7 @@ def call(program, *arguments, **options):
     if done.returncode:
         said = (done.stderr + done.stdout).strip().splitlines()
         lines = [line for line in said if "error" in line or "WRONG" in line]
-        raise Failure(f"{program} {arguments[0]}: exit {done.returncode}: " + " ".join(lines or [done.stderr[-300:]]))
+        raise Failure(f"{program} {arguments[0]}: exit {done.returncode}: " + " ".join(lines or [(done.stderr + done.stdout)[-300:]]))
     return done.stdout
 
 
@@ -172,26 +172,23 @@ class Offline:
         pass
 
 
-def plan_figures(manifest):
-    """What a bundle's manifest says of its plan. A value of the arena that several launches use goes from kernel to
-    kernel; one that a single launch uses goes from phase to phase, with a barrier of the kernel's tasks between."""
-    launches, uses = manifest["launches"], {}
-    for number, launch in enumerate(launches):
-        for arguments in [launch["buffers"], *launch.get("others", [])]:
-            for buffer in arguments:
-                uses.setdefault(buffer, set()).add(number)
-    handed = {"kernels": 0, "phases": 0}
-    for index, users in uses.items():
-        buffer = manifest["buffers"][index]
-        if buffer["kind"] == "arena":
-            handed["kernels" if len(users) > 1 else "phases"] += buffer["size_bytes"]
+def plan_figures(manifest, account):
+    """What a bundle's manifest and the account of its compilation say of its plan. The account counts the values that
+    go from kernel to kernel, each once, in however many parts it is written; a buffer of the arena that holds no value
+    of the graph has no name, and is handed from phase to phase of one kernel."""
+    launches, buffers = manifest["launches"], manifest["buffers"]
+    used = {index for launch in launches for arguments in [launch["buffers"], *launch.get("others", [])]
+            for index in arguments}
+    temporary_bytes = sum(buffers[index]["size_bytes"] for index in used
+                          if buffers[index]["kind"] == "arena" and not buffers[index]["name"])
     return {"launches": len(launches), "batches": sum("others" in launch for launch in launches),
             "phases": sum(len(manifest["kernels"][launch["kernel"]]["phases"]) for launch in launches),
-            "bytes_between_kernels": handed["kernels"], "bytes_between_phases": handed["phases"]}
+            "bytes_between_kernels": account["intermediate_bytes"]["after"], "bytes_between_phases": temporary_bytes}
 
 
-def read_plan(bundle):
-    return plan_figures(json.loads(call("fusionctl", "bundle", "inspect", bundle, "-o", "json")))
+def read_plan(bundle, report):
+    return plan_figures(json.loads(call("fusionctl", "bundle", "inspect", bundle, "-o", "json")),
+                        json.loads(report.read_text()))
 
 
 def examine(compiler, name, model, folder, with_onnxruntime):
@@ -202,10 +199,10 @@ def examine(compiler, name, model, folder, with_onnxruntime):
         if not row["offline"]:
             estimated = folder / "estimated.fusion"
             Offline(folder).compile(model, estimated, report)
-            row["plans"]["estimates"] = read_plan(estimated)
+            row["plans"]["estimates"] = read_plan(estimated, report)
         compiler.compile(model, bundle, report)
         row["submit"] = json.loads(report.read_text())
-        row["plans"]["estimates" if row["offline"] else "measured"] = read_plan(bundle)
+        row["plans"]["estimates" if row["offline"] else "measured"] = read_plan(bundle, report)
         files = write_inputs(name, folder)
         given = [word for key, file in files.items() for word in ("--input", f"{key}={file}")]
         if with_onnxruntime:
@@ -342,8 +339,8 @@ afterwards (`tests/models/zoo.py --fresh`) say what it does elsewhere.
 PLANS = """## Launches, phases and batches
 
 A launch runs a kernel; a kernel has phases, and its tasks wait for each other at a barrier between two of them. A batch is one launch that
-runs a kernel for several sets of arguments. A value that several launches use is handed *between kernels*, one that a
-single launch writes and reads again *between phases*; both go through memory. Figures are those of the plan by estimates (`fusion-compile`, the
+runs a kernel for several sets of arguments. A value of the graph that one launch writes and another reads is handed *between kernels*, what a
+launch writes and reads again itself *between phases* (or steps of its tasks); both go through memory. Figures are those of the plan by estimates (`fusion-compile`, the
 cost model answers) / of the plan of a server whose worker measures; – where the server was left out (`--offline`).
 
 | model | launches | phases | barriers inside of kernels | launches that are batches | MB between kernels | MB between phases |

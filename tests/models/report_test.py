@@ -54,13 +54,14 @@ class ReportTest(unittest.TestCase):
 
 
     def test_values_are_handed_between_kernels_or_between_phases(self):
-        arena, weights = {"kind": "arena", "size_bytes": 100}, {"kind": "constant", "size_bytes": 7}
+        arena, weights = {"kind": "arena", "size_bytes": 100, "name": "v"}, {"kind": "constant", "size_bytes": 7}
         figures = report.plan_figures({
-            "buffers": [{"kind": "input", "size_bytes": 5}, arena, {**arena, "size_bytes": 30}, weights,
+            "buffers": [{"kind": "input", "size_bytes": 5}, arena, {**arena, "size_bytes": 30, "name": ""}, weights,
                         {**arena, "size_bytes": 8}, {"kind": "output", "size_bytes": 5}],
             "kernels": [{"phases": [{}, {}]}, {"phases": [{}]}],
             "launches": [{"kernel": 0, "buffers": [0, 3, 2, 1]},  # 2 is its own: between its phases
-                         {"kernel": 1, "buffers": [1, 4], "others": [[1, 3]]}, {"kernel": 1, "buffers": [4, 5]}]})
+                         {"kernel": 1, "buffers": [1, 4], "others": [[1, 3]]}, {"kernel": 1, "buffers": [4, 5]}]},
+            {"intermediate_bytes": {"before": 500, "after": 108}})
         self.assertEqual(figures, {"launches": 3, "batches": 1, "phases": 4, "bytes_between_kernels": 108,
                                    "bytes_between_phases": 30})
 
