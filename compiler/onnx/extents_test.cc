@@ -100,6 +100,26 @@ TEST(Extents, WhatEntersAsANumberIsRefused) {
       HasSubstr("GlobalAveragePool 'pool': input dimensions whose extents depend on data are not supported here"));
 }
 
+TEST(Extents, AResultThatDoesNotFollowThemIsRefused) {
+  // At the bound of 6 nothing is padded, and the lowering is that of a copy.
+  const std::string axes = "attribute { name: 'axes' type: INTS ints: 0 }";
+  EXPECT_THAT(
+      PrintOrError(ImportText(Rows() + Ints("six", {6}) + NodeText("CenterCropPad", {"rows", "six"}, {"y"}, axes))),
+      HasSubstr("UNIMPLEMENTED"));
+}
+
+TEST(Extents, ARankThatDependsOnThemIsRefused) {
+  EXPECT_THAT(PrintOrError(ImportText(Rows() + NodeText("Squeeze", {"rows"}, {"y"}))), HasSubstr("axes must say"));
+  // Those without elements of a loop that never runs still have them.
+  EXPECT_THAT(PrintOrError(ImportText(
+                  Rows() + Ints("none", {0}, /*scalar=*/true) +
+                  "node { op_type: 'Loop' input: 'none' input: '' output: 'y' attribute { name: 'body' type: GRAPH g { "
+                  "name: 'b' "
+                  "input { name: 'i' } input { name: 'c' } node { op_type: 'Identity' input: 'c' output: 'd' } "
+                  "node { op_type: 'Abs' input: 'rows' output: 'a' } output { name: 'd' } output { name: 'a' } } } }")),
+              HasSubstr("[_, %v3, _]"));
+}
+
 TEST(Extents, TheRangeOfATypeIsNoBound) {
   // i32 holds 2^31 - 1 at most, which nobody means as a size.
   const std::string typed = TensorInfo("input", "n", {}, onnx::TensorProto::INT32) + TensorInfo("output", "y", {}) +

@@ -196,12 +196,17 @@ class Propagation {
       if (dims.back() == kNone && te.axes[a].extent != larger.axes[a].extent) {
         return Refuse(absl::StrCat("dimension ", a, " of its result depends on them in a way of its own"));
       }
+      // Cut at the bound, say: of fewer elements it makes as many.
+      if (dims.back() != kNone && te.axes[a].extent == larger.axes[a].extent) {
+        return Refuse(
+            absl::StrCat("dimension ", a, " of its result has ", te.axes[a].extent, " elements all the same"));
+      }
     }
     if (te.fold) {
       for (size_t a = 0; a < te.fold->axes.size(); ++a) {
         const bool dynamic = of_axis.count(te.fold->axes[a].id) > 0;
         folds_ = folds_ || dynamic;
-        if (!dynamic && te.fold->axes[a].extent != larger.fold->axes[a].extent) {
+        if (dynamic == (te.fold->axes[a].extent == larger.fold->axes[a].extent)) {
           return Refuse("it folds over them in a way of its own");
         }
       }

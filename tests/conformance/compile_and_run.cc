@@ -28,14 +28,15 @@ absl::Status SameBytes(const std::vector<Tensor>& first, const std::vector<Tenso
   for (size_t o = 0; o < first.size(); ++o) {
     if (first[o].shape() != again[o].shape()) {
       return absl::FailedPreconditionError(absl::StrCat("output ", o, " is ", ShapeToString(first[o].shape()),
-                                                        " on one thread, ", ShapeToString(again[o].shape()), " ", when));
+                                                        " on one thread, ", ShapeToString(again[o].shape()), " ",
+                                                        when));
     }
     const int64_t bytes = DTypeBytes(first[o].dtype());
     const char *a = first[o].as<char>(), *b = again[o].as<char>();
     for (int64_t i = 0; i < first[o].num_elements(); ++i) {
       if (std::memcmp(a + i * bytes, b + i * bytes, static_cast<size_t>(bytes)) == 0) continue;
-      return absl::FailedPreconditionError(absl::StrCat("output ", o, " at ", i, " has other bytes ", when,
-                                                        " than at first on one thread"));
+      return absl::FailedPreconditionError(
+          absl::StrCat("output ", o, " at ", i, " has other bytes ", when, " than at first on one thread"));
     }
   }
   return absl::OkStatus();

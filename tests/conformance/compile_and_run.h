@@ -13,9 +13,9 @@
 namespace fusion::conformance {
 
 struct RunOptions {
-  std::string target = "cpu";               // or "opencl", "cuda-shim": CUDA text as C++ on this processor
-  std::string isa;                          // cpu: "avx2" on a machine that has more; empty: the widest there is
-  int group = 1;                            // opencl: work-items that share a task
+  std::string target = "cpu";  // or "opencl", "cuda-shim": CUDA text as C++ on this processor
+  std::string isa;             // cpu: "avx2" on a machine that has more; empty: the widest there is
+  int group = 1;               // opencl: work-items that share a task
   // Each bundle runs again on two threads, twice in one session, and must give the same bytes: which task finds what in
   // which memory must not matter.
   bool repeats = false;

@@ -16,8 +16,8 @@ namespace fusion::fuzz {
 
 struct Case {
   std::string name;
-  ecg::Graph graph;                        // as its text; of a model: what import makes of it
-  std::optional<onnx::ModelProto> model;   // where the graph comes from a model
+  ecg::Graph graph;                       // as its text; of a model: what import makes of it
+  std::optional<onnx::ModelProto> model;  // where the graph comes from a model
 };
 
 struct Failure {

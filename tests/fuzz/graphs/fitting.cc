@@ -166,8 +166,8 @@ Fitting Col2Im(Drawing* d) {
 Fitting DeformConv(Drawing* d) {
   const int64_t n = d->Between(1, 2), c = d->Between(1, 4), m = d->Between(1, 4), k = d->Between(1, 3);
   const int64_t h = k + d->Below(4), w = k + d->Below(4), oh = h - k + 1, ow = w - k + 1;
-  Fitting fit{{Any(DType::kF32, {n, c, h, w}), Any(DType::kF32, {m, c, k, k}), Any(DType::kF32, {n, 2 * k * k, oh, ow})},
-              {}};
+  Fitting fit{
+      {Any(DType::kF32, {n, c, h, w}), Any(DType::kF32, {m, c, k, k}), Any(DType::kF32, {n, 2 * k * k, oh, ow})}, {}};
   if (d->Chance(0.6)) fit.operands.push_back(d->Chance(0.3) ? Absent() : Any(DType::kF32, {m}));
   if (fit.operands.size() == 4) fit.operands.push_back(Any(DType::kF32, {n, k * k, oh, ow}));
   return fit;
@@ -175,8 +175,8 @@ Fitting DeformConv(Drawing* d) {
 
 Fitting RoiAlign(Drawing* d) {
   const int64_t n = d->Between(1, 3), rois = d->Between(1, 5);
-  Fitting fit{{Any(DType::kF32, {n, d->Between(1, 3), d->Between(2, 8), d->Between(2, 8)}),
-               Any(DType::kF32, {rois, 4}), Below(DType::kI64, {rois}, n)},
+  Fitting fit{{Any(DType::kF32, {n, d->Between(1, 3), d->Between(2, 8), d->Between(2, 8)}), Any(DType::kF32, {rois, 4}),
+               Below(DType::kI64, {rois}, n)},
               {}};
   fit.attrs.Set("output_height", d->Between(1, 3));
   fit.attrs.Set("output_width", d->Between(1, 3));
@@ -233,7 +233,8 @@ Fitting Compress(Drawing* d) {
   const int64_t axis = d->Below(static_cast<int64_t>(x.size()));
   Fitting fit;
   const bool flat = d->Chance(0.3);
-  fit.operands = {Any(d->DrawType(), x), Any(DType::kBool, {d->Between(1, std::max<int64_t>(1, flat ? NumElements(x) : x[axis]))})};
+  fit.operands = {Any(d->DrawType(), x),
+                  Any(DType::kBool, {d->Between(1, std::max<int64_t>(1, flat ? NumElements(x) : x[axis]))})};
   if (!flat) fit.attrs.Set("axis", axis);
   return fit;
 }
@@ -266,7 +267,10 @@ const std::map<std::string, Maker>& Makers() {
       {"QLinearConv", QLinearConv},
       {"QuantizeLinear", [](Drawing* d) { return Quantize(d, true); }},
       {"DequantizeLinear", [](Drawing* d) { return Quantize(d, false); }},
-      {"DynamicQuantizeLinear", [](Drawing* d) { return Fitting{{Any(DType::kF32, SomeShape(d, 0))}, {}}; }},
+      {"DynamicQuantizeLinear",
+       [](Drawing* d) {
+         return Fitting{{Any(DType::kF32, SomeShape(d, 0))}, {}};
+       }},
       {"BatchNormalization", BatchNormalization},
       {"Col2Im", Col2Im},
       {"DeformConv", DeformConv},

@@ -1,5 +1,5 @@
-// Operands that must fit one another so closely that proposals by chance never do: quantised products, boxes and scores,
-// the parameters of a recurrence. An operator without an entry is drawn by its roles alone.
+// Operands that must fit one another so closely that proposals by chance never do: quantised products, boxes and
+// scores, the parameters of a recurrence. An operator without an entry is drawn by its roles alone.
 #ifndef FUSION_TESTS_FUZZ_GRAPHS_FITTING_H_
 #define FUSION_TESTS_FUZZ_GRAPHS_FITTING_H_
 

@@ -156,8 +156,8 @@ absl::StatusOr<Expectation> Expect(const ecg::Graph& graph, const std::vector<Te
   }
   Expectation result;
   ASSIGN_OR_RETURN(std::vector<Tensor> all, ecg::Interpret(open, inputs));
-  const bool subnormal = std::any_of(inputs.begin(), inputs.end(), HasSubnormal) ||
-                         std::any_of(all.begin(), all.end(), HasSubnormal);
+  const bool subnormal =
+      std::any_of(inputs.begin(), inputs.end(), HasSubnormal) || std::any_of(all.begin(), all.end(), HasSubnormal);
   all.resize(graph.outputs().size());
   ASSIGN_OR_RETURN(result.outputs, conformance::CutToExtents(graph, all));
   for (int run = 1; run <= runs; ++run) {

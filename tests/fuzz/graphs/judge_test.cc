@@ -76,9 +76,9 @@ TEST(JudgeTest, SubnormalNumbersMayBeZeroWhereThatIsPromised) {
 TEST(JudgeTest, WhatFollowsFromASubnormalNumberIsZeroEitherWay) {
   // 2^-130 · 2^20 is normal, unless the operand is zero.
 
-  const auto parsed =
-      ecg::Parse("graph g(%x: f32[1]) {\n  %c: f32[] = const {1048576.0}\n"
-                 "  %v: f32[1] = Mul(%x, %c)\n  return %v\n}\n");
+  const auto parsed = ecg::Parse(
+      "graph g(%x: f32[1]) {\n  %c: f32[] = const {1048576.0}\n"
+      "  %v: f32[1] = Mul(%x, %c)\n  return %v\n}\n");
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   const auto expected = Expect(*parsed, {Floats({0x1p-130})}, 6);
   ASSERT_TRUE(expected.ok()) << expected.status();

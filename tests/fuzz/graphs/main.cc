@@ -63,12 +63,13 @@ Case ShrinkCase(const Case& failed, const Failure& failure, RunSettings settings
     return fails;
   };
   if (failed.model) return ShrinkModel(failed, fail);
-  return {failed.name, Shrink(failed.graph,
-                              [&](const std::vector<ecg::Graph>& graphs) {
-                                std::vector<Case> cases;
-                                for (const ecg::Graph& graph : graphs) cases.push_back({"", graph, {}});
-                                return fail(cases);
-                              }),
+  return {failed.name,
+          Shrink(failed.graph,
+                 [&](const std::vector<ecg::Graph>& graphs) {
+                   std::vector<Case> cases;
+                   for (const ecg::Graph& graph : graphs) cases.push_back({"", graph, {}});
+                   return fail(cases);
+                 }),
           {}};
 }
 
@@ -152,7 +153,8 @@ int Run(const Options& options) {
       const std::vector<Failure>& failures = checked[c].failures;
       if (failures.empty()) {
         summary.Passed(checked[c].coverage);
-      } else if (random && std::all_of(failures.begin(), failures.end(), [](const Failure& f) { return f.Refusal(); })) {
+      } else if (random &&
+                 std::all_of(failures.begin(), failures.end(), [](const Failure& f) { return f.Refusal(); })) {
         summary.Refused(failures[0].why);
         std::cout << "refused " << cases[c].name << ": " << failures[0].why.message() << "\n";
       } else {

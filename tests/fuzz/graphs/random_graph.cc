@@ -50,7 +50,8 @@ class Generator {
   Generator(uint64_t seed, const GraphLimits& limits) : draw_(seed, limits), limits_(limits) {
     for (const OpDef* def : ops::AllOps()) {
       const std::vector<std::string>& routines = DataDependentOps();
-      if (Drawable(*def) && std::find(routines.begin(), routines.end(), def->name) == routines.end()) ops_.push_back(def);
+      if (Drawable(*def) && std::find(routines.begin(), routines.end(), def->name) == routines.end())
+        ops_.push_back(def);
     }
   }
 
@@ -87,13 +88,14 @@ class Generator {
     const auto size = static_cast<int64_t>(values_.size());
     if (size > 0 && draw_.Chance(first == nullptr ? 0.95 : 0.5)) {
       // Recent values more often: deep graphs.
-      operand.existing = values_[size - 1 - (draw_.Chance(0.5) ? draw_.Below(std::min<int64_t>(size, 4)) : draw_.Below(size))];
+      operand.existing =
+          values_[size - 1 - (draw_.Chance(0.5) ? draw_.Below(std::min<int64_t>(size, 4)) : draw_.Below(size))];
       return operand;
     }
     if (first == nullptr) return FreshOperand(draw_.AnyShape(), draw_.DrawType(), false);
     const DType dtype = draw_.Chance(0.7)   ? first->type.dtype
                         : draw_.Chance(0.5) ? (draw_.Chance(0.7) ? DType::kI64 : DType::kI32)
-                                      : draw_.DrawType();
+                                            : draw_.DrawType();
     const bool constant = draw_.Chance(graph_.inputs().size() < kMaxInputs ? 0.4 : 0.9);
     return FreshOperand(draw_.RelatedShape(first->type.shape), dtype, constant);
   }
@@ -142,7 +144,8 @@ class Generator {
   ecg::ValueId Take(const Operand& operand) {
     if (!operand.fresh.has_value()) return operand.existing;
     const ecg::Value& value = *operand.fresh;
-    const std::string name = absl::StrCat(value.constant.has_value() ? "c" : "x", graph_.values().size(), operand.suffix);
+    const std::string name =
+        absl::StrCat(value.constant.has_value() ? "c" : "x", graph_.values().size(), operand.suffix);
     if (value.constant.has_value()) return graph_.AddConstant(name, *value.constant);
     values_.push_back(graph_.AddInput(name, value.type));
     return values_.back();
@@ -156,8 +159,8 @@ class Generator {
   }
 
   bool Propose(const OpDef& def) {
-    const int count =
-        def.max_inputs < 0 ? def.min_inputs + draw_.Below(3) : static_cast<int>(draw_.Between(def.min_inputs, def.max_inputs));
+    const int count = def.max_inputs < 0 ? def.min_inputs + draw_.Below(3)
+                                         : static_cast<int>(draw_.Between(def.min_inputs, def.max_inputs));
     std::vector<Operand> operands;
     ecg::Attributes attrs;
     std::optional<Fitting> fitting;
@@ -187,7 +190,8 @@ class Generator {
     for (const ops::AttrSpec& spec : def.attrs) {
       if (attrs.Has(spec.name) || (fitting && draw_.Chance(0.5))) continue;
       if (!spec.required && draw_.Chance(0.6)) continue;
-      if (std::optional<ecg::Attribute> value = draw_.DrawAttribute(spec, rank)) attrs.Set(spec.name, *std::move(value));
+      if (std::optional<ecg::Attribute> value = draw_.DrawAttribute(spec, rank))
+        attrs.Set(spec.name, *std::move(value));
     }
     const int num_outputs = def.num_outputs < 0 ? 1 + draw_.Below(4) : 1 + draw_.Below(def.num_outputs);
 

@@ -22,9 +22,9 @@ namespace {
 using ops::InputRole;
 using ops::OpDef;
 
-constexpr int kProposals = 30;    // of one operator
-constexpr int kMaxInputs = 8;     // of a model, roughly
-constexpr int kDeepest = 2;       // subgraphs in subgraphs
+constexpr int kProposals = 30;  // of one operator
+constexpr int kMaxInputs = 8;   // of a model, roughly
+constexpr int kDeepest = 2;     // subgraphs in subgraphs
 constexpr double kControlFlow = 0.12, kDataDependent = 0.3;
 constexpr const char* kControlOps[] = {"If", "Loop", "Scan"};
 
@@ -119,9 +119,7 @@ class Generator {
   std::string DataOperand(const std::string& first, Names* visible) {
     if (!visible->empty() && draw_.Chance(first.empty() ? 0.95 : 0.5)) return Existing(*visible);
     if (first.empty()) return Fresh(draw_.DrawType(), draw_.AnyShape(), visible);
-    const DType dtype = draw_.Chance(0.8)   ? Of(first).dtype()
-                        : draw_.Chance(0.6) ? DType::kI64
-                                            : draw_.DrawType();
+    const DType dtype = draw_.Chance(0.8) ? Of(first).dtype() : draw_.Chance(0.6) ? DType::kI64 : draw_.DrawType();
     return Fresh(dtype, draw_.RelatedShape(Of(first).shape()), visible);
   }
 
@@ -337,7 +335,8 @@ class Generator {
     std::string other = Made(*otherwise, dtype, Of(result).shape(), draw_.Chance(0.5));
     if (other.empty()) {
       Shape shape = Of(result).shape();
-      if (!shape.empty() && draw_.Chance(0.3)) shape[draw_.Below(static_cast<int64_t>(shape.size()))] = draw_.Between(1, 6);
+      if (!shape.empty() && draw_.Chance(0.3))
+        shape[draw_.Below(static_cast<int64_t>(shape.size()))] = draw_.Between(1, 6);
       draw_.Limit(&shape);
       other = AddSimple("Identity", {AddConstant(DrawTensor(dtype, shape, draw_.Bits()))}, otherwise);
     }

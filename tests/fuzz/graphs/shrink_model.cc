@@ -106,7 +106,8 @@ std::vector<onnx::ModelProto> Candidates(const onnx::ModelProto& model) {
       if (!graph.node(n).attribute(a).has_g()) continue;
       for (int k = 0; k < graph.node(n).attribute(a).g().node_size(); ++k) {
         onnx::ModelProto smaller = model;
-        smaller.mutable_graph()->mutable_node(n)->mutable_attribute(a)->mutable_g()->mutable_node()->DeleteSubrange(k, 1);
+        smaller.mutable_graph()->mutable_node(n)->mutable_attribute(a)->mutable_g()->mutable_node()->DeleteSubrange(k,
+                                                                                                                    1);
         all.push_back(std::move(smaller));
       }
     }
@@ -118,7 +119,8 @@ std::vector<onnx::ModelProto> Candidates(const onnx::ModelProto& model) {
     for (const auto& output : to->output()) needed.insert(output.name());
     for (int n = to->node_size() - 1; n >= 0; --n) {
       const auto& outputs = to->node(n).output();
-      if (std::none_of(outputs.begin(), outputs.end(), [&](const std::string& name) { return needed.count(name) > 0; })) {
+      if (std::none_of(outputs.begin(), outputs.end(),
+                       [&](const std::string& name) { return needed.count(name) > 0; })) {
         to->mutable_node()->DeleteSubrange(n, 1);
       } else {
         for (const std::string& name : Reads(to->node(n))) needed.insert(name);

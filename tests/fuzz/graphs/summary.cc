@@ -76,12 +76,12 @@ int64_t Summary::RefusedGraphs() const {
 }
 
 std::string Summary::Text() const {
-  return absl::StrCat(
-      graphs(), " graphs: ", compared_, " compared, ", partly_, " partly compared, ", not_compared_, " not compared, ",
-      RefusedGraphs(), " refused, ", failed_, " failed\n", "elements: ", elements_.exact, " equal, ", elements_.rounded,
-      " within rounding, ", elements_.loose, " within rounding larger than they are, ", elements_.special,
-      " NaN or infinite alike; ", elements_.uncertain, " not compared, as rounding decides\n",
-      Counts("refused", refused_), Counts("left out", left_out_));
+  return absl::StrCat(graphs(), " graphs: ", compared_, " compared, ", partly_, " partly compared, ", not_compared_,
+                      " not compared, ", RefusedGraphs(), " refused, ", failed_, " failed\n",
+                      "elements: ", elements_.exact, " equal, ", elements_.rounded, " within rounding, ",
+                      elements_.loose, " within rounding larger than they are, ", elements_.special,
+                      " NaN or infinite alike; ", elements_.uncertain, " not compared, as rounding decides\n",
+                      Counts("refused", refused_), Counts("left out", left_out_));
 }
 
 std::string Summary::Shortcoming() const {
