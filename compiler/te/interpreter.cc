@@ -153,7 +153,7 @@ absl::StatusOr<std::vector<Tensor>> Interpret(const Program& program, const std:
     if (te.routine) {
       InterpretRoutine(program, te, tensors);
     } else {
-      ASSIGN_OR_RETURN(const TeCode code, CompileTe(program, te, perturb));
+      ASSIGN_OR_RETURN(const TeCode code, CompileTe(program, te, perturb, options.in_order));
       state.doubles.assign(static_cast<size_t>(code.num_doubles) * kLanes, 0.0);
       state.ints.assign(static_cast<size_t>(code.num_ints) * kLanes, 0);
       if (!RunTe(code, tensors[te.outputs[0]].num_elements(), tensors, state)) return OutOfRange(program, state);

@@ -22,6 +22,9 @@ struct InterpretOptions {
   // moves, a coincidence of many results, such as all summands being the exact ones, is never seen, though machines
   // bring it about.
   int perturb_sparsity = 0;
+  // Sums and products are taken in the program's order. Otherwise a perturbed one that another order might take out of
+  // the type's range is NaN at random.
+  bool in_order = false;
 };
 
 // `inputs` parallel to program.inputs (tensors whose TensorInfo carries a constant may be passed as an empty Tensor).

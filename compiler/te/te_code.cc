@@ -78,7 +78,8 @@ double RoundingUnits(Op op) {
 
 class TeCompiler {
  public:
-  TeCompiler(const Program& program, const Te& te, bool perturb) : program_(program), te_(te), perturb_(perturb) {}
+  TeCompiler(const Program& program, const Te& te, bool perturb, bool in_order)
+      : program_(program), te_(te), perturb_(perturb), any_order_(perturb && !in_order) {}
 
   absl::StatusOr<TeCode> Compile() {
     int64_t stride = 1;
@@ -432,10 +433,10 @@ class TeCompiler {
       Move(&code_.init, acc_[a].reg, first, IsFloat(types[a]));
     }
     // The products of the factors above and below 1.
-    const bool any_order = perturb_ && fold.kind == FoldKind::kProd && IsFloat(fold.acc);
+    const bool any_order = any_order_ && fold.kind == FoldKind::kProd && IsFloat(fold.acc);
     int partial[2] = {kZeroRegister, kZeroRegister};
     // The sum of all magnitudes.
-    const bool any_order_sum = perturb_ && fold.kind == FoldKind::kSum && IsFloat(fold.acc) && !general;
+    const bool any_order_sum = any_order_ && fold.kind == FoldKind::kSum && IsFloat(fold.acc) && !general;
     const int magnitude = any_order_sum ? NewRegister(true) : kZeroRegister;
     if (any_order_sum) Move(&code_.init, magnitude, Constant(fold.acc, 0, 0), true);
     for (int k = 0; any_order && k < 2; ++k) {
@@ -539,7 +540,7 @@ class TeCompiler {
   using Key = std::tuple<uintptr_t, uint8_t, int, int, int, int64_t, int64_t, int64_t, TensorId>;
   const Program& program_;
   const Te& te_;
-  const bool perturb_;
+  const bool perturb_, any_order_;
   TeCode code_;
   absl::Status status_;
   bool in_fold_ = false;
@@ -552,8 +553,8 @@ class TeCompiler {
 
 }  // namespace
 
-absl::StatusOr<TeCode> CompileTe(const Program& program, const Te& te, bool perturb) {
-  return TeCompiler(program, te, perturb).Compile();
+absl::StatusOr<TeCode> CompileTe(const Program& program, const Te& te, bool perturb, bool in_order) {
+  return TeCompiler(program, te, perturb, in_order).Compile();
 }
 
 }  // namespace fusion::te

@@ -28,8 +28,8 @@ struct TeCode {
 };
 
 // The te belongs to a verified program. INTERNAL when an operation is not defined on its type.
-// `perturb`: with Monte Carlo arithmetic.
-absl::StatusOr<TeCode> CompileTe(const Program& program, const Te& te, bool perturb = false);
+// `perturb`: with Monte Carlo arithmetic; `in_order`: of InterpretOptions.
+absl::StatusOr<TeCode> CompileTe(const Program& program, const Te& te, bool perturb = false, bool in_order = false);
 
 }  // namespace fusion::te
 
