@@ -151,6 +151,7 @@ absl::StatusOr<std::vector<Tensor>> Interpret(const Program& program, const std:
       state.data[output] = tensors[output].data();
     }
     if (te.routine) {
+      RETURN_IF_ERROR(CheckRoutine(program, te));
       InterpretRoutine(program, te, tensors);
     } else {
       ASSIGN_OR_RETURN(const TeCode code, CompileTe(program, te, perturb, options.in_order));
