@@ -82,6 +82,7 @@ OpDef Define(const char* name) {
   def.name = name;
   def.mapping = Always(MappingType::kOneToOne);
   def.flops = [](const OpContext&, const Types& outputs) -> double { return NumElements(outputs[0].shape); };
+  def.narrow_types = true;
   def.lower = LowerCast;
   return def;
 }

@@ -135,6 +135,8 @@ struct OpDef {
   std::vector<AttrSpec> attrs;         // anything else on a node is INVALID_ARGUMENT
   std::vector<InputRole> roles;        // by input; kData behind the end
   MathProperties math;
+  // Computes with element types of less than a byte or floats of a byte. Others only move them, at no FLOPs.
+  bool narrow_types = false;
 
   // Types of all outputs, or INVALID_ARGUMENT naming the node and the shapes.
   std::function<absl::StatusOr<std::vector<ecg::ValueType>>(const OpContext&, int num_outputs)> infer;

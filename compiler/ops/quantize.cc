@@ -249,6 +249,7 @@ std::vector<OpDef> QuantizeOps() {
     const bool divides = scale == nullptr || scale->num_elements() != 1 || scale->GetDouble(0) != 1;
     return (divides ? 3.0 : 2.0) * NumElements(outputs[0].shape);
   };
+  quantize.narrow_types = true;
   quantize.lower = LowerQuantize;
 
   OpDef dequantize = Define("DequantizeLinear", 2, 3);
@@ -257,6 +258,7 @@ std::vector<OpDef> QuantizeOps() {
   dequantize.mapping = Always(MappingType::kOneToOne);
   dequantize.infer = InferDequantize;
   dequantize.flops = per_element(2);
+  dequantize.narrow_types = true;
   dequantize.lower = LowerDequantize;
 
   OpDef dynamic = Define("DynamicQuantizeLinear", 1, 1);
