@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/def_parts.h"
+#include "compiler/ops/narrow_types.h"
 #include "compiler/ops/onnx_dtype.h"
 #include "compiler/ops/op_list.h"
 #include "runtime/base/status_macros.h"
@@ -13,6 +14,7 @@ namespace {
 using Types = std::vector<ecg::ValueType>;
 
 absl::StatusOr<Types> InferBitCast(const OpContext& context, int) {
+  RETURN_IF_ERROR(RefuseNarrowElements(context));
   const int64_t to = context.attrs.Int("to");
   const std::optional<DType> dtype = DTypeFromOnnx(to);
   if (!dtype) return context.Unsupported(absl::StrCat("element type ", to, " (to) is not supported"));

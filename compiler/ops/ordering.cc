@@ -8,6 +8,7 @@
 #include "compiler/ops/def_parts.h"
 #include "compiler/ops/elementwise.h"
 #include "compiler/ops/extents.h"
+#include "compiler/ops/narrow_types.h"
 #include "compiler/ops/op_list.h"
 #include "runtime/base/status_macros.h"
 
@@ -17,6 +18,7 @@ namespace {
 using Types = std::vector<ecg::ValueType>;
 
 absl::StatusOr<Types> InferTopK(const OpContext& context, int) {
+  RETURN_IF_ERROR(RefuseNarrowElements(context));
   ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis", -1), context.Rank(0)));
   ASSIGN_OR_RETURN(const std::vector<int64_t> k, context.ConstantInts(1, "K"));
   Shape out = context.ShapeOf(0);
@@ -101,6 +103,7 @@ absl::Status DynamicTopK(ImportContext& import) {
 
 // (x, valid slices) -> (slices, index of each one's first, which each slice of x is, how many equal each, count)
 absl::StatusOr<Types> InferUnique(const OpContext& context, int) {
+  RETURN_IF_ERROR(RefuseNarrowElements(context));
   ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis"), context.Rank(0)));
   if (context.Type(1).dtype != DType::kI64 || NumElements(context.ShapeOf(1)) != 1) {
     return context.Error("the number of slices must be one i64");

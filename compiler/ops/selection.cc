@@ -8,6 +8,7 @@
 #include "compiler/ops/def_parts.h"
 #include "compiler/ops/elementwise.h"
 #include "compiler/ops/extents.h"
+#include "compiler/ops/narrow_types.h"
 #include "compiler/ops/op_list.h"
 #include "runtime/base/status_macros.h"
 
@@ -18,6 +19,7 @@ using Types = std::vector<ecg::ValueType>;
 
 // (x) -> (coordinates [rank, elements], count)
 absl::StatusOr<Types> InferNonZero(const OpContext& context, int) {
+  RETURN_IF_ERROR(RefuseNarrowElements(context));
   const Shape& shape = context.ShapeOf(0);
   return Types{{DType::kI64, {context.Rank(0), NumElements(shape)}}, {DType::kI64, {}}};
 }
@@ -44,6 +46,7 @@ absl::Status DynamicNonZero(ImportContext& import) {
 
 // (x, condition [m]) -> (slices of x, count)
 absl::StatusOr<Types> InferCompress(const OpContext& context, int) {
+  RETURN_IF_ERROR(RefuseNarrowElements(context));
   ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis"), context.Rank(0)));
   if (context.Rank(1) != 1 || context.Type(1).dtype != DType::kBool) return context.Error("condition must be bool [m]");
   Shape out = context.ShapeOf(0);
