@@ -14,7 +14,7 @@ namespace fusion {
 inline constexpr int64_t kLeastRowElements = 16;
 int64_t RowElements(const Shape& shape);
 
-// Of one reference tensor of floats, which must outlive it. One thread at a time.
+// Serves one reference tensor of floats, which must outlive it. One thread at a time.
 class LocalScale {
  public:
   // `stored`: as what floats were kept on the way, where that is coarser than their own type.

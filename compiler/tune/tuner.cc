@@ -27,10 +27,10 @@ constexpr double kPruned = 2;
 // A separate measurement moves by more than this; measured in turns, a kernel must win by the second.
 constexpr double kPromising = 0.97, kWon = 0.98;
 constexpr size_t kFinalists = 2;
-// Of a limited time: what measuring the kernels as they are may take, and what trials leave to the last measurements in
-// turns, without which no trial counts.
+// Shares of a limited time: what measuring the kernels as they are may take, and what trials leave to the last
+// measurements in turns, without which no trial counts.
 constexpr double kOwnShare = 0.4, kFinalsShare = 0.25;
-// Of what is left of the time, what one round of questions may take: builds vary, and the next round knows more.
+// Share of the time left that one round of questions may take: builds vary, and the next round knows more.
 constexpr double kRoundShare = 0.5;
 
 // How much can be asked for in the time that is left. What a variant costs (to be built, sent and measured) is known once

@@ -176,7 +176,7 @@ TEST(Tune, WhereATrialIsDearTimeGoesToWhatMatters) {
   EXPECT_LE(bench.now, 60);
 }
 
-// Of many kernels, whose own measurements alone would take longer than the time.
+// There are many kernels, whose own measurements alone would take longer than the time.
 TEST(Tune, KeepsItsTimeHoweverManyKernelsThereAre) {
   for (const double seconds : {0.1, 1.0, 3.0, 7.0}) {
     MadeUp bench;

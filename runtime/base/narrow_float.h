@@ -28,10 +28,10 @@ struct NarrowFormat {
 // round up, and what is below 2^-127, or negative, becomes 2^-127 or NaN by the caller's choice.
 inline bool IsByteFloat(DType dtype) { return dtype >= DType::kF8E4M3FN && dtype <= DType::kF4E2M1; }
 
-// Of a byte float that is not f8e8m0.
+// Takes a byte float that is not f8e8m0.
 const NarrowFormat& NarrowFormatOf(DType dtype);
 
-// Of any byte float. Bits above a format's own are ignored.
+// Takes any byte float. Bits above a format's own are ignored.
 float NarrowToFloat(DType dtype, uint8_t code);
 uint8_t FloatToNarrow(DType dtype, float value);
 

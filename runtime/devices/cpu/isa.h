@@ -19,7 +19,7 @@ struct InstructionSet {
   int vector_bytes = 0;
   int vector_registers = 0;
 };
-// That of HostIsa(). UNIMPLEMENTED where that is empty.
+// The one of HostIsa(). UNIMPLEMENTED where that is empty.
 absl::StatusOr<InstructionSet> HostInstructionSet();
 
 // FAILED_PRECONDITION if code built for `isa` would not run here, with what to do.

@@ -12,7 +12,7 @@
 
 namespace fusion::fuzz {
 
-// Of one version of every domain that the registry has, without operators.
+// A model of one version of every domain that the registry has, without operators.
 onnx::ModelProto EmptyModel();
 
 onnx::TensorProto ToProto(const std::string& name, const Tensor& tensor);
