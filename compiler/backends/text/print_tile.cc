@@ -344,12 +344,15 @@ class TilePrinter {
       out_->Line(absl::StrCat(VectorType(step_.fold->acc), " ", absl::StrJoin(names, ", "), ";"));
     }
     const bool offset = SignedDot() && run.mask.empty();
-    for (int v = 0; offset && v < vectors; ++v) out_->Line(absl::StrCat("vi o", v, " = bi(0);"));
+    const int offset_rows = OffsetsByRow() ? rows : 1;
+    for (int r = 0; offset && r < offset_rows; ++r) {
+      for (int v = 0; v < vectors; ++v) out_->Line(absl::StrCat("vi ", DotOffset(r, v), " = bi(0);"));
+    }
     PrintFold(run, r0, operands, rows, vectors);
     for (int r = 0; offset && r < rows; ++r) {
       for (int v = 0; v < vectors; ++v) {
         const std::string acc = absl::StrCat("c", r, "_", v);
-        out_->Line(absl::StrCat(acc, " = isub(", acc, ", o", v, ");"));
+        out_->Line(absl::StrCat(acc, " = isub(", acc, ", ", DotOffset(r, v), ");"));
       }
     }
     PrintEpilogue(rows, vectors, r0);
@@ -564,26 +567,39 @@ class TilePrinter {
     }
   }
 
-  // Four products of bytes a lane. Both signed: the instruction wants one factor unsigned, so it gets a + 128, and `o`
-  // keeps 128·Σb of each vector, taken off at the end; border rows differ in their sums and take the longer way.
+  // Four products of bytes a lane. Where both are signed, the instruction wants one factor unsigned, so it gets a + 128,
+  // and `o` keeps 128·Σb of each vector, taken off at the end. Rows share it, unless b differs from row to row as in a
+  // product whose rows are a batch. Border rows differ in which terms they sum and take the longer way.
   bool SignedDot() const {
     return step_.tile.dot_axis >= 0 && ByteFactor(0)->dtype == DType::kI8 && ByteFactor(1)->dtype == DType::kI8;
   }
   const te::ScalarNode* ByteFactor(int i) const { return body_->args[i]->args[0].get(); }
+  // The factor that moves with the lanes.
+  int FactorByLane() const {
+    return te::ClassifyLanes(ByteFactor(0)->indices[0], lane_loop_->axis, lanes_) != te::LaneAccess::kInvariant ? 0 : 1;
+  }
+  bool OffsetsByRow() const {
+    const int row = step_.tile.row_axis;
+    return SignedDot() && row >= 0 && ByteFactor(FactorByLane())->indices[0].UsesAxis(row);
+  }
+  std::string DotOffset(int r, int v) const {
+    return OffsetsByRow() ? absl::StrCat("o", r, "_", v) : absl::StrCat("o", v);
+  }
 
   void PrintDot(const TileRun& run, int rows, int vectors, size_t point,
                 const std::function<std::string(const Scalar&, int, int)>& emit) {
     const auto sign = [&](int i) { return ByteFactor(i)->dtype == DType::kI8 ? "s" : "u"; };
-    const bool first_moves =
-        te::ClassifyLanes(ByteFactor(0)->indices[0], lane_loop_->axis, lanes_) != te::LaneAccess::kInvariant;
-    const int a = first_moves ? 1 : 0, b = 1 - a;  // broadcast, shared
+    const int b = FactorByLane(), a = 1 - b;  // shared, broadcast
     const bool masked = !run.mask.empty();
     const std::string dot = absl::StrCat("dot_", sign(a), sign(b), SignedDot() && masked ? "_exact" : "");
     for (int r = 0; r < rows; ++r) {
       if (masked && !run.mask[r * points_.size() + point]) continue;
       for (int v = 0; v < vectors; ++v) {
         const std::string x = emit(body_->args[a]->args[0], r, v), y = emit(body_->args[b]->args[0], r, v);
-        if (r == 0 && SignedDot() && !masked) out_->Line(absl::StrCat("o", v, " = dot_128(o", v, ", ", y, ");"));
+        if (SignedDot() && !masked && (r == 0 || OffsetsByRow())) {
+          const std::string offset = DotOffset(r, v);
+          out_->Line(absl::StrCat(offset, " = dot_128(", offset, ", ", y, ");"));
+        }
         const std::string acc = absl::StrCat("c", r, "_", v);
         out_->Line(absl::StrCat(acc, " = ", dot, "(", acc, ", ", x, ", ", y, ");"));
       }

@@ -1,7 +1,7 @@
 #include "tests/fuzz/graphs/check.h"
 
 #include "compiler/ecg/text.h"
-#include "tests/fuzz/graphs/model_run.h"
+#include "tests/fuzz/graphs/eager_values.h"
 #include "tests/fuzz/graphs/values.h"
 
 namespace fusion::fuzz {

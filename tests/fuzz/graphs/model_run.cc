@@ -8,11 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/ecg/interpret.h"
 #include "compiler/onnx/import.h"
-#include "compiler/onnx/tensor_import.h"
 #include "compiler/ops/onnx_dtype.h"
 #include "runtime/base/status_macros.h"
 #include "tests/conformance/cut_to_extents.h"
-#include "tests/fuzz/graphs/values.h"
 
 namespace fusion::fuzz {
 namespace {
@@ -35,6 +33,21 @@ void CollectReads(const onnx::NodeProto& node, const std::set<std::string>& defi
       if (inside.count(output.name()) == 0) reads->insert(output.name());
     }
   }
+}
+
+// As a model stores it: elements of fewer bits than a byte lie side by side, the first in the lowest bits.
+std::string RawData(const Tensor& tensor) {
+  const auto* bytes = static_cast<const char*>(tensor.data());
+  const int bits = DTypeBits(tensor.dtype());
+  if (bits >= 8) return std::string(bytes, static_cast<size_t>(tensor.size_bytes()));
+  std::string packed((tensor.num_elements() * bits + 7) / 8, '\0');
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) {
+    for (int bit = 0; bit < bits; ++bit) {
+      const int64_t to = i * bits + bit;
+      if ((bytes[i] >> bit & 1) != 0) packed[to / 8] = static_cast<char>(packed[to / 8] | 1 << to % 8);
+    }
+  }
+  return packed;
 }
 
 }  // namespace
@@ -74,7 +87,7 @@ onnx::TensorProto ToProto(const std::string& name, const Tensor& tensor) {
       for (int64_t i = 0; i < count; ++i) proto.add_int32_data(static_cast<int32_t>(tensor.GetInt(i)));
       break;
     default:
-      proto.set_raw_data(tensor.data(), static_cast<size_t>(tensor.size_bytes()));
+      proto.set_raw_data(RawData(tensor));
   }
   if (count == 0) proto.set_raw_data("");
   return proto;
@@ -132,37 +145,6 @@ absl::StatusOr<TensorsByName> RunNode(const onnx::NodeProto& node, const Tensors
   TensorsByName results;
   for (size_t o = 0; o < names.size(); ++o) results[names[o]] = std::move(outputs[o]);
   return results;
-}
-
-absl::StatusOr<std::vector<Tensor>> RunEagerly(const onnx::ModelProto& model) {
-  TensorsByName values;
-  const std::map<std::string, std::string> no_paths;
-  onnx_import::ExternalFiles no_files(&no_paths);
-  for (const auto& initializer : model.graph().initializer()) {
-    onnx::TensorProto copy = initializer;
-    ASSIGN_OR_RETURN(values[initializer.name()], onnx_import::TakeTensor(&copy, initializer.name(), &no_files));
-  }
-  for (const auto& input : model.graph().input()) {
-    const auto& type = input.type().tensor_type();
-    Shape shape;
-    for (const auto& dim : type.shape().dim()) shape.push_back(dim.dim_value());
-    const std::optional<DType> dtype = ops::DTypeFromOnnx(type.elem_type());
-    if (!dtype) return absl::InvalidArgumentError(absl::StrCat("input '", input.name(), "' has no type"));
-    values[input.name()] = DrawInput(input.name(), *dtype, shape);
-  }
-  for (const onnx::NodeProto& node : model.graph().node()) {
-    const absl::StatusOr<TensorsByName> results = RunNode(node, values);
-    RETURN_IF_ERROR(Annotate(results.status(), "with constant operands"));
-    for (const auto& [name, tensor] : *results) values[name] = tensor;
-  }
-  std::vector<Tensor> outputs;
-  for (const auto& output : model.graph().output()) {
-    if (values.count(output.name()) == 0) {
-      return absl::InvalidArgumentError(absl::StrCat("nothing computes '", output.name(), "'"));
-    }
-    outputs.push_back(values[output.name()]);
-  }
-  return outputs;
 }
 
 }  // namespace fusion::fuzz

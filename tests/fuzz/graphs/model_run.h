@@ -1,4 +1,4 @@
-// ONNX models in memory: imported whole, or run one operator after another.
+// ONNX models in memory: imported whole, or one operator on constants.
 #ifndef FUSION_TESTS_FUZZ_GRAPHS_MODEL_RUN_H_
 #define FUSION_TESTS_FUZZ_GRAPHS_MODEL_RUN_H_
 
@@ -24,9 +24,6 @@ using TensorsByName = std::map<std::string, Tensor>;
 
 // What `node` gives where the values that it reads, also in its subgraphs, are constants. The errors of import.
 absl::StatusOr<TensorsByName> RunNode(const onnx::NodeProto& node, const TensorsByName& values);
-
-// The model's outputs on the data that its inputs' names draw (values.h), by RunNode for each node.
-absl::StatusOr<std::vector<Tensor>> RunEagerly(const onnx::ModelProto& model);
 
 // Names from outside that the node and its subgraphs read.
 std::vector<std::string> Reads(const onnx::NodeProto& node);

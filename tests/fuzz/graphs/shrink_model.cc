@@ -3,7 +3,7 @@
 #include <set>
 #include <utility>
 
-#include "tests/fuzz/graphs/model_run.h"
+#include "tests/fuzz/graphs/eager_values.h"
 #include "tests/fuzz/graphs/shrink.h"
 #include "tests/fuzz/graphs/values.h"
 
@@ -26,23 +26,10 @@ void Prune(onnx::GraphProto* graph) {
   }
 }
 
-// The values of all names, as far as nodes can be run one by one.
+// The tensors of all names, as far as nodes can be run one by one.
 TensorsByName Values(const onnx::ModelProto& model) {
-  onnx::ModelProto all = model;
-  onnx::GraphProto* graph = all.mutable_graph();
-  graph->clear_output();
-  std::vector<std::string> names;
-  for (const auto& node : graph->node()) {
-    for (const std::string& name : node.output()) {
-      if (name.empty()) continue;
-      graph->add_output()->set_name(name);
-      names.push_back(name);
-    }
-  }
-  TensorsByName values;
-  const auto outputs = RunEagerly(all);
-  for (size_t o = 0; outputs.ok() && o < names.size(); ++o) values[names[o]] = (*outputs)[o];
-  return values;
+  const auto values = RunAll(model);
+  return values.ok() ? values->tensors : TensorsByName();
 }
 
 // Without node n; what is still read of it is an input.

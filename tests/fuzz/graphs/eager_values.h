@@ -1,0 +1,36 @@
+// Models run operator by operator: the reference for what import makes of control flow, extents, sequences and optionals.
+#ifndef FUSION_TESTS_FUZZ_GRAPHS_EAGER_VALUES_H_
+#define FUSION_TESTS_FUZZ_GRAPHS_EAGER_VALUES_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "onnx/onnx_pb.h"
+#include "tests/fuzz/graphs/model_run.h"
+
+namespace fusion::fuzz {
+
+struct EagerValues {
+  TensorsByName tensors;
+  // Sequences, and optionals, which hold one element or none.
+  std::map<std::string, std::vector<Tensor>> lists;
+};
+
+// The operators that take or give a sequence or an optional.
+std::vector<std::string> ListOperators();
+
+// The outputs of `node`. Operators on lists are written out here by ONNX's text, since import would otherwise be
+// compared with itself; all others go through RunNode.
+absl::StatusOr<EagerValues> RunOne(const onnx::NodeProto& node, const EagerValues& values);
+
+// All values of the main graph, on the data that its inputs' names draw (values.h).
+absl::StatusOr<EagerValues> RunAll(const onnx::ModelProto& model);
+
+// The model's outputs, which are tensors, by RunAll.
+absl::StatusOr<std::vector<Tensor>> RunEagerly(const onnx::ModelProto& model);
+
+}  // namespace fusion::fuzz
+
+#endif  // FUSION_TESTS_FUZZ_GRAPHS_EAGER_VALUES_H_

@@ -1,0 +1,91 @@
+// ModelGenerator: draws one ONNX model node by node. Every value is computed as soon as it is drawn, so that later nodes fit
+// the extents that there really are. Private to random_model.
+#ifndef FUSION_TESTS_FUZZ_GRAPHS_MODEL_GENERATOR_H_
+#define FUSION_TESTS_FUZZ_GRAPHS_MODEL_GENERATOR_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/ops/op_def.h"
+#include "onnx/onnx_pb.h"
+#include "tests/fuzz/graphs/drawing.h"
+#include "tests/fuzz/graphs/eager_values.h"
+#include "tests/fuzz/graphs/fitting.h"
+#include "tests/fuzz/graphs/limits.h"
+#include "tests/fuzz/graphs/random_model.h"
+
+namespace fusion::fuzz {
+
+class ModelGenerator {
+ public:
+  ModelGenerator(uint64_t seed, const GraphLimits& limits);
+  DrawnModel Make();
+
+ private:
+  using Names = std::vector<std::string>;  // of the values that a node may read, in the order of their making
+
+  std::string NewName(const std::string& kind);
+  const Tensor& Of(const std::string& name) const { return values_.tensors.at(name); }
+
+  // ---- operands
+  std::string AddInput(DType dtype, Shape shape, const std::string& suffix, Names* visible);
+  std::string AddConstant(const Tensor& tensor);
+  std::string Fresh(DType dtype, Shape shape, Names* visible);
+  std::string Existing(const Names& visible);
+  std::string DataOperand(const std::string& first, Names* visible);
+  std::string FittingOperand(const FittingSpec& spec, Names* visible);
+  // Operands and attributes of one proposal. False: the operator takes no such operand at all.
+  void Operands(const ops::OpDef& def, Names* visible, onnx::NodeProto* node);
+
+  // ---- nodes
+  // The node's results become known. False: they are too large, or it does not fit.
+  bool Run(const onnx::NodeProto& node);
+  // A registry operator that runs.
+  std::optional<onnx::NodeProto> Operator(Names* visible);
+  bool AddTo(onnx::GraphProto* graph, Names* visible, int depth);
+  bool AddTopNode(Names* visible);
+  // What nothing reads, and a few others.
+  void SetOutputs();
+  std::string AddSimple(const std::string& op, const std::vector<std::string>& inputs, onnx::GraphProto* graph,
+                        const ecg::Attributes& attrs = {});
+
+  // ---- control flow (random_control_flow.cc)
+  std::optional<onnx::NodeProto> ControlFlow(Names* visible, int depth);
+  void Fill(onnx::GraphProto* graph, Names* inside, int depth, int most);
+  static void Return(const std::string& name, DType dtype, onnx::GraphProto* graph);
+  // A value that the subgraph has made, of this type and rank if there is one, else a copy of a constant.
+  std::string Made(const onnx::GraphProto& graph, DType dtype, const Shape& shape, bool same_shape);
+  std::string Condition(const Names& visible);
+  std::optional<onnx::NodeProto> Branches(Names* visible, int depth);
+  std::string TripCount();
+  // The state after an iteration: of the type and shape that it had, unless it grows.
+  std::string NextState(const std::string& state, bool may_grow, onnx::GraphProto* body);
+  std::string LoopCondition(const Names& body_inputs, onnx::GraphProto* body);
+  std::optional<onnx::NodeProto> Repetition(Names* visible, int depth);
+  std::optional<onnx::NodeProto> Scanning(Names* visible, int depth);
+
+  // ---- sequences and optionals (random_lists.cc)
+  std::optional<onnx::NodeProto> ListNode(Names* visible);
+  onnx::NodeProto NewList(Names* visible);
+  onnx::NodeProto ReadOrChangeList(const std::string& list, Names* visible);
+  std::string Position(int64_t length, bool may_be_unknown);
+
+  Drawing draw_;
+  const GraphLimits limits_;
+  std::vector<const ops::OpDef*> ops_;
+  onnx::ModelProto model_;
+  EagerValues values_;  // of every name, also of those in bodies, there of one iteration
+  Names lists_;         // sequences and optionals of the main graph
+  int count_ = 0;
+  std::map<std::string, int> left_out_;
+};
+
+// Sets attribute `name` of `node`.
+void AddAttribute(const std::string& name, const ecg::Attribute& value, onnx::NodeProto* node);
+
+}  // namespace fusion::fuzz
+
+#endif  // FUSION_TESTS_FUZZ_GRAPHS_MODEL_GENERATOR_H_

@@ -1,0 +1,106 @@
+// Sequences and optionals: lists of what the model has computed, drawn in its main graph.
+#include "absl/strings/str_cat.h"
+#include "compiler/ops/onnx_dtype.h"
+#include "tests/fuzz/graphs/model_generator.h"
+#include "tests/fuzz/graphs/values.h"
+
+namespace fusion::fuzz {
+namespace {
+
+constexpr size_t kLongest = 12;
+
+onnx::NodeProto Node(const std::string& op, const std::vector<std::string>& operands) {
+  onnx::NodeProto node;
+  node.set_op_type(op);
+  for (const std::string& name : operands) node.add_input(name);
+  return node;
+}
+
+}  // namespace
+
+// Null where the node does not fit: its list is empty, its operands have other types.
+std::optional<onnx::NodeProto> ModelGenerator::ListNode(Names* visible) {
+  const bool makes = lists_.empty() || draw_.Chance(0.3);
+  onnx::NodeProto node = makes ? NewList(visible) : ReadOrChangeList(draw_.OneOf(lists_), visible);
+  const std::string name = NewName("l");
+  node.add_output(name);
+  if (!Run(node)) return std::nullopt;
+  const auto list = values_.lists.find(name);
+  if (list == values_.lists.end()) return node;
+  if (list->second.size() > kLongest) return std::nullopt;
+  lists_.push_back(name);
+  return node;
+}
+
+onnx::NodeProto ModelGenerator::NewList(Names* visible) {
+  const std::string first = DataOperand("", visible);
+  const Tensor& value = Of(first);
+  switch (draw_.Below(6)) {
+    case 0: {
+      onnx::NodeProto node = Node("SequenceEmpty", {});
+      AddAttribute("dtype", ops::OnnxNumber(value.dtype()), &node);
+      return node;
+    }
+    case 1:
+      return Node("Optional", {first});
+    case 2:
+    case 3: {
+      onnx::NodeProto node = Node("SplitToSequence", {first});
+      const auto rank = static_cast<int64_t>(value.shape().size());
+      const int64_t axis = rank == 0 ? 0 : draw_.Between(-rank, rank - 1);
+      AddAttribute("axis", axis, &node);
+      if (draw_.Chance(0.5)) {
+        const int64_t each = draw_.Between(1, 3);
+        node.add_input(AddConstant(Tensor::From<int64_t>(DType::kI64, {}, {each})));
+      } else if (draw_.Chance(0.5)) {
+        AddAttribute("keepdims", int64_t{0}, &node);
+      }
+      return node;
+    }
+    default: {
+      Names elements = {first};
+      for (const std::string& name : *visible) {
+        if (Of(name).dtype() == value.dtype() && elements.size() < 4 && draw_.Chance(0.4)) elements.push_back(name);
+      }
+      return Node("SequenceConstruct", elements);
+    }
+  }
+}
+
+// A constant, or known only when the model runs.
+std::string ModelGenerator::Position(int64_t length, bool may_be_unknown) {
+  if (may_be_unknown && draw_.Chance(0.4)) return AddInput(DType::kI64, {}, absl::StrCat("_below", length), nullptr);
+  return AddConstant(Tensor::From<int64_t>(DType::kI64, {}, {draw_.Between(-length, length - 1)}));
+}
+
+onnx::NodeProto ModelGenerator::ReadOrChangeList(const std::string& list, Names* visible) {
+  const std::vector<Tensor>& elements = values_.lists.at(list);
+  const auto length = static_cast<int64_t>(elements.size());
+  const bool optional = length <= 1 && draw_.Chance(0.3);
+  if (optional) return Node(draw_.Chance(0.5) ? "OptionalHasElement" : "OptionalGetElement", {list});
+  switch (length == 0 ? 4 + draw_.Below(2) : draw_.Below(7)) {
+    case 0:
+    case 1:
+      return Node("SequenceAt", {list, Position(length, true)});
+    case 2: {
+      onnx::NodeProto node = Node("ConcatFromSequence", {list});
+      const auto rank = static_cast<int64_t>(elements[0].shape().size());
+      const bool new_axis = rank == 0 || draw_.Chance(0.5);
+      if (new_axis) AddAttribute("new_axis", int64_t{1}, &node);
+      AddAttribute("axis", int64_t{draw_.Between(-rank, new_axis ? rank : rank - 1)}, &node);
+      return node;
+    }
+    case 3:
+      return draw_.Chance(0.5) ? Node("SequenceErase", {list})
+                               : Node("SequenceErase", {list, Position(length, false)});
+    case 4:
+      return Node("SequenceLength", {list});
+    default: {
+      const std::string element = DataOperand("", visible);
+      if (draw_.Chance(0.5)) return Node("SequenceInsert", {list, element});
+      return Node("SequenceInsert", {list, element, Position(length + 1, false)});
+    }
+  }
+}
+
+}  // namespace fusion::fuzz
