@@ -179,10 +179,13 @@ absl::Status LowerPhases(LowerContext& context, const Window& window) {
   Shape phases = {type.shape[0]};  // [N, H, s, W, s, …, M]
   Shape taps = {w[0] / context.attrs.Int("group", 1)};
   bool pads_x = false, pads_w = false;
+  std::vector<bool> ends_early(spatial);  // rows behind the last one that any tap reaches are zero
   for (int d = 0; d < spatial; ++d) {
     const int64_t stride = window.strides[d];
-    const int64_t rows = (window.out[d] - 1 + window.before[d]) / stride + 1;
     const int64_t reach = (window.kernel[d] + stride - 1) / stride;
+    const int64_t wanted = (window.out[d] - 1 + window.before[d]) / stride + 1;
+    const int64_t rows = std::min(wanted, window.in[d] + (reach - 1) * window.dilations[d]);
+    ends_early[d] = rows < wanted;
     phases.insert(phases.end(), {rows, stride});
     taps.push_back(reach);
     pads_x |= reach > 1 || rows > window.in[d];
@@ -206,13 +209,16 @@ absl::Status LowerPhases(LowerContext& context, const Window& window) {
                                     });
   DefineMap(context, 0, [&](const Idx& i) {
     Idx from = {i[0]};
+    te::Pred reached;
     for (int d = 0; d < spatial; ++d) {
       const Index u = i[d + 2] + Index(window.before[d]);
       from.push_back(FloorDiv(u, window.strides[d]));
+      if (ends_early[d]) reached.push_back({from.back(), te::Cmp::kLt, Index(phases[2 * d + 1])});
       from.push_back(Mod(u, window.strides[d]));
     }
     from.push_back(i[1]);
-    const Scalar value = b.At(sum, from);
+    Scalar value = b.At(sum, from);
+    if (!reached.empty()) value = te::If(reached, value, te::Imm(type.dtype, 0));
     return context.Has(2) ? value + b.At(context.in[2], {i[1]}) : value;
   });
   return absl::OkStatus();

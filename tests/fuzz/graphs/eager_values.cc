@@ -13,6 +13,8 @@
 namespace fusion::fuzz {
 namespace {
 
+constexpr char kOptional[] = "Optional";
+
 using List = std::vector<Tensor>;
 using IntAttributes = std::map<std::string, int64_t>;
 
@@ -60,9 +62,17 @@ class ListNode {
   }
 
   absl::StatusOr<List> ListAt(int i) const {
-    const auto found = Has(i) ? values_.lists.find(node_.input(i)) : values_.lists.end();
-    if (found == values_.lists.end()) return Missing(i);
+    const auto found = Has(i) ? values_.sequences.find(node_.input(i)) : values_.sequences.end();
+    if (found == values_.sequences.end()) return Missing(i);
     return found->second;
+  }
+
+  // A tensor or a sequence stands for an optional that has a value. Sequences are not drawn there.
+  absl::StatusOr<List> OptionalAt(int i) const {
+    const auto found = Has(i) ? values_.optionals.find(node_.input(i)) : values_.optionals.end();
+    if (found != values_.optionals.end()) return found->second;
+    ASSIGN_OR_RETURN(Tensor tensor, TensorAt(i));
+    return List{std::move(tensor)};
   }
 
   // In [0, limit); negative ones count from the end.
@@ -96,8 +106,6 @@ absl::StatusOr<List> Construct(const ListNode& node) {
   }
   return list;
 }
-
-absl::StatusOr<List> MakeOptional(const ListNode& node) { return node.Has(0) ? Construct(node) : List{}; }
 
 absl::StatusOr<List> Insert(const ListNode& node) {
   ASSIGN_OR_RETURN(List list, node.ListAt(0));
@@ -170,22 +178,23 @@ absl::StatusOr<Tensor> Concat(const ListNode& node) {
 }
 
 absl::StatusOr<Tensor> HasElement(const ListNode& node) {
-  const absl::StatusOr<List> optional = node.ListAt(0);
-  const bool has = optional.ok() ? !optional->empty() : node.Has(0);
-  return Tensor::From<int64_t>(DType::kBool, {}, {has ? 1 : 0});
+  List optional;
+  if (node.Has(0)) {
+    ASSIGN_OR_RETURN(optional, node.OptionalAt(0));
+  }
+  return Tensor::From<int64_t>(DType::kBool, {}, {optional.empty() ? 0 : 1});
 }
 
 absl::StatusOr<Tensor> GetElement(const ListNode& node) {
-  const absl::StatusOr<List> optional = node.ListAt(0);
-  if (!optional.ok()) return node.TensorAt(0);
-  if (optional->empty()) return absl::InvalidArgumentError("an optional has no element");
-  return optional->front();
+  ASSIGN_OR_RETURN(const List optional, node.OptionalAt(0));
+  if (optional.empty()) return absl::InvalidArgumentError("an optional has no element");
+  return optional.front();
 }
 
 const std::map<std::string, absl::StatusOr<List> (*)(const ListNode&), std::less<>>& ListMakers() {
   static const auto* const makers = new std::map<std::string, absl::StatusOr<List> (*)(const ListNode&), std::less<>>{
       {"SequenceConstruct", Construct}, {"SequenceEmpty", Construct}, {"SequenceInsert", Insert},
-      {"SequenceErase", Erase},         {"SplitToSequence", Split},   {"Optional", MakeOptional}};
+      {"SequenceErase", Erase},         {"SplitToSequence", Split}};
   return *makers;
 }
 
@@ -199,7 +208,7 @@ const std::map<std::string, absl::StatusOr<Tensor> (*)(const ListNode&), std::le
 }  // namespace
 
 std::vector<std::string> ListOperators() {
-  std::vector<std::string> names;
+  std::vector<std::string> names = {kOptional};
   for (const auto& [name, maker] : ListMakers()) names.push_back(name);
   for (const auto& [name, reader] : ListReaders()) names.push_back(name);
   return names;
@@ -208,7 +217,13 @@ std::vector<std::string> ListOperators() {
 absl::StatusOr<EagerValues> RunOne(const onnx::NodeProto& node, const EagerValues& values) {
   EagerValues results;
   if (const auto maker = ListMakers().find(node.op_type()); maker != ListMakers().end()) {
-    ASSIGN_OR_RETURN(results.lists[node.output(0)], maker->second(ListNode(node, values)));
+    ASSIGN_OR_RETURN(results.sequences[node.output(0)], maker->second(ListNode(node, values)));
+  } else if (node.op_type() == kOptional) {
+    if (node.input_size() == 0) {
+      results.optionals[node.output(0)] = {};
+    } else {
+      ASSIGN_OR_RETURN(results.optionals[node.output(0)], Construct(ListNode(node, values)));
+    }
   } else if (const auto reader = ListReaders().find(node.op_type()); reader != ListReaders().end()) {
     ASSIGN_OR_RETURN(results.tensors[node.output(0)], reader->second(ListNode(node, values)));
   } else {
@@ -238,7 +253,8 @@ absl::StatusOr<EagerValues> RunAll(const onnx::ModelProto& model) {
     absl::StatusOr<EagerValues> results = RunOne(node, values);
     RETURN_IF_ERROR(Annotate(results.status(), "with constant operands"));
     for (auto& [name, tensor] : results->tensors) values.tensors[name] = std::move(tensor);
-    for (auto& [name, list] : results->lists) values.lists[name] = std::move(list);
+    for (auto& [name, list] : results->sequences) values.sequences[name] = std::move(list);
+    for (auto& [name, list] : results->optionals) values.optionals[name] = std::move(list);
   }
   return values;
 }

@@ -14,8 +14,8 @@ namespace fusion::fuzz {
 
 struct EagerValues {
   TensorsByName tensors;
-  // Sequences, and optionals, which hold one element or none.
-  std::map<std::string, std::vector<Tensor>> lists;
+  std::map<std::string, std::vector<Tensor>> sequences;
+  std::map<std::string, std::vector<Tensor>> optionals;  // one element or none
 };
 
 // The operators that take or give a sequence or an optional.

@@ -20,15 +20,14 @@ onnx::NodeProto Node(const std::string& op, const std::vector<std::string>& oper
 
 // Null where the node does not fit: its list is empty, its operands have other types.
 std::optional<onnx::NodeProto> ModelGenerator::ListNode(Names* visible) {
-  const bool makes = lists_.empty() || draw_.Chance(0.3);
+  const bool makes = lists_.empty() || draw_.Chance(0.2);
   onnx::NodeProto node = makes ? NewList(visible) : ReadOrChangeList(draw_.OneOf(lists_), visible);
   const std::string name = NewName("l");
   node.add_output(name);
   if (!Run(node)) return std::nullopt;
-  const auto list = values_.lists.find(name);
-  if (list == values_.lists.end()) return node;
-  if (list->second.size() > kLongest) return std::nullopt;
-  lists_.push_back(name);
+  const auto sequence = values_.sequences.find(name);
+  if (sequence != values_.sequences.end() && sequence->second.size() > kLongest) return std::nullopt;
+  if (values_.tensors.count(name) == 0) lists_.push_back(name);
   return node;
 }
 
@@ -74,10 +73,10 @@ std::string ModelGenerator::Position(int64_t length, bool may_be_unknown) {
 }
 
 onnx::NodeProto ModelGenerator::ReadOrChangeList(const std::string& list, Names* visible) {
-  const std::vector<Tensor>& elements = values_.lists.at(list);
+  const auto found = values_.sequences.find(list);
+  if (found == values_.sequences.end()) return Node(draw_.Chance(0.5) ? "OptionalHasElement" : "OptionalGetElement", {list});
+  const std::vector<Tensor>& elements = found->second;
   const auto length = static_cast<int64_t>(elements.size());
-  const bool optional = length <= 1 && draw_.Chance(0.3);
-  if (optional) return Node(draw_.Chance(0.5) ? "OptionalHasElement" : "OptionalGetElement", {list});
   switch (length == 0 ? 4 + draw_.Below(2) : draw_.Below(7)) {
     case 0:
     case 1:

@@ -21,7 +21,7 @@ using ops::OpDef;
 constexpr int kProposals = 30;  // of one operator
 constexpr int kMaxInputs = 8;   // of a model, roughly
 constexpr int kDeepest = 2;     // subgraphs in subgraphs
-constexpr double kControlFlow = 0.12, kDataDependent = 0.3, kLists = 0.06;
+constexpr double kControlFlow = 0.12, kDataDependent = 0.3, kLists = 0.12;
 constexpr const char* kControlOps[] = {"If", "Loop", "Scan"};
 
 }  // namespace
@@ -173,7 +173,8 @@ bool ModelGenerator::Run(const onnx::NodeProto& node) {
     if (tensor.num_elements() == 0 && !draw_.Chance(0.3)) return false;
   }
   for (auto& [name, tensor] : results->tensors) values_.tensors[name] = std::move(tensor);
-  for (auto& [name, list] : results->lists) values_.lists[name] = std::move(list);
+  for (auto& [name, list] : results->sequences) values_.sequences[name] = std::move(list);
+  for (auto& [name, list] : results->optionals) values_.optionals[name] = std::move(list);
   return true;
 }
 

@@ -35,7 +35,7 @@ TEST(RandomModelTest, TextKeepsAModel) {
 
 TEST(RandomModelTest, DrawsWhatOnlyModelsHave) {
   std::map<std::string, int> counts;
-  for (uint64_t seed = 0; seed < 60; ++seed) CountOperators(RandomModel(seed).model.graph(), &counts);
+  for (uint64_t seed = 0; seed < 300; ++seed) CountOperators(RandomModel(seed).model.graph(), &counts);
   for (const char* op : {"If", "Loop", "Scan", "NonZero", "Compress", "TopK", "Unique", "NonMaxSuppression",
                          "SplitToSequence", "SequenceInsert", "SequenceAt", "ConcatFromSequence", "OptionalGetElement"}) {
     EXPECT_GT(counts[op], 0) << op;
