@@ -51,9 +51,9 @@ void CompareIntegers(const Tensor& actual, const Tensor& reference, Comparison* 
   if (result->max_abs_err > 0) result->verdict = Verdict::kWrong;
 }
 
-void CompareFloats(const Tensor& actual, const Tensor& reference, DType stored, Comparison* result) {
+void CompareFloats(const Tensor& actual, const Tensor& reference, const Slack& slack, Comparison* result) {
   const DType dtype = reference.dtype();
-  LocalScale scale(reference, stored);
+  LocalScale scale(reference, slack);
   Errors errors(reference.shape(), result);
   std::vector<uint64_t> ulps;
   int64_t finite = 0;
@@ -112,7 +112,7 @@ std::vector<int64_t> IndexOf(int64_t element, const Shape& shape) {
   return index;
 }
 
-absl::StatusOr<Comparison> CompareTensors(const Tensor& actual, const Tensor& reference, DType stored) {
+absl::StatusOr<Comparison> CompareTensors(const Tensor& actual, const Tensor& reference, const Slack& slack) {
   if (actual.dtype() != reference.dtype()) {
     return absl::InvalidArgumentError(absl::StrCat(DTypeName(actual.dtype()), ShapeToString(actual.shape()),
                                                    " against ", DTypeName(reference.dtype()),
@@ -127,12 +127,12 @@ absl::StatusOr<Comparison> CompareTensors(const Tensor& actual, const Tensor& re
     return result;
   }
   result.tolerance = ToleranceOf(actual.dtype());
-  if (IsFloat(actual.dtype())) result.tolerance = std::max(result.tolerance, ToleranceOf(stored));
+  if (IsFloat(actual.dtype())) result.tolerance = std::max(result.tolerance, ToleranceOf(slack.stored));
   if (reference.num_elements() == 0) {
     result.verdict = Verdict::kNotCompared;
     result.why = "it is empty, in the reference too: give inputs of which something is left";
   } else if (IsFloat(actual.dtype())) {
-    CompareFloats(actual, reference, stored, &result);
+    CompareFloats(actual, reference, slack, &result);
   } else {
     CompareIntegers(actual, reference, &result);
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/local/local_scale.h"
 #include "runtime/base/tensor.h"
 
 namespace fusion {
@@ -42,9 +43,9 @@ struct Comparison {
 };
 
 // Element by element. Not compared: what is empty, and what holds NaN and nothing finite on both sides. Wrong: other extents.
-// `stored`: as what floats were kept on the way, which decides the tolerance where it is coarser than their own type.
+// `slack.stored` decides the tolerance where it is coarser than their own type.
 // INVALID_ARGUMENT when the type differs.
-absl::StatusOr<Comparison> CompareTensors(const Tensor& actual, const Tensor& reference, DType stored = DType::kF32);
+absl::StatusOr<Comparison> CompareTensors(const Tensor& actual, const Tensor& reference, const Slack& slack = {});
 
 // An element's index along each axis.
 std::vector<int64_t> IndexOf(int64_t element, const Shape& shape);

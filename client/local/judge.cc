@@ -11,12 +11,12 @@ namespace fusion {
 
 absl::StatusOr<Judgement> JudgeOutputs(const std::vector<Tensor>& inputs, const std::vector<Tensor>& actual,
                                        const std::vector<Tensor>& reference, const ModelRun& run,
-                                       MadeByRun made_by_run, DType stored) {
+                                       MadeByRun made_by_run, const Slack& slack) {
   if (actual.size() != reference.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat("the bundle has ", actual.size(), " outputs, the reference ", reference.size()));
   }
-  ASSIGN_OR_RETURN(OutputsCompared compared, CompareOutputs(actual, reference, stored));
+  ASSIGN_OR_RETURN(OutputsCompared compared, CompareOutputs(actual, reference, slack));
   Judgement judgement{std::move(compared.outputs), std::move(compared.moved_rows), {}};
   const bool any_wrong = std::any_of(judgement.outputs.begin(), judgement.outputs.end(),
                                      [](const Comparison& c) { return c.verdict == Verdict::kWrong; });

@@ -26,7 +26,7 @@ struct Judgement {
 // is judged.
 absl::StatusOr<Judgement> JudgeOutputs(const std::vector<Tensor>& inputs, const std::vector<Tensor>& actual,
                                        const std::vector<Tensor>& reference, const ModelRun& run,
-                                       MadeByRun made_by_run, DType stored);
+                                       MadeByRun made_by_run, const Slack& slack);
 
 }  // namespace fusion
 

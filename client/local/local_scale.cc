@@ -40,10 +40,10 @@ int64_t RowElements(const Shape& shape) {
   return std::max<int64_t>(elements, 1);
 }
 
-LocalScale::LocalScale(const Tensor& reference, DType stored)
+LocalScale::LocalScale(const Tensor& reference, const Slack& slack)
     : reference_(reference),
-      negligible_(SmallestNormal(reference.dtype())),
-      least_(std::max(negligible_, SmallestNormal(stored))),
+      negligible_(std::max(SmallestNormal(reference.dtype()), slack.absolute)),
+      least_(std::max(SmallestNormal(reference.dtype()), SmallestNormal(slack.stored))),
       row_elements_(RowElements(reference.shape())) {}
 
 double LocalScale::Error(int64_t element, double actual) {

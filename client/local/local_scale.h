@@ -14,14 +14,19 @@ namespace fusion {
 inline constexpr int64_t kLeastRowElements = 16;
 int64_t RowElements(const Shape& shape);
 
+// What a comparison forgives beyond rounding in an output's own type.
+struct Slack {
+  DType stored = DType::kF32;  // as what floats were kept on the way, where that is coarser than their own type
+  double absolute = 0;         // differences up to this are none, for another runtime's approximations near zero
+};
+
 // Serves one reference tensor of floats, which must outlive it. One thread at a time.
 class LocalScale {
  public:
-  // `stored`: as what floats were kept on the way, where that is coarser than their own type.
-  LocalScale(const Tensor& reference, DType stored);
+  LocalScale(const Tensor& reference, const Slack& slack);
 
   // How far `actual` is from the reference at `element`, relative to the larger of the reference there and its row's
-  // scale. 0 below the smallest normal number: a device may count subnormals as zero. Both must be finite.
+  // scale. 0 below the smallest normal number, which a device may count as zero, and within Slack::absolute. Both must be finite.
   double Error(int64_t element, double actual);
 
   // The larger of two figures over the row's finite elements that are not zero: their median magnitude, and the root

@@ -110,7 +110,7 @@ Tensor Reordered(const Tensor& tensor, const std::vector<int64_t>& source) {
 }  // namespace
 
 Reordering ReorderTiedRows(absl::Span<const Tensor> actual, absl::Span<const Tensor> reference,
-                           absl::Span<const Comparison> compared, DType stored) {
+                           absl::Span<const Comparison> compared, const Slack& slack) {
   std::map<int64_t, std::vector<size_t>> by_rows;
   for (size_t i = 0; i < actual.size(); ++i) {
     const Shape& shape = actual[i].shape();
@@ -127,7 +127,7 @@ Reordering ReorderTiedRows(absl::Span<const Tensor> actual, absl::Span<const Ten
       broken = broken || compared[i].verdict == Verdict::kWrong;
       ordered = ordered || sorts;
       outputs.push_back({&actual[i], &reference[i], compared[i].tolerance, sorts, actual[i].num_elements() / rows,
-                         LocalScale(reference[i], stored)});
+                         LocalScale(reference[i], slack)});
     }
     if (!ordered || !broken) continue;  // nothing that sorts, or nothing to mend
     const std::vector<int64_t> source = MatchRows(outputs, rows);
@@ -144,19 +144,19 @@ Reordering ReorderTiedRows(absl::Span<const Tensor> actual, absl::Span<const Ten
 }
 
 absl::StatusOr<OutputsCompared> CompareOutputs(std::vector<Tensor> actual, const std::vector<Tensor>& reference,
-                                               DType stored) {
+                                               const Slack& slack) {
   OutputsCompared result;
   const auto compare = [&](const std::vector<Tensor>& tensors) -> absl::Status {
     result.outputs.clear();
     for (size_t i = 0; i < tensors.size(); ++i) {
-      auto compared = CompareTensors(tensors[i], reference[i], stored);
+      auto compared = CompareTensors(tensors[i], reference[i], slack);
       RETURN_IF_ERROR(Annotate(compared.status(), absl::StrCat("output ", i)));
       result.outputs.push_back(*std::move(compared));
     }
     return absl::OkStatus();
   };
   RETURN_IF_ERROR(compare(actual));
-  Reordering reordered = ReorderTiedRows(actual, reference, result.outputs, stored);
+  Reordering reordered = ReorderTiedRows(actual, reference, result.outputs, slack);
   result.moved_rows = std::move(reordered.moved_rows);
   const bool any = std::any_of(result.moved_rows.begin(), result.moved_rows.end(), [](int64_t n) { return n > 0; });
   if (any) RETURN_IF_ERROR(compare(reordered.actual));

@@ -23,7 +23,7 @@ struct Reordering {
 // and at last one of the rest, by the number of outputs that agree. What does not agree after that is for the caller to
 // judge. The three spans are parallel: types are equal. Outputs of other shapes than the reference's stay as they are.
 Reordering ReorderTiedRows(absl::Span<const Tensor> actual, absl::Span<const Tensor> reference,
-                           absl::Span<const Comparison> compared, DType stored = DType::kF32);
+                           absl::Span<const Comparison> compared, const Slack& slack = {});
 
 struct OutputsCompared {
   std::vector<Tensor> actual;       // tied rows put back
@@ -32,7 +32,7 @@ struct OutputsCompared {
 };
 // CompareTensors of all outputs of one run, tied rows matched.
 absl::StatusOr<OutputsCompared> CompareOutputs(std::vector<Tensor> actual, const std::vector<Tensor>& reference,
-                                               DType stored = DType::kF32);
+                                               const Slack& slack = {});
 
 }  // namespace fusion
 

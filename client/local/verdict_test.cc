@@ -142,6 +142,17 @@ TEST(CompareTensors, OneRuntimeMaySaturateWhereAnotherDoesNot) {
   EXPECT_EQ(VerdictOf(F32(other), F32(tail)), Verdict::kWrong);
 }
 
+TEST(CompareTest, AnAbsoluteSlackForgivesWhatIsNearZero) {
+  // A sigmoid's tail by another runtime: 0 where the value is 2e-9.
+  const Tensor ours = F32({2e-9, 1e-8, 2e-9, 3e-9}), theirs = F32({0, 1e-8, 0, 0});
+  EXPECT_EQ(CompareTensors(ours, theirs)->verdict, Verdict::kWrong);
+  const Slack slack{DType::kF32, 1e-8};
+  EXPECT_EQ(CompareTensors(ours, theirs, slack)->verdict, Verdict::kOk);
+  EXPECT_EQ(CompareTensors(ours, theirs, slack)->max_abs_err, CompareTensors(ours, theirs)->max_abs_err);
+  // It forgives nothing above it.
+  EXPECT_EQ(CompareTensors(F32({2e-8, 1e-8, 2e-9, 3e-9}), theirs, slack)->verdict, Verdict::kWrong);
+}
+
 TEST(CompareTensors, NansAndInfinitiesMustAgree) {
   const auto same = CompareTensors(F32({kNan, kInfinity, -kInfinity, 1}), F32({kNan, kInfinity, -kInfinity, 1}));
   EXPECT_TRUE(same->ok());
@@ -338,14 +349,14 @@ TEST(JudgeOutputs, ExtentsThatMoveAreNotCompared) {
   const std::vector<Tensor> inputs = {F32(values)}, reference = *run(inputs);
   // Neither other extents nor other numbers of the same extents.
   for (const Tensor& actual : {F32({2, 1}), F32({2.5})}) {
-    const auto judged = JudgeOutputs(inputs, {actual}, reference, run, MadeByRun::kReference, DType::kF32);
+    const auto judged = JudgeOutputs(inputs, {actual}, reference, run, MadeByRun::kReference, Slack{});
     ASSERT_TRUE(judged.ok()) << judged.status();
     EXPECT_EQ(judged->outputs[0].verdict, Verdict::kNotCompared);
     EXPECT_THAT(judged->outputs[0].why, HasSubstr("its extents become"));
   }
   // Where they stay, other extents are wrong.
   const ModelRun copy = [](const std::vector<Tensor>& x) -> absl::StatusOr<std::vector<Tensor>> { return x; };
-  const auto judged = JudgeOutputs(inputs, {F32({2, 1})}, inputs, copy, MadeByRun::kReference, DType::kF32);
+  const auto judged = JudgeOutputs(inputs, {F32({2, 1})}, inputs, copy, MadeByRun::kReference, Slack{});
   ASSERT_TRUE(judged.ok()) << judged.status();
   EXPECT_EQ(judged->outputs[0].verdict, Verdict::kWrong);
 }
@@ -355,7 +366,7 @@ TEST(JudgeOutputs, TheJudgedProgramTellsWhereTheReferenceCannotRun) {
   const std::vector<Tensor> actual = *CopyAndDifference(inputs);
   std::vector<Tensor> reference = {actual[0], F32(std::vector<double>(8))};
   for (int64_t i = 0; i < 8; ++i) reference[1].SetDouble(i, actual[1].GetDouble(i) * 1.002);
-  const auto judged = JudgeOutputs(inputs, actual, reference, CopyAndDifference, MadeByRun::kActual, DType::kF32);
+  const auto judged = JudgeOutputs(inputs, actual, reference, CopyAndDifference, MadeByRun::kActual, Slack{});
   ASSERT_TRUE(judged.ok()) << judged.status();
   EXPECT_TRUE(judged->outputs[1].ok());
   EXPECT_GT(judged->outputs[1].tolerance, ToleranceOf(DType::kF32));

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -69,6 +70,7 @@ class VerifyVerb : public Verb {
             {"--random", "seed of the inputs that no file gives", &inputs_.seed},
             {"--int-max", "largest random integer (indices and masks must stay valid)", &inputs_.int_max},
             {"--dim", "of a bundle's specialisations, for inputs that no file gives: seq=32", &inputs_.dims},
+            {"--absolute", "a difference up to this is none: 1e-7 for runtimes whose sigmoids end in zeros", &absolute_},
             {"--allow-not-compared", "exit with 0 although outputs could not be compared", &allow_not_compared_},
             {"--threads", "0: all cores", &threads_},
             OutputOption(&format_)};
@@ -81,6 +83,10 @@ class VerifyVerb : public Verb {
     auto bundle = Bundle::Open(bundle_);
     if (!bundle.ok()) return FailLocal(bundle.status());
     const Manifest manifest = (*bundle)->manifest();
+    slack_.stored = StoredType(manifest);
+    if (!absl::SimpleAtod(absolute_, &slack_.absolute) || !(slack_.absolute >= 0)) {
+      return Fail(UsageError(absl::StrCat("--absolute takes a number of at least 0, not '", absolute_, "'")));
+    }
     auto inputs = AssembleInputs(manifest, inputs_);
     if (!inputs.ok()) return FailLocal(inputs.status());
 
@@ -163,9 +169,9 @@ class VerifyVerb : public Verb {
   }
 
   // `expected` is parallel to `named`, outputs of the manifest; `session` runs whichever of the two can run.
-  static absl::StatusOr<Account> Judge(const Manifest& manifest, const std::vector<Tensor>& inputs,
-                                       const std::vector<Tensor>& actual, const std::vector<size_t>& named,
-                                       const std::vector<Tensor>& expected, Session& session, MadeByRun made_by_run) {
+  absl::StatusOr<Account> Judge(const Manifest& manifest, const std::vector<Tensor>& inputs,
+                                const std::vector<Tensor>& actual, const std::vector<size_t>& named,
+                                const std::vector<Tensor>& expected, Session& session, MadeByRun made_by_run) const {
     const ModelRun run = [&](const std::vector<Tensor>& nudged) -> absl::StatusOr<std::vector<Tensor>> {
       ASSIGN_OR_RETURN(const std::vector<Tensor> outputs, session.Run(nudged));
       return Select(outputs, named);
@@ -176,8 +182,8 @@ class VerifyVerb : public Verb {
       return absl::InvalidArgumentError(absl::StrCat("output '", output.name, "' is ", DTypeName(output.dtype),
                                                      ", the reference's ", DTypeName(expected[k].dtype())));
     }
-    ASSIGN_OR_RETURN(Judgement judgement, JudgeOutputs(inputs, Select(actual, named), expected, run, made_by_run,
-                                                       StoredType(manifest)));
+    ASSIGN_OR_RETURN(Judgement judgement,
+                     JudgeOutputs(inputs, Select(actual, named), expected, run, made_by_run, slack_));
     Account account;
     Comparison unnamed;
     unnamed.verdict = Verdict::kNotCompared;
@@ -257,6 +263,7 @@ class VerifyVerb : public Verb {
                                            {"inputs", InputsInWords()},
                                            {"seed", inputs_.seed},
                                            {"int_max", inputs_.int_max},
+                                           {"absolute", slack_.absolute},
                                            {"outputs", list}};
     std::printf("%s\n", report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
   }
@@ -327,7 +334,8 @@ class VerifyVerb : public Verb {
     }
   }
 
-  std::string bundle_, model_, reference_, format_ = "table";
+  std::string bundle_, model_, reference_, format_ = "table", absolute_ = "0";
+  Slack slack_;
   std::vector<std::string> expect_;
   bool allow_not_compared_ = false;
   InputFlags inputs_{{}, /*seed=*/1, /*int_max=*/1};
