@@ -455,5 +455,24 @@ TEST_F(InterpreterTest, PerturbedRunsShowProductsThatMayOverflow) {
   EXPECT_TRUE(anything);
 }
 
+// Finite summands that leave the range as +infinity meet the -infinity among them in some orders, which is NaN.
+TEST_F(InterpreterTest, PerturbedRunsShowSumsThatMayOverflow) {
+  const double kInfinity = std::numeric_limits<double>::infinity();
+  const TensorId x = Input(DType::kF32, {3, 4});
+  program_.MarkOutput(b_.Reduce("sum", FoldKind::kSum, DType::kF32, DType::kF32, {3}, {4},
+                                [&](const Idx& i, const Idx& r) { return b_.At(x, {i[0], r[0]}); }));
+  const std::vector<Tensor> inputs = {Tensor::From<double>(
+      DType::kF32, {3, 4}, {-kInfinity, 3e38, 3e38, 1, -kInfinity, 3e38, 2, 1, 3e38, 3e38, -3e38, -3e38})};
+  bool may_be_nan[3] = {};
+  for (uint64_t seed = 1; seed <= 16; ++seed) {
+    const auto outputs = Interpret(program_, inputs, {.perturb_seed = seed});
+    ASSERT_TRUE(outputs.ok()) << outputs.status();
+    for (int row = 0; row < 3; ++row) may_be_nan[row] |= std::isnan((*outputs)[0].GetDouble(row));
+  }
+  EXPECT_TRUE(may_be_nan[0]);
+  EXPECT_FALSE(may_be_nan[1]) << "nothing finite leaves the range here";
+  EXPECT_TRUE(may_be_nan[2]);
+}
+
 }  // namespace
 }  // namespace fusion::te

@@ -573,7 +573,7 @@ void PartialSum(State& s, const Inst& in, int n) {
   double* d = s.D(in.dst);
   const double *a = s.D(in.a), *b = s.D(in.b);
   const int64_t* select = s.I(in.c);
-  for (int l = 0; l < n; ++l) d[l] = select[l] != 0 ? a[l] + std::fabs(b[l]) : a[l];
+  for (int l = 0; l < n; ++l) d[l] = select[l] != 0 && std::isfinite(b[l]) ? a[l] + std::fabs(b[l]) : a[l];
 }
 
 template <typename F>
@@ -582,7 +582,7 @@ void AnyOrderSum(State& s, const Inst& in, int n) {
   const double *a = s.D(in.a), *magnitude = s.D(in.b);
   for (int l = 0; l < n; ++l) {
     const bool leaves = !(magnitude[l] <= static_cast<double>(std::numeric_limits<F>::max()));
-    d[l] = leaves && std::isfinite(a[l]) && (NextRandom(s) & 1) ? std::numeric_limits<double>::quiet_NaN() : a[l];
+    d[l] = leaves && (NextRandom(s) & 1) ? std::numeric_limits<double>::quiet_NaN() : a[l];
   }
 }
 

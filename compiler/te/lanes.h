@@ -69,8 +69,8 @@ Kernel PartialProductKernel(bool above);
 // dst = a; where another order of the factors could leave the type's range on the way, at random NaN. b and c: the
 // products of those above and of those below 1.
 Kernel AnyOrderProductKernel(DType dtype);
-// The same of a sum. `partial`: dst = a + |b|; then dst = a, at random NaN where b, the sum of all magnitudes, leaves
-// the type's range.
+// The same of a sum. `partial`: dst = a + |b| where b is finite; then dst = a, at random NaN where b, the sum of all
+// finite magnitudes, leaves the type's range: it may do so toward the other side of an infinite summand.
 Kernel PartialSumKernel();
 Kernel AnyOrderSumKernel(DType dtype);
 // Product with the zero of a padded load: 0 * inf and 0 * NaN are 0 in every other run, for a kernel may leave padding
