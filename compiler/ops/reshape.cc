@@ -170,12 +170,11 @@ absl::Status NormalizeDropout(ImportContext& import) {
   ASSIGN_OR_RETURN(std::vector<ecg::ValueId> outputs, import.AddNode("Identity", {node.inputs[0]}, {}));
   if (node.outputs.size() > 1) {
     // As a node: it may be as large as the data, and mostly nobody reads it.
-    const ecg::ValueType type = import.input(0)->type;
-    const auto rank = static_cast<int64_t>(type.shape.size());
-    const ecg::ValueId shape = import.AddConstant(Tensor::From<int64_t>(DType::kI64, {rank}, type.shape));
+    const DType dtype = import.opset() >= 10 ? DType::kBool : import.input(0)->type.dtype;
+    ASSIGN_OR_RETURN(const std::vector<ecg::ValueId> shape, import.AddNode("Shape", {node.inputs[0]}, {}));
     ecg::Attributes ones;
-    ones.Set("value", Tensor::From<int64_t>(import.opset() >= 10 ? DType::kBool : type.dtype, {1}, {1}));
-    ASSIGN_OR_RETURN(const std::vector<ecg::ValueId> mask, import.AddNode("ConstantOfShape", {shape}, ones));
+    ones.Set("value", Tensor::From<int64_t>(dtype, {1}, {1}));
+    ASSIGN_OR_RETURN(const std::vector<ecg::ValueId> mask, import.AddNode("ConstantOfShape", shape, ones));
     outputs.push_back(mask[0]);
   }
   import.ReplaceWith(std::move(outputs));
