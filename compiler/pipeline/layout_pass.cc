@@ -85,6 +85,7 @@ absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const Device
       const te::Axis channel = te.axes[kChannelAxis];
       bool constant_moves = false, spatial = false;
       std::set<te::TensorId> folded;  // read along their own channels
+      bool groups_cut_blocks = false;
       for (size_t d = 2; d < te.axes.size(); ++d) spatial = spatial || te.axes[d].extent > 1;
       auto visit = [&](const te::Scalar& s) {
         te::Visit(s, [&](const te::ScalarNode& load) {
@@ -106,6 +107,8 @@ absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const Device
             refuses[out] = true;  // channels are permuted or moved: whole rows are copied instead
           } else if (!load.indices[kChannelAxis].IsConstant()) {
             folded.insert(load.tensor);
+            groups_cut_blocks = groups_cut_blocks ||
+                                te::ClassifyLanes(load.indices[kChannelAxis], channel, lanes) != te::LaneAccess::kInvariant;
           }
         });
       };
@@ -116,9 +119,13 @@ absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const Device
         if (channel.extent * 2 >= lanes) wishes[out] = true;
         continue;
       }
-      if (channel.extent * 2 >= lanes) proposes[out] = true;
-      for (te::TensorId operand : folded) {
-        if (program.tensors[operand].shape[kChannelAxis] * 2 >= lanes) proposes[operand] = true;
+      folded.insert(out);
+      for (te::TensorId tensor : folded) {
+        if (program.tensors[tensor].shape[kChannelAxis] * 2 < lanes) continue;
+        // The channels of one block belong to several groups, each of which reads channels of its own: lanes of an
+        // image's row may be the better ones.
+        (groups_cut_blocks ? wishes : proposes)[tensor] = true;
+        if (groups_cut_blocks) refuses[tensor] = true;
       }
     }
     // Carry the local groups over to values.

@@ -128,6 +128,25 @@ TEST(ChooseLayouts, ADepthwiseConvolutionIsBlockedWhereThatPays) {
   EXPECT_TRUE(between_transpositions(4, 2).second.empty());
 }
 
+// Three channels a group: a block of 16 would hold parts of seven groups, each with channels of its own to read.
+TEST(ChooseLayouts, GroupsThatCutBlocksAreNotBlocked) {
+  const auto between = [](int64_t channels, int64_t groups) {
+    G g;
+    const V a = Conv(&g, g.In({1, 32, 28, 28}), 32, channels, 1);
+    const V b = g.Op("Conv", {a, g.Weight({channels, channels / groups, 3, 3})}, {{"pads", Ints(4, 1)}, {"group", groups}});
+    OutMean(&g, Conv(&g, b, channels, 32, 1), 32);
+    const DeviceModel device;
+    const auto layouts = ChooseLayouts(g.graph(), device, 1);
+    EXPECT_TRUE(layouts.ok()) << layouts.status();
+    const auto is_blocked = [&](V v) { return layouts->count(v) > 0 && layouts->at(v) == Layout{1, 16}; };
+    EXPECT_EQ(is_blocked(a), is_blocked(b));
+    return is_blocked(b);
+  };
+  EXPECT_FALSE(between(96, 32));
+  EXPECT_FALSE(between(384, 32));
+  EXPECT_TRUE(between(512, 32));  // whole blocks
+}
+
 TEST(ChooseLayouts, ProductsStayPlain) {
   G g;
   const V a = g.Op("MatMul", {g.In({2, 64, 32}), g.Weight({32, 64})});

@@ -128,6 +128,8 @@ def convolutions():
     cases = [case for given in dense for case in _alone_and_between(conv(*given))]
     for x, kernel, stride in deep:
         cases += _alone_and_between(conv(x, x[1], kernel, stride, x[1]))
+    for x, group in [((1, 96, 56, 56), 32), ((1, 128, 56, 56), 32), ((1, 192, 28, 28), 32), ((1, 384, 14, 14), 32), ((1, 512, 14, 14), 32)]:
+        cases += _alone_and_between(conv(x, x[1], 3, 1, group))
     return cases + _alone_and_between(conv((1, 32, 56, 56), 64, 3, 1, 32, note=" two each"))
 
 
