@@ -16,6 +16,7 @@ namespace fusion {
 namespace {
 
 constexpr int kChannelAxis = 1;  // of every ONNX image operator
+constexpr int64_t kLeastShrinking = 8;
 
 class Groups {
  public:
@@ -57,6 +58,7 @@ absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const Device
   const int n = static_cast<int>(graph.values().size());
   Groups groups(n);
   std::set<int> proposed, wished, refused, vetoed;
+  std::vector<std::pair<ecg::ValueId, ecg::ValueId>> reduced;  // an image and what a reduction leaves of it
   for (ecg::ValueId v : graph.inputs()) vetoed.insert(v);
   for (ecg::ValueId v : graph.outputs()) vetoed.insert(v);
   for (ecg::NodeId id = 0; id < static_cast<int>(graph.nodes().size()); ++id) {
@@ -98,7 +100,12 @@ absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const Device
           if (!Blockable(info)) return;
           int64_t offset = 0;
           if (SameChannel(load.indices[kChannelAxis], channel, &offset)) {
-            if (offset % lanes == 0) {
+            // What a reduction leaves of an image is too small to keep the image plain, if it must be plain itself.
+            const ecg::ValueId image_value = lowered.value_of_tensor[load.tensor], result = lowered.value_of_tensor[out];
+            const bool small = NumElements(program.tensors[out].shape) * kLeastShrinking <= NumElements(info.shape);
+            if (!te.IsMap() && small && image_value != ecg::kNone && result != ecg::kNone) {
+              reduced.push_back({image_value, result});
+            } else if (offset % lanes == 0) {
               local.Join(load.tensor, out);
             } else {
               refuses[out] = true;
@@ -146,6 +153,11 @@ absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const Device
     }
   }
   std::set<int> good, contested, bad;
+  for (int v : vetoed) bad.insert(groups.Find(v));
+  for (const auto& [whole, rest] : reduced) {
+    if (bad.count(groups.Find(whole)) == bad.count(groups.Find(rest))) groups.Join(whole, rest);
+  }
+  bad.clear();
   for (int v : proposed) good.insert(groups.Find(v));
   for (int v : refused) contested.insert(groups.Find(v));
   for (int v : wished) {

@@ -128,6 +128,16 @@ TEST(ChooseLayouts, ADepthwiseConvolutionIsBlockedWhereThatPays) {
   EXPECT_TRUE(between_transpositions(4, 2).second.empty());
 }
 
+TEST(ChooseLayouts, AMeanThatIsAnOutputKeepsNoImagePlain) {
+  G g;
+  const V a = Conv(&g, g.In({1, 3, 13, 13}), 3, 64, 3), b = Conv(&g, a, 64, 1000, 1);
+  const V mean = g.Op("GlobalAveragePool", {b});
+  g.Out(mean);
+  const std::set<V> blocked = Blocked(g);
+  EXPECT_TRUE(blocked.count(b));
+  EXPECT_FALSE(blocked.count(mean));
+}
+
 // Three channels a group: a block of 16 would hold parts of seven groups, each with channels of its own to read.
 TEST(ChooseLayouts, GroupsThatCutBlocksAreNotBlocked) {
   const auto between = [](int64_t channels, int64_t groups) {
