@@ -96,6 +96,47 @@ TEST(ScatterElements, LastWinsOrReduces) {
   EXPECT_THAT(scatter("max"), ElementsAre(9, 1, 8, 3, 4, 5));
 }
 
+// Many updates of many elements are applied one after another: a search would be quadratic.
+TEST(Scatter, LongOnesAreRoutinesForEveryReduction) {
+  const int64_t slices = 3000, rows = 2000;
+  std::vector<double> data(slices * 2), updates(rows * 2), expected;
+  std::vector<int64_t> indices(rows);
+  for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<double>(i % 7) - 3;
+  for (size_t i = 0; i < updates.size(); ++i) updates[i] = static_cast<double>(i % 5) - 2;
+  for (int64_t r = 0; r < rows; ++r) indices[r] = r * r % 37 - 11;
+  const auto combine = [](const std::string& reduction, double a, double b) {
+    return reduction == "none"  ? b
+           : reduction == "add" ? a + b
+           : reduction == "mul" ? a * b
+           : reduction == "max" ? std::max(a, b)
+                                : std::min(a, b);
+  };
+  for (const std::string reduction : {"none", "add", "mul", "max", "min"}) {
+    std::vector<double> expected = data, expected_elements = data;
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t i = 0; i < 2; ++i) {
+        double& at = expected[(indices[r] + (indices[r] < 0 ? slices : 0)) * 2 + i];
+        at = combine(reduction, at, updates[2 * r + i]);
+        // Along the flat data, both elements of a row at one place.
+        double& element = expected_elements[indices[r] + (indices[r] < 0 ? 2 * slices : 0)];
+        element = combine(reduction, element, updates[2 * r + i]);
+      }
+    }
+    std::vector<int64_t> twice;
+    for (int64_t index : indices) twice.insert(twice.end(), {index, index});
+    const OpCase nd{"ScatterND",
+                    {F32({slices, 2}, data), I64({rows, 1}, indices), F32({rows, 2}, updates)},
+                    {{"reduction", reduction}}};
+    const OpCase elements{"ScatterElements",
+                          {F32({slices * 2}, data), I64({rows * 2}, twice), F32({rows * 2}, updates)},
+                          {{"reduction", reduction}}};
+    for (const auto& [scatter, by_hand] : {std::pair{nd, expected}, {elements, expected_elements}}) {
+      EXPECT_EQ(Values(RunOp(scatter)), by_hand) << scatter.op << " " << reduction;
+      EXPECT_TRUE(IsRoutine(scatter)) << scatter.op << " " << reduction;
+    }
+  }
+}
+
 TEST(ScatterND, SlicesAndElements) {
   EXPECT_THAT(Values(RunOp({"ScatterND", {kMatrix, I64({1, 1}, {-1}), F32({1, 3}, {7, 8, 9})}})),
               ElementsAre(0, 1, 2, 7, 8, 9));

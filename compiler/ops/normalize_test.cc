@@ -39,6 +39,22 @@ TEST(Normalize, ClipLimitsBecomeInputs) {
   EXPECT_THAT(Import({"Clip", {x}, {{"max", 6.0}}}, 7), ElementsAre(-5, 1, 6));
 }
 
+TEST(Normalize, LongScattersReadWideIndices) {
+  const auto added = [](DType dtype, int64_t rows) {
+    const std::vector<int64_t> indices(static_cast<size_t>(rows), 5);
+    const Tensor updates = F32({rows}, std::vector<double>(static_cast<size_t>(rows), 1));
+    OneNodeModel model({"ScatterElements",
+                        {Tensor(DType::kF32, {4000}), Tensor::From<int64_t>(dtype, {rows}, indices), updates},
+                        {{"reduction", std::string("add")}}},
+                       18);
+    EXPECT_EQ(Values(model.Run())[5], rows);
+    return model.num_nodes();
+  };
+  EXPECT_EQ(added(DType::kI64, 3000), 1);
+  EXPECT_EQ(added(DType::kI32, 3000), 2);  // a Cast
+  EXPECT_EQ(added(DType::kI32, 30), 1);
+}
+
 TEST(Normalize, ScatterElementsOfWholeSlicesIsScatterND) {
   const Tensor data = F32({3, 2}, {0, 1, 2, 3, 4, 5}), updates = F32({2, 2}, {6, 7, 8, 9});
   const auto scatter = [&](const std::vector<int64_t>& indices, int64_t axis = 0) {

@@ -78,6 +78,11 @@ std::vector<double> Values(const absl::StatusOr<std::vector<Tensor>>& outputs, i
   return Elements(outputs.value()[output]);
 }
 
+bool IsRoutine(const OpCase& op_case) {
+  const auto block = LowerCase(op_case);
+  return block.ok() && block->program.tes.size() == 1 && block->program.tes[0].routine.has_value();
+}
+
 int CountTes(const OpCase& op_case) {
   const auto block = LowerCase(op_case);
   return block.ok() ? static_cast<int>(block->program.tes.size()) : -1;

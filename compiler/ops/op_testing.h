@@ -31,6 +31,8 @@ absl::StatusOr<std::vector<Tensor>> RunOp(const OpCase& op_case);
 std::vector<double> Values(const absl::StatusOr<std::vector<Tensor>>& outputs, int output = 0);
 // Number of tensor expressions the operator lowers to, -1 on error.
 int CountTes(const OpCase& op_case);
+// It lowers to one routine.
+bool IsRoutine(const OpCase& op_case);
 MappingType MappingOf(const OpCase& op_case);
 absl::StatusOr<ecg::ValueType> TypeOf(const OpCase& op_case);
 

@@ -1,7 +1,7 @@
 // ScatterElements, ScatterND (and Scatter, its old name), MaxUnpool. A tensor expression writes every element once, so
 // a scatter is turned around: each element of the result searches the updates that address it, in order. The last one
 // wins, or all are combined by `reduction`. Updates that are whole slices are searched once a slice. Where that search
-// is long, a routine writes the updates one after another.
+// is long, a routine applies the updates one after another.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -11,6 +11,7 @@
 #include "compiler/ops/def_parts.h"
 #include "compiler/ops/elementwise.h"
 #include "compiler/ops/extents.h"
+#include "compiler/ops/onnx_dtype.h"
 #include "compiler/ops/op_list.h"
 #include "compiler/ops/window.h"
 #include "runtime/base/status_macros.h"
@@ -25,6 +26,7 @@ using Types = std::vector<ecg::ValueType>;
 
 const AttrSpec kReductionAttr{"reduction", AttrKind::kString, false, {"none", "add", "mul", "max", "min"}};
 
+// In the order in which the routines number them.
 enum class Reduction { kNone, kAdd, kMul, kMax, kMin };
 
 absl::StatusOr<Reduction> ReductionOf(const OpContext& context) {
@@ -62,11 +64,25 @@ struct Candidate {
 // Evaluations beyond which a search through all updates for each result costs more than a kernel of its own.
 constexpr double kMostSearched = 1 << 22;
 
-bool LastWins(const LowerContext& context) { return context.attrs.String("reduction", "none") == "none"; }
+bool LastWins(const OpContext& context) { return context.attrs.String("reduction", "none") == "none"; }
 
-bool IsLongSearch(const LowerContext& context, double updates_searched, int64_t results) {
-  return LastWins(context) && context.Type(1).dtype == DType::kI64 &&
-         updates_searched * static_cast<double>(results) > kMostSearched;
+bool IsLongSearch(const OpContext& context, double updates_searched, int64_t results) {
+  // Sums and products of bools are bools, which the routines take for bytes.
+  const bool as_bytes = context.Type(0).dtype != DType::kBool || LastWins(context);
+  return as_bytes && updates_searched * static_cast<double>(results) > kMostSearched;
+}
+
+// Evaluations are counted for each result; ScatterND's search for the last row is made once for each slice of several
+// elements.
+bool IsLongSearchND(const OpContext& context) {
+  const Shape &data = context.ShapeOf(0), &indices = context.ShapeOf(1);
+  const Shape slices(data.begin(), LastWins(context) ? data.begin() + indices.back() : data.end());
+  return IsLongSearch(context, static_cast<double>(NumElements({indices.begin(), indices.end() - 1})),
+                      NumElements(slices));
+}
+
+bool IsLongSearchElements(const OpContext& context, int axis) {
+  return IsLongSearch(context, static_cast<double>(context.ShapeOf(1)[axis]), NumElements(context.ShapeOf(0)));
 }
 
 void CallScatter(LowerContext& context, const char* routine, std::vector<int64_t> params) {
@@ -119,8 +135,9 @@ absl::Status LowerScatterElements(LowerContext& context) {
   ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis"), context.Rank(0)));
   const Shape& data = context.ShapeOf(0);
   const Shape& indices = context.ShapeOf(1);
-  if (IsLongSearch(context, static_cast<double>(indices[axis]), NumElements(data))) {
-    std::vector<int64_t> params = {context.Rank(0), axis};
+  if (context.Type(1).dtype == DType::kI64 && IsLongSearchElements(context, axis)) {
+    ASSIGN_OR_RETURN(const Reduction reduction, ReductionOf(context));
+    std::vector<int64_t> params = {context.Rank(0), axis, static_cast<int64_t>(reduction)};
     params.insert(params.end(), data.begin(), data.end());
     params.insert(params.end(), indices.begin(), indices.end());
     CallScatter(context, "scatter_elements", std::move(params));
@@ -191,8 +208,10 @@ absl::Status LowerScatterND(LowerContext& context) {
     }
     return all;
   };
-  if (IsLongSearch(context, static_cast<double>(rows), slices)) {
-    std::vector<int64_t> params = {rows, depth, NumElements({data.begin() + depth, data.end()}), slices};
+  if (context.Type(1).dtype == DType::kI64 && IsLongSearchND(context)) {
+    ASSIGN_OR_RETURN(const Reduction reduction, ReductionOf(context));
+    std::vector<int64_t> params = {rows, depth, NumElements({data.begin() + depth, data.end()}), slices,
+                                   static_cast<int64_t>(reduction)};
     params.insert(params.end(), data.begin(), data.begin() + depth);
     CallScatter(context, "scatter_nd", std::move(params));
     return absl::OkStatus();
@@ -342,13 +361,31 @@ absl::StatusOr<ecg::ValueId> SliceIndices(ImportContext& import, ecg::ValueId in
   return slices[0];
 }
 
-// Updates that are whole slices of the first axis are ScatterND's.
-absl::Status NormalizeScatter(ImportContext& import) {
-  ecg::Node& node = import.node();
-  node.op = "ScatterElements";
+// The routines read i64.
+absl::Status WidenIndices(ImportContext& import) {
   std::vector<ecg::Value> held;
   const OpContext context = ContextOf(import, &held);
-  if (node.inputs.size() != 3 || !context.Has(0) || !context.Has(1) || !context.Has(2)) return absl::OkStatus();
+  if (context.Type(1).dtype != DType::kI32) return absl::OkStatus();
+  const bool nd = import.node().op == "ScatterND";
+  if (nd ? !InferScatterND(context, 0).ok() : !InferScatterElements(context, 0).ok()) return absl::OkStatus();
+  if (nd) {
+    if (!IsLongSearchND(context)) return absl::OkStatus();
+  } else {
+    ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis"), context.Rank(0)));
+    if (!IsLongSearchElements(context, axis)) return absl::OkStatus();
+  }
+  ecg::Attributes attrs;
+  attrs.Set("to", OnnxNumber(DType::kI64));
+  ASSIGN_OR_RETURN(const auto wide, import.AddNode("Cast", {import.node().inputs[1]}, std::move(attrs)));
+  import.node().inputs[1] = wide[0];
+  return absl::OkStatus();
+}
+
+// Updates that are whole slices of the first axis are ScatterND's.
+absl::Status SlicesToND(ImportContext& import) {
+  ecg::Node& node = import.node();
+  std::vector<ecg::Value> held;
+  const OpContext context = ContextOf(import, &held);
   const Shape &data = context.ShapeOf(0), &updates = context.ShapeOf(2);
   const int rank = context.Rank(0);
   const int64_t axis = node.attrs.Int("axis");
@@ -367,6 +404,16 @@ absl::Status NormalizeScatter(ImportContext& import) {
   node.inputs[1] = column[0];
   node.attrs = std::move(attrs);
   return absl::OkStatus();
+}
+
+absl::Status NormalizeScatter(ImportContext& import) {
+  ecg::Node& node = import.node();
+  if (node.op == "Scatter") node.op = "ScatterElements";
+  std::vector<ecg::Value> held;
+  const OpContext context = ContextOf(import, &held);
+  if (node.inputs.size() != 3 || !context.Has(0) || !context.Has(1) || !context.Has(2)) return absl::OkStatus();
+  if (node.op == "ScatterElements") RETURN_IF_ERROR(SlicesToND(import));
+  return WidenIndices(import);
 }
 
 double ScatterFlops(const OpContext& context, const std::vector<ecg::ValueType>&) {
@@ -394,6 +441,7 @@ std::vector<OpDef> ScatterOps() {
   nd.attrs = {kReductionAttr};
   nd.infer = InferScatterND;
   nd.lower = LowerScatterND;
+  nd.normalize = NormalizeScatter;
   nd.dynamic = DynamicScatter;
 
   OpDef unpool;

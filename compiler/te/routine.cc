@@ -9,13 +9,19 @@ namespace fusion::te {
 namespace routines {
 
 using i64 = int64_t;
+using i32 = int32_t;
+using u64 = uint64_t;
+using u32 = uint32_t;
 using u16 = uint16_t;
 using u8 = uint8_t;
 float h2f(u16 bits) { return HalfToFloat(bits); }
 float bf2f(u16 bits) { return BFloat16ToFloat(bits); }
+u16 f2h(float x) { return FloatToHalf(x); }
+u16 f2bf(float x) { return FloatToBFloat16(x); }
 
 #include "compiler/te/routines/order.inc"
-// What follows rests on it.
+#include "compiler/te/routines/combine.inc"
+// What follows rests on them.
 #include "compiler/te/routines/bit_cast.inc"
 #include "compiler/te/routines/compress.inc"
 #include "compiler/te/routines/non_max_suppression.inc"
@@ -35,6 +41,7 @@ struct Entry {
   const char* name;
   const char* types;
   RoutineFunction functions[kNumDTypes];  // in the order of DType; null for what it has no form for
+  const char* shared = nullptr;           // the text beside order.inc that it rests on
 };
 
 #define ALL_TYPES(f)                                                                                         \
@@ -51,8 +58,8 @@ const Entry kEntries[] = {
     {"compress", "T,bool>T,i64", ALL_TYPES(routines::compress)},
     {"non_max_suppression", "f32,f32,i64,f32,f32,i64>i64,i64", {routines::non_max_suppression<float>}},
     {"non_zero", "T>i64,i64", ALL_TYPES(routines::non_zero)},
-    {"scatter_elements", "T,i64,T>T", ALL_TYPES(routines::scatter_elements)},
-    {"scatter_nd", "T,i64,T>T", ALL_TYPES(routines::scatter_nd)},
+    {"scatter_elements", "T,i64,T>T", ALL_TYPES(routines::scatter_elements), "combine"},
+    {"scatter_nd", "T,i64,T>T", ALL_TYPES(routines::scatter_nd), "combine"},
     {"top_k", "T>T,i64", ALL_TYPES(routines::top_k)},
     {"unique", "T,i64>T,i64,i64,i64,i64", ALL_TYPES(routines::unique)},
 };
@@ -105,6 +112,11 @@ std::string RoutineSource(const std::set<std::string>& names) {
   if (names.empty()) return "";
   const std::map<std::string, std::string> texts = RoutineTexts();
   std::string source = absl::StrCat("namespace routines {\n", texts.at("order"));
+  std::set<std::string> shared;
+  for (const std::string& name : names) {
+    if (const char* text = Find(name)->shared; text != nullptr) shared.insert(text);
+  }
+  for (const std::string& name : shared) absl::StrAppend(&source, texts.at(name));
   for (const std::string& name : names) absl::StrAppend(&source, texts.at(name));
   return source + "}\n";
 }

@@ -25,7 +25,8 @@ absl::Status CheckRoutine(const Program& program, const Te& te);
 // Of a verified te.
 RoutineFunction RoutineFunctionOf(const Program& program, const Te& te);
 
-// C++ text that defines the named routines in a namespace `routines`; "" for none. It needs i64, u16, u8, h2f and bf2f.
+// C++ text that defines the named routines in a namespace `routines`; "" for none. It needs i64, i32,
+// u64, u32, u16, u8, and h2f, bf2f, f2h and f2bf.
 std::string RoutineSource(const std::set<std::string>& names);
 
 // `routines::top_k<float>`.

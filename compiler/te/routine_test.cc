@@ -1,6 +1,9 @@
 // Routines through text, verification and the interpreter.
 #include "compiler/te/routine.h"
 
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
 #include "compiler/te/interpreter.h"
 #include "compiler/te/transform.h"
 #include "gmock/gmock.h"
@@ -84,9 +87,9 @@ TEST(Routine, NonZeroAndCompressCount) {
 
 TEST(Routine, ScattersTakeTheLastAndLeaveOutWhatIsOutside) {
   const auto out = RunText(R"(te p(%0: i32[2, 3], %1: i64[2, 2], %2: i32[2, 2], %3: i64[3, 1], %4: i32[3, 3]) {
-  %5: i32[2, 3] = routine scatter_elements(%0, %1, %2) {2, 1, 2, 3, 2, 2} tasks 1 scratch 0
-  %6: i32[2, 3] = routine scatter_elements(%0, %1, %2) {2, 0, 2, 3, 2, 2} tasks 1 scratch 0
-  %7: i32[2, 3] = routine scatter_nd(%0, %3, %4) {3, 1, 3, 2, 2} tasks 1 scratch 0
+  %5: i32[2, 3] = routine scatter_elements(%0, %1, %2) {2, 1, 0, 2, 3, 2, 2} tasks 1 scratch 0
+  %6: i32[2, 3] = routine scatter_elements(%0, %1, %2) {2, 0, 0, 2, 3, 2, 2} tasks 1 scratch 0
+  %7: i32[2, 3] = routine scatter_nd(%0, %3, %4) {3, 1, 3, 2, 0, 2} tasks 1 scratch 0
   return %5, %6, %7
 }
 )",
@@ -98,6 +101,53 @@ TEST(Routine, ScattersTakeTheLastAndLeaveOutWhatIsOutside) {
   EXPECT_THAT(Values(out[0]), ElementsAre(0, 10, 20, 3, 30, 5));
   EXPECT_THAT(Values(out[1]), ElementsAre(0, 1, 2, 30, 20, 5));
   EXPECT_THAT(Values(out[2]), ElementsAre(0, 1, 2, 8, 8, 9));
+}
+
+// One slice is met three times, another once, a third never.
+TEST(Routine, ScattersCombineInOrder) {
+  const auto combined = [](const char* reduction, const char* type, const Tensor& data, const Tensor& updates) {
+    std::string text = R"(te p(%0: T[3], %1: i64[4, 1], %2: T[4], %3: i64[4]) {
+  %4: T[3] = routine scatter_nd(%0, %1, %2) {4, 1, 1, 3, R, 3} tasks 1 scratch 0
+  %5: T[3] = routine scatter_elements(%0, %3, %2) {1, 0, R, 3, 4} tasks 1 scratch 0
+  return %4, %5
+}
+)";
+    for (const auto& [from, to] : {std::pair{" T[", absl::StrCat(" ", type, "[")}, {"R,", absl::StrCat(reduction, ",")}}) {
+      for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+        text.replace(at, std::string(from).size(), to);
+      }
+    }
+    const std::vector<int64_t> indices = {2, 0, -1, 2};
+    const auto out = RunText(text, {data, Tensor::From<int64_t>(DType::kI64, {4, 1}, indices), updates,
+                                    Tensor::From<int64_t>(DType::kI64, {4}, indices)});
+    EXPECT_THAT(Values(out[0]), testing::Pointwise(testing::NanSensitiveDoubleEq(), Values(out[1])));
+    return Values(out[0]);
+  };
+  const Tensor data = F({3}, {1, 2, 3}), updates = F({4}, {5, -7, 0.5, 4});
+  EXPECT_THAT(combined("0", "f32", data, updates), ElementsAre(-7, 2, 4));
+  EXPECT_THAT(combined("1", "f32", data, updates), ElementsAre(-6, 2, 12.5));
+  EXPECT_THAT(combined("2", "f32", data, updates), ElementsAre(-7, 2, 30));
+  EXPECT_THAT(combined("3", "f32", data, updates), ElementsAre(1, 2, 5));
+  EXPECT_THAT(combined("4", "f32", data, updates), ElementsAre(-7, 2, 0.5));
+  // The source's order: the updates alone would overflow. A half is rounded after each step.
+  EXPECT_THAT(combined("1", "f32", F({3}, {0, 0, -3e38}), F({4}, {3e38, 0, 3e38, -3e38})),
+              ElementsAre(0, 0, 0));
+  const auto half = [](const std::vector<double>& values) {
+    return Tensor::From<double>(DType::kF16, {static_cast<int64_t>(values.size())}, values);
+  };
+  EXPECT_THAT(combined("1", "f16", half({0, 0, 2048}), half({1, 0, 1, 2})), ElementsAre(0, 0, 2050));
+  const auto nan = combined("3", "f32", F({3}, {NAN, 0, 0}), F({4}, {1, 2, NAN, 3}));
+  EXPECT_TRUE(std::isnan(nan[0]) && std::isnan(nan[2]));
+  // Integers wrap.
+  const auto ints = [](DType dtype, const std::vector<int64_t>& values) {
+    return Tensor::From<int64_t>(dtype, {static_cast<int64_t>(values.size())}, values);
+  };
+  EXPECT_THAT(combined("1", "i32", ints(DType::kI32, {2147483647, 0, 0}), ints(DType::kI32, {0, 2, 0, 0})),
+              ElementsAre(-2147483647, 0, 0));
+  EXPECT_THAT(combined("2", "u16", ints(DType::kU16, {65535, 0, 0}), ints(DType::kU16, {0, 65535, 0, 0})),
+              ElementsAre(1, 0, 0));
+  EXPECT_THAT(combined("2", "i8", ints(DType::kI8, {100, 0, 1}), ints(DType::kI8, {3, 3, -1, 2})),
+              ElementsAre(44, 0, -6));
 }
 
 TEST(Routine, UniqueIgnoresWhatIsNotValid) {

@@ -6,6 +6,7 @@
 The library is $FUSION_RUNTIME_LIB or the one of build/release. Needs numpy.
 """
 import ctypes
+import math
 import os
 import pathlib
 from typing import NamedTuple
@@ -50,6 +51,7 @@ def load(path=None):
         "fusion_run": (number, handle, pointers, pointers),
         "fusion_session_input": (handle, handle, size),
         "fusion_session_output": (handle, handle, size),
+        "fusion_session_output_shape": (number, handle, size, extents),
         "fusion_session_set_profiling": (None, handle, number),
         "fusion_session_latency_ns": (ctypes.c_int64, handle, size),
     }
@@ -96,7 +98,8 @@ class Session:
         To time run() is to time what a caller pays: kernels work in the arrays of `feeds` where fusion_run lets them, else
         these are copied in every run; `outputs` are arrays that are never copied but where the model hands out an input
         or a constant. In place, feeds are copied once into the session's own memory, which lives as long as the session,
-        and outputs are views of it: kernels and nothing else run."""
+        and outputs are views of it: kernels and nothing else run. Where the model's extents depend on data, the arrays
+        have room for the most that there may be, and made() cuts what a run made out of them."""
         missing = [t.name for t in self.inputs if t.name not in feeds]
         if missing:
             raise FusionError(f"no value for inputs {missing}; the bundle takes {[t.name for t in self.inputs]}")
@@ -126,10 +129,21 @@ class Session:
 
         return run, outputs
 
+    def made(self, outputs):
+        """The bound `outputs` in the shapes that the latest run gave them: an output whose extents depend on data lies
+        row-major at the start of its array."""
+        made = []
+        for i, (tensor, array) in enumerate(zip(self.outputs, outputs)):
+            extents = (ctypes.c_int64 * max(1, len(tensor.shape)))()
+            self._check(self._lib.fusion_session_output_shape(self._session, i, extents))
+            shape = tuple(extents[:len(tensor.shape)])
+            made.append(array if shape == array.shape else array.reshape(-1)[:math.prod(shape)].reshape(shape))
+        return made
+
     def run(self, feeds):
         run, outputs = self.bind(feeds)
         run()
-        return outputs
+        return self.made(outputs)
 
     def profile(self, run, runs):
         """ns of every launch, in order, for each of `runs` calls of a bound `run`."""
