@@ -24,17 +24,17 @@ constexpr int64_t kMostRowsAtOnce = 4, kLeastRows = 64;
 // A bundle may run on more threads than it was planned for.
 constexpr int64_t kLeastTasks = 4;
 
-// Whether the body reads a tensor beyond the caches, each element once and along `columns`. Not a constant: a register
+// Whether the body reads a tensor of so many bytes, each element once and along `columns`. Not a constant: a register
 // tile has that in the order in which it reads it.
-bool ReadsOnceFarAway(const Nest& nest, const Axis& columns, const DeviceModel& device,
-                      const movement::Kernel& kernel) {
+bool ReadsOnce(const Nest& nest, const Axis& columns, int64_t least_bytes, const DeviceModel& device,
+               const movement::Kernel& kernel) {
   bool once = false, possible = true;
   te::Visit(nest.body[0], [&](const te::ScalarNode& node) {
     if (node.kind != te::ScalarKind::kLoad) return;
     const Index& address = node.indices[0];
     const movement::Buffer& buffer = kernel.buffers[node.tensor];
     if (address.HasLoad()) possible = false;
-    if (buffer.is_constant || movement::SizeBytes(buffer) < LargestPrivateBytes(device)) return;
+    if (buffer.is_constant || movement::SizeBytes(buffer) < least_bytes) return;
     bool all = te::ClassifyLanes(address, columns, device.vector_bytes / 4) == te::LaneAccess::kContiguous;
     for (const std::vector<Axis>* some : {&nest.axes, &nest.fold->axes}) {
       for (const Axis& axis : *some) all = all && address.UsesAxis(axis.id);
@@ -68,16 +68,19 @@ Nest Substituted(Nest nest, const Axis& axis, const Index& by) {
 
 }  // namespace
 
-std::optional<ColumnSums> SumColumns(const Nest& nest, const DeviceModel& device, movement::Kernel* kernel,
-                                     AxisSource* axes, ChoiceLog* choices) {
+std::optional<ColumnSums> SumColumns(const Nest& nest, SummedRows rows, const DeviceModel& device,
+                                     movement::Kernel* kernel, AxisSource* axes, ChoiceLog* choices) {
   if (!device.CachesScratch() || !nest.fold || nest.fold->kind != te::FoldKind::kSum || nest.axes.empty()) {
     return std::nullopt;
   }
   const bool plain = nest.fold->acc == DType::kF32 && nest.fold->pred.empty() && nest.padding.empty() &&
-                     nest.limits.empty() && nest.mask_limit < 0 && nest.stores.size() == 1 && nest.then.size() == 1 &&
+                     nest.limits.empty() && nest.mask_limit < 0 && nest.stores.size() == 1 && nest.then.size() <= 1 &&
                      !nest.fold->axes.empty();
   const Axis columns = nest.axes.back();
-  if (!plain || columns.extent < kLeastColumns || !ReadsOnceFarAway(nest, columns, device, *kernel)) {
+  const bool far = rows == SummedRows::kBeyondCaches;
+  const int64_t least_columns = far ? kLeastColumns : device.vector_bytes / 4;
+  if (!plain || columns.extent < least_columns ||
+      !ReadsOnce(nest, columns, far ? LargestPrivateBytes(device) : 0, device, *kernel)) {
     return std::nullopt;
   }
   // Blocks of columns, parts of the rows.
@@ -126,7 +129,7 @@ std::optional<ColumnSums> SumColumns(const Nest& nest, const DeviceModel& device
 
   Nest result = zero;
   if (parts == 1) {
-    result.body = {te::MapAccs(cut.then[0], [&](const Scalar&) { return sum; })};
+    result.body = {cut.then.empty() ? sum : te::MapAccs(cut.then[0], [&](const Scalar&) { return sum; })};
     result.stores = cut.stores;
     result.store_types = cut.store_types;
   } else {
@@ -148,7 +151,7 @@ std::optional<ColumnSums> SumColumns(const Nest& nest, const DeviceModel& device
     sums.phase.steps.push_back(StepOf(*each, device));
     if (sums.phase.steps.back().strategy != movement::Strategy::kMapVec) return std::nullopt;
   }
-  if (choices->Pick("columns", 2) == 1) return std::nullopt;
+  if (far && choices->Pick("columns", 2) == 1) return std::nullopt;
   movement::Buffer buffer;
   buffer.scope = movement::BufferScope::kBlock;
   buffer.elements = block;

@@ -228,6 +228,16 @@ class BlockScheduler {
     return false;
   }
 
+  // True where columns' sums are all there is to do; else `nest` is what is left of it.
+  bool AddColumnSums(SummedRows rows, Nest* nest) {
+    std::optional<ColumnSums> sums = SumColumns(*nest, rows, device_, &kernel_, &axes_, choices_);
+    if (!sums) return false;
+    kernel_.phases.push_back(std::move(sums->phase));
+    if (!sums->rest) return true;
+    *nest = *std::move(sums->rest);
+    return false;
+  }
+
   // A stage alone on a grid of its own.
   absl::Status AddPhase(const te::Te& te) {
     ASSIGN_OR_RETURN(PhysicalTe physical, MakePhysical(
@@ -242,11 +252,7 @@ class BlockScheduler {
     if (nest.fold && !empty && device_.task_lanes > 1 && AddGroupTile(nest)) return absl::OkStatus();
     FinishNest(&nest);
     if (nest.fold && !empty) {
-      if (std::optional<ColumnSums> sums = SumColumns(nest, device_, &kernel_, &axes_, choices_)) {
-        kernel_.phases.push_back(std::move(sums->phase));
-        if (!sums->rest) return absl::OkStatus();
-        nest = *std::move(sums->rest);
-      }
+      if (AddColumnSums(SummedRows::kBeyondCaches, &nest)) return absl::OkStatus();
       // A long contiguous row with few rows is folded along itself; otherwise the register tile decides.
       const Saved before = Save();
       absl::StatusOr<movement::Phase> tiled = TilePhase(nest, device_, &kernel_, &axes_, choices_);
@@ -259,6 +265,10 @@ class BlockScheduler {
         // Only the register tile packs the weights that make a rounded-up fold exact.
         ASSIGN_OR_RETURN(nest, MakeNest(physical));
         FuseAxes(&nest, &axes_);
+      }
+      if (StepOf(nest, device_).strategy == movement::Strategy::kScalar &&
+          AddColumnSums(SummedRows::kAnywhere, &nest)) {
+        return absl::OkStatus();
       }
     }
     double per_point = CostPerPoint(te);

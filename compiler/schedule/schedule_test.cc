@@ -130,6 +130,21 @@ TEST(ColumnFolds, RowsBeyondTheCachesAreReadAsTheyLie) {
   EXPECT_EQ(mean(65536, 64).kernel.phases.size(), 1u);  // fit registers
 }
 
+// Rows of 500 columns are no whole vectors, and nothing is worth copying that is read once.
+TEST(ColumnFolds, RowsTimesMatricesReadTheMatricesAsTheyLie) {
+  const auto products = [](int rows, int columns) {
+    return Schedule(
+        absl::StrFormat("te p(%%0: f32[8, %d], %%1: f32[8, %d, %d]) {\n  %%2[i0<8, i1<%d]: f32 = sum.f32(i2<%d) "
+                        "mul(%%0[i0, i2], %%1[i0, i2, i1])\n  return %%2\n}",
+                        rows, rows, columns, columns, rows));
+  };
+  for (const ScheduledBlock& block : {products(64, 500), products(1024, 500), products(64, 50)}) {
+    EXPECT_EQ(Strategies(block.kernel.phases[0]), std::vector<movement::Strategy>(3, movement::Strategy::kMapVec));
+  }
+  EXPECT_EQ(Strategies(products(64, 256).kernel.phases[0]),
+            std::vector<movement::Strategy>{movement::Strategy::kTile});  // within the caches
+}
+
 TEST(ColumnFolds, WeightsArePackedInstead) {
   const auto row_by = [](const char* matrix) {
     return Schedule(
