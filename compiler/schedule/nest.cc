@@ -1,7 +1,9 @@
 #include "compiler/schedule/nest.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/te/reciprocals.h"
@@ -398,6 +400,20 @@ std::optional<te::AxisCut> FindCut(const Nest& nest) {
   return found;
 }
 
+// Positions on the axis at which the truth of a comparison of this axis alone changes.
+void CollectCuts(const te::Comparison& c, const Axis& axis, std::set<int64_t>* cuts) {
+  if (c.cmp != te::Cmp::kLt && c.cmp != te::Cmp::kGe) return;
+  const Index d = c.lhs - c.rhs;
+  if (d.parts().size() != 1 || d.parts()[0].term.kind != te::TermKind::kAxis || d.parts()[0].term.axis.id != axis.id) {
+    return;
+  }
+  // step * x + offset < 0 holds below the cut, or from it on.
+  const int64_t step = d.parts()[0].coefficient, offset = d.constant();
+  const int64_t size = std::abs(step), rising = step > 0 ? -offset : offset + 1;  // step * x < rising, or x * size >= it
+  const int64_t cut = rising <= 0 ? 0 : (rising + size - 1) / size;
+  if (cut > 0 && cut < axis.extent) cuts->insert(cut);
+}
+
 // The nest over [begin, begin + extent) of an axis.
 Nest PartOf(const Nest& nest, const Axis& axis, int64_t begin, int64_t extent, AxisSource* axes) {
   Nest part = nest;
@@ -430,6 +446,29 @@ std::vector<Nest> SplitRanges(Nest nest, AxisSource* axes, const std::function<b
     open.push_back(std::move(first));
   }
   return done;
+}
+
+std::vector<Nest> PeelInnermost(Nest nest, AxisSource* axes) {
+  constexpr size_t kMostCuts = 6;
+  std::set<int64_t> cuts;
+  if (!nest.fold && !nest.axes.empty() && nest.limits.empty() && nest.mask_limit < 0) {
+    for (const Scalar& s : nest.body) {
+      te::Visit(s, [&](const te::ScalarNode& node) {
+        if (node.kind != te::ScalarKind::kIf) return;
+        for (const te::Comparison& c : node.pred) CollectCuts(c, nest.axes.back(), &cuts);
+      });
+    }
+  }
+  if (cuts.empty() || cuts.size() > kMostCuts) return {std::move(nest)};
+  const Axis axis = nest.axes.back();
+  cuts.insert(axis.extent);
+  std::vector<Nest> parts;
+  int64_t begin = 0;
+  for (const int64_t end : cuts) {
+    parts.push_back(PartOf(nest, axis, begin, end - begin, axes));
+    begin = end;
+  }
+  return parts;
 }
 
 bool PredUses(const Nest& nest, int axis_id) {

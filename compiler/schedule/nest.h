@@ -101,6 +101,9 @@ te::Scalar ReplaceLoad(const te::Scalar& body, const te::ScalarNode* from, const
 // one a range, without the conditions. `worth` says whether a nest is large enough to stand alone; where a part is not,
 // the nest stays whole. A nest without such a condition is returned as it is.
 std::vector<Nest> SplitRanges(Nest nest, AxisSource* axes, const std::function<bool(const Nest&)>& worth);
+// A map whose conditions cut ranges of its innermost axis (the borders of a Pad) as a map for each, in order, however
+// short some are; conditions on other axes stay. One that has no such cut or a great many is returned as it is.
+std::vector<Nest> PeelInnermost(Nest nest, AxisSource* axes);
 
 }  // namespace fusion
 

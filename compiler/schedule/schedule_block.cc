@@ -298,6 +298,11 @@ class BlockScheduler {
       if (step.strategy == movement::Strategy::kScalar && FoldAlongLanes(device_, &part, &kernel_)) {
         step = StepOf(part, device_);
       }
+      if (step.strategy == movement::Strategy::kScalar && AddPeeled(part, per_point, &phase)) {
+        kernel_.phases.push_back(std::move(phase));
+        part_of_phase = false;
+        continue;
+      }
       MoveLoopsToGrid(&step, per_point, device_, &axes_, choices_, &phase.grid);
       PrefetchAhead(device_, kernel_, per_point, &step);
       if (part_of_phase && SameGrid(kernel_.phases.back(), phase)) {
@@ -310,6 +315,32 @@ class BlockScheduler {
     }
     StorePastCaches(device_, kernel_, choices_, &kernel_.phases.back());
     return absl::OkStatus();
+  }
+
+  // A map whose rows have borders: in a task a step for each range of the row, if most of it is vectors then. On failure
+  // nothing has changed.
+  bool AddPeeled(const Nest& nest, double per_point, movement::Phase* phase) {
+    if (device_.task_lanes > 1 || nest.fold || nest.axes.empty()) return false;
+    const Saved before = Save();
+    const Axis row = nest.axes.back();
+    movement::Step whole = StepOf(nest, device_);
+    MoveLoopsToGrid(&whole, per_point, device_, &axes_, choices_, &phase->grid);
+    int64_t in_vectors = 0;
+    if (!whole.loops.empty() && whole.loops.back().axis.id == row.id) {
+      Nest in_task = nest;
+      std::erase_if(in_task.axes, [&](const Axis& axis) {
+        return std::any_of(phase->grid.begin(), phase->grid.end(), [&](const Axis& g) { return g.id == axis.id; });
+      });
+      for (const Nest& part : PeelInnermost(std::move(in_task), &axes_)) {
+        phase->steps.push_back(StepOf(part, device_));
+        PrefetchAhead(device_, kernel_, per_point, &phase->steps.back());
+        if (phase->steps.back().strategy == movement::Strategy::kMapVec) in_vectors += part.axes.back().extent;
+      }
+    }
+    if (2 * in_vectors >= row.extent) return true;
+    Restore(before);
+    *phase = movement::Phase();
+    return false;
   }
 
   // Tensors of stages [first, last) that the block returns or later stages read, and what the same stages compute

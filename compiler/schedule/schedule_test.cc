@@ -663,6 +663,39 @@ TEST(ScheduleBlock, PartsOfRowsShareTasks) {
   EXPECT_EQ(block.kernel.phases[0].steps.size(), 2u);
 }
 
+// The border of a Pad beside vectors, in one task with them; the tests on the row stay.
+TEST(ScheduleBlock, BordersOfRowsArePeeled) {
+  const ScheduledBlock block = Schedule(R"(te p(%0: f32[64, 100]) {
+  %1[i0<66, i1<102]: f32 = %0[i0 - 1, i1 - 1] ? 0
+  return %1
+})");
+  ASSERT_EQ(block.kernel.phases.size(), 1u) << movement::Print(block.kernel);
+  EXPECT_EQ(Strategies(block.kernel.phases[0]),
+            (std::vector{movement::Strategy::kScalar, movement::Strategy::kMapVec, movement::Strategy::kScalar}))
+      << movement::Print(block.kernel);
+}
+
+TEST(Nest, PeeledRangesHaveNoCondition) {
+  for (const bool turned : {false, true}) {  // comparisons of the axis, and of its negative
+    AxisSource axes(0);
+    const te::Axis row = axes.New(5), x = axes.New(50);
+    const te::Index at = turned ? te::Index(46) - te::Index(x) : te::Index(x) - 3;  // x in [3, 47)
+    const te::Pred inside = {{at, te::Cmp::kGe, te::Index(0)}, {at, te::Cmp::kLt, te::Index(44)},
+                             {te::Index(row), te::Cmp::kLt, te::Index(4)}};
+    Nest nest;
+    nest.axes = {row, x};
+    nest.body = {te::If(inside, te::Load(0, DType::kF32, {at}), te::Imm(DType::kF32, 0))};
+    const std::vector<Nest> parts = PeelInnermost(nest, &axes);
+    ASSERT_EQ(parts.size(), 3u) << turned;
+    const std::vector<int64_t> extents = {parts[0].axes[1].extent, parts[1].axes[1].extent, parts[2].axes[1].extent};
+    EXPECT_EQ(extents, (std::vector<int64_t>{3, 44, 3})) << turned;
+    EXPECT_EQ(parts[0].body[0]->kind, te::ScalarKind::kImm);
+    EXPECT_EQ(parts[2].body[0]->kind, te::ScalarKind::kImm);
+    EXPECT_EQ(parts[1].body[0]->pred.size(), 1u);  // of the row
+    EXPECT_FALSE(PredUses(parts[1], parts[1].axes[1].id));
+  }
+}
+
 TEST(ScheduleBlock, APartThatIsNoTasksWorthStaysInTheLoop) {
   const ScheduledBlock block = Schedule(R"(te p(%0: f32[1, 64], %1: f32[1, 64]) {
   %2[i0<1, i1<128]: f32 = if i1 < 64 then %0[i0, i1] else %1[i0, i1 - 64]

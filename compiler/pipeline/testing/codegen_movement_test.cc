@@ -104,6 +104,16 @@ TEST(CodegenMovement, Parts) {
                {{"mode", std::string(mode)}}));
     cases.push_back(BlockCase(std::string("Pad ") + mode, g));
   }
+  // Borders beside rows of several vectors, alone; a crop on one side; one that repeats more than the row has.
+  for (const char* mode : {"constant", "reflect", "edge", "wrap"}) {
+    for (const Ints& pads : std::vector<Ints>{{0, 1, 3, 0, 1, 3}, {0, 0, -2, 0, 0, 5}, {1, 0, 40, 0, 0, 41}}) {
+      for (const DType dtype : {DType::kF32, DType::kU8}) {
+        G g;
+        g.Out(g.Op("Pad", {g.In({3, 5, 75}, dtype), g.Ints(pads)}, {{"mode", std::string(mode)}}));
+        cases.push_back(BlockCase(absl::StrCat("Pad ", mode, ShapeToString(pads), DTypeName(dtype)), g));
+      }
+    }
+  }
   {
     G g;
     g.Out(g.Op("Expand", {g.In({1, 5, 1}), g.Ints({3, 1, 20})}));
