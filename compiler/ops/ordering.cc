@@ -10,6 +10,7 @@
 #include "compiler/ops/extents.h"
 #include "compiler/ops/narrow_types.h"
 #include "compiler/ops/op_list.h"
+#include "compiler/te/routine.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::ops {
@@ -37,7 +38,8 @@ absl::Status LowerTopK(LowerContext& context) {
   const int64_t largest = context.attrs.Int("largest", 1) != 0;
   te::Routine routine{"top_k", {context.in[0]}, {view.extent, view.inner, k[0], largest}};
   routine.tasks = view.outer * view.inner;
-  routine.scratch_bytes = 8 * k[0];
+  const DType dtype = context.Type(0).dtype;
+  routine.scratch_bytes = te::KeysBytes(dtype, view.extent) + te::KeyedBytes(dtype, view.extent);
   std::vector<te::TensorId> out = context.builder->Call(
       std::move(routine),
       {{context.Type(0).dtype, context.output_types[0].shape}, {DType::kI64, context.output_types[0].shape}});
@@ -118,7 +120,7 @@ absl::Status LowerUnique(LowerContext& context) {
   te::Routine routine{"unique",
                       {context.in[0], context.in[1]},
                       {view.outer, view.extent, view.inner, context.attrs.Int("sorted", 1) != 0}};
-  routine.scratch_bytes = 24 * view.extent;
+  routine.scratch_bytes = 24 * view.extent + te::KeyedBytes(context.Type(0).dtype, view.extent);
   const std::pair<DType, Shape> list{DType::kI64, {view.extent}};
   context.out = context.builder->Call(
       std::move(routine), {{context.Type(0).dtype, context.ShapeOf(0)}, list, list, list, {DType::kI64, {}}});

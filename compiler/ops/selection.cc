@@ -10,6 +10,7 @@
 #include "compiler/ops/extents.h"
 #include "compiler/ops/narrow_types.h"
 #include "compiler/ops/op_list.h"
+#include "compiler/te/routine.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::ops {
@@ -123,7 +124,8 @@ absl::Status LowerNms(LowerContext& context) {
                       context.in,
                       {scores[0], scores[1], scores[2], limit, context.attrs.Int("center_point_box") != 0,
                        context.attrs.Int("scored") != 0}};
-  routine.scratch_bytes = 16 * scores[2];
+  routine.scratch_bytes =
+      40 * scores[2] + te::KeysBytes(DType::kF32, scores[2]) + te::KeyedBytes(DType::kF32, scores[2]);
   context.out =
       context.builder->Call(std::move(routine), {{DType::kI64, {scores[0] * scores[1] * limit, 3}}, {DType::kI64, {}}});
   context.out.resize(context.output_types.size());

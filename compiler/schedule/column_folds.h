@@ -19,12 +19,12 @@ struct ColumnSums {
   std::optional<Nest> rest;  // where rows are shared out among tasks: what adds the tasks' sums, in a phase behind
 };
 
-// The nest's sums, in new buffers of the kernel. nullopt, and nothing changed, where the nest is no such sum or rows
-// stay in the caches and `rows` asks for those beyond. The choice "columns": 1 keeps sums in registers after all.
 enum class SummedRows { kBeyondCaches, kAnywhere };
 
-std::optional<ColumnSums> SumColumns(const Nest& nest, SummedRows rows, const DeviceModel& device, movement::Kernel* kernel,
-                                     AxisSource* axes, ChoiceLog* choices);
+// The nest's sums, in new buffers of the kernel. nullopt, and nothing changed, where the nest is no such sum or rows
+// stay in the caches and `rows` asks for those beyond. The choice "columns": 1 keeps sums in registers after all.
+std::optional<ColumnSums> SumColumns(const Nest& nest, SummedRows rows, const DeviceModel& device,
+                                     movement::Kernel* kernel, AxisSource* axes, ChoiceLog* choices);
 
 }  // namespace fusion
 

@@ -409,8 +409,8 @@ void CollectCuts(const te::Comparison& c, const Axis& axis, std::set<int64_t>* c
   }
   // step * x + offset < 0 holds below the cut, or from it on.
   const int64_t step = d.parts()[0].coefficient, offset = d.constant();
-  const int64_t size = std::abs(step), rising = step > 0 ? -offset : offset + 1;  // step * x < rising, or x * size >= it
-  const int64_t cut = rising <= 0 ? 0 : (rising + size - 1) / size;
+  const int64_t size = std::abs(step), bound = step > 0 ? -offset : offset + 1;  // size * x < bound, or >= bound
+  const int64_t cut = bound <= 0 ? 0 : (bound + size - 1) / size;
   if (cut > 0 && cut < axis.extent) cuts->insert(cut);
 }
 

@@ -317,8 +317,8 @@ class BlockScheduler {
     return absl::OkStatus();
   }
 
-  // A map whose rows have borders: in a task a step for each range of the row, if most of it is vectors then. On failure
-  // nothing has changed.
+  // A map whose rows have borders: in a task a step for each range of the row, if most of it is vectors then. On
+  // failure nothing has changed.
   bool AddPeeled(const Nest& nest, double per_point, movement::Phase* phase) {
     if (device_.task_lanes > 1 || nest.fold || nest.axes.empty()) return false;
     const Saved before = Save();

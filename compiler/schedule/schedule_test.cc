@@ -680,7 +680,8 @@ TEST(Nest, PeeledRangesHaveNoCondition) {
     AxisSource axes(0);
     const te::Axis row = axes.New(5), x = axes.New(50);
     const te::Index at = turned ? te::Index(46) - te::Index(x) : te::Index(x) - 3;  // x in [3, 47)
-    const te::Pred inside = {{at, te::Cmp::kGe, te::Index(0)}, {at, te::Cmp::kLt, te::Index(44)},
+    const te::Pred inside = {{at, te::Cmp::kGe, te::Index(0)},
+                             {at, te::Cmp::kLt, te::Index(44)},
                              {te::Index(row), te::Cmp::kLt, te::Index(4)}};
     Nest nest;
     nest.axes = {row, x};

@@ -20,8 +20,10 @@ u16 f2h(float x) { return FloatToHalf(x); }
 u16 f2bf(float x) { return FloatToBFloat16(x); }
 
 #include "compiler/te/routines/order.inc"
+// These rest on it.
 #include "compiler/te/routines/combine.inc"
-// What follows rests on them.
+#include "compiler/te/routines/keys.inc"
+// The routines rest on all three.
 #include "compiler/te/routines/bit_cast.inc"
 #include "compiler/te/routines/compress.inc"
 #include "compiler/te/routines/non_max_suppression.inc"
@@ -56,12 +58,12 @@ constexpr const char* kElementTypes[kNumDTypes] = {
 const Entry kEntries[] = {
     {"bit_cast", "T>?", ALL_TYPES(routines::bit_cast)},
     {"compress", "T,bool>T,i64", ALL_TYPES(routines::compress)},
-    {"non_max_suppression", "f32,f32,i64,f32,f32,i64>i64,i64", {routines::non_max_suppression<float>}},
+    {"non_max_suppression", "f32,f32,i64,f32,f32,i64>i64,i64", {routines::non_max_suppression<float>}, "keys"},
     {"non_zero", "T>i64,i64", ALL_TYPES(routines::non_zero)},
     {"scatter_elements", "T,i64,T>T", ALL_TYPES(routines::scatter_elements), "combine"},
     {"scatter_nd", "T,i64,T>T", ALL_TYPES(routines::scatter_nd), "combine"},
-    {"top_k", "T>T,i64", ALL_TYPES(routines::top_k)},
-    {"unique", "T,i64>T,i64,i64,i64,i64", ALL_TYPES(routines::unique)},
+    {"top_k", "T>T,i64", ALL_TYPES(routines::top_k), "keys"},
+    {"unique", "T,i64>T,i64,i64,i64,i64", ALL_TYPES(routines::unique), "keys"},
 };
 #undef ALL_TYPES
 
@@ -103,6 +105,9 @@ absl::Status CheckRoutine(const Program& program, const Te& te) {
   }
   return absl::OkStatus();
 }
+
+int64_t KeysBytes(DType dtype, int64_t n) { return std::max<int64_t>(4, DTypeBytes(dtype)) * n; }
+int64_t KeyedBytes(DType dtype, int64_t n) { return 2 * KeysBytes(dtype, n) + 2 * 4 * n; }
 
 RoutineFunction RoutineFunctionOf(const Program& program, const Te& te) {
   return Find(te.routine->name)->functions[static_cast<int>(program.tensors[te.routine->inputs[0]].dtype)];

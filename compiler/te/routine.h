@@ -22,6 +22,10 @@ using RoutineFunction = void (*)(void* const* args, void* scratch, int64_t begin
 // parameters are the lowering's to get right.
 absl::Status CheckRoutine(const Program& program, const Te& te);
 
+// Scratch of n keys of such elements, and of n elements that are sorted with them.
+int64_t KeysBytes(DType dtype, int64_t n);
+int64_t KeyedBytes(DType dtype, int64_t n);
+
 // Of a verified te.
 RoutineFunction RoutineFunctionOf(const Program& program, const Te& te);
 

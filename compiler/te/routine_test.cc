@@ -1,6 +1,7 @@
 // Routines through text, verification and the interpreter.
 #include "compiler/te/routine.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -35,7 +36,7 @@ Tensor F(Shape shape, const std::vector<double>& values) { return Tensor::From(D
 
 TEST(Routine, TopKTakesTheLowerIndexOfEqualOnes) {
   const auto out = RunText(R"(te p(%0: f32[2, 5]) {
-  %1, %2: f32[2, 3], i64[2, 3] = routine top_k(%0) {5, 1, 3, 1} tasks 2 scratch 24
+  %1, %2: f32[2, 3], i64[2, 3] = routine top_k(%0) {5, 1, 3, 1} tasks 2 scratch 140
   return %1, %2
 }
 )",
@@ -46,7 +47,7 @@ TEST(Routine, TopKTakesTheLowerIndexOfEqualOnes) {
 
 TEST(Routine, TopKSmallestAlongAnOuterAxisOfHalves) {
   const auto out = RunText(R"(te p(%0: f16[4, 2]) {
-  %1, %2: f16[2, 2], i64[2, 2] = routine top_k(%0) {4, 2, 2, 0} tasks 2 scratch 16
+  %1, %2: f16[2, 2], i64[2, 2] = routine top_k(%0) {4, 2, 2, 0} tasks 2 scratch 112
   return %2
 }
 )",
@@ -112,7 +113,8 @@ TEST(Routine, ScattersCombineInOrder) {
   return %4, %5
 }
 )";
-    for (const auto& [from, to] : {std::pair{" T[", absl::StrCat(" ", type, "[")}, {"R,", absl::StrCat(reduction, ",")}}) {
+    for (const auto& [from, to] :
+         {std::pair{" T[", absl::StrCat(" ", type, "[")}, {"R,", absl::StrCat(reduction, ",")}}) {
       for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
         text.replace(at, std::string(from).size(), to);
       }
@@ -130,8 +132,7 @@ TEST(Routine, ScattersCombineInOrder) {
   EXPECT_THAT(combined("3", "f32", data, updates), ElementsAre(1, 2, 5));
   EXPECT_THAT(combined("4", "f32", data, updates), ElementsAre(-7, 2, 0.5));
   // The source's order: the updates alone would overflow. A half is rounded after each step.
-  EXPECT_THAT(combined("1", "f32", F({3}, {0, 0, -3e38}), F({4}, {3e38, 0, 3e38, -3e38})),
-              ElementsAre(0, 0, 0));
+  EXPECT_THAT(combined("1", "f32", F({3}, {0, 0, -3e38}), F({4}, {3e38, 0, 3e38, -3e38})), ElementsAre(0, 0, 0));
   const auto half = [](const std::vector<double>& values) {
     return Tensor::From<double>(DType::kF16, {static_cast<int64_t>(values.size())}, values);
   };
@@ -152,7 +153,7 @@ TEST(Routine, ScattersCombineInOrder) {
 
 TEST(Routine, UniqueIgnoresWhatIsNotValid) {
   const std::string text = R"(te p(%0: i64[7], %1: i64[]) {
-  %2, %3, %4, %5, %6: i64[7], i64[7], i64[7], i64[7], i64[] = routine unique(%0, %1) {1, 7, 1, SORTED} tasks 1 scratch 168
+  %2, %3, %4, %5, %6: i64[7], i64[7], i64[7], i64[7], i64[] = routine unique(%0, %1) {1, 7, 1, SORTED} tasks 1 scratch 448
   return %2, %3, %4, %5, %6
 }
 )";
@@ -174,6 +175,165 @@ TEST(Routine, UniqueIgnoresWhatIsNotValid) {
                                      ElementsAre(2, 1, 2, 1)));
   EXPECT_THAT(with("0"), ElementsAre(ElementsAre(2, 1, 3, 4), ElementsAre(0, 1, 3, 4), ElementsAre(0, 1, 1, 2, 3, 2),
                                      ElementsAre(1, 2, 2, 1)));
+}
+
+// Values of a type among which many are equal: both zeros, NaNs, infinities and subnormals where there are such, the
+// extremes of an integer.
+Tensor ManyEqual(DType dtype, Shape shape, uint32_t seed) {
+  std::vector<double> some = {0, 1, 2, 3, 17, 100};
+  if (IsSigned(dtype) || IsFloat(dtype)) some.insert(some.end(), {-1, -2, -100});
+  if (IsFloat(dtype)) {
+    some.insert(some.end(), {-0.0, NAN, -NAN, INFINITY, -INFINITY, 6e-8, -6e-8});
+    if (dtype != DType::kF16) some.insert(some.end(), {1e-40, -1e-40, 3e38, -3e38});
+  }
+  if (dtype == DType::kI32) some.insert(some.end(), {2147483647.0, -2147483648.0});
+  if (dtype == DType::kU32) some.push_back(4294967295.0);
+  Tensor tensor(dtype, std::move(shape));
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) {
+    seed = seed * 1664525u + 1013904223u;
+    tensor.SetDouble(i, some[(seed >> 16) % some.size()]);
+  }
+  return tensor;
+}
+
+bool Before(double a, double b) { return a < b || (std::isnan(b) && !std::isnan(a)); }
+
+constexpr DType kOrdered[] = {DType::kF32, DType::kF64, DType::kF16, DType::kBF16, DType::kI8,  DType::kI16,
+                              DType::kI32, DType::kI64, DType::kU8,  DType::kU16,  DType::kU32, DType::kU64};
+
+std::vector<int64_t> SortedBy(const std::vector<double>& x, bool falling) {
+  std::vector<int64_t> order(x.size());
+  for (size_t i = 0; i < x.size(); ++i) order[i] = static_cast<int64_t>(i);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return falling ? Before(x[b], x[a]) : Before(x[a], x[b]); });
+  return order;
+}
+
+// Through every way in which the routine finds the best: the least of all, groups, few and many candidates, all.
+TEST(Routine, TopKIsTheStartOfAStableSort) {
+  for (const DType dtype : kOrdered) {
+    for (const auto& [n, k] : std::vector<std::pair<int64_t, int64_t>>{
+             {1, 1}, {5, 1}, {5, 5}, {70, 2}, {300, 7}, {300, 40}, {300, 300}, {3000, 30}}) {
+      for (const bool largest : {false, true}) {
+        const int64_t inner = n == 70 ? 3 : 1;
+        const Tensor x = ManyEqual(dtype, {2, n, inner}, static_cast<uint32_t>(n + k));
+        const char* type = DTypeName(dtype);
+        const auto out =
+            RunText(absl::StrCat("te p(%0: ", type, "[2, ", n, ", ", inner, "]) {\n  %1, %2: ", type, "[2, ", k, ", ",
+                                 inner, "], i64[2, ", k, ", ", inner, "] = routine top_k(%0) {", n, ", ", inner, ", ",
+                                 k, ", ", largest ? 1 : 0, "} tasks ", 2 * inner, " scratch ",
+                                 KeysBytes(dtype, n) + KeyedBytes(dtype, n), "\n  return %1, %2\n}\n"),
+                    {x});
+        for (int64_t row = 0; row < 2 * inner; ++row) {
+          std::vector<double> values;
+          const int64_t from = row / inner * n * inner + row % inner;
+          for (int64_t i = 0; i < n; ++i) values.push_back(x.GetDouble(from + i * inner));
+          const std::vector<int64_t> order = SortedBy(values, largest);
+          for (int64_t j = 0; j < k; ++j) {
+            const int64_t at = row / inner * k * inner + j * inner + row % inner;
+            ASSERT_EQ(out[1].GetInt(at), order[j]) << type << " " << n << " " << k << " " << largest << " row " << row;
+            ASSERT_EQ(std::signbit(out[0].GetDouble(at)), std::signbit(values[order[j]]));
+          }
+        }
+      }
+    }
+  }
+}
+
+// Groups are columns of 48: all that is small stands in one of them, or every element is a candidate.
+TEST(Routine, TopKOfUnevenGroups) {
+  for (const int pattern : {0, 1, 2, 3}) {
+    std::vector<double> x(2000);
+    for (int64_t i = 0; i < 2000; ++i) {
+      x[i] = pattern == 0   ? (i % 48 == 5 ? -static_cast<double>(i) : static_cast<double>(i))
+             : pattern == 1 ? 7
+             : pattern == 2 ? static_cast<double>(-i)
+                            : static_cast<double>(i);
+    }
+    const auto out = RunText(absl::StrCat("te p(%0: f32[2000]) {\n  %1, %2: f32[11], i64[11] = routine top_k(%0) "
+                                          "{2000, 1, 11, 0} tasks 1 scratch 40000\n  return %1, %2\n}\n"),
+                             {F({2000}, x)});
+    const std::vector<int64_t> order = SortedBy(x, false);
+    for (int64_t j = 0; j < 11; ++j) EXPECT_EQ(out[1].GetInt(j), order[j]) << pattern;
+  }
+}
+
+TEST(Routine, UniqueOfEveryType) {
+  for (const DType dtype : kOrdered) {
+    for (const int64_t n : {20, 500}) {
+      const Tensor x = ManyEqual(dtype, {n}, 3);
+      const char* type = DTypeName(dtype);
+      const auto out = RunText(
+          absl::StrCat("te p(%0: ", type, "[", n, "], %1: i64[]) {\n  %2, %3, %4, %5, %6: ", type, "[", n, "], i64[", n,
+                       "], i64[", n, "], i64[", n, "], i64[] = routine unique(%0, %1) {1, ", n,
+                       ", 1, 1} tasks 1 scratch ", 24 * n + KeyedBytes(dtype, n), "\n  return %2, %3, %4, %5, %6\n}\n"),
+          {x, Tensor::From<int64_t>(DType::kI64, {}, {n})});
+      const std::vector<double> values = Values(x);
+      int64_t group = -1, before = -1;
+      std::vector<int64_t> counts;
+      for (const int64_t i : SortedBy(values, false)) {
+        if (before < 0 || Before(values[before], values[i])) {
+          EXPECT_EQ(out[1].GetInt(++group), i) << type;  // its first occurrence
+          counts.push_back(0);
+        }
+        EXPECT_EQ(out[2].GetInt(i), group);
+        ++counts.back();
+        before = i;
+      }
+      EXPECT_EQ(out[4].GetInt(0), group + 1) << type;
+      for (int64_t g = 0; g <= group; ++g) EXPECT_EQ(out[3].GetInt(g), counts[g]);
+    }
+  }
+}
+
+// Many more boxes than are looked at first, of which a few suffice, or nearly all are needed.
+TEST(Routine, NonMaxSuppressionTakesBoxByBox) {
+  constexpr int64_t n = 400;
+  for (const float threshold : {0.05f, 0.4f}) {
+    for (const int64_t most : {int64_t{3}, int64_t{150}}) {
+      std::vector<double> boxes, scores;
+      uint32_t seed = 1;
+      const auto random = [&](int below) {
+        seed = seed * 1664525u + 1013904223u;
+        return static_cast<double>((seed >> 16) % below);
+      };
+      for (int64_t i = 0; i < n; ++i) {
+        const double x = random(60), y = random(60);
+        boxes.insert(boxes.end(), {x, y, x + random(40) - 10, y + random(40)});  // some turned around, some empty
+        scores.push_back(random(50) / 50);                                       // many equal
+      }
+      const auto f32 = [](double value) { return F({1}, {value}); };
+      const auto out = RunText(
+          absl::StrCat("te p(%0: f32[1, 400, 4], %1: f32[1, 1, 400], %2: i64[1], %3: f32[1], %4: f32[1], %5: i64[1]) "
+                       "{\n  %6, %7: i64[",
+                       most, ", 3], i64[] = routine non_max_suppression(%0, %1, %2, %3, %4, %5) {1, 1, 400, ", most,
+                       ", 0, 1} tasks 1 scratch 24000\n  return %6, %7\n}\n"),
+          {F({1, n, 4}, boxes), F({1, 1, n}, scores), Tensor::From<int64_t>(DType::kI64, {1}, {most}), f32(threshold),
+           f32(0.1), Tensor::From<int64_t>(DType::kI64, {1}, {n - 1})});
+      scores.pop_back();  // the last box is not valid
+      std::vector<int64_t> taken;
+      const auto area = [&](int64_t i) {
+        return std::abs(boxes[4 * i + 2] - boxes[4 * i]) * std::abs(boxes[4 * i + 3] - boxes[4 * i + 1]);
+      };
+      const auto overlap = [&](int64_t a, int64_t b) {
+        double common = 1;
+        for (int d = 0; d < 2; ++d) {
+          const auto [a0, a1] = std::minmax(boxes[4 * a + d], boxes[4 * a + d + 2]);
+          const auto [b0, b1] = std::minmax(boxes[4 * b + d], boxes[4 * b + d + 2]);
+          common *= std::max(0.0, std::min(a1, b1) - std::max(a0, b0));
+        }
+        return common == 0 ? 0 : common / (area(a) + area(b) - common);
+      };
+      for (const int64_t i : SortedBy(scores, true)) {
+        if (!(static_cast<float>(scores[i]) > 0.1f) || static_cast<int64_t>(taken.size()) == most) continue;
+        const bool free = std::all_of(taken.begin(), taken.end(),
+                                      [&](int64_t t) { return !(static_cast<float>(overlap(t, i)) > threshold); });
+        if (free) taken.push_back(i);
+      }
+      ASSERT_EQ(out[1].GetInt(0), static_cast<int64_t>(taken.size())) << threshold << " " << most;
+      for (size_t t = 0; t < taken.size(); ++t) EXPECT_EQ(out[0].GetInt(3 * t + 2), taken[t]);
+    }
+  }
 }
 
 TEST(Routine, SourceNamesWhatItDefines) {
