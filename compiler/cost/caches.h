@@ -18,6 +18,13 @@ inline int64_t LargestPrivateBytes(const DeviceModel& device) {
   return largest;
 }
 
+// Bytes of the largest cache, shared or not; 0 where the model names none. The last level is memory itself.
+inline int64_t LargestCacheBytes(const DeviceModel& device) {
+  int64_t largest = 0;
+  for (size_t l = 0; l + 1 < device.memory.size(); ++l) largest = std::max(largest, device.memory[l].size_bytes);
+  return largest;
+}
+
 }  // namespace fusion
 
 #endif  // FUSION_COMPILER_COST_CACHES_H_

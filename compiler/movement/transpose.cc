@@ -38,8 +38,33 @@ std::vector<const te::ScalarNode*> LoadsAcross(const te::Scalar& body, int lane_
   return loads;
 }
 
-bool CanTranspose(const te::Scalar& body, const te::Axis& lane, const te::Axis& across, int64_t lanes) {
+bool MovesBits(DType dtype) {
+  switch (dtype) {
+    case DType::kF16:
+    case DType::kBF16:
+    case DType::kI8:
+    case DType::kI16:
+    case DType::kI32:
+    case DType::kU8:
+    case DType::kU16:
+    case DType::kU32:
+    case DType::kBool:
+      return true;
+    default:
+      return false;
+  }
+}
+
+int64_t TransposedBlock(DType dtype, int64_t lanes) { return DTypeBytes(dtype) == 1 ? 16 : lanes; }
+
+bool CanTranspose(const te::Scalar& body, DType stored, const te::Axis& lane, const te::Axis& across, int64_t lanes) {
   const te::Scalar& inside = InsideBorder(body, lane.id, across.id);
+  if (inside->kind == ScalarKind::kLoad && MovesBits(stored)) {
+    const int64_t block = TransposedBlock(stored, lanes);
+    return inside->dtype == stored && lane.extent >= block && across.extent >= block &&
+           IsAcross(*inside, lane.id, block) &&
+           te::ClassifyLanes(inside->indices[0], across, block) == te::LaneAccess::kContiguous;
+  }
   bool possible = true, found = false;
   te::Visit(inside, [&](const te::ScalarNode& node) {
     if (IsAcross(node, lane.id, lanes)) {

@@ -10,9 +10,15 @@
 
 namespace fusion::movement {
 
-// Can `body`, stored contiguously along `lane`, be computed in blocks transposed from `across`: every load along `lane`
-// is contiguous, still, or an f32 that is contiguous along `across`, and one of the latter is there?
-bool CanTranspose(const te::Scalar& body, const te::Axis& lane, const te::Axis& across, int64_t lanes);
+// Can `body`, stored contiguously along `lane` as `stored`, be computed in blocks transposed from `across`: every load
+// along `lane` is contiguous, still, or an f32 that is contiguous along `across`, and one of the latter is there? Or is
+// it nothing but such a load, of another type whose bits a vector can hold?
+bool CanTranspose(const te::Scalar& body, DType stored, const te::Axis& lane, const te::Axis& across, int64_t lanes);
+
+// Bits of such a type are moved as they are.
+bool MovesBits(DType dtype);
+// Rows and lanes of a block: those of a vector of 32-bit elements, but never less than 16 bytes.
+int64_t TransposedBlock(DType dtype, int64_t lanes);
 
 // The value inside the test that a copy has at its border (`if address < size then load else 0`), where comparisons
 // are affine along both loops, so that a block is inside if its corners are; else `body` itself.

@@ -16,6 +16,11 @@ constexpr int64_t kRunElements = 1024;
 // Rows of the operand that a block reads beside each other, each from a page of its own.
 constexpr int64_t kMostRows = 64;
 
+// Of the largest cache, which has other tenants: a result that takes more is written past it.
+constexpr double kCacheShare = 0.25;
+// Narrow elements are written by whole lines.
+constexpr int64_t kLineBytes = 64;
+
 // Positions among the nest's axes: `inner` moves a load further than `outer`, around it, does.
 struct Turned {
   size_t outer = 0, inner = 0;
@@ -48,7 +53,8 @@ Turned FindTurned(const Nest& nest) {
 
 void BlockMap(const DeviceModel& device, AxisSource* axes, ChoiceLog* choices, Nest* nest) {
   if (nest->fold || device.task_lanes > 1 || !nest->limits.empty() || nest->mask_limit >= 0) return;
-  double bytes = 4;
+  const int64_t size = nest->store_types.size() == 1 ? DTypeBytes(nest->store_types[0]) : 4;
+  double bytes = static_cast<double>(size);
   for (const Axis& axis : nest->axes) bytes *= static_cast<double>(axis.extent);
   if (bytes < static_cast<double>(LargestPrivateBytes(device))) return;
   const Turned turned = FindTurned(*nest);
@@ -64,8 +70,9 @@ void BlockMap(const DeviceModel& device, AxisSource* axes, ChoiceLog* choices, N
   const int choice = choices->Pick("blocks", lanes ? 3 : 2);
   if (choice == 1) return;
   if (lanes && choice == 0) {
-    block = vector;
-    nest->past_caches = true;
+    block = std::max(vector, size < 4 ? kLineBytes / size : 1);
+    // What the caches hold is better left there for the reader.
+    nest->past_caches = bytes >= kCacheShare * static_cast<double>(LargestCacheBytes(device));
   }
   const Axis around = axes->New((whole.extent + block - 1) / block), within = axes->New(block);
   const Index split = Index(around) * block + Index(within);

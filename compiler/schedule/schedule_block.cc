@@ -492,7 +492,9 @@ class BlockScheduler {
     const bool wants_tile = WantsRegisterTile(program_, te, device_);
     const bool along_fold = step.strategy == movement::Strategy::kRowFold;
     const bool window = te.fold && in_tasks_ == InTasks::kWindows && !along_fold;
-    if (wants_tile || window || (ProductsInTasks() && IsProduct(te) && !along_fold)) {
+    // One vector of sums at a time waits for each addition: a row times a matrix has several, and its matrix packed.
+    const bool one_vector = step.strategy == movement::Strategy::kTile && IsProduct(te) && device_.task_lanes == 1;
+    if (wants_tile || window || one_vector || (ProductsInTasks() && IsProduct(te) && !along_fold)) {
       const Saved before = Save();
       absl::StatusOr<movement::Phase> in_task = TileInTask(bound);
       if (in_task.ok()) {

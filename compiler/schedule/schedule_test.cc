@@ -32,8 +32,9 @@ DeviceModel Device(int vector_bytes = 64, int registers = 32) {
   return device;
 }
 
-ScheduledBlock Schedule(const std::string& text, const std::map<te::TensorId, Layout>& layouts = {}) {
-  absl::StatusOr<ScheduledBlock> block = ScheduleBlock(Stages(text), layouts, Device());
+ScheduledBlock Schedule(const std::string& text, const std::map<te::TensorId, Layout>& layouts = {},
+                        const DeviceModel& device = Device()) {
+  absl::StatusOr<ScheduledBlock> block = ScheduleBlock(Stages(text), layouts, device);
   EXPECT_TRUE(block.ok()) << block.status();
   return *std::move(block);
 }
@@ -534,6 +535,22 @@ TEST(ScheduleBlock, ProductTilesInsideATask) {
   EXPECT_EQ(block.kernel.num_args(), 3);
 }
 
+// A step of a recurrent network: nothing of the matrix is read again, but one vector of sums would wait for each
+// addition.
+TEST(ScheduleBlock, ARowTimesAMatrixInATaskHasSeveralVectorsOfSums) {
+  const ScheduledBlock block = Schedule(R"(te p(%0: f32[128], %1: f32[128, 256] const, %2: f32[256]) {
+  %3[i0<256]: f32 = sum.f32(i1<128) mul(%0[i1], %1[i1, i0])
+  %4[i2<128]: f32 = tanh(add(%3[i2], %2[i2]))
+  %5[i3<128]: f32 = mul(exp(%4[i3]), tanh(add(%3[i3 + 128], %4[i3])))
+  return %4, %5
+})");
+  ASSERT_EQ(block.kernel.phases.size(), 1u) << movement::Print(block.kernel);
+  const movement::Step& product = block.kernel.phases[0].steps.at(0);
+  ASSERT_EQ(product.strategy, movement::Strategy::kTile) << movement::Print(block.kernel);
+  EXPECT_GT(product.tile.outer_count, 1);
+  EXPECT_EQ(block.kernel.packs.size(), 1u);
+}
+
 TEST(ScheduleBlock, LargeProductIsAPhaseWithATile) {
   const ScheduledBlock block = ProductAndRows(131072);
   EXPECT_FALSE(block.stitched);
@@ -703,6 +720,26 @@ TEST(ScheduleBlock, APartThatIsNoTasksWorthStaysInTheLoop) {
   return %2
 })");
   EXPECT_EQ(block.kernel.phases.size(), 1u);
+}
+
+// Blocks are transposed in registers whatever the elements are; results are written past the caches only where these
+// would not hold them.
+TEST(BlockMaps, TransposedBlocks) {
+  const auto step = [](const char* type, int64_t rows, int64_t columns) {
+    DeviceModel device = Device();
+    device.memory.insert(device.memory.end() - 1, {"L3", 32 << 20, 2e10, true});
+    const ScheduledBlock block =
+        Schedule(absl::StrCat("te p(%0: ", type, "[", rows, ", ", columns, "]) {\n  %1[i0<", columns, ", i1<", rows,
+                              "]: ", type, " = %0[i1, i0]\n  return %1\n}"),
+                 {}, device);
+    return block.kernel.phases.at(0).steps.at(0);
+  };
+  for (const char* type : {"f32", "f16", "u8", "bool", "i32"}) {
+    EXPECT_EQ(step(type, 256, 3136).strategy, movement::Strategy::kTranspose) << type;
+  }
+  EXPECT_EQ(step("i64", 256, 3136).strategy, movement::Strategy::kScalar);
+  EXPECT_FALSE(step("f32", 256, 3136).past_caches);
+  EXPECT_TRUE(step("f32", 4096, 4096).past_caches);
 }
 
 TEST(Nest, FusesAxesThatAreWalkedAsOne) {

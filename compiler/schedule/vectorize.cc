@@ -69,7 +69,8 @@ void VectorizeMap(const DeviceModel& device, movement::Step* step) {
   const bool one_value = step->stores.size() == 1 && step->lane_limit < 0;
   for (size_t l = step->loops.size() - 1; l-- > 0 && one_value;) {
     const Axis across = step->loops[l].axis;
-    if (across.extent < lanes || !movement::CanTranspose(step->body[0], axis, across, lanes)) continue;
+    if (across.extent < lanes || !movement::CanTranspose(step->body[0], step->store_types[0], axis, across, lanes))
+      continue;
     step->strategy = movement::Strategy::kTranspose;
     step->vec_axis = axis.id;
     step->across_axis = across.id;

@@ -130,6 +130,33 @@ LANEWISE(vceil, __builtin_ceilf)
 LANEWISE(vround, __builtin_nearbyintf)
 SI vf zip_low(vf a, vf b) { return __builtin_shufflevector(a, b, $ZL); }
 SI vf zip_high(vf a, vf b) { return __builtin_shufflevector(a, b, $ZH); }
+#define BITS(V, T, N, S) typedef T V __attribute__((vector_size(N * sizeof(T)))); \
+typedef T V##_u __attribute__((vector_size(N * sizeof(T)), aligned(S), may_alias)); \
+SI V ld_##V(const void* p) { return *(const V##_u*)p; } \
+SI void st_##V(void* p, V v) { *(V##_u*)p = v; }
+BITS(vb, u8, 16, 1) BITS(vw, u16, $L, 2) BITS(vd, float, $L, 4)
+SI vb zip_vb_low(vb a, vb b) { return __builtin_shufflevector(a, b, $ZBL); }
+SI vb zip_vb_high(vb a, vb b) { return __builtin_shufflevector(a, b, $ZBH); }
+SI vw zip_vw_low(vw a, vw b) { return __builtin_shufflevector(a, b, $ZL); }
+SI vw zip_vw_high(vw a, vw b) { return __builtin_shufflevector(a, b, $ZH); }
+#define ld_bits_u8 ld_vb
+#define ld_bits_i8 ld_vb
+#define ld_bits_bool ld_vb
+#define ld_bits_u16 ld_vw
+#define ld_bits_i16 ld_vw
+#define ld_bits_f16 ld_vw
+#define ld_bits_bf16 ld_vw
+#define ld_bits_i32 ld_vd
+#define ld_bits_u32 ld_vd
+#define st_bits_u8 st_vb
+#define st_bits_i8 st_vb
+#define st_bits_bool st_vb
+#define st_bits_u16 st_vw
+#define st_bits_i16 st_vw
+#define st_bits_f16 st_vw
+#define st_bits_bf16 st_vw
+#define st_bits_i32 st_vd
+#define st_bits_u32 st_vd
 SI vf vrsqrt(vf x) { return bc(1.f) / vsqrt(x); }
 #if $L == 16 && defined(__AVX512F__)
 #define EXP_LEAST bc(-104.f)
@@ -239,6 +266,8 @@ std::string Prelude(int lanes) {
                                      {"$B", absl::StrCat(4 * lanes)},
                                      {"$S", Repeat(lanes, false)},
                                      {"$I", Repeat(lanes, true)},
+                                     {"$ZBL", text::ZippedLanes(16, 0)},
+                                     {"$ZBH", text::ZippedLanes(16, 8)},
                                      {"$ZL", text::ZippedLanes(lanes, 0)},
                                      {"$ZH", text::ZippedLanes(lanes, lanes / 2)},
                                      {"$H", text::LibraryNames(true, LibraryName) + text::ScalarHelpers(true)}});

@@ -129,6 +129,30 @@ SI vf vsign(vf x) { vf z = bc(0.f); vf r = x > z ? bc(1.f) : x < z ? bc(-1.f) : 
 #define vatan atan
 SI vf zip_low(vf a, vf b) { return shuffle2(a, b, (vu)($ZL)); }
 SI vf zip_high(vf a, vf b) { return shuffle2(a, b, (vu)($ZH)); }
+typedef uchar16 vb;
+typedef ushort$L vw;
+SI vb zip_vb_low(vb a, vb b) { return shuffle2(a, b, (vb)($ZBL)); }
+SI vb zip_vb_high(vb a, vb b) { return shuffle2(a, b, (vb)($ZBH)); }
+SI vw zip_vw_low(vw a, vw b) { return shuffle2(a, b, (vw)($ZL)); }
+SI vw zip_vw_high(vw a, vw b) { return shuffle2(a, b, (vw)($ZH)); }
+#define ld_bits_u8(p) vload16(0, p)
+#define ld_bits_bool(p) vload16(0, p)
+#define ld_bits_i8(p) as_uchar16(vload16(0, p))
+#define ld_bits_u16(p) vload$L(0, p)
+#define ld_bits_f16(p) vload$L(0, p)
+#define ld_bits_bf16(p) vload$L(0, p)
+#define ld_bits_i16(p) as_ushort$L(vload$L(0, p))
+#define ld_bits_i32(p) as_float$L(vload$L(0, p))
+#define ld_bits_u32(p) as_float$L(vload$L(0, p))
+#define st_bits_u8(p, v) vstore16(v, 0, p)
+#define st_bits_bool(p, v) vstore16(v, 0, p)
+#define st_bits_i8(p, v) vstore16(as_char16(v), 0, p)
+#define st_bits_u16(p, v) vstore$L(v, 0, p)
+#define st_bits_f16(p, v) vstore$L(v, 0, p)
+#define st_bits_bf16(p, v) vstore$L(v, 0, p)
+#define st_bits_i16(p, v) vstore$L(as_short$L(v), 0, p)
+#define st_bits_i32(p, v) vstore$L(as_int$L(v), 0, p)
+#define st_bits_u32(p, v) vstore$L(as_uint$L(v), 0, p)
 SI vf vrsqrt(vf x) { return bc(1.f) / sqrt(x); }
 SI vf amax_f32(vf acc, vf x) { return (x > acc) | (x != x) ? x : acc; }
 SI vf amin_f32(vf acc, vf x) { return (x < acc) | (x != x) ? x : acc; }
@@ -155,6 +179,8 @@ std::string Prelude(int lanes, bool groups) {
                                      {"$B", groups ? "UNROLL_TEXT(unroll n)" : ""},
                                      {"$L", absl::StrCat(lanes)},
                                      {"$I", numbers},
+                                     {"$ZBL", text::ZippedLanes(16, 0)},
+                                     {"$ZBH", text::ZippedLanes(16, 8)},
                                      {"$ZL", text::ZippedLanes(lanes, 0)},
                                      {"$ZH", text::ZippedLanes(lanes, lanes / 2)},
                                      {"$D", text::LibraryNames(true, LibraryName) + "#define F64 1\n"},

@@ -17,7 +17,9 @@ class TransposePrinter {
                    CodeWriter* out)
       : kernel_(kernel),
         step_(step),
-        lanes_(lanes),
+        stored_(step.store_types[0]),
+        bits_(movement::MovesBits(stored_)),
+        lanes_(bits_ ? movement::TransposedBlock(stored_, lanes) : lanes),
         lane_(AxisText(step.vec_axis)),
         across_(AxisText(step.across_axis)),
         inside_(movement::InsideBorder(step.body[0], step.vec_axis, step.across_axis)),
@@ -111,6 +113,11 @@ class TransposePrinter {
     }
     for (int64_t t = 0; t < lanes_; ++t) {
       const AxisName name = Moved("", absl::StrCat(t));
+      if (bits_) {
+        out_->Line(
+            absl::StrCat("st_bits_", DTypeName(stored_), "(", Place(name, " + "), ", ", rows.begin()->second[t], ");"));
+        continue;
+      }
       ExprPrinter::Options options{&kernel_, name, step_.vec_axis, lanes_, "", {}, next_temp_};
       for (const auto& [load, vectors] : rows) options.loaded[load] = vectors[t];
       ExprPrinter printer(out_, std::move(options));
@@ -130,21 +137,24 @@ class TransposePrinter {
   // the number of lanes can be halved, exchange rows and lanes.
   std::vector<std::string> Transposed(const te::ScalarNode& load) {
     const DType dtype = kernel_.buffers[load.tensor].dtype;
+    const char* type = bits_ && DTypeBytes(dtype) == 1 ? "vb" : bits_ && DTypeBytes(dtype) == 2 ? "vw" : "vf";
+    const std::string zip = bits_ && DTypeBytes(dtype) < 4 ? absl::StrCat("zip_", type, "_") : "zip_";
     std::vector<std::string> rows;
     const auto fresh = [&](const std::string& value) {
       rows.push_back(absl::StrCat("t", (*next_temp_)++));
-      out_->Line(absl::StrCat("const vf ", rows.back(), " = ", value, ";"));
+      out_->Line(absl::StrCat("const ", type, " ", rows.back(), " = ", value, ";"));
     };
     for (int64_t s = 0; s < lanes_; ++s) {
-      const std::string at = IndexText(load.indices[0], Moved(absl::StrCat(s), ""), kernel_);
-      fresh(VectorLoadText(dtype, absl::StrCat("b", load.tensor, " + ", at)));
+      const std::string at =
+          absl::StrCat("b", load.tensor, " + ", IndexText(load.indices[0], Moved(absl::StrCat(s), ""), kernel_));
+      fresh(bits_ ? absl::StrCat("ld_bits_", DTypeName(dtype), "(", at, ")") : VectorLoadText(dtype, at));
     }
     for (int64_t width = 1; width < lanes_; width *= 2) {
       const std::vector<std::string> before = std::exchange(rows, {});
       for (int64_t i = 0; i < lanes_ / 2; ++i) {
         const std::string pair = absl::StrCat("(", before[i], ", ", before[i + lanes_ / 2], ")");
-        fresh(absl::StrCat("zip_low", pair));
-        fresh(absl::StrCat("zip_high", pair));
+        fresh(absl::StrCat(zip, "low", pair));
+        fresh(absl::StrCat(zip, "high", pair));
       }
     }
     return rows;
@@ -152,6 +162,8 @@ class TransposePrinter {
 
   const movement::Kernel& kernel_;
   const movement::Step& step_;
+  const DType stored_;
+  const bool bits_;  // the body is one load, whatever its type means
   const int64_t lanes_;
   const std::string lane_, across_;
   const te::Scalar& inside_;

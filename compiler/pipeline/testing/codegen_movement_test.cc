@@ -45,6 +45,17 @@ TEST(CodegenMovement, Transposed) {
     g.Out(g.Op("Transpose", {g.In(shape)}, {{"perm", Ints{1, 0}}}));
     cases.push_back(BlockCase("Transpose" + ShapeToString(shape), g));
   }
+  // Elements of other widths move as bits, in blocks of at least 16 bytes.
+  for (const DType dtype : {DType::kU8, DType::kI8, DType::kBool, DType::kF16, DType::kBF16, DType::kI16, DType::kU16,
+                            DType::kI32, DType::kU32, DType::kI64}) {
+    for (const Shape& shape : std::vector<Shape>{{37, 50}, {2, 600, 1000}}) {
+      const bool large = shape.size() == 3;
+      if (large && dtype != DType::kU8 && dtype != DType::kF16) continue;
+      G g;
+      g.Out(g.Op("Transpose", {g.In(shape, dtype)}, {{"perm", large ? Ints{0, 2, 1} : Ints{1, 0}}}));
+      cases.push_back(BlockCase(absl::StrCat("Transpose", ShapeToString(shape), DTypeName(dtype)), g));
+    }
+  }
   {
     G g;
     const V turned = g.Op("Transpose", {g.In({3, 40, 34})}, {{"perm", Ints{0, 2, 1}}});
