@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
+#include <optional>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -32,6 +34,43 @@ int64_t Evaluate(const te::Index& index, const std::vector<int>& ids, const std:
     result += part.coefficient * value;
   }
   return result;
+}
+
+// The layout of what a map reads, where its result is as it along the layout's axis.
+std::optional<Layout> LayoutOfOperands(const te::Program& program, const te::Te& te,
+                                       const std::map<te::TensorId, Layout>& layouts) {
+  if (!te.IsMap() || te.outputs.size() != 1) return std::nullopt;
+  const Shape& shape = program.tensors[te.outputs[0]].shape;
+  std::optional<Layout> found;
+  bool same = true;
+  te::Visit(te.body[0], [&](const te::ScalarNode& node) {
+    if (node.kind != te::ScalarKind::kLoad || node.indices.size() != shape.size()) return;
+    const auto it = layouts.find(node.tensor);
+    if (it == layouts.end() || it->second.plain()) return;
+    const int axis = it->second.axis;
+    same = same && (!found || *found == it->second) && program.tensors[node.tensor].shape[axis] == shape[axis] &&
+           node.indices[axis] == te::Index(te.axes[axis]);
+    found = it->second;
+  });
+  return same ? found : std::nullopt;
+}
+
+// What an operator computes between its operands and its results is no value of the graph (the rows of a Resize before
+// its columns): where both lie in one layout, it does, too.
+void LayBetween(const te::Program& program, std::map<te::TensorId, Layout>* layouts) {
+  for (size_t t = 0; t < program.tes.size(); ++t) {
+    const te::TensorId between = program.tes[t].outputs[0];
+    const std::optional<Layout> layout = LayoutOfOperands(program, program.tes[t], *layouts);
+    if (!layout || layouts->count(between) > 0 || program.tensors[between].role != te::Role::kIntermediate) continue;
+    const bool goes_on =
+        std::any_of(program.tes.begin() + static_cast<std::ptrdiff_t>(t), program.tes.end(), [&](const te::Te& reader) {
+          const auto it = layouts->find(reader.outputs[0]);
+          bool reads = false;
+          te::VisitTensors(reader, [&](te::TensorId read) { reads |= read == between; });
+          return reads && it != layouts->end() && it->second == *layout;
+        });
+    if (goes_on) layouts->emplace(between, *layout);
+  }
 }
 
 }  // namespace
@@ -66,8 +105,9 @@ absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const std::
     if (it != layouts.end()) (outputs.count(t) || inputs.count(t) ? tensor_layouts : inner_layouts)[t] = it->second;
   }
   absl::StatusOr<ScheduledBlock> scheduled = absl::FailedPreconditionError("nothing tried");
-  if (!inner_layouts.empty()) {
-    inner_layouts.insert(tensor_layouts.begin(), tensor_layouts.end());
+  inner_layouts.insert(tensor_layouts.begin(), tensor_layouts.end());
+  LayBetween(staged, &inner_layouts);
+  if (inner_layouts.size() > tensor_layouts.size()) {
     scheduled = ScheduleBlock(staged, inner_layouts, device, options);
   }
   if (!scheduled.ok() || !scheduled->stitched) {

@@ -60,6 +60,34 @@ TEST(BlockKernel, TextsAreGroupedByTheInstructionsTheyNeed) {
   EXPECT_EQ(texts.files[texts.places[1].file].instructions, (Instructions{device.isa, device.march}));
 }
 
+// The rows of a linear Resize are no value of the graph; between blocked channels they are blocked, too.
+TEST(BlockKernel, WhatAnOperatorComputesInBetweenLiesAsItsOperands) {
+  G g;
+  const V x = g.Op("Relu", {g.In({1, 32, 14, 14})});
+  const V y = g.Op("Resize", {x, ecg::kNone, ecg::kNone, g.Ints({1, 32, 28, 28})}, {{"mode", std::string("linear")}});
+  g.Out(y);
+  const std::vector<ecg::NodeId> nodes = {g.graph().value(x).producer, g.graph().value(y).producer};
+  const Layout blocked{1, 16};
+  const DeviceModel device = testing::Avx512Device();
+  const absl::StatusOr<BlockKernel> kernel =
+      MakeBlockKernel(g.graph(), nodes, LiveOutOf(g.graph(), nodes),
+                      {{g.graph().node(nodes[0]).inputs[0], blocked}, {x, blocked}, {y, blocked}}, device);
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  int steps = 0;
+  for (const movement::Phase& phase : kernel->kernel.phases) {
+    for (const movement::Step& step : phase.steps) {
+      ++steps;
+      EXPECT_EQ(step.strategy, movement::Strategy::kMapVec) << movement::Print(kernel->kernel);
+      const te::Axis lanes{step.vec_axis, 16};
+      te::Visit(step.body[0], [&](const te::ScalarNode& node) {
+        if (node.kind != te::ScalarKind::kLoad || node.dtype != DType::kF32) return;
+        EXPECT_NE(te::ClassifyLanes(node.indices[0], lanes, 16), te::LaneAccess::kOther);
+      });
+    }
+  }
+  EXPECT_GT(steps, 1);
+}
+
 TEST(BlockKernel, AResidualIsAddedInPlace) {
   G g;
   const V x = g.In({8, 16}), residual = g.In({8, 40});
