@@ -114,7 +114,7 @@ void PrintStep(const Step& step, Printer* printer, std::string* text) {
   } else if (step.vec_axis >= 0) {
     absl::StrAppend(text, "{lanes i", step.vec_axis,
                     step.across_axis >= 0 ? absl::StrCat(" across i", step.across_axis) : "",
-                    step.past_caches ? " past caches" : "", "}");
+                    step.past_caches ? " past caches" : "", step.rest_in_vector ? " rest in a vector" : "", "}");
   }
   if (step.library) {
     absl::StrAppend(text, "{", LibraryCallText(*step.library), "}");

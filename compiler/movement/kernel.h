@@ -154,6 +154,9 @@ struct Step {
   bool past_caches = false;   // kTranspose, kMapVec: whole lines are written without being read or kept first
   RegisterTile tile;          // kTile
   GroupTile group;            // kGroupTile
+  // kMapVec: the rest of a row, shorter than a vector, is one too, of which the row's elements alone are stored. All
+  // that moves with the lanes are such loads as may leave elements out (SteppedLoadOf).
+  bool rest_in_vector = false;
   ReadNext read_next;         // kMapVec
   std::vector<Step> staging;  // kGroupTile: maps into block buffers that the body reads
   std::optional<LibraryCall> library;  // kLibrary: what the loops, fold, body and store say, as the library is told;

@@ -155,6 +155,35 @@ bool IsLaneByLane(const te::ScalarNode& node) {
   return wide && plain;
 }
 
+SteppedLoad SteppedLoadOf(const te::ScalarNode& s, int axis_id) {
+  constexpr int64_t kMostStride = 2;
+  const bool border = s.kind == ScalarKind::kIf;
+  const te::ScalarNode* load = border ? s.args[0].get() : &s;
+  if (load->kind != ScalarKind::kLoad || load->dtype != DType::kF32) return {};
+  SteppedLoad found;
+  const te::Index& address = load->indices[0];
+  if (address.HasLoad() || !address.AffineIn(axis_id, &found.stride)) return {};
+  if (found.stride < 1 || found.stride > kMostStride) return {};
+  if (border) {
+    if (s.args[1]->kind != ScalarKind::kImm) return {};
+    for (const te::Comparison& c : s.pred) {
+      if (!c.lhs.UsesAxis(axis_id) && !c.rhs.UsesAxis(axis_id)) {
+        found.still.push_back(c);
+        continue;
+      }
+      int64_t steps = 0;
+      if (!(c.lhs - c.rhs).AffineIn(axis_id, &steps) || steps != found.stride) return {};
+      if (c.cmp != te::Cmp::kGe && c.cmp != te::Cmp::kLt) return {};
+      (c.cmp == te::Cmp::kGe ? found.from : found.to).push_back(c.rhs - c.lhs);
+    }
+    found.outside = s.args[1].get();
+  }
+  // A run of memory that is read whole or not at all is no such load.
+  if (found.stride == 1 && found.from.empty() && found.to.empty()) return {};
+  found.load = load;
+  return found;
+}
+
 namespace {
 
 class AxisProbe {
@@ -170,6 +199,8 @@ class AxisProbe {
   AlongAxis Counted(AlongAxis result) const {
     result.contiguous_loads = contiguous_loads_;
     result.gathered_loads = gathered_loads_;
+    result.stepped_loads = stepped_loads_;
+    result.strided_loads = strided_loads_;
     result.operations = operations_;
     return result;
   }
@@ -194,6 +225,12 @@ class AxisProbe {
   AlongAxis Compute(const te::Scalar& s) {
     if (IsLaneByLane(*s)) return LaneByLane(s);
     AlongAxis result;
+    if (const SteppedLoad stepped = SteppedLoadOf(*s, axis_.id); stepped.load != nullptr) {
+      ++stepped_loads_;
+      if (stepped.stride > 1) ++strided_loads_;
+      result.varies = true;
+      return result;
+    }
     switch (s->kind) {
       case ScalarKind::kImm:
         return result;
@@ -236,7 +273,7 @@ class AxisProbe {
   const te::Axis axis_;
   const int64_t lanes_;
   std::map<const te::ScalarNode*, AlongAxis> memo_;
-  int contiguous_loads_ = 0, gathered_loads_ = 0, operations_ = 0;
+  int contiguous_loads_ = 0, gathered_loads_ = 0, stepped_loads_ = 0, strided_loads_ = 0, operations_ = 0;
 };
 
 }  // namespace

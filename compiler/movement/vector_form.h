@@ -3,6 +3,8 @@
 #ifndef FUSION_COMPILER_MOVEMENT_VECTOR_FORM_H_
 #define FUSION_COMPILER_MOVEMENT_VECTOR_FORM_H_
 
+#include <vector>
+
 #include "compiler/te/scalar.h"
 
 namespace fusion::movement {
@@ -20,12 +22,27 @@ bool HasVectorForm(const te::ScalarNode& node);
 // a lane at a time, from its loads on, between operations on vectors.
 bool IsLaneByLane(const te::ScalarNode& node);
 
+// A load of which a vector reads less than a run of memory: of every second element, or through a border that cuts the
+// lanes, `if inside then load else constant`, where the conditions bound the very elements that the lanes step over.
+// Elements outside are not read.
+struct SteppedLoad {
+  const te::ScalarNode* load = nullptr;     // null: the value is no such load
+  const te::ScalarNode* outside = nullptr;  // the constant; null: there is no border
+  int64_t stride = 1;                       // elements from one lane to the next: 1 or 2
+  te::Pred still;                           // conditions that do not move with the lanes
+  // Elements inside, counted from the first lane's own: [largest of `from`, smallest of `to`).
+  std::vector<te::Index> from, to;
+};
+SteppedLoad SteppedLoadOf(const te::ScalarNode& s, int axis_id);
+
 // How the value of a body behaves along an axis.
 struct AlongAxis {
   bool varies = false;       // it moves with the axis
   bool vectorizable = true;  // what moves has a vector form, and its loads are contiguous along the axis
   bool gatherable = true;    // what moves has a vector form, wherever its loads find their elements
   int contiguous_loads = 0, gathered_loads = 0;
+  int stepped_loads = 0;  // SteppedLoadOf the axis, none of the others
+  int strided_loads = 0;  // of these, with a stride
   int operations = 0;  // that move with the axis
 };
 AlongAxis AlongAxisOf(const te::Scalar& s, const te::Axis& axis, int64_t lanes);

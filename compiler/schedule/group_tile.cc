@@ -210,7 +210,8 @@ void VectorizeAligned(int64_t lanes, movement::Step* step) {
   te::Visit(step->body[0], [&](const te::ScalarNode& node) {
     if (node.kind == ScalarKind::kLoad) all = all && aligned(node.indices[0]);
   });
-  if (!all || !movement::AlongAxisOf(step->body[0], inner, lanes).vectorizable) return;
+  const movement::AlongAxis value = movement::AlongAxisOf(step->body[0], inner, lanes);
+  if (!all || !value.vectorizable || value.stepped_loads > 0) return;
   step->strategy = movement::Strategy::kMapVec;
   step->vec_axis = inner.id;
 }

@@ -10,6 +10,8 @@
 namespace fusion {
 namespace {
 
+// Lanes of a vector that a row uses, one of so many at least, where its rest is a vector.
+constexpr int64_t kLeastOfRest = 4;
 // Work-items that fold a row together, at least.
 constexpr int kItemsOfARow = 32;
 
@@ -21,15 +23,29 @@ using te::Scalar;
 
 namespace {
 
-// The values of `scalars` along `axis` all have a vector form.
-bool Vectorizable(const std::vector<Scalar>& scalars, const Axis& axis, int64_t lanes, int* contiguous_loads) {
+struct Loads {
+  int contiguous = 0, stepped = 0, strided = 0;
+};
+
+// The values of `scalars` along `axis` all have a vector form. Adds the loads that move with it.
+bool Vectorizable(const std::vector<Scalar>& scalars, const Axis& axis, int64_t lanes, Loads* loads) {
   bool vectorizable = true;
   for (const Scalar& s : scalars) {
     const movement::AlongAxis value = movement::AlongAxisOf(s, axis, lanes);
     vectorizable = vectorizable && value.vectorizable;
-    *contiguous_loads += value.contiguous_loads;
+    loads->contiguous += value.contiguous_loads;
+    loads->stepped += value.stepped_loads;
+    loads->strided += value.strided_loads;
   }
   return vectorizable;
+}
+
+// Folds settle borders and strides in a copy of the operand.
+bool FoldsInVectors(const std::vector<Scalar>& scalars, const Axis& axis, int64_t lanes, int* contiguous_loads) {
+  Loads loads;
+  const bool vectorizable = Vectorizable(scalars, axis, lanes, &loads);
+  *contiguous_loads = loads.contiguous;
+  return vectorizable && loads.stepped == 0;
 }
 
 // Lanes that each load an element from elsewhere (a linear Resize) pay where arithmetic is left to share.
@@ -56,17 +72,24 @@ bool StoredAlong(const movement::Step& step, const Axis& axis, int64_t lanes) {
 
 void VectorizeMap(const DeviceModel& device, movement::Step* step) {
   const int64_t lanes = device.vector_bytes / 4;
-  if (step->loops.empty() || step->loops.back().axis.extent < lanes / 2) return;
+  if (step->loops.empty() || step->loops.back().axis.extent < lanes / kLeastOfRest) return;
   const Axis axis = step->loops.back().axis;
-  int contiguous = 0;
+  Loads loads;
   if (!StoredAlong(*step, axis, lanes)) return;
-  if (Vectorizable(step->body, axis, lanes, &contiguous)) {
+  // Work-items of a group are lanes themselves; lanes of a block past the last channel have no element to step to.
+  const bool steps = device.task_lanes == 1 && step->lane_limit < 0;
+  const bool in_vectors = Vectorizable(step->body, axis, lanes, &loads) && (loads.stepped == 0 || steps);
+  const auto take_vectors = [&] {
+    const bool all_f32 = std::all_of(step->store_types.begin(), step->store_types.end(),
+                                     [](DType dtype) { return dtype == DType::kF32; });
+    step->rest_in_vector = loads.stepped > 0 && loads.contiguous == 0 && all_f32;
+    if (!step->rest_in_vector && axis.extent < lanes / 2) return;
     step->strategy = movement::Strategy::kMapVec;
     step->vec_axis = axis.id;
-    return;
-  }
-  if (device.task_lanes > 1 || axis.extent < lanes) return;
-  const bool one_value = step->stores.size() == 1 && step->lane_limit < 0;
+  };
+  if (in_vectors && loads.strided == 0) return take_vectors();
+  if (device.task_lanes > 1) return;
+  const bool one_value = step->stores.size() == 1 && step->lane_limit < 0 && axis.extent >= lanes;
   for (size_t l = step->loops.size() - 1; l-- > 0 && one_value;) {
     const Axis across = step->loops[l].axis;
     if (across.extent < lanes || !movement::CanTranspose(step->body[0], step->store_types[0], axis, across, lanes))
@@ -76,8 +99,9 @@ void VectorizeMap(const DeviceModel& device, movement::Step* step) {
     step->across_axis = across.id;
     return;
   }
+  if (in_vectors) return take_vectors();
   // Lanes of a block past the last channel have no element to find.
-  if (step->lane_limit < 0 && WorthGathering(step->body, axis, lanes)) {
+  if (step->lane_limit < 0 && axis.extent >= lanes && WorthGathering(step->body, axis, lanes)) {
     step->strategy = movement::Strategy::kMapVec;
     step->vec_axis = axis.id;
   }
@@ -113,7 +137,7 @@ movement::Step StepOf(const Nest& nest, const DeviceModel& device) {
   if (fold.acc != DType::kF32 && fold.acc != DType::kI32) return step;
   // Along the fold's contiguous axis.
   const Axis& inner = fold.axes.back();
-  if (inner.extent >= lanes && Vectorizable(nest.body, inner, lanes, &contiguous) && contiguous > 0) {
+  if (inner.extent >= lanes && FoldsInVectors(nest.body, inner, lanes, &contiguous) && contiguous > 0) {
     step.strategy = movement::Strategy::kRowFold;
     step.vec_axis = inner.id;
     return step;
@@ -123,8 +147,8 @@ movement::Step StepOf(const Nest& nest, const DeviceModel& device) {
     const Axis& axis = nest.axes.back();
     int unused = 0;
     contiguous = 0;
-    if (StoredAlong(step, axis, lanes) && Vectorizable(nest.body, axis, lanes, &contiguous) &&
-        Vectorizable(nest.then, axis, lanes, &unused) && contiguous > 0 && nest.stores.size() == 1 &&
+    if (StoredAlong(step, axis, lanes) && FoldsInVectors(nest.body, axis, lanes, &contiguous) &&
+        FoldsInVectors(nest.then, axis, lanes, &unused) && contiguous > 0 && nest.stores.size() == 1 &&
         HasTileForm(nest.body[0])) {
       step.strategy = movement::Strategy::kTile;
       step.tile.lane_axis = axis.id;

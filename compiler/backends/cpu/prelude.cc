@@ -157,6 +157,34 @@ SI vw zip_vw_high(vw a, vw b) { return __builtin_shufflevector(a, b, $ZH); }
 #define st_bits_bf16 st_vw
 #define st_bits_i32 st_vd
 #define st_bits_u32 st_vd
+SI vf even(vf a, vf b) { return __builtin_shufflevector(a, b, $E); }
+#if $L == 16 && defined(__AVX512F__)
+SI u16 first_lanes(ix n) { return (u16)((1u << (n < 0 ? 0 : n > 16 ? 16 : n)) - 1); }
+SI void ld_inside_f32(vf* v, const float* p, ix from, ix to) { *v = __builtin_ia32_loadups512_mask(p, *v, first_lanes(to) & ~first_lanes(from)); }
+SI void st_first_f32(float* p, vf v, ix n) { __builtin_ia32_storeups512_mask(p, v, first_lanes(n)); }
+#else
+#if $L == 8 && defined(__AVX__)
+SI void ld_inside_f32(vf* v, const float* p, ix from, ix to) {
+  vi in = (iota() >= bi((int)from)) & (iota() < bi((int)to));
+  *v = in ? (vf)__builtin_ia32_maskloadps256((const vf*)p, in) : *v;
+}
+#else
+SI void ld_inside_f32(vf* v, const float* p, ix from, ix to) {
+  if (from <= 0 && to >= $L) *v = ld_f32(p);
+  else for (ix l = 0; l < $L; ++l) if (l >= from && l < to) (*v)[l] = p[l];
+}
+#endif
+SI void st_first_f32(float* p, vf v, ix n) {
+  float all[$L]; st_f32(all, v);
+  const float* from = all;
+  for (ix part = $L / 2; part > 0; part /= 2) if (n & part) { __builtin_memcpy(p, from, 4 * part); p += part; from += part; }
+}
+#endif
+SI void ld2_inside_f32(vf* v, const float* p, ix from, ix to) {
+  vf low = *v, high = *v;
+  ld_inside_f32(&low, p, from, to); ld_inside_f32(&high, p + $L, from - $L, to - $L);
+  *v = even(low, high);
+}
 SI vf vrsqrt(vf x) { return bc(1.f) / vsqrt(x); }
 #if $L == 16 && defined(__AVX512F__)
 #define EXP_LEAST bc(-104.f)
@@ -268,6 +296,7 @@ std::string Prelude(int lanes) {
                                      {"$I", Repeat(lanes, true)},
                                      {"$ZBL", text::ZippedLanes(16, 0)},
                                      {"$ZBH", text::ZippedLanes(16, 8)},
+                                     {"$E", text::EvenLanes(lanes)},
                                      {"$ZL", text::ZippedLanes(lanes, 0)},
                                      {"$ZH", text::ZippedLanes(lanes, lanes / 2)},
                                      {"$H", text::LibraryNames(true, LibraryName) + text::ScalarHelpers(true)}});

@@ -81,6 +81,9 @@ SI vi iota() { vi r; LANES(r.x[l] = l) return r; }
 #define ELEMENTS(T, S, V, load, store) SI V ld_##T(const S* p) { V v; LANES(v.x[l] = load) return v; } \
 SI void st_##T(S* p, V v) { LANES(p[l] = store) }
 ELEMENTS(f32, float, vf, p[l], v.x[l])
+SI void st_first_f32(float* p, vf v, ix n) { LANES(if (l < n) p[l] = v.x[l]) }
+SI void ld_inside_f32(vf* v, const float* p, ix from, ix to) { LANES(if (l >= from && l < to) v->x[l] = p[l]) }
+SI void ld2_inside_f32(vf* v, const float* p, ix from, ix to) { LANES(if (2 * l >= from && 2 * l < to) v->x[l] = p[2 * l]) }
 ELEMENTS(f16, u16, vf, h2f(p[l]), f2h(v.x[l]))
 ELEMENTS(bf16, u16, vf, bf2f(p[l]), f2bf(v.x[l]))
 ELEMENTS(i32, i32, vi, p[l], v.x[l])

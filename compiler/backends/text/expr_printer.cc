@@ -324,6 +324,10 @@ Value ExprPrinter::EmitLaneByLane(const Scalar& s) {
 
 Value ExprPrinter::Compute(const Scalar& s) {
   if (options_.lane_axis >= 0 && movement::IsLaneByLane(*s) && MovesWithLanes(s)) return EmitLaneByLane(s);
+  if (options_.lane_axis >= 0 && options_.loaded.count(s.get()) == 0) {
+    const movement::SteppedLoad stepped = movement::SteppedLoadOf(*s, options_.lane_axis);
+    if (stepped.load != nullptr) return EmitStepped(stepped);
+  }
   switch (s->kind) {
     case ScalarKind::kImm:
       return {ImmText(*s), false};
@@ -398,6 +402,29 @@ Value ExprPrinter::EmitLoad(const Scalar& s) {
   out_->Line(absl::StrCat(
       "for (int l = 0; l < ", options_.valid_lanes.empty() ? absl::StrCat(options_.lanes) : options_.valid_lanes,
       "; ++l) ", LaneText(buffer.dtype, name, "l"), " = ", buffer.dtype == DType::kBool ? "-" : "", element, ";"));
+  return {name, true};
+}
+
+Value ExprPrinter::EmitStepped(const movement::SteppedLoad& stepped) {
+  const auto index = [&](const Index& x) { return IndexText(x, options_.axis_name, *options_.kernel); };
+  const auto tightest = [&](const std::vector<Index>& bounds, const char* of_two, std::string otherwise) {
+    std::string text = bounds.empty() ? std::move(otherwise) : index(bounds[0]);
+    for (size_t b = 1; b < bounds.size(); ++b) text = absl::StrCat(of_two, "(", text, ", ", index(bounds[b]), ")");
+    return text;
+  };
+  const std::string name = absl::StrCat("t", (*options_.next_temp)++);
+  out_->Line(absl::StrCat("vf ", name, " = bc(", stepped.outside != nullptr ? ImmText(*stepped.outside) : "0.f", ");"));
+  const std::string guard =
+      stepped.still.empty() ? ""
+                            : absl::StrCat("if (", PredText(stepped.still, options_.axis_name, *options_.kernel), ") ");
+  // Behind the last lane's element nothing is known to be there.
+  const std::string end =
+      options_.valid_lanes.empty()
+          ? absl::StrCat((options_.lanes - 1) * stepped.stride + 1)
+          : absl::StrCat("(", options_.valid_lanes, " - 1) * ", stepped.stride, " + 1");
+  out_->Line(absl::StrCat(guard, stepped.stride == 1 ? "ld_inside_f32" : "ld2_inside_f32", "(&", name, ", b",
+                          stepped.load->tensor, " + ", index(stepped.load->indices[0]), ", ",
+                          tightest(stepped.from, "smax_i64", "0"), ", ", tightest(stepped.to, "smin_i64", end), ");"));
   return {name, true};
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compiler/movement/kernel.h"
+#include "compiler/movement/vector_form.h"
 
 namespace fusion::text {
 
@@ -82,7 +83,7 @@ class ExprPrinter {
     AxisName axis_name;
     int lane_axis = -1;  // -1: scalar mode
     int64_t lanes = 1;
-    std::string valid_lanes;  // a gather touches only lanes below this; empty: all
+    std::string valid_lanes;  // gathers and stepped loads touch only lanes below this; empty: all
     std::vector<Value> accs;  // values of Acc(i)
     int* next_temp = nullptr;
     std::map<const te::ScalarNode*, std::string> loaded = {};  // vectors of loads that are there already
@@ -96,6 +97,7 @@ class ExprPrinter {
  private:
   Value Compute(const te::Scalar& s);
   Value EmitIf(const te::Scalar& s);
+  Value EmitStepped(const movement::SteppedLoad& stepped);
   Value EmitOp(const te::Scalar& s);
   Value EmitLoad(const te::Scalar& s);
   Value EmitLaneByLane(const te::Scalar& s);

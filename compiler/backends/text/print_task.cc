@@ -191,9 +191,10 @@ class StepPrinter {
     for (const std::string& place : places) out_->Line(absl::StrCat("PREFETCH_L1(", place, ");"));
   }
 
-  void PrintMapVector(int axis) {
+  // `count`: of a vector that is not whole, the elements that are stored.
+  void PrintMapVector(int axis, const std::string& count = "") {
     PrintReadNext();
-    ExprPrinter printer(out_, {&kernel_, AxisText, axis, lanes_, "", {}, next_temp_});
+    ExprPrinter printer(out_, {&kernel_, AxisText, axis, lanes_, count, {}, next_temp_});
     for (size_t o = 0; o < step_.stores.size(); ++o) {
       std::string value = printer.EmitVector(step_.body[o]);
       if (step_.lane_limit >= 0) {
@@ -203,8 +204,12 @@ class StepPrinter {
       }
       const std::string place =
           absl::StrCat("b", step_.stores[o].buffer, " + ", IndexText(step_.stores[o].address, AxisText, kernel_));
-      out_->Line(step_.past_caches ? absl::StrCat("st_past_f32(", place, ", ", value, ");")
-                                   : VectorStoreText(step_.store_types[o], place, value));
+      if (!count.empty()) {
+        out_->Line(absl::StrCat("st_first_f32(", place, ", ", value, ", ", count, ");"));
+      } else {
+        out_->Line(step_.past_caches ? absl::StrCat("st_past_f32(", place, ", ", value, ");")
+                                     : VectorStoreText(step_.store_types[o], place, value));
+      }
     }
   }
 
@@ -329,7 +334,11 @@ class StepPrinter {
                      : absl::StrCat("for (; ", i, " + ", lanes_, " <= e_", i, "; ", i, " += ", lanes_, ")"));
     PrintMapVector(inner.axis.id);
     out_->Close();
-    if (!whole) {
+    if (!whole && step_.rest_in_vector) {
+      out_->Open(absl::StrCat("if (", i, " < e_", i, ")"));
+      PrintMapVector(inner.axis.id, absl::StrCat("e_", i, " - ", i));
+      out_->Close();
+    } else if (!whole) {
       out_->Open(absl::StrCat("for (; ", i, " < e_", i, "; ++", i, ")"));
       OpenUnmasked();
       StoreScalars(step_.body, {});

@@ -649,15 +649,18 @@ class TilePrinter {
       const std::string place =
           absl::StrCat("b", step_.stores[0].buffer, " + ", IndexText(step_.stores[0].address, name, kernel_));
       if (!valid.empty()) {
-        // The tail goes through a vector of its own, converted like the others.
         const std::string element = StorageType(stored);
         out_->Line(absl::StrCat(PointerType(kernel_.buffers[step_.stores[0].buffer], /*read_only=*/false),
                                 " o = ", place, ";"));
         out_->Line(absl::StrCat("const ix n = ", valid, ";"));
         out_->Line(absl::StrCat("const ", VectorType(stored), " out = ", value, ";"));
-        out_->Line(absl::StrCat("if (n == ", lanes_, ") ", VectorStoreText(stored, "o", "out"), " else { ", element,
-                                " tail[", lanes_, "]; ", VectorStoreText(stored, "tail", "out"),
-                                " for (ix l = 0; l < n; ++l) o[l] = tail[l]; }"));
+        const std::string whole = absl::StrCat("if (n == ", lanes_, ") ", VectorStoreText(stored, "o", "out"));
+        if (stored == DType::kF32) {
+          out_->Line(absl::StrCat(whole, " else st_first_f32(o, out, n);"));
+        } else {  // through a vector of its own, converted like the others
+          out_->Line(absl::StrCat(whole, " else { ", element, " tail[", lanes_, "]; ",
+                                  VectorStoreText(stored, "tail", "out"), " for (ix l = 0; l < n; ++l) o[l] = tail[l]; }"));
+        }
         out_->Close();
       } else {
         out_->Line(VectorStoreText(stored, place, value));

@@ -76,4 +76,10 @@ std::string ZippedLanes(int lanes, int first) {
   return text;
 }
 
+std::string EvenLanes(int lanes) {
+  std::string text;
+  for (int i = 0; i < lanes; ++i) absl::StrAppend(&text, i > 0 ? "," : "", 2 * i);
+  return text;
+}
+
 }  // namespace fusion::text

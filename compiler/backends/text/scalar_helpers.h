@@ -17,6 +17,8 @@ std::string LibraryNames(bool f64, std::string (*name)(const std::string& functi
 
 // The numbers of lanes [first, first + lanes / 2) of two vectors in turns: "0,16,1,17,…".
 std::string ZippedLanes(int lanes, int first);
+// Of two vectors, one after the other, every second lane: "0,2,4,…".
+std::string EvenLanes(int lanes);
 
 }  // namespace fusion::text
 
