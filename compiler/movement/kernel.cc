@@ -101,6 +101,7 @@ void PrintStep(const Step& step, Printer* printer, std::string* text) {
   if (step.strategy == Strategy::kTile) {
     absl::StrAppend(text, "{", step.tile.row_count, "x", step.tile.outer_count, " rows i", step.tile.row_axis,
                     " vectors i", step.tile.outer_axis, " lanes i", step.tile.lane_axis, " unroll ", step.tile.unroll,
+                    step.tile.slide_axis >= 0 ? absl::StrCat(" slides i", step.tile.slide_axis) : "",
                     step.tile.dot_axis >= 0 ? absl::StrCat(" dot i", step.tile.dot_axis) : "", "}");
   } else if (step.strategy == Strategy::kGroupTile) {
     absl::StrAppend(text, "{", step.group.rows, "x", step.group.columns, " of ", step.group.item_rows, "x",

@@ -88,6 +88,9 @@ struct RegisterTile {
   int row_axis = -1;    // axis id of the rows, -1: one
   int row_count = 1;    // rows
   int unroll = 1;       // of the innermost fold axis
+  // Fold axis along which a row reads what its neighbours read (a window's taps), -1: none. It is innermost and
+  // unrolled completely; each vector of the operand that moves with the rows is loaded once for all of them.
+  int slide_axis = -1;
   std::vector<Prefetch> prefetch;
   // Fold axis of extent 4, innermost in both 8-bit operands of an i32 sum of products: a lane takes the four products
   // of a step at once (vpdpbusd). -1: none.
@@ -149,16 +152,16 @@ struct Step {
   std::vector<Store> stores;     // one per output
   std::vector<DType> store_types;
   Strategy strategy = Strategy::kScalar;
-  int vec_axis = -1;          // kMapVec, kTranspose: the innermost loop's axis id; kRowFold: the innermost fold axis id
-  int across_axis = -1;       // kTranspose: the loop along which the loads lie
-  bool past_caches = false;   // kTranspose, kMapVec: whole lines are written without being read or kept first
-  RegisterTile tile;          // kTile
-  GroupTile group;            // kGroupTile
+  int vec_axis = -1;         // kMapVec, kTranspose: the innermost loop's axis id; kRowFold: the innermost fold axis id
+  int across_axis = -1;      // kTranspose: the loop along which the loads lie
+  bool past_caches = false;  // kTranspose, kMapVec: whole lines are written without being read or kept first
+  RegisterTile tile;         // kTile
+  GroupTile group;           // kGroupTile
   // kMapVec: the rest of a row, shorter than a vector, is one too, of which the row's elements alone are stored. All
   // that moves with the lanes are such loads as may leave elements out (SteppedLoadOf).
   bool rest_in_vector = false;
-  ReadNext read_next;         // kMapVec
-  std::vector<Step> staging;  // kGroupTile: maps into block buffers that the body reads
+  ReadNext read_next;                  // kMapVec
+  std::vector<Step> staging;           // kGroupTile: maps into block buffers that the body reads
   std::optional<LibraryCall> library;  // kLibrary: what the loops, fold, body and store say, as the library is told;
                                        // arguments are buffers
   // Lanes at or past this logical limit are stored as zero (pad=zero of a blocked layout): value of lane_mask_index

@@ -165,6 +165,7 @@ class TileBuilder {
     RETURN_IF_ERROR(ChooseLanes());
     FindVectors();
     ChooseRows();
+    ChooseSlide();
     RETURN_IF_ERROR(ChooseShape());
     OrderFold();
     ChooseUnroll();
@@ -283,6 +284,17 @@ class TileBuilder {
     if (!ranked.empty()) tile_.row = ranked[choices_.Pick("rows", static_cast<int>(ranked.size()))].second;
   }
 
+  // Other axes whose borders are settled row by row would be unrolled beside the taps.
+  void ChooseSlide() {
+    const Slide slide = FindSlide(nest_, tile_.lane, tile_.row);
+    if (slide.axis.id < 0) return;
+    for (const Axis& axis : nest_.fold->axes) {
+      const bool border = PredMixes(nest_, axis.id, {tile_.row});
+      if (axis.id == slide.axis.id ? PredUses(nest_, axis.id) && !border : border) return;
+    }
+    if (choices_.Pick("slide", 2) == 0) slide_ = slide;
+  }
+
   absl::Status ChooseShape() {
     const bool has_broadcast =
         std::any_of(loads_.begin(), loads_.end(), [&](const Operand& load) { return !UsesLane(load); });
@@ -305,6 +317,10 @@ class TileBuilder {
           WholeTileShapes(rows, vectors_.extent, has_broadcast && has_shared, has_shared, registers);
       if (!whole.empty()) ranked = whole;
     }
+    if (slide_.axis.id >= 0) {
+      ranked =
+          RankSlidingShapes(rows, slide_.axis.extent, slide_.row_stride, slide_.tap_stride, slide_.weighted, device_);
+    }
     if (nest_.limits.count(tile_.row.id)) {
       // Whole tiles and one remainder, of the last task.
       std::erase_if(ranked, [&](const TileShape& s) { return rows % s.rows != 0; });
@@ -319,7 +335,7 @@ class TileBuilder {
   void OrderFold() {
     for (const Axis& axis : nest_.fold->axes) {
       const bool border = tile_.row.id >= 0 && PredMixes(nest_, axis.id, {tile_.row});
-      (border ? unrolled_ : rolled_).push_back(axis);
+      (border || axis.id == slide_.axis.id ? unrolled_ : rolled_).push_back(axis);
     }
     int inner = -1;
     for (size_t f = 0; f < rolled_.size(); ++f) {
@@ -529,6 +545,7 @@ class TileBuilder {
     tile.row_count = std::min<int>(shape_.rows, static_cast<int>(tile_.row.extent));
     tile.unroll = unroll_;
     tile.dot_axis = tile_.dot.id;
+    tile.slide_axis = slide_.axis.id;
     tile.prefetch = Prefetches(tile);
     if (tile_.in_task) {
       std::vector<movement::Loop> around;
@@ -557,6 +574,7 @@ class TileBuilder {
   Axis vectors_{-1, 1};                  // before it is split into tiles
   std::vector<Axis> rolled_, unrolled_;  // of the fold
   bool is_dot_ = false;
+  Slide slide_;
   TileShape shape_;
   int unroll_ = 1;
   PackedOperands packed_;

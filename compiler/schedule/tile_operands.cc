@@ -144,6 +144,36 @@ bool IsDotProduct(const Nest& nest, const Axis& lane, const Axis& row, const mov
   return constant || (row.extent >= kPackReuse && !moving.UsesAxis(row.id));
 }
 
+Slide FindSlide(const Nest& nest, const Axis& lane, const Axis& row) {
+  // Taps whose values stay in registers, at most; of fewer than three, or rows that share little, nothing is saved.
+  constexpr int64_t kMostTaps = 9, kLeastTaps = 3;
+  const auto inside = [](const Scalar& s) { return s->kind == te::ScalarKind::kIf ? s->args[0] : s; };
+  const Scalar body = inside(nest.body[0]);
+  const bool product = body->kind == te::ScalarKind::kOp && body->op == te::Op::kMul;
+  std::vector<Scalar> loads;
+  if (product) loads = {inside(body->args[0]), inside(body->args[1])};
+  if (!product) loads = {body};
+  if (row.id < 0 || nest.fold->acc != DType::kF32) return {};
+  const te::ScalarNode *moving = nullptr, *still = nullptr;
+  for (const Scalar& s : loads) {
+    if (s->kind != te::ScalarKind::kLoad || s->dtype != DType::kF32 || s->indices[0].HasLoad()) return {};
+    (s->indices[0].UsesAxis(row.id) ? moving : still) = s.get();
+  }
+  if (moving == nullptr || (product && still == nullptr) || !moving->indices[0].UsesAxis(lane.id)) return {};
+  Slide best;
+  if (!moving->indices[0].AffineIn(row.id, &best.row_stride)) return {};
+  for (const Axis& axis : nest.fold->axes) {
+    int64_t tap = 0;
+    if (axis.extent < kLeastTaps || axis.extent > kMostTaps) continue;
+    if (!moving->indices[0].AffineIn(axis.id, &tap) || tap <= 0 || best.row_stride % tap != 0) continue;
+    if (best.row_stride / tap * 2 >= axis.extent) continue;
+    best.axis = axis;
+    best.tap_stride = tap;
+    best.weighted = still != nullptr && still->indices[0].UsesAxis(axis.id);
+  }
+  return best;
+}
+
 bool MaskedLanesReadPast(const Nest& nest, const movement::Kernel& kernel) {
   if (nest.mask_limit < 0) return false;
   constexpr int64_t kSlackElements = 16;  // readable behind every buffer

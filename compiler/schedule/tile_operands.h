@@ -47,6 +47,15 @@ LaneUse UseOfLanes(const Operand& load, const te::Axis& lane, int64_t lanes, con
 // Are both factors of the fold's body bytes, one broadcast and the other moving with the lanes (and packed)?
 bool IsDotProduct(const Nest& nest, const te::Axis& lane, const te::Axis& row, const movement::Kernel& kernel);
 
+// A fold's axis along which the operand that moves with `row` finds what the neighbouring rows read.
+struct Slide {
+  te::Axis axis{-1, 1};  // id -1: there is none
+  int64_t row_stride = 0, tap_stride = 0;
+  bool weighted = false;  // the other factor of a product moves with the axis
+};
+// In f32, where the body is that operand or its product with one that stands still with the rows.
+Slide FindSlide(const Nest& nest, const te::Axis& lane, const te::Axis& row);
+
 // Lanes past a blocked tensor's extent are computed like the others and stored as zero. Would they read past a buffer?
 bool MaskedLanesReadPast(const Nest& nest, const movement::Kernel& kernel);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "compiler/cost/port_model.h"
 
@@ -51,6 +52,36 @@ std::vector<TileShape> RankTileShapes(int64_t rows, int64_t vectors, bool has_br
                    [](const TileShape& a, const TileShape& b) { return a.cycles_per_step < b.cycles_per_step; });
   if (ranked.size() > kMostShapes) ranked.resize(kMostShapes);
   return ranked;
+}
+
+std::vector<TileShape> RankSlidingShapes(int64_t rows, int64_t taps, int64_t row_stride, int64_t tap_stride,
+                                         bool weighted, const DeviceModel& device) {
+  // A vector that crosses lines is two loads, of which there are two a cycle.
+  constexpr double kLoadCycles = 1;
+  constexpr double kLatency = 5;  // of a step, which waits for the one before
+  const auto cycles = [&](int64_t r) {
+    std::set<int64_t> places;
+    for (int64_t row = 0; row < r; ++row) {
+      for (int64_t tap = 0; tap < taps; ++tap) places.insert(row * row_stride + tap * tap_stride);
+    }
+    const auto points = static_cast<double>(taps);
+    const double loads = kLoadCycles * static_cast<double>(places.size()) + (weighted ? points / 2 : 0);
+    return std::max({static_cast<double>(r) * points / 2, kLatency * points, loads});
+  };
+  std::vector<TileShape> shapes;
+  for (int64_t r = 1; r <= std::min<int64_t>(rows, 28); ++r) {
+    if (r + (weighted ? taps : 0) + 2 > device.vector_registers) break;
+    const int64_t full = rows / r, rest = rows % r;
+    shapes.push_back({static_cast<int>(r), 1, static_cast<double>(full) * cycles(r) + (rest > 0 ? cycles(rest) : 0)});
+  }
+  // The larger of equal shapes loads less.
+  std::stable_sort(shapes.begin(), shapes.end(), [](const TileShape& a, const TileShape& b) {
+    return a.cycles_per_step != b.cycles_per_step ? a.cycles_per_step < b.cycles_per_step : a.rows > b.rows;
+  });
+  std::erase_if(shapes,
+                [&](const TileShape& s) { return s.cycles_per_step > kWorthTrying * shapes[0].cycles_per_step; });
+  if (shapes.size() > kMostShapes) shapes.resize(kMostShapes);
+  return shapes;
 }
 
 std::vector<TileShape> WholeTileShapes(int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared,

@@ -25,6 +25,11 @@ TileShape ChooseTileShape(int64_t rows, int64_t vectors, bool has_broadcast, boo
 std::vector<TileShape> RankTileShapes(int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared,
                                       const DeviceModel& device);
 
+// One vector wide, where rows `row_stride` apart slide along `taps` of a fold that are `tap_stride` apart: each vector
+// of their operand is loaded once, and the other operand's values of all taps (`weighted`) stay in registers.
+std::vector<TileShape> RankSlidingShapes(int64_t rows, int64_t taps, int64_t row_stride, int64_t tap_stride,
+                                         bool weighted, const DeviceModel& device);
+
 // Of these, those whose vectors divide `vectors`.
 std::vector<TileShape> WholeTileShapes(int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared,
                                        const DeviceModel& device);

@@ -166,7 +166,7 @@ class TilePrinter {
   void SplitFoldAxes() {
     for (const Axis& axis : step_.fold->axes) {
       if (axis.id == step_.tile.dot_axis) continue;  // inside a lane
-      bool border = false;
+      bool border = axis.id == step_.tile.slide_axis;
       for (const te::Comparison& guard : row_guards_) border = border || Uses(guard, axis.id);
       (border ? unrolled_ : rolled_).push_back(axis);
     }
@@ -406,7 +406,14 @@ class TilePrinter {
       place_guards();
     }
     PrintNextPanel(operands, unroll);
-    for (int u = 0; u < unroll; ++u) {
+    const bool slides = step_.tile.slide_axis >= 0 && pending.empty() && Slides(operands);
+    for (int u = 0; u < unroll && slides; ++u) {
+      out_->Open("");
+      if (unroll > 1) out_->Line("STEP_BOUNDARY");
+      PrintSliding(run, operands, rows, vectors, u);
+      out_->Close();
+    }
+    for (int u = 0; u < unroll && !slides; ++u) {
       for (size_t point = 0; point < points_.size(); ++point) {
         std::map<int, int64_t> at = points_[point];
         if (!rolled_.empty()) at[-1] = u;
@@ -426,6 +433,67 @@ class TilePrinter {
       }
     }
     for (; depth > 0; --depth) out_->Close();
+  }
+
+  // The body is a load that moves with the rows, or its product with one that does not.
+  bool Slides(const std::vector<Operand>& operands) const {
+    const bool product = body_->kind == ScalarKind::kOp && body_->op == Op::kMul &&
+                         step_.fold->kind == te::FoldKind::kSum && operands.size() == 2;
+    if (!product && body_->kind != ScalarKind::kLoad) return false;
+    int moving = 0;
+    for (const Operand& operand : operands) {
+      if (!operand.affine || operand.node->dtype != DType::kF32 || operand.prefetch != nullptr) return false;
+      if (product && body_->args[0].get() != operand.node && body_->args[1].get() != operand.node) return false;
+      if (operand.row != 0) ++moving;
+    }
+    return moving == 1;
+  }
+
+  int64_t OffsetAt(const Operand& operand, int row, int vector, size_t point, int u) const {
+    int64_t offset = operand.row * row + operand.vector * vector;
+    for (const auto& [axis, c] : operand.unrolled) offset += c * points_[point].at(axis);
+    const auto step = rolled_.empty() ? operand.step.end() : operand.step.find(rolled_.back().id);
+    return step == operand.step.end() ? offset : offset + step->second * u;
+  }
+
+  // All unrolled points of all rows: a vector of the operand that moves with the rows is loaded once, wherever rows and
+  // points meet in it; what stands still with the rows is loaded first and stays.
+  void PrintSliding(const TileRun& run, const std::vector<Operand>& operands, int rows, int vectors, int u) {
+    const Operand* moving = nullptr;
+    const Operand* still = nullptr;
+    for (const Operand& operand : operands) (operand.row != 0 ? moving : still) = &operand;
+    const auto load = [&](const Operand& operand, int64_t offset) {
+      const movement::Buffer& buffer = kernel_.buffers[operand.node->tensor];
+      const std::string place = absl::StrCat(operand.pointer, " + ", offset), name = absl::StrCat("t", (*next_temp_)++);
+      out_->Line(absl::StrCat("const vf ", name, " = ",
+                              operand.by_lane
+                                  ? VectorLoadText(buffer.dtype, place)
+                                  : absl::StrCat("bc(", LoadText(buffer, absl::StrCat("*(", place, ")")), ")"),
+                              ";"));
+      return name;
+    };
+    for (int v = 0; v < vectors; ++v) {
+      std::map<int64_t, std::string> weights;                           // by offset
+      std::map<int64_t, std::vector<std::pair<int, size_t>>> meetings;  // of row and point, by offset
+      for (size_t point = 0; point < points_.size(); ++point) {
+        for (int r = 0; r < rows; ++r) {
+          if (!run.mask.empty() && !run.mask[r * points_.size() + point]) continue;
+          meetings[OffsetAt(*moving, r, v, point, u)].emplace_back(r, point);
+          if (still == nullptr) continue;
+          std::string& weight = weights[OffsetAt(*still, 0, v, point, u)];
+          if (weight.empty()) weight = load(*still, OffsetAt(*still, 0, v, point, u));
+        }
+      }
+      for (const auto& [offset, met] : meetings) {
+        const std::string x = load(*moving, offset);
+        for (const auto& [r, point] : met) {
+          const std::string acc = absl::StrCat("c", r, "_", v);
+          out_->Line(still == nullptr
+                         ? VectorCombine(*step_.fold, acc, x)
+                         : absl::StrCat(acc, " += ", x, " * ", weights.at(OffsetAt(*still, 0, v, point, u)), ";"));
+        }
+      }
+    }
   }
 
   // Elements of a prefetched operand in a cache line.
@@ -659,7 +727,8 @@ class TilePrinter {
           out_->Line(absl::StrCat(whole, " else st_first_f32(o, out, n);"));
         } else {  // through a vector of its own, converted like the others
           out_->Line(absl::StrCat(whole, " else { ", element, " tail[", lanes_, "]; ",
-                                  VectorStoreText(stored, "tail", "out"), " for (ix l = 0; l < n; ++l) o[l] = tail[l]; }"));
+                                  VectorStoreText(stored, "tail", "out"),
+                                  " for (ix l = 0; l < n; ++l) o[l] = tail[l]; }"));
         }
         out_->Close();
       } else {
