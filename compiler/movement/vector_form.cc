@@ -155,6 +155,23 @@ bool IsLaneByLane(const te::ScalarNode& node) {
   return wide && plain;
 }
 
+namespace {
+
+// Every second lane finds the next element of a run: the address of 2·i + r is affine in i, in steps of one.
+bool AlternatesInRuns(const te::Index& address, int axis_id) {
+  const te::Index twice = te::Index(te::Axis{axis_id, int64_t{1} << 24}) * 2;
+  int64_t step = 0;
+  for (const int64_t parity : {0, 1}) {
+    const te::Index at = twice + te::Index(parity);
+    const te::Index half =
+        te::Substitute(address, [&](const te::Axis& axis) { return axis.id == axis_id ? &at : nullptr; });
+    if (!half.AffineIn(axis_id, &step) || step != 1) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 SteppedLoad SteppedLoadOf(const te::ScalarNode& s, int axis_id) {
   constexpr int64_t kMostStride = 2;
   const bool border = s.kind == ScalarKind::kIf;
@@ -162,7 +179,13 @@ SteppedLoad SteppedLoadOf(const te::ScalarNode& s, int axis_id) {
   if (load->kind != ScalarKind::kLoad || load->dtype != DType::kF32) return {};
   SteppedLoad found;
   const te::Index& address = load->indices[0];
-  if (address.HasLoad() || !address.AffineIn(axis_id, &found.stride)) return {};
+  if (address.HasLoad()) return {};
+  if (!address.AffineIn(axis_id, &found.stride)) {
+    if (border || !AlternatesInRuns(address, axis_id)) return {};
+    found.load = load;
+    found.zipped = true;
+    return found;
+  }
   if (found.stride < 1 || found.stride > kMostStride) return {};
   if (border) {
     if (s.args[1]->kind != ScalarKind::kImm) return {};
@@ -227,7 +250,7 @@ class AxisProbe {
     AlongAxis result;
     if (const SteppedLoad stepped = SteppedLoadOf(*s, axis_.id); stepped.load != nullptr) {
       ++stepped_loads_;
-      if (stepped.stride > 1) ++strided_loads_;
+      if (stepped.stride > 1 || stepped.zipped) ++strided_loads_;
       result.varies = true;
       return result;
     }

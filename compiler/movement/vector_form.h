@@ -9,8 +9,8 @@
 
 namespace fusion::movement {
 
-// What a lane holds for elements of a type: kFloat an f32 (f32, f16, bf16), kInt an i32 (integers of at most 16 bits, i32), kMask
-// 0 or -1 (bool). Other types have no lanes.
+// What a lane holds for elements of a type: kFloat an f32 (f32, f16, bf16), kInt an i32 (integers of at most 16 bits,
+// i32), kMask 0 or -1 (bool). Other types have no lanes.
 enum class LaneKind : uint8_t { kNone, kFloat, kInt, kMask };
 LaneKind LaneKindOf(DType dtype);
 
@@ -22,13 +22,14 @@ bool HasVectorForm(const te::ScalarNode& node);
 // a lane at a time, from its loads on, between operations on vectors.
 bool IsLaneByLane(const te::ScalarNode& node);
 
-// A load of which a vector reads less than a run of memory: of every second element, or through a border that cuts the
-// lanes, `if inside then load else constant`, where the conditions bound the very elements that the lanes step over.
-// Elements outside are not read.
+// A load of which a vector is no run of memory: every second element, two runs in turns (`zipped`: lanes i and i + 2
+// are neighbours), or through a border that cuts the lanes, `if inside then load else constant`, where the conditions
+// bound the very elements that the lanes step over. Elements outside are not read.
 struct SteppedLoad {
   const te::ScalarNode* load = nullptr;     // null: the value is no such load
   const te::ScalarNode* outside = nullptr;  // the constant; null: there is no border
   int64_t stride = 1;                       // elements from one lane to the next: 1 or 2
+  bool zipped = false;                      // without a border
   te::Pred still;                           // conditions that do not move with the lanes
   // Elements inside, counted from the first lane's own: [largest of `from`, smallest of `to`).
   std::vector<te::Index> from, to;
@@ -42,8 +43,8 @@ struct AlongAxis {
   bool gatherable = true;    // what moves has a vector form, wherever its loads find their elements
   int contiguous_loads = 0, gathered_loads = 0;
   int stepped_loads = 0;  // SteppedLoadOf the axis, none of the others
-  int strided_loads = 0;  // of these, with a stride
-  int operations = 0;  // that move with the axis
+  int strided_loads = 0;  // of these, with a stride or zipped
+  int operations = 0;     // that move with the axis
 };
 AlongAxis AlongAxisOf(const te::Scalar& s, const te::Axis& axis, int64_t lanes);
 

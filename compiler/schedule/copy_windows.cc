@@ -14,8 +14,9 @@ using te::Axis;
 using te::Index;
 using te::Scalar;
 
-// Reads of each element of a copy below which writing it gains nothing.
-constexpr double kLeastReads = 1.5;
+// Reads of each element of a copy below which writing it gains nothing. Windows beside each other read each element
+// once, less what they leave out, and yet have vectors only by the copy.
+constexpr double kLeastReads = 0.75;
 // How much larger than the tensor a copy may be: borders of small images, never a window beyond all of it.
 constexpr double kMostGrowth = 8;
 // Elements further apart than this share no line: a copy that brings them together reads as slowly as the window.
@@ -46,8 +47,8 @@ SlidingLoad FindSliding(const te::Program& program, const te::Te& te, const Layo
     }
     if (!moves) return;
     possible = possible && found.load == nullptr && node.dtype == DType::kF32 &&
-               !program.tensors[node.tensor].constant && layout_of(node.tensor).plain() &&
-               node.indices.back().AffineIn(lane.id, &found.stride) && found.stride >= 1;
+               !program.tensors[node.tensor].constant && node.indices.back().AffineIn(lane.id, &found.stride) &&
+               found.stride >= 1;
     for (const Index& index : node.indices) possible = possible && !index.HasLoad();
     found.load = &node;
   });

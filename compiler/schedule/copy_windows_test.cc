@@ -13,7 +13,8 @@ std::optional<te::Program> Copied(const std::string& text, te::Program* whole, L
   absl::StatusOr<te::Program> program = te::Parse(text);
   EXPECT_TRUE(program.ok()) << program.status();
   *whole = *program;
-  return CopyWindows(*program, [layout](te::TensorId) { return layout; }, DeviceModel());
+  return CopyWindows(
+      *program, [layout](te::TensorId) { return layout; }, DeviceModel());
 }
 
 void ExpectCopied(const std::string& text, const Shape& copy) {
@@ -37,7 +38,8 @@ TEST(CopyWindows, ElementsAStrideApartComeTogether) {
   ExpectCopied(R"(te p(%0: f32[1, 2, 11, 13]) {
   %1[i0<1, i1<2, i2<6, i3<7]: f32 = max.f32(i4<3, i5<3) %0[i0, i1, 2*i2 + i4 - 1, 2*i3 + i5 - 1]?-inf
   return %1
-})", {1, 2, 13, 2, 17});
+})",
+               {1, 2, 13, 2, 17});
 }
 
 TEST(CopyWindows, PhasesAreTakenApart) {
@@ -45,7 +47,8 @@ TEST(CopyWindows, PhasesAreTakenApart) {
   const auto copied = Copied(R"(te p(%0: f32[4, 9], %1: f32[4, 2, 4] const) {
   %2[i0<2, i1<18]: f32 = sum.f32(i2<4, i3<2) mul(%0[i2, i1//2 + (i1%2 + 1)//2 - i3]?0.0, %1[i2, i0, (i1%2 + 1)%2 + 2*i3])
   return %2
-})", &whole);
+})",
+                             &whole);
   ASSERT_TRUE(copied.has_value());
   EXPECT_TRUE(te::Verify(*copied).ok()) << te::Verify(*copied) << te::Print(*copied);
   ASSERT_EQ(copied->tes.size(), 3u);
@@ -60,7 +63,8 @@ TEST(CopyWindows, AShortInnermostAxisOfAnIntermediateMovesOut) {
   %2[i0<20, i1<3]: f32 = sum.f32(i2<4, i3<3) mul(%0[i2, i0 + i3 - 1]?0.0, %1[i2, i1, i3])
   %3[i4<3, i5<20]: f32 = add(%2[i5, i4], 1.0)
   return %3
-})", &whole);
+})",
+                             &whole);
   ASSERT_TRUE(copied.has_value());
   EXPECT_TRUE(te::Verify(*copied).ok()) << te::Verify(*copied) << te::Print(*copied);
   EXPECT_EQ(copied->tensors[copied->tes[1].outputs[0]].shape, (Shape{3, 20}));
@@ -72,7 +76,9 @@ TEST(CopyWindows, APlainRowNeedsNone) {
   EXPECT_FALSE(Copied(R"(te p(%0: f32[4, 40], %1: f32[3] const) {
   %2[i0<4, i1<38]: f32 = sum.f32(i2<3) mul(%0[i0, i1 + i2], %1[i2])
   return %2
-})", &whole).has_value());
+})",
+                      &whole)
+                   .has_value());
 }
 
 TEST(CopyWindows, ChannelsThatLieInnermostStay) {
@@ -80,12 +86,22 @@ TEST(CopyWindows, ChannelsThatLieInnermostStay) {
   EXPECT_FALSE(Copied(kDepthwise, &whole, Layout{1, 16}).has_value());
 }
 
-TEST(CopyWindows, AWindowThatIsReadOnceIsNotCopied) {
-  te::Program whole;
-  EXPECT_FALSE(Copied(R"(te p(%0: f32[4, 41]) {
+TEST(CopyWindows, WindowsBesideEachOtherAreCopiedForTheirVectors) {
+  ExpectCopied(R"(te p(%0: f32[4, 41]) {
   %1[i0<4, i1<21]: f32 = max.f32(i2<2) %0[i0, 2*i1 + i2]?-inf
   return %1
-})", &whole).has_value());
+})",
+               {4, 2, 32});
+}
+
+TEST(CopyWindows, WindowsThatLeaveElementsOutAreNot) {
+  te::Program whole;
+  EXPECT_FALSE(Copied(R"(te p(%0: f32[4, 63]) {
+  %1[i0<4, i1<21]: f32 = max.f32(i2<2) %0[i0, 3*i1 + i2]
+  return %1
+})",
+                      &whole)
+                   .has_value());
 }
 
 }  // namespace

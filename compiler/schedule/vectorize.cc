@@ -127,8 +127,8 @@ movement::Step StepOf(const Nest& nest, const DeviceModel& device) {
   movement::Step step = PlainStep(nest);
   if (!nest.fold) {
     VectorizeMap(device, &step);
-    step.past_caches = nest.past_caches && step.strategy == movement::Strategy::kTranspose &&
-                       step.store_types[0] == DType::kF32;
+    step.past_caches =
+        nest.past_caches && step.strategy == movement::Strategy::kTranspose && step.store_types[0] == DType::kF32;
     return step;
   }
   int contiguous = 0;

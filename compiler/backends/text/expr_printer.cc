@@ -412,19 +412,34 @@ Value ExprPrinter::EmitStepped(const movement::SteppedLoad& stepped) {
     for (size_t b = 1; b < bounds.size(); ++b) text = absl::StrCat(of_two, "(", text, ", ", index(bounds[b]), ")");
     return text;
   };
+  const auto place = [&](const AxisName& axis_name) {
+    return absl::StrCat("b", stepped.load->tensor, " + ",
+                        IndexText(stepped.load->indices[0], axis_name, *options_.kernel));
+  };
   const std::string name = absl::StrCat("t", (*options_.next_temp)++);
+  if (stepped.zipped) {
+    const AxisName next = [&](int axis) {
+      const std::string text = options_.axis_name(axis);
+      return axis == options_.lane_axis ? absl::StrCat("(", text, " + 1)") : text;
+    };
+    const std::string lanes = options_.valid_lanes.empty() ? absl::StrCat(options_.lanes) : options_.valid_lanes;
+    out_->Line(absl::StrCat("vf ", name, " = bc(0.f), ", name, "_ = ", name, ";"));
+    out_->Line(absl::StrCat("ld_inside_f32(&", name, ", ", place(options_.axis_name), ", 0, (", lanes, " + 1) / 2);"));
+    out_->Line(absl::StrCat("ld_inside_f32(&", name, "_, ", place(next), ", 0, (", lanes, ") / 2);"));
+    out_->Line(absl::StrCat(name, " = zip_low(", name, ", ", name, "_);"));
+    return {name, true};
+  }
   out_->Line(absl::StrCat("vf ", name, " = bc(", stepped.outside != nullptr ? ImmText(*stepped.outside) : "0.f", ");"));
   const std::string guard =
       stepped.still.empty() ? ""
                             : absl::StrCat("if (", PredText(stepped.still, options_.axis_name, *options_.kernel), ") ");
   // Behind the last lane's element nothing is known to be there.
-  const std::string end =
-      options_.valid_lanes.empty()
-          ? absl::StrCat((options_.lanes - 1) * stepped.stride + 1)
-          : absl::StrCat("(", options_.valid_lanes, " - 1) * ", stepped.stride, " + 1");
-  out_->Line(absl::StrCat(guard, stepped.stride == 1 ? "ld_inside_f32" : "ld2_inside_f32", "(&", name, ", b",
-                          stepped.load->tensor, " + ", index(stepped.load->indices[0]), ", ",
-                          tightest(stepped.from, "smax_i64", "0"), ", ", tightest(stepped.to, "smin_i64", end), ");"));
+  const std::string end = options_.valid_lanes.empty()
+                              ? absl::StrCat((options_.lanes - 1) * stepped.stride + 1)
+                              : absl::StrCat("(", options_.valid_lanes, " - 1) * ", stepped.stride, " + 1");
+  out_->Line(absl::StrCat(guard, stepped.stride == 1 ? "ld_inside_f32" : "ld2_inside_f32", "(&", name, ", ",
+                          place(options_.axis_name), ", ", tightest(stepped.from, "smax_i64", "0"), ", ",
+                          tightest(stepped.to, "smin_i64", end), ");"));
   return {name, true};
 }
 
@@ -738,7 +753,8 @@ Value ExprPrinter::EmitOp(const Scalar& s) {
     // Half-precision results are rounded where they are stored or cast; integers narrower than int wrap here.
     if (s->dtype == DType::kF16) text = absl::StrCat("h2f(f2h(", text, "))");
     if (s->dtype == DType::kBF16) text = absl::StrCat("bf2f(f2bf(", text, "))");
-    if (IsByteFloat(s->dtype)) text = absl::StrCat("from_", DTypeName(s->dtype), "(to_", DTypeName(s->dtype), "(", text, "))");
+    if (IsByteFloat(s->dtype))
+      text = absl::StrCat("from_", DTypeName(s->dtype), "(to_", DTypeName(s->dtype), "(", text, "))");
     if (IsNarrowInt(s->dtype)) text = KeptBits(s->dtype, text);
     return {Temp(CType(s->dtype), text), false};
   }

@@ -232,6 +232,8 @@ TEST(CodegenWindow, BetweenPlainValues) {
     pool("13x13", {1, 3, 13, 35}, {{"kernel_shape", Ints{13, 13}}, {"pads", Ints{6, 6, 6, 6}}});
     pool("3x3 stride 2", {1, 5, 37, 39},
          {{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}});
+    pool("3x3 stride 2 without border", {1, 3, 37, 40}, {{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}});
+    pool("2x2x2 stride 2", {1, 3, 4, 6, 44}, {{"kernel_shape", Ints{2, 2, 2}}, {"strides", Ints{2, 2, 2}}});
     pool("4x3x5", {1, 2, 7, 9, 20}, {{"kernel_shape", Ints{4, 3, 5}}});
   }
   std::vector<RunOptions> options;
@@ -254,25 +256,25 @@ TEST(CodegenConv, Transposed) {
     return BlockCase(name, g);
   };
   const auto strides = [](int64_t s) { return Ints{s, s}; };
-  EXPECT_EQ(Failures({
-                transposed("3x3", {1, 16, 7, 9}, {16, 20, 3, 3}, {{"strides", strides(2)}}),
-                transposed("3x3 to even extents", {2, 16, 7, 9}, {16, 32, 3, 3},
-                           {{"strides", strides(2)}, {"pads", Ints{1, 1, 1, 1}}, {"output_padding", Ints{1, 1}}}),
-                transposed("4x4", {1, 12, 8, 9}, {12, 16, 4, 4}, {{"strides", strides(2)}, {"pads", Ints{1, 1, 1, 1}}}),
-                transposed("5x5 stride 3", {1, 5, 6, 7}, {5, 16, 5, 5},
-                           {{"strides", strides(3)}, {"pads", Ints{2, 0, 1, 3}}}),
-                transposed("2x2 stride 3", {1, 5, 6, 7}, {5, 16, 2, 2}, {{"strides", strides(3)}}),
-                transposed("to few channels", {1, 16, 9, 20}, {16, 3, 4, 4},
-                           {{"strides", strides(2)}, {"pads", Ints{1, 1, 1, 1}}}),
-                transposed("groups", {1, 12, 6, 7}, {12, 4, 3, 3}, {{"strides", strides(2)}}, 3),
-                transposed("depthwise", {1, 20, 6, 7}, {20, 1, 3, 3}, {{"strides", strides(2)}}, 20),
-                transposed("one stride", {1, 8, 6, 7}, {8, 16, 3, 3},
-                           {{"strides", Ints{1, 2}}, {"pads", Ints{1, 1, 1, 1}}}),
-                transposed("row", {1, 32, 20}, {32, 16, 10}, {{"strides", Ints{5}}, {"pads", Ints{2, 2}}}),
-                transposed("row to one", {1, 32, 50}, {32, 1, 4}, {{"strides", Ints{2}}, {"pads", Ints{1, 1}}}),
-                transposed("volume", {1, 8, 3, 4, 5}, {8, 16, 3, 3, 3}, {{"strides", Ints{2, 2, 2}}}),
-            }),
-            "");
+  EXPECT_EQ(
+      Failures({
+          transposed("3x3", {1, 16, 7, 9}, {16, 20, 3, 3}, {{"strides", strides(2)}}),
+          transposed("3x3 to even extents", {2, 16, 7, 9}, {16, 32, 3, 3},
+                     {{"strides", strides(2)}, {"pads", Ints{1, 1, 1, 1}}, {"output_padding", Ints{1, 1}}}),
+          transposed("4x4", {1, 12, 8, 9}, {12, 16, 4, 4}, {{"strides", strides(2)}, {"pads", Ints{1, 1, 1, 1}}}),
+          transposed("5x5 stride 3", {1, 5, 6, 7}, {5, 16, 5, 5},
+                     {{"strides", strides(3)}, {"pads", Ints{2, 0, 1, 3}}}),
+          transposed("2x2 stride 3", {1, 5, 6, 7}, {5, 16, 2, 2}, {{"strides", strides(3)}}),
+          transposed("to few channels", {1, 16, 9, 20}, {16, 3, 4, 4},
+                     {{"strides", strides(2)}, {"pads", Ints{1, 1, 1, 1}}}),
+          transposed("groups", {1, 12, 6, 7}, {12, 4, 3, 3}, {{"strides", strides(2)}}, 3),
+          transposed("depthwise", {1, 20, 6, 7}, {20, 1, 3, 3}, {{"strides", strides(2)}}, 20),
+          transposed("one stride", {1, 8, 6, 7}, {8, 16, 3, 3}, {{"strides", Ints{1, 2}}, {"pads", Ints{1, 1, 1, 1}}}),
+          transposed("row", {1, 32, 20}, {32, 16, 10}, {{"strides", Ints{5}}, {"pads", Ints{2, 2}}}),
+          transposed("row to one", {1, 32, 50}, {32, 1, 4}, {{"strides", Ints{2}}, {"pads", Ints{1, 1}}}),
+          transposed("volume", {1, 8, 3, 4, 5}, {8, 16, 3, 3, 3}, {{"strides", Ints{2, 2, 2}}}),
+      }),
+      "");
 }
 
 TEST(CodegenPool, Windows) {
