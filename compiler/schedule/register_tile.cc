@@ -179,8 +179,8 @@ class TileBuilder {
 
  private:
   absl::Status CheckForm() const {
-    if (!nest_.fold || nest_.fold->kind == te::FoldKind::kGeneral || nest_.fold->kind == te::FoldKind::kProd) {
-      return absl::FailedPreconditionError("no sum, max or min");
+    if (!nest_.fold || nest_.fold->kind == te::FoldKind::kGeneral) {
+      return absl::FailedPreconditionError("no sum, product, max or min");
     }
     if ((nest_.fold->acc != DType::kF32 && nest_.fold->acc != DType::kI32) || !nest_.fold->pred.empty()) {
       return absl::FailedPreconditionError("not a plain fold in f32 or i32");

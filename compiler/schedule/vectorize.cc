@@ -182,7 +182,9 @@ void MoveLoopsToGrid(movement::Step* step, double cost_per_point, const DeviceMo
   const Axis whole = step->loops[0].axis;
   const int64_t parts = std::min<int64_t>((wanted + tasks - 1) / tasks, whole.extent);
   // Chunks of whole cache lines, whatever the element; rows that a group folds are lines of their own.
-  const int64_t together = step->fold && device.task_lanes > 1 ? std::max(1, device.task_lanes / kItemsOfARow) : 64;
+  const bool lanes_of_tile = step->tile.lane_axis == whole.id;
+  int64_t together = step->fold && device.task_lanes > 1 ? std::max(1, device.task_lanes / kItemsOfARow) : 64;
+  if (lanes_of_tile) together = std::max<int64_t>(together, device.vector_bytes / 4);  // a tile's vectors stay whole
   const int64_t chunk = ((whole.extent + parts - 1) / parts + together - 1) / together * together;
   if (chunk >= whole.extent) return;
   const Axis outer = axes->New((whole.extent + chunk - 1) / chunk);
@@ -205,6 +207,7 @@ void MoveLoopsToGrid(movement::Step* step, double cost_per_point, const DeviceMo
   step->loops[0] = loop;
   if (step->vec_axis == whole.id) step->vec_axis = inner.id;
   if (step->across_axis == whole.id) step->across_axis = inner.id;
+  if (lanes_of_tile) step->tile.lane_axis = inner.id;
   grid->push_back(outer);
 }
 
