@@ -30,6 +30,13 @@ bool IsFloatOp(Op op) {
     case Op::kErf:
     case Op::kTanh:
     case Op::kAtan:
+    case Op::kSin:
+    case Op::kCos:
+    case Op::kAsin:
+    case Op::kAcos:
+    case Op::kPow:
+    case Op::kMod:
+    case Op::kFMod:
     case Op::kIsNan:
     case Op::kIsInf:
     case Op::kEq:
@@ -73,9 +80,10 @@ bool IsMaskOp(Op op) {
   return op == Op::kAnd || op == Op::kOr || op == Op::kXor || op == Op::kNot || op == Op::kEq || op == Op::kNe;
 }
 
-// Clamped by immediates to what an i32 holds: a conversion of the lane is then the conversion of the value.
-bool IsClamped(const te::ScalarNode& s) {
-  if (s.kind == ScalarKind::kCast) return IsFloat(s.args[0]->dtype) && IsClamped(*s.args[0]);
+}  // namespace
+
+bool FitsI32(const te::ScalarNode& s) {
+  if (s.kind == ScalarKind::kCast) return IsFloat(s.args[0]->dtype) && FitsI32(*s.args[0]);
   if (s.kind != ScalarKind::kOp) return false;
   bool above = false, below = false;
   const te::ScalarNode* node = &s;
@@ -87,8 +95,6 @@ bool IsClamped(const te::ScalarNode& s) {
   }
   return above && below;
 }
-
-}  // namespace
 
 LaneKind LaneKindOf(DType dtype) {
   switch (dtype) {
@@ -120,18 +126,11 @@ bool HasVectorForm(const te::ScalarNode& node) {
     case ScalarKind::kFromIndex:
       return false;
     case ScalarKind::kCast: {
-      const LaneKind from = LaneKindOf(node.args[0]->dtype);
-      if (from == LaneKind::kNone) return false;
-      return from != LaneKind::kFloat || kind != LaneKind::kInt || IsClamped(*node.args[0]);
+      return LaneKindOf(node.args[0]->dtype) != LaneKind::kNone;
     }
     case ScalarKind::kOp: {
       const LaneKind from = LaneKindOf(node.args[0]->dtype);
       if (node.op == Op::kSelect) return LaneKindOf(node.args[1]->dtype) != LaneKind::kNone;
-      if (node.op == Op::kPow) {
-        const te::Scalar& exponent = node.args[1];
-        return from == LaneKind::kFloat && exponent->kind == ScalarKind::kImm &&
-               (exponent->fvalue == 2 || exponent->fvalue == 3 || exponent->fvalue == 0.5);
-      }
       return from == LaneKind::kFloat  ? IsFloatOp(node.op)
              : from == LaneKind::kInt  ? IsIntOp(node.op)
              : from == LaneKind::kMask ? IsMaskOp(node.op)

@@ -18,6 +18,9 @@ LaneKind LaneKindOf(DType dtype);
 // are not judged, only operations, casts and types.
 bool HasVectorForm(const te::ScalarNode& node);
 
+// A float that immediates clamp to what an i32 holds: the conversion of its lane is the conversion of the value.
+bool FitsI32(const te::ScalarNode& s);
+
 // Operands without lanes, a value with them (a mask from indices of 64 bits, positions compared): printers compute it
 // a lane at a time, from its loads on, between operations on vectors.
 bool IsLaneByLane(const te::ScalarNode& node);

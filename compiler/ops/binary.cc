@@ -1,6 +1,8 @@
 // Elementwise operators of several broadcast inputs.
 #include <cmath>
 
+#include <limits>
+
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/broadcast.h"
 #include "compiler/ops/elementwise.h"
@@ -185,6 +187,12 @@ absl::StatusOr<Types> InferPow(const OpContext& context, int) {
 
 // Small constant exponents as products: pow costs as much as forty multiplications. Null when `exponent` is none of
 // them.
+// As IEEE's pow has it: that of a negative zero is zero, of minus infinity infinity.
+Scalar RootAsPower(const Scalar& x) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const Scalar root = Call(Op::kSqrt, {x + Imm(x->dtype, 0)});
+  return te::Select(Call(Op::kEq, {x, Imm(x->dtype, -inf)}), Imm(x->dtype, inf), root);
+}
 Scalar PowByProducts(const Scalar& x, double exponent) {
   if (exponent == 1) return x;
   if (exponent == 2) return x * x;
@@ -193,8 +201,8 @@ Scalar PowByProducts(const Scalar& x, double exponent) {
   if (!IsFloat(x->dtype)) return nullptr;
   if (exponent == -1) return Imm(x->dtype, 1) / x;
   if (exponent == -2) return Imm(x->dtype, 1) / (x * x);
-  if (exponent == 0.5) return Call(Op::kSqrt, {x});
-  if (exponent == -0.5) return Imm(x->dtype, 1) / Call(Op::kSqrt, {x});
+  if (exponent == 0.5) return RootAsPower(x);
+  if (exponent == -0.5) return Imm(x->dtype, 1) / RootAsPower(x);
   return nullptr;
 }
 

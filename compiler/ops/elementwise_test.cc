@@ -146,6 +146,12 @@ TEST(Binary, PowOfConstantExponentsAndMixedTypes) {
     EXPECT_THAT(Values(RunOp(pow)), Pointwise(Near(1e-6), {std::pow(2, exponent), std::pow(9, exponent)}));
   }
   EXPECT_THAT(Values(RunOp({"Pow", {I64({2}, {2, -3}), F32({}, {3})}})), ElementsAre(8, -27));
+  // As IEEE has it, where a square root would give -0 and NaN.
+  for (const double exponent : {0.5, -0.5}) {
+    const std::vector<double> roots = Values(RunOp({"Pow", {F32({2}, {-0.0, -kInf}), F32({}, {exponent})}, {}, {1}}));
+    EXPECT_THAT(roots, ElementsAre(exponent > 0 ? 0 : kInf, exponent > 0 ? kInf : 0));
+    EXPECT_FALSE(std::signbit(roots[0]) || std::signbit(roots[1]));
+  }
   EXPECT_EQ(TypeOf({"Pow", {I64({2}, {2, 3}), F32({}, {3})}})->dtype, DType::kI64);
 }
 

@@ -17,6 +17,10 @@ namespace {
 // exp: Cody-Waite with an exact high part, so that the result does not hang on contraction; 1.7e-7 relative.
 // erf, tanh: rational minimax in x*P(x^2)/Q(x^2), about 3e-7 relative. log: Cephes' polynomial on [sqrt(1/2), sqrt(2)).
 // atan: Cephes' polynomial on [0, tan(pi/8)], quotients beyond it, about 1.5e-7 relative.
+// sin, cos: the quarter turn is taken off in f64, exact to |x| < 2^20, then Cephes' polynomials: 1.6 ulp; lanes beyond
+// go to libm, which knows pi to enough digits. asin, acos: Cephes' polynomial, half-angle beyond 1/2: 2.3 and 1.1 ulp.
+// pow: exp2(y·log2 x) in f64, 0.56 ulp, with IEEE's special cases. fmod: exact in f64 where the quotient is below 2^28,
+// other lanes go to libm. vf2i_any: what does not fit an i32 keeps the low 32 bits of its i64, as f2i gives them.
 // f16 converts in hardware: every ISA in use has it. vmax(a, b): vmaxps returns its second operand when unordered, so a
 // NaN in `a` needs the extra select.
 constexpr char kText[] =
@@ -250,6 +254,89 @@ SI vf vatan(vf x) {
   y = y + (p * z * r + r);
   return (vf)((vi)y | ((vi)x & (int)0x80000000));
 }
+SI i64 f2i(double x) { return x != x ? 0 : x >= 9223372036854775807.0 ? 0x7fffffffffffffffL : x <= -9223372036854775808.0 ? (i64)0x8000000000000000UL : (i64)x; }
+typedef double vd __attribute__((vector_size(2 * $B)));
+typedef long vl __attribute__((vector_size(2 * $B)));
+SI vd bd(double s) { return (vd){$S}; }
+SI vd f2d(vf x) { return __builtin_convertvector(x, vd); }
+SI vf d2f(vd x) { return __builtin_convertvector(x, vf); }
+#if $L == 16 && defined(__AVX512F__)
+SI int any(vi m) { return (unsigned short)__builtin_ia32_cmpd512_mask(m, bi(0), 4, (unsigned short)-1) != 0; }
+#elif $L == 8 && defined(__AVX__)
+SI int any(vi m) { return __builtin_ia32_movmskps256((vf)m) != 0; }
+#else
+SI int any(vi m) { int r = 0; for (int l = 0; l < $L; ++l) r |= m[l]; return r != 0; }
+#endif
+#define IN_LANES(m, r, e) if (__builtin_expect(any(m), 0)) for (int l = 0; l < $L; ++l) if (m[l]) r[l] = e;
+SI vi vf2i_any(vf x) {
+  vi far = ~(vabs(x) < bc(2147483648.f)), r = __builtin_convertvector(far ? bc(0.f) : x, vi);
+  IN_LANES(far, r, (int)f2i((double)x[l]))
+  return r;
+}
+SI vf vsine(vf x, int quarter) {
+  vd d = f2d(x), t = d * bd(0x1.45f306dc9c883p-1) + bd(0x1.8p52), n = t - bd(0x1.8p52);
+  vd e = d - n * bd(0x1.921fb544p0); e = e - n * bd(0x1.0b4611a626331p-34);
+  vi q = __builtin_convertvector((vl)t, vi) + quarter;
+  vf r = d2f(e), z = r * r;
+  vf s = bc(-1.9515295891e-4f); s = s * z + bc(8.3321608736e-3f); s = s * z + bc(-1.6666654611e-1f); s = s * z * r + r;
+  vf c = bc(2.443315711809948e-5f); c = c * z + bc(-1.388731625493765e-3f); c = c * z + bc(4.166664568298827e-2f);
+  c = c * z * z + (bc(1.f) - bc(.5f) * z);
+  return (vf)((vi)((q << 31) != 0 ? c : s) ^ ((q & 2) << 30));
+}
+SI vf vsin(vf x) { vi far = ~(vabs(x) < bc(0x1p20f)); vf r = vsine(x, 0); IN_LANES(far, r, sinf(x[l])) return x == bc(0.f) ? x : r; }
+SI vf vcos(vf x) { vi far = ~(vabs(x) < bc(0x1p20f)); vf r = vsine(x, 1); IN_LANES(far, r, cosf(x[l])) return r; }
+SI vf asin_part(vf r, vf z) {
+  vf p = bc(4.2163199048e-2f); p = p * z + bc(2.4181311049e-2f); p = p * z + bc(4.5470025998e-2f);
+  p = p * z + bc(7.4953002686e-2f); p = p * z + bc(1.6666752422e-1f);
+  return p * z * r + r;
+}
+SI vf vasin(vf x) {
+  vf a = vabs(x), h = bc(.5f) * (bc(1.f) - a);
+  vi far = a > bc(.5f);
+  vf y = asin_part(far ? vsqrt(h) : a, far ? h : a * a);
+  y = far ? bc(1.57079637f) - (y + y + bc(4.37113883e-8f)) : y;
+  return (vf)((vi)y | ((vi)x & (int)0x80000000));
+}
+SI vf vacos(vf x) {
+  vf a = vabs(x), h = bc(.5f) * (bc(1.f) - a);
+  vi far = a > bc(.5f);
+  vf y = asin_part(far ? vsqrt(h) : x, far ? h : a * a);
+  return far ? (x < bc(0.f) ? bc(3.14159274f) - (y + y + bc(8.74227766e-8f)) : y + y) : bc(1.57079637f) - (y + bc(4.37113883e-8f));
+}
+SI vf vpow(vf x, vf y) {
+  vf a = vabs(x), s = a < bc(1.17549435e-38f) ? a * bc(8388608.f) : a;
+  vi i = (vi)s - 0x3f3504f3, e = (i >> 23) - ((a < bc(1.17549435e-38f)) & 23);
+  vd f = f2d((vf)((i & 0x007fffff) + 0x3f3504f3)), r = (f - bd(1.)) / (f + bd(1.)), z = r * r;
+  vd p = bd(0.09681388657166366); p = p * z + bd(0.11095697233678925); p = p * z + bd(0.14285877318082918); p = p * z + bd(0.1999999939842323); p = p * z + bd(0.33333333333687715);
+  vd g = (p * z * r + r) * bd(0x1.71547652b82fep1) + __builtin_convertvector(e, vd);
+  g = g * f2d(y); g = g < bd(-300.) ? bd(-300.) : g; g = g > bd(300.) ? bd(300.) : g;
+  vd t = g + bd(0x1.8p52), u = g - (t - bd(0x1.8p52));
+  vd w = bd(0.00015453182834103364); w = w * u + bd(0.0013390886332431695); w = w * u + bd(0.009618082519980562); w = w * u + bd(0.05550357071152454); w = w * u + bd(0.24022650760645822);
+  w = w * u + bd(0.6931471880351999); w = w * u + bd(1.);
+  vf v = d2f((vd)((vl)w + ((vl)t << 52)));
+  vf o = bc(1.f), none = bc(0.f), inf = bc(__builtin_inff());
+  v = ((a == none) | (a == inf)) ? (((a == none) ^ (y < none)) ? none : inf) : v;
+  v = (y != y) | (x != x) ? y + x : v;
+  v = (a == o) & (y == y) ? o : v;
+  vi whole = vfloor(y) == y, odd = whole & (vfloor(y * bc(.5f)) * bc(2.f) != y);
+  v = (x < none) & ~whole & (a != inf) ? bc(__builtin_nanf("")) : v;
+  v = (vf)((vi)v ^ (odd & (vi)x & (int)0x80000000));
+  return (y == none) | (x == o) ? o : v;
+}
+SI vf vfmod(vf x, vf y) {
+  vf a = vabs(x), b = vabs(y);
+  vd d = f2d(a), c = f2d(b), n = __builtin_convertvector(__builtin_convertvector(d / c, vi), vd);
+  vi far = ~((a < b * bc(0x1p28f)) & (b <= bc(0x1.fffffep127f)));
+  vf r = d2f(d - n * c);
+  r = (vf)((vi)r | ((vi)x & (int)0x80000000));
+  IN_LANES(far, r, fmodf(x[l], y[l]))
+  return r;
+}
+SI vf vmod(vf x, vf y) {
+  vf r = vfmod(x, y), none = bc(0.f);
+  vf whole = (vf)((vi)y & (int)0x80000000);
+  return r == none ? whole : ((r < none) ^ (y < none)) ? r + y : r;
+}
 SI vf vadd(vf a, vf b) { return a + b; }
 SI vf amax_f32(vf acc, vf x) { vf m = x > acc ? x : acc; return x != x ? x : m; }
 SI vf amin_f32(vf acc, vf x) { vf m = x < acc ? x : acc; return x != x ? x : m; }
@@ -262,7 +349,6 @@ SI i32 hmax_i32(vi v) { i32 m = v[0]; for (int l = 1; l < $L; ++l) m = v[l] > m 
 SI i32 hmin_i32(vi v) { i32 m = v[0]; for (int l = 1; l < $L; ++l) m = v[l] < m ? v[l] : m; return m; }
 SI vi amax_i32(vi acc, vi x) { return x > acc ? x : acc; }
 SI vi amin_i32(vi acc, vi x) { return x < acc ? x : acc; }
-SI i64 f2i(double x) { return x != x ? 0 : x >= 9223372036854775807.0 ? 0x7fffffffffffffffL : x <= -9223372036854775808.0 ? (i64)0x8000000000000000UL : (i64)x; }
 SI u64 f2u(double x) { return x >= 18446744073709551615.0 ? ~0UL : x >= 9223372036854775807.0 ? (u64)x : (u64)f2i(x); }
 SI float asf(u32 b) { union { u32 b; float f; } u; u.b = b; return u.f; }
 SI u32 asu(float f) { union { u32 b; float f; } u; u.f = f; return u.b; }

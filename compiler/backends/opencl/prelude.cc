@@ -114,6 +114,7 @@ SI vi wrap_u8(vi v) { return v & 0xff; }
 SI vi wrap_u16(vi v) { return v & 0xffff; }
 SI vf vi2f(vi v) { return convert_float$L(v); }
 SI vi vf2i(vf v) { return convert_int$L(v == v ? v : bc(0.f)); }
+SI vi vf2i_any(vf v) { vi r; for (int l = 0; l < $L; ++l) lane_vi(r, l) = (int)f2i(lane_vf(v, l)); return r; }
 SI vi iadd(vi a, vi b) { return as_int$L(as_uint$L(a) + as_uint$L(b)); }
 SI vi isub(vi a, vi b) { return as_int$L(as_uint$L(a) - as_uint$L(b)); }
 SI vi imul(vi a, vi b) { return as_int$L(as_uint$L(a) * as_uint$L(b)); }
@@ -130,6 +131,13 @@ SI vf vsign(vf x) { vf z = bc(0.f); vf r = x > z ? bc(1.f) : x < z ? bc(-1.f) : 
 #define verf erf
 #define vtanh tanh
 #define vatan atan
+#define vasin asin
+#define vacos acos
+#define vpow pow
+#define vfmod fmod
+SI vf vsin(vf x) { vf r; for (int l = 0; l < $L; ++l) lane_vf(r, l) = sin(lane_vf(x, l)); return r; }
+SI vf vcos(vf x) { vf r; for (int l = 0; l < $L; ++l) lane_vf(r, l) = cos(lane_vf(x, l)); return r; }
+SI vf vmod(vf a, vf b) { vf r = fmod(a, b); return r == bc(0.f) ? copysign(r, b) : ((r < bc(0.f)) != (b < bc(0.f))) ? r + b : r; }
 SI vf zip_low(vf a, vf b) { return shuffle2(a, b, (vu)($ZL)); }
 SI vf zip_high(vf a, vf b) { return shuffle2(a, b, (vu)($ZH)); }
 typedef uchar16 vb;

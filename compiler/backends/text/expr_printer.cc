@@ -164,7 +164,8 @@ std::string VectorStoreText(DType dtype, const std::string& place, const std::st
   return absl::StrCat("st_", IsNarrowInt(dtype) ? CType(dtype) : DTypeName(dtype), "(", place, ", ", value, ");");
 }
 
-std::string VectorCastText(DType from, DType to, const std::string& x) {
+std::string VectorCastText(const te::ScalarNode& cast, const std::string& x) {
+  const DType from = cast.args[0]->dtype, to = cast.dtype;
   if (from == to) return x;
   switch (LaneKindOf(to)) {
     case LaneKind::kFloat: {
@@ -177,7 +178,8 @@ std::string VectorCastText(DType from, DType to, const std::string& x) {
       if (LaneKindOf(from) == LaneKind::kMask) return absl::StrCat(x, " & 1");
       const bool same_values = to == DType::kI32 || (from == DType::kI8 && to == DType::kI16) ||
                                (from == DType::kU8 && (to == DType::kI16 || to == DType::kU16));
-      const std::string whole = LaneKindOf(from) == LaneKind::kFloat ? absl::StrCat("vf2i(", x, ")") : x;
+      const std::string whole = LaneKindOf(from) != LaneKind::kFloat ? x
+                                : absl::StrCat(movement::FitsI32(*cast.args[0]) ? "vf2i(" : "vf2i_any(", x, ")");
       return same_values ? whole : Narrowed(to, whole);
     }
     default:
@@ -345,7 +347,7 @@ Value ExprPrinter::Compute(const Scalar& s) {
       Value x = Emit(s->args[0]);
       const DType from = s->args[0]->dtype, to = s->dtype;
       if (from == to) return x;
-      if (x.varying) return {Temp(VectorType(to), VectorCastText(from, to, x.text)), true};
+      if (x.varying) return {Temp(VectorType(to), VectorCastText(*s, x.text)), true};
       std::string text;
       if (to == DType::kF16) {
         text = absl::StrCat("h2f(f2h((float)", x.text, "))");
@@ -628,12 +630,16 @@ std::string FloatVectorOp(const te::ScalarNode& s, const std::vector<std::string
       return call("vmin");
     }
     case Op::kPow: {
+      const bool constant = s.args[1]->kind == ScalarKind::kImm;
       const double e = s.args[1]->fvalue;
-      return e == 2     ? absl::StrCat(a[0], " * ", a[0])
-             : e == 3   ? absl::StrCat(a[0], " * ", a[0], " * ", a[0])
-             : e == 0.5 ? absl::StrCat("vsqrt(", a[0], ")")
-                        : "";
+      if (constant && e == 2) return absl::StrCat(a[0], " * ", a[0]);
+      if (constant && e == 3) return absl::StrCat(a[0], " * ", a[0], " * ", a[0]);
+      return call("vpow");
     }
+    case Op::kMod:
+      return call("vmod");
+    case Op::kFMod:
+      return call("vfmod");
     case Op::kNeg:
       return absl::StrCat("-", a[0]);
     case Op::kAbs:
@@ -660,6 +666,14 @@ std::string FloatVectorOp(const te::ScalarNode& s, const std::vector<std::string
       return call("vtanh");
     case Op::kAtan:
       return call("vatan");
+    case Op::kSin:
+      return call("vsin");
+    case Op::kCos:
+      return call("vcos");
+    case Op::kAsin:
+      return call("vasin");
+    case Op::kAcos:
+      return call("vacos");
     case Op::kIsNan:
       return absl::StrCat(a[0], " != ", a[0]);
     case Op::kIsInf:

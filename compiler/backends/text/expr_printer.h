@@ -66,7 +66,7 @@ std::string LaneText(DType dtype, const std::string& vector, const std::string& 
 std::string VectorStoreText(DType dtype, const std::string& place, const std::string& value);
 // An operation or a cast on vectors.
 std::string VectorOpText(const te::ScalarNode& s, const std::vector<std::string>& args);
-std::string VectorCastText(DType from, DType to, const std::string& x);
+std::string VectorCastText(const te::ScalarNode& cast, const std::string& x);
 // What a named fold starts from, as a scalar of the accumulator's type, and the statement that takes a vector `x` in.
 std::string FoldIdentity(te::FoldKind kind, DType dtype);
 std::string VectorCombine(const te::Fold& fold, const std::string& acc, const std::string& x);

@@ -588,7 +588,7 @@ class TilePrinter {
         for (const Scalar& arg : s->args) args.push_back(emit(arg, r, v));
         text = VectorOpText(*s, args);
       } else if (s->kind == ScalarKind::kCast) {
-        text = VectorCastText(s->args[0]->dtype, s->dtype, emit(s->args[0], r, v));
+        text = VectorCastText(*s, emit(s->args[0], r, v));
       } else if (s->kind == ScalarKind::kIf) {
         auto full = [&](int axis) -> std::string {
           auto fixed = at.find(axis);

@@ -204,9 +204,15 @@ TEST(CodegenReduction, ColumnsBeyondTheCaches) {
   G g;
   g.Out(g.Op("ReduceSumSquare", {g.In({512, 600}), g.Ints({0})}));
   cases.push_back(BlockCase("squares", g));
-  G sine;  // an epilogue without a vector form
-  sine.Out(sine.Op("Sin", {sine.Op("ReduceMean", {sine.In({1024, 300}), sine.Ints({0})})}));
-  cases.push_back(BlockCase("sine", sine));
+  // Products have tiles, too.
+  for (const auto& [shape, axis] : std::vector<std::pair<Shape, int64_t>>{{{512, 1024}, 0}, {{40, 1100}, 0}, {{3, 40, 96}, 1}}) {
+    G g;
+    g.Out(g.Op("ReduceProd", {g.In(shape), g.Ints({axis})}));
+    cases.push_back(BlockCase("product " + ShapeToString(shape), g));
+  }
+  G tangent;  // an epilogue without a vector form
+  tangent.Out(tangent.Op("Tan", {tangent.Op("ReduceMean", {tangent.In({1024, 300}), tangent.Ints({0})})}));
+  cases.push_back(BlockCase("tangent", tangent));
   EXPECT_EQ(Failures(cases), "");
 }
 

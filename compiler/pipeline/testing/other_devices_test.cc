@@ -2,6 +2,7 @@
 // processor, with a work-item a task as processors want it and with groups of them as GPUs do, and CUDA text as C++.
 #include <gtest/gtest.h>
 
+#include "compiler/pipeline/testing/function_cases.h"
 #include "compiler/pipeline/testing/narrow_cases.h"
 #include "compiler/pipeline/testing/run_block.h"
 
@@ -62,13 +63,17 @@ TEST_P(Devices, Elementwise) {
   for (const char* op : {"Exp", "Tanh", "Erf", "Log", "Sqrt", "Sigmoid", "Abs", "Floor", "Round", "Sign", "Softplus"}) {
     cases.push_back(Unary(op, {3, 37}));
   }
-  cases.push_back(Unary("Sin", {3, 5}));
+  cases.push_back(Unary("Tan", {3, 5}));
   cases.push_back(Unary("Tanh", {3, 5}, DType::kF64));
   G g;
   const V x = g.In({4, 1, 19}), y = g.In({3, 19});
   g.Out(g.Op("Max", {g.Op("Div", {x, y}), g.Op("Pow", {x, g.Scalar(2)})}));
   cases.push_back(BlockCase("broadcast", g));
   EXPECT_EQ(FailuresHere(cases), "");
+}
+
+TEST_P(Devices, FunctionsAtSpecialValues) {
+  EXPECT_EQ(Failures(FunctionCases(), {{Device(GetParam()), LayoutMode::kPlain, false}}), "");
 }
 
 TEST_P(Devices, ElementTypes) {
