@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/movement/extreme_fold.h"
 #include "compiler/movement/transpose.h"
 #include "compiler/movement/vector_form.h"
 #include "compiler/schedule/register_tile.h"
@@ -14,6 +15,9 @@ namespace {
 constexpr int64_t kLeastOfRest = 4;
 // Work-items that fold a row together, at least.
 constexpr int kItemsOfARow = 32;
+
+// Vectors of a row, at least, for which lanes are worth what it costs to choose among what they found.
+constexpr int64_t kLeastVectors = 2;
 
 }  // namespace
 
@@ -133,6 +137,15 @@ movement::Step StepOf(const Nest& nest, const DeviceModel& device) {
   }
   int contiguous = 0;
   const te::Fold& fold = *nest.fold;
+  if (const std::optional<movement::ExtremeFold> extreme = movement::ExtremeFoldOf(fold, nest.body)) {
+    const Axis& row = fold.axes.back();
+    if (device.task_lanes == 1 && row.extent >= kLeastVectors * lanes &&
+        Vectorizable({extreme->value}, row, lanes, &contiguous) && contiguous > 0) {
+      step.strategy = movement::Strategy::kRowFold;
+      step.vec_axis = row.id;
+    }
+    return step;
+  }
   if (fold.kind == te::FoldKind::kGeneral || !fold.pred.empty() || fold.axes.empty()) return step;
   if (fold.acc != DType::kF32 && fold.acc != DType::kI32) return step;
   // Along the fold's contiguous axis.

@@ -9,6 +9,7 @@
 #include "compiler/backends/text/print_group_tile.h"
 #include "compiler/backends/text/print_tile.h"
 #include "compiler/backends/text/print_transpose.h"
+#include "compiler/movement/extreme_fold.h"
 
 namespace fusion::text {
 namespace {
@@ -59,7 +60,7 @@ class StepPrinter {
       case movement::Strategy::kTranspose:
         return PrintTranspose(kernel_, step_, lanes_, next_temp_, out_);
       case movement::Strategy::kRowFold:
-        return PrintRowFold();
+        return step_.fold->kind == te::FoldKind::kGeneral ? PrintRowExtreme() : PrintRowFold();
       case movement::Strategy::kTile:
         return PrintTile(kernel_, step_, {lanes_, group_}, next_temp_, out_);
       case movement::Strategy::kGroupTile:
@@ -414,6 +415,85 @@ class StepPrinter {
     StoreScalars(step_.then, {{acc, false}});
     out_->Close();
     for (int i = 0; i < depth; ++i) out_->Close();
+  }
+
+  // The best element along the row and its index: each lane of four vectors keeps the best of its own, with the first
+  // index of the vector that it was in; then the best of all lanes, of equal ones the first or the last; then single
+  // elements, which are behind all others.
+  void PrintRowExtreme() {
+    const int depth = OpenPoints(step_.loops, kernel_, group_, out_, unroll_);
+    OpenUnmasked();
+    const te::Fold& fold = *step_.fold;
+    const movement::ExtremeFold extreme = *movement::ExtremeFoldOf(fold, step_.body);
+    const DType dtype = extreme.value->dtype;
+    const bool is_float = IsFloat(dtype);
+    const Axis row = fold.axes[0];
+    const std::string i = AxisText(row.id), tag = absl::StrCat((*next_temp_)++), type = VectorType(dtype);
+    const std::string best = absl::StrCat("v", tag, "_"), at = absl::StrCat("k", tag, "_");
+    const char* const op = extreme.max ? (extreme.last ? " >= " : " > ") : (extreme.last ? " <= " : " < ");
+    const std::string worst = BroadcastText(dtype, ImmText(*fold.init[0]));
+    const int64_t wide = 4 * lanes_;
+    const int vectors = row.extent >= wide ? 4 : 1;
+    for (int a = 0; a < vectors; ++a) {
+      out_->Line(absl::StrCat(type, " ", best, a, " = ", worst, "; vi ", at, a, " = bi(0);"));
+    }
+    const auto take = [&](int64_t offset, int a) {
+      const auto name = [&](int axis) {
+        return axis == row.id && offset != 0 ? absl::StrCat("(", i, " + ", offset, ")") : AxisText(axis);
+      };
+      const std::string v = absl::StrCat(best, a), k = absl::StrCat(at, a);
+      out_->Open("");
+      ExprPrinter printer(out_, {&kernel_, name, row.id, lanes_, "", {}, next_temp_});
+      const std::string x = printer.EmitVector(extreme.value);
+      const std::string nan = !is_float       ? ""
+                              : extreme.last ? absl::StrCat(" | (", x, " != ", x, ")")
+                                             : absl::StrCat(" | ((", x, " != ", x, ") & (", v, " == ", v, "))");
+      out_->Line(absl::StrCat("const vi take = (", x, op, v, ")", nan, ";"));
+      out_->Line(absl::StrCat(v, " = vsel(take, ", x, ", ", v, "); ", k, " = vsel(take, bi((int)", name(row.id), "), ", k,
+                              ");"));
+      out_->Close();
+    };
+    out_->Line(absl::StrCat("ix ", i, " = 0;"));
+    if (vectors == 4) {
+      out_->Open(absl::StrCat("for (; ", i, " + ", wide, " <= ", row.extent, "; ", i, " += ", wide, ")"));
+      for (int a = 0; a < 4; ++a) take(a * lanes_, a);
+      out_->Close();
+    }
+    if (row.extent % wide >= lanes_) {
+      out_->Open(absl::StrCat("for (; ", i, " + ", lanes_, " <= ", row.extent, "; ", i, " += ", lanes_, ")"));
+      take(0, 0);
+      out_->Close();
+    }
+    // The best value of all vectors and lanes, then the first or last place that has it.
+    const te::Fold extremes{extreme.max ? te::FoldKind::kMax : te::FoldKind::kMin, {}, {},
+                            is_float ? DType::kF32 : DType::kI32, {}};
+    out_->Line(absl::StrCat(type, " w", tag, " = ", best, "0;"));
+    for (int a = 1; a < vectors; ++a) {
+      out_->Line(VectorCombine(extremes, absl::StrCat("w", tag), absl::StrCat(best, a)));
+    }
+    const std::string value = absl::StrCat("a", tag), index = absl::StrCat("n", tag);
+    out_->Line(absl::StrCat(CType(dtype), " ", value, " = ", Horizontal(extremes, absl::StrCat("w", tag)), ";"));
+    const te::Fold places{extreme.last ? te::FoldKind::kMax : te::FoldKind::kMin, {}, {}, DType::kI32, {}};
+    const std::string none = absl::StrCat("bi(", extreme.last ? -1 : INT32_MAX, ")");
+    out_->Line(absl::StrCat("vi p", tag, " = ", none, ";"));
+    for (int a = 0; a < vectors; ++a) {
+      const std::string v = absl::StrCat(best, a), all = BroadcastText(dtype, value);
+      const std::string nan = is_float ? absl::StrCat(" | ((", v, " != ", v, ") & (", all, " != ", all, "))") : "";
+      const std::string place = absl::StrCat("vsel((", v, " == ", all, ")", nan, ", iadd(", at, a, ", iota()), ", none, ")");
+      out_->Line(VectorCombine(places, absl::StrCat("p", tag), place));
+    }
+    out_->Line(absl::StrCat("i64 ", index, " = ", Horizontal(places, absl::StrCat("p", tag)), ";"));
+    const std::vector<Value> accs = {{value, false}, {index, false}};
+    if (row.extent % lanes_ != 0) {
+      out_->Open(absl::StrCat("for (; ", i, " < ", row.extent, "; ++", i, ")"));
+      ExprPrinter printer(out_, ScalarOptions(accs));
+      const std::string next = printer.Emit(step_.body[0]).text, place = printer.Emit(step_.body[1]).text;
+      out_->Line(absl::StrCat(value, " = ", next, "; ", index, " = ", place, ";"));
+      out_->Close();
+    }
+    StoreScalars(step_.then, accs);
+    out_->Close();
+    for (int d = 0; d < depth; ++d) out_->Close();
   }
 
   const movement::Kernel& kernel_;
