@@ -18,24 +18,6 @@
 namespace fusion {
 namespace {
 
-int64_t Evaluate(const te::Index& index, const std::vector<int>& ids, const std::vector<int64_t>& values) {
-  int64_t result = index.constant();
-  for (const te::Index::Part& part : index.parts()) {
-    int64_t value = 0;
-    if (part.term.kind == te::TermKind::kAxis) {
-      for (size_t a = 0; a < ids.size(); ++a) {
-        if (ids[a] == part.term.axis.id) value = values[a];
-      }
-    } else if (part.term.inner != nullptr) {
-      const int64_t inner = Evaluate(*part.term.inner, ids, values), d = part.term.divisor;
-      const int64_t mod = ((inner % d) + d) % d;
-      value = part.term.kind == te::TermKind::kMod ? mod : (inner - mod) / d;
-    }
-    result += part.coefficient * value;
-  }
-  return result;
-}
-
 // The layout of what a map reads, where its result is as it along the layout's axis.
 std::optional<Layout> LayoutOfOperands(const te::Program& program, const te::Te& te,
                                        const std::map<te::TensorId, Layout>& layouts) {
@@ -171,70 +153,6 @@ BlockKernel WithValues(const BlockKernel& kernel, const std::vector<ecg::ValueId
   return result;
 }
 
-namespace {
-
-// Elements of any type of T's size.
-template <typename T>
-Tensor Packed(const movement::Pack& pack, const Tensor& source) {
-  Shape shape;
-  std::vector<int> ids;
-  for (const te::Axis& axis : pack.axes) {
-    shape.push_back(axis.extent);
-    ids.push_back(axis.id);
-  }
-  Tensor packed(source.dtype(), shape);
-  T* out = static_cast<T*>(packed.mutable_data());
-  const T* in = static_cast<const T*>(source.data());
-  const int64_t limit = source.num_elements();
-  const size_t rank = shape.size();
-  std::vector<int64_t> at(rank, 0);
-  // The innermost axis is walked with a stride where the address is affine in it.
-  const int64_t inner = rank == 0 ? 1 : shape.back();
-  int64_t stride = 0;
-  const bool affine = rank > 0 && pack.address.AffineIn(ids.back(), &stride);
-  bool inner_pred = false;
-  for (const te::Comparison& c : pack.pred) inner_pred = inner_pred || (rank > 0 && c.lhs.UsesAxis(ids.back()));
-  const int64_t rows = packed.num_elements() / std::max<int64_t>(inner, 1);
-  auto holds = [&] {
-    for (const te::Comparison& c : pack.pred) {
-      const int64_t a = Evaluate(c.lhs, ids, at), b = Evaluate(c.rhs, ids, at);
-      const bool ok = c.cmp == te::Cmp::kLt   ? a < b
-                      : c.cmp == te::Cmp::kGe ? a >= b
-                      : c.cmp == te::Cmp::kEq ? a == b
-                                              : a != b;
-      if (!ok) return false;
-    }
-    return true;
-  };
-  for (int64_t row = 0; row < rows; ++row) {
-    int64_t rest = row;
-    for (size_t d = rank; d-- > 0;) {
-      if (d + 1 == rank) {
-        at[d] = 0;
-        continue;
-      }
-      at[d] = rest % shape[d];
-      rest /= shape[d];
-    }
-    T* place = out + row * inner;
-    if (affine && !inner_pred) {
-      if (!holds()) continue;
-      const int64_t base = Evaluate(pack.address, ids, at);
-      for (int64_t i = 0; i < inner; ++i) place[i] = in[base + i * stride];
-      continue;
-    }
-    for (int64_t i = 0; i < inner; ++i) {
-      if (rank > 0) at[rank - 1] = i;
-      if (!holds()) continue;
-      const int64_t address = Evaluate(pack.address, ids, at);
-      if (address >= 0 && address < limit) place[i] = in[address];
-    }
-  }
-  return packed;
-}
-
-}  // namespace
-
 std::vector<SharedArgument> SharedArguments(const KernelSequence& kernels, int kernel) {
   std::vector<SharedArgument> shared;
   const std::vector<KernelArg>& args = kernels[kernel]->args;
@@ -251,20 +169,6 @@ std::vector<SharedArgument> SharedArguments(const KernelSequence& kernels, int k
     }
   }
   return shared;
-}
-
-Tensor PackedConstant(const movement::Pack& pack, const Tensor& original) {
-  const Tensor source = movement::Transformed(pack.transform, original);
-  switch (DTypeBytes(source.dtype())) {
-    case 1:
-      return Packed<uint8_t>(pack, source);
-    case 2:
-      return Packed<uint16_t>(pack, source);
-    case 4:
-      return Packed<uint32_t>(pack, source);
-    default:
-      return Packed<uint64_t>(pack, source);
-  }
 }
 
 }  // namespace fusion

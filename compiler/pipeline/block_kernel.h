@@ -53,9 +53,6 @@ struct SharedArgument {
 };
 std::vector<SharedArgument> SharedArguments(const KernelSequence& kernels, int kernel);
 
-// The bytes of a constant argument that is packed.
-Tensor PackedConstant(const movement::Pack& pack, const Tensor& source);
-
 // For people: "Conv+Relu [1,64,56,56]".
 std::string DescribeBlock(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes);
 

@@ -141,27 +141,5 @@ TEST(LiveOut, WhatOthersReadAndWhatIsReturned) {
   EXPECT_EQ(LiveOutOf(g.graph(), {0, 1, 2}), (std::vector<V>{c}));
 }
 
-TEST(PackedConstant, ReordersAndPads) {
-  // source: [3, 5]; packed: (n//4, k, n%4) with zeros past n = 5.
-  const te::Axis tile{0, 2}, k{1, 3}, lane{2, 4};
-  const te::Index n = te::Index(tile) * 4 + te::Index(lane);
-  movement::Pack pack;
-  pack.axes = {tile, k, lane};
-  pack.address = te::Index(k) * 5 + n;
-  pack.pred = {{n, te::Cmp::kLt, te::Index(5)}};
-  std::vector<double> values(15);
-  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i);
-  const Tensor packed = PackedConstant(pack, Tensor::From<double>(DType::kF32, {3, 5}, values));
-  ASSERT_EQ(packed.num_elements(), 24);
-  for (int64_t t = 0; t < 2; ++t) {
-    for (int64_t row = 0; row < 3; ++row) {
-      for (int64_t l = 0; l < 4; ++l) {
-        const int64_t column = 4 * t + l;
-        EXPECT_EQ(packed.GetDouble((t * 3 + row) * 4 + l), column < 5 ? static_cast<double>(row * 5 + column) : 0);
-      }
-    }
-  }
-}
-
 }  // namespace
 }  // namespace fusion

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -14,6 +15,7 @@
 #include "compiler/movement/in_place.h"
 #include "compiler/pipeline/generator_version.h"
 #include "compiler/pipeline/memory_plan.h"
+#include "compiler/pipeline/pack_weights.h"
 #include "compiler/pipeline/report.h"
 #include "runtime/base/sha256.h"
 #include "runtime/base/status_macros.h"
@@ -468,11 +470,11 @@ absl::Status WriteBundle(const std::vector<BundleProgram>& programs, const Kerne
         (p == 0 ? manifest : manifest.others[p - 1]).buffers[buffer].offset = offsets[weight];
       }
     }
-    for (const Weights::Weight& weight : weights.list) {
-      const Tensor bytes = weight.pack != nullptr ? PackedConstant(*weight.pack, weight.source) : weight.source;
-      RETURN_IF_ERROR(writer->AppendWeights(
-          absl::string_view(static_cast<const char*>(bytes.data()), static_cast<size_t>(bytes.size_bytes()))));
-    }
+    std::vector<WeightToPack> to_pack;
+    for (const Weights::Weight& weight : weights.list) to_pack.push_back({weight.source, weight.pack});
+    const int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    RETURN_IF_ERROR(
+        PackWeights(to_pack, threads, [&](absl::string_view bytes) { return writer->AppendWeights(bytes); }));
   }
   return writer->Finish(std::move(manifest));
 }

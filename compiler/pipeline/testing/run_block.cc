@@ -16,6 +16,7 @@
 #include "compiler/backends/cuda/testing/shim_toolchain.h"
 #include "compiler/backends/cuda/toolchain/nvrtc_toolchain.h"
 #include "compiler/backends/opencl/toolchain/opencl_toolchain.h"
+#include "compiler/movement/pack_constant.h"
 #include "compiler/ops/op_def.h"
 #include "compiler/pipeline/testing/kernel_call.h"
 #include "compiler/te/interpreter.h"
@@ -167,7 +168,7 @@ absl::Status RunKernel(const Run& run, size_t k, KernelHost* host,
       buffer = own.back().get();
       if (arg.kind == KernelArg::Kind::kConstant) {
         Tensor source = arg.value == ecg::kNone ? arg.literal : *graph.value(arg.value).constant;
-        if (arg.pack >= 0) source = PackedConstant(block.kernel.packs[arg.pack], source);
+        if (arg.pack >= 0) source = movement::PackedConstant(block.kernel.packs[arg.pack], source);
         if (source.size_bytes() != bytes)
           return absl::InternalError(absl::StrCat("constant of argument ", a, " has the wrong size"));
         memcpy(buffer->data(), source.data(), bytes);
