@@ -195,6 +195,12 @@ TEST_F(ServerTest, BadSubmissionsAreRefusedWithReasons) {
   EXPECT_EQ(client_->TrySubmit(request).error_code(), grpc::INVALID_ARGUMENT);
 
   request = good;
+  request.mutable_options()->set_size("tiny");
+  status = client_->TrySubmit(request);
+  EXPECT_EQ(status.error_code(), grpc::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("size 'tiny' is unknown; use one of any, small"));
+
+  request = good;
   request.mutable_options()->add_disabled_rules("factr");
   status = client_->TrySubmit(request);
   EXPECT_EQ(status.error_code(), grpc::NOT_FOUND);
@@ -214,6 +220,17 @@ TEST_F(ServerTest, DisabledRulesArePartOfTheKey) {
   EXPECT_NE(client_->Submit(all).key(), client_->Submit(one).key());
   EXPECT_NE(client_->Submit(one).key(), key);
   EXPECT_EQ(client_->Submit(swapped).key(), key);
+}
+
+TEST_F(ServerTest, TheSizeIsPartOfTheKey) {
+  FakeWorker worker(address_, "anna");
+  const v1::SubmitRequest unsaid = client_->Model("build 1");
+  v1::SubmitRequest any = unsaid, small = unsaid;
+  any.mutable_options()->set_size("any");
+  small.mutable_options()->set_size("small");
+  client_->Watch(client_->Submit(unsaid).job_id());
+  EXPECT_EQ(client_->Submit(unsaid).key(), client_->Submit(any).key());
+  EXPECT_NE(client_->Submit(unsaid).key(), client_->Submit(small).key());
 }
 
 TEST_F(ServerTest, WaitsForAWorkerAndSaysSo) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -43,6 +44,20 @@ class BundleGetVerb : public Verb {
   std::string job_, output_;
 };
 
+std::string WeightsInWords(const BundleReader& bundle) {
+  std::string words = BytesInWords(static_cast<int64_t>(bundle.weights().size()));
+  const std::optional<WeightsAccount>& weights = bundle.manifest().weights;
+  if (!weights) return words;
+  if (weights->model_bytes > 0) {
+    absl::StrAppend(&words, " for ", BytesInWords(weights->model_bytes), " of the model, ",
+                    absl::StrFormat("%.2f times", weights->ratio()));
+  }
+  if (weights->time_ratio > 0) {
+    absl::StrAppend(&words, absl::StrFormat("; kept small at %.2f of the estimated time", weights->time_ratio));
+  }
+  return words;
+}
+
 void PrintBundle(const BundleReader& bundle) {
   const Manifest& manifest = bundle.manifest();
   std::fputs(
@@ -52,10 +67,17 @@ void PrintBundle(const BundleReader& bundle) {
                  {"kernels", absl::StrCat(manifest.kernels.size(), " built, ", manifest.launches.size(), " launches")},
                  {"arena", BytesInWords(manifest.arena_bytes)},
                  {"scratch", BytesInWords(manifest.scratch_bytes_per_thread) + " a thread"},
-                 {"weights", BytesInWords(static_cast<int64_t>(bundle.weights().size()))}})
+                 {"weights", WeightsInWords(bundle)}})
           .c_str(),
       stdout);
   Rows rows;
+  if (manifest.weights && !manifest.weights->causes.empty()) {
+    for (const auto& [cause, bytes] : manifest.weights->causes) {
+      rows.push_back({WeightCauseInWords(cause), (bytes < 0 ? "-" : "+") + BytesInWords(std::abs(bytes))});
+    }
+    std::printf("\n%s", Table({"WEIGHTS BEYOND THE MODEL'S", "SIZE"}, rows).c_str());
+    rows.clear();
+  }
   if (!manifest.others.empty()) {
     for (size_t p = 0; p < manifest.program_count(); ++p) {
       const Program& program = manifest.program(p);

@@ -52,6 +52,7 @@ absl::Status FillOptions(const CompilationFlags& flags, v1::CompileOptionsProto*
   options->set_planner(flags.planner);
   options->set_math(flags.math);
   options->set_precision(flags.precision);
+  options->set_size(flags.size);
   options->set_tune(flags.tune);
   for (const std::string& id : flags.disabled_rules) options->add_disabled_rules(id);
   options->set_threads(static_cast<int32_t>(std::clamp<int64_t>(flags.threads, 1, 1024)));
@@ -188,21 +189,24 @@ void AddPlanFlags(CompilationFlags* flags, std::vector<Option>* options) {
   options->push_back(
       {"--target", "kind of device to compile for (worker list shows those attached); submit takes several: cpu,opencl",
        &flags->target});
-  options->push_back({"--planner", "how operators are grouped into kernels: dnnfusion; dnnfusion-listing, the paper's rules alone; none, "
-                      "a kernel for each",
-                      &flags->planner});
-  options->push_back({"--math",
-                      "strict: only rewrites that keep every bit; relaxed: also those that hold of real numbers alone, where "
-                      "floats may overflow, underflow or leave a domain",
-                      &flags->math,
-                      false,
-                      MathModes()});
+  options->push_back(
+      {"--planner",
+       "how operators are grouped into kernels: dnnfusion; dnnfusion-listing, the paper's rules alone; none, "
+       "a kernel for each",
+       &flags->planner});
+  options->push_back(
+      {"--math",
+       "strict: only rewrites that keep every bit; relaxed: also those that hold of real numbers alone, where "
+       "floats may overflow, underflow or leave a domain",
+       &flags->math, false, MathModes()});
   options->push_back({"--precision",
                       "fp16: weights and values are stored as halves, computed and summed in fp32; tf32: operands of "
                       "products may be rounded to 10 bits of mantissa where the device multiplies such faster",
-                      &flags->precision,
-                      false,
-                      Precisions()});
+                      &flags->precision, false, Precisions()});
+  options->push_back({"--size",
+                      "small: the bundle's weights, and what they take in memory, stay near the bytes of the model's "
+                      "(no transformed filters, no second layout); the report says what that costs",
+                      &flags->size, false, SizeModes()});
   options->push_back({"--disable-rule", "leave out a rewrite rule by its id (plan --explain lists those that fire)",
                       &flags->disabled_rules});
   options->push_back(
@@ -356,9 +360,16 @@ void PrintAccount(const v1::Account& account, Progress& progress) {
         "tuned", absl::StrFormat("%d of %s run faster schedules", account.tuned(), Plural(account.kernels(), "kernel")),
         tuning);
   }
+  std::string weights = BytesInWords(account.weight_bytes());
+  if (account.model_weight_bytes() > 0) {
+    absl::StrAppend(&weights, " for ", BytesInWords(account.model_weight_bytes()), " of the model");
+  }
+  if (account.size_time_ratio() > 0) {
+    absl::StrAppend(&weights, absl::StrFormat(", kept small at %.2f of the estimated time", account.size_time_ratio()));
+  }
   progress.Line("built",
                 absl::StrFormat("intermediates %s → %s, weights %s", BytesInWords(account.intermediate_bytes_before()),
-                                BytesInWords(account.intermediate_bytes_after()), BytesInWords(account.weight_bytes())),
+                                BytesInWords(account.intermediate_bytes_after()), weights),
                 building);
 }
 

@@ -15,14 +15,15 @@ namespace fusion {
 
 struct CompilationFlags {
   std::string target = "cpu";  // "cpu,opencl" where a verb takes several: TargetsOf
-  std::string planner = "dnnfusion", math = "fast", precision = "fp32", tune = "quick";
+  std::string planner = "dnnfusion", math = "fast", precision = "fp32", size = "any", tune = "quick";
   std::vector<std::string> dims;    // "batch=1", "seq=32,128"
   std::vector<std::string> shapes;  // "input=1x3x224x224"
   std::vector<std::string> disabled_rules;
   int64_t threads = 1;
   int64_t queue_timeout_s = 0;
 };
-// Declares on `options` what decides the plan: --target, --planner, --math, --precision, --disable-rule, --dim, --shape,
+// Declares on `options` what decides the plan: --target, --planner, --math, --precision, --size, --disable-rule, --dim,
+// --shape,
 // --threads.
 void AddPlanFlags(CompilationFlags* flags, std::vector<Option>* options);
 // And what only a job that builds asks for: --tune, --queue-timeout.

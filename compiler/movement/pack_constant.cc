@@ -128,10 +128,8 @@ ConstantPacker::Tiled ConstantPacker::Tile(Sum sum) const {
         joined.push_back(before + (sum.by_axis[a].empty() ? 0 : sum.by_axis[a][i]));
     }
     tiled.row = std::move(joined);
-    tiled.uses_row = tiled.uses_row || !sum.by_axis[a].empty();
   }
-  tiled.uses_column = !sum.by_axis[last].empty();
-  tiled.column = tiled.uses_column ? std::move(sum.by_axis[last]) : std::vector<int64_t>(columns_, 0);
+  tiled.column = sum.by_axis[last].empty() ? std::vector<int64_t>(columns_, 0) : std::move(sum.by_axis[last]);
   sum.by_axis.resize(outer_axes_);
   tiled.outer = std::move(sum);
   return tiled;
@@ -150,16 +148,28 @@ bool ConstantPacker::MakeTables() {
   for (const int64_t extent : extents_) {
     if (extent > kMaxTable) return false;
   }
-  outer_axes_ = extents_.size() - 1;
-  while (outer_axes_ > 0 && tile_rows_ < kTileRows && tile_rows_ * extents_[outer_axes_ - 1] <= kMaxTable) {
-    tile_rows_ *= extents_[--outer_axes_];
-  }
   Sum address;
   if (!Separate(pack_.address, &address)) return false;
-  for (const te::Comparison& c : pack_.pred) {
-    Sum difference;
-    if (!Separate(c.lhs - c.rhs, &difference)) return false;
-    conditions_.push_back({c.cmp, Tile(std::move(difference))});
+  std::vector<Sum> differences(pack_.pred.size());
+  for (size_t i = 0; i < differences.size(); ++i) {
+    if (!Separate(pack_.pred[i].lhs - pack_.pred[i].rhs, &differences[i])) return false;
+  }
+  outer_axes_ = extents_.size() - 1;
+  while (outer_axes_ > 0 && tile_rows_ < kTileRows && tile_rows_ * extents_[outer_axes_ - 1] <= kMaxTable) {
+    // Rows of a tile are alike to its conditions wherever that leaves tiles.
+    const bool decides = std::any_of(differences.begin(), differences.end(), [&](const Sum& difference) {
+      return !difference.by_axis[outer_axes_ - 1].empty();
+    });
+    if (decides) break;
+    tile_rows_ *= extents_[--outer_axes_];
+  }
+  for (size_t i = 0; i < differences.size(); ++i) {
+    Condition condition{pack_.pred[i].cmp, Tile(std::move(differences[i]))};
+    const std::vector<int64_t>& column = condition.difference.column;
+    const auto [least, most] = std::minmax_element(column.begin(), column.end());
+    condition.least = *least;
+    condition.most = *most;
+    conditions_.push_back(std::move(condition));
   }
   address_ = Tile(std::move(address));
   const auto [row_least, row_most] = std::minmax_element(address_.row.begin(), address_.row.end());
@@ -173,54 +183,82 @@ bool ConstantPacker::MakeTables() {
   return true;
 }
 
-template <typename T>
-void ConstantPacker::PackTiled(const T* in, int64_t begin, int64_t end, T* out) const {
+int64_t ConstantPacker::ColumnsThatHold(const std::vector<int64_t>& at, std::vector<uint8_t>* holds) const {
+  std::fill(holds->begin(), holds->end(), 1);
+  for (const Condition& condition : conditions_) {
+    const int64_t base = condition.difference.Base(at);
+    // Most tiles are inside, as their first and last columns say.
+    const bool ordered = condition.cmp == te::Cmp::kLt || condition.cmp == te::Cmp::kGe;
+    if (ordered && Compare(condition.cmp, base + condition.least) && Compare(condition.cmp, base + condition.most)) {
+      continue;
+    }
+    for (int64_t c = 0; c < columns_; ++c) {
+      (*holds)[c] = (*holds)[c] && Compare(condition.cmp, base + condition.difference.column[c]);
+    }
+  }
+  return std::count(holds->begin(), holds->end(), 1);
+}
+
+std::vector<int64_t> ConstantPacker::OuterAt(int64_t tile) const {
   std::vector<int64_t> at(outer_axes_);
-  std::vector<uint8_t> column_holds(columns_);
-  std::vector<int64_t> bases(conditions_.size());
-  for (int64_t row = begin; row < end;) {
-    const int64_t first = row % tile_rows_, rows = std::min(end - row, tile_rows_ - first);
-    int64_t rest = row / tile_rows_;
-    for (size_t a = outer_axes_; a-- > 0;) {
+  for (size_t a = outer_axes_; a-- > 0;) {
+    at[a] = tile % extents_[a];
+    tile /= extents_[a];
+  }
+  return at;
+}
+
+int64_t ConstantPacker::held() const {
+  if (pack_.pred.empty()) return rows_ * columns_;
+  int64_t held = 0;
+  if (tables_) {
+    std::vector<uint8_t> holds(columns_);
+    for (int64_t tile = 0; tile < rows_ / tile_rows_; ++tile) {
+      held += tile_rows_ * ColumnsThatHold(OuterAt(tile), &holds);
+    }
+    return held;
+  }
+  std::vector<int64_t> at(ids_.size(), 0);
+  for (int64_t i = 0; i < rows_ * columns_; ++i) {
+    int64_t rest = i;
+    for (size_t a = ids_.size(); a-- > 0;) {
       at[a] = rest % extents_[a];
       rest /= extents_[a];
     }
+    held += Holds(at) ? 1 : 0;
+  }
+  return held;
+}
+
+bool ConstantPacker::Holds(const std::vector<int64_t>& at) const {
+  return std::all_of(pack_.pred.begin(), pack_.pred.end(), [&](const te::Comparison& condition) {
+    return Compare(condition.cmp, Evaluate(condition.lhs, ids_, at) - Evaluate(condition.rhs, ids_, at));
+  });
+}
+
+template <typename T>
+void ConstantPacker::PackTiled(const T* in, int64_t begin, int64_t end, T* out) const {
+  std::vector<uint8_t> holds(columns_);
+  for (int64_t row = begin; row < end;) {
+    const int64_t first = row % tile_rows_, rows = std::min(end - row, tile_rows_ - first);
+    const std::vector<int64_t> at = OuterAt(row / tile_rows_);
     T* place = out + (row - begin) * columns_;
     row += rows;
-    // Conditions on the columns alone, mostly where a panel ends past the source, cut what is copied of each row.
-    std::fill(column_holds.begin(), column_holds.end(), 1);
-    bool all_alike = true;
-    for (size_t i = 0; i < conditions_.size(); ++i) {
-      const Tiled& difference = conditions_[i].difference;
-      bases[i] = difference.Base(at);
-      all_alike = all_alike && !difference.uses_row;
-      if (difference.uses_row) continue;
-      for (int64_t c = 0; c < columns_; ++c) {
-        column_holds[c] = column_holds[c] && Compare(conditions_[i].cmp, bases[i] + difference.column[c]);
-      }
-    }
-    const int64_t hold = std::count(column_holds.begin(), column_holds.end(), 1);
-    const bool prefix = std::find(column_holds.begin(), column_holds.begin() + hold, 0) == column_holds.begin() + hold;
+    const int64_t hold = ColumnsThatHold(at, &holds);
+    const bool prefix = std::find(holds.begin(), holds.begin() + hold, 0) == holds.begin() + hold;
     const int64_t base = address_.Base(at);
     const bool inside = base + least_ >= 0 && base + most_ < source_elements_;
-    if (!all_alike || hold < columns_ || !inside)
-      std::memset(place, 0, static_cast<size_t>(rows * columns_) * sizeof(T));
+    if (hold < columns_ || !inside) std::memset(place, 0, static_cast<size_t>(rows * columns_) * sizeof(T));
     if (hold == 0) continue;
-    if (all_alike && prefix && inside) {
+    if (prefix && inside) {
       CopyTile(in + base, address_.row.data() + first, rows, address_.column.data(), hold, adjacent_columns_, columns_,
                place);
       continue;
     }
     for (int64_t r = first; r < first + rows; ++r, place += columns_) {
       for (int64_t c = 0; c < columns_; ++c) {
-        bool holds = column_holds[c] != 0;
-        for (size_t i = 0; i < conditions_.size() && holds; ++i) {
-          const Tiled& difference = conditions_[i].difference;
-          if (!difference.uses_row) continue;
-          holds = Compare(conditions_[i].cmp, bases[i] + difference.row[r] + difference.column[c]);
-        }
         const int64_t address = base + address_.row[r] + address_.column[c];
-        if (holds && address >= 0 && address < source_elements_) place[c] = in[address];
+        if (holds[c] && address >= 0 && address < source_elements_) place[c] = in[address];
       }
     }
   }
@@ -238,10 +276,7 @@ void ConstantPacker::PackEach(const T* in, int64_t begin, int64_t end, T* out) c
     }
     for (int64_t c = 0; c < columns_; ++c, ++out) {
       if (!at.empty()) at.back() = c;
-      const bool holds = std::all_of(pack_.pred.begin(), pack_.pred.end(), [&](const te::Comparison& condition) {
-        return Compare(condition.cmp, Evaluate(condition.lhs, ids_, at) - Evaluate(condition.rhs, ids_, at));
-      });
-      if (!holds) continue;
+      if (!Holds(at)) continue;
       const int64_t address = Evaluate(pack_.address, ids_, at);
       if (address >= 0 && address < source_elements_) *out = in[address];
     }

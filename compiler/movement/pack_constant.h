@@ -20,6 +20,7 @@ class ConstantPacker {
 
   int64_t rows() const { return rows_; }        // of the packed box: all axes but the innermost
   int64_t columns() const { return columns_; }  // elements of a row
+  int64_t held() const;                         // elements of the box whose predicate holds
   // Writes rows [begin, end) to `out`, where row `begin` comes first. Elements whose predicate does not hold are zero.
   void PackRows(const Tensor& source, int64_t begin, int64_t end, void* out) const;
 
@@ -34,15 +35,19 @@ class ConstantPacker {
     Sum outer;
     std::vector<int64_t> row, column;  // of a tile
     int64_t Base(const std::vector<int64_t>& at) const;
-    bool uses_row = false, uses_column = false;
   };
   struct Condition {
     te::Cmp cmp = te::Cmp::kLt;
-    Tiled difference;  // of its sides: compared with zero
+    Tiled difference;             // of its sides, compared with zero: all rows of a tile are alike
+    int64_t least = 0, most = 0;  // of its columns
   };
   bool Separate(const te::Index& index, Sum* sum) const;
   Tiled Tile(Sum sum) const;
   bool MakeTables();
+  std::vector<int64_t> OuterAt(int64_t tile) const;
+  // Which columns of a tile hold what the source has; how many.
+  int64_t ColumnsThatHold(const std::vector<int64_t>& at, std::vector<uint8_t>* holds) const;
+  bool Holds(const std::vector<int64_t>& at) const;
   template <typename T>
   void PackTiled(const T* in, int64_t begin, int64_t end, T* out) const;
   template <typename T>

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 
@@ -64,6 +65,8 @@ void ExpectPacks(const Pack& pack, const Tensor& source) {
   ASSERT_EQ(packed.num_elements(), static_cast<int64_t>(expected.size()));
   for (size_t i = 0; i < expected.size(); ++i) ASSERT_EQ(packed.GetInt(static_cast<int64_t>(i)), expected[i]) << i;
   const ConstantPacker packer(pack, source.num_elements());
+  // Sources hold no zero.
+  EXPECT_EQ(packer.held(), std::count_if(expected.begin(), expected.end(), [](int64_t x) { return x != 0; }));
   for (int64_t step = 1; step <= packer.rows(); step = step * 2 + 1) {
     std::string bytes(packed.size_bytes(), '\x5a');
     const int64_t row_bytes = packer.columns() * DTypeBytes(source.dtype());

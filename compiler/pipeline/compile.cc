@@ -22,6 +22,7 @@
 #include "compiler/pipeline/elide_copies.h"
 #include "compiler/pipeline/emit.h"
 #include "compiler/pipeline/generator_version.h"
+#include "compiler/pipeline/hold_once.h"
 #include "compiler/pipeline/layout_pass.h"
 #include "compiler/pipeline/modes.h"
 #include "compiler/pipeline/precision_pass.h"
@@ -193,6 +194,20 @@ absl::Status PlanLaunches(const CompileOptions& options, const DeviceModel& devi
   return absl::OkStatus();
 }
 
+// Of constants that are something's operand or result, those of the same memory once.
+int64_t ConstantBytes(const ecg::Graph& graph) {
+  std::map<const void*, int64_t> bytes;
+  for (ecg::ValueId v = 0; v < static_cast<int>(graph.values().size()); ++v) {
+    const ecg::Value& value = graph.value(v);
+    if (!value.constant || (value.consumers.empty() && !graph.IsOutput(v))) continue;
+    int64_t& most = bytes[value.constant->data()];
+    most = std::max(most, value.constant->size_bytes());
+  }
+  int64_t sum = 0;
+  for (const auto& one : bytes) sum += one.second;
+  return sum;
+}
+
 // Import to plan: what both entry points share. The oracle keeps pointers into `planned`.
 // `options` name one specialisation; `constants`: of those that share a bundle, or null.
 absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
@@ -201,6 +216,7 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
   Planned& planned = *out;
   ASSIGN_OR_RETURN(const rewrite::MathLevel math, MathLevelOf(options.math));
   RETURN_IF_ERROR(CheckPrecision(options.precision));
+  RETURN_IF_ERROR(CheckSize(options.size));
   const Planner* planner = FindPlanner(options.planner);
   if (planner == nullptr) {
     return absl::InvalidArgumentError(
@@ -221,6 +237,7 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
   RETURN_IF_ERROR(clock->Begin("import", "reading the model"));
   if (files.graph != nullptr) {
     account->nodes_model = static_cast<int64_t>(files.graph->nodes().size());
+    account->weights.model_bytes = ConstantBytes(*files.graph);
     RETURN_IF_ERROR(clock->Begin("simplify", absl::StrCat(account->nodes_model, " operators")));
     planned.graph = simplify::Simplify(*files.graph, simplify::Widening::kKeep);
   } else {
@@ -234,6 +251,7 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
     for (const auto& [name, shape] : options.shapes) request.shapes[name] = shape;
     ASSIGN_OR_RETURN(onnx_import::ImportedModel imported, onnx_import::ImportOnnx(request));
     account->nodes_model = imported.model_nodes;
+    account->weights.model_bytes = ConstantBytes(imported.graph);
     RETURN_IF_ERROR(clock->Begin("simplify", absl::StrCat(imported.graph.nodes().size(), " operators")));
     planned.graph = simplify::Simplify(imported.graph, simplify::Widening::kKeep);
     planned.input_symbols = std::move(imported.input_symbols);
@@ -321,8 +339,25 @@ struct Prepared {
   std::vector<PlannedLaunch> launches;
 };
 
+// Transformed filters are larger than the filters.
 bool FiltersMinimally(const CompileOptions& options) {
-  return options.math != "strict" && !options.disabled_passes.count("winograd");
+  return options.math != "strict" && !options.disabled_passes.count("winograd") && options.size != "small";
+}
+
+// The estimated time of the plan beside that of the same plan without --size small.
+double TimeRatio(const CompileOptions& options, const CompileContext& context, const Planned& planned,
+                 GraphBlockOracle* oracle) {
+  CompileOptions any = options;
+  any.size = "any";
+  GraphBlockOracle free(context, Units(any, context), FiltersMinimally(any));
+  free.Start(&planned.graph, &planned.layouts);
+  double small_ns = 0, any_ns = 0;
+  for (const std::vector<ecg::NodeId>& nodes : planned.KernelBlocks()) {
+    const double ns = oracle->EstimateNs(planned.graph, nodes);
+    small_ns += ns;
+    any_ns += std::min(ns, free.EstimateNs(planned.graph, nodes));
+  }
+  return any_ns > 0 ? small_ns / any_ns : 1;
 }
 
 // The device as these options may use it, kept in `device`.
@@ -351,6 +386,7 @@ absl::Status Prepare(const ModelFiles& files, const CompileOptions& options, con
     out->account.measured = oracle.answered(LatencySource::kMeasured);
     out->account.from_model = oracle.estimated();
   }
+  if (options.size == "small") out->account.weights.time_ratio = TimeRatio(options, context, out->planned, &oracle);
   RETURN_IF_ERROR(clock->Begin("lower", absl::StrCat(out->account.kernels, " kernels")));
   for (const std::vector<size_t>& blocks : out->planned.launches) {
     PlannedLaunch launch;
@@ -365,6 +401,7 @@ absl::Status Prepare(const ModelFiles& files, const CompileOptions& options, con
     if (blocks.size() > 1) absl::StrAppend(&launch.label, " ×", blocks.size());
     out->launches.push_back(std::move(launch));
   }
+  HoldOnce(out->planned.graph, *context.device, Units(options, context), options.size == "small", &out->launches);
   return absl::OkStatus();
 }
 
@@ -377,6 +414,7 @@ Manifest Head(const ModelFiles& files, const CompileOptions& options, const Devi
   head.model_name = files.model_name;
   head.options = {{"planner", options.planner}, {"math", options.math}, {"target", options.target}};
   if (options.precision != "fp32") head.options["precision"] = options.precision;
+  if (options.size != "any") head.options["size"] = options.size;
   if (!options.disabled_rules.empty()) head.options["disabled_rules"] = absl::StrJoin(options.disabled_rules, ",");
   return head;
 }

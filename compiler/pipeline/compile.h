@@ -15,6 +15,7 @@
 #include "compiler/cost/device_model.h"
 #include "compiler/cost/latency_oracle.h"
 #include "runtime/base/tensor.h"
+#include "runtime/bundle/weights_account.h"
 
 namespace fusion {
 
@@ -23,16 +24,17 @@ class Graph;
 }
 
 struct CompileOptions {
-  std::string target = "cpu";             // device kind
-  std::string planner = "dnnfusion";      // or "none": every operator its own kernel
+  std::string target = "cpu";         // device kind
+  std::string planner = "dnnfusion";  // or "none": every operator its own kernel
   // MathModes() of modes.h. "strict": only exact rewrites, no Winograd; "relaxed": also rewrites that hold of real
   // numbers alone.
   std::string math = "fast";
-  std::string precision = "fp32";         // or "fp16": values of f32 are stored as f16, see precision_pass.h
-  std::set<std::string> disabled_rules;   // ids of rewrite rules
+  std::string precision = "fp32";        // or "fp16": values of f32 are stored as f16, see precision_pass.h
+  std::string size = "any";              // or "small": weights take at most about the bytes of the model's
+  std::set<std::string> disabled_rules;  // ids of rewrite rules
   // "rewrite", "layout", "winograd", "beyond-table", "elide-copies", "batch-launches": left out.
   std::set<std::string> disabled_passes;
-  std::map<std::string, int64_t> dims;    // --dim batch=1: binds a symbolic dimension
+  std::map<std::string, int64_t> dims;  // --dim batch=1: binds a symbolic dimension
   // --dim seq=32,128: a bundle with a specialisation for each combination; see specialisations.h.
   std::map<std::string, std::vector<int64_t>> specialised_dims;
   std::set<std::string> bounded_dims;  // of `dims`: inputs may have less (Compile sets it for padded programs)
@@ -81,6 +83,7 @@ struct CompileAccount {
   int64_t questions = 0, from_database = 0, measured = 0, from_model = 0;
   int64_t intermediate_bytes_before = 0, intermediate_bytes_after = 0;
   int64_t arena_bytes = 0, weight_bytes = 0;
+  WeightsAccount weights;  // what `weight_bytes` is beside the model's
   double flops = 0;
   int64_t trials = 0;  // of the questions: schedules that tuning tried
   int64_t tuned = 0;   // launches that run a schedule which tuning found

@@ -11,8 +11,11 @@
 #include "absl/strings/str_join.h"
 #include "compiler/backends/backend.h"
 #include "compiler/backends/placement.h"
+#include "compiler/movement/constant_transform.h"
 #include "compiler/movement/cost.h"
 #include "compiler/movement/in_place.h"
+#include "compiler/movement/pack_constant.h"
+#include "compiler/pipeline/account_weights.h"
 #include "compiler/pipeline/generator_version.h"
 #include "compiler/pipeline/memory_plan.h"
 #include "compiler/pipeline/pack_weights.h"
@@ -20,6 +23,7 @@
 #include "runtime/base/sha256.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/bundle/bundle_writer.h"
+#include "runtime/bundle/safetensors.h"
 
 namespace fusion {
 namespace {
@@ -114,6 +118,7 @@ struct Weights {
     DType dtype;
     Shape shape;  // in the bundle
     int64_t size_bytes;
+    bool table = false;  // made by a lowering or a schedule
   };
   // Returns the index in `list`.
   size_t Add(const std::string& identity, Weight weight) {
@@ -124,6 +129,26 @@ struct Weights {
   std::vector<Weight> list;
   std::map<std::string, size_t> known;
 };
+
+// As the account of the bundle sees it.
+HeldWeight Held(const Weights::Weight& weight) {
+  HeldWeight held;
+  held.bytes = weight.size_bytes;
+  if (weight.table) return held;
+  held.source = weight.source.data();
+  const int64_t element = DTypeBytes(weight.source.dtype());
+  held.source_bytes = held.covered_bytes = held.transformed_bytes = weight.source.size_bytes();
+  if (weight.pack == nullptr) return held;
+  if (weight.pack->transform.by_dimension.empty()) {
+    // One that repeats elements covers no more than there are.
+    const movement::ConstantPacker packer(*weight.pack, weight.source.num_elements());
+    held.covered_bytes = held.transformed_bytes = std::min(packer.held() * element, held.source_bytes);
+  } else {
+    const movement::TransformBlocks blocks = movement::BlocksOf(weight.pack->transform, weight.source.shape());
+    held.transformed_bytes = NumElements(blocks.shape) * element;
+  }
+  return held;
+}
 
 // Equal for tensors that are the same memory (see ConstantPool).
 std::string BytesIdentity(const Tensor& tensor) {
@@ -284,20 +309,7 @@ absl::StatusOr<LaidOut> LayOut(const KernelTexts& texts, const BundleProgram& so
                                                                          static_cast<size_t>(tensor.size_bytes()))))
                   : BytesIdentity(tensor);
           if (pack != nullptr) {
-            // Axis numbers differ between kernels; positions identify a packing.
-            std::map<int, int> position;
-            for (size_t i = 0; i < pack->axes.size(); ++i) {
-              position[pack->axes[i].id] = static_cast<int>(i);
-              absl::StrAppend(&identity, "|", pack->axes[i].extent);
-            }
-            auto name = [&](int axis) { return absl::StrCat("a", position[axis]); };
-            absl::StrAppend(&identity, "|", te::ToString(pack->address, name));
-            for (const auto& [dimension, matrix] : pack->transform.by_dimension) {
-              absl::StrAppend(&identity, "|through ", ShapeToString(matrix.shape()), " on ", dimension);
-            }
-            for (const te::Comparison& c : pack->pred) {
-              absl::StrAppend(&identity, "|", te::ToString(c.lhs, name), "<", te::ToString(c.rhs, name));
-            }
+            absl::StrAppend(&identity, PackingText(*pack));
           }
           auto [it, fresh] = weight_buffers.emplace(identity, static_cast<int>(program.buffers.size()));
           if (fresh) {
@@ -309,8 +321,8 @@ absl::StatusOr<LaidOut> LayOut(const KernelTexts& texts, const BundleProgram& so
             buffer.size_bytes = pack != nullptr ? movement::SizeBytes(*buffers[a]) : tensor.size_bytes();
             buffer.layout = pack != nullptr ? "packed" : "row-major";
             program.buffers.push_back(buffer);
-            uses.emplace_back(it->second,
-                              weights->Add(identity, {tensor, pack, buffer.dtype, buffer.shape, buffer.size_bytes}));
+            uses.emplace_back(it->second, weights->Add(identity, {tensor, pack, buffer.dtype, buffer.shape,
+                                                                  buffer.size_bytes, arg.value == ecg::kNone}));
           }
           id = it->second;
           break;
@@ -359,6 +371,26 @@ absl::StatusOr<LaidOut> LayOut(const KernelTexts& texts, const BundleProgram& so
 }
 
 }  // namespace
+
+// Axis numbers differ between kernels; positions identify a packing.
+std::string PackingText(const movement::Pack& pack) {
+  static const char* const kSigns[] = {"<", ">=", "==", "!="};
+  std::string text;
+  std::map<int, int> position;
+  for (size_t i = 0; i < pack.axes.size(); ++i) {
+    position[pack.axes[i].id] = static_cast<int>(i);
+    absl::StrAppend(&text, "|", pack.axes[i].extent);
+  }
+  auto name = [&](int axis) { return absl::StrCat("a", position[axis]); };
+  absl::StrAppend(&text, "|", te::ToString(pack.address, name));
+  for (const auto& [dimension, matrix] : pack.transform.by_dimension) {
+    absl::StrAppend(&text, "|through ", ShapeToString(matrix.shape()), " on ", dimension);
+  }
+  for (const te::Comparison& c : pack.pred) {
+    absl::StrAppend(&text, "|", te::ToString(c.lhs, name), kSigns[static_cast<int>(c.cmp)], te::ToString(c.rhs, name));
+  }
+  return text;
+}
 
 KernelTexts PrintKernels(const std::vector<const BlockKernel*>& kernels, const DeviceModel& device) {
   KernelTexts texts;
@@ -457,12 +489,17 @@ absl::Status WriteBundle(const std::vector<BundleProgram>& programs, const Kerne
     manifest.march = needed[0].march;
   }
   if (!account->plan_json.empty()) RETURN_IF_ERROR(writer->AddEntry("plan.json", account->plan_json));
-  RETURN_IF_ERROR(writer->AddEntry("report.html", ReportHtml(manifest, *account)));
   std::vector<WeightInfo> infos;
+  std::vector<HeldWeight> held;
   for (const Weights::Weight& weight : weights.list) {
     infos.push_back({absl::StrCat("w", infos.size()), weight.dtype, weight.shape});
+    held.push_back(Held(weight));
     account->weight_bytes += weight.size_bytes;
   }
+  ASSIGN_OR_RETURN(const SafetensorsLayout layout, LayOutSafetensors(infos));
+  AccountWeights(held, layout.data_bytes, &account->weights);
+  if (!infos.empty()) manifest.weights = account->weights;
+  RETURN_IF_ERROR(writer->AddEntry("report.html", ReportHtml(manifest, *account)));
   if (!infos.empty()) {
     ASSIGN_OR_RETURN(const std::vector<int64_t> offsets, writer->BeginWeights(infos));
     for (size_t p = 0; p < laid_out.size(); ++p) {

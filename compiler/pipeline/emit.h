@@ -47,6 +47,9 @@ struct PlannedLaunch {
   std::vector<std::string> nodes;
 };
 
+// Equal for packings that make the same bytes of a constant.
+std::string PackingText(const movement::Pack& pack);
+
 // One program of a bundle. What is pointed to outlives the call.
 struct BundleProgram {
   const ecg::Graph* graph = nullptr;

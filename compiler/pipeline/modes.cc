@@ -13,8 +13,8 @@ constexpr size_t kMaxShown = 64;  // of a word that somebody else wrote
 absl::StatusOr<size_t> Place(const char* option, const std::string& word, const std::vector<std::string>& words) {
   const auto it = std::find(words.begin(), words.end(), word);
   if (it != words.end()) return it - words.begin();
-  return absl::InvalidArgumentError(absl::StrCat(option, " '", word.substr(0, kMaxShown), "' is unknown; use one of ",
-                                                 absl::StrJoin(words, ", ")));
+  return absl::InvalidArgumentError(
+      absl::StrCat(option, " '", word.substr(0, kMaxShown), "' is unknown; use one of ", absl::StrJoin(words, ", ")));
 }
 
 }  // namespace
@@ -29,6 +29,11 @@ const std::vector<std::string>& Precisions() {
   return *kPrecisions;
 }
 
+const std::vector<std::string>& SizeModes() {
+  static const auto* const kSizes = new std::vector<std::string>{"any", "small"};
+  return *kSizes;
+}
+
 absl::StatusOr<rewrite::MathLevel> MathLevelOf(const std::string& math) {
   const absl::StatusOr<size_t> place = Place("math", math, MathModes());
   if (!place.ok()) return place.status();
@@ -40,5 +45,7 @@ absl::StatusOr<rewrite::MathLevel> MathLevelOf(const std::string& math) {
 absl::Status CheckPrecision(const std::string& precision) {
   return Place("precision", precision, Precisions()).status();
 }
+
+absl::Status CheckSize(const std::string& size) { return Place("size", size, SizeModes()).status(); }
 
 }  // namespace fusion

@@ -1,4 +1,4 @@
-// The words of --math and --precision, in one place for the compiler, the server and the tools.
+// The words of --math, --precision and --size, in one place for the compiler, the server and the tools.
 #ifndef FUSION_COMPILER_PIPELINE_MODES_H_
 #define FUSION_COMPILER_PIPELINE_MODES_H_
 
@@ -13,10 +13,12 @@ namespace fusion {
 
 const std::vector<std::string>& MathModes();   // the default first
 const std::vector<std::string>& Precisions();  // the default first
+const std::vector<std::string>& SizeModes();   // the default first
 
 // INVALID_ARGUMENT for any other word, naming those there are.
 absl::StatusOr<rewrite::MathLevel> MathLevelOf(const std::string& math);
 absl::Status CheckPrecision(const std::string& precision);
+absl::Status CheckSize(const std::string& size);
 
 }  // namespace fusion
 

@@ -1,6 +1,7 @@
 #include "compiler/pipeline/report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -72,11 +73,19 @@ std::string Bar(const char* name, int64_t bytes, int64_t whole) {
                       absl::StrFormat("%.1f", std::clamp(percent, 0.0, 100.0)), "%\"></div></td></tr>\n");
 }
 
-std::string Facts(const Manifest& manifest, const CompileAccount& account) {
-  int64_t weights = 0;
-  for (const Buffer& buffer : manifest.buffers) {
-    if (buffer.kind == Buffer::Kind::kConstant) weights += buffer.size_bytes;
+std::string WeightsInWords(const WeightsAccount& weights) {
+  std::string words = Bytes(static_cast<double>(weights.bundle_bytes));
+  if (weights.model_bytes > 0) {
+    absl::StrAppend(&words, " for ", Bytes(static_cast<double>(weights.model_bytes)),
+                    " of the model: ", absl::StrFormat("%.2f", weights.ratio()));
   }
+  if (weights.time_ratio > 0) {
+    absl::StrAppend(&words, "; kept small at ", absl::StrFormat("%.2f", weights.time_ratio), " of the estimated time");
+  }
+  return words;
+}
+
+std::string Facts(const Manifest& manifest, const CompileAccount& account) {
   std::string html =
       absl::StrCat("<dl>\n", Fact("generator", manifest.generator),
                    Fact("built for", absl::StrCat(manifest.target, " ", manifest.isa, " ", manifest.march)));
@@ -89,9 +98,19 @@ std::string Facts(const Manifest& manifest, const CompileAccount& account) {
                                                  " simplified, ", account.nodes_rewritten, " rewritten")),
                   Fact("kernels", absl::StrCat(manifest.launches.size(), " launches of ", manifest.kernels.size(),
                                                " distinct kernels")),
-                  Fact("arithmetic", Flops(account.flops)), Fact("weights", Bytes(static_cast<double>(weights))),
+                  Fact("arithmetic", Flops(account.flops)), Fact("weights", WeightsInWords(account.weights)),
                   Fact("arena", Bytes(static_cast<double>(manifest.arena_bytes))), "</dl>\n");
   return html;
+}
+
+std::string WeightTable(const WeightsAccount& weights) {
+  const auto row = [](const std::string& what, int64_t bytes) {
+    return absl::StrCat("<tr><td>", HtmlEscape(what), "</td><td class=\"n\">", bytes < 0 ? "-" : "",
+                        Bytes(std::abs(static_cast<double>(bytes))), "</td></tr>\n");
+  };
+  std::string html = absl::StrCat("<table>\n", row("of the model", weights.model_bytes));
+  for (const auto& [cause, bytes] : weights.causes) html += row(WeightCauseInWords(cause), bytes);
+  return absl::StrCat(html, row("in the bundle", weights.bundle_bytes), "</table>\n");
 }
 
 std::string KernelTable(const Manifest& manifest) {
@@ -188,10 +207,11 @@ std::string ReportHtml(const Manifest& manifest, const CompileAccount& account) 
   return absl::StrCat(
       kHead, "<title>", name, "</title></head><body>\n<h1>", name, "</h1>\n", Facts(manifest, account),
       "<h2>Intermediate results</h2>\n<table>\n", Bar("every operator alone", account.intermediate_bytes_before, whole),
-      Bar("as planned", account.intermediate_bytes_after, whole), "</table>\n<h2>Kernels</h2>\n", KernelTable(manifest),
-      "<h2>Rewrites</h2>\n", RewriteTable(Items(plan, "rewrites")), "<h2>Fusion decisions</h2>\n<p>", account.green,
-      " green fused, ", account.yellow_fused, " yellow fused, ", account.yellow_kept, " yellow kept apart, ",
-      account.red, " red.</p>\n", DecisionTable(Items(plan, "decisions")), "</body></html>\n");
+      Bar("as planned", account.intermediate_bytes_after, whole), "</table>\n<h2>Weights</h2>\n",
+      WeightTable(account.weights), "<h2>Kernels</h2>\n", KernelTable(manifest), "<h2>Rewrites</h2>\n",
+      RewriteTable(Items(plan, "rewrites")), "<h2>Fusion decisions</h2>\n<p>", account.green, " green fused, ",
+      account.yellow_fused, " yellow fused, ", account.yellow_kept, " yellow kept apart, ", account.red, " red.</p>\n",
+      DecisionTable(Items(plan, "decisions")), "</body></html>\n");
 }
 
 }  // namespace fusion

@@ -52,6 +52,21 @@ TEST(Report, SaysWhatWasDone) {
   EXPECT_THAT(html, Not(HasSubstr("1.25")));  // seconds would make bundles differ
 }
 
+TEST(Report, SaysWhyWeightsGrow) {
+  CompileAccount account = Account("");
+  account.weights.model_bytes = 4 << 20;
+  account.weights.bundle_bytes = 6 << 20;
+  account.weights.causes = {{weight_cause::kTransformed, 3 << 20}, {weight_cause::kRewritten, -(1 << 20)}};
+  std::string html = ReportHtml(Sample("net"), account);
+  for (const char* part :
+       {"6.00 MiB for 4.00 MiB of the model: 1.50", "filters transformed for Winograd", "3.00 MiB", "-1.00 MiB"}) {
+    EXPECT_THAT(html, HasSubstr(part));
+  }
+  EXPECT_THAT(html, Not(HasSubstr("estimated time")));
+  account.weights.time_ratio = 1.254;
+  EXPECT_THAT(ReportHtml(Sample("net"), account), HasSubstr("kept small at 1.25 of the estimated time"));
+}
+
 TEST(Report, NamesStayText) {
   const std::string html = ReportHtml(Sample(kHostile), Account(kPlan));
   for (const char* tag : {"<script", "<b>", "<i>", "<u>", "<img", "onload=\"", "\x01"}) {

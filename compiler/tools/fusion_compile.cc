@@ -55,6 +55,9 @@ std::string AccountJson(const CompileAccount& account) {
        {{"before", account.intermediate_bytes_before}, {"after", account.intermediate_bytes_after}}},
       {"arena_bytes", account.arena_bytes},
       {"weight_bytes", account.weight_bytes},
+      {"model_weight_bytes", account.weights.model_bytes},
+      {"weight_causes", account.weights.causes},
+      {"size_time_ratio", account.weights.time_ratio},
       {"flops", account.flops},
       {"stages", stages},
       {"seconds", seconds}};
@@ -131,6 +134,17 @@ absl::Status CompileFor(const Request& request, const DeviceModel& device, Toolc
                account.nodes_model, account.nodes_simplified, account.nodes_rewritten, account.kernels,
                account.kernels_distinct, account.flops / 1e9, static_cast<double>(account.arena_bytes) / 1e6,
                static_cast<double>(account.weight_bytes) / 1e6);
+  if (!request.plan_only && account.weights.model_bytes > 0) {
+    std::fprintf(stderr, "weights: %.2f of the model's %.1f MB", account.weights.ratio(),
+                 static_cast<double>(account.weights.model_bytes) / 1e6);
+    for (const auto& [cause, bytes] : account.weights.causes) {
+      std::fprintf(stderr, "; %s %+.1f MB", WeightCauseInWords(cause).c_str(), static_cast<double>(bytes) / 1e6);
+    }
+    if (account.weights.time_ratio > 0) {
+      std::fprintf(stderr, "; kept small at %.2f of the estimated time", account.weights.time_ratio);
+    }
+    std::fprintf(stderr, "\n");
+  }
   for (const SpecialisationAccount& one : account.specialisations) {
     std::fprintf(stderr, "%s: %ld kernels%s%s\n", one.name.c_str(), one.kernels,
                  one.exact_only.empty() ? "" : "; takes no less: ", one.exact_only.c_str());
@@ -183,6 +197,9 @@ int Main(int argc, char** argv) {
   app.add_option("--planner", options.planner, absl::StrCat("which planner: ", absl::StrJoin(PlannerNames(), ", ")));
   app.add_option("--math", options.math, absl::StrJoin(MathModes(), ", "));
   app.add_option("--precision", options.precision, absl::StrJoin(Precisions(), ", "));
+  app.add_option(
+      "--size", options.size,
+      absl::StrCat(absl::StrJoin(SizeModes(), ", "), ": small keeps the weights near the bytes of the model's"));
   app.add_option("--dim", dims, "NAME=N[,N…]: extents of a symbolic dimension")
       ->expected(1)
       ->take_all()
@@ -195,7 +212,8 @@ int Main(int argc, char** argv) {
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);
-  app.add_option("--device", device_file, "a device model as JSON, instead of this machine's instructions at typical rates");
+  app.add_option("--device", device_file,
+                 "a device model as JSON, instead of this machine's instructions at typical rates");
   app.add_flag("--plan", request.plan_only, "print the plan and build nothing");
   app.add_option("--json", request.json, "write the account of the compilation there");
   CLI11_PARSE(app, argc, argv);

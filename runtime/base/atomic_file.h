@@ -38,6 +38,7 @@ class AtomicFile {
   std::string temporary_;  // empty: no name yet
   int fd_;
   int64_t size_bytes_ = 0;
+  int64_t begun_bytes_ = 0;  // that the disk was told to write
 };
 
 // The whole of `bytes` through an AtomicFile.

@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include <zip.h>
 
+#include <cmath>
 #include <filesystem>
 #include <random>
 
@@ -19,6 +20,7 @@ namespace fusion {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Manifest SmallManifest(const std::vector<int64_t>& offsets) {
   Manifest manifest;
@@ -241,6 +243,36 @@ TEST(ManifestTest, ValidationNamesTheOffender) {
   EXPECT_THAT(why([](Manifest& m) { m.arena_bytes = INT64_MAX; }), HasSubstr("arena_bytes"));
 }
 
+TEST(ManifestTest, TheAccountOfTheWeights) {
+  Manifest manifest = SmallManifest({0, 0, 64});
+  manifest.digests["kernels/cpu.so"] = "";
+  manifest.weights = WeightsAccount{60, 80, {{"padding", 24}, {"rewritten", -4}}, 1.25};
+  ASSERT_TRUE(ValidateManifest(manifest, 80).ok());
+  const auto parsed = ParseManifest(SerializeManifest(manifest));
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  ASSERT_TRUE(parsed->weights.has_value());
+  EXPECT_EQ(parsed->weights->model_bytes, 60);
+  EXPECT_EQ(parsed->weights->bundle_bytes, 80);
+  EXPECT_EQ(parsed->weights->causes, manifest.weights->causes);
+  EXPECT_EQ(parsed->weights->time_ratio, 1.25);
+  manifest.weights->time_ratio = 0;
+  EXPECT_THAT(SerializeManifest(manifest), Not(HasSubstr("time_ratio")));
+  // Bundles of older writers have none.
+  manifest.weights.reset();
+  EXPECT_FALSE(ParseManifest(SerializeManifest(manifest))->weights.has_value());
+
+  const auto why = [&](const WeightsAccount& weights) {
+    manifest.weights = weights;
+    return std::string(ValidateManifest(manifest, 80).message());
+  };
+  EXPECT_THAT(why({60, 81, {{"padding", 21}}}), HasSubstr("bundle_bytes is 81, the entry has 80"));
+  EXPECT_THAT(why({60, 80, {{"padding", 21}}}), HasSubstr("model_bytes and causes are 81 bytes"));
+  EXPECT_THAT(why({-1, 80, {{"padding", 81}}}), HasSubstr("model_bytes is out of range"));
+  EXPECT_THAT(why({80, 80, {{"padding", INT64_MAX}}}), HasSubstr("cause 'padding' is out of range"));
+  EXPECT_THAT(why({80, 80, {}, -1}), HasSubstr("time_ratio is out of range"));
+  EXPECT_THAT(why({80, 80, {}, std::nan("")}), HasSubstr("time_ratio is out of range"));
+}
+
 TEST(ManifestTest, ExtentsOfOutputs) {
   Manifest manifest = SmallManifest({0, 0, 64});
   manifest.digests["kernels/cpu.so"] = "";
@@ -422,6 +454,9 @@ TEST(ManifestTest, ParsingNamesTheField) {
   EXPECT_THAT(why("\"label\":", "\"lable\":"), HasSubstr("launches[0].label is missing"));
   EXPECT_THAT(why("\"launches\": [", "\"launches\": 5, \"x\": ["), HasSubstr("launches is not an array"));
   EXPECT_THAT(why("{", "["), HasSubstr("not JSON"));
+  EXPECT_THAT(why("\"format\": 1", "\"format\": 1, \"weights\": 3"), HasSubstr("weights. is not an object"));
+  EXPECT_THAT(why("\"format\": 1", "\"format\": 1, \"weights\": {\"model_bytes\": 1}"),
+              HasSubstr("weights.bundle_bytes is missing"));
 }
 
 TEST(TargetPathTest, TheTargetStandsBeforeTheExtension) {

@@ -14,6 +14,7 @@
 #include "runtime/base/dtype.h"
 #include "runtime/base/tensor.h"
 #include "runtime/bundle/library_call.h"
+#include "runtime/bundle/weights_account.h"
 
 namespace fusion {
 
@@ -112,6 +113,7 @@ struct Manifest : Program {
   std::string host_isa;                        // what kernels that run on the host need; "" without any
   std::string model_name, model_sha256;        // either may be empty
   std::map<std::string, std::string> options;  // how it was compiled; for people, and `math` for the runtime
+  std::optional<WeightsAccount> weights;       // for people; absent where there are none and in older bundles
   std::vector<Program> others;                 // specialisations after the first
   std::map<std::string, std::string> digests;  // entry name -> SHA-256; every entry but manifest.json; by the writer
 

@@ -380,6 +380,12 @@ std::string SerializeManifest(const Manifest& manifest) {
                {"model_sha256", manifest.model_sha256},
                {"options", manifest.options}};
   if (!manifest.host_isa.empty()) json["host_isa"] = manifest.host_isa;
+  if (manifest.weights) {
+    json["weights"] = {{"model_bytes", manifest.weights->model_bytes},
+                       {"bundle_bytes", manifest.weights->bundle_bytes},
+                       {"causes", manifest.weights->causes}};
+    if (manifest.weights->time_ratio > 0) json["weights"]["time_ratio"] = manifest.weights->time_ratio;
+  }
   AddProgram(manifest, &json);
   for (const Program& other : manifest.others) AddProgram(other, &json["specialisations"].emplace_back());
   json["digests"] = manifest.digests;
@@ -406,6 +412,15 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
   root.Read("model_name", &manifest.model_name);
   root.Read("model_sha256", &manifest.model_sha256);
   root.Read("options", &manifest.options);
+  if (json.is_object() && json.contains("weights")) {
+    const Json& object = json["weights"];
+    Fields fields(object, "weights.", &status);
+    WeightsAccount& weights = manifest.weights.emplace();
+    fields.Read("model_bytes", &weights.model_bytes);
+    fields.Read("bundle_bytes", &weights.bundle_bytes);
+    fields.Read("causes", &weights.causes);
+    if (object.is_object() && object.contains("time_ratio")) fields.Read("time_ratio", &weights.time_ratio);
+  }
   ReadProgram(json, "", &status, &manifest);
   if (json.is_object() && json.contains("specialisations")) {
     root.Each("specialisations", [&](const Json& item, const std::string& path) {

@@ -9,6 +9,7 @@
 namespace fusion {
 namespace {
 
+constexpr double kMaxTimeRatio = 1e6;
 constexpr int64_t kMaxBytes = int64_t{1} << 40;  // keeps sums of two sizes far from overflow
 
 template <typename... Parts>
@@ -169,6 +170,25 @@ absl::Status CheckProgram(const Manifest& manifest, const Program& program, int6
   return absl::OkStatus();
 }
 
+absl::Status CheckWeights(const WeightsAccount& weights, int64_t weights_data_bytes) {
+  if (weights.model_bytes < 0 || weights.model_bytes > kMaxBytes) return Bad("weights: model_bytes is out of range");
+  int64_t bytes = weights.model_bytes;
+  for (const auto& [cause, more] : weights.causes) {
+    if (more < -kMaxBytes || more > kMaxBytes) return Bad("weights: cause '", cause, "' is out of range");
+    bytes += more;
+    if (bytes < -kMaxBytes || bytes > kMaxBytes) return Bad("weights: the causes' sum is out of range");
+  }
+  if (weights.bundle_bytes != weights_data_bytes) {
+    return Bad("weights: bundle_bytes is ", weights.bundle_bytes, ", the entry has ", weights_data_bytes);
+  }
+  if (bytes != weights.bundle_bytes) {
+    return Bad("weights: model_bytes and causes are ", bytes, " bytes, bundle_bytes is ", weights.bundle_bytes);
+  }
+  if (!(weights.time_ratio >= 0 && weights.time_ratio <= kMaxTimeRatio))
+    return Bad("weights: time_ratio is out of range");
+  return absl::OkStatus();
+}
+
 bool SameSignature(const std::vector<Binding>& a, const std::vector<Binding>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Binding& x, const Binding& y) {
     return x.name == y.name && x.dtype == y.dtype && x.shape.size() == y.shape.size() && x.symbols == y.symbols;
@@ -178,6 +198,7 @@ bool SameSignature(const std::vector<Binding>& a, const std::vector<Binding>& b)
 }  // namespace
 
 absl::Status ValidateManifest(const Manifest& manifest, int64_t weights_data_bytes) {
+  if (manifest.weights) RETURN_IF_ERROR(CheckWeights(*manifest.weights, weights_data_bytes));
   if (!manifest.others.empty() && manifest.format < 3) return Bad("format ", manifest.format, " has specialisations");
   for (size_t i = 0; i < manifest.program_count(); ++i) {
     const Program& program = manifest.program(i);

@@ -22,6 +22,7 @@ absl::StatusOr<CompileOptions> OptionsFromProto(const v1::CompileOptionsProto& p
   if (!proto.planner().empty()) options.planner = proto.planner();
   if (!proto.math().empty()) options.math = proto.math();
   if (!proto.precision().empty()) options.precision = proto.precision();
+  if (!proto.size().empty()) options.size = proto.size();
   if (!proto.tune().empty()) options.tune = proto.tune();
   if (options.target.size() > 64) return absl::InvalidArgumentError("target: longer than 64 characters");
   if (std::find(planners.begin(), planners.end(), options.planner) == planners.end()) {
@@ -30,6 +31,7 @@ absl::StatusOr<CompileOptions> OptionsFromProto(const v1::CompileOptionsProto& p
   }
   RETURN_IF_ERROR(MathLevelOf(CutMessage(options.math)).status());
   RETURN_IF_ERROR(CheckPrecision(CutMessage(options.precision)));
+  RETURN_IF_ERROR(CheckSize(CutMessage(options.size)));
   if (auto budget = tune::ParseBudget(CutMessage(options.tune)); !budget.ok()) return budget.status();
   if (proto.threads() < 0 || proto.threads() > 1024) {
     return absl::InvalidArgumentError(absl::StrCat("threads: ", proto.threads(), " is not in 0..1024"));
@@ -63,6 +65,7 @@ std::string JobKey(const v1::SubmitRequest& request, const CompileOptions& optio
   for (const std::string& part : {options.target, options.planner, options.math, options.tune, fingerprint}) add(part);
   add(absl::StrCat("threads ", options.threads));
   if (options.precision != "fp32") add(absl::StrCat("precision ", options.precision));
+  if (options.size != "any") add(absl::StrCat("size ", options.size));
   for (const auto& [name, extent] : options.dims) add(absl::StrCat("dim ", extent, " ", name));
   for (const auto& [name, extents] : options.specialised_dims) {
     add(absl::StrCat("dims ", absl::StrJoin(extents, ","), " ", name));
@@ -99,6 +102,9 @@ v1::Account AccountToProto(const CompileAccount& account) {
   proto.set_intermediate_bytes_after(account.intermediate_bytes_after);
   proto.set_arena_bytes(account.arena_bytes);
   proto.set_weight_bytes(account.weight_bytes);
+  proto.set_model_weight_bytes(account.weights.model_bytes);
+  for (const auto& [cause, bytes] : account.weights.causes) (*proto.mutable_weight_causes())[cause] = bytes;
+  proto.set_size_time_ratio(account.weights.time_ratio);
   proto.set_flops(account.flops);
   for (const StageSeconds& stage : account.stages) {
     v1::StageTime* time = proto.add_stages();

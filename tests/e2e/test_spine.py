@@ -1,5 +1,6 @@
 """A model goes in, fused kernels come out, run and give the right numbers; the second time costs nothing."""
 import json
+import pathlib
 import unittest
 
 import harness
@@ -77,6 +78,19 @@ class SpineTest(harness.ServerTest):
         self.assertGreater(verified["max_rel_err"], 1e-6)
         self.assertLess(verified["max_rel_err"], 1e-2)
         self.ctl("submit", model, "--precision", "fp8", code=2)
+
+    def test_weights_stay_as_small_as_the_models(self):
+        model = pathlib.Path(__file__).parents[1] / "models/small/tiny_resnet.onnx"
+        small = self.submit(model, "--tune", "off", "--size", "small", output=self.folder / "small.fusion")
+        self.assertNotIn("transformed", small["weight_causes"])
+        self.assertGreaterEqual(small["size_time_ratio"], 1)
+        held = json.loads(self.ctl("bundle", "inspect", self.folder / "small.fusion", "-o", "json").out)["weights"]
+        self.assertEqual(held["model_bytes"], small["model_weight_bytes"])
+        self.assertEqual(held["model_bytes"] + sum(held["causes"].values()), held["bundle_bytes"])
+        self.assertLess(held["bundle_bytes"], 1.05 * held["model_bytes"])
+        self.assertIn("of the estimated time", self.ctl("bundle", "inspect", self.folder / "small.fusion").out)
+        self.assertTrue(self.ctl("verify", self.folder / "small.fusion", "--model", model, "-o", "json").json()["ok"])
+        self.ctl("submit", model, "--size", "tiny", code=2)
 
     def test_the_second_time_asks_nothing(self):
         first = self.submit(self.write("first.onnx", onnx_model.elementwise_and_softmax(seed=1)))

@@ -37,6 +37,38 @@ TEST(CodegenMovement, Permutations) {
   EXPECT_EQ(Failures(cases), "");
 }
 
+// A table of embeddings that is also a product's right operand: its rows are gathered from the product's panels.
+TEST(CodegenMovement, RowsOfATableThatIsPackedForAProduct) {
+  std::vector<BlockCase> cases;
+  for (const int64_t rows : {96, 101}) {  // whole panels, and zeros behind the last row
+    for (const int64_t width : {48, 37}) {
+      G g;
+      const V table = g.Weight({rows, width});
+      const V ids = g.In(Tensor::From<int64_t>(DType::kI64, {1, 6}, {0, rows - 1, -1, 17, 17, -rows}));
+      g.Out(g.Op("Add", {g.Op("Gather", {table, ids}), g.Weight({width})}));
+      g.Out(g.Op("MatMul", {g.In({40, width}), g.Op("Transpose", {table}, {{"perm", Ints{1, 0}}})}));
+      cases.push_back(BlockCase(absl::StrCat("table of ", rows, " by ", width), g));
+    }
+  }
+  std::vector<RunOptions> options;
+  for (const DeviceModel& device : {Avx512Device(), Avx2Device()}) {
+    options.push_back({device});
+    options.back().hold_once = true;
+  }
+  for (const BlockResult& result : RunCases(cases, options)) {
+    EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
+    int reads = 0;
+    for (const BlockKernel& kernel : result.kernels) {
+      for (const KernelArg& arg : kernel.args) {
+        if (arg.kind != KernelArg::Kind::kConstant || arg.value != 0) continue;
+        ++reads;
+        EXPECT_GE(arg.pack, 0) << result.name;
+      }
+    }
+    EXPECT_EQ(reads, 2) << result.name;
+  }
+}
+
 // Loads along one axis, stores along another: blocks transposed in registers, and what is left of either axis.
 TEST(CodegenMovement, Transposed) {
   std::vector<BlockCase> cases;

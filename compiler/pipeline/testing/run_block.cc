@@ -18,6 +18,7 @@
 #include "compiler/backends/opencl/toolchain/opencl_toolchain.h"
 #include "compiler/movement/pack_constant.h"
 #include "compiler/ops/op_def.h"
+#include "compiler/pipeline/hold_once.h"
 #include "compiler/pipeline/testing/kernel_call.h"
 #include "compiler/te/interpreter.h"
 #include "runtime/base/check.h"
@@ -126,6 +127,11 @@ absl::Status MakeKernels(Run* run) {
     if (!kernel.ok()) return Annotate(kernel.status(), absl::StrCat("scheduling ", PrintChoices(choices)));
     run->result.kernels.push_back(*std::move(kernel));
   }
+  if (!options.hold_once) return absl::OkStatus();
+  std::vector<PlannedLaunch> launches;
+  for (BlockKernel& kernel : run->result.kernels) launches.push_back({std::move(kernel), {}, "", {}});
+  HoldOnce(graph, options.device, 1, /*whatever_it_costs=*/true, &launches);
+  for (size_t l = 0; l < launches.size(); ++l) run->result.kernels[l] = std::move(launches[l].block);
   return absl::OkStatus();
 }
 

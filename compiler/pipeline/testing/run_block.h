@@ -65,7 +65,8 @@ struct RunOptions {
   bool split = false;  // every node a kernel, instead of the whole graph
   // Not 0: each choice that the scheduler meets (compiler/schedule/choices.h) is drawn at random.
   uint64_t choices_seed = 0;
-  Choices choices = {};  // else: these, by every kernel that meets them
+  Choices choices = {};    // else: these, by every kernel that meets them
+  bool hold_once = false;  // constants that are packed are read packed by everyone (hold_once.h)
 };
 
 struct BlockResult {

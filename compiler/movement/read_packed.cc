@@ -1,0 +1,110 @@
+#include "compiler/movement/read_packed.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "compiler/movement/pack_constant.h"
+#include "compiler/movement/vector_form.h"
+
+namespace fusion::movement {
+namespace {
+
+struct Digit {
+  int64_t stride = 0, extent = 0;  // in the source
+  int64_t packed_stride = 0;
+};
+
+// The axes as digits of a source address, largest first: each is below the one before, so that division and remainder
+// find them.
+std::optional<std::vector<Digit>> DigitsOf(const Pack& pack) {
+  if (!pack.transform.by_dimension.empty()) return std::nullopt;
+  std::vector<Digit> digits;
+  int64_t packed_stride = 1;
+  te::Index rest = pack.address;
+  for (size_t a = pack.axes.size(); a-- > 0;) {
+    const te::Axis& axis = pack.axes[a];
+    Digit digit{0, axis.extent, packed_stride};
+    packed_stride *= axis.extent;
+    if (!pack.address.AffineIn(axis.id, &digit.stride)) return std::nullopt;
+    rest = rest - te::Index(axis) * digit.stride;
+    if (axis.extent > 1) digits.push_back(digit);
+  }
+  if (!rest.IsConstant() || rest.constant() != 0) return std::nullopt;
+  std::sort(digits.begin(), digits.end(), [](const Digit& a, const Digit& b) { return a.stride > b.stride; });
+  int64_t below = 1;  // the first number that the smaller digits cannot make
+  for (size_t d = digits.size(); d-- > 0;) {
+    if (digits[d].stride < below) return std::nullopt;
+    below += digits[d].stride * (digits[d].extent - 1);
+  }
+  if (digits.empty() || digits.back().stride != 1) return std::nullopt;
+  return digits;
+}
+
+}  // namespace
+
+std::optional<te::Index> PackedAddress(const Pack& pack, int64_t source_elements, const te::Index& address) {
+  const std::optional<std::vector<Digit>> digits = DigitsOf(pack);
+  // Distinct places have distinct addresses: if as many are held as there are elements, all are.
+  if (!digits || ConstantPacker(pack, source_elements).held() != source_elements) return std::nullopt;
+  te::Index rest = address, packed;
+  for (const Digit& digit : *digits) {
+    packed = packed + te::FloorDiv(rest, digit.stride) * digit.packed_stride;
+    rest = te::Mod(rest, digit.stride);
+  }
+  return packed;
+}
+
+std::optional<Kernel> ReadPacked(const Kernel& kernel, int buffer, const Pack& pack, int64_t packed_elements,
+                                 int64_t lanes) {
+  const Buffer& plain = kernel.buffers[buffer];
+  if (!plain.is_constant || plain.packed_from >= 0) return std::nullopt;
+  if (!PackedAddress(pack, plain.elements, te::Index(0))) return std::nullopt;
+  Kernel result = kernel;
+  Buffer& packed = result.buffers[buffer];
+  packed.packed_from = static_cast<int>(result.packs.size());
+  packed.elements = packed_elements;
+  result.packs.push_back(pack);
+  result.packs.back().source_tensor = plain.tensor;
+  // A tensor of no buffer stands for the packed one until nothing else reads it.
+  const int stand_in = static_cast<int>(kernel.buffers.size());
+  const auto rewrite = [&](const te::Scalar& s) {
+    return te::MapLoads(s, [&](const te::Scalar& load) -> te::Scalar {
+      if (load->tensor != buffer || load->pad != nullptr) return nullptr;
+      auto moved = std::make_shared<te::ScalarNode>(*load);
+      moved->tensor = stand_in;
+      moved->indices[0] = *PackedAddress(pack, plain.elements, load->indices[0]);
+      return moved;
+    });
+  };
+  const auto name = [&](te::TensorId tensor) { return tensor == stand_in ? buffer : tensor; };
+  bool can = true;
+  for (Phase& phase : result.phases) {
+    VisitSteps(&phase, [&](Step* step) {
+      const auto reads = [&] {
+        bool found = false;
+        VisitBuffers(*step, [&](int b) { found = found || b == buffer; });
+        return found;
+      };
+      if (!can || !reads()) return;
+      // Others have loads of a form that their printers rely on, or walk the plain constant.
+      const bool vectors = step->strategy == Strategy::kMapVec && step->lane_limit < 0;
+      can = (vectors || step->strategy == Strategy::kScalar) && !step->routine && !step->library;
+      if (!can) return;
+      for (te::Scalar& s : step->body) s = rewrite(s);
+      for (te::Scalar& s : step->then) s = rewrite(s);
+      can = !reads();  // in an index, or padded
+      for (te::Scalar& s : step->body) s = te::MapTensors(s, name);
+      for (te::Scalar& s : step->then) s = te::MapTensors(s, name);
+      std::erase(step->read_next.buffers, buffer);
+      if (!vectors) return;
+      for (const te::Scalar& s : step->body) {
+        can = can && AlongAxisOf(s, step->loops.back().axis, lanes).gatherable;
+      }
+    });
+  }
+  if (!can) return std::nullopt;
+  return result;
+}
+
+}  // namespace fusion::movement
