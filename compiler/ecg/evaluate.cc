@@ -129,6 +129,28 @@ bool OnlyWidens(const Graph& graph, const Node& node) {
   });
 }
 
+bool OnlyReorders(const Graph& graph, const Node& node) {
+  if (node.outputs.size() != 1 || !AliasesOf(graph, node).empty()) return false;
+  const Single single = Isolate(graph, node);
+  auto lowered = Lower(single);
+  if (!lowered.ok() || lowered->program.tes.size() != 1) return false;
+  const te::Program& program = lowered->program;
+  const te::Te& te = program.tes[0];
+  if (!te.IsMap() || te.body.size() != 1 || te.body[0]->kind != te::ScalarKind::kLoad || te.body[0]->pad) return false;
+  // Each axis is an index of its own, so that no element is read twice.
+  std::set<int> axes;
+  for (const te::Index& index : te.body[0]->indices) {
+    for (const te::Axis& axis : te.axes) {
+      int64_t step = 0;
+      if (index.AffineIn(axis.id, &step) && step != 0 && index == te::Index(axis)) axes.insert(axis.id);
+    }
+  }
+  int64_t elements = 1;
+  for (const te::Axis& axis : te.axes) elements *= axes.count(axis.id) > 0 ? axis.extent : 1;
+  return elements == NumElements(program.tensors[te.body[0]->tensor].shape) &&
+         elements == NumElements(graph.value(node.outputs[0]).type.shape);
+}
+
 absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Graph& graph, const Node& node) {
   std::vector<Tensor> empty;
   for (ValueId id : node.outputs) {

@@ -23,6 +23,9 @@ bool IsFoldable(const Graph& graph, const Node& node, const FoldLimits& limits);
 // make a narrow constant (the weight of a dequantisation) wide, and rewriting could not find it again.
 bool OnlyWidens(const Graph& graph, const Node& node);
 
+// Has the node one output, made of one input's elements, each once, in another order (Transpose)?
+bool OnlyReorders(const Graph& graph, const Node& node);
+
 // The outputs of a foldable node.
 absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Graph& graph, const Node& node);
 

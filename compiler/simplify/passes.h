@@ -14,7 +14,8 @@ namespace fusion::simplify {
 ecg::Graph RemoveNoops(const ecg::Graph& graph);
 
 // Replaces nodes whose inputs are all constants (or whose inputs' types alone count) by their value, unless that would
-// be much larger than what it is made of. Reshaped constants share their bytes.
+// be much larger than what it is made of, or a large constant in another order beside itself (a table of embeddings that
+// is also a transposed right operand). Reshaped constants share their bytes.
 //
 // kKeep: a constant of 8 or 16 bit integers that a node only widens (a dequantised weight) stays narrow, since the wide
 // value holds nothing more and its narrow origin could not be found again. For what runs before rewriting.

@@ -110,6 +110,30 @@ TEST(FoldConstants, DoesNotGrow) {
   EXPECT_EQ(After(FoldConstants, text), text);
 }
 
+// A table that is gathered from and multiplied by, transposed, is held once.
+TEST(FoldConstants, TransposesNoLargeConstantThatOthersRead) {
+  const auto transposes = [](int64_t rows, bool shared) {
+    ecg::Graph graph;
+    const ecg::ValueId table = graph.AddConstant("w", Tensor(DType::kF32, {rows, 256}));
+    const ecg::ValueId x = graph.AddInput("x", {DType::kF32, {1, 256}}), ids = graph.AddInput("i", {DType::kI64, {2}});
+    ecg::Attributes turned;
+    turned.Set("perm", std::vector<int64_t>{1, 0});
+    const ecg::ValueId t =
+        graph.node(graph.AddNode("Transpose", "t", {table}, turned, {{DType::kF32, {256, rows}}})).outputs[0];
+    graph.AddOutput(graph.node(graph.AddNode("MatMul", "m", {x, t}, {}, {{DType::kF32, {1, rows}}})).outputs[0], "y");
+    if (shared) {
+      graph.AddOutput(graph.node(graph.AddNode("Gather", "g", {table, ids}, {}, {{DType::kF32, {2, 256}}})).outputs[0],
+                      "z");
+    }
+    const ecg::Graph folded = FoldConstants(graph);
+    return std::count_if(folded.nodes().begin(), folded.nodes().end(),
+                         [](const ecg::Node& node) { return node.op == "Transpose"; });
+  };
+  EXPECT_EQ(transposes(2048, true), 1);
+  EXPECT_EQ(transposes(2048, false), 0);
+  EXPECT_EQ(transposes(64, true), 0);  // not worth a thought
+}
+
 TEST(FoldConstants, KeepsNarrowConstantsForRewriting) {
   const std::string text = R"(graph g(%x: f32[2]) {
   %q: i8[2] = const {3, -5}
