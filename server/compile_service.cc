@@ -7,6 +7,7 @@
 #include "server/executor.h"
 #include "server/grpc_status.h"
 #include "server/jobs/job_runner.h"
+#include "server/local_devices.h"
 #include "server/services.h"
 
 namespace fusion {
@@ -134,8 +135,8 @@ class Watch : public grpc::ServerWriteReactor<v1::JobEvent> {
 
 class CompileService : public v1::Compile::WithCallbackMethod_Watch<v1::Compile::Service> {
  public:
-  CompileService(JobRunner* jobs, Store* store, Farm* farm, Executor* executor)
-      : jobs_(jobs), store_(store), farm_(farm), executor_(executor) {}
+  CompileService(JobRunner* jobs, Store* store, Farm* farm, Executor* executor, const LocalDevices* devices)
+      : jobs_(jobs), store_(store), farm_(farm), executor_(executor), devices_(devices) {}
 
   grpc::Status GetCapabilities(grpc::ServerContext*, const v1::GetCapabilitiesRequest*,
                                v1::Capabilities* response) override {
@@ -156,6 +157,13 @@ class CompileService : public v1::Compile::WithCallbackMethod_Watch<v1::Compile:
       target.set_fingerprint(row.worker.fingerprint);
     }
     for (auto& [fingerprint, target] : targets) *response->add_targets() = std::move(target);
+    if (devices_ == nullptr) return grpc::Status::OK;
+    for (const LocalDevice& device : devices_->Devices()) {
+      v1::LocalDevice* local = response->add_local_devices();
+      local->set_kind(device.kind);
+      local->set_state(NameOf(device.state));
+      local->set_words(device.words);
+    }
     return grpc::Status::OK;
   }
 
@@ -210,12 +218,14 @@ class CompileService : public v1::Compile::WithCallbackMethod_Watch<v1::Compile:
   Store* const store_;
   Farm* const farm_;
   Executor* const executor_;
+  const LocalDevices* const devices_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeCompileService(JobRunner* jobs, Store* store, Farm* farm, Executor* executor) {
-  return std::make_unique<CompileService>(jobs, store, farm, executor);
+std::unique_ptr<grpc::Service> MakeCompileService(JobRunner* jobs, Store* store, Farm* farm, Executor* executor,
+                                                  const LocalDevices* devices) {
+  return std::make_unique<CompileService>(jobs, store, farm, executor, devices);
 }
 
 }  // namespace fusion

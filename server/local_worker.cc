@@ -9,6 +9,7 @@
 #include <climits>
 #include <cstdio>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
 namespace fusion {
@@ -22,16 +23,24 @@ std::string WorkerBesideThisProgram() {
   return access(program.c_str(), X_OK) == 0 ? program : "";
 }
 
-LocalWorker::LocalWorker(std::vector<std::string> argv) : argv_(std::move(argv)), thread_([this] { Supervise(); }) {}
+LocalWorker::LocalWorker(std::string name, std::vector<std::string> argv)
+    : name_(std::move(name)), argv_(std::move(argv)), thread_([this] { Supervise(); }) {}
 
 LocalWorker::~LocalWorker() { Stop(absl::Seconds(2)); }
 
+void LocalWorker::BeginStop() {
+  absl::MutexLock lock(&mutex_);
+  if (stopping_) return;
+  stopping_ = true;
+  if (pid_ > 0) kill(pid_, SIGTERM);
+}
+
 void LocalWorker::Stop(absl::Duration grace) {
+  if (joined_) return;
+  joined_ = true;
+  BeginStop();
   {
     absl::MutexLock lock(&mutex_);
-    if (stopping_) return;
-    stopping_ = true;
-    if (pid_ > 0) kill(pid_, SIGTERM);
     mutex_.AwaitWithTimeout(
         absl::Condition(
             +[](LocalWorker* self) ABSL_NO_THREAD_SAFETY_ANALYSIS { return self->pid_ == 0; }, this),
@@ -39,6 +48,11 @@ void LocalWorker::Stop(absl::Duration grace) {
     if (pid_ > 0) kill(pid_, SIGKILL);
   }
   thread_.join();
+}
+
+LocalWorker::Endings LocalWorker::endings() const {
+  absl::MutexLock lock(&mutex_);
+  return endings_;
 }
 
 bool LocalWorker::SleepUnlessStopped(absl::Duration duration) {
@@ -72,21 +86,26 @@ void LocalWorker::Supervise() {
         _exit(127);
       }
       pid_ = std::max<pid_t>(child, 0);
+      endings_.away = false;
     }
     int status = 0;
     if (child > 0) {
       while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
       }
     }
+    const std::string how = WIFSIGNALED(status) ? absl::StrCat("signal ", WTERMSIG(status))
+                                                : absl::StrCat("exit code ", WEXITSTATUS(status));
     {
       absl::MutexLock lock(&mutex_);
       pid_ = 0;
       if (stopping_) return;
+      ++endings_.count;
+      endings_.last = how;
+      endings_.away = true;
     }
     if (absl::Now() - start > absl::Minutes(1)) pause = kShortestPause;
-    std::fprintf(stderr, "fusiond: the local worker ended (%s %d); starting it again in %s\n",
-                 WIFSIGNALED(status) ? "signal" : "exit code",
-                 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), absl::FormatDuration(pause).c_str());
+    std::fprintf(stderr, "fusiond: the local worker '%s' ended (%s); starting it again in %s\n", name_.c_str(),
+                 how.c_str(), absl::FormatDuration(pause).c_str());
     if (!SleepUnlessStopped(pause)) return;
     pause = std::min(2 * pause, kLongestPause);
   }

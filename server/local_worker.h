@@ -18,20 +18,31 @@ namespace fusion {
 
 class LocalWorker {
  public:
-  // argv[0] is the program.
-  explicit LocalWorker(std::vector<std::string> argv);
+  // The name is for people; argv[0] is the program.
+  LocalWorker(std::string name, std::vector<std::string> argv);
   ~LocalWorker();
+  // SIGTERM; does not wait.
+  void BeginStop();
   // SIGTERM, then SIGKILL after `grace`. Idempotent.
   void Stop(absl::Duration grace);
+  struct Endings {
+    int count = 0;      // how often the process ended by itself
+    std::string last;   // how it did last: "signal 11"
+    bool away = false;  // it has not been started again yet
+  };
+  Endings endings() const;
 
  private:
   void Supervise();
   bool SleepUnlessStopped(absl::Duration duration);
 
+  const std::string name_;
   const std::vector<std::string> argv_;
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   pid_t pid_ ABSL_GUARDED_BY(mutex_) = 0;
+  Endings endings_ ABSL_GUARDED_BY(mutex_);
+  bool joined_ = false;
   std::thread thread_;
 };
 

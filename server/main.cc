@@ -10,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler/fusion/plan.h"
 #include "compiler/rewrite/rewrite.h"
-#include "server/local_worker.h"
+#include "server/local_devices.h"
 #include "server/server.h"
 #include "server/services.h"
 #include "server/state_folder.h"
@@ -36,11 +36,21 @@ int Main(int argc, char** argv) {
   fusion::ServerOptions options;
   std::string metrics = "127.0.0.1:9464";
   bool no_local_worker = false;
+  std::vector<std::string> device_kinds = {"cpu", "opencl", "cuda"};
+  double device_limit_s = 120;
   app.add_option("--state", options.state_folder, "folder for database, blobs and socket [$XDG_STATE_HOME/fusion]");
   app.add_option("--listen", options.listen,
                  "HOST:PORT or unix:PATH, repeatable [unix:STATE/fusion.sock and 127.0.0.1:7070]");
   app.add_option("--metrics", metrics, "HOST:PORT of the Prometheus endpoint, or none")->capture_default_str();
   app.add_flag("--no-local-worker", no_local_worker, "start no fusion-worker beside this server");
+  app.add_option("--local-devices", device_kinds,
+                 "kinds of device to look for here; a worker offers each that is found")
+      ->delimiter(',')
+      ->check(CLI::IsMember(device_kinds))
+      ->capture_default_str();
+  app.add_option("--device-limit", device_limit_s, "seconds that a driver may take to describe its device")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_option("--threads", options.compile_threads, "compilations at once")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
@@ -59,6 +69,13 @@ int Main(int argc, char** argv) {
   // A worker measures its device before it says hello.
   options.first_worker_grace = worker_program.empty() ? absl::Seconds(3) : absl::Seconds(20);
 
+  std::unique_ptr<fusion::LocalDevices> devices;
+  if (!worker_program.empty()) {
+    devices = std::make_unique<fusion::LocalDevices>(fusion::LocalDevicesOptions{
+        worker_program, device_kinds, absl::StrCat(options.state_folder, "/worker"), absl::Seconds(device_limit_s)});
+    options.local_devices = devices.get();
+  }
+
   // Blocked in every thread; taken below by sigwait.
   sigset_t signals;
   sigemptyset(&signals);
@@ -76,11 +93,8 @@ int Main(int argc, char** argv) {
           : absl::StrCat("http://", fusion::WithPort(options.metrics_address, (*server)->metrics_port()), "/metrics")
                 .c_str(),
       options.state_folder.c_str());
-  std::unique_ptr<fusion::LocalWorker> worker;
-  if (!worker_program.empty()) {
-    worker = std::make_unique<fusion::LocalWorker>(
-        std::vector<std::string>{worker_program, "--server", (*server)->addresses().front(), "--state",
-                                 absl::StrCat(options.state_folder, "/worker"), "--name", fusion::kLocalWorkerName});
+  if (devices != nullptr) {
+    devices->Start((*server)->addresses().front());
   } else if (!no_local_worker) {
     std::fprintf(stderr, "fusiond: no fusion-worker beside this program; builds wait for a worker to attach\n");
   }
@@ -90,7 +104,7 @@ int Main(int argc, char** argv) {
   const bool abort = signal == SIGQUIT;
   std::fprintf(stderr, "fusiond: signal %d, shutting down\n", signal);
   (*server)->Shutdown(abort ? absl::ZeroDuration() : absl::Seconds(10));
-  if (worker != nullptr) worker->Stop(abort ? absl::ZeroDuration() : absl::Seconds(5));
+  if (devices != nullptr) devices->Stop(abort ? absl::ZeroDuration() : absl::Seconds(5));
   std::fprintf(stderr, "fusiond: stopped\n");
   return 0;
 }

@@ -9,6 +9,7 @@
 #include "absl/time/clock.h"
 #include "runtime/base/status_macros.h"
 #include "server/executor.h"
+#include "server/local_devices.h"
 #include "server/rpc_metrics.h"
 #include "server/services.h"
 #include "server/state_folder.h"
@@ -62,9 +63,12 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
       },
       options.scheduler);
   RETURN_IF_ERROR(state->farm->Restore());
-  state->jobs = std::make_unique<JobRunner>(JobRunnerOptions{absl::StrCat(options.state_folder, "/work"),
-                                                             options.compile_threads, options.first_worker_grace},
-                                            compiler, store, artifacts, state->farm.get(), metrics);
+  JobRunnerOptions job_options{absl::StrCat(options.state_folder, "/work"), options.compile_threads,
+                               options.first_worker_grace, nullptr};
+  if (const LocalDevices* devices = options.local_devices; devices != nullptr) {
+    job_options.is_expected = [devices](const std::string& kind) { return devices->IsExpected(kind); };
+  }
+  state->jobs = std::make_unique<JobRunner>(job_options, compiler, store, artifacts, state->farm.get(), metrics);
   state->executor = std::make_unique<Executor>(kExecutorThreads);
 
   grpc::EnableDefaultHealthCheckService(true);
@@ -83,7 +87,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
     RETURN_IF_ERROR(CheckListenAddress(options.listen[i]));
     builder.AddListeningPort(options.listen[i], grpc::InsecureServerCredentials(), &ports[i]);
   }
-  state->services.push_back(MakeCompileService(state->jobs.get(), store, state->farm.get(), state->executor.get()));
+  state->services.push_back(
+      MakeCompileService(state->jobs.get(), store, state->farm.get(), state->executor.get(), options.local_devices));
   state->services.push_back(MakeBlobService(artifacts, metrics));
   state->services.push_back(MakeWorkerService(state->farm.get(), artifacts, state->executor.get()));
   state->services.push_back(MakeWorkerAdminService(state->farm.get()));

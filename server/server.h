@@ -13,6 +13,8 @@
 
 namespace fusion {
 
+class LocalDevices;
+
 struct ServerOptions {
   std::string state_folder;         // made if needed
   std::vector<std::string> listen;  // "unix:PATH" or "HOST:PORT" (port 0: any)
@@ -20,6 +22,7 @@ struct ServerOptions {
   int compile_threads = 2;
   absl::Duration first_worker_grace = absl::Seconds(5);
   SchedulerConfig scheduler;
+  const LocalDevices* local_devices = nullptr;  // that workers beside the server offer; outlives the server
 };
 
 class Server {

@@ -16,12 +16,15 @@ class ArtifactStore;
 class Executor;
 class Farm;
 class JobRunner;
+class LocalDevices;
 class Metrics;
 class Store;
 
 extern const char kServerVersion[];  // that of the project, in CMakeLists.txt
 
-std::unique_ptr<grpc::Service> MakeCompileService(JobRunner* jobs, Store* store, Farm* farm, Executor* executor);
+// `devices` may be null.
+std::unique_ptr<grpc::Service> MakeCompileService(JobRunner* jobs, Store* store, Farm* farm, Executor* executor,
+                                                  const LocalDevices* devices);
 std::unique_ptr<grpc::Service> MakeBlobService(ArtifactStore* artifacts, Metrics* metrics);
 std::unique_ptr<grpc::Service> MakeWorkerService(Farm* farm, ArtifactStore* artifacts, Executor* executor);
 std::unique_ptr<grpc::Service> MakeWorkerAdminService(Farm* farm);

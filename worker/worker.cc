@@ -4,12 +4,16 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <random>
+#include <sstream>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/synchronization/notification.h"
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
 #include "compiler/backends/cuda/toolchain/nvrtc_toolchain.h"
 #include "compiler/backends/opencl/toolchain/opencl_toolchain.h"
@@ -24,10 +28,13 @@
 #include "worker/measure/cuda_probe.h"
 #include "worker/measure/device_probe.h"
 #include "worker/measure/opencl_probe.h"
+#include "worker/measure/turn.h"
 #include "worker/simulated/simulated_device.h"
 
 namespace fusion {
 namespace {
+
+constexpr absl::Duration kLongestTurnOfProbe = absl::Seconds(5);
 
 std::string HostName() {
   char name[256] = "worker";
@@ -90,6 +97,36 @@ absl::StatusOr<DeviceModel> Probe(const std::string& kind, const WorkerOptions& 
       absl::StrCat("no worker measures '", kind, "': use one of ", known, kSimulatedKind));
 }
 
+absl::StatusOr<DeviceModel> ReadDeviceModel(const std::string& file, const std::string& kind) {
+  std::ifstream stream(file);
+  std::stringstream text;
+  text << stream.rdbuf();
+  if (!stream) return absl::NotFoundError(absl::StrCat("cannot read the device model '", file, "'"));
+  absl::StatusOr<DeviceModel> model = DeviceModelFromJson(text.str());
+  if (!model.ok()) return Annotate(model.status(), file);
+  if (model->kind == kind) return model;
+  return absl::InvalidArgumentError(
+      absl::StrCat(file, " describes a device of kind '", model->kind, "'; this worker measures '", kind, "'"));
+}
+
+std::string MeasureProgram(const WorkerOptions& options) {
+  return options.measure_program.empty() ? MeasureProgramBesideThis() : options.measure_program;
+}
+
+absl::Status CheckMeasureProgram(const std::string& program, const std::string& kind) {
+  if (access(program.c_str(), X_OK) == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("no program '", program, "' to time kernels of '", kind,
+                   "' with: install fusion-measure beside fusion-worker, say with --measure_program where it is, or "
+                   "start a worker that only builds (--kinds=)"));
+}
+
+ClangToolchainOptions ClangOptions(const WorkerOptions& options) {
+  ClangToolchainOptions clang;
+  clang.jobs = options.threads > 0 ? options.threads : UsableCores();
+  return clang;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(WorkerOptions options) {
@@ -119,8 +156,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(WorkerOptions options) {
     }
     options.kinds.clear();
   } else if (options.build) {
-    ClangToolchainOptions clang;
-    clang.jobs = options.threads > 0 ? options.threads : UsableCores();
+    const ClangToolchainOptions clang = ClangOptions(options);
     absl::StatusOr<std::unique_ptr<ClangToolchain>> found = ClangToolchain::Create(clang);
     if (found.ok()) {
       toolchains.push_back(*std::move(found));
@@ -131,6 +167,14 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(WorkerOptions options) {
     if (std::count(options.kinds.begin(), options.kinds.end(), "opencl")) toolchains.push_back(MakeOpenClToolchain());
     // Makes code for GPUs that are elsewhere.
     if (auto nvrtc = MakeNvrtcToolchain(clang.jobs); nvrtc.ok()) toolchains.push_back(*std::move(nvrtc));
+    if (!options.build_kinds.empty()) {
+      toolchains.erase(std::remove_if(toolchains.begin(), toolchains.end(),
+                                      [&](const auto& toolchain) {
+                                        return std::count(options.build_kinds.begin(), options.build_kinds.end(),
+                                                          toolchain->kind()) == 0;
+                                      }),
+                       toolchains.end());
+    }
     std::vector<const LocalToolchain*> builders;
     for (const auto& toolchain : toolchains) {
       v1::ToolchainInfo* info = lease.info.add_toolchains();
@@ -143,17 +187,14 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(WorkerOptions options) {
 
   for (const std::string& kind : options.kinds) {
     MeasureExecutorOptions measure;
-    measure.program = options.measure_program.empty() ? MeasureProgramBesideThis() : options.measure_program;
+    measure.program = MeasureProgram(options);
     measure.default_threads = std::max(1, options.threads);
-    if (access(measure.program.c_str(), X_OK) != 0) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "no program '", measure.program, "' to time kernels of '", kind,
-          "' with: install fusion-measure beside fusion-worker, say with --measure_program where it is, or "
-          "start a worker that only builds (--kinds=)"));
-    }
+    RETURN_IF_ERROR(CheckMeasureProgram(measure.program, kind));
     const auto own = std::find_if(toolchains.begin(), toolchains.end(),
                                   [&](const auto& toolchain) { return toolchain->kind() == kind; });
-    ASSIGN_OR_RETURN(DeviceModel model, Probe(kind, options, own == toolchains.end() ? "" : (*own)->version()));
+    ASSIGN_OR_RETURN(DeviceModel model, options.device_model.empty()
+                                            ? Probe(kind, options, own == toolchains.end() ? "" : (*own)->version())
+                                            : ReadDeviceModel(options.device_model, kind));
     lease.info.set_device_model_json(DeviceModelToJson(model));
     lease.info.add_measure_kinds(kind);
     options.log(absl::StrFormat("device %s, %s, %d cores, %.0f GFLOP/s a core, %.1f GB/s from %s", model.name,
@@ -167,14 +208,39 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(WorkerOptions options) {
 
   std::unique_ptr<Transport> transport = MakeGrpcTransport(options.server);
   Transport* wire = transport.get();
-  // The stack, innermost first: what the task is, its bytes, its deadline, a line in the log.
+  // The stack, innermost first: what the task is, its bytes, its deadline, the turn of its machine, a line in the log.
   std::unique_ptr<Executor> executor = ByKind(std::move(by_kind));
   executor = WithPayload(std::move(executor),
                          [wire](const std::string& digest, int64_t size) { return wire->ReadBlob(digest, size); });
   executor = WithDeadline(std::move(executor));
+  executor = WithTurn(std::move(executor), options.turn_file);
   executor = WithLogging(std::move(executor), options.log);
   return std::unique_ptr<Worker>(
       new LeasingWorker(std::move(lease), std::move(toolchains), std::move(transport), std::move(executor)));
+}
+
+absl::StatusOr<DeviceModel> DescribeDevice(const WorkerOptions& options) {
+  if (options.kinds.size() != 1) return absl::InvalidArgumentError("name the one kind of device to describe: --kinds");
+  const std::string& kind = options.kinds.front();
+  if (kind == kSimulatedKind) return SimulatedDeviceModel(options.simulated_seed);
+  RETURN_IF_ERROR(CheckMeasureProgram(MeasureProgram(options), kind));
+  std::string toolchain;
+  if (kind == "cpu" && options.build) {
+    if (auto clang = ClangToolchain::Create(ClangOptions(options)); clang.ok()) toolchain = (*clang)->version();
+  }
+  // A thread holds the turn, so that a driver which hangs in the probe keeps the other workers waiting for seconds
+  // only.
+  absl::Notification taken, probed;
+  std::thread holder([&] {
+    const Turn turn = Turn::Take(options.turn_file, nullptr);
+    taken.Notify();
+    probed.WaitForNotificationWithTimeout(kLongestTurnOfProbe);
+  });
+  taken.WaitForNotification();
+  absl::StatusOr<DeviceModel> model = Probe(kind, options, toolchain);
+  probed.Notify();
+  holder.join();
+  return model;
 }
 
 }  // namespace fusion

@@ -2,7 +2,9 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -20,6 +22,7 @@ struct Check {
   bool ok = false;
   std::string found;
   std::string advice;  // when not ok
+  bool needed = true;  // a compilation for the processor cannot do without
 };
 
 Check CheckProcessor() {
@@ -74,7 +77,7 @@ class DoctorVerb : public Verb {
       checks.push_back({"versions", capabilities->server_version() == FUSION_VERSION,
                         absl::StrCat("client ", FUSION_VERSION, ", server ", capabilities->server_version()),
                         "update the older of the two"});
-      CheckWorkers(*connection, &checks);
+      CheckWorkers(*connection, *capabilities, &checks);
     } else {
       checks.push_back({"server", false, std::string(capabilities.status().message()),
                         "start one with `fusiond`, or name one with --server or FUSION_SERVER"});
@@ -82,21 +85,46 @@ class DoctorVerb : public Verb {
     Print(checks);
     if (!capabilities.ok()) return ExitCodeOf(capabilities.status());
     for (const Check& check : checks) {
-      if (!check.ok) return kExitFailed;
+      if (!check.ok && check.needed) return kExitFailed;
     }
     return kExitOk;
   }
 
  private:
-  static void CheckWorkers(Connection& connection, std::vector<Check>* checks) {
+  // The kinds of device that workers measure, and those that the server looked for beside itself.
+  static std::vector<Check> CheckDevices(const v1::Capabilities& capabilities,
+                                         const std::map<std::string, std::vector<std::string>>& workers_of) {
+    std::map<std::string, std::set<std::string>> names;
+    for (const v1::TargetInfo& target : capabilities.targets()) names[target.kind()].insert(target.device_name());
+    std::vector<Check> checks;
+    for (const auto& [kind, workers] : workers_of) {
+      checks.push_back({absl::StrCat("device ", kind), true,
+                        absl::StrCat(absl::StrJoin(names[kind], ", "), " (", absl::StrJoin(workers, ", "), ")"), ""});
+    }
+    for (const v1::LocalDevice& device : capabilities.local_devices()) {
+      if (workers_of.count(device.kind()) > 0) continue;
+      Check check{absl::StrCat("device ", device.kind()), false, device.words(), "", device.state() == "failing"};
+      if (device.state() == "looking") check.advice = "ask again in a minute: a driver may compile for seconds";
+      if (device.state() == "found") check.advice = "its worker is starting: ask again in a few seconds";
+      if (device.state() == "failing")
+        check.advice = "read the log of fusiond, or leave the kind out of --local-devices";
+      checks.push_back(check);
+    }
+    return checks;
+  }
+
+  static void CheckWorkers(Connection& connection, const v1::Capabilities& capabilities, std::vector<Check>* checks) {
     auto workers = connection.ListWorkers();
     if (!workers.ok()) return;
     std::vector<std::string> measuring, building;
+    std::map<std::string, std::vector<std::string>> workers_of;
     for (const v1::WorkerStatus& worker : workers->workers()) {
       if (worker.state() == "lost") continue;
+      for (const std::string& kind : worker.info().measure_kinds()) workers_of[kind].push_back(worker.info().name());
       if (worker.info().measure_kinds_size() > 0) measuring.push_back(worker.info().name());
       if (worker.info().toolchains_size() > 0) building.push_back(worker.info().name());
     }
+    for (Check& check : CheckDevices(capabilities, workers_of)) checks->push_back(std::move(check));
     auto names = [](const std::vector<std::string>& workers) {
       return workers.empty() ? "no worker" : absl::StrJoin(workers, ", ");
     };
@@ -112,6 +140,7 @@ class DoctorVerb : public Verb {
       for (const Check& check : checks) {
         list.push_back({{"check", check.what},
                         {"ok", check.ok},
+                        {"needed", check.needed},
                         {"found", check.found},
                         {"advice", check.ok ? "" : check.advice}});
       }
@@ -120,8 +149,8 @@ class DoctorVerb : public Verb {
     }
     std::vector<std::vector<std::string>> rows;
     for (const Check& check : checks) {
-      rows.push_back({check.ok ? "ok" : "PROBLEM", check.what, check.found});
-      if (!check.ok) rows.push_back({"", "", absl::StrCat("→ ", check.advice)});
+      rows.push_back({check.ok ? "ok" : check.needed ? "PROBLEM" : "-", check.what, check.found});
+      if (!check.ok && !check.advice.empty()) rows.push_back({"", "", absl::StrCat("→ ", check.advice)});
     }
     std::fputs(Table({}, rows).c_str(), stdout);
   }

@@ -120,6 +120,11 @@ absl::StatusOr<JobRunner::Checked> JobRunner::Check(const v1::SubmitRequest& req
   if (!device.has_value() && farm_->AttachedKinds() == "none") {
     device = farm_->AwaitDevice(options.target, started_ + options_.first_worker_grace - absl::Now(), hung_up);
   }
+  const std::string kind = ParseTarget(options.target).kind;
+  if (!device.has_value() && options_.is_expected && options_.is_expected(kind)) {
+    device = farm_->AwaitDevice(options.target, options_.first_worker_grace,
+                                [&] { return hung_up() || !options_.is_expected(kind); });
+  }
   if (!device.has_value() && options.target != "cpu") {
     return absl::FailedPreconditionError(absl::StrCat("no worker for target '", options.target,
                                                       "'; kinds attached: ", farm_->AttachedKinds(),

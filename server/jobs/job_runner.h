@@ -42,6 +42,9 @@ struct JobRunnerOptions {
   int compile_threads = 2;
   // How long a submission waits for the first worker after the server's start before it judges the target.
   absl::Duration first_worker_grace = absl::Seconds(5);
+  // May a worker for this kind of device attach soon, because fusiond is looking for the device or starting its worker?
+  // A submission for it then waits for as long. Thread-safe; may be empty.
+  std::function<bool(const std::string& kind)> is_expected;
 };
 
 class JobRunner {

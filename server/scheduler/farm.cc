@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
@@ -14,6 +15,9 @@ std::string BuildRequirement(const std::string& kind) { return absl::StrCat("bui
 std::string MeasureRequirement(const std::string& kind, const std::string& fingerprint) {
   return absl::StrCat("measure:", kind, ":", fingerprint);
 }
+
+std::string LocalWorkerName(const std::string& kind) { return kind == "cpu" ? "local" : absl::StrCat("local-", kind); }
+bool IsLocalWorkerName(const std::string& name) { return name == "local" || absl::StartsWith(name, "local-"); }
 
 namespace {
 
@@ -43,7 +47,7 @@ absl::Status Farm::Restore() {
   for (TaskRow& row : rows) {
     if (row.state != TaskPhase::kLeased) continue;
     ASSIGN_OR_RETURN(std::optional<WorkerRow> worker, store_->FindWorker(row.worker));
-    if (worker.has_value() && worker->name == kLocalWorkerName) row.state = TaskPhase::kQueued;
+    if (worker.has_value() && IsLocalWorkerName(worker->name)) row.state = TaskPhase::kQueued;
   }
   absl::MutexLock lock(&mutex_);
   for (const TaskRow& row : rows) scheduler_.Restore(row, absl::Now());

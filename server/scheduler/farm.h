@@ -27,8 +27,10 @@ namespace fusion {
 std::string BuildRequirement(const std::string& kind);                                    // "build:cpu"
 std::string MeasureRequirement(const std::string& kind, const std::string& fingerprint);  // "measure:cpu:<fp>"
 
-// The name of the worker that fusiond starts itself and that cannot outlive it: its leases end with the server.
-inline constexpr char kLocalWorkerName[] = "local";
+// The workers that fusiond starts itself, one for a kind of device, cannot outlive it: their leases end with the
+// server. "local" for cpu, else "local-opencl".
+std::string LocalWorkerName(const std::string& kind);
+bool IsLocalWorkerName(const std::string& name);
 
 struct AttachedWorker {
   std::string id, name, version, toolchain;

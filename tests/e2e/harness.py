@@ -35,20 +35,23 @@ def limit_file_size(limit_bytes):
 
 
 class Server:
-    """fusiond on a unix socket. `args` are added to its command line."""
+    """fusiond on a unix socket. `args` are added to its command line. Its workers leave out drivers (OpenCL's compiler
+    takes seconds of every start) unless `args` name the kinds of device to look for."""
 
-    def __init__(self, folder, *args, preexec_fn=None):
+    def __init__(self, folder, *args, preexec_fn=None, variables=None):
         self.folder = pathlib.Path(folder)
         self.state = self.folder / "state"
         self.address = "unix:%s/s.sock" % self.folder
-        self.args, self.preexec_fn = args, preexec_fn
+        self.args, self.preexec_fn, self.variables = args, preexec_fn, variables or {}
+        if "--local-devices" not in args:
+            self.args = (*args, "--local-devices", "cpu")
         self.process = None
         self.log = open(self.folder / "fusiond.log", "a")
 
     def start(self, wait_for_worker=True):
         self.process = subprocess.Popen(
             [BIN / "fusiond", "--state", self.state, "--listen", self.address, "--metrics", "none", *self.args],
-            stdout=self.log, stderr=self.log, preexec_fn=self.preexec_fn)
+            stdout=self.log, stderr=self.log, preexec_fn=self.preexec_fn, env=dict(os.environ, **self.variables))
         self.wait_until(lambda: self.ctl("job", "list").code == 0, "fusiond answers")
         if wait_for_worker and "--no-local-worker" not in self.args:
             self.wait_until(lambda: self.workers(), "the local worker is attached")

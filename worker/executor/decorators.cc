@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "runtime/base/sha256.h"
 #include "runtime/base/status_macros.h"
+#include "worker/measure/turn.h"
 
 namespace fusion {
 namespace {
@@ -46,6 +47,23 @@ class DeadlineExecutor : public Executor {
 
  private:
   std::unique_ptr<Executor> inner_;
+};
+
+class TurnExecutor : public Executor {
+ public:
+  TurnExecutor(std::unique_ptr<Executor> inner, std::string turn_file)
+      : inner_(std::move(inner)), turn_file_(std::move(turn_file)) {}
+  absl::StatusOr<std::string> Execute(const v1::Task& task, const std::string& payload,
+                                      const TaskContext& context) override {
+    if (task.kind() != v1::MEASURE) return inner_->Execute(task, payload, context);
+    const Turn turn = Turn::Take(turn_file_, context.cancelled);
+    if (turn.cancelled()) return absl::CancelledError("cancelled while another worker of this machine measured");
+    return inner_->Execute(task, payload, context);
+  }
+
+ private:
+  std::unique_ptr<Executor> inner_;
+  const std::string turn_file_;
 };
 
 class LoggingExecutor : public Executor {
@@ -96,6 +114,9 @@ std::unique_ptr<Executor> ByKind(std::map<v1::TaskKind, std::unique_ptr<Executor
 }
 std::unique_ptr<Executor> WithDeadline(std::unique_ptr<Executor> inner) {
   return std::make_unique<DeadlineExecutor>(std::move(inner));
+}
+std::unique_ptr<Executor> WithTurn(std::unique_ptr<Executor> inner, std::string turn_file) {
+  return std::make_unique<TurnExecutor>(std::move(inner), std::move(turn_file));
 }
 std::unique_ptr<Executor> WithLogging(std::unique_ptr<Executor> inner, std::function<void(const std::string&)> log) {
   return std::make_unique<LoggingExecutor>(std::move(inner), std::move(log));

@@ -18,6 +18,10 @@ std::unique_ptr<Executor> ByKind(std::map<v1::TaskKind, std::unique_ptr<Executor
 // Cancels the inner execution at the task's start-to-close timeout and reports DEADLINE_EXCEEDED then.
 std::unique_ptr<Executor> WithDeadline(std::unique_ptr<Executor> inner);
 
+// Executes measurements while this process holds the turn of the machine (worker/measure/turn.h), other tasks at once.
+// Stands outside of WithDeadline, since waiting is no fault of the task.
+std::unique_ptr<Executor> WithTurn(std::unique_ptr<Executor> inner, std::string turn_file);
+
 // One line when a task starts and one when it ends, with its seconds and outcome, to `log`.
 std::unique_ptr<Executor> WithLogging(std::unique_ptr<Executor> inner, std::function<void(const std::string&)> log);
 

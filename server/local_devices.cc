@@ -1,0 +1,161 @@
+#include "server/local_devices.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "compiler/backends/process/child_process.h"
+#include "compiler/cost/device_model.h"
+#include "server/scheduler/farm.h"
+
+namespace fusion {
+namespace {
+
+constexpr int kExitNoDevice = 3;  // of fusion-worker --describe
+
+std::string LastWords(const std::string& text) {
+  constexpr size_t kMostBytes = 300;
+  const std::string words(absl::StripAsciiWhitespace(text));
+  return words.size() <= kMostBytes ? words : absl::StrCat("…", words.substr(words.size() - kMostBytes));
+}
+
+}  // namespace
+
+const char* NameOf(LocalDevice::State state) {
+  switch (state) {
+    case LocalDevice::State::kLooking:
+      return "looking";
+    case LocalDevice::State::kFound:
+      return "found";
+    case LocalDevice::State::kFailing:
+      return "failing";
+    case LocalDevice::State::kMissing:
+      return "missing";
+  }
+  return "";
+}
+
+LocalDevices::LocalDevices(LocalDevicesOptions options) : options_(std::move(options)) {
+  for (const std::string& kind : options_.kinds) {
+    entries_.push_back({{kind, LocalDevice::State::kLooking, "being looked for since the server's start"}, nullptr});
+  }
+}
+
+LocalDevices::~LocalDevices() { Stop(absl::Seconds(2)); }
+
+void LocalDevices::Start(std::string server_address) {
+  server_address_ = std::move(server_address);
+  thread_ = std::thread([this] { Look(); });
+}
+
+void LocalDevices::Stop(absl::Duration grace) {
+  stopping_ = true;
+  if (thread_.joinable()) thread_.join();
+  absl::MutexLock lock(&mutex_);
+  for (const Entry& entry : entries_) {
+    if (entry.worker != nullptr) entry.worker->BeginStop();
+  }
+  const absl::Time until = absl::Now() + grace;
+  for (const Entry& entry : entries_) {
+    if (entry.worker != nullptr) entry.worker->Stop(std::max(absl::ZeroDuration(), until - absl::Now()));
+  }
+}
+
+std::vector<LocalDevice> LocalDevices::Devices() const {
+  std::vector<LocalDevice> devices;
+  absl::MutexLock lock(&mutex_);
+  for (const Entry& entry : entries_) {
+    devices.push_back(entry.device);
+    if (entry.worker == nullptr) continue;
+    const LocalWorker::Endings endings = entry.worker->endings();
+    if (!endings.away) continue;
+    devices.back().state = LocalDevice::State::kFailing;
+    devices.back().words = absl::StrCat(entry.device.words, ": its worker ended with ", endings.last,
+                                        " (endings so far: ", endings.count, ")");
+  }
+  return devices;
+}
+
+bool LocalDevices::IsExpected(const std::string& kind) const {
+  absl::MutexLock lock(&mutex_);
+  for (const Entry& entry : entries_) {
+    if (entry.device.kind != kind) continue;
+    return entry.worker == nullptr ? entry.device.state == LocalDevice::State::kLooking : !entry.worker->endings().away;
+  }
+  return false;
+}
+
+void LocalDevices::Look() {
+  for (size_t i = 0; i < options_.kinds.size() && !stopping_; ++i) {
+    LocalDevice device{options_.kinds[i], LocalDevice::State::kMissing, ""};
+    std::vector<std::string> command = Describe(device.kind, &device);
+    if (stopping_) return;
+    std::fprintf(stderr, "fusiond: device %s: %s\n", device.kind.c_str(), device.words.c_str());
+    absl::MutexLock lock(&mutex_);
+    entries_[i].device = device;
+    if (command.empty()) continue;
+    entries_[i].worker = std::make_unique<LocalWorker>(LocalWorkerName(device.kind), std::move(command));
+  }
+}
+
+std::vector<std::string> LocalDevices::Describe(const std::string& kind, LocalDevice* device) const {
+  const std::vector<std::string> worker = {options_.worker_program,
+                                           "--kinds",
+                                           kind,
+                                           "--state",
+                                           options_.state_folder,
+                                           "--turn_file",
+                                           absl::StrCat(options_.state_folder, "/turn")};
+  ChildOptions limits;
+  limits.deadline = options_.limit;
+  limits.cancelled = [this] { return stopping_.load(); };
+  std::vector<std::string> describe = worker;
+  describe.push_back("--describe");
+  const absl::StatusOr<ChildResult> child = RunChild(describe, limits);
+  if (!child.ok()) {
+    device->words = std::string(child.status().message());
+    return {};
+  }
+
+  std::vector<std::string> command = worker;
+  for (const std::string& argument :
+       {std::string("--server"), server_address_, std::string("--name"), LocalWorkerName(kind)}) {
+    command.push_back(argument);
+  }
+  // The processor's worker builds whatever it can; another one doing the same would disturb its measurements.
+  if (kind != "cpu") command.insert(command.end(), {"--build_kinds", kind});
+  absl::StatusOr<DeviceModel> model = absl::UnknownError("");
+  if (child->ok()) model = DeviceModelFromJson(child->stdout_text);
+  if (model.ok()) {
+    device->state = LocalDevice::State::kFound;
+    device->words = model->name;
+    // Drivers compile for seconds before a device is measured; the worker need not do it again.
+    const std::string file = absl::StrCat(options_.state_folder, "/described-", kind, ".json");
+    std::error_code ignored;
+    std::filesystem::create_directories(options_.state_folder, ignored);
+    std::ofstream stream(file);
+    stream << child->stdout_text;
+    stream.close();
+    if (stream) command.insert(command.end(), {"--device_model", file});
+    return command;
+  }
+  if (child->exit_code == kExitNoDevice) {
+    device->words = LastWords(child->stderr_text);
+    return {};
+  }
+  device->words = absl::StrCat("looking for it failed: fusion-worker --describe --kinds ", kind, " ",
+                               child->ok() ? "printed no device model" : child->Describe(),
+                               child->stderr_text.empty() ? "" : ". It said: ", LastWords(child->stderr_text));
+  if (kind != "cpu") {
+    absl::StrAppend(&device->words, ". Its driver is at fault; fusiond looks again when it is started again");
+    return {};
+  }
+  // Without this worker nothing is built at all, and its own attempts may go better.
+  device->state = LocalDevice::State::kFound;
+  return command;
+}
+
+}  // namespace fusion

@@ -1,0 +1,138 @@
+// Devices and workers are shell scripts here: what a driver may do to the process that asks it.
+#include "server/local_devices.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/time/clock.h"
+#include "compiler/cost/device_model.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace fusion {
+namespace {
+
+using testing::HasSubstr;
+using State = LocalDevice::State;
+
+class LocalDevicesTest : public testing::Test {
+ protected:
+  LocalDevicesTest() : folder_(absl::StrCat(testing::TempDir(), "local-devices-", getpid())) {
+    std::filesystem::create_directories(folder_);
+    DeviceModel model;
+    model.kind = "cpu";
+    model.name = "a processor";
+    std::ofstream(folder_ + "/cpu.json") << DeviceModelToJson(model);
+    model.kind = "opencl";
+    model.name = "a device";
+    std::ofstream(folder_ + "/opencl.json") << DeviceModelToJson(model);
+  }
+  ~LocalDevicesTest() override { std::filesystem::remove_all(folder_); }
+
+  // A fusion-worker that runs `describe` or `serve` with its kind in $kind.
+  std::string Program(const std::string& describe, const std::string& serve) {
+    const std::string file = folder_ + "/worker.sh";
+    std::ofstream(file) << absl::StrReplaceAll(R"(#!/bin/sh
+kind=$2
+cd FOLDER
+case "$*" in
+*--describe*) DESCRIBE ;;
+*) echo "$*" >> started.$kind; SERVE ;;
+esac
+)",
+                                               {{"FOLDER", folder_}, {"DESCRIBE", describe}, {"SERVE", serve}});
+    std::filesystem::permissions(file, std::filesystem::perms::owner_all);
+    return file;
+  }
+  LocalDevicesOptions Options(const std::string& program) { return {program, {"cpu", "opencl"}, folder_ + "/state"}; }
+  static LocalDevice Await(const LocalDevices& devices, size_t index, State state) {
+    while (true) {
+      LocalDevice device = devices.Devices()[index];
+      if (device.state == state) return device;
+      absl::SleepFor(absl::Milliseconds(5));
+    }
+  }
+  // The command line of the first worker of the kind.
+  std::string AwaitStarted(const std::string& kind) {
+    std::string line;
+    while (!std::getline(std::ifstream(absl::StrCat(folder_, "/started.", kind)), line)) {
+      absl::SleepFor(absl::Milliseconds(5));
+    }
+    return line;
+  }
+
+  const std::string folder_;
+};
+
+TEST_F(LocalDevicesTest, EachThatIsFoundHasAWorker) {
+  LocalDevices devices(Options(Program("cat $kind.json", "exec sleep 1000")));
+  EXPECT_TRUE(devices.IsExpected("opencl"));
+  EXPECT_FALSE(devices.IsExpected("abacus"));
+  EXPECT_EQ(devices.Devices()[1].state, State::kLooking);
+  devices.Start("unix:/s");
+  EXPECT_EQ(Await(devices, 0, State::kFound).words, "a processor");
+  EXPECT_EQ(Await(devices, 1, State::kFound).words, "a device");
+  EXPECT_THAT(AwaitStarted("cpu"), HasSubstr("--server unix:/s --name local "));
+  const std::string opencl = AwaitStarted("opencl");
+  EXPECT_THAT(opencl, HasSubstr(absl::StrCat("--turn_file ", folder_, "/state/turn")));
+  EXPECT_THAT(opencl, HasSubstr(absl::StrCat("--name local-opencl --build_kinds opencl --device_model ", folder_,
+                                             "/state/described-opencl")));
+  EXPECT_TRUE(devices.IsExpected("opencl"));
+}
+
+TEST_F(LocalDevicesTest, WhatIsNotThereHasAReason) {
+  LocalDevices devices(
+      Options(Program("[ $kind = cpu ] && exec cat cpu.json; echo 'install a driver' >&2; exit 3", "exec sleep 1000")));
+  devices.Start("unix:/s");
+  EXPECT_EQ(Await(devices, 1, State::kMissing).words, "install a driver");
+  EXPECT_FALSE(devices.IsExpected("opencl"));
+  EXPECT_EQ(devices.Devices()[0].state, State::kFound);
+  AwaitStarted("cpu");
+  devices.Stop(absl::Seconds(10));
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/started.opencl"));
+}
+
+TEST_F(LocalDevicesTest, ADriverThatHangsCostsItsKindOnly) {
+  LocalDevicesOptions options =
+      Options(Program("[ $kind = cpu ] && exec cat cpu.json; exec sleep 1000", "exec sleep 1000"));
+  LocalDevices patient(options);
+  patient.Start("unix:/s");
+  AwaitStarted("cpu");
+  EXPECT_TRUE(patient.IsExpected("opencl"));
+  patient.Stop(absl::ZeroDuration());  // returns, though the search goes on
+
+  options.kinds = {"opencl"};
+  options.limit = absl::Milliseconds(1);
+  LocalDevices devices(options);
+  devices.Start("unix:/s");
+  EXPECT_THAT(Await(devices, 0, State::kMissing).words, HasSubstr("--kinds opencl did not finish within"));
+}
+
+TEST_F(LocalDevicesTest, ADriverThatCrashesCostsItsKindOnly) {
+  LocalDevices devices(Options(
+      Program("[ $kind = cpu ] && exec cat cpu.json; echo the driver says >&2; kill -SEGV $$", "exec sleep 1000")));
+  devices.Start("unix:/s");
+  EXPECT_THAT(Await(devices, 1, State::kMissing).words,
+              testing::AllOf(HasSubstr("was ended by signal 11"), HasSubstr("It said: the driver says")));
+}
+
+TEST_F(LocalDevicesTest, AProcessorThatCannotBeDescribedIsTriedAllTheSame) {
+  LocalDevices devices(Options(Program("exit 1", "exec sleep 1000")));
+  devices.Start("unix:/s");
+  EXPECT_THAT(AwaitStarted("cpu"), testing::Not(HasSubstr("--device_model")));
+  EXPECT_THAT(Await(devices, 1, State::kMissing).words, HasSubstr("exited with 1"));
+}
+
+TEST_F(LocalDevicesTest, AWorkerThatEndsIsNamed) {
+  LocalDevices devices(Options(Program("cat $kind.json", "[ $kind = cpu ] && exec sleep 1000; exit 4")));
+  devices.Start("unix:/s");
+  EXPECT_THAT(Await(devices, 1, State::kFailing).words,
+              HasSubstr("a device: its worker ended with exit code 4 (endings"));
+}
+
+}  // namespace
+}  // namespace fusion
