@@ -83,7 +83,7 @@ bool FoldAlongLanes(const DeviceModel& device, Nest* nest, movement::Kernel* ker
       buffer.elements = packed.elements;
       buffer.is_constant = true;
       buffer.packed_from = static_cast<int>(kernel->packs.size());
-      kernel->packs.push_back({source.tensor, packed.box, packed.load->indices[0], {}});
+      kernel->packs.push_back({source.tensor, packed.box, packed.load->indices[0], {}, {}});
       std::vector<Index> coordinates;
       std::vector<int64_t> extents;
       for (const Axis& axis : packed.box) {

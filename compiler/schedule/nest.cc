@@ -228,8 +228,7 @@ void Nest::ForEachIndex(const std::function<void(const Index&)>& f) const {
   if (mask_limit >= 0) f(mask_index);
 }
 
-absl::StatusOr<PhysicalTe> MakePhysical(const te::Program& program, const te::Te& te, const LayoutOf& layout_of,
-                                        AxisSource* axes) {
+absl::StatusOr<PhysicalTe> MakePhysical(const te::Te& te, const LayoutOf& layout_of, AxisSource* axes) {
   PhysicalTe physical;
   physical.te = te;
   const Layout layout = layout_of(te.outputs[0]);

@@ -41,8 +41,7 @@ struct PhysicalTe {
 using LayoutOf = std::function<Layout(te::TensorId)>;
 
 // All outputs of the te must share one layout.
-absl::StatusOr<PhysicalTe> MakePhysical(const te::Program& program, const te::Te& te, const LayoutOf& layout_of,
-                                        AxisSource* axes);
+absl::StatusOr<PhysicalTe> MakePhysical(const te::Te& te, const LayoutOf& layout_of, AxisSource* axes);
 
 // Splits a spatial axis i into (i//d, i%d) where the body divides it by d >= min_divisor, a divisor of its extent.
 void SplitDividedAxes(PhysicalTe* physical, AxisSource* axes, int64_t min_divisor);

@@ -240,8 +240,8 @@ class BlockScheduler {
 
   // A stage alone on a grid of its own.
   absl::Status AddPhase(const te::Te& te) {
-    ASSIGN_OR_RETURN(PhysicalTe physical, MakePhysical(
-                                              program_, te, [this](TensorId t) { return LayoutOfTensor(t); }, &axes_));
+    ASSIGN_OR_RETURN(PhysicalTe physical,
+                     MakePhysical(te, [this](TensorId t) { return LayoutOfTensor(t); }, &axes_));
     ASSIGN_OR_RETURN(Nest nest, MakeNest(physical));
     const bool empty = DomainPoints(te, false) == 0;
     if (library_product_ >= 0 && &te == &program_.tes[library_product_]) {
@@ -399,8 +399,7 @@ class BlockScheduler {
     for (int s = first; s < last; ++s) {
       const te::Te& te = program_.tes[s];
       ASSIGN_OR_RETURN(PhysicalTe physical,
-                       MakePhysical(
-                           program_, te, [this](TensorId t) { return LayoutOfTensor(t); }, &axes_));
+                       MakePhysical(te, [this](TensorId t) { return LayoutOfTensor(t); }, &axes_));
       if (DomainPoints(physical.te) == 0) return absl::FailedPreconditionError("an empty stage");
       if (WantsRegisterTile(program_, te, device_)) {
         products = true;

@@ -140,7 +140,7 @@ movement::Step StepOf(const Nest& nest, const DeviceModel& device) {
   if (const std::optional<movement::ExtremeFold> extreme = movement::ExtremeFoldOf(fold, nest.body)) {
     const Axis& row = fold.axes.back();
     if (device.task_lanes == 1 && row.extent >= kLeastVectors * lanes &&
-        Vectorizable({extreme->value}, row, lanes, &contiguous) && contiguous > 0) {
+        FoldsInVectors({extreme->value}, row, lanes, &contiguous) && contiguous > 0) {
       step.strategy = movement::Strategy::kRowFold;
       step.vec_axis = row.id;
     }
