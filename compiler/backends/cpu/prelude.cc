@@ -138,7 +138,7 @@ SI vf zip_high(vf a, vf b) { return __builtin_shufflevector(a, b, $ZH); }
 typedef T V##_u __attribute__((vector_size(N * sizeof(T)), aligned(S), may_alias)); \
 SI V ld_##V(const void* p) { return *(const V##_u*)p; } \
 SI void st_##V(void* p, V v) { *(V##_u*)p = v; }
-BITS(vb, u8, 16, 1) BITS(vw, u16, $L, 2) BITS(vd, float, $L, 4)
+BITS(vb, u8, 16, 1) BITS(vw, u16, $L, 2) BITS(v32, float, $L, 4)
 SI vb zip_vb_low(vb a, vb b) { return __builtin_shufflevector(a, b, $ZBL); }
 SI vb zip_vb_high(vb a, vb b) { return __builtin_shufflevector(a, b, $ZBH); }
 SI vw zip_vw_low(vw a, vw b) { return __builtin_shufflevector(a, b, $ZL); }
@@ -150,8 +150,8 @@ SI vw zip_vw_high(vw a, vw b) { return __builtin_shufflevector(a, b, $ZH); }
 #define ld_bits_i16 ld_vw
 #define ld_bits_f16 ld_vw
 #define ld_bits_bf16 ld_vw
-#define ld_bits_i32 ld_vd
-#define ld_bits_u32 ld_vd
+#define ld_bits_i32 ld_v32
+#define ld_bits_u32 ld_v32
 #define st_bits_u8 st_vb
 #define st_bits_i8 st_vb
 #define st_bits_bool st_vb
@@ -159,8 +159,8 @@ SI vw zip_vw_high(vw a, vw b) { return __builtin_shufflevector(a, b, $ZH); }
 #define st_bits_i16 st_vw
 #define st_bits_f16 st_vw
 #define st_bits_bf16 st_vw
-#define st_bits_i32 st_vd
-#define st_bits_u32 st_vd
+#define st_bits_i32 st_v32
+#define st_bits_u32 st_v32
 SI vf even(vf a, vf b) { return __builtin_shufflevector(a, b, $E); }
 #if $L == 16 && defined(__AVX512F__)
 SI u16 first_lanes(ix n) { return (u16)((1u << (n < 0 ? 0 : n > 16 ? 16 : n)) - 1); }
