@@ -183,7 +183,34 @@ TEST(Resize, LinearAndCubic) {
               ElementsAre(DoubleNear(1.5031185, 1e-6), DoubleNear(3.43953935, 1e-6), DoubleNear(5.68065693, 1e-6)));
 }
 
-TEST(Resize, ManyTapsBecomeAFold) {
+// Rows before columns, whether their taps are written out or folded: of a product of both, the product.
+TEST(Resize, AxisAfterAxis) {
+  const std::string linear = "linear";
+  const auto shrunk = [&](const Shape& shape, const std::vector<double>& scales, bool antialias) {
+    Tensor x(DType::kF32, shape);
+    const int64_t columns = shape.back();
+    for (int64_t i = 0; i < x.num_elements(); ++i) {
+      const double row = std::sin(static_cast<double>(i / columns)),
+                   column = std::cos(static_cast<double>(i % columns));
+      x.SetDouble(i, shape[0] == 1 ? column : columns == 1 ? row : row * column);
+    }
+    return Values(RunOp(Resized(x, scales, {{"mode", linear}, {"antialias", int64_t{antialias}}})));
+  };
+  for (const bool antialias : {false, true}) {
+    for (const auto& [by_rows, by_columns] : std::vector<std::pair<double, double>>{{0.1, 0.5}, {0.5, 0.1}, {0.1, 2}}) {
+      const std::vector<double> rows = shrunk({40, 1}, {by_rows, 1}, antialias);
+      const std::vector<double> columns = shrunk({1, 30}, {1, by_columns}, antialias);
+      const std::vector<double> both = shrunk({40, 30}, {by_rows, by_columns}, antialias);
+      ASSERT_EQ(both.size(), rows.size() * columns.size());
+      for (size_t i = 0; i < both.size(); ++i) {
+        EXPECT_NEAR(both[i], rows[i / columns.size()] * columns[i % columns.size()], 1e-6) << by_rows << " " << i;
+      }
+    }
+  }
+  EXPECT_EQ(CountTes(Resized(Wave({40, 30}, 1), {0.1, 0.1}, {{"mode", linear}, {"antialias", int64_t{1}}})), 2);
+}
+
+TEST(Resize, Cubic) {
   Tensor x(DType::kF32, {4, 4});
   for (int64_t i = 0; i < 16; ++i) x.SetDouble(i, static_cast<double>(i + 1));
   const OpCase cubic = Resized(x, {2, 2}, {{"mode", std::string("cubic")}});

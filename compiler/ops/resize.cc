@@ -1,5 +1,6 @@
 // Resize (and Upsample, its old name): every output reads a few inputs per axis through tables known at compile time.
-// Few taps are written out, so that the result is a map that fuses like any other; many become a fold.
+// One axis after the other: few taps are written out, so that the result is a map that fuses like any other; many
+// become a fold.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -117,27 +118,27 @@ absl::StatusOr<Types> InferResize(const OpContext& context, int) {
 struct AxisTables {
   int64_t taps = 1;
   bool copies = true;
+  bool unrolled = true;
   // Unrolled: one 1-D table a tap. Folded: one table over [tap, out].
   std::vector<IndexTable> index;
   std::vector<te::TensorId> weight;
 
-  Index At(const Index& tap, int64_t t, const Index& o, bool unrolled) {
-    return unrolled || taps == 1 ? index[taps == 1 ? 0 : t]({o}) : index[0]({tap, o});
-  }
-  Scalar Weight(const te::Builder& b, const Index& tap, int64_t t, const Index& o, bool unrolled) const {
-    return unrolled || taps == 1 ? b.At(weight[taps == 1 ? 0 : t], {o}) : b.At(weight[0], {tap, o});
+  Index At(const Index& tap, int64_t t, const Index& o) { return unrolled ? index[t]({o}) : index[0]({tap, o}); }
+  Scalar Weight(const te::Builder& b, const Index& tap, int64_t t, const Index& o) const {
+    return unrolled ? b.At(weight[t], {o}) : b.At(weight[0], {tap, o});
   }
 };
 
-AxisTables MakeTables(te::Builder* b, const ResizeTaps& taps, int64_t out, DType acc, bool unrolled) {
+AxisTables MakeTables(te::Builder* b, const ResizeTaps& taps, int64_t out, DType acc) {
   AxisTables tables;
   tables.taps = static_cast<int64_t>(taps.index.size());
   tables.copies = taps.Copies();
+  tables.unrolled = tables.taps <= kMaxUnrolledTaps;
   const auto add = [&](const Shape& shape, const std::vector<int64_t>& index, const std::vector<double>& weight) {
     tables.index.emplace_back(b, "resize_index", shape, index);
     if (!tables.copies) tables.weight.push_back(b->Constant("resize_weight", Tensor::From(acc, shape, weight)));
   };
-  if (unrolled || tables.taps == 1) {
+  if (tables.unrolled) {
     for (int64_t t = 0; t < tables.taps; ++t) add({out}, taps.index[t], taps.weight[t]);
     return tables;
   }
@@ -163,81 +164,59 @@ absl::Status LowerResize(LowerContext& context) {
   const int rank = static_cast<int>(axes.size());
   const DType acc = spec.mode == "nearest" ? type.dtype : IsFloat(type.dtype) ? ComputeType(type.dtype) : DType::kF32;
   std::vector<ResizeTaps> taps(rank);
-  std::vector<bool> moves(rank);
-  int64_t total = 1;
+  std::vector<AxisTables> tables(rank);
+  int last = -1;  // that moves; -1: none does
   for (int d = 0; d < rank; ++d) {
     const ResizeAxis& axis = axes[d];
-    moves[d] = axis.in != axis.out || axis.scale != 1 || axis.roi_begin != 0 || axis.roi_end != 1;
-    if (!moves[d]) continue;
+    if (axis.in == axis.out && axis.scale == 1 && axis.roi_begin == 0 && axis.roi_end == 1) continue;
     taps[d] = MakeResizeTaps(spec, axis);
-    total *= static_cast<int64_t>(taps[d].index.size());
+    tables[d] = MakeTables(&b, taps[d], axis.out, acc);
+    last = d;
   }
-  const bool unrolled = total <= kMaxUnrolledTaps;
-  std::vector<AxisTables> tables(rank);
-  Shape fold;
-  for (int d = 0; d < rank; ++d) {
-    if (!moves[d]) continue;
-    tables[d] = MakeTables(&b, taps[d], axes[d].out, acc, unrolled);
-    if (!unrolled && tables[d].taps > 1) fold.push_back(tables[d].taps);
-  }
+  const auto moves = [&](int d) { return !taps[d].index.empty(); };
   // Beyond the image, the extrapolation value.
   const auto extrapolate = [&](const Idx& i, const Scalar& value) {
     te::Pred inside;
     for (int d = 0; d < rank; ++d) {
-      if (!moves[d]) continue;
+      if (!moves(d)) continue;
       if (taps[d].inside_begin > 0) inside.push_back({i[d], te::Cmp::kGe, Index(taps[d].inside_begin)});
       if (taps[d].inside_end < axes[d].out) inside.push_back({i[d], te::Cmp::kLt, Index(taps[d].inside_end)});
     }
     if (inside.empty()) return value;
     return te::If(inside, value, te::Imm(value->dtype, context.attrs.Float("extrapolation_value")));
   };
-  if (unrolled) {
-    // Axis by axis, the outermost first: taps add up instead of multiplying, and lanes along the innermost axis find
-    // what lies beside each other until its own turn.
-    te::TensorId from = context.in[0];
-    Shape shape = context.ShapeOf(0);
-    const auto resampled = [&](int d, const Idx& i) {
-      Scalar result;
-      Idx at = i;
-      for (int64_t t = 0; t < tables[d].taps; ++t) {
-        at[d] = tables[d].At(Index(0), t, i[d], true);
-        Scalar term = te::Cast(acc, b.At(from, at));
-        if (!tables[d].copies) term = tables[d].Weight(b, Index(0), t, i[d], true) * term;
-        result = result == nullptr ? term : result + term;
-      }
-      return result;
-    };
-    int last = rank - 1;  // that moves; -1: none does
-    while (last >= 0 && !moves[last]) --last;
-    for (int d = 0; d < last; ++d) {
-      if (!moves[d]) continue;
-      shape[d] = axes[d].out;
-      from = b.Map("resized", acc, shape, [&](const Idx& i) { return resampled(d, i); });
-    }
-    DefineMap(context, 0, [&](const Idx& i) {
-      const Scalar value = last >= 0 ? resampled(last, i) : te::Cast(acc, b.At(from, i));
-      return te::Cast(type.dtype, extrapolate(i, value));
-    });
+  // Axis by axis, the outermost first: taps add up instead of multiplying, and lanes along the innermost axis find what
+  // lies beside each other until its own turn.
+  te::TensorId from = context.in[0];
+  Shape shape = context.ShapeOf(0);
+  const auto tap = [&](int d, const Idx& i, const Index& folded, int64_t t) {
+    Idx at = i;
+    at[d] = tables[d].At(folded, t, i[d]);
+    const Scalar x = te::Cast(acc, b.At(from, at));
+    return tables[d].copies ? x : tables[d].Weight(b, folded, t, i[d]) * x;
+  };
+  const auto sum_of_taps = [&](int d, const Idx& i) {
+    Scalar sum = tap(d, i, Index(0), 0);
+    for (int64_t t = 1; t < tables[d].taps; ++t) sum = sum + tap(d, i, Index(0), t);
+    return sum;
+  };
+  for (int d = 0; d < last; ++d) {
+    if (!moves(d)) continue;
+    shape[d] = axes[d].out;
+    from = tables[d].unrolled ? b.Map("resized", acc, shape, [&](const Idx& i) { return sum_of_taps(d, i); })
+                              : b.Reduce("resized", te::FoldKind::kSum, acc, acc, shape, {tables[d].taps},
+                                         [&](const Idx& i, const Idx& r) { return tap(d, i, r[0], 0); });
+  }
+  if (last >= 0 && !tables[last].unrolled) {
+    context.out = {b.Reduce(
+        "resize", te::FoldKind::kSum, type.dtype, acc, type.shape, {tables[last].taps},
+        [&](const Idx& i, const Idx& r) { return tap(last, i, r[0], 0); }, extrapolate)};
     return absl::OkStatus();
   }
-  context.out = {b.Reduce(
-      "resize", te::FoldKind::kSum, type.dtype, acc, type.shape, fold,
-      [&](const Idx& i, const Idx& r) {
-        Idx from = i;
-        Scalar weight;
-        int next = 0;
-        for (int d = 0; d < rank; ++d) {
-          if (!moves[d]) continue;
-          const Index tap = tables[d].taps > 1 ? r[next++] : Index(0);
-          from[d] = tables[d].At(tap, 0, i[d], false);
-          if (tables[d].copies) continue;
-          const Scalar factor = tables[d].Weight(b, tap, 0, i[d], false);
-          weight = weight == nullptr ? factor : weight * factor;
-        }
-        const Scalar x = te::Cast(acc, b.At(context.in[0], from));
-        return weight == nullptr ? x : weight * x;
-      },
-      [&](const Idx& i, const Scalar& sum) { return extrapolate(i, sum); })};
+  DefineMap(context, 0, [&](const Idx& i) {
+    const Scalar value = last >= 0 ? sum_of_taps(last, i) : te::Cast(acc, b.At(from, i));
+    return te::Cast(type.dtype, extrapolate(i, value));
+  });
   return absl::OkStatus();
 }
 
