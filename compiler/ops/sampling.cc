@@ -140,6 +140,32 @@ Tables GridTables(LowerContext& context, const GridSpec& spec, int component, in
   return tables;
 }
 
+// Of all axes together, which every channel reads: the place of each tap in the row-major image, the product of
+// weights.
+Tables CombinedTaps(te::Builder* b, const std::vector<Tables>& axes, Shape shape, int64_t taps, const Shape& image) {
+  const Shape each(axes.size(), taps);
+  shape.back() = NumElements(each);
+  const auto of_axis = [&](te::TensorId table, size_t d, const Idx& i) {
+    Idx at(i.begin(), i.end() - 1);
+    at.push_back(te::Delinearize(i.back(), each)[d]);
+    return b->At(table, at);
+  };
+  Tables combined;
+  combined.index = b->Map("tap", DType::kI64, shape, [&](const Idx& i) {
+    Scalar place = of_axis(axes[0].index, 0, i);
+    for (size_t d = 1; d < axes.size(); ++d) {
+      place = place * te::ImmInt(DType::kI64, image[d]) + of_axis(axes[d].index, d, i);
+    }
+    return place;
+  });
+  combined.weight = b->Map("tap_weight", b->info(axes[0].weight).dtype, shape, [&](const Idx& i) {
+    Scalar weight = of_axis(axes[0].weight, 0, i);
+    for (size_t d = 1; d < axes.size(); ++d) weight = weight * of_axis(axes[d].weight, d, i);
+    return weight;
+  });
+  return combined;
+}
+
 absl::Status LowerGridSample(LowerContext& context) {
   ASSIGN_OR_RETURN(const GridSpec spec, GridSpecOf(context));
   const Shape& x = context.ShapeOf(0);
@@ -151,22 +177,19 @@ absl::Status LowerGridSample(LowerContext& context) {
   }
   const DType acc = ComputeType(type.dtype);
   const int spatial = context.Rank(0) - 2;
-  std::vector<Tables> tables;
-  tables.reserve(spatial);
-  for (int d = 0; d < spatial; ++d) tables.push_back(GridTables(context, spec, spatial - 1 - d, x[d + 2]));
-  context.out = {b.Reduce("grid_sample", te::FoldKind::kSum, type.dtype, acc, type.shape, Shape(spatial, spec.taps()),
-                          [&](const Idx& i, const Idx& r) {
-                            Idx from{i[0], i[1]};
-                            Scalar weight;
-                            for (int d = 0; d < spatial; ++d) {
-                              Idx at{i[0]};
-                              at.insert(at.end(), i.begin() + 2, i.end());
-                              at.push_back(r[d]);
-                              const Scalar factor = b.At(tables[d].weight, at);
-                              weight = weight == nullptr ? factor : weight * factor;
-                              from.push_back(Index::Load(tables[d].index, at, {0, x[d + 2] - 1}));
-                            }
-                            return te::Cast(acc, weight) * te::Cast(acc, b.At(context.in[0], from));
+  std::vector<Tables> axes;
+  axes.reserve(spatial);
+  for (int d = 0; d < spatial; ++d) axes.push_back(GridTables(context, spec, spatial - 1 - d, x[d + 2]));
+  const Shape image(x.begin() + 2, x.end());
+  const Tables taps = spatial > 1 ? CombinedTaps(&b, axes, context.ShapeOf(1), spec.taps(), image) : axes[0];
+  context.out = {b.Reduce("grid_sample", te::FoldKind::kSum, type.dtype, acc, type.shape,
+                          {b.info(taps.index).shape.back()}, [&](const Idx& i, const Idx& r) {
+                            Idx at{i[0]};
+                            at.insert(at.end(), i.begin() + 2, i.end());
+                            at.push_back(r[0]);
+                            Idx from = te::Delinearize(Index::Load(taps.index, at, {0, NumElements(image) - 1}), image);
+                            from.insert(from.begin(), {i[0], i[1]});
+                            return te::Cast(acc, b.At(taps.weight, at)) * te::Cast(acc, b.At(context.in[0], from));
                           })};
   return absl::OkStatus();
 }
