@@ -96,7 +96,8 @@ void MoveSlidingLast(te::Program* program, const LayoutOf& layout_of, int64_t la
   }
 }
 
-// The divisor by which the loads of the body divide the axis, if it divides the extent; else 1.
+// The divisor by which the loads of the body divide the axis; 1: none, or what lies past the end of an extent that it
+// does not divide could not be computed like the rest.
 int64_t DivisorOf(const te::Te& te, const Axis& axis) {
   int64_t divisor = 1;
   const auto visit = [&](const Index& index, const auto& self) -> void {
@@ -106,10 +107,18 @@ int64_t DivisorOf(const te::Te& te, const Axis& axis) {
       self(*part.term.inner, self);
     }
   };
-  te::Visit(te.body[0], [&](const te::ScalarNode& node) {
-    for (const Index& index : node.indices) visit(index, visit);
-  });
-  return axis.extent % divisor == 0 && divisor < axis.extent ? divisor : 1;
+  bool guarded = true;
+  for (const std::vector<Scalar>* scalars : {&te.body, &te.then}) {
+    for (const Scalar& s : *scalars) {
+      te::Visit(s, [&](const te::ScalarNode& node) {
+        for (const Index& index : node.indices) {
+          if (scalars == &te.body) visit(index, visit);
+          guarded = guarded && (node.pad != nullptr || !index.UsesAxis(axis.id));
+        }
+      });
+    }
+  }
+  return (axis.extent % divisor == 0 || guarded) && divisor < axis.extent ? divisor : 1;
 }
 
 // The phases of a transposed convolution: results whose innermost axis the body divides are computed remainder by
@@ -134,11 +143,12 @@ void TakePhasesApart(te::Program* program, const LayoutOf& layout_of) {
       at.push_back(Index(te.axes[a]));
     }
     const Axis lane = te.axes.back();
-    const Axis remainder = program->NewAxis(divisor), quotient = program->NewAxis(lane.extent / divisor);
+    const Axis remainder = program->NewAxis(divisor);
+    const Axis quotient = program->NewAxis((lane.extent + divisor - 1) / divisor);
     phases.axes.back() = remainder;
     phases.axes.push_back(quotient);
     renamed[lane.id] = Index(quotient) * divisor + Index(remainder);
-    shape.insert(shape.end(), {divisor, lane.extent / divisor});
+    shape.insert(shape.end(), {divisor, quotient.extent});
     at.insert(at.end(), {te::Mod(Index(lane), divisor), te::FloorDiv(Index(lane), divisor)});
     for (Axis& axis : phases.fold->axes) {
       const Axis fresh = program->NewAxis(axis.extent);
