@@ -122,8 +122,9 @@ int64_t DivisorOf(const te::Te& te, const Axis& axis) {
 }
 
 // The phases of a transposed convolution: results whose innermost axis the body divides are computed remainder by
-// remainder, so that neighbours have equal taps, and put in order by a map behind. No change where nothing divides.
-void TakePhasesApart(te::Program* program, const LayoutOf& layout_of) {
+// remainder, so that neighbours have equal taps, and put in order by a map behind. False: nothing divides.
+bool TakePhasesApart(te::Program* program, const LayoutOf& layout_of) {
+  bool taken = false;
   for (te::Te& te : std::exchange(program->tes, {})) {
     const bool plain_sum = !te.IsMap() && !te.routine && te.fold->kind == te::FoldKind::kSum && !te.axes.empty() &&
                            te.outputs.size() == 1 && layout_of(te.outputs[0]).plain() && te.fold->pred.empty();
@@ -132,6 +133,7 @@ void TakePhasesApart(te::Program* program, const LayoutOf& layout_of) {
       program->tes.push_back(std::move(te));
       continue;
     }
+    taken = true;
     te::Te phases = te;
     std::map<int, Index> renamed;
     Shape shape;
@@ -171,6 +173,7 @@ void TakePhasesApart(te::Program* program, const LayoutOf& layout_of) {
     te.body = {te::Load(apart, dtype, at)};
     program->tes.push_back(std::move(te));
   }
+  return taken;
 }
 
 }  // namespace
@@ -179,8 +182,7 @@ std::optional<te::Program> CopyWindows(te::Program program, const LayoutOf& layo
   if (device.task_lanes > 1) return std::nullopt;  // neighbouring work-items need no vector
   const int64_t lanes = device.vector_bytes / 4;
   MoveSlidingLast(&program, layout_of, lanes);
-  TakePhasesApart(&program, layout_of);
-  bool copied = false;
+  bool changed = TakePhasesApart(&program, layout_of);
   for (te::Te& te : std::exchange(program.tes, {})) {
     const SlidingLoad sliding = FindSliding(program, te, layout_of);
     if (sliding.load == nullptr || (sliding.load->pad == nullptr && sliding.stride == 1) ||
@@ -215,7 +217,7 @@ std::optional<te::Program> CopyWindows(te::Program program, const LayoutOf& layo
       program.tes.push_back(std::move(te));
       continue;
     }
-    copied = true;
+    changed = true;
     const te::TensorId copy = program.AddTensor("window", load.dtype, shape, te::Role::kIntermediate);
     te::Te map;
     map.outputs = {copy};
@@ -244,7 +246,7 @@ std::optional<te::Program> CopyWindows(te::Program program, const LayoutOf& layo
     program.tes.push_back(std::move(map));
     program.tes.push_back(std::move(te));
   }
-  if (!copied) return std::nullopt;
+  if (!changed) return std::nullopt;
   return program;
 }
 

@@ -15,8 +15,8 @@
 namespace fusion {
 
 // A program with such a copy in front of every fold that reads a window of one f32 tensor, in whatever layout, through
-// a border or with a stride along the innermost axis of its plain result. nullopt: there is none, or the copies would
-// be much larger than what they are copies of.
+// a border or with a stride along the innermost axis of its plain result; and in which results that interleave are
+// computed phase by phase. nullopt: there is none, or the copies would be much larger than what they are copies of.
 std::optional<te::Program> CopyWindows(te::Program program, const LayoutOf& layout_of, const DeviceModel& device);
 
 }  // namespace fusion

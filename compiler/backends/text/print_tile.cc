@@ -734,6 +734,19 @@ class TilePrinter {
       } else {
         out_->Line(VectorStoreText(stored, place, value));
       }
+    } else if (group_ == 1 && VectorThen() && !step_.then.empty() && step_.lane_limit < 0) {
+      // Lanes apart from each other are stored one by one, but computed together.
+      if (!valid.empty()) out_->Open("if (left > 0)");
+      ExprPrinter printer(out_, {&kernel_, name, tile.lane_axis, lanes_, valid, {{"acc", true}}, next_temp_});
+      const std::string value = printer.EmitVector(step_.then[0]);
+      out_->Line(absl::StrCat(StorageType(stored), " apart[", lanes_, "]; ", VectorStoreText(stored, "apart", value)));
+      const auto in_lane = [&](int axis) {
+        return axis == tile.lane_axis ? absl::StrCat("(", Name(axis), " + l)") : Name(axis);
+      };
+      const std::string count = valid.empty() ? absl::StrCat(lanes_) : valid;
+      out_->Line(absl::StrCat("for (ix l = 0, n = ", count, "; l < n; ++l) b", step_.stores[0].buffer, "[",
+                              IndexText(step_.stores[0].address, in_lane, kernel_), "] = apart[l];"));
+      if (!valid.empty()) out_->Close();
     } else {
       const std::string lane = Name(tile.lane_axis);
       const std::string lane_value = LaneText(step_.fold->acc, "acc", "l");
