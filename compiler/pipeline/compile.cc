@@ -234,12 +234,16 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
   if (FindBackend(context.device->kind) == nullptr) {
     return absl::UnimplementedError(absl::StrCat("no kernels are printed for target '", context.device->kind, "'"));
   }
+  const auto simplified = [&](const ecg::Graph& graph, simplify::Widening widening) {
+    const bool small = options.size == "small";
+    return simplify::Simplify(graph, widening, small ? simplify::Reordering::kHoldOnce : simplify::Reordering::kFold);
+  };
   RETURN_IF_ERROR(clock->Begin("import", "reading the model"));
   if (files.graph != nullptr) {
     account->nodes_model = static_cast<int64_t>(files.graph->nodes().size());
     account->weights.model_bytes = ConstantBytes(*files.graph);
     RETURN_IF_ERROR(clock->Begin("simplify", absl::StrCat(account->nodes_model, " operators")));
-    planned.graph = simplify::Simplify(*files.graph, simplify::Widening::kKeep);
+    planned.graph = simplified(*files.graph, simplify::Widening::kKeep);
   } else {
     onnx_import::ImportRequest request;
     request.model_path = files.model_path;
@@ -253,26 +257,26 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
     account->nodes_model = imported.model_nodes;
     account->weights.model_bytes = ConstantBytes(imported.graph);
     RETURN_IF_ERROR(clock->Begin("simplify", absl::StrCat(imported.graph.nodes().size(), " operators")));
-    planned.graph = simplify::Simplify(imported.graph, simplify::Widening::kKeep);
+    planned.graph = simplified(imported.graph, simplify::Widening::kKeep);
     planned.input_symbols = std::move(imported.input_symbols);
     planned.input_extents = std::move(imported.input_extents);
   }
   account->nodes_simplified = static_cast<int64_t>(planned.graph.nodes().size());
   RETURN_IF_ERROR(clock->Begin("rewrite", absl::StrCat(account->nodes_simplified, " operators")));
   if (options.disabled_passes.count("rewrite")) {
-    planned.graph = simplify::Simplify(planned.graph);
+    planned.graph = simplified(planned.graph, simplify::Widening::kFold);
   } else {
     rewrite::Options rewrite_options;
     rewrite_options.math = math;
     rewrite_options.disabled = options.disabled_rules;
     ASSIGN_OR_RETURN(rewrite::Result rewritten, rewrite::Rewrite(planned.graph, rewrite_options));
-    planned.graph = simplify::Simplify(rewritten.graph);
+    planned.graph = simplified(rewritten.graph, simplify::Widening::kFold);
     for (rewrite::Firing& firing : rewritten.firings) {
       account->rewrites.push_back({"", std::move(firing.rule), std::move(firing.where), firing.flops_saved,
                                    firing.bytes_saved, firing.nodes_saved});
     }
   }
-  if (options.precision == "fp16") planned.graph = simplify::Simplify(StoreAsHalves(planned.graph));
+  if (options.precision == "fp16") planned.graph = simplified(StoreAsHalves(planned.graph), simplify::Widening::kFold);
   if (constants != nullptr) planned.graph = constants->Share(planned.graph);
   planned.graph = simplify::OpenIndices(planned.graph);
   RETURN_IF_ERROR(ecg::Verify(planned.graph));

@@ -34,7 +34,7 @@ bool HoldsTwice(const ecg::Graph& graph, const ecg::Node& node) {
 
 }  // namespace
 
-ecg::Graph FoldConstants(const ecg::Graph& graph, Widening widening) {
+ecg::Graph FoldConstants(const ecg::Graph& graph, Widening widening, Reordering reordering) {
   ecg::Rewriter rewriter(graph);
   for (const ecg::Node& node : graph.nodes()) {
     // The new inputs count: they may have become constants in this sweep. The node is looked at in a graph of its own,
@@ -58,7 +58,8 @@ ecg::Graph FoldConstants(const ecg::Graph& graph, Widening widening) {
     const bool stays = std::any_of(node.outputs.begin(), node.outputs.end(),
                                    [&](ecg::ValueId value) { return graph.IsOutputWithExtents(value); });
     const bool narrow = widening == Widening::kKeep && ecg::OnlyWidens(alone, alone.node(id));
-    if (!stays && !narrow && !HoldsTwice(graph, node) && ecg::IsFoldable(alone, alone.node(id), limits)) {
+    const bool twice = reordering == Reordering::kHoldOnce && HoldsTwice(graph, node);
+    if (!stays && !narrow && !twice && ecg::IsFoldable(alone, alone.node(id), limits)) {
       // A node that cannot be evaluated (an index out of range) stays and fails where the user can see it.
       if (auto values = ecg::EvaluateNode(alone, alone.node(id)); values.ok()) {
         for (size_t i = 0; i < values->size(); ++i) {

@@ -14,13 +14,18 @@ namespace fusion::simplify {
 ecg::Graph RemoveNoops(const ecg::Graph& graph);
 
 // Replaces nodes whose inputs are all constants (or whose inputs' types alone count) by their value, unless that would
-// be much larger than what it is made of, or a large constant in another order beside itself (a table of embeddings that
-// is also a transposed right operand). Reshaped constants share their bytes.
+// be much larger than what it is made of. Reshaped constants share their bytes.
 //
-// kKeep: a constant of 8 or 16 bit integers that a node only widens (a dequantised weight) stays narrow, since the wide
-// value holds nothing more and its narrow origin could not be found again. For what runs before rewriting.
+// Widening::kKeep: a constant of 8 or 16 bit integers that a node only widens (a dequantised weight) stays narrow,
+// since the wide value holds nothing more and its narrow origin could not be found again. For what runs before
+// rewriting.
+//
+// Reordering::kHoldOnce: a large constant that a node only brings into another order stays as it is where others read
+// it (a table of embeddings that is also a transposed right operand). What else is computed of the result then stays,
+// too.
 enum class Widening : uint8_t { kFold, kKeep };
-ecg::Graph FoldConstants(const ecg::Graph& graph, Widening widening);
+enum class Reordering : uint8_t { kFold, kHoldOnce };
+ecg::Graph FoldConstants(const ecg::Graph& graph, Widening widening, Reordering reordering = Reordering::kFold);
 inline ecg::Graph FoldConstants(const ecg::Graph& graph) { return FoldConstants(graph, Widening::kFold); }
 
 // Common subexpressions: one node for equal operator, inputs and attributes; one constant for equal type and bytes.
@@ -35,7 +40,7 @@ ecg::Graph RemoveDead(const ecg::Graph& graph);
 ecg::Graph OpenIndices(const ecg::Graph& graph);
 
 // All but OpenIndices, in the order that lets each see what the one before uncovered. Idempotent.
-ecg::Graph Simplify(const ecg::Graph& graph, Widening widening);
+ecg::Graph Simplify(const ecg::Graph& graph, Widening widening, Reordering reordering = Reordering::kFold);
 inline ecg::Graph Simplify(const ecg::Graph& graph) { return Simplify(graph, Widening::kFold); }
 
 }  // namespace fusion::simplify

@@ -112,7 +112,7 @@ TEST(FoldConstants, DoesNotGrow) {
 
 // A table that is gathered from and multiplied by, transposed, is held once.
 TEST(FoldConstants, TransposesNoLargeConstantThatOthersRead) {
-  const auto transposes = [](int64_t rows, bool shared) {
+  const auto transposes = [](int64_t rows, bool shared, Reordering reordering = Reordering::kHoldOnce) {
     ecg::Graph graph;
     const ecg::ValueId table = graph.AddConstant("w", Tensor(DType::kF32, {rows, 256}));
     const ecg::ValueId x = graph.AddInput("x", {DType::kF32, {1, 256}}), ids = graph.AddInput("i", {DType::kI64, {2}});
@@ -125,12 +125,13 @@ TEST(FoldConstants, TransposesNoLargeConstantThatOthersRead) {
       graph.AddOutput(graph.node(graph.AddNode("Gather", "g", {table, ids}, {}, {{DType::kF32, {2, 256}}})).outputs[0],
                       "z");
     }
-    const ecg::Graph folded = FoldConstants(graph);
+    const ecg::Graph folded = FoldConstants(graph, Widening::kFold, reordering);
     return std::count_if(folded.nodes().begin(), folded.nodes().end(),
                          [](const ecg::Node& node) { return node.op == "Transpose"; });
   };
   EXPECT_EQ(transposes(2048, true), 1);
   EXPECT_EQ(transposes(2048, false), 0);
+  EXPECT_EQ(transposes(2048, true, Reordering::kFold), 0);
   EXPECT_EQ(transposes(64, true), 0);  // not worth a thought
 }
 
