@@ -348,22 +348,6 @@ bool FiltersMinimally(const CompileOptions& options) {
   return options.math != "strict" && !options.disabled_passes.count("winograd") && options.size != "small";
 }
 
-// The estimated time of the plan beside that of the same plan without --size small.
-double TimeRatio(const CompileOptions& options, const CompileContext& context, const Planned& planned,
-                 GraphBlockOracle* oracle) {
-  CompileOptions any = options;
-  any.size = "any";
-  GraphBlockOracle free(context, Units(any, context), FiltersMinimally(any));
-  free.Start(&planned.graph, &planned.layouts);
-  double small_ns = 0, any_ns = 0;
-  for (const std::vector<ecg::NodeId>& nodes : planned.KernelBlocks()) {
-    const double ns = oracle->EstimateNs(planned.graph, nodes);
-    small_ns += ns;
-    any_ns += std::min(ns, free.EstimateNs(planned.graph, nodes));
-  }
-  return any_ns > 0 ? small_ns / any_ns : 1;
-}
-
 // The device as these options may use it, kept in `device`.
 CompileContext ContextFor(const CompileOptions& options, const CompileContext& context, DeviceModel* device) {
   *device = *context.device;
@@ -371,6 +355,26 @@ CompileContext ContextFor(const CompileOptions& options, const CompileContext& c
   CompileContext own = context;
   own.device = device;
   return own;
+}
+
+double EstimatedNs(const Planned& planned, GraphBlockOracle* oracle) {
+  double ns = 0;
+  for (const std::vector<ecg::NodeId>& nodes : planned.KernelBlocks()) ns += oracle->EstimateNs(planned.graph, nodes);
+  return ns;
+}
+
+// What the model is estimated to take as these options plan it by estimates; 0 where they cannot.
+double EstimatedNs(const ModelFiles& files, const CompileOptions& options, const CompileContext& of_all) {
+  ModelOracle estimates;
+  CompileContext context = of_all;
+  context.oracle = &estimates;
+  context.progress = nullptr;
+  CompileAccount account;
+  StageClock clock(context, &account);
+  Planned planned;
+  GraphBlockOracle oracle(context, Units(options, context), FiltersMinimally(options));
+  if (!MakePlan(files, options, context, nullptr, &oracle, &clock, &account, &planned).ok()) return 0;
+  return EstimatedNs(planned, &oracle);
 }
 
 absl::Status Prepare(const ModelFiles& files, const CompileOptions& options, const CompileContext& of_all,
@@ -390,7 +394,12 @@ absl::Status Prepare(const ModelFiles& files, const CompileOptions& options, con
     out->account.measured = oracle.answered(LatencySource::kMeasured);
     out->account.from_model = oracle.estimated();
   }
-  if (options.size == "small") out->account.weights.time_ratio = TimeRatio(options, context, out->planned, &oracle);
+  if (options.size == "small") {
+    CompileOptions any = options;
+    any.size = "any";
+    const double any_ns = EstimatedNs(files, any, context);
+    if (any_ns > 0) out->account.weights.time_ratio = EstimatedNs(out->planned, &oracle) / any_ns;
+  }
   RETURN_IF_ERROR(clock->Begin("lower", absl::StrCat(out->account.kernels, " kernels")));
   for (const std::vector<size_t>& blocks : out->planned.launches) {
     PlannedLaunch launch;

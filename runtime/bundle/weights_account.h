@@ -22,7 +22,7 @@ struct WeightsAccount {
   int64_t model_bytes = 0;                // constants of the model
   int64_t bundle_bytes = 0;               // of the bundle: the data of its weights' entry
   std::map<std::string, int64_t> causes;  // of the difference, which is their sum; may be negative; none is zero
-  // With --size small: the estimated time beside that of the same plan without it. 0: says nothing.
+  // With --size small: the estimated time beside that of the plan without it. 0: says nothing.
   double time_ratio = 0;
 
   // 0 where the model has none.

