@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -36,6 +37,8 @@ class ServerTest : public testing::Test {
     options.state_folder = folder_;
     options.listen = std::move(listen);
     options.first_worker_grace = absl::Milliseconds(200);
+    // No lease ends while a test runs, however busy the machine is.
+    options.scheduler.lease = options.scheduler.heartbeat = absl::Hours(1);
     return Server::Start(options, {FakeCompile, FakePlan, {"dnnfusion", "none"}, FakeCheckRule});
   }
   void StartServer() {
@@ -52,8 +55,7 @@ class ServerTest : public testing::Test {
     return job;
   }
   void AwaitRunning(const std::string& id) {
-    for (int i = 0; i < 500 && Get(id).state() != v1::RUNNING; ++i) absl::SleepFor(absl::Milliseconds(5));
-    ASSERT_EQ(Get(id).state(), v1::RUNNING);
+    while (Get(id).state() != v1::RUNNING) absl::SleepFor(absl::Milliseconds(5));
   }
   std::string FirstMessageWith(const std::vector<v1::JobEvent>& events, const std::string& words) {
     for (const v1::JobEvent& event : events) {
@@ -85,12 +87,12 @@ TEST_F(ServerTest, CompilesMeasuresBuildsAndRemembers) {
   EXPECT_EQ(client_->ReadBlob(last.bundle().digest(), 6), bundle.substr(6)) << "resume at an offset";
   EXPECT_EQ(Get(first.job_id()).bundle().digest(), last.bundle().digest());
 
-  const absl::Time start = absl::Now();
   v1::SubmitResponse again = client_->Submit(client_->Model("ask 3 build 10"));
   EXPECT_TRUE(again.from_store());
   EXPECT_EQ(again.state(), v1::SUCCEEDED);
   EXPECT_EQ(client_->Watch(again.job_id()).back().bundle().digest(), last.bundle().digest());
-  EXPECT_LT(absl::Now() - start, absl::Milliseconds(500));
+  EXPECT_EQ(worker.measurements(), 3) << "the store answers";
+  EXPECT_EQ(worker.builds(), 2);
 
   // Another model with the same blocks asks nobody anything.
   v1::SubmitResponse other = client_->Submit(client_->Model("ask 3 build 10\nother weights"));
@@ -317,7 +319,7 @@ TEST_F(ServerTest, WrongFenceChangesNothing) {
     return response;
   };
   v1::SynchronizeResponse response = synchronize();
-  ASSERT_TRUE(response.has_task());
+  while (!response.has_task()) response = synchronize();  // the compilation asks when its thread gets to it
   const v1::Task task = response.task();
   v1::CurrentTask* current = request.mutable_current();
   current->set_task_id(task.task_id());
@@ -337,14 +339,18 @@ TEST_F(ServerTest, WrongFenceChangesNothing) {
 }
 
 TEST_F(ServerTest, UnfinishedJobsContinueAfterARestartAndWatchersReattach) {
-  FakeWorker worker(address_, "a", [](const v1::Task& task, const std::string& payload) {
-    absl::SleepFor(absl::Milliseconds(300));
+  absl::Notification begun, restarted;
+  FakeWorker worker(address_, "a", [&](const v1::Task& task, const std::string& payload) {
+    if (task.kind() == v1::MEASURE) {
+      begun.Notify();
+      restarted.WaitForNotification();
+    }
     return FakeWorker::Good(task, payload);
   });
   v1::SubmitResponse job = client_->Submit(client_->Model("ask 1 build 1"));
   AwaitRunning(job.job_id());
   std::thread stopper([&] {
-    absl::SleepFor(absl::Milliseconds(100));
+    begun.WaitForNotification();
     server_->Shutdown(absl::Seconds(2));
   });
   grpc::Status status;
@@ -354,7 +360,8 @@ TEST_F(ServerTest, UnfinishedJobsContinueAfterARestartAndWatchersReattach) {
   ASSERT_FALSE(events.empty());
   server_.reset();
   StartServer();
-  for (int i = 0; i < 100; ++i) {
+  restarted.Notify();
+  while (true) {
     std::vector<v1::JobEvent> more = client_->Watch(job.job_id(), events.back().seq(), &status);
     events.insert(events.end(), more.begin(), more.end());
     if (status.ok()) break;
@@ -371,17 +378,16 @@ TEST_F(ServerTest, LeasesOfTheLocalWorkerEndWithTheServer) {
   request.set_worker_id("dies with the server");
   *request.mutable_info() = CpuWorkerInfo("local");
   request.set_max_wait_ms(5000);
-  grpc::ClientContext context;
   v1::SynchronizeResponse response;
-  ASSERT_TRUE(client_->worker->Synchronize(&context, request, &response).ok());
-  ASSERT_TRUE(response.has_task());
+  while (!response.has_task()) {
+    grpc::ClientContext context;
+    ASSERT_TRUE(client_->worker->Synchronize(&context, request, &response).ok());
+  }
   server_.reset();
-  const absl::Time start = absl::Now();
-  StartServer();
+  StartServer();  // a lease of the dead would last an hour
   client_ = std::make_unique<TestClient>(address_);
   FakeWorker worker(address_, "local");
   EXPECT_EQ(client_->Watch(job.job_id()).back().state(), v1::SUCCEEDED);
-  EXPECT_LT(absl::Now() - start, absl::Seconds(10)) << "it waited for a lease of the dead";
 }
 
 TEST_F(ServerTest, BlobsAreCheckedAndFound) {
@@ -408,7 +414,7 @@ TEST_F(ServerTest, ListsWorkersAndCapabilitiesAndPlans) {
   v1::PlanResponse plan;
   ASSERT_TRUE(client_->compile->Plan(&plan_context, request, &plan).ok());
   EXPECT_EQ(plan.text(), "the plan");
-  for (int i = 0; i < 100; ++i) {
+  while (true) {
     grpc::ClientContext context;
     v1::ListWorkersResponse workers;
     ASSERT_TRUE(client_->admin->ListWorkers(&context, {}, &workers).ok());

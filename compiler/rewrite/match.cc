@@ -41,6 +41,7 @@ class Matcher {
     match_.variables[0] = {true, {node.outputs[0]}};
     MatchOp(rule_.pattern, node.outputs[0], /*is_root=*/true, [&] { return visit_(match_); });
   }
+  int steps() const { return steps_; }
 
  private:
   // All Match* return false when the search is to stop; a mismatch returns true without calling `next`.
@@ -192,9 +193,11 @@ class Matcher {
 
 }  // namespace
 
-void FindMatches(const WorkGraph& graph, const Rule& rule, ecg::NodeId root, bool reassociate,
-                 absl::FunctionRef<bool(const Match&)> visit) {
-  Matcher(graph, rule, reassociate, visit).Run(root);
+int FindMatches(const WorkGraph& graph, const Rule& rule, ecg::NodeId root, bool reassociate,
+                absl::FunctionRef<bool(const Match&)> visit) {
+  Matcher matcher(graph, rule, reassociate, visit);
+  matcher.Run(root);
+  return matcher.steps();
 }
 
 }  // namespace fusion::rewrite

@@ -27,9 +27,9 @@ struct Match {
 // Calls `visit` for each match of rule.pattern at `root` until it returns false. Operands of associative and
 // commutative operators match in any order; with `reassociate` also in any grouping: a chain through values that
 // nothing else uses counts as one operator. Two uses of a variable match the same value or equal constants, two uses of
-// attributes equal ones.
-void FindMatches(const WorkGraph& graph, const Rule& rule, ecg::NodeId root, bool reassociate,
-                 absl::FunctionRef<bool(const Match&)> visit);
+// attributes equal ones. Returns the number of terms that were held against values, a measure of the work.
+int FindMatches(const WorkGraph& graph, const Rule& rule, ecg::NodeId root, bool reassociate,
+                absl::FunctionRef<bool(const Match&)> visit);
 
 }  // namespace fusion::rewrite
 

@@ -50,7 +50,7 @@ class Engine {
       // A sweep over all members; what it finds is worked off best first. Another sweep, until one finds nothing.
       while (Sweep()) RETURN_IF_ERROR(WorkOff());
     }
-    return Result{graph_.Finish(), std::move(firings_)};
+    return Result{graph_.Finish(), std::move(firings_), match_steps_, drafts_};
   }
 
  private:
@@ -100,7 +100,8 @@ class Engine {
 
   void Improve(const Rule& rule, ecg::NodeId root, bool reassociate, std::optional<Candidate>* best) {
     int matches = 0;
-    FindMatches(graph_, rule, root, reassociate, [&](const Match& match) {
+    match_steps_ += FindMatches(graph_, rule, root, reassociate, [&](const Match& match) {
+      ++drafts_;
       absl::StatusOr<Draft> draft = Draft::Make(graph_, rule, match, &ranges_);
       if (draft.ok()) {
         const Cost saving = draft->Saving();
@@ -181,6 +182,7 @@ class Engine {
   std::map<ecg::NodeId, Rank> ranks_;  // of what stands in the queue
   std::vector<Firing> firings_;
   const int budget_;
+  int64_t match_steps_ = 0, drafts_ = 0;
 };
 
 // Levenshtein distance.
@@ -227,6 +229,8 @@ absl::StatusOr<Result> RewriteWith(const ecg::Graph& graph, const std::vector<Ru
     ASSIGN_OR_RETURN(Result next, Engine(result.graph, some, options.math, measure).Run());
     result.graph = std::move(next.graph);
     result.firings.insert(result.firings.end(), next.firings.begin(), next.firings.end());
+    result.match_steps += next.match_steps;
+    result.drafts += next.drafts;
     return !next.firings.empty();
   };
   RETURN_IF_ERROR(apply(composites, Measure::kNodes).status());

@@ -30,6 +30,9 @@ struct Firing {
 struct Result {
   ecg::Graph graph;
   std::vector<Firing> firings;
+  // The work that finding them took, whatever the machine: terms of patterns held against values, and replacements
+  // that were drafted.
+  int64_t match_steps = 0, drafts = 0;
 };
 
 // INTERNAL where a built-in rule is malformed or undoes another. For start-up; Rewrite asks too.

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
-
 #include "compiler/rewrite/engine.h"
 
 namespace fusion::rewrite {
@@ -172,15 +170,16 @@ TEST(Rewrite, RefusesAnotherShape) {
   EXPECT_TRUE(result->firings.empty());
 }
 
-// Generous limits: sanitizers, busy machines.
-void ExpectQuick(const ecg::Graph& graph) {
-  const auto begin = std::chrono::steady_clock::now();
+// Work is counted, not timed: the count is the same on every machine. Limits are about twice of what it takes today.
+void ExpectWork(const ecg::Graph& graph, int64_t most_match_steps, int64_t most_drafts) {
   const auto result = Rewrite(graph, {});
   ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  EXPECT_GT(result->match_steps, 0);
+  EXPECT_LT(result->match_steps, most_match_steps);
+  EXPECT_LT(result->drafts, most_drafts);
 }
 
-TEST(Rewrite, ThousandsOfNodesInWellUnderASecond) {
+TEST(Rewrite, ThousandsOfNodesTakeWorkInProportion) {
   const ecg::ValueType type{DType::kF32, {8, 8}};
   ecg::Graph graph;
   ecg::ValueId x = graph.AddInput("x", type);
@@ -193,7 +192,7 @@ TEST(Rewrite, ThousandsOfNodesInWellUnderASecond) {
     }
   }
   graph.AddOutput(x, "y");
-  ExpectQuick(graph);
+  ExpectWork(graph, 150000, 2000);
 }
 
 TEST(Rewrite, LongSumsOfProducts) {
@@ -208,7 +207,7 @@ TEST(Rewrite, LongSumsOfProducts) {
     sum = graph.node(graph.AddNode("Add", "", {sum, product}, {}, {type})).outputs[0];
   }
   graph.AddOutput(sum, "y");
-  ExpectQuick(graph);
+  ExpectWork(graph, 4000000, 60000);
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ v1::SubmitResponse TestClient::Submit(const v1::SubmitRequest& request) {
 
 std::vector<v1::JobEvent> TestClient::Watch(const std::string& job_id, int64_t resume_seq, grpc::Status* status) {
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(5));
   v1::WatchRequest request;
   request.set_job_id(job_id);
   request.set_resume_seq(resume_seq);

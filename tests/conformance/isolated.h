@@ -16,7 +16,8 @@ enum class CasesPerProcess {
 };
 
 // run(i) for i in [0, count), in forked children, one child a core. A case that ends its child by a signal, or takes
-// longer than the deadline, gives INTERNAL. The calling process must have no other threads and no other children.
+// more CPU time than `deadline_s`, or 20 times as much by the clock, gives INTERNAL. The calling process must have no
+// other threads and no other children.
 std::vector<absl::StatusOr<std::vector<Tensor>>> RunIsolated(
     int count, int deadline_s, CasesPerProcess cases,
     const std::function<absl::StatusOr<std::vector<Tensor>>(int)>& run);

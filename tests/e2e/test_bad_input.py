@@ -128,7 +128,7 @@ class UnreachableTest(unittest.TestCase):
     def test_unreachable_server(self):
         for verb in (("job", "list"), ("worker", "list"), ("profile", "stats"), ("doctor",)):
             done = subprocess.run([harness.BIN / "fusionctl", "--server", "unix:/nonexistent/s.sock", *verb],
-                                  capture_output=True, text=True, timeout=20)
+                                  capture_output=True, text=True, timeout=harness.HANG)
             self.assertEqual(done.returncode, 5, done)
             self.assertIn("no server at unix:/nonexistent/s.sock (No such file or directory)", done.stdout + done.stderr)
 
@@ -142,7 +142,7 @@ class UnreachableTest(unittest.TestCase):
         }
         for verb, words in cases.items():
             done = subprocess.run([harness.BIN / "fusionctl", "--server", "unix:/nonexistent/s.sock", *verb],
-                                  capture_output=True, text=True, timeout=20)
+                                  capture_output=True, text=True, timeout=harness.HANG)
             self.assertEqual(done.returncode, 2, done)
             self.assertIn(words, done.stderr)
 

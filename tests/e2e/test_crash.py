@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 import unittest
 
 import harness
@@ -36,14 +35,14 @@ class CrashTest(unittest.TestCase):
             found[:] = [j["job_id"] for j in jobs if j["state"] in states]
             return found
 
-        server.wait_until(there, "a job is %s" % (states,), 60)
+        server.wait_until(there, "a job is %s" % (states,))
         return found[0]
 
     def end(self, process):
         process.kill()
         process.wait()
 
-    def finish(self, process, code=0, seconds=120):
+    def finish(self, process, code=0, seconds=harness.HANG):
         out, err = process.communicate(timeout=seconds)
         self.assertEqual(process.returncode, code, out + err)
         return out, err
@@ -53,9 +52,8 @@ class CrashTest(unittest.TestCase):
         submit = server.start_ctl("submit", "slow.onnx", "--tune", "off", "--planner", "none", "-o", "slow.fusion")
         job = self.the_job(server, "running", "queued", "succeeded")
         watch = server.start_ctl("job", "watch", job)
-        time.sleep(0.3)
+        watch.stderr.readline()  # it is attached, or the job is over
         server.kill()
-        time.sleep(1)
         server.start()
         self.finish(submit)
         self.finish(watch)
@@ -107,7 +105,7 @@ class CrashTest(unittest.TestCase):
         self.finish(submit)
         self.assertEqual([w["info"]["name"] for w in server.workers()], ["remote"])
         worker.terminate()
-        self.assertEqual(worker.wait(20), 0)
+        self.assertEqual(worker.wait(harness.HANG), 0)
 
     def test_a_killed_workers_task_goes_to_another(self):
         server = self.server("--no-local-worker", wait_for_worker=False)
@@ -115,7 +113,7 @@ class CrashTest(unittest.TestCase):
         server.wait_until(server.workers, "the first worker is attached")
         submit = server.start_ctl("submit", "slow.onnx", "--tune", "off", "--planner", "none", "-o", "slow.fusion")
         server.wait_until(lambda: submit.poll() is not None or any(w["state"] == "busy" for w in server.workers()),
-                          "the worker is busy", 60)
+                          "the worker is busy")
         first.kill()
         first.wait()
         second = server.start_worker("--name", "second")

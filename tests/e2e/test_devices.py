@@ -33,7 +33,7 @@ class Devices(unittest.TestCase):
         return {check["check"]: check for check in json.loads(self.server.ctl("doctor", "-o", "json").out)}
 
     def await_words(self, kind, words):
-        self.server.wait_until(lambda: words in self.checks()["device " + kind]["found"], words, seconds=500)
+        self.server.wait_until(lambda: words in self.checks()["device " + kind]["found"], words)
         return self.checks()["device " + kind]
 
     def driver(self, text):

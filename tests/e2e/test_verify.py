@@ -31,7 +31,7 @@ class VerifyTest(unittest.TestCase):
 
     def call(self, program, *args, code=0):
         done = harness.Result(subprocess.run([harness.BIN / program, *map(str, args)], capture_output=True, text=True,
-                                             timeout=300, cwd=self.folder))
+                                             timeout=harness.HANG, cwd=self.folder))
         self.assertEqual(done.code, code, "%s %s\n%s" % (program, " ".join(map(str, args)), done))
         return done
 
