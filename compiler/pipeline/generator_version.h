@@ -5,7 +5,7 @@
 namespace fusion {
 
 // Raised whenever generated code or numbers may change.
-inline constexpr int kGeneratorVersion = 49;
+inline constexpr int kGeneratorVersion = 50;
 
 }  // namespace fusion
 
