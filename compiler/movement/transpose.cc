@@ -38,8 +38,9 @@ std::vector<const te::ScalarNode*> LoadsAcross(const te::Scalar& body, int lane_
   return loads;
 }
 
-bool MovesBits(DType dtype) {
-  switch (dtype) {
+bool MovesBits(const te::Scalar& inside, DType stored) {
+  if (inside->kind != ScalarKind::kLoad || inside->dtype != stored) return false;
+  switch (stored) {
     case DType::kF16:
     case DType::kBF16:
     case DType::kI8:
@@ -59,9 +60,9 @@ int64_t TransposedBlock(DType dtype, int64_t lanes) { return DTypeBytes(dtype) =
 
 bool CanTranspose(const te::Scalar& body, DType stored, const te::Axis& lane, const te::Axis& across, int64_t lanes) {
   const te::Scalar& inside = InsideBorder(body, lane.id, across.id);
-  if (inside->kind == ScalarKind::kLoad && MovesBits(stored)) {
+  if (MovesBits(inside, stored)) {
     const int64_t block = TransposedBlock(stored, lanes);
-    return inside->dtype == stored && lane.extent >= block && across.extent >= block &&
+    return lane.extent >= block && across.extent >= block &&
            IsAcross(*inside, lane.id, block) &&
            te::ClassifyLanes(inside->indices[0], across, block) == te::LaneAccess::kContiguous;
   }

@@ -15,8 +15,8 @@ namespace fusion::movement {
 // it nothing but such a load, of another type whose bits a vector can hold?
 bool CanTranspose(const te::Scalar& body, DType stored, const te::Axis& lane, const te::Axis& across, int64_t lanes);
 
-// Bits of such a type are moved as they are.
-bool MovesBits(DType dtype);
+// `inside` is one load whose bits are moved as they are: of a type that has no vector of floats.
+bool MovesBits(const te::Scalar& inside, DType stored);
 // Rows and lanes of a block: those of a vector of 32-bit elements, but never less than 16 bytes.
 int64_t TransposedBlock(DType dtype, int64_t lanes);
 

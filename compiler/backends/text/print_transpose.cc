@@ -18,11 +18,11 @@ class TransposePrinter {
       : kernel_(kernel),
         step_(step),
         stored_(step.store_types[0]),
-        bits_(movement::MovesBits(stored_)),
+        inside_(movement::InsideBorder(step.body[0], step.vec_axis, step.across_axis)),
+        bits_(movement::MovesBits(inside_, stored_)),
         lanes_(bits_ ? movement::TransposedBlock(stored_, lanes) : lanes),
         lane_(AxisText(step.vec_axis)),
         across_(AxisText(step.across_axis)),
-        inside_(movement::InsideBorder(step.body[0], step.vec_axis, step.across_axis)),
         next_temp_(next_temp),
         out_(out) {}
 
@@ -163,10 +163,10 @@ class TransposePrinter {
   const movement::Kernel& kernel_;
   const movement::Step& step_;
   const DType stored_;
+  const te::Scalar& inside_;
   const bool bits_;  // the body is one load, whatever its type means
   const int64_t lanes_;
   const std::string lane_, across_;
-  const te::Scalar& inside_;
   int* next_temp_;
   CodeWriter* out_;
 };
