@@ -202,9 +202,6 @@ std::optional<te::Program> CopyWindows(te::Program program, const LayoutOf& layo
     }
     const double needed = static_cast<double>(NumElements(shape));
     const int64_t stride = sliding.stride;
-    // The last vector of a row reads elements behind it that its results do not need.
-    const int64_t extent = te.axes.back().extent;
-    shape.back() += ((extent + lanes - 1) / lanes * lanes - extent) * stride;
     if (stride > 1) {
       const int64_t last = shape.back();
       shape.back() = stride;

@@ -414,8 +414,10 @@ class BlockScheduler {
     if (products && in_tasks_ == InTasks::kProducts) SplitDividedAxes(&stages.back(), &axes_, kLeastHead);
     const LayoutOf layout_of = [this](TensorId t) { return LayoutOfTensor(t); };
     const TaskBoxes task(program_, stages, layout_of, live_out_);
-    ASSIGN_OR_RETURN(const std::vector<GridAxis> grid,
+    ASSIGN_OR_RETURN(std::vector<GridAxis> grid,
                      ChooseGrid(task, products && ProductsInTasks() ? in_tasks_ : InTasks::kNoProducts, device_, &axes_));
+    // Of several axes that a window slides along each alone may be shared out at little cost, but not all together.
+    while (in_tasks_ == InTasks::kWindows && grid.size() > 1 && !task.For(grid).ok()) grid.pop_back();
     ASSIGN_OR_RETURN(const std::vector<te::Box> boxes, task.For(grid));
     movement::Phase phase;
     for (const GridAxis& shared : grid) phase.grid.push_back(shared.number);
