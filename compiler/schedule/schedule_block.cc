@@ -416,8 +416,13 @@ class BlockScheduler {
     const TaskBoxes task(program_, stages, layout_of, live_out_);
     ASSIGN_OR_RETURN(std::vector<GridAxis> grid,
                      ChooseGrid(task, products && ProductsInTasks() ? in_tasks_ : InTasks::kNoProducts, device_, &axes_));
-    // Of several axes that a window slides along each alone may be shared out at little cost, but not all together.
-    while (in_tasks_ == InTasks::kWindows && grid.size() > 1 && !task.For(grid).ok()) grid.pop_back();
+    // Of several axes each alone may be shared out at little cost, since windows overlap by little, but not all together:
+    // those that make most tasks are.
+    while (in_tasks_ == InTasks::kWindows && grid.size() > 1 && !task.For(grid).ok()) {
+      grid.erase(std::min_element(grid.begin(), grid.end(), [](const GridAxis& a, const GridAxis& b) {
+        return a.number.extent < b.number.extent;
+      }));
+    }
     ASSIGN_OR_RETURN(const std::vector<te::Box> boxes, task.For(grid));
     movement::Phase phase;
     for (const GridAxis& shared : grid) phase.grid.push_back(shared.number);
