@@ -172,7 +172,8 @@ bool AlternatesInRuns(const te::Index& address, int axis_id) {
 }  // namespace
 
 SteppedLoad SteppedLoadOf(const te::ScalarNode& s, int axis_id) {
-  constexpr int64_t kMostStride = 2;
+  // Windows step by one or two through a border, the channels of a picture by three.
+  constexpr int64_t kMostStride = 2, kMostStrideInside = 3;
   const bool border = s.kind == ScalarKind::kIf;
   const te::ScalarNode* load = border ? s.args[0].get() : &s;
   if (load->kind != ScalarKind::kLoad || load->dtype != DType::kF32) return {};
@@ -185,7 +186,7 @@ SteppedLoad SteppedLoadOf(const te::ScalarNode& s, int axis_id) {
     found.zipped = true;
     return found;
   }
-  if (found.stride < 1 || found.stride > kMostStride) return {};
+  if (found.stride < 1 || found.stride > (border ? kMostStride : kMostStrideInside)) return {};
   if (border) {
     if (s.args[1]->kind != ScalarKind::kImm) return {};
     for (const te::Comparison& c : s.pred) {

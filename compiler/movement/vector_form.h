@@ -31,7 +31,7 @@ bool IsLaneByLane(const te::ScalarNode& node);
 struct SteppedLoad {
   const te::ScalarNode* load = nullptr;     // null: the value is no such load
   const te::ScalarNode* outside = nullptr;  // the constant; null: there is no border
-  int64_t stride = 1;                       // elements from one lane to the next: 1 or 2
+  int64_t stride = 1;                       // elements from one lane to the next: 1 to 3
   bool zipped = false;                      // without a border
   te::Pred still;                           // conditions that do not move with the lanes
   // Elements inside, counted from the first lane's own: [largest of `from`, smallest of `to`).

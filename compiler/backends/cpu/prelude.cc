@@ -189,6 +189,12 @@ SI void ld2_inside_f32(vf* v, const float* p, ix from, ix to) {
   ld_inside_f32(&low, p, from, to); ld_inside_f32(&high, p + $L, from - $L, to - $L);
   *v = even(low, high);
 }
+SI void ld3_inside_f32(vf* v, const float* p, ix from, ix to) {
+  if (from <= 0 && to > 3 * ($L - 1)) {
+    vf two = __builtin_shufflevector(ld_f32(p), ld_f32(p + $L), $T1);
+    *v = __builtin_shufflevector(two, ld_f32(p + 2 * $L - 2), $T2);
+  } else for (ix l = 0; l < $L; ++l) if (3 * l >= from && 3 * l < to) (*v)[l] = p[3 * l];
+}
 SI vf vrsqrt(vf x) { return bc(1.f) / vsqrt(x); }
 #if $L == 16 && defined(__AVX512F__)
 #define EXP_LEAST bc(-104.f)
@@ -383,6 +389,8 @@ std::string Prelude(int lanes) {
                                      {"$ZBL", text::ZippedLanes(16, 0)},
                                      {"$ZBH", text::ZippedLanes(16, 8)},
                                      {"$E", text::EvenLanes(lanes)},
+                                     {"$T1", text::ThirdLanes(lanes, false)},
+                                     {"$T2", text::ThirdLanes(lanes, true)},
                                      {"$ZL", text::ZippedLanes(lanes, 0)},
                                      {"$ZH", text::ZippedLanes(lanes, lanes / 2)},
                                      {"$H", text::LibraryNames(true, LibraryName) + text::ScalarHelpers(true)}});

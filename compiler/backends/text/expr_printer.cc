@@ -439,8 +439,8 @@ Value ExprPrinter::EmitStepped(const movement::SteppedLoad& stepped) {
   const std::string end = options_.valid_lanes.empty()
                               ? absl::StrCat((options_.lanes - 1) * stepped.stride + 1)
                               : absl::StrCat("(", options_.valid_lanes, " - 1) * ", stepped.stride, " + 1");
-  out_->Line(absl::StrCat(guard, stepped.stride == 1 ? "ld_inside_f32" : "ld2_inside_f32", "(&", name, ", ",
-                          place(options_.axis_name), ", ", tightest(stepped.from, "smax_i64", "0"), ", ",
+  out_->Line(absl::StrCat(guard, "ld", stepped.stride == 1 ? "" : absl::StrCat(stepped.stride), "_inside_f32(&", name,
+                          ", ", place(options_.axis_name), ", ", tightest(stepped.from, "smax_i64", "0"), ", ",
                           tightest(stepped.to, "smin_i64", end), ");"));
   return {name, true};
 }

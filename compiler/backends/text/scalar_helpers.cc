@@ -82,4 +82,14 @@ std::string EvenLanes(int lanes) {
   return text;
 }
 
+std::string ThirdLanes(int lanes, bool last) {
+  std::string text;
+  for (int i = 0; i < lanes; ++i) {
+    const bool first_two = 3 * i < 2 * lanes;
+    const int of_first = first_two ? 3 * i : -1, of_last = first_two ? i : 3 * i - lanes + 2;
+    absl::StrAppend(&text, i > 0 ? "," : "", last ? of_last : of_first);
+  }
+  return text;
+}
+
 }  // namespace fusion::text

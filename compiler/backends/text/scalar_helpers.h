@@ -19,6 +19,9 @@ std::string LibraryNames(bool f64, std::string (*name)(const std::string& functi
 std::string ZippedLanes(int lanes, int first);
 // Of two vectors, one after the other, every second lane: "0,2,4,…".
 std::string EvenLanes(int lanes);
+// Every third element of three vectors, of which the last ends with the last that is wanted: out of the first two, and
+// out of these and the third.
+std::string ThirdLanes(int lanes, bool last);
 
 }  // namespace fusion::text
 

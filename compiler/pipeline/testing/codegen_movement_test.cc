@@ -77,6 +77,15 @@ TEST(CodegenMovement, Transposed) {
     g.Out(g.Op("Transpose", {g.In(shape)}, {{"perm", Ints{1, 0}}}));
     cases.push_back(BlockCase("Transpose" + ShapeToString(shape), g));
   }
+  // The channels of a picture, apart and together.
+  for (const int64_t channels : {2, 3, 4}) {
+    for (const int64_t points : {15, 16, 61, 400}) {
+      G g;
+      g.Out(g.Op("Transpose", {g.In({2, points, channels})}, {{"perm", Ints{0, 2, 1}}}));
+      g.Out(g.Op("Transpose", {g.In({2, channels, points})}, {{"perm", Ints{0, 2, 1}}}));
+      cases.push_back(BlockCase(absl::StrCat(channels, " channels of ", points), g));
+    }
+  }
   // Elements of other widths move as bits, in blocks of at least 16 bytes.
   for (const DType dtype : {DType::kU8, DType::kI8, DType::kBool, DType::kF16, DType::kBF16, DType::kI16, DType::kU16,
                             DType::kI32, DType::kU32, DType::kI64}) {
