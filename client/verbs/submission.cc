@@ -216,7 +216,11 @@ void AddPlanFlags(CompilationFlags* flags, std::vector<Option>* options) {
 }
 
 void AddJobFlags(CompilationFlags* flags, std::vector<Option>* options) {
-  options->push_back({"--tune", "try schedules on workers: off, quick, full, or for so many SECONDS", &flags->tune});
+  options->push_back(
+      {"--tune",
+       "try schedules on workers: off; quick, the default, measures for a minute at most, planning included; full; or "
+       "measure for so many SECONDS. Building comes on top",
+       &flags->tune});
   options->push_back(
       {"--queue-timeout", "seconds to wait for a worker (0: the server's default)", &flags->queue_timeout_s});
 }

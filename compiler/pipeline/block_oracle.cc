@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -10,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/time/clock.h"
 #include "compiler/movement/cost.h"
 #include "compiler/movement/pressure.h"
 #include "compiler/pipeline/block_signature.h"
@@ -66,8 +68,7 @@ GraphBlockOracle::Block GraphBlockOracle::Make(const std::vector<ecg::NodeId>& n
   auto prototype = std::make_shared<const Prototype>(Prototype{kernel, signature.values, estimate_ns});
   // A weight that is no argument was read while lowering: a kernel of these elements, not of this type.
   const bool all_are_arguments = std::all_of(signature.weights.begin(), signature.weights.end(), [&](ecg::ValueId w) {
-    return std::any_of(kernel->args.begin(), kernel->args.end(),
-                       [&](const KernelArg& arg) { return arg.value == w; });
+    return std::any_of(kernel->args.begin(), kernel->args.end(), [&](const KernelArg& arg) { return arg.value == w; });
   });
   if (all_are_arguments) prototypes_.emplace(std::move(signature.text), prototype);
   return {prototype, std::move(signature.values), kernel};
@@ -202,6 +203,65 @@ std::vector<std::string> GraphBlockOracle::KeysInCompany(const std::vector<Quest
   return keys;
 }
 
+void GraphBlockOracle::LimitMeasuring(double seconds, std::function<double()> clock) {
+  limit_s_ = seconds;
+  spent_s_ = 0;
+  clock_ = clock ? std::move(clock) : [] { return absl::ToUnixNanos(absl::Now()) * 1e-9; };
+}
+
+absl::StatusOr<std::vector<bool>> GraphBlockOracle::InTime(const std::vector<LatencyQuestion>& questions) {
+  std::vector<bool> asked(questions.size(), true);
+  if (std::isinf(limit_s_) || tuning_) return asked;
+  std::map<std::string, std::vector<size_t>> groups;
+  std::vector<std::string> order;
+  for (size_t q = 0; q < questions.size(); ++q) {
+    const std::string& name = questions[q].group.empty() ? questions[q].key : questions[q].group;
+    std::vector<size_t>& group = groups[name];
+    if (group.empty()) order.push_back(name);
+    group.push_back(q);
+  }
+  double left_s = this->left_s();
+  for (const std::string& name : order) {
+    const std::vector<size_t>& group = groups[name];
+    bool known = true;
+    for (const size_t q : group) {
+      ASSIGN_OR_RETURN(const bool one, context_.oracle->Knows(questions[q].key));
+      known = known && one;
+    }
+    if (known) continue;
+    const double takes_s = question_s_ * static_cast<double>(group.size());
+    const bool fits = left_s > 0 && takes_s <= left_s;
+    left_s -= takes_s;
+    for (const size_t q : group) asked[q] = fits;
+  }
+  return asked;
+}
+
+absl::StatusOr<std::vector<LatencyAnswer>> GraphBlockOracle::Measure(const std::vector<LatencyQuestion>& questions) {
+  ASSIGN_OR_RETURN(const std::vector<bool> in_time, InTime(questions));
+  std::vector<LatencyQuestion> asked;
+  for (size_t q = 0; q < questions.size(); ++q) {
+    if (in_time[q]) asked.push_back(questions[q]);
+  }
+  std::vector<LatencyAnswer> measured;
+  if (!asked.empty()) {
+    const double begin = clock_ ? clock_() : 0;
+    ASSIGN_OR_RETURN(measured, context_.oracle->Latency(asked, *this));
+    const double seconds = clock_ ? clock_() - begin : 0;
+    spent_s_ += seconds;
+    const auto fresh = std::count_if(measured.begin(), measured.end(), [](const LatencyAnswer& answer) {
+      return answer.source != LatencySource::kDatabase;
+    });
+    if (fresh > 0) question_s_ = seconds / static_cast<double>(fresh);
+  }
+  std::vector<LatencyAnswer> answers;
+  auto next = measured.begin();
+  for (size_t q = 0; q < questions.size(); ++q) {
+    answers.push_back(in_time[q] ? *next++ : LatencyAnswer{questions[q].model_latency_ns, LatencySource::kModel});
+  }
+  return answers;
+}
+
 absl::StatusOr<std::vector<LatencyAnswer>> GraphBlockOracle::Ask(const std::vector<Question>& asked) {
   const std::vector<std::string> keys = KeysInCompany(asked);
   std::vector<LatencyQuestion> questions;
@@ -224,7 +284,7 @@ absl::StatusOr<std::vector<LatencyAnswer>> GraphBlockOracle::Ask(const std::vect
       context_.progress(
           {"profiling", 0, static_cast<int64_t>(questions.size()), absl::StrCat(questions.size(), " questions")});
     }
-    ASSIGN_OR_RETURN(const std::vector<LatencyAnswer> answers, context_.oracle->Latency(questions, *this));
+    ASSIGN_OR_RETURN(const std::vector<LatencyAnswer> answers, Measure(questions));
     for (size_t q = 0; q < questions.size(); ++q) {
       answers_[questions[q].key] = answers[q];
       ++answered_[static_cast<int>(answers[q].source)];

@@ -3,6 +3,8 @@
 #ifndef FUSION_COMPILER_PIPELINE_BLOCK_ORACLE_H_
 #define FUSION_COMPILER_PIPELINE_BLOCK_ORACLE_H_
 
+#include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <set>
@@ -22,6 +24,11 @@ class GraphBlockOracle : public BlockOracle, private MeasurementBundler {
  public:
   GraphBlockOracle(const CompileContext& context, int threads, bool minimal_filtering = true)
       : context_(context), threads_(threads), minimal_filtering_(minimal_filtering) {}
+
+  // From here on at most about so many seconds are spent on measuring what planners ask: what is not known then, and
+  // would not be measured in time, is estimated. Tune spends no more than what is left. `clock` in seconds; empty: the
+  // machine's.
+  void LimitMeasuring(double seconds, std::function<double()> clock = {});
 
   // Before the first question; both must outlive the oracle's use.
   void Start(const ecg::Graph* graph, const ValueLayouts* layouts);
@@ -73,6 +80,11 @@ class GraphBlockOracle : public BlockOracle, private MeasurementBundler {
   std::string QuestionKey(const KernelSequence& kernels) const;
   // The two sides of a question, in a group of their own.
   absl::StatusOr<std::vector<Question>> Sides(const FusionQuestion& question);
+  absl::StatusOr<std::vector<LatencyAnswer>> Measure(const std::vector<LatencyQuestion>& questions);
+  // Which of the questions are answered without an estimate while time is short: groups that are known, and as many
+  // others as there is time for. Parallel to `questions`.
+  absl::StatusOr<std::vector<bool>> InTime(const std::vector<LatencyQuestion>& questions);
+  double left_s() const { return limit_s_ - spent_s_; }
   // As Ask knows them: in another company the same kernels are another question. Parallel to `asked`.
   std::vector<std::string> KeysInCompany(const std::vector<Question>& asked) const;
   absl::StatusOr<std::vector<std::string>> MakeBundles(absl::Span<const std::string> keys) override;
@@ -88,6 +100,10 @@ class GraphBlockOracle : public BlockOracle, private MeasurementBundler {
   std::map<std::string, KernelSequence> by_key_;
   std::map<std::string, LatencyAnswer> answers_;
   std::map<std::string, bool> knows_;  // the first answer stands: a plan is made in rounds that must agree
+  std::function<double()> clock_;
+  double limit_s_ = std::numeric_limits<double>::infinity(), spent_s_ = 0;  // of measuring
+  double question_s_ = 0;  // what the last questions took, each; 0: not known
+  bool tuning_ = false;    // whose rounds keep to the limit by themselves
   int64_t questions_ = 0;
   int64_t answered_[4] = {0, 0, 0, 0};
 };

@@ -20,10 +20,14 @@ class CountingOracle : public LatencyOracle {
   absl::StatusOr<std::vector<LatencyAnswer>> Latency(absl::Span<const LatencyQuestion> questions,
                                                      MeasurementBundler&) override {
     batches.push_back(questions.size());
+    if (measuring) measuring(questions.size());
     return std::vector<LatencyAnswer>(questions.size(), LatencyAnswer{1000, LatencySource::kMeasured});
   }
+  absl::StatusOr<bool> Knows(const std::string&) override { return known; }
   int Devices() const override { return devices_; }
   std::vector<size_t> batches;
+  std::function<void(size_t)> measuring;  // questions that are asked at once
+  bool known = false;
 
  private:
   const int devices_;
@@ -71,6 +75,35 @@ class BlockOracleTest : public ::testing::Test {
   }
   testing::GraphMaker maker_;
 };
+
+// Ten seconds a question, with a minute to spend: the first round is asked whole, the next ones as far as time goes, in
+// pairs, and then estimates answer.
+TEST_F(BlockOracleTest, MeasuringEndsWithItsTime) {
+  Started one(maker_.graph(), 1);
+  double now = 0;
+  one.devices.measuring = [&](size_t questions) { now += 10.0 * static_cast<double>(questions); };
+  one.oracle.LimitMeasuring(60, [&] { return now; });
+  const auto measured = [&](int from, int to) {
+    const auto answers = one.oracle.Compare(maker_.graph(), Pairs(from, to), {});
+    EXPECT_TRUE(answers.ok()) << answers.status();
+    int count = 0;
+    for (const FusionAnswer& answer : answers->asked) {
+      EXPECT_EQ(IsMeasured(answer.fused.source), IsMeasured(answer.apart.source));
+      EXPECT_GT(answer.fused.latency_ns, 0);
+      count += IsMeasured(answer.fused.source) ? 1 : 0;
+    }
+    return count;
+  };
+  EXPECT_EQ(measured(0, 1), 1);
+  EXPECT_EQ(measured(1, 5), 2);
+  EXPECT_EQ(now, 60);
+  EXPECT_EQ(measured(5, 7), 0);
+  EXPECT_EQ(measured(0, 3), 3);  // remembered
+  EXPECT_EQ(now, 60);
+  // What the database has takes no time.
+  one.devices.known = true;
+  EXPECT_EQ(measured(10, 12), 2);
+}
 
 TEST_F(BlockOracleTest, IdleDevicesAnswerWhatMayBeAskedNext) {
   // Five questions keep four devices busy for two turns: the idle part of the second, and a third.

@@ -149,7 +149,11 @@ absl::StatusOr<int64_t> GraphBlockOracle::Tune(const std::vector<std::vector<ecg
     subjects[it->second].weight_ns += movement::EstimateCost(kernel->kernel, typical_, threads_).latency_ns;
     number_of_block.push_back(it->second);
   }
-  tune::TuneOptions options{.budget = budget, .cancelled = context_.cancelled};
+  // Planning's measurements are part of the time that the user gave.
+  tune::Budget left = budget;
+  left.seconds = std::max(0.0, std::min(budget.seconds, left_s()));
+  tuning_ = true;
+  tune::TuneOptions options{.budget = left, .cancelled = context_.cancelled};
   if (context_.progress) {
     options.progress = [&](int64_t tried, int64_t of, const std::string& message) {
       context_.progress({"tune", tried, of, message});

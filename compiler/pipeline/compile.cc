@@ -382,9 +382,10 @@ absl::Status Prepare(const ModelFiles& files, const CompileOptions& options, con
   DeviceModel device;
   const CompileContext context = ContextFor(options, of_all, &device);
   GraphBlockOracle oracle(context, Units(options, context), FiltersMinimally(options));
+  ASSIGN_OR_RETURN(const tune::Budget budget, tune::ParseBudget(options.tune));
+  if (budget.trials > 0) oracle.LimitMeasuring(budget.seconds);
   RETURN_IF_ERROR(MakePlan(files, options, context, constants, &oracle, clock, &out->account, &out->planned));
   RETURN_IF_ERROR(CheckSupported(out->planned, *context.device, &oracle));
-  ASSIGN_OR_RETURN(const tune::Budget budget, tune::ParseBudget(options.tune));
   if (budget.trials > 0) {
     RETURN_IF_ERROR(clock->Begin("tune", "trying schedules"));
     ASSIGN_OR_RETURN(out->account.tuned, oracle.Tune(out->planned.KernelBlocks(), budget));

@@ -11,12 +11,14 @@ namespace fusion::tune {
 
 struct Budget {
   int trials = 0;                                            // of each kernel, those of earlier compilations included
-  double seconds = std::numeric_limits<double>::infinity();  // for all kernels of a model
+  // For all kernels of a model, what planning measured included.
+  double seconds = std::numeric_limits<double>::infinity();
   double share = 0;  // of the model's time that a kernel must take to be worth trials
 };
 
-// "off"; "quick": a few trials of the kernels that matter, a minute at most; "full": until trials stop paying; a
-// number: as "full", but for at most so many seconds. INVALID_ARGUMENT for anything else.
+// "off"; "quick": a few trials of the kernels that matter; what planning and trials measure takes a minute at most;
+// "full": until trials stop paying; a number: as "full", but measuring takes at most so many seconds. Building what was
+// chosen comes on top. INVALID_ARGUMENT for anything else.
 absl::StatusOr<Budget> ParseBudget(const std::string& text);
 
 }  // namespace fusion::tune
