@@ -22,7 +22,8 @@ BlockCase Conv(const std::string& name, const Shape& x, const Shape& w, const G:
   return BlockCase(name, g);
 }
 
-// Fewer channels than a quarter of a vector: the lanes run along the input's channels.
+// Fewer channels than a quarter of a vector: the lanes run along the input's channels, or along a row of the image of
+// which a window has been copied.
 TEST(CodegenConv, ToFewChannels) {
   std::vector<BlockCase> cases;
   const Ints pad1 = {1, 1, 1, 1};
@@ -36,7 +37,9 @@ TEST(CodegenConv, ToFewChannels) {
   EXPECT_EQ(Failures(cases), "");
   for (const BlockResult& result : RunCases(cases, {{Avx512Device(), LayoutMode::kChosen, true}})) {
     if (result.name.rfind("40", 0) == 0) continue;  // no whole vectors
-    EXPECT_EQ(result.kernels[1].kernel.phases[0].steps[0].strategy, movement::Strategy::kRowFold) << result.name;
+    for (const movement::Step& step : result.kernels[1].kernel.phases[0].steps) {
+      EXPECT_NE(step.strategy, movement::Strategy::kScalar) << result.name << " " << step.label;
+    }
   }
 }
 
