@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/ecg/evaluate.h"
 #include "compiler/onnx/limits.h"
+#include "compiler/onnx/meeting_extents.h"
 #include "compiler/onnx/propagate_extents.h"
 #include "compiler/onnx/tensor_import.h"
 #include "compiler/ops/extents.h"
@@ -280,6 +281,10 @@ absl::StatusOr<std::vector<ecg::ValueId>> CanonicalGraph::Add(const ecg::Node& n
 
 absl::StatusOr<std::vector<ecg::ValueId>> CanonicalGraph::AddDynamic(ecg::Node node, int num_outputs,
                                                                      const std::vector<std::string>& output_names) {
+  if (num_outputs == 1 && decides_while_running) {
+    NodeContext context(this, node, kMaxOpset);
+    RETURN_IF_ERROR(MeetExtents(context, this, &node));
+  }
   ASSIGN_OR_RETURN(const ecg::Graph alone, Isolate(node, num_outputs));
   std::vector<std::vector<ecg::ValueId>> dims;
   for (ecg::ValueId id : node.inputs) {

@@ -20,8 +20,21 @@ class CanonicalGraph {
   CanonicalGraph(const CanonicalGraph&) = delete;
   CanonicalGraph& operator=(const CanonicalGraph&) = delete;
 
+  // Of runs of the model (runtime/base/run_check.h).
+  struct RunCheck {
+    ecg::ValueId values;
+    std::string message;
+  };
+
   ecg::Graph graph;
   Extents extents;
+  std::vector<RunCheck> checks;
+  // May a run decide whether extents that meet are equal? Not where extents are those of inputs (bounded_dims): a
+  // program that only takes its bounds is no better than one for these shapes.
+  bool decides_while_running = true;
+  // Scalars of bool: a run gets to what is added now only where all of them hold. Branches and iterations that may not
+  // run put theirs here (ConditionScope).
+  std::vector<ecg::ValueId> conditions;
 
   // Checks the node against the registry and the limits and appends it, or, when it is foldable and small, the
   // constants it evaluates to: shape arithmetic ends here. Where extents depend on data, appends what `dynamic` of the
@@ -59,6 +72,22 @@ class CanonicalGraph {
   absl::Status CheckLimits(const ops::OpContext& context, const std::vector<ecg::ValueType>& types);
   int64_t activation_bytes_ = 0;
   std::set<ecg::NodeId> looked_at_;
+};
+
+// Adds a condition for as long as it lives; kNone adds nothing.
+class ConditionScope {
+ public:
+  ConditionScope(CanonicalGraph* canonical, ecg::ValueId condition)
+      : canonical_(canonical), size_(canonical->conditions.size()) {
+    if (condition != ecg::kNone) canonical->conditions.push_back(condition);
+  }
+  ~ConditionScope() { canonical_->conditions.resize(size_); }
+  ConditionScope(const ConditionScope&) = delete;
+  ConditionScope& operator=(const ConditionScope&) = delete;
+
+ private:
+  CanonicalGraph* const canonical_;
+  const size_t size_;
 };
 
 }  // namespace fusion::onnx_import

@@ -79,8 +79,37 @@ std::string Joined(const std::vector<std::string>& sum) {
 TEST(Extents, SumsOfTheSameExtentsAreTheSameNumber) {
   EXPECT_THAT(PrintOrError(ImportText(Joined({"rows", "others"}))), HasSubstr("Add("));
   EXPECT_THAT(PrintOrError(ImportText(Joined({"others", "rows"}))), HasSubstr("Add("));
-  EXPECT_THAT(PrintOrError(ImportText(Joined({"rows", "rows"}))), HasSubstr("Add 'meet'"));
-  EXPECT_THAT(PrintOrError(ImportText(Joined({"rows", "rows"}))), HasSubstr("whether they are equal is not known"));
+  EXPECT_THAT(PrintOrError(ImportText(Joined({"rows", "others"}))), Not(HasSubstr("check of the run")));
+}
+
+TEST(Extents, ThoseThatMayDifferAreCheckedByTheRun) {
+  const std::string text = PrintOrError(ImportText(Joined({"rows", "rows"})));
+  EXPECT_THAT(text, HasSubstr("Add("));
+  EXPECT_THAT(text,
+              HasSubstr("as \"check of the run: Add \\'meet\\': its operands have the extents {1} and {2} in dimension "
+                        "0 of the result, which depend on the inputs and do not broadcast\""));
+  // What an extent of 1 is read by.
+  EXPECT_THAT(text, HasSubstr("Gather("));
+  // A static extent decides the result's.
+  const std::string fixed = PrintOrError(ImportText(Rows() + TensorInfo("input", "z", {"3", "4"}) +
+                                                    NodeText("Add", {"rows", "z"}, {"y"}, "name: 'fixed'")));
+  EXPECT_THAT(fixed, HasSubstr("%y: f32[3, 4] = Add("));
+  EXPECT_THAT(fixed, HasSubstr("check of the run: Add \\'fixed\\'"));
+  // One of 1 is a broadcast, whatever the other is.
+  EXPECT_THAT(
+      PrintOrError(ImportText(Rows() + TensorInfo("input", "z", {"1", "4"}) + NodeText("Add", {"rows", "z"}, {"y"}))),
+      Not(HasSubstr("check of the run")));
+  // An operator that does not broadcast decides nothing.
+  EXPECT_THAT(PrintOrError(ImportText(Rows() + TensorInfo("input", "z", {"6", "4"}) +
+                                      NodeText("Transpose", {"rows"}, {"t"}) + NodeText("MatMul", {"t", "z"}, {"y"}))),
+              HasSubstr("UNIMPLEMENTED"));
+}
+
+TEST(Extents, NoOutputOfAModelIsNamedLikeACheck) {
+  EXPECT_THAT(
+      PrintOrError(ImportText(TensorInfo("input", "x", {"2"}) + TensorInfo("output", "check of the run: y", {}) +
+                              NodeText("Abs", {"x"}, {"check of the run: y"}))),
+      HasSubstr("names that begin with 'check of the run: ' are taken"));
 }
 
 TEST(Extents, WhatIsNotBoundedIsRefused) {

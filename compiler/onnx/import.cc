@@ -1,10 +1,12 @@
 #include "compiler/onnx/import.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ecg/rewriter.h"
+#include "compiler/ecg/run_checks.h"
 #include "compiler/onnx/bind_inputs.h"
 #include "compiler/onnx/graph_importer.h"
 #include "compiler/onnx/limits.h"
@@ -62,6 +64,10 @@ void AddInputExtents(const std::set<std::string>& bounded, CanonicalGraph* canon
 absl::Status AddOutput(const ImportedValue& value, const std::string& name, ecg::Graph* graph,
                        std::vector<ecg::ValueId>* values) {
   if (value.kind == ImportedValue::Kind::kTensor) {
+    if (ecg::IsRunCheck(name)) {
+      return absl::InvalidArgumentError(absl::StrCat("graph output ", Quoted(name), ": names that begin with '",
+                                                     ecg::kRunCheckPrefix, "' are taken"));
+    }
     if (value.tensor == ecg::kNone) {
       return absl::InvalidArgumentError(absl::StrCat("graph output ", Quoted(name), " has no value"));
     }
@@ -96,6 +102,7 @@ absl::StatusOr<ImportedModel> ImportOnnx(const ImportRequest& request) {
   for (const BoundInput& input : inputs) {
     bound.emplace_back(input.name, AddInput(input, request, &importer.canonical().graph, &result.input_symbols));
   }
+  importer.canonical().decides_while_running = request.bounded_dims.empty();
   AddInputExtents(request.bounded_dims, &importer.canonical(), &result);
   ASSIGN_OR_RETURN(const std::vector<ImportedValue> outputs, importer.Inline(graph, bound));
   if (outputs.empty()) return absl::InvalidArgumentError("the model has no outputs");
@@ -106,6 +113,10 @@ absl::StatusOr<ImportedModel> ImportOnnx(const ImportRequest& request) {
   }
   for (size_t i = 0; i < values.size(); ++i) {
     canonical.extents.AddToOutput(values[i], static_cast<int>(i), &canonical.graph);
+  }
+  for (const CanonicalGraph::RunCheck& check : canonical.checks) {
+    const std::optional<Tensor>& known = canonical.graph.value(check.values).constant;
+    if (!known || known->GetInt(0) == 0) ecg::AddRunCheck(&canonical.graph, check.values, check.message);
   }
   result.graph = std::move(canonical.graph);
   result.graph.name = graph->name();

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler/backends/backend.h"
 #include "compiler/backends/placement.h"
+#include "compiler/ecg/run_checks.h"
 #include "compiler/movement/constant_transform.h"
 #include "compiler/movement/cost.h"
 #include "compiler/movement/in_place.h"
@@ -211,13 +212,18 @@ absl::StatusOr<LaidOut> LayOut(const KernelTexts& texts, const BundleProgram& so
   for (size_t i = 0; i < graph.outputs().size(); ++i) {
     const ecg::ValueId v = graph.outputs()[i];
     const ecg::Value& value = graph.value(v);
-    const bool only_extent = graph.output_names()[i].empty();
+    const bool is_check = ecg::IsRunCheck(graph.output_names()[i]);
+    const bool only_extent = !ecg::IsModelOutput(graph, i);
+    const auto add_check = [&](int buffer) {
+      if (is_check) program.checks.push_back({buffer, ecg::RunCheckMessage(graph.output_names()[i])});
+    };
     if (only_extent && !value.constant) {
-      value_buffer(v, Buffer::Kind::kOutput);
+      add_check(value_buffer(v, Buffer::Kind::kOutput));
       continue;
     }
     if (value.constant) {
       constant_buffers[v] = static_cast<int>(program.buffers.size());
+      add_check(constant_buffers[v]);
       Buffer constant;
       constant.kind = Buffer::Kind::kConstant;
       constant.name = value.name;
@@ -457,6 +463,7 @@ absl::Status WriteBundle(const std::vector<BundleProgram>& programs, const Kerne
       if (!launch.others.empty()) manifest.format = std::max(manifest.format, 8);
     }
     if (laid_out.back().has_extents) manifest.format = std::max(manifest.format, 2);
+    if (!laid_out.back().program.checks.empty()) manifest.format = std::max(manifest.format, 9);
     account->arena_bytes = std::max(account->arena_bytes, laid_out.back().program.arena_bytes);
     if (laid_out.size() == 1) {
       static_cast<Program&>(manifest) = laid_out.back().program;

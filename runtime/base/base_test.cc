@@ -4,6 +4,7 @@
 
 #include "runtime/base/dtype.h"
 #include "runtime/base/pack_box.h"
+#include "runtime/base/run_check.h"
 #include "runtime/base/sha256.h"
 #include "runtime/base/tensor.h"
 
@@ -69,6 +70,14 @@ TEST(SpreadBoxTest, IsTheInverseAndFillsZeros) {
     PackBox(whole.mutable_data(), 2, extents, part);
     for (int64_t i = 0; i < small.num_elements(); ++i) EXPECT_EQ(whole.GetInt(i), small.GetInt(i));
   }
+}
+
+TEST(RunCheckTest, NamesTheNumbers) {
+  EXPECT_TRUE(RunCheckResult("{1}", {}).ok());
+  EXPECT_TRUE(RunCheckResult("{1}", {1, 5}).ok());
+  const absl::Status status = RunCheckResult("{1} meets {2}, {3}", {0, 5, 6});
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(), "5 meets 6, {3}");
 }
 
 TEST(TensorTest, ConvertsElements) {

@@ -296,6 +296,31 @@ TEST(ManifestTest, ExtentsOfOutputs) {
   EXPECT_THAT(why([](Manifest& m) { m.outputs[0].extents = {3, -1}; }), HasSubstr("buffer 3 is no extent"));
 }
 
+TEST(ManifestTest, ChecksOfTheRun) {
+  Manifest manifest = SmallManifest({0, 0, 64});
+  manifest.digests["kernels/cpu.so"] = "";
+  manifest.format = 9;
+  manifest.buffers.push_back({Buffer::Kind::kOutput, "meets", DType::kI64, {3}, 24, 0, ""});
+  manifest.checks.push_back({5, "{1} and {2} meet"});
+  const auto parsed = ParseManifest(SerializeManifest(manifest));
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  ASSERT_EQ(parsed->checks.size(), 1u);
+  EXPECT_EQ(parsed->checks[0].buffer, 5);
+  EXPECT_EQ(parsed->checks[0].message, "{1} and {2} meet");
+  EXPECT_TRUE(ValidateManifest(*parsed, 80).ok()) << ValidateManifest(*parsed, 80);
+  const auto why = [&](auto change) {
+    Manifest changed = manifest;
+    change(changed);
+    return std::string(ValidateManifest(changed, 80).message());
+  };
+  EXPECT_THAT(why([](Manifest& m) { m.format = 8; }), HasSubstr("format 9"));
+  EXPECT_THAT(why([](Manifest& m) { m.checks[0].buffer = 6; }), HasSubstr("no buffer 6"));
+  EXPECT_THAT(why([](Manifest& m) { m.checks[0].buffer = 3; }), HasSubstr("no vector of i64 that is kept"));
+  // Bundles without checks are written as before.
+  manifest.checks.clear();
+  EXPECT_THAT(SerializeManifest(manifest), testing::Not(HasSubstr("checks")));
+}
+
 TEST(ManifestTest, ResidentKernels) {
   Manifest manifest = SmallManifest({0, 0, 64});
   manifest.digests["kernels/cpu.so"] = "";
@@ -446,7 +471,7 @@ TEST(ManifestTest, ParsingNamesTheField) {
     text.replace(text.find(from), from.size(), to);
     return std::string(ParseManifest(text).status().message());
   };
-  EXPECT_THAT(why("\"format\": 1", "\"format\": 9"), HasSubstr("newer runtime"));
+  EXPECT_THAT(why("\"format\": 1", "\"format\": " + std::to_string(kNewestFormat + 1)), HasSubstr("newer runtime"));
   EXPECT_THAT(why("\"arena_bytes\": 128", "\"arena_bytes\": \"128\""), HasSubstr("arena_bytes is not an integer"));
   EXPECT_THAT(why("\"tasks\": 2", "\"tasks\": 1e300"), HasSubstr("kernels[0].phases[0].tasks is not an integer"));
   EXPECT_THAT(why("\"kind\": \"arena\"", "\"kind\": \"area\""), HasSubstr("buffers[3].kind"));

@@ -85,6 +85,12 @@ struct Launch {
   const std::vector<int>& set(size_t index) const { return index == 0 ? buffers : others[index - 1]; }
 };
 
+// What a run must have computed to be one (runtime/base/run_check.h): an i64 vector whose first element is not 0.
+struct RunCheck {
+  int buffer = 0;       // kOutput or kConstant
+  std::string message;  // of the error; "{1}" stands for element 1 of the vector
+};
+
 // A computation for one set of input shapes.
 struct Program {
   std::map<std::string, int64_t> dims;  // a specialisation: the model's symbolic dimension → its extent here
@@ -94,9 +100,10 @@ struct Program {
   int64_t scratch_bytes_per_thread = 0;
   std::vector<Kernel> kernels;
   std::vector<Launch> launches;
+  std::vector<RunCheck> checks = {};
 };
 
-inline constexpr int kNewestFormat = 8;
+inline constexpr int kNewestFormat = 9;
 
 // A bundle holds one program, or several specialisations of one model (docs/decisions/0010-specialisations.md): the
 // first is the manifest itself, which a caller gets who names no shapes; all share weights, code and the names, element
@@ -105,6 +112,7 @@ struct Manifest : Program {
   // 2 where an output has extents: a reader of format 1 would hand out what is undefined. 3 where there are several
   // specialisations: a reader of format 2 would know only the first. 4 where a kernel runs on the host. 5 where one is
   // resident. 6 where a library multiplies matrices. 7 where one convolves. 8 where a launch is a batch.
+  // 9 where there are checks: a reader of format 8 would hand out what is undefined.
   int format = 1;
   std::string generator;                       // "fusion 0.1.0 (generator 1)"
   std::string target = "cpu";                  // selects the device

@@ -318,6 +318,11 @@ void AddProgram(const Program& program, Json* json) {
   out["buffers"] = BuffersToJson(program.buffers);
   out["kernels"] = KernelsToJson(program.kernels);
   out["launches"] = LaunchesToJson(program.launches);
+  if (program.checks.empty()) return;
+  out["checks"] = Json::array();
+  for (const RunCheck& check : program.checks) {
+    out["checks"].push_back({{"buffer", check.buffer}, {"message", check.message}});
+  }
 }
 
 void ReadProgram(const Json& json, const std::string& path, absl::Status* status, Program* program) {
@@ -335,6 +340,13 @@ void ReadProgram(const Json& json, const std::string& path, absl::Status* status
   });
   fields.Each("launches", [&](const Json& item, const std::string& where) {
     ReadLaunch(item, Fields(item, where, status), &program->launches.emplace_back());
+  });
+  if (!json.is_object() || !json.contains("checks")) return;
+  fields.Each("checks", [&](const Json& item, const std::string& where) {
+    Fields check_fields(item, where, status);
+    RunCheck& check = program->checks.emplace_back();
+    check_fields.Read("buffer", &check.buffer);
+    check_fields.Read("message", &check.message);
   });
 }
 

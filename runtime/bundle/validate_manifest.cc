@@ -129,6 +129,17 @@ absl::Status CheckKernel(const Manifest& manifest, const Kernel& kernel, size_t 
   return absl::OkStatus();
 }
 
+absl::Status CheckRunCheck(const Program& program, int format, const RunCheck& check) {
+  if (format < 9) return Bad("it has checks of the run, which take format 9");
+  if (!InRange(check.buffer, program.buffers.size())) return Bad("a check of the run: no buffer ", check.buffer);
+  const Buffer& buffer = program.buffers[check.buffer];
+  const bool kept = buffer.kind == Buffer::Kind::kOutput || buffer.kind == Buffer::Kind::kConstant;
+  if (!kept || buffer.dtype != DType::kI64 || buffer.shape.size() != 1 || buffer.size_bytes < 8 * buffer.shape[0]) {
+    return Bad("a check of the run: buffer ", check.buffer, " is no vector of i64 that is kept");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckProgram(const Manifest& manifest, const Program& program, int64_t weights_data_bytes) {
   if (program.arena_bytes < 0 || program.arena_bytes > kMaxBytes) return Bad("arena_bytes is out of range");
   if (program.scratch_bytes_per_thread < 0 || program.scratch_bytes_per_thread > kMaxBytes / 1024) {
@@ -140,6 +151,7 @@ absl::Status CheckProgram(const Manifest& manifest, const Program& program, int6
   }
   RETURN_IF_ERROR(CheckBindings(program, manifest.format, program.inputs, /*inputs=*/true));
   RETURN_IF_ERROR(CheckBindings(program, manifest.format, program.outputs, /*inputs=*/false));
+  for (const RunCheck& check : program.checks) RETURN_IF_ERROR(CheckRunCheck(program, manifest.format, check));
   for (size_t i = 0; i < program.kernels.size(); ++i) {
     RETURN_IF_ERROR(CheckKernel(manifest, program.kernels[i], i));
   }

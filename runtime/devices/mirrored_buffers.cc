@@ -63,6 +63,10 @@ absl::Status MirroredBuffers::DownloadOutputs(absl::Span<void* const> outputs, c
       if (extent >= 0) RETURN_IF_ERROR(download(extent, program_->buffers[extent].size_bytes, HostOf(extent)));
     }
   }
+  for (const RunCheck& check : program_->checks) {
+    if (IsConstant(check.buffer)) continue;
+    RETURN_IF_ERROR(download(check.buffer, program_->buffers[check.buffer].size_bytes, HostOf(check.buffer)));
+  }
   return absl::OkStatus();
 }
 

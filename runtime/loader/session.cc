@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/pack_box.h"
 #include "runtime/base/random_inputs.h"
+#include "runtime/base/run_check.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/devices/cpu/thread_pool.h"
 #include "runtime/loader/pick_program.h"
@@ -57,7 +58,7 @@ absl::StatusOr<std::shared_ptr<const Bundle>> Bundle::FromBytes(absl::string_vie
 }
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Create(std::shared_ptr<const Bundle> bundle, int threads,
-                                                           std::shared_ptr<ThreadPool> pool) {
+                                                         std::shared_ptr<ThreadPool> pool) {
   std::unique_ptr<Session> session(new Session());
   session->threads_ = threads != 0 ? threads : std::min(pool != nullptr ? pool->threads() : UsableCpus(), 1024);
   session->pool_ = std::move(pool);
@@ -131,6 +132,11 @@ absl::Status Session::RunLocked(absl::Span<const void* const> inputs, absl::Span
     inputs = padded;
   }
   RETURN_IF_ERROR(executables_[selected_]->Run(inputs, outputs, observer));
+  for (const RunCheck& check : program().checks) {
+    const auto* values = static_cast<const int64_t*>(executables_[selected_]->buffer(check.buffer));
+    const auto count = static_cast<size_t>(program().buffers[static_cast<size_t>(check.buffer)].shape[0]);
+    RETURN_IF_ERROR(RunCheckResult(check.message, absl::MakeConstSpan(values, count)));
+  }
   return PackOutputs(outputs);
 }
 

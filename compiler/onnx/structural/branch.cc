@@ -12,7 +12,8 @@ namespace fusion::onnx_import {
 namespace {
 
 absl::StatusOr<std::vector<ImportedValue>> ImportBranch(GraphImporter& importer, const StructuralNode& node,
-                                                        const std::string& name) {
+                                                        const std::string& name, ecg::ValueId condition) {
+  const ConditionScope runs(&importer.canonical(), condition);
   ASSIGN_OR_RETURN(onnx::GraphProto * graph, node.Graph(name));
   auto outputs = importer.Inline(graph, {}, absl::StrCat(NodeName(*node.proto), ".", name, "/"));
   if (!outputs.ok()) return Annotate(outputs.status(), node.title);
@@ -28,10 +29,12 @@ absl::StatusOr<std::vector<ImportedValue>> ImportIf(GraphImporter& importer, con
     return node.Error("its condition is no single bool");
   }
   ASSIGN_OR_RETURN(const std::optional<int64_t> known, KnownInt(importer, node, condition, "its condition"));
-  if (known.has_value()) return ImportBranch(importer, node, *known != 0 ? "then_branch" : "else_branch");
-  ASSIGN_OR_RETURN(const std::vector<ImportedValue> taken, ImportBranch(importer, node, "then_branch"));
-  ASSIGN_OR_RETURN(const std::vector<ImportedValue> otherwise, ImportBranch(importer, node, "else_branch"));
+  if (known.has_value()) return ImportBranch(importer, node, *known != 0 ? "then_branch" : "else_branch", ecg::kNone);
   ASSIGN_OR_RETURN(const ecg::ValueId scalar, AsScalar(importer, condition));
+  ASSIGN_OR_RETURN(const std::vector<ImportedValue> taken, ImportBranch(importer, node, "then_branch", scalar));
+  ASSIGN_OR_RETURN(const ecg::ValueId otherwise_taken, importer.AddNode("Not", {scalar}));
+  ASSIGN_OR_RETURN(const std::vector<ImportedValue> otherwise,
+                   ImportBranch(importer, node, "else_branch", otherwise_taken));
   std::vector<ImportedValue> outputs;
   for (int i = 0; i < node.proto->output_size(); ++i) {
     ASSIGN_OR_RETURN(ImportedValue output, Select(importer, node, scalar, taken[i], otherwise[i],

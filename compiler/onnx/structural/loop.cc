@@ -112,6 +112,7 @@ class Unrolling {
     for (size_t k = 0; k < state_.size(); ++k) {
       bound.emplace_back(body_->input(static_cast<int>(k) + 2).name(), state_[k]);
     }
+    const ConditionScope runs(&importer_.canonical(), running_);
     auto outputs = importer_.Inline(body_, bound, absl::StrCat(NodeName(*node_.proto), "[", iteration, "]/"));
     if (!outputs.ok()) return Annotate(outputs.status(), node_.title);
     return outputs;
@@ -210,10 +211,12 @@ class Unrolling {
       ASSIGN_OR_RETURN(extents[0], importer_.AddNode("Add", {known, ran_at_run_time_}));
       return canonical.WithExtents(all, std::move(extents));
     }
-    // No iteration: one that nothing uses tells the type.
+    // No iteration: one that nothing uses tells the type, and its checks are not the model's.
+    const size_t checks = importer_.canonical().checks.size();
     ASSIGN_OR_RETURN(const std::vector<ImportedValue> outputs, InlineBody(0));
     ASSIGN_OR_RETURN(const ecg::ValueId slice, TensorOf(outputs[state_.size() + 1 + k]));
     CanonicalGraph& canonical = importer_.canonical();
+    canonical.checks.resize(checks);
     ecg::ValueType type = canonical.graph.value(slice).type;
     std::vector<ecg::ValueId> extents = canonical.extents.Of(slice);
     type.shape.insert(type.shape.begin(), 0);

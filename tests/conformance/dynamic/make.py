@@ -387,6 +387,54 @@ def branch_of_kept(g):
     g.output(g.op("MatMul", y, g.const(rng(24).normal(size=(4, 3)), np.float32)), F)
 
 
+def meeting(g, a, b, take):
+    """The sum of the rows that two masks keep, in a branch; else twice the rows of the first."""
+    x = g.input("x", rng(31).normal(size=(6, 4)).astype(np.float32))
+    a, b = g.input("a", np.array(a, bool)), g.input("b", np.array(b, bool))
+    rows, others = g.op("Compress", x, a, axis=0), g.op("Compress", x, b, axis=0)
+    take = g.input("take", np.array(take))
+
+    def added(i):
+        i.output(i.op("Add", rows, others), F)
+
+    def doubled(i):
+        i.output(i.op("Mul", rows, i.const(2, np.float32)), F)
+
+    y = g.op("If", take, then_branch=g.body("added", [], added), else_branch=g.body("doubled", [], doubled))
+    g.output(y, F)
+    g.output(g.op("ReduceSum", y, g.const([0]), keepdims=0), F)
+
+
+@case
+def extents_that_are_equal(g):
+    meeting(g, [1, 0, 1, 1, 0, 0], [0, 1, 1, 0, 0, 1], True)
+
+
+@case
+def extents_of_which_one_is_1(g):
+    meeting(g, [1, 0, 1, 1, 0, 0], [0, 0, 0, 0, 1, 0], True)
+
+
+@case
+def extents_that_differ_elsewhere(g):
+    meeting(g, [1, 0, 1, 1, 0, 0], [0, 1, 0, 0, 1, 0], False)
+
+
+@case
+def extents_of_other_bounds(g):
+    """Three values meet, with bounds of their own; a static extent meets one that depends on data; and both in one."""
+    x = g.input("x", rng(32).normal(size=(6, 4)).astype(np.float32))
+    z = g.input("z", rng(33).normal(size=(9, 1)).astype(np.float32))
+    rows = g.op("Compress", x, g.input("a", np.array([0, 1, 1, 0, 0, 1], bool)), axis=0)
+    others = g.op("Compress", z, g.input("b", np.array([1, 0, 0, 1, 0, 0, 0, 1, 0], bool)), axis=0)
+    one = g.op("Compress", x, g.input("c", np.array([0, 0, 0, 1, 0, 0], bool)), axis=0)
+    static = g.const(rng(34).normal(size=(3, 4)), np.float32)
+    g.output(g.op("Where", g.op("Greater", rows, others), one, rows), F)
+    g.output(g.op("Mul", others, rows), F)
+    g.output(g.op("Sub", rows, static), F)
+    g.output(g.op("Max", static, one, others), F)
+
+
 @case
 def resizes(g):
     """Sizes and scales that are computed, larger and smaller than what there is."""
