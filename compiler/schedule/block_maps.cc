@@ -18,7 +18,7 @@ constexpr int64_t kMostRows = 64;
 
 // Of the largest cache, which has other tenants: a result that takes more is written past it.
 constexpr double kCacheShare = 0.25;
-// Narrow elements are written by whole lines.
+// Written together: half a line that goes past the caches costs as much as the line.
 constexpr int64_t kLineBytes = 64;
 
 // Positions among the nest's axes: `inner` moves a load further than `outer`, around it, does.
@@ -70,7 +70,7 @@ void BlockMap(const DeviceModel& device, AxisSource* axes, ChoiceLog* choices, N
   const int choice = choices->Pick("blocks", lanes ? 3 : 2);
   if (choice == 1) return;
   if (lanes && choice == 0) {
-    block = std::max(vector, size < 4 ? kLineBytes / size : 1);
+    block = std::max(vector, kLineBytes / size);
     // What the caches hold is better left there for the reader.
     nest->past_caches = bytes >= kCacheShare * static_cast<double>(LargestCacheBytes(device));
   }
