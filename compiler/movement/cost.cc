@@ -221,7 +221,7 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
     for (const Step& step : phase.steps) {
       const double spatial = tasks * Trips(step.loops);
       double points = spatial;
-      if (step.fold) points *= Product(step.fold->axes);
+      if (step.fold && step.strategy != Strategy::kPrefix) points *= Product(step.fold->axes);
       Work body, then;
       for (const te::Scalar& s : step.body) {
         const Work w = ScalarWork(s, step.strategy != Strategy::kTile);
@@ -252,7 +252,9 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
       }
       if (step.strategy == Strategy::kTranspose) ops += spatial * kShuffleOps * std::log2(lanes);
       // Work-items in step are the lanes, whatever each does.
-      const bool one_lane = step.strategy == Strategy::kScalar && device.task_lanes == 1;
+      const bool plain =
+          step.strategy == Strategy::kScalar || (step.strategy == Strategy::kPrefix && step.vec_axis < 0);
+      const bool one_lane = plain && device.task_lanes == 1;
       if (one_lane) ops *= lanes * kScalarPenalty;
       // Outside the register tile every load is an instruction of its own beside the arithmetic.
       if (step.strategy == Strategy::kGroupTile) {

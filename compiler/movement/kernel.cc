@@ -1,4 +1,5 @@
 #include "compiler/movement/kernel.h"
+#include "compiler/movement/prefix_fold.h"
 
 #include <algorithm>
 #include <functional>
@@ -183,7 +184,7 @@ void PrintStep(const Step& step, Printer* printer, std::string* text) {
 }  // namespace
 
 const char* StrategyName(Strategy strategy) {
-  static const char* const kNames[] = {"scalar", "map", "transpose", "rowfold", "tile", "grouptile", "library"};
+  static const char* const kNames[] = {"scalar", "map", "transpose", "rowfold", "prefix", "tile", "grouptile", "library"};
   return kNames[static_cast<int>(strategy)];
 }
 
@@ -384,6 +385,15 @@ absl::Status CheckStrategy(const Step& step) {
     case Strategy::kRowFold:
       ok = step.fold && !step.fold->axes.empty() && step.fold->axes.back().id == step.vec_axis;
       break;
+    case Strategy::kPrefix: {
+      std::vector<te::Axis> axes;
+      for (const Loop& loop : step.loops) axes.push_back(loop.axis);
+      const std::optional<PrefixFold> prefix =
+          step.fold ? PrefixFoldOf(*step.fold, step.body, axes) : std::nullopt;
+      ok = prefix && step.stores.size() == 1 && step.lane_limit < 0 && step.vec_axis != prefix->axis &&
+           (step.vec_axis < 0 || is_loop(step.vec_axis));
+      break;
+    }
     case Strategy::kGroupTile: {
       const GroupTile& group = step.group;
       const auto is_side = [&](const Loop& loop, int axis, int items, int each, int extent) {

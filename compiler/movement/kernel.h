@@ -57,6 +57,7 @@ enum class Strategy : uint8_t {
   kMapVec,     // map, innermost loop in vectors
   kTranspose,  // the same where loads lie along another loop: blocks transposed in registers (transpose.h)
   kRowFold,    // fold over a contiguous innermost fold axis: vector accumulators, one horizontal step
+  kPrefix,     // fold over what is before each element (prefix_fold.h), all of them in one pass
   kTile,       // fold with a register tile: reg_axis × (vec_outer × lanes) accumulators, fold loops inside
   kGroupTile,  // sum of products by a group of work-items, through slices of both operands in block scope
   kLibrary,  // sum of products by a library of the target: alone in a phase without a grid, of which no text is printed
@@ -152,7 +153,8 @@ struct Step {
   std::vector<Store> stores;     // one per output
   std::vector<DType> store_types;
   Strategy strategy = Strategy::kScalar;
-  int vec_axis = -1;         // kMapVec, kTranspose: the innermost loop's axis id; kRowFold: the innermost fold axis id
+  int vec_axis = -1;         // kMapVec, kTranspose: the innermost loop's axis id; kRowFold: the innermost fold axis id;
+                             // kPrefix: the loop in vectors, -1: none
   int across_axis = -1;      // kTranspose: the loop along which the loads lie
   bool past_caches = false;  // kTranspose, kMapVec: whole lines are written without being read or kept first
   RegisterTile tile;         // kTile

@@ -141,6 +141,17 @@ bool HasVectorForm(const te::ScalarNode& node) {
   }
 }
 
+bool CallsLibrary(const std::vector<te::Scalar>& scalars) {
+  constexpr double kMostOfAnInstruction = 9;  // division, a root and its inverse
+  bool calls = false;
+  for (const te::Scalar& s : scalars) {
+    te::Visit(s, [&](const te::ScalarNode& node) {
+      calls = calls || (node.kind == ScalarKind::kOp && te::GetOpInfo(node.op).cost > kMostOfAnInstruction);
+    });
+  }
+  return calls;
+}
+
 bool IsLaneByLane(const te::ScalarNode& node) {
   if (node.kind != ScalarKind::kCast && node.kind != ScalarKind::kOp) return false;
   if (LaneKindOf(node.dtype) == LaneKind::kNone) return false;

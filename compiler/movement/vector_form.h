@@ -21,6 +21,9 @@ bool HasVectorForm(const te::ScalarNode& node);
 // A float that immediates clamp to what an i32 holds: the conversion of its lane is the conversion of the value.
 bool FitsI32(const te::ScalarNode& s);
 
+// Whether elements alone would call a function of the library, which takes longer than a vector of them.
+bool CallsLibrary(const std::vector<te::Scalar>& scalars);
+
 // Operands without lanes, a value with them (a mask from indices of 64 bits, positions compared): printers compute it
 // a lane at a time, from its loads on, between operations on vectors.
 bool IsLaneByLane(const te::ScalarNode& node);

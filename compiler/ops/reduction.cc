@@ -263,8 +263,8 @@ te::TensorId PrefixFolds(te::Builder& b, FoldKind kind, te::TensorId x, DType dt
   });
 }
 
-// CumSum and CumProd. Short axes directly, n² steps a row. Long ones in blocks of √n: within each block, over the
-// blocks' results, and both together, about n^1.5.
+// CumSum and CumProd. Schedules compute a prefix fold in one pass, but the interpreter takes n² steps a row. Long axes
+// are cut into blocks of √n, which takes it about n^1.5: within each block, over the blocks' results, and both together.
 absl::Status LowerPrefix(LowerContext& context, FoldKind kind) {
   te::Builder& b = *context.builder;
   ASSIGN_OR_RETURN(const std::vector<int64_t> given, context.ConstantInts(1, "axis"));
@@ -272,7 +272,7 @@ absl::Status LowerPrefix(LowerContext& context, FoldKind kind) {
   const ecg::ValueType& type = context.output_types[0];
   const bool exclusive = context.attrs.Int("exclusive") != 0, reverse = context.attrs.Int("reverse") != 0;
   const int64_t extent = type.shape[axis];
-  constexpr int64_t kShort = 64;
+  constexpr int64_t kShort = 1024;
   if (extent <= kShort) {
     context.out[0] = PrefixFolds(b, kind, context.in[0], type.dtype, axis, exclusive, reverse);
     return absl::OkStatus();

@@ -238,6 +238,20 @@ class BlockScheduler {
     return false;
   }
 
+  // The loop along which elements are passed on stays whole; the others are shared out.
+  void AddPrefixPhase(const te::Te& te, movement::Step step) {
+    const movement::Loop along = step.loops.back();
+    step.loops.pop_back();
+    movement::Phase phase;
+    if (!step.loops.empty()) {
+      const double per_row = CostPerPoint(te) * static_cast<double>(along.axis.extent);
+      MoveLoopsToGrid(&step, per_row, device_, &axes_, choices_, &phase.grid);
+    }
+    step.loops.push_back(along);
+    phase.steps.push_back(std::move(step));
+    kernel_.phases.push_back(std::move(phase));
+  }
+
   // A stage alone on a grid of its own.
   absl::Status AddPhase(const te::Te& te) {
     ASSIGN_OR_RETURN(PhysicalTe physical,
@@ -250,6 +264,10 @@ class BlockScheduler {
       return absl::OkStatus();
     }
     if (nest.fold && !empty && device_.task_lanes > 1 && AddGroupTile(nest)) return absl::OkStatus();
+    if (movement::Step prefix; !empty && PrefixStep(nest, device_, &prefix)) {
+      AddPrefixPhase(te, std::move(prefix));
+      return absl::OkStatus();
+    }
     FinishNest(&nest);
     if (nest.fold && !empty) {
       if (AddColumnSums(SummedRows::kBeyondCaches, &nest)) return absl::OkStatus();

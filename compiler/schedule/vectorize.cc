@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/movement/extreme_fold.h"
+#include "compiler/movement/prefix_fold.h"
 #include "compiler/movement/transpose.h"
 #include "compiler/movement/vector_form.h"
 #include "compiler/schedule/register_tile.h"
@@ -18,6 +19,9 @@ constexpr int kItemsOfARow = 32;
 
 // Vectors of a row, at least, for which lanes are worth what it costs to choose among what they found.
 constexpr int64_t kLeastVectors = 2;
+
+// Elements that call functions of the library, at least, for which one vector is worth it.
+constexpr int64_t kLeastOfAVector = 3;
 
 }  // namespace
 
@@ -64,6 +68,13 @@ bool WorthGathering(const std::vector<Scalar>& scalars, const Axis& axis, int64_
   return operations > gathered;
 }
 
+// Elements for which a vector is worth it, though most of it be empty.
+int64_t LeastExtent(const std::vector<Scalar>& scalars, const DeviceModel& device) {
+  const int64_t lanes = device.vector_bytes / 4;
+  if (device.task_lanes > 1 || !movement::CallsLibrary(scalars)) return lanes / 2;
+  return std::min(lanes / 2, std::max(kLeastOfAVector, lanes / 4));
+}
+
 bool StoredAlong(const movement::Step& step, const Axis& axis, int64_t lanes) {
   for (size_t o = 0; o < step.stores.size(); ++o) {
     if (movement::LaneKindOf(step.store_types[o]) == movement::LaneKind::kNone) return false;
@@ -76,7 +87,9 @@ bool StoredAlong(const movement::Step& step, const Axis& axis, int64_t lanes) {
 
 void VectorizeMap(const DeviceModel& device, movement::Step* step) {
   const int64_t lanes = device.vector_bytes / 4;
-  if (step->loops.empty() || step->loops.back().axis.extent < lanes / kLeastOfRest) return;
+  if (step->loops.empty()) return;
+  const int64_t least = LeastExtent(step->body, device);
+  if (step->loops.back().axis.extent < std::min(least, lanes / kLeastOfRest)) return;
   const Axis axis = step->loops.back().axis;
   Loads loads;
   if (!StoredAlong(*step, axis, lanes)) return;
@@ -87,7 +100,7 @@ void VectorizeMap(const DeviceModel& device, movement::Step* step) {
     const bool all_f32 = std::all_of(step->store_types.begin(), step->store_types.end(),
                                      [](DType dtype) { return dtype == DType::kF32; });
     step->rest_in_vector = loads.stepped > 0 && loads.contiguous == 0 && all_f32;
-    if (!step->rest_in_vector && axis.extent < lanes / 2) return;
+    if (!step->rest_in_vector && axis.extent < least) return;
     step->strategy = movement::Strategy::kMapVec;
     step->vec_axis = axis.id;
   };
@@ -109,6 +122,30 @@ void VectorizeMap(const DeviceModel& device, movement::Step* step) {
     step->strategy = movement::Strategy::kMapVec;
     step->vec_axis = axis.id;
   }
+}
+
+bool PrefixStep(const Nest& nest, const DeviceModel& device, movement::Step* step) {
+  if (!nest.fold || nest.stores.size() != 1 || nest.mask_limit >= 0 || !nest.padding.empty()) return false;
+  const std::optional<movement::PrefixFold> prefix = movement::PrefixFoldOf(*nest.fold, nest.body, nest.axes);
+  if (!prefix || nest.limits.count(prefix->axis)) return false;
+  *step = PlainStep(nest);
+  step->strategy = movement::Strategy::kPrefix;
+  // Its loop is the innermost, so that a grid is taken out of the others.
+  const auto along = std::find_if(step->loops.begin(), step->loops.end(),
+                                  [&](const movement::Loop& loop) { return loop.axis.id == prefix->axis; });
+  std::rotate(along, along + 1, step->loops.end());
+  const size_t others = step->loops.size() - 1;
+  const int64_t lanes = device.vector_bytes / 4;
+  const DType acc = nest.fold->acc;
+  if (others == 0 || device.task_lanes > 1 || (acc != DType::kF32 && acc != DType::kI32)) return true;
+  const Axis columns = step->loops[others - 1].axis;
+  int contiguous = 0, unused = 0;
+  if (columns.extent >= lanes && StoredAlong(*step, columns, lanes) &&
+      Vectorizable({prefix->value}, columns, lanes, &contiguous) &&
+      Vectorizable(nest.then, columns, lanes, &unused) && contiguous > 0) {
+    step->vec_axis = columns.id;
+  }
+  return true;
 }
 
 movement::Step PlainStep(const Nest& nest) {
@@ -135,6 +172,7 @@ movement::Step StepOf(const Nest& nest, const DeviceModel& device) {
         nest.past_caches && step.strategy == movement::Strategy::kTranspose && step.store_types[0] == DType::kF32;
     return step;
   }
+  if (PrefixStep(nest, device, &step)) return step;
   int contiguous = 0;
   const te::Fold& fold = *nest.fold;
   if (const std::optional<movement::ExtremeFold> extreme = movement::ExtremeFoldOf(fold, nest.body)) {
@@ -150,7 +188,8 @@ movement::Step StepOf(const Nest& nest, const DeviceModel& device) {
   if (fold.acc != DType::kF32 && fold.acc != DType::kI32) return step;
   // Along the fold's contiguous axis.
   const Axis& inner = fold.axes.back();
-  if (inner.extent >= lanes && FoldsInVectors(nest.body, inner, lanes, &contiguous) && contiguous > 0) {
+  const int64_t least = movement::CallsLibrary(nest.body) ? LeastExtent(nest.body, device) : lanes;
+  if (inner.extent >= least && FoldsInVectors(nest.body, inner, lanes, &contiguous) && contiguous > 0) {
     step.strategy = movement::Strategy::kRowFold;
     step.vec_axis = inner.id;
     return step;

@@ -16,6 +16,10 @@ movement::Step PlainStep(const Nest& nest);
 // The same, in vectors where that is possible.
 movement::Step StepOf(const Nest& nest, const DeviceModel& device);
 
+// A fold of what is before each element (movement/prefix_fold.h), in one pass; false, and nothing has changed: it is
+// none.
+bool PrefixStep(const Nest& nest, const DeviceModel& device, movement::Step* step);
+
 // Chooses the strategy of a step without a fold: vectors along the innermost loop, blocks transposed in registers, or
 // plain loops.
 void VectorizeMap(const DeviceModel& device, movement::Step* step);

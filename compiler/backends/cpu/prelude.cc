@@ -21,6 +21,7 @@ namespace {
 // go to libm, which knows pi to enough digits. asin, acos: Cephes' polynomial, half-angle beyond 1/2: 2.3 and 1.1 ulp.
 // pow: exp2(y·log2 x) in f64, 0.56 ulp, with IEEE's special cases. fmod: exact in f64 where the quotient is below 2^28,
 // other lanes go to libm. vf2i_any: what does not fit an i32 keeps the low 32 bits of its i64, as f2i gives them.
+// ld_T_part, st_T_part: the first n elements of a vector, and no byte behind them.
 // f16 converts in hardware: every ISA in use has it. vmax(a, b): vmaxps returns its second operand when unordered, so a
 // NaN in `a` needs the extra select.
 constexpr char kText[] =
@@ -74,6 +75,18 @@ typedef __fp16 v_f16 __attribute__((vector_size(2 * $L)));
 typedef __fp16 v_f16_u __attribute__((vector_size(2 * $L), aligned(2), may_alias));
 SI vf ld_f16(const u16* p) { return __builtin_convertvector(*(const v_f16_u*)p, vf); }
 SI void st_f16(u16* p, vf v) { *(v_f16_u*)p = __builtin_convertvector(v, v_f16); }
+#define PART(T, S, V) SI V ld_##T##_part(const S* p, ix n) { S t[$L] = {}; for (ix l = 0; l < n; ++l) t[l] = p[l]; return ld_##T(t); } \
+SI void st_##T##_part(S* p, V v, ix n) { S t[$L]; st_##T(t, v); for (ix l = 0; l < n; ++l) p[l] = t[l]; }
+PART(i32, i32, vi) PART(i8, i8, vi) PART(u8, u8, vi) PART(i16, i16, vi) PART(u16, u16, vi) PART(f16, u16, vf)
+#if $L == 16 && defined(__AVX512F__)
+SI vf ld_f32_part(const float* p, ix n) { return __builtin_ia32_loadups512_mask(p, bc(0.f), (unsigned short)((1u << n) - 1)); }
+SI void st_f32_part(float* p, vf v, ix n) { __builtin_ia32_storeups512_mask(p, v, (unsigned short)((1u << n) - 1)); }
+#elif $L == 8 && defined(__AVX2__)
+SI vf ld_f32_part(const float* p, ix n) { return __builtin_ia32_maskloadps256((const vf*)p, iota() < bi((int)n)); }
+SI void st_f32_part(float* p, vf v, ix n) { __builtin_ia32_maskstoreps256((vf*)p, iota() < bi((int)n), v); }
+#else
+PART(f32, float, vf)
+#endif
 SI vf round_f16(vf v) { return __builtin_convertvector(__builtin_convertvector(v, v_f16), vf); }
 SI vi to_b(vf v) { vu b = (vu)v, r = (b + 0x7fff + ((b >> 16) & 1)) >> 16; return v != v ? (vi)((b >> 16) | 0x40) : (vi)r; }
 SI vf ld_bf16(const u16* p) { return (vf)(ld_u16(p) << 16); }
@@ -81,6 +94,7 @@ SI void st_bf16(u16* p, vf v) { st_u16(p, to_b(v)); }
 SI vf round_bf16(vf v) { return (vf)(to_b(v) << 16); }
 SI vi ld_bool(const u8* p) { return ld_u8(p) != bi(0); }
 SI void st_bool(u8* p, vi v) { st_u8(p, v & 1); }
+PART(bf16, u16, vf) PART(bool, u8, vi)
 SI vi wrap_i8(vi v) { return (vi)((vu)v << 24) >> 24; }
 SI vi wrap_i16(vi v) { return (vi)((vu)v << 16) >> 16; }
 SI vi wrap_u8(vi v) { return v & 0xff; }

@@ -75,7 +75,7 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
       continue;
     }
     out.Open("for (i64 task = begin; task < end; ++task)");
-    text::PrintTask(kernel, phase, {lanes, 1}, &out);
+    text::PrintTask(kernel, phase, {.lanes = lanes, .parts = true}, &out);
     out.Close();
     const bool past_caches = std::any_of(phase.steps.begin(), phase.steps.end(),
                                          [](const movement::Step& step) { return step.past_caches; });

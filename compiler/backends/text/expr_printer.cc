@@ -160,6 +160,15 @@ std::string VectorLoadText(DType dtype, const std::string& place) {
   return absl::StrCat("ld_", IsNarrowInt(dtype) ? CType(dtype) : DTypeName(dtype), "(", place, ")");
 }
 
+std::string PartLoadText(DType dtype, const std::string& place, const std::string& count) {
+  return absl::StrCat("ld_", IsNarrowInt(dtype) ? CType(dtype) : DTypeName(dtype), "_part(", place, ", ", count, ")");
+}
+
+std::string PartStoreText(DType dtype, const std::string& place, const std::string& value, const std::string& count) {
+  return absl::StrCat("st_", IsNarrowInt(dtype) ? CType(dtype) : DTypeName(dtype), "_part(", place, ", ", value, ", ",
+                      count, ");");
+}
+
 std::string VectorStoreText(DType dtype, const std::string& place, const std::string& value) {
   return absl::StrCat("st_", IsNarrowInt(dtype) ? CType(dtype) : DTypeName(dtype), "(", place, ", ", value, ");");
 }
@@ -392,6 +401,7 @@ Value ExprPrinter::EmitLoad(const Scalar& s) {
   }
   if (access == te::LaneAccess::kContiguous) {
     const std::string place = absl::StrCat(base, " + ", IndexText(address, options_.axis_name, *options_.kernel));
+    if (options_.part) return {Temp(VectorType(buffer.dtype), PartLoadText(buffer.dtype, place, options_.valid_lanes)), true};
     return {Temp(VectorType(buffer.dtype), VectorLoadText(buffer.dtype, place)), true};
   }
   const std::string name = absl::StrCat("t", (*options_.next_temp)++);

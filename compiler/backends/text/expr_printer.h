@@ -61,6 +61,9 @@ std::string VectorZero(DType dtype);
 std::string BroadcastText(DType dtype, const std::string& scalar);
 // Loads or stores as many elements as there are lanes, from `place` (an address) on.
 std::string VectorLoadText(DType dtype, const std::string& place);
+// The same for the first `count` lanes alone, where the language has them (TaskShape::parts).
+std::string PartLoadText(DType dtype, const std::string& place, const std::string& count);
+std::string PartStoreText(DType dtype, const std::string& place, const std::string& value, const std::string& count);
 // One lane; may be assigned to.
 std::string LaneText(DType dtype, const std::string& vector, const std::string& lane);
 std::string VectorStoreText(DType dtype, const std::string& place, const std::string& value);
@@ -87,6 +90,7 @@ class ExprPrinter {
     std::vector<Value> accs;  // values of Acc(i)
     int* next_temp = nullptr;
     std::map<const te::ScalarNode*, std::string> loaded = {};  // vectors of loads that are there already
+    bool part = false;  // no load touches anything but the valid lanes; the others hold anything
   };
   ExprPrinter(CodeWriter* out, Options options) : out_(out), options_(std::move(options)) {}
 

@@ -10,6 +10,8 @@
 #include "compiler/backends/text/print_tile.h"
 #include "compiler/backends/text/print_transpose.h"
 #include "compiler/movement/extreme_fold.h"
+#include "compiler/movement/prefix_fold.h"
+#include "compiler/movement/vector_form.h"
 
 namespace fusion::text {
 namespace {
@@ -21,6 +23,8 @@ using te::Scalar;
 constexpr int64_t kMostUnrolled = 8;
 // Work-items that fold a contiguous row together: neighbours that are executed in step read neighbours.
 constexpr int kRowTeam = 32;
+// Vectors of a row that a pass over its column keeps: a few thousand bytes, which stay in the nearest cache beside it.
+constexpr int64_t kStripVectors = 64;
 
 int64_t Points(const std::vector<movement::Loop>& loops) {
   int64_t points = 1;
@@ -46,6 +50,7 @@ class StepPrinter {
         step_(step),
         lanes_(shape.lanes),
         group_(shape.group),
+        parts_(shape.parts),
         unroll_(shape.unroll),
         next_temp_(next_temp),
         out_(out) {}
@@ -61,6 +66,8 @@ class StepPrinter {
         return PrintTranspose(kernel_, step_, lanes_, next_temp_, out_);
       case movement::Strategy::kRowFold:
         return step_.fold->kind == te::FoldKind::kGeneral ? PrintRowExtreme() : PrintRowFold();
+      case movement::Strategy::kPrefix:
+        return PrintPrefix();
       case movement::Strategy::kTile:
         return PrintTile(kernel_, step_, {lanes_, group_}, next_temp_, out_);
       case movement::Strategy::kGroupTile:
@@ -214,6 +221,19 @@ class StepPrinter {
     }
   }
 
+  // The elements that fill no vector, `count` of them.
+  void PrintMapPart(int axis, const std::string& count) {
+    ExprPrinter::Options options{&kernel_, AxisText, axis, lanes_, count, {}, next_temp_};
+    options.part = true;
+    ExprPrinter printer(out_, options);
+    for (size_t o = 0; o < step_.stores.size(); ++o) {
+      const std::string value = printer.EmitVector(step_.body[o]);
+      const std::string place =
+          absl::StrCat("b", step_.stores[o].buffer, " + ", IndexText(step_.stores[o].address, AxisText, kernel_));
+      out_->Line(PartStoreText(step_.store_types[o], place, value, count));
+    }
+  }
+
   // A vector a work-item; where a row ends within it, its elements.
   void PrintSharedMap() {
     std::vector<movement::Loop> vectors = step_.loops;
@@ -242,7 +262,9 @@ class StepPrinter {
   // Work-items that share a result of a fold: those that would be idle, and along a contiguous row enough to read it
   // together. 1: none.
   int FoldTeam() const {
-    const bool tile = step_.strategy == movement::Strategy::kTile || step_.strategy == movement::Strategy::kGroupTile;
+    const bool tile = step_.strategy == movement::Strategy::kTile ||
+                      step_.strategy == movement::Strategy::kGroupTile ||
+                      step_.strategy == movement::Strategy::kPrefix;
     if (group_ == 1 || !step_.fold || step_.fold->kind == te::FoldKind::kGeneral || tile) return 1;
     const int64_t results = Points(step_.loops);
     int64_t points = 1;
@@ -339,6 +361,10 @@ class StepPrinter {
       out_->Open(absl::StrCat("if (", i, " < e_", i, ")"));
       PrintMapVector(inner.axis.id, absl::StrCat("e_", i, " - ", i));
       out_->Close();
+    } else if (!whole && parts_ && step_.lane_limit < 0 && movement::CallsLibrary(step_.body)) {
+      out_->Open(absl::StrCat("if (", i, " < e_", i, ")"));
+      PrintMapPart(inner.axis.id, absl::StrCat("(e_", i, " - ", i, ")"));
+      out_->Close();
     } else if (!whole) {
       out_->Open(absl::StrCat("for (; ", i, " < e_", i, "; ++", i, ")"));
       OpenUnmasked();
@@ -391,7 +417,16 @@ class StepPrinter {
         vector_body(0, copy % 4);
         out_->Close();
       }
-      if (inner.extent % lanes_ != 0) {
+      if (inner.extent % lanes_ != 0 && parts_ && movement::CallsLibrary(step_.body)) {
+        const std::string count = absl::StrCat(inner.extent % lanes_);
+        ExprPrinter::Options options{&kernel_, [&](int axis) { return name(axis, 0); }, inner.id, lanes_, count, {},
+                                     next_temp_};
+        options.part = true;
+        ExprPrinter printer(out_, options);
+        const std::string x = printer.EmitVector(step_.body[0]);
+        out_->Line(VectorCombine(fold, absl::StrCat(v, copy % 4),
+                                 absl::StrCat("vsel(iota() < bi(", count, "), ", x, ", ", init, ")")));
+      } else if (inner.extent % lanes_ != 0) {
         out_->Open(absl::StrCat("for (; ", i, " < ", inner.extent, "; ++", i, ")"));
         ExprPrinter::Options options = ScalarOptions();
         options.axis_name = [&](int axis) { return name(axis, 0); };
@@ -496,10 +531,96 @@ class StepPrinter {
     for (int d = 0; d < depth; ++d) out_->Close();
   }
 
+  // One pass along the innermost loop. In vectors of another loop: a strip of them at a time, so that rows are read in
+  // runs.
+  void PrintPrefix() {
+    std::vector<Axis> axes;
+    for (const movement::Loop& loop : step_.loops) axes.push_back(loop.axis);
+    const movement::PrefixFold prefix = *movement::PrefixFoldOf(*step_.fold, step_.body, axes);
+    std::vector<movement::Loop> around(step_.loops.begin(), step_.loops.end() - 1);
+    if (step_.vec_axis < 0) {
+      const int depth = OpenPoints(around, kernel_, group_, out_, unroll_);
+      PrintPrefixOfOne(prefix);
+      for (int d = 0; d < depth; ++d) out_->Close();
+      return;
+    }
+    const movement::Loop columns = around.back();
+    around.pop_back();
+    for (const movement::Loop& loop : around) OpenLoop(loop);
+    const te::Fold& fold = *step_.fold;
+    const std::string c = AxisText(columns.axis.id), tag = absl::StrCat((*next_temp_)++);
+    const std::string first = absl::StrCat("s", tag), acc = absl::StrCat("v", tag), n = absl::StrCat("n", tag);
+    const int64_t strip = std::min<int64_t>(kStripVectors, (columns.axis.extent + lanes_ - 1) / lanes_);
+    out_->Line(absl::StrCat("const ix e_", c, " = ", LimitText(columns, kernel_), ";"));
+    out_->Line(absl::StrCat("ix ", first, " = 0;"));
+    out_->Open(absl::StrCat("while (", first, " + ", lanes_, " <= e_", c, ")"));
+    out_->Line(absl::StrCat("const ix ", n, " = smin_i64(", strip, ", (e_", c, " - ", first, ") / ", lanes_, ");"));
+    out_->Line(absl::StrCat(VectorType(fold.acc), " ", acc, "[", strip, "];"));
+    out_->Line(absl::StrCat("for (ix q = 0; q < ", n, "; ++q) ", acc, "[q] = ",
+                            BroadcastText(fold.acc, FoldIdentity(fold.kind, fold.acc)), ";"));
+    OpenPrefix(prefix);
+    out_->Open(absl::StrCat("for (ix q = 0; q < ", n, "; ++q)"));
+    out_->Line(absl::StrCat("const ix ", c, " = ", first, " + q * ", lanes_, ";"));
+    const std::string own = absl::StrCat(acc, "[q]");
+    const auto take = [&] {
+      ExprPrinter printer(out_, {&kernel_, PrefixName(prefix), columns.axis.id, lanes_, "", {}, next_temp_});
+      out_->Line(VectorCombine(fold, own, printer.EmitVector(prefix.value)));
+    };
+    if (!prefix.exclusive) take();
+    ExprPrinter printer(out_, {&kernel_, AxisText, columns.axis.id, lanes_, "", {{own, true}}, next_temp_});
+    const std::string value = step_.then.empty() ? own : printer.EmitVector(step_.then[0]);
+    out_->Line(VectorStoreText(
+        step_.store_types[0],
+        absl::StrCat("b", step_.stores[0].buffer, " + ", IndexText(step_.stores[0].address, AxisText, kernel_)), value));
+    if (prefix.exclusive) take();
+    out_->Close();
+    out_->Close();
+    out_->Line(absl::StrCat(first, " += ", n, " * ", lanes_, ";"));
+    out_->Close();
+    out_->Open(absl::StrCat("for (ix ", c, " = ", first, "; ", c, " < e_", c, "; ++", c, ")"));
+    PrintPrefixOfOne(prefix);
+    out_->Close();
+    for (size_t l = 0; l < around.size(); ++l) out_->Close();
+  }
+
+  // The fold's axis is where the loop along it is.
+  AxisName PrefixName(const movement::PrefixFold& prefix) const {
+    const int k = step_.fold->axes[0].id;
+    return [k, axis = prefix.axis](int id) { return AxisText(id == k ? axis : id); };
+  }
+
+  void OpenPrefix(const movement::PrefixFold& prefix) {
+    const std::string i = AxisText(prefix.axis);
+    const int64_t extent = step_.fold->axes[0].extent;
+    out_->Open(prefix.reverse ? absl::StrCat("for (ix ", i, " = ", extent - 1, "; ", i, " >= 0; --", i, ")")
+                              : absl::StrCat("for (ix ", i, " = 0; ", i, " < ", extent, "; ++", i, ")"));
+  }
+
+  void PrintPrefixOfOne(const movement::PrefixFold& prefix) {
+    const te::Fold& fold = *step_.fold;
+    const std::string acc = absl::StrCat("a", (*next_temp_)++);
+    out_->Line(absl::StrCat(CType(fold.acc), " ", acc, " = ", FoldIdentity(fold.kind, fold.acc), ";"));
+    OpenPrefix(prefix);
+    const auto take = [&] {
+      ExprPrinter::Options options = ScalarOptions();
+      options.axis_name = PrefixName(prefix);
+      ExprPrinter printer(out_, options);
+      out_->Line(Combine(fold.kind, acc, printer.Emit(prefix.value).text, fold.acc));
+    };
+    if (!prefix.exclusive) take();
+    out_->Open("");
+    StoreScalars(step_.then, {{acc, false}});
+    out_->Close();
+    if (prefix.exclusive) take();
+    out_->Close();
+  }
+
   const movement::Kernel& kernel_;
   const movement::Step& step_;
   const int64_t lanes_;
-  const int group_, unroll_;
+  const int group_;
+  const bool parts_;
+  const int unroll_;
   int* next_temp_;
   CodeWriter* out_;
 };

@@ -17,6 +17,9 @@ struct TaskShape {
   // bytes a work-item, through which FOLD_TEAM adds up a fold that some of them share.
   int group = 1;
   int unroll = 0;  // of the loop over a step's points, where they are dealt out; 0: as the compiler likes
+  // The language has loads and stores of a part of a vector (ld_f32_part): the rest of a row that would call functions
+  // of the library is a vector, too.
+  bool parts = false;
 };
 
 // `task`, a variable of the text, is the task's number.

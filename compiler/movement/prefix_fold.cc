@@ -1,0 +1,72 @@
+#include "compiler/movement/prefix_fold.h"
+
+#include <cstdlib>
+
+namespace fusion::movement {
+namespace {
+
+using te::Index;
+using te::Scalar;
+using te::ScalarKind;
+
+// Shorter ones are as fast as folds.
+constexpr int64_t kLeastExtent = 4;
+
+bool IsIdentity(const te::ScalarNode& s, te::FoldKind kind) {
+  if (s.kind != ScalarKind::kImm) return false;
+  const int64_t identity = kind == te::FoldKind::kProd ? 1 : 0;
+  return IsFloat(s.dtype) ? s.fvalue == static_cast<double>(identity) : s.ivalue == identity;
+}
+
+bool Moves(const Scalar& s, int axis) {
+  bool moves = false;
+  te::Visit(s, [&](const te::ScalarNode& node) {
+    moves = moves || (node.kind == ScalarKind::kFromIndex && node.index.UsesAxis(axis));
+    for (const Index& index : node.indices) moves = moves || index.UsesAxis(axis);
+    for (const te::Comparison& c : node.pred) moves = moves || c.lhs.UsesAxis(axis) || c.rhs.UsesAxis(axis);
+  });
+  return moves;
+}
+
+}  // namespace
+
+std::optional<PrefixFold> PrefixFoldOf(const te::Fold& fold, const std::vector<Scalar>& body,
+                                       const std::vector<te::Axis>& axes) {
+  const bool kind = fold.kind == te::FoldKind::kSum || fold.kind == te::FoldKind::kProd;
+  if (!kind || fold.axes.size() != 1 || !fold.pred.empty() || body.size() != 1) return std::nullopt;
+  const te::ScalarNode& node = *body[0];
+  const te::Axis k = fold.axes[0];
+  if (node.kind != ScalarKind::kIf || node.pred.size() != 1 || !IsIdentity(*node.args[1], fold.kind) ||
+      k.extent < kLeastExtent) {
+    return std::nullopt;
+  }
+  // ±(k - i) + offset, compared with 0.
+  const te::Comparison& test = node.pred[0];
+  if (test.cmp != te::Cmp::kLt && test.cmp != te::Cmp::kGe) return std::nullopt;
+  const Index difference = test.lhs - test.rhs;
+  if (difference.parts().size() != 2 || difference.HasLoad()) return std::nullopt;
+  PrefixFold result;
+  result.value = node.args[0];
+  int64_t of_k = 0, of_i = 0;
+  for (const Index::Part& part : difference.parts()) {
+    if (part.term.kind != te::TermKind::kAxis || std::abs(part.coefficient) != 1) return std::nullopt;
+    if (part.term.axis.id == k.id) {
+      of_k = part.coefficient;
+    } else if (part.term.axis.extent == k.extent) {
+      of_i = part.coefficient;
+      result.axis = part.term.axis.id;
+    }
+  }
+  bool known = false;
+  for (const te::Axis& axis : axes) known = known || axis.id == result.axis;
+  if (!known || of_k == 0 || of_k + of_i != 0 || Moves(result.value, result.axis)) return std::nullopt;
+  // k < i + most (from the front), or k >= i + most (from the back).
+  const bool less = test.cmp == te::Cmp::kLt;
+  const int64_t most = of_k == 1 ? -difference.constant() : difference.constant() + 1;
+  if (most != 0 && most != 1) return std::nullopt;
+  result.reverse = less != (of_k == 1);
+  result.exclusive = (most == 0) != result.reverse;
+  return result;
+}
+
+}  // namespace fusion::movement

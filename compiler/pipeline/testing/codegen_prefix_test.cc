@@ -1,0 +1,95 @@
+// CumSum and CumProd through the printed kernels: along rows and columns, from either end, with and without the element
+// itself, with what comes before and behind them; and rows of elementary functions that end within a vector.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "compiler/pipeline/testing/run_block.h"
+
+namespace fusion::testing {
+namespace {
+
+using G = GraphMaker;
+using V = ecg::ValueId;
+
+V Prefix(G* g, const char* op, V x, int64_t axis, int64_t exclusive, int64_t reverse) {
+  return g->Op(op, {x, g->Scalar(static_cast<double>(axis), DType::kI64)},
+               {{"exclusive", exclusive}, {"reverse", reverse}});
+}
+
+TEST(CodegenPrefix, EveryAxisAndEnd) {
+  std::vector<BlockCase> cases;
+  for (const Shape& shape : std::vector<Shape>{{5, 37}, {37, 5}, {40, 150}, {3, 20, 70}, {4, 1030}, {1030, 20}}) {
+    for (int64_t axis = 0; axis < static_cast<int64_t>(shape.size()); ++axis) {
+      G g;
+      const V x = g.In(shape);
+      for (const int64_t exclusive : {0, 1}) {
+        for (const int64_t reverse : {0, 1}) g.Out(Prefix(&g, "CumSum", x, axis, exclusive, reverse));
+      }
+      cases.push_back(BlockCase("sums of " + ShapeToString(shape) + " along " + std::to_string(axis), g));
+    }
+  }
+  {
+    G g;
+    const V x = g.In({6, 50});
+    g.Out(Prefix(&g, "CumProd", x, 0, 1, 0));
+    g.Out(Prefix(&g, "CumProd", x, 1, 0, 1));
+    cases.push_back(BlockCase("products", g));
+  }
+  for (const DType dtype : {DType::kF64, DType::kF16, DType::kI32, DType::kI64}) {
+    G g;
+    const V x = g.In({9, 70}, dtype);
+    for (const int64_t axis : {0, 1}) g.Out(Prefix(&g, "CumSum", x, axis, 0, 0));
+    cases.push_back(BlockCase(std::string("sums of ") + DTypeName(dtype), g));
+  }
+  {
+    G g;
+    const V x = g.Op("Mul", {g.In({30, 90}), g.In({90})});
+    for (const int64_t axis : {0, 1}) g.Out(g.Op("Tanh", {g.Op("Add", {Prefix(&g, "CumSum", x, axis, 0, 0), g.In({30, 1})})}));
+    cases.push_back(BlockCase("between maps", g));
+  }
+  EXPECT_EQ(Failures(cases), "");
+}
+
+TEST(CodegenPrefix, IsOnePass) {
+  G g;
+  g.Out(Prefix(&g, "CumSum", g.In({512, 1024}), 0, 0, 0));
+  G rows;
+  rows.Out(Prefix(&rows, "CumSum", rows.In({512, 1024}), 1, 1, 1));
+  for (const BlockResult& result :
+       RunCases({BlockCase("columns", g), BlockCase("rows", rows)}, {{Avx512Device(), LayoutMode::kPlain, false}})) {
+    EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
+    ASSERT_EQ(result.kernels.size(), 1u);
+    ASSERT_EQ(result.kernels[0].kernel.phases.size(), 1u);
+    const movement::Step& step = result.kernels[0].kernel.phases[0].steps[0];
+    EXPECT_EQ(step.strategy, movement::Strategy::kPrefix) << movement::Print(result.kernels[0].kernel);
+    EXPECT_EQ(step.vec_axis >= 0, result.name.find("columns") != std::string::npos) << result.name;
+  }
+}
+
+// The rest of a row is a part of a vector: nothing behind it is read or written.
+TEST(CodegenParts, RowsThatEndWithinAVector) {
+  std::vector<BlockCase> cases;
+  for (const int64_t width : {1, 3, 4, 5, 9, 15, 17, 31, 33, 100}) {
+    for (const char* op : {"Softmax", "LogSoftmax"}) {
+      G g;
+      g.Out(g.Op(op, {g.In({7, width})}, {{"axis", int64_t{-1}}}));
+      cases.push_back(BlockCase(op + std::to_string(width), g));
+    }
+    for (const DType dtype : {DType::kF16, DType::kBF16}) {
+      G g;
+      g.Out(g.Op("Exp", {g.In({7, width}, dtype)}));
+      cases.push_back(BlockCase(std::string("exp ") + DTypeName(dtype) + std::to_string(width), g));
+    }
+    G g;  // behind a broadcast, of several types, along an inner axis that is no whole row
+    const V x = g.Op("Exp", {g.Op("Add", {g.In({3, 1, width}), g.In({5, 1})})});
+    g.Out(g.Op("Slice", {x, g.Ints({0}), g.Ints({width}), g.Ints({2})}));
+    g.Out(g.Op("Greater", {g.Op("Sin", {x}), g.Scalar(0.3)}));
+    g.Out(g.Op("ReduceLogSumExp", {x, g.Ints({2})}));
+    cases.push_back(BlockCase("mixed " + std::to_string(width), g));
+  }
+  EXPECT_EQ(Failures(cases), "");
+}
+
+}  // namespace
+}  // namespace fusion::testing
