@@ -56,7 +56,7 @@ TEST(SteppedLoad, OthersAreNone) {
   const Index x(kLane);
   const auto is_stepped = [](const te::Scalar& s) { return SteppedLoadOf(*s, kLane.id).load != nullptr; };
   EXPECT_FALSE(is_stepped(At(x)));
-  EXPECT_FALSE(is_stepped(At(x * 3)));
+  EXPECT_FALSE(is_stepped(At(x * 5)));
   EXPECT_FALSE(is_stepped(At(Index(100) - x * 2)));
   EXPECT_FALSE(is_stepped(Inside({{Index(kRow), Cmp::kGe, Index(2)}}, x)));        // whole vectors, or none
   EXPECT_FALSE(is_stepped(Inside({{x * 2, Cmp::kGe, Index(5)}}, x)));              // the condition steps otherwise

@@ -141,8 +141,8 @@ bool PrefixStep(const Nest& nest, const DeviceModel& device, movement::Step* ste
   const Axis columns = step->loops[others - 1].axis;
   int contiguous = 0, unused = 0;
   if (columns.extent >= lanes && StoredAlong(*step, columns, lanes) &&
-      Vectorizable({prefix->value}, columns, lanes, &contiguous) &&
-      Vectorizable(nest.then, columns, lanes, &unused) && contiguous > 0) {
+      FoldsInVectors({prefix->value}, columns, lanes, &contiguous) &&
+      FoldsInVectors(nest.then, columns, lanes, &unused) && contiguous > 0) {
     step->vec_axis = columns.id;
   }
   return true;
