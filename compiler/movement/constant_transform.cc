@@ -18,7 +18,7 @@ int64_t Product(const Shape& shape, size_t begin, size_t end) {
   return product;
 }
 
-// Of the outermost dimension that a matrix multiplies.
+// The outermost dimension that a matrix multiplies; the rank if there is none.
 size_t FirstTransformed(const ConstantTransform& transform, const Shape& shape) {
   size_t first = shape.size();
   for (const auto& [dimension, matrix] : transform.by_dimension) first = std::min<size_t>(first, dimension);

@@ -20,7 +20,7 @@ struct ExtremeFold {
   bool last = false;  // of equal elements; else the first
 };
 
-// Of a fold over one axis with lanes for its values; nullopt for every other.
+// The form of a fold over one axis with lanes for its values; nullopt for every other fold.
 std::optional<ExtremeFold> ExtremeFoldOf(const te::Fold& fold, const std::vector<te::Scalar>& body);
 
 }  // namespace fusion::movement

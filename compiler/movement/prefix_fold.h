@@ -20,7 +20,7 @@ struct PrefixFold {
   bool exclusive = false;  // without the element itself
 };
 
-// Of a named fold over one axis, with results along one of `axes`; nullopt for every other.
+// The form of a named fold over one axis, with results along one of `axes`; nullopt for every other fold.
 std::optional<PrefixFold> PrefixFoldOf(const te::Fold& fold, const std::vector<te::Scalar>& body,
                                        const std::vector<te::Axis>& axes);
 

@@ -20,7 +20,7 @@ class CanonicalGraph {
   CanonicalGraph(const CanonicalGraph&) = delete;
   CanonicalGraph& operator=(const CanonicalGraph&) = delete;
 
-  // Of runs of the model (runtime/base/run_check.h).
+  // A condition that each run of the model must meet (runtime/base/run_check.h).
   struct RunCheck {
     ecg::ValueId values;
     std::string message;

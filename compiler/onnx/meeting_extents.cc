@@ -46,7 +46,7 @@ class Meeting {
  private:
   const Shape& ShapeOf(ValueId id) const { return canonical_->graph.value(id).type.shape; }
 
-  // Of the dimension that is `from_end` from the end, counted from 1.
+  // The operands' sides of the dimension that is `from_end` from the end, counted from 1.
   std::vector<Side> SidesOf(int from_end) const {
     std::vector<Side> sides;
     for (size_t i = 0; i < node_->inputs.size(); ++i) {

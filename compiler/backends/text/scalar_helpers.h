@@ -17,7 +17,7 @@ std::string LibraryNames(bool f64, std::string (*name)(const std::string& functi
 
 // The numbers of lanes [first, first + lanes / 2) of two vectors in turns: "0,16,1,17,…".
 std::string ZippedLanes(int lanes, int first);
-// Of two vectors, one after the other, every second lane: "0,2,4,…".
+// Every second lane of two vectors, one after the other: "0,2,4,…".
 std::string EvenLanes(int lanes);
 // Every third element of three vectors, of which the last ends with the last that is wanted: out of the first two, and
 // out of these and the third.

@@ -207,6 +207,12 @@ const std::map<std::string, absl::StatusOr<Tensor> (*)(const ListNode&), std::le
 
 }  // namespace
 
+void EagerValues::Take(EagerValues results) {
+  for (auto& [name, tensor] : results.tensors) tensors[name] = std::move(tensor);
+  for (auto& [name, list] : results.sequences) sequences[name] = std::move(list);
+  for (auto& [name, list] : results.optionals) optionals[name] = std::move(list);
+}
+
 std::vector<std::string> ListOperators() {
   std::vector<std::string> names = {kOptional};
   for (const auto& [name, maker] : ListMakers()) names.push_back(name);
@@ -252,9 +258,7 @@ absl::StatusOr<EagerValues> RunAll(const onnx::ModelProto& model) {
   for (const onnx::NodeProto& node : model.graph().node()) {
     absl::StatusOr<EagerValues> results = RunOne(node, values);
     RETURN_IF_ERROR(Annotate(results.status(), "with constant operands"));
-    for (auto& [name, tensor] : results->tensors) values.tensors[name] = std::move(tensor);
-    for (auto& [name, list] : results->sequences) values.sequences[name] = std::move(list);
-    for (auto& [name, list] : results->optionals) values.optionals[name] = std::move(list);
+    values.Take(*std::move(results));
   }
   return values;
 }

@@ -16,6 +16,9 @@ struct EagerValues {
   TensorsByName tensors;
   std::map<std::string, std::vector<Tensor>> sequences;
   std::map<std::string, std::vector<Tensor>> optionals;  // one element or none
+
+  // Adds what a node has computed.
+  void Take(EagerValues results);
 };
 
 // The operators that take or give a sequence or an optional.

@@ -172,9 +172,7 @@ bool ModelGenerator::Run(const onnx::NodeProto& node) {
     }
     if (tensor.num_elements() == 0 && !draw_.Chance(0.3)) return false;
   }
-  for (auto& [name, tensor] : results->tensors) values_.tensors[name] = std::move(tensor);
-  for (auto& [name, list] : results->sequences) values_.sequences[name] = std::move(list);
-  for (auto& [name, list] : results->optionals) values_.optionals[name] = std::move(list);
+  values_.Take(*std::move(results));
   return true;
 }
 
