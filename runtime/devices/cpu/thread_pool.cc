@@ -9,12 +9,14 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/fifo_semaphore.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/devices/cpu/thread_placement.h"
 
 namespace fusion {
 namespace {
@@ -25,6 +27,9 @@ using Clock = std::chrono::steady_clock;
 // within a run, in which a phase of one task may lie between two of many, and more shortly after it, when the next run
 // may follow at once or never.
 constexpr std::chrono::microseconds kSpinInRun(1000), kSpinAfterRun(100);
+
+// A thread that was woken this long ago and has not begun a task has no processor.
+constexpr std::chrono::microseconds kWakes(50);
 
 void Pause() {
 #if defined(__x86_64__)
@@ -93,12 +98,18 @@ struct alignas(64) ThreadPool::Worker {
   int index = 0;
   std::atomic<Mail> mail{Mail::kNone};
   std::atomic<bool> in_team{false};
-  bool spins = false;  // constant
-  Bed bed;             // the worker's
-  Bed waiter;          // of who waits for the end of a task
+  std::atomic<int> holder_cpu{-1};  // where the holder was when it took the worker or posted the last task
+  bool spins = false;               // constant
+  Bed bed;                          // the worker's
+  Bed waiter;                       // of who waits for the end of a task
+
+  std::atomic<pid_t> tid{0};  // 0 until the thread runs
+  // The holder's: when the worker first missed a task, if it has missed all since.
+  std::optional<Clock::time_point> missed;
   std::thread thread;
 
   void Main() {
+    tid.store(gettid());
     const auto has_mail = [&] { return mail.load() == Mail::kPosted; };
     for (;;) {
       while (!has_mail()) {
@@ -106,10 +117,12 @@ struct alignas(64) ThreadPool::Worker {
         // A team that takes the worker while it sleeps wakes it, so that it is awake when the first task comes.
         const bool was_in_team = in_team.load();
         bed.SleepUntil([&] { return has_mail() || (in_team.load() && !was_in_team); });
+        LeaveHoldersCpu();
       }
       Mail posted = Mail::kPosted;
       if (!mail.compare_exchange_strong(posted, Mail::kBegun)) continue;
       if (task == nullptr) return;
+      LeaveHoldersCpu();
       task(context, index);
       mail.store(Mail::kNone);
       waiter.Wake();
@@ -119,12 +132,26 @@ struct alignas(64) ThreadPool::Worker {
     task = new_task;
     context = new_context;
     index = new_index;
+    holder_cpu.store(CurrentCpu(), std::memory_order_relaxed);
     mail.store(Mail::kPosted);
     bed.Wake();
   }
   bool Revoke() {
     Mail posted = Mail::kPosted;
     return mail.compare_exchange_strong(posted, Mail::kNone);
+  }
+  // A worker that runs on its holder's processor keeps the holder from running: it would do its own part first, then look
+  // for more, and only then let the holder begin.
+  void LeaveHoldersCpu() {
+    if (spins && holder_cpu.load(std::memory_order_relaxed) == CurrentCpu()) MoveOffThisCpu(tid.load());
+  }
+  // The holder calls this when the worker has not begun a task by its end. The worker may wait for the holder's processor.
+  void Missed() {
+    const Clock::time_point now = Clock::now();
+    if (!missed.has_value()) missed = now;
+    if (now - *missed < kWakes || tid.load() == 0) return;
+    MoveOffThisCpu(tid.load());
+    missed = now;
   }
 };
 
@@ -228,6 +255,8 @@ void ThreadTeam::Enter() {
     }
   }
   for (ThreadPool::Worker* worker : workers_) {
+    worker->missed.reset();
+    worker->holder_cpu.store(CurrentCpu(), std::memory_order_relaxed);
     worker->in_team.store(true);
     worker->bed.Wake();
   }
@@ -259,7 +288,12 @@ void ThreadTeam::RunAndWait(Task task, void* context, bool revokes) {
   task(context, 0);
   for (ThreadPool::Worker* worker : workers_) {
     const auto ended = [&] { return worker->mail.load() == Mail::kNone; };
-    if (ended() || (revokes && worker->Revoke())) continue;
+    if (revokes && worker->Revoke()) {
+      if (worker->spins) worker->Missed();
+      continue;
+    }
+    worker->missed.reset();
+    if (ended()) continue;
     if (spins_ && Spin(ended, [] { return kSpinInRun; })) continue;
     worker->waiter.SleepUntil(ended);
   }
