@@ -96,6 +96,21 @@ TEST(ScatterElements, LastWinsOrReduces) {
   EXPECT_THAT(scatter("max"), ElementsAre(9, 1, 8, 3, 4, 5));
 }
 
+// 256 + 1 is 256 in bf16, and 2048 + 1 is 2048 in f16: one rounding is closer to the sum than three.
+TEST(Scatter, HalvesAreRoundedOnceAtTheEnd) {
+  const auto sum = [](const std::string& op, DType dtype, double large) {
+    const Shape indices = op == "ScatterND" ? Shape{3, 1} : Shape{3};
+    return Values(RunOp({op,
+                         {Tensor::From<double>(dtype, {2}, {0, 5}), I64(indices, {0, 0, 0}),
+                          Tensor::From<double>(dtype, {3}, {large, 1, 1})},
+                         {{"reduction", std::string("add")}}}));
+  };
+  for (const std::string op : {"ScatterElements", "ScatterND"}) {
+    EXPECT_THAT(sum(op, DType::kBF16, 256), ElementsAre(258, 5)) << op;
+    EXPECT_THAT(sum(op, DType::kF16, 2048), ElementsAre(2050, 5)) << op;
+  }
+}
+
 // Many updates of many elements are applied one after another: a search would be quadratic.
 TEST(Scatter, LongOnesAreRoutinesForEveryReduction) {
   const int64_t slices = 3000, rows = 2000;

@@ -100,16 +100,20 @@ absl::Status LowerSearch(LowerContext& context, const Shape& fold,
     DefineMap(context, 0, [&](const Idx& i) { return b.At(context.in[0], i); });
     return absl::OkStatus();
   }
+  // Sums and products of halves are rounded once, at the end.
+  const bool rounds = reduction == Reduction::kAdd || reduction == Reduction::kMul;
+  const DType wide = rounds ? ComputeType(type.dtype) : type.dtype;
   // Accumulators: the combined updates, and whether there was one. Combined with the data at the end.
   context.out = b.GeneralFold(
-      "scatter", {type.dtype}, type.shape, fold, {te::Imm(type.dtype, 0), te::ImmInt(DType::kBool, 0)},
+      "scatter", {type.dtype}, type.shape, fold, {te::Imm(wide, 0), te::ImmInt(DType::kBool, 0)},
       [&](const Idx& i, const Idx& r, const std::vector<Scalar>& acc) -> std::vector<Scalar> {
         const Candidate c = candidate(i, r);
-        const Scalar combined = te::Select(acc[1], Combine(reduction, acc[0], c.value), c.value);
+        const Scalar value = te::Cast(wide, c.value);
+        const Scalar combined = te::Select(acc[1], Combine(reduction, acc[0], value), value);
         return {te::Select(c.addressed, combined, acc[0]), te::Call(te::Op::kOr, {acc[1], c.addressed})};
       },
       [&](const Idx& i, const std::vector<Scalar>& acc) -> std::vector<Scalar> {
-        const Scalar data = b.At(context.in[0], i);
+        const Scalar data = te::Cast(wide, b.At(context.in[0], i));
         return {te::Select(acc[1], Combine(reduction, data, acc[0]), data)};
       });
   return absl::OkStatus();
