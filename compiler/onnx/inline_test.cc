@@ -31,9 +31,7 @@ std::string Float(const std::string& name, double value) {
   return absl::StrCat("initializer { name: '", name, "' data_type: 1 float_data: ", value, " }\n");
 }
 
-Tensor F32(const Shape& shape, const std::vector<double>& values) {
-  return Tensor::From(DType::kF32, shape, values);
-}
+Tensor F32(const Shape& shape, const std::vector<double>& values) { return Tensor::From(DType::kF32, shape, values); }
 Tensor Truth(bool value) { return Tensor::From<int64_t>(DType::kBool, {}, {value ? 1 : 0}); }
 
 // The outputs' elements one after another, of the graph as imported and after simplification, which must agree.
@@ -277,9 +275,31 @@ TEST(Sequences, RunTimePositionOfEqualElementsIsAGather) {
                                 TensorInfo("input", "i", {}, kInt64) + Y() + at);
   EXPECT_THAT(Computed(model, {F32({2}, {1, 2}), F32({2}, {3, 4}), Tensor::From<int64_t>(DType::kI64, {}, {-1})}),
               ElementsAre(3, 4));
-  const auto unequal = ImportText(TensorInfo("input", "a", {"2"}) + TensorInfo("input", "b", {"3"}) +
+  const auto unequal = ImportText(TensorInfo("input", "a", {"2"}) + TensorInfo("input", "b", {"3", "1"}) +
                                   TensorInfo("input", "i", {}, kInt64) + Y() + at);
-  EXPECT_EQ(unequal.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(unequal.status().code(), absl::StatusCode::kUnimplemented) << "their ranks differ";
+}
+
+TEST(Sequences, RunTimePositionSelectsExtentsToo) {
+  // What Compress keeps of a; b, which has as much room; and d, which has more.
+  const auto model =
+      ImportText(TensorInfo("input", "a", {"3"}) + TensorInfo("input", "keep", {"3"}, kBool) +
+                 TensorInfo("input", "b", {"3"}) + TensorInfo("input", "d", {"4"}) +
+                 TensorInfo("input", "i", {}, kInt64) + Y() + NodeText("Compress", {"a", "keep"}, {"c"}) +
+                 NodeText("SequenceConstruct", {"c", "b", "d"}, {"s"}) + NodeText("SequenceAt", {"s", "i"}, {"y"}));
+  const auto at = [&](int64_t i) {
+    const Tensor keep = Tensor::From<int64_t>(DType::kBool, {3}, {0, 1, 1});
+    std::vector<double> all = Computed(model, {F32({3}, {1, 2, 3}), keep, F32({3}, {4, 5, 6}), F32({4}, {7, 8, 9, 10}),
+                                               Tensor::From<int64_t>(DType::kI64, {}, {i})});
+    EXPECT_EQ(all.size(), 5u) << "the bound, and the extent";
+    // What lies past the extent is nothing.
+    if (all.size() == 5) all.erase(all.begin() + static_cast<int64_t>(all[4]), all.end());
+    return all;
+  };
+  EXPECT_THAT(at(0), ElementsAre(2, 3));
+  EXPECT_THAT(at(1), ElementsAre(4, 5, 6));
+  EXPECT_THAT(at(-1), ElementsAre(7, 8, 9, 10));
+  EXPECT_THAT(at(-3), ElementsAre(2, 3));
 }
 
 TEST(Sequences, InputsAndOutputsAreTensorsOfTheirOwn) {

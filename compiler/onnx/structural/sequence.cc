@@ -44,21 +44,43 @@ Results Construct(GraphImporter&, const StructuralNode& node) {
 
 Results Empty(GraphImporter&, const StructuralNode&) { return Values{ImportedValue::Sequence({})}; }
 
+// Elements whose extents differ or depend on data are selected one by one, as the branches of an If are.
+Results SelectElement(GraphImporter& importer, const StructuralNode& node, const Values& elements, ecg::ValueId index) {
+  const DType dtype = importer.canonical().graph.value(index).type.dtype;
+  const auto is = [&](int64_t position) {
+    return importer.AddNode("Equal", {index, importer.AddConstant(Tensor::From<int64_t>(dtype, {}, {position}))});
+  };
+  const auto length = static_cast<int64_t>(elements.size());
+  ImportedValue result = elements[0];
+  for (int64_t i = 1; i < length; ++i) {
+    ASSIGN_OR_RETURN(const ecg::ValueId from_start, is(i));
+    ASSIGN_OR_RETURN(const ecg::ValueId from_end, is(i - length));
+    ASSIGN_OR_RETURN(const ecg::ValueId here, importer.AddNode("Or", {from_start, from_end}));
+    ASSIGN_OR_RETURN(result, Select(importer, node, here, elements[i], result, "its result"));
+  }
+  return Values{std::move(result)};
+}
+
 Results At(GraphImporter& importer, const StructuralNode& node) {
   ASSIGN_OR_RETURN(const Values* elements, SequenceInput(node, 0));
   const auto length = static_cast<int64_t>(elements->size());
   ASSIGN_OR_RETURN(const std::optional<int64_t> position, Position(importer, node, 1, length, length));
   if (position.has_value()) return Values{(*elements)[*position]};
-  // Equal elements are one tensor with one more axis.
+  if (elements->empty()) return PositionUnknown(node);
   std::vector<ecg::ValueId> tensors;
+  bool alike = true;
   for (const ImportedValue& element : *elements) {
     tensors.push_back(element.tensor);
-    const ecg::Graph& graph = importer.canonical().graph;
-    if (!(graph.value(tensors.back()).type == graph.value(tensors[0]).type)) return PositionUnknown(node);
+    const CanonicalGraph& canonical = importer.canonical();
+    const ecg::ValueType &type = canonical.graph.value(tensors.back()).type,
+                         &first = canonical.graph.value(tensors[0]).type;
+    if (type.dtype != first.dtype || type.shape.size() != first.shape.size()) return PositionUnknown(node);
+    alike = alike && type == first && !canonical.extents.IsDynamic(tensors.back());
   }
-  if (tensors.empty()) return PositionUnknown(node);
-  ASSIGN_OR_RETURN(const ecg::ValueId stacked, Stack(importer, tensors, 0));
   ASSIGN_OR_RETURN(const ecg::ValueId index, AsScalar(importer, node.inputs[1].tensor));
+  if (!alike) return SelectElement(importer, node, *elements, index);
+  // Equal elements are one tensor with one more axis.
+  ASSIGN_OR_RETURN(const ecg::ValueId stacked, Stack(importer, tensors, 0));
   ASSIGN_OR_RETURN(const ecg::ValueId element, importer.AddNode("Gather", {stacked, index}));
   return Values{ImportedValue::Tensor(element)};
 }
