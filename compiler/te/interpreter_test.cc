@@ -436,6 +436,27 @@ TEST_F(InterpreterTest, SparselyPerturbedRunsMoveFewResults) {
   EXPECT_TRUE(some);
 }
 
+// The second element is the product of NaN and padding, which a kernel may leave out.
+TEST_F(InterpreterTest, PerturbedRunsMayLeaveOutPadding) {
+  for (const DType dtype : {DType::kF32, DType::kF16}) {
+    program_ = Program();
+    const TensorId x = Input(dtype, {1}), w = Input(dtype, {1});
+    const auto wide = [](const Scalar& s) { return Cast(DType::kF32, s); };
+    program_.MarkOutput(b_.Map("y", DType::kF32, {2},
+                               [&](const Idx& i) { return wide(b_.AtOr(x, i, 0)) * wide(b_.At(w, {Index(0)})); }));
+    const std::vector<Tensor> inputs = {Tensor::From<double>(dtype, {1}, {1}), Tensor::From<double>(dtype, {1}, {NAN})};
+    int left_out = 0;
+    for (uint64_t seed = 1; seed <= 8; ++seed) {
+      const auto outputs = Interpret(program_, inputs, {.perturb_seed = seed});
+      ASSERT_TRUE(outputs.ok()) << outputs.status();
+      EXPECT_TRUE(std::isnan((*outputs)[0].GetDouble(0)));
+      left_out += (*outputs)[0].GetDouble(1) == 0;
+    }
+    EXPECT_GT(left_out, 0) << DTypeName(dtype);
+    EXPECT_LT(left_out, 8) << DTypeName(dtype);
+  }
+}
+
 // 1e30 * 1e-30 * 1e30 * 1e-30 overflows in another order.
 TEST_F(InterpreterTest, PerturbedRunsShowProductsThatMayOverflow) {
   const TensorId x = Input(DType::kF32, {2, 4});
@@ -459,8 +480,10 @@ TEST_F(InterpreterTest, PerturbedRunsShowProductsThatMayOverflow) {
 TEST_F(InterpreterTest, PerturbedRunsShowSumsThatMayOverflow) {
   const double kInfinity = std::numeric_limits<double>::infinity();
   const TensorId x = Input(DType::kF32, {3, 4});
-  program_.MarkOutput(b_.Reduce("sum", FoldKind::kSum, DType::kF32, DType::kF32, {3}, {4},
-                                [&](const Idx& i, const Idx& r) { return b_.At(x, {i[0], r[0]}); }));
+  program_.MarkOutput(
+      b_.Reduce("sum", FoldKind::kSum, DType::kF32, DType::kF32, {3}, {4}, [&](const Idx& i, const Idx& r) {
+        return b_.At(x, {i[0], r[0]});
+      }));
   const std::vector<Tensor> inputs = {Tensor::From<double>(
       DType::kF32, {3, 4}, {-kInfinity, 3e38, 3e38, 1, -kInfinity, 3e38, 2, 1, 3e38, 3e38, -3e38, -3e38})};
   bool may_be_nan[3] = {};

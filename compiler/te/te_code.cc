@@ -340,10 +340,12 @@ class TeCompiler {
     return lanes::OpKernel(op, dtype);
   }
 
-  bool IsPaddedProduct(const ScalarNode& s) const {
-    return s.op == Op::kMul && IsFloat(s.dtype) && std::any_of(s.args.begin(), s.args.end(), [](const Scalar& arg) {
-             return arg->pad != nullptr || arg->kind == ScalarKind::kIf;
-           });
+  // Halves are widened before they are multiplied.
+  static bool MayBePadding(const Scalar& s) {
+    return s->kind == ScalarKind::kCast ? MayBePadding(s->args[0]) : s->pad != nullptr || s->kind == ScalarKind::kIf;
+  }
+  static bool IsPaddedProduct(const ScalarNode& s) {
+    return s.op == Op::kMul && IsFloat(s.dtype) && std::any_of(s.args.begin(), s.args.end(), MayBePadding);
   }
 
   Value OpValue(const ScalarNode& s, const Mask& mask) {
