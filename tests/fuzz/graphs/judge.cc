@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <iterator>
-#include <map>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler/ecg/interpret.h"
 #include "runtime/base/epsilon.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/devices/cpu/subnormals.h"
 #include "tests/conformance/cut_to_extents.h"
 
 namespace fusion::fuzz {
@@ -25,61 +28,34 @@ constexpr int kSparsities[] = {0, 0, 3, 0, 0, 6};
 // The smallest normal number. Kernels compute halves in f32, where half's subnormal numbers are normal.
 double LeastNormal(DType dtype) { return dtype == DType::kF64 ? 0x1p-1022 : 0x1p-126; }
 
-bool IsSubnormal(double x, DType dtype) { return x != 0 && std::fabs(x) < LeastNormal(dtype); }
+using Outputs = absl::StatusOr<std::vector<Tensor>>;
 
-bool HasSubnormal(const Tensor& tensor) {
-  for (int64_t i = 0; IsFloat(tensor.dtype()) && i < tensor.num_elements(); ++i) {
-    if (IsSubnormal(tensor.GetDouble(i), tensor.dtype())) return true;
-  }
-  return false;
+Outputs InterpretAndCut(const ecg::Graph& graph, const std::vector<Tensor>& inputs,
+                        const te::InterpretOptions& options) {
+  ASSIGN_OR_RETURN(const std::vector<Tensor> all, ecg::Interpret(graph, inputs, options));
+  return conformance::CutToExtents(graph, all);
 }
 
-Tensor Flushed(const Tensor& tensor) {
-  if (!HasSubnormal(tensor)) return tensor;
-  Tensor flushed(tensor.dtype(), tensor.shape());
-  for (int64_t i = 0; i < tensor.num_elements(); ++i) {
-    const double x = tensor.GetDouble(i);
-    flushed.SetDouble(i, IsSubnormal(x, tensor.dtype()) ? std::copysign(0.0, x) : x);
-  }
-  return flushed;
+// As a machine computes: each operation rounded to nearest in its own type, in the program's order. Subnormal operands
+// and results are kept, or count as zero by this processor's own setting, inside operators and routines too.
+Outputs InterpretRounded(const ecg::Graph& graph, const std::vector<Tensor>& inputs, Subnormals subnormals) {
+  const ScopedSubnormals mode(subnormals);
+  return InterpretAndCut(graph, inputs, {.perturb_seed = 2, .perturb_sparsity = 63, .in_order = true});
 }
 
-// One operator after another, so that what lies between them can be flushed.
-absl::StatusOr<std::vector<Tensor>> InterpretFlushed(const ecg::Graph& graph, const std::vector<Tensor>& inputs) {
-  std::map<ecg::ValueId, Tensor> known;
-  for (size_t i = 0; i < inputs.size(); ++i) known[graph.inputs()[i]] = Flushed(inputs[i]);
-  for (const ecg::Node& node : graph.nodes()) {
-    ecg::Graph alone;
-    std::map<ecg::ValueId, ecg::ValueId> map{{ecg::kNone, ecg::kNone}};
-    std::vector<ecg::ValueId> operands;
-    std::vector<Tensor> arguments;
-    for (ecg::ValueId id : node.inputs) {
-      if (map.count(id) == 0) {
-        const ecg::Value& value = graph.value(id);
-        if (value.constant.has_value()) {
-          map[id] = value.opaque ? alone.AddOpaqueConstant("", Flushed(*value.constant))
-                                 : alone.AddConstant("", Flushed(*value.constant));
-        } else {
-          map[id] = alone.AddInput("", value.type);
-          arguments.push_back(known.at(id));
-        }
-      }
-      operands.push_back(map[id]);
-    }
-    std::vector<ecg::ValueType> types;
-    for (ecg::ValueId id : node.outputs) types.push_back(graph.value(id).type);
-    const ecg::NodeId copy = alone.AddNode(node.op, "", operands, node.attrs, types);
-    const std::vector<ecg::ValueId> results = alone.node(copy).outputs;
-    for (ecg::ValueId id : results) alone.AddOutput(id, "");
-    ASSIGN_OR_RETURN(const std::vector<Tensor> values, ecg::Interpret(alone, arguments));
-    for (size_t o = 0; o < values.size(); ++o) known[node.outputs[o]] = Flushed(values[o]);
-  }
-  std::vector<Tensor> outputs;
-  for (ecg::ValueId id : graph.outputs()) {
-    const ecg::Value& value = graph.value(id);
-    outputs.push_back(value.constant.has_value() ? *value.constant : known.at(id));
-  }
-  return conformance::CutToExtents(graph, outputs);
+// Nothing where another rounding, or zero for a subnormal number, brings about an error that the reference does not
+// have: an index or an extent that cannot be, or extents that do not broadcast.
+absl::StatusOr<std::optional<std::vector<Tensor>>> UnlessImpossible(Outputs run) {
+  if (absl::IsOutOfRange(run.status()) || absl::IsInvalidArgument(run.status())) return std::nullopt;
+  RETURN_IF_ERROR(run.status());
+  return *std::move(run);
+}
+
+bool SameTensors(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Tensor& x, const Tensor& y) {
+    const auto bytes = static_cast<size_t>(x.size_bytes());
+    return x.shape() == y.shape() && (bytes == 0 || std::memcmp(x.data(), y.data(), bytes) == 0);
+  });
 }
 
 bool SameNumber(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
@@ -148,41 +124,23 @@ std::string Element(const Tensor& tensor, int64_t i) {
 }  // namespace
 
 absl::StatusOr<Expectation> Expect(const ecg::Graph& graph, const std::vector<Tensor>& inputs, int runs) {
-  ecg::Graph open = graph;  // every value is an output
-  for (const ecg::Node& node : graph.nodes()) {
-    for (ecg::ValueId id : node.outputs) {
-      if (!open.IsOutput(id)) open.AddOutput(id, "");
-    }
-  }
   Expectation result;
-  ASSIGN_OR_RETURN(std::vector<Tensor> all, ecg::Interpret(open, inputs));
-  const bool subnormal =
-      std::any_of(inputs.begin(), inputs.end(), HasSubnormal) || std::any_of(all.begin(), all.end(), HasSubnormal);
-  all.resize(graph.outputs().size());
-  ASSIGN_OR_RETURN(result.outputs, conformance::CutToExtents(graph, all));
+  ASSIGN_OR_RETURN(result.outputs, InterpretAndCut(graph, inputs, {}));
   for (int run = 1; run <= runs; ++run) {
     te::InterpretOptions options;
     options.perturb_seed = 0x9e3779b97f4a7c15u * static_cast<uint64_t>(run);
     options.perturb_sparsity = kSparsities[static_cast<size_t>(run) % std::size(kSparsities)];
-    const auto moved = ecg::Interpret(graph, inputs, options);
-    absl::StatusOr<std::vector<Tensor>> outputs =
-        moved.ok() ? conformance::CutToExtents(graph, *moved) : absl::StatusOr<std::vector<Tensor>>(moved.status());
-    if (absl::IsOutOfRange(outputs.status())) {
-      result.undecided = true;
-      continue;
-    }
-    RETURN_IF_ERROR(outputs.status());
-    result.perturbed.push_back(*std::move(outputs));
+    ASSIGN_OR_RETURN(auto moved, UnlessImpossible(InterpretAndCut(graph, inputs, options)));
+    if (moved) result.perturbed.push_back(*std::move(moved));
+    result.undecided = result.undecided || !moved;
   }
-  if (subnormal) {
-    const auto flushed = InterpretFlushed(graph, inputs);
-    if (flushed.ok()) {
-      result.flushed = *flushed;
-    } else if (absl::IsOutOfRange(flushed.status())) {
-      result.undecided = true;
-    } else {
-      return flushed.status();
-    }
+  ASSIGN_OR_RETURN(auto kept, UnlessImpossible(InterpretRounded(graph, inputs, Subnormals::kKept)));
+  ASSIGN_OR_RETURN(auto flushed, UnlessImpossible(InterpretRounded(graph, inputs, Subnormals::kZero)));
+  result.undecided = result.undecided || !kept;
+  result.undecided_if_zero = !flushed;
+  if (kept && flushed && !SameTensors(*kept, *flushed)) {
+    result.kept = *std::move(kept);
+    result.flushed = *std::move(flushed);
   }
   return result;
 }
@@ -197,11 +155,14 @@ absl::Status Agree(const Expectation& expected, const std::vector<Tensor>& actua
     const Tensor& want = expected.outputs[o];
     std::vector<const Tensor*> runs;
     for (const std::vector<Tensor>& run : expected.perturbed) runs.push_back(&run[o]);
-    const Tensor* flushed =
-        subnormal == Subnormal::kMayBeZero && !expected.flushed.empty() ? &expected.flushed[o] : nullptr;
+    const bool may_be_zero = subnormal == Subnormal::kMayBeZero;
+    const bool flushes = may_be_zero && !expected.flushed.empty();
+    const Tensor* kept = flushes ? &expected.kept[o] : nullptr;
+    const Tensor* flushed = flushes ? &expected.flushed[o] : nullptr;
     const auto other_shape = [&](const Tensor* run) { return run->shape() != want.shape(); };
-    if (expected.undecided || std::any_of(runs.begin(), runs.end(), other_shape) ||
-        (flushed != nullptr && other_shape(flushed))) {
+    if (expected.undecided || (may_be_zero && expected.undecided_if_zero) ||
+        std::any_of(runs.begin(), runs.end(), other_shape) ||
+        (flushes && (other_shape(kept) || other_shape(flushed)))) {
       // At least one element: an output that may be empty is not compared either.
       Count(Verdict::kUncertain, std::max<int64_t>(1, want.num_elements()), coverage);
       continue;
@@ -212,7 +173,7 @@ absl::Status Agree(const Expectation& expected, const std::vector<Tensor>& actua
                                                         ShapeToString(want.shape()), " is expected"));
     }
     const bool is_float = IsFloat(want.dtype());
-    const double least = subnormal == Subnormal::kMayBeZero && is_float ? LeastNormal(want.dtype()) : 0;
+    const double least = may_be_zero && is_float ? LeastNormal(want.dtype()) : 0;
     std::vector<double> doubles(runs.size());
     std::vector<int64_t> ints(runs.size());
     for (int64_t i = 0; i < want.num_elements(); ++i) {
@@ -222,14 +183,13 @@ absl::Status Agree(const Expectation& expected, const std::vector<Tensor>& actua
         const double epsilon = Epsilon(want.dtype());
         verdict = JudgeFloat(want.GetDouble(i), doubles, actual[o].GetDouble(i), epsilon, least);
         // Right is what follows from zero, too, and with some of them zero what lies between.
-        if (verdict == Verdict::kDifferent && flushed != nullptr &&
-            !SameNumber(flushed->GetDouble(i), want.GetDouble(i))) {
+        if (verdict == Verdict::kDifferent && flushes && !SameNumber(flushed->GetDouble(i), kept->GetDouble(i))) {
           verdict = Verdict::kUncertain;
         }
       } else {
         for (size_t r = 0; r < ints.size(); ++r) ints[r] = runs[r]->GetInt(i);
         verdict = JudgeInteger(want.GetInt(i), ints, actual[o].GetInt(i));
-        if (flushed != nullptr && flushed->GetInt(i) != want.GetInt(i)) verdict = Verdict::kUncertain;
+        if (flushes && flushed->GetInt(i) != kept->GetInt(i)) verdict = Verdict::kUncertain;
       }
       if (verdict == Verdict::kDifferent) {
         return absl::FailedPreconditionError(absl::StrCat("output ", o, " ", DTypeName(want.dtype()),

@@ -15,10 +15,12 @@ namespace fusion::fuzz {
 struct Expectation {
   std::vector<Tensor> outputs;
   std::vector<std::vector<Tensor>> perturbed;
-  // The outputs where every subnormal number between two operators counts as zero; empty where there is none.
-  std::vector<Tensor> flushed;
-  // Rounding decides an index or an extent that some run cannot have: nothing can be compared.
-  bool undecided = false;
+  // As a machine computes them, subnormal numbers kept, and counted as zero within operators and between them: what
+  // differs follows from subnormal numbers. Empty where nothing does.
+  std::vector<Tensor> kept, flushed;
+  // Rounding, or zero in place of subnormal numbers, decides an index or an extent that some run cannot have: nothing
+  // can be compared.
+  bool undecided = false, undecided_if_zero = false;
 };
 absl::StatusOr<Expectation> Expect(const ecg::Graph& graph, const std::vector<Tensor>& inputs, int runs);
 

@@ -88,6 +88,26 @@ TEST(JudgeTest, WhatFollowsFromASubnormalNumberIsZeroEitherWay) {
   EXPECT_TRUE(Agree(*expected, {Floats({0})}, Subnormal::kMayBeZero, &coverage).ok());
 }
 
+TEST(JudgeTest, SubnormalNumbersWithinAnOperatorMayBeZeroToo) {
+  // The boxes share 1e-40 of what they cover, which is more than nothing unless it counts as zero.
+  const auto parsed = ecg::Parse(
+      "graph g(%boxes: f32[1, 2, 4]) {\n  %scores: f32[1, 1, 2] = const {1.0, 0.5}\n  %most: i64[1] = const {2}\n"
+      "  %overlap: f32[1] = const {0.0}\n  %score: f32[1] = const {0.0}\n  %valid: i64[1] = const {2}\n"
+      "  %v: i64[2, 3], %n: i64[] = NonMaxSuppression(%boxes, %scores, %most, %overlap, %score, "
+      "%valid) {limit = 2}\n"
+      "  return %n\n}\n");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  const Tensor boxes = Tensor::From<double>(DType::kF32, {1, 2, 4}, {-1, -1, 1e-20, 1e-20, 0, 0, 1, 1});
+  const auto expected = Expect(*parsed, {boxes}, 6);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  const auto count = [](int64_t n) { return std::vector<Tensor>{Tensor::From<int64_t>(DType::kI64, {}, {n})}; };
+  Coverage coverage;
+  EXPECT_TRUE(Agree(*expected, count(1), Subnormal::kKept, &coverage).ok());
+  EXPECT_FALSE(Agree(*expected, count(2), Subnormal::kKept, &coverage).ok());
+  EXPECT_TRUE(Agree(*expected, count(2), Subnormal::kMayBeZero, &coverage).ok());
+  EXPECT_EQ(coverage.uncertain, 1);
+}
+
 TEST(JudgeTest, ShapesMustBeEqualUnlessRunsHaveOthers) {
   Expectation expectation;
   expectation.outputs = {Floats({1, 2})};
