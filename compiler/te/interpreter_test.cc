@@ -457,6 +457,25 @@ TEST_F(InterpreterTest, PerturbedRunsMayLeaveOutPadding) {
   }
 }
 
+// Products of -6e38 and 12e38 are infinities of both signs, and their sum is NaN. A fused multiply-add that has the
+// first infinity adds a finite product to it.
+TEST_F(InterpreterTest, PerturbedRunsMayFuseProductsAndSums) {
+  const TensorId x = Input(DType::kF32, {2}), w = Input(DType::kF32, {2});
+  program_.MarkOutput(b_.Map("y", DType::kF32, {}, [&](const Idx&) {
+    const auto product = [&](int64_t k) { return b_.At(x, {Index(k)}) * b_.At(w, {Index(k)}); };
+    return (product(0) + Imm(DType::kF32, 0)) + product(1);
+  }));
+  bool nan = false, infinite = false;
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    const auto outputs = Interpret(program_, {F32({2}, {-2, 4}), F32({2}, {3e38, 3e38})}, {.perturb_seed = seed});
+    ASSERT_TRUE(outputs.ok()) << outputs.status();
+    nan |= std::isnan((*outputs)[0].GetDouble(0));
+    infinite |= (*outputs)[0].GetDouble(0) == -kInf;
+  }
+  EXPECT_TRUE(nan);
+  EXPECT_TRUE(infinite);
+}
+
 // 1e30 * 1e-30 * 1e30 * 1e-30 overflows in another order.
 TEST_F(InterpreterTest, PerturbedRunsShowProductsThatMayOverflow) {
   const TensorId x = Input(DType::kF32, {2, 4});

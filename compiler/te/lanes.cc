@@ -525,15 +525,28 @@ bool IsShort(double x) {
 }
 
 template <typename F>
+double Perturbed(State& s, double a, double units) {
+  constexpr double kUnit = std::numeric_limits<F>::epsilon();
+  const double move = NextMove(s);
+  const double x = (units <= 1 && IsShort<F>(a)) || !std::isfinite(a) ? a : a * (1 + move * units * kUnit);
+  const bool underflows = std::fabs(x) < 1.5 * static_cast<double>(std::numeric_limits<F>::min()) && move < 0;
+  return underflows ? 0 : x;
+}
+
+template <typename F>
 void Perturb(State& s, const Inst& in, int n) {
   double* d = s.D(in.dst);
   const double* a = s.D(in.a);
-  constexpr double kUnit = std::numeric_limits<F>::epsilon();
+  for (int l = 0; l < n; ++l) d[l] = static_cast<double>(static_cast<F>(Perturbed<F>(s, a[l], in.fimm)));
+}
+
+void PerturbNarrowProduct(State& s, const Inst& in, int n) {
+  double* d = s.D(in.dst);
+  const double* a = s.D(in.a);
   for (int l = 0; l < n; ++l) {
-    const double move = NextMove(s);
-    double x = (in.fimm <= 1 && IsShort<F>(a[l])) || !std::isfinite(a[l]) ? a[l] : a[l] * (1 + move * in.fimm * kUnit);
-    if (std::fabs(x) < 1.5 * static_cast<double>(std::numeric_limits<F>::min()) && move < 0) x = 0;  // underflows
-    d[l] = static_cast<double>(static_cast<F>(x));
+    const double x = Perturbed<float>(s, a[l], 1);
+    const auto rounded = static_cast<double>(static_cast<float>(x));
+    d[l] = s.fuses && std::isinf(rounded) ? x : rounded;
   }
 }
 
@@ -637,6 +650,8 @@ double RoundBFloat(double a) { return BFloat16ToFloat(FloatToBFloat16(static_cas
 }  // namespace
 
 Kernel PerturbKernel(DType dtype) { return dtype == DType::kF64 ? Perturb<double> : Perturb<float>; }
+
+Kernel PerturbNarrowProductKernel() { return PerturbNarrowProduct; }
 
 Kernel PerturbProductKernel() { return PerturbProduct; }
 

@@ -25,6 +25,7 @@ struct State {
   uint64_t random = 1;         // of the perturbing kernels; never 0
   uint64_t still = 0;          // results move where the random number has none of these bits
   bool skips_padding = false;  // this run leaves out products with padding (PaddedProductKernel)
+  bool fuses = false;          // this run adds products that it has not rounded (PerturbNarrowProductKernel)
 
   double* D(int r) { return doubles.data() + static_cast<int64_t>(r) * kLanes; }
   int64_t* I(int r) { return ints.data() + static_cast<int64_t>(r) * kLanes; }
@@ -62,6 +63,9 @@ Kernel IntToDoubleKernel(DType dtype);  // of the integer
 // last place of the type's arithmetic (f16 and bf16 compute in f32) and is rounded to that. Of sums, products and the
 // like (fimm 1) values of few bits stay: they are exact. No elementary function (fimm > 1) promises its exact values.
 Kernel PerturbKernel(DType dtype);
+// As that for a product in less than f64. One beyond the type's range stays finite in runs that fuse it with the
+// addition behind it (a fused multiply-add): with an infinity it is no NaN then.
+Kernel PerturbNarrowProductKernel();
 // As that for a = b * c in f64, where few bits may also be what rounding left.
 Kernel PerturbProductKernel();
 // Of a product of many factors, in Monte Carlo arithmetic. Where `select`: dst = a·|b| if |b| is above 1 (below 1).

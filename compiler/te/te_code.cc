@@ -367,6 +367,9 @@ class TeCompiler {
     if (perturb_ && s.op == Op::kMul && s.dtype == DType::kF64) {
       return Emit({.run = lanes::PerturbProductKernel(), .a = result.reg, .b = inst.a, .c = inst.b}, true, level);
     }
+    if (perturb_ && s.op == Op::kMul && is_float) {
+      return Emit({.run = lanes::PerturbNarrowProductKernel(), .a = result.reg}, true, level);
+    }
     if (perturb_ && is_float && RoundingUnits(s.op) > 0) {
       return Emit({.run = lanes::PerturbKernel(s.dtype), .a = result.reg, .fimm = RoundingUnits(s.op)}, true, level);
     }
