@@ -42,8 +42,9 @@ absl::Status SameBytes(const std::vector<Tensor>& first, const std::vector<Tenso
   return absl::OkStatus();
 }
 
-// Runs what `session` has just run, on memory that ends so many elements before a page that faults. INTERNAL where
-// outputs are not bit for bit `expected`, where an input is written, or anything beside inputs and outputs.
+// Runs what `session` has just run, on memory that ends so many elements before a page that faults. FAILED_PRECONDITION
+// where outputs are not bit for bit `expected`, INTERNAL where an input is written, or anything beside inputs and
+// outputs.
 absl::Status CheckOnCallerMemory(Session& session, const std::vector<Tensor>& inputs,
                                  const std::vector<Tensor>& expected, int64_t gap_elements) {
   std::vector<std::unique_ptr<GuardedMemory>> memories;
@@ -57,8 +58,8 @@ absl::Status CheckOnCallerMemory(Session& session, const std::vector<Tensor>& in
   }
   for (const Binding& output : session.program().outputs) {
     const int64_t element_bytes = DTypeBytes(output.dtype);
-    GuardedMemory& memory = *memories.emplace_back(std::make_unique<GuardedMemory>(
-        NumElements(output.shape) * element_bytes, gap_elements * element_bytes));
+    GuardedMemory& memory = *memories.emplace_back(
+        std::make_unique<GuardedMemory>(NumElements(output.shape) * element_bytes, gap_elements * element_bytes));
     to.push_back(memory.data());
   }
   RETURN_IF_ERROR(session.RunRaw(from, to));
@@ -70,7 +71,7 @@ absl::Status CheckOnCallerMemory(Session& session, const std::vector<Tensor>& in
   for (size_t i = 0; i < expected.size(); ++i) {
     if (session.output_shape(static_cast<int>(i)) != expected[i].shape() ||
         (expected[i].size_bytes() > 0 && std::memcmp(to[i], expected[i].data(), expected[i].size_bytes()) != 0)) {
-      return absl::InternalError(
+      return absl::FailedPreconditionError(
           absl::StrCat("output ", i, " differs in memory that ends ", gap_elements, " elements before a page"));
     }
   }

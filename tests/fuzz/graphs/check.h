@@ -23,7 +23,8 @@ struct Case {
 struct Failure {
   std::string mode;  // also "interpreter", "text", and of a model "import"
   absl::Status why;
-  // Where the graph computes its own indices, they may lie outside: bad input, which only constant folding notices.
+  // Where the graph computes its own indices, they may lie outside: bad input, which only constant folding notices, and
+  // of a model its operators one after another. Extents that do not broadcast are an error of the run.
   bool Refusal() const { return mode != "interpreter" && absl::IsInvalidArgument(why); }
 };
 

@@ -191,17 +191,51 @@ absl::StatusOr<Tensor> GetElement(const ListNode& node) {
   return optional.front();
 }
 
+// INVALID_ARGUMENT where a gather reads outside of its data. ONNX calls that an error; here the nearest element is
+// read, and which one that is differs once the data have room for more than there is.
+absl::Status CheckIndices(const onnx::NodeProto& node, const TensorsByName& values) {
+  const bool nd = node.op_type() == "GatherND";
+  if ((!nd && node.op_type() != "Gather" && node.op_type() != "GatherElements") || node.input_size() < 2) {
+    return absl::OkStatus();
+  }
+  const auto data = values.find(node.input(0)), indices = values.find(node.input(1));
+  if (data == values.end() || indices == values.end() || IsFloat(indices->second.dtype())) return absl::OkStatus();
+  int64_t first = 0;  // the dimension that the first of `depth` numbers in a row counts in
+  for (const auto& attribute : node.attribute()) {
+    if (attribute.name() == (nd ? "batch_dims" : "axis")) first = attribute.i();
+  }
+  const Shape &shape = data->second.shape(), &rows = indices->second.shape();
+  const auto rank = static_cast<int64_t>(shape.size());
+  if (first < 0) first += rank;
+  const int64_t depth = !nd ? 1 : rows.empty() ? 0 : rows.back();
+  if (first < 0 || first + depth > rank || (nd && rows.empty())) return absl::OkStatus();  // import says what is wrong
+  for (int64_t i = 0; i < indices->second.num_elements(); ++i) {
+    const int64_t dim = first + i % depth, index = indices->second.GetInt(i), extent = shape[dim];
+    if (index >= -extent && index < extent) continue;
+    return absl::InvalidArgumentError(absl::StrCat(node.op_type(), ": index ", index, " lies outside dimension ", dim,
+                                                   " of its data ", ShapeToString(shape)));
+  }
+  return absl::OkStatus();
+}
+
 const std::map<std::string, absl::StatusOr<List> (*)(const ListNode&), std::less<>>& ListMakers() {
   static const auto* const makers = new std::map<std::string, absl::StatusOr<List> (*)(const ListNode&), std::less<>>{
-      {"SequenceConstruct", Construct}, {"SequenceEmpty", Construct}, {"SequenceInsert", Insert},
-      {"SequenceErase", Erase},         {"SplitToSequence", Split}};
+      {"SequenceConstruct", Construct},
+      {"SequenceEmpty", Construct},
+      {"SequenceInsert", Insert},
+      {"SequenceErase", Erase},
+      {"SplitToSequence", Split}};
   return *makers;
 }
 
 const std::map<std::string, absl::StatusOr<Tensor> (*)(const ListNode&), std::less<>>& ListReaders() {
-  static const auto* const readers = new std::map<std::string, absl::StatusOr<Tensor> (*)(const ListNode&), std::less<>>{
-      {"SequenceAt", At},           {"SequenceLength", Length}, {"ConcatFromSequence", Concat},
-      {"OptionalHasElement", HasElement}, {"OptionalGetElement", GetElement}};
+  static const auto* const readers =
+      new std::map<std::string, absl::StatusOr<Tensor> (*)(const ListNode&), std::less<>>{
+          {"SequenceAt", At},
+          {"SequenceLength", Length},
+          {"ConcatFromSequence", Concat},
+          {"OptionalHasElement", HasElement},
+          {"OptionalGetElement", GetElement}};
   return *readers;
 }
 
@@ -233,6 +267,7 @@ absl::StatusOr<EagerValues> RunOne(const onnx::NodeProto& node, const EagerValue
   } else if (const auto reader = ListReaders().find(node.op_type()); reader != ListReaders().end()) {
     ASSIGN_OR_RETURN(results.tensors[node.output(0)], reader->second(ListNode(node, values)));
   } else {
+    RETURN_IF_ERROR(CheckIndices(node, values.tensors));
     ASSIGN_OR_RETURN(results.tensors, RunNode(node, values.tensors));
   }
   return results;
@@ -244,8 +279,7 @@ absl::StatusOr<EagerValues> RunAll(const onnx::ModelProto& model) {
   onnx_import::ExternalFiles no_files(&no_paths);
   for (const auto& initializer : model.graph().initializer()) {
     onnx::TensorProto copy = initializer;
-    ASSIGN_OR_RETURN(values.tensors[initializer.name()],
-                     onnx_import::TakeTensor(&copy, initializer.name(), &no_files));
+    ASSIGN_OR_RETURN(values.tensors[initializer.name()], onnx_import::TakeTensor(&copy, initializer.name(), &no_files));
   }
   for (const auto& input : model.graph().input()) {
     const auto& type = input.type().tensor_type();

@@ -145,6 +145,17 @@ absl::StatusOr<Expectation> Expect(const ecg::Graph& graph, const std::vector<Te
   return result;
 }
 
+absl::Status AgreeOnError(const Expectation& expected, const absl::Status& error, Subnormal subnormal,
+                          Coverage* coverage) {
+  const bool refused = absl::IsInvalidArgument(error) || absl::IsOutOfRange(error);
+  const bool differs = absl::IsFailedPrecondition(error);
+  if (!expected.Undecided(subnormal) || (!refused && !differs)) return error;
+  for (const Tensor& output : expected.outputs) {
+    Count(Verdict::kUncertain, std::max<int64_t>(1, output.num_elements()), coverage);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Agree(const Expectation& expected, const std::vector<Tensor>& actual, Subnormal subnormal,
                    Coverage* coverage) {
   if (actual.size() != expected.outputs.size()) {
@@ -160,8 +171,7 @@ absl::Status Agree(const Expectation& expected, const std::vector<Tensor>& actua
     const Tensor* kept = flushes ? &expected.kept[o] : nullptr;
     const Tensor* flushed = flushes ? &expected.flushed[o] : nullptr;
     const auto other_shape = [&](const Tensor* run) { return run->shape() != want.shape(); };
-    if (expected.undecided || (may_be_zero && expected.undecided_if_zero) ||
-        std::any_of(runs.begin(), runs.end(), other_shape) ||
+    if (expected.Undecided(subnormal) || std::any_of(runs.begin(), runs.end(), other_shape) ||
         (flushes && (other_shape(kept) || other_shape(flushed)))) {
       // At least one element: an output that may be empty is not compared either.
       Count(Verdict::kUncertain, std::max<int64_t>(1, want.num_elements()), coverage);

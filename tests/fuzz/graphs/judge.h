@@ -10,6 +10,9 @@
 
 namespace fusion::fuzz {
 
+// What "fast" promises less than "strict": subnormal numbers may count as zero.
+enum class Subnormal : uint8_t { kKept, kMayBeZero };
+
 // The interpreter's outputs, cut to their extents, and those of runs in Monte Carlo arithmetic (te/interpreter.h): an
 // element on which such runs do not agree is as uncertain as they are apart.
 struct Expectation {
@@ -21,6 +24,9 @@ struct Expectation {
   // Rounding, or zero in place of subnormal numbers, decides an index or an extent that some run cannot have: nothing
   // can be compared.
   bool undecided = false, undecided_if_zero = false;
+  bool Undecided(Subnormal subnormal) const {
+    return undecided || (subnormal == Subnormal::kMayBeZero && undecided_if_zero);
+  }
 };
 absl::StatusOr<Expectation> Expect(const ecg::Graph& graph, const std::vector<Tensor>& inputs, int runs);
 
@@ -34,8 +40,11 @@ struct Coverage {
   int64_t compared() const { return exact + rounded + loose + special; }
 };
 
-// What "fast" promises less than "strict": subnormal numbers may count as zero.
-enum class Subnormal : uint8_t { kKept, kMayBeZero };
+// A run that gave an error in place of outputs. OK, and counted as not compared, where rounding (or zero in place of
+// subnormal numbers) decides whether there is a result at all: the run may have refused an extent or an index, and what
+// it reads past an extent may differ from run to run. Otherwise the error.
+absl::Status AgreeOnError(const Expectation& expected, const absl::Status& error, Subnormal subnormal,
+                          Coverage* coverage);
 
 // Types, shapes, NaN, infinities and all elements that no perturbation changes must be equal; others may differ by a
 // small multiple of the perturbations' spread. The first difference as FAILED_PRECONDITION.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/ecg/run_checks.h"
 #include "compiler/ecg/text.h"
 
 namespace fusion::fuzz {
@@ -119,6 +120,35 @@ TEST(JudgeTest, ShapesMustBeEqualUnlessRunsHaveOthers) {
   EXPECT_TRUE(Agree(expectation, {Floats({1})}, Subnormal::kKept, &coverage).ok());
   EXPECT_EQ(coverage.uncertain, 2);
   EXPECT_EQ(coverage.compared(), 0);
+}
+
+TEST(JudgeTest, ErrorsAreExcusedWhereRoundingDecidesThatTheyMayBe) {
+  Expectation expectation;
+  expectation.outputs = {Floats({1, 2})};
+  Coverage coverage;
+  const absl::Status refused = absl::InvalidArgumentError("extents"), crashed = absl::InternalError("crashed");
+  EXPECT_EQ(AgreeOnError(expectation, refused, Subnormal::kMayBeZero, &coverage), refused);
+  expectation.undecided_if_zero = true;
+  EXPECT_EQ(AgreeOnError(expectation, refused, Subnormal::kKept, &coverage), refused);
+  EXPECT_EQ(coverage.uncertain, 0);
+  EXPECT_TRUE(AgreeOnError(expectation, refused, Subnormal::kMayBeZero, &coverage).ok());
+  EXPECT_EQ(coverage.uncertain, 2);
+  EXPECT_EQ(AgreeOnError(expectation, crashed, Subnormal::kMayBeZero, &coverage), crashed);
+}
+
+// 5 / 3 * 3 is 5 in some runs only, and the run is refused in the others.
+TEST(JudgeTest, ACheckOfTheRunThatRoundingDecidesLeavesNothingToCompare) {
+  const auto parsed = ecg::Parse(
+      "graph g(%x: f32[1]) {\n  %three: f32[] = const {3.0}\n  %third: f32[1] = Div(%x, %three)\n"
+      "  %whole: f32[1] = Mul(%third, %three)\n  %same: bool[1] = Equal(%whole, %x)\n"
+      "  %holds: i64[1] = Cast(%same) {to = 7}\n  return %third\n}\n");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  ecg::Graph graph = *parsed;
+  ecg::AddRunCheck(&graph, graph.nodes().back().outputs[0], "x is not whole");
+  const auto expected = Expect(graph, {Floats({5})}, 6);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  EXPECT_TRUE(expected->undecided);
+  EXPECT_EQ(Expect(graph, {Floats({6})}, 6)->undecided, false);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "tests/fuzz/graphs/check.h"
 #include "tests/fuzz/graphs/model_run.h"
 #include "tests/fuzz/graphs/shrink.h"
+#include "tests/fuzz/graphs/values.h"
 
 namespace fusion::fuzz {
 namespace {
@@ -36,8 +37,9 @@ TEST(RandomModelTest, TextKeepsAModel) {
 TEST(RandomModelTest, DrawsWhatOnlyModelsHave) {
   std::map<std::string, int> counts;
   for (uint64_t seed = 0; seed < 300; ++seed) CountOperators(RandomModel(seed).model.graph(), &counts);
-  for (const char* op : {"If", "Loop", "Scan", "NonZero", "Compress", "TopK", "Unique", "NonMaxSuppression",
-                         "SplitToSequence", "SequenceInsert", "SequenceAt", "ConcatFromSequence", "OptionalGetElement"}) {
+  for (const char* op :
+       {"If", "Loop", "Scan", "NonZero", "Compress", "TopK", "Unique", "NonMaxSuppression", "SplitToSequence",
+        "SequenceInsert", "SequenceAt", "ConcatFromSequence", "OptionalGetElement"}) {
     EXPECT_GT(counts[op], 0) << op;
   }
 }
@@ -85,6 +87,45 @@ TEST(ShrinkModelTest, KeepsWhatFails) {
   const Case small = ShrinkModel({"", drawn.graph, drawn.model}, has_if);
   EXPECT_TRUE(has_if({small})[0]);
   EXPECT_EQ(small.model->graph().node_size(), 1);
+}
+
+// The model of these nodes, of x and of a constant.
+Case ModelCase(const std::string& nodes, const Shape& x, const std::vector<int64_t>& constant) {
+  onnx::ModelProto model = EmptyModel();
+  EXPECT_TRUE(google::protobuf::TextFormat::MergeFromString("graph { " + nodes + "}", &model));
+  *model.mutable_graph()->add_input() = TypeProto("x", DType::kF32, x);
+  const Tensor c = Tensor::From<int64_t>(DType::kI64, {static_cast<int64_t>(constant.size())}, constant);
+  *model.mutable_graph()->add_initializer() = ToProto("c", c);
+  auto graph = ImportModel(model);
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  return {"model", graph.ok() ? *std::move(graph) : ecg::Graph(), std::move(model)};
+}
+
+TEST(RandomModelTest, ExtentsThatDoNotBroadcastAreRefusedInEveryMode) {
+  // There are at most six columns of positions, and the constant has seven.
+  const Case meets = ModelCase(
+      "node { op_type: 'NonZero' input: 'x' output: 'i' } node { op_type: 'Mod' input: 'i' input: 'c' output: 'y' } "
+      "output { name: 'y' }",
+      {3, 2}, {2, 2, 2, 2, 2, 2, 2});
+  const std::vector<Failure> failures = Check({meets}, AllModes(), {})[0].failures;
+  ASSERT_EQ(failures.size(), 1u) << failures.back().mode << failures.back().why;
+  EXPECT_TRUE(failures[0].Refusal()) << failures[0].why;
+}
+
+TEST(RandomModelTest, IndicesPastExtentsAreBadInput) {
+  const Case gathers = ModelCase(
+      "node { op_type: 'NonZero' input: 'x' output: 'i' } node { op_type: 'GatherND' input: 'i' input: 'c' output: 'y' "
+      "} output { name: 'y' }",
+      {6}, {0, 5});
+  const std::vector<Failure> failures = Check({gathers}, {}, {})[0].failures;
+  // Six elements that are not 0 have no index that lies outside.
+  const Tensor x = DrawInput("x", DType::kF32, {6});
+  int64_t found = 0;
+  for (int64_t i = 0; i < 6; ++i) found += x.GetDouble(i) != 0;
+  ASSERT_LT(found, 6);
+  ASSERT_EQ(failures.size(), 1u);
+  EXPECT_TRUE(failures[0].Refusal());
+  EXPECT_THAT(failures[0].why.ToString(), testing::HasSubstr("index 5 lies outside dimension 1"));
 }
 
 }  // namespace
