@@ -50,6 +50,17 @@ TEST(Extents, FoldsOverThemAreMasked) {
               Not(HasSubstr("Where(")));
 }
 
+// Half of the bound is not half of what there is, and heads at the bound are not the heads that there are.
+TEST(Extents, ThatACompositionTakesForNumbersAreRefused) {
+  const std::string columns = Rows() + NodeText("Transpose", {"rows"}, {"t"});
+  EXPECT_THAT(PrintOrError(ImportText(columns + Ints("bias", {0}, true) +
+                                      NodeText("BiasSplitGelu", {"t", "bias"}, {"y"}, "domain: 'com.microsoft'"))),
+              HasSubstr("the extent of dimension 1 of X depends on data"));
+  const std::string heads = Rows() + Ints("axes", {0, 3}) + NodeText("Unsqueeze", {"rows", "axes"}, {"q"});
+  EXPECT_THAT(PrintOrError(ImportText(heads + NodeText("Attention", {"q", "q", "q"}, {"y"}))),
+              HasSubstr("the extent of dimension 1 of Q depends on data"));
+}
+
 TEST(Extents, ShapeArithmeticFindsWhatIsEqual) {
   // Reshape(rows, [n, 2, 2]) with n from Shape is the Reshape at the bound, with the extent it had.
   const std::string text =

@@ -32,6 +32,13 @@ absl::StatusOr<Sizes> ReadSizes(const Compose& c) {
     return c.Error(absl::StrCat("Q ", ShapeToString(q), ", K ", ShapeToString(k), " and V ", ShapeToString(v),
                                 " must all be [B, S, N·H] or all [B, N, S, H]"));
   }
+  // Which elements are a head's is a matter of numbers.
+  const std::vector<int> within = q.size() == 4 ? std::vector<int>{1, 3} : std::vector<int>{2};
+  RETURN_IF_ERROR(c.ExpectStatic(kQuery, "Q", within));
+  RETURN_IF_ERROR(c.ExpectStatic(kKey, "K", within));
+  RETURN_IF_ERROR(c.ExpectStatic(kValue, "V", within));
+  RETURN_IF_ERROR(c.ExpectStatic(kPastKey, "past_key", {1, 3}));
+  RETURN_IF_ERROR(c.ExpectStatic(kPastValue, "past_value", {1, 3}));
   Sizes z;
   z.dtype = c.Type(kQuery).dtype;
   z.wide = ComputeType(z.dtype);

@@ -56,6 +56,8 @@ class Recurrence {
     for (int input : {kQuery, kKey, kValue}) {
       if (!c_.Has(input) || c_.ShapeOf(input).size() != 3) return c_.Error("query, key and value must be [B, T, H·D]");
     }
+    // Tokens are written out one by one.
+    for (int input : {kQuery, kKey, kValue}) RETURN_IF_ERROR(c_.ExpectStatic(input, "query, key or value", {1, 2}));
     const Shape &q = c_.ShapeOf(kQuery), &k = c_.ShapeOf(kKey), &v = c_.ShapeOf(kValue);
     const int64_t heads = attrs_.Int("q_num_heads"), groups = attrs_.Int("kv_num_heads");
     if (heads < 1 || groups < 1 || heads % groups != 0 || q[2] % heads != 0 || k[2] % groups != 0 ||
@@ -115,6 +117,7 @@ absl::Status CausalConvWithState(Compose& c) {
   enum { kX, kWeight, kBias, kPast };
   const ecg::Attributes& attrs = c.Attributes();
   RETURN_IF_ERROR(c.Expect(kX, "input", {-1, -1, -1}));
+  RETURN_IF_ERROR(c.ExpectStatic(kX, "input", {1, 2}));
   const int64_t batch = c.ShapeOf(kX)[0], channels = c.ShapeOf(kX)[1], length = c.ShapeOf(kX)[2];
   RETURN_IF_ERROR(c.Expect(kWeight, "weight", {channels, 1, -1}));
   const int64_t before = c.ShapeOf(kWeight)[2] - 1;

@@ -2,6 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/contrib/compose.h"
 #include "compiler/ops/contrib/contrib_list.h"
+#include "runtime/base/status_macros.h"
 
 namespace fusion::ops {
 namespace {
@@ -25,6 +26,7 @@ absl::Status QuickGelu(Compose& c) {
 absl::Status BiasSplitGelu(Compose& c) {
   const Shape& x = c.ShapeOf(0);
   if (x.empty() || x.back() % 2 != 0) return c.Error("the last axis must be even");
+  RETURN_IF_ERROR(c.ExpectStatic(0, "X", {-1}));
   const int64_t half = x.back() / 2, axis = static_cast<int64_t>(x.size()) - 1;
   const Value sum = c.Add(c.In(0), c.In(1));
   return c.Finish({c.Mul(c.Slice(sum, axis, 0, half), c.Node("Gelu", {c.Slice(sum, axis, half, 2 * half)}))});

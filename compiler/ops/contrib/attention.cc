@@ -113,6 +113,8 @@ absl::Status Attention(Compose& c) {
   }
   RETURN_IF_ERROR(c.Expect(kInput, "input", {-1, -1, -1}));
   RETURN_IF_ERROR(c.Expect(kWeights, "weights", {c.ShapeOf(kInput)[2], -1}));
+  RETURN_IF_ERROR(c.ExpectStatic(kInput, "input", {2}));
+  RETURN_IF_ERROR(c.ExpectStatic(kWeights, "weights", {1}));
   Sizes z{c.Type(kInput).dtype, c.ShapeOf(kInput)[0], c.ShapeOf(kInput)[1]};
   z.heads = attrs.Int("num_heads");
   const int64_t width = c.ShapeOf(kWeights)[1];
@@ -169,6 +171,10 @@ absl::Status MultiHeadAttention(Compose& c) {
   if (!c.Has(kKey) || !c.Has(kValue)) return c.Unsupported("packed query, key and value are not supported");
   RETURN_IF_ERROR(c.Expect(kQuery, "query", {-1, -1, -1}));
   const Shape query = c.ShapeOf(kQuery), key = c.ShapeOf(kKey);
+  const std::vector<int> within = key.size() == 4 ? std::vector<int>{1, 3} : std::vector<int>{2};
+  RETURN_IF_ERROR(c.ExpectStatic(kQuery, "query", {2}));
+  RETURN_IF_ERROR(c.ExpectStatic(kKey, "key", within));
+  RETURN_IF_ERROR(c.ExpectStatic(kValue, "value", within));
   Sizes z{c.Type(kQuery).dtype, query[0], query[1]};
   z.heads = attrs.Int("num_heads");
   if (z.heads < 1 || query[2] % z.heads != 0) {
@@ -239,6 +245,9 @@ absl::Status GroupQueryAttention(Compose& c) {
   if (attrs.Int("local_window_size", -1) > 0) return c.Unsupported("local_window_size is not supported");
   if (attrs.Int("smooth_softmax", -1) > 0) return c.Unsupported("smooth_softmax is not supported");
   RETURN_IF_ERROR(c.Expect(kQuery, "query", {-1, -1, -1}));
+  RETURN_IF_ERROR(c.ExpectStatic(kQuery, "query", {2}));
+  RETURN_IF_ERROR(c.ExpectStatic(kKey, "key", {2}));
+  RETURN_IF_ERROR(c.ExpectStatic(kValue, "value", {2}));
   const Shape query = c.ShapeOf(kQuery);
   Sizes z{c.Type(kQuery).dtype, query[0], query[1], query[1]};
   z.heads = attrs.Int("num_heads");

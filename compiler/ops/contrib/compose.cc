@@ -28,6 +28,18 @@ absl::Status Compose::Expect(int input, const char* name, const Shape& shape) co
   return Error(absl::StrCat(name, " is ", ShapeToString(given), ", expected ", ShapeToString(shape)));
 }
 
+absl::Status Compose::ExpectStatic(int input, const char* name, const std::vector<int>& axes) const {
+  if (!Has(input)) return absl::OkStatus();
+  const int rank = static_cast<int>(ShapeOf(input).size());
+  for (int axis : axes) {
+    const int dim = axis < 0 ? axis + rank : axis;
+    if (dim < 0 || dim >= rank || !import_.IsDynamic(In(input), dim)) continue;
+    return Unsupported(absl::StrCat("the extent of dimension ", dim, " of ", name,
+                                    " depends on data; it must be known at compile time"));
+  }
+  return absl::OkStatus();
+}
+
 std::vector<ecg::ValueId> Compose::Nodes(const std::string& op, std::vector<Value> inputs, const Attrs& attrs,
                                          int outputs) {
   if (status_.ok()) {

@@ -31,6 +31,9 @@ class Compose {  // operands of every call are values of the graph under constru
   absl::Status Unsupported(const std::string& message) const;
   // Input `input` must be present and have `shape`; -1 stands for any extent.
   absl::Status Expect(int input, const char* name, const Shape& shape) const;
+  // UNIMPLEMENTED where an extent of input `input`, if it is present, depends on data along one of `axes`: negative
+  // ones count from the end. For what enters the composition as a number, such as the number of heads.
+  absl::Status ExpectStatic(int input, const char* name, const std::vector<int>& axes) const;
 
   // Canonical operators.
   std::vector<Value> Nodes(const std::string& op, std::vector<Value> inputs, const Attrs& attrs, int outputs);

@@ -22,6 +22,7 @@ absl::Status RotaryEmbedding(Compose& c) {
     return c.Error(absl::StrCat("input ", ShapeToString(given), " must be [B, S, N·H] or [B, N, S, H]"));
   }
   const bool heads_first = given.size() == 4;
+  RETURN_IF_ERROR(c.ExpectStatic(kX, "input", heads_first ? std::vector<int>{1, 3} : std::vector<int>{2}));
   const int64_t batch = given[0], length = heads_first ? given[2] : given[1];
   const int64_t rotated = 2 * c.ShapeOf(kCos)[1], heads = attrs.Int("num_heads");
   int64_t head_size = rotated;
@@ -62,6 +63,7 @@ absl::Status RotaryEmbedding23(Compose& c) {
     return c.Error(absl::StrCat("input ", ShapeToString(given), " must be [B, S, N·H] or [B, N, S, H]"));
   }
   const bool heads_first = given.size() == 4;
+  RETURN_IF_ERROR(c.ExpectStatic(kX, "input", heads_first ? std::vector<int>{1, 3} : std::vector<int>{2}));
   const int64_t batch = given[0], length = heads_first ? given[2] : given[1];
   const int64_t heads = heads_first ? given[1] : attrs.Int("num_heads");
   if (heads < 1 || (!heads_first && given[2] % heads != 0)) {
