@@ -22,7 +22,7 @@ AtomicFile::AtomicFile(std::string path, std::string temporary, int fd)
 namespace {
 
 constexpr int kMaxAttempts = 1000;
-// Appended bytes that wait before the disk begins with them. Smaller files begin when they are committed.
+// Starts writing back to disk after this many appended bytes. A smaller file is first written back by Commit.
 constexpr int64_t kWriteBackBytes = 16 << 20;
 
 std::string FolderOf(const std::string& path) {
@@ -30,7 +30,8 @@ std::string FolderOf(const std::string& path) {
   return slash == std::string::npos ? "." : path.substr(0, slash + 1);
 }
 
-// Without the number. The host is part of it because folders are shared over networks and processes are not.
+// The part of a temporary file's name before the process id and the number. It contains the host name because folders
+// are shared over networks and process ids are not.
 std::string TemporaryPrefix() {
   char host[65] = "";
   gethostname(host, sizeof host - 1);
@@ -54,7 +55,7 @@ void RemoveOrphans(const std::string& folder) {
 
 }  // namespace
 
-// Files get the ordinary mode, so that the process's umask decides who may read the result.
+// Creates the file with mode 0666, so that the process's umask decides who may read the result.
 absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(const std::string& path) {
   if (path.empty() || path.back() == '/') {
     return absl::InvalidArgumentError(absl::StrCat("'", path, "' does not name a file"));
@@ -79,7 +80,8 @@ AtomicFile::~AtomicFile() {
   if (!temporary_.empty()) unlink(temporary_.c_str());
 }
 
-// A name for the nameless: links never replace, so that it is renamed over the target like any other.
+// Links the nameless file to a temporary name: a link never replaces a file, so the result is then renamed over the
+// target.
 absl::Status AtomicFile::Name() {
   const std::string self = absl::StrCat("/proc/self/fd/", fd_);
   for (int attempt = 0;; ++attempt) {
@@ -109,7 +111,7 @@ absl::Status AtomicFile::Append(absl::string_view bytes) {
   RETURN_IF_ERROR(Write(size_bytes_, bytes));
   size_bytes_ += bytes.size();
   if (size_bytes_ - begun_bytes_ >= kWriteBackBytes) {
-    // A hint: the disk works while the rest is made, so that Commit waits for little.
+    // Only a hint: the disk writes while the caller produces the rest, so that Commit waits less.
     sync_file_range(fd_, begun_bytes_, size_bytes_ - begun_bytes_, SYNC_FILE_RANGE_WRITE);
     begun_bytes_ = size_bytes_;
   }
@@ -132,7 +134,7 @@ absl::Status AtomicFile::Commit(bool durable) {
   close(fd_);
   fd_ = -1;
   if (!durable) return absl::OkStatus();
-  // The rename itself is durable only once its folder is; a folder that cannot be synced is no reason to fail.
+  // A rename is durable only once its folder is synced. A folder that cannot be synced is not an error.
   const int folder_fd = open(FolderOf(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder_fd >= 0) {
     fsync(folder_fd);

@@ -1,7 +1,7 @@
 // AtomicFile: a file that appears whole or not at all. Bytes go to a file without a name; Commit syncs it, names it and
-// renames it over the target. Without Commit, when it fails, or when the process is killed, nothing stays behind.
-// On a file system without nameless files the temporary file is called .fusion-tmp-HOST-PID-N; those of processes that
-// are gone are removed when the next file is created in the folder.
+// renames it over the target. Nothing stays behind if Commit is not called or fails, or if the process is killed.
+// On a file system without nameless files the temporary file is called .fusion-tmp-HOST-PID-N. Creating the next file
+// in a folder removes the temporary files of processes that no longer run.
 #ifndef FUSION_RUNTIME_BASE_ATOMIC_FILE_H_
 #define FUSION_RUNTIME_BASE_ATOMIC_FILE_H_
 
@@ -15,7 +15,7 @@
 
 namespace fusion {
 
-// One thread at a time. A full disk is RESOURCE_EXHAUSTED.
+// One thread at a time may use it. A full disk is RESOURCE_EXHAUSTED.
 class AtomicFile {
  public:
   static absl::StatusOr<std::unique_ptr<AtomicFile>> Create(const std::string& path);
@@ -26,7 +26,8 @@ class AtomicFile {
   absl::Status Append(absl::string_view bytes);
   absl::Status WriteAt(int64_t offset, absl::string_view bytes);  // within what has been appended
   int64_t size_bytes() const { return size_bytes_; }
-  // Once, last. Not `durable`: a crash of the machine may lose it; for files that are read back and removed.
+  // Call it once, as the last call. With durable = false a crash of the machine may lose the file; that suits files
+  // that are read back and removed.
   absl::Status Commit(bool durable = true);
 
  private:
@@ -35,13 +36,13 @@ class AtomicFile {
   absl::Status Name();
 
   std::string path_;
-  std::string temporary_;  // empty: no name yet
+  std::string temporary_;  // empty: the file has no name yet
   int fd_;
   int64_t size_bytes_ = 0;
-  int64_t begun_bytes_ = 0;  // that the disk was told to write
+  int64_t begun_bytes_ = 0;  // the bytes that the disk was told to write
 };
 
-// The whole of `bytes` through an AtomicFile.
+// Writes all of `bytes` through an AtomicFile.
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes);
 
 }  // namespace fusion

@@ -8,8 +8,8 @@
 
 namespace fusion {
 
-// Their numbers stand in the C API. Those after kBool take a byte an element, however few bits they have: integers
-// with their sign extended, floats as codes (narrow_float.h).
+// The numbers of the enumerators are part of the C API. Each element of a type after kBool takes one byte, however few
+// bits the type has: integers are sign-extended, floats are stored as codes (narrow_float.h).
 enum class DType : uint8_t {
   kF32,
   kF64,
@@ -42,20 +42,20 @@ inline constexpr int kNumDTypes = 25;
 const char* DTypeName(DType dtype);                      // "f32"
 std::optional<DType> ParseDType(std::string_view name);  // inverse of DTypeName
 int64_t DTypeBytes(DType dtype);                         // bool is one byte, 0 or 1
-int DTypeBits(DType dtype);                              // that a value needs: 4 of i4, 8 of bool
+int DTypeBits(DType dtype);                              // the bits that a value needs: 4 for i4, 8 for bool
 
-bool IsFloat(DType dtype);        // f32 f64 f16 bf16 and those of fewer bits
-bool IsNarrowFloat(DType dtype);  // those that are read as f32 and rounded where they are stored: all but f32 and f64
+bool IsFloat(DType dtype);        // f32, f64, f16, bf16 and the narrower ones
+bool IsNarrowFloat(DType dtype);  // all floats but f32 and f64: read as f32, rounded when they are stored
 bool IsSigned(DType dtype);       // floats, i2..i64
 inline bool IsInteger(DType dtype) { return !IsFloat(dtype) && dtype != DType::kBool; }
 
-// Half-precision bits <-> float, round to nearest even, subnormals, infinities and NaN kept.
+// Converts between half-precision bits and float. Rounds to nearest even; keeps subnormals, infinities and NaN.
 float HalfToFloat(uint16_t bits);
 uint16_t FloatToHalf(float value);
 float BFloat16ToFloat(uint16_t bits);
 uint16_t FloatToBFloat16(float value);
 
-// The low bits of an integer that i4, u4, i2 or u2 keeps, with its sign extended.
+// Returns what i4, u4, i2 or u2 keeps of an integer: its low bits, sign-extended for the signed types.
 inline int64_t WrapNarrowInt(DType dtype, int64_t value) {
   const int spare = 64 - DTypeBits(dtype);
   const uint64_t high = static_cast<uint64_t>(value) << spare;

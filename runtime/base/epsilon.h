@@ -6,7 +6,7 @@
 
 namespace fusion {
 
-// That of f32 for types that are not floating-point.
+// Returns the epsilon of f32 for types that are not floating-point.
 inline double Epsilon(DType dtype) {
   switch (dtype) {
     case DType::kF64:

@@ -8,7 +8,8 @@
 
 namespace fusion {
 
-// "WHAT: No space left on device". A full disk, quota, file-size limit or memory is RESOURCE_EXHAUSTED.
+// Returns a status with the message "WHAT: No space left on device". A full disk, quota, file-size limit or memory is
+// RESOURCE_EXHAUSTED.
 absl::Status ErrnoStatus(int error, const std::string& what);
 
 }  // namespace fusion

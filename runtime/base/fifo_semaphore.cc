@@ -24,7 +24,7 @@ void FifoSemaphore::Release(int permits) {
     --waiting_;
     free_ -= waiter.permits;
     waiter.served = true;
-    waiter.wake.notify_one();  // under the lock: the waiter is gone as soon as its thread has seen `served`
+    waiter.wake.notify_one();  // under the lock: the waiter is destroyed as soon as its thread has seen `served`
   }
 }
 

@@ -1,5 +1,5 @@
-// FifoSemaphore: a number of permits that are handed out in the order in which they were asked for. Whoever asks for
-// many is not overtaken by those who ask for few, so nobody waits forever.
+// FifoSemaphore: a number of permits that are handed out in the order of the requests. A request for many permits is
+// not overtaken by requests for few, so no thread waits forever.
 #ifndef FUSION_RUNTIME_BASE_FIFO_SEMAPHORE_H_
 #define FUSION_RUNTIME_BASE_FIFO_SEMAPHORE_H_
 
@@ -8,15 +8,15 @@
 
 namespace fusion {
 
-// Any thread. Waiting threads sleep.
+// Any thread may call. Waiting threads sleep.
 class FifoSemaphore {
  public:
   explicit FifoSemaphore(int permits) : free_(permits) {}
   FifoSemaphore(const FifoSemaphore&) = delete;
   FifoSemaphore& operator=(const FifoSemaphore&) = delete;
 
-  // Waits until everyone who came before has been served and `permits` are free. There must be as many in all, or it
-  // waits forever, and with it all who come after.
+  // Waits until all earlier requests have been served and `permits` are free. If `permits` exceeds all permits that
+  // there are, this call and all later ones wait forever.
   void Acquire(int permits);
   // Gives permits back, or adds new ones.
   void Release(int permits);
@@ -34,7 +34,7 @@ class FifoSemaphore {
   mutable std::mutex mutex_;
   int free_;                 // under mutex_
   Waiter* first_ = nullptr;  // under mutex_: a list of waiters, each on its own thread's stack
-  Waiter* last_ = nullptr;   // under mutex_; of no meaning while first_ is null
+  Waiter* last_ = nullptr;   // under mutex_; meaningless while first_ is null
   int waiting_ = 0;          // under mutex_
 };
 

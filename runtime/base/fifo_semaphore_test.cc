@@ -31,10 +31,11 @@ TEST(FifoSemaphoreTest, NeverHandsOutMoreThanThereAre) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_LE(most, 3);
   EXPECT_EQ(taken, 0);
-  semaphore.Acquire(3);  // all are back
+  semaphore.Acquire(3);  // all permits are back
 }
 
-// The order in which threads that ask for so many permits get them, while one permit of `all` is held until all wait.
+// Returns the order in which threads that request these numbers of permits get them. One of the `all` permits is held
+// until all threads wait.
 std::vector<size_t> OrderOf(int all, const std::vector<int>& requests) {
   FifoSemaphore semaphore(all);
   semaphore.Acquire(1);
@@ -61,7 +62,7 @@ TEST(FifoSemaphoreTest, ServesInTheOrderOfArrival) {
   EXPECT_EQ(OrderOf(1, {1, 1, 1, 1, 1}), (std::vector<size_t>{0, 1, 2, 3, 4}));
 }
 
-// Requests for one permit, of which one is free, stay behind a request for two.
+// One permit is free, but the requests for one permit stay behind the request for two.
 TEST(FifoSemaphoreTest, LargeRequestsAreNotOvertaken) {
   const std::vector<size_t> order = OrderOf(2, {2, 1, 1, 1});
   ASSERT_EQ(order.size(), 4u);

@@ -56,7 +56,8 @@ TEST_F(FilesTest, AKilledWriterLeavesNothingForLong) {
     raise(SIGKILL);
   }
   waitpid(child, nullptr, 0);
-  // What a file system without nameless files would have kept of it, and what another process is still writing.
+  // The first file is what a killed writer leaves on a file system without nameless files; another process is still
+  // writing the second.
   char host[65] = "";
   gethostname(host, sizeof host - 1);
   const std::string prefix = folder_ + "/.fusion-tmp-" + host + "-";

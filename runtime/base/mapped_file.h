@@ -10,12 +10,12 @@
 
 namespace fusion {
 
-// Immutable, so any thread may read it. Shared because tensors, sessions and devices point into it. A file that someone
-// truncates while it is mapped raises SIGBUS at the next access: writers replace files by rename and never shorten
-// them.
+// Immutable, so any thread may read it. It is shared because tensors, sessions and devices point into it. If someone
+// truncates a file while it is mapped, the next access raises SIGBUS; writers therefore replace files by rename and
+// never shorten them.
 class MappedFile {
  public:
-  // NOT_FOUND, PERMISSION_DENIED, or INVALID_ARGUMENT (a folder, a device, an empty file), naming the path.
+  // Fails with NOT_FOUND, PERMISSION_DENIED or INVALID_ARGUMENT (a folder, a device, an empty file) and names the path.
   static absl::StatusOr<std::shared_ptr<const MappedFile>> Open(const std::string& path);
   static absl::StatusOr<std::shared_ptr<const MappedFile>> FromBytes(absl::string_view bytes);
   ~MappedFile();

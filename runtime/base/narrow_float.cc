@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint32_t kInfinityBits = 0x7f800000, kNanBits = 0x7fc00000;
 
-// In the order of DType, from kF8E4M3FN; the gap is f8e8m0.
+// Parallel to the enumerators of DType from kF8E4M3FN on. The empty row is f8e8m0, which is no NarrowFormat.
 constexpr NarrowFormat kFormats[] = {
     {4, 3, 7, 0x7e, 0x7f, 0x7f, false, false},   // f8e4m3fn
     {4, 3, 8, 0x7f, 0x80, 0x80, false, true},    // f8e4m3fnuz

@@ -17,7 +17,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 const DType kSigned[] = {DType::kF8E4M3FN,   DType::kF8E4M3FNUZ, DType::kF8E5M2, DType::kF8E5M2FNUZ,
                          DType::kF6E2M3,     DType::kF6E3M2,     DType::kF4E2M1};
 
-// What the formats' papers say of a code, in arithmetic instead of bits.
+// Computes the value of a code as the formats' papers define it, in arithmetic instead of bits.
 double Definition(DType dtype, int code) {
   int exponent_bits = 0, mantissa_bits = 0, bias = 0;
   switch (dtype) {
@@ -89,8 +89,8 @@ TEST(NarrowFloatTest, EveryValueKeepsItsCode) {
   }
 }
 
-// Between two neighbours: just below the middle goes down, just above goes up, the middle to the even code. The codes
-// of one sign are in the order of their values.
+// Between two neighbours a value just below the middle rounds down, one just above it rounds up, and the middle rounds
+// to the even code. The codes of one sign are in the order of their values.
 TEST(NarrowFloatTest, RoundsToNearestTiesToEven) {
   for (DType dtype : kSigned) {
     const int sign = 1 << (DTypeBits(dtype) - 1);
@@ -112,8 +112,8 @@ TEST(NarrowFloatTest, RoundsToNearestTiesToEven) {
   }
 }
 
-// The codes that ml_dtypes, which ONNX's reference uses, gives for 0, -0, infinities, the largest value, the largest
-// that still rounds to it, the first that does not, and the least of f32.
+// The codes that ml_dtypes, which ONNX's reference uses, gives for 0, -0, the infinities, the largest value, the
+// largest value that still rounds to it, the first that does not, and the smallest subnormal of f32.
 TEST(NarrowFloatTest, EdgesAreThoseOfTheReference) {
   struct Edge {
     DType dtype;

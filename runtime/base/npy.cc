@@ -22,7 +22,7 @@ constexpr const char* kDescr[kNumDTypes] = {"<f4", "<f8", "<f2", "<V2", "|i1", "
 
 absl::Status Bad(absl::string_view why) { return absl::InvalidArgumentError(absl::StrCat("not a usable .npy: ", why)); }
 
-// The header is a Python dictionary literal with exactly three known keys; this reads that and nothing more.
+// Reads the header, which is a Python dictionary literal with exactly three known keys, and accepts nothing else.
 class HeaderParser {
  public:
   explicit HeaderParser(absl::string_view text) : text_(text) {}
@@ -107,7 +107,7 @@ absl::StatusOr<DType> DTypeOfDescr(const std::string& descr) {
       return static_cast<DType>(i);
     }
   }
-  // As NumPy writes an array of ml_dtypes' types of one byte: which one it was is not said.
+  // NumPy writes an array of a one-byte type of ml_dtypes like this; the file does not say which type it was.
   if (descr == "<V1" || descr == "|V1" || descr == "<f1") return DType::kU8;
   if (!descr.empty() && descr[0] == '>') return Bad(absl::StrCat("type '", descr, "' is big-endian"));
   return Bad(absl::StrCat("unsupported element type '", descr, "'"));

@@ -7,7 +7,8 @@ namespace fusion {
 void PackBox(void* data, int64_t element_bytes, const Shape& whole, const Shape& part) {
   const size_t rank = whole.size();
   if (whole == part || NumElements(part) == 0) return;
-  // Rows of the innermost dimensions that stay whole move at once; a row never moves behind a later one's place.
+  // The innermost dimensions that stay whole move together as one row. A row is never moved past the place of a later
+  // row.
   size_t inner = rank;
   int64_t row_bytes = element_bytes;
   while (inner > 0 && part[inner - 1] == whole[inner - 1]) row_bytes *= part[--inner];
@@ -35,7 +36,8 @@ void SpreadBox(const void* from, void* to, int64_t element_bytes, const Shape& w
     if (whole_bytes > 0) std::memset(to, 0, whole_bytes);
     return;
   }
-  // Up to the outermost dimension that is cut, both are made of the same number of blocks.
+  // The dimensions outside the outermost one that is cut have equal extents in both arrays, so both consist of the same
+  // number of pieces.
   size_t d = 0;
   int64_t blocks = 1;
   while (d < whole.size() && part[d] == whole[d]) blocks *= whole[d++];

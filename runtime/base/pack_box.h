@@ -1,4 +1,4 @@
-// PackBox and SpreadBox: part of an array, moved together and apart.
+// PackBox and SpreadBox: move the elements of a part of an array together, and apart again.
 #ifndef FUSION_RUNTIME_BASE_PACK_BOX_H_
 #define FUSION_RUNTIME_BASE_PACK_BOX_H_
 
@@ -10,8 +10,8 @@ namespace fusion {
 // lie row-major. `part` fits into `whole`.
 void PackBox(void* data, int64_t element_bytes, const Shape& whole, const Shape& part);
 
-// Copies the row-major array `from` of extents `part` to the leading box of the array `to` of extents `whole`, and
-// zeros to all other elements. `part` fits into `whole`; the two do not overlap.
+// Copies the row-major array `from` of extents `part` to the leading box of the array `to` of extents `whole`, and sets
+// all other elements to zero. `part` fits into `whole`; the two arrays do not overlap.
 void SpreadBox(const void* from, void* to, int64_t element_bytes, const Shape& whole, const Shape& part);
 
 }  // namespace fusion

@@ -9,8 +9,8 @@
 
 namespace fusion {
 
-// The sample whose rank is nearest to q of the way from the smallest (q = 0) to the largest (q = 1). `values` is not
-// empty.
+// Returns the sample whose rank is nearest to the fraction q of the way from the smallest sample (q = 0) to the largest
+// (q = 1). `values` must not be empty.
 inline double Quantile(std::vector<double> values, double q) {
   const auto rank = static_cast<std::ptrdiff_t>(std::lround(q * static_cast<double>(values.size() - 1)));
   std::nth_element(values.begin(), values.begin() + rank, values.end());

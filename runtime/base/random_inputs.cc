@@ -21,7 +21,7 @@ Tensor RandomTensor(DType dtype, const Shape& shape, uint64_t seed, int64_t inte
   const uint64_t limit = dtype == DType::kBool ? 2 : static_cast<uint64_t>(integer_limit < 1 ? 1 : integer_limit);
   for (int64_t i = 0; i < count; ++i) {
     const uint64_t bits = Mix(seed + kGolden * (static_cast<uint64_t>(i) + 1));
-    // 24 bits: exact in f32, and what f16 rounds is the same value everywhere.
+    // 24 bits are exact in f32, and rounding them to f16 gives the same value on every machine.
     const float unit = static_cast<float>(bits >> 40) * (2.0f / 16777216.0f) - 1.0f;
     if (dtype == DType::kF32) {
       tensor.mutable_as<float>()[i] = unit;

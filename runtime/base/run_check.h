@@ -1,5 +1,5 @@
-// A condition that only a run can decide, such as whether two extents that depend on data may meet. The model computes
-// it, as the first element of an i64 vector: 0 where it does not hold.
+// A condition that only a run can decide, such as whether two extents that depend on data are compatible. The model
+// computes the condition as the first element of an i64 vector; it is 0 where the condition does not hold.
 #ifndef FUSION_RUNTIME_BASE_RUN_CHECK_H_
 #define FUSION_RUNTIME_BASE_RUN_CHECK_H_
 
@@ -11,7 +11,8 @@
 
 namespace fusion {
 
-// INVALID_ARGUMENT with `message` if values[0] is 0; "{1}" stands for values[1]. OK for an empty vector.
+// Fails with INVALID_ARGUMENT and `message` if values[0] is 0; "{1}" in the message stands for values[1]. An empty
+// vector is OK.
 absl::Status RunCheckResult(const std::string& message, absl::Span<const int64_t> values);
 
 }  // namespace fusion

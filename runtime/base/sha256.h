@@ -1,4 +1,5 @@
-// SHA-256, the one digest of the project: blobs, bundles, keys. Always printed as 64 lower-case hex digits.
+// SHA-256, the only digest that the project uses: for blobs, bundles and keys. It is always printed as 64 lower-case
+// hex digits.
 #ifndef FUSION_RUNTIME_BASE_SHA256_H_
 #define FUSION_RUNTIME_BASE_SHA256_H_
 
@@ -11,7 +12,7 @@ namespace fusion {
 
 std::string Sha256Hex(absl::string_view bytes);
 
-// Incremental form, for files larger than memory should hold.
+// The incremental form, for files that are too large to read into memory at once.
 class Sha256 {
  public:
   Sha256();
@@ -19,7 +20,7 @@ class Sha256 {
   Sha256(const Sha256&) = delete;
   Sha256& operator=(const Sha256&) = delete;
   void Update(absl::string_view bytes);
-  std::string FinishHex();  // once
+  std::string FinishHex();  // call it once
 
  private:
   struct State;

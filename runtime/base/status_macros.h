@@ -27,7 +27,7 @@
 
 namespace fusion {
 
-// The same status with `context: ` in front of its message; OK stays OK. Added once per layer.
+// Returns the same status with `context: ` in front of its message; OK stays OK. Each layer adds its context once.
 inline absl::Status Annotate(const absl::Status& status, const std::string& context) {
   if (status.ok()) return status;
   return absl::Status(status.code(), absl::StrCat(context, ": ", status.message()));

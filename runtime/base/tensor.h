@@ -14,16 +14,18 @@ namespace fusion {
 
 using Shape = std::vector<int64_t>;
 
-// Product of extents; 1 for a scalar. The caller has checked the product against overflow (CheckedNumElements).
+// Returns the product of the extents; 1 for a scalar. The caller has checked the product against overflow
+// (CheckedSizeBytes).
 int64_t NumElements(const Shape& shape);
 
-// Product of extents times element size, or INVALID_ARGUMENT when an extent is negative or the bytes exceed 2^40.
+// Returns the product of the extents times the element size. Fails with INVALID_ARGUMENT if an extent is negative or
+// the size exceeds 2^40 bytes.
 absl::StatusOr<int64_t> CheckedSizeBytes(const Shape& shape, DType dtype);
 
 std::string ShapeToString(const Shape& shape);  // "[1, 3, 224, 224]"
 
-// A value type whose bytes are shared between copies and immutable once shared. Bytes may be borrowed from a mapping
-// that `owner` keeps alive.
+// A value type. Copies share the bytes, which are immutable once they are shared. The bytes may be borrowed from a
+// mapping that `owner` keeps alive.
 class Tensor {
  public:
   Tensor() = default;
@@ -40,7 +42,7 @@ class Tensor {
   int64_t num_elements() const { return NumElements(shape_); }
   int64_t size_bytes() const { return num_elements() * DTypeBytes(dtype_); }
   const void* data() const { return data_; }
-  // Only on a tensor made by the zero-filling constructor and not yet shared.
+  // Call it only on a tensor that was made by the zero-filling constructor and is not yet shared.
   void* mutable_data() { return const_cast<void*>(data_); }
   template <typename T>
   const T* as() const {
@@ -51,14 +53,14 @@ class Tensor {
     return static_cast<T*>(mutable_data());
   }
 
-  // Element `i` in row-major order, converted. Floats of every width through double; integers through int64
-  // (u64 wraps); bool is 0 or 1. The setters round and wrap to the element type.
+  // Element `i` in row-major order, converted: floats of every width through double, integers through int64 (u64
+  // wraps), bool as 0 or 1. The setters round and wrap to the element type.
   double GetDouble(int64_t i) const;
   int64_t GetInt(int64_t i) const;
   void SetDouble(int64_t i, double value);
   void SetInt(int64_t i, int64_t value);
 
-  // The same bytes under another shape of equal element count.
+  // Returns the same bytes under another shape with the same number of elements.
   Tensor Reshaped(Shape shape) const;
 
  private:
