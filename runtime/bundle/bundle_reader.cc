@@ -34,8 +34,8 @@ absl::StatusOr<std::shared_ptr<const BundleReader>> BundleReader::Check(std::sha
   for (const ZipEntry& entry : entries) {
     bundle->entries_[entry.name] = bytes.substr(entry.header_offset + ZipLocalHeader(entry).size(), entry.size_bytes);
   }
-  // The manifest holds the digests of the others, so its own checksum is the container's; being last, it also keeps
-  // the slack behind the weights readable.
+  // The manifest holds the digests of all other entries; the container's CRC protects the manifest itself. Because the
+  // manifest is the last entry, there are also readable bytes (the slack) behind the weights.
   if (entries.empty() || entries.back().name != kManifest) {
     return absl::InvalidArgumentError("not a fusion bundle: it does not end with manifest.json");
   }

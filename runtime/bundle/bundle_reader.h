@@ -13,21 +13,23 @@
 
 namespace fusion {
 
-// Immutable: any thread may use it. Shared by the sessions and devices whose constants lie in its mapping.
+// Immutable, so any thread may use it. It is shared by the sessions and devices whose constants lie in its mapping.
 class BundleReader {
  public:
-  // Checks everything before it returns: container, manifest, the digest of every entry. INVALID_ARGUMENT for a file
-  // that is no bundle, DATA_LOSS for a damaged one, FAILED_PRECONDITION for a newer format, NOT_FOUND for none.
-  // A digest shows damage, not malice: a bundle holds machine code and is to be trusted like any program.
+  // Checks the container, the manifest and the digest of every entry before it returns. Fails with INVALID_ARGUMENT for
+  // a file that is no bundle, DATA_LOSS for a damaged one, FAILED_PRECONDITION for a newer format, NOT_FOUND for a file
+  // that does not exist.
+  // A digest shows damage, not malice: a bundle holds machine code, so trust it only as you would trust a program.
   static absl::StatusOr<std::shared_ptr<const BundleReader>> Open(const std::string& path);
-  // The same for bytes that came over a wire; they are copied.
+  // Does the same for bytes that came over a wire; copies them.
   static absl::StatusOr<std::shared_ptr<const BundleReader>> FromBytes(absl::string_view bytes);
 
   const Manifest& manifest() const { return manifest_; }
   const std::string& manifest_json() const { return manifest_json_; }
   std::map<std::string, int64_t> EntrySizes() const;                       // bytes by name
-  absl::StatusOr<absl::string_view> Entry(const std::string& name) const;  // into the mapping; NOT_FOUND
-  // Data of weights.safetensors: 64-byte aligned, kBufferSlackBytes readable behind it; empty without weights.
+  absl::StatusOr<absl::string_view> Entry(const std::string& name) const;  // points into the mapping; NOT_FOUND
+  // The data of weights.safetensors: 64-byte aligned, with kBufferSlackBytes readable bytes behind it. Empty without
+  // weights.
   absl::string_view weights() const { return weights_; }
 
  private:

@@ -159,7 +159,7 @@ TEST_F(BundleTest, EveryTruncationAndExtensionIsAnError) {
   EXPECT_FALSE(BundleReader::FromBytes("x" + bytes_).ok());
 }
 
-// Random bytes over the directory: lengths and offsets of every size, none of which may be believed.
+// Writes random bytes over the directory: the reader must not believe any length or offset in it.
 TEST_F(BundleTest, RandomDirectoriesNeverCrash) {
   std::mt19937 random(1);
   const size_t directory = bytes_.find("PK\1\2");
@@ -257,7 +257,7 @@ TEST(ManifestTest, TheAccountOfTheWeights) {
   EXPECT_EQ(parsed->weights->time_ratio, 1.25);
   manifest.weights->time_ratio = 0;
   EXPECT_THAT(SerializeManifest(manifest), Not(HasSubstr("time_ratio")));
-  // Bundles of older writers have none.
+  // Bundles of older writers have no account of weights.
   manifest.weights.reset();
   EXPECT_FALSE(ParseManifest(SerializeManifest(manifest))->weights.has_value());
 
@@ -316,7 +316,7 @@ TEST(ManifestTest, ChecksOfTheRun) {
   EXPECT_THAT(why([](Manifest& m) { m.format = 8; }), HasSubstr("format 9"));
   EXPECT_THAT(why([](Manifest& m) { m.checks[0].buffer = 6; }), HasSubstr("no buffer 6"));
   EXPECT_THAT(why([](Manifest& m) { m.checks[0].buffer = 3; }), HasSubstr("no vector of i64 that is kept"));
-  // Bundles without checks are written as before.
+  // A bundle without checks has the same text as before checks existed.
   manifest.checks.clear();
   EXPECT_THAT(SerializeManifest(manifest), testing::Not(HasSubstr("checks")));
 }
@@ -407,7 +407,8 @@ TEST(ManifestTest, ProductsOfALibrary) {
 }
 
 TEST(ManifestTest, ConvolutionsOfALibrary) {
-  // Two images of 5 × 6 pixels and 4 channels, taps of 3 × 3 in 2 groups, every second row, one row of padding.
+  // The input is two images of 5 × 6 pixels and 4 channels. The filter has 3 × 3 taps in 2 groups. Rows have stride 2
+  // and a padding of 1.
   Manifest manifest = SmallManifest({0, 0, 64});
   manifest.digests["kernels/cpu.so"] = "";
   manifest.format = 7;

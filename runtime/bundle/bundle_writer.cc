@@ -21,7 +21,7 @@ struct BundleWriter::State {
   std::unique_ptr<Sha256> hash;
   int64_t entry_bytes = 0;
 
-  // While weights are open: which tensor, and how far in it.
+  // While weights are open: the current tensor, and how many of its bytes are written.
   bool weights_open = false;
   SafetensorsLayout layout;
   size_t weight = 0;
@@ -60,7 +60,8 @@ absl::Status BundleWriter::AppendToEntry(absl::string_view bytes) {
 absl::Status BundleWriter::EndEntry() {
   State& s = *state_;
   if (s.entry_bytes != s.entry.size_bytes) return absl::InternalError("entry shorter or longer than announced");
-  // The header went out before the checksum was known; its length does not depend on it.
+  // The header was written before the checksum was known, so it is written again; its length does not depend on the
+  // checksum.
   RETURN_IF_ERROR(s.file->WriteAt(s.entry.header_offset, ZipLocalHeader(s.entry)));
   s.digests[s.entry.name] = s.hash->FinishHex();
   s.entries.push_back(s.entry);
@@ -87,7 +88,7 @@ absl::StatusOr<std::vector<int64_t>> BundleWriter::BeginWeights(absl::Span<const
   return s.layout.offsets;
 }
 
-// Moves past completed tensors, filling the gap before the next one; ends the entry after the last.
+// Moves on past completed tensors and fills the gap before the next one. Ends the entry after the last tensor.
 absl::Status BundleWriter::PadWeights() {
   State& s = *state_;
   while (s.weight < s.layout.offsets.size() && s.weight_bytes == s.layout.sizes_bytes[s.weight]) {

@@ -1,4 +1,5 @@
-// BundleWriter: writes a bundle file (FORMAT.md) entry by entry, streaming weights from wherever they lie.
+// BundleWriter: writes a bundle file (FORMAT.md) entry by entry. Weights are streamed, so they never have to lie in
+// memory together.
 #ifndef FUSION_RUNTIME_BUNDLE_BUNDLE_WRITER_H_
 #define FUSION_RUNTIME_BUNDLE_BUNDLE_WRITER_H_
 
@@ -19,11 +20,11 @@ namespace fusion {
 struct WeightInfo {
   std::string name;  // unique
   DType dtype = DType::kF32;
-  Shape shape;  // its bytes are shape x dtype
+  Shape shape;  // the tensor has shape x dtype bytes
 };
 
-// One thread, one bundle. The same calls write the same bytes. Nothing appears at the path before Finish succeeds, and
-// nothing stays when it does not. A full disk is RESOURCE_EXHAUSTED; misuse is INTERNAL.
+// One thread writes one bundle. The same calls write the same bytes. Nothing appears at the path before Finish
+// succeeds, and nothing stays behind if it fails. A full disk is RESOURCE_EXHAUSTED; misuse is INTERNAL.
 //
 //   writer = BundleWriter::Create(path)
 //   writer->AddEntry("kernels/cpu.so", bytes) ...
@@ -34,15 +35,18 @@ class BundleWriter {
   static absl::StatusOr<std::unique_ptr<BundleWriter>> Create(const std::string& path);
   ~BundleWriter();
 
-  // `name`: path components of [a-z0-9_.-] joined by '/', see FORMAT.md. Not between BeginWeights and its last byte.
+  // `name` consists of path components of [a-z0-9_.-] joined by '/' (FORMAT.md). Must not be called between
+  // BeginWeights and the last byte of the weights.
   absl::Status AddEntry(absl::string_view name, absl::string_view bytes);
 
-  // Opens `weights.safetensors`; returns each tensor's offset, to be its Buffer::offset. Then exactly the announced
-  // bytes follow, tensor after tensor without gaps, in pieces of any length (alignment is filled in here).
+  // Opens `weights.safetensors` and returns each tensor's offset, which becomes its Buffer::offset. The caller then
+  // appends exactly the announced bytes, tensor after tensor without gaps, in pieces of any length; the writer inserts
+  // the alignment.
   absl::StatusOr<std::vector<int64_t>> BeginWeights(absl::Span<const WeightInfo> weights);
   absl::Status AppendWeights(absl::string_view bytes);
 
-  // Fills `manifest.digests`, validates, writes manifest.json and the directory, syncs if `durable`, renames.
+  // Fills `manifest.digests`, validates the manifest, writes manifest.json and the directory, syncs if `durable`, and
+  // renames.
   absl::Status Finish(Manifest manifest, bool durable = true);
 
  private:

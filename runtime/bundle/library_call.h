@@ -1,4 +1,4 @@
-// What a library of the target computes instead of a kernel's text: a whole phase.
+// A call to a library of the target, which computes a whole phase instead of generated kernel code.
 #ifndef FUSION_RUNTIME_BUNDLE_LIBRARY_CALL_H_
 #define FUSION_RUNTIME_BUNDLE_LIBRARY_CALL_H_
 
@@ -12,7 +12,8 @@ namespace fusion {
 
 using LibraryCall = std::variant<LibraryProduct, LibraryConvolution>;
 
-// Its arguments of the kernel, the result last; the optional ones that it has not are left out. Pointers into the call.
+// Returns pointers to the call's argument indices, the result last. Absent optional arguments are left out. The
+// pointers point into `call`.
 inline std::vector<int*> ArgumentsOf(LibraryCall& call) {
   if (auto* convolution = std::get_if<LibraryConvolution>(&call)) {
     return {&convolution->x, &convolution->w, &convolution->y};
@@ -22,19 +23,19 @@ inline std::vector<int*> ArgumentsOf(LibraryCall& call) {
   return {&product.a, &product.b, &product.bias, &product.d};
 }
 
-// The argument that it writes.
+// Returns the argument that the call writes.
 inline int ResultOf(const LibraryCall& call) {
   const auto* convolution = std::get_if<LibraryConvolution>(&call);
   return convolution != nullptr ? convolution->y : std::get<LibraryProduct>(call).d;
 }
 
-// One of the arguments that it multiplies, which are of one element type.
+// Returns one of the arguments that the call multiplies; these all have one element type.
 inline int OperandOf(const LibraryCall& call) {
   const auto* convolution = std::get_if<LibraryConvolution>(&call);
   return convolution != nullptr ? convolution->x : std::get<LibraryProduct>(call).a;
 }
 
-// How many pairs of elements are multiplied.
+// Returns how many pairs of elements the call multiplies.
 inline double MultiplicationsOf(const LibraryCall& call) {
   if (const auto* p = std::get_if<LibraryProduct>(&call)) {
     return static_cast<double>(p->m) * static_cast<double>(p->n) * static_cast<double>(p->depth) *

@@ -1,4 +1,4 @@
-// A product of matrices that a library of the target performs (cuBLASLt), in the terms that such libraries share.
+// A product of matrices that a library of the target performs (cuBLASLt), in terms that such libraries share.
 #ifndef FUSION_RUNTIME_BUNDLE_LIBRARY_PRODUCT_H_
 #define FUSION_RUNTIME_BUNDLE_LIBRARY_PRODUCT_H_
 
@@ -6,19 +6,19 @@
 
 namespace fusion {
 
-// For each batch d[i, j] = Σ_k a[i, k] · b[k, j], i < m, j < n, k < depth, summed in f32. Of d neighbours in memory
-// differ in i. Pitches are elements from one row or column of a matrix to the next, batch strides from one matrix to
-// the next. a and b are both of f32 or both of f16; d is of f32, or of f16 if they are.
+// For each batch d[i, j] = Σ_k a[i, k] · b[k, j], i < m, j < n, k < depth, summed in f32. In d, neighbours in memory
+// differ in i. A pitch is the number of elements from one row or column of a matrix to the next; a batch stride is the
+// number from one matrix to the next. a and b are both f32 or both f16; d is f32, or f16 if they are.
 struct LibraryProduct {
   int a = -1, b = -1, d = -1;  // arguments of the kernel
-  int bias = -1;               // m values of f32 that are added to each column of d, which is f32; -1: none
+  int bias = -1;               // m values of f32 that are added to each column of d, which must be f32; -1: no bias
   int64_t m = 1, n = 1, depth = 1, batches = 1;
-  bool a_along_depth = false, b_along_depth = false;  // neighbours in memory differ in k; else in i, in j
+  bool a_along_depth = false, b_along_depth = false;  // true: neighbours in memory differ in k; else in i (a), in j (b)
   int64_t a_pitch = 1, b_pitch = 1, d_pitch = 1;
   int64_t a_batch = 0, b_batch = 0, d_batch = 0;
-  bool tf32 = false;  // operands of f32 may be rounded to tf32
+  bool tf32 = false;  // f32 operands may be rounded to tf32
 
-  // Elements from the first to behind the last.
+  // Number of elements from the first one to the end of the last one, gaps included.
   int64_t a_elements() const {
     return Elements(a_along_depth ? m : depth, a_along_depth ? depth : m, a_pitch, a_batch);
   }

@@ -1,4 +1,4 @@
-// Manifest: what a bundle computes, with what memory, in which order. manifest.json (FORMAT.md) is its text form.
+// Manifest: what a bundle computes, in which order, and with which memory. manifest.json (FORMAT.md) is its text form.
 #ifndef FUSION_RUNTIME_BUNDLE_MANIFEST_H_
 #define FUSION_RUNTIME_BUNDLE_MANIFEST_H_
 
@@ -18,7 +18,7 @@
 
 namespace fusion {
 
-// Bytes that may be read, never written, past the end of every buffer: kernels load whole vectors at a tail.
+// This many bytes past the end of every buffer may be read, but never written: kernels load whole vectors at a tail.
 inline constexpr int64_t kBufferSlackBytes = 64;
 // Every buffer, the arena and each thread's scratch begin at a multiple of this.
 inline constexpr int64_t kBufferAlignBytes = 64;
@@ -28,72 +28,78 @@ struct Buffer {
   Kind kind = Kind::kArena;
   std::string name;
   DType dtype = DType::kF32;
-  Shape shape;             // physical, row-major: a blocked layout has its blocked extents
+  Shape shape;             // physical, row-major: a blocked layout has its blocked extents here
   int64_t size_bytes = 0;  // at least shape x dtype; exactly that for inputs and outputs
-  // kArena: from the arena's start. kConstant: from the start of the data of weights.safetensors. A multiple of 64.
-  // Arena buffers may overlap where lifetimes do not, or to be views of one another. Inputs and outputs: 0.
+  // kArena: from the start of the arena. kConstant: from the start of the data of weights.safetensors. Inputs and
+  // outputs: 0. Always a multiple of 64. Arena buffers may overlap if their lifetimes do not, or if they are views of
+  // one another.
   int64_t offset = 0;
   std::string layout;  // for people: "NCHWc16", "row-major"
 };
 
-// An input or output as the user sees it. The bytes of `buffer` are row-major of exactly this dtype and shape. An
-// output may bind a buffer of any kind (a graph that returns its input or a constant); several may bind the same one.
+// An input or output as the user sees it. `buffer` holds exactly this dtype and shape, row-major. An output may bind a
+// buffer of any kind (a graph may return its input or a constant), and several outputs may bind the same buffer.
 struct Binding {
   std::string name;
   DType dtype = DType::kF32;
   Shape shape;
   int buffer = 0;
-  // Outputs: empty, or for each dimension -1 or the buffer of an i64 that holds, after a run, how many of the `shape`'s
-  // extent there are: 0 <= extent <= bound. What lies behind is undefined.
+  // Outputs: empty, or one entry per dimension. The entry is -1 or the index of an i64 buffer that holds the
+  // dimension's actual extent after a run: 0 <= extent <= the extent in `shape`. Elements behind the actual extents are
+  // undefined.
   std::vector<int> extents = {};
-  // Inputs of specialisations: for each dimension its name in the model, "" for none. Otherwise empty.
+  // Inputs of specialisations: for each dimension its name in the model, or "". Otherwise empty.
   std::vector<std::string> symbols = {};
 };
 
-// A phase runs tasks [0, tasks) of one exported function, in any order and on any thread; phases are separated by a
-// barrier. runtime/devices/cpu/kernel_abi.h has the signature.
+// A phase runs tasks [0, tasks) of one exported function, in any order and on any thread. A barrier separates phases.
+// runtime/devices/cpu/kernel_abi.h has the function's signature.
 struct Phase {
   std::string symbol;
   int64_t tasks = 0;
-  std::optional<LibraryCall> library = {};  // instead of the function: what a library of the target computes
+  std::optional<LibraryCall> library = {};  // set: a library of the target computes the phase instead of `symbol`
 };
 
 struct Kernel {
-  std::string file;           // "kernels/cpu.so"; kernels may share one
+  std::string file;           // "kernels/cpu.so"; several kernels may share one file
   std::vector<Phase> phases;  // at least one
   std::string source;         // "src/k3.cc"; may be empty
-  // In a bundle for another target: the processor beside the device runs it, as runtime/devices/cpu/kernel_abi.h says.
+  // In a bundle for another target: the CPU beside the device runs this kernel, by the convention of
+  // runtime/devices/cpu/kernel_abi.h.
   bool on_host = false;
-  std::vector<int> writes = {};  // on_host: which of its arguments it writes
-  // Its groups wait for each other: of its one phase's tasks, no more than the device keeps at the same time are
-  // launched, whatever their number they do all of the work, and they get memory to meet at (the target's kernel ABI).
+  std::vector<int> writes = {};  // on_host: the arguments that the kernel writes
+  // A persistent kernel: its work-groups wait for each other at grid barriers. It has one phase. The runtime launches
+  // no more of the phase's tasks than the device can run at the same time; whatever their number, they do all of the
+  // work. The kernel gets memory for its grid barrier (see the target's kernel ABI).
   bool resident = false;
 };
 
-// Kernels are launched one after the other, with a barrier between.
+// Kernels are launched one after the other, with a barrier between them.
 struct Launch {
   int kernel = 0;
-  std::vector<int> buffers;        // arguments in order, indices into Manifest::buffers
+  std::vector<int> buffers;        // arguments in order, indices into Program::buffers
   std::string label;               // for people: "conv+relu 'layer1.0.conv1'"
-  std::vector<std::string> nodes;  // names of the model's nodes that it covers
+  std::vector<std::string> nodes;  // names of the model's nodes that the launch covers
   double flops = 0;
   int64_t bytes = 0;
-  // A batch: as many more sets of arguments. The kernel runs for each set, in any order or at the same time.
+  // A batch: further sets of arguments, each as long as `buffers`. The kernel runs for each set, in any order or at the
+  // same time.
   std::vector<std::vector<int>> others = {};
 
   size_t sets() const { return 1 + others.size(); }
   const std::vector<int>& set(size_t index) const { return index == 0 ? buffers : others[index - 1]; }
 };
 
-// What a run must have computed to be one (runtime/base/run_check.h): an i64 vector whose first element is not 0.
+// A condition that a run must satisfy, or it fails (runtime/base/run_check.h): the first element of an i64 vector is
+// not 0.
 struct RunCheck {
   int buffer = 0;       // kOutput or kConstant
-  std::string message;  // of the error; "{1}" stands for element 1 of the vector
+  std::string message;  // of the error; "{1}" in it stands for element 1 of the vector
 };
 
 // A computation for one set of input shapes.
 struct Program {
-  std::map<std::string, int64_t> dims;  // a specialisation: the model's symbolic dimension → its extent here
+  std::map<std::string, int64_t> dims;  // of a specialisation: the model's symbolic dimension → its extent here
   std::vector<Buffer> buffers;
   std::vector<Binding> inputs, outputs;
   int64_t arena_bytes = 0;
@@ -105,46 +111,52 @@ struct Program {
 
 inline constexpr int kNewestFormat = 9;
 
-// A bundle holds one program, or several specialisations of one model (docs/decisions/0010-specialisations.md): the
-// first is the manifest itself, which a caller gets who names no shapes; all share weights, code and the names, element
-// types and ranks of inputs and outputs.
+// A bundle holds one program, or several specialisations of one model (docs/decisions/0010-specialisations.md). The
+// first specialisation is the manifest itself; a caller that names no shapes gets it. All specialisations share
+// weights, code, and the names, element types and ranks of inputs and outputs.
 struct Manifest : Program {
-  // 2 where an output has extents: a reader of format 1 would hand out what is undefined. 3 where there are several
-  // specialisations: a reader of format 2 would know only the first. 4 where a kernel runs on the host. 5 where one is
-  // resident. 6 where a library multiplies matrices. 7 where one convolves. 8 where a launch is a batch.
-  // 9 where there are checks: a reader of format 8 would hand out what is undefined.
+  // The lowest format whose readers understand the bundle:
+  // - 2: an output has extents; a reader of format 1 would hand out undefined elements.
+  // - 3: there are several specialisations; a reader of format 2 would know only the first.
+  // - 4: a kernel runs on the host.
+  // - 5: a kernel is resident.
+  // - 6: a library multiplies matrices.
+  // - 7: a library convolves.
+  // - 8: a launch is a batch.
+  // - 9: there are checks; a reader of format 8 would hand out undefined results.
   int format = 1;
   std::string generator;                       // "fusion 0.1.0 (generator 1)"
   std::string target = "cpu";                  // selects the device
-  std::string isa;                             // "avx512vnni", "avx512", "avx2", "neon": refused where the CPU lacks it
-  std::string march;                           // what the toolchain was told; for people
-  std::string host_isa;                        // what kernels that run on the host need; "" without any
+  std::string isa;                             // "avx512vnni", "avx512", "avx2", "neon": refused if the CPU lacks it
+  std::string march;                           // the toolchain's option; for people
+  std::string host_isa;                        // the instruction set of kernels that run on the host; "" without any
   std::string model_name, model_sha256;        // either may be empty
-  std::map<std::string, std::string> options;  // how it was compiled; for people, and `math` for the runtime
-  std::optional<WeightsAccount> weights;       // for people; absent where there are none and in older bundles
+  std::map<std::string, std::string> options;  // how the model was compiled; for people, but the runtime reads `math`
+  std::optional<WeightsAccount> weights;       // for people; absent without weights and in older bundles
   std::vector<Program> others;                 // specialisations after the first
-  std::map<std::string, std::string> digests;  // entry name -> SHA-256; every entry but manifest.json; by the writer
+  std::map<std::string, std::string> digests;  // entry name -> SHA-256, but for manifest.json; the writer fills it
 
   size_t program_count() const { return 1 + others.size(); }
   const Program& program(size_t index) const { return index == 0 ? *this : others[index - 1]; }
 };
 
-// "seq=32", "batch=1 seq≤32" if `bounded` has seq; "" without dims.
+// Returns "seq=32", or "batch=1 seq≤32" if `bounded` has seq, or "" if `dims` is empty.
 std::string DimsInWords(const std::map<std::string, int64_t>& dims, const std::set<std::string>& bounded = {});
-// That of the program: a dimension is bounded where an input has its extent.
+// Returns DimsInWords of the program. A dimension is bounded if an input has an extent for it.
 std::string ProgramName(const Program& program);
 
 const char* BufferKindName(Buffer::Kind kind);  // "input", "output", "constant", "arena"
 
-// Deterministic JSON text; strings that are not UTF-8 get replacement characters.
+// Returns deterministic JSON text. Invalid UTF-8 in strings becomes replacement characters.
 std::string SerializeManifest(const Manifest& manifest);
 
-// INVALID_ARGUMENT naming the field for text that is not such a manifest, FAILED_PRECONDITION for a newer format.
-// Unknown fields are ignored. The result is not yet validated.
+// Fails with INVALID_ARGUMENT and the field's name if the text is no manifest, FAILED_PRECONDITION for a newer format.
+// Unknown fields are ignored. The result is not validated yet.
 absl::StatusOr<Manifest> ParseManifest(absl::string_view json);
 
-// Everything the runtime relies on: indices in range, sizes and offsets within the arena and `weights_data_bytes`,
-// alignment, names of symbols and files, bindings that match their buffers. INVALID_ARGUMENT naming the offender.
+// Checks everything that the runtime relies on: indices are in range, sizes and offsets lie within the arena and
+// `weights_data_bytes`, offsets are aligned, symbols and files have valid names, bindings match their buffers. Fails
+// with INVALID_ARGUMENT and names the offender.
 absl::Status ValidateManifest(const Manifest& manifest, int64_t weights_data_bytes);
 
 }  // namespace fusion

@@ -97,7 +97,7 @@ class Fields {
       (*out)[name] = text.template get<std::string>();
     }
   }
-  // visit(item, path) for each item of an array.
+  // Calls visit(item, path) for each item of an array.
   template <typename Visit>
   void Each(const char* key, Visit visit) {
     const Json* value = Find(key);
@@ -170,7 +170,7 @@ Json BuffersToJson(const std::vector<Buffer>& buffers) {
   return list;
 }
 
-// visit(name, member) for each field.
+// Calls visit(name, member) for each field.
 template <typename Product, typename Visit>
 void VisitProduct(Product& product, Visit visit) {
   visit("a", product.a), visit("b", product.b), visit("d", product.d), visit("bias", product.bias);

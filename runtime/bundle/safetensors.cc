@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Of tensors that kernels stream through.
+// Tensors of at least kLeastStreamBytes, which kernels stream through, begin at multiples of kStreamAlignBytes.
 constexpr int64_t kStreamAlignBytes = 512, kLeastStreamBytes = 4096;
 
 int64_t RoundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
@@ -23,7 +23,7 @@ Json Entry(absl::string_view dtype, const Shape& shape, int64_t begin, int64_t e
   return {{"dtype", std::string(dtype)}, {"shape", shape}, {"data_offsets", {begin, end}}};
 }
 
-// With spaces behind its JSON, and its length in front.
+// Pads the JSON with spaces to `bytes` in all and writes its length in front.
 void PadHeader(int64_t bytes, std::string* header) {
   header->resize(bytes, ' ');
   const uint64_t length = bytes - 8;
@@ -46,7 +46,7 @@ absl::StatusOr<SafetensorsLayout> LayOutSafetensors(absl::Span<const WeightInfo>
     if (!names.insert(weight.name).second || weight.name == "__metadata__") {
       return absl::InternalError(absl::StrCat("two weights named '", weight.name, "'"));
     }
-    // The format forbids bytes that belong to no tensor, so each alignment gap is one.
+    // The format forbids bytes that belong to no tensor, so each alignment gap becomes a tensor.
     const int64_t begin =
         RoundUp(layout.data_bytes, size_bytes < kLeastStreamBytes ? kBufferAlignBytes : kStreamAlignBytes);
     if (begin != layout.data_bytes) {
@@ -56,7 +56,7 @@ absl::StatusOr<SafetensorsLayout> LayOutSafetensors(absl::Span<const WeightInfo>
       } while (!names.insert(gap).second);
       json[gap] = Entry("U8", {begin - layout.data_bytes}, layout.data_bytes, begin);
     }
-    // Other readers know few of the narrow types: they see the bytes, the manifest says what these are.
+    // Few other readers know the narrow types. Those readers see the bytes; the manifest has the real type.
     const bool narrow = IsNarrowInt(weight.dtype) || IsByteFloat(weight.dtype);
     const std::string dtype = narrow ? "U8" : absl::AsciiStrToUpper(DTypeName(weight.dtype));
     json[weight.name] = Entry(dtype, weight.shape, begin, begin + size_bytes);

@@ -6,8 +6,8 @@
 
 namespace fusion {
 
-// "out/model.fusion" and "cuda:sm_90" → "out/model.cuda-sm_90.fusion": before the extension, or at the end where there
-// is none; characters that are no letter, digit, '_' or '-' become '-'.
+// Turns "out/model.fusion" and "cuda:sm_90" into "out/model.cuda-sm_90.fusion". The target is inserted before the
+// extension, or appended if there is none; characters other than letters, digits, '_' and '-' become '-'.
 std::string PathForTarget(const std::string& path, const std::string& target);
 
 }  // namespace fusion

@@ -37,7 +37,7 @@ absl::Status Validate(const Program& program, const Launch& launch, const Librar
        {product.a_pitch, product.b_pitch, product.d_pitch, product.a_batch, product.b_batch, product.d_batch}) {
     if (!IsInt32(step, 0)) return Bad("a product whose matrices are ", step, " elements apart");
   }
-  // No overflow: two products below 2^62 and an extent.
+  // This cannot overflow: each count is a sum of two products below 2^62 and an extent.
   if (!Holds(buffer(product.a), product.a_elements()) || !Holds(buffer(product.b), product.b_elements()) ||
       !Holds(buffer(product.d), product.d_elements()) ||
       (product.bias >= 0 && !Holds(buffer(product.bias), product.m))) {
@@ -46,7 +46,8 @@ absl::Status Validate(const Program& program, const Launch& launch, const Librar
   return absl::OkStatus();
 }
 
-// Every step from one end to the other fits, and so, without overflow, may all of them together.
+// Checks that the distance from the first to the last element along each axis fits 32 bits; then the sum over all axes
+// cannot overflow.
 bool Spans(const std::array<int64_t, 4>& extents, const std::array<int64_t, 4>& pitch) {
   for (size_t d = 0; d < extents.size(); ++d) {
     if (!IsInt32((extents[d] - 1) * pitch[d], 0)) return false;

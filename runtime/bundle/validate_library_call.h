@@ -1,4 +1,4 @@
-// Whether a library can be told to do this in a launch: part of ValidateManifest.
+// Checks whether a launch may call a library in this way: a part of ValidateManifest.
 #ifndef FUSION_RUNTIME_BUNDLE_VALIDATE_LIBRARY_CALL_H_
 #define FUSION_RUNTIME_BUNDLE_VALIDATE_LIBRARY_CALL_H_
 
@@ -8,8 +8,9 @@
 
 namespace fusion {
 
-// Arguments that there are, of element types that belong together, and no element outside their buffers; extents and
-// strides fit 32 bits, as libraries take them. `launch.buffers` are in range. INVALID_ARGUMENT naming the offender.
+// Checks that the call's arguments exist, that their element types belong together, that no element lies outside its
+// buffer, and that extents and strides fit the 32 bits that libraries take. `launch.buffers` must be in range. Fails
+// with INVALID_ARGUMENT and names the offender.
 absl::Status ValidateLibraryCall(const Program& program, const Launch& launch, const LibraryCall& call);
 
 }  // namespace fusion

@@ -1,4 +1,4 @@
-// WeightsAccount: why the weights of a bundle have another size than those of its model.
+// WeightsAccount: explains why the weights of a bundle and those of its model differ in size.
 #ifndef FUSION_RUNTIME_BUNDLE_WEIGHTS_ACCOUNT_H_
 #define FUSION_RUNTIME_BUNDLE_WEIGHTS_ACCOUNT_H_
 
@@ -8,30 +8,31 @@
 
 namespace fusion {
 
-// The words of WeightsAccount::causes that writers use; readers take any.
+// The values of WeightsAccount::causes that writers use; readers accept any.
 namespace weight_cause {
 inline constexpr char kRewritten[] = "rewritten";      // constants folded, shared, left out or stored narrower
-inline constexpr char kTransformed[] = "transformed";  // filters of minimal filtering (Winograd)
+inline constexpr char kTransformed[] = "transformed";  // transformed filters for minimal filtering (Winograd)
 inline constexpr char kPadding[] = "padding";          // to whole vectors and panels
-inline constexpr char kLayouts[] = "layouts";          // weights that are held in several layouts, all but one
-inline constexpr char kTables[] = "tables";            // constants that kernels have of their own
+inline constexpr char kLayouts[] = "layouts";          // further copies of weights that are held in several layouts
+inline constexpr char kTables[] = "tables";            // constants that belong to kernels
 inline constexpr char kAlignment[] = "alignment";      // gaps between weights
 }  // namespace weight_cause
 
 struct WeightsAccount {
-  int64_t model_bytes = 0;                // constants of the model
-  int64_t bundle_bytes = 0;               // of the bundle: the data of its weights' entry
-  std::map<std::string, int64_t> causes;  // of the difference, which is their sum; may be negative; none is zero
-  // With --size small: the estimated time beside that of the plan without it. 0: says nothing.
+  int64_t model_bytes = 0;                // size of the model's constants
+  int64_t bundle_bytes = 0;               // size of the data in the bundle's weights entry
+  std::map<std::string, int64_t> causes;  // cause -> its part of the difference, may be negative, never zero
+  // With --size small: estimated time, relative to the plan without that option. 0: unknown.
   double time_ratio = 0;
 
-  // 0 where the model has none.
+  // Returns 0 if the model has no constants.
   double ratio() const {
     return model_bytes > 0 ? static_cast<double>(bundle_bytes) / static_cast<double>(model_bytes) : 0;
   }
 };
 
-// "transformed filters for Winograd" for kTransformed and so on; a cause that is not known here is its own word.
+// Returns "filters transformed for Winograd" for kTransformed and so on. A cause that is not known here is returned as
+// it is.
 std::string WeightCauseInWords(const std::string& cause);
 
 }  // namespace fusion

@@ -15,12 +15,12 @@ namespace {
 constexpr uint32_t kLocalSignature = 0x04034b50, kCentralSignature = 0x02014b50, kEndSignature = 0x06054b50;
 constexpr uint32_t kEnd64Signature = 0x06064b50, kLocator64Signature = 0x07064b50;
 constexpr int kEndBytes = 22, kLocator64Bytes = 20, kEnd64Bytes = 56, kCentralBytes = 46;
-constexpr uint16_t kVersion = 45;           // of the specification: zip64
-constexpr uint16_t kMadeBy = 3 << 8 | 45;   // Unix, so that the mode below is believed
+constexpr uint16_t kVersion = 45;           // of the zip specification; 45 has zip64
+constexpr uint16_t kMadeBy = 3 << 8 | 45;   // Unix, so that readers believe the mode below
 constexpr uint32_t kMode = 0100644u << 16;  // regular file, rw-r--r--
-constexpr uint16_t kDate = 1 << 5 | 1;      // 1980-01-01 00:00, the earliest there is
+constexpr uint16_t kDate = 1 << 5 | 1;      // 1980-01-01 00:00, the earliest possible date
 constexpr uint16_t kZip64Id = 1;
-constexpr uint16_t kAlignId = 0xd935;  // as Android's zipalign: u16 alignment, then zeros
+constexpr uint16_t kAlignId = 0xd935;  // as Android's zipalign writes it: u16 alignment, then zeros
 constexpr int64_t kLimit32 = 0xffffffff, kLimit16 = 0xffff;
 
 void Put(std::string* out, uint64_t value, int bytes) {
@@ -36,7 +36,7 @@ uint64_t Get(absl::string_view file, size_t offset, int bytes) {
 
 bool HasLargeSize(const ZipEntry& entry) { return entry.size_bytes >= kLimit32; }
 
-// What local and central headers share: version needed, flags, method (stored), time, date, crc, sizes.
+// Writes what local and central headers share: version needed, flags, method (stored), time, date, CRC, sizes.
 void PutCommon(std::string* out, const ZipEntry& entry) {
   Put(out, kVersion, 2);
   Put(out, 0, 2);
@@ -78,7 +78,7 @@ absl::Status Foreign(absl::string_view why) {
 }
 absl::Status Damaged(absl::string_view why) { return absl::DataLossError(absl::StrCat("damaged bundle: ", why)); }
 
-// Where the central directory begins and how many entries it has. Bounds are checked, contents are not believed.
+// Where the central directory begins and how many entries it has. Only the bounds are checked here, not the contents.
 struct End {
   uint64_t count = 0, directory_bytes = 0, directory_offset = 0;
 };
@@ -190,12 +190,12 @@ absl::StatusOr<std::vector<ZipEntry>> ParseZip(absl::string_view file) {
     if (Get(directory, at + 10, 2) != 0) return Foreign(absl::StrCat("entry '", entry.name, "' is compressed"));
     entry.crc32 = static_cast<uint32_t>(Get(directory, at + 16, 4));
     uint64_t size_bytes = Get(directory, at + 24, 4);
-    // Zip64 stores the size twice, in front of anything else.
+    // Zip64 stores the size twice, before any other field.
     if (size_bytes == kLimit32 && extra_bytes >= 12)
       size_bytes = Get(directory, at + kCentralBytes + name_bytes + 4, 8);
     if (size_bytes > file.size()) return Damaged(absl::StrCat("entry '", entry.name, "' is longer than the file"));
     entry.size_bytes = static_cast<int64_t>(size_bytes);
-    entry.header_offset = expected_offset;  // entries lie back to back; what the directory says is compared below
+    entry.header_offset = expected_offset;  // entries lie back to back; the directory's own offset is compared below
     const std::string header = ZipLocalHeader(entry);
     const uint64_t room = end.directory_offset - expected_offset;
     if (room < header.size() || room - header.size() < size_bytes) {
@@ -217,7 +217,7 @@ absl::StatusOr<std::vector<ZipEntry>> ParseZip(absl::string_view file) {
 }
 
 uint32_t UpdateCrc32(uint32_t crc, absl::string_view bytes) {
-  // Slicing by eight: kTables[k][b] is the register after byte b and k zero bytes.
+  // "Slicing by eight": kTables[k][b] is the register after byte b followed by k zero bytes.
   static constexpr auto kTables = [] {
     std::array<std::array<uint32_t, 256>, 8> tables{};
     for (uint32_t b = 0; b < 256; ++b) {
@@ -234,7 +234,7 @@ uint32_t UpdateCrc32(uint32_t crc, absl::string_view bytes) {
   const char* p = bytes.data();
   size_t left = bytes.size();
   for (; left >= 8; left -= 8, p += 8) {
-    uint32_t low, high;  // both byte orders we run on are little-endian
+    uint32_t low, high;  // every CPU that the project supports is little-endian
     std::memcpy(&low, p, 4);
     std::memcpy(&high, p + 4, 4);
     low ^= value;

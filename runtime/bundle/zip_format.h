@@ -15,21 +15,22 @@ struct ZipEntry {
   std::string name;
   uint32_t crc32 = 0;
   int64_t size_bytes = 0;
-  int64_t header_offset = 0;  // of the local header; its data begins at header_offset + ZipLocalHeader().size()
+  int64_t header_offset = 0;  // of the local header; the data begins at header_offset + ZipLocalHeader().size()
 };
 
-// Names the container accepts: components of [a-z0-9_.-], joined by '/', none empty, "." or "..", at most 200 bytes.
+// Accepts components of [a-z0-9_.-] joined by '/', none of them empty, "." or "..", at most 200 bytes together.
 bool IsEntryName(absl::string_view name);
 
-// The local header, padded so that data placed right behind it is 64-byte aligned in the file.
+// Returns the local header, padded so that data right behind it is 64-byte aligned in the file.
 std::string ZipLocalHeader(const ZipEntry& entry);
 
-// Central directory and end records for a file whose entries end at `offset`.
+// Returns the central directory and the end records of a file whose entries end at `offset`.
 std::string ZipDirectory(const std::vector<ZipEntry>& entries, int64_t offset);
 
-// The entries of a canonical file: INVALID_ARGUMENT if `file` is no zip or not one of ours, DATA_LOSS if it looks like
-// one of ours and some byte of its headers is wrong. On success, all headers equal what the functions above print,
-// entries lie one behind the other without gaps, and names are unique. Contents are not looked at.
+// Returns the entries of a canonical file. Fails with INVALID_ARGUMENT if `file` is no zip or was not written by this
+// project, DATA_LOSS if it looks like one of this project's files and some byte of its headers is wrong. On success all
+// headers equal those that the functions above print, entries lie back to back, and names are unique. The contents of
+// entries are not checked.
 absl::StatusOr<std::vector<ZipEntry>> ParseZip(absl::string_view file);
 
 // CRC-32 as zip defines it. Start with 0; feed pieces in order.

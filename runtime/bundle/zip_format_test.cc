@@ -28,7 +28,7 @@ TEST(ZipFormatTest, DataIsAlignedAtEveryOffset) {
   }
 }
 
-// A sparse file with an entry past 4 GiB: other readers must see the same sizes and offsets.
+// Writes a sparse file with an entry past 4 GiB. Other readers must see the same sizes and offsets.
 TEST(ZipFormatTest, LargeEntriesUseZip64) {
   const std::string path = ::testing::TempDir() + "/zip64_" + std::to_string(getpid());
   std::vector<ZipEntry> entries = {{"large", 0, (int64_t{1} << 32) + 100, 0}, {"after", 0, 3, 0}};
