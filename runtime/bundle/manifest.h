@@ -44,9 +44,9 @@ struct Binding {
   DType dtype = DType::kF32;
   Shape shape;
   int buffer = 0;
-  // Outputs: empty, or one entry per dimension. The entry is -1 or the index of an i64 buffer that holds the
-  // dimension's actual extent after a run: 0 <= extent <= the extent in `shape`. Elements behind the actual extents are
-  // undefined.
+  // Empty, or one entry per dimension: -1, or the index of an i64 buffer that holds the dimension's actual extent, 0 <=
+  // extent <= the extent in `shape`. A run writes the extents of outputs; elements behind them are undefined. The
+  // runtime writes the extents of inputs before a run; elements behind them are 0.
   std::vector<int> extents = {};
   // Inputs of specialisations: for each dimension its name in the model, or "". Otherwise empty.
   std::vector<std::string> symbols = {};
@@ -68,9 +68,9 @@ struct Kernel {
   // runtime/devices/cpu/kernel_abi.h.
   bool on_host = false;
   std::vector<int> writes = {};  // on_host: the arguments that the kernel writes
-  // A persistent kernel: its work-groups wait for each other at grid barriers. It has one phase. The runtime launches
+  // A persistent kernel: its work-groups wait for each other between its steps. It has one phase. The runtime launches
   // no more of the phase's tasks than the device can run at the same time; whatever their number, they do all of the
-  // work. The kernel gets memory for its grid barrier (see the target's kernel ABI).
+  // work. The kernel gets memory to synchronise in (see the target's kernel ABI).
   bool resident = false;
 };
 

@@ -10,7 +10,8 @@ namespace fusion {
 
 class HostMemory {
  public:
-  // Page-aligned, zero, touched lazily. RESOURCE_EXHAUSTED naming `what`.
+  // Returns page-aligned, zeroed memory whose pages are allocated at the first access. Fails with RESOURCE_EXHAUSTED
+  // and names `what`.
   static absl::StatusOr<HostMemory> Allocate(int64_t size_bytes, const char* what);
   HostMemory() = default;
   HostMemory(HostMemory&& other) noexcept;

@@ -45,7 +45,7 @@ absl::Status MirroredBuffers::UploadInputs(absl::Span<const void* const> inputs,
     given[buffer] = true;
     RETURN_IF_ERROR(upload(buffer, inputs[i]));
   }
-  for (size_t b = 0; b < given.size(); ++b) {  // extents
+  for (size_t b = 0; b < given.size(); ++b) {  // inputs that no binding gives: extents
     const int buffer = static_cast<int>(b);
     if (program_->buffers[b].kind == Buffer::Kind::kInput && !given[b]) {
       RETURN_IF_ERROR(upload(buffer, HostOf(buffer)));

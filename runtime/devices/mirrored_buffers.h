@@ -1,5 +1,6 @@
-// MirroredBuffers: a program's buffers on a device with memory of its own: the arena, then inputs and outputs, in one
-// piece, and in the same places on the host, since callers may ask for their memory. Constants lie in the weights.
+// MirroredBuffers: a program's buffers on a device with memory of its own. The arena, then inputs and outputs lie in
+// one piece of device memory. The host has a piece with the same offsets, since callers may ask for the memory of
+// inputs and outputs. Constants lie in the weights.
 #ifndef FUSION_RUNTIME_DEVICES_MIRRORED_BUFFERS_H_
 #define FUSION_RUNTIME_DEVICES_MIRRORED_BUFFERS_H_
 
@@ -21,22 +22,22 @@ class MirroredBuffers {
   using Download = std::function<absl::Status(int buffer, int64_t size_bytes, void* to)>;
 
   MirroredBuffers() = default;
-  // Both must outlive it. RESOURCE_EXHAUSTED when the host has no room.
+  // `bundle` and `program` must outlive the result. Fails with RESOURCE_EXHAUSTED if the host lacks memory.
   static absl::StatusOr<MirroredBuffers> Create(const BundleReader& bundle, const Program& program);
 
-  // Of the piece, slack included.
+  // Size of the piece, slack included.
   int64_t size_bytes() const { return size_bytes_; }
   char* host() const { return host_.data(); }
   bool IsConstant(int buffer) const;
-  // In the piece, or of a constant in the weights.
+  // Offset in the piece; for a constant, in the weights.
   int64_t Offset(int buffer) const { return offsets_[buffer]; }
   char* HostOf(int buffer) const;
-  // HostOf each.
+  // Returns HostOf for each buffer.
   std::vector<char*> Bases() const;
 
-  // The caller's inputs and the host's extents.
+  // Uploads the caller's inputs, and the extents that the host has set.
   absl::Status UploadInputs(absl::Span<const void* const> inputs, const Upload& upload) const;
-  // Outputs to the caller, their extents to the host.
+  // Downloads outputs to the caller, and to the host the buffers of their extents and of the run's checks.
   absl::Status DownloadOutputs(absl::Span<void* const> outputs, const Download& download) const;
 
  private:

@@ -1,4 +1,4 @@
-// Which of the pointers that a caller brings to a run the kernels may use themselves, so that nothing is copied.
+// Decides which pointers that a caller passes to a run the kernels may use directly, so that nothing is copied.
 #ifndef FUSION_RUNTIME_DEVICES_CPU_CALLER_MEMORY_H_
 #define FUSION_RUNTIME_DEVICES_CPU_CALLER_MEMORY_H_
 
@@ -11,8 +11,8 @@ namespace fusion {
 
 // An input or output of one run. Ranges are in bytes and half-open.
 struct CallerPiece {
-  const char* caller = nullptr;  // where the caller has it, or wants it
-  const char* own = nullptr;     // where the executable has room for it
+  const char* caller = nullptr;  // where the caller's data lies, or shall be written
+  const char* own = nullptr;     // the executable's own memory for it
   int64_t size_bytes = 0;
   int64_t element_bytes = 1;
   bool can_bind = true;  // kernels know it as a buffer of exactly this size, and no earlier piece is that buffer
@@ -22,12 +22,12 @@ struct UsesCaller {
   std::vector<bool> inputs, outputs;  // true: kernels get `caller`, else `own`
 };
 
-// A caller's memory is used where
-// - it begins at a multiple of its element, which is all that loads and stores ask for;
+// The kernels use a caller's memory if
+// - it begins at a multiple of its element's size, which is all that loads and stores require;
 // - kBufferSlackBytes behind its end lie in the same page as its last byte, since kernels may read them;
-// - it has nothing to do with the executable's own memory [own_begin, own_end);
-// - no other output overlaps it. Inputs may overlap each other: they are only read. An input that overlaps an output is
-//   copied, unless it is the executable's own memory: then the output is.
+// - it does not overlap the executable's own memory [own_begin, own_end);
+// - no other output overlaps it. Inputs may overlap each other, because they are only read. If an input overlaps an
+//   output, the input is copied; if that input lies in the executable's own memory, the output is copied instead.
 UsesCaller DecideUses(absl::Span<const CallerPiece> inputs, absl::Span<const CallerPiece> outputs,
                       const char* own_begin, const char* own_end);
 

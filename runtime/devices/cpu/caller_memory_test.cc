@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 
 class CallerMemoryTest : public ::testing::Test {
  protected:
-  // `offset` bytes into the first of a few pages of the caller's.
+  // Begins `offset` bytes into the first of a few pages that belong to the caller.
   CallerPiece Piece(int64_t offset, int64_t size_bytes, int64_t element_bytes = 4) const {
     return {caller_ + offset, own_, size_bytes, element_bytes, true};
   }
@@ -57,7 +57,7 @@ TEST_F(CallerMemoryTest, OutputsOverlapNothing) {
 TEST_F(CallerMemoryTest, OwnMemoryStaysInPlace) {
   CallerPiece own = Piece(4 * page_, 400);
   EXPECT_THAT(Decide({own}, {}).inputs, ElementsAre(false));
-  // An output that is written where the input lies, which is in place and is not copied: so the output is.
+  // The output is written where the input lies. The input is in place and is not copied, so the output must be.
   const UsesCaller uses = Decide({own}, {{own_, own_ + page_, 400, 4, true}});
   EXPECT_THAT(uses.inputs, ElementsAre(false));
   EXPECT_THAT(uses.outputs, ElementsAre(false));

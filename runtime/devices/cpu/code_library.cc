@@ -26,7 +26,8 @@ absl::Status WriteAll(int fd, absl::string_view bytes, const std::string& name) 
 
 void* Open(const std::string& path) { return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL); }
 
-// Where memory files may not be executed (vm.memfd_noexec), a temporary file that is gone again once it is mapped.
+// Loads through a temporary file, for systems that forbid executing memory files (vm.memfd_noexec). The file is removed
+// once it is mapped.
 absl::StatusOr<void*> OpenThroughTemporary(absl::string_view elf, const std::string& name) {
   const char* folder = getenv("TMPDIR");
   std::string path = absl::StrCat(folder != nullptr && *folder != '\0' ? folder : "/tmp", "/fusion-XXXXXX");
@@ -64,8 +65,8 @@ absl::StatusOr<std::unique_ptr<CodeLibrary>> CodeLibrary::Load(absl::string_view
           absl::StrCat("cannot load '", name, "': ", error == nullptr ? "unknown error" : error));
     }
   }
-  // dlopen answers a path that it has open from its table of names, so the number must not be reused while the library
-  // is loaded: the descriptor stays open.
+  // dlopen returns the library that it already has for a path. The descriptor therefore stays open: its number, which
+  // is part of the path, must not be used again while the library is loaded.
   return std::unique_ptr<CodeLibrary>(new CodeLibrary(handle, fd, name));
 }
 

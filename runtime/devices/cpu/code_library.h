@@ -10,10 +10,11 @@
 
 namespace fusion {
 
-// Immutable after loading; any thread. Addresses are valid while it lives.
+// Immutable after loading, so any thread may use it. Addresses are valid while it lives.
 class CodeLibrary {
  public:
-  // The bytes are those of a trusted file: loading runs its initialisers. FAILED_PRECONDITION with the loader's words.
+  // The bytes must come from a trusted file, because loading runs its initialisers. Fails with FAILED_PRECONDITION and
+  // the loader's message.
   static absl::StatusOr<std::unique_ptr<CodeLibrary>> Load(absl::string_view elf, const std::string& name);
   ~CodeLibrary();
   CodeLibrary(const CodeLibrary&) = delete;

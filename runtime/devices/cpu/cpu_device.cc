@@ -21,7 +21,7 @@ int64_t WithSlack(int64_t size_bytes) {
 
 struct BoundBinding {
   int buffer;
-  CallerPiece piece;  // `caller` is each run's
+  CallerPiece piece;  // each run sets `caller`
 };
 
 class CpuExecutable : public Executable {
@@ -41,7 +41,7 @@ class CpuExecutable : public Executable {
   absl::Status Run(absl::Span<const void* const> inputs, absl::Span<void* const> outputs,
                    const LaunchObserver& observer) override {
     using Clock = std::chrono::steady_clock;
-    // Runs of one task each need no other thread: then nobody waits for one.
+    // Programs whose phases have one task each need no other thread, so their runs wait for none.
     std::optional<WorkerPool::Hold> hold;
     if (launches_.parallel()) hold.emplace(*launches_.pool());
     Place(inputs, outputs);
@@ -98,7 +98,7 @@ class CpuExecutable : public Executable {
     return Bind(program, program.outputs, Buffer::Kind::kOutput, &bound, &outputs_);
   }
 
-  // An output may be a buffer of any kind, and several outputs the same one.
+  // An output may be a buffer of any kind, and several outputs may be the same buffer.
   absl::Status Bind(const Program& program, const std::vector<Binding>& bindings, Buffer::Kind kind,
                     std::vector<bool>* bound, std::vector<BoundBinding>* result) {
     for (const Binding& binding : bindings) {
@@ -112,7 +112,8 @@ class CpuExecutable : public Executable {
     return absl::OkStatus();
   }
 
-  // Gives the kernels the caller's memory where they may have it, and their own where not.
+  // Gives the kernels the caller's memory where they may use it (DecideUses), and the executable's own memory
+  // elsewhere.
   void Place(absl::Span<const void* const> inputs, absl::Span<void* const> outputs) {
     if (std::equal(inputs.begin(), inputs.end(), last_inputs_.begin(), last_inputs_.end()) &&
         std::equal(outputs.begin(), outputs.end(), last_outputs_.begin(), last_outputs_.end())) {
@@ -137,7 +138,7 @@ class CpuExecutable : public Executable {
   }
 
   void PlaceBuffer(int buffer, const CallerPiece& piece, bool uses_caller) {
-    // Inputs are not written: kernels declare them const.
+    // Dropping const is safe because kernels do not write inputs.
     char* base = const_cast<char*>(uses_caller ? piece.caller : piece.own);
     if (bases_[buffer] == base) return;
     bases_[buffer] = base;
@@ -151,9 +152,9 @@ class CpuExecutable : public Executable {
   std::shared_ptr<const BundleReader> bundle_;
   HostMemory memory_;         // the arena, then inputs and outputs, each with its slack
   const char *own_begin_ = nullptr, *own_end_ = nullptr;
-  std::vector<char*> bases_;  // parallel to Program::buffers; of inputs and outputs as the latest run had them
+  std::vector<char*> bases_;  // parallel to Program::buffers; for inputs and outputs as of the latest run
   std::vector<BoundBinding> inputs_, outputs_;
-  std::vector<const void*> last_inputs_;  // what the latest run was given, which `bases_` follow
+  std::vector<const void*> last_inputs_;  // the pointers of the latest run, from which `bases_` follows
   std::vector<void*> last_outputs_;
   CpuLaunches launches_;
   size_t launch_count_ = 0;

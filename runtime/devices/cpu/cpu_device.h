@@ -1,4 +1,5 @@
-// The CPU: kernels are functions of shared objects (kernel_abi.h), threads from a pool of the process (thread_pool.h).
+// The CPU device: kernels are functions of shared objects (kernel_abi.h); threads come from a pool of the process
+// (thread_pool.h).
 #ifndef FUSION_RUNTIME_DEVICES_CPU_CPU_DEVICE_H_
 #define FUSION_RUNTIME_DEVICES_CPU_CPU_DEVICE_H_
 

@@ -1,5 +1,5 @@
-// CpuLaunches: the launches of a program that a processor executes: all of them on target cpu, on other targets those
-// of kernels that run on the host (Kernel::on_host).
+// CpuLaunches: the launches of a program that a CPU executes. On target cpu these are all launches; on other targets,
+// those of kernels that run on the host (Kernel::on_host).
 #ifndef FUSION_RUNTIME_DEVICES_CPU_CPU_LAUNCHES_H_
 #define FUSION_RUNTIME_DEVICES_CPU_CPU_LAUNCHES_H_
 
@@ -16,13 +16,13 @@
 
 namespace fusion {
 
-// One caller at a time.
+// One caller at a time may use it.
 class CpuLaunches {
  public:
   enum class Which { kAll, kOnHost };
 
-  // `bases`: where each of the program's buffers lies; with its slack it outlives this. FAILED_PRECONDITION if the code
-  // does not load.
+  // `bases` says where each of the program's buffers lies; that memory, with its slack, must outlive this object. Fails
+  // with FAILED_PRECONDITION if the code does not load.
   static absl::StatusOr<CpuLaunches> Create(const BundleReader& bundle, const Program& program, Which which,
                                             const std::vector<char*>& bases, int threads,
                                             std::shared_ptr<ThreadPool> pool);
@@ -30,12 +30,12 @@ class CpuLaunches {
   // From now on `buffer` lies at `base`.
   void Rebind(int buffer, char* base);
 
-  // All phases, one after another. Nothing for a launch that is not one of these.
+  // Runs all phases of the launch, one after another. Does nothing if the CPU does not execute this launch.
   void Run(size_t launch);
 
-  // Null without launches.
+  // Null if there are no launches.
   WorkerPool* pool() { return pool_.get(); }
-  // Whether some phase has tasks for more than one thread.
+  // Whether some phase has more than one task.
   bool parallel() const { return parallel_; }
 
  private:
@@ -51,7 +51,7 @@ class CpuLaunches {
 
   std::map<std::string, std::unique_ptr<CodeLibrary>> libraries_;
   std::vector<BoundLaunch> launches_;  // parallel to the program's
-  std::vector<std::vector<void**>> arguments_;  // by buffer: each place in launches_ that has its base
+  std::vector<std::vector<void**>> arguments_;  // by buffer: every argument in launches_ that points to it
   bool parallel_ = false;
   std::unique_ptr<WorkerPool> pool_;
 };

@@ -7,7 +7,7 @@ namespace {
 
 bool Supports(const std::string& isa) {
 #if defined(__x86_64__)
-  // The marks of x86-64-v3 and x86-64-v4; the other members of those levels never come without these.
+  // These features identify x86-64-v3 and x86-64-v4; no CPU has them without the other features of the level.
   if (isa == "avx2") {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
   }

@@ -9,20 +9,21 @@
 
 namespace fusion {
 
-// The widest that this CPU and its operating system support; "" if none of the three.
+// Returns the widest instruction set that this CPU and its operating system support, or "" if they support none of
+// these.
 std::string HostIsa();
 
-// What generated kernels use of an instruction set.
+// The part of an instruction set that generated kernels use.
 struct InstructionSet {
   std::string isa;    // avx512vnni | avx512 | avx2 | neon
-  std::string march;  // what compilers call it: x86-64-v4[+avx512vnni] | x86-64-v3 | armv8-a
+  std::string march;  // the compilers' name for it: x86-64-v4[+avx512vnni] | x86-64-v3 | armv8-a
   int vector_bytes = 0;
   int vector_registers = 0;
 };
-// The one of HostIsa(). UNIMPLEMENTED where that is empty.
+// Returns the instruction set of HostIsa(). Fails with UNIMPLEMENTED if that is empty.
 absl::StatusOr<InstructionSet> HostInstructionSet();
 
-// FAILED_PRECONDITION if code built for `isa` would not run here, with what to do.
+// Fails with FAILED_PRECONDITION if code built for `isa` would not run here; the message says what to do.
 absl::Status CheckIsa(const std::string& isa);
 
 }  // namespace fusion

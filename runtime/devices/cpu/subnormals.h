@@ -1,5 +1,5 @@
-// Subnormal numbers take a core of many processors a hundred cycles and more, each time one is read or made. They come
-// up where nobody means them: the exponentials of masked scores, states that die away.
+// Many CPUs take a hundred cycles and more each time they read or produce a subnormal number. Such numbers appear where
+// nobody intends them: in the exponentials of masked scores, in states that decay.
 #ifndef FUSION_RUNTIME_DEVICES_CPU_SUBNORMALS_H_
 #define FUSION_RUNTIME_DEVICES_CPU_SUBNORMALS_H_
 
@@ -13,8 +13,8 @@ namespace fusion {
 
 enum class Subnormals : uint8_t { kKept, kZero };
 
-// While it lives, subnormal operands and results of this thread count as zero, if that is asked for and the processor
-// can; then all is as before.
+// While it lives, subnormal operands and results of this thread count as zero, if the caller asks for it and the CPU
+// can do it. Its destructor restores the previous mode.
 class ScopedSubnormals {
  public:
   explicit ScopedSubnormals(Subnormals mode) : zero_(mode == Subnormals::kZero) {

@@ -15,12 +15,12 @@ namespace {
 constexpr int64_t kRangesPerThread = 4;
 constexpr int64_t kCopyTaskBytes = 64 << 10;
 
-// A thread's scratch, and which ranges it has left of the phase that runs.
+// A thread's scratch, and the ranges that it has left of the running phase.
 struct alignas(64) Share {
   char* scratch = nullptr;
-  std::atomic<int64_t> left{0};  // how many nobody has claimed; a claim takes one off
-  int64_t front = 0;             // the next one that the thread itself takes
-  std::atomic<int64_t> back{0};  // one past the next one that another thread takes
+  std::atomic<int64_t> left{0};  // how many ranges nobody has claimed; a claim subtracts one
+  int64_t front = 0;             // the next range that the thread itself takes
+  std::atomic<int64_t> back{0};  // one past the next range that another thread takes
 
   bool Claim() {
     int64_t now = left.load(std::memory_order_relaxed);
@@ -34,7 +34,7 @@ struct alignas(64) Share {
 struct PhaseRun {
   fusion_kernel_phase phase;
   absl::Span<void* const* const> sets;
-  int64_t tasks, ranges;  // tasks of one set
+  int64_t tasks, ranges;  // tasks: of one set
   int threads;
   Subnormals subnormals;
   Share* shares;
@@ -45,7 +45,7 @@ int64_t RangeBegin(const PhaseRun& run, int64_t range) {
   return static_cast<int64_t>(all * range / run.ranges);
 }
 
-// Of the tasks of all sets, one set after another.
+// Runs tasks [begin, end), counted over all sets one after another.
 void RunTasks(const PhaseRun& run, void* scratch, int64_t begin, int64_t end) {
   while (begin < end) {
     const int64_t set = begin / run.tasks, first = begin % run.tasks;
@@ -55,7 +55,8 @@ void RunTasks(const PhaseRun& run, void* scratch, int64_t begin, int64_t end) {
   }
 }
 
-// Claims come before takes, so as many ranges are taken as there were, from both ends, and none twice.
+// A thread claims a range before it takes one. So the threads take exactly as many ranges as there are, from both ends,
+// and none twice.
 void RunShares(void* context, int thread) {
   const PhaseRun& run = *static_cast<const PhaseRun*>(context);
   const ScopedSubnormals mode(run.subnormals);
@@ -100,7 +101,7 @@ absl::StatusOr<std::unique_ptr<WorkerPool>> WorkerPool::Create(int threads, int6
   auto state = std::make_unique<State>();
   state->threads = threads;
   state->subnormals = subnormals;
-  // A multiple of 4096 would put the same offset of every thread's area into the same cache sets.
+  // A pitch that is a multiple of 4096 would map the same offset of all threads' areas to the same cache sets.
   int64_t pitch =
       (scratch_bytes_per_thread + kBufferSlackBytes + kBufferAlignBytes - 1) / kBufferAlignBytes * kBufferAlignBytes;
   if (pitch % 4096 == 0) pitch += kBufferAlignBytes;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kScratchBytes = 8192;
 
-// args[0]: counts per task; args[1]: how often scratch was seen shared.
+// args[0]: how often each task ran; args[1]: how often two ranges were seen to share scratch.
 void CountTasks(void* const* args, void* scratch, int64_t begin, int64_t end) {
   auto* counts = static_cast<std::atomic<int>*>(args[0]);
   auto* shared = static_cast<std::atomic<int>*>(args[1]);
@@ -66,7 +66,7 @@ TEST(WorkerPoolTest, EveryTaskOfEverySet) {
   }
 }
 
-// args[0]: a subnormal number; args[1]: per task, that number by one half.
+// args[0]: a subnormal number; args[1]: for each task, half of that number.
 void Halve(void* const* args, void*, int64_t begin, int64_t end) {
   for (int64_t task = begin; task < end; ++task) {
     static_cast<float*>(args[1])[task] = *static_cast<volatile float*>(args[0]) * 0.5f;

@@ -1,5 +1,6 @@
-// The CUDA driver's functions, from the library that comes with the driver of this machine's GPU, if it has one. They
-// are declared here, so that building needs no toolkit; names and types are those of cuda.h since CUDA 11.4.
+// The functions of the CUDA driver. They come from the library that the driver of this machine's GPU installs, if there
+// is one. They are declared here so that building needs no toolkit; names and types are those of cuda.h since CUDA
+// 11.4.
 #ifndef FUSION_RUNTIME_DEVICES_CUDA_API_H_
 #define FUSION_RUNTIME_DEVICES_CUDA_API_H_
 
@@ -22,7 +23,7 @@ using GraphHandle = struct CUgraph_st*;
 using GraphExecHandle = struct CUgraphExec_st*;
 
 inline constexpr Result kSuccess = 0, kOutOfMemory = 2;
-// CUdevice_attribute, CUfunction_attribute and flags, as far as they are used.
+// The values of CUdevice_attribute, CUfunction_attribute and flags that are used.
 inline constexpr int kClockKhz = 13, kMultiprocessors = 16, kMemoryClockKhz = 36, kMemoryBusBits = 37, kL2Bytes = 38,
                      kComputeMajor = 75, kComputeMinor = 76, kCooperativeLaunch = 95;
 inline constexpr int kFunctionMaxThreads = 0;
@@ -83,10 +84,12 @@ struct Api {
 #undef FUSION_CUDA_MEMBER
 };
 
-// Opened at the first call and kept, cuInit called. FAILED_PRECONDITION, saying what is missing, without a driver.
+// Opens the driver at the first call, calls cuInit and keeps the library open. Fails with FAILED_PRECONDITION, saying
+// what is missing, if there is no driver.
 absl::StatusOr<const Api*> LoadApi();
 
-// OK for kSuccess; RESOURCE_EXHAUSTED where memory is missing, else INTERNAL, with `what` and the driver's words.
+// Returns OK for kSuccess, RESOURCE_EXHAUSTED if memory is missing, else INTERNAL. The message holds `what` and the
+// driver's words.
 absl::Status ToStatus(const Api& api, Result code, const std::string& what);
 
 }  // namespace fusion::cuda

@@ -1,4 +1,4 @@
-// One GPU with its stream. What it hands out ends with it at the latest, and belongs to one thread at a time.
+// One GPU with its stream. Whatever it returns must not outlive it and belongs to one thread at a time.
 #ifndef FUSION_RUNTIME_DEVICES_CUDA_CONTEXT_H_
 #define FUSION_RUNTIME_DEVICES_CUDA_CONTEXT_H_
 
@@ -17,26 +17,27 @@ namespace fusion::cuda {
 struct DeviceFacts {
   DeviceNumber number = 0;
   std::string name;
-  int driver = 0;            // the newest CUDA that it knows, 1000 * major + 10 * minor
+  int driver = 0;            // the newest CUDA version that it knows, 1000 * major + 10 * minor
   int major = 0, minor = 0;  // compute capability
   int multiprocessors = 0;
   int clock_khz = 0, memory_clock_khz = 0, memory_bus_bits = 0, l2_bytes = 0;
-  int cooperates = 0;  // not 0: it runs the blocks of a cooperative launch at the same time
+  int cooperates = 0;  // nonzero: it runs all thread blocks of a cooperative launch at the same time
 
   std::string architecture() const;  // "sm_90"
 };
 
-// In the driver's order, at least one. FAILED_PRECONDITION without a driver or a device.
+// Returns at least one device, in the driver's order. Fails with FAILED_PRECONDITION without a driver or a device.
 absl::StatusOr<std::vector<DeviceFacts>> FindDevices();
-// The first, or the one that FUSION_CUDA_DEVICE names by its number.
+// Returns the first device, or the one whose number FUSION_CUDA_DEVICE holds.
 absl::StatusOr<DeviceFacts> ChosenDevice();
-// Machine code of an architecture runs on devices of the same major version and an equal or a higher minor one.
-// FAILED_PRECONDITION that says which target the device wants; INVALID_ARGUMENT for what is no architecture.
+// Checks that machine code of `architecture` runs on the device: its major version must be the device's, its minor
+// version at most the device's. Fails with FAILED_PRECONDITION and the target that the device needs, INVALID_ARGUMENT
+// if `architecture` is none.
 absl::Status CheckRuns(const DeviceFacts& device, const std::string& architecture);
 
 class Context;
 
-// Calls the driver with the context current, which it must be on every thread.
+// Makes the context current on this thread while it lives. Every thread that calls the driver needs it.
 class Current {
  public:
   explicit Current(const Context& context);
@@ -48,7 +49,7 @@ class Current {
   const Api& api_;
 };
 
-// Memory of the device, freed on destruction.
+// Device memory; the destructor frees it.
 class Memory {
  public:
   Memory() = default;
@@ -79,12 +80,12 @@ class Context : public std::enable_shared_from_this<Context> {
   StreamHandle stream() const { return stream_; }
   ContextHandle handle() const { return handle_; }
 
-  // All of these with the context current.
+  // The context must be current for all of these.
   absl::Status Check(Result code, const std::string& what) const { return ToStatus(*api_, code, what); }
-  // RESOURCE_EXHAUSTED naming `what`.
+  // Fails with RESOURCE_EXHAUSTED and names `what`.
   absl::StatusOr<Memory> Allocate(int64_t size_bytes, const char* what) const;
-  // Blocks of one launch of the function that the device runs at the same time, so that they may wait for each other;
-  // at least 1.
+  // Returns how many thread blocks of one launch of the function the device runs at the same time, at least 1. Such
+  // blocks may wait for each other.
   absl::StatusOr<int> BlocksTogether(FunctionHandle function, int block_threads) const;
   absl::Status Finish() const { return Check(api_->StreamSynchronize(stream_), "running the kernels"); }
 

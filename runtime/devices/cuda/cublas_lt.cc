@@ -16,7 +16,8 @@ namespace {
 constexpr const char* kLibraries[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11",
                                       "/usr/local/cuda/lib64/libcublasLt.so"};
 
-// cublasComputeType_t, cudaDataType_t, cublasOperation_t, cublasLtEpilogue_t and attributes, as far as they are used.
+// The values of cublasComputeType_t, cudaDataType_t, cublasOperation_t, cublasLtEpilogue_t and attributes that are
+// used.
 constexpr int kCompute32F = 68, kCompute32FFastTf32 = 77;
 constexpr int kReal32F = 0, kReal16F = 2;
 constexpr int kTransposeA = 3, kTransposeB = 4, kEpilogue = 7, kBiasPointer = 8;
@@ -99,7 +100,7 @@ absl::Status Check(int code, const char* what) {
   return absl::InternalError(absl::StrCat("cuBLASLt, ", what, ": status ", code));
 }
 
-// Destroys what the library made.
+// Owns an object of the library.
 class Owned {
  public:
   explicit Owned(int (*destroy)(Description)) : destroy_(destroy) {}
@@ -154,7 +155,7 @@ class CublasLtProduct : public BoundCall {
         b_(library_->functions().MatrixLayoutDestroy),
         d_(library_->functions().MatrixLayoutDestroy) {}
 
-  // In cuBLAS's terms a matrix is stored by columns: rows are neighbours, `pitch` apart are columns.
+  // cuBLAS stores a matrix by columns: its rows are neighbours in memory, and its columns are `pitch` elements apart.
   absl::Status Plan(const LibraryProduct& p) {
     const Functions& lt = library_->functions();
     RETURN_IF_ERROR(
@@ -231,7 +232,7 @@ absl::StatusOr<std::unique_ptr<BoundCall>> CublasLt::Plan(const LibraryProduct& 
 
 absl::StatusOr<std::string> ProductLibraryName() {
   ASSIGN_OR_RETURN(const Functions* functions, LoadLibrary());
-  const size_t version = functions->GetVersion();  // since CUDA 11 ten thousands are major versions
+  const size_t version = functions->GetVersion();  // since CUDA 11 the major version counts ten thousands
   return absl::StrCat("cuBLASLt ", version / 10000, ".", version % 10000 / 100, ".", version % 100);
 }
 

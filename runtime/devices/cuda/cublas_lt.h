@@ -1,5 +1,6 @@
-// cuBLASLt, where it is installed: opened at run time, as the driver is. For products of matrices that a bundle leaves
-// to it (runtime/bundle/library_product.h). Declared after the documented interface of CUDA 11.4 and later.
+// cuBLASLt, for the products of matrices that a bundle leaves to it (runtime/bundle/library_product.h). It is opened at
+// run time, as the driver is, if it is installed. The declarations follow the documented interface of CUDA 11.4 and
+// later.
 #ifndef FUSION_RUNTIME_DEVICES_CUDA_CUBLAS_LT_H_
 #define FUSION_RUNTIME_DEVICES_CUDA_CUBLAS_LT_H_
 
@@ -14,22 +15,23 @@
 
 namespace fusion::cuda {
 
-// Its name and version, "cuBLASLt 13.0.0". FAILED_PRECONDITION, saying what is missing, where it is not installed.
+// Returns the library's name and version, "cuBLASLt 13.0.0". Fails with FAILED_PRECONDITION, saying what is missing, if
+// it is not installed.
 absl::StatusOr<std::string> ProductLibraryName();
 
-// Plans products. One thread at a time.
+// Plans products. One thread at a time may use it.
 class ProductLibrary {
  public:
   struct Operands {
     DevicePointer a = 0, b = 0, d = 0, bias = 0;
     DType operand = DType::kF32, result = DType::kF32;
   };
-  // `workspace`: kLibraryWorkspaceBytes of the device's memory, which outlives what is planned. FAILED_PRECONDITION
-  // where the library is not installed; with the context current.
+  // `workspace`: kLibraryWorkspaceBytes of device memory, which must outlive everything that is planned. The context
+  // must be current. Fails with FAILED_PRECONDITION if the library is not installed.
   static absl::StatusOr<std::shared_ptr<ProductLibrary>> Open(std::shared_ptr<const Context> context,
                                                               DevicePointer workspace);
   virtual ~ProductLibrary() = default;
-  // The algorithm is the first that the library proposes. Keeps the library.
+  // Uses the first algorithm that the library proposes. The result keeps the library open.
   virtual absl::StatusOr<std::unique_ptr<BoundCall>> Plan(const LibraryProduct& product, const Operands& operands) = 0;
 };
 

@@ -57,7 +57,7 @@ class CudaExecutable : public Executable {
       status = buffers_.DownloadOutputs(
           outputs, [this](int buffer, int64_t size_bytes, void* to) { return Download(buffer, size_bytes, to); });
     }
-    const absl::Status finished = context_->Finish();  // in any case: copies use the caller's memory
+    const absl::Status finished = context_->Finish();  // also after an error: copies use the caller's memory
     return status.ok() ? finished : status;
   }
 
@@ -67,20 +67,20 @@ class CudaExecutable : public Executable {
 
  private:
   struct BoundPhase {
-    std::unique_ptr<cuda::BoundCall> library;  // else:
+    std::unique_ptr<cuda::BoundCall> library;  // null: `function` runs instead
     cuda::FunctionHandle function;
     unsigned blocks, threads;
-    bool together;  // the blocks wait for each other
+    bool together;  // the thread blocks wait for each other
   };
   struct BoundLaunch {
     std::vector<BoundPhase> phases;
     std::vector<cuda::DevicePointer> arguments;
   };
 
-  // Of a run: launches [begin, end) of the device, as one graph if the driver makes one, whose launch costs less; or
-  // one of the host.
+  // A part of a run: launches [begin, end) on the device, or one launch on the host. Launches on the device become one
+  // graph if the driver makes one, because launching a graph costs less.
   struct Part {
-    cuda::GraphExecHandle graph;  // null: launched one by one
+    cuda::GraphExecHandle graph;  // null: its launches are enqueued one by one
     size_t begin, end;
   };
 
@@ -106,8 +106,8 @@ class CudaExecutable : public Executable {
     return absl::OkStatus();
   }
 
-  // The arena, then inputs and outputs, in one piece of the device's memory and, in the same places, on the host, since
-  // callers may ask for their memory.
+  // Places the arena, then inputs and outputs, in one piece of device memory. The host has a copy at the same offsets,
+  // since callers may ask for the memory of inputs and outputs.
   absl::Status PlaceBuffers() {
     ASSIGN_OR_RETURN(buffers_, MirroredBuffers::Create(*bundle_, *program_));
     const int64_t bytes = buffers_.size_bytes();
@@ -147,7 +147,7 @@ class CudaExecutable : public Executable {
         }
         RETURN_IF_ERROR(context_->Check(
             api().ModuleGetFunction(&one.function, modules_[kernel.file], phase.symbol.c_str()), phase.symbol));
-        int threads = 0;  // those of its launch bounds, which are what it is written for
+        int threads = 0;  // from the function's launch bounds, for which its code is written
         RETURN_IF_ERROR(
             context_->Check(api().FuncGetAttribute(&threads, cuda::kFunctionMaxThreads, one.function), phase.symbol));
         one.threads = static_cast<unsigned>(threads);
@@ -185,7 +185,7 @@ class CudaExecutable : public Executable {
 
   bool OnHost(size_t l) const { return program_->kernels[program_->launches[l].kernel].on_host; }
 
-  // Addresses never change, so that launches behind each other can be one graph.
+  // Consecutive launches on the device become one graph, which is possible because addresses never change.
   void MakeParts() {
     for (size_t l = 0; l < launches_.size();) {
       size_t end = l + 1;
@@ -195,7 +195,7 @@ class CudaExecutable : public Executable {
     }
   }
 
-  // Null where the driver makes none: what is wrong with the launches themselves shows when they run.
+  // Returns null if the driver makes no graph. Errors in the launches themselves show when they run.
   cuda::GraphExecHandle Capture(size_t begin, size_t end) {
     if (api().StreamBeginCapture(context_->stream(), cuda::kCaptureThreadLocal) != cuda::kSuccess) return nullptr;
     absl::Status status;
@@ -219,7 +219,7 @@ class CudaExecutable : public Executable {
     return absl::OkStatus();
   }
 
-  // The processor's turn: what it reads comes from the device, what it writes goes back.
+  // Runs a launch on the CPU: copies its buffers from the device, and the written ones back.
   absl::Status RunOnHost(size_t l) {
     const Launch& launch = program_->launches[l];
     for (const int buffer : launch.buffers) {
@@ -233,9 +233,10 @@ class CudaExecutable : public Executable {
     return absl::OkStatus();
   }
 
-  // Events between the launches. What a launch takes is what it adds to a run, the cost of launching included.
+  // Records an event between launches. A launch's latency is the time that it adds to a run, the cost of launching
+  // included.
   absl::Status RunTimed(const LaunchObserver& observer) {
-    RETURN_IF_ERROR(context_->Finish());  // copies are no part of the first launch
+    RETURN_IF_ERROR(context_->Finish());  // so that the first launch does not include the copies of inputs
     std::vector<cuda::EventHandle> events(launches_.size() + 1, nullptr);
     absl::Status status;
     for (size_t l = 0; l <= launches_.size() && status.ok(); ++l) {
@@ -280,7 +281,7 @@ class CudaExecutable : public Executable {
   MirroredBuffers buffers_;
   cuda::Memory memory_, weights_, meeting_;
   cuda::LibraryCalls library_calls_;
-  std::vector<BoundLaunch> launches_;  // nothing bound of what runs on the host
+  std::vector<BoundLaunch> launches_;  // empty for launches that run on the host
   std::vector<Part> parts_;
   CpuLaunches host_launches_;
 };

@@ -1,4 +1,4 @@
-// A GPU of NVIDIA: kernels are functions of a cubin (kernel_abi.md), one stream, one arena.
+// The device for NVIDIA GPUs: kernels are functions of a cubin (kernel_abi.md), with one stream and one arena.
 #ifndef FUSION_RUNTIME_DEVICES_CUDA_CUDA_DEVICE_H_
 #define FUSION_RUNTIME_DEVICES_CUDA_CUDA_DEVICE_H_
 

@@ -15,14 +15,15 @@ namespace {
 
 constexpr const char* kLibraries[] = {"libcudnn.so.9", "libcudnn.so.8", "/usr/local/cuda/lib64/libcudnn.so"};
 
-// cudnnDataType_t, cudnnTensorFormat_t, cudnnConvolutionMode_t, cudnnMathType_t and cudnnConvolutionFwdAlgo_t, as far
-// as they are used.
+// The values of cudnnDataType_t, cudnnTensorFormat_t, cudnnConvolutionMode_t, cudnnMathType_t and
+// cudnnConvolutionFwdAlgo_t that are used.
 constexpr int kFloat = 0, kHalf = 2;
 constexpr int kChannelsFirst = 0, kChannelsLast = 1;
 constexpr int kCrossCorrelation = 1;
 constexpr int kDefaultMath = 0, kTensorMath = 1, kFmaMath = 3;
-// Implicit products of matrices with and without prepared indices, an explicit one, and direct sums. Fourier and
-// Winograd transforms (4 to 7) lose digits, and hand a NaN on to results that it has no part in.
+// Algorithms up to this one add up the products as they are: implicit matrix products with and without precomputed
+// indices, an explicit matrix product, and direct sums. Fourier and Winograd transforms (4 to 7) lose digits, and
+// spread a NaN to results that do not depend on it.
 constexpr int kLastOfSums = 3;
 constexpr int kAlgorithms = 8;
 
@@ -107,7 +108,7 @@ absl::Status Check(const Functions& functions, int code, const char* what) {
   return absl::InternalError(absl::StrCat("cuDNN, ", what, ": ", functions.GetErrorString(code)));
 }
 
-// Destroys what the library made.
+// Owns an object of the library.
 class Owned {
  public:
   explicit Owned(int (*destroy)(Description)) : destroy_(destroy) {}
@@ -127,7 +128,7 @@ class Owned {
 int TypeOf(DType dtype) { return dtype == DType::kF16 ? kHalf : kFloat; }
 
 template <size_t n>
-std::array<int, n> Narrow(const std::array<int64_t, n>& numbers) {  // opening checked that they fit
+std::array<int, n> Narrow(const std::array<int64_t, n>& numbers) {  // validation has checked that they fit
   std::array<int, n> narrow;
   for (size_t i = 0; i < n; ++i) narrow[i] = static_cast<int>(numbers[i]);
   return narrow;
@@ -211,7 +212,7 @@ class CudnnConvolution : public BoundCall {
                    "an image");
   }
 
-  // `math` is the least exact that may be used.
+  // `math`: the least exact math type that may be used.
   absl::Status ChooseAlgorithm(int math) {
     const Functions& dnn = library_->functions();
     const auto set_math = [&](int type) {
@@ -226,7 +227,8 @@ class CudnnConvolution : public BoundCall {
                 "choosing an algorithm"));
     for (int i = 0; i < count; ++i) {
       const Performance& one = proposed[i];
-      // Under kFmaMath the default is no other; what converts operands to a shorter type is never taken.
+      // Under kFmaMath, kDefaultMath means the same. A math type that converts operands to a shorter type is never
+      // taken.
       const bool plain = one.math == kDefaultMath || one.math == kFmaMath;
       const bool allowed = plain || (one.math == kTensorMath && math != kFmaMath);
       if (one.status != 0 || one.algorithm > kLastOfSums || !allowed) continue;
@@ -263,7 +265,7 @@ absl::StatusOr<std::unique_ptr<BoundCall>> Cudnn::Plan(const LibraryConvolution&
 absl::StatusOr<std::string> ConvolutionLibraryName() {
   ASSIGN_OR_RETURN(const Functions* functions, LoadLibrary());
   const size_t version = functions->GetVersion();
-  const size_t major = version >= 90000 ? 10000 : 1000;  // of version 9 on, and before
+  const size_t major = version >= 90000 ? 10000 : 1000;  // version 9 changed the encoding
   return absl::StrCat("cuDNN ", version / major, ".", version % major / 100, ".", version % 100);
 }
 

@@ -1,5 +1,5 @@
-// What a bundle leaves to the libraries of CUDA: each is opened when the first call wants it, and all share a
-// workspace.
+// The calls that a bundle leaves to CUDA libraries. Each library is opened at the first call that needs it, and all
+// share one workspace.
 #ifndef FUSION_RUNTIME_DEVICES_CUDA_LIBRARY_CALLS_H_
 #define FUSION_RUNTIME_DEVICES_CUDA_LIBRARY_CALLS_H_
 
@@ -16,18 +16,18 @@
 
 namespace fusion::cuda {
 
-// One thread at a time, with the context current.
+// One thread at a time may use it; the context must be current.
 class LibraryCalls {
  public:
-  // Where an argument of the launch lies, and what it holds.
+  // Where an argument of the launch lies, and its element type.
   struct Argument {
     DevicePointer data = 0;
     DType dtype = DType::kF32;
   };
   using Arguments = std::function<Argument(int argument)>;
 
-  // FAILED_PRECONDITION, saying which library the bundle needs and what to do, where it is not installed. What is
-  // planned must not outlive this.
+  // Fails with FAILED_PRECONDITION if the library is not installed; the message names the library and says what to do.
+  // The result must not outlive this object.
   absl::StatusOr<std::unique_ptr<BoundCall>> Plan(const LibraryCall& call, const Arguments& arguments,
                                                   std::shared_ptr<const Context> context);
 
@@ -37,7 +37,7 @@ class LibraryCalls {
   absl::StatusOr<std::unique_ptr<BoundCall>> PlanOne(const LibraryConvolution& convolution, const Arguments& arguments,
                                                      const std::shared_ptr<const Context>& context);
 
-  Memory workspace_;  // none before the first call
+  Memory workspace_;  // empty before the first call
   std::shared_ptr<ProductLibrary> products_;
   std::shared_ptr<ConvolutionLibrary> convolutions_;
 };

@@ -26,7 +26,7 @@ class NullExecutable : public Executable {
   }
   void* input(int index) override { return inputs_[index].mutable_data(); }
   const void* output(int index) override { return outputs_[index].data(); }
-  void* buffer(int) override {  // an extent: what has not run has no elements
+  void* buffer(int) override {  // an extent: 0, since nothing has run
     extent_ = 0;
     return &extent_;
   }

@@ -1,4 +1,4 @@
-// A device that runs nothing: outputs are zero, launches take no time. For tests of everything around a device.
+// A device that runs nothing: outputs are zero and launches take no time. It serves tests of the code around a device.
 #ifndef FUSION_RUNTIME_DEVICES_NULL_NULL_DEVICE_H_
 #define FUSION_RUNTIME_DEVICES_NULL_NULL_DEVICE_H_
 

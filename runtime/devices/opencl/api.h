@@ -1,4 +1,4 @@
-// OpenCL's functions, from the installable client driver loader that this machine has, if it has one.
+// OpenCL's functions, from this machine's installable client driver loader, if it has one.
 #ifndef FUSION_RUNTIME_DEVICES_OPENCL_API_H_
 #define FUSION_RUNTIME_DEVICES_OPENCL_API_H_
 
@@ -28,10 +28,12 @@ struct Api {
 #undef FUSION_OPENCL_MEMBER
 };
 
-// Opened at the first call and kept. FAILED_PRECONDITION, saying what to install, where there is no loader.
+// Opens the loader at the first call and keeps it open. Fails with FAILED_PRECONDITION, saying what to install, if
+// there is no loader.
 absl::StatusOr<const Api*> LoadApi();
 
-// OK for CL_SUCCESS; RESOURCE_EXHAUSTED where memory is missing, else INTERNAL, with `what` and the name of the code.
+// Returns OK for CL_SUCCESS, RESOURCE_EXHAUSTED if memory is missing, else INTERNAL. The message holds `what` and the
+// name of the code.
 absl::Status ToStatus(cl_int code, const std::string& what);
 
 }  // namespace fusion::opencl

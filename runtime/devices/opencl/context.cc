@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kLogBytes = 2000;
 
-// The driver's text ends with a zero.
+// Cuts the driver's text at its terminating zero.
 std::string Text(const std::string& bytes) { return bytes.substr(0, bytes.find('\0')); }
 
 template <typename T>
@@ -48,8 +48,9 @@ DeviceFacts Describe(const Api& api, cl_platform_id platform, cl_device_id id) {
   facts.max_group = static_cast<int64_t>(Number<size_t>(api, id, CL_DEVICE_MAX_WORK_GROUP_SIZE, 1));
   facts.extensions = DeviceText(api, id, CL_DEVICE_EXTENSIONS);
   facts.language = LanguageStandard(DeviceText(api, id, CL_DEVICE_VERSION), facts.extensions);
-  // PoCL's threads, one for each unit, take the groups of a launch before those of the next, and each runs one to its
-  // end. Of other drivers nothing is known, and GPUs need fences that OpenCL C 1.2 lacks.
+  // PoCL has one thread per compute unit. These threads take all work-groups of a launch before those of the next, and
+  // each runs a work-group to its end. Nothing is known about other drivers, and GPUs need fences that OpenCL C 1.2
+  // lacks.
   if (facts.is_cpu && std::string(text).find("Portable Computing Language") == 0) {
     facts.resident_groups = std::max(1, facts.compute_units);
   }

@@ -42,10 +42,10 @@ class OpenClExecutable : public Executable {
     std::vector<Event> events;
     absl::Status status =
         buffers_.UploadInputs(inputs, [this](int buffer, const void* from) { return Upload(buffer, from); });
-    if (status.ok() && observer && !shared_) status = context_->Finish();  // copies are no part of the first launch
+    if (status.ok() && observer && !shared_) status = context_->Finish();  // excludes the copies from the first launch
     if (observer) host_ns_.assign(launches_.size(), 0);
     if (status.ok()) status = Enqueue(observer ? &events : nullptr);
-    const absl::Status finished = context_->Finish();  // in any case: commands use the caller's memory
+    const absl::Status finished = context_->Finish();  // also after an error: commands use the caller's memory
     if (status.ok()) status = finished;
     if (status.ok() && observer) status = Report(events, observer);
     for (const Event& event : events) context_->api().clReleaseEvent(event.event);
@@ -90,8 +90,9 @@ class OpenClExecutable : public Executable {
     return absl::OkStatus();
   }
 
-  // The arena, then inputs and outputs, in one object of the device and, in the same places, on the host, since callers
-  // may ask for their memory. A device that shares memory works in the host's.
+  // Places the arena, then inputs and outputs, in one memory object of the device. The host has a copy at the same
+  // offsets, since callers may ask for the memory of inputs and outputs. A device that shares memory works in the
+  // host's piece.
   absl::Status PlaceBuffers() {
     ASSIGN_OR_RETURN(buffers_, MirroredBuffers::Create(*bundle_, *program_));
     const int64_t bytes = buffers_.size_bytes();
@@ -111,7 +112,7 @@ class OpenClExecutable : public Executable {
 
   absl::Status BindLaunches() {
     const opencl::Api& api = context_->api();
-    // Launches follow each other: one pair of counters serves them all.
+    // Launches run one after another, so one pair of counters serves all of them.
     static constexpr cl_int kNone[2] = {0, 0};
     ASSIGN_OR_RETURN(tickets_, context_->MakeBuffer(sizeof kNone, "tickets of work"));
     RETURN_IF_ERROR(ToStatus(api.clEnqueueWriteBuffer(context_->queue(), tickets_.get(), CL_TRUE, 0, sizeof kNone,
@@ -152,7 +153,7 @@ class OpenClExecutable : public Executable {
 
   bool InWeights(int buffer) const { return buffers_.IsConstant(buffer); }
 
-  // The table of a launch with many buffers (kernel_abi.md).
+  // Makes the table of a launch with many buffers (kernel_abi.md).
   absl::StatusOr<cl_mem> PlacesOf(const Launch& launch) {
     std::vector<cl_long>& places = places_.emplace_back();
     for (const int buffer : launch.buffers) {
@@ -178,7 +179,8 @@ class OpenClExecutable : public Executable {
                     "copying an input to the device");
   }
 
-  // Behind what was enqueued before it; a device that shares memory must have finished that.
+  // Reads after the commands that were enqueued before. On a device that shares memory, the caller must wait for those
+  // commands first.
   absl::Status Download(int buffer, int64_t size_bytes, void* to) {
     const bool constant = buffers_.IsConstant(buffer);
     if (size_bytes == 0 || ((shared_ || constant) && to == HostOf(buffer))) return absl::OkStatus();
@@ -208,7 +210,7 @@ class OpenClExecutable : public Executable {
     return absl::OkStatus();
   }
 
-  // The processor's turn: what it reads comes from the device, what it writes goes back.
+  // Runs a launch on the CPU: copies its buffers from the device, and the written ones back.
   absl::Status RunOnHost(size_t l, bool timed) {
     using Clock = std::chrono::steady_clock;
     const Launch& launch = program_->launches[l];
@@ -229,8 +231,8 @@ class OpenClExecutable : public Executable {
     return absl::OkStatus();
   }
 
-  // A launch takes from when it was enqueued, or from the end of the one before it if that is later, to its own end:
-  // what it adds to a run, the cost of launching included.
+  // A launch's latency runs from the time it was enqueued, or from the end of the launch before it if that is later, to
+  // its own end: the time that it adds to a run, the cost of launching included.
   absl::Status Report(const std::vector<Event>& events, const LaunchObserver& observer) {
     auto time = [&](const Event& event, cl_profiling_info what, cl_ulong* ns) {
       return ToStatus(context_->api().clGetEventProfilingInfo(event.event, what, sizeof *ns, ns, nullptr),
@@ -258,11 +260,11 @@ class OpenClExecutable : public Executable {
   MirroredBuffers buffers_;
   bool shared_ = false;
   opencl::Buffer memory_, weights_, tickets_;
-  std::vector<std::vector<cl_long>> places_;  // what tables_ hold
+  std::vector<std::vector<cl_long>> places_;  // contents of tables_
   std::vector<opencl::Buffer> tables_;
-  std::vector<std::vector<BoundPhase>> launches_;  // none of what runs on the host
+  std::vector<std::vector<BoundPhase>> launches_;  // empty for launches that run on the host
   CpuLaunches host_launches_;
-  std::vector<int64_t> host_ns_;  // of the last observed run, by launch
+  std::vector<int64_t> host_ns_;  // by launch, of the last observed run
 };
 
 class OpenClDevice : public Device {

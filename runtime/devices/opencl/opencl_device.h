@@ -1,4 +1,4 @@
-// A device of OpenCL: kernels are functions of OpenCL C (kernel_abi.md), one in-order queue, one arena.
+// The device for OpenCL: kernels are functions of OpenCL C (kernel_abi.md), with one in-order queue and one arena.
 #ifndef FUSION_RUNTIME_DEVICES_OPENCL_OPENCL_DEVICE_H_
 #define FUSION_RUNTIME_DEVICES_OPENCL_OPENCL_DEVICE_H_
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr absl::string_view kMagic = "fusion-opencl 1";
 
-// Names come from drivers.
+// Device and driver names come from drivers and may contain line breaks, which the file format cannot hold.
 std::string OneLine(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](char c) { return c == '\n' || c == '\0'; }, ' ');

@@ -1,4 +1,4 @@
-// The kernel file of an OpenCL bundle: OpenCL C text and, where it was built on a device, that driver's binary of it.
+// The kernel file of an OpenCL bundle: OpenCL C text and, if the text was built on a device, that driver's binary.
 #ifndef FUSION_RUNTIME_DEVICES_OPENCL_PROGRAM_FILE_H_
 #define FUSION_RUNTIME_DEVICES_OPENCL_PROGRAM_FILE_H_
 
@@ -9,8 +9,8 @@
 
 namespace fusion::opencl {
 
-// "fusion-opencl 1\n", device, "\n", driver, "\n", bytes of the text, " ", bytes of the binary, "\n", text, binary.
-// Device and driver are what the binary is for; empty without one.
+// The layout is "fusion-opencl 1\n", device, "\n", driver, "\n", size of the text in bytes, " ", size of the binary in
+// bytes, "\n", text, binary. Device and driver name what the binary was built for; they are empty without a binary.
 struct ProgramFile {
   std::string device, driver;
   absl::string_view source;
@@ -18,7 +18,7 @@ struct ProgramFile {
 };
 
 std::string WriteProgramFile(const ProgramFile& file);
-// Views into `bytes`. INVALID_ARGUMENT for anything else.
+// Returns views into `bytes`. Fails with INVALID_ARGUMENT if `bytes` has another layout.
 absl::StatusOr<ProgramFile> ReadProgramFile(absl::string_view bytes);
 
 }  // namespace fusion::opencl

@@ -1,8 +1,9 @@
-// Lets generated CUDA text be compiled as C++ and run on the processor, for tests: included in front of it, with
-// FUSION_CUDA_KERNEL(function, threads) for each of its functions behind. The threads of a block are fibers that give
-// way to each other at barriers and shuffles; blocks run one after another, or those of a cooperative launch in turns
-// from meeting to meeting. A barrier that only some threads of a block reach ends the process with a message, as it
-// would hang a GPU or worse, and so does waiting for blocks that never come.
+// Lets tests compile generated CUDA text as C++ and run it on the CPU. Include it before the text, and put
+// FUSION_CUDA_KERNEL(function, threads) for each function after it. The threads of a thread block are fibers that yield
+// to each other at barriers and shuffles. Thread blocks run one after another; those of a cooperative launch take
+// turns, each from one grid barrier to the next.
+// The process ends with a message if only some threads of a thread block reach a barrier, which would hang a GPU or
+// worse, and if thread blocks wait for others that never arrive.
 #ifndef FUSION_RUNTIME_DEVICES_CUDA_TESTING_CUDA_SHIM_H_
 #define FUSION_RUNTIME_DEVICES_CUDA_TESTING_CUDA_SHIM_H_
 
@@ -17,7 +18,7 @@
 #define FUSION_CUDA_SHIM 1
 #define __global__
 #define __device__
-// In one place, so that blocks which run in turns can each have their own: saved and put back.
+// All shared memory lies in one section, so that it can be saved and restored for thread blocks that take turns.
 #define __shared__ static __attribute__((section("cuda_shared")))
 extern "C" char __start_cuda_shared[] __attribute__((weak, visibility("hidden")));
 extern "C" char __stop_cuda_shared[] __attribute__((weak, visibility("hidden")));
@@ -27,7 +28,7 @@ extern "C" char __stop_cuda_shared[] __attribute__((weak, visibility("hidden")))
 #define __restrict__ __restrict
 
 #ifdef __clang__
-typedef __fp16 fusion_half;  // is no parameter and no result
+typedef __fp16 fusion_half;  // may be neither parameter nor result
 #else
 typedef _Float16 fusion_half;
 #endif
@@ -47,23 +48,24 @@ struct Fiber {
   char* stack;
   bool begun, done;
 };
-// A block and how far it has come: threads run in rounds from one barrier to the next.
+// A thread block and its progress: its threads run in rounds from one barrier to the next.
 struct Block {
   Fiber* fibers;
-  char* shared;  // its shared memory while another block runs
-  int next;      // thread of this round
-  int done;      // threads that have ended in this round
+  char* shared;  // holds its shared memory while another thread block runs
+  int next;      // next thread of this round
+  int done;      // threads that ended in this round
 };
-static Fiber* fibers;      // of the running block
-static char* free_stacks;  // each holds the next one's address
+static Fiber* fibers;      // of the running thread block
+static char* free_stacks;  // each free stack holds the address of the next
 static jmp_buf scheduler;
 static void (*task)(void* call);
 static void* task_call;
-static uint64_t slots[kMostThreads];  // of a shuffle
-static bool waits;                    // the thread that gave way waits for other blocks
-static uint64_t arrivals;             // at meetings
+static uint64_t slots[kMostThreads];  // values that a shuffle exchanges
+static bool waits;                    // the thread that yielded waits for other thread blocks
+static uint64_t arrivals;             // at grid barriers
 
-// Copies that a thread waits for: done no sooner than that, so that what is read too early shows.
+// Asynchronous copies of each thread. They are done only when the thread waits for them, so that reading too early
+// gives wrong results.
 struct Copy {
   void* to;
   const void* from;
@@ -73,7 +75,7 @@ constexpr int kMostCopies = 1024;
 static Copy copies[kMostThreads][kMostCopies];
 static int copy_count[kMostThreads];
 
-// To the scheduler; returns when the others have come here too.
+// Yields to the scheduler. Returns when all other threads of the thread block have reached this point, too.
 static __attribute__((noinline)) void GiveWay() {
   if (_setjmp(fibers[thread_index.x].at) == 0) _longjmp(scheduler, 1);
 }
@@ -106,8 +108,8 @@ static __attribute__((noinline)) void Resume(unsigned thread) {
   }
 }
 
-// A block until it ends (true) or one of its threads waits for other blocks. Every other one runs its threads in the
-// opposite order: what is missing a barrier shows.
+// Runs a thread block until it ends (returns true) or until one of its threads waits for other thread blocks. Every
+// other thread block runs its threads in the opposite order, so that a missing barrier gives wrong results.
 static bool Continue(Block* block, unsigned number, int threads) {
   block_index.x = number;
   fibers = block->fibers;
@@ -127,7 +129,7 @@ static bool Continue(Block* block, unsigned number, int threads) {
   }
 }
 
-// Blocks [begin, end) in turns.
+// Runs thread blocks [begin, end) in turns.
 static void RunBlocks(int64_t begin, int64_t end, int threads, void (*body)(void*), void* call) {
   task = body;
   task_call = call;
@@ -161,7 +163,8 @@ static void RunBlocks(int64_t begin, int64_t end, int threads, void (*body)(void
   free(blocks);
 }
 
-// A thread comes to a meeting, and looks whether all have come, which they can only while it gives way.
+// A thread arrives at a grid barrier (Come), and then checks whether all have arrived (See). Others can arrive only
+// while it yields.
 static unsigned Come(unsigned* meeting, unsigned n) {
   ++arrivals;
   const unsigned before = *meeting;
@@ -191,8 +194,8 @@ static void FinishCopies() {
   count = 0;
 }
 
-// A product of fragments by a warp: where the instruction's operands lie is spelled out here once more, as the PTX ISA
-// has it.
+// A matrix product of fragments by a warp. The positions of the instruction's operands are implemented here a second
+// time, from the PTX ISA.
 static uint32_t row_parts[kMostThreads][4], column_parts[kMostThreads][2];
 
 static float Element(uint32_t bits, int half, bool halves) {
@@ -210,7 +213,7 @@ static float Element(uint32_t bits, int half, bool halves) {
 
 static void Multiply(float* d, const unsigned* a, const unsigned* b, const char* form) {
   const bool halves = strstr(form, "k16") != nullptr;
-  const int depth = halves ? 16 : 8, each = halves ? 2 : 1;  // elements of a register
+  const int depth = halves ? 16 : 8, each = halves ? 2 : 1;  // elements in a register
   memcpy(row_parts[thread_index.x], a, sizeof row_parts[0]);
   memcpy(column_parts[thread_index.x], b, sizeof column_parts[0]);
   GiveWay();
@@ -228,8 +231,8 @@ static void Multiply(float* d, const unsigned* a, const unsigned* b, const char*
   GiveWay();
 }
 
-// Runs that one thread has copied, no sooner than a phase of them is waited for: `arrivals` holds the runs of a phase,
-// and above them the phases that have come.
+// Bulk copies that one thread starts. They are done only when a thread waits for their phase. The low byte of
+// `arrivals` holds the number of copies of a phase, the bits above it count completed phases.
 constexpr int kMostRuns = 8;
 static Copy runs[kMostRuns];
 static int run_count;
@@ -246,7 +249,7 @@ static void CopyRun(void* to, const void* from, size_t size_bytes) {
   runs[run_count++] = {to, from, size_bytes};
 }
 static void AwaitRuns(unsigned long* arrivals, unsigned phase) {
-  GiveWay();  // the thread that has them copied may not have come so far
+  GiveWay();  // the thread that starts the copies may not have reached this point
   if (run_count == static_cast<int>(*arrivals & 0xff)) {
     for (int r = 0; r < run_count; ++r) memcpy(runs[r].to, runs[r].from, runs[r].size_bytes);
     run_count = 0;
@@ -258,7 +261,7 @@ static void AwaitRuns(unsigned long* arrivals, unsigned phase) {
   }
 }
 
-// Products of matrices in shared memory by four warps. Results come no sooner than they are waited for.
+// Products of matrices in shared memory by four warps. Results appear only when a thread waits for them.
 struct Product {
   float* results;
   uint64_t by_row, by_column;
@@ -266,7 +269,7 @@ struct Product {
 constexpr int kMostProducts = 64;
 static Product products[kMostThreads][kMostProducts];
 static int product_count[kMostThreads];
-static bool shown[kMostThreads];  // what the thread wrote, to the tensor cores
+static bool shown[kMostThreads];  // the thread has made its writes visible to the tensor cores
 
 static unsigned SharedAddress(const void* p) {
   const auto offset = static_cast<const char*>(p) - __start_cuda_shared;
@@ -277,7 +280,7 @@ static unsigned SharedAddress(const void* p) {
   return static_cast<unsigned>(offset);
 }
 
-// Row `row` of a matrix of halves as wgmma's descriptor tells where it lies.
+// Returns element `k` of row `row` of a matrix of halves, whose position a wgmma descriptor encodes.
 static float ElementAt(uint64_t matrix, int row, int k) {
   const auto field = [&](int bit) { return static_cast<int64_t>(matrix >> bit & 0x3fff) << 4; };
   const char* at = __start_cuda_shared + field(0) + k / 8 * field(16) + row / 8 * field(32) + row % 8 * 16 + k % 8 * 2;
@@ -321,7 +324,7 @@ T Exchange(T value, int from) {
   return result;
 }
 
-// Blocks [begin, end) of kernel(args...), pointers all.
+// Calls kernel(args...), whose parameters are all pointers, for thread blocks [begin, end).
 template <typename... Pointers>
 struct Launcher {
   template <size_t... I>
@@ -347,7 +350,7 @@ template <typename... Pointers>
 constexpr int ParameterCount(void (*)(Pointers...)) {
   return sizeof...(Pointers);
 }
-// `together`: at the same time, as a cooperative launch has them.
+// `together`: at the same time, as in a cooperative launch.
 template <typename... Pointers>
 void Launch(void (*kernel)(Pointers...), int threads, void* const* args, int64_t begin, int64_t end, bool together) {
   Launcher<Pointers...> launcher{kernel, args};
@@ -377,7 +380,7 @@ To Bits(From from) {
 
 #define PAIR(p) cuda_shim::Pair(p)
 #define MULTIPLY(form) cuda_shim::Multiply(d, a.x, b.x, form);
-static inline unsigned tf32(float value) {  // to nearest, ties away from zero
+static inline unsigned tf32(float value) {  // rounds to nearest, ties away from zero
   return (cuda_shim::Bits<unsigned>(value) + 0x1000) & ~0x1fffu;
 }
 #define MATRIX(p, next_rows) matrix_at(cuda_shim::SharedAddress(p), next_rows)
@@ -418,8 +421,11 @@ static inline unsigned short f2h(float value) {
   return bits;
 }
 
-// NAME_threads: of a block. NAME_parameters: how many. NAME_tasks: runs blocks [begin, end) one after another, with the
-// signature of a phase of the CPU's kernels. NAME_together: runs them at the same time; `begin` is 0.
+// Exports four symbols of a kernel:
+// - NAME_threads: threads of a thread block
+// - NAME_parameters: number of parameters
+// - NAME_tasks: runs thread blocks [begin, end) one after another; its signature is that of a phase of a CPU kernel
+// - NAME_together: runs them at the same time; `begin` must be 0
 #define FUSION_CUDA_EXPORT extern "C" __attribute__((visibility("default")))
 #define FUSION_CUDA_KERNEL(name, threads)                                                         \
   FUSION_CUDA_EXPORT const int name##_threads, name##_parameters;                                 \

@@ -1,6 +1,6 @@
-// A cuBLASLt that is the processor, beside the driver that is (shim_driver.cc): the functions that the runtime calls,
-// spelled out once more after the library's guide, matrices stored by columns. What a caller has to promise (pitches,
-// alignment, the workspace, the algorithm that was proposed) is checked.
+// A cuBLASLt that runs on the CPU, for use with the CUDA driver that does (shim_driver.cc). It implements the functions
+// that the runtime calls a second time, from the library's guide; matrices are stored by columns. It checks what a
+// caller has to guarantee: pitches, alignment, the workspace, and that the algorithm is the proposed one.
 #include <stdint.h>
 #include <string.h>
 
@@ -134,7 +134,7 @@ EXPORT int cublasLtMatmulAlgoGetHeuristic(void*, void* product, void* a, void* b
             *static_cast<Layout*>(d))) {
     return kInvalidValue;
   }
-  // Nothing more than 64 bytes is promised of any buffer.
+  // Buffers guarantee an alignment of 64 bytes and no more.
   if (wish->workspace_bytes < kWorkspaceBytes || wish->alignment > 64) return kNotSupported;
   *results = {};
   results->algorithm.data[0] = kProposed;
@@ -151,7 +151,7 @@ EXPORT int cublasLtMatmul(void*, void* product, const void* alpha, const void* a
   for (const void* pointer : {a, b, static_cast<const void*>(d)}) {
     if (reinterpret_cast<uintptr_t>(pointer) % 64 != 0) return kInvalidValue;
   }
-  // Descriptions are read when it is asked for.
+  // Descriptions are read now, not when a captured graph runs.
   const Product p = *static_cast<Product*>(product);
   const Layout la = *static_cast<Layout*>(a_layout), lb = *static_cast<Layout*>(b_layout),
                ld = *static_cast<Layout*>(d_layout);

@@ -1,8 +1,10 @@
-// A cuDNN that is the processor, beside the driver that is (shim_driver.cc): the functions that the runtime calls,
-// spelled out once more after the library's reference. What a caller has to promise is checked: that descriptors exist
-// and are set before they are used, that extents, pitches and the filter's order belong together, that the stream was
-// given, that the algorithm and its workspace are what was asked for. Among its proposals are those that a caller who
-// wants sums of products in full must not take.
+// A cuDNN that runs on the CPU, for use with the CUDA driver that does (shim_driver.cc). It implements the functions
+// that the runtime calls a second time, from the library's reference. It checks what a caller has to guarantee:
+// - descriptors exist and are set before they are used;
+// - extents, pitches and the filter's order belong together;
+// - the stream was given;
+// - the algorithm and its workspace are the ones that were queried.
+// Its proposals include some that a caller must not take if it wants products summed as they are.
 #include <stddef.h>
 #include <stdint.h>
 
@@ -50,7 +52,7 @@ struct Performance {
   int determinism, math, reserved[3];
 };
 
-// What was made and not yet destroyed, so that no stale or foreign pointer is read.
+// The objects that exist, so that a stale or foreign pointer is never read.
 std::mutex making;
 template <typename T>
 std::set<void*>& Made() {
@@ -79,7 +81,7 @@ T* Get(void* made) {
 
 bool IsType(int type) { return type == kFloat || type == kHalf; }
 
-// Distinct elements at distinct places, below 2^31.
+// Checks that distinct elements lie at distinct offsets, below 2^31.
 bool Nested(const Tensor& tensor) {
   std::map<int64_t, int64_t> extents;  // by pitch
   for (int d = 0; d < 4; ++d) {
@@ -93,7 +95,7 @@ bool Nested(const Tensor& tensor) {
   return reach < INT32_MAX;
 }
 
-// A copy of all that was described: it may change while the convolution waits for its graph.
+// A copy of all descriptions, because these may change while the convolution waits for its graph to run.
 struct Problem {
   Tensor x, y;
   Filter w;
@@ -117,7 +119,7 @@ int Describe(void* handle, void* x, void* w, void* convolution, void* y, Problem
     const int64_t room = from->extents[2 + d] + 2 * how->pads[d] - span;
     if (room < 0 || room / how->strides[d] + 1 != to->extents[2 + d]) return kBadParameter;
   }
-  // Filters with channels last belong to images with channels last, in which nothing lies between channels.
+  // A filter with channels last requires images with channels last, whose channels are neighbours in memory.
   if (filter->format == 1 &&
       ((from->extents[1] > 1 && from->pitches[1] != 1) || (to->extents[1] > 1 && to->pitches[1] != 1))) {
     return kNotSupported;
@@ -128,7 +130,7 @@ int Describe(void* handle, void* x, void* w, void* convolution, void* y, Problem
 
 size_t WorkspaceOf(const Problem& problem, int algorithm) {
   if (algorithm == kImplicit) return 0;
-  // What Fourier's transform takes; of large images also the indices.
+  // The Fourier transform does not fit the caller's workspace; nor do the precomputed indices of large images.
   if (algorithm == kFourier) return kTooManyBytes;
   return algorithm == kPrepared && problem.x.extents[3] >= 64 ? kTooManyBytes : kWorkspaceBytes;
 }
@@ -284,7 +286,7 @@ EXPORT int cudnnConvolutionForward(void* handle, const void* alpha, void* x_desc
   const int described = Describe(handle, x_description, w_description, convolution, y_description, &problem);
   if (described != kOk) return described;
   if (*static_cast<const float*>(alpha) != 1 || *static_cast<const float*>(beta) != 0) return kNotSupported;
-  if (algorithm != kImplicit && algorithm != kPrepared) return kNotSupported;  // what no caller here may take
+  if (algorithm != kImplicit && algorithm != kPrepared) return kNotSupported;  // callers may take no other algorithm
   if (problem.convolution.math == kConversion) return kNotSupported;
   const size_t needed = WorkspaceOf(problem, algorithm);
   if (workspace_bytes < needed || (needed > 0 && workspace == nullptr)) return kBadParameter;

@@ -1,8 +1,9 @@
-// A CUDA driver that is the processor: the functions that the runtime's device calls, for modules which are shared
-// objects of text compiled with cuda_shim.h. Device memory is the host's. Everything is done when it is asked for;
-// while a stream is captured nothing is, but when its graph is launched. Errors are those that a test provokes: with
-// FUSION_CUDA_SHIM_NO_GRAPHS=1 graphs are captured and not made, =2 not even captured; with
-// FUSION_CUDA_SHIM_NO_COOPERATION=1 blocks of a launch may not wait for each other.
+// A CUDA driver that runs on the CPU. It has the functions that the runtime's device calls; its modules are shared
+// objects of text that was compiled with cuda_shim.h. Device memory is host memory. Each call does its work at once;
+// while a stream is captured, the work is done when the graph is launched.
+// Environment variables let a test provoke errors:
+// - FUSION_CUDA_SHIM_NO_GRAPHS=1: graphs are captured but not instantiated; =2: capturing fails, too.
+// - FUSION_CUDA_SHIM_NO_COOPERATION=1: there are no cooperative launches.
 #include "runtime/devices/cuda/testing/shim_driver.h"
 
 #include <dlfcn.h>
@@ -42,7 +43,7 @@ struct Function {
   int threads, parameters;
 };
 struct Module {
-  int file;  // open as long as its name is that of the library
+  int file;  // stays open as long as the library's path contains its number
   void* library;
   std::vector<Function*> functions;
 };
@@ -66,7 +67,7 @@ bool Cooperates() {
   return refused == nullptr || atoi(refused) == 0;
 }
 
-int the_context = 0;  // whose address is the one context
+int the_context = 0;  // its address stands for the one context
 
 }  // namespace
 
@@ -121,7 +122,7 @@ int cuModuleLoadData(void** module, const void* image) {
   Elf64_Ehdr head;
   memcpy(&head, image, sizeof head);
   if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_type != ET_DYN) return kInvalidImage;
-  // The table of sections is the end of the file.
+  // The section table is the end of the file.
   const size_t size = head.e_shoff + size_t{head.e_shnum} * head.e_shentsize;
   const int file = memfd_create("cuda_shim", 0);
   void* library = nullptr;
@@ -163,7 +164,7 @@ int cuFuncGetAttribute(int* value, int attribute, void* function) {
 int cuMemAlloc_v2(unsigned long long* memory, size_t size_bytes) {
   void* data = nullptr;
   if (size_bytes > kMostMemory || posix_memalign(&data, 256, size_bytes) != 0) return kOutOfMemory;
-  memset(data, 0xff, size_bytes);  // what nobody wrote is NaN
+  memset(data, 0xff, size_bytes);  // unwritten memory reads as NaN
   *memory = reinterpret_cast<unsigned long long>(data);
   return kOk;
 }
@@ -206,7 +207,7 @@ int LaunchFunction(void* handle, unsigned blocks, unsigned threads, void* stream
   if (blocks == 0 || threads != static_cast<unsigned>(function.threads)) return kInvalidValue;
   if (together && !Cooperates()) return kNotSupported;
   if (together && blocks > kMultiprocessors * kBlocksEach) return kTooLarge;
-  std::vector<void*> args;  // read when it is asked for, as a driver does
+  std::vector<void*> args;  // read now, as a driver does
   for (int i = 0; i < function.parameters; ++i) args.push_back(*static_cast<void**>(parameters[i]));
   static_cast<Stream*>(stream)->Do([=] {
     const std::lock_guard<std::mutex> lock(running);

@@ -8,7 +8,7 @@
 namespace fusion {
 
 absl::Status UseCudaShimDriver() {
-  // A library that is loaded is found by its name, wherever it lies.
+  // dlopen finds a library that is already loaded by its name, wherever its file lies.
   const bool open = dlopen(FUSION_CUDA_SHIM_DRIVER, RTLD_NOW | RTLD_LOCAL) != nullptr &&
                     dlopen(FUSION_CUDA_SHIM_CUBLAS_LT, RTLD_NOW | RTLD_LOCAL) != nullptr &&
                     (getenv("FUSION_CUDA_SHIM_NO_CUDNN") != nullptr ||
