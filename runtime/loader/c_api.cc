@@ -33,7 +33,7 @@ static_assert(static_cast<int>(DType::kF32) == FUSION_F32 && static_cast<int>(DT
               static_cast<int>(DType::kI4) == FUSION_I4 && static_cast<int>(DType::kF8E4M3FN) == FUSION_F8E4M3FN &&
               static_cast<int>(DType::kF4E2M1) == FUSION_F4E2M1);
 
-// C's errno idiom: the one mutable state outside an object.
+// The message of fusion_last_error, as with C's errno. It is the only mutable state outside of an object.
 thread_local std::string last_error;
 
 fusion_status Fail(const absl::Status& status) {
@@ -41,7 +41,7 @@ fusion_status Fail(const absl::Status& status) {
   return static_cast<fusion_status>(status.code());
 }
 
-// No exception leaves the library; the standard containers may throw when memory ends.
+// No exception leaves the library; the standard containers may throw when memory is exhausted.
 template <typename Body>
 fusion_status Guard(Body body) {
   try {

@@ -65,7 +65,7 @@ TEST_F(CApiTest, ShapesThatDependOnData) {
   ASSERT_EQ(system(("\"" FUSION_MAKE_TINY_BUNDLE "\" " + path_ + " dynamic").c_str()), 0);
   fusion_bundle* bundle = nullptr;
   ASSERT_EQ(fusion_bundle_open(path_.c_str(), &bundle), FUSION_OK) << fusion_last_error();
-  EXPECT_EQ(fusion_bundle_output_shape(bundle, 0)[1], 8);  // a bound
+  EXPECT_EQ(fusion_bundle_output_shape(bundle, 0)[1], 8);  // an upper bound
   fusion_session* session = nullptr;
   ASSERT_EQ(fusion_session_create(bundle, 1, &session), FUSION_OK) << fusion_last_error();
   fusion_bundle_close(bundle);

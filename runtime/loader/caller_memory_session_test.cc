@@ -1,4 +1,4 @@
-// Runs on memory of the caller's: of every alignment, before pages that fault, used twice.
+// Runs on the caller's memory: with every alignment, in front of pages that fault, and with memory that is used twice.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -72,7 +72,7 @@ TEST_F(CallerMemorySessionTest, EveryAlignmentAndEveryDistanceFromAPageThatFault
   }
 }
 
-// With the session's own buffers poisoned, a right result can only come from the caller's.
+// The session's own buffers are poisoned, so a right result can only come from the caller's memory.
 TEST_F(CallerMemorySessionTest, PlainMemoryIsNotCopied) {
   const auto session = MakeSession(1);
   GuardedMemory x(kBytes, 64), y(kBytes, 64), w(4 * kColumns, 64);
@@ -86,7 +86,7 @@ TEST_F(CallerMemorySessionTest, PlainMemoryIsNotCopied) {
   EXPECT_EQ(Floats(session->output(0)), std::vector<float>(kElements, 0.0f)) << "zero since it was made";
 }
 
-// The memory of a run says nothing about the next one's.
+// A run must not assume that the memory of the previous run is still valid.
 TEST_F(CallerMemorySessionTest, MemoryMayChangeFromRunToRun) {
   const auto session = MakeSession(2);
   GuardedMemory w(4 * kColumns, 64);
@@ -115,7 +115,7 @@ TEST_F(CallerMemorySessionTest, AnOutputMayOverlapAnInput) {
     }
     EXPECT_TRUE(memory.SurroundingsUntouched());
   }
-  // In and out of the session's own memory, as a loop does that feeds a result back.
+  // The session's own memory is input and output, as in a loop that feeds a result back.
   const std::vector<float> values = Input(4);
   std::memcpy(session->input(0), values.data(), kBytes);
   float w[kColumns];
@@ -136,7 +136,7 @@ TEST_F(CallerMemorySessionTest, OfOutputsThatOverlapTheLastStays) {
   EXPECT_EQ(Floats(y.data()), right);
 }
 
-// Many callers, on sessions of their own and on a common one, on the pool of the process and on one of theirs.
+// Many callers run on sessions of their own and on a shared one, on the pool of the process and on a separate pool.
 TEST_F(CallerMemorySessionTest, ManyCallersAtOnce) {
   const auto pool = ThreadPool::Create(2);
   const auto bundle = Bundle::Open(*path_);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Usage: check_dependencies.sh LIBRARY. The runtime library must load nothing that belongs to the service and no optional driver, and export
+# Usage: check_dependencies.sh LIBRARY. The runtime library must load neither libraries of the service nor optional drivers, and export
 # nothing but fusion_*.
 set -eu
 if ldd "$1" | grep -Ei 'grpc|protobuf|sqlite|onnx|prometheus|opencl|libcuda'; then

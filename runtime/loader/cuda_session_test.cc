@@ -1,4 +1,4 @@
-// The tiny bundle on CUDA, which the processor plays (runtime/devices/cuda/testing).
+// Runs the tiny bundle on CUDA, with a driver that runs on the CPU (runtime/devices/cuda/testing).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -110,8 +110,9 @@ TEST_F(CudaSession, RunsLaunchByLaunchWhereTheDriverMakesNoGraph) {
   }
 }
 
-// Blocks meet between what were two launches; rows of the second are other blocks' of the first. As many blocks as the
-// driver says run together, with and without a graph; one where it has no cooperative launches.
+// One persistent kernel does the work of two launches, with a grid barrier between; its second half reads rows that
+// other thread blocks wrote in the first. It runs with as many thread blocks as the driver says run together, with and
+// without a graph, and with one thread block if there are no cooperative launches.
 TEST_F(CudaSession, BlocksThatStayMeet) {
   const auto cubin = BuildSharedObject(
       absl::StrCat("#include \"" FUSION_SOURCE_FOLDER "/runtime/devices/cuda/testing/cuda_shim.h\"\n", kTinyText, R"(
@@ -157,7 +158,7 @@ stay(const float* x, const float* w, float* t, const float* b, float* u, unsigne
   }
 }
 
-// The first kernel reads an input and constants, the second is between the device and an output.
+// The first kernel reads an input and constants; the second lies between the device and an output.
 TEST_F(CudaSession, AKernelRunsOnTheHost) {
   const auto cubin = Build(absl::StrCat(kK0, kK1));
   ASSERT_TRUE(cubin.ok()) << cubin.status();

@@ -33,7 +33,7 @@ class LoaderTest : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  // The message of opening, or of making a session of, a tiny bundle that `change` altered.
+  // Returns the error of opening, or of making a session of, a tiny bundle that `change` altered.
   template <typename Change>
   std::string Why(Change change) {
     Manifest manifest = TinyManifest();
@@ -107,7 +107,7 @@ TEST_F(LoaderTest, OwnMemoryNeedsNoCopy) {
   ExpectRight(x, {Tensor(DType::kF32, {64, 8}, outputs[0], nullptr), Tensor(DType::kF32, {8}, outputs[1], nullptr)});
 }
 
-// Libraries are loaded by descriptor number; a number used again must not bring back the old code.
+// Libraries are loaded by descriptor number; a number that is used again must not return the old code.
 TEST_F(LoaderTest, EachBundleRunsItsOwnCode) {
   std::string source = kTinyKernelSource;
   source.replace(source.find("> 0 ?"), 5, "> 5 ?");
@@ -225,7 +225,7 @@ TEST(ShapesFor, NamesADimension) {
   EXPECT_THAT(std::string(ShapesFor(manifest, {{"columns", 16}}).status().message()), HasSubstr("it has rows"));
 }
 
-// Programs that take less, for 64 and 16 rows.
+// Adds programs that accept smaller inputs, for up to 64 and up to 16 rows.
 Manifest TwoBounds() {
   Manifest manifest = TinySpecialisedManifest();
   for (const size_t p : {0, 1}) {
@@ -273,7 +273,7 @@ TEST(ValidateManifest, ChecksExtentsOfInputs) {
   Manifest manifest = TwoBounds();
   manifest.digests = {{"kernels/cpu.so", ""}};
   EXPECT_TRUE(ValidateManifest(manifest, 1024).ok()) << ValidateManifest(manifest, 1024);
-  manifest.others[2].inputs[0].extents[0] = 0;  // an input of the caller's
+  manifest.others[2].inputs[0].extents[0] = 0;  // an input that the caller gives
   EXPECT_THAT(std::string(ValidateManifest(manifest, 1024).message()), HasSubstr("is no extent"));
   manifest.others[2].inputs[0].extents = {1};
   EXPECT_THAT(std::string(ValidateManifest(manifest, 1024).message()), HasSubstr("cannot have these extents"));

@@ -1,4 +1,4 @@
-// The tiny bundle on a device of OpenCL.
+// Runs the tiny bundle on an OpenCL device.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -44,7 +44,7 @@ __kernel void k1(__global float* u, long ou, __global float* y, long oy) {
   return text;
 }
 
-// Parameter: copies inputs and outputs, as a GPU does.
+// Parameter: whether inputs and outputs are copied, as on a GPU.
 class OpenClSession : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
@@ -97,7 +97,7 @@ TEST_P(OpenClSession, RunsAndTimesEachLaunch) {
   }
 }
 
-// The first kernel reads an input and constants, the second is between the device and an output.
+// The first kernel reads an input and constants; the second lies between the device and an output.
 TEST_P(OpenClSession, AKernelRunsOnTheHost) {
   const std::string text = TinyText();
   const auto code = BuildSharedObject(kTinyKernelSource);
@@ -135,7 +135,7 @@ TEST(OpenClLanguage, IsALaterOneForSubgroups) {
   EXPECT_EQ(opencl::LanguageStandard("OpenCL 1.2", "cl_khr_subgroups"), "CL1.2");
 }
 
-// Groups wait between what were two launches for rows that others computed.
+// One persistent kernel does the work of two launches; its work-groups wait for rows that others computed.
 TEST_P(OpenClSession, GroupsStay) {
   const std::string text = TinyText() + R"(
 __kernel void stay(__global float* x, long ox, __global float* w, long ow, __global float* t, long ot,
@@ -208,7 +208,7 @@ TEST_P(OpenClSession, ItsOwnDriversBinaryRuns) {
   ASSERT_TRUE(program.ok()) << program.status();
   const auto binary = (*context)->BinaryOf(*program);
   ASSERT_TRUE(binary.ok());
-  // The text would not build: the binary must be what runs.
+  // The text does not build, so the binary must be what runs.
   const auto session = Load({(*context)->device().name, (*context)->device().driver, "undeclared", *binary});
   ASSERT_TRUE(session.ok()) << session.status();
   const std::vector<Tensor> inputs = RandomInputs((*session)->manifest(), 1);

@@ -13,7 +13,7 @@ bool IsPadded(const Program& program) {
   return std::any_of(program.inputs.begin(), program.inputs.end(), [](const Binding& i) { return !i.extents.empty(); });
 }
 
-// `extents`: by buffer, what the program was told so far.
+// `extents`: by buffer, the extents that earlier dimensions have set.
 bool Fits(const Binding& input, const Shape& shape, std::map<int, int64_t>* extents) {
   if (shape.size() != input.shape.size()) return false;
   for (size_t d = 0; d < shape.size(); ++d) {

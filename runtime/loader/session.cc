@@ -203,7 +203,7 @@ absl::StatusOr<std::vector<Tensor>> Session::RunTimed(absl::Span<const Tensor> i
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Shape& shape = output_shapes_[i];
     if (shape == outputs[i].shape()) continue;
-    // Shared: the smaller tensor borrows the whole one's bytes.
+    // A shared_ptr, because the smaller tensor borrows the bytes of the whole one.
     const auto whole = std::make_shared<Tensor>(outputs[i]);
     outputs[i] = Tensor(whole->dtype(), shape, whole->data(), whole);
   }

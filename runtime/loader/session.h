@@ -1,5 +1,5 @@
-// The runtime for C++: open a bundle, make a session, run it on tensors. The C form is fusion_runtime.h.
-// Of a bundle with several specialisations, Run takes the one that the tensors' shapes fit, RunRaw the selected one.
+// The runtime for C++: open a bundle, make a session, run it on tensors. The C form is fusion_runtime.h. With several
+// specialisations, Run selects the one that the tensors' shapes fit; RunRaw runs the selected one.
 #ifndef FUSION_RUNTIME_LOADER_SESSION_H_
 #define FUSION_RUNTIME_LOADER_SESSION_H_
 
@@ -17,11 +17,12 @@
 
 namespace fusion {
 
-// A bundle that was checked (BundleReader::Open) and that this machine can run. Immutable; shared by its sessions.
+// A bundle that was checked (BundleReader::Open) and that this machine can run. It is immutable, and its sessions share
+// it.
 class Bundle {
  public:
-  // The errors of BundleReader::Open, UNIMPLEMENTED for a target without a device here, FAILED_PRECONDITION for
-  // instructions this CPU lacks.
+  // Fails like BundleReader::Open, with UNIMPLEMENTED if this library has no device for the target, or with
+  // FAILED_PRECONDITION if the machine lacks what the bundle needs.
   static absl::StatusOr<std::shared_ptr<const Bundle>> Open(const std::string& path);
   static absl::StatusOr<std::shared_ptr<const Bundle>> FromBytes(absl::string_view bytes);
 
@@ -37,45 +38,47 @@ class Bundle {
   std::unique_ptr<Device> device_;
 };
 
-// A bundle with memory of its own. Any thread may call; runs of one session follow each other in the order of the calls.
+// A bundle with memory of its own. Any thread may call; runs of one session are executed in the order of the calls.
 class Session {
  public:
-  // threads: how many a run takes, the caller's included; 0 means every CPU this process may use, or all of `pool`.
-  // They come from `pool`, by default the one that all sessions of the process share; runs that find too few free wait in
-  // line. Sessions of one bundle share its constants. INVALID_ARGUMENT for more threads than a pool of a fixed size has.
+  // `threads` is the number of threads of a run, including the caller's; 0 means every CPU that this process may use,
+  // or all of `pool`. The threads come from `pool`, by default the pool that all sessions of the process share. If too
+  // few threads are free, runs wait in the order of the calls. Sessions of one bundle share its constants. Fails with
+  // INVALID_ARGUMENT for more threads than a pool of fixed size has.
   static absl::StatusOr<std::unique_ptr<Session>> Create(std::shared_ptr<const Bundle> bundle, int threads,
                                                          std::shared_ptr<ThreadPool> pool = nullptr);
 
   const Manifest& manifest() const { return bundle_->manifest(); }
   int threads() const { return threads_; }
 
-  // For runs of inputs of these shapes, which are parallel to the manifest's inputs. Where they are smaller than the
-  // program's, the session pads. At first the first specialisation is selected. INVALID_ARGUMENT of PickProgram; the
-  // errors of Create, since what is not yet loaded is loaded. Not while another thread uses what the functions below
-  // return.
+  // Selects the program for runs with inputs of these shapes, which are parallel to the manifest's inputs. The session
+  // pads inputs that are smaller than the program's. The first specialisation is selected at the start. Fails like
+  // PickProgram and, because it loads a program that is not loaded yet, like Create. Must not be called while another
+  // thread uses what the functions below return.
   absl::Status Select(absl::Span<const Shape> shapes);
   size_t selected() const { return selected_; }
   const Program& program() const { return manifest().program(selected_); }
 
-  // Selects by the shapes. Tensors in the manifest's order, of the shapes that this run gave them. INVALID_ARGUMENT
-  // naming the input whose type or shape differs.
+  // Selects by the shapes and runs. The tensors are in the manifest's order; results have the shapes that this run gave
+  // them. Fails with INVALID_ARGUMENT and names the input whose type or shape differs.
   absl::StatusOr<std::vector<Tensor>> Run(absl::Span<const Tensor> inputs);
-  // The same; latencies_ns gets one entry per launch of program().
+  // Does the same; latencies_ns gets one entry per launch of program().
   absl::StatusOr<std::vector<Tensor>> RunTimed(absl::Span<const Tensor> inputs, std::vector<int64_t>* latencies_ns);
 
-  // On host memory: of each input's selected shape, of each output's shape in program(). An output with extents is
-  // packed row-major to its actual shape at the start of its memory. INVALID_ARGUMENT for a wrong count or a null
-  // pointer. On a processor kernels work in this memory where cpu/caller_memory.h lets them; else it is copied. An
-  // output may overlap an input.
+  // Runs on host memory, which holds inputs of the selected shapes and has room for outputs of their shapes in
+  // program(). An output with extents is packed row-major, in its actual shape, to the start of its memory. On a CPU
+  // kernels work in this memory if cpu/caller_memory.h allows it; otherwise it is copied. An output may overlap an
+  // input. Fails with INVALID_ARGUMENT for a wrong count or a null pointer.
   absl::Status RunRaw(absl::Span<const void* const> inputs, absl::Span<void* const> outputs,
                       const LaunchObserver& observer = {});
 
-  // Of the latest run; before the first, and for outputs without extents, the binding's.
+  // Returns the shape in the latest run. Before the first run, and for outputs without extents, returns the binding's
+  // shape.
   Shape output_shape(int index) const;
 
-  // Of the selected shape.
+  // Size of the input with its selected shape.
   size_t input_bytes(int index) const;
-  // The session's own memory: fill it and pass the same pointer to RunRaw, and nothing is ever copied.
+  // The session's own memory. If it is filled and passed to RunRaw, nothing is ever copied.
   void* input(int index) { return padding() ? staged_[index].mutable_data() : executables_[selected_]->input(index); }
   const void* output(int index) { return executables_[selected_]->output(index); }
 
@@ -97,11 +100,11 @@ class Session {
   std::vector<Shape> output_shapes_;                      // under mutex_
   std::vector<std::unique_ptr<Executable>> executables_;  // by program; null: not loaded yet
   size_t selected_ = 0;
-  std::vector<Shape> given_;    // of the inputs that are padded; empty: none is
-  std::vector<Tensor> staged_;  // parallel to given_: the session's own memory of those
+  std::vector<Shape> given_;    // shapes of the inputs if some are padded; else empty
+  std::vector<Tensor> staged_;  // parallel to given_: the session's own memory for these inputs
 };
 
-// One seeded tensor per input (runtime/base/random_inputs.h); input i draws from DeriveSeed(seed, i).
+// Returns one seeded tensor per input (runtime/base/random_inputs.h); input i draws from DeriveSeed(seed, i).
 std::vector<Tensor> RandomInputs(const Program& program, uint64_t seed, int64_t integer_limit = 2);
 
 }  // namespace fusion

@@ -1,4 +1,4 @@
-// Memory of a caller that shows whatever a run does beside it.
+// A caller's memory that reveals any access of a run beside it.
 #ifndef FUSION_RUNTIME_LOADER_TESTING_GUARDED_MEMORY_H_
 #define FUSION_RUNTIME_LOADER_TESTING_GUARDED_MEMORY_H_
 
@@ -12,8 +12,8 @@
 
 namespace fusion {
 
-// `size_bytes` that end `gap_bytes` before a page which faults when it is touched. All bytes are 0xff at first, which is
-// a NaN of every float type.
+// `size_bytes` bytes that end `gap_bytes` before a page whose access faults. All bytes are 0xff at first, which is a
+// NaN in every float type.
 class GuardedMemory {
  public:
   GuardedMemory(int64_t size_bytes, int64_t gap_bytes) : size_bytes_(size_bytes) {
@@ -32,7 +32,7 @@ class GuardedMemory {
   GuardedMemory& operator=(const GuardedMemory&) = delete;
 
   char* data() { return data_; }
-  // Whether all bytes around the memory are as they were.
+  // Whether all bytes around the memory are unchanged.
   bool SurroundingsUntouched() const {
     const auto untouched = [](char byte) { return byte == '\xff'; };
     return std::all_of(static_cast<const char*>(base_), static_cast<const char*>(data_), untouched) &&

@@ -1,4 +1,4 @@
-// make_tiny_bundle FILE [dynamic|specialised]
+// Usage: make_tiny_bundle FILE [dynamic|specialised]
 #include <cstdio>
 #include <string>
 

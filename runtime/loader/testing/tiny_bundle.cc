@@ -13,7 +13,8 @@
 
 namespace fusion {
 
-// Tasks are rows. k0_b reads the row that mirrors the one k0_a wrote for the same task, so it needs the barrier.
+// Tasks are rows. k0_b reads the row that mirrors the one that k0_a wrote for the same task, so it needs the barrier
+// between them.
 const char kTinyKernelSource[] = R"(
 extern "C" void k0_a(void* const* args, void* scratch, long begin, long end) {
   const float* x = (const float*)args[0];
@@ -95,7 +96,7 @@ Manifest TinySpecialisedManifest() {
   Program small = manifest;
   manifest.dims["rows"] = 64;
   small.dims["rows"] = 16;
-  // The second phase mirrors all rows of the arena, so that stays as it is.
+  // The second phase mirrors all rows of the arena, so the arena's shape stays as it is.
   small.inputs[0].shape[0] = small.outputs[0].shape[0] = 16;
   for (const int buffer : {0, 5}) small.buffers[buffer].shape[0] = 16, small.buffers[buffer].size_bytes = 512;
   small.kernels[0].phases[0].tasks = small.kernels[1].phases[0].tasks = 16;

@@ -1,5 +1,5 @@
-// A bundle made by hand, for tests: x: f32[64, 8] -> y = relu(x * w + b) and w, in two launches of which the first has
-// two phases that need their barrier. w[c] = c + 1, b[c] = -1.
+// A bundle made by hand, for tests: x: f32[64, 8] -> y = relu(x * w + b) and w. It has two launches; the first has two
+// phases that need the barrier between them. w[c] = c + 1, b[c] = -1.
 #ifndef FUSION_RUNTIME_LOADER_TESTING_TINY_BUNDLE_H_
 #define FUSION_RUNTIME_LOADER_TESTING_TINY_BUNDLE_H_
 
@@ -12,7 +12,7 @@
 
 namespace fusion {
 
-// Runs the clang++ of the machine on C++ text.
+// Compiles C++ text with the machine's clang++ and returns the shared object.
 absl::StatusOr<std::string> BuildSharedObject(const std::string& source);
 
 extern const char kTinyKernelSource[];
@@ -20,13 +20,13 @@ extern const char kTinyKernelSource[];
 // The manifest without digests, for the machine's own instruction set.
 Manifest TinyManifest();
 
-// The same, but of y's columns only the first three are there.
+// The same, but only the first three columns of y exist.
 Manifest TinyDynamicManifest();
 
-// That for 64 rows, and one for 16.
+// TinyManifest for 64 rows, and a second specialisation for 16 rows.
 Manifest TinySpecialisedManifest();
 
-// `shared_object` is the entry kernels/cpu.so; `more`: others, by name.
+// `shared_object` becomes the entry kernels/cpu.so; `more` holds further entries by name.
 absl::Status WriteTinyBundle(const std::string& path, const std::string& shared_object, const Manifest& manifest,
                              const std::map<std::string, std::string>& more = {});
 
