@@ -1,6 +1,6 @@
-// One SQLite connection with cached statements. Not thread-safe: each connection belongs to one thread at a time.
-// Errors: RESOURCE_EXHAUSTED for a full disk, DATA_LOSS for a damaged file, ALREADY_EXISTS for a broken UNIQUE,
-// UNAVAILABLE when the file cannot be opened, INTERNAL for the rest; the message ends with SQLite's.
+// One SQLite connection with cached statements. It is not thread-safe: one thread at a time may use it.
+// Errors are RESOURCE_EXHAUSTED for a full disk, DATA_LOSS for a damaged file, ALREADY_EXISTS for a violated UNIQUE,
+// UNAVAILABLE if the file cannot be opened, and INTERNAL otherwise. Messages end with SQLite's own.
 #ifndef FUSION_DB_SQLITE_CONNECTION_H_
 #define FUSION_DB_SQLITE_CONNECTION_H_
 
@@ -19,18 +19,18 @@ struct sqlite3_stmt;
 
 namespace fusion {
 
-struct Bytes {  // binds as BLOB
+struct Bytes {  // is bound as a BLOB
   std::string value;
 };
 using SqlValue = std::variant<int64_t, double, std::string, Bytes>;
 
-// Valid within the callback of Query only.
+// A row of a result; valid only within the callback of Query.
 class SqlRow {
  public:
   explicit SqlRow(sqlite3_stmt* statement) : statement_(statement) {}
   int64_t Int(int column) const;
   double Double(int column) const;
-  std::string Text(int column) const;  // also of BLOBs
+  std::string Text(int column) const;  // reads BLOBs, too
 
  private:
   sqlite3_stmt* statement_;
@@ -40,9 +40,9 @@ class Connection {
  public:
   enum class Mode { kReadWrite, kReadOnly };
 
-  // Read-write: creates the file, WAL, synchronous=FULL. Only one read-write connection may exist per file, because
-  // SQLite before 3.51.3 can corrupt a WAL database that two connections write or checkpoint at once; read-only
-  // connections therefore never checkpoint.
+  // Read-write mode creates the file and uses WAL with synchronous=FULL. Only one read-write connection per file may
+  // exist, because SQLite before 3.51.3 can corrupt a WAL database that two connections write or checkpoint at once.
+  // Read-only connections therefore never checkpoint.
   static absl::StatusOr<std::unique_ptr<Connection>> Open(const std::string& path, Mode mode);
   ~Connection();
   Connection(const Connection&) = delete;
@@ -53,7 +53,7 @@ class Connection {
   absl::Status Query(const std::string& sql, const std::vector<SqlValue>& values,
                      const std::function<void(const SqlRow&)>& on_row);
   absl::StatusOr<int64_t> QueryInt(const std::string& sql);
-  int64_t changed_rows() const;  // by the last Run
+  int64_t changed_rows() const;  // by the latest Run
 
  private:
   explicit Connection(sqlite3* db) : db_(db) {}

@@ -1,5 +1,5 @@
-// Migrations: numbered SQL scripts, each applied once in a transaction of its own; PRAGMA user_version is the number of
-// the last one.
+// Migrations: numbered SQL scripts. Each is applied once, in a transaction of its own. PRAGMA user_version is the
+// number of the latest migration that was applied.
 #ifndef FUSION_DB_SQLITE_MIGRATOR_H_
 #define FUSION_DB_SQLITE_MIGRATOR_H_
 
@@ -17,11 +17,11 @@ struct Migration {
   std::string sql;
 };
 
-// db/migrations/*.sql in order, embedded at build time. Migration i brings the file to version i + 1.
+// Returns db/migrations/*.sql in order, embedded at build time. Migration i brings the file to version i + 1.
 const std::vector<Migration>& EmbeddedMigrations();
 
-// Checks the file (quick_check), copies it to `PATH.v<old>.bak` if it is about to change, and applies what is missing.
-// FAILED_PRECONDITION for a file newer than this program, DATA_LOSS for a damaged one.
+// Checks the file (quick_check), copies it to `PATH.v<old>.bak` if it will change, and applies the migrations that are
+// missing. Fails with FAILED_PRECONDITION if the file is newer than this program, DATA_LOSS if it is damaged.
 absl::Status Migrate(Connection& connection, const std::string& path, absl::Span<const Migration> migrations);
 
 }  // namespace fusion

@@ -46,7 +46,7 @@ void Writer::Loop() {
         queue_.pop_front();
       }
     }
-    // No waiting for company: while one group commits, the next one gathers.
+    // The loop does not wait for more operations: while one group commits, the next one gathers.
     CommitGroup(group);
     absl::MutexLock lock(&mutex_);
     for (Pending* pending : group) pending->done = true;

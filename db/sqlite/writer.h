@@ -1,6 +1,6 @@
-// Writer: the one thread that writes a database. Operations of many callers are committed in groups, because a commit
-// costs an fsync whatever it holds; each operation stands in a savepoint of its own, so that one that fails leaves
-// the others of its group alone.
+// Writer: the one thread that writes a database. It commits operations of several callers as a group, because each
+// commit costs one fsync, however many operations it holds. Each operation runs in a savepoint of its own, so that a
+// failed operation does not affect the others of its group.
 #ifndef FUSION_DB_SQLITE_WRITER_H_
 #define FUSION_DB_SQLITE_WRITER_H_
 
@@ -23,11 +23,11 @@ class Writer {
   using CommitObserver = std::function<void(double seconds, int operations)>;
 
   Writer(std::unique_ptr<Connection> connection, CommitObserver observer);
-  // Finishes what is queued.
+  // Executes all queued operations first.
   ~Writer();
 
-  // Returns when the operation is durable, or has failed and left no trace. Any thread. The operation runs inside a
-  // transaction and must not begin or end one; it may run only once.
+  // Returns when the operation is durable, or has failed without leaving a trace. Any thread may call. The operation
+  // runs inside a transaction and must not begin or end one; it runs at most once.
   absl::Status Write(Operation operation);
   int queue_depth() const;
 
@@ -40,7 +40,7 @@ class Writer {
   void Loop();
   void CommitGroup(const std::vector<Pending*>& group);
 
-  const std::unique_ptr<Connection> connection_;  // writer thread only
+  const std::unique_ptr<Connection> connection_;  // used only on the writer thread
   const CommitObserver observer_;
   mutable absl::Mutex mutex_;
   std::deque<Pending*> queue_ ABSL_GUARDED_BY(mutex_);

@@ -27,7 +27,7 @@ TEST(Writer, CommitsManyThreadsAndIsolatesFailures) {
     for (int t = 0; t < 8; ++t) {
       threads.emplace_back([&, t] {
         for (int i = 0; i < 50; ++i) {
-          // Every tenth operation writes, then fails: nothing of it may stay.
+          // Every tenth operation writes and then fails: nothing that it wrote may remain.
           const bool fail = i % 10 == 9;
           absl::Status status = writer.Write([&](Connection& db) -> absl::Status {
             absl::Status run = db.Run("INSERT INTO t VALUES (?)", {int64_t{t * 1000 + i}});

@@ -8,7 +8,7 @@
 namespace fusion {
 namespace {
 
-// Little-endian binary64, one after another: a database moves between machines.
+// Samples are little-endian binary64 numbers one after another, because a database may move between machines.
 static_assert(std::endian::native == std::endian::little, "samples are packed in the machine's order of bytes");
 
 std::string PackDoubles(const std::vector<double>& values) {
@@ -27,7 +27,7 @@ double Elect(std::vector<double> medians) {
   return *middle;
 }
 
-// Rows that arrive question by question: the elected latency of each, by `take`.
+// Collects rows that arrive sorted by question, and passes the median latency of each question to `take`.
 struct Election {
   std::string question;
   std::vector<double> medians;
@@ -68,7 +68,7 @@ absl::Status SqliteStore::AppendMeasurements(absl::Span<const MeasurementRow> ro
 absl::StatusOr<int64_t> SqliteStore::MergeMeasurements(absl::Span<const MeasurementRow> rows) {
   int64_t added = 0;
   RETURN_IF_ERROR(writer_->Write([&](Connection& db) -> absl::Status {
-    added = 0;  // the writer may try again
+    added = 0;  // counts this run only
     for (const MeasurementRow& row : rows) {
       bool known = false;
       RETURN_IF_ERROR(db.Query(
@@ -186,7 +186,7 @@ absl::StatusOr<std::vector<std::string>> SqliteStore::NeighbourChoices(const std
   std::vector<std::string> fastest;
   if (structure.empty()) return fastest;
   RETURN_IF_ERROR(Read([&](Connection& db) {
-    // SQLite: a bare column beside MIN() is that of the row with the minimum.
+    // In SQLite, a bare column beside MIN() has the value of the row with the minimum.
     return db.Query(
         "SELECT choices FROM (SELECT workload AS one, choices, MIN(median_ns) FROM measurements WHERE structure = ? "
         "AND workload <> ? GROUP BY workload) ORDER BY (SELECT MAX(id) FROM measurements WHERE workload = one) DESC",

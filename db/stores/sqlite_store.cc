@@ -28,7 +28,7 @@ absl::Status SqliteStore::Read(const std::function<absl::Status(Connection&)>& r
   RETURN_IF_ERROR(connection->Run("BEGIN"));
   absl::Status status = read(*connection);
   absl::Status ended = connection->Run("COMMIT");
-  if (!ended.ok()) return status.ok() ? ended : status;  // a connection in doubt does not go back
+  if (!ended.ok()) return status.ok() ? ended : status;  // do not reuse a connection in an unknown state
   absl::MutexLock lock(&mutex_);
   idle_readers_.push_back(std::move(connection));
   return status;

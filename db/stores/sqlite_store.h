@@ -1,4 +1,4 @@
-// The embedded Store. Private to db/stores: callers use OpenSqliteStore.
+// The embedded Store. It is private to db/stores: callers use OpenSqliteStore.
 #ifndef FUSION_DB_STORES_SQLITE_STORE_H_
 #define FUSION_DB_STORES_SQLITE_STORE_H_
 

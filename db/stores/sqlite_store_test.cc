@@ -1,4 +1,4 @@
-// What only the SQLite engine promises: what was acknowledged survives kill -9.
+// Tests what only the SQLite engine guarantees: acknowledged writes survive kill -9.
 #include <sys/wait.h>
 #include <unistd.h>
 

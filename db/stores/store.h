@@ -1,5 +1,5 @@
-// Store: everything the server remembers, as typed operations. A call that writes returns when the change is durable.
-// Thread-safe. One conformance suite (store_conformance_test.cc) runs over every implementation.
+// Store: everything that the server remembers, as typed operations. A call that writes returns when the change is
+// durable. All calls are thread-safe. One conformance suite (store_conformance_test.cc) runs over every implementation.
 //
 // Opaque `std::string` fields (request, account, event) are serialised messages that the store does not read.
 #ifndef FUSION_DB_STORES_STORE_H_
@@ -30,7 +30,7 @@ struct JobRow {
   int64_t bundle_bytes = 0;
   int error_code = 0;
   std::string error_message;
-  int64_t last_seq = 0;  // of its events; filled on reading
+  int64_t last_seq = 0;  // of the latest event; the store fills it on reading
 };
 
 struct JobEventRow {
@@ -52,7 +52,7 @@ struct TaskRow {
   std::string id, key;
   TaskType kind = TaskType::kBuild;
   std::string device_kind;  // "cpu", "opencl", "cuda"
-  std::string requirement;  // what a worker must offer: "build:cpu", "measure:cpu:<fingerprint>"
+  std::string requirement;  // the requirement that a worker must offer: "build:cpu", "measure:cpu:<fingerprint>"
   std::string description;
   std::string payload_digest;
   int64_t payload_bytes = 0;
@@ -61,8 +61,8 @@ struct TaskRow {
   TaskPhase state = TaskPhase::kQueued;
   int attempts = 0;
   int64_t fence = 0;
-  std::string worker;         // of the lease
-  std::string result_digest;  // when done
+  std::string worker;         // that holds the lease
+  std::string result_digest;  // of a task that is done
   std::string evidence;       // one line per failed attempt
   int64_t created_ms = 0, updated_ms = 0;
 };
@@ -85,7 +85,7 @@ struct MeasurementRow {
   std::string worker, toolchain;
   int64_t time_ms = 0;
   double model_ns = 0;                       // 0: unknown
-  std::string workload, structure, choices;  // of a trial (compiler/cost/latency_oracle.h)
+  std::string workload, structure, choices;  // of a tuning trial (compiler/cost/latency_oracle.h)
 };
 
 struct TrialRow {
@@ -93,16 +93,16 @@ struct TrialRow {
   double latency_ns = 0;
 };
 
-// What the cost model expected and what was measured, of one question.
+// The latency that the cost model expected for a question, and the measured one.
 struct ModelErrorRow {
   double model_ns = 0, latency_ns = 0;
 };
 
-// The model that planning uses for every device of that fingerprint, so that all are asked for the same kernels.
+// The model that planning uses for every device with this fingerprint, so that all of them need the same kernels.
 struct DeviceRow {
   std::string fingerprint, model_json;
   int64_t time_ms = 0;
-  int64_t measurements = 0;  // of that device, in the database it comes from
+  int64_t measurements = 0;  // measurements of that device in the database that the row comes from
 };
 
 struct MeasurementFilter {
@@ -124,11 +124,11 @@ class Store {
  public:
   virtual ~Store() = default;
 
-  // Jobs. InsertJob returns the id of the job in flight with the same key when there is one (and inserts nothing),
-  // else `job.id`. An event's seq is assigned here, from 1 without gaps.
+  // Jobs. If a job with the same key is in flight, InsertJob inserts nothing and returns that job's id, else `job.id`.
+  // The store assigns an event's seq, from 1 without gaps.
   virtual absl::StatusOr<std::string> InsertJob(const JobRow& job, const std::string& first_event) = 0;
   virtual absl::Status StartJob(const std::string& id, int64_t now_ms) = 0;
-  // FAILED_PRECONDITION if the job is final already. `result` also enters the results table.
+  // Fails with FAILED_PRECONDITION if the job is final already. `result` is also stored in the results table.
   virtual absl::Status FinishJob(const JobRow& job, const std::string& last_event,
                                  const std::optional<ResultRow>& result) = 0;
   virtual absl::Status AppendJobEvent(const std::string& job_id, const std::string& event) = 0;
@@ -138,47 +138,48 @@ class Store {
   virtual absl::StatusOr<std::vector<JobEventRow>> JobEvents(const std::string& id, int64_t after_seq, int limit) = 0;
   virtual absl::StatusOr<std::optional<ResultRow>> FindResult(const std::string& key) = 0;
 
-  // Tasks, one row per key. PutTasks inserts or replaces by id, all or none.
+  // Tasks, one row per key. PutTasks inserts or replaces by id, all rows or none.
   virtual absl::Status PutTasks(absl::Span<const TaskRow> tasks) = 0;
   virtual absl::StatusOr<std::optional<TaskRow>> FindTask(const std::string& key) = 0;
   virtual absl::StatusOr<std::vector<TaskRow>> UnfinishedTasks() = 0;
   virtual absl::StatusOr<int64_t> MaxFence() = 0;  // 0 when there is no task
   virtual absl::Status CancelUnfinishedTasks() = 0;
 
-  // Builds: unit key to the digest of its binary.
+  // Builds: the key of a unit and the digest of its binary.
   virtual absl::Status PutBuilds(absl::Span<const BuildRow> rows) = 0;
   virtual absl::StatusOr<std::vector<std::optional<std::string>>> FindBuilds(absl::Span<const std::string> keys) = 0;
 
   // Workers.
-  virtual absl::Status PutWorker(const WorkerRow& worker) = 0;  // and its device, if that is unknown
+  virtual absl::Status PutWorker(const WorkerRow& worker) = 0;  // also adds its device if that is unknown
   virtual absl::StatusOr<std::optional<WorkerRow>> FindWorker(const std::string& id) = 0;
-  // The last one seen with that device kind, attached or not.
+  // Returns the worker with that device kind that was seen last, attached or not.
   virtual absl::StatusOr<std::optional<WorkerRow>> LatestWorker(const std::string& device_kind) = 0;
 
-  // Profile. ElectedLatencies answers parallel to the keys: the median over the rows' medians (of an even
-  // number the larger middle one); nullopt without rows.
+  // Profile. ElectedLatencies answers parallel to the keys: the median of the rows' medians (the larger middle one of
+  // an even number), or nullopt without rows.
   virtual absl::Status AppendMeasurements(absl::Span<const MeasurementRow> rows) = 0;
-  // Appends those that are not there yet: the same question, worker, time and samples are the same measurement.
-  // Returns how many.
+  // Appends the rows that are missing, and returns how many it appended. Rows with the same question, worker, time and
+  // samples are the same measurement.
   virtual absl::StatusOr<int64_t> MergeMeasurements(absl::Span<const MeasurementRow> rows) = 0;
   virtual absl::StatusOr<std::vector<std::optional<double>>> ElectedLatencies(absl::Span<const std::string> keys) = 0;
   virtual absl::Status ScanMeasurements(const MeasurementFilter& filter,
                                         const std::function<void(const MeasurementRow&)>& on_row) = 0;
   virtual absl::StatusOr<ProfileCounts> CountMeasurements() = 0;
-  // The first worker of a fingerprint gives the device's model. This one takes its place if fewer measurements of the
-  // device are here than stand behind it. Returns whether it did.
+  // The first worker with a fingerprint provides the device's model. `device` replaces that model if more measurements
+  // of the device stand behind it than this database holds. Returns whether it replaced the model.
   virtual absl::StatusOr<bool> MergeDevice(const DeviceRow& device) = 0;
   virtual absl::StatusOr<std::vector<DeviceRow>> Devices(const std::string& fingerprint) = 0;  // "" = all
-  // The elected latency of each trial of the workload, the oldest first.
+  // Returns the median latency of each trial of the workload, the oldest trial first.
   virtual absl::StatusOr<std::vector<TrialRow>> Trials(const std::string& workload) = 0;
-  // For each other workload of that structure, the choices of its shortest single measurement; equal choices once,
-  // those of the newest workload first, at most `limit`.
+  // For each other workload of that structure, takes the choices of its shortest single measurement. Returns different
+  // choices only, those of the newest workload first, at most `limit`.
   virtual absl::StatusOr<std::vector<std::string>> NeighbourChoices(const std::string& structure,
                                                                     const std::string& workload, int limit) = 0;
-  // Each question of the device whose estimate is known, with its elected latency. "" = of all devices.
+  // Returns, for each question of the device (or of all devices, for "") whose estimate is known, the estimate and the
+  // median latency.
   virtual absl::StatusOr<std::vector<ModelErrorRow>> ModelErrors(const std::string& device_fingerprint) = 0;
 
-  // Blobs: which files the artifact store has finished writing.
+  // Blobs: the files that the artifact store has finished writing.
   virtual absl::Status PutBlob(const BlobRow& blob) = 0;
   virtual absl::StatusOr<std::vector<std::optional<int64_t>>> BlobSizes(absl::Span<const std::string> digests) = 0;
 
@@ -189,7 +190,7 @@ struct SqliteStoreOptions {
   std::function<void(double seconds, int operations)> on_commit;
 };
 
-// Opens or creates `path`, migrates it to this program's schema.
+// Opens or creates `path` and migrates it to this program's schema.
 absl::StatusOr<std::unique_ptr<Store>> OpenSqliteStore(const std::string& path, SqliteStoreOptions options = {});
 
 }  // namespace fusion

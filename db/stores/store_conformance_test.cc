@@ -1,4 +1,4 @@
-// What every Store must do. A new engine adds its factory to the list at the end.
+// Tests what every Store must do. A new engine adds its factory to the list at the end.
 #include <unistd.h>
 
 #include <filesystem>
@@ -126,7 +126,7 @@ TEST_P(StoreConformance, TheModelWithMoreMeasurementsBehindItStays) {
 TEST_P(StoreConformance, MeasurementsAreAppendedAndElected) {
   MeasurementRow row{"q1", "m1", "dev", "Conv+Relu", 3, 90, 100, 120, {90, 100, 120}, "w", "clang", 1};
   ASSERT_TRUE(store_->AppendMeasurements({row}).ok());
-  row.median_ns = 1000;  // a noisy one does not win
+  row.median_ns = 1000;  // a noisy measurement does not win
   ASSERT_TRUE(store_->AppendMeasurements({row}).ok());
   row.median_ns = 102;
   ASSERT_TRUE(store_->AppendMeasurements({row}).ok());
@@ -158,7 +158,7 @@ TEST_P(StoreConformance, TrialsAreRememberedByWorkloadAndStructure) {
   };
   append("q2", 100, "w1", "");
   append("q1", 80, "w1", "tile=1");
-  append("q2", 1000, "w1", "");  // measured again on a bad day, and again
+  append("q2", 1000, "w1", "");  // measured again on a slow day, and once more
   append("q2", 102, "w1", "");
   append("q3", 50, "w2", "tile=2");
   append("q4", 60, "w2", "tile=3");
