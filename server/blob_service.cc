@@ -64,7 +64,7 @@ class BlobService : public v1::Blobs::Service {
     bool open = false;
     std::string digest;
     int64_t declared_bytes = 0, received_bytes = 0;
-    std::unique_ptr<ArtifactStore::Upload> upload;  // null: the blob is here already, its bytes are skipped
+    std::unique_ptr<ArtifactStore::Upload> upload;  // null: the blob exists already, so its bytes are skipped
   };
 
   absl::Status Take(const v1::WriteRequest& message, Incoming* incoming, v1::WriteResponse* response) {

@@ -13,8 +13,8 @@
 namespace fusion {
 namespace {
 
-// One client that watches one job. Reads the store on the executor, writes through gRPC's callbacks, so that a watch
-// holds no thread however long it lasts. Owns itself until OnDone.
+// One client that watches one job. It reads the store on the executor and writes through gRPC's callbacks, so that a
+// watch holds no thread, however long it lasts. It owns itself until OnDone.
 class Watch : public grpc::ServerWriteReactor<v1::JobEvent> {
  public:
   Watch(JobRunner* jobs, Store* store, Executor* executor, std::string job_id, int64_t resume_seq)
@@ -53,8 +53,8 @@ class Watch : public grpc::ServerWriteReactor<v1::JobEvent> {
     ScheduleLocked();
   }
   void OnDone() override {
-    jobs_->hub().Unsubscribe(token_);  // no Wake after this
-    std::shared_ptr<Watch> self;       // the last reference, or work on the executor holds that
+    jobs_->hub().Unsubscribe(token_);  // Wake is not called after this
+    std::shared_ptr<Watch> self;       // last reference, unless work on the executor holds one
     absl::MutexLock lock(&mutex_);
     std::swap(self, self_);
   }
@@ -70,7 +70,7 @@ class Watch : public grpc::ServerWriteReactor<v1::JobEvent> {
     scheduled_ = true;
     executor_->Run([self = self_] { self->Advance(); });
   }
-  // On the executor: reads what is new and starts writing it, or finishes.
+  // Runs on the executor. Reads what is new and starts to write it, or finishes.
   void Advance() {
     {
       absl::MutexLock lock(&mutex_);
@@ -81,7 +81,7 @@ class Watch : public grpc::ServerWriteReactor<v1::JobEvent> {
       }
     }
     constexpr int kBatch = 64;
-    const bool closed = jobs_->hub().closed();  // the hub calls Wake with its lock held: never ask it under ours
+    const bool closed = jobs_->hub().closed();  // asked without our lock, since the hub calls Wake with its lock held
     absl::StatusOr<JobRow> job = store_->GetJob(job_id_);
     absl::StatusOr<std::vector<JobEventRow>> rows = store_->JobEvents(job_id_, last_seq_, kBatch);
     absl::Status status = job.ok() ? rows.status() : job.status();
@@ -120,7 +120,7 @@ class Watch : public grpc::ServerWriteReactor<v1::JobEvent> {
   Executor* const executor_;
   const std::string job_id_;
   int64_t token_ = 0;
-  int64_t last_seq_;  // of what has been read; executor only
+  int64_t last_seq_;  // of the events read so far; used only on the executor
   v1::JobEvent current_;
 
   absl::Mutex mutex_;

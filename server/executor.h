@@ -1,4 +1,4 @@
-// Executor: a few threads for work that may block on the disk, so that it never runs on a thread of gRPC.
+// Executor: a few threads for work that may block on the disk, so that such work never runs on a thread of gRPC.
 #ifndef FUSION_SERVER_EXECUTOR_H_
 #define FUSION_SERVER_EXECUTOR_H_
 
@@ -15,7 +15,7 @@ namespace fusion {
 class Executor {
  public:
   explicit Executor(int threads);
-  // Runs what is queued, then joins.
+  // Runs the queued work, then joins.
   ~Executor();
   void Run(std::function<void()> work);
 

@@ -1,4 +1,4 @@
-// absl::Status to grpc::Status; the message is cut where gRPC would drop it.
+// Converts absl::Status to grpc::Status. Cuts messages that gRPC would drop because of their length.
 #ifndef FUSION_SERVER_GRPC_STATUS_H_
 #define FUSION_SERVER_GRPC_STATUS_H_
 

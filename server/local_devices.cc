@@ -14,7 +14,7 @@
 namespace fusion {
 namespace {
 
-constexpr int kExitNoDevice = 3;  // of fusion-worker --describe
+constexpr int kExitNoDevice = 3;  // the exit code of fusion-worker --describe
 
 std::string LastWords(const std::string& text) {
   constexpr size_t kMostBytes = 300;
@@ -125,14 +125,14 @@ std::vector<std::string> LocalDevices::Describe(const std::string& kind, LocalDe
        {std::string("--server"), server_address_, std::string("--name"), LocalWorkerName(kind)}) {
     command.push_back(argument);
   }
-  // The processor's worker builds whatever it can; another one doing the same would disturb its measurements.
+  // The CPU's worker builds for every target that it can. A second worker that did so would disturb its measurements.
   if (kind != "cpu") command.insert(command.end(), {"--build_kinds", kind});
   absl::StatusOr<DeviceModel> model = absl::UnknownError("");
   if (child->ok()) model = DeviceModelFromJson(child->stdout_text);
   if (model.ok()) {
     device->state = LocalDevice::State::kFound;
     device->words = model->name;
-    // Drivers compile for seconds before a device is measured; the worker need not do it again.
+    // Drivers compile for seconds before a device can be measured. With this file the worker need not measure it again.
     const std::string file = absl::StrCat(options_.state_folder, "/described-", kind, ".json");
     std::error_code ignored;
     std::filesystem::create_directories(options_.state_folder, ignored);
@@ -153,7 +153,7 @@ std::vector<std::string> LocalDevices::Describe(const std::string& kind, LocalDe
     absl::StrAppend(&device->words, ". Its driver is at fault; fusiond looks again when it is started again");
     return {};
   }
-  // Without this worker nothing is built at all, and its own attempts may go better.
+  // Nothing can be built without the CPU's worker, and its own attempt may succeed.
   device->state = LocalDevice::State::kFound;
   return command;
 }

@@ -1,6 +1,7 @@
-// LocalDevices: the kinds of device that fusiond's own machine has, and the worker process (server/local_worker.h) that
-// offers each. They are looked for one after another by `fusion-worker --describe`, a process that a driver may hang or
-// end: it costs its kind of device, after a limit, and neither the server nor the kinds that were found before.
+// LocalDevices: the kinds of device of fusiond's own machine, and the worker process that offers each
+// (server/local_worker.h). `fusion-worker --describe` looks for the kinds one after another, in a process that a driver
+// may hang or crash. After a time limit that costs only this kind of device, not the server or the kinds that were
+// found before.
 #ifndef FUSION_SERVER_LOCAL_DEVICES_H_
 #define FUSION_SERVER_LOCAL_DEVICES_H_
 
@@ -21,8 +22,8 @@ struct LocalDevice {
   enum class State { kLooking, kFound, kFailing, kMissing };
   std::string kind;  // "opencl"
   State state = State::kLooking;
-  // kFound: the device's name. kFailing (found, but its worker ended and has not come back): how it ended. kMissing:
-  // why, and what to install.
+  // kFound: the device's name. kFailing (found, but its worker ended and was not started again): how it ended.
+  // kMissing: the reason, and what to install.
   std::string words;
 };
 
@@ -30,9 +31,9 @@ const char* NameOf(LocalDevice::State state);  // "looking"
 
 struct LocalDevicesOptions {
   std::string worker_program;
-  std::vector<std::string> kinds;           // in the order in which they are looked for
+  std::vector<std::string> kinds;           // searched in this order
   std::string state_folder;                 // of the workers
-  absl::Duration limit = absl::Minutes(2);  // of a driver, for describing its device
+  absl::Duration limit = absl::Minutes(2);  // for a driver to describe its device
 };
 
 class LocalDevices {
@@ -40,14 +41,15 @@ class LocalDevices {
   explicit LocalDevices(LocalDevicesOptions options);
   ~LocalDevices();
 
-  // Begins to look; the workers are told this address.
+  // Starts the search. The workers connect to `server_address`.
   void Start(std::string server_address);
-  // Ends the search and the workers: SIGTERM, and SIGKILL after `grace`. Idempotent.
+  // Ends the search and the workers: sends SIGTERM, then SIGKILL after `grace`. Idempotent.
   void Stop(absl::Duration grace);
 
-  // Thread-safe, as is the next.
+  // This function and the next one are thread-safe.
   std::vector<LocalDevice> Devices() const;
-  // Is it being looked for, or is there one, so that its worker attaches soon unless it has?
+  // Returns whether the search for this kind goes on or has found a device, so that a worker will attach soon if none
+  // has.
   bool IsExpected(const std::string& kind) const;
 
  private:
@@ -56,7 +58,7 @@ class LocalDevices {
     std::unique_ptr<LocalWorker> worker;
   };
   void Look();
-  // Fills in the entry of `kind`. Returns the command line of its worker, or nothing where there will be none.
+  // Fills in the entry of `kind`. Returns the command line of its worker; empty if there will be none.
   std::vector<std::string> Describe(const std::string& kind, LocalDevice* device) const;
 
   const LocalDevicesOptions options_;

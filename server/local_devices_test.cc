@@ -1,4 +1,4 @@
-// Devices and workers are shell scripts here: what a driver may do to the process that asks it.
+// Devices and workers are shell scripts here; they do what a driver may do to the process that asks it.
 #include "server/local_devices.h"
 
 #include <unistd.h>
@@ -33,7 +33,7 @@ class LocalDevicesTest : public testing::Test {
   }
   ~LocalDevicesTest() override { std::filesystem::remove_all(folder_); }
 
-  // A fusion-worker that runs `describe` or `serve` with its kind in $kind.
+  // Writes a fusion-worker that runs `describe` or `serve`, with its kind in $kind.
   std::string Program(const std::string& describe, const std::string& serve) {
     const std::string file = folder_ + "/worker.sh";
     std::ofstream(file) << absl::StrReplaceAll(R"(#!/bin/sh
@@ -56,7 +56,7 @@ esac
       absl::SleepFor(absl::Milliseconds(5));
     }
   }
-  // The command line of the first worker of the kind.
+  // Waits for the first worker of the kind and returns its command line.
   std::string AwaitStarted(const std::string& kind) {
     std::string line;
     while (!std::getline(std::ifstream(absl::StrCat(folder_, "/started.", kind)), line)) {
@@ -103,7 +103,7 @@ TEST_F(LocalDevicesTest, ADriverThatHangsCostsItsKindOnly) {
   patient.Start("unix:/s");
   AwaitStarted("cpu");
   EXPECT_TRUE(patient.IsExpected("opencl"));
-  patient.Stop(absl::ZeroDuration());  // returns, though the search goes on
+  patient.Stop(absl::ZeroDuration());  // returns although the search goes on
 
   options.kinds = {"opencl"};
   options.limit = absl::Milliseconds(1);

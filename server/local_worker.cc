@@ -74,11 +74,11 @@ void LocalWorker::Supervise() {
       absl::MutexLock lock(&mutex_);
       if (stopping_) return;
       child = fork();
-      if (child == 0) {  // only async-signal-safe calls from here
+      if (child == 0) {  // only async-signal-safe calls from here on
         sigset_t none;
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, nullptr);
-        // Ctrl-C in a terminal is for fusiond, which then tells its worker.
+        // A Ctrl-C in a terminal must reach only fusiond, which then stops its worker.
         setpgid(0, 0);
         prctl(PR_SET_PDEATHSIG, SIGTERM);
         if (getppid() != parent) _exit(1);

@@ -1,6 +1,6 @@
-// LocalWorker: the fusion-worker process that fusiond keeps beside itself, so that worker code (which runs native
-// code from the compiler) stays out of the server's process. Restarted with growing pauses when it dies; told to stop
-// with SIGTERM; it cannot outlive fusiond.
+// LocalWorker: the fusion-worker process that fusiond runs on its machine, so that worker code (which runs native code
+// from the compiler) stays out of the server's process. The process is restarted with growing pauses when it dies, is
+// stopped with SIGTERM, and cannot outlive fusiond.
 #ifndef FUSION_SERVER_LOCAL_WORKER_H_
 #define FUSION_SERVER_LOCAL_WORKER_H_
 
@@ -21,14 +21,14 @@ class LocalWorker {
   // The name is for people; argv[0] is the program.
   LocalWorker(std::string name, std::vector<std::string> argv);
   ~LocalWorker();
-  // SIGTERM; does not wait.
+  // Sends SIGTERM and does not wait.
   void BeginStop();
-  // SIGTERM, then SIGKILL after `grace`. Idempotent.
+  // Sends SIGTERM, then SIGKILL after `grace`. Idempotent.
   void Stop(absl::Duration grace);
   struct Endings {
     int count = 0;      // how often the process ended by itself
-    std::string last;   // how it did last: "signal 11"
-    bool away = false;  // it has not been started again yet
+    std::string last;   // the latest ending: "signal 11"
+    bool away = false;  // it has ended and has not been started again yet
   };
   Endings endings() const;
 
@@ -46,7 +46,7 @@ class LocalWorker {
   std::thread thread_;
 };
 
-// "fusion-worker" in the folder of the running program; "" when it is not there.
+// Returns the path of "fusion-worker" in the folder of the running program, or "" if it is not there.
 std::string WorkerBesideThisProgram();
 
 }  // namespace fusion

@@ -1,4 +1,4 @@
-// fusiond: wiring and signals.
+// fusiond: parses flags, connects the objects and handles signals.
 #include <pthread.h>
 #include <signal.h>
 
@@ -66,7 +66,7 @@ int Main(int argc, char** argv) {
   if (options.listen.empty()) options.listen = {local_socket, "127.0.0.1:7070"};
   if (metrics != "none") options.metrics_address = metrics;
   const std::string worker_program = no_local_worker ? "" : fusion::WorkerBesideThisProgram();
-  // A worker measures its device before it says hello.
+  // A worker measures its device before it attaches.
   options.first_worker_grace = worker_program.empty() ? absl::Seconds(3) : absl::Seconds(20);
 
   std::unique_ptr<fusion::LocalDevices> devices;
@@ -76,7 +76,7 @@ int Main(int argc, char** argv) {
     options.local_devices = devices.get();
   }
 
-  // Blocked in every thread; taken below by sigwait.
+  // All threads block these signals; sigwait below receives them.
   sigset_t signals;
   sigemptyset(&signals);
   for (int signal : {SIGTERM, SIGINT, SIGQUIT}) sigaddset(&signals, signal);
@@ -114,7 +114,7 @@ int Main(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return Main(argc, argv);
-  } catch (const std::exception& error) {  // of the argument parser, or memory is short
+  } catch (const std::exception& error) {  // from the argument parser, or out of memory
     std::fprintf(stderr, "fusiond: %s\n", error.what());
     return 1;
   }

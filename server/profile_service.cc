@@ -101,7 +101,7 @@ class ProfileService : public v1::Profile::Service {
 
   grpc::Status Query(grpc::ServerContext*, const v1::ProfileQueryRequest* request,
                      v1::ProfileQueryResponse* response) override {
-    // Bounded by bytes too: a receiver takes at most 4 MiB.
+    // The response is also bounded in bytes: a receiver accepts at most 4 MiB.
     constexpr size_t kMaxResponseBytes = 3 << 20;
     const int limit = request->limit() <= 0 ? 100 : std::min(request->limit(), 10000);
     size_t bytes = 0;
@@ -134,7 +134,7 @@ class ProfileService : public v1::Profile::Service {
 
   grpc::Status Import(grpc::ServerContext*, grpc::ServerReader<v1::ProfileRecord>* reader,
                       v1::ProfileImportResponse* response) override {
-    constexpr size_t kBatch = 1000;  // a transaction
+    constexpr size_t kBatch = 1000;  // rows in a transaction
     std::vector<MeasurementRow> rows;
     const auto take = [&] {
       const absl::StatusOr<int64_t> added = store_->MergeMeasurements(rows);

@@ -34,7 +34,7 @@ class RpcMeter : public grpc::experimental::Interceptor {
   std::atomic<int>* const in_flight_;
   const std::string method_;
   const absl::Time start_;
-  std::string code_ = "CANCELLED";  // ended without a status
+  std::string code_ = "CANCELLED";  // of a call that ends without a status
 };
 
 class RpcMeterFactory : public grpc::experimental::ServerInterceptorFactoryInterface {

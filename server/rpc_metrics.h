@@ -1,4 +1,4 @@
-// Counts and times every call, as an interceptor, so that no service thinks of it.
+// Counts and times every call with an interceptor, so that services need no code for it.
 #ifndef FUSION_SERVER_RPC_METRICS_H_
 #define FUSION_SERVER_RPC_METRICS_H_
 

@@ -18,11 +18,11 @@ namespace fusion {
 namespace {
 
 constexpr int kExecutorThreads = 4;
-constexpr int kMaxCallThreads = 128;  // unary calls and blob streams; polls and watches hold none
+constexpr int kMaxCallThreads = 128;  // for unary calls and blob streams; polls and watches hold no thread
 
 }  // namespace
 
-// In order of construction; destroyed backwards.
+// Members are in order of construction; destruction goes backwards.
 struct Server::State {
   StateFolderLock lock;
   std::unique_ptr<Metrics> metrics = std::make_unique<Metrics>();

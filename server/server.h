@@ -1,4 +1,4 @@
-// Server: all parts of fusiond put together. Start, serve until Shutdown, restart on the same folder.
+// Server: all parts of fusiond together. It starts, serves until Shutdown, and can be restarted on the same folder.
 #ifndef FUSION_SERVER_SERVER_H_
 #define FUSION_SERVER_SERVER_H_
 
@@ -16,27 +16,27 @@ namespace fusion {
 class LocalDevices;
 
 struct ServerOptions {
-  std::string state_folder;         // made if needed
-  std::vector<std::string> listen;  // "unix:PATH" or "HOST:PORT" (port 0: any)
-  std::string metrics_address;      // "" = not served
+  std::string state_folder;         // created if needed
+  std::vector<std::string> listen;  // "unix:PATH" or "HOST:PORT" (port 0: any free port)
+  std::string metrics_address;      // "": metrics are not served
   int compile_threads = 2;
   absl::Duration first_worker_grace = absl::Seconds(5);
   SchedulerConfig scheduler;
-  const LocalDevices* local_devices = nullptr;  // that workers beside the server offer; outlives the server
+  const LocalDevices* local_devices = nullptr;  // the devices of workers beside the server; must outlive the server
 };
 
 class Server {
  public:
-  // FAILED_PRECONDITION: the state folder belongs to a running fusiond. UNAVAILABLE: an address is in use.
+  // Fails with FAILED_PRECONDITION if a running fusiond owns the state folder, UNAVAILABLE if an address is in use.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options, const CompilerFunctions& compiler);
   ~Server();
 
-  // Says NOT_SERVING, ends watches with a resume point, stops compilations (their jobs continue at the next start),
-  // finishes calls within `grace`. Idempotent.
+  // Reports NOT_SERVING, ends watches with a point to resume from, stops compilations (their jobs continue at the next
+  // start), and finishes calls within `grace`. Idempotent.
   void Shutdown(absl::Duration grace);
 
-  const std::vector<std::string>& addresses() const;  // as bound, with real ports
-  int metrics_port() const;                           // 0 = not served
+  const std::vector<std::string>& addresses() const;  // as bound, with actual ports
+  int metrics_port() const;                           // 0: not served
   Metrics& metrics();
 
  private:

@@ -1,4 +1,4 @@
-// The services over a unix socket, with a compiler and workers that tests decide.
+// Tests the services over a unix socket, with a compiler and workers whose behaviour the tests decide.
 #include "server/server.h"
 
 #include <unistd.h>
@@ -37,7 +37,7 @@ class ServerTest : public testing::Test {
     options.state_folder = folder_;
     options.listen = std::move(listen);
     options.first_worker_grace = absl::Milliseconds(200);
-    // No lease ends while a test runs, however busy the machine is.
+    // No lease may end while a test runs, however busy the machine is.
     options.scheduler.lease = options.scheduler.heartbeat = absl::Hours(1);
     return Server::Start(options, {FakeCompile, FakePlan, {"dnnfusion", "none"}, FakeCheckRule});
   }
@@ -94,7 +94,7 @@ TEST_F(ServerTest, CompilesMeasuresBuildsAndRemembers) {
   EXPECT_EQ(worker.measurements(), 3) << "the store answers";
   EXPECT_EQ(worker.builds(), 2);
 
-  // Another model with the same blocks asks nobody anything.
+  // Another model with the same fusion blocks asks no worker.
   v1::SubmitResponse other = client_->Submit(client_->Model("ask 3 build 10\nother weights"));
   EXPECT_FALSE(other.from_store());
   EXPECT_EQ(client_->Watch(other.job_id()).back().account().from_database(), 3);
@@ -217,7 +217,7 @@ TEST_F(ServerTest, DisabledRulesArePartOfTheKey) {
   one.mutable_options()->add_disabled_rules("factor");
   for (const char* id : {"factor", "other"}) two.mutable_options()->add_disabled_rules(id);
   for (const char* id : {"other", "factor", "other"}) swapped.mutable_options()->add_disabled_rules(id);
-  client_->Watch(client_->Submit(all).job_id());  // the device is part of the key: from here on it is attached
+  client_->Watch(client_->Submit(all).job_id());  // attaches the device, which is part of the key from now on
   const std::string key = client_->Submit(two).key();
   EXPECT_NE(client_->Submit(all).key(), client_->Submit(one).key());
   EXPECT_NE(client_->Submit(one).key(), key);
@@ -295,7 +295,7 @@ TEST_F(ServerTest, UntrustedResultsAreRejected) {
     v1::TaskResult result;
     v1::BuildResult empty;
     if (calls == 1) {
-      result.set_inline_(empty.SerializeAsString());  // no binaries
+      result.set_inline_(empty.SerializeAsString());  // without binaries
     } else {
       result.set_digest(std::string(64, 'a'));  // never written
     }
@@ -384,7 +384,7 @@ TEST_F(ServerTest, LeasesOfTheLocalWorkerEndWithTheServer) {
     ASSERT_TRUE(client_->worker->Synchronize(&context, request, &response).ok());
   }
   server_.reset();
-  StartServer();  // a lease of the dead would last an hour
+  StartServer();  // the dead worker's lease would last an hour
   client_ = std::make_unique<TestClient>(address_);
   FakeWorker worker(address_, "local");
   EXPECT_EQ(client_->Watch(job.job_id()).back().state(), v1::SUCCEEDED);
@@ -437,7 +437,7 @@ TEST_F(ServerTest, WatchOfAnUnknownJobAndManyWatchersAtOnce) {
   EXPECT_EQ(status.error_code(), grpc::NOT_FOUND);
   FakeWorker worker(address_, "a");
   v1::SubmitResponse job = client_->Submit(client_->Model("slow"));
-  // More than there are threads for calls.
+  // More watches than there are threads for calls.
   std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
   std::vector<std::unique_ptr<grpc::ClientReader<v1::JobEvent>>> readers;
   v1::WatchRequest request;

@@ -1,5 +1,5 @@
-// The gRPC services, each in a translation unit of its own because gRPC's headers are heavy. What they are given
-// outlives them.
+// The gRPC services. Each has its own translation unit, because gRPC's headers are heavy. Their arguments must outlive
+// them.
 #ifndef FUSION_SERVER_SERVICES_H_
 #define FUSION_SERVER_SERVICES_H_
 
@@ -20,7 +20,7 @@ class LocalDevices;
 class Metrics;
 class Store;
 
-extern const char kServerVersion[];  // that of the project, in CMakeLists.txt
+extern const char kServerVersion[];  // the project's version, from CMakeLists.txt
 
 // `devices` may be null.
 std::unique_ptr<grpc::Service> MakeCompileService(JobRunner* jobs, Store* store, Farm* farm, Executor* executor,

@@ -8,13 +8,13 @@
 
 namespace fusion {
 
-// $XDG_STATE_HOME/fusion, else ~/.local/state/fusion.
+// Returns $XDG_STATE_HOME/fusion, else ~/.local/state/fusion.
 std::string DefaultStateFolder();
 
-// Held while a fusiond owns a folder; the kernel releases it when the process ends, however it ends.
+// Held while a fusiond owns a folder. The kernel releases it when the process ends, for whatever reason.
 class StateFolderLock {
  public:
-  // Makes the folder (mode 0700). FAILED_PRECONDITION with the owner's process id when it is taken.
+  // Creates the folder (mode 0700). Fails with FAILED_PRECONDITION and the owner's process id if the folder is taken.
   static absl::StatusOr<StateFolderLock> Take(const std::string& folder);
   StateFolderLock() = default;
   StateFolderLock(StateFolderLock&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
@@ -26,11 +26,11 @@ class StateFolderLock {
   int fd_ = -1;
 };
 
-// INVALID_ARGUMENT for a malformed address, UNAVAILABLE for a unix socket on which someone listens; a socket file
-// nobody listens on is removed.
+// Fails with INVALID_ARGUMENT for a malformed address, and with UNAVAILABLE for a unix socket on which someone listens.
+// Removes a socket file on which nobody listens.
 absl::Status CheckListenAddress(const std::string& address);
 
-// "127.0.0.1:0", 4711 -> "127.0.0.1:4711"; unix addresses stay.
+// Turns "127.0.0.1:0" and 4711 into "127.0.0.1:4711"; leaves unix addresses unchanged.
 std::string WithPort(const std::string& address, int port);
 
 }  // namespace fusion

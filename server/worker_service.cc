@@ -39,7 +39,7 @@ absl::StatusOr<AttachedWorker> ParseInfo(const std::string& worker_id, const v1:
   return worker;
 }
 
-// One Synchronize call. Owns itself until OnDone.
+// One Synchronize call. It owns itself until OnDone.
 class SyncCall : public grpc::ServerUnaryReactor {
  public:
   SyncCall(Farm* farm, std::string worker_id)
@@ -73,7 +73,7 @@ class WorkerService : public v1::Worker::CallbackService {
   }
 
  private:
-  // Request and response live until Finish.
+  // `request` and `response` live until Finish.
   absl::Status Handle(const v1::SynchronizeRequest& request, v1::SynchronizeResponse* response, SyncCall* call) {
     const std::string info = request.info().SerializeAsString();
     if (!farm_->IsRegistered(request.worker_id(), info)) {
@@ -114,7 +114,8 @@ class WorkerService : public v1::Worker::CallbackService {
     return absl::OkStatus();
   }
 
-  // The worker's words about its task: bytes, or why not. A result that cannot be had is the worker's failure.
+  // Returns what the worker reports about its task: the result's bytes, or an error. A result that cannot be read is a
+  // failure of the worker.
   absl::StatusOr<std::string> TakeResult(const v1::TaskResult& result) {
     switch (result.outcome_case()) {
       case v1::TaskResult::kInline:

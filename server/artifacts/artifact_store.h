@@ -1,5 +1,5 @@
-// ArtifactStore: content-addressed files under one folder, `ab/abcd…` by their SHA-256. A file appears by rename after
-// its bytes and its folder are on disk, and only then gets its row, so what has a row is whole. Thread-safe.
+// ArtifactStore: content-addressed files in one folder, at `ab/abcd…` for their SHA-256. A file appears by rename after
+// its bytes and its folder are on disk, and gets its row only then, so a file with a row is complete. Thread-safe.
 #ifndef FUSION_SERVER_ARTIFACTS_ARTIFACT_STORE_H_
 #define FUSION_SERVER_ARTIFACTS_ARTIFACT_STORE_H_
 
@@ -18,7 +18,7 @@
 
 namespace fusion {
 
-// 64 lower-case hex digits.
+// Whether `text` is 64 lower-case hex digits.
 bool IsDigest(const std::string& text);
 
 struct Artifact {
@@ -28,23 +28,24 @@ struct Artifact {
 
 class ArtifactStore {
  public:
-  // Makes `folder` if needed and empties its `tmp`. `store` outlives this.
+  // Creates `folder` if needed and empties its `tmp`. `store` must outlive the result.
   static absl::StatusOr<std::unique_ptr<ArtifactStore>> Open(const std::string& folder, Store* store);
 
   absl::StatusOr<Artifact> Put(absl::string_view bytes);
-  // Takes over a finished file of the same file system (renames it).
+  // Takes over a finished file on the same file system by renaming it.
   absl::StatusOr<Artifact> Adopt(const std::string& path);
-  // NOT_FOUND naming the digest.
+  // Fails with NOT_FOUND and names the digest.
   absl::StatusOr<std::string> Get(const std::string& digest);
-  // Calls `sink` with pieces of at most `piece_bytes` from `offset` on; stops with its error.
+  // Calls `sink` with pieces of at most `piece_bytes`, beginning at `offset`. Stops at the first error of `sink` and
+  // returns it.
   absl::Status Stream(const std::string& digest, int64_t offset, int64_t piece_bytes,
                       const std::function<absl::Status(absl::string_view)>& sink);
   absl::StatusOr<std::vector<std::string>> Missing(absl::Span<const std::string> digests);
-  // Size, or NOT_FOUND.
+  // Returns the size, or NOT_FOUND.
   absl::StatusOr<int64_t> SizeBytes(const std::string& digest);
-  int64_t FreeBytes() const;  // of the file system; -1 when it does not say
+  int64_t FreeBytes() const;  // of the file system; -1 if it does not report that
 
-  // A file that is being written. Dropping it unfinished leaves nothing.
+  // A file that is being written. Destroying it unfinished leaves nothing behind.
   class Upload {
    public:
     ~Upload();
@@ -52,7 +53,7 @@ class ArtifactStore {
     Upload& operator=(const Upload&) = delete;
     absl::Status Append(absl::string_view bytes);
     int64_t size_bytes() const { return size_bytes_; }
-    // `expected` "" = take what came. DATA_LOSS when the digest differs.
+    // Fails with DATA_LOSS if the digest differs from `expected`. "" accepts any digest.
     absl::StatusOr<Artifact> Finish(const std::string& expected);
 
    private:
@@ -69,7 +70,7 @@ class ArtifactStore {
  private:
   ArtifactStore(std::string folder, Store* store) : folder_(std::move(folder)), store_(store) {}
   std::string PathOf(const std::string& digest) const;
-  // `path` is complete and synced.
+  // `path` must be complete and synced.
   absl::StatusOr<Artifact> Install(const std::string& path, const std::string& digest, int64_t size_bytes);
 
   const std::string folder_;

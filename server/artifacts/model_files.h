@@ -1,4 +1,4 @@
-// From a submission's chunk digests to files that the compiler can open.
+// Turns a submission's chunk digests into files that the compiler can open.
 #ifndef FUSION_SERVER_ARTIFACTS_MODEL_FILES_H_
 #define FUSION_SERVER_ARTIFACTS_MODEL_FILES_H_
 
@@ -16,13 +16,14 @@ inline constexpr int64_t kChunkBytes = 4 << 20;
 inline constexpr int64_t kMaxModelBytes = int64_t{16} << 30;
 inline constexpr int kMaxModelFiles = 10000;
 
-// What can be said without reading: counts, sizes, digests, paths. INVALID_ARGUMENT naming the file.
+// Checks what needs no reading: counts, sizes, digests, paths. Fails with INVALID_ARGUMENT and names the file.
 absl::Status CheckModelFiles(const v1::SubmitRequest& request);
 
-// All chunks are here, else FAILED_PRECONDITION naming the first missing digests.
+// Checks that all chunks are present. Fails with FAILED_PRECONDITION and names the first missing digests.
 absl::Status CheckChunksPresent(const v1::SubmitRequest& request, ArtifactStore& artifacts);
 
-// Writes the files beneath `folder` (made here) under names of our own; no name from outside reaches the file system.
+// Creates `folder` and writes the files there under names that the server chooses; no name from outside reaches the
+// file system.
 absl::StatusOr<ModelFiles> AssembleModel(const v1::SubmitRequest& request, ArtifactStore& artifacts,
                                          const std::string& folder);
 

@@ -1,5 +1,5 @@
-// EventHub: tells watchers that a job has new events in the store. Carries no data, so that a slow watcher costs no
-// memory: it reads the store at its own pace.
+// EventHub: tells watchers that the store has new events of a job. It carries no data, so a slow watcher costs no
+// memory: the watcher reads the store at its own pace.
 #ifndef FUSION_SERVER_JOBS_EVENT_HUB_H_
 #define FUSION_SERVER_JOBS_EVENT_HUB_H_
 
@@ -15,12 +15,12 @@ namespace fusion {
 
 class EventHub {
  public:
-  // `wake` is called on the notifying thread, with the hub locked: it must be short and must not call the hub.
+  // `wake` is called on the notifying thread while the hub is locked, so it must be short and must not call the hub.
   int64_t Subscribe(const std::string& job_id, std::function<void()> wake);
-  // When this returns, the callback is not running and will not run.
+  // After this returns, the callback is not running and will not run.
   void Unsubscribe(int64_t token);
   void Notify(const std::string& job_id);
-  // Wakes all; from now on closed() is true.
+  // Wakes all watchers; from then on closed() is true.
   void Close();
   bool closed() const;
 

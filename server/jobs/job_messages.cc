@@ -170,7 +170,7 @@ v1::Job JobToProto(const JobRow& row) {
 }
 
 std::string NewJobId() {
-  static constexpr char kAlphabet[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";  // Crockford's: nothing looks alike
+  static constexpr char kAlphabet[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";  // Crockford's: no two look alike
   unsigned char bytes[10];
   for (size_t filled = 0; filled < sizeof bytes;) {
     const ssize_t got = getrandom(bytes + filled, sizeof bytes - filled, 0);

@@ -1,4 +1,4 @@
-// Between the compiler's types, the store's rows and the wire's messages.
+// Converts between the compiler's types, the store's rows and the wire's messages.
 #ifndef FUSION_SERVER_JOBS_JOB_MESSAGES_H_
 #define FUSION_SERVER_JOBS_JOB_MESSAGES_H_
 
@@ -12,20 +12,20 @@
 
 namespace fusion {
 
-// Fills defaults and checks ranges: INVALID_ARGUMENT naming the option.
+// Fills defaults and checks ranges. Fails with INVALID_ARGUMENT and names the option.
 absl::StatusOr<CompileOptions> OptionsFromProto(const v1::CompileOptionsProto& proto,
                                                 const std::vector<std::string>& planners);
 
-// What a compilation's answer depends on. The model's name does not enter.
+// Returns a key of everything that a compilation's answer depends on. The model's name is not part of it.
 std::string JobKey(const v1::SubmitRequest& request, const CompileOptions& options, const std::string& fingerprint);
 
 v1::Account AccountToProto(const CompileAccount& account);
 v1::RewriteProto RewriteToProto(const RewriteAccount& rewrite);
 v1::Job JobToProto(const JobRow& row);
-v1::ErrorInfo ErrorToProto(const absl::Status& status);  // message cut at 4 KiB
+v1::ErrorInfo ErrorToProto(const absl::Status& status);  // cuts the message at 4 KiB
 std::string CutMessage(absl::string_view message);       // at 4 KiB, on a character boundary
 
-// "j-7Q2M…": 10 characters of 32, from the system's random source.
+// Returns "j-7Q2M…": 10 characters from an alphabet of 32, drawn from the system's random source.
 std::string NewJobId();
 
 }  // namespace fusion

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kMaxPlansAtOnce = 4;
 constexpr size_t kMaxPlanJsonBytes = 3 << 20;
-constexpr size_t kMaxRewriteBytes = 512 << 10;  // together within gRPC's 4 MiB a message
+constexpr size_t kMaxRewriteBytes = 512 << 10;  // all together; gRPC limits a message to 4 MiB
 
 int64_t NowMs() { return absl::ToUnixMillis(absl::Now()); }
 
@@ -103,7 +103,7 @@ absl::StatusOr<std::optional<AttachedWorker>> JobRunner::KnownDevice(const std::
 
 absl::Status JobRunner::TakeProfiledRates(DeviceModel* device) {
   ASSIGN_OR_RETURN(const std::vector<DeviceRow> rows, store_->Devices(device->Fingerprint()));
-  if (rows.empty()) return absl::OkStatus();  // planned for without a worker
+  if (rows.empty()) return absl::OkStatus();  // no worker has measured this device
   ASSIGN_OR_RETURN(const DeviceModel profiled, DeviceModelFromJson(rows[0].model_json));
   *device = device->WithRatesOf(profiled);
   return absl::OkStatus();
@@ -290,7 +290,8 @@ void JobRunner::Run(const std::string& job_id, const std::shared_ptr<std::atomic
   });
   const absl::Time start = absl::Now();
   auto cancelled = [&] { return stopping_ || cancel->load(); };
-  // The farm itself tells its waiters of a shutdown, so that their tasks stay for the next start.
+  // The farm ends waits at a shutdown itself, so that tasks stay for the next start. Its waiters therefore ask only
+  // this.
   auto cancelled_by_user = [&] { return cancel->load(); };
   ProgressThrottle throttle(absl::Now);
   auto progress = [&](const ProgressEvent& event) {
@@ -314,10 +315,10 @@ void JobRunner::Run(const std::string& job_id, const std::shared_ptr<std::atomic
     }
     metrics_->Observe(Metric::kJobDuration, absl::ToDoubleSeconds(absl::Now() - start), {{"stage", "all"}});
   }
-  // Interrupted by the shutdown, not by the user: the row stays unfinished and the next start takes it up.
+  // The shutdown interrupted the job, not the user: the row stays unfinished, and the next start takes it up.
   if (!outcome.ok() && stopping_ && !cancel->load()) return;
   if (!outcome.ok() && cancel->load()) outcome = absl::CancelledError("cancelled");
-  // A full disk must not leave the job without an end: watchers wait for it.
+  // A full disk must not leave the job unfinished, because watchers wait for its end.
   for (absl::Status finished = Finish(*job, outcome, account_proto, result); !finished.ok();) {
     if (stopping_ || finished.code() == absl::StatusCode::kFailedPrecondition) return;
     if (outcome.ok()) outcome = finished;
@@ -399,7 +400,8 @@ void JobRunner::AppendEvent(const std::string& job_id, const ProgressEvent& even
   v1::JobEvent proto = MakeEvent(state, event.stage, event.message);
   proto.set_done(event.done);
   proto.set_total(event.total);
-  // Progress that cannot be written is not worth a job; the job's end will meet the same disk.
+  // A progress event that cannot be written does not fail the job. If the disk is full, the end of the job meets that
+  // error, too.
   if (store_->AppendJobEvent(job_id, proto.SerializeAsString()).ok()) hub_.Notify(job_id);
 }
 

@@ -1,7 +1,7 @@
-// JobRunner: takes submissions, runs compilations on threads of its own, and keeps their rows and events.
+// JobRunner: takes submissions, runs compilations on its own threads, and stores their rows and events.
 //
-// A job is a row before its submission is answered. Identical submissions in flight share one job; one that has been
-// compiled before is answered from the results table. After a crash the jobs that were not final start again. Stop()
+// A submission is answered only after the job has a row. Identical submissions in flight share one job; a submission
+// that was compiled before is answered from the results table. After a crash, unfinished jobs start again. Stop()
 // leaves unfinished jobs to the next start.
 #ifndef FUSION_SERVER_JOBS_JOB_RUNNER_H_
 #define FUSION_SERVER_JOBS_JOB_RUNNER_H_
@@ -26,7 +26,7 @@
 
 namespace fusion {
 
-// fusion::Compile and fusion::PlanOnly, or what a test puts in their place.
+// fusion::Compile and fusion::PlanOnly, or a test's replacements.
 struct CompilerFunctions {
   std::function<absl::StatusOr<CompileAccount>(const ModelFiles&, const CompileOptions&, const CompileContext&,
                                                const std::string& bundle_path)>
@@ -40,10 +40,10 @@ struct CompilerFunctions {
 struct JobRunnerOptions {
   std::string work_folder;  // emptied at start; on the artifact store's file system
   int compile_threads = 2;
-  // How long a submission waits for the first worker after the server's start before it judges the target.
+  // After the server's start, a submission waits this long for the first worker before its target is judged.
   absl::Duration first_worker_grace = absl::Seconds(5);
-  // May a worker for this kind of device attach soon, because fusiond is looking for the device or starting its worker?
-  // A submission for it then waits for as long. Thread-safe; may be empty.
+  // Returns whether a worker for this kind of device may attach soon, because fusiond is looking for the device or is
+  // starting its worker. A submission for that kind then keeps waiting. Must be thread-safe; may be empty.
   std::function<bool(const std::string& kind)> is_expected;
 };
 
@@ -55,16 +55,16 @@ class JobRunner {
 
   const std::vector<std::string>& planners() const { return compiler_.planners; }
 
-  // Queues the unfinished jobs of the store and starts the threads.
+  // Queues the store's unfinished jobs and starts the threads.
   absl::Status Start();
-  // Takes nothing new, lets compilations end without touching their rows. The farm is to be stopped next, as
-  // compilations may be waiting for it; then Stop joins. Both idempotent.
+  // Accepts no new jobs, and lets compilations end without changing their rows. Compilations may be waiting for the
+  // farm, so the caller stops the farm next; then Stop joins the threads. Both are idempotent.
   void BeginStop();
   void Stop();
 
   absl::StatusOr<v1::SubmitResponse> Submit(const v1::SubmitRequest& request, const std::function<bool()>& hung_up);
   absl::StatusOr<v1::PlanResponse> Plan(const v1::SubmitRequest& request, const std::function<bool()>& hung_up);
-  // The job as it is afterwards; a running one ends a little later. Final jobs stay what they are.
+  // Returns the job as it is afterwards; a running job ends a little later. A final job does not change.
   absl::StatusOr<JobRow> Cancel(const std::string& job_id);
   EventHub& hub() { return hub_; }
   const ProfileSources& sources() const { return sources_; }
@@ -72,14 +72,15 @@ class JobRunner {
  private:
   struct Checked {
     CompileOptions options;
-    AttachedWorker device;  // without fingerprint: nobody knows the device yet
+    AttachedWorker device;  // without a fingerprint: the device is not known yet
   };
   absl::StatusOr<Checked> Check(const v1::SubmitRequest& request, const std::function<bool()>& hung_up);
-  // Attached, else the last one of that kind that the store remembers, else one of which figures are kept.
+  // Returns the attached worker, else the worker of that kind that the store saw last, else a device whose model is
+  // stored.
   absl::StatusOr<std::optional<AttachedWorker>> KnownDevice(const std::string& target);
-  // Was the bundle planned by estimates alone, though a worker is here that measures?
+  // Returns whether the bundle was planned by estimates only, although a worker that measures is attached now.
   bool CouldBeMeasuredNow(const ResultRow& result, const AttachedWorker& device) const;
-  // The profile database's rates for this kind of device in place of its own.
+  // Replaces the device's rates with those that the profile database holds for this kind of device.
   absl::Status TakeProfiledRates(DeviceModel* device);
   void Loop();
   void Run(const std::string& job_id, const std::shared_ptr<std::atomic<bool>>& cancel);

@@ -1,5 +1,5 @@
-// ProgressThrottle: which progress events of a job are worth a row. A new stage, a stage's end and news in words after
-// a quiet moment pass; a flood is thinned to ten a second.
+// ProgressThrottle: decides which progress events of a job are stored. A new stage, the end of a stage, and an event
+// after a quiet moment pass; a flood of events is thinned to ten per second.
 #ifndef FUSION_SERVER_JOBS_PROGRESS_THROTTLE_H_
 #define FUSION_SERVER_JOBS_PROGRESS_THROTTLE_H_
 

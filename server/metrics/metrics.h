@@ -1,4 +1,4 @@
-// Metrics: every series of the server, declared once in kFamilies (metrics.cc) with its help line. No label carries a
+// Metrics: every series of the server, declared once in kFamilies (metrics.cc) with its help line. No label contains a
 // job, model, user or kernel.
 #ifndef FUSION_SERVER_METRICS_METRICS_H_
 #define FUSION_SERVER_METRICS_METRICS_H_
@@ -46,15 +46,15 @@ class Metrics {
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
-  // Thread-safe. The kind of call must fit the kind of metric (counter, gauge, histogram).
+  // Thread-safe. The call must match the metric's kind (counter, gauge, histogram).
   void Count(Metric metric, const Labels& labels = {}, double by = 1);
   void Set(Metric metric, double value, const Labels& labels = {});
   void Observe(Metric metric, double value, const Labels& labels = {});
   double Value(Metric metric, const Labels& labels = {});  // of a counter or gauge; for tests and statistics
 
-  // Serves /metrics on `address` ("127.0.0.1:9464", port 0 = any); returns the port.
+  // Serves /metrics on `address` ("127.0.0.1:9464"; port 0: any free port) and returns the port.
   absl::StatusOr<int> Serve(const std::string& address);
-  std::string Text() const;  // the exposition
+  std::string Text() const;  // in Prometheus' text format
 
  private:
   struct State;

@@ -200,7 +200,7 @@ void Farm::PumpOnce() {
     UpdateMetrics();
   }
 
-  // Until the rows are on disk nothing of this round happened, for anyone.
+  // Nobody may see any effect of this round until its rows are on disk.
   absl::Status saved = store_->PutTasks(rows);
   while (!saved.ok() && !stopping) {
     absl::SleepFor(absl::Seconds(1));
@@ -224,7 +224,7 @@ absl::StatusOr<std::vector<FarmOutcome>> Farm::RunAll(absl::Span<const FarmTask>
   std::vector<FarmOutcome> outcomes(tasks.size());
   std::vector<TaskRow> rows;
   std::vector<std::string> ids;
-  // Workers begin with the first while the last payload is still being written.
+  // Tasks are added one by one, so that workers start with the first while later payloads are still being written.
   for (const FarmTask& task : tasks) {
     const absl::StatusOr<Artifact> payload = artifacts_->Put(task.payload);
     absl::MutexLock lock(&mutex_);

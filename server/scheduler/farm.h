@@ -1,6 +1,6 @@
-// Farm: the scheduler with its thread, its store and its waiters. Compilations ask it to run tasks and block; workers
-// ask it for work through polls. One pump thread persists every change of the scheduler in one transaction and only
-// then answers polls and wakes compilations, so that nothing visible outside can be lost by a crash.
+// Farm: the scheduler with its thread, its store and its waiters. Compilations ask it to run tasks, and block; workers
+// poll it for work. One pump thread stores every change of the scheduler in one transaction, and only then answers
+// polls and wakes compilations. A crash therefore loses nothing that was visible outside.
 #ifndef FUSION_SERVER_SCHEDULER_FARM_H_
 #define FUSION_SERVER_SCHEDULER_FARM_H_
 
@@ -27,15 +27,15 @@ namespace fusion {
 std::string BuildRequirement(const std::string& kind);                                    // "build:cpu"
 std::string MeasureRequirement(const std::string& kind, const std::string& fingerprint);  // "measure:cpu:<fp>"
 
-// The workers that fusiond starts itself, one for a kind of device, cannot outlive it: their leases end with the
-// server. "local" for cpu, else "local-opencl".
+// The workers that fusiond starts itself, one for each kind of device, cannot outlive it, so their leases end with the
+// server. Their names are "local" for cpu and "local-opencl" etc. for other kinds.
 std::string LocalWorkerName(const std::string& kind);
 bool IsLocalWorkerName(const std::string& name);
 
 struct AttachedWorker {
   std::string id, name, version, toolchain;
   std::set<std::string> toolchain_kinds;
-  std::set<std::string> measure_kinds;  // empty: it only builds; then the device has no kind and no fingerprint
+  std::set<std::string> measure_kinds;  // empty: the worker only builds, and its device has no kind and no fingerprint
   DeviceModel device;
   std::string fingerprint;
   std::string info;  // serialised v1.WorkerInfo, for listing
@@ -49,7 +49,7 @@ struct FarmTask {
 };
 
 struct FarmOutcome {
-  absl::Status status;  // not OK: poisoned (the message is the evidence), or nobody was there to do it
+  absl::Status status;  // if not OK: the task is poisoned (the message is the evidence), or no worker could do it
   std::string result;
   std::string worker, toolchain;
 };
@@ -58,15 +58,15 @@ struct FarmWait {
   std::function<bool()> cancelled;                                                // may be empty
   std::function<void(int64_t done, int64_t total, const std::string&)> progress;  // may be empty
   absl::Duration queue_timeout =
-      absl::Minutes(10);  // without a worker that could do the task; then FAILED_PRECONDITION
+      absl::Minutes(10);  // without a worker that could do the task; after that the wait fails with FAILED_PRECONDITION
 };
 
-// Makes a result's content durable (a measurement, binaries) before its task is done. An error rejects the result: the
-// worker's attempt has failed.
+// Makes the content of a result (a measurement, binaries) durable before its task is done. An error rejects the result,
+// and the worker's attempt has failed.
 using ResultAcceptor =
     std::function<absl::Status(const TaskRow& task, const std::string& result, const AttachedWorker& worker)>;
 
-// What a poll is answered.
+// The answer to a poll.
 struct FarmAnswer {
   absl::Status status;
   std::optional<TaskRow> task;
@@ -75,15 +75,15 @@ struct FarmAnswer {
 
 struct FarmPoll {
   std::string worker_id;
-  // What the worker said it runs, and how it ended if it did.
+  // The task that the worker says it runs, and how it ended, if it did.
   std::string task_id;
   int64_t fence = 0;
   bool finished = false;
-  absl::StatusOr<std::string> result = absl::UnknownError("unset");  // bytes
+  absl::StatusOr<std::string> result = absl::UnknownError("unset");  // the bytes of the result
   bool draining = false;
   absl::Duration max_wait;
   std::function<void(const FarmAnswer&)> reply;  // called once, on the pump thread
-  std::shared_ptr<std::atomic<bool>> gone;       // set when the caller hung up; the reply is still called
+  std::shared_ptr<std::atomic<bool>> gone;       // set when the caller hung up; `reply` is still called
 };
 
 class Farm {
@@ -91,32 +91,34 @@ class Farm {
   Farm(Store* store, ArtifactStore* artifacts, Metrics* metrics, ResultAcceptor acceptor, SchedulerConfig config = {});
   ~Farm();
 
-  // Takes up unfinished tasks of the store. Before Start.
+  // Restores the store's unfinished tasks. Call it before Start.
   absl::Status Restore();
   void Start();
-  // Answers all polls with "idle" (a running task goes on), fails all waits with UNAVAILABLE and leaves their tasks as
-  // they are, for the next start. Idempotent.
+  // Answers all polls with "idle" (a running task goes on), and fails all waits with UNAVAILABLE. Their tasks stay
+  // unchanged for the next start. Idempotent.
   void Stop();
 
-  // Worker side. Register before the first Poll of a worker, and when what it says of itself changes.
+  // For workers. Call Register before a worker's first Poll, and again when the worker's description changes.
   absl::Status Register(AttachedWorker worker);
-  // Attached under exactly this serialised WorkerInfo.
+  // Returns whether the worker is attached with exactly this serialised WorkerInfo.
   bool IsRegistered(const std::string& worker_id, const std::string& info) const;
-  // May block on the disk for a result; not to be called on a thread of gRPC.
+  // May block on the disk for a result, so it must not be called on a thread of gRPC.
   void Poll(FarmPoll poll);
   void HungUp(const std::string& worker_id);
 
-  // Compiler side: blocks until each task has an outcome (parallel to `tasks`). CANCELLED, UNAVAILABLE at shutdown.
+  // For the compiler. Blocks until each task has an outcome (parallel to `tasks`). Fails with CANCELLED, or with
+  // UNAVAILABLE at shutdown.
   absl::StatusOr<std::vector<FarmOutcome>> RunAll(absl::Span<const FarmTask> tasks, const FarmWait& wait);
 
-  // That are attached, idle or not.
+  // Counts attached workers, idle or not.
   int WorkersThatOffer(const std::string& requirement) const;
-  // Device model of an attached worker that measures the target's kind and, if it names one, its architecture.
+  // Returns an attached worker, with its device model, that measures the target's kind and, if the target names one,
+  // its architecture.
   std::optional<AttachedWorker> FindDevice(const std::string& target) const;
-  // Waits until there is one, or `timeout`.
+  // Waits for such a worker until `timeout`.
   std::optional<AttachedWorker> AwaitDevice(const std::string& target, absl::Duration timeout,
                                             const std::function<bool()>& cancelled = nullptr) const;
-  // "cpu", "cuda"…; "none" when no worker measures anything.
+  // Returns "cpu", "cuda" and so on; "none" if no worker measures anything.
   std::string AttachedKinds() const;
   struct WorkerStatusRow {
     AttachedWorker worker;
@@ -132,9 +134,9 @@ class Farm {
     absl::Time until;
   };
   void Pump();
-  // One round: time, assignments, persistence, answers.
+  // Runs one round: time, assignments, storing, answers.
   void PumpOnce();
-  // Judges what a finished poll brings: the digest of a good result, else the error of the attempt.
+  // Checks a finished poll. Returns the digest of a good result, else the error of the attempt.
   absl::StatusOr<std::string> TakeResult(const FarmPoll& poll);
   void UpdateMetrics() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<AttachedWorker> FindDeviceLocked(const std::string& target) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -155,7 +157,7 @@ class Farm {
   Scheduler scheduler_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, AttachedWorker> attached_ ABSL_GUARDED_BY(mutex_);
   std::vector<HeldPoll> polls_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, TaskRow> durable_ ABSL_GUARDED_BY(mutex_);  // final rows that are committed, by task id
+  std::map<std::string, TaskRow> durable_ ABSL_GUARDED_BY(mutex_);  // stored final rows, by task id
   SchedulerCounts reported_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> reported_kinds_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;

@@ -16,7 +16,7 @@
 namespace fusion {
 namespace {
 
-constexpr size_t kUnitsPerTask = 8;  // enough for a worker's cores, few enough to share among workers
+constexpr size_t kUnitsPerTask = 8;  // enough for one worker's cores, few enough to share the units among workers
 constexpr size_t kUnitBytesPerTask = 1 << 20;
 constexpr size_t kMaxStoredSamples = 64;
 
@@ -66,7 +66,7 @@ absl::StatusOr<MeasurementRow> ToRow(const v1::MeasureItem& item, const v1::Meas
   row.samples = static_cast<int64_t>(samples.size());
   row.min_ns = samples.front(), row.median_ns = Quantile(samples, 0.5);
   row.p90_ns = Quantile(samples, 0.9);
-  // The worker's own medians correct for the peak sample beside each sample; they count when they are plausible.
+  // The worker's own median corrects each sample with a nearby sample of the peak rate. It is used if it is plausible.
   if (measured.median_ns() >= row.min_ns * 0.5 && measured.median_ns() <= samples.back() * 2) {
     row.median_ns = measured.median_ns();
   }
@@ -121,7 +121,7 @@ absl::StatusOr<std::vector<std::string>> FarmToolchain::Build(absl::Span<const B
   for (const BuildUnit& unit : units) keys.push_back(BuildUnitKey(unit));
   ASSIGN_OR_RETURN(auto known, job_.store->FindBuilds(keys));
   std::vector<std::string> binaries(units.size());
-  std::vector<size_t> first_missing;  // units to be built, equal ones once
+  std::vector<size_t> first_missing;  // units that must be built; equal units once
   std::unordered_map<std::string, size_t> first_of_key;
   for (size_t i = 0; i < units.size(); ++i) {
     if (known[i].has_value()) {
@@ -273,7 +273,7 @@ absl::StatusOr<std::vector<LatencyAnswer>> FarmOracle::Latency(absl::Span<const 
                   std::min(job_.queue_timeout, absl::Duration(absl::Seconds(45)))};
     ASSIGN_OR_RETURN(std::vector<FarmOutcome> outcomes, job_.farm->RunAll(tasks, wait));
     ASSIGN_OR_RETURN(auto measured, job_.store->ElectedLatencies(open_keys));
-    // Where nothing was ever measured, it is the worker that cannot, not the kernel.
+    // If nothing was ever measured, the worker cannot measure; the kernel is not the reason.
     const bool can_measure = job_.sources->measured > 0 ||
                              std::any_of(measured.begin(), measured.end(), [](const auto& m) { return m.has_value(); });
     int64_t failed = 0;
@@ -282,7 +282,7 @@ absl::StatusOr<std::vector<LatencyAnswer>> FarmOracle::Latency(absl::Span<const 
         answers[open[t]] = {*measured[t], LatencySource::kMeasured};
         continue;
       }
-      const absl::Status& status = outcomes[task_of[t]].status;  // FAILED_PRECONDITION: no worker was there
+      const absl::Status& status = outcomes[task_of[t]].status;  // FAILED_PRECONDITION: there was no worker
       if (can_measure && !absl::IsFailedPrecondition(status)) answers[open[t]].source = LatencySource::kFailed;
       if (failed++ == 0) {
         job_.progress({"profiling", static_cast<int64_t>(open.size()), static_cast<int64_t>(open.size()),

@@ -1,10 +1,10 @@
-// The two kinds of tasks that a compilation farms out, as the compiler's interfaces.
+// The two kinds of tasks that a compilation gives to workers, behind the compiler's interfaces.
 //
-// FarmToolchain: units whose binaries are in the database are answered from there; the others travel in groups to any
-// worker with the toolchain. Without one it waits, saying so, until the queue timeout.
-// FarmOracle: database, else a worker that measures, else the cost model. A measurement that is given up is answered by
-// the model and said in the progress message.
-// Both live for one job; all functions of one object are called from one thread.
+// FarmToolchain returns binaries that are in the database. It sends the other units in groups to any worker with the
+// toolchain. If there is none, it says so and waits until the queue timeout.
+// FarmOracle answers from the database, else from a worker that measures, else from the cost model. If a measurement is
+// given up, the model answers and the progress message says so.
+// Both live for one job; one thread calls all functions of an object.
 #ifndef FUSION_SERVER_SCHEDULER_FARM_TASKS_H_
 #define FUSION_SERVER_SCHEDULER_FARM_TASKS_H_
 
@@ -20,7 +20,7 @@
 
 namespace fusion {
 
-// How this server answered latency questions since its start.
+// Counts how this server has answered latency questions since its start.
 struct ProfileSources {
   std::atomic<int64_t> database{0}, measured{0}, model{0};
 };
@@ -31,7 +31,7 @@ struct FarmJob {
   ArtifactStore* artifacts = nullptr;
   Metrics* metrics = nullptr;
   ProfileSources* sources = nullptr;
-  AttachedWorker device;  // of the target; its model and fingerprint
+  AttachedWorker device;  // the target's device, with its model and fingerprint
   int threads = 1;
   absl::Duration queue_timeout = absl::Minutes(10);
   std::function<bool()> cancelled;
@@ -63,11 +63,11 @@ class FarmOracle : public LatencyOracle {
   const FarmJob& job_;
 };
 
-// The ResultAcceptor of both kinds: parses the untrusted result, checks it, and stores measurements and binaries.
+// The ResultAcceptor of both kinds. Parses the untrusted result, checks it, and stores measurements and binaries.
 absl::Status AcceptTaskResult(Store& store, ArtifactStore& artifacts, const TaskRow& task, const std::string& result,
                               const AttachedWorker& worker);
 
-// Identifies what a unit's binary depends on.
+// Returns a key of everything that a unit's binary depends on.
 std::string BuildUnitKey(const BuildUnit& unit);
 
 }  // namespace fusion

@@ -1,4 +1,4 @@
-// How far the cost model is from what this server's database holds of a device ("": of all).
+// Computes how far the cost model is from the measurements of a device ("": of all devices) in this server's database.
 #ifndef FUSION_SERVER_SCHEDULER_MODEL_ERROR_OF_H_
 #define FUSION_SERVER_SCHEDULER_MODEL_ERROR_OF_H_
 

@@ -9,7 +9,7 @@ namespace {
 
 bool IsFinalTask(const TaskRow& row) { return row.state > TaskPhase::kLeased; }
 
-// A build that fails for its text fails everywhere.
+// A build that fails because of its source text fails on every worker.
 bool IsDeterministic(const TaskRow& row, const absl::Status& error) {
   return row.kind == TaskType::kBuild &&
          (error.code() == absl::StatusCode::kInternal || error.code() == absl::StatusCode::kInvalidArgument);
@@ -51,7 +51,8 @@ std::string Scheduler::Add(TaskRow row, absl::Time now) {
     return known->second;
   }
   row.id = absl::StrCat("t-", row.key.substr(0, 24));
-  // A final task of the same key that someone still reads keeps its id; this one is another attempt at the question.
+  // A final task with the same key that someone still reads keeps its id. This task is a new attempt and gets another
+  // id.
   while (tasks_.count(row.id)) absl::StrAppend(&row.id, "+");
   row.attempts = 0, row.fence = 0;
   row.worker.clear(), row.result_digest.clear(), row.evidence.clear();
@@ -88,7 +89,7 @@ void Scheduler::Seen(const std::string& worker_id, std::set<std::string> offers,
   worker.view.draining = draining;
   worker.view.last_seen = now;
   worker.connected = true;
-  if (worker.view.task_id.empty()) {  // a lease from before a restart
+  if (worker.view.task_id.empty()) {  // may hold a lease from before a restart
     for (const auto& [id, task] : tasks_) {
       if (task.row.state == TaskPhase::kLeased && task.row.worker == worker_id) worker.view.task_id = id;
     }
@@ -152,7 +153,7 @@ void Scheduler::EndAttempt(LiveTask& task, const std::string& evidence, bool fin
 }
 
 bool Scheduler::MayTry(const LiveTask& task, const std::string& worker_id, absl::Time now) const {
-  if (task.waiters == 0) return false;  // restored, and nobody has asked again yet
+  if (task.waiters == 0) return false;  // restored, and nobody has asked for it again yet
   if (!task.tried.count(worker_id)) return true;
   return std::none_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
     const WorkerView& other = entry.second.view;

@@ -1,11 +1,11 @@
-// Scheduler: which worker does which task next. A pure state machine: no thread, no clock, no store; the caller passes
-// the time, persists what TakeChanged() returns before anything of it becomes visible outside, and locks.
+// Scheduler: decides which worker does which task next. It is a pure state machine without thread, clock or store. The
+// caller passes the time, stores what TakeChanged() returns before any of it becomes visible outside, and locks.
 //
-// A task waits in state kQueued until a worker that offers its requirement asks; then it is leased under a fence number
-// that no earlier lease of any task had. The lease is renewed by heartbeats. A lease that runs out and a failed attempt
-// put the task back, preferably for a worker that has not tried it, until `max_attempts`; then it is kPoisoned and its
-// evidence tells each attempt. Tasks with equal keys are one task with several waiters; without a waiter it is
-// cancelled.
+// A task waits in state kQueued until a worker that offers its requirement asks for work. The worker leases it under a
+// fence number that no earlier lease of any task had. Heartbeats renew the lease. When a lease expires or an attempt
+// fails, the task is queued again, preferably for a worker that has not tried it. After `max_attempts` attempts it is
+// kPoisoned, and its evidence describes each attempt. Tasks with equal keys are one task with several waiters; a task
+// without waiters is cancelled.
 #ifndef FUSION_SERVER_SCHEDULER_SCHEDULER_H_
 #define FUSION_SERVER_SCHEDULER_SCHEDULER_H_
 
@@ -30,7 +30,7 @@ struct SchedulerConfig {
 
 struct WorkerView {
   std::string id;
-  std::set<std::string> offers;  // requirements it fulfils
+  std::set<std::string> offers;  // the requirements that it fulfils
   bool draining = false;
   std::string task_id;  // "" = idle
   absl::Time last_seen;
@@ -45,39 +45,40 @@ class Scheduler {
  public:
   Scheduler(const SchedulerConfig& config, int64_t last_fence) : config_(config), last_fence_(last_fence) {}
 
-  // A task from before a restart, without waiter. A leased one keeps its worker and fence for a heartbeat and a
-  // half from `now`, so that a worker that lives reconnects and delivers.
+  // Adds a task from before a restart, without a waiter. A leased task keeps its worker and fence for one and a half
+  // heartbeats from `now`, so that a living worker can reconnect and deliver.
   void Restore(const TaskRow& row, absl::Time now);
 
-  // Adds one waiter to the task with row.key, making it if needed. Returns its id.
+  // Adds one waiter to the task with row.key, and creates the task if needed. Returns the task's id.
   std::string Add(TaskRow row, absl::Time now);
-  // A waiter leaves; the last one cancels a task that is not final, and forgets one that is.
+  // Removes a waiter. If it was the last one, cancels the task if it is not final, and forgets it.
   void Release(const std::string& task_id, absl::Time now);
-  // nullptr: unknown. Valid until the next change.
+  // Returns nullptr for an unknown task. The pointer is valid until the next change.
   const TaskRow* Find(const std::string& task_id) const;
 
-  // A worker speaks: it exists and offers this.
+  // Records that the worker exists and what it offers.
   void Seen(const std::string& worker_id, std::set<std::string> offers, bool draining, absl::Time now);
-  // A worker's connection is gone: no task for it until it is seen again. What it runs keeps its lease.
+  // Records that the worker's connection is gone: it gets no task until it is seen again. Its running task keeps its
+  // lease.
   void Disconnected(const std::string& worker_id);
-  // Renews the lease. False: no such lease (any more); the worker must drop the task.
+  // Renews the lease. Returns false if there is no such lease (any more); the worker must then drop the task.
   bool Renew(const std::string& worker_id, const std::string& task_id, int64_t fence, absl::Time now);
-  // The fence is that of the present lease.
+  // Returns whether `fence` is that of the present lease.
   bool Holds(const std::string& task_id, int64_t fence) const;
-  // Results of a lease; false and without effect when the fence is old.
+  // Record the end of a lease. They return false and do nothing if the fence is old.
   bool Complete(const std::string& task_id, int64_t fence, const std::string& result_digest, absl::Time now);
   bool Fail(const std::string& task_id, int64_t fence, const absl::Status& error, absl::Time now);
 
-  // What this worker should be doing: the lease it has (delivered again if the answer was lost), else the oldest queued
-  // task that fits, else nothing.
+  // Returns the task that this worker shall run: its leased task (delivered again in case the answer was lost), else
+  // the oldest queued task that fits, else nothing.
   std::optional<TaskRow> Assign(const std::string& worker_id, absl::Time now);
-  // Expires leases and forgets workers that were not seen for ten leases.
+  // Expires leases. Forgets idle workers that were not seen for ten lease periods.
   void Tick(absl::Time now);
 
-  // Rows that changed since the last call, to be persisted.
+  // Returns the rows that changed since the last call; the caller stores them.
   std::vector<TaskRow> TakeChanged();
 
-  // Seen within the last lease, connected and not draining.
+  // Counts workers that were seen within the last lease period, are connected and are not draining.
   int WorkersThatOffer(const std::string& requirement, absl::Time now) const;
   bool IsLive(const WorkerView& worker, absl::Time now) const;
   std::vector<WorkerView> Workers() const;
@@ -92,7 +93,7 @@ class Scheduler {
     absl::Time queued_at, lease_until;
     std::set<std::string> tried;
     int waiters = 0;
-    int64_t order = 0;  // of arrival: first come, first served, also after a retry
+    int64_t order = 0;  // order of arrival: first come, first served, also after a retry
   };
   struct LiveWorker {
     WorkerView view;
@@ -108,11 +109,11 @@ class Scheduler {
   int64_t last_fence_;
   int64_t next_order_ = 0;
   std::map<std::string, LiveTask> tasks_;                         // by id
-  std::map<std::string, std::string> by_key_;                     // key to id, of tasks that are not final
+  std::map<std::string, std::string> by_key_;                     // key to id, for tasks that are not final
   std::map<std::string, std::map<int64_t, std::string>> queued_;  // requirement to (order to id)
   std::map<std::string, LiveWorker> workers_;
   std::set<std::string> changed_;
-  std::vector<TaskRow> forgotten_changes_;  // changed rows of tasks that are gone already
+  std::vector<TaskRow> forgotten_changes_;  // changed rows of tasks that are already forgotten
   SchedulerCounts counts_;
 };
 

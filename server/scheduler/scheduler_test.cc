@@ -53,7 +53,7 @@ TEST_F(SchedulerTest, ABatchIsSpreadOverAllWorkersOneTaskEach) {
   std::set<std::string> ids;
   for (const auto& [worker, task] : held) ids.insert(task.id);
   EXPECT_EQ(ids.size(), 3);
-  // Whoever is done first takes what is left.
+  // The worker that finishes first gets the remaining task.
   EXPECT_TRUE(scheduler_.Complete(held["w2"].id, held["w2"].fence, "digest", now_));
   EXPECT_EQ(scheduler_.Assign("w2", now_)->key, "d");
   EXPECT_TRUE(scheduler_.Complete(held["w1"].id, held["w1"].fence, "digest", now_));

@@ -1,5 +1,5 @@
-// A compiler for tests of the service: asks real questions and builds real units through the interfaces it is given,
-// and writes a file that says what it did. The first line of the model is its command:
+// A compiler for tests of the service. It asks real questions and builds real units through the interfaces that it is
+// given, and writes a file that records what it did. The first line of the model is its command:
 //   ok | fail WORDS | slow (waits until cancelled) | ask N (N latency questions), compare N (the same in one group),
 //   then "build N"
 #ifndef FUSION_SERVER_TESTING_FAKE_COMPILE_H_
@@ -16,7 +16,7 @@ absl::StatusOr<CompileAccount> FakeCompile(const ModelFiles& files, const Compil
 absl::StatusOr<PlanReport> FakePlan(const ModelFiles& files, const CompileOptions& options,
                                     const CompileContext& context);
 
-// Knows the rules "factor" and "other".
+// Knows the rules "factor" and "other" only.
 absl::Status FakeCheckRule(const std::string& id);
 
 }  // namespace fusion

@@ -160,7 +160,7 @@ void FakeWorker::Loop() {
     if (!response.has_task()) continue;
     const v1::Task& task = response.task();
     absl::StatusOr<std::string> payload = client_.TryReadBlob(task.payload_digest());
-    while (!payload.ok() && !stopping_) {  // the server restarts
+    while (!payload.ok() && !stopping_) {  // the server may be restarting
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       payload = client_.TryReadBlob(task.payload_digest());
     }

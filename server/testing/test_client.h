@@ -1,4 +1,4 @@
-// What the service tests share: a client that uploads and watches, and a worker whose behaviour a test decides.
+// Shared by the service tests: a client that uploads and watches, and a worker whose behaviour the test decides.
 #ifndef FUSION_SERVER_TESTING_TEST_CLIENT_H_
 #define FUSION_SERVER_TESTING_TEST_CLIENT_H_
 
@@ -26,11 +26,11 @@ class TestClient {
   grpc::Status WriteBlob(const std::string& digest, const std::string& bytes);
   std::string ReadBlob(const std::string& digest, int64_t offset = 0);
   absl::StatusOr<std::string> TryReadBlob(const std::string& digest, int64_t offset = 0);
-  // A request for a model of these bytes, uploaded.
+  // Uploads a model of these bytes and returns a request for it.
   v1::SubmitRequest Model(const std::string& bytes);
   v1::SubmitResponse Submit(const v1::SubmitRequest& request);  // expects OK
   grpc::Status TrySubmit(const v1::SubmitRequest& request, v1::SubmitResponse* response = nullptr);
-  // All events after `resume_seq` until the stream ends.
+  // Returns all events after `resume_seq` until the stream ends.
   std::vector<v1::JobEvent> Watch(const std::string& job_id, int64_t resume_seq = 0, grpc::Status* status = nullptr);
 
   std::shared_ptr<grpc::Channel> channel;
