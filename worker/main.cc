@@ -60,7 +60,7 @@ void Log(const std::string& line) {
                absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::Now(), absl::UTCTimeZone()).c_str(), line.c_str());
 }
 
-// A driver may hang in this process or end it: whoever asks gives it a limit, and it does not outlive them.
+// A driver may hang or crash this process, so the caller sets a time limit. The process ends with its caller.
 int Describe(const fusion::WorkerOptions& options) {
   constexpr int kExitNoDevice = 3;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -126,7 +126,7 @@ int main(int argc, char** argv) {
     Log(absl::StrCat(signal == SIGTERM ? "draining" : "stopping", " on signal ", signal));
     if (signal == SIGTERM) {
       (*worker)->Drain();
-      sigwait(&signals, &signal);  // a second one does not wait
+      sigwait(&signals, &signal);  // a second signal stops the worker at once
     }
     (*worker)->Abort();
   });
@@ -135,5 +135,5 @@ int main(int argc, char** argv) {
   (*worker)->Run();
   Log("stopped");
   std::fflush(nullptr);
-  _Exit(0);  // the waiter may still hold the worker
+  _Exit(0);  // skips destructors: the waiter may still use the worker
 }

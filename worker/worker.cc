@@ -72,7 +72,7 @@ class LeasingWorker : public Worker {
   LeaseLoop loop_;
 };
 
-// A device kind that workers measure.
+// A kind of device that workers measure.
 struct Measured {
   const char* kind;
   absl::StatusOr<DeviceModel> (*probe)(const WorkerOptions& options, const std::string& toolchain);
@@ -163,9 +163,9 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(WorkerOptions options) {
     } else {
       options.log(absl::StrCat("no build tasks for cpu: ", std::string(found.status().message())));
     }
-    // Its driver builds for its device.
+    // The device's driver builds for the device.
     if (std::count(options.kinds.begin(), options.kinds.end(), "opencl")) toolchains.push_back(MakeOpenClToolchain());
-    // Makes code for GPUs that are elsewhere.
+    // NVRTC builds for GPUs of other machines, too.
     if (auto nvrtc = MakeNvrtcToolchain(clang.jobs); nvrtc.ok()) toolchains.push_back(*std::move(nvrtc));
     if (!options.build_kinds.empty()) {
       toolchains.erase(std::remove_if(toolchains.begin(), toolchains.end(),
@@ -208,7 +208,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(WorkerOptions options) {
 
   std::unique_ptr<Transport> transport = MakeGrpcTransport(options.server);
   Transport* wire = transport.get();
-  // The stack, innermost first: what the task is, its bytes, its deadline, the turn of its machine, a line in the log.
+  // The stack of executors, the innermost first: by kind of task, payload, deadline, the machine's turn, log.
   std::unique_ptr<Executor> executor = ByKind(std::move(by_kind));
   executor = WithPayload(std::move(executor),
                          [wire](const std::string& digest, int64_t size) { return wire->ReadBlob(digest, size); });
@@ -228,7 +228,7 @@ absl::StatusOr<DeviceModel> DescribeDevice(const WorkerOptions& options) {
   if (kind == "cpu" && options.build) {
     if (auto clang = ClangToolchain::Create(ClangOptions(options)); clang.ok()) toolchain = (*clang)->version();
   }
-  // A thread holds the turn, so that a driver which hangs in the probe keeps the other workers waiting for seconds
+  // A thread of its own holds the turn, so that a driver that hangs in the probe delays the other workers by seconds
   // only.
   absl::Notification taken, probed;
   std::thread holder([&] {

@@ -8,8 +8,8 @@
 
 namespace fusion {
 
-// BUILD tasks: a serialised BuildPayload in, whose units are of one kind, a serialised BuildResult out. The toolchains
-// outlive this.
+// Executes BUILD tasks: turns a serialised BuildPayload, whose units are all of one kind, into a serialised
+// BuildResult. The toolchains must outlive it.
 class BuildExecutor : public Executor {
  public:
   explicit BuildExecutor(std::vector<const LocalToolchain*> toolchains) : toolchains_(std::move(toolchains)) {}

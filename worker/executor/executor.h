@@ -1,5 +1,5 @@
-// Executor: one task in, its result's bytes out. Each implementation has one concern; they are stacked in
-// worker/worker.cc (after Buildbarn's build executors).
+// Executor: turns one task into the bytes of its result. Each implementation has one concern; worker/worker.cc stacks
+// them (like Buildbarn's build executors).
 #ifndef FUSION_WORKER_EXECUTOR_EXECUTOR_H_
 #define FUSION_WORKER_EXECUTOR_EXECUTOR_H_
 
@@ -19,8 +19,8 @@ struct TaskContext {
 class Executor {
  public:
   virtual ~Executor() = default;
-  // Blocks until the task is done. Returns soon after `context.cancelled()` turns true, with CANCELLED.
-  // INTERNAL and INVALID_ARGUMENT blame the task, UNAVAILABLE and RESOURCE_EXHAUSTED this worker.
+  // Blocks until the task is done. Soon after `context.cancelled()` becomes true, returns CANCELLED. INTERNAL and
+  // INVALID_ARGUMENT mean that the task is at fault, UNAVAILABLE and RESOURCE_EXHAUSTED that this worker is.
   virtual absl::StatusOr<std::string> Execute(const v1::Task& task, const std::string& payload,
                                               const TaskContext& context) = 0;
 };

@@ -35,9 +35,9 @@ class UntilCancelled : public Executor {
   }
 };
 
-constexpr int64_t kEver = 86400000;  // milliseconds
+constexpr int64_t kEver = 86400000;  // one day in milliseconds
 
-// A measuring program that is a shell script.
+// Writes a measuring program that is a shell script.
 std::string Script(const std::string& name, const std::string& body) {
   std::string path = testing::TempDir() + "/" + name;
   std::ofstream(path) << "#!/bin/sh\n" << body << "\n";

@@ -10,13 +10,13 @@ namespace fusion {
 
 struct MeasureExecutorOptions {
   std::string program;                          // path of fusion-measure
-  std::string temp_folder;                      // where the tiny bundle is written; empty: $TMPDIR or /tmp
+  std::string temp_folder;                      // for the tiny bundles; empty: $TMPDIR or /tmp
   int default_threads = 1;                      // for tasks that name no number
   absl::Duration deadline = absl::Seconds(60);  // of the process, whatever the task allows
 };
 
-// MEASURE tasks: a MeasurePayload in, MeasureResults out. Each runs in a process of its own, so a
-// kernel that crashes or hangs costs one task; what the process said last becomes the evidence in the error.
+// Executes MEASURE tasks: turns a MeasurePayload into MeasureResults. Each task runs in a process of its own, so a
+// kernel that crashes or hangs costs one task. The last output of the process becomes the evidence in the error.
 class MeasureExecutor : public Executor {
  public:
   explicit MeasureExecutor(MeasureExecutorOptions options) : options_(std::move(options)) {}

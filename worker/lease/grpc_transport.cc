@@ -24,7 +24,7 @@ class GrpcTransport : public Transport {
  public:
   explicit GrpcTransport(const std::string& server) {
     grpc::ChannelArguments arguments;
-    // A restarted server is found again within seconds.
+    // The short pauses let the worker find a restarted server within seconds.
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
     arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 3000);

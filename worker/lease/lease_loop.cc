@@ -32,13 +32,14 @@ v1::TaskResult ToResult(absl::StatusOr<std::string> bytes, Transport* transport)
     }
     status = absl::UnavailableError(absl::StrCat("cannot store the result: ", status.ToString()));
   }
-  // The server knows two culprits: the task and this worker.
+  // The code tells the server whether the task or this worker is at fault.
   result.mutable_error()->set_code(static_cast<int>(status.code()));
   result.mutable_error()->set_message(std::string(status.message()).substr(0, kMessageBytes));
   return result;
 }
 
-// What to tell people about a call that failed: a server that answers "no" is not a server that cannot be reached.
+// Describes a failed call for people. It distinguishes a server that refuses the worker from one that cannot be
+// reached.
 std::string Trouble(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
@@ -56,7 +57,7 @@ struct LeaseLoop::Running {
   v1::Task task;
   std::atomic<bool> cancelled{false};
   std::atomic<bool> done{false};
-  v1::TaskResult result;  // once done
+  v1::TaskResult result;  // valid once `done`
   std::thread thread;
 };
 
@@ -128,7 +129,7 @@ void LeaseLoop::Run() {
   std::minstd_rand random(std::random_device{}());
   std::uniform_real_distribution<double> jitter(0.5, 1.5);
   absl::Duration pause = options_.first_pause;
-  std::string trouble;  // last told; empty: none
+  std::string trouble;  // the message logged last; empty: none
   while (!Aborted()) {
     const bool draining = Draining();
     if (draining) transport_->Resume();
@@ -149,7 +150,7 @@ void LeaseLoop::Run() {
     absl::StatusOr<v1::SynchronizeResponse> response = transport_->Synchronize(request, wait + absl::Seconds(10));
     if (!response.ok()) {
       if (Aborted() || Draining() != draining) continue;
-      if (draining && running_ == nullptr) return;  // nothing to deliver
+      if (draining && running_ == nullptr) return;  // there is nothing to deliver
       if (std::string now = Trouble(response.status()); now != trouble) options_.log(trouble = std::move(now));
       WaitUntil(absl::Now() + pause * jitter(random));
       pause = std::min(pause * 2, options_.longest_pause);

@@ -1,6 +1,6 @@
-// LeaseLoop: keeps calling Synchronize, runs the task that the server wants, repeats its result until the server has
-// taken it, and stops a task that the server has given up. Survives any restart of the server: the call is repeated
-// with growing, jittered pauses while the task goes on.
+// LeaseLoop: keeps calling Synchronize, runs the task that the server assigns, repeats its result until the server has
+// accepted it, and stops a task that the server has given up. It survives any restart of the server: it repeats a
+// failed call with growing, jittered pauses while the task continues.
 #ifndef FUSION_WORKER_LEASE_LEASE_LOOP_H_
 #define FUSION_WORKER_LEASE_LEASE_LOOP_H_
 
@@ -22,7 +22,7 @@ namespace fusion {
 struct LeaseOptions {
   std::string worker_id;
   v1::WorkerInfo info;
-  absl::Duration max_wait = absl::Seconds(20);           // how long an idle call may be held
+  absl::Duration max_wait = absl::Seconds(20);           // how long the server may hold an idle call
   absl::Duration first_pause = absl::Milliseconds(200);  // after a failed call; doubled each time, ±50%
   absl::Duration longest_pause = absl::Seconds(15);
   std::function<void(const std::string&)> log;  // never empty
@@ -30,14 +30,15 @@ struct LeaseOptions {
 
 class LeaseLoop {
  public:
-  // Both outlive this.
+  // `transport` and `executor` must outlive it.
   LeaseLoop(LeaseOptions options, Transport* transport, Executor* executor);
   ~LeaseLoop();
 
-  // Returns after Drain (when the running task's result has been delivered) or Abort.
+  // Returns after Abort, or after Drain when the running task's result has been delivered.
   void Run();
 
-  // Callable from any thread. Drain: take nothing new, finish, deliver. Abort: stop the task and return.
+  // Any thread may call. Drain: takes no new task, finishes and delivers the running one. Abort: stops the task and
+  // returns.
   void Drain();
   void Abort();
 
@@ -54,11 +55,11 @@ class LeaseLoop {
   const LeaseOptions options_;
   Transport* const transport_;
   Executor* const executor_;
-  std::unique_ptr<Running> running_;  // touched by the thread in Run alone
+  std::unique_ptr<Running> running_;  // used only by the thread in Run
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool draining_ = false;  // guarded by mutex_, as is the next
+  bool draining_ = false;  // guarded by mutex_, like the next one
   bool aborted_ = false;
 };
 

@@ -23,7 +23,7 @@ v1::SynchronizeResponse Do(const std::string& id, int64_t fence = 1) {
   return response;
 }
 
-// Answers each call by the next function of a script; the last one repeats.
+// Answers each call with the next function of a script; the last function repeats.
 class ScriptedTransport : public Transport {
  public:
   using Answer = std::function<absl::StatusOr<v1::SynchronizeResponse>(const v1::SynchronizeRequest&)>;
@@ -88,7 +88,7 @@ TEST(LeaseLoop, RunsATaskAndDeliversItsResult) {
         return Idle();
       },
   });
-  // The second function repeats until the result is there.
+  // The second function repeats until the result arrives.
   LeaseLoop leases(Options(), &transport, &executor);
   loop = &leases;
   leases.Run();

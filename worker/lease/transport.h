@@ -1,4 +1,4 @@
-// Transport: the worker's side of the wire. One implementation speaks gRPC, tests have their own.
+// Transport: the worker's side of the wire. One implementation uses gRPC; tests have their own.
 #ifndef FUSION_WORKER_LEASE_TRANSPORT_H_
 #define FUSION_WORKER_LEASE_TRANSPORT_H_
 
@@ -16,8 +16,8 @@ class Transport {
   virtual ~Transport() = default;
   virtual absl::StatusOr<v1::SynchronizeResponse> Synchronize(const v1::SynchronizeRequest& request,
                                                               absl::Duration timeout) = 0;
-  // Makes a Synchronize in flight, and every later one that is not told otherwise by `Resume`, return CANCELLED soon.
-  // Callable from any thread.
+  // Makes a Synchronize in flight return CANCELLED soon, and every later one until `Resume` is called. Any thread may
+  // call.
   virtual void Interrupt() = 0;
   virtual void Resume() = 0;
 

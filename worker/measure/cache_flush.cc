@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kLineBytes = 64;
 
 #if defined(__x86_64__)
-// clflush waits for the one before it; clflushopt does not, and takes a fraction of the time.
+// clflush waits for the previous clflush; clflushopt does not, and takes a fraction of the time.
 __attribute__((target("clflushopt"))) void FlushLinesUnordered(const char* begin, int64_t size_bytes) {
   for (int64_t offset = 0; offset < size_bytes; offset += kLineBytes) _mm_clflushopt(const_cast<char*>(begin) + offset);
 }

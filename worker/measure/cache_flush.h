@@ -1,5 +1,6 @@
-// FlushFromCaches: the cold state that measurements assume. Rotating buffers over twice the last-level cache reaches it
-// too, but needs gigabytes where a guest sees a host's 400 MB cache; flushing costs microseconds and leaves nothing.
+// FlushFromCaches: creates the cold state that measurements assume. Rotating over buffers of twice the last-level
+// cache's size reaches it, too, but needs gigabytes where a guest sees a host's 400 MB cache. Flushing costs
+// microseconds and leaves nothing behind.
 #ifndef FUSION_WORKER_MEASURE_CACHE_FLUSH_H_
 #define FUSION_WORKER_MEASURE_CACHE_FLUSH_H_
 

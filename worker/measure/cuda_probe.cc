@@ -45,17 +45,17 @@ absl::StatusOr<DeviceModel> ProbeCuda() {
   model.resident_groups =
       facts.cooperates != 0 ? model.resident_groups / model.parallel_units * std::max(1, facts.multiprocessors) : 0;
   const double units = model.parallel_units = std::max(1, facts.multiprocessors);
-  // Lanes of f32 of a multiprocessor: 64 on Turing and on A100's, 128 on all since.
+  // A multiprocessor has 64 f32 lanes up to compute capability 8.0 (Turing, A100), and 128 since then.
   const double lanes = capability <= 80 ? 64 : 128;
   if (facts.clock_khz > 0) model.fma_f32_flops_per_s = 2 * lanes * 1e3 * facts.clock_khz;
-  // Two words a cycle.
+  // The memory transfers two words per cycle.
   const double dram = 2.0 * 1e3 * facts.memory_clock_khz * facts.memory_bus_bits / 8 / units;
   const double scale = dram / model.memory.back().bandwidth_bytes_per_s;
   for (MemoryLevel& level : model.memory) {
     if (level.name == "L2" && facts.l2_bytes > 0) level.size_bytes = facts.l2_bytes;
     if (level.shared && dram > 0) level.bandwidth_bytes_per_s *= scale;
   }
-  // Kernels may be left to it here, where they can be measured against it.
+  // Kernels may use these libraries only where they are installed, so that both can be measured.
   model.product_library = cuda::ProductLibraryName().value_or("");
   model.convolution_library = cuda::ConvolutionLibraryName().value_or("");
   return model;

@@ -1,4 +1,4 @@
-// ProbeCuda: the device model of this machine's GPU by what its driver says of it.
+// ProbeCuda: derives the device model of this machine's GPU from what its driver reports.
 #ifndef FUSION_WORKER_MEASURE_CUDA_PROBE_H_
 #define FUSION_WORKER_MEASURE_CUDA_PROBE_H_
 
@@ -7,9 +7,9 @@
 
 namespace fusion {
 
-// Of the device that the runtime would take. Rates of arithmetic and memory follow from its clocks; what no driver
-// tells (bandwidths of caches, the cost of a launch) is that of the stored device of its architecture, or of the newest
-// one that is not newer than it. FAILED_PRECONDITION without a driver or a device.
+// Probes the device that the runtime would use. Rates of arithmetic and memory follow from the device's clocks. Figures
+// that no driver reports (bandwidths of caches, the cost of a launch) come from the stored device of the same
+// architecture, or of the newest one that is not newer. Fails with FAILED_PRECONDITION without a driver or a device.
 absl::StatusOr<DeviceModel> ProbeCuda();
 
 }  // namespace fusion

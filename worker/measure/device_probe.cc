@@ -27,12 +27,12 @@ namespace {
 constexpr int64_t kDramBytes = int64_t{96} << 20;
 constexpr absl::Duration kLevelTime = absl::Milliseconds(60);
 
-// What the machine does while it is left alone: beside other programs a median would tell of them (a launch waits
-// milliseconds for a core).
+// The quantile that is taken as the rate of an undisturbed machine. A median would also measure other running programs
+// (a launch then waits milliseconds for a core).
 constexpr double kUndisturbed = 0.1;
 
-// Copies one half of a buffer of `size_bytes` onto the other until `kLevelTime` has passed; bytes read plus written
-// per second of an undisturbed round.
+// Copies one half of a buffer of `size_bytes` onto the other until `kLevelTime` has passed. Returns the bytes read plus
+// written per second in an undisturbed round.
 double CopyBandwidth(const InstructionSet& isa, char* buffer, int64_t size_bytes) {
   const int64_t half = std::max<int64_t>(128, size_bytes / 2 / 128 * 128);
   const int64_t repeats = std::max<int64_t>(1, (1 << 20) / half);
@@ -98,7 +98,7 @@ void ProbeLaunches(int threads, DeviceModel* model) {
   model->barrier_s = Quantile(barriers, kUndisturbed);
 }
 
-// One word that changes whenever a cached model must not be used.
+// Returns a line that changes whenever a cached model must not be used.
 std::string CacheTag(int threads, const std::string& toolchain) {
   std::string tag = absl::StrCat("device-model 4|", CpuName(), "|", threads, "|", toolchain, "|");
   for (const CacheLevel& cache : HostCaches()) absl::StrAppend(&tag, cache.size_bytes, ",");
@@ -134,7 +134,7 @@ absl::StatusOr<DeviceModel> ProbeCpu(int threads, const std::string& toolchain) 
   model.write_allocate = true;
 
   model.fma_f32_flops_per_s = 0;
-  FmaFlopsPerSecond(isa, 2000000);  // raises the clock
+  FmaFlopsPerSecond(isa, 2000000);  // makes the CPU raise its clock
   for (int round = 0; round < 5; ++round) {
     model.fma_f32_flops_per_s = std::max(model.fma_f32_flops_per_s, FmaFlopsPerSecond(isa, 500000));
   }

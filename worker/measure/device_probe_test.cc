@@ -24,7 +24,7 @@ TEST(ProbeCpu, MeasuresWhatPlanningReads) {
   EXPECT_EQ(model->kind, "cpu");
   EXPECT_EQ(model->toolchain, "clang 14");
   EXPECT_EQ(model->parallel_units, UsableCores());
-  // How fast the machine is at the moment is not judged here.
+  // The test does not judge how fast the machine is at the moment.
   EXPECT_GT(model->fma_f32_flops_per_s, 0);
   EXPECT_GT(model->special_cycles_ratio, 0);
   EXPECT_GT(model->launch_s, 0);
@@ -33,11 +33,11 @@ TEST(ProbeCpu, MeasuresWhatPlanningReads) {
   EXPECT_EQ(model->memory.back().size_bytes, 0);
   for (const MemoryLevel& level : model->memory) EXPECT_GT(level.bandwidth_bytes_per_s, 0) << level.name;
 
-  // From the file: the same to the last digit.
+  // From the file: equal to the last digit.
   auto again = ProbeCpuCached(0, "clang 14", cache);
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(again->fma_f32_flops_per_s, model->fma_f32_flops_per_s);
-  // Another toolchain: measured anew.
+  // Another toolchain: measured again.
   auto other = ProbeCpuCached(0, "clang 15", cache);
   ASSERT_TRUE(other.ok());
   EXPECT_EQ(other->toolchain, "clang 15");

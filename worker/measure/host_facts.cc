@@ -20,7 +20,7 @@ std::string FirstLine(const std::string& path) {
   return line;
 }
 
-// "32768K" -> bytes; 0 when it is something else.
+// Turns "32768K" into bytes; returns 0 for any other text.
 int64_t ParseSize(std::string text) {
   int64_t unit = 1;
   if (!text.empty() && text.back() == 'K') unit = 1 << 10;
@@ -33,7 +33,8 @@ int64_t ParseSize(std::string text) {
 }  // namespace
 
 std::vector<CacheLevel> HostCaches() {
-  // sysfs first: under some hypervisors sysconf reports the sum over a socket that the guest does not have.
+  // Reads sysfs first, because under some hypervisors sysconf reports the sum over a socket that the guest does not
+  // have.
   const std::string root = "/sys/devices/system/cpu/cpu0/";
   const std::string siblings = FirstLine(root + "topology/thread_siblings_list");
   std::vector<CacheLevel> levels;

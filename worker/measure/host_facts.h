@@ -1,4 +1,4 @@
-// What the operating system tells of the processor.
+// What the operating system reports about the CPU.
 #ifndef FUSION_WORKER_MEASURE_HOST_FACTS_H_
 #define FUSION_WORKER_MEASURE_HOST_FACTS_H_
 
@@ -11,15 +11,15 @@ namespace fusion {
 struct CacheLevel {
   int level = 0;
   int64_t size_bytes = 0;
-  bool shared = false;  // by cores, not only by the threads of one
+  bool shared = false;  // by several cores, not only by the threads of one core
 };
 
-// Data and unified caches from the core outward; usual sizes where the system does not say.
+// Returns data and unified caches, the one nearest to the core first. Assumes usual sizes if the system reports none.
 std::vector<CacheLevel> HostCaches();
 
 int64_t LastLevelCacheBytes();
 
-std::string CpuName();  // "AMD EPYC"; the architecture's name where unknown
+std::string CpuName();  // "AMD EPYC"; the architecture's name if it is unknown
 
 }  // namespace fusion
 

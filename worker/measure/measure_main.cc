@@ -1,6 +1,6 @@
-// fusion-measure: times bundles and prints summaries (summary.h). Several run in turns. A process of its own, because
-// what it runs may crash or never end; the worker kills it at the deadline. It talks to nobody and writes nothing but
-// its stdout.
+// fusion-measure: times bundles and prints summaries (summary.h). It measures several bundles in turns. It is a process
+// of its own because the code that it runs may crash or never end; the worker kills it at the deadline. It connects to
+// nothing and writes only to its stdout.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -29,7 +29,7 @@ namespace fusion {
 namespace {
 
 constexpr size_t kLeastSamples = 9, kMostSamples = 40;
-constexpr absl::Duration kBudget = absl::Milliseconds(600);  // after which kFewestSamples suffice
+constexpr absl::Duration kBudget = absl::Milliseconds(600);  // kFewestSamples suffice after this time
 constexpr size_t kFewestSamples = 3;
 constexpr int64_t kPeakIterations = 1000;  // about 10 µs
 
@@ -46,7 +46,7 @@ void Confine() {
   limit(RLIMIT_AS, rlim_t{64} << 30);
 }
 
-// A bundle with its operands in place, whose caches can be emptied.
+// A bundle with its operands in place, whose caches can be flushed.
 class Subject {
  public:
   static absl::StatusOr<std::unique_ptr<Subject>> Open(const std::string& path, int threads) {
@@ -79,13 +79,13 @@ class Subject {
     for (const auto& [place, bytes] : touched_) FlushFromCaches(place, bytes);
     Sample sample;
     sample.peak_flops_per_s = FmaFlopsPerSecond(isa, kPeakIterations);
-    // Of a device that is not this process: the launches, by its own clock. Copies to and from it are no part of a
-    // kernel.
+    // On a device other than this process, the latency is that of the launches by the device's own clock: copies to and
+    // from the device do not belong to a kernel.
     const bool here = bundle_->manifest().target == "cpu";
     double device_ns = 0;
     const LaunchObserver observer =
         here ? LaunchObserver() : [&](int, int64_t ns) { device_ns += static_cast<double>(ns); };
-    // The threads have gone to sleep meanwhile. In a model they are awake when a kernel starts, so they are woken first.
+    // The threads have gone to sleep by now. In a model they are awake when a kernel starts, so they are woken first.
     team_->Enter();
     team_->Run([](void*, int) {}, nullptr);
     team_->Leave();
@@ -117,8 +117,8 @@ absl::StatusOr<std::vector<MeasureSummary>> Measure(const std::vector<std::strin
     subjects.push_back(std::move(subject));
   }
   const absl::Time start = absl::Now();
-  for (const auto& subject : subjects) RETURN_IF_ERROR(subject->Run());  // pages and code
-  FmaFlopsPerSecond(isa, 50 * kPeakIterations);                          // clock
+  for (const auto& subject : subjects) RETURN_IF_ERROR(subject->Run());  // touches pages and code
+  FmaFlopsPerSecond(isa, 50 * kPeakIterations);                          // raises the clock
   const absl::Duration budget = kBudget * static_cast<int64_t>(subjects.size());
   for (size_t round = 0; round < kMostSamples; ++round) {
     const bool settled = std::all_of(subjects.begin(), subjects.end(),

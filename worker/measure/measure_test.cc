@@ -1,4 +1,4 @@
-// fusion-measure as the worker runs it.
+// Runs fusion-measure as the worker does.
 #include <fstream>
 
 #include "compiler/backends/process/child_process.h"

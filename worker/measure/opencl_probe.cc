@@ -21,10 +21,10 @@ constexpr int kRounds = 5;
 constexpr int kFmaChains = 8, kExpChains = 4;
 constexpr int64_t kGlobalBytes = int64_t{64} << 20;
 constexpr int64_t kMostCacheBytes = int64_t{8} << 20;  // a guest sees its host's whole cache
-constexpr int64_t kMostLocalBytes = 512 << 10;         // of one task; processors offer all their memory
+constexpr int64_t kMostLocalBytes = 512 << 10;         // of one task; CPUs report all their memory
 constexpr int kLocalFloats = 4096;
 
-// $L lanes, $G work-items of a group, $N floats of local memory.
+// $L: vector lanes; $G: work-items of a work-group; $N: floats of local memory.
 constexpr char kText[] = R"(
 typedef float$L V;
 #define GROUP __kernel __attribute__((reqd_work_group_size($G, 1, 1)))
@@ -101,11 +101,11 @@ class Probe {
     return probe;
   }
 
-  // Of the fastest of several rounds, without the launch.
+  // Returns the time of the fastest of several rounds, without the launch.
   absl::StatusOr<double> Seconds(const std::string& symbol, int64_t groups, int64_t n) {
     ASSIGN_OR_RETURN(const opencl::Kernel kernel, Bind(symbol, n));
     double best = 0;
-    for (int round = 0; round <= kRounds; ++round) {  // the first compiles
+    for (int round = 0; round <= kRounds; ++round) {  // the first round compiles
       cl_event event = nullptr;
       RETURN_IF_ERROR(context_->Launch(kernel, groups, &event));
       const absl::Status finished = context_->Finish();
@@ -121,7 +121,7 @@ class Probe {
     return best;
   }
 
-  // One launch behind others in the queue.
+  // Returns the time of one launch among others in the queue.
   absl::StatusOr<double> LaunchSeconds() {
     constexpr int kLaunches = 50;
     ASSIGN_OR_RETURN(const opencl::Kernel kernel, Bind("nothing", 0));
@@ -153,7 +153,7 @@ class Probe {
   opencl::Buffer from_, to_;
 };
 
-// The number of work-items that run in step, by the driver's word for a kernel.
+// Returns the number of work-items that run in lockstep, as the driver reports it for a kernel.
 int SubgroupSize(const opencl::Context& context) {
   const auto program = context.BuildSource("__kernel void f(__global int* x) { x[get_global_id(0)] = 0; }", "a probe");
   if (!program.ok()) return 1;
@@ -178,8 +178,8 @@ int PowerOfTwo(int64_t at_most, int64_t limit) {
 absl::StatusOr<DeviceModel> ProbeOpenCl() {
   ASSIGN_OR_RETURN(std::shared_ptr<opencl::Context> context, opencl::Context::Create());
   const opencl::DeviceFacts& facts = context->device();
-  // A processor computes on vectors, one work-item a task. A GPU computes on work-items in step, and moves 16 bytes for
-  // each at once; a few such sets hide each other's waiting and share what they bring in.
+  // A CPU computes on vectors, with one work-item per task. A GPU computes on work-items in lockstep and loads 16 bytes
+  // for each at once; a few subgroups together hide each other's latencies and share the data that they load.
   const int lanes = facts.is_cpu ? std::max(2, PowerOfTwo(facts.preferred_lanes, 16)) : 4;
   const int group =
       facts.is_cpu ? 1 : PowerOfTwo(4 * std::max(32, SubgroupSize(*context)), std::min<int64_t>(facts.max_group, 256));
@@ -209,7 +209,7 @@ absl::StatusOr<DeviceModel> ProbeOpenCl() {
   ASSIGN_OR_RETURN(const double exp, probe->Seconds("exp_rate", groups, kExpSteps));
   model.special_cycles_ratio = std::max(1.0, (exp / (kExpChains * kExpSteps)) / (fma / (kFmaChains * kFmaSteps)));
   ASSIGN_OR_RETURN(model.launch_s, probe->LaunchSeconds());
-  model.barrier_s = 0;  // where groups do not stay, a launch lies between phases
+  model.barrier_s = 0;  // without persistent kernels, a launch separates phases
   if (model.resident_groups > 0) {
     constexpr int kPhases = 1000;
     RETURN_IF_ERROR(probe->Seconds("clear", 2, 0).status());
@@ -223,7 +223,7 @@ absl::StatusOr<DeviceModel> ProbeOpenCl() {
     return 2.0 * static_cast<double>(vectors * groups * 4 * lanes) / seconds / units;
   };
   ASSIGN_OR_RETURN(const double local, probe->Seconds("local_rate", groups, kLocalSteps));
-  // Less what the text itself puts there: slack, and the partial sums of the group.
+  // The text itself needs part of the local memory: slack, and the partial sums of the work-group.
   model.memory.push_back({"local", std::min(facts.local_bytes, kMostLocalBytes) - kBufferSlackBytes - 8 * group,
                           static_cast<double>(groups) * kLocalSteps * 2 * 4 * kLocalFloats / local / units, false});
   if (facts.cache_bytes > 0) {

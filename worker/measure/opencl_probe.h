@@ -1,5 +1,5 @@
-// ProbeOpenCl: the device model of this machine's device of OpenCL, measured by kernels on it. A few seconds, most of
-// them the driver's compiler.
+// ProbeOpenCl: measures the device model of this machine's OpenCL device with kernels on it. It takes a few seconds,
+// most of them in the driver's compiler.
 #ifndef FUSION_WORKER_MEASURE_OPENCL_PROBE_H_
 #define FUSION_WORKER_MEASURE_OPENCL_PROBE_H_
 
@@ -8,8 +8,8 @@
 
 namespace fusion {
 
-// Of the device that the runtime would take. Rates are a compute unit's share of what all of them reach together.
-// FAILED_PRECONDITION, saying what to install, where there is none.
+// Probes the device that the runtime would use. Rates are one compute unit's share of the rate that all of them reach
+// together. Fails with FAILED_PRECONDITION, saying what to install, if there is no device.
 absl::StatusOr<DeviceModel> ProbeOpenCl();
 
 }  // namespace fusion

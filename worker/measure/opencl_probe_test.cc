@@ -16,7 +16,7 @@ TEST(OpenClProbe, MeasuresTheDeviceThatTheRuntimeTakes) {
   EXPECT_EQ(model->name, (*context)->device().name);
   EXPECT_EQ(model->parallel_units, (*context)->device().compute_units);
   EXPECT_EQ(model->task_lanes == 1, (*context)->device().is_cpu);
-  // How fast the machine is at the moment is not judged here.
+  // The test does not judge how fast the machine is at the moment.
   EXPECT_GT(model->fma_f32_flops_per_s, 0);
   EXPECT_GE(model->special_cycles_ratio, 1);
   EXPECT_EQ(model->resident_groups > 0, (*context)->device().resident_groups > 1);

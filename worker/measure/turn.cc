@@ -18,7 +18,7 @@ Turn Turn::Take(const std::string& file, const std::function<bool()>& cancelled)
   std::filesystem::create_directories(std::filesystem::path(file).parent_path(), ignored);
   const int fd = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) return Turn(-1, false);
-  // A call that waits for the lock could not be cancelled.
+  // Polls, because a call that waits for the lock could not be cancelled.
   while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) break;
     if (cancelled && cancelled()) {

@@ -1,5 +1,6 @@
-// The loops of host_kernels.h, one file an instruction set, each compiled for it alone. Nothing else may be included
-// there: an inline function of the standard library, compiled for AVX-512, could be the one that the linker keeps.
+// The loops of host_kernels.h: one file per instruction set, compiled for that set only. These files may include
+// nothing else: an inline function of the standard library, compiled for AVX-512, could be the copy that the linker
+// keeps.
 #ifndef FUSION_WORKER_MEASURE_VECTOR_LOOPS_H_
 #define FUSION_WORKER_MEASURE_VECTOR_LOOPS_H_
 
@@ -12,13 +13,13 @@ struct VectorLoops {
   float (*exp)(int64_t iterations);
   void (*copy)(const void* from, void* to, int64_t bytes, int64_t repeats);
 };
-extern const VectorLoops kAvx512Loops, kAvx2Loops, kNeonLoops;  // those of this architecture are defined
+extern const VectorLoops kAvx512Loops, kAvx2Loops, kNeonLoops;  // only those of this architecture are defined
 
 }  // namespace fusion
 
-// For the defining files: FUSION_REG is the constraint of a vector register.
-// Twelve chains cover latency 4 on two or three ports. Named variables, because an array would live in memory; the
-// empty asm keeps each in a register and the loop in place.
+// For the files that define the loops. FUSION_REG is the constraint of a vector register.
+// Twelve chains cover a latency of 4 on two or three ports. They are named variables, because an array would live in
+// memory. The empty asm keeps each in a register and prevents removal of the loop.
 #define FUSION_PIN4(a, b, c, d) \
   asm volatile("" : "+" FUSION_REG(a), "+" FUSION_REG(b), "+" FUSION_REG(c), "+" FUSION_REG(d))
 #define FUSION_FMA_CHAINS(V)                                                \
@@ -51,7 +52,7 @@ extern const VectorLoops kAvx512Loops, kAvx2Loops, kNeonLoops;  // those of this
   V sum = a0 + a1 + a2 + a3;                                                                          \
   return sum[0];
 
-// The empty asm keeps the compiler from calling memcpy, whose streaming stores are another measurement.
+// The empty asm keeps the compiler from calling memcpy, whose streaming stores would be another measurement.
 #define FUSION_COPY(V)                                                \
   for (int64_t r = 0; r < repeats; ++r) {                             \
     const V* source = static_cast<const V*>(from);                    \

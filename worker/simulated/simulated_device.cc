@@ -15,7 +15,7 @@
 namespace fusion {
 namespace {
 
-// In [1/2, 2], evenly on a logarithmic scale.
+// Returns a factor in [1/2, 2], distributed evenly on a logarithmic scale.
 double Factor(int64_t seed, const std::string& kernel) {
   uint64_t bits = 0;
   if (!absl::SimpleHexAtoi(Sha256Hex(absl::StrCat(seed, " ", kernel)).substr(0, 8), &bits)) return 1;

@@ -1,4 +1,4 @@
-// The simulated accelerator: its device model and what takes its tasks (README.md).
+// The simulated accelerator: its device model, and the executors of its tasks (README.md).
 #ifndef FUSION_WORKER_SIMULATED_SIMULATED_DEVICE_H_
 #define FUSION_WORKER_SIMULATED_SIMULATED_DEVICE_H_
 
@@ -16,15 +16,15 @@ inline constexpr char kSimulatedToolchain[] = "simulated";
 
 DeviceModel SimulatedDeviceModel(int64_t seed);
 
-// BUILD tasks: the text is the binary, since nothing runs it.
+// Executes BUILD tasks: the text becomes the binary, since nothing runs it.
 class SimulatedBuildExecutor : public Executor {
  public:
   absl::StatusOr<std::string> Execute(const v1::Task& task, const std::string& payload,
                                       const TaskContext& context) override;
 };
 
-// MEASURE tasks: sleeps for `measurement`, whatever is measured, and answers with one sample. INVALID_ARGUMENT when the
-// bundle does not say `kernel` and `estimate_ns` among its options (runtime/bundle/FORMAT.md).
+// Executes MEASURE tasks: sleeps for `measurement`, whatever is measured, and answers with one sample. Fails with
+// INVALID_ARGUMENT if the bundle's options lack `kernel` or `estimate_ns` (runtime/bundle/FORMAT.md).
 class SimulatedMeasureExecutor : public Executor {
  public:
   SimulatedMeasureExecutor(int64_t seed, absl::Duration measurement) : seed_(seed), measurement_(measurement) {}
