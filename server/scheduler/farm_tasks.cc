@@ -66,7 +66,7 @@ absl::StatusOr<MeasurementRow> ToRow(const v1::MeasureItem& item, const v1::Meas
   row.samples = static_cast<int64_t>(samples.size());
   row.min_ns = samples.front(), row.median_ns = Quantile(samples, 0.5);
   row.p90_ns = Quantile(samples, 0.9);
-  // The worker's own median corrects each sample with a nearby sample of the peak rate. It is used if it is plausible.
+  // The worker's own median is used if it is plausible beside these samples.
   if (measured.median_ns() >= row.min_ns * 0.5 && measured.median_ns() <= samples.back() * 2) {
     row.median_ns = measured.median_ns();
   }
