@@ -1,9 +1,10 @@
-// machine_probe THREADS FMA_MS COPY_MS [COPY_BYTES]: what this machine can do, one line of JSON; 0 ms leaves one out.
-//   fma_gflops     independent multiply-adds on registers, counted as two operations
-//   copy_gb_per_s  bytes copied by memcpy between buffers (each is read once and written once): far beyond the caches,
-//                  or, of all threads and both sides together, COPY_BYTES
-// Each is the sum over THREADS threads that run at the same time; the fastest slice, as `_mean` all of the time, and as
-// `_median` the median slice.
+// Usage: machine_probe THREADS FMA_MS COPY_MS [COPY_BYTES]. Prints what this machine can do as one line of JSON; 0 ms
+// leaves a measurement out.
+//   fma_gflops     independent multiply-adds on registers, counted as two operations each
+//   copy_gb_per_s  bytes copied by memcpy between buffers, each read once and written once; the buffers are far larger
+//                  than the caches, or take COPY_BYTES, all threads and both sides together
+// Each figure is the sum over THREADS threads that run at the same time. It comes from the fastest time slice; the
+// suffix `_mean` marks the figure of the whole time and `_median` that of the median slice.
 // Build with -O3 -march=native.
 #include <algorithm>
 #include <barrier>
@@ -35,11 +36,11 @@ typedef float Vector __attribute__((vector_size(kVectorBytes)));
 
 struct Rates {
   double best = 0;  // of the fastest slice: what the machine can do
-  double mean = 0;  // over the whole time: what it does beside whatever else runs on it
+  double mean = 0;  // over the whole time: what it does while other programs run
   double median = 0;
 };
 
-// `slice` does some work and returns how much.
+// `slice` does some work and returns the amount.
 Rates Repeat(Clock::duration time, const std::function<double()>& slice) {
   Rates rates;
   std::vector<double> slices;
@@ -78,7 +79,7 @@ double Copy(const std::vector<char>& from, std::vector<char>& to) {
   return static_cast<double>(from.size());
 }
 
-// Sum over threads that start together.
+// Returns the sum over threads that start together.
 Rates OnThreads(int threads, const std::function<Rates(int)>& work) {
   std::vector<Rates> rates(threads);
   std::barrier start(threads);

@@ -1,7 +1,7 @@
-// oneDNN's convolutions and matrix products, one primitive a layer, behind a C interface; written for oneDNN 2
+// oneDNN's convolutions and matrix products behind a C interface, one primitive per layer; written for oneDNN 2
 // (Debian's libdnnl-dev). Activations and weights lie in the layouts that oneDNN chooses, and are converted before
-// anything is timed. Functions that return a pointer or a status give NULL or nonzero on failure; onednn_error() has
-// the words. Not for use by several threads at once.
+// anything is timed. Functions that return a pointer or a status return NULL or nonzero on failure; onednn_error() has
+// the message. Only one thread at a time may use this interface.
 #include <omp.h>
 
 #include <algorithm>
@@ -52,10 +52,10 @@ memory Filled(const memory::desc& layout, const dims& shape, const float* values
   return result;
 }
 
-// What follows the sum: y = activation(scale * sum + bias + residual).
+// The operations after the sum: y = activation(scale * sum + bias + residual).
 struct Epilogue {
   float scale;
-  int residual;    // y holds it before each run
+  int residual;    // y holds the residual before each run
   int activation;  // 0 none, 1 ReLU, 2 GELU by erf, 3 tanh
 };
 
@@ -116,7 +116,7 @@ extern "C" {
 
 const char* onednn_error() { return error_text.c_str(); }
 
-// major * 10000 + minor * 100 + patch
+// Returns major * 10000 + minor * 100 + patch.
 int onednn_version() {
   const dnnl_version_t* version = dnnl_version();
   return version->major * 10000 + version->minor * 100 + version->patch;
@@ -124,9 +124,9 @@ int onednn_version() {
 
 void onednn_threads(int threads) { omp_set_num_threads(threads); }
 
-// x: [N, C, H, W]; weights: [O, C / groups, KH, KW]; y: [N, O, OH, OW]; pads: top, left, bottom, right.
-// row_major_input: x stays as it is, as a network's input does, instead of where oneDNN wants it.
-// algorithm: 0 direct, 1 Winograd (fails where oneDNN has none).
+// x: [N, C, H, W]; weights: [O, C / groups, KH, KW]; y: [N, O, OH, OW]; pads: top, left, bottom, right. With
+// row_major_input x stays row-major, as a network's input does, instead of the layout that oneDNN wants. algorithm: 0
+// direct, 1 Winograd (fails if oneDNN has none).
 onednn_layer* onednn_convolution(const int64_t* x, const int64_t* weights, const int64_t* y, const int64_t* strides,
                                  const int64_t* pads, const int64_t* dilations, int64_t groups, const float* values,
                                  const float* bias, float scale, int residual, int activation, int row_major_input,
@@ -151,9 +151,9 @@ onednn_layer* onednn_convolution(const int64_t* x, const int64_t* weights, const
       static_cast<onednn_layer*>(nullptr));
 }
 
-// y = a b, shapes of `rank` extents, batches first; each operand with its strides in elements. `values`: b's,
-// row-major, if they are weights, which oneDNN then packs; NULL where b is an activation. bias: as many as y has
-// columns, or NULL.
+// y = a b. Shapes have `rank` extents, batches first; the strides of each operand are in elements. If b holds weights,
+// `values` holds them row-major and oneDNN packs them; if b is an activation, `values` is NULL. bias: as many values as
+// y has columns, or NULL.
 onednn_layer* onednn_matmul(int rank, const int64_t* a, const int64_t* a_strides, const int64_t* b,
                             const int64_t* b_strides, const int64_t* y, const int64_t* y_strides, const float* values,
                             const float* bias, float scale, int residual, int activation) {
@@ -179,7 +179,7 @@ onednn_layer* onednn_matmul(int rank, const int64_t* a, const int64_t* a_strides
       static_cast<onednn_layer*>(nullptr));
 }
 
-// The same for y: [M, N], a: [M, K], weights: [K, N], all row-major, by the other primitive that oneDNN has for it.
+// Does the same for y: [M, N], a: [M, K], weights: [K, N], all row-major, with oneDNN's inner product primitive.
 onednn_layer* onednn_inner_product(int64_t m, int64_t k, int64_t n, const float* values, const float* bias, float scale,
                                    int residual, int activation) {
   return Guarded(
@@ -202,7 +202,7 @@ void onednn_close(onednn_layer* layer) { delete layer; }
 
 const char* onednn_implementation(const onednn_layer* layer) { return layer->implementation.c_str(); }
 
-// which: 0 the first operand, 1 the second, 2 the result; row-major.
+// which: 0 the first operand, 1 the second, 2 the result. `values` are row-major.
 int onednn_write(onednn_layer* layer, int which, const float* values) {
   return Guarded(
       [&] {
@@ -221,7 +221,7 @@ int onednn_read(onednn_layer* layer, int which, float* values) {
       1);
 }
 
-// Nanoseconds of each of `runs` runs.
+// Writes the nanoseconds of each of `runs` runs.
 int onednn_time(onednn_layer* layer, int runs, int64_t* latencies_ns) {
   return Guarded(
       [&] {

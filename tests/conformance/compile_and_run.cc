@@ -42,9 +42,9 @@ absl::Status SameBytes(const std::vector<Tensor>& first, const std::vector<Tenso
   return absl::OkStatus();
 }
 
-// Runs what `session` has just run, on memory that ends so many elements before a page that faults. FAILED_PRECONDITION
-// where outputs are not bit for bit `expected`, INTERNAL where an input is written, or anything beside inputs and
-// outputs.
+// Repeats the last run of `session` on memory that ends `gap_elements` before a page whose access faults. Fails with
+// FAILED_PRECONDITION if outputs differ from `expected` in any bit, and with INTERNAL if the run writes an input or memory
+// beside inputs and outputs.
 absl::Status CheckOnCallerMemory(Session& session, const std::vector<Tensor>& inputs,
                                  const std::vector<Tensor>& expected, int64_t gap_elements) {
   std::vector<std::unique_ptr<GuardedMemory>> memories;
@@ -85,8 +85,8 @@ Outputs RunBundle(const std::string& path, const std::vector<Tensor>& inputs, bo
   ASSIGN_OR_RETURN(const auto bundle, Bundle::Open(path));
   ASSIGN_OR_RETURN(const auto session, Session::Create(bundle, 1));
   ASSIGN_OR_RETURN(std::vector<Tensor> outputs, session->Run(inputs));
-  // Again on memory of a caller that is aligned to elements at best, near a page that faults: once so near that it is
-  // copied, and once, at another alignment, so far that kernels work in it.
+  // Runs again on a caller's memory that is aligned to elements at best and lies near a page whose access faults: first
+  // so near that it is copied, then, with another alignment, so far that kernels work in it.
   for (const int64_t gap_elements : {0, 65}) {
     RETURN_IF_ERROR(CheckOnCallerMemory(*session, inputs, outputs, gap_elements));
   }
@@ -105,7 +105,8 @@ absl::StatusOr<std::unique_ptr<Toolchain>> MakeToolchain(const RunOptions& optio
   clang.more_flags = options.compiler_flags;
   std::vector<std::unique_ptr<LocalToolchain>> toolchains;
   ASSIGN_OR_RETURN(toolchains.emplace_back(), ClangToolchain::Create(clang));
-  // Drivers of OpenCL start threads, and the runs are forks of this process: they build the text.
+  // The runs are forks of this process, and OpenCL drivers start threads. So this process does not build OpenCL text;
+  // the runs do.
   toolchains.push_back(MakeOpenClToolchain({/*build=*/false}));
   ASSIGN_OR_RETURN(toolchains.emplace_back(), MakeCudaShimToolchain());
   return std::make_unique<ToolchainSet>(std::move(toolchains));
@@ -137,7 +138,7 @@ std::vector<Outputs> CompileAndRun(std::vector<CompileJob> jobs, const std::func
   context.oracle = &oracle;
   context.toolchain = toolchain->get();
   const std::vector<absl::StatusOr<CompileAccount>> compiled = CompileMany(jobs, context);
-  // A driver of OpenCL reads its library before it builds its first program, PoCL for a second.
+  // An OpenCL driver loads its library before it builds its first program; PoCL takes a second for that.
   const CasesPerProcess cases = options.target == "opencl" ? CasesPerProcess::kMany : CasesPerProcess::kOne;
   std::vector<Outputs> outputs =
       RunIsolated(static_cast<int>(jobs.size()), options.deadline_s, cases, [&](int j) -> Outputs {

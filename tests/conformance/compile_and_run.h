@@ -1,4 +1,4 @@
-// Compiles jobs together on this machine, without a server, and runs every bundle in a process of its own.
+// Compiles jobs together on this machine, without a server, and runs each bundle in a process of its own.
 #ifndef FUSION_TESTS_CONFORMANCE_COMPILE_AND_RUN_H_
 #define FUSION_TESTS_CONFORMANCE_COMPILE_AND_RUN_H_
 
@@ -13,18 +13,18 @@
 namespace fusion::conformance {
 
 struct RunOptions {
-  std::string target = "cpu";  // or "opencl", "cuda-shim": CUDA text as C++ on this processor
-  std::string isa;             // cpu: "avx2" on a machine that has more; empty: the widest there is
+  std::string target = "cpu";  // or "opencl", or "cuda-shim": CUDA text as C++ on this CPU
+  std::string isa;             // cpu: "avx2" on a machine that has more; empty: the widest
   int group = 1;               // opencl: work-items that share a task
-  // Each bundle runs again on two threads, twice in one session, and must give the same bytes: which task finds what in
-  // which memory must not matter.
+  // Each bundle also runs twice on two threads in one session and must give the same bytes: results must not depend on
+  // which thread runs a task or on the former contents of memory.
   bool repeats = false;
-  int deadline_s = 60;                      // one run; most take milliseconds
-  std::vector<std::string> compiler_flags;  // of clang, besides the toolchain's own
+  int deadline_s = 60;                      // of one run; most take milliseconds
+  std::vector<std::string> compiler_flags;  // of clang, in addition to the toolchain's own
 };
 
-// inputs(j) are the inputs of jobs[j]. The bundles lie in a folder that is gone at the end. One result a job: its
-// outputs, or why there are none.
+// inputs(j) returns the inputs of jobs[j]. The bundles lie in a folder that is removed at the end. Returns one result
+// per job: its outputs, or the reason why there are none.
 std::vector<absl::StatusOr<std::vector<Tensor>>> CompileAndRun(std::vector<CompileJob> jobs,
                                                                const std::function<std::vector<Tensor>(int)>& inputs,
                                                                const RunOptions& options = {});

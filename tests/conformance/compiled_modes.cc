@@ -14,7 +14,7 @@ std::vector<absl::StatusOr<Outputs>> RunCases(const std::vector<TestCase>& cases
   std::vector<size_t> case_of_job;
   std::vector<std::vector<Tensor>> inputs_of_job;
   for (size_t c = 0; c < cases.size(); ++c) {
-    // The attempt that the import accepts decides which inputs are constants.
+    // The first attempt that import accepts decides which inputs are constants.
     for (int attempt = 0; attempt < kImportAttempts; ++attempt) {
       const onnx_import::ImportRequest request = RequestFor(cases[c], attempt);
       const auto imported = onnx_import::ImportOnnx(request);

@@ -1,4 +1,4 @@
-// What a run leaves in buffers of bounds, as the tensors that there are.
+// Turns the contents of buffers that have upper bounds as extents into tensors of the actual extents.
 #ifndef FUSION_TESTS_CONFORMANCE_CUT_TO_EXTENTS_H_
 #define FUSION_TESTS_CONFORMANCE_CUT_TO_EXTENTS_H_
 
@@ -9,8 +9,8 @@
 
 namespace fusion::conformance {
 
-// `all` is parallel to graph.outputs(). The outputs that the model names, each cut to its extents, as a session
-// returns them. OUT_OF_RANGE where an extent exceeds its bound.
+// `all` is parallel to graph.outputs(). Returns the outputs that the model names, each cut to its extents, as a session
+// returns them. Fails with OUT_OF_RANGE if an extent exceeds its bound.
 absl::StatusOr<std::vector<Tensor>> CutToExtents(const ecg::Graph& graph, const std::vector<Tensor>& all);
 
 }  // namespace fusion::conformance

@@ -34,7 +34,7 @@ DeviceModel OpenClDevice(int group) {
   device.task_lanes = group;
   device.vector_registers = 16;
   device.byte_dots = false;
-  device.resident_groups = group == 1 ? 2 : 0;  // groups that stay, and a launch for each phase
+  device.resident_groups = group == 1 ? 2 : 0;  // persistent kernels, or a launch for each phase
   device.memory = {{"local", 32 << 10, 2e11, false}, {"cache", 32 << 20, 2e10, true}, {"global", 0, 1e10, true}};
   return device;
 }

@@ -1,4 +1,4 @@
-// The device that tests generate code for: the widest vectors this CPU runs.
+// The devices that tests generate code for, such as this CPU with its widest vectors.
 #ifndef FUSION_TESTS_CONFORMANCE_HOST_DEVICE_H_
 #define FUSION_TESTS_CONFORMANCE_HOST_DEVICE_H_
 
@@ -8,14 +8,14 @@
 
 namespace fusion::conformance {
 
-// `isa`: a narrower instruction set that this CPU has as well ("avx2"); empty: the widest.
+// `isa`: a narrower instruction set of this CPU ("avx2"); empty: the widest.
 DeviceModel HostDevice(const std::string& isa = "");
 
-// This machine's processor through OpenCL: in vectors of eight; or as a GPU, in groups of work-items with vectors of
-// four.
+// This machine's CPU through OpenCL. With group = 1 tasks use vectors of eight; otherwise they are work-groups of
+// `group` work-items with vectors of four, as on a GPU.
 DeviceModel OpenClDevice(int group);
 
-// A GPU of CUDA whose blocks are a warp: what the processor plays in fibers is slower the more of them there are.
+// A CUDA GPU whose thread blocks are one warp: its threads are fibers on the CPU, which get slower the more there are.
 DeviceModel CudaDevice();
 
 }  // namespace fusion::conformance

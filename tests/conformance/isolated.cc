@@ -22,7 +22,7 @@ constexpr int kClockForCpu = 20;
 
 using Result = absl::StatusOr<std::vector<Tensor>>;
 
-// A result as bytes, between a child and its parent: code, message, then tensors as type, rank, extents, bytes.
+// Writes a result as bytes that a child sends to its parent: code, message, then tensors as type, rank, extents, bytes.
 class Writer {
  public:
   void Number(int64_t value) { bytes_.append(reinterpret_cast<const char*>(&value), sizeof(value)); }
@@ -122,15 +122,16 @@ std::string NumberText(int64_t value) {
   return writer.bytes();
 }
 
-// CPU time is limited, since a case takes as much on a busy machine as on a quiet one; a case that waits for ever uses
-// none, so the clock has a limit far beyond. 0: no limits.
+// Limits CPU time, because a case takes as much of it on a busy machine as on a quiet one. A case that waits forever
+// uses none, so wall-clock time has a limit, too, far beyond. 0: no limits.
 void Limit(int cpu_s) {
   const itimerval timer = {{0, 0}, {cpu_s, 0}};
   setitimer(ITIMER_PROF, &timer, nullptr);
   alarm(static_cast<unsigned>(kClockForCpu * cpu_s));
 }
 
-// Takes cases, one or all there are. Writes the number of each before it runs, and behind that the result's bytes.
+// Takes one case, or all that are left. Writes the number of each case before it runs, and the result's bytes after
+// that.
 [[noreturn]] void Child(int fd, int count, int deadline_s, CasesPerProcess cases, std::atomic<int>* next,
                         const std::function<Result(int)>& run) {
   for (int i = 0; (i = (*next)++) < count;) {
@@ -168,7 +169,7 @@ void Collect(int fd, int status, int deadline_s, std::vector<Result>* results) {
 std::vector<Result> RunIsolated(int count, int deadline_s, CasesPerProcess cases,
                                 const std::function<Result(int)>& run) {
   std::vector<Result> results(static_cast<size_t>(count), absl::ResourceExhaustedError("no process for this case"));
-  // The first case that no child has begun, as all of them see it.
+  // The first case that no child has begun; all children share this counter.
   auto* const next = static_cast<std::atomic<int>*>(
       mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   if (next == MAP_FAILED) return results;

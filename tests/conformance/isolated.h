@@ -15,9 +15,9 @@ enum class CasesPerProcess {
   kMany,  // one after another until one crashes: for devices whose driver takes long to start
 };
 
-// run(i) for i in [0, count), in forked children, one child a core. A case that ends its child by a signal, or takes
-// more CPU time than `deadline_s`, or 20 times as much by the clock, gives INTERNAL. The calling process must have no
-// other threads and no other children.
+// Calls run(i) for i in [0, count) in forked children, one child per core. The result is INTERNAL for a case that ends
+// its child by a signal, or takes more CPU time than `deadline_s` or 20 times as much wall-clock time. The calling
+// process must have no other threads and no other children.
 std::vector<absl::StatusOr<std::vector<Tensor>>> RunIsolated(
     int count, int deadline_s, CasesPerProcess cases,
     const std::function<absl::StatusOr<std::vector<Tensor>>(int)>& run);

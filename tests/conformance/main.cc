@@ -1,6 +1,6 @@
-// onnx_conformance: a suite of ONNX's backend test data, or another folder of such tests, through one mode. Fails when
-// a test that known_gaps.txt does not list fails, and when a listed one passes. The last line is `N passed, N failed, N
-// skipped`; skipped are the known gaps.
+// onnx_conformance: runs a suite of ONNX's backend test data, or another folder of such tests, through one mode. It
+// fails if a test fails that known_gaps.txt does not list, or if a listed test passes. The last line is `N passed, N
+// failed, N skipped`; the known gaps are skipped.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -24,16 +24,16 @@ struct Options {
   std::string suite = "node";
   std::string root;  // empty: the suite's folder
   std::string mode = "interpreter";
-  std::string gaps;  // empty: known_gaps.txt for a suite; another folder has none, what is ineligible there is not run
+  std::string gaps;  // empty: known_gaps.txt for a suite; a folder has none, and its ineligible tests are not run
   std::string filter;
-  size_t every = 1;  // of the tests, in the order of their names
+  size_t every = 1;  // runs only every n-th test, in the order of names
   bool verbose = false;
   ModeOptions mode_options;
 };
 
 constexpr size_t kBatch = 256;  // bounds memory; compiled modes build this many models per compiler call
 
-// Lines `test reason`, `mode:test reason` and `target:test reason`.
+// Reads lines `test reason`, `mode:test reason` and `target:test reason`.
 std::map<std::string, std::string> ReadGaps(const std::string& path, const std::string& mode,
                                             const std::string& target) {
   std::map<std::string, std::string> gaps;

@@ -1,4 +1,4 @@
-// The ways of running a case. Compiled modes build many models per compiler call, so a mode takes all cases at once.
+// The ways to run a case. A mode takes all cases at once, because compiled modes build many models per compiler call.
 #ifndef FUSION_TESTS_CONFORMANCE_MODES_H_
 #define FUSION_TESTS_CONFORMANCE_MODES_H_
 
@@ -14,11 +14,11 @@ namespace fusion::conformance {
 using Outputs = std::vector<Tensor>;
 
 struct ModeOptions {
-  std::string target = "cpu";  // or "opencl", "cuda-shim": CUDA text as C++ on this processor
+  std::string target = "cpu";  // or "opencl", or "cuda-shim": CUDA text as C++ on this CPU
   int group = 1;               // opencl: work-items that share a task
 };
 
-// One result per case, parallel to `cases`: the outputs in the graph's order, or why there are none.
+// Returns one result per case, parallel to `cases`: the outputs in the graph's order, or the reason why there are none.
 using ModeFunction =
     std::function<std::vector<absl::StatusOr<Outputs>>(const std::vector<TestCase>& cases, const ModeOptions& options)>;
 
@@ -27,11 +27,12 @@ struct Mode {
   ModeFunction run;
 };
 
-// interpreter: import, verify, lower the whole graph, interpret.
-// simplified: the same after compiler/simplify.
+// interpreter: imports, verifies, lowers the whole graph and interprets it.
+// simplified: does the same after compiler/simplify.
 std::vector<Mode> InterpreterModes();
 
-// unfused, fused: the whole compiler with planner none or dnnfusion, built by this machine's clang, run by the runtime.
+// unfused, fused: run the whole compiler with planner none or dnnfusion, build with this machine's clang, and execute
+// with the runtime.
 std::vector<Mode> CompiledModes();
 
 std::vector<Mode> AllModes();

@@ -28,7 +28,7 @@ absl::StatusOr<Proto> ReadProto(const std::string& path) {
   return proto;
 }
 
-// One input or output of a case, its tensors named as import names them.
+// Reads one input or output of a case and names its tensors as import does.
 class ValueReader {
  public:
   ValueReader(std::vector<NamedTensor>* tensors, std::map<std::string, int64_t>* dims)
@@ -120,7 +120,7 @@ absl::StatusOr<TestCase> ReadTestCase(const std::string& folder) {
     RETURN_IF_ERROR(inputs.Read(absl::StrCat(folder, "/test_data_set_0/input_", count++, ".pb"), info));
   }
   count = 0;
-  std::map<std::string, int64_t> of_outputs;  // not asked for: they follow
+  std::map<std::string, int64_t> of_outputs;  // not needed: they follow from the inputs
   ValueReader outputs(&test.expected, &of_outputs);
   for (const auto& info : model->graph().output()) {
     RETURN_IF_ERROR(outputs.Read(absl::StrCat(folder, "/test_data_set_0/output_", count++, ".pb"), info));

@@ -19,27 +19,27 @@ struct NamedTensor {
 };
 
 struct TestCase {
-  std::string name;  // the folder's
+  std::string name;  // name of the folder
   std::string model_path;
   std::vector<NamedTensor> inputs;      // in the order of the graph's inputs; a sequence's elements one after another
-  std::vector<NamedTensor> expected;    // in the order of the graph's outputs, the same
+  std::vector<NamedTensor> expected;    // in the order of the graph's outputs, likewise
   std::map<std::string, int64_t> dims;  // lengths of sequences, presence of optionals (compiler/onnx/bind_inputs.h)
 };
 
-// Why the case is outside what the project sets out to run, empty where it is not: its default-domain opset is above
-// `max_opset`, or it needs an operator or element type that is refused.
+// Returns why the project does not support the case by intention, or "": the opset of its default domain is above
+// `max_opset`, or it needs an operator or element type that import refuses.
 std::string WhyIneligible(const std::string& folder, int64_t max_opset);
 
-// UNIMPLEMENTED when an input or output is a map.
+// Fails with UNIMPLEMENTED if an input or output is a map.
 absl::StatusOr<TestCase> ReadTestCase(const std::string& folder);
 
-// The import request of a case: shapes from its inputs. Node tests feed as inputs what a compiler must know (Reshape's
-// shape, axes, pads): each attempt, from 0, makes more inputs constants: none; integers of rank 0 and 1; all of rank 0
-// and 1 but the first.
+// Returns the import request of a case; shapes come from its inputs. Node tests pass as inputs values that a compiler
+// must know (Reshape's shape, axes, pads). So each attempt, counted from 0, makes more inputs constants: none; integers
+// of rank 0 and 1; all inputs of rank 0 and 1 except the first.
 inline constexpr int kImportAttempts = 4;
 onnx_import::ImportRequest RequestFor(const TestCase& test, int attempt);
 
-// ImportOnnx with the first attempt that is not UNIMPLEMENTED.
+// The result of ImportOnnx for the first attempt that is not UNIMPLEMENTED.
 struct ImportedCase {
   ecg::Graph graph;
   std::vector<Tensor> inputs;  // parallel to graph.inputs()

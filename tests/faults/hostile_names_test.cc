@@ -1,4 +1,4 @@
-// Names in a model are data: they reach neither generated text nor a shell, and the bundle keeps them as they are.
+// Names in a model are data: they must reach neither generated text nor a shell, and the bundle keeps them unchanged.
 #include <gtest/gtest.h>
 
 #include <memory>

@@ -1,5 +1,5 @@
-// libFuzzer: any bytes as a bundle, and as each of the parts that a bundle's digests would otherwise keep from
-// mutation.
+// libFuzzer target: reads any bytes as a bundle, and as each part of a bundle, because the digests of a whole bundle
+// would reject nearly every mutation of a part.
 #include <cstdlib>
 
 #include "runtime/bundle/bundle_reader.h"
@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (weights.ok() && weights->size() > size) std::abort();
   auto manifest = fusion::ParseManifest(bytes);
   if (!manifest.ok() || !fusion::ValidateManifest(*manifest, 4096).ok()) return 0;
-  // What is valid survives being written and read.
+  // A valid manifest must survive being written and read.
   const std::string text = fusion::SerializeManifest(*manifest);
   const auto again = fusion::ParseManifest(text);
   if (!again.ok() || fusion::SerializeManifest(*again) != text) std::abort();

@@ -1,5 +1,5 @@
-// libFuzzer: any bytes as a model. Import answers, and what it accepts is a legal graph, before and after
-// simplification, each of whose operators becomes legal tensor expressions or is refused.
+// libFuzzer target: reads any bytes as a model. Import must answer. A model that it accepts must be a legal graph,
+// before and after simplification, and each of its operators must become legal tensor expressions or be refused.
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -1,4 +1,5 @@
-// What check.py leaves to C++: values of a bundle's elements. Built by it, called through ctypes.
+// The parts of check.py that are in C++: filling and comparing the elements of a bundle's tensors. check.py builds this
+// file and calls it through ctypes.
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -19,7 +20,7 @@ float FromBits(uint32_t bits) {
   return value;
 }
 
-uint64_t Next(uint64_t* state) {  // splitmix64
+uint64_t Next(uint64_t* state) {  // SplitMix64
   uint64_t z = *state += 0x9e3779b97f4a7c15;
   z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
   z = (z ^ z >> 27) * 0x94d049bb133111eb;
@@ -62,7 +63,7 @@ double At(const void* data, int dtype, int64_t i) {
 
 extern "C" {
 
-// Floats in [-1, 1), integers and bools 0 or 1: every index is valid.
+// Fills floats with values in [-1, 1), integers and bools with 0 or 1, so that every index is valid.
 void fill(void* data, int dtype, int64_t count, uint64_t seed) {
   const int64_t bytes = dtype == kF64 || dtype == kI64 || dtype == kU64                    ? 8
                         : dtype == kF32 || dtype == kI32 || dtype == kU32                  ? 4
@@ -87,8 +88,9 @@ void fill(void* data, int dtype, int64_t count, uint64_t seed) {
   }
 }
 
-// How far `actual` is from `expected`, relative to the tolerance relative*|expected| + absolute*max(1, largest |expected|):
-// above 1 it is wrong. NaN is equal to NaN, infinities to themselves. Integers, whose `relative` is 0: the difference.
+// Returns how far `actual` is from `expected`, as a multiple of the tolerance relative*|expected| + absolute*max(1,
+// largest |expected|); above 1 it is wrong. NaN is equal to NaN, an infinity to itself. For integers, whose `relative`
+// is 0, returns the difference.
 double distance(const void* expected, const void* actual, int dtype, int64_t count, double relative, double absolute) {
   double largest = 1, worst = 0;
   for (int64_t i = 0; i < count; ++i) {

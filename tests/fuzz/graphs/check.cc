@@ -10,8 +10,8 @@
 namespace fusion::fuzz {
 namespace {
 
-constexpr int kRuns = 6;           // in Monte Carlo arithmetic
-constexpr int kRunsOnDoubt = 100;  // before a difference counts
+constexpr int kRuns = 6;           // runs in Monte Carlo arithmetic
+constexpr int kRunsOnDoubt = 100;  // runs before a difference counts
 
 Subnormal Subnormals(const std::string& math) { return math == "strict" ? Subnormal::kKept : Subnormal::kMayBeZero; }
 

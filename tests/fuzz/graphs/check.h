@@ -1,4 +1,4 @@
-// One case, a graph or a model, through every mode.
+// Runs one case, a graph or a model, through every mode.
 #ifndef FUSION_TESTS_FUZZ_GRAPHS_CHECK_H_
 #define FUSION_TESTS_FUZZ_GRAPHS_CHECK_H_
 
@@ -16,25 +16,26 @@ namespace fusion::fuzz {
 
 struct Case {
   std::string name;
-  ecg::Graph graph;                       // as its text; of a model: what import makes of it
-  std::optional<onnx::ModelProto> model;  // where the graph comes from a model
+  ecg::Graph graph;                       // the text's graph; for a model, the graph that import makes
+  std::optional<onnx::ModelProto> model;  // set if the graph comes from a model
 };
 
 struct Failure {
-  std::string mode;  // also "interpreter", "text", and of a model "import"
+  std::string mode;  // also "interpreter", "text", and for a model "import"
   absl::Status why;
-  // Where the graph computes its own indices, they may lie outside: bad input, which only constant folding notices, and
-  // of a model its operators one after another. Extents that do not broadcast are an error of the run.
+  // A graph may compute its own indices, and these may lie outside. That is bad input, and only constant folding
+  // notices it, and the import of a model that computes one operator after another. Extents that do not broadcast are an
+  // error of the run.
   bool Refusal() const { return mode != "interpreter" && absl::IsInvalidArgument(why); }
 };
 
 struct Checked {
-  std::vector<Failure> failures;  // empty where all is well
+  std::vector<Failure> failures;  // empty if no mode failed
   Coverage coverage;              // over all modes
 };
 
-// A model is judged a second time, by its operators one after another, each of them imported with its operands as
-// constants: no extent depends on data then, every condition and every trip count is known.
+// A model is also checked against its operators run one after another. Each is imported with its operands as constants,
+// so no extent depends on data, and every condition and trip count is known.
 std::vector<Checked> Check(const std::vector<Case>& cases, const std::vector<Mode>& modes, const RunSettings& settings);
 
 }  // namespace fusion::fuzz

@@ -55,7 +55,7 @@ Shape Drawing::RelatedShape(const Shape& first) {
   switch (Below(8)) {
     case 0:
       return shape;
-    case 1:  // broadcast
+    case 1:  // broadcasts to `first`
       for (int64_t& extent : shape) extent = Chance(0.4) ? 1 : extent;
       shape.erase(shape.begin(), shape.begin() + Below(static_cast<int64_t>(shape.size()) + 1));
       return shape;
@@ -63,13 +63,13 @@ Shape Drawing::RelatedShape(const Shape& first) {
       return {};
     case 3:
       return {shape.empty() ? Extent() : OneOf(shape)};
-    case 4:  // without an axis
+    case 4:  // lacks one axis
       if (!shape.empty()) shape.erase(shape.begin() + Below(static_cast<int64_t>(shape.size())));
       return shape;
-    case 5:  // one other extent
+    case 5:  // differs in one extent
       if (!shape.empty()) shape[Below(static_cast<int64_t>(shape.size()))] = Extent();
       return shape;
-    case 6:  // a few extents of the first
+    case 6:  // has a few of the extents of `first`
       shape.resize(Between(1, 4));
       break;
     default:
@@ -97,7 +97,7 @@ std::vector<int64_t> Drawing::SomeAxes(int64_t rank, int64_t count) {
 std::vector<int64_t> Drawing::SomeExtents(Shape shape) {
   const int64_t elements = NumElements(shape);
   switch (Below(4)) {
-    case 0: {  // the same elements, grouped otherwise
+    case 0: {  // the same elements in another shape
       shape.clear();
       for (int64_t left = elements; static_cast<int>(shape.size()) < limits_.max_rank;) {
         if (left <= 1 && Chance(0.7)) break;
@@ -113,11 +113,11 @@ std::vector<int64_t> Drawing::SomeExtents(Shape shape) {
       if (!shape.empty() && Chance(0.3)) shape[Below(static_cast<int64_t>(shape.size()))] = -1;
       return shape;
     }
-    case 1:  // what it broadcasts to
+    case 1:  // a shape that it broadcasts to
       for (int64_t& extent : shape) extent = extent == 1 && Chance(0.6) ? Extent() : Chance(0.2) ? 1 : extent;
       while (shape.size() < 5 && Chance(0.3)) shape.insert(shape.begin(), Extent());
       return shape;
-    case 2:  // a little more or less
+    case 2:  // slightly larger or smaller
       for (int64_t& extent : shape) extent = std::max<int64_t>(0, extent + Between(-2, 3));
       return shape;
     default:
@@ -139,7 +139,7 @@ std::optional<ecg::Attribute> Drawing::DrawAttribute(const ops::AttrSpec& spec, 
       return OneOf(texts);
     }
     case ops::AttrKind::kInts: {
-      // A permutation, axes, or one or two small numbers for each spatial dimension.
+      // Draws a permutation, axes, or one or two small numbers for each spatial dimension.
       if (Chance(0.35)) return SomeAxes(rank, Chance(0.7) ? rank : Between(1, std::max<int64_t>(rank, 1)));
       const bool twice = Chance(0.3);
       std::vector<int64_t> values(std::max<int64_t>(rank - 2, 1) * (twice ? 2 : 1));

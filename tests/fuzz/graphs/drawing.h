@@ -1,4 +1,4 @@
-// What random graphs and random models draw alike: shapes, values of roles, attributes, each by one seed.
+// What random graphs and random models have in common: draws shapes, values of roles and attributes, all from one seed.
 #ifndef FUSION_TESTS_FUZZ_GRAPHS_DRAWING_H_
 #define FUSION_TESTS_FUZZ_GRAPHS_DRAWING_H_
 
@@ -29,26 +29,27 @@ class Drawing {
   DType AnyType() { return static_cast<DType>(Below(kNumDTypes)); }
   DType DrawType() { return OneOf(dtypes_); }  // few in a graph, so that operands match
   int64_t Extent() { return Chance(0.005) ? 0 : Chance(0.2) ? Between(1, 5) : OneOf(extents_); }
-  // Few small nodes more often than many.
+  // Draws small numbers of nodes more often than large ones.
   int NodeCount();
 
   Shape AnyShape();
-  // A shape that may suit an operand beside one of shape `first`: most operators relate their operands' extents.
+  // Draws a shape that may suit an operand whose neighbour has shape `first`: most operators relate the extents of
+  // their operands.
   Shape RelatedShape(const Shape& first);
-  // Makes extents smaller until a value of the shape has no more elements than values may have.
+  // Makes extents smaller until a value of the shape has no more elements than the limits allow.
   void Limit(Shape* shape);
 
   std::vector<int64_t> SomeAxes(int64_t rank, int64_t count);
   std::vector<int64_t> SomeExtents(Shape shape);
-  // The value of an operand with this role beside a first one of shape `first`, nothing for data. `count`: of axes and
-  // what goes along with them, in this proposal.
+  // Returns the value of an operand with this role whose first neighbour has shape `first`, or nothing for a data
+  // operand. `count`: the number of axes, and of values that go with them, in this proposal.
   std::optional<Tensor> RoleValue(ops::InputRole role, const Shape& first, int64_t count, DType scalar_type);
   std::optional<ecg::Attribute> DrawAttribute(const ops::AttrSpec& spec, int64_t rank);
 
  private:
   std::mt19937_64 random_;
   const GraphLimits limits_;
-  std::vector<int64_t> extents_;  // of this graph, few so that operands match
+  std::vector<int64_t> extents_;  // few in a graph, so that operands match
   std::vector<DType> dtypes_;
 };
 

@@ -41,7 +41,7 @@ absl::StatusOr<Tensor> RunOperator(const std::string& op, const List& operands, 
 Tensor Int(int64_t value) { return Tensor::From<int64_t>(DType::kI64, {}, {value}); }
 Tensor Ints(int64_t value) { return Tensor::From<int64_t>(DType::kI64, {1}, {value}); }
 
-// One node on lists, its operands looked up.
+// Runs one node on lists and looks up its operands.
 class ListNode {
  public:
   ListNode(const onnx::NodeProto& node, const EagerValues& values) : node_(node), values_(values) {}
@@ -67,7 +67,7 @@ class ListNode {
     return found->second;
   }
 
-  // A tensor or a sequence stands for an optional that has a value. Sequences are not drawn there.
+  // A tensor or a sequence may stand for an optional that has a value. Models draw no sequences in that place.
   absl::StatusOr<List> OptionalAt(int i) const {
     const auto found = Has(i) ? values_.optionals.find(node_.input(i)) : values_.optionals.end();
     if (found != values_.optionals.end()) return found->second;
@@ -75,7 +75,7 @@ class ListNode {
     return List{std::move(tensor)};
   }
 
-  // In [0, limit); negative ones count from the end.
+  // Returns a position in [0, limit); a negative one counts from the end.
   absl::StatusOr<int64_t> Position(int i, int64_t otherwise, int64_t length, int64_t limit) const {
     int64_t position = otherwise;
     if (Has(i)) {

@@ -1,4 +1,5 @@
-// Models run operator by operator: the reference for what import makes of control flow, extents, sequences and optionals.
+// Runs models operator by operator: the reference for what import makes of control flow, extents, sequences and
+// optionals.
 #ifndef FUSION_TESTS_FUZZ_GRAPHS_EAGER_VALUES_H_
 #define FUSION_TESTS_FUZZ_GRAPHS_EAGER_VALUES_H_
 
@@ -21,17 +22,17 @@ struct EagerValues {
   void Take(EagerValues results);
 };
 
-// The operators that take or give a sequence or an optional.
+// Returns the operators that take or return a sequence or an optional.
 std::vector<std::string> ListOperators();
 
-// The outputs of `node`. Operators on lists are written out here by ONNX's text, since import would otherwise be
-// compared with itself; all others go through RunNode.
+// Returns the outputs of `node`. Operators on lists are implemented here from ONNX's specification, because import
+// would otherwise be compared with itself; all others go through RunNode.
 absl::StatusOr<EagerValues> RunOne(const onnx::NodeProto& node, const EagerValues& values);
 
-// All values of the main graph, on the data that its inputs' names draw (values.h).
+// Returns all values of the main graph, for the data that its inputs' names determine (values.h).
 absl::StatusOr<EagerValues> RunAll(const onnx::ModelProto& model);
 
-// The model's outputs, which are tensors, by RunAll.
+// Returns the model's outputs, which are tensors, computed by RunAll.
 absl::StatusOr<std::vector<Tensor>> RunEagerly(const onnx::ModelProto& model);
 
 }  // namespace fusion::fuzz

@@ -25,7 +25,7 @@ FittingSpec Absent() { return {{}, "", {}, true}; }
 
 DType Byte(Drawing* d) { return d->Chance(0.5) ? DType::kU8 : DType::kI8; }
 
-// A scale that is known or computed, of one element or one a channel.
+// Draws a constant or computed scale with one element, or with one per channel.
 FittingSpec Scale(Drawing* d, const Shape& shape) {
   if (d->Chance(0.3)) return Positive(shape);
   static constexpr double kScales[] = {0.125, 0.5, 1, 0.1, 0.0625, 0.37};
@@ -45,7 +45,7 @@ FittingSpec ZeroPoint(Drawing* d, DType dtype, const Shape& shape) {
 
 Shape PerChannel(Drawing* d, int64_t channels) { return d->Chance(0.5) ? Shape{} : Shape{channels}; }
 
-// Operands of a product of matrices.
+// Draws the shapes of two operands of a matrix product.
 std::pair<Shape, Shape> Factors(Drawing* d) {
   const int64_t m = d->Between(1, 9), k = d->Between(1, 40), n = d->Between(1, 33);
   Shape a = {m, k}, b = {k, n};
@@ -239,7 +239,7 @@ Fitting Compress(Drawing* d) {
   return fit;
 }
 
-// LSTM 4, GRU 3, RNN 1 gates.
+// `gates`: 4 for LSTM, 3 for GRU, 1 for RNN.
 Fitting Recurrence(Drawing* d, int64_t gates) {
   const int64_t steps = d->Between(1, 4), batch = d->Between(1, 3), width = d->Between(1, 6), hidden = d->Between(1, 5);
   const bool both = d->Chance(0.3), backwards = d->Chance(0.3);

@@ -1,5 +1,5 @@
-// Operands that must fit one another so closely that proposals by chance never do: quantised products, boxes and
-// scores, the parameters of a recurrence. An operator without an entry is drawn by its roles alone.
+// Draws operands that must fit one another more closely than independent draws ever do: quantised products, boxes and
+// scores, the parameters of a recurrence. The operands of an operator without an entry are drawn from their roles only.
 #ifndef FUSION_TESTS_FUZZ_GRAPHS_FITTING_H_
 #define FUSION_TESTS_FUZZ_GRAPHS_FITTING_H_
 
@@ -14,7 +14,7 @@ namespace fusion::fuzz {
 
 struct FittingSpec {
   ecg::ValueType type;
-  std::string suffix = "";      // not empty: an input whose name says what its elements are (values.h)
+  std::string suffix = "";      // if not empty: an input whose name tells what its elements are (values.h)
   std::optional<Tensor> value;  // a constant
   bool absent = false;
 };
@@ -24,10 +24,10 @@ struct Fitting {
   ecg::Attributes attrs;
 };
 
-// Nothing for an operator without an entry.
+// Returns nothing for an operator without an entry.
 std::optional<Fitting> FittingOperands(const std::string& op, Drawing* draw);
 
-// The operators with an entry whose results are as long as the data say, for models.
+// Returns the operators with an entry whose results' lengths depend on data; only models draw them.
 const std::vector<std::string>& DataDependentOps();
 
 }  // namespace fusion::fuzz

@@ -18,14 +18,15 @@
 namespace fusion::fuzz {
 namespace {
 
-// Runs draw errors as large as a machine makes them, but few runs miss the extremes, and vector kernels sum in another
-// order. Defects move results by far more.
+// The runs draw errors as large as a machine makes them, but a few runs miss the extremes, and vector kernels sum in
+// another order. Defects move results by far more.
 constexpr double kSpreads = 8;
-constexpr double kUnits = 4;  // of an inexact result, where the runs happen to agree
-// Of runs in turn. Most runs move everything and measure the spread; the others meet what needs few errors at once.
+constexpr double kUnits = 4;  // for an inexact result on which all runs happen to agree
+// Sparsities that the runs use in turn. Most runs perturb everything and measure the spread; the others find
+// differences that need few errors at once.
 constexpr int kSparsities[] = {0, 0, 3, 0, 0, 6};
 
-// The smallest normal number. Kernels compute halves in f32, where half's subnormal numbers are normal.
+// Returns the smallest normal number. Kernels compute f16 in f32, where f16's subnormal numbers are normal.
 double LeastNormal(DType dtype) { return dtype == DType::kF64 ? 0x1p-1022 : 0x1p-126; }
 
 using Outputs = absl::StatusOr<std::vector<Tensor>>;
@@ -36,15 +37,15 @@ Outputs InterpretAndCut(const ecg::Graph& graph, const std::vector<Tensor>& inpu
   return conformance::CutToExtents(graph, all);
 }
 
-// As a machine computes: each operation rounded to nearest in its own type, in the program's order. Subnormal operands
-// and results are kept, or count as zero by this processor's own setting, inside operators and routines too.
+// Computes as a machine does: each operation is rounded to nearest in its own type, in the program's order. Subnormal
+// operands and results are kept, or count as zero by this processor's own setting, inside operators and routines too.
 Outputs InterpretRounded(const ecg::Graph& graph, const std::vector<Tensor>& inputs, Subnormals subnormals) {
   const ScopedSubnormals mode(subnormals);
   return InterpretAndCut(graph, inputs, {.perturb_seed = 4, .perturb_sparsity = 63, .in_order = true});
 }
 
-// Nothing where another rounding, or zero for a subnormal number, brings about an error that the reference does not
-// have: an index or an extent that cannot be, or extents that do not broadcast.
+// Returns nothing if another rounding, or zero in place of a subnormal number, leads to an error that the reference does
+// not have: an index or an extent out of range, or extents that do not broadcast.
 absl::StatusOr<std::optional<std::vector<Tensor>>> UnlessImpossible(Outputs run) {
   if (absl::IsOutOfRange(run.status()) || absl::IsInvalidArgument(run.status())) return std::nullopt;
   RETURN_IF_ERROR(run.status());
@@ -62,7 +63,7 @@ bool SameNumber(double a, double b) { return a == b || (std::isnan(a) && std::is
 
 enum class Verdict { kExact, kRounded, kLoose, kSpecial, kUncertain, kDifferent };
 
-// `least`: what may be zero instead.
+// `least`: numbers of a smaller magnitude may be zero instead.
 Verdict JudgeFloat(double expected, const std::vector<double>& runs, double actual, double epsilon, double least) {
   bool same = true;
   double spread = 0;
@@ -80,7 +81,7 @@ Verdict JudgeFloat(double expected, const std::vector<double>& runs, double actu
   if (std::isinf(expected)) return actual == expected ? Verdict::kSpecial : Verdict::kDifferent;
   if (same && actual == expected) return Verdict::kExact;
   if (same && !(std::fabs(expected) < least)) {
-    // Exact arithmetic gives numbers of few bits; a result of more bits was rounded, if always alike.
+    // Exact arithmetic gives numbers of few bits. A result of more bits was rounded, although alike in all runs.
     int exponent = 0;
     const double mantissa = std::ldexp(std::frexp(expected, &exponent), 8);
     if (mantissa == std::nearbyint(mantissa)) return Verdict::kDifferent;
@@ -173,7 +174,7 @@ absl::Status Agree(const Expectation& expected, const std::vector<Tensor>& actua
     const auto other_shape = [&](const Tensor* run) { return run->shape() != want.shape(); };
     if (expected.Undecided(subnormal) || std::any_of(runs.begin(), runs.end(), other_shape) ||
         (flushes && (other_shape(kept) || other_shape(flushed)))) {
-      // At least one element: an output that may be empty is not compared either.
+      // Counts at least one element: an output that may be empty was not compared either.
       Count(Verdict::kUncertain, std::max<int64_t>(1, want.num_elements()), coverage);
       continue;
     }
@@ -192,7 +193,8 @@ absl::Status Agree(const Expectation& expected, const std::vector<Tensor>& actua
         for (size_t r = 0; r < doubles.size(); ++r) doubles[r] = runs[r]->GetDouble(i);
         const double epsilon = Epsilon(want.dtype());
         verdict = JudgeFloat(want.GetDouble(i), doubles, actual[o].GetDouble(i), epsilon, least);
-        // Right is what follows from zero, too, and with some of them zero what lies between.
+        // If the element changes when subnormal numbers become zero, that result is right, too. So are results between
+        // the two, if only some of the numbers become zero.
         if (verdict == Verdict::kDifferent && flushes && !SameNumber(flushed->GetDouble(i), kept->GetDouble(i))) {
           verdict = Verdict::kUncertain;
         }

@@ -1,4 +1,4 @@
-// What a graph's outputs must be, and how far rounding may take them from that.
+// What a graph's outputs must be, and how far rounding may move them.
 #ifndef FUSION_TESTS_FUZZ_GRAPHS_JUDGE_H_
 #define FUSION_TESTS_FUZZ_GRAPHS_JUDGE_H_
 
@@ -10,19 +10,19 @@
 
 namespace fusion::fuzz {
 
-// What "fast" promises less than "strict": subnormal numbers may count as zero.
+// The one guarantee of "strict" that "fast" does not give: subnormal numbers may count as zero.
 enum class Subnormal : uint8_t { kKept, kMayBeZero };
 
-// The interpreter's outputs, cut to their extents, and those of runs in Monte Carlo arithmetic (te/interpreter.h): an
-// element on which such runs do not agree is as uncertain as they are apart.
+// The interpreter's outputs, cut to their extents, and those of runs in Monte Carlo arithmetic (te/interpreter.h). An
+// element on which these runs differ is as uncertain as their difference.
 struct Expectation {
   std::vector<Tensor> outputs;
   std::vector<std::vector<Tensor>> perturbed;
-  // As a machine computes them, subnormal numbers kept, and counted as zero within operators and between them: what
-  // differs follows from subnormal numbers. Empty where nothing does.
+  // The outputs in a machine's arithmetic: `kept` with subnormal numbers, `flushed` with zero in their place, within
+  // operators and between them. Both are empty if they are equal.
   std::vector<Tensor> kept, flushed;
-  // Rounding, or zero in place of subnormal numbers, decides an index or an extent that some run cannot have: nothing
-  // can be compared.
+  // Rounding (or zero in place of a subnormal number) decides an index or an extent, and in some run it is out of range:
+  // nothing can be compared.
   bool undecided = false, undecided_if_zero = false;
   bool Undecided(Subnormal subnormal) const {
     return undecided || (subnormal == Subnormal::kMayBeZero && undecided_if_zero);
@@ -30,24 +30,25 @@ struct Expectation {
 };
 absl::StatusOr<Expectation> Expect(const ecg::Graph& graph, const std::vector<Tensor>& inputs, int runs);
 
-// Elements, by how they were compared.
+// Numbers of elements, by how they were compared.
 struct Coverage {
   int64_t exact = 0;      // finite, bit for bit
   int64_t rounded = 0;    // finite, within a tolerance
   int64_t loose = 0;      // finite, within a tolerance that is larger than the element
   int64_t special = 0;    // NaN with NaN, an infinity with the same infinity
-  int64_t uncertain = 0;  // not compared: rounding decides
+  int64_t uncertain = 0;  // not compared, because rounding decides
   int64_t compared() const { return exact + rounded + loose + special; }
 };
 
-// A run that gave an error in place of outputs. OK, and counted as not compared, where rounding (or zero in place of
-// subnormal numbers) decides whether there is a result at all: the run may have refused an extent or an index, and what
-// it reads past an extent may differ from run to run. Otherwise the error.
+// Judges a run that ended with an error. Where rounding (or zero in place of subnormal numbers) decides whether there is
+// a result at all, the run may refuse an extent or an index, and may read different values past an extent from run to
+// run: the result is OK, and the outputs count as not compared. Otherwise the result is the error.
 absl::Status AgreeOnError(const Expectation& expected, const absl::Status& error, Subnormal subnormal,
                           Coverage* coverage);
 
-// Types, shapes, NaN, infinities and all elements that no perturbation changes must be equal; others may differ by a
-// small multiple of the perturbations' spread. The first difference as FAILED_PRECONDITION.
+// Types, shapes, NaN, infinities, and all elements that no perturbation changes must be equal. Other elements may
+// differ by a small multiple of the perturbations' spread. Fails with FAILED_PRECONDITION and describes the first
+// difference.
 absl::Status Agree(const Expectation& expected, const std::vector<Tensor>& actual, Subnormal subnormal,
                    Coverage* coverage);
 

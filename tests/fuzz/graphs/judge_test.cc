@@ -18,7 +18,7 @@ Tensor Floats(const std::vector<double>& values) {
   return Tensor::From<double>(DType::kF32, {static_cast<int64_t>(values.size())}, values);
 }
 
-// What all runs agree on is `expected`, but for what `runs` say.
+// The runs agree on `expected`, except for the additional `runs`.
 absl::Status Judge(double expected, double actual, Coverage* coverage, const std::vector<double>& runs = {},
                    Subnormal subnormal = Subnormal::kKept) {
   Expectation expectation;
@@ -75,7 +75,7 @@ TEST(JudgeTest, SubnormalNumbersMayBeZeroWhereThatIsPromised) {
 }
 
 TEST(JudgeTest, WhatFollowsFromASubnormalNumberIsZeroEitherWay) {
-  // 2^-130 · 2^20 is normal, unless the operand is zero.
+  // 2^-130 · 2^20 is normal; it is zero if the operand counts as zero.
 
   const auto parsed = ecg::Parse(
       "graph g(%x: f32[1]) {\n  %c: f32[] = const {1048576.0}\n"

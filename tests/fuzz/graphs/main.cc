@@ -1,4 +1,5 @@
-// graph_fuzz: random graphs and models, or those of files, through every mode; each must agree with the interpreter.
+// graph_fuzz: runs random graphs and models, or those in files, through every mode; each must agree with the
+// interpreter.
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>
@@ -46,7 +47,7 @@ std::string Text(const Case& c) {
 
 bool FailsAlike(const Checked& checked, const Failure& failure) {
   return std::any_of(checked.failures.begin(), checked.failures.end(), [&](const Failure& f) {
-    // Another error of another kind is another matter.
+    // A smaller case counts only if it fails in the same mode with the same code; another error is another defect.
     return f.mode == failure.mode && f.why.code() == failure.why.code();
   });
 }
@@ -107,7 +108,7 @@ absl::StatusOr<Case> ReadCase(const std::string& path) {
   return Case{path, *std::move(graph), {}};
 }
 
-// Every fourth is a model, every 32nd has extents past the caches and past one task.
+// Draws a model for every fourth seed, and a graph with extents beyond the caches and beyond one task for every 32nd.
 Case DrawCase(int64_t seed, const Options& options, Summary* summary) {
   const auto number = static_cast<uint64_t>(seed);
   const std::string name = absl::StrCat("seed ", seed);

@@ -1,5 +1,5 @@
-// ModelGenerator: draws one ONNX model node by node. Every value is computed as soon as it is drawn, so that later nodes fit
-// the extents that there really are. Private to random_model.
+// ModelGenerator: draws one ONNX model node by node. Every value is computed as soon as it is drawn, so that later
+// nodes fit the actual extents. Private to random_model.
 #ifndef FUSION_TESTS_FUZZ_GRAPHS_MODEL_GENERATOR_H_
 #define FUSION_TESTS_FUZZ_GRAPHS_MODEL_GENERATOR_H_
 
@@ -25,7 +25,7 @@ class ModelGenerator {
   DrawnModel Make();
 
  private:
-  using Names = std::vector<std::string>;  // of the values that a node may read, in the order of their making
+  using Names = std::vector<std::string>;  // names that a node may read, in the order of creation
 
   std::string NewName(const std::string& kind);
   const Tensor& Of(const std::string& name) const { return values_.tensors.at(name); }
@@ -37,17 +37,17 @@ class ModelGenerator {
   std::string Existing(const Names& visible);
   std::string DataOperand(const std::string& first, Names* visible);
   std::string FittingOperand(const FittingSpec& spec, Names* visible);
-  // Operands and attributes of one proposal. False: the operator takes no such operand at all.
+  // Draws the operands and attributes of one proposal and adds them to `node`.
   void Operands(const ops::OpDef& def, Names* visible, onnx::NodeProto* node);
 
   // ---- nodes
-  // The node's results become known. False: they are too large, or it does not fit.
+  // Computes the node's results and stores them. Returns false if they are too large or the node does not fit.
   bool Run(const onnx::NodeProto& node);
-  // A registry operator that runs.
+  // Returns a node with an operator of the registry that runs.
   std::optional<onnx::NodeProto> Operator(Names* visible);
   bool AddTo(onnx::GraphProto* graph, Names* visible, int depth);
   bool AddTopNode(Names* visible);
-  // What nothing reads, and a few others.
+  // Makes all values that nothing reads outputs, and a few others.
   void SetOutputs();
   std::string AddSimple(const std::string& op, const std::vector<std::string>& inputs, onnx::GraphProto* graph,
                         const ecg::Attributes& attrs = {});
@@ -56,12 +56,13 @@ class ModelGenerator {
   std::optional<onnx::NodeProto> ControlFlow(Names* visible, int depth);
   void Fill(onnx::GraphProto* graph, Names* inside, int depth, int most);
   static void Return(const std::string& name, DType dtype, onnx::GraphProto* graph);
-  // A value that the subgraph has made, of this type and rank if there is one, else a copy of a constant.
+  // Returns a value that the subgraph computes, with this type and rank, if there is one; otherwise a copy of a
+  // constant.
   std::string Made(const onnx::GraphProto& graph, DType dtype, const Shape& shape, bool same_shape);
   std::string Condition(const Names& visible);
   std::optional<onnx::NodeProto> Branches(Names* visible, int depth);
   std::string TripCount();
-  // The state after an iteration: of the type and shape that it had, unless it grows.
+  // Returns the state after an iteration, with the same type and, unless it may grow, the same shape.
   std::string NextState(const std::string& state, bool may_grow, onnx::GraphProto* body);
   std::string LoopCondition(const Names& body_inputs, onnx::GraphProto* body);
   std::optional<onnx::NodeProto> Repetition(Names* visible, int depth);
@@ -77,8 +78,8 @@ class ModelGenerator {
   const GraphLimits limits_;
   std::vector<const ops::OpDef*> ops_;
   onnx::ModelProto model_;
-  EagerValues values_;  // of every name, also of those in bodies, there of one iteration
-  Names lists_;         // sequences and optionals of the main graph
+  EagerValues values_;  // of every name; for names in bodies, those of one iteration
+  Names lists_;         // names of sequences and optionals of the main graph
   int count_ = 0;
   std::map<std::string, int> left_out_;
 };

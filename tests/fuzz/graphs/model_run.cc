@@ -35,7 +35,7 @@ void CollectReads(const onnx::NodeProto& node, const std::set<std::string>& defi
   }
 }
 
-// As a model stores it: elements of fewer bits than a byte lie side by side, the first in the lowest bits.
+// Returns the data as a model stores it: elements narrower than a byte lie side by side, the first in the lowest bits.
 std::string RawData(const Tensor& tensor) {
   const auto* bytes = static_cast<const char*>(tensor.data());
   const int bits = DTypeBits(tensor.dtype());

@@ -1,4 +1,4 @@
-// ONNX models in memory: imported whole, or one operator on constants.
+// Imports and runs ONNX models in memory: whole, or one operator on constants.
 #ifndef FUSION_TESTS_FUZZ_GRAPHS_MODEL_RUN_H_
 #define FUSION_TESTS_FUZZ_GRAPHS_MODEL_RUN_H_
 
@@ -12,7 +12,7 @@
 
 namespace fusion::fuzz {
 
-// A model of one version of every domain that the registry has, without operators.
+// Returns a model without operators, with one version of every domain that the registry has.
 onnx::ModelProto EmptyModel();
 
 onnx::TensorProto ToProto(const std::string& name, const Tensor& tensor);
@@ -22,10 +22,10 @@ absl::StatusOr<ecg::Graph> ImportModel(const onnx::ModelProto& model);
 
 using TensorsByName = std::map<std::string, Tensor>;
 
-// What `node` gives where the values that it reads, also in its subgraphs, are constants. The errors of import.
+// Returns the results of `node` if all values that it reads, also in its subgraphs, are constants. Fails like import.
 absl::StatusOr<TensorsByName> RunNode(const onnx::NodeProto& node, const TensorsByName& values);
 
-// Names from outside that the node and its subgraphs read.
+// Returns the outer names that the node and its subgraphs read.
 std::vector<std::string> Reads(const onnx::NodeProto& node);
 
 }  // namespace fusion::fuzz

@@ -15,7 +15,7 @@
 namespace fusion::fuzz {
 namespace {
 
-constexpr int kDeadlineSeconds = 30;  // one run; most take a millisecond
+constexpr int kDeadlineSeconds = 30;  // of one run; most take a millisecond
 
 Outputs RunPasses(const ecg::Graph& graph, const Mode& mode) {
   const ecg::Graph simple = simplify::Simplify(graph);
@@ -45,7 +45,7 @@ std::vector<std::vector<std::optional<Outputs>>> RunGraphs(const std::vector<ecg
   using Results = std::vector<std::optional<Outputs>>;
   std::vector<Results> results(modes.size(), Results(graphs.size()));
   std::vector<CompileJob> jobs;
-  std::vector<std::pair<size_t, size_t>> places;  // mode, graph
+  std::vector<std::pair<size_t, size_t>> places;  // (mode, graph) of each job
   const auto compiled_modes = static_cast<size_t>(
       std::count_if(modes.begin(), modes.end(), [](const Mode& mode) { return !mode.planner.empty(); }));
   size_t turn = 0;  // of the compiled modes

@@ -1,4 +1,4 @@
-// The ways in which a graph is computed and compared with the interpreter.
+// The ways in which a graph is computed and then compared with the interpreter.
 #ifndef FUSION_TESTS_FUZZ_GRAPHS_MODES_H_
 #define FUSION_TESTS_FUZZ_GRAPHS_MODES_H_
 
@@ -13,23 +13,24 @@ namespace fusion::fuzz {
 
 struct Mode {
   std::string name;
-  std::string planner;  // empty: passes only, and the interpreter
+  std::string planner;  // empty: only runs passes and the interpreter
   std::string math;     // "fast", "strict"
 };
 
-// passes-strict, passes-fast: simplify and rewrite, then interpret. unfused, fused, fused-strict: compiled and run.
+// passes-strict, passes-fast: simplify and rewrite, then interpret. unfused, fused, fused-strict: compile and run.
 const std::vector<Mode>& AllModes();
 
-// What a graph gave in one mode, or why it gave nothing.
+// The outputs of a graph in one mode, or the reason why there are none.
 using Outputs = absl::StatusOr<std::vector<Tensor>>;
 
 struct RunSettings {
-  bool quick = false;  // each graph goes through one of the compiled modes, in turn, and clang optimises little
+  bool quick = false;  // each graph goes through only one of the compiled modes, in turn, and clang optimises little
   std::string isa;     // "avx2"; empty: the widest that this machine has
 };
 
-// By mode, then by graph. Graphs are materialised. Compiled modes build all graphs in few compiler calls and run each
-// in a process of its own, on one thread and twice on two. Where `quick` leaves a graph out, the result is absent.
+// Returns results by mode, then by graph. Graphs must be materialised. Compiled modes build all graphs in few compiler
+// calls, and run each in a process of its own: once on one thread and twice on two. If `quick` leaves out a graph, its
+// result is absent.
 std::vector<std::vector<std::optional<Outputs>>> RunGraphs(const std::vector<ecg::Graph>& graphs,
                                                            const std::vector<Mode>& modes, const RunSettings& settings);
 

@@ -1,4 +1,4 @@
-// Control flow: If, Loop and Scan, whose subgraphs hold random nodes.
+// Draws control flow: If, Loop and Scan, whose subgraphs hold random nodes.
 #include <algorithm>
 #include <utility>
 
@@ -93,7 +93,7 @@ std::optional<onnx::NodeProto> ModelGenerator::Branches(Names* visible, int dept
 std::string ModelGenerator::TripCount() {
   const int64_t most = draw_.Between(1, 4);
   if (draw_.Chance(0.4)) return AddConstant(Tensor::From<int64_t>(DType::kI64, {}, {draw_.Between(0, most)}));
-  // Bounded by a Min, as exporters of beam searches write it.
+  // Bounds the count by a Min, as exporters of beam searches do.
   const std::string count = AddInput(DType::kI64, {}, absl::StrCat("_below", most + 1), nullptr);
   const std::string bound = AddConstant(Tensor::From<int64_t>(DType::kI64, {}, {most}));
   return AddSimple("Min", {count, bound}, model_.mutable_graph());
@@ -121,7 +121,7 @@ std::string ModelGenerator::LoopCondition(const Names& body_inputs, onnx::GraphP
     const std::string last = AddConstant(Tensor::From<int64_t>(DType::kI64, {}, {draw_.Between(0, 3)}));
     return AddSimple("Less", {body_inputs[0], last}, body);
   }
-  // Known only when the loop runs.
+  // A condition that is known only when the loop runs.
   ecg::Attributes to, all;
   to.Set("to", ops::OnnxNumber(DType::kF32));
   all.Set("keepdims", int64_t{0});

@@ -18,12 +18,12 @@ namespace {
 using ops::InputRole;
 using ops::OpDef;
 
-constexpr int kProposals = 80;  // of inputs and attributes for one operator before another one is tried
-constexpr int kMaxInputs = 8;   // of a graph, roughly
+constexpr int kProposals = 80;  // of inputs and attributes for one operator before another operator is tried
+constexpr int kMaxInputs = 8;   // approximately, for a graph
 
 bool Drawable(const OpDef& def) { return def.infer && def.lower; }
 
-// Terms that the interpreter evaluates.
+// Returns the number of terms that the interpreter evaluates.
 double Work(const te::Program& program) {
   double work = 0;
   for (const te::Te& te : program.tes) {
@@ -37,11 +37,11 @@ double Work(const te::Program& program) {
   return work;
 }
 
-// An operand: a value of the graph, or one that will be added if the operator takes it.
+// An operand: an existing value of the graph, or a new one that is added if the operator accepts it.
 struct Operand {
   ecg::ValueId existing = ecg::kNone;
   std::optional<ecg::Value> fresh;  // a constant, or else an input of the graph
-  std::string suffix = "";          // of the input's name: what its elements are (values.h)
+  std::string suffix = "";          // of the input's name: tells what its elements are (values.h)
   bool absent() const { return existing == ecg::kNone && !fresh.has_value(); }
 };
 
@@ -87,7 +87,7 @@ class Generator {
     Operand operand;
     const auto size = static_cast<int64_t>(values_.size());
     if (size > 0 && draw_.Chance(first == nullptr ? 0.95 : 0.5)) {
-      // Recent values more often: deep graphs.
+      // Prefers recent values, so that graphs become deep.
       operand.existing =
           values_[size - 1 - (draw_.Chance(0.5) ? draw_.Below(std::min<int64_t>(size, 4)) : draw_.Below(size))];
       return operand;
@@ -113,12 +113,12 @@ class Generator {
     std::optional<Tensor> value = draw_.RoleValue(role, shape, count, scalar_type);
     if (!value) return DataOperand(first);
     Operand operand = Known(*std::move(value));
-    // Some may be known only when the graph runs.
+    // Some scalars are inputs, known only when the graph runs.
     if (role == InputRole::kScalar && draw_.Chance(0.15)) operand.fresh->constant.reset();
     return operand;
   }
 
-  // An operand that must fit others: a value of that type, if there is one, or a new one.
+  // Returns an operand that must fit others: an existing value of that type, if there is one, or a new one.
   Operand FittingOperand(FittingSpec spec) {
     if (spec.absent) return {};
     if (spec.value) return Known(*std::move(spec.value));
@@ -214,11 +214,12 @@ class Generator {
     const std::vector<ecg::ValueId> outputs = graph_.node(node).outputs;
     const auto lowered = ops::LowerNodes(graph_, {node}, outputs);
     const absl::Status& lowers = lowered.status();
-    // A routine's results are undefined past extents that import alone supplies: models draw them.
+    // The extents of a routine's results depend on data, and only import supplies them. Models draw such operators
+    // instead.
     const bool routine = lowered.ok() && std::any_of(lowered->program.tes.begin(), lowered->program.tes.end(),
                                                      [](const te::Te& te) { return te.routine.has_value(); });
     const bool costly = lowered.ok() && Work(lowered->program) > limits_.max_work;
-    // Constant indices out of range, say.
+    // InvalidArgument: for example, constant indices are out of range.
     if (routine || costly || absl::IsUnimplemented(lowers) || absl::IsInvalidArgument(lowers)) {
       graph_ = std::move(before);
       values_.resize(values_before);
@@ -250,7 +251,7 @@ class Generator {
   const GraphLimits limits_;
   std::vector<const OpDef*> ops_;
   ecg::Graph graph_;
-  std::vector<ecg::ValueId> values_;  // that may be operands
+  std::vector<ecg::ValueId> values_;  // values that may become operands
 };
 
 }  // namespace

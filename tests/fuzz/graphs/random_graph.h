@@ -1,5 +1,5 @@
-// Valid graphs of random operators, drawn from the operator registry alone: inputs, attributes and roles as their OpDef
-// declares them, whatever else an operator asks for by trying until its `infer` accepts.
+// Valid graphs of random operators, drawn from the operator registry only. Inputs, attributes and roles follow the
+// operator's OpDef; everything else that an operator requires is found by trying until its `infer` accepts.
 #ifndef FUSION_TESTS_FUZZ_GRAPHS_RANDOM_GRAPH_H_
 #define FUSION_TESTS_FUZZ_GRAPHS_RANDOM_GRAPH_H_
 
@@ -12,12 +12,12 @@
 
 namespace fusion::fuzz {
 
-// The same graph for the same seed and registry. Constants of more than 16 elements are filled with 8 bytes
-// (graph.h, Print), so that the graph survives its text; Materialise (values.h) puts values in their place.
-// Each output is the result of a node and occurs once.
+// Returns the same graph for the same seed and registry. Constants of more than 16 elements are filled with 8 bytes
+// (graph.h, Print), so that the text form keeps the whole graph; Materialise (values.h) replaces them by values. Each
+// output is the result of a node and occurs once.
 ecg::Graph RandomGraph(uint64_t seed, const GraphLimits& limits = {});
 
-// How often each operator occurs; all of the registry are keys, even where they do not.
+// Counts how often each operator occurs. All operators of the registry are keys, even if they do not occur.
 void CountOperators(const ecg::Graph& graph, std::map<std::string, int>* counts);
 
 }  // namespace fusion::fuzz

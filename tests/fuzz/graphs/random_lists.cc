@@ -1,4 +1,4 @@
-// Sequences and optionals: lists of what the model has computed, drawn in its main graph.
+// Draws sequences and optionals: lists of values that the model has computed, in its main graph.
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/onnx_dtype.h"
 #include "tests/fuzz/graphs/model_generator.h"
@@ -18,7 +18,7 @@ onnx::NodeProto Node(const std::string& op, const std::vector<std::string>& oper
 
 }  // namespace
 
-// Null where the node does not fit: its list is empty, its operands have other types.
+// Returns nothing if the node does not fit, because its list is empty or its operands have other types.
 std::optional<onnx::NodeProto> ModelGenerator::ListNode(Names* visible) {
   const bool makes = lists_.empty() || draw_.Chance(0.2);
   onnx::NodeProto node = makes ? NewList(visible) : ReadOrChangeList(draw_.OneOf(lists_), visible);
@@ -66,7 +66,7 @@ onnx::NodeProto ModelGenerator::NewList(Names* visible) {
   }
 }
 
-// A constant, or known only when the model runs.
+// Returns a constant, or an input that is known only when the model runs.
 std::string ModelGenerator::Position(int64_t length, bool may_be_unknown) {
   if (may_be_unknown && draw_.Chance(0.4)) return AddInput(DType::kI64, {}, absl::StrCat("_below", length), nullptr);
   return AddConstant(Tensor::From<int64_t>(DType::kI64, {}, {draw_.Between(-length, length - 1)}));

@@ -19,8 +19,8 @@ using ops::InputRole;
 using ops::OpDef;
 
 constexpr int kProposals = 30;  // of one operator
-constexpr int kMaxInputs = 8;   // of a model, roughly
-constexpr int kDeepest = 2;     // subgraphs in subgraphs
+constexpr int kMaxInputs = 8;   // approximately, for a model
+constexpr int kDeepest = 2;     // nesting of subgraphs
 constexpr double kControlFlow = 0.12, kDataDependent = 0.3, kLists = 0.12;
 constexpr const char* kControlOps[] = {"If", "Loop", "Scan"};
 
@@ -125,12 +125,12 @@ void ModelGenerator::Operands(const OpDef& def, Names* visible, onnx::NodeProto*
   int64_t rank = 2;
   if (fitting) {
     for (const FittingSpec& spec : fitting->operands) node->add_input(FittingOperand(spec, visible));
-    // Not always a fresh one: the first operand may have come from anywhere if its rank fits.
+    // The first operand is not always a fresh one: it may be any value whose shape and type fit.
     attrs = fitting->attrs;
     if (node->input_size() > 0 && !node->input(0).empty())
       rank = static_cast<int64_t>(Of(node->input(0)).shape().size());
   } else {
-    // The registry's form of an operator with dynamic extents may take more than the model's.
+    // The registry's form of an operator with dynamic extents may take one more input than the model's.
     const int least = std::max(0, def.dynamic ? def.min_inputs - 1 : def.min_inputs);
     const int count =
         def.max_inputs < 0 ? least + draw_.Below(3) : static_cast<int>(draw_.Between(least, def.max_inputs));
@@ -215,7 +215,7 @@ bool ModelGenerator::AddTo(onnx::GraphProto* graph, Names* visible, int depth) {
 bool ModelGenerator::AddTopNode(Names* visible) {
   const onnx::ModelProto before = model_;
   const Names visible_before = *visible, lists_before = lists_;
-  onnx::GraphProto added;  // apart from the model, which takes what the node's operands add
+  onnx::GraphProto added;  // kept apart from the model, which receives the values that the node's operands add
   if (!AddTo(&added, visible, 0)) {
     model_ = before;
     *visible = visible_before;

@@ -57,7 +57,7 @@ TEST(RandomModelTest, ImportIsJudgedByOperatorsAlone) {
   const std::vector<Mode> no_modes;
   Case good{"good", *graph, model};
   EXPECT_TRUE(Check({good}, no_modes, {})[0].failures.empty());
-  // Import that has lost a node.
+  // As if import had lost a node.
   onnx::ModelProto wrong = model;
   wrong.mutable_graph()->mutable_node(1)->set_op_type("Identity");
   Case bad{"bad", *ImportModel(wrong), model};

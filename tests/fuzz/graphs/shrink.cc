@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kBatch = 48;
 
-// The graph that computes `outputs` (results of nodes) where the values in `cut` are inputs.
+// Returns the graph that computes `outputs` (results of nodes) from the values in `cut`, which become inputs.
 ecg::Graph Part(const ecg::Graph& graph, const std::vector<ecg::ValueId>& outputs, const std::set<ecg::ValueId>& cut) {
   std::set<ecg::ValueId> read(outputs.begin(), outputs.end());
   std::vector<bool> kept(graph.nodes().size(), false);
@@ -53,7 +53,7 @@ ecg::Graph Part(const ecg::Graph& graph, const std::vector<ecg::ValueId>& output
   return part;
 }
 
-// Less work first.
+// Returns candidates with the smallest graphs first.
 std::vector<ecg::Graph> Candidates(const ecg::Graph& graph) {
   std::vector<ecg::Graph> all;
   const std::vector<ecg::ValueId>& outputs = graph.outputs();
@@ -68,8 +68,8 @@ std::vector<ecg::Graph> Candidates(const ecg::Graph& graph) {
   for (const ecg::Node& node : graph.nodes()) {
     for (ecg::ValueId id : node.outputs) {
       if (!graph.IsOutput(id)) {
-        all.push_back(Part(graph, outputs, {id}));  // without what computes it
-        std::vector<ecg::ValueId> instead = {id};   // without what reads it
+        all.push_back(Part(graph, outputs, {id}));  // without the nodes that compute it
+        std::vector<ecg::ValueId> instead = {id};   // without the nodes that read it
         if (outputs.size() == 1) all.push_back(Part(graph, instead, {}));
       }
     }

@@ -1,4 +1,4 @@
-// Smaller graphs that fail as well.
+// Finds smaller graphs that fail in the same way.
 #ifndef FUSION_TESTS_FUZZ_GRAPHS_SHRINK_H_
 #define FUSION_TESTS_FUZZ_GRAPHS_SHRINK_H_
 
@@ -10,12 +10,13 @@
 
 namespace fusion::fuzz {
 
-// fails(candidates) says of each whether it fails. Outputs are left out, values become inputs, and what nothing reads
-// any more disappears, until no such step gives a graph that fails.
+// fails(candidates) returns for each candidate whether it fails. Shrink leaves out outputs, turns values into inputs
+// and removes what nothing reads any more, until no such step gives a graph that fails.
 ecg::Graph Shrink(const ecg::Graph& graph,
                   const std::function<std::vector<bool>(const std::vector<ecg::Graph>&)>& fails);
 
-// The same for a model: nodes are left out, what they computed becomes inputs, an If becomes one of its branches.
+// Does the same for a model: leaves out nodes, turns their results into inputs, and replaces an If by one of its
+// branches.
 Case ShrinkModel(const Case& failed, const std::function<std::vector<bool>(const std::vector<Case>&)>& fails);
 
 }  // namespace fusion::fuzz

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kBatch = 24;
 
-// Without initializers and inputs that nothing reads.
+// Removes initializers and inputs that nothing reads.
 void Prune(onnx::GraphProto* graph) {
   std::set<std::string> read;
   for (const auto& node : graph->node()) {
@@ -26,13 +26,13 @@ void Prune(onnx::GraphProto* graph) {
   }
 }
 
-// The tensors of all names, as far as nodes can be run one by one.
+// Returns the tensors of all names; empty if the nodes cannot be run one by one.
 TensorsByName Values(const onnx::ModelProto& model) {
   const auto values = RunAll(model);
   return values.ok() ? values->tensors : TensorsByName();
 }
 
-// Without node n; what is still read of it is an input.
+// Removes node n; its results that are still read become inputs.
 onnx::ModelProto Without(const onnx::ModelProto& model, int n, const TensorsByName& values) {
   onnx::ModelProto smaller = model;
   onnx::GraphProto* graph = smaller.mutable_graph();
@@ -60,14 +60,14 @@ std::vector<onnx::ModelProto> Candidates(const onnx::ModelProto& model) {
   const TensorsByName values = Values(model);
   for (int n = 0; n < graph.node_size(); ++n) {
     all.push_back(Without(model, n, values));
-    // An output earlier on instead of all behind it.
+    // Makes an earlier result the only output.
     for (const std::string& name : graph.node(n).output()) {
       if (graph.output_size() != 1 || graph.output(0).name() == name || name.empty()) continue;
       onnx::ModelProto shorter = model;
       shorter.mutable_graph()->mutable_output(0)->set_name(name);
       all.push_back(std::move(shorter));
     }
-    // A branch in the place of its If.
+    // Replaces an If by one of its branches.
     for (const auto& attribute : graph.node(n).attribute()) {
       if (graph.node(n).op_type() != "If" || !attribute.has_g()) continue;
       onnx::ModelProto inlined = model;
@@ -88,7 +88,7 @@ std::vector<onnx::ModelProto> Candidates(const onnx::ModelProto& model) {
       }
       all.push_back(std::move(inlined));
     }
-    // A body without one of its nodes, if nothing needs it.
+    // Removes one node from a body.
     for (int a = 0; a < graph.node(n).attribute_size(); ++a) {
       if (!graph.node(n).attribute(a).has_g()) continue;
       for (int k = 0; k < graph.node(n).attribute(a).g().node_size(); ++k) {
@@ -99,7 +99,7 @@ std::vector<onnx::ModelProto> Candidates(const onnx::ModelProto& model) {
       }
     }
   }
-  // What no output needs goes with it.
+  // Removes everything that no output needs.
   for (onnx::ModelProto& candidate : all) {
     onnx::GraphProto* to = candidate.mutable_graph();
     std::set<std::string> needed;

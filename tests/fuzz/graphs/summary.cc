@@ -14,7 +14,7 @@ namespace {
 constexpr double kCompared = 0.75;  // of all elements, at least
 constexpr double kRefused = 0.02;   // of all random graphs, at most
 
-// The most frequent first.
+// Lists the most frequent first.
 std::string Counts(const char* title, const std::map<std::string, int64_t>& counts) {
   std::vector<std::pair<int64_t, std::string>> sorted;
   for (const auto& [reason, count] : counts) sorted.emplace_back(-count, reason);
@@ -45,7 +45,7 @@ std::string Reason(const std::string& message) {
       reason += c;
     }
   }
-  // Lists are as long as they are.
+  // Shortens lists, whose lengths differ from graph to graph.
   for (const char* list : {"#, #", "-#"}) {
     for (size_t at = reason.find(list); at != std::string::npos; at = reason.find(list)) {
       reason.replace(at, std::string(list).size(), "#");

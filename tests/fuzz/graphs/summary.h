@@ -1,4 +1,4 @@
-// What a run of many cases has compared, and what not.
+// Counts what a run of many cases has compared, and what it has not.
 #ifndef FUSION_TESTS_FUZZ_GRAPHS_SUMMARY_H_
 #define FUSION_TESTS_FUZZ_GRAPHS_SUMMARY_H_
 
@@ -11,7 +11,7 @@
 
 namespace fusion::fuzz {
 
-// A message without what differs from graph to graph: numbers, shapes and quoted names are `#`.
+// Returns the message with `#` in place of what differs from graph to graph: numbers, shapes and quoted names.
 std::string Reason(const std::string& message);
 
 class Summary {
@@ -19,14 +19,14 @@ class Summary {
   void Passed(const Coverage& coverage);
   void Failed() { ++failed_; }
   void Refused(const absl::Status& why);
-  // An operator that the generator proposed and import refused; the graph goes on without it.
+  // Counts operators that the generator proposed and import refused; their graphs continue without them.
   void LeftOut(const std::map<std::string, int>& reasons);
 
   int64_t failed() const { return failed_; }
   int64_t graphs() const { return compared_ + partly_ + not_compared_ + failed_ + RefusedGraphs(); }
-  // Lines for people. The first one stands alone: graphs compared, partly compared, refused, failed.
+  // Returns lines for people. The first line can stand alone: graphs compared, partly compared, refused, failed.
   std::string Text() const;
-  // Why the run proves too little, or "".
+  // Returns why the run shows too little, or "".
   std::string Shortcoming() const;
 
  private:

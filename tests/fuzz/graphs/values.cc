@@ -28,13 +28,13 @@ double DrawFloat(int kind, Random* random) {
       return static_cast<double>(Between(random, -4, 4));
     case 1:
       return static_cast<double>(Between(random, -32, 32)) / 8;
-    case 2:  // positive: inside more domains
+    case 2:  // positive: lies in the domain of more operators
       return static_cast<double>(Between(random, 1, 24)) / 8;
-    case 3: {  // rarely anything
+    case 3: {  // some extreme values
       const double far[] = {0.0, -0.0, 1000, -1000, 0x1p-12, INFINITY, -INFINITY, NAN};
       return Between(random, 0, 7) == 0 ? far[Between(random, 0, 7)] : static_cast<double>(Between(random, -8, 8)) / 4;
     }
-    case kFar: {  // products, squares and sums that leave f32, and what it holds only as subnormal numbers
+    case kFar: {  // products, squares and sums exceed f32 or are subnormal in it
       const double far[] = {1e30, -1e30, 1e-30, -1e-30, 3e38, -3e38, 1e-40, 0.0};
       return Between(random, 0, 3) == 0 ? far[Between(random, 0, 7)] : static_cast<double>(Between(random, -8, 8)) / 4;
     }
@@ -55,7 +55,7 @@ Tensor DrawTensor(DType dtype, const Shape& shape, uint64_t seed) {
   Tensor tensor(dtype, shape);
   static constexpr int kKinds[] = {0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 3, 4};
   int kind = kKinds[random() % std::size(kKinds)];
-  // Told by the seed, not by one more draw: regressions keep their data.
+  // The seed decides, not one more draw, so that regressions keep their data.
   if (seed % 32 == 7) kind = kFar;
   const bool constant = random() % 16 == 0;
   for (int64_t i = 0; i < tensor.num_elements(); ++i) {
@@ -93,7 +93,7 @@ ecg::Graph Materialise(const ecg::Graph& graph) {
 }
 
 Tensor DrawInput(const std::string& name, DType dtype, const Shape& shape) {
-  uint64_t seed = 14695981039346656037u;  // FNV-1a
+  uint64_t seed = 14695981039346656037u;  // FNV-1a hash
   for (const char c : name) seed = (seed ^ static_cast<unsigned char>(c)) * 1099511628211u;
   const size_t below = name.rfind("_below");
   int64_t limit = 0;

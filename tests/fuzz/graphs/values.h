@@ -1,4 +1,4 @@
-// The data that random graphs run on, all of it determined by the graph's text.
+// The data that random graphs run on; the graph's text determines all of it.
 #ifndef FUSION_TESTS_FUZZ_GRAPHS_VALUES_H_
 #define FUSION_TESTS_FUZZ_GRAPHS_VALUES_H_
 
@@ -10,21 +10,21 @@
 
 namespace fusion::fuzz {
 
-// Hostile, but exact where arithmetic can be: small integers, eighths, ties, zeros of both signs, now and then values
-// far apart, infinities, NaN and the limits of the integer types.
+// Draws values that are hostile, but exact if arithmetic can be: small integers, eighths, ties, zeros of both signs,
+// and sometimes values of very different magnitudes, infinities, NaN and the limits of the integer types.
 Tensor DrawTensor(DType dtype, const Shape& shape, uint64_t seed);
 
-// The 8 bytes of `seed` over and over: what the text form of a large constant keeps.
+// Repeats the 8 bytes of `seed`, which are all that the text form of a large constant keeps.
 Tensor FilledTensor(DType dtype, const Shape& shape, uint64_t seed);
 
-// The graph with DrawTensor(filling) in place of every constant that the text form prints as a filling.
+// Replaces every constant that the text form prints as a filling by DrawTensor(filling).
 ecg::Graph Materialise(const ecg::Graph& graph);
 
-// What a graph's input of this name holds. The name may say what its elements are: `…_positive`, or `…_belowN`
-// (integers of [0, N)), as indices, counts and scales must be.
+// Returns the data for a graph's input of this name. The name may tell what its elements are, for indices, counts and
+// scales: `…_positive`, or `…_belowN` (integers in [0, N)).
 Tensor DrawInput(const std::string& name, DType dtype, const Shape& shape);
 
-// One tensor an input, drawn from the input's name, so that a smaller graph runs on the same data.
+// Draws one tensor per input from the input's name, so that a smaller graph runs on the same data.
 std::vector<Tensor> DrawInputs(const ecg::Graph& graph);
 
 }  // namespace fusion::fuzz
