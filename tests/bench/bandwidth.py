@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""How close memory-bound blocks come to copying: bytes over time, as a share of what memcpy moves in the same turns.
+"""How close memory-bound fusion blocks come to copying: bytes over time, as a share of memcpy's in the same rounds.
 
 usage: bandwidth.py [options] [BLOCK ...]
 
 Each block of memory_blocks.py is compiled at two sizes: one that fits into a core's second-level cache, and one far
-beyond all caches. Bytes are counted from the graph: each input element that is needed once, each output element once. In
-every round the kernels (their launches, without the call around them) and a copy of as many bytes on as many threads take
-turns; a share is the median over rounds of the one rate by the other. A block that writes less than it reads may exceed 1.
-Times of copies are those of loops on independent threads without a barrier.
+beyond all caches. Bytes are counted from the graph: each input element that is needed counts once, and so does each
+output element. In every round the kernels (their launches, without the call around them) and a copy of as many bytes on
+as many threads take turns; a share is the median over rounds of the kernels' rate divided by the copy's. A block that
+writes less than it reads may exceed 1. Copies are timed as loops on independent threads without a barrier.
 
 Needs:  pip install numpy onnx
 """
@@ -31,7 +31,7 @@ from engines import EngineError
 from fusion_runtime import FusionError, Session
 from memory_blocks import BLOCKS
 
-PAUSE_S = 0.02  # until threads of the one before stop spinning
+PAUSE_S = 0.02  # until the threads of the previous run stop spinning
 
 
 def measure(bundle, moved_bytes, threads, probe, options):

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""What each part of the compiler is worth: a model compiled without rewriting, fusion and layouts, and with them.
+"""What each part of the compiler gains: a model compiled without rewriting, fusion and layouts, and with them.
 
 usage: breakdown.py [options] MODEL.onnx ...
 
-The form of DNNFusion's Figure 7. Bundles run in turns in one process, in each round beginning with another one; a
-speedup is the median over rounds of the time without any of the parts by the bundle's own. "measured" is a compilation
-by a server with an empty profile database, which measures the yellow cases and tries kernel variants (--tune quick).
+The output has the form of DNNFusion's Figure 7. Bundles run in turns in one process, and each round begins with another
+one; a speedup is the median over rounds of the time without any of the parts divided by the bundle's own. "measured" is
+a compilation by a server with an empty profile database, which measures the yellow cases and tries kernel variants
+(--tune quick).
 Needs numpy.
 """
 import argparse

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Ours against onnxruntime, OpenVINO, PyTorch Inductor and TVM: the same models, inputs, machine and number of threads.
+"""Compares this project with onnxruntime, OpenVINO, PyTorch Inductor and TVM: same models, inputs, machine and threads.
 
 usage: compare_peers.py [options] MODEL.onnx ...
 
-Engines run in processes of their own and take turns: in each round everyone runs for --turn-ms, beginning with another
-one each time. Latencies are medians over all runs; a ratio is the median over rounds of ours / theirs within the round, so
-that it is below 1 where ours is faster, and drift of the machine cancels. Beside every round stands a sample of the
-multiply-add rate: where its mean is far below its peak, something else was running, and figures mean little. A peer that
-takes longer than --slow-s for a run takes five turns of one run. Models that we run in less than 0.1 ms stand in a table
-of their own, outside of the geometric mean: a good part of such a run is Python. A table has one generator: bundles of
-another are an error. Beneath the tables stand load times and memory, what was not run, for each peer and model, and whose
-outputs are not the reference's.
+Engines run in processes of their own and take turns: in each round every engine runs for --turn-ms, and each round
+begins with another one. Latencies are medians over all runs; a ratio is the median over rounds of ours / theirs within
+the round, so it is below 1 if ours is faster, and drift of the machine cancels. Each round also samples the
+multiply-add rate: if its mean is far below its peak, something else was running, and the figures mean little. A peer
+that takes longer than --slow-s for a run gets five turns of one run. Models that this project runs in less than 0.1 ms
+are in a table of their own, outside of the geometric mean, because a good part of such a run is Python. All bundles of
+a table have one generator; bundles of another are an error. The text beneath the tables has load times and memory, and
+for each peer the models that were not run and those whose outputs differ from the reference's.
 
-Everyone reads and writes memory that is bound once (fusion_run on the caller's arrays, onnxruntime's IO binding, OpenVINO
-with shared inputs and outputs), and subnormal numbers count as zero for everyone (but TVM, which cannot be told).
+Every engine reads and writes memory that is bound once (fusion_run on the caller's arrays, onnxruntime's IO binding,
+OpenVINO with shared inputs and outputs), and counts subnormal numbers as zero (except TVM, which has no such setting).
 
 Needs numpy and at least one peer:  pip install numpy onnxruntime openvino
 """
@@ -156,7 +156,7 @@ def take_turns(processes, options, sample, slow_s=math.inf):
         for name in names[turn % len(names):] + names[:turn % len(names)]:
             if turn >= SLOW_ROUNDS and name in slow:
                 continue
-            time.sleep(0.05)  # the one before may still be spinning
+            time.sleep(0.05)  # the previous engine may still be spinning
             latencies[name].append(processes[name].time(runs[name]))
     return latencies, samples
 

@@ -3,9 +3,10 @@
 
 usage: compare_quantized.py [options] MODEL.onnx ...
 
-Each model is quantised statically (QDQ format, 8 bits, weights per channel) by onnxruntime.quantization, calibrated with
-random inputs: the figures speak of speed, not of accuracy. The engines take turns as in compare_peers.py. `quanta` is the
-largest difference of our int8 outputs from onnxruntime's int8 outputs, in steps of the output's own range over 255.
+Each model is quantised statically (QDQ format, 8 bits, weights per channel) by onnxruntime.quantization, calibrated
+with random inputs: the figures are about speed, not accuracy. The engines take turns as in compare_peers.py. `quanta`
+is the largest difference of our int8 outputs from onnxruntime's int8 outputs, in steps of the output's own range over
+255.
 
 Needs:  pip install numpy onnx onnxruntime
 """

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How long a submission takes: with an empty profile database, with one that knows the model's kernels, and again.
+"""How long a submission takes: with an empty profile database, with one that knows the model's kernels, and repeated.
 
 usage: compile_time.py [options] MODEL.onnx ...
 
-The form of DNNFusion's Figure 9b. Each model is submitted to a fusiond with an empty state and its local worker
-("cold"); its measurements are imported by a second fusiond with an empty state, to which the model is submitted
+The output has the form of DNNFusion's Figure 9b. Each model is submitted to a fusiond with an empty state and its local
+worker ("cold"); its measurements are imported by a second fusiond with an empty state, to which the model is submitted
 ("database", 0 measurement tasks) and submitted again with the bundle removed ("identical"). Seconds are those of the
-whole `fusionctl submit`, upload and download included. Python's standard library only.
+whole `fusionctl submit`, upload and download included. Needs Python's standard library only.
 """
 import argparse
 import json

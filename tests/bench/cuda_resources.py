@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""What the kernels of models take of a GPU: registers, shared memory, spills; read from the cubins, so no GPU is needed.
+"""Resources that the kernels of models take on a GPU (registers, shared memory, spills), from the cubins without a GPU.
 
 usage: cuda_resources.py [--targets cuda:sm_80,cuda:sm_90] [--compiler build/release/bin/fusion-compile]
                          [--precision fp32|fp16|tf32] [--bundles DIR] [--kernels FILE.csv] MODEL.onnx ...
 
-Compiles each model for each target (NVRTC of the CUDA toolkit has to be installed) and prints a Markdown table, a row a
-model and target. --bundles keeps the bundles there and takes those that are there; --kernels writes a line for each kernel.
-Registers and the stack frame of a thread stand in .nv.info of a cubin, shared memory of a block is the size of a
-section. A frame is memory that a thread addresses at run time or what did not fit the registers; of kernels that have one
-NVRTC is asked which of the two it is. Needs Python's standard library only.
+Compiles each model for each target (NVRTC of the CUDA toolkit has to be installed) and prints a Markdown table with a
+row for each model and target. --bundles keeps the bundles there and uses those that exist; --kernels writes a line for
+each kernel. A cubin's .nv.info has the registers and the stack frame of a thread; the size of a section is the shared
+memory of a thread block. A frame holds memory that a thread addresses at run time, or values that did not fit the
+registers; NVRTC tells which of the two it is for kernels that have a frame. Needs Python's standard library only.
 """
 import argparse
 import ctypes

@@ -1,11 +1,12 @@
-"""Engines that run one model, each in a process of its own, so that thread pools and libraries do not meet.
+"""Engines that run one model, each in a process of its own, so that thread pools and libraries do not interfere.
 
-To add one: a class with `name`, `package` (whose version is printed), `install` (what to do if it is missing), `modules`
-(imported before the clock of the load starts), `available(job)` (None, or why it cannot run the job), and a constructor
-that prepares the job; then a line of ENGINES. `run()` computes `outputs`, in the order of job.output_names.
+To add an engine, write a class with `name`, `package` (whose version is printed), `install` (what to do if it is
+missing), `modules` (imported before the clock of the load starts), `available(job)` (None, or why it cannot run the
+job), and a constructor that prepares the job; then add a line to ENGINES. `run()` computes `outputs`, in the order of
+job.output_names.
 
-Nobody gets what others do not: inputs and outputs are bound once, and a run reads and writes memory that stays where it
-is; subnormal numbers count as zero for all that can be told so (TVM cannot).
+All engines get the same conditions: inputs and outputs are bound once, and a run reads and writes memory that stays in
+place; subnormal numbers count as zero in all engines that have such a setting (TVM has none).
 """
 import importlib
 import importlib.util
@@ -72,7 +73,7 @@ class OnnxRuntime:
             self._binding.bind_ortvalue_input(name, value)
         for name in job.output_names:
             self._binding.bind_output(name)
-        # Outputs of the first run are those of all later ones, unless their shapes depend on data.
+        # All later runs write the output arrays of the first, unless their shapes depend on data.
         self._session.run_with_iobinding(self._binding)
         types = {value.name: value.shape for value in self._session.get_outputs()}
         for name, value in zip(job.output_names, self._binding.get_outputs()):
@@ -100,7 +101,7 @@ class OpenVino:
     def __init__(self, job):
         import openvino
         core = openvino.Core()
-        # float32 throughout: it would choose bfloat16 where the machine has it.
+        # float32 throughout: OpenVINO would choose bfloat16 if the machine has it.
         settings = {"INFERENCE_NUM_THREADS": job.threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY",
                     "INFERENCE_PRECISION_HINT": "f32", "CPU_DENORMALS_OPTIMIZATION": True}
         model = core.read_model(job.model)
@@ -273,7 +274,7 @@ def _serve(name, job, pipe):
         for module in ENGINES[name].modules:
             importlib.import_module(module)
         pathlib.Path(job.bundle if name == "ours" else job.model).read_bytes()
-        pathlib.Path("/proc/self/clear_refs").write_text("5")  # VmHWM begins anew
+        pathlib.Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM
         before, start = _status_bytes("VmRSS"), time.perf_counter()
         engine = ENGINES[name](job)
         engine.run()
@@ -296,5 +297,5 @@ def _serve(name, job, pipe):
             pipe.send((True, latencies))
     except EOFError:
         pass
-    except Exception as error:  # to be told by the parent, whatever it is
+    except Exception as error:  # the parent reports it, whatever it is
         pipe.send((False, f"{name}: {error}"))

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Ours against oneDNN on the convolutions and matrix products of models, layer by layer, in turns in one process.
+"""Compares this project with oneDNN on the convolutions and matrix products of models, layer by layer in one process.
 
 usage: layers.py [options] MODEL.onnx ...
 
-Each distinct layer becomes a model of its own with what follows it there (bias, residual sum, activation). Neither side
-converts layouts while it is timed: oneDNN's operands lie where oneDNN wants them; ours is the time of the launches that
-hold the layer's nodes, and a convolution stands between two small ones, so that it meets the layouts it meets in a
-network. A network's first convolution reads row-major input on both sides. Outputs are compared. oneDNN is the fastest of what it has for the layer: direct or Winograd, matmul or inner
-product. A ratio is the median over rounds of theirs / ours: above 1 ours is faster; that of the fastest rounds tells what
-a busy machine hides.
+Each distinct layer becomes a model of its own, with the operators that follow it (bias, residual sum, activation).
+Neither side converts layouts while it is timed: oneDNN's operands have the layouts that oneDNN wants; the time of this
+project is that of the launches that hold the layer's nodes, and a convolution is placed between two small ones, so that
+it gets the layouts that it would get in a network. A network's first convolution reads row-major input on both sides.
+Outputs are compared. oneDNN's time is the fastest of its primitives for the layer: direct or Winograd, matmul or inner
+product. A ratio is the median over rounds of theirs / ours: above 1 ours is faster. The ratio of the fastest rounds
+shows what a busy machine hides.
 
 Needs:  pip install numpy onnx, and Debian's libdnnl-dev
 """
@@ -34,9 +35,9 @@ from fusion_runtime import FusionError, Session
 from model_layers import distinct_layers
 from onednn import OneDnn, OneDnnError
 
-ALONE = ["--disable-pass", "beyond-table"]  # else the convolutions around a layer may share its kernel
+ALONE = ["--disable-pass", "beyond-table"]  # otherwise the convolutions around a layer may share its kernel
 TOLERANCE = 1e-3  # of the largest value; Winograd's sums differ
-PAUSE_S = 0.03  # until threads of the one before stop spinning
+PAUSE_S = 0.03  # until the threads of the previous run stop spinning
 
 
 class Ours:

@@ -1,4 +1,4 @@
-"""What the machine is and what it can do at best, for writing beside figures."""
+"""Describes the machine and the best rates that it reaches, to be printed with figures."""
 import json
 import os
 import pathlib

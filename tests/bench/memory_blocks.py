@@ -1,7 +1,7 @@
-"""Blocks of operators that move memory and compute little, as ONNX models. Needs numpy and onnx.
+"""Fusion blocks of operators that move memory and compute little, as ONNX models. Needs numpy and onnx.
 
-A block: what it is called, its shapes for a number of rows, its nodes, and the bytes that it cannot do without: each
-element of an input that is needed once, each element of an output once.
+A block has a name, its shapes for a number of rows, its nodes, and the bytes that it must move: each input element that
+is needed counts once, and so does each output element.
 """
 import math
 from typing import Callable, NamedTuple

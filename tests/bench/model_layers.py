@@ -1,4 +1,4 @@
-"""The convolutions and matrix products of an ONNX model, each with what follows it, and models of one of them each.
+"""The convolutions and matrix products of an ONNX model with the operators that follow, and a model of each.
 
     for layer, count in distinct_layers("resnet50.onnx"): onnx.save(layer.model(rng)[0], ...)
 
@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-FEW_CHANNELS = 16  # of the convolutions around the one that is looked at
+FEW_CHANNELS = 16  # of the convolutions around the one that is examined
 
 
 def row_major(shape):

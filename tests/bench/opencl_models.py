@@ -3,9 +3,9 @@
 
 usage: opencl_models.py [options] MODEL.onnx ...
 
-Prints a Markdown table, a row a model as soon as it is known: kernels, bytes of intermediate results, latency (the two
-bundles in turns), and the largest relative error of the fused and of the unfused bundle. Needs nothing but the programs
-of this project and an OpenCL device (PoCL makes one of the processor).
+Prints a Markdown table with a row for each model, as soon as its figures are known: kernels, bytes of intermediate
+results, latency (the two bundles in turns), and the largest relative error of the fused and of the unfused bundle.
+Needs nothing but the programs of this project and an OpenCL device (PoCL provides one on the CPU).
 """
 import argparse
 import json

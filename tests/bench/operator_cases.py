@@ -1,7 +1,8 @@
 """Single operators as ONNX models: operators × shapes × attributes. Needs numpy and onnx.
 
 A case is called "OPERATOR what"; most images also exist as "… between", where the operator stands between two 1×1
-convolutions, so that it meets the layouts that it meets in a network. To add one, write a line in a function of FAMILIES.
+convolutions, so that it gets the layouts that it would get in a network. To add a case, write a line in a function of
+FAMILIES.
 """
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ class Case(NamedTuple):
     family: str
     op: str
     attributes: dict
-    operands: tuple  # arrays that are constants, or Input, or None where an optional one is absent
+    operands: tuple  # constant arrays, or Input, or None for an optional operand that is absent
     outputs: int = 1
     domain: str = ""
     between: bool = False

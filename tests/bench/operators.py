@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Single operators, ours against onnxruntime: which of them fall off a cliff.
+"""Single operators, this project against onnxruntime: finds those that are far slower than they should be.
 
 usage: operators.py [options] [NAME-REGEX]
 
-Each case of operator_cases.py becomes a model of its own. Each engine has a process of its own, in which both find their
-buffers bound before the clock starts: ours are the session's own memory, so that the time is that of the kernels and
-their launches, without the copies of fusion_run; onnxruntime's are bound with its IO binding. Both take subnormals as
-zero and use the same number of threads. They take turns, beginning with another one each round; a ratio is
-theirs / ours (above 1: ours is faster), the median over rounds; that of the fastest runs tells what a busy machine hides,
-and --by-fastest judges by it. Operators that are faster than --least-us in both engines
-are timed but do not count: there the clock and the callers are compared. Outputs are compared, too.
+Each case of operator_cases.py becomes a model of its own. Each engine has a process of its own, and its buffers are
+bound before the clock starts: this project uses the session's own memory, so that the time is that of the kernels and
+their launches, without the copies of fusion_run; onnxruntime uses its IO binding. Both count subnormals as zero and use
+the same number of threads. They take turns, and each round begins with the other one. A ratio is the median over rounds
+of theirs / ours (above 1: ours is faster). The ratio of the fastest runs shows what a busy machine hides; --by-fastest
+judges by it. Operators that are faster than --least-us in both engines are timed but do not count, because their times
+compare the clock and the callers. Outputs are compared, too.
 
-Bundles are compiled before anything is timed, with --jobs processes, and kept in --bundles, where those that are newer
-than the compiler are taken again.
+Bundles are compiled before anything is timed, with --jobs processes, and kept in --bundles; those that are newer than
+the compiler are used again.
 
 Needs:  pip install numpy onnx onnxruntime
 """
@@ -39,7 +39,7 @@ from fusion_runtime import FusionError, Session
 from operator_cases import all_cases
 
 BUILD = pathlib.Path(__file__).resolve().parents[2] / "build/release"
-PAUSE_S = 0.05  # until threads of the engine before stop spinning: onnxruntime's do for some 20 ms
+PAUSE_S = 0.05  # until threads of the previous engine stop spinning: onnxruntime's spin for some 20 ms
 TOLERANCE = 1e-3  # of the largest value; sums are taken in other orders
 
 
@@ -67,7 +67,7 @@ class OnnxRuntime:
         session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         self.names = [value.name for value in session.get_outputs()]
         self.outputs = session.run(None, feeds)
-        # Outputs live in memory that is bound once; those that are no tensors of numpy's types are allocated in a run.
+        # Outputs live in memory that is bound once; those that are no tensors of numpy's types are allocated in each run.
         self._values = [onnxruntime.OrtValue.ortvalue_from_numpy(value) for value in [*feeds.values(), *self.outputs]]
         binding = session.io_binding()
         for name, value in zip(feeds, self._values):
@@ -109,7 +109,7 @@ def serve(engine_class, pipe):
                     answer.append(time.perf_counter_ns() - start)
                 answer = answer[1:]
             pipe.send((True, answer))
-        except Exception as error:  # to be told by the parent, whatever it is
+        except Exception as error:  # the parent reports it, whatever it is
             pipe.send((False, str(error)))
 
 

@@ -4,7 +4,7 @@
 usage: planning_scale.py [--nodes 100,1000,10000] [--repeat 3] [--compiler build/release/bin/fusion-compile]
 
 Chains of transformer-like layers of 12 operators are planned without measuring (fusion-compile --plan; the cost model
-answers). In "repeated" models all layers have one structure, as those of real models do; in "distinct" ones no two have.
+answers). In "repeated" models all layers have one structure, as in real models; in "distinct" ones no two layers do.
 Prints a Markdown table of the medians. Needs Python's standard library only.
 """
 import argparse

@@ -3,9 +3,10 @@
 
 usage: planning_workers.py [options] MODEL.onnx ...
 
-For each number of devices a fusiond with an empty state is started without its local worker, and as many simulated
-accelerators (worker/simulated) that take a fixed time for a measurement. The plan must be the same for all of them.
-Python's standard library only.
+For each number of devices, this starts a fusiond with an empty state and without its local worker, and as many
+simulated accelerators (worker/simulated), which take a fixed time for a measurement. The plan must be the same for all
+numbers.
+Needs Python's standard library only.
 """
 import argparse
 import json

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Several models, and several callers, in one process: ours beside onnxruntime.
+"""Several models, and several callers, in one process: this project and onnxruntime.
 
 usage: sessions.py [options] MODEL.onnx OTHER.onnx
 
-Two tables. In the first, one caller runs the two models in turns, each in a session of its own, and what a run costs
-stands beside what it costs alone: 1.05 means that the other session makes it 5% slower. Alone and in turns alternate, so
-that the machine's drift meets both; beside onnxruntime stands the same, and the caches are shared in any case: models
-whose weights do not fit them together take longer in turns with any runtime.
+It prints two tables. In the first, one caller runs the two models in turns, each in a session of its own. The table
+gives the time of such a run relative to that of the model alone: 1.05 means that the other session makes it 5% slower.
+Runs alone and in turns alternate, so that drift of the machine affects both. The same figures of onnxruntime are beside
+them. The caches are shared in any case: models whose weights do not fit together take longer in turns with any runtime.
 
 In the second, 1, 2 and 8 threads call one session of the first model as fast as they can, each with inputs and outputs
-of its own: runs a second of all callers, the median latency that a caller sees, the longest, and how many runs the
-busiest caller had for each of the least busy (fairness: 1 is best).
+of its own. The table gives the runs per second of all callers, the median latency that a caller sees, the longest
+latency, and the runs of the busiest caller divided by those of the least busy one (fairness: 1 is best).
 
 Both bind inputs and outputs once and run on the caller's memory (fusion_run; onnxruntime's IO binding), with the same
 number of threads. Each runtime is in a process of its own. Needs numpy and onnxruntime.

@@ -3,8 +3,8 @@
 
 usage: write_node_tests.py DIR [--op OPERATOR]
 
-A folder a test: model.onnx, and test_data_set_0 with input_N.pb and output_N.pb. ONNX seeds numpy before each group of
-tests, so that the bytes are the same every time for one version of onnx and numpy.
+Each test is a folder: model.onnx, and test_data_set_0 with input_N.pb and output_N.pb. ONNX seeds numpy before each
+group of tests, so that the bytes are the same every time for one version of onnx and numpy.
 Needs onnx and numpy (pip install onnx).
 """
 import argparse
@@ -19,7 +19,7 @@ except ImportError as error:
     print(f"{error.name} is missing: pip install onnx numpy", file=sys.stderr)
     sys.exit(1)
 
-TOLERANCE = (1e-3, 1e-7)  # relative and absolute: the one that the runner knows (tolerance.h)
+TOLERANCE = (1e-3, 1e-7)  # relative and absolute: the only tolerance that the runner knows (tolerance.h)
 
 
 def as_proto(value, info):

@@ -1,7 +1,8 @@
-"""What the documents and comments name: files, flags and verbs, each with the line that names it.
+"""Finds what documents and comments name: files, flags and verbs, each with the line that names it.
 
-A document is a Markdown file of the project, except what is a record of its day: CHANGELOG.md, docs/decisions and the
-dated pages of docs/benchmarks. Comments are those of C++ and Python sources; of them only names of sources are checked.
+A document is a Markdown file of the project, except those that record the state of a day: CHANGELOG.md, docs/decisions
+and the dated pages of docs/benchmarks. Comments are those of C++ and Python sources; only names of sources are checked
+in them.
 """
 import pathlib
 import re
@@ -18,7 +19,7 @@ PROGRAMS = ("fusionctl", "fusiond", "fusion-worker", "fusion-compile", "ecg-opt"
 class Named(NamedTuple):
     file: pathlib.Path
     line: int
-    text: str  # what is named
+    text: str  # the file, flag or command
 
     def where(self, root):
         return f"{self.file.relative_to(root)}:{self.line}"
@@ -76,7 +77,7 @@ def named_files(path):
         for span in [line] if code else code_spans(line):
             for name in SOURCE_NAME.findall(span):
                 yield Named(path, number, name)
-            # Folders and programs of the source tree: two parts or more, and no file that is made by running something.
+            # Folders and programs of the source tree: two parts or more, and no file that a program creates.
             for name in re.findall(r"(?<![\w/.$~-])((?:[a-z_]+/)+[a-z_]*)(?![\w*<{/.…-])", span):
                 yield Named(path, number, name)
 

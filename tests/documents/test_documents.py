@@ -1,4 +1,4 @@
-"""The files, flags and verbs that the documents name exist."""
+"""Checks that the files, flags and verbs exist that the documents name."""
 import os
 import pathlib
 import re
@@ -14,15 +14,15 @@ BIN = pathlib.Path(os.environ.get("FUSION_BIN", ROOT / "build/release/bin"))
 
 BUILT = all((BIN / program).exists() for program in documents.PROGRAMS)
 
-# What running something makes, and what others' programs and formats have: no files of the tree.
+# Files that programs create, and files of other programs and formats: they are not in the tree.
 MADE = (
     r"build/.*", r"out/.*",
     r"src/.*", r"kernels/.*", r"kernel\w*\.(cc|cl|cu|h)", r"k\d+\.cc",  # entries of a bundle
-    r"(.*/)?(NNNN[\w-]*|NAME|FOLDER/name)\.\w+",  # stand for any name
+    r"(.*/)?(NNNN[\w-]*|NAME|FOLDER/name)\.\w+",  # placeholders
     r"peers/bin/\w+",  # the virtual environment that tests/bench/README.md makes
-    r"cuda\.h|nvrtc\.h|onnx\.proto",  # others' files
+    r"cuda\.h|nvrtc\.h|onnx\.proto",  # files of other projects
 )
-# Options of programs that are not ours.
+# Options of other projects' programs.
 FOREIGN = {"--preset", "--build", "--target", "--system-site-packages", "--help", "--version", "--user", "--now", "--follow"}
 
 

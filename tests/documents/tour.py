@@ -3,10 +3,11 @@
 
 usage: tour.py [--check]
 
-Between `<!-- tour -->` and `<!-- end of tour -->` every line of a code block that begins with `$ ` is a command; what
-follows it up to the next command is its output, which this program replaces. The server listens on a free port and
-keeps its state in a temporary folder; in the text both have the names that the commands give them. Long outputs keep
-their beginning and their end, and of what goes to stderr only the progress of `submit` is shown. --check runs everything and writes nothing: it fails where a command fails.
+Between `<!-- tour -->` and `<!-- end of tour -->` every line of a code block that begins with `$ ` is a command. The
+lines up to the next command are its output, which this program replaces. The server listens on a free port and keeps
+its state in a temporary folder; in the text both have the names that the commands give them. Long outputs keep their
+beginning and their end, and the progress of `submit` is all that is shown of stderr. --check runs everything and writes
+nothing: it fails if a command fails.
 FUSION_BIN names the folder of the programs (default build/release/bin).
 """
 import os
@@ -20,7 +21,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("FUSION_BIN", ROOT / "build/release/bin")).resolve()
 BEGIN, END = "<!-- tour -->", "<!-- end of tour -->"
-ADDRESS, STATE = "127.0.0.1:7070", "/tmp/state"  # as the commands have them
+ADDRESS, STATE = "127.0.0.1:7070", "/tmp/state"  # as the commands name them
 FIRST_LINES, LAST_LINES, COLUMNS = 9, 5, 150
 SECONDS = 300
 

@@ -10,8 +10,8 @@ import tempfile
 import time
 import unittest
 
-# Seconds after which a process is taken for hung. No verdict depends on it: whatever works on a quiet machine works on
-# a busy one, later.
+# Seconds after which a process counts as hung. No verdict depends on it: what works on a quiet machine also works on a
+# busy one, only later.
 HANG = 500
 BIN = pathlib.Path(os.environ.get("FUSION_BIN", "build/release/bin")).resolve()
 

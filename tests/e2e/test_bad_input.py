@@ -1,4 +1,4 @@
-"""Bad input of every kind gets its message and exit code, and the server lives."""
+"""Bad input of every kind gets its message and exit code, and the server survives."""
 import subprocess
 import unittest
 

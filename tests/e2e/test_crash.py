@@ -1,4 +1,4 @@
-"""Processes are killed at bad moments; what was acknowledged is finished all the same."""
+"""Processes are killed at bad moments; acknowledged jobs are finished all the same."""
 import os
 import pathlib
 import shutil
@@ -52,7 +52,7 @@ class CrashTest(unittest.TestCase):
         submit = server.start_ctl("submit", "slow.onnx", "--tune", "off", "--planner", "none", "-o", "slow.fusion")
         job = self.the_job(server, "running", "queued", "succeeded")
         watch = server.start_ctl("job", "watch", job)
-        watch.stderr.readline()  # it is attached, or the job is over
+        watch.stderr.readline()  # the client is attached, or the job is over
         server.kill()
         server.start()
         self.finish(submit)

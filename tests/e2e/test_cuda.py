@@ -1,4 +1,4 @@
-"""Target cuda on a server without a GPU: planned by published figures, built by NVRTC. Skipped where there is none."""
+"""Target cuda on a server without a GPU: planned by published figures, built by NVRTC. Skipped if there is no NVRTC."""
 import json
 import pathlib
 import shutil
@@ -48,7 +48,7 @@ class CudaFarm(unittest.TestCase):
         again = self.ctl("submit", MODEL, "-o", bundle, "--target", "cuda:sm_90")
         self.assertIn("from the store", again.err)
         run = self.server.ctl("run", bundle, "--random", "1")
-        if run.code != 0:  # a machine with such a GPU runs it
+        if run.code != 0:  # a machine with such a GPU runs the bundle
             self.assertRegex(run.err, r"the bundle is for cuda:sm_90[;,] ")
 
 

@@ -1,5 +1,5 @@
-"""What fusiond finds on its own machine: every kind of device gets a worker, and a driver that hangs or crashes costs
-its kind alone."""
+"""Devices that fusiond finds on its own machine: every kind gets a worker, and a driver that hangs or crashes affects
+only its own kind."""
 import json
 import pathlib
 import shutil
@@ -55,7 +55,7 @@ class Devices(unittest.TestCase):
         self.assertEqual(found.returncode, 0, found.stderr)
         name = json.loads(found.stdout)["name"]
 
-        # Nothing has attached yet: the submission waits for the device that is being looked for.
+        # No worker has attached yet: the submission waits for the device that fusiond is looking for.
         self.start(*KINDS, wait_for_worker=False)
         done = self.ctl("submit", "mlp.onnx", "-o", "opencl.fusion", "--target", "opencl", "--tune", "off")
         self.assertNotIn("no worker", done.err)
@@ -95,7 +95,7 @@ class Devices(unittest.TestCase):
         self.ctl("submit", "mlp.onnx", "--tune", "off")
 
     def test_a_driver_that_is_not_there(self):
-        # A loader without functions stands for a machine without one.
+        # A loader without functions simulates a machine without a loader.
         self.start(*KINDS, variables=self.driver(""))
         self.assertIn("OpenCL 1.2 is needed", self.await_words("opencl", "libOpenCL.so.1 has no ")["found"])
 

@@ -1,4 +1,5 @@
-"""A farm with a device of OpenCL: measured, built for, run and verified. Skipped where there is none."""
+"""A farm with an OpenCL device: it is measured, and bundles are built, run and verified. Skipped if there is no
+device."""
 import json
 import pathlib
 import shutil
@@ -29,12 +30,12 @@ class OpenClFarm(unittest.TestCase):
         self.assertIsNone(worker.poll(), self.server.log_text())
 
     def ctl(self, *args, code=0):
-        result = self.server.ctl(*args, timeout=600)  # drivers compile slowly, and others may be at work
+        result = self.server.ctl(*args, timeout=600)  # drivers compile slowly, and other programs may be running
         self.assertEqual(result.code, code, "fusionctl %s\n%s\n%s" % (" ".join(map(str, args)), result,
                                                                       self.server.log_text()))
         return result
 
-    # The bundle; judged by another target's kernels.
+    # The bundle, verified by another target's kernels.
     def submit_and_verify(self, model):
         bundle = self.server.folder / (model + ".fusion")
         report = self.ctl("submit", MODELS / (model + ".onnx"), "-o", bundle, "--target", "opencl", "--tune", "off")

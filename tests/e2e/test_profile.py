@@ -59,7 +59,7 @@ class MovingProfiles(harness.ServerTest):
         self.assertEqual(self.report(merged, model, "merged.json")["measurement_tasks"], 0)
 
     def test_whatever_the_second_machine_measured_of_itself(self):
-        # Which form of this convolution is fastest depends on rates.
+        # The rates decide which form of this convolution is fastest.
         model = self.write("rates.onnx", onnx_model.convolution(seed=32, channels=128, size=14))
         self.assertGreater(self.report(self.server, model, "rates-here.json")["measurement_tasks"], 0)
         there = self.other_server("rates", self.with_other_rates(self.probe().read_text()))

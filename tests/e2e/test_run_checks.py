@@ -1,5 +1,5 @@
-"""What only a run can decide: extents that depend on data meet, and a mismatch is the run's error, clear and in the
-branch that is taken only."""
+"""Conditions that only a run can decide: extents that depend on data are combined; a mismatch is an error of the run
+with a clear message, and only in the branch that is taken."""
 import pathlib
 import struct
 import unittest
@@ -54,9 +54,9 @@ class RunChecks(harness.ServerTest):
             for a, b in ((three, two), (two, three), (none, two)):
                 self.assertRegex(self.run_bundle(bundle, a, b, True, code=3),
                                  r"Add '.*Add_1': its operands have the extents %d and %d in dimension 0" % (sum(a), sum(b)))
-                # The other branch is taken: nothing meets.
+                # The other branch is taken: it combines no extents.
                 self.assertEqual(self.run_bundle(bundle, a, b, False), [2 * v for row in rows(a) for v in row])
-            # The session is as good as before.
+            # The session still works.
             self.assertEqual(self.run_bundle(bundle, three, one, True), added(three, one))
 
     def test_verify_says_so(self):

@@ -1,4 +1,4 @@
-"""Simulated accelerators: what a farm of several devices does, without any."""
+"""Simulated accelerators: tests how a farm with several devices behaves, without any hardware."""
 import json
 import pathlib
 import shutil
@@ -48,14 +48,14 @@ class SimulatedDevices(unittest.TestCase):
         report_two, plan_two, rows_two = self.compile(two)
         self.assertGreater(report_one["measurement_tasks"], 8)
         self.assertEqual(plan_two, plan_one)
-        # Both measured. How the tasks are divided depends on what else the machine does.
+        # Both devices measured. How they share the tasks depends on what else the machine does.
         names = [row["worker"].split("/")[0] for row in rows_two]
         self.assertEqual(len(names), report_two["measurement_tasks"])
         for name in ("sim0", "sim1"):
             self.assertGreater(names.count(name), 0, names)
         for worker in two.workers():
             self.assertEqual(int(worker.get("tasks_failed", 0)), 0)
-        # What both farms were asked was answered alike, in rows of this device alone.
+        # Both farms answered the same questions alike, in rows of this device only.
         latency = {row["question_key"]: row["median_ns"] for row in rows_one}
         both = [row for row in rows_two if row["question_key"] in latency]
         self.assertGreaterEqual(len(both), 8)
@@ -63,11 +63,11 @@ class SimulatedDevices(unittest.TestCase):
             self.assertEqual(row["median_ns"], latency[row["question_key"]])
             self.assertTrue(row["device_fingerprint"].startswith("sim/simulated accelerator, seed 1/"), row)
             self.assertEqual(row["toolchain"], "simulated")
-        # The bundle says what it is for, and nothing runs it.
+        # The bundle names its target, and nothing runs it.
         bundle = two.folder / "out.fusion"
         self.assertRegex(self.ctl(two, "bundle", "inspect", bundle).out, r"target +sim")
         self.assertIn("target 'sim'", two.ctl("run", bundle, "--random", "1").err)
-        # For the processor there is nobody here.
+        # No worker here serves the CPU.
         refused = two.ctl("submit", MODEL, "-o", two.folder / "cpu.fusion", "--queue-timeout", "1")
         self.assertNotEqual(refused.code, 0)
         self.assertIn("sim", refused.err)

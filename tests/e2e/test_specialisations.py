@@ -45,7 +45,7 @@ class SpecialisationsTest(harness.ServerTest):
             self.ctl("verify", bundle, "--model", model, "--dim", "seq=%d" % seq)
             timed = self.ctl("bench", bundle, "--runs", "3", "--dim", "seq=%d" % seq, "-o", "json").json()
             self.assertEqual(timed["dims"], {"seq": seq})
-        # The first one is what nobody asks for by name.
+        # The first specialisation runs if no shape is named.
         outputs = self.ctl("run", bundle, "--random", "1", "-o", "json").json()["outputs"]
         self.assertEqual(outputs[0]["shape"], [8, 24])
         inspected = self.ctl("bundle", "inspect", bundle)
@@ -70,7 +70,7 @@ class SpecialisationsTest(harness.ServerTest):
         self.assertIn("input 'x' is [49, 24]; this bundle was built for seq=16, 48", error)
 
     def test_what_cannot_be_padded_runs_exact_shapes(self):
-        # Only linear and nearest interpolation take sizes of run time.
+        # Only linear and nearest interpolation accept sizes that are known at run time.
         text = om.model([om.node("LpNormalization", ["x"], ["y"], "the_node", axis=0, p=2),
                          om.node("Resize", ["x4", "", "scales"], ["z"], "resize", mode="cubic")],
                         [om.value("x", ["seq", 4]), om.value("x4", [1, 1, "seq", 4])],
@@ -85,12 +85,12 @@ class SpecialisationsTest(harness.ServerTest):
 
     def test_weights_are_held_once(self):
         model = self.write("shared.onnx", block(2, width=64))
-        # Of one plan, whatever measurements say: where products share kernels at one extent and not at the other, they
-        # pack their weights differently.
+        # One plan, whatever measurements say: if products share kernels at one extent and not at the other, they pack
+        # their weights differently.
         options = ["--tune", "off", "--planner", "none"]
         one = self.submit(model, *options, "--dim", "seq=32", output=self.folder / "one.fusion")
         both = self.submit(model, *options, "--dim", "seq=32,64", output=self.folder / "both.fusion")
-        # A weight has 16 KiB; the tables by which programs mask have less than one.
+        # A weight has 16 KiB; the tables with which programs mask have less than 1 KiB.
         self.assertLess(both["weight_bytes"], one["weight_bytes"] + 4096)
 
     def test_what_cannot_be_built(self):

@@ -20,7 +20,7 @@ class SpineTest(harness.ServerTest):
         self.assertEqual([o["shape"] for o in outputs["outputs"]], [[4, 8]])
         data = (self.folder / "out" / "t_a1.npy").read_bytes()
         self.assertEqual(data[:6], b"\x93NUMPY")
-        # The same seed gives the same bytes, and a file of the input gives the same as the seed did.
+        # The same seed gives the same bytes, and a file with that input gives the same outputs.
         self.ctl("run", bundle, "--random", "7", "--output-dir", self.folder / "again")
         self.assertEqual(data, (self.folder / "again" / "t_a1.npy").read_bytes())
 
@@ -53,8 +53,8 @@ class SpineTest(harness.ServerTest):
             [onnx_model.node("ReduceMax", ["x%d" % i], ["y%d" % i], "max%d" % i, axes=[1], keepdims=0) for i in rows],
             [onnx_model.value("x%d" % i, [1, 1 << 18]) for i in rows],
             [onnx_model.value("y%d" % i, [1]) for i in rows]))
-        # The cost model answers, of a device whose rates are written here: on the machine at hand it depends on what was
-        # measured whether a row is one task or several, and only kernels of one task are a batch.
+        # The cost model answers for a device whose rates are fixed here. With this machine's measured rates a row might
+        # be one task or several, and only kernels of one task become a batch.
         device = json.loads(next(self.server.state.rglob("device-cpu.json")).read_text().partition("\n")[2])
         device.update(parallel_units=4, launch_s=1e-6, barrier_s=1e-3, fma_f32_flops_per_s=1e11, special_cycles_ratio=10)
         for level in device["memory"]:
@@ -94,17 +94,17 @@ class SpineTest(harness.ServerTest):
 
     def test_the_second_time_asks_nothing(self):
         first = self.submit(self.write("first.onnx", onnx_model.elementwise_and_softmax(seed=1)))
-        # Another name, other weights: the same blocks.
+        # Another name and other weights, but the same fusion blocks.
         second = self.submit(self.write("second.onnx", onnx_model.elementwise_and_softmax(seed=2)))
         self.assertFalse(second["from_store"])
         self.assertEqual(second["measurement_tasks"], 0)
         self.assertEqual(second["kernels"], first["kernels"])
-        # Identical: from the store.
+        # An identical submission is answered from the store.
         again = self.submit(self.folder / "first.onnx", output=self.folder / "again.fusion")
         self.assertTrue(again["from_store"])
         bundle = (self.folder / "first.fusion").read_bytes()
         self.assertEqual((self.folder / "again.fusion").read_bytes(), bundle)
-        # A bundle that is there is not fetched again; one that was damaged is.
+        # An existing bundle is not fetched again; a damaged one is.
         before = (self.folder / "again.fusion").stat()
         self.submit(self.folder / "first.onnx", output=self.folder / "again.fusion")
         self.assertEqual((self.folder / "again.fusion").stat().st_ino, before.st_ino)
@@ -160,7 +160,7 @@ class SpineTest(harness.ServerTest):
         self.assertRegex(explained, r"\nfactor +32 +384 +1 +Add 'y'\n")
         self.assertIn("1 rewrite saved 32 FLOP, 384 bytes, 1 operator\n", explained)
         self.assertNotIn("factor", self.ctl("plan", model, *relaxed).out)
-        # Nothing is known of the operands: b + c may overflow where the products do not.
+        # Nothing is known about the operands: b + c may overflow although the products do not.
         self.assertIn("no rewrite rule fired", self.ctl("plan", model, "--explain").out)
         self.assertIn("no rewrite rule fired", self.ctl("plan", model, "--explain", "--math", "strict").out)
         listed = self.ctl("plan", model, "-o", "json", *relaxed).json()["rewrites"]

@@ -1,4 +1,4 @@
-"""Trials of schedules: budgets, what is remembered, and that results stay the same."""
+"""Trials of schedules: budgets, stored trials, and unchanged results."""
 import json
 import unittest
 
@@ -17,8 +17,8 @@ class Tuning(harness.ServerTest):
         self.assertTrue(verified["ok"], verified)
 
     def test_trials_are_measured_once(self):
-        # On a simulated device, whose measurements take no time: how many trials a budget holds must not depend on what
-        # else the machine does.
+        # On a simulated device measurements take no time, so the number of trials within a budget does not depend on
+        # what else the machine does.
         worker = self.server.start_worker("--name", "sim", "--kinds=sim", "--simulated_measurement=0s")
         self.addCleanup(worker.wait)
         self.addCleanup(worker.terminate)
@@ -29,16 +29,16 @@ class Tuning(harness.ServerTest):
 
         first = submit(1)
         self.assertGreater(first["trials"], 4)
-        # The same kernel with other weights: everything is known.
+        # The same kernel with other weights: every answer is in the database.
         second = submit(2)
         self.assertEqual(second["measurement_tasks"], 0, second)
-        # A longer search goes on from there.
+        # A longer search continues from there.
         more = submit(3, "--tune", "full")
         self.assertGreater(more["measurement_tasks"], 0)
         self.assertGreater(more["trials"], 0)
         again = submit(4)
         self.assertEqual(again["measurement_tasks"], 0, again)
-        # None at all.
+        # No trials at all.
         none = submit(5, "--tune", "off")
         self.assertEqual(none["trials"], 0)
         stats = self.ctl("profile", "stats", "-o", "json").json()

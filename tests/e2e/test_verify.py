@@ -1,4 +1,4 @@
-"""fusionctl verify with outputs from elsewhere, fusion-compile for the machine it runs on, and what help says; no
+"""fusionctl verify with outputs from elsewhere, fusion-compile for its own machine, and the help texts; without a
 server."""
 import json
 import pathlib
@@ -78,7 +78,7 @@ class VerifyTest(unittest.TestCase):
         y = write_npy(self.folder / "y.npy", (8,), [float("nan")] * 8)
         self.assertIn("'y' is not compared: it is NaN throughout", self.verify(bundle, x, y, code=9).out)
         self.verify(bundle, x, y, "--allow-not-compared")
-        # What is wrong is not excused.
+        # A wrong output is not excused.
         y = write_npy(self.folder / "ones.npy", (8,), [1] * 8)
         self.verify(bundle, x, y, "--allow-not-compared", code=9)
 

@@ -1,4 +1,4 @@
-"""Workers that do not do everything."""
+"""Workers that only build, or only measure."""
 import unittest
 
 import harness

@@ -1,4 +1,5 @@
-"""The server's disk is full (a limit on file sizes stands in for it): a clear refusal, nothing half-written, still alive."""
+"""The server's disk is full (a limit on file sizes stands in for it): it refuses clearly, leaves nothing half-written,
+and survives."""
 import pathlib
 import shutil
 import tempfile

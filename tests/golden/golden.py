@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""golden.py ECG_OPT [FOLDER|FILE ...]: compares what ecg-opt prints with what each file expects (README.md beside this).
+"""golden.py ECG_OPT [FOLDER|FILE ...]: compares what ecg-opt prints with what each file expects (README.md beside
+this).
 
-BLESS=1 in the environment rewrites the expectations instead. Standard library only.
+BLESS=1 in the environment rewrites the expectations instead. Needs Python's standard library only.
 """
 import difflib
 import os

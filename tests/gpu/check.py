@@ -1,9 +1,9 @@
 """Checks and times every kernel of bundles of target cuda on a GPU.
 
-Each launch is done twice on equal memory: on the GPU, from the bundle's cubin through the driver API, and here, from the
-bundle's own text compiled as C++ (runtime/devices/cuda/testing/cuda_shim.h). The buffers of the launch are compared, and
-the GPU goes on with the processor's, so that each kernel is judged alone. Then the launches are timed by events, in the
-bundle's order. It needs the driver, Python's standard library and a C++ compiler.
+Each launch runs twice on equal memory: on the GPU, from the bundle's cubin through the driver API, and on the CPU, from
+the bundle's own text compiled as C++ (runtime/devices/cuda/testing/cuda_shim.h). The buffers of the launch are
+compared, and the GPU continues with the CPU's results, so that each kernel is judged alone. Then the launches are timed
+by events, in the bundle's order. It needs the driver, Python's standard library and a C++ compiler.
 """
 import argparse
 import ctypes
@@ -18,11 +18,11 @@ import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 SHIM = HERE.parents[1] / "runtime/devices/cuda/testing/cuda_shim.h"
-BLOCKS_HERE = 3  # of a resident kernel at the same time
+BLOCKS_HERE = 3  # of a resident kernel that run at the same time
 ALIGN, SLACK = 64, 64  # runtime/bundle/FORMAT.md
 DTYPES = ["f32", "f64", "f16", "bf16", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool"]
 BYTES = dict(f32=4, f64=8, f16=2, bf16=2, i8=1, i16=2, i32=4, i64=8, u8=1, u16=2, u32=4, u64=8, bool=1)
-# Relative, and absolute to the largest value: GPU and processor differ in exp, erf and where they fuse a product.
+# Relative, and absolute as a share of the largest value: GPU and CPU differ in exp, erf and contracted multiply-adds.
 TOLERANCES = dict(f32=(1e-4, 1e-5), f64=(1e-10, 1e-11), f16=(4e-3, 2e-3), bf16=(3.2e-2, 1.6e-2))
 
 pointer = ctypes.c_uint64
@@ -166,7 +166,7 @@ class Check:
         self.place()
         self.load()
 
-    # The arena, then inputs and outputs; the weights. The same offsets on the device and here.
+    # The arena, then inputs and outputs; the weights apart. Offsets are the same on the device and on the host.
     def place(self):
         size = self.manifest["arena_bytes"] + SLACK
         self.offsets = []
@@ -216,7 +216,7 @@ class Check:
                 code = build(self.options.compiler, as_cpp(self.entries[kernel["source"]].decode()), path)
                 self.modules[name] = self.driver.load(code if self.options.shim else self.entries[name])
             self.libraries[name] = ctypes.CDLL(str(path))
-        self.launches = []  # of the device: [(function, threads, blocks, together)] and arguments; of the host: None
+        self.launches = []  # on the device: [(function, threads, blocks, together)] and arguments; on the host: None
         for launch in self.manifest["launches"]:
             kernel = self.manifest["kernels"][launch["kernel"]]
             if kernel.get("host"):

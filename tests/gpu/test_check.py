@@ -1,4 +1,4 @@
-"""check.py without a GPU: the shim is the driver. Skipped where no NVRTC is, without which there is no bundle."""
+"""check.py without a GPU: the shim is the driver. Skipped without NVRTC, which builds the bundles."""
 import contextlib
 import io
 import os
@@ -27,7 +27,7 @@ class OnTheShim(unittest.TestCase):
     @classmethod
     def compile(cls, model):
         bundle = cls.folder / (model.stem + ".fusion")
-        environment = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}  # NVRTC asks the driver too
+        environment = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}  # NVRTC asks the driver, too
         done = subprocess.run([os.environ["FUSION_COMPILE"], model, bundle, "--target", "cuda:sm_90"],
                               capture_output=True, text=True, env=environment)
         if "no NVRTC here" in done.stderr:

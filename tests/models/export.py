@@ -4,9 +4,9 @@
 usage: export.py --list
        export.py --out DIR [--seed N] [--opset N] [--unfolded] [NAME ...]
 
-Weights are the implementation's own initialisation, with what that leaves at zero or one drawn as well (biases, scales
-and shifts of norms, zeroed heads), and batch norm statistics taken from random inputs, so that activations stay of order
-one through all layers. The same seed gives the same weights on the same version of PyTorch.
+Weights have the implementation's own initialisation. Values that it leaves at zero or one (biases, scales and shifts of
+norms, zeroed heads) are drawn as well, and batch norm statistics come from random inputs, so that activations stay of
+order one through all layers. The same seed gives the same weights on the same version of PyTorch.
 
 Debian: apt-get install python3-torch python3-torchvision, then /usr/bin/python3 export.py …
 PyPI:   pip install torch torchvision onnx
@@ -28,7 +28,7 @@ IMAGE = {"input": ("float32", (1, 3, 224, 224))}
 
 class Recipe(NamedTuple):
     source: str
-    inputs: dict  # name: (dtype, shape), and for integers what they stay below
+    inputs: dict  # name: (dtype, shape), and for integers an exclusive upper bound
     outputs: tuple
     make: Callable  # () -> torch.nn.Module
     packages: tuple
@@ -271,7 +271,7 @@ def export(name, path, seed, opset, unfolded):
     recipe = RECIPES[name]
     legacy = {"dynamo": False} if "dynamo" in inspect.signature(torch.onnx.export).parameters else {}
     part = path.with_suffix(".part")
-    # The exporter folds batch norms for what it is told is inference; the model itself is in eval mode either way.
+    # The exporter folds batch norms if it is told to export for inference; the model itself is in eval mode either way.
     modes = torch.onnx.TrainingMode
     torch.onnx.export(model, inputs, str(part), opset_version=opset, input_names=list(recipe.inputs),
                       output_names=list(recipe.outputs), do_constant_folding=not unfolded,

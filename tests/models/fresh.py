@@ -1,11 +1,11 @@
 """Architectures drawn by a seed from what timm, torchvision and transformers list: the work of `zoo.py --fresh`.
 
-A draw picks a library, then a family of it that was not drawn yet (a module of timm or torchvision, a model type of
+A draw selects a library, then a family of it that was not drawn yet (a module of timm or torchvision, a model type of
 transformers), then a model of the family. transformers' models get a small configuration, drawn as well. The same
-seed with the same versions of the libraries makes the same models, weights included. Whatever cannot be exported is
-kept with the reason. Models of more than MAX_PARAMETERS are passed over while drawing, and counted.
+seed with the same versions of the libraries makes the same models, weights included. A model that cannot be exported is
+listed with the reason. Models of more than MAX_PARAMETERS are skipped and counted.
 
-Each model is built and exported in a child process with a limit of time, so that none can end the others.
+Each model is built and exported in a child process with a time limit, so that a crash or hang affects no other model.
 """
 import inspect
 import json
@@ -17,8 +17,8 @@ import warnings
 MAX_PARAMETERS = 100_000_000
 SECONDS_A_MODEL = 400
 
-# What makes a configuration of transformers small: names of one meaning, as the library's families call it. A name is
-# taken where the default configuration holds one integer under it.
+# Options that make a configuration of transformers small: each entry lists the names of one option in the library's
+# families. A name is used if the default configuration holds one integer under it.
 WIDTHS = ("hidden_size", "d_model", "n_embd", "dim", "emb_dim", "embed_dim", "embedding_size", "word_embed_proj_dim",
           "model_dim")
 HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads", "encoder_attention_heads", "decoder_attention_heads",
@@ -121,7 +121,7 @@ def small_configurations(kind, draw):
         options = small_options(default, chosen)
         try:
             yield kind(**options), options
-        except Exception:  # whatever a configuration checks
+        except Exception:  # configurations check all kinds of things
             continue
 
 
@@ -185,7 +185,7 @@ def transformers_model(name, draw):
             values = transformers_inputs(model, config, draw)
             with torch.no_grad():
                 model(**values)
-        except Exception as reason:  # whatever a model checks of its sizes
+        except Exception as reason:  # models check all kinds of sizes
             error = reason
             continue
         return model, (), values
@@ -246,7 +246,7 @@ def export_one(library, name, seed, path, channel):
         told["file"] = path.name
     except TooLarge as error:
         told["too_large"] = str(error)
-    except BaseException as error:  # whatever a library or an exporter meets
+    except BaseException as error:  # libraries and exporters raise all kinds of errors
         cause = error
         while cause.__cause__ is not None:
             cause = cause.__cause__

@@ -3,7 +3,7 @@
 
 usage: make_small_models.py [--out DIR] [--check]
 
-The graphs are phrased as exporters phrase them. Weights are seeded and scaled so that activations stay of order one, and
+The graphs are written as exporters write them. Weights are seeded and scaled so that activations stay of order one, and
 the bytes are the same every time; --check compares them with the files in DIR instead of writing.
 Needs onnx and numpy (Debian: python3-onnx python3-numpy).
 """

@@ -4,14 +4,14 @@
 usage: report.py --models DIR [--unfolded DIR] [--offline] [--onnxruntime] [--results FILE.json]
                  [--out docs/models.md] [NAME ...]
 
-Every model is compiled twice: by fusion-compile, whose yellow cases the cost model answers, and by a fusiond of its own
-state whose local worker measures them. The latter bundle is run and verified against the unfused strict form of the same
-model, on random inputs of the shapes and ranges that export.py states.
---offline leaves the server out and verifies the former: for a machine too busy to measure.
---unfolded names what `export.py --unfolded` wrote: the same models with batch norms, constants and shapes as nodes, as
-the papers count them. They are compiled by fusion-compile, run and verified as well.
+Every model is compiled twice: by fusion-compile, for which the cost model decides the yellow cases, and by a fusiond
+with an empty state, whose local worker measures them. The latter bundle is run and verified against the unfused strict
+form of the same model, on random inputs of the shapes and ranges that export.py states.
+--offline omits the server and verifies the former bundle, for a machine that is too busy to measure.
+--unfolded names the folder that `export.py --unfolded` wrote: the same models with batch norms, constants and shapes as
+nodes, as the papers count them. They are compiled by fusion-compile, run and verified as well.
 --onnxruntime compares with onnxruntime as well, and needs a Python that has it, numpy included; the rest needs nothing.
-Results are kept in FILE.json: models that are not named keep theirs, so that a long run can be split.
+Results are kept in FILE.json. Models that are not named keep their results, so that a long run can be split.
 FUSION_BIN names the folder of the programs (default build/release/bin).
 """
 import argparse

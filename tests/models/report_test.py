@@ -1,4 +1,4 @@
-"""report.py's files and table, without a compiler."""
+"""Tests report.py's files and table, without a compiler."""
 import pathlib
 import sys
 import tempfile

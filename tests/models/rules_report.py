@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Which rewrite rules fire on models, by rule, class and class of the paper, and what they leave to compute.
+"""Reports which rewrite rules fire on models, by rule, class and class of the paper, and the FLOPs that remain.
 
 usage: rules_report.py --build BUILD MODEL.onnx... [--dim NAME=N]... [--math strict,fast,relaxed] [--json FILE]
 
-Plans each model with each math mode (fusion-compile --plan, one kernel an operator) and prints two tables in Markdown: a line
-a model with its FLOPs and firings by mode, and a line a rule with the models on which it fires. Models that cannot be read
-are named below, with the reason.
+Plans each model with each math mode (fusion-compile --plan, one kernel per operator) and prints two Markdown tables: a
+line for each model with its FLOPs and firings by mode, and a line for each rule with the models on which it fires.
+Models that cannot be read are named below, with the reason.
 """
 import argparse
 import collections

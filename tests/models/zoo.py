@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Exports models that nothing here was made for: what is general must hold for them too.
+"""Exports models that the compiler was not written for: general code must work on them, too.
 
 usage: zoo.py --out DIR [NAME ...]
        zoo.py --out DIR --fresh SEED N
 
 Classes of torchvision and transformers as they are, with the weights of their initialisation (seed 0); language models
-with few layers. Each that does not export is named with the reason. To compile, compare and time them:
+with few layers. A model that does not export is named with the reason. To compile, compare and time them:
 
     tests/bench/compare_peers.py --threads 1 DIR/*.onnx
 
-These models have been looked at while the compiler was developed. --fresh draws N that nobody can have looked at, with
-today's exporter: see fresh.py, and DIR/fresh.json for what was drawn and why some were not exported.
+The compiler was developed with these models in view. --fresh draws N models that the developers cannot have seen, with
+today's exporter: see fresh.py, and DIR/fresh.json for the drawn models and the reasons why some were not exported.
 
 PyPI: pip install torch torchvision timm transformers onnx onnxscript
 """
@@ -33,7 +33,7 @@ IMAGES = {
 SIZES = {"inception_v3": (3, 299, 299), "r3d_18": (3, 8, 112, 112), "mobilevit": (3, 256, 256)}
 
 SMALL = {"hidden_size": 512, "num_attention_heads": 8, "vocab_size": 5000}
-# name: (class, configuration, what it takes, options of the configuration)
+# name: (class, configuration, kind of input, options of the configuration)
 TRANSFORMERS = {
     "roberta": ("RobertaModel", "RobertaConfig", "ids", {"num_hidden_layers": 4}),
     "electra": ("ElectraModel", "ElectraConfig", "ids", {"num_hidden_layers": 4}),
@@ -132,7 +132,7 @@ def main():
             torch.onnx.export(model.eval(), (value,), str(options.out / f"{name}.onnx"), opset_version=17,
                               dynamo=False)
             print(name, flush=True)
-        except Exception as error:  # whatever an exporter meets
+        except Exception as error:  # exporters raise all kinds of errors
             failed = True
             print(f"{name}: not exported, {type(error).__name__}: {error}", file=sys.stderr, flush=True)
     return 1 if failed else 0

@@ -1,5 +1,5 @@
-"""Writes the cases of this folder: graphs whose shapes depend on data, as detectors are exported, with random inputs and what
-onnxruntime makes of them, in the layout of ONNX's node tests. For development only: python3 make.py [NAME...]"""
+"""Writes the cases of this folder: graphs whose shapes depend on data, as exporters write detectors, with random inputs
+and onnxruntime's outputs, in the layout of ONNX's node tests. For development only: python3 make.py [NAME...]"""
 import os
 import sys
 
