@@ -67,7 +67,7 @@ class OnnxRuntime:
         session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         self.names = [value.name for value in session.get_outputs()]
         self.outputs = session.run(None, feeds)
-        # Outputs live in memory that is bound once; those that are no tensors of numpy's types are allocated in each run.
+        # Outputs live in memory that is bound once; outputs without a numpy type are allocated in each run.
         self._values = [onnxruntime.OrtValue.ortvalue_from_numpy(value) for value in [*feeds.values(), *self.outputs]]
         binding = session.io_binding()
         for name, value in zip(feeds, self._values):
