@@ -22,7 +22,7 @@ struct LocalDevice {
   enum class State { kLooking, kFound, kFailing, kMissing };
   std::string kind;  // "opencl"
   State state = State::kLooking;
-  // kFound: the device's name. kFailing (found, but its worker ended and was not started again): how it ended.
+  // kFound: the device's name. kFailing (found, but its worker ended and is not running again yet): how it ended.
   // kMissing: the reason, and what to install.
   std::string words;
 };

@@ -165,8 +165,8 @@ class Store {
   virtual absl::Status ScanMeasurements(const MeasurementFilter& filter,
                                         const std::function<void(const MeasurementRow&)>& on_row) = 0;
   virtual absl::StatusOr<ProfileCounts> CountMeasurements() = 0;
-  // The first worker with a fingerprint provides the device's model. `device` replaces that model if more measurements
-  // of the device stand behind it than this database holds. Returns whether it replaced the model.
+  // The first worker with a fingerprint provides the device's model. Stores `device` if the fingerprint is new, or if
+  // more measurements of the device stand behind `device` than this database holds. Returns whether it was stored.
   virtual absl::StatusOr<bool> MergeDevice(const DeviceRow& device) = 0;
   virtual absl::StatusOr<std::vector<DeviceRow>> Devices(const std::string& fingerprint) = 0;  // "" = all
   // Returns the median latency of each trial of the workload, the oldest trial first.

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Usage: check_dependencies.sh LIBRARY. The runtime library must load neither libraries of the service nor optional drivers, and export
-# nothing but fusion_*.
+# Usage: check_dependencies.sh LIBRARY. The runtime library must load neither libraries of the service nor optional
+# drivers, and export nothing but fusion_*.
 set -eu
 if ldd "$1" | grep -Ei 'grpc|protobuf|sqlite|onnx|prometheus|opencl|libcuda'; then
   echo "the runtime must not depend on the libraries above" >&2
