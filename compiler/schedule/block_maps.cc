@@ -11,20 +11,20 @@ namespace {
 using te::Axis;
 using te::Index;
 
-// Of the result, written together: a quarter of a page at least where loops allow it.
+// Elements of the result that are written together: at least a quarter of a page where the loops allow it.
 constexpr int64_t kRunElements = 1024;
-// Rows of the operand that a block reads beside each other, each from a page of its own.
+// Rows of the operand that a tile reads side by side, each from a page of its own.
 constexpr int64_t kMostRows = 64;
 
-// Of the largest cache, which has other tenants: a result that takes more is written past it.
+// The share of the largest cache above which a result is written past it. Other data lives in that cache, too.
 constexpr double kCacheShare = 0.25;
-// Written together: half a line that goes past the caches costs as much as the line.
+// Bytes that are written together: storing half a line past the caches costs as much as storing the whole line.
 constexpr int64_t kLineBytes = 64;
 
-// Positions among the nest's axes: `inner` moves a load further than `outer`, around it, does.
+// Positions among the nest's axes. A load moves further along `inner` than along `outer`, the loop around it.
 struct Turned {
   size_t outer = 0, inner = 0;
-  int64_t stride = 0;  // of the load along `inner`; 0: none
+  int64_t stride = 0;  // stride of the load along `inner`; 0: no such pair was found
 };
 
 Turned FindTurned(const Nest& nest) {
@@ -59,7 +59,7 @@ void BlockMap(const DeviceModel& device, AxisSource* axes, ChoiceLog* choices, N
   if (bytes < static_cast<double>(LargestPrivateBytes(device))) return;
   const Turned turned = FindTurned(*nest);
   if (turned.stride == 0) return;
-  int64_t run = 1;  // elements of the result behind the inner axis
+  int64_t run = 1;  // elements of the result inside the inner axis
   for (size_t a = turned.inner + 1; a < nest->axes.size(); ++a) run *= nest->axes[a].extent;
   const Axis whole = nest->axes[turned.inner];
   const bool lanes = turned.inner + 1 == nest->axes.size();
@@ -71,7 +71,7 @@ void BlockMap(const DeviceModel& device, AxisSource* axes, ChoiceLog* choices, N
   if (choice == 1) return;
   if (lanes && choice == 0) {
     block = std::max(vector, kLineBytes / size);
-    // What the caches hold is better left there for the reader.
+    // A result that the caches hold is better left there for its reader.
     nest->past_caches = bytes >= kCacheShare * static_cast<double>(LargestCacheBytes(device));
   }
   const Axis around = axes->New((whole.extent + block - 1) / block), within = axes->New(block);

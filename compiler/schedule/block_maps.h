@@ -1,5 +1,5 @@
-// Loop blocking of a map that walks its operand in another order than its result (a transposition, heads that change
-// places with rows), so that both are read and written in runs while their pages are at hand.
+// Loop tiling of a map that walks its operand in another order than its result (a transposition, or heads that change
+// places with rows): tiles let it read and write in runs while the pages of both are still at hand.
 #ifndef FUSION_COMPILER_SCHEDULE_BLOCK_MAPS_H_
 #define FUSION_COMPILER_SCHEDULE_BLOCK_MAPS_H_
 
@@ -9,10 +9,14 @@
 
 namespace fusion {
 
-// Where a load of `nest`, a map larger than the core's own memory, moves further with an inner axis than with an outer
-// one, blocks of the inner axis become a loop around the outer one. At most one axis is cut; its last block may be
-// shorter. Where lanes change places with rows the blocks are of one vector, whose lines go past the caches: written
-// one here and one there, each would be read first. The choice `blocks`: or no blocks, or long ones through the caches.
+// Applies to a map larger than the core's own caches in which a load moves further with an inner axis than with an
+// outer one. The inner axis is cut into tiles, and the loop over these tiles goes around the outer axis. At most one
+// axis is cut; its last tile may be shorter.
+//
+// Where lanes change places with rows, a tile is one vector or one cache line wide, whichever is longer, and its lines
+// are stored past the caches (non-temporal stores): ordinary stores to lines scattered like this would first read each
+// line. The choice `blocks` offers, instead of that, no tiles, or (with such lanes) long tiles that are stored through
+// the caches.
 void BlockMap(const DeviceModel& device, AxisSource* axes, ChoiceLog* choices, Nest* nest);
 
 }  // namespace fusion

@@ -15,17 +15,17 @@ using te::Axis;
 using te::Index;
 using te::Scalar;
 
-// Of a row: fewer columns stay in registers.
+// Columns of a row; the sums of fewer columns stay in registers.
 constexpr int64_t kLeastColumns = 256;
-// The share of the nearest cache that the sums of a task's columns take.
+// The sums of a task's columns take one part in kCacheShare of the nearest cache.
 constexpr int64_t kCacheShare = 2;
-// Rows whose elements are added before a sum is stored again, and rows of a task.
+// Rows whose elements are added before a sum is stored again, and the least rows of a task.
 constexpr int64_t kMostRowsAtOnce = 4, kLeastRows = 64;
 // A bundle may run on more threads than it was planned for.
 constexpr int64_t kLeastTasks = 4;
 
-// Whether the body reads a tensor of so many bytes, each element once and along `columns`. Not a constant: a register
-// tile has that in the order in which it reads it.
+// Does the body read each element of some tensor of at least `least_bytes` once, contiguously along `columns`?
+// Constants do not count: a register tile has them packed in the order in which it reads them.
 bool ReadsOnce(const Nest& nest, const Axis& columns, int64_t least_bytes, const DeviceModel& device,
                const movement::Kernel& kernel) {
   bool once = false, possible = true;
@@ -44,14 +44,14 @@ bool ReadsOnce(const Nest& nest, const Axis& columns, int64_t least_bytes, const
   return once && possible;
 }
 
-// Columns whose sums stay near, in blocks of one size.
+// Columns whose sums stay in the nearest cache. All tasks take the same number of columns.
 int64_t ColumnsOfATask(int64_t columns, const DeviceModel& device) {
   const int64_t most = NearestCacheBytes(device) / kCacheShare / 4, vector = device.vector_bytes / 4;
   const int64_t blocks = (columns + most - 1) / most, each = (columns + blocks - 1) / blocks;
   return (each + vector - 1) / vector * vector;
 }
 
-// Parts of the rows, where the other axes make too few tasks.
+// The number of parts into which the rows are cut where the other axes make too few tasks.
 int64_t PartsOfRows(int64_t tasks, int64_t rows, const DeviceModel& device) {
   const int64_t wanted = std::max(kLeastTasks, 2 * Units(device));
   int64_t parts = 1;
@@ -83,7 +83,7 @@ std::optional<ColumnSums> SumColumns(const Nest& nest, SummedRows rows, const De
       !ReadsOnce(nest, columns, far ? LargestPrivateBytes(device) : 0, device, *kernel)) {
     return std::nullopt;
   }
-  // Blocks of columns, parts of the rows.
+  // Cuts the columns into tiles of `block`, and the rows into parts.
   const int64_t block = ColumnsOfATask(columns.extent, device);
   const Axis number = axes->New((columns.extent + block - 1) / block), column = axes->New(block);
   const Index at = Index(number) * block + Index(column);
@@ -103,7 +103,7 @@ std::optional<ColumnSums> SumColumns(const Nest& nest, SummedRows rows, const De
   sums.phase.grid.push_back(number);
 
   const int near = static_cast<int>(kernel->buffers.size()), partial = near + 1;
-  Nest zero;  // of a task's sums
+  Nest zero;  // sets a task's sums to zero
   zero.label = nest.label;
   zero.axes = {column};
   zero.body = {te::Imm(DType::kF32, 0)};

@@ -14,12 +14,14 @@ using te::Axis;
 using te::Index;
 using te::Scalar;
 
-// Reads of each element of a copy below which writing it gains nothing. Windows beside each other read each element
-// once, less what they leave out, and yet have vectors only by the copy.
+// Reads of each copied element below which the copy gains nothing. Windows that do not overlap read each element at
+// most once, and leave some out; yet only the copy lets them use vectors, so the limit lies a little below 1.
 constexpr double kLeastReads = 0.75;
-// How much larger than the tensor a copy may be: borders of small images, never a window beyond all of it.
+// How many times larger than its tensor a copy may be. Borders of small images stay below this; a window far larger
+// than the image does not.
 constexpr double kMostGrowth = 8;
-// Elements further apart than this share no line: a copy that brings them together reads as slowly as the window.
+// Elements further apart than this share no line: the copy that brings them together reads as slowly as the window
+// does.
 constexpr int64_t kMostStride = 8;
 
 struct SlidingLoad {
@@ -27,7 +29,7 @@ struct SlidingLoad {
   int64_t stride = 1;
 };
 
-// The one load of the fold's body that moves with the lanes, along its innermost dimension alone.
+// The one load of the reduction's body that moves with the lanes, if it does so along its innermost dimension alone.
 SlidingLoad FindSliding(const te::Program& program, const te::Te& te, const LayoutOf& layout_of) {
   if (te.IsMap() || te.routine || te.fold->kind == te::FoldKind::kGeneral || !te.fold->pred.empty() ||
       te.outputs.size() != 1 || te.axes.empty() || !layout_of(te.outputs[0]).plain()) {
@@ -56,8 +58,8 @@ SlidingLoad FindSliding(const te::Program& program, const te::Te& te, const Layo
   return found;
 }
 
-// Intermediates whose innermost axis is too short for lanes (few channels of a transposed convolution), with the axis
-// along which their windows slide innermost instead.
+// Changes intermediates whose innermost axis is too short for lanes (few channels of a transposed convolution): the
+// axis along which their windows slide becomes the innermost one.
 void MoveSlidingLast(te::Program* program, const LayoutOf& layout_of, int64_t lanes) {
   for (size_t t = 0; t < program->tes.size(); ++t) {
     te::Te& te = program->tes[t];
@@ -96,8 +98,9 @@ void MoveSlidingLast(te::Program* program, const LayoutOf& layout_of, int64_t la
   }
 }
 
-// The divisor by which the loads of the body divide the axis; 1: none, or what lies past the end of an extent that it
-// does not divide could not be computed like the rest.
+// The divisor by which the loads of the body divide the axis. Returns 1 where there is none, or where it does not
+// divide the extent and a load without padding uses the axis: the points past the end could not be computed like the
+// others.
 int64_t DivisorOf(const te::Te& te, const Axis& axis) {
   int64_t divisor = 1;
   const auto visit = [&](const Index& index, const auto& self) -> void {
@@ -121,8 +124,9 @@ int64_t DivisorOf(const te::Te& te, const Axis& axis) {
   return (axis.extent % divisor == 0 || guarded) && divisor < axis.extent ? divisor : 1;
 }
 
-// The phases of a transposed convolution: results whose innermost axis the body divides are computed remainder by
-// remainder, so that neighbours have equal taps, and put in order by a map behind. False: nothing divides.
+// Computes the phases of a transposed convolution apart. Where the body divides the innermost axis of the results, they
+// are computed remainder by remainder, so that neighbours have equal taps, and a map behind puts them in order. Returns
+// false where nothing divides.
 bool TakePhasesApart(te::Program* program, const LayoutOf& layout_of) {
   bool taken = false;
   for (te::Te& te : std::exchange(program->tes, {})) {
@@ -179,7 +183,7 @@ bool TakePhasesApart(te::Program* program, const LayoutOf& layout_of) {
 }  // namespace
 
 std::optional<te::Program> CopyWindows(te::Program program, const LayoutOf& layout_of, const DeviceModel& device) {
-  if (device.task_lanes > 1) return std::nullopt;  // neighbouring work-items need no vector
+  if (device.task_lanes > 1) return std::nullopt;  // neighbouring work-items need no vectors
   const int64_t lanes = device.vector_bytes / 4;
   MoveSlidingLast(&program, layout_of, lanes);
   bool changed = TakePhasesApart(&program, layout_of);
@@ -191,8 +195,9 @@ std::optional<te::Program> CopyWindows(te::Program program, const LayoutOf& layo
       continue;
     }
     const te::ScalarNode& load = *sliding.load;
-    const Shape source = program.tensors[load.tensor].shape;  // adding a tensor moves it
-    // [..., stride, last // stride] if there is a stride, from the first element that a window reads.
+    const Shape source = program.tensors[load.tensor].shape;  // a copy: AddTensor invalidates references
+    // The copy has the shape [..., stride, last // stride] if there is a stride, and begins at the first element that a
+    // window reads.
     std::vector<int64_t> first;
     Shape shape;
     for (const Index& index : load.indices) {

@@ -56,7 +56,7 @@ TEST(CopyWindows, PhasesAreTakenApart) {
   ExpectSameResults(whole, *copied);
 }
 
-// Of 19 results there are ten of one phase and nine of the other; the tenth of that is computed and left out.
+// Ten of the 19 results are of one phase and nine of the other; the tenth of the second phase is computed and left out.
 TEST(CopyWindows, PhasesOfExtentsThatDoNotDivide) {
   te::Program whole;
   const auto copied = Copied(R"(te p(%0: f32[4, 9], %1: f32[4, 2, 3] const) {
@@ -68,7 +68,7 @@ TEST(CopyWindows, PhasesOfExtentsThatDoNotDivide) {
   EXPECT_TRUE(te::Verify(*copied).ok()) << te::Verify(*copied) << te::Print(*copied);
   EXPECT_EQ(copied->tensors[copied->tes[1].outputs[0]].shape, (Shape{2, 2, 10}));
   ExpectSameResults(whole, *copied);
-  // What lies past the end of an operand without a border may not be read.
+  // The elements past the end of an operand without a border must not be read.
   EXPECT_FALSE(Copied(R"(te p(%0: f32[4, 10], %1: f32[4, 2, 2] const) {
   %2[i0<2, i1<19]: f32 = sum.f32(i2<4) mul(%0[i2, i1//2], %1[i2, i0, i1%2])
   return %2
@@ -77,7 +77,7 @@ TEST(CopyWindows, PhasesOfExtentsThatDoNotDivide) {
                    .has_value());
 }
 
-// Three channels innermost are no lanes; the row along which the window slides is.
+// Three innermost channels are too few for lanes; the row along which the window slides is long enough.
 TEST(CopyWindows, AShortInnermostAxisOfAnIntermediateMovesOut) {
   te::Program whole;
   const auto copied = Copied(R"(te p(%0: f32[4, 20], %1: f32[4, 3, 3] const) {

@@ -12,7 +12,8 @@ using te::Axis;
 using te::Index;
 using te::Scalar;
 
-// A packed constant may repeat elements that overlapping windows share, but not many times over.
+// A packed constant may repeat elements that overlapping windows share, but may not exceed this many times the
+// original.
 constexpr int64_t kMaxGrowth = 4;
 
 bool IsSource(const movement::Kernel& kernel, const te::ScalarNode& load) {
@@ -20,7 +21,7 @@ bool IsSource(const movement::Kernel& kernel, const te::ScalarNode& load) {
   return buffer.is_constant && buffer.packed_from < 0 && !load.indices[0].HasLoad();
 }
 
-// The constants to be packed if `axis` becomes the lanes; nullopt: it cannot.
+// The constants to be packed if `axis` becomes the lanes; nullopt where it cannot become them.
 std::optional<std::vector<Scalar>> StridedConstants(const Nest& nest, const Axis& axis, int64_t lanes,
                                                     const movement::Kernel& kernel) {
   std::vector<Scalar> strided;

@@ -1,6 +1,6 @@
-// Folds with the lanes along one of their own axes: a product with fewer results beside each other than a vector has
-// lanes (a convolution to one channel, a row times a matrix column by column), whose operands lie contiguous along the
-// fold.
+// Vectorised reduction: the lanes run along one of the reduction's own axes. It serves products with fewer adjacent
+// results than a vector has lanes (a convolution to one channel, a row times a matrix column by column) whose operands
+// lie contiguous along the reduction.
 #ifndef FUSION_COMPILER_SCHEDULE_FOLD_LANES_H_
 #define FUSION_COMPILER_SCHEDULE_FOLD_LANES_H_
 
@@ -10,9 +10,9 @@
 
 namespace fusion {
 
-// Makes the axis along which the runtime operands are contiguous the fold's innermost one, and packs constants that are
-// strided along it, adding their buffers to the kernel: StepOf can fold along it then. False, and nothing changed,
-// where there is no such axis.
+// Makes the axis along which the runtime operands are contiguous the innermost reduction axis, and packs constants that
+// are strided along it, adding their buffers to the kernel. StepOf can then vectorise along that axis. Returns false,
+// and changes nothing, where there is no such axis.
 bool FoldAlongLanes(const DeviceModel& device, Nest* nest, movement::Kernel* kernel);
 
 }  // namespace fusion

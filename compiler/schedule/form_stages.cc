@@ -13,9 +13,9 @@
 namespace fusion {
 namespace {
 
-// Recomputing up to this much (in FMA-equivalents per element) is no dearer than a store and a load.
+// Recomputing up to this much (in FMA-equivalents per element) costs no more than a store and a load.
 constexpr double kInlineCost = 4;
-// A fold of so many terms costs more than a copy of its results.
+// A reduction of at least so many terms costs more than a copy of its results.
 constexpr double kLongSum = 8;
 
 bool IndexLoads(const te::Index& index, te::TensorId tensor) {
@@ -35,7 +35,7 @@ bool IndexLoads(const te::Index& index, te::TensorId tensor) {
 struct Uses {
   bool in_body = false;
   bool in_then = false;
-  bool in_index = false;  // addressed by the tensor's values: it must exist in memory
+  bool in_index = false;  // something is addressed by the tensor's values: it must exist in memory
   bool padded = false;    // read through a padded load
 };
 
@@ -73,7 +73,7 @@ void AddSites(const Sites& more, Sites* sites) {
   }
 }
 
-// Where one evaluation of `s` reads the tensor, at most: of the branches of an if, one is taken.
+// The loads by which one evaluation of `s` reads the tensor, at most: an `if` takes only one of its branches.
 const Sites& SitesOf(const te::Scalar& s, te::TensorId tensor, std::map<const te::ScalarNode*, Sites>* known) {
   const auto it = known->find(s.get());
   if (it != known->end()) return it->second;
@@ -97,8 +97,8 @@ double ReadsPerPoint(const te::Te& te, te::TensorId tensor) {
   return static_cast<double>(std::max<size_t>(1, sites.size()));
 }
 
-// The share of a te's points at which it reads a tensor: 1, but for what stands in a branch over a range of an axis (a
-// part of a Concat).
+// The share of a te's points at which it reads a tensor. It is 1 except for loads in a branch over a range of an axis
+// (a part of a Concat).
 class ReadShare {
  public:
   ReadShare(const te::Te& te, te::TensorId tensor) : tensor_(tensor) {
@@ -109,7 +109,7 @@ class ReadShare {
   double share() const { return visits_ > kMostVisits ? 1 : std::min(1.0, share_); }
 
  private:
-  static constexpr int kMostVisits = 10000;  // shared expressions are walked again in each range
+  static constexpr int kMostVisits = 10000;  // a shared expression is walked again for each range
 
   // `points`: the share of all points at which `s` is evaluated.
   double Of(const te::Scalar& s, double points) {
@@ -138,7 +138,8 @@ class ReadShare {
   }
 
   const te::TensorId tensor_;
-  std::map<int, std::pair<int64_t, int64_t>> ranges_;  // by axis, of the points that reach where the walk is
+  std::map<int, std::pair<int64_t, int64_t>> ranges_;  // by axis: the range of the points that reach the place of the
+                                                       // walk
   std::map<const te::ScalarNode*, Sites> known_;
   double share_ = 0;
   int visits_ = 0;
@@ -155,7 +156,7 @@ void CollectTensors(const te::Index& index, std::set<te::TensorId>* tensors) {
   }
 }
 
-// `%x[...]` possibly cast-free and unpadded: substituting it keeps an operand a plain load.
+// Is `s` an unpadded load `%x[...]` without a cast? Substituting it keeps an operand a plain load.
 bool IsPlainLoad(const te::Scalar& s) { return s->kind == te::ScalarKind::kLoad && s->pad == nullptr; }
 
 bool IsLiveOut(const te::Program& program, const te::Te& te) {
@@ -179,9 +180,10 @@ void FoldScalarConstants(te::Program* program) {
   }
 }
 
-using Readers = std::map<te::TensorId, std::vector<int>>;  // expressions that read a tensor
+using Readers = std::map<te::TensorId, std::vector<int>>;  // the expressions that read a tensor
 
-// Is the map a fold's epilogue as it stands: does nothing else read the fold, and the map read it element by element?
+// Can the map be a reduction's epilogue as it stands: is it the only reader of that reduction, and does it read it
+// element by element?
 bool IsEpilogue(const te::Program& program, int map, const Readers& readers) {
   const te::Te& te = program.tes[map];
   for (int f = 0; f < map; ++f) {
@@ -238,7 +240,7 @@ std::vector<int> ChooseInlined(const te::Program& program) {
     for (const auto& [root, count] : roots[i]) {
       evaluations += count;
       read_by_fold = read_by_fold || !program.tes[root].IsMap();
-      // The fold reads this expression at more points than it has elements: an operand with reuse.
+      // The reduction reads this expression at more points than it has elements, so it is an operand with reuse.
       if (!program.tes[root].IsMap() && count > 1.01 * points) reuse_fold = true;
     }
     const double cost = te::OpCost(te.body[0]);
@@ -246,7 +248,8 @@ std::vector<int> ChooseInlined(const te::Program& program) {
     if (IsPlainLoad(te.body[0])) {
       inline_it = true;
     } else if (reuse_fold || (read_by_fold && IsEpilogue(program, i, readers))) {
-      inline_it = false;  // another fold between would read what the first one leaves, and do the rest at each reading
+      inline_it = false;  // a reduction between the two would read the first one's result and repeat the map at each
+                          // read
     } else {
       inline_it = evaluations <= 1.01 * points || cost * (evaluations / points - 1) <= kInlineCost;
     }
@@ -257,8 +260,9 @@ std::vector<int> ChooseInlined(const te::Program& program) {
   return order;
 }
 
-// Would the map's axes walk the fold's by quotients and remainders of a divisor that leaves a rest? Then no loops over
-// the quotient and the remainder make up the axis, and every address and test of the fold would divide.
+// Would the map's axes walk the reduction's by quotients and remainders of a divisor that leaves a rest? Then no pair
+// of loops over quotient and remainder makes up the axis, and every address and test of the reduction would have to
+// divide.
 bool DividesWithRest(const te::ScalarNode& load) {
   const auto rest = [](const te::Index& index, const auto& self) -> bool {
     for (const te::Index::Part& part : index.parts()) {
@@ -274,8 +278,8 @@ bool DividesWithRest(const te::ScalarNode& load) {
                      [&](const te::Index& index) { return rest(index, rest); });
 }
 
-// If `map` reads the fold's only output at one index, the fold re-indexed to the map's axes with the map as its
-// epilogue.
+// If `map` reads the reduction's only output at one index, returns the reduction re-indexed to the map's axes, with the
+// map as its epilogue.
 std::optional<te::Te> MergeEpilogue(const te::Program& program, const te::Te& fold, const te::Te& map) {
   const te::TensorId tensor = fold.outputs[0];
   const te::ScalarNode* load = nullptr;
@@ -287,7 +291,7 @@ std::optional<te::Te> MergeEpilogue(const te::Program& program, const te::Te& fo
     load = &node;
   });
   if (!same || load == nullptr) return std::nullopt;
-  // Under a condition the fold's value is not always needed; leave such a map (a Concat's branch) a stage.
+  // A map that needs the reduction's value only under a condition (a Concat's branch) stays a stage.
   bool conditional = false;
   te::Visit(map.body[0],
             [&](const te::ScalarNode& node) { conditional = conditional || node.kind == te::ScalarKind::kIf; });
@@ -322,7 +326,7 @@ std::optional<te::Te> MergeEpilogue(const te::Program& program, const te::Te& fo
   return merged;
 }
 
-// The only reader of the fold's output, or -1. `reads` is parallel to the program's expressions.
+// The only reader of the reduction's output, or -1. `reads` is parallel to the program's expressions.
 int OnlyReader(te::TensorId output, size_t fold, const std::vector<std::set<te::TensorId>>& reads) {
   int reader = -1;
   for (size_t r = fold + 1; r < reads.size(); ++r) {
@@ -333,7 +337,7 @@ int OnlyReader(te::TensorId output, size_t fold, const std::vector<std::set<te::
   return reader;
 }
 
-// One pass: what a fold merges into is a fold itself, so no fold in front of it gains a map to merge into.
+// One pass is enough: the merged expression is itself a reduction, so no earlier reduction gains a map to merge into.
 void MergeEpilogues(te::Program* program) {
   std::vector<std::set<te::TensorId>> reads;
   for (const te::Te& te : program->tes) reads.push_back(TensorsRead(te));
@@ -347,7 +351,7 @@ void MergeEpilogues(te::Program* program) {
     if (reader < 0) continue;
     const te::Te& map = program->tes[reader];
     if (!map.IsMap() || map.outputs.size() != 1) continue;
-    // More points than the fold has elements would recompute the fold.
+    // Merging a map with more points than the reduction has elements would recompute the reduction.
     if (DomainPoints(map) > 1.01 * DomainPoints(fold, false)) continue;
     std::optional<te::Te> merged = MergeEpilogue(*program, fold, map);
     if (!merged) continue;

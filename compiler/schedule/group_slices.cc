@@ -8,14 +8,15 @@ using te::Index;
 
 constexpr int64_t kBlockRows = movement::FragmentProduct::kBlockRows;
 
-// A pitch that is no multiple of the number of banks: columns are written down the rows of a slice.
+// Makes the pitch no multiple of the number of banks where columns are written down the rows of a K-slice.
 constexpr int64_t kPitch = 1;
-// Rows of fragments begin this far apart beside the slice, so that work-items that load them meet other banks.
+// Padding behind each row of a K-slice of fragments, so that work-items that load rows together access different banks.
 constexpr int64_t kFragmentPadBytes = 16;
 
 int64_t BlockColumns(const Multiplier& by) { return movement::FragmentProduct::kBlockBytes / DTypeBytes(by.dtype); }
 
-// How many elements lie between two rows of a slice: of its depth, or for fragments of the operand.
+// Elements between the starts of two rows of a K-slice; a row is a step of its depth or, for fragments, a row or column
+// of the operand.
 int64_t Pitch(const Multiplier& by, int64_t slice, int64_t side, bool along_slice) {
   if (by.product.from_memory) return slice;
   if (by.product.fragments()) return slice + kFragmentPadBytes / DTypeBytes(by.dtype);

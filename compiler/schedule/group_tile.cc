@@ -19,22 +19,24 @@ using te::Index;
 using te::Scalar;
 using te::ScalarKind;
 
-// Results along either side, and products of each, below which bringing operands in slices costs more than it saves.
+// The least results along either side, and the least products of each result; below these, copying operands in K-slices
+// costs more than it saves.
 constexpr int64_t kMinSide = 8, kMinFold = 8;
-// Of a work-item: registers that accumulators may take.
+// The most registers of a work-item that accumulators may take.
 constexpr int kMostAccumulators = 64;
-// Against an FMA: a load from the group's memory, which four work-items share in a bank's width, and an element of a
-// slice, from global memory into the group's.
+// Costs relative to an FMA: a load from shared memory (four work-items share a bank's width), and the copy of one
+// element of a K-slice from global to shared memory.
 constexpr double kSharedLoad = 0.5, kStagedElement = 6;
-// Two groups on a unit hide each other's waiting.
+// Share of the shared memory that one work-group's K-slices may take: two work-groups on a unit hide each other's
+// waiting.
 constexpr double kMemoryShare = 0.5;
-// Of the memory of a group, what slices may have beside the scratch of a task (task_grid.cc leaves as much).
+// Share of a work-group's shared memory that K-slices may take beside a task's scratch (task_grid.cc leaves as much).
 constexpr double kShareInTask = 0.5;
-// Shapes this far behind the best are not worth a measurement.
+// A shape that is slower than the best by more than this factor is not worth a measurement.
 constexpr double kWorthTrying = 1.6;
 constexpr size_t kMostShapes = 6;
 constexpr int64_t kSlice = 16;
-// Zero padding may grow a packed constant this much.
+// A packed constant may grow by this factor and this slack for zero padding.
 constexpr int64_t kMaxPackGrowth = 2, kPackSlack = 1 << 14;
 
 int64_t Extent(const std::vector<Axis>& axes) {
@@ -55,7 +57,7 @@ bool Uses(const Scalar& s, const Axis& axis) {
   return uses;
 }
 
-// Coordinates of `linear` in the axes, row-major; the first may run past its extent where `linear` does.
+// Row-major coordinates of `linear` in the axes. The first one may run past its extent where `linear` does.
 std::vector<Index> Coordinates(const Index& linear, const std::vector<Axis>& axes) {
   std::vector<Index> result(axes.size());
   int64_t stride = 1;
@@ -67,7 +69,7 @@ std::vector<Index> Coordinates(const Index& linear, const std::vector<Axis>& axe
   return result;
 }
 
-// The number of a point of the axes, row-major.
+// The row-major number of a point of the axes.
 Index Linear(const std::vector<Axis>& axes) {
   std::vector<Index> coordinates;
   std::vector<int64_t> extents;
@@ -90,12 +92,12 @@ bool ContiguousAlong(const Scalar& operand, const std::vector<Axis>& axes) {
   return contiguous;
 }
 
-// Is the operand what an earlier step of the task has stored?
+// Has an earlier step of the task stored the operand?
 bool IsScratch(const Scalar& operand, const movement::Kernel& kernel) {
   return operand->kind == ScalarKind::kLoad && kernel.buffers[operand->tensor].scope == movement::BufferScope::kBlock;
 }
 
-// What one task has of the device for slices.
+// A device model limited to one task's share of shared memory.
 DeviceModel UnitOf(const DeviceModel& device) {
   DeviceModel unit = device;
   unit.parallel_units = 1;
@@ -105,10 +107,10 @@ DeviceModel UnitOf(const DeviceModel& device) {
 
 // One side of the product.
 struct Side {
-  int argument = 0;          // of the body's multiplication
-  std::vector<Axis> axes;    // of the nest, that it alone moves with
-  int64_t results = 1;       // along them
-  bool along_slice = false;  // its neighbours in memory are neighbours in the slice
+  int argument = 0;          // which argument of the body's multiplication
+  std::vector<Axis> axes;    // axes of the nest that this operand alone moves with
+  int64_t results = 1;       // the number of results along `axes`
+  bool along_slice = false;  // neighbours of the operand in memory are neighbours along the K-slice
   Axis tile, in_tile;
   Index position;  // tile · extent of in_tile + in_tile
 };
@@ -119,7 +121,7 @@ void Split(int64_t tile_extent, AxisSource* axes, Side* side) {
   side->position = Index(side->tile) * tile_extent + Index(side->in_tile);
 }
 
-// `index < limit` where it does not hold anyway.
+// Adds `index < limit` to the predicate unless it always holds.
 void Require(const Index& index, int64_t limit, te::Pred* pred) {
   if (index.Range().hi >= limit) pred->push_back({index, te::Cmp::kLt, Index(limit)});
 }
@@ -131,8 +133,8 @@ bool UsesAxesOf(const Index& index, const Index& tested) {
   return std::all_of(axes.begin(), axes.end(), [&](const Axis& axis) { return index.UsesAxis(axis.id); });
 }
 
-// The operand with its constants reordered as slices are brought in, one contiguous run each: `box` is that order, and
-// packed elements where `inside` does not hold are zero.
+// Returns the operand with its constants packed in the order in which K-slices are copied (`box`), so that each slice
+// is one contiguous run. Packed elements where `inside` does not hold are zero.
 Scalar PackConstants(Scalar operand, const std::vector<Axis>& box, const te::Pred& inside, movement::Kernel* kernel) {
   std::vector<const te::ScalarNode*> loads;
   te::Visit(operand, [&](const te::ScalarNode& node) {
@@ -169,7 +171,8 @@ Scalar PackConstants(Scalar operand, const std::vector<Axis>& box, const te::Pre
   return operand;
 }
 
-// The operand without the cast that widens it, zeros outside a border included; null where it has no such cast.
+// The operand without the cast that widens it, also inside a border test that gives zero outside; null where it has no
+// such cast.
 Scalar Narrow(const Scalar& s, DType narrow) {
   if (s->kind == ScalarKind::kCast && s->args[0]->dtype == narrow) return s->args[0];
   if (s->kind != ScalarKind::kIf || !te::IsImm(s->args[1], 0)) return nullptr;
@@ -177,9 +180,9 @@ Scalar Narrow(const Scalar& s, DType narrow) {
   return inner == nullptr ? nullptr : te::If(s->pred, inner, te::Imm(narrow, 0));
 }
 
-// How this product may be computed: by fragments first, where the device has such for its operands. A group that
-// multiplies from memory may be larger than others, so that it has the kernel for itself; how fast that is nobody knows
-// before it is measured.
+// The ways to compute this product. Fragments in registers come first, where the device has them for these operands.
+// Multiplying from shared memory comes last, because nobody knows how fast it is before a measurement; its work-group
+// may be larger than others, so it needs a kernel of its own.
 std::vector<Multiplier> Multipliers(const Scalar& product, const DeviceModel& device, TileHome home) {
   std::vector<Multiplier> multipliers;
   const bool halves = Narrow(product->args[0], DType::kF16) && Narrow(product->args[1], DType::kF16);
@@ -197,7 +200,8 @@ std::vector<Multiplier> Multipliers(const Scalar& product, const DeviceModel& de
   return multipliers;
 }
 
-// Whole vectors along the innermost loop, where what is loaded and stored begins at multiples of them.
+// Vectorises along the innermost loop where it is a whole number of vectors and all loads and stores begin at multiples
+// of a vector.
 void VectorizeAligned(int64_t lanes, movement::Step* step) {
   const Axis inner = step->loops.back().axis;
   if (inner.extent % lanes != 0) return;
@@ -226,7 +230,7 @@ std::vector<GroupShape> RankGroupShapes(int64_t rows, int64_t columns, int64_t b
   std::vector<GroupShape> shapes;
   for (int item_rows = 1; item_rows <= teams; item_rows *= 2) {
     const int item_columns = teams / item_rows;
-    if (item_rows > item_columns || 4 * item_rows < item_columns) continue;  // squares load least
+    if (item_rows > item_columns || 4 * item_rows < item_columns) continue;  // nearly square tiles load least
     for (const int r : {8, 4, 2, 1}) {
       for (const int c : {8, 4, 2, 1}) {
         const int results = r * c * one.rows * one.columns / one.work_items;
@@ -277,7 +281,8 @@ absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& dev
       nest.body[0]->op != te::Op::kMul || nest.body[0]->dtype != DType::kF32) {
     return refuse("no sum of f32 products");
   }
-  // Whose axes are whose: what both move with is a batch of products.
+  // Assigns each axis to the operand that alone moves with it. Axes that move both, or neither, make a batch of
+  // products.
   Side row, column;
   column.argument = 1;
   std::vector<Axis> batch;
@@ -299,7 +304,7 @@ absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& dev
   if (nest.limits.size() > 1) return refuse("two axes of a task are cut short");
   if (!in_task && choices->Pick("group", 2) == 1) return refuse("a tile for each work-item was measured faster");
 
-  // The slice runs along the longest axis of the fold, or along all of them where windows are all there is.
+  // The K-slice runs along the longest reduction axis, or along all of them where all are short (the taps of a window).
   std::vector<Axis> fold = nest.fold->axes;
   const auto longest =
       std::max_element(fold.begin(), fold.end(), [](const Axis& a, const Axis& b) { return a.extent < b.extent; });
@@ -328,7 +333,7 @@ absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& dev
   const int64_t slices_in_all = Extent(outer) * ((length + slice - 1) / slice);
   int buffers = 1;
   if (slices_in_all > 1 && device.async_copies) {
-    // The scratch of a task leaves less room for slices.
+    // A task's scratch leaves less room for K-slices, so one buffer is the default there.
     const int preferred = in_task ? 1 : 2;
     buffers = choices->Pick("buffers", 2) == 0 ? preferred : 3 - preferred;
   }
@@ -353,7 +358,7 @@ absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& dev
   bind(row.axes, row.position);
   bind(column.axes, column.position);
   bind(sliced, depth);
-  // Where the last task of a grid has fewer results than others: index < limit, a constant.
+  // Where the last task of a grid has fewer results than the others: task_index < task_limit, a constant.
   Index task_index;
   int64_t task_limit = -1;
   std::vector<movement::Loop> around;
@@ -413,7 +418,7 @@ absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& dev
     movement::Step staging;
     staging.label = "slice";
     for (const Axis& axis : walked.Loops(packed, along_slice)) staging.loops.push_back({axis, std::nullopt});
-    // Of what a packed operand holds, zeros are a part.
+    // A packed operand already holds zeros where these tests fail.
     if (packed) {
       std::erase_if(inside, [&](const te::Comparison& c) { return UsesAxesOf(operand->indices[0], c.lhs); });
     }

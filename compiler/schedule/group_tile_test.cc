@@ -35,7 +35,7 @@ TEST(RankGroupShapes, ManyResultsMakeLargeTilesAndFewMakeSmallOnes) {
   const auto results = [](const GroupShape& shape) { return shape.rows * shape.columns; };
   EXPECT_EQ(results(RankGroupShapes(4096, 4096, 1, 16, 1, device)[0]), 64);
   EXPECT_LT(results(RankGroupShapes(256, 256, 1, 16, 1, device)[0]), 16);
-  // A batch is as good as more results.
+  // A batch fills the device as well as more results do.
   EXPECT_GT(results(RankGroupShapes(256, 256, 64, 16, 1, device)[0]), 16);
 }
 

@@ -1,8 +1,9 @@
-// Layout: how a logical tensor lies in memory, an index map from logical coordinates to a row-major physical box.
-// Plain is the identity. Blocked by B on axis a: (.., c, ..) -> (.., c//B, .., c%B), the channel-blocked form NCHWc
-// that convolutions read and write by whole vectors. Physical lanes past the logical extent always hold zero
-// (pad=zero), so a consumer that folds over them with zero weights stays free of NaN. Axis a last: (.., c, ..) ->
-// (.., c), NHWC of an image, which has no lanes to pad.
+// Layout: how a logical tensor lies in memory, as an index map from logical coordinates to a row-major physical box.
+// - Plain is the identity.
+// - Blocked by B on axis a: (.., c, ..) -> (.., c//B, .., c%B), the channel-blocked form NCHWc that convolutions read
+//   and write by whole vectors. Physical lanes past the logical extent always hold zero (pad=zero), so that a consumer
+//   that reduces over them with zero weights meets no NaN.
+// - Axis a last: (.., c, ..) -> (.., c), NHWC of an image, which has no lanes to pad.
 #ifndef FUSION_COMPILER_SCHEDULE_LAYOUT_H_
 #define FUSION_COMPILER_SCHEDULE_LAYOUT_H_
 
@@ -18,7 +19,7 @@ namespace fusion {
 
 struct Layout {
   int axis = -1;      // blocked or moved axis, -1: plain
-  int64_t block = 1;  // elements per block; kWhole: the axis is not cut, it moves behind all others
+  int64_t block = 1;  // elements per layout block; kWhole: the axis is not cut and moves behind all others
 
   static constexpr int64_t kWhole = 0;
 
@@ -26,7 +27,8 @@ struct Layout {
   bool axis_last() const { return !plain() && block == kWhole; }
   bool operator==(const Layout& other) const { return axis == other.axis && block == other.block; }
 
-  // `of_dimensions`, one for each logical dimension, in the order of memory where the axis moves last. Not for blocks.
+  // `of_dimensions` has one entry for each logical dimension. Returns them in the order of memory of a layout whose
+  // axis moves last; not for blocked layouts.
   template <typename T>
   std::vector<T> MoveLast(std::vector<T> of_dimensions) const {
     std::rotate(of_dimensions.begin() + axis, of_dimensions.begin() + axis + 1, of_dimensions.end());

@@ -24,7 +24,7 @@ constexpr std::array<Dimension, 4> kInnerFirst[] = {{kColumn, kRow, kChannel, kI
 
 bool Exists(const Axis& axis) { return axis.id >= 0; }
 
-// The load of an image: of zero where a condition does not hold. Halves are widened or not.
+// The load of an image, possibly widened from f16. Where a condition of `inside` does not hold, the value is zero.
 struct ImageLoad {
   const te::ScalarNode* load = nullptr;
   te::Pred inside;
@@ -44,22 +44,23 @@ ImageLoad ImageLoadOf(const Scalar& value) {
   return image;
 }
 
-// Rows or columns. A result's position and a tap's read position · stride + tap · dilation − before of the image.
+// The rows or the columns of a convolution. Result `position` and tap `tap` read position · stride + tap · dilation −
+// before of the image.
 struct Window {
   Axis position{-1, 1}, tap{-1, 1};
-  int64_t stride = 0, dilation = 0, before = 0;  // stride, dilation 0: by the address alone
-  std::optional<int64_t> extent;                 // of the image, where a condition says it
+  int64_t stride = 0, dilation = 0, before = 0;  // stride and dilation are 0 until the address gives them
+  std::optional<int64_t> extent;                 // of the image, where a condition gives it
 };
 
-// Which axis is what. Those that a stage has not have id -1.
+// The axes by their roles. A role that the stage lacks has id -1.
 struct Roles {
   Axis image{-1, 1}, group{-1, 1}, result{-1, 1}, channel{-1, 1};
-  std::array<Window, 2> windows;  // of rows, of columns
+  std::array<Window, 2> windows;  // rows, then columns
 };
 
 // The axes of a nest by the operands that move with them.
 struct Axes {
-  std::vector<Axis> moving, fold;  // of the image's alone; of the fold
+  std::vector<Axis> moving, fold;  // spatial axes that move the image alone; reduction axes
   Axis group{-1, 1}, result{-1, 1};
 };
 std::optional<Axes> AxesOf(const Nest& nest, const Index& image, const Index& filter) {
@@ -87,7 +88,7 @@ bool Contains(const std::vector<Axis>& axes, const Axis& axis) {
   return std::any_of(axes.begin(), axes.end(), [&](const Axis& other) { return other.id == axis.id; });
 }
 
-// The windows at whose borders the conditions stop. Takes their axes away.
+// Finds the windows whose borders the conditions test, and removes their axes from `axes`.
 std::optional<std::vector<Window>> BorderedWindows(const te::Pred& inside, Axes* axes) {
   struct Border {
     Index shape;  // without its constant
@@ -136,7 +137,8 @@ std::optional<std::vector<Window>> BorderedWindows(const te::Pred& inside, Axes*
   return windows;
 }
 
-// Every way to give the axes that no border names their roles: with a single image first, as models are mostly run.
+// Every way to assign the axes that no border has assigned. A reading with a single image comes first, since models
+// mostly run with one.
 std::vector<Roles> RolesOf(const Axes& axes, const std::vector<Window>& bordered) {
   const auto with_none = [](const std::vector<Axis>& list) {
     std::vector<Axis> result = {{-1, 1}};
@@ -177,14 +179,14 @@ class Address {
  public:
   explicit Address(Index address) : rest_(std::move(address)) {}
 
-  // The axis's coefficient, 0 without one; whoever asks has accounted for it.
+  // Removes the axis's term and returns its coefficient, 0 where it has none. Rest() then no longer sees this term.
   int64_t Take(const Axis& axis) {
     int64_t coefficient = 0;
     if (!Exists(axis) || !rest_.AffineIn(axis.id, &coefficient)) return 0;
     rest_ = rest_ - Index(axis) * coefficient;
     return coefficient;
   }
-  // What nobody asked for: a constant, else nullopt.
+  // What no Take removed, if that is a constant; else nullopt.
   std::optional<int64_t> Rest() const {
     if (!rest_.IsConstant()) return std::nullopt;
     return rest_.constant();
@@ -194,13 +196,13 @@ class Address {
   Index rest_;
 };
 
-// The pitch of a coordinate that is `outer` and `inner` together, 0: none moves with it.
+// The pitch of a coordinate made of `outer` and `inner` together; 0 where nothing moves with it.
 std::optional<int64_t> PitchOf(const Axis& outer, int64_t outer_step, const Axis& inner, int64_t inner_step) {
   if (Exists(outer) && Exists(inner) && outer_step != inner.extent * inner_step) return std::nullopt;
   return Exists(inner) ? inner_step : outer_step;
 }
 
-// Where an element of a row-major box of these axes lies.
+// The address of an element in a row-major box of these axes.
 Index PlaceIn(const std::vector<Axis>& axes) {
   std::vector<Index> coordinates;
   std::vector<int64_t> extents;
@@ -214,7 +216,7 @@ bool Fits(const LibraryConvolution& c, size_t d, int64_t in) {
   return in + 2 * c.pad[d] > c.dilation[d] * (c.taps[d] - 1) && with.OutOf(d) == c.out[d];
 }
 
-// The image's rows or columns where no condition says how many: what the memory suggests, else what is read.
+// The image's rows or columns where no condition gives them: as many as the memory suggests, else as many as are read.
 std::optional<int64_t> GuessExtent(const LibraryConvolution& c, size_t d, int64_t in_memory) {
   const int64_t read = (c.out[d] - 1) * c.stride[d] + (c.taps[d] - 1) * c.dilation[d] + 1 - c.pad[d];
   for (const int64_t extent : {in_memory, read}) {
@@ -223,8 +225,9 @@ std::optional<int64_t> GuessExtent(const LibraryConvolution& c, size_t d, int64_
   return std::nullopt;
 }
 
-// Do the dimensions lie inside each other in this order? Pitches of extents of 1, which are 0, are filled in.
-// `extent_of(dimension, neighbours)`: there is memory for so many before the next dimension moves.
+// Does each dimension lie inside the next one in this order? Fills in the pitches of dimensions of extent 1, which are
+// 0. `extent_of(dimension, neighbours)` returns the dimension's extent; memory has room for so many neighbours before
+// the next dimension moves.
 template <typename ExtentOf>
 bool Nested(const std::array<Dimension, 4>& inner_first, int64_t elements, std::array<int64_t, 4>* pitch,
             const ExtentOf& extent_of) {
@@ -248,8 +251,9 @@ bool Nested(const std::array<Dimension, 4>& inner_first, int64_t elements, std::
 struct Found {
   LibraryConvolution convolution;
   std::vector<Axis> filter_axes;  // in the order in which the filter must lie
-  bool packed = false;            // it does not yet
-  int score = 0;                  // how natural this reading is: a sum over channels is also one over far-off taps
+  bool packed = false;            // the filter does not lie in that order yet
+  int score = 0;                  // how natural this reading is: a sum over channels can also be read as one over
+                                  // distant taps
 };
 
 class Reader {
@@ -307,13 +311,14 @@ class Reader {
   }
 
  private:
-  // Of rows or columns in the image, 0: nothing moves with them. What no border says of the window is read off here.
+  // The pitch of rows or columns in the image; 0 where nothing moves with them. Reads off the stride and dilation that
+  // no border has given.
   static std::optional<int64_t> WindowPitch(Window* window, Address* image) {
     const bool position = Exists(window->position), tap = Exists(window->tap);
     const int64_t by_position = image->Take(window->position), by_tap = image->Take(window->tap);
     if ((position && by_position <= 0) || (tap && by_tap <= 0)) return std::nullopt;
     int64_t pitch = std::gcd(by_position, by_tap);
-    if (window->stride > 0 || window->dilation > 0) {  // a border's
+    if (window->stride > 0 || window->dilation > 0) {  // a border has given them
       pitch = window->stride > 0 ? by_position / window->stride : by_tap / window->dilation;
       if (by_position != window->stride * pitch || by_tap != window->dilation * pitch) return std::nullopt;
       if (pitch == 0) return std::nullopt;
@@ -325,7 +330,7 @@ class Reader {
     return pitch;
   }
 
-  // Image and result both as [n, c, h, w] or both as [n, h, w, c].
+  // Places image and result in memory, both as [n, c, h, w] or both as [n, h, w, c].
   bool Place(const Roles& roles, LibraryConvolution* c) const {
     for (const bool channels_last : {false, true}) {
       LibraryConvolution placed = *c;
@@ -375,7 +380,7 @@ class Reader {
   const movement::Kernel& kernel_;
 };
 
-// Nothing follows the sum but its rounding to the result's type.
+// Does nothing follow the sum but its rounding to the result's type?
 bool IsBare(const Nest& nest) {
   if (nest.then.empty()) return true;
   Scalar value = nest.then[0];
@@ -403,7 +408,7 @@ absl::StatusOr<movement::Phase> LibraryConvolutionPhase(Nest nest, const DeviceM
   const auto refuse = [](const char* why) { return absl::FailedPreconditionError(why); };
   if (!IsPlainSumOfProducts(nest)) return refuse("no sum of f32 products");
   if (!IsBare(nest)) return refuse("something follows the sum");
-  const Scalar product = nest.body[0];  // keeps the loads
+  const Scalar product = nest.body[0];  // keeps the loads alive
   std::optional<Found> best;
   const te::ScalarNode* best_filter = nullptr;
   const char* why = "operands are computed";

@@ -8,14 +8,21 @@
 
 namespace fusion {
 
-// A phase of its own. Recognised by the roles of axes, of a nest whose divided axes are split. By the operands that
-// move with an axis:
-//   image alone: images, rows, columns        filter alone: results of a group        both: groups
-// and of the fold, whose axes move both: taps of rows, taps of columns, channels of a group; each at most once, more
-// than one tap in all. Addresses are affine and nested like [n, c, h, w] or [n, h, w, c], in image and result alike. A
-// tap outside of the image counts as zero, as the load's condition says, and there are as many rows and columns as
-// fit with one padding on either side. A constant filter may lie in any order: it is packed, and the kernel gets a
-// buffer. The result has the operands' type, and nothing follows the sum. FAILED_PRECONDITION.
+// Turns the nest into a phase of its own, if it is such a convolution. It is recognised by the roles of the axes of a
+// nest whose divided axes are split. The operands that move with a spatial axis decide its role:
+// - image alone: images, rows, columns;
+// - filter alone: results of a group;
+// - both: groups.
+//
+// The reduction axes, which move both operands, are taps of rows, taps of columns and channels of a group. Each occurs
+// at most once, and there is more than one tap in all. Further conditions:
+// - Addresses are affine and nested like [n, c, h, w] or [n, h, w, c], in image and result alike.
+// - A tap outside of the image counts as zero, by the load's condition, and there are as many rows and columns as fit
+//   with one padding on either side.
+// - A constant filter may lie in any order: it is packed, and the kernel gets a buffer for it.
+// - The result has the operands' type, and nothing follows the sum.
+//
+// Fails with FAILED_PRECONDITION where a condition is not met.
 absl::StatusOr<movement::Phase> LibraryConvolutionPhase(Nest nest, const DeviceModel& device, movement::Kernel* kernel);
 
 }  // namespace fusion

@@ -13,7 +13,7 @@ using te::Index;
 using te::Scalar;
 using te::ScalarKind;
 
-// The load of an operand, widened from halves or not.
+// The load of an operand, which may be widened from f16.
 const te::ScalarNode* OperandLoad(const Scalar& s) {
   const bool widened = s->kind == ScalarKind::kCast && s->dtype == DType::kF32 && s->args[0]->dtype == DType::kF16;
   return PlainLoad(widened ? s->args[0] : s);
@@ -26,7 +26,7 @@ struct Roles {
   struct Strides {
     int64_t row = 0, column = 0, batch = 0, depth = 0;
   };
-  // Of an address that is nothing but a sum of multiples of these axes.
+  // The strides of an address that is the sum of multiples of these axes and nothing else; nullopt for any other.
   std::optional<Strides> Of(const Index& address) const {
     Strides s;
     Index sum;
@@ -62,7 +62,7 @@ std::optional<Roles> RolesOf(const Nest& nest, const Index& by_row, const Index&
   return roles;
 }
 
-// The buffer of a bias that is all that follows the sum, -1 where nothing does.
+// The buffer of the bias where a bias alone follows the sum; -1 where nothing follows it, nullopt for anything else.
 std::optional<int> BiasOf(const Nest& nest, const Axis& along) {
   if (nest.then.empty()) return -1;
   Scalar value = nest.then[0];

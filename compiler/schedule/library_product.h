@@ -8,9 +8,10 @@
 
 namespace fusion {
 
-// A phase of its own. Recognised by the roles of axes, of a nest whose adjacent axes are fused: one axis with which one
-// operand alone moves, one for the other operand, one fold axis, at most one with which both move, and addresses that
-// are matrices. What follows the sum may be a bias along the contiguous axis of the result. FAILED_PRECONDITION.
+// Turns the nest into a phase of its own, if it is such a product. It is recognised by the roles of the axes of a nest
+// whose adjacent axes are fused: one axis moves the left operand alone, one the right operand alone, at most one moves
+// both, and there is one reduction axis. The addresses must be those of matrices, and a bias along the contiguous axis
+// of the result may follow the sum. Fails with FAILED_PRECONDITION where this does not hold.
 absl::StatusOr<movement::Phase> LibraryProductPhase(const Nest& nest, const DeviceModel& device,
                                                     const movement::Kernel& kernel);
 

@@ -61,9 +61,9 @@ absl::StatusOr<movement::Phase> LibraryPhase(const Nest& nest, const DeviceModel
     return absl::FailedPreconditionError("the device has no library of products");
   }
   if (phase.ok() || device.convolution_library.empty()) return phase;
-  // Rows and columns apart, as libraries know them; else however they lie.
+  // Libraries expect rows and columns as separate axes, so this is tried first; then the fused nest is.
   for (Nest convolution : {nest, fused}) {
-    SplitSpatialAxes(&convolution, axes, 2);  // groups of channels
+    SplitSpatialAxes(&convolution, axes, 2);  // 2: also splits channels into groups
     phase = LibraryConvolutionPhase(std::move(convolution), device, kernel);
     if (phase.ok()) return phase;
   }

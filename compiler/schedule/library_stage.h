@@ -1,5 +1,6 @@
-// A stage that a library of the target computes: a candidate at kernel scope (PowerFusion and FusionStitching leave
-// compute-bound operators to libraries), which only a measurement chooses. What is common to all kinds of them.
+// A stage that a library of the target computes: a candidate at kernel scope, which only a measurement chooses.
+// (PowerFusion and FusionStitching leave compute-bound operators to libraries.) This file holds what all kinds of
+// library calls share.
 #ifndef FUSION_COMPILER_SCHEDULE_LIBRARY_STAGE_H_
 #define FUSION_COMPILER_SCHEDULE_LIBRARY_STAGE_H_
 
@@ -12,22 +13,22 @@
 
 namespace fusion {
 
-// A phase of the nest, a sum of products, that a library of the device computes alone: a product of matrices, or a
-// convolution for which a constant filter may be packed (a buffer is then added to the kernel). The phase keeps the
-// nest's loops and addresses. FAILED_PRECONDITION, saying why not.
+// Returns a phase that computes the nest, a sum of products, by one library call: a product of matrices, or a
+// convolution, whose constant filter may be packed (that adds a buffer to the kernel). The phase keeps the nest's loops
+// and addresses. Fails with FAILED_PRECONDITION and the reason.
 absl::StatusOr<movement::Phase> LibraryPhase(const Nest& nest, const DeviceModel& device, movement::Kernel* kernel,
                                              AxisSource* axes);
 
-// The block's one product that is worth a kernel, -1: none, or several.
+// The fusion block's one product that is worth a kernel; -1 where there are none or several.
 int OnlyProduct(const te::Program& program, const DeviceModel& device);
 
-// The program with what follows the product's sum in a stage of its own; nullopt where nothing does. `rounded`: the sum
-// is stored as the narrower type to which all that follows rounds it; nullopt where that is not so.
+// Moves what follows the product's sum to a stage of its own; nullopt where nothing follows it. With `rounded` the sum
+// is stored as the narrower type to which every use rounds it; nullopt where there is no such type.
 std::optional<te::Program> WithBareProduct(te::Program program, int product, bool rounded);
 
-// For the kinds of calls.
+// Shared by the kinds of calls:
 
-// A single sum in f32 of products of two operands, each element of which is computed and stored.
+// Is the nest a single f32 sum of products of two operands, all of whose elements are computed and stored?
 bool IsPlainSumOfProducts(const Nest& nest);
 // An unconditional load; null for anything else.
 const te::ScalarNode* PlainLoad(const te::Scalar& s);

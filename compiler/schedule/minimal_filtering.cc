@@ -17,29 +17,30 @@ using te::TensorId;
 using Idx = te::Builder::Idx;
 
 constexpr int64_t kTaps = 3;
-// Products left to each transformed element, on both sides: with fewer the transforms cost what they save.
+// Channels on each side, that is, products left for each transformed element. With fewer, the transforms cost as much
+// as they save.
 constexpr double kLeastChannels = 16;
 
-// Results of the last tile that nobody wants are computed too: so many times the wanted ones at most.
+// The last tile also computes results past the end: all computed results may be at most so many times the wanted ones.
 constexpr double kMostOvershoot = 1.5;
 
-// Of errors, over all axes: F(4, 3) over two axes, and not F(6, 3).
+// The bound on ErrorGrowth over all axes: it allows F(4, 3) over two axes, but not F(6, 3).
 constexpr double kMostErrorGrowth = 16;
 
-// Finite points of the interpolation. A half and minus two instead of two and minus two: the powers stay smaller, and
-// the errors of F(4, 3) are two thirds as large (Barabasz et al., Error Analysis and Improving the Accuracy of Winograd
-// Convolution, ACM TOMS 2020).
+// Finite points of the interpolation. With one half and minus two instead of two and minus two the powers stay smaller,
+// and the errors of F(4, 3) are two thirds as large (Barabasz et al., Error Analysis and Improving the Accuracy of
+// Winograd Convolution, ACM TOMS 2020).
 constexpr double kPoints[] = {0, 1, -1, 0.5, -2, -0.5, 2};
 
-// A spatial axis of the fold, the taps that slide along it, and where both meet in the operands.
+// A spatial axis of the reduction, the taps that slide along it, and the dimensions of the operands where both meet.
 struct Window {
   Axis out, tap;
   int x_dim = -1, w_dim = -1;
   int64_t offset = 0;  // x index = out + tap + offset
-  int64_t tiles = 0;   // the last one may go past the end
+  int64_t tiles = 0;   // the last tile may go past the end
 };
 
-// Product of a load that slides and a load of a constant filter; nullptrs if the body is none.
+// The load that slides and the load of the constant filter, if the body is their product; else nullptrs.
 std::pair<const te::ScalarNode*, const te::ScalarNode*> Operands(const te::Program& program, const te::Te& te) {
   if (te.IsMap() || te.routine || te.fold->kind != te::FoldKind::kSum || te.fold->acc != DType::kF32 ||
       !te.fold->pred.empty() || te.outputs.size() != 1) {
@@ -77,7 +78,7 @@ bool UsesAny(const Index& index, const std::vector<Axis>& axes) {
   return std::any_of(axes.begin(), axes.end(), [&](const Axis& axis) { return index.UsesAxis(axis.id); });
 }
 
-// At most two, the innermost ones.
+// The innermost windows, at most two.
 std::vector<Window> FindWindows(const te::Te& te, const te::ScalarNode& x, const te::ScalarNode& w, int64_t outputs) {
   std::vector<Window> windows;
   for (size_t a = te.axes.size(); a-- > 0 && windows.size() < 2;) {
@@ -127,7 +128,7 @@ class Filtering {
     for (const Axis& axis : te_.fold->axes) {
       if (WindowOfTap(axis) == nullptr) folds_.push_back(axis);
     }
-    // Dimensions of x: what products fold over is innermost, so that it can be the lanes.
+    // Orders the dimensions of x: those that the products reduce over come last, so that they can be the lanes.
     std::vector<int> whole, slid, windowed, folded;
     for (int d = 0; d < static_cast<int>(x.indices.size()); ++d) {
       const bool folds = UsesAny(x.indices[d], folds_);
@@ -140,7 +141,7 @@ class Filtering {
     for (const std::vector<int>* part : {&whole, &slid, &windowed, &folded}) {
       x_order_.insert(x_order_.end(), part->begin(), part->end());
     }
-    // Axes of the products: those of the filter innermost.
+    // Orders the axes of the products: those that move the filter come last.
     for (const bool of_filter : {false, true}) {
       for (const Axis& axis : te_.axes) {
         int unused = 0;
@@ -184,7 +185,8 @@ class Filtering {
   }
   int64_t Number(const Window& window) const { return &window - windows_.data(); }
 
-  // [q + 1 matrices rows] then x's dimensions, those of windows up to q as tiles, the later ones as they were read.
+  // Transforms the input along window q. The result has dimensions [q + 1 rows of matrices] and then those of x;
+  // windows up to q are counted in tiles, the later ones as they were read.
   TensorId TransformInput(TensorId from, size_t q) {
     Shape shape(q + 1, n_);
     for (int d : x_order_) {
@@ -213,7 +215,7 @@ class Filtering {
                            });
   }
 
-  // One product for each row of the matrices, over what is folded besides the taps.
+  // Computes one product for each row of the matrices, and reduces over all that is reduced besides the taps.
   TensorId Multiply(TensorId moved) {
     Shape filter_shape = old_.tensors[w_.tensor].shape;
     result_.source = w_.tensor;
@@ -253,7 +255,8 @@ class Filtering {
         });
   }
 
-  // The results, window by window; the last keeps the axes, the epilogue and the output of the fold that it replaces.
+  // Transforms the results back, window by window. The last expression keeps the axes, the epilogue and the output of
+  // the reduction that it replaces.
   void Finish(TensorId products) {
     TensorId from = products;
     if (windows_.size() == 2) {
@@ -296,7 +299,7 @@ class Filtering {
   std::vector<Axis> folds_, product_axes_;
   std::vector<int> x_order_;
   TensorId in_ = -1, out_ = -1;
-  Scalar pad_;  // of inputs outside the image
+  Scalar pad_;  // the value of inputs outside the image
 };
 
 }  // namespace

@@ -1,10 +1,11 @@
-// Minimal filtering: a fold over the taps of a window needs fewer products when several neighbouring results are
+// Minimal filtering: a reduction over the taps of a window needs fewer products when several neighbouring results are
 // computed at once (Winograd, Arithmetic Complexity of Computations, 1980; for convolutions: Lavin and Gray, Fast
 // Algorithms for Convolutional Neural Networks, CVPR 2016). F(m, r) takes m + r - 1 products for m results of r taps
 // instead of m·r; over two axes at once the saving is squared.
 //
-// It reassociates, and rounding errors grow through the transforms: over two axes the result's are some 2.5 times those
-// of the plain sum for F(4, 3), and more the larger m is. What ErrorGrowth puts beyond a bound is refused.
+// It reassociates sums, and rounding errors grow through the transforms: with F(4, 3) over two axes the errors of the
+// result are about 2.5 times those of the plain sum, and they grow with m. A window whose ErrorGrowth exceeds a bound
+// is refused.
 #ifndef FUSION_COMPILER_SCHEDULE_MINIMAL_FILTERING_H_
 #define FUSION_COMPILER_SCHEDULE_MINIMAL_FILTERING_H_
 
@@ -26,25 +27,29 @@ struct FilterMatrices {
   Tensor out;     // [m, n]
 };
 
-// By Toom and Cook, from finite points and infinity; outputs + taps <= 9.
+// Computes the matrices by Toom and Cook, from finite points and infinity; outputs + taps <= 9.
 FilterMatrices MakeFilterMatrices(int64_t outputs, int64_t taps);
 
-// How much a relative error of a product grows in the result, root mean square, over one axis: 1.3 for F(2, 3), 3.2 for
-// F(4, 3), 6.8 for F(6, 3).
+// The factor by which a relative error of a product grows in the result, root mean square, over one axis: 1.3 for F(2,
+// 3), 3.2 for F(4, 3), 6.8 for F(6, 3).
 double ErrorGrowth(const FilterMatrices& matrices);
 
-// A program with a fold replaced, and the constant that the filter has become.
+// A program in which one reduction is replaced, and the constant that its filter has become.
 struct FilteredProgram {
   te::Program program;
-  te::TensorId filter = -1;  // stands for `source`, transformed
+  te::TensorId filter = -1;  // the transformed `source`, which it replaces
   te::TensorId source = -1;
   movement::ConstantTransform transform;
 };
 
 // Replaces the first f32 product of a window and a constant filter that qualifies by five expressions (three for one
-// axis): the inputs transformed axis by axis, the products, the results transformed back. nullopt: there is none: taps
-// other than 3, strides, errors that grow too much, extents of which the last tile would leave much unused, or too
-// few channels to gain anything.
+// axis): the inputs are transformed axis by axis, multiplied, and the results are transformed back. Returns nullopt
+// where no product qualifies. Reasons are:
+// - taps other than 3,
+// - strides,
+// - errors that grow too much,
+// - extents of which the last tile would leave much unused,
+// - too few channels to gain anything.
 std::optional<FilteredProgram> FilterMinimally(const te::Program& program, int64_t outputs);
 
 }  // namespace fusion

@@ -64,7 +64,7 @@ te::Program Parsed(const std::string& text) {
   return *std::move(program);
 }
 
-// The interpreter agrees with itself before and after.
+// The program before and after the replacement give the same results in the interpreter.
 void ExpectSame(const std::string& text, int64_t outputs, size_t expressions) {
   const te::Program program = Parsed(text);
   const std::optional<FilteredProgram> filtered = FilterMinimally(program, outputs);
@@ -107,7 +107,7 @@ TEST(MinimalFiltering, TilesPastTheEnd) {
 })";
   ExpectSame(kPadded, 2, 5);
   ExpectSame(kPadded, 4, 5);
-  // What lies behind the last row is no input.
+  // The input has no elements behind its last row.
   ExpectSame(R"(te p(%0: f32[1, 16, 8, 15], %1: f32[16, 16, 3, 3] const) {
   %2[i0<1, i1<16, i2<6, i3<13]: f32 = sum.f32(i4<16, i5<3, i6<3) mul(%0[i0, i4, i2 + i5, i3 + i6], %1[i1, i4, i5, i6])
   return %2
@@ -137,13 +137,14 @@ TEST(MinimalFiltering, LeavesTheRestAlone) {
   const auto refuses = [](const std::string& text, int64_t outputs) {
     EXPECT_FALSE(FilterMinimally(Parsed(text), outputs).has_value()) << text;
   };
-  // Errors that grow too much over two axes, though not over one.
+  // The errors grow too much over two axes, though not over one.
   refuses(R"(te p(%0: f32[1, 16, 12, 12], %1: f32[16, 16, 3, 3] const) {
   %2[i0<1, i1<16, i2<12, i3<12]: f32 = sum.f32(i4<16, i5<3, i6<3) mul(%0[i0, i4, i2 + i5 - 1, i3 + i6 - 1]?0.0, %1[i1, i4, i5, i6])
   return %2
 })",
           6);
-  // A stride; an extent of which the second tile would leave most unused; a filter that is no constant; too few channels.
+  // Refused: a stride; an extent of which the second tile would leave most unused; a filter that is no constant; too
+  // few channels.
   refuses(R"(te p(%0: f32[16, 26], %1: f32[20, 16, 3] const) {
   %2[i0<20, i1<12]: f32 = sum.f32(i2<16, i3<3) mul(%0[i2, 2*i1 + i3], %1[i0, i2, i3])
   return %2

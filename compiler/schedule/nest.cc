@@ -26,7 +26,7 @@ void ForEachIndexIn(const Scalar& s, const std::function<void(const Index&)>& f)
   });
 }
 
-// Is there a division whose argument uses the axis?
+// Does the index divide anything that uses the axis, or take its remainder?
 bool Divides(const Index& index, int axis_id) {
   for (const Index::Part& part : index.parts()) {
     const te::Term& term = part.term;
@@ -40,8 +40,8 @@ bool Divides(const Index& index, int axis_id) {
   return false;
 }
 
-// `inside` predicate of a padded load, without the comparisons that always hold: of the mask's index (limit < 0: there
-// is no mask) only lanes below the limit count, what the others compute is thrown away.
+// `inside` predicate of a padded load, without comparisons that always hold. With a mask (limit >= 0) a comparison on
+// the mask's index counts for lanes below the limit only, because the results of other lanes are thrown away.
 te::Pred InsideBox(const std::vector<Index>& indices, const Shape& shape, const Index& mask_index, int64_t mask_limit) {
   te::Pred pred;
   for (size_t d = 0; d < indices.size(); ++d) {
@@ -146,7 +146,7 @@ class Flattener {
 bool TryFuse(Nest* nest, std::vector<Axis>* list, size_t at, AxisSource* axes) {
   const Axis x = (*list)[at], y = (*list)[at + 1];
   if (x.extent < 1 || y.extent < 1 || nest->limits.count(x.id) || nest->limits.count(y.id)) return false;
-  // Cheap refusal first: every affine use must have coef_x == coef_y * extent_y.
+  // Refuses cheaply first: every affine use must have coef_x == coef_y * extent_y.
   bool possible = true;
   nest->ForEachIndex([&](const Index& index) {
     if (!possible) return;
@@ -279,7 +279,7 @@ void SplitDividedAxes(PhysicalTe* physical, AxisSource* axes, int64_t min_diviso
       for (Index& coordinate : coordinates) coordinate = te::Substitute(coordinate, map);
     }
     physical->mask_index = te::Substitute(physical->mask_index, map);
-    --a;  // what the division left may divide again
+    --a;  // the remaining axes may be divided again
   }
 }
 
@@ -320,7 +320,7 @@ void DropUnitAxes(Nest* nest) {
     any = any || std::any_of(nest->fold->axes.begin(), nest->fold->axes.end(), unit);
     std::erase_if(nest->fold->axes, unit);
   }
-  // Only the nest's own axes: a grid axis of extent 1 is as good replaced too.
+  // The map replaces every axis of extent 1, those of the grid too, which does no harm.
   if (any) nest->Substitute(map);
 }
 
@@ -344,8 +344,8 @@ void SplitSpatialAxes(Nest* nest, AxisSource* axes, int64_t min_divisor, bool cu
     nest->ForEachIndex([&](const Index& index) { FindDivisors(index, axis, &divisor); });
     if (divisor < min_divisor || divisor >= axis.extent) continue;
     if (axis.extent % divisor != 0) {
-      // Cut short twice, by the extent and by the limit, is no limit of one index: results past the extent would be
-      // stored over the next row's.
+      // A limit on one index cannot say that both the extent and the axis's own limit end the loop: results past the
+      // extent would be stored over the next row's.
       if (!cut_short || limit) continue;
       limit = Index(axis.extent);
     }
@@ -357,7 +357,7 @@ void SplitSpatialAxes(Nest* nest, AxisSource* axes, int64_t min_divisor, bool cu
     nest->limits.erase(axis.id);
     if (limit) nest->limits[inner.id] = *limit - Index(outer) * divisor;
     nest->Substitute([&](const Axis& x) -> const Index* { return x.id == axis.id ? &split : nullptr; });
-    --a;  // what the division left may divide again
+    --a;  // the remaining axes may be divided again
   }
 }
 
@@ -383,7 +383,7 @@ void SplitFoldAxes(Nest* nest, AxisSource* axes, const std::function<bool(const 
 
 namespace {
 
-// The first condition in the nest that cuts an axis of it.
+// The first condition in the nest that cuts one of its axes.
 std::optional<te::AxisCut> FindCut(const Nest& nest) {
   std::optional<te::AxisCut> found;
   for (const Scalar& s : nest.body) {
@@ -399,7 +399,7 @@ std::optional<te::AxisCut> FindCut(const Nest& nest) {
   return found;
 }
 
-// Positions on the axis at which the truth of a comparison of this axis alone changes.
+// The positions on the axis at which a comparison of this axis alone changes its truth.
 void CollectCuts(const te::Comparison& c, const Axis& axis, std::set<int64_t>* cuts) {
   if (c.cmp != te::Cmp::kLt && c.cmp != te::Cmp::kGe) return;
   const Index d = c.lhs - c.rhs;

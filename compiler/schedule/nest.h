@@ -1,6 +1,6 @@
-// Nest: one stage as a loop nest over flat buffers, before vectorisation is chosen. Made from a te by giving every
-// tensor its layout or scratch box; axes of extent 1 are gone and adjacent axes that every address walks as one are
-// fused.
+// Nest: one stage as a loop nest over flat buffers, before vectorisation is chosen. It is made from a te by giving
+// every tensor its layout or scratch box; axes of extent 1 are removed, and adjacent axes that every address walks as
+// one are fused.
 #ifndef FUSION_COMPILER_SCHEDULE_NEST_H_
 #define FUSION_COMPILER_SCHEDULE_NEST_H_
 
@@ -33,7 +33,8 @@ class AxisSource {
 struct PhysicalTe {
   te::Te te;
   std::vector<std::vector<te::Index>> coordinates;
-  // Blocked output whose logical extent is no multiple of the block: lanes with mask_index >= mask_limit hold zero.
+  // For a blocked output whose logical extent is no multiple of the layout block: lanes with mask_index >= mask_limit
+  // hold zero.
   te::Index mask_index;
   int64_t mask_limit = -1;
 };
@@ -43,7 +44,7 @@ using LayoutOf = std::function<Layout(te::TensorId)>;
 // All outputs of the te must share one layout.
 absl::StatusOr<PhysicalTe> MakePhysical(const te::Te& te, const LayoutOf& layout_of, AxisSource* axes);
 
-// Splits a spatial axis i into (i//d, i%d) where the body divides it by d >= min_divisor, a divisor of its extent.
+// Splits a spatial axis i into (i//d, i%d) where the body divides it by a d >= min_divisor that divides its extent.
 void SplitDividedAxes(PhysicalTe* physical, AxisSource* axes, int64_t min_divisor);
 
 struct Nest {
@@ -55,10 +56,11 @@ struct Nest {
   std::vector<DType> store_types;
   te::Index mask_index;
   int64_t mask_limit = -1;
-  // Holds only for real elements: fold axes rounded up to whole blocks go past it (where a packed operand is zero).
+  // Holds for real elements only: reduction axes rounded up to whole layout blocks run past it, where a packed operand
+  // is zero.
   te::Pred padding;
-  // By axis, where it has fewer iterations in the last task of a grid that does not divide, or in the last round of
-  // another axis, which must be a loop around it.
+  // By axis: the limit of an axis that has fewer iterations in the last task of a grid that does not divide, or in the
+  // last iteration of another axis, which must be a loop around it.
   std::map<int, te::Index> limits;
   bool past_caches = false;  // movement::Step::past_caches, where that is possible
   bool LimitsUse(const te::Axis& axis) const;
@@ -69,7 +71,7 @@ struct Nest {
   void ForEachIndex(const std::function<void(const te::Index&)>& f) const;
 };
 
-// Where a logical element of a tensor lies: buffer number and flat element offset.
+// Returns where a logical element of a tensor lies: buffer number and flat element offset.
 using AddressOf = std::function<movement::Store(te::TensorId, const std::vector<te::Index>&)>;
 
 // Rewrites loads and stores through `address_of`; padded loads become `if inside then load else pad`.
@@ -78,30 +80,31 @@ Nest Flatten(const te::Program& program, const PhysicalTe& physical, const Addre
 // A loop over an axis of the nest.
 movement::Loop LoopOf(const Nest& nest, const te::Axis& axis);
 
-// Replaces spatial and fold axes of extent 1 by 0.
+// Replaces spatial and reduction axes of extent 1 by 0.
 void DropUnitAxes(Nest* nest);
-// Fuses adjacent spatial axes, and adjacent fold axes, wherever no address then needs a division.
+// Fuses adjacent spatial axes, and adjacent reduction axes, wherever no address then needs a division.
 void FuseAxes(Nest* nest, AxisSource* axes);
-// Splits a spatial axis i into (i//d, i%d) where addresses divide it by d >= min_divisor, a divisor of its extent: the
-// phases of a transposed convolution, channels that a reorganisation cuts. `cut_short`: also where it is no divisor of
-// the extent, or the axis has a limit; i%d then has one.
+// Splits a spatial axis i into (i//d, i%d) where addresses divide it by a d >= min_divisor that divides its extent (the
+// phases of a transposed convolution, channels that a reorganisation cuts). With `cut_short` also where d does not
+// divide the extent, or where the axis has a limit; i%d then has a limit.
 void SplitSpatialAxes(Nest* nest, AxisSource* axes, int64_t min_divisor, bool cut_short = false);
-// Splits a fold axis i into (i//d, i%d), the latter innermost, where addresses divide it by d (a blocked operand).
+// Splits a reduction axis i into (i//d, i%d), the latter innermost, where addresses divide it by d (a blocked operand).
 // An extent that is no multiple of d is rounded up only if `zero_padded(axis)` promises that the extra products are
 // zero.
 void SplitFoldAxes(Nest* nest, AxisSource* axes, const std::function<bool(const te::Axis&)>& zero_padded);
 
-// Does a condition of the first body, or a value made of an index there, move with the axis?
+// Does a condition of the first body, or a value made from an index there, use the axis?
 bool PredUses(const Nest& nest, int axis_id);
 // The body with `to` in place of every load equal to `from`.
 te::Scalar ReplaceLoad(const te::Scalar& body, const te::ScalarNode* from, const te::Scalar& to);
 
-// Index-set splitting: a map whose conditions cut ranges of one of its axes (the parts of a Concat) as several maps,
-// one a range, without the conditions. `worth` says whether a nest is large enough to stand alone; where a part is not,
-// the nest stays whole. A nest without such a condition is returned as it is.
+// Index-set splitting: a map whose conditions cut one of its axes into ranges (the parts of a Concat) becomes several
+// maps, one for each range, without the conditions. `worth` says whether a nest is large enough to stand alone; where a
+// part is not, the nest stays whole. A nest without such a condition is returned as it is.
 std::vector<Nest> SplitRanges(Nest nest, AxisSource* axes, const std::function<bool(const Nest&)>& worth);
-// A map whose conditions cut ranges of its innermost axis (the borders of a Pad) as a map for each, in order, however
-// short some are; conditions on other axes stay. One that has no such cut or a great many is returned as it is.
+// A map whose conditions cut its innermost axis into ranges (the borders of a Pad) becomes a map for each range, in
+// order, however short some are; conditions on other axes stay. A map with no such cut, or with very many, is returned
+// as it is.
 std::vector<Nest> PeelInnermost(Nest nest, AxisSource* axes);
 
 }  // namespace fusion

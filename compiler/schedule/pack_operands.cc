@@ -14,7 +14,7 @@ using te::Axis;
 using te::Index;
 using te::Scalar;
 
-// Zero padding may grow a packed constant this much; more means that the packing repeats it.
+// A packed constant may grow by this factor and this slack for zero padding; if it grows more, packing repeats it.
 constexpr int64_t kMaxPackGrowth = 4, kPackSlack = 1 << 14;
 
 std::vector<Axis> AxesOf(const te::Comparison& c) {
@@ -23,7 +23,7 @@ std::vector<Axis> AxesOf(const te::Comparison& c) {
   return axes;
 }
 
-// Rows that read an operand again for which it is brought together, where it could be read as it is.
+// An operand that could be read where it lies is gathered where at least so many rows read it again.
 constexpr double kGatherReuse = 28;
 
 class Packer {
@@ -35,7 +35,7 @@ class Packer {
     const movement::Buffer source = kernel_.buffers[load.buffer];
     const bool constant = source.is_constant && source.packed_from < 0;
     const bool by_lane = load.address.UsesAxis(tile_.lane.id);
-    // A broadcast weight is read as it is, unless the fold is rounded up: past its end nothing is zero.
+    // A broadcast weight is read as it is, unless the reduction is rounded up: the elements past its end are not zero.
     if (!by_lane && !(constant && RoundedUp(load))) return absl::OkStatus();
     const bool contiguous =
         te::ClassifyLanes(load.address, tile_.lane, tile_.lane.extent) == te::LaneAccess::kContiguous;
@@ -62,7 +62,7 @@ class Packer {
     const int packed = static_cast<int>(kernel_.buffers.size());
     const Index place = te::Linearize(coordinates, extents);
     te::Pred pred = Exists(load);
-    // The last task of a grid that does not divide goes past the end.
+    // The last task of a grid that does not divide goes past the end of the buffer.
     const te::Interval touched = load.address.Range();
     const bool past = touched.hi >= source.elements;
     if (constant) {
@@ -73,8 +73,8 @@ class Packer {
       const bool shared = tile_.row.id < 0 || !load.address.UsesAxis(tile_.row.id);
       if (VectorsMove(load) && shared) AddPanel(packed, buffer.elements, box);
     } else {
-      // The body reads these under its own tests (the borders of a window); a copy of all of it must not leave the
-      // buffer.
+      // The body reads this operand under its own tests (the borders of a window). The copy reads all of it and must
+      // not leave the buffer.
       if (touched.lo < 0) pred.push_back({load.address, te::Cmp::kGe, Index(0)});
       if (past) pred.push_back({load.address, te::Cmp::kLt, Index(source.elements)});
       buffer.scope = movement::BufferScope::kBlock;
@@ -94,7 +94,7 @@ class Packer {
     return load.address.UsesAxis(tile_.lane.id) && tile_.vector_tile.id >= 0;
   }
 
-  // Vectors that are where a tile wants them, but far from each other, while many rows read them again.
+  // Do the vectors lie as a tile reads them, but far from each other, while many rows read them again?
   bool WorthGathering(const Operand& load) const {
     if (tile_.row.id < 0 || load.address.UsesAxis(tile_.row.id) || load.address.HasLoad()) return false;
     double rows = static_cast<double>(tile_.row.extent);
@@ -111,7 +111,7 @@ class Packer {
     });
   }
 
-  // The packed operand's axes, outermost first: what one tile reads is innermost, in the order in which it reads.
+  // The packed operand's axes, outermost first. What one tile reads is innermost, in the order in which it reads.
   std::vector<Axis> BoxOf(const Operand& load, bool constant) const {
     const bool all_tasks = constant || tile_.in_task;
     std::vector<Axis> box;
@@ -131,7 +131,8 @@ class Packer {
     return box;
   }
 
-  // Where the operand has an element. A test on axes that it does not have is another operand's.
+  // The tests for an existing element of the operand. A test on an axis that the operand lacks concerns another
+  // operand.
   te::Pred Exists(const Operand& load) const {
     te::Pred pred = nest_.padding;
     if (tile_.store_limit >= 0) pred.push_back({tile_.store_index, te::Cmp::kLt, Index(tile_.store_limit)});
@@ -153,7 +154,7 @@ class Packer {
     result_.panels.push_back(panel);
   }
 
-  // A map over axes of its own.
+  // The copy as a map over axes of its own.
   movement::Step CopyStep(const std::vector<Axis>& box, const Scalar& value, const movement::Store& store) {
     Nest pack;
     pack.label = "pack";
@@ -188,7 +189,7 @@ absl::StatusOr<PackedOperands> PackOperands(const TileAxes& tile, const std::vec
                                             const DeviceModel& device, movement::Kernel* kernel, AxisSource* axes,
                                             Nest* nest) {
   Packer packer(tile, device, kernel, axes, nest);
-  const Scalar unpacked = nest->body[0];  // keeps the nodes that `loads` names
+  const Scalar unpacked = nest->body[0];  // keeps the nodes that `loads` points to
   for (const Operand& load : loads) RETURN_IF_ERROR(packer.Pack(load));
   return std::move(packer).result();
 }

@@ -1,4 +1,4 @@
-// Packing: operands of a register tile copied so that what one tile reads is one contiguous run. Constants are packed
+// Packing: copies operands of a register tile so that what one tile reads is one contiguous run. Constants are packed
 // at compile time (movement::Pack), others by a step in front of the tile, into the task's own memory.
 #ifndef FUSION_COMPILER_SCHEDULE_PACK_OPERANDS_H_
 #define FUSION_COMPILER_SCHEDULE_PACK_OPERANDS_H_
@@ -15,12 +15,12 @@ namespace fusion {
 // The axes of a nest in their roles in a register tile. id -1: there is none.
 struct TileAxes {
   te::Axis lane{-1, 1};         // one vector
-  te::Axis vector_tile{-1, 1};  // of the vectors beside each other: which tile,
-  te::Axis vector_in{-1, 1};    // and which vector of it
+  te::Axis vector_tile{-1, 1};  // which tile of adjacent vectors,
+  te::Axis vector_in{-1, 1};    // and which vector of that tile
   te::Axis row{-1, 1};
   te::Axis dot{-1, 1};               // movement::RegisterTile::dot_axis
   std::vector<te::Axis> others;      // spatial, without a role
-  std::vector<te::Axis> outside;     // of the grid around the task
+  std::vector<te::Axis> outside;     // axes of the grid around the task
   std::vector<te::Axis> fold_order;  // outermost first, without `dot`
   te::Index store_index;             // results with store_index >= store_limit do not exist
   int64_t store_limit = -1;          // -1: all do
@@ -30,15 +30,15 @@ struct TileAxes {
 struct PackedOperands {
   struct Panel {
     int buffer;
-    int64_t elements;  // read by one register tile, contiguous
-    int64_t panels;    // beside each other
+    int64_t elements;  // contiguous elements that one register tile reads
+    int64_t panels;    // number of panels, one after another
   };
   std::vector<Panel> panels;          // of constants that rows share
-  std::vector<movement::Step> steps;  // that pack at run time
+  std::vector<movement::Step> steps;  // the steps that pack at run time
 };
 
 // Replaces loads of the nest's body by loads of packed buffers, which are added to the kernel. Refuses operands that
-// cannot be packed, or only many times over. `loads`: BodyLoads(*nest).
+// cannot be packed, and constants that packing would repeat many times over. `loads`: BodyLoads(*nest).
 absl::StatusOr<PackedOperands> PackOperands(const TileAxes& tile, const std::vector<Operand>& loads,
                                             const DeviceModel& device, movement::Kernel* kernel, AxisSource* axes,
                                             Nest* nest);

@@ -5,12 +5,12 @@
 namespace fusion {
 namespace {
 
-// Of a point of a map, in multiply-adds: less computation hides behind memory by itself.
+// Multiply-adds for each point of a map below which its computation hides behind the memory by itself.
 constexpr double kCostly = 12;
-// Between two misses that are under way and the computation on a vector: 16 vectors of 64 bytes.
+// The distance from the vector that is computed to the misses that are under way: 16 vectors of 64 bytes.
 constexpr int64_t kBytesAhead = 1024;
 
-// From beyond the core's own caches, and no weights, which stay from run to run.
+// Does the buffer lie beyond the core's own caches? Weights do not count, since they stay from run to run.
 bool IsFar(const movement::Buffer& buffer, const DeviceModel& device) {
   return buffer.scope != movement::BufferScope::kBlock && !buffer.is_constant &&
          movement::SizeBytes(buffer) >= LargestPrivateBytes(device);
@@ -19,7 +19,7 @@ bool IsFar(const movement::Buffer& buffer, const DeviceModel& device) {
 // Does the step load vectors of the buffer that move with the axis?
 bool LoadsVectors(const movement::Step& step, int buffer, const te::Axis& axis, int64_t lanes) {
   if (step.vec_axis < 0) return false;
-  // The innermost: of the fold where that is cut into vectors, else of the loops.
+  // The innermost axis: of the reduction where that is cut into vectors, else of the loops.
   const te::Axis& along = step.fold ? step.fold->axes.back() : step.loops.back().axis;
   bool loads = false;
   for (const te::Scalar& s : step.body) {

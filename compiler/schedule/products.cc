@@ -7,7 +7,7 @@
 namespace fusion {
 namespace {
 
-// An operand read this many times over is worth a register tile.
+// An operand that is read at least this many times over is worth a register tile.
 constexpr double kReuse = 8;
 
 }  // namespace

@@ -7,11 +7,12 @@
 
 namespace fusion {
 
-// A sum of products of two or more loads.
+// Is the te a sum of products of two or more loads?
 bool IsProduct(const te::Te& te);
 
-// A sum of products whose operands are all read again and again. Only a register tile keeps such a stage busy, and a
-// loop nest of its own has none. Less work than a task's is done before a phase of its own has begun.
+// Is the te a sum of products whose operands are all read again and again? Such a stage needs a phase of its own: only
+// a register tile keeps the core busy with it, and a plain loop nest has none. A product with less work than a task is
+// worth does not count, because it is done before a phase has begun.
 bool WantsRegisterTile(const te::Program& program, const te::Te& te, const DeviceModel& device);
 
 }  // namespace fusion

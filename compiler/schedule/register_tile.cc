@@ -19,25 +19,26 @@ using te::Axis;
 using te::Index;
 using te::Scalar;
 
-// Of choosing the lanes: cycles to copy an element while packing at run time, alone or in blocks that are transposed in
-// registers; and what share of the arithmetic is lost where every broadcast comes from another line.
+// Costs in the ranking of the lanes: cycles to copy an element that is packed at run time, alone or in tiles that are
+// transposed in registers; and the share of the arithmetic that is lost where every broadcast comes from another line.
 constexpr double kPackCycles = 2, kTransposeCycles = 0.5, kStridedBroadcast = 0.5;
-// A packed operand or a row block should leave room for the other in the core's own cache.
+// Share of the core's own cache that a packed operand or a row chunk may take, to leave room for the other.
 constexpr double kCacheShare = 0.5;
-// Axes of lanes whose model puts them this far behind the best are not worth a measurement; and how many axes of rows
-// are worth one.
+// A lane axis that the model estimates slower than the best by more than this factor is not worth a measurement; at
+// most so many axes of rows are worth one.
 constexpr double kLanesWorthTrying = 2;
 constexpr size_t kMostRowAxes = 2;
-// Vector rows of a packed panel between a load and the prefetch into the first-level cache: a few dozen cycles of
-// arithmetic, more than the second level takes to answer.
+// Vector rows of a packed panel between a load and its prefetch into the first-level cache: a few dozen cycles of
+// arithmetic, more than the second-level cache takes to answer.
 constexpr int64_t kPrefetchRows = 8;
-// Signed products by an unsigned instruction keep the sum of each vector of the shared operand beside the tile.
+// The unsigned dot instruction gives signed products only with the sum of each vector of the shared operand, which
+// takes registers beside the tile.
 constexpr int kDotRegisters = 4;
-// A hot nest beyond about 600 instructions leaves the decoded-instruction cache.
+// A hot nest of more than about 600 instructions does not fit the decoded-instruction cache.
 constexpr double kMostInBody = 360;
 
-// Some comparison tests the axis together with another than the fold's: no border that could be told from the row
-// alone.
+// Does some comparison test the axis together with one that is not of the reduction, or with a loaded index? Such a
+// border cannot be told from the row alone.
 bool PredMixesSpatial(const Nest& nest, const Axis& row) {
   bool mixes = false;
   te::Visit(nest.body[0], [&](const te::ScalarNode& node) {
@@ -56,7 +57,7 @@ bool PredMixesSpatial(const Nest& nest, const Axis& row) {
   return mixes;
 }
 
-// Some comparison mixes the axis with another of `axes`.
+// Does some comparison use the axis together with another one of `axes`?
 bool PredMixes(const Nest& nest, int axis_id, const std::vector<Axis>& axes) {
   bool mixes = false;
   te::Visit(nest.body[0], [&](const te::ScalarNode& node) {
@@ -69,15 +70,15 @@ bool PredMixes(const Nest& nest, int axis_id, const std::vector<Axis>& axes) {
   return mixes;
 }
 
-// Results of one task that read the same element of `load`: the rows of its tiles run along one axis, and every other
-// axis is shared out among tasks, each of which packs its operand again.
+// Results of one task that read the same element of `load`. The rows of a task's tiles run along one axis; all other
+// axes are shared out among tasks, each of which packs its operand again.
 double RowReuse(const Operand& load, const Axis& lane, const std::vector<Axis>& spatial) {
   double most = 1;
   for (const Axis& axis : spatial) most = std::max(most, Reuse(load, lane, {axis}));
   return most;
 }
 
-// Rows whose broadcasts come from one line: as many as lie beside each other and a tile has, which is eight or so.
+// Rows whose broadcasts come from one line: adjacent ones, at most as many as a tile has, which is about eight.
 int64_t RowsOfALine(const Operand& load, const Axis& lane, const std::vector<Axis>& spatial) {
   constexpr int64_t kRows = 8;
   int64_t most = 1;
@@ -94,7 +95,7 @@ struct LaneChoice {
   double cycles = 0;  // per element of the result
 };
 
-// Best first.
+// Returns the possible axes, best first.
 std::vector<LaneChoice> RankLanes(const Nest& nest, const std::vector<Operand>& loads, int64_t lanes,
                                   const movement::Kernel& kernel, bool in_task) {
   std::vector<LaneChoice> ranked;
@@ -112,7 +113,7 @@ std::vector<LaneChoice> RankLanes(const Nest& nest, const std::vector<Operand>& 
       switch (UseOfLanes(load, axis, lanes, nest.axes, kernel)) {
         case LaneUse::kBroadcast:
           if (StridesOverFold(nest, load)) {
-            // Bytes that are not beside each other along the fold feed no dot product, whoever shares their line.
+            // Bytes that are not adjacent along the reduction feed no dot product, even if rows share their line.
             const int64_t sharing = DTypeBytes(load.dtype) == 1 ? 1 : RowsOfALine(load, axis, nest.axes);
             choice.cycles += kStridedBroadcast * arithmetic / static_cast<double>(sharing);
           }
@@ -197,7 +198,7 @@ class TileBuilder {
 
   bool UsesLane(const Operand& load) const { return load.address.UsesAxis(tile_.lane.id); }
 
-  // The chosen axis becomes (vector, lane).
+  // Splits the chosen axis into (vector, lane).
   absl::Status ChooseLanes() {
     const int64_t lanes = device_.vector_bytes / 4;
     const std::vector<LaneChoice> ranked = RankLanes(nest_, loads_, lanes, kernel_, tile_.in_task);
@@ -229,8 +230,8 @@ class TileBuilder {
     tile_.store_limit = limit;
   }
 
-  // Where the lanes' own axis is a single vector: vectors beside each other along an axis with which the broadcast
-  // operands stand still and a vector operand moves.
+  // Where the lanes' axis is a single vector, finds another axis for adjacent vectors: one that a vector operand moves
+  // with and no broadcast operand does.
   void FindVectors() {
     if (vectors_.id >= 0) return;
     for (size_t a = nest_.axes.size(); a-- > 0;) {
@@ -253,8 +254,8 @@ class TileBuilder {
     }
   }
 
-  // Of an axis as rows: some vector operand stands still with it, it is long, and results are near each other. Below 0:
-  // it cannot be.
+  // Rates an axis as rows: best if some vector operand does not move with it, then if it is long, then if its results
+  // lie near each other. Negative where the axis cannot be the rows.
   double ScoreAsRows(const Axis& axis) const {
     constexpr double kNever = -1e300;
     bool shared = false;
@@ -274,7 +275,7 @@ class TileBuilder {
     for (const Axis& axis : nest_.axes) {
       if (axis.id == tile_.lane.id || axis.id == vectors_.id || axis.extent == 1) continue;
       if (PredMixesSpatial(nest_, axis) || nest_.LimitsUse(axis)) continue;
-      // The runs of equal border tests are told from the whole row.
+      // The runs of rows with equal border tests are found from the whole row, so it must not be cut.
       if (nest_.limits.count(axis.id) && PredUses(nest_, axis.id)) continue;
       const double score = ScoreAsRows(axis);
       if (score > -1) ranked.emplace_back(score, axis);
@@ -284,7 +285,7 @@ class TileBuilder {
     if (!ranked.empty()) tile_.row = ranked[choices_.Pick("rows", static_cast<int>(ranked.size()))].second;
   }
 
-  // Other axes whose borders are settled row by row would be unrolled beside the taps.
+  // Gives up where other reduction axes have border tests on the row: they would be unrolled beside the taps.
   void ChooseSlide() {
     const Slide slide = FindSlide(nest_, tile_.lane, tile_.row);
     if (slide.axis.id < 0) return;
@@ -307,7 +308,7 @@ class TileBuilder {
     const int64_t rows = tile_.row.extent;
     std::vector<TileShape> ranked =
         RankTileShapes(rows, vectors_.extent, has_broadcast && has_shared, has_shared, registers);
-    // A vector past the end of the axis is read from a copy, where the operand is no constant.
+    // Vectors past the end of the axis are read from a packed copy, unless the operand is a constant.
     const bool copies_tail = vectors_.id >= 0 && tile_.store_limit < 0 &&
                              std::any_of(loads_.begin(), loads_.end(), [&](const Operand& load) {
                                return load.address.UsesAxis(vectors_.id) && !kernel_.buffers[load.buffer].is_constant;
@@ -322,7 +323,7 @@ class TileBuilder {
           RankSlidingShapes(rows, slide_.axis.extent, slide_.row_stride, slide_.tap_stride, slide_.weighted, device_);
     }
     if (nest_.limits.count(tile_.row.id)) {
-      // Whole tiles and one remainder, of the last task.
+      // The tile must divide the rows, so that only the last task has a remainder.
       std::erase_if(ranked, [&](const TileShape& s) { return rows % s.rows != 0; });
       if (ranked.empty()) return absl::FailedPreconditionError("no tile divides the rows of a task");
     }
@@ -330,7 +331,7 @@ class TileBuilder {
     return absl::OkStatus();
   }
 
-  // The axis along which a broadcast operand is contiguous goes innermost and is unrolled; axes whose border tests
+  // The axis along which a broadcast operand is contiguous goes innermost and is unrolled. Axes whose border tests
   // involve the rows are unrolled completely inside it.
   void OrderFold() {
     for (const Axis& axis : nest_.fold->axes) {
@@ -350,14 +351,14 @@ class TileBuilder {
       rolled_.erase(rolled_.begin() + inner);
       rolled_.push_back(is_dot_ ? InFours(axis) : axis);
     }
-    // The innermost one is settled; of the others any may be the outermost.
+    // The innermost axis is settled; any of the others may be the outermost.
     if (rolled_.size() > 2) {
       const int first = choices_.Pick("fold", static_cast<int>(rolled_.size()) - 1);
       std::rotate(rolled_.begin(), rolled_.begin() + first, rolled_.begin() + first + 1);
     }
   }
 
-  // The products of a dot instruction; past the end the packed operand is zero.
+  // Splits the axis into groups of four products, one dot instruction each. Past the end the packed operand is zero.
   Axis InFours(const Axis& whole) {
     const Axis fours = axes_.New((whole.extent + movement::kDotLength - 1) / movement::kDotLength);
     tile_.dot = axes_.New(movement::kDotLength);
@@ -388,7 +389,7 @@ class TileBuilder {
     if (tile_.dot.id >= 0) nest_.fold->axes.push_back(tile_.dot);
   }
 
-  // The vectors' axis becomes (tile, vector in tile).
+  // Splits the vectors' axis into (tile, vector in tile).
   void SplitVectors() {
     if (vectors_.id >= 0) {
       tile_.vector_tile = axes_.New((vectors_.extent + shape_.vectors - 1) / shape_.vectors);
@@ -414,7 +415,7 @@ class TileBuilder {
     }
   }
 
-  // Rows of a task, by the model.
+  // The model's choice of how many rows a task has.
   int64_t RowsOfTask() const {
     const int64_t rows = tile_.row.extent, tile = shape_.rows;
     int64_t chunk = rows;
@@ -428,8 +429,8 @@ class TileBuilder {
     return EvenRows(std::clamp<int64_t>((chunk + tile / 2) / tile * tile, tile, rows));
   }
 
-  // As many rows for every task as for the others, with about `chunk` for each: a last task of a few rows would leave
-  // units waiting for those that have one task more.
+  // Rounds `chunk` so that all tasks have equally many rows: if the last task had a few only, units would wait for
+  // those that have one task more.
   int64_t EvenRows(int64_t chunk) const {
     const int64_t rows = tile_.row.extent, tile = shape_.rows;
     if (chunk >= rows) return rows;
@@ -444,7 +445,7 @@ class TileBuilder {
     return std::min(rows, (tiles + count - 1) / count * tile);
   }
 
-  // Rows are cut where that balances tasks or keeps their operand in the cache.
+  // Cuts the rows where that balances tasks or keeps their operand in the cache.
   void CutRows() {
     if (tile_.row.id < 0) return;
     const Axis whole = tile_.row;
@@ -474,7 +475,8 @@ class TileBuilder {
     step_.loops.push_back(loop);
   }
 
-  // Everything but the rows and the lanes. The larger operand is streamed once, so its axes go outside.
+  // The grid has all axes but the rows and the lanes. The axes of the larger operand go outside, so that it is streamed
+  // through once.
   void MakeGrid() {
     std::vector<Axis> vector_side, batch;
     if (tile_.vector_tile.id >= 0) vector_side.push_back(tile_.vector_tile);
@@ -495,7 +497,7 @@ class TileBuilder {
     grid_.insert(grid_.end(), second.begin(), second.end());
   }
 
-  // Of panels that do not stay in a cache while their tiles run.
+  // Prefetches for panels that do not stay in a cache while their tiles run.
   std::vector<movement::Prefetch> Prefetches(const movement::RegisterTile& tile) const {
     std::vector<movement::Prefetch> prefetches;
     const int64_t row_tiles = tile_.row.id < 0 ? 1 : (tile_.row.extent + tile.row_count - 1) / tile.row_count;
@@ -503,7 +505,7 @@ class TileBuilder {
       movement::Prefetch prefetch{panel.buffer, 0, 0, row_tiles, Index(0)};
       std::vector<Index> number;
       std::vector<int64_t> extents;
-      for (const Axis& axis : stream_rows_ ? std::vector<Axis>() : row_side_) {  // that share a panel
+      for (const Axis& axis : stream_rows_ ? std::vector<Axis>() : row_side_) {  // tasks along these share a panel
         number.push_back(Index(axis));
         extents.push_back(axis.extent);
         prefetch.tiles *= axis.extent;
@@ -550,7 +552,7 @@ class TileBuilder {
     if (tile_.in_task) {
       std::vector<movement::Loop> around;
       for (const Axis& axis : grid_) around.push_back(LoopOf(nest_, axis));
-      // A loop that another one cuts short runs inside it.
+      // A loop with a limit runs inside the loop that its limit depends on.
       std::stable_partition(around.begin(), around.end(), [](const movement::Loop& loop) { return !loop.limit; });
       step_.loops.insert(step_.loops.begin(), around.begin(), around.end());
       grid_.clear();
@@ -570,16 +572,16 @@ class TileBuilder {
   ChoiceLog& choices_;
 
   TileAxes tile_;
-  std::vector<Operand> loads_;           // of the nest's body before packing
+  std::vector<Operand> loads_;           // loads of the nest's body before packing
   Axis vectors_{-1, 1};                  // before it is split into tiles
-  std::vector<Axis> rolled_, unrolled_;  // of the fold
+  std::vector<Axis> rolled_, unrolled_;  // the reduction's axes
   bool is_dot_ = false;
   Slide slide_;
   TileShape shape_;
   int unroll_ = 1;
   PackedOperands packed_;
-  double row_bytes_ = 0, vector_bytes_ = 0;  // of the operands that move with rows, with lanes
-  double task_row_bytes_ = 0;                // of the former, in a task of whole rows
+  double row_bytes_ = 0, vector_bytes_ = 0;  // bytes of the operands that move with rows; with lanes
+  double task_row_bytes_ = 0;                // bytes of the former in a task of whole rows
   Axis row_chunk_{-1, 1};
   std::vector<Axis> grid_, row_side_;
   bool stream_rows_ = false;

@@ -1,4 +1,4 @@
-// For tests of transforms of programs: the other program must return what the first returns, bit by bit.
+// For tests of program transforms: the other program must return the same bits as the first.
 #ifndef FUSION_COMPILER_SCHEDULE_SAME_RESULTS_H_
 #define FUSION_COMPILER_SCHEDULE_SAME_RESULTS_H_
 
@@ -10,7 +10,7 @@
 
 namespace fusion {
 
-// Of inputs and results of f32; for inputs of small integers every order of a sum is exact.
+// Inputs and results are f32. The inputs are small integers, so that every order of a sum is exact.
 inline void ExpectSameResults(const te::Program& whole, const te::Program& other) {
   std::vector<Tensor> inputs;
   for (const te::TensorId t : whole.inputs) {

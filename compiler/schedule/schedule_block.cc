@@ -37,16 +37,16 @@ using te::Axis;
 using te::Index;
 using te::TensorId;
 
-// F(4, 3) saves most, F(2, 3) loses least where images are small.
+// Results of a tile: F(4, 3) saves most, and F(2, 3) loses least where images are small.
 constexpr int64_t kFilterOutputs[] = {4, 2};
 
-// Columns of a head of attention, at least.
+// The least columns of a head of attention.
 constexpr int64_t kLeastHead = 8;
 
-// What the model must see them save, or accuracy is traded for little.
+// The factor that minimal filtering must save by the model; otherwise accuracy would be traded for little.
 constexpr double kFilterMargin = 1.15;
 
-// Packings of the filter's stand-in are made of the filter itself.
+// Makes packed copies of the filter's stand-in from the filter itself.
 absl::Status TransformFilter(const FilteredProgram& filtered, movement::Kernel* kernel) {
   for (const movement::Buffer& buffer : kernel->buffers) {
     if (buffer.tensor == filtered.filter && buffer.packed_from < 0) {
@@ -94,7 +94,7 @@ class BlockScheduler {
       if (!stitched.ok()) {
         result.stitched = false;
         result.reason = std::string(stitched.message());
-        // What lies between the products may still share a grid.
+        // The stages between products may still share a grid.
         for (int first = 0; first < n;) {
           int last = first + 1;
           if (!WantsRegisterTile(program_, program_.tes[first], device_)) {
@@ -114,7 +114,7 @@ class BlockScheduler {
   }
 
  private:
-  // What an attempt that fails has changed is put back.
+  // The state before an attempt, which is restored when the attempt fails.
   struct Saved {
     movement::Kernel kernel;
     AxisSource axes;
@@ -154,7 +154,7 @@ class BlockScheduler {
     }
   }
 
-  // Scratch boxes are addressed relative to their origin; everything else through its layout.
+  // Addresses in scratch boxes are relative to the box's origin; all others go through the tensor's layout.
   movement::Store AddressOf(TensorId tensor, const std::vector<Index>& indices) const {
     const int buffer = buffer_of_[tensor];
     auto it = scratch_boxes_.find(tensor);
@@ -188,10 +188,11 @@ class BlockScheduler {
 
   void FinishNest(Nest* nest, bool in_task = false) {
     FuseAxes(nest, &axes_);
-    // A fold is worth straight addresses whatever the divisor; a map only if whole vectors stay contiguous.
+    // A reduction is worth straight addresses whatever the divisor is; a map only if whole vectors stay contiguous.
     SplitSpatialAxes(nest, &axes_, nest->fold ? 2 : device_.vector_bytes / 4, in_task && nest->fold);
     SplitFoldAxes(nest, &axes_, [&](const Axis& axis) {
-      // Rounding a product's fold up is free where a constant operand moves with the axis: it is packed with zeros.
+      // Rounding a product's reduction up is free where a constant operand moves with the axis, because it is packed
+      // with zeros.
       if (nest->fold->kind != te::FoldKind::kSum || nest->body[0]->kind != te::ScalarKind::kOp ||
           nest->body[0]->op != te::Op::kMul) {
         return false;
@@ -208,10 +209,10 @@ class BlockScheduler {
 
   void PrepareForGroup(Nest* nest) {
     FuseAxes(nest, &axes_);
-    SplitSpatialAxes(nest, &axes_, 2);  // groups of channels are batches of products
+    SplitSpatialAxes(nest, &axes_, 2);  // groups of channels become batches of products
   }
 
-  // On a device of work-items in groups: the product as a tile of a group, where that is possible and chosen.
+  // On a device of work-groups: adds the product as a threadgroup tile, where that is possible and chosen.
   bool AddGroupTile(Nest nest) {
     PrepareForGroup(&nest);
     const movement::Kernel before = kernel_;
@@ -228,7 +229,7 @@ class BlockScheduler {
     return false;
   }
 
-  // True where columns' sums are all there is to do; else `nest` is what is left of it.
+  // Returns true where the column sums complete the nest; otherwise `nest` is what is left to do.
   bool AddColumnSums(SummedRows rows, Nest* nest) {
     std::optional<ColumnSums> sums = SumColumns(*nest, rows, device_, &kernel_, &axes_, choices_);
     if (!sums) return false;
@@ -238,7 +239,7 @@ class BlockScheduler {
     return false;
   }
 
-  // The loop along which elements are passed on stays whole; the others are shared out.
+  // The loop along which values are passed on stays whole; the others are shared out.
   void AddPrefixPhase(const te::Te& te, movement::Step step) {
     const movement::Loop along = step.loops.back();
     step.loops.pop_back();
@@ -252,7 +253,7 @@ class BlockScheduler {
     kernel_.phases.push_back(std::move(phase));
   }
 
-  // A stage alone on a grid of its own.
+  // Adds a stage alone on a grid of its own.
   absl::Status AddPhase(const te::Te& te) {
     ASSIGN_OR_RETURN(PhysicalTe physical,
                      MakePhysical(te, [this](TensorId t) { return LayoutOfTensor(t); }, &axes_));
@@ -271,7 +272,8 @@ class BlockScheduler {
     FinishNest(&nest);
     if (nest.fold && !empty) {
       if (AddColumnSums(SummedRows::kBeyondCaches, &nest)) return absl::OkStatus();
-      // A long contiguous row with few rows is folded along itself; otherwise the register tile decides.
+      // The register tile comes first. It refuses a reduction along contiguous rows that few results reread; StepOf
+      // below then reduces along the row.
       const Saved before = Save();
       absl::StatusOr<movement::Phase> tiled = TilePhase(nest, device_, &kernel_, &axes_, choices_);
       if (tiled.ok()) {
@@ -280,7 +282,8 @@ class BlockScheduler {
       }
       Restore(before);
       if (!nest.padding.empty()) {
-        // Only the register tile packs the weights that make a rounded-up fold exact.
+        // Only the register tile packs the weights that make a rounded-up reduction exact, so the nest is built again
+        // without rounding.
         ASSIGN_OR_RETURN(nest, MakeNest(physical));
         FuseAxes(&nest, &axes_);
       }
@@ -301,7 +304,7 @@ class BlockScheduler {
       kernel_.phases.push_back(std::move(phase));
       return absl::OkStatus();
     }
-    // Each part of a Concat is a copy of its own: straight rows, and a grid that walks them in order.
+    // Each part of a Concat becomes a copy of its own: its rows are straight, and a grid walks them in order.
     const auto worth = [&](const Nest& part) {
       double points = 1;
       for (const Axis& axis : part.axes) points *= static_cast<double>(axis.extent);
@@ -324,7 +327,7 @@ class BlockScheduler {
       MoveLoopsToGrid(&step, per_point, device_, &axes_, choices_, &phase.grid);
       PrefetchAhead(device_, kernel_, per_point, &step);
       if (part_of_phase && SameGrid(kernel_.phases.back(), phase)) {
-        kernel_.phases.back().steps.push_back(std::move(step));  // a row of the result is written in one go
+        kernel_.phases.back().steps.push_back(std::move(step));  // one task writes a whole row of the result
         continue;
       }
       part_of_phase = !phase.grid.empty();
@@ -335,8 +338,8 @@ class BlockScheduler {
     return absl::OkStatus();
   }
 
-  // A map whose rows have borders: in a task a step for each range of the row, if most of it is vectors then. On
-  // failure nothing has changed.
+  // A map whose rows have borders: inside a task each range of the row becomes a step, if that puts at least half of
+  // the row in vectors. Changes nothing on failure.
   bool AddPeeled(const Nest& nest, double per_point, movement::Phase* phase) {
     if (device_.task_lanes > 1 || nest.fold || nest.axes.empty()) return false;
     const Saved before = Save();
@@ -361,8 +364,8 @@ class BlockScheduler {
     return false;
   }
 
-  // Tensors of stages [first, last) that the block returns or later stages read, and what the same stages compute
-  // beside them: the outputs of a stage have one home.
+  // Tensors of stages [first, last) that the fusion block returns or that later stages read, and the other outputs of
+  // the stages that compute these: all outputs of a stage live in one scope.
   std::set<TensorId> LiveOutOf(int first, int last) const {
     std::set<TensorId> live(program_.outputs.begin(), program_.outputs.end());
     for (size_t s = last; s < program_.tes.size(); ++s)
@@ -383,7 +386,7 @@ class BlockScheduler {
     }
   }
 
-  // Stages [first, last) as one phase; on failure nothing has changed.
+  // Adds stages [first, last) as one phase; on failure nothing has changed.
   absl::Status TryStitch(int first, int last) {
     const movement::Kernel kernel = kernel_;
     const std::vector<int> buffer_of = buffer_of_;
@@ -401,7 +404,7 @@ class BlockScheduler {
     return status;
   }
 
-  // Stages [first, last), stitched if they can be (`refused`: known that they cannot), else a phase each.
+  // Adds stages [first, last), stitched if possible (`refused`: already known to be impossible), else as a phase each.
   absl::Status AddStages(int first, int last, bool refused) {
     if (last - first > 1 && !refused && TryStitch(first, last).ok()) return absl::OkStatus();
     for (int s = first; s < last; ++s) {
@@ -428,14 +431,14 @@ class BlockScheduler {
       }
       stages.push_back(std::move(physical));
     }
-    // Heads that an axis has beside their columns.
+    // Splits an axis that holds attention heads beside their columns.
     if (products && in_tasks_ == InTasks::kProducts) SplitDividedAxes(&stages.back(), &axes_, kLeastHead);
     const LayoutOf layout_of = [this](TensorId t) { return LayoutOfTensor(t); };
     const TaskBoxes task(program_, stages, layout_of, live_out_);
     ASSIGN_OR_RETURN(std::vector<GridAxis> grid,
                      ChooseGrid(task, products && ProductsInTasks() ? in_tasks_ : InTasks::kNoProducts, device_, &axes_));
-    // Of several axes each alone may be shared out at little cost, since windows overlap by little, but not all together:
-    // those that make most tasks are.
+    // Windows overlap by little, so each of several axes alone may be shared out at little cost, but perhaps not all of
+    // them together. The axes that make most tasks are kept.
     while (in_tasks_ == InTasks::kWindows && grid.size() > 1 && !task.For(grid).ok()) {
       grid.erase(std::min_element(grid.begin(), grid.end(), [](const GridAxis& a, const GridAxis& b) {
         return a.number.extent < b.number.extent;
@@ -467,7 +470,7 @@ class BlockScheduler {
     return absl::OkStatus();
   }
 
-  // The loop nest of a stage over its box in a task.
+  // Returns the loop nest of a stage over its box in a task.
   absl::StatusOr<Nest> NestInTask(const PhysicalTe& stage, const te::Box& box, const std::vector<Axis>& grid) {
     ASSIGN_OR_RETURN(Nest nest, MakeNest(stage));
     std::vector<Axis> loops;
@@ -507,7 +510,8 @@ class BlockScheduler {
     return TilePhase(std::move(nest), device_, &kernel_, &axes_, choices_, TileHome::kTask);
   }
 
-  // A stage's steps in a task: a register tile where it wants one or would run element by element, else one nest.
+  // Adds a stage's steps in a task: a register tile where the stage wants one or would run element by element, else one
+  // nest.
   absl::Status AddTaskSteps(const te::Te& te, const PhysicalTe& stage, const te::Box& box, movement::Phase* phase) {
     ASSIGN_OR_RETURN(Nest nest, NestInTask(stage, box, phase->grid));
     const Nest bound = nest;
@@ -516,7 +520,8 @@ class BlockScheduler {
     const bool wants_tile = WantsRegisterTile(program_, te, device_);
     const bool along_fold = step.strategy == movement::Strategy::kRowFold;
     const bool window = te.fold && in_tasks_ == InTasks::kWindows && !along_fold;
-    // One vector of sums at a time waits for each addition: a row times a matrix has several, and its matrix packed.
+    // A single vector of sums would wait for each addition. A row times a matrix gets a register tile, with several
+    // vectors of sums and its matrix packed.
     const bool one_vector = step.strategy == movement::Strategy::kTile && IsProduct(te) && device_.task_lanes == 1;
     if (wants_tile || window || one_vector || (ProductsInTasks() && IsProduct(te) && !along_fold)) {
       const Saved before = Save();
@@ -535,8 +540,8 @@ class BlockScheduler {
     return absl::OkStatus();
   }
 
-  // A map that runs element by element because of its conditions: a loop for each range of the axis that they cut, if
-  // some of them are vectors then.
+  // A map that runs element by element because of its conditions becomes a loop for each range of the axis that they
+  // cut, if that puts some of them in vectors.
   bool AddRanges(const Nest& nest, movement::Phase* phase) {
     const AxisSource before = axes_;
     const auto worth = [&](const Nest& part) {
@@ -559,10 +564,10 @@ class BlockScheduler {
     return true;
   }
 
-  // Elements behind a scratch box that the last vector of its last row may read, of which no result is stored.
+  // Elements behind a scratch box that the last vector of its last row may read; results made from them are not stored.
   int64_t BehindWindows() const { return in_tasks_ == InTasks::kWindows ? device_.vector_bytes / 4 : 0; }
 
-  // Arguments that nothing reads any more (constants replaced by their packed copies) are not passed.
+  // Drops arguments that nothing reads any more (constants replaced by their packed copies).
   void DropUnusedBuffers() {
     std::vector<bool> used(kernel_.buffers.size(), false);
     for (const movement::Phase& phase : kernel_.phases) {
@@ -618,8 +623,8 @@ class BlockScheduler {
   std::map<TensorId, te::Box> scratch_boxes_;  // of the stages being stitched
 };
 
-// The block with its one product by a library of the target, and text for everything else; what follows the product in
-// the library's call if it can be there.
+// The fusion block with its one product computed by a library of the target, and text for everything else. What follows
+// the product is part of the library's call if it can be.
 absl::StatusOr<ScheduledBlock> ScheduleWithLibrary(const te::Program& program,
                                                    const std::map<te::TensorId, Layout>& layouts,
                                                    const DeviceModel& device, ChoiceLog* choices) {
@@ -648,7 +653,7 @@ absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const s
   if (program.tes.size() == 1 && program.tes[0].routine) return ScheduleRoutine(program, layouts);
   ChoiceLog log(options.choices);
   ChoiceLog library_log = log;
-  // A stage by a library: never by the model, which knows nothing of it.
+  // The model never chooses a library for a stage, because it knows nothing of libraries.
   if (absl::StatusOr<ScheduledBlock> library = ScheduleWithLibrary(program, layouts, device, &library_log);
       library.ok() && log.Pick("library", 2, ChoiceKind::kUnmodelled) == 1) {
     library->choices = log.met();
@@ -656,7 +661,7 @@ absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const s
     return library;
   }
   const te::Program split = SplitLongFolds(program, device, &log);
-  // The kernel in each of its forms; which is best a measurement may decide otherwise.
+  // The forms of the kernel. The model orders them, and a measurement may choose another than the first.
   struct Form {
     ScheduledBlock block;
     ChoiceLog log;
@@ -682,25 +687,25 @@ absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const s
   };
   RETURN_IF_ERROR(add(split, InTasks::kNoProducts));
   if (!forms[0].block.stitched) {
-    // Where products fit tasks it is another form.
+    // Products inside tasks are another form, where they fit.
     const bool products = std::any_of(split.tes.begin(), split.tes.end(),
                                       [&](const te::Te& te) { return WantsRegisterTile(split, te, device); });
     const absl::Status in_tasks = products ? add(split, InTasks::kProducts) : absl::OkStatus();
     if (!in_tasks.ok()) absl::StrAppend(&forms[0].block.reason, "; in tasks: ", in_tasks.message());
   }
-  if (program.tes.size() == 1) {  // slices of a fold are one stage
+  if (program.tes.size() == 1) {  // slices along the reduction count as one stage
     forms[0].block.stitched = true;
     forms[0].block.reason.clear();
   }
   for (const int64_t outputs : kFilterOutputs) {
-    // Its many small products with constant matrices are too small for tiles of a group.
+    // On work-groups: its many products with constant matrices are too small for threadgroup tiles.
     if (!options.minimal_filtering || device.task_lanes > 1) break;
     const std::optional<FilteredProgram> filtered = FilterMinimally(program, outputs);
     if (filtered) add(filtered->program, InTasks::kFiltering, &*filtered).IgnoreError();
   }
   if (const std::optional<te::Program> spread = SpreadFolds(split, device))
     add(*spread, InTasks::kNoProducts).IgnoreError();
-  // Windows in other ways: with their borders copied around them, row by row first, or both.
+  // Other forms of windows: with their borders copied around them, row by row first, or both.
   const auto add_windows = [&](const te::Program& form, const std::map<te::TensorId, Layout>& own_layouts) {
     const auto layout_of = [&](te::TensorId tensor) {
       const auto it = own_layouts.find(tensor);
@@ -715,7 +720,7 @@ absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const s
     add(separated->program, InTasks::kWindows, nullptr, &separated->layouts).IgnoreError();
     add_windows(separated->program, separated->layouts);
   }
-  // In one launch, where groups may wait for each other.
+  // Forms with several phases in one launch (persistent kernels), where work-groups may wait for each other.
   for (size_t f = 0, n = forms.size(); f < n && device.resident_groups > 0; ++f) {
     if (forms[f].block.kernel.phases.size() < 2) continue;
     Form staying = forms[f];

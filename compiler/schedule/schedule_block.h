@@ -1,9 +1,10 @@
-// Tile-and-stitch (compiler/schedule/README.md): a block's stages become one kernel. A single stage gets a grid of its
-// own. Several stages share an outer grid over the axes of the last one along which no stage is computed twice (bounds
-// inference); in each task the stages run one after another into scratch boxes. Where no such grid exists, or it leaves
-// the device idle, or a large product wants a register tile, the kernel has several phases with intermediates at device
-// scope (`stitched` is false and `reason` says why): each product alone, and what lies between two products stitched if
-// it can be.
+// Tile-and-stitch (compiler/schedule/README.md): turns the stages of a fusion block into one kernel. A single stage
+// gets a grid of its own. Several stages share an outer grid over the axes of the last one along which no stage is
+// computed twice (bounds inference); in each task the stages run one after another into scratch boxes.
+//
+// The kernel has several phases, with intermediates at device scope, where no such grid exists, where it leaves the
+// device idle, or where a large product wants a register tile. `stitched` is then false and `reason` says why: each
+// product is alone, and the stages between two products are stitched if they can be.
 #ifndef FUSION_COMPILER_SCHEDULE_SCHEDULE_BLOCK_H_
 #define FUSION_COMPILER_SCHEDULE_SCHEDULE_BLOCK_H_
 
@@ -24,8 +25,8 @@ struct ScheduledBlock {
   movement::Kernel kernel;
   bool stitched = true;
   std::string reason;
-  std::vector<ChoicePoint> choices;          // that were met, in order
-  std::map<te::TensorId, Tensor> constants;  // that the schedule made: buffers of tensors that the program lacks
+  std::vector<ChoicePoint> choices;          // that the scheduler asked for, in order
+  std::map<te::TensorId, Tensor> constants;  // made by the schedule: buffers of tensors that the program lacks
 };
 
 struct ScheduleOptions {
@@ -34,7 +35,8 @@ struct ScheduleOptions {
       true;  // convolutions may trade accuracy for products (compiler/schedule/minimal_filtering.h)
 };
 
-// `program` as FormStages left it. `layouts`: of kernel-scope tensors (inputs, constants, outputs); absent means plain.
+// `program` is as FormStages left it. `layouts` holds layouts of kernel-scope tensors (inputs, constants, outputs); an
+// absent one is plain.
 absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const std::map<te::TensorId, Layout>& layouts,
                                              const DeviceModel& device, const ScheduleOptions& options = {});
 

@@ -1,5 +1,5 @@
-// The kernel of a program that is one routine: its operands as arguments, its tasks as the grid, its scratch at block
-// scope. Results that nobody reads are written all the same, into device-scope buffers.
+// Builds the kernel of a program that is one routine: its operands are the arguments, its tasks the grid, and its
+// scratch has block scope. Results that nobody reads are written nevertheless, into device-scope buffers.
 #ifndef FUSION_COMPILER_SCHEDULE_SCHEDULE_ROUTINE_H_
 #define FUSION_COMPILER_SCHEDULE_SCHEDULE_ROUTINE_H_
 
@@ -9,7 +9,7 @@
 
 namespace fusion {
 
-// FAILED_PRECONDITION when an operand does not lie row-major.
+// Fails with FAILED_PRECONDITION when an operand does not lie row-major.
 absl::StatusOr<ScheduledBlock> ScheduleRoutine(const te::Program& program,
                                                const std::map<te::TensorId, Layout>& layouts);
 

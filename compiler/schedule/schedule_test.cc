@@ -39,7 +39,7 @@ ScheduledBlock Schedule(const std::string& text, const std::map<te::TensorId, La
   return *std::move(block);
 }
 
-// A block of 128 results in tasks of which the last has 117: 26 rounds of 5 would go past the end of the full ones.
+// 128 results are computed in tasks, of which the last has 117: 26 rounds of 5 would go past the end of the full tasks.
 TEST(Nest, AnAxisWithALimitIsSplitOnlyByADivisorOfItsExtent) {
   for (const int64_t extent : {125, 128}) {
     AxisSource axes(0);
@@ -82,7 +82,7 @@ std::vector<movement::Strategy> Strategies(const movement::Phase& phase) {
   return strategies;
 }
 
-// Half a page between rows: brought together first where many rows of the result read them.
+// Rows lie half a page apart: vectors are gathered first where many rows of the result read them.
 TEST(RegisterTile, FarVectorsArePacked) {
   using S = movement::Strategy;
   const auto product = [](int rows, int pitch) {
@@ -98,8 +98,8 @@ TEST(RegisterTile, FarVectorsArePacked) {
   EXPECT_EQ(product(14, 768), (std::vector<S>{S::kTile}));
 }
 
-// Pixels as lanes would be copied by every task, and weights of rows read 3 and 48 KiB apart. Channels as lanes read
-// neighbouring pixels, and weights that are packed at compile time.
+// With pixels as lanes every task would copy the image, and the weights of neighbouring rows lie 3 to 48 KiB apart.
+// With channels as lanes tasks read neighbouring pixels, and weights that are packed at compile time.
 TEST(RegisterTile, APlainImageBehindABlockedResultIsBroadcast) {
   for (int channels : {256, 384, 768}) {
     for (int lanes : {8, 16}) {
@@ -127,11 +127,11 @@ TEST(ColumnFolds, RowsBeyondTheCachesAreReadAsTheyLie) {
   ASSERT_EQ(far.kernel.phases.size(), 2u);  // parts of the rows, then their sums
   EXPECT_EQ(far.kernel.phases[0].tasks(), 4);
   EXPECT_EQ(Strategies(far.kernel.phases[0]), std::vector<movement::Strategy>(3, movement::Strategy::kMapVec));
-  EXPECT_EQ(mean(64, 768).kernel.phases.size(), 1u);    // stay in the cache
-  EXPECT_EQ(mean(65536, 64).kernel.phases.size(), 1u);  // fit registers
+  EXPECT_EQ(mean(64, 768).kernel.phases.size(), 1u);    // these rows stay in the cache
+  EXPECT_EQ(mean(65536, 64).kernel.phases.size(), 1u);  // these sums fit registers
 }
 
-// Rows of 500 columns are no whole vectors, and nothing is worth copying that is read once.
+// Rows of 500 columns are not whole vectors, and what is read once is not worth copying.
 TEST(ColumnFolds, RowsTimesMatricesReadTheMatricesAsTheyLie) {
   const auto products = [](int rows, int columns) {
     return Schedule(
@@ -188,7 +188,7 @@ TEST(StorePast, ResultsBeyondAllCachesMayBe) {
   EXPECT_FALSE(store(1 << 20, 1));
 }
 
-// A mask that other kernels read too, and what it is added to: tasks take columns, but whole vectors of them.
+// A mask that other kernels read too, and the stage that adds it: tasks take columns, but whole vectors of them.
 TEST(TaskGrid, ColumnsAreVectors) {
   const ScheduledBlock block = Schedule(R"(te p(%0: f32[1024], %1: f32[12, 1024, 1024]) {
   %2[i0<1024]: f32 = exp(%0[i0])
@@ -201,7 +201,7 @@ TEST(TaskGrid, ColumnsAreVectors) {
   }
 }
 
-// Rows of results that read the same keys share them; scores of a block of rows stay in the core's own cache.
+// Tasks whose rows read the same keys share them; the scores of a tile of rows stay in the core's own cache.
 TEST(TaskGrid, AttentionOfManyKeysIsOneTask) {
   const ScheduledBlock block = Schedule(R"(te p(%0: f32[12, 1024, 64], %1: f32[12, 1024, 64], %2: f32[12, 1024, 64]) {
   %3[i0<12, i1<1024, i2<1024]: f32 = sum.f32(i3<64) mul(%0[i0, i1, i3], %1[i0, i2, i3])
@@ -247,7 +247,7 @@ TEST(FormStages, CheapMapReadOftenIsRecomputed) {
   EXPECT_EQ(p.tes.size(), 1u) << te::Print(p);
 }
 
-// Each of these would double the expressions of the last.
+// Substituting any of these would double the expressions of the last.
 TEST(FormStages, MapReadAtSeveralPlacesIsStored) {
   const te::Program p = Stages(R"(te p(%0: f32[32]) {
   %1[i0<31]: f32 = div(%0[i0], add(%0[i0 + 1], 3.0))
@@ -355,7 +355,7 @@ TEST(TileShape, FitsTheRegisters) {
         EXPECT_LE(shape.rows, rows);
         EXPECT_LE(shape.vectors, vectors);
         EXPECT_LE(shape.rows * shape.vectors + shape.vectors + 1, registers) << rows << " " << vectors;
-        // Enough independent sums to hide the latency, where the problem has them.
+        // There are enough independent sums to hide the latency, where the problem has them.
         if (rows >= 8 && vectors >= 3) EXPECT_GE(shape.rows * shape.vectors, 8) << rows << " " << vectors;
       }
     }
@@ -408,7 +408,7 @@ TEST(ScheduleBlock, RowsAreStitched) {
   ASSERT_EQ(block.kernel.phases.size(), 1u);
   EXPECT_EQ(block.kernel.phases[0].tasks(), 512);
   EXPECT_EQ(block.kernel.phases[0].steps.size(), 4u) << movement::Print(block.kernel);
-  // The intermediates are a row each, not the tensor.
+  // The intermediates hold a row each, not the tensor.
   EXPECT_LE(block.kernel.scratch_bytes, 4096);
   EXPECT_EQ(block.kernel.num_args(), 2);
 }
@@ -416,20 +416,20 @@ TEST(ScheduleBlock, RowsAreStitched) {
 TEST(ScheduleBlock, RowsBeyondTheCachesAreAskedForATaskAhead) {
   for (const movement::Step& step : Schedule(kSoftmax).kernel.phases[0].steps) EXPECT_EQ(step.read_next.axis, -1);
   DeviceModel small = Device();
-  small.memory[1].size_bytes = 64 << 10;  // of the 128 KiB that are read
+  small.memory[1].size_bytes = 64 << 10;  // the rows that are read take 128 KiB
   const absl::StatusOr<ScheduledBlock> block = ScheduleBlock(Stages(kSoftmax), {}, small);
   ASSERT_TRUE(block.ok()) << block.status();
   const movement::Phase& phase = block->kernel.phases[0];
   ASSERT_EQ(phase.steps.size(), 4u);
   for (size_t s = 0; s < 4; ++s) {
-    // Maximum and exponentials read the rows; the latter take longer.
+    // The maximum and the exponentials both read the rows; the exponentials take longer, so they prefetch.
     const bool asks = s == 1;
     EXPECT_EQ(phase.steps[s].read_next.axis, asks ? phase.grid.back().id : -1) << s;
     EXPECT_EQ(phase.steps[s].read_next.buffers, asks ? std::vector<int>{0} : std::vector<int>{}) << s;
   }
 }
 
-// Each task reads some row of %2 and could compute all of them, but nothing asks it for what lies between.
+// Each task reads some row of %2 and could compute all rows, but no task needs the rows between.
 TEST(ScheduleBlock, AResultThatIsReadInPartIsNotTheTasksOwn) {
   const ScheduledBlock block = Schedule(R"(te p(%0: f32[64, 64, 512], %1: i64[64, 512]) {
   %2[i0<64, i1<64, i2<512]: f32 = exp(%0[i0, i1, i2])
@@ -440,7 +440,7 @@ TEST(ScheduleBlock, AResultThatIsReadInPartIsNotTheTasksOwn) {
   EXPECT_FALSE(block.stitched);
 }
 
-// Where one task does everything, it does.
+// A single task computes everything, including the rows that it does not read.
 TEST(ScheduleBlock, ASingleTaskComputesAllOfItsResults) {
   const ScheduledBlock block = Schedule(R"(te p(%0: f32[4, 4, 8], %1: i64[4, 8], %2: f32[3]) {
   %3[i0<4, i1<4, i2<8]: f32 = exp(%0[i0, i1, i2])
@@ -454,7 +454,7 @@ TEST(ScheduleBlock, ASingleTaskComputesAllOfItsResults) {
   EXPECT_EQ(block.kernel.phases[0].tasks(), 1);
 }
 
-// A row that is looked up by column: each task would compute the indices of all columns, so it takes many rows.
+// A row is looked up by column: each task would compute the indices of all columns, so it takes many rows.
 TEST(ScheduleBlock, WhatATaskComputesForAllRowsIsSharedByMany) {
   const ScheduledBlock block = Schedule(R"(te p(%0: f32[512, 512], %1: i64[512], %2: i64[512]) {
   %3[i0<512]: i64 = min(max(%1[i0], 0:i64), 511:i64)
@@ -468,7 +468,7 @@ TEST(ScheduleBlock, WhatATaskComputesForAllRowsIsSharedByMany) {
   EXPECT_LE(block.kernel.phases[0].tasks(), 64);
 }
 
-// The parts of a Concat behind another stage: a loop for each, in vectors.
+// The parts of a Concat behind another stage become loops of their own, in vectors.
 TEST(ScheduleBlock, RangesInATaskAreVectors) {
   const ScheduledBlock block = Schedule(R"(te p(%0: f32[64, 512], %1: f32[64, 512], %2: i64[64]) {
   %3[i0<64]: i64 = min(max(%2[i0], 0:i64), 63:i64)
@@ -481,7 +481,7 @@ TEST(ScheduleBlock, RangesInATaskAreVectors) {
   EXPECT_EQ(steps.back().strategy, movement::Strategy::kMapVec) << movement::Print(block.kernel);
 }
 
-// One output of a stage is a result, the other is read within the block only.
+// One output of a stage is a result; the other is read within the fusion block only.
 TEST(ScheduleBlock, OutputsOfAStageHaveOneHome) {
   const ScheduledBlock block = Schedule(R"(te p(%0: f32[64, 32]) {
   %1, %2[i0<64]: f32, f32 = fold(i1<32)(0.0, 0.0) -> (add(acc0, %0[i0, i1]), max(acc1, %0[i0, i1]))
@@ -513,7 +513,7 @@ TEST(ScheduleBlock, FoldOverEverythingIsNotStitched) {
   EXPECT_EQ(block.kernel.num_args(), 3);  // the sum is handed over at device scope
 }
 
-// A product, then a softmax without its maximum over the rows.
+// A product, followed by a softmax over the rows without its maximum.
 ScheduledBlock ProductAndRows(int64_t columns) {
   return Schedule(absl::StrFormat(R"(te p(%%0: f32[128, 256], %%1: f32[256, %d] const) {
   %%2[i0<128, i1<%d]: f32 = sum.f32(i2<256) mul(%%0[i0, i2], %%1[i2, i1])
@@ -530,13 +530,13 @@ TEST(ScheduleBlock, ProductTilesInsideATask) {
   ASSERT_EQ(block.kernel.phases.size(), 1u);
   const movement::Phase& phase = block.kernel.phases[0];
   EXPECT_EQ(phase.steps[0].strategy, movement::Strategy::kTile) << movement::Print(block.kernel);
-  EXPECT_GE(phase.tasks(), 2);   // for one core
+  EXPECT_GE(phase.tasks(), 2);   // enough for one core
   EXPECT_LE(phase.tasks(), 16);  // each reads the weights again
   EXPECT_EQ(block.kernel.num_args(), 3);
 }
 
-// A step of a recurrent network: nothing of the matrix is read again, but one vector of sums would wait for each
-// addition.
+// A step of a recurrent network: no element of the matrix is read again, but a single vector of sums would wait for
+// each addition.
 TEST(ScheduleBlock, ARowTimesAMatrixInATaskHasSeveralVectorsOfSums) {
   const ScheduledBlock block = Schedule(R"(te p(%0: f32[128], %1: f32[128, 256] const, %2: f32[256]) {
   %3[i0<256]: f32 = sum.f32(i1<128) mul(%0[i1], %1[i1, i0])
@@ -555,10 +555,10 @@ TEST(ScheduleBlock, LargeProductIsAPhaseWithATile) {
   const ScheduledBlock block = ProductAndRows(131072);
   EXPECT_FALSE(block.stitched);
   EXPECT_EQ(block.kernel.phases[0].steps.back().strategy, movement::Strategy::kTile) << movement::Print(block.kernel);
-  // What follows shares one grid.
+  // The stages after the product share one grid.
   ASSERT_EQ(block.kernel.phases.size(), 2u) << movement::Print(block.kernel);
   EXPECT_EQ(block.kernel.phases[1].tasks(), 128);
-  EXPECT_EQ(block.kernel.num_args(), 4);  // the product is handed over, the sums are not
+  EXPECT_EQ(block.kernel.num_args(), 4);  // the product is at device scope, the sums are not
 }
 
 TEST(ScheduleBlock, SlicesOfALongProductAreOneStage) {
@@ -567,7 +567,7 @@ TEST(ScheduleBlock, SlicesOfALongProductAreOneStage) {
   return %3
 })");
   EXPECT_EQ(block.kernel.phases.size(), 6u);
-  EXPECT_TRUE(block.stitched) << block.reason;  // its epilogue may join it
+  EXPECT_TRUE(block.stitched) << block.reason;  // the product's epilogue may join it
 }
 
 TEST(ScheduleBlock, UnusedConstantIsReplacedByItsPackedCopy) {
@@ -612,10 +612,10 @@ const char kParts[] = R"(te p(%0: f32[1, 64, 28, 28], %1: f32[1, 128, 28, 28], %
 })";
 
 TEST(FormStages, PartsOfAConcatAreComputedWhereTheyGo) {
-  EXPECT_EQ(Stages(kParts).tes.size(), 1u);  // though each is read in a quarter of the points of the whole only
+  EXPECT_EQ(Stages(kParts).tes.size(), 1u);  // though each is read at a quarter of the points, or half
 }
 
-// A processor's scratch is memory, which a cache holds in part; a group's has an end.
+// Scratch of a processor is ordinary memory, which a cache holds in part; the memory of a work-group has a fixed size.
 TEST(ScheduleBlock, ScratchOfAGroupIsNoMoreThanItsMemory) {
   const te::Program program = Stages(R"(te p(%0: f32[256, 64], %1: f32[64, 8192] const, %2: f32[8192, 64] const) {
   %3[i0<256, i1<8192]: f32 = sum.f32(i2<64) mul(%0[i0, i2], %1[i2, i1])
@@ -635,7 +635,7 @@ TEST(ScheduleBlock, ScratchOfAGroupIsNoMoreThanItsMemory) {
   }
 }
 
-// A sum of everything, then everything over it: bound by memory, so that only what lies between the phases differs.
+// A sum of everything, then a map over everything. Both are bound by memory, so only the cost between phases differs.
 TEST(ScheduleBlock, GroupsStayWhereABarrierCostsLessThanALaunch) {
   DeviceModel device = Device();
   device.kind = "opencl";
@@ -680,7 +680,7 @@ TEST(ScheduleBlock, PartsOfRowsShareTasks) {
   EXPECT_EQ(block.kernel.phases[0].steps.size(), 2u);
 }
 
-// The mirrored border of a Pad beside vectors, in one task with them.
+// The mirrored border of a Pad runs in one task beside its vectors.
 TEST(ScheduleBlock, BordersOfRowsArePeeled) {
   const ScheduledBlock block = Schedule(R"(te p(%0: f32[64, 100]) {
   %1[i0<64, i1<102]: f32 = if i1 < 1 then %0[i0, 1 - i1] else if i1 < 101 then %0[i0, i1 - 1] else %0[i0, 199 - i1]
@@ -693,7 +693,7 @@ TEST(ScheduleBlock, BordersOfRowsArePeeled) {
 }
 
 TEST(Nest, PeeledRangesHaveNoCondition) {
-  for (const bool turned : {false, true}) {  // comparisons of the axis, and of its negative
+  for (const bool turned : {false, true}) {  // tests of the axis, and of its negative
     AxisSource axes(0);
     const te::Axis row = axes.New(5), x = axes.New(50);
     const te::Index at = turned ? te::Index(46) - te::Index(x) : te::Index(x) - 3;  // x in [3, 47)
@@ -709,7 +709,7 @@ TEST(Nest, PeeledRangesHaveNoCondition) {
     EXPECT_EQ(extents, (std::vector<int64_t>{3, 44, 3})) << turned;
     EXPECT_EQ(parts[0].body[0]->kind, te::ScalarKind::kImm);
     EXPECT_EQ(parts[2].body[0]->kind, te::ScalarKind::kImm);
-    EXPECT_EQ(parts[1].body[0]->pred.size(), 1u);  // of the row
+    EXPECT_EQ(parts[1].body[0]->pred.size(), 1u);  // the test of the row
     EXPECT_FALSE(PredUses(parts[1], parts[1].axes[1].id));
   }
 }
@@ -722,8 +722,8 @@ TEST(ScheduleBlock, APartThatIsNoTasksWorthStaysInTheLoop) {
   EXPECT_EQ(block.kernel.phases.size(), 1u);
 }
 
-// Blocks are transposed in registers whatever the elements are; results are written past the caches only where these
-// would not hold them.
+// Tiles are transposed in registers whatever the element type is; results are written past the caches only where the
+// caches would not hold them.
 TEST(BlockMaps, TransposedBlocks) {
   const auto step = [](const char* type, int64_t rows, int64_t columns) {
     DeviceModel device = Device();

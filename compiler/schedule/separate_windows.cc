@@ -10,17 +10,17 @@ namespace {
 using te::Axis;
 using te::Index;
 
-// Steps saved below which the rows in between cost more than they save.
+// The least factor of steps saved; below it the intermediate rows cost more than they save.
 constexpr double kLeastSaving = 1.3;
 
 bool UsesAny(const Index& index, const std::vector<Axis>& axes) {
   return std::any_of(axes.begin(), axes.end(), [&](const Axis& axis) { return index.UsesAxis(axis.id); });
 }
 
-// How a fold falls apart: its last axis inside, the others around it.
+// How a reduction is split: its last axis is reduced first, the others around it.
 struct Separation {
-  std::vector<bool> around;  // by dimension of the load: walked by the axes that stay
-  std::vector<Axis> axes;    // of the te that are also the rows'
+  std::vector<bool> around;  // for each dimension of the load: do the axes that stay walk it?
+  std::vector<Axis> axes;    // axes of the te that the rows have, too
 };
 
 std::optional<Separation> FindSeparation(const te::Te& te) {
@@ -74,7 +74,8 @@ std::optional<SeparatedProgram> SeparateWindows(te::Program program, std::map<te
       const Axis inside = program.NewAxis(te.fold->axes.back().extent);
       std::map<int, Index> renamed = {{te.fold->axes.back().id, Index(inside)}};
       rows.fold->axes = {inside};
-      // The rows' axes in the order of the dimensions that they walk; what the result's fold reads there.
+      // `from`: where the rows read, with their axes in the order of the dimensions that they walk; `at`: where the
+      // remaining reduction reads the rows.
       std::vector<Index> from, at;
       Shape shape;
       const auto walk = [&](int64_t extent, const Index& read) {

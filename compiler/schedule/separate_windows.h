@@ -1,5 +1,5 @@
-// Windows that need no two-dimensional walk: the sum, maximum or minimum of a box is that of its rows, which neighbouring
-// boxes share. A window of k × k then takes 2k steps for a result instead of k².
+// Separable windows: the sum, maximum or minimum of a box is that of the results of its rows, and neighbouring boxes
+// share rows. A window of k × k then takes 2k steps for a result instead of k².
 #ifndef FUSION_COMPILER_SCHEDULE_SEPARATE_WINDOWS_H_
 #define FUSION_COMPILER_SCHEDULE_SEPARATE_WINDOWS_H_
 
@@ -13,11 +13,12 @@ namespace fusion {
 
 struct SeparatedProgram {
   te::Program program;
-  std::map<te::TensorId, Layout> layouts;  // those given, and the rows' own: that of the results, where it is theirs
+  std::map<te::TensorId, Layout> layouts;  // the given ones; the rows' tensor gets that of the results where it fits
 };
 
-// Folds of one f32 load over several axes, each along dimensions of its own, as one fold behind the other wherever that
-// takes clearly fewer steps; sums are added in another order. nullopt: there is none.
+// Splits each reduction of one f32 load over several axes, where each axis walks dimensions of its own, into reductions
+// one behind the other, wherever that takes clearly fewer steps. Sums are then added in another order. Returns nullopt
+// where there is no such reduction.
 std::optional<SeparatedProgram> SeparateWindows(te::Program program, std::map<te::TensorId, Layout> layouts);
 
 }  // namespace fusion

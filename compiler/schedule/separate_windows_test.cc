@@ -9,7 +9,7 @@
 namespace fusion {
 namespace {
 
-// The extents of the rows between the two folds, innermost fold first.
+// `rows`: extents of the rows between two reductions, innermost reduction first.
 void ExpectSeparated(const std::string& text, const std::vector<Shape>& rows) {
   const absl::StatusOr<te::Program> whole = te::Parse(text);
   ASSERT_TRUE(whole.ok()) << whole.status();

@@ -14,20 +14,20 @@ using te::Axis;
 using te::Index;
 using te::Scalar;
 
-// A slice should leave room for the weights' panel beside it.
+// Share of the cache that a slice may take, to leave room for the weights' panel beside it.
 constexpr double kCacheShare = 0.5;
-// A shorter slice spends its time on the partial results.
+// The least extent of a slice: a shorter one spends its time on the partial results.
 constexpr int64_t kMinSlice = 384;
-// Of the weights, read side by side: where no slice keeps all rows of the operand near, one of such a panel should stay
-// there beside the rows of a task.
+// A panel of the weights has so many adjacent vectors. Where no slice keeps all rows of the operand in the cache, a
+// slice of such a panel should stay within this share of it, beside the rows of a task.
 constexpr int kPanelVectors = 2;
 constexpr double kPanelShare = 0.25;
-// With fewer columns the operand is read too few times to matter.
+// The least columns: with fewer the operand is read too few times to matter.
 constexpr double kMinColumns = 192;
-// Numbers of slices that tuning may try.
+// The most numbers of slices that tuning may try.
 constexpr size_t kMostChoices = 4;
 
-// Slices of the fold, or 1.
+// The number of slices along the reduction, or 1.
 int64_t Slices(const te::Program& program, const te::Te& te, const DeviceModel& device, ChoiceLog* choices) {
   if (!te.fold || te.fold->kind != te::FoldKind::kSum || te.fold->axes.size() != 1 || !te.fold->pred.empty()) return 1;
   if (te.fold->acc != DType::kF32 || te.outputs.size() != 1 || te.body.size() != 1) return 1;
@@ -63,7 +63,7 @@ int64_t Slices(const te::Program& program, const te::Te& te, const DeviceModel& 
   for (int64_t slices = 2; k.extent / slices >= kMinSlice; ++slices) {
     if (k.extent % slices == 0) possible.push_back(slices);
   }
-  // The fewest slices whose `bytes` a step of the fold stay within `share`.
+  // The fewest slices that stay within `share`, at `bytes` for each step of the reduction.
   const auto fewest = [&](double bytes, double share) {
     return std::find_if(possible.begin(), possible.end(),
                         [&](int64_t slices) { return bytes * static_cast<double>(k.extent / slices) <= share; });
@@ -81,7 +81,7 @@ int64_t Slices(const te::Program& program, const te::Te& te, const DeviceModel& 
   return all[choices->Pick("split", static_cast<int>(all.size()))];
 }
 
-// The te over fresh axes, with k at `offset` + its new, shorter axis.
+// The te over fresh axes, with k replaced by `offset` + a new, shorter axis.
 te::Te Slice(te::Program* program, const te::Te& te, int64_t extent, int64_t offset) {
   te::Te slice = te;
   std::map<int, Index> renamed;
@@ -106,7 +106,7 @@ te::Te Slice(te::Program* program, const te::Te& te, int64_t extent, int64_t off
 }  // namespace
 
 te::Program SplitLongFolds(te::Program program, const DeviceModel& device, ChoiceLog* choices) {
-  if (device.task_lanes > 1) return program;  // groups slice their operands themselves
+  if (device.task_lanes > 1) return program;  // threadgroup tiles cut their operands into slices themselves
   std::vector<te::Te> tes = std::exchange(program.tes, {});
   for (te::Te& te : tes) {
     const int64_t slices = Slices(program, te, device, choices);
@@ -117,7 +117,7 @@ te::Program SplitLongFolds(te::Program program, const DeviceModel& device, Choic
     const int64_t extent = te.fold->axes[0].extent / slices;
     Shape shape;
     for (const Axis& axis : te.axes) shape.push_back(axis.extent);
-    te::TensorId sum = -1;  // of the slices so far
+    te::TensorId sum = -1;  // the sum of the slices so far
     for (int64_t s = 0; s < slices; ++s) {
       const bool last = s + 1 == slices;
       te::Te slice = Slice(&program, te, extent, s * extent);

@@ -13,7 +13,7 @@ DeviceModel Device(int64_t cache) {
   return device;
 }
 
-// 16 rows of 1536 elements are 96 KB.
+// 16 rows of 1536 elements take 96 KB.
 te::Program Product() {
   absl::StatusOr<te::Program> program = te::Parse(R"(te p(%0: f32[16, 1536], %1: f32[1536, 192] const, %2: f32[192]) {
   %3[i0<16, i1<192]: f32 = sum.f32(i2<1536) mul(%0[i0, i2], %1[i2, i1]) then (max(add(acc0, %2[i1]), 0.0))
@@ -45,7 +45,8 @@ TEST(SplitLongFolds, PanelsOfWeightsStayWhereRowsDoNot) {
 })");
   ASSERT_TRUE(program.ok()) << program.status();
   EXPECT_EQ(Split(*program, Device(32 << 20)).tes.size(), 1u);
-  EXPECT_EQ(Split(*program, Device(1 << 20)).tes.size(), 3u);  // 32 columns of 2048 are a quarter of the cache
+  EXPECT_EQ(Split(*program, Device(1 << 20)).tes.size(), 3u);  // a panel of 32 columns × 2048 takes a quarter of the
+                                                               // cache
 }
 
 TEST(SplitLongFolds, ComputesTheSame) {

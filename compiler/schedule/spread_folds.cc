@@ -15,18 +15,19 @@ namespace {
 using te::Axis;
 using te::Index;
 
-// Results of a work-item in a tile that is not small.
+// Results that a work-item has in a tile of usual size.
 constexpr int64_t kResultsPerItem = 16;
-// More partial sums are more to add; a shorter part of the fold spends its time on bringing slices in.
+// The most parts, since each adds partial sums, and the least extent of a part: a shorter one spends its time on
+// copying slices to shared memory.
 constexpr int64_t kMostParts = 16, kMinPart = 64;
 
-// The axis of the fold that is taken apart.
+// The longest axis of the reduction, which is cut.
 Axis& Longest(te::Fold* fold) {
   return *std::max_element(fold->axes.begin(), fold->axes.end(),
                            [](const Axis& a, const Axis& b) { return a.extent < b.extent; });
 }
 
-// Parts of the fold, or 1.
+// The number of parts of the reduction, or 1.
 int64_t Parts(te::Te te, const DeviceModel& device) {
   if (!te.fold || te.fold->kind != te::FoldKind::kSum || te.fold->acc != DType::kF32 || !te.fold->pred.empty() ||
       te.outputs.size() != 1) {

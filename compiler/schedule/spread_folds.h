@@ -1,5 +1,5 @@
-// Products of few results and long folds, for devices of many units whose work-items share tasks: parts of the fold are
-// computed beside each other and then added, so that units work which the results alone would leave idle (split-k).
+// Split-K: products of few results and long reductions, on devices of many units whose work-items share tasks. Parts of
+// the reduction are computed in parallel and then added, so that units work that the results alone would leave idle.
 #ifndef FUSION_COMPILER_SCHEDULE_SPREAD_FOLDS_H_
 #define FUSION_COMPILER_SCHEDULE_SPREAD_FOLDS_H_
 
@@ -10,9 +10,9 @@
 
 namespace fusion {
 
-// `%c = sum(k<3072) a·b then f` becomes `%p[s<4, …] = sum(k<768) a·b`, `%c = sum(s<4) %p then f`, partial sums in the
-// accumulator's type. Nothing where no product of the program has fewer tiles than half the device's units, or its fold
-// is short.
+// `%c = sum(k<3072) a·b then f` becomes `%p[s<4, …] = sum(k<768) a·b`, `%c = sum(s<4) %p then f`, with partial sums in
+// the accumulator's type. Returns nullopt where every product of the program has more tiles than half the device's
+// units, or a short reduction.
 std::optional<te::Program> SpreadFolds(te::Program program, const DeviceModel& device);
 
 }  // namespace fusion

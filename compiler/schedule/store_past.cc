@@ -5,7 +5,7 @@
 namespace fusion {
 namespace {
 
-// More than a core's share of the last cache of any processor, so that the next kernel would not find it there.
+// More than a core's share of the last cache of any processor: the next kernel would not find such a result there.
 constexpr int64_t kBeyondCaches = int64_t{32} << 20;
 
 bool Reads(const movement::Phase& phase, int buffer) {

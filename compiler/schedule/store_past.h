@@ -1,5 +1,5 @@
-// Results that no cache will hold until they are read: written past the caches, their lines are not fetched first, and
-// what the caches hold stays.
+// Streaming (non-temporal) stores: results that no cache will hold until they are read are written past the caches.
+// Their lines are not fetched first, and what the caches hold stays there.
 #ifndef FUSION_COMPILER_SCHEDULE_STORE_PAST_H_
 #define FUSION_COMPILER_SCHEDULE_STORE_PAST_H_
 
@@ -9,8 +9,9 @@
 
 namespace fusion {
 
-// Steps of `phase`, which is one of `kernel`'s to be, that store whole vectors of such results: movement::Step::
-// past_caches, where the choice "past" says so. A measurement decides; the cost model knows nothing of it.
+// Sets movement::Step::past_caches for the steps of `phase` that store whole vectors of such results, where the choice
+// "past" says so. `phase` will become one of `kernel`'s. A measurement decides; the cost model cannot tell the two
+// apart.
 void StorePastCaches(const DeviceModel& device, const movement::Kernel& kernel, ChoiceLog* choices,
                      movement::Phase* phase);
 

@@ -14,11 +14,12 @@ using te::Axis;
 using te::Index;
 using te::TensorId;
 
-// Stages computed more than this many times over are not stitched, unless what that costs is a small share of the work.
+// A stage that is computed more than this many times over is not stitched, unless the extra work is a small share of
+// all work.
 constexpr double kRecompute = 1.01;
 constexpr double kSmallShare = 0.05;
 
-// origin = n * length for the number n of a block.
+// Is the origin n · length, where n is the number of a tile?
 bool IsBlock(const te::Span& span, Axis* number) {
   if (span.length == 1 || span.origin.constant() != 0 || span.origin.parts().size() != 1) return false;
   const Index::Part& part = span.origin.parts()[0];
@@ -104,11 +105,11 @@ absl::StatusOr<std::vector<te::Box>> TaskBoxes::Infer(const std::vector<GridAxis
       }
       continue;
     }
-    if (grid.empty() && LiveOut(s)) {  // a single task computes all of a result, whatever is read of it here
+    if (grid.empty() && LiveOut(s)) {  // a single task computes the whole result, whatever it reads of it
       for (const Axis& axis : te.axes) boxes[s].push_back({Index(0), axis.extent});
       continue;
     }
-    // Hull over readers, per output (all outputs of a stage share the domain).
+    // Takes the hull over all readers of all outputs (the outputs of a stage share its domain).
     std::optional<te::Box> need;
     for (TensorId out : te.outputs) {
       for (int r = s + 1; r < n; ++r) {
@@ -121,7 +122,7 @@ absl::StatusOr<std::vector<te::Box>> TaskBoxes::Infer(const std::vector<GridAxis
       }
     }
     if (!need) {
-      // A second result that nothing here reads: the same tasks compute it if its axes match the main stage's.
+      // Nothing here reads this result: the same tasks compute it if its axes match the main stage's.
       ASSIGN_OR_RETURN(need, MatchingBox(boxes[n - 1], stages_[s]));
     }
     ASSIGN_OR_RETURN(boxes[s], PhysicalBox(stages_[s], *need));
@@ -143,13 +144,14 @@ absl::StatusOr<te::Box> TaskBoxes::MatchingBox(const te::Box& main_box, const Ph
   if (!(layout_of_(main.outputs[0]) == layout_of_(other.te.outputs[0]))) {
     return absl::FailedPreconditionError("results of different layout share no grid");
   }
-  // Already physical: mark by returning logical form only for plain layouts.
+  // The box is over the main stage's physical axes, but the caller takes it as logical; both agree for plain layouts
+  // only.
   if (!layout_of_(other.te.outputs[0]).plain())
     return absl::FailedPreconditionError("two results that are not row-major");
   return box;
 }
 
-// Logical box of a stage's output -> box over the stage's physical axes.
+// Turns the logical box of a stage's output into a box over the stage's physical axes.
 absl::StatusOr<te::Box> TaskBoxes::PhysicalBox(const PhysicalTe& stage, const te::Box& logical) const {
   const Layout layout = layout_of_(stage.te.outputs[0]);
   if (layout.plain()) return logical;

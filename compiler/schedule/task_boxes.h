@@ -1,6 +1,6 @@
-// Boxes of a stitched task (compiler/schedule/README.md, "Tile and stitch"): the last stage's axes are shared out among
-// the tasks, one point or a block of points each, and bounds inference finds what every earlier stage must compute for
-// that.
+// Boxes of a stitched task (compiler/schedule/README.md, "Tile and stitch"): the tasks share out the last stage's axes,
+// one point or a tile of points each, and bounds inference finds what every earlier stage must compute for these
+// points.
 #ifndef FUSION_COMPILER_SCHEDULE_TASK_BOXES_H_
 #define FUSION_COMPILER_SCHEDULE_TASK_BOXES_H_
 
@@ -15,44 +15,47 @@
 
 namespace fusion {
 
-// An axis of the last stage that tasks share out. `number` counts the blocks; it is the axis itself where a block is
-// one point.
+// An axis of the last stage that tasks share out in tiles of `block` points. `number` counts the tiles; it is the axis
+// itself where a tile is one point.
 struct GridAxis {
   te::Axis axis;
   int64_t block = 1;
   te::Axis number;
 };
 
-// The axis in blocks of `block` points, the last of which may be shorter.
+// Returns the axis in tiles of `block` points, the last of which may be shorter.
 GridAxis InBlocks(const te::Axis& axis, int64_t block, AxisSource* axes);
 
 class TaskBoxes {
  public:
-  // `stages`: in order, the last is the main one. `live_out`: results that are stored whole. All must outlive it.
+  // `stages` are in order, the main one last. `live_out`: results that are stored whole. All arguments must outlive
+  // this.
   TaskBoxes(const te::Program& program, const std::vector<PhysicalTe>& stages, const LayoutOf& layout_of,
             const std::set<te::TensorId>& live_out);
 
   const te::Program& program() const { return program_; }
   const std::vector<PhysicalTe>& stages() const { return stages_; }
   bool LiveOut(size_t stage) const { return facts_[stage].live_out; }
-  double Work(size_t stage) const { return facts_[stage].work; }  // WorkOf its expression
+  double Work(size_t stage) const { return facts_[stage].work; }  // WorkOf the stage's expression
   double Work() const;
-  // The last stage that reads an output of this one; itself if none does.
+  // The last stage that reads an output of this one; the stage itself if none does.
   size_t LastReader(size_t stage) const { return facts_[stage].last_reader; }
 
-  // Parallel to the stages, over each one's physical axes. FAILED_PRECONDITION when some stage has no box of constant
-  // size; when tasks leave elements of a result out; when some stage would compute elements more than once, beyond what
-  // is small; when a box leaves its tensor.
+  // Returns a box for each stage, over its physical axes. Fails with FAILED_PRECONDITION when
+  // - some stage has no box of constant size,
+  // - tasks leave out elements of a result,
+  // - some stage would compute elements more than once, beyond a small amount,
+  // - a box leaves its tensor.
   absl::StatusOr<std::vector<te::Box>> For(const std::vector<GridAxis>& grid) const;
 
-  // Where a span runs past `extent` in the last task: how many of its points are real.
+  // The number of real points of a span that runs past `extent` in the last task; nullopt where it does not.
   static std::optional<te::Index> LimitOf(const te::Span& span, int64_t extent);
 
-  // Elements that one task reads, for a stage, of tensors that no stage makes.
+  // The elements that one task reads, for a stage, of tensors that no stage makes.
   struct Read {
     te::TensorId tensor;
     double elements;
-    bool along_fold;  // neighbours of a row are summed: they do not lie along lanes
+    bool along_fold;  // neighbours of a row are summed, so they do not lie along lanes
   };
   std::vector<Read> ReadsOf(size_t stage, const te::Box& box) const;
 
@@ -65,7 +68,7 @@ class TaskBoxes {
   const te::Program& program_;
   const std::vector<PhysicalTe>& stages_;
   const LayoutOf& layout_of_;
-  // Of each stage; grids are tried by the dozen.
+  // Facts about each stage, computed once because grids are tried by the dozen.
   struct Facts {
     std::set<te::TensorId> reads;
     bool live_out = false;
@@ -75,7 +78,7 @@ class TaskBoxes {
   std::vector<Facts> facts_;
 };
 
-// Multiply-adds, or what costs as much, of a point of a stage's fold or map, and of all points.
+// Multiply-adds, or what costs as much: for one point of a te's domain, and for all points.
 double CostPerPoint(const te::Te& te);
 double WorkOf(const te::Te& te);
 

@@ -18,19 +18,20 @@ namespace {
 using te::Axis;
 using te::TensorId;
 
-// Points of an axis that must stay together (the results of one tile of minimal filtering), at most.
+// The most points of an axis that must stay together (the results of one tile of minimal filtering).
 constexpr int64_t kMostGroup = 8;
-// Of a task that takes columns: a few lines of each row.
+// Vectors of columns that a task takes: a few lines of each row.
 constexpr int64_t kVectorsOfColumns = 4;
-// The share of the time that a larger block must leave.
+// A larger tile must reduce the time to at most this share.
 constexpr double kWorthEnlarging = 0.98;
-// Times the core's own cache that a task with products may keep on a processor. Memory of a group, be it of one
-// work-item, holds no more than there is of it, and slices of the products' operands besides (group_tile.cc).
+// On a processor a task with products may keep up to kMostScratch times the core's own cache. The shared memory of a
+// work-group, even of one work-item, cannot be exceeded, and K-slices of the products' operands need room in it, too
+// (group_tile.cc): one part in kMostOfGroupMemory is left for scratch.
 constexpr int64_t kMostScratch = 4;
 constexpr int64_t kMostOfGroupMemory = 2;
-// A share of a processor's is left for packed operands.
+// On a processor one part in kLeftForPacking is left for packed operands.
 constexpr int64_t kLeftForPacking = 4;
-// Of an operand whose rows are summed, an element: each task transposes it for its tiles.
+// Operations to transpose one element of an operand whose rows are summed; each task does this for its tiles.
 constexpr double kTransposeOps = 8;
 // Points of the last stage that keep a work-item busy between two barriers.
 constexpr double kPointsOfAnItem = 4;
@@ -41,9 +42,9 @@ double Tasks(const std::vector<GridAxis>& grid) {
   return count;
 }
 
-// The most that a task keeps for later stages at one time.
+// The most bytes that a task keeps for later stages at one time.
 int64_t KeptBytes(const TaskBoxes& task, const std::vector<te::Box>& boxes) {
-  std::vector<int64_t> bytes(boxes.size(), 0);  // of the stages' results
+  std::vector<int64_t> bytes(boxes.size(), 0);  // of each stage's results
   for (size_t s = 0; s < boxes.size(); ++s) {
     if (task.LiveOut(s)) continue;
     for (TensorId out : task.stages()[s].te.outputs) {
@@ -59,15 +60,15 @@ int64_t KeptBytes(const TaskBoxes& task, const std::vector<te::Box>& boxes) {
   return most;
 }
 
-// Of a stage's box, in multiply-adds.
+// The work of a stage's box, in multiply-adds.
 double WorkInTask(const TaskBoxes& task, size_t stage, const te::Box& box, const DeviceModel& device) {
   const te::Te& te = task.stages()[stage].te;
   if (device.task_lanes > 1 && WantsRegisterTile(task.program(), te, device)) return GroupTileWork(te, box, device);
   return task.Work(stage) * static_cast<double>(BoxPoints(box)) / std::max(1.0, DomainPoints(te, false));
 }
 
-// What the tasks of a grid take, by multiply-adds, what they read from outside, and scratch that leaves the core's own
-// cache. Infinite where the grid is none.
+// The time that the tasks of a grid take for multiply-adds, for what they read from outside, and for scratch that
+// leaves the core's own cache. Infinite where the grid is impossible.
 double Seconds(const TaskBoxes& task, InTasks holds, const std::vector<GridAxis>& grid, const DeviceModel& device) {
   constexpr double kNever = std::numeric_limits<double>::infinity();
   const absl::StatusOr<std::vector<te::Box>> boxes = task.For(grid);
@@ -95,22 +96,22 @@ double Seconds(const TaskBoxes& task, InTasks holds, const std::vector<GridAxis>
     }
   }
   double seconds = 2 * work / device.fma_f32_flops_per_s + reading;
-  // What is kept shares the cache with what is read between; a part of it is driven out.
+  // Scratch shares the cache with what is read meanwhile, so a part of it is evicted.
   const auto cache = static_cast<double>(PrivateCacheBytes(device));
   if (near > cache) seconds += keeping * (1 - cache / near) / device.CopyBandwidth(near);
-  // Where blocks cost the same, tasks are enough for more threads.
+  // Where tiles cost the same, there should be tasks for more threads than planned.
   const auto wanted = static_cast<double>(holds == InTasks::kFiltering ? Units(device) : LikelyUnits(device));
   const double units = std::max(1.0, std::min(wanted, Tasks(grid)));
   return seconds * std::ceil(Tasks(grid) / units);
 }
 
-// Larger blocks of an axis that may be tried next.
+// Larger tiles of an axis to try next.
 std::set<int64_t> LargerBlocks(const GridAxis& shared, const Axis& innermost, InTasks holds) {
   const int64_t extent = shared.axis.extent;
   std::set<int64_t> blocks = {std::min(2 * shared.block, extent), extent};
   if (holds == InTasks::kFiltering) return blocks;
   for (int64_t block = 4 * shared.block; block < extent; block *= 2) {
-    if (shared.axis.id != innermost.id || extent % block == 0) blocks.insert(block);  // no vectors that are cut short
+    if (shared.axis.id != innermost.id || extent % block == 0) blocks.insert(block);  // no vectors are cut short
   }
   return blocks;
 }
@@ -121,7 +122,7 @@ void EnlargeBlocks(const TaskBoxes& task, InTasks holds, const DeviceModel& devi
   for (;;) {
     std::vector<GridAxis> best;
     double best_seconds = kWorthEnlarging * least;
-    // Of axes whose blocks cost the same the inner one: its neighbours lie together.
+    // Where tiles of several axes cost the same, the inner axis is taken, because its neighbours lie together.
     for (size_t a = grid->size(); a-- > 0;) {
       const GridAxis& shared = (*grid)[a];
       if (shared.block >= shared.axis.extent) continue;
@@ -141,8 +142,8 @@ void EnlargeBlocks(const TaskBoxes& task, InTasks holds, const DeviceModel& devi
   }
 }
 
-// Tasks of a group that has less to do than it has work-items take several neighbours of the innermost axis together,
-// while tasks enough are left for the device.
+// Work-groups whose tasks have less to do than work-items take several neighbours of the innermost axis together, while
+// enough tasks are left for the device.
 void FillGroups(const TaskBoxes& task, const DeviceModel& device, AxisSource* axes, std::vector<GridAxis>* grid) {
   if (grid->empty()) return;
   const double enough = kPointsOfAnItem * device.task_lanes;
@@ -161,8 +162,8 @@ void FillGroups(const TaskBoxes& task, const DeviceModel& device, AxisSource* ax
   }
 }
 
-// Axes of a map that its conditions cut into ranges (the parts of a Concat). Within a task each range is a loop without
-// the condition (SplitRanges).
+// Axes of a map that its conditions cut into ranges (the parts of a Concat). Within a task each range becomes a loop
+// without the condition (SplitRanges).
 std::set<int> AxesInRanges(const te::Te& te) {
   std::set<int> axes;
   if (te.fold) return axes;
@@ -175,8 +176,8 @@ std::set<int> AxesInRanges(const te::Te& te) {
   return axes;
 }
 
-// Axes of the last stage but for `without` that tasks may share out, each in the smallest blocks of up to `most_block`
-// points with which no earlier stage is computed again and again. `refusal`: of an axis that may not.
+// Axes of the last stage, except `without`, that tasks may share out, each in the smallest tiles of up to `most_block`
+// points with which no earlier stage is computed again and again. `refusal` gets the reason for an axis that may not.
 std::vector<GridAxis> SharedAxes(const TaskBoxes& task, const std::set<int>& without, int64_t most_block,
                                  AxisSource* axes, absl::Status* refusal) {
   std::vector<GridAxis> grid;
@@ -195,12 +196,13 @@ std::vector<GridAxis> SharedAxes(const TaskBoxes& task, const std::set<int>& wit
   return grid;
 }
 
-// Where points leave too few tasks, since each would compute an earlier stage of its own (the indices of all columns,
-// for a row that is looked up): blocks of many points of one axis, the outermost that leaves enough.
+// For grids of single points that have too few tasks, because each task would compute an earlier stage of its own (the
+// indices of all columns, for a row that is looked up). Returns tiles of many points of one axis, the outermost axis
+// that leaves enough tasks.
 std::vector<GridAxis> LargeBlocks(const TaskBoxes& task, const std::set<int>& without, double least_tasks,
                                   std::vector<GridAxis> otherwise, AxisSource* axes) {
   const te::Te& main = task.stages().back().te;
-  if (main.fold) return otherwise;  // what a fold reads is worth a walk of its own
+  if (main.fold) return otherwise;  // what a reduction reads is worth a pass of its own
   for (const Axis& axis : main.axes) {
     if (without.count(axis.id) > 0) continue;
     for (int64_t block = 2; static_cast<double>((axis.extent + block - 1) / block) >= least_tasks; block *= 2) {
@@ -236,14 +238,14 @@ absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, InTasks 
     grid = LargeBlocks(task, in_ranges, least_tasks, std::move(grid), axes);
     if (Tasks(grid) < least_tasks) grid = SharedAxes(task, {}, 1, axes, &refusal);
   }
-  // The innermost contiguous axis stays in the task for the vectors, if that leaves tasks enough.
+  // The innermost contiguous axis stays in the task for the vectors, if the other axes make enough tasks.
   if (!grid.empty() && grid.back().axis.id == main.axes.back().id) {
     const std::vector<GridAxis> rest(grid.begin(), grid.end() - 1);
     const bool enough = Tasks(rest) >= 2.0 * device.parallel_units;
     if (grid.size() > 1 ? enough : task.Work() < WorthSharing(device)) {
       grid = rest;
     } else if (!products && device.task_lanes == 1) {
-      // Otherwise tasks take columns, whole vectors of them.
+      // Otherwise tasks take columns, in whole vectors.
       for (int64_t vectors = kVectorsOfColumns; vectors > 0; vectors /= 2) {
         std::vector<GridAxis> columns = rest;
         columns.push_back(InBlocks(grid.back().axis, vectors * device.vector_bytes / 4, axes));
@@ -253,7 +255,7 @@ absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, InTasks 
       }
     }
   }
-  // A tile of a group wants rows more than a device of many units wants tasks.
+  // A threadgroup tile needs rows more than a device of many units needs tasks.
   if (products && device.task_lanes > 1) least_tasks = 1;
   if (!products && Tasks(grid) < least_tasks) grid = LargeBlocks(task, {}, least_tasks, std::move(grid), axes);
   if (products) EnlargeBlocks(task, holds, device, least_tasks, axes, &grid);

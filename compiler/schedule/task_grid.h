@@ -1,4 +1,4 @@
-// Which axes of a stitched task's last stage are shared out among the tasks, and in which blocks?
+// Chooses which axes of a stitched task's last stage the tasks share out, and in which tiles.
 #ifndef FUSION_COMPILER_SCHEDULE_TASK_GRID_H_
 #define FUSION_COMPILER_SCHEDULE_TASK_GRID_H_
 
@@ -11,21 +11,21 @@
 
 namespace fusion {
 
-// What a stitched task holds besides maps and folds of rows.
+// What a stitched task holds besides maps and reductions of rows.
 enum class InTasks : uint8_t {
   kNoProducts,
   kProducts,
   kFiltering,  // the products of minimal filtering, whose axes are those of its tiles
-  kWindows     // folds of windows, as register tiles, on the grid of kNoProducts
+  kWindows     // reductions of windows, as register tiles, on the grid of kNoProducts
 };
 
-// Every axis along which no stage is computed twice, a point a task; with products in blocks, as each task reads the
-// operands of its products again: blocks grow while that saves time by the device's rates. FAILED_PRECONDITION when too
-// few tasks are left for the device.
+// Chooses every axis along which no stage is computed twice, with one point for each task. With products the tasks take
+// tiles, because each task reads the operands of its products again: tiles grow while that saves time by the device's
+// rates. Fails with FAILED_PRECONDITION when too few tasks are left for the device, or when no grid of products fits.
 absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, InTasks holds, const DeviceModel& device,
                                                  AxisSource* axes);
 
-// What a task may keep: no more than the core's own cache, unless products make it worth more.
+// The scratch that a task may keep: no more than the core's own cache, unless products make more of it worthwhile.
 int64_t MostScratchBytes(const DeviceModel& device, bool products);
 
 int64_t BoxPoints(const te::Box& box);

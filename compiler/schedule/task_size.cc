@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kMinTaskVectors = 1024, kWorthSharingVectors = 16 * kMinTaskVectors;
 constexpr int64_t kWantedTasksPerUnit = 8, kMaxTasksPerUnit = 128;
-// Of a device whose model names no cache.
+// Sizes for a device whose model names no cache.
 constexpr int64_t kUnknownNearestBytes = 32 << 10, kUnknownPrivateBytes = 1 << 20;
 
 double Lanes(const DeviceModel& device) { return device.vector_bytes / 4.0; }

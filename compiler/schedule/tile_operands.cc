@@ -12,8 +12,8 @@ using te::Axis;
 using te::Index;
 using te::Scalar;
 
-// How far the addresses of masked lanes, those past a blocked tensor's extent, go beyond every address of real ones:
-// `address` with what does not move with the mask at zero.
+// How far the addresses of masked lanes (those past a blocked tensor's extent) go beyond every address of real lanes.
+// All axes of `address` that the mask does not use are taken as zero.
 int64_t Overshoot(const Index& address, const Index& mask_index, int64_t limit) {
   std::vector<Axis> axes;
   te::CollectAxes(mask_index, &axes);
@@ -39,7 +39,8 @@ int64_t Overshoot(const Index& address, const Index& mask_index, int64_t limit) 
   return masked - real;
 }
 
-// The load of `side` of an integer product when it is an 8-bit element, widened, and zero outside a border.
+// The load of one factor of an integer product if it is a widened 8-bit element, possibly zero outside a border; else
+// null.
 const te::ScalarNode* ByteLoad(const Scalar& side) {
   if (side->kind != te::ScalarKind::kCast || side->dtype != DType::kI32) return nullptr;
   const te::ScalarNode* node = side->args[0].get();
@@ -145,7 +146,8 @@ bool IsDotProduct(const Nest& nest, const Axis& lane, const Axis& row, const mov
 }
 
 Slide FindSlide(const Nest& nest, const Axis& lane, const Axis& row) {
-  // Taps whose values stay in registers, at most; of fewer than three, or rows that share little, nothing is saved.
+  // The most taps whose values stay in registers; with fewer than kLeastTaps, or rows that share little, nothing is
+  // saved.
   constexpr int64_t kMostTaps = 9, kLeastTaps = 3;
   const auto inside = [](const Scalar& s) { return s->kind == te::ScalarKind::kIf ? s->args[0] : s; };
   const Scalar body = inside(nest.body[0]);
@@ -182,7 +184,7 @@ bool MaskedLanesReadPast(const Nest& nest, const movement::Kernel& kernel) {
     for (const Scalar& s : *scalars) {
       te::Visit(s, [&](const te::ScalarNode& node) {
         if (past || node.kind != te::ScalarKind::kLoad) return;
-        // A constant of the body that moves with the lanes is packed, with zeros there.
+        // A constant in the body that moves with the lanes is packed, with zeros for masked lanes.
         if (scalars == &nest.body && kernel.buffers[node.tensor].is_constant) return;
         past = Overshoot(node.indices[0], nest.mask_index, nest.mask_limit) >= kSlackElements;
       });

@@ -9,9 +9,9 @@
 namespace fusion {
 namespace {
 
-// Tile shapes this close in time are told apart by their loads.
+// Tile shapes whose times differ by no more than this factor are ordered by their loads.
 constexpr double kTie = 1.01;
-// A shape that the port model puts this far behind the best is not worth a measurement.
+// A shape that the port model estimates slower than the best by more than this factor is not worth a measurement.
 constexpr double kWorthTrying = 1.25;
 constexpr size_t kMostShapes = 12;
 
@@ -25,7 +25,8 @@ std::vector<TileShape> RankTileShapes(int64_t rows, int64_t vectors, bool has_br
   double least = std::numeric_limits<double>::infinity();
   for (int v = 1; v <= std::min<int64_t>(vectors, 8); ++v) {
     for (int r = 1; r <= std::min<int64_t>(rows, 28); ++r) {
-      // One row of shared vectors, one broadcast, one spare so that the compiler's scheduling cannot spill.
+      // Registers also hold one row of shared vectors, one broadcast, and a spare so that the compiler's scheduling
+      // cannot spill.
       if (r * v + (has_shared ? v : 0) + 2 > registers && r * v > 1) continue;
       const int64_t full = rows / r, rest = rows % r;
       const double per_column = static_cast<double>(full) * cycles(r, v) + (rest > 0 ? cycles(rest, v) : 0);
@@ -34,7 +35,7 @@ std::vector<TileShape> RankTileShapes(int64_t rows, int64_t vectors, bool has_br
       least = std::min(least, shapes.back().cycles_per_step);
     }
   }
-  // Many shapes keep the FMA ports busy on paper; among them, the one that loads least has the most slack for the rest.
+  // Many shapes keep the FMA ports busy on paper; the one of them that loads least has the most slack for the rest.
   TileShape best;
   double best_reuse = -1;
   for (const TileShape& shape : shapes) {
@@ -56,9 +57,9 @@ std::vector<TileShape> RankTileShapes(int64_t rows, int64_t vectors, bool has_br
 
 std::vector<TileShape> RankSlidingShapes(int64_t rows, int64_t taps, int64_t row_stride, int64_t tap_stride,
                                          bool weighted, const DeviceModel& device) {
-  // A vector that crosses lines is two loads, of which there are two a cycle.
+  // A vector that crosses lines takes two loads, and there are two loads a cycle.
   constexpr double kLoadCycles = 1;
-  constexpr double kLatency = 5;  // of a step, which waits for the one before
+  constexpr double kLatency = 5;  // of a step, which waits for the step before
   const auto cycles = [&](int64_t r) {
     std::set<int64_t> places;
     for (int64_t row = 0; row < r; ++row) {
@@ -74,7 +75,7 @@ std::vector<TileShape> RankSlidingShapes(int64_t rows, int64_t taps, int64_t row
     const int64_t full = rows / r, rest = rows % r;
     shapes.push_back({static_cast<int>(r), 1, static_cast<double>(full) * cycles(r) + (rest > 0 ? cycles(rest) : 0)});
   }
-  // The larger of equal shapes loads less.
+  // Of two equally fast shapes the larger one loads less.
   std::stable_sort(shapes.begin(), shapes.end(), [](const TileShape& a, const TileShape& b) {
     return a.cycles_per_step != b.cycles_per_step ? a.cycles_per_step < b.cycles_per_step : a.rows > b.rows;
   });

@@ -12,15 +12,15 @@
 namespace fusion {
 namespace {
 
-// Lanes of a vector that a row uses, one of so many at least, where its rest is a vector.
+// A row whose rest becomes a vector uses at least one in so many of its lanes.
 constexpr int64_t kLeastOfRest = 4;
-// Work-items that fold a row together, at least.
+// The least work-items that reduce a row together.
 constexpr int kItemsOfARow = 32;
 
-// Vectors of a row, at least, for which lanes are worth what it costs to choose among what they found.
+// The least vectors of a row for which lanes are worth the final choice among their results.
 constexpr int64_t kLeastVectors = 2;
 
-// Elements that call functions of the library, at least, for which one vector is worth it.
+// The least elements, with calls of library functions, for which a single vector is worthwhile.
 constexpr int64_t kLeastOfAVector = 3;
 
 }  // namespace
@@ -35,7 +35,7 @@ struct Loads {
   int contiguous = 0, stepped = 0, strided = 0;
 };
 
-// The values of `scalars` along `axis` all have a vector form. Adds the loads that move with it.
+// Do all values of `scalars` have a vector form along `axis`? Adds the loads that move with it.
 bool Vectorizable(const std::vector<Scalar>& scalars, const Axis& axis, int64_t lanes, Loads* loads) {
   bool vectorizable = true;
   for (const Scalar& s : scalars) {
@@ -48,7 +48,8 @@ bool Vectorizable(const std::vector<Scalar>& scalars, const Axis& axis, int64_t 
   return vectorizable;
 }
 
-// Folds settle borders and strides in a copy of the operand.
+// The same for a reduction, which refuses stepped loads: it settles borders and strides in a copy of the operand
+// (CopyWindows).
 bool FoldsInVectors(const std::vector<Scalar>& scalars, const Axis& axis, int64_t lanes, int* contiguous_loads) {
   Loads loads;
   const bool vectorizable = Vectorizable(scalars, axis, lanes, &loads);
@@ -56,7 +57,8 @@ bool FoldsInVectors(const std::vector<Scalar>& scalars, const Axis& axis, int64_
   return vectorizable && loads.stepped == 0;
 }
 
-// Lanes that each load an element from elsewhere (a linear Resize) pay where arithmetic is left to share.
+// Is gathering worthwhile, where each lane loads an element from elsewhere (a linear Resize)? It is where the lanes
+// share more arithmetic than there are gathered loads.
 bool WorthGathering(const std::vector<Scalar>& scalars, const Axis& axis, int64_t lanes) {
   int gathered = 0, operations = 0;
   for (const Scalar& s : scalars) {
@@ -68,7 +70,7 @@ bool WorthGathering(const std::vector<Scalar>& scalars, const Axis& axis, int64_
   return operations > gathered;
 }
 
-// Elements for which a vector is worth it, though most of it be empty.
+// The least elements for which a vector is worthwhile, even if most of it is empty.
 int64_t LeastExtent(const std::vector<Scalar>& scalars, const DeviceModel& device) {
   const int64_t lanes = device.vector_bytes / 4;
   if (device.task_lanes > 1 || !movement::CallsLibrary(scalars)) return lanes / 2;
@@ -93,7 +95,7 @@ void VectorizeMap(const DeviceModel& device, movement::Step* step) {
   const Axis axis = step->loops.back().axis;
   Loads loads;
   if (!StoredAlong(*step, axis, lanes)) return;
-  // Work-items of a group are lanes themselves; lanes of a block past the last channel have no element to step to.
+  // Work-items of a work-group are lanes themselves, and masked lanes of a layout block have no element to step to.
   const bool steps = device.task_lanes == 1 && step->lane_limit < 0;
   const bool in_vectors = Vectorizable(step->body, axis, lanes, &loads) && (loads.stepped == 0 || steps);
   const auto take_vectors = [&] {
@@ -117,7 +119,7 @@ void VectorizeMap(const DeviceModel& device, movement::Step* step) {
     return;
   }
   if (in_vectors) return take_vectors();
-  // Lanes of a block past the last channel have no element to find.
+  // Masked lanes of a layout block have no element to gather.
   if (step->lane_limit < 0 && axis.extent >= lanes && WorthGathering(step->body, axis, lanes)) {
     step->strategy = movement::Strategy::kMapVec;
     step->vec_axis = axis.id;
@@ -130,7 +132,7 @@ bool PrefixStep(const Nest& nest, const DeviceModel& device, movement::Step* ste
   if (!prefix || nest.limits.count(prefix->axis)) return false;
   *step = PlainStep(nest);
   step->strategy = movement::Strategy::kPrefix;
-  // Its loop is the innermost, so that a grid is taken out of the others.
+  // The loop along which values are passed on goes innermost, so that the grid takes the others.
   const auto along = std::find_if(step->loops.begin(), step->loops.end(),
                                   [&](const movement::Loop& loop) { return loop.axis.id == prefix->axis; });
   std::rotate(along, along + 1, step->loops.end());
@@ -186,7 +188,7 @@ movement::Step StepOf(const Nest& nest, const DeviceModel& device) {
   }
   if (fold.kind == te::FoldKind::kGeneral || !fold.pred.empty() || fold.axes.empty()) return step;
   if (fold.acc != DType::kF32 && fold.acc != DType::kI32) return step;
-  // Along the fold's contiguous axis.
+  // Reduces along the contiguous reduction axis.
   const Axis& inner = fold.axes.back();
   const int64_t least = movement::CallsLibrary(nest.body) ? LeastExtent(nest.body, device) : lanes;
   if (inner.extent >= least && FoldsInVectors(nest.body, inner, lanes, &contiguous) && contiguous > 0) {
@@ -194,7 +196,7 @@ movement::Step StepOf(const Nest& nest, const DeviceModel& device) {
     step.vec_axis = inner.id;
     return step;
   }
-  // Along the innermost spatial axis, one vector of folds at a time.
+  // Reduces along the innermost spatial axis, one vector of results at a time.
   if (!nest.axes.empty() && nest.axes.back().extent % lanes == 0 && !nest.limits.count(nest.axes.back().id)) {
     const Axis& axis = nest.axes.back();
     int unused = 0;
@@ -204,7 +206,7 @@ movement::Step StepOf(const Nest& nest, const DeviceModel& device) {
         HasTileForm(nest.body[0])) {
       step.strategy = movement::Strategy::kTile;
       step.tile.lane_axis = axis.id;
-      // The printer wants lanes of one vector: the loop strides by vectors itself (tile.lane_axis may be longer).
+      // The loop strides by vectors itself, so tile.lane_axis may be longer than one vector.
     }
   }
   return step;
@@ -215,14 +217,14 @@ void MoveLoopsToGrid(movement::Step* step, double cost_per_point, const DeviceMo
   double cost = cost_per_point;
   for (const movement::Loop& loop : step->loops) cost *= static_cast<double>(loop.axis.extent);
   const int64_t own = std::clamp<int64_t>(static_cast<int64_t>(cost / MinTaskCost(device)), 1, MaxTasks(device));
-  // One task keeps to one thread; one for each unit is cut least.
+  // Alternatives: a single task, which keeps to one thread, and one task for each unit, which is cut least.
   std::vector<int64_t> counts = {own};
   for (const int64_t other : {int64_t{1}, Units(device), own / 4, 4 * own}) {
     if (other >= 1 && std::find(counts.begin(), counts.end(), other) == counts.end()) counts.push_back(other);
   }
   const int64_t wanted = counts[choices->Pick("tasks", static_cast<int>(counts.size()), ChoiceKind::kSharing)];
   int64_t tasks = 1;
-  // The innermost loop stays, for the vectors, unless it is the only one.
+  // The innermost loop stays for the vectors, unless it is the only one.
   const auto across = [&] { return step->across_axis >= 0 && step->loops.front().axis.id == step->across_axis; };
   while (step->loops.size() > 1 && tasks < wanted && !across()) {
     const Axis axis = step->loops.front().axis;
@@ -233,7 +235,7 @@ void MoveLoopsToGrid(movement::Step* step, double cost_per_point, const DeviceMo
   if (tasks >= wanted || (step->loops.size() != 1 && !across())) return;
   const Axis whole = step->loops[0].axis;
   const int64_t parts = std::min<int64_t>((wanted + tasks - 1) / tasks, whole.extent);
-  // Chunks of whole cache lines, whatever the element; rows that a group folds are lines of their own.
+  // Chunks are whole cache lines, whatever the element type. Rows that a work-group reduces are lines of their own.
   const bool lanes_of_tile = step->tile.lane_axis == whole.id;
   int64_t together = step->fold && device.task_lanes > 1 ? std::max(1, device.task_lanes / kItemsOfARow) : 64;
   if (lanes_of_tile) together = std::max<int64_t>(together, device.vector_bytes / 4);  // a tile's vectors stay whole

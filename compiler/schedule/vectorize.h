@@ -1,5 +1,5 @@
-// Chooses how one nest inside a task runs: vectors along the innermost axis, a fold along its contiguous axis, or plain
-// loops.
+// Chooses how one nest inside a task runs: in vectors along the innermost axis, as a reduction along its contiguous
+// axis, or in plain loops.
 #ifndef FUSION_COMPILER_SCHEDULE_VECTORIZE_H_
 #define FUSION_COMPILER_SCHEDULE_VECTORIZE_H_
 
@@ -13,20 +13,20 @@ namespace fusion {
 // All of the nest's axes become plain loops of the step.
 movement::Step PlainStep(const Nest& nest);
 
-// The same, in vectors where that is possible.
+// Returns the same step, in vectors where that is possible.
 movement::Step StepOf(const Nest& nest, const DeviceModel& device);
 
-// A fold of what is before each element (movement/prefix_fold.h), in one pass; false, and nothing has changed: it is
-// none.
+// Sets `step` to a prefix reduction (over what is before each element, movement/prefix_fold.h) in one pass. Returns
+// false, and changes nothing, where the nest is none.
 bool PrefixStep(const Nest& nest, const DeviceModel& device, movement::Step* step);
 
-// Chooses the strategy of a step without a fold: vectors along the innermost loop, blocks transposed in registers, or
-// plain loops.
+// Chooses the strategy of a step without a reduction: vectors along the innermost loop, tiles transposed in registers,
+// or plain loops.
 void VectorizeMap(const DeviceModel& device, movement::Step* step);
 
-// A grid for a nest that is a kernel alone: outer axes (or chunks of the only axis) are moved out of `step`'s loops
-// into the grid until there are tasks enough and each is worth a call. How many are enough is a choice, and with it how
-// many threads take part.
+// Makes a grid for a nest that is a kernel alone: moves outer axes (or chunks of the only axis) out of `step`'s loops
+// into the grid until there are enough tasks and each is worth a call. How many are enough is a choice ("tasks"), and
+// so is, thereby, how many threads take part.
 void MoveLoopsToGrid(movement::Step* step, double cost_per_point, const DeviceModel& device, AxisSource* axes,
                      ChoiceLog* choices, std::vector<te::Axis>* grid);
 

@@ -5,7 +5,8 @@
 namespace fusion {
 namespace {
 
-// A grid is taken out of the loops of a step whose only loop holds its lanes: the lanes follow, in whole vectors.
+// The only loop of the step holds its lanes: when a grid is taken out of it, the lanes go with the remaining loop, in
+// whole vectors.
 TEST(MoveLoopsToGrid, LanesOfATileAreOfTheLoopThatIsLeft) {
   for (const int task_lanes : {1, 64}) {
     DeviceModel device;
