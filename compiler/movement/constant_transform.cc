@@ -7,9 +7,9 @@
 namespace fusion::movement {
 namespace {
 
-// Blocks that are transformed beside each other, element by element, so that the innermost loop is of vectors.
+// The most parts that are transformed together, element by element, so that the innermost loop runs in vectors.
 constexpr int64_t kMostBeside = 64;
-// Elements that are at work at a time: they stay in the first caches.
+// Elements in use at a time: so many stay in the first caches.
 constexpr int64_t kElementsAtWork = 16 << 10;
 
 int64_t Product(const Shape& shape, size_t begin, size_t end) {
@@ -52,7 +52,7 @@ void TransformRange(const ConstantTransform& transform, const Tensor& source, in
     largest = std::max(largest, NumElements(shape));
   }
   const int64_t beside = std::clamp<int64_t>(kElementsAtWork / std::max<int64_t>(largest, 1), 1, kMostBeside);
-  // [element of a block][block]
+  // Indexed [element of a part][part].
   std::vector<float> now(largest * beside), next(largest * beside);
   std::vector<double> sums(beside);
   for (int64_t b = begin; b < end; b += beside) {

@@ -12,8 +12,8 @@ struct Stride {
   int64_t step = 0, count = 0;
 };
 
-// A loop that its limit, `total - length * outer`, cuts short in the last round of another one: the two are one of
-// `total` steps.
+// Joins a loop with the loop `outer` around it, in whose last iteration its limit, `total - length * outer`, cuts it
+// short: together they make `total` steps. Returns false where the limit has another form.
 bool JoinLimited(const Loop& loop, std::vector<Stride>* strides) {
   const auto of = [&](int axis) {
     return std::find_if(strides->begin(), strides->end(), [&](const Stride& s) { return s.axis == axis; });
@@ -30,9 +30,9 @@ bool JoinLimited(const Loop& loop, std::vector<Stride>* strides) {
   return true;
 }
 
-using Ranges = std::map<int, std::pair<int64_t, int64_t>>;  // by axis: from, to
+using Ranges = std::map<int, std::pair<int64_t, int64_t>>;  // by axis: [from, to)
 
-// Addresses, each visited once and without a gap between them.
+// Addresses that are visited once each, without a gap between them.
 struct Visited {
   int64_t first = 0, count = 0;
 };
@@ -57,7 +57,7 @@ std::optional<Visited> VisitedBy(const te::Index& address, const Step& step, con
   return visited;
 }
 
-// Those of the body in these ranges, branch by branch.
+// Adds the runs that the body copies in these ranges, branch by branch.
 bool AddRuns(const Kernel& kernel, const Step& step, const te::Scalar& body, const Ranges& ranges,
              std::vector<CopyRun>* runs) {
   if (body->kind == te::ScalarKind::kIf) {

@@ -1,5 +1,5 @@
-// Kernels that do nothing but copy: parts of a Concat that are runs of its result, a Slice that is a run of its
-// operand, a Reshape that is alone.
+// Recognises kernels that do nothing but copy runs of elements: the parts of a Concat that are runs of its result, a
+// Slice that is a run of its operand, a Reshape alone.
 #ifndef FUSION_COMPILER_MOVEMENT_COPY_RUNS_H_
 #define FUSION_COMPILER_MOVEMENT_COPY_RUNS_H_
 
@@ -11,13 +11,13 @@
 
 namespace fusion::movement {
 
-// Elements [from, from + elements) of buffer `source` become [to, to + elements) of `target`, in order.
+// Elements [from, from + elements) of buffer `source` are copied to [to, to + elements) of `target`, in order.
 struct CopyRun {
   int source = -1, target = -1;
   int64_t from = 0, to = 0, elements = 0;
 };
 
-// What the steps copy, in any order; nullopt where one does anything else.
+// Returns the runs that the steps copy, in any order; nullopt where a step does anything else.
 std::optional<std::vector<CopyRun>> CopyRunsOf(const Kernel& kernel);
 
 }  // namespace fusion::movement

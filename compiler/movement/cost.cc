@@ -13,14 +13,15 @@
 namespace fusion::movement {
 namespace {
 
-// Plain loops run about this many times slower than vectors (lanes, and no unrolling).
+// A plain loop takes this many times `lanes` as long as vectors do (the model's ratio also stands for missing
+// unrolling).
 constexpr double kScalarPenalty = 0.8;
-// Scalar operations of a routine an input element: comparisons of a sort, with their branches.
+// Scalar operations of a routine for each input element: comparisons of a sort, with their branches.
 constexpr double kRoutineOps = 20;
-// Of a block transposed in registers, an element: a shuffle in each of log2(lanes) rounds, half as many a cycle as
-// FMAs.
+// Operations for each element of a tile transposed in registers: a shuffle in each of log2(lanes) rounds, of which a
+// cycle executes half as many as FMAs.
 constexpr double kShuffleOps = 2;
-// Against an FMA: a load from the memory of a group, and bringing an element there.
+// Costs relative to an FMA: a load from shared memory, and the copy of an element to it.
 constexpr double kSharedLoadOps = 0.5, kStagedOps = 6;
 
 double Product(const std::vector<te::Axis>& axes) {
@@ -29,7 +30,8 @@ double Product(const std::vector<te::Axis>& axes) {
   return product;
 }
 
-// Of a tile's fold step, over that of its FMAs alone: what its shape and the remainders of its loops lose.
+// How many times longer a tile's reduction step takes than its FMAs alone: the loss through its shape and the
+// remainders of its loops.
 double TileSlowdown(const Step& step) {
   const RegisterTile& tile = step.tile;
   int64_t rows = 1, vectors = 1;
@@ -55,7 +57,7 @@ double TileSlowdown(const Step& step) {
   return std::max(1.0, 2 * cycles / static_cast<double>(rows * vectors));
 }
 
-// How often a loop runs in the mean: the last block of an axis may cut it short.
+// The mean number of iterations of a loop, which the last tile of an axis may cut short.
 double MeanTrips(const Loop& loop) {
   const auto most = static_cast<double>(loop.axis.extent);
   if (!loop.limit || loop.limit->parts().size() != 1) return most;
@@ -75,20 +77,20 @@ double Trips(const std::vector<Loop>& loops) {
   return trips;
 }
 
-// Tiles of a group that have `spatial` results together.
+// The number of a work-group's tiles that have `spatial` results together.
 double TilesOf(const Step& step, double spatial) {
   const size_t n = step.loops.size();
   return spatial / (MeanTrips(step.loops[n - 2]) * MeanTrips(step.loops[n - 1]));
 }
 
-// Of a product in a group's tile: loads from the group's memory, each for as many products as its value has.
+// Loads from shared memory for each product of a threadgroup tile: each loaded value serves several products.
 double GroupTileLoads(const Step& step, DType dtype) {
   const GroupTile& tile = step.group;
   const double words = DTypeBytes(dtype) / 4.0;
   return words * kSharedLoadOps * (1.0 / (tile.rows * tile.product.rows) + 1.0 / (tile.columns * tile.product.columns));
 }
 
-// Of the operands' elements in the group's memory.
+// The type of the operands' elements in shared memory.
 DType SliceType(const Step& step, const Kernel& kernel) {
   if (step.staging.empty()) return DType::kF32;
   return kernel.buffers[step.staging[0].stores[0].buffer].dtype;
@@ -104,7 +106,7 @@ struct Work {
   double ops = 0, special = 0, loads = 0;
 };
 
-// `guards_cost`: of a tile they are settled outside the products.
+// `guards_cost`: false for a register tile, which settles border tests outside the products.
 Work ScalarWork(const te::Scalar& s, bool guards_cost) {
   Work work;
   te::Visit(s, [&](const te::ScalarNode& node) {
@@ -119,7 +121,7 @@ Work ScalarWork(const te::Scalar& s, bool guards_cost) {
   return work;
 }
 
-// Loads whose lanes each find their own element.
+// The number of loads whose lanes each fetch an element of their own.
 double GatheredLoads(const Step& step, double lanes) {
   if (step.strategy != Strategy::kMapVec || step.loops.empty() || step.loops.back().axis.id != step.vec_axis) return 0;
   double loads = 0;
@@ -129,8 +131,8 @@ double GatheredLoads(const Step& step, double lanes) {
   return loads;
 }
 
-// Operands that no axis of the grid moves: every task reads all of each, or as much of it as it has loads, where values
-// say which elements. From the level of memory that holds them.
+// Time to read operands that no grid axis moves: every task reads all of such an operand, or as many elements as it has
+// loads, where values decide which. They come from the level of memory that holds the operand.
 double RereadSeconds(const Kernel& kernel, const Phase& phase, const DeviceModel& device) {
   std::map<int, double> elements;
   for (const Step& step : phase.steps) {
@@ -153,7 +155,7 @@ double RereadSeconds(const Kernel& kernel, const Phase& phase, const DeviceModel
   return seconds;
 }
 
-// Scratch that the core's own caches do not hold is written and read again through the next level.
+// Time to write scratch that the core's own caches do not hold, and to read it again, through the next level.
 double ScratchSeconds(const Kernel& kernel, const Phase& phase, const DeviceModel& device) {
   double bytes = 0;
   for (const Step& step : phase.steps) {
@@ -166,15 +168,15 @@ double ScratchSeconds(const Kernel& kernel, const Phase& phase, const DeviceMode
          device.CopyBandwidth(static_cast<double>(kernel.scratch_bytes));
 }
 
-// At the device's peak: how a library multiplies nobody knows before it is measured, and what would be too slow by a
-// guess would not be tried.
+// The time at the device's peak. Nobody knows how fast a library multiplies before it is measured, and a guess that is
+// too slow would keep it from being tried.
 double LibrarySeconds(const LibraryCall& call, const Kernel& kernel, const DeviceModel& device, int threads) {
   const MatrixProduct* fragments = FindMatrixProduct(device, kernel.buffers[OperandOf(call)].dtype);
   const double rate = std::max(device.fma_f32_flops_per_s, fragments != nullptr ? fragments->flops_per_s : 0.0);
   return 2 * MultiplicationsOf(call) / rate / std::max(1, std::min(threads, device.parallel_units));
 }
 
-// Each buffer that is no scratch once, stores twice where a line is read before it is written.
+// Bytes of each buffer except scratch once, and of stores twice where a line is read before it is written.
 double TrafficBytes(const Kernel& kernel, const std::set<int>& read, const std::set<int>& written,
                     const DeviceModel& device) {
   double traffic = 0;
@@ -196,14 +198,14 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
   const double fma_per_s = device.fma_f32_flops_per_s / 2;
   double footprint = 0;
   for (const Buffer& buffer : kernel.buffers) footprint += static_cast<double>(SizeBytes(buffer));
-  // Cold buffers: a kernel's operands come from outside the private caches.
+  // Buffers are taken as cold: a kernel's operands come from outside the private caches.
   const double bandwidth = device.CopyBandwidth(4 * footprint);
   std::set<int> all_read, all_written;
   double seconds = 0, waiting = device.launch_s;
   for (const Phase& phase : kernel.phases) {
     std::set<int> read, written;
     const auto finish = [&](double compute) {
-      // Memory is busy while units compute; nothing is while they wait for each other.
+      // Memory works while units compute; neither works while units wait for each other.
       seconds += std::max(compute, TrafficBytes(kernel, read, written, device) / bandwidth);
       all_read.insert(read.begin(), read.end());
       all_written.insert(written.begin(), written.end());
@@ -234,7 +236,7 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
         then.ops += w.ops;
         then.special += w.special;
       }
-      // A product accumulated is one FMA.
+      // One accumulated product is one FMA.
       double body_ops = step.fold ? std::max(1.0, body.ops) : std::max(0.5, body.ops);
       if (step.tile.dot_axis >= 0) body_ops = 1.0 / kDotLength;
       if (step.strategy == Strategy::kGroupTile) {
@@ -251,12 +253,12 @@ KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int thr
         ops += spatial * kScatterCycles * 2 * lanes;
       }
       if (step.strategy == Strategy::kTranspose) ops += spatial * kShuffleOps * std::log2(lanes);
-      // Work-items in step are the lanes, whatever each does.
+      // Work-items that run in step are the lanes, whatever each of them does.
       const bool plain =
           step.strategy == Strategy::kScalar || (step.strategy == Strategy::kPrefix && step.vec_axis < 0);
       const bool one_lane = plain && device.task_lanes == 1;
       if (one_lane) ops *= lanes * kScalarPenalty;
-      // Outside the register tile every load is an instruction of its own beside the arithmetic.
+      // Outside the register tile every load is an instruction beside the arithmetic.
       if (step.strategy == Strategy::kGroupTile) {
         ops += points * GroupTileLoads(step, SliceType(step, kernel));
       } else if (step.strategy != Strategy::kTile) {

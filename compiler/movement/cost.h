@@ -1,7 +1,14 @@
 // The performance model: reads a movement graph and a device model, nothing else (PowerFusion §5.2, FusionStitching Eq.
-// 1). Per phase, the larger of arithmetic time and the time of the slowest memory level, in waves over the parallel
-// units, plus barriers and the launch. Caches are not scopes: an access is served by the smallest level of which the
-// bytes between two of its uses fill at most three quarters; a store to a line not yet cached counts twice.
+// 1).
+// - A phase takes the longer of its computation and its memory traffic.
+// - Computation comes in waves of tasks over the parallel units. It includes reading again what every task reads, and
+//   scratch that the core's own caches do not hold.
+// - Traffic counts each buffer but scratch once, and a stored one twice where a store reads its line first, at the
+//   bandwidth of the memory that holds four times all buffers.
+// - Launches and barriers are added.
+//
+// Caches are not scopes: an access is served by the nearest memory that holds the bytes in question in three quarters
+// of its size (DeviceModel::CopyBandwidth).
 #ifndef FUSION_COMPILER_MOVEMENT_COST_H_
 #define FUSION_COMPILER_MOVEMENT_COST_H_
 
@@ -12,7 +19,7 @@ namespace fusion::movement {
 
 struct KernelCost {
   double fma = 0;               // FMA-equivalents, all tasks
-  double special = 0;           // of which beyond plain arithmetic
+  double special = 0;           // the part of the work beyond plain arithmetic
   double compulsory_bytes = 0;  // each kernel-scope buffer element touched once (stores twice where allocated on write)
   double latency_ns = 0;
 };

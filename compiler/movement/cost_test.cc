@@ -1,4 +1,5 @@
-// The model against times measured on one 2.5 GHz AVX-512 core (160 GFLOP/s, L2 1 MB at 70 GB/s, L3 at 24, DRAM at 10).
+// Compares the model with times measured on one 2.5 GHz AVX-512 core (160 GFLOP/s; L2 1 MB at 70 GB/s, L3 at 24, DRAM
+// at 10).
 #include "compiler/movement/cost.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +44,7 @@ TEST(EstimateCost, MatrixProduct) {
   ExpectWithin2(cost.latency_ns, 999);
 }
 
-// 197 rows are no multiple of what a task takes: the last one has fewer.
+// 197 is no multiple of a task's rows, so the last task has fewer.
 TEST(EstimateCost, ShortTasksCostLess) {
   const auto fma = [](int64_t rows) {
     const std::string m = std::to_string(rows);
@@ -89,7 +90,7 @@ TEST(EstimateCost, MoreThreadsAreNeverSlower) {
   DeviceModel device = MeasuredCore();
   device.parallel_units = 4;
   EXPECT_LE(EstimateCost(block->kernel, device, 4).latency_ns, EstimateCost(block->kernel, device, 1).latency_ns);
-  // Threads that the device does not have do not help.
+  // Threads beyond the device's own do not help.
   EXPECT_EQ(EstimateCost(block->kernel, device, 64).latency_ns, EstimateCost(block->kernel, device, 4).latency_ns);
 }
 

@@ -15,7 +15,7 @@ using te::ScalarKind;
 bool IsOp(const Scalar& s, Op op) { return s->kind == ScalarKind::kOp && s->op == op; }
 bool IsAcc(const Scalar& s, int acc) { return s->kind == ScalarKind::kAcc && s->acc == acc; }
 
-// No element is worse.
+// Is `s` a value than which no element is worse?
 bool IsWorst(const te::ScalarNode& s, bool max) {
   if (s.kind != ScalarKind::kImm) return false;
   if (IsFloat(s.dtype)) return std::isinf(s.fvalue) && (s.fvalue < 0) == max;
@@ -24,7 +24,7 @@ bool IsWorst(const te::ScalarNode& s, bool max) {
   return s.ivalue == (max ? -(int64_t{1} << (bits - 1)) : (int64_t{1} << (bits - 1)) - 1);
 }
 
-// x is NaN; where the first one counts, what is there is none yet.
+// Does `s` test that x is NaN and, where the first of equal elements wins, that the best so far is not NaN?
 bool IsNanRule(const Scalar& s, const Scalar& x, bool last) {
   const auto of_x = [&](const Scalar& test) { return IsOp(test, Op::kIsNan) && te::StructurallyEqual(test->args[0], x); };
   if (last) return of_x(s);

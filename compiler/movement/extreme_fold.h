@@ -1,9 +1,10 @@
-// General folds that keep the best element and where it was (the largest with its index), told from their expressions:
+// Recognises, by their expressions, general reductions that keep the best element and its position (the largest with
+// its index):
 //
 //   a0, a1 = -inf, 0  ->  select(x > a0 or NaN rule, x, a0), select(the same, k, a1)
 //
-// Lanes may fold parts of the axis for themselves: of what they found, the better element wins, of equal ones the first
-// or the last.
+// Each lane may reduce a part of the axis: of the lanes' elements the best one wins, and of equal ones the first or the
+// last.
 #ifndef FUSION_COMPILER_MOVEMENT_EXTREME_FOLD_H_
 #define FUSION_COMPILER_MOVEMENT_EXTREME_FOLD_H_
 
@@ -15,12 +16,12 @@
 namespace fusion::movement {
 
 struct ExtremeFold {
-  te::Scalar value;  // of an element; of floats NaN is better than every number
-  bool max = true;   // else the least
-  bool last = false;  // of equal elements; else the first
+  te::Scalar value;  // of an element; a float NaN is better than every number
+  bool max = true;   // false: the least element is best
+  bool last = false;  // of equal elements the last wins, else the first
 };
 
-// The form of a fold over one axis with lanes for its values; nullopt for every other fold.
+// The form of a reduction over one axis whose values can be in lanes; nullopt for every other reduction.
 std::optional<ExtremeFold> ExtremeFoldOf(const te::Fold& fold, const std::vector<te::Scalar>& body);
 
 }  // namespace fusion::movement

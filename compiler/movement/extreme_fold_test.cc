@@ -28,7 +28,7 @@ TEST(ExtremeFold, KnowsTheFirstAndTheLast) {
   EXPECT_TRUE(!fold->max && fold->last);
 }
 
-// Lanes that fold for themselves would give another result.
+// For these, lanes that reduce parts for themselves would give another result.
 TEST(ExtremeFold, LeavesOtherFoldsAlone) {
   const std::string x = "%0[i0, i1]", first = absl::StrCat("and(isnan(", x, "), not(isnan(acc0)))");
   EXPECT_FALSE(Of(absl::StrCat("gt(", x, ", acc0)"))) << "NaN is not taken";

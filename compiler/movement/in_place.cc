@@ -30,7 +30,8 @@ struct Stride {
   int64_t stride, extent;
 };
 
-// In order of stride, each steps over all that the smaller ones reach: distinct points have distinct sums.
+// Does each stride, in ascending order, exceed all that the smaller ones reach? Distinct points then have distinct
+// sums.
 bool Nested(std::vector<Stride> strides) {
   std::sort(strides.begin(), strides.end(), [](const Stride& a, const Stride& b) { return a.stride < b.stride; });
   int64_t reach = 0;
@@ -41,7 +42,7 @@ bool Nested(std::vector<Stride> strides) {
   return true;
 }
 
-// Distinct points of the loops have distinct addresses, as far as that shows in an affine address.
+// Do distinct points of the loops have distinct addresses? Only an affine address can show that.
 bool StoresOnce(const Phase& phase, const Step& step) {
   const te::Index& address = step.stores[0].address;
   std::vector<te::Axis> axes = phase.grid;
@@ -53,7 +54,7 @@ bool StoresOnce(const Phase& phase, const Step& step) {
     int64_t c = 0, t = 0;
     if (!address.AffineIn(axis.id, &c) || c <= 0) return false;
     if (step.store_limit >= 0 && step.store_limit_index.UsesAxis(axis.id)) {
-      // The axes of a row with a tail move as one, of which only the row's own elements are stored.
+      // The axes of a row with a tail act as one axis, of which only the row's own elements are stored.
       if (!step.store_limit_index.AffineIn(axis.id, &t) || t <= 0 || c % t != 0) return false;
       if (tail_stride.value_or(c / t) != c / t) return false;
       tail_stride = c / t;

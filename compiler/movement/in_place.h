@@ -1,5 +1,5 @@
-// In-place results: which argument a kernel may overwrite while it reads it. The printer, the memory plan and nobody
-// else decide by this one predicate.
+// In-place results: which argument may a kernel overwrite while it reads it? Only the printer and the memory plan
+// decide by this, and both use this one predicate.
 #ifndef FUSION_COMPILER_MOVEMENT_IN_PLACE_H_
 #define FUSION_COMPILER_MOVEMENT_IN_PLACE_H_
 
@@ -13,10 +13,13 @@ struct InPlacePair {
   int out = -1, in = -1;  // kernel-scope buffers
 };
 
-// Pairs for which the kernel computes the same whether or not `out` and `in` are the same memory: equal type and size;
-// `in` is read by one step only, which stores each element of `out` once, at the address from which it read `in`, and
-// after that. A residual added in a product's epilogue is the common case: one stream less. Whether the value in `in`
-// is needed afterwards is the caller's question. Buffers of a pair must not be declared __restrict.
+// Returns the pairs for which the kernel computes the same whether or not `out` and `in` are the same memory:
+// - Both have the same type and size.
+// - One step only reads `in`, and it stores each element of `out` once.
+// - It stores at the address from which it has read `in` before.
+//
+// A residual added in a product's epilogue is the common case: it saves one stream. Whether the value in `in` is needed
+// afterwards is the caller's question. Buffers of a pair must not be declared __restrict.
 std::vector<InPlacePair> InPlacePairs(const Kernel& kernel);
 
 }  // namespace fusion::movement

@@ -38,7 +38,7 @@ TEST(InPlace, NotWhereAnotherElementIsRead) {
 TEST(InPlace, NotWhereAnElementIsStoredTwice) {
   const te::Index overlapping = te::Index(kTask) * 15 + te::Index(kI);
   EXPECT_TRUE(InPlacePairs(Map(overlapping, overlapping, kTask, kI)).empty());
-  EXPECT_TRUE(InPlacePairs(Map(te::Index(kI), te::Index(kI), kTask, kI)).empty());  // by every task
+  EXPECT_TRUE(InPlacePairs(Map(te::Index(kI), te::Index(kI), kTask, kI)).empty());  // every task stores here
 }
 
 TEST(InPlace, NotAnotherTypeSizeOrAConstant) {

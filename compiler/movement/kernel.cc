@@ -86,7 +86,7 @@ class Printer {
   std::string lines_;
 };
 
-// The matrices follow from their shapes.
+// The shapes identify the matrices.
 std::string TransformText(const ConstantTransform& transform) {
   std::string text;
   for (const auto& [dimension, matrix] : transform.by_dimension) {
@@ -251,7 +251,7 @@ int Kernel::num_args() const {
 
 namespace {
 
-// The first and the last step, counted through the phases, that touches a buffer.
+// The first and the last step, counted through all phases, that touch a buffer.
 struct Lifetime {
   int first = std::numeric_limits<int>::max(), last = -1;
 };
@@ -265,7 +265,7 @@ std::vector<Lifetime> Lifetimes(const Kernel& kernel) {
   };
   for (const Phase& phase : kernel.phases) {
     for (const Step& step : phase.steps) {
-      // A step's staging runs again and again while it does.
+      // The staging of a step runs repeatedly while the step runs, so it has the step's number.
       for (const Step& staging : step.staging) VisitBuffers(staging, touch);
       VisitBuffers(step, touch);
       ++number;
@@ -274,7 +274,7 @@ std::vector<Lifetime> Lifetimes(const Kernel& kernel) {
   return lifetimes;
 }
 
-// One line of slack: whole-vector reads past the end, and pitches that are no multiple of 4096 bytes.
+// Adds one line of slack: whole-vector reads may pass the end, and pitches should be no multiple of 4096 bytes.
 int64_t ScratchBytes(const Buffer& buffer) {
   return (SizeBytes(buffer) + kAlignBytes - 1) / kAlignBytes * kAlignBytes + kAlignBytes;
 }
@@ -291,7 +291,7 @@ std::vector<int64_t> Kernel::scratch_offset_bytes() const {
   std::stable_sort(largest_first.begin(), largest_first.end(),
                    [&](size_t x, size_t y) { return ScratchBytes(buffers[x]) > ScratchBytes(buffers[y]); });
   for (const size_t b : largest_first) {
-    // First fit among those that live at the same time; what no step names lives always.
+    // First fit among the buffers that are alive at the same time; a buffer that no step names is always alive.
     const auto meet = [&](const Lifetime& x, const Lifetime& y) {
       return x.last < 0 || y.last < 0 || (x.first <= y.last && y.first <= x.last);
     };
@@ -359,7 +359,7 @@ bool IsAffine(const te::Index& x) {
   return true;
 }
 
-// Loads that happen at every point: not those in the arms of an `if`.
+// Visits loads that happen at every point, which excludes those in the branches of an `if`.
 void VisitUnconditional(const te::Scalar& s, const std::function<void(const te::ScalarNode&)>& f) {
   f(*s);
   if (s->kind == te::ScalarKind::kIf) return;
@@ -429,7 +429,7 @@ absl::Status Verify(const Kernel& kernel) {
   }
   std::set<int> written;
   for (size_t p = 0; p < kernel.phases.size(); ++p) {
-    // Scratch does not outlive a task.
+    // Scratch does not outlive its task.
     std::erase_if(written, [&](int b) { return kernel.buffers[b].scope == BufferScope::kBlock; });
     const auto check = [&](const Step& step, const std::vector<te::Axis>& around) -> absl::Status {
       std::set<int> axes;
@@ -476,13 +476,13 @@ absl::Status Verify(const Kernel& kernel) {
       }
       for (const te::Scalar& s : step.body) check_scalar(s, with_fold);
       for (const te::Scalar& s : step.then) check_scalar(s, axes);
-      // Where nothing cuts the loops short, affine addresses are exact.
+      // Affine addresses are exact where nothing cuts the loops short.
       bool whole = step.lane_limit < 0 && step.store_limit < 0 && (!step.fold || step.fold->pred.empty());
       for (const Loop& loop : step.loops) whole = whole && !loop.limit;
       auto check_bounds = [&](int buffer, const te::Index& address) {
         if (!whole || !IsAffine(address)) return;
         const te::Interval range = address.Range();
-        // A row's last group of four may reach into the slack; the other operand is zero there.
+        // The last group of four in a row may reach into the slack behind the buffer; the other operand is zero there.
         const int64_t slack = step.tile.dot_axis >= 0 ? kDotLength - 1 : 0;
         if (range.lo > range.hi || (range.lo >= 0 && range.hi < kernel.buffers[buffer].elements + slack)) return;
         bool empty = false;
@@ -497,7 +497,7 @@ absl::Status Verify(const Kernel& kernel) {
           return absl::InternalError(absl::StrCat("movement: step '", step.label, "' stores into no buffer"));
         }
         check_index(store.address, axes, "a store");
-        // A routine's addresses are where its tensors begin, also those without elements.
+        // A routine's addresses are where its tensors begin, even for tensors without elements.
         if (!step.routine) check_bounds(store.buffer, store.address);
         written.insert(store.buffer);
       }

@@ -1,7 +1,7 @@
 // The movement graph of one kernel (PowerFusion's GIR, §4-5): buffers with scopes, phases of independent tasks, and in
-// each task a list of steps. A step is one loop nest that loads slices, computes and stores; every address is an
-// explicit quasi-affine Index into a flat buffer, so bytes, operations and synchronisation can be counted here, and
-// every backend prints this and adds nothing that changes them.
+// each task a list of steps. A step is one loop nest that loads slices, computes and stores. Every address is an
+// explicit quasi-affine Index into a flat buffer, so that bytes, operations and synchronisation can be counted here.
+// Every backend prints this and adds nothing that changes them.
 //
 // A step's tensors are flat: a Load in its body has exactly one index, the element offset, and its `tensor` is a buffer
 // number of the kernel.
@@ -20,8 +20,10 @@
 
 namespace fusion::movement {
 
-// Where a buffer lives. kKernel: an argument (global memory). kDevice: global, but internal to the kernel, handed from
-// one phase to the next. kBlock: scratch of one task.
+// Where a buffer lives.
+// - kKernel: an argument (global memory).
+// - kDevice: global memory, but internal to the kernel and passed from one phase to the next.
+// - kBlock: scratch of one task.
 enum class BufferScope : uint8_t { kKernel, kDevice, kBlock };
 
 struct Buffer {
@@ -42,10 +44,10 @@ struct Pack {
   std::vector<te::Axis> axes;
   te::Index address;  // flat element offset in the plain source
   te::Pred pred;
-  ConstantTransform transform;  // of the source, first
+  ConstantTransform transform;  // applied to the source before packing
 };
 
-// A loop over an axis. `limit`: iterations at or past it are skipped (the last task of a grid that does not divide).
+// A loop over an axis. Iterations at or past `limit` are skipped (in the last task of a grid that does not divide).
 struct Loop {
   te::Axis axis;
   std::optional<te::Index> limit;
@@ -55,12 +57,13 @@ struct Loop {
 enum class Strategy : uint8_t {
   kScalar,     // plain loops, one element at a time
   kMapVec,     // map, innermost loop in vectors
-  kTranspose,  // the same where loads lie along another loop: blocks transposed in registers (transpose.h)
-  kRowFold,    // fold over a contiguous innermost fold axis: vector accumulators, one horizontal step
-  kPrefix,     // fold over what is before each element (prefix_fold.h), all of them in one pass
-  kTile,       // fold with a register tile: reg_axis × (vec_outer × lanes) accumulators, fold loops inside
-  kGroupTile,  // sum of products by a group of work-items, through slices of both operands in block scope
-  kLibrary,  // sum of products by a library of the target: alone in a phase without a grid, of which no text is printed
+  kTranspose,  // the same where loads lie along another loop: tiles transposed in registers (transpose.h)
+  kRowFold,    // reduction over a contiguous innermost reduction axis: vector accumulators, one horizontal step
+  kPrefix,     // reduction over what is before each element (prefix_fold.h), all of them in one pass
+  kTile,       // reduction with a register tile: row_axis × (outer_axis × lanes) accumulators, reduction loops inside
+  kGroupTile,  // sum of products by a work-group, through K-slices of both operands in block scope
+  kLibrary,  // sum of products by a library of the target: alone in a phase without a grid, and no text is printed for
+             // it
 };
 const char* StrategyName(Strategy strategy);
 
@@ -69,73 +72,78 @@ struct Store {
   te::Index address;
 };
 
-// Software prefetch of a packed operand that register tiles stream through: its panel is what one tile reads, one
-// contiguous run. Hints; numbers never depend on them.
+// Software prefetch of a packed operand that register tiles stream through. Its panel is the contiguous run that one
+// tile reads. These are hints; numbers never depend on them.
 struct Prefetch {
   int buffer = -1;
   int64_t ahead = 0;  // elements: each vector load brings the line this far ahead into the first-level cache; 0: none
   int64_t panel = 0;  // elements of a panel: the next one is brought into the second-level cache meanwhile; 0: none
-  int64_t tiles = 1;  // register tiles that read the same panel: each brings its share of the next
+  int64_t tiles = 1;  // number of the task's first register tile among them, over grid axes
   te::Index first;    // which of them the task's first one is, over grid axes
 };
 
-// Register tile of a kTile step (EXAMPLES of shapes: 8 rows × 3 vectors for a matrix product, 14 pixels × 2 vectors for
+// Register tile of a kTile step (examples of shapes: 8 rows × 3 vectors for a matrix product, 14 pixels × 2 vectors for
 // a convolution). One text serves products, convolutions, depthwise convolutions and pooling: a load that does not use
-// reg_axis is shared by its rows, one that does not use the lanes is broadcast.
+// row_axis is shared by the rows, and one that does not use the lanes is broadcast.
 struct RegisterTile {
   int lane_axis = -1;   // axis id, extent = lanes (one vector)
-  int outer_axis = -1;  // axis id of the vectors beside each other, -1: one
+  int outer_axis = -1;  // axis id of the adjacent vectors, -1: one vector
   int outer_count = 1;  // vectors
   int row_axis = -1;    // axis id of the rows, -1: one
   int row_count = 1;    // rows
-  int unroll = 1;       // of the innermost fold axis
-  // Fold axis along which a row reads what its neighbours read (a window's taps), -1: none. It is innermost and
+  int unroll = 1;       // of the innermost reduction axis
+  // Reduction axis along which a row reads what its neighbours read (a window's taps), -1: none. It is innermost and
   // unrolled completely; each vector of the operand that moves with the rows is loaded once for all of them.
   int slide_axis = -1;
   std::vector<Prefetch> prefetch;
-  // Fold axis of extent 4, innermost in both 8-bit operands of an i32 sum of products: a lane takes the four products
-  // of a step at once (vpdpbusd). -1: none.
+  // Reduction axis of extent 4, innermost in both 8-bit operands of an i32 sum of products: a lane takes the four
+  // products of a step at once (vpdpbusd). -1: none.
   int dot_axis = -1;
 };
 inline constexpr int64_t kDotLength = 4;
 
-// What is multiplied at once: by one work-item a product of two elements, or by several, together, one of fragments
-// (tensor cores), whose elements the backend spreads over them.
+// What is multiplied at once: one work-item multiplies two elements, or several work-items together multiply two
+// fragments (tensor cores), whose elements the backend distributes over them.
 struct FragmentProduct {
-  int rows = 1, columns = 1, depth = 1;  // of a fragment; depth along the slice
-  int work_items = 1;                    // that hold it together
-  // Its operands are read where they lie in the group's memory: slices are blocks of kBlockRows rows by kBlockBytes
-  // along the fold, those along the fold first.
+  int rows = 1, columns = 1, depth = 1;  // of a fragment; depth is along the K-slice
+  int work_items = 1;                    // that hold the fragment together
+  // The operands are read where they lie in shared memory. A K-slice then consists of layout blocks of kBlockRows rows
+  // by kBlockBytes along the reduction; blocks that are neighbours along the reduction come first.
   bool from_memory = false;
   static constexpr int kBlockRows = 8, kBlockBytes = 16;
   bool fragments() const { return work_items > 1; }
 };
 
-// A kGroupTile step: its last two loops are the results of a tile, those around them the task's tiles; its body is a
-// product of one operand that moves with the rows and one that moves with the columns. Work-item (i, j), or each team
-// of those that hold a fragment together, has the fragments of results i + r·item_rows along the rows and j +
-// c·item_columns along the columns in registers: neighbours store neighbours. For each iteration of the fold's axes but
-// the last the group runs the step's `staging`, if it has any; the last axis is the slice. With one buffer, staging has
-// a barrier on either side. With two, slices alternate between them by their number's parity, which is in the
-// addresses: a slice is brought in while the one before is multiplied, with one barrier between two slices.
+// A kGroupTile step (threadgroup tile). Its last two loops are the results of a tile, and the loops around them are the
+// task's tiles. Its body is a product of one operand that moves with the rows and one that moves with the columns.
+//
+// Work-item (i, j), or each team of work-items that hold a fragment together, has in registers the fragments of results
+// i + r·item_rows along the rows and j + c·item_columns along the columns, so that neighbours store neighbours.
+//
+// The last reduction axis is the K-slice. For each iteration of the other reduction axes the work-group runs the step's
+// `staging` (shared-memory copies), if it has any. With one buffer, staging has a barrier on either side. With two,
+// K-slices alternate between them by the parity of their number, which is in the addresses: one slice is copied while
+// the one before is multiplied, with one barrier between two slices.
 struct GroupTile {
   int row_axis = -1, column_axis = -1;  // axis ids of the loops
-  int item_rows = 1, item_columns = 1;  // work-items or teams along each; their product is the group's
-  int rows = 1, columns = 1;            // fragments of each of them along each
+  int item_rows = 1, item_columns = 1;  // work-items or teams along each; their product is the work-group's number of
+                                        // them
+  int rows = 1, columns = 1;            // fragments of each work-item or team along each
   FragmentProduct product;
-  int buffers = 1;  // slices of an operand in block scope: 1 or 2
+  int buffers = 1;  // K-slices of an operand in block scope: 1 or 2
 };
 
-// Software prefetch of what is read next: while a step computes on the vectors that it loads of `buffers`, those
-// `distance` further along `axis` are brought into the first-level cache: of the next task, along the grid's innermost
-// axis, or of the same loop. Hints.
+// Software prefetch of what is read next. While a step computes on vectors of `buffers`, those `distance` further along
+// `axis` are brought into the first-level cache: vectors of the next task, along the grid's innermost axis, or of the
+// same loop. These are hints.
 struct ReadNext {
   int axis = -1;  // -1: none
   int64_t distance = 1;
   std::vector<int> buffers;
 };
 
-// A routine (compiler/te/routine.h) instead of a loop nest: its tasks are the phase's, its outputs the step's stores.
+// A routine (compiler/te/routine.h) instead of a loop nest: its tasks are the phase's, and its outputs the step's
+// stores.
 struct RoutineCall {
   std::string name;
   DType element = DType::kF32;  // of the first input
@@ -144,7 +152,7 @@ struct RoutineCall {
 };
 
 struct Step {
-  std::string label;  // te output it computes, for people
+  std::string label;  // name of the te output that it computes, for people
   std::optional<RoutineCall> routine;
   std::vector<Loop> loops;       // spatial, outermost first; the grid's axes are not among them
   std::optional<te::Fold> fold;  // axes outermost first
@@ -153,25 +161,25 @@ struct Step {
   std::vector<Store> stores;     // one per output
   std::vector<DType> store_types;
   Strategy strategy = Strategy::kScalar;
-  int vec_axis = -1;         // kMapVec, kTranspose: the innermost loop's axis id; kRowFold: the innermost fold axis id;
-                             // kPrefix: the loop in vectors, -1: none
+  int vec_axis = -1;         // kMapVec, kTranspose: the innermost loop's axis id; kRowFold: the innermost reduction
+                             // axis id; kPrefix: the loop in vectors, -1: none
   int across_axis = -1;      // kTranspose: the loop along which the loads lie
-  bool past_caches = false;  // kTranspose, kMapVec: whole lines are written without being read or kept first
+  bool past_caches = false;  // kTranspose, kMapVec: streaming stores write whole lines without reading or keeping them
   RegisterTile tile;         // kTile
   GroupTile group;           // kGroupTile
-  // kMapVec: the rest of a row, shorter than a vector, is one too, of which the row's elements alone are stored. All
-  // that moves with the lanes are such loads as may leave elements out (SteppedLoadOf).
+  // kMapVec: the rest of a row, shorter than a vector, is computed as a vector, too, and only the row's elements are
+  // stored. All loads that move with the lanes must be able to leave out elements (SteppedLoadOf).
   bool rest_in_vector = false;
   ReadNext read_next;                  // kMapVec
-  std::vector<Step> staging;           // kGroupTile: maps into block buffers that the body reads
-  std::optional<LibraryCall> library;  // kLibrary: what the loops, fold, body and store say, as the library is told;
+  std::vector<Step> staging;           // kGroupTile: shared-memory copies, maps into block buffers that the body reads
+  std::optional<LibraryCall> library;  // kLibrary: the call that computes what loops, fold, body and store say; its
                                        // arguments are buffers
-  // Lanes at or past this logical limit are stored as zero (pad=zero of a blocked layout): value of lane_mask_index
-  // must be < lane_limit. Unused when lane_limit < 0.
+  // Lanes at or past this logical limit are stored as zero (pad=zero of a blocked layout): lanes keep their value where
+  // lane_mask_index < lane_limit. Unused when lane_limit < 0.
   te::Index lane_mask_index;
   int64_t lane_limit = -1;
-  // kTile: lanes past `valid_lanes(outer)` are not stored at all: index < store_limit (the tail of a plain row).
-  // kGroupTile: so are results past it (the last task of a grid that does not divide).
+  // kTile: lanes are stored only where store_limit_index < store_limit (the tail of a plain row). kGroupTile: so are
+  // results (the last task of a grid that does not divide). Unused when store_limit < 0.
   te::Index store_limit_index;
   int64_t store_limit = -1;
 };
@@ -182,35 +190,42 @@ struct Phase {
   int64_t tasks() const;
 };
 
-// What a library is to do in this phase; null: it is text.
+// The library call of this phase; null where the phase is text.
 const LibraryCall* LibraryCallOf(const Phase& phase);
 
-// Each step, its staging before it.
+// Visits each step, and its staging before it.
 void VisitSteps(const Phase& phase, const std::function<void(const Step&)>& f);
 void VisitSteps(Phase* phase, const std::function<void(Step*)>& f);
-// Every buffer that a step without its staging reads or writes, in values, indices and conditions; some several times.
+// Visits every buffer that a step without its staging reads or writes, in values, indices and conditions; some several
+// times.
 void VisitBuffers(const Step& step, const std::function<void(int)>& f);
 
 struct Kernel {
-  std::vector<Buffer> buffers;  // kernel-scope ones first, in argument order, then device, then block
+  std::vector<Buffer> buffers;  // kernel scope first, in argument order, then device, then block scope
   std::vector<Pack> packs;
   std::vector<Phase> phases;  // a barrier (sync device) between phases
-  // On devices whose launches are grids of groups: all phases are one launch of no more groups than the device keeps at
-  // the same time, which share out each phase's tasks and wait for each other at the barriers. Otherwise a launch each.
+  // Persistent kernel, on devices whose launches are grids of work-groups: all phases are one launch of no more
+  // work-groups than the device keeps at the same time. They share out each phase's tasks and wait for each other at
+  // the barriers between phases (grid barrier). False: each phase is a launch.
   bool resident = false;
   int64_t scratch_bytes = 0;  // per thread, for the block-scope buffers
   int num_args() const;       // kernel- and device-scope buffers
-  // Parallel to buffers, 64-byte aligned; -1 where not kBlock. Buffers that no step needs at the same time overlap.
+  // Offset of each buffer, 64-byte aligned; -1 where its scope is not kBlock. Buffers that no step needs at the same
+  // time overlap.
   std::vector<int64_t> scratch_offset_bytes() const;
-  int64_t PlannedScratchBytes() const;  // by these offsets: what `scratch_bytes` is to be
+  int64_t PlannedScratchBytes() const;  // by these offsets: the value for `scratch_bytes`
   int next_axis = 0;                    // first unused axis id
 };
 
-// Text, deterministic and free of names: two kernels that print equally compute the same and cost the same.
+// Deterministic text without names: two kernels that print equally compute the same and cost the same.
 std::string Print(const Kernel& kernel);
 
-// Every axis used by an address is a grid or loop axis, every buffer index valid, stores to distinct buffers or ranges,
-// block buffers written before they are read. INTERNAL.
+// Checks a kernel and fails with INTERNAL. It checks that
+// - every axis used by a load or store address is a grid, loop or (in bodies) reduction axis,
+// - every buffer number is valid, and device and block buffers are written before they are read,
+// - affine addresses of loops that nothing cuts short stay inside their buffers,
+// - the axes of a step's strategy are its loops,
+// - a library step is alone in a phase without a grid, and a persistent kernel has at least two phases.
 absl::Status Verify(const Kernel& kernel);
 
 }  // namespace fusion::movement

@@ -1,4 +1,4 @@
-// What a library is told, as the movement graph prints it: part of a kernel's key.
+// The text of a library call in the printed movement graph; it is part of a kernel's key.
 #ifndef FUSION_COMPILER_MOVEMENT_LIBRARY_CALL_TEXT_H_
 #define FUSION_COMPILER_MOVEMENT_LIBRARY_CALL_TEXT_H_
 

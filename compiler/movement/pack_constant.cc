@@ -8,11 +8,11 @@
 namespace fusion::movement {
 namespace {
 
-// Rows that a tile has at least, where the box has them: what is computed once a tile then costs next to nothing.
+// Least rows of a tile, where the box has so many: what is computed once for a tile then costs next to nothing.
 constexpr int64_t kTileRows = 1024;
-// Entries of a table. Longer axes are walked without.
+// Most entries of a table. Constants with longer axes are packed without tables.
 constexpr int64_t kMaxTable = 1 << 20;
-// Rows whose sources lie beside each other are copied together: a cache line of floats.
+// Rows whose sources are adjacent are copied together: a cache line of floats.
 constexpr int64_t kRun = 16;
 
 int64_t Evaluate(const te::Index& index, const std::vector<int>& ids, const std::vector<int64_t>& values);
@@ -156,7 +156,7 @@ bool ConstantPacker::MakeTables() {
   }
   outer_axes_ = extents_.size() - 1;
   while (outer_axes_ > 0 && tile_rows_ < kTileRows && tile_rows_ * extents_[outer_axes_ - 1] <= kMaxTable) {
-    // Rows of a tile are alike to its conditions wherever that leaves tiles.
+    // An axis that decides a condition stays outside of tiles, so that all rows of a tile fulfil the same conditions.
     const bool decides = std::any_of(differences.begin(), differences.end(), [&](const Sum& difference) {
       return !difference.by_axis[outer_axes_ - 1].empty();
     });
@@ -187,7 +187,7 @@ int64_t ConstantPacker::ColumnsThatHold(const std::vector<int64_t>& at, std::vec
   std::fill(holds->begin(), holds->end(), 1);
   for (const Condition& condition : conditions_) {
     const int64_t base = condition.difference.Base(at);
-    // Most tiles are inside, as their first and last columns say.
+    // Most tiles lie inside; the least and the greatest column value show it.
     const bool ordered = condition.cmp == te::Cmp::kLt || condition.cmp == te::Cmp::kGe;
     if (ordered && Compare(condition.cmp, base + condition.least) && Compare(condition.cmp, base + condition.most)) {
       continue;

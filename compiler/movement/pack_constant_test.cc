@@ -33,7 +33,7 @@ int64_t ValueOf(const Index& index, const Pack& pack, const std::vector<int64_t>
   return value.constant();
 }
 
-// What the packed bytes are by definition.
+// The packed elements by definition.
 std::vector<int64_t> Expected(const Pack& pack, const Tensor& source) {
   Shape shape;
   for (const Axis& axis : pack.axes) shape.push_back(axis.extent);
@@ -58,14 +58,14 @@ std::vector<int64_t> Expected(const Pack& pack, const Tensor& source) {
   return expected;
 }
 
-// The whole at once, and rows put together from ranges of every length.
+// Packs the whole at once, and rows from ranges of several lengths.
 void ExpectPacks(const Pack& pack, const Tensor& source) {
   const std::vector<int64_t> expected = Expected(pack, source);
   const Tensor packed = PackedConstant(pack, source);
   ASSERT_EQ(packed.num_elements(), static_cast<int64_t>(expected.size()));
   for (size_t i = 0; i < expected.size(); ++i) ASSERT_EQ(packed.GetInt(static_cast<int64_t>(i)), expected[i]) << i;
   const ConstantPacker packer(pack, source.num_elements());
-  // Sources hold no zero.
+  // The sources hold no zero.
   EXPECT_EQ(packer.held(), std::count_if(expected.begin(), expected.end(), [](int64_t x) { return x != 0; }));
   for (int64_t step = 1; step <= packer.rows(); step = step * 2 + 1) {
     std::string bytes(packed.size_bytes(), '\x5a');
@@ -91,7 +91,8 @@ TEST(ConstantPacker, PanelsEndWithZeros) {
 }
 
 TEST(ConstantPacker, LinesOfRowsThatLieBesideEachOther) {
-  // source: [n, k]; packed: (n//8, k, n%8), whose rows lie beside each other in the source; more than one line of them.
+  // source: [n, k]; packed: (n//8, k, n%8), whose rows are adjacent in the source; there are more of them than one line
+  // has.
   const Axis tile{0, 3}, k{1, 37}, lane{2, 8};
   Pack pack;
   pack.axes = {tile, k, lane};
@@ -111,7 +112,7 @@ TEST(ConstantPacker, ConditionsOnRowsAndOnBoth) {
   ExpectPacks(pack, source);
   pack.pred = {{Index(b) + Index(c), Cmp::kLt, Index(4)}, {Index(a), Cmp::kGe, Index(1)}};
   ExpectPacks(pack, source);
-  pack.pred = {{Index(c), Cmp::kGe, Index(2)}};  // no prefix of the row
+  pack.pred = {{Index(c), Cmp::kGe, Index(2)}};  // columns that are no prefix of the row
   ExpectPacks(pack, source);
   pack.pred = {{Index(a), Cmp::kEq, Index(b)}, {Index(c), Cmp::kLt, Index(3)}};
   ExpectPacks(pack, source);
@@ -153,7 +154,7 @@ TEST(TransformRange, SumsInDoubleWhateverTheRange) {
   const Tensor source = drawn({13, 11, 3, 2}), rows = drawn({6, 3}), columns = drawn({4, 2});
   ConstantTransform transform;
   transform.by_dimension = {{2, rows}, {3, columns}};
-  // One element after another.
+  // Transforms one element after another.
   Tensor expected(DType::kF32, {13, 11, 6, 4});
   for (int64_t b = 0; b < 13 * 11; ++b) {
     float half[6][2];

@@ -9,7 +9,7 @@ using te::Index;
 using te::Scalar;
 using te::ScalarKind;
 
-// Shorter ones are as fast as folds.
+// Shorter axes are as fast as ordinary reductions.
 constexpr int64_t kLeastExtent = 4;
 
 bool IsIdentity(const te::ScalarNode& s, te::FoldKind kind) {
@@ -40,7 +40,7 @@ std::optional<PrefixFold> PrefixFoldOf(const te::Fold& fold, const std::vector<S
       k.extent < kLeastExtent) {
     return std::nullopt;
   }
-  // ±(k - i) + offset, compared with 0.
+  // The test must be ±(k - i) + offset, compared with 0.
   const te::Comparison& test = node.pred[0];
   if (test.cmp != te::Cmp::kLt && test.cmp != te::Cmp::kGe) return std::nullopt;
   const Index difference = test.lhs - test.rhs;
@@ -60,7 +60,7 @@ std::optional<PrefixFold> PrefixFoldOf(const te::Fold& fold, const std::vector<S
   bool known = false;
   for (const te::Axis& axis : axes) known = known || axis.id == result.axis;
   if (!known || of_k == 0 || of_k + of_i != 0 || Moves(result.value, result.axis)) return std::nullopt;
-  // k < i + most (from the front), or k >= i + most (from the back).
+  // The test is k < i + most (from the front), or k >= i + most (from the back).
   const bool less = test.cmp == te::Cmp::kLt;
   const int64_t most = of_k == 1 ? -difference.constant() : difference.constant() + 1;
   if (most != 0 && most != 1) return std::nullopt;

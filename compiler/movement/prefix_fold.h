@@ -1,4 +1,4 @@
-// Folds over the elements up to each one, before it, from it on or behind it, told from their expressions:
+// Recognises, by their expressions, reductions over the elements up to each one, before it, from it on or behind it:
 //
 //   y[i] = sum(k<n) if k < i + 1 then x[k] else 0
 //
@@ -14,13 +14,13 @@
 namespace fusion::movement {
 
 struct PrefixFold {
-  te::Scalar value;        // of the element k; does not move with i
-  int axis = -1;           // i, whose extent is that of the fold's axis
-  bool reverse = false;    // from the last element on
-  bool exclusive = false;  // without the element itself
+  te::Scalar value;        // of element k; does not move with i
+  int axis = -1;           // i, whose extent is that of the reduction axis
+  bool reverse = false;    // begins at the last element
+  bool exclusive = false;  // leaves out the element itself
 };
 
-// The form of a named fold over one axis, with results along one of `axes`; nullopt for every other fold.
+// The form of a named reduction over one axis, with results along one of `axes`; nullopt for every other reduction.
 std::optional<PrefixFold> PrefixFoldOf(const te::Fold& fold, const std::vector<te::Scalar>& body,
                                        const std::vector<te::Axis>& axes);
 

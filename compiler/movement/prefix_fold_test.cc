@@ -33,7 +33,7 @@ TEST(PrefixFold, KnowsWhereItBeginsAndEnds) {
   EXPECT_TRUE(Of("prod", "i2 < i1", "%0[i0, i2]", "1.0"));
 }
 
-// What one pass would not compute.
+// One pass would not compute these.
 TEST(PrefixFold, LeavesOtherFoldsAlone) {
   EXPECT_FALSE(Of("sum", "i2 < i1 + 2")) << "two elements more";
   EXPECT_FALSE(Of("sum", "i2 < i1 - 1")) << "two elements less";

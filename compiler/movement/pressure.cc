@@ -14,22 +14,22 @@ using te::Scalar;
 using te::ScalarKind;
 using te::ScalarNode;
 
-// The longest encodings that kernels use: EVEX with an address.
+// The longest encoding that kernels use: EVEX with an address.
 constexpr int64_t kInstructionBytes = 8;
 
 bool TakesRegister(const ScalarNode& node) {
   return node.kind != ScalarKind::kImm && node.kind != ScalarKind::kFromIndex && node.kind != ScalarKind::kAcc;
 }
 
-// Values that straight-line code keeps at once: operands are evaluated the greediest first (Sethi and Ullman, 1970), a
-// shared value lives until its last use.
+// Counts the values that straight-line code keeps at once. Operands that need most registers are evaluated first (Sethi
+// and Ullman, 1970), and a shared value lives until its last use.
 class LiveValues {
  public:
   explicit LiveValues(const std::vector<Scalar>& roots) {
     for (const Scalar& root : roots) Count(*root);
     for (const Scalar& root : roots) {
       Evaluate(*root);
-      Use(*root);  // stored
+      Use(*root);  // the store is its last use
     }
   }
   int most() const { return most_; }
@@ -81,7 +81,7 @@ int64_t Instructions(const std::vector<Scalar>& body) {
 
 struct StepPressure {
   int registers = 0;
-  double spills = 0;  // values stored and loaded again, all tasks
+  double spills = 0;  // values stored and loaded again, in all tasks
   int64_t code_bytes = 0;
 };
 
@@ -118,7 +118,7 @@ Pressure EstimatePressure(const Kernel& kernel, const DeviceModel& device, int t
       const StepPressure pressure = PressureOf(phase, step, device);
       result.registers = std::max(result.registers, pressure.registers);
       result.code_bytes = std::max(result.code_bytes, pressure.code_bytes);
-      // One value of f32 is stored and loaded; a plain loop moves as many bytes for one of them as vectors for all
+      // A spilled f32 is stored and loaded again; a plain loop moves as many bytes for one value as vectors do for all
       // lanes.
       const double bytes = step.strategy == Strategy::kScalar ? device.vector_bytes : 4;
       result.spill_ns += 1e9 * 2 * bytes * pressure.spills / bandwidth / units;
@@ -135,7 +135,7 @@ absl::Status CheckPressure(const Kernel& kernel, const DeviceModel& device, int 
         absl::StrFormat("%d values at once in %d registers: spilling them takes %.1f us, all else %.1f us",
                         pressure.registers, device.vector_registers, pressure.spill_ns / 1e3, rest_ns / 1e3));
   }
-  // The model knows one first-level cache; the one for instructions is about as large.
+  // The model has one first-level cache; the instruction cache is about as large.
   const int64_t cache_bytes = device.memory.empty() ? 0 : device.memory.front().size_bytes;
   if (cache_bytes > 0 && pressure.code_bytes > cache_bytes) {
     return absl::FailedPreconditionError(absl::StrFormat("a loop of about %d KiB of code exceeds the cache of %d KiB",

@@ -1,5 +1,5 @@
-// What a kernel asks of a core besides memory: registers and code. With the scratch that the schedule bounds, this is
-// the constraint check of DNNFusion Listing 1 ("can cause excessive register spills").
+// What a kernel demands of a core besides memory: registers and code. Together with the bound on scratch in the
+// schedule, this is the constraint check of DNNFusion Listing 1 ("can cause excessive register spills").
 #ifndef FUSION_COMPILER_MOVEMENT_PRESSURE_H_
 #define FUSION_COMPILER_MOVEMENT_PRESSURE_H_
 
@@ -10,15 +10,15 @@
 namespace fusion::movement {
 
 struct Pressure {
-  int registers = 0;       // values that the greediest step keeps at once, its accumulators among them
-  double spill_ns = 0;     // stores and loads, in the first-level cache, of what the device's registers do not hold
-  int64_t code_bytes = 0;  // of the largest step, roughly
+  int registers = 0;       // the most values that a step keeps at once, with its accumulators
+  double spill_ns = 0;     // stores and loads, in the first-level cache, of values that have no register
+  int64_t code_bytes = 0;  // roughly, for the largest step
 };
 
 Pressure EstimatePressure(const Kernel& kernel, const DeviceModel& device, int threads);
 
-// FAILED_PRECONDITION with the reason when spilling would take as long as all else that the kernel does (EstimateCost),
-// or when the loop of a step would not stay in the cache.
+// Fails with FAILED_PRECONDITION and the reason when spilling would take longer than all else that the kernel does
+// (EstimateCost), or when the loop of a step would not stay in the cache.
 absl::Status CheckPressure(const Kernel& kernel, const DeviceModel& device, int threads);
 
 }  // namespace fusion::movement

@@ -34,7 +34,7 @@ Kernel Map(const std::string& body, const DeviceModel& device) {
   return Scheduled(absl::StrCat("te p(%0: f32[4096]) {\n  %1[i0<4096]: f32 = ", body, "\n  return %1\n}"), device);
 }
 
-// The map abs(%0) with another body: n values that are needed twice, in their sum and after it.
+// The map abs(%0) with another body, in which n values are needed twice: in their sum and after it.
 Kernel AllAtOnce(int n, const DeviceModel& device) {
   Kernel kernel = Map("abs(%0[i0])", device);
   std::vector<te::Scalar>& body = kernel.phases.back().steps.back().body;
@@ -85,7 +85,7 @@ TEST(Pressure, SpillsAreRefusedWhereTheyCostMoreThanTheRest) {
   EXPECT_GE(pressure.registers, 8);
   // Every element of f32 is stored and loaded once for each value past the second.
   EXPECT_NEAR(pressure.spill_ns, 1e9 * 4096 * (pressure.registers - 2) * 2 * 4 / 2.2e11, 1);
-  // Arithmetic still takes longer than that; beside faster arithmetic it does not.
+  // Arithmetic still takes longer than spilling; on a device with faster arithmetic and memory it does not.
   EXPECT_TRUE(CheckPressure(kernel, device, 1).ok());
   device.fma_f32_flops_per_s = 1e14;
   device.memory.back().bandwidth_bytes_per_s = 1e13;

@@ -15,8 +15,8 @@ struct Digit {
   int64_t packed_stride = 0;
 };
 
-// The axes as digits of a source address, largest first: each is below the one before, so that division and remainder
-// find them.
+// The axes as digits of a source address, largest stride first. All smaller digits together stay below the stride of
+// each one, so that division and remainder find them.
 std::optional<std::vector<Digit>> DigitsOf(const Pack& pack) {
   if (!pack.transform.by_dimension.empty()) return std::nullopt;
   std::vector<Digit> digits;
@@ -32,7 +32,7 @@ std::optional<std::vector<Digit>> DigitsOf(const Pack& pack) {
   }
   if (!rest.IsConstant() || rest.constant() != 0) return std::nullopt;
   std::sort(digits.begin(), digits.end(), [](const Digit& a, const Digit& b) { return a.stride > b.stride; });
-  int64_t below = 1;  // the first number that the smaller digits cannot make
+  int64_t below = 1;  // the first number that the smaller digits cannot reach
   for (size_t d = digits.size(); d-- > 0;) {
     if (digits[d].stride < below) return std::nullopt;
     below += digits[d].stride * (digits[d].extent - 1);
@@ -45,7 +45,7 @@ std::optional<std::vector<Digit>> DigitsOf(const Pack& pack) {
 
 std::optional<te::Index> PackedAddress(const Pack& pack, int64_t source_elements, const te::Index& address) {
   const std::optional<std::vector<Digit>> digits = DigitsOf(pack);
-  // Distinct places have distinct addresses: if as many are held as there are elements, all are.
+  // Distinct places have distinct addresses: if as many are held as there are elements, all elements are held.
   if (!digits || ConstantPacker(pack, source_elements).held() != source_elements) return std::nullopt;
   te::Index rest = address, packed;
   for (const Digit& digit : *digits) {
@@ -66,7 +66,7 @@ std::optional<Kernel> ReadPacked(const Kernel& kernel, int buffer, const Pack& p
   packed.elements = packed_elements;
   result.packs.push_back(pack);
   result.packs.back().source_tensor = plain.tensor;
-  // A tensor of no buffer stands for the packed one until nothing else reads it.
+  // A tensor without a buffer stands for the packed constant until nothing else reads the plain one.
   const int stand_in = static_cast<int>(kernel.buffers.size());
   const auto rewrite = [&](const te::Scalar& s) {
     return te::MapLoads(s, [&](const te::Scalar& load) -> te::Scalar {
@@ -87,13 +87,13 @@ std::optional<Kernel> ReadPacked(const Kernel& kernel, int buffer, const Pack& p
         return found;
       };
       if (!can || !reads()) return;
-      // Others have loads of a form that their printers rely on, or walk the plain constant.
+      // Steps of other strategies have loads of a form that their printers rely on, or walk the plain constant.
       const bool vectors = step->strategy == Strategy::kMapVec && step->lane_limit < 0;
       can = (vectors || step->strategy == Strategy::kScalar) && !step->routine && !step->library;
       if (!can) return;
       for (te::Scalar& s : step->body) s = rewrite(s);
       for (te::Scalar& s : step->then) s = rewrite(s);
-      can = !reads();  // in an index, or padded
+      can = !reads();  // still read: in an index, or padded
       for (te::Scalar& s : step->body) s = te::MapTensors(s, name);
       for (te::Scalar& s : step->then) s = te::MapTensors(s, name);
       std::erase(step->read_next.buffers, buffer);

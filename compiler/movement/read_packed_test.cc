@@ -47,7 +47,7 @@ TEST(PackedAddress, OfARowOfData) {
 
 TEST(PackedAddress, IsRefusedWhereElementsAreMissingRepeatedOrChanged) {
   EXPECT_TRUE(PackedAddress(Panels(50, 7), 50 * 7, Index(0)).has_value());
-  EXPECT_FALSE(PackedAddress(Panels(50, 7), 51 * 7, Index(0)).has_value());  // of a part
+  EXPECT_FALSE(PackedAddress(Panels(50, 7), 51 * 7, Index(0)).has_value());  // the pack holds a part only
   Pack repeated = Panels(64, 7);
   repeated.axes.push_back({9, 2});
   EXPECT_FALSE(PackedAddress(repeated, 64 * 7, Index(0)).has_value());

@@ -10,7 +10,7 @@ namespace {
 using te::ScalarKind;
 
 bool IsAcross(const te::ScalarNode& node, int lane_axis, int64_t lanes) {
-  // Whatever the axis' extent: what holds for a long one holds for this one.
+  // The axis' extent does not matter: what holds for a long axis holds for this one.
   const te::Axis lane{lane_axis, lanes << 20};
   return node.kind == ScalarKind::kLoad && node.indices[0].UsesAxis(lane_axis) &&
          te::ClassifyLanes(node.indices[0], lane, lanes) == te::LaneAccess::kOther;
@@ -73,7 +73,7 @@ bool CanTranspose(const te::Scalar& body, DType stored, const te::Axis& lane, co
       possible = possible && node.dtype == DType::kF32 &&
                  te::ClassifyLanes(node.indices[0], across, lanes) == te::LaneAccess::kContiguous;
     } else if (node.kind == ScalarKind::kIf || node.kind == ScalarKind::kFromIndex) {
-      possible = false;  // a block is loaded whole
+      possible = false;  // a tile is loaded whole
     } else if (node.kind == ScalarKind::kOp || node.kind == ScalarKind::kCast) {
       possible = possible && HasVectorForm(node);
     }

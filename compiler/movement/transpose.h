@@ -1,6 +1,6 @@
-// Maps whose loads lie along one loop and whose stores along another: blocks of as many rows as a vector has lanes are
-// loaded along the one, transposed in registers, and stored along the other. The one table that schedules choose by and
-// printers rely on.
+// Blocked transpose: maps whose loads lie along one loop and whose stores lie along another. Tiles of as many rows as a
+// vector has lanes are loaded along the one loop, transposed in registers, and stored along the other. Schedules
+// choose, and printers rely on, this one table.
 #ifndef FUSION_COMPILER_MOVEMENT_TRANSPOSE_H_
 #define FUSION_COMPILER_MOVEMENT_TRANSPOSE_H_
 
@@ -10,21 +10,22 @@
 
 namespace fusion::movement {
 
-// Can `body`, stored contiguously along `lane` as `stored`, be computed in blocks transposed from `across`: every load
-// along `lane` is contiguous, still, or an f32 that is contiguous along `across`, and one of the latter is there? Or is
-// it nothing but such a load, of another type whose bits a vector can hold?
+// Can `body`, stored contiguously along `lane` as `stored`, be computed in tiles transposed from `across`? It can
+// - if every load is contiguous along `lane`, does not move with it, or is an f32 contiguous along `across`, and there
+//   is one of the last kind,
+// - or if it is a single load of the last kind, of another type whose bits a vector can hold.
 bool CanTranspose(const te::Scalar& body, DType stored, const te::Axis& lane, const te::Axis& across, int64_t lanes);
 
-// `inside` is one load whose bits are moved as they are: of a type that has no vector of floats.
+// Is `inside` one load of a type without a vector of floats, whose bits are moved as they are?
 bool MovesBits(const te::Scalar& inside, DType stored);
-// Rows and lanes of a block: those of a vector of 32-bit elements, but never less than 16 bytes.
+// Rows and lanes of a tile: those of a vector of 32-bit elements, but never less than 16 bytes.
 int64_t TransposedBlock(DType dtype, int64_t lanes);
 
-// The value inside the test that a copy has at its border (`if address < size then load else 0`), where comparisons
-// are affine along both loops, so that a block is inside if its corners are; else `body` itself.
+// The value inside the test that a copy has at its border (`if address < size then load else 0`), where the comparisons
+// are affine along both loops, so that a tile is inside if its corners are; otherwise `body` itself.
 const te::Scalar& InsideBorder(const te::Scalar& body, int lane_axis, int across_axis);
 
-// Loads that are not contiguous along `lane_axis`, each once.
+// Loads that are not contiguous along `lane_axis`; each once.
 std::vector<const te::ScalarNode*> LoadsAcross(const te::Scalar& body, int lane_axis, int64_t lanes);
 
 }  // namespace fusion::movement

@@ -142,7 +142,7 @@ bool HasVectorForm(const te::ScalarNode& node) {
 }
 
 bool CallsLibrary(const std::vector<te::Scalar>& scalars) {
-  constexpr double kMostOfAnInstruction = 9;  // division, a root and its inverse
+  constexpr double kMostOfAnInstruction = 9;  // division, a square root and its inverse
   bool calls = false;
   for (const te::Scalar& s : scalars) {
     te::Visit(s, [&](const te::ScalarNode& node) {
@@ -167,7 +167,7 @@ bool IsLaneByLane(const te::ScalarNode& node) {
 
 namespace {
 
-// Every second lane finds the next element of a run: the address of 2·i + r is affine in i, in steps of one.
+// Does every second lane load the next element of a run: is the address of 2·i + r affine in i, in steps of one?
 bool AlternatesInRuns(const te::Index& address, int axis_id) {
   const te::Index twice = te::Index(te::Axis{axis_id, int64_t{1} << 24}) * 2;
   int64_t step = 0;
@@ -183,7 +183,7 @@ bool AlternatesInRuns(const te::Index& address, int axis_id) {
 }  // namespace
 
 SteppedLoad SteppedLoadOf(const te::ScalarNode& s, int axis_id) {
-  // Windows step by one or two through a border, the channels of a picture by three.
+  // Windows step by one or two through a border; the channels of a picture step by three.
   constexpr int64_t kMostStride = 2, kMostStrideInside = 3;
   const bool border = s.kind == ScalarKind::kIf;
   const te::ScalarNode* load = border ? s.args[0].get() : &s;
@@ -212,7 +212,7 @@ SteppedLoad SteppedLoadOf(const te::ScalarNode& s, int axis_id) {
     }
     found.outside = s.args[1].get();
   }
-  // A run of memory that is read whole or not at all is no such load.
+  // A run of memory that is read whole or not at all is no stepped load.
   if (found.stride == 1 && found.from.empty() && found.to.empty()) return {};
   found.load = load;
   return found;
@@ -240,7 +240,7 @@ class AxisProbe {
   }
 
  private:
-  // Loads are judged, operations in between are not.
+  // Judges loads, but not the operations between them.
   AlongAxis LaneByLane(const te::Scalar& s) {
     AlongAxis result;
     te::Visit(s, [&](const te::ScalarNode& node) {

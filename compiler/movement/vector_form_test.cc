@@ -49,7 +49,7 @@ TEST(SteppedLoad, TwoRunsInTurns) {
   EXPECT_TRUE(phases.zipped);
   EXPECT_EQ(SteppedLoadOf(*At(te::FloorDiv(x, 3) + te::Mod(x, 3) * 33), kLane.id).load, nullptr);
   EXPECT_EQ(SteppedLoadOf(*At(te::FloorDiv(x, 2) * 2 + te::Mod(x, 2) * 33), kLane.id).load, nullptr);
-  EXPECT_EQ(SteppedLoadOf(*At(te::FloorDiv(x, 2)), kLane.id).zipped, true);  // each twice
+  EXPECT_EQ(SteppedLoadOf(*At(te::FloorDiv(x, 2)), kLane.id).zipped, true);  // each element twice
 }
 
 TEST(SteppedLoad, OthersAreNone) {
@@ -58,10 +58,10 @@ TEST(SteppedLoad, OthersAreNone) {
   EXPECT_FALSE(is_stepped(At(x)));
   EXPECT_FALSE(is_stepped(At(x * 5)));
   EXPECT_FALSE(is_stepped(At(Index(100) - x * 2)));
-  EXPECT_FALSE(is_stepped(Inside({{Index(kRow), Cmp::kGe, Index(2)}}, x)));        // whole vectors, or none
-  EXPECT_FALSE(is_stepped(Inside({{x * 2, Cmp::kGe, Index(5)}}, x)));              // the condition steps otherwise
-  EXPECT_FALSE(is_stepped(Inside({{te::Mod(x, 4), Cmp::kGe, Index(1)}}, x)));      // no bound
-  EXPECT_FALSE(is_stepped(Inside({{x, Cmp::kGe, Index(5)}}, x, At(Index(kRow)))));  // no constant
+  EXPECT_FALSE(is_stepped(Inside({{Index(kRow), Cmp::kGe, Index(2)}}, x)));        // whole vectors or none
+  EXPECT_FALSE(is_stepped(Inside({{x * 2, Cmp::kGe, Index(5)}}, x)));              // the condition has another step
+  EXPECT_FALSE(is_stepped(Inside({{te::Mod(x, 4), Cmp::kGe, Index(1)}}, x)));      // not a bound
+  EXPECT_FALSE(is_stepped(Inside({{x, Cmp::kGe, Index(5)}}, x, At(Index(kRow)))));  // not a constant
   EXPECT_FALSE(is_stepped(te::Load(0, DType::kI8, {x * 2})));
 }
 
