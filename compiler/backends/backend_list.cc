@@ -10,7 +10,7 @@ struct Entry {
   const char* kind;
   const Backend* (*backend)();
 };
-// "sim", the simulated device of workers, takes the CPU's text and runs none of it.
+// "sim", the simulated device of workers, takes the CPU's text but runs none of it.
 constexpr Entry kBackends[] = {
     {"cpu", CpuBackend}, {"opencl", OpenClBackend}, {"cuda", CudaBackend}, {"sim", CpuBackend}};
 

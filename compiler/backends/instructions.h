@@ -1,5 +1,5 @@
-// Which of a device's instructions a kernel needs: what runs without an extension is built without it, so that its
-// bundle loads on devices that lack the extension.
+// Which of a device's instructions a kernel needs. A kernel that runs without an extension is built without it, so that
+// its bundle also loads on devices that lack the extension.
 #ifndef FUSION_COMPILER_BACKENDS_INSTRUCTIONS_H_
 #define FUSION_COMPILER_BACKENDS_INSTRUCTIONS_H_
 

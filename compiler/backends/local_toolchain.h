@@ -1,4 +1,4 @@
-// LocalToolchain: a toolchain of this machine, for one kind of units.
+// LocalToolchain: a toolchain on this machine, for units of one kind.
 #ifndef FUSION_COMPILER_BACKENDS_LOCAL_TOOLCHAIN_H_
 #define FUSION_COMPILER_BACKENDS_LOCAL_TOOLCHAIN_H_
 
@@ -12,10 +12,11 @@ namespace fusion {
 
 class LocalToolchain : public Toolchain {
  public:
-  virtual const char* kind() const = 0;            // of the units it builds
+  virtual const char* kind() const = 0;            // the kind of units that it builds
   virtual const std::string& version() const = 0;  // "clang 14.0.6"
 
-  // Thread-safe. `cancelled` may be empty and is called from several threads; CANCELLED soon after it turns true.
+  // Thread-safe. `cancelled` may be empty and is called from several threads; soon after it turns true, Build fails
+  // with CANCELLED.
   virtual absl::StatusOr<std::vector<std::string>> Build(absl::Span<const BuildUnit> units,
                                                          const std::function<bool()>& cancelled) const = 0;
   absl::StatusOr<std::vector<std::string>> Build(absl::Span<const BuildUnit> units) override {

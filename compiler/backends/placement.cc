@@ -5,7 +5,8 @@
 namespace fusion {
 namespace {
 
-// Routines are scalar code: what every processor of the architecture executes is enough.
+// The model of the host. Routines are scalar code, so instructions that every processor of the architecture has
+// suffice.
 DeviceModel HostOf(const DeviceModel& device) {
   DeviceModel host;
   host.name = "the host of " + device.name;

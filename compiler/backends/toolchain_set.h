@@ -1,4 +1,4 @@
-// ToolchainSet: toolchains of several kinds as one, for bundles whose kernels are built by more than one of them.
+// ToolchainSet: toolchains of several kinds as one, for bundles whose kernels need more than one of them.
 #ifndef FUSION_COMPILER_BACKENDS_TOOLCHAIN_SET_H_
 #define FUSION_COMPILER_BACKENDS_TOOLCHAIN_SET_H_
 
@@ -14,7 +14,8 @@ class ToolchainSet : public Toolchain {
  public:
   explicit ToolchainSet(std::vector<std::unique_ptr<LocalToolchain>> toolchains) : toolchains_(std::move(toolchains)) {}
 
-  // Units of each kind in one call of its toolchain. FAILED_PRECONDITION for a kind that none builds.
+  // Builds all units of a kind in one call of its toolchain. Fails with FAILED_PRECONDITION for a kind without a
+  // toolchain.
   absl::StatusOr<std::vector<std::string>> Build(absl::Span<const BuildUnit> units) override;
 
  private:

@@ -13,7 +13,8 @@ class Cpu : public Backend {
  public:
   absl::Status CheckSupported(const movement::Kernel&) const override { return absl::OkStatus(); }
 
-  // Those of the device, less the extension for products of bytes where the kernel has none.
+  // Returns the device's instructions, without the extension for products of bytes where the kernel has no such
+  // products.
   Instructions InstructionsOf(const movement::Kernel& kernel, const DeviceModel& device) const override {
     Instructions all{device.isa, device.march};
     if (all.isa != "avx512vnni") return all;

@@ -7,23 +7,28 @@
 namespace fusion::cpu {
 namespace {
 
-// dot_..: four products of bytes in each lane, summed: (c, a, b) -> c + Σ a·b, by signedness of a and b. dot_ss leaves
-// out the −128·Σb that dot_128 collects (compiler/backends/text/print_tile.cc); where no instruction wants it, there is
-// none.
+// Placeholders: $L lanes, $B bytes of a vector, $S a list of $L times `s`, $I 0..$L-1, $ZL and $ZH the zipped lanes of
+// two vectors (low and high half), $H the helpers for single values.
 //
-// $L lanes, $B bytes of a vector, $S a list of $L times `s`, $I 0..$L-1, $ZL and $ZH lanes in turns, $H the helpers for
-// single values.
+// Accuracy and method of the functions:
+// - exp: Cody-Waite with an exact high part, so that the result does not depend on contraction; 1.7e-7 relative.
+// - erf, tanh: rational minimax in x*P(x^2)/Q(x^2), about 3e-7 relative.
+// - log: Cephes' polynomial on [sqrt(1/2), sqrt(2)].
+// - atan: Cephes' polynomial on [0, tan(pi/8)], quotients beyond it, about 1.5e-7 relative.
+// - sin, cos: quarter turns are subtracted in f64, exact to |x| < 2^20, then Cephes' polynomials: 1.6 ulp. Lanes beyond
+//   go to libm, which knows enough digits of pi.
+// - asin, acos: Cephes' polynomial, half-angle beyond 1/2: 2.3 and 1.1 ulp.
+// - pow: exp2(y·log2 x) in f64, 0.56 ulp, with IEEE's special cases.
+// - fmod: exact in f64 where the quotient is below 2^28; other lanes go to libm.
 //
-// exp: Cody-Waite with an exact high part, so that the result does not hang on contraction; 1.7e-7 relative.
-// erf, tanh: rational minimax in x*P(x^2)/Q(x^2), about 3e-7 relative. log: Cephes' polynomial on [sqrt(1/2), sqrt(2)).
-// atan: Cephes' polynomial on [0, tan(pi/8)], quotients beyond it, about 1.5e-7 relative.
-// sin, cos: the quarter turn is taken off in f64, exact to |x| < 2^20, then Cephes' polynomials: 1.6 ulp; lanes beyond
-// go to libm, which knows pi to enough digits. asin, acos: Cephes' polynomial, half-angle beyond 1/2: 2.3 and 1.1 ulp.
-// pow: exp2(y·log2 x) in f64, 0.56 ulp, with IEEE's special cases. fmod: exact in f64 where the quotient is below 2^28,
-// other lanes go to libm. vf2i_any: what does not fit an i32 keeps the low 32 bits of its i64, as f2i gives them.
-// ld_T_part, st_T_part: the first n elements of a vector, and no byte behind them.
-// f16 converts in hardware: every ISA in use has it. vmax(a, b): vmaxps returns its second operand when unordered, so a
-// NaN in `a` needs the extra select.
+// Other names:
+// - dot_..: (c, a, b) -> c + Σ a·b, the sum of four products of bytes in each lane, by signedness of a and b. dot_ss
+//   leaves out the −128·Σb that dot_128 collects (compiler/backends/text/print_tile.cc); where no instruction needs
+//   this, dot_128 adds nothing.
+// - vf2i_any: a value that does not fit an i32 keeps the low 32 bits of its i64, as f2i gives them.
+// - ld_T_part, st_T_part: access the first n elements of a vector, and no byte behind them.
+// - ld_f16, st_f16: convert in hardware, since every ISA in use can.
+// - vmax(a, b): vmaxps returns its second operand when unordered, so a NaN in `a` needs the extra select.
 constexpr char kText[] =
     R"(typedef unsigned char u8; typedef signed char i8; typedef unsigned short u16; typedef short i16;
 typedef unsigned int u32; typedef int i32; typedef unsigned long u64; typedef long i64; typedef long ix;
@@ -378,7 +383,7 @@ SI float bf2f(u16 h) { return asf((u32)h << 16); }
 SI u16 f2bf(float f) { u32 b = asu(f); if ((b & 0x7fffffff) > 0x7f800000) return (u16)((b >> 16) | 0x40); return (u16)((b + 0x7fff + ((b >> 16) & 1)) >> 16); }
 )";
 
-// The compiler knows these better than it knows libm.
+// The compiler optimises its own builtins better than calls of libm.
 std::string LibraryName(const std::string& function, bool f64) {
   std::string name = absl::StrCat(function == "round" ? "nearbyint" : function, f64 ? "" : "f");
   for (const char* builtin : {"fabs", "floor", "ceil", "round", "sqrt"}) {

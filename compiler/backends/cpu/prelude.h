@@ -1,6 +1,6 @@
-// The text every generated CPU file begins with: vector types of the device's width, loads, broadcasts, accurate vector
-// exp, log, tanh and erf, NaN-propagating maxima, half-precision conversions. It includes no header: parsing one would
-// cost more than compiling a kernel.
+// The text at the beginning of every generated CPU file: vector types of the device's width, loads, broadcasts,
+// accurate vector functions (exp, log, tanh, erf and others), NaN-propagating maxima, half-precision conversions. It
+// includes no header, because parsing one would cost more than compiling a kernel.
 #ifndef FUSION_COMPILER_BACKENDS_CPU_PRELUDE_H_
 #define FUSION_COMPILER_BACKENDS_CPU_PRELUDE_H_
 

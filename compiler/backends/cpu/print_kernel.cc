@@ -34,7 +34,7 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
   const std::vector<int64_t> scratch = kernel.scratch_offset_bytes();
   std::set<int> may_alias;
   for (const movement::InPlacePair& pair : movement::InPlacePairs(kernel)) may_alias.insert({pair.out, pair.in});
-  // Scratch of one step may lie where another's was.
+  // Scratch of one step may lie where another step's scratch was.
   const auto scratch_end = [&](size_t b) { return scratch[b] + movement::SizeBytes(kernel.buffers[b]); };
   for (size_t b = 0; b < scratch.size(); ++b) {
     for (size_t other = 0; scratch[b] >= 0 && other < b; ++other) {
@@ -79,7 +79,7 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
     out.Close();
     const bool past_caches = std::any_of(phase.steps.begin(), phase.steps.end(),
                                          [](const movement::Step& step) { return step.past_caches; });
-    if (past_caches) out.Line("STORES_DONE");  // before other threads read them
+    if (past_caches) out.Line("STORES_DONE");  // before other threads read these results
     out.Close();
   }
   return text::WithNarrowFloats(out.text());

@@ -12,8 +12,8 @@
 
 namespace fusion::cpu {
 
-// `extern "C"` functions `<symbol>_p0`, `<symbol>_p1`, …, one per phase. The prelude is not part of the text, so that
-// many kernels share one file.
+// Returns `extern "C"` functions `<symbol>_p0`, `<symbol>_p1`, …, one for each phase. The prelude is not part of the
+// text, so that many kernels can share one file.
 std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbol, const DeviceModel& device);
 
 }  // namespace fusion::cpu

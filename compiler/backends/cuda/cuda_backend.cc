@@ -17,7 +17,7 @@ class Cuda : public Backend {
     return absl::UnimplementedError(absl::StrCat("target cuda has no routine ", absl::StrJoin(routines, ", ")));
   }
 
-  // What one architecture alone has is built for "sm_90a", which runs on nothing else.
+  // Kernels that use what only one architecture has (wgmma) are built for "sm_90a", whose code runs on nothing else.
   Instructions InstructionsOf(const movement::Kernel& kernel, const DeviceModel& device) const override {
     bool from_memory = false;
     for (const movement::Phase& phase : kernel.phases) {
@@ -39,7 +39,7 @@ class Cuda : public Backend {
     return cuda::Prelude(device.vector_bytes / 4);
   }
 
-  // The device deals out the tasks.
+  // The device distributes the tasks.
   int Units(int, const DeviceModel& device) const override { return device.parallel_units; }
 
   const char* SourceExtension() const override { return "cu"; }

@@ -11,14 +11,14 @@
 namespace fusion::cuda {
 namespace {
 
-// $L lanes, $E a statement for each of them, $H the library's names and the helpers for single values.
+// Placeholders: $L lanes, $E a statement for each of them, $H the library's names and the helpers for single values, $C
+// copies into shared memory, $M fragments, $G products from shared memory, $S grid barriers.
 //
-// A vector is a struct whose elements the compiler keeps in registers. There are no loops over them: NVRTC would take
-// twice as long to unroll them all. Loads are
-// written by elements; they become one instruction of 16 bytes where the compiler can prove the alignment, for which
-// ALIGNED says where buffers begin. Indices of loops have 32 bits where those are enough: 64 take two registers and
-// several instructions, and with STEP_BOUNDARY make the difference between a tile that spills and one that does not.
-// Halves are converted by instructions that need no header.
+// A vector is a struct whose elements the compiler keeps in registers. There are no loops over them, because NVRTC
+// would take twice as long to unroll them all. Loads are written element by element; they become one instruction of 16
+// bytes where the compiler can prove the alignment, for which ALIGNED says where buffers begin. Loop indices have 32
+// bits where that is enough: 64 bits take two registers and several instructions, and together with STEP_BOUNDARY this
+// decides whether a tile spills. Halves are converted by instructions that need no header.
 constexpr char kText[] =
     R"(typedef unsigned char u8; typedef signed char i8; typedef unsigned short u16; typedef short i16;
 typedef unsigned int u32; typedef int i32; typedef unsigned long u64; typedef long i64; typedef int ix;
@@ -138,8 +138,7 @@ SI i32 hmax_i32(vi v) { LANES(v.x[0] = v.x[l] > v.x[0] ? v.x[l] : v.x[0]) return
 SI i32 hmin_i32(vi v) { LANES(v.x[0] = v.x[l] < v.x[0] ? v.x[l] : v.x[0]) return v.x[0]; }
 )";
 
-// Copies into shared memory that go on while the threads compute: since sm_80, of 4, 8 and 16 bytes (PTX ISA,
-// cp.async).
+// Copies into shared memory that run while the threads compute: since sm_80, of 4, 8 and 16 bytes (PTX ISA, cp.async).
 constexpr char kCopies[] = R"(#ifndef FUSION_CUDA_SHIM
 #if __CUDA_ARCH__ >= 800
 #define COPY(bytes) asm volatile("cp.async.ca.shared.global [%0], [%1], " #bytes ";" :: "r"((u32)__cvta_generic_to_shared(to)), "l"(from) : "memory");
@@ -154,11 +153,11 @@ SI void copyv_f32(float* to, const float* from) { COPY($4) }
 SI void copyv_f16(u16* to, const u16* from) { COPY($2) }
 )";
 
-// Blocks that stay wait for each other at one word of device memory, which is never cleared: the first block adds
-// 2^31 - (blocks - 1), each other one 1, so that the top bit turns over when the last of them has come. Adding releases
-// what the block stored (the stores of its threads are before it by the block's barrier), reading acquires what others
-// stored (PTX ISA, memory consistency model). cooperative_groups does the same, in a header that NVRTC would have to
-// find.
+// The grid barrier of a persistent kernel. The thread blocks wait for each other at one word of device memory, which is
+// never cleared: the first thread block adds 2^31 - (blocks - 1), each other one adds 1, so that the top bit flips when
+// the last of them arrives. Adding releases what the thread block has stored (its own barrier orders the stores of its
+// threads before the addition), and reading acquires what the others have stored (PTX ISA, memory consistency model).
+// cooperative_groups does the same, but in a header that NVRTC would have to find.
 constexpr char kMeetings[] = R"(#ifndef FUSION_CUDA_SHIM
 SI u32 come(u32* meeting, u32 n) { u32 r; asm volatile("atom.add.acq_rel.gpu.u32 %0, [%1], %2;" : "=r"(r) : "l"(meeting), "r"(n) : "memory"); return r; }
 SI u32 see(const u32* meeting) { u32 r; asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(r) : "l"(meeting) : "memory"); return r; }
@@ -168,9 +167,10 @@ while (((see(meeting) ^ before) & 0x80000000u) == 0) {} } __syncthreads(); }
 )";
 
 // Fragments of matrices and their products by the tensor cores of sm_80 and later, 16 × 8 results of a warp (PTX ISA,
-// mma.m16n8k16 and mma.m16n8k8). Thread g·4 + t holds, of a row operand, rows g and g + 8; of a column operand, column
-// g; of either, of halves elements 2t, 2t + 1, 2t + 8, 2t + 9 of the depth, of tf32 elements t and t + 4; of the
-// results, columns 2t and 2t + 1 of rows g and g + 8.
+// mma.m16n8k16 and mma.m16n8k8). Thread g·4 + t holds
+// - of a row operand, rows g and g + 8; of a column operand, column g;
+// - of either operand, elements 2t, 2t + 1, 2t + 8, 2t + 9 along the depth for halves, and t and t + 4 for tf32;
+// - of the results, columns 2t and 2t + 1 of rows g and g + 8.
 constexpr char kFragments[] = R"(struct by_row_f16 { u32 x[4]; }; struct by_column_f16 { u32 x[2]; };
 typedef by_row_f16 by_row_tf32; typedef by_column_f16 by_column_tf32;
 #define FRAGMENT_ROW(e) ((int)threadIdx.x % 32 / 4 + (e) / 2 % 2 * 8)
@@ -197,12 +197,16 @@ SI void multiply_tf32(float (&d)[4], by_row_tf32 a, by_column_tf32 b) { MULTIPLY
 #endif
 )";
 
-// Products of 64 × 64 results by four warps together, of halves that lie in shared memory (PTX ISA, wgmma.m64n64k16, of
-// sm_90a alone): each warp holds 16 rows of them as it holds fragments of 16 × 8. A matrix is told by where it begins
-// and how far apart its blocks of 8 rows by 16 bytes lie, along the fold (they follow each other) and along its rows,
-// in units of 16 bytes; nothing is swizzled. What threads have written is shown to the tensor cores before a barrier,
-// and results are there after the products have been waited for. A run of memory is copied whole, at the word of one
-// thread (PTX ISA, cp.async.bulk): an mbarrier counts the runs of a slice and their bytes, and its phases alternate.
+// Products of 64 × 64 results by four warps together, from halves that lie in shared memory (PTX ISA, wgmma.m64n64k16,
+// of sm_90a alone). Each warp holds 16 rows of the results, as it holds fragments of 16 × 8.
+//
+// A matrix descriptor gives where the matrix begins and how far apart its layout blocks of 8 rows by 16 bytes lie,
+// along the reduction (they follow each other) and along the rows, in units of 16 bytes; nothing is swizzled. A fence
+// before a barrier makes the threads' stores visible to the tensor cores, and results are there after waiting for the
+// products.
+//
+// One thread starts the copy of a whole run of memory (PTX ISA, cp.async.bulk). An mbarrier counts the runs of a
+// K-slice and their bytes, and its phases alternate.
 constexpr char kProductsFromMemory[] =
     R"(#define BEGIN_RUNS(count) __shared__ u64 arrivals; u32 arrived = 0; if (threadIdx.x == 0) expect_runs(&arrivals, count); __syncthreads();
 #define COPY_RUN(to, from, bytes) if (threadIdx.x == 0) copy_run(to, from, bytes, &arrivals);

@@ -1,5 +1,5 @@
-// The text every generated CUDA file begins with: the names of kernel text (compiler/backends/text) in CUDA C++ as
-// NVRTC compiles it, without any header.
+// The text at the beginning of every generated CUDA file: the names of kernel text (compiler/backends/text) in CUDA C++
+// as NVRTC compiles it, without any header.
 #ifndef FUSION_COMPILER_BACKENDS_CUDA_PRELUDE_H_
 #define FUSION_COMPILER_BACKENDS_CUDA_PRELUDE_H_
 

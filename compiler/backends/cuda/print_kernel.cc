@@ -20,7 +20,7 @@ bool IsShared(const movement::Kernel& kernel, const movement::Phase& phase, int 
   return group > 1 && !text::TaskPerItem(kernel, phase, group);
 }
 
-// The tasks of a phase, in a function of its own or by groups that stay.
+// Prints the tasks of a phase, in a function of its own or for the thread blocks of a persistent kernel.
 void PrintPhase(const movement::Kernel& kernel, const movement::Phase& phase, const DeviceModel& device,
                 text::CodeWriter* out) {
   if (phase.tasks() == 0) return;
@@ -31,7 +31,7 @@ void PrintPhase(const movement::Kernel& kernel, const movement::Phase& phase, co
   if (kernel.resident) {
     out->Open(absl::StrCat("for (ix task = ", first, "; task < ", phase.tasks(),
                            "; task += ", per_item ? absl::StrCat("gridDim.x * (ix)", group) : "gridDim.x", ")"));
-    if (shared) out->Line("BARRIER");  // the task before has read its scratch
+    if (shared) out->Line("BARRIER");  // the task before may still read this scratch
   } else {
     out->Line(absl::StrCat("const ix task = ", first, ";"));
     if (per_item) out->Line(absl::StrCat("if (task >= ", phase.tasks(), ") return;"));
@@ -66,17 +66,17 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
         buffers.push_back(absl::StrCat(pointer, " const b", b, " = (", pointer, ")(scratch + ", scratch[b], ");"));
         continue;
       }
-      // What other blocks may have written meanwhile is no memory of this pointer alone: the compiler would take loads
-      // past the meeting.
+      // Other thread blocks may write to this buffer meanwhile, so its pointer is not __restrict__: otherwise the
+      // compiler would move loads across the grid barrier.
       const bool shared = may_alias.count(static_cast<int>(b)) > 0 || (kernel.resident && is_written);
       parameters.push_back(absl::StrCat(pointer, shared ? " m" : " __restrict__ m", b));
       buffers.push_back(absl::StrCat(pointer, " const b", b, " = (", pointer, ")ALIGNED(m", b, ");"));
     }
     if (kernel.resident) parameters.push_back("u32* meeting");
-    // One block of a multiprocessor is enough: asked for no number, ptxas spills to make room for more.
+    // One thread block on a multiprocessor is enough: without this number ptxas spills to make room for more.
     out.Open(absl::StrCat("extern \"C\" __global__ void __launch_bounds__(", group, ", 1) ",
                           PhaseSymbol(symbol, static_cast<int>(p)), "(", absl::StrJoin(parameters, ", "), ")"));
-    // Slack: vectors may read past the end of the last buffer.
+    // The slack lets vectors read past the end of the last buffer.
     if (kernel.scratch_bytes > 0) {
       out.Line(absl::StrCat("__shared__ __align__(64) char scratch[", kernel.scratch_bytes + 64, "];"));
     }

@@ -1,5 +1,5 @@
-// Movement graph → CUDA C++. Each phase becomes one __global__ function; runtime/devices/cuda/kernel_abi.md says how it
-// is launched.
+// Movement graph → CUDA C++. Each phase becomes one __global__ function, or all phases of a persistent kernel become
+// one; runtime/devices/cuda/kernel_abi.md says how it is launched.
 #ifndef FUSION_COMPILER_BACKENDS_CUDA_PRINT_KERNEL_H_
 #define FUSION_COMPILER_BACKENDS_CUDA_PRINT_KERNEL_H_
 
@@ -10,9 +10,10 @@
 
 namespace fusion::cuda {
 
-// Functions `<symbol>_p0`, `<symbol>_p1`, …, one per phase. A barrier between phases is the boundary between launches.
-// A task is a block of the device's `task_lanes` threads, its scratch shared memory; text/work_groups.h says which
-// tasks are a thread's.
+// Returns functions `<symbol>_p0`, `<symbol>_p1`, …, one for each phase; the boundary between launches is the barrier
+// between phases. A persistent kernel has `<symbol>_p0` alone, and a phase that a library computes has no function. A
+// task is a thread block of the device's `task_lanes` threads, and its scratch is shared memory; text/work_groups.h
+// says which tasks belong to a single thread.
 std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbol, const DeviceModel& device);
 
 }  // namespace fusion::cuda

@@ -34,7 +34,7 @@ class OpenCl : public Backend {
     return opencl::Prelude(device.vector_bytes / 4, device.task_lanes > 1);
   }
 
-  // The driver deals out the tasks.
+  // The driver distributes the tasks.
   int Units(int, const DeviceModel& device) const override { return device.parallel_units; }
 
   const char* SourceExtension() const override { return "cl"; }

@@ -7,16 +7,17 @@
 namespace fusion::opencl {
 namespace {
 
-// $U before a loop, $L lanes, $I 0..$L-1, $ZL and $ZH lanes in turns, $M the library's functions, $H the helpers for
-// single values.
+// Placeholders: $U and $B unrolling pragmas, $L lanes, $I 0..$L-1, $ZL and $ZH the zipped lanes of two vectors (low and
+// high half), $D and $F the library's functions with and without double, $H the helpers for single values.
 //
-// Where the driver has shuffles among work-items that run in step, a team folds by them, and the parts of a larger team
-// meet in local memory; else all of it does. A subgroup is as wide as the driver makes it, a power of two. Which of the
-// group's work-items it holds is not said: work-items are numbered by subgroups, so that neighbours share one.
+// Where the driver has shuffles among work-items that run in step, a team reduces by shuffles, and the parts of a
+// larger team are combined in local memory; elsewhere all of this happens in local memory. The driver chooses the width
+// of a subgroup, a power of two. It does not say which of the work-group's work-items a subgroup holds, so work-items
+// are numbered by subgroups and neighbours share one.
 //
 // Loads and stores are macros, because a function would have to name the address space of its pointer. vload and vstore
-// promise the alignment of an element only. Halves go through a private copy: without cl_khr_fp16 only vload_half and
-// vstore_half know them.
+// assume the alignment of one element only. Halves go through a private copy: without cl_khr_fp16 only vload_half and
+// vstore_half can convert them.
 constexpr char kText[] = R"(#pragma OPENCL FP_CONTRACT ON
 typedef uchar u8; typedef char i8; typedef ushort u16; typedef short i16;
 typedef uint u32; typedef int i32; typedef ulong u64; typedef long i64; typedef long ix;
@@ -186,7 +187,7 @@ std::string LibraryName(const std::string& function, bool) { return function == 
 std::string Prelude(int lanes, bool groups) {
   std::string numbers;
   for (int l = 0; l < lanes; ++l) absl::StrAppend(&numbers, l > 0 ? ", " : "", l);
-  // A processor has room for arrays; a work-item among many has registers.
+  // Unrolls for work-items only: a processor has room for arrays, but a work-item among many has only registers.
   return absl::StrReplaceAll(kText, {{"$U", groups ? "_Pragma(\"unroll\")" : ""},
                                      {"$B", groups ? "UNROLL_TEXT(unroll n)" : ""},
                                      {"$L", absl::StrCat(lanes)},

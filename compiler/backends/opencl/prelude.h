@@ -1,5 +1,5 @@
-// The text every generated OpenCL file begins with: the names of kernel text (compiler/backends/text) in OpenCL C 1.2,
-// without extensions but double where the device has it.
+// The text at the beginning of every generated OpenCL file: the names of kernel text (compiler/backends/text) in OpenCL
+// C 1.2, without required extensions except double where the device has it.
 #ifndef FUSION_COMPILER_BACKENDS_OPENCL_PRELUDE_H_
 #define FUSION_COMPILER_BACKENDS_OPENCL_PRELUDE_H_
 
@@ -7,7 +7,7 @@
 
 namespace fusion::opencl {
 
-// `lanes`: elements of a vector: 2, 4, 8 or 16. `groups`: work-items share tasks.
+// `lanes`: elements of a vector (2, 4, 8 or 16). `groups`: do work-items share tasks?
 std::string Prelude(int lanes, bool groups);
 
 }  // namespace fusion::opencl

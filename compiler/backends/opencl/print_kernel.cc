@@ -17,16 +17,17 @@
 namespace fusion::opencl {
 namespace {
 
-// Two parameters each, and OpenCL promises room for 1024 bytes of them.
+// A buffer takes two parameters, and OpenCL guarantees room for 1024 bytes of them.
 constexpr int kMostParameterBuffers = 64;
-// Of each phase: few, since each costs atomic operations, and enough for a group that is held up to hold up little.
+// Tickets of a phase for each work-group. They are few, because each costs atomic operations, but enough that a
+// work-group that is held up delays the others little.
 constexpr int kTicketsPerGroup = 4;
 
 bool IsShared(const movement::Kernel& kernel, const movement::Phase& phase, int group) {
   return group > 1 && !text::TaskPerItem(kernel, phase, group);
 }
 
-// One task, `task` being its number.
+// Prints one task, whose number is the variable `task`.
 void PrintTask(const movement::Kernel& kernel, const movement::Phase& phase, const DeviceModel& device,
                text::CodeWriter* out) {
   const bool shared = IsShared(kernel, phase, device.task_lanes);
@@ -34,7 +35,7 @@ void PrintTask(const movement::Kernel& kernel, const movement::Phase& phase, con
   text::PrintTask(kernel, phase, {device.vector_bytes / 4, shared ? device.task_lanes : 1}, out);
 }
 
-// The tasks of a phase, in a function of its own.
+// Prints the tasks of a phase, in a function of its own.
 void PrintPhase(const movement::Kernel& kernel, const movement::Phase& phase, const DeviceModel& device,
                 text::CodeWriter* out) {
   if (phase.tasks() == 0) return;
@@ -44,13 +45,13 @@ void PrintPhase(const movement::Kernel& kernel, const movement::Phase& phase, co
   PrintTask(kernel, phase, device, out);
 }
 
-// All phases in one function, for groups of one work-item. Work is handed out as tickets, a run of a phase's tasks
-// each: a group takes tickets as long as the phase has any, waits until those that others took are done, and goes on to
-// the next phase. So what waits holds no ticket, and waits only for groups that run: one that has not begun, or is held
-// up between tickets, holds nobody up.
+// Prints all phases in one function (a persistent kernel), for work-groups of one work-item. Work is handed out as
+// tickets, each a run of a phase's tasks: a work-group takes tickets while the phase has any, waits until the tickets
+// that others took are done, and goes on to the next phase. So a work-group that waits holds no ticket, and waits only
+// for work-groups that run: one that has not begun, or is held up between tickets, delays nobody.
 void PrintResident(const movement::Kernel& kernel, const DeviceModel& device, text::CodeWriter* out) {
   FUSION_CHECK(device.task_lanes == 1, "groups of several work-items do not stay");
-  int64_t tickets = 0;  // of the phases so far
+  int64_t tickets = 0;  // tickets of all phases so far
   for (const movement::Phase& phase : kernel.phases) {
     const int64_t tasks = phase.tasks();
     if (tasks == 0) continue;
@@ -102,7 +103,8 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
         ++arg;
         continue;
       }
-      // Of what other groups write meanwhile the compiler may not take loads to before the wait for it.
+      // Other work-groups may write to this buffer meanwhile, so its pointer is not `restrict`: otherwise the compiler
+      // could move loads before the wait.
       const bool shared = may_alias.count(static_cast<int>(b)) > 0 || (kernel.resident && is_written);
       const char* restrict = shared ? "" : " restrict";
       parameters.push_back(absl::StrCat(pointer, restrict, " m", b));
@@ -112,7 +114,7 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
     if (kernel.resident) parameters.push_back("GLOBAL int* tickets");
     out.Open(absl::StrCat("__kernel __attribute__((reqd_work_group_size(", group, ", 1, 1))) void ",
                           PhaseSymbol(symbol, static_cast<int>(p)), "(", absl::StrJoin(parameters, ", "), ")"));
-    // Slack: vectors may read past the end of the last buffer.
+    // The slack lets vectors read past the end of the last buffer.
     if (kernel.scratch_bytes > 0) {
       out.Line(absl::StrCat("__local char scratch[", kernel.scratch_bytes + 64, "] __attribute__((aligned(64)));"));
     }

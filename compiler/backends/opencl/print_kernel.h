@@ -1,5 +1,5 @@
-// Movement graph → OpenCL C 1.2. Each phase becomes one kernel function; runtime/devices/opencl/kernel_abi.md says how
-// it is launched.
+// Movement graph → OpenCL C 1.2. Each phase becomes one kernel function, or all phases of a persistent kernel become
+// one; runtime/devices/opencl/kernel_abi.md says how it is launched.
 #ifndef FUSION_COMPILER_BACKENDS_OPENCL_PRINT_KERNEL_H_
 #define FUSION_COMPILER_BACKENDS_OPENCL_PRINT_KERNEL_H_
 
@@ -10,9 +10,9 @@
 
 namespace fusion::opencl {
 
-// Functions `<symbol>_p0`, `<symbol>_p1`, …, one per phase. A barrier between phases is the boundary between launches.
-// A task is a work-group of the device's `task_lanes` work-items, its scratch local memory;
-// text/work_groups.h says which tasks are a work-item's.
+// Returns functions `<symbol>_p0`, `<symbol>_p1`, …, one for each phase; the boundary between launches is the barrier
+// between phases. A persistent kernel has `<symbol>_p0` alone. A task is a work-group of the device's `task_lanes`
+// work-items, and its scratch is local memory; text/work_groups.h says which tasks belong to a single work-item.
 std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbol, const DeviceModel& device);
 
 }  // namespace fusion::opencl

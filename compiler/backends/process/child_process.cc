@@ -44,7 +44,7 @@ struct Pipe {
   }
 };
 
-// Appends what is readable; false at end of file.
+// Appends what is readable; returns false at end of file.
 bool Drain(int fd, size_t limit, std::string* text) {
   char buffer[16384];
   ssize_t n = read(fd, buffer, sizeof buffer);
@@ -131,7 +131,7 @@ absl::StatusOr<ChildResult> RunChild(const std::vector<std::string>& argv, const
         kill_time = now;
       }
     }
-    // A grandchild may hold the pipes open after the child has gone; it dies with the group.
+    // A grandchild may hold the pipes open after the child has gone; it is killed with the process group.
     if (reaped && (out_open || err_open)) {
       if (kill_time == absl::InfiniteFuture()) kill_time = now;
       if (now - kill_time > absl::Milliseconds(200)) {

@@ -1,5 +1,5 @@
-// RunChild: one program, run to its end under a deadline. Compilers, assemblers and measurements are all run this way.
-// No shell is involved. The child leads a process group of its own, and the whole group is killed at the deadline.
+// RunChild: runs one program to its end under a deadline. Compilers, assemblers and measurements all run this way. No
+// shell is involved. The child leads a process group of its own, and the whole group is killed at the deadline.
 #ifndef FUSION_COMPILER_BACKENDS_PROCESS_CHILD_PROCESS_H_
 #define FUSION_COMPILER_BACKENDS_PROCESS_CHILD_PROCESS_H_
 
@@ -16,7 +16,7 @@ struct ChildOptions {
   std::string working_directory;  // empty: inherited
   absl::Duration deadline = absl::Seconds(60);
   absl::Duration cpu_limit = absl::InfiniteDuration();  // of the child itself, however busy the machine is
-  size_t max_output_bytes = 256 << 10;  // of stdout and of stderr each; what is beyond is read and dropped
+  size_t max_output_bytes = 256 << 10;  // of stdout and of stderr each; more is read and dropped
   std::function<bool()> cancelled;      // may be empty; polled about ten times a second
 };
 
@@ -26,17 +26,17 @@ struct ChildResult {
   bool timed_out = false;  // killed at the deadline, or at the limit of its CPU time
   bool cancelled = false;
   double seconds = 0;      // wall time
-  double cpu_seconds = 0;  // until about 50 ms before its end
+  double cpu_seconds = 0;  // as measured at most 50 ms before its end
   std::string stdout_text;
   std::string stderr_text;
 
   bool ok() const { return exit_code == 0 && !timed_out && !cancelled; }
-  // "exited with 1", "was ended by signal 11 (Segmentation fault)", "did not finish within 5s".
+  // "exited with 1", "was ended by signal 11 (Segmentation fault)", "did not finish within 5 s (4 s of CPU time)".
   std::string Describe() const;
 };
 
-// `argv[0]` is a path, or a name that is looked up on PATH. Thread-safe. NOT_FOUND when the program does not exist;
-// how the program ended is never an error of this call.
+// `argv[0]` is a path, or a name that is looked up on PATH. Thread-safe. Fails with NOT_FOUND when the program does not
+// exist; how the program ended is never an error of this call.
 absl::StatusOr<ChildResult> RunChild(const std::vector<std::string>& argv, const ChildOptions& options);
 
 // The first of `names` that PATH holds, as an absolute path, or "".

@@ -46,7 +46,8 @@ TEST(RunChild, KillsTheWholeGroup) {
   std::filesystem::remove(file);
   ASSERT_TRUE(result.ok());
   EXPECT_TRUE(result->cancelled);
-  // Gone, or dead and not yet taken note of by its new parent. The test runs into its limit if it lives on.
+  // The grandchild has gone, or is dead and its new parent has not reaped it yet. If it lives on, the test runs into
+  // its limit.
   auto lives = [&] {
     std::string pid, name, state;
     return (std::ifstream("/proc/" + std::to_string(grandchild) + "/stat") >> pid >> name >> state) && state != "Z";

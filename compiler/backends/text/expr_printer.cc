@@ -126,7 +126,7 @@ std::string BroadcastText(DType dtype, const std::string& scalar) {
 
 namespace {
 
-// Integers of fewer bits than a lane wrap; f16 and bf16 round.
+// Wraps integers of fewer bits than a lane, and rounds f16 and bf16.
 std::string Narrowed(DType dtype, const std::string& x) {
   switch (dtype) {
     case DType::kI8:
@@ -390,7 +390,7 @@ Value ExprPrinter::EmitLoad(const Scalar& s) {
              LoadText(buffer, absl::StrCat(base, "[", IndexText(address, options_.axis_name, *options_.kernel), "]"))),
         false};
   }
-  // Whatever the axis' extent: what holds for a long one holds for this one.
+  // The axis' extent does not matter: what holds for a long axis holds for this one.
   const te::Axis lane{options_.lane_axis, options_.lanes << 20};
   const te::LaneAccess access = te::ClassifyLanes(address, lane, options_.lanes);
   if (access == te::LaneAccess::kInvariant) {
@@ -445,7 +445,7 @@ Value ExprPrinter::EmitStepped(const movement::SteppedLoad& stepped) {
   const std::string guard =
       stepped.still.empty() ? ""
                             : absl::StrCat("if (", PredText(stepped.still, options_.axis_name, *options_.kernel), ") ");
-  // Behind the last lane's element nothing is known to be there.
+  // The buffer may end behind the last lane's element.
   const std::string end = options_.valid_lanes.empty()
                               ? absl::StrCat((options_.lanes - 1) * stepped.stride + 1)
                               : absl::StrCat("(", options_.valid_lanes, " - 1) * ", stepped.stride, " + 1");
@@ -457,7 +457,7 @@ Value ExprPrinter::EmitStepped(const movement::SteppedLoad& stepped) {
 
 Value ExprPrinter::EmitIf(const Scalar& s) {
   const std::string name = absl::StrCat("t", (*options_.next_temp)++);
-  // The branches' text decides whether the result is a vector, so they are printed aside first.
+  // The text of the branches decides whether the result is a vector, so it is printed aside first.
   CodeWriter* outer = out_;
   auto branch = [&](const Scalar& arm, CodeWriter* text) {
     const size_t mark = order_.size();
@@ -493,10 +493,10 @@ std::string ScalarOp(const te::ScalarNode& s, const std::vector<std::string>& a)
   const std::string cast = absl::StrCat("(", CType(s.dtype), ")");
   auto infix = [&](const char* op) { return absl::StrCat(cast, "(", a[0], " ", op, " ", a[1], ")"); };
   auto call = [&](const std::string& name) { return absl::StrCat(name, "(", absl::StrJoin(a, ", "), ")"); };
-  // The helper for operands of this type.
+  // Calls the helper for operands of this type.
   auto typed = [&](const char* name) { return call(TypedName(name, in)); };
   const bool small_int = !f && in != DType::kBool;
-  // Signed overflow wraps: through the unsigned type of the same width.
+  // Signed overflow wraps: the operation uses the widest unsigned type, and the result is cut to the type.
   auto wrapped = [&](const char* op) {
     return small_int ? absl::StrCat(cast, "((u64)", a[0], " ", op, " (u64)", a[1], ")") : infix(op);
   };
@@ -607,7 +607,7 @@ std::string ScalarOp(const te::ScalarNode& s, const std::vector<std::string>& a)
   return "0";
 }
 
-// Not the language's `?:`, which not every language has for vectors.
+// These avoid the language's `?:`, which some languages lack for vectors.
 std::string Larger(const std::string& a, const std::string& b) {
   return absl::StrCat("vsel(", a, " > ", b, ", ", a, ", ", b, ")");
 }
@@ -628,7 +628,7 @@ std::string FloatVectorOp(const te::ScalarNode& s, const std::vector<std::string
       return infix("*");
     case Op::kDiv:
       return infix("/");
-    // An immediate is never NaN here: with it first, one instruction keeps the other operand's NaN.
+    // An immediate is never NaN here: with the immediate first, one instruction keeps the other operand's NaN.
     case Op::kMax: {
       if (first_imm) return Larger(a[0], a[1]);
       if (s.args[1]->kind == ScalarKind::kImm) return Larger(a[1], a[0]);
@@ -705,7 +705,7 @@ std::string FloatVectorOp(const te::ScalarNode& s, const std::vector<std::string
   }
 }
 
-// Lanes that hold integers or masks. Overflow wraps.
+// An operation on lanes that hold integers or masks. Overflow wraps.
 std::string IntVectorOp(const te::ScalarNode& s, const std::vector<std::string>& a) {
   auto infix = [&](const char* op) { return absl::StrCat(a[0], " ", op, " ", a[1]); };
   auto call = [&](const char* name) { return absl::StrCat(name, "(", absl::StrJoin(a, ", "), ")"); };
@@ -774,7 +774,8 @@ Value ExprPrinter::EmitOp(const Scalar& s) {
   if (!varying) {
     for (const Value& value : values) args.push_back(value.text);
     std::string text = ScalarOp(*s, args);
-    // Half-precision results are rounded where they are stored or cast; integers narrower than int wrap here.
+    // Half-precision and narrow results are rounded to their type here; integers narrower than a byte keep their low
+    // bits.
     if (s->dtype == DType::kF16) text = absl::StrCat("h2f(f2h(", text, "))");
     if (s->dtype == DType::kBF16) text = absl::StrCat("bf2f(f2bf(", text, "))");
     if (IsByteFloat(s->dtype))

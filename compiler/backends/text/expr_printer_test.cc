@@ -25,7 +25,7 @@ TEST(ExprPrinter, HasATextForTheOperationsWithAVectorForm) {
         const bool has_text = !VectorOpText(*call, texts).empty();
         const std::string title = std::string(te::GetOpInfo(op).name) + " of " + DTypeName(dtype);
         if (movement::HasVectorForm(*call)) EXPECT_TRUE(has_text) << title;
-        // Masks and integers share texts that no schedule asks for.
+        // Masks and integers share texts, of which schedules use only a part.
         if (dtype == DType::kF32 && !movement::HasVectorForm(*call)) EXPECT_FALSE(has_text) << title;
       }
     }

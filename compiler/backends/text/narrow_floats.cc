@@ -9,9 +9,13 @@
 namespace fusion::text {
 namespace {
 
-// $T the type, $M bits of the mantissa, $D 23 - $M, $R half a unit of what is dropped, less one, $S the sign's bit, $L
-// the largest code, $N that of NaN, $O what rounds past the largest, $B 127 less the format's bias, $Z the least normal
-// value's bits, $U units of the least code in 1, $V the value of the least code.
+// Placeholders:
+// - $T the type; $F the code with its sign;
+// - $M bits of the mantissa, $D 23 - $M, $S the sign's bit number, $B 127 less the format's bias;
+// - $R half a unit of the dropped bits, less one;
+// - $L the largest code, $O the code for values that round past the largest;
+// - $X the test for a NaN code, $N the code of NaN;
+// - $Z the bits of the least normal value, $V the value of the least code, $U its inverse.
 constexpr char kFrom[] = R"(SI float from_$T(u8 c) {
   union { u32 bits; float value; } v;
   u32 m = c & ((1u << $S) - 1u), s = ((u32)c >> $S) & 1u;

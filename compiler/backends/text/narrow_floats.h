@@ -1,5 +1,6 @@
-// Floats of at most 8 bits (runtime/base/narrow_float.h) in kernel text: `from_T(code)` and `to_T(value)`, between a
-// byte and an f32. Few kernels have any, so they stand in front of those kernels and not in the preludes.
+// Floats of at most 8 bits (runtime/base/narrow_float.h) in kernel text: `from_T(code)` and `to_T(value)` convert
+// between a byte and an f32. Few kernels use such floats, so these helpers stand in front of those kernels and not in
+// the preludes.
 #ifndef FUSION_COMPILER_BACKENDS_TEXT_NARROW_FLOATS_H_
 #define FUSION_COMPILER_BACKENDS_TEXT_NARROW_FLOATS_H_
 
@@ -7,7 +8,8 @@
 
 namespace fusion::text {
 
-// The text of a kernel behind the helpers that it calls. Several kernels of one source may define the same.
+// Returns the kernel's text behind the helpers that it calls. Several kernels in one source may define the same
+// helpers.
 std::string WithNarrowFloats(std::string kernel);
 
 }  // namespace fusion::text

@@ -9,22 +9,22 @@
 namespace fusion::text {
 namespace {
 
-// Elements that a work-item brings in at once. Left to itself a compiler repeats the loops around them as well, and
-// keeps the addresses and border tests of all of them in registers.
+// Elements that a work-item copies at once. Without this limit compilers unroll the loops around them as well, and keep
+// the addresses and border tests of all of them in registers.
 constexpr int kLoadsAtOnce = 4;
 
-// `for (int i = 0; i < count; ++i)`, unrolled.
+// Text of `for (int i = 0; i < count; ++i)`, unrolled.
 std::string Unrolled(const std::string& i, int count) {
   return absl::StrCat("UNROLL for (int ", i, " = 0; ", i, " < ", count, "; ++", i, ")");
 }
 
-// The element of the slice that a factor of the product is.
+// Text of a factor of the product: an element of its K-slice.
 std::string Factor(const te::ScalarNode& load, const movement::Kernel& kernel) {
   return LoadText(kernel.buffers[load.tensor],
                   absl::StrCat("b", load.tensor, "[", IndexText(load.indices[0], AxisText, kernel), "]"));
 }
 
-// Each axis as its coordinate in the row-major number.
+// Prints each axis as its coordinate in the row-major number.
 void PrintCoordinates(const std::string& number, const std::vector<te::Axis>& axes, CodeWriter* out) {
   int64_t inner = 1;
   for (size_t a = axes.size(); a-- > 0; inner *= axes[a].extent) {
@@ -32,8 +32,8 @@ void PrintCoordinates(const std::string& number, const std::vector<te::Axis>& ax
   }
 }
 
-// Where the operand is an element of memory as it is, or zero outside a border: asynchronous copies of elements, or of
-// aligned vectors. False, and nothing printed, for what is more.
+// Prints asynchronous copies, of elements or of aligned vectors, where the operand is an element of memory as it is, or
+// zero outside a border. Returns false, and prints nothing, where more must be computed.
 bool PrintCopy(const movement::Kernel& kernel, const movement::Step& step, const TaskShape& shape, CodeWriter* out) {
   te::Pred inside;
   const te::ScalarNode* value = step.body[0].get();
@@ -42,7 +42,7 @@ bool PrintCopy(const movement::Kernel& kernel, const movement::Step& step, const
   }
   const bool vectors = step.strategy == movement::Strategy::kMapVec;
   const DType dtype = value->dtype;
-  // Two bytes are fewer than are copied at once.
+  // Single f16 elements are excluded, because a copy has at least four bytes.
   if (value->kind != te::ScalarKind::kLoad || dtype != step.store_types[0] || step.lane_limit >= 0 ||
       kernel.buffers[value->tensor].scope == movement::BufferScope::kBlock ||
       !(dtype == DType::kF32 || (dtype == DType::kF16 && vectors))) {
@@ -50,7 +50,7 @@ bool PrintCopy(const movement::Kernel& kernel, const movement::Step& step, const
   }
   std::vector<movement::Loop> loops = step.loops;
   const te::Axis inner = loops.back().axis;
-  const int number = kernel.next_axis;  // of a vector in its row: an axis of this text alone
+  const int number = kernel.next_axis;  // number of a vector in its row: an axis of this text alone
   if (vectors) loops.back() = {{number, inner.extent / shape.lanes}, std::nullopt};
   OpenPoints(loops, kernel, shape.group, out, shape.unroll);
   if (vectors)
@@ -71,8 +71,8 @@ bool PrintCopy(const movement::Kernel& kernel, const movement::Step& step, const
   return true;
 }
 
-// Where the whole slice is a run of memory as it is, on both sides at multiples of 16 bytes: its length in elements,
-// and where it begins.
+// A K-slice that is one unchanged run of memory, where source, destination and length are multiples of 16 bytes: its
+// length in elements, and where it begins on both sides.
 struct Run {
   int64_t elements = 1;
   te::Index to, from;
@@ -104,7 +104,7 @@ std::optional<Run> RunOf(const movement::Step& staging) {
   return run;
 }
 
-// The element of a slice that a factor is, widened or not.
+// The element of a K-slice that a factor loads, widened or not.
 const te::ScalarNode& LoadOf(const te::Scalar& factor) {
   return factor->kind == te::ScalarKind::kCast ? *factor->args[0] : *factor;
 }
@@ -119,7 +119,7 @@ void PrintGroupTile(const movement::Kernel& kernel, const movement::Step& step, 
   const te::ScalarNode &first = LoadOf(step.body[0]->args[0]), &second = LoadOf(step.body[0]->args[1]);
   const bool first_by_row = first.indices[0].UsesAxis(tile.row_axis);
   const te::ScalarNode &by_row = first_by_row ? first : second, &by_column = first_by_row ? second : first;
-  // Of an element, or the first of a fragment.
+  // Position of an element, or of the first element of a fragment.
   const auto place_of = [](const std::string& axis, const char* item, int items, const char* number, int extent) {
     return absl::StrCat("const int ", axis, " = ", extent > 1 ? absl::StrCat(extent, " * ") : "", "(", item, " + ",
                         number, " * ", items, ")");
@@ -130,7 +130,8 @@ void PrintGroupTile(const movement::Kernel& kernel, const movement::Step& step, 
   const std::string item = product.fragments() ? absl::StrCat("(lid / ", product.work_items, ")") : std::string("lid");
   out->Line(absl::StrCat("const int item_row = ", item, " / ", tile.item_columns, ", item_column = ", item, " % ",
                          tile.item_columns, ";"));
-  const int own = product.rows * product.columns / product.work_items;  // elements of a fragment
+  const int own = product.rows * product.columns / product.work_items;  // elements of a fragment that one work-item
+                                                                        // holds
   const std::vector<movement::Loop> tiles(step.loops.begin(), step.loops.end() - 2);
   const int around = OpenPoints(tiles, kernel, 1, out, /*unroll=*/1);
   out->Line(absl::StrCat("float acc[", tile.rows, "][", tile.columns, "][", own, "];"));
@@ -139,7 +140,7 @@ void PrintGroupTile(const movement::Kernel& kernel, const movement::Step& step, 
   const std::vector<te::Axis> slices(step.fold->axes.begin(), step.fold->axes.end() - 1);
   TaskShape staged = shape;
   staged.unroll = kLoadsAtOnce;
-  std::map<const movement::Step*, Run> runs;  // that are copied whole, by an engine of their own
+  std::map<const movement::Step*, Run> runs;  // copied whole, by a copy engine
   for (const movement::Step& staging : step.staging) {
     if (const auto run = RunOf(staging); run && product.from_memory) runs[&staging] = *run;
   }
@@ -171,7 +172,8 @@ void PrintGroupTile(const movement::Kernel& kernel, const movement::Step& step, 
   } else {
     int64_t count = 1;
     for (const te::Axis& axis : slices) count *= axis.extent;
-    // At the barrier the slice of the turn before has arrived, and the one before that has been read.
+    // After the barrier the K-slice copied in the iteration before has arrived, and the one multiplied there has been
+    // read.
     out->Open(absl::StrCat("UNROLL_BY(1) for (ix slice = 0; slice <= ", count, "; ++slice)"));
     out->Line("COPIES_ARRIVE");
     if (!runs.empty()) out->Line("if (slice > 0) RUNS_ARRIVE");
@@ -188,8 +190,8 @@ void PrintGroupTile(const movement::Kernel& kernel, const movement::Step& step, 
   const te::Axis& slice = step.fold->axes.back();
   const std::string k = AxisText(slice.id);
   const std::string type = by_row.dtype == DType::kF16 ? "f16" : "tf32";
-  // Nothing that reads or writes results is moved past these by the compiler, which does not see that they are waited
-  // for.
+  // Products run asynchronously, and the compiler does not see when they are waited for: HOLD keeps it from moving
+  // accesses to the results across these places.
   const std::string hold = absl::StrCat(results, " ", Unrolled("e", own), " HOLD(acc[r][c][e])");
   if (product.from_memory) out->Line(absl::StrCat(hold, " BEGIN_PRODUCTS"));
   out->Open(absl::StrCat("for (int ", k, " = 0; ", k, " < ", slice.extent, "; ", k, " += ", product.depth, ")"));
@@ -208,7 +210,7 @@ void PrintGroupTile(const movement::Kernel& kernel, const movement::Step& step, 
     out->Line(absl::StrCat(Unrolled(number, count), " { ", place, "; ", load_text, "; }"));
   };
   if (product.from_memory) {
-    // From one row of blocks to the next.
+    // Bytes from one row of layout blocks to the next.
     const int64_t pitch = slice.extent * DTypeBytes(by_row.dtype) * movement::FragmentProduct::kBlockRows;
     const auto matrix = [&](const te::ScalarNode& load) {
       return absl::StrCat("MATRIX(b", load.tensor, " + ", IndexText(load.indices[0], AxisText, kernel), ", ", pitch,

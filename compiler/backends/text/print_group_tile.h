@@ -1,5 +1,5 @@
-// Prints a kGroupTile step: accumulators in a small array that unrolled loops take apart into registers, slices of the
-// operands brought in by the whole group, and the epilogue at each result.
+// Prints a kGroupTile step (threadgroup tile): accumulators in a small array that unrolled loops turn into registers,
+// K-slices of the operands that the whole work-group copies to shared memory, and the epilogue at each result.
 #ifndef FUSION_COMPILER_BACKENDS_TEXT_PRINT_GROUP_TILE_H_
 #define FUSION_COMPILER_BACKENDS_TEXT_PRINT_GROUP_TILE_H_
 
@@ -7,7 +7,7 @@
 
 namespace fusion::text {
 
-// The shape's group is the step's.
+// `shape.group` must be the step's work-group size.
 void PrintGroupTile(const movement::Kernel& kernel, const movement::Step& step, const TaskShape& shape, int* next_temp,
                     CodeWriter* out);
 

@@ -19,11 +19,11 @@ namespace {
 using te::Axis;
 using te::Scalar;
 
-// Copies of a short fold's text, a vector accumulator each in turn.
+// The most copies of a short reduction's text, which use the vector accumulators in turn.
 constexpr int64_t kMostUnrolled = 8;
-// Work-items that fold a contiguous row together: neighbours that are executed in step read neighbours.
+// Work-items that reduce a contiguous row together: neighbours that run in step read neighbours.
 constexpr int kRowTeam = 32;
-// Vectors of a row that a pass over its column keeps: a few thousand bytes, which stay in the nearest cache beside it.
+// Vectors of a row that one pass over its columns keeps: a few thousand bytes, which stay in the nearest cache.
 constexpr int64_t kStripVectors = 64;
 
 int64_t Points(const std::vector<movement::Loop>& loops) {
@@ -32,7 +32,7 @@ int64_t Points(const std::vector<movement::Loop>& loops) {
   return points;
 }
 
-// The coordinates of `point`, a variable of the text.
+// Prints the coordinates of `point`, a variable of the text.
 void TakePointApart(const std::vector<movement::Loop>& loops, CodeWriter* out) {
   int64_t inner = Points(loops);
   for (const movement::Loop& loop : loops) {
@@ -94,7 +94,8 @@ class StepPrinter {
     return {&kernel_, AxisText, -1, 1, "", std::move(accs), next_temp_};
   }
 
-  // Lanes past a blocked layout's logical extent get zero, and nothing is loaded for them.
+  // Opens the code for real lanes. Lanes past a blocked layout's logical extent get zero, and nothing is loaded for
+  // them.
   void OpenUnmasked() {
     if (step_.lane_limit < 0) return out_->Open("");
     out_->Open(
@@ -181,7 +182,7 @@ class StepPrinter {
     StoreScalars(step_.then, accs);
   }
 
-  // The vectors that are about to be loaded, of the next task or further along the loop.
+  // Prefetches the vectors that will be loaded next: of the next task, or further along the loop.
   void PrintReadNext() {
     const movement::ReadNext& next = step_.read_next;
     if (next.axis < 0) return;
@@ -199,7 +200,7 @@ class StepPrinter {
     for (const std::string& place : places) out_->Line(absl::StrCat("PREFETCH_L1(", place, ");"));
   }
 
-  // `count`: of a vector that is not whole, the elements that are stored.
+  // `count`: the number of elements to store, for a vector that is not whole.
   void PrintMapVector(int axis, const std::string& count = "") {
     PrintReadNext();
     ExprPrinter printer(out_, {&kernel_, AxisText, axis, lanes_, count, {}, next_temp_});
@@ -221,7 +222,7 @@ class StepPrinter {
     }
   }
 
-  // The elements that fill no vector, `count` of them.
+  // Prints the last `count` elements, which fill no vector.
   void PrintMapPart(int axis, const std::string& count) {
     ExprPrinter::Options options{&kernel_, AxisText, axis, lanes_, count, {}, next_temp_};
     options.part = true;
@@ -234,12 +235,12 @@ class StepPrinter {
     }
   }
 
-  // A vector a work-item; where a row ends within it, its elements.
+  // Prints one vector for each work-item; where a row ends within it, its elements one by one.
   void PrintSharedMap() {
     std::vector<movement::Loop> vectors = step_.loops;
     const movement::Loop inner = vectors.back();
     const std::string i = AxisText(inner.axis.id);
-    const int number = kernel_.next_axis;  // of the vector in its row: an axis of this text alone
+    const int number = kernel_.next_axis;  // number of the vector in its row: an axis of this text alone
     vectors.back() = {{number, (inner.axis.extent + lanes_ - 1) / lanes_}, std::nullopt};
     OpenPoints(vectors, kernel_, group_, out_, unroll_);
     out_->Line(absl::StrCat("const ix first = ", AxisText(number), " * ", lanes_, ", e_", i, " = ",
@@ -259,8 +260,8 @@ class StepPrinter {
     out_->Close();
   }
 
-  // Work-items that share a result of a fold: those that would be idle, and along a contiguous row enough to read it
-  // together. 1: none.
+  // The number of work-items that share a result of a reduction: those that would be idle otherwise, and along a
+  // contiguous row enough to read it together. 1: results are not shared.
   int FoldTeam() const {
     const bool tile = step_.strategy == movement::Strategy::kTile ||
                       step_.strategy == movement::Strategy::kGroupTile ||
@@ -275,8 +276,8 @@ class StepPrinter {
     return team;
   }
 
-  // Results are dealt out to teams of work-items, each of which folds points of its own; then the team folds what they
-  // have. All work-items take as many turns, since they meet at barriers.
+  // Distributes the results over teams of work-items. Each work-item reduces points of its own, then the team combines
+  // what its members have. All work-items run equally many iterations, since there are barriers in them.
   void PrintSharedFold(int team) {
     const te::Fold& fold = *step_.fold;
     const DType dtype = fold.acc;
@@ -308,7 +309,8 @@ class StepPrinter {
     out_->Close();
   }
 
-  // What one work-item of a team folds: vectors where the fold runs along a row that has some for each, else elements.
+  // Prints what one work-item of a team reduces: vectors where the reduction runs along a row that has some for each
+  // work-item, else elements.
   void PrintTeamShare(int team, const std::string& rank, const std::string& acc) {
     const te::Fold& fold = *step_.fold;
     std::vector<movement::Loop> points;
@@ -319,7 +321,7 @@ class StepPrinter {
       const std::string v = absl::StrCat("v", (*next_temp_)++);
       out_->Line(absl::StrCat(VectorType(fold.acc), " ", v, " = ",
                               BroadcastText(fold.acc, FoldIdentity(fold.kind, fold.acc)), ";"));
-      const int number = kernel_.next_axis;  // of the vector in its row: an axis of this text alone
+      const int number = kernel_.next_axis;  // number of the vector in its row: an axis of this text alone
       points.back() = {{number, inner.extent / lanes_}, std::nullopt};
       OpenPoints(points, kernel_, team, out_, unroll_, rank);
       out_->Line(absl::StrCat("const ix ", AxisText(inner.id), " = ", AxisText(number), " * ", lanes_, ";"));
@@ -337,7 +339,7 @@ class StepPrinter {
     out_->Close();
   }
 
-  // The lanes of a vector of partial results folded: not of products.
+  // Text that reduces the lanes of a vector of partial results; not for products.
   static std::string Horizontal(const te::Fold& fold, const std::string& v) {
     const char* const name = fold.kind == te::FoldKind::kSum   ? "hadd"
                              : fold.kind == te::FoldKind::kMax ? "hmax"
@@ -375,8 +377,8 @@ class StepPrinter {
     for (size_t l = 0; l + 1 < step_.loops.size(); ++l) out_->Close();
   }
 
-  // Four vector accumulators along the contiguous fold axis, then one vector, then single elements, then one horizontal
-  // step.
+  // Reduces into four vector accumulators along the contiguous reduction axis, then single vectors, then single
+  // elements; one horizontal step follows.
   void PrintRowFold() {
     const int depth = OpenPoints(step_.loops, kernel_, group_, out_, unroll_);
     OpenUnmasked();
@@ -389,7 +391,8 @@ class StepPrinter {
     for (int a = 0; a < 4; ++a) out_->Line(absl::StrCat(VectorType(fold.acc), " ", v, a, " = ", init, ";"));
     const std::string acc = absl::StrCat("a", tag);
     out_->Line(absl::StrCat(CType(fold.acc), " ", acc, " = ", FoldIdentity(fold.kind, fold.acc), ";"));
-    // A fold that is no longer than a vector or two keeps the four accumulators busy with the axis outside it.
+    // A reduction that is no longer than a vector or two unrolls the axis outside it, to keep the four accumulators
+    // busy.
     const size_t outer_axes = fold.axes.size() - 1;
     const bool unrolled = outer_axes > 0 && inner.extent < wide && fold.axes[outer_axes - 1].extent <= kMostUnrolled;
     const size_t loops = outer_axes - (unrolled ? 1 : 0);
@@ -437,7 +440,7 @@ class StepPrinter {
       out_->Close();
     }
     for (size_t f = 0; f < loops; ++f) out_->Close();
-    // The four vectors become one, and its lanes one element.
+    // Combines the four vectors into one, and its lanes into one element.
     for (const auto& [into, from] : {std::pair(0, 1), std::pair(2, 3), std::pair(0, 2)}) {
       out_->Line(VectorCombine(fold, absl::StrCat(v, into), absl::StrCat(v, from)));
     }
@@ -452,9 +455,10 @@ class StepPrinter {
     for (int i = 0; i < depth; ++i) out_->Close();
   }
 
-  // The best element along the row and its index: each lane of four vectors keeps the best of its own, with the first
-  // index of the vector that it was in; then the best of all lanes, of equal ones the first or the last; then single
-  // elements, which are behind all others.
+  // Finds the best element along the row and its index:
+  // - Each lane of four vectors keeps its own best, with the first index of the vector that it was in.
+  // - The best of all lanes wins; of equal ones the first or the last.
+  // - Single elements follow; they lie behind all others.
   void PrintRowExtreme() {
     const int depth = OpenPoints(step_.loops, kernel_, group_, out_, unroll_);
     OpenUnmasked();
@@ -499,7 +503,7 @@ class StepPrinter {
       take(0, 0);
       out_->Close();
     }
-    // The best value of all vectors and lanes, then the first or last place that has it.
+    // Takes the best value of all vectors and lanes, then the first or last place that has it.
     const te::Fold extremes{extreme.max ? te::FoldKind::kMax : te::FoldKind::kMin, {}, {},
                             is_float ? DType::kF32 : DType::kI32, {}};
     out_->Line(absl::StrCat(type, " w", tag, " = ", best, "0;"));
@@ -531,8 +535,8 @@ class StepPrinter {
     for (int d = 0; d < depth; ++d) out_->Close();
   }
 
-  // One pass along the innermost loop. In vectors of another loop: a strip of them at a time, so that rows are read in
-  // runs.
+  // Prints one pass along the innermost loop. Vectors of another loop are taken a strip at a time, so that rows are
+  // read in runs.
   void PrintPrefix() {
     std::vector<Axis> axes;
     for (const movement::Loop& loop : step_.loops) axes.push_back(loop.axis);
@@ -583,7 +587,7 @@ class StepPrinter {
     for (size_t l = 0; l < around.size(); ++l) out_->Close();
   }
 
-  // The fold's axis is where the loop along it is.
+  // Names the reduction's axis by the variable of the loop along it.
   AxisName PrefixName(const movement::PrefixFold& prefix) const {
     const int k = step_.fold->axes[0].id;
     return [k, axis = prefix.axis](int id) { return AxisText(id == k ? axis : id); };
@@ -635,7 +639,7 @@ std::string LimitText(const movement::Loop& loop, const movement::Kernel& kernel
 }
 
 bool NeedsWideIndices(const movement::Phase& phase, int group) {
-  constexpr double kMost = 1 << 30;  // steps go past the end by less than that
+  constexpr double kMost = 1 << 30;  // a loop may step past its end, by less than this
   double most = static_cast<double>(phase.tasks()) * group;
   for (const movement::Step& step : phase.steps) {
     double points = 1, fold = 1;

@@ -18,7 +18,7 @@ TEST(NeedsWideIndices, WhereALoopOrTheTasksAreTooMany) {
   phase.steps[0].loops.pop_back();
   phase.steps[0].fold.emplace();
   phase.steps[0].fold->axes = {{4, 1 << 16}, {5, 1 << 15}};
-  EXPECT_TRUE(NeedsWideIndices(phase, 64));  // points of a fold
+  EXPECT_TRUE(NeedsWideIndices(phase, 64));  // points of a reduction
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ using te::Op;
 using te::Scalar;
 using te::ScalarKind;
 
-// `if pred then x else identity` under a sum (or inside a product) skips the step instead of adding nothing.
+// Takes tests off the body: `if pred then x else identity` skips the step instead of adding nothing.
 Scalar TakeGuards(const Scalar& s, te::FoldKind kind, te::Pred* guards) {
   auto is_identity = [&](const Scalar& x) {
     if (x->kind != ScalarKind::kImm) return false;
@@ -87,11 +87,11 @@ bool Holds(const te::Comparison& c, const std::map<int, int64_t>& values, bool* 
 
 bool Uses(const te::Comparison& c, int axis) { return axis >= 0 && (c.lhs.UsesAxis(axis) || c.rhs.UsesAxis(axis)); }
 
-// A run of equal row tiles: starts first, first+rows, … (count of them), all with the same border tests.
+// A run of `count` row tiles that start at first, first+rows, … and have the same border tests.
 struct TileRun {
   int64_t first, count;
   int rows;
-  std::vector<bool> mask;  // [row in tile][unrolled point]; empty: all hold
+  std::vector<bool> mask;  // [row in tile][unrolled point]; empty: all tests hold
 };
 
 class TilePrinter {
@@ -110,7 +110,7 @@ class TilePrinter {
     }
     for (const te::Comparison& guard : guards) (Uses(guard, row) ? row_guards_ : free_guards_).push_back(guard);
     SplitFoldAxes();
-    // Tiles beside each other: of the rows where there is no other axis.
+    // Opens the loops over tiles. Where there is no axis but the rows, the tiles are those of the rows.
     std::vector<movement::Loop> loops;
     for (const movement::Loop& loop : step_.loops) {
       if (loop.axis.id != row && loop.axis.id != step_.tile.outer_axis && loop.axis.id != step_.tile.lane_axis) {
@@ -121,7 +121,7 @@ class TilePrinter {
     const bool many_lanes = lane_loop_->axis.extent > lanes_;
     bool alone = false;
     if (group_ > 1) {
-      const int number = kernel_.next_axis;  // of the vector: an axis of this text alone
+      const int number = kernel_.next_axis;  // number of the vector: an axis of this text alone
       if (many_lanes) loops.push_back({{number, (lane_loop_->axis.extent + lanes_ - 1) / lanes_}, std::nullopt});
       share_rows_ = loops.empty();
       if (!loops.empty()) depth = OpenPoints(loops, kernel_, group_, out_);
@@ -160,17 +160,17 @@ class TilePrinter {
         absl::StrCat("for (ix ", i, " = 0, e_", i, " = ", limit, "; ", i, " < e_", i, "; ", i, " += ", stride, ")"));
   }
 
-  // Fold axes that share a border test with the rows are unrolled (they are last in the fold order); so is the
-  // innermost rolled one, by tile.unroll. The schedule counts every border test, but only those outside of which a
-  // product is zero guard the rows: the innermost axis may be another than the one that tile.unroll was chosen for.
+  // Unrolls the reduction axes that share a border test with the rows (they come last in the order), and the innermost
+  // other one by tile.unroll. The schedule counts every border test, but only tests outside of which a product is zero
+  // guard the rows, so the innermost axis may differ from the one for which tile.unroll was chosen.
   void SplitFoldAxes() {
     for (const Axis& axis : step_.fold->axes) {
-      if (axis.id == step_.tile.dot_axis) continue;  // inside a lane
+      if (axis.id == step_.tile.dot_axis) continue;  // runs inside a lane
       bool border = axis.id == step_.tile.slide_axis;
       for (const te::Comparison& guard : row_guards_) border = border || Uses(guard, axis.id);
       (border ? unrolled_ : rolled_).push_back(axis);
     }
-    // Points of the unrolled axes, row-major.
+    // Lists the points of the unrolled axes, row-major.
     points_ = {{}};
     for (const Axis& axis : unrolled_) {
       std::vector<std::map<int, int64_t>> next;
@@ -229,7 +229,7 @@ class TilePrinter {
       return;
     }
     if (row_loop_->limit) {
-      // The last chunk is shorter: whole tiles, then one remainder, whose row count is known.
+      // The last chunk is shorter: it has whole tiles, then one remainder, whose row count is known.
       const std::string bound = IndexText(
           *row_loop_->limit, [this](int a) { return Name(a); }, kernel_);
       out_->Line(absl::StrCat("const ix rows = smin_i64(", row_loop_->axis.extent, ", ", bound, ");"));
@@ -265,18 +265,18 @@ class TilePrinter {
     }
   }
 
-  // One load of the body, its address split into a base (set up before the fold), pointer steps per rolled loop, and
-  // constants for row, vector and unrolled points.
+  // One load of the body. Its address is split into a base (computed before the reduction), pointer steps for each
+  // rolled loop, and constants for row, vector and unrolled points.
   struct Operand {
     const te::ScalarNode* node;
-    std::map<int, int64_t> step;  // coefficient per rolled axis
+    std::map<int, int64_t> step;  // coefficient by rolled axis
     int64_t row = 0, vector = 0;
     std::map<int, int64_t> unrolled;
     bool by_lane = false;
     bool affine = true;
     std::string pointer;
     const movement::Prefetch* prefetch = nullptr;
-    std::string next_panel;  // pointer to this tile's share of it
+    std::string next_panel;  // pointer to this tile's share of the next panel
   };
 
   std::string OperandPointer(const Operand& operand) const {
@@ -295,14 +295,13 @@ class TilePrinter {
       }
       return Name(axis);
     };
-    // Operands.
     std::vector<Operand> operands;
     te::Visit(body_, [&](const te::ScalarNode& node) {
       if (node.kind != ScalarKind::kLoad) return;
       Operand operand;
       operand.node = &node;
       const Index& address = node.indices[0];
-      // A fused lane axis may occur in an address that stands still within each vector (i//16).
+      // A fused lane axis may occur in an address that is the same for all lanes of a vector (i//16).
       operand.by_lane = te::ClassifyLanes(address, lane_loop_->axis, lanes_) != te::LaneAccess::kInvariant;
       if (address.UsesAxis(tile.row_axis))
         operand.affine = operand.affine && address.AffineIn(tile.row_axis, &operand.row);
@@ -417,7 +416,7 @@ class TilePrinter {
       for (size_t point = 0; point < points_.size(); ++point) {
         std::map<int, int64_t> at = points_[point];
         if (!rolled_.empty()) at[-1] = u;
-        // Guards that involve unrolled axes but not the rows.
+        // These guards involve unrolled axes, but not the rows.
         te::Pred late;
         for (const te::Comparison& guard : pending) late.push_back(guard);
         auto late_name = [&](int axis) {
@@ -425,8 +424,9 @@ class TilePrinter {
           return it != at.end() ? absl::StrCat(it->second, "L") : Name(axis);
         };
         out_->Open(late.empty() ? "" : absl::StrCat("if (", PredText(late, late_name, kernel_), ")"));
-        // Neighbouring taps read the same elements. Kept in registers from one to the next, they push accumulators to
-        // the stack; so does a load moved ahead of the step before it. A load from the first-level cache is cheaper.
+        // Neighbouring taps read the same elements. If the compiler keeps these in registers from one tap to the next,
+        // or moves a load ahead of the step before it, accumulators go to the stack. A load from the first-level cache
+        // is cheaper.
         if (unroll * points_.size() > 1) out_->Line("STEP_BOUNDARY");
         PrintPoint(run, r0, operands, rows, vectors, point, at, u);
         out_->Close();
@@ -435,7 +435,7 @@ class TilePrinter {
     for (; depth > 0; --depth) out_->Close();
   }
 
-  // The body is a load that moves with the rows, or its product with one that does not.
+  // Is the body a load that moves with the rows, or its product with a load that does not?
   bool Slides(const std::vector<Operand>& operands) const {
     const bool product = body_->kind == ScalarKind::kOp && body_->op == Op::kMul &&
                          step_.fold->kind == te::FoldKind::kSum && operands.size() == 2;
@@ -456,8 +456,8 @@ class TilePrinter {
     return step == operand.step.end() ? offset : offset + step->second * u;
   }
 
-  // All unrolled points of all rows: a vector of the operand that moves with the rows is loaded once, wherever rows and
-  // points meet in it; what stands still with the rows is loaded first and stays.
+  // Prints all unrolled points of all rows. A vector of the operand that moves with the rows is loaded once for all
+  // rows and points that use it; the operand that does not move with the rows is loaded first and stays in registers.
   void PrintSliding(const TileRun& run, const std::vector<Operand>& operands, int rows, int vectors, int u) {
     const Operand* moving = nullptr;
     const Operand* still = nullptr;
@@ -474,7 +474,7 @@ class TilePrinter {
     };
     for (int v = 0; v < vectors; ++v) {
       std::map<int64_t, std::string> weights;                           // by offset
-      std::map<int64_t, std::vector<std::pair<int, size_t>>> meetings;  // of row and point, by offset
+      std::map<int64_t, std::vector<std::pair<int, size_t>>> meetings;  // rows and points that use it, by offset
       for (size_t point = 0; point < points_.size(); ++point) {
         for (int r = 0; r < rows; ++r) {
           if (!run.mask.empty() && !run.mask[r * points_.size() + point]) continue;
@@ -506,7 +506,8 @@ class TilePrinter {
     return (lines + prefetch.tiles - 1) / prefetch.tiles;
   }
 
-  // A few lines of the next panel in each iteration of the innermost rolled loop, spread over the whole tile.
+  // Prefetches a few lines of the next panel in each iteration of the innermost rolled loop, so that they are spread
+  // over the whole tile.
   void PrintNextPanel(const std::vector<Operand>& operands, int unroll) {
     int64_t iterations = 1;
     std::string number = "0";
@@ -531,7 +532,7 @@ class TilePrinter {
   void PrintPoint(const TileRun& run, const std::string& r0, const std::vector<Operand>& operands, int rows,
                   int vectors, size_t point, const std::map<int, int64_t>& at, int u) {
     const movement::RegisterTile& tile = step_.tile;
-    // Values by (node, row or -1, vector or -1).
+    // Values, by node, row (-1: all) and vector (-1: all).
     std::map<std::tuple<const te::ScalarNode*, int, int>, std::string> values;
     std::function<bool(const Scalar&, int)> depends = [&](const Scalar& s, int axis) -> bool {
       if (axis < 0) return false;
@@ -598,7 +599,7 @@ class TilePrinter {
           if (!rolled_.empty() && axis == rolled_.back().id) return absl::StrCat("(", Name(axis), " + ", u, ")");
           return Name(axis);
         };
-        // The loads of both arms are in bounds of the arena only where the test holds: a statement, not a select.
+        // The loads of both branches are in bounds only where the test says so: this must be a statement, not a select.
         std::string result = absl::StrCat("t", (*next_temp_)++);
         out_->Line(absl::StrCat(VectorType(s->dtype), " ", result, ";"));
         out_->Open(absl::StrCat("if (", PredText(s->pred, full, kernel_), ")"));
@@ -635,14 +636,15 @@ class TilePrinter {
     }
   }
 
-  // Four products of bytes a lane. Where both are signed, the instruction wants one factor unsigned, so it gets a + 128,
-  // and `o` keeps 128·Σb of each vector, taken off at the end. Rows share it, unless b differs from row to row as in a
-  // product whose rows are a batch. Border rows differ in which terms they sum and take the longer way.
+  // Adds four products of bytes in each lane. Where both factors are signed, the instruction wants one of them
+  // unsigned, so it gets a + 128; `o` keeps 128·Σb of each vector, which is subtracted at the end. Rows share `o`,
+  // unless b differs between rows, as in a product whose rows are a batch. Border rows differ in the terms that they
+  // sum, and use the exact, longer form.
   bool SignedDot() const {
     return step_.tile.dot_axis >= 0 && ByteFactor(0)->dtype == DType::kI8 && ByteFactor(1)->dtype == DType::kI8;
   }
   const te::ScalarNode* ByteFactor(int i) const { return body_->args[i]->args[0].get(); }
-  // The factor that moves with the lanes.
+  // The number of the factor that moves with the lanes.
   int FactorByLane() const {
     return te::ClassifyLanes(ByteFactor(0)->indices[0], lane_loop_->axis, lanes_) != te::LaneAccess::kInvariant ? 0 : 1;
   }
@@ -657,7 +659,7 @@ class TilePrinter {
   void PrintDot(const TileRun& run, int rows, int vectors, size_t point,
                 const std::function<std::string(const Scalar&, int, int)>& emit) {
     const auto sign = [&](int i) { return ByteFactor(i)->dtype == DType::kI8 ? "s" : "u"; };
-    const int b = FactorByLane(), a = 1 - b;  // shared, broadcast
+    const int b = FactorByLane(), a = 1 - b;  // b is shared by rows, a is broadcast
     const bool masked = !run.mask.empty();
     const std::string dot = absl::StrCat("dot_", sign(a), sign(b), SignedDot() && masked ? "_exact" : "");
     for (int r = 0; r < rows; ++r) {
@@ -674,7 +676,7 @@ class TilePrinter {
     }
   }
 
-  // The tile goes through a small array, so that the epilogue is one text however many accumulators there are.
+  // Puts the tile into a small array, so that the epilogue is one text however many accumulators there are.
   void PrintEpilogue(int rows, int vectors, const std::string& r0) {
     const movement::RegisterTile& tile = step_.tile;
     const bool single = rows * vectors == 1;
@@ -725,7 +727,7 @@ class TilePrinter {
         const std::string whole = absl::StrCat("if (n == ", lanes_, ") ", VectorStoreText(stored, "o", "out"));
         if (stored == DType::kF32) {
           out_->Line(absl::StrCat(whole, " else st_first_f32(o, out, n);"));
-        } else {  // through a vector of its own, converted like the others
+        } else {  // through an array, converted like whole vectors
           out_->Line(absl::StrCat(whole, " else { ", element, " tail[", lanes_, "]; ",
                                   VectorStoreText(stored, "tail", "out"),
                                   " for (ix l = 0; l < n; ++l) o[l] = tail[l]; }"));
@@ -735,7 +737,7 @@ class TilePrinter {
         out_->Line(VectorStoreText(stored, place, value));
       }
     } else if (group_ == 1 && VectorThen() && !step_.then.empty() && step_.lane_limit < 0) {
-      // Lanes apart from each other are stored one by one, but computed together.
+      // Lanes whose results lie apart are computed together and stored one by one.
       if (!valid.empty()) out_->Open("if (left > 0)");
       ExprPrinter printer(out_, {&kernel_, name, tile.lane_axis, lanes_, valid, {{"acc", true}}, next_temp_});
       const std::string value = printer.EmitVector(step_.then[0]);
@@ -796,7 +798,7 @@ class TilePrinter {
   int* next_temp_;
   CodeWriter* out_;
   Scalar body_;
-  bool share_rows_ = false;  // the work-items take tiles of rows
+  bool share_rows_ = false;  // the work-items share out tiles of rows
   te::Pred row_guards_, free_guards_;
   std::vector<Axis> rolled_, unrolled_;
   std::vector<std::map<int, int64_t>> points_;

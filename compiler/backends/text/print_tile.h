@@ -1,5 +1,6 @@
-// Prints a kTile step: straight-line accumulators (one named variable each: a rolled loop would put the tile on the
-// stack), shared vectors loaded once per step, one broadcast per row, then the epilogue over the finished tile.
+// Prints a kTile step as straight-line code: one named variable for each accumulator (a rolled loop would put the tile
+// on the stack), shared vectors loaded once for each step, one broadcast for each row, then the epilogue over the
+// finished tile.
 #ifndef FUSION_COMPILER_BACKENDS_TEXT_PRINT_TILE_H_
 #define FUSION_COMPILER_BACKENDS_TEXT_PRINT_TILE_H_
 

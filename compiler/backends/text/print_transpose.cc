@@ -32,7 +32,7 @@ class TransposePrinter {
       (loop.axis.id == step_.vec_axis || loop.axis.id == step_.across_axis ? blocked : around).push_back(loop);
     }
     const int depth = OpenPoints(around, kernel_, 1, out_);
-    for (const movement::Loop& loop : blocked) {  // an end may move with a loop around it
+    for (const movement::Loop& loop : blocked) {  // a limit may depend on a loop around it
       out_->Line(absl::StrCat("const ix e_", AxisText(loop.axis.id), " = ", LimitText(loop, kernel_), ";"));
     }
     out_->Line(absl::StrCat("ix ", across_, " = 0;"));
@@ -59,7 +59,7 @@ class TransposePrinter {
   }
   void OpenRest(const std::string& x) { out_->Open(absl::StrCat("for (; ", x, " < e_", x, "; ++", x, ")")); }
 
-  // The loops' variables, some of them moved on.
+  // Names the loops' variables, with offsets added to the lane's and to the other one.
   AxisName Moved(const std::string& lane, const std::string& across) const {
     return [this, lane, across](int axis) {
       const std::string name = AxisText(axis);
@@ -79,7 +79,7 @@ class TransposePrinter {
     out_->Line(StoreText(kernel_.buffers[step_.stores[0].buffer], Place(name, "[") + "]", value));
   }
 
-  // Of a block: lanes [0, lanes) if `lanes` is above 0, else the lane that its loop stands at.
+  // Prints elements of a tile: lanes [0, lanes) if `lanes` is above 0, else the current one of the lane loop.
   void PrintElements(int64_t lanes, int64_t across) {
     out_->Open(absl::StrCat("for (int t = 0; t < ", across, "; ++t)"));
     if (lanes > 0) out_->Open(absl::StrCat("for (int l = 0; l < ", lanes, "; ++l)"));
@@ -88,7 +88,7 @@ class TransposePrinter {
     out_->Close();
   }
 
-  // That a block's corners are inside the border.
+  // The test that the corners of a tile are inside the border.
   std::string Corners() const {
     std::vector<std::string> tests;
     for (const te::Comparison& c : step_.body[0]->pred) {
@@ -133,8 +133,8 @@ class TransposePrinter {
     out_->Close();
   }
 
-  // The load's vectors along the lanes, by number across: perfect shuffles of row i with row i + lanes / 2, as often as
-  // the number of lanes can be halved, exchange rows and lanes.
+  // The load's vectors along the lanes, by row across. Perfect shuffles of row i with row i + lanes / 2, repeated
+  // log2(lanes) times, exchange rows and lanes.
   std::vector<std::string> Transposed(const te::ScalarNode& load) {
     const DType dtype = kernel_.buffers[load.tensor].dtype;
     const char* type = bits_ && DTypeBytes(dtype) == 1 ? "vb" : bits_ && DTypeBytes(dtype) == 2 ? "vw" : "vf";
@@ -164,7 +164,7 @@ class TransposePrinter {
   const movement::Step& step_;
   const DType stored_;
   const te::Scalar& inside_;
-  const bool bits_;  // the body is one load, whatever its type means
+  const bool bits_;  // the body is one load whose bits are moved as they are
   const int64_t lanes_;
   const std::string lane_, across_;
   int* next_temp_;

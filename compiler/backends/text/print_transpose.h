@@ -1,5 +1,5 @@
-// Prints a kTranspose step: a block of as many rows as there are lanes is loaded along one loop, transposed in
-// registers, and computed and stored along the other; what is left of either loop goes element by element.
+// Prints a kTranspose step (blocked transpose): a tile of as many rows as there are lanes is loaded along one loop,
+// transposed in registers, and computed and stored along the other. The rest of either loop goes element by element.
 #ifndef FUSION_COMPILER_BACKENDS_TEXT_PRINT_TRANSPOSE_H_
 #define FUSION_COMPILER_BACKENDS_TEXT_PRINT_TRANSPOSE_H_
 

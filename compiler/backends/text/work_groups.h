@@ -1,4 +1,4 @@
-// What a launch of a phase is on a device whose work-items share tasks in groups.
+// What a launch of a phase is on a device of work-groups.
 #ifndef FUSION_COMPILER_BACKENDS_TEXT_WORK_GROUPS_H_
 #define FUSION_COMPILER_BACKENDS_TEXT_WORK_GROUPS_H_
 
@@ -10,22 +10,23 @@
 
 namespace fusion::text {
 
-// Work-items of the kernel's groups, where the device's have `group`: more where several multiply fragments together
-// that a group does not hold.
+// The kernel's work-group size on a device with groups of `group` work-items. It is larger where more work-items
+// multiply fragments together than such a group holds.
 int WorkItems(const movement::Kernel& kernel, int group);
 
-// A task that is a register tile without scratch is computed by one work-item, and a group has as many tasks as
-// work-items: shared by a group, a tile would leave the others idle. Any other task is a group's.
+// Does one work-item compute each task? It does where tasks are register tiles without scratch, because a tile that a
+// work-group shares would leave the others idle; a work-group then has as many tasks as work-items. All other tasks
+// belong to a whole work-group.
 bool TaskPerItem(const movement::Kernel& kernel, const movement::Phase& phase, int group);
 
-// Groups of `group` work-items that a launch of the phase has.
+// Work-groups of size `group` in a launch of the phase.
 int64_t WorkGroups(const movement::Kernel& kernel, const movement::Phase& phase, int group);
 
-// Of the kernel's, those that a step of the phase stores to.
+// The kernel's buffers that a step of the phase stores to.
 std::set<int> WrittenBuffers(const movement::Phase& phase);
 
-// Groups of each launch of a kernel: one for each phase, or one in which the groups stay, as many as its largest phase
-// has use for.
+// Work-groups of each launch of a kernel: one launch for each phase, or for a persistent kernel a single launch with as
+// many as its largest phase can use.
 std::vector<int64_t> LaunchedGroups(const movement::Kernel& kernel, int group);
 
 }  // namespace fusion::text

@@ -41,7 +41,7 @@ std::string ParseVersion(const std::string& text) {
   return absl::StrCat("clang ", text.substr(begin, text.find_first_of(" \n-", begin) - begin));
 }
 
-// Compilers print pages; the first errors say what is wrong.
+// Compilers print pages; the first errors tell what is wrong.
 std::string FirstLines(const std::string& text) {
   constexpr size_t kMaxBytes = 2000;
   return text.size() <= kMaxBytes ? text : absl::StrCat(text.substr(0, kMaxBytes), "…");
@@ -87,7 +87,7 @@ absl::StatusOr<std::unique_ptr<ClangToolchain>> ClangToolchain::Create(ClangTool
 }
 
 std::vector<std::string> ClangToolchain::Flags(const std::string& march) {
-  // clang knows "+feature" for Arm only.
+  // clang accepts "+feature" in -march for Arm only.
   const std::vector<std::string> parts = absl::StrSplit(march, '+');
   std::vector<std::string> flags = {"-std=c++20",
                                     "-O3",
@@ -105,8 +105,8 @@ std::vector<std::string> ClangToolchain::Flags(const std::string& march) {
   if (IsArm(march)) {
     flags.push_back("--target=aarch64-linux-gnu");
   } else {
-    // clang splits 64-byte vectors without the first; its scheduler interleaves the loads of a tile until it spills
-    // without the second.
+    // Without -mprefer-vector-width clang splits 64-byte vectors. Without -enable-misched=0 its scheduler interleaves
+    // the loads of a tile until it spills.
     flags.insert(flags.end(), {"-mprefer-vector-width=512", "-mllvm", "-enable-misched=0"});
     for (size_t i = 1; i < parts.size(); ++i) flags.push_back(absl::StrCat("-m", parts[i]));
   }

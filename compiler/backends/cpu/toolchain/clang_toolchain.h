@@ -1,5 +1,5 @@
-// ClangToolchain: C++ text of kernels in, shared objects out, by clang++ and ld of this machine. The flags are part of
-// the generated text's contract (compiler/backends/cpu): they decide vector width, contraction and scheduling.
+// ClangToolchain: builds C++ text of kernels into shared objects, with this machine's clang++ and ld. The flags belong
+// to the contract of the generated text (compiler/backends/cpu): they decide vector width, contraction and scheduling.
 #ifndef FUSION_COMPILER_BACKENDS_CPU_TOOLCHAIN_CLANG_TOOLCHAIN_H_
 #define FUSION_COMPILER_BACKENDS_CPU_TOOLCHAIN_CLANG_TOOLCHAIN_H_
 
@@ -16,30 +16,30 @@
 namespace fusion {
 
 struct ClangToolchainOptions {
-  int jobs = 0;                                      // compilations at once; 0: as many as there are cores
-  absl::Duration unit_cpu_limit = absl::Minutes(5);  // one compilation; ten times that on the clock
+  int jobs = 0;                                      // compilations at once; 0: one for each core
+  absl::Duration unit_cpu_limit = absl::Minutes(5);  // of one compilation; its wall-clock limit is ten times that
   std::string compiler;                              // path; empty: clang++ or clang++-N on PATH
   std::string temp_folder;                           // empty: $TMPDIR or /tmp
   std::function<bool()> cancelled;                   // may be empty; called from several threads
-  std::vector<std::string> more_flags;               // behind Flags(); for tests that build much and time nothing
+  std::vector<std::string> more_flags;               // added after Flags(); for tests that build much and time nothing
 };
 
 class ClangToolchain : public LocalToolchain {
  public:
-  // FAILED_PRECONDITION, saying what to install, when there is no clang++ or no ld.
+  // Fails with FAILED_PRECONDITION, saying what to install, where there is no clang++ or no ld.
   static absl::StatusOr<std::unique_ptr<ClangToolchain>> Create(ClangToolchainOptions options = {});
 
-  // Thread-safe. DEADLINE_EXCEEDED and CANCELLED as the options say; INTERNAL with clang's first lines otherwise.
-  // Nothing stays in the temporary folder. The same text gives the same bytes.
+  // Thread-safe. Fails with DEADLINE_EXCEEDED or CANCELLED as the options say, and with INTERNAL and clang's first
+  // lines in other cases. Leaves nothing in the temporary folder. The same text gives the same bytes.
   absl::StatusOr<std::vector<std::string>> Build(absl::Span<const BuildUnit> units) override;
-  // The same with a `cancelled` of its own (may be empty) in place of the options'.
+  // The same with a `cancelled` of its own (may be empty) instead of the options'.
   absl::StatusOr<std::vector<std::string>> Build(absl::Span<const BuildUnit> units,
                                                  const std::function<bool()>& cancelled) const override;
 
   const char* kind() const override { return "cpu"; }
   const std::string& version() const override { return version_; }
 
-  // The command line of the compiler for `march`, without the names of files.
+  // The compiler's command line for `march`, without file names.
   static std::vector<std::string> Flags(const std::string& march);
 
  private:

@@ -78,7 +78,7 @@ TEST(ClangToolchain, CancelledWhileCompiling) {
   options.cancelled = [] { return true; };
   auto toolchain = ClangToolchain::Create(options);
   ASSERT_TRUE(toolchain.ok());
-  std::string text;  // of a second or so, not done before it is looked at
+  std::string text;  // builds for about a second, so that the cancellation comes first
   for (int i = 0; i < 20000; ++i) absl::StrAppend(&text, "int f", i, "(int x) { return x * ", i, " + x / 7; }\n");
   auto binaries = (*toolchain)->Build({Unit(text)});
   EXPECT_EQ(binaries.status().code(), absl::StatusCode::kCancelled);

@@ -10,7 +10,7 @@
 namespace fusion {
 namespace {
 
-// FUSION_CUDA_KERNEL(name, threads) for each `__launch_bounds__(threads, 1) name(` of the text.
+// Returns FUSION_CUDA_KERNEL(name, threads) for each `__launch_bounds__(threads, 1) name(` of the text.
 std::string KernelList(absl::string_view text) {
   constexpr absl::string_view kBounds = "__launch_bounds__(";
   std::string list;

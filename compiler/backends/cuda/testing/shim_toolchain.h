@@ -1,5 +1,5 @@
-// For tests: CUDA text in, shared objects out that run it on the processor (runtime/devices/cuda/testing/cuda_shim.h),
-// built by clang.
+// For tests: builds CUDA text with clang into shared objects that run it on the processor
+// (runtime/devices/cuda/testing/cuda_shim.h).
 #ifndef FUSION_COMPILER_BACKENDS_CUDA_TESTING_SHIM_TOOLCHAIN_H_
 #define FUSION_COMPILER_BACKENDS_CUDA_TESTING_SHIM_TOOLCHAIN_H_
 
@@ -9,7 +9,7 @@
 
 namespace fusion {
 
-// FAILED_PRECONDITION without clang.
+// Fails with FAILED_PRECONDITION without clang.
 absl::StatusOr<std::unique_ptr<LocalToolchain>> MakeCudaShimToolchain();
 
 }  // namespace fusion

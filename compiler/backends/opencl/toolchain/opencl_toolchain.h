@@ -1,6 +1,7 @@
-// OpenClToolchain: OpenCL C text in, kernel files of the runtime's device out (runtime/devices/opencl/program_file.h).
-// With a device on this machine the text is built by its driver, whose binary goes along; without one the text alone is
-// the result, and every machine builds it when it loads the bundle.
+// OpenClToolchain: turns OpenCL C text into kernel files of the runtime's device
+// (runtime/devices/opencl/program_file.h). With a device on this machine its driver builds the text, and the binary
+// goes into the file, too. Without a device the file holds the text alone, and every machine builds it when it loads
+// the bundle.
 #ifndef FUSION_COMPILER_BACKENDS_OPENCL_TOOLCHAIN_OPENCL_TOOLCHAIN_H_
 #define FUSION_COMPILER_BACKENDS_OPENCL_TOOLCHAIN_OPENCL_TOOLCHAIN_H_
 
@@ -13,11 +14,12 @@
 namespace fusion {
 
 struct OpenClToolchainOptions {
-  // Off where bundles are to be the same bytes on every machine, or where the caller will fork: drivers start threads.
+  // False where bundles must have the same bytes on every machine, or where the caller will fork, since drivers start
+  // threads.
   bool build = true;
 };
 
-// Never fails to be made: version() says which driver builds, or that none does.
+// Making it never fails: version() says which driver builds, or that none does.
 std::unique_ptr<LocalToolchain> MakeOpenClToolchain(OpenClToolchainOptions options = {});
 
 }  // namespace fusion
