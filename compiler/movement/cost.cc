@@ -83,7 +83,8 @@ double TilesOf(const Step& step, double spatial) {
   return spatial / (MeanTrips(step.loops[n - 2]) * MeanTrips(step.loops[n - 1]));
 }
 
-// Loads from shared memory for each product of a threadgroup tile: each loaded value serves several products.
+// The cost, in FMAs, of loads from shared memory for each product of a threadgroup tile: each loaded value serves
+// several products.
 double GroupTileLoads(const Step& step, DType dtype) {
   const GroupTile& tile = step.group;
   const double words = DTypeBytes(dtype) / 4.0;

@@ -15,7 +15,7 @@ struct InPlacePair {
 
 // Returns the pairs for which the kernel computes the same whether or not `out` and `in` are the same memory:
 // - Both have the same type and size.
-// - One step only reads `in`, and it stores each element of `out` once.
+// - Only one step reads `in`, and it stores each element of `out` once.
 // - It stores at the address from which it has read `in` before.
 //
 // A residual added in a product's epilogue is the common case: it saves one stream. Whether the value in `in` is needed

@@ -62,8 +62,7 @@ enum class Strategy : uint8_t {
   kPrefix,     // reduction over what is before each element (prefix_fold.h), all of them in one pass
   kTile,       // reduction with a register tile: row_axis × (outer_axis × lanes) accumulators, reduction loops inside
   kGroupTile,  // sum of products by a work-group, through K-slices of both operands in block scope
-  kLibrary,  // sum of products by a library of the target: alone in a phase without a grid, and no text is printed for
-             // it
+  kLibrary,  // sum of products by a library of the target: alone in a phase without a grid, and not printed
 };
 const char* StrategyName(Strategy strategy);
 
@@ -78,8 +77,8 @@ struct Prefetch {
   int buffer = -1;
   int64_t ahead = 0;  // elements: each vector load brings the line this far ahead into the first-level cache; 0: none
   int64_t panel = 0;  // elements of a panel: the next one is brought into the second-level cache meanwhile; 0: none
-  int64_t tiles = 1;  // number of the task's first register tile among them, over grid axes
-  te::Index first;    // which of them the task's first one is, over grid axes
+  int64_t tiles = 1;  // register tiles that read the same panel: each brings its share of the next
+  te::Index first;    // number of the task's first tile among them, over grid axes
 };
 
 // Register tile of a kTile step (examples of shapes: 8 rows × 3 vectors for a matrix product, 14 pixels × 2 vectors for
@@ -126,8 +125,7 @@ struct FragmentProduct {
 // the one before is multiplied, with one barrier between two slices.
 struct GroupTile {
   int row_axis = -1, column_axis = -1;  // axis ids of the loops
-  int item_rows = 1, item_columns = 1;  // work-items or teams along each; their product is the work-group's number of
-                                        // them
+  int item_rows = 1, item_columns = 1;  // work-items or teams along each; the work-group has their product
   int rows = 1, columns = 1;            // fragments of each work-item or team along each
   FragmentProduct product;
   int buffers = 1;  // K-slices of an operand in block scope: 1 or 2
@@ -171,7 +169,8 @@ struct Step {
   // stored. All loads that move with the lanes must be able to leave out elements (SteppedLoadOf).
   bool rest_in_vector = false;
   ReadNext read_next;                  // kMapVec
-  std::vector<Step> staging;           // kGroupTile: shared-memory copies, maps into block buffers that the body reads
+  std::vector<Step> staging;           // kGroupTile: shared-memory copies, maps into block-scope buffers that the body
+                                       // reads
   std::optional<LibraryCall> library;  // kLibrary: the call that computes what loops, fold, body and store say; its
                                        // arguments are buffers
   // Lanes at or past this logical limit are stored as zero (pad=zero of a blocked layout): lanes keep their value where
@@ -222,7 +221,7 @@ std::string Print(const Kernel& kernel);
 
 // Checks a kernel and fails with INTERNAL. It checks that
 // - every axis used by a load or store address is a grid, loop or (in bodies) reduction axis,
-// - every buffer number is valid, and device and block buffers are written before they are read,
+// - every buffer number is valid, and device- and block-scope buffers are written before they are read,
 // - affine addresses of loops that nothing cuts short stay inside their buffers,
 // - the axes of a step's strategy are its loops,
 // - a library step is alone in a phase without a grid, and a persistent kernel has at least two phases.

@@ -8,7 +8,7 @@
 namespace fusion::movement {
 namespace {
 
-// Least rows of a tile, where the box has so many: what is computed once for a tile then costs next to nothing.
+// The fewest rows of a tile, where the box has so many: what is computed once for a tile then costs next to nothing.
 constexpr int64_t kTileRows = 1024;
 // Most entries of a table. Constants with longer axes are packed without tables.
 constexpr int64_t kMaxTable = 1 << 20;

@@ -19,7 +19,7 @@ using te::Scalar;
 constexpr int64_t kLeastColumns = 256;
 // The sums of a task's columns take one part in kCacheShare of the nearest cache.
 constexpr int64_t kCacheShare = 2;
-// Rows whose elements are added before a sum is stored again, and the least rows of a task.
+// Rows whose elements are added before a sum is stored again, and the fewest rows of a task.
 constexpr int64_t kMostRowsAtOnce = 4, kLeastRows = 64;
 // A bundle may run on more threads than it was planned for.
 constexpr int64_t kLeastTasks = 4;

@@ -138,8 +138,7 @@ class ReadShare {
   }
 
   const te::TensorId tensor_;
-  std::map<int, std::pair<int64_t, int64_t>> ranges_;  // by axis: the range of the points that reach the place of the
-                                                       // walk
+  std::map<int, std::pair<int64_t, int64_t>> ranges_;  // by axis: the range of the points where the walk is
   std::map<const te::ScalarNode*, Sites> known_;
   double share_ = 0;
   int visits_ = 0;
@@ -248,8 +247,7 @@ std::vector<int> ChooseInlined(const te::Program& program) {
     if (IsPlainLoad(te.body[0])) {
       inline_it = true;
     } else if (reuse_fold || (read_by_fold && IsEpilogue(program, i, readers))) {
-      inline_it = false;  // a reduction between the two would read the first one's result and repeat the map at each
-                          // read
+      inline_it = false;  // a reduction between would read the first one's result, and repeat the map each time
     } else {
       inline_it = evaluations <= 1.01 * points || cost * (evaluations / points - 1) <= kInlineCost;
     }

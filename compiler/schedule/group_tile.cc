@@ -19,8 +19,8 @@ using te::Index;
 using te::Scalar;
 using te::ScalarKind;
 
-// The least results along either side, and the least products of each result; below these, copying operands in K-slices
-// costs more than it saves.
+// The fewest results along either side, and the fewest products of each result; below these, copying operands in
+// K-slices costs more than it saves.
 constexpr int64_t kMinSide = 8, kMinFold = 8;
 // The most registers of a work-item that accumulators may take.
 constexpr int kMostAccumulators = 64;

@@ -252,8 +252,7 @@ struct Found {
   LibraryConvolution convolution;
   std::vector<Axis> filter_axes;  // in the order in which the filter must lie
   bool packed = false;            // the filter does not lie in that order yet
-  int score = 0;                  // how natural this reading is: a sum over channels can also be read as one over
-                                  // distant taps
+  int score = 0;                  // rank of this reading: a sum over channels is also one over distant taps
 };
 
 class Reader {

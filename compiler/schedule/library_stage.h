@@ -26,7 +26,7 @@ int OnlyProduct(const te::Program& program, const DeviceModel& device);
 // is stored as the narrower type to which every use rounds it; nullopt where there is no such type.
 std::optional<te::Program> WithBareProduct(te::Program program, int product, bool rounded);
 
-// Shared by the kinds of calls:
+// The kinds of library calls share these:
 
 // Is the nest a single f32 sum of products of two operands, all of whose elements are computed and stored?
 bool IsPlainSumOfProducts(const Nest& nest);

@@ -31,8 +31,8 @@ constexpr size_t kMostRowAxes = 2;
 // Vector rows of a packed panel between a load and its prefetch into the first-level cache: a few dozen cycles of
 // arithmetic, more than the second-level cache takes to answer.
 constexpr int64_t kPrefetchRows = 8;
-// The unsigned dot instruction gives signed products only with the sum of each vector of the shared operand, which
-// takes registers beside the tile.
+// Registers that signed products take beside the tile. The dot instruction wants one factor unsigned, so a sum of each
+// vector of the shared operand is kept as a correction.
 constexpr int kDotRegisters = 4;
 // A hot nest of more than about 600 instructions does not fit the decoded-instruction cache.
 constexpr double kMostInBody = 360;

@@ -40,13 +40,13 @@ using te::TensorId;
 // Results of a tile: F(4, 3) saves most, and F(2, 3) loses least where images are small.
 constexpr int64_t kFilterOutputs[] = {4, 2};
 
-// The least columns of a head of attention.
+// The fewest columns of a head of attention.
 constexpr int64_t kLeastHead = 8;
 
 // The factor that minimal filtering must save by the model; otherwise accuracy would be traded for little.
 constexpr double kFilterMargin = 1.15;
 
-// Makes packed copies of the filter's stand-in from the filter itself.
+// Lets the packs that read the transformed filter read the model's filter instead, and transform it.
 absl::Status TransformFilter(const FilteredProgram& filtered, movement::Kernel* kernel) {
   for (const movement::Buffer& buffer : kernel->buffers) {
     if (buffer.tensor == filtered.filter && buffer.packed_from < 0) {

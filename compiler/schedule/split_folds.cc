@@ -22,7 +22,7 @@ constexpr int64_t kMinSlice = 384;
 // slice of such a panel should stay within this share of it, beside the rows of a task.
 constexpr int kPanelVectors = 2;
 constexpr double kPanelShare = 0.25;
-// The least columns: with fewer the operand is read too few times to matter.
+// The fewest columns; with fewer the operand is read too few times to matter.
 constexpr double kMinColumns = 192;
 // The most numbers of slices that tuning may try.
 constexpr size_t kMostChoices = 4;

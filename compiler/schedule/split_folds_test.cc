@@ -45,8 +45,7 @@ TEST(SplitLongFolds, PanelsOfWeightsStayWhereRowsDoNot) {
 })");
   ASSERT_TRUE(program.ok()) << program.status();
   EXPECT_EQ(Split(*program, Device(32 << 20)).tes.size(), 1u);
-  EXPECT_EQ(Split(*program, Device(1 << 20)).tes.size(), 3u);  // a panel of 32 columns × 2048 takes a quarter of the
-                                                               // cache
+  EXPECT_EQ(Split(*program, Device(1 << 20)).tes.size(), 3u);  // a 32 × 2048 panel takes a quarter of the cache
 }
 
 TEST(SplitLongFolds, ComputesTheSame) {

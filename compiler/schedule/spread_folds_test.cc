@@ -29,8 +29,7 @@ te::Program Product() {
 TEST(SpreadFolds, AsManyPartsAsUnitsAreIdle) {
   EXPECT_FALSE(SpreadFolds(Product(), Device(1, 64)).has_value());
   EXPECT_FALSE(SpreadFolds(Product(), Device(128, 1)).has_value());
-  for (const auto& [units, parts] : {std::pair(2, 2), std::pair(7, 4), std::pair(64, 8)}) {  // 8 parts of 96; 48 would
-                                                                                             // be too short
+  for (const auto& [units, parts] : {std::pair(2, 2), std::pair(7, 4), std::pair(64, 8)}) {  // 8 of 96; 48 is too short
     const auto spread = SpreadFolds(Product(), Device(128, units));
     ASSERT_TRUE(spread.has_value()) << units;
     ASSERT_EQ(spread->tes.size(), 2u);

@@ -177,7 +177,8 @@ std::set<int> AxesInRanges(const te::Te& te) {
 }
 
 // Axes of the last stage, except `without`, that tasks may share out, each in the smallest tiles of up to `most_block`
-// points with which no earlier stage is computed again and again. `refusal` gets the reason for an axis that may not.
+// points with which no earlier stage is computed again and again. `refusal` gets the reason for an axis that they may
+// not.
 std::vector<GridAxis> SharedAxes(const TaskBoxes& task, const std::set<int>& without, int64_t most_block,
                                  AxisSource* axes, absl::Status* refusal) {
   std::vector<GridAxis> grid;

@@ -14,13 +14,13 @@ namespace {
 
 // A row whose rest becomes a vector uses at least one in so many of its lanes.
 constexpr int64_t kLeastOfRest = 4;
-// The least work-items that reduce a row together.
+// The fewest work-items that reduce a row together.
 constexpr int kItemsOfARow = 32;
 
-// The least vectors of a row for which lanes are worth the final choice among their results.
+// The fewest vectors of a row for which lanes are worth the final choice among their results.
 constexpr int64_t kLeastVectors = 2;
 
-// The least elements, with calls of library functions, for which a single vector is worthwhile.
+// The fewest elements, with calls of library functions, for which a single vector is worthwhile.
 constexpr int64_t kLeastOfAVector = 3;
 
 }  // namespace
@@ -70,7 +70,7 @@ bool WorthGathering(const std::vector<Scalar>& scalars, const Axis& axis, int64_
   return operations > gathered;
 }
 
-// The least elements for which a vector is worthwhile, even if most of it is empty.
+// The fewest elements for which a vector is worthwhile, even if most of it is empty.
 int64_t LeastExtent(const std::vector<Scalar>& scalars, const DeviceModel& device) {
   const int64_t lanes = device.vector_bytes / 4;
   if (device.task_lanes > 1 || !movement::CallsLibrary(scalars)) return lanes / 2;

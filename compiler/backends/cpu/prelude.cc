@@ -8,7 +8,8 @@ namespace fusion::cpu {
 namespace {
 
 // Placeholders: $L lanes, $B bytes of a vector, $S a list of $L times `s`, $I 0..$L-1, $ZL and $ZH the zipped lanes of
-// two vectors (low and high half), $H the helpers for single values.
+// two vectors (low and high half), $ZBL and $ZBH the same of 16 bytes, $E every second and $T1, $T2 every third lane,
+// $H the helpers for single values.
 //
 // Accuracy and method of the functions:
 // - exp: Cody-Waite with an exact high part, so that the result does not depend on contraction; 1.7e-7 relative.

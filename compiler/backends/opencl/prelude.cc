@@ -8,7 +8,8 @@ namespace fusion::opencl {
 namespace {
 
 // Placeholders: $U and $B unrolling pragmas, $L lanes, $I 0..$L-1, $ZL and $ZH the zipped lanes of two vectors (low and
-// high half), $D and $F the library's functions with and without double, $H the helpers for single values.
+// high half), $ZBL and $ZBH the same of 16 bytes, $D and $F the library's functions with and without double, $H the
+// helpers for single values.
 //
 // Where the driver has shuffles among work-items that run in step, a team reduces by shuffles, and the parts of a
 // larger team are combined in local memory; elsewhere all of this happens in local memory. The driver chooses the width

@@ -130,8 +130,7 @@ void PrintGroupTile(const movement::Kernel& kernel, const movement::Step& step, 
   const std::string item = product.fragments() ? absl::StrCat("(lid / ", product.work_items, ")") : std::string("lid");
   out->Line(absl::StrCat("const int item_row = ", item, " / ", tile.item_columns, ", item_column = ", item, " % ",
                          tile.item_columns, ";"));
-  const int own = product.rows * product.columns / product.work_items;  // elements of a fragment that one work-item
-                                                                        // holds
+  const int own = product.rows * product.columns / product.work_items;  // a work-item's elements of a fragment
   const std::vector<movement::Loop> tiles(step.loops.begin(), step.loops.end() - 2);
   const int around = OpenPoints(tiles, kernel, 1, out, /*unroll=*/1);
   out->Line(absl::StrCat("float acc[", tile.rows, "][", tile.columns, "][", own, "];"));
