@@ -62,7 +62,7 @@ enum class Strategy : uint8_t {
   kPrefix,     // reduction over what is before each element (prefix_fold.h), all of them in one pass
   kTile,       // reduction with a register tile: row_axis × (outer_axis × lanes) accumulators, reduction loops inside
   kGroupTile,  // sum of products by a work-group, through K-slices of both operands in block scope
-  kLibrary,  // sum of products by a library of the target: alone in a phase without a grid, and not printed
+  kLibrary,    // sum of products by a library of the target: alone in a phase without a grid, and not printed
 };
 const char* StrategyName(Strategy strategy);
 

@@ -16,8 +16,8 @@ struct ChildOptions {
   std::string working_directory;  // empty: inherited
   absl::Duration deadline = absl::Seconds(60);
   absl::Duration cpu_limit = absl::InfiniteDuration();  // of the child itself, however busy the machine is
-  size_t max_output_bytes = 256 << 10;  // of stdout and of stderr each; more is read and dropped
-  std::function<bool()> cancelled;      // may be empty; polled about ten times a second
+  size_t max_output_bytes = 256 << 10;                  // of stdout and of stderr each; more is read and dropped
+  std::function<bool()> cancelled;                      // may be empty; polled about ten times a second
 };
 
 struct ChildResult {
