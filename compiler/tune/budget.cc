@@ -10,7 +10,7 @@ absl::StatusOr<Budget> ParseBudget(const std::string& text) {
   constexpr int kQuickTrials = 8, kFullTrials = 400;
   constexpr double kQuickShare = 0.02, kFullShare = 0.004;
   if (text == "off") return Budget{};
-  constexpr double kQuickSeconds = 60;  // where compilers are slow, fewer trials
+  constexpr double kQuickSeconds = 60;  // where compilers are slow, this limit is reached before the number of trials
   if (text == "quick") return Budget{.trials = kQuickTrials, .seconds = kQuickSeconds, .share = kQuickShare};
   Budget full{.trials = kFullTrials, .share = kFullShare};
   if (text == "full") return full;

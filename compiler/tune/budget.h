@@ -10,15 +10,18 @@
 namespace fusion::tune {
 
 struct Budget {
-  int trials = 0;                                            // of each kernel, those of earlier compilations included
-  // For all kernels of a model, what planning measured included.
+  int trials = 0;  // for each kernel; trials of earlier compilations count
+  // Limit for measuring all kernels of a model; what planning measures counts too.
   double seconds = std::numeric_limits<double>::infinity();
-  double share = 0;  // of the model's time that a kernel must take to be worth trials
+  double share = 0;  // smallest share of the model's time that makes a kernel worth trials
 };
 
-// "off"; "quick": a few trials of the kernels that matter; what planning and trials measure takes a minute at most;
-// "full": until trials stop paying; a number: as "full", but measuring takes at most so many seconds. Building what was
-// chosen comes on top. INVALID_ARGUMENT for anything else.
+// Understands these texts and answers INVALID_ARGUMENT for any other:
+// - "off": no trials.
+// - "quick": a few trials of the kernels that matter; planning and trials together measure for at most a minute.
+// - "full": trials until they stop paying.
+// - a number: as "full", but measuring takes at most that many seconds.
+// The time to build the chosen kernels comes on top.
 absl::StatusOr<Budget> ParseBudget(const std::string& text);
 
 }  // namespace fusion::tune

@@ -5,9 +5,9 @@
 namespace fusion::tune {
 namespace {
 
-constexpr size_t kParents = 8;  // that have offspring
-constexpr double kCrossed = 0.5;
-constexpr int kTries = 32;  // to find a schedule that was not proposed yet
+constexpr size_t kParents = 8;    // the best schedules, from which new ones are made
+constexpr double kCrossed = 0.5;  // share of the new schedules that have two parents
+constexpr int kTries = 32;        // attempts for each schedule wanted to find one that was not proposed before
 
 }  // namespace
 
@@ -15,15 +15,15 @@ Search::Search(uint64_t seed, std::vector<Choices> start) : random_(seed), start
   std::reverse(start_.begin(), start_.end());
 }
 
-// Better ones more often: the smaller of two draws.
+// Prefers better schedules: takes the better of two random ones.
 const Choices& Search::Parent() {
   const size_t most = std::min(told_.size(), kParents);
   const size_t first = random_() % most, second = random_() % most;
   return told_[std::min(first, second)].choices;
 }
 
-// One gene, and each further one with a chance of a half. Alternatives beside each other are often alike, so every
-// second mutation is a step.
+// Changes one choice, then another with a chance of a half each time. Neighbouring alternatives are often alike, so
+// every second change moves by one step only.
 Choices Search::Mutate(Choices choices) {
   do {
     auto gene = counts_.begin();

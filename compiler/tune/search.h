@@ -1,6 +1,7 @@
 // A genetic search over the choices of one kernel's schedule (DNNFusion §4.4.1: "arbitrary number of chromosomes" to
-// start from, each a set of schedule parameters). The search proposes, the caller measures; equal seeds and answers
-// give equal proposals, so that a search that ended early goes on where it was once its answers are in the database.
+// start from, each a set of schedule parameters). The search proposes and the caller measures. Equal seeds and equal
+// answers give equal proposals, so an interrupted search continues where it stopped once its answers are in the
+// database.
 #ifndef FUSION_COMPILER_TUNE_SEARCH_H_
 #define FUSION_COMPILER_TUNE_SEARCH_H_
 
@@ -18,16 +19,17 @@ namespace fusion::tune {
 
 class Search {
  public:
-  // `start`: proposed first, as far as they differ.
+  // The distinct elements of `start` are proposed first.
   Search(uint64_t seed, std::vector<Choices> start);
 
-  // Schedules that nobody has told about yet, at most `count`; fewer when the space is exhausted, as far as it is
-  // known.
+  // Returns at most `count` schedules whose latency nobody has told yet. Returns fewer when the known space is
+  // exhausted.
   std::vector<Choices> Propose(int count);
 
-  // What the schedule of `points` (all that it met, with what was taken) took. Infinity: it crashes.
+  // Tells the latency of a schedule; `points` are all choices that it met and what it took. Infinity means that it
+  // crashes.
   void Tell(absl::Span<const ChoicePoint> points, double latency_ns);
-  // The same where only the choices are remembered.
+  // The same for a schedule of which only the choices are remembered.
   void Tell(const Choices& choices, double latency_ns);
 
   struct Told {

@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::SizeIs;
 
-// A made-up kernel: the tile decides most, the unroll matters only with the third tile, and meets a choice of its own.
+// A made-up kernel. The tile matters most. The unroll is a choice that exists only with tile 7.
 struct Made {
   std::vector<ChoicePoint> points;
   double latency_ns;
@@ -31,7 +31,7 @@ std::string TextOf(const Made& made) {
   return text;
 }
 
-// After `trials` different schedules; choices that are not met make no difference.
+// The best latency after `trials` different schedules. A choice that the kernel does not meet makes no new schedule.
 double BestOf(uint64_t seed, size_t trials, std::vector<Choices> start, std::vector<std::string>* proposed = nullptr) {
   Search search(seed, std::move(start));
   std::set<std::string> tried;

@@ -18,28 +18,32 @@ namespace fusion::tune {
 namespace {
 
 constexpr int kGeneration = 4;  // trials of a kernel that are measured together
-constexpr int kNeighbours = 3;  // whose choices the search starts from
-// Generations without a better schedule, after which a search has ended; and what counts as better.
+constexpr int kNeighbours = 3;  // neighbours whose choices start the search
+// A search ends after kPatience generations without a better schedule; "better" means below kProgress of the best so
+// far.
 constexpr int kPatience = 4;
 constexpr double kProgress = 0.99;
-// A trial that the cost model puts so far behind the scheduler's own choice is not worth measuring.
+// A trial is not measured when the cost model puts it at more than this multiple of the scheduler's own choice.
 constexpr double kPruned = 2;
-// A separate measurement moves by more than this; measured in turns, a kernel must win by the second.
+// Separate measurements differ by a few percent, so a kernel enters the final below kPromising of its own latency. The
+// final is a paired measurement, in which it must get below kWon.
 constexpr double kPromising = 0.97, kWon = 0.98;
 constexpr size_t kFinalists = 2;
-// Shares of a limited time: what measuring the kernels as they are may take, and what trials leave to the last
-// measurements in turns, without which no trial counts.
+// Shares of a limited time: kOwnShare for measuring the kernels as the scheduler makes them, and kFinalsShare reserved
+// for the final paired measurements, without which no trial counts.
 constexpr double kOwnShare = 0.4, kFinalsShare = 0.25;
-// Share of the time left that one round of questions may take: builds vary, and the next round knows more.
+// Share of the remaining time that one round of questions may take. Build times vary, and the next round knows more.
 constexpr double kRoundShare = 0.5;
 
-// How much can be asked for in the time that is left. What a variant costs (to be built, sent and measured) is known once
-// some were measured; until then rounds are small, and they grow while the database answers, which says nothing of it.
+// Decides how many variants can be asked for in the remaining time. The cost of a variant (to build, send and measure
+// it) is known once some were measured. Until then rounds start small and double each time, because answers from the
+// database say nothing about that cost.
 class Pace {
  public:
   Pace(double end, std::function<double()> clock) : end_(end), clock_(std::move(clock)) {}
 
-  // Variants of the next round, of `all`, where the time ends `reserve_s` early; 0: none any more.
+  // Number of variants, out of `all`, in the next round, which must end `reserve_s` before the limit. 0: no time is
+  // left.
   size_t Room(size_t all, double reserve_s) const {
     if (std::isinf(end_)) return all;
     const double left_s = end_ - reserve_s - clock_();
@@ -51,7 +55,7 @@ class Pace {
   }
   double variant_s() const { return variant_s_; }
 
-  // Measures a round by `measure` and learns from the time that it took.
+  // Measures a round with `measure` and learns from the time it took.
   template <typename Measure>
   auto Ask(const Measure& measure) {
     const double begin = clock_();
@@ -86,7 +90,7 @@ struct Kernel {
   double own_ns = 0, own_estimate_ns = 0;
   int trials = 0, stale = 0;
   bool active = true;
-  std::set<std::string> keys;  // of all its schedules
+  std::set<std::string> keys;  // of all its schedules so far
 };
 
 }  // namespace
@@ -110,13 +114,13 @@ absl::StatusOr<std::vector<Tuned>> Tune(const std::vector<Subject>& subjects, co
     made_own.push_back(std::move(made));
   }
   if (own.empty()) return tuned;
-  // Where time is short, those that matter most come first; a kernel whose time is not known is not tuned.
+  // The kernels that matter most come first, in case time is short. A kernel whose own latency is unknown is not tuned.
   std::vector<size_t> order(own.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     return subjects[own[a].kernel].weight_ns > subjects[own[b].kernel].weight_ns;
   });
-  std::vector<LatencyAnswer> own_answers(own.size());  // not measured, unless it is
+  std::vector<LatencyAnswer> own_answers(own.size());  // an entry that is never filled counts as not measured
   for (size_t done = 0; done < own.size();) {
     const size_t room = pace.Room(own.size() - done, std::isinf(limit_s) ? 0 : limit_s * (1 - kOwnShare));
     if (room == 0) break;
@@ -165,7 +169,7 @@ absl::StatusOr<std::vector<Tuned>> Tune(const std::vector<Subject>& subjects, co
     };
     std::vector<Asked> asked;
     std::vector<Workbench::Variant> variants;
-    // A trial that is not compared in the end was in vain.
+    // A trial that does not reach the final is wasted, so time for the final is reserved.
     const double reserve_s =
         std::isinf(limit_s) ? 0 : std::max(limit_s * kFinalsShare, (1 + kFinalists) * pace.variant_s());
     const size_t room = pace.Room(kernels.size() * kGeneration, reserve_s);
@@ -202,7 +206,7 @@ absl::StatusOr<std::vector<Tuned>> Tune(const std::vector<Subject>& subjects, co
     for (const Kernel& kernel : kernels) best.push_back(kernel.search.told().front().latency_ns);
     ASSIGN_OR_RETURN(const std::vector<LatencyAnswer> answers, pace.Ask([&] { return workbench->Measure(variants); }));
     for (size_t v = 0; v < variants.size(); ++v) {
-      const bool measured = IsMeasured(answers[v].source);  // else it crashed or hung
+      const bool measured = IsMeasured(answers[v].source);  // otherwise the trial crashed or hung
       asked[v].kernel->search.Tell(asked[v].points,
                                    measured ? answers[v].latency_ns : std::numeric_limits<double>::infinity());
       ++asked[v].kernel->trials;
@@ -218,7 +222,7 @@ absl::StatusOr<std::vector<Tuned>> Tune(const std::vector<Subject>& subjects, co
     }
   }
 
-  // In turns: the scheduler's own choice first, then the best.
+  // The paired measurement: the scheduler's own choice first, then the best trials.
   std::vector<std::vector<Workbench::Variant>> finals;
   for (const Kernel& kernel : kernels) {
     std::vector<Workbench::Variant> group = {{kernel.number, {}}};

@@ -1,6 +1,6 @@
-// Tuning of a model's kernels: generations of a genetic search for each of them (search.h), measured together, so that
-// trials share compiler calls and workers. What was tried before, for this kernel or for one that differs in numbers
-// only, is where the search starts. A winner must win once more, measured in turns with the scheduler's own choice.
+// Tunes a model's kernels. Each kernel has a genetic search (search.h), and their generations are measured together, so
+// that trials share compiler calls and workers. A search starts from earlier trials of the same kernel and of kernels
+// that differ only in numbers. A winner must win again in a paired measurement with the scheduler's own choice.
 #ifndef FUSION_COMPILER_TUNE_TUNER_H_
 #define FUSION_COMPILER_TUNE_TUNER_H_
 
@@ -16,52 +16,53 @@
 
 namespace fusion::tune {
 
-// The kernels, numbered, and what can be done with them.
+// The numbered kernels and the operations on them.
 class Workbench {
  public:
   virtual ~Workbench() = default;
 
   struct Made {
-    std::string key;  // equal keys, equal kernels
+    std::string key;  // equal keys mean equal kernels
     std::vector<ChoicePoint> points;
     double estimate_ns = 0;
   };
-  // Schedules a kernel with these choices and remembers it. An error: these choices make none.
+  // Schedules a kernel with these choices and remembers it. Fails if no schedule follows from them.
   virtual absl::StatusOr<Made> Make(int kernel, const Choices& choices) = 0;
 
   struct Variant {
     int kernel = 0;
-    Choices choices;  // of a schedule that was made
+    Choices choices;  // of a schedule that Make has returned
   };
   // Answers parallel to `variants`.
   virtual absl::StatusOr<std::vector<LatencyAnswer>> Measure(const std::vector<Variant>& variants) = 0;
-  // Variants of each inner list are measured in turns.
+  // The variants of each inner list are measured alternately on one worker (a paired measurement).
   virtual absl::StatusOr<std::vector<std::vector<LatencyAnswer>>> Compare(
       const std::vector<std::vector<Variant>>& groups) = 0;
 
-  // From the profile database.
+  // Earlier trials from the profile database.
   virtual absl::StatusOr<std::vector<KnownTrial>> Trials(int kernel) = 0;
   virtual absl::StatusOr<std::vector<std::string>> NeighbourChoices(int kernel, int limit) = 0;
 };
 
 struct Subject {
   uint64_t seed = 0;
-  double weight_ns = 0;  // of the model's time
+  double weight_ns = 0;  // its part of the model's time
 };
 
 struct TuneOptions {
   Budget budget;
   std::function<bool()> cancelled;                                                      // may be empty
   std::function<void(int64_t tried, int64_t of, const std::string& message)> progress;  // may be empty
-  std::function<double()> seconds;                                                      // a clock; empty: the real one
+  std::function<double()> seconds;  // a clock; if empty, the system's clock
 };
 
 struct Tuned {
-  Choices choices;  // empty: the scheduler's own
-  double gain = 0;  // share of the kernel's latency that it saves, measured in turns
+  Choices choices;  // empty: the scheduler's own choices
+  double gain = 0;  // share of the kernel's latency that it saves, from a paired measurement
 };
 
-// Parallel to `subjects`. CANCELLED, or what the workbench says; a kernel that nobody measures keeps its own choices.
+// Returns one result per subject, in their order. Fails with CANCELLED or with the workbench's error. A kernel that
+// nobody measures keeps the scheduler's choices.
 absl::StatusOr<std::vector<Tuned>> Tune(const std::vector<Subject>& subjects, const TuneOptions& options,
                                         Workbench* workbench);
 

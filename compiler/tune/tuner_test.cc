@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::SizeIs;
 
-// Kernels whose time is a formula of two choices; each kernel's best tile is another.
+// Kernels whose latency is a formula of two choices. Each kernel has a different best tile.
 class MadeUp : public Workbench {
  public:
   absl::StatusOr<Made> Make(int kernel, const Choices& choices) override {
@@ -81,7 +81,7 @@ TEST(Tune, FindsEachKernelsBestSchedule) {
   EXPECT_EQ(PrintChoices((*tuned)[0].choices), "order=1 tile=3");
   EXPECT_EQ(PrintChoices((*tuned)[1].choices), "order=1 tile=4");
   EXPECT_NEAR((*tuned)[0].gain, 0.08, 1e-9);
-  // What the cost model puts far behind was never measured.
+  // Schedules that the cost model estimates far slower are never measured.
   for (const Workbench::Variant& v : bench.asked) EXPECT_NE(PrintChoices(v.choices).substr(0, 7), "order=2");
 }
 
@@ -127,7 +127,7 @@ TEST(Tune, ALuckyMeasurementDoesNotWin) {
   EXPECT_EQ(PrintChoices((*tuned)[0].choices), "");
 }
 
-// Else a later compilation, which knows each kernel once, would ask for another final.
+// Otherwise a later compilation, which knows each kernel once, would ask for another final.
 TEST(Tune, AKernelIsInTheFinalOnce) {
   MadeUp bench;
   bench.known[0] = {{"tile=3", 95}, {"tile=3 unroll=1", 95}, {"order=1", 96}};
@@ -176,7 +176,7 @@ TEST(Tune, WhereATrialIsDearTimeGoesToWhatMatters) {
   EXPECT_LE(bench.now, 60);
 }
 
-// There are many kernels, whose own measurements alone would take longer than the time.
+// There are so many kernels that measuring each one as it is would already exceed the time.
 TEST(Tune, KeepsItsTimeHoweverManyKernelsThereAre) {
   for (const double seconds : {0.1, 1.0, 3.0, 7.0}) {
     MadeUp bench;
