@@ -9,7 +9,7 @@
 
 namespace fusion {
 
-// Bytes of the largest memory that a core has for itself; 0 where the model names none.
+// Size in bytes of the largest memory that is private to a core; 0 where the model names none.
 inline int64_t LargestPrivateBytes(const DeviceModel& device) {
   int64_t largest = 0;
   for (const MemoryLevel& level : device.memory) {
@@ -18,7 +18,8 @@ inline int64_t LargestPrivateBytes(const DeviceModel& device) {
   return largest;
 }
 
-// Bytes of the largest cache, shared or not; 0 where the model names none. The last level is memory itself.
+// Size in bytes of the largest cache, shared or private; 0 where the model names none. The last level is main memory,
+// which does not count.
 inline int64_t LargestCacheBytes(const DeviceModel& device) {
   int64_t largest = 0;
   for (size_t l = 0; l + 1 < device.memory.size(); ++l) largest = std::max(largest, device.memory[l].size_bytes);

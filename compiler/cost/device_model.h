@@ -1,6 +1,6 @@
-// DeviceModel: what a worker measured of its device when it registered, and all that planning may know of it
-// (no planner holds a constant of a machine). Saved and loaded as JSON text, so that planning for a device that
-// is not attached works.
+// DeviceModel: what a worker measured about its device when it registered. Planning knows nothing else about the
+// device: no planner holds a machine's constants. It is stored as JSON text, so that a model can be planned for a
+// device that is not attached.
 #ifndef FUSION_COMPILER_COST_DEVICE_MODEL_H_
 #define FUSION_COMPILER_COST_DEVICE_MODEL_H_
 
@@ -14,66 +14,69 @@ namespace fusion {
 
 struct MemoryLevel {
   std::string name;                  // "L1", "L2", "L3", "DRAM", from the core outward
-  int64_t size_bytes = 0;            // per core where private, whole where shared; 0 = unbounded (DRAM)
-  double bandwidth_bytes_per_s = 0;  // copy (read + write) by one core
+  int64_t size_bytes = 0;            // per core where private, in total where shared; 0 = unbounded (DRAM)
+  double bandwidth_bytes_per_s = 0;  // for a copy (read + write) by one core
   bool shared = false;
 };
 
-// One instruction by which `work_items` of a group together multiply a fragment of `rows` × `depth` elements with one
-// of `depth` × `columns`, accumulating in f32.
+// One instruction with which `work_items` work-items of a work-group together multiply a fragment of `rows` × `depth`
+// elements by one of `depth` × `columns`, accumulating in f32.
 struct MatrixProduct {
-  std::string operands;  // f16; tf32: f32 rounded to ten bits of mantissa
+  std::string operands;  // "f16", or "tf32": f32 rounded to ten bits of mantissa
   int rows = 0, columns = 0, depth = 0;
   int work_items = 0;
   double flops_per_s = 0;  // of one core, published or measured
-  // Operands are read where they lie in the group's memory, in blocks of 8 rows of 16 bytes, instead of from registers.
+  // The operands are read from the work-group's shared memory, in 8 rows of 16 bytes at a time, instead of from
+  // registers.
   bool from_memory = false;
 };
 
 struct DeviceModel {
   std::string kind = "cpu";         // target family: cpu, opencl, cuda, dsa
   std::string name;                 // for people: "AMD EPYC"
-  std::string isa = "avx512";       // avx2 | avx512 | avx512vnni | neon: what bundles require
-  std::string march = "x86-64-v4";  // what the toolchain is told; features follow a '+'
+  std::string isa = "avx512";       // avx2 | avx512 | avx512vnni | neon: what bundles require of the device
+  std::string march = "x86-64-v4";  // the architecture that the toolchain compiles for; features follow a '+'
   std::string toolchain;            // "clang 14.0.6"
   int vector_bytes = 64;
   int vector_registers = 32;
   int parallel_units = 1;     // cores
-  int task_lanes = 1;         // work-items that share a task and its scratch; a power of two
-  bool async_copies = false;  // into the memory of a group, while its work-items compute
-  // Groups of one launch that are certain to run at the same time, so that they may wait for each other; 0: none are.
+  int task_lanes = 1;         // work-group size: work-items that share a task and its scratch; a power of two
+  bool async_copies = false;  // copies into a work-group's shared memory may run while its work-items compute
+  // Work-groups of one launch that are certain to run at the same time, so that they may wait for each other; 0 if
+  // there is no such guarantee.
   int resident_groups = 0;
   std::vector<MatrixProduct> matrix_products;
-  // What multiplies matrices where the device is attached: "cuBLASLt 13.0.0"; "": nothing. Never in a stored model.
+  // The library that multiplies matrices on an attached device: "cuBLASLt 13.0.0"; "" if there is none. A stored model
+  // never names one.
   std::string product_library;
-  std::string convolution_library;  // the same for convolutions of images: "cuDNN 9.1.0"
-  bool tf32 = false;      // products of f32 may use operands of tf32: by explicit choice, never a fact of the device
-  bool byte_dots = true;  // kernel text may add four products of bytes in a lane
-  double fma_f32_flops_per_s = 1e11;  // one core, measured peak, 2 flops an FMA
+  std::string convolution_library;    // the same for convolutions of images: "cuDNN 9.1.0"
+  bool tf32 = false;                  // the user allows tf32 operands in f32 products; never a property of the device
+  bool byte_dots = true;              // kernels may use an instruction that adds four byte products in a lane
+  double fma_f32_flops_per_s = 1e11;  // measured peak of one core; an FMA counts as 2 flops
   double special_cycles_ratio = 20;   // cycles of one vector exp/erf/tanh/div chain relative to one vector FMA
   double launch_s = 2e-6;             // one kernel launch with all threads
-  double barrier_s = 1e-6;            // between phases: of the pool's threads, or of groups that stay
-  std::string host_isa =
-      "avx2";                  // of kinds other than cpu: what the processor beside the device executes, avx2 or neon
-  bool write_allocate = true;  // stores to uncached lines count twice
+  double barrier_s = 1e-6;            // between phases: of the pool's threads, or of a persistent kernel's work-groups
+  std::string host_isa = "avx2";      // kinds other than cpu: the ISA of the host processor, avx2 or neon
+  bool write_allocate = true;         // a store to an uncached line counts twice: the line is read first
   std::vector<MemoryLevel> memory;
 
-  // Bytes a second of the nearest memory that holds so many bytes (three quarters of a cache serve one purpose), copied
-  // (read and written) or only read, by one core.
+  // Bandwidth of the nearest memory that holds this many bytes, for one core that copies (reads and writes) or only
+  // reads. One purpose may use three quarters of a cache.
   double CopyBandwidth(double footprint_bytes) const;
   double ReadBandwidth(double footprint_bytes) const { return 2 * CopyBandwidth(footprint_bytes); }
 
-  // Is a task's scratch ordinary memory, which caches hold as far as they reach? Otherwise it is a memory of fixed
-  // size.
+  // Is a task's scratch ordinary memory, which the caches hold as far as they reach? On other devices it is a memory of
+  // fixed size.
   bool CachesScratch() const { return kind == "cpu"; }
 
-  // Identifies the kind of device in profile keys: family, name, ISA, units, cache sizes; no measured rate.
+  // Identifies the kind of device in profile keys. Contains family, name, ISA, units and cache sizes, but no measured
+  // rate.
   std::string Fingerprint() const;
-  // The same device with rates that follow from its fingerprint, typical ones instead of those that were measured: for
-  // decisions about what to measure, which must not change from one registration to the next.
+  // The same device with typical rates, which follow from its fingerprint, instead of the measured ones. Decisions
+  // about what to measure use it, because they must not change from one registration to the next.
   DeviceModel WithTypicalRates() const;
-  // The same device with the rates that were measured of `other`, one of the same fingerprint: schedules follow rates,
-  // and all devices of a kind have to be asked for the same kernels.
+  // The same device with the measured rates of `other`, which has the same fingerprint. Schedules depend on rates, and
+  // all devices of a kind must be asked for the same kernels.
   DeviceModel WithRatesOf(const DeviceModel& other) const;
 };
 

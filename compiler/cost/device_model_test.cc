@@ -23,7 +23,7 @@ TEST(DeviceModelTest, FingerprintIgnoresMeasuredRates) {
   b.fma_f32_flops_per_s *= 2;
   EXPECT_EQ(a.Fingerprint(), b.Fingerprint());
   b.host_isa = "neon";
-  EXPECT_EQ(a.Fingerprint(), b.Fingerprint());  // a processor is its own host
+  EXPECT_EQ(a.Fingerprint(), b.Fingerprint());  // on a cpu, the device is its own host
   a.kind = b.kind = "opencl";
   EXPECT_NE(a.Fingerprint(), b.Fingerprint());
   b = a;
@@ -58,7 +58,7 @@ TEST(DeviceModel, Libraries) {
     model.kind = "cuda";
     const std::string without = model.Fingerprint();
     model.*library = "library 13.0.0";
-    EXPECT_NE(model.Fingerprint(), without);  // measurements with another version are others
+    EXPECT_NE(model.Fingerprint(), without);  // measurements with another version do not apply
     const auto again = DeviceModelFromJson(DeviceModelToJson(model));
     ASSERT_TRUE(again.ok()) << again.status();
     EXPECT_EQ((*again).*library, "library 13.0.0");

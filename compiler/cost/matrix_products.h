@@ -1,4 +1,4 @@
-// Which products of fragments a device has for operands of a type.
+// Finds the fragment product that a device has for operands of a type.
 #ifndef FUSION_COMPILER_COST_MATRIX_PRODUCTS_H_
 #define FUSION_COMPILER_COST_MATRIX_PRODUCTS_H_
 
@@ -7,8 +7,8 @@
 
 namespace fusion {
 
-// Of operands in registers, or `from_memory`. Null where there is none, or where f32 would lose bits that nobody gave
-// up.
+// Returns the product whose operands lie in registers, or in memory with `from_memory`. Returns null where the device
+// has none, and for f32 operands unless the user allows tf32, which loses bits.
 inline const MatrixProduct* FindMatrixProduct(const DeviceModel& device, DType operands, bool from_memory = false) {
   if (operands != DType::kF16 && !(operands == DType::kF32 && device.tf32)) return nullptr;
   for (const MatrixProduct& product : device.matrix_products) {

@@ -5,7 +5,7 @@
 namespace fusion {
 namespace {
 
-// FMA latency × issue width of every core in question is 8; a little more, as issue is not perfect.
+// FMA latency × issue width is 8 on every core that we target; a little more, because issue is not perfect.
 constexpr double kMinAccumulators = 10;
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 namespace fusion {
 
-// The files of devices/.
+// The texts of the files in devices/.
 std::vector<std::string> StoredDeviceTexts();
 
 }  // namespace fusion

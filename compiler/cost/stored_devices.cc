@@ -12,7 +12,7 @@ namespace fusion {
 
 namespace {
 
-// By target.
+// The stored devices by target.
 std::map<std::string, DeviceModel> Devices() {
   std::map<std::string, DeviceModel> devices;
   for (const std::string& text : StoredDeviceTexts()) {

@@ -1,4 +1,4 @@
-// Models of devices that need not be attached (the files of devices/): planning for them goes by published figures.
+// Models of devices that need not be attached (the files of devices/). Planning for them relies on published figures.
 #ifndef FUSION_COMPILER_COST_STORED_DEVICES_H_
 #define FUSION_COMPILER_COST_STORED_DEVICES_H_
 
@@ -10,10 +10,10 @@
 
 namespace fusion {
 
-// "kind:architecture" of each.
+// "kind:architecture" of each stored device.
 std::vector<std::string> StoredTargets();
 
-// NOT_FOUND naming those there are.
+// Fails with NOT_FOUND, naming the targets that exist.
 absl::StatusOr<DeviceModel> StoredDevice(const std::string& target);
 
 }  // namespace fusion

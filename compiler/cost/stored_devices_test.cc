@@ -28,7 +28,7 @@ TEST(StoredDevices, EachIsAModelWithItsSource) {
     ASSERT_TRUE(device.ok()) << device.status() << text;
     EXPECT_THAT(text, HasSubstr("\"source\""));
     EXPECT_EQ(device->memory.size(), 3u) << device->name;
-    // Far enough from a processor's figures, near enough to a GPU's: catches a slipped unit.
+    // The bounds lie far from a processor's figures and near a GPU's, so they catch a wrong unit.
     const double flops = device->fma_f32_flops_per_s * device->parallel_units;
     EXPECT_GT(flops, 5e12) << device->name;
     EXPECT_LT(flops, 2e14) << device->name;

@@ -1,5 +1,5 @@
-// Target: what a compilation is for: a kind of device, and of kinds that have several, an architecture: "cpu",
-// "cuda:sm_90".
+// Target: what a compilation is for. It names a kind of device and, for kinds that have several, an architecture:
+// "cpu", "cuda:sm_90".
 #ifndef FUSION_COMPILER_COST_TARGET_H_
 #define FUSION_COMPILER_COST_TARGET_H_
 
@@ -11,7 +11,7 @@ namespace fusion {
 
 struct Target {
   std::string kind;
-  std::string architecture;  // as DeviceModel::isa; empty: any
+  std::string architecture;  // compared with DeviceModel::isa; empty: any
 
   bool IsFor(const DeviceModel& device) const {
     return kind == device.kind && (architecture.empty() || architecture == device.isa);
