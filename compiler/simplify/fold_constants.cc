@@ -10,9 +10,9 @@
 namespace fusion::simplify {
 namespace {
 
-constexpr int64_t kAlwaysBytes = 1 << 20;  // a value this small is a gain whatever it came from (attention masks)
+constexpr int64_t kAlwaysBytes = 1 << 20;  // a value up to this size is folded whatever it came from (attention masks)
 constexpr int64_t kMaxBytes = 64 << 20;
-constexpr double kMaxFlops = 2e7;  // the interpreter does some 10^7 operations a second
+constexpr double kMaxFlops = 2e7;  // the interpreter executes about 10^7 operations a second
 
 ecg::FoldLimits LimitsFor(const ecg::Graph& graph, const std::vector<ecg::ValueId>& inputs) {
   int64_t bytes = 0;
@@ -22,8 +22,8 @@ ecg::FoldLimits LimitsFor(const ecg::Graph& graph, const std::vector<ecg::ValueI
   return {.output_bytes = std::min(kMaxBytes, std::max(kAlwaysBytes, 2 * bytes)), .flops = kMaxFlops};
 }
 
-// A large constant in another order, which somebody else reads as it is: whoever reads the result can read the constant
-// in that order.
+// Does the node only reorder a large constant that others read in its own order? Folding it would store the constant
+// twice, while the readers of the result can read the constant itself in the new order.
 bool HoldsTwice(const ecg::Graph& graph, const ecg::Node& node) {
   const bool of_shared = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ecg::ValueId in) {
     if (in == ecg::kNone || !graph.value(in).constant || ecg::ValueBytes(graph.value(in)) <= kAlwaysBytes) return false;
@@ -37,8 +37,8 @@ bool HoldsTwice(const ecg::Graph& graph, const ecg::Node& node) {
 ecg::Graph FoldConstants(const ecg::Graph& graph, Widening widening, Reordering reordering) {
   ecg::Rewriter rewriter(graph);
   for (const ecg::Node& node : graph.nodes()) {
-    // The new inputs count: they may have become constants in this sweep. The node is looked at in a graph of its own,
-    // so that the new graph only grows by what stays.
+    // The inputs in the new graph count, because they may have become constants in this sweep. The node is examined in
+    // a graph of its own, so that the new graph holds only what stays.
     const std::vector<ecg::ValueId> inputs = rewriter.MapInputs(node);
     ecg::Graph alone;
     std::vector<ecg::ValueId> alone_inputs;
@@ -71,7 +71,7 @@ ecg::Graph FoldConstants(const ecg::Graph& graph, Widening widening, Reordering 
     }
     rewriter.CopyWith(node, inputs);
   }
-  return RemoveDead(rewriter.Finish());  // the operands of what was folded
+  return RemoveDead(rewriter.Finish());  // drops the operands of folded nodes
 }
 
 }  // namespace fusion::simplify

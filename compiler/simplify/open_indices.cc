@@ -13,7 +13,7 @@
 namespace fusion::simplify {
 namespace {
 
-// From so many on, one kernel that loads its index is worth more than that many kernels that know theirs.
+// From this many members on, one kernel that loads its index is better than one kernel for each constant index.
 constexpr size_t kLeastFamily = 8;
 
 bool IsOneIndex(const ecg::Graph& graph, const ecg::Node& node, size_t input) {
@@ -23,7 +23,7 @@ bool IsOneIndex(const ecg::Graph& graph, const ecg::Node& node, size_t input) {
   return value.constant.has_value() && value.constant->num_elements() == 1;
 }
 
-// Nodes that differ in this input alone.
+// A text that is equal for nodes that differ in this input alone.
 std::string FamilyOf(const ecg::Node& node, size_t input) {
   std::vector<ecg::ValueId> others = node.inputs;
   others[input] = ecg::kNone;
@@ -43,7 +43,7 @@ ecg::Graph OpenIndices(const ecg::Graph& graph) {
     visit(node, [&](size_t i, const std::string& family) { families[family].insert(node.inputs[i]); });
   }
   ecg::Rewriter rewriter(graph);
-  std::map<ecg::ValueId, ecg::ValueId> opened;  // others may read the same constant, and are to know it
+  std::map<ecg::ValueId, ecg::ValueId> opened;  // others that read the same constant keep the known one
   for (const ecg::Node& node : graph.nodes()) {
     std::vector<ecg::ValueId> inputs = rewriter.MapInputs(node);
     visit(node, [&](size_t i, const std::string& family) {

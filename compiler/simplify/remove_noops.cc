@@ -14,7 +14,7 @@ bool SameTypes(const ecg::Graph& graph, const ecg::Node& node, const std::vector
   return true;
 }
 
-// Lowering a node only to learn that it is no copy is the pass's whole cost; most nodes end here.
+// Answers cheaply for most nodes: lowering a node only to learn that it is no copy is this pass's whole cost.
 bool MayBeNoop(const ecg::Graph& graph, const ecg::Node& node) {
   for (ecg::ValueId output : node.outputs) {
     if (graph.IsOutputWithExtents(output)) return false;

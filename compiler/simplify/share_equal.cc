@@ -54,11 +54,11 @@ std::string NodeKey(const ecg::Graph& graph, const ecg::Node& node, const std::v
   return key;
 }
 
-// Equal constants by type and a sample of bytes, then compared in full; hashing every weight would cost more than it
-// finds.
+// Finds equal constants: looks them up by type and a sample of their bytes, then compares them in full. Hashing every
+// weight would cost more than sharing saves.
 class ConstantTable {
  public:
-  // The id of an equal constant seen before, else `id`.
+  // Returns the id of an equal constant seen before, else `id`.
   ecg::ValueId Intern(const Tensor& tensor, ecg::ValueId id) {
     const auto* bytes = static_cast<const char*>(tensor.data());
     const auto count = static_cast<size_t>(tensor.size_bytes());

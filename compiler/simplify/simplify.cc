@@ -3,7 +3,7 @@
 namespace fusion::simplify {
 
 ecg::Graph Simplify(const ecg::Graph& graph, Widening widening, Reordering reordering) {
-  ecg::Graph result = RemoveDead(graph);  // first: nothing is worth folding that no output needs
+  ecg::Graph result = RemoveDead(graph);  // first, so that nothing is folded that no output needs
   result = RemoveNoops(result);           // Identity(weight) becomes the weight before folding could copy it
   result = FoldConstants(result, widening, reordering);
   result = RemoveNoops(result);  // a folded shape or pad may have made its user a copy

@@ -110,7 +110,7 @@ TEST(FoldConstants, DoesNotGrow) {
   EXPECT_EQ(After(FoldConstants, text), text);
 }
 
-// A table that is gathered from and multiplied by, transposed, is held once.
+// A large table that is both gathered from and, transposed, multiplied by is stored once.
 TEST(FoldConstants, TransposesNoLargeConstantThatOthersRead) {
   const auto transposes = [](int64_t rows, bool shared, Reordering reordering = Reordering::kHoldOnce) {
     ecg::Graph graph;
@@ -132,7 +132,7 @@ TEST(FoldConstants, TransposesNoLargeConstantThatOthersRead) {
   EXPECT_EQ(transposes(2048, true), 1);
   EXPECT_EQ(transposes(2048, false), 0);
   EXPECT_EQ(transposes(2048, true, Reordering::kFold), 0);
-  EXPECT_EQ(transposes(64, true), 0);  // not worth a thought
+  EXPECT_EQ(transposes(64, true), 0);  // too small to matter
 }
 
 TEST(FoldConstants, KeepsNarrowConstantsForRewriting) {
@@ -148,7 +148,7 @@ TEST(FoldConstants, KeepsNarrowConstantsForRewriting) {
   EXPECT_EQ(After(keep, text), text);
   EXPECT_EQ(After(FoldConstants, text),
             "graph g(%x: f32[2]) {\n  %w: f32[2] = const {1.5, -2.5}\n  %y: f32[2] = Mul(%x, %w)\n  return %y\n}\n");
-  // A bias is no narrower than its value, a scalar is no weight.
+  // Kept values must be narrow weights: this bias is not narrower than its value, and a scalar is no weight.
   EXPECT_EQ(After(keep, R"(graph g(%x: f32[2]) {
   %q: i32[2] = const {3, -5}
   %z: i8[] = const {4}
@@ -208,8 +208,7 @@ TEST(RemoveDead, KeepsInputsAndLiveNodes) {
             "graph g(%x: f32[2], %z: f32[2]) {\n  %y: f32[2] = Relu(%x)\n  return %y\n}\n");
 }
 
-// Gather of the rows 0 to `count` - 1 of %x, all of them added up; row 0 twice, and a constant that others read as
-// well.
+// Gathers rows 0 to `count` - 1 of %x and adds them all up. Row 0 is added twice, and %c1 has another reader.
 std::string RowsOf(int count, const char* axis) {
   std::string text = "graph g(%x: f32[16, 16]) {\n", body, last = "%s";
   for (int i = 0; i < count; ++i) absl::StrAppend(&text, "  %c", i, ": i64[] = const {", i, "}\n");
