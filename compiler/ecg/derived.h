@@ -1,5 +1,5 @@
-// What is derived from a graph and the operator registry and never stored (DNNFusion §3.1): mapping types, FLOPs,
-// bytes, and which intermediate results a block would remove.
+// Facts that follow from a graph and the operator registry and are never stored (DNNFusion §3.1): mapping types, FLOPs,
+// bytes, and the intermediate results that a fusion block would remove.
 #ifndef FUSION_COMPILER_ECG_DERIVED_H_
 #define FUSION_COMPILER_ECG_DERIVED_H_
 
@@ -22,11 +22,13 @@ struct NodeFacts {
 };
 NodeFacts DeriveNode(const Graph& graph, NodeId node);
 
-// An intermediate result: made by a node and no graph output. IRS (the paper's intermediate result size) is its bytes.
+// An intermediate result is made by a node and is no graph output. IRS (the paper's intermediate result size) is its
+// size in bytes.
 bool IsIntermediate(const Graph& graph, ValueId value);
 // Σ bytes of all intermediate results.
 int64_t IntermediateBytes(const Graph& graph);
-// IRS_removable: the value is intermediate and every consumer is in the block, so fusing the block never stores it.
+// IRS_removable: the value is intermediate and all its consumers are in the fusion block, so the fused kernel never
+// stores it.
 bool IsRemovable(const Graph& graph, ValueId value, const std::function<bool(NodeId)>& in_block);
 
 }  // namespace fusion::ecg

@@ -13,12 +13,12 @@
 namespace fusion::ecg {
 namespace {
 
-constexpr int64_t kMaxTypeOnlyElements = 64;  // Shape and Size make no more than rank elements
+constexpr int64_t kMaxTypeOnlyElements = 64;  // results of Shape and Size have at most as many elements as the rank
 
 // A graph of `node` alone: constants stay constants, other inputs become graph inputs.
 struct Single {
   Graph graph;
-  std::vector<ValueId> original;  // by input or constant of `graph`, which come before the outputs
+  std::vector<ValueId> original;  // by id in `graph`: its inputs and constants, which come before the outputs
 };
 
 Single Isolate(const Graph& graph, const Node& node) {
@@ -63,7 +63,7 @@ bool IsCopy(const te::Te& te, const te::Scalar& body, const te::Program& program
   return extents == to.shape && te::Linearize(indices, from.shape) == te::Linearize(axes, extents);
 }
 
-// See AliasesOf; values of `single.original`.
+// See AliasesOf; returns values of `single.original`.
 std::vector<ValueId> Aliases(const Single& single, const ops::LoweredBlock& lowered) {
   const te::Program& program = lowered.program;
   std::vector<ValueId> result;
@@ -137,7 +137,7 @@ bool OnlyReorders(const Graph& graph, const Node& node) {
   const te::Program& program = lowered->program;
   const te::Te& te = program.tes[0];
   if (!te.IsMap() || te.body.size() != 1 || te.body[0]->kind != te::ScalarKind::kLoad || te.body[0]->pad) return false;
-  // Each axis is an index of its own, so that no element is read twice.
+  // Each axis must be an index of its own; otherwise an element would be read twice.
   std::set<int> axes;
   for (const te::Index& index : te.body[0]->indices) {
     for (const te::Axis& axis : te.axes) {
@@ -169,7 +169,7 @@ absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Graph& graph, const Node&
     }
     return results;
   }
-  te::RemoveDead(&lowered.program);  // an expression that no result needs may read what is not there
+  te::RemoveDead(&lowered.program);  // drops expressions that no result needs: they might read inputs without a value
   std::vector<Tensor> inputs;
   for (te::TensorId id : lowered.program.inputs) {
     const te::TensorInfo& info = lowered.program.tensors[id];
@@ -178,7 +178,7 @@ absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Graph& graph, const Node&
     if (value != kNone && single.graph.value(value).constant.has_value()) {
       inputs.push_back(*single.graph.value(value).constant);
     } else {
-      // Never read (IsFoldable); a typed tensor without memory keeps the interpreter's type check happy.
+      // Never read (IsFoldable). A typed tensor without memory passes the interpreter's type check.
       inputs.push_back(info.constant.has_value() ? Tensor() : Tensor(info.dtype, info.shape, nullptr, nullptr));
     }
   }

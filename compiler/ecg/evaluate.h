@@ -9,29 +9,29 @@
 
 namespace fusion::ecg {
 
-// What a fold may cost; beyond it the node stays.
+// Limits of constant folding; a node beyond them stays.
 struct FoldLimits {
   int64_t output_bytes = 64 << 10;
   double flops = 1e8;
 };
 
-// May `node` (of `graph`) be replaced by its value? True when each present input is a constant, or no input's value is
-// read at all (Shape, Size: only types count), and the limits hold; and when no output has any element.
+// May `node` (of `graph`) be replaced by its value? True when no output has any element. Also true within the limits
+// when each present input is a constant, or when no input's value is read at all (Shape, Size: only types count).
 bool IsFoldable(const Graph& graph, const Node& node, const FoldLimits& limits);
 
-// Do the outputs, all floats, hold no more elements than a constant input of 8 or 16 bit integers? Then folding would
-// make a narrow constant (the weight of a dequantisation) wide, and rewriting could not find it again.
+// Do the outputs, all floats, hold no more elements than a constant input of 8 or 16 bit integers? Folding would then
+// make a narrow constant (the weight of a dequantisation) wide, and rewriting could not find the narrow one again.
 bool OnlyWidens(const Graph& graph, const Node& node);
 
-// Has the node one output, made of one input's elements, each once, in another order (Transpose)?
+// Does the node have one output, which consists of one input's elements, each once, in another order (Transpose)?
 bool OnlyReorders(const Graph& graph, const Node& node);
 
-// The outputs of a foldable node.
+// Computes the outputs of a foldable node.
 absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Graph& graph, const Node& node);
 
-// The inputs whose bytes, in order and in the same type, are the node's outputs (Identity, Reshape, Transpose that
-// moves only axes of extent 1, Cast to the same type, …), parallel to the outputs; empty when it is not so for each
-// output. The lowering decides, not the operator's name.
+// Returns, parallel to the outputs, the inputs whose bytes they are, in the same order and type (Identity, Reshape,
+// Transpose that moves only axes of extent 1, Cast to the same type, …). Returns an empty list unless every output has
+// such an input. The lowering decides, not the operator's name.
 std::vector<ValueId> AliasesOf(const Graph& graph, const Node& node);
 
 }  // namespace fusion::ecg

@@ -1,6 +1,6 @@
 // The Extended Computational Graph (DNNFusion §3.1): operators over tensors, static shapes, nodes in topological order.
-// A pass takes a Graph and returns a Graph. Nodes and values are addressed by ids, which are dense and stable within
-// one Graph. What can be derived (mapping types, FLOPs, bytes, removable: compiler/ecg/derived.h) is never stored.
+// A pass takes a Graph and returns a Graph. Ids name nodes and values; they are dense and stable within one Graph.
+// Facts that can be derived (mapping types, FLOPs, bytes, removable: compiler/ecg/derived.h) are never stored.
 #ifndef FUSION_COMPILER_ECG_GRAPH_H_
 #define FUSION_COMPILER_ECG_GRAPH_H_
 
@@ -26,7 +26,8 @@ using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t
 class Attributes {
  public:
   bool Has(const std::string& name) const { return map_.count(name) != 0; }
-  // The value, or the default when absent or of another kind (kinds are checked on entry by the operator's schema).
+  // Returns the value, or the default when it is absent or of another kind (the operator's schema checks kinds on
+  // entry).
   int64_t Int(const std::string& name, int64_t otherwise = 0) const;
   double Float(const std::string& name, double otherwise = 0) const;
   std::string String(const std::string& name, const std::string& otherwise = "") const;
@@ -53,7 +54,7 @@ struct Value {
   NodeId producer = kNone;         // kNone: graph input or constant
   std::vector<NodeId> consumers;   // one entry per use, in node order
   std::optional<Tensor> constant;  // present: a constant; its bytes are shared
-  bool opaque = false;  // of a constant: kernels load it, whatever its elements are (OpContext::Constant is null)
+  bool opaque = false;  // constants only: kernels load it, whatever its elements are (OpContext::Constant is null)
 };
 
 struct Node {
@@ -64,8 +65,8 @@ struct Node {
   Attributes attrs;
 };
 
-// Dimension `dim` of outputs()[output] holds, after a run, only as many elements as the i64 scalar outputs()[extent]
-// says; the static extent is the bound. What lies behind is undefined.
+// After a run, dimension `dim` of outputs()[output] holds only as many elements as the i64 scalar outputs()[extent]
+// says; the static extent is an upper bound. The elements beyond are undefined.
 struct OutputExtent {
   int output = 0, dim = 0, extent = 0;
   bool operator==(const OutputExtent&) const = default;
@@ -77,13 +78,13 @@ class Graph {
   ValueId AddInput(std::string name, ValueType type);
   ValueId AddConstant(std::string name, Tensor tensor);
   ValueId AddOpaqueConstant(std::string name, Tensor tensor);
-  // Appends a node; output types come from the caller (the registry's inference). Returns the node's id; its outputs
+  // Appends a node. The caller provides the output types (the registry's inference). Returns the node's id; its outputs
   // are nodes()[id].outputs.
   NodeId AddNode(std::string op, std::string name, std::vector<ValueId> inputs, Attributes attrs,
                  std::vector<ValueType> output_types, std::vector<std::string> output_names = {});
   void AddOutput(ValueId value, std::string name);
-  // The extent of a dimension of outputs()[output] becomes an output of its own, unless it is one already; those that
-  // only extents name have the name "". After all outputs of the model.
+  // Makes `extent`, the extent of a dimension of outputs()[output], an output of its own unless it is one already. An
+  // output that was added only for this has the name "". Call it after all outputs of the model are added.
   void AddOutputExtent(int output, int dim, ValueId extent);
 
   const std::vector<Node>& nodes() const { return nodes_; }
@@ -94,9 +95,10 @@ class Graph {
   const std::vector<ValueId>& outputs() const { return outputs_; }  // graph outputs, in the model's order
   const std::vector<std::string>& output_names() const { return output_names_; }
   const std::vector<OutputExtent>& output_extents() const { return output_extents_; }
-  // Is it an output whose shape depends on data? Such a value stays computed: a constant could not be packed in place.
+  // Is it an output whose shape depends on data? Passes leave such a value computed: a constant could not be packed in
+  // place.
   bool IsOutputWithExtents(ValueId id) const;
-  // For a pass that has taken over all outputs in order.
+  // For a pass that has copied all outputs in order.
   void SetOutputExtents(std::vector<OutputExtent> extents) { output_extents_ = std::move(extents); }
   bool IsOutput(ValueId id) const;
   std::string name;
@@ -110,23 +112,23 @@ class Graph {
   std::vector<OutputExtent> output_extents_;
 };
 
-// Structural check: ids in range, topological order, producers and consumers agree, constants fit their type, known
-// operators, types equal to what the registry infers. INTERNAL naming the node on failure: a pass broke it.
-// Defined in library fusion_ecg_derived, above the operator registry.
+// Checks the structure: ids are in range, nodes are in topological order, producers and consumers agree, constants fit
+// their type, operators are known, and types equal those that the registry infers. Fails with INTERNAL naming the node,
+// because a pass must have broken it. Defined in library fusion_ecg_derived, above the operator registry.
 absl::Status Verify(const Graph& graph);
 
-// Text form, deterministic; Parse(Print(g)) prints the same again. Constants of up to 16 elements are printed in full,
-// larger ones as `const #<digest>`, the first 8 bytes of their SHA-256 (bool: masked to 0 and 1), which parses to a
-// tensor filled with those 8 bytes; such a filled tensor prints its filling. So goldens stay small, distinct constants
-// stay distinct, and zeros are `#0000000000000000`. Values print under their names where those are identifiers, else
-// %v<id>. An absent input is `_`. Node names are not printed.
+// Prints the text form. It is deterministic, and Parse(Print(g)) prints the same again.
+// - Constants of up to 16 elements are printed in full. A larger one prints as `const #<digest>`, the first 8 bytes of
+//   its SHA-256 (bool: masked to 0 and 1). The digest parses to a tensor filled with those 8 bytes, and such a tensor
+//   prints its filling. So goldens stay small, distinct constants stay distinct, and zeros are `#0000000000000000`.
+// - Values print under their names where those are identifiers, else as %v<id>. An absent input is `_`. Node names are
+//   not printed.
 //   graph g(%x: f32[1, 8]) {
 //     %w: f32[8, 4] = const #86d3f3a95c324c94
 //     %y: f32[1, 4] = MatMul(%x, %w) {alpha = 1.0}
 //     return %y as "the model's name"
 //   }
-// Extents of outputs follow their output's name: `return %i[_, %n] as "i"`, an output that is only an extent is not
-// printed.
+// An output's extents follow its name: `return %i[_, %n] as "i"`. An output that is only an extent is not printed.
 std::string Print(const Graph& graph);
 std::string Print(const Attributes& attributes);  // "alpha = 1.0, axis = 2"
 absl::StatusOr<Graph> Parse(const std::string& text);

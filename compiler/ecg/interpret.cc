@@ -25,7 +25,7 @@ absl::StatusOr<std::vector<Tensor>> Interpret(const Graph& graph, const std::vec
   for (te::TensorId id : block.program.inputs) {
     const ValueId value = block.value_of_tensor[id];
     if (value == kNone) {
-      arguments.emplace_back();  // a table of a lowering brings its own bytes
+      arguments.emplace_back();  // a table that a lowering made carries its own bytes
     } else if (graph.value(value).constant.has_value()) {
       arguments.push_back(*graph.value(value).constant);
     } else {

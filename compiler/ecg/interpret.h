@@ -1,4 +1,5 @@
-// A whole graph by the tensor expression interpreter: what every compiled form of it is compared with.
+// Runs a whole graph with the tensor expression interpreter. Every compiled form of the graph is compared with the
+// result.
 #ifndef FUSION_COMPILER_ECG_INTERPRET_H_
 #define FUSION_COMPILER_ECG_INTERPRET_H_
 
@@ -10,8 +11,8 @@
 
 namespace fusion::ecg {
 
-// `inputs` parallel to graph.inputs(); the result to graph.outputs(). The graph is verified first.
-// An output may be a constant or an input, as passes leave them.
+// `inputs` are parallel to graph.inputs(), the result to graph.outputs(). Verifies the graph first. An output may be a
+// constant or an input, because passes may leave such outputs.
 absl::StatusOr<std::vector<Tensor>> Interpret(const Graph& graph, const std::vector<Tensor>& inputs,
                                               const te::InterpretOptions& options = {});
 

@@ -36,7 +36,7 @@ std::string Identifier(const std::string& name, const std::string& otherwise) {
   return std::all_of(name.begin(), name.end(), IsIdentifierChar) ? name : otherwise;
 }
 
-// Unique printable name of every value.
+// Returns a unique printable name for every value.
 std::vector<std::string> ValueNames(const Graph& graph) {
   std::vector<std::string> names(graph.values().size());
   std::set<std::string> taken;
@@ -85,7 +85,7 @@ struct AttributeText {
   }
 };
 
-// "[_, %n]", or "" where no dimension has one.
+// Returns text like "[_, %n]", or "" where no dimension has an extent.
 std::string ExtentsText(const Graph& graph, int output, const std::vector<std::string>& names) {
   std::vector<std::string> dims(graph.value(graph.outputs()[output]).type.shape.size(), "_");
   bool any = false;
@@ -143,7 +143,7 @@ std::string Print(const Graph& graph) {
   }
   text += "  return ";
   for (size_t i = 0; i < graph.outputs().size(); ++i) {
-    if (graph.output_names()[i].empty()) continue;  // only an extent
+    if (graph.output_names()[i].empty()) continue;  // this output is only an extent
     const std::string& printed = names[graph.outputs()[i]];
     absl::StrAppend(&text, i == 0 ? "%" : ", %", printed, ExtentsText(graph, static_cast<int>(i), names));
     if (graph.output_names()[i] != printed) absl::StrAppend(&text, " as ", Quoted(graph.output_names()[i]));

@@ -54,7 +54,8 @@ Graph Rewriter::Finish() {
     const std::string& name = source_.output_names()[i];
     ValueId value = Map(source_.outputs()[i]);
     if (graph_.value(value).constant.has_value() && cut.count(static_cast<int>(i)) > 0) {
-      // Where a pass finds its elements known, it is packed all the same (Graph::IsOutputWithExtents).
+      // An output with extents is packed in place, which a constant cannot be (Graph::IsOutputWithExtents), so an
+      // Identity node copies it.
       const ValueType type = graph_.value(value).type;
       value = graph_.node(graph_.AddNode("Identity", name, {value}, {}, {type}, {name})).outputs[0];
     }

@@ -1,6 +1,6 @@
-// Rewriter: how a pass makes its new graph from an old one. It walks the old nodes in order and, for each, copies it or
-// binds its outputs to values of the new graph; Finish adds the outputs. Constants are copied when first used, so
-// unused ones vanish.
+// Rewriter: a pass makes its new graph from an old one with it. The pass walks the old nodes in order and, for each,
+// copies it or binds its outputs to values of the new graph; Finish adds the outputs. Constants are copied when first
+// used, so unused ones vanish.
 #ifndef FUSION_COMPILER_ECG_REWRITER_H_
 #define FUSION_COMPILER_ECG_REWRITER_H_
 
@@ -13,8 +13,9 @@
 
 namespace fusion::ecg {
 
-// Adds an output that no other output shares and that is no input: an input or a repeated value gets an Identity node,
-// because whoever runs the graph stores each output once, and never into an input. A constant may be an output.
+// Adds an output that shares its value with no other output and with no input. An input or a repeated value gets an
+// Identity node, because whoever runs the graph stores each output once, and never into an input. A constant may be an
+// output.
 void AddOwnOutput(Graph* graph, ValueId value, const std::string& name);
 
 class Rewriter {
@@ -22,7 +23,7 @@ class Rewriter {
   explicit Rewriter(const Graph& source);  // copies name and inputs; `source` must outlive the rewriter
 
   Graph* graph() { return &graph_; }
-  // The new value of an old one. kNone stays kNone; an old node output must have been bound or copied before.
+  // Returns the new value of an old one. kNone stays kNone; an old node's output must have been bound or copied before.
   ValueId Map(ValueId old_value);
   std::vector<ValueId> MapInputs(const Node& old_node);
   void Bind(ValueId old_value, ValueId new_value) { map_[old_value] = new_value; }

@@ -1,5 +1,6 @@
-// Checks of a run (runtime/base/run_check.h) in a graph: outputs behind those of the model, which nobody is handed. The
-// name of such an output is its message behind a prefix, so that passes, which keep the names of outputs, keep it.
+// Run checks (runtime/base/run_check.h) in a graph: outputs after those of the model, which no caller receives. The
+// name of such an output is a prefix and the check's message; passes keep the names of outputs, so the message
+// survives.
 #ifndef FUSION_COMPILER_ECG_RUN_CHECKS_H_
 #define FUSION_COMPILER_ECG_RUN_CHECKS_H_
 
@@ -12,18 +13,18 @@
 
 namespace fusion::ecg {
 
-// No output of a model has a name that begins so: import refuses it.
+// Import refuses a model that has an output whose name begins like this.
 inline constexpr absl::string_view kRunCheckPrefix = "check of the run: ";
 
 inline bool IsRunCheck(absl::string_view output_name) { return absl::StartsWith(output_name, kRunCheckPrefix); }
 inline std::string RunCheckMessage(absl::string_view output_name) {
   return std::string(output_name.substr(kRunCheckPrefix.size()));
 }
-// `values`: an i64 vector. After all outputs of the model.
+// `values` is an i64 vector. Call it after all outputs of the model are added.
 inline void AddRunCheck(Graph* graph, ValueId values, const std::string& message) {
   graph->AddOutput(values, absl::StrCat(kRunCheckPrefix, message));
 }
-// Is it an output that the model has, and no extent or check?
+// Is it an output of the model itself, not an extent or a run check?
 inline bool IsModelOutput(const Graph& graph, size_t output) {
   const std::string& name = graph.output_names()[output];
   return !name.empty() && !IsRunCheck(name);

@@ -1,4 +1,4 @@
-// What the printer and the parser of the graph's text form share.
+// Declarations that the printer and the parser of the graph's text form share.
 #ifndef FUSION_COMPILER_ECG_TEXT_H_
 #define FUSION_COMPILER_ECG_TEXT_H_
 
@@ -13,7 +13,7 @@ inline constexpr int64_t kMaxPrintedElements = 16;
 
 inline bool IsIdentifierChar(char c) { return absl::ascii_isalnum(c) || c == '_' || c == '.'; }
 
-// What `const #…` shows: the 8 bytes the tensor is filled with, else a digest of its bytes (graph.h, Print).
+// The number in `const #…`: the 8 bytes that fill the tensor, else a digest of its bytes (graph.h, Print).
 uint64_t ConstantDigest(const Tensor& tensor);
 
 }  // namespace fusion::ecg
