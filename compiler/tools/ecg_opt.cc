@@ -1,7 +1,7 @@
 // ecg-opt [FILE|-] [--pass P,…] [--print FORM] [--planner P] [--math fast|strict|relaxed] [--disable-rule ID]
 //         [--device MODEL.json]
-// Reads a graph's text, runs passes in the order given, and prints the graph or what the compiler makes of it. The
-// golden tests (tests/golden) are its inputs and outputs.
+// Reads a graph's text, runs passes in the order given, and prints the graph or a form that the compiler makes of it.
+// The golden tests (tests/golden) contain its inputs and outputs.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -126,7 +126,7 @@ absl::StatusOr<Options> ReadOptions(const std::vector<std::string>& args) {
   return options;
 }
 
-// `fired` gets a comment line per rewrite, which the parser of graphs skips.
+// `fired` gets one comment line for each rewrite; the parser of graphs skips these lines.
 absl::Status RunPass(const std::string& name, const Options& options, ecg::Graph* graph, std::string* fired) {
   if (name == "rewrite") {
     rewrite::Options rewrite_options;

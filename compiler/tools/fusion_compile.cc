@@ -1,5 +1,5 @@
-// The whole compiler without a server or workers, for development; `fusion-compile --help`. A target that fails leaves
-// the others alone.
+// The whole compiler without a server or workers, for development; see `fusion-compile --help`. A target that fails
+// does not affect the others.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
@@ -84,7 +84,7 @@ constexpr Kind kKinds[] = {
     {"opencl", [](const std::string&) -> absl::StatusOr<DeviceModel> { return OfflineOpenClDevice(); }, MakeOpenCl},
     {"cuda", StoredDevice, MakeNvrtc}};
 
-// The target's and, for what runs on its host, clang.
+// The target's toolchain and clang, which compiles what runs on the target's host.
 absl::StatusOr<std::unique_ptr<Toolchain>> MakeToolchain(const Kind& kind) {
   std::vector<std::unique_ptr<LocalToolchain>> toolchains;
   ASSIGN_OR_RETURN(toolchains.emplace_back(), kind.toolchain());
@@ -155,7 +155,7 @@ absl::Status CompileFor(const Request& request, const DeviceModel& device, Toolc
   return request.json.empty() ? absl::OkStatus() : WriteFileAtomically(request.json, AccountJson(account));
 }
 
-// NAME=N or NAME=N,N.
+// Parses NAME=N or NAME=N,N.
 absl::Status BindDimension(const std::string& binding, CompileOptions* options) {
   const size_t eq = binding.find('=');
   const std::string name = binding.substr(0, eq);

@@ -1,5 +1,5 @@
-// The devices that the tools plan for when none is given: rates of one typical core, so that plans differ only with the
-// instruction set.
+// The devices that the tools plan for when none is given. Their rates are those of one typical core, so plans differ
+// only with the instruction set.
 #ifndef FUSION_COMPILER_TOOLS_OFFLINE_DEVICE_H_
 #define FUSION_COMPILER_TOOLS_OFFLINE_DEVICE_H_
 
@@ -10,7 +10,7 @@
 
 namespace fusion {
 
-// One with AVX-512 wherever it runs, for output that is the same everywhere.
+// A core with AVX-512, whatever the machine, so that output is the same everywhere.
 inline DeviceModel OfflineDevice() {
   DeviceModel device;
   device.memory = {{"L1", 48 << 10, 2.2e11, false},
@@ -20,7 +20,7 @@ inline DeviceModel OfflineDevice() {
   return device;
 }
 
-// The same core with the instructions of this machine's, so that it can run what is built for it.
+// The same core with this machine's instruction set, so that this machine can run what is built for it.
 inline absl::StatusOr<DeviceModel> OfflineHostDevice() {
   ASSIGN_OR_RETURN(const InstructionSet set, HostInstructionSet());
   DeviceModel device = OfflineDevice();
@@ -31,7 +31,7 @@ inline absl::StatusOr<DeviceModel> OfflineHostDevice() {
   return device;
 }
 
-// For any device of OpenCL: eight lanes, a work-item a task, the local memory that the standard promises.
+// Fits any OpenCL device: eight lanes, one work-item a task, and the local memory that the standard guarantees.
 inline DeviceModel OfflineOpenClDevice() {
   DeviceModel device;
   device.kind = "opencl";
