@@ -25,8 +25,8 @@ absl::Status CheckPlan(const ecg::Graph& graph, const FusionPlan& plan) {
   }
   for (ecg::NodeId id = 0; id < n; ++id) {
     if (block_of[id] < 0) return absl::InternalError(absl::StrCat(name(id), " is in no block"));
-    // Blocks in a topological order make every block convex: a path that left one could only come back from a later
-    // one.
+    // If fusion blocks are in a topological order, each of them is convex: a path that left a block could only come
+    // back from a later one.
     for (ecg::ValueId v : graph.node(id).inputs) {
       if (v == ecg::kNone || graph.value(v).producer == ecg::kNone) continue;
       const ecg::NodeId producer = graph.value(v).producer;

@@ -20,7 +20,7 @@ class CheckPlanTest : public testing::Test {
     EXPECT_TRUE(parsed.ok()) << parsed.status();
     graph_ = *std::move(parsed);
   }
-  // Blocks with the edges and scopes that belong to them.
+  // A plan of these fusion blocks, with their edges and the scopes that belong to them.
   FusionPlan Plan(const std::vector<std::vector<ecg::NodeId>>& blocks) {
     FusionPlan plan;
     std::vector<int> block_of(3, -1);

@@ -7,12 +7,14 @@
 //   Reorganize       g Reorganize  y 1-M         y M-M          g Reorganize  g Reorganize
 //   Shuffle          g Shuffle     y 1-M         y M-M          g Reorganize  g Shuffle
 //
-// The colours (g fuses, y is profiled, r never fuses) are our reading of §3.2: One-to-One with anything is green;
-// "Reorder or Shuffle with others" is green among themselves, since all three are index maps, and "needs to be
-// validated with further profiling" with One-to-Many and Many-to-Many, in either order; One-to-Many then Many-to-Many
-// and Many-to-Many twice are "unprofitable"; Many-to-Many then One-to-Many (Conv, then Resize) requires profiling. The
-// text does not discuss One-to-Many twice: it is profiled, because the second copies what the first has copied. 13
-// green, 10 yellow, 2 red; the paper's 23 code generation rules are the first two together.
+// The colours (g fuses, y is profiled, r never fuses) are our reading of §3.2:
+// - One-to-One with anything is green.
+// - "Reorder or Shuffle with others" is green among themselves, since all three are index maps, and "needs to be
+//   validated with further profiling" with One-to-Many and Many-to-Many, in either order.
+// - One-to-Many then Many-to-Many, and Many-to-Many twice, are "unprofitable".
+// - Many-to-Many then One-to-Many (Conv, then Resize) requires profiling.
+// - The text does not discuss One-to-Many twice. It is profiled, because the second copies what the first has copied.
+// There are 13 green cells, 10 yellow and 2 red; the paper's 23 code generation rules are the green and yellow ones.
 #ifndef FUSION_COMPILER_FUSION_MAPPING_TABLE_H_
 #define FUSION_COMPILER_FUSION_MAPPING_TABLE_H_
 
@@ -22,7 +24,7 @@
 namespace fusion {
 
 struct MappingCell {
-  ops::MappingType fused;  // of the fused operator; red: Many-to-Many, the more complex of the two
+  ops::MappingType fused;  // of the fused operator; if red: Many-to-Many, the more complex of the two
   Colour colour;
 };
 

@@ -1,6 +1,6 @@
 // FusionPlan: the scope at which each producer→consumer edge hands its tensor over. A maximal set of nodes joined by
-// edges below `kernel` is a block and becomes one kernel. Planners differ in how they search for a plan; nothing after
-// them knows which one made it.
+// edges below `kernel` is a fusion block and becomes one kernel. Planners differ in how they search for a plan; nothing
+// after them knows which planner made it.
 #ifndef FUSION_COMPILER_FUSION_PLAN_H_
 #define FUSION_COMPILER_FUSION_PLAN_H_
 
@@ -18,7 +18,7 @@
 
 namespace fusion {
 
-// Where an intermediate lives between producer and consumer, nearest first.
+// Where an intermediate result lives between producer and consumer, nearest first.
 enum class Scope : uint8_t { kLane, kWarp, kBlock, kDevice, kKernel };
 const char* ScopeName(Scope scope);  // "lane"
 
@@ -35,24 +35,24 @@ struct FusionBlock {
   std::vector<ecg::NodeId> nodes;  // topological order
 };
 
-// Why an edge was fused or not; every refusal has a reason for people.
+// Why an edge was fused or not. Each refusal has a reason for people.
 struct Decision {
   ecg::NodeId producer = ecg::kNone;
   ecg::NodeId consumer = ecg::kNone;
   Colour colour = Colour::kGreen;
   bool fused = false;
   std::string reason;
-  double fused_ns = 0, separate_ns = 0;  // yellow: what was compared
+  double fused_ns = 0, separate_ns = 0;  // yellow: the two latencies that were compared
   LatencySource source = LatencySource::kModel;
 };
 
 struct FusionPlan {
-  std::vector<FusionBlock> blocks;  // a topological order of the quotient graph; every node in exactly one
+  std::vector<FusionBlock> blocks;  // in a topological order of the quotient graph; every node is in exactly one
   std::vector<Edge> edges;          // every producer→consumer edge between nodes
   std::vector<Decision> decisions;
 };
 
-// Would two blocks be faster as one?
+// Would two fusion blocks be faster as one?
 struct FusionQuestion {
   std::vector<ecg::NodeId> producer, consumer;  // ascending
 
@@ -65,7 +65,8 @@ struct FusionQuestion {
   }
 };
 
-// Both measured in turns, and `apart` as one run: the consumer finds what the producer left in the caches.
+// Both latencies come from one paired measurement. `apart` is one run of both kernels, in which the consumer finds what
+// the producer left in the caches.
 struct FusionAnswer {
   LatencyAnswer fused, apart;
 };
@@ -76,35 +77,37 @@ struct FusionAnswers {
   std::vector<std::optional<FusionAnswer>> maybe;
 };
 
-// What a planner may ask about a set of nodes taken as one kernel. Implemented by the pipeline (schedules, database,
-// workers); a fake in tests.
+// The questions that a planner may ask about a set of nodes taken as one kernel. The pipeline implements it with
+// schedules, database and workers; tests use a fake.
 class BlockOracle {
  public:
   virtual ~BlockOracle() = default;
-  // OK when the schedule and the device can hold the block as one kernel, else FAILED_PRECONDITION with the reason
-  // (DNNFusion Listing 1's constraint check). Asked again for the same nodes, it answers from memory.
+  // Returns OK when the schedule and the device can hold the fusion block as one kernel, else FAILED_PRECONDITION with
+  // the reason (DNNFusion Listing 1's constraint check). Asked again for the same nodes, it answers from memory.
   virtual absl::Status CanSchedule(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) = 0;
-  // Answers to all questions as one batch. `maybe`: those that may be asked next, the likeliest first; they are
-  // answered as far as that costs little time, because devices are idle. Whether they are must not change a plan.
+  // Answers all questions as one batch. `maybe` are questions that may be asked next, the likeliest first. They are
+  // answered only as far as that costs little time, because devices are idle. Whether they are answered must not change
+  // a plan.
   virtual absl::StatusOr<FusionAnswers> Compare(const ecg::Graph& graph, const std::vector<FusionQuestion>& questions,
                                                 const std::vector<FusionQuestion>& maybe) = 0;
-  // What the cost model says, at once: for guesses about answers to come. Blocks that CanSchedule accepted, or single
-  // operators.
+  // Returns the cost model's estimate at once, for guesses about answers to come. `nodes` is a fusion block that
+  // CanSchedule accepted, or a single operator.
   virtual double EstimateNs(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) = 0;
   // Is the answer known without measuring?
   virtual absl::StatusOr<bool> Knows(const ecg::Graph& /*graph*/, const FusionQuestion& /*question*/) { return false; }
-  // How many measure at the same time. With one, no `maybe` is worth finding.
+  // Number of devices that measure at the same time. With one, looking for `maybe` questions does not pay.
   virtual int Devices() const { return 1; }
 };
 
 struct PlanOptions {
-  // Each latency is asked when it is needed, alone. Slow; the plan is that of batches.
+  // Asks for each latency when it is needed, one at a time. Slow; the plan is the same as with batches.
   bool one_at_a_time = false;
-  // Blocks that DNNFusion's table keeps apart may be tried as one.
+  // Fusion blocks that DNNFusion's table keeps apart may be tried as one.
   bool beyond_table = true;
-  // A yellow case whose blocks are all estimated below this is decided by the estimates.
+  // The estimates decide a yellow case whose latencies, fused and apart, are both estimated below this.
   double negligible_ns = 0;
-  // So is one whose two sides are estimated more than this factor apart, unless both were measured before.
+  // The estimates also decide a yellow case whose two sides they put more than this factor apart, unless both were
+  // measured before.
   double trusted_factor = std::numeric_limits<double>::infinity();
   std::function<void(int64_t done, int64_t total)> progress;  // may be empty
   std::function<bool()> cancelled;                            // may be empty
@@ -117,19 +120,20 @@ class Planner {
   virtual absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel& device, BlockOracle& oracle,
                                           const PlanOptions& options) const = 0;
 };
-// nullptr when unknown. The list is in compiler/fusion/planners/planner_list.cc.
+// Returns nullptr when unknown. The list is in compiler/fusion/planners/planner_list.cc.
 const Planner* FindPlanner(const std::string& name);
 std::vector<std::string> PlannerNames();
 
-// Every node in one block, blocks convex (no path leaves a block and re-enters it) and in topological order, edges
-// complete and in the graph, scope kKernel exactly on edges between blocks. INTERNAL naming the nodes.
+// Checks that every node is in exactly one fusion block, that blocks are convex (no path leaves a block and re-enters
+// it) and in topological order, that edges are complete and in the graph, and that scope kKernel is exactly on edges
+// between blocks. Fails with INTERNAL naming the nodes.
 absl::Status CheckPlan(const ecg::Graph& graph, const FusionPlan& plan);
 
-// Values of a block that others read or the model returns: what its kernel stores.
+// Returns the values that the fusion block's kernel stores: other blocks read them or the model returns them.
 std::vector<ecg::ValueId> LiveOut(const ecg::Graph& graph, const FusionBlock& block);
 
-// Stable text of a plan, one block a line, with how its inner edges were decided: `block 3: Conv 'a', Relu 'b' [green
-// 1, yellow 0]`; a block of one operator has no brackets.
+// Prints a plan in a stable text, one fusion block a line, with how its inner edges were decided: `block 3: Conv 'a',
+// Relu 'b' [green 1, yellow 0]`. A block of one operator has no brackets.
 std::string PrintPlan(const ecg::Graph& graph, const FusionPlan& plan);
 
 }  // namespace fusion

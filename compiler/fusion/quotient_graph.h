@@ -1,5 +1,5 @@
-// The graph of a plan while it grows: nodes contracted into blocks, kept acyclic and in topological order. An acyclic
-// quotient is what makes every block convex: a path that left a block and came back would be a cycle.
+// The graph of a plan while it grows: nodes are contracted into fusion blocks, which stay acyclic and in topological
+// order. An acyclic quotient makes every block convex: a path that left a block and came back would be a cycle.
 #ifndef FUSION_COMPILER_FUSION_QUOTIENT_GRAPH_H_
 #define FUSION_COMPILER_FUSION_QUOTIENT_GRAPH_H_
 
@@ -9,8 +9,9 @@
 
 namespace fusion {
 
-// Starts with every node in a block of its own. Blocks are named by one of their nodes. Questions cost the part of the
-// order between the two blocks, not the graph (Pearce and Kelly, "A dynamic topological sort algorithm", 2006).
+// Starts with every node in a block of its own. A block is named by one of its nodes. A question costs time in
+// proportion to the part of the order between the two blocks, not to the graph (Pearce and Kelly, "A dynamic
+// topological sort algorithm", 2006).
 class QuotientGraph {
  public:
   explicit QuotientGraph(const ecg::Graph& graph);
@@ -22,16 +23,16 @@ class QuotientGraph {
   // The node that names the block of `node`; contracting may change it.
   ecg::NodeId Block(ecg::NodeId node) const { return block_of_[node]; }
   bool Together(ecg::NodeId a, ecg::NodeId b) const { return block_of_[a] == block_of_[b]; }
-  // In no particular order.
+  // The nodes of this node's block, in no particular order.
   const std::vector<ecg::NodeId>& Members(ecg::NodeId node) const { return members_[block_of_[node]]; }
 
-  // `producer` and `consumer` are joined by an edge and not together. kNone when their blocks may become one, else a
-  // node on a path from the producer's block to the consumer's that runs through a third block.
+  // Requires an edge between `producer` and `consumer`, which are not in one block. Returns kNone when their blocks may
+  // become one, else a node on a path from the producer's block to the consumer's that runs through a third block.
   ecg::NodeId PathBetween(ecg::NodeId producer, ecg::NodeId consumer);
   // Makes them one block; PathBetween must be kNone.
   void Contract(ecg::NodeId producer, ecg::NodeId consumer);
 
-  // All blocks in a topological order, members ascending.
+  // Returns all blocks in a topological order, members ascending.
   std::vector<std::vector<ecg::NodeId>> Blocks() const;
 
  private:
@@ -40,7 +41,7 @@ class QuotientGraph {
 
   std::vector<std::vector<ecg::NodeId>> successors_, predecessors_;
   std::vector<int> block_of_;                      // by node
-  std::vector<std::vector<ecg::NodeId>> members_;  // by block; empty: contracted into another
+  std::vector<std::vector<ecg::NodeId>> members_;  // by block; empty: it was contracted into another
   std::vector<int> rank_;                          // by block
   std::vector<int> order_;                         // by rank: a block, or kNone where one was contracted away
   std::vector<int> marked_;                        // by block: the last question that reached it

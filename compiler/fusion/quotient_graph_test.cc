@@ -19,7 +19,7 @@ ecg::Graph RandomGraph(std::mt19937* random, int nodes) {
   return graph;
 }
 
-// The judge: contracts the edge and sorts the whole quotient.
+// The reference: contracts the edge and sorts the whole quotient.
 bool AcyclicWith(const ecg::Graph& graph, const QuotientGraph& quotient, ecg::NodeId a, ecg::NodeId b) {
   const int n = static_cast<int>(graph.nodes().size());
   std::vector<int> block(n);

@@ -1,4 +1,4 @@
-// Speculative batches: the plan is that of asking one question at a time, in far fewer calls.
+// Speculative batches must give the plan of asking one question at a time, in far fewer calls.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 using NodeSet = std::vector<ecg::NodeId>;
 
-// Matrices of 8 x 8 through operators of all mapping types, most of whose pairs are yellow.
+// A random graph on 8 x 8 matrices, with operators of all mapping types. Most pairs are yellow.
 ecg::Graph RandomGraph(std::mt19937& random, int nodes) {
   auto below = [&](size_t n) { return std::uniform_int_distribution<size_t>(0, n - 1)(random); };
   std::string text = R"(graph g(%x: f32[8, 8], %row: f32[1, 8]) {
@@ -66,8 +66,8 @@ ecg::Graph RandomGraph(std::mt19937& random, int nodes) {
   return *std::move(graph);
 }
 
-// A block takes the time of its operators, times a number that its nodes and the seed determine; the estimate does not
-// know that number. Answers of `maybe` are given while there is room in the last turn of the devices.
+// The latency of a fusion block is the sum over its operators, times a number that its nodes and the seed determine;
+// the estimate does not know that number. It answers questions of `maybe` while the last turn of the devices has room.
 class SyntheticOracle : public BlockOracle {
  public:
   SyntheticOracle(unsigned seed, size_t devices) : seed_(seed), devices_(devices) {}
@@ -96,7 +96,7 @@ class SyntheticOracle : public BlockOracle {
 
   int calls = 0;
   std::multiset<FusionQuestion> asked;
-  int64_t turns = 0;  // the time that the devices took, if a question takes 1
+  int64_t turns = 0;  // the time that the devices took, if each question takes 1
 
  private:
   FusionAnswer Answer(const ecg::Graph& graph, const FusionQuestion& question) {
@@ -107,7 +107,7 @@ class SyntheticOracle : public BlockOracle {
   LatencyAnswer Latency(const ecg::Graph& graph, const NodeSet& nodes) {
     return {EstimateNs(graph, nodes) * (0.8 + 0.5 * Number(nodes, 2)), LatencySource::kMeasured};
   }
-  // In [0, 1).
+  // Returns a number in [0, 1).
   double Number(const NodeSet& nodes, unsigned purpose) const {
     uint64_t hash = seed_ * 2 + purpose;
     for (ecg::NodeId id : nodes) hash = (hash ^ static_cast<uint64_t>(id + 1)) * 0x9E3779B97F4A7C15u ^ (hash >> 29);
@@ -159,7 +159,7 @@ TEST(BatchesTest, PlanIsThatOfOneQuestionAtATime) {
   }
   for (size_t devices : {1, 2, 4, 16}) {
     EXPECT_LT(calls[devices] * 5, one_by_one) << devices << " devices";
-    // Guesses about these made-up latencies are little better than a coin.
+    // A guess about one of these made-up latencies is hardly better than tossing a coin.
     EXPECT_LT(4 * asked[devices], 9 * needed) << devices << " devices";
   }
   EXPECT_GT(static_cast<double>(turns[1]), 1.8 * static_cast<double>(turns[2]));

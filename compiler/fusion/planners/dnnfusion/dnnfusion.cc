@@ -23,7 +23,7 @@ using ecg::NodeId;
 using ops::MappingType;
 using NodeSet = std::vector<NodeId>;  // ascending
 
-// The most complex pair of an intermediate input and the output. Constants do not count: fusing removes intermediate
+// The most complex pair of an intermediate input and the output. Constants do not count: fusion removes intermediate
 // results, and a bias broadcast along its producer's rows costs the same in either kernel.
 MappingType PlanningType(const ecg::Graph& graph, const ecg::Node& node) {
   const ops::OpDef* def = ops::FindOp(node.op);
@@ -52,38 +52,37 @@ std::string TableRow(MappingType first, MappingType second) {
   return absl::StrCat("Table 3: ", ops::MappingTypeName(first), " then ", ops::MappingTypeName(second));
 }
 
-// Open questions of one growth that a round may guess: each later one is needed only if all those before were guessed
+// Open questions that a round may guess in one growth. A later question is needed only if all guesses before it were
 // right.
 constexpr int kLookAhead = 3;
 
-// A candidate is scheduled anew with each operator that joins, so that growing a block takes the square of its size; a
-// Concat of a hundred chains would swallow them all. Blocks that hold so many operators save no more memory traffic
-// worth speaking of with the next.
+// Each operator that joins a fusion block schedules the candidate anew, so growing a block takes the square of its
+// size, and a Concat of a hundred chains would swallow them all. A block of this many operators saves hardly any more
+// memory traffic with the next one.
 constexpr size_t kMostOperators = 64;
-// Of a value that is made of a small one.
+// A value this many times as large as the one it is made of counts as expanded (Expands).
 constexpr int64_t kManyTimes = 16;
 
-// What Table 3 never fuses is asked about where a launch, and writing and reading what one block hands to the other,
-// take this share of their time, the longer counted as long as the shorter: a pooling behind a convolution of any size
-// is asked about. The cost model sees that traffic only where memory is the limit. Pairs that look alike share the
-// question, and so the share.
+// A pair that Table 3 never fuses becomes a question if a launch, together with writing and reading what one fusion
+// block hands to the other, takes at least this share of their time. Both blocks count as long as the shorter one, so
+// that a pooling behind a convolution of any size is asked about. The cost model sees that traffic only where memory is
+// the limit. Pairs that look alike share the question, and so the share.
 constexpr double kWorthHolding = 0.005;
-// The share of two kernels' time that fusing them could save at most, below which a measurement would tell noise.
+// If fusing two kernels could save at most this share of their time, a measurement would only show noise.
 constexpr double kWorthMeasuring = 0.01;
 
-// Nor is it asked where the fused kernel is estimated slower by more than this factor: kernels of products are few, and
-// an estimate this close says nothing.
+// Such a pair is not asked about if the fused kernel is estimated slower by more than this factor. Kernels of products
+// are few, and a closer estimate decides nothing.
 constexpr double kDoubt = 1.1;
 
-// What the oracle has said in the rounds of one planning.
+// The oracle's answers in all rounds of one planning.
 using Answers = std::map<FusionQuestion, FusionAnswer>;
-// Adds the answers to these questions to those that are known.
+// Asks these questions and adds the answers to the known ones.
 using Asker = std::function<absl::Status(const std::vector<FusionQuestion>& questions)>;
 
-// One planning from the start with the answers known so far. A yellow question without an answer is asked at once if
-// there is an `asker`; else it is noted and its answer guessed from the oracle's estimates, so that a round gathers
-// many questions for one call to the oracle. Guess number `turn` in the growth of each seed is the opposite (-1: none
-// is).
+// One planning from the start with the answers known so far. If there is an `asker`, a yellow question without an
+// answer is asked at once. Otherwise it is noted, and the oracle's estimates guess its answer, so that a round gathers
+// many questions for one call to the oracle. In the growth of each seed, guess number `turn` is inverted (-1: none).
 class Round {
  public:
   Round(const ecg::Graph& graph, const std::vector<MappingType>& types, const DeviceModel& device, BlockOracle& oracle,
@@ -103,14 +102,14 @@ class Round {
         turn_(turn) {}
 
   absl::Status Run(const std::function<void(int64_t)>& progress);
-  // In the order in which they came up, some perhaps again.
+  // In the order in which they came up; a question may appear twice.
   const std::vector<FusionQuestion>& unanswered() const { return unanswered_; }
   bool turned() const { return turned_; }
   FusionPlan Finish();
 
  private:
   enum class Direction { kSuccessors, kPredecessors };
-  enum class Verdict { kFused, kRefused, kNotYet };  // not yet: possible when more has joined
+  enum class Verdict { kFused, kRefused, kNotYet };  // not yet: possible once more operators have joined
 
   absl::Status Grow(NodeId seed);
   absl::Status StitchBeyondTable();
@@ -123,7 +122,7 @@ class Round {
   bool Expands(NodeId producer, NodeId consumer) const;
   absl::StatusOr<Verdict> TryFuse(NodeId producer, NodeId consumer, std::optional<double> held_ns = std::nullopt);
   absl::StatusOr<bool> ProfileAgrees(const FusionQuestion& question, double unseen_ns, Decision* decision);
-  // What writing and reading so much takes.
+  // The time to write and read this many bytes.
   double HoldingNs(double bytes) const { return bytes > 0 ? 1e9 * bytes / device_.CopyBandwidth(bytes) : 0; }
   double SavedNs(const FusionQuestion& question) const;
   int64_t HandedOver(NodeId producer, NodeId consumer) const;
@@ -138,15 +137,15 @@ class Round {
   const Answers& answers_;
   QuotientGraph quotient_;
   std::vector<bool> finished_;       // in a block that no longer grows
-  std::vector<NodeId> refused_for_;  // the seed whose block the oracle refused the node for
+  std::vector<NodeId> refused_for_;  // the seed for whose block the oracle refused the node
   std::vector<FusionQuestion> unanswered_;
   std::map<std::pair<NodeId, NodeId>, Decision> decisions_;
   std::vector<MappingType> block_types_;  // by QuotientGraph::Block
   const bool epilogues_first_;
   const Asker asker_;
   const int turn_;
-  int guesses_ = 0;      // in this growth
-  bool turned_ = false;  // some growth had as many guesses
+  int guesses_ = 0;      // number of guesses in this growth
+  bool turned_ = false;  // some growth had more than `turn_` guesses, so one was inverted
 };
 
 absl::Status Round::Run(const std::function<void(int64_t)>& progress) {
@@ -158,8 +157,8 @@ absl::Status Round::Run(const std::function<void(int64_t)>& progress) {
       if (v != ecg::kNone) bytes[id] += ecg::ValueBytes(graph_.value(v));
     }
   }
-  // The paper's seeds first, then all that they left alone, which still may fuse with each other (Reshape and
-  // Transpose).
+  // The paper's seeds come first. All operators that they left alone follow, because these may still fuse with each
+  // other (Reshape and Transpose).
   std::stable_sort(seeds.begin(), seeds.end(), [&](NodeId a, NodeId b) {
     const auto key = [&](NodeId id) { return std::pair(types_[id] != MappingType::kOneToOne, bytes[id]); };
     return key(a) < key(b);
@@ -184,8 +183,8 @@ absl::Status Round::Run(const std::function<void(int64_t)>& progress) {
   return epilogues_first_ && options_.beyond_table ? StitchBeyondTable() : absl::OkStatus();
 }
 
-// Pairs of blocks that Table 3 keeps apart, those that hand over most first: what a task can hold of an intermediate
-// result between two products need not be written (FusionStitching's block composition).
+// Tries pairs of fusion blocks that Table 3 keeps apart, those that hand over most bytes first. What a task can hold of
+// an intermediate result between two products need not be written (FusionStitching's block composition).
 absl::Status Round::StitchBeyondTable() {
   std::vector<std::pair<NodeId, NodeId>> edges;
   std::vector<double> bytes;
@@ -199,8 +198,8 @@ absl::Status Round::StitchBeyondTable() {
   std::vector<size_t> order(edges.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return bytes[a] > bytes[b]; });
-  // Pairs alike: as many bytes, and the same estimates before any of these pairs has fused. Pairs that share a block
-  // are not: when one has fused, the next is another question.
+  // Pairs look alike if they hand over as many bytes and had the same estimates before any of these pairs fused. Pairs
+  // that share a fusion block do not count as alike: once one has fused, the next is another question.
   using Look = std::tuple<double, double, double>;
   std::vector<Look> looks;
   std::map<Look, std::pair<std::set<NodeId>, std::set<NodeId>>> blocks;
@@ -251,7 +250,8 @@ absl::Status Round::Grow(NodeId seed) {
   return absl::OkStatus();
 }
 
-// Depth first, as the listing's recursion, with its own stack: models may be thousands of operators deep.
+// Goes depth first, as the listing's recursion does, with a stack of its own: models may be thousands of operators
+// deep.
 absl::Status Round::Explore(NodeId seed, NodeId from, Direction direction) {
   auto neighbours = [&](NodeId id) -> const std::vector<NodeId>& {
     return direction == Direction::kSuccessors ? quotient_.Successors(id) : quotient_.Predecessors(id);
@@ -275,8 +275,9 @@ absl::Status Round::Explore(NodeId seed, NodeId from, Direction direction) {
   return absl::OkStatus();
 }
 
-// Arithmetic in front of an operator that reads its elements again and again (a matrix product, a convolution) is done
-// again as often, or staged; behind the operator that made them it is free. So it joins its producer if it can.
+// Arithmetic in front of an operator that reads its elements repeatedly (a matrix product, a convolution) is repeated
+// as often, or its results are kept in scratch. Behind the operator that makes the elements it is free, so it joins its
+// producer if it can.
 bool Round::Deferred(NodeId producer, NodeId consumer) const {
   if (epilogues_first_ && (WidensShared(producer, consumer) || TakesPartOfShared(producer, consumer) ||
                            Narrows(producer, consumer) || Expands(producer, consumer))) {
@@ -285,7 +286,7 @@ bool Round::Deferred(NodeId producer, NodeId consumer) const {
   if (!epilogues_first_ || types_[producer] != MappingType::kOneToOne || types_[consumer] != MappingType::kManyToMany) {
     return false;
   }
-  // A reduction spends one operation or two on an element; a depthwise 3x3 convolution of stride 2 spends 4.5.
+  // A reduction spends one or two operations on an element; a depthwise 3x3 convolution of stride 2 spends 4.5.
   constexpr double kRereadFlopsPerElement = 3;
   double elements = 0;
   for (ecg::ValueId v : graph_.node(consumer).inputs) {
@@ -295,8 +296,8 @@ bool Round::Deferred(NodeId producer, NodeId consumer) const {
   return ops::NodeFlops(graph_, graph_.node(consumer)) > kRereadFlopsPerElement * elements;
 }
 
-// Does the producer make elements narrower (QuantizeLinear) for a consumer that would end its block? Behind the
-// operator that made them, the narrow ones are stored; in front of the consumer, the wide ones.
+// Does the producer make elements narrower (QuantizeLinear) for a consumer that would end its fusion block? If it joins
+// the operator that made the elements, the narrow ones are stored; if it joins the consumer, the wide ones.
 bool Round::Narrows(NodeId producer, NodeId consumer) const {
   if (types_[producer] != MappingType::kOneToOne || types_[consumer] != MappingType::kManyToMany) return false;
   const ecg::Node& node = graph_.node(producer);
@@ -307,8 +308,8 @@ bool Round::Narrows(NodeId producer, NodeId consumer) const {
   });
 }
 
-// Of the values of the producer that the consumer reads and others read as well: does `bytes` hold for one, given its
-// bytes and those that the consumer makes of it?
+// Is there a value of the producer that the consumer and others read, and for which `bytes` holds? `bytes` gets the
+// value's bytes and the bytes that the consumer makes.
 bool Round::AnyShared(NodeId producer, NodeId consumer, const std::function<bool(int64_t, int64_t)>& bytes) const {
   int64_t written = 0;
   for (ecg::ValueId v : graph_.node(consumer).outputs)
@@ -323,21 +324,21 @@ bool Round::AnyShared(NodeId producer, NodeId consumer, const std::function<bool
   });
 }
 
-// Does the consumer make a wider copy of a value that others read as well? That value exists anyway: beside its
-// producer the copy would be stored too, beside its own readers it is arithmetic on a load.
+// Does the consumer make a wider copy of a value that others also read? That value is stored anyway. In the producer's
+// kernel the copy would be stored too; in the kernel of its own readers it is arithmetic on a load.
 bool Round::WidensShared(NodeId producer, NodeId consumer) const {
   return types_[consumer] == MappingType::kOneToOne && AnyShared(producer, consumer, std::less<>());
 }
 
-// Does it take a part of such a value (Slice, a lookup)? The part would be stored too; beside its own readers it is an
-// index.
+// Does the consumer take a part of such a value (Slice, a lookup)? In the producer's kernel the part would be stored
+// too; in the kernel of its own readers it is an index.
 bool Round::TakesPartOfShared(NodeId producer, NodeId consumer) const {
   return types_[consumer] <= MappingType::kOneToMany && AnyShared(producer, consumer, std::greater<>());
 }
 
-// Does a small value (a table of indices, a scale) become part of what is many times as large, for others to read?
-// Behind what computes the small one, the large one would be stored; in front of its readers it is an index or a
-// broadcast.
+// Does the consumer make a value many times as large from a small one (a table of indices, a scale), for others to
+// read? In the kernel that computes the small one, the large one would be stored; in the kernel of its readers it is an
+// index or a broadcast.
 bool Round::Expands(NodeId producer, NodeId consumer) const {
   if (types_[consumer] != MappingType::kOneToMany) return false;
   int64_t written = 0;
@@ -349,7 +350,7 @@ bool Round::Expands(NodeId producer, NodeId consumer) const {
   return kManyTimes * HandedOver(producer, consumer) <= written;
 }
 
-// A launch, and writing and reading what one block hands to the other.
+// The time of a launch, and of writing and reading what one fusion block hands to the other.
 double Round::SavedNs(const FusionQuestion& question) const {
   int64_t bytes = 0;
   for (const NodeId id : question.producer) {
@@ -382,8 +383,8 @@ NodeSet Round::Sorted(NodeId block) const {
   return nodes;
 }
 
-// `held_ns`: what writing and reading the intermediate results takes; a red combination is then a question like a
-// yellow one.
+// `held_ns`: the time to write and read the intermediate results. If it is given, a red combination becomes a question
+// like a yellow one.
 absl::StatusOr<Round::Verdict> Round::TryFuse(NodeId producer, NodeId consumer, std::optional<double> held_ns) {
   const MappingType first = block_types_[quotient_.Block(producer)];
   const MappingType second = block_types_[quotient_.Block(consumer)];
@@ -432,7 +433,7 @@ absl::StatusOr<Round::Verdict> Round::TryFuse(NodeId producer, NodeId consumer, 
   return Verdict::kFused;
 }
 
-// `unseen_ns`: of the two apart, what estimates leave out.
+// `unseen_ns`: the part of the two kernels' time, when they run apart, that estimates leave out.
 absl::StatusOr<bool> Round::ProfileAgrees(const FusionQuestion& question, double unseen_ns, Decision* decision) {
   const double fused_ns = oracle_.EstimateNs(graph_, question.Fused());
   const double separate_ns =
@@ -469,9 +470,10 @@ absl::StatusOr<bool> Round::ProfileAgrees(const FusionQuestion& question, double
   const FusionAnswer& answer = answers_.at(question);
   decision->fused_ns = answer.fused.latency_ns;
   decision->separate_ns = answer.apart.latency_ns;
-  decision->source = std::max(answer.fused.source, answer.apart.source);  // the less certain
+  decision->source = std::max(answer.fused.source, answer.apart.source);  // the less certain of the two
   if (decision->source == LatencySource::kFailed) {
-    decision->reason = "kept apart: measuring it failed";  // a kernel that crashed there would crash in the bundle
+    // A kernel that crashed in the measurement would crash in the bundle.
+    decision->reason = "kept apart: measuring it failed";
     return false;
   }
   const bool measured = IsMeasured(decision->source);
@@ -495,7 +497,7 @@ FusionPlan Round::Finish() {
                           : index_map(producer) || index_map(id) ? Scope::kLane
                                                                  : Scope::kBlock;
       plan.edges.push_back({producer, id, v, scope});
-      // Refused at first, or never asked about because both ends had found their blocks.
+      // The edge was refused at first, or never tried because both ends were already in finished fusion blocks.
       const bool asked = decisions_.count({producer, id}) > 0;
       Decision& decision = decisions_[{producer, id}];
       if (inside && !decision.fused) {
@@ -503,7 +505,7 @@ FusionPlan Round::Finish() {
         decision.fused = true;
         decision.reason = "both joined the block along other edges";
       } else if (!asked) {
-        // Yellow is kept for what was profiled.
+        // Yellow is reserved for edges that were profiled.
         const bool red = CombineMappings(types_[producer], types_[id]).colour == Colour::kRed;
         decision = MakeDecision(producer, id, red ? Colour::kRed : Colour::kGreen);
         decision.reason = red ? absl::StrCat(TableRow(types_[producer], types_[id]), " is never fused")
@@ -515,7 +517,7 @@ FusionPlan Round::Finish() {
   return plan;
 }
 
-// Those that are not in `known`, each once, in order; they are afterwards.
+// Returns the questions that are not in `known`, each once and in order, and adds them to `known`.
 std::vector<FusionQuestion> New(const std::vector<FusionQuestion>& questions, std::set<FusionQuestion>* known) {
   std::vector<FusionQuestion> fresh;
   for (const FusionQuestion& question : questions) {
@@ -531,7 +533,7 @@ class DnnFusion : public Planner {
 
   absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel& device, BlockOracle& oracle,
                                   const PlanOptions& options) const override {
-    const DeviceModel typical = device.WithTypicalRates();  // the same whenever a device registers
+    const DeviceModel typical = device.WithTypicalRates();  // the same at every registration of a device
     std::vector<MappingType> types;
     for (const ecg::Node& node : graph.nodes()) types.push_back(PlanningType(graph, node));
     Answers answers;
@@ -556,7 +558,7 @@ class DnnFusion : public Planner {
     Asker at_once;
     if (options.one_at_a_time)
       at_once = [&](const std::vector<FusionQuestion>& questions) { return ask(questions, {}); };
-    // Ends: a round asks at least its first open question, which the next round meets again with its answer.
+    // This loop ends: each round asks at least its first open question, and the next round finds the answer to it.
     for (;;) {
       Round round(graph, types, typical, oracle, options, answers, epilogues_first_, at_once, -1);
       RETURN_IF_ERROR(round.Run(progress));

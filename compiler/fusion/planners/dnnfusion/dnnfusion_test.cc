@@ -32,7 +32,7 @@ std::string QuestionName(const ecg::Graph& graph, const FusionQuestion& question
   return absl::StrCat(BlockName(graph, question.producer), " > ", BlockName(graph, question.consumer));
 }
 
-// Accepts every block but those listed; latencies in us, 10 a block unless listed.
+// Accepts every fusion block but those listed. Latencies are in us: 10 for a block, unless listed.
 class FakeOracle : public BlockOracle {
  public:
   absl::Status CanSchedule(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) override {
@@ -74,18 +74,18 @@ class FakeOracle : public BlockOracle {
     return known.count(QuestionName(graph, question)) > 0;
   }
   LatencySource source = LatencySource::kDatabase;
-  std::set<std::string> known;  // without being measured
+  std::set<std::string> known;  // answered without a measurement
   std::set<std::string> refused;
   std::map<std::string, double> latency_us;
   absl::Status failure;
-  double estimate_ns = 0;  // of any other block; 0: a tie of fused and apart, which is a yes
+  double estimate_ns = 0;  // of any block not listed; 0: fused and apart tie, so the answer is yes
   std::map<std::string, double> estimates_ns;
   int devices = 1;
   int can_schedule_calls = 0;
   std::vector<std::string> batches;
 };
 
-// An estimate beside which no intermediate result of these graphs is worth holding.
+// An estimate so large that holding an intermediate result of these graphs never pays.
 constexpr double kLarge = 1e6;
 
 class DnnFusionTest : public testing::Test {
@@ -101,7 +101,7 @@ class DnnFusionTest : public testing::Test {
     for (const FusionBlock& block : plan_.blocks) blocks.push_back(BlockName(graph_, block.nodes));
     return blocks;
   }
-  // Of the edge between the nodes that make these values.
+  // Returns the decision on the edge between the nodes that make these values.
   Decision Of(const std::string& producer, const std::string& consumer) {
     for (const Decision& d : plan_.decisions) {
       if (BlockName(graph_, {d.producer}) == producer && BlockName(graph_, {d.consumer}) == consumer) return d;
@@ -123,7 +123,7 @@ class DnnFusionTest : public testing::Test {
   FusionPlan plan_;
 };
 
-// Most tests are of the listing's order, in which DNNFusion's example stands.
+// Most tests use the listing's order, as DNNFusion's example does.
 //
 // DNNFusion Fig. 3: Add is the first seed, its successors join, GEMM does not.
 const char kFigure3[] = R"(graph g(%x: f32[1, 4, 8, 8], %m: f32[1, 4, 8, 8]) {
@@ -155,7 +155,7 @@ TEST_F(DnnFusionTest, EpiloguesFirst) {
   oracle_.estimate_ns = kLarge;
   EXPECT_THAT(Blocks(kFigure3), ElementsAre("gemm+add", "conv+relu+mul+sub"));
   EXPECT_EQ(Of("add", "conv").reason, "Table 3: Many-to-Many then Many-to-Many; it could save 2.1 us of 2000.0");
-  // What could not become an epilogue still joins its consumer, as a whole block.
+  // Add could not become an epilogue, so it joins its consumer instead, as a whole block.
   oracle_.refused = {"gemm+add"};
   EXPECT_THAT(Blocks(kFigure3), ElementsAre("gemm", "add+conv+relu+mul+sub"));
   EXPECT_EQ(Of("gemm", "add").reason, "cannot be one kernel: scratch of 2 MiB exceeds L2");
@@ -163,7 +163,7 @@ TEST_F(DnnFusionTest, EpiloguesFirst) {
 }
 
 TEST_F(DnnFusionTest, ReductionsWaitForNothing) {
-  // A reduction reads each element once, so nothing is evaluated twice in front of it.
+  // A reduction reads each element once, so nothing in front of it is evaluated twice.
   planner_ = DnnFusionPlanner();
   oracle_.estimate_ns = kLarge;
   EXPECT_THAT(Blocks(R"(graph g(%x: f32[1, 4, 8, 8]) {
@@ -179,7 +179,7 @@ TEST_F(DnnFusionTest, ReductionsWaitForNothing) {
 TEST_F(DnnFusionTest, NarrowValuesCrossBetweenBlocks) {
   planner_ = DnnFusionPlanner();
   oracle_.estimate_ns = kLarge;
-  // %q is stored for %p, not %a: pooling 2x2 spends too little on an element for %q to wait for that.
+  // %q is stored for %p, and %a is not. %q does not wait for the pooling, since 2x2 spends too little on an element.
   const std::string pooled = R"(graph g(%x: f32[1, 4, 8, 8]) {
     %w: f32[4, 4, 1, 1] = const #0000000000000002
     %s: f32[] = const {0.5}
@@ -189,7 +189,7 @@ TEST_F(DnnFusionTest, NarrowValuesCrossBetweenBlocks) {
     return %p
   })";
   EXPECT_THAT(Blocks(pooled), ElementsAre("a+q", "p"));
-  // %d, the wide copy of what %c reads narrow, is made where it is added.
+  // %c reads %q, the narrow value. %d, its wide copy, is made where it is added.
   const std::string residual = R"(graph g(%x: f32[1, 16, 8, 8]) {
     %v: f32[16, 16, 1, 1] = const #0000000000000002
     %w: i8[16, 16, 1, 1] = const #0000000000000002
@@ -203,12 +203,12 @@ TEST_F(DnnFusionTest, NarrowValuesCrossBetweenBlocks) {
     return %y
   })";
   EXPECT_THAT(Blocks(residual), ElementsAre("a+q", "d+c+f+y"));
-  // Nothing else to join: the copy is made with its original.
+  // %d can join nothing else, so it is made with its original.
   oracle_.refused = {"d+c+f+y", "d+y", "d+f+y"};
   EXPECT_THAT(Blocks(residual), ElementsAre("a+q+d", "c+f+y"));
 }
 
-// Attention and a product behind it; the scores are its largest intermediate result.
+// Attention, then a product. The scores are its largest intermediate result.
 const char kAttention[] = R"(graph g(%q: f32[64, 8], %k: f32[8, 64], %v: f32[64, 8]) {
   %w: f32[8, 8] = const #0000000000000001
   %s: f32[64, 64] = MatMul(%q, %k)
@@ -218,7 +218,7 @@ const char kAttention[] = R"(graph g(%q: f32[64, 8], %k: f32[8, 64], %v: f32[64,
   return %y
 })";
 
-// %p, a part of what %u reads whole, is an index in %r, where it is read; so %a can be the epilogue of %c.
+// %p is a part of a value that %u reads whole. In %r, its reader, it is an index; so %a can be the epilogue of %c.
 TEST_F(DnnFusionTest, PartsOfSharedValuesStayWithTheirReaders) {
   planner_ = DnnFusionPlanner();
   oracle_.estimate_ns = kLarge;
@@ -238,8 +238,7 @@ TEST_F(DnnFusionTest, PartsOfSharedValuesStayWithTheirReaders) {
   EXPECT_THAT(Blocks(text), ElementsAre("c+a", "p+m+r", "u"));
 }
 
-// The lookup %g makes 128 rows of 512 at a table %i of indices: it joins %y, which reads it, before what makes the
-// table.
+// The lookup %g makes 128 rows of 512 from a table %i of indices. It joins its reader %y before %i can.
 TEST_F(DnnFusionTest, TablesStayOutOfWhatTheyAddress) {
   planner_ = DnnFusionPlanner();
   const std::string text = R"(graph g(%t: f32[4, 512], %n: i64[128], %b: f32[128, 512]) {
@@ -256,7 +255,7 @@ TEST_F(DnnFusionTest, TablesStayOutOfWhatTheyAddress) {
 
 TEST_F(DnnFusionTest, BeyondTable3) {
   planner_ = DnnFusionPlanner();
-  oracle_.estimate_ns = 3e5;  // a launch, and 16 KB of scores written and read: 3.6 us of 600; %c: 2.2
+  oracle_.estimate_ns = 3e5;  // a launch and 16 KB of scores, written and read: 3.6 us of 600; for %c it is 2.2
   EXPECT_THAT(Blocks(kAttention), ElementsAre("s+p+c", "y"));
   EXPECT_THAT(oracle_.batches, ElementsAre("s > p, s+p > c"));
   EXPECT_EQ(Of("s", "p").colour, Colour::kYellow);
@@ -266,7 +265,7 @@ TEST_F(DnnFusionTest, BeyondTable3) {
   EXPECT_EQ(ScopeOf("s", "p"), Scope::kBlock);
 }
 
-// A pair that alone is not worth a question is, where one answer serves several.
+// A pair that alone is not worth a question is worth one where the answer serves several pairs.
 TEST_F(DnnFusionTest, PairsAlikeShareAQuestion) {
   planner_ = DnnFusionPlanner();
   oracle_.estimate_ns = 3e5;
@@ -280,7 +279,7 @@ TEST_F(DnnFusionTest, PairsAlikeShareAQuestion) {
   return %y, %z
 })"),
               ElementsAre("c+y", "d+z"));
-  // Those that share a block are no such pairs: each would be another question.
+  // Pairs that share a block do not count as alike: each would be another question.
   EXPECT_THAT(Blocks(R"(graph g(%a: f32[64, 8], %b: f32[8, 64]) {
   %w: f32[8, 8] = const #0000000000000001
   %c: f32[64, 8] = MatMul(%a, %w)
@@ -291,7 +290,7 @@ TEST_F(DnnFusionTest, PairsAlikeShareAQuestion) {
               ElementsAre("c", "d", "y"));
 }
 
-// An estimate is in doubt by a tenth, unless measurements have shown it to be better.
+// An estimate may be wrong by a tenth, unless measurements have shown that it is better.
 TEST_F(DnnFusionTest, BeyondTable3AgainstAnEstimate) {
   planner_ = DnnFusionPlanner();
   oracle_.estimate_ns = 3e5;
@@ -332,7 +331,7 @@ TEST_F(DnnFusionTest, RefusedAsOneKernel) {
 }
 
 TEST_F(DnnFusionTest, SmallestIntermediateResultFirst) {
-  // The smaller %d is the seed, so that MatMul is its predecessor; from %c both would be successors.
+  // The smaller %d is the seed, so MatMul is its predecessor. If %c were the seed, both would be successors.
   EXPECT_THAT(Blocks(R"(graph g(%x: f32[8, 8]) {
     %w: f32[8, 2] = const #0000000000000001
     %c: f32[8, 8] = Exp(%x)
@@ -353,7 +352,7 @@ TEST_F(DnnFusionTest, SmallestIntermediateResultFirst) {
 }
 
 TEST_F(DnnFusionTest, TiesAreSeedsOneAfterAnother) {
-  // %a, %b and %c tie. %a takes all it may; %b is in its block then and no seed; %c is the next one.
+  // %a, %b and %c tie. %a is the first seed and takes %b, which then is no seed; %c is the next one.
   oracle_.refused = {"a+b+c"};
   EXPECT_THAT(Blocks(R"(graph g(%x: f32[8, 8]) {
     %a: f32[8, 8] = Exp(%x)
@@ -367,7 +366,7 @@ TEST_F(DnnFusionTest, TiesAreSeedsOneAfterAnother) {
 }
 
 TEST_F(DnnFusionTest, SuccessorsBeforePredecessors) {
-  // %p and %q are both Many-to-Many: only one of them may join %b, and the successor comes first.
+  // %p and %q are both Many-to-Many. Only one of them may join %b, and the successor comes first.
   EXPECT_THAT(Blocks(R"(graph g(%x: f32[8, 8]) {
     %a: f32[8, 8] = Exp(%x)
     %w: f32[8, 2] = const #0000000000000001
@@ -380,7 +379,8 @@ TEST_F(DnnFusionTest, SuccessorsBeforePredecessors) {
 }
 
 TEST_F(DnnFusionTest, SomePredecessorsJoinAndOthersDoNot) {
-  // Of the three that the seed %c reads: %p is red behind the reduction %r, %a may not be in its kernel, %b joins.
+  // The seed %c reads three values. %p is red behind the reduction %r, the oracle refuses %a in its kernel, and %b
+  // joins.
   oracle_.refused = {"a+c", "a+b+c", "a+c+r", "a+b+c+r"};
   EXPECT_THAT(Blocks(R"(graph g(%x: f32[8, 8], %y: f32[8, 8]) {
     %w: f32[8, 8] = const #0000000000000001
@@ -425,7 +425,7 @@ TEST_F(DnnFusionTest, DiamondIsOneBlock) {
 }
 
 TEST_F(DnnFusionTest, NoCycleThroughTwoBlocks) {
-  // p -> q and r -> s as blocks, with p -> s and r -> q: each is convex alone, together they are a cycle.
+  // Blocks p -> q and r -> s, with edges p -> s and r -> q: each block is convex alone, but together they form a cycle.
   oracle_.refused = {"p+q+s", "p+r+q"};
   const auto blocks = Blocks(R"(graph g(%x: f32[8], %y: f32[8]) {
     %p: f32[8] = Relu(%x)
@@ -448,7 +448,7 @@ const char kConvResize[] = R"(graph g(%x: f32[1, 4, 8, 8]) {
 })";
 
 TEST_F(DnnFusionTest, YellowIsFusedWhenFaster) {
-  // The seed %b takes Resize as green; then Conv before that block is profiled.
+  // The seed %b takes Resize as green; then Conv, in front of that block, is profiled.
   oracle_.latency_us = {{"a+b+c", 12.3}, {"a", 5}, {"b+c", 10}};
   EXPECT_THAT(Blocks(kConvResize), ElementsAre("a+b+c"));
   const Decision d = Of("a", "b");
@@ -475,13 +475,13 @@ TEST_F(DnnFusionTest, WhatCrashedWhenMeasuredIsKeptApart) {
   oracle_.source = LatencySource::kFailed;
   EXPECT_THAT(Blocks(kConvResize), ElementsAre("a", "b+c"));
   EXPECT_EQ(Of("a", "b").reason, "kept apart: measuring it failed");
-  oracle_.source = LatencySource::kModel;  // nobody could measure: the estimate decides
+  oracle_.source = LatencySource::kModel;  // nobody could measure, so the estimate decides
   EXPECT_THAT(Blocks(kConvResize), ElementsAre("a+b+c"));
 }
 
 TEST_F(DnnFusionTest, WhatTakesNoTimeIsNotMeasured) {
   oracle_.latency_us = {{"a+b+c", 15.1}, {"a", 5}, {"b+c", 10}};
-  oracle_.estimate_ns = 400;  // apart 800
+  oracle_.estimate_ns = 400;  // apart: 800
   options_.negligible_ns = 801;
   EXPECT_THAT(Blocks(kConvResize), ElementsAre("a+b+c"));
   EXPECT_EQ(Of("a", "b").reason, "estimated 0.4 us fused against 0.8 us apart (too little to measure)");
@@ -494,7 +494,7 @@ TEST_F(DnnFusionTest, WhatTakesNoTimeIsNotMeasured) {
 
 TEST_F(DnnFusionTest, WhatAMeasurementCouldNotTellIsEstimated) {
   oracle_.latency_us = {{"a+b+c", 15.1}, {"a", 5}, {"b+c", 10}};
-  oracle_.estimate_ns = 1e9;  // beside which a launch and some kilobytes are nothing
+  oracle_.estimate_ns = 1e9;  // compared with it, a launch and some kilobytes are nothing
   oracle_.estimates_ns = {{"a+b+c", 1.9e9}};
   EXPECT_THAT(Blocks(kConvResize), ElementsAre("a+b+c"));
   EXPECT_THAT(Of("a", "b").reason, ::testing::HasSubstr("too little to measure"));
@@ -503,13 +503,13 @@ TEST_F(DnnFusionTest, WhatAMeasurementCouldNotTellIsEstimated) {
 
 TEST_F(DnnFusionTest, EstimatesFurtherApartThanTheyAreWrongAreBelieved) {
   oracle_.latency_us = {{"a+b+c", 15.1}, {"a", 5}, {"b+c", 10}};
-  oracle_.estimate_ns = 400;  // apart 800
+  oracle_.estimate_ns = 400;  // apart: 800
   options_.trusted_factor = 1.9;
   EXPECT_THAT(Blocks(kConvResize), ElementsAre("a+b+c"));
   EXPECT_EQ(Of("a", "b").reason,
             "estimated 0.4 us fused against 0.8 us apart (further apart than estimates are wrong)");
   EXPECT_TRUE(oracle_.batches.empty());
-  // What was measured costs nothing to ask.
+  // A question that was measured before costs nothing.
   oracle_.known = {"a > b+c"};
   EXPECT_THAT(Blocks(kConvResize), ElementsAre("a", "b+c"));
   oracle_.known.clear();
@@ -549,7 +549,7 @@ TEST_F(DnnFusionTest, YellowQuestionsOfIndependentBlocksAreOneBatch) {
             absl::StatusCode::kUnavailable);
 }
 
-// After %a+b is refused, %b+c meets %d; after it is accepted, %a+b+c does, which is red.
+// If %a+b is refused, %b+c meets %d. If it is accepted, %a+b+c meets %d, which is red.
 const char kTwoWays[] = R"(graph g(%x: f32[8, 8]) {
   %w: f32[8, 8] = const #0000000000000001
   %s: i64[2] = const {4, 16}

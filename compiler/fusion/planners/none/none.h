@@ -1,4 +1,4 @@
-// The planner `none`: every operator is its own kernel. What fused results are compared with.
+// The planner `none`: every operator is its own kernel. Fused results are compared with its results.
 #ifndef FUSION_COMPILER_FUSION_PLANNERS_NONE_NONE_H_
 #define FUSION_COMPILER_FUSION_PLANNERS_NONE_NONE_H_
 
