@@ -17,7 +17,7 @@ void AccountWeights(const std::vector<HeldWeight>& weights, int64_t data_bytes, 
       by_source[weight.source].push_back(&weight);
     }
   }
-  int64_t used = 0;  // of the sources
+  int64_t used = 0;  // bytes of the sources, each once
   for (const auto& [source, forms] : by_source) {
     int64_t covered = 0;
     for (const HeldWeight* form : forms) {

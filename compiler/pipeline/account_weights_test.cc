@@ -17,7 +17,7 @@ TEST(AccountWeights, EachByteHasItsCause) {
                   {&c, 400, 400, 400, 400},
                   {&d, 300, 100, 100, 100},  // two parts that two kernels read
                   {&d, 300, 200, 200, 200},
-                  {nullptr, 0, 0, 0, 64}},  // a kernel's own
+                  {nullptr, 0, 0, 0, 64}},  // a kernel's own table
                  2000, &account);
   EXPECT_EQ(account.bundle_bytes, 2000);
   EXPECT_EQ(account.causes, (Causes{{"rewritten", -140},

@@ -14,10 +14,10 @@
 namespace fusion {
 namespace {
 
-// Of a batch's arithmetic, in launches: below that, waking other cores costs as much as it saves.
+// Least arithmetic of a batch, in launch times; below it, waking other cores costs as much as it saves.
 constexpr double kWorthBatching = 8;
 
-// The value whose memory holds this one.
+// Returns the outermost value whose memory holds this one.
 ecg::ValueId WholeOf(const ElidedCopies& elided, ecg::ValueId value) {
   for (auto it = elided.values.find(value); it != elided.values.end(); it = elided.values.find(value)) {
     value = it->second.whole;
@@ -25,7 +25,7 @@ ecg::ValueId WholeOf(const ElidedCopies& elided, ecg::ValueId value) {
   return value;
 }
 
-// For each block the blocks before it that write what it reads.
+// Returns, for each fusion block, the earlier blocks that write what it reads.
 std::vector<std::set<size_t>> Dependencies(const std::vector<std::shared_ptr<const BlockKernel>>& kernels,
                                            const ElidedCopies& elided) {
   std::vector<std::set<size_t>> before(kernels.size());
@@ -44,7 +44,7 @@ std::vector<std::set<size_t>> Dependencies(const std::vector<std::shared_ptr<con
   return before;
 }
 
-// What it computes with one thread, of a kernel that leaves units idle; nothing of another.
+// The kernel's computing time with one thread, if it leaves units idle; otherwise 0.
 double IdleNs(const BlockKernel& block, const DeviceModel& device) {
   int64_t tasks = 0;
   for (const movement::Phase& phase : block.kernel.phases) tasks = std::max(tasks, phase.tasks());
@@ -72,7 +72,7 @@ std::vector<std::vector<size_t>> BatchLaunches(const std::vector<std::shared_ptr
   int64_t most_bytes = 0;
   for (const MemoryLevel& level : device.memory) most_bytes = std::max(most_bytes, level.size_bytes);
   if (most_bytes == 0) most_bytes = std::numeric_limits<int64_t>::max();
-  // Blocks that are equally far from the start do not depend on each other, and neither do batches of them.
+  // Fusion blocks that are equally far from the start do not depend on each other, and neither do batches of them.
   std::vector<int> depth(kernels.size(), 0);
   std::map<std::pair<int, std::string>, std::vector<size_t>> alike;
   for (size_t b = 0; b < kernels.size(); ++b) {
@@ -95,7 +95,7 @@ std::vector<std::vector<size_t>> BatchLaunches(const std::vector<std::shared_ptr
       launches.back().push_back(b);
     }
   }
-  // As near to the order of the blocks as batches allow.
+  // Keeps as close to the order of the fusion blocks as batches allow.
   std::vector<std::set<size_t>> after(launches.size());
   std::vector<size_t> waits(launches.size(), 0);
   for (size_t b = 0; b < kernels.size(); ++b) {

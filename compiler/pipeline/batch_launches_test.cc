@@ -21,7 +21,7 @@ DeviceModel ManyCores() {
 
 using Launches = std::vector<std::vector<size_t>>;
 
-// Fewer tasks than cores, and work enough to wake them.
+// A shape with fewer tasks than cores, but enough work to wake the cores.
 const Shape kRows = {4, 1 << 18};
 
 TEST(BatchLaunches, TowersAreBatchesLayerByLayer) {
@@ -40,7 +40,7 @@ TEST(BatchLaunches, AChainIsNone) {
   EXPECT_EQ(BatchLaunches(KernelOfEachNode(g.graph()), {}, ManyCores()), (Launches{{0}, {1}, {2}}));
 }
 
-// Equal kernels at different depths depend on each other through another one.
+// Equal kernels at different depths depend on each other through another kernel.
 TEST(BatchLaunches, ReadersComeBehindAllThatTheyRead) {
   G g;
   const V a = g.Op("Exp", {g.In(kRows)});
@@ -48,7 +48,7 @@ TEST(BatchLaunches, ReadersComeBehindAllThatTheyRead) {
   const V c = g.Op("Exp", {g.Op("Neg", {g.In(kRows)})});
   const V d = g.Op("Exp", {b});
   g.Out(g.Op("Add", {c, d}));
-  // 0 Exp, 1 Tanh, 2 Neg, 3 Exp behind 2, 4 Exp behind 1, 5 Add: 3 is one away from the start, 4 two.
+  // 0 Exp, 1 Tanh, 2 Neg, 3 Exp behind 2, 4 Exp behind 1, 5 Add: 3 is one step from the start, 4 is two.
   EXPECT_EQ(BatchLaunches(KernelOfEachNode(g.graph()), {}, ManyCores()), (Launches{{0}, {1}, {2}, {3}, {4}, {5}}));
 }
 
@@ -77,7 +77,7 @@ TEST(BatchLaunches, WhatFillsTheDeviceOrIsTooLittleStaysAlone) {
   EXPECT_EQ(BatchLaunches(KernelOfEachNode(little.graph()), {}, ManyCores()), (Launches{{0}, {1}}));
 }
 
-// Of the largest cache of 32 MB, results of 12 MB each fill two thirds with two.
+// Two results of 12 MB fit into the largest cache of 32 MB, three do not.
 TEST(BatchLaunches, ResultsStayInTheCache) {
   G g;
   for (int tower = 0; tower < 5; ++tower) g.Out(g.Op("Exp", {g.In({3, 1 << 20})}));

@@ -18,7 +18,8 @@
 namespace fusion {
 namespace {
 
-// The layout of what a map reads, where its result is as it along the layout's axis.
+// Returns the layout of a map's operands if the map keeps it: along the layout's axis, the result is indexed like the
+// operands.
 std::optional<Layout> LayoutOfOperands(const te::Program& program, const te::Te& te,
                                        const std::map<te::TensorId, Layout>& layouts) {
   if (!te.IsMap() || te.outputs.size() != 1) return std::nullopt;
@@ -37,8 +38,8 @@ std::optional<Layout> LayoutOfOperands(const te::Program& program, const te::Te&
   return same ? found : std::nullopt;
 }
 
-// What an operator computes between its operands and its results is no value of the graph (the rows of a Resize before
-// its columns): where both lie in one layout, it does, too.
+// A value that an operator computes between its operands and its results is no value of the graph (the rows of a Resize
+// before its columns). If operands and results have the same layout, the value gets it, too.
 void LayBetween(const te::Program& program, std::map<te::TensorId, Layout>* layouts) {
   for (size_t t = 0; t < program.tes.size(); ++t) {
     const te::TensorId between = program.tes[t].outputs[0];
@@ -76,8 +77,8 @@ absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const std::
                                             const DeviceModel& device, const ScheduleOptions& options) {
   ASSIGN_OR_RETURN(ops::LoweredBlock lowered, ops::LowerNodes(graph, nodes, live_out));
   ASSIGN_OR_RETURN(te::Program staged, FormStages(std::move(lowered.program)));
-  // What stays inside the block may lie as it likes: as the graph's pass would have it, so that a task reads, keeps and
-  // writes whole vectors, or else row by row.
+  // Values that stay inside the fusion block are free in their layout. They follow the layout pass where it chose one,
+  // so that a task reads, keeps and writes whole vectors; otherwise they are row-major.
   std::map<te::TensorId, Layout> tensor_layouts, inner_layouts;
   const std::set<te::TensorId> outputs(staged.outputs.begin(), staged.outputs.end());
   const std::set<te::TensorId> inputs(staged.inputs.begin(), staged.inputs.end());

@@ -30,7 +30,7 @@ G Layer(int64_t width, int unrelated) {
 
 TEST(BlockKernel, EqualBlocksHaveOneKey) {
   const BlockKernel a = Kernel(Layer(32, 0)), b = Kernel(Layer(32, 3)), c = Kernel(Layer(48, 0));
-  EXPECT_EQ(a.key, b.key);  // other names, other weights
+  EXPECT_EQ(a.key, b.key);  // they differ only in names and weights
   EXPECT_EQ(movement::Print(a.kernel), movement::Print(b.kernel));
   EXPECT_NE(a.key, c.key);
 }
@@ -45,7 +45,7 @@ TEST(BlockKernel, ImmediatesAreInTheKey) {
   EXPECT_NE(scaled(2), scaled(3));
 }
 
-// A bundle asks for the extension only where a kernel has products of bytes.
+// A bundle requires the extension only where a kernel has products of bytes.
 TEST(BlockKernel, TextsAreGroupedByTheInstructionsTheyNeed) {
   G bytes;
   const V a = bytes.In({8, 16}, DType::kU8), b = bytes.In({16, 32}, DType::kI8);
@@ -60,7 +60,7 @@ TEST(BlockKernel, TextsAreGroupedByTheInstructionsTheyNeed) {
   EXPECT_EQ(texts.files[texts.places[1].file].instructions, (Instructions{device.isa, device.march}));
 }
 
-// The rows of a linear Resize are no value of the graph; between blocked channels they are blocked, too.
+// The rows of a linear Resize are no value of the graph. Between blocked channels they are blocked, too.
 TEST(BlockKernel, WhatAnOperatorComputesInBetweenLiesAsItsOperands) {
   G g;
   const V x = g.Op("Relu", {g.In({1, 32, 14, 14})});
@@ -100,8 +100,8 @@ TEST(BlockKernel, AResidualIsAddedInPlace) {
   EXPECT_TRUE(kernel.args[pairs[0].out].written);
 }
 
-// The weights are larger than the second-level cache of any model device: panels outermost, each read by all rows while
-// the next one is fetched.
+// The weights are larger than the second-level cache of any model device, so panels are the outermost loop, and all
+// rows read one panel while the next is fetched.
 TEST(BlockKernel, LargeWeightsAreStreamedOnceAndPrefetched) {
   G g;
   g.Out(g.Op("MatMul", {g.In({128, 768}), g.Weight({768, 3072})}));

@@ -23,7 +23,7 @@
 namespace fusion {
 namespace {
 
-// A reason with the names of the values `to[i]` where it quotes those of `from[i]`.
+// Returns the reason with the names of values `from[i]`, where it quotes them, replaced by those of `to[i]`.
 std::string Renamed(const ecg::Graph& graph, const std::string& reason, const std::vector<ecg::ValueId>& from,
                     const std::vector<ecg::ValueId>& to) {
   std::map<std::string, std::string> names;
@@ -57,7 +57,7 @@ GraphBlockOracle::Block GraphBlockOracle::Make(const std::vector<ecg::NodeId>& n
   }
   absl::StatusOr<BlockKernel> made =
       MakeBlockKernel(*graph_, nodes, live_out, *layouts_, *context_.device, {{}, minimal_filtering_});
-  if (!made.ok()) return {made.status(), {}, nullptr};  // its words name this block's nodes
+  if (!made.ok()) return {made.status(), {}, nullptr};  // not shared: the message names this block's nodes
   if (made->stitched && nodes.size() > 1) {
     const absl::Status pressure = movement::CheckPressure(made->kernel, *context_.device, threads_);
     made->stitched = pressure.ok();
@@ -66,7 +66,8 @@ GraphBlockOracle::Block GraphBlockOracle::Make(const std::vector<ecg::NodeId>& n
   const double estimate_ns = movement::EstimateCost(made->kernel, typical_, threads_).latency_ns;
   auto kernel = std::make_shared<const BlockKernel>(*std::move(made));
   auto prototype = std::make_shared<const Prototype>(Prototype{kernel, signature.values, estimate_ns});
-  // A weight that is no argument was read while lowering: a kernel of these elements, not of this type.
+  // A weight that is no argument was read while lowering. The kernel then depends on the weight's elements, not only on
+  // its type, and cannot be shared.
   const bool all_are_arguments = std::all_of(signature.weights.begin(), signature.weights.end(), [&](ecg::ValueId w) {
     return std::any_of(kernel->args.begin(), kernel->args.end(), [&](const KernelArg& arg) { return arg.value == w; });
   });
@@ -110,7 +111,7 @@ absl::StatusOr<std::vector<GraphBlockOracle::Question>> GraphBlockOracle::Sides(
     ASSIGN_OR_RETURN(auto kernel, Get(one));
     sides[1].kernels.push_back(std::move(kernel));
   }
-  // Equal questions are one group.
+  // Equal questions form one group.
   for (Question& side : sides) {
     side.group = absl::StrCat(QuestionKey(sides[0].kernels), " ", QuestionKey(sides[1].kernels));
   }
@@ -130,7 +131,8 @@ absl::StatusOr<FusionAnswers> GraphBlockOracle::Compare(const ecg::Graph&, const
     if (open(sides)) measured.insert(sides[0].group);
     all.insert(all.end(), sides.begin(), sides.end());
   }
-  // A round that is saved is worth the time of one measurement at least: the idle part of the last turn, and one more.
+  // If devices answer further questions now, a later round may be saved, which is worth at least the time of one
+  // measurement. So they fill the idle part of the last turn and one more turn.
   const size_t devices = static_cast<size_t>(Devices());
   const size_t most = devices > 1 ? ((measured.size() + devices - 1) / devices + 1) * devices : 0;
   std::vector<size_t> answered;
@@ -190,7 +192,7 @@ std::string GraphBlockOracle::QuestionKey(const KernelSequence& kernels) const {
 
 std::vector<std::string> GraphBlockOracle::KeysInCompany(const std::vector<Question>& asked) const {
   std::vector<std::string> keys;
-  std::map<std::string, std::set<std::string>> groups;  // the keys of all members
+  std::map<std::string, std::set<std::string>> groups;  // the keys of all members of each group
   for (const Question& question : asked) {
     keys.push_back(QuestionKey(question.kernels));
     if (!question.group.empty()) groups[question.group].insert(keys.back());

@@ -1,5 +1,5 @@
-// What planners ask about candidate blocks, answered by scheduling them: can this be one kernel, and how long does it
-// take? Everything is remembered by the set of nodes, so a planner may ask again freely.
+// Answers the planners' questions about candidate blocks by scheduling them: can this be one kernel, and how long does
+// it take? Answers are remembered by the set of nodes, so a planner may repeat a question freely.
 #ifndef FUSION_COMPILER_PIPELINE_BLOCK_ORACLE_H_
 #define FUSION_COMPILER_PIPELINE_BLOCK_ORACLE_H_
 
@@ -19,18 +19,18 @@
 
 namespace fusion {
 
-// One compilation; not thread-safe. `context` must outlive it.
+// Serves one compilation; not thread-safe. `context` must outlive it.
 class GraphBlockOracle : public BlockOracle, private MeasurementBundler {
  public:
   GraphBlockOracle(const CompileContext& context, int threads, bool minimal_filtering = true)
       : context_(context), threads_(threads), minimal_filtering_(minimal_filtering) {}
 
-  // From here on at most about so many seconds are spent on measuring what planners ask: what is not known then, and
-  // would not be measured in time, is estimated. Tune spends no more than what is left. `clock` in seconds; empty: the
-  // machine's.
+  // From here on, measuring what planners ask takes at most about this many seconds. Answers that are not known by
+  // then, and that would not be measured in time, are estimated. Tune spends no more than the rest. `clock` returns
+  // seconds; empty: the system's clock.
   void LimitMeasuring(double seconds, std::function<double()> clock = {});
 
-  // Before the first question; both must outlive the oracle's use.
+  // Call it before the first question. Both must outlive the oracle's use.
   void Start(const ecg::Graph* graph, const ValueLayouts* layouts);
 
   absl::Status CanSchedule(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) override;
@@ -44,13 +44,13 @@ class GraphBlockOracle : public BlockOracle, private MeasurementBundler {
   using KernelOr = absl::StatusOr<std::shared_ptr<const BlockKernel>>;
   KernelOr Get(const std::vector<ecg::NodeId>& nodes);
 
-  // Tries schedules of the kernels of `blocks` (compiler/tune) and makes Kernel() return the fastest. Returns how many
+  // Tries schedules for the kernels of `blocks` (compiler/tune) and makes Kernel() return the fastest. Returns how many
   // blocks got another kernel.
   absl::StatusOr<int64_t> Tune(const std::vector<std::vector<ecg::NodeId>>& blocks, const tune::Budget& budget);
 
   int64_t questions() const { return questions_; }
   int64_t answered(LatencySource source) const { return answered_[static_cast<int>(source)]; }
-  // With the model's estimate, whether nobody could measure or measuring failed.
+  // Counts answers with the model's estimate: nobody could measure, or measuring failed.
   int64_t estimated() const { return answered(LatencySource::kModel) + answered(LatencySource::kFailed); }
 
  private:
@@ -60,37 +60,38 @@ class GraphBlockOracle : public BlockOracle, private MeasurementBundler {
     std::string description;
     std::string group = {}, workload = {}, structure = {}, choices = {};  // as in LatencyQuestion
   };
-  // Answers parallel to `questions`; equal kernels are asked once, but in each group anew.
+  // Returns answers parallel to `questions`. Equal kernels are asked about once, but again in each group.
   absl::StatusOr<std::vector<LatencyAnswer>> Ask(const std::vector<Question>& questions);
   absl::StatusOr<BlockKernel> Schedule(const std::vector<ecg::NodeId>& nodes, const Choices& choices) const;
-  // What blocks of one structure share, made for the first of them.
+  // The part that blocks of one structure share, made for the first of them.
   struct Prototype {
     std::shared_ptr<const BlockKernel> kernel;
     std::vector<ecg::ValueId> values;
     double estimate_ns = 0;
   };
-  // A block of the graph: `values` stand where the prototype's do.
+  // A fusion block of the graph, with its own `values` in place of the prototype's.
   struct Block {
     absl::StatusOr<std::shared_ptr<const Prototype>> prototype;
     std::vector<ecg::ValueId> values;
-    std::shared_ptr<const BlockKernel> kernel;  // with this block's arguments, made when asked for
+    std::shared_ptr<const BlockKernel> kernel;  // with this block's arguments; made on demand
   };
   Block& Find(std::vector<ecg::NodeId> nodes);
   Block Make(const std::vector<ecg::NodeId>& nodes);
   std::string QuestionKey(const KernelSequence& kernels) const;
-  // The two sides of a question, in a group of their own.
+  // The two sides of a question, which form a group of their own.
   absl::StatusOr<std::vector<Question>> Sides(const FusionQuestion& question);
   absl::StatusOr<std::vector<LatencyAnswer>> Measure(const std::vector<LatencyQuestion>& questions);
-  // Which of the questions are answered without an estimate while time is short: groups that are known, and as many
-  // others as there is time for. Parallel to `questions`.
+  // Decides, while time is short, which questions are answered by the database or a measurement instead of an estimate:
+  // groups that are known, and as many others as fit into the time. Parallel to `questions`.
   absl::StatusOr<std::vector<bool>> InTime(const std::vector<LatencyQuestion>& questions);
   double left_s() const { return limit_s_ - spent_s_; }
-  // As Ask knows them: in another company the same kernels are another question. Parallel to `asked`.
+  // The keys with which Ask remembers answers. The same kernels in another comparison set are another question.
+  // Parallel to `asked`.
   std::vector<std::string> KeysInCompany(const std::vector<Question>& asked) const;
   absl::StatusOr<std::vector<std::string>> MakeBundles(absl::Span<const std::string> keys) override;
 
   const CompileContext& context_;
-  DeviceModel typical_;  // what is asked must be the same whenever a device registers
+  DeviceModel typical_;  // for questions, which must be the same whenever a device registers
   const int threads_;
   const bool minimal_filtering_;
   const ecg::Graph* graph_ = nullptr;
@@ -99,11 +100,11 @@ class GraphBlockOracle : public BlockOracle, private MeasurementBundler {
   std::unordered_map<std::string, std::shared_ptr<const Prototype>> prototypes_;  // by signature
   std::map<std::string, KernelSequence> by_key_;
   std::map<std::string, LatencyAnswer> answers_;
-  std::map<std::string, bool> knows_;  // the first answer stands: a plan is made in rounds that must agree
+  std::map<std::string, bool> knows_;  // the first answer stands, because the rounds of one plan must agree
   std::function<double()> clock_;
-  double limit_s_ = std::numeric_limits<double>::infinity(), spent_s_ = 0;  // of measuring
-  double question_s_ = 0;  // what the last questions took, each; 0: not known
-  bool tuning_ = false;    // whose rounds keep to the limit by themselves
+  double limit_s_ = std::numeric_limits<double>::infinity(), spent_s_ = 0;  // for measuring
+  double question_s_ = 0;  // the time that each of the last questions took; 0: not known
+  bool tuning_ = false;    // while Tune runs, whose rounds keep to the limit themselves
   int64_t questions_ = 0;
   int64_t answered_[4] = {0, 0, 0, 0};
 };

@@ -26,14 +26,14 @@ class CountingOracle : public LatencyOracle {
   absl::StatusOr<bool> Knows(const std::string&) override { return known; }
   int Devices() const override { return devices_; }
   std::vector<size_t> batches;
-  std::function<void(size_t)> measuring;  // questions that are asked at once
+  std::function<void(size_t)> measuring;  // gets the number of questions that are asked at once
   bool known = false;
 
  private:
   const int devices_;
 };
 
-// An oracle over a graph, for AVX-512, with so many devices to measure on.
+// An oracle over a graph, for AVX-512, with `count` devices that measure.
 struct Started {
   Started(const ecg::Graph& graph, int count) : devices(count) {
     context.device = &device;
@@ -49,7 +49,7 @@ struct Started {
 
 class BlockOracleTest : public ::testing::Test {
  protected:
-  // Twenty pairs of operators, each of another shape, and the first pair once more.
+  // Makes twenty pairs of operators, each of another shape, and the first pair once more.
   BlockOracleTest() {
     for (int i = 1; i <= 21; ++i) {
       maker_.Out(maker_.Op("Relu", {maker_.Op("Exp", {maker_.In({8, i == 21 ? 16 : 16 * i})})}));
@@ -60,7 +60,7 @@ class BlockOracleTest : public ::testing::Test {
     for (int pair = from; pair < to; ++pair) questions.push_back({{2 * pair}, {2 * pair + 1}});
     return questions;
   }
-  // How many of `maybe` were answered, and how many pairs were measured for the batch.
+  // Returns how many of `maybe` were answered, and how many pairs were measured for the batch.
   std::pair<int, size_t> Ask(int devices, const std::vector<FusionQuestion>& questions,
                              const std::vector<FusionQuestion>& maybe) {
     Started several(maker_.graph(), devices);
@@ -76,8 +76,8 @@ class BlockOracleTest : public ::testing::Test {
   testing::GraphMaker maker_;
 };
 
-// Ten seconds a question, with a minute to spend: the first round is asked whole, the next ones as far as time goes, in
-// pairs, and then estimates answer.
+// A question takes ten seconds, and there is a minute. The first round is asked whole, later rounds as far as time
+// allows, in pairs, and then estimates answer.
 TEST_F(BlockOracleTest, MeasuringEndsWithItsTime) {
   Started one(maker_.graph(), 1);
   double now = 0;
@@ -98,19 +98,20 @@ TEST_F(BlockOracleTest, MeasuringEndsWithItsTime) {
   EXPECT_EQ(measured(1, 5), 2);
   EXPECT_EQ(now, 60);
   EXPECT_EQ(measured(5, 7), 0);
-  EXPECT_EQ(measured(0, 3), 3);  // remembered
+  EXPECT_EQ(measured(0, 3), 3);  // remembered from before
   EXPECT_EQ(now, 60);
-  // What the database has takes no time.
+  // Answers from the database take no time.
   one.devices.known = true;
   EXPECT_EQ(measured(10, 12), 2);
 }
 
 TEST_F(BlockOracleTest, IdleDevicesAnswerWhatMayBeAskedNext) {
-  // Five questions keep four devices busy for two turns: the idle part of the second, and a third.
+  // Five questions occupy four devices for two turns, which leaves three places in the second turn and four in one
+  // more.
   EXPECT_EQ(Ask(4, Pairs(0, 5), Pairs(5, 20)), std::pair(7, size_t{12}));
   EXPECT_EQ(Ask(4, Pairs(0, 4), Pairs(4, 20)), std::pair(4, size_t{8}));
   EXPECT_EQ(Ask(4, Pairs(0, 5), Pairs(5, 7)), std::pair(2, size_t{7}));
-  // One device has no idle part.
+  // One device never has an idle place.
   EXPECT_EQ(Ask(1, Pairs(0, 5), Pairs(5, 20)), std::pair(0, size_t{5}));
 }
 
@@ -125,7 +126,7 @@ class NoToolchain : public Toolchain {
   }
 };
 
-// Keeps what it is given.
+// Records the questions that it gets.
 class Recorder : public LatencyOracle {
  public:
   absl::StatusOr<std::vector<LatencyAnswer>> Latency(absl::Span<const LatencyQuestion> questions,
@@ -159,7 +160,7 @@ TEST_F(BlockOracleTest, ApartIsOneRunInWhichTheSecondReadsWhatTheFirstWrote) {
   const auto answers = oracle.Compare(maker_.graph(), {question}, {});
   ASSERT_TRUE(answers.ok()) << answers.status();
   ASSERT_EQ(recorder.asked.size(), 2u);
-  EXPECT_EQ(recorder.asked[0].group, recorder.asked[1].group);  // in turns
+  EXPECT_EQ(recorder.asked[0].group, recorder.asked[1].group);  // a paired measurement
   EXPECT_NE(recorder.asked[0].key, recorder.asked[1].key);
   EXPECT_TRUE(oracle.Knows(maker_.graph(), question).value());
   const std::string path = ::testing::TempDir() + "/apart.fusion";
@@ -175,7 +176,7 @@ TEST_F(BlockOracleTest, ApartIsOneRunInWhichTheSecondReadsWhatTheFirstWrote) {
   EXPECT_THAT(manifest.launches[1].buffers, ::testing::ElementsAre(between, manifest.outputs[1].buffer));
 }
 
-// Two layers of one structure whose products cannot be one kernel with what is before them.
+// Two layers of one structure; the products cannot be one kernel with the operators in front of them.
 TEST_F(BlockOracleTest, AReasonNamesItsOwnBlock) {
   testing::GraphMaker maker;
   for (int layer = 0; layer < 2; ++layer) {

@@ -48,7 +48,7 @@ TEST(BlockSignature, WhatAKernelMayReadCounts) {
   const ValueLayouts blocked = {{graph.node(2).outputs[0], Layout{1, 16}}};
   EXPECT_NE(Sign(graph, {0, 1, 2}).text, Sign(graph, {0, 1, 2}, blocked).text);
   EXPECT_NE(Sign(graph, {0, 1}).text, Sign(graph, {3, 4, 5}).text);
-  // What else reads a value decides what is stored.
+  // The other readers of a value decide whether it is stored.
   EXPECT_NE(SignBlock(graph, {0, 1}, {graph.node(1).outputs[0]}, {}).text,
             SignBlock(graph, {0, 1}, {graph.node(0).outputs[0], graph.node(1).outputs[0]}, {}).text);
 }

@@ -1,4 +1,4 @@
-// The kernels of a plan on the tuner's workbench.
+// Puts the kernels of a plan on the tuner's workbench.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -17,7 +17,7 @@
 namespace fusion {
 namespace {
 
-// The text with one sign for every number: kernels that do the same at another size.
+// Replaces every number in the text by one sign, so that kernels that do the same at other sizes have equal texts.
 std::string WithoutNumbers(const std::string& text) {
   std::string result;
   for (const char c : text) {
@@ -33,7 +33,7 @@ std::string WithoutNumbers(const std::string& text) {
 class GraphBlockOracle::TuningBench : public tune::Workbench {
  public:
   struct Kernel {
-    std::vector<ecg::NodeId> nodes;  // the first block that has it
+    std::vector<ecg::NodeId> nodes;  // the first fusion block that has this kernel
     std::shared_ptr<const BlockKernel> own;
     std::string workload, structure;
     std::map<std::string, std::shared_ptr<const BlockKernel>> made;  // by choices
@@ -67,7 +67,7 @@ class GraphBlockOracle::TuningBench : public tune::Workbench {
     std::vector<Question> questions;
     for (const Variant& variant : variants) {
       Question question = QuestionOf(variant);
-      if (!variant.choices.empty()) {  // the scheduler's own is no trial
+      if (!variant.choices.empty()) {  // the scheduler's own schedule is no trial
         const Kernel& kernel = kernels_[variant.kernel];
         question.workload = kernel.workload;
         question.structure = kernel.structure;
@@ -105,7 +105,8 @@ class GraphBlockOracle::TuningBench : public tune::Workbench {
   }
 
  private:
-  // A kernel measured on one thread runs on others too: how it is shared out stays as the scheduler has it.
+  // A kernel that is measured on one thread will run on several, so the scheduler's own choice of how to share out its
+  // work stays.
   std::vector<ChoicePoint> Searched(std::vector<ChoicePoint> points) const {
     if (oracle_->threads_ == 1 && oracle_->context_.device->parallel_units > 1) {
       std::erase_if(points, [](const ChoicePoint& point) { return point.kind == ChoiceKind::kSharing; });
@@ -136,7 +137,8 @@ absl::StatusOr<int64_t> GraphBlockOracle::Tune(const std::vector<std::vector<ecg
   TuningBench bench(this);
   std::vector<tune::Subject> subjects;
   std::vector<int> number_of_block;
-  std::map<std::string, int> number_of_key;  // equal kernels are one subject: a shape of fifty launches is worth fifty
+  // Equal kernels are one subject: a shape with fifty launches counts fifty times.
+  std::map<std::string, int> number_of_key;
   for (const std::vector<ecg::NodeId>& nodes : blocks) {
     ASSIGN_OR_RETURN(const auto kernel, Get(nodes));
     const auto [it, fresh] = number_of_key.emplace(kernel->key, static_cast<int>(subjects.size()));
@@ -149,7 +151,7 @@ absl::StatusOr<int64_t> GraphBlockOracle::Tune(const std::vector<std::vector<ecg
     subjects[it->second].weight_ns += movement::EstimateCost(kernel->kernel, typical_, threads_).latency_ns;
     number_of_block.push_back(it->second);
   }
-  // Planning's measurements are part of the time that the user gave.
+  // The user's time limit includes what planning measured.
   tune::Budget left = budget;
   left.seconds = std::max(0.0, std::min(budget.seconds, left_s()));
   tuning_ = true;
@@ -164,7 +166,7 @@ absl::StatusOr<int64_t> GraphBlockOracle::Tune(const std::vector<std::vector<ecg
   for (size_t b = 0; b < blocks.size(); ++b) {
     const Choices& choices = tuned[number_of_block[b]].choices;
     if (choices.empty()) continue;
-    // The arguments stand for other values in each block of equal kernels, so the kernel is made for this one.
+    // In each block of equal kernels the arguments stand for other values, so the kernel is made again for this one.
     ASSIGN_OR_RETURN(BlockKernel kernel, Schedule(blocks[b], choices));
     Find(blocks[b]).kernel = std::make_shared<const BlockKernel>(std::move(kernel));
     ++changed;

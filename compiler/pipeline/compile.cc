@@ -37,7 +37,7 @@ namespace {
 
 class StageClock {
  public:
-  // `label` stands before every message: which specialisation it is.
+  // `label` names the specialisation and stands before every message.
   StageClock(const CompileContext& context, CompileAccount* account, const std::string& label = "")
       : context_(context), account_(account), label_(label.empty() ? "" : label + ": ") {}
 
@@ -74,8 +74,8 @@ struct Planned {
   ValueLayouts layouts;
   FusionPlan plan;
   ElidedCopies elided;
-  std::vector<std::vector<size_t>> launches;  // the blocks of each
-  // Of the blocks that have a kernel.
+  std::vector<std::vector<size_t>> launches;  // the fusion blocks of each
+  // The nodes of the fusion blocks that have a kernel.
   std::vector<std::vector<ecg::NodeId>> KernelBlocks() const {
     std::vector<std::vector<ecg::NodeId>> blocks;
     for (size_t b = 0; b < plan.blocks.size(); ++b) {
@@ -115,7 +115,7 @@ std::string PlanJson(const ecg::Graph& graph, const Planned& planned, const std:
       nodes.push_back({{"op", graph.node(id).op}, {"name", graph.node(id).name}});
     }
     blocks.push_back({{"nodes", nodes}});
-    if (planned.elided.blocks.count(b)) blocks.back()["kernel"] = false;  // what it would copy is in place already
+    if (planned.elided.blocks.count(b)) blocks.back()["kernel"] = false;  // its copies are elided
   }
   auto node_name = [&](ecg::NodeId id) {
     return id == ecg::kNone ? std::string() : graph.node(id).op + " '" + graph.node(id).name + "'";
@@ -149,13 +149,13 @@ std::string PlanJson(const ecg::Graph& graph, const Planned& planned, const std:
       .dump(1, ' ', false, json::error_handler_t::replace);
 }
 
-// A kind without a backend is refused later.
+// A device kind without a backend is refused later.
 int Units(const CompileOptions& options, const CompileContext& context) {
   const Backend* backend = FindBackend(context.device->kind);
   return backend == nullptr ? options.threads : backend->Units(options.threads, *context.device);
 }
 
-// What the whole graph takes at least: each operator at the device's peak, or from its fastest memory.
+// The least time that the whole graph can take: each operator runs at the device's peak or from its fastest memory.
 double LeastNs(const ecg::Graph& graph, const DeviceModel& device, int threads) {
   const double units = std::max(1, std::min(threads, device.parallel_units));
   double bandwidth = 1e9;
@@ -171,14 +171,14 @@ double LeastNs(const ecg::Graph& graph, const DeviceModel& device, int threads) 
   return 1e9 * seconds;
 }
 
-// Of that time. What so little depends on is not worth a worker's time, nor the user's.
+// Fraction of that time below which the cost model decides: a measurement would cost more than it could gain.
 constexpr double kNegligible = 1e-4;
 
-// Which blocks have kernels, and which of these one launch is.
+// Decides which fusion blocks have kernels, and which of these form one launch.
 absl::Status PlanLaunches(const CompileOptions& options, const DeviceModel& device, GraphBlockOracle* oracle,
                           Planned* planned) {
-  // Memory that only one processor sees, and tasks that each may have arguments of their own: elsewhere buffers are
-  // objects of their own, on either side of a bus, and a launch is a launch.
+  // Both passes need memory that only one processor sees and tasks that may each have their own arguments. Elsewhere
+  // buffers are separate objects, on either side of a bus, and each kernel is a launch of its own.
   if (!device.CachesScratch()) {
     for (size_t b = 0; b < planned->plan.blocks.size(); ++b) planned->launches.push_back({b});
     return absl::OkStatus();
@@ -194,7 +194,7 @@ absl::Status PlanLaunches(const CompileOptions& options, const DeviceModel& devi
   return absl::OkStatus();
 }
 
-// Of constants that are something's operand or result, those of the same memory once.
+// Sums the bytes of constants that are an operand or a result. Constants in the same memory count once.
 int64_t ConstantBytes(const ecg::Graph& graph) {
   std::map<const void*, int64_t> bytes;
   for (ecg::ValueId v = 0; v < static_cast<int>(graph.values().size()); ++v) {
@@ -208,8 +208,8 @@ int64_t ConstantBytes(const ecg::Graph& graph) {
   return sum;
 }
 
-// Import to plan: what both entry points share. The oracle keeps pointers into `planned`.
-// `options` name one specialisation; `constants`: of those that share a bundle, or null.
+// From import to plan: the part that Compile and PlanOnly share. The oracle keeps pointers into `planned`. `options`
+// name one specialisation. `constants` are shared by the programs of a bundle; null if there is one program.
 absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
                       ConstantPool* constants, GraphBlockOracle* oracle, StageClock* clock, CompileAccount* account,
                       Planned* out) {
@@ -322,7 +322,7 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
   return absl::OkStatus();
 }
 
-// UNIMPLEMENTED naming every operator whose kernel neither the target nor its host has text for.
+// Fails with UNIMPLEMENTED, naming every operator for whose kernel neither the target nor its host has text.
 absl::Status CheckSupported(const Planned& planned, const DeviceModel& device, GraphBlockOracle* oracle) {
   std::vector<std::string> refused;
   for (const FusionBlock& block : planned.plan.blocks) {
@@ -336,19 +336,19 @@ absl::Status CheckSupported(const Planned& planned, const DeviceModel& device, G
   return absl::UnimplementedError(absl::StrJoin(refused, "; "));
 }
 
-// One model up to its movement graphs.
+// One program of a model, up to its movement graphs.
 struct Prepared {
   CompileAccount account;
   Planned planned;
   std::vector<PlannedLaunch> launches;
 };
 
-// Transformed filters are larger than the filters.
+// May convolutions use Winograd? Not with size "small", because transformed filters are larger than the filters.
 bool FiltersMinimally(const CompileOptions& options) {
   return options.math != "strict" && !options.disabled_passes.count("winograd") && options.size != "small";
 }
 
-// The device as these options may use it, kept in `device`.
+// The context with a copy of its device, kept in `device`, as these options may use it.
 CompileContext ContextFor(const CompileOptions& options, const CompileContext& context, DeviceModel* device) {
   *device = *context.device;
   device->tf32 = options.precision == "tf32";
@@ -363,7 +363,7 @@ double EstimatedNs(const Planned& planned, GraphBlockOracle* oracle) {
   return ns;
 }
 
-// What the model is estimated to take as these options plan it by estimates; 0 where they cannot.
+// Estimates the model's time under these options, planned with estimates alone; 0 if they cannot be planned.
 double EstimatedNs(const ModelFiles& files, const CompileOptions& options, const CompileContext& of_all) {
   ModelOracle estimates;
   CompileContext context = of_all;
@@ -440,7 +440,7 @@ CompileOptions Bound(const CompileOptions& options, const std::map<std::string, 
   return bound;
 }
 
-// One program of a bundle that is being made.
+// One program of a bundle under construction.
 struct Program {
   std::map<std::string, int64_t> dims;
   Prepared model;
@@ -456,7 +456,7 @@ struct Program {
 
 using Programs = std::vector<std::unique_ptr<Program>>;  // of one bundle
 
-// What tells the specialisations of a bundle apart at run time: the shapes of their inputs.
+// Checks that the specialisations of a bundle differ in the shapes of their inputs, which tell them apart at run time.
 absl::Status CheckDistinct(const Programs& all) {
   std::map<std::vector<Shape>, std::string> known;
   for (const auto& one : all) {
@@ -479,7 +479,8 @@ absl::Status CheckDistinct(const Programs& all) {
   return absl::OkStatus();
 }
 
-// For each of `exact` the program that also takes less, in `all` behind them, or in its account why there is none.
+// For each exact program in `all`, appends the program that also takes less. Where there is none, the exact program's
+// account gets the reason.
 absl::Status AddPadded(const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
                        ConstantPool* constants, Programs* all) {
   const size_t exact = all->size();
@@ -491,7 +492,7 @@ absl::Status AddPadded(const ModelFiles& files, const CompileOptions& options, c
     StageClock clock(context, &padded->model.account, absl::StrCat((*all)[i]->Name(), ", padded"));
     const absl::Status status = Prepare(files, bound, context, constants, &clock, &padded->model);
     clock.End();
-    if (absl::IsUnimplemented(status) || absl::IsInvalidArgument(status)) {  // of the graph: a property of the model
+    if (absl::IsUnimplemented(status) || absl::IsInvalidArgument(status)) {  // the model itself cannot be padded
       (*all)[i]->model.account.exact_only = std::string(status.message());
       continue;
     }
@@ -501,7 +502,7 @@ absl::Status AddPadded(const ModelFiles& files, const CompileOptions& options, c
   return absl::OkStatus();
 }
 
-// Every program of the model's bundle up to its movement graphs.
+// Prepares every program of the model's bundle, up to its movement graphs.
 absl::StatusOr<Programs> PreparePrograms(const ModelFiles& files, const CompileOptions& options,
                                          const CompileContext& context) {
   ASSIGN_OR_RETURN(const auto dims, Specialisations(options));
@@ -541,7 +542,7 @@ CompileAccount SumAccounts(const Programs& programs) {
   return SumAccounts(names, accounts);
 }
 
-// `place`: where the texts of the first launch of the first program lie.
+// `place` is the text of the first launch of the first program; the others follow.
 absl::Status Write(const CompileJob& job, const Programs& programs, const KernelTexts& texts,
                    const std::vector<std::string>& binaries, std::vector<KernelTexts::Place>::const_iterator place,
                    const DeviceModel& device, CompileAccount* account) {
@@ -592,7 +593,7 @@ std::vector<absl::StatusOr<CompileAccount>> CompileMany(const std::vector<Compil
                                                         const CompileContext& context) {
   std::vector<absl::StatusOr<Programs>> models;
   std::vector<const BlockKernel*> kernels;
-  std::vector<std::ptrdiff_t> first;  // of the job's launches in `kernels`
+  std::vector<std::ptrdiff_t> first;  // where the job's launches begin in `kernels`
   for (const CompileJob& job : jobs) {
     first.push_back(static_cast<std::ptrdiff_t>(kernels.size()));
     models.push_back(PreparePrograms(job.files, job.options, context));
@@ -607,7 +608,7 @@ std::vector<absl::StatusOr<CompileAccount>> CompileMany(const std::vector<Compil
       continue;
     }
     if (!binaries.ok()) {
-      // Some text did not build: alone, every job fails or succeeds on its own.
+      // Some text did not build. Building each job alone lets each fail or succeed on its own.
       results.push_back(BuildAlone(jobs[j], *models[j], context));
       continue;
     }

@@ -1,4 +1,4 @@
-// ConstantPool: equal constants of the specialisations of a model become one.
+// ConstantPool: the programs of one bundle share their equal constants.
 #ifndef FUSION_COMPILER_PIPELINE_CONSTANT_POOL_H_
 #define FUSION_COMPILER_PIPELINE_CONSTANT_POOL_H_
 
@@ -11,8 +11,8 @@ namespace fusion {
 
 class ConstantPool {
  public:
-  // The same graph; constants that equal one of an earlier graph share its bytes, so that weights are in memory, and in
-  // the bundle, once.
+  // Returns the same graph, in which a constant that equals one of an earlier graph shares its bytes. So weights exist
+  // once, in memory and in the bundle.
   ecg::Graph Share(const ecg::Graph& graph);
 
  private:

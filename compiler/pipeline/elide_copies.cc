@@ -12,13 +12,13 @@ namespace {
 using movement::CopyRun;
 using Values = std::map<ecg::ValueId, Inside>;
 
-// In the arena, between kernels.
+// Does the value lie in the arena, between kernels?
 bool IsIntermediate(const ecg::Graph& graph, ecg::ValueId v) {
   const ecg::Value& value = graph.value(v);
   return value.producer != ecg::kNone && !value.constant && !graph.IsOutput(v);
 }
 
-// The value that each buffer of the kernel stands for; nullopt where one stands for something else.
+// Returns the value that each buffer of the kernel stands for; nullopt if a buffer stands for something else.
 std::optional<std::vector<ecg::ValueId>> ValuesOf(const BlockKernel& block) {
   std::vector<ecg::ValueId> values;
   size_t arg = 0;
@@ -35,7 +35,7 @@ class Elider {
  public:
   Elider(const ecg::Graph& graph, const Values& known) : graph_(graph), known_(known) {}
 
-  // Each source whole in one result that holds nothing else, or each result whole in a source.
+  // Places each source wholly in one result that holds nothing else, or each result wholly in a source.
   std::optional<Values> Elide(const BlockKernel& block) {
     const std::optional<std::vector<CopyRun>> runs = movement::CopyRunsOf(block.kernel);
     const std::optional<std::vector<ecg::ValueId>> values = ValuesOf(block);

@@ -62,8 +62,8 @@ TEST(ElideCopies, ASliceStandsInItsOperand) {
   EXPECT_EQ(elided.values.at(shaped).whole, rows);
 }
 
-// Columns are no runs; an input, an output or a constant has memory of its own; no value is in two places; vectors
-// begin on cache lines.
+// These copies stay: columns are no contiguous runs; an input, an output or a constant has memory of its own; no value
+// can be in two places; vectors must begin on cache lines.
 TEST(ElideCopies, WhatStaysACopy) {
   const auto concat = [](const std::function<std::vector<V>(G*)>& parts, int64_t axis, bool out = false) {
     G g;

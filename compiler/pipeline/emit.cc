@@ -29,7 +29,7 @@
 namespace fusion {
 namespace {
 
-// Texts of about this size keep both cores busy on a small model and amortise the prelude on a large one.
+// Texts of about this size occupy both cores for a small model and amortise the prelude for a large one.
 constexpr size_t kFileBytes = 96 << 10;
 
 std::string SourceName(const KernelTexts& texts, int file) {
@@ -51,7 +51,8 @@ Kernel ManifestKernel(const KernelTexts& texts, const BlockKernel& block, const 
   for (size_t p = 0; p < place.tasks.size(); ++p) {
     kernel.phases.push_back({PhaseSymbol(place.symbol, static_cast<int>(p)), place.tasks[p], {}});
     const LibraryCall* call = movement::LibraryCallOf(block.kernel.phases[p]);
-    if (call != nullptr) kernel.phases.back().library = *call;  // buffers before those of a block are arguments
+    // A buffer's number is that of its argument: buffers of scope kBlock come last.
+    if (call != nullptr) kernel.phases.back().library = *call;
   }
   return kernel;
 }
@@ -78,17 +79,17 @@ std::vector<const movement::Buffer*> ArgBuffers(const BlockKernel& block) {
   return buffers;
 }
 
-// A result takes the place of an operand that its kernel reads last, where the kernel allows it: the two become one
-// arena item. Returns which buffer's memory each such result has.
+// Puts a result into the memory of an operand, if its kernel is the operand's last reader and allows it: the two become
+// one arena item. Returns the buffer whose memory each such result uses.
 std::map<int, int> ShareInPlace(const std::vector<PlannedLaunch>& planned, const std::vector<Launch>& launches,
                                 std::map<int, ArenaItem>* arena) {
   std::map<int, int> owner;
   for (size_t l = 0; l < launches.size(); ++l) {
-    if (launches[l].sets() > 1) continue;  // another set may read the operand later
+    if (launches[l].sets() > 1) continue;  // another set of arguments may read the operand later
     const std::vector<int>& args = launches[l].buffers;
     const int launch = static_cast<int>(l);
     const movement::Kernel& kernel = planned[l].block.kernel;
-    std::vector<int> buffer_of;  // manifest's, by the kernel's
+    std::vector<int> buffer_of;  // the manifest's buffer, by the kernel's
     size_t arg = 0;
     for (const movement::Buffer& buffer : kernel.buffers) {
       buffer_of.push_back(buffer.scope == movement::BufferScope::kBlock ? -1 : args[arg++]);
@@ -111,7 +112,7 @@ std::map<int, int> ShareInPlace(const std::vector<PlannedLaunch>& planned, const
   return owner;
 }
 
-// The constants of a bundle, each combination of bytes and packing once.
+// The constants of a bundle, with each combination of bytes and packing once.
 struct Weights {
   struct Weight {
     Tensor source;
@@ -119,7 +120,7 @@ struct Weights {
     DType dtype;
     Shape shape;  // in the bundle
     int64_t size_bytes;
-    bool table = false;  // made by a lowering or a schedule
+    bool table = false;  // a lowering or a schedule made it
   };
   // Returns the index in `list`.
   size_t Add(const std::string& identity, Weight weight) {
@@ -131,7 +132,7 @@ struct Weights {
   std::map<std::string, size_t> known;
 };
 
-// As the account of the bundle sees it.
+// The weight as the bundle's account counts it.
 HeldWeight Held(const Weights::Weight& weight) {
   HeldWeight held;
   held.bytes = weight.size_bytes;
@@ -141,7 +142,7 @@ HeldWeight Held(const Weights::Weight& weight) {
   held.source_bytes = held.covered_bytes = held.transformed_bytes = weight.source.size_bytes();
   if (weight.pack == nullptr) return held;
   if (weight.pack->transform.by_dimension.empty()) {
-    // One that repeats elements covers no more than there are.
+    // A packing that repeats elements covers at most all of them.
     const movement::ConstantPacker packer(*weight.pack, weight.source.num_elements());
     held.covered_bytes = held.transformed_bytes = std::min(packer.held() * element, held.source_bytes);
   } else {
@@ -151,14 +152,14 @@ HeldWeight Held(const Weights::Weight& weight) {
   return held;
 }
 
-// Equal for tensors that are the same memory (see ConstantPool).
+// Returns a text that is equal for tensors in the same memory (see ConstantPool).
 std::string BytesIdentity(const Tensor& tensor) {
   return absl::StrCat("bytes:", reinterpret_cast<uintptr_t>(tensor.data()), " ", DTypeName(tensor.dtype()),
                       ShapeToString(tensor.shape()));
 }
 
 struct LaidOut {
-  Program program;                                // offsets of constants are not known yet
+  Program program;                                // without the offsets of constants, which are not known yet
   std::vector<std::pair<int, size_t>> constants;  // buffer, index into Weights::list
   bool has_extents = false;
 };
@@ -192,7 +193,7 @@ absl::StatusOr<LaidOut> LayOut(const KernelTexts& texts, const BundleProgram& so
     }
     return it->second;
   };
-  std::set<int> extents;  // inputs that the runtime fills in
+  std::set<int> extents;  // inputs that the runtime sets
   for (const onnx_import::InputExtent& e : source.input_extents) extents.insert(e.extent);
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
     const ecg::ValueId v = graph.inputs()[i];
@@ -202,13 +203,13 @@ absl::StatusOr<LaidOut> LayOut(const KernelTexts& texts, const BundleProgram& so
     program.inputs.push_back({value.name, value.type.dtype, value.type.shape, buffer});
     if (!source.input_symbols.empty()) program.inputs.back().symbols = source.input_symbols[i];
   }
-  // Extents are behind all other inputs.
+  // The inputs that hold extents come after all other inputs.
   for (const onnx_import::InputExtent& e : source.input_extents) {
     Binding& binding = program.inputs[e.input];
     binding.extents.resize(binding.shape.size(), -1);
     binding.extents[e.dim] = value_buffer(graph.inputs()[e.extent], Buffer::Kind::kInput);
   }
-  std::map<ecg::ValueId, int> constant_buffers;  // of outputs
+  std::map<ecg::ValueId, int> constant_buffers;  // of the outputs that are constants
   for (size_t i = 0; i < graph.outputs().size(); ++i) {
     const ecg::ValueId v = graph.outputs()[i];
     const ecg::Value& value = graph.value(v);
@@ -257,7 +258,7 @@ absl::StatusOr<LaidOut> LayOut(const KernelTexts& texts, const BundleProgram& so
     result.has_extents = true;
   }
 
-  // The value whose memory holds this one, and where.
+  // The outermost value whose memory holds this one, and the offset in it.
   const auto whole_of = [&](ecg::ValueId v) {
     Inside at{v, 0};
     for (auto it = source.inside->find(v); it != source.inside->end(); it = source.inside->find(at.whole)) {
@@ -265,14 +266,14 @@ absl::StatusOr<LaidOut> LayOut(const KernelTexts& texts, const BundleProgram& so
     }
     return at;
   };
-  std::map<int, std::pair<int, int64_t>> inside;  // buffer -> the buffer that holds it, and where
+  std::map<int, std::pair<int, int64_t>> inside;  // buffer -> the buffer that holds it, and the offset
   std::set<int> wholes;
 
   // Launches, arena lifetimes and constants.
   std::map<std::string, int> weight_buffers;  // identity of the bytes -> buffer
   std::map<int, ArenaItem> arena;             // by buffer
   std::map<std::string, int> kernel_index;
-  // The buffers of a kernel's arguments in launch `l`.
+  // The buffers for a kernel's arguments in launch `l`.
   const auto bind = [&](const BlockKernel& block, int l) {
     std::vector<int> ids;
     const std::vector<const movement::Buffer*> buffers = ArgBuffers(block);
@@ -356,7 +357,7 @@ absl::StatusOr<LaidOut> LayOut(const KernelTexts& texts, const BundleProgram& so
     program.scratch_bytes_per_thread = std::max(program.scratch_bytes_per_thread, planned.block.kernel.scratch_bytes);
     program.launches.push_back(std::move(launch));
   }
-  // What holds others is not overwritten while it is read.
+  // A value that holds others is kept out of in-place sharing: the others still read it.
   std::map<int, ArenaItem> holding;
   for (int whole : wholes) holding.insert(arena.extract(whole));
   const std::map<int, int> shared = ShareInPlace(launches, program.launches, &arena);
@@ -378,7 +379,7 @@ absl::StatusOr<LaidOut> LayOut(const KernelTexts& texts, const BundleProgram& so
 
 }  // namespace
 
-// Axis numbers differ between kernels; positions identify a packing.
+// A text for the packing. Axis numbers differ between kernels, so it names axes by position.
 std::string PackingText(const movement::Pack& pack) {
   static const char* const kSigns[] = {"<", ">=", "==", "!="};
   std::string text;
@@ -401,9 +402,9 @@ std::string PackingText(const movement::Pack& pack) {
 KernelTexts PrintKernels(const std::vector<const BlockKernel*>& kernels, const DeviceModel& device) {
   KernelTexts texts;
   std::map<std::string, KernelTexts::Place> known;
-  std::vector<std::set<std::string>> routines;  // that each file calls
-  std::vector<Placement> placements;            // parallel to the files: whom each is for
-  std::vector<int> open;                        // files that take more kernels, one for each set of instructions
+  std::vector<std::set<std::string>> routines;  // the routines that each file calls
+  std::vector<Placement> placements;            // parallel to the files: the processor that each is for
+  std::vector<int> open;                        // files that accept more kernels, one for each set of instructions
   const auto file_for = [&](const Placement& placement, const Instructions& instructions, size_t bytes) {
     const auto add = [&] {
       texts.files.push_back({"", placement.device.kind, instructions, placement.on_host});
@@ -481,7 +482,8 @@ absl::Status WriteBundle(const std::vector<BundleProgram>& programs, const Kerne
     RETURN_IF_ERROR(writer->AddEntry(BinaryName(texts, f), binaries[f]));
     RETURN_IF_ERROR(writer->AddEntry(SourceName(texts, f), texts.files[f].text));
   }
-  // The head names the device's; less where every kernel of it needs the same less.
+  // The manifest's head names the device's instructions, or fewer where every kernel of the device needs the same
+  // fewer.
   std::vector<Instructions> needed;
   for (const int f : used) {
     const KernelTexts::File& file = texts.files[f];
@@ -537,7 +539,7 @@ absl::Status WriteMeasurementBundle(const KernelSequence& kernels, const KernelT
   std::vector<ArenaItem> temporaries;
   std::vector<int> temporary_buffers;
   std::vector<std::vector<int>> buffer_of;  // by kernel and argument
-  std::map<int, std::string> files;         // of `texts` -> entry
+  std::map<int, std::string> files;         // index in `texts` -> entry
   for (int k = 0; k < static_cast<int>(kernels.size()); ++k, ++place) {
     const BlockKernel& block = *kernels[k];
     keys.push_back(block.key);

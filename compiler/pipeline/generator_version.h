@@ -1,10 +1,10 @@
-// Part of every cache key. A header of its own: raising it should rebuild no more than what reads it.
+// Part of every cache key. It has a header of its own, so that raising it rebuilds only the files that read it.
 #ifndef FUSION_COMPILER_PIPELINE_GENERATOR_VERSION_H_
 #define FUSION_COMPILER_PIPELINE_GENERATOR_VERSION_H_
 
 namespace fusion {
 
-// Raised whenever generated code or numbers may change.
+// Raise it whenever generated code or numbers may change.
 inline constexpr int kGeneratorVersion = 50;
 
 }  // namespace fusion

@@ -14,12 +14,12 @@
 namespace fusion {
 namespace {
 
-// Of the estimated time of all launches: a constant is not worth more.
+// Largest cost of holding a constant once, as a share of the estimated time of all launches.
 constexpr double kMostTime = 5e-3;
-// Smaller constants are not worth a kernel of their own.
+// Smaller constants are not worth a separate kernel.
 constexpr int64_t kLeastBytes = 4096;
 
-// Each element of a row that is gathered from panels is on a cache line of its own.
+// Each element of a row that is gathered from panels lies on a cache line of its own.
 constexpr double kLineBytes = 64;
 
 struct Use {
@@ -28,7 +28,7 @@ struct Use {
   size_t arg = 0;
 };
 
-// The buffers that arguments stand for, in their order.
+// The buffers that arguments stand for, in the order of the arguments.
 std::vector<int> ArgumentBuffers(const movement::Kernel& kernel) {
   std::vector<int> buffers;
   for (size_t b = 0; b < kernel.buffers.size(); ++b) {
@@ -40,8 +40,8 @@ std::vector<int> ArgumentBuffers(const movement::Kernel& kernel) {
 // The ways in which a constant is read.
 struct Reads {
   std::vector<Use> plain;
-  std::map<std::string, Use> packed;  // by packing
-  bool kept_plain = false;            // somebody needs it as it is
+  std::map<std::string, Use> packed;  // by packing text
+  bool kept_plain = false;            // some kernel needs it unpacked
 };
 
 std::map<const void*, Reads> ReadsOf(const ecg::Graph& graph, const std::vector<PlannedLaunch>& launches) {
@@ -70,7 +70,7 @@ std::map<const void*, Reads> ReadsOf(const ecg::Graph& graph, const std::vector<
   return reads;
 }
 
-// The launch's kernel reading argument `arg` as `packed` has it.
+// Returns the launch's kernel changed to read argument `arg` in the packing of `packed`.
 std::optional<BlockKernel> ReadingPacked(const BlockKernel& block, size_t arg, const Use& packed,
                                          const DeviceModel& device) {
   const movement::Pack& pack = packed.block->kernel.packs[packed.block->args[packed.arg].pack];
@@ -86,7 +86,7 @@ std::optional<BlockKernel> ReadingPacked(const BlockKernel& block, size_t arg, c
   return result;
 }
 
-// What `kernel` takes to read the buffer's elements from anywhere in memory, at most.
+// The most time that `kernel` takes to read the buffer's elements from scattered addresses in memory.
 double ScatteredNs(const movement::Kernel& kernel, int buffer, const DeviceModel& device) {
   double loads = 0;
   for (const movement::Phase& phase : kernel.phases) {
@@ -118,7 +118,7 @@ void HoldOnce(const ecg::Graph& graph, const DeviceModel& device, int threads, b
   for (const PlannedLaunch& launch : *launches) {
     all_ns += cost(launch.block) * static_cast<double>(1 + launch.others.size());
   }
-  // Kernels that take another's place, which others may point to until all are known.
+  // The replacement kernels. They are applied once all are known, because `reads` may point to the old ones.
   std::map<size_t, BlockKernel> changed;
   for (const auto& [memory, reads] : ReadsOf(graph, *launches)) {
     if (reads.kept_plain || reads.plain.empty() || reads.packed.size() != 1) continue;

@@ -1,5 +1,5 @@
-// HoldOnce: a constant that one kernel reads as it is and another packed is held packed alone, where that costs
-// nothing.
+// HoldOnce: if one kernel reads a constant unpacked and another reads it packed, the bundle holds only the packed one,
+// where that costs little time.
 #ifndef FUSION_COMPILER_PIPELINE_HOLD_ONCE_H_
 #define FUSION_COMPILER_PIPELINE_HOLD_ONCE_H_
 
@@ -10,9 +10,10 @@
 
 namespace fusion {
 
-// Of a language model a table of embeddings is also the last product's right operand: the kernel that gathers a few of
-// its rows finds them in the product's panels. `whatever_it_costs`: of time; otherwise no more than five thousandths of
-// what the launches are estimated to take together. Constants that are packed in several ways stay as they are.
+// In a language model, a table of embeddings is also the right operand of the last product: the kernel that gathers a
+// few of its rows then finds them in the product's panels. With `whatever_it_costs`, time does not matter; otherwise
+// the change may cost at most five thousandths of the estimated time of all launches. Constants that are packed in
+// several ways stay as they are.
 void HoldOnce(const ecg::Graph& graph, const DeviceModel& device, int threads, bool whatever_it_costs,
               std::vector<PlannedLaunch>* launches);
 

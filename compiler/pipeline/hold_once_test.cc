@@ -10,7 +10,7 @@ namespace {
 using testing::GraphMaker;
 using V = ecg::ValueId;
 
-// A table whose rows one kernel gathers and which another multiplies by.
+// A graph with a table: one kernel gathers its rows, another multiplies by it.
 struct Tied {
   Tied(int64_t gathered, int64_t multiplied) {
     table = g.Weight({4096, 64});
@@ -36,7 +36,7 @@ struct Tied {
   V table = -1;
 };
 
-// How each launch reads the table: "plain" or its packing.
+// Returns how each launch reads the table: "plain" or its packing.
 std::vector<std::string> ReadsOf(const Tied& tied, const std::vector<PlannedLaunch>& launches) {
   std::vector<std::string> reads;
   for (const PlannedLaunch& launch : launches) {
@@ -60,7 +60,7 @@ TEST(HoldOnce, AFewRowsAreGatheredFromTheProductsPanels) {
   EXPECT_EQ(after[1].block.key, before[1].block.key);
 }
 
-// More rows than the table has, in front of a product of one: reading them from elsewhere would be felt.
+// Gathers more rows than the table has, and the product has one row: gathering from panels would cost noticeable time.
 TEST(HoldOnce, WhatCostsTimeIsForThoseWhoAskForIt) {
   const Tied tied(100000, 1);
   EXPECT_EQ(ReadsOf(tied, tied.Held(false)), ReadsOf(tied, tied.Launches()));

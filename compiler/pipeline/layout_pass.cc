@@ -15,7 +15,7 @@
 namespace fusion {
 namespace {
 
-constexpr int kChannelAxis = 1;  // of every ONNX image operator
+constexpr int kChannelAxis = 1;  // in every ONNX image operator
 constexpr int64_t kLeastShrinking = 8;
 
 class Groups {
@@ -40,7 +40,7 @@ bool Blockable(const te::TensorInfo& info) {
   return HasLanes(info.dtype) && info.shape.size() >= 2 && info.role != te::Role::kConstant;
 }
 
-// Index of dimension 1 relative to the reader's channel axis: `c + offset`.
+// Does the index read dimension 1 at the reader's own channel axis, as `c + offset`?
 bool SameChannel(const te::Index& index, const te::Axis& channel, int64_t* offset) {
   int64_t coefficient = 0;
   if (channel.extent == 1) return false;
@@ -52,13 +52,14 @@ bool SameChannel(const te::Index& index, const te::Axis& channel, int64_t* offse
 }  // namespace
 
 absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const DeviceModel& device, int threads) {
-  // Work-items in step want a row's neighbours beside each other, and bring operands in as they need them.
+  // Work-items that run in step want a row's neighbours beside each other, and they load operands into shared memory as
+  // they need them.
   if (device.task_lanes > 1) return ValueLayouts();
   const int64_t lanes = device.vector_bytes / 4;
   const int n = static_cast<int>(graph.values().size());
   Groups groups(n);
   std::set<int> proposed, wished, refused, vetoed;
-  std::vector<std::pair<ecg::ValueId, ecg::ValueId>> reduced;  // an image and what a reduction leaves of it
+  std::vector<std::pair<ecg::ValueId, ecg::ValueId>> reduced;  // an image, and the result of a reduction over it
   for (ecg::ValueId v : graph.inputs()) vetoed.insert(v);
   for (ecg::ValueId v : graph.outputs()) vetoed.insert(v);
   for (ecg::NodeId id = 0; id < static_cast<int>(graph.nodes().size()); ++id) {
@@ -72,12 +73,12 @@ absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const Device
     }
     ASSIGN_OR_RETURN(ops::LoweredBlock lowered, ops::LowerNodes(graph, {id}, outputs));
     const te::Program& program = lowered.program;
-    // Temporaries of the lowering stand for the group of what they are joined to.
+    // A temporary of the lowering joins the group of the values that it is connected to.
     Groups local(static_cast<int>(program.tensors.size()));
     std::vector<bool> proposes(program.tensors.size(), false), refuses(program.tensors.size(), false),
         forbids(program.tensors.size(), false), wishes(program.tensors.size(), false);
     for (const te::Te& te : program.tes) {
-      if (te.routine) {  // reads and writes rows
+      if (te.routine) {  // a routine reads and writes rows
         for (te::TensorId tensor : te.routine->inputs) forbids[tensor] = true;
         for (te::TensorId tensor : te.outputs) forbids[tensor] = true;
         continue;
@@ -86,7 +87,7 @@ absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const Device
       if (!Blockable(program.tensors[out])) continue;
       const te::Axis channel = te.axes[kChannelAxis];
       bool constant_moves = false, spatial = false;
-      std::set<te::TensorId> folded;  // read along their own channels
+      std::set<te::TensorId> folded;  // tensors read along their own channels by a reduction
       bool groups_cut_blocks = false;
       for (size_t d = 2; d < te.axes.size(); ++d) spatial = spatial || te.axes[d].extent > 1;
       auto visit = [&](const te::Scalar& s) {
@@ -100,7 +101,8 @@ absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const Device
           if (!Blockable(info)) return;
           int64_t offset = 0;
           if (SameChannel(load.indices[kChannelAxis], channel, &offset)) {
-            // What a reduction leaves of an image is too small to keep the image plain, if it must be plain itself.
+            // A reduction's small result does not join its image: if the result must be plain, that must not keep the
+            // image plain.
             const ecg::ValueId image_value = lowered.value_of_tensor[load.tensor], result = lowered.value_of_tensor[out];
             const bool small = NumElements(program.tensors[out].shape) * kLeastShrinking <= NumElements(info.shape);
             if (!te.IsMap() && small && image_value != ecg::kNone && result != ecg::kNone) {
@@ -111,7 +113,7 @@ absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const Device
               refuses[out] = true;
             }
           } else if (load.indices[kChannelAxis].UsesAxis(channel.id) && te.IsMap() && info.shape[kChannelAxis] > 1) {
-            refuses[out] = true;  // channels are permuted or moved: whole rows are copied instead
+            refuses[out] = true;  // channels are permuted or moved, so whole rows are copied instead
           } else if (!load.indices[kChannelAxis].IsConstant()) {
             folded.insert(load.tensor);
             groups_cut_blocks = groups_cut_blocks ||
@@ -122,20 +124,20 @@ absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const Device
       for (const te::Scalar& s : te.body) visit(s);
       for (const te::Scalar& s : te.then) visit(s);
       if (te.IsMap() || !constant_moves || !spatial) continue;
-      if (folded.empty()) {  // a depthwise convolution: better off blocked, if its neighbours do not pay for it
+      if (folded.empty()) {  // a depthwise convolution: better blocked, unless its neighbours pay for it
         if (channel.extent * 2 >= lanes) wishes[out] = true;
         continue;
       }
       folded.insert(out);
       for (te::TensorId tensor : folded) {
         if (program.tensors[tensor].shape[kChannelAxis] * 2 < lanes) continue;
-        // The channels of one block belong to several groups, each of which reads channels of its own: lanes of an
-        // image's row may be the better ones.
+        // The channels of one layout block belong to several groups of the convolution, and each group reads channels
+        // of its own. Lanes along an image's row may be better.
         (groups_cut_blocks ? wishes : proposes)[tensor] = true;
         if (groups_cut_blocks) refuses[tensor] = true;
       }
     }
-    // Carry the local groups over to values.
+    // Transfers the local groups to the graph's values.
     std::map<int, int> value_of_group;
     for (te::TensorId t = 0; t < static_cast<int>(program.tensors.size()); ++t) {
       const ecg::ValueId v = lowered.value_of_tensor[t];

@@ -30,7 +30,7 @@ std::set<V> Blocked(const G& g) {
   return blocked;
 }
 
-// A result that is plain and far from every image.
+// Adds an output that is plain and unrelated to the layout of every image.
 void OutMean(G* g, V x, int64_t channels) {
   g->Out(g->Op("MatMul", {g->Op("Flatten", {g->Op("GlobalAveragePool", {x})}), g->Weight({channels, 5})}));
 }
@@ -77,7 +77,7 @@ TEST(ChooseLayouts, JoinOfChannels) {
     const V joined = g.Op("Concat", {a, b}, {{"axis", int64_t{1}}});
     OutMean(&g, joined, first + 32);
     const std::set<V> blocked = Blocked(g);
-    // Parts that start inside a vector veto.
+    // Parts that start inside a vector veto the blocked layout of the joined value.
     EXPECT_EQ(blocked.count(joined), first % 16 == 0 ? 1u : 0u) << first;
     EXPECT_TRUE(blocked.count(x)) << first;
   }
@@ -94,7 +94,7 @@ TEST(ChooseLayouts, ShuffledChannelsAreCopiedPlain) {
   EXPECT_FALSE(blocked.count(turned));
 }
 
-// A part of a Concat in which another begins inside a vector, so that votes leave its layout open.
+// A Concat whose second part begins inside a vector, so that votes leave its layout open.
 TEST(ChooseLayouts, ContestedChannelsMayLieLast) {
   constexpr int64_t kChannels = 232, kSide = 7;
   G g;
@@ -111,8 +111,8 @@ TEST(ChooseLayouts, ContestedChannelsMayLieLast) {
   EXPECT_TRUE(layouts->at(b).axis_last()) << layouts->at(b).ToString(4);
 }
 
-// Windows a stride apart lie apart in a plain row, so that vectors of channels pay for the transpositions; neighbouring
-// windows are vectors of a row already.
+// Windows a stride apart are not neighbours in a plain row, so vectors of channels pay for the transpositions.
+// Neighbouring windows already form vectors in a row.
 TEST(ChooseLayouts, ADepthwiseConvolutionIsBlockedWhereThatPays) {
   const auto between_transpositions = [](int64_t channels, int64_t stride) {
     G g;
@@ -138,7 +138,8 @@ TEST(ChooseLayouts, AMeanThatIsAnOutputKeepsNoImagePlain) {
   EXPECT_FALSE(blocked.count(mean));
 }
 
-// Three channels a group: a block of 16 would hold parts of seven groups, each with channels of its own to read.
+// With three channels a group, a layout block of 16 would hold parts of seven groups, each with channels of its own to
+// read.
 TEST(ChooseLayouts, GroupsThatCutBlocksAreNotBlocked) {
   const auto between = [](int64_t channels, int64_t groups) {
     G g;
@@ -154,7 +155,7 @@ TEST(ChooseLayouts, GroupsThatCutBlocksAreNotBlocked) {
   };
   EXPECT_FALSE(between(96, 32));
   EXPECT_FALSE(between(384, 32));
-  EXPECT_TRUE(between(512, 32));  // whole blocks
+  EXPECT_TRUE(between(512, 32));  // each layout block lies in one group
 }
 
 TEST(ChooseLayouts, ProductsStayPlain) {

@@ -10,13 +10,13 @@
 namespace fusion {
 namespace {
 
-// Groups of one operator and groups that are decided together; those beyond are taken as plain.
+// Most groups of one operator, and most groups that are decided together; further groups are taken as plain.
 constexpr size_t kMostOfOperator = 4, kMostTogether = 8;
 
 using Group = int;
 
-// Layouts by number, 0: plain. An assignment to some groups is a number in base `layouts`, the first group's layout its
-// lowest digit.
+// Layouts are numbered; 0 is plain. An assignment to some groups is a number in base `layouts`, with the first group's
+// layout as its lowest digit.
 size_t LayoutIn(size_t assignment, size_t at, size_t layouts) {
   for (; at > 0; --at) assignment /= layouts;
   return assignment % layouts;
@@ -28,13 +28,13 @@ size_t Assignments(size_t groups, size_t layouts) {
   return number;
 }
 
-// Something for each assignment to `groups`.
+// One element for each assignment to `groups`.
 template <typename T>
 struct Table {
   std::vector<Group> groups;
-  std::vector<T> of;  // by assignment
+  std::vector<T> of;  // indexed by assignment
 
-  // An assignment to `others`, a superset, as one to these groups.
+  // Converts an assignment to `others`, a superset, into one to these groups.
   size_t IndexOf(const std::vector<Group>& others, size_t assignment, size_t layouts) const {
     size_t index = 0;
     for (size_t i = groups.size(); i-- > 0;) {
@@ -46,7 +46,7 @@ struct Table {
 };
 using Lengths = Table<double>;
 
-// The table with `group` plain.
+// Returns the table restricted to assignments in which `group` is plain.
 Lengths WithPlain(const Lengths& table, Group group, size_t layouts) {
   const auto found = std::find(table.groups.begin(), table.groups.end(), group);
   if (found == table.groups.end()) return table;
@@ -60,7 +60,7 @@ Lengths WithPlain(const Lengths& table, Group group, size_t layouts) {
   return rest;
 }
 
-// Which layout a group takes, by the layouts of those that are decided after it.
+// The layout that a group takes, given the layouts of the groups that are decided after it.
 struct Choice {
   Group group = -1;
   Table<size_t> layout;
@@ -105,11 +105,11 @@ absl::StatusOr<ValueLayouts> ShortestLayouts(const ecg::Graph& graph,
     }
   }
 
-  // Groups are decided one after another, those with the fewest neighbours first: what the operators of one take at
-  // best becomes a table of its neighbours.
+  // Groups are decided one after another, those with the fewest neighbours first. The best time of a group's operators
+  // becomes a table over its neighbours.
   std::vector<std::set<size_t>> tables_of(groups.size());
   std::vector<std::set<Group>> neighbours(groups.size());
-  std::set<std::pair<size_t, Group>> open;  // by how many neighbours they have
+  std::set<std::pair<size_t, Group>> open;  // each with its number of neighbours
   const auto add = [&](size_t t) {
     for (Group group : tables[t].groups) {
       tables_of[group].insert(t);

@@ -35,7 +35,8 @@ double Length(const ecg::Graph& graph, const ValueLayouts& layouts, unsigned see
   return sum;
 }
 
-// Of graphs of so many operators, with these layouts beside plain.
+// Compares with all assignments, on random graphs of `operators` operators whose values may have one of `others` or be
+// plain.
 void ExpectShortest(int operators, const std::vector<Layout>& others) {
   for (unsigned seed = 0; seed < 60; ++seed) {
     std::mt19937 random(seed);

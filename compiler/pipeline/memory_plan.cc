@@ -15,7 +15,7 @@ int64_t PlanArena(std::vector<ArenaItem>* items) {
   auto footprint = [](const ArenaItem& item) {
     return (item.size_bytes + kBufferSlackBytes + kBufferAlignBytes - 1) / kBufferAlignBytes * kBufferAlignBytes;
   };
-  std::vector<size_t> placed;  // by offset
+  std::vector<size_t> placed;  // ordered by offset
   int64_t arena = 0;
   for (size_t i : order) {
     ArenaItem& item = (*items)[i];

@@ -1,5 +1,6 @@
-// Static memory plan: offsets in one arena such that buffers alive at the same launch never overlap. Greedy by size
-// (largest first) into the lowest gap, which is within a few per cent of the lower bound on real graphs.
+// Static memory plan: assigns offsets in one arena such that buffers that are alive at the same launch never overlap.
+// Places buffers greedily by size (largest first) into the lowest gap, which is within a few per cent of the lower
+// bound on real graphs.
 #ifndef FUSION_COMPILER_PIPELINE_MEMORY_PLAN_H_
 #define FUSION_COMPILER_PIPELINE_MEMORY_PLAN_H_
 
@@ -14,7 +15,7 @@ struct ArenaItem {
   int64_t offset = 0;       // out: a multiple of 64
 };
 
-// Fills the offsets; returns the arena's bytes, slack included.
+// Fills the offsets. Returns the arena's size in bytes, slack included.
 int64_t PlanArena(std::vector<ArenaItem>* items);
 
 }  // namespace fusion

@@ -14,7 +14,8 @@ int64_t Footprint(const ArenaItem& item) {
   return (item.size_bytes + kBufferSlackBytes + kBufferAlignBytes - 1) / kBufferAlignBytes * kBufferAlignBytes;
 }
 
-// Live together: apart in memory, slack included. Returns the bytes alive at the worst launch, a lower bound.
+// Checks that items alive at the same time do not overlap in memory, slack included. Returns the bytes alive at the
+// worst launch, which are a lower bound.
 int64_t Check(const std::vector<ArenaItem>& items, int64_t arena) {
   int64_t bound = 0;
   for (size_t i = 0; i < items.size(); ++i) {

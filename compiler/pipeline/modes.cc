@@ -8,7 +8,7 @@
 namespace fusion {
 namespace {
 
-constexpr size_t kMaxShown = 64;  // of a word that somebody else wrote
+constexpr size_t kMaxShown = 64;  // characters shown of a word that the user wrote
 
 absl::StatusOr<size_t> Place(const char* option, const std::string& word, const std::vector<std::string>& words) {
   const auto it = std::find(words.begin(), words.end(), word);

@@ -15,7 +15,7 @@ const std::vector<std::string>& MathModes();   // the default first
 const std::vector<std::string>& Precisions();  // the default first
 const std::vector<std::string>& SizeModes();   // the default first
 
-// INVALID_ARGUMENT for any other word, naming those there are.
+// Fails with INVALID_ARGUMENT for any other word, naming the valid ones.
 absl::StatusOr<rewrite::MathLevel> MathLevelOf(const std::string& math);
 absl::Status CheckPrecision(const std::string& precision);
 absl::Status CheckSize(const std::string& size);

@@ -17,24 +17,25 @@
 namespace fusion {
 namespace {
 
-// Bytes that one thread makes at a time: enough to hide that threads meet, few enough for the caches beyond the second.
+// Bytes that a thread makes at a time: large enough to hide the cost of synchronisation, small enough for the caches
+// beyond the second level.
 constexpr int64_t kPieceBytes = 2 << 20;
-// Pieces that are made or wait to be appended, for each thread.
+// Most pieces, for each thread, that are being made or wait to be appended.
 constexpr size_t kPiecesAhead = 4;
 
 absl::string_view BytesOf(const Tensor& tensor) {
   return {static_cast<const char*>(tensor.data()), static_cast<size_t>(tensor.size_bytes())};
 }
 
-// A part of the work on a packed weight: blocks of its transform, or rows of its packed box.
+// A part of the work on a packed weight: some blocks of its transform, or some rows of its packed box.
 struct Piece {
   size_t weight = 0;
   bool transforms = false;
   int64_t begin = 0, end = 0;
 };
 
-// Threads take pieces in order and a weight's transform is before its rows, so whoever waits for a transform waits for
-// pieces that others have begun.
+// Threads take pieces in order, and a weight's transform comes before its rows. So a thread that waits for a transform
+// only waits for pieces that other threads have begun.
 class Packing {
  public:
   explicit Packing(absl::Span<const WeightToPack> weights) : weights_(weights), state_(weights.size()) {
@@ -59,7 +60,7 @@ class Packing {
   size_t pieces() const { return pieces_.size(); }
   const Piece& piece(size_t p) const { return pieces_[p]; }
 
-  // What a thread does until all pieces are made, or `Stop`.
+  // The loop of a thread, until all pieces are made or `Stop` is called.
   void Work(size_t most_ahead) {
     for (;;) {
       size_t p = 0;
@@ -78,7 +79,7 @@ class Packing {
     }
   }
 
-  // The bytes of piece `p`, once; none of a transform. Pieces are taken in order.
+  // Returns the bytes of piece `p`, which can be taken once; a transform piece has none. Pieces must be taken in order.
   std::vector<char> Take(size_t p) {
     absl::MutexLock lock(&mutex_);
     const auto made = [&] {
@@ -98,9 +99,9 @@ class Packing {
  private:
   struct WeightState {
     std::optional<movement::ConstantPacker> packer;
-    Shape shape;  // of the transformed source
+    Shape shape;  // shape of the transformed source
     Tensor transformed;
-    int64_t transforms_left = 0, rows_left = 0;  // pieces
+    int64_t transforms_left = 0, rows_left = 0;  // numbers of pieces
   };
 
   // Returns the number of pieces.
@@ -112,7 +113,7 @@ class Packing {
     return (count + step - 1) / step;
   }
 
-  // Waits until what piece `p` reads is there; false if stopped before.
+  // Waits until the data that piece `p` reads is there. Returns false if stopped before.
   bool Ready(size_t p) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     WeightState& state = state_[pieces_[p].weight];
     if (pieces_[p].transforms) {
@@ -150,7 +151,8 @@ class Packing {
   const absl::Span<const WeightToPack> weights_;
   std::vector<Piece> pieces_;  // constant once constructed
   absl::Mutex mutex_;
-  // By weight. What is constant after construction, and a transform's elements, are read and written without the lock.
+  // By weight. Two things are accessed without the lock: fields that are constant after construction, and the elements
+  // of a transform.
   std::vector<WeightState> state_;
   std::vector<std::optional<std::vector<char>>> made_ ABSL_GUARDED_BY(mutex_);
   size_t next_ ABSL_GUARDED_BY(mutex_) = 0, appended_ ABSL_GUARDED_BY(mutex_) = 0;

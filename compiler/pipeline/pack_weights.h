@@ -1,4 +1,5 @@
-// PackWeights: the constants of a bundle as its kernels want them, made by several threads, handed over in order.
+// PackWeights: packs a bundle's constants as its kernels want them, with several threads, and hands the bytes over in
+// order.
 #ifndef FUSION_COMPILER_PIPELINE_PACK_WEIGHTS_H_
 #define FUSION_COMPILER_PIPELINE_PACK_WEIGHTS_H_
 
@@ -14,12 +15,12 @@ namespace fusion {
 
 struct WeightToPack {
   Tensor source;
-  const movement::Pack* pack = nullptr;  // null: as it is; outlives the call
+  const movement::Pack* pack = nullptr;  // null: not packed; must outlive the call
 };
 
-// Gives `append` the bytes of each weight, one weight after another, in pieces, on the calling thread. The bytes are
-// the same for every number of `threads`, which make them meanwhile; no more than a few MiB a thread wait to be
-// appended, beside one transformed constant. Ends with the first error that `append` returns.
+// Gives `append` the bytes of each weight in pieces, one weight after another, on the calling thread, while `threads`
+// threads make them. The bytes are the same for every number of threads. At most a few MiB a thread wait to be
+// appended, besides one transformed constant. Ends with the first error that `append` returns.
 absl::Status PackWeights(absl::Span<const WeightToPack> weights, int threads,
                          const std::function<absl::Status(absl::string_view)>& append);
 

@@ -13,7 +13,7 @@ Tensor Counted(const Shape& shape) {
   return tensor;
 }
 
-// [k, n] in panels of 16 columns.
+// Packs [k, n] in panels of 16 columns.
 movement::Pack Panels(int64_t k, int64_t n) {
   const te::Axis tile{0, (n + 15) / 16}, row{1, k}, lane{2, 16};
   movement::Pack pack;
@@ -27,7 +27,7 @@ movement::Pack Panels(int64_t k, int64_t n) {
 class PackWeightsTest : public ::testing::Test {
  protected:
   PackWeightsTest() {
-    // The third dimension of a filter, from three to eight.
+    // Transforms the third dimension of a filter from three elements to eight.
     Tensor matrix = Counted({8, 3});
     filtered_.transform.by_dimension = {{2, matrix}};
     const te::Axis tap{0, 8}, block{1, 90000};
@@ -62,7 +62,7 @@ TEST_F(PackWeightsTest, TheSameBytesWithAnyNumberOfThreads) {
     ASSERT_TRUE(status.ok()) << status;
     EXPECT_EQ(packed.size(), expected.size());
     EXPECT_TRUE(packed == expected) << threads << " threads";
-    EXPECT_GT(pieces, weights_.size());  // large ones are cut, so that threads share them
+    EXPECT_GT(pieces, weights_.size());  // large weights are cut into pieces, so that threads share them
   }
 }
 

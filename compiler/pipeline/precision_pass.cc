@@ -58,7 +58,7 @@ class Halver {
     return rewriter_.graph()->node(id).outputs[0];
   }
 
-  // Binds the f32 form of a value that has been made in f16 alone.
+  // Binds the f32 form of a value of which only the f16 form exists so far.
   void MakeWide(ValueId v) {
     if (v == kNone || wide_[v]) return;
     rewriter_.Bind(v, AddCast(half_[v], DType::kF32, source_.value(v).name));
@@ -78,7 +78,7 @@ class Halver {
     return half_[v];
   }
 
-  // Which of the node's inputs would be f16; none where the operator is not to be changed.
+  // Says for each of the node's inputs whether it becomes f16; for none if the operator must not change.
   std::vector<bool> Narrowed(const Node& node) const {
     std::vector<bool> narrowed(node.inputs.size(), false);
     const ops::OpDef* def = ops::FindOp(node.op);
@@ -96,7 +96,7 @@ class Halver {
   bool TryHalf(const Node& node) {
     const std::vector<bool> narrowed = Narrowed(node);
     if (std::none_of(narrowed.begin(), narrowed.end(), [](bool b) { return b; })) return false;
-    // The node alone, to see whether it is an operator of f16.
+    // A graph with this node alone shows whether the operator accepts f16.
     ecg::Graph trial;
     std::vector<ValueId> inputs;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -150,7 +150,7 @@ class Halver {
 
   const ecg::Graph& source_;
   ecg::Rewriter rewriter_;
-  std::vector<bool> wide_;     // by old value: Map() knows it
+  std::vector<bool> wide_;     // by old value: Map() has its f32 form
   std::vector<ValueId> half_;  // by old value: its f16 form in the new graph, or kNone
 };
 

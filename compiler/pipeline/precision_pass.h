@@ -1,4 +1,4 @@
-// Precision: which element types values have in memory.
+// Precision: chooses the element types that values have in memory.
 #ifndef FUSION_COMPILER_PIPELINE_PRECISION_PASS_H_
 #define FUSION_COMPILER_PIPELINE_PRECISION_PASS_H_
 
@@ -6,11 +6,13 @@
 
 namespace fusion {
 
-// The graph with f16 in place of f32 wherever an operator takes it, weights included. Operators of f16 compute and
-// accumulate in f32 and round what they store (compiler/ops/README.md), so kernels move half the bytes and nothing else
-// changes. Inputs and outputs of the graph keep their types; an operator that f16 does not suit (its types, or no
-// lowering) keeps f32 and has casts around it. Constants beyond the range of f16 become its largest value: what masks
-// with the most negative float stays finite.
+// Returns the graph with f16 in place of f32 wherever an operator accepts it, weights included.
+// - Operators of f16 compute and accumulate in f32 and round what they store (compiler/ops/README.md), so kernels move
+//   half the bytes and nothing else changes.
+// - Inputs and outputs of the graph keep their types. An operator that does not suit f16 (its types, or no lowering)
+//   keeps f32 and has casts around it.
+// - Constants beyond the range of f16 become its largest value, so that a mask with the most negative float stays
+//   finite.
 ecg::Graph StoreAsHalves(const ecg::Graph& graph);
 
 }  // namespace fusion

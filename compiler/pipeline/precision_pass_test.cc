@@ -50,7 +50,7 @@ TEST(StoreAsHalves, WeightsAndValuesAreHalves) {
   for (const ecg::Value& value : halved.values()) {
     if (value.constant) EXPECT_EQ(value.type.dtype, DType::kF16);
   }
-  // One cast of the input, one of the output.
+  // There is one cast of the input and one of the output.
   EXPECT_EQ(std::count_if(halved.nodes().begin(), halved.nodes().end(),
                           [](const ecg::Node& node) { return node.op == "Cast"; }),
             2);

@@ -200,7 +200,7 @@ std::string HtmlEscape(const std::string& text) {
 
 std::string ReportHtml(const Manifest& manifest, const CompileAccount& account) {
   json plan = json::parse(account.plan_json, nullptr, /*allow_exceptions=*/false);
-  // Tables are those of the first specialisation.
+  // The tables show the first specialisation.
   if (const json all = Items(plan, "specialisations"); !all.empty() && all[0].contains("plan")) plan = all[0]["plan"];
   const std::string name = HtmlEscape(manifest.model_name.empty() ? "model" : manifest.model_name);
   const int64_t whole = std::max(account.intermediate_bytes_before, account.intermediate_bytes_after);

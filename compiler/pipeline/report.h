@@ -1,5 +1,5 @@
-// report.html of a bundle: what the compiler did with a model, for people. Self-contained: no script and nothing loaded
-// from elsewhere. Reproducible: no times.
+// report.html of a bundle tells people what the compiler did with a model. It is self-contained (no script, nothing
+// loaded from elsewhere) and reproducible (no times).
 #ifndef FUSION_COMPILER_PIPELINE_REPORT_H_
 #define FUSION_COMPILER_PIPELINE_REPORT_H_
 
@@ -10,11 +10,11 @@
 
 namespace fusion {
 
-// `account.plan_json` gives decisions and rewrites (absent or damaged: none are shown); kernels and memory come from
-// the manifest. Names are the model's, so every text is escaped.
+// Decisions and rewrites come from `account.plan_json` (if it is absent or damaged, none are shown), kernels and memory
+// from the manifest. Names are the model's, so every text is escaped.
 std::string ReportHtml(const Manifest& manifest, const CompileAccount& account);
 
-// Text for an element or a quoted attribute: markup is escaped, control characters become U+FFFD.
+// Returns a text for an element or a quoted attribute: markup is escaped, and control characters become U+FFFD.
 std::string HtmlEscape(const std::string& text);
 
 }  // namespace fusion

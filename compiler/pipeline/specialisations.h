@@ -1,4 +1,4 @@
-// Which specialisations of a model its options ask for (docs/decisions/0010-specialisations.md).
+// Finds the specialisations of a model that its options ask for (docs/decisions/0010-specialisations.md).
 #ifndef FUSION_COMPILER_PIPELINE_SPECIALISATIONS_H_
 #define FUSION_COMPILER_PIPELINE_SPECIALISATIONS_H_
 
@@ -14,9 +14,9 @@ namespace fusion {
 
 inline constexpr size_t kMaxSpecialisations = 16;
 
-// The extents of `options.specialised_dims` in each specialisation: all combinations, those of the last name changing
-// fastest; one empty map if there are none. INVALID_ARGUMENT for a repeated or impossible extent, for a name that
-// `options.dims` binds too, and for more than kMaxSpecialisations.
+// Returns the extents of `options.specialised_dims` in each specialisation: all combinations, those of the last name
+// changing fastest; one empty map if there are none. Fails with INVALID_ARGUMENT for a repeated or impossible extent,
+// for a name that `options.dims` binds too, and for more than kMaxSpecialisations.
 absl::StatusOr<std::vector<std::map<std::string, int64_t>>> Specialisations(const CompileOptions& options);
 
 }  // namespace fusion

@@ -1,4 +1,4 @@
-// SumAccounts: the account of a bundle from those of its specialisations.
+// SumAccounts: makes the account of a bundle from those of its specialisations.
 #ifndef FUSION_COMPILER_PIPELINE_SUM_ACCOUNTS_H_
 #define FUSION_COMPILER_PIPELINE_SUM_ACCOUNTS_H_
 
@@ -9,8 +9,8 @@
 
 namespace fusion {
 
-// Counts and times are sums, except the model's own; `plan_json` holds all plans. What writing the bundle fills in is
-// 0. `names` and `accounts` are parallel and not empty; one account alone stays as it is.
+// Counts and times are sums, except the model's own counts; `plan_json` holds all plans. Fields that writing the bundle
+// fills are 0. `names` and `accounts` are parallel and not empty. A single account is returned unchanged.
 CompileAccount SumAccounts(const std::vector<std::string>& names, const std::vector<CompileAccount>& accounts);
 
 }  // namespace fusion

@@ -1,5 +1,5 @@
-// The hot loops of the standard tiles, as the production flags compile them: whole vectors, fused multiply-adds, and no
-// accumulator on the stack. One spill in the loop costs more than everything the scheduler could win.
+// Checks the hot loops of the standard tiles, compiled with the production flags: whole vectors, fused multiply-adds,
+// and no accumulator on the stack. One spill in the loop costs more than the scheduler could ever gain.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -20,7 +20,7 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-// Assembly of the text; each line without indentation.
+// Returns the text's assembly, each line without indentation.
 std::vector<std::string> Assemble(const std::string& text, const std::string& march) {
   char folder[] = "/tmp/fusion_asm_test_XXXXXX";
   EXPECT_NE(mkdtemp(folder), nullptr);
@@ -49,11 +49,11 @@ int Count(const std::vector<std::string>& lines, const std::string& a, const std
   return count;
 }
 
-// The innermost loop with the most multiply-adds.
+// Returns the innermost loop with the most multiply-adds.
 std::vector<std::string> HotLoop(const std::vector<std::string>& lines, const std::string& instruction) {
   std::map<std::string, size_t> labels;
   std::vector<std::string> best;
-  size_t last_begin = 0;  // of the last loop: one that begins before it and ends after it is not innermost
+  size_t last_begin = 0;  // of the last loop; a loop that begins before it and ends after it is not innermost
   for (size_t i = 0; i < lines.size(); ++i) {
     if (lines[i][0] == '.' && absl::StrContains(lines[i], ":")) labels[lines[i].substr(0, lines[i].find(':'))] = i;
     if (lines[i][0] != 'j') continue;

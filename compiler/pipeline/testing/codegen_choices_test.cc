@@ -1,4 +1,4 @@
-// Whatever tuning may choose, a kernel computes the same.
+// A kernel computes the same results whatever tuning chooses.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ TEST(CodegenChoices, RandomSchedulesComputeTheSame) {
       MatMul("two runtime operands", {2, 33, 48}, {2, 48, 50}, false),
       MatMul("row", {1, 96}, {96, 100}, true),
   };
-  for (const Shape& shape : {Shape{6, 40}, Shape{420, 640}}) {  // the latter larger than a core's own caches
+  for (const Shape& shape : {Shape{6, 40}, Shape{420, 640}}) {  // the latter is larger than a core's private caches
     G g;
     g.Out(g.Op("Softmax", {g.Op("Mul", {g.In(shape), g.In(shape)})}, {{"axis", int64_t{-1}}}));
     cases.push_back(BlockCase("softmax", g));
@@ -58,14 +58,14 @@ TEST(CodegenChoices, RandomSchedulesComputeTheSame) {
     cases.push_back(BlockCase("map", g));
   }
   for (const Shape& shape :
-       {Shape{768, 384, 1}, Shape{773, 391, 1}, Shape{400, 12, 64}}) {  // larger than a core's own caches
+       {Shape{768, 384, 1}, Shape{773, 391, 1}, Shape{400, 12, 64}}) {  // larger than a core's private caches
     G g;
     g.Out(g.Op("Transpose", {g.In(shape)}, {{"perm", Ints{1, 0, 2}}}));
     cases.push_back(BlockCase("turned", g));
   }
   {
     G g;
-    g.Out(g.Op("ReduceMean", {g.In({1024, 304}), g.Ints({0})}));  // so is this
+    g.Out(g.Op("ReduceMean", {g.In({1024, 304}), g.Ints({0})}));  // this is larger, too
     cases.push_back(BlockCase("columns", g));
   }
   std::vector<RunOptions> options;
@@ -86,7 +86,7 @@ TEST(CodegenChoices, RandomSchedulesComputeTheSame) {
       }
     }
   }
-  // Every choice was taken other than the scheduler would by some kernel.
+  // Some kernel took an alternative to the scheduler's own for every choice.
   for (const char* name : {"blocks", "chunk", "columns", "fold", "form", "lanes", "prefetch", "rows", "split", "stitch",
                            "stream", "tasks", "tile", "unroll"}) {
     EXPECT_TRUE(met.count(name)) << name;
@@ -95,7 +95,7 @@ TEST(CodegenChoices, RandomSchedulesComputeTheSame) {
 }
 
 TEST(CodegenChoices, ResultsPastTheCaches) {
-  const Shape shape = {2049, 4112};  // rows of whole lines, more than any cache holds
+  const Shape shape = {2049, 4112};  // rows of whole cache lines, together larger than any cache
   G map, softmax;
   map.Out(map.Op("Relu", {map.Op("Add", {map.In(shape), map.Weight({4112})})}));
   softmax.Out(softmax.Op("Softmax", {softmax.In(shape)}, {{"axis", int64_t{-1}}}));

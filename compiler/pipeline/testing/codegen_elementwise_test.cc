@@ -191,7 +191,7 @@ TEST(CodegenReduction, AxesAndKinds) {
   EXPECT_EQ(Failures(cases), "");
 }
 
-// Sums in the task's scratch: rows in parts and whole, blocks of columns that do not divide, axes around and behind.
+// Sums in the task's scratch: partial and whole rows, numbers of columns that do not divide, axes before and behind.
 TEST(CodegenReduction, ColumnsBeyondTheCaches) {
   std::vector<BlockCase> cases;
   for (const auto& [shape, axes] : std::vector<std::pair<Shape, Ints>>{
@@ -204,7 +204,7 @@ TEST(CodegenReduction, ColumnsBeyondTheCaches) {
   G g;
   g.Out(g.Op("ReduceSumSquare", {g.In({512, 600}), g.Ints({0})}));
   cases.push_back(BlockCase("squares", g));
-  // Products have tiles, too.
+  // Products have tiles, too, whose columns are reduced.
   for (const auto& [shape, axis] : std::vector<std::pair<Shape, int64_t>>{{{512, 1024}, 0}, {{40, 1100}, 0}, {{3, 40, 96}, 1}}) {
     G g;
     g.Out(g.Op("ReduceProd", {g.In(shape), g.Ints({axis})}));
@@ -263,7 +263,7 @@ TEST(CodegenNormalization, SoftmaxOverEveryAxis) {
   EXPECT_EQ(Failures(cases), "");
 }
 
-// Masks from integers of 64 bits, as language models make them: a lane at a time between operations on vectors.
+// Masks made from 64-bit integers, as in language models: one lane at a time between vector operations.
 TEST(CodegenElementwise, MasksFromWideIntegers) {
   std::vector<BlockCase> cases;
   std::vector<int64_t> bits(37);
@@ -283,7 +283,7 @@ TEST(CodegenElementwise, MasksFromWideIntegers) {
     cases.push_back(BlockCase("mask that selects", g));
   }
   {
-    G g;  // also what the mask alone is, which other layers read: tasks take columns
+    G g;  // the mask is also an output, because other layers read it; tasks take columns
     const V open = g.Op("Mul", {g.Op("Cast", {mask(&g)}, {{"to", int64_t{1}}}), g.Scalar(-1e4)});
     g.Out(open);
     g.Out(g.Op("Add", {g.In({2, 30, 200, 37}), open}));
@@ -370,7 +370,7 @@ TEST(CodegenNan, SpreadsWhereOnnxSaysSo) {
     cases.push_back(BlockCase("nan MaxPool", g));
   }
   {
-    G g;  // zero weights of a rounded-up fold must not meet neighbours' NaN
+    G g;  // the zero weights of a padded reduction must not meet neighbouring NaN
     const V x = g.In(data);
     g.Out(g.Op("MatMul", {x, g.Weight({37, 20})}));
     cases.push_back(BlockCase("nan MatMul", g));

@@ -13,7 +13,7 @@ namespace {
 using G = GraphMaker;
 using V = ecg::ValueId;
 
-// Whole numbers from -3 to 3, so that most rows have ties; `hard`: with infinities and NaN in some rows.
+// Whole numbers from -3 to 3, so that most rows have ties. With `hard`, some rows contain infinities and NaN.
 std::vector<double> Values(int64_t rows, int64_t columns, bool hard) {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   std::vector<double> values;
@@ -46,7 +46,7 @@ TEST(CodegenExtreme, TiesAndNotANumbers) {
     AddBoth(&g, g.In(Tensor::From<double>(DType::kF32, {10, columns}, Values(10, columns, /*hard=*/true))), 1);
     cases.push_back(BlockCase("rows of " + std::to_string(columns), g));
   }
-  G g;  // behind a map, which may be computed again for each of them
+  G g;  // behind a map, which may be computed again for each of the two
   AddBoth(&g, g.Op("Mul", {g.In(Tensor::From<double>(DType::kF32, {10, 100}, Values(10, 100, true))), g.In({100})}), 1);
   cases.push_back(BlockCase("of products", g));
   EXPECT_EQ(Failures(cases), "");

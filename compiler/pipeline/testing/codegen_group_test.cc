@@ -1,6 +1,6 @@
-// Products as tiles of a group of work-items, on the processor playing a device like a GPU: groups of 32 and more, 48
-// KiB of memory that a group shares. OpenCL with one slice of each operand at a time and with two, and CUDA as C++,
-// whose copies are done no sooner than they are waited for.
+// Products as threadgroup tiles. The processor emulates a device like a GPU: work-groups of 32 work-items and more,
+// with 48 KiB of shared memory. Tests OpenCL with one K-slice of each operand at a time and with two, and CUDA as C++,
+// where an asynchronous copy completes no sooner than the wait for it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -75,7 +75,7 @@ std::vector<BlockCase> Cases() {
     cases.push_back(BlockCase("epilogue", g));
   }
   {
-    G g;  // the cast is computed while the operand is brought in
+    G g;  // the cast is computed while the operand is loaded into shared memory
     g.Out(g.Op("MatMul", {g.Op("Cast", {g.In({20, 32}, DType::kF16)}, {{"to", int64_t{1}}}), g.Weight({32, 40})}));
     cases.push_back(BlockCase("prologue", g));
   }
@@ -102,7 +102,7 @@ BlockCase Attention(const std::string& name, int64_t rows, int64_t keys, int64_t
   return BlockCase(name, g);
 }
 
-// Products between which a task of the group keeps its rows.
+// Chains of products between which a work-group's task keeps its rows.
 std::vector<BlockCase> CasesInTasks() {
   std::vector<BlockCase> cases = {
       Attention("attention", 64, 64, 2, 32),
@@ -139,7 +139,7 @@ DeviceModel WithTensorCores() {
   return device;
 }
 
-// Elements that tf32 has exactly: results agree as those of f32 do.
+// Elements that tf32 represents exactly, so that results agree with those of f32.
 Tensor FewBits(const Shape& shape) {
   Tensor tensor(DType::kF32, shape);
   auto* out = tensor.mutable_as<float>();
@@ -157,7 +157,7 @@ int FragmentTiles(const std::vector<BlockKernel>& kernels) {
   return count;
 }
 
-// Operands of f16, accumulated in f32 by products of fragments.
+// Products of f16 operands, accumulated in f32 by fragment products.
 std::vector<BlockCase> HalfCases() {
   const auto f16 = DType::kF16;
   const Ints pad1 = {1, 1, 1, 1};
@@ -207,13 +207,14 @@ TEST(TensorCores, MultiplyHalves) {
   EXPECT_EQ(fragments, 2);
 }
 
-// By four warps, from shared memory, where measurements say so: the choice behind those that the model knows.
+// Four warps multiply operands in shared memory if measurements choose it: the alternative comes after those that the
+// cost model knows.
 TEST(TensorCores, MultiplyHalvesFromMemory) {
   DeviceModel device = WithTensorCores();
   const absl::StatusOr<DeviceModel> sm_90 = StoredDevice("cuda:sm_90");
   ASSERT_TRUE(sm_90.ok()) << sm_90.status();
   device.matrix_products.push_back(*FindMatrixProduct(*sm_90, DType::kF16, /*from_memory=*/true));
-  device.march = "sm_90a";  // as such kernels are built, see below
+  device.march = "sm_90a";  // such kernels are built for sm_90a, see below
   std::vector<BlockCase> cases = HalfCases();
   for (const Shape& shape : std::vector<Shape>{{64, 64, 16}, {200, 96, 150}}) {
     G g;
@@ -305,7 +306,7 @@ TEST_P(GroupTile, InBlocksAndWithAnyChoice) {
 
 TEST_P(GroupTile, KeepsProductsInATask) {
   std::vector<RunOptions> options = {{LikeAGpu(GetParam()), LayoutMode::kPlain}};
-  options[0].device.launch_s = 1e-3;  // a phase of its own costs more than anything
+  options[0].device.launch_s = 1e-3;  // makes a separate phase cost more than anything else
   for (const BlockResult& result : RunCases(CasesInTasks(), options)) {
     EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
     ASSERT_EQ(result.kernels.size(), 1u);
@@ -321,7 +322,7 @@ TEST_P(GroupTile, KeepsProductsInATask) {
   }
 }
 
-// Rows that fewer and more than all work-items share, and rows of a task together.
+// Reductions of rows shared by fewer and by more than all work-items, and of several rows in one task.
 std::vector<BlockCase> Folds() {
   std::vector<BlockCase> cases;
   for (const Shape& shape : std::vector<Shape>{{3, 300}, {200, 20}, {50, 64}, {1, 4096}, {5, 7}}) {
@@ -357,7 +358,7 @@ TEST_P(GroupTile, TeamsFold) {
   EXPECT_EQ(Failures(Folds(), options), "");
 }
 
-// Numbers with subgroups that are played; the text, without what plays them, by a compiler that has them.
+// Subgroups are emulated to compare numbers; the text without the emulation goes to a compiler that has subgroups.
 TEST(Teams, FoldBySubgroups) {
   std::vector<RunOptions> options;
   for (const int group : {8, 32}) options.push_back({SubgroupTestDevice(4, group)});
@@ -402,7 +403,7 @@ TEST(GroupTileInTasks, AsCuda) {
   EXPECT_EQ(Failures(CasesInTasks(), {options}), "");
 }
 
-// Parts of a fold beside each other, where the results alone leave units idle.
+// K-blocking: parts of a reduction side by side, where the results alone would leave units idle.
 TEST_P(GroupTile, FewResultsOfALongFold) {
   std::vector<BlockCase> cases = {
       Product("weights", {16, 2048}, {2048, 24}, true),
@@ -426,7 +427,8 @@ TEST_P(GroupTile, FewResultsOfALongFold) {
   }
 }
 
-// Phases in one launch, between which groups wait for each other's tasks. On OpenCL they are of one work-item.
+// Persistent kernels: phases in one launch, between which work-groups wait for each other's tasks. On OpenCL a
+// work-group has one work-item.
 class GroupsThatStay : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(, GroupsThatStay, ::testing::Values("OpenCl", "Cuda"),
                          [](const auto& info) { return std::string(info.param); });
@@ -437,7 +439,7 @@ TEST_P(GroupsThatStay, PassPhasesOn) {
   for (const int group : cuda ? std::vector<int>{8, 32} : std::vector<int>{1}) {
     RunOptions options;
     options.device = cuda ? CudaTestDevice(group) : OpenClTestDevice(16, group);
-    options.device.memory[0].size_bytes = 4 << 10;  // no task has room for rows between two products
+    options.device.memory[0].size_bytes = 4 << 10;  // too small for a task to keep rows between two products
     options.device.resident_groups = 2;
     options.device.launch_s = 1e-3;
     const absl::Status can_run = CanRun(options.device);
@@ -477,7 +479,7 @@ TEST(GroupTileSchedule, WhatIsNoProductOfTwoSidesIsNone) {
   }
 }
 
-// No barrier, no memory of a group: the tile is for devices that have them.
+// Processors have neither barriers nor shared memory, so no threadgroup tile.
 TEST(GroupTileSchedule, ProcessorsHaveNone) {
   for (const BlockResult& result : RunCases({Product("product", {64, 64}, {64, 64}, true)}, {{Avx2Device()}})) {
     EXPECT_EQ(GroupTiles(result.kernels), 0);

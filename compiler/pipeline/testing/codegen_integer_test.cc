@@ -11,7 +11,7 @@ using G = GraphMaker;
 using V = ecg::ValueId;
 using Ints = std::vector<int64_t>;
 
-// Every value of a byte, in no particular order.
+// Every byte value, in no particular order.
 Tensor Bytes(DType dtype, Shape shape, int64_t seed) {
   Tensor tensor(dtype, std::move(shape));
   for (int64_t i = 0; i < tensor.num_elements(); ++i) {
@@ -20,7 +20,7 @@ Tensor Bytes(DType dtype, Shape shape, int64_t seed) {
   return tensor;
 }
 
-// Each device that this machine is, plain and with chosen layouts.
+// Runs the cases on each device that this machine provides, with plain and with chosen layouts.
 std::string IntegerFailures(const std::vector<BlockCase>& cases) {
   std::vector<RunOptions> options;
   for (const DeviceModel& device : {VnniDevice(), Avx512Device(), Avx2Device()}) {
@@ -41,7 +41,7 @@ int64_t MaxElements(const BlockCase& block_case) {
   return most;
 }
 
-// Does the main step of the case, as one kernel, run on vectors; with products of bytes?
+// Does the main step of the case, as one kernel, run on vectors, and with products of bytes if `dot`?
 void ExpectVectors(const BlockCase& block_case, const DeviceModel& device, bool dot) {
   const std::vector<BlockResult> results = RunCases({block_case}, {{device, LayoutMode::kChosen, false}});
   ASSERT_EQ(results.size(), 1u);
@@ -107,7 +107,7 @@ TEST(CodegenInteger, Convolution) {
   EXPECT_EQ(IntegerFailures(cases), "");
 }
 
-// As the rewriting of quantized graphs leaves it: product, scale, bias, the next layer's elements.
+// The form in which rewriting leaves quantized graphs: product, scale, bias, the next layer's elements.
 TEST(CodegenInteger, ProductsWithRequantization) {
   std::vector<BlockCase> cases;
   {

@@ -1,4 +1,4 @@
-// Matrix products with everything that is fused around them.
+// Matrix products with everything that can be fused around them.
 #include <gtest/gtest.h>
 
 #include "compiler/pipeline/testing/run_block.h"

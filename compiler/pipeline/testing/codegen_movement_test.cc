@@ -37,10 +37,10 @@ TEST(CodegenMovement, Permutations) {
   EXPECT_EQ(Failures(cases), "");
 }
 
-// A table of embeddings that is also a product's right operand: its rows are gathered from the product's panels.
+// A table of embeddings is also a product's right operand, so its rows are gathered from the product's panels.
 TEST(CodegenMovement, RowsOfATableThatIsPackedForAProduct) {
   std::vector<BlockCase> cases;
-  for (const int64_t rows : {96, 101}) {  // whole panels, and zeros behind the last row
+  for (const int64_t rows : {96, 101}) {  // whole panels, and a panel with zeros behind the last row
     for (const int64_t width : {48, 37}) {
       G g;
       const V table = g.Weight({rows, width});
@@ -69,7 +69,7 @@ TEST(CodegenMovement, RowsOfATableThatIsPackedForAProduct) {
   }
 }
 
-// Loads along one axis, stores along another: blocks transposed in registers, and what is left of either axis.
+// Loads run along one axis, stores along another: blocked transposes in registers, and the remainders of both axes.
 TEST(CodegenMovement, Transposed) {
   std::vector<BlockCase> cases;
   for (const Shape& shape : std::vector<Shape>{{32, 48}, {37, 50}, {16, 21}, {700, 90}}) {
@@ -77,7 +77,7 @@ TEST(CodegenMovement, Transposed) {
     g.Out(g.Op("Transpose", {g.In(shape)}, {{"perm", Ints{1, 0}}}));
     cases.push_back(BlockCase("Transpose" + ShapeToString(shape), g));
   }
-  // The channels of a picture, apart and together.
+  // The channels of a picture, separate and interleaved.
   for (const int64_t channels : {2, 3, 4}) {
     for (const int64_t points : {15, 16, 61, 400}) {
       G g;
@@ -86,7 +86,7 @@ TEST(CodegenMovement, Transposed) {
       cases.push_back(BlockCase(absl::StrCat(channels, " channels of ", points), g));
     }
   }
-  // Elements of other widths move as bits, in blocks of at least 16 bytes.
+  // Elements of other widths move as bits, at least 16 bytes at a time.
   for (const DType dtype : {DType::kU8, DType::kI8, DType::kBool, DType::kF16, DType::kBF16, DType::kI16, DType::kU16,
                             DType::kI32, DType::kU32, DType::kI64}) {
     for (const Shape& shape : std::vector<Shape>{{37, 50}, {2, 600, 1000}}) {
@@ -112,7 +112,7 @@ TEST(CodegenMovement, Transposed) {
     g.Out(sum);
     cases.push_back(BlockCase("twice", g));
   }
-  for (int64_t keys : {49, 64}) {  // keys become lanes; the last panel of the last head ends outside
+  for (int64_t keys : {49, 64}) {  // keys become lanes; the last panel of the last head extends past the end
     G g;
     const Ints heads = {keys, 3, 32};
     const V q = g.Op("Transpose", {g.Op("Reshape", {g.In({keys, 96}), g.Ints(heads)})}, {{"perm", Ints{1, 0, 2}}});
@@ -156,7 +156,7 @@ TEST(CodegenMovement, Parts) {
                {{"mode", std::string(mode)}}));
     cases.push_back(BlockCase(std::string("Pad ") + mode, g));
   }
-  // Borders beside rows of several vectors, alone; a crop on one side; one that repeats more than the row has.
+  // Borders beside rows of several vectors, alone; a crop on one side; a border that repeats more than the row has.
   for (const char* mode : {"constant", "reflect", "edge", "wrap"}) {
     for (const Ints& pads : std::vector<Ints>{{0, 1, 3, 0, 1, 3}, {0, 0, -2, 0, 0, 5}, {1, 0, 40, 0, 0, 41}}) {
       for (const DType dtype : {DType::kF32, DType::kU8}) {
@@ -192,7 +192,7 @@ TEST(CodegenMovement, Indexed) {
     cases.push_back(BlockCase("embedding", g));
   }
   {
-    G g;  // the index is computed in the same block
+    G g;  // the index is computed in the same fusion block
     const V ids = g.Op("Add", {g.In(Tensor::From<int64_t>(DType::kI64, {4}, {0, 1, 2, 3})), g.Scalar(2, DType::kI64)});
     g.Out(g.Op("Gather", {g.In({9, 20}), ids}));
     cases.push_back(BlockCase("computed index", g));

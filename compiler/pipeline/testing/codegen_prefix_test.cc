@@ -1,5 +1,5 @@
 // CumSum and CumProd through the printed kernels: along rows and columns, from either end, with and without the element
-// itself, with what comes before and behind them; and rows of elementary functions that end within a vector.
+// itself, with neighbours before and behind them. Also rows of elementary functions that end within a vector.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -67,7 +67,7 @@ TEST(CodegenPrefix, IsOnePass) {
   }
 }
 
-// The rest of a row is a part of a vector: nothing behind it is read or written.
+// The end of a row is a part of a vector: the kernel reads and writes nothing behind it.
 TEST(CodegenParts, RowsThatEndWithinAVector) {
   std::vector<BlockCase> cases;
   for (const int64_t width : {1, 3, 4, 5, 9, 15, 17, 31, 33, 100}) {
@@ -81,7 +81,7 @@ TEST(CodegenParts, RowsThatEndWithinAVector) {
       g.Out(g.Op("Exp", {g.In({7, width}, dtype)}));
       cases.push_back(BlockCase(std::string("exp ") + DTypeName(dtype) + std::to_string(width), g));
     }
-    G g;  // behind a broadcast, of several types, along an inner axis that is no whole row
+    G g;  // behind a broadcast, with several types, along an inner axis that is not a whole row
     const V x = g.Op("Exp", {g.Op("Add", {g.In({3, 1, width}), g.In({5, 1})})});
     g.Out(g.Op("Slice", {x, g.Ints({0}), g.Ints({width}), g.Ints({2})}));
     g.Out(g.Op("Greater", {g.Op("Sin", {x}), g.Scalar(0.3)}));

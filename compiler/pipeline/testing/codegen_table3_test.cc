@@ -17,7 +17,8 @@ using G = GraphMaker;
 using V = ecg::ValueId;
 using ops::MappingType;
 
-// Takes and gives tensors of rank 4 with at least 8 channels, an image of at least 2x2, and a batch of 1 or more.
+// An operator that takes and gives tensors of rank 4 with at least 8 channels, an image of at least 2x2, and a batch of
+// 1 or more.
 struct Step {
   std::string name;
   MappingType mapping;

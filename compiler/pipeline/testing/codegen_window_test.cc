@@ -1,4 +1,5 @@
-// Convolutions and pooling: borders, strides, groups, channels that fill no vector, and what networks put around them.
+// Convolutions and pooling: borders, strides, groups, channels that do not fill a vector, and the operators that
+// networks put around them.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -22,8 +23,8 @@ BlockCase Conv(const std::string& name, const Shape& x, const Shape& w, const G:
   return BlockCase(name, g);
 }
 
-// Fewer channels than a quarter of a vector: the lanes run along the input's channels, or along a row of the image of
-// which a window has been copied.
+// There are fewer channels than a quarter of a vector. The lanes run along the input's channels, or along a row of the
+// image from which a window has been copied.
 TEST(CodegenConv, ToFewChannels) {
   std::vector<BlockCase> cases;
   const Ints pad1 = {1, 1, 1, 1};
@@ -36,15 +37,15 @@ TEST(CodegenConv, ToFewChannels) {
   }
   EXPECT_EQ(Failures(cases), "");
   for (const BlockResult& result : RunCases(cases, {{Avx512Device(), LayoutMode::kChosen, true}})) {
-    if (result.name.rfind("40", 0) == 0) continue;  // no whole vectors
+    if (result.name.rfind("40", 0) == 0) continue;  // channels are not whole vectors
     for (const movement::Step& step : result.kernels[1].kernel.phases[0].steps) {
       EXPECT_NE(step.strategy, movement::Strategy::kScalar) << result.name << " " << step.label;
     }
   }
 }
 
-// Convolutions that minimal filtering may compute, large enough that their forms differ; and that each form is chosen
-// by some device or seed.
+// Convolutions that minimal filtering may compute, large enough for its forms to differ. Some device or seed must
+// choose each form.
 TEST(CodegenConv, MinimalFiltering) {
   const Ints pad1 = {1, 1, 1, 1};
   std::vector<BlockCase> cases = {
@@ -211,8 +212,8 @@ TEST(CodegenConv, Networks) {
   EXPECT_EQ(Failures(cases), "");
 }
 
-// Each form of a window between plain values: borders copied around it, elements a stride apart brought together, row
-// by row first.
+// Each form of a window between plain values: with borders copied around it, with elements a stride apart brought
+// together, and reduced row by row first.
 TEST(CodegenWindow, BetweenPlainValues) {
   std::vector<BlockCase> cases = {
       Conv("depthwise", {2, 6, 19, 35}, {6, 1, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}, {"group", int64_t{6}}}),
@@ -249,7 +250,7 @@ TEST(CodegenWindow, BetweenPlainValues) {
   EXPECT_EQ(Failures(cases, options), "");
 }
 
-// Extents and kernels that the stride divides, and those that it does not.
+// Extents and kernels that are multiples of the stride, and others.
 TEST(CodegenConv, Transposed) {
   const auto transposed = [](const std::string& name, const Shape& x, const Shape& w, G::Attrs attrs,
                              int64_t groups = 1) {

@@ -1,4 +1,4 @@
-// A library's call as its structure defines it, element by element on the processor: what tests compare with.
+// Computes a library's call as its structure defines it, element by element on the processor. Tests compare with it.
 #ifndef FUSION_COMPILER_PIPELINE_TESTING_COMPUTE_LIBRARY_CALL_H_
 #define FUSION_COMPILER_PIPELINE_TESTING_COMPUTE_LIBRARY_CALL_H_
 
@@ -8,7 +8,7 @@
 
 namespace fusion::testing {
 
-// Of f32. `args`: the kernel's arguments.
+// For f32 elements. `args` are the kernel's arguments.
 void ComputeLibraryCall(const LibraryCall& call, const std::vector<void*>& args);
 
 }  // namespace fusion::testing

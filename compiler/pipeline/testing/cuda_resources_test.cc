@@ -1,4 +1,5 @@
-// What ptxas gives the kernels of products: no register of theirs may lie in memory. Needs NVRTC and no GPU.
+// Checks the resources that ptxas gives the kernels of products: none may spill registers to memory. Needs NVRTC but no
+// GPU.
 #include <elf.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +17,7 @@ namespace {
 using Ints = std::vector<int64_t>;
 
 struct Resources {
-  uint32_t registers = 0, frame_bytes = 0;  // of a thread; the frame holds what is spilled
+  uint32_t registers = 0, frame_bytes = 0;  // of a thread; spilled registers lie in the frame
 };
 
 template <typename T>
@@ -26,8 +27,9 @@ T At(const std::string& bytes, size_t offset) {
   return value;
 }
 
-// Of a cubin with one kernel: the attributes EIATTR_REGCOUNT and EIATTR_FRAME_SIZE in its section .nv.info, each a
-// format, a number, a size of 8, the symbol and the value. The largest, as functions that it calls count too.
+// Reads a cubin with one kernel. The attributes EIATTR_REGCOUNT and EIATTR_FRAME_SIZE are in its section .nv.info, each
+// as a format, a number, a size of 8, the symbol and the value. Returns the largest values, because functions that the
+// kernel calls count too.
 Resources ResourcesOf(const std::string& cubin) {
   constexpr uint8_t kSizedValue = 0x04, kFrameSize = 0x11, kRegisterCount = 0x2f;
   Resources resources;
@@ -72,7 +74,7 @@ TEST(CudaResources, NothingIsSpilled) {
     GraphMaker& halves = graphs.emplace_back();
     halves.Out(halves.Op("MatMul", {halves.In({512, 768}, DType::kF16), halves.Weight({768, 3072}, DType::kF16)}));
   }
-  graphs.emplace_back().Out(  // one row in several phases, whose blocks stay
+  graphs.emplace_back().Out(  // one row in several phases of a persistent kernel
       graphs.back().Op("Softmax", {graphs.back().In({1, 65536})}, {{"axis", int64_t{-1}}}));
   for (const char* target : {"cuda:sm_80", "cuda:sm_90"}) {
     const absl::StatusOr<DeviceModel> device = StoredDevice(target);

@@ -16,7 +16,8 @@ Tensor Floats(const Shape& shape, const std::vector<double>& values) {
   return Tensor::From<double>(DType::kF32, shape, values);
 }
 
-// A function of bounded results. Its inverse tells a negative zero from a positive one, and a small result from none.
+// A function with bounded results. The inverse of a result distinguishes a negative zero from a positive one, and a
+// small result from zero.
 BlockCase Function(const std::string& op, const std::vector<double>& values) {
   G g;
   const V y = g.Op(op, {g.In(Floats({static_cast<int64_t>(values.size())}, values))});
@@ -35,7 +36,7 @@ std::vector<double> Angles() {
   return angles;
 }
 
-// Every pair of the two lists, as the operands of a binary operator. Finite results are small, since the largest of them
+// Every pair of the two lists as the operands of a binary operator. Finite results must be small, since the largest one
 // bounds the error of all.
 BlockCase Pairs(const std::string& op, const std::vector<double>& left, const std::vector<double>& right,
                 const G::Attrs& attrs = {}) {
@@ -61,7 +62,7 @@ std::vector<BlockCase> FunctionCases() {
                                          -16777215, 8388607.5};
   cases.push_back(Pairs("Pow", bases, exponents));
   {
-    G g;  // the powers that have a form of their own
+    G g;  // the powers that have special code
     const V x = g.In(Floats({18}, {0.0, -0.0, kInf, -kInf, kNan, 2, -2, 0.25, -0.25, 1, -1, 3, 4, 5, 6, 7, 8, 9}));
     for (const double e : {2.0, 3.0, 0.5}) {
       const V y = g.Op("Pow", {x, g.Scalar(e)});
@@ -75,7 +76,7 @@ std::vector<BlockCase> FunctionCases() {
                         {1, -1, 0.0, -0.0, kNan, 0.3, -0.3, 3, -3, 5.5, 1e-3, 7, -2.5, 0.125, 11, 1.1, -6, 60, 0.7}, as_c));
   cases.push_back(Pairs("Mod", {0.0, -0.0, 1, kInf, kNan, 5.5, -5.5}, {kInf, -kInf, 1e19, -3e38, kNan, 0.0}, as_c));
   {
-    // What a 64-bit integer holds keeps its low bits; beyond it saturates, NaN is 0.
+    // A value within the range of 64-bit integers keeps its low bits. Beyond the range it saturates, and NaN becomes 0.
     G g;
     const V x = g.In(Floats({24}, {0.0, -0.0, kInf, -kInf, kNan, 2147483648.0, 2147483520.0, -2147483648.0, -2147483904.0,
                                    4294967296.0, 4294967808.0, -4294967808.0, 6e9, -6e9, 1e18, -1e18, 9.3e18, -9.3e18,

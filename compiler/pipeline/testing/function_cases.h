@@ -1,5 +1,5 @@
-// Elementary functions and casts where they are hard: zeros of both signs, infinities, not-a-numbers, arguments far
-// outside of what a polynomial covers, powers of negative numbers.
+// Elementary functions and casts at difficult values: zeros of both signs, infinities, NaN, arguments far outside the
+// range of a polynomial, powers of negative numbers.
 #ifndef FUSION_COMPILER_PIPELINE_TESTING_FUNCTION_CASES_H_
 #define FUSION_COMPILER_PIPELINE_TESTING_FUNCTION_CASES_H_
 

@@ -1,5 +1,5 @@
-// Memory in which a kernel cannot hide an access that is not its own. Needs libc alone: the emulated host of kernels
-// (kernel_host.cc) is built from this and nothing else.
+// Memory that exposes each access of a kernel that is not allowed. Needs only libc, because the emulated host of
+// kernels (kernel_host.cc) is built from this header and nothing else.
 #ifndef FUSION_COMPILER_PIPELINE_TESTING_GUARDED_BUFFER_H_
 #define FUSION_COMPILER_PIPELINE_TESTING_GUARDED_BUFFER_H_
 
@@ -15,9 +15,9 @@
 
 namespace fusion::testing {
 
-inline constexpr int64_t kSlackBytes = 64;  // readable behind every buffer, never written (kernel_abi.h)
+inline constexpr int64_t kSlackBytes = 64;  // readable after every buffer, never written (kernel_abi.h)
 
-// [bytes][slack] ending at a page that faults; the bytes start at a multiple of 64 and are NaN until written.
+// [bytes][slack], ending at a page that faults. The bytes start at a multiple of 64 and are NaN until written.
 class GuardedBuffer {
  public:
   explicit GuardedBuffer(int64_t bytes) : bytes_(bytes) {
@@ -52,7 +52,7 @@ class GuardedBuffer {
 
 inline sigjmp_buf fault_jump;
 
-// False: the call touched memory that is not its own.
+// Returns false if the call touched memory outside its buffers.
 inline bool CallGuarded(fusion_kernel_phase phase, void* const* args, void* scratch, int64_t begin, int64_t end) {
   struct sigaction action = {}, before_segv, before_bus;
   action.sa_handler = [](int) { siglongjmp(fault_jump, 1); };

@@ -16,7 +16,7 @@ namespace fusion::testing {
 namespace {
 
 constexpr char kQemu[] = "qemu-aarch64";
-constexpr int64_t kBlocksTogether = 3;  // of a resident kernel
+constexpr int64_t kBlocksTogether = 3;  // thread blocks of a persistent kernel
 constexpr char kCrossCompiler[] = "aarch64-linux-gnu-g++";
 
 class Folder {
@@ -46,7 +46,7 @@ class HostHere : public KernelHost {
   absl::Status Run(const KernelCall& call) override {
     std::vector<void*> args;
     for (GuardedBuffer* buffer : call.args) args.push_back(buffer->data());
-    unsigned meeting = 0;  // runtime/devices/cuda/kernel_abi.md
+    unsigned meeting = 0;  // state of the grid barrier (runtime/devices/cuda/kernel_abi.md)
     if (call.resident) args.push_back(&meeting);
     for (const KernelCall::Phase& phase : call.phases) {
       if (phase.library) {

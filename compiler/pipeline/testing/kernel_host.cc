@@ -1,5 +1,5 @@
-// kernel_host KERNEL.so JOB RESULT: performs one KernelCall on a machine that has nothing of the compiler, and writes
-// all buffers with their slack. kernel_call.cc compiles it for that machine, writes JOB and reads RESULT.
+// kernel_host KERNEL.so JOB RESULT performs one KernelCall on a machine without the compiler and writes all buffers
+// with their slack. kernel_call.cc compiles it for that machine, writes JOB and reads RESULT.
 #include <dlfcn.h>
 #include <stdio.h>
 

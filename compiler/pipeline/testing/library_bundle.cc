@@ -18,7 +18,7 @@
 namespace fusion::testing {
 namespace {
 
-// A worker on which the library takes this share of our kernels' time.
+// A worker that measures this share of our kernels' time for the library.
 class Worker : public LatencyOracle {
  public:
   explicit Worker(double share) : share_(share) {}
@@ -76,7 +76,7 @@ absl::StatusOr<LibraryBundles::Result> LibraryBundles::Run(const ecg::Graph& gra
   compile.target = "cuda";
   compile.precision = options.precision;
   compile.tune = "quick";
-  compile.disabled_passes = {"beyond-table"};  // a product a kernel
+  compile.disabled_passes = {"beyond-table"};  // makes each product a kernel
   RETURN_IF_ERROR(Compile(files, compile, context, path_).status());
   ASSIGN_OR_RETURN(const auto bundle, Bundle::Open(path_));
   Result result;

@@ -1,5 +1,5 @@
-// For tests of what bundles leave to libraries: a graph compiled with a worker's measurements and run by the bundle's
-// device, through the driver and the libraries that the processor plays (runtime/devices/cuda/testing).
+// For tests of library calls in bundles: compiles a graph with a worker's measurements and runs it on the bundle's
+// device, with the driver and the libraries emulated by the processor (runtime/devices/cuda/testing).
 #ifndef FUSION_COMPILER_PIPELINE_TESTING_LIBRARY_BUNDLE_H_
 #define FUSION_COMPILER_PIPELINE_TESTING_LIBRARY_BUNDLE_H_
 
@@ -17,24 +17,24 @@
 
 namespace fusion::testing {
 
-// What a library computes of the kernel, in the order of its phases.
+// The library calls of the kernel, in the order of its phases.
 std::vector<LibraryCall> LibraryCallsOf(const movement::Kernel& kernel);
 
 class LibraryBundles {
  public:
-  // Makes the processor this process's GPU.
+  // Makes the processor act as this process's GPU.
   static absl::StatusOr<std::unique_ptr<LibraryBundles>> Create();
   ~LibraryBundles();
 
   struct Options {
     DeviceModel device;
-    double share = 1;  // of our kernels' time, that the library was measured to take
+    double share = 1;  // the library's measured time, as a share of our kernels' time
     std::string precision = "fp32";
-    std::vector<Tensor> inputs = {};  // random where there are none
+    std::vector<Tensor> inputs = {};  // random if empty
   };
   struct Result {
     std::vector<Tensor> outputs;
-    std::vector<LibraryCall> calls;  // that the bundle leaves to libraries
+    std::vector<LibraryCall> calls;  // the bundle's library calls
     int format = 0;
   };
   absl::StatusOr<Result> Run(const ecg::Graph& graph, const Options& options);

@@ -1,5 +1,5 @@
-// Convolutions that a library of the target computes: recognised as the windows that they are, and run by the bundle's
-// device through a cuDNN that the processor plays.
+// Convolutions that a library of the target computes. The compiler recognises their windows, and the bundle's device
+// runs them through a cuDNN that the processor emulates.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -39,13 +39,13 @@ G::Attrs AttrsOf(const Conv& c) {
   return {{"pads", c.pads}, {"strides", c.strides}, {"dilations", c.dilations}, {"group", c.group}};
 }
 
-// As a framework with channels last exports it: transposed to and fro.
+// The export of a framework with channels last: transposed before and after.
 V ChannelsLast(G* g, const Conv& c) {
   const V x = g->Op("Transpose", {g->In({c.x[0], c.x[2], c.x[3], c.x[1]})}, {{"perm", Ints{0, 3, 1, 2}}});
   return g->Op("Transpose", {g->Op("Conv", {x, g->Weight(c.w)}, AttrsOf(c))}, {{"perm", Ints{0, 2, 3, 1}}});
 }
 
-// The kernel of the whole graph, and what it would leave to the library.
+// The kernel of the whole graph, with the phases that it would leave to the library.
 absl::StatusOr<BlockKernel> KernelOf(const G& g, const ValueLayouts& layouts = {},
                                      const DeviceModel& device = WithLibrary(),
                                      const Choices& choices = {{"library", 1}}) {
@@ -94,13 +94,13 @@ TEST(LibraryConvolution, IsTheConvolutionThatTheBlockHas) {
   const auto add = [&](const char* name, const G& g) { cases.push_back(BlockCase(name, g)); };
   const Conv padded = {{1, 24, 20, 18}, {32, 24, 3, 3}, {1, 1, 1, 1}};
   {
-    G g;  // what follows is text
+    G g;  // the operators behind the convolution are text
     const V y = g.Op("Conv", {g.In(padded.x), g.Weight(padded.w), g.Weight({32})}, AttrsOf(padded));
     g.Out(g.Op("Relu", {g.Op("Add", {y, g.In({1, 32, 20, 18})})}));
     add("epilogue", g);
   }
   {
-    G g;  // and what comes before
+    G g;  // and so are the operators in front of it
     g.Out(g.Op("Conv", {g.Op("Exp", {g.In(padded.x)}), g.Weight(padded.w)}, AttrsOf(padded)));
     add("prologue", g);
   }
@@ -115,7 +115,7 @@ TEST(LibraryConvolution, IsTheConvolutionThatTheBlockHas) {
     add("a signal", g);
   }
   {
-    G g;  // channels of one image in the other's order
+    G g;  // the channels of one image, read in another order
     const V y = g.Op("Conv", {g.In(padded.x), g.Weight(padded.w)}, AttrsOf(padded));
     g.Out(g.Op("Reshape", {y, g.Ints({1, 4, 8, 360})}));
     add("reshaped", g);
@@ -131,7 +131,7 @@ TEST(LibraryConvolution, IsTheConvolutionThatTheBlockHas) {
   }
 }
 
-// Whatever is offered computes the same.
+// Every call that is offered computes the right result.
 TEST(LibraryConvolution, OfRandomShapes) {
   std::mt19937 random(11);
   const auto draw = [&](int64_t low, int64_t high) {
@@ -161,7 +161,7 @@ TEST(LibraryConvolution, OfRandomShapes) {
   EXPECT_GE(calls, 20u);
 }
 
-// As frameworks would describe it, not as some other sum of the same products.
+// The call must describe the convolution as frameworks would, not as some other sum of the same products.
 TEST(LibraryConvolution, IsDescribedAsItIsMeant) {
   for (const auto& [name, c] : Cases()) {
     for (const bool channels_last : {false, true}) {
@@ -179,12 +179,12 @@ TEST(LibraryConvolution, IsDescribedAsItIsMeant) {
       EXPECT_EQ(call.groups, c.group);
       EXPECT_THAT(call.taps, ElementsAre(c.w[2], c.w[3]));
       EXPECT_FALSE(call.tf32);
-      if (c.x[1] > 1 && c.w[0] > 1) {  // one channel is first and last
+      if (c.x[1] > 1 && c.w[0] > 1) {  // a single channel is both first and last
         EXPECT_EQ(call.x_pitch[1] == 1, channels_last);
         EXPECT_EQ(call.y_pitch[1] == 1, channels_last);
         EXPECT_EQ(call.channels_last, channels_last);
       }
-      // Without taps a step may be taken for a pitch, and so may what steps and distances have in common.
+      // Without several taps a step may be taken for a pitch, and so may a common factor of steps and distances.
       if (name == "a row" || name == "a column" || name == "apart and every second") continue;
       EXPECT_THAT(call.stride, ElementsAre(c.strides[0], name == "a column of results" ? 1 : c.strides[1]));
       EXPECT_THAT(call.dilation, ElementsAre(c.dilations[0], c.dilations[1]));
@@ -246,19 +246,19 @@ TEST(LibraryConvolution, IsOfferedOnlyWhereTheLibraryComputesTheSame) {
     refused.emplace_back("transposed", g);
   }
   {
-    G g;  // channels first in, last out
+    G g;  // the input has channels first, the output last
     const V y = g.Op("Conv", {g.In({1, 24, 20, 18}), g.Weight({32, 24, 3, 3})});
     g.Out(g.Op("Transpose", {y}, {{"perm", Ints{0, 2, 3, 1}}}));
     refused.emplace_back("another order", g);
   }
   {
-    G g;  // a filter in another order, that nobody can pack
+    G g;  // a filter in an unsuitable order that is no constant, so it cannot be packed
     const V x = g.Op("Transpose", {g.In({1, 20, 18, 24})}, {{"perm", Ints{0, 3, 1, 2}}});
     g.Out(g.Op("Transpose", {g.Op("Conv", {x, g.In({32, 24, 3, 3})})}, {{"perm", Ints{0, 2, 3, 1}}}));
     refused.emplace_back("a filter of another order", g);
   }
   {
-    G g;  // other values than zero outside
+    G g;  // pads with values other than zero
     const V x = g.Op("Pad", {g.In({1, 24, 20, 18}), g.Ints({0, 0, 1, 1, 0, 0, 1, 1}), g.Scalar(1)});
     g.Out(g.Op("Conv", {x, g.Weight({32, 24, 3, 3})}));
     refused.emplace_back("ones outside", g);
@@ -266,7 +266,7 @@ TEST(LibraryConvolution, IsOfferedOnlyWhereTheLibraryComputesTheSame) {
   for (const auto& [name, g] : refused) {
     const auto kernel = KernelOf(g);
     ASSERT_TRUE(kernel.ok()) << name << ": " << kernel.status();
-    if (name == "ones outside") {  // what is padded may be a stage in front
+    if (name == "ones outside") {  // a separate stage in front may do the padding
       for (const LibraryCall& call : LibraryCallsOf(kernel->kernel)) {
         EXPECT_THAT(std::get<LibraryConvolution>(call).pad, ElementsAre(0, 0));
       }
@@ -274,7 +274,7 @@ TEST(LibraryConvolution, IsOfferedOnlyWhereTheLibraryComputesTheSame) {
     }
     EXPECT_TRUE(LibraryCallsOf(kernel->kernel).empty()) << name << "\n" << movement::Print(kernel->kernel);
   }
-  // Channels in blocks.
+  // The channels are blocked.
   G g;
   const V x = g.In({1, 32, 20, 18});
   const V y = g.Op("Conv", {x, g.Weight({32, 32, 3, 3})});
@@ -292,7 +292,7 @@ TEST(LibraryConvolution, IsCalledByBundlesWhereItWasMeasuredFaster) {
   ASSERT_TRUE(bundles.ok()) << bundles.status();
   DeviceModel device = WithLibrary();
   device.product_library = "cuBLASLt of a test";
-  // A stem, whose columns are too many for prepared indices; windows in groups, with holes, depthwise; and a product.
+  // A stem with too many columns for prepared indices; windows in groups, with holes, depthwise; and a product.
   G g;
   const V a = g.Op("Relu", {g.Op("Conv", {g.In({1, 3, 64, 70}), g.Weight({16, 3, 3, 3}), g.Weight({16})},
                                  {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{2, 2}}})});
@@ -324,7 +324,7 @@ TEST(LibraryConvolution, IsCalledByBundlesWhereItWasMeasuredFaster) {
       EXPECT_TRUE(same.ok()) << precision << ": " << same;
       continue;
     }
-    // Sums in another order round to neighbouring halves, of which the next convolution makes sums.
+    // Sums in another order round to neighbouring halves, and the next convolution sums these.
     double largest = 0, error = 0;
     for (int64_t i = 0; i < expected.num_elements(); ++i) {
       largest = std::max(largest, std::abs(expected.GetDouble(i)));
@@ -334,7 +334,7 @@ TEST(LibraryConvolution, IsCalledByBundlesWhereItWasMeasuredFaster) {
   }
 }
 
-// In a process of its own, since a library is looked for once.
+// Runs in a process of its own, because a process looks for a library only once.
 TEST(LibraryConvolutionDeathTest, SaysWhatABundleMisses) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto run_without = [] {
@@ -350,7 +350,7 @@ TEST(LibraryConvolutionDeathTest, SaysWhatABundleMisses) {
   EXPECT_EXIT(run_without(), ::testing::ExitedWithCode(1), "the bundle leaves convolutions to cuDNN");
 }
 
-// A NaN reaches the results that it is a part of, and no others.
+// A NaN reaches the results that depend on it, and no others.
 TEST(LibraryConvolution, PropagatesWhatIsNoNumber) {
   auto bundles = LibraryBundles::Create();
   ASSERT_TRUE(bundles.ok()) << bundles.status();

@@ -1,5 +1,5 @@
-// Products that a library of the target computes: recognised as the matrices that they are, and run by the bundle's
-// device through a cuBLASLt that the processor plays.
+// Products that a library of the target computes. The compiler recognises their matrices, and the bundle's device runs
+// them through a cuBLASLt that the processor emulates.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,19 +37,19 @@ TEST(LibraryProduct, IsTheProductThatTheBlockHas) {
   };
   const auto add = [&](const char* name, const G& g) { cases.push_back(BlockCase(name, g)); };
   for (const int64_t transposed : {0, 1}) {
-    G g;  // a bias along the columns is the library's
+    G g;  // the library adds a bias along the columns
     g.Out(g.Op("Gemm", {g.In(transposed ? Shape{96, 64} : Shape{64, 96}), g.Weight({80, 96}), g.Weight({80})},
                {{"transA", transposed}, {"transB", int64_t{1}}}));
     add("bias", g);
   }
   {
-    G g;  // what follows is text
+    G g;  // the operators behind the product are text
     const V sum = g.Op("Add", {g.Op("MatMul", {g.In({64, 96}), g.Weight({96, 80})}), g.Weight({80})});
     g.Out(g.Op("Add", {g.Op("Mul", {sum, g.Op("Erf", {sum})}), g.In({64, 80})}));
     add("epilogue", g);
   }
   {
-    G g;  // heads beside each other: pitches that are no rows, and a result between others
+    G g;  // heads beside each other: pitches that are not row lengths, and a result between others
     const auto heads = [&](const Ints& perm) {
       return g.Op("Transpose", {g.Op("Reshape", {g.In({1, 48, 4 * 32}), g.Ints({1, 48, 4, 32})})}, {{"perm", perm}});
     };

@@ -27,8 +27,8 @@ Tensor AllCodes(DType dtype) {
   return codes;
 }
 
-// Every value, what lies between it and the next, and their neighbours; then what is in no order. No subnormals of f32:
-// they may count as zero.
+// Special values; every code's value and the middle between it and the next, with the neighbours of both; and values
+// above the largest. No subnormals of f32, which may count as zero.
 Tensor Edges(DType dtype) {
   const float inf = std::numeric_limits<float>::infinity();
   std::vector<float> edges = {0.0f, -0.0f, inf, -inf, std::nanf(""), 3e38f, -3e38f, 1e-30f, -1e-30f, 1e6f, 0x1.8p127f};
@@ -68,7 +68,7 @@ BlockCase Floats(const Narrow& type) {
     }
     return BlockCase(DTypeName(type.dtype), g);
   }
-  // Rounded in between, although nothing is stored there.
+  // The value is rounded in between, although it is not stored there.
   g.Out(g.Op("Cast", {g.Op("Cast", {edges}, {{"to", type.onnx}})}, {{"to", int64_t{1}}}));
   const V scale = g.Const(Tensor::From<double>(DType::kF32, {4}, {0.5, 1.25, 3, 0.01}));
   const V x = g.In({6, 4}), q = g.Op("QuantizeLinear", {x, scale}, {{"output_dtype", type.onnx}});
@@ -96,7 +96,7 @@ BlockCase Integers(const Narrow& type) {
   const V q = g.Op("QuantizeLinear", {floats, scale, zero});
   g.Out(q);
   g.Out(g.Op("DequantizeLinear", {q, scale, zero}));
-  // A scale for each 16 weights of a row, as language models have them.
+  // A scale for each 16 weights of a row, as in language models.
   const G::Attrs blocks = {{"axis", int64_t{1}}, {"block_size", int64_t{16}}};
   const V scales = g.In({5, 3});
   g.Out(g.Op("DequantizeLinear", {g.In({5, 40}, type.dtype), scales}, blocks));

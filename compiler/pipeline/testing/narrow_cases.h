@@ -1,5 +1,5 @@
-// Blocks of floats of at most 8 bits and integers of fewer, for every device: all codes, and values around every place
-// where encoding changes its mind.
+// Cases with floats of at most 8 bits and integers of fewer, for every device: all codes, and the values around every
+// point where the encoding changes.
 #ifndef FUSION_COMPILER_PIPELINE_TESTING_NARROW_CASES_H_
 #define FUSION_COMPILER_PIPELINE_TESTING_NARROW_CASES_H_
 

@@ -13,11 +13,11 @@
 namespace fusion::testing {
 namespace {
 
-// As parameters; more come in a table.
+// Most buffers that are passed as parameters; a kernel with more gets a table.
 constexpr size_t kMostParameterBuffers = 64;
 
-// Kernels work in the buffers themselves, which a device that is the processor does: what reads past the slack ends the
-// process. The order of tasks is the driver's.
+// Kernels work in the buffers themselves, which the processor as a device allows. A read past the slack ends the
+// process. The driver decides the order of tasks.
 class HostOnOpenCl : public KernelHost {
  public:
   static absl::StatusOr<std::unique_ptr<KernelHost>> Load(const std::string& binary) {
@@ -55,7 +55,7 @@ class HostOnOpenCl : public KernelHost {
   }
 
  private:
-  // runtime/devices/opencl/kernel_abi.md: one object holds copies of all buffers.
+  // One object holds copies of all buffers (runtime/devices/opencl/kernel_abi.md).
   absl::Status RunWithTable(const KernelCall& call) {
     const opencl::Api& api = context_->api();
     std::vector<cl_long> places;
@@ -98,7 +98,7 @@ class HostOnOpenCl : public KernelHost {
       const cl_mem memory = tickets.get();
       RETURN_IF_ERROR(opencl::ToStatus(
           context_->api().clSetKernelArg(kernel.get(), parameters, sizeof(cl_mem), &memory), "tickets"));
-      tasks = 2 * context_->device().resident_groups + 1;  // some begin when others have done all there was
+      tasks = 2 * context_->device().resident_groups + 1;  // some work-groups begin when others have done everything
     }
     RETURN_IF_ERROR(context_->Launch(kernel, tasks, nullptr));
     RETURN_IF_ERROR(context_->Finish());

@@ -1,5 +1,6 @@
-// A spread over the printer's strategies on devices that this machine only plays: aarch64 under qemu, OpenCL on the
-// processor, with a work-item a task as processors want it and with groups of them as GPUs do, and CUDA text as C++.
+// A selection of the printer's strategies on devices that this machine only emulates: aarch64 under qemu; OpenCL on the
+// processor, with one work-item a task, which suits processors, and with work-groups, which suit GPUs; and CUDA text as
+// C++.
 #include <gtest/gtest.h>
 
 #include "compiler/pipeline/testing/function_cases.h"
@@ -173,7 +174,7 @@ TEST_P(Devices, Movement) {
     cases.push_back(BlockCase("concat", g));
   }
   {
-    G g;  // more buffers than OpenCL promises to pass
+    G g;  // more buffers than OpenCL guarantees as parameters
     std::vector<V> parts;
     for (int i = 0; i < 70; ++i) parts.push_back(g.In({3, 1 + i % 3}));
     g.Out(g.Op("Concat", parts, {{"axis", int64_t{1}}}));

@@ -30,8 +30,9 @@
 namespace fusion::testing {
 namespace {
 
-// Subgroups for a driver that has none: every fourth, or however many subgroups there are, work-item of the group,
-// since nothing promises neighbours. A shuffle goes through the memory that is a fold's own.
+// Emulates subgroups for a driver that has none. A subgroup takes every fourth work-item of the work-group (or every
+// n-th, with n subgroups), since the standard does not promise neighbours. A shuffle goes through the reduction's own
+// local memory.
 constexpr char kSubgroupSuffix[] = "+subgroups";
 constexpr char kSubgroups[] = R"(#define cl_intel_subgroups 1
 #define get_max_sub_group_size() 8u
@@ -61,7 +62,7 @@ absl::StatusOr<std::map<ecg::ValueId, Tensor>> InputsOf(const BlockCase& block_c
   return inputs;
 }
 
-// The judge: the unscheduled program of the whole graph.
+// The reference: the unscheduled program of the whole graph.
 absl::StatusOr<std::vector<Tensor>> Reference(const BlockCase& block_case,
                                               const std::map<ecg::ValueId, Tensor>& inputs) {
   const ecg::Graph& graph = block_case.graph;
@@ -116,7 +117,7 @@ absl::Status MakeKernels(Run* run) {
     absl::StatusOr<BlockKernel> kernel = make(choices);
     if (options.choices_seed != 0 && kernel.ok()) {
       std::mt19937 random(static_cast<uint32_t>(options.choices_seed));
-      for (int times = 0; times < 2; ++times) {  // what one choice leads to offers others
+      for (int times = 0; times < 2; ++times) {  // a choice may lead to further choices
         for (const ChoicePoint& point : kernel->choices) {
           if (choices.count(point.name) == 0) choices[point.name] = static_cast<int>(random() % point.count);
         }
@@ -420,7 +421,7 @@ std::vector<BlockResult> RunCases(const std::vector<BlockCase>& cases, const std
       runs.push_back(std::move(run));
     }
   }
-  // For people: FUSION_PRINT_MOVEMENT=1 prints the movement graphs, FUSION_KEEP_TEXT=FOLDER keeps the texts.
+  // For debugging: FUSION_PRINT_MOVEMENT=1 prints the movement graphs, FUSION_KEEP_TEXT=FOLDER keeps the texts.
   if (const char* folder = getenv("FUSION_KEEP_TEXT")) {
     for (const auto& [march, text] : texts) {
       std::ofstream(absl::StrCat(folder, "/", cases.empty() ? "" : cases[0].name, "_", march, ".cc")) << text;
@@ -430,11 +431,11 @@ std::vector<BlockResult> RunCases(const std::vector<BlockCase>& cases, const std
   for (const auto& [march, text] : texts) units.push_back({devices[march]->kind, march, text});
   absl::StatusOr<std::unique_ptr<ClangToolchain>> clang = ClangToolchain::Create();
   FUSION_CHECK(clang.ok(), std::string(clang.status().message()).c_str());
-  // The host builds OpenCL's text, with the error of a single kernel in `broken`.
+  // The host builds OpenCL's text; the error of a single kernel goes to `broken`.
   const std::unique_ptr<LocalToolchain> opencl = MakeOpenClToolchain({/*build=*/false});
   absl::StatusOr<std::unique_ptr<LocalToolchain>> cuda = MakeCudaShimToolchain();
   FUSION_CHECK(cuda.ok(), std::string(cuda.status().message()).c_str());
-  const auto nvrtc = MakeNvrtcToolchain();  // where it is installed, it builds what is run as C++
+  const auto nvrtc = MakeNvrtcToolchain();  // if installed, it also builds the text that runs as C++
   auto build = [&](const std::vector<BuildUnit>& all) -> absl::StatusOr<std::vector<std::string>> {
     std::vector<std::string> built;
     for (const BuildUnit& unit : all) {

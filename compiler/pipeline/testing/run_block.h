@@ -1,7 +1,7 @@
-// For tests of the kernel path: blocks of a graph through lowering, scheduling, printing and clang, run on this
-// machine's memory and compared with the interpreter. Everything a kernel could hide behind is hostile: outputs,
-// temporaries and scratch start as NaN, tasks run in random chunks in random order, and each buffer is followed by its
-// 64 bytes of slack and then by a page that cannot be touched.
+// For tests of the kernel path: lowers, schedules, prints and builds fusion blocks of a graph, runs them in this
+// machine's memory and compares the results with the interpreter. The run leaves a kernel no place to hide an error:
+// outputs, temporaries and scratch start as NaN, tasks run in random chunks in random order, and each buffer is
+// followed by its 64 bytes of slack and then by a page that faults.
 #ifndef FUSION_COMPILER_PIPELINE_TESTING_RUN_BLOCK_H_
 #define FUSION_COMPILER_PIPELINE_TESTING_RUN_BLOCK_H_
 
@@ -18,13 +18,13 @@
 
 namespace fusion::testing {
 
-// Builds a graph with inferred types; an error of inference aborts, as it is the test's mistake.
+// Builds a graph with inferred types. A failed inference aborts, because it is the test's mistake.
 class GraphMaker {
  public:
   using Attrs = std::vector<std::pair<std::string, ecg::Attribute>>;
 
   ecg::ValueId In(Shape shape, DType dtype = DType::kF32);
-  ecg::ValueId In(Tensor value);                                       // an input that is run with this value
+  ecg::ValueId In(Tensor value);                                       // an input that gets this value in the run
   ecg::ValueId Weight(const Shape& shape, DType dtype = DType::kF32);  // a random constant
   ecg::ValueId Const(Tensor value);
   ecg::ValueId Scalar(double value, DType dtype = DType::kF32);
@@ -48,64 +48,66 @@ struct BlockCase {
       : name(std::move(name)), graph(maker.graph()), inputs(maker.inputs()) {}
   std::string name;
   ecg::Graph graph;
-  std::map<ecg::ValueId, Tensor> inputs;  // absent ones are random
+  std::map<ecg::ValueId, Tensor> inputs;  // other inputs are random
 };
 
 enum class LayoutMode {
   kPlain,     // every value row-major
   kChosen,    // as ChooseLayouts says
   kBlocked,   // every f32 value of rank >= 3 blocked on axis 1, inputs and outputs of the graph too
-  kAxisLast,  // the same values with axis 1 behind all others
+  kAxisLast,  // the same values with axis 1 moved behind all others
 };
 const char* LayoutModeName(LayoutMode mode);
 
 struct RunOptions {
   DeviceModel device;
   LayoutMode layouts = LayoutMode::kPlain;
-  bool split = false;  // every node a kernel, instead of the whole graph
-  // Not 0: each choice that the scheduler meets (compiler/schedule/choices.h) is drawn at random.
+  bool split = false;  // every node is a kernel, instead of the whole graph
+  // If not 0, each choice that the scheduler meets (compiler/schedule/choices.h) is taken at random.
   uint64_t choices_seed = 0;
-  Choices choices = {};    // else: these, by every kernel that meets them
-  bool hold_once = false;  // constants that are packed are read packed by everyone (hold_once.h)
+  Choices choices = {};    // used otherwise, by every kernel that meets them
+  bool hold_once = false;  // packed constants are read packed by all kernels (hold_once.h)
 };
 
 struct BlockResult {
   std::string name;                  // "case avx512 plain"
   absl::Status status;               // OK: all outputs agree with the interpreter
-  std::vector<BlockKernel> kernels;  // as far as scheduling succeeded
+  std::vector<BlockKernel> kernels;  // those that could be scheduled
 };
 
 DeviceModel Avx512Device();
 DeviceModel Avx2Device();
-// Every node a block of its own, for Avx512Device.
+// Makes every node a fusion block of its own, for Avx512Device.
 std::vector<std::shared_ptr<const BlockKernel>> KernelOfEachNode(const ecg::Graph& graph);
 DeviceModel NeonDevice();
 DeviceModel VnniDevice();  // AVX-512 with products of bytes
-// Of OpenCL: vectors of `lanes`, `task_lanes` work-items a task.
+// An OpenCL device with vectors of `lanes` and `task_lanes` work-items a task.
 DeviceModel OpenClTestDevice(int lanes, int task_lanes);
-// The same with subgroups of 8 work-items, played in local memory.
+// The same with subgroups of 8 work-items, emulated in local memory.
 DeviceModel SubgroupTestDevice(int lanes, int task_lanes);
 DeviceModel CudaTestDevice(int task_lanes);
-// OK: this machine executes the device's code, itself or by emulation. Otherwise what to install.
+// Returns OK if this machine executes the device's code, itself or by emulation. Otherwise the error says what to
+// install.
 absl::Status CanRun(const DeviceModel& device);
 
-// Every case with every option; results case by case. All kernels go through one call of the toolchain.
+// Runs every case with every option; results are ordered by case. All kernels go through one call of the toolchain.
 std::vector<BlockResult> RunCases(const std::vector<BlockCase>& cases, const std::vector<RunOptions>& options);
 
-// Both devices of x86, each with plain, chosen, blocked and axis-last layouts, and once with every node a kernel of its
+// Both x86 devices, each with plain, chosen, blocked and axis-last layouts, and once with every node as a kernel of its
 // own.
 std::vector<RunOptions> AllOptions();
-// RunCases with AllOptions or those given; what failed, one line each, empty when all is well. A test's whole body.
+// Calls RunCases with AllOptions or the given options. Returns one line for each failure, empty if there is none. A
+// test usually needs only this call.
 std::string Failures(const std::vector<BlockCase>& cases);
 std::string Failures(const std::vector<BlockCase>& cases, const std::vector<RunOptions>& options);
 
 // The one tolerance of generated code (others: tests/README.md): |actual - expected| <= relative·|expected| +
-// absolute·max(1, largest |expected|). Sums are reassociated and contracted, so their error goes with the size of the
+// absolute·max(1, largest |expected|). Sums are reassociated and contracted, so their error grows with the size of the
 // terms, not of the result.
 absl::Status CompareOutputs(const Tensor& expected, const Tensor& actual);
 
-// The logical tensor's elements in physical order (lanes past the extent: zero) and back; `pad_is_zero` tells whether
-// all physical padding holds zero.
+// ToPhysical puts the logical tensor's elements into physical order (lanes past the extent: zero); FromPhysical
+// reverses it. `pad_is_zero` tells whether all physical padding holds zero.
 Tensor ToPhysical(const Tensor& logical, const Layout& layout);
 Tensor FromPhysical(const void* physical, DType dtype, const Shape& shape, const Layout& layout, bool* pad_is_zero);
 
