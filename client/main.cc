@@ -25,14 +25,14 @@ void Declare(CLI::App* app, fusion::Option& option) {
     declared =
         app->add_option(option.names, **number, option.help)->check(CLI::NonNegativeNumber)->capture_default_str();
   } else if (auto* list = std::get_if<std::vector<std::string>*>(&option.target)) {
-    // One value each, so that a positional may follow.
+    // Each occurrence takes one value, so that a positional may follow.
     declared = app->add_option(option.names, **list, option.help)->expected(1)->take_all()->allow_extra_args(false);
   }
   if (option.required) declared->required();
   if (!option.choices.empty()) declared->check(CLI::IsMember(option.choices));
 }
 
-// The words that were to be a command and are none: "frob", "job frob". Empty: there is no such word.
+// Returns the words that should be a command but are none: "frob", "job frob". Empty if there are no such words.
 std::string UnknownCommand(const CLI::App& app) {
   std::string words;
   const CLI::App* parsed = &app;
@@ -40,7 +40,7 @@ std::string UnknownCommand(const CLI::App& app) {
     parsed = parsed->get_subcommands()[0];
     words += parsed->get_name() + " ";
   }
-  if (parsed->get_require_subcommand_min() == 0) return "";  // a command misses its argument
+  if (parsed->get_require_subcommand_min() == 0) return "";  // a command's argument is missing instead
   for (const std::string& rest : app.remaining(true)) {
     if (rest.empty() || rest[0] != '-') return words + rest;
   }
@@ -97,7 +97,7 @@ int Main(int argc, char** argv) {
   } catch (const CLI::CallForAllHelp& help) {
     return app.exit(help);
   } catch (const CLI::RequiredError& error) {
-    // The parser misses a command before it looks at the word that is none.
+    // The parser reports a missing command before it looks at the unknown word.
     const std::string unknown = UnknownCommand(app);
     if (unknown.empty()) app.exit(error);
     if (!unknown.empty()) std::cerr << "fusionctl: no command '" << unknown << "'; fusionctl --help lists them\n";
@@ -118,7 +118,7 @@ int Main(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return Main(argc, argv);
-  } catch (const std::exception& error) {  // of the argument parser, or memory is short
+  } catch (const std::exception& error) {  // from the argument parser, or out of memory
     std::fprintf(stderr, "fusionctl: %s\n", error.what());
     return 1;
   }

@@ -1,4 +1,4 @@
-// Where the server is, when nobody says.
+// The server's address when nobody names it, and the folders of the client.
 #ifndef FUSION_CLIENT_API_ADDRESS_H_
 #define FUSION_CLIENT_API_ADDRESS_H_
 

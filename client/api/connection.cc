@@ -14,7 +14,7 @@
 namespace fusion {
 namespace {
 
-constexpr size_t kMessageBytes = 1 << 20;  // proto/blob.proto
+constexpr size_t kMessageBytes = 1 << 20;  // the largest that proto/blob.proto allows
 constexpr absl::Duration kCallTimeout = absl::Seconds(60);
 constexpr absl::Duration kTransferTimeout = absl::Hours(2);
 
@@ -83,7 +83,7 @@ class GrpcConnection : public Connection {
   }
 
   absl::StatusOr<std::vector<std::string>> FindMissing(const std::vector<std::string>& digests) override {
-    constexpr size_t kMost = 4096;  // proto/blob.proto
+    constexpr size_t kMost = 4096;  // the most that proto/blob.proto allows
     std::vector<std::string> missing;
     for (size_t begin = 0; begin < digests.size(); begin += kMost) {
       v1::FindMissingRequest request;
@@ -162,7 +162,8 @@ class GrpcConnection : public Connection {
     auto writer = profile_->Import(&context, &response);
     bool open = true;
     for (const v1::ProfileRecord& record : records) open = open && (!record.has_device() || writer->Write(record));
-    for (auto it = records.rbegin(); open && it != records.rend(); ++it) {  // the database appends: oldest first
+    // Measurements go in reverse, because the database appends: the oldest first.
+    for (auto it = records.rbegin(); open && it != records.rend(); ++it) {
       open = it->has_device() || writer->Write(*it);
     }
     if (open) writer->WritesDone();
@@ -194,7 +195,7 @@ class GrpcConnection : public Connection {
     const auto code = static_cast<absl::StatusCode>(status.error_code());
     if (status.ok()) return absl::OkStatus();
     if (code == absl::StatusCode::kUnavailable) {
-      // gRPC tells the chain of its attempts; the last of them says what is wrong.
+      // gRPC's message lists its attempts; the last one names the cause.
       const std::string& words = status.error_message();
       const size_t last = words.rfind(": ");
       return absl::UnavailableError(absl::StrCat("no server at ", address_, " (",
@@ -245,7 +246,7 @@ absl::Status WatchToEnd(Connection& connection, const std::string& job_id, int64
       return !ended;
     });
     if (ended) return absl::OkStatus();
-    // A stream that ends in order without a final event was ended by a server that is shutting down.
+    // A server that shuts down ends the stream in order, without a final event; the client then tries again.
     if (!status.ok() && !absl::IsUnavailable(status) && !absl::IsCancelled(status)) return status;
     if (away_since == absl::InfiniteFuture()) {
       away_since = absl::Now();

@@ -1,4 +1,4 @@
-// Connection: fusiond's services as plain calls. The only header through which the client speaks gRPC.
+// Connection: fusiond's services as plain calls. It is the only header through which the client speaks gRPC.
 #ifndef FUSION_CLIENT_API_CONNECTION_H_
 #define FUSION_CLIENT_API_CONNECTION_H_
 
@@ -23,7 +23,7 @@ struct BlobSource {
   absl::string_view bytes;
 };
 
-// Thread-safe. Errors keep the server's code and words; UNAVAILABLE names the address.
+// Thread-safe. Errors keep the server's code and message; UNAVAILABLE names the address.
 class Connection {
  public:
   // Does not connect yet. `address` is "unix:/path" or "host:port".
@@ -35,7 +35,7 @@ class Connection {
   virtual absl::StatusOr<v1::Capabilities> GetCapabilities(absl::Duration timeout = absl::Seconds(10)) = 0;
   virtual absl::StatusOr<v1::SubmitResponse> Submit(const v1::SubmitRequest& request) = 0;
   virtual absl::StatusOr<v1::PlanResponse> Plan(const v1::SubmitRequest& request) = 0;
-  // Calls `event` for each event after `resume_seq` until the job ends, `event` returns false, or an error.
+  // Calls `event` for each event after `resume_seq` until the job ends, `event` returns false, or an error occurs.
   virtual absl::Status Watch(const std::string& job_id, int64_t resume_seq,
                              const std::function<bool(const v1::JobEvent&)>& event) = 0;
   virtual absl::StatusOr<v1::Job> GetJob(const std::string& job_id) = 0;
@@ -51,14 +51,15 @@ class Connection {
   virtual absl::StatusOr<v1::ListWorkersResponse> ListWorkers() = 0;
   virtual absl::StatusOr<v1::ProfileStats> ProfileStats() = 0;
   virtual absl::StatusOr<v1::ProfileQueryResponse> ProfileQuery(const v1::ProfileQueryRequest& request) = 0;
-  // In the order of ProfileExport: devices, then measurements, newest first.
+  // Takes records in the order of ProfileExport: devices, then measurements, newest first.
   virtual absl::StatusOr<v1::ProfileImportResponse> ProfileImport(const std::vector<v1::ProfileRecord>& records) = 0;
   virtual absl::Status ProfileExport(const v1::ProfileExportRequest& request,
                                      const std::function<absl::Status(const v1::ProfileRecord&)>& record) = 0;
 };
 
-// Watch that survives restarts of the server: re-attaches after the last event seen, with growing pauses, until the job
-// ends or the server has been away for `patience`. `lost` is told each time the server went away (words for people).
+// A Watch that survives restarts of the server: it attaches again after the last event seen, with growing pauses, until
+// the job ends or the server has been away for `patience`. Calls `lost` with a message for people each time the server
+// went away.
 absl::Status WatchToEnd(Connection& connection, const std::string& job_id, int64_t resume_seq, absl::Duration patience,
                         const std::function<bool(const v1::JobEvent&)>& event,
                         const std::function<void(const std::string&)>& lost);

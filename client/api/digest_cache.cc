@@ -14,7 +14,7 @@
 namespace fusion {
 namespace {
 
-constexpr int64_t kWorthwhileBytes = 1 << 20;  // below, hashing is quicker than the file system
+constexpr int64_t kWorthwhileBytes = 1 << 20;  // smaller files are hashed faster than the cache is read
 
 bool IsDigest(const std::string& text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
@@ -25,7 +25,7 @@ bool IsDigest(const std::string& text) {
 FileDigests DigestCache::Get(const std::string& path, const std::function<FileDigests()>& compute) const {
   struct stat facts;
   if (folder_.empty() || stat(path.c_str(), &facts) != 0 || facts.st_size < kWorthwhileBytes) return compute();
-  // A file written within the last two seconds may change again without a new time stamp.
+  // The time stamp proves nothing yet for a file written within the last two seconds, which may change again.
   const bool settled = time(nullptr) - std::max(facts.st_mtime, facts.st_ctime) > 2;
   const std::string identity =
       absl::StrCat("digests 1 ", facts.st_dev, " ", facts.st_ino, " ", facts.st_size, " ", facts.st_mtim.tv_sec, ".",

@@ -1,5 +1,5 @@
-// DigestCache: what a file's digests were when its size, inode and times were the same as now. A submission of an
-// unchanged 400 MB model then reads nothing of it.
+// DigestCache remembers a file's digests together with its size, inode and times, and returns them while these stay the
+// same. So submitting an unchanged 400 MB model reads none of it.
 #ifndef FUSION_CLIENT_API_DIGEST_CACHE_H_
 #define FUSION_CLIENT_API_DIGEST_CACHE_H_
 
@@ -15,7 +15,8 @@ struct FileDigests {
   std::vector<std::string> chunks;
 };
 
-// One small text file a model. Losing, damaging or being unable to write one costs time only.
+// It keeps one small text file for each model. If that file is lost, damaged or cannot be written, this costs only
+// time.
 class DigestCache {
  public:
   DigestCache(std::string folder, int64_t chunk_bytes) : folder_(std::move(folder)), chunk_bytes_(chunk_bytes) {}

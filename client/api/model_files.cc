@@ -22,7 +22,7 @@
 namespace fusion {
 namespace {
 
-// Opens `location` beneath `folder`, following symbolic links only as far as they stay beneath it.
+// Opens `location` below `folder`. Symbolic links are followed only while they stay below it.
 absl::StatusOr<std::shared_ptr<const MappedFile>> OpenBeneath(int folder, const ExternalTensor& external) {
   const std::string what = absl::StrCat("external data '", external.location, "' of tensor '", external.tensor, "'");
   if (external.location.empty()) return absl::InvalidArgumentError(what + " names no file");
@@ -40,7 +40,7 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> OpenBeneath(int folder, const 
     return absl::InvalidArgumentError(std::string(ErrnoStatus(errno, absl::StrCat("cannot open ", what)).message()));
   }
   auto close_fd = absl::MakeCleanup([fd] { close(fd); });
-  // The descriptor is what was checked; a path could name another file by now.
+  // Maps the descriptor, which was checked; the path could name another file by now.
   auto mapping = MappedFile::Open(absl::StrCat("/proc/self/fd/", fd));
   if (!mapping.ok()) return absl::InvalidArgumentError(what + " is empty or no regular file");
   return mapping;

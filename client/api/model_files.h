@@ -1,5 +1,5 @@
-// ModelFiles of a submission: the model and its external data, opened safely and cut into digested chunks. The server
-// is told digests, never paths.
+// The files of a submission: the model and its external data, opened safely and cut into chunks with digests. The
+// server gets digests, never paths.
 #ifndef FUSION_CLIENT_API_MODEL_FILES_H_
 #define FUSION_CLIENT_API_MODEL_FILES_H_
 
@@ -15,7 +15,7 @@
 namespace fusion {
 
 struct ChunkedFile {
-  std::string path;  // the model: its file name; external data: the location that the model writes
+  std::string path;  // the model: its file name; external data: the location as written in the model
   std::shared_ptr<const MappedFile> mapping;
   std::vector<std::string> chunk_digests;
 
@@ -27,15 +27,15 @@ struct ChunkedFile {
 struct LocalModel {
   std::string name;  // file name
   std::string sha256;
-  int64_t size_bytes = 0;  // with external data
+  int64_t size_bytes = 0;  // including external data
   int64_t nodes = 0;
   int64_t opset = 0;
   std::vector<ChunkedFile> files;  // files[0] is the model
 };
 
-// INVALID_ARGUMENT for a file that is no model and for external data that is missing or lies outside the model's folder
-// (absolute, by "..", or by a symbolic link), naming it; NOT_FOUND for no such model. Digests of an unchanged file are
-// remembered in `cache_folder` (empty: nowhere).
+// Fails with INVALID_ARGUMENT for a file that is no model, and for external data that is missing or lies outside the
+// model's folder (by an absolute path, by "..", or by a symbolic link), naming it; with NOT_FOUND if there is no such
+// model. Digests of an unchanged file are remembered in `cache_folder` (empty: not at all).
 absl::StatusOr<LocalModel> OpenModel(const std::string& path, int64_t chunk_bytes, const std::string& cache_folder);
 
 }  // namespace fusion

@@ -6,12 +6,12 @@
 namespace fusion {
 namespace {
 
-constexpr int kMaxDepth = 100;  // protobuf's own limit
+constexpr int kMaxDepth = 100;  // protobuf's own limit on nesting
 
 struct Field {
   uint32_t number = 0;
   uint32_t wire_type = 0;
-  uint64_t value = 0;       // of a varint
+  uint64_t value = 0;       // of a varint field
   absl::string_view bytes;  // of a length-delimited field
 };
 
@@ -73,10 +73,10 @@ class FieldReader {
   absl::string_view rest_;
 };
 
-// Field numbers of onnx.proto. kinds: what the bytes of a field are.
+// The messages of onnx.proto that matter here; Descend knows their field numbers.
 enum class Message { kModel, kGraph, kNode, kAttribute, kTensor, kSparseTensor, kFunction };
 
-// The message type of field `number` of `message`, or false when nothing in it matters here.
+// Sets `child` to the message type of field `number` of `message`. Returns false if nothing in the field matters here.
 bool Descend(Message message, uint32_t number, Message* child) {
   switch (message) {
     case Message::kModel:

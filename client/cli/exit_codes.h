@@ -1,4 +1,4 @@
-// Exit codes of fusionctl: kept stable for scripts.
+// Exit codes of fusionctl. Scripts rely on them, so they stay the same.
 #ifndef FUSION_CLIENT_CLI_EXIT_CODES_H_
 #define FUSION_CLIENT_CLI_EXIT_CODES_H_
 
@@ -10,7 +10,7 @@ namespace fusion {
 
 enum ExitCode {
   kExitOk = 0,
-  kExitFailed = 1,        // the compilation failed, or anything of ours
+  kExitFailed = 1,        // the compilation failed, or any error on our side
   kExitUsage = 2,         // also: no such file, no such job
   kExitInvalidModel = 3,  // also: a bundle or input that is damaged or unfit
   kExitAuth = 4,
@@ -22,14 +22,14 @@ enum ExitCode {
   kExitInterrupted = 130,
 };
 
-// A wrong command line, found after parsing.
+// Returns the error for a wrong command line that is found after parsing.
 absl::Status UsageError(const std::string& message);
 
-// Of a status from the server or about the model.
+// The exit code for a status from the server or about the model.
 ExitCode ExitCodeOf(const absl::Status& status);
 
-// Prints "fusionctl: MESSAGE" to stderr and returns its exit code. `Local` is for files of this machine, where a failed
-// precondition (a bundle for another processor) is no missing worker and a full disk no quota.
+// Prints "fusionctl: MESSAGE" to stderr and returns the exit code. FailLocal is for files of this machine: there a
+// failed precondition (a bundle for another processor) does not mean a missing worker, and a full disk is no quota.
 int Fail(const absl::Status& status);
 int FailLocal(const absl::Status& status);
 

@@ -18,7 +18,7 @@ struct Notice {
   std::string text;
 };
 
-// A signal belongs to the process, and so does what is said about it: the one place where state is shared by all.
+// The only shared state: a signal concerns the whole process, and so does the message about it.
 Notice& TheNotice() {
   static Notice* notice = new Notice;
   return *notice;

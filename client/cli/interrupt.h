@@ -1,4 +1,4 @@
-// What Ctrl-C says and does: a thread waits for the signal, so that no code runs in a handler.
+// Handles Ctrl-C: a thread waits for the signal, so that no code runs in a signal handler.
 #ifndef FUSION_CLIENT_CLI_INTERRUPT_H_
 #define FUSION_CLIENT_CLI_INTERRUPT_H_
 
@@ -6,10 +6,11 @@
 
 namespace fusion {
 
-// Once, before any other thread exists. From then on SIGINT and SIGTERM print the notice and end the process with 130.
+// Call it once, before any other thread exists. From then on SIGINT and SIGTERM print the notice and end the process
+// with exit code 130.
 void StartInterruptWatch();
 
-// The words, e.g. how to go on watching a job; empty: none.
+// Sets the notice, for example how to continue watching a job; empty: none.
 void SetInterruptNotice(const std::string& notice);
 
 }  // namespace fusion

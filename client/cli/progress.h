@@ -1,5 +1,5 @@
-// Progress: how a long command tells what it does, on stderr. On a terminal the current line is redrawn in place; in
-// plain mode each change is a line with a time stamp; with none, nothing is said.
+// Progress: a long command reports on stderr what it is doing. On a terminal it redraws the current line in place; in
+// plain mode each change is a line with a time stamp; with mode none it prints nothing.
 #ifndef FUSION_CLIENT_CLI_PROGRESS_H_
 #define FUSION_CLIENT_CLI_PROGRESS_H_
 
@@ -18,9 +18,9 @@ class Progress {
   ~Progress();
 
   void Headline(const std::string& text);
-  // A line that stays: "  label      text       0.4s". Negative seconds: none shown.
+  // Prints a line that stays: "  label      text       0.4s". Negative seconds are not shown.
   void Line(const std::string& label, const std::string& text, double seconds = -1);
-  // The line of what happens now; the next call of anything replaces it. `total` 0: no bar.
+  // Shows the current activity in a line that the next call of any function replaces. `total` 0: no bar.
   void Now(const std::string& label, const std::string& text, int64_t done = 0, int64_t total = 0);
 
  private:
@@ -30,7 +30,7 @@ class Progress {
   enum class Mode { kTty, kPlain, kNone } mode_;
   bool color_ = false;
   std::mutex mutex_;
-  bool live_ = false;  // guarded by mutex_, as are the next
+  bool live_ = false;  // guarded by mutex_, like the next two lines
   std::string plain_last_, plain_label_;
   absl::Time plain_time_;
   std::string bar_label_;

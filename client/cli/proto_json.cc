@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 
 Json MessageToJson(const Message& message);
 
-// `index` -1: a singular field.
+// `index` -1 means a singular field.
 Json FieldToJson(const Message& message, const FieldDescriptor* field, int index) {
   const Reflection* reflection = message.GetReflection();
 #define FUSION_FIELD(CASE, GET) \

@@ -1,4 +1,5 @@
-// A protobuf message as JSON for scripts: field names as in the .proto, 64-bit integers as numbers, states as words.
+// Prints a protobuf message as JSON for scripts: field names as in the .proto, 64-bit integers as numbers, states as
+// words.
 #ifndef FUSION_CLIENT_CLI_PROTO_JSON_H_
 #define FUSION_CLIENT_CLI_PROTO_JSON_H_
 
@@ -8,7 +9,7 @@
 
 namespace fusion {
 
-// Unset messages are left out, unset scalars printed. `indent` -1: one line. No newline at the end.
+// Unset messages are left out; unset scalars are printed. `indent` -1 prints one line. There is no newline at the end.
 std::string ProtoToJson(const google::protobuf::Message& message, int indent = 2);
 
 }  // namespace fusion

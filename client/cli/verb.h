@@ -1,5 +1,5 @@
-// Verb: one word (or two) of fusionctl. A verb declares its options as data and never sees the library that parses
-// them, because that library costs eight seconds a translation unit.
+// Verb: a command of fusionctl, one or two words. A verb declares its options as data and never includes the library
+// that parses them, because that library costs eight seconds a translation unit.
 #ifndef FUSION_CLIENT_CLI_VERB_H_
 #define FUSION_CLIENT_CLI_VERB_H_
 
@@ -21,7 +21,7 @@ struct Option {
   std::vector<std::string> choices = {};  // empty: any
 };
 
-// What every verb is told.
+// The options that every verb gets.
 struct CommonOptions {
   std::string server;    // resolved address
   std::string progress;  // auto | tty | plain | none
@@ -33,14 +33,14 @@ class Verb {
   virtual std::string name() const = 0;  // "submit", "job list"
   virtual std::string help() const = 0;  // one line
   virtual std::vector<Option> Options() = 0;
-  // The process's exit code (exit_codes.h). Data goes to stdout, the rest to stderr.
+  // Returns the process's exit code (exit_codes.h). Data goes to stdout, everything else to stderr.
   virtual int Run(const CommonOptions& common) = 0;
 };
 
-// The table of verbs, in the order of the help text. A new verb is a line there and a file.
+// Returns all verbs, in the order of the help text. A new verb is a line there and a file.
 std::vector<std::unique_ptr<Verb>> AllVerbs();
 
-// -o table|json.
+// The option -o table|json.
 Option OutputOption(std::string* format);
 
 }  // namespace fusion

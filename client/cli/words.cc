@@ -10,7 +10,7 @@
 namespace fusion {
 namespace {
 
-// Code points, which is near enough to columns for what is printed here.
+// Counts code points, which is close enough to columns for the texts printed here.
 size_t Columns(const std::string& text) {
   return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
 }

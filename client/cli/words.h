@@ -1,4 +1,4 @@
-// Numbers and digests as people read them, and tables of them.
+// Prints numbers and digests for people, and tables of them.
 #ifndef FUSION_CLIENT_CLI_WORDS_H_
 #define FUSION_CLIENT_CLI_WORDS_H_
 
@@ -16,10 +16,10 @@ std::string CountInWords(int64_t count);                     // "1,840"
 std::string ShortDigest(const std::string& digest);          // "3f9a…c2"
 std::string Plural(int64_t count, const std::string& noun);  // "1 worker", "2 workers"
 
-// Control characters (a model's name may hold any) as '?', so that nothing a file says steers a terminal.
+// Replaces control characters (a model's name may hold any) by '?', so that no text from a file can control a terminal.
 std::string Printable(const std::string& text);
 
-// Columns padded to their widest cell; `header` may be empty. Every line ends with a newline.
+// Pads columns to their widest cell; `header` may be empty. Every line ends with a newline.
 std::string Table(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows);
 
 }  // namespace fusion

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Takes the errors of elements, in order, and keeps what Comparison tells of them.
+// Collects the errors of elements, in order, and keeps the figures that Comparison reports.
 class Errors {
  public:
   Errors(const Shape& shape, Comparison* result) : row_elements_(RowElements(shape)), result_(*result) {
@@ -42,7 +42,7 @@ void CompareIntegers(const Tensor& actual, const Tensor& reference, Comparison* 
   for (int64_t i = 0; i < reference.num_elements(); ++i) {
     const int64_t x = actual.GetInt(i), y = reference.GetInt(i);
     if (x == y) continue;
-    // Neighbours beyond 2^53 are one double.
+    // Neighbouring integers beyond 2^53 convert to the same double, but still differ by at least 1.
     const double a = static_cast<double>(x), b = static_cast<double>(y), difference = std::max(1.0, std::abs(a - b));
     result->max_abs_err = std::max(result->max_abs_err, difference);
     errors.Add(i, a, b, difference);

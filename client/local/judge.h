@@ -1,4 +1,5 @@
-// JudgeOutputs: what `verify` says of a model's outputs, from the fixed tolerance to the model's own conditioning.
+// JudgeOutputs: gives the verdicts of `verify` on a model's outputs. It applies the fixed tolerance first, then the
+// model's own conditioning.
 #ifndef FUSION_CLIENT_LOCAL_JUDGE_H_
 #define FUSION_CLIENT_LOCAL_JUDGE_H_
 
@@ -16,14 +17,14 @@ enum class MadeByRun { kReference, kActual };
 
 struct Judgement {
   std::vector<Comparison> outputs;
-  std::vector<int64_t> moved_rows;  // parallel: rows that tie, in another order than the reference's
-  std::vector<Movement> movements;  // parallel; empty where the tolerance answered
+  std::vector<int64_t> moved_rows;  // parallel: number of tied rows in another order than the reference's
+  std::vector<Movement> movements;  // parallel; empty if the tolerance sufficed
 };
 
-// Compares, with rows that tie matched (tied_rows.h); what is wrong then is held against what the model itself moves
-// by (sensitivity.h). `run`: the model, for inputs near `inputs`, with as many outputs as `reference`; it is called only
-// if something is wrong. It is what made `made_by_run`: the reference, or where that cannot run again, the program that
-// is judged.
+// Compares the outputs after matching rows that tie (tied_rows.h). Outputs that are wrong are then compared with how
+// far the model's outputs move on their own (sensitivity.h). `run` runs a model on inputs near `inputs`, with as many
+// outputs as `reference`; it is called only if something is wrong. `made_by_run` says which outputs that model made:
+// the reference, or the judged program's where the reference cannot run again.
 absl::StatusOr<Judgement> JudgeOutputs(const std::vector<Tensor>& inputs, const std::vector<Tensor>& actual,
                                        const std::vector<Tensor>& reference, const ModelRun& run,
                                        MadeByRun made_by_run, const Slack& slack);

@@ -9,7 +9,7 @@
 namespace fusion {
 namespace {
 
-constexpr double kWidestGap = 4096;  // a full-width box beside coordinates of 0 is no mask
+constexpr double kWidestGap = 4096;  // a full-width box beside coordinates of 0 must not count as a mask
 
 double ScaleOf(const Tensor& tensor, int64_t begin, int64_t end) {
   std::vector<double> sorted;

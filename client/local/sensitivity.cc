@@ -16,7 +16,7 @@ namespace fusion {
 namespace {
 
 constexpr int kRuns = 4;
-constexpr double kRoundings = 4;  // that add up to an output's error, as multiples of one
+constexpr double kRoundings = 4;  // roundings that add up to an output's error, as multiples of one
 
 }  // namespace
 
@@ -68,7 +68,7 @@ void Allow(const Movement& movement, Comparison* comparison) {
                     " when the inputs move by one unit in the last place: rounding decides what it holds");
     return;
   }
-  if (comparison->row_errors.empty()) return;  // other extents, which stay
+  if (comparison->row_errors.empty()) return;  // the extents differ, which stays wrong
   const double fixed = comparison->tolerance;
   int64_t wrong = 0, undetermined = 0;
   for (size_t row = 0; row < comparison->row_errors.size(); ++row) {

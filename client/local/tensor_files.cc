@@ -28,7 +28,8 @@ std::string Names(const std::vector<Binding>& bindings) {
   });
 }
 
-// Bytes of an .npy file, which knows no narrow types, as elements of one; the tensor itself where they are none.
+// An .npy file has no narrow types and holds their bytes. Returns these as elements of `dtype`, or the tensor itself
+// where they are not such elements.
 Tensor AsElements(const Tensor& tensor, DType dtype) {
   const bool bytes = tensor.dtype() == DType::kU8 || tensor.dtype() == DType::kI8;
   if (!bytes || (!IsNarrowInt(dtype) && !IsByteFloat(dtype))) return tensor;
@@ -40,13 +41,13 @@ Tensor AsElements(const Tensor& tensor, DType dtype) {
     }
     const int64_t value = tensor.GetInt(i);
     elements.SetInt(i, value);
-    const bool low_bits = value >= 0 && value >> DTypeBits(dtype) == 0;  // as ml_dtypes writes negative ones
+    const bool low_bits = value >= 0 && value >> DTypeBits(dtype) == 0;  // ml_dtypes writes negative elements like this
     if (elements.GetInt(i) != value && !low_bits) return tensor;
   }
   return elements;
 }
 
-// The extents that `flags.dims` and the shapes of `read` (by input) give the bundle's named dimensions.
+// The extents that `flags.dims` and the shapes of `read` (by input) give to the bundle's named dimensions.
 absl::StatusOr<std::map<std::string, int64_t>> NamedExtents(const Manifest& manifest, const InputFlags& flags,
                                                             const std::map<std::string, Tensor>& read) {
   std::map<std::string, int64_t> extents;
@@ -89,7 +90,7 @@ absl::StatusOr<std::map<std::string, Tensor>> ReadNamedTensors(const std::vector
                                                                const std::string& flag) {
   std::map<std::string, std::string> files;
   for (const std::string& text : texts) {
-    // A name may hold '=', and so may a path: the name that the bundle knows decides.
+    // Both a name and a path may contain '='. The text is split where a name of the bundle ends.
     bool found = false;
     for (const Binding& binding : bindings) {
       if (!absl::StartsWith(text, binding.name + "=")) continue;

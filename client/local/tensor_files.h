@@ -1,4 +1,4 @@
-// Tensors on disk: NumPy's .npy, and ONNX's TensorProto in .pb files (as ONNX's own test data has them).
+// Reads tensors from disk: NumPy's .npy, and ONNX's TensorProto in .pb files (as in ONNX's own test data).
 #ifndef FUSION_CLIENT_LOCAL_TENSOR_FILES_H_
 #define FUSION_CLIENT_LOCAL_TENSOR_FILES_H_
 
@@ -12,27 +12,28 @@
 
 namespace fusion {
 
-// By the ending of `path`. INVALID_ARGUMENT naming the file for damaged ones, NOT_FOUND for none.
+// Reads the format that the ending of `path` names. Fails with INVALID_ARGUMENT naming a damaged file, with NOT_FOUND
+// if there is none.
 absl::StatusOr<Tensor> ReadTensorFile(const std::string& path);
 
-// The tensors that `texts`, "NAME=FILE" each, give to some of `bindings`. A bare FILE is taken where there is one
-// binding. A usage error that begins with `flag` names a text that fits none.
+// Returns the tensors that `texts`, "NAME=FILE" each, give to some of `bindings`. A bare FILE is accepted if there is
+// one binding. If a text fits no binding, fails with a usage error that begins with `flag` and names the text.
 absl::StatusOr<std::map<std::string, Tensor>> ReadNamedTensors(const std::vector<Binding>& bindings,
                                                                const std::vector<std::string>& texts,
                                                                const std::string& flag);
 
 struct InputFlags {
   std::vector<std::string> files;      // "NAME=FILE"
-  int64_t seed = -1;                   // fills inputs that no file names; -1: refuse instead
-  int64_t int_max = 1;                 // random integers are drawn from [0, int_max]: they are often indices or masks
-  std::vector<std::string> dims = {};  // "seq=32": of a bundle's specialisations, for inputs that no file gives
+  int64_t seed = -1;                   // fills inputs that no file names; -1: missing files are an error
+  int64_t int_max = 1;                 // random integers are from [0, int_max]: they are often indices or masks
+  std::vector<std::string> dims = {};  // "seq=32": selects a specialisation, for inputs without a file
 };
-// One tensor per input of the manifest: ReadNamedTensors, and random ones for the others. The shapes of files and
-// `flags.dims` name a specialisation; without any it is the first. INVALID_ARGUMENT or a usage error naming an unknown
-// or missing input, or one of another type or shape.
+// Returns one tensor per input of the manifest: those of ReadNamedTensors, and random ones for the rest. The shapes of
+// files and `flags.dims` select a specialisation; without any it is the first. Fails with INVALID_ARGUMENT or a usage
+// error naming an input that is unknown, missing, or of another type or shape.
 absl::StatusOr<std::vector<Tensor>> AssembleInputs(const Manifest& manifest, const InputFlags& flags);
 
-// A tensor's name as the name of a file: letters, digits, '.', '_' and '-'; never empty, hidden or a path.
+// Turns a tensor's name into a file name of letters, digits, '.', '_' and '-', which is never empty, hidden or a path.
 std::string FileNameOf(const std::string& tensor_name);
 
 }  // namespace fusion

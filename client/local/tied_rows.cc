@@ -12,13 +12,13 @@
 namespace fusion {
 namespace {
 
-constexpr size_t kMostMovedRows = 1000;  // each is held against each
+constexpr size_t kMostMovedRows = 1000;  // each is compared with each
 
 struct Output {
   const Tensor* actual;
   const Tensor* reference;
   double tolerance;
-  bool sorts;  // agrees place by place, and is what the others may be sorted by
+  bool sorts;  // agrees place by place, so the others may be sorted by it
   int64_t row_elements;
   LocalScale scale;
 };
@@ -41,7 +41,7 @@ bool SameRow(std::vector<Output>& outputs, int64_t from, int64_t to) {
   return std::all_of(outputs.begin(), outputs.end(), [&](Output& output) { return SameRow(output, from, to); });
 }
 
-// In how many outputs row `from` agrees with place `to`; -1 where the scores do not.
+// Returns in how many outputs row `from` agrees with place `to`; -1 if the scores do not agree.
 int64_t Agreeing(std::vector<Output>& outputs, int64_t from, int64_t to) {
   int64_t agreeing = 0;
   for (Output& output : outputs) {
@@ -52,7 +52,7 @@ int64_t Agreeing(std::vector<Output>& outputs, int64_t from, int64_t to) {
   return agreeing;
 }
 
-// For each place the row of `actual` that belongs there; empty where more disagree than can be tried.
+// Returns for each place the row of `actual` that belongs there; empty if too many rows disagree to try them all.
 std::vector<int64_t> MatchRows(std::vector<Output>& outputs, int64_t rows) {
   std::vector<int64_t> source(static_cast<size_t>(rows), -1);
   std::set<int64_t> free;
@@ -75,7 +75,8 @@ std::vector<int64_t> MatchRows(std::vector<Output>& outputs, int64_t rows) {
     free.erase(row);
     place = open.erase(place);
   }
-  // Rows that tie and differ as well: the caller shall see how they differ, not that they traded places.
+  // The rows left tie with a place, but also differ. The caller should see how they differ, not that they traded
+  // places.
   for (const int64_t place : open) {
     int64_t best = -1, most = -1;
     for (const int64_t row : free) {
@@ -89,7 +90,7 @@ std::vector<int64_t> MatchRows(std::vector<Output>& outputs, int64_t rows) {
     source[static_cast<size_t>(place)] = best;
     free.erase(best);
   }
-  for (int64_t& row : source) {  // places that none of the rows left ties with
+  for (int64_t& row : source) {  // places with which none of the remaining rows ties
     if (row >= 0) continue;
     row = *free.begin();
     free.erase(free.begin());
@@ -129,7 +130,7 @@ Reordering ReorderTiedRows(absl::Span<const Tensor> actual, absl::Span<const Ten
       outputs.push_back({&actual[i], &reference[i], compared[i].tolerance, sorts, actual[i].num_elements() / rows,
                          LocalScale(reference[i], slack)});
     }
-    if (!ordered || !broken) continue;  // nothing that sorts, or nothing to mend
+    if (!ordered || !broken) continue;  // nothing sorts the rows, or nothing is wrong
     const std::vector<int64_t> source = MatchRows(outputs, rows);
     if (source.empty()) continue;
     int64_t moved = 0;

@@ -20,7 +20,7 @@ int LeastExponent(DType dtype) {
   }
 }
 
-// How many representable numbers lie above zero and up to `value`, negative below zero.
+// Counts the representable numbers above zero and up to `value`; negative below zero.
 int64_t Steps(DType dtype, double value) {
   const int mantissa_bits = -std::ilogb(Epsilon(dtype));
   const double magnitude = std::abs(value);
@@ -45,7 +45,7 @@ uint64_t UlpDistance(DType dtype, double a, double b) {
 }
 
 uint64_t Percentile999(std::vector<uint64_t>* nonzero, int64_t count) {
-  // The rank, from 0, of the least distance with at most a thousandth of the elements above it.
+  // The rank, from 0, of the least distance that at most a thousandth of the elements exceed.
   const int64_t rank = count - count / 1000 - 1;
   const int64_t zeros = count - static_cast<int64_t>(nonzero->size());
   if (rank < zeros) return 0;

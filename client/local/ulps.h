@@ -9,14 +9,15 @@
 
 namespace fusion {
 
-// How many steps from one representable number to the next lead from `a` to `b`; the two zeros are one number. Both are
-// finite and values of `dtype`, a floating-point type.
+// Counts the steps from one representable number to the next that lead from `a` to `b`; the two zeros are one number.
+// Both must be finite values of `dtype`, a floating-point type.
 uint64_t UlpDistance(DType dtype, double a, double b);
 
-// The smallest number of full precision.
+// The smallest number with full precision.
 double SmallestNormal(DType dtype);
 
-// The distance that 99.9% of `count` elements do not exceed. `nonzero`: the distances that are not 0, reordered here.
+// Returns the distance that 99.9% of `count` elements do not exceed. `nonzero` holds the distances that are not 0; it
+// is reordered.
 uint64_t Percentile999(std::vector<uint64_t>* nonzero, int64_t count);
 
 }  // namespace fusion

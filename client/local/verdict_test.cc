@@ -1,4 +1,4 @@
-// What `verify` calls equal, wrong and not compared, tried on tensors that mean to fool it.
+// Tests the verdicts of `verify` (equal, wrong, not compared) on tensors made to fool it.
 #include <cmath>
 #include <limits>
 
@@ -61,26 +61,26 @@ TEST(CompareTensors, SaysWhereTheWorstElementIs) {
   EXPECT_EQ(CompareTensors(reference, reference)->worst, -1);
 }
 
-// Each hides an error behind values that are huge: every one of these passes where the scale is the root mean square
-// of the tensor, or of the row.
+// Each case hides an error behind huge values. Every one would pass if the scale were the root mean square of the
+// tensor or of the row.
 TEST(CompareTensors, AMaskHidesNothing) {
   for (const double mask : {kMask, -1e9, -65504.0, -1e4, 300.0}) {
     SCOPED_TRACE(mask);
-    // A row of it beside small values.
+    // A whole row of masks beside small values.
     std::vector<double> values(64, 0.5);
     std::fill(values.begin(), values.begin() + 32, mask);
     const std::vector<double> right = values;
     EXPECT_EQ(VerdictOf(Shaped({2, 32}, right), Shaped({2, 32}, right)), Verdict::kOk);
     values[50] = 0.51;
     EXPECT_EQ(VerdictOf(Shaped({2, 32}, values), Shaped({2, 32}, right)), Verdict::kWrong);
-    // One of it in the row.
+    // One mask in the row.
     std::vector<double> one(32, 0.5);
     one[3] = mask;
     const Tensor one_right = F32(one);
     one[20] = 0.51;
     EXPECT_EQ(VerdictOf(F32(one), one_right), Verdict::kWrong);
   }
-  // Nearly the whole row, as in the first of a causal mask.
+  // Nearly the whole row is masked, as in the first row of a causal mask.
   for (const double mask : {kMask, -1e9, -1e4}) {
     SCOPED_TRACE(mask);
     std::vector<double> most(32, mask);
@@ -88,7 +88,7 @@ TEST(CompareTensors, AMaskHidesNothing) {
     const Tensor most_right = F32(most);
     most[0] = 0.51;
     EXPECT_EQ(VerdictOf(F32(most), most_right), Verdict::kWrong);
-    // Zeros have no size of their own; what stands in their place has.
+    // Zeros have no size of their own, but a value in their place has.
     most[0] = 0;
     const Tensor zero_right = F32(most);
     most[0] = 0.5;
@@ -110,7 +110,7 @@ TEST(CompareTensors, AResidueOfWhatCancelsIsNoError) {
   const Tensor reference = F32(values);
   values[7] = 400 * 0x1p-24;
   EXPECT_EQ(VerdictOf(F32(values), reference), Verdict::kOk);
-  // All of a row is, beside a tensor of other numbers.
+  // A whole row is such a residue, beside other numbers in the tensor.
   std::vector<double> rows(64, 400);
   std::fill(rows.begin() + 32, rows.end(), 0);
   const Tensor of_rows = Shaped({2, 32}, rows);
@@ -135,7 +135,7 @@ TEST(CompareTensors, OneRuntimeMaySaturateWhereAnotherDoesNot) {
   EXPECT_EQ(VerdictOf(F32(other), F32(tail)), Verdict::kOk);
   other[7] = 1e-3;
   EXPECT_EQ(VerdictOf(F32(other), F32(tail)), Verdict::kWrong);
-  // A mask is no 1.
+  // Unlike a 1, a mask does not excuse its neighbours.
   tail[0] = other[0] = kMask;
   other = tail;
   other[7] = 1.1e-9;
@@ -143,13 +143,13 @@ TEST(CompareTensors, OneRuntimeMaySaturateWhereAnotherDoesNot) {
 }
 
 TEST(CompareTest, AnAbsoluteSlackForgivesWhatIsNearZero) {
-  // A sigmoid's tail by another runtime: 0 where the value is 2e-9.
+  // The tail of a sigmoid in another runtime: 0 where the value is 2e-9.
   const Tensor ours = F32({2e-9, 1e-8, 2e-9, 3e-9}), theirs = F32({0, 1e-8, 0, 0});
   EXPECT_EQ(CompareTensors(ours, theirs)->verdict, Verdict::kWrong);
   const Slack slack{DType::kF32, 1e-8};
   EXPECT_EQ(CompareTensors(ours, theirs, slack)->verdict, Verdict::kOk);
   EXPECT_EQ(CompareTensors(ours, theirs, slack)->max_abs_err, CompareTensors(ours, theirs)->max_abs_err);
-  // It forgives nothing above it.
+  // Larger differences are not forgiven.
   EXPECT_EQ(CompareTensors(F32({2e-8, 1e-8, 2e-9, 3e-9}), theirs, slack)->verdict, Verdict::kWrong);
 }
 
@@ -225,13 +225,13 @@ TEST(UlpDistance, CountsRepresentableNumbers) {
 TEST(Percentile999, IsWhatAThousandthExceeds) {
   std::vector<uint64_t> two = {9, 7};
   EXPECT_EQ(Percentile999(&two, 2), 9u);
-  EXPECT_EQ(Percentile999(&two, 1000), 7u);   // one of a thousand is above
+  EXPECT_EQ(Percentile999(&two, 1000), 7u);  // one of a thousand may exceed it
   EXPECT_EQ(Percentile999(&two, 2000), 0u);
   std::vector<uint64_t> none;
   EXPECT_EQ(Percentile999(&none, 5), 0u);
 }
 
-// Two detections whose scores tie, in either order; the third is its own.
+// Two detections whose scores tie, in either order; the third has its own score.
 struct Detections {
   Tensor boxes, labels, scores;
   std::vector<Tensor> all() const { return {boxes, labels, scores}; }
@@ -267,10 +267,10 @@ TEST(TiedRows, StayWhereScoresDifferOrRowsDo) {
   EXPECT_EQ(ReorderTiedRows(traded, apart, CompareAll(traded, apart)).moved_rows, none);
   const auto reference = ThreeDetections(false, 0.9).all();
   auto wrong = ThreeDetections(true, 0.9).all();
-  wrong[1] = Tensor::From(DType::kI64, {3}, std::vector<int>{7, 8, 9});  // a label that left its box
+  wrong[1] = Tensor::From(DType::kI64, {3}, std::vector<int>{7, 8, 9});  // a label that no longer belongs to its box
   const Reordering reordered = ReorderTiedRows(wrong, reference, CompareAll(wrong, reference));
   EXPECT_FALSE(CompareAll(reordered.actual, reference)[0].ok() && CompareAll(reordered.actual, reference)[1].ok());
-  // Without an output that sorts, an order is part of the result.
+  // Without an output that sorts the rows, their order is part of the result.
   EXPECT_EQ(ReorderTiedRows({wrong[0]}, {reference[0]}, CompareAll({wrong[0]}, {reference[0]})).moved_rows,
             (std::vector<int64_t>{0}));
 }
@@ -278,7 +278,7 @@ TEST(TiedRows, StayWhereScoresDifferOrRowsDo) {
 TEST(TiedRows, OneRowThatDiffersKeepsNoOtherFromItsPlace) {
   const auto reference = ThreeDetections(false, 0.9).all();
   auto actual = ThreeDetections(true, 0.9).all();
-  actual[0].SetDouble(8, 500);  // the third row's box, which ties with none
+  actual[0].SetDouble(8, 500);  // the box of the third row, which ties with none
   const auto compared = CompareOutputs(actual, reference);
   ASSERT_TRUE(compared.ok());
   EXPECT_EQ(compared->moved_rows, (std::vector<int64_t>{2, 2, 2}));
@@ -287,7 +287,7 @@ TEST(TiedRows, OneRowThatDiffersKeepsNoOtherFromItsPlace) {
   EXPECT_TRUE(compared->outputs[1].ok());
 }
 
-// Differences from a number near by lose what they have in common: 1e4 times as sensitive as a copy.
+// A difference from a number near by loses the digits that both share: 1e4 times as sensitive as a copy.
 absl::StatusOr<std::vector<Tensor>> CopyAndDifference(const std::vector<Tensor>& x) {
   Tensor difference = F32(std::vector<double>(8));
   for (int64_t i = 0; i < 8; ++i) difference.SetDouble(i, x[0].GetDouble(i) - 0.9999 * static_cast<double>(i + 1));
@@ -312,7 +312,7 @@ TEST(Allow, WhatRoundingExplainsAndNoMore) {
   Comparison little = off;
   Allow({{1e-4}, ""}, &little);
   EXPECT_EQ(little.verdict, Verdict::kWrong);
-  EXPECT_EQ(little.tolerance, ToleranceOf(DType::kF32));  // never less than without
+  EXPECT_EQ(little.tolerance, ToleranceOf(DType::kF32));  // never less than the fixed tolerance
   Comparison enough = off;
   Allow({{5e-3}, ""}, &enough);
   EXPECT_TRUE(enough.ok());
@@ -336,7 +336,7 @@ TEST(Allow, ARowThatMovesExcusesNoOther) {
 }
 
 TEST(JudgeOutputs, ExtentsThatMoveAreNotCompared) {
-  // Keeps what is above 1, of inputs that are 1 but for rounding.
+  // A model that keeps the inputs above 1, of inputs that are 1 up to rounding.
   const ModelRun run = [](const std::vector<Tensor>& x) -> absl::StatusOr<std::vector<Tensor>> {
     std::vector<double> kept;
     for (int64_t i = 0; i < x[0].num_elements(); ++i) {
@@ -347,14 +347,14 @@ TEST(JudgeOutputs, ExtentsThatMoveAreNotCompared) {
   std::vector<double> values(20, 1);
   values[0] = 2;
   const std::vector<Tensor> inputs = {F32(values)}, reference = *run(inputs);
-  // Neither other extents nor other numbers of the same extents.
+  // Neither other extents nor other numbers of the same extents can be judged.
   for (const Tensor& actual : {F32({2, 1}), F32({2.5})}) {
     const auto judged = JudgeOutputs(inputs, {actual}, reference, run, MadeByRun::kReference, Slack{});
     ASSERT_TRUE(judged.ok()) << judged.status();
     EXPECT_EQ(judged->outputs[0].verdict, Verdict::kNotCompared);
     EXPECT_THAT(judged->outputs[0].why, HasSubstr("its extents become"));
   }
-  // Where they stay, other extents are wrong.
+  // If the extents do not move, other extents are wrong.
   const ModelRun copy = [](const std::vector<Tensor>& x) -> absl::StatusOr<std::vector<Tensor>> { return x; };
   const auto judged = JudgeOutputs(inputs, {F32({2, 1})}, inputs, copy, MadeByRun::kReference, Slack{});
   ASSERT_TRUE(judged.ok()) << judged.status();

@@ -34,7 +34,8 @@ class Runner {
     for (const Tensor& tensor : tensors) shapes.push_back(tensor.shape());
     RETURN_IF_ERROR(runner.session_->Select(shapes));
 
-    // In the session's own memory: what is timed is kernels, not copies, which some memory of a caller's would need.
+    // Inputs lie in the session's own memory, so that kernels are timed, not the copies that a caller's memory could
+    // need.
     for (size_t i = 0; i < tensors.size(); ++i) {
       std::memcpy(runner.session_->input(static_cast<int>(i)), tensors[i].data(), tensors[i].size_bytes());
       runner.inputs_.push_back(runner.session_->input(static_cast<int>(i)));
@@ -48,7 +49,7 @@ class Runner {
   const Program& program() const { return session_->program(); }
   int threads() const { return session_->threads(); }
 
-  // Milliseconds of one run.
+  // Returns the milliseconds of one run.
   absl::StatusOr<double> Run(const LaunchObserver& observer = {}) {
     const int64_t start = absl::GetCurrentTimeNanos();
     RETURN_IF_ERROR(session_->RunRaw(inputs_, outputs_, observer));
@@ -61,7 +62,7 @@ class Runner {
   std::vector<void*> outputs_;
 };
 
-constexpr absl::Duration kTurn = absl::Milliseconds(10);  // of one bundle while two take turns
+constexpr absl::Duration kTurn = absl::Milliseconds(10);  // one bundle's turn when two alternate
 
 class BenchVerb : public Verb {
  public:
@@ -102,7 +103,7 @@ class BenchVerb : public Verb {
       if (run < 0) continue;
       latencies_ms.push_back(latency_ms);
       if (!per_kernel_) continue;
-      // A run of its own: reading the clock between launches is not free.
+      // A separate run, because reading the clock between launches costs time.
       RETURN_IF_ERROR(runner
                           .Run([&](int launch, int64_t latency_ns) {
                             launches_us[launch].push_back(static_cast<double>(latency_ns) * 1e-3);
@@ -113,8 +114,8 @@ class BenchVerb : public Verb {
     return absl::OkStatus();
   }
 
-  // The bundles take turns, beginning with another one each round, so that what else the machine does meets both; the
-  // ratio is the median of the rounds' own ratios.
+  // A paired measurement: the bundles alternate, and each round begins with the other one, so that other load on the
+  // machine affects both. The ratio is the median of the ratios of all rounds.
   absl::Status Compare() {
     std::vector<Runner> runners;
     for (const std::string& path : {bundle_, against_}) {

@@ -112,7 +112,7 @@ void PrintBundle(const BundleReader& bundle) {
   std::printf("\n%s", Table({"LAUNCH", "KERNEL", "TASKS", "MFLOP", "MOVES", "NODES", "WHAT"}, rows).c_str());
   std::printf("total %.3f GFLOP\n", flops * 1e-9);
 
-  // The memory plan: where each intermediate lies and from which launch to which it is used.
+  // The memory plan: the place of each intermediate, and its first and last launch.
   std::vector<std::pair<int, int>> used(manifest.buffers.size(), {-1, -1});
   for (size_t i = 0; i < manifest.launches.size(); ++i) {
     for (int buffer : manifest.launches[i].buffers) {

@@ -22,7 +22,7 @@ struct Check {
   bool ok = false;
   std::string found;
   std::string advice;  // when not ok
-  bool needed = true;  // a compilation for the processor cannot do without
+  bool needed = true;  // a compilation for the processor needs it
 };
 
 Check CheckProcessor() {
@@ -91,7 +91,7 @@ class DoctorVerb : public Verb {
   }
 
  private:
-  // The kinds of device that workers measure, and those that the server looked for beside itself.
+  // The kinds of device that workers measure, and those that the server looked for on its own machine.
   static std::vector<Check> CheckDevices(const v1::Capabilities& capabilities,
                                          const std::map<std::string, std::vector<std::string>>& workers_of) {
     std::map<std::string, std::set<std::string>> names;

@@ -159,7 +159,7 @@ class ProfileImportVerb : public Verb {
       if (!file) return FailLocal(absl::NotFoundError(absl::StrCat("cannot read ", path_)));
     }
     std::istream& in = path_ == "-" ? std::cin : file;
-    // All is read before anything is sent: a file is taken whole or, malformed, not at all.
+    // Reads everything before sending anything: a file is taken completely or, if malformed, not at all.
     std::vector<v1::ProfileRecord> records;
     std::string line;
     for (int64_t number = 1; std::getline(in, line); ++number) {

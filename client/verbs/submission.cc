@@ -29,9 +29,9 @@
 namespace fusion {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Minutes(10);  // with a server that went away while a job runs
+constexpr absl::Duration kPatience = absl::Minutes(10);  // how long a server may stay away while a job runs
 
-// "NAME=VALUE" at the last '=', because tensor names may hold one.
+// Splits "NAME=VALUE" at the last '=', because tensor names may contain one.
 absl::Status SplitBinding(const std::string& text, const char* flag, const char* example, std::string* name,
                           std::string* value) {
   const size_t equals = text.rfind('=');
@@ -101,7 +101,7 @@ std::string ClientId() {
   return absl::StrCat(user == nullptr ? "" : user, "@", host);
 }
 
-// Tells of a transfer that takes long enough to wonder about, a tenth at a time.
+// Reports a transfer that takes long, at every tenth.
 class TransferProgress {
  public:
   TransferProgress(std::string label, int64_t all_bytes, Progress& progress)
@@ -160,7 +160,7 @@ absl::Status ErrorOf(const v1::JobEvent& last) {
   return absl::Status(code == absl::StatusCode::kOk ? absl::StatusCode::kInternal : code, last.error().message());
 }
 
-// What an earlier call fetched is there still.
+// Is the bundle that an earlier call fetched still there?
 bool IsThere(const std::string& path, const v1::BundleInfo& bundle) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return false;
@@ -229,7 +229,7 @@ absl::StatusOr<v1::SubmitRequest> PrepareSubmission(Connection& connection, cons
                                                     const CompilationFlags& flags, Progress& progress) {
   v1::SubmitRequest request;
   RETURN_IF_ERROR(FillOptions(flags, request.mutable_options()));
-  RETURN_IF_ERROR(MappedFile::Open(model_path).status());  // before a server is asked
+  RETURN_IF_ERROR(MappedFile::Open(model_path).status());  // fails before a server is asked
   ASSIGN_OR_RETURN(v1::Capabilities capabilities, connection.GetCapabilities());
   progress.Headline(absl::StrCat("fusion ", FUSION_VERSION, " → ", connection.address(), " (server ",
                                  capabilities.server_version(), ")"));
@@ -344,7 +344,7 @@ void PrintAccount(const v1::Account& account, Progress& progress) {
   progress.Line(
       "planned",
       absl::StrCat(Plural(account.nodes_model(), "node"), " → ", Plural(account.kernels(), "kernel"),
-                   // A plan alone builds none.
+                   // A job that only plans builds no kernels.
                    account.kernels_distinct() > 0 ? absl::StrCat(" (", account.kernels_distinct(), " distinct)") : ""),
       planning);
   for (const v1::SpecialisationAccount& one : account.specialisations()) {

@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What scripts read; names are kept stable.
+// The JSON for scripts; its names do not change.
 Json Report(const Compilation& compilation, const std::string& model, const std::string& bundle_path, double seconds) {
   const v1::Account& account = compilation.last.account();
   const bool stored = compilation.submitted.from_store();
@@ -115,7 +115,7 @@ class SubmitVerb : public Verb {
  private:
   struct Outcome {
     absl::Status status;
-    bool local = false;  // the status is about a file of this machine
+    bool local = false;  // the status concerns a file of this machine
     Json report = {};
   };
 
@@ -157,8 +157,8 @@ class SubmitVerb : public Verb {
     return code;
   }
 
-  // A job for each target, all in flight together; one that fails leaves the others alone. The exit code is that of the
-  // first that failed.
+  // Runs one job for each target, all at the same time. A failed job does not affect the others. The exit code is that
+  // of the first one that failed.
   int RunAll(Connection& connection, const std::vector<std::string>& targets, v1::SubmitRequest request,
              Progress& progress) {
     std::vector<absl::StatusOr<v1::SubmitResponse>> jobs;

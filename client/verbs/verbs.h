@@ -1,4 +1,4 @@
-// One maker a verb; each is defined in the file that is named after the verb's first word.
+// One maker for each verb, defined in the file that is named after the verb's first word.
 #ifndef FUSION_CLIENT_VERBS_VERBS_H_
 #define FUSION_CLIENT_VERBS_VERBS_H_
 

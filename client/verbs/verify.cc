@@ -31,7 +31,7 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(const std::string& path, in
   return Session::Create(bundle, threads);
 }
 
-// As what the bundle keeps floats on the way: halves and tf32 have mantissas of 10 bits.
+// The type in which the bundle stores floats on the way: halves and tf32 both have mantissas of 10 bits.
 DType StoredType(const Manifest& manifest) {
   return manifest.options.count("precision") > 0 ? DType::kF16 : DType::kF32;
 }
@@ -113,7 +113,7 @@ class VerifyVerb : public Verb {
   }
 
  private:
-  // Bound to the shapes of this run.
+  // Compiles the reference for the shapes of this run.
   absl::Status CompileReference(const CommonOptions& common, const Manifest& manifest,
                                 const std::vector<Tensor>& inputs, const std::string& path) {
     CompilationFlags flags;
@@ -136,7 +136,7 @@ class VerifyVerb : public Verb {
   absl::StatusOr<Account> CompareWithBundle(const Manifest& manifest, const std::vector<Tensor>& inputs,
                                             const std::string& path) {
     std::vector<Tensor> actual;
-    {  // one model's memory at a time
+    {  // holds only one model in memory at a time
       ASSIGN_OR_RETURN(const auto session, OpenSession(bundle_, static_cast<int>(threads_)));
       ASSIGN_OR_RETURN(actual, session->Run(inputs));
     }
@@ -168,7 +168,8 @@ class VerifyVerb : public Verb {
     return Judge(manifest, inputs, actual, named, expected, *session, MadeByRun::kActual);
   }
 
-  // `expected` is parallel to `named`, outputs of the manifest; `session` runs whichever of the two can run.
+  // `expected` is parallel to `named`, which are outputs of the manifest. `session` runs the reference or, where that
+  // cannot run, the bundle.
   absl::StatusOr<Account> Judge(const Manifest& manifest, const std::vector<Tensor>& inputs,
                                 const std::vector<Tensor>& actual, const std::vector<size_t>& named,
                                 const std::vector<Tensor>& expected, Session& session, MadeByRun made_by_run) const {
@@ -213,7 +214,7 @@ class VerifyVerb : public Verb {
 
   std::string InputsInWords() const { return inputs_.files.empty() ? "random" : absl::StrJoin(inputs_.files, " "); }
 
-  // The largest of all outputs.
+  // The largest figures of all outputs.
   static Comparison Worst(const Account& account) {
     Comparison worst;
     for (const Comparison& compared : account.outputs) {
