@@ -71,8 +71,8 @@ constexpr double kWorthHolding = 0.005;
 // If fusing two kernels could save at most this share of their time, a measurement would only show noise.
 constexpr double kWorthMeasuring = 0.01;
 
-// Such a pair is not asked about if the fused kernel is estimated slower by more than this factor. Kernels of products
-// are few, and a closer estimate decides nothing.
+// Such a pair is not asked about if the fused kernel is estimated slower by more than this factor (or the model's known
+// error, if that is less). Kernels of products are few, and a closer estimate decides nothing.
 constexpr double kDoubt = 1.1;
 
 // The oracle's answers in all rounds of one planning.
