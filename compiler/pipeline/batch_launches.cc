@@ -103,7 +103,7 @@ std::vector<std::vector<size_t>> BatchLaunches(const std::vector<std::shared_ptr
       if (after[launch_of[other]].insert(launch_of[b]).second) ++waits[launch_of[b]];
     }
   }
-  using Ready = std::pair<size_t, size_t>;  // first block, launch
+  using Ready = std::pair<size_t, size_t>;  // first fusion block, launch
   std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
   for (size_t l = 0; l < launches.size(); ++l) {
     if (waits[l] == 0) ready.emplace(launches[l][0], l);

@@ -43,7 +43,8 @@ TEST(BlockSignature, LayersOfOneStructureAreOneKernel) {
 }
 
 TEST(BlockSignature, WhatAKernelMayReadCounts) {
-  EXPECT_NE(Sign(TwoLayers(3).graph(), {0, 1, 2}).text, Sign(TwoLayers(3).graph(), {3, 4, 5}).text);  // an immediate
+  // The scale is an immediate in the kernel.
+  EXPECT_NE(Sign(TwoLayers(3).graph(), {0, 1, 2}).text, Sign(TwoLayers(3).graph(), {3, 4, 5}).text);
   const ecg::Graph graph = TwoLayers().graph();
   const ValueLayouts blocked = {{graph.node(2).outputs[0], Layout{1, 16}}};
   EXPECT_NE(Sign(graph, {0, 1, 2}).text, Sign(graph, {0, 1, 2}, blocked).text);

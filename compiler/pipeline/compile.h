@@ -72,7 +72,7 @@ struct RewriteAccount {
   int64_t nodes_saved = 0;
 };
 
-// Everything the user is told about a compilation; also written into the bundle's plan.json.
+// Everything the user is told about a compilation. `plan_json` becomes the bundle's plan.json.
 struct CompileAccount {
   int64_t nodes_model = 0;  // operators in the file, Constant nodes not counted
   int64_t nodes_simplified = 0;

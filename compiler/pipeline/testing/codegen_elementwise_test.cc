@@ -191,7 +191,8 @@ TEST(CodegenReduction, AxesAndKinds) {
   EXPECT_EQ(Failures(cases), "");
 }
 
-// Sums in the task's scratch: partial and whole rows, numbers of columns that do not divide, axes before and behind.
+// Column reductions with their sums in the task's scratch: rows in parts and whole, tiles that do not divide the
+// columns, axes before and behind the reduced one.
 TEST(CodegenReduction, ColumnsBeyondTheCaches) {
   std::vector<BlockCase> cases;
   for (const auto& [shape, axes] : std::vector<std::pair<Shape, Ints>>{
@@ -204,7 +205,7 @@ TEST(CodegenReduction, ColumnsBeyondTheCaches) {
   G g;
   g.Out(g.Op("ReduceSumSquare", {g.In({512, 600}), g.Ints({0})}));
   cases.push_back(BlockCase("squares", g));
-  // Products have tiles, too, whose columns are reduced.
+  // A product as a reduction (ReduceProd) has tiles, too.
   for (const auto& [shape, axis] : std::vector<std::pair<Shape, int64_t>>{{{512, 1024}, 0}, {{40, 1100}, 0}, {{3, 40, 96}, 1}}) {
     G g;
     g.Out(g.Op("ReduceProd", {g.In(shape), g.Ints({axis})}));

@@ -1,5 +1,5 @@
 // CumSum and CumProd through the printed kernels: along rows and columns, from either end, with and without the element
-// itself, with neighbours before and behind them. Also rows of elementary functions that end within a vector.
+// itself, with operators fused before and behind them. Also rows of elementary functions that end within a vector.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -381,7 +381,7 @@ DeviceModel CudaTestDevice(int task_lanes) {
 
 absl::Status CanRun(const DeviceModel& device) {
   if (device.kind == "opencl") return FindOpenCl();
-  if (device.kind == "cuda") return absl::OkStatus();  // as C++
+  if (device.kind == "cuda") return absl::OkStatus();  // runs as C++ on this machine
   const absl::Status here = CheckIsa(device.isa);
   return here.ok() || device.isa != "neon" ? here : FindQemu();
 }
