@@ -26,8 +26,8 @@ struct MatrixProduct {
   int rows = 0, columns = 0, depth = 0;
   int work_items = 0;
   double flops_per_s = 0;  // of one core, published or measured
-  // The operands are read from the work-group's shared memory, in 8 rows of 16 bytes at a time, instead of from
-  // registers.
+  // The operands are read from the work-group's shared memory, where they lie as layout blocks of 8 rows of 16 bytes,
+  // instead of from registers.
   bool from_memory = false;
 };
 
@@ -69,8 +69,8 @@ struct DeviceModel {
   // fixed size.
   bool CachesScratch() const { return kind == "cpu"; }
 
-  // Identifies the kind of device in profile keys. Contains family, name, ISA, units and cache sizes, but no measured
-  // rate.
+  // Identifies the kind of device in profile keys. Contains family, name, ISA, units, cache sizes and what kernels may
+  // use (work-group size, fragment products, tf32, libraries, …), but no measured rate.
   std::string Fingerprint() const;
   // The same device with typical rates, which follow from its fingerprint, instead of the measured ones. Decisions
   // about what to measure use it, because they must not change from one registration to the next.
