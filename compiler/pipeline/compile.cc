@@ -348,7 +348,7 @@ bool FiltersMinimally(const CompileOptions& options) {
   return options.math != "strict" && !options.disabled_passes.count("winograd") && options.size != "small";
 }
 
-// The context with a copy of its device, kept in `device`, as these options may use it.
+// Returns the context with its device as these options may use it. `device` holds that device.
 CompileContext ContextFor(const CompileOptions& options, const CompileContext& context, DeviceModel* device) {
   *device = *context.device;
   device->tf32 = options.precision == "tf32";

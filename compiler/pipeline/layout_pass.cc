@@ -52,8 +52,8 @@ bool SameChannel(const te::Index& index, const te::Axis& channel, int64_t* offse
 }  // namespace
 
 absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const DeviceModel& device, int threads) {
-  // Work-items that run in step want a row's neighbours beside each other, and they load operands into shared memory as
-  // they need them.
+  // Work-items that run in step want a row's neighbours beside each other, and they arrange operands as needed when
+  // they load them.
   if (device.task_lanes > 1) return ValueLayouts();
   const int64_t lanes = device.vector_bytes / 4;
   const int n = static_cast<int>(graph.values().size());

@@ -86,7 +86,7 @@ TEST(CodegenChoices, RandomSchedulesComputeTheSame) {
       }
     }
   }
-  // Some kernel took an alternative to the scheduler's own for every choice.
+  // For every choice, some kernel took an alternative to the scheduler's own.
   for (const char* name : {"blocks", "chunk", "columns", "fold", "form", "lanes", "prefetch", "rows", "split", "stitch",
                            "stream", "tasks", "tile", "unroll"}) {
     EXPECT_TRUE(met.count(name)) << name;

@@ -1,4 +1,4 @@
-// Memory that exposes each access of a kernel that is not allowed. Needs only libc, because the emulated host of
+// Memory that exposes every access of a kernel outside its own buffers. Needs only libc, because the emulated host of
 // kernels (kernel_host.cc) is built from this header and nothing else.
 #ifndef FUSION_COMPILER_PIPELINE_TESTING_GUARDED_BUFFER_H_
 #define FUSION_COMPILER_PIPELINE_TESTING_GUARDED_BUFFER_H_
