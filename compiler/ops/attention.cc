@@ -1,6 +1,6 @@
-// Attention: softmax(scale · Q · Kᵀ + bias) · V a head, as other operators (opset 23; since 24 with a cache that lies
-// outside, since 25 with windows). Shapes: B batch, S queries, T keys (past and new), N query heads, G heads of keys
-// and values (G divides N), H elements of a head, Hv of a value's.
+// Attention: softmax(scale · Q · Kᵀ + bias) · V per head, written with other operators (opset 23; since 24 with a cache
+// that the caller keeps, since 25 with windows). Shapes: B batch, S queries, T keys (past and new), N query heads, G
+// heads of keys and values (G divides N), H elements of a query's or key's head, Hv of a value's head.
 #include <cmath>
 #include <limits>
 
@@ -19,8 +19,8 @@ using Value = Compose::Value;
 enum { kQuery, kKey, kValue, kMask, kPastKey, kPastValue, kLengths };
 
 struct Sizes {
-  DType dtype = DType::kF32, wide = DType::kF32;  // of the inputs; of scores and softmax, at least f32
-  bool heads_first = false;                       // [B, N, S, H] rather than [B, S, N·H]
+  DType dtype = DType::kF32, wide = DType::kF32;  // of the inputs; `wide` is that of scores and softmax, at least f32
+  bool heads_first = false;                       // inputs are [B, N, S, H] rather than [B, S, N·H]
   int64_t batch = 0, queries = 0, fresh = 0, past = 0, heads = 0, groups = 0, head = 0, value_head = 0;
   int64_t keys() const { return past + fresh; }
 };
@@ -79,13 +79,13 @@ struct Operands {
   Value q = ecg::kNone, k = ecg::kNone, v = ecg::kNone;
 };
 
-// What is added to the scores, broadcast to [B, N, S, T]: minus infinity where a query does not see a key.
+// The term that is added to the scores, broadcast to [B, N, S, T]: minus infinity where a query does not see a key.
 struct Bias {
   Value value = ecg::kNone;   // kNone: every query sees every key
   bool may_hide_all = false;  // some query may see no key at all
 };
 
-// Which keys the attributes and nonpad_kv_seqlen leave, as bool.
+// The keys that the attributes and nonpad_kv_seqlen leave visible, as bool.
 struct Seen {
   Value value = ecg::kNone;
   bool may_hide_all = false;
@@ -108,7 +108,8 @@ absl::StatusOr<Seen> SeenKeys(Compose& c, const Sizes& z, const Operands& x) {
     seen.may_hide_all = true;
   }
   if (!causal && left < 0 && right < 0) return seen;
-  // A query's place among the keys: behind the past, or the last of those that are no padding.
+  // The position of each query among the keys. Queries follow the past; with nonpad_kv_seqlen they are the last of the
+  // keys that are not padding.
   Value place = c.Node("Unsqueeze", {c.Positions(x.q, 2), c.Ints({1})});  // [S, 1]
   if (z.past > 0) place = c.Add(place, c.Extent(c.In(kPastKey), 2));
   if (lengths != ecg::kNone) place = c.Add(place, c.Sub(lengths, c.Extent(x.q, 2)));
@@ -118,7 +119,8 @@ absl::StatusOr<Seen> SeenKeys(Compose& c, const Sizes& z, const Operands& x) {
   }
   if (left >= 0) {
     also(c.Node("GreaterOrEqual", {keys, c.Sub(place, c.Ints({left}))}));
-    // Does the last query's window begin behind the last key?
+    // The last query sees no key if its window begins behind the last key; with extents that depend on data that is
+    // possible.
     const bool known = !c.IsDynamic(x.q, 2) && !c.IsDynamic(x.k, 2);
     seen.may_hide_all = seen.may_hide_all || !known || z.past + z.queries - 1 - left >= z.keys();
   }
@@ -144,7 +146,7 @@ absl::StatusOr<Bias> ScoreBias(Compose& c, const Sizes& z, const Operands& x) {
   }
   const bool selects = c.Type(kMask).dtype == DType::kBool;
   Value mask = selects ? c.Node("Where", {c.In(kMask), zero, hidden}) : c.Cast(c.In(kMask), z.wide);
-  // A mask that ends early hides the keys behind its end, one of a single column, too.
+  // A mask with fewer columns than there are keys hides the remaining keys. This holds for a mask of one column, too.
   if (const int64_t missing = z.keys() - shape.back(); missing > 0) {
     std::vector<int64_t> pads(2 * shape.size(), 0);
     pads.back() = missing;
@@ -175,14 +177,16 @@ absl::Status Attention(Compose& c) {
   ASSIGN_OR_RETURN(const Bias bias, ScoreBias(c, z, x));
   const double scale = attrs.Has("scale") ? attrs.Float("scale") : 1 / std::sqrt(static_cast<double>(z.head));
   Value q = x.q, factor = x.k;
-  // 16-bit types are widened: nothing is rounded between the inputs and the result. Others are scaled before the first
-  // product, where the source says it, in one factor: the queries are few.
+  // 16-bit inputs are widened first, so that nothing is rounded between the inputs and the result, and the scores are
+  // scaled. For other types the queries are scaled before the first product, because they have fewer elements than the
+  // scores.
   const bool narrow = z.wide != z.dtype;
   if (narrow) q = c.Cast(q, z.wide), factor = c.Cast(factor, z.wide);
   const auto scaled = [&](Value x) { return c.Mul(x, c.Number(z.wide, scale)); };
 
-  // Heads that share keys and values are further rows of one product, so that nothing is repeated: where the number of
-  // queries is known. Otherwise the rows of a head would not lie behind those of another.
+  // Query heads that share keys and values become further rows of one product, so that keys and values are not
+  // repeated. This needs a static number of queries: otherwise the rows of one head would not follow those of the head
+  // before, and keys and values are repeated.
   const bool repeats = z.heads != z.groups && c.IsDynamic(x.q, 2), groups = z.heads != z.groups && !repeats;
   const auto repeated = [&](Value y, int64_t width) {
     if (!repeats) return y;
@@ -195,7 +199,7 @@ absl::Status Attention(Compose& c) {
   factor = c.Transpose(repeated(factor, z.head), {0, 1, 3, 2});
   Value s = ungrouped(c.Node("MatMul", {grouped(narrow ? q : scaled(q)), factor}));
   if (narrow) s = scaled(s);
-  Value shown = s;  // qk_matmul_output
+  Value shown = s;  // the optional output qk_matmul_output
   if (const double cap = attrs.Float("softcap", 0); cap > 0) {
     const Value limit = c.Number(z.wide, cap);
     s = c.Mul(c.Node("Tanh", {c.Node("Div", {s, limit})}), limit);
@@ -215,7 +219,7 @@ absl::Status Attention(Compose& c) {
   const Value weighed = c.Type(kValue).dtype == z.wide ? x.v : c.Cast(x.v, z.wide);
   Value y = ungrouped(c.Node("MatMul", {grouped(p), repeated(weighed, z.value_head)}));
   if (bias.may_hide_all) {
-    // A query that sees no key has zeros for a result, whatever its scores are.
+    // The result of a query that sees no key is zeros, whatever its scores are.
     const Value most = c.Node("ReduceMax", {bias.value, c.Ints({-1})});
     const Value blind = c.Node("Equal", {most, c.Number(z.wide, -std::numeric_limits<double>::infinity())});
     const Value zero = c.Number(z.wide, 0);

@@ -1,4 +1,4 @@
-// Axis arguments: negative ones count from the end.
+// Helpers for axis arguments. A negative axis counts from the end.
 #ifndef FUSION_COMPILER_OPS_AXES_H_
 #define FUSION_COMPILER_OPS_AXES_H_
 
@@ -9,13 +9,14 @@
 
 namespace fusion::ops {
 
-// `axis` in [0, rank), or INVALID_ARGUMENT naming the node.
+// Returns `axis` in [0, rank), or INVALID_ARGUMENT naming the node.
 absl::StatusOr<int> NormalizeAxis(const OpContext& context, int64_t axis, int rank);
 
-// Sorted and distinct; INVALID_ARGUMENT when out of range or repeated.
+// Returns the axes sorted and distinct; INVALID_ARGUMENT when one is out of range or repeated.
 absl::StatusOr<std::vector<int>> NormalizeAxes(const OpContext& context, const std::vector<int64_t>& axes, int rank);
 
-// Opsets that gave `attribute` as attribute: moves it to constant i64 input `input` (1-D), absent inputs in between.
+// For opsets in which `attribute` was an attribute: moves it to constant i64 input `input` (1-D). Inputs in between are
+// absent.
 void AttributeToInput(ImportContext& context, const char* attribute, int input);
 
 // `shape` as [outer, extent, inner] around one axis.
@@ -24,13 +25,14 @@ struct AxisView {
 };
 AxisView ViewAlong(const Shape& shape, int axis);
 
-// Extents of `shape` without `axes` (sorted) / at `axes`.
+// The extents of `shape` without `axes` (sorted), and those at `axes`.
 Shape ShapeWithout(const Shape& shape, const std::vector<int>& axes);
 Shape ShapeAt(const Shape& shape, const std::vector<int>& axes);
-// The inverse: coordinates with `reduced[k]` at axes[k] (sorted), the others of `kept` in order.
+// The inverse of the two: returns coordinates with `reduced[k]` at axes[k] (sorted) and those of `kept` in order
+// elsewhere.
 te::Builder::Idx MergeIndex(const te::Builder::Idx& kept, const te::Builder::Idx& reduced,
                             const std::vector<int>& axes);
-// Coordinates `index` without those at `axes` (sorted).
+// Returns the coordinates `index` without those at `axes` (sorted).
 te::Builder::Idx IndexWithout(const te::Builder::Idx& index, const std::vector<int>& axes);
 
 }  // namespace fusion::ops

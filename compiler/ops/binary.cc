@@ -1,4 +1,4 @@
-// Elementwise operators of several broadcast inputs.
+// Elementwise operators with several inputs that are broadcast together.
 #include <cmath>
 
 #include <limits>
@@ -19,7 +19,7 @@ using te::Scalar;
 using Types = std::vector<ecg::ValueType>;
 using Body = std::function<Scalar(const std::vector<Scalar>& x, const ecg::Attributes& attrs)>;
 
-// Inputs of one type, broadcast together; the body folds all of them.
+// An operator whose inputs have one type and are broadcast together; the body combines all of them.
 struct BroadcastOp {
   const char* name;
   Domain domain;
@@ -46,7 +46,8 @@ Scalar Mod(const std::vector<Scalar>& x, const ecg::Attributes& attrs) {
   return Call(attrs.Int("fmod") != 0 ? Op::kFMod : Op::kMod, {x[0], x[1]});
 }
 
-// Signed integers, since opset 28: bits are filled with the sign, also where the amount is negative or too large.
+// For signed integers (since opset 28) a right shift fills with the sign bit, also where the amount is negative or too
+// large.
 Scalar BitShift(const std::vector<Scalar>& x, const ecg::Attributes& attrs) {
   const bool left = attrs.String("direction") == "LEFT";
   if (left || !IsSigned(x[0]->dtype)) return Call(left ? Op::kShl : Op::kShr, {x[0], x[1]});
@@ -101,7 +102,7 @@ MappingType MapBroadcast(const OpContext& context, int input) {
 
 double FlopsPerElement(double ops, const Types& outputs) { return ops * NumElements(outputs[0].shape); }
 
-// Input 1 with the shape [given.., 1, ..].
+// Reshapes input 1 to [given.., 1, ..] with `axes` trailing ones.
 absl::Status AppendUnitAxes(ImportContext& context, int64_t axes) {
   Shape shape = context.input(1)->type.shape;
   shape.insert(shape.end(), axes, 1);
@@ -112,7 +113,8 @@ absl::Status AppendUnitAxes(ImportContext& context, int64_t axes) {
   return absl::OkStatus();
 }
 
-// Before opset 7 the second input was broadcast only where `broadcast` said so, its first axis at `axis` of the first.
+// Before opset 7 the second input was broadcast only where `broadcast` was set; its first axis met axis `axis` of the
+// first input.
 absl::Status NormalizeLegacyBroadcast(ImportContext& context) {
   ecg::Attributes& attrs = context.node().attrs;
   if (context.opset() >= 7) return absl::OkStatus();
@@ -126,7 +128,7 @@ absl::Status NormalizeLegacyBroadcast(ImportContext& context) {
   return behind > 0 ? AppendUnitAxes(context, behind) : absl::OkStatus();
 }
 
-// Before opset 7 a slope of one axis belonged to the channels.
+// Before opset 7 a slope with one axis belonged to the channels.
 absl::Status NormalizePRelu(ImportContext& context) {
   const ecg::Value *x = context.input(0), *slope = context.input(1);
   if (context.opset() >= 7 || x == nullptr || slope == nullptr || slope->type.shape.size() != 1) {
@@ -185,9 +187,8 @@ absl::StatusOr<Types> InferPow(const OpContext& context, int) {
   return Types{{context.Type(0).dtype, std::move(shape)}};
 }
 
-// Small constant exponents as products: pow costs as much as forty multiplications. Null when `exponent` is none of
-// them.
-// As IEEE's pow has it: that of a negative zero is zero, of minus infinity infinity.
+// Returns x^0.5 as IEEE's pow defines it: negative zero gives zero and minus infinity gives infinity, where a square
+// root gives -0 and NaN.
 Scalar RootAsPower(const Scalar& x) {
   const double inf = std::numeric_limits<double>::infinity();
   const Scalar root = Call(Op::kSqrt, {x + Imm(x->dtype, 0)});
@@ -227,7 +228,7 @@ absl::Status LowerPow(LowerContext& context) {
   return absl::OkStatus();
 }
 
-// PRelu: the slope is broadcast to x, never the other way round.
+// PRelu: the slope is broadcast to x, but x is never broadcast to the slope.
 absl::StatusOr<Types> InferPRelu(const OpContext& context, int) {
   RETURN_IF_ERROR(CheckDomain(context, 0, Domain::kNumeric));
   RETURN_IF_ERROR(CheckSameType(context, 0, 2));
@@ -337,7 +338,7 @@ std::vector<OpDef> BinaryOps() {
   prelu.name = "PRelu";
   prelu.min_inputs = prelu.max_inputs = 2;
   prelu.infer = InferPRelu;
-  // Table 2 lists PRelu as One-to-One: the slope is a parameter.
+  // Table 2 lists PRelu as One-to-One, because the slope is a parameter.
   prelu.mapping = Always(MappingType::kOneToOne);
   prelu.flops = flops(2);
   prelu.lower = LowerPRelu;

@@ -1,4 +1,4 @@
-// BitCast: the same bits as a type of the same width.
+// BitCast reinterprets the bits as a type of the same width.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -26,8 +26,9 @@ absl::StatusOr<Types> InferBitCast(const OpContext& context, int) {
   return Types{{*dtype, context.ShapeOf(0)}};
 }
 
-// A cast between integers of one width keeps the bits, and any byte that is not 0 is true. What an expression computes
-// are numbers, of which a NaN has many patterns of bits: only a routine keeps those.
+// A BitCast is an expression if input and output are integers (or bool): a cast between integers of one width keeps the
+// bits, and any byte that is not 0 is true. Expressions compute with numbers, and a NaN has many bit patterns, so only
+// a routine keeps the bits of floats.
 bool IsExpression(const OpContext& context) {
   const std::optional<DType> to = DTypeFromOnnx(context.attrs.Int("to"));
   return !to || *to == context.Type(0).dtype || (!IsFloat(*to) && !IsFloat(context.Type(0).dtype));

@@ -1,4 +1,4 @@
-// ONNX multidirectional broadcasting: shapes align at the right; an extent of 1 stretches.
+// ONNX multidirectional broadcasting: shapes align at the right, and an extent of 1 stretches.
 #ifndef FUSION_COMPILER_OPS_BROADCAST_H_
 #define FUSION_COMPILER_OPS_BROADCAST_H_
 
@@ -9,19 +9,19 @@
 
 namespace fusion::ops {
 
-// The common shape of `shapes`, or INVALID_ARGUMENT naming the node and the two shapes that disagree.
+// Returns the common shape of `shapes`, or INVALID_ARGUMENT naming the node and the two shapes that disagree.
 absl::StatusOr<Shape> BroadcastShapes(const OpContext& context, const std::vector<Shape>& shapes);
 
-// The common shape of inputs [begin, end) that are present.
+// The same for those of inputs [begin, end) that are present.
 absl::StatusOr<Shape> BroadcastInputs(const OpContext& context, int begin, int end);
 
-// Coordinates in a tensor of shape `from` of the element that position `index` of a broadcast result reads:
-// [4, 1] at (b, m, n) -> (m, 0). `index` may be longer than `from`, never shorter.
+// Returns the coordinates that the element at position `index` of a broadcast result has in an input of shape `from`:
+// for [4, 1], (b, m, n) -> (m, 0). `index` may be longer than `from`, never shorter.
 te::Builder::Idx BroadcastIndex(const Shape& from, const te::Builder::Idx& index);
 
-// Table 2's "Elementwise w/ broadcast" row: One-to-Many where the input is stretched to `out`, else One-to-One. A
-// constant of one element is a coefficient of the operator rather than a tensor that is read many times, and stays
-// One-to-One.
+// Table 2's row "Elementwise w/ broadcast": One-to-Many where the input is stretched to `out`, else One-to-One. A
+// constant of one element stays One-to-One: it is a coefficient of the operator rather than a tensor that is read many
+// times.
 MappingType BroadcastMapping(const OpContext& context, int input, const Shape& out);
 
 }  // namespace fusion::ops

@@ -1,4 +1,4 @@
-// TensorScatter: new entries in a cache of keys or values, each batch entry's at a place of its own.
+// TensorScatter writes new entries into a cache of keys or values, at a position of its own for each batch entry.
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/axes.h"
 #include "compiler/ops/def_parts.h"
@@ -50,7 +50,7 @@ absl::Status LowerTensorScatter(LowerContext& context) {
     return absl::OkStatus();
   }
   const auto number = [](int64_t value) { return te::ImmInt(DType::kI64, value); };
-  // Where in `update` an entry comes from; -1 where it keeps what it has.
+  // The row of `update` that an element of the result comes from, or -1 where the cache keeps its element.
   const te::TensorId source =
       b.Map("source", DType::kI64, {context.ShapeOf(kPast)[0], extent}, [&](const Idx& i) -> te::Scalar {
         te::Scalar from = te::FromIndex(i[1]);

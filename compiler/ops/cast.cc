@@ -1,8 +1,8 @@
 // Cast and CastLike.
 //
-// Casts to floats of 8 bits saturate unless told otherwise. ONNX's table of casts to f8e8m0 decides where its reference
-// implementation differs from it: infinity saturates to the largest power, and what lies outside the powers is NaN
-// without saturation.
+// Casts to floats of 8 bits saturate unless the attribute says otherwise. For f8e8m0, ONNX's table of casts decides
+// where its reference implementation differs from it: infinity saturates to the largest power; without saturation,
+// everything outside the range of the powers becomes NaN.
 #include <limits>
 #include <string>
 
@@ -39,8 +39,8 @@ absl::StatusOr<Types> InferCastLike(const OpContext& context, int) {
   return Types{{context.Type(1).dtype, context.ShapeOf(0)}};
 }
 
-// The power of two that stands for x. A cast to f8e8m0 rounds to the nearest, so the other modes go from there one
-// power up or down again.
+// Returns the power of two that f8e8m0 holds for x. A cast to f8e8m0 rounds to the nearest; the modes "up" and "down"
+// correct that by one power.
 Scalar ToPower(const Scalar& x, bool saturate, const std::string& mode) {
   const auto number = [](double value) { return te::Imm(DType::kF32, value); };
   const double least = 0x1p-127, most = 0x1p127;
@@ -54,7 +54,7 @@ Scalar ToPower(const Scalar& x, bool saturate, const std::string& mode) {
   }
   if (!saturate) {
     const Scalar wide = te::Cast(DType::kF32, x);
-    // Zero by a comparison of its own: devices may take the least power, a subnormal, for zero.
+    // Zero needs its own comparison: a device may treat the least power, a subnormal, as zero.
     const Scalar below = te::Call(te::Op::kOr, {te::Call(te::Op::kLe, {wide, number(0)}),
                                                 te::Call(te::Op::kLt, {wide, number(least)})});
     const Scalar outside = te::Call(te::Op::kOr, {below, te::Call(te::Op::kGt, {wide, number(most)})});

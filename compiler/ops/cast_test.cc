@@ -21,7 +21,7 @@ std::vector<int> Codes(const absl::StatusOr<std::vector<Tensor>>& result) {
   return codes;
 }
 
-// What ONNX's reference implementation (onnx 1.23) makes of the same values.
+// Expected values are those of ONNX's reference implementation (onnx 1.23).
 TEST(Cast, FloatsAreEncodedAsByTheReference) {
   const Tensor x = F32({22}, {0,         -0.0,     kInf,   -kInf,  464,          464.5,        247.5,   248,
                               61439,     61440,    -1e9,   1.0625, 1.1875,       0.0009765625, 0.0029296875, -3.5e-6,
@@ -85,7 +85,7 @@ TEST(Cast, PowersOfTwoRoundAsAsked) {
               HasSubstr("round_mode is 'odd'"));
 }
 
-// The table of ONNX's page on Cast.
+// Expected values are those of the table on ONNX's page about Cast.
 TEST(Cast, PowersOfTwoAtTheEnds) {
   const Tensor x = F32({5}, {0, kInf, 0x1.8p127, 0x1p127, 0x1p-127});
   const auto to = [&](int64_t saturate, const std::string& mode) {

@@ -1,4 +1,5 @@
-// Col2Im: x: [N, C · block.., L] to [N, C, image..]. Each element of the image sums the block elements that lie on it.
+// Col2Im: x: [N, C · block.., L] to [N, C, image..]. Each element of the image sums the elements of all blocks that
+// cover it.
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/def_parts.h"
 #include "compiler/ops/elementwise.h"
@@ -14,7 +15,7 @@ using te::Scalar;
 using Idx = te::Builder::Idx;
 using Types = std::vector<ecg::ValueType>;
 
-// The window that cut the image into blocks; `out` counts them.
+// The window that cut the image into blocks; its `out` is the number of blocks per dimension.
 absl::StatusOr<Window> BlocksOf(const OpContext& context) {
   RETURN_IF_ERROR(CheckDomain(context, 0, Domain::kNumeric));
   Window w;
@@ -71,7 +72,8 @@ absl::Status Lower(LowerContext& context) {
           hit.push_back({which[d], te::Cmp::kGe, Index(0)});
           hit.push_back({which[d], te::Cmp::kLt, Index(w.out[d])});
         }
-        // Padded, since bounds of the single coordinates do not prove those of their row-major position.
+        // The load is padded because the bounds of the single coordinates do not prove the bounds of their row-major
+        // position.
         const Scalar x = te::Load(context.in[0], type.dtype,
                                   {i[0], i[1] * block + te::Linearize(k, w.kernel), te::Linearize(which, w.out)},
                                   te::Imm(type.dtype, 0));

@@ -1,7 +1,7 @@
 // Conv and ConvTranspose in one to three (or more) dimensions, with groups.
 //   x: [N, C, D…], w: [M, C/g, K…] (ConvTranspose: [C, M/g, K…]), b: [M]
-// One fold over (input channel of the group, taps…) and, with a bias, one map behind it: schedulers recognise the
-// anchor by the roles of its axes and the bias as its epilogue.
+// Each is one reduction over (input channel of the group, taps…) and, with a bias, one map after it: schedulers
+// recognise the anchor by the roles of its axes and the bias as its epilogue.
 #include <algorithm>
 #include <utility>
 
@@ -109,7 +109,7 @@ double ConvFlops(const OpContext& context, const std::vector<ecg::ValueType>& ou
   return elements * (2.0 * static_cast<double>(NumElements({w.begin() + 1, w.end()})) + (context.Has(2) ? 1 : 0));
 }
 
-// ConvTranspose: the window of the gradient of a convolution. `before` and `after` are cut off the full result.
+// ConvTranspose: the window of the convolution whose gradient it is. `before` and `after` are cut off the full result.
 absl::StatusOr<Window> MakeTransposedWindow(const OpContext& context) {
   Window w;
   w.in = SpatialOf(context.ShapeOf(0));
@@ -164,12 +164,12 @@ absl::StatusOr<Types> InferConvTranspose(const OpContext& context, int) {
   return Types{{context.Type(0).dtype, out}};
 }
 
-// Strided form, without a predicate. With u = p + pad, only the taps k = u % s + s·j reach output p, from q = u//s − j.
-// The phases a = u % s are output channels of a plain convolution over h = u//s:
-//   c[n, h…, a…, o] = Σ(i, j…) x[n, g·C/g + i, h − j…] · w[g·C/g + i, o % (M/g), a + s·j…]
-//   y[n, o, p…] = c[n, u//s, u%s, o]
-// Counting phases from u keeps them out of the border tests, which involve h and j alone. Where the stride does not
-// divide the kernel, some phases have a tap less: its weight is outside.
+// The strided form, without a predicate. With u = p + pad, only the taps k = u % s + s·j reach output p, from q = u//s
+// − j. The phases a = u % s are output channels of a plain convolution over h = u//s:
+//  c[n, h…, a…, o] = Σ(i, j…) x[n, g·C/g + i, h − j…] · w[g·C/g + i, o % (M/g), a + s·j…]
+//  y[n, o, p…] = c[n, u//s, u%s, o]
+// Because phases count from u, they do not occur in the border tests, which involve h and j alone. Where the stride
+// does not divide the kernel, some phases have one tap less: its weight is a padded load outside the kernel.
 absl::Status LowerPhases(LowerContext& context, const Window& window) {
   const Shape& w = context.ShapeOf(1);
   const ecg::ValueType& type = context.output_types[0];

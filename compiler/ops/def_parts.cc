@@ -46,7 +46,7 @@ te::Scalar CountedIndex(const te::Scalar& given, int64_t extent) {
 
 te::Scalar ClampedIndex(const te::Scalar& x, int64_t extent) {
   const DType dtype = x->dtype;
-  // Clamped as a float first: a cast is defined only within range.
+  // The float is clamped before the cast, because a cast is defined only within the range of the integer.
   const te::Scalar inside = te::Max(te::Min(x, te::Imm(dtype, static_cast<double>(extent - 1))), te::Imm(dtype, 0));
   const te::Scalar index = te::Cast(DType::kI64, inside);
   return te::Max(te::Min(index, te::ImmInt(DType::kI64, extent - 1)), te::ImmInt(DType::kI64, 0));

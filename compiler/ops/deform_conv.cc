@@ -1,4 +1,4 @@
-// DeformConv: a convolution whose taps lie beside their places by learned offsets.
+// DeformConv: a convolution whose taps are displaced by learned offsets.
 //   x: [N, C, D..], w: [M, C/g, K..], offset: [N, og·K·d, O..] (d = spatial dimensions), b: [M], mask: [N, og·K, O..]
 // First the image is sampled at every tap (multilinear, zero outside), then the samples are multiplied with the weights
 // as in any convolution.
@@ -63,7 +63,7 @@ absl::StatusOr<Types> Infer(const OpContext& context, int) {
   return Types{{context.Type(kX).dtype, out}};
 }
 
-// The image at every tap: [N, C, K.., O..].
+// Samples the image at every tap: [N, C, K.., O..].
 te::TensorId Sample(LowerContext& context, const Window& window) {
   te::Builder& b = *context.builder;
   const Shape& x = context.ShapeOf(kX);
@@ -71,7 +71,7 @@ te::TensorId Sample(LowerContext& context, const Window& window) {
   const int spatial = window.spatial();
   const int64_t offset_group = context.attrs.Int("offset_group", 1), per_group = x[1] / offset_group;
 
-  // Shapes over (n, offset group, K.., O..), and the two corners along a dimension.
+  // `points`: (n, offset group, K.., O..). The tables below add an axis for the two corners along a dimension.
   Shape points{x[0], offset_group};
   points.insert(points.end(), window.kernel.begin(), window.kernel.end());
   points.insert(points.end(), window.out.begin(), window.out.end());
@@ -84,7 +84,7 @@ te::TensorId Sample(LowerContext& context, const Window& window) {
     at.insert(at.end(), o.begin(), o.end());
     return LoadCompute(b, context.in[input], at);
   };
-  std::vector<te::TensorId> index, weight;  // per dimension, over points and corner
+  std::vector<te::TensorId> index, weight;  // one per dimension, over points and corner
   Shape corners = points;
   corners.push_back(2);
   for (int d = 0; d < spatial; ++d) {

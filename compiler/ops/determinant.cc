@@ -1,5 +1,5 @@
-// Det: Gaussian elimination with partial pivoting, one elimination step after another. A step takes the row with the
-// largest first element away, so that the matrix that remains is one smaller each way.
+// Det: Gaussian elimination with partial pivoting, one elimination step after another. Each step removes the row with
+// the largest first element, so that the remaining matrix is smaller by one row and one column.
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/def_parts.h"
 #include "compiler/ops/elementwise.h"
@@ -49,7 +49,7 @@ absl::Status Lower(LowerContext& context) {
     return absl::OkStatus();
   }
   te::TensorId matrix = context.in[0];
-  te::TensorId product = -1;  // of the pivots so far, with the sign of their rows' places
+  te::TensorId product = -1;  // product of the pivots so far, with the sign of the row exchanges
   for (; size > 1; --size) {
     const Scalar none = te::ImmInt(DType::kI64, 0);
     const te::TensorId row = b.GeneralFold(
@@ -76,12 +76,12 @@ absl::Status Lower(LowerContext& context) {
       const Index& r = at[at.size() - 2];
       const Index column = at.back() + Index(1);
       const auto load = [&](const Index& from, const Index& c) { return LoadCompute(b, before, At(i, from, c)); };
-      // Rows keep their order; those behind the pivot's move up.
+      // The remaining rows keep their order; rows behind the pivot's row move up by one.
       const auto remaining = [&](const Index& c) {
         return te::If({{r, te::Cmp::kLt, pivot_row(i)}}, load(r, c), load(r + Index(1), c));
       };
       const Scalar head = load(pivot_row(i), Index(0));
-      // A column of zeros: the product is 0 already, and what remains must stay finite.
+      // In a column of zeros the product is 0 already; the factor 0 keeps the remaining elements finite.
       const Scalar factor = te::Select(Call(Op::kEq, {head, Imm(acc, 0)}), Imm(acc, 0), remaining(Index(0)) / head);
       return remaining(column) - factor * load(pivot_row(i), column);
     });

@@ -31,7 +31,7 @@ absl::StatusOr<ValueId> ProductOf(ImportContext& import, const std::vector<Dim>&
   return product;
 }
 
-// The extents that the shape asks for; -1 and 0 resolved.
+// Returns the extents that the shape input asks for, with -1 and 0 resolved.
 absl::StatusOr<std::vector<Dim>> Wanted(ImportContext& import, const OpContext& context, const std::vector<Dim>& in) {
   const bool allow_zero = context.attrs.Int("allowzero") != 0;
   ASSIGN_OR_RETURN(const std::vector<ValueId> shape, Elements(import, import.node().inputs[1]));
@@ -55,7 +55,7 @@ absl::StatusOr<std::vector<Dim>> Wanted(ImportContext& import, const OpContext& 
   if (unknown >= 0) {
     std::vector<Dim> others = out, rest = in;
     others.erase(others.begin() + unknown);
-    std::erase_if(others, [&](const Dim& other) {  // what stands on both sides
+    std::erase_if(others, [&](const Dim& other) {  // extents on both sides cancel
       const auto same = std::find_if(rest.begin(), rest.end(), [&](const Dim& d) { return d.extent == other.extent; });
       if (same == rest.end()) return false;
       rest.erase(same);
@@ -79,7 +79,8 @@ int64_t BoundProduct(const std::vector<Dim>& dims, size_t begin, size_t end) {
   return product;
 }
 
-// Is the first dimension that is not 1 the only dynamic one (or none)? Returns its place, or the end for none.
+// Returns whether no dimension but the first that is not 1 is dynamic. `*place` receives that dimension, or `end` when
+// there is none.
 bool OnlyFirstIsDynamic(const std::vector<Dim>& dims, size_t begin, size_t end, size_t* place) {
   *place = end;
   bool first = true;
@@ -93,7 +94,8 @@ bool OnlyFirstIsDynamic(const std::vector<Dim>& dims, size_t begin, size_t end, 
   return true;
 }
 
-// A reshape at the bounds that keeps every element in its place, if there is one; then `out` has its bounds.
+// Returns whether a reshape at the bounds keeps every element in its place. If so, `out` receives the bounds of that
+// reshape.
 bool StaysRowMajor(const std::vector<Dim>& in, std::vector<Dim>* out) {
   size_t begin = 0, in_end = in.size(), out_end = out->size();
   while (begin < in_end && begin < out_end && Same(in[begin], (*out)[begin])) ++begin;
@@ -116,7 +118,7 @@ Shape Bounds(const std::vector<Dim>& dims) {
   return shape;
 }
 
-// The address in the flattened input, at its bounds, of every element of the result.
+// Returns, for every element of the result, its address in the flattened input at its bounds.
 absl::StatusOr<ValueId> Addresses(ImportContext& import, const std::vector<Dim>& in, const std::vector<Dim>& out) {
   const Shape shape = Bounds(out);
   ValueId linear = IntScalar(import, 0), stride = IntScalar(import, 1);
@@ -146,7 +148,7 @@ absl::StatusOr<ValueId> Addresses(ImportContext& import, const std::vector<Dim>&
 absl::Status DynamicReshape(ImportContext& import) {
   std::vector<ecg::Value> held;
   const OpContext context = ContextOf(import, &held);
-  if (!context.Has(0) || !context.Has(1)) return absl::OkStatus();  // the schema will say so
+  if (!context.Has(0) || !context.Has(1)) return absl::OkStatus();  // CheckSchema refuses it
   const ValueId x = import.node().inputs[0];
   if (!import.IsDynamic(x) && context.Constant(1) != nullptr) return absl::OkStatus();
   std::vector<Dim> in;
@@ -155,7 +157,7 @@ absl::Status DynamicReshape(ImportContext& import) {
     in.push_back({import.Extent(x, d), context.ShapeOf(0)[d], import.IsDynamic(x, d)});
   }
   ASSIGN_OR_RETURN(std::vector<Dim> out, Wanted(import, context, in));
-  // A dimension that is passed on keeps its bound, whatever tighter one is known by now.
+  // A dimension that is passed on unchanged keeps its bound, even where a tighter one is known by now.
   for (size_t d = 0; d < out.size(); ++d) {
     for (const Dim& dim : in) {
       if (out[d].dynamic && dim.dynamic && dim.extent == out[d].extent) out[d].bound = dim.bound;

@@ -1,4 +1,4 @@
-// Reshape where extents of the input or the shape itself are computed at run time.
+// Reshape where the shape, or extents of the input, are computed at run time.
 #ifndef FUSION_COMPILER_OPS_DYNAMIC_RESHAPE_H_
 #define FUSION_COMPILER_OPS_DYNAMIC_RESHAPE_H_
 
@@ -6,9 +6,9 @@
 
 namespace fusion::ops {
 
-// OpDef::dynamic of Reshape. What is row-major at the extents is row-major at the bounds too as long as only the first
-// dimension (behind those that both sides share) is dynamic: such a reshape stays one. Any other becomes a gather at
-// addresses that are computed from the extents.
+// OpDef::dynamic of Reshape. As long as only the first dimension (behind those that both sides share) is dynamic,
+// elements in row-major order at the extents are in row-major order at the bounds too, and the node stays a reshape.
+// Any other reshape becomes a gather at addresses that are computed from the extents.
 absl::Status DynamicReshape(ImportContext& import);
 
 }  // namespace fusion::ops

@@ -15,7 +15,7 @@ namespace {
 
 using ecg::ValueId;
 
-// Nodes as a formula. After one that cannot be added, `status` says why and nothing more is.
+// Writes nodes as a formula. After a node that cannot be added, `status` holds the error and no further node is added.
 class Formula {
  public:
   explicit Formula(ImportContext* import) : import_(import) {}
@@ -49,7 +49,7 @@ struct Axis {
   ValueId inputs = ecg::kNone, outputs = ecg::kNone, scale = ecg::kNone;  // f64 scalars: in, out, outputs per input
 };
 
-// The axes whose extents change, or may.
+// Returns the axes whose extents change or may change.
 absl::StatusOr<std::vector<Axis>> MovingAxes(ImportContext& import, const OpContext& context, Formula& f) {
   const ecg::Node node = import.node();
   const ValueId x = node.inputs[0];
@@ -103,7 +103,7 @@ absl::StatusOr<std::vector<Axis>> MovingAxes(ImportContext& import, const OpCont
   return axes;
 }
 
-// Positions of the outputs `o` (f64) in the input's coordinates: Origin of resize_taps.cc.
+// Returns the positions of the outputs `o` (f64) in the input's coordinates, as `Origin` of resize_taps.cc does.
 ValueId Origin(Formula& f, const ResizeSpec& spec, const Axis& axis, ValueId o) {
   const ValueId one = f.Number(1), half = f.Number(0.5);
   const ValueId length = f("Mul", {axis.scale, axis.inputs});
@@ -132,7 +132,7 @@ ValueId Nearest(Formula& f, const std::string& mode, ValueId x) {
   return f("Ceil", {f("Sub", {x, f.Number(0.5)})});  // round_prefer_floor
 }
 
-// `x` along the axis, at its bounds: `bound` outputs.
+// Resizes `x` along the axis, at its bounds: the result has `bound` elements there.
 absl::StatusOr<ValueId> Resized(ImportContext& import, Formula& f, const ResizeSpec& spec, const Axis& axis,
                                 int64_t bound, ValueId x) {
   ASSIGN_OR_RETURN(const ValueId outputs, Positions(import, {bound}, 0));
@@ -173,21 +173,21 @@ absl::StatusOr<ValueId> Resized(ImportContext& import, Formula& f, const ResizeS
   return f("Add", {first, weighted(behind, weight_behind)});
 }
 
-// Is everything that the lowering needs a constant?
+// Returns whether everything that the lowering needs is a constant.
 bool IsStatic(ImportContext& import, const OpContext& context, const ResizeSpec& spec) {
   for (int i = spec.coordinates == "tf_crop_and_resize" ? 1 : 2; i < 4; ++i) {
     if (context.Has(i) && NumElements(context.ShapeOf(i)) > 0 && context.Constant(i) == nullptr) return false;
   }
   const ValueId x = import.node().inputs[0];
   if (!import.IsDynamic(x)) return true;
-  // A scale of 1 leaves an extent as it is.
+  // A scale of 1 leaves a dynamic extent as it is.
   const Tensor* scales = context.Constant(2);
   if (scales == nullptr || scales->num_elements() == 0) return false;
   const std::vector<int64_t> axes = context.attrs.Ints("axes");
   for (int64_t k = 0; k < scales->num_elements(); ++k) {
     const int64_t axis = axes.empty() ? k : k < static_cast<int64_t>(axes.size()) ? axes[k] : 0;
     const auto dim = static_cast<int>(axis < 0 ? axis + context.Rank(0) : axis);
-    if (dim < 0 || dim >= context.Rank(0)) return true;  // inference will say so
+    if (dim < 0 || dim >= context.Rank(0)) return true;  // inference refuses it
     if (scales->GetDouble(k) != 1 && import.IsDynamic(x, dim)) return false;
   }
   return true;

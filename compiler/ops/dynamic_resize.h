@@ -1,4 +1,4 @@
-// Resize where its sizes, scales or an extent that it changes are computed at run time.
+// Resize where its sizes, its scales or an extent that it changes are computed at run time.
 #ifndef FUSION_COMPILER_OPS_DYNAMIC_RESIZE_H_
 #define FUSION_COMPILER_OPS_DYNAMIC_RESIZE_H_
 
@@ -7,9 +7,9 @@
 
 namespace fusion::ops {
 
-// OpDef::dynamic of Resize. Per axis, the formula of resize_taps.h as nodes of the graph: positions, indices and
-// weights are vectors in double precision, the result gathers and adds, last axis first. UNIMPLEMENTED for modes whose
-// taps this does not cover (cubic, antialias, tf_crop_and_resize).
+// OpDef::dynamic of Resize. For each axis, adds the formula of resize_taps.h as nodes of the graph: positions, indices
+// and weights are vectors in double precision; the result gathers and adds, last axis first. UNIMPLEMENTED for modes
+// whose taps this does not cover (cubic, antialias, tf_crop_and_resize).
 absl::Status DynamicResize(ImportContext& import, const ResizeSpec& spec);
 
 }  // namespace fusion::ops

@@ -1,4 +1,4 @@
-// What the elementwise families share: types they accept, the type they compute in, their cost.
+// What the elementwise families share: the types they accept, the type they compute in, and their cost.
 #ifndef FUSION_COMPILER_OPS_ELEMENTWISE_H_
 #define FUSION_COMPILER_OPS_ELEMENTWISE_H_
 
@@ -11,20 +11,20 @@ namespace fusion::ops {
 
 enum class Domain : uint8_t { kFloat, kNumeric, kInteger, kBool, kAny };  // kNumeric: floats and integers
 
-// INVALID_ARGUMENT naming node and type when input `i` is outside `domain`.
+// Returns INVALID_ARGUMENT naming node and type when input `i` is outside `domain`.
 absl::Status CheckDomain(const OpContext& context, int i, Domain domain);
-// Inputs [begin, end) that are present have one element type.
+// Returns INVALID_ARGUMENT unless those of inputs [begin, end) that are present have one element type.
 absl::Status CheckSameType(const OpContext& context, int begin, int end);
 
-// Floats narrower than f32 compute in f32; every other type in itself.
+// The type to compute in: f32 for floats narrower than f32, otherwise the type itself.
 DType ComputeType(DType dtype);
-// A load in the compute type.
+// Returns a load, cast to the compute type.
 te::Scalar LoadCompute(const te::Builder& builder, te::TensorId tensor, te::Builder::Idx index);
 
-// Arithmetic operations in a body, a shared one once.
+// Returns the number of arithmetic operations in a body. A shared one counts once.
 double CountOps(const te::Scalar& body);
 
-// Mapping functions that hold for every input.
+// Returns a mapping function that gives `type` for every input.
 std::function<MappingType(const OpContext&, int)> Always(MappingType type);
 
 }  // namespace fusion::ops

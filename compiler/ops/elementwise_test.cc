@@ -1,4 +1,4 @@
-// Unary, binary and cast families.
+// Tests of the unary, binary and cast families.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -90,7 +90,7 @@ TEST(Unary, ReluKeepsNanAndSoftplusDoesNotOverflow) {
 TEST(Unary, MishFarOut) {
   EXPECT_THAT(Unary("Mish", {kNan})[0], IsNan());
   EXPECT_THAT(Unary("Mish", {kInf, 1000.0, 90.0, 20.0}), ElementsAre(kInf, 1000, 90, 20));
-  for (const double v : {-5.0, -20.0, -60.0, -80.0}) {  // relative, where the result is v e^v
+  for (const double v : {-5.0, -20.0, -60.0, -80.0}) {  // relative tolerance where the result is close to v · e^v
     const double mish = v * std::tanh(std::log1p(std::exp(v)));
     EXPECT_NEAR(Unary("Mish", {v})[0] / mish, 1, 3e-6) << v;
   }
@@ -146,7 +146,7 @@ TEST(Binary, PowOfConstantExponentsAndMixedTypes) {
     EXPECT_THAT(Values(RunOp(pow)), Pointwise(Near(1e-6), {std::pow(2, exponent), std::pow(9, exponent)}));
   }
   EXPECT_THAT(Values(RunOp({"Pow", {I64({2}, {2, -3}), F32({}, {3})}})), ElementsAre(8, -27));
-  // As IEEE has it, where a square root would give -0 and NaN.
+  // IEEE's pow defines these results; a square root would give -0 and NaN.
   for (const double exponent : {0.5, -0.5}) {
     const std::vector<double> roots = Values(RunOp({"Pow", {F32({2}, {-0.0, -kInf}), F32({}, {exponent})}, {}, {1}}));
     EXPECT_THAT(roots, ElementsAre(exponent > 0 ? 0 : kInf, exponent > 0 ? kInf : 0));

@@ -46,13 +46,13 @@ absl::Status LowerExpand(LowerContext& context) {
   return absl::OkStatus();
 }
 
-// Extents that are computed at run time. A dimension of the input that may have one element or as many as the result is
-// read at min(i, extent - 1).
+// Handles extents that are computed at run time. Where a dimension of the input may have one element or as many as the
+// result, the input is read at min(i, extent - 1).
 absl::Status DynamicExpand(ImportContext& import) {
   const ecg::Node node = import.node();
   std::vector<ecg::Value> held;
   const OpContext context = ContextOf(import, &held);
-  if (!context.Has(0) || !context.Has(1)) return absl::OkStatus();  // the schema will say so
+  if (!context.Has(0) || !context.Has(1)) return absl::OkStatus();  // CheckSchema refuses it
   if (!import.IsDynamic(node.inputs[0]) && context.Constant(1) != nullptr) return absl::OkStatus();
   ecg::ValueId x = node.inputs[0];
   ASSIGN_OR_RETURN(std::vector<ecg::ValueId> wanted, Elements(import, node.inputs[1]));
@@ -67,11 +67,11 @@ absl::Status DynamicExpand(ImportContext& import) {
       const int at = static_cast<int>(d - lead);
       const int64_t in = import.value(x).type.shape[at];
       const ecg::ValueId own = import.Extent(x, at);
-      // Of a static dimension that is not 1, what is asked for can only be 1 or this.
+      // For a static dimension of the input that is not 1, a valid model can only ask for 1 or for that extent.
       if (given == 1 || own == extent || (in != 1 && !import.IsDynamic(x, at))) {
         extent = own;
       } else if (import.IsDynamic(x, at)) {
-        // One of the two is 1, or they are equal.
+        // The two extents are equal, or one of them is 1: the result has `own` where `extent` is 1, otherwise `extent`.
         ASSIGN_OR_RETURN(const auto one, import.AddNode("Equal", {extent, IntScalar(import, 1)}, {}));
         ASSIGN_OR_RETURN(const auto both, import.AddNode("Where", {one[0], own, extent}, {}));
         extent = both[0];
@@ -125,7 +125,7 @@ absl::Status LowerTile(LowerContext& context) {
   return absl::OkStatus();
 }
 
-// Repeats nothing where the shape stays.
+// An Expand or Tile that keeps the shape repeats nothing and is One-to-One.
 MappingType RepeatMapping(const OpContext& context, int) {
   const auto types = context.op == "Expand" ? InferExpand(context, 1) : InferTile(context, 1);
   const bool same = types.ok() && (*types)[0].shape == context.ShapeOf(0);
@@ -155,7 +155,7 @@ absl::Status LowerTrilu(LowerContext& context) {
       const Scalar keep = te::Call(upper ? te::Op::kGe : te::Op::kLe, {te::FromIndex(offset), bound});
       return te::Select(keep, x, zero);
     }
-    constexpr int64_t kFar = int64_t{1} << 41;  // beyond any tensor, without overflow in k + 1
+    constexpr int64_t kFar = int64_t{1} << 41;  // beyond any tensor, and k + 1 does not overflow
     const int64_t diagonal = k == nullptr ? 0 : std::clamp<int64_t>(k->GetInt(0), -kFar, kFar);
     if (upper) return te::If({{offset, te::Cmp::kGe, Index(diagonal)}}, x, zero);
     return te::If({{offset, te::Cmp::kLt, Index(diagonal + 1)}}, x, zero);
@@ -180,7 +180,7 @@ absl::Status LowerReverseSequence(LowerContext& context) {
   const int64_t time = 1 - batch;
   const int64_t steps = context.ShapeOf(0)[time];
   te::Builder& b = *context.builder;
-  // source[b, t] = t < length[b] ? length[b] − 1 − t : t, kept inside the tensor whatever the lengths are.
+  // source[b, t] = t < length[b] ? length[b] − 1 − t : t, clamped to the tensor whatever the lengths are.
   const te::TensorId source =
       b.Map("source", DType::kI64, {context.ShapeOf(1)[0], steps}, [&](const te::Builder::Idx& i) {
         const Scalar t = te::FromIndex(i[1]);

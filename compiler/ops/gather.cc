@@ -20,7 +20,7 @@ using te::Scalar;
 using Idx = te::Builder::Idx;
 using Types = std::vector<ecg::ValueType>;
 
-// With nothing to gather from, only an empty result is legal; DefineMap then never calls its body.
+// An empty source can only give an empty result. DefineMap then never calls its body.
 absl::Status CheckSource(const OpContext& context, int64_t extent, const Shape& out) {
   if (extent > 0 || NumElements(out) == 0) return absl::OkStatus();
   return context.Error(absl::StrCat("gathers from an empty dimension of ", ShapeToString(context.ShapeOf(0))));
@@ -106,7 +106,7 @@ absl::Status LowerGatherND(LowerContext& context) {
   const int64_t depth = context.ShapeOf(1).back();
   const int64_t tuple_rank = context.Rank(1) - 1;
   te::Builder& b = *context.builder;
-  // indices[..., k] counts in dimension batch + k: one wrapped tensor per component keeps each one's own range.
+  // indices[..., k] counts in dimension batch + k. One wrapped tensor per component keeps the value range of each.
   std::vector<te::TensorId> components;
   const Shape tuples(context.ShapeOf(1).begin(), context.ShapeOf(1).end() - 1);
   for (int64_t k = 0; k < depth; ++k) {
@@ -156,7 +156,7 @@ absl::Status LowerOneHot(LowerContext& context) {
   return absl::OkStatus();
 }
 
-// Negative indices count from the extent, which is then no constant of the lowering.
+// Resolves negative indices here, because they count from an extent that the lowering does not know as a constant.
 absl::StatusOr<ecg::ValueId> CountedIndices(ImportContext& import, ecg::ValueId indices, ecg::ValueId extent) {
   if (import.value(indices).type.dtype != DType::kI64) {
     ecg::Attributes to;
@@ -171,7 +171,7 @@ absl::Status DynamicGather(ImportContext& import) {
   const ecg::Node node = import.node();
   std::vector<ecg::Value> held;
   const OpContext context = ContextOf(import, &held);
-  if (!context.Has(0) || !context.Has(1)) return absl::OkStatus();  // the schema will say so
+  if (!context.Has(0) || !context.Has(1)) return absl::OkStatus();  // CheckSchema refuses it
   ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis"), context.Rank(0)));
   if (!import.IsDynamic(node.inputs[0], axis)) return absl::OkStatus();
   const ecg::ValueId extent = import.Extent(node.inputs[0], axis);
@@ -182,7 +182,7 @@ absl::Status DynamicGather(ImportContext& import) {
     const std::vector<ecg::ValueId> own = ExtentsOf(import, indices);
     extents.insert(extents.end(), own.begin(), own.end());
     extents.insert(extents.end(), data.begin() + axis + 1, data.end());
-  } else {  // element by element: the result is as large as the indices
+  } else {  // one gather per element: the result is as large as the indices
     extents = ExtentsOf(import, indices);
   }
   ASSIGN_OR_RETURN(const auto gathered, import.AddBounded(node.op, {node.inputs[0], indices}, node.attrs));

@@ -1,4 +1,4 @@
-// Gather, scatter and resize families, and the index tables they share.
+// Tests of the gather, scatter and resize families and of the index tables that they share.
 #include "compiler/ops/index_table.h"
 #include "compiler/ops/op_testing.h"
 #include "gmock/gmock.h"
@@ -111,7 +111,7 @@ TEST(Scatter, HalvesAreRoundedOnceAtTheEnd) {
   }
 }
 
-// Many updates of many elements are applied one after another: a search would be quadratic.
+// A routine applies many updates of many elements one after another, because a search would be quadratic.
 TEST(Scatter, LongOnesAreRoutinesForEveryReduction) {
   const int64_t slices = 3000, rows = 2000;
   std::vector<double> data(slices * 2), updates(rows * 2), expected;
@@ -132,7 +132,7 @@ TEST(Scatter, LongOnesAreRoutinesForEveryReduction) {
       for (int64_t i = 0; i < 2; ++i) {
         double& at = expected[(indices[r] + (indices[r] < 0 ? slices : 0)) * 2 + i];
         at = combine(reduction, at, updates[2 * r + i]);
-        // Along the flat data, both elements of a row at one place.
+        // Seen as flat data, both elements of a row update one place.
         double& element = expected_elements[indices[r] + (indices[r] < 0 ? 2 * slices : 0)];
         element = combine(reduction, element, updates[2 * r + i]);
       }
@@ -155,7 +155,7 @@ TEST(Scatter, LongOnesAreRoutinesForEveryReduction) {
 TEST(ScatterND, SlicesAndElements) {
   EXPECT_THAT(Values(RunOp({"ScatterND", {kMatrix, I64({1, 1}, {-1}), F32({1, 3}, {7, 8, 9})}})),
               ElementsAre(0, 1, 2, 7, 8, 9));
-  // Of several updates of a slice the last one is taken; outside the data nothing is written.
+  // Of several updates of one slice the last one wins; an index outside the data writes nothing.
   EXPECT_THAT(
       Values(RunOp({"ScatterND", {kMatrix, I64({3, 1}, {0, 5, 0}), F32({3, 3}, {6, 6, 6, 7, 7, 7, 8, 9, 10})}})),
       ElementsAre(8, 9, 10, 3, 4, 5));
@@ -188,7 +188,7 @@ TEST(Resize, LinearAndCubic) {
       Values(RunOp(Resized(F32({2}, {1, 2}), {2},
                            {{"mode", linear}, {"coordinate_transformation_mode", std::string("align_corners")}}))),
       ElementsAre(1, DoubleNear(4.0 / 3, 1e-6), DoubleNear(5.0 / 3, 1e-6), 2));
-  // Values of ONNX's reference implementation.
+  // Expected values are those of ONNX's reference implementation.
   EXPECT_THAT(Values(RunOp(Resized(x, {0.8}, {{"mode", cubic}}))),
               ElementsAre(DoubleNear(1.09423828, 1e-6), DoubleNear(2.40429688, 1e-6), DoubleNear(3.70556641, 1e-6)));
   EXPECT_THAT(Values(RunOp(Resized(x, {0.5}, {{"mode", linear}, {"antialias", int64_t{1}}}))),
@@ -198,7 +198,8 @@ TEST(Resize, LinearAndCubic) {
               ElementsAre(DoubleNear(1.5031185, 1e-6), DoubleNear(3.43953935, 1e-6), DoubleNear(5.68065693, 1e-6)));
 }
 
-// Rows before columns, whether their taps are written out or folded: of a product of both, the product.
+// Rows are resized before columns, whether taps are written out or summed by a reduction. Resizing a product of a
+// column and a row vector gives the product of the resized vectors.
 TEST(Resize, AxisAfterAxis) {
   const std::string linear = "linear";
   const auto shrunk = [&](const Shape& shape, const std::vector<double>& scales, bool antialias) {
@@ -231,7 +232,7 @@ TEST(Resize, Cubic) {
   const OpCase cubic = Resized(x, {2, 2}, {{"mode", std::string("cubic")}});
   const auto values = Values(RunOp(cubic));
   ASSERT_EQ(values.size(), 64u);
-  EXPECT_NEAR(values[0], 0.47265625, 1e-6);  // ONNX: resize_upsample_scales_cubic
+  EXPECT_NEAR(values[0], 0.47265625, 1e-6);  // ONNX's test resize_upsample_scales_cubic
   EXPECT_NEAR(values[1], 0.76953125, 1e-6);
   EXPECT_NEAR(values[63], 16.52734375, 1e-5);
 }

@@ -14,7 +14,7 @@ using te::Index;
 using te::Scalar;
 using Formula = std::function<Index(const std::vector<Index>&)>;
 
-// Index tensors longer than this stay loads: the test below is linear in the table, and such tables are data.
+// An index tensor longer than this stays a load: the tests below are linear in its length, and long ones are data.
 constexpr int64_t kMaxTable = 4096;
 
 Formula AffineFormula(const Shape& shape, const std::vector<int64_t>& values) {
@@ -40,7 +40,7 @@ Formula AffineFormula(const Shape& shape, const std::vector<int64_t>& values) {
 
 int64_t FloorDivInt(int64_t a, int64_t b) { return a / b - (a % b != 0 && a < 0 ? 1 : 0); }
 
-// values[i] = c·((a·i + b)//d) + e: upsampling by whole factors (a = 1) and by ratios (a/d).
+// Finds values[i] = c·((a·i + b)//d) + e: upsampling by whole factors (a = 1) and by ratios (a/d).
 Formula StaircaseFormula(const std::vector<int64_t>& values) {
   const int64_t n = static_cast<int64_t>(values.size());
   auto check = [&](int64_t a, int64_t b, int64_t d, int64_t c) -> Formula {
@@ -134,7 +134,8 @@ std::vector<Run> AffineRuns(const std::vector<int64_t>& values) {
     Run run{i, i + 1, values[i], 0};
     if (i + 1 < n) run.step = values[i + 1] - values[i];
     while (run.end < n && values[run.end] == run.first + run.step * (run.end - run.begin)) ++run.end;
-    // A run of two between longer ones is the end of one and the start of the next: leave its second point to the next.
+    // A run of two points between longer runs is the end of one and the start of the next: its second point goes to the
+    // next.
     if (run.end - run.begin == 2 && run.end < n) {
       run.end = run.begin + 1;
       run.step = 0;

@@ -1,5 +1,5 @@
-// Index maps for lowerings: integer tables that become quasi-affine indices where they can, reshapes that keep
-// preserved dimensions, lazy choice by ranges of an axis.
+// Index maps for lowerings: integer tables that become quasi-affine indices where they can, reshapes that keep the
+// dimensions they preserve, and lazy choice by ranges of an axis.
 #ifndef FUSION_COMPILER_OPS_INDEX_TABLE_H_
 #define FUSION_COMPILER_OPS_INDEX_TABLE_H_
 
@@ -13,9 +13,9 @@
 
 namespace fusion::ops {
 
-// A function from the points of a box to integers, known in full at compile time. Tables that are affine in the
-// coordinates, or in one dimension of the form c·((a·i+b)//d)+e, become that Index; others a constant i64 tensor of the
-// program and a load from it, with the table's exact range.
+// A function from the points of a box to integers, known in full at compile time. A table becomes that Index if it is
+// affine in the coordinates or, in one dimension, has the form c·((a·i+b)//d)+e. Any other becomes a constant i64
+// tensor of the program and a load from it, with the table's exact value range.
 class IndexTable {
  public:
   // `values` row-major over `shape`. Creates the constant on first use.
@@ -32,12 +32,13 @@ class IndexTable {
   te::TensorId tensor_ = -1;
 };
 
-// Coordinates in `in_shape` of the element that has coordinates `out` in `out_shape` (same number of elements, not
-// zero). Dimensions that the reshape preserves map straight; only split and merged groups are linearised.
+// Returns the coordinates in `in_shape` of the element that has coordinates `out` in `out_shape`. Both shapes have the
+// same number of elements, not zero. Dimensions that the reshape preserves map directly; only split and merged groups
+// are linearised.
 std::vector<te::Index> ReshapeIndices(const std::vector<te::Index>& out, const Shape& out_shape, const Shape& in_shape);
 
-// pieces[k] for begins[k] <= i < begins[k + 1]; begins is increasing and begins[0] is i's smallest value. A balanced
-// tree of lazy ifs: a piece's loads happen only inside its range.
+// Returns pieces[k] for begins[k] <= i < begins[k + 1]. begins is increasing, and begins[0] is i's smallest value. The
+// result is a balanced tree of lazy ifs: a piece's loads happen only inside its range.
 te::Scalar ByRange(const te::Index& i, const std::vector<int64_t>& begins, const std::vector<te::Scalar>& pieces);
 
 // Maximal runs [begin, end) on which values[i] = values[begin] + step·(i − begin).
@@ -46,8 +47,8 @@ struct Run {
 };
 std::vector<Run> AffineRuns(const std::vector<int64_t>& values);
 
-// An index tensor's elements, brought into [0, extent): negative ones count from the end, others are clamped. Constant
-// index tensors become an IndexTable, others a map te. extent must be positive.
+// The elements of an index tensor, brought into [0, extent): negative ones count from the end, others are clamped. A
+// constant index tensor becomes an IndexTable, any other a te that is a map. extent must be positive.
 class WrappedIndices {
  public:
   static absl::StatusOr<WrappedIndices> Make(LowerContext& context, int input, int64_t extent);

@@ -1,5 +1,5 @@
 // MatMulInteger and ConvInteger: Σ (a − a_zero_point)·(b − b_zero_point) over 8-bit integers, summed modulo 2^32.
-// QLinearMatMul and QLinearConv are these, a scale and a QuantizeLinear.
+// QLinearMatMul and QLinearConv are such a product, followed by a scale and a QuantizeLinear.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,7 +18,7 @@ using te::Scalar;
 using Idx = te::Builder::Idx;
 using Types = std::vector<ecg::ValueType>;
 
-// Four 8-bit products take the place of one f32 product in a lane.
+// A vector lane computes four 8-bit products where it computes one f32 product.
 constexpr double kNarrowShare = 0.25;
 
 double ProductFlops(const OpContext& context, double products) {
@@ -28,7 +28,7 @@ double ProductFlops(const OpContext& context, double products) {
 
 bool IsByte(DType dtype) { return dtype == DType::kI8 || dtype == DType::kU8; }
 
-// Inputs 0 and 1 are 8-bit integers; 2 and 3, where present, their zero points.
+// Checks that inputs 0 and 1 are 8-bit integers and that 2 and 3, their optional zero points, have the same type.
 absl::Status CheckBytes(const OpContext& context) {
   for (int i = 0; i < 2; ++i) {
     if (!IsByte(context.Type(i).dtype)) {
@@ -43,13 +43,13 @@ absl::Status CheckBytes(const OpContext& context) {
   return absl::OkStatus();
 }
 
-// The element less its zero point, as i32.
+// Returns the element minus its zero point, as i32.
 Scalar Difference(const Scalar& element, const Scalar& zero_point) {
   const Scalar x = te::Cast(DType::kI32, element);
   return zero_point == nullptr ? x : x - te::Cast(DType::kI32, zero_point);
 }
 
-// Matrix products as numpy.matmul: a vector is a row on the left and a column on the right.
+// Matrix products follow numpy.matmul: a vector is a row on the left and a column on the right.
 Shape Batch(const Shape& shape) { return shape.size() < 2 ? Shape{} : Shape(shape.begin(), shape.end() - 2); }
 
 absl::Status CheckZeroPoint(const OpContext& context, int input, const Shape& along, int64_t length) {
@@ -90,7 +90,7 @@ absl::Status LowerMatMulInteger(LowerContext& context) {
   const Shape& shape = context.output_types[0].shape;
   const Shape &a = context.ShapeOf(0), &b = context.ShapeOf(1);
   const size_t columns = b.size() < 2 ? 0 : 1, rows = a.size() < 2 ? 0 : 1;
-  // Zero points of shape [length] apply along `at`; others are laid out as their operand.
+  // A zero point of shape [length] applies along `at`; any other is laid out as its operand.
   const auto zero_point = [&](int input, const Index& at, const Idx& operand) -> Scalar {
     if (!context.Has(input)) return nullptr;
     const Shape& zero_shape = context.ShapeOf(input);
@@ -113,7 +113,7 @@ absl::Status LowerMatMulInteger(LowerContext& context) {
   return absl::OkStatus();
 }
 
-// Convolutions. x: [N, C, D…], w: [M, C/g, K…]; outside x lies its zero point.
+// Convolutions. x: [N, C, D…], w: [M, C/g, K…]. Positions outside x hold its zero point.
 absl::StatusOr<Types> InferConvInteger(const OpContext& context, int) {
   RETURN_IF_ERROR(CheckBytes(context));
   const Shape &x = context.ShapeOf(0), &w = context.ShapeOf(1);
@@ -150,7 +150,8 @@ absl::Status LowerConvInteger(LowerContext& context) {
   const auto scalar_at = [&](int input) {
     return b.At(context.in[input], Idx(context.ShapeOf(input).size(), Index(0)));
   };
-  // A known zero point is what a padded load gives; one that is not is subtracted first, and zeros lie outside.
+  // A padded load gives the zero point if that is a constant. Otherwise the zero point is subtracted first, and the
+  // padding is zeros.
   const Tensor* known = context.Constant(2);
   const bool subtract_first = padded && context.Has(2) && known == nullptr;
   te::TensorId from = context.in[0];
@@ -179,8 +180,8 @@ absl::Status LowerConvInteger(LowerContext& context) {
 }
 
 // QLinear…(a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, y_zero_point, bias?): the integer product,
-// scaled by a_scale·b_scale/y_scale and quantized. `along_b(scale)`, `along_a(scale)` bring 1-D scales to the product's
-// axes.
+// scaled by a_scale·b_scale/y_scale and quantized. `along_a(scale)` and `along_b(scale)` reshape 1-D scales to the
+// product's axes.
 using Reshaper = std::function<absl::StatusOr<ecg::ValueId>(ImportContext&, ecg::ValueId id, const ecg::Value& value)>;
 
 absl::StatusOr<ecg::ValueId> Reshaped(ImportContext& context, ecg::ValueId id, const std::vector<int64_t>& shape) {
@@ -218,7 +219,7 @@ absl::Status NormalizeQLinear(ImportContext& context, const char* product_op, co
   ASSIGN_OR_RETURN(const auto ratio, context.AddNode("Div", {both[0], y_scale}, {}));
   ASSIGN_OR_RETURN(const auto real, context.AddNode("Cast", {product[0]}, to_f32));
   ASSIGN_OR_RETURN(const auto scaled, context.AddNode("Mul", {real[0], ratio[0]}, {}));
-  // One scale for each zero point.
+  // QuantizeLinear wants one scale per zero point.
   const Shape zero_shape = context.input(7)->type.shape;
   const ecg::ValueId one = context.AddConstant(
       Tensor::From<double>(DType::kF32, zero_shape, std::vector<double>(NumElements(zero_shape), 1.0)));

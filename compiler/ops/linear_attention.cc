@@ -1,5 +1,5 @@
-// LinearAttention and CausalConvWithState: what state-space and gated-delta networks carry from token to token, as
-// other operators.
+// LinearAttention and CausalConvWithState, the operators with which state-space and gated-delta networks carry a state
+// from token to token, written with other operators.
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -12,13 +12,13 @@ namespace {
 
 using Value = Compose::Value;
 
-// B batch, T tokens, G heads of keys and values, R query heads a group, K elements of a key, V of a value.
+// B batch, T tokens, G heads of keys and values, R query heads per group, K elements of a key, V elements of a value.
 struct Sizes {
   int64_t batch = 0, tokens = 0, groups = 0, share = 0, key = 0, value = 0;
 };
 
-// One recurrence over the tokens, written out: the state S [B, G, K, V] decays, is corrected, takes the outer product
-// of key and value, and the query reads it. All of it in f32, whatever the types outside.
+// One recurrence over the tokens, unrolled. In each step the state S [B, G, K, V] decays, is corrected and takes the
+// outer product of key and value; then the query reads it. Everything is computed in f32, whatever the types outside.
 class Recurrence {
  public:
   enum Input { kQuery, kKey, kValue, kPast, kDecay, kBeta };
@@ -89,7 +89,7 @@ class Recurrence {
     return absl::OkStatus();
   }
 
-  // The input token by token, each as `shape`; queries with the scale.
+  // Returns the input token by token, each with shape `shape`; queries are multiplied by the scale.
   std::vector<Value> Tokens(Input input, const Shape& shape) {
     const Sizes& z = sizes_;
     Value x = c_.In(input);
@@ -112,7 +112,7 @@ class Recurrence {
 
 absl::Status LinearAttention(Compose& c) { return Recurrence(c).Run(); }
 
-// x: [B, C, L], weight: [C, 1, k], bias: [C], past_state: [B, C, k - 1], what stood before x
+// x: [B, C, L], weight: [C, 1, k], bias: [C], past_state: [B, C, k - 1], the elements before x
 absl::Status CausalConvWithState(Compose& c) {
   enum { kX, kWeight, kBias, kPast };
   const ecg::Attributes& attrs = c.Attributes();

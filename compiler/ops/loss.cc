@@ -41,7 +41,7 @@ absl::Status Lower(LowerContext& context) {
   const int64_t classes = context.ShapeOf(0)[1];
   const std::string reduction = context.attrs.String("reduction", "mean");
 
-  // The ignored class may lie outside [0, C); nothing is read for it, but an index must stay in bounds.
+  // The ignored class may lie outside [0, C). Its weight is 0, but the index must stay in bounds.
   const te::TensorId index = b.Map("class", DType::kI64, shape, [&](const Idx& i) {
     const Scalar target = te::Cast(DType::kI64, b.At(context.in[1], i));
     return te::Min(te::Max(target, te::ImmInt(DType::kI64, 0)), te::ImmInt(DType::kI64, classes - 1));
@@ -78,7 +78,7 @@ absl::Status Lower(LowerContext& context) {
   return absl::OkStatus();
 }
 
-// Scores -> log probabilities (the optional second output) -> loss.
+// Decomposes into log probabilities (the optional second output) and the loss.
 absl::Status NormalizeCrossEntropy(ImportContext& context) {
   const std::vector<ecg::ValueId> inputs = context.node().inputs;
   const ecg::Attributes attrs = context.node().attrs;

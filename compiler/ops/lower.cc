@@ -1,4 +1,4 @@
-// LowerNodes: the nodes of a block as one tensor expression program.
+// LowerNodes: turns the nodes of a fusion block into one tensor expression program.
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/op_def.h"
@@ -29,7 +29,7 @@ class BlockLowering {
       const ecg::ValueType& type = context.output_types[i];
       if (tensor < 0) return absl::InternalError(absl::StrCat(node.op, ": lowering leaves output ", i, " undefined"));
       Grow();
-      // A lowering may hand an input through (Identity); every value still has a tensor of its own.
+      // A lowering may return an input as its output (Identity), but every value must have its own tensor.
       if (block_.value_of_tensor[tensor] != ecg::kNone ||
           block_.program.tensors[tensor].role != te::Role::kIntermediate) {
         tensor = Copy(tensor);

@@ -1,5 +1,5 @@
-// MatMul, Gemm, Einsum: each one fold that multiplies and sums; what follows the sum (alpha, bias) is a map of its own,
-// so that every anchor has the same form.
+// MatMul, Gemm, Einsum: each is one reduction that multiplies and sums. What follows the sum (alpha, bias) is a map of
+// its own, so that every anchor has the same form.
 #include <algorithm>
 #include <map>
 
@@ -18,7 +18,7 @@ using te::Scalar;
 using Idx = te::Builder::Idx;
 using Types = std::vector<ecg::ValueType>;
 
-// --- MatMul. a: [B.., M, K], b: [B.., K, N]; vectors count as [1, K] and [K, 1].
+// --- MatMul. a: [B.., M, K], b: [B.., K, N]; a vector counts as [1, K] on the left and [K, 1] on the right.
 Shape Batch(const Shape& shape) { return shape.size() <= 2 ? Shape{} : Shape(shape.begin(), shape.end() - 2); }
 int64_t DepthOfA(const OpContext& context) { return context.ShapeOf(0).back(); }
 
@@ -128,7 +128,7 @@ double FlopsGemm(const OpContext& context, const Types& outputs) {
 struct Equation {
   std::vector<std::string> inputs;  // one label per dimension
   std::string output;
-  std::string summed;  // labels that do not occur in the output, by first appearance
+  std::string summed;  // labels that do not occur in the output, in order of first appearance
   std::map<char, int64_t> extents;
 };
 
@@ -183,7 +183,7 @@ absl::StatusOr<Equation> ParseEquation(const OpContext& context) {
     equation.inputs.push_back(labels);
   }
   if (arrow == std::string::npos) {
-    // Implicit output: the ellipsis, then labels that occur once, in alphabetic order.
+    // Without an explicit output it is the ellipsis, followed by the labels that occur once, in alphabetic order.
     std::string all;
     for (const std::string& term : terms) all += term;
     equation.output = ExpandEllipsis("...", ellipsis_axes);
@@ -261,7 +261,7 @@ double FlopsEinsum(const OpContext& context, const Types& outputs) {
 }  // namespace
 
 std::vector<OpDef> MatMulOps() {
-  // Products of sums: (A + B) C = A C + B C, (A B) C = A (B C).
+  // A product distributes over sums and is associative: (A + B) C = A C + B C, (A B) C = A (B C).
   constexpr MathProperties kRing{.associative = true, .distributive = true};
   OpDef matmul;
   matmul.name = "MatMul";
@@ -284,7 +284,7 @@ std::vector<OpDef> MatMulOps() {
   gemm.flops = FlopsGemm;
   gemm.lower = LowerGemm;
   gemm.normalize = [](ImportContext& context) {
-    if (context.opset() < 7) context.node().attrs.Erase("broadcast");  // C, as ever since
+    if (context.opset() < 7) context.node().attrs.Erase("broadcast");  // C always broadcasts since opset 7
     return absl::OkStatus();
   };
 

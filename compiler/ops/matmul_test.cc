@@ -1,4 +1,4 @@
-// Matrix products.
+// Tests of matrix products.
 #include "compiler/ops/op_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,4 +1,4 @@
-// Reshape, transpose, slice, pad, expand and shape families.
+// Tests of the reshape, transpose, slice, pad, expand and shape families.
 #include "compiler/ops/op_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -180,7 +180,7 @@ TEST(Shape, RangeOfHalvesCountsInF32) {
   const std::vector<double> values = Values(RunOp({"Range", {half(0), half(8192), half(4)}, {}, {0, 1, 2}}));
   ASSERT_EQ(values.size(), 2048);
   EXPECT_EQ(values[2047], 8188);  // 4 · 2047; every multiple of 4 below 8192 is a half
-  // 2049 is no half: as one it would be 2048, and the element 1024.5.
+  // 2049 is not representable as a half: as 2048 it would lose the element 1024.5.
   const std::vector<double> fine = Values(RunOp({"Range", {half(0), half(1026), half(0.5)}, {}, {0, 1, 2}}));
   ASSERT_EQ(fine.size(), 2052);
   EXPECT_EQ(fine[2051], Tensor::From<double>(DType::kF16, {}, {1025.5}).GetDouble(0));
@@ -208,7 +208,7 @@ TEST(TensorScatter, WritesEachBatchAtItsPlace) {
     EXPECT_THAT(run({past, update, List({3, 6})}, "circular", constants),
                 ElementsAre(-3, -4, 2, 3, 4, 5, -1, -2, 8, 9, 10, 11, -5, -6, -7, -8));
   }
-  // What would lie outside is not written.
+  // An update outside the cache is not written.
   EXPECT_THAT(run({past, update, List({3, -1})}, "linear"),
               ElementsAre(0, 1, 2, 3, 4, 5, -1, -2, -7, -8, 10, 11, 12, 13, 14, 15));
   EXPECT_THAT(std::string(TypeOf({"TensorScatter", {past, Iota({2, 5, 2})}}).status().message()),

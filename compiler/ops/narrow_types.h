@@ -1,4 +1,5 @@
-// Element types of less than a byte and floats of a byte (docs/decisions/0025-narrow-types.md), for inference.
+// Type check for inference with narrow types: types of less than a byte and floats of a byte
+// (docs/decisions/0025-narrow-types.md).
 #ifndef FUSION_COMPILER_OPS_NARROW_TYPES_H_
 #define FUSION_COMPILER_OPS_NARROW_TYPES_H_
 
@@ -8,7 +9,8 @@
 
 namespace fusion::ops {
 
-// For an operator whose routine compares or packs elements: INVALID_ARGUMENT naming the node where input 0 is narrow.
+// For an operator whose routine compares or packs elements: returns INVALID_ARGUMENT naming the node if input 0 is
+// narrow.
 inline absl::Status RefuseNarrowElements(const OpContext& context) {
   if (!context.Has(0) || context.Type(0).dtype <= DType::kBool) return absl::OkStatus();
   return context.Error(

@@ -1,5 +1,6 @@
 // BatchNormalization, LayerNormalization, InstanceNormalization, GroupNormalization, LRN, LpNormalization,
-// MeanVarianceNormalization. Moments take two passes (mean, then squared deviations): one pass cancels.
+// MeanVarianceNormalization. Moments take two passes (the mean, then squared deviations), because one pass suffers from
+// cancellation.
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/axes.h"
 #include "compiler/ops/broadcast.h"
@@ -20,7 +21,7 @@ using Types = std::vector<ecg::ValueType>;
 
 Scalar Sqrt(const Scalar& x) { return Call(Op::kSqrt, {x}); }
 
-// Mean and 1/sqrt(variance + epsilon) of `fold` elements for each position of `shape`.
+// Mean and 1/sqrt(variance + epsilon) of `fold` elements, one pair per position of `shape`.
 struct Moments {
   te::TensorId mean, inverse_deviation;
 };
@@ -185,7 +186,8 @@ absl::Status LowerLayerNorm(LowerContext& context) {
 }
 
 // --- InstanceNormalization and GroupNormalization. x: [N, C, D..]; C = groups * c; one pair of moments per (n, group).
-// A scale of length `groups` applies per group (opset 18), of length C per channel (InstanceNormalization, opset 21).
+// A scale of length `groups` applies per group (opset 18); one of length C applies per channel (InstanceNormalization,
+// opset 21).
 absl::StatusOr<Types> InferGrouped(const OpContext& context, int64_t groups, bool per_group) {
   RETURN_IF_ERROR(CheckDomain(context, 0, Domain::kFloat));
   if (context.Rank(0) < 2) return context.Error("input must have a batch and a channel axis");
@@ -300,8 +302,8 @@ absl::Status LowerMvn(LowerContext& context) {
   ASSIGN_OR_RETURN(const std::vector<int> axes, MvnAxes(context));
   const ecg::ValueType& type = context.output_types[0];
   const DType compute = ComputeType(type.dtype);
-  // The specification adds 1e-9 to the deviation, not to the variance; 1e-18 under the root is the same where it
-  // matters.
+  // The specification adds 1e-9 to the deviation, not to the variance. Adding 1e-18 under the root gives the same where
+  // it matters.
   const Moments moments =
       DefineMoments(b, compute, ShapeWithout(type.shape, axes), ShapeAt(type.shape, axes), 1e-18,
                     [&](const Idx& i, const Idx& r) { return LoadCompute(b, context.in[0], MergeIndex(i, r, axes)); });
@@ -335,7 +337,7 @@ std::vector<OpDef> NormalizationOps() {
                        {epsilon, {"momentum", AttrKind::kFloat}, {"training_mode", AttrKind::kInt}}, 2);
   batch.num_outputs = 3;
   batch.infer = InferBatchNorm;
-  // Table 2: with constant statistics it is a multiplication and an addition.
+  // Table 2: with constant statistics the operator is a multiplication and an addition.
   batch.mapping = [](const OpContext& context, int) {
     return IsTraining(context) ? MappingType::kManyToMany : MappingType::kOneToOne;
   };

@@ -1,4 +1,4 @@
-// Older opsets brought to canonical form; losses, which are decomposed on entry.
+// Tests of `normalize`: older opsets become canonical form, and losses are decomposed.
 #include <cmath>
 
 #include "compiler/ops/one_node_model.h"
@@ -51,7 +51,7 @@ TEST(Normalize, LongScattersReadWideIndices) {
     return model.num_nodes();
   };
   EXPECT_EQ(added(DType::kI64, 3000), 1);
-  EXPECT_EQ(added(DType::kI32, 3000), 2);  // a Cast
+  EXPECT_EQ(added(DType::kI32, 3000), 2);  // one Cast is added
   EXPECT_EQ(added(DType::kI32, 30), 1);
 }
 
@@ -66,7 +66,7 @@ TEST(Normalize, ScatterElementsOfWholeSlicesIsScatterND) {
     return model.node().op;
   };
   EXPECT_THAT(Import(scatter({2, 2, -3, -3}), 18), ElementsAre(8, 9, 2, 3, 6, 7));
-  EXPECT_THAT(Import(scatter({1, 1, 1, 1}), 18), ElementsAre(0, 1, 8, 9, 4, 5));  // the last one wins
+  EXPECT_THAT(Import(scatter({1, 1, 1, 1}), 18), ElementsAre(0, 1, 8, 9, 4, 5));  // the last update wins
   EXPECT_EQ(becomes(scatter({2, 2, -3, -3})), "ScatterND");
   EXPECT_EQ(becomes(scatter({2, 2, 0, 2})), "ScatterElements");
   EXPECT_EQ(becomes(scatter({1, 1, 0, 0}, 1)), "ScatterElements");

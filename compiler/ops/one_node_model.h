@@ -1,4 +1,4 @@
-// For tests of `normalize`: a model of one node, imported as an importer would.
+// For tests of `normalize`: a model with one node, imported as an importer does it.
 #ifndef FUSION_COMPILER_OPS_ONE_NODE_MODEL_H_
 #define FUSION_COMPILER_OPS_ONE_NODE_MODEL_H_
 
@@ -45,7 +45,7 @@ class OneNodeModel : public ImportContext {
     return graph_.node(graph_.AddNode(node.op, node.name, node.inputs, node.attrs, types)).outputs;
   }
   void ReplaceWith(std::vector<ecg::ValueId> outputs) override { replacement_ = std::move(outputs); }
-  // Nothing depends on data here.
+  // Nothing in this model depends on data.
   const ecg::Value& value(ecg::ValueId id) const override { return graph_.value(id); }
   const ecg::Node* producer(ecg::ValueId id) const override {
     const ecg::NodeId node = value(id).producer;
@@ -62,7 +62,7 @@ class OneNodeModel : public ImportContext {
     return AddNode(op, std::move(inputs), std::move(attrs), num_outputs);
   }
 
-  // The outputs' tensors.
+  // Normalises the node, runs the resulting graph and returns the tensors of the outputs.
   absl::StatusOr<std::vector<Tensor>> Run() {
     RETURN_IF_ERROR(FindOp(node_.op)->normalize(*this));
     std::vector<ecg::ValueId> outputs = replacement_;

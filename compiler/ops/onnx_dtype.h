@@ -9,7 +9,7 @@
 
 namespace fusion::ops {
 
-// nullopt for types the compiler does not have (string, complex).
+// Returns nullopt for types that the compiler does not have (string, complex).
 inline std::optional<DType> DTypeFromOnnx(int64_t number) {
   switch (number) {
     case 1:
@@ -67,7 +67,7 @@ inline std::optional<DType> DTypeFromOnnx(int64_t number) {
   }
 }
 
-// The inverse.
+// The inverse of DTypeFromOnnx.
 inline int64_t OnnxNumber(DType dtype) {
   for (int64_t number = 1; number <= 28; ++number) {
     if (DTypeFromOnnx(number) == dtype) return number;

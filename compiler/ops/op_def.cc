@@ -52,7 +52,7 @@ absl::Status CheckSchema(const OpDef& def, const OpContext& context, int num_out
   if (def.max_inputs >= 0 && given > def.max_inputs) {
     return context.Error(absl::StrCat("has ", given, " inputs, at most ", def.max_inputs, " are allowed"));
   }
-  // Of any number of inputs, each must be there.
+  // Every input of an operator with any number of inputs must be present.
   for (int i = 0; i < (def.max_inputs < 0 ? std::max(def.min_inputs, given) : def.min_inputs); ++i) {
     if (!context.Has(i)) return context.Error(absl::StrCat("input ", i, " is missing"));
   }
@@ -136,7 +136,7 @@ double NodeFlops(const ecg::Graph& graph, const ecg::Node& node) {
 
 namespace {
 
-// ONNX defines no arithmetic of narrow types, and kernels do not wrap or round what they compute in them.
+// Refuses arithmetic on narrow types: ONNX defines none, and kernels do not wrap or round what they compute in them.
 absl::Status CheckNarrowTypes(const OpDef& def, const OpContext& context, const std::vector<ecg::ValueType>& outputs) {
   if (def.narrow_types || !def.flops) return absl::OkStatus();
   std::vector<DType> types;

@@ -1,9 +1,12 @@
-// The operator registry. One file per operator family declares everything about its operators (name, attributes, opset
-// differences, shapes, mapping type, mathematical properties, FLOPs, lowering), and nothing anywhere else switches on
-// an operator's name. The lowering to tensor expressions *is* the semantics.
+// The operator registry. An OpDef declares everything about an operator: name, attributes, opset differences, types,
+// mapping type, mathematical properties, FLOPs, extents that depend on data, and the lowering. The lowering to tensor
+// expressions *is* the semantics. Each operator family has a file, and nothing outside this folder switches on an
+// operator's name.
 //
-// Canonical operators have the ONNX name and the newest semantics of the default domain up to opset 18 (for example
-// axes as an input). `normalize` rewrites older versions on entry, so that nothing after import knows of opsets.
+// A canonical operator has its ONNX name and the semantics of the newest supported opset, 28 in the default domain (for
+// example axes as an input). `normalize` rewrites older versions on import and replaces operators that only combine
+// others, so that nothing after import knows of opsets. The graph's helpers, type inference and the lowering of a
+// fusion block stand at the end.
 #ifndef FUSION_COMPILER_OPS_OP_DEF_H_
 #define FUSION_COMPILER_OPS_OP_DEF_H_
 
@@ -19,11 +22,11 @@
 
 namespace fusion::ops {
 
-// DNNFusion §3.1, Table 2, in increasing order of complexity (its footnote 1).
+// Mapping types of DNNFusion §3.1, Table 2, in increasing order of complexity (its footnote 1).
 enum class MappingType : uint8_t { kOneToOne, kReorganize, kShuffle, kOneToMany, kManyToMany };
 const char* MappingTypeName(MappingType type);  // "One-to-One"
 
-// What inference and lowering may see of a node.
+// The part of a node that inference and lowering may see.
 class OpContext {
  public:
   OpContext(const std::string& op, const std::string& node_name, const ecg::Attributes& attrs,
@@ -32,52 +35,53 @@ class OpContext {
   const std::string& op;
   const std::string& node_name;
   const ecg::Attributes& attrs;
-  std::vector<const ecg::Value*> inputs;  // nullptr where absent (also beyond the end through the accessors)
+  std::vector<const ecg::Value*> inputs;  // nullptr where absent; Has and Constant accept indices beyond the end
 
   bool Has(int i) const { return i < static_cast<int>(inputs.size()) && inputs[i] != nullptr; }
   const ecg::ValueType& Type(int i) const { return inputs[i]->type; }
   const Shape& ShapeOf(int i) const { return inputs[i]->type.shape; }
   int Rank(int i) const { return static_cast<int>(ShapeOf(i).size()); }
-  // The input's value when it is known (Reshape's shape, Slice's starts …), else nullptr.
+  // Returns the input's value when it is known (Reshape's shape, Slice's starts …), else nullptr.
   const Tensor* Constant(int i) const {
     return Has(i) && inputs[i]->constant.has_value() && !inputs[i]->opaque ? &*inputs[i]->constant : nullptr;
   }
-  // A constant integer input as a vector; UNIMPLEMENTED naming node and input when its value is not known at compile
-  // time.
+  // Returns a constant integer input as a vector; UNIMPLEMENTED naming node and input when its value is not known at
+  // compile time.
   absl::StatusOr<std::vector<int64_t>> ConstantInts(int i, const char* input_name) const;
-  // INVALID_ARGUMENT `Op 'node': message`.
+  // Returns INVALID_ARGUMENT `Op 'node': message`.
   absl::Status Error(const std::string& message) const;
-  absl::Status Unsupported(const std::string& message) const;  // UNIMPLEMENTED, same form
+  absl::Status Unsupported(const std::string& message) const;  // UNIMPLEMENTED in the same form
 };
 
-// Lowering: defines every output as a tensor of `builder`'s program.
+// The context of a lowering, which defines every output as a tensor of `builder`'s program.
 struct LowerContext : OpContext {
   using OpContext::OpContext;
   te::Builder* builder = nullptr;
-  std::vector<te::TensorId> in;  // parallel to inputs; -1 where absent. Constants are bound as tensors too
+  std::vector<te::TensorId> in;  // parallel to inputs; -1 where absent. Constants have tensors too
   std::vector<ecg::ValueType> output_types;
-  std::vector<te::TensorId> out;  // to be filled, parallel to output_types
+  std::vector<te::TensorId> out;  // filled by the lowering, parallel to output_types
 };
 
-// An ONNX node on its way in. `normalize` may change attributes and inputs, add constants, and replace the node by
-// others (decomposition of composite operators): nodes added through AddNode come before it.
+// An ONNX node during import. `normalize` may change attributes and inputs, add constants, and replace the node by
+// others (decomposition of composite operators). Nodes added through AddNode come before it.
 class ImportContext {
  public:
   virtual ~ImportContext() = default;
   virtual int opset() const = 0;                     // of the node's domain in the model
-  virtual ecg::Node& node() = 0;                     // outputs: kNone for each output of the model's node
+  virtual ecg::Node& node() = 0;                     // its outputs are kNone, one for each output of the model's node
   virtual const ecg::Value* input(int i) const = 0;  // nullptr where absent
   virtual ecg::ValueId AddConstant(Tensor tensor) = 0;
-  // Canonical node; outputs' types inferred by the registry. Returns its outputs.
+  // Adds a canonical node, whose output types the registry infers. Returns its outputs.
   virtual absl::StatusOr<std::vector<ecg::ValueId>> AddNode(const std::string& op, std::vector<ecg::ValueId> inputs,
                                                             ecg::Attributes attrs, int num_outputs = 1) = 0;
-  // The node's outputs are these values; the node itself disappears.
+  // Makes these values the outputs of the node, which itself disappears.
   virtual void ReplaceWith(std::vector<ecg::ValueId> outputs) = 0;
 
-  // Shapes that depend on data (docs/decisions/0008-bounded-extents.md): a dimension's static extent is then a bound,
-  // and how many of its elements there are is a value of the graph, an i64 scalar. What lies past it is undefined.
-  virtual const ecg::Value& value(ecg::ValueId id) const = 0;  // until the next node or constant is added
-  // The canonical node that computes a value, until the next one is added; nullptr for inputs and constants.
+  // Shapes that depend on data (docs/decisions/0008-bounded-extents.md): the static extent of such a dimension is a
+  // bound, and the number of its elements is an i64 scalar of the graph. Elements past that number are undefined.
+  virtual const ecg::Value& value(ecg::ValueId id) const = 0;  // valid until the next node or constant is added
+  // Returns the canonical node that computes a value, or nullptr for inputs and constants. Valid until the next node is
+  // added.
   virtual const ecg::Node* producer(ecg::ValueId id) const = 0;
   virtual bool IsDynamic(ecg::ValueId value, int dim) const = 0;
   bool IsDynamic(ecg::ValueId id) const {
@@ -86,13 +90,14 @@ class ImportContext {
     }
     return false;
   }
-  // An i64 scalar: a constant where the dimension is static.
+  // Returns the extent as an i64 scalar, a constant where the dimension is static.
   virtual ecg::ValueId Extent(ecg::ValueId value, int dim) = 0;
-  // `value` with these extents, i64 scalars or kNone, one a dimension. A constant one cuts the value there.
+  // Returns `value` with one extent per dimension, each an i64 scalar or kNone. A constant extent cuts the value there.
   virtual absl::StatusOr<ecg::ValueId> WithExtents(ecg::ValueId value, std::vector<ecg::ValueId> extents) = 0;
-  // Closed ranges of a small integer value's elements, of a larger one a range for all; nothing where one is unknown.
+  // Returns the closed value ranges of an integer value: one per element of a small value, one for all elements of a
+  // larger one, nullopt where a range is unknown.
   virtual std::optional<std::vector<te::Interval>> Ranges(ecg::ValueId value) const = 0;
-  // As AddNode, but the inputs are taken at their bounds, and the outputs have no extents.
+  // Like AddNode, but takes the inputs at their bounds, and the outputs have no extents.
   virtual absl::StatusOr<std::vector<ecg::ValueId>> AddBounded(const std::string& op, std::vector<ecg::ValueId> inputs,
                                                                ecg::Attributes attrs, int num_outputs = 1) = 0;
 };
@@ -102,71 +107,72 @@ struct AttrSpec {
   const char* name;
   AttrKind kind;
   bool required = false;
-  std::vector<std::string> choices = {};   // of a string: any other is INVALID_ARGUMENT
+  std::vector<std::string> choices = {};   // for a string: any other value is INVALID_ARGUMENT
   std::vector<std::string> examples = {};  // of a string with a grammar, for random graphs
 };
 
-// What the value of an input means where it is more than data. Most of these must be constants; random graphs
-// (tests/fuzz/graphs) draw them by their role and leave the rest to `infer`.
+// The meaning of an input's value where it is more than data. Most such inputs must be constants. Random graphs
+// (tests/fuzz/graphs) draw the values by their role and leave the other checks to `infer`.
 enum class InputRole : uint8_t {
   kData,
   kAxes,       // distinct axes of input 0 or of the result
-  kExtents,    // a shape: the result's, or what it broadcasts with
-  kCounts,     // how often, one an axis
-  kPads,       // elements added before each axis, then behind each
-  kPositions,  // along axes, from either end
-  kSteps,      // between positions, not 0
+  kExtents,    // a shape: the result's, or one that it broadcasts with
+  kCounts,     // numbers of repetitions, one per axis
+  kPads,       // elements added before each axis, followed by those added behind each
+  kPositions,  // positions along axes, counted from either end
+  kSteps,      // steps between positions, not 0
   kParts,      // extents that add up to one of input 0's
-  kScales,     // factors, one an axis
+  kScales,     // factors, one per axis
   kScalar,     // one element
-  kIndices,    // elements of input 0, computed while running or known
+  kIndices,    // indices of elements of input 0, known or computed at run time
 };
 
-// Mathematical properties that graph rewriting rests on (DNNFusion §4.2): an operator with none of the three partitions
-// the graph.
+// Mathematical properties that graph rewriting relies on (DNNFusion §4.2). An operator with none of the three
+// partitions the graph.
 struct MathProperties {
   bool associative = false, commutative = false, distributive = false;
 };
 
 struct OpDef {
   std::string name;
-  int min_inputs = 1, max_inputs = 1;  // max -1: variadic
-  int num_outputs = 1;                 // maximum; -1: variadic (Split)
-  std::vector<AttrSpec> attrs;         // anything else on a node is INVALID_ARGUMENT
+  int min_inputs = 1, max_inputs = 1;  // max_inputs -1: variadic
+  int num_outputs = 1;                 // the maximum; -1: variadic (Split)
+  std::vector<AttrSpec> attrs;         // any other attribute of a node is INVALID_ARGUMENT
   std::vector<InputRole> roles;        // by input; kData behind the end
   MathProperties math;
-  // Computes with element types of less than a byte or floats of a byte. Others only move them, at no FLOPs.
+  // Whether it computes with element types of less than a byte or floats of a byte. Other operators only move these, at
+  // no FLOPs.
   bool narrow_types = false;
 
-  // Types of all outputs, or INVALID_ARGUMENT naming the node and the shapes.
+  // Returns the types of all outputs, or INVALID_ARGUMENT naming the node and the shapes.
   std::function<absl::StatusOr<std::vector<ecg::ValueType>>(const OpContext&, int num_outputs)> infer;
-  // Mapping type of one input→output pair; the node's is the most complex of its pairs.
+  // Returns the mapping type from one input to the output. The node's type is the most complex over its inputs.
   std::function<MappingType(const OpContext&, int input)> mapping;
-  // Floating-point operations of one execution (multiply-add = 2).
+  // Returns the floating-point operations of one execution (a multiply-add counts 2).
   std::function<double(const OpContext&, const std::vector<ecg::ValueType>& outputs)> flops;
   std::function<absl::Status(LowerContext&)> lower;
-  // Optional: see ImportContext.
+  // Optional. Rewrites an older or composite form; see ImportContext.
   std::function<absl::Status(ImportContext&)> normalize;
-  // Optional: what the operator is where shapes depend on data, as other nodes with extents. Called for every node of
-  // it on its way in, also those that others decompose into. A node that it leaves alone is taken as it is if its
-  // inputs are static, and otherwise by what its lowering says (compiler/onnx/propagate_extents.h).
+  // Optional. Expresses the operator, where shapes depend on data, as other nodes with extents. Import calls it for
+  // every node of this operator, also for nodes that others decompose into. A node that it leaves alone is taken as it
+  // is if its inputs are static; otherwise its lowering decides (compiler/onnx/propagate_extents.h).
   std::function<absl::Status(ImportContext&)> dynamic;
 };
 
-// nullptr when unknown.
+// Returns nullptr for an unknown operator.
 const OpDef* FindOp(const std::string& name);
 std::vector<const OpDef*> AllOps();  // sorted by name
 
-// Helpers over graphs.
+// The registry's answers for a node of a graph.
 OpContext MakeContext(const ecg::Graph& graph, const ecg::Node& node);
 MappingType NodeMapping(const ecg::Graph& graph, const ecg::Node& node);
 double NodeFlops(const ecg::Graph& graph, const ecg::Node& node);
-// Checks inputs count and attributes against the schema, then infers.
+// Checks the number of inputs and the attributes against the schema, then infers the types.
 absl::StatusOr<std::vector<ecg::ValueType>> InferTypes(const OpContext& context, int num_outputs);
 
-// Lowers nodes (ids in topological order) of `graph` into one program: values that come from outside become inputs
-// (constants: role kConstant), and each value in `live_out` an output. `value_of_tensor[t]` gives the graph value of
-// tensor t (or kNone for temporaries).
+// Lowers nodes of `graph` (ids in topological order) into one program. Values from outside become its inputs (constants
+// with role kConstant), and each value in `live_out` becomes an output. `value_of_tensor[t]` is the graph value of
+// tensor t, or kNone for a temporary.
 struct LoweredBlock {
   te::Program program;
   std::vector<ecg::ValueId> value_of_tensor;

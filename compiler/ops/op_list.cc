@@ -9,7 +9,7 @@
 namespace fusion::ops {
 namespace {
 
-// One a line.
+// One family per line.
 // clang-format off
 constexpr std::vector<OpDef> (*kFamilies[])() = {
     UnaryOps,

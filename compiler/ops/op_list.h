@@ -1,5 +1,5 @@
-// The list of operator families. Adding an operator: its OpDef in the family's file; adding a family: one line here and
-// one in op_list.cc.
+// The list of operator families. A new operator is an OpDef in its family's file; a new family is one line here and one
+// in op_list.cc.
 #ifndef FUSION_COMPILER_OPS_OP_LIST_H_
 #define FUSION_COMPILER_OPS_OP_LIST_H_
 

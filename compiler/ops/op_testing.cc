@@ -53,7 +53,8 @@ Tensor Absent() { return Tensor(); }
 
 absl::StatusOr<std::vector<Tensor>> RunOp(const OpCase& op_case) {
   ASSIGN_OR_RETURN(const LoweredBlock block, LowerCase(op_case));
-  // Program inputs are the node's present inputs in order, then tables of the lowering, which carry their values.
+  // The program's inputs are the node's present inputs in order, followed by tables of the lowering, which carry their
+  // values.
   std::vector<Tensor> inputs;
   for (const Tensor& tensor : op_case.inputs) {
     if (tensor.data() != nullptr) inputs.push_back(tensor);

@@ -1,4 +1,4 @@
-// For tests of operator families: one operator on given tensors, through inference, lowering and the interpreter.
+// For tests of operator families: runs one operator on given tensors through inference, lowering and the interpreter.
 #ifndef FUSION_COMPILER_OPS_OP_TESTING_H_
 #define FUSION_COMPILER_OPS_OP_TESTING_H_
 
@@ -25,13 +25,13 @@ Tensor Absent();
 Tensor Wave(const Shape& shape, double step);  // f32: sin(step), sin(2·step), …
 std::vector<double> Elements(const Tensor& tensor);
 
-// Outputs of the operator, or the error of inference, lowering, verification or interpretation.
+// Returns the outputs of the operator, or the error of inference, lowering, verification or interpretation.
 absl::StatusOr<std::vector<Tensor>> RunOp(const OpCase& op_case);
-// The first output's elements; a failed status shows in the test as a thrown bad StatusOr access.
+// Returns the first output's elements. A failed status shows in the test as an exception (bad StatusOr access).
 std::vector<double> Values(const absl::StatusOr<std::vector<Tensor>>& outputs, int output = 0);
-// Number of tensor expressions the operator lowers to, -1 on error.
+// Returns the number of tensor expressions that the operator lowers to, or -1 on error.
 int CountTes(const OpCase& op_case);
-// It lowers to one routine.
+// Returns whether the operator lowers to one routine.
 bool IsRoutine(const OpCase& op_case);
 MappingType MappingOf(const OpCase& op_case);
 absl::StatusOr<ecg::ValueType> TypeOf(const OpCase& op_case);

@@ -1,4 +1,4 @@
-// TopK, Unique: sorting, which no tensor expression says. They are routines over [outer, axis, inner].
+// TopK and Unique sort, which no tensor expression can express. They are routines over [outer, axis, inner].
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -58,7 +58,7 @@ absl::Status NormalizeTopK(ImportContext& import) {
   return absl::OkStatus();
 }
 
-// What comes last, whatever else there is.
+// Returns the value that TopK orders last among all values of the type.
 Tensor Worst(DType dtype, bool largest) {
   Tensor worst(dtype, {});
   if (IsFloat(dtype)) {
@@ -74,7 +74,7 @@ Tensor Worst(DType dtype, bool largest) {
   return worst;
 }
 
-// K computed at run time, or an axis of which only the start is there.
+// Handles a K that is computed at run time and an axis whose extent depends on data.
 absl::Status DynamicTopK(ImportContext& import) {
   ecg::Node& node = import.node();
   std::vector<ecg::Value> held;
@@ -103,7 +103,8 @@ absl::Status DynamicTopK(ImportContext& import) {
   return absl::OkStatus();
 }
 
-// (x, valid slices) -> (slices, index of each one's first, which each slice of x is, how many equal each, count)
+// (x, number of valid slices) -> (distinct slices, index of the first occurrence of each, for each slice of x the index
+// of its distinct slice, number of occurrences of each, number of distinct slices)
 absl::StatusOr<Types> InferUnique(const OpContext& context, int) {
   RETURN_IF_ERROR(RefuseNarrowElements(context));
   ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis"), context.Rank(0)));

@@ -1,5 +1,5 @@
-// Pad in all modes and CenterCropPad. A constant border is a padded load; the other modes are integer maps per axis,
-// whose affine pieces (border, interior, border) become lazy choices, one te an axis.
+// Pad in all modes and CenterCropPad. A constant border is a padded load. The other modes are integer maps, one te per
+// axis, whose affine pieces (border, interior, border) become lazy choices.
 #include <algorithm>
 #include <utility>
 
@@ -18,7 +18,7 @@ using te::Index;
 using te::Scalar;
 using Types = std::vector<ecg::ValueType>;
 
-// More pieces than this read better as a table.
+// A map with more pieces than this becomes an index table instead of a choice between pieces.
 constexpr size_t kMaxPieces = 5;
 
 struct Border {

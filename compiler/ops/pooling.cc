@@ -1,4 +1,4 @@
-// MaxPool, AveragePool, LpPool and their global forms over x: [N, C, D…]: folds over the taps of a window.
+// MaxPool, AveragePool, LpPool and their global forms over x: [N, C, D…]: reductions over the taps of a window.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -71,7 +71,7 @@ Idx Source(const Window& window, const Idx& i, const Idx& r) {
   return from;
 }
 
-// The common case: one named fold.
+// The common case: one reduction of a named kind.
 void LowerFold(LowerContext& context, const Window& window, te::FoldKind kind, const Scalar& outside,
                const std::function<Scalar(const Scalar&)>& element,
                const std::function<Scalar(const Idx& i, const Scalar& acc)>& then) {
@@ -82,9 +82,9 @@ void LowerFold(LowerContext& context, const Window& window, te::FoldKind kind, c
     return;
   }
   const bool padded = window.ReadsOutside();
-  // Narrow integers are compared in a lane's width, where there are register tiles.
+  // Narrow integers are compared as i32, the width of a vector lane, because register tiles exist for that width.
   const DType acc = IsInteger(type.dtype) && DTypeBytes(type.dtype) < 4 ? DType::kI32 : ComputeType(type.dtype);
-  if (NumElements(window.kernel) == 1 && !padded) {  // nothing to fold
+  if (NumElements(window.kernel) == 1 && !padded) {  // nothing to reduce
     DefineMap(context, 0, [&](const Idx& i) {
       const Idx from = Source(window, i, Idx(window.spatial(), Index(0)));
       const Scalar x = element(te::Cast(acc, b.At(context.in[0], from)));
@@ -100,7 +100,8 @@ void LowerFold(LowerContext& context, const Window& window, te::FoldKind kind, c
       then)};
 }
 
-// Values and positions: sequential, the first of equal maxima wins; NaN counts as largest.
+// Computes maxima and their positions. The reduction is sequential: the first of equal maxima wins, and NaN counts as
+// largest.
 void LowerMaxWithIndices(LowerContext& context, const Window& window) {
   const ecg::ValueType& type = context.output_types[0];
   const Shape& in = context.ShapeOf(0);
@@ -155,7 +156,8 @@ absl::Status LowerMaxPool(LowerContext& context) {
   return absl::OkStatus();
 }
 
-// How many taps count at each output of spatial dimension d: those inside the input, or inside the padded input.
+// Returns how many taps count at each output of spatial dimension d: those inside the input, or inside the padded
+// input.
 std::vector<int64_t> TapCounts(const Window& window, int d, bool include_pad) {
   std::vector<int64_t> counts(window.out[d], 0);
   const int64_t lo = include_pad ? -window.before[d] : 0;
@@ -173,8 +175,8 @@ absl::Status LowerAveragePool(LowerContext& context) {
   ASSIGN_OR_RETURN(const Window window, PoolWindow(context));
   const DType acc = ComputeType(context.output_types[0].dtype);
   const bool include_pad = context.attrs.Int("count_include_pad") != 0;
-  double constant = 1;                                          // the part of the count that is the same everywhere
-  std::vector<te::TensorId> reciprocals(window.spatial(), -1);  // of the rest, per dimension: [out]
+  double constant = 1;                                          // the part of the count that all outputs share
+  std::vector<te::TensorId> reciprocals(window.spatial(), -1);  // of the other part, per dimension: [out]
   for (int d = 0; d < window.spatial(); ++d) {
     if (window.before[d] <= 0 && (window.out[d] - 1) * window.strides[d] + window.Span(d) <= window.in[d]) {
       constant *= static_cast<double>(window.kernel[d]);

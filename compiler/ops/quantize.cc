@@ -28,22 +28,24 @@ Limits LimitsOf(DType dtype) {
   return IsSigned(dtype) ? Limits{-values / 2, values / 2 - 1} : Limits{0, values - 1};
 }
 
-// round(x) + zero_point, saturated. Clamped before the cast: out of range it would be undefined.
+// Returns round(x) + zero_point, saturated. It is clamped before the cast, which is undefined out of range.
 Scalar Saturate(const Scalar& x, const Scalar& zero_point, DType dtype) {
   const Limits limits = LimitsOf(dtype);
   const Scalar y = Call(Op::kRound, {x}) + zero_point;
   return te::Cast(dtype, te::Min(te::Max(y, Imm(y->dtype, limits.low)), Imm(y->dtype, limits.high)));
 }
 
-// x + zero_point in f32, rounded to a narrow float. A zero point of 0 changes nothing, not even the sign of zero.
+// Returns x + zero_point in f32, rounded to a narrow float. A zero point of 0 changes nothing, not even the sign of a
+// zero.
 Scalar Round(const Scalar& x, const Scalar& zero_point, DType dtype, bool saturate) {
   const Scalar zero = Imm(DType::kF32, 0);
   const Scalar y = te::Select(Call(Op::kEq, {zero_point, zero}), x, x + zero_point);
   return te::Cast(dtype, saturate ? HeldForFloat8(y, dtype) : y);
 }
 
-// Which element of scale and zero point applies at a position of x: the only one (axis -1), the one at its coordinate
-// on `axis`, or, with block > 0, the one of its block of that many positions along the axis.
+// Selects the element of scale and zero point that applies at a position of x: the only one (axis -1), the one at the
+// position's coordinate on `axis`, or, with block > 0, the one of its quantization block, `block` positions along the
+// axis.
 struct Granularity {
   int axis = -1;
   int64_t block = 0;
@@ -80,14 +82,14 @@ absl::StatusOr<Granularity> GranularityOf(const OpContext& context) {
   return Granularity{axis, block};
 }
 
-// Scale or zero point at a position of x, as `dtype`; an absent zero point is 0.
+// Returns the scale or zero point at a position of x as `dtype`; an absent zero point is 0.
 Scalar ParameterAt(const LowerContext& context, int input, const Granularity& granularity, const Idx& i, DType dtype) {
   if (!context.Has(input)) return Imm(dtype, 0);
   return te::Cast(dtype, context.builder->At(context.in[input], granularity.At(context.ShapeOf(input), i)));
 }
 
-// x / scale as a tensor of its own: ONNX rounds ties of the quotient in the type of the division, so it must be rounded
-// to that first.
+// x / scale as a tensor of its own: ONNX rounds ties of the quotient in the type of the division, so the quotient must
+// be rounded to that type first.
 te::TensorId Quotient(te::Builder& b, te::TensorId x, DType type, const std::function<Scalar(const Idx& i)>& scale) {
   const DType compute = ComputeType(type);
   return b.Map("quotient", type, b.info(x).shape, [&](const Idx& i) {
@@ -95,7 +97,7 @@ te::TensorId Quotient(te::Builder& b, te::TensorId x, DType type, const std::fun
   });
 }
 
-// The type of the division: `precision`, else the scale's; f32 where that is no type to divide in.
+// Returns the type of the division: `precision` if given, else the scale's type; f32 where that type cannot divide.
 absl::StatusOr<DType> QuotientType(const OpContext& context) {
   const int64_t number = context.attrs.Int("precision");
   const std::optional<DType> named = number == 0 ? context.Type(1).dtype : DTypeFromOnnx(number);
@@ -206,7 +208,7 @@ absl::Status LowerDynamicQuantize(LowerContext& context) {
                                      [&](const Idx&, const Scalar& acc) { return te::Max(acc, zero); });
   const te::TensorId scale = b.Map("scale", DType::kF32, {}, [&](const Idx&) {
     const Scalar range = b.At(high, {}) - b.At(low, {});
-    // All zeros: any scale will do but 0.
+    // If all elements are zero, any scale but 0 will do.
     return te::Select(Call(Op::kEq, {range, zero}), Imm(DType::kF32, 1), range / Imm(DType::kF32, 255));
   });
   const te::TensorId zero_point = b.Map("zero_point", DType::kU8, {}, [&](const Idx&) {

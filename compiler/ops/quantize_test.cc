@@ -1,4 +1,4 @@
-// Quantisation and integer products.
+// Tests of quantization and integer products.
 #include "compiler/ops/op_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -31,7 +31,7 @@ TEST(Quantize, Dynamic) {
   EXPECT_THAT(Values(result), ElementsAre(55, 255, 0));
 }
 
-// 0.5 / (5 / 255) is a tie only once it has been rounded to f32.
+// 0.5 / (5 / 255) is a tie only after it has been rounded to f32.
 TEST(Quantize, TiesAreThoseOfTheF32Quotient) {
   EXPECT_THAT(Values(RunOp({"DynamicQuantizeLinear", {F32({3}, {0.5, 2, -3})}, {}, {}, 3})), ElementsAre(179, 255, 0));
 }
@@ -45,7 +45,7 @@ TEST(Quantize, SixteenBitsAndBlocks) {
   EXPECT_THAT(
       Values(RunOp({"QuantizeLinear", {F32({3}, {-1e6, 2.5, 1e6}), F32({}, {1})}, {{"output_dtype", int64_t{5}}}})),
       ElementsAre(-32768, 2, 32767));
-  // Blocks of 2 along axis 0, the last one shorter.
+  // Quantization blocks of 2 along axis 0; the last one is shorter.
   const OpCase blocked{"DequantizeLinear",
                        {Ints(DType::kI8, {3, 1}, {1, 2, 3}), F32({2, 1}, {10, 100}), Ints(DType::kI8, {2, 1}, {0, 1})},
                        {{"axis", int64_t{0}}, {"block_size", int64_t{2}}}};
@@ -81,7 +81,8 @@ TEST(Quantize, NarrowTypes) {
 }
 
 TEST(Quantize, PrecisionIsThatOfTheDivision) {
-  // 2049 / 819.5 is a little above 2.5; as halves the operands are 2048 and 819.5, their quotient 2.5, a tie.
+  // 2049 / 819.5 is a little above 2.5. As halves the operands are 2048 and 819.5, and their quotient rounds to 2.5, a
+  // tie.
   const Tensor x = F32({1}, {2049}), scale = F32({}, {819.5});
   EXPECT_THAT(Values(RunOp({"QuantizeLinear", {x, scale}})), ElementsAre(3));
   EXPECT_THAT(Values(RunOp({"QuantizeLinear", {x, scale}, {{"precision", int64_t{10}}}})), ElementsAre(2));
@@ -120,7 +121,7 @@ TEST(IntegerProducts, MatMulZeroPointsPerRowAndColumn) {
   EXPECT_THAT(std::string(RunOp(wrong).status().message()), HasSubstr("input 1 is f32; i8 or u8 is required"));
 }
 
-// Outside the image lies the zero point, whether it is known at compile time or not.
+// Positions outside the image hold the zero point, whether it is known at compile time or not.
 TEST(IntegerProducts, ConvolutionPadsWithItsZeroPoint) {
   OpCase conv{"ConvInteger",
               {Ints(DType::kU8, {1, 1, 2, 2}, {2, 3, 4, 5}), Ints(DType::kI8, {1, 1, 2, 2}, {1, 1, 1, 1}),

@@ -1,6 +1,6 @@
-// LSTM, GRU, RNN. Decomposed on entry into ordinary operators over a time loop that is written out: X·Wᵀ of all steps
-// is one product before the loop, and a step is a small product H·Rᵀ and elementwise gates. Equal steps are equal
-// kernels. x: [S, B, I] (layout 1: [B, S, I]), W: [D, G·H, I], R: [D, G·H, H], B: [D, 2·G·H]; G gates, D directions, H
+// LSTM, GRU and RNN are decomposed on import into ordinary operators over an unrolled time loop: X·Wᵀ of all steps is
+// one product before the loop, and each step is a small product H·Rᵀ and elementwise gates. Equal steps share one
+// kernel. x: [S, B, I] (layout 1: [B, S, I]), W: [D, G·H, I], R: [D, G·H, H], B: [D, 2·G·H]; G gates, D directions, H
 // hidden. States and steps are [B, H] inside.
 #include <algorithm>
 #include <optional>
@@ -21,7 +21,7 @@ namespace {
 using ecg::ValueId;
 using Values = std::vector<ValueId>;
 
-// Adds nodes; the first error stays and everything after it is kNone.
+// Adds nodes. The first error is kept, and every later result is kNone.
 class Nodes {
  public:
   explicit Nodes(ImportContext& import) : import_(import) {}
@@ -70,7 +70,7 @@ class Nodes {
 // --- Activations, by their names in lower case.
 struct ActivationForm {
   const char* name;
-  std::optional<double> alpha, beta;  // defaults; absent: it takes none
+  std::optional<double> alpha, beta;  // defaults; absent where the activation takes no such parameter
   ValueId (*apply)(Nodes& nodes, DType dtype, ValueId x, double alpha, double beta);
 };
 
@@ -119,7 +119,8 @@ struct Activation {
   double alpha = 0, beta = 0;
 };
 
-// `count` for each direction. activation_alpha and activation_beta are used up in order by those that take one.
+// Reads the activations of all directions. Those that take a parameter use up activation_alpha and activation_beta in
+// order.
 absl::StatusOr<std::vector<Activation>> Activations(const OpContext& context, const std::vector<std::string>& defaults,
                                                     int64_t directions) {
   std::vector<std::string> names;
@@ -155,13 +156,13 @@ absl::StatusOr<std::vector<Activation>> Activations(const OpContext& context, co
   return result;
 }
 
-// --- The node's form, the same for the three operators.
+// --- The node's attributes and sizes in one form for the three operators.
 enum Input { kX, kW, kR, kB, kLengths, kInitialH, kInitialC, kPeepholes };
 
 struct Recurrence {
   DType dtype = DType::kF32;
   int64_t steps = 0, batch = 0, inputs = 0, hidden = 0, directions = 1;
-  bool reverse = false;  // the only direction
+  bool reverse = false;  // the only direction runs backwards
   bool batch_first = false;
   std::optional<double> clip;
   std::vector<Activation> activations;
@@ -218,13 +219,13 @@ absl::StatusOr<Recurrence> ReadForm(const OpContext& context, int64_t gates,
   return r;
 }
 
-// One direction's weights and the steps' own inputs, and the nodes of its loop.
+// What the steps of one direction's loop need: where nodes are added, the node's form and the activations.
 class Direction {
  public:
   Direction(Nodes& nodes, const Recurrence& form, const Activation* activations)
       : nodes_(nodes), form_(form), activations_(activations) {}
 
-  // The standard clips the input of every activation; onnxruntime's LSTM leaves the cell state, h's input, alone.
+  // The standard clips the input of every activation; onnxruntime's LSTM does not clip the cell state, the input of h.
   ValueId Activate(int k, ValueId x) {
     if (form_.clip.has_value()) {
       x = nodes_.Add("Clip", {x, nodes_.Number(form_.dtype, -*form_.clip), nodes_.Number(form_.dtype, *form_.clip)});
@@ -245,7 +246,7 @@ class Direction {
   const Activation* activations_;
 };
 
-// What a direction's step reads besides x and the states.
+// The weights that a direction's step reads besides x and the states.
 struct Weights {
   ValueId r = ecg::kNone;                               // Rᵀ: [H, G·H]
   ValueId recurrence_bias = ecg::kNone;                 // [G·H], kNone when absent or part of x
@@ -262,9 +263,9 @@ struct Cell {
   std::vector<std::string> activations;
   bool has_c = false;
   std::vector<AttrSpec> attrs;
-  // Is the recurrence's bias added to H·Rᵀ rather than to x?
+  // Returns whether the recurrence's bias is added to H·Rᵀ rather than to x.
   bool (*separate_bias)(const ecg::Attributes& attrs);
-  // `x`: X·Wᵀ + bias of the step, [B, G·H].
+  // Adds one step. `x` is X·Wᵀ + bias of the step, [B, G·H].
   States (*step)(Direction& direction, const ecg::Attributes& attrs, const Weights& weights, ValueId x,
                  const States& states);
 };
@@ -309,7 +310,7 @@ States RnnStep(Direction& d, const ecg::Attributes&, const Weights& weights, Val
   return {d.Activate(0, d.Plus(d.Product(states.h, weights.r), x)), ecg::kNone};
 }
 
-// One operator being decomposed.
+// Decomposes one operator.
 class Unrolling {
  public:
   Unrolling(ImportContext& import, const Cell& cell, const Recurrence& form)
@@ -344,7 +345,7 @@ class Unrolling {
     return static_cast<size_t>(input) < inputs.size() ? inputs[input] : ecg::kNone;
   }
 
-  // Direction `d` of an input whose axis `axis` has one entry for each, that axis dropped.
+  // Returns direction `d` of an input that has one entry per direction on `axis`, without that axis.
   ValueId OfDirection(Input input, int64_t axis, int64_t d, const Shape& shape) {
     return nodes_.Reshape(nodes_.Slice(Given(input), axis, d, d + 1), shape);
   }
@@ -354,7 +355,8 @@ class Unrolling {
     return OfDirection(input, form_.batch_first ? 1 : 0, d, {form_.batch, form_.hidden});
   }
 
-  // By step, [B, 1]: is the step inside the sequence? Empty where all sequences have full length.
+  // Returns for each step, as [B, 1], whether the step lies inside the sequence; empty where all sequences have full
+  // length.
   Values Running() {
     if (Given(kLengths) == ecg::kNone) return {};
     const ecg::Value& lengths = *import_.input(kLengths);
@@ -392,7 +394,7 @@ class Unrolling {
     return weights;
   }
 
-  // `outputs`: by step.
+  // Writes `outputs`, one per step.
   States RunDirection(int64_t d, ValueId x, const Values& running, Values* outputs) {
     Direction direction(nodes_, form_, &form_.activations[d * static_cast<int64_t>(cell_.activations.size())]);
     const Weights weights = ReadWeights(d, &x);
@@ -404,7 +406,7 @@ class Unrolling {
       const int64_t t = reverse ? form_.steps - 1 - k : k;
       States next = cell_.step(direction, attrs_, weights, x_of_step[t], states);
       (*outputs)[t] = next.h;
-      if (!running.empty()) {  // behind the end: the state stays, the output is 0
+      if (!running.empty()) {  // behind the end of a sequence its state stays and its output is 0
         (*outputs)[t] = nodes_.Add("Where", {running[t], next.h, zero});
         next.h = nodes_.Add("Where", {running[t], next.h, states.h});
         if (cell_.has_c) next.c = nodes_.Add("Where", {running[t], next.c, states.c});
@@ -414,7 +416,7 @@ class Unrolling {
     return states;
   }
 
-  // [D, B, H], layout 1: [B, D, H].
+  // [D, B, H]; with layout 1: [B, D, H].
   ValueId Stacked(const Values& states) {
     const int64_t axis = form_.batch_first ? 1 : 0;
     Values parts;

@@ -1,4 +1,4 @@
-// LSTM, GRU and RNN against loops over the formulas of the ONNX specification.
+// Compares LSTM, GRU and RNN with loops over the formulas of the ONNX specification.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -28,7 +28,7 @@ struct Case {
 };
 
 struct Data {
-  Numbers x, w, r, b, h, c, p;  // in the layout of the operator with layout 0
+  Numbers x, w, r, b, h, c, p;  // as the operator lays them out with layout 0
   std::vector<int64_t> lengths;
 };
 
@@ -58,7 +58,7 @@ Data RandomData(const Case& k) {
 
 double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-// Y: [S, D, B, H], Y_h and Y_c: [D, B, H], one after another.
+// Y: [S, D, B, H], then Y_h and Y_c: [D, B, H].
 Numbers Reference(const Case& k, const Data& data) {
   const int64_t G = k.gates(), H = k.hidden, D = k.directions();
   const auto clip = [&](double x) { return k.clip > 0 ? std::clamp(x, -k.clip, k.clip) : x; };
@@ -120,7 +120,7 @@ Numbers Reference(const Case& k, const Data& data) {
   return y;
 }
 
-// Swaps the first two of `shape`'s axes.
+// Swaps the first two axes of `shape`.
 Numbers Swapped(const Numbers& v, const Shape& shape) {
   Numbers result;
   const int64_t rest = NumElements(shape) / shape[0] / shape[1];
@@ -178,7 +178,7 @@ void ExpectMatches(const Case& k) {
   auto outputs = OneNodeModel(ToOpCase(k, data), 14).Run();
   ASSERT_TRUE(outputs.ok()) << outputs.status();
   Numbers expected = Reference(k, data);
-  if (k.batch_first) {  // compared in layout 0
+  if (k.batch_first) {  // the comparison uses layout 0
     Tensor& y = (*outputs)[0];
     ASSERT_EQ(y.shape(), (Shape{k.batch, k.steps, k.directions(), k.hidden}));
     Numbers values;

@@ -23,8 +23,8 @@ using Types = std::vector<ecg::ValueType>;
 struct ReduceOp {
   const char* name;
   FoldKind fold;
-  Scalar (*element)(const Scalar& x) = nullptr;                  // before folding
-  Scalar (*then)(const Scalar& acc, double elements) = nullptr;  // after folding
+  Scalar (*element)(const Scalar& x) = nullptr;                  // applied to each element before the reduction
+  Scalar (*then)(const Scalar& acc, double elements) = nullptr;  // applied after the reduction
   MathProperties math = {};
   int axes_input_since = 18;  // opset in which `axes` became an input
   Domain domain = Domain::kNumeric;
@@ -33,7 +33,7 @@ struct ReduceOp {
 Scalar Abs(const Scalar& x) { return Call(Op::kAbs, {x}); }
 Scalar Square(const Scalar& x) { return x * x; }
 
-// In f32 also for integers, which have no square root or logarithm.
+// Computes integers in f64, because they have no square root or logarithm of their own.
 Scalar InFloat(Op op, const Scalar& x) {
   if (IsFloat(x->dtype)) return Call(op, {x});
   return te::Cast(x->dtype, Call(op, {te::Cast(DType::kF64, x)}));
@@ -59,7 +59,7 @@ std::vector<ReduceOp> Table() {
   };
 }
 
-// The reduced axes, sorted; empty when the operator passes its input through (noop_with_empty_axes).
+// Returns the reduced axes, sorted; empty when the operator passes its input through (noop_with_empty_axes).
 absl::StatusOr<std::vector<int>> ReducedAxes(const OpContext& context) {
   std::vector<int64_t> axes;
   if (context.Has(1)) {
@@ -90,7 +90,7 @@ absl::StatusOr<Types> InferReduce(const OpContext& context, Domain domain) {
 
 double FlopsReduce(const OpContext& context, const Types&) { return NumElements(context.ShapeOf(0)); }
 
-// Coordinates of the input at output position `i` and reduced position `r`.
+// Gives the coordinates of the input at output position `i` and reduced position `r`.
 struct ReduceIndex {
   std::vector<int> axes;
   bool keepdims;
@@ -113,7 +113,7 @@ absl::Status LowerReduce(const ReduceOp& op, LowerContext& context) {
   const ReduceIndex at{axes, context.attrs.Int("keepdims", 1) != 0};
   const Shape fold_shape = ShapeAt(context.ShapeOf(0), axes);
   const double elements = static_cast<double>(NumElements(fold_shape));
-  // bool is 0 and 1: its least and greatest element are those of u8.
+  // bool counts as 0 and 1, so its least and greatest element are those of u8.
   const DType acc = type.dtype == DType::kBool ? DType::kU8 : ComputeType(type.dtype);
   std::function<Scalar(const Idx&, const Scalar&)> then;
   if (op.then != nullptr) {
@@ -129,7 +129,7 @@ absl::Status LowerReduce(const ReduceOp& op, LowerContext& context) {
   return absl::OkStatus();
 }
 
-// max + log(sum(exp(x - max))): a plain sum of exponentials overflows.
+// max + log(sum(exp(x - max))), because a plain sum of exponentials overflows.
 absl::Status LowerLogSumExp(LowerContext& context) {
   te::Builder& b = *context.builder;
   ASSIGN_OR_RETURN(const std::vector<int> axes, ReducedAxes(context));
@@ -145,7 +145,7 @@ absl::Status LowerLogSumExp(LowerContext& context) {
   const te::TensorId max = b.Reduce(
       "max", FoldKind::kMax, compute, compute, type.shape, fold_shape,
       [&](const Idx& i, const Idx& r) { return te::Cast(compute, b.At(context.in[0], at(i, r))); },
-      // An infinite maximum would give inf - inf.
+      // With an infinite maximum, inf - inf would be NaN.
       [&](const Idx&, const Scalar& acc) { return te::Select(Call(Op::kIsInf, {acc}), Imm(compute, 0), acc); });
   context.out[0] = b.Reduce(
       "ReduceLogSumExp", FoldKind::kSum, type.dtype, compute, type.shape, fold_shape,
@@ -161,7 +161,7 @@ absl::Status NormalizeReduce(ImportContext& context, int axes_input_since) {
   return absl::OkStatus();
 }
 
-// A mean over run-time extents: the sum divided by their product, in f32 for the half types.
+// A mean over run-time extents is the sum divided by their product; f16 and bf16 compute it in f32.
 absl::Status DynamicMean(ImportContext& import) {
   const ecg::Node node = import.node();
   std::vector<ecg::Value> held;
@@ -245,10 +245,11 @@ absl::StatusOr<Types> InferPrefix(const OpContext& context, int) {
   return Types{context.Type(0)};
 }
 
-// What a fold over nothing gives.
+// The result of a reduction over no elements.
 double Neutral(FoldKind kind) { return kind == FoldKind::kProd ? 1 : 0; }
 
-// Sums or products of the elements before (exclusive) or up to each one along `axis`; reverse: behind or from it on.
+// Sums or products of the elements up to each element along `axis`, without that element if `exclusive`. With
+// `reverse`: of the elements from it on.
 te::TensorId PrefixFolds(te::Builder& b, FoldKind kind, te::TensorId x, DType dtype, int axis, bool exclusive,
                          bool reverse) {
   const Shape shape = b.info(x).shape;
@@ -263,8 +264,9 @@ te::TensorId PrefixFolds(te::Builder& b, FoldKind kind, te::TensorId x, DType dt
   });
 }
 
-// CumSum and CumProd. Schedules compute a prefix fold in one pass, but the interpreter takes n² steps a row. Long axes
-// are cut into blocks of √n, which takes it about n^1.5: within each block, over the blocks' results, and both together.
+// CumSum and CumProd. Schedules compute a prefix reduction in one pass, but the interpreter takes n² steps per row. A
+// long axis is therefore cut into blocks of √n, which costs the interpreter about n^1.5 steps: prefixes within each
+// block, prefixes over the blocks' totals, and the combination of both.
 absl::Status LowerPrefix(LowerContext& context, FoldKind kind) {
   te::Builder& b = *context.builder;
   ASSIGN_OR_RETURN(const std::vector<int64_t> given, context.ConstantInts(1, "axis"));
@@ -279,7 +281,7 @@ absl::Status LowerPrefix(LowerContext& context, FoldKind kind) {
   }
   const DType compute = ComputeType(type.dtype);
   const int64_t block = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(extent))));
-  Shape blocks = type.shape;  // [.., blocks, block, ..], the last block padded
+  Shape blocks = type.shape;  // [.., blocks, block, ..]; the last block is padded
   blocks[axis] = (extent + block - 1) / block;
   blocks.insert(blocks.begin() + axis + 1, block);
   const te::TensorId split = b.Map("blocks", compute, blocks, [&](const Idx& i) {

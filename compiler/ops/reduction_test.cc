@@ -1,4 +1,4 @@
-// Reduction, softmax and normalisation families.
+// Tests of the reduction, softmax and normalisation families.
 #include <cmath>
 #include <limits>
 
@@ -45,7 +45,7 @@ TEST(Reduce, Kinds) {
   EXPECT_THAT(run("ReduceLogSum"), Pointwise(Near(1e-6), {std::log(6.0), std::log(16.0)}));
 }
 
-// Without axes to reduce, what happens to an element before and after the sum still happens.
+// Without axes to reduce, the operations before and after the sum still apply to each element.
 TEST(Reduce, NothingToReduceStillComputes) {
   const Tensor x = F32({2}, {-3, 2});
   const auto noop = [&](const char* op) { return Values(RunOp({op, {x}, {{"noop_with_empty_axes", int64_t{1}}}})); };
@@ -112,7 +112,7 @@ TEST(Arg, NanWins) {
 }
 
 TEST(CumSum, LongAxesInBlocks) {
-  const int64_t n = 131;  // no multiple of the block
+  const int64_t n = 131;  // not a multiple of the block of LowerPrefix
   std::vector<double> values(2 * n);
   for (int64_t i = 0; i < 2 * n; ++i) values[i] = static_cast<double>(i % 7) - 2;
   for (const int64_t exclusive : {0, 1}) {
@@ -146,7 +146,7 @@ TEST(CumProd, ExclusiveAndReverse) {
 }
 
 TEST(CumProd, LongAxesInBlocks) {
-  const int64_t n = 131;  // no multiple of the block
+  const int64_t n = 131;  // not a multiple of the block of LowerPrefix
   std::vector<double> values(n), expected(n);
   double product = 1;
   for (int64_t i = 0; i < n; ++i) {

@@ -4,7 +4,7 @@ namespace fusion::ops {
 namespace {
 
 struct Refused {
-  const char* op;  // a name, or a domain with its final dot
+  const char* op;  // an operator's name, or a domain with its final dot
   const char* reason;
 };
 

@@ -1,4 +1,4 @@
-// Operators that are refused for good, and why.
+// Operators that are refused permanently, with the reason.
 #ifndef FUSION_COMPILER_OPS_REFUSED_H_
 #define FUSION_COMPILER_OPS_REFUSED_H_
 
@@ -6,8 +6,8 @@
 
 namespace fusion::ops {
 
-// The class of reason for which `op` (its domain before it where that is not the default one) is refused, in a few
-// words; empty for operators that are supported or merely not there yet.
+// Returns, in a few words, the reason why `op` is refused; empty for operators that are supported or not yet
+// implemented. `op` starts with its domain unless that is the default one.
 std::string RefusalReason(const std::string& op);
 
 }  // namespace fusion::ops

@@ -1,6 +1,5 @@
-// Reshape, Flatten, Squeeze, Unsqueeze, Identity; Dropout in inference becomes Identity on import.
-// All are one map y[i] = x[delinearise(linearise(i))], which the index normal form reduces to the dimensions that
-// change.
+// Reshape, Flatten, Squeeze, Unsqueeze, Identity; Dropout in inference becomes Identity on import. Each is one map y[i]
+// = x[delinearise(linearise(i))], which the index normal form reduces to the dimensions that change.
 #include <algorithm>
 #include <utility>
 
@@ -61,7 +60,7 @@ absl::StatusOr<Types> InferReshape(const OpContext& context, int) {
 
 absl::StatusOr<int> FlattenAxis(const OpContext& context) {
   const int64_t given = context.attrs.Int("axis", 1);
-  if (given == context.Rank(0)) return context.Rank(0);  // behind the last dimension is allowed too
+  if (given == context.Rank(0)) return context.Rank(0);  // one behind the last dimension is allowed too
   return NormalizeAxis(context, given, context.Rank(0));
 }
 
@@ -153,10 +152,10 @@ absl::Status DynamicSqueeze(ImportContext& import) {
   return absl::OkStatus();
 }
 
-// Inference: the data passes through; the mask, where asked for, is all ones.
+// Inference: the data passes through, and the mask, if requested, is all ones.
 absl::Status NormalizeDropout(ImportContext& import) {
   const ecg::Node node = import.node();
-  if (import.input(0) == nullptr) return absl::OkStatus();  // the schema will say so
+  if (import.input(0) == nullptr) return absl::OkStatus();  // CheckSchema refuses it
   const ecg::Value* training = import.input(2);
   const ecg::Value* ratio = import.input(1);
   const bool known = training != nullptr && training->constant.has_value() && training->constant->num_elements() == 1;
@@ -169,7 +168,7 @@ absl::Status NormalizeDropout(ImportContext& import) {
   }
   ASSIGN_OR_RETURN(std::vector<ecg::ValueId> outputs, import.AddNode("Identity", {node.inputs[0]}, {}));
   if (node.outputs.size() > 1) {
-    // As a node: it may be as large as the data, and mostly nobody reads it.
+    // The mask is a node rather than a constant: it may be as large as the data, and usually nothing reads it.
     const DType dtype = import.opset() >= 10 ? DType::kBool : import.input(0)->type.dtype;
     ASSIGN_OR_RETURN(const std::vector<ecg::ValueId> shape, import.AddNode("Shape", {node.inputs[0]}, {}));
     ecg::Attributes ones;

@@ -1,6 +1,6 @@
 // Resize (and Upsample, its old name): every output reads a few inputs per axis through tables known at compile time.
-// One axis after the other: few taps are written out, so that the result is a map that fuses like any other; many
-// become a fold.
+// Axes are resized one after another. Few taps are written out, so that the result is a map that fuses like any other;
+// many taps become a reduction.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -35,7 +35,7 @@ ResizeSpec SpecOf(const ecg::Attributes& attrs) {
   return spec;
 }
 
-// A constant input of floats, empty where absent or empty.
+// Returns a constant input of floats, empty where it is absent or has no elements.
 absl::StatusOr<std::vector<double>> ConstantFloats(const OpContext& context, int input, const char* name) {
   std::vector<double> values;
   if (!context.Has(input) || NumElements(context.ShapeOf(input)) == 0) return values;
@@ -114,12 +114,12 @@ absl::StatusOr<Types> InferResize(const OpContext& context, int) {
   return Types{{context.Type(0).dtype, out}};
 }
 
-// The taps of one axis as index and weight of a load.
+// The taps of one axis, as tables of indices and weights.
 struct AxisTables {
   int64_t taps = 1;
   bool copies = true;
   bool unrolled = true;
-  // Unrolled: one 1-D table a tap. Folded: one table over [tap, out].
+  // Unrolled: one 1-D table per tap. As a reduction: one table over [tap, out].
   std::vector<IndexTable> index;
   std::vector<te::TensorId> weight;
 
@@ -165,7 +165,7 @@ absl::Status LowerResize(LowerContext& context) {
   const DType acc = spec.mode == "nearest" ? type.dtype : IsFloat(type.dtype) ? ComputeType(type.dtype) : DType::kF32;
   std::vector<ResizeTaps> taps(rank);
   std::vector<AxisTables> tables(rank);
-  int last = -1;  // that moves; -1: none does
+  int last = -1;  // the last axis that moves; -1: none moves
   for (int d = 0; d < rank; ++d) {
     const ResizeAxis& axis = axes[d];
     if (axis.in == axis.out && axis.scale == 1 && axis.roi_begin == 0 && axis.roi_end == 1) continue;
@@ -174,7 +174,7 @@ absl::Status LowerResize(LowerContext& context) {
     last = d;
   }
   const auto moves = [&](int d) { return !taps[d].index.empty(); };
-  // Beyond the image, the extrapolation value.
+  // Positions beyond the image take the extrapolation value.
   const auto extrapolate = [&](const Idx& i, const Scalar& value) {
     te::Pred inside;
     for (int d = 0; d < rank; ++d) {
@@ -185,8 +185,8 @@ absl::Status LowerResize(LowerContext& context) {
     if (inside.empty()) return value;
     return te::If(inside, value, te::Imm(value->dtype, context.attrs.Float("extrapolation_value")));
   };
-  // Axis by axis, the outermost first: taps add up instead of multiplying, and lanes along the innermost axis find what
-  // lies beside each other until its own turn.
+  // Axes are resized one by one, the outermost first. The numbers of taps then add up instead of multiplying, and until
+  // the innermost axis has its turn, vector lanes along it read adjacent elements.
   te::TensorId from = context.in[0];
   Shape shape = context.ShapeOf(0);
   const auto tap = [&](int d, const Idx& i, const Index& folded, int64_t t) {
@@ -220,7 +220,7 @@ absl::Status LowerResize(LowerContext& context) {
   return absl::OkStatus();
 }
 
-// Resize-10 and Upsample: (X, scales), coordinates without half pixels.
+// Resize-10 and Upsample take (X, scales) and use coordinates without half pixels.
 void MakeAsymmetric(ecg::Node& node) {
   node.op = "Resize";
   node.attrs.Set("coordinate_transformation_mode", std::string("asymmetric"));

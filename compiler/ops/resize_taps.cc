@@ -7,7 +7,7 @@
 namespace fusion::ops {
 namespace {
 
-// Position of output o in the input's coordinates. The resized length is scale·in, which need not be whole.
+// Returns the position of output o in the input's coordinates. The resized length is scale·in, which need not be whole.
 double Origin(const ResizeSpec& spec, const ResizeAxis& axis, int64_t o) {
   const double x = static_cast<double>(o);
   const double in = static_cast<double>(axis.in);
@@ -41,8 +41,8 @@ double CubicKernel(double x, double a) {
   return 0;
 }
 
-// Weights of the 2·reach inputs around a point `ratio` (in (0, 1]) behind the input before it; the first is at 1 −
-// reach.
+// Returns the weights of the 2·reach inputs around a point that lies `ratio` (in (0, 1]) behind an input. The first
+// weight belongs to offset 1 − reach from that input.
 std::vector<double> KernelWeights(const ResizeSpec& spec, double scale, double ratio, int64_t reach) {
   const double shrink = spec.antialias ? std::min(scale, 1.0) : 1.0;
   std::vector<double> weights(2 * reach);
@@ -75,7 +75,8 @@ ResizeTaps MakeResizeTaps(const ResizeSpec& spec, const ResizeAxis& axis) {
   taps.weight.assign(count, std::vector<double>(axis.out, 1));
   taps.inside_begin = axis.out;
   for (int64_t o = 0; o < axis.out; ++o) {
-    // Clamped far outside the image, where every tap reads the border anyway, so that conversion to integers is safe.
+    // Positions far outside the image are clamped, so that the conversion to integers is safe; every tap reads the
+    // border there anyway.
     const double x = std::clamp(Origin(spec, axis, o), -1e15, 1e15);
     const bool outside = spec.coordinates == "tf_crop_and_resize" && (x < 0 || x > static_cast<double>(axis.in - 1));
     if (!outside) {

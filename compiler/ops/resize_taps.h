@@ -1,5 +1,5 @@
-// The arithmetic of Resize along one axis, by ONNX's formula in double precision: which inputs an output reads, and how
-// much of each. Nothing here knows of tensor expressions.
+// The arithmetic of Resize along one axis, by ONNX's formula in double precision: which inputs an output reads, and
+// with which weights. Nothing here depends on tensor expressions.
 #ifndef FUSION_COMPILER_OPS_RESIZE_TAPS_H_
 #define FUSION_COMPILER_OPS_RESIZE_TAPS_H_
 
@@ -18,22 +18,21 @@ struct ResizeSpec {
   bool antialias = false;
 };
 
-// One axis: `in` inputs, `out` outputs, `scale` = outputs per input, roi in normalised coordinates.
+// One axis with `in` inputs and `out` outputs; `scale` = outputs per input; roi in normalised coordinates.
 struct ResizeAxis {
   int64_t in = 1, out = 1;
   double scale = 1;
   double roi_begin = 0, roi_end = 1;
 };
 
-// taps × out: output o reads input index[t][o] with weight[t][o]. Taps that have no weight anywhere are left out.
-// Outputs outside [inside_begin, inside_end) lie beyond the image (tf_crop_and_resize): they take the extrapolation
-// value.
+// taps × out: output o reads input index[t][o] with weight[t][o]. Taps whose weights are all 0 are left out. Outputs
+// outside [inside_begin, inside_end) lie beyond the image (tf_crop_and_resize) and take the extrapolation value.
 struct ResizeTaps {
   std::vector<std::vector<int64_t>> index;
   std::vector<std::vector<double>> weight;
   int64_t inside_begin = 0, inside_end = 0;
 
-  bool Copies() const;  // one tap of weight 1
+  bool Copies() const;  // whether there is one tap, of weight 1
 };
 ResizeTaps MakeResizeTaps(const ResizeSpec& spec, const ResizeAxis& axis);
 

@@ -1,4 +1,4 @@
-// RoiAlign and MaxRoiPool: parts of an image, whose corners are known at run time, brought to one size.
+// RoiAlign and MaxRoiPool bring regions of an image, whose corners are known at run time, to one size.
 #include <algorithm>
 #include <functional>
 #include <limits>
@@ -41,7 +41,7 @@ absl::StatusOr<Types> InferRoiAlign(const OpContext& context, int) {
   return Types{{context.Type(0).dtype, {rois[0], x[1], height, width}}};
 }
 
-// Along one axis: where region r begins, and how long one of its bins is.
+// Along one axis: where region r begins, and the length of one of its bins.
 struct Bins {
   Scalar first, length;
 };
@@ -61,7 +61,8 @@ Bins BinsOf(const LowerContext& context, int begin, int64_t bins, const Index& r
   return {first, length / Imm(acc, static_cast<double>(bins))};
 }
 
-// Beyond one pixel around the image samples are 0, up to there they are those of its border.
+// Returns whether a sample lies more than one pixel outside the image. Such samples are 0; nearer ones take the
+// border's value.
 Scalar Outside(const Scalar& x, int64_t extent) {
   return Call(Op::kOr,
               {Call(Op::kLt, {x, Imm(x->dtype, -1)}), Call(Op::kGt, {x, Imm(x->dtype, static_cast<double>(extent))})});
@@ -74,7 +75,7 @@ struct Tables {
   te::TensorId index, weight;
 };
 
-// [R, bins, samples, 2]: the two inputs around each sample point along one axis.
+// Returns [R, bins, samples, 2]: the two inputs around each sample point along one axis, and their weights.
 Tables RoiTables(LowerContext& context, int begin, int64_t bins, int64_t extent) {
   te::Builder& b = *context.builder;
   const DType acc = ComputeType(context.Type(1).dtype);
@@ -100,14 +101,15 @@ Tables RoiTables(LowerContext& context, int begin, int64_t bins, int64_t extent)
   return tables;
 }
 
-// sampling_ratio=0 takes as many samples as a bin has pixels. Their mean is linear and separable: [R, bins, extent] is
-// the weight of each input along one axis; a bin of no length has no samples. Only samples on the image are visited:
-// they lie at least half a pixel apart.
+// sampling_ratio=0 takes as many samples as a bin has pixels. Their mean is linear and separable, so that [R, bins,
+// extent] holds the weight of each input along one axis; a bin of length 0 has no samples. Only samples on the image
+// are visited; samples lie at least half a pixel apart, which bounds their number.
 te::TensorId AdaptiveWeights(LowerContext& context, int begin, int64_t bins, int64_t extent) {
   te::Builder& b = *context.builder;
   const DType acc = ComputeType(context.Type(1).dtype);
   const auto imm = [acc](double v) { return Imm(acc, v); };
-  // Of each bin: how many samples, how far apart, where the first one lies, how many come before the image.
+  // For each bin: the number of samples, their distance, the position of the first one, and how many lie before the
+  // image.
   const Shape places{context.ShapeOf(1)[0], bins};
   const auto count_of = [&](const Idx& i) { return Call(Op::kCeil, {BinsOf(context, begin, bins, i[0]).length}); };
   const auto step_of = [&](const Idx& i) {
@@ -139,7 +141,7 @@ te::TensorId AdaptiveWeights(LowerContext& context, int begin, int64_t bins, int
       });
 }
 
-// The batch entry of each region, clamped: [R].
+// Returns the batch entry of each region, clamped: [R].
 te::TensorId BatchOf(LowerContext& context, const std::function<Scalar(const Index& r)>& given) {
   const int64_t last = context.ShapeOf(0)[0] - 1;
   return context.builder->Map("batch", DType::kI64, {context.ShapeOf(1)[0]}, [&](const Idx& i) {
@@ -177,7 +179,8 @@ absl::Status LowerRoiAlign(LowerContext& context) {
   }
   const Tables rows = RoiTables(context, 1, type.shape[2], x[2]);
   const Tables columns = RoiTables(context, 0, type.shape[3], x[3]);
-  // Taps (row sample, column sample, row corner, column corner). The maximum is over weighted corners, as in ONNX.
+  // The taps are (row sample, column sample, row corner, column corner). The maximum is taken over weighted corners, as
+  // in ONNX.
   context.out = {b.Reduce(
       "roi_align", max ? te::FoldKind::kMax : te::FoldKind::kSum, type.dtype, acc, type.shape, {samples, samples, 2, 2},
       [&](const Idx& i, const Idx& r) {
@@ -217,7 +220,7 @@ absl::StatusOr<Types> InferMaxRoiPool(const OpContext& context, int) {
   return Types{{context.Type(0).dtype, {rois[0], x[1], pooled[0], pooled[1]}}};
 }
 
-// [R, bins]: the first index of each bin, and the one behind its last.
+// [R, bins]: the first index of each bin, and the index behind its last.
 struct Ranges {
   te::TensorId begin, end;
 };
@@ -225,7 +228,7 @@ struct Ranges {
 Ranges RangesOf(LowerContext& context, int column, int64_t bins, int64_t extent) {
   te::Builder& b = *context.builder;
   const DType acc = ComputeType(context.Type(1).dtype);
-  const auto corner = [&](const Index& r, int k) {  // rounded half away from zero
+  const auto corner = [&](const Index& r, int k) {  // rounds half away from zero
     const Scalar x = LoadCompute(b, context.in[1], {r, Index(k)}) * Imm(acc, context.attrs.Float("spatial_scale", 1));
     return Call(Op::kSign, {x}) * Call(Op::kFloor, {Call(Op::kAbs, {x}) + Imm(acc, 0.5)});
   };
@@ -241,7 +244,7 @@ Ranges RangesOf(LowerContext& context, int column, int64_t bins, int64_t extent)
           b.Map("end", DType::kI64, shape, [&](const Idx& i) { return edge(i, 1, Op::kCeil); })};
 }
 
-// First over the rows of each bin, then over its columns.
+// Takes maxima over the rows of each bin first, then over its columns.
 absl::Status LowerMaxRoiPool(LowerContext& context) {
   te::Builder& b = *context.builder;
   const ecg::ValueType& type = context.output_types[0];

@@ -1,6 +1,6 @@
-// GridSample: loads at positions that are computed at run time, and AffineGrid, which computes such positions. A sample
-// is two small tables per axis (which input, with which weight), computed by maps, and one fold over the taps; indices
-// are clamped, so that no position is unsafe.
+// GridSample loads at positions that are computed at run time; AffineGrid computes such positions. A sample uses two
+// small tables per axis (input index and weight), computed by maps, and one reduction over the taps. Indices are
+// clamped, so that every position is safe.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -57,7 +57,7 @@ absl::StatusOr<Types> InferGridSample(const OpContext& context, int) {
   return Types{{context.Type(0).dtype, out}};
 }
 
-// x mirrored at lo and hi until it lies between them.
+// Returns x mirrored at lo and hi until it lies between them.
 Scalar Reflect(const Scalar& x, double lo, double hi) {
   const DType dtype = x->dtype;
   if (hi <= lo) return te::Imm(dtype, lo);
@@ -66,7 +66,7 @@ Scalar Reflect(const Scalar& x, double lo, double hi) {
   return te::Imm(dtype, lo) + te::Min(phase, period - phase);
 }
 
-// The coordinate along one axis of the image, brought inside as the padding mode says.
+// Returns the coordinate along one axis of the image, brought inside as the padding mode says.
 Scalar GridCoordinate(const GridSpec& spec, const Scalar& normalised, int64_t extent) {
   const DType dtype = normalised->dtype;
   const double length = static_cast<double>(extent);
@@ -75,7 +75,7 @@ Scalar GridCoordinate(const GridSpec& spec, const Scalar& normalised, int64_t ex
                                 : ((normalised + imm(1)) * imm(length) - imm(1)) * imm(0.5);
   if (spec.mode == "nearest") x = Call(Op::kRound, {x});
   if (spec.padding == "border") {
-    // Half a pixel around the image is still its own: there taps are clamped, not the position.
+    // A position up to half a pixel outside the image stays as it is; there each tap is clamped instead.
     const double margin = spec.align_corners ? 0 : 0.5;
     const Scalar outside =
         Call(Op::kOr, {Call(Op::kLt, {x, imm(-margin)}), Call(Op::kGt, {x, imm(length - 1 + margin)})});
@@ -140,8 +140,8 @@ Tables GridTables(LowerContext& context, const GridSpec& spec, int component, in
   return tables;
 }
 
-// Of all axes together, which every channel reads: the place of each tap in the row-major image, the product of
-// weights.
+// Combines the taps of all axes into tables that every channel reads: the index of each tap in the row-major image, and
+// the product of the weights.
 Tables CombinedTaps(te::Builder* b, const std::vector<Tables>& axes, Shape shape, int64_t taps, const Shape& image) {
   const Shape each(axes.size(), taps);
   shape.back() = NumElements(each);
@@ -225,7 +225,7 @@ absl::Status LowerAffineGrid(LowerContext& context) {
       const int64_t d = spatial - j;
       const double extent = static_cast<double>(type.shape[d]);
       const Scalar at = te::Cast(acc, te::FromIndex(i[d]));
-      Scalar position = te::Imm(acc, 0);  // a single aligned corner is the centre
+      Scalar position = te::Imm(acc, 0);  // the only corner of an aligned axis is the centre
       if (!align_corners) {
         position = at * te::Imm(acc, 2 / extent) + te::Imm(acc, 1 / extent - 1);
       } else if (extent > 1) {

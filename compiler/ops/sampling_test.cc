@@ -1,4 +1,4 @@
-// GridSample, AffineGrid, RoiAlign, MaxRoiPool, DeformConv, Col2Im, Det.
+// Tests of GridSample, AffineGrid, RoiAlign, MaxRoiPool, DeformConv, Col2Im and Det.
 #include <cmath>
 
 #include "compiler/ops/op_testing.h"
@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 using ::testing::Pointwise;
 using Ints = std::vector<int64_t>;
 
-// An aligned grid of the identity samples every element where it lies, in two and three dimensions.
+// An aligned grid of the identity samples every element at its own position, in two and three dimensions.
 TEST(AffineGrid, IdentityReproducesTheImage) {
   for (const Shape& shape : {Shape{1, 2, 3, 4}, Shape{1, 1, 2, 3, 4}}) {
     const int64_t r = static_cast<int64_t>(shape.size()) - 2;
@@ -31,7 +31,7 @@ TEST(AffineGrid, IdentityReproducesTheImage) {
   }
 }
 
-// Half a pixel outside is still the image's own: taps are clamped one by one, not the position.
+// Up to half a pixel outside the image the position stays as it is: taps are clamped one by one.
 TEST(GridSample, CubicAtTheBorder) {
   const Tensor x = F32({1, 1, 1, 4}, {1, 2, 4, 8});
   const auto at = [&](double position) {  // in pixels
@@ -41,7 +41,7 @@ TEST(GridSample, CubicAtTheBorder) {
                          {{"mode", std::string("cubic")}, {"padding_mode", std::string("border")}}}))[0];
   };
   EXPECT_NEAR(at(1), 2, 1e-6);
-  // Weights of taps 0, 0, 0, 1 at −0.25, a = −0.75: only the last one, at distance 1.25, differs.
+  // At −0.25 the taps read inputs 0, 0, 0, 1 (a = −0.75). Only the last one, at distance 1.25, reads a different value.
   const double d = 1.25, far = ((-0.75 * d + 3.75) * d - 6) * d + 3;
   EXPECT_NEAR(at(-0.25), 1 + far, 1e-5);
   EXPECT_NEAR(at(-2), 1, 1e-6);
@@ -68,7 +68,7 @@ TEST(MaxRoiPool, BinsOverlapAndMayBeEmpty) {
   };
   EXPECT_THAT(pool({0, 0, 0, 2, 2}), ElementsAre(5, 6, 9, 10));
   EXPECT_THAT(pool({0, 10, 10, 12, 12}), ElementsAre(0, 0, 0, 0));
-  EXPECT_THAT(pool({0, 3, 2, 0, 0}), ElementsAre(11, 11, 11, 11));  // at least one pixel
+  EXPECT_THAT(pool({0, 3, 2, 0, 0}), ElementsAre(11, 11, 11, 11));  // a region covers at least one pixel
 }
 
 TEST(DeformConv, WithoutOffsetsIsConv) {
@@ -94,12 +94,12 @@ TEST(DeformConv, OffsetsMoveTapsAndMaskScalesThem) {
   };
   EXPECT_NEAR(at(0, 0, 1), 2, 1e-6);
   EXPECT_NEAR(at(0.5, 0.25, 1), 2 * 0.5 * 0.75 + 3 * 0.5 * 0.25 + 5 * 0.5 * 0.75 + 6 * 0.5 * 0.25, 1e-6);
-  EXPECT_NEAR(at(-0.5, 0, 2), 2, 1e-6);  // half of it lies outside
+  EXPECT_NEAR(at(-0.5, 0, 2), 2, 1e-6);  // half of the sample lies outside
   EXPECT_NEAR(at(5, 0, 1), 0, 1e-6);
 }
 
 TEST(Col2Im, SumsOverlappingBlocks) {
-  // Blocks of 2 with stride 1 over an image of 1x4: each inner pixel lies in two.
+  // Blocks of 2 with stride 1 over an image of 1x4: each inner pixel lies in two of them.
   const OpCase op{"Col2Im", {F32({1, 2, 3}, {1, 2, 3, 10, 20, 30}), I64({2}, {1, 4}), I64({2}, {1, 2})}, {}, {1, 2}};
   EXPECT_THAT(Values(RunOp(op)), ElementsAre(1, 12, 23, 30));
   OpCase strided = op;
@@ -114,9 +114,9 @@ TEST(Col2Im, SumsOverlappingBlocks) {
 TEST(Det, PivotsAndSigns) {
   EXPECT_THAT(Values(RunOp({"Det", {F32({1, 1}, {-3})}})), ElementsAre(-3));
   EXPECT_THAT(Values(RunOp({"Det", {F32({2, 2, 2}, {0, 1, 2, 3, 1, 2, 2, 4})}})), Pointwise(DoubleNear(1e-6), {-2, 0}));
-  // A permutation of rows of a triangular matrix: 2·3·4, an even permutation.
+  // An even permutation of the rows of a triangular matrix with determinant 2·3·4.
   EXPECT_THAT(Values(RunOp({"Det", {F32({3, 3}, {0, 3, 5, 0, 0, 4, 2, 7, 1})}})), Pointwise(DoubleNear(1e-4), {24}));
-  // 2 on the diagonal, 1 beside it: 5.
+  // The matrix has 2 on the diagonal and 1 beside it; its determinant is 5.
   EXPECT_THAT(Values(RunOp({"Det", {F32({4, 4}, {2, 1, 0, 0, 1, 2, 1, 0, 0, 1, 2, 1, 0, 0, 1, 2})}})),
               Pointwise(DoubleNear(1e-5), {5}));
   EXPECT_EQ(RunOp({"Det", {Wave({65, 65}, 0.3)}}).status().code(), absl::StatusCode::kUnimplemented);

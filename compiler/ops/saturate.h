@@ -1,4 +1,4 @@
-// Values clamped for a cast that saturates: casts themselves do not.
+// Clamps values for a cast that saturates, because casts themselves do not.
 #ifndef FUSION_COMPILER_OPS_SATURATE_H_
 #define FUSION_COMPILER_OPS_SATURATE_H_
 
@@ -7,8 +7,8 @@
 
 namespace fusion::ops {
 
-// x, as f32 or wider, within the finite values of a float of 8 bits; NaN stays. x itself for other types: wider floats
-// have infinities, narrower ones hold every value anyway.
+// Returns x, as f32 or wider, clamped to the finite values of a float of 8 bits; NaN stays. For other types returns x
+// itself: wider floats have infinities, and narrower types take the largest value anyway.
 inline te::Scalar HeldForFloat8(const te::Scalar& x, DType to) {
   if (!IsByteFloat(to) || to == DType::kF8E8M0 || DTypeBits(to) != 8) return x;
   const DType wide = x->dtype == DType::kF64 ? DType::kF64 : DType::kF32;

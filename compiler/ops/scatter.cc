@@ -1,7 +1,7 @@
 // ScatterElements, ScatterND (and Scatter, its old name), MaxUnpool. A tensor expression writes every element once, so
-// a scatter is turned around: each element of the result searches the updates that address it, in order. The last one
-// wins, or all are combined by `reduction`. Updates that are whole slices are searched once a slice. Where that search
-// is long, a routine applies the updates one after another.
+// a scatter is turned around: each element of the result searches the updates for those that address it, in order. The
+// last one wins, or `reduction` combines all. Updates that are whole slices are searched once per slice. Where that
+// search is long, a routine applies the updates one after another.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -26,7 +26,7 @@ using Types = std::vector<ecg::ValueType>;
 
 const AttrSpec kReductionAttr{"reduction", AttrKind::kString, false, {"none", "add", "mul", "max", "min"}};
 
-// In the order in which the routines number them.
+// The order is that of the numbers in the routines.
 enum class Reduction { kNone, kAdd, kMul, kMax, kMin };
 
 absl::StatusOr<Reduction> ReductionOf(const OpContext& context) {
@@ -55,25 +55,25 @@ Scalar Combine(Reduction reduction, const Scalar& a, const Scalar& b) {
   return b;
 }
 
-// Does the update at (i, r) address element i, and its value.
+// Whether the update at (i, r) addresses element i, and its value.
 struct Candidate {
   Scalar addressed;
   Scalar value;
 };
 
-// Evaluations beyond which a search through all updates for each result costs more than a kernel of its own.
+// Number of evaluations beyond which a search through all updates for each result costs more than a kernel of its own.
 constexpr double kMostSearched = 1 << 22;
 
 bool LastWins(const OpContext& context) { return context.attrs.String("reduction", "none") == "none"; }
 
 bool IsLongSearch(const OpContext& context, double updates_searched, int64_t results) {
-  // Sums and products of bools are bools, which the routines take for bytes.
+  // Routines treat bools as bytes, which would give wrong sums and products of bools.
   const bool as_bytes = context.Type(0).dtype != DType::kBool || LastWins(context);
   return as_bytes && updates_searched * static_cast<double>(results) > kMostSearched;
 }
 
-// Evaluations are counted for each result; ScatterND's search for the last row is made once for each slice of several
-// elements.
+// Counts the evaluations for each result element. Where the last update wins, ScatterND searches the last row once per
+// slice, also for slices of several elements.
 bool IsLongSearchND(const OpContext& context) {
   const Shape &data = context.ShapeOf(0), &indices = context.ShapeOf(1);
   const Shape slices(data.begin(), LastWins(context) ? data.begin() + indices.back() : data.end());
@@ -103,7 +103,7 @@ absl::Status LowerSearch(LowerContext& context, const Shape& fold,
   // Sums and products of halves are rounded once, at the end.
   const bool rounds = reduction == Reduction::kAdd || reduction == Reduction::kMul;
   const DType wide = rounds ? ComputeType(type.dtype) : type.dtype;
-  // Accumulators: the combined updates, and whether there was one. Combined with the data at the end.
+  // The accumulators are the combined updates and whether there was one. They are combined with the data at the end.
   context.out = b.GeneralFold(
       "scatter", {type.dtype}, type.shape, fold, {te::Imm(wide, 0), te::ImmInt(DType::kBool, 0)},
       [&](const Idx& i, const Idx& r, const std::vector<Scalar>& acc) -> std::vector<Scalar> {
@@ -150,7 +150,7 @@ absl::Status LowerScatterElements(LowerContext& context) {
   return LowerSearch(context, {indices[axis]}, [&](const Idx& i, const Idx& r) {
     Idx at = i;
     at[axis] = r[0];
-    // Outside the indices' box nothing is addressed: the padded load's value is no index.
+    // An element outside the indices' box is not addressed: its padded load gives a value that is no index.
     const Scalar outside =
         te::ImmInt(context.Type(1).dtype, context.Type(1).dtype == DType::kI32 ? std::numeric_limits<int32_t>::max()
                                                                                : std::numeric_limits<int64_t>::max());
@@ -182,7 +182,8 @@ absl::StatusOr<Types> InferScatterND(const OpContext& context, int) {
   return Types{context.Type(0)};
 }
 
-// The row of indices that is the last to address each slice of the data, -1 where none does: [extents they count in].
+// Returns, for each slice of the data, the last row of indices that addresses it, or -1: [extents that the indices
+// count in].
 te::TensorId LastRow(LowerContext& context, const Shape& slices, int64_t rows,
                      const std::function<Scalar(const Idx& i, const Idx& r)>& addressed) {
   const Shape& indices = context.ShapeOf(1);
@@ -240,7 +241,7 @@ absl::Status LowerScatterND(LowerContext& context) {
   });
 }
 
-// Indices past their extents address nothing, negative ones count from the data's extent.
+// Indices past their extents address nothing; negative ones count from the data's extent.
 absl::Status DynamicScatter(ImportContext& import) {
   const ecg::Node node = import.node();
   std::vector<ecg::Value> held;
@@ -276,7 +277,7 @@ absl::Status DynamicScatter(ImportContext& import) {
   return absl::OkStatus();
 }
 
-// x and its positions in the unpooled tensor, counted in its row-major order: [N, C, D…].
+// MaxUnpool takes x and its positions, row-major indices into the unpooled tensor: [N, C, D…].
 absl::StatusOr<Shape> UnpooledShape(const OpContext& context) {
   const int spatial = context.Rank(0) - 2;
   ASSIGN_OR_RETURN(const Shape kernel, SpatialInts(context, "kernel_shape", spatial, 1));
@@ -338,8 +339,8 @@ absl::Status LowerMaxUnpool(LowerContext& context) {
   return absl::OkStatus();
 }
 
-// [n] in place of indices, of which there are some, that are one number all along the other axes of the data; kNone
-// where they are not known to be. Exporters expand the indices of whole slices to the slices' shape.
+// Returns indices [n] to use instead of `indices` (not empty), if these repeat one number along all axes but the first;
+// kNone if that is not known. Exporters expand the indices of whole slices to the slices' shape.
 absl::StatusOr<ecg::ValueId> SliceIndices(ImportContext& import, ecg::ValueId indices) {
   const Shape shape = import.value(indices).type.shape;
   if (const std::optional<Tensor>& known = import.value(indices).constant) {
@@ -385,7 +386,7 @@ absl::Status WidenIndices(ImportContext& import) {
   return absl::OkStatus();
 }
 
-// Updates that are whole slices of the first axis are ScatterND's.
+// Turns a scatter whose updates are whole slices of the first axis into ScatterND.
 absl::Status SlicesToND(ImportContext& import) {
   ecg::Node& node = import.node();
   std::vector<ecg::Value> held;

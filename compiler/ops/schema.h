@@ -1,4 +1,4 @@
-// The schema of an operator against a node.
+// Checks a node against the schema of its operator.
 #ifndef FUSION_COMPILER_OPS_SCHEMA_H_
 #define FUSION_COMPILER_OPS_SCHEMA_H_
 
@@ -7,7 +7,8 @@
 
 namespace fusion::ops {
 
-// Counts of inputs and outputs, required inputs, names and kinds of attributes; INVALID_ARGUMENT naming the node.
+// Checks the counts of inputs and outputs, required inputs, and the names and kinds of attributes. INVALID_ARGUMENT
+// names the node.
 absl::Status CheckSchema(const OpDef& def, const OpContext& context, int num_outputs);
 
 }  // namespace fusion::ops

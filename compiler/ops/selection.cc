@@ -1,5 +1,5 @@
-// NonZero, Compress, NonMaxSuppression: what they return is as long as the data say. The nodes are routines with a
-// bounded result and its count; `dynamic` makes the count the result's extent.
+// NonZero, Compress and NonMaxSuppression return results whose length depends on data. The nodes are routines with a
+// bounded result and a count; `dynamic` makes the count the extent of the result.
 #include <algorithm>
 #include <utility>
 
@@ -37,7 +37,7 @@ absl::Status LowerNonZero(LowerContext& context) {
 
 absl::Status DynamicNonZero(ImportContext& import) {
   ecg::ValueId x = import.node().inputs.empty() ? ecg::kNone : import.node().inputs[0];
-  if (x == ecg::kNone) return absl::OkStatus();  // the schema will say so
+  if (x == ecg::kNone) return absl::OkStatus();  // CheckSchema refuses it
   ASSIGN_OR_RETURN(x, Masked(import, x, Tensor(import.value(x).type.dtype, {})));
   ASSIGN_OR_RETURN(const auto found, import.AddBounded("NonZero", {x}, {}, 2));
   ASSIGN_OR_RETURN(const ecg::ValueId indices, import.WithExtents(found[0], {ecg::kNone, found[1]}));
@@ -96,7 +96,8 @@ absl::Status DynamicCompress(ImportContext& import) {
   return absl::OkStatus();
 }
 
-// (boxes [B, N, 4], scores [B, C, N], most, overlap, score, valid boxes) -> (selected [B·C·limit, 3], count)
+// (boxes [B, N, 4], scores [B, C, N], max_output_boxes_per_class, iou_threshold, score_threshold, number of valid
+// boxes) -> (selected [B·C·limit, 3], count)
 absl::StatusOr<Types> InferNms(const OpContext& context, int) {
   const Shape& boxes = context.ShapeOf(0);
   const Shape& scores = context.ShapeOf(1);

@@ -1,5 +1,5 @@
-// Shape, Size, ConstantOfShape, Range, EyeLike. Shape and Size end on import, as constants or as extents; the
-// others stay nodes whose bodies need no input (small ones fold).
+// Shape, Size, ConstantOfShape, Range, EyeLike. Import replaces Shape and Size by constants or extents. The others stay
+// nodes whose bodies need no input (small ones fold).
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -40,9 +40,9 @@ absl::Status LowerShape(LowerContext& context) {
   return absl::OkStatus();
 }
 
-// The extents, as a constant where all are static.
+// The extents become a constant where all are static.
 absl::Status DynamicShape(ImportContext& import) {
-  if (import.input(0) == nullptr) return absl::OkStatus();  // the schema will say so
+  if (import.input(0) == nullptr) return absl::OkStatus();  // CheckSchema refuses it
   const ecg::ValueId x = import.node().inputs[0];
   const OpContext context(import.node().op, import.node().name, import.node().attrs, {import.input(0)});
   if (!import.IsDynamic(x)) {
@@ -112,7 +112,7 @@ absl::Status DynamicConstantOfShape(ImportContext& import) {
   return absl::OkStatus();
 }
 
-// start + delta·i for as many i as there are: the greater of 0 and ceil((limit - start) / delta).
+// start + delta·i; the number of elements is the greater of 0 and ceil((limit - start) / delta).
 absl::Status DynamicRange(ImportContext& import) {
   std::vector<ecg::Value> held;
   const OpContext context = ContextOf(import, &held);
@@ -145,7 +145,7 @@ absl::Status DynamicRange(ImportContext& import) {
     ASSIGN_OR_RETURN(const auto integer, cast(whole[0], kOnnxInt64));
     count = integer[0];
   } else {
-    // For integers of one sign: (|span| + |delta| - 1) / |delta|.
+    // Integers round up in integer arithmetic: (|span| + |delta| - 1) / |delta|, where span and delta have one sign.
     const std::optional<int64_t> step = KnownInt(import, delta);
     if (!step || *step == 0) return context.Unsupported("its delta is computed at run time; it must be a constant");
     ASSIGN_OR_RETURN(const auto wide, cast(span, kOnnxInt64));
@@ -160,7 +160,7 @@ absl::Status DynamicRange(ImportContext& import) {
   ASSIGN_OR_RETURN(const int64_t bound, UpperBound(import, context, count, "its length"));
   ASSIGN_OR_RETURN(const ecg::ValueId positions, Positions(import, {bound}, 0));
   ecg::Attributes none;
-  const DType compute = ComputeType(dtype);  // as LowerRange
+  const DType compute = ComputeType(dtype);  // the type that LowerRange computes in
   ASSIGN_OR_RETURN(const auto first, cast(start, OnnxNumber(compute)));
   ASSIGN_OR_RETURN(const auto apart, cast(delta, OnnxNumber(compute)));
   ASSIGN_OR_RETURN(const auto typed, cast(positions, OnnxNumber(compute)));
@@ -195,7 +195,7 @@ absl::StatusOr<Types> InferRange(const OpContext& context, int) {
   } else {
     const int64_t delta = context.Constant(2)->GetInt(0);
     if (delta == 0) return context.Error("delta is 0");
-    // In long double, where the difference of any two i64 is exact.
+    // long double holds the difference of any two i64 exactly.
     count = static_cast<double>(std::ceil((static_cast<long double>(context.Constant(1)->GetInt(0)) -
                                            static_cast<long double>(context.Constant(0)->GetInt(0))) /
                                           static_cast<long double>(delta)));
@@ -207,7 +207,7 @@ absl::StatusOr<Types> InferRange(const OpContext& context, int) {
 absl::Status LowerRange(LowerContext& context) {
   te::Builder& b = *context.builder;
   const DType dtype = context.output_types[0].dtype;
-  // 16-bit types count in f32, as opset 27 says: they do not have every number above 2048, or 256.
+  // 16-bit types count in f32, as opset 27 requires: above 2048 (f16) or 256 (bf16) they lack some integers.
   const auto scalar = [&](int k) { return LoadCompute(b, context.in[k], Idx(context.Rank(k), te::Index(0))); };
   DefineMap(context, 0, [&](const Idx& i) {
     return te::Cast(dtype, scalar(0) + te::Cast(ComputeType(dtype), te::FromIndex(i[0])) * scalar(2));

@@ -1,6 +1,6 @@
-// DFT, STFT, HannWindow, HammingWindow, BlackmanWindow, MelWeightMatrix. A transform is a product with constant
-// matrices: one, or two where its length has factors near its root (Cooley and Tukey, 1965). Complex numbers are a last
-// axis of two.
+// DFT, STFT, HannWindow, HammingWindow, BlackmanWindow, MelWeightMatrix. A transform is a product with one constant
+// matrix, or with two where its length has factors near its square root (Cooley and Tukey, 1965). Complex numbers are a
+// last axis of two.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -24,7 +24,7 @@ using te::Scalar;
 using Idx = te::Builder::Idx;
 using Types = std::vector<ecg::ValueType>;
 
-constexpr int64_t kShortTransform = 64;  // not split
+constexpr int64_t kShortTransform = 64;  // a shorter transform is not split
 constexpr int64_t kMaxTableElements = int64_t{1} << 24;
 
 absl::StatusOr<int64_t> ConstantInt(const OpContext& context, int input, const char* name) {
@@ -52,12 +52,13 @@ absl::StatusOr<DType> OutputType(const OpContext& context) {
 struct Transform {
   int axis = 0;
   int64_t terms = 0;    // extent of the input along the axis
-  int64_t length = 0;   // of the transform; terms beyond the input are 0
-  int64_t outputs = 0;  // the first so many are computed
+  int64_t length = 0;   // length of the transform; terms beyond the input are 0
+  int64_t outputs = 0;  // only the first `outputs` are computed
   bool inverse = false;
   bool to_real = false;  // x is the first half of a conjugate-symmetric spectrum; y has one component
 
-  // The factor next above the root of `length`; `length` itself where it is short or has none.
+  // Returns the least factor from the square root of `length` on, or `length` itself where it is short or has no such
+  // factor.
   int64_t Inner() const {
     if (length <= kShortTransform || to_real) return length;
     for (int64_t n = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(length)))); n < length; ++n) {
@@ -77,7 +78,7 @@ absl::Status CheckTransform(const OpContext& context, const Transform& t) {
   return context.Unsupported(absl::StrCat("a transform of length ", t.length, " needs too large a table"));
 }
 
-// [outputs, terms, components, parts] of e^(±2πi·k·n/length) · weight(n) as real matrices.
+// The factors e^(±2πi·k·n/length) · weight(n) as real matrices: [outputs, terms, components, parts].
 te::TensorId ExponentialTable(te::Builder& b, DType dtype, const Shape& shape, int64_t length, bool inverse,
                               const std::function<double(int64_t n)>& weight) {
   Tensor table(dtype, shape);
@@ -105,7 +106,7 @@ te::TensorId LowerTransform(te::Builder& b, te::TensorId x, const Transform& t, 
   const int64_t inner = t.Inner(), outer = t.Outer();
   if (outer == 1) {
     const int64_t terms = std::min(t.terms, t.to_real ? t.length / 2 + 1 : t.length);
-    // Half a spectrum stands for both: every term but the first and the middle one counts twice.
+    // The half spectrum stands for both halves: every term but the first and the middle one counts twice.
     const auto weight = [&](int64_t n) { return t.Scale() * (t.to_real && n != 0 && 2 * n != t.length ? 2 : 1); };
     const te::TensorId table =
         ExponentialTable(b, acc, {t.outputs, terms, components, type.shape.back()}, t.length, t.inverse, weight);

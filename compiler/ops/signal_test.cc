@@ -1,4 +1,4 @@
-// Transforms against their definition, windows and the mel matrix against values worked out by hand.
+// Compares transforms with their definition, and windows and the mel matrix with values worked out by hand.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::Pointwise;
 using Complex = std::complex<double>;
 
-// Σ_n x[n]·e^(sign·2πi·k·n/length), real and imaginary parts of k = 0 … outputs − 1 in turn.
+// Returns Σ_n x[n]·e^(sign·2πi·k·n/length) for k = 0 … outputs − 1, real and imaginary parts in turn.
 std::vector<double> DirectDft(const std::vector<Complex>& x, int64_t length, int64_t outputs, int sign) {
   std::vector<double> y;
   for (int64_t k = 0; k < outputs; ++k) {
@@ -41,7 +41,8 @@ std::vector<Complex> Signal(const Tensor& x, bool complex) {
 }
 
 TEST(Dft, EveryLength) {
-  // Short, prime and long, a product of two and of many factors; the signal cut and continued with zeros.
+  // The lengths are short ones, primes, and products of two or many factors; the signal is also cut and padded with
+  // zeros.
   for (const int64_t length : {1, 2, 7, 64, 65, 67, 96, 120}) {
     for (const int64_t samples : {length, length + 3, std::max<int64_t>(length - 3, 1)}) {
       const Tensor x = Wave({1, samples, 1}, 0.7);
@@ -106,7 +107,7 @@ TEST(MelWeightMatrix, TrianglesRiseAndFall) {
                         {},
                         {0, 1, 2, 3, 4}});
   const std::vector<double> values = Values(y);
-  // Bins 0 … 8 of the last three triangles, from the example of ONNX's specification.
+  // Bins 0 … 8 of the last three triangles, from the example in ONNX's specification.
   for (const auto& [mel, rows] : std::vector<std::pair<int, std::vector<double>>>{
            {5, {0, 0, 0, 1, 0, 0, 0, 0, 0}}, {6, {0, 0, 0, 0, 1, 0, 0, 0, 0}}, {7, {0, 0, 0, 0, 0, 1, 0, 0, 0}}}) {
     for (int bin = 0; bin < 9; ++bin) EXPECT_EQ(values[bin * 8 + mel], rows[bin]) << mel << " " << bin;

@@ -1,4 +1,4 @@
-// Slice, Split, Concat: boxes of a tensor with strides, and their union.
+// Slice and Split take boxes of a tensor with strides; Concat joins boxes.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -18,7 +18,7 @@ namespace {
 
 using Types = std::vector<ecg::ValueType>;
 
-// Along each dimension of the input: output index i reads start + step·i.
+// For each dimension of the input: output index i reads start + step·i.
 struct SliceRange {
   int64_t start = 0, step = 1, length = 0;
 };
@@ -81,7 +81,7 @@ absl::Status LowerSlice(LowerContext& context) {
   return absl::OkStatus();
 }
 
-// `given` counted from the end where negative, then brought into [lowest, highest].
+// Returns `given`, counted from the end where it is negative, clamped to [lowest, highest].
 absl::StatusOr<ecg::ValueId> Clamped(ImportContext& import, ecg::ValueId given, ecg::ValueId extent, int64_t lowest,
                                      ecg::ValueId highest) {
   ASSIGN_OR_RETURN(const ecg::ValueId counted, CountedFromEnd(import, given, extent));
@@ -89,7 +89,8 @@ absl::StatusOr<ecg::ValueId> Clamped(ImportContext& import, ecg::ValueId given, 
   return ScalarOp(import, "Min", above, highest);
 }
 
-// One axis of a Slice whose start, end or extent is computed at run time. `extents` are the value's, of all dimensions.
+// Slices one axis whose start, end or extent is computed at run time. `extents` are those of all dimensions of the
+// value.
 absl::StatusOr<ecg::ValueId> SliceAt(ImportContext& import, const OpContext& context, ecg::ValueId x, int axis,
                                      ecg::ValueId start, ecg::ValueId end, int64_t step,
                                      std::vector<ecg::ValueId>* extents) {
@@ -114,7 +115,7 @@ absl::StatusOr<ecg::ValueId> SliceAt(ImportContext& import, const OpContext& con
   ASSIGN_OR_RETURN(const ecg::ValueId positions, Positions(import, {most}, 0));
   ASSIGN_OR_RETURN(const auto steps, import.AddBounded("Mul", {positions, IntScalar(import, step)}, {}));
   ASSIGN_OR_RETURN(const auto indices, import.AddBounded("Add", {steps[0], from}, {}));
-  // Past the length an index may leave the tensor; Gather keeps it inside.
+  // Past the length an index may leave the tensor. Gather clamps it at the end, Max at the start.
   ASSIGN_OR_RETURN(const auto inside, import.AddBounded("Max", {indices[0], IntScalar(import, 0)}, {}));
   return Take(import, x, axis, inside[0]);
 }
@@ -123,7 +124,7 @@ absl::Status DynamicSlice(ImportContext& import) {
   const ecg::Node node = import.node();
   std::vector<ecg::Value> held;
   const OpContext context = ContextOf(import, &held);
-  if (!context.Has(0) || !context.Has(1) || !context.Has(2)) return absl::OkStatus();  // the schema will say so
+  if (!context.Has(0) || !context.Has(1) || !context.Has(2)) return absl::OkStatus();  // CheckSchema refuses it
   const size_t count = static_cast<size_t>(NumElements(context.ShapeOf(1)));
   std::vector<int64_t> axes(count), steps(count, 1);
   std::iota(axes.begin(), axes.end(), 0);
@@ -178,7 +179,7 @@ absl::StatusOr<std::vector<int64_t>> SplitSizes(const OpContext& context, int64_
     }
     return sizes;
   }
-  // Equal parts; where the axis does not divide (allowed with num_outputs), the last one is smaller.
+  // Parts are equal. Where they do not divide the axis (allowed with num_outputs), the last one is smaller.
   const int64_t parts = context.attrs.Int("num_outputs", num_outputs);
   if (parts != num_outputs) return context.Error(absl::StrCat("num_outputs=", parts, ", the node has ", num_outputs));
   if (extent % parts != 0 && !context.attrs.Has("num_outputs")) {
@@ -214,8 +215,8 @@ absl::Status LowerSplit(LowerContext& context) {
   return absl::OkStatus();
 }
 
-// Slices, each of which becomes an index where its part is read; a Split would be a copy wherever its parts go to
-// different kernels.
+// Becomes Slices, each of which turns into an index where its part is read. A Split would be a copy wherever its parts
+// go to different kernels.
 absl::Status NormalizeSplit(ImportContext& import) {
   AttributeToInput(import, "split", 1);
   const ecg::Node node = import.node();
@@ -281,8 +282,8 @@ absl::Status LowerConcat(LowerContext& context) {
   return absl::OkStatus();
 }
 
-// The pieces at the bounds they share outside `axis`. An extent that meets a static one there can only be that in a
-// valid model, and is cut to it; *extents are what stays dynamic.
+// Cuts the pieces to common bounds outside `axis`. Where one piece has a static extent, the others must have the same
+// in a valid model, so they are cut to it. *extents receives the extents that stay dynamic.
 absl::Status Align(ImportContext& import, const OpContext& context, int axis, std::vector<ecg::ValueId>* pieces,
                    std::vector<ecg::ValueId>* extents) {
   const std::vector<ecg::ValueId> given = *pieces;
@@ -306,13 +307,13 @@ absl::Status Align(ImportContext& import, const OpContext& context, int axis, st
   return absl::OkStatus();
 }
 
-// Pieces of which only the start is there: joined at their bounds, then the gaps are left out by a gather whose index
-// grows by each gap from where the next piece begins.
+// Joins pieces whose extents along the axis depend on data. They are joined at their bounds; then a gather leaves out
+// the gaps: from where each next piece begins, its index grows by the gap before that piece.
 absl::Status DynamicConcat(ImportContext& import) {
   const ecg::Node node = import.node();
   std::vector<ecg::Value> held;
   const OpContext context = ContextOf(import, &held);
-  if (!context.Has(0)) return absl::OkStatus();  // the schema will say so
+  if (!context.Has(0)) return absl::OkStatus();  // CheckSchema refuses it
   ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis"), context.Rank(0)));
   bool dynamic = false;
   for (ecg::ValueId piece : node.inputs) {

@@ -25,7 +25,7 @@ struct Rows {
   te::Builder& b;
   te::TensorId x;
   DType compute;
-  Shape shape;  // of x
+  Shape shape;  // shape of x
   Shape rows;   // shape without `axis`
   int axis;
 
@@ -54,7 +54,7 @@ absl::Status LowerSoftmax(LowerContext& context) {
   const te::TensorId exp = b.Map("exp", rows.compute, rows.shape, [&](const Idx& i) {
     return Call(Op::kExp, {LoadCompute(b, rows.x, i) - b.At(max, rows.Row(i))});
   });
-  // One division a row: the sum is at least 1, so that its inverse errs by a rounding and no more.
+  // There is one division per row. The sum is at least 1, so that its inverse has one rounding error and no more.
   const te::TensorId scale = b.Reduce(
       "scale", FoldKind::kSum, rows.compute, rows.compute, rows.rows, {rows.shape[rows.axis]},
       [&](const Idx& row, const Idx& k) { return b.At(exp, MergeIndex(row, k, {rows.axis})); },
@@ -81,7 +81,7 @@ absl::Status LowerLogSoftmax(LowerContext& context) {
   return absl::OkStatus();
 }
 
-// 1 at the first maximum of each row, 0 elsewhere.
+// Returns 1 at the first maximum of each row, 0 elsewhere.
 absl::Status LowerHardmax(LowerContext& context) {
   ASSIGN_OR_RETURN(const Rows rows, MakeRows(context));
   te::Builder& b = rows.b;
@@ -146,7 +146,7 @@ OpDef Define(const char* name, absl::Status (*lower)(LowerContext&), double flop
 }  // namespace
 
 std::vector<OpDef> SoftmaxOps() {
-  // max, subtraction, exp, sum, division
+  // The figures count max, subtraction, exp, sum and division.
   return {Define("Softmax", LowerSoftmax, 5), Define("LogSoftmax", LowerLogSoftmax, 5),
           Define("Hardmax", LowerHardmax, 2)};
 }

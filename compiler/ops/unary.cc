@@ -1,4 +1,4 @@
-// Elementwise operators of one input: one line each.
+// Elementwise operators with one input, one line each.
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -26,13 +26,13 @@ struct UnaryOp {
   bool predicate = false;  // result is bool
 };
 
-// A constant of x's type.
+// Returns a constant of x's type.
 Scalar C(const Scalar& x, double value) { return Imm(x->dtype, value); }
 Scalar Exp(const Scalar& x) { return Call(Op::kExp, {x}); }
 Scalar Neg(const Scalar& x) { return Call(Op::kNeg, {x}); }
 Scalar Less(const Scalar& a, const Scalar& b) { return Call(Op::kLt, {a, b}); }
 Scalar Greater(const Scalar& a, const Scalar& b) { return Call(Op::kGt, {a, b}); }
-// min(max(x, low), high): NaN stays NaN.
+// min(max(x, low), high); NaN stays NaN.
 Scalar Clamp(const Scalar& x, double low, double high) { return te::Min(te::Max(x, C(x, low)), C(x, high)); }
 
 // log(1 + e^x) without overflow.
@@ -40,8 +40,8 @@ Scalar Softplus(const Scalar& x) {
   return te::Max(x, C(x, 0)) + Call(Op::kLog, {C(x, 1) + Exp(Neg(Call(Op::kAbs, {x})))});
 }
 
-// tanh(log(1 + n)) with n = e^x is t / (t + 2) with t = n (n + 2): one exponential instead of three transcendentals,
-// and exact to rounding where n is small. From x = 20 on it is 1 in every type.
+// tanh(log(1 + n)) with n = e^x is t / (t + 2) with t = n (n + 2). This takes one exponential instead of three
+// transcendental functions and is exact to rounding where n is small. From x = 20 on the result is 1 in every type.
 Scalar TanhOfSoftplus(const Scalar& x) {
   const Scalar n = Exp(te::Min(x, C(x, 20)));
   const Scalar t = n * (n + C(x, 2));
@@ -65,7 +65,7 @@ Scalar IsInf(const Scalar& x, const Attrs& attrs) {
 }
 
 Scalar Shrink(const Scalar& x, const Attrs& attrs) {
-  // Integers take fractional thresholds.
+  // Integers are compared in f32, because thresholds may be fractional.
   const DType dtype = IsFloat(x->dtype) ? x->dtype : DType::kF32;
   const Scalar v = te::Cast(dtype, x);
   const double lambd = attrs.Float("lambd", 0.5), bias = attrs.Float("bias", 0.0);

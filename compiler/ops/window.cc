@@ -9,7 +9,7 @@
 namespace fusion::ops {
 namespace {
 
-constexpr int64_t kLargest = int64_t{1} << 40;  // of any stride, pad, dilation or kernel: keeps products in range
+constexpr int64_t kLargest = int64_t{1} << 40;  // limit of any stride, pad, dilation or kernel; keeps products in range
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Convolution and pooling against direct loops.
+// Compares convolution and pooling with direct loops.
 #include <cmath>
 #include <limits>
 

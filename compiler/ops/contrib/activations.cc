@@ -1,4 +1,4 @@
-// Gelu, FastGelu, BiasGelu, QuickGelu, BiasSplitGelu, BiasAdd of com.microsoft; SwiGLU of ONNX.
+// Gelu, FastGelu, BiasGelu, QuickGelu, BiasSplitGelu and BiasAdd of com.microsoft, and SwiGLU of ONNX.
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/contrib/compose.h"
 #include "compiler/ops/contrib/contrib_list.h"

@@ -1,4 +1,4 @@
-// Attention, MultiHeadAttention, GroupQueryAttention: softmax(scale · Q · Kᵀ + mask) · V a head.
+// Attention, MultiHeadAttention and GroupQueryAttention: softmax(scale · Q · Kᵀ + mask) · V per head.
 // B batch, S new tokens, T all tokens (past and new), N heads, H elements of a head.
 #include <cmath>
 #include <limits>
@@ -35,7 +35,7 @@ Tensor TokenNumbers(int64_t total) {
   return Tensor::From(DType::kI64, {1, total}, numbers);
 }
 
-// [S, T] bool: may token `past + s` see token t?
+// Returns a bool table [S, T]: whether token `past + s` may see token t.
 Tensor Causal(const Sizes& z) {
   Tensor causal(DType::kBool, {z.length, z.total});
   for (int64_t s = 0; s < z.length; ++s) {
@@ -44,8 +44,8 @@ Tensor Causal(const Sizes& z) {
   return causal;
 }
 
-// A mask input as bool, true where attended, broadcast to [B, N, S, T]; kNone where there is none.
-//   [B] lengths; [2B] ends, then begins; [B, T]; [B, S, T]; 0 is masked.
+// Returns a mask input as bool, broadcast to [B, N, S, T] and true where a token is attended; kNone where there is no
+// mask. The forms are [B] lengths, [2B] ends followed by begins, [B, T] and [B, S, T] with 0 for masked.
 absl::StatusOr<Value> AllowedTokens(Compose& c, int input, const Sizes& z) {
   if (!c.Has(input)) return ecg::kNone;
   const Shape& shape = c.ShapeOf(input);
@@ -69,7 +69,7 @@ absl::StatusOr<Value> AllowedTokens(Compose& c, int input, const Sizes& z) {
 }
 
 struct Scores {
-  double scale = 0;        // 0: 1/√H
+  double scale = 0;        // 0 stands for 1/√H
   double masked = -10000;  // added where `allowed` is false
   Value allowed = ecg::kNone;
   Value bias = ecg::kNone;  // added, broadcast to [B, N, S, T]
@@ -228,8 +228,8 @@ absl::Status MultiHeadAttention(Compose& c) {
   return c.Finish({Attend(c, z, q, k, v, scores), k, v});
 }
 
-// query: [B, S, N·H], or with key and value packed behind it; key, value: [B, S, M·H], M divides N. Without a past: the
-// place of new tokens in a cache depends on data.
+// query: [B, S, N·H], or query, key and value packed in this order; key, value: [B, S, M·H], where M divides N. A past
+// is not supported, because the position of new tokens in a cache depends on data.
 absl::Status GroupQueryAttention(Compose& c) {
   enum { kQuery, kKey, kValue, kPastKey, kPastValue, kLengths, kTotal, kCos, kSin, kPositions, kScoreBias, kFirstRare };
   const ecg::Attributes& attrs = c.Attributes();
@@ -286,7 +286,7 @@ absl::Status GroupQueryAttention(Compose& c) {
   RETURN_IF_ERROR(CheckBias(c, kScoreBias, z));
   Scores scores{attrs.Float("scale", 0)};
   scores.bias = c.In(kScoreBias);
-  // Without a past, tokens from seqlens_k + 1 on are padding, which causal rows before them do not see.
+  // Without a past, tokens from seqlens_k + 1 on are padding. Causal rows before them do not see them.
   if (attrs.Int("causal", 1) == 0) return c.Unsupported("causal=0 is not supported");
   scores.causal = true;
   const int64_t share = z.heads / groups;

@@ -1,5 +1,5 @@
-// For operators that only combine others: the graph of canonical operators that such an operator stands for, written as
-// expressions. The first error stays, and everything after it is skipped.
+// Compose writes, as expressions, the graph of canonical operators that replaces an operator which only combines
+// others. It keeps the first error and skips everything after it.
 #ifndef FUSION_COMPILER_OPS_CONTRIB_COMPOSE_H_
 #define FUSION_COMPILER_OPS_CONTRIB_COMPOSE_H_
 
@@ -19,23 +19,23 @@ class Compose {  // operands of every call are values of the graph under constru
   using Value = ecg::ValueId;
   using Attrs = std::vector<std::pair<std::string, ecg::Attribute>>;
 
-  // The node that is replaced.
+  // Accessors of the node that is replaced.
   bool Has(int input) const { return import_.input(input) != nullptr; }
   Value In(int input) const { return Has(input) ? import_.node().inputs[input] : ecg::kNone; }
   const ecg::ValueType& Type(int input) const { return import_.input(input)->type; }
   const Shape& ShapeOf(int input) const { return Type(input).shape; }
   int Outputs() const { return static_cast<int>(import_.node().outputs.size()); }
   const ecg::Attributes& Attributes() const { return import_.node().attrs; }
-  // INVALID_ARGUMENT / UNIMPLEMENTED that name it.
+  // INVALID_ARGUMENT and UNIMPLEMENTED errors that name the node.
   absl::Status Error(const std::string& message) const;
   absl::Status Unsupported(const std::string& message) const;
-  // Input `input` must be present and have `shape`; -1 stands for any extent.
+  // Refuses the node unless input `input` is present and has `shape`; -1 stands for any extent.
   absl::Status Expect(int input, const char* name, const Shape& shape) const;
   // UNIMPLEMENTED where an extent of input `input`, if it is present, depends on data along one of `axes`: negative
   // ones count from the end. For what enters the composition as a number, such as the number of heads.
   absl::Status ExpectStatic(int input, const char* name, const std::vector<int>& axes) const;
 
-  // Canonical operators.
+  // Each adds canonical operators and returns their outputs.
   std::vector<Value> Nodes(const std::string& op, std::vector<Value> inputs, const Attrs& attrs, int outputs);
   Value Node(const std::string& op, std::vector<Value> inputs, const Attrs& attrs = {}) {
     return Nodes(op, std::move(inputs), attrs, 1)[0];
@@ -50,19 +50,19 @@ class Compose {  // operands of every call are values of the graph under constru
   Value Reshape(Value x, const Shape& shape) { return Node("Reshape", {x, Ints(shape)}); }
   Value Transpose(Value x, const std::vector<int64_t>& perm) { return Node("Transpose", {x}, {{"perm", perm}}); }
   Value Concat(std::vector<Value> parts, int64_t axis) { return Node("Concat", std::move(parts), {{"axis", axis}}); }
-  // How many elements an axis has, as an i64 scalar: a constant, unless that depends on data.
+  // The number of elements along an axis, as an i64 scalar: a constant unless it depends on data.
   Value Extent(Value x, int axis) { return status_.ok() ? import_.Extent(x, axis) : ecg::kNone; }
   bool IsDynamic(Value x, int axis) const { return status_.ok() && import_.IsDynamic(x, axis); }
-  // x, of whose axis there is as much as of `like`'s.
+  // Returns x with the extent of `like` along `axis`.
   Value WithExtentOf(Value x, int axis, Value like);
-  // 0, 1, … for each element along an axis: i64 [n].
+  // Returns 0, 1, … for the elements along an axis: i64 [n].
   Value Positions(Value x, int axis);
-  // Elements [begin, end) of an axis.
+  // Returns elements [begin, end) of an axis.
   Value Slice(Value x, int64_t axis, int64_t begin, int64_t end, int64_t step = 1) {
     return Node("Slice", {x, Ints({begin}), Ints({end}), Ints({axis}), Ints({step})});
   }
 
-  // The node becomes these values, or the first error.
+  // Replaces the node by these values, or returns the first error.
   absl::Status Finish(std::vector<Value> outputs);
 
  private:
@@ -70,7 +70,7 @@ class Compose {  // operands of every call are values of the graph under constru
   absl::Status status_;
 };
 
-// An operator that exists only until import replaces it.
+// Defines an operator that exists only until import replaces it.
 OpDef DefineComposite(std::string name, int min_inputs, int max_inputs, int num_outputs, std::vector<AttrSpec> attrs,
                       absl::Status (*compose)(Compose&));
 

@@ -1,4 +1,4 @@
-// The families of com.microsoft operators, which optimised exports of transformers carry.
+// The families of com.microsoft operators, which optimised exports of transformers contain.
 #ifndef FUSION_COMPILER_OPS_CONTRIB_CONTRIB_LIST_H_
 #define FUSION_COMPILER_OPS_CONTRIB_CONTRIB_LIST_H_
 

@@ -1,5 +1,6 @@
-// RMSNormalization of ONNX and, of com.microsoft, SimplifiedLayerNormalization (in the default domain, where
-// onnxruntime's exporter puts it), SkipLayerNormalization, SkipSimplifiedLayerNormalization, EmbedLayerNormalization.
+// RMSNormalization of ONNX, and four operators of onnxruntime:
+//  - SimplifiedLayerNormalization, which its exporter puts into the default domain;
+//  - SkipLayerNormalization, SkipSimplifiedLayerNormalization and EmbedLayerNormalization of com.microsoft.
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/contrib/compose.h"
 #include "compiler/ops/contrib/contrib_list.h"
@@ -10,12 +11,13 @@ namespace {
 
 using Value = Compose::Value;
 
-// Normalised values and 1/deviation.
+// The normalised values and 1/deviation.
 struct Normalised {
   Value y, inverse_deviation;
 };
 
-// x / sqrt(mean(x²) + epsilon) · scale over the axes from `axis` on; at least in f32. The result has the type of scale.
+// x / sqrt(mean(x²) + epsilon) · scale over the axes from `axis` on, computed in f32 or wider. The result has the type
+// of scale.
 Normalised RootMeanSquareNorm(Compose& c, Value x, DType dtype, int rank, int64_t axis, Value scale, DType result,
                               double epsilon) {
   const DType compute = dtype == DType::kF64 ? DType::kF64 : DType::kF32;
@@ -54,7 +56,8 @@ absl::Status RmsNorm(Compose& c) {
   return c.Finish({norm.y});
 }
 
-// Inputs x, skip, gamma, and the optional bias that joins the sum. Outputs y, mean, 1/deviation, the sum.
+// Inputs are x, skip, gamma and an optional bias that is added to x + skip. Outputs are y, mean, 1/deviation and the
+// sum.
 absl::Status SkipLayerNorm(Compose& c) {
   Value sum = c.Add(c.In(0), c.In(1));
   if (c.Has(4)) sum = c.Add(sum, c.In(4));
@@ -92,7 +95,7 @@ absl::Status EmbedLayerNorm(Compose& c) {
   const Value y = c.Node("LayerNormalization", {sum, c.In(kGamma), c.In(kBeta)},
                          {{"epsilon", c.Attributes().Float("epsilon", 1e-12)}});
   if (c.Outputs() < 2) return c.Finish({y});
-  Value words;  // of each batch entry that the mask leaves
+  Value words;  // per batch entry, how many words the mask leaves
   if (c.Has(kMask)) {
     const Value one = c.Number(c.Type(kMask).dtype, 1);
     const Value hit = c.Cast(c.Node("Equal", {c.In(kMask), one}), DType::kI32);

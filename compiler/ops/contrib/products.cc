@@ -1,5 +1,5 @@
-// FusedMatMul (and TransposeMatMul, its old name), FusedGemm, FusedConv of com.microsoft: products with transposes,
-// factors, sums and an activation folded in.
+// FusedMatMul (formerly TransposeMatMul), FusedGemm and FusedConv of com.microsoft: products fused with transposes,
+// factors, sums and an activation.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,7 +12,7 @@ namespace {
 
 using Value = Compose::Value;
 
-// `batched`: the rows come first, [M, batch.., K]. `transposed`: the last two axes change places, after that.
+// `batched`: the rows come first, [M, batch.., K]. `transposed`: the last two axes are swapped after that.
 Value Operand(Compose& c, int input, bool transposed, bool batched) {
   const int64_t rank = static_cast<int64_t>(c.ShapeOf(input).size());
   if (rank < 2 || (!transposed && !batched)) return c.In(input);
@@ -32,14 +32,14 @@ absl::Status FusedMatMul(Compose& c) {
   return c.Finish({alpha == 1 ? y : c.Mul(y, c.Number(c.Type(0).dtype, alpha))});
 }
 
-// `activation` names an operator of the default domain, `parameters` are its attributes in order.
+// `activation` names an operator of the default domain; `parameters` are its attributes in order.
 absl::StatusOr<Value> Activate(Compose& c, Value x, const std::vector<double>& parameters) {
   const std::string op = c.Attributes().String("activation");
   if (op.empty()) return x;
   if (FindOp(op) == nullptr || op.find('.') != std::string::npos) {
     return c.Unsupported(absl::StrCat("activation '", op, "' is not supported"));
   }
-  if (FindOp(op)->max_inputs == 3) {  // Clip: limits are inputs
+  if (FindOp(op)->max_inputs == 3) {  // Clip takes its limits as inputs
     if (parameters.size() != 2) return c.Error(absl::StrCat("activation ", op, " needs two parameters"));
     const DType dtype = c.Type(0).dtype;
     return c.Node(op, {x, c.Number(dtype, parameters[0]), c.Number(dtype, parameters[1])});

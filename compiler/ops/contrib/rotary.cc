@@ -9,7 +9,7 @@ namespace {
 
 using Value = Compose::Value;
 
-// x: [B, S, N·H] or [B, N, S, H]; position_ids: [1] (of the first token) or [B, S]; caches: [positions, rotated/2]
+// x: [B, S, N·H] or [B, N, S, H]; position_ids: [1] (the first token's) or [B, S]; caches: [positions, rotated/2]
 absl::Status RotaryEmbedding(Compose& c) {
   enum { kX, kPositions, kCos, kSin };
   RETURN_IF_ERROR(c.Expect(kCos, "cos_cache", {-1, -1}));
@@ -53,8 +53,8 @@ absl::Status RotaryEmbedding(Compose& c) {
   return c.Finish({heads_first ? y : c.Reshape(y, given)});
 }
 
-// ONNX's. x: [B, S, N·H] or [B, N, S, H]; caches: [positions, rotated/2] with position_ids [B, S], else one row a
-// token, [B, S, rotated/2]
+// RotaryEmbedding of ONNX. x: [B, S, N·H] or [B, N, S, H]. The caches are [positions, rotated/2] with position_ids [B,
+// S], otherwise one row per token, [B, S, rotated/2].
 absl::Status RotaryEmbedding23(Compose& c) {
   enum { kX, kCos, kSin, kPositions };
   const ecg::Attributes& attrs = c.Attributes();

@@ -1,4 +1,4 @@
-// Rotary position embedding as canonical nodes, for RotaryEmbedding and attention.
+// Rotary position embedding as canonical nodes, for RotaryEmbedding and the attention operators.
 #ifndef FUSION_COMPILER_OPS_CONTRIB_ROTARY_H_
 #define FUSION_COMPILER_OPS_CONTRIB_ROTARY_H_
 
@@ -6,8 +6,8 @@
 
 namespace fusion::ops {
 
-// x: [.., head_size], cos and sin: broadcast to [.., rotated / 2]. The first `rotated` elements of a head turn, as
-// pairs (k, k + rotated/2) or, interleaved, (2k, 2k + 1); the others stay.
+// x: [.., head_size]; cos and sin broadcast to [.., rotated / 2]. Rotates the first `rotated` elements of a head as
+// pairs (k, k + rotated/2) or, interleaved, (2k, 2k + 1); the other elements stay.
 Compose::Value Rotate(Compose& c, Compose::Value x, const Shape& shape, int64_t rotated, Compose::Value cos,
                       Compose::Value sin, bool interleaved);
 
