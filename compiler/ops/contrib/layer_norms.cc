@@ -1,6 +1,6 @@
 // RMSNormalization of ONNX, and four operators of onnxruntime:
-//  - SimplifiedLayerNormalization, which its exporter puts into the default domain;
-//  - SkipLayerNormalization, SkipSimplifiedLayerNormalization and EmbedLayerNormalization of com.microsoft.
+//   - SimplifiedLayerNormalization, which its exporter puts into the default domain;
+//   - SkipLayerNormalization, SkipSimplifiedLayerNormalization and EmbedLayerNormalization of com.microsoft.
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/contrib/compose.h"
 #include "compiler/ops/contrib/contrib_list.h"
