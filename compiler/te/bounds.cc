@@ -12,7 +12,7 @@
 namespace fusion::te {
 namespace {
 
-// Local axes stand for "the position inside the span of axis a"; real axes have ids >= 0, lanes -2 and -3.
+// A local axis stands for "the position inside the span of axis a". Real axes have ids >= 0, lanes -2 and -3.
 constexpr int kLocalBase = -1000;
 bool IsLocal(const Axis& axis) { return axis.id <= kLocalBase; }
 
@@ -34,7 +34,8 @@ bool OnlyLocal(const Index& x) {
   return std::all_of(axes.begin(), axes.end(), IsLocal);
 }
 
-// Declared ranges of loads may be all of i64; beyond any extent, size no longer matters.
+// Declared ranges of loads may be all of i64. They are clamped far beyond any extent, where their size no longer
+// matters.
 int64_t Clamped(__int128 v) {
   constexpr __int128 kLimit = __int128{1} << 56;
   return static_cast<int64_t>(std::clamp(v, -kLimit, kLimit));
@@ -47,12 +48,12 @@ Span SpanOfInterval(__int128 lo, __int128 hi) {
 
 Span SpanOfLocal(const Index& x);
 
-// The span of one term that mixes local and tile axes, or holds a load.
+// Returns the span of one term that mixes local and tile axes or holds a load.
 Span SpanOfTerm(const Term& term) {
   if (term.kind == TermKind::kLoad) return SpanOfInterval(term.load_range.lo, term.load_range.hi);
   const Span inner = SpanOfLocal(*term.inner);
   const int64_t c = term.divisor;
-  // How far into its block the span may start; a constant when the origin is aligned.
+  // The distance of the span's start from the multiple of c before it: a constant when the origin is aligned.
   const Index start = Mod(inner.origin, c);
   const int64_t last = start.Range().hi + inner.length - 1;
   if (term.kind == TermKind::kFloorDiv) return {FloorDiv(inner.origin, c), last / c + 1};
@@ -60,8 +61,8 @@ Span SpanOfTerm(const Term& term) {
   return {0, c};
 }
 
-// The span of an x whose spanned axes have been replaced by origin + local axis. What tile axes alone make up belongs
-// to the origin; what is local has a constant range.
+// Returns the span of an x whose spanned axes have been replaced by origin + local axis. Terms over tile axes alone
+// belong to the origin; terms over local axes alone have a constant range.
 Span SpanOfLocal(const Index& x) {
   Index origin;
   std::vector<Index::Part> tile;
@@ -110,14 +111,14 @@ class Localizer {
 
  private:
   const std::function<const Span*(const Axis&)>& span_of_;
-  std::deque<std::pair<int, Index>> known_;  // a deque: pointers into it stay valid
+  std::deque<std::pair<int, Index>> known_;  // a deque, because pointers into it must stay valid
 };
 
 bool IsEmpty(const Box& box) {
   return std::any_of(box.begin(), box.end(), [](const Span& s) { return s.length <= 0; });
 }
 
-// Only coordinates inside the tensor matter.
+// Limits the box to coordinates inside the tensor, because no others matter.
 void Clip(const Shape& shape, Box* box) {
   for (size_t d = 0; d < shape.size(); ++d) {
     Span& span = (*box)[d];
@@ -131,7 +132,7 @@ void Clip(const Shape& shape, Box* box) {
   }
 }
 
-// Walks everything that a te reads and joins the boxes of the loads of one tensor.
+// Walks everything that a te reads and joins the boxes of its loads of one tensor.
 class BoxCollector {
  public:
   BoxCollector(TensorId tensor, const Shape& shape, const std::function<const Span*(const Axis&)>& span_of)
@@ -172,7 +173,7 @@ class BoxCollector {
   }
 
  private:
-  // Loads inside an index.
+  // Adds the loads inside an index.
   absl::Status AddIndex(const Index& x) {
     if (!x.HasLoad()) return absl::OkStatus();
     for (const Index::Part& p : x.parts()) {
@@ -209,10 +210,11 @@ class BoxCollector {
   std::optional<Box> box_;
 };
 
-// Tasks that are looked at one by one, at most.
+// The largest number of tasks that are enumerated one by one.
 constexpr int64_t kEnumerated = 1 << 14;
 
-// One axis walks the dimension: its spans overlap or touch, the first begins at 0 or before, the last ends it.
+// Returns whether one axis walks the whole dimension: its spans overlap or touch, the first begins at 0 or before, and
+// the last reaches the end.
 bool WalksWhole(const Span& span, int64_t extent, const Axis& axis) {
   int64_t step = 0;
   if (!span.origin.AffineIn(axis.id, &step) || step <= 0 || step > span.length) return false;
@@ -225,7 +227,7 @@ bool IsWhole(const Span& span, int64_t extent) {
   return span.origin.IsConstant() && span.origin.constant() <= 0 && span.origin.constant() + span.length >= extent;
 }
 
-// nullopt for an index with loads or other axes.
+// Returns nullopt for an index with loads or with other axes.
 std::optional<int64_t> ValueAt(const Index& x, const std::vector<Axis>& axes, const std::vector<int64_t>& values) {
   int64_t sum = x.constant();
   for (const Index::Part& part : x.parts()) {
@@ -249,7 +251,7 @@ std::optional<int64_t> ValueAt(const Index& x, const std::vector<Axis>& axes, co
   return sum;
 }
 
-// By looking at each task: do aligned spans meet every cell of the dimensions?
+// Enumerates the tasks and returns whether their aligned spans cover every cell of the dimensions.
 bool EnumeratedWhole(const Box& box, const std::vector<int64_t>& extents, const std::vector<Axis>& axes) {
   int64_t tasks = 1, cells = 1;
   for (const Axis& axis : axes) tasks *= axis.extent;
@@ -282,7 +284,7 @@ bool EnumeratedWhole(const Box& box, const std::vector<int64_t>& extents, const 
 }  // namespace
 
 bool Covers(const Box& box, const std::vector<int64_t>& extents, const std::vector<Axis>& tasks) {
-  Box joint;  // dimensions that share axes
+  Box joint;  // dimensions that share axes are checked together
   std::vector<int64_t> joint_extents;
   std::vector<Axis> joint_axes;
   for (size_t d = 0; d < box.size(); ++d) {

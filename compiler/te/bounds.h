@@ -1,5 +1,4 @@
-// Bounds inference over boxes (EXPLAINED in compiler/te/README.md): which part of a producer does a consumer's box
-// need?
+// Bounds inference over boxes (explained in compiler/te/README.md): the part of a producer that a consumer's box needs.
 #ifndef FUSION_COMPILER_TE_BOUNDS_H_
 #define FUSION_COMPILER_TE_BOUNDS_H_
 
@@ -18,24 +17,25 @@ struct Span {
 };
 using Box = std::vector<Span>;
 
-// The span of values that `x` takes when each axis a for which `span_of(a)` is non-null ranges over that span (axes
-// without one are tile axes and stay symbolic in the origin). Affine terms exactly; // and % by the aligned hull (exact
-// if origin and length are multiples of the divisor, else rounded out by one block); a load → its declared range. A
-// single index always has a constant length; only Hull can fail.
+// Returns the span of values that `x` takes when each axis a for which `span_of(a)` is non-null ranges over that span.
+// Axes without one are tile axes and stay symbolic in the origin. Affine terms are exact. // and % give the aligned
+// hull, which is exact if origin and length are multiples of the divisor and otherwise rounded out to whole multiples
+// of it. A load gives its declared range. A single index always has a constant length; only Hull can fail.
 absl::StatusOr<Span> SpanOf(const Index& x, const std::function<const Span*(const Axis&)>& span_of);
 
-// The smallest box of `tensor` (of extents `shape`) that covers every load of it in `te` when the te's own axes range
-// over `te_box` (parallel to te.axes) and fold axes over their whole extent. Padded loads are clipped to the tensor
-// when the origin is constant, else left to the reader's predicate. Hull over several loads; branches of an `if` that
-// the box rules out read nothing. A tensor that is not read has spans [0, 0). FAILED_PRECONDITION "length not constant:
-// …" when two loads start at origins whose distance depends on tile axes.
+// Returns the smallest box of `tensor` (of extents `shape`) that covers every load of it in `te` when the te's own axes
+// range over `te_box` (parallel to te.axes) and reduction axes over their whole extent.
+//   - A padded load is clipped to the tensor when the origin is constant, else left to the reader's predicate.
+//   - The boxes of several loads are joined by Hull; branches of an `if` that the box rules out read nothing.
+//   - A tensor that is not read has spans [0, 0).
+// FAILED_PRECONDITION "length not constant: …" when two loads start at origins whose distance depends on tile axes.
 absl::StatusOr<Box> RequiredBox(const Te& te, const Box& te_box, TensorId tensor, const Shape& shape);
 
-// Do the boxes that `box` becomes, as each axis of `tasks` runs over its extent, together hold all of [0, extents)?
-// "No" where that cannot be told.
+// Returns whether the boxes that `box` becomes, as each axis of `tasks` runs over its extent, together cover all of [0,
+// extents); false where that cannot be decided.
 bool Covers(const Box& box, const std::vector<int64_t>& extents, const std::vector<Axis>& tasks);
 
-// Smallest box that holds both; fails as above when the symbolic difference of origins is not constant.
+// Returns the smallest box that holds both; fails as above when the symbolic difference of origins is not constant.
 absl::StatusOr<Box> Hull(const Box& a, const Box& b);
 
 }  // namespace fusion::te

@@ -11,7 +11,7 @@ namespace {
 
 const Axis kTile{100, 8}, kTile2{101, 4};
 
-// Value of an index without loads.
+// Returns the value of an index without loads.
 int64_t At(const Index& x, const std::map<int, int64_t>& point) {
   std::map<int, Index> values;
   for (const auto& [id, v] : point) values[id] = v;
@@ -182,7 +182,8 @@ TEST(Covers, TilesOfADimension) {
   EXPECT_FALSE(Covers({{Index(kTile) * 4 + 1, 4}}, {32}, tasks));
 }
 
-// All tasks compute the same box: as many elements as the tensor has, but not those of the tensor.
+// All tasks compute the same box. Together they compute as many elements as the tensor has, but not all of its
+// elements.
 TEST(Covers, TheSamePartManyTimes) {
   EXPECT_FALSE(Covers({{0, 4}, {0, 1}, {0, 8}}, {4, 8, 8}, {kTile}));
   EXPECT_FALSE(Covers({{kTile, 1}, {kTile, 1}}, {8, 8}, {kTile, kTile2}));

@@ -1,6 +1,6 @@
-// Canonical numbering. Each tensor gets a hash of its computation that does not know ids, names or the order of
-// independent expressions; tes are ordered by (depth, hash) and commutative operands by hash, then everything is
-// renumbered in that order. A hash collision can only make equal computations print differently, never different ones
+// Canonical numbering. Each tensor gets a hash of its computation that does not depend on ids, names or the order of
+// independent expressions. Tes are ordered by (depth, hash) and commutative operands by hash; then everything is
+// renumbered in that order. A hash collision can make equal computations print differently, but never different ones
 // equally.
 #include <algorithm>
 #include <bit>
@@ -15,7 +15,7 @@
 namespace fusion::te {
 namespace {
 
-uint64_t Mix(uint64_t h, uint64_t x) {  // splitmix64's finaliser over both
+uint64_t Mix(uint64_t h, uint64_t x) {  // splitmix64's finaliser over both values
   h += 0x9e3779b97f4a7c15 + (x ^ (x << 32));
   h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9;
   h = (h ^ (h >> 27)) * 0x94d049bb133111eb;
@@ -28,7 +28,7 @@ uint64_t Hash(uint64_t first, T... rest) {
   return h;
 }
 
-// Hashes within one te: axes by position, tensors by their hashes.
+// Hashes within one te: an axis by its position, a tensor by its hash.
 class TeHasher {
  public:
   TeHasher(const Te& te, const std::vector<uint64_t>& tensor_hash) : tensor_hash_(tensor_hash) {
@@ -123,7 +123,7 @@ struct Hashes {
   std::vector<uint64_t> tensor, te;
 };
 
-// Bottom-up. `input` tells inputs of one type apart where their readers do.
+// Hashes bottom-up. `input` distinguishes inputs of one type whose readers differ.
 Hashes HashProgram(const Program& program, const std::vector<uint64_t>& input) {
   Hashes hashes;
   hashes.tensor = input;
@@ -138,7 +138,7 @@ Hashes HashProgram(const Program& program, const std::vector<uint64_t>& input) {
   return hashes;
 }
 
-// What can be told of a tensor from its readers: in which te, and where in it, it is read.
+// Adds to each tensor's hash what its readers tell: in which te, and where in it, the tensor is read.
 std::vector<uint64_t> HashUses(const Program& program, const Hashes& hashes, std::vector<uint64_t> from) {
   constexpr uint64_t kMark = 0x5555;
   std::vector<uint64_t> marked = hashes.tensor;
@@ -184,7 +184,7 @@ class Rebuilder {
   }
 
  private:
-  static bool SameNode(const ScalarNode& a, const ScalarNode& b) {  // of nodes whose arguments are already shared
+  static bool SameNode(const ScalarNode& a, const ScalarNode& b) {  // the arguments of both nodes are already shared
     if (a.kind != b.kind || a.dtype != b.dtype || a.args != b.args || a.op != b.op || a.acc != b.acc) return false;
     if (std::bit_cast<uint64_t>(a.fvalue) != std::bit_cast<uint64_t>(b.fvalue) || a.ivalue != b.ivalue) return false;
     if (a.tensor != b.tensor || a.indices != b.indices || !(a.index == b.index)) return false;
@@ -195,7 +195,7 @@ class Rebuilder {
   }
 
   TeHasher* hasher_;
-  std::vector<Scalar> kept_;  // maps here and in the hasher go by address: no node may be freed
+  std::vector<Scalar> kept_;  // maps here and in the hasher use addresses as keys: no node may be freed
   std::unordered_map<const ScalarNode*, Scalar> done_;
   std::unordered_map<uint64_t, std::vector<Scalar>> same_hash_;
 };
@@ -206,7 +206,7 @@ std::vector<int> CanonicalOrder(const Program& program, const Hashes& hashes) {
     VisitTensors(program.tes[t], [&](TensorId tensor) { depth[t] = std::max(depth[t], depth_of_tensor[tensor]); });
     for (TensorId output : program.tes[t].outputs) depth_of_tensor[output] = depth[t] + 1;
   }
-  // Readers tell apart what is computed equally.
+  // Tensors that are computed equally are distinguished by their readers.
   std::vector<uint64_t> key(program.tes.size());
   for (size_t t = 0; t < program.tes.size(); ++t) key[t] = hashes.tensor[program.tes[t].outputs[0]];
   std::vector<int> order(program.tes.size());
@@ -292,7 +292,7 @@ Program Renumber(const Program& original) {
     result.tes.push_back(std::move(te));
   }
   for (TensorId output : program.outputs) {
-    if (renumbered[output] < 0) define(output, program.tensors[output].role);  // an input passed through
+    if (renumbered[output] < 0) define(output, program.tensors[output].role);  // an input that is passed through
   }
   result.outputs.clear();
   for (TensorId output : program.outputs) result.outputs.push_back(renumbered[output]);
@@ -302,7 +302,7 @@ Program Renumber(const Program& original) {
 
 }  // namespace
 
-// Renumbering normalises indices and folds scalars once more, which may change hashes: the second pass sees them final.
+// Renumbering normalises indices and folds scalars again, which may change hashes; the second pass sees the final ones.
 Program Canonicalize(const Program& program) { return Renumber(Renumber(program)); }
 
 }  // namespace fusion::te

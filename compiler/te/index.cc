@@ -60,7 +60,7 @@ Interval RangeOfTerm(const Term& term) {
       const Interval r = term.inner->Range();
       return {FloorQuotient(r.lo, term.divisor), FloorQuotient(r.hi, term.divisor)};
     }
-    case TermKind::kMod:  // a modulo that stays inside one block is not a term
+    case TermKind::kMod:  // a modulo whose argument stays inside one multiple of the divisor is not a term
       return {0, term.divisor - 1};
     case TermKind::kLoad:
       return term.load_range;
@@ -74,7 +74,7 @@ bool TermUses(const Term& term, int axis_id) {
   return std::any_of(term.indices.begin(), term.indices.end(), [&](const Index& i) { return i.UsesAxis(axis_id); });
 }
 
-// The block number when every value of x lies in one block [k·c, (k+1)·c).
+// Sets *block to k and returns true when every value of x lies in one interval [k·c, (k+1)·c).
 bool InOneBlock(const Index& x, int64_t c, int64_t* block) {
   const Interval r = x.Range();
   *block = FloorQuotient(r.lo, c);
@@ -89,7 +89,7 @@ Index TermOf(TermKind kind, Index inner, int64_t divisor) {
   return Index::FromParts(0, {{std::move(term), 1}});
 }
 
-// Is factor·q's every non-constant part in `parts` with exactly that coefficient?
+// Returns whether every non-constant part of factor·q occurs in `parts` with exactly that coefficient.
 bool Contains(const Parts& parts, const Index& q, int64_t factor) {
   if (q.IsConstant() || q.parts().size() > parts.size()) return false;
   for (const Part& want : q.parts()) {
@@ -102,7 +102,7 @@ bool Contains(const Parts& parts, const Index& q, int64_t factor) {
   return true;
 }
 
-// Terms of a sum and what equals them.
+// Terms of a sum and an expression that equals them.
 struct Identity {
   Parts removed;  // whole parts of the sum
   int64_t removed_constant = 0;
@@ -159,7 +159,7 @@ bool Recombine(const Parts& parts, Identity* found) {
   return false;
 }
 
-// Divisors 1 < g < c of c that the coefficients of x suggest for the split x = g·y + z, largest first.
+// Returns the divisors 1 < g < c of c that the coefficients of x suggest for the split x = g·y + z, largest first.
 std::vector<int64_t> SplitCandidates(const Index& x, int64_t c) {
   std::vector<int64_t> found;
   for (const Part& p : x.parts()) {
@@ -174,7 +174,7 @@ std::vector<int64_t> SplitCandidates(const Index& x, int64_t c) {
   return found;
 }
 
-// x = g·y + z with 0 <= z < g for all axes?
+// Splits x = g·y + z; returns whether 0 <= z < g for all values of the axes.
 bool Split(const Index& x, int64_t g, Index* y, Index* z) {
   Parts quotient, rest;
   for (const Part& p : x.parts()) {
@@ -192,7 +192,7 @@ bool Split(const Index& x, int64_t g, Index* y, Index* z) {
   return true;
 }
 
-// x//c of an x whose coefficients are below c.
+// Returns x//c for an x whose coefficients are below c.
 Index DivideReduced(const Index& x, int64_t c) {
   int64_t block;
   if (InOneBlock(x, c, &block)) return block;

@@ -1,4 +1,4 @@
-// What is done with indices: substitution, row-major addresses, lanes, text.
+// Functions of indices: substitution, row-major addresses, lanes, text.
 #include <algorithm>
 #include <utility>
 
@@ -16,7 +16,7 @@ class Rewriter {
   Rewriter(const std::function<const Index*(const Axis&)>* axes, const std::function<TensorId(TensorId)>* tensors)
       : axes_(axes), tensors_(tensors) {}
 
-  // False when nothing changes.
+  // Returns false when nothing changes.
   bool Rewrite(const Index& x, Index* out) const {
     bool changed = false;
     int64_t constant = x.constant();

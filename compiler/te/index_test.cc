@@ -115,7 +115,7 @@ class RandomIndex {
   static Raw Remainder(const Raw& a, int64_t c) {
     return {Mod(a.index, c), [=](const Point& p) { return a.value(p) - c * FloorDivide(a.value(p), c); }};
   }
-  // A sum of parts of one value, some of which cancel.
+  // Builds a sum of parts of one value, some of which cancel.
   Raw Rejoin(const Raw& a) {
     const int64_t c = kDivisors[Pick(std::size(kDivisors))], d = kDivisors[Pick(std::size(kDivisors))];
     switch (Pick(4)) {

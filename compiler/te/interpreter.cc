@@ -118,7 +118,7 @@ absl::Status BindInputs(const Program& program, const std::vector<Tensor>& input
   return absl::OkStatus();
 }
 
-// The last te that reads each tensor, so that intermediates are freed early.
+// Returns the last te that reads each tensor, so that intermediates are freed early.
 std::vector<int> LastReaders(const Program& program) {
   std::vector<int> last(program.tensors.size(), -1);
   for (size_t t = 0; t < program.tes.size(); ++t) {

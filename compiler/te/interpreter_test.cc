@@ -38,7 +38,7 @@ class InterpreterTest : public ::testing::Test {
     EXPECT_TRUE(outputs.ok()) << outputs.status();
     return outputs.ok() ? *outputs : std::vector<Tensor>(program_.outputs.size(), Tensor(DType::kF32, {0}));
   }
-  // One scalar function of one input.
+  // Applies one scalar function to one input.
   std::vector<double> Apply(DType in, DType out, const std::vector<double>& values,
                             const std::function<Scalar(Scalar)>& f) {
     program_ = Program();
@@ -300,7 +300,7 @@ TEST_F(InterpreterTest, IntegersWrapToTheirType) {
   const auto plus = [](DType t, int64_t v) { return [=](const Scalar& s) { return s + ImmInt(t, v); }; };
   EXPECT_THAT(Apply(DType::kI8, DType::kI8, {127}, plus(DType::kI8, 1)), ElementsAre(-128));
   EXPECT_THAT(Apply(DType::kU8, DType::kU8, {250}, plus(DType::kU8, 10)), ElementsAre(4));
-  // The result of each operation is wrapped, not only what is stored.
+  // The result of each operation wraps, not only the stored value.
   EXPECT_THAT(Apply(DType::kU8, DType::kI64, {250},
                     [&](const Scalar& s) { return Cast(DType::kI64, s + ImmInt(DType::kU8, 10)); }),
               ElementsAre(4));
@@ -361,7 +361,7 @@ TEST_F(InterpreterTest, RejectsOtherTypesAndShapes) {
   EXPECT_THAT(std::string(bad.status().message()), HasSubstr("input %0 'x' is f32[2], given f64[2]"));
 }
 
-TEST_F(InterpreterTest, SharedBodiesAreLinear) {  // 200 doublings: as a tree, 2^200 nodes
+TEST_F(InterpreterTest, SharedBodiesAreLinear) {  // 200 doublings; as a tree, 2^200 nodes
   const TensorId x = Input(DType::kF64, {1});
   program_.MarkOutput(b_.Map("y", DType::kF64, {1}, [&](const Idx& i) {
     Scalar s = b_.At(x, i);
@@ -387,7 +387,8 @@ TEST_F(InterpreterTest, VerifyCatchesWrongTypesAndOrder) {
   EXPECT_THAT(std::string(Verify(wrong).message()), HasSubstr("read before it is defined"));
 }
 
-// What a difference of two nearly equal numbers loses shows; sums of small integers do not move.
+// Perturbed runs show the digits that a difference of two nearly equal numbers loses. Sums of small integers do not
+// move.
 TEST_F(InterpreterTest, PerturbedRunsShowWhatRoundingDecides) {
   const TensorId x = Input(DType::kF32, {2});
   program_.MarkOutput(b_.Map("exact", DType::kF32, {2},
@@ -414,7 +415,7 @@ TEST_F(InterpreterTest, PerturbedRunsShowWhatRoundingDecides) {
   EXPECT_TRUE(anything);
 }
 
-// Each of 64 thirds is itself in some runs; that all are at once takes runs in which few results move.
+// Each of 64 thirds is unmoved in some runs. All of them are unmoved at once only in runs in which few results move.
 TEST_F(InterpreterTest, SparselyPerturbedRunsMoveFewResults) {
   const TensorId x = Input(DType::kF64, {64});
   program_.MarkOutput(
@@ -495,7 +496,8 @@ TEST_F(InterpreterTest, PerturbedRunsShowProductsThatMayOverflow) {
   EXPECT_TRUE(anything);
 }
 
-// Finite summands that leave the range as +infinity meet the -infinity among them in some orders, which is NaN.
+// If finite summands leave the range as +infinity, they meet a -infinity among the summands in some orders, which gives
+// NaN.
 TEST_F(InterpreterTest, PerturbedRunsShowSumsThatMayOverflow) {
   const double kInfinity = std::numeric_limits<double>::infinity();
   const TensorId x = Input(DType::kF32, {3, 4});

@@ -8,11 +8,11 @@ namespace fusion::te {
 namespace {
 
 constexpr double kExact = 9007199254740992.0;  // integers up to here are exact in double
-constexpr int64_t kMaxPoints = 1 << 14;        // of a te, folds included
+constexpr int64_t kMaxPoints = 1 << 14;        // points of a te, reduction axes included
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// What the ends alone tell.
+// Returns what the two ends alone imply.
 Known Range(double lo, double hi, bool number = false) {
   Known known;
   known.number = number;
@@ -38,7 +38,7 @@ Known Hull(const Known& a, const Known& b) {
 
 Known Sum(const Known& a, const Known& b, int64_t sign) {
   Known sum = sign > 0 ? Range(a.lo + b.lo, a.hi + b.hi) : Range(a.lo - b.hi, a.hi - b.lo);
-  // Only infinities of opposite signs make NaN of numbers.
+  // A sum of numbers is NaN only for infinities of opposite signs.
   const bool up = std::isinf(a.hi) && std::isinf(sign > 0 ? b.lo : b.hi);
   const bool down = std::isinf(a.lo) && std::isinf(sign > 0 ? b.hi : b.lo);
   sum.number = a.number && b.number && !up && !down;
@@ -91,7 +91,7 @@ Known Negated(const Known& a) {
   return negated;
 }
 
-// Integers towards zero; only by divisors of one sign.
+// Integer quotients round towards zero. A range results only for divisors of one sign.
 Known Quotient(const Known& a, const Known& b, bool integer) {
   if (!integer && b.hi < 0) return Quotient(Negated(a), Negated(b), integer);
   if (!integer && b.lo == 0 && !b.negative_zero && a.lo >= 0) return Range(0, kInfinity);  // 0 / 0 is NaN
@@ -122,26 +122,26 @@ Known Truth(std::optional<bool> truth) {
 
 Known Monotone(const Known& x, double (*f)(double)) { return Range(f(x.lo), f(x.hi), x.number); }
 
-// The same of a function that kernels approximate: a little further.
+// The same for a function that kernels approximate: the range is a little wider.
 Known Nearly(const Known& x, double (*f)(double)) {
   constexpr double kSlack = 1e-6;
   const double lo = f(x.lo), hi = f(x.hi);
   return Range(lo - kSlack * std::fabs(lo), hi + kSlack * std::fabs(hi), x.number);
 }
 
-// GCC 12 at -O2 keeps the unrounded double where it converts two neighbours at once and goes on with either, so that 6e38
-// did not become infinite; it keeps its hands off what is volatile.
+// The volatile keeps GCC 12 at -O2 from using the unrounded double: where it converts two neighbours at once, it goes
+// on with either value, so that 6e38 did not become infinite.
 double RoundedToFloat(double x) {
   const volatile float rounded = static_cast<float>(x);
   return rounded;
 }
 
-// What rounding and wrapping leave of a value of this type.
+// Returns what remains known after a value is rounded or wrapped to this type.
 Known Stored(Known known, DType dtype, bool arithmetic) {
   if (dtype == DType::kF32) {
     known.lo = RoundedToFloat(known.lo);
     known.hi = RoundedToFloat(known.hi);
-    // What is subnormal may be taken for zero.
+    // Devices may treat subnormal values as zero.
     if (known.least < std::numeric_limits<float>::min()) known.least = 0;
     if (std::fabs(known.lo) < std::numeric_limits<float>::min()) known.lo = std::min(known.lo, 0.0);
     if (std::fabs(known.hi) < std::numeric_limits<float>::min()) known.hi = std::max(known.hi, 0.0);
@@ -150,7 +150,8 @@ Known Stored(Known known, DType dtype, bool arithmetic) {
   if (!IsFloat(dtype)) known.number = true;
   if (IsFloat(dtype) || dtype == DType::kBool) return known;
   const int bits = DTypeBits(dtype) - (IsSigned(dtype) ? 1 : 0);
-  // Only arithmetic wraps. Of 64 bits a double does not see the last ones, so a little is kept away from the edge.
+  // Only arithmetic wraps. A double does not hold the last bits of 64-bit integers, so arithmetic in 64 bits uses the
+  // limit 2^62, which keeps a distance from the edge.
   const double limit = std::ldexp(1.0, arithmetic && bits >= 63 ? 62 : bits);
   const double lowest = IsSigned(dtype) ? -limit : 0;
   if (arithmetic && !(known.lo >= lowest && known.hi <= limit)) return Range(-kInfinity, kInfinity, true);
@@ -174,8 +175,8 @@ class Evaluator {
     return known;
   }
 
-  bool keep = false;                      // what is known of shared expressions, while neither axes nor accs change
-  std::unordered_map<int, int64_t> axes;  // one that is missing is anywhere in its extent
+  bool keep = false;                      // keeps ranges of shared expressions while neither axes nor accs change
+  std::unordered_map<int, int64_t> axes;  // an axis that is missing may be anywhere in its extent
   std::vector<Known> accs;
 
  private:
@@ -226,7 +227,7 @@ class Evaluator {
       empty = empty || range.lo > range.hi;
       box.push_back(range);
     }
-    if (!inside && pad != nullptr) add(At(pad));  // without a pad, what is around the load keeps it inside
+    if (!inside && pad != nullptr) add(At(pad));  // without a pad, the code around the load keeps it inside
     const bool one_for_all = NumElements(shape) > kMaxKnownElements || elements->size() == 1;
     if (!empty && one_for_all) add(elements->front());
     for (size_t address = 0; !empty && !one_for_all && address < elements->size(); ++address) {
@@ -346,7 +347,7 @@ class Evaluator {
         either.least = std::max(either.least, std::min(a.least, b.least));
         if (least ? a.hi <= b.lo : a.lo >= b.hi) either = a;
         if (least ? b.hi <= a.lo : b.lo >= a.hi) either = b;
-        either.number = a.number && b.number;  // one that is NaN is the result
+        either.number = a.number && b.number;  // a NaN operand is the result
         return either;
       }
       case Op::kMod:
@@ -423,7 +424,7 @@ class Evaluator {
     }
   }
 
-  // Two loads of one element: of one tensor, at one place.
+  // Returns whether both are loads of one element: of one tensor, at one place.
   static bool SameLoad(const ScalarNode& a, const ScalarNode& b) {
     if (&a == &b) return true;
     if (a.kind == ScalarKind::kCast && b.kind == ScalarKind::kCast && a.dtype == b.dtype) {
@@ -438,7 +439,7 @@ class Evaluator {
   std::unordered_map<const ScalarNode*, Known> kept_;
 };
 
-// Calls f with every point of the axes bound.
+// Calls f at every point of the axes, with their values bound.
 template <typename F>
 void ForEachPoint(const std::vector<Axis>& axes, Evaluator* evaluator, F f) {
   int64_t points = 1;
@@ -480,19 +481,20 @@ bool IsSmall(const Te& te) {
   return points <= kMaxPoints;
 }
 
-// A named fold of elements that all lie in `element`.
+// A named reduction of elements that all lie in `element`.
 Known Folded(const Fold& fold, const Known& element) {
   double count = 1;
   for (const Axis& axis : fold.axes) count *= static_cast<double>(axis.extent);
   if (count == 0) return {};
-  const bool some = !fold.pred.empty();  // some elements, or none, are left out
+  const bool some = !fold.pred.empty();  // the reduction leaves out some or all elements
   if (fold.kind == FoldKind::kMax || fold.kind == FoldKind::kMin) {
     if (!some) return element;
     return fold.kind == FoldKind::kMax ? Range(-kInfinity, element.hi, element.number)
                                        : Range(element.lo, kInfinity, element.number);
   }
   if (fold.kind != FoldKind::kSum) return {};
-  // The rounding of a sum grows with its length, and never changes the sign of a sum of one sign. It begins with +0.
+  // The rounding error of a sum grows with its length and never changes the sign of a sum whose summands have one sign.
+  // The sum begins with +0.
   const double slack = IsFloat(fold.acc) ? count * std::ldexp(Largest(element), -23) : 0;
   double lo = count * (element.lo - slack), hi = count * (element.hi + slack);
   if (element.lo >= 0) lo = some ? 0 : std::max(lo, 0.0);
@@ -507,7 +509,8 @@ Known Folded(const Fold& fold, const Known& element) {
   return sum;
 }
 
-// Appends what is known of the te's results at one point of its axes, or at all that the evaluator leaves open.
+// Appends the value ranges of the te's results at one point of its axes, or for all points that the evaluator leaves
+// open.
 void AtPoint(const Program& program, const Te& te, Evaluator* evaluator, std::vector<KnownTensor>* results) {
   for (size_t o = 0; o < te.outputs.size(); ++o) {
     const Known value = !te.fold           ? evaluator->At(te.body[o])
@@ -543,7 +546,7 @@ std::vector<KnownTensor> EachElement(const Program& program, const Te& te, Evalu
   return results;
 }
 
-// One range for all elements, repeated where the tensor is small.
+// Uses one range for all elements and repeats it where the tensor is small.
 std::vector<KnownTensor> AllElements(const Program& program, const Te& te, Evaluator evaluator, Detail detail) {
   std::vector<KnownTensor> results(te.outputs.size());
   evaluator.keep = true;

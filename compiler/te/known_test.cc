@@ -25,7 +25,7 @@ std::vector<std::optional<KnownTensor>> Evaluate(const std::string& text,
 }
 
 TEST(Known, SumsOfSymbols) {
-  // (4·n + 8) / 4 - n = 2, whatever n is.
+  // (4·n + 8) / 4 - n = 2 for every n.
   const auto result = Evaluate(R"(te p(%0: i64[]) {
   %1[]: i64 = div(add(mul(%0[], 4:i64), 8:i64), 4:i64)
   %2[]: i64 = sub(%1[], %0[])
@@ -73,7 +73,8 @@ TEST(Known, NothingOfWhatIsNotKnown) {
 }
 
 TEST(Known, OneRangeOfWhatIsNotSmall) {
-  // Boxes clipped to an image, as far as they reach when made larger by a half; one of them, as integers.
+  // Boxes are clipped to an image; the results are their bounds after each box grows by half its size, and one box as
+  // integers.
   const auto result = Evaluate(R"(te p(%0: f32[100, 4], %1: i64[]) {
   %2[i0<100, i1<4]: f32 = min(max(%0[i0, i1], 0.0), 800.0)
   %3[i2<100]: f32 = mul(sub(%2[i2, 2], %2[i2, 0]), 0.5)
@@ -111,7 +112,7 @@ TEST(Known, FoldsOfWhatIsNotSmall) {
 }
 
 TEST(Known, PiecesByRangesOfAnAxis) {
-  // A load reads only the part of its tensor that its indices reach, and what a pad is outside.
+  // A load reads only the part of its tensor that its indices reach, and its pad outside.
   const auto result =
       Evaluate(R"(te p(%0: i64[3]) {
   %1[i0<100]: i64 = %0[i0//50]
@@ -181,7 +182,7 @@ TEST(Known, NaNComesOfInfinitiesAndOfDomains) {
   EXPECT_FALSE(RangeOfBody("log(%0[i0])", Between(-1, 1)).number);
   EXPECT_FALSE(RangeOfBody("sqrt(%0[i0])", Between(-1, 1)).number);
   EXPECT_FALSE(RangeOfBody("div(%0[i0], %0[i0])", Between(0, 1)).number);
-  // A NaN is the result of a maximum.
+  // max returns NaN if an operand is NaN.
   EXPECT_FALSE(RangeOfBody("max(%0[i0], 7.0)", Known()).number);
 }
 

@@ -10,7 +10,7 @@
 namespace fusion::te::lanes {
 namespace {
 
-// Operands may be the destination itself, lane by lane, so there is no dependence between lanes.
+// An operand may be the destination itself, but only lane by lane, so that lanes do not depend on each other.
 #define FUSION_LANES _Pragma("GCC ivdep") for (int l = 0; l < n; ++l)
 
 template <auto F>
@@ -66,7 +66,7 @@ using U = uint64_t;
 constexpr U Unsigned(int64_t x) { return static_cast<U>(x); }
 constexpr int64_t Signed(U x) { return static_cast<int64_t>(x); }
 
-double ModDouble(double a, double b) {  // sign of the divisor, of a zero, too
+double ModDouble(double a, double b) {  // the result has the sign of the divisor, also where it is zero
   const double r = std::fmod(a, b);
   if (r == 0) return b < 0 ? -0.0 : 0.0;
   return (r < 0) != (b < 0) ? r + b : r;
@@ -185,7 +185,7 @@ Kernel DoubleOp(Op op) {
 }
 
 Kernel IntOp(Op op, DType dtype) {
-  const bool is_signed = IsSigned(dtype);  // u8 … u32 lie in int64 as they are; only u64 needs more
+  const bool is_signed = IsSigned(dtype);  // u8 … u32 fit into int64; only u64 needs more
   if (dtype == DType::kU64) {
     switch (op) {
       case Op::kDiv:
@@ -509,15 +509,15 @@ uint64_t NextRandom(State& s) {  // xorshift64
   return s.random;
 }
 
-// How far a result moves, of its bound: in [-1, 1), 0 where it stays.
+// Returns how far a result moves, as a fraction of its bound: in [-1, 1), 0 where it stays.
 double NextMove(State& s) {
   const uint64_t random = NextRandom(s);
   if ((random & s.still) != 0) return 0;
   return static_cast<double>(static_cast<int64_t>(random)) * 0x1p-63;
 }
 
-// At most 16 significant bits in f32 and 32 in f64: small integers and fractions of powers of two, whose sums and
-// products are exact. Results of rounding look like that once in 2^8 or more.
+// Returns whether x has at most 16 significant bits in f32 or 32 in f64, as small integers and fractions of powers of
+// two have, whose sums and products are exact. Of rounded results at most one in 2^8 looks like that.
 template <typename F>
 bool IsShort(double x) {
   constexpr int kSpare = std::is_same_v<F, float> ? 52 - 15 : 52 - 31;
@@ -624,7 +624,7 @@ void RandomRound(State& s, const Inst& in, int n) {
   const double* a = s.D(in.a);
   for (int l = 0; l < n; ++l) {
     const double nearest = kToward(a[l]);
-    // The neighbour on the other side, unless the value is close to the nearest.
+    // Takes the neighbour on the other side, unless the value is close to the nearest one.
     const bool stays = nearest == a[l] || !std::isfinite(nearest) || NextMove(s) <= 0;
     d[l] = stays ? nearest : kToward(a[l] + 1.01 * (a[l] - nearest));
   }

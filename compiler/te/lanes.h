@@ -1,5 +1,5 @@
 // The interpreter's machine: registers of kLanes doubles or int64s, and instructions that each work on the first n
-// lanes. Lanes are consecutive points of a te's spatial domain, so that one dispatch pays for many elements.
+// lanes. Lanes are consecutive points of a te's spatial domain, so that one dispatch serves many elements.
 #ifndef FUSION_COMPILER_TE_LANES_H_
 #define FUSION_COMPILER_TE_LANES_H_
 
@@ -11,7 +11,7 @@
 namespace fusion::te::lanes {
 
 inline constexpr int kLanes = 256;
-// Integer register 0 holds zeros: the operand that is not there.
+// Integer register 0 holds zeros and stands for an absent operand.
 inline constexpr int kZeroRegister = 0;
 
 struct Inst;
@@ -22,7 +22,7 @@ struct State {
   std::vector<const void*> data;  // by tensor id
   const Inst* failed = nullptr;   // the check that failed, with the offending value
   int64_t failed_value = 0;
-  uint64_t random = 1;         // of the perturbing kernels; never 0
+  uint64_t random = 1;         // random state of the perturbing kernels; never 0
   uint64_t still = 0;          // results move where the random number has none of these bits
   bool skips_padding = false;  // this run leaves out products with padding (PaddedProductKernel)
   bool fuses = false;          // this run adds products that it has not rounded (PerturbNarrowProductKernel)
@@ -43,49 +43,52 @@ struct Inst {
   uint8_t level = 0;   // see Level in te_code.cc
 };
 
-// dst = op(a, b, c). Null where the operation is not defined on the type. Comparisons and predicates write integers.
-// imm is the width in bits of the type (shifts).
+// dst = op(a, b, c). Returns null where the operation is not defined on the type. Comparisons and predicates write
+// integers. imm is the width of the type in bits (for shifts).
 Kernel OpKernel(Op op, DType dtype);
 
-// Reads a tensor: dst[l] = t[a[l] + b[0] + imm]; the masked form gives fimm (imm2 for integers) where !c[l].
+// Reads a tensor: dst[l] = t[a[l] + b[0] + imm]. The masked form gives fimm (imm2 for integers) where !c[l].
 Kernel LoadKernel(DType dtype, bool masked);
 // Writes lanes of register `reg` to elements [start, start + n), rounded and wrapped to the type.
 void Store(State& state, int reg, DType dtype, void* data, int64_t start, int n);
 
 // Rounds doubles to a float type; null for f64.
 Kernel RoundKernel(DType dtype);
-// Wraps an int64 to an integer type; null for i64 and u64. bool: != 0.
+// Wraps an int64 to an integer type; null for i64 and u64. For bool: != 0.
 Kernel WrapKernel(DType dtype);
-Kernel DoubleToIntKernel(DType dtype);  // towards zero, saturating at 64 bits, NaN is 0; bool: != 0
-Kernel IntToDoubleKernel(DType dtype);  // of the integer
+Kernel DoubleToIntKernel(DType dtype);  // towards zero, saturating at 64 bits; NaN gives 0; bool: != 0
+Kernel IntToDoubleKernel(DType dtype);  // dtype: the integer's type
 
-// Monte Carlo arithmetic (interpreter.h): the double a computed in `dtype` moves at random by up to fimm units in the
-// last place of the type's arithmetic (f16 and bf16 compute in f32) and is rounded to that. Of sums, products and the
-// like (fimm 1) values of few bits stay: they are exact. No elementary function (fimm > 1) promises its exact values.
+// Monte Carlo arithmetic (interpreter.h): the double a, computed in `dtype`, moves at random by up to fimm units in the
+// last place of the type's arithmetic (f16 and bf16 compute in f32) and is rounded to that type. A sum, product or
+// quotient (fimm 1) of few bits does not move, because it is exact. An elementary function (fimm > 1) always moves: it
+// promises no exact values.
 Kernel PerturbKernel(DType dtype);
-// As that for a product in less than f64. One beyond the type's range stays finite in runs that fuse it with the
-// addition behind it (a fused multiply-add): with an infinity it is no NaN then.
+// The same for a product in a type narrower than f64. In runs that fuse it with the addition behind it (a fused
+// multiply-add), a product beyond the type's range stays finite, so that adding an infinity to it is not NaN.
 Kernel PerturbNarrowProductKernel();
-// As that for a = b * c in f64, where few bits may also be what rounding left.
+// The same for a = b * c in f64. Exactness is computed there, because rounding may leave few bits, too.
 Kernel PerturbProductKernel();
-// Of a product of many factors, in Monte Carlo arithmetic. Where `select`: dst = a·|b| if |b| is above 1 (below 1).
+// Tracks a product of many factors in Monte Carlo arithmetic. Where `select` (c) is set, dst = a·|b| if |b| is above 1
+// (below 1 for `above` = false).
 Kernel PartialProductKernel(bool above);
-// dst = a; where another order of the factors could leave the type's range on the way, at random NaN. b and c: the
-// products of those above and of those below 1.
+// dst = a, or at random NaN where another order of the factors could leave the type's range on the way. b and c are the
+// products of the factors above 1 and below 1.
 Kernel AnyOrderProductKernel(DType dtype);
-// The same of a sum. `partial`: dst = a + |b| where b is finite; then dst = a, at random NaN where b, the sum of all
-// finite magnitudes, leaves the type's range: it may do so toward the other side of an infinite summand.
+// The same for a sum. PartialSum: dst = a + |b| where b is finite. AnyOrderSum: dst = a, or at random NaN where b, the
+// sum of all finite magnitudes, leaves the type's range: the finite summands may leave it with the sign opposite to
+// that of an infinite summand.
 Kernel PartialSumKernel();
 Kernel AnyOrderSumKernel(DType dtype);
-// Product with the zero of a padded load: 0 * inf and 0 * NaN are 0 in every other run, for a kernel may leave padding
-// out.
+// A product with the zero of a padded load. A kernel may leave padding out, so in every other run 0 * inf and 0 * NaN
+// are 0.
 Kernel PaddedProductKernel();
-// Of Min and Max on floats: of zeros, either one.
+// Min or Max of floats. Of two zeros, either may be the result.
 Kernel RandomZeroKernel(Op op);
-// As RoundKernel, but up or down at random where the value is nearer to the middle of its neighbours than to one of
-// them.
+// Like RoundKernel, but rounds up or down at random where the value is nearer to the middle of its neighbours than to
+// one of them.
 Kernel RandomRoundKernel(DType dtype);
-// As DoubleToIntKernel, but any number where the value, or NaN, does not fit `dtype`.
+// Like DoubleToIntKernel, but gives any number where the value does not fit `dtype` or is NaN.
 Kernel RandomDoubleToIntKernel(DType dtype);
 
 void SplatImmD(State& s, const Inst& in, int n);  // dst = fimm
@@ -101,13 +104,13 @@ void AddUniform(State& s, const Inst& in, int n);   // dst = a + b[0] + imm
 void FloorDivImm(State& s, const Inst& in, int n);  // dst = ⌊a / imm⌋
 void ModImm(State& s, const Inst& in, int n);       // dst = a − imm·⌊a / imm⌋
 Kernel CompareZeroKernel(Cmp cmp);                  // dst = a (cmp) 0
-void And(State& s, const Inst& in, int n);          // dst = a & b, of 0 and 1
+void And(State& s, const Inst& in, int n);          // dst = a & b, both 0 or 1
 void AndNot(State& s, const Inst& in, int n);       // dst = a & !b
 // dst = c & (0 <= a + b[0] + imm < imm2)
 void InBox(State& s, const Inst& in, int n);
-// Fails where c and not 0 <= a + b[0] + imm < imm2.
+// Fails where c holds and 0 <= a + b[0] + imm < imm2 does not.
 void CheckBox(State& s, const Inst& in, int n);
-// dst = a inside [imm, imm2], else imm; fails where c and outside.
+// dst = a where it lies in [imm, imm2], else imm; fails where c holds and a lies outside.
 void CheckValue(State& s, const Inst& in, int n);
 
 }  // namespace fusion::te::lanes

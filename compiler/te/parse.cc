@@ -1,4 +1,4 @@
-// Reads what print.cc writes.
+// Reads the text that print.cc writes.
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -30,7 +30,7 @@ class Parser {
   }
 
  private:
-  // ---- characters. After a failure every reader returns at once, and loops end because nothing is accepted.
+  // ---- characters. After a failure every reader returns at once, and loops end because nothing more is accepted.
   void Fail(const std::string& message) {
     if (failed_) return;
     failed_ = true;
@@ -223,7 +223,7 @@ class Parser {
     program_.tes.push_back(std::move(te));
   }
 
-  // After `%3, %4:`.
+  // Parses what follows `%3, %4:`.
   void ParseRoutine(Te te) {
     std::vector<std::pair<DType, Shape>> types;
     do {
@@ -317,7 +317,7 @@ class Parser {
       uint64_t value = 0;
       r = std::from_chars(first, last, value);
       result = ImmInt(dtype, static_cast<int64_t>(value));
-      if (r.ec != std::errc()) {  // a printed element of a u64 constant may have wrapped
+      if (r.ec != std::errc()) {  // a printed element of a u64 constant may be negative
         int64_t wrapped = 0;
         r = std::from_chars(first, last, wrapped);
         result = ImmInt(dtype, wrapped);

@@ -20,7 +20,7 @@ std::string FloatText(double value) {
   return text;
 }
 
-// f32 literals have a point, an exponent or a name; the others carry their type.
+// An f32 literal has a point, an exponent or a name; literals of other types carry their type.
 std::string ImmText(const ScalarNode& s) {
   if (s.dtype == DType::kBool) return s.ivalue ? "true" : "false";
   if (s.dtype == DType::kF32) return FloatText(s.fvalue);
@@ -84,7 +84,8 @@ std::string AxesText(const std::vector<Axis>& axes) {
                        [](std::string* out, const Axis& a) { absl::StrAppend(out, "i", a.id, "<", a.extent); });
 }
 
-// Bodies of one te. Operations used more than once become `let v0 = …`, so that a shared graph prints in linear size.
+// Prints the bodies of one te. Operations used more than once become `let v0 = …`, so that a shared graph prints in
+// linear size.
 class BodyPrinter {
  public:
   void Count(const Scalar& root) {

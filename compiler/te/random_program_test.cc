@@ -1,4 +1,4 @@
-// Random programs: every transform keeps the numbers, every program round-trips through text.
+// Random programs: every transform keeps their numbers, and every program round-trips through text.
 #include <cmath>
 #include <random>
 
@@ -33,7 +33,7 @@ class Generator {
     switch (Below(6)) {
       case 0:
         return b_.AtOr(t, {i[0] + 1, i[1] - 2}, 0.5);
-      case 1:  // transpose of the flattened tensor
+      case 1:  // transposes the flattened tensor
         return b_.At(t, Delinearize(Linearize({i[1], i[0]}, {6, 4}), {4, 6}));
       case 2:
         return If({{i[1], Cmp::kLt, Index(4)}}, b_.At(t, {i[0], i[1] + 2}), b_.At(t, {i[0], i[1] - 4}));

@@ -36,7 +36,7 @@ class Merger {
     }
   }
 
-  // The compiler of the kernel computes equal values once.
+  // A reciprocal that equals another counts as read twice, because the kernel's compiler computes equal values once.
   bool ReadOnce(const Scalar& s) const {
     if (readers_.at(s.get()) != 1) return false;
     return std::none_of(reciprocals_.begin(), reciprocals_.end(),

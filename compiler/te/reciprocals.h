@@ -1,5 +1,5 @@
-// a * (1 / b) as a / b, where nothing else reads the reciprocal: one operation and one rounding less. x · sigmoid(x) is
-// x / (1 + exp(-x)) then.
+// Turns a * (1 / b) into a / b where nothing else reads the reciprocal, which saves one operation and one rounding. x ·
+// sigmoid(x) becomes x / (1 + exp(-x)).
 #ifndef FUSION_COMPILER_TE_RECIPROCALS_H_
 #define FUSION_COMPILER_TE_RECIPROCALS_H_
 
@@ -9,7 +9,7 @@
 
 namespace fusion::te {
 
-// `values` are computed at the same point: what two of them share is shared.
+// `values` are computed at the same point, and nodes that they share stay shared.
 std::vector<Scalar> MergeReciprocals(const std::vector<Scalar>& values);
 
 }  // namespace fusion::te

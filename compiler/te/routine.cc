@@ -20,10 +20,10 @@ u16 f2h(float x) { return FloatToHalf(x); }
 u16 f2bf(float x) { return FloatToBFloat16(x); }
 
 #include "compiler/te/routines/order.inc"
-// These rest on it.
+// combine.inc and keys.inc use order.inc.
 #include "compiler/te/routines/combine.inc"
 #include "compiler/te/routines/keys.inc"
-// The routines rest on all three.
+// The routines use all three.
 #include "compiler/te/routines/bit_cast.inc"
 #include "compiler/te/routines/compress.inc"
 #include "compiler/te/routines/non_max_suppression.inc"
@@ -37,13 +37,13 @@ u16 f2bf(float x) { return FloatToBFloat16(x); }
 
 namespace {
 
-// `types`: of the inputs, then behind `>` of the outputs; T is the routine's element type, any of DType, and `?` any of
-// its width.
+// `types`: the inputs' types, then behind `>` the outputs'. T is the routine's element type, any of DType; `?` is any
+// type of the same width.
 struct Entry {
   const char* name;
   const char* types;
-  RoutineFunction functions[kNumDTypes];  // in the order of DType; null for what it has no form for
-  const char* shared = nullptr;           // the text beside order.inc that it rests on
+  RoutineFunction functions[kNumDTypes];  // in the order of DType; null for a type that the routine does not support
+  const char* shared = nullptr;           // the text that it uses besides order.inc
 };
 
 #define ALL_TYPES(f)                                                                                         \

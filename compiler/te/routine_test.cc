@@ -1,4 +1,4 @@
-// Routines through text, verification and the interpreter.
+// Tests of routines through text, verification and the interpreter.
 #include "compiler/te/routine.h"
 
 #include <algorithm>
@@ -52,7 +52,7 @@ TEST(Routine, TopKSmallestAlongAnOuterAxisOfHalves) {
 }
 )",
                            {Tensor::From<double>(DType::kF16, {4, 2}, {0.5, NAN, -1, 4, 2, 3, -1, -INFINITY})});
-  EXPECT_THAT(Values(out[0]), ElementsAre(1, 3, 3, 2));  // NaN is behind everything
+  EXPECT_THAT(Values(out[0]), ElementsAre(1, 3, 3, 2));  // NaN comes after everything else
 }
 
 TEST(Routine, BitCastCopiesInBlocks) {
@@ -104,7 +104,7 @@ TEST(Routine, ScattersTakeTheLastAndLeaveOutWhatIsOutside) {
   EXPECT_THAT(Values(out[2]), ElementsAre(0, 1, 2, 8, 8, 9));
 }
 
-// One slice is met three times, another once, a third never.
+// Updates address one slice three times, another once and a third never.
 TEST(Routine, ScattersCombineInOrder) {
   const auto combined = [](const char* reduction, const char* type, const Tensor& data, const Tensor& updates) {
     std::string text = R"(te p(%0: T[3], %1: i64[4, 1], %2: T[4], %3: i64[4]) {
@@ -131,7 +131,8 @@ TEST(Routine, ScattersCombineInOrder) {
   EXPECT_THAT(combined("2", "f32", data, updates), ElementsAre(-7, 2, 30));
   EXPECT_THAT(combined("3", "f32", data, updates), ElementsAre(1, 2, 5));
   EXPECT_THAT(combined("4", "f32", data, updates), ElementsAre(-7, 2, 0.5));
-  // The source's order: the updates alone would overflow. A half is rounded after each step.
+  // The updates are applied in order, starting from the data: the updates alone would overflow. A half is rounded after
+  // each step.
   EXPECT_THAT(combined("1", "f32", F({3}, {0, 0, -3e38}), F({4}, {3e38, 0, 3e38, -3e38})), ElementsAre(0, 0, 0));
   const auto half = [](const std::vector<double>& values) {
     return Tensor::From<double>(DType::kF16, {static_cast<int64_t>(values.size())}, values);
@@ -177,8 +178,8 @@ TEST(Routine, UniqueIgnoresWhatIsNotValid) {
                                      ElementsAre(1, 2, 2, 1)));
 }
 
-// Values of a type among which many are equal: both zeros, NaNs, infinities and subnormals where there are such, the
-// extremes of an integer.
+// Returns values of a type of which many are equal: both zeros, NaNs, infinities and subnormals where the type has
+// them, and the extremes of an integer type.
 Tensor ManyEqual(DType dtype, Shape shape, uint32_t seed) {
   std::vector<double> some = {0, 1, 2, 3, 17, 100};
   if (IsSigned(dtype) || IsFloat(dtype)) some.insert(some.end(), {-1, -2, -100});
@@ -209,7 +210,8 @@ std::vector<int64_t> SortedBy(const std::vector<double>& x, bool falling) {
   return order;
 }
 
-// Through every way in which the routine finds the best: the least of all, groups, few and many candidates, all.
+// Covers every way in which the routine finds the best: the least of all, groups, few and many candidates, all
+// elements.
 TEST(Routine, TopKIsTheStartOfAStableSort) {
   for (const DType dtype : kOrdered) {
     for (const auto& [n, k] : std::vector<std::pair<int64_t, int64_t>>{
@@ -240,7 +242,8 @@ TEST(Routine, TopKIsTheStartOfAStableSort) {
   }
 }
 
-// Groups are columns of 48: all that is small stands in one of them, or every element is a candidate.
+// The routine compares columns of 48 groups. Here all small elements stand in one group, or every element is a
+// candidate.
 TEST(Routine, TopKOfUnevenGroups) {
   for (const int pattern : {0, 1, 2, 3}) {
     std::vector<double> x(2000);
@@ -286,7 +289,7 @@ TEST(Routine, UniqueOfEveryType) {
   }
 }
 
-// Many more boxes than are looked at first, of which a few suffice, or nearly all are needed.
+// There are many more boxes than the routine looks at first, of which a few suffice or nearly all are needed.
 TEST(Routine, NonMaxSuppressionTakesBoxByBox) {
   constexpr int64_t n = 400;
   for (const float threshold : {0.05f, 0.4f}) {
@@ -299,7 +302,7 @@ TEST(Routine, NonMaxSuppressionTakesBoxByBox) {
       };
       for (int64_t i = 0; i < n; ++i) {
         const double x = random(60), y = random(60);
-        boxes.insert(boxes.end(), {x, y, x + random(40) - 10, y + random(40)});  // some turned around, some empty
+        boxes.insert(boxes.end(), {x, y, x + random(40) - 10, y + random(40)});  // swapped corners, empty boxes
         scores.push_back(random(50) / 50);                                       // many equal
       }
       const auto f32 = [](double value) { return F({1}, {value}); };

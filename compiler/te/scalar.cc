@@ -1,4 +1,4 @@
-// Construction and traversal of scalar expressions; what constructors fold: scalar_fold.cc.
+// Construction and traversal of scalar expressions. What the constructors fold stands in scalar_fold.cc.
 #include "compiler/te/scalar.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace fusion::te {
 namespace {
 
-// In the order of Op. Costs: cycles of a vectorised polynomial or divide relative to one vector FMA.
+// In the order of Op. A cost is the cycles of a vectorised polynomial or division relative to one vector FMA.
 constexpr OpInfo kOps[] = {
     {"add", 2, 1, true},    {"sub", 2, 1, false},    {"mul", 2, 1, true},     {"div", 2, 8, false},
     {"mod", 2, 12, false},  {"fmod", 2, 12, false},  {"min", 2, 1, true},     {"max", 2, 1, true},
@@ -44,7 +44,7 @@ std::shared_ptr<ScalarNode> NewNode(ScalarKind kind, DType dtype) {
 
 bool YieldsBool(Op op) { return op == Op::kIsNan || op == Op::kIsInf || (op >= Op::kEq && op <= Op::kGe); }
 
-// Bottom-up rewriting, each distinct node once. `leaf` maps indices and tensors; `load` may replace rewritten loads.
+// Rewrites bottom-up, each distinct node once. `leaf` maps indices and tensors; `load` may replace rewritten loads.
 class Rewriter {
  public:
   std::function<Index(const Index&)> on_index;
@@ -140,7 +140,7 @@ class Equality {
     }
     if (!Equal(a->pad, b->pad)) return false;
     if (a->args.empty()) return true;
-    if (!seen_.insert({a.get(), b.get()}).second) return true;  // equal, or the whole comparison already failed
+    if (!seen_.insert({a.get(), b.get()}).second) return true;  // equal, or the whole comparison has failed
     for (size_t i = 0; i < a->args.size(); ++i) {
       if (!Equal(a->args[i], b->args[i])) return false;
     }
@@ -153,7 +153,7 @@ class Equality {
 
 void VisitNew(const Scalar& s, absl::flat_hash_set<const ScalarNode*>* seen,
               const std::function<void(const ScalarNode&)>& f) {
-  // What has one owner is met once.
+  // A node with one owner is reached once, so that it need not be recorded.
   if (s.use_count() > 1 && !seen->insert(s.get()).second) return;
   f(*s);
   for (const Scalar& arg : s->args) VisitNew(arg, seen, f);
@@ -165,8 +165,8 @@ const OpInfo& GetOpInfo(Op op) { return kOps[static_cast<size_t>(op)]; }
 
 namespace {
 
-// `g·A + r < 0` with 0 <= r < g is `A < 0`: which block an element lies in decides, not where in it. Returns < and >=
-// without such an r.
+// `g·A + r < 0` with 0 <= r < g is `A < 0`: the remainder r does not decide. Returns such comparisons (<, >=) without
+// r, and any other comparison unchanged.
 Comparison WithoutRemainder(const Comparison& comparison) {
   if (comparison.cmp != Cmp::kLt && comparison.cmp != Cmp::kGe) return comparison;
   const Index d = comparison.lhs - comparison.rhs;

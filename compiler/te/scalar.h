@@ -1,7 +1,7 @@
-// Scalar expressions: the body of a tensor expression. Immutable and shared; two worlds meet only at FromIndex (Index →
-// Scalar) and at Index::Load (integer tensor → Index). Every node has an element type; arithmetic needs equal types on
-// both sides, comparisons give bool. Constant folding and x+0, x*1 happen in the constructors only where exact for all
-// values.
+// Scalar expressions: the body of a tensor expression. They are immutable and shared. Scalars and indices meet only at
+// FromIndex (Index → Scalar) and at Index::Load (integer tensor → Index). Every node has an element type; arithmetic
+// needs equal types on both sides, and comparisons give bool. The constructors fold constants, x+0 and x*1 only where
+// that is exact for all values.
 #ifndef FUSION_COMPILER_TE_SCALAR_H_
 #define FUSION_COMPILER_TE_SCALAR_H_
 
@@ -17,9 +17,9 @@
 
 namespace fusion::te {
 
-// Operations of a scalar body. Float semantics are IEEE; kMax and kMin propagate NaN; integer division truncates
-// towards zero and by zero gives 0; kMod has the sign of the divisor (floats too), kFMod of the dividend; shifts by >=
-// width give 0.
+// Operations of a scalar body. Float semantics are IEEE; kMax and kMin propagate NaN. Integer division truncates
+// towards zero, and division by zero gives 0. kMod has the sign of the divisor (also for floats), kFMod that of the
+// dividend. Shifts by >= width give 0.
 enum class Op : uint8_t {
   kAdd,
   kSub,
@@ -89,15 +89,15 @@ struct Comparison {
 };
 using Pred = std::vector<Comparison>;  // conjunction; empty is true
 
-// The truth of a comparison where the ranges of its axes settle it.
+// Returns the truth of a comparison where the ranges of its axes decide it.
 std::optional<bool> Decide(const Comparison& comparison);
-// `axis < at`, as one comparison of one axis says it.
+// The cut `axis < at` that a pred with one comparison of one axis expresses.
 struct AxisCut {
   Axis axis;
   int64_t at = 0;
 };
 std::optional<AxisCut> CutOf(const Pred& pred);
-// Drops comparisons that always hold and repeated ones; sets *never when one cannot hold.
+// Drops repeated comparisons and those that always hold; sets *never when one cannot hold.
 Pred Simplify(const Pred& pred, bool* never);
 Pred Substitute(const Pred& pred, const std::function<const Index*(const Axis&)>& map);
 Pred MapTensors(const Pred& pred, const std::function<TensorId(TensorId)>& map);
@@ -126,14 +126,14 @@ struct ScalarNode {
 Scalar Imm(DType dtype, double value);  // integers and bool are rounded towards zero
 Scalar ImmInt(DType dtype, int64_t value);
 Scalar Load(TensorId tensor, DType dtype, std::vector<Index> indices, Scalar pad = nullptr);
-// The pred is simplified; a settled one leaves its branch.
+// Simplifies the pred; if that decides it, returns the branch alone.
 Scalar If(Pred pred, Scalar then_value, Scalar else_value);
-Scalar Call(Op op, std::vector<Scalar> args);  // CHECKs arity and types: a lowering that violates them is our bug
+Scalar Call(Op op, std::vector<Scalar> args);  // CHECKs arity and types: a violation is a bug of the lowering
 Scalar Cast(DType dtype, Scalar x);            // ONNX Cast: float→int truncates, →bool is != 0
 Scalar FromIndex(Index index);                 // i64
 Scalar Acc(int acc, DType dtype);
 
-// Sugar for lowerings: Add(a, b) etc. are Call(Op::kAdd, {a, b}).
+// Shorthands for lowerings: Add(a, b) etc. are Call(Op::kAdd, {a, b}).
 Scalar operator+(const Scalar& a, const Scalar& b);
 Scalar operator-(const Scalar& a, const Scalar& b);
 Scalar operator*(const Scalar& a, const Scalar& b);
@@ -149,11 +149,11 @@ Scalar Substitute(const Scalar& s, const std::function<const Index*(const Axis&)
 Scalar MapTensors(const Scalar& s, const std::function<TensorId(TensorId)>& map);
 // Replaces each load for which `f` returns non-null (f sees the load node with its indices already rewritten).
 Scalar MapLoads(const Scalar& s, const std::function<Scalar(const Scalar& load)>& f);
-// Replaces the accumulators a body after a fold reads.
+// Replaces the accumulators that a body after a reduction reads.
 Scalar MapAccs(const Scalar& s, const std::function<Scalar(const Scalar& acc)>& f);
-// Pre-order over distinct nodes (a shared node once).
+// Visits distinct nodes in pre-order (a shared node once).
 void Visit(const Scalar& s, const std::function<void(const ScalarNode&)>& f);
-// Σ cost of ops (a cast is 1), a shared node counted once.
+// Returns Σ cost of the operations (a cast costs 1); a shared node counts once.
 double OpCost(const Scalar& s);
 
 }  // namespace fusion::te

@@ -12,7 +12,7 @@ namespace {
 
 bool IsImmediate(const Scalar& s) { return s->kind == ScalarKind::kImm; }
 
-// Same bits, so that -0.0 is not 0.0.
+// Compares bits, so that -0.0 is not 0.0.
 bool IsFloatImm(const Scalar& s, double value) {
   return IsImmediate(s) && IsFloat(s->dtype) && std::bit_cast<uint64_t>(s->fvalue) == std::bit_cast<uint64_t>(value);
 }
@@ -87,7 +87,7 @@ Scalar FoldFloats(Op op, DType dtype, const std::vector<Scalar>& args) {
     default:
       return nullptr;
   }
-  // A zero or NaN result may differ in sign between implementations; leave it to them.
+  // The sign of a zero or NaN result may differ between implementations, so it is left to them.
   if ((op == Op::kMin || op == Op::kMax) && a == 0 && b == 0) return nullptr;
   return !std::isnan(r) && IsExactIn(dtype, r) ? Imm(dtype, r) : nullptr;
 }
@@ -158,7 +158,7 @@ Scalar FoldInts(Op op, DType dtype, const std::vector<Scalar>& args) {
   return ImmInt(dtype, static_cast<int64_t>(r));
 }
 
-// Neutral elements; of floats only those that keep the sign of zero.
+// Removes neutral elements; for floats only those that keep the sign of zero.
 Scalar FoldNeutral(Op op, const std::vector<Scalar>& args) {
   const Scalar& a = args[0];
   const Scalar& b = args.back();
@@ -271,7 +271,7 @@ Scalar FoldCast(DType dtype, const ScalarNode& x) {
   if (IsFloat(dtype)) return IsExactIn(dtype, x.fvalue) ? Imm(dtype, x.fvalue) : nullptr;
   if (dtype == DType::kBool) return ImmInt(dtype, x.fvalue != 0);
   const int64_t value = DoubleToInt(dtype, x.fvalue);
-  // Out of range, machines differ.
+  // Machines differ where the value is out of range.
   const double back =
       dtype == DType::kU64 ? static_cast<double>(static_cast<uint64_t>(value)) : static_cast<double>(value);
   return back == std::trunc(x.fvalue) ? ImmInt(dtype, value) : nullptr;

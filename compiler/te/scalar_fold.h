@@ -9,15 +9,16 @@
 
 namespace fusion::te {
 
-// Two's complement of the type's width, sign- or zero-extended; bool: != 0. u64 keeps its bits.
+// Wraps to two's complement of the type's width, sign- or zero-extended. bool: != 0. u64 keeps its bits.
 int64_t WrapInt(DType dtype, int64_t value);
-// Towards zero, NaN is 0, saturating at 64 bits, then wrapped; bool: != 0.
+// Rounds towards zero and saturates at 64 bits, then wraps; NaN gives 0. bool: != 0.
 int64_t DoubleToInt(DType dtype, double value);
-// Does the float type hold `value` exactly? (NaN: yes.)
+// Returns whether the float type holds `value` exactly (NaN: yes).
 bool IsExactIn(DType dtype, double value);
 
-// The simpler equal of the call, or null. Arithmetic of float immediates folds where its operands and double result are
-// exact in the type, so that computing in double and in the type agree; functions of a mathematics library never fold.
+// Returns a simpler equivalent of the call, or null. Arithmetic of float immediates folds where its operands and its
+// double result are exact in the type, so that computing in double and in the type agree. Functions of a mathematics
+// library never fold.
 Scalar FoldCall(Op op, DType dtype, const std::vector<Scalar>& args);
 Scalar FoldCast(DType dtype, const ScalarNode& x);
 

@@ -18,7 +18,7 @@ TEST(ScalarTest, FoldsExactConstants) {
   EXPECT_TRUE(IsImm(F(1.5) + F(2.25), 3.75));
   EXPECT_TRUE(IsImm(F(1) / F(4), 0.25));
   EXPECT_EQ((F(1) / F(3))->kind, ScalarKind::kOp);      // rounds in f32
-  EXPECT_EQ((F(0.1) + F(0.1))->kind, ScalarKind::kOp);  // 0.1 is no f32
+  EXPECT_EQ((F(0.1) + F(0.1))->kind, ScalarKind::kOp);  // f32 does not hold 0.1 exactly
   EXPECT_EQ(Call(Op::kExp, {F(0)})->kind, ScalarKind::kOp);
   EXPECT_TRUE(IsImm(Imm(DType::kF64, 0.1) + Imm(DType::kF64, 0.2), 0.1 + 0.2));
   EXPECT_TRUE(IsImm(Call(Op::kLt, {F(1), F(2)}), 1));
@@ -68,7 +68,7 @@ TEST(ScalarTest, PredicatesSettledByRangesVanish) {
   EXPECT_EQ(kept->pred.size(), 1u);
   EXPECT_EQ(Decide({Index(kI) + 8, Cmp::kNe, kI}), true);
   EXPECT_EQ(Decide({kI, Cmp::kEq, kJ}), std::nullopt);
-  // Substitution settles it.
+  // Substitution decides the condition.
   const Index three = 3;
   const Scalar first = Substitute(kept, [&](const Axis& axis) { return axis.id == 0 ? &three : nullptr; });
   EXPECT_TRUE(StructurallyEqual(first, X(3)));

@@ -17,17 +17,17 @@ using lanes::Inst;
 using lanes::Kernel;
 using lanes::kZeroRegister;
 
-// What a value changes with, as a set; it decides where an instruction runs and on how many lanes. 0: constant in the
-// te.
+// The set of things with which a value changes. It decides where an instruction runs and on how many lanes. 0: constant
+// in the te.
 enum Level : uint8_t { kLane = 1, kStep = 2, kAcc = 4 };
 
 struct Value {
   int reg = kZeroRegister;
   uint8_t level = 0;
 };
-using Mask = std::optional<Value>;  // lanes in which laziness lets things happen; none: all
+using Mask = std::optional<Value>;  // lanes in which a lazy branch is taken; nullopt: all
 
-// An index as lane part + uniform part + constant, so that most indices cost nothing per fold step.
+// An index as lane part + uniform part + constant, so that most indices cost nothing per reduction step.
 struct LaneIndex {
   Value lane, uniform;
   int64_t constant = 0;
@@ -51,7 +51,7 @@ bool Wraps(Op op) {
   }
 }
 
-// How far results may be from the exact one, in units in the last place; 0: they are exact.
+// Returns how far results may be from the exact one, in units in the last place; 0 if they are exact.
 double RoundingUnits(Op op) {
   switch (op) {
     case Op::kAdd:
@@ -107,7 +107,7 @@ class TeCompiler {
   }
   int NewRegister(bool is_float) { return is_float ? code_.num_doubles++ : code_.num_ints++; }
 
-  // Appends `inst` at `level`, or finds the same computation.
+  // Appends `inst` at `level`, or returns the result of an equal instruction.
   Value Emit(Inst inst, bool is_float, uint8_t level) {
     inst.level = level;
     const auto key = std::make_tuple(reinterpret_cast<uintptr_t>(inst.run), level, inst.a, inst.b, inst.c, inst.imm,
@@ -119,7 +119,8 @@ class TeCompiler {
     }
     return it->second;
   }
-  // The register of `v` for an instruction at `level`: a uniform value is spread over the lanes where those are needed.
+  // Returns the register of `v` for an instruction at `level`; spreads a uniform value over the lanes where they are
+  // needed.
   int Operand(Value v, bool is_float, uint8_t level) {
     if (!(level & kLane) || (v.level & kLane) || v.level == 0) return v.reg;
     return Emit({.run = is_float ? lanes::SplatD : lanes::SplatI, .a = v.reg}, is_float, v.level | kLane).reg;
@@ -132,11 +133,11 @@ class TeCompiler {
   Value Unary(Kernel kernel, Value a, bool a_float, bool is_float, int64_t imm = 0) {
     return Emit({.run = kernel, .a = Operand(a, a_float, a.level), .imm = imm}, is_float, a.level);
   }
-  Value Both(Kernel kernel, Value a, Value b) {  // of integers
+  Value Both(Kernel kernel, Value a, Value b) {  // both integers
     const uint8_t level = a.level | b.level;
     return Emit({.run = kernel, .a = Operand(a, false, level), .b = Operand(b, false, level)}, false, level);
   }
-  uint8_t CheckLevel() const { return in_fold_ ? kStep : 0; }  // an empty fold must not fail
+  uint8_t CheckLevel() const { return in_fold_ ? kStep : 0; }  // a reduction over no elements must not fail
 
   // ---- indices
   Value AxisValue(const Axis& axis) {
@@ -275,7 +276,7 @@ class TeCompiler {
   }
 
   // ---- scalars
-  // Whether evaluating the node in a lane where it is not wanted could fail.
+  // Returns whether evaluating the node in a lane that does not need it could fail.
   bool Risky(const ScalarNode& s) {
     auto it = risky_.find(&s);
     if (it != risky_.end()) return it->second;
@@ -301,7 +302,8 @@ class TeCompiler {
   Value CompileNode(const ScalarNode& s, const Mask& mask) {
     switch (s.kind) {
       case ScalarKind::kImm:
-        // As a machine holds it: a sixth has few bits only in double precision, once it is multiplied by six.
+        // Uses the value that a machine holds: in double precision, a product of a sixth and six would seem to have few
+        // bits.
         if (perturb_ && s.dtype != DType::kF64) return Constant(s.dtype, static_cast<float>(s.fvalue), s.ivalue);
         return Constant(s.dtype, s.fvalue, s.ivalue);
       case ScalarKind::kLoad:
@@ -437,7 +439,7 @@ class TeCompiler {
       acc_.push_back({NewRegister(IsFloat(types[a])), kLane | kStep});
       Move(&code_.init, acc_[a].reg, first, IsFloat(types[a]));
     }
-    // The products of the factors above and below 1.
+    // The products of the factors above 1 and of those below 1.
     const bool any_order = any_order_ && fold.kind == FoldKind::kProd && IsFloat(fold.acc);
     int partial[2] = {kZeroRegister, kZeroRegister};
     // The sum of all magnitudes.
@@ -457,7 +459,7 @@ class TeCompiler {
       for (size_t a = 0; a < types.size(); ++a) {
         Value v = Compile(te_.body[a], mask);
         if (mask) v = SelectValue(*mask, v, acc_[a], IsFloat(types[a]));
-        for (size_t other = 0; other < types.size(); ++other) {  // read before the accumulators move on
+        for (size_t other = 0; other < types.size(); ++other) {  // saved before the accumulators change
           if (IsFloat(types[other]) == IsFloat(types[a]) && v.reg == acc_[other].reg && (v.level & kStep)) {
             v = Unary(IsFloat(types[a]) ? lanes::MoveD : lanes::MoveI, v, IsFloat(types[a]), IsFloat(types[a]));
             break;

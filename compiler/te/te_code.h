@@ -1,4 +1,4 @@
-// One te as a register program for lanes.h.
+// Compiles one te into a register program for lanes.h.
 #ifndef FUSION_COMPILER_TE_TE_CODE_H_
 #define FUSION_COMPILER_TE_TE_CODE_H_
 
@@ -9,15 +9,15 @@
 
 namespace fusion::te {
 
-// Runs as: once; for each strip of up to kLanes points { axes; pre; init; for each fold point { fold axes; step }; post
-// }.
+// Runs as: once; for each strip of up to kLanes points { axes; pre; init; for each reduction point { fold axes; step };
+// post }.
 struct TeCode {
   std::vector<lanes::Inst> once, pre, init, step, post;
   int num_doubles = 0, num_ints = 1;
   struct AxisRegister {
     int reg = 0;  // kZeroRegister: not used
     int64_t extent = 1;
-    int64_t stride = 1;  // spatial: of the row-major domain
+    int64_t stride = 1;  // for a spatial axis: in the row-major domain
   };
   std::vector<AxisRegister> axes, fold_axes;
   struct Output {
@@ -27,8 +27,8 @@ struct TeCode {
   std::vector<Output> outputs;
 };
 
-// The te belongs to a verified program. INTERNAL when an operation is not defined on its type.
-// `perturb`: with Monte Carlo arithmetic; `in_order`: of InterpretOptions.
+// The te belongs to a verified program. INTERNAL when an operation is not defined on its type. `perturb` selects Monte
+// Carlo arithmetic; `in_order` is that of InterpretOptions.
 absl::StatusOr<TeCode> CompileTe(const Program& program, const Te& te, bool perturb = false, bool in_order = false);
 
 }  // namespace fusion::te

@@ -1,4 +1,4 @@
-// Printing and parsing of te programs.
+// Tests of printing and parsing te programs.
 #include "compiler/te/interpreter.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -10,7 +10,7 @@
 namespace fusion::te {
 namespace {
 
-// Whether a load inside an Index (not a scalar) reads the tensor.
+// Returns whether a load inside an Index (not a scalar) reads the tensor.
 bool IndexesBy(const Index& x, TensorId tensor) {
   for (const Index::Part& part : x.parts()) {
     if (part.term.kind == TermKind::kLoad && part.term.tensor == tensor) return true;
@@ -47,13 +47,14 @@ struct IndicesLess {
   }
 };
 
-// The body of a map te at the indices of a load. Loads at the same place get the same nodes, so that a chain in which
-// each te reads its producer twice stays linear in size.
+// Substitutes the body of a map te at the indices of a load. Loads at the same place get the same nodes, so that a
+// chain in which each te reads its producer twice stays linear in size.
 class Inliner {
  public:
   Inliner(const Te& producer, Scalar body) : producer_(producer), body_(std::move(body)) {
     if (IsNarrowFloat(body_->dtype)) {
-      // Through f32, because a cast to the type a value nominally has is dropped; the store rounds by way of f32 too.
+      // The cast goes through f32, because a cast to the type that a value nominally has is dropped; a store rounds
+      // through f32, too.
       body_ = Cast(body_->dtype, Cast(DType::kF32, body_));
     }
   }
@@ -210,7 +211,7 @@ WorkCount CountWork(const Te& te) {
   if (te.fold && te.fold->kind != FoldKind::kGeneral) {
     const bool product_sum =
         te.fold->kind == FoldKind::kSum && te.body[0]->kind == ScalarKind::kOp && te.body[0]->op == Op::kMul;
-    if (!product_sum) work.fma += work.elements;  // the fold step itself; of a product sum it is the same instruction
+    if (!product_sum) work.fma += work.elements;  // a sum of products needs no instruction for it
   }
   return work;
 }

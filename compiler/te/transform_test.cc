@@ -74,7 +74,7 @@ class TransformTest : public ::testing::Test {
     const TensorId p = Unary(e, [](const Scalar& s) { return s + F(1); });
     return Unary(Binary(Op::kMul, x, p), [](const Scalar& s) { return s * F(0.5); });
   }
-  // Rows of a matrix; the variance is taken of x - mean, which is read twice.
+  // Normalises the rows of a matrix. The variance is that of x - mean, which is read twice.
   TensorId LayerNorm(TensorId x) {
     const Shape shape = b_.info(x).shape;
     const auto mean = [&](TensorId v) {
@@ -251,7 +251,7 @@ TEST_F(TransformTest, CanonicalFormKeepsTheMeaning) {
   EXPECT_EQ(Print(Canonicalize(canonical)), Print(canonical));
 }
 
-// Two independent chains meet; built in either order, with operands of the sum in either order.
+// Two independent chains meet. They are built in either order, with the operands of the sum in either order.
 std::string TwoChains(bool swapped, bool swap_inputs, double scale) {
   Program program;
   Builder b(&program);

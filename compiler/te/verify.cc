@@ -15,7 +15,7 @@ namespace {
 bool Within(const Index& x, int64_t extent, const Facts& facts) {
   Interval range = x.Range();
   if (range.lo < 0 || range.hi >= extent) range = facts.RangeOf(x);
-  return (range.lo >= 0 && range.hi < extent) || range.lo > range.hi;  // or nothing gets here
+  return (range.lo >= 0 && range.hi < extent) || range.lo > range.hi;  // an empty range: no value gets here
 }
 
 class TeVerifier {
@@ -162,8 +162,8 @@ class TeVerifier {
     return false;
   }
 
-  // `context` numbers the branch, so that a shared node is checked once per branch. A subtree that needs no fact to be
-  // in bounds passes without facts and is then done for all branches.
+  // `context` numbers the branch, so that a shared node is checked once per branch. A subtree that needs no path
+  // condition to be in bounds passes without one and then holds for all branches.
   absl::Status CheckScalar(const ScalarNode& s, const Facts& facts, int context) {
     if (checked_.count({&s, 0}) || !checked_.insert({&s, context}).second) return absl::OkStatus();
     if (s.kind == ScalarKind::kLoad) {
