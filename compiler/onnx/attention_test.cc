@@ -1,4 +1,4 @@
-// Attention, LinearAttention and what goes with them, through import and the interpreter, against direct loops.
+// Compares Attention, LinearAttention and related operators, through import and the interpreter, with direct loops.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ struct Case {
 };
 constexpr int64_t kBatch = 2, kHead = 3, kValueHead = 2;
 
-// [B, n, L, h] as [B, L, n·h].
+// Returns [B, n, L, h] as [B, L, n·h].
 Tensor Flat(const Tensor& x) {
   const Shape& s = x.shape();
   Tensor y(x.dtype(), {s[0], s[2], s[1] * s[3]});
@@ -51,7 +51,7 @@ Operands Draw(const Case& c) {
           Wave({kBatch, c.groups, c.past, kValueHead}, 0.27)};
 }
 
-// [B, N, S, Hv], as the definition says it.
+// Returns [B, N, S, Hv], computed by the definition.
 Tensor Expected(const Case& c, const Operands& x) {
   Tensor y(DType::kF32, {kBatch, c.heads, c.queries, kValueHead});
   const int64_t keys = c.past + c.fresh;
@@ -128,9 +128,9 @@ TEST(Attention, EveryKindOfMask) {
   ExpectAttention({.past = 3, .causal = true, .mask = some});
   ExpectAttention({.causal = true, .left = 1});
   ExpectAttention({.left = 1, .right = 1});
-  ExpectAttention({.queries = 6, .fresh = 3, .left = 1});  // the last queries' windows lie behind the last key
+  ExpectAttention({.queries = 6, .fresh = 3, .left = 1});  // the windows of the last queries begin behind the last key
   ExpectAttention({.heads = 4, .groups = 2, .lengths = {4, 3}});
-  ExpectAttention({.causal = true, .lengths = {4, 1}});  // the first queries of the second entry see nothing
+  ExpectAttention({.causal = true, .lengths = {4, 1}});  // the first queries of the second batch entry see no key
 }
 
 TEST(Attention, QueriesThatSeeNothingGiveZerosWhateverTheScoresAre) {
@@ -177,7 +177,7 @@ TEST(Attention, ErrorsSayWhatDoesNotFit) {
   EXPECT_THAT(message({x, x, x}, IntAttribute("left_window_size", -2)), HasSubstr("must be -1 or more"));
 }
 
-// One head of two elements, three tokens, gated_delta against its recurrence.
+// Compares one head of two elements and three tokens, with gated_delta, with its recurrence.
 TEST(LinearAttention, GatedDeltaIsItsRecurrence) {
   const Tensor q = Wave({1, 3, 2}, 0.9), k = Wave({1, 3, 2}, 0.7), v = Wave({1, 3, 2}, 0.4);
   const Tensor past = Wave({1, 1, 2, 2}, 0.3), decay = Wave({1, 3, 2}, 0.21), beta = Wave({1, 3, 1}, 0.6);
@@ -243,7 +243,7 @@ TEST(RmsNormalization, ScaleMayHaveAnotherType) {
 }
 
 TEST(RotaryEmbedding, PartOfAHeadWithAndWithoutPositions) {
-  const Tensor x = Wave({1, 2, 6}, 0.9);  // two tokens, two heads of three elements, two of which turn
+  const Tensor x = Wave({1, 2, 6}, 0.9);  // two tokens, two heads of three elements, of which two are rotated
   const Tensor cos = ops::F32({2, 1}, {0.6, 0}), sin = ops::F32({2, 1}, {0.8, 1});
   const std::string attributes = IntAttribute("num_heads", 2) + IntAttribute("rotary_embedding_dim", 2);
   Values expected;

@@ -10,7 +10,7 @@ namespace {
 
 using onnx::AttributeProto;
 
-// Files before IR version 2 leave the type out; then the field that is set tells.
+// Files before IR version 2 leave the type out; there the field that is set gives the type.
 AttributeProto::AttributeType TypeOf(const AttributeProto& proto) {
   if (proto.type() != AttributeProto::UNDEFINED) return proto.type();
   if (proto.has_f()) return AttributeProto::FLOAT;

@@ -1,4 +1,4 @@
-// ONNX attributes as ours.
+// Converts ONNX attributes to those of the graph.
 #ifndef FUSION_COMPILER_ONNX_ATTRIBUTE_IMPORT_H_
 #define FUSION_COMPILER_ONNX_ATTRIBUTE_IMPORT_H_
 
@@ -14,10 +14,10 @@ class AttributeProto;
 
 namespace fusion::onnx_import {
 
-// `node` names the node in errors. Takes a tensor's bytes out of the proto.
+// Converts an attribute and takes a tensor's bytes out of the proto. `node` names the node in errors.
 absl::StatusOr<ecg::Attribute> TakeAttribute(onnx::AttributeProto* proto, const std::string& node);
 
-// The value of a Constant node from its one attribute (value, value_float, value_ints, …).
+// Returns the value of a Constant node from its only attribute (value, value_float, value_ints, …).
 absl::StatusOr<Tensor> TakeConstantValue(onnx::AttributeProto* proto, const std::string& node, ExternalFiles* files);
 
 }  // namespace fusion::onnx_import

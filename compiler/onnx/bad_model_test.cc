@@ -1,4 +1,4 @@
-// Bad input: each gives a clear error that names the thing; nothing crashes.
+// Bad input: each case gives a clear error that names its cause, and nothing crashes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -55,7 +55,7 @@ TEST(BadModel, EveryTruncationAndByteFlipIsAnswered) {
 TEST(BadModel, DeepNesting) {
   std::string inner("\x0a\x00", 2);
   for (int i = 0; i < 2000; ++i) {
-    // GraphProto.node (1) → NodeProto.attribute (5) → AttributeProto.g (6), each length-delimited.
+    // Wraps the bytes in GraphProto.node (1) → NodeProto.attribute (5) → AttributeProto.g (6), each length-delimited.
     for (int field : {6, 5, 1}) {
       std::string length;
       for (size_t n = inner.size(); true; n >>= 7) {
@@ -163,7 +163,8 @@ TEST(BadModel, HugeExpandIsRefusedBeforeAnythingIsAllocated) {
   const std::string more = TensorInfo("input", "e", {"1", "1"}) + Y() + shape;
   ExpectError(ImportText(more + NodeText("Expand", {"e", "s"}, {"y"}, "name: 'grow'")), StatusCode::kInvalidArgument,
               {"grow", "exceeds the limit"});
-  // Below the limit of one tensor, above that of a model; and from a constant, which must not be folded.
+  // The size is below the limit of one tensor and above that of a model. The input is a constant, which must not be
+  // folded.
   ExpectError(ImportText(Y() + "initializer { name: 's' data_type: 7 dims: 2 int64_data: [524288, 1048576] }\n" +
                          "initializer { name: 'e' data_type: 9 dims: 1 int32_data: 1 }\n" +
                          NodeText("Expand", {"e", "s"}, {"y"}, "name: 'grow'")),

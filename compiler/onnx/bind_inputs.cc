@@ -53,14 +53,14 @@ class Binder {
     return absl::UnimplementedError(absl::StrCat(Title(name), " is no tensor, sequence or optional"));
   }
 
-  // INVALID_ARGUMENT listing what is not bound, and for a binding that binds nothing.
+  // Returns INVALID_ARGUMENT listing all unbound dimensions, also for a binding that binds nothing.
   absl::Status Check() const;
 
  private:
   absl::StatusOr<BoundInput> BindTensor(const std::string& name, const onnx::TypeProto::Tensor& type);
   Shape BindShape(const std::string& name, const onnx::TypeProto::Tensor& type, std::vector<std::string>* symbols);
 
-  // A dimension that no tensor has.
+  // Returns a bound length that is no dimension of a tensor.
   std::optional<int64_t> Length(const std::string& name) {
     lengths_.insert(name);
     auto given = request_.dims.find(name);
@@ -72,7 +72,7 @@ class Binder {
   std::vector<std::string> unbound_;
 };
 
-// The model's shape with bindings applied; each dimension that stays unknown becomes a line of `unbound_`.
+// Returns the model's shape with bindings applied; each dimension that stays unknown becomes a line of `unbound_`.
 Shape Binder::BindShape(const std::string& name, const onnx::TypeProto::Tensor& type,
                         std::vector<std::string>* symbols) {
   Shape shape;

@@ -1,4 +1,4 @@
-// The static types of a model's inputs.
+// Binds the static types of a model's inputs.
 #ifndef FUSION_COMPILER_ONNX_BIND_INPUTS_H_
 #define FUSION_COMPILER_ONNX_BIND_INPUTS_H_
 
@@ -13,7 +13,7 @@
 
 namespace fusion::onnx_import {
 
-// Element `i` of the sequence `name`: `name[i]`, by which --shape and constants give its type.
+// Returns the name of element `i` of the sequence `name`: `name[i]`, which --shape and constants use.
 std::string ElementName(const std::string& name, size_t i);
 
 struct BoundInput {
@@ -21,12 +21,12 @@ struct BoundInput {
   ImportedValue::Kind kind = ImportedValue::Kind::kTensor;
   ecg::ValueType type;                    // kTensor
   std::vector<BoundInput> elements;       // kSequence: named by ElementName; kOptional: one of the same name, or none
-  std::vector<std::string> symbols = {};  // kTensor: of each dimension that a --dim bound its name, "" for others
+  std::vector<std::string> symbols = {};  // kTensor: the name of each dimension that --dim bound, "" for others
 };
 
-// The graph's inputs that are no initializers, in order, with every symbolic dimension bound. The length of a sequence
-// `s` is the dimension `s[]`, and `s?=0` says that the optional `s` is absent (by default it is there).
-// INVALID_ARGUMENT listing all unbound dimensions with the options that bind them; also for a binding that binds
+// Returns the graph's inputs that are not initializers, in order, with every symbolic dimension bound. The length of a
+// sequence `s` is the dimension `s[]`, and `s?=0` says that the optional `s` is absent (by default it is present).
+// INVALID_ARGUMENT listing all unbound dimensions with the options that bind them, and for a binding that binds
 // nothing.
 absl::StatusOr<std::vector<BoundInput>> BindInputs(const onnx::GraphProto& graph, const ImportRequest& request);
 

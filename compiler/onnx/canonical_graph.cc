@@ -18,13 +18,13 @@
 namespace fusion::onnx_import {
 namespace {
 
-// Not merely in the range of its type, of 32 bits or more.
+// Returns whether the range is tighter than that of an integer type of 32 bits or more.
 bool IsBounded(const te::Known& known) {
   constexpr double kFar = 1e9;
   return known.IsPoint() || (known.lo >= -kFar && known.hi <= kFar);
 }
 
-// What folds while importing: shape arithmetic and small tables. Weights fold later (compiler/simplify).
+// Limits of what folds while importing: shape arithmetic and small tables. Weights fold later (compiler/simplify).
 constexpr ecg::FoldLimits kImportFolds = {.output_bytes = 64 << 10, .flops = 1e6};
 
 class NodeContext : public ops::ImportContext {
@@ -37,7 +37,7 @@ class NodeContext : public ops::ImportContext {
 
   const ecg::Value* input(int i) const override {
     if (i < 0 || i >= static_cast<int>(node_.inputs.size()) || node_.inputs[i] == ecg::kNone) return nullptr;
-    // A copy, since the graph's values move as it grows; operators may hold the pointer across AddNode.
+    // Returns a copy, because the graph's values move as it grows and operators may hold the pointer across AddNode.
     return &handed_out_.emplace_back(graph_->graph.value(node_.inputs[i]));
   }
 
@@ -163,7 +163,7 @@ std::optional<std::vector<ecg::ValueId>> CanonicalGraph::Fold(const ecg::Graph& 
 
 std::vector<std::optional<te::KnownTensor>> CanonicalGraph::Know(const ecg::Graph& alone, const ecg::Node& node) const {
   bool known = false, small = true;
-  std::map<ecg::ValueId, std::optional<te::KnownTensor>> inputs;  // by the value in `alone`
+  std::map<ecg::ValueId, std::optional<te::KnownTensor>> inputs;  // keyed by the value in `alone`
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (node.inputs[i] == ecg::kNone) continue;
     auto input = extents.KnownOf(node.inputs[i]);
@@ -200,7 +200,7 @@ void CanonicalGraph::LookAt(ecg::NodeId id, int depth) {
   const auto know = [&] {
     std::vector<std::optional<te::KnownTensor>> arguments;
     for (te::TensorId t : lowered->program.inputs) {
-      // A table of the lowering is no value of the graph.
+      // A table that the lowering added is not a value of the graph.
       const ecg::ValueId id = lowered->value_of_tensor[t];
       arguments.push_back(id == ecg::kNone ? std::nullopt : extents.KnownOf(id));
     }
@@ -230,7 +230,7 @@ absl::StatusOr<std::vector<ecg::ValueId>> CanonicalGraph::AddBounded(const ecg::
   if (auto folded = Fold(alone, output_names)) return *std::move(folded);
   const std::vector<std::optional<te::KnownTensor>> known = Know(alone, node);
   std::vector<ecg::ValueType> types;
-  std::vector<Tensor> points;  // as long as every output so far is one number an element, whatever the data are
+  std::vector<Tensor> points;  // complete only if all elements of all outputs are known numbers, whatever the data are
   for (size_t o = 0; o < alone.node(0).outputs.size(); ++o) {
     types.push_back(alone.value(alone.node(0).outputs[o]).type);
     if (o != points.size() || o >= known.size() || !known[o] || IsFloat(types[o].dtype)) continue;
@@ -245,7 +245,7 @@ absl::StatusOr<std::vector<ecg::ValueId>> CanonicalGraph::AddBounded(const ecg::
     return outputs;
   }
   if (types.size() == 1 && known.size() == 1 && known[0] && types[0] == ecg::ValueType{DType::kI64, {}}) {
-    // The number is an extent that exists: one id for it.
+    // The number equals an extent that exists, which is then used: equal extents need one id.
     const te::Known& number = (*known[0])[0];
     const bool plain = number.linear && number.constant == 0 && number.terms.size() == 1;
     if (plain && number.terms.begin()->second == 1) return std::vector<ecg::ValueId>{number.terms.begin()->first};
@@ -325,7 +325,7 @@ absl::StatusOr<ecg::ValueId> CanonicalGraph::WithExtents(ecg::ValueId value, std
     } else if (bound == 0 || known.lo >= static_cast<double>(bound)) {
       dims[d] = ecg::kNone;
     } else if (bound == 1) {
-      // A bound of 1 would read as an axis that stretches.
+      // An axis with bound 1 would count as one that broadcasts, so the bound becomes 2.
       ecg::Attributes axis;
       axis.Set("axis", static_cast<int64_t>(d));
       ASSIGN_OR_RETURN(const std::vector<ecg::ValueId> twice, context.AddBounded("Concat", {value, value}, axis, 1));
@@ -335,7 +335,7 @@ absl::StatusOr<ecg::ValueId> CanonicalGraph::WithExtents(ecg::ValueId value, std
   }
   if (!any) return value;
   if (graph.value(value).producer == ecg::kNone || extents.IsDynamic(value)) {
-    // A value of its own, and one that is no constant.
+    // Extents need a value of their own that is not a constant.
     const ecg::ValueType type = graph.value(value).type;
     value = graph.node(graph.AddNode("Identity", "", {value}, {}, {type})).outputs[0];
   }
@@ -352,7 +352,7 @@ absl::StatusOr<std::vector<ecg::ValueId>> CanonicalGraph::AddModelNode(ecg::Node
     return absl::InvalidArgumentError(
         absl::StrCat(node.op, " ", Quoted(node.name), ": ", num_outputs, " outputs, it has at most ", op->num_outputs));
   }
-  node.outputs.assign(output_names.size(), ecg::kNone);  // how many; their ids come with Add
+  node.outputs.assign(output_names.size(), ecg::kNone);  // gives their number; Add gives the ids
   NodeContext context(this, std::move(node), opset);
   if (op->normalize) RETURN_IF_ERROR(op->normalize(context));
   if (!context.replacement().has_value()) return Add(context.node(), num_outputs, output_names);

@@ -1,4 +1,5 @@
-// CanonicalGraph: a Graph under construction from canonical operators, with inference, limits and folding at each node.
+// CanonicalGraph: a Graph under construction from canonical operators. Each node is inferred, checked against the
+// limits and folded if possible.
 #ifndef FUSION_COMPILER_ONNX_CANONICAL_GRAPH_H_
 #define FUSION_COMPILER_ONNX_CANONICAL_GRAPH_H_
 
@@ -29,20 +30,20 @@ class CanonicalGraph {
   ecg::Graph graph;
   Extents extents;
   std::vector<RunCheck> checks;
-  // May a run decide whether extents that meet are equal? Not where extents are those of inputs (bounded_dims): a
-  // program that only takes its bounds is no better than one for these shapes.
+  // Whether a run may decide if extents that meet are equal. It may not where extents are those of inputs
+  // (bounded_dims), because such a program would be no better than one for exactly these shapes.
   bool decides_while_running = true;
-  // Scalars of bool: a run gets to what is added now only where all of them hold. Branches and iterations that may not
-  // run put theirs here (ConditionScope).
+  // Bool scalars under which the nodes added now take effect: a run needs them only if all hold. Branches and
+  // iterations that may not run add their conditions (ConditionScope).
   std::vector<ecg::ValueId> conditions;
 
-  // Checks the node against the registry and the limits and appends it, or, when it is foldable and small, the
-  // constants it evaluates to: shape arithmetic ends here. Where extents depend on data, appends what `dynamic` of the
-  // operator or its lowering says. Returns its outputs.
+  // Checks the node against the registry and the limits and appends it. If it is foldable and small, appends the
+  // constants it evaluates to instead, which ends shape arithmetic. Where extents depend on data, appends what
+  // `dynamic` of the operator, or its lowering, makes of the node. Returns its outputs.
   absl::StatusOr<std::vector<ecg::ValueId>> Add(const ecg::Node& node, int num_outputs,
                                                 const std::vector<std::string>& output_names = {});
 
-  // The same at the bounds: extents of inputs are not looked at, outputs have none.
+  // The same at the bounds: ignores the extents of inputs, and outputs have none.
   absl::StatusOr<std::vector<ecg::ValueId>> AddBounded(const ecg::Node& node, int num_outputs,
                                                        const std::vector<std::string>& output_names = {});
 
@@ -50,22 +51,22 @@ class CanonicalGraph {
   ecg::ValueId Extent(ecg::ValueId value, int dim);
   absl::StatusOr<ecg::ValueId> WithExtents(ecg::ValueId value, std::vector<ecg::ValueId> dims);
 
-  // What is known of a value (te::Know). Where nothing is known yet, what produces it is looked at, as far back as
-  // ranges depend on it: integers of large tensors, such as coordinates, are not followed before someone asks.
+  // Returns the value ranges of a value (te::Know). Where none are known yet, follows its producers as far back as the
+  // ranges depend on them. Integers of large tensors, such as coordinates, are followed only on such a request.
   std::optional<te::KnownTensor> KnownOf(ecg::ValueId value);
 
-  // One node of the model: `normalize` of its operator (of `opset`), then Add for whatever it became.
+  // Adds one node of the model: applies `normalize` of its operator (of `opset`), then Add to each resulting node.
   absl::StatusOr<std::vector<ecg::ValueId>> AddModelNode(ecg::Node node, int opset,
                                                          const std::vector<std::string>& output_names);
 
  private:
-  // A graph of the node alone, its outputs inferred and checked.
+  // Returns a graph of the node alone, with its outputs inferred and checked.
   absl::StatusOr<ecg::Graph> Isolate(const ecg::Node& node, int num_outputs);
-  // The constants that the isolated node is, or nothing.
+  // Returns the constants that the isolated node evaluates to, or nullopt.
   std::optional<std::vector<ecg::ValueId>> Fold(const ecg::Graph& alone, const std::vector<std::string>& output_names);
-  // What is known of the isolated node's outputs, empty if nothing is.
+  // Returns the value ranges of the isolated node's outputs; empty if nothing is known.
   std::vector<std::optional<te::KnownTensor>> Know(const ecg::Graph& alone, const ecg::Node& node) const;
-  // Of the outputs of a node of the graph, looking back at most `depth` producers.
+  // Computes the value ranges of the outputs of a node of the graph from at most `depth` producers before it.
   void LookAt(ecg::NodeId node, int depth);
   absl::StatusOr<std::vector<ecg::ValueId>> AddDynamic(ecg::Node node, int num_outputs,
                                                        const std::vector<std::string>& output_names);
@@ -74,7 +75,7 @@ class CanonicalGraph {
   std::set<ecg::NodeId> looked_at_;
 };
 
-// Adds a condition for as long as it lives; kNone adds nothing.
+// Adds a condition while it lives; kNone adds nothing.
 class ConditionScope {
  public:
   ConditionScope(CanonicalGraph* canonical, ecg::ValueId condition)

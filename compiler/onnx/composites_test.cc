@@ -1,4 +1,4 @@
-// Operators of com.microsoft, through import and the interpreter, against direct loops.
+// Compares operators of com.microsoft, through import and the interpreter, with direct loops.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -89,7 +89,8 @@ TEST(Composites, FusedConvAddsBeforeItsActivation) {
   }
 }
 
-// Batch 1, 2 heads of 3 elements, 2 new tokens after 2 past ones, the first one masked, each seeing those before it.
+// Batch 1, 2 heads of 3 elements, 2 new tokens after 2 past ones, of which the first is masked. Each token sees those
+// before it.
 TEST(Composites, AttentionWithPastAndMask) {
   constexpr int kLength = 2, kPast = 2, kTotal = 4, kHeads = 2, kHead = 3, kWidth = 6;
   const Tensor x = Wave({1, kLength, 4}, 0.9), w = Wave({4, 3 * kWidth}, 0.37), bias = Wave({3 * kWidth}, 0.5);
@@ -104,7 +105,7 @@ TEST(Composites, AttentionWithPastAndMask) {
     for (int i = 0; i < 4; ++i) sum += x.GetDouble(token * 4 + i) * w.GetDouble(i * 3 * kWidth + column);
     return sum;
   };
-  const auto cached = [&](int which, int head, int token, int e) {  // which: 0 key, 1 value
+  const auto cached = [&](int which, int head, int token, int e) {  // `which`: 0 for the key, 1 for the value
     return token < kPast ? past.GetDouble(((which * kHeads + head) * kPast + token) * kHead + e)
                          : projected(which + 1, head, token - kPast, e);
   };
@@ -133,7 +134,7 @@ TEST(Composites, AttentionWithPastAndMask) {
 
 TEST(Composites, MultiHeadAttentionIsAttentionOfItsProjections) {
   const Tensor x = Wave({2, 3, 6}, 0.9);
-  Tensor w(DType::kF32, {6, 18});  // three unit matrices: query, key and value are x
+  Tensor w(DType::kF32, {6, 18});  // three unit matrices: query, key and value equal x
   for (int64_t i = 0; i < 6; ++i) {
     for (int64_t part = 0; part < 3; ++part) w.SetDouble(i * 18 + part * 6 + i, 1);
   }
@@ -145,7 +146,7 @@ TEST(Composites, MultiHeadAttentionIsAttentionOfItsProjections) {
 }
 
 TEST(Composites, RotaryTurnsPairs) {
-  const Tensor x = Wave({1, 1, 1, 4}, 0.9);  // one head of four
+  const Tensor x = Wave({1, 1, 1, 4}, 0.9);  // one head of four elements
   const Tensor cos = Tensor::From<double>(DType::kF32, {1, 2}, {0.6, 0}),
                sin = Tensor::From<double>(DType::kF32, {1, 2}, {0.8, 1});
   const Tensor position(DType::kI32, {1, 1});

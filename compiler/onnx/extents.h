@@ -1,6 +1,7 @@
 // What import knows of shapes that depend on data (docs/decisions/0008-bounded-extents.md). Every shape of the graph is
-// static; a dimension whose extent depends on data is allocated for its bound, and its extent is an i64 scalar of the
-// graph. Only import keeps track of that, here; passes see ordinary nodes and the extents of the graph's outputs.
+// static. A dimension whose extent depends on data is allocated for its bound, and its extent is an i64 scalar of the
+// graph. Only import keeps track of these, in this class; passes see ordinary nodes and the extents of the graph's
+// outputs.
 #ifndef FUSION_COMPILER_ONNX_EXTENTS_H_
 #define FUSION_COMPILER_ONNX_EXTENTS_H_
 
@@ -19,27 +20,27 @@ class Extents {
  public:
   explicit Extents(const ecg::Graph* graph) : graph_(graph) {}
 
-  // How much of the dimension there is, kNone: all of it.
+  // Returns the extent of the dimension, or kNone if it is static.
   ecg::ValueId Of(ecg::ValueId value, int dim) const;
-  std::vector<ecg::ValueId> Of(ecg::ValueId value) const;  // one entry a dimension
+  std::vector<ecg::ValueId> Of(ecg::ValueId value) const;  // one entry per dimension
   bool IsDynamic(ecg::ValueId value) const { return value != ecg::kNone && extents_.count(value) > 0; }
-  // One entry a dimension, kNone: static. The extent becomes known to lie between 0 and the static extent. Two extents
-  // are the same number if they are the same id: one that is computed as exactly another, or as the same sum of extents,
-  // is replaced by that.
+  // Sets one extent per dimension, kNone for a static one. Each extent becomes known to lie between 0 and the static
+  // extent. Equal ids mean equal extents: an extent that is computed as exactly another, or as the same sum of extents,
+  // is replaced by that one.
   void Set(ecg::ValueId value, std::vector<ecg::ValueId> extents);
 
-  // What is known of the elements of a small tensor, constants included; symbols are ids of extents.
+  // Returns the value ranges of the elements of a small tensor, constants included; symbols are ids of extents.
   std::optional<te::KnownTensor> KnownOf(ecg::ValueId value) const;
   void SetKnown(ecg::ValueId value, te::KnownTensor known) { known_[value] = std::move(known); }
 
-  // The extents of a graph output that was added for `value` as outputs()[output].
+  // Adds the extents of `value` to the graph output that was added for it as outputs()[output].
   void AddToOutput(ecg::ValueId value, int output, ecg::Graph* graph) const;
 
  private:
   const ecg::Graph* graph_;
   std::map<ecg::ValueId, std::vector<ecg::ValueId>> extents_;
   std::map<ecg::ValueId, te::KnownTensor> known_;
-  // The first extent that was computed as a constant and these multiples of other extents.
+  // The first extent that was computed as this constant plus these multiples of other extents.
   std::map<std::pair<int64_t, std::map<int, int64_t>>, ecg::ValueId> same_number_;
 };
 

@@ -1,4 +1,4 @@
-// Shapes that depend on data: what import makes of them. Values are compared in tests/conformance/dynamic.
+// Tests how import represents shapes that depend on data. tests/conformance/dynamic compares the values.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ std::string Ints(const std::string& name, const std::vector<int64_t>& values, bo
   return text + "}\n";
 }
 
-// x [6, 4], and %rows: as many of its rows as %mask says.
+// x [6, 4], and %rows: those rows of x that %mask selects.
 std::string Rows() {
   return TensorInfo("input", "x", {"6", "4"}) + TensorInfo("input", "mask", {"6"}, onnx::TensorProto::BOOL) +
          TensorInfo("output", "y", {}) +
@@ -45,7 +45,7 @@ TEST(Extents, OutputsCarryThem) {
 TEST(Extents, FoldsOverThemAreMasked) {
   EXPECT_THAT(PrintOrError(ImportText(Rows() + Ints("axes", {0}) + NodeText("ReduceSum", {"rows", "axes"}, {"y"}))),
               HasSubstr("Where("));
-  // Each row by itself: nothing to mask.
+  // Each row is reduced by itself, so that nothing is masked.
   EXPECT_THAT(PrintOrError(ImportText(Rows() + Ints("axes", {1}) + NodeText("ReduceSum", {"rows", "axes"}, {"y"}))),
               Not(HasSubstr("Where(")));
 }
@@ -62,7 +62,7 @@ TEST(Extents, ThatACompositionTakesForNumbersAreRefused) {
 }
 
 TEST(Extents, ShapeArithmeticFindsWhatIsEqual) {
-  // Reshape(rows, [n, 2, 2]) with n from Shape is the Reshape at the bound, with the extent it had.
+  // Reshape(rows, [n, 2, 2]) with n from Shape is the Reshape at the bound, with the same extent n.
   const std::string text =
       PrintOrError(ImportText(Rows() + Ints("zero", {0}) + Ints("two", {2, 2}) + NodeText("Shape", {"rows"}, {"s"}) +
                               NodeText("Gather", {"s", "zero"}, {"n"}) +
@@ -72,13 +72,13 @@ TEST(Extents, ShapeArithmeticFindsWhatIsEqual) {
   EXPECT_THAT(text, HasSubstr("%v5: i64[] = Compress("));
   EXPECT_THAT(text, HasSubstr("[%v5, _, _] as \"y\""));
   EXPECT_THAT(text, Not(HasSubstr("GatherND")));
-  // The extent of a static dimension is a constant, though its Shape is not.
+  // The extent of a static dimension is a constant, although the result of Shape is not.
   EXPECT_THAT(PrintOrError(ImportText(Rows() + Ints("one", {1}, true) + NodeText("Shape", {"rows"}, {"s"}) +
                                       NodeText("Gather", {"s", "one"}, {"y"}))),
               HasSubstr("i64[] = const {4}"));
 }
 
-// %others: as many rows of x as a second mask says; %both: %rows and %others in one, %sum: what is added to it.
+// %others are the rows of x that a second mask selects, %both joins %rows and %others, and %sum is added to it.
 std::string Joined(const std::vector<std::string>& sum) {
   const char* axis = "attribute { name: 'axis' type: INT i: 0 }";
   return Rows() + TensorInfo("input", "mask2", {"6"}, onnx::TensorProto::BOOL) +
@@ -99,18 +99,18 @@ TEST(Extents, ThoseThatMayDifferAreCheckedByTheRun) {
   EXPECT_THAT(text,
               HasSubstr("as \"check of the run: Add \\'meet\\': its operands have the extents {1} and {2} in dimension "
                         "0 of the result, which depend on the inputs and do not broadcast\""));
-  // What an extent of 1 is read by.
+  // The Gather repeats the element of an operand whose extent is 1.
   EXPECT_THAT(text, HasSubstr("Gather("));
-  // A static extent decides the result's.
+  // A static extent decides the extent of the result.
   const std::string fixed = PrintOrError(ImportText(Rows() + TensorInfo("input", "z", {"3", "4"}) +
                                                     NodeText("Add", {"rows", "z"}, {"y"}, "name: 'fixed'")));
   EXPECT_THAT(fixed, HasSubstr("%y: f32[3, 4] = Add("));
   EXPECT_THAT(fixed, HasSubstr("check of the run: Add \\'fixed\\'"));
-  // One of 1 is a broadcast, whatever the other is.
+  // An extent of 1 broadcasts, whatever the other extent is.
   EXPECT_THAT(
       PrintOrError(ImportText(Rows() + TensorInfo("input", "z", {"1", "4"}) + NodeText("Add", {"rows", "z"}, {"y"}))),
       Not(HasSubstr("check of the run")));
-  // An operator that does not broadcast decides nothing.
+  // Extents that meet in an operator that does not broadcast are refused.
   EXPECT_THAT(PrintOrError(ImportText(Rows() + TensorInfo("input", "z", {"6", "4"}) +
                                       NodeText("Transpose", {"rows"}, {"t"}) + NodeText("MatMul", {"t", "z"}, {"y"}))),
               HasSubstr("UNIMPLEMENTED"));
@@ -150,7 +150,7 @@ TEST(Extents, AResultThatDoesNotFollowThemIsRefused) {
 
 TEST(Extents, ARankThatDependsOnThemIsRefused) {
   EXPECT_THAT(PrintOrError(ImportText(Rows() + NodeText("Squeeze", {"rows"}, {"y"}))), HasSubstr("axes must say"));
-  // Those without elements of a loop that never runs still have them.
+  // The outputs of a loop that never runs have no elements, but still have these extents.
   EXPECT_THAT(PrintOrError(ImportText(
                   Rows() + Ints("none", {0}, /*scalar=*/true) +
                   "node { op_type: 'Loop' input: 'none' input: '' output: 'y' attribute { name: 'body' type: GRAPH g { "
@@ -161,7 +161,7 @@ TEST(Extents, ARankThatDependsOnThemIsRefused) {
 }
 
 TEST(Extents, TheRangeOfATypeIsNoBound) {
-  // i32 holds 2^31 - 1 at most, which nobody means as a size.
+  // i32 holds 2^31 - 1 at most, which is no useful bound of a size.
   const std::string typed = TensorInfo("input", "n", {}, onnx::TensorProto::INT32) + TensorInfo("output", "y", {}) +
                             NodeText("Cast", {"n"}, {"wide"}, "attribute { name: 'to' type: INT i: 7 }") +
                             Ints("one", {1}) + NodeText("Reshape", {"wide", "one"}, {"s"}) +

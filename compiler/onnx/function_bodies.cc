@@ -17,7 +17,7 @@ using AttributeMap = std::map<std::string, onnx::AttributeProto>;
 
 std::string Domain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
 
-// FunctionProto.attribute_proto, which IR version 9 added and the protobuf classes that we build with may not have.
+// Reads FunctionProto.attribute_proto, which IR version 9 added and which the protobuf classes of the build may lack.
 AttributeMap DefaultAttributes(const onnx::FunctionProto& function) {
   constexpr int kAttributeProtoField = 11;
   AttributeMap defaults;
@@ -82,7 +82,7 @@ absl::StatusOr<FunctionBody*> FunctionBodies::BodyFor(const onnx::FunctionProto&
                                                    function.input_size(), " and ", function.output_size()));
   }
   FunctionBody body;
-  onnx::ModelProto versions;  // the function's opsets in the form that OpsetVersions checks
+  onnx::ModelProto versions;  // holds the function's opsets in the form that OpsetVersions checks
   *versions.mutable_opset_import() = function.opset_import();
   auto opsets = OpsetVersions(versions);
   if (!opsets.ok()) return Annotate(opsets.status(), absl::StrCat("the function of ", NodeTitle(call)));

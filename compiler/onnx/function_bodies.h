@@ -1,4 +1,4 @@
-// The model's own functions (FunctionProto): operators that are written as graphs of others.
+// The model's own functions (FunctionProto): operators that are defined as graphs of others.
 #ifndef FUSION_COMPILER_ONNX_FUNCTION_BODIES_H_
 #define FUSION_COMPILER_ONNX_FUNCTION_BODIES_H_
 
@@ -22,12 +22,12 @@ class FunctionBodies {
   // `model` must outlive the object.
   explicit FunctionBodies(const onnx::ModelProto& model);
 
-  // nullptr when the model has no such function.
+  // Returns nullptr when the model has no such function.
   const onnx::FunctionProto* Find(const std::string& domain, const std::string& op) const;
 
-  // The function's graph for one call: attributes that the body refers to are the call's, else the function's defaults;
-  // one that is neither is left out, as an absent optional attribute. It lives as long as this object.
-  // INVALID_ARGUMENT naming the call: too many inputs or outputs, opsets that are not supported.
+  // Returns the function's graph for one call, which lives as long as this object. Attributes that the body refers to
+  // are the call's, else the function's defaults; an attribute that is neither is left out, like an absent optional
+  // one. INVALID_ARGUMENT naming the call: too many inputs or outputs, opsets that are not supported.
   absl::StatusOr<FunctionBody*> BodyFor(const onnx::FunctionProto& function, const onnx::NodeProto& call);
 
  private:

@@ -114,7 +114,7 @@ absl::StatusOr<const std::vector<int>*> GraphImporter::OrderOf(const onnx::Graph
 absl::Status GraphImporter::CheckSupported(const onnx::GraphProto& graph, const std::vector<int>& order) {
   std::map<std::string, std::pair<int, std::string>> unsupported;  // operator → count, one node
   const auto check = [&](const auto& self, const onnx::NodeProto& node) -> void {
-    // The body of a loop; which branch of an If is needed shows later.
+    // Checks the body of a loop, too. Which branches of an If are needed is known only later.
     for (const auto& attribute : node.attribute()) {
       if (attribute.name() != "body" || !attribute.has_g()) continue;
       for (const auto& inner : attribute.g().node()) self(self, inner);
@@ -201,7 +201,7 @@ absl::StatusOr<std::vector<ImportedValue>> GraphImporter::ImportOperator(onnx::N
 
 absl::StatusOr<std::vector<ImportedValue>> GraphImporter::CallFunction(const onnx::NodeProto& proto) {
   const onnx::FunctionProto& function = *functions_.Find(proto.domain(), proto.op_type());
-  // Its body is copied for each call.
+  // Each call copies the function's body.
   RETURN_IF_ERROR(Charge(static_cast<int64_t>(function.ByteSizeLong() >> 10)));
   ASSIGN_OR_RETURN(FunctionBody * body, functions_.BodyFor(function, proto));
   Bindings bound;
@@ -209,7 +209,7 @@ absl::StatusOr<std::vector<ImportedValue>> GraphImporter::CallFunction(const onn
     const ImportedValue* value = i < proto.input_size() && !proto.input(i).empty() ? Find(proto.input(i)) : nullptr;
     bound.emplace_back(function.input(i), value == nullptr ? ImportedValue() : *value);  // absent
   }
-  // A function sees no names but its own.
+  // A function sees only its own names.
   std::vector<Scope> caller_scopes = std::exchange(scopes_, {});
   std::map<std::string, int64_t> caller_opsets = std::exchange(opsets_, body->opsets);
   auto outputs = Inline(&body->graph, bound, absl::StrCat(NodeName(proto), "/"));

@@ -1,5 +1,6 @@
-// GraphImporter: the model's nodes, in order, into a CanonicalGraph. It knows scopes of names, subgraphs and functions,
-// which all end here by inlining (docs/decisions/0009-control-flow-is-inlined.md): nothing after import knows of them.
+// GraphImporter adds the model's nodes, in order, to a CanonicalGraph. It handles scopes of names, subgraphs and
+// functions. All of these are inlined (docs/decisions/0009-control-flow-is-inlined.md), so that nothing after import
+// knows of them.
 #ifndef FUSION_COMPILER_ONNX_GRAPH_IMPORTER_H_
 #define FUSION_COMPILER_ONNX_GRAPH_IMPORTER_H_
 
@@ -20,30 +21,29 @@ namespace fusion::onnx_import {
 
 class GraphImporter {
  public:
-  // `model` and `files` must outlive the importer. Bytes of the model's tensors are taken out of it.
+  // `model` and `files` must outlive the importer, which takes the bytes of tensors out of the model.
   GraphImporter(onnx::ModelProto* model, std::map<std::string, int64_t> opsets, ExternalFiles* files);
 
-  // The nodes of `graph` whose names see those of the enclosing graphs, with `bound` added, which replaces its inputs.
-  // Returns its outputs. A graph may be imported any number of times; its constants become values once. `label` stands
-  // before the names of its nodes and values: "loop[3]/".
-  // Errors: those of ImportOnnx.
+  // Imports the nodes of `graph` and returns its outputs. `bound` replaces its inputs; other names are those of the
+  // enclosing graphs. A graph may be imported any number of times; its constants become values once. `label`
+  // ("loop[3]/") precedes the names of its nodes and values. Errors are those of ImportOnnx.
   using Bindings = std::vector<std::pair<std::string, ImportedValue>>;
   absl::StatusOr<std::vector<ImportedValue>> Inline(onnx::GraphProto* graph, const Bindings& bound,
                                                     const std::string& label = "");
 
   CanonicalGraph& canonical() { return canonical_; }
 
-  // For structural operators (structural/structural_op.h).
-  // The value of a Constant node or of an attribute, as one value however often the node is imported.
+  // The rest serves structural operators (structural/structural_op.h). Returns the value of a Constant node or of an
+  // attribute: the same value however often the node is imported.
   absl::StatusOr<ecg::ValueId> ConstantOf(onnx::NodeProto* node);
-  // A canonical node that the model does not have, named after the one that is being imported.
+  // Adds a canonical node that the model does not have, named after the node that is being imported.
   absl::StatusOr<std::vector<ecg::ValueId>> AddNodes(const std::string& op, std::vector<ecg::ValueId> inputs,
                                                      ecg::Attributes attrs, int num_outputs);
   absl::StatusOr<ecg::ValueId> AddNode(const std::string& op, std::vector<ecg::ValueId> inputs,
                                        ecg::Attributes attrs = {});
   ecg::ValueId AddConstant(Tensor tensor) { return canonical_.graph.AddConstant("", std::move(tensor)); }
   ecg::ValueId AddInts(const std::vector<int64_t>& values);  // 1-D i64
-  // Counts work that unrolling does; RESOURCE_EXHAUSTED past limits.h.
+  // Counts the work of unrolling; RESOURCE_EXHAUSTED past the limits of limits.h.
   absl::Status Charge(int64_t steps);
 
  private:
@@ -68,7 +68,7 @@ class GraphImporter {
   std::string node_name_;                  // of the node that is being imported
   int64_t steps_ = 0;
   int depth_ = 0;
-  // What was taken out of the model, since a graph may be imported again.
+  // What was taken out of the model is kept, because a graph may be imported again.
   std::unordered_map<const onnx::TensorProto*, ecg::ValueId> initializers_;
   std::unordered_map<const onnx::NodeProto*, ecg::ValueId> constants_;
   std::unordered_map<const onnx::NodeProto*, ecg::Attributes> attributes_;

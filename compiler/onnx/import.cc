@@ -17,7 +17,7 @@
 namespace fusion::onnx_import {
 namespace {
 
-// A graph input as a value: its tensors become inputs of the graph, or constants where the request gives their value.
+// Adds a graph input. Its tensors become inputs of the graph, or constants where the request gives their value.
 ImportedValue AddInput(const BoundInput& input, const ImportRequest& request, ecg::Graph* graph,
                        std::vector<std::vector<std::string>>* symbols) {
   if (input.kind == ImportedValue::Kind::kTensor) {
@@ -33,9 +33,10 @@ ImportedValue AddInput(const BoundInput& input, const ImportRequest& request, ec
   return value;
 }
 
-// A bound of 1 is exact: it would read as an axis that broadcasts.
+// Adds the extents of bounded dimensions as inputs. A bound of 1 is taken as exact, because the axis would count as one
+// that broadcasts.
 void AddInputExtents(const std::set<std::string>& bounded, CanonicalGraph* canonical, ImportedModel* result) {
-  std::map<std::string, int> places;  // of the extents among the graph's inputs
+  std::map<std::string, int> places;  // position of each extent among the graph's inputs
   ecg::Graph& graph = canonical->graph;
   for (size_t i = 0; i < result->input_symbols.size(); ++i) {
     const std::vector<std::string> symbols = result->input_symbols[i];
@@ -59,8 +60,8 @@ void AddInputExtents(const std::set<std::string>& bounded, CanonicalGraph* canon
   }
 }
 
-// A sequence's elements are outputs `name[0]`, `name[1]` …; an optional's is `name`, or nothing where it is absent.
-// Each output's value is appended to `values`.
+// Adds a sequence's elements as outputs `name[0]`, `name[1]` …, and an optional as `name`, or nothing where it is
+// absent. Appends each output's value to `values`.
 absl::Status AddOutput(const ImportedValue& value, const std::string& name, ecg::Graph* graph,
                        std::vector<ecg::ValueId>* values) {
   if (value.kind == ImportedValue::Kind::kTensor) {

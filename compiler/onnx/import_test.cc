@@ -104,7 +104,7 @@ TEST(Import, InitializersOfEveryForm) {
   EXPECT_EQ(values[4].constant->as<uint64_t>()[0], UINT64_MAX);
 }
 
-// Elements of fewer bits than a byte are packed: the first one lies in the lowest bits.
+// Elements of fewer bits than a byte are packed; the first one lies in the lowest bits.
 TEST(Import, InitializersOfPackedElements) {
   const auto model = ImportText(TensorInfo("input", "x", {"2"}) + Y() +
                                 "initializer { name: 'a' data_type: 22 dims: 3 raw_data: '\\x8f\\x07' }\n"

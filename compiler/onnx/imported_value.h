@@ -1,5 +1,5 @@
-// What a name of the model stands for while importing. Only tensors reach the graph: sequences and optionals are lists
-// of values whose structure is known at compile time.
+// What a name of the model stands for during import. Only tensors reach the graph: sequences and optionals are lists of
+// values whose structure is known at compile time.
 #ifndef FUSION_COMPILER_ONNX_IMPORTED_VALUE_H_
 #define FUSION_COMPILER_ONNX_IMPORTED_VALUE_H_
 

@@ -1,4 +1,4 @@
-// Control flow, functions, sequences and optionals: all are gone after import, and the numbers are right.
+// Control flow, functions, sequences and optionals are gone after import, and the numbers are right.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ std::string Float(const std::string& name, double value) {
 Tensor F32(const Shape& shape, const std::vector<double>& values) { return Tensor::From(DType::kF32, shape, values); }
 Tensor Truth(bool value) { return Tensor::From<int64_t>(DType::kBool, {}, {value ? 1 : 0}); }
 
-// The outputs' elements one after another, of the graph as imported and after simplification, which must agree.
+// Returns the elements of all outputs, one after another. The graph as imported and after simplification must agree.
 std::vector<double> Computed(const absl::StatusOr<ImportedModel>& model, const std::vector<Tensor>& inputs) {
   EXPECT_TRUE(model.ok()) << model.status();
   if (!model.ok()) return {};
@@ -90,7 +90,7 @@ TEST(If, ConditionMustBeOneBool) {
   EXPECT_EQ(model.status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-// --- Loop. sum += x · scale[i], scanned; `scale` comes from outside.
+// --- Loop. The body computes sum += x · scale[i] and scans it; `scale` comes from outside.
 std::string LoopBody(const std::string& condition_node) {
   return Graph("body", TensorInfo("input", "i", {}, kInt64) + TensorInfo("input", "go", {}, kBool) +
                            TensorInfo("input", "sum", {"2"}) + NodeText("Gather", {"scale", "i"}, {"s"}) +
@@ -113,7 +113,7 @@ TEST(Loop, KnownTripCountIsUnrolled) {
 }
 
 TEST(Loop, KnownConditionEndsIt) {
-  // Without a trip count, while i < 1, that is, twice.
+  // There is no trip count: the loop runs while i < 1, that is, twice.
   const auto model =
       ImportText(TensorInfo("input", "x", {"2"}) + Y() + kScale + Int("one", 1) +
                  NodeText("Loop", {"", "", "x"}, {"y"}, LoopBody(NodeText("Less", {"i", "one"}, {"go_on"}))));
@@ -160,7 +160,7 @@ TEST(Loop, HugeTripCountIsRefused) {
 }
 
 TEST(Loop, NestedBodiesSeeEveryOuterName) {
-  // y = x + Σ_i Σ_j (i + j) · x, i and j below 2: 1 + 4 times x.
+  // y = x + Σ_i Σ_j (i + j) · x, with i and j below 2, is x + 4 · x.
   const std::string inner =
       Graph("body", TensorInfo("input", "j", {}, kInt64) + TensorInfo("input", "go_j", {}, kBool) +
                         TensorInfo("input", "a", {}) + NodeText("Add", {"i", "j"}, {"ij"}) +
@@ -178,7 +178,8 @@ TEST(Loop, NestedBodiesSeeEveryOuterName) {
 
 // --- Scan
 TEST(Scan, AxesAndDirections) {
-  // Running sums over the columns of x: [2, 3], from the last one; scan outputs along axis 1, again reversed.
+  // The body sums over the columns of x: [2, 3], beginning with the last one. Scan outputs lie along axis 1, again
+  // reversed.
   const std::string body =
       Graph("body", TensorInfo("input", "s", {"2"}) + TensorInfo("input", "c", {"2"}) +
                         NodeText("Add", {"s", "c"}, {"t"}) + NodeText("Identity", {"t"}, {"each"}) +
@@ -218,7 +219,7 @@ TEST(Functions, AreInlinedWithTheCallsAttributes) {
       function, TensorInfo("input", "x", {"2"}) + Y() + TensorInfo("output", "z", {}) + Float("minus", -1) +
                     NodeText("Leaky", {"x"}, {"y"}, attribute) + NodeText("Leaky", {"x", "minus"}, {"z"}, attribute)));
   EXPECT_THAT(Computed(model, {F32({2}, {3, -4})}), ElementsAre(3, -2, 3, -1));
-  // Without the attribute the body's operator has its own default.
+  // If the call lacks the attribute, the body's operator uses its own default.
   const auto plain = ImportBytes(FunctionModel(
       function, TensorInfo("input", "x", {"2"}) + Y() + NodeText("Leaky", {"x"}, {"y"}, "domain: 'own'")));
   EXPECT_THAT(Computed(plain, {F32({1, 2}, {3, -4}).Reshaped({2})}), ElementsAre(3, testing::DoubleNear(-0.04, 1e-6)));

@@ -1,4 +1,4 @@
-// What import refuses, so that a hostile file costs no more than its own bytes.
+// Limits of what import accepts, so that a hostile file costs no more than its own bytes.
 #ifndef FUSION_COMPILER_ONNX_LIMITS_H_
 #define FUSION_COMPILER_ONNX_LIMITS_H_
 
@@ -7,11 +7,11 @@
 namespace fusion::onnx_import {
 
 inline constexpr int64_t kMaxNodes = 200'000;
-inline constexpr int64_t kMaxInlineSteps = 1'000'000;  // nodes of subgraphs and functions, each time they are inlined
-inline constexpr int kMaxInlineDepth = 64;             // functions that call functions, subgraphs in subgraphs
+inline constexpr int64_t kMaxInlineSteps = 1'000'000;  // nodes of subgraphs and functions, for each inlining
+inline constexpr int kMaxInlineDepth = 64;             // nesting of functions and subgraphs
 inline constexpr int kMaxRank = 32;
 inline constexpr int64_t kMaxActivationBytes = int64_t{1} << 38;       // all node outputs of a graph together
-inline constexpr int64_t kMaxModelFileBytes = (int64_t{1} << 31) - 1;  // protobuf's own limit
+inline constexpr int64_t kMaxModelFileBytes = (int64_t{1} << 31) - 1;  // the limit of protobuf itself
 inline constexpr int kMinOpset = 1, kMaxOpset = 28;
 
 }  // namespace fusion::onnx_import

@@ -16,11 +16,11 @@ namespace {
 using ecg::kNone;
 using ecg::ValueId;
 
-// A dimension of an input that meets others, and is not of the static extent 1.
+// A dimension of an input that meets dimensions of others and does not have the static extent 1.
 struct Side {
   size_t input = 0;
   int dim = 0;
-  ValueId extent = kNone;  // kNone: static, the bound
+  ValueId extent = kNone;  // kNone: the extent is static and equals the bound
   int64_t bound = 0;
 };
 
@@ -34,7 +34,7 @@ class Meeting {
     for (ValueId id : node_->inputs) {
       if (id != kNone) rank = std::max(rank, ShapeOf(id).size());
     }
-    std::vector<std::vector<Side>> meetings;  // by dimension of the result
+    std::vector<std::vector<Side>> meetings;  // one entry per dimension of the result
     for (size_t d = 0; d < rank; ++d) meetings.push_back(SidesOf(static_cast<int>(rank - d)));
     if (std::none_of(meetings.begin(), meetings.end(), Unequal) || !Broadcasts(meetings)) return absl::OkStatus();
     for (size_t d = 0; d < rank; ++d) {
@@ -46,7 +46,7 @@ class Meeting {
  private:
   const Shape& ShapeOf(ValueId id) const { return canonical_->graph.value(id).type.shape; }
 
-  // The operands' sides of the dimension that is `from_end` from the end, counted from 1.
+  // Returns the inputs' sides of the dimension that is `from_end` from the end, counted from 1.
   std::vector<Side> SidesOf(int from_end) const {
     std::vector<Side> sides;
     for (size_t i = 0; i < node_->inputs.size(); ++i) {
@@ -61,7 +61,7 @@ class Meeting {
     return sides;
   }
 
-  // Two that may differ, one of which depends on data. Static extents that differ are left to inference.
+  // Returns whether two sides may differ, one of which depends on data. Inference refuses static extents that differ.
   static bool Unequal(const std::vector<Side>& sides) {
     bool differ = false, dynamic = false;
     for (const Side& side : sides) {
@@ -84,8 +84,8 @@ class Meeting {
     return bound;
   }
 
-  // Does the operator work element by element? Asked at shapes whose dimensions that meet have one bound: inference
-  // gives the broadcast shape, and no input is reordered or folded over.
+  // Returns whether the operator works element by element. The question is asked at shapes in which dimensions that
+  // meet have one bound: inference must give the broadcast shape, and no input may be reordered or reduced over.
   bool Broadcasts(const std::vector<std::vector<Side>>& meetings) const {
     const ops::OpDef* op = ops::FindOp(node_->op);
     if (op == nullptr || !op->mapping) return false;
@@ -113,7 +113,7 @@ class Meeting {
       return types.ok() && types->size() == 1 && types->front().shape == broadcast;
     };
     if (!gives_broadcast()) return false;
-    // Each side may be 1 without changing the result: the extents of a Gather's data and indices do not meet.
+    // Each side may also be 1 without changing the result. This excludes a Gather, whose data and indices do not meet.
     for (const std::vector<Side>& sides : meetings) {
       if (!Unequal(sides)) continue;
       for (const Side& side : sides) {
@@ -145,7 +145,7 @@ class Meeting {
   }
 
   absl::Status Meet(const std::vector<Side>& sides, size_t dim) {
-    std::vector<ValueId> extents;  // each once
+    std::vector<ValueId> extents;  // each extent once
     ValueId result = kNone;
     const bool is_static =
         std::any_of(sides.begin(), sides.end(), [](const Side& side) { return side.extent == kNone; });
@@ -205,7 +205,7 @@ class Meeting {
     return absl::OkStatus();
   }
 
-  // The side's input with the result's bound and extent: an extent of 1 is read again and again.
+  // Returns the side's input with the bound and the extent of the result. A dimension of extent 1 repeats its element.
   absl::StatusOr<ValueId> Stretched(const Side& side, ValueId result, int64_t bound, bool is_static) {
     const ValueId input = node_->inputs[side.input];
     std::vector<ValueId> dims = canonical_->extents.Of(input);

@@ -7,11 +7,14 @@
 
 namespace fusion::onnx_import {
 
-// Of operators that work element by element and broadcast (as their inference and their mapping say): decides at run
-// time. The result's extent is the one that is not 1; a dimension of extent 1 is read at its first element throughout,
-// within the bounds; and a check of the run says whether the extents are equal but for those of 1, under the conditions
-// of the branch that is being imported. Replaces inputs of the node by values that have the same extents and bounds
-// there. Nodes of which nothing meets, and of other operators, stay as they are.
+// Lets the run decide for an operator that works element by element and broadcasts (as its inference and its mapping
+// show):
+//   - The result's extent is the one that is not 1.
+//   - A dimension of extent 1 is read at its first element throughout, within the bounds.
+//   - A check of the run tests, under the conditions of the branch that is being imported, that all extents but those
+//     of 1 are equal.
+// Replaces inputs of the node by values that have equal extents and bounds there. A node of another operator, or one in
+// which no such extents meet, stays as it is.
 absl::Status MeetExtents(ops::ImportContext& context, CanonicalGraph* canonical, ecg::Node* node);
 
 }  // namespace fusion::onnx_import

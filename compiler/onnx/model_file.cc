@@ -45,7 +45,7 @@ absl::StatusOr<std::map<std::string, int64_t>> OpsetVersions(const onnx::ModelPr
   }
   auto it = versions.find("");
   if (it == versions.end()) {
-    // Files before IR version 3 carry no opset; they mean 1. A model of other domains alone needs none.
+    // Files before IR version 3 carry no opset, which means opset 1. A model of other domains alone needs none.
     if (model.ir_version() >= 3 && versions.empty())
       return absl::InvalidArgumentError("the model names no opset of the default domain");
     it = versions.emplace("", 1).first;

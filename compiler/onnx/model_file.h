@@ -1,4 +1,4 @@
-// Reading a model file. The protobuf classes stay behind this folder.
+// Reads a model file. The protobuf classes do not leave this folder.
 #ifndef FUSION_COMPILER_ONNX_MODEL_FILE_H_
 #define FUSION_COMPILER_ONNX_MODEL_FILE_H_
 
@@ -11,12 +11,12 @@
 
 namespace fusion::onnx_import {
 
-// INVALID_ARGUMENT when the file is missing, empty, truncated, nested too deeply or no ONNX model. `name` is for
-// messages.
+// INVALID_ARGUMENT when the file is missing, empty, truncated, nested too deeply or not an ONNX model. `name` is used
+// in messages.
 absl::StatusOr<std::unique_ptr<onnx::ModelProto>> ReadModel(const std::string& path, const std::string& name);
 
-// Opset by domain ("" for ai.onnx). INVALID_ARGUMENT without one for the default domain, UNIMPLEMENTED outside the
-// limits.
+// Returns the opset by domain ("" for ai.onnx). INVALID_ARGUMENT without one for the default domain, UNIMPLEMENTED
+// outside the supported range.
 absl::StatusOr<std::map<std::string, int64_t>> OpsetVersions(const onnx::ModelProto& model);
 
 }  // namespace fusion::onnx_import

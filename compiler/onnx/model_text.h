@@ -1,4 +1,4 @@
-// For tests: ONNX models from protobuf text.
+// For tests: builds ONNX models from protobuf text.
 #ifndef FUSION_COMPILER_ONNX_MODEL_TEXT_H_
 #define FUSION_COMPILER_ONNX_MODEL_TEXT_H_
 
@@ -16,7 +16,7 @@
 
 namespace fusion::onnx_import {
 
-// A file of these bytes that lives as long as this does.
+// A file of these bytes that lives as long as this object.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& bytes) {
@@ -33,7 +33,7 @@ class TemporaryFile {
   std::string path_;
 };
 
-// `input { … }` or `output { … }`: a tensor of ONNX element type `type`; a dim is a number or a symbol.
+// Writes `input { … }` or `output { … }`: a tensor of ONNX element type `type`. A dim is a number or a symbol.
 inline std::string TensorInfo(const std::string& field, const std::string& name, const std::vector<std::string>& dims,
                               int type = onnx::TensorProto::FLOAT) {
   std::string text = absl::StrCat(field, " { name: '", name, "' type { tensor_type { elem_type: ", type, " shape {");
@@ -46,7 +46,7 @@ inline std::string TensorInfo(const std::string& field, const std::string& name,
   return text + " } } } }\n";
 }
 
-// `node { … }`; `more` holds attributes and the name.
+// Writes `node { … }`; `more` holds attributes and the name.
 inline std::string NodeText(const std::string& op, const std::vector<std::string>& inputs,
                             const std::vector<std::string>& outputs, const std::string& more = "") {
   std::string text = absl::StrCat("node { op_type: '", op, "' ");

@@ -1,4 +1,4 @@
-// Damaged models of every operator: import and simplification answer each, whatever it says. Deterministic.
+// Damaged models of every operator: import and simplification return an answer or an error for each. Deterministic.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ std::string Mutate(std::string bytes, std::mt19937* random) {
       case 5:
         bytes.insert(at, bytes.substr(below(bytes.size()), 1 + below(8)));
         break;
-      default:  // in place, so that lengths mostly survive
+      default:  // overwrites in place, so that lengths mostly survive
         bytes[at] = bytes[below(bytes.size())];
         break;
     }

@@ -18,7 +18,8 @@ using Edges = std::vector<std::vector<int>>;
 
 void CollectUses(const onnx::NodeProto& node, std::set<std::string>* uses);
 
-// Names that a subgraph takes from around it. Recursion is as deep as the protobuf parser allowed (100).
+// Adds the names that a subgraph takes from the enclosing graphs. Recursion is as deep as the protobuf parser allowed
+// (100).
 void CollectCaptures(const onnx::GraphProto& graph, std::set<std::string>* uses) {
   std::set<std::string> inside, defined;
   for (const auto& node : graph.node()) {
@@ -41,7 +42,7 @@ void CollectUses(const onnx::NodeProto& node, std::set<std::string>* uses) {
   }
 }
 
-// Follows unfinished dependencies until a node repeats: those since its first visit are a cycle.
+// Follows unfinished dependencies until a node repeats; the nodes since its first visit form a cycle.
 absl::Status CycleError(const onnx::GraphProto& graph, const Edges& dependencies, const std::vector<char>& done) {
   int at = static_cast<int>(std::find(done.begin(), done.end(), 0) - done.begin());
   std::vector<int> path;

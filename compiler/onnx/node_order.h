@@ -11,14 +11,15 @@
 
 namespace fusion::onnx_import {
 
-// The node's name; its first output stands in for a missing one.
+// Returns the node's name, or its first output if it has none.
 std::string NodeName(const onnx::NodeProto& node);
-// `Op "name"`.
+// Returns `Op "name"`.
 std::string NodeTitle(const onnx::NodeProto& node);
 
-// Indices of the nodes that the graph's outputs need, each after those it depends on, otherwise in the file's order;
-// what a subgraph captures counts as used. `defined_outside(name)` says whether inputs, initializers or an enclosing
-// graph define it. INVALID_ARGUMENT for a cycle (naming its nodes), an undefined input or output, a name defined twice.
+// Returns the indices of the nodes that the graph's outputs need, each after those it depends on and otherwise in the
+// file's order. Names that a subgraph captures count as used. `defined_outside(name)` tells whether inputs,
+// initializers or an enclosing graph define a name. INVALID_ARGUMENT for a cycle (naming its nodes), an undefined input
+// or output, or a name that is defined twice.
 absl::StatusOr<std::vector<int>> NeededNodesInOrder(const onnx::GraphProto& graph,
                                                     const std::function<bool(const std::string&)>& defined_outside);
 

@@ -1,4 +1,4 @@
-// For tests: a model of one node, through import and the interpreter.
+// For tests: runs a model of one node through import and the interpreter.
 #ifndef FUSION_COMPILER_ONNX_NODE_RUN_H_
 #define FUSION_COMPILER_ONNX_NODE_RUN_H_
 
@@ -21,7 +21,7 @@ inline std::string FloatAttribute(const std::string& name, double value) {
   return absl::StrCat("attribute { name: '", name, "' type: FLOAT f: ", value, " } ");
 }
 
-// One node with these inputs (an empty tensor: absent) and `outputs` outputs.
+// Runs one node with these inputs (an empty tensor stands for an absent one) and `outputs` outputs.
 inline absl::StatusOr<std::vector<Tensor>> RunNode(const std::string& op, const std::vector<Tensor>& inputs,
                                                    const std::string& attributes = "", int outputs = 1,
                                                    const std::string& domain = "com.microsoft") {

@@ -22,7 +22,7 @@ using ecg::kNone;
 using ecg::ValueId;
 using Dims = std::vector<ValueId>;  // an extent for each dimension
 
-// The same node with every dynamic dimension one larger.
+// Returns the same node with every dynamic dimension one larger.
 absl::StatusOr<ecg::Graph> Enlarged(const ecg::Graph& alone, const std::vector<Dims>& extents) {
   const ecg::Node& node = alone.node(0);
   ecg::Graph larger;
@@ -50,7 +50,7 @@ absl::StatusOr<ecg::Graph> Enlarged(const ecg::Graph& alone, const std::vector<D
   return larger;
 }
 
-// A te's text without the extents of its axes ("i0<4").
+// Returns a te's text without the extents of its axes ("i0<4").
 std::string WithoutExtents(const te::Program& program, const te::Te& te) {
   const std::string text = te::PrintTe(program, te);
   std::string result;
@@ -69,7 +69,7 @@ bool SameConstant(const te::TensorInfo& a, const te::TensorInfo& b) {
          std::memcmp(a.constant->data(), b.constant->data(), static_cast<size_t>(a.constant->size_bytes())) == 0;
 }
 
-// What an element past an extent is, while inputs hold the mask there.
+// The value of an element past an extent, while inputs hold the mask there.
 struct Masked {
   enum class Kind { kUnknown, kNumber, kAcc } kind = Kind::kUnknown;
   double number = 0;
@@ -99,7 +99,7 @@ double Identity(te::FoldKind kind, DType dtype) {
   return NAN;
 }
 
-// An infinity stands for the least or greatest value of the type.
+// For integers, an infinite mask stands for the least or greatest value of the type.
 double MaskOf(double mask, DType dtype) {
   if (IsFloat(dtype) || !std::isinf(mask)) return mask;
   return Identity(mask < 0 ? te::FoldKind::kMax : te::FoldKind::kMin, dtype);
@@ -162,7 +162,7 @@ class Propagation {
         .Unsupported(absl::StrCat("input dimensions whose extents depend on data are not supported here: ", why));
   }
 
-  // Notes which axes have which extents, for all reads of the te.
+  // Records which axes have which extents, over all reads of the te.
   absl::Status Visit(const te::Te& te, const te::Te& larger) {
     std::map<int, ValueId> of_axis;
     absl::Status status;
@@ -196,7 +196,7 @@ class Propagation {
       if (dims.back() == kNone && te.axes[a].extent != larger.axes[a].extent) {
         return Refuse(absl::StrCat("dimension ", a, " of its result depends on them in a way of its own"));
       }
-      // Cut at the bound, say: of fewer elements it makes as many.
+      // The result keeps its length, for example because it is cut at the bound; then it would not follow the extent.
       if (dims.back() != kNone && te.axes[a].extent == larger.axes[a].extent) {
         return Refuse(
             absl::StrCat("dimension ", a, " of its result has ", te.axes[a].extent, " elements all the same"));
@@ -237,7 +237,7 @@ class Propagation {
     }
   }
 
-  // A value for elements of inputs past their extents that is the identity of every fold over them.
+  // Returns a value for input elements past their extents that is the identity of every reduction over them.
   absl::StatusOr<double> FindMask() {
     for (double candidate :
          {0.0, -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity(), 1.0}) {
@@ -247,7 +247,7 @@ class Propagation {
   }
 
   bool Works(double mask) {
-    // By tensor and extent: what an element past this extent holds.
+    // For each tensor and extent, the value that its elements past this extent hold.
     std::map<std::pair<te::TensorId, ValueId>, Masked> masked;
     for (const auto& [tensor, unused] : is_input_) {
       const Masked value = Masked::Number(MaskOf(mask, program_.tensors[tensor].dtype));
@@ -284,7 +284,8 @@ class Propagation {
     return true;
   }
 
-  // At a point where `axis` lies past `extent`. Elements before their extents may be any finite number.
+  // Evaluates a scalar at a point where `axis` lies past `extent`. Elements before their extents may be any finite
+  // number.
   Masked Evaluate(const te::ScalarNode& s, int axis, ValueId extent,
                   const std::map<std::pair<te::TensorId, ValueId>, Masked>& masked,
                   const std::function<Masked(const te::Scalar&)>& at) const {
@@ -376,7 +377,7 @@ class Propagation {
       case te::Op::kAdd:
       case te::Op::kSub:
         return number(0) && std::isinf(a.number) ? a : Masked();
-      // Nothing is less than the least value.
+      // No value is less than the least value.
       case te::Op::kGt:
         return a.Is(least) || b.Is(greatest) ? Masked::Number(0) : Masked();
       case te::Op::kLt:

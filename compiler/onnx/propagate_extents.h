@@ -1,4 +1,4 @@
-// What an operator's lowering says of run-time extents, for any operator.
+// Derives run-time extents of any operator's outputs from its lowering.
 #ifndef FUSION_COMPILER_ONNX_PROPAGATE_EXTENTS_H_
 #define FUSION_COMPILER_ONNX_PROPAGATE_EXTENTS_H_
 
@@ -10,20 +10,21 @@
 namespace fusion::onnx_import {
 
 struct Propagated {
-  std::vector<std::vector<ecg::ValueId>> outputs;  // extents of each output, kNone: static
-  // Parallel to the inputs: the scalar that an input must hold past its extents; empty tensors where it does not
+  std::vector<std::vector<ecg::ValueId>> outputs;  // extents of each output; kNone where static
+  // Parallel to the inputs: the scalar that an input must hold past its extents; an empty tensor where it does not
   // matter.
   std::vector<Tensor> masks;
 };
 
-// `alone` is a graph of one node whose inputs have `extents` (parallel to the node's inputs, empty or one a dimension;
-// an id means the same number wherever it stands).
+// `alone` is a graph of one node whose inputs have `extents` (parallel to the node's inputs; each is empty or has one
+// entry per dimension; equal ids mean equal numbers).
 //
-// Every element of an output must depend only on elements before the extents: each load reads a dynamic dimension at a
-// plain axis of the result (which then has that extent), at a constant, or at a fold's axis, and the masks past the
-// extents are then identities of every fold. Nor may an extent enter as a number (a mean's divisor, a concatenation's
-// offset): lowered for larger bounds, the expressions must stay the same.
-// UNIMPLEMENTED naming node, dimension and reason where it is not so.
+// Every element of an output must depend only on elements before the extents:
+//   - Each load reads a dynamic dimension at a plain axis of the result (which then has that extent), at a constant, or
+//     at a reduction axis. The masks past the extents must then be identities of every reduction.
+//   - No extent may enter as a number (a mean's divisor, a concatenation's offset): lowered for larger bounds, the
+//     expressions must stay the same.
+// Otherwise returns UNIMPLEMENTED naming node, dimension and reason.
 absl::StatusOr<Propagated> PropagateExtents(const ecg::Graph& alone,
                                             const std::vector<std::vector<ecg::ValueId>>& extents);
 

@@ -27,13 +27,13 @@ absl::Status SizeMismatch(const std::string& what, DType dtype, const Shape& sha
                                                  " ", unit, ", the model stores ", stored));
 }
 
-// What the elements take in a model, where those of fewer bits than a byte lie side by side.
+// Returns the bytes that elements occupy in a model, where elements of fewer bits than a byte are packed.
 int64_t PackedBytes(int64_t elements, DType dtype) {
   const int bits = DTypeBits(dtype);
   return bits >= 8 ? elements * DTypeBytes(dtype) : (elements * bits + 7) / 8;
 }
 
-// Elements of fewer than 8 bits, each from the lowest free bits of `packed` on, one a byte.
+// Unpacks elements of fewer than 8 bits, of which the first lies in the lowest bits of `packed`, to one per byte.
 Tensor Unpacked(DType dtype, Shape shape, const uint8_t* packed) {
   Tensor tensor(dtype, std::move(shape));
   const int bits = DTypeBits(dtype);
@@ -58,7 +58,7 @@ Tensor Narrowed(DType dtype, Shape shape, const Field& field) {
 
 absl::StatusOr<Tensor> FromTypedFields(const onnx::TensorProto& proto, DType dtype, Shape shape,
                                        const std::string& what) {
-  // Four bits and two are packed into the bytes of this field too, six are not.
+  // Elements of four and of two bits are packed into the bytes of this field, too; those of six bits are not.
   const bool packed = DTypeBits(dtype) < 6;
   const int64_t needed = packed ? PackedBytes(NumElements(shape), dtype) : NumElements(shape);
   auto stored = [&]() -> int64_t {
@@ -111,8 +111,8 @@ absl::StatusOr<Tensor> FromTypedFields(const onnx::TensorProto& proto, DType dty
   return absl::InternalError("no such element type");
 }
 
-// Bytes as a tensor: borrowed when aligned for the element type, else copied. Booleans are made 0 or 1, as our type
-// demands; elements smaller than a byte are unpacked.
+// Returns bytes as a tensor: borrowed when aligned for the element type, else copied. Booleans become 0 or 1, as a
+// Tensor requires; elements smaller than a byte are unpacked.
 Tensor FromBytes(DType dtype, Shape shape, const char* data, std::shared_ptr<const void> owner) {
   if (DTypeBits(dtype) < 8) return Unpacked(dtype, std::move(shape), reinterpret_cast<const uint8_t*>(data));
   const auto alignment = static_cast<uintptr_t>(DTypeBytes(dtype));
@@ -213,7 +213,7 @@ absl::StatusOr<Tensor> TakeTensor(onnx::TensorProto* proto, const std::string& w
   if (static_cast<int64_t>(proto->raw_data().size()) != bytes) {
     return SizeMismatch(what, *dtype, shape, bytes, static_cast<int64_t>(proto->raw_data().size()), "bytes");
   }
-  // Shared because a constant is handed between passes and the bundle writer; the string itself is the owner.
+  // Shared, because a constant passes between passes and the bundle writer. The string itself is the owner.
   std::shared_ptr<const std::string> raw(proto->release_raw_data());
   return FromBytes(*dtype, std::move(shape), raw->data(), raw);
 }

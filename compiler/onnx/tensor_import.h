@@ -1,4 +1,4 @@
-// ONNX tensors, types and names as ours.
+// Converts ONNX tensors, element types and names to those of the compiler.
 #ifndef FUSION_COMPILER_ONNX_TENSOR_IMPORT_H_
 #define FUSION_COMPILER_ONNX_TENSOR_IMPORT_H_
 
@@ -15,14 +15,14 @@ class TensorProto;
 
 namespace fusion::onnx_import {
 
-// The element type of a TensorProto.DataType number; UNIMPLEMENTED naming it for strings, complex and 4- and 8-bit
-// floats.
+// Returns the element type of a TensorProto.DataType number. INVALID_ARGUMENT when it is missing, UNIMPLEMENTED naming
+// it when the compiler does not have it (strings, complex).
 absl::StatusOr<DType> DTypeFromOnnx(int data_type);
 
-// A name from a model, quoted and escaped for messages.
+// Returns a name from a model, quoted and escaped for messages.
 std::string Quoted(const std::string& name);
 
-// Files of external data, mapped once each and shared by the tensors that lie in them.
+// Files of external data. Each is mapped once and shared by the tensors that lie in it.
 class ExternalFiles {
  public:
   explicit ExternalFiles(const std::map<std::string, std::string>* paths) : paths_(paths) {}
@@ -38,8 +38,9 @@ class ExternalFiles {
   std::map<std::string, Mapping> open_;
 };
 
-// Takes the bytes out of `proto` (which is left without data): no copy for raw data of sufficient alignment. `what`
-// names the tensor in errors, e.g. `initializer "w"`. INVALID_ARGUMENT naming both sizes when data and shape disagree.
+// Takes the bytes out of `proto`, which is left without data, and does not copy raw data of sufficient alignment.
+// `what` names the tensor in errors, e.g. `initializer "w"`. INVALID_ARGUMENT naming both sizes when data and shape
+// disagree.
 absl::StatusOr<Tensor> TakeTensor(onnx::TensorProto* proto, const std::string& what, ExternalFiles* files);
 
 }  // namespace fusion::onnx_import

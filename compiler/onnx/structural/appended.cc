@@ -5,8 +5,8 @@
 namespace fusion::onnx_import {
 namespace {
 
-// The tensor that a map copies into [begin, begin + extent) of dimension `dim` of its result, all of it and nothing
-// else; -1 if there is none.
+// Returns the tensor that a map copies, all of it and nothing else, into [begin, begin + extent) of dimension `dim` of
+// its result; -1 if there is none.
 te::TensorId CopiedInto(te::Program* program, const te::Te& te, size_t dim, int64_t begin, int64_t extent) {
   const te::Axis part = program->NewAxis(extent);
   const te::Index moved = te::Index(part) + te::Index(begin);

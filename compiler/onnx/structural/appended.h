@@ -1,4 +1,4 @@
-// A value that grows: what a loop carries when each iteration joins its result to those before.
+// A value that grows: a loop carries it, and each iteration appends its result to those before.
 #ifndef FUSION_COMPILER_ONNX_STRUCTURAL_APPENDED_H_
 #define FUSION_COMPILER_ONNX_STRUCTURAL_APPENDED_H_
 
@@ -13,8 +13,8 @@ struct Appended {
   ecg::ValueId piece = ecg::kNone;
 };
 
-// `whole` is all of `start` and then `piece` along an axis, as the lowering of what produces it says; nothing where it
-// is anything else. At the bounds.
+// Returns the axis and `piece` if `whole` is all of `start` followed by `piece` along that axis, as the lowering of its
+// producer shows; otherwise nullopt. All are taken at their bounds.
 std::optional<Appended> AppendedTo(const ecg::Graph& graph, ecg::ValueId start, ecg::ValueId whole);
 
 }  // namespace fusion::onnx_import

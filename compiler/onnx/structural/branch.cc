@@ -1,5 +1,5 @@
-// If: the branch that is taken where the condition is known, else both, since branches have no effects, with their
-// outputs selected.
+// If: imports the branch that is taken where the condition is known. Otherwise imports both, which is safe because
+// branches have no effects, and selects between their outputs.
 #include <utility>
 
 #include "absl/strings/str_cat.h"

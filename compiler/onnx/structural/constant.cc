@@ -1,4 +1,4 @@
-// Constant and Identity: names for values.
+// Constant and Identity give names to values.
 #include "compiler/onnx/structural/structural_op.h"
 #include "runtime/base/status_macros.h"
 

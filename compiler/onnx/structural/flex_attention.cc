@@ -1,7 +1,7 @@
-// FlexAttention of ai.onnx.preview: softmax(score_mod(scale · Q · Kᵀ)), then prob_mod, times V a head. The two graphs
-// are attributes, which are inlined, so that they fuse like any other nodes.
+// FlexAttention of ai.onnx.preview: softmax(score_mod(scale · Q · Kᵀ)), then prob_mod, times V, per head. The two
+// modifiers are graphs in attributes; they are inlined, so that they fuse like any other nodes.
 //
-//   q: [B, N, S, H], k: [B, G, T, H], v: [B, G, T, Hv], G divides N -> [B, N, S, Hv]
+//   q: [B, N, S, H], k: [B, G, T, H], v: [B, G, T, Hv], where G divides N -> [B, N, S, Hv]
 #include <cmath>
 #include <utility>
 
@@ -80,7 +80,7 @@ class Flex {
     return importer_.AddNode("Reshape", {x, importer_.AddInts(shape)});
   }
 
-  // What the graph of this attribute makes of x; x where there is none.
+  // Applies the graph of this attribute to x; returns x where there is none.
   absl::StatusOr<ecg::ValueId> Modified(const std::string& name, ecg::ValueId x) {
     if (node_.Attribute(name) == nullptr) return x;
     ASSIGN_OR_RETURN(onnx::GraphProto * graph, node_.Graph(name));

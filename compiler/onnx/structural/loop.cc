@@ -1,7 +1,7 @@
-// Loop: unrolled. Iterations whose condition is known are written one after another; where only the largest number of
-// them is known, all are, and the state is selected by whether the loop still runs (bodies have no effects). Scan
-// outputs then have room for all, and their extent is the number that ran; so does a carried value that each iteration
-// appends to.
+// Loop is unrolled. Iterations whose condition is known are written one after another. Where only their largest number
+// is known, all are written, and the state is selected by whether the loop still runs (bodies have no effects). Scan
+// outputs then have room for all iterations, and their extent is the number that ran. The same holds for a carried
+// value to which each iteration appends.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -16,7 +16,7 @@
 namespace fusion::onnx_import {
 namespace {
 
-// Beyond this, a range is that of a type, not of a computation.
+// An upper bound above this is taken for the limit of a type, not for the result of a computation.
 constexpr double kMostTrips = 1 << 20;
 
 // Loop(M?, condition?, state…): body(iteration, condition, state…) → (condition, state…, scanned…).
@@ -80,7 +80,7 @@ class Unrolling {
     return absl::OkStatus();
   }
 
-  // The loop goes on only where `condition` holds too.
+  // Ends the loop unless `condition` holds, too.
   absl::Status And(ecg::ValueId condition, const std::string& what) {
     ASSIGN_OR_RETURN(const std::optional<int64_t> known, KnownInt(importer_, node_, condition, what));
     if (importer_.canonical().graph.value(condition).type.dtype != DType::kBool) {
@@ -98,7 +98,7 @@ class Unrolling {
     return absl::OkStatus();
   }
 
-  // A scalar, or [1] where the body declares that.
+  // Returns a scalar, or a tensor of shape [1] where the body declares that.
   ecg::ValueId BodyArgument(int input, DType dtype, int64_t value) {
     const auto& type = body_->input(input).type();
     const bool vector = type.has_tensor_type() && type.tensor_type().shape().dim_size() == 1;
@@ -140,8 +140,8 @@ class Unrolling {
     return And(condition, "its body's condition");
   }
 
-  // A carried value to which an iteration appends needs no selection: as long as the loop runs it is all that was
-  // appended, and at the end it is the start of that.
+  // Treats a carried value to which an iteration appends without a selection: while the loop runs it is everything that
+  // was appended, and at the end it is the first part of that. Returns false for any other value.
   absl::StatusOr<bool> Grow(size_t k, const ImportedValue& next) {
     CanonicalGraph& canonical = importer_.canonical();
     Growth& growth = growing_[k];
@@ -164,7 +164,7 @@ class Unrolling {
     return true;
   }
 
-  // From here on the carried value is what the iterations that ran have appended.
+  // From here on the carried value holds what the iterations that ran have appended.
   absl::Status EndGrowth(size_t k) {
     Growth growth = std::exchange(growing_[k], {});
     if (growth.parts.empty()) return absl::OkStatus();
@@ -178,7 +178,7 @@ class Unrolling {
     return absl::OkStatus();
   }
 
-  // One more iteration, where it runs.
+  // Counts one more iteration, if it runs.
   absl::Status Count() {
     if (running_ == ecg::kNone) {
       ++ran_;
@@ -211,7 +211,7 @@ class Unrolling {
       ASSIGN_OR_RETURN(extents[0], importer_.AddNode("Add", {known, ran_at_run_time_}));
       return canonical.WithExtents(all, std::move(extents));
     }
-    // No iteration: one that nothing uses tells the type, and its checks are not the model's.
+    // Without any iteration, one whose results nothing uses gives the type; its checks do not belong to the model.
     const size_t checks = importer_.canonical().checks.size();
     ASSIGN_OR_RETURN(const std::vector<ImportedValue> outputs, InlineBody(0));
     ASSIGN_OR_RETURN(const ecg::ValueId slice, TensorOf(outputs[state_.size() + 1 + k]));
@@ -229,19 +229,19 @@ class Unrolling {
   GraphImporter& importer_;
   const StructuralNode& node_;
   onnx::GraphProto* body_ = nullptr;
-  std::optional<int64_t> trips_;               // at most; none: as long as the condition holds
-  ecg::ValueId trip_count_ = ecg::kNone;       // a scalar, where it is computed at run time
-  int64_t ran_ = 0;                            // iterations that are known to run
-  ecg::ValueId ran_at_run_time_ = ecg::kNone;  // a scalar: those that may
-  bool runs_ = true;                           // as far as is known at compile time
-  ecg::ValueId running_ = ecg::kNone;          // a scalar bool; kNone: runs
+  std::optional<int64_t> trips_;               // upper limit; nullopt: as long as the condition holds
+  ecg::ValueId trip_count_ = ecg::kNone;       // a scalar, set if it is computed at run time
+  int64_t ran_ = 0;                            // number of iterations that are known to run
+  ecg::ValueId ran_at_run_time_ = ecg::kNone;  // a scalar: number of those that may run and do
+  bool runs_ = true;                           // whether the loop goes on, as far as known at compile time
+  ecg::ValueId running_ = ecg::kNone;          // a bool scalar; kNone: the loop runs
   std::vector<ImportedValue> state_;
   struct Growth {
     int axis = 0;
-    ecg::ValueId extent = ecg::kNone;  // a scalar: of what the iterations that ran appended
-    std::vector<ecg::ValueId> parts;   // the value before, then what each iteration appends
+    ecg::ValueId extent = ecg::kNone;  // a scalar: the extent after the iterations that ran
+    std::vector<ecg::ValueId> parts;   // the value before the loop, then what each iteration appends
   };
-  std::vector<Growth> growing_;  // by carried value; no parts: it is none
+  std::vector<Growth> growing_;  // by carried value; one that does not grow has no parts
   size_t num_scanned_ = 0;
   std::vector<std::vector<ecg::ValueId>> scanned_;  // by output, by iteration
 };

@@ -1,4 +1,4 @@
-// Optionals: whether there is a value is known while importing.
+// Optionals: import knows whether there is a value.
 #include <utility>
 
 #include "compiler/onnx/structural/structural_op.h"
@@ -17,7 +17,7 @@ bool IsOptional(const StructuralNode& node) {
   return node.Has(0) && node.inputs[0].kind == ImportedValue::Kind::kOptional;
 }
 
-// From opset 18 on tensors and sequences stand for optionals that have a value, and an absent input for one without.
+// From opset 18 on a tensor or sequence stands for an optional with a value, and an absent input for one without.
 absl::StatusOr<Values> HasElement(GraphImporter& importer, const StructuralNode& node) {
   const bool has = IsOptional(node) ? !node.inputs[0].elements.empty() : node.Has(0);
   return Values{ImportedValue::Tensor(importer.AddConstant(Tensor::From<int64_t>(DType::kBool, {}, {has ? 1 : 0})))};

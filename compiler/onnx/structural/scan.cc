@@ -1,4 +1,4 @@
-// Scan: unrolled over the slices of its inputs.
+// Scan is unrolled over the slices of its inputs.
 #include <algorithm>
 #include <utility>
 
@@ -13,7 +13,7 @@ namespace {
 
 using Values = std::vector<ecg::ValueId>;
 
-// Of scan inputs or outputs, one entry each.
+// Axes and directions of scan inputs or scan outputs, one entry each.
 struct ScanAxes {
   std::vector<int64_t> axes;
   std::vector<int64_t> directions;  // 1: from the end
@@ -61,7 +61,7 @@ absl::StatusOr<ScanForm> ReadForm(const StructuralNode& node, size_t given_input
   return form;
 }
 
-// States first, then scan outputs. `inputs` are states and scanned tensors.
+// Returns the states, then the scan outputs. `inputs` are states and scanned tensors.
 absl::StatusOr<Values> Unroll(GraphImporter& importer, const StructuralNode& node, const ScanForm& form,
                               const Values& inputs, const std::string& label) {
   const ecg::Graph& graph = importer.canonical().graph;
@@ -110,8 +110,8 @@ absl::StatusOr<Values> Unroll(GraphImporter& importer, const StructuralNode& nod
   return state;
 }
 
-// Scan-8: an optional first input with sequence lengths, a batch axis before everything, and a fixed scan axis behind
-// it.
+// Scan-8 has an optional first input with sequence lengths, a batch axis before all others, and a fixed scan axis
+// behind it.
 absl::StatusOr<Values> UnrollBatch(GraphImporter& importer, const StructuralNode& node, const ScanForm& form,
                                    const Values& inputs) {
   if (node.Has(0)) return node.Unsupported("sequence lengths (input 0) are not supported");

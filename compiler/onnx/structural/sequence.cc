@@ -1,4 +1,4 @@
-// Sequences: lists of values whose length and positions are known while importing.
+// Sequences: lists of values whose length and positions import knows.
 #include <algorithm>
 #include <utility>
 
@@ -20,7 +20,7 @@ absl::StatusOr<const Values*> SequenceInput(const StructuralNode& node, size_t i
   return &value->elements;
 }
 
-// Counted from the end where negative; in [0, limit). nullopt: computed at run time.
+// Returns the position in [0, limit), counted from the end where it is negative; nullopt if it is computed at run time.
 absl::StatusOr<std::optional<int64_t>> Position(GraphImporter& importer, const StructuralNode& node, size_t input,
                                                 int64_t length, int64_t limit) {
   ASSIGN_OR_RETURN(const ecg::ValueId value, node.TensorInput(input));
@@ -79,7 +79,7 @@ Results At(GraphImporter& importer, const StructuralNode& node) {
   }
   ASSIGN_OR_RETURN(const ecg::ValueId index, AsScalar(importer, node.inputs[1].tensor));
   if (!alike) return SelectElement(importer, node, *elements, index);
-  // Equal elements are one tensor with one more axis.
+  // Elements of equal type are stacked into one tensor with one more axis.
   ASSIGN_OR_RETURN(const ecg::ValueId stacked, Stack(importer, tensors, 0));
   ASSIGN_OR_RETURN(const ecg::ValueId element, importer.AddNode("Gather", {stacked, index}));
   return Values{ImportedValue::Tensor(element)};
@@ -131,7 +131,8 @@ Values AsSequence(const std::vector<ecg::ValueId>& tensors) {
   return Values{ImportedValue::Sequence(std::move(elements))};
 }
 
-// Pieces of `extent` that the split input asks for: one length for all, or each one's.
+// Returns the lengths of the pieces of `extent` that the split input asks for: it gives one length for all, or each
+// one's.
 absl::StatusOr<std::vector<int64_t>> PieceLengths(GraphImporter& importer, const StructuralNode& node, int64_t extent) {
   ASSIGN_OR_RETURN(const ecg::ValueId split, node.TensorInput(1));
   const ecg::Value& value = importer.canonical().graph.value(split);
@@ -193,7 +194,8 @@ Results ConcatFromSequence(GraphImporter& importer, const StructuralNode& node) 
   return Values{ImportedValue::Tensor(joined)};
 }
 
-// The body on each element of the first sequence; other sequences go along, tensors stay.
+// Applies the body to each element of the first sequence, together with the same element of other sequences. Tensors
+// are passed to each application unchanged.
 Results Map(GraphImporter& importer, const StructuralNode& node) {
   ASSIGN_OR_RETURN(const Values* elements, SequenceInput(node, 0));
   ASSIGN_OR_RETURN(onnx::GraphProto * body, node.Graph("body"));

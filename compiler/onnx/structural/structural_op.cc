@@ -77,7 +77,7 @@ absl::StatusOr<ecg::ValueId> AsScalar(GraphImporter& importer, ecg::ValueId valu
 
 namespace {
 
-// `value` with room for `bounds`, whatever lies there.
+// Returns `value` enlarged to `bounds`; the elements added are arbitrary.
 absl::StatusOr<ecg::ValueId> Widened(CanonicalGraph& canonical, ecg::ValueId value, const Shape& bounds) {
   const Shape shape = canonical.graph.value(value).type.shape;
   if (shape == bounds) return value;
@@ -91,7 +91,7 @@ absl::StatusOr<ecg::ValueId> Widened(CanonicalGraph& canonical, ecg::ValueId val
   return outputs[0];
 }
 
-// Of one rank, but of different extents: at the larger bounds, the extents selected too.
+// Selects between values of one rank but of different extents: at the larger bounds, with the extents selected, too.
 absl::StatusOr<ecg::ValueId> SelectOfExtents(GraphImporter& importer, ecg::ValueId condition, ecg::ValueId a,
                                              ecg::ValueId b) {
   CanonicalGraph& canonical = importer.canonical();

@@ -1,4 +1,4 @@
-// Structural operators: ways of writing a graph down (constants, control flow, sequences, optionals) that end with
+// Structural operators write down the structure of a graph (constants, control flow, sequences, optionals) and end with
 // import. Each family is a file here and a line in structural_list.cc.
 #ifndef FUSION_COMPILER_ONNX_STRUCTURAL_STRUCTURAL_OP_H_
 #define FUSION_COMPILER_ONNX_STRUCTURAL_STRUCTURAL_OP_H_
@@ -25,28 +25,28 @@ struct StructuralNode {
   static bool IsAbsent(const ImportedValue& value) {
     return value.kind == ImportedValue::Kind::kTensor && value.tensor == ecg::kNone;
   }
-  // INVALID_ARGUMENT or UNIMPLEMENTED that begin with the title.
+  // Return INVALID_ARGUMENT and UNIMPLEMENTED errors that begin with the title.
   absl::Status Error(const std::string& message) const;
   absl::Status Unsupported(const std::string& message) const;
 
-  // nullptr when absent.
+  // Returns nullptr when it is absent.
   onnx::AttributeProto* Attribute(const std::string& name) const;
   int64_t Int(const std::string& name, int64_t otherwise) const;
   std::vector<int64_t> Ints(const std::string& name) const;
   absl::StatusOr<onnx::GraphProto*> Graph(const std::string& name) const;  // a required attribute
 
-  // The input, which must be present and of this kind.
+  // Returns the input, which must be present and of this kind.
   absl::StatusOr<const ImportedValue*> Input(size_t i, ImportedValue::Kind kind) const;
   absl::StatusOr<ecg::ValueId> TensorInput(size_t i) const;
 };
 
-// The node's outputs, at least as many as it names.
+// Imports the node and returns its outputs, at least as many as it names.
 using StructuralImport = absl::StatusOr<std::vector<ImportedValue>> (*)(GraphImporter& importer,
                                                                         const StructuralNode& node);
-// nullptr when the operator is none.
+// Returns nullptr when the operator is not structural.
 StructuralImport FindStructural(const std::string& op);
 
-// For the operators of this folder.
+// The entries of the list, for the operators of this folder.
 struct StructuralOp {
   const char* name;
   StructuralImport import;
@@ -59,22 +59,22 @@ std::vector<StructuralOp> SequenceOps();       // sequence.cc: Sequence*, SplitT
 std::vector<StructuralOp> OptionalOps();       // optional.cc: Optional*
 std::vector<StructuralOp> FlexAttentionOps();  // flex_attention.cc: FlexAttention, whose attributes are graphs
 
-// The value of a constant of one element; nullopt when it is computed at run time. INVALID_ARGUMENT when it has more
-// than one element or is no integer (bool counts as one).
+// Returns the value of a constant of one element; nullopt when it is computed at run time. INVALID_ARGUMENT when it has
+// more than one element or is not an integer (bool counts as one).
 absl::StatusOr<std::optional<int64_t>> KnownInt(GraphImporter& importer, const StructuralNode& node, ecg::ValueId value,
                                                 const std::string& what);
-// `value` of one element as a scalar.
+// Returns `value`, which has one element, as a scalar.
 absl::StatusOr<ecg::ValueId> AsScalar(GraphImporter& importer, ecg::ValueId value);
 
-// `a` where the scalar bool `condition` holds, else `b`. Both must have one element type and rank, and sequences one
-// length; UNIMPLEMENTED, naming both, when they differ. Extents that differ depend on data from here on. `what` names
-// the value.
+// Returns `a` where the scalar bool `condition` holds, else `b`. Both must have one element type and rank, and
+// sequences one length; UNIMPLEMENTED, naming both, when they differ. Extents that differ depend on data from here on.
+// `what` names the value in messages.
 absl::StatusOr<ImportedValue> Select(GraphImporter& importer, const StructuralNode& node, ecg::ValueId condition,
                                      const ImportedValue& a, const ImportedValue& b, const std::string& what);
 
-// The tensors one after another along a new axis. At least one.
+// Stacks the tensors (at least one) along a new axis.
 absl::StatusOr<ecg::ValueId> Stack(GraphImporter& importer, const std::vector<ecg::ValueId>& tensors, int64_t axis);
-// The slices of extent 1 along `axis`; that axis is dropped.
+// Returns the slices of extent 1 along `axis`, without that axis.
 absl::StatusOr<std::vector<ecg::ValueId>> Unstack(GraphImporter& importer, ecg::ValueId tensor, int64_t axis);
 
 }  // namespace fusion::onnx_import
