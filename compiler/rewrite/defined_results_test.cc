@@ -1,4 +1,4 @@
-// Graphs whose results rewriting once changed: the default keeps every one that is defined, whatever the operands.
+// Graphs whose results rewriting once changed: the default keeps every defined result, whatever the operands.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -95,14 +95,14 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"common_infinite_factor",
              "  %p: f32[1] = Mul(%a, %b)\n  %q: f32[1] = Mul(%a, %c)\n  %y: f32[1] = Add(%p, %q)\n",
              {{kInf}, {1}, {-0.5}}, std::nan("")},
-        // The operands of a chain stay where they are, also those between which a rule finds its pattern.
+        // The operands of a chain stay in place, also those between which a rule finds its pattern.
         Case{"roots_in_a_chain",
              "  %r: f32[1] = Sqrt(%b)\n  %p: f32[1] = Mul(%a, %r)\n  %q: f32[1] = Mul(%r, %c)\n"
              "  %y: f32[1] = Mul(%p, %q)\n",
              {{1e30}, {1e-30}, {1e30}}, 1e30}),
     [](const auto& info) { return std::string(info.param.name); });
 
-// A condition that ranges prove: what is positive in every graph keeps its rule.
+// Rules fire where ranges prove their demands: an operand that is positive in every run keeps its rule.
 TEST(DefinedResults, RulesFireWhereRangesProveTheirDemands) {
   const auto fired = [](const std::string& body) {
     const auto graph = ecg::Parse("graph g(%a: f32[4, 8], %b: f32[4, 8]) {\n" + body + "  return %y\n}");

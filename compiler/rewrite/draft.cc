@@ -12,7 +12,7 @@
 namespace fusion::rewrite {
 namespace {
 
-// The kind that the operator's schema asks for.
+// Converts a value to the kind of attribute that the operator's schema asks for.
 absl::StatusOr<ecg::Attribute> ToAttribute(const std::string& op, const std::string& name, const FunctionValue& value) {
   for (const ops::AttrSpec& spec : ops::FindOp(op)->attrs) {
     if (name != spec.name) continue;
@@ -97,7 +97,7 @@ te::Known Draft::RangeOf(ecg::ValueId id, Ranges* ranges) const {
 
 bool Draft::ComputesTame(const Rule& rule, const Match& match, Ranges* ranges) const {
   const auto tame = [&](ecg::ValueId id) { return !IsFloat(value(id).type.dtype) || IsTame(RangeOf(id, ranges)); };
-  // Values bound to variables end the pattern; those of an operator with a name (y:Conv) lie inside.
+  // Values bound to variables end the pattern. Values of an operator with a name (y:Conv) lie inside the pattern.
   std::set<int> inside{0};
   const std::function<void(const Term&)> note = [&](const Term& term) {
     if (term.kind == Term::Kind::kOp && term.slot >= 0) inside.insert(term.slot);
@@ -109,7 +109,7 @@ bool Draft::ComputesTame(const Rule& rule, const Match& match, Ranges* ranges) c
     if (inside.count(static_cast<int>(slot)) != 0) continue;
     leaves.insert(match.variables[slot].values.begin(), match.variables[slot].values.end());
   }
-  // What is read comes first: mostly nothing is known of it.
+  // The values that are read come first, because usually nothing is known of them, which ends the search.
   if (!std::all_of(leaves.begin(), leaves.end(), tame)) return false;
   std::set<ecg::ValueId> seen = leaves;
   std::vector<ecg::ValueId> stack{root_};
@@ -130,7 +130,7 @@ bool Draft::ComputesTame(const Rule& rule, const Match& match, Ranges* ranges) c
 }
 
 bool Draft::MeetsDemands(const Rule& rule, const Match& match, Ranges* ranges) const {
-  // Operands that the pattern does not name change places: (a·√b)·(√b·c) = b·(a·c), where a·c may overflow.
+  // Regrouping moves operands that the pattern does not name: in (a·√b)·(√b·c) = b·(a·c) the product a·c may overflow.
   const bool regroups = !match.rest.empty() || std::any_of(match.joined_by.begin(), match.joined_by.end(),
                                                            [](const std::string& op) { return !op.empty(); });
   if (regroups && IsFloat(value(root_).type.dtype) && !ComputesTame(rule, match, ranges)) return false;
@@ -194,7 +194,7 @@ absl::StatusOr<ecg::ValueId> Draft::AddNode(const std::string& op, std::vector<e
   return nodes_.back().outputs[0];
 }
 
-// Constants first, so that they fold, then small operands.
+// Joins constants first, so that they fold, then small operands.
 absl::StatusOr<ecg::ValueId> Draft::Join(const std::string& op, std::vector<ecg::ValueId> values) {
   std::stable_sort(values.begin(), values.end(), [&](ecg::ValueId a, ecg::ValueId b) {
     const int64_t x = NumElements(value(a).type.shape), y = NumElements(value(b).type.shape);
@@ -215,7 +215,7 @@ absl::StatusOr<ecg::ValueId> Draft::Build(const Term& term, const Match& match, 
     case Term::Kind::kVariable:
       return bound_[term.slot];
     case Term::Kind::kOp: {
-      // Numbers take the type of the operand beside them.
+      // A number takes the type of the operand beside it.
       std::vector<ecg::ValueId> inputs(term.args.size(), ecg::kNone);
       const auto is_number = [](const Term& arg) {
         return arg.kind == Term::Kind::kNumber || arg.kind == Term::Kind::kCall;
@@ -256,9 +256,9 @@ absl::StatusOr<ecg::ValueId> Draft::Build(const Term& term, const Match& match, 
 
 Cost Draft::Saving() const {
   Cost added;
-  std::map<ecg::ValueId, int> uses;  // of values of the graph, as they would be
+  std::map<ecg::ValueId, int> uses;  // of the graph's values, as they would be after the replacement
   const auto uses_of = [&](ecg::ValueId id) -> int& { return uses.emplace(id, graph_->Uses(id)).first->second; };
-  // Only what the result needs: bindings may have built more.
+  // Counts only what the result needs, because bindings may have built more.
   std::set<ecg::NodeId> needed;
   std::vector<ecg::ValueId> stack{result_};
   while (!stack.empty()) {

@@ -1,4 +1,5 @@
-// A replacement on trial: nodes and constants that would be added to the graph, with their types and cost.
+// A replacement before it is applied: the nodes and constants that it would add to the graph, with their types and
+// cost.
 #ifndef FUSION_COMPILER_REWRITE_DRAFT_H_
 #define FUSION_COMPILER_REWRITE_DRAFT_H_
 
@@ -18,17 +19,17 @@ namespace fusion::rewrite {
 
 class Draft {
  public:
-  // The replacement of `match`. An error says why the rule does not apply: a guard, or types that do not come out
-  // equal.
+  // Builds the replacement of `match`. An error says why the rule does not apply: a guard, or a result of another type.
   static absl::StatusOr<Draft> Make(const WorkGraph& graph, const Rule& rule, const Match& match, Ranges* ranges);
 
-  // Do ranges prove what the rule demands (`provided`)? Asked last: it may look at the whole graph above the match.
+  // Returns whether ranges prove what the rule demands (`provided`). Ask this last: it may look at the whole graph
+  // above the match.
   bool MeetsDemands(const Rule& rule, const Match& match, Ranges* ranges) const;
 
-  // What the graph would cost less: nodes that nobody needs any more, minus those added.
+  // Returns what the graph saves: the cost of nodes that are no longer needed minus the cost of those added.
   Cost Saving() const;
 
-  // Adds the nodes and puts their result in the root's place; returns the result's value.
+  // Adds the nodes and replaces the root by their result. Returns the result's value.
   ecg::ValueId Commit(WorkGraph* graph) const;
 
  private:
@@ -37,10 +38,10 @@ class Draft {
   bool IsKnown(ecg::ValueId id) const { return id < base_ ? graph_->IsKnown(id) : values_[id - base_].known; }
   Scope ScopeOf(const Match& match, Ranges* ranges) const;
   te::Known RangeOf(ecg::ValueId id, Ranges* ranges) const;
-  // Are all floats tame that the pattern or the replacement reads or computes?
+  // Returns whether all floats that the pattern or the replacement reads or computes are tame.
   bool ComputesTame(const Rule& rule, const Match& match, Ranges* ranges) const;
   ecg::ValueId AddConstant(Tensor tensor);
-  // An equal node of the graph or the draft is taken instead of a new one.
+  // Reuses an equal node of the graph or the draft instead of adding one.
   absl::StatusOr<ecg::ValueId> AddNode(const std::string& op, std::vector<ecg::ValueId> inputs, ecg::Attributes attrs);
   absl::StatusOr<ecg::ValueId> Join(const std::string& op, std::vector<ecg::ValueId> values);
   absl::StatusOr<ecg::ValueId> Build(const Term& term, const Match& match, const Scope& scope, DType number_type);

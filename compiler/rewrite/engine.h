@@ -1,4 +1,4 @@
-// The engine under given rules, for tests; Rewrite uses those built in.
+// The engine with given rules, for tests. Rewrite uses the built-in ones.
 #ifndef FUSION_COMPILER_REWRITE_ENGINE_H_
 #define FUSION_COMPILER_REWRITE_ENGINE_H_
 

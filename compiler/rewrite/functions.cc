@@ -17,7 +17,7 @@ constexpr int64_t kMaxInspectedElements = 1 << 16;  // predicates over contents 
 
 absl::Status DoesNotApply(const std::string& why) { return absl::FailedPreconditionError(why); }
 
-// Arguments of one call.
+// The arguments of one call.
 struct Call {
   const Term& term;
   const Scope& scope;
@@ -38,7 +38,7 @@ struct Call {
     if (const Ints* list = std::get_if<Ints>(&value)) return *list;
     return DoesNotApply("not a list");
   }
-  // An axis of a tensor of `rank` axes, negative from the end.
+  // Returns an axis of a tensor of `rank` axes; a negative one counts from the end.
   absl::StatusOr<int> Axis(int i, size_t rank) const {
     ASSIGN_OR_RETURN(double axis, Number(i));
     if (axis < 0) axis += static_cast<double>(rank);
@@ -113,7 +113,7 @@ absl::StatusOr<Ints> Listed(const ecg::Value& list, const ecg::Value& x) {
   return axes;
 }
 
-// The axes of X that constant A lists, counted from the front, as they stand there.
+// Returns the axes of X that constant A lists, counted from the front, in the order of A.
 absl::StatusOr<FunctionValue> InOrder(const Call& call) {
   ASSIGN_OR_RETURN(const ecg::Value* list, call.Value(0));
   ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(1));
@@ -130,7 +130,7 @@ absl::StatusOr<FunctionValue> AxesOf(const Call& call) {
   return FunctionValue(axes);
 }
 
-// The attribute `axis` of `a` for a tensor like X, from the front.
+// Returns the attribute `axis` of `a` for a tensor like X, counted from the front.
 absl::StatusOr<FunctionValue> AxisOf(const Call& call) {
   ASSIGN_OR_RETURN(const ecg::Attributes* attrs, call.Attrs(0));
   ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(1));
@@ -150,7 +150,7 @@ absl::StatusOr<FunctionValue> AxesFrom(const Call& call) {
   return FunctionValue(axes);
 }
 
-// What is left of a permutation when `removed` axes of its result are gone, in ranks of what is left.
+// Returns the permutation without the `removed` axes of its result; the remaining axes are renumbered from 0.
 absl::StatusOr<FunctionValue> Without(const Call& call) {
   ASSIGN_OR_RETURN(const Ints perm, call.List(0));
   ASSIGN_OR_RETURN(const Ints removed, call.List(1));
@@ -171,7 +171,7 @@ absl::StatusOr<FunctionValue> At(const Call& call) {
   return FunctionValue(static_cast<double>(list[static_cast<size_t>(index)]));
 }
 
-// The contents of a constant of integers.
+// Returns the elements of a constant of integers.
 absl::StatusOr<FunctionValue> ListOf(const Call& call) {
   ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(0));
   if (!value->constant.has_value() || !IsInteger(value->type.dtype) || value->type.shape.size() != 1) {
@@ -189,7 +189,7 @@ absl::StatusOr<FunctionValue> Joined(const Call& call) {
   return FunctionValue(list);
 }
 
-// Element by element.
+// Applies `op` element by element.
 template <typename Op>
 absl::StatusOr<FunctionValue> Zipped(const Call& call, Op op) {
   ASSIGN_OR_RETURN(Ints list, call.List(0));
@@ -221,7 +221,7 @@ absl::StatusOr<FunctionValue> Disjoint(const Call& call) {
       std::none_of(a.begin(), a.end(), [&](int64_t x) { return std::find(b.begin(), b.end(), x) != b.end(); }));
 }
 
-// Broadcast against X, is S the same along those axes?
+// Returns whether S, broadcast against X, is constant along those axes.
 bool IsConstantAlong(const Shape& s, const Shape& x, const Ints& axes) {
   if (s.size() > x.size()) return false;
   const auto offset = static_cast<int64_t>(x.size() - s.size());
@@ -235,7 +235,7 @@ absl::StatusOr<FunctionValue> ConstantAlong(const Call& call) {
   return Truth(IsConstantAlong(s->type.shape, x->type.shape, axes));
 }
 
-// Broadcast against X, do all axes of S lie behind that axis?
+// Returns whether all axes of S, broadcast against X, lie behind that axis.
 absl::StatusOr<FunctionValue> Behind(const Call& call) {
   ASSIGN_OR_RETURN(const ecg::Value* s, call.Value(0));
   ASSIGN_OR_RETURN(const ecg::Value* x, call.Value(1));
@@ -243,8 +243,8 @@ absl::StatusOr<FunctionValue> Behind(const Call& call) {
   return Truth(static_cast<double>(s->type.shape.size()) < static_cast<double>(x->type.shape.size()) - axis);
 }
 
-// Does operand S of X pass a reduction of X over axes a, with attributes k, unchanged: the same along all that is
-// reduced, and in line with the result?
+// Returns whether operand S of X passes a reduction of X over axes a, with attributes k, unchanged: S must be constant
+// along all reduced axes and still align with the result.
 absl::StatusOr<FunctionValue> Unreduced(const Call& call) {
   ASSIGN_OR_RETURN(const ecg::Value* s, call.Value(0));
   ASSIGN_OR_RETURN(const ecg::Value* x, call.Value(1));
@@ -265,7 +265,7 @@ absl::StatusOr<FunctionValue> Unreduced(const Call& call) {
   return Truth(static_cast<int64_t>(s->type.shape.size()) <= behind);
 }
 
-// A convolution that sees one pixel at a time, and each.
+// Returns whether the convolution reads one pixel per output and reads every pixel.
 absl::StatusOr<FunctionValue> Pointwise(const Call& call) {
   ASSIGN_OR_RETURN(const ecg::Attributes* attrs, call.Attrs(0));
   ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(1));
@@ -277,7 +277,8 @@ absl::StatusOr<FunctionValue> Pointwise(const Call& call) {
                all(attrs->Ints("pads", {}), 0));
 }
 
-// Computed by no operator that reduces (a product, a convolution, a sum): such a kernel takes what follows as epilogue.
+// Returns whether X is computed by an operator that does not reduce. The kernel of an operator that does (a product, a
+// convolution, a sum) takes what follows as its epilogue.
 absl::StatusOr<FunctionValue> EpilogueFree(const Call& call) {
   return Truth(!call.scope.reduced(call.term.args[0].slot));
 }
@@ -287,7 +288,7 @@ absl::StatusOr<FunctionValue> LastAxis(const Call& call) {
   return FunctionValue(static_cast<double>(value->type.shape.size()) - 1);
 }
 
-// The permutation of a node with attributes `a` over X: without one, the reversal.
+// Returns the permutation of a node with attributes `a` over X, by default the reversal.
 absl::StatusOr<FunctionValue> Perm(const Call& call) {
   ASSIGN_OR_RETURN(const ecg::Attributes* attrs, call.Attrs(0));
   ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(1));
@@ -309,7 +310,7 @@ absl::StatusOr<FunctionValue> Compose(const Call& call) {
   return FunctionValue(result);
 }
 
-// The pads of a convolution with attributes `c` over an input that a Pad with amounts P, over all axes, has padded.
+// Returns the pads of a convolution with attributes `c` that replace a Pad with amounts P, over all axes, before it.
 absl::StatusOr<FunctionValue> MergedPads(const Call& call) {
   ASSIGN_OR_RETURN(const ecg::Attributes* attrs, call.Attrs(0));
   ASSIGN_OR_RETURN(const ecg::Value* amounts, call.Value(1));
@@ -329,7 +330,7 @@ absl::StatusOr<FunctionValue> MergedPads(const Call& call) {
   return FunctionValue(pads);
 }
 
-// What a Pad has to add, over all axes of X, for a convolution with attributes `c` to need no pads itself.
+// Returns the amounts of a Pad over all axes of X with which a convolution with attributes `c` needs no pads itself.
 absl::StatusOr<FunctionValue> ConvPads(const Call& call) {
   ASSIGN_OR_RETURN(const ecg::Attributes* attrs, call.Attrs(0));
   ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(1));
@@ -353,7 +354,7 @@ absl::StatusOr<FunctionValue> NoPads(const Call& call) {
   return FunctionValue(Ints(2 * (value->type.shape.size() - 2), 0));
 }
 
-// Elements of one filter of W.
+// Returns the number of elements of one filter of W.
 absl::StatusOr<FunctionValue> Taps(const Call& call) {
   ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(0));
   if (value->type.shape.empty() || value->type.shape[0] == 0) return DoesNotApply("no filters");
@@ -361,7 +362,7 @@ absl::StatusOr<FunctionValue> Taps(const Call& call) {
   return FunctionValue(static_cast<double>(taps));
 }
 
-// Scale T of a (de)quantization of W with attributes `e` varies along no axis but one.
+// Returns whether scale T of a (de)quantization of W with attributes `e` varies along one axis at most.
 absl::StatusOr<FunctionValue> OneAlong(const Call& call) {
   ASSIGN_OR_RETURN(const ecg::Value* scale, call.Value(0));
   ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(1));
@@ -394,7 +395,8 @@ absl::StatusOr<FunctionValue> Wide(const Call& call) {
   return Truth(value->type.dtype == DType::kF32 || value->type.dtype == DType::kF64);
 }
 
-// What the ranges of ranges.h prove. Integers wrap and round nothing, so of them only signs are asked.
+// Tests the range that ranges.h proves. An integer passes every such test, because integers wrap and round nothing;
+// only their signs matter, which other functions test.
 template <typename Test>
 absl::StatusOr<FunctionValue> Proven(const Call& call, Test test) {
   ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(0));
@@ -402,17 +404,17 @@ absl::StatusOr<FunctionValue> Proven(const Call& call, Test test) {
   return Truth(!IsFloat(value->type.dtype) || test(call.scope.range(slot)));
 }
 
-// Never NaN, and no magnitude above `largest`.
+// Returns whether the value is never NaN and no magnitude exceeds `largest`.
 bool StaysWithin(const te::Known& range, double largest) {
   return range.number && range.lo >= -largest && range.hi <= largest;
 }
-// That, and no magnitude but 0 below 1 / `largest`.
+// The same, and no magnitude but 0 is below 1 / `largest`.
 bool StaysNear1(const te::Known& range, double largest) {
   return StaysWithin(range, largest) && range.least >= 1 / largest;
 }
 
-constexpr double kModest = 65536;       // 2^16: as far as a rule may move a result towards the ends of the range of floats
-constexpr double kModerate = 0x1p40;    // products of three, and their inverses, are in range
+constexpr double kModest = 65536;       // 2^16: how far a rule may move a result towards the ends of the floats' range
+constexpr double kModerate = 0x1p40;    // products of three such numbers, and their inverses, are in range
 constexpr double kBounded = 0x1p100;    // far less than the last bit of the largest float
 
 absl::StatusOr<FunctionValue> Positive(const Call& call) {
@@ -441,11 +443,12 @@ absl::StatusOr<FunctionValue> Moderate(const Call& call) {
 absl::StatusOr<FunctionValue> Bounded(const Call& call) {
   return Proven(call, [](const te::Known& range) { return StaysWithin(range, kBounded); });
 }
-// No product with what is no larger than the others is at the end of the range where they were not.
+// A product with such a value, which is at most as large as kModest, is not at the end of the range if the other
+// factors are not.
 absl::StatusOr<FunctionValue> Light(const Call& call) {
   return Proven(call, [](const te::Known& range) { return StaysWithin(range, kModest); });
 }
-// Weights that stay normal numbers when a modest factor is multiplied in.
+// Weights that stay normal numbers when multiplied by a modest factor.
 absl::StatusOr<FunctionValue> Foldable(const Call& call) {
   return Proven(call, [](const te::Known& range) { return StaysWithin(range, kBounded) && range.least >= 0x1p-110; });
 }
@@ -463,7 +466,7 @@ absl::StatusOr<FunctionValue> Between(const Call& call) {
 }
 absl::StatusOr<FunctionValue> Tame(const Call& call) { return Truth(call.scope.tame()); }
 
-// Broadcast against X, K varies along no axis but one.
+// Returns whether K, broadcast against X, varies along one axis at most.
 absl::StatusOr<FunctionValue> Channelwise(const Call& call) {
   ASSIGN_OR_RETURN(const ecg::Value* k, call.Value(0));
   ASSIGN_OR_RETURN(const ecg::Value* x, call.Value(1));
@@ -484,7 +487,7 @@ absl::StatusOr<FunctionValue> SingleUse(const Call& call) {
   return Truth(value->consumers.size() == 1);
 }
 
-// The value all elements of a small constant share; NaN when there is none.
+// Returns the value that all elements of a small constant share, or NaN when there is none.
 double FillOf(const ecg::Value& value) {
   const double none = std::numeric_limits<double>::quiet_NaN();
   if (!value.constant.has_value()) return none;
@@ -506,20 +509,20 @@ struct Function {
 const Function* Find(const std::string& name) {
   constexpr bool kPredicate = true;
   static const auto* const kFunctions = new std::map<std::string, Function>{
-      {"shape", {{"v", false}, ShapeOf}},  // extents
+      {"shape", {{"v", false}, ShapeOf}},  // the extents
       {"rank", {{"v", false}, RankOf}},
-      {"bytes", {{"v", false}, BytesOf}},  // of an element
+      {"bytes", {{"v", false}, BytesOf}},  // bytes of an element
       {"elements", {{"v", false}, ElementsOf}},
       {"extent", {{"vn", false}, Extent}},  // extent(X, axis)
-      {"along", {{"vn", false}, Along}},  // along(X, axis): [1, …, -1, …, 1] with -1 at the axis: a Reshape's shape
+      {"along", {{"vn", false}, Along}},  // along(X, axis): [1, …, -1, …, 1] with -1 at the axis, a Reshape's shape
       {"value", {{"v", false}, ValueOf}},        // of a scalar constant
       {"axes", {{"vv", false}, AxesOf}},         // axes(a, X): the constant a, negative axes resolved
-      {"in_order", {{"vv", false}, InOrder}},    // in_order(a, X): the same in the order of a
+      {"in_order", {{"vv", false}, InOrder}},    // in_order(a, X): like axes, in the order of a
       {"axis", {{"avn", false}, AxisOf}},        // axis(a, X, otherwise): the attribute, from the front
-      {"axes_from", {{"nv", false}, AxesFrom}},  // axes_from(n, X): n and all behind it
-      {"without", {{"nn", false}, Without}},     // without(p, r): permutation p of a tensor whose axes r are gone
+      {"axes_from", {{"nv", false}, AxesFrom}},  // axes_from(n, X): axis n and all behind it
+      {"without", {{"nn", false}, Without}},     // without(p, r): permutation p of a tensor without its axes r
       {"list", {{"v", false}, ListOf}},          // of a constant
-      {"joined", {{"nn", false}, Joined}},       // two lists in one
+      {"joined", {{"nn", false}, Joined}},       // two lists joined into one
       {"sums", {{"nn", false}, Sums}},           // element by element
       {"products", {{"nn", false}, Products}},
       {"at", {{"nn", false}, At}},  // at(list, index)
@@ -538,17 +541,17 @@ const Function* Find(const std::string& name) {
       {"positive", {{"v", kPredicate}, Positive}},
       {"nonnegative", {{"v", kPredicate}, NonNegative}},
       {"finite", {{"v", kPredicate}, Finite}},    // no infinity, no NaN
-      {"number", {{"v", kPredicate}, Number}},    // no NaN
-      {"nonzero", {{"v", kPredicate}, Nonzero}},  // of one sign, too
+      {"number", {{"v", kPredicate}, Number}},    // never NaN
+      {"nonzero", {{"v", kPredicate}, Nonzero}},  // also of one sign
       {"modest", {{"v", kPredicate}, Modest}},      // 0, or of magnitude 2^-16 to 2^16
       {"moderate", {{"v", kPredicate}, Moderate}},  // 0, or of magnitude 2^-40 to 2^40
       {"bounded", {{"v", kPredicate}, Bounded}},    // of magnitude 2^100 at most
       {"light", {{"v", kPredicate}, Light}},        // of magnitude 2^16 at most
       {"foldable", {{"v", kPredicate}, Foldable}},  // 0, or of magnitude 2^-110 to 2^100
       {"normal", {{"v", kPredicate}, Normal}},      // 0, or of magnitude 2^-126 to 2^100
-      {"few", {{"v", kPredicate}, Few}},            // of 2^16 elements at most: as much larger a sum of them may be
+      {"few", {{"v", kPredicate}, Few}},            // 2^16 elements at most: so much larger may a sum of them be
       {"between", {{"vnn", kPredicate}, Between}},  // between(X, least, largest); no NaN
-      {"tame", {{"", kPredicate}, Tame}},  // all that pattern and replacement compute and read
+      {"tame", {{"", kPredicate}, Tame}},  // all that pattern and replacement read and compute
       {"channelwise", {{"vvn", kPredicate}, Channelwise}},  // channelwise(K, X, axis)
       {"one_along", {{"vvan", kPredicate}, OneAlong}},      // one_along(t, W, e, axis)
       {"unsigned", {{"v", kPredicate}, Unsigned}},

@@ -16,14 +16,14 @@ namespace fusion::rewrite {
 
 using Ints = std::vector<int64_t>;
 
-// What a match has bound, as functions see it.
+// The values and attributes that a match has bound, as functions see them.
 struct Scope {
   std::vector<const ecg::Value*> values;      // by slot of Rule::variables; nullptr where absent
   std::vector<const ecg::Attributes*> attrs;  // by slot of Rule::attr_variables
   std::vector<bool> known;                    // by slot: known at compile time
-  std::function<bool(int slot)> reduced;      // computed by a many-to-many operator?
-  std::function<te::Known(int slot)> range;   // which numbers it can hold
-  // Is all that the pattern and its replacement read and compute tame? Only for what `provided` demands.
+  std::function<bool(int slot)> reduced;      // whether a many-to-many operator computes it
+  std::function<te::Known(int slot)> range;   // value range of the variable
+  // Whether all values that the pattern and its replacement read and compute are tame. Only `provided` may use it.
   std::function<bool()> tame;
 };
 
@@ -32,20 +32,20 @@ using FunctionValue = std::variant<double, Ints, std::string>;
 absl::StatusOr<FunctionValue> Evaluate(const Term& term, const Scope& scope);
 absl::StatusOr<bool> Holds(const Guard& guard, const Scope& scope);
 
-// nullptr when there is no such function. One letter of `signature` per argument: v a variable, a an attribute
-// variable, s a bare name, n a value.
+// Describes a function; FindFunction returns nullptr when there is none of this name. `signature` has one letter per
+// argument: v a variable, a an attribute variable, s a bare name, n a value.
 struct FunctionInfo {
   const char* signature;
   bool predicate;
 };
 const FunctionInfo* FindFunction(const std::string& name);
 
-// NaN, or of a magnitude of 2^16 at most: products and sums of a few such numbers are far from the ends of the
-// range of floats, and what a subnormal one loses is below 2^-110. No infinity
-// comes in, so NaN only comes of NaN, in either form.
+// Returns whether the value is NaN or of a magnitude of 2^16 at most. Products and sums of a few such numbers are far
+// from the ends of the range of floats, and what a subnormal one loses is below 2^-110. As no operand is infinite, NaN
+// results only from NaN, before and after rewriting.
 bool IsTame(const te::Known& range);
 
-// Is it a small constant whose elements all are `number`, rounded to its type?
+// Returns whether the value is a small constant whose elements all are `number`, rounded to its type.
 bool IsFilledWith(const ecg::Value& value, double number);
 
 }  // namespace fusion::rewrite

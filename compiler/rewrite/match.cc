@@ -8,7 +8,7 @@
 namespace fusion::rewrite {
 namespace {
 
-constexpr size_t kMaxOperands = 8;  // matching is exponential in them; longer chains are met at their inner nodes
+constexpr size_t kMaxOperands = 8;  // matching is exponential in them; longer chains match at their inner nodes
 constexpr int kMaxSteps = 20000;    // per rule and root: a bound on backtracking
 
 bool SameAttribute(const ecg::Attribute& attribute, const Term& wanted) {
@@ -44,7 +44,7 @@ class Matcher {
   int steps() const { return steps_; }
 
  private:
-  // All Match* return false when the search is to stop; a mismatch returns true without calling `next`.
+  // All Match* return false when the search must stop. On a mismatch they return true without calling `next`.
   bool MatchTerm(const Term& term, ecg::ValueId value, Next next) {
     if (++steps_ > kMaxSteps) return false;
     switch (term.kind) {
@@ -158,7 +158,7 @@ class Matcher {
       return next();
     }
     const Term& wanted = term.flat[i];
-    // Below the root the last variable takes all that is left.
+    // Below the root the last variable takes all remaining operands.
     if (!is_root && i + 1 == term.flat.size() && wanted.kind == Term::Kind::kVariable && !wanted.constant) {
       std::vector<ecg::ValueId> rest = left_over();
       if (rest.size() > 1) {

@@ -1,4 +1,4 @@
-// The text form of rules; the grammar stands in README.md.
+// Parses the text form of rules; README.md has the grammar.
 #include <algorithm>
 #include <map>
 
@@ -21,7 +21,7 @@ using Kind = Token::Kind;
 
 absl::Status Error(const std::string& message) { return absl::InvalidArgumentError(message); }
 
-// Index of `name` in `names`, -1 when absent.
+// Returns the index of `name` in `names`, -1 when absent.
 int Find(const std::vector<std::string>& names, const std::string& name) {
   const auto it = std::find(names.begin(), names.end(), name);
   return it == names.end() ? -1 : static_cast<int>(it - names.begin());
@@ -40,7 +40,7 @@ class Parser {
     if (rule_.pattern.kind != Term::Kind::kOp) return Error("a pattern must be an operator");
     in_pattern_ = false;
     RETURN_IF_ERROR(Expect("->"));
-    // Names of `with` are used before they stand there.
+    // The replacement uses names that `with` defines behind it, so `with` is read first.
     const size_t replacement_at = position_;
     while (!AtKeyword("with") && !AtKeyword("where") && !AtKeyword("provided") && Peek(1).kind != Kind::kEnd) Take();
     if (AtKeyword("with")) RETURN_IF_ERROR(ParseLets());
@@ -212,7 +212,7 @@ class Parser {
     for (const std::string& op : term.ops) {
       const ops::OpDef* def = ops::FindOp(op);
       if (def == nullptr) return Error(absl::StrCat("unknown operator '", op, "'"));
-      // An optional argument may be there for the sake of another alternative.
+      // An optional argument may belong to another alternative of the pattern.
       const int given = static_cast<int>(term.args.size());
       const int required = given - static_cast<int>(std::count_if(term.args.begin(), term.args.end(),
                                                                   [](const Term& arg) { return arg.optional; }));
@@ -297,7 +297,7 @@ class Parser {
     return term;
   }
 
-  // Operators first, then constants, then free variables: the most selective first; one optional absorber last.
+  // Orders operands by selectivity: operators, then constants, then free variables, with one optional absorber last.
   static void Flatten(Term* term) {
     for (Term& arg : term->args) Flatten(&arg);
     if (term->kind != Term::Kind::kOp || term->ops.size() != 1 || !IsAssociativeCommutative(term->ops[0])) return;
@@ -364,7 +364,7 @@ void Append(const Term& term, std::vector<std::string>* names, std::string* text
   }
 }
 
-// `… for F in Exp, Tanh`: one line for each with $F replaced, in the id in small letters.
+// Expands `… for F in Exp, Tanh`: one line for each name, which replaces $F (in lower case in the id).
 absl::StatusOr<std::vector<std::string>> ExpandFamily(absl::string_view line) {
   const std::vector<absl::string_view> parts = absl::StrSplit(line, " for ");
   if (parts.size() == 1) return std::vector<std::string>{std::string(line)};
@@ -452,7 +452,7 @@ absl::Status CheckRuleSet(const std::vector<Rule>& rules) {
     }
     for (const std::string& op : rule.pattern.ops) by_root.emplace(op, &rule);
   }
-  // What undoes a rule begins where that rule ends.
+  // A rule that undoes another has that rule's replacement as its pattern.
   for (const Rule& rule : rules) {
     if (rule.replacement.kind != Term::Kind::kOp) continue;
     const auto [begin, end] = by_root.equal_range(rule.replacement.ops[0]);

@@ -1,4 +1,5 @@
-// All rules at once on random graphs with shared values and broadcasting: the engine keeps what the graphs compute.
+// Applies all rules at once to random graphs with shared values and broadcasting: the engine keeps what the graphs
+// compute.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,11 +19,11 @@ namespace fusion::rewrite {
 namespace {
 
 constexpr int kGraphs = 600;
-constexpr double kSane = 1e9;  // beyond it rounding of f64 shows
+constexpr double kSane = 1e9;  // above it the rounding of f64 becomes visible
 
 using Random = std::mt19937;
 
-// f64 throughout, so that reordering alone explains no visible difference.
+// All values are f64, so that reordering alone explains no visible difference.
 ecg::Graph MakeGraph(Random* random) {
   const std::vector<std::string> unary = {"Neg", "Abs", "Exp", "Log", "Sqrt", "Reciprocal", "Relu", "Sigmoid", "Tanh"};
   const std::vector<std::string> binary = {"Add", "Add", "Mul", "Mul", "Mul", "Sub", "Div", "Max", "Min", "MatMul"};
@@ -44,7 +45,7 @@ ecg::Graph MakeGraph(Random* random) {
     const bool is_unary = (*random)() % 3 == 0;
     node.op = is_unary ? unary[(*random)() % unary.size()] : binary[(*random)() % binary.size()];
     for (int i = 0; i < (is_unary ? 1 : 2); ++i) {
-      // Recent values more often: deep graphs with some sharing.
+      // Recent values are drawn more often, which gives deep graphs with some sharing.
       const size_t back =
           (*random)() % 2 == 0 ? (*random)() % std::min<size_t>(values.size(), 4) : (*random)() % values.size();
       node.inputs.push_back(values[values.size() - 1 - back]);
@@ -89,7 +90,7 @@ TEST(RandomGraphs, RuleIndexHidesNoMatch) {
     }
   }
   EXPECT_GT(matches, 1000);
-  EXPECT_LT(possible_rules, nodes * static_cast<int>(rules.size()) / 10);  // and rules most of them out
+  EXPECT_LT(possible_rules, nodes * static_cast<int>(rules.size()) / 10);  // and the index rules most of them out
 }
 
 TEST(RandomGraphs, KeepTheirValue) {
@@ -105,7 +106,7 @@ TEST(RandomGraphs, KeepTheirValue) {
       ++fired[firing.rule];
       account += firing.rule + " at " + firing.where + "\n";
     }
-    // Every intermediate result as an output, to leave out graphs that overflow or leave a domain on the way.
+    // Every intermediate result is an output, to leave out graphs that overflow or leave a domain on the way.
     ecg::Graph open = graph;
     for (const ecg::Node& node : graph.nodes()) {
       if (!open.IsOutput(node.outputs[0])) open.AddOutput(node.outputs[0], "t");

@@ -15,7 +15,7 @@ te::Known RangeOf(const ecg::Node& node, const std::vector<const ecg::Value*>& i
                   size_t output) {
   ecg::Graph alone;
   std::map<ecg::ValueId, te::Known> known;
-  std::map<const ecg::Value*, ecg::ValueId> placed;  // an operand that comes twice is one tensor
+  std::map<const ecg::Value*, ecg::ValueId> placed;  // an operand that occurs twice is one tensor
   std::vector<ecg::ValueId> operands;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i] == nullptr) {
@@ -42,12 +42,12 @@ te::Known RangeOf(const ecg::Node& node, const std::vector<const ecg::Value*>& i
   const auto result = te::Know(lowered->program, arguments, te::Detail::kRanges);
   if (output >= result.size() || !result[output] || result[output]->empty()) return {};
   te::Known range = result[output]->front();
-  range.linear = false;  // what is linear is so in symbols that a graph does not have
+  range.linear = false;  // its symbols belong to the program and mean nothing in the graph
   range.terms.clear();
   return range;
 }
 
-// Empty where something is known of an operand, or where there are attributes.
+// Returns "" where something is known of an operand, or where the node has attributes.
 std::string Ranges::KeyOfUnknown(const ecg::Node& node) const {
   if (!node.attrs.all().empty() || node.outputs.size() != 1) return "";
   std::string key = node.op;

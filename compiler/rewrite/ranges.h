@@ -1,5 +1,6 @@
-// Which numbers a value can hold, as far as the graph itself tells: signs, magnitudes, whether it may be NaN. Inputs of
-// the graph hold anything. Derived from the lowering of each operator (te::Know), so no operator is named here.
+// The numbers that a value can hold, as far as the graph itself tells: signs, magnitudes, whether it may be NaN.
+// Nothing is known of the graph's inputs. Ranges are derived from the lowering of each operator (te::Know), so that no
+// operator is named here.
 #ifndef FUSION_COMPILER_REWRITE_RANGES_H_
 #define FUSION_COMPILER_REWRITE_RANGES_H_
 
@@ -16,11 +17,12 @@ class Ranges {
  public:
   explicit Ranges(const WorkGraph& graph) : graph_(graph) {}
 
-  // Computed at the first question, with everything above the value; a node is looked at once.
+  // Computed on the first request, together with everything above the value; each node is evaluated once.
   const te::Known& Of(ecg::ValueId value);
 
  private:
-  // What a node makes of operands of which nothing is known: the same of every node with equal operator and types.
+  // Returns a key for the range of a node of whose operands nothing is known: nodes with equal operator and types share
+  // it.
   std::string KeyOfUnknown(const ecg::Node& node) const;
 
   const WorkGraph& graph_;
@@ -28,8 +30,8 @@ class Ranges {
   std::unordered_map<std::string, te::Known> of_unknown_;
 };
 
-// The range of the output of a node with one output; `inputs` and `ranges` are parallel to node.inputs, null where one
-// is absent.
+// Returns the range of one output of a node. `inputs` and `ranges` are parallel to node.inputs, null where one is
+// absent.
 te::Known RangeOf(const ecg::Node& node, const std::vector<const ecg::Value*>& inputs,
                   const std::vector<const te::Known*>& ranges, const std::vector<ecg::ValueType>& types, size_t output);
 

@@ -21,10 +21,10 @@
 namespace fusion::rewrite {
 namespace {
 
-constexpr int kMaxMatches = 64;        // per rule and root, to choose the best from
-constexpr int kMaxRounds = 8;          // of composite rules and others in turn
-constexpr int kReach = 6;              // how far below a change a pattern's root may stand
-constexpr size_t kMaxDisturbed = 256;  // nodes looked at again after one application; a last sweep finds the rest
+constexpr int kMaxMatches = 64;        // per rule and root, of which the best is chosen
+constexpr int kMaxRounds = 8;          // of composite and other rules in turn
+constexpr int kReach = 6;              // how far below a change the root of an affected pattern may stand
+constexpr size_t kMaxDisturbed = 256;  // limit of nodes considered again after a change; later sweeps find the rest
 
 struct Candidate {
   const Rule* rule;
@@ -47,7 +47,8 @@ class Engine {
   absl::StatusOr<Result> Run() {
     for (std::vector<ecg::NodeId>& partition : Partition(graph_, pattern_ops_)) {
       members_ = std::move(partition);
-      // A sweep over all members; what it finds is worked off best first. Another sweep, until one finds nothing.
+      // A sweep considers all members; WorkOff then applies what it found, best first. Sweeps repeat until one finds
+      // nothing.
       while (Sweep()) RETURN_IF_ERROR(WorkOff());
     }
     return Result{graph_.Finish(), std::move(firings_), match_steps_, drafts_};
@@ -89,7 +90,7 @@ class Engine {
     if (!graph_.IsAlive(root)) return best;
     const ecg::Node& node = graph_.node(root);
     if (node.outputs.size() != 1 || graph_.IsKnown(node.outputs[0])) return best;
-    // Operands as the graph groups them come first: what regroups them demands more.
+    // Operands grouped as in the graph come first, because a match that regroups them demands more.
     const bool as_grouped = math_ != MathLevel::kRelaxed, regrouped = math_ != MathLevel::kStrict;
     for (const Rule* rule : rules_.Possible(graph_, node)) {
       if (as_grouped) Improve(*rule, root, /*reassociate=*/false, &best);
@@ -119,7 +120,7 @@ class Engine {
     while (!queue_.empty()) {
       const Key key = *queue_.begin();
       Forget(key.root);
-      // The graph may have changed since.
+      // The graph may have changed since the node was queued.
       std::optional<Candidate> best = Best(key.root);
       if (!best.has_value()) continue;
       if (best->rank < key.rank) {
@@ -177,15 +178,15 @@ class Engine {
   const Measure measure_;
   const std::set<std::string> pattern_ops_;
   const RuleIndex rules_;
-  std::vector<ecg::NodeId> members_;  // of the partition at work
+  std::vector<ecg::NodeId> members_;  // of the partition in work
   std::set<Key> queue_;
-  std::map<ecg::NodeId, Rank> ranks_;  // of what stands in the queue
+  std::map<ecg::NodeId, Rank> ranks_;  // of the queued nodes
   std::vector<Firing> firings_;
   const int budget_;
   int64_t match_steps_ = 0, drafts_ = 0;
 };
 
-// Levenshtein distance.
+// Returns the Levenshtein distance.
 size_t Distance(const std::string& a, const std::string& b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -218,7 +219,7 @@ absl::Status FindRule(const std::string& id, const std::vector<Rule>& rules) {
 
 absl::StatusOr<Result> RewriteWith(const ecg::Graph& graph, const std::vector<Rule>& rules, const Options& options) {
   for (const std::string& id : options.disabled) RETURN_IF_ERROR(FindRule(id, rules));
-  // Composites first: other rules would take their patterns apart.
+  // Composite rules come first, because others would take their patterns apart.
   std::vector<const Rule*> composites, plain;
   for (const Rule& rule : rules) {
     if (options.disabled.count(rule.id) != 0 || !Allows(options.math, rule.math_class)) continue;
@@ -234,8 +235,8 @@ absl::StatusOr<Result> RewriteWith(const ecg::Graph& graph, const std::vector<Ru
     return !next.firings.empty();
   };
   RETURN_IF_ERROR(apply(composites, Measure::kNodes).status());
-  // What one kind made, the other may recognise; both lower their own measure, so a bound is needed on the two
-  // together.
+  // Each kind of rules may recognise what the other made. Each lowers only its own measure, so their alternation needs
+  // a bound.
   for (int round = 0; round < kMaxRounds; ++round) {
     ASSIGN_OR_RETURN(const bool changed, apply(plain, Measure::kFlops));
     if (!changed) break;

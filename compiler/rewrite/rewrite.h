@@ -1,6 +1,7 @@
 // Graph rewriting by mathematical properties (DNNFusion §4.2). Rules are text (compiler/rewrite/rules/*.rules). The
-// graph is partitioned at operators with none of the three properties (associative, commutative, distributive); inside
-// a partition all matches are found and the one that saves the most FLOPs is applied, until none is left.
+// graph is partitioned at operators that have none of the three properties (associative, commutative, distributive) and
+// that no pattern names. Inside a partition the engine finds all matches and applies the one that saves the most FLOPs,
+// until none is left; composite rules, which come first, are ranked by the number of nodes they save.
 #ifndef FUSION_COMPILER_REWRITE_REWRITE_H_
 #define FUSION_COMPILER_REWRITE_REWRITE_H_
 
@@ -19,10 +20,10 @@ struct Options {
   std::set<std::string> disabled;  // rule ids
 };
 
-// One application, for the account.
+// One application of a rule, for reports.
 struct Firing {
   std::string rule;
-  std::string where;                        // for people: the root node
+  std::string where;                        // the root node, for people
   double flops_saved = 0, bytes_saved = 0;  // bytes read and written; either may be negative: nodes were saved
   int64_t nodes_saved = 0;
 };
@@ -30,19 +31,19 @@ struct Firing {
 struct Result {
   ecg::Graph graph;
   std::vector<Firing> firings;
-  // The work that finding them took, whatever the machine: terms of patterns held against values, and replacements
-  // that were drafted.
+  // The work of finding the firings, equal on every machine: terms of patterns compared with values, and replacements
+  // drafted.
   int64_t match_steps = 0, drafts = 0;
 };
 
-// INTERNAL where a built-in rule is malformed or undoes another. For start-up; Rewrite asks too.
+// Returns INTERNAL where a built-in rule is malformed or undoes another. For start-up; Rewrite checks this, too.
 absl::Status CheckRules();
 
-// NOT_FOUND, with the nearest names, where no built-in rule has the id.
+// Returns NOT_FOUND, with the nearest names, where no built-in rule has the id.
 absl::Status CheckRuleId(const std::string& id);
 
-// Same inputs and outputs, equal within the rules' class. INTERNAL if a rule breaks the graph; NOT_FOUND for an unknown
-// disabled rule.
+// Returns a graph with the same inputs and outputs, equal within the rules' class. INTERNAL if a rule breaks the graph;
+// NOT_FOUND for an unknown disabled rule.
 absl::StatusOr<Result> Rewrite(const ecg::Graph& graph, const Options& options);
 
 }  // namespace fusion::rewrite

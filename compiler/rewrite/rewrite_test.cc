@@ -97,7 +97,8 @@ TEST(Rewrite, ReshapesMerge) {
   %b: f32[2, 2, 6] = Reshape(%a, %t)
   return %b, %a
 })");
-  // The first stays for the second output, but the second no longer waits for it: nothing is saved, nothing changes.
+  // The first node stays for the second output, which no longer waits for it. Nothing is saved, so that nothing
+  // changes.
   EXPECT_TRUE(result.firings.empty());
 }
 
@@ -136,7 +137,7 @@ TEST(Rewrite, MatchesAcrossGroupings) {
 }
 
 TEST(Rewrite, CompositesAreJudgedByNodes) {
-  // Costs more FLOPs by the registry's count, and is one node instead of nine.
+  // The composite costs more FLOPs by the registry's count, but is one node instead of nine.
   const Result result = Rewritten(R"(graph g(%x: f32[4, 8]) {
   %last: i64[1] = const {-1}
   %two: f32[] = const {2.0}
@@ -170,7 +171,8 @@ TEST(Rewrite, RefusesAnotherShape) {
   EXPECT_TRUE(result->firings.empty());
 }
 
-// Work is counted, not timed: the count is the same on every machine. Limits are about twice of what it takes today.
+// The work is counted rather than timed, so that it is the same on every machine. Limits are about twice today's
+// counts.
 void ExpectWork(const ecg::Graph& graph, int64_t most_match_steps, int64_t most_drafts) {
   const auto result = Rewrite(graph, {});
   ASSERT_TRUE(result.ok()) << result.status();

@@ -1,4 +1,4 @@
-// The rule files as texts: how many rules there are, and that each family says what it is.
+// Tests of the rule files as texts: the number of rules, and that each family states what it is.
 #include "compiler/rewrite/rule_files.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@
 namespace fusion::rewrite {
 namespace {
 
-// DNNFusion §4.2: "45, 38, and 66 graph rewriting rules". A family of operators is one line here.
+// DNNFusion §4.2: "45, 38, and 66 graph rewriting rules". A family of operators counts as one line.
 TEST(RuleFiles, HoldAtLeastThePapersCounts) {
   std::map<std::string, int> lines;
   for (const RuleFile& file : RuleFiles()) {

@@ -6,10 +6,10 @@ namespace fusion::rewrite {
 namespace {
 
 constexpr size_t kOther = 0, kKnown = 1, kFirstOp = 2;
-constexpr size_t kLastKind = 255;  // operators beyond share it, so that more rules seem possible
-constexpr int kMostNodes = 16;     // of a chain that is one operator; of longer ones everything seems possible
+constexpr size_t kLastKind = 255;  // operators beyond share it, which only makes more rules seem possible
+constexpr int kMostNodes = 16;     // nodes of a chain that are searched; for longer ones every rule seems possible
 
-// The patterns of the operands below the root, through nested associative operators.
+// Returns the patterns of the operands below the root, through nested associative operators.
 const std::vector<Term>& OperandsOf(const Term& pattern) { return pattern.flat.empty() ? pattern.args : pattern.flat; }
 
 }  // namespace

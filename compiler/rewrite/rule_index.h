@@ -1,5 +1,5 @@
-// Rules by what their patterns ask of a node and of the operands directly below it. Most rules are ruled out by that
-// alone, without matching.
+// Finds rules by what their patterns require of a node and of the operands directly below it. That alone excludes most
+// rules, without matching.
 #ifndef FUSION_COMPILER_REWRITE_RULE_INDEX_H_
 #define FUSION_COMPILER_REWRITE_RULE_INDEX_H_
 
@@ -15,18 +15,18 @@ namespace fusion::rewrite {
 
 class RuleIndex {
  public:
-  // The rules must outlive it.
+  // The rules must outlive the index.
   explicit RuleIndex(const std::vector<const Rule*>& rules);
 
-  // In the order given: every rule that matches at the node, and others.
+  // Returns, in the order given, every rule that matches at the node, and possibly others.
   std::vector<const Rule*> Possible(const WorkGraph& graph, const ecg::Node& root) const;
 
  private:
-  // Kinds of operands: made by an operator that some pattern names there, or known at compile time.
+  // Kinds of operands: results of an operator that some pattern names there, and values known at compile time.
   using Kinds = std::bitset<256>;
   struct Entry {
     const Rule* rule;
-    std::vector<Kinds> operands;  // each needs one of these kinds
+    std::vector<Kinds> operands;  // each entry needs an operand of one of these kinds
   };
   size_t KindOf(const std::string& op) const;
   void AddOperands(const WorkGraph& graph, const ecg::Node& node, int* nodes_left, Kinds* kinds) const;

@@ -1,4 +1,4 @@
-// Tokens of one rule line.
+// Splits a rule line into tokens.
 #ifndef FUSION_COMPILER_REWRITE_RULE_LEXER_H_
 #define FUSION_COMPILER_REWRITE_RULE_LEXER_H_
 
@@ -17,7 +17,7 @@ struct Token {
   double number = 0;
 };
 
-// Names may contain hyphens between letters (`mul-zero`); punctuation is one character or one of -> != <= .
+// A name may contain hyphens between letters (`mul-zero`). Punctuation is one character or one of -> != <= .
 absl::StatusOr<std::vector<Token>> Tokenize(std::string_view line);
 
 }  // namespace fusion::rewrite

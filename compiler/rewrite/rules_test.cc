@@ -1,6 +1,6 @@
-// Every rule is checked against the interpreter on graphs made from its own pattern: random operands, shapes and
-// attributes, kept when types infer and the rule fires; then a search for operands of which the two graphs differ. A rule
-// that never fires is an error, as is one that saves nothing.
+// Tests every rule against the interpreter on graphs made from its own pattern. Operands, shapes and attributes are
+// random; a graph is kept when types infer and the rule fires. Then a search looks for operands for which the two
+// graphs differ. A rule that never fires fails the test, as does one that saves nothing.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -33,7 +33,7 @@ const T& Pick(const std::vector<T>& from, Random* random) {
   return from[(*random)() % from.size()];
 }
 
-// Shapes that an input is tried with, and which inputs are lists of integers.
+// The shapes that are tried for an input, and which inputs are lists of integers.
 struct Menu {
   std::vector<Shape> shapes;
   std::vector<Ints> lists = {};
@@ -62,7 +62,7 @@ Menu MenuFor(const std::string& op, size_t input) {
     return {{{}, {}, {3}, {2}}, {}, input == 2 ? DType::kU8 : DType::kF32};
   }
   if (op == "MatMulInteger") {
-    // Deep and wide enough that a zero point costs more than its correction.
+    // The product is deep and wide enough that a zero point costs more than its correction.
     if (input == 0) return {{{2, 3}, {3, 3}, {4, 24}, {2, 3, 24}}, {}, DType::kI8};
     if (input == 1) return {{{3, 2}, {2, 3, 3}, {24, 12}, {2, 24, 12}}, {}, DType::kI8};
     return {{{}, {3}, {12}, {1}}, {}, DType::kI8};
@@ -177,7 +177,8 @@ std::vector<ecg::Attributes> AttrsFor(const std::string& op) {
   return {make({})};
 }
 
-// Numbers that rules trip over: ordinary ones, ties, zeros of both signs, subnormal, far from 1, at the ends, no numbers.
+// Numbers that are hard for rules: ties, zeros of both signs, subnormal, far from 1, at the ends, not finite; also
+// ordinary ones.
 const std::vector<double>& Grid() {
   static const auto* const kGrid = new std::vector<double>{
       1,     -1,     0.5,   -2,     2,      0.1,   0,       -0.0,    1e-42,  -1e-42, 1e-38, 1e-30,  -1e-30, 1e-25, 1e-19,
@@ -186,7 +187,7 @@ const std::vector<double>& Grid() {
   return *kGrid;
 }
 
-// Most elements are ordinary, or all come from a few of the grid, so that not every result is NaN.
+// Most elements are ordinary, or all come from a few values of the grid, so that not every result is NaN.
 double Draw(const std::vector<double>& palette, Random* random) {
   const double unit = std::uniform_real_distribution<double>(-1, 1)(*random);
   if (palette.empty() || (*random)() % 3 == 0) return Pick<double>({unit, unit * 3, unit * 30, 1, -1}, random);
@@ -199,14 +200,14 @@ std::vector<double> Palette(Random* random) {
   return palette;
 }
 
-// Ranges of tables that operands are gathered from: what ranges.h can prove something of.
+// Ranges of the tables that operands are gathered from, of which ranges.h can prove something.
 constexpr std::pair<double, double> kBands[] = {{0.5, 4},  {-8, 8},   {1e-3, 1e3},      {-30, -0.5},        {-60000, 60000},
                                                 {0.9, 50}, {-30, 30}, {1e-12, 1e12}, {1.0 / 65536, 65536}, {0, 100}};
 
-// A graph that computes the pattern; an error when the choices do not fit together.
+// Generates a graph that computes the pattern; an error when the choices do not fit together.
 class Generator {
  public:
-  // `ranged`: operands come from where their range is known, so that demands can be proven.
+  // `ranged`: operands have known ranges, so that demands can be proven.
   Generator(const Rule& rule, bool ranged, Random* random) : rule_(rule), ranged_(ranged), random_(random) {
     dtype_ = Pick<DType>({DType::kF32, DType::kF32, DType::kF32, DType::kI32, DType::kU32, DType::kBool}, random_);
     values_.assign(rule.variables.size(), kUnset);
@@ -227,7 +228,7 @@ class Generator {
       if (IsFloat(dtype)) {
         tensor.SetDouble(i, Draw(palette, random_));
       } else {
-        // Shift counts beyond the word length mean nothing, nor do indices (i64) behind a table.
+        // Shift counts beyond the word length have no meaning, nor have indices (i64) behind the end of a table.
         const bool any = (*random_)() % 4 == 0 && rule_.id != "sum-shift" && dtype != DType::kI64;
         tensor.SetInt(i, static_cast<int64_t>(any ? (*random_)() : (*random_)() % 12));
       }
@@ -278,7 +279,7 @@ class Generator {
       const Ints& list = Pick(menu.lists, random_);
       return graph_.AddConstant("list", Tensor::From(DType::kI64, {static_cast<int64_t>(list.size())}, list));
     }
-    // Parameters are mostly scalars or vectors.
+    // Constant parameters are mostly scalars or vectors.
     const bool small = term.constant && menu.shapes.size() > 6 && (*random_)() % 2 == 0;
     const bool alike = !small && !shapes_.empty() && (*random_)() % 2 == 0;
     const Shape shape = small ? Pick<Shape>({{}, {3}}, random_) : Pick(alike ? shapes_ : menu.shapes, random_);
@@ -287,7 +288,7 @@ class Generator {
     if (!term.constant && ranged_ && IsFloat(dtype)) return Ranged(term.text, dtype, shape);
     if (!term.constant) return graph_.AddInput(term.text, {dtype, shape});
     Tensor tensor = Filled(dtype, shape, (*random_)() % 4 == 0 ? Palette(random_) : std::vector<double>{});
-    if ((*random_)() % 2 == 0) {  // of one sign
+    if ((*random_)() % 2 == 0) {  // all of one sign
       for (int64_t i = 0; IsFloat(dtype) && i < tensor.num_elements(); ++i) {
         tensor.SetDouble(i, std::abs(tensor.GetDouble(i)));
       }
@@ -298,7 +299,7 @@ class Generator {
     return graph_.AddConstant(term.text, tensor);
   }
 
-  // An operand whose range the graph tells: looked up in a table, or a magnitude.
+  // Returns an operand whose range the graph shows: gathered from a table, or a magnitude.
   ecg::ValueId Ranged(const std::string& name, DType dtype, const Shape& shape) {
     const auto computed = [&](const char* op, std::vector<ecg::ValueId> inputs) {
       return graph_.node(graph_.AddNode(op, op, std::move(inputs), {}, {{dtype, shape}})).outputs[0];
@@ -334,7 +335,7 @@ class Generator {
   }
 };
 
-// The same graph with every intermediate result as an output behind its own.
+// Returns the same graph with every intermediate result as an output behind its own.
 ecg::Graph Opened(const ecg::Graph& graph) {
   ecg::Graph open = graph;
   for (const ecg::Node& node : graph.nodes()) {
@@ -343,21 +344,22 @@ ecg::Graph Opened(const ecg::Graph& graph) {
   return open;
 }
 
-// A zone next to the ends of the range: within 2^16 of the largest and of the smallest normal float.
+// Returns whether x is next to the ends of the range: within 2^16 of the largest and of the smallest normal float.
 bool IsAtEdge(double x) {
   const double magnitude = std::abs(x);
   return std::isfinite(x) && magnitude != 0 && (magnitude > 0x1p111 || magnitude < 0x1p-110);
 }
 
-// Rules that move factors of up to 2^16 from one place to another promise nothing at the edge (README.md).
+// Returns whether the rule moves factors of up to 2^16 to another place. Such rules promise nothing at the edge
+// (README.md).
 bool MovesFactors(const Rule& rule) {
   static const std::set<std::string> kWords = {"modest", "moderate", "light", "foldable", "normal", "few"};
   return rule.composite || std::any_of(rule.demands.begin(), rule.demands.end(),
                                        [](const Guard& demand) { return kWords.count(demand.left.text) != 0; });
 }
 
-// How far `got` is from what the class promises: above 1 the promise is broken; kWrongKind where a NaN, an infinity or a
-// finite number became another of the three.
+// The distance of `got` from what the class promises: above 1 the promise is broken. It is kWrongKind where a NaN, an
+// infinity or a finite number became another of the three.
 constexpr double kWrongKind = 1e300;
 struct Verdict {
   double error = 0;
@@ -388,7 +390,7 @@ Verdict Judge(const Rule& rule, const ecg::Graph& graph, const std::vector<Tenso
   }
   const bool exact = rule.math_class == MathClass::kExact;
   if (at_edge && !exact && MovesFactors(rule)) return verdict;
-  // Sums may be rounded in another order; quantised results may be one off where the original lies between two.
+  // Sums may be rounded in another order. Quantised results may be one off where the original lies between two values.
   constexpr double kRounding = 2e-5, kFloor = 0x1p-110;
   const double tolerance = exact ? 0 : IsFloat(wanted.dtype()) ? kRounding * largest + kFloor : floats ? 1 : 0;
   for (int64_t i = 0; i < wanted.num_elements(); ++i) {
@@ -402,25 +404,27 @@ Verdict Judge(const Rule& rule, const ecg::Graph& graph, const std::vector<Tenso
   return verdict;
 }
 
-// A graph that a rule has rewritten, and the search for operands of which the two differ.
+// A graph that a rule has rewritten, and the search for operands for which the two differ.
 class Trial {
  public:
   Trial(const Rule& rule, const ecg::Graph& graph, const ecg::Graph& rewritten)
       : rule_(rule), graph_(graph), open_(Opened(graph)), open_rewritten_(Opened(rewritten)) {}
 
   Verdict At(const std::vector<Tensor>& inputs) const {
-    // Sums inside an operator overflow where their type does, which the interpreter only minds when it perturbs.
+    // Sums inside an operator overflow at the limit of their type, which the interpreter observes only when it
+    // perturbs.
     te::InterpretOptions options;
     if (rule_.math_class != MathClass::kExact && IsFloat(RootType())) {
       options = {.perturb_seed = 1, .perturb_sparsity = 63, .in_order = true};
     }
     const auto trace = ecg::Interpret(open_, inputs, options), got = ecg::Interpret(open_rewritten_, inputs, options);
-    if (!trace.ok()) return {};  // an index outside
+    if (!trace.ok()) return {};  // an index is out of range
     if (!got.ok()) return {kWrongKind, std::string(got.status().message())};
     return Judge(rule_, graph_, inputs, *trace, *got);
   }
 
-  // The worst of `starts` drawn operands, made worse an element at a time, each over the whole grid.
+  // Starts from the worst of `starts` drawn operands and makes them worse one element at a time, each over the whole
+  // grid.
   std::pair<Verdict, std::vector<Tensor>> Worst(Generator* generator, Random* random, int starts, int elements) const {
     Verdict worst;
     std::vector<Tensor> at;
@@ -464,11 +468,11 @@ std::string OperandsOf(const std::vector<Tensor>& inputs) {
   return text;
 }
 
-// FLOPs, bytes read and written, operators: of whole graphs, by the registry and not by the engine.
+// Returns FLOPs, bytes read and written, and operators of a whole graph, counted by the registry and not by the engine.
 std::array<double, 3> CostOfGraph(const ecg::Graph& graph) {
   std::array<double, 3> cost{};
   for (const ecg::Node& node : graph.nodes()) {
-    if (node.op == "Identity") continue;  // an input that is an output
+    if (node.op == "Identity") continue;  // an input that is passed through as an output
     cost[0] += ops::NodeFlops(graph, node);
     std::set<ecg::ValueId> values(node.inputs.begin(), node.inputs.end());
     values.insert(node.outputs.begin(), node.outputs.end());
@@ -482,7 +486,7 @@ std::array<double, 3> CostOfGraph(const ecg::Graph& graph) {
   return cost;
 }
 
-// Nodes over constants are the constant folding's, before and after.
+// Constant folding evaluates nodes over constants, so that they are left out before and after.
 ecg::Graph WithoutKnownNodes(const ecg::Graph& graph) { return simplify::RemoveDead(simplify::FoldConstants(graph)); }
 
 std::string ShapesOf(const ecg::Graph& graph) {
@@ -516,7 +520,7 @@ TEST_P(EveryRule, KeepsTheValueAndSaves) {
                           after = CostOfGraph(WithoutKnownNodes(rewritten->graph));
     if (rule.composite) std::swap(before[0], before[2]), std::swap(after[0], after[2]);
     helped += after < before ? 1 : 0;
-    // What is relaxed keeps its value where every number is an ordinary one and the original is defined.
+    // A relaxed rule may change any value, so that only its savings are tested.
     if (relaxed) continue;
     const auto [worst, operands] =
         Trial(rule, *graph, rewritten->graph).Worst(&generator, &random, 6, firings % 5 == 0 ? 3 : 0);
@@ -528,7 +532,7 @@ TEST_P(EveryRule, KeepsTheValueAndSaves) {
   EXPECT_GE(shapes.size(), 2u) << rule.where << " '" << rule.id << "' fires at one shape only";
 }
 
-// The search can find what it looks for: without what they demand, these rules give other results than the original.
+// Shows that the search finds differences: without their demands, these rules give other results than the original.
 TEST(Search, FindsWhatDemandsPrevent) {
   const std::set<std::string> known = {"max-recip", "min-recip",    "sum-log",   "log-sum",     "sum-square-scale", "sqrt-product",
                                        "exp-product", "mul-constants", "factor",    "square-small", "log-softmax",      "matmul-constants",
@@ -540,7 +544,7 @@ TEST(Search, FindsWhatDemandsPrevent) {
     if (known.count(rule.id) == 0) continue;
     ++seen;
     Rule bare = rule;
-    bare.demands.clear();  // also for the judge: no margin at the ends
+    bare.demands.clear();  // the judge then allows no margin at the ends, either
     bare.composite = false;
     bool found = false;
     Random random(23);

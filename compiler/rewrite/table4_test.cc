@@ -1,6 +1,6 @@
-// The rows of DNNFusion's Table 4, each as a graph, and the operators left after rewriting. The first row as printed is
-// no identity; its text and figure 2 (a) say what is meant. Most of them need --math relaxed: operands of a graph may be
-// of any size.
+// The rows of DNNFusion's Table 4, each as a graph, and the operators that remain after rewriting. The first row as
+// printed is not an identity; the text and figure 2 (a) show what is meant. Most rows need --math relaxed, because
+// operands of a graph may be of any magnitude.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -15,7 +15,7 @@ struct Row {
   const char* name;
   const char* body;  // nodes from %a, %b, %c: f32[4, 8] and %i: u32[4, 8] to %y
   std::vector<std::string> ops;
-  double flops_saved;  // at least
+  double flops_saved;  // a lower limit
 };
 
 void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
@@ -43,7 +43,7 @@ TEST_P(Table4, Rewrites) {
 INSTANTIATE_TEST_SUITE_P(
     Rows, Table4,
     ::testing::Values(
-        Row{"recip",  // Recip(A) is shared before and after: what is saved is a load
+        Row{"recip",  // Recip(A) is shared before and after: only a load is saved
             "  %r: f32[4, 8] = Reciprocal(%a)\n  %s: f32[4, 8] = Mul(%r, %b)\n  %y: f32[4, 8] = Mul(%r, %s)\n",
             {"Reciprocal", "Mul", "Mul"},
             0},

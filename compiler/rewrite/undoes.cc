@@ -11,7 +11,7 @@ namespace {
 
 bool IsLiteral(const Term& term) { return term.kind == Term::Kind::kNumber || term.kind == Term::Kind::kString; }
 
-// Attributes that both spell out decide; others may be anything.
+// Attributes that both terms give must agree; any others may have any value.
 bool AttrsMayAgree(const Term& a, const Term& b) {
   return std::none_of(a.attrs.begin(), a.attrs.end(), [&](const auto& x) {
     return std::any_of(b.attrs.begin(), b.attrs.end(), [&](const auto& y) {
@@ -21,12 +21,12 @@ bool AttrsMayAgree(const Term& a, const Term& b) {
   });
 }
 
-// Binds the variables of one rule to terms of another, whose own variables are constants here.
+// Binds the variables of one rule to terms of another, whose own variables count as constants here.
 class TermMatcher {
  public:
-  using Next = absl::FunctionRef<bool()>;  // true: found, stop
+  using Next = absl::FunctionRef<bool()>;  // true: found, the search stops
 
-  // `fixed`: no variable of the pattern is bound, equal ones must stand on both sides.
+  // `fixed`: no variable of the pattern is bound; variables match only themselves.
   explicit TermMatcher(bool fixed) : fixed_(fixed) {}
 
   bool Match(const Term& pattern, const Term& term, Next next) {
@@ -64,7 +64,7 @@ class TermMatcher {
     return MatchArgs(pattern.args, {term.args[1], term.args[0]}, 0, next);
   }
 
-  // The term with bound variables replaced.
+  // Returns the term with bound variables replaced.
   Term Instance(const Term& term) const {
     if (term.kind == Term::Kind::kVariable) {
       const auto it = bound_.find(term.slot);
@@ -95,7 +95,7 @@ class TermMatcher {
   std::map<int, const Term*> bound_;  // by slot
 };
 
-// Variables of a replacement know what the pattern says of them.
+// Marks the variables of a replacement as constant where the pattern requires it.
 Term WithConstness(const Term& replacement, const Term& pattern) {
   std::map<int, bool> constant;
   const std::function<void(const Term&)> collect = [&](const Term& term) {

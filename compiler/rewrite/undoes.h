@@ -1,4 +1,4 @@
-// Does one rule undo another?
+// Tells whether one rule undoes another.
 #ifndef FUSION_COMPILER_REWRITE_UNDOES_H_
 #define FUSION_COMPILER_REWRITE_UNDOES_H_
 
@@ -6,10 +6,10 @@
 
 namespace fusion::rewrite {
 
-// Does `second`, applied to what `first` makes, make what `first` was applied to? Operands of commutative operators may
-// stand in either order, and `second` may be more general than the reverse of `first`. A rule may undo itself. Guards
-// tell directions apart that their terms do not (small operands first), so where there are any only the plain reverse
-// counts.
+// Returns whether `second`, applied to the result of `first`, restores the term to which `first` was applied. Operands
+// of commutative operators may stand in either order, and `second` may be more general than the reverse of `first`. A
+// rule may undo itself. Guards can distinguish directions that the terms do not (small operands first), so if either
+// rule has guards only the plain reverse counts.
 bool Undoes(const Rule& second, const Rule& first);
 
 }  // namespace fusion::rewrite

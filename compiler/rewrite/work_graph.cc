@@ -13,7 +13,7 @@
 namespace fusion::rewrite {
 namespace {
 
-// What the simplification after rewriting folds at most.
+// Limits of what the simplification after rewriting folds.
 constexpr int64_t kMaxFoldedBytes = 64 << 20;
 constexpr double kMaxFoldedFlops = 2e7;
 constexpr int64_t kFoldAtOnceElements = 4096;
@@ -183,7 +183,7 @@ void WorkGraph::FoldIfSmall(ecg::NodeId id) {
   }
   alone.AddNode(node.op, node.name, std::move(inputs), node.attrs, std::move(types));
   auto results = ecg::EvaluateNode(alone, alone.node(0));
-  if (!results.ok()) return;  // stays, and fails where the user can see it
+  if (!results.ok()) return;  // the node stays, and fails where the user sees it
   for (size_t i = 0; i < results->size(); ++i) {
     ecg::Value& value = values_[node.outputs[i]];
     value.constant = std::move((*results)[i]);

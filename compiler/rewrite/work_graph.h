@@ -1,4 +1,4 @@
-// The graph while rules work on it: nodes come and go in place, ids stay.
+// The graph while rules change it: nodes come and go in place, and ids stay.
 #ifndef FUSION_COMPILER_REWRITE_WORK_GRAPH_H_
 #define FUSION_COMPILER_REWRITE_WORK_GRAPH_H_
 
@@ -11,7 +11,7 @@
 
 namespace fusion::rewrite {
 
-// What a set of nodes costs. Nodes that constant folding will evaluate cost nothing.
+// The cost of a set of nodes. Nodes that constant folding will evaluate cost nothing.
 struct Cost {
   double flops = 0;
   double bytes = 0;  // read and written
@@ -20,7 +20,7 @@ struct Cost {
   Cost operator-(const Cost& other) const;
 };
 
-// How savings compare: FLOPs decide (§4.2), then bytes, then nodes; or nodes, then bytes, then FLOPs.
+// How savings are compared: by FLOPs (§4.2), then bytes, then nodes; or by nodes, then bytes, then FLOPs.
 enum class Measure : uint8_t { kFlops, kNodes };
 using Rank = std::array<double, 3>;
 Rank RankOf(const Cost& saving, Measure measure);
@@ -36,13 +36,13 @@ class WorkGraph {
   const ecg::Value& value(ecg::ValueId id) const { return values_[id]; }
   const ecg::Node& node(ecg::NodeId id) const { return nodes_[id].node; }
   bool IsAlive(ecg::NodeId id) const { return nodes_[id].alive; }
-  // Consumers plus graph outputs.
+  // The number of consumers plus that of graph outputs.
   int Uses(ecg::ValueId id) const { return static_cast<int>(values_[id].consumers.size()) + output_uses_[id]; }
-  // A constant, or computed from constants by nodes that constant folding will evaluate.
+  // Whether the value is a constant or is computed from constants by nodes that constant folding will evaluate.
   bool IsKnown(ecg::ValueId id) const { return known_[id]; }
-  // Computed by a many-to-many operator.
+  // Whether a many-to-many operator computes the value.
   bool IsReduced(ecg::ValueId id) const;
-  // Position for ties and names: that of the node of the source whose place it took.
+  // The position that decides ties and the final order: that of the source node whose place the node took.
   int Order(ecg::NodeId id) const { return nodes_[id].order; }
   ecg::NodeId num_nodes() const { return static_cast<ecg::NodeId>(nodes_.size()); }
   ecg::ValueId num_values() const { return static_cast<ecg::ValueId>(values_.size()); }
@@ -51,12 +51,12 @@ class WorkGraph {
   ecg::ValueId AddValue(ecg::Value value);  // a constant
   // A small node over constants becomes its value at once, so that later patterns see its contents.
   ecg::NodeId AddNode(ecg::Node node, std::vector<ecg::ValueId> outputs, std::vector<ecg::ValueType> types, int order);
-  // Every use of `from` becomes a use of `to`; what nobody needs then is removed. The name moves along.
+  // Makes every use of `from` a use of `to` and removes nodes that are no longer needed. The name moves to `to`.
   void Replace(ecg::ValueId from, ecg::ValueId to);
 
   void RemoveIfUnused(ecg::NodeId id);
 
-  // Live nodes in topological order, as near to the source's order as that allows.
+  // Returns the live nodes in topological order, as near to the source's order as possible.
   ecg::Graph Finish() const;
 
  private:
@@ -76,10 +76,10 @@ class WorkGraph {
   std::vector<ecg::ValueId> outputs_;
 };
 
-// Costs of a node over the given values; `known`: its inputs are all known at compile time.
+// Returns the cost of a node over the given values. `known`: its inputs are all known at compile time.
 Cost CostOf(const ecg::Node& node, const std::vector<const ecg::Value*>& inputs,
             const std::vector<const ecg::Value*>& outputs, bool known);
-// Will constant folding evaluate a node over known inputs?
+// Returns whether constant folding will evaluate a node over known inputs.
 bool IsFolded(const ecg::Node& node, const std::vector<const ecg::Value*>& inputs,
               const std::vector<const ecg::Value*>& outputs);
 
