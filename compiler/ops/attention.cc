@@ -178,8 +178,8 @@ absl::Status Attention(Compose& c) {
   const double scale = attrs.Has("scale") ? attrs.Float("scale") : 1 / std::sqrt(static_cast<double>(z.head));
   Value q = x.q, factor = x.k;
   // 16-bit inputs are widened first, so that nothing is rounded between the inputs and the result, and the scores are
-  // scaled. For other types the queries are scaled before the first product, because they have fewer elements than the
-  // scores.
+  // scaled. For other types the scale is applied before the first product, where ONNX defines it, but in one factor on
+  // the queries, which are few.
   const bool narrow = z.wide != z.dtype;
   if (narrow) q = c.Cast(q, z.wide), factor = c.Cast(factor, z.wide);
   const auto scaled = [&](Value x) { return c.Mul(x, c.Number(z.wide, scale)); };

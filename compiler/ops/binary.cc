@@ -194,6 +194,8 @@ Scalar RootAsPower(const Scalar& x) {
   const Scalar root = Call(Op::kSqrt, {x + Imm(x->dtype, 0)});
   return te::Select(Call(Op::kEq, {x, Imm(x->dtype, -inf)}), Imm(x->dtype, inf), root);
 }
+// Returns small constant exponents as products, because pow costs as much as forty multiplications; null for any other
+// exponent.
 Scalar PowByProducts(const Scalar& x, double exponent) {
   if (exponent == 1) return x;
   if (exponent == 2) return x * x;

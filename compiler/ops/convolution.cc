@@ -164,8 +164,8 @@ absl::StatusOr<Types> InferConvTranspose(const OpContext& context, int) {
   return Types{{context.Type(0).dtype, out}};
 }
 
-// The strided form, without a predicate. With u = p + pad, only the taps k = u % s + s·j reach output p, from q = u//s
-// − j. The phases a = u % s are output channels of a plain convolution over h = u//s:
+// The strided form, without a predicate. With u = p + pad, only the taps k = u % s + s·j reach output p, from
+// q = u//s − j. The phases a = u % s are output channels of a plain convolution over h = u//s:
 //   c[n, h…, a…, o] = Σ(i, j…) x[n, g·C/g + i, h − j…] · w[g·C/g + i, o % (M/g), a + s·j…]
 //   y[n, o, p…] = c[n, u//s, u%s, o]
 // Because phases count from u, they do not occur in the border tests, which involve h and j alone. Where the stride

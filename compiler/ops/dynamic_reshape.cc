@@ -79,8 +79,8 @@ int64_t BoundProduct(const std::vector<Dim>& dims, size_t begin, size_t end) {
   return product;
 }
 
-// Returns whether no dimension but the first that is not 1 is dynamic. `*place` receives that dimension, or `end` when
-// there is none.
+// Returns whether no dimension but the first that is not 1 is dynamic. `*place` receives the dynamic dimension, or
+// `end` when there is none.
 bool OnlyFirstIsDynamic(const std::vector<Dim>& dims, size_t begin, size_t end, size_t* place) {
   *place = end;
   bool first = true;

@@ -180,7 +180,7 @@ TEST(Shape, RangeOfHalvesCountsInF32) {
   const std::vector<double> values = Values(RunOp({"Range", {half(0), half(8192), half(4)}, {}, {0, 1, 2}}));
   ASSERT_EQ(values.size(), 2048);
   EXPECT_EQ(values[2047], 8188);  // 4 · 2047; every multiple of 4 below 8192 is a half
-  // 2049 is not representable as a half: as 2048 it would lose the element 1024.5.
+  // Index 2049 is not representable as a half (it would become 2048), so the indices must count in f32.
   const std::vector<double> fine = Values(RunOp({"Range", {half(0), half(1026), half(0.5)}, {}, {0, 1, 2}}));
   ASSERT_EQ(fine.size(), 2052);
   EXPECT_EQ(fine[2051], Tensor::From<double>(DType::kF16, {}, {1025.5}).GetDouble(0));

@@ -5,8 +5,8 @@
 //
 // A canonical operator has its ONNX name and the semantics of the newest supported opset, 28 in the default domain (for
 // example axes as an input). `normalize` rewrites older versions on import and replaces operators that only combine
-// others, so that nothing after import knows of opsets. The graph's helpers, type inference and the lowering of a
-// fusion block stand at the end.
+// others, so that nothing after import knows of opsets. At the end stand helpers over graphs, type inference and the
+// lowering of a fusion block.
 #ifndef FUSION_COMPILER_OPS_OP_DEF_H_
 #define FUSION_COMPILER_OPS_OP_DEF_H_
 

@@ -79,7 +79,7 @@ absl::Status DynamicTopK(ImportContext& import) {
   ecg::Node& node = import.node();
   std::vector<ecg::Value> held;
   const OpContext context = ContextOf(import, &held);
-  if (!context.Has(0) || !context.Has(1)) return absl::OkStatus();  // the schema will say so
+  if (!context.Has(0) || !context.Has(1)) return absl::OkStatus();  // CheckSchema refuses it
   ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis", -1), context.Rank(0)));
   if (context.Constant(1) != nullptr && !import.IsDynamic(node.inputs[0])) return absl::OkStatus();
   const ecg::ValueId x = node.inputs[0];

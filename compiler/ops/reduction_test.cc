@@ -112,7 +112,7 @@ TEST(Arg, NanWins) {
 }
 
 TEST(CumSum, LongAxesInBlocks) {
-  const int64_t n = 131;  // not a multiple of the block of LowerPrefix
+  const int64_t n = 131;  // below 1024, from which LowerPrefix cuts an axis into blocks
   std::vector<double> values(2 * n);
   for (int64_t i = 0; i < 2 * n; ++i) values[i] = static_cast<double>(i % 7) - 2;
   for (const int64_t exclusive : {0, 1}) {
@@ -146,7 +146,7 @@ TEST(CumProd, ExclusiveAndReverse) {
 }
 
 TEST(CumProd, LongAxesInBlocks) {
-  const int64_t n = 131;  // not a multiple of the block of LowerPrefix
+  const int64_t n = 131;  // below 1024, from which LowerPrefix cuts an axis into blocks
   std::vector<double> values(n), expected(n);
   double product = 1;
   for (int64_t i = 0; i < n; ++i) {

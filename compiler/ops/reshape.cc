@@ -1,5 +1,5 @@
-// Reshape, Flatten, Squeeze, Unsqueeze, Identity; Dropout in inference becomes Identity on import. Each is one map y[i]
-// = x[delinearise(linearise(i))], which the index normal form reduces to the dimensions that change.
+// Reshape, Flatten, Squeeze, Unsqueeze, Identity; Dropout in inference becomes Identity on import. Each is one map
+// y[i] = x[delinearise(linearise(i))], which the index normal form reduces to the dimensions that change.
 #include <algorithm>
 #include <utility>
 

@@ -101,9 +101,9 @@ Tables RoiTables(LowerContext& context, int begin, int64_t bins, int64_t extent)
   return tables;
 }
 
-// sampling_ratio=0 takes as many samples as a bin has pixels. Their mean is linear and separable, so that [R, bins,
-// extent] holds the weight of each input along one axis; a bin of length 0 has no samples. Only samples on the image
-// are visited; samples lie at least half a pixel apart, which bounds their number.
+// sampling_ratio=0 takes as many samples as a bin has pixels. Their mean is linear and separable, so that
+// [R, bins, extent] holds the weight of each input along one axis; a bin of length 0 has no samples. Only samples on
+// the image are visited; samples lie at least half a pixel apart, which bounds their number.
 te::TensorId AdaptiveWeights(LowerContext& context, int begin, int64_t bins, int64_t extent) {
   te::Builder& b = *context.builder;
   const DType acc = ComputeType(context.Type(1).dtype);

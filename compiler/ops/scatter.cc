@@ -182,8 +182,8 @@ absl::StatusOr<Types> InferScatterND(const OpContext& context, int) {
   return Types{context.Type(0)};
 }
 
-// Returns, for each slice of the data, the last row of indices that addresses it, or -1: [extents that the indices
-// count in].
+// Returns, for each slice of the data, the last row of indices that addresses it, or -1. Its shape is the
+// extents that the indices count in.
 te::TensorId LastRow(LowerContext& context, const Shape& slices, int64_t rows,
                      const std::function<Scalar(const Idx& i, const Idx& r)>& addressed) {
   const Shape& indices = context.ShapeOf(1);

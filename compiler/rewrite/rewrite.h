@@ -24,7 +24,7 @@ struct Options {
 struct Firing {
   std::string rule;
   std::string where;                        // the root node, for people
-  double flops_saved = 0, bytes_saved = 0;  // bytes read and written; either may be negative: nodes were saved
+  double flops_saved = 0, bytes_saved = 0;  // bytes read and written; either may be negative
   int64_t nodes_saved = 0;
 };
 

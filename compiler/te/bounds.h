@@ -31,8 +31,8 @@ absl::StatusOr<Span> SpanOf(const Index& x, const std::function<const Span*(cons
 // FAILED_PRECONDITION "length not constant: …" when two loads start at origins whose distance depends on tile axes.
 absl::StatusOr<Box> RequiredBox(const Te& te, const Box& te_box, TensorId tensor, const Shape& shape);
 
-// Returns whether the boxes that `box` becomes, as each axis of `tasks` runs over its extent, together cover all of [0,
-// extents); false where that cannot be decided.
+// Returns whether the boxes that `box` becomes, as each axis of `tasks` runs over its extent, together cover all of
+// [0, extents); false where that cannot be decided.
 bool Covers(const Box& box, const std::vector<int64_t>& extents, const std::vector<Axis>& tasks);
 
 // Returns the smallest box that holds both; fails as above when the symbolic difference of origins is not constant.

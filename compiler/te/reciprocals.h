@@ -1,5 +1,5 @@
-// Turns a * (1 / b) into a / b where nothing else reads the reciprocal, which saves one operation and one rounding. x ·
-// sigmoid(x) becomes x / (1 + exp(-x)).
+// Turns a * (1 / b) into a / b where nothing else reads the reciprocal, which saves one operation and one rounding.
+// x · sigmoid(x) becomes x / (1 + exp(-x)).
 #ifndef FUSION_COMPILER_TE_RECIPROCALS_H_
 #define FUSION_COMPILER_TE_RECIPROCALS_H_
 

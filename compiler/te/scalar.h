@@ -120,7 +120,7 @@ struct ScalarNode {
   Op op = Op::kAdd;            // kOp
   std::vector<Scalar> args;    // kOp; kIf: {then, else}; kCast: {x}
   Index index;                 // kFromIndex: an i64
-  int acc = 0;                 // kAcc: accumulator number, inside a general fold
+  int acc = 0;                 // kAcc: accumulator number, inside a general reduction
 };
 
 Scalar Imm(DType dtype, double value);  // integers and bool are rounded towards zero

@@ -396,7 +396,7 @@ class TeCompiler {
     return wrap ? Unary(wrap, v, false, false) : v;
   }
 
-  // ---- folds
+  // ---- reductions
   Value Identity() {
     const DType t = te_.fold->acc;
     switch (te_.fold->kind) {

@@ -1,5 +1,5 @@
 // Program transforms: the vertical transform (Souffle §6.2: substitute a body for a load, Eq. 2), dead te removal,
-// canonical numbering, dependence and intensity.
+// canonical numbering, dependence and work.
 #ifndef FUSION_COMPILER_TE_TRANSFORM_H_
 #define FUSION_COMPILER_TE_TRANSFORM_H_
 

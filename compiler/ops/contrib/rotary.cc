@@ -53,8 +53,8 @@ absl::Status RotaryEmbedding(Compose& c) {
   return c.Finish({heads_first ? y : c.Reshape(y, given)});
 }
 
-// RotaryEmbedding of ONNX. x: [B, S, N·H] or [B, N, S, H]. The caches are [positions, rotated/2] with position_ids [B,
-// S], otherwise one row per token, [B, S, rotated/2].
+// RotaryEmbedding of ONNX. x: [B, S, N·H] or [B, N, S, H]. The caches are [positions, rotated/2] with position_ids
+// [B, S], otherwise one row per token, [B, S, rotated/2].
 absl::Status RotaryEmbedding23(Compose& c) {
   enum { kX, kCos, kSin, kPositions };
   const ecg::Attributes& attrs = c.Attributes();
