@@ -24,7 +24,7 @@ using te::Scalar;
 using Idx = te::Builder::Idx;
 using Types = std::vector<ecg::ValueType>;
 
-constexpr int64_t kShortTransform = 64;  // a shorter transform is not split
+constexpr int64_t kShortTransform = 64;  // transforms up to this length are not split
 constexpr int64_t kMaxTableElements = int64_t{1} << 24;
 
 absl::StatusOr<int64_t> ConstantInt(const OpContext& context, int input, const char* name) {

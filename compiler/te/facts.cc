@@ -127,7 +127,7 @@ Interval Facts::RangeOfSum(const Index& x, int depth) const {
 Interval Facts::RangeOf(const Index& x, int depth) const {
   Interval range = Intersect(x.Range(), RangeOfSum(x, depth));
   if (depth == 0) return range;
-  constexpr size_t kMaxFacts = 12;  // nested // nested // and % multiply the work
+  constexpr size_t kMaxFacts = 12;  // nested // and % multiply the work
   for (size_t f = 0; f < std::min(at_most_zero_.size(), kMaxFacts); ++f) {
     const Index& e = at_most_zero_[f];  // x + e <= x <= x - e
     range = Intersect(range, {RangeOfSum(x + e, depth - 1).lo, RangeOfSum(x - e, depth - 1).hi});

@@ -127,8 +127,8 @@ class Builder {
   TensorId Reduce(const std::string& name, FoldKind kind, DType dtype, DType acc, const Shape& shape,
                   const Shape& fold_shape, const std::function<Scalar(const Idx& i, const Idx& r)>& body,
                   const std::function<Scalar(const Idx& i, const Scalar& acc)>& then = {});
-  // A general reduction with several accumulators and outputs (all of `shape`). update returns one scalar per
-  // accumulator, then one per output.
+  // A general reduction with several accumulators and outputs (all of `shape`). `update` returns one scalar per
+  // accumulator, `then` one per output.
   std::vector<TensorId> GeneralFold(
       const std::string& name, const std::vector<DType>& dtypes, const Shape& shape, const Shape& fold_shape,
       const std::vector<Scalar>& init,

@@ -242,7 +242,7 @@ TEST(Routine, TopKIsTheStartOfAStableSort) {
   }
 }
 
-// The routine compares columns of 48 groups. Here all small elements stand in one group, or every element is a
+// The routine forms 48 groups, one per column. Here all small elements stand in one group, or every element is a
 // candidate.
 TEST(Routine, TopKOfUnevenGroups) {
   for (const int pattern : {0, 1, 2, 3}) {
