@@ -53,7 +53,7 @@ class Binder {
     return absl::UnimplementedError(absl::StrCat(Title(name), " is no tensor, sequence or optional"));
   }
 
-  // Returns INVALID_ARGUMENT listing all unbound dimensions, also for a binding that binds nothing.
+  // Returns INVALID_ARGUMENT for unbound dimensions, listing all of them, and for a binding that binds nothing.
   absl::Status Check() const;
 
  private:

@@ -33,8 +33,8 @@ class GraphImporter {
 
   CanonicalGraph& canonical() { return canonical_; }
 
-  // The rest serves structural operators (structural/structural_op.h). Returns the value of a Constant node or of an
-  // attribute: the same value however often the node is imported.
+  // The rest of the interface serves structural operators (structural/structural_op.h).
+  // Returns the value of a Constant node or of an attribute: the same value however often the node is imported.
   absl::StatusOr<ecg::ValueId> ConstantOf(onnx::NodeProto* node);
   // Adds a canonical node that the model does not have, named after the node that is being imported.
   absl::StatusOr<std::vector<ecg::ValueId>> AddNodes(const std::string& op, std::vector<ecg::ValueId> inputs,

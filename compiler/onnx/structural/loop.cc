@@ -239,7 +239,7 @@ class Unrolling {
   struct Growth {
     int axis = 0;
     ecg::ValueId extent = ecg::kNone;  // a scalar: the extent after the iterations that ran
-    std::vector<ecg::ValueId> parts;   // the value before the loop, then what each iteration appends
+    std::vector<ecg::ValueId> parts;   // the value before it grew, then what each iteration appends
   };
   std::vector<Growth> growing_;  // by carried value; one that does not grow has no parts
   size_t num_scanned_ = 0;
