@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "runtime/bundle/manifest.h"
+#include "runtime/bundle/buffer_footprint.h"
 
 namespace fusion {
 
@@ -12,10 +12,8 @@ int64_t PlanArena(std::vector<ArenaItem>* items) {
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return (*items)[a].size_bytes > (*items)[b].size_bytes; });
-  auto footprint = [](const ArenaItem& item) {
-    return (item.size_bytes + kBufferSlackBytes + kBufferAlignBytes - 1) / kBufferAlignBytes * kBufferAlignBytes;
-  };
-  std::vector<size_t> placed;  // ordered by offset
+  auto footprint = [](const ArenaItem& item) { return BufferFootprint(item.size_bytes); };
+  std::vector<size_t> placed;  // by offset
   int64_t arena = 0;
   for (size_t i : order) {
     ArenaItem& item = (*items)[i];

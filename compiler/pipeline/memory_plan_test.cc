@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <random>
 
-#include "runtime/bundle/manifest.h"
+#include "runtime/bundle/buffer_footprint.h"
 
 namespace fusion {
 namespace {
 
-int64_t Footprint(const ArenaItem& item) {
-  return (item.size_bytes + kBufferSlackBytes + kBufferAlignBytes - 1) / kBufferAlignBytes * kBufferAlignBytes;
-}
+int64_t Footprint(const ArenaItem& item) { return BufferFootprint(item.size_bytes); }
 
 // Checks that items alive at the same time do not overlap in memory, slack included. Returns the bytes alive at the
 // worst launch, which are a lower bound.
@@ -48,6 +46,21 @@ TEST(PlanArena, NothingAndEmptyTensors) {
   EXPECT_EQ(PlanArena(&items), 0);
   items = {{0, 0, 3}, {0, 1, 2}, {64, 0, 3}};
   Check(items, PlanArena(&items));
+}
+
+// Whole pages each: a kernel that reads some and writes another never stores just ahead of what it loads next.
+TEST(PlanArena, LargeBuffersBeginApartWithinAPage) {
+  std::vector<ArenaItem> items(8, {int64_t{1} << 20, 0, 1});
+  const int64_t arena = PlanArena(&items);
+  Check(items, arena);
+  EXPECT_LT(arena, 8 * ((int64_t{1} << 20) + kStoreMatchBytes + kBufferAlignBytes));
+  for (size_t i = 0; i < items.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      const int64_t apart = items[i].offset - items[j].offset;
+      EXPECT_GE(apart % kStoreMatchBytes, 512) << "buffer " << i << " behind buffer " << j;
+      EXPECT_LE(apart % kStoreMatchBytes, kStoreMatchBytes - 192) << "buffer " << i << " ahead of buffer " << j;
+    }
+  }
 }
 
 TEST(PlanArena, RandomGraphsStayNearTheBound) {

@@ -7,6 +7,7 @@
 
 #include "runtime/base/atomic_file.h"
 #include "runtime/base/mapped_file.h"
+#include "runtime/bundle/buffer_footprint.h"
 #include "runtime/bundle/zip_format.h"
 #include "runtime/loader/pick_program.h"
 #include "runtime/loader/session.h"
@@ -71,6 +72,22 @@ TEST_F(LoaderTest, RunsWithAnyNumberOfThreads) {
       ExpectRight(inputs[0], *outputs);
     }
   }
+}
+
+// Their sizes are whole pages: side by side, a kernel would store just ahead of what it loads next.
+TEST_F(LoaderTest, LargeInputsAndOutputsBeginApartWithinAPage) {
+  Manifest manifest = TinyManifest();
+  manifest.inputs[0].shape[0] = manifest.outputs[0].shape[0] = 16384;
+  for (const int buffer : {0, 5}) {
+    manifest.buffers[buffer].shape[0] = 16384, manifest.buffers[buffer].size_bytes = 16384 * 8 * 4;
+  }
+  ASSERT_TRUE(WriteTinyBundle(path_, *shared_object_, manifest).ok());
+  const auto session = Session::Create(*Bundle::Open(path_), 1);
+  ASSERT_TRUE(session.ok()) << session.status();
+  const auto apart = static_cast<uint64_t>(static_cast<const char*>((*session)->output(0)) -
+                                           static_cast<const char*>((*session)->input(0)));
+  EXPECT_GE(apart % kStoreMatchBytes, 512u);
+  EXPECT_LE(apart % kStoreMatchBytes, static_cast<uint64_t>(kStoreMatchBytes - 192));
 }
 
 TEST_F(LoaderTest, SessionsOutliveTheBundleAndItsFile) {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/bundle/buffer_footprint.h"
 #include "runtime/devices/cpu/caller_memory.h"
 #include "runtime/devices/cpu/cpu_launches.h"
 #include "runtime/devices/cpu/isa.h"
@@ -14,10 +15,6 @@
 
 namespace fusion {
 namespace {
-
-int64_t WithSlack(int64_t size_bytes) {
-  return (size_bytes + kBufferAlignBytes - 1) / kBufferAlignBytes * kBufferAlignBytes + kBufferSlackBytes;
-}
 
 struct BoundBinding {
   int buffer;
@@ -67,13 +64,13 @@ class CpuExecutable : public Executable {
 
  private:
   absl::Status PlaceBuffers(const Program& program) {
-    int64_t bytes = WithSlack(program.arena_bytes);
+    int64_t bytes = BufferFootprint(program.arena_bytes);
     std::vector<int64_t> own_offsets(program.buffers.size());
     for (size_t i = 0; i < program.buffers.size(); ++i) {
       const Buffer& buffer = program.buffers[i];
       if (buffer.kind != Buffer::Kind::kInput && buffer.kind != Buffer::Kind::kOutput) continue;
       own_offsets[i] = bytes;
-      bytes += WithSlack(buffer.size_bytes);
+      bytes += BufferFootprint(buffer.size_bytes);
     }
     ASSIGN_OR_RETURN(memory_, HostMemory::Allocate(bytes, "the bundle's buffers"));
     for (size_t i = 0; i < program.buffers.size(); ++i) {
