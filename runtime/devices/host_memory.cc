@@ -7,6 +7,12 @@
 #include "absl/strings/str_cat.h"
 
 namespace fusion {
+namespace {
+
+// Less than this is a few small pages; so much is what numpy asks huge pages for, too.
+constexpr int64_t kLeastHugeBytes = int64_t{4} << 20;
+
+}  // namespace
 
 absl::StatusOr<HostMemory> HostMemory::Allocate(int64_t size_bytes, const char* what) {
   HostMemory memory;
@@ -15,6 +21,11 @@ absl::StatusOr<HostMemory> HostMemory::Allocate(int64_t size_bytes, const char* 
   if (data == MAP_FAILED) {
     return absl::ResourceExhaustedError(absl::StrCat("no memory for ", what, " (", size_bytes, " bytes)"));
   }
+#ifdef MADV_HUGEPAGE
+  // Kernels that stream through megabytes meet the limits of address translation before those of the caches. The advice
+  // may be declined; nothing but time depends on it.
+  if (size_bytes >= kLeastHugeBytes) madvise(data, size_bytes, MADV_HUGEPAGE);
+#endif
   memory.data_ = static_cast<char*>(data);
   memory.size_bytes_ = size_bytes;
   return memory;
