@@ -372,6 +372,17 @@ TEST(TileShape, IsAsGoodAsTheMeasuredOnes) {
   EXPECT_EQ(narrow.rows, 6) << narrow.rows << "x" << narrow.vectors;
 }
 
+// Nothing is read twice: whole rows of vectors, and few rows, each of which is a stream.
+TEST(TileShape, ReadsStreamsInWholeRows) {
+  for (const auto& [rows, vectors, of_tile, wide] :
+       {std::tuple(32, 2, 4, 2), std::tuple(16, 8, 1, 8), std::tuple(1, 3, 1, 3), std::tuple(100, 4, 2, 4)}) {
+    const TileShape shape = ChooseTileShape(rows, vectors, false, false, Device());
+    EXPECT_EQ(shape.rows, of_tile) << rows << "x" << vectors;
+    EXPECT_EQ(shape.vectors, wide) << rows << "x" << vectors;
+  }
+  EXPECT_GE(ChooseTileShape(32, 1, false, false, Device()).rows, 8) << "one vector a row: rows cover the latency";
+}
+
 TEST(LayoutTest, BlockedMap) {
   const Layout layout{1, 16};
   EXPECT_EQ(layout.PhysicalShape({2, 24, 5, 7}), (Shape{2, 2, 5, 7, 16}));

@@ -11,6 +11,9 @@ namespace {
 
 // Tile shapes whose times differ by no more than this factor are ordered by their loads.
 constexpr double kTie = 1.01;
+// Where no element is read twice, shapes whose estimated times differ by no more than this factor are ordered by how they
+// walk memory: each row is a stream of its own, and the vectors of a row lie beside each other.
+constexpr double kStreamsTie = 1.3;
 // A shape that the port model estimates slower than the best by more than this factor is not worth a measurement.
 constexpr double kWorthTrying = 1.25;
 constexpr size_t kMostShapes = 12;
@@ -43,6 +46,12 @@ std::vector<TileShape> RankTileShapes(int64_t rows, int64_t vectors, bool has_br
     if (shape.cycles_per_step > kTie * least || reuse <= best_reuse) continue;
     best = shape;
     best_reuse = reuse;
+  }
+  if (!has_shared && vectors > 1) {
+    for (const TileShape& shape : shapes) {
+      if (shape.cycles_per_step > kStreamsTie * least || shape.vectors < best.vectors) continue;
+      if (shape.vectors > best.vectors || shape.rows < best.rows) best = shape;
+    }
   }
   std::vector<TileShape> ranked = {best};
   for (const TileShape& shape : shapes) {
