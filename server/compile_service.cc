@@ -1,7 +1,7 @@
 #include <deque>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/pipeline/generator_version.h"
+#include "compiler/api/generator_version.h"
 #include "proto/compile.grpc.pb.h"
 #include "server/artifacts/model_files.h"
 #include "server/executor.h"

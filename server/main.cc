@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "compiler/fusion/plan.h"
+#include "compiler/plan/plan.h"
 #include "compiler/rewrite/rewrite.h"
 #include "server/local_devices.h"
 #include "server/server.h"

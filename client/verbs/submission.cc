@@ -20,7 +20,7 @@
 #include "client/cli/exit_codes.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/words.h"
-#include "compiler/pipeline/modes.h"
+#include "compiler/api/modes.h"
 #include "runtime/base/atomic_file.h"
 #include "runtime/base/mapped_file.h"
 #include "runtime/base/sha256.h"

@@ -1,6 +1,6 @@
 // The Extended Computational Graph (DNNFusion §3.1): operators over tensors, static shapes, nodes in topological order.
 // A pass takes a Graph and returns a Graph. Ids name nodes and values; they are dense and stable within one Graph.
-// Facts that can be derived (mapping types, FLOPs, bytes, removable: compiler/ecg/derived.h) are never stored.
+// Facts that can be derived (mapping types, FLOPs, bytes, removable: compiler/analysis/derived.h) are never stored.
 #ifndef FUSION_COMPILER_ECG_GRAPH_H_
 #define FUSION_COMPILER_ECG_GRAPH_H_
 

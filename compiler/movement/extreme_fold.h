@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "compiler/te/program.h"
+#include "compiler/te/program/program.h"
 
 namespace fusion::movement {
 

@@ -15,7 +15,7 @@
 
 #include "absl/status/status.h"
 #include "compiler/movement/constant_transform.h"
-#include "compiler/te/program.h"
+#include "compiler/te/program/program.h"
 #include "runtime/bundle/library_call.h"
 
 namespace fusion::movement {
@@ -140,7 +140,7 @@ struct ReadNext {
   std::vector<int> buffers;
 };
 
-// A routine (compiler/te/routine.h) instead of a loop nest: its tasks are the phase's, and its outputs the step's
+// A routine (compiler/te/routines/routine.h) instead of a loop nest: its tasks are the phase's, and its outputs the step's
 // stores.
 struct RoutineCall {
   std::string name;

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/schedule/form_stages.h"
+#include "compiler/schedule/nest/form_stages.h"
 #include "compiler/schedule/schedule_block.h"
 
 namespace fusion::movement {

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "compiler/te/scalar.h"
+#include "compiler/te/scalar/scalar.h"
 
 namespace fusion::movement {
 

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "compiler/onnx/node_run.h"
-#include "compiler/ops/op_testing.h"
+#include "compiler/ops/registry/op_testing.h"
 
 namespace fusion::onnx_import {
 namespace {

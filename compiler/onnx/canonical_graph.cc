@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/ecg/evaluate.h"
+#include "compiler/analysis/evaluate.h"
 #include "compiler/onnx/limits.h"
 #include "compiler/onnx/meeting_extents.h"
 #include "compiler/onnx/propagate_extents.h"
 #include "compiler/onnx/tensor_import.h"
-#include "compiler/ops/extents.h"
+#include "compiler/ops/shared/extents.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::onnx_import {

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/ecg/graph.h"
 #include "compiler/onnx/extents.h"
-#include "compiler/ops/op_def.h"
+#include "compiler/ops/registry/op_def.h"
 
 namespace fusion::onnx_import {
 

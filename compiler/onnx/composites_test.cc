@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "compiler/onnx/node_run.h"
-#include "compiler/ops/op_testing.h"
+#include "compiler/ops/registry/op_testing.h"
 
 namespace fusion::onnx_import {
 namespace {

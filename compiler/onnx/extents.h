@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "compiler/ecg/graph.h"
-#include "compiler/te/known.h"
+#include "compiler/te/ranges/known.h"
 
 namespace fusion::onnx_import {
 

@@ -9,7 +9,7 @@
 #include "compiler/onnx/limits.h"
 #include "compiler/onnx/node_order.h"
 #include "compiler/onnx/structural/structural_op.h"
-#include "compiler/ops/refused.h"
+#include "compiler/ops/registry/refused.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::onnx_import {

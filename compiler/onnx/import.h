@@ -1,5 +1,5 @@
 // Import turns an ONNX model file into a Graph. Nothing after it depends on ONNX versions, type names or files:
-// operators are canonical (compiler/ops/op_def.h), shapes are static, constants are bound, and whatever depends on
+// operators are canonical (compiler/ops/registry/op_def.h), shapes are static, constants are bound, and whatever depends on
 // shapes alone is folded.
 #ifndef FUSION_COMPILER_ONNX_IMPORT_H_
 #define FUSION_COMPILER_ONNX_IMPORT_H_

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/ecg/interpret.h"
+#include "compiler/analysis/interpret.h"
 #include "compiler/onnx/model_text.h"
 #include "compiler/simplify/passes.h"
 

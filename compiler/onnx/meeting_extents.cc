@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "compiler/ops/extents.h"
+#include "compiler/ops/shared/extents.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::onnx_import {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "compiler/onnx/model_text.h"
-#include "compiler/ops/onnx_dtype.h"
-#include "compiler/ops/op_def.h"
-#include "compiler/te/interpreter.h"
+#include "compiler/ops/registry/onnx_dtype.h"
+#include "compiler/ops/registry/op_def.h"
+#include "compiler/te/interpreter/interpreter.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::onnx_import {

@@ -13,7 +13,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/onnx/limits.h"
-#include "compiler/ops/onnx_dtype.h"
+#include "compiler/ops/registry/onnx_dtype.h"
 #include "onnx/onnx_pb.h"
 #include "runtime/base/narrow_float.h"
 #include "runtime/base/status_macros.h"

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "compiler/ecg/rewriter.h"
-#include "compiler/ops/onnx_dtype.h"
-#include "compiler/ops/op_def.h"
+#include "compiler/ops/registry/onnx_dtype.h"
+#include "compiler/ops/registry/op_def.h"
 
 namespace fusion {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "compiler/ecg/derived.h"
+#include "compiler/analysis/derived.h"
 #include "compiler/pipeline/testing/run_block.h"
 #include "compiler/simplify/passes.h"
 

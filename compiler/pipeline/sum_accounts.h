@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/pipeline/compile.h"
+#include "compiler/api/compile_account.h"
 
 namespace fusion {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/ecg/interpret.h"
+#include "compiler/analysis/interpret.h"
 #include "compiler/rewrite/rewrite.h"
 #include "runtime/base/status_macros.h"
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "absl/status/status.h"
-#include "compiler/ops/op_def.h"
+#include "compiler/ops/registry/op_def.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::rewrite {

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/ecg/graph.h"
 #include "compiler/rewrite/rule.h"
-#include "compiler/te/known.h"
+#include "compiler/te/ranges/known.h"
 
 namespace fusion::rewrite {
 

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "compiler/ops/op_def.h"
+#include "compiler/ops/registry/op_def.h"
 #include "compiler/rewrite/functions.h"
 #include "compiler/rewrite/rule.h"
 #include "compiler/rewrite/rule_lexer.h"

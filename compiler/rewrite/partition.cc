@@ -3,7 +3,7 @@
 #include <map>
 #include <numeric>
 
-#include "compiler/ops/op_def.h"
+#include "compiler/ops/registry/op_def.h"
 
 namespace fusion::rewrite {
 namespace {

@@ -7,8 +7,8 @@
 #include <map>
 #include <random>
 
-#include "compiler/ecg/interpret.h"
-#include "compiler/ops/op_def.h"
+#include "compiler/analysis/interpret.h"
+#include "compiler/ops/registry/op_def.h"
 #include "compiler/rewrite/match.h"
 #include "compiler/rewrite/rewrite.h"
 #include "compiler/rewrite/rule.h"

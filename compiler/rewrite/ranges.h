@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "compiler/rewrite/work_graph.h"
-#include "compiler/te/known.h"
+#include "compiler/te/ranges/known.h"
 
 namespace fusion::rewrite {
 

@@ -12,8 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "compiler/ecg/interpret.h"
-#include "compiler/ops/op_def.h"
+#include "compiler/analysis/interpret.h"
+#include "compiler/ops/registry/op_def.h"
 #include "compiler/rewrite/engine.h"
 #include "compiler/rewrite/functions.h"
 #include "compiler/rewrite/rule.h"

@@ -5,10 +5,10 @@
 #include <set>
 #include <utility>
 
-#include "compiler/ecg/derived.h"
-#include "compiler/ecg/evaluate.h"
+#include "compiler/analysis/derived.h"
+#include "compiler/analysis/evaluate.h"
 #include "compiler/ecg/rewriter.h"
-#include "compiler/ops/op_def.h"
+#include "compiler/ops/registry/op_def.h"
 
 namespace fusion::rewrite {
 namespace {

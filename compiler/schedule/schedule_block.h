@@ -14,10 +14,10 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/cost/device_model.h"
+#include "compiler/layout/layout.h"
 #include "compiler/movement/kernel.h"
 #include "compiler/schedule/choices.h"
-#include "compiler/schedule/layout.h"
-#include "compiler/te/program.h"
+#include "compiler/te/program/program.h"
 
 namespace fusion {
 
@@ -32,7 +32,7 @@ struct ScheduledBlock {
 struct ScheduleOptions {
   Choices choices;
   bool minimal_filtering =
-      true;  // convolutions may trade accuracy for products (compiler/schedule/minimal_filtering.h)
+      true;  // convolutions may trade accuracy for products (compiler/schedule/rewrite/minimal_filtering.h)
 };
 
 // `program` is as FormStages left it. `layouts` holds layouts of kernel-scope tensors (inputs, constants, outputs); an

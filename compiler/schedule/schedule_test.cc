@@ -5,12 +5,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "compiler/schedule/form_stages.h"
-#include "compiler/schedule/layout.h"
-#include "compiler/schedule/nest.h"
-#include "compiler/schedule/register_tile.h"
+#include "compiler/layout/layout.h"
+#include "compiler/schedule/nest/form_stages.h"
+#include "compiler/schedule/nest/nest.h"
 #include "compiler/schedule/schedule_block.h"
-#include "compiler/schedule/tile_shape.h"
+#include "compiler/schedule/tile/register_tile.h"
+#include "compiler/schedule/tile/tile_shape.h"
 
 namespace fusion {
 namespace {

@@ -2,8 +2,8 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/ecg/derived.h"
-#include "compiler/ecg/evaluate.h"
+#include "compiler/analysis/derived.h"
+#include "compiler/analysis/evaluate.h"
 #include "compiler/ecg/rewriter.h"
 #include "compiler/simplify/passes.h"
 

@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler/ecg/rewriter.h"
 #include "compiler/ecg/text.h"
-#include "compiler/ops/op_def.h"
+#include "compiler/ops/registry/op_def.h"
 #include "compiler/simplify/passes.h"
 
 namespace fusion::simplify {

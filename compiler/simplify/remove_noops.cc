@@ -1,6 +1,6 @@
 #include <vector>
 
-#include "compiler/ecg/evaluate.h"
+#include "compiler/analysis/evaluate.h"
 #include "compiler/ecg/rewriter.h"
 #include "compiler/simplify/passes.h"
 

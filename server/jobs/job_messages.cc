@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "compiler/pipeline/generator_version.h"
-#include "compiler/pipeline/modes.h"
-#include "compiler/pipeline/specialisations.h"
+#include "compiler/api/generator_version.h"
+#include "compiler/api/modes.h"
+#include "compiler/api/specialisations.h"
 #include "compiler/tune/budget.h"
 #include "runtime/base/sha256.h"
 #include "runtime/base/status_macros.h"

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "compiler/pipeline/generator_version.h"
+#include "compiler/api/generator_version.h"
 #include "proto/worker.pb.h"
 #include "runtime/base/quantile.h"
 #include "runtime/base/sha256.h"

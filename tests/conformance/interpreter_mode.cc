@@ -1,6 +1,6 @@
 #include <utility>
 
-#include "compiler/ecg/interpret.h"
+#include "compiler/analysis/interpret.h"
 #include "compiler/simplify/passes.h"
 #include "runtime/base/status_macros.h"
 #include "tests/conformance/cut_to_extents.h"

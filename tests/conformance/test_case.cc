@@ -9,8 +9,8 @@
 #include "compiler/onnx/bind_inputs.h"
 #include "compiler/onnx/model_file.h"
 #include "compiler/onnx/tensor_import.h"
-#include "compiler/ops/onnx_dtype.h"
-#include "compiler/ops/refused.h"
+#include "compiler/ops/registry/onnx_dtype.h"
+#include "compiler/ops/registry/refused.h"
 #include "onnx/onnx-data_pb.h"
 #include "runtime/base/status_macros.h"
 

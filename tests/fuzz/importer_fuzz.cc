@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/onnx/import.h"
-#include "compiler/ops/op_def.h"
+#include "compiler/ops/registry/op_def.h"
 #include "compiler/simplify/passes.h"
 
 namespace {

@@ -4,7 +4,7 @@
 
 #include "compiler/backends/cpu/prelude.h"
 #include "compiler/backends/cpu/print_kernel.h"
-#include "compiler/te/routine.h"
+#include "compiler/te/routines/routine.h"
 
 namespace fusion {
 namespace {

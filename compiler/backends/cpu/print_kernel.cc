@@ -9,7 +9,7 @@
 #include "compiler/backends/text/narrow_floats.h"
 #include "compiler/backends/text/print_task.h"
 #include "compiler/movement/in_place.h"
-#include "compiler/te/routine.h"
+#include "compiler/te/routines/routine.h"
 
 namespace fusion::cpu {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/movement/vector_form.h"
-#include "compiler/te/program.h"
+#include "compiler/te/program/program.h"
 
 namespace fusion::text {
 namespace {

@@ -1,6 +1,6 @@
 #include "compiler/onnx/structural/appended.h"
 
-#include "compiler/ops/op_def.h"
+#include "compiler/ops/registry/op_def.h"
 
 namespace fusion::onnx_import {
 namespace {

@@ -9,7 +9,7 @@
 #include "compiler/onnx/node_order.h"
 #include "compiler/onnx/structural/structural_op.h"
 #include "compiler/onnx/tensor_import.h"
-#include "compiler/ops/onnx_dtype.h"
+#include "compiler/ops/registry/onnx_dtype.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::onnx_import {

@@ -3,10 +3,10 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/ops/def_parts.h"
-#include "compiler/ops/extents.h"
-#include "compiler/ops/onnx_dtype.h"
-#include "compiler/ops/schema.h"
+#include "compiler/ops/registry/def_parts.h"
+#include "compiler/ops/registry/onnx_dtype.h"
+#include "compiler/ops/registry/schema.h"
+#include "compiler/ops/shared/extents.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::ops {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "compiler/ops/op_def.h"
+#include "compiler/ops/registry/op_def.h"
 
 namespace fusion::ops {
 

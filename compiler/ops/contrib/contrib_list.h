@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "compiler/ops/op_def.h"
+#include "compiler/ops/registry/op_def.h"
 
 namespace fusion::ops {
 

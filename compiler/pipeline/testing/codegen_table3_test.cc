@@ -6,9 +6,9 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/fusion/mapping_table.h"
-#include "compiler/ops/op_def.h"
+#include "compiler/ops/registry/op_def.h"
 #include "compiler/pipeline/testing/run_block.h"
+#include "compiler/plan/mapping_table.h"
 
 namespace fusion::testing {
 namespace {

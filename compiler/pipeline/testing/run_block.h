@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/cost/device_model.h"
 #include "compiler/ecg/graph.h"
-#include "compiler/pipeline/block_kernel.h"
+#include "compiler/kernels/block_kernel.h"
 
 namespace fusion::testing {
 

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "compiler/ops/op_def.h"
+#include "compiler/ops/registry/op_def.h"
 #include "tests/fuzz/graphs/limits.h"
 
 namespace fusion::fuzz {

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/onnx/tensor_import.h"
-#include "compiler/ops/onnx_dtype.h"
+#include "compiler/ops/registry/onnx_dtype.h"
 #include "runtime/base/status_macros.h"
 #include "tests/fuzz/graphs/values.h"
 

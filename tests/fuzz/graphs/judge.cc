@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "compiler/ecg/interpret.h"
+#include "compiler/analysis/interpret.h"
 #include "runtime/base/epsilon.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/devices/cpu/subnormals.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/ops/op_def.h"
+#include "compiler/ops/registry/op_def.h"
 #include "onnx/onnx_pb.h"
 #include "tests/fuzz/graphs/drawing.h"
 #include "tests/fuzz/graphs/eager_values.h"

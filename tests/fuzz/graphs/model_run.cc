@@ -6,9 +6,9 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/ecg/interpret.h"
+#include "compiler/analysis/interpret.h"
 #include "compiler/onnx/import.h"
-#include "compiler/ops/onnx_dtype.h"
+#include "compiler/ops/registry/onnx_dtype.h"
 #include "runtime/base/status_macros.h"
 #include "tests/conformance/cut_to_extents.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "compiler/ecg/interpret.h"
+#include "compiler/analysis/interpret.h"
 #include "compiler/pipeline/compile.h"
 #include "compiler/rewrite/rewrite.h"
 #include "compiler/simplify/passes.h"

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/ops/onnx_dtype.h"
+#include "compiler/ops/registry/onnx_dtype.h"
 #include "tests/fuzz/graphs/model_generator.h"
 #include "tests/fuzz/graphs/values.h"
 

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ecg/text.h"
-#include "compiler/ops/op_def.h"
+#include "compiler/ops/registry/op_def.h"
 #include "tests/fuzz/graphs/drawing.h"
 #include "tests/fuzz/graphs/fitting.h"
 #include "tests/fuzz/graphs/values.h"

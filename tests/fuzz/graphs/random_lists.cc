@@ -1,6 +1,6 @@
 // Draws sequences and optionals: lists of values that the model has computed, in its main graph.
 #include "absl/strings/str_cat.h"
-#include "compiler/ops/onnx_dtype.h"
+#include "compiler/ops/registry/onnx_dtype.h"
 #include "tests/fuzz/graphs/model_generator.h"
 #include "tests/fuzz/graphs/values.h"
 

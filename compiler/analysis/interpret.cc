@@ -1,0 +1,45 @@
+#include "compiler/analysis/interpret.h"
+
+#include <map>
+#include <numeric>
+#include <optional>
+
+#include "compiler/ops/registry/op_def.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion::ecg {
+
+absl::StatusOr<std::vector<Tensor>> Interpret(const Graph& graph, const std::vector<Tensor>& inputs,
+                                              const te::InterpretOptions& options) {
+  RETURN_IF_ERROR(Verify(graph));
+  std::vector<NodeId> nodes(graph.nodes().size());
+  std::iota(nodes.begin(), nodes.end(), 0);
+  std::vector<ValueId> computed;
+  for (ValueId id : graph.outputs()) {
+    if (graph.value(id).producer != kNone) computed.push_back(id);
+  }
+  ASSIGN_OR_RETURN(const ops::LoweredBlock block, ops::LowerNodes(graph, nodes, computed));
+  std::map<ValueId, Tensor> known;
+  for (size_t i = 0; i < graph.inputs().size(); ++i) known[graph.inputs()[i]] = inputs[i];
+  std::vector<Tensor> arguments;
+  for (te::TensorId id : block.program.inputs) {
+    const ValueId value = block.value_of_tensor[id];
+    if (value == kNone) {
+      arguments.emplace_back();  // a table that a lowering made carries its own bytes
+    } else if (graph.value(value).constant.has_value()) {
+      arguments.push_back(*graph.value(value).constant);
+    } else {
+      arguments.push_back(known[value]);
+    }
+  }
+  ASSIGN_OR_RETURN(const std::vector<Tensor> results, te::Interpret(block.program, arguments, options));
+  for (size_t i = 0; i < computed.size(); ++i) known[computed[i]] = results[i];
+  std::vector<Tensor> outputs;
+  for (ValueId id : graph.outputs()) {
+    const std::optional<Tensor>& constant = graph.value(id).constant;
+    outputs.push_back(constant.has_value() ? *constant : known[id]);
+  }
+  return outputs;
+}
+
+}  // namespace fusion::ecg

@@ -1,0 +1,56 @@
+// What a compilation tells about itself, for people and for plan.json.
+#ifndef FUSION_COMPILER_API_COMPILE_ACCOUNT_H_
+#define FUSION_COMPILER_API_COMPILE_ACCOUNT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/bundle/weights_account.h"
+
+namespace fusion {
+
+struct StageSeconds {
+  std::string stage;  // import, simplify, rewrite, plan, layout, lower, build, pack, write
+  double seconds = 0;
+};
+
+struct SpecialisationAccount {
+  std::string name;  // "seq=32"; "seq≤32": takes less, with padding
+  int64_t kernels = 0;
+  std::string exact_only;  // why no padded program serves smaller extents
+};
+
+// A rewrite rule that fired, with what it saved: operations, bytes read and written, operators. Each may be negative.
+struct RewriteAccount {
+  std::string specialisation;  // empty where there is one program
+  std::string rule, where;     // the rule's id; the node that it replaced
+  double flops_saved = 0, bytes_saved = 0;
+  int64_t nodes_saved = 0;
+};
+
+// Everything the user is told about a compilation. `plan_json` becomes the bundle's plan.json.
+struct CompileAccount {
+  int64_t nodes_model = 0;  // operators in the file, Constant nodes not counted
+  int64_t nodes_simplified = 0;
+  int64_t nodes_rewritten = 0;
+  int64_t kernels = 0;           // launches
+  int64_t kernels_distinct = 0;  // texts that are built; identical fusion blocks are built once
+  int64_t green = 0, yellow_fused = 0, yellow_kept = 0, red = 0;  // fusion decisions by colour
+  int64_t questions = 0, from_database = 0, measured = 0, from_model = 0;
+  int64_t intermediate_bytes_before = 0, intermediate_bytes_after = 0;
+  int64_t arena_bytes = 0, weight_bytes = 0;
+  WeightsAccount weights;  // how `weight_bytes` compares with the model's weights
+  double flops = 0;
+  int64_t trials = 0;  // part of `questions`: schedules that tuning tried
+  int64_t tuned = 0;   // launches whose schedule tuning found
+  std::vector<StageSeconds> stages;
+  std::string exact_only;                              // see SpecialisationAccount
+  std::string plan_json;                               // every decision and its reason
+  std::vector<RewriteAccount> rewrites;                // in the order in which they fired
+  std::vector<SpecialisationAccount> specialisations;  // if there are several; sum_accounts.h says how the rest adds up
+};
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_API_COMPILE_ACCOUNT_H_

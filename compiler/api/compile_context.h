@@ -1,0 +1,31 @@
+// What a compilation needs from outside: the device, measurements, what builds kernels, and who is told of progress.
+#ifndef FUSION_COMPILER_API_COMPILE_CONTEXT_H_
+#define FUSION_COMPILER_API_COMPILE_CONTEXT_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "compiler/backends/toolchain.h"
+#include "compiler/cost/device_model.h"
+#include "compiler/cost/latency_oracle.h"
+
+namespace fusion {
+
+struct ProgressEvent {
+  std::string stage;            // as in StageSeconds, or "profiling"
+  int64_t done = 0, total = 0;  // total 0: unknown
+  std::string message;          // for people
+};
+
+struct CompileContext {
+  const DeviceModel* device = nullptr;
+  LatencyOracle* oracle = nullptr;
+  Toolchain* toolchain = nullptr;
+  std::function<void(const ProgressEvent&)> progress;  // may be empty; called on the compiling thread
+  std::function<bool()> cancelled;                     // may be empty; polled between steps
+};
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_API_COMPILE_CONTEXT_H_

@@ -1,0 +1,146 @@
+#include "compiler/bundle/hold_once.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "compiler/movement/cost.h"
+#include "compiler/movement/read_packed.h"
+#include "runtime/base/sha256.h"
+
+namespace fusion {
+namespace {
+
+// Largest cost of holding a constant once, as a share of the estimated time of all launches.
+constexpr double kMostTime = 5e-3;
+// Smaller constants are not worth a separate kernel.
+constexpr int64_t kLeastBytes = 4096;
+
+// Each element of a row that is gathered from panels lies on a cache line of its own.
+constexpr double kLineBytes = 64;
+
+struct Use {
+  size_t launch = 0;
+  const BlockKernel* block = nullptr;
+  size_t arg = 0;
+};
+
+// The buffers that arguments stand for, in the order of the arguments.
+std::vector<int> ArgumentBuffers(const movement::Kernel& kernel) {
+  std::vector<int> buffers;
+  for (size_t b = 0; b < kernel.buffers.size(); ++b) {
+    if (kernel.buffers[b].scope != movement::BufferScope::kBlock) buffers.push_back(static_cast<int>(b));
+  }
+  return buffers;
+}
+
+// The ways in which a constant is read.
+struct Reads {
+  std::vector<Use> plain;
+  std::map<std::string, Use> packed;  // by packing text
+  bool kept_plain = false;            // some kernel needs it unpacked
+};
+
+std::map<const void*, Reads> ReadsOf(const ecg::Graph& graph, const std::vector<PlannedLaunch>& launches) {
+  std::map<const void*, Reads> reads;
+  for (ecg::ValueId v : graph.outputs()) {
+    if (graph.value(v).constant) reads[graph.value(v).constant->data()].kept_plain = true;
+  }
+  for (size_t l = 0; l < launches.size(); ++l) {
+    const auto add = [&](const BlockKernel& block) {
+      for (size_t a = 0; a < block.args.size(); ++a) {
+        const KernelArg& arg = block.args[a];
+        if (arg.kind != KernelArg::Kind::kConstant || arg.value == ecg::kNone) continue;
+        const Tensor& constant = *graph.value(arg.value).constant;
+        Reads& one = reads[constant.data()];
+        if (arg.pack >= 0) {
+          one.packed.emplace(PackingText(block.kernel.packs[arg.pack]), Use{l, &block, a});
+        } else {
+          one.plain.push_back({l, &block, a});
+          one.kept_plain = one.kept_plain || !launches[l].others.empty() || constant.size_bytes() < kLeastBytes;
+        }
+      }
+    };
+    add(launches[l].block);
+    for (const BlockKernel& other : launches[l].others) add(other);
+  }
+  return reads;
+}
+
+// Returns the launch's kernel changed to read argument `arg` in the packing of `packed`.
+std::optional<BlockKernel> ReadingPacked(const BlockKernel& block, size_t arg, const Use& packed,
+                                         const DeviceModel& device) {
+  const movement::Pack& pack = packed.block->kernel.packs[packed.block->args[packed.arg].pack];
+  const int from = ArgumentBuffers(packed.block->kernel)[packed.arg], to = ArgumentBuffers(block.kernel)[arg];
+  if (packed.block->kernel.buffers[from].dtype != block.kernel.buffers[to].dtype) return std::nullopt;
+  std::optional<movement::Kernel> kernel = movement::ReadPacked(
+      block.kernel, to, pack, packed.block->kernel.buffers[from].elements, device.vector_bytes / 4);
+  if (!kernel || !movement::Verify(*kernel).ok()) return std::nullopt;
+  BlockKernel result = block;
+  result.kernel = *std::move(kernel);
+  result.args[arg].pack = result.kernel.buffers[to].packed_from;
+  result.key = Sha256Hex(movement::Print(result.kernel));
+  return result;
+}
+
+// The most time that `kernel` takes to read the buffer's elements from scattered addresses in memory.
+double ScatteredNs(const movement::Kernel& kernel, int buffer, const DeviceModel& device) {
+  double loads = 0;
+  for (const movement::Phase& phase : kernel.phases) {
+    movement::VisitSteps(phase, [&](const movement::Step& step) {
+      bool reads = false;
+      movement::VisitBuffers(step, [&](int b) { reads = reads || b == buffer; });
+      if (!reads) return;
+      auto times = static_cast<double>(phase.tasks());
+      for (const movement::Loop& loop : step.loops) times *= static_cast<double>(loop.axis.extent);
+      if (step.fold) {
+        for (const te::Axis& axis : step.fold->axes) times *= static_cast<double>(axis.extent);
+      }
+      loads += times;
+    });
+  }
+  double bandwidth = std::numeric_limits<double>::infinity();
+  for (const MemoryLevel& level : device.memory) bandwidth = std::min(bandwidth, level.bandwidth_bytes_per_s);
+  return 1e9 * loads * kLineBytes / bandwidth;
+}
+
+}  // namespace
+
+void HoldOnce(const ecg::Graph& graph, const DeviceModel& device, int threads, bool whatever_it_costs,
+              std::vector<PlannedLaunch>* launches) {
+  const auto cost = [&](const BlockKernel& block) {
+    return movement::EstimateCost(block.kernel, device, threads).latency_ns;
+  };
+  double all_ns = 0;
+  for (const PlannedLaunch& launch : *launches) {
+    all_ns += cost(launch.block) * static_cast<double>(1 + launch.others.size());
+  }
+  // The replacement kernels. They are applied once all are known, because `reads` may point to the old ones.
+  std::map<size_t, BlockKernel> changed;
+  for (const auto& [memory, reads] : ReadsOf(graph, *launches)) {
+    if (reads.kept_plain || reads.plain.empty() || reads.packed.size() != 1) continue;
+    std::map<size_t, BlockKernel> now;
+    double more_ns = 0;
+    bool all = true;
+    for (const Use& use : reads.plain) {
+      const auto before = now.find(use.launch), earlier = changed.find(use.launch);
+      const BlockKernel& block = before != now.end()        ? before->second
+                                 : earlier != changed.end() ? earlier->second
+                                                            : *use.block;
+      std::optional<BlockKernel> packed = ReadingPacked(block, use.arg, reads.packed.begin()->second, device);
+      all = packed.has_value();
+      if (!all) break;
+      const int buffer = ArgumentBuffers(block.kernel)[use.arg];
+      more_ns += std::max(cost(*packed) - cost(block), ScatteredNs(block.kernel, buffer, device));
+      now.insert_or_assign(use.launch, *std::move(packed));
+    }
+    if (!all || (!whatever_it_costs && more_ns > kMostTime * all_ns)) continue;
+    for (auto& [launch, block] : now) changed.insert_or_assign(launch, std::move(block));
+  }
+  for (auto& [launch, block] : changed) (*launches)[launch].block = std::move(block);
+}
+
+}  // namespace fusion

@@ -1,0 +1,79 @@
+#include "compiler/bundle/hold_once.h"
+
+#include <gtest/gtest.h>
+
+#include "compiler/pipeline/testing/run_block.h"
+
+namespace fusion {
+namespace {
+
+using testing::GraphMaker;
+using V = ecg::ValueId;
+
+// A graph with a table: one kernel gathers its rows, another multiplies by it.
+struct Tied {
+  Tied(int64_t gathered, int64_t multiplied) {
+    table = g.Weight({4096, 64});
+    g.Out(g.Op("Gather", {table, g.In({gathered}, DType::kI64)}));
+    const V turned = g.Op("Transpose", {table}, {{"perm", std::vector<int64_t>{1, 0}}});
+    g.Out(g.Op("MatMul", {g.In({multiplied, 64}), turned}));
+  }
+  std::vector<PlannedLaunch> Launches() const {
+    std::vector<PlannedLaunch> launches;
+    for (const std::vector<ecg::NodeId>& nodes : std::vector<std::vector<ecg::NodeId>>{{0}, {1, 2}}) {
+      auto kernel = MakeBlockKernel(g.graph(), nodes, LiveOutOf(g.graph(), nodes), {}, testing::Avx512Device());
+      EXPECT_TRUE(kernel.ok()) << kernel.status();
+      launches.push_back({*std::move(kernel), {}, "", {}});
+    }
+    return launches;
+  }
+  std::vector<PlannedLaunch> Held(bool whatever_it_costs) const {
+    std::vector<PlannedLaunch> launches = Launches();
+    HoldOnce(g.graph(), testing::Avx512Device(), 1, whatever_it_costs, &launches);
+    return launches;
+  }
+  GraphMaker g;
+  V table = -1;
+};
+
+// Returns how each launch reads the table: "plain" or its packing.
+std::vector<std::string> ReadsOf(const Tied& tied, const std::vector<PlannedLaunch>& launches) {
+  std::vector<std::string> reads;
+  for (const PlannedLaunch& launch : launches) {
+    for (const KernelArg& arg : launch.block.args) {
+      if (arg.kind != KernelArg::Kind::kConstant || arg.value != tied.table) continue;
+      reads.push_back(arg.pack < 0 ? "plain" : PackingText(launch.block.kernel.packs[arg.pack]));
+    }
+  }
+  return reads;
+}
+
+TEST(HoldOnce, AFewRowsAreGatheredFromTheProductsPanels) {
+  const Tied tied(4, 512);
+  const std::vector<PlannedLaunch> before = tied.Launches(), after = tied.Held(false);
+  const std::vector<std::string> was = ReadsOf(tied, before), is = ReadsOf(tied, after);
+  ASSERT_EQ(was.size(), 2u);
+  EXPECT_EQ(was[0], "plain");
+  EXPECT_NE(was[1], "plain");
+  EXPECT_EQ(is, (std::vector<std::string>{was[1], was[1]}));
+  EXPECT_NE(after[0].block.key, before[0].block.key);
+  EXPECT_EQ(after[1].block.key, before[1].block.key);
+}
+
+// Gathers more rows than the table has, and the product has one row: gathering from panels would cost noticeable time.
+TEST(HoldOnce, WhatCostsTimeIsForThoseWhoAskForIt) {
+  const Tied tied(100000, 1);
+  EXPECT_EQ(ReadsOf(tied, tied.Held(false)), ReadsOf(tied, tied.Launches()));
+  const std::vector<std::string> small = ReadsOf(tied, tied.Held(true));
+  ASSERT_EQ(small.size(), 2u);
+  EXPECT_EQ(small[0], small[1]);
+}
+
+TEST(HoldOnce, WhatIsReturnedStaysAsItIs) {
+  Tied tied(4, 512);
+  tied.g.Out(tied.table);
+  EXPECT_EQ(ReadsOf(tied, tied.Held(true)), ReadsOf(tied, tied.Launches()));
+}
+
+}  // namespace
+}  // namespace fusion

@@ -1,0 +1,93 @@
+#include "compiler/bundle/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace fusion {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const char kHostile[] = "</title><script>alert('x')</script>\"\x01 onload=\"&";
+
+Manifest Sample(const std::string& name) {
+  Manifest manifest;
+  manifest.model_name = name;
+  manifest.isa = "avx512";
+  manifest.options = {{"planner", name}};
+  manifest.kernels.resize(1);
+  Launch launch;
+  launch.label = "Conv+Relu";
+  launch.nodes = {"first", name};
+  launch.flops = 2.5e6;
+  launch.bytes = 3 << 10;
+  manifest.launches = {launch, launch};
+  return manifest;
+}
+
+CompileAccount Account(const std::string& plan_json) {
+  CompileAccount account;
+  account.nodes_model = 7;
+  account.intermediate_bytes_before = 4 << 20;
+  account.intermediate_bytes_after = 1 << 20;
+  account.red = 3;
+  account.stages = {{"plan", 1.25}};
+  account.plan_json = plan_json;
+  return account;
+}
+
+const char kPlan[] = R"({"decisions": [
+  {"producer": "<b>p", "consumer": "<i>c", "colour": "red", "fused": false, "reason": "<u>never"},
+  {"producer": "a", "consumer": "b", "colour": "\"><script>", "fused": true, "reason": "r"}],
+ "rewrites": [{"rule": "factor", "where": "<img src=x>", "flops_saved": 64, "bytes_saved": -512}]})";
+
+TEST(Report, SaysWhatWasDone) {
+  const std::string html = ReportHtml(Sample("net"), Account(kPlan));
+  for (const char* part :
+       {"<h1>net</h1>", "avx512", "7 in the model", "2 launches of 1 distinct", "Conv+Relu", "2.50 MFLOP", "3.00 KiB",
+        "4.00 MiB", "width: 25.0%", "dot red", "red, apart", "factor", "64 FLOP", "-512 B", "3 red"}) {
+    EXPECT_THAT(html, HasSubstr(part));
+  }
+  EXPECT_THAT(html, Not(HasSubstr("1.25")));  // seconds would make bundles differ
+}
+
+TEST(Report, SaysWhyWeightsGrow) {
+  CompileAccount account = Account("");
+  account.weights.model_bytes = 4 << 20;
+  account.weights.bundle_bytes = 6 << 20;
+  account.weights.causes = {{weight_cause::kTransformed, 3 << 20}, {weight_cause::kRewritten, -(1 << 20)}};
+  std::string html = ReportHtml(Sample("net"), account);
+  for (const char* part :
+       {"6.00 MiB for 4.00 MiB of the model: 1.50", "filters transformed for Winograd", "3.00 MiB", "-1.00 MiB"}) {
+    EXPECT_THAT(html, HasSubstr(part));
+  }
+  EXPECT_THAT(html, Not(HasSubstr("estimated time")));
+  account.weights.time_ratio = 1.254;
+  EXPECT_THAT(ReportHtml(Sample("net"), account), HasSubstr("kept small at 1.25 of the estimated time"));
+}
+
+TEST(Report, NamesStayText) {
+  const std::string html = ReportHtml(Sample(kHostile), Account(kPlan));
+  for (const char* tag : {"<script", "<b>", "<i>", "<u>", "<img", "onload=\"", "\x01"}) {
+    EXPECT_THAT(html, Not(HasSubstr(tag)));
+  }
+  EXPECT_THAT(html, HasSubstr("&lt;script&gt;alert(&#39;x&#39;)"));
+  EXPECT_EQ(HtmlEscape("a<b>&\"'\x02\n"), "a&lt;b&gt;&amp;&quot;&#39;\xef\xbf\xbd\n");
+}
+
+TEST(Report, LoadsNothing) {
+  const std::string html = ReportHtml(Sample("net"), Account(""));
+  for (const char* part : {"http:", "https:", "src=", "href=", "url(", "<script"}) {
+    EXPECT_THAT(html, Not(HasSubstr(part)));
+  }
+}
+
+TEST(Report, DamagedPlansShowNothing) {
+  for (const char* plan : {"", "{", "[]", "{\"decisions\": 3}", "{\"decisions\": [3, {\"reason\": []}]}"}) {
+    EXPECT_THAT(ReportHtml(Sample("net"), Account(plan)), HasSubstr("No rule fired"));
+  }
+}
+
+}  // namespace
+}  // namespace fusion

@@ -1,0 +1,175 @@
+#include "compiler/kernels/block_kernel.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler/ops/registry/op_def.h"
+#include "compiler/plan/plan.h"
+#include "compiler/schedule/nest/form_stages.h"
+#include "compiler/schedule/schedule_block.h"
+#include "runtime/base/sha256.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion {
+namespace {
+
+// Returns the layout of a map's operands if the map keeps it: along the layout's axis, the result is indexed like the
+// operands.
+std::optional<Layout> LayoutOfOperands(const te::Program& program, const te::Te& te,
+                                       const std::map<te::TensorId, Layout>& layouts) {
+  if (!te.IsMap() || te.outputs.size() != 1) return std::nullopt;
+  const Shape& shape = program.tensors[te.outputs[0]].shape;
+  std::optional<Layout> found;
+  bool same = true;
+  te::Visit(te.body[0], [&](const te::ScalarNode& node) {
+    if (node.kind != te::ScalarKind::kLoad || node.indices.size() != shape.size()) return;
+    const auto it = layouts.find(node.tensor);
+    if (it == layouts.end() || it->second.plain()) return;
+    const int axis = it->second.axis;
+    same = same && (!found || *found == it->second) && program.tensors[node.tensor].shape[axis] == shape[axis] &&
+           node.indices[axis] == te::Index(te.axes[axis]);
+    found = it->second;
+  });
+  return same ? found : std::nullopt;
+}
+
+// A value that an operator computes between its operands and its results is no value of the graph (the rows of a Resize
+// before its columns). If operands and results have the same layout, the value gets it, too.
+void LayBetween(const te::Program& program, std::map<te::TensorId, Layout>* layouts) {
+  for (size_t t = 0; t < program.tes.size(); ++t) {
+    const te::TensorId between = program.tes[t].outputs[0];
+    const std::optional<Layout> layout = LayoutOfOperands(program, program.tes[t], *layouts);
+    if (!layout || layouts->count(between) > 0 || program.tensors[between].role != te::Role::kIntermediate) continue;
+    const bool goes_on =
+        std::any_of(program.tes.begin() + static_cast<std::ptrdiff_t>(t), program.tes.end(), [&](const te::Te& reader) {
+          const auto it = layouts->find(reader.outputs[0]);
+          bool reads = false;
+          te::VisitTensors(reader, [&](te::TensorId read) { reads |= read == between; });
+          return reads && it != layouts->end() && it->second == *layout;
+        });
+    if (goes_on) layouts->emplace(between, *layout);
+  }
+}
+
+}  // namespace
+
+std::string DescribeBlock(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) {
+  std::vector<std::string> ops;
+  for (ecg::NodeId id : nodes) ops.push_back(graph.node(id).op);
+  const ecg::Node& last = graph.node(nodes.back());
+  return absl::StrCat(absl::StrJoin(ops, "+"), " ", ShapeToString(graph.value(last.outputs[0]).type.shape));
+}
+
+std::vector<ecg::ValueId> LiveOutOf(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) {
+  std::vector<ecg::ValueId> live = LiveOut(graph, FusionBlock{nodes});
+  // A block whose results nobody reads (an unused second output) still stores its last value.
+  if (live.empty() && !nodes.empty()) live.push_back(graph.node(nodes.back()).outputs[0]);
+  return live;
+}
+
+absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes,
+                                            const std::vector<ecg::ValueId>& live_out, const ValueLayouts& layouts,
+                                            const DeviceModel& device, const ScheduleOptions& options) {
+  ASSIGN_OR_RETURN(ops::LoweredBlock lowered, ops::LowerNodes(graph, nodes, live_out));
+  ASSIGN_OR_RETURN(te::Program staged, FormStages(std::move(lowered.program)));
+  // Values that stay inside the fusion block are free in their layout. They follow the layout pass where it chose one,
+  // so that a task reads, keeps and writes whole vectors; otherwise they are row-major.
+  std::map<te::TensorId, Layout> tensor_layouts, inner_layouts;
+  const std::set<te::TensorId> outputs(staged.outputs.begin(), staged.outputs.end());
+  const std::set<te::TensorId> inputs(staged.inputs.begin(), staged.inputs.end());
+  for (te::TensorId t = 0; t < static_cast<int>(staged.tensors.size()); ++t) {
+    if (t >= static_cast<int>(lowered.value_of_tensor.size())) continue;
+    auto it = layouts.find(lowered.value_of_tensor[t]);
+    if (it != layouts.end()) (outputs.count(t) || inputs.count(t) ? tensor_layouts : inner_layouts)[t] = it->second;
+  }
+  absl::StatusOr<ScheduledBlock> scheduled = absl::FailedPreconditionError("nothing tried");
+  inner_layouts.insert(tensor_layouts.begin(), tensor_layouts.end());
+  LayBetween(staged, &inner_layouts);
+  if (inner_layouts.size() > tensor_layouts.size()) {
+    scheduled = ScheduleBlock(staged, inner_layouts, device, options);
+  }
+  if (!scheduled.ok() || !scheduled->stitched) {
+    ASSIGN_OR_RETURN(scheduled, ScheduleBlock(staged, tensor_layouts, device, options));
+  }
+  BlockKernel result;
+  result.kernel = std::move(scheduled->kernel);
+  result.stitched = scheduled->stitched;
+  result.reason = scheduled->reason;
+  result.choices = std::move(scheduled->choices);
+  std::set<int> written;
+  for (const movement::Phase& phase : result.kernel.phases) {
+    for (const movement::Step& step : phase.steps) {
+      for (const movement::Store& store : step.stores) written.insert(store.buffer);
+    }
+  }
+  for (size_t b = 0; b < result.kernel.buffers.size(); ++b) {
+    const movement::Buffer& buffer = result.kernel.buffers[b];
+    if (buffer.scope == movement::BufferScope::kBlock) continue;
+    KernelArg arg;
+    arg.written = written.count(static_cast<int>(b)) > 0;
+    int tensor = buffer.tensor;
+    if (buffer.packed_from >= 0) {
+      arg.pack = buffer.packed_from;
+      tensor = result.kernel.packs[buffer.packed_from].source_tensor;
+    }
+    const ecg::ValueId value = tensor >= 0 && tensor < static_cast<int>(lowered.value_of_tensor.size())
+                                   ? lowered.value_of_tensor[tensor]
+                                   : ecg::kNone;
+    if (buffer.scope == movement::BufferScope::kDevice) {
+      arg.kind = KernelArg::Kind::kTemporary;
+    } else if (buffer.is_constant) {
+      arg.kind = KernelArg::Kind::kConstant;
+      arg.value = value;
+      if (value == ecg::kNone) {
+        const auto made = scheduled->constants.find(tensor);
+        const bool lowered_here = tensor < static_cast<int>(staged.tensors.size()) && staged.tensors[tensor].constant;
+        if (made == scheduled->constants.end() && !lowered_here) {
+          return absl::InternalError("a constant of the lowering has no value");
+        }
+        arg.literal = lowered_here ? *staged.tensors[tensor].constant : made->second;
+      }
+    } else {
+      arg.value = value;
+      if (value == ecg::kNone) return absl::InternalError("a kernel argument stands for no value");
+    }
+    result.args.push_back(std::move(arg));
+  }
+  result.key = Sha256Hex(movement::Print(result.kernel));
+  for (ecg::NodeId id : nodes) result.flops += ops::NodeFlops(graph, graph.node(id));
+  return result;
+}
+
+BlockKernel WithValues(const BlockKernel& kernel, const std::vector<ecg::ValueId>& from,
+                       const std::vector<ecg::ValueId>& to) {
+  BlockKernel result = kernel;
+  for (KernelArg& arg : result.args) {
+    if (arg.value == ecg::kNone) continue;
+    arg.value = to[std::find(from.begin(), from.end(), arg.value) - from.begin()];
+  }
+  return result;
+}
+
+std::vector<SharedArgument> SharedArguments(const KernelSequence& kernels, int kernel) {
+  std::vector<SharedArgument> shared;
+  const std::vector<KernelArg>& args = kernels[kernel]->args;
+  for (int a = 0; a < static_cast<int>(args.size()); ++a) {
+    if (args[a].kind != KernelArg::Kind::kValue) continue;
+    for (int k = kernel - 1; k >= 0; --k) {
+      const std::vector<KernelArg>& others = kernels[k]->args;
+      const auto same = std::find_if(others.begin(), others.end(), [&](const KernelArg& other) {
+        return other.kind == KernelArg::Kind::kValue && other.value == args[a].value;
+      });
+      if (same == others.end()) continue;
+      shared.push_back({a, k, static_cast<int>(same - others.begin())});
+      break;
+    }
+  }
+  return shared;
+}
+
+}  // namespace fusion

@@ -1,0 +1,65 @@
+// Makes one kernel from one fusion block: lowering, stages, schedule, movement graph, and the meaning of each argument.
+#ifndef FUSION_COMPILER_KERNELS_BLOCK_KERNEL_H_
+#define FUSION_COMPILER_KERNELS_BLOCK_KERNEL_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/layout/value_layouts.h"
+#include "compiler/cost/device_model.h"
+#include "compiler/ecg/graph.h"
+#include "compiler/movement/kernel.h"
+#include "compiler/schedule/schedule_block.h"
+
+namespace fusion {
+
+struct KernelArg {
+  enum class Kind { kValue, kConstant, kTemporary };
+  Kind kind = Kind::kValue;
+  ecg::ValueId value = ecg::kNone;  // kValue; kConstant: the graph's constant, or kNone with `literal`
+  Tensor literal;                   // kConstant made by a lowering (an index table)
+  int pack = -1;                    // kConstant: index into kernel.packs of its packing; -1: not packed
+  Layout layout;                    // kConstant, not packed: the layout of its bytes (always plain today)
+  bool written = false;
+};
+
+struct BlockKernel {
+  movement::Kernel kernel;
+  std::vector<KernelArg> args;  // parallel to the kernel- and device-scope buffers
+  bool stitched = true;
+  std::string reason;  // why it is not stitched
+  std::string key;     // SHA-256 of the movement graph: equal keys, equal code
+  double flops = 0;
+  std::vector<ChoicePoint> choices;  // the choices of its schedule
+};
+
+absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes,
+                                            const std::vector<ecg::ValueId>& live_out, const ValueLayouts& layouts,
+                                            const DeviceModel& device, const ScheduleOptions& options = {});
+
+// Returns the kernel with arguments that stand for `to[i]` where they stood for `from[i]`.
+BlockKernel WithValues(const BlockKernel& kernel, const std::vector<ecg::ValueId>& from,
+                       const std::vector<ecg::ValueId>& to);
+
+// Kernels that are launched one after another.
+using KernelSequence = std::vector<std::shared_ptr<const BlockKernel>>;
+
+// An argument that stands for the same value as an argument of an earlier kernel in the sequence: the last such one.
+struct SharedArgument {
+  int arg = 0;
+  int earlier_kernel = 0, earlier_arg = 0;
+};
+std::vector<SharedArgument> SharedArguments(const KernelSequence& kernels, int kernel);
+
+// For people: "Conv+Relu [1,64,56,56]".
+std::string DescribeBlock(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes);
+
+// Returns LiveOut (compiler/plan/plan.h) of the nodes as one fusion block; never empty, since a kernel stores
+// something.
+std::vector<ecg::ValueId> LiveOutOf(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes);
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_KERNELS_BLOCK_KERNEL_H_

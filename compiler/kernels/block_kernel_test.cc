@@ -1,0 +1,145 @@
+#include "compiler/kernels/block_kernel.h"
+
+#include <gtest/gtest.h>
+
+#include "compiler/bundle/emit.h"
+#include "compiler/movement/in_place.h"
+#include "compiler/pipeline/testing/run_block.h"
+
+namespace fusion {
+namespace {
+
+using G = testing::GraphMaker;
+using V = ecg::ValueId;
+
+BlockKernel Kernel(const G& g, const DeviceModel& device = testing::Avx512Device()) {
+  std::vector<ecg::NodeId> nodes;
+  for (size_t n = 0; n < g.graph().nodes().size(); ++n) nodes.push_back(static_cast<int>(n));
+  absl::StatusOr<BlockKernel> kernel = MakeBlockKernel(g.graph(), nodes, LiveOutOf(g.graph(), nodes), {}, device);
+  EXPECT_TRUE(kernel.ok()) << kernel.status();
+  return *std::move(kernel);
+}
+
+G Layer(int64_t width, int unrelated) {
+  G g;
+  for (int i = 0; i < unrelated; ++i) g.In({3});
+  const V x = g.In({8, 16});
+  g.Out(g.Op("Relu", {g.Op("Add", {g.Op("MatMul", {x, g.Weight({16, width})}), g.Weight({width})})}));
+  return g;
+}
+
+TEST(BlockKernel, EqualBlocksHaveOneKey) {
+  const BlockKernel a = Kernel(Layer(32, 0)), b = Kernel(Layer(32, 3)), c = Kernel(Layer(48, 0));
+  EXPECT_EQ(a.key, b.key);  // they differ only in names and weights
+  EXPECT_EQ(movement::Print(a.kernel), movement::Print(b.kernel));
+  EXPECT_NE(a.key, c.key);
+}
+
+TEST(BlockKernel, ImmediatesAreInTheKey) {
+  auto scaled = [](double by) {
+    G g;
+    g.Out(g.Op("Mul", {g.In({8, 16}), g.Scalar(by)}));
+    return Kernel(g).key;
+  };
+  EXPECT_EQ(scaled(2), scaled(2));
+  EXPECT_NE(scaled(2), scaled(3));
+}
+
+// A bundle requires the extension only where a kernel has products of bytes.
+TEST(BlockKernel, TextsAreGroupedByTheInstructionsTheyNeed) {
+  G bytes;
+  const V a = bytes.In({8, 16}, DType::kU8), b = bytes.In({16, 32}, DType::kI8);
+  bytes.Out(bytes.Op("MatMulInteger", {a, b}));
+  const DeviceModel device = testing::VnniDevice();
+  const BlockKernel floats = Kernel(Layer(32, 0), device), wider = Kernel(Layer(48, 0), device),
+                    products = Kernel(bytes, device);
+  const KernelTexts texts = PrintKernels({&floats, &products, &wider}, device);
+  ASSERT_EQ(texts.files.size(), 2u);
+  EXPECT_EQ(texts.places[0].file, texts.places[2].file);
+  EXPECT_EQ(texts.files[texts.places[0].file].instructions, (Instructions{"avx512", "x86-64-v4"}));
+  EXPECT_EQ(texts.files[texts.places[1].file].instructions, (Instructions{device.isa, device.march}));
+}
+
+// The rows of a linear Resize are no value of the graph. Between blocked channels they are blocked, too.
+TEST(BlockKernel, WhatAnOperatorComputesInBetweenLiesAsItsOperands) {
+  G g;
+  const V x = g.Op("Relu", {g.In({1, 32, 14, 14})});
+  const V y = g.Op("Resize", {x, ecg::kNone, ecg::kNone, g.Ints({1, 32, 28, 28})}, {{"mode", std::string("linear")}});
+  g.Out(y);
+  const std::vector<ecg::NodeId> nodes = {g.graph().value(x).producer, g.graph().value(y).producer};
+  const Layout blocked{1, 16};
+  const DeviceModel device = testing::Avx512Device();
+  const absl::StatusOr<BlockKernel> kernel =
+      MakeBlockKernel(g.graph(), nodes, LiveOutOf(g.graph(), nodes),
+                      {{g.graph().node(nodes[0]).inputs[0], blocked}, {x, blocked}, {y, blocked}}, device);
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  int steps = 0;
+  for (const movement::Phase& phase : kernel->kernel.phases) {
+    for (const movement::Step& step : phase.steps) {
+      ++steps;
+      EXPECT_EQ(step.strategy, movement::Strategy::kMapVec) << movement::Print(kernel->kernel);
+      const te::Axis lanes{step.vec_axis, 16};
+      te::Visit(step.body[0], [&](const te::ScalarNode& node) {
+        if (node.kind != te::ScalarKind::kLoad || node.dtype != DType::kF32) return;
+        EXPECT_NE(te::ClassifyLanes(node.indices[0], lanes, 16), te::LaneAccess::kOther);
+      });
+    }
+  }
+  EXPECT_GT(steps, 1);
+}
+
+TEST(BlockKernel, AResidualIsAddedInPlace) {
+  G g;
+  const V x = g.In({8, 16}), residual = g.In({8, 40});
+  g.Out(g.Op("Relu", {g.Op("Add", {g.Op("MatMul", {x, g.Weight({16, 40})}), residual})}));
+  const BlockKernel kernel = Kernel(g);
+  const std::vector<movement::InPlacePair> pairs = movement::InPlacePairs(kernel.kernel);
+  ASSERT_EQ(pairs.size(), 1u);
+  EXPECT_EQ(kernel.kernel.buffers[pairs[0].in].elements, 8 * 40);
+  EXPECT_FALSE(kernel.args[pairs[0].in].written);
+  EXPECT_TRUE(kernel.args[pairs[0].out].written);
+}
+
+// The weights are larger than the second-level cache of any model device, so panels are the outermost loop, and all
+// rows read one panel while the next is fetched.
+TEST(BlockKernel, LargeWeightsAreStreamedOnceAndPrefetched) {
+  G g;
+  g.Out(g.Op("MatMul", {g.In({128, 768}), g.Weight({768, 3072})}));
+  const BlockKernel kernel = Kernel(g);
+  const movement::Phase& phase = kernel.kernel.phases[0];
+  const movement::Step& step = phase.steps.back();
+  ASSERT_EQ(step.tile.prefetch.size(), 1u);
+  const movement::Prefetch& prefetch = step.tile.prefetch[0];
+  EXPECT_TRUE(kernel.kernel.buffers[prefetch.buffer].is_constant);
+  EXPECT_EQ(prefetch.panel, 768 * step.tile.outer_count * 16);
+  EXPECT_EQ(prefetch.tiles, (128 + step.tile.row_count - 1) / step.tile.row_count);
+  EXPECT_GT(prefetch.ahead, 0);
+}
+
+TEST(BlockKernel, ArgumentsStandForValues) {
+  const G g = Layer(40, 0);
+  const BlockKernel kernel = Kernel(g);
+  int inputs = 0, outputs = 0, constants = 0, packed = 0;
+  for (const KernelArg& arg : kernel.args) {
+    inputs += arg.kind == KernelArg::Kind::kValue && !arg.written;
+    outputs += arg.kind == KernelArg::Kind::kValue && arg.written;
+    constants += arg.kind == KernelArg::Kind::kConstant;
+    packed += arg.pack >= 0;
+  }
+  EXPECT_EQ(inputs, 1);
+  EXPECT_EQ(outputs, 1);
+  EXPECT_EQ(constants, 2);
+  EXPECT_GE(packed, 1);
+  EXPECT_EQ(kernel.flops, 2.0 * 8 * 16 * 40 + 2 * 8 * 40);
+}
+
+TEST(LiveOut, WhatOthersReadAndWhatIsReturned) {
+  G g;
+  const V x = g.In({4}), a = g.Op("Exp", {x}), b = g.Op("Neg", {a}), c = g.Op("Add", {b, a});
+  g.Out(c);
+  EXPECT_EQ(LiveOutOf(g.graph(), {0, 1}), (std::vector<V>{a, b}));
+  EXPECT_EQ(LiveOutOf(g.graph(), {0, 1, 2}), (std::vector<V>{c}));
+}
+
+}  // namespace
+}  // namespace fusion

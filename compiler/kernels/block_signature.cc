@@ -1,0 +1,84 @@
+#include "compiler/kernels/block_signature.h"
+
+#include <unordered_map>
+
+#include "absl/strings/str_cat.h"
+
+namespace fusion {
+namespace {
+
+class Signer {
+ public:
+  Signer(const ecg::Graph& graph, const ValueLayouts& layouts) : graph_(graph), layouts_(layouts) {}
+
+  void AddNode(const ecg::Node& node) {
+    absl::StrAppend(&signature.text, "\n", node.op, "{", ecg::Print(node.attrs), "}");
+    for (ecg::ValueId id : node.inputs) Refer(id, /*outside=*/true);
+    absl::StrAppend(&signature.text, ">");
+    for (ecg::ValueId id : node.outputs) Refer(id, /*outside=*/false);
+  }
+
+  void AddResult(ecg::ValueId id) {
+    absl::StrAppend(&signature.text, "\nresult");
+    Refer(id, false);
+    AddLayout(id);
+  }
+
+  BlockSignature signature;
+
+ private:
+  void Refer(ecg::ValueId id, bool outside) {
+    if (id == ecg::kNone) {
+      absl::StrAppend(&signature.text, " _");
+      return;
+    }
+    const auto [number, fresh] = numbers_.emplace(id, signature.values.size());
+    absl::StrAppend(&signature.text, " ", number->second);
+    if (!fresh) return;
+    signature.values.push_back(id);
+    const ecg::Value& value = graph_.value(id);
+    absl::StrAppend(&signature.text, ":", DTypeName(value.type.dtype), ShapeToString(value.type.shape));
+    if (value.constant) {
+      AddConstant(id, *value.constant);
+    } else if (outside) {
+      AddLayout(id);
+    }
+  }
+
+  void AddConstant(ecg::ValueId id, const Tensor& tensor) {
+    if (graph_.value(id).opaque) {
+      absl::StrAppend(&signature.text, "?");
+    } else if (tensor.num_elements() <= kMaxSignedElements) {
+      absl::StrAppend(
+          &signature.text, "=", tensor.size_bytes(), ":",
+          absl::string_view(static_cast<const char*>(tensor.data()), static_cast<size_t>(tensor.size_bytes())));
+    } else if (tensor.dtype() == DType::kI32 || tensor.dtype() == DType::kI64) {
+      absl::StrAppend(&signature.text, "@", reinterpret_cast<uintptr_t>(tensor.data()));
+    } else {
+      absl::StrAppend(&signature.text, "=");
+      signature.weights.push_back(id);
+    }
+  }
+
+  void AddLayout(ecg::ValueId id) {
+    const auto layout = layouts_.find(id);
+    if (layout == layouts_.end()) return;
+    absl::StrAppend(&signature.text, "/", layout->second.axis, "*", layout->second.block);
+  }
+
+  const ecg::Graph& graph_;
+  const ValueLayouts& layouts_;
+  std::unordered_map<ecg::ValueId, size_t> numbers_;
+};
+
+}  // namespace
+
+BlockSignature SignBlock(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes,
+                         const std::vector<ecg::ValueId>& live_out, const ValueLayouts& layouts) {
+  Signer signer(graph, layouts);
+  for (ecg::NodeId id : nodes) signer.AddNode(graph.node(id));
+  for (ecg::ValueId id : live_out) signer.AddResult(id);
+  return std::move(signer.signature);
+}
+
+}  // namespace fusion

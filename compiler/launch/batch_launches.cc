@@ -1,0 +1,123 @@
+#include "compiler/launch/batch_launches.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <queue>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "compiler/movement/cost.h"
+#include "compiler/schedule/stitch/task_size.h"
+
+namespace fusion {
+namespace {
+
+// Least arithmetic of a batch, in launch times; below it, waking other cores costs as much as it saves.
+constexpr double kWorthBatching = 8;
+
+// Returns the outermost value whose memory holds this one.
+ecg::ValueId WholeOf(const ElidedCopies& elided, ecg::ValueId value) {
+  for (auto it = elided.values.find(value); it != elided.values.end(); it = elided.values.find(value)) {
+    value = it->second.whole;
+  }
+  return value;
+}
+
+// Returns, for each fusion block, the earlier blocks that write what it reads.
+std::vector<std::set<size_t>> Dependencies(const std::vector<std::shared_ptr<const BlockKernel>>& kernels,
+                                           const ElidedCopies& elided) {
+  std::vector<std::set<size_t>> before(kernels.size());
+  std::map<ecg::ValueId, std::vector<size_t>> writers;
+  for (size_t b = 0; b < kernels.size(); ++b) {
+    if (elided.blocks.count(b) > 0) continue;
+    for (const KernelArg& arg : kernels[b]->args) {
+      if (arg.kind != KernelArg::Kind::kValue || arg.written) continue;
+      const auto known = writers.find(WholeOf(elided, arg.value));
+      if (known != writers.end()) before[b].insert(known->second.begin(), known->second.end());
+    }
+    for (const KernelArg& arg : kernels[b]->args) {
+      if (arg.kind == KernelArg::Kind::kValue && arg.written) writers[WholeOf(elided, arg.value)].push_back(b);
+    }
+  }
+  return before;
+}
+
+// The kernel's computing time with one thread, if it leaves units idle; otherwise 0.
+double IdleNs(const BlockKernel& block, const DeviceModel& device) {
+  int64_t tasks = 0;
+  for (const movement::Phase& phase : block.kernel.phases) tasks = std::max(tasks, phase.tasks());
+  if (tasks >= LikelyUnits(device) || block.kernel.resident) return 0;
+  return movement::EstimateCost(block.kernel, device, 1).latency_ns - 1e9 * device.launch_s;
+}
+
+int64_t WrittenBytes(const BlockKernel& block) {
+  int64_t bytes = 0;
+  size_t arg = 0;
+  for (const movement::Buffer& buffer : block.kernel.buffers) {
+    if (buffer.scope == movement::BufferScope::kBlock) continue;
+    const KernelArg& argument = block.args[arg++];
+    if (argument.written || argument.kind == KernelArg::Kind::kTemporary) bytes += movement::SizeBytes(buffer);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<std::vector<size_t>> BatchLaunches(const std::vector<std::shared_ptr<const BlockKernel>>& kernels,
+                                               const ElidedCopies& elided, const DeviceModel& device,
+                                               BatchKernels which) {
+  const std::vector<std::set<size_t>> before = Dependencies(kernels, elided);
+  int64_t most_bytes = 0;
+  for (const MemoryLevel& level : device.memory) most_bytes = std::max(most_bytes, level.size_bytes);
+  if (most_bytes == 0) most_bytes = std::numeric_limits<int64_t>::max();
+  // Fusion blocks that are equally far from the start do not depend on each other, and neither do batches of them.
+  std::vector<int> depth(kernels.size(), 0);
+  std::map<std::pair<int, std::string>, std::vector<size_t>> alike;
+  for (size_t b = 0; b < kernels.size(); ++b) {
+    for (size_t other : before[b]) depth[b] = std::max(depth[b], depth[other] + 1);
+    if (elided.blocks.count(b) == 0) alike[{depth[b], kernels[b]->key}].push_back(b);
+  }
+  std::vector<std::vector<size_t>> launches;
+  std::vector<size_t> launch_of(kernels.size(), 0);
+  for (const auto& [key, blocks] : alike) {
+    const double ns = which != BatchKernels::kNone && blocks.size() > 1 ? IdleNs(*kernels[blocks[0]], device) : 0;
+    const bool worth = ns * static_cast<double>(blocks.size()) >= kWorthBatching * 1e9 * device.launch_s;
+    int64_t bytes = 0;
+    for (size_t b : blocks) {
+      bytes += WrittenBytes(*kernels[b]);
+      if (b == blocks[0] || !worth || bytes > most_bytes) {
+        launches.emplace_back();
+        bytes = WrittenBytes(*kernels[b]);
+      }
+      launch_of[b] = launches.size() - 1;
+      launches.back().push_back(b);
+    }
+  }
+  // Keeps as close to the order of the fusion blocks as batches allow.
+  std::vector<std::set<size_t>> after(launches.size());
+  std::vector<size_t> waits(launches.size(), 0);
+  for (size_t b = 0; b < kernels.size(); ++b) {
+    for (size_t other : before[b]) {
+      if (after[launch_of[other]].insert(launch_of[b]).second) ++waits[launch_of[b]];
+    }
+  }
+  using Ready = std::pair<size_t, size_t>;  // first fusion block, launch
+  std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
+  for (size_t l = 0; l < launches.size(); ++l) {
+    if (waits[l] == 0) ready.emplace(launches[l][0], l);
+  }
+  std::vector<std::vector<size_t>> order;
+  while (!ready.empty()) {
+    const size_t launch = ready.top().second;
+    ready.pop();
+    for (size_t next : after[launch]) {
+      if (--waits[next] == 0) ready.emplace(launches[next][0], next);
+    }
+    order.push_back(std::move(launches[launch]));
+  }
+  return order;
+}
+
+}  // namespace fusion

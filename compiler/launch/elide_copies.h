@@ -1,0 +1,33 @@
+// Removes copies by placing values: the parts of a Concat are written where they stand in its result, and a Slice is
+// read where it stands in its operand. SmartMem (ASPLOS 2024) does this for layout transforms; here it applies to every
+// remaining kernel that only copies.
+#ifndef FUSION_COMPILER_LAUNCH_ELIDE_COPIES_H_
+#define FUSION_COMPILER_LAUNCH_ELIDE_COPIES_H_
+
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "compiler/kernels/block_kernel.h"
+
+namespace fusion {
+
+// A value that lies in another value's memory, which may itself lie in another's.
+struct Inside {
+  ecg::ValueId whole = ecg::kNone;
+  int64_t offset_bytes = 0;
+};
+
+struct ElidedCopies {
+  std::set<size_t> blocks;  // the fusion blocks that need no kernel
+  std::map<ecg::ValueId, Inside> values;
+};
+
+// `kernels` are those of all fusion blocks, in order. Some values keep their own memory: inputs, outputs and constants
+// of the graph, values that would not begin on a cache line, and values that two results would hold.
+ElidedCopies ElideCopies(const ecg::Graph& graph, const std::vector<std::shared_ptr<const BlockKernel>>& kernels);
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_LAUNCH_ELIDE_COPIES_H_

@@ -1,0 +1,59 @@
+#include "compiler/plan/plan.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+
+namespace fusion {
+
+const char* ScopeName(Scope scope) {
+  static const char* const kNames[] = {"lane", "warp", "block", "device", "kernel"};
+  return kNames[static_cast<int>(scope)];
+}
+
+std::vector<ecg::NodeId> FusionQuestion::Fused() const {
+  std::vector<ecg::NodeId> fused;
+  std::merge(producer.begin(), producer.end(), consumer.begin(), consumer.end(), std::back_inserter(fused));
+  return fused;
+}
+
+std::vector<ecg::ValueId> LiveOut(const ecg::Graph& graph, const FusionBlock& block) {
+  const std::set<ecg::NodeId> inside(block.nodes.begin(), block.nodes.end());
+  std::vector<ecg::ValueId> live;
+  for (ecg::NodeId id : block.nodes) {
+    for (ecg::ValueId v : graph.node(id).outputs) {
+      if (v == ecg::kNone) continue;
+      const std::vector<ecg::NodeId>& consumers = graph.value(v).consumers;
+      const bool outside =
+          std::any_of(consumers.begin(), consumers.end(), [&](ecg::NodeId c) { return !inside.count(c); });
+      if (outside || graph.IsOutput(v)) live.push_back(v);
+    }
+  }
+  return live;
+}
+
+std::string PrintPlan(const ecg::Graph& graph, const FusionPlan& plan) {
+  std::vector<int> block_of(graph.nodes().size(), -1);
+  for (size_t b = 0; b < plan.blocks.size(); ++b) {
+    for (ecg::NodeId id : plan.blocks[b].nodes) block_of[id] = static_cast<int>(b);
+  }
+  std::vector<int> green(plan.blocks.size(), 0), yellow(plan.blocks.size(), 0);
+  for (const Decision& decision : plan.decisions) {
+    if (decision.fused) ++(decision.colour == Colour::kYellow ? yellow : green)[block_of[decision.producer]];
+  }
+  std::string text;
+  for (size_t b = 0; b < plan.blocks.size(); ++b) {
+    absl::StrAppend(&text, "block ", b, ":");
+    for (size_t i = 0; i < plan.blocks[b].nodes.size(); ++i) {
+      const ecg::Node& node = graph.node(plan.blocks[b].nodes[i]);
+      absl::StrAppend(&text, i ? ", " : " ", node.op, " '", node.name, "'");
+    }
+    if (plan.blocks[b].nodes.size() > 1) absl::StrAppend(&text, " [green ", green[b], ", yellow ", yellow[b], "]");
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace fusion

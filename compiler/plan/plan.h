@@ -1,0 +1,141 @@
+// FusionPlan: the scope at which each producer→consumer edge hands its tensor over. A maximal set of nodes joined by
+// edges below `kernel` is a fusion block and becomes one kernel. Planners differ in how they search for a plan; nothing
+// after them knows which planner made it.
+#ifndef FUSION_COMPILER_PLAN_PLAN_H_
+#define FUSION_COMPILER_PLAN_PLAN_H_
+
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/cost/device_model.h"
+#include "compiler/cost/latency_oracle.h"
+#include "compiler/ecg/graph.h"
+
+namespace fusion {
+
+// Where an intermediate result lives between producer and consumer, nearest first.
+enum class Scope : uint8_t { kLane, kWarp, kBlock, kDevice, kKernel };
+const char* ScopeName(Scope scope);  // "lane"
+
+enum class Colour : uint8_t { kGreen, kYellow, kRed };  // DNNFusion Table 3
+
+struct Edge {
+  ecg::NodeId producer = ecg::kNone;
+  ecg::NodeId consumer = ecg::kNone;
+  ecg::ValueId value = ecg::kNone;
+  Scope scope = Scope::kKernel;
+};
+
+struct FusionBlock {
+  std::vector<ecg::NodeId> nodes;  // topological order
+};
+
+// Why an edge was fused or not. Each refusal has a reason for people.
+struct Decision {
+  ecg::NodeId producer = ecg::kNone;
+  ecg::NodeId consumer = ecg::kNone;
+  Colour colour = Colour::kGreen;
+  bool fused = false;
+  std::string reason;
+  double fused_ns = 0, separate_ns = 0;  // yellow: the two latencies that were compared
+  LatencySource source = LatencySource::kModel;
+};
+
+struct FusionPlan {
+  std::vector<FusionBlock> blocks;  // in a topological order of the quotient graph; every node is in exactly one
+  std::vector<Edge> edges;          // every producer→consumer edge between nodes
+  std::vector<Decision> decisions;
+};
+
+// Would two fusion blocks be faster as one?
+struct FusionQuestion {
+  std::vector<ecg::NodeId> producer, consumer;  // ascending
+
+  std::vector<ecg::NodeId> Fused() const;
+  bool operator==(const FusionQuestion& other) const {
+    return producer == other.producer && consumer == other.consumer;
+  }
+  bool operator<(const FusionQuestion& other) const {
+    return std::tie(producer, consumer) < std::tie(other.producer, other.consumer);
+  }
+};
+
+// Both latencies come from one paired measurement. `apart` is one run of both kernels, in which the consumer finds what
+// the producer left in the caches.
+struct FusionAnswer {
+  LatencyAnswer fused, apart;
+};
+
+// Answers parallel to the questions of BlockOracle::Compare.
+struct FusionAnswers {
+  std::vector<FusionAnswer> asked;
+  std::vector<std::optional<FusionAnswer>> maybe;
+};
+
+// The questions that a planner may ask about a set of nodes taken as one kernel. The pipeline implements it with
+// schedules, database and workers; tests use a fake.
+class BlockOracle {
+ public:
+  virtual ~BlockOracle() = default;
+  // Returns OK when the schedule and the device can hold the fusion block as one kernel, else FAILED_PRECONDITION with
+  // the reason (DNNFusion Listing 1's constraint check). Asked again for the same nodes, it answers from memory.
+  virtual absl::Status CanSchedule(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) = 0;
+  // Answers all questions as one batch. `maybe` are questions that may be asked next, the likeliest first. They are
+  // answered only as far as that costs little time, because devices are idle. Whether they are answered must not change
+  // a plan.
+  virtual absl::StatusOr<FusionAnswers> Compare(const ecg::Graph& graph, const std::vector<FusionQuestion>& questions,
+                                                const std::vector<FusionQuestion>& maybe) = 0;
+  // Returns the cost model's estimate at once, for guesses about answers to come. `nodes` is a fusion block that
+  // CanSchedule accepted, or a single operator.
+  virtual double EstimateNs(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) = 0;
+  // Is the answer known without measuring?
+  virtual absl::StatusOr<bool> Knows(const ecg::Graph& /*graph*/, const FusionQuestion& /*question*/) { return false; }
+  // Number of devices that measure at the same time. With one, looking for `maybe` questions does not pay.
+  virtual int Devices() const { return 1; }
+};
+
+struct PlanOptions {
+  // Asks for each latency when it is needed, one at a time. Slow; the plan is the same as with batches.
+  bool one_at_a_time = false;
+  // Fusion blocks that DNNFusion's table keeps apart may be tried as one.
+  bool beyond_table = true;
+  // The estimates decide a yellow case whose latencies, fused and apart, are both estimated below this.
+  double negligible_ns = 0;
+  // The estimates also decide a yellow case whose two sides they put more than this factor apart, unless both were
+  // measured before.
+  double trusted_factor = std::numeric_limits<double>::infinity();
+  std::function<void(int64_t done, int64_t total)> progress;  // may be empty
+  std::function<bool()> cancelled;                            // may be empty
+};
+
+class Planner {
+ public:
+  virtual ~Planner() = default;
+  virtual const char* name() const = 0;
+  virtual absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel& device, BlockOracle& oracle,
+                                          const PlanOptions& options) const = 0;
+};
+// Returns nullptr when unknown. The list is in compiler/plan/planners/planner_list.cc.
+const Planner* FindPlanner(const std::string& name);
+std::vector<std::string> PlannerNames();
+
+// Checks that every node is in exactly one fusion block, that blocks are convex (no path leaves a block and re-enters
+// it) and in topological order, that edges are complete and in the graph, and that scope kKernel is exactly on edges
+// between blocks. Fails with INTERNAL naming the nodes.
+absl::Status CheckPlan(const ecg::Graph& graph, const FusionPlan& plan);
+
+// Returns the values that the fusion block's kernel stores: other blocks read them or the model returns them.
+std::vector<ecg::ValueId> LiveOut(const ecg::Graph& graph, const FusionBlock& block);
+
+// Prints a plan in a stable text, one fusion block a line, with how its inner edges were decided: `block 3: Conv 'a',
+// Relu 'b' [green 1, yellow 0]`. A block of one operator has no brackets.
+std::string PrintPlan(const ecg::Graph& graph, const FusionPlan& plan);
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_PLAN_PLAN_H_

@@ -1,0 +1,31 @@
+#include "compiler/plan/planners/none/none.h"
+
+namespace fusion {
+namespace {
+
+class None : public Planner {
+ public:
+  const char* name() const override { return "none"; }
+  absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel&, BlockOracle&,
+                                  const PlanOptions&) const override {
+    FusionPlan plan;
+    for (ecg::NodeId id = 0; id < static_cast<int>(graph.nodes().size()); ++id) {
+      plan.blocks.push_back({{id}});
+      for (ecg::ValueId v : graph.node(id).inputs) {
+        if (v != ecg::kNone && graph.value(v).producer != ecg::kNone) {
+          plan.edges.push_back({graph.value(v).producer, id, v, Scope::kKernel});
+        }
+      }
+    }
+    return plan;
+  }
+};
+
+}  // namespace
+
+const Planner* NonePlanner() {
+  static const None* const kPlanner = new None;
+  return kPlanner;
+}
+
+}  // namespace fusion

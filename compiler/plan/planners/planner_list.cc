@@ -1,0 +1,29 @@
+#include "compiler/plan/plan.h"
+#include "compiler/plan/planners/dnnfusion/dnnfusion.h"
+#include "compiler/plan/planners/none/none.h"
+
+namespace fusion {
+namespace {
+
+const std::vector<const Planner*>& Planners() {
+  static const auto* const kList =
+      new std::vector<const Planner*>{NonePlanner(), DnnFusionPlanner(), DnnFusionListingPlanner()};
+  return *kList;
+}
+
+}  // namespace
+
+const Planner* FindPlanner(const std::string& name) {
+  for (const Planner* planner : Planners()) {
+    if (planner->name() == name) return planner;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> PlannerNames() {
+  std::vector<std::string> names;
+  for (const Planner* planner : Planners()) names.push_back(planner->name());
+  return names;
+}
+
+}  // namespace fusion

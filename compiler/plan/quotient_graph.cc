@@ -1,0 +1,95 @@
+#include "compiler/plan/quotient_graph.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace fusion {
+
+QuotientGraph::QuotientGraph(const ecg::Graph& graph) {
+  const int n = static_cast<int>(graph.nodes().size());
+  successors_.resize(n);
+  predecessors_.resize(n);
+  members_.resize(n);
+  marked_.assign(n, 0);
+  for (std::vector<int>* identity : {&block_of_, &rank_, &order_}) {
+    identity->resize(n);
+    std::iota(identity->begin(), identity->end(), 0);
+  }
+  for (ecg::NodeId id = 0; id < n; ++id) {
+    members_[id] = {id};
+    for (ecg::ValueId v : graph.node(id).inputs) {
+      if (v != ecg::kNone && graph.value(v).producer != ecg::kNone)
+        predecessors_[id].push_back(graph.value(v).producer);
+    }
+    std::vector<ecg::NodeId>& found = predecessors_[id];
+    std::sort(found.begin(), found.end());
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+    for (ecg::NodeId producer : found) successors_[producer].push_back(id);
+  }
+}
+
+void QuotientGraph::MarkReachable(int from, int to) {
+  ++question_;
+  std::vector<int> stack = {from};
+  while (!stack.empty()) {
+    const int block = stack.back();
+    stack.pop_back();
+    for (ecg::NodeId node : members_[block]) {
+      for (ecg::NodeId next : successors_[node]) {
+        const int target = block_of_[next];
+        if (target == from || rank_[target] >= rank_[to] || marked_[target] == question_) continue;
+        marked_[target] = question_;
+        stack.push_back(target);
+      }
+    }
+  }
+}
+
+ecg::NodeId QuotientGraph::PathBetween(ecg::NodeId producer, ecg::NodeId consumer) {
+  const int from = block_of_[producer], to = block_of_[consumer];
+  MarkReachable(from, to);
+  for (ecg::NodeId node : members_[to]) {
+    for (ecg::NodeId before : predecessors_[node]) {
+      if (marked_[block_of_[before]] == question_) return before;
+    }
+  }
+  return ecg::kNone;
+}
+
+void QuotientGraph::Contract(ecg::NodeId producer, ecg::NodeId consumer) {
+  const int from = block_of_[producer], to = block_of_[consumer];
+  MarkReachable(from, to);
+  // Reorders the part between the two ranks: first what the producer's block does not reach, then the contracted block,
+  // then what it reaches.
+  const int begin = rank_[from], end = rank_[to];
+  std::vector<int> before, after;
+  for (int r = begin + 1; r < end; ++r) {
+    if (order_[r] != ecg::kNone) (marked_[order_[r]] == question_ ? after : before).push_back(order_[r]);
+  }
+  const int kept = members_[from].size() >= members_[to].size() ? from : to;
+  const int gone = kept == from ? to : from;
+  for (ecg::NodeId node : members_[gone]) block_of_[node] = kept;
+  members_[kept].insert(members_[kept].end(), members_[gone].begin(), members_[gone].end());
+  members_[gone].clear();
+  int r = begin;
+  auto place = [&](int block) {
+    order_[r] = block;
+    rank_[block] = r++;
+  };
+  for (int block : before) place(block);
+  place(kept);
+  for (int block : after) place(block);
+  while (r <= end) order_[r++] = ecg::kNone;
+}
+
+std::vector<std::vector<ecg::NodeId>> QuotientGraph::Blocks() const {
+  std::vector<std::vector<ecg::NodeId>> blocks;
+  for (int block : order_) {
+    if (block == ecg::kNone) continue;
+    blocks.push_back(members_[block]);
+    std::sort(blocks.back().begin(), blocks.back().end());
+  }
+  return blocks;
+}
+
+}  // namespace fusion

@@ -1,0 +1,85 @@
+#include "compiler/schedule/rewrite/blocked_transpose.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "compiler/cost/caches.h"
+
+namespace fusion {
+namespace {
+
+using te::Axis;
+using te::Index;
+
+// Elements of the result that are written together: at least a quarter of a page where the loops allow it.
+constexpr int64_t kRunElements = 1024;
+// Rows of the operand that a tile reads side by side, each from a page of its own.
+constexpr int64_t kMostRows = 64;
+
+// The share of the largest cache above which a result is written past it. Other data lives in that cache, too.
+constexpr double kCacheShare = 0.25;
+// Bytes that are written together: storing half a line past the caches costs as much as storing the whole line.
+constexpr int64_t kLineBytes = 64;
+
+// Positions among the nest's axes. A load moves further along `inner` than along `outer`, the loop around it.
+struct Turned {
+  size_t outer = 0, inner = 0;
+  int64_t stride = 0;  // stride of the load along `inner`; 0: no such pair was found
+};
+
+Turned FindTurned(const Nest& nest) {
+  Turned found;
+  for (const te::Scalar& s : nest.body) {
+    te::Visit(s, [&](const te::ScalarNode& node) {
+      if (node.kind != te::ScalarKind::kLoad) return;
+      std::vector<int64_t> strides;
+      for (const Axis& axis : nest.axes) {
+        int64_t stride = 0;
+        if (!node.indices[0].AffineIn(axis.id, &stride)) return;
+        strides.push_back(std::abs(stride));
+      }
+      for (size_t outer = 0; outer < strides.size(); ++outer) {
+        for (size_t inner = outer + 1; inner < strides.size(); ++inner) {
+          if (strides[outer] == 0 || strides[inner] <= strides[outer] || strides[inner] <= found.stride) continue;
+          found = {outer, inner, strides[inner]};
+        }
+      }
+    });
+  }
+  return found;
+}
+
+}  // namespace
+
+void BlockMap(const DeviceModel& device, AxisSource* axes, ChoiceLog* choices, Nest* nest) {
+  if (nest->fold || device.task_lanes > 1 || !nest->limits.empty() || nest->mask_limit >= 0) return;
+  const int64_t size = nest->store_types.size() == 1 ? DTypeBytes(nest->store_types[0]) : 4;
+  double bytes = static_cast<double>(size);
+  for (const Axis& axis : nest->axes) bytes *= static_cast<double>(axis.extent);
+  if (bytes < static_cast<double>(LargestPrivateBytes(device))) return;
+  const Turned turned = FindTurned(*nest);
+  if (turned.stride == 0) return;
+  int64_t run = 1;  // elements of the result inside the inner axis
+  for (size_t a = turned.inner + 1; a < nest->axes.size(); ++a) run *= nest->axes[a].extent;
+  const Axis whole = nest->axes[turned.inner];
+  const bool lanes = turned.inner + 1 == nest->axes.size();
+  const int64_t vector = device.vector_bytes / 4;
+  int64_t block = std::clamp<int64_t>(kRunElements / run, 1, kMostRows);
+  if (lanes) block = block / vector * vector;
+  if (block == 0 || whole.extent < 2 * block) return;
+  const int choice = choices->Pick("blocks", lanes ? 3 : 2);
+  if (choice == 1) return;
+  if (lanes && choice == 0) {
+    block = std::max(vector, kLineBytes / size);
+    // A result that the caches hold is better left there for its reader.
+    nest->past_caches = bytes >= kCacheShare * static_cast<double>(LargestCacheBytes(device));
+  }
+  const Axis around = axes->New((whole.extent + block - 1) / block), within = axes->New(block);
+  const Index split = Index(around) * block + Index(within);
+  if (whole.extent % block != 0) nest->limits[within.id] = Index(whole.extent) - Index(around) * block;
+  nest->Substitute([&](const Axis& axis) { return axis.id == whole.id ? &split : nullptr; });
+  nest->axes[turned.inner] = within;
+  nest->axes.insert(nest->axes.begin() + static_cast<std::ptrdiff_t>(turned.outer), around);
+}
+
+}  // namespace fusion

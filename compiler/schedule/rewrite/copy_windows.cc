@@ -1,0 +1,255 @@
+#include "compiler/schedule/rewrite/copy_windows.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "compiler/te/ranges/bounds.h"
+
+namespace fusion {
+namespace {
+
+using te::Axis;
+using te::Index;
+using te::Scalar;
+
+// Reads of each copied element below which the copy gains nothing. Windows that do not overlap read each element at
+// most once, and leave some out; yet only the copy lets them use vectors, so the limit lies a little below 1.
+constexpr double kLeastReads = 0.75;
+// How many times larger than its tensor a copy may be. Borders of small images stay below this; a window far larger
+// than the image does not.
+constexpr double kMostGrowth = 8;
+// Elements further apart than this share no line: the copy that brings them together reads as slowly as the window
+// does.
+constexpr int64_t kMostStride = 8;
+
+struct SlidingLoad {
+  const te::ScalarNode* load = nullptr;
+  int64_t stride = 1;
+};
+
+// The one load of the reduction's body that moves with the lanes, if it does so along its innermost dimension alone.
+SlidingLoad FindSliding(const te::Program& program, const te::Te& te, const LayoutOf& layout_of) {
+  if (te.IsMap() || te.routine || te.fold->kind == te::FoldKind::kGeneral || !te.fold->pred.empty() ||
+      te.outputs.size() != 1 || te.axes.empty() || !layout_of(te.outputs[0]).plain()) {
+    return {};
+  }
+  const Axis& lane = te.axes.back();
+  SlidingLoad found;
+  bool possible = true;
+  te::Visit(te.body[0], [&](const te::ScalarNode& node) {
+    possible = possible && node.kind != te::ScalarKind::kIf && node.kind != te::ScalarKind::kFromIndex;
+    if (node.kind != te::ScalarKind::kLoad) return;
+    bool moves = false;
+    for (size_t d = 0; d < node.indices.size(); ++d) {
+      if (!node.indices[d].UsesAxis(lane.id)) continue;
+      moves = true;
+      possible = possible && d + 1 == node.indices.size();
+    }
+    if (!moves) return;
+    possible = possible && found.load == nullptr && node.dtype == DType::kF32 &&
+               !program.tensors[node.tensor].constant && node.indices.back().AffineIn(lane.id, &found.stride) &&
+               found.stride >= 1;
+    for (const Index& index : node.indices) possible = possible && !index.HasLoad();
+    found.load = &node;
+  });
+  if (!possible || found.load == nullptr || found.stride > kMostStride) return {};
+  return found;
+}
+
+// Changes intermediates whose innermost axis is too short for lanes (few channels of a transposed convolution): the
+// axis along which their windows slide becomes the innermost one.
+void MoveSlidingLast(te::Program* program, const LayoutOf& layout_of, int64_t lanes) {
+  for (size_t t = 0; t < program->tes.size(); ++t) {
+    te::Te& te = program->tes[t];
+    if (te.IsMap() || te.routine || te.outputs.size() != 1 || te.axes.empty() || te.axes.back().extent * 4 >= lanes ||
+        program->tensors[te.outputs[0]].role != te::Role::kIntermediate || !layout_of(te.outputs[0]).plain()) {
+      continue;
+    }
+    size_t sliding = te.axes.size();
+    te::Visit(te.body[0], [&](const te::ScalarNode& node) {
+      if (node.kind != te::ScalarKind::kLoad || node.pad == nullptr || node.indices.empty()) return;
+      for (size_t a = 0; a < te.axes.size(); ++a) {
+        int64_t stride = 0;
+        const bool moves = node.indices.back().UsesAxis(te.axes[a].id) &&
+                           node.indices.back().AffineIn(te.axes[a].id, &stride) && stride == 1;
+        if (moves && te.axes[a].extent >= lanes) sliding = a;
+      }
+    });
+    if (sliding == te.axes.size()) continue;
+    const te::TensorId tensor = te.outputs[0];
+    const auto last = [&](auto* list) {
+      const auto moved = list->begin() + static_cast<std::ptrdiff_t>(sliding);
+      std::rotate(moved, moved + 1, list->end());
+    };
+    last(&te.axes);
+    last(&program->tensors[tensor].shape);
+    const auto reordered = [&](const Scalar& s) -> Scalar {
+      if (s->tensor != tensor) return nullptr;
+      std::vector<Index> at = s->indices;
+      last(&at);
+      return te::Load(tensor, s->dtype, at, s->pad);
+    };
+    for (size_t r = t + 1; r < program->tes.size(); ++r) {
+      for (Scalar& s : program->tes[r].body) s = te::MapLoads(s, reordered);
+      for (Scalar& s : program->tes[r].then) s = te::MapLoads(s, reordered);
+    }
+  }
+}
+
+// The divisor by which the loads of the body divide the axis. Returns 1 where there is none, or where it does not
+// divide the extent and a load without padding uses the axis: the points past the end could not be computed like the
+// others.
+int64_t DivisorOf(const te::Te& te, const Axis& axis) {
+  int64_t divisor = 1;
+  const auto visit = [&](const Index& index, const auto& self) -> void {
+    for (const Index::Part& part : index.parts()) {
+      if (part.term.inner == nullptr) continue;
+      if (*part.term.inner == Index(axis)) divisor = std::max(divisor, part.term.divisor);
+      self(*part.term.inner, self);
+    }
+  };
+  bool guarded = true;
+  for (const std::vector<Scalar>* scalars : {&te.body, &te.then}) {
+    for (const Scalar& s : *scalars) {
+      te::Visit(s, [&](const te::ScalarNode& node) {
+        for (const Index& index : node.indices) {
+          if (scalars == &te.body) visit(index, visit);
+          guarded = guarded && (node.pad != nullptr || !index.UsesAxis(axis.id));
+        }
+      });
+    }
+  }
+  return (axis.extent % divisor == 0 || guarded) && divisor < axis.extent ? divisor : 1;
+}
+
+// Computes the phases of a transposed convolution apart. Where the body divides the innermost axis of the results, they
+// are computed remainder by remainder, so that neighbours have equal taps, and a map behind puts them in order. Returns
+// false where nothing divides.
+bool TakePhasesApart(te::Program* program, const LayoutOf& layout_of) {
+  bool taken = false;
+  for (te::Te& te : std::exchange(program->tes, {})) {
+    const bool plain_sum = !te.IsMap() && !te.routine && te.fold->kind == te::FoldKind::kSum && !te.axes.empty() &&
+                           te.outputs.size() == 1 && layout_of(te.outputs[0]).plain() && te.fold->pred.empty();
+    const int64_t divisor = plain_sum ? DivisorOf(te, te.axes.back()) : 1;
+    if (divisor == 1) {
+      program->tes.push_back(std::move(te));
+      continue;
+    }
+    taken = true;
+    te::Te phases = te;
+    std::map<int, Index> renamed;
+    Shape shape;
+    std::vector<Index> at;
+    for (size_t a = 0; a + 1 < te.axes.size(); ++a) {
+      phases.axes[a] = program->NewAxis(te.axes[a].extent);
+      renamed[te.axes[a].id] = Index(phases.axes[a]);
+      shape.push_back(te.axes[a].extent);
+      at.push_back(Index(te.axes[a]));
+    }
+    const Axis lane = te.axes.back();
+    const Axis remainder = program->NewAxis(divisor);
+    const Axis quotient = program->NewAxis((lane.extent + divisor - 1) / divisor);
+    phases.axes.back() = remainder;
+    phases.axes.push_back(quotient);
+    renamed[lane.id] = Index(quotient) * divisor + Index(remainder);
+    shape.insert(shape.end(), {divisor, quotient.extent});
+    at.insert(at.end(), {te::Mod(Index(lane), divisor), te::FloorDiv(Index(lane), divisor)});
+    for (Axis& axis : phases.fold->axes) {
+      const Axis fresh = program->NewAxis(axis.extent);
+      renamed[axis.id] = Index(fresh);
+      axis = fresh;
+    }
+    const auto map = [&](const Axis& axis) -> const Index* {
+      const auto it = renamed.find(axis.id);
+      return it == renamed.end() ? nullptr : &it->second;
+    };
+    for (std::vector<Scalar>* scalars : {&phases.body, &phases.then}) {
+      for (Scalar& s : *scalars) s = te::Substitute(s, map);
+    }
+    const DType dtype = program->tensors[te.outputs[0]].dtype;
+    const te::TensorId apart = program->AddTensor("phases", dtype, shape, te::Role::kIntermediate);
+    phases.outputs = {apart};
+    program->tes.push_back(std::move(phases));
+    te.fold.reset();
+    te.then.clear();
+    te.body = {te::Load(apart, dtype, at)};
+    program->tes.push_back(std::move(te));
+  }
+  return taken;
+}
+
+}  // namespace
+
+std::optional<te::Program> CopyWindows(te::Program program, const LayoutOf& layout_of, const DeviceModel& device) {
+  if (device.task_lanes > 1) return std::nullopt;  // neighbouring work-items need no vectors
+  const int64_t lanes = device.vector_bytes / 4;
+  MoveSlidingLast(&program, layout_of, lanes);
+  bool changed = TakePhasesApart(&program, layout_of);
+  for (te::Te& te : std::exchange(program.tes, {})) {
+    const SlidingLoad sliding = FindSliding(program, te, layout_of);
+    if (sliding.load == nullptr || (sliding.load->pad == nullptr && sliding.stride == 1) ||
+        te.axes.back().extent * 4 < lanes) {
+      program.tes.push_back(std::move(te));
+      continue;
+    }
+    const te::ScalarNode& load = *sliding.load;
+    const Shape source = program.tensors[load.tensor].shape;  // a copy: AddTensor invalidates references
+    // The copy has the shape [..., stride, last // stride] if there is a stride, and begins at the first element that a
+    // window reads.
+    std::vector<int64_t> first;
+    Shape shape;
+    for (const Index& index : load.indices) {
+      const te::Interval range = index.Range();
+      first.push_back(range.lo);
+      shape.push_back(range.hi - range.lo + 1);
+    }
+    const double needed = static_cast<double>(NumElements(shape));
+    const int64_t stride = sliding.stride;
+    if (stride > 1) {
+      const int64_t last = shape.back();
+      shape.back() = stride;
+      shape.push_back((last + stride - 1) / stride);
+    }
+    double reads = 1, results = 1;
+    for (const Axis& axis : te.fold->axes) reads *= static_cast<double>(axis.extent);
+    for (const Axis& axis : te.axes) results *= static_cast<double>(axis.extent);
+    if (reads * results < kLeastReads * needed || needed > kMostGrowth * static_cast<double>(NumElements(source))) {
+      program.tes.push_back(std::move(te));
+      continue;
+    }
+    changed = true;
+    const te::TensorId copy = program.AddTensor("window", load.dtype, shape, te::Role::kIntermediate);
+    te::Te map;
+    map.outputs = {copy};
+    std::vector<Index> from;
+    for (const int64_t extent : shape) map.axes.push_back(program.NewAxis(extent));
+    for (size_t d = 0; d < source.size(); ++d) {
+      const bool divided = stride > 1 && d + 1 == source.size();
+      const Index at = divided ? Index(map.axes[d + 1]) * stride + Index(map.axes[d]) : Index(map.axes[d]);
+      from.push_back(at + Index(first[d]));
+    }
+    const Scalar outside = load.pad != nullptr ? load.pad : te::Imm(load.dtype, 0);
+    map.body = {te::Load(load.tensor, load.dtype, from, outside)};
+    const te::TensorId read = load.tensor;
+    const auto replaced = [&](const Scalar& s) -> Scalar {
+      if (s->tensor != read || !(s->indices == load.indices)) return nullptr;
+      std::vector<Index> at;
+      for (size_t d = 0; d < s->indices.size(); ++d) at.push_back(s->indices[d] - Index(first[d]));
+      if (stride > 1) {
+        const Index last = at.back();
+        at.back() = te::Mod(last, stride);
+        at.push_back(te::FloorDiv(last, stride));
+      }
+      return te::Load(copy, s->dtype, at);
+    };
+    te.body[0] = te::MapLoads(te.body[0], replaced);
+    program.tes.push_back(std::move(map));
+    program.tes.push_back(std::move(te));
+  }
+  if (!changed) return std::nullopt;
+  return program;
+}
+
+}  // namespace fusion

@@ -1,0 +1,129 @@
+#include "compiler/schedule/rewrite/copy_windows.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "compiler/schedule/nest/same_results.h"
+
+namespace fusion {
+namespace {
+
+std::optional<te::Program> Copied(const std::string& text, te::Program* whole, Layout layout = {}) {
+  absl::StatusOr<te::Program> program = te::Parse(text);
+  EXPECT_TRUE(program.ok()) << program.status();
+  *whole = *program;
+  return CopyWindows(
+      *program, [layout](te::TensorId) { return layout; }, DeviceModel());
+}
+
+void ExpectCopied(const std::string& text, const Shape& copy) {
+  te::Program whole;
+  const std::optional<te::Program> copied = Copied(text, &whole);
+  ASSERT_TRUE(copied.has_value()) << text;
+  ASSERT_EQ(copied->tes.size(), whole.tes.size() + 1);
+  EXPECT_TRUE(te::Verify(*copied).ok()) << te::Verify(*copied) << te::Print(*copied);
+  EXPECT_EQ(copied->tensors.back().shape, copy);
+  ExpectSameResults(whole, *copied);
+}
+
+constexpr char kDepthwise[] = R"(te p(%0: f32[2, 3, 7, 9], %1: f32[3, 3, 3] const) {
+  %2[i0<2, i1<3, i2<7, i3<9]: f32 = sum.f32(i4<3, i5<3) mul(%0[i0, i1, i2 + i4 - 1, i3 + i5 - 1]?0.0, %1[i1, i4, i5])
+  return %2
+})";
+
+TEST(CopyWindows, ABorderIsCopiedAround) { ExpectCopied(kDepthwise, {2, 3, 9, 11}); }
+
+TEST(CopyWindows, ElementsAStrideApartComeTogether) {
+  ExpectCopied(R"(te p(%0: f32[1, 2, 11, 13]) {
+  %1[i0<1, i1<2, i2<6, i3<7]: f32 = max.f32(i4<3, i5<3) %0[i0, i1, 2*i2 + i4 - 1, 2*i3 + i5 - 1]?-inf
+  return %1
+})",
+               {1, 2, 13, 2, 8});
+}
+
+TEST(CopyWindows, PhasesAreTakenApart) {
+  te::Program whole;
+  const auto copied = Copied(R"(te p(%0: f32[4, 9], %1: f32[4, 2, 4] const) {
+  %2[i0<2, i1<18]: f32 = sum.f32(i2<4, i3<2) mul(%0[i2, i1//2 + (i1%2 + 1)//2 - i3]?0.0, %1[i2, i0, (i1%2 + 1)%2 + 2*i3])
+  return %2
+})",
+                             &whole);
+  ASSERT_TRUE(copied.has_value());
+  EXPECT_TRUE(te::Verify(*copied).ok()) << te::Verify(*copied) << te::Print(*copied);
+  ASSERT_EQ(copied->tes.size(), 3u);
+  EXPECT_EQ(copied->tensors[copied->tes[1].outputs[0]].shape, (Shape{2, 2, 9}));
+  ExpectSameResults(whole, *copied);
+}
+
+// Ten of the 19 results are of one phase and nine of the other; the tenth of the second phase is computed and left out.
+TEST(CopyWindows, PhasesOfExtentsThatDoNotDivide) {
+  te::Program whole;
+  const auto copied = Copied(R"(te p(%0: f32[4, 9], %1: f32[4, 2, 3] const) {
+  %2[i0<2, i1<19]: f32 = sum.f32(i2<4, i3<2) mul(%0[i2, i1//2 - i3]?0.0, %1[i2, i0, i1%2 + 2*i3]?0.0)
+  return %2
+})",
+                             &whole);
+  ASSERT_TRUE(copied.has_value());
+  EXPECT_TRUE(te::Verify(*copied).ok()) << te::Verify(*copied) << te::Print(*copied);
+  EXPECT_EQ(copied->tensors[copied->tes[1].outputs[0]].shape, (Shape{2, 2, 10}));
+  ExpectSameResults(whole, *copied);
+  // The elements past the end of an operand without a border must not be read.
+  EXPECT_FALSE(Copied(R"(te p(%0: f32[4, 10], %1: f32[4, 2, 2] const) {
+  %2[i0<2, i1<19]: f32 = sum.f32(i2<4) mul(%0[i2, i1//2], %1[i2, i0, i1%2])
+  return %2
+})",
+                      &whole)
+                   .has_value());
+}
+
+// Three innermost channels are too few for lanes; the row along which the window slides is long enough.
+TEST(CopyWindows, AShortInnermostAxisOfAnIntermediateMovesOut) {
+  te::Program whole;
+  const auto copied = Copied(R"(te p(%0: f32[4, 20], %1: f32[4, 3, 3] const) {
+  %2[i0<20, i1<3]: f32 = sum.f32(i2<4, i3<3) mul(%0[i2, i0 + i3 - 1]?0.0, %1[i2, i1, i3])
+  %3[i4<3, i5<20]: f32 = add(%2[i5, i4], 1.0)
+  return %3
+})",
+                             &whole);
+  ASSERT_TRUE(copied.has_value());
+  EXPECT_TRUE(te::Verify(*copied).ok()) << te::Verify(*copied) << te::Print(*copied);
+  EXPECT_EQ(copied->tensors[copied->tes[1].outputs[0]].shape, (Shape{3, 20}));
+  ExpectSameResults(whole, *copied);
+}
+
+TEST(CopyWindows, APlainRowNeedsNone) {
+  te::Program whole;
+  EXPECT_FALSE(Copied(R"(te p(%0: f32[4, 40], %1: f32[3] const) {
+  %2[i0<4, i1<38]: f32 = sum.f32(i2<3) mul(%0[i0, i1 + i2], %1[i2])
+  return %2
+})",
+                      &whole)
+                   .has_value());
+}
+
+TEST(CopyWindows, ChannelsThatLieInnermostStay) {
+  te::Program whole;
+  EXPECT_FALSE(Copied(kDepthwise, &whole, Layout{1, 16}).has_value());
+}
+
+TEST(CopyWindows, WindowsBesideEachOtherAreCopiedForTheirVectors) {
+  ExpectCopied(R"(te p(%0: f32[4, 41]) {
+  %1[i0<4, i1<21]: f32 = max.f32(i2<2) %0[i0, 2*i1 + i2]?-inf
+  return %1
+})",
+               {4, 2, 21});
+}
+
+TEST(CopyWindows, WindowsThatLeaveElementsOutAreNot) {
+  te::Program whole;
+  EXPECT_FALSE(Copied(R"(te p(%0: f32[4, 63]) {
+  %1[i0<4, i1<21]: f32 = max.f32(i2<2) %0[i0, 3*i1 + i2]
+  return %1
+})",
+                      &whole)
+                   .has_value());
+}
+
+}  // namespace
+}  // namespace fusion

@@ -1,0 +1,57 @@
+// Minimal filtering: a reduction over the taps of a window needs fewer products when several neighbouring results are
+// computed at once (Winograd, Arithmetic Complexity of Computations, 1980; for convolutions: Lavin and Gray, Fast
+// Algorithms for Convolutional Neural Networks, CVPR 2016). F(m, r) takes m + r - 1 products for m results of r taps
+// instead of m·r; over two axes at once the saving is squared.
+//
+// It reassociates sums, and rounding errors grow through the transforms: with F(4, 3) over two axes the errors of the
+// result are about 2.5 times those of the plain sum, and they grow with m. A window whose ErrorGrowth exceeds a bound
+// is refused.
+#ifndef FUSION_COMPILER_SCHEDULE_REWRITE_MINIMAL_FILTERING_H_
+#define FUSION_COMPILER_SCHEDULE_REWRITE_MINIMAL_FILTERING_H_
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "compiler/movement/kernel.h"
+#include "compiler/te/program/program.h"
+#include "runtime/base/tensor.h"
+
+namespace fusion {
+
+// The matrices of F(m, r), n = m + r - 1: y = outᵀ·[(filter·g) ⊙ (inᵀ·d)] for r taps g and n inputs d. Row-major f32.
+struct FilterMatrices {
+  int64_t outputs = 0, taps = 0;
+  Tensor in;      // [n, n]
+  Tensor filter;  // [n, r]
+  Tensor out;     // [m, n]
+};
+
+// Computes the matrices by Toom and Cook, from finite points and infinity; outputs + taps <= 9.
+FilterMatrices MakeFilterMatrices(int64_t outputs, int64_t taps);
+
+// The factor by which a relative error of a product grows in the result, root mean square, over one axis: 1.3 for F(2,
+// 3), 3.2 for F(4, 3), 6.8 for F(6, 3).
+double ErrorGrowth(const FilterMatrices& matrices);
+
+// A program in which one reduction is replaced, and the constant that its filter has become.
+struct FilteredProgram {
+  te::Program program;
+  te::TensorId filter = -1;  // the transformed `source`, which it replaces
+  te::TensorId source = -1;
+  movement::ConstantTransform transform;
+};
+
+// Replaces the first f32 product of a window and a constant filter that qualifies by five expressions (three for one
+// axis): the inputs are transformed axis by axis, multiplied, and the results are transformed back. Returns nullopt
+// where no product qualifies. Reasons are:
+// - taps other than 3,
+// - strides,
+// - errors that grow too much,
+// - extents of which the last tile would leave much unused,
+// - too few channels to gain anything.
+std::optional<FilteredProgram> FilterMinimally(const te::Program& program, int64_t outputs);
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_SCHEDULE_REWRITE_MINIMAL_FILTERING_H_

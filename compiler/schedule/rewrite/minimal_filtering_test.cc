@@ -1,0 +1,171 @@
+#include "compiler/schedule/rewrite/minimal_filtering.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "compiler/te/interpreter/interpreter.h"
+
+namespace fusion {
+namespace {
+
+std::vector<float> Values(const Tensor& tensor) {
+  const float* data = static_cast<const float*>(tensor.data());
+  return {data, data + tensor.num_elements()};
+}
+
+Tensor Random(const Shape& shape, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  Tensor tensor(DType::kF32, shape);
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) static_cast<float*>(tensor.mutable_data())[i] = uniform(random);
+  return tensor;
+}
+
+// Lavin and Gray, equation 7.
+TEST(MinimalFiltering, MatricesOfTwoByThree) {
+  const FilterMatrices f = MakeFilterMatrices(2, 3);
+  EXPECT_EQ(Values(f.filter), (std::vector<float>{-1, 0, 0, 0.5, 0.5, 0.5, 0.5, -0.5, 0.5, 0, 0, 1}));
+  EXPECT_EQ(Values(f.out), (std::vector<float>{1, 1, 1, 0, 0, 1, -1, 1}));
+  EXPECT_EQ(Values(f.in), (std::vector<float>{-1, 0, 1, 0, 0, 1, 1, 0, 0, -1, 1, 0, 0, -1, 0, 1}));
+}
+
+TEST(MinimalFiltering, MatricesFilter) {
+  for (const auto& [m, r] : std::vector<std::pair<int64_t, int64_t>>{{2, 3}, {4, 3}, {3, 2}, {2, 5}, {6, 3}}) {
+    const FilterMatrices f = MakeFilterMatrices(m, r);
+    const int64_t n = m + r - 1;
+    const std::vector<float> d = Values(Random({n}, 1)), g = Values(Random({r}, 2));
+    const std::vector<float> in = Values(f.in), filter = Values(f.filter), out = Values(f.out);
+    std::vector<double> product(n, 0);
+    for (int64_t j = 0; j < n; ++j) {
+      double moved = 0, taps = 0;
+      for (int64_t i = 0; i < n; ++i) moved += static_cast<double>(in[j * n + i]) * d[i];
+      for (int64_t k = 0; k < r; ++k) taps += static_cast<double>(filter[j * r + k]) * g[k];
+      product[j] = moved * taps;
+    }
+    for (int64_t i = 0; i < m; ++i) {
+      double expected = 0, actual = 0;
+      for (int64_t k = 0; k < r; ++k) expected += static_cast<double>(d[i + k]) * g[k];
+      for (int64_t j = 0; j < n; ++j) actual += out[i * n + j] * product[j];
+      EXPECT_NEAR(actual, expected, 1e-4) << "F(" << m << ", " << r << ") " << i;
+    }
+  }
+}
+
+TEST(MinimalFiltering, ErrorsGrow) {
+  EXPECT_NEAR(ErrorGrowth(MakeFilterMatrices(2, 3)), 1.29, 0.01);
+  EXPECT_NEAR(ErrorGrowth(MakeFilterMatrices(4, 3)), 3.23, 0.01);
+  EXPECT_NEAR(ErrorGrowth(MakeFilterMatrices(6, 3)), 6.80, 0.01);
+}
+
+te::Program Parsed(const std::string& text) {
+  absl::StatusOr<te::Program> program = te::Parse(text);
+  EXPECT_TRUE(program.ok()) << program.status();
+  return *std::move(program);
+}
+
+// The program before and after the replacement give the same results in the interpreter.
+void ExpectSame(const std::string& text, int64_t outputs, size_t expressions) {
+  const te::Program program = Parsed(text);
+  const std::optional<FilteredProgram> filtered = FilterMinimally(program, outputs);
+  ASSERT_TRUE(filtered.has_value()) << text;
+  EXPECT_EQ(filtered->program.tes.size(), expressions);
+  EXPECT_TRUE(te::Verify(filtered->program, te::BoundsProof::kInherited).ok())
+      << te::Verify(filtered->program, te::BoundsProof::kInherited);
+  std::vector<Tensor> inputs;
+  for (const te::TensorId tensor : program.inputs) inputs.push_back(Random(program.tensors[tensor].shape, tensor));
+  std::vector<Tensor> moved;
+  for (const te::TensorId tensor : filtered->program.inputs) {
+    const te::TensorInfo& info = filtered->program.tensors[tensor];
+    moved.push_back(info.constant ? Tensor()
+                    : tensor == filtered->filter
+                        ? movement::Transformed(filtered->transform,
+                                                Random(program.tensors[filtered->source].shape, filtered->source))
+                        : Random(info.shape, tensor));
+  }
+  const absl::StatusOr<std::vector<Tensor>> expected = te::Interpret(program, inputs);
+  const absl::StatusOr<std::vector<Tensor>> actual = te::Interpret(filtered->program, moved);
+  ASSERT_TRUE(expected.ok() && actual.ok()) << expected.status() << actual.status();
+  const std::vector<float> a = Values((*expected)[0]), b = Values((*actual)[0]);
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 2e-4) << i;
+}
+
+TEST(MinimalFiltering, Images) {
+  constexpr char kText[] = R"(te p(%0: f32[2, 16, 8, 12], %1: f32[16, 16, 3, 3] const, %2: f32[2, 16, 8, 12]) {
+  %3[i0<2, i1<16, i2<8, i3<12]: f32 = sum.f32(i4<16, i5<3, i6<3) mul(%0[i0, i4, i2 + i5 - 1, i3 + i6 - 1]?0.0, %1[i1, i4, i5, i6]) then (max(add(acc0, %2[i0, i1, i2, i3]), 0.0))
+  return %3
+})";
+  ExpectSame(kText, 2, 5);
+  ExpectSame(kText, 4, 5);
+}
+
+TEST(MinimalFiltering, TilesPastTheEnd) {
+  constexpr char kPadded[] = R"(te p(%0: f32[1, 16, 7, 14], %1: f32[16, 16, 3, 3] const) {
+  %2[i0<1, i1<16, i2<7, i3<14]: f32 = sum.f32(i4<16, i5<3, i6<3) mul(%0[i0, i4, i2 + i5 - 1, i3 + i6 - 1]?0.0, %1[i1, i4, i5, i6])
+  return %2
+})";
+  ExpectSame(kPadded, 2, 5);
+  ExpectSame(kPadded, 4, 5);
+  // The input has no elements behind its last row.
+  ExpectSame(R"(te p(%0: f32[1, 16, 8, 15], %1: f32[16, 16, 3, 3] const) {
+  %2[i0<1, i1<16, i2<6, i3<13]: f32 = sum.f32(i4<16, i5<3, i6<3) mul(%0[i0, i4, i2 + i5, i3 + i6], %1[i1, i4, i5, i6])
+  return %2
+})",
+             4, 5);
+}
+
+TEST(MinimalFiltering, RowsGroupsAndVolumes) {
+  ExpectSame(R"(te p(%0: f32[16, 14], %1: f32[20, 16, 3] const) {
+  %2[i0<20, i1<12]: f32 = sum.f32(i2<16, i3<3) mul(%0[i2, i1 + i3], %1[i0, i2, i3])
+  return %2
+})",
+             4, 3);
+  ExpectSame(R"(te p(%0: f32[1, 32, 8, 4], %1: f32[32, 16, 3, 3] const) {
+  %2[i0<1, i1<32, i2<8, i3<4]: f32 = sum.f32(i4<16, i5<3, i6<3) mul(%0[i0, 16*(i1//16) + i4, i2 + i5 - 1, i3 + i6 - 1]?0.0, %1[i1, i4, i5, i6])
+  return %2
+})",
+             4, 5);
+  ExpectSame(R"(te p(%0: f32[1, 16, 5, 4, 8], %1: f32[16, 16, 3, 3, 3] const) {
+  %2[i0<1, i1<16, i7<5, i2<4, i3<8]: f32 = sum.f32(i4<16, i8<3, i5<3, i6<3) mul(%0[i0, i4, i7 + i8 - 1, i2 + i5 - 1, i3 + i6 - 1]?0.0, %1[i1, i4, i8, i5, i6])
+  return %2
+})",
+             2, 5);
+}
+
+TEST(MinimalFiltering, LeavesTheRestAlone) {
+  const auto refuses = [](const std::string& text, int64_t outputs) {
+    EXPECT_FALSE(FilterMinimally(Parsed(text), outputs).has_value()) << text;
+  };
+  // The errors grow too much over two axes, though not over one.
+  refuses(R"(te p(%0: f32[1, 16, 12, 12], %1: f32[16, 16, 3, 3] const) {
+  %2[i0<1, i1<16, i2<12, i3<12]: f32 = sum.f32(i4<16, i5<3, i6<3) mul(%0[i0, i4, i2 + i5 - 1, i3 + i6 - 1]?0.0, %1[i1, i4, i5, i6])
+  return %2
+})",
+          6);
+  // Refused: a stride; an extent of which the second tile would leave most unused; a filter that is no constant; too
+  // few channels.
+  refuses(R"(te p(%0: f32[16, 26], %1: f32[20, 16, 3] const) {
+  %2[i0<20, i1<12]: f32 = sum.f32(i2<16, i3<3) mul(%0[i2, 2*i1 + i3], %1[i0, i2, i3])
+  return %2
+})",
+          4);
+  refuses(R"(te p(%0: f32[16, 7], %1: f32[20, 16, 3] const) {
+  %2[i0<20, i1<5]: f32 = sum.f32(i2<16, i3<3) mul(%0[i2, i1 + i3], %1[i0, i2, i3])
+  return %2
+})",
+          4);
+  refuses(R"(te p(%0: f32[16, 14], %1: f32[20, 16, 3]) {
+  %2[i0<20, i1<12]: f32 = sum.f32(i2<16, i3<3) mul(%0[i2, i1 + i3], %1[i0, i2, i3])
+  return %2
+})",
+          4);
+  refuses(R"(te p(%0: f32[8, 14], %1: f32[20, 8, 3] const) {
+  %2[i0<20, i1<12]: f32 = sum.f32(i2<8, i3<3) mul(%0[i2, i1 + i3], %1[i0, i2, i3])
+  return %2
+})",
+          4);
+}
+
+}  // namespace
+}  // namespace fusion

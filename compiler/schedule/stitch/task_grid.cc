@@ -1,0 +1,274 @@
+#include "compiler/schedule/stitch/task_grid.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/schedule/nest/form_stages.h"
+#include "compiler/schedule/stitch/task_size.h"
+#include "compiler/schedule/threadgroup/threadgroup_tile.h"
+#include "compiler/schedule/tile/products.h"
+
+namespace fusion {
+namespace {
+
+using te::Axis;
+using te::TensorId;
+
+// The most points of an axis that must stay together (the results of one tile of minimal filtering).
+constexpr int64_t kMostGroup = 8;
+// Vectors of columns that a task takes: a few lines of each row.
+constexpr int64_t kVectorsOfColumns = 4;
+// A larger tile must reduce the time to at most this share.
+constexpr double kWorthEnlarging = 0.98;
+// On a processor a task with products may keep up to kMostScratch times the core's own cache. The shared memory of a
+// work-group, even of one work-item, cannot be exceeded, and K-slices of the products' operands need room in it, too
+// (threadgroup_tile.cc): one part in kMostOfGroupMemory is left for scratch.
+constexpr int64_t kMostScratch = 4;
+constexpr int64_t kMostOfGroupMemory = 2;
+// On a processor one part in kLeftForPacking is left for packed operands.
+constexpr int64_t kLeftForPacking = 4;
+// Operations to transpose one element of an operand whose rows are summed; each task does this for its tiles.
+constexpr double kTransposeOps = 8;
+// Points of the last stage that keep a work-item busy between two barriers.
+constexpr double kPointsOfAnItem = 4;
+
+double Tasks(const std::vector<GridAxis>& grid) {
+  double count = 1;
+  for (const GridAxis& shared : grid) count *= static_cast<double>(shared.number.extent);
+  return count;
+}
+
+// The most bytes that a task keeps for later stages at one time.
+int64_t KeptBytes(const TaskBoxes& task, const std::vector<te::Box>& boxes) {
+  std::vector<int64_t> bytes(boxes.size(), 0);  // of each stage's results
+  for (size_t s = 0; s < boxes.size(); ++s) {
+    if (task.LiveOut(s)) continue;
+    for (TensorId out : task.stages()[s].te.outputs) {
+      bytes[s] += BoxPoints(boxes[s]) * DTypeBytes(task.program().tensors[out].dtype);
+    }
+  }
+  int64_t most = 0;
+  for (size_t at = 0; at < boxes.size(); ++at) {
+    int64_t kept = 0;
+    for (size_t s = 0; s <= at; ++s) kept += task.LastReader(s) >= at ? bytes[s] : 0;
+    most = std::max(most, kept);
+  }
+  return most;
+}
+
+// The work of a stage's box, in multiply-adds.
+double WorkInTask(const TaskBoxes& task, size_t stage, const te::Box& box, const DeviceModel& device) {
+  const te::Te& te = task.stages()[stage].te;
+  if (device.task_lanes > 1 && WantsRegisterTile(task.program(), te, device)) return GroupTileWork(te, box, device);
+  return task.Work(stage) * static_cast<double>(BoxPoints(box)) / std::max(1.0, DomainPoints(te, false));
+}
+
+// The time that the tasks of a grid take for multiply-adds, for what they read from outside, and for scratch that
+// leaves the core's own cache. Infinite where the grid is impossible.
+double Seconds(const TaskBoxes& task, InTasks holds, const std::vector<GridAxis>& grid, const DeviceModel& device) {
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  const absl::StatusOr<std::vector<te::Box>> boxes = task.For(grid);
+  if (!boxes.ok()) return kNever;
+  const int64_t kept = KeptBytes(task, *boxes);
+  const int64_t most = MostScratchBytes(device, /*products=*/true);
+  const int64_t room = device.task_lanes > 1          ? most / kMostOfGroupMemory
+                       : holds == InTasks::kFiltering ? most
+                                                      : most - most / kLeftForPacking;
+  if (kept > room) return kNever;
+  double work = 0, reading = 0, keeping = 0, near = static_cast<double>(kept);
+  for (size_t s = 0; s < boxes->size(); ++s) {
+    const auto points = static_cast<double>(BoxPoints((*boxes)[s]));
+    work += WorkInTask(task, s, (*boxes)[s], device);
+    for (const TaskBoxes::Read& read : task.ReadsOf(s, (*boxes)[s])) {
+      const te::TensorInfo& info = task.program().tensors[read.tensor];
+      const auto element = static_cast<double>(DTypeBytes(info.dtype));
+      reading += element * read.elements / device.ReadBandwidth(element * static_cast<double>(NumElements(info.shape)));
+      if (holds != InTasks::kFiltering) near += element * read.elements;
+      if (read.along_fold && info.role != te::Role::kConstant) work += kTransposeOps * read.elements;
+    }
+    if (task.LiveOut(s)) continue;
+    for (TensorId out : task.stages()[s].te.outputs) {
+      keeping += 2 * points * static_cast<double>(DTypeBytes(task.program().tensors[out].dtype));
+    }
+  }
+  double seconds = 2 * work / device.fma_f32_flops_per_s + reading;
+  // Scratch shares the cache with what is read meanwhile, so a part of it is evicted.
+  const auto cache = static_cast<double>(PrivateCacheBytes(device));
+  if (near > cache) seconds += keeping * (1 - cache / near) / device.CopyBandwidth(near);
+  // Where tiles cost the same, there should be tasks for more threads than planned.
+  const auto wanted = static_cast<double>(holds == InTasks::kFiltering ? Units(device) : LikelyUnits(device));
+  const double units = std::max(1.0, std::min(wanted, Tasks(grid)));
+  return seconds * std::ceil(Tasks(grid) / units);
+}
+
+// Larger tiles of an axis to try next.
+std::set<int64_t> LargerBlocks(const GridAxis& shared, const Axis& innermost, InTasks holds) {
+  const int64_t extent = shared.axis.extent;
+  std::set<int64_t> blocks = {std::min(2 * shared.block, extent), extent};
+  if (holds == InTasks::kFiltering) return blocks;
+  for (int64_t block = 4 * shared.block; block < extent; block *= 2) {
+    if (shared.axis.id != innermost.id || extent % block == 0) blocks.insert(block);  // no vectors are cut short
+  }
+  return blocks;
+}
+
+void EnlargeBlocks(const TaskBoxes& task, InTasks holds, const DeviceModel& device, double least_tasks,
+                   AxisSource* axes, std::vector<GridAxis>* grid) {
+  double least = Seconds(task, holds, *grid, device);
+  for (;;) {
+    std::vector<GridAxis> best;
+    double best_seconds = kWorthEnlarging * least;
+    // Where tiles of several axes cost the same, the inner axis is taken, because its neighbours lie together.
+    for (size_t a = grid->size(); a-- > 0;) {
+      const GridAxis& shared = (*grid)[a];
+      if (shared.block >= shared.axis.extent) continue;
+      for (const int64_t block : LargerBlocks(shared, task.stages().back().te.axes.back(), holds)) {
+        std::vector<GridAxis> larger = *grid;
+        larger[a] = InBlocks(shared.axis, block, axes);
+        if (Tasks(larger) < least_tasks) continue;
+        const double seconds = Seconds(task, holds, larger, device);
+        if (seconds >= best_seconds) continue;
+        best = std::move(larger);
+        best_seconds = seconds;
+      }
+    }
+    if (best.empty()) return;
+    *grid = std::move(best);
+    least = best_seconds;
+  }
+}
+
+// Work-groups whose tasks have less to do than work-items take several neighbours of the innermost axis together, while
+// enough tasks are left for the device.
+void FillGroups(const TaskBoxes& task, const DeviceModel& device, AxisSource* axes, std::vector<GridAxis>* grid) {
+  if (grid->empty()) return;
+  const double enough = kPointsOfAnItem * device.task_lanes;
+  double points = 1;
+  for (const Axis& axis : task.stages().back().te.axes) points *= static_cast<double>(axis.extent);
+  points /= Tasks(*grid);
+  for (; points < enough; points *= 2) {
+    std::vector<GridAxis> larger = *grid;
+    GridAxis& last = larger.back();
+    if (last.block >= last.axis.extent) return;
+    last = InBlocks(last.axis, std::min(2 * last.block, last.axis.extent), axes);
+    if (Tasks(larger) < static_cast<double>(WantedTasks(device))) return;
+    const absl::StatusOr<std::vector<te::Box>> boxes = task.For(larger);
+    if (!boxes.ok() || KeptBytes(task, *boxes) > MostScratchBytes(device, /*products=*/false)) return;
+    *grid = std::move(larger);
+  }
+}
+
+// Axes of a map that its conditions cut into ranges (the parts of a Concat). Within a task each range becomes a loop
+// without the condition (SplitRanges).
+std::set<int> AxesInRanges(const te::Te& te) {
+  std::set<int> axes;
+  if (te.fold) return axes;
+  for (const te::Scalar& s : te.body) {
+    te::Visit(s, [&](const te::ScalarNode& node) {
+      if (node.kind != te::ScalarKind::kIf) return;
+      if (const std::optional<te::AxisCut> cut = te::CutOf(node.pred)) axes.insert(cut->axis.id);
+    });
+  }
+  return axes;
+}
+
+// Axes of the last stage, except `without`, that tasks may share out, each in the smallest tiles of up to `most_block`
+// points with which no earlier stage is computed again and again. `refusal` gets the reason for an axis that they may
+// not.
+std::vector<GridAxis> SharedAxes(const TaskBoxes& task, const std::set<int>& without, int64_t most_block,
+                                 AxisSource* axes, absl::Status* refusal) {
+  std::vector<GridAxis> grid;
+  for (const Axis& axis : task.stages().back().te.axes) {
+    if (axis.extent == 1 || without.count(axis.id) > 0) continue;
+    for (int64_t block = 1; block <= most_block && block <= axis.extent; block *= 2) {
+      const GridAxis shared = InBlocks(axis, block, axes);
+      const absl::Status status = task.For({shared}).status();
+      if (status.ok()) {
+        grid.push_back(shared);
+        break;
+      }
+      *refusal = status;
+    }
+  }
+  return grid;
+}
+
+// For grids of single points that have too few tasks, because each task would compute an earlier stage of its own (the
+// indices of all columns, for a row that is looked up). Returns tiles of many points of one axis, the outermost axis
+// that leaves enough tasks.
+std::vector<GridAxis> LargeBlocks(const TaskBoxes& task, const std::set<int>& without, double least_tasks,
+                                  std::vector<GridAxis> otherwise, AxisSource* axes) {
+  const te::Te& main = task.stages().back().te;
+  if (main.fold) return otherwise;  // what a reduction reads is worth a pass of its own
+  for (const Axis& axis : main.axes) {
+    if (without.count(axis.id) > 0) continue;
+    for (int64_t block = 2; static_cast<double>((axis.extent + block - 1) / block) >= least_tasks; block *= 2) {
+      std::vector<GridAxis> grid = {InBlocks(axis, block, axes)};
+      if (task.For(grid).ok()) return grid;
+    }
+  }
+  return otherwise;
+}
+
+}  // namespace
+
+int64_t MostScratchBytes(const DeviceModel& device, bool products) {
+  return (products && device.CachesScratch() ? kMostScratch : 1) * PrivateCacheBytes(device);
+}
+
+int64_t BoxPoints(const te::Box& box) {
+  int64_t points = 1;
+  for (const te::Span& span : box) points *= span.length;
+  return points;
+}
+
+absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, InTasks holds, const DeviceModel& device,
+                                                 AxisSource* axes) {
+  const bool products = holds != InTasks::kNoProducts;
+  const te::Te& main = task.stages().back().te;
+  const bool worth_sharing = task.Work() > WorthSharing(device);
+  double least_tasks = worth_sharing ? 2.0 * device.parallel_units : 1;
+  absl::Status refusal = absl::OkStatus();
+  const std::set<int> in_ranges = products || device.task_lanes > 1 ? std::set<int>() : AxesInRanges(main);
+  std::vector<GridAxis> grid = SharedAxes(task, in_ranges, products ? kMostGroup : 1, axes, &refusal);
+  if (!in_ranges.empty() && Tasks(grid) < least_tasks) {
+    grid = LargeBlocks(task, in_ranges, least_tasks, std::move(grid), axes);
+    if (Tasks(grid) < least_tasks) grid = SharedAxes(task, {}, 1, axes, &refusal);
+  }
+  // The innermost contiguous axis stays in the task for the vectors, if the other axes make enough tasks.
+  if (!grid.empty() && grid.back().axis.id == main.axes.back().id) {
+    const std::vector<GridAxis> rest(grid.begin(), grid.end() - 1);
+    const bool enough = Tasks(rest) >= 2.0 * device.parallel_units;
+    if (grid.size() > 1 ? enough : task.Work() < WorthSharing(device)) {
+      grid = rest;
+    } else if (!products && device.task_lanes == 1) {
+      // Otherwise tasks take columns, in whole vectors.
+      for (int64_t vectors = kVectorsOfColumns; vectors > 0; vectors /= 2) {
+        std::vector<GridAxis> columns = rest;
+        columns.push_back(InBlocks(grid.back().axis, vectors * device.vector_bytes / 4, axes));
+        if (Tasks(columns) < 2.0 * device.parallel_units || !task.For(columns).ok()) continue;
+        grid = columns;
+        break;
+      }
+    }
+  }
+  // A threadgroup tile needs rows more than a device of many units needs tasks.
+  if (products && device.task_lanes > 1) least_tasks = 1;
+  if (!products && Tasks(grid) < least_tasks) grid = LargeBlocks(task, {}, least_tasks, std::move(grid), axes);
+  if (products) EnlargeBlocks(task, holds, device, least_tasks, axes, &grid);
+  if (products && std::isinf(Seconds(task, holds, grid, device))) {
+    return absl::FailedPreconditionError("no blocks of its results have room in a task and are worth tiles");
+  }
+  if (!products && device.task_lanes > 1) FillGroups(task, device, axes, &grid);
+  if (Tasks(grid) < least_tasks) {
+    return absl::FailedPreconditionError(absl::StrCat("only ", Tasks(grid), " independent tasks",
+                                                      refusal.ok() ? "" : ": ", std::string(refusal.message())));
+  }
+  return grid;
+}
+
+}  // namespace fusion

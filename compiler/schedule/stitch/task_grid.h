@@ -1,0 +1,35 @@
+// Chooses which axes of a stitched task's last stage the tasks share out, and in which tiles.
+#ifndef FUSION_COMPILER_SCHEDULE_STITCH_TASK_GRID_H_
+#define FUSION_COMPILER_SCHEDULE_STITCH_TASK_GRID_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/cost/device_model.h"
+#include "compiler/schedule/nest/nest.h"
+#include "compiler/schedule/stitch/task_boxes.h"
+
+namespace fusion {
+
+// What a stitched task holds besides maps and reductions of rows.
+enum class InTasks : uint8_t {
+  kNoProducts,
+  kProducts,
+  kFiltering,  // the products of minimal filtering, whose axes are those of its tiles
+  kWindows     // reductions of windows, as register tiles, on the grid of kNoProducts
+};
+
+// Chooses every axis along which no stage is computed twice, with one point for each task. With products the tasks take
+// tiles, because each task reads the operands of its products again: tiles grow while that saves time by the device's
+// rates. Fails with FAILED_PRECONDITION when too few tasks are left for the device, or when no grid of products fits.
+absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, InTasks holds, const DeviceModel& device,
+                                                 AxisSource* axes);
+
+// The scratch that a task may keep: no more than the core's own cache, unless products make more of it worthwhile.
+int64_t MostScratchBytes(const DeviceModel& device, bool products);
+
+int64_t BoxPoints(const te::Box& box);
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_SCHEDULE_STITCH_TASK_GRID_H_

@@ -1,0 +1,67 @@
+// Threadgroup tile: products on devices whose work-items share tasks in work-groups (GPUs). A work-group copies
+// K-slices of both operands to its shared memory, and every work-item multiplies a tile of them in registers. Roles are
+// read off the index maps as in register_tile.h, so that products, batched products and convolutions (as products over
+// pixels) are one case. Arithmetic on one operand alone (a cast, an activation, the border of a window) is done during
+// the copy.
+#ifndef FUSION_COMPILER_SCHEDULE_THREADGROUP_THREADGROUP_TILE_H_
+#define FUSION_COMPILER_SCHEDULE_THREADGROUP_THREADGROUP_TILE_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/cost/device_model.h"
+#include "compiler/movement/kernel.h"
+#include "compiler/schedule/choices.h"
+#include "compiler/schedule/nest/nest.h"
+#include "compiler/schedule/tile/register_tile.h"
+#include "compiler/te/ranges/bounds.h"
+
+namespace fusion {
+
+// What a work-group multiplies at once: elements, or fragments that several work-items hold together.
+struct Multiplier {
+  movement::FragmentProduct product;
+  DType dtype = DType::kF32;  // type of the operands' K-slices
+  double fmas = 1;            // what a product of two elements costs a work-item, in FMAs
+};
+
+// The results of a task: the work-items, or teams of them, along rows and columns, and the fragments that each has
+// along both.
+struct GroupShape {
+  int item_rows = 1, item_columns = 1;
+  int rows = 1, columns = 1;
+  double cycles = 0;  // of the whole product, for each step of its reduction, in FMAs of a work-item
+};
+
+// Ranks shapes for `batches` products of `rows` × `columns` results, with `buffers` K-slices of `slice` reduction steps
+// in shared memory at once. Returns at most a few shapes that fit a work-group's shared memory, best first. A larger
+// tile loads less, but leaves units of the device idle where there are too few tiles.
+std::vector<GroupShape> RankGroupShapes(int64_t rows, int64_t columns, int64_t batches, int64_t slice, int buffers,
+                                        const DeviceModel& device, const Multiplier& by = {});
+
+// Multiply-adds of a work-group, or what takes as long, for a product over a box of its axes whose tiles run in one
+// task. Infinite where it has no such tile.
+double GroupTileWork(const te::Te& te, const te::Box& box, const DeviceModel& device);
+
+// Turns the reduction into one phase and adds scratch buffers and packed constants to the kernel. With TileHome::kTask
+// the tiles run one after another in a task, and an operand that the task itself has made is read where it lies.
+// Refuses, with a reason, a reduction that is no sum of f32 products of two operands of which one moves with rows and
+// one with columns, and one that is too small.
+//
+// Where the device multiplies fragments of the operands' type (tensor cores), K-slices keep that type, each row or
+// column of a slice lies along the reduction, and the tile consists of fragments. Operands that a device multiplies
+// where they lie (wgmma) are copied in layout blocks, and the work-group has as many work-items as the instruction
+// needs.
+//
+// Choices:
+// - "group": whether to use this tile at all;
+// - "fragments": whether to multiply fragments, and which of those that the device has;
+// - "shape": one of RankGroupShapes;
+// - "slice": how many reduction steps a K-slice has;
+// - "buffers": whether one K-slice is copied while another is multiplied, where the device has asynchronous copies.
+absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& device, movement::Kernel* kernel,
+                                               AxisSource* axes, ChoiceLog* choices, TileHome home = TileHome::kGrid);
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_SCHEDULE_THREADGROUP_THREADGROUP_TILE_H_

@@ -1,0 +1,49 @@
+#include "compiler/schedule/vector/streaming_stores.h"
+
+#include <vector>
+
+namespace fusion {
+namespace {
+
+// More than a core's share of the last cache of any processor: the next kernel would not find such a result there.
+constexpr int64_t kBeyondCaches = int64_t{32} << 20;
+
+bool Reads(const movement::Phase& phase, int buffer) {
+  bool reads = false;
+  for (const movement::Step& step : phase.steps) {
+    for (const std::vector<te::Scalar>* some : {&step.body, &step.then}) {
+      for (const te::Scalar& s : *some) {
+        te::Visit(s, [&](const te::ScalarNode& node) {
+          reads = reads || (node.kind == te::ScalarKind::kLoad && node.tensor == buffer);
+        });
+      }
+    }
+  }
+  return reads;
+}
+
+bool CanStorePast(const movement::Step& step, const movement::Kernel& kernel, int64_t lanes) {
+  if (step.strategy != movement::Strategy::kMapVec || step.lane_limit >= 0 || step.stores.size() != 1) return false;
+  const movement::Loop& inner = step.loops.back();
+  const movement::Buffer& buffer = kernel.buffers[step.stores[0].buffer];
+  return step.store_types[0] == DType::kF32 && !inner.limit && inner.axis.extent % lanes == 0 &&
+         buffer.scope == movement::BufferScope::kKernel && movement::SizeBytes(buffer) >= kBeyondCaches;
+}
+
+}  // namespace
+
+void StorePastCaches(const DeviceModel& device, const movement::Kernel& kernel, ChoiceLog* choices,
+                     movement::Phase* phase) {
+  if (!device.CachesScratch() || device.task_lanes > 1) return;
+  std::vector<movement::Step*> steps;
+  for (movement::Step& step : phase->steps) {
+    if (!step.past_caches && CanStorePast(step, kernel, device.vector_bytes / 4) &&
+        !Reads(*phase, step.stores[0].buffer)) {
+      steps.push_back(&step);
+    }
+  }
+  if (steps.empty() || choices->Pick("past", 2, ChoiceKind::kUnmodelled) == 0) return;
+  for (movement::Step* step : steps) step->past_caches = true;
+}
+
+}  // namespace fusion

@@ -1,0 +1,268 @@
+#include "compiler/schedule/vector/vectorize.h"
+
+#include <algorithm>
+
+#include "compiler/movement/extreme_fold.h"
+#include "compiler/movement/prefix_fold.h"
+#include "compiler/movement/transpose.h"
+#include "compiler/movement/vector_form.h"
+#include "compiler/schedule/stitch/task_size.h"
+#include "compiler/schedule/tile/register_tile.h"
+
+namespace fusion {
+namespace {
+
+// A row whose rest becomes a vector uses at least one in so many of its lanes.
+constexpr int64_t kLeastOfRest = 4;
+// The fewest work-items that reduce a row together.
+constexpr int kItemsOfARow = 32;
+
+// The fewest vectors of a row for which lanes are worth the final choice among their results.
+constexpr int64_t kLeastVectors = 2;
+
+// The fewest elements, with calls of library functions, for which a single vector is worthwhile.
+constexpr int64_t kLeastOfAVector = 3;
+
+}  // namespace
+
+using te::Axis;
+using te::Index;
+using te::Scalar;
+
+namespace {
+
+struct Loads {
+  int contiguous = 0, stepped = 0, strided = 0;
+};
+
+// Do all values of `scalars` have a vector form along `axis`? Adds the loads that move with it.
+bool Vectorizable(const std::vector<Scalar>& scalars, const Axis& axis, int64_t lanes, Loads* loads) {
+  bool vectorizable = true;
+  for (const Scalar& s : scalars) {
+    const movement::AlongAxis value = movement::AlongAxisOf(s, axis, lanes);
+    vectorizable = vectorizable && value.vectorizable;
+    loads->contiguous += value.contiguous_loads;
+    loads->stepped += value.stepped_loads;
+    loads->strided += value.strided_loads;
+  }
+  return vectorizable;
+}
+
+// The same for a reduction, which refuses stepped loads: it settles borders and strides in a copy of the operand
+// (CopyWindows).
+bool FoldsInVectors(const std::vector<Scalar>& scalars, const Axis& axis, int64_t lanes, int* contiguous_loads) {
+  Loads loads;
+  const bool vectorizable = Vectorizable(scalars, axis, lanes, &loads);
+  *contiguous_loads = loads.contiguous;
+  return vectorizable && loads.stepped == 0;
+}
+
+// Is gathering worthwhile, where each lane loads an element from elsewhere (a linear Resize)? It is where the lanes
+// share more arithmetic than there are gathered loads.
+bool WorthGathering(const std::vector<Scalar>& scalars, const Axis& axis, int64_t lanes) {
+  int gathered = 0, operations = 0;
+  for (const Scalar& s : scalars) {
+    const movement::AlongAxis value = movement::AlongAxisOf(s, axis, lanes);
+    if (!value.gatherable) return false;
+    gathered += value.gathered_loads;
+    operations += value.operations;
+  }
+  return operations > gathered;
+}
+
+// The fewest elements for which a vector is worthwhile, even if most of it is empty.
+int64_t LeastExtent(const std::vector<Scalar>& scalars, const DeviceModel& device) {
+  const int64_t lanes = device.vector_bytes / 4;
+  if (device.task_lanes > 1 || !movement::CallsLibrary(scalars)) return lanes / 2;
+  return std::min(lanes / 2, std::max(kLeastOfAVector, lanes / 4));
+}
+
+bool StoredAlong(const movement::Step& step, const Axis& axis, int64_t lanes) {
+  for (size_t o = 0; o < step.stores.size(); ++o) {
+    if (movement::LaneKindOf(step.store_types[o]) == movement::LaneKind::kNone) return false;
+    if (te::ClassifyLanes(step.stores[o].address, axis, lanes) != te::LaneAccess::kContiguous) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void VectorizeMap(const DeviceModel& device, movement::Step* step) {
+  const int64_t lanes = device.vector_bytes / 4;
+  if (step->loops.empty()) return;
+  const int64_t least = LeastExtent(step->body, device);
+  if (step->loops.back().axis.extent < std::min(least, lanes / kLeastOfRest)) return;
+  const Axis axis = step->loops.back().axis;
+  Loads loads;
+  if (!StoredAlong(*step, axis, lanes)) return;
+  // Work-items of a work-group are lanes themselves, and masked lanes of a layout block have no element to step to.
+  const bool steps = device.task_lanes == 1 && step->lane_limit < 0;
+  const bool in_vectors = Vectorizable(step->body, axis, lanes, &loads) && (loads.stepped == 0 || steps);
+  const auto take_vectors = [&] {
+    const bool all_f32 = std::all_of(step->store_types.begin(), step->store_types.end(),
+                                     [](DType dtype) { return dtype == DType::kF32; });
+    step->rest_in_vector = loads.stepped > 0 && loads.contiguous == 0 && all_f32;
+    if (!step->rest_in_vector && axis.extent < least) return;
+    step->strategy = movement::Strategy::kMapVec;
+    step->vec_axis = axis.id;
+  };
+  if (in_vectors && loads.strided == 0) return take_vectors();
+  if (device.task_lanes > 1) return;
+  const bool one_value = step->stores.size() == 1 && step->lane_limit < 0 && axis.extent >= lanes;
+  for (size_t l = step->loops.size() - 1; l-- > 0 && one_value;) {
+    const Axis across = step->loops[l].axis;
+    if (across.extent < lanes || !movement::CanTranspose(step->body[0], step->store_types[0], axis, across, lanes))
+      continue;
+    step->strategy = movement::Strategy::kTranspose;
+    step->vec_axis = axis.id;
+    step->across_axis = across.id;
+    return;
+  }
+  if (in_vectors) return take_vectors();
+  // Masked lanes of a layout block have no element to gather.
+  if (step->lane_limit < 0 && axis.extent >= lanes && WorthGathering(step->body, axis, lanes)) {
+    step->strategy = movement::Strategy::kMapVec;
+    step->vec_axis = axis.id;
+  }
+}
+
+bool PrefixStep(const Nest& nest, const DeviceModel& device, movement::Step* step) {
+  if (!nest.fold || nest.stores.size() != 1 || nest.mask_limit >= 0 || !nest.padding.empty()) return false;
+  const std::optional<movement::PrefixFold> prefix = movement::PrefixFoldOf(*nest.fold, nest.body, nest.axes);
+  if (!prefix || nest.limits.count(prefix->axis)) return false;
+  *step = PlainStep(nest);
+  step->strategy = movement::Strategy::kPrefix;
+  // The loop along which values are passed on goes innermost, so that the grid takes the others.
+  const auto along = std::find_if(step->loops.begin(), step->loops.end(),
+                                  [&](const movement::Loop& loop) { return loop.axis.id == prefix->axis; });
+  std::rotate(along, along + 1, step->loops.end());
+  const size_t others = step->loops.size() - 1;
+  const int64_t lanes = device.vector_bytes / 4;
+  const DType acc = nest.fold->acc;
+  if (others == 0 || device.task_lanes > 1 || (acc != DType::kF32 && acc != DType::kI32)) return true;
+  const Axis columns = step->loops[others - 1].axis;
+  int contiguous = 0, unused = 0;
+  if (columns.extent >= lanes && StoredAlong(*step, columns, lanes) &&
+      FoldsInVectors({prefix->value}, columns, lanes, &contiguous) &&
+      FoldsInVectors(nest.then, columns, lanes, &unused) && contiguous > 0) {
+    step->vec_axis = columns.id;
+  }
+  return true;
+}
+
+movement::Step PlainStep(const Nest& nest) {
+  movement::Step step;
+  step.label = nest.label;
+  for (const Axis& axis : nest.axes) step.loops.push_back(LoopOf(nest, axis));
+  step.fold = nest.fold;
+  step.body = nest.body;
+  step.then = nest.then;
+  step.stores = nest.stores;
+  step.store_types = nest.store_types;
+  step.lane_mask_index = nest.mask_index;
+  step.lane_limit = nest.mask_limit;
+  step.strategy = movement::Strategy::kScalar;
+  return step;
+}
+
+movement::Step StepOf(const Nest& nest, const DeviceModel& device) {
+  const int64_t lanes = device.vector_bytes / 4;
+  movement::Step step = PlainStep(nest);
+  if (!nest.fold) {
+    VectorizeMap(device, &step);
+    step.past_caches =
+        nest.past_caches && step.strategy == movement::Strategy::kTranspose && step.store_types[0] == DType::kF32;
+    return step;
+  }
+  if (PrefixStep(nest, device, &step)) return step;
+  int contiguous = 0;
+  const te::Fold& fold = *nest.fold;
+  if (const std::optional<movement::ExtremeFold> extreme = movement::ExtremeFoldOf(fold, nest.body)) {
+    const Axis& row = fold.axes.back();
+    if (device.task_lanes == 1 && row.extent >= kLeastVectors * lanes &&
+        FoldsInVectors({extreme->value}, row, lanes, &contiguous) && contiguous > 0) {
+      step.strategy = movement::Strategy::kRowFold;
+      step.vec_axis = row.id;
+    }
+    return step;
+  }
+  if (fold.kind == te::FoldKind::kGeneral || !fold.pred.empty() || fold.axes.empty()) return step;
+  if (fold.acc != DType::kF32 && fold.acc != DType::kI32) return step;
+  // Reduces along the contiguous reduction axis.
+  const Axis& inner = fold.axes.back();
+  const int64_t least = movement::CallsLibrary(nest.body) ? LeastExtent(nest.body, device) : lanes;
+  if (inner.extent >= least && FoldsInVectors(nest.body, inner, lanes, &contiguous) && contiguous > 0) {
+    step.strategy = movement::Strategy::kRowFold;
+    step.vec_axis = inner.id;
+    return step;
+  }
+  // Reduces along the innermost spatial axis, one vector of results at a time.
+  if (!nest.axes.empty() && nest.axes.back().extent % lanes == 0 && !nest.limits.count(nest.axes.back().id)) {
+    const Axis& axis = nest.axes.back();
+    int unused = 0;
+    contiguous = 0;
+    if (StoredAlong(step, axis, lanes) && FoldsInVectors(nest.body, axis, lanes, &contiguous) &&
+        FoldsInVectors(nest.then, axis, lanes, &unused) && contiguous > 0 && nest.stores.size() == 1 &&
+        HasTileForm(nest.body[0])) {
+      step.strategy = movement::Strategy::kTile;
+      step.tile.lane_axis = axis.id;
+      // The loop strides by vectors itself, so tile.lane_axis may be longer than one vector.
+    }
+  }
+  return step;
+}
+
+void MoveLoopsToGrid(movement::Step* step, double cost_per_point, const DeviceModel& device, AxisSource* axes,
+                     ChoiceLog* choices, std::vector<Axis>* grid) {
+  double cost = cost_per_point;
+  for (const movement::Loop& loop : step->loops) cost *= static_cast<double>(loop.axis.extent);
+  const int64_t own = std::clamp<int64_t>(static_cast<int64_t>(cost / MinTaskCost(device)), 1, MaxTasks(device));
+  // Alternatives: a single task, which keeps to one thread, and one task for each unit, which is cut least.
+  std::vector<int64_t> counts = {own};
+  for (const int64_t other : {int64_t{1}, Units(device), own / 4, 4 * own}) {
+    if (other >= 1 && std::find(counts.begin(), counts.end(), other) == counts.end()) counts.push_back(other);
+  }
+  const int64_t wanted = counts[choices->Pick("tasks", static_cast<int>(counts.size()), ChoiceKind::kSharing)];
+  int64_t tasks = 1;
+  // The innermost loop stays for the vectors, unless it is the only one.
+  const auto across = [&] { return step->across_axis >= 0 && step->loops.front().axis.id == step->across_axis; };
+  while (step->loops.size() > 1 && tasks < wanted && !across()) {
+    const Axis axis = step->loops.front().axis;
+    tasks *= axis.extent;
+    grid->push_back(axis);
+    step->loops.erase(step->loops.begin());
+  }
+  if (tasks >= wanted || (step->loops.size() != 1 && !across())) return;
+  const Axis whole = step->loops[0].axis;
+  const int64_t parts = std::min<int64_t>((wanted + tasks - 1) / tasks, whole.extent);
+  // Chunks are whole cache lines, whatever the element type. Rows that a work-group reduces are lines of their own.
+  const bool lanes_of_tile = step->tile.lane_axis == whole.id;
+  int64_t together = step->fold && device.task_lanes > 1 ? std::max(1, device.task_lanes / kItemsOfARow) : 64;
+  if (lanes_of_tile) together = std::max<int64_t>(together, device.vector_bytes / 4);  // a tile's vectors stay whole
+  const int64_t chunk = ((whole.extent + parts - 1) / parts + together - 1) / together * together;
+  if (chunk >= whole.extent) return;
+  const Axis outer = axes->New((whole.extent + chunk - 1) / chunk);
+  const Axis inner = axes->New(chunk);
+  const Index split = Index(outer) * chunk + Index(inner);
+  auto map = [&](const Axis& axis) -> const Index* { return axis.id == whole.id ? &split : nullptr; };
+  for (Scalar& s : step->body) s = te::Substitute(s, map);
+  for (Scalar& s : step->then) s = te::Substitute(s, map);
+  for (movement::Store& store : step->stores) store.address = te::Substitute(store.address, map);
+  if (step->fold) {
+    for (te::Comparison& c : step->fold->pred) {
+      c.lhs = te::Substitute(c.lhs, map);
+      c.rhs = te::Substitute(c.rhs, map);
+    }
+    for (Scalar& s : step->fold->init) s = te::Substitute(s, map);
+  }
+  step->lane_mask_index = te::Substitute(step->lane_mask_index, map);
+  movement::Loop loop{inner, std::nullopt};
+  if (whole.extent % chunk != 0) loop.limit = Index(whole.extent) - Index(outer) * chunk;
+  step->loops[0] = loop;
+  if (step->vec_axis == whole.id) step->vec_axis = inner.id;
+  if (step->across_axis == whole.id) step->across_axis = inner.id;
+  if (lanes_of_tile) step->tile.lane_axis = inner.id;
+  grid->push_back(outer);
+}
+
+}  // namespace fusion

@@ -1,0 +1,43 @@
+#include "compiler/schedule/vector/vectorize.h"
+
+#include <gtest/gtest.h>
+
+namespace fusion {
+namespace {
+
+// The only loop of the step holds its lanes: when a grid is taken out of it, the lanes go with the remaining loop, in
+// whole vectors.
+TEST(MoveLoopsToGrid, LanesOfATileAreOfTheLoopThatIsLeft) {
+  for (const int task_lanes : {1, 64}) {
+    DeviceModel device;
+    device.vector_bytes = 64;
+    device.task_lanes = task_lanes;
+    AxisSource axes(0);
+    const te::Axis column = axes.New(1024), row = axes.New(512);
+    movement::Kernel kernel;
+    kernel.buffers.resize(2);
+    kernel.buffers[0].elements = column.extent * row.extent;
+    kernel.buffers[1].elements = column.extent;
+    movement::Step step;
+    step.loops = {{column, std::nullopt}};
+    step.fold = te::Fold{te::FoldKind::kSum, {row}, {}, DType::kF32, {}};
+    step.body = {te::Load(0, DType::kF32, {te::Index(row) * column.extent + te::Index(column)})};
+    step.stores = {{1, te::Index(column)}};
+    step.store_types = {DType::kF32};
+    step.strategy = movement::Strategy::kTile;
+    step.tile.lane_axis = column.id;
+
+    movement::Phase phase;
+    ChoiceLog choices;
+    MoveLoopsToGrid(&step, /*cost_per_point=*/1e6, device, &axes, &choices, &phase.grid);
+    ASSERT_EQ(phase.grid.size(), 1u);
+    EXPECT_EQ(step.loops[0].axis.extent % 16, 0);
+    phase.steps = {step};
+    kernel.phases = {phase};
+    kernel.next_axis = axes.next();
+    EXPECT_TRUE(movement::Verify(kernel).ok()) << movement::Verify(kernel);
+  }
+}
+
+}  // namespace
+}  // namespace fusion

@@ -1,0 +1,118 @@
+// The interpreter's machine: registers of kLanes doubles or int64s, and instructions that each work on the first n
+// lanes. Lanes are consecutive points of a te's spatial domain, so that one dispatch serves many elements.
+#ifndef FUSION_COMPILER_TE_INTERPRETER_LANES_H_
+#define FUSION_COMPILER_TE_INTERPRETER_LANES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler/te/program/program.h"
+
+namespace fusion::te::lanes {
+
+inline constexpr int kLanes = 256;
+// Integer register 0 holds zeros and stands for an absent operand.
+inline constexpr int kZeroRegister = 0;
+
+struct Inst;
+
+struct State {
+  std::vector<double> doubles;    // [register][lane]
+  std::vector<int64_t> ints;      // [register][lane]
+  std::vector<const void*> data;  // by tensor id
+  const Inst* failed = nullptr;   // the check that failed, with the offending value
+  int64_t failed_value = 0;
+  uint64_t random = 1;         // random state of the perturbing kernels; never 0
+  uint64_t still = 0;          // results move where the random number has none of these bits
+  bool skips_padding = false;  // this run leaves out products with padding (PaddedProductKernel)
+  bool fuses = false;          // this run adds products that it has not rounded (PerturbNarrowProductKernel)
+
+  double* D(int r) { return doubles.data() + static_cast<int64_t>(r) * kLanes; }
+  int64_t* I(int r) { return ints.data() + static_cast<int64_t>(r) * kLanes; }
+};
+
+using Kernel = void (*)(State&, const Inst&, int n);
+
+struct Inst {
+  Kernel run = nullptr;
+  int dst = 0, a = 0, b = 0, c = 0;  // registers; the kernel knows which are doubles
+  int64_t imm = 0, imm2 = 0;
+  double fimm = 0;
+  TensorId tensor = -1;
+  int dimension = -1;  // checks: the dimension, or -1 for a loaded value
+  uint8_t level = 0;   // see Level in te_code.cc
+};
+
+// dst = op(a, b, c). Returns null where the operation is not defined on the type. Comparisons and predicates write
+// integers. imm is the width of the type in bits (for shifts).
+Kernel OpKernel(Op op, DType dtype);
+
+// Reads a tensor: dst[l] = t[a[l] + b[0] + imm]. The masked form gives fimm (imm2 for integers) where !c[l].
+Kernel LoadKernel(DType dtype, bool masked);
+// Writes lanes of register `reg` to elements [start, start + n), rounded and wrapped to the type.
+void Store(State& state, int reg, DType dtype, void* data, int64_t start, int n);
+
+// Rounds doubles to a float type; null for f64.
+Kernel RoundKernel(DType dtype);
+// Wraps an int64 to an integer type; null for i64 and u64. For bool: != 0.
+Kernel WrapKernel(DType dtype);
+Kernel DoubleToIntKernel(DType dtype);  // towards zero, saturating at 64 bits; NaN gives 0; bool: != 0
+Kernel IntToDoubleKernel(DType dtype);  // dtype: the integer's type
+
+// Monte Carlo arithmetic (interpreter.h): the double a, computed in `dtype`, moves at random by up to fimm units in the
+// last place of the type's arithmetic (f16 and bf16 compute in f32) and is rounded to that type. A sum, product or
+// quotient (fimm 1) of few bits does not move, because it is exact. An elementary function (fimm > 1) always moves: it
+// promises no exact values.
+Kernel PerturbKernel(DType dtype);
+// The same for a product in a type narrower than f64. In runs that fuse it with the addition behind it (a fused
+// multiply-add), a product beyond the type's range stays finite, so that adding an infinity to it is not NaN.
+Kernel PerturbNarrowProductKernel();
+// The same for a = b * c in f64. Exactness is computed there, because rounding may leave few bits, too.
+Kernel PerturbProductKernel();
+// Tracks a product of many factors in Monte Carlo arithmetic. Where `select` (c) is set, dst = a·|b| if |b| is above 1
+// (below 1 for `above` = false).
+Kernel PartialProductKernel(bool above);
+// dst = a, or at random NaN where another order of the factors could leave the type's range on the way. b and c are the
+// products of the factors above 1 and below 1.
+Kernel AnyOrderProductKernel(DType dtype);
+// The same for a sum. PartialSum: dst = a + |b| where b is finite. AnyOrderSum: dst = a, or at random NaN where b, the
+// sum of all finite magnitudes, leaves the type's range: the finite summands may leave it with the sign opposite to
+// that of an infinite summand.
+Kernel PartialSumKernel();
+Kernel AnyOrderSumKernel(DType dtype);
+// A product with the zero of a padded load. A kernel may leave padding out, so in every other run 0 * inf and 0 * NaN
+// are 0.
+Kernel PaddedProductKernel();
+// Min or Max of floats. Of two zeros, either may be the result.
+Kernel RandomZeroKernel(Op op);
+// Like RoundKernel, but rounds up or down at random where the value is nearer to the middle of its neighbours than to
+// one of them.
+Kernel RandomRoundKernel(DType dtype);
+// Like DoubleToIntKernel, but gives any number where the value does not fit `dtype` or is NaN.
+Kernel RandomDoubleToIntKernel(DType dtype);
+
+void SplatImmD(State& s, const Inst& in, int n);  // dst = fimm
+void SplatImmI(State& s, const Inst& in, int n);  // dst = imm
+void SplatD(State& s, const Inst& in, int n);     // dst = a[0]
+void SplatI(State& s, const Inst& in, int n);
+void MoveD(State& s, const Inst& in, int n);  // dst = a
+void MoveI(State& s, const Inst& in, int n);
+void SelectD(State& s, const Inst& in, int n);  // dst = c ? a : b
+void SelectI(State& s, const Inst& in, int n);
+void AddMul(State& s, const Inst& in, int n);       // dst = a + b·imm
+void AddUniform(State& s, const Inst& in, int n);   // dst = a + b[0] + imm
+void FloorDivImm(State& s, const Inst& in, int n);  // dst = ⌊a / imm⌋
+void ModImm(State& s, const Inst& in, int n);       // dst = a − imm·⌊a / imm⌋
+Kernel CompareZeroKernel(Cmp cmp);                  // dst = a (cmp) 0
+void And(State& s, const Inst& in, int n);          // dst = a & b, both 0 or 1
+void AndNot(State& s, const Inst& in, int n);       // dst = a & !b
+// dst = c & (0 <= a + b[0] + imm < imm2)
+void InBox(State& s, const Inst& in, int n);
+// Fails where c holds and 0 <= a + b[0] + imm < imm2 does not.
+void CheckBox(State& s, const Inst& in, int n);
+// dst = a where it lies in [imm, imm2], else imm; fails where c holds and a lies outside.
+void CheckValue(State& s, const Inst& in, int n);
+
+}  // namespace fusion::te::lanes
+
+#endif  // FUSION_COMPILER_TE_INTERPRETER_LANES_H_

@@ -1,0 +1,36 @@
+// Compiles one te into a register program for lanes.h.
+#ifndef FUSION_COMPILER_TE_INTERPRETER_TE_CODE_H_
+#define FUSION_COMPILER_TE_INTERPRETER_TE_CODE_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/te/interpreter/lanes.h"
+
+namespace fusion::te {
+
+// Runs as: once; for each strip of up to kLanes points { axes; pre; init; for each reduction point { fold axes; step };
+// post }.
+struct TeCode {
+  std::vector<lanes::Inst> once, pre, init, step, post;
+  int num_doubles = 0, num_ints = 1;
+  struct AxisRegister {
+    int reg = 0;  // kZeroRegister: not used
+    int64_t extent = 1;
+    int64_t stride = 1;  // for a spatial axis: in the row-major domain
+  };
+  std::vector<AxisRegister> axes, fold_axes;
+  struct Output {
+    TensorId tensor = -1;
+    int reg = 0;
+  };
+  std::vector<Output> outputs;
+};
+
+// The te belongs to a verified program. INTERNAL when an operation is not defined on its type. `perturb` selects Monte
+// Carlo arithmetic; `in_order` is that of InterpretOptions.
+absl::StatusOr<TeCode> CompileTe(const Program& program, const Te& te, bool perturb = false, bool in_order = false);
+
+}  // namespace fusion::te
+
+#endif  // FUSION_COMPILER_TE_INTERPRETER_TE_CODE_H_

@@ -1,0 +1,656 @@
+#include "compiler/te/ranges/known.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+namespace fusion::te {
+namespace {
+
+constexpr double kExact = 9007199254740992.0;  // integers up to here are exact in double
+constexpr int64_t kMaxPoints = 1 << 14;        // points of a te, reduction axes included
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Returns what the two ends alone imply.
+Known Range(double lo, double hi, bool number = false) {
+  Known known;
+  known.number = number;
+  if (std::isnan(lo) || std::isnan(hi)) return known;
+  known.lo = lo;
+  known.hi = hi;
+  known.negative_zero = lo <= 0 && hi >= 0;
+  known.least = lo > 0 ? lo : hi < 0 ? -hi : 0;
+  return known;
+}
+
+bool HoldsZero(const Known& known) { return known.lo <= 0 && known.hi >= 0; }
+bool HoldsInfinity(const Known& known) { return std::isinf(known.lo) || std::isinf(known.hi); }
+double Largest(const Known& known) { return std::max(std::fabs(known.lo), std::fabs(known.hi)); }
+
+Known Hull(const Known& a, const Known& b) {
+  if (a.linear && b.linear && a.constant == b.constant && a.terms == b.terms) return a;
+  Known hull = Range(std::min(a.lo, b.lo), std::max(a.hi, b.hi), a.number && b.number);
+  hull.least = std::min(a.least, b.least);
+  hull.negative_zero = a.negative_zero || b.negative_zero;
+  return hull;
+}
+
+Known Sum(const Known& a, const Known& b, int64_t sign) {
+  Known sum = sign > 0 ? Range(a.lo + b.lo, a.hi + b.hi) : Range(a.lo - b.hi, a.hi - b.lo);
+  // A sum of numbers is NaN only for infinities of opposite signs.
+  const bool up = std::isinf(a.hi) && std::isinf(sign > 0 ? b.lo : b.hi);
+  const bool down = std::isinf(a.lo) && std::isinf(sign > 0 ? b.hi : b.lo);
+  sum.number = a.number && b.number && !up && !down;
+  sum.linear = a.linear && b.linear;
+  if (!sum.linear) return sum;
+  sum.terms = a.terms;
+  sum.constant = a.constant + sign * b.constant;
+  for (const auto& [symbol, coefficient] : b.terms) {
+    if ((sum.terms[symbol] += sign * coefficient) == 0) sum.terms.erase(symbol);
+  }
+  if (sum.terms.empty()) sum.lo = sum.hi = static_cast<double>(sum.constant);
+  return sum;
+}
+
+Known Product(const Known& a, const Known& b, bool square = false) {
+  double lo = std::numeric_limits<double>::infinity(), hi = -lo;
+  for (double x : {a.lo, a.hi}) {
+    for (double y : {b.lo, b.hi}) {
+      const double p = x == 0 || y == 0 ? 0 : x * y;
+      lo = std::min(lo, p);
+      hi = std::max(hi, p);
+    }
+  }
+  if (square) lo = a.least < kInfinity && !HoldsZero(a) ? a.least * a.least : 0;
+  const bool number = a.number && b.number &&
+                      (square || !((HoldsZero(a) && HoldsInfinity(b)) || (HoldsZero(b) && HoldsInfinity(a))));
+  Known product = Range(lo, hi, number);
+  product.least = std::isinf(a.least) || std::isinf(b.least) ? kInfinity : std::max(product.least, a.least * b.least);
+  product.negative_zero = product.negative_zero && !square && !(lo >= 0 && !a.negative_zero && !b.negative_zero);
+  const Known* factor = a.linear && a.terms.empty() ? &a : b.linear && b.terms.empty() ? &b : nullptr;
+  const Known& other = factor == &a ? b : a;
+  if (factor == nullptr || !other.linear || std::fabs(product.lo) > kExact || std::fabs(product.hi) > kExact) {
+    return product;
+  }
+  product.linear = true;
+  product.constant = other.constant * factor->constant;
+  for (const auto& [symbol, coefficient] : other.terms) {
+    if (factor->constant != 0) product.terms[symbol] = coefficient * factor->constant;
+  }
+  return product;
+}
+
+Known Negated(const Known& a) {
+  Known negated = a;
+  negated.lo = -a.hi;
+  negated.hi = -a.lo;
+  negated.negative_zero = true;
+  negated.linear = false;
+  negated.terms.clear();
+  return negated;
+}
+
+// Integer quotients round towards zero. A range results only for divisors of one sign.
+Known Quotient(const Known& a, const Known& b, bool integer) {
+  if (!integer && b.hi < 0) return Quotient(Negated(a), Negated(b), integer);
+  if (!integer && b.lo == 0 && !b.negative_zero && a.lo >= 0) return Range(0, kInfinity);  // 0 / 0 is NaN
+  if (!(b.lo > 0)) return {};
+  double lo = std::numeric_limits<double>::infinity(), hi = -lo;
+  for (double x : {a.lo, a.hi}) {
+    for (double y : {b.lo, b.hi}) {
+      const double q = std::isinf(y) ? 0 : integer ? std::trunc(x / y) : x / y;
+      lo = std::min(lo, q);
+      hi = std::max(hi, q);
+    }
+  }
+  Known quotient = Range(lo, hi, a.number && b.number && !(HoldsInfinity(a) && HoldsInfinity(b)));
+  if (!integer) quotient.least = std::max(quotient.least, std::isinf(a.least) ? kInfinity : a.least / b.hi);
+  if (!integer || !a.linear || !b.linear || !b.terms.empty()) return quotient;
+  bool exact = a.constant % b.constant == 0;
+  for (const auto& [symbol, coefficient] : a.terms) exact = exact && coefficient % b.constant == 0;
+  if (!exact) return quotient;
+  quotient.linear = true;
+  quotient.constant = a.constant / b.constant;
+  for (const auto& [symbol, coefficient] : a.terms) quotient.terms[symbol] = coefficient / b.constant;
+  return quotient;
+}
+
+Known Truth(std::optional<bool> truth) {
+  return truth.has_value() ? Known::Exactly(*truth ? 1 : 0, true) : Range(0, 1, true);
+}
+
+Known Monotone(const Known& x, double (*f)(double)) { return Range(f(x.lo), f(x.hi), x.number); }
+
+// The same for a function that kernels approximate: the range is a little wider.
+Known Nearly(const Known& x, double (*f)(double)) {
+  constexpr double kSlack = 1e-6;
+  const double lo = f(x.lo), hi = f(x.hi);
+  return Range(lo - kSlack * std::fabs(lo), hi + kSlack * std::fabs(hi), x.number);
+}
+
+// The volatile keeps GCC 12 at -O2 from using the unrounded double: where it converts two neighbours at once, it goes
+// on with either value, so that 6e38 did not become infinite.
+double RoundedToFloat(double x) {
+  const volatile float rounded = static_cast<float>(x);
+  return rounded;
+}
+
+// Returns what remains known after a value is rounded or wrapped to this type.
+Known Stored(Known known, DType dtype, bool arithmetic) {
+  if (dtype == DType::kF32) {
+    known.lo = RoundedToFloat(known.lo);
+    known.hi = RoundedToFloat(known.hi);
+    // Devices may treat subnormal values as zero.
+    if (known.least < std::numeric_limits<float>::min()) known.least = 0;
+    if (std::fabs(known.lo) < std::numeric_limits<float>::min()) known.lo = std::min(known.lo, 0.0);
+    if (std::fabs(known.hi) < std::numeric_limits<float>::min()) known.hi = std::max(known.hi, 0.0);
+  }
+  if (IsNarrowFloat(dtype)) return {};
+  if (!IsFloat(dtype)) known.number = true;
+  if (IsFloat(dtype) || dtype == DType::kBool) return known;
+  const int bits = DTypeBits(dtype) - (IsSigned(dtype) ? 1 : 0);
+  // Only arithmetic wraps. A double does not hold the last bits of 64-bit integers, so arithmetic in 64 bits uses the
+  // limit 2^62, which keeps a distance from the edge.
+  const double limit = std::ldexp(1.0, arithmetic && bits >= 63 ? 62 : bits);
+  const double lowest = IsSigned(dtype) ? -limit : 0;
+  if (arithmetic && !(known.lo >= lowest && known.hi <= limit)) return Range(-kInfinity, kInfinity, true);
+  known.lo = std::max(known.lo, lowest);
+  known.hi = std::min(known.hi, limit);
+  if (std::max(std::fabs(known.lo), std::fabs(known.hi)) > kExact) known.linear = false;
+  return known;
+}
+
+class Evaluator {
+ public:
+  Evaluator(const Program& program, const std::vector<std::optional<KnownTensor>>& tensors)
+      : program_(program), tensors_(tensors) {}
+
+  Known At(const Scalar& s) {
+    if (auto it = kept_.find(s.get()); it != kept_.end()) return it->second;
+    const bool selects = s->kind != ScalarKind::kCast && s->kind != ScalarKind::kFromIndex &&
+                         (s->kind != ScalarKind::kOp || s->op == Op::kMin || s->op == Op::kMax || s->op == Op::kSelect);
+    Known known = Stored(Evaluate(*s), s->dtype, !selects);
+    if (keep && s.use_count() > 1) kept_.emplace(s.get(), known);
+    return known;
+  }
+
+  bool keep = false;                      // keeps ranges of shared expressions while neither axes nor accs change
+  std::unordered_map<int, int64_t> axes;  // an axis that is missing may be anywhere in its extent
+  std::vector<Known> accs;
+
+ private:
+  Interval At(const Index& x) {
+    Interval sum{x.constant(), x.constant()};
+    for (const Index::Part& part : x.parts()) {
+      Interval range = At(part.term);
+      if (part.coefficient < 0) std::swap(range.lo, range.hi);
+      sum.lo += part.coefficient * range.lo;
+      sum.hi += part.coefficient * range.hi;
+    }
+    return sum;
+  }
+
+  Interval At(const Term& term) {
+    if (term.kind == TermKind::kAxis) {
+      auto it = axes.find(term.axis.id);
+      return it == axes.end() ? Interval{0, term.axis.extent - 1} : Interval{it->second, it->second};
+    }
+    if (term.kind == TermKind::kLoad) {
+      const Known known = LoadAt(term.tensor, term.indices, nullptr);
+      Interval range = term.load_range;
+      if (known.lo > static_cast<double>(range.lo)) range.lo = static_cast<int64_t>(std::min(known.lo, kExact));
+      if (known.hi < static_cast<double>(range.hi)) range.hi = static_cast<int64_t>(std::max(known.hi, -kExact));
+      return range.lo <= range.hi ? range : term.load_range;
+    }
+    const Interval inner = At(*term.inner);
+    const auto block = [&](int64_t x) { return x / term.divisor - (x % term.divisor < 0 ? 1 : 0); };
+    const Interval blocks{block(inner.lo), block(inner.hi)};
+    if (term.kind == TermKind::kFloorDiv) return blocks;
+    if (blocks.lo != blocks.hi) return {0, term.divisor - 1};
+    return {inner.lo - blocks.lo * term.divisor, inner.hi - blocks.lo * term.divisor};
+  }
+
+  Known LoadAt(TensorId tensor, const std::vector<Index>& indices, const Scalar& pad) {
+    const std::optional<KnownTensor>& elements = tensors_[tensor];
+    if (!elements) return {};
+    const Shape& shape = program_.tensors[tensor].shape;
+    std::optional<Known> all;
+    const auto add = [&all](const Known& known) { all = all ? Hull(*all, known) : known; };
+    std::vector<Interval> box;
+    bool inside = true, empty = false;
+    for (size_t d = 0; d < indices.size(); ++d) {
+      Interval range = At(indices[d]);
+      inside = inside && range.lo >= 0 && range.hi < shape[d];
+      range.lo = std::max<int64_t>(range.lo, 0);
+      range.hi = std::min<int64_t>(range.hi, shape[d] - 1);
+      empty = empty || range.lo > range.hi;
+      box.push_back(range);
+    }
+    if (!inside && pad != nullptr) add(At(pad));  // without a pad, the code around the load keeps it inside
+    const bool one_for_all = NumElements(shape) > kMaxKnownElements || elements->size() == 1;
+    if (!empty && one_for_all) add(elements->front());
+    for (size_t address = 0; !empty && !one_for_all && address < elements->size(); ++address) {
+      auto rest = static_cast<int64_t>(address);
+      bool in_box = true;
+      for (size_t d = box.size(); d-- > 0;) {
+        in_box = in_box && rest % shape[d] >= box[d].lo && rest % shape[d] <= box[d].hi;
+        rest /= shape[d];
+      }
+      if (in_box) add((*elements)[address]);
+    }
+    return all.value_or(Known());
+  }
+
+  static std::optional<bool> Holds(const Interval& a, Cmp cmp, const Interval& b) {
+    const bool apart = a.hi < b.lo || b.hi < a.lo;
+    const bool same = a.lo == a.hi && b.lo == b.hi && a.lo == b.lo;
+    switch (cmp) {
+      case Cmp::kLt:
+        return a.hi < b.lo ? std::optional(true) : a.lo >= b.hi ? std::optional(false) : std::nullopt;
+      case Cmp::kGe:
+        return a.lo >= b.hi ? std::optional(true) : a.hi < b.lo ? std::optional(false) : std::nullopt;
+      case Cmp::kEq:
+        return same ? std::optional(true) : apart ? std::optional(false) : std::nullopt;
+      case Cmp::kNe:
+        return apart ? std::optional(true) : same ? std::optional(false) : std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<bool> At(const Pred& pred) {
+    std::optional<bool> all = true;
+    for (const Comparison& c : pred) {
+      const std::optional<bool> holds = Holds(At(c.lhs), c.cmp, At(c.rhs));
+      if (holds == false) return false;
+      if (!holds) all = std::nullopt;
+    }
+    return all;
+  }
+
+  Known Evaluate(const ScalarNode& s) {
+    switch (s.kind) {
+      case ScalarKind::kImm:
+        return IsFloat(s.dtype) ? Known::Exactly(s.fvalue, false) : Known::Exactly(static_cast<double>(s.ivalue), true);
+      case ScalarKind::kLoad:
+        return LoadAt(s.tensor, s.indices, s.pad);
+      case ScalarKind::kIf: {
+        const std::optional<bool> taken = At(s.pred);
+        if (taken) return At(s.args[*taken ? 0 : 1]);
+        return Hull(At(s.args[0]), At(s.args[1]));
+      }
+      case ScalarKind::kCast: {
+        const Known x = At(s.args[0]);
+        const DType from = s.args[0]->dtype;
+        if (s.dtype == DType::kBool) {
+          if (x.lo > 0 || x.hi < 0) return Truth(true);
+          return x.IsPoint() ? Truth(false) : Truth(std::nullopt);
+        }
+        if (IsFloat(s.dtype)) {
+          Known cast = Range(x.lo, x.hi, x.number);
+          cast.least = std::max(cast.least, x.least);
+          cast.negative_zero = cast.negative_zero && IsFloat(from) && x.negative_zero;
+          return cast;
+        }
+        return IsFloat(from) ? Monotone(x, std::trunc) : x;
+      }
+      case ScalarKind::kFromIndex: {
+        const Interval value = At(s.index);
+        return value.lo == value.hi ? Known::Exactly(static_cast<double>(value.lo), true)
+                                    : Range(static_cast<double>(value.lo), static_cast<double>(value.hi));
+      }
+      case ScalarKind::kAcc:
+        return s.acc < static_cast<int>(accs.size()) ? accs[s.acc] : Known();
+      case ScalarKind::kOp:
+        return Operation(s);
+    }
+    return {};
+  }
+
+  Known Operation(const ScalarNode& s) {
+    const bool integer = !IsFloat(s.args[0]->dtype);
+    Known a = At(s.args[0]);
+    if (s.op == Op::kSelect) {
+      if (a.IsPoint()) return At(s.args[a.lo != 0 ? 1 : 2]);
+      return Hull(At(s.args[1]), At(s.args[2]));
+    }
+    Known b = s.args.size() > 1 ? At(s.args[1]) : Known();
+    const auto less = [integer](const Known& x, const Known& y) -> std::optional<bool> {
+      if (!integer && !(x.number && y.number)) return std::nullopt;
+      if (x.lo >= y.hi) return false;
+      if (x.hi < y.lo) return true;
+      return std::nullopt;
+    };
+    const auto negated = [](std::optional<bool> x) { return x ? std::optional<bool>(!*x) : x; };
+    const auto equal = [&]() -> std::optional<bool> {
+      if (integer && a.linear && b.linear && a.constant == b.constant && a.terms == b.terms) return true;
+      if (a.hi < b.lo || b.hi < a.lo) return false;
+      if (a.IsPoint() && b.IsPoint()) return a.lo == b.lo;
+      return std::nullopt;
+    };
+    switch (s.op) {
+      case Op::kAdd:
+        return Sum(a, b, 1);
+      case Op::kSub:
+        return Sum(a, b, -1);
+      case Op::kMul:
+        return Product(a, b, !integer && SameLoad(*s.args[0], *s.args[1]));
+      case Op::kDiv:
+        return Quotient(a, b, integer);
+      case Op::kNeg:
+        return integer ? Sum(Known::Exactly(0, true), a, -1) : Negated(a);
+      case Op::kMin:
+      case Op::kMax: {
+        const bool least = s.op == Op::kMin;
+        Known either = Range(least ? std::min(a.lo, b.lo) : std::max(a.lo, b.lo),
+                             least ? std::min(a.hi, b.hi) : std::max(a.hi, b.hi));
+        either.least = std::max(either.least, std::min(a.least, b.least));
+        if (least ? a.hi <= b.lo : a.lo >= b.hi) either = a;
+        if (least ? b.hi <= a.lo : b.lo >= a.hi) either = b;
+        either.number = a.number && b.number;  // a NaN operand is the result
+        return either;
+      }
+      case Op::kMod:
+      case Op::kFMod:
+        if (integer && a.lo >= 0 && a.hi < b.lo) return a;
+        if (integer && a.IsPoint() && b.IsPoint() && a.lo >= 0 && b.lo > 0) {
+          return Known::Exactly(std::fmod(a.lo, b.lo), true);
+        }
+        return integer && a.lo >= 0 && b.lo > 0 ? Range(0, std::min(a.hi, b.hi - 1)) : Known();
+      case Op::kAbs:
+        if (!(integer && a.lo >= 0)) {
+          Known magnitude = Range(a.lo >= 0 ? a.lo : a.hi <= 0 ? -a.hi : 0, Largest(a), a.number);
+          magnitude.least = std::max(magnitude.least, a.least);
+          magnitude.negative_zero = false;
+          return magnitude;
+        }
+        return a;
+      case Op::kFloor:
+        return integer ? a : Monotone(a, std::floor);
+      case Op::kCeil:
+        return integer ? a : Monotone(a, std::ceil);
+      case Op::kRound:
+        return integer ? a : Monotone(a, std::nearbyint);
+      case Op::kSqrt:
+        return Range(a.lo > 0 ? std::sqrt(a.lo) : 0, a.hi > 0 ? std::sqrt(a.hi) : 0, a.number && a.lo >= 0);
+      case Op::kRsqrt:
+        return a.lo > 0 ? Nearly(Range(1 / std::sqrt(a.hi), 1 / std::sqrt(a.lo), a.number), [](double x) { return x; })
+                        : Known();
+      case Op::kExp: {
+        Known power = Nearly(a, std::exp);
+        power.negative_zero = false;
+        return power;
+      }
+      case Op::kLog:
+        return Nearly(Range(std::max(a.lo, 0.0), std::max(a.hi, 0.0), a.number && a.lo >= 0), std::log);
+      case Op::kTanh:
+        return Nearly(a, std::tanh);
+      case Op::kErf:
+        return Nearly(a, std::erf);
+      case Op::kAtan:
+        return Nearly(a, std::atan);
+      case Op::kSin:
+      case Op::kCos:
+        return Nearly(Range(-1, 1, a.number && !HoldsInfinity(a)), [](double x) { return x; });
+      case Op::kPow:
+        if (integer) return {};
+        if (b.IsPoint() && b.lo == 2) return Product(a, a, true);
+        return a.lo >= 0 ? Range(0, kInfinity) : Known();
+      case Op::kSign:
+        if (!integer) return Range(a.lo > 0 ? 1 : -1, a.hi < 0 ? -1 : 1, a.number);
+        return a.lo > 0 ? Known::Exactly(1, integer) : a.hi < 0 ? Known::Exactly(-1, integer) : Range(-1, 1);
+      case Op::kLt:
+        return Truth(less(a, b));
+      case Op::kGt:
+        return Truth(less(b, a));
+      case Op::kGe:
+        return Truth(negated(less(a, b)));
+      case Op::kLe:
+        return Truth(negated(less(b, a)));
+      case Op::kEq:
+        return Truth(equal());
+      case Op::kNe:
+        return Truth(negated(equal()));
+      case Op::kNot:
+        return a.IsPoint() ? Truth(a.lo == 0) : Truth(std::nullopt);
+      case Op::kAnd:
+        if ((a.IsPoint() && a.lo == 0) || (b.IsPoint() && b.lo == 0)) return Truth(false);
+        return a.IsPoint() && b.IsPoint() ? Truth(true) : Truth(std::nullopt);
+      case Op::kOr:
+        if ((a.IsPoint() && a.lo != 0) || (b.IsPoint() && b.lo != 0)) return Truth(true);
+        return a.IsPoint() && b.IsPoint() ? Truth(false) : Truth(std::nullopt);
+      default:
+        return s.dtype == DType::kBool ? Truth(std::nullopt) : Known();
+    }
+  }
+
+  // Returns whether both are loads of one element: of one tensor, at one place.
+  static bool SameLoad(const ScalarNode& a, const ScalarNode& b) {
+    if (&a == &b) return true;
+    if (a.kind == ScalarKind::kCast && b.kind == ScalarKind::kCast && a.dtype == b.dtype) {
+      return SameLoad(*a.args[0], *b.args[0]);
+    }
+    return a.kind == ScalarKind::kLoad && b.kind == ScalarKind::kLoad && a.tensor == b.tensor &&
+           a.indices == b.indices && a.pad == b.pad;
+  }
+
+  const Program& program_;
+  const std::vector<std::optional<KnownTensor>>& tensors_;
+  std::unordered_map<const ScalarNode*, Known> kept_;
+};
+
+// Calls f at every point of the axes, with their values bound.
+template <typename F>
+void ForEachPoint(const std::vector<Axis>& axes, Evaluator* evaluator, F f) {
+  int64_t points = 1;
+  for (const Axis& axis : axes) points *= axis.extent;
+  for (int64_t p = 0; p < points; ++p) {
+    int64_t rest = p;
+    for (size_t a = axes.size(); a-- > 0;) {
+      evaluator->axes[axes[a].id] = rest % axes[a].extent;
+      rest /= axes[a].extent;
+    }
+    f();
+  }
+}
+
+Known Combine(FoldKind kind, const Known& a, const Known& b) {
+  switch (kind) {
+    case FoldKind::kSum:
+      return Sum(a, b, 1);
+    case FoldKind::kProd:
+      return Product(a, b);
+    case FoldKind::kMax:
+      return Range(std::max(a.lo, b.lo), std::max(a.hi, b.hi));
+    case FoldKind::kMin:
+      return Range(std::min(a.lo, b.lo), std::min(a.hi, b.hi));
+    case FoldKind::kGeneral:
+      break;
+  }
+  return {};
+}
+
+bool IsSmall(const Te& te) {
+  int64_t points = 1;
+  for (const Axis& axis : te.axes) points *= axis.extent;
+  if (points > kMaxKnownElements) return false;
+  if (te.fold) {
+    for (const Axis& axis : te.fold->axes) points *= axis.extent;
+    if (!te.fold->pred.empty()) return false;
+  }
+  return points <= kMaxPoints;
+}
+
+// A named reduction of elements that all lie in `element`.
+Known Folded(const Fold& fold, const Known& element) {
+  double count = 1;
+  for (const Axis& axis : fold.axes) count *= static_cast<double>(axis.extent);
+  if (count == 0) return {};
+  const bool some = !fold.pred.empty();  // the reduction leaves out some or all elements
+  if (fold.kind == FoldKind::kMax || fold.kind == FoldKind::kMin) {
+    if (!some) return element;
+    return fold.kind == FoldKind::kMax ? Range(-kInfinity, element.hi, element.number)
+                                       : Range(element.lo, kInfinity, element.number);
+  }
+  if (fold.kind != FoldKind::kSum) return {};
+  // The rounding error of a sum grows with its length and never changes the sign of a sum whose summands have one sign.
+  // The sum begins with +0.
+  const double slack = IsFloat(fold.acc) ? count * std::ldexp(Largest(element), -23) : 0;
+  double lo = count * (element.lo - slack), hi = count * (element.hi + slack);
+  if (element.lo >= 0) lo = some ? 0 : std::max(lo, 0.0);
+  if (element.hi <= 0) hi = some ? 0 : std::min(hi, 0.0);
+  if (some) lo = std::min(lo, 0.0), hi = std::max(hi, 0.0);
+  const double largest = fold.acc == DType::kF64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+  const bool overflows = !(std::fabs(lo) <= largest && std::fabs(hi) <= largest);
+  const bool one_sign = element.lo >= 0 || element.hi <= 0;
+  Known sum = Range(lo, hi, element.number && (one_sign || !overflows));
+  if (!one_sign && overflows && IsFloat(fold.acc)) sum = Range(-kInfinity, kInfinity);
+  sum.negative_zero = sum.negative_zero && !(IsFloat(fold.acc) && element.lo >= 0);
+  return sum;
+}
+
+// Appends the value ranges of the te's results at one point of its axes, or for all points that the evaluator leaves
+// open.
+void AtPoint(const Program& program, const Te& te, Evaluator* evaluator, std::vector<KnownTensor>* results) {
+  for (size_t o = 0; o < te.outputs.size(); ++o) {
+    const Known value = !te.fold           ? evaluator->At(te.body[o])
+                        : !te.then.empty() ? evaluator->At(te.then[o])
+                                           : evaluator->accs[o];
+    (*results)[o].push_back(Stored(value, program.tensors[te.outputs[o]].dtype, false));
+  }
+}
+
+std::vector<KnownTensor> EachElement(const Program& program, const Te& te, Evaluator evaluator) {
+  std::vector<KnownTensor> results(te.outputs.size());
+  ForEachPoint(te.axes, &evaluator, [&] {
+    evaluator.accs.clear();
+    if (te.fold && te.fold->kind == FoldKind::kGeneral) {
+      for (const Scalar& init : te.fold->init) evaluator.accs.push_back(evaluator.At(init));
+      ForEachPoint(te.fold->axes, &evaluator, [&] {
+        std::vector<Known> next;
+        for (const Scalar& body : te.body) next.push_back(evaluator.At(body));
+        evaluator.accs = std::move(next);
+      });
+    } else if (te.fold) {
+      std::optional<Known> acc;
+      ForEachPoint(te.fold->axes, &evaluator, [&] {
+        const Known element = evaluator.At(te.body[0]);
+        acc = acc ? Stored(Combine(te.fold->kind, *acc, element), te.fold->acc, true) : element;
+      });
+      const double identity = te.fold->kind == FoldKind::kSum ? 0 : 1;
+      const bool known_identity = te.fold->kind == FoldKind::kSum || te.fold->kind == FoldKind::kProd;
+      evaluator.accs = {acc ? *acc : known_identity ? Known::Exactly(identity, !IsFloat(te.fold->acc)) : Known()};
+    }
+    AtPoint(program, te, &evaluator, &results);
+  });
+  return results;
+}
+
+// Uses one range for all elements and repeats it where the tensor is small.
+std::vector<KnownTensor> AllElements(const Program& program, const Te& te, Evaluator evaluator, Detail detail) {
+  std::vector<KnownTensor> results(te.outputs.size());
+  evaluator.keep = true;
+  if (te.fold && te.fold->kind == FoldKind::kGeneral) {
+    evaluator.accs.resize(te.body.size());
+  } else if (te.fold) {
+    evaluator.accs = {Stored(Folded(*te.fold, evaluator.At(te.body[0])), te.fold->acc, true)};
+  }
+  AtPoint(program, te, &evaluator, &results);
+  int64_t points = 1;
+  for (const Axis& axis : te.axes) points *= axis.extent;
+  for (KnownTensor& result : results) {
+    if (points <= kMaxKnownElements && detail == Detail::kElements) result.resize(static_cast<size_t>(points), Known(result.front()));
+  }
+  return results;
+}
+
+}  // namespace
+
+Known Known::Exactly(double value, bool integer) {
+  Known known;
+  if (std::isnan(value)) return known;
+  known.lo = known.hi = value;
+  known.number = true;
+  known.negative_zero = value == 0 && std::signbit(value);
+  known.least = value == 0 ? kInfinity : std::fabs(value);
+  known.linear = integer && std::fabs(value) <= kExact;
+  if (known.linear) known.constant = static_cast<int64_t>(value);
+  return known;
+}
+
+std::optional<KnownTensor> KnowTensor(const Tensor& tensor) {
+  const bool small = tensor.num_elements() <= kMaxKnownElements;
+  if (tensor.num_elements() > kMaxScannedElements) return std::nullopt;
+  KnownTensor known;
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) {
+    const Known element = IsFloat(tensor.dtype()) ? Known::Exactly(tensor.GetDouble(i), false)
+                                                  : Known::Exactly(static_cast<double>(tensor.GetInt(i)), true);
+    if (small || known.empty()) {
+      known.push_back(element);
+    } else {
+      known[0] = Hull(known[0], element);
+    }
+  }
+  return known;
+}
+
+Known RangeOf(const Tensor& tensor) {
+  const int64_t count = tensor.num_elements();
+  if (count == 0) return {};
+  double lo = kInfinity, hi = -kInfinity, least = kInfinity;
+  bool number = true, negative_zero = false;
+  const auto look = [&](double x) {
+    number = number && !std::isnan(x);
+    lo = std::min(lo, x);
+    hi = std::max(hi, x);
+    negative_zero = negative_zero || (x == 0 && std::signbit(x));
+    if (x != 0) least = std::min(least, std::fabs(x));
+  };
+  if (tensor.dtype() == DType::kF32) {
+    const auto* data = static_cast<const float*>(static_cast<const void*>(tensor.data()));
+    float least32 = std::numeric_limits<float>::infinity(), lo32 = least32, hi32 = -least32;
+    bool same32 = true, minus32 = false;
+    for (int64_t i = 0; i < count; ++i) {
+      const float x = data[i], magnitude = std::fabs(x);
+      same32 &= x == x;
+      lo32 = x < lo32 ? x : lo32;
+      hi32 = x > hi32 ? x : hi32;
+      minus32 |= std::signbit(x);
+      least32 = magnitude > 0 && magnitude < least32 ? magnitude : least32;
+    }
+    number = same32, lo = lo32, hi = hi32, least = least32, negative_zero = minus32;
+  } else {
+    for (int64_t i = 0; i < count; ++i) look(IsFloat(tensor.dtype()) ? tensor.GetDouble(i) : static_cast<double>(tensor.GetInt(i)));
+  }
+  if (lo > hi) return {};  // all are NaN
+  Known known = Range(lo, hi, number);
+  known.least = std::max(known.least, least);
+  known.negative_zero = negative_zero && HoldsZero(known);
+  return known;
+}
+
+std::vector<std::optional<KnownTensor>> Know(const Program& program,
+                                             const std::vector<std::optional<KnownTensor>>& inputs, Detail detail) {
+  std::vector<std::optional<KnownTensor>> tensors(program.tensors.size());
+  for (size_t i = 0; i < program.inputs.size(); ++i) {
+    const std::optional<Tensor>& constant = program.tensors[program.inputs[i]].constant;
+    if (!inputs[i] && constant) {
+      tensors[program.inputs[i]] = detail == Detail::kElements ? KnowTensor(*constant) : KnownTensor{RangeOf(*constant)};
+    } else {
+      tensors[program.inputs[i]] = inputs[i];
+    }
+  }
+  for (const Te& te : program.tes) {
+    if (te.routine) continue;
+    const Evaluator evaluator(program, tensors);
+    std::vector<KnownTensor> results =
+        detail == Detail::kElements && IsSmall(te) ? EachElement(program, te, evaluator)
+                                                   : AllElements(program, te, evaluator, detail);
+    for (size_t o = 0; o < te.outputs.size(); ++o) tensors[te.outputs[o]] = std::move(results[o]);
+  }
+  std::vector<std::optional<KnownTensor>> outputs;
+  for (TensorId output : program.outputs) outputs.push_back(tensors[output]);
+  return outputs;
+}
+
+}  // namespace fusion::te

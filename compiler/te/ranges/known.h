@@ -1,0 +1,57 @@
+// Value ranges at compile time of tensors that are computed at run time, by abstract interpretation of a program. Of a
+// small tensor (shapes, extents) each element is followed; any other tensor has one range that holds all its elements
+// (coordinates, indices).
+#ifndef FUSION_COMPILER_TE_RANGES_KNOWN_H_
+#define FUSION_COMPILER_TE_RANGES_KNOWN_H_
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "compiler/te/program/program.h"
+
+namespace fusion::te {
+
+// The value range of an element: closed, and infinities lie in it where its ends are infinite. An integer may also be
+// known to be constant + Σ coefficient·symbol (then `linear` is set); the caller defines the symbols.
+struct Known {
+  double lo = -std::numeric_limits<double>::infinity(), hi = std::numeric_limits<double>::infinity();
+  bool number = false;         // the value is never NaN
+  bool negative_zero = true;   // the value may be -0
+  double least = 0;            // no magnitude lies between 0 and this; infinite if the value is 0
+  bool linear = false;
+  int64_t constant = 0;
+  std::map<int, int64_t> terms;
+
+  static Known Exactly(double value, bool integer);
+  bool IsPoint() const { return lo == hi; }
+};
+// Row-major. For a tensor that is not small, one range that holds for every element.
+using KnownTensor = std::vector<Known>;
+
+// A tensor with more elements than this is not small.
+inline constexpr int64_t kMaxKnownElements = 64;
+// A constant with more elements than this is not scanned.
+inline constexpr int64_t kMaxScannedElements = 4096;
+
+// `inputs` are parallel to program.inputs; nullopt where nothing is known. Returns the value ranges of program.outputs,
+// with nullopt for the outputs of a routine. NaN lies in every range unless `number` is set. Ranges of floats hold for
+// every order of summation and include the rounding of each step.
+//
+// kRanges keeps one range per tensor, also for small ones, so that the time does not depend on extents.
+enum class Detail : uint8_t { kElements, kRanges };
+std::vector<std::optional<KnownTensor>> Know(const Program& program,
+                                             const std::vector<std::optional<KnownTensor>>& inputs,
+                                             Detail detail = Detail::kElements);
+
+// Returns the value ranges of a constant, or nullopt where it is too large to scan.
+std::optional<KnownTensor> KnowTensor(const Tensor& tensor);
+
+// Returns one range for all elements of a constant, however many there are.
+Known RangeOf(const Tensor& tensor);
+
+}  // namespace fusion::te
+
+#endif  // FUSION_COMPILER_TE_RANGES_KNOWN_H_

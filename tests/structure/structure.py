@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""The shape of the source tree: include circles, folders that import upward, sizes of folders and files.
+
+usage: structure.py [--check]
+
+Prints how many files each folder has, the longest files, and every circle: units (a header and the source of its name)
+that include each other, and folders of the compiler that include a folder above themselves. The order of the folders is
+that of compiler/CMakeLists.txt, in which each folder may include what stands before it. --check prints circles and upward
+includes only, and exits with 1 if there are any.
+"""
+import argparse
+import collections
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDERS = ("compiler", "runtime", "server", "worker", "client", "db")
+INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
+MANY_FILES, LONG_FILE = 20, 400
+
+
+def sources(root=ROOT):
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in (".h", ".cc"):
+                yield path.relative_to(root)
+
+
+def includes(root=ROOT):
+    """The included files of each source, by path within the project."""
+    return {path.as_posix(): INCLUDE.findall((root / path).read_text()) for path in sources(root)}
+
+
+def unit_of(path):
+    return re.sub(r"(_test)?\.(h|cc)$", lambda match: match.group(1) or "", path)
+
+
+def circles(edges):
+    """Strongly connected components of more than one vertex, by Tarjan's algorithm without recursion."""
+    index, low, on_stack, stack, found = {}, {}, set(), [], []
+    for start in sorted(edges):
+        if start in index:
+            continue
+        work = [(start, iter(sorted(edges[start])))]
+        index[start] = low[start] = len(index)
+        stack.append(start)
+        on_stack.add(start)
+        while work:
+            vertex, others = work[-1]
+            for other in others:
+                if other not in index:
+                    index[other] = low[other] = len(index)
+                    stack.append(other)
+                    on_stack.add(other)
+                    work.append((other, iter(sorted(edges.get(other, ())))))
+                    break
+                if other in on_stack:
+                    low[vertex] = min(low[vertex], index[other])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[vertex])
+                if low[vertex] == index[vertex]:
+                    members = stack[stack.index(vertex):]
+                    del stack[stack.index(vertex):]
+                    on_stack.difference_update(members)
+                    if len(members) > 1:
+                        found.append(sorted(members))
+    return found
+
+
+def unit_circles(all_includes):
+    edges = collections.defaultdict(set)
+    for path, included in all_includes.items():
+        edges[unit_of(path)].update(unit_of(name) for name in included
+                                    if name in all_includes and unit_of(name) != unit_of(path))
+    return circles(edges)
+
+
+def layers(root=ROOT):
+    """The compiler's folders, lowest first."""
+    text = (root / "compiler/CMakeLists.txt").read_text()
+    return re.search(r"ITEMS ([^)]*)\)", text).group(1).split()
+
+
+def upward_includes(all_includes, order):
+    found = []
+    for path, included in all_includes.items():
+        parts = path.split("/")
+        if parts[0] != "compiler" or "testing" in parts or path.endswith("_test.cc"):
+            continue
+        for name in included:
+            other = name.split("/")
+            if other[0] == "compiler" and other[1] in order and order.index(other[1]) > order.index(parts[1]):
+                found.append(f"{path} includes {name}")
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="print and judge circles and upward includes only")
+    arguments = parser.parse_args()
+    all_includes = includes()
+    faults = ["a circle: " + ", ".join(circle) for circle in unit_circles(all_includes)]
+    faults += ["upward: " + fault for fault in upward_includes(all_includes, layers())]
+    if not arguments.check:
+        files = collections.Counter(str(pathlib.Path(path).parent) for path in all_includes)
+        lengths = {path: len((ROOT / path).read_text().splitlines()) for path in all_includes}
+        for folder, count in sorted(files.items()):
+            print(f"{folder:40} {count:4} files{'  (many)' if count > MANY_FILES else ''}")
+        longest = sorted(lengths.items(), key=lambda item: -item[1])
+        print(f"\n{sum(lines > LONG_FILE for lines in lengths.values())} of {len(lengths)} files are longer than "
+              f"{LONG_FILE} lines; the longest:")
+        for path, lines in longest[:10]:
+            print(f"{lines:6} {path}")
+        print(f"\n{len(faults)} circles and upward includes")
+    print("\n".join(faults) if faults else "no include circles, no upward includes")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
