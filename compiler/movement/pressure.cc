@@ -131,15 +131,16 @@ absl::Status CheckPressure(const Kernel& kernel, const DeviceModel& device, int 
   const Pressure pressure = EstimatePressure(kernel, device, threads);
   const double rest_ns = EstimateCost(kernel, device, threads).latency_ns - 1e9 * device.launch_s;
   if (pressure.spill_ns > rest_ns) {
-    return absl::FailedPreconditionError(
-        absl::StrFormat("%d values at once in %d registers: spilling them takes %.1f us, all else %.1f us",
-                        pressure.registers, device.vector_registers, pressure.spill_ns / 1e3, rest_ns / 1e3));
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the kernel keeps %d values in %d registers; spilling would take %.1f us, everything else takes %.1f us",
+        pressure.registers, device.vector_registers, pressure.spill_ns / 1e3, rest_ns / 1e3));
   }
   // The model has one first-level cache; the instruction cache is about as large.
   const int64_t cache_bytes = device.memory.empty() ? 0 : device.memory.front().size_bytes;
   if (cache_bytes > 0 && pressure.code_bytes > cache_bytes) {
-    return absl::FailedPreconditionError(absl::StrFormat("a loop of about %d KiB of code exceeds the cache of %d KiB",
-                                                         pressure.code_bytes >> 10, cache_bytes >> 10));
+    return absl::FailedPreconditionError(
+        absl::StrFormat("the code of a loop takes about %d KiB and exceeds the instruction cache of %d KiB",
+                        pressure.code_bytes >> 10, cache_bytes >> 10));
   }
   return absl::OkStatus();
 }

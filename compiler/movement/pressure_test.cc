@@ -89,7 +89,7 @@ TEST(Pressure, SpillsAreRefusedWhereTheyCostMoreThanTheRest) {
   EXPECT_TRUE(CheckPressure(kernel, device, 1).ok());
   device.fma_f32_flops_per_s = 1e14;
   device.memory.back().bandwidth_bytes_per_s = 1e13;
-  EXPECT_THAT(CheckPressure(kernel, device, 1).message(), HasSubstr("values at once in 2 registers: spilling"));
+  EXPECT_THAT(CheckPressure(kernel, device, 1).message(), HasSubstr("values in 2 registers; spilling would take"));
 }
 
 TEST(Pressure, CodeThatLeavesTheCacheIsRefused) {

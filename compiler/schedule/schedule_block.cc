@@ -50,7 +50,7 @@ constexpr double kFilterMargin = 1.15;
 absl::Status TransformFilter(const FilteredProgram& filtered, movement::Kernel* kernel) {
   for (const movement::Buffer& buffer : kernel->buffers) {
     if (buffer.tensor == filtered.filter && buffer.packed_from < 0) {
-      return absl::FailedPreconditionError("the transformed filter is not packed");
+      return absl::FailedPreconditionError("the schedule reads the transformed filter unpacked");
     }
   }
   for (movement::Pack& pack : kernel->packs) {
@@ -79,7 +79,7 @@ class BlockScheduler {
         axes_(program.next_axis) {}
 
   absl::StatusOr<ScheduledBlock> Run() {
-    if (program_.tes.empty()) return absl::InternalError("a block without computation");
+    if (program_.tes.empty()) return absl::InternalError("the fusion block computes nothing");
     MakeBuffers();
     ScheduledBlock result;
     absl::Status stitched = absl::OkStatus();
@@ -89,7 +89,7 @@ class BlockScheduler {
     } else {
       stitched = library_product_ < 0
                      ? TryStitch(0, n)
-                     : absl::FailedPreconditionError("a library computes a stage, which was measured faster");
+                     : absl::FailedPreconditionError("a library call for one stage was measured to be faster");
       if (!stitched.ok() && ProductsInTasks()) return stitched;
       if (!stitched.ok()) {
         result.stitched = false;
@@ -255,8 +255,8 @@ class BlockScheduler {
 
   // Adds a stage alone on a grid of its own.
   absl::Status AddPhase(const te::Te& te) {
-    ASSIGN_OR_RETURN(PhysicalTe physical,
-                     MakePhysical(te, [this](TensorId t) { return LayoutOfTensor(t); }, &axes_));
+    ASSIGN_OR_RETURN(PhysicalTe physical, MakePhysical(
+                                              te, [this](TensorId t) { return LayoutOfTensor(t); }, &axes_));
     ASSIGN_OR_RETURN(Nest nest, MakeNest(physical));
     const bool empty = DomainPoints(te, false) == 0;
     if (library_product_ >= 0 && &te == &program_.tes[library_product_]) {
@@ -394,7 +394,7 @@ class BlockScheduler {
     AddDeviceBuffers(live_out_);
     absl::Status status = Stitch(first, last);
     if (status.ok() && !ProductsInTasks() && choices_->Pick("stitch", 2) == 1) {
-      status = absl::FailedPreconditionError("a phase for each stage was measured faster");
+      status = absl::FailedPreconditionError("one phase for each stage was measured to be faster");
     }
     scratch_boxes_.clear();
     if (!status.ok()) {
@@ -419,14 +419,15 @@ class BlockScheduler {
     bool products = false;
     for (int s = first; s < last; ++s) {
       const te::Te& te = program_.tes[s];
-      ASSIGN_OR_RETURN(PhysicalTe physical,
-                       MakePhysical(te, [this](TensorId t) { return LayoutOfTensor(t); }, &axes_));
-      if (DomainPoints(physical.te) == 0) return absl::FailedPreconditionError("an empty stage");
+      ASSIGN_OR_RETURN(PhysicalTe physical, MakePhysical(
+                                                te, [this](TensorId t) { return LayoutOfTensor(t); }, &axes_));
+      if (DomainPoints(physical.te) == 0) return absl::FailedPreconditionError("a stage has no elements");
       if (WantsRegisterTile(program_, te, device_)) {
         products = true;
         if (in_tasks_ == InTasks::kNoProducts) {
-          return absl::FailedPreconditionError(absl::StrCat("'", program_.tensors[te.outputs[0]].name,
-                                                            "' is a product that wants a register tile of its own"));
+          return absl::FailedPreconditionError(
+              absl::StrCat("'", program_.tensors[te.outputs[0]].name,
+                           "' is a product that needs a register tile with a grid of its own"));
         }
       }
       stages.push_back(std::move(physical));
@@ -435,8 +436,9 @@ class BlockScheduler {
     if (products && in_tasks_ == InTasks::kProducts) SplitDividedAxes(&stages.back(), &axes_, kLeastHead);
     const LayoutOf layout_of = [this](TensorId t) { return LayoutOfTensor(t); };
     const TaskBoxes task(program_, stages, layout_of, live_out_);
-    ASSIGN_OR_RETURN(std::vector<GridAxis> grid,
-                     ChooseGrid(task, products && ProductsInTasks() ? in_tasks_ : InTasks::kNoProducts, device_, &axes_));
+    ASSIGN_OR_RETURN(
+        std::vector<GridAxis> grid,
+        ChooseGrid(task, products && ProductsInTasks() ? in_tasks_ : InTasks::kNoProducts, device_, &axes_));
     // Windows overlap by little, so each of several axes alone may be shared out at little cost, but perhaps not all of
     // them together. The axes that make most tasks are kept.
     while (in_tasks_ == InTasks::kWindows && grid.size() > 1 && !task.For(grid).ok()) {
@@ -630,7 +632,9 @@ absl::StatusOr<ScheduledBlock> ScheduleWithLibrary(const te::Program& program,
                                                    const DeviceModel& device, ChoiceLog* choices) {
   const bool any = !device.product_library.empty() || !device.convolution_library.empty();
   const int product = any ? OnlyProduct(program, device) : -1;
-  if (product < 0) return absl::FailedPreconditionError("not one product, or no library");
+  if (product < 0)
+    return absl::FailedPreconditionError(
+        "the fusion block does not have exactly one product, or the device has no library for it");
   const ChoiceLog before = *choices;
   const auto schedule = [&](const te::Program& form) {
     return BlockScheduler(form, layouts, device, InTasks::kNoProducts, choices, product).Run();
@@ -668,8 +672,7 @@ absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const s
     double latency_ns;
   };
   std::vector<Form> forms;
-  const auto add = [&](const te::Program& form, InTasks in_tasks,
-                       const FilteredProgram* filtered = nullptr,
+  const auto add = [&](const te::Program& form, InTasks in_tasks, const FilteredProgram* filtered = nullptr,
                        const std::map<te::TensorId, Layout>* own_layouts = nullptr) -> absl::Status {
     ChoiceLog form_log = log;
     const std::map<te::TensorId, Layout>& form_layouts = own_layouts != nullptr ? *own_layouts : layouts;
@@ -734,7 +737,7 @@ absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const s
   Form& form = forms[taken];
   if (form.block.kernel.phases.size() > 1 && device.task_lanes > 1 && device.resident_groups == 0) {
     absl::StrAppend(&form.block.reason, form.block.reason.empty() ? "" : "; ",
-                    "a launch for each phase, since groups of this device may not wait for each other");
+                    "each phase is a launch, because work-groups of this device cannot wait for each other");
   }
   form.block.choices = form.log.met();
   if (forms.size() > 1) form.block.choices.push_back(log.met().back());  // "form"

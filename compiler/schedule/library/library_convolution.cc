@@ -405,20 +405,20 @@ void PackFilter(const Found& found, const te::ScalarNode& filter, Nest* nest, mo
 absl::StatusOr<movement::Phase> LibraryConvolutionPhase(Nest nest, const DeviceModel& device,
                                                         movement::Kernel* kernel) {
   const auto refuse = [](const char* why) { return absl::FailedPreconditionError(why); };
-  if (!IsPlainSumOfProducts(nest)) return refuse("no sum of f32 products");
-  if (!IsBare(nest)) return refuse("something follows the sum");
+  if (!IsPlainSumOfProducts(nest)) return refuse("the stage is not a plain sum of f32 products");
+  if (!IsBare(nest)) return refuse("the library cannot compute the epilogue behind the sum");
   const Scalar product = nest.body[0];  // keeps the loads alive
   std::optional<Found> best;
   const te::ScalarNode* best_filter = nullptr;
-  const char* why = "operands are computed";
+  const char* why = "an operand is computed on the way and does not lie in memory";
   for (const int side : {0, 1}) {
     const ImageLoad image = ImageLoadOf(product->args[side]), filter = ImageLoadOf(product->args[1 - side]);
     if (image.load == nullptr || filter.load == nullptr || !filter.inside.empty()) continue;
     if (image.load->dtype != filter.load->dtype || image.load->dtype != nest.store_types[0] ||
         (image.load->dtype != DType::kF32 && image.load->dtype != DType::kF16)) {
-      return refuse("operands and result of several types");
+      return refuse("operands and result differ in type");
     }
-    why = "no windows of an image";
+    why = "the addresses are not those of windows over an image";
     std::optional<Axes> axes = AxesOf(nest, image.load->indices[0], filter.load->indices[0]);
     if (!axes) continue;
     const std::optional<std::vector<Window>> bordered = BorderedWindows(image.inside, &*axes);
@@ -433,10 +433,11 @@ absl::StatusOr<movement::Phase> LibraryConvolutionPhase(Nest nest, const DeviceM
   }
   if (!best) return refuse(why);
   LibraryConvolution& convolution = best->convolution;
-  if (convolution.taps[0] * convolution.taps[1] == 1) return refuse("one tap: matrices, if anything");
+  if (convolution.taps[0] * convolution.taps[1] == 1)
+    return refuse("the window has one tap, so it is a product of matrices");
   for (const int buffer : {convolution.x, convolution.w, convolution.y}) {
     if (kernel->buffers[buffer].scope == movement::BufferScope::kBlock) {
-      return refuse("an operand in a group's memory");
+      return refuse("an operand lies in the shared memory of a work-group");
     }
   }
   convolution.tf32 = device.tf32 && nest.store_types[0] == DType::kF32;

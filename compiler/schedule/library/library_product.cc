@@ -84,25 +84,26 @@ std::optional<int> BiasOf(const Nest& nest, const Axis& along) {
 absl::StatusOr<movement::Phase> LibraryProductPhase(const Nest& nest, const DeviceModel& device,
                                                     const movement::Kernel& kernel) {
   const auto refuse = [](const char* why) { return absl::FailedPreconditionError(why); };
-  if (!IsPlainSumOfProducts(nest)) return refuse("no sum of f32 products");
+  if (!IsPlainSumOfProducts(nest)) return refuse("the stage is not a plain sum of f32 products");
   const te::ScalarNode* operands[] = {OperandLoad(nest.body[0]->args[0]), OperandLoad(nest.body[0]->args[1])};
   if (operands[0] == nullptr || operands[1] == nullptr || operands[0]->dtype != operands[1]->dtype) {
-    return refuse("operands are computed");
+    return refuse("an operand is computed on the way and does not lie in memory");
   }
   const bool halves = operands[0]->dtype == DType::kF16;
   const DType result = nest.store_types[0];
-  if (!(result == DType::kF32 || (halves && result == DType::kF16))) return refuse("a result of another type");
+  if (!(result == DType::kF32 || (halves && result == DType::kF16)))
+    return refuse("the library does not write results of this type");
   const std::optional<Roles> roles = RolesOf(nest, operands[0]->indices[0], operands[1]->indices[0]);
-  if (!roles) return refuse("no matrices");
+  if (!roles) return refuse("the addresses are not those of matrices");
   using Strides = Roles::Strides;
   const std::optional<Strides> by_row = roles->Of(operands[0]->indices[0]),
                                by_column = roles->Of(operands[1]->indices[0]),
                                store = roles->Of(nest.stores[0].address);
-  if (!by_row || !by_column || !store) return refuse("no matrices");
+  if (!by_row || !by_column || !store) return refuse("the addresses are not those of matrices");
 
   // d is contiguous along the rows or along the columns of the nest.
   const bool rows_inside = store->row == 1 && store->column != 1;
-  if (!rows_inside && store->column != 1) return refuse("a result of which no rows lie together");
+  if (!rows_inside && store->column != 1) return refuse("neither rows nor columns of the result are contiguous");
   LibraryProduct product;
   const Axis& inner = rows_inside ? roles->row : roles->column;
   const Axis& outer = rows_inside ? roles->column : roles->row;
@@ -125,12 +126,13 @@ absl::StatusOr<movement::Phase> LibraryProductPhase(const Nest& nest, const Devi
                         product.b_pitch >= (product.b_along_depth ? product.depth : product.n) &&
                         product.d_pitch >= product.m && product.a_batch >= 0 && product.b_batch >= 0 &&
                         (product.batches == 1 || product.d_batch > 0);
-  if (!matrices) return refuse("no matrices");
+  if (!matrices) return refuse("the addresses are not those of matrices");
   const std::optional<int> bias = BiasOf(nest, inner);
-  if (!bias) return refuse("what follows the sum is no bias");
+  if (!bias) return refuse("the epilogue behind the sum is not a bias");
   product.bias = *bias;
   for (const int buffer : {product.a, product.b, product.d}) {
-    if (kernel.buffers[buffer].scope == movement::BufferScope::kBlock) return refuse("an operand in a group's memory");
+    if (kernel.buffers[buffer].scope == movement::BufferScope::kBlock)
+      return refuse("an operand lies in the shared memory of a work-group");
   }
   return PhaseOf(nest, product);
 }

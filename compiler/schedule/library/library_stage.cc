@@ -58,7 +58,7 @@ absl::StatusOr<movement::Phase> LibraryPhase(const Nest& nest, const DeviceModel
   FuseAxes(&fused, axes);
   absl::StatusOr<movement::Phase> phase = LibraryProductPhase(fused, device, *kernel);
   if (phase.ok() && device.product_library.empty()) {
-    return absl::FailedPreconditionError("the device has no library of products");
+    return absl::FailedPreconditionError("the device model names no library of products");
   }
   if (phase.ok() || device.convolution_library.empty()) return phase;
   // Libraries expect rows and columns as separate axes, so this is tried first; then the fused nest is.

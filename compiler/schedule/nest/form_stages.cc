@@ -401,8 +401,8 @@ absl::StatusOr<te::Program> FormStages(te::Program program) {
   for (const te::Te& te : program.tes) {
     if (!te.routine) continue;
     if (program.tes.size() == 1) return program;
-    return absl::FailedPreconditionError(
-        absl::StrCat("routine ", te.routine->name, " is a kernel of its own, nothing fuses with it"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "routine ", te.routine->name, " is a routine: it is a kernel of its own and nothing fuses with it"));
   }
   FoldScalarConstants(&program);
   te::RemoveDead(&program);

@@ -132,22 +132,23 @@ absl::StatusOr<std::vector<te::Box>> TaskBoxes::Infer(const std::vector<GridAxis
 
 absl::StatusOr<te::Box> TaskBoxes::MatchingBox(const te::Box& main_box, const PhysicalTe& other) const {
   const te::Te& main = stages_.back().te;
-  if (main.axes.size() != other.te.axes.size()) return absl::FailedPreconditionError("results of different rank");
+  if (main.axes.size() != other.te.axes.size())
+    return absl::FailedPreconditionError("the results differ in rank, so they cannot share a grid");
   te::Box box;
   for (size_t d = 0; d < main_box.size(); ++d) {
     const bool shared = main_box[d].length < main.axes[d].extent;
     if (main.axes[d].extent != other.te.axes[d].extent && shared) {
-      return absl::FailedPreconditionError("results of different extents share no grid");
+      return absl::FailedPreconditionError("the results differ in extents, so they cannot share a grid");
     }
     box.push_back(shared ? main_box[d] : te::Span{Index(0), other.te.axes[d].extent});
   }
   if (!(layout_of_(main.outputs[0]) == layout_of_(other.te.outputs[0]))) {
-    return absl::FailedPreconditionError("results of different layout share no grid");
+    return absl::FailedPreconditionError("the results differ in layout, so they cannot share a grid");
   }
   // The box is over the main stage's physical axes, but the caller takes it as logical; both agree for plain layouts
   // only.
   if (!layout_of_(other.te.outputs[0]).plain())
-    return absl::FailedPreconditionError("two results that are not row-major");
+    return absl::FailedPreconditionError("several results share a grid only if they are row-major");
   return box;
 }
 
@@ -159,7 +160,8 @@ absl::StatusOr<te::Box> TaskBoxes::PhysicalBox(const PhysicalTe& stage, const te
   te::Box box = logical;
   const te::Span& span = logical[layout.axis];
   const Index origin = te::FloorDiv(span.origin, layout.block);
-  if (!(origin * layout.block == span.origin)) return absl::FailedPreconditionError("a box that cuts a channel block");
+  if (!(origin * layout.block == span.origin))
+    return absl::FailedPreconditionError("the part that a task needs begins inside a block of channels");
   box[layout.axis] = {origin, (span.length + layout.block - 1) / layout.block};
   box.push_back({Index(0), layout.block});
   return box;
@@ -194,15 +196,15 @@ absl::Status TaskBoxes::Check(const std::vector<te::Box>& boxes, const std::vect
     const double factor = box_points * tasks / std::max(1.0, points);
     if (LiveOut(s)) {
       if (factor > kRecompute) {
-        return absl::FailedPreconditionError(absl::StrCat("a result is covered ", factor, " times by the tasks"));
+        return absl::FailedPreconditionError(absl::StrCat("the tasks would compute a result ", factor, " times"));
       }
       if (!te::Covers(boxes[s], extents, numbers)) {
-        return absl::FailedPreconditionError("the tasks leave out elements of a result");
+        return absl::FailedPreconditionError("the tasks would leave out elements of a result");
       }
     } else if (factor > kRecompute && Work(s) * (factor - 1) > kSmallShare * total) {
-      return absl::FailedPreconditionError(absl::StrCat("a stage would be computed ", factor, " times"));
+      return absl::FailedPreconditionError(absl::StrCat("the tasks would compute a stage ", factor, " times"));
     }
-    if (leaves) return absl::FailedPreconditionError("a task's box leaves its tensor");
+    if (leaves) return absl::FailedPreconditionError("a task would read outside of its tensor");
   }
   return absl::OkStatus();
 }

@@ -261,7 +261,7 @@ absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, InTasks 
   if (!products && Tasks(grid) < least_tasks) grid = LargeBlocks(task, {}, least_tasks, std::move(grid), axes);
   if (products) EnlargeBlocks(task, holds, device, least_tasks, axes, &grid);
   if (products && std::isinf(Seconds(task, holds, grid, device))) {
-    return absl::FailedPreconditionError("no blocks of its results have room in a task and are worth tiles");
+    return absl::FailedPreconditionError("no tile of the result both fits the task's scratch memory and pays");
   }
   if (!products && device.task_lanes > 1) FillGroups(task, device, axes, &grid);
   if (Tasks(grid) < least_tasks) {

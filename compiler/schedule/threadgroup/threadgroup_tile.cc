@@ -279,7 +279,7 @@ absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& dev
   if (!nest.fold || nest.fold->kind != te::FoldKind::kSum || nest.fold->acc != DType::kF32 ||
       !nest.fold->pred.empty() || nest.stores.size() != 1 || nest.body[0]->kind != ScalarKind::kOp ||
       nest.body[0]->op != te::Op::kMul || nest.body[0]->dtype != DType::kF32) {
-    return refuse("no sum of f32 products");
+    return refuse("the stage is not a plain sum of f32 products");
   }
   // Assigns each axis to the operand that alone moves with it. Axes that move both, or neither, make a batch of
   // products.
@@ -293,7 +293,7 @@ absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& dev
   row.results = Extent(row.axes);
   column.results = Extent(column.axes);
   if (row.results < kMinSide || column.results < kMinSide || Extent(nest.fold->axes) < kMinFold) {
-    return refuse("a product of few results");
+    return refuse("the product has too few results for a threadgroup tile");
   }
   // Neighbouring work-items store neighbouring columns.
   const auto contiguous_store = [&](const Side& side) {
@@ -301,8 +301,9 @@ absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& dev
     return nest.stores[0].address.AffineIn(side.axes.back().id, &c) && c == 1;
   };
   if (contiguous_store(row) && !contiguous_store(column)) std::swap(row, column);
-  if (nest.limits.size() > 1) return refuse("two axes of a task are cut short");
-  if (!in_task && choices->Pick("group", 2) == 1) return refuse("a tile for each work-item was measured faster");
+  if (nest.limits.size() > 1) return refuse("the task ends early along two axes, and a threadgroup tile can bound one");
+  if (!in_task && choices->Pick("group", 2) == 1)
+    return refuse("a register tile for each work-item was measured to be faster");
 
   // The K-slice runs along the longest reduction axis, or along all of them where all are short (the taps of a window).
   std::vector<Axis> fold = nest.fold->axes;
@@ -339,7 +340,7 @@ absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& dev
   }
   const std::vector<GroupShape> shapes = RankGroupShapes(row.results, column.results, Extent(batch), slice, buffers,
                                                          in_task ? UnitOf(device) : device, by);
-  if (shapes.empty()) return refuse("the memory of a group holds no slices");
+  if (shapes.empty()) return refuse("no K-slices of the operands fit the shared memory of a work-group");
   const GroupShape shape = shapes[choices->Pick("shape", static_cast<int>(shapes.size()))];
   Split(int64_t{shape.item_rows} * shape.rows * by.product.rows, axes, &row);
   Split(int64_t{shape.item_columns} * shape.columns * by.product.columns, axes, &column);

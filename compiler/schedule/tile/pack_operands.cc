@@ -42,7 +42,7 @@ class Packer {
     const bool overruns = tile_.store_limit >= 0 && !constant && load.address.Range().hi >= source.elements;
     if (!constant && contiguous && !overruns && tile_.dot.id < 0 && !WorthGathering(load)) return absl::OkStatus();
     if (!constant && tile_.row.id >= 0 && load.address.UsesAxis(tile_.row.id)) {
-      return absl::FailedPreconditionError("a moving operand is not contiguous in the lanes");
+      return absl::FailedPreconditionError("an operand that moves with the lanes is not contiguous along them");
     }
 
     const std::vector<Axis> box = BoxOf(load, constant);
@@ -57,7 +57,7 @@ class Packer {
       buffer.elements *= axis.extent;
     }
     if (constant && buffer.elements > kMaxPackGrowth * source.elements + kPackSlack) {
-      return absl::FailedPreconditionError("packing would repeat a constant operand many times over");
+      return absl::FailedPreconditionError("packing would repeat a constant operand many times");
     }
     const int packed = static_cast<int>(kernel_.buffers.size());
     const Index place = te::Linearize(coordinates, extents);

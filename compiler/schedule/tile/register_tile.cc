@@ -181,17 +181,17 @@ class TileBuilder {
  private:
   absl::Status CheckForm() const {
     if (!nest_.fold || nest_.fold->kind == te::FoldKind::kGeneral) {
-      return absl::FailedPreconditionError("no sum, product, max or min");
+      return absl::FailedPreconditionError("the reduction is not a sum, product, maximum or minimum");
     }
     if ((nest_.fold->acc != DType::kF32 && nest_.fold->acc != DType::kI32) || !nest_.fold->pred.empty()) {
-      return absl::FailedPreconditionError("not a plain fold in f32 or i32");
+      return absl::FailedPreconditionError("the reduction does not accumulate in f32 or i32, or has a predicate");
     }
-    if (nest_.stores.size() != 1) return absl::FailedPreconditionError("not one output");
+    if (nest_.stores.size() != 1) return absl::FailedPreconditionError("the stage has more than one output");
     if (!HasTileForm(nest_.body[0])) {
-      return absl::FailedPreconditionError("the body has no vector form inside a tile");
+      return absl::FailedPreconditionError("an operation of the reduction has no vector form inside a tile");
     }
     if (MaskedLanesReadPast(nest_, kernel_)) {
-      return absl::FailedPreconditionError("masked lanes would read past a buffer");
+      return absl::FailedPreconditionError("masked lanes would read beyond the end of a buffer");
     }
     return absl::OkStatus();
   }
@@ -202,7 +202,7 @@ class TileBuilder {
   absl::Status ChooseLanes() {
     const int64_t lanes = device_.vector_bytes / 4;
     const std::vector<LaneChoice> ranked = RankLanes(nest_, loads_, lanes, kernel_, tile_.in_task);
-    if (ranked.empty()) return absl::FailedPreconditionError("no axis can be the vector lanes");
+    if (ranked.empty()) return absl::FailedPreconditionError("no axis can become the lanes of a vector");
     tile_.lane = ranked[choices_.Pick("lanes", static_cast<int>(ranked.size()))].axis;
     if (tile_.lane.extent == lanes) return absl::OkStatus();
     const Axis whole = tile_.lane;
@@ -325,7 +325,7 @@ class TileBuilder {
     if (nest_.limits.count(tile_.row.id)) {
       // The tile must divide the rows, so that only the last task has a remainder.
       std::erase_if(ranked, [&](const TileShape& s) { return rows % s.rows != 0; });
-      if (ranked.empty()) return absl::FailedPreconditionError("no tile divides the rows of a task");
+      if (ranked.empty()) return absl::FailedPreconditionError("no tile height divides the rows of a task");
     }
     shape_ = ranked[choices_.Pick("tile", static_cast<int>(ranked.size()))];
     return absl::OkStatus();

@@ -228,8 +228,8 @@ absl::Status Round::StitchBeyondTable() {
       const Decision red = MakeDecision(producer, consumer, Colour::kRed);
       Decision& decision = decisions_.try_emplace({producer, consumer}, red).first->second;
       if (decision.colour == Colour::kRed) {
-        decision.reason = absl::StrFormat("%s; it could save %.1f us of %.1f", TableRow(first, second), saved_ns / 1e3,
-                                          (first_ns + second_ns) / 1e3);
+        decision.reason = absl::StrFormat("%s; fusing could save at most %.1f of %.1f us", TableRow(first, second),
+                                          saved_ns / 1e3, (first_ns + second_ns) / 1e3);
       }
       continue;
     }
@@ -396,17 +396,18 @@ absl::StatusOr<Round::Verdict> Round::TryFuse(NodeId producer, NodeId consumer, 
     return Verdict::kRefused;
   }
   if (const NodeId between = quotient_.PathBetween(producer, consumer); between != ecg::kNone) {
-    decision.reason = absl::StrCat("a path between them runs outside the block, through ", Name(between));
+    decision.reason = absl::StrCat("fusing them would close a cycle through ", Name(between));
     return Verdict::kNotYet;
   }
   const FusionQuestion question{Sorted(producer), Sorted(consumer)};
   const NodeSet fused = question.Fused();
   if (fused.size() > kMostOperators) {
-    decision.reason = absl::StrCat("a block of ", fused.size(), " operators: ", kMostOperators, " are the most");
+    decision.reason =
+        absl::StrCat("the fused kernel would have ", fused.size(), " operators, and ", kMostOperators, " is the limit");
     return Verdict::kRefused;
   }
   if (const absl::Status possible = oracle_.CanSchedule(graph_, fused); !possible.ok()) {
-    decision.reason = absl::StrCat("cannot be one kernel: ", possible.message());
+    decision.reason = absl::StrCat("they cannot be one kernel: ", possible.message());
     return Verdict::kRefused;
   }
   if (cell.colour == Colour::kGreen) {
@@ -450,9 +451,9 @@ absl::StatusOr<bool> Round::ProfileAgrees(const FusionQuestion& question, double
     decision->fused_ns = fused_ns;
     decision->separate_ns = separate_ns;
     decision->source = LatencySource::kModel;
-    decision->reason =
-        absl::StrFormat("estimated %.1f us fused against %.1f us apart (%s)", fused_ns / 1e3, separate_ns / 1e3,
-                        negligible ? "too little to measure" : "further apart than estimates are wrong");
+    decision->reason = absl::StrFormat(
+        "estimated %.1f us fused against %.1f us apart (%s)", fused_ns / 1e3, separate_ns / 1e3,
+        negligible ? "the difference is too small to measure" : "the difference exceeds the error of estimates");
     return fused_ns <= separate_ns + unseen_ns;
   }
   if (!answers_.count(question)) {
@@ -473,7 +474,7 @@ absl::StatusOr<bool> Round::ProfileAgrees(const FusionQuestion& question, double
   decision->source = std::max(answer.fused.source, answer.apart.source);  // the less certain of the two
   if (decision->source == LatencySource::kFailed) {
     // A kernel that crashed in the measurement would crash in the bundle.
-    decision->reason = "kept apart: measuring it failed";
+    decision->reason = "kept apart, because a kernel failed when it was measured";
     return false;
   }
   const bool measured = IsMeasured(decision->source);
@@ -503,13 +504,13 @@ FusionPlan Round::Finish() {
       if (inside && !decision.fused) {
         decision = MakeDecision(producer, id, Colour::kGreen);
         decision.fused = true;
-        decision.reason = "both joined the block along other edges";
+        decision.reason = "other edges had already joined both to one kernel";
       } else if (!asked) {
         // Yellow is reserved for edges that were profiled.
         const bool red = CombineMappings(types_[producer], types_[id]).colour == Colour::kRed;
         decision = MakeDecision(producer, id, red ? Colour::kRed : Colour::kGreen);
         decision.reason = red ? absl::StrCat(TableRow(types_[producer], types_[id]), " is never fused")
-                              : "one of them had joined another block before";
+                              : "one of them had already joined another kernel";
       }
     }
   }

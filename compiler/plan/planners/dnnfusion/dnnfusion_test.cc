@@ -154,11 +154,12 @@ TEST_F(DnnFusionTest, EpiloguesFirst) {
   planner_ = DnnFusionPlanner();
   oracle_.estimate_ns = kLarge;
   EXPECT_THAT(Blocks(kFigure3), ElementsAre("gemm+add", "conv+relu+mul+sub"));
-  EXPECT_EQ(Of("add", "conv").reason, "Table 3: Many-to-Many then Many-to-Many; it could save 2.1 us of 2000.0");
+  EXPECT_EQ(Of("add", "conv").reason,
+            "Table 3: Many-to-Many then Many-to-Many; fusing could save at most 2.1 of 2000.0 us");
   // Add could not become an epilogue, so it joins its consumer instead, as a whole block.
   oracle_.refused = {"gemm+add"};
   EXPECT_THAT(Blocks(kFigure3), ElementsAre("gemm", "add+conv+relu+mul+sub"));
-  EXPECT_EQ(Of("gemm", "add").reason, "cannot be one kernel: scratch of 2 MiB exceeds L2");
+  EXPECT_EQ(Of("gemm", "add").reason, "they cannot be one kernel: scratch of 2 MiB exceeds L2");
   EXPECT_EQ(Of("add", "conv").reason, "Table 3: One-to-One then Many-to-Many is always fused");
 }
 
@@ -261,7 +262,7 @@ TEST_F(DnnFusionTest, BeyondTable3) {
   EXPECT_EQ(Of("s", "p").colour, Colour::kYellow);
   EXPECT_EQ(Of("s", "p").reason, "beyond Table 3: measured 10.0 us fused against 20.0 us apart (database)");
   EXPECT_EQ(Of("c", "y").colour, Colour::kRed);
-  EXPECT_THAT(Of("c", "y").reason, HasSubstr("it could save 2.2 us of 600.0"));
+  EXPECT_THAT(Of("c", "y").reason, HasSubstr("fusing could save at most 2.2 of 600.0 us"));
   EXPECT_EQ(ScopeOf("s", "p"), Scope::kBlock);
 }
 
@@ -325,7 +326,7 @@ TEST_F(DnnFusionTest, BeyondTable3OnlyWhatIsFaster) {
 TEST_F(DnnFusionTest, RefusedAsOneKernel) {
   oracle_.refused = {"add+conv"};
   EXPECT_THAT(Blocks(kFigure3), ElementsAre("gemm+add", "conv+relu+mul+sub"));
-  EXPECT_EQ(Of("add", "conv").reason, "cannot be one kernel: scratch of 2 MiB exceeds L2");
+  EXPECT_EQ(Of("add", "conv").reason, "they cannot be one kernel: scratch of 2 MiB exceeds L2");
   EXPECT_EQ(Of("add", "conv").colour, Colour::kGreen);
   EXPECT_FALSE(Of("add", "conv").fused);
 }
@@ -408,7 +409,7 @@ const char kResidual[] = R"(graph g(%x: f32[1, 4, 8, 8]) {
 TEST_F(DnnFusionTest, ResidualAroundTwoConvolutionsStaysConvex) {
   // a -> d would close the loop a -> b -> c -> d around Conv c.
   EXPECT_THAT(Blocks(kResidual), ElementsAre("a+b", "c+d"));
-  EXPECT_THAT(Of("a", "d").reason, HasSubstr("a path between them runs outside the block, through Conv"));
+  EXPECT_THAT(Of("a", "d").reason, HasSubstr("fusing them would close a cycle through Conv"));
   EXPECT_EQ(Of("b", "c").colour, Colour::kRed);
 }
 
@@ -421,7 +422,7 @@ TEST_F(DnnFusionTest, DiamondIsOneBlock) {
     return %d
   })"),
               ElementsAre("a+b+c+d"));
-  EXPECT_EQ(Of("a", "d").reason, "both joined the block along other edges");
+  EXPECT_EQ(Of("a", "d").reason, "other edges had already joined both to one kernel");
 }
 
 TEST_F(DnnFusionTest, NoCycleThroughTwoBlocks) {
@@ -474,7 +475,7 @@ TEST_F(DnnFusionTest, WhatCrashedWhenMeasuredIsKeptApart) {
   oracle_.latency_us = {{"a+b+c", 12.3}, {"a", 5}, {"b+c", 10}};
   oracle_.source = LatencySource::kFailed;
   EXPECT_THAT(Blocks(kConvResize), ElementsAre("a", "b+c"));
-  EXPECT_EQ(Of("a", "b").reason, "kept apart: measuring it failed");
+  EXPECT_EQ(Of("a", "b").reason, "kept apart, because a kernel failed when it was measured");
   oracle_.source = LatencySource::kModel;  // nobody could measure, so the estimate decides
   EXPECT_THAT(Blocks(kConvResize), ElementsAre("a+b+c"));
 }
@@ -484,7 +485,8 @@ TEST_F(DnnFusionTest, WhatTakesNoTimeIsNotMeasured) {
   oracle_.estimate_ns = 400;  // apart: 800
   options_.negligible_ns = 801;
   EXPECT_THAT(Blocks(kConvResize), ElementsAre("a+b+c"));
-  EXPECT_EQ(Of("a", "b").reason, "estimated 0.4 us fused against 0.8 us apart (too little to measure)");
+  EXPECT_EQ(Of("a", "b").reason,
+            "estimated 0.4 us fused against 0.8 us apart (the difference is too small to measure)");
   EXPECT_EQ(Of("a", "b").source, LatencySource::kModel);
   EXPECT_TRUE(oracle_.batches.empty());
   options_.negligible_ns = 800;
@@ -497,7 +499,7 @@ TEST_F(DnnFusionTest, WhatAMeasurementCouldNotTellIsEstimated) {
   oracle_.estimate_ns = 1e9;  // compared with it, a launch and some kilobytes are nothing
   oracle_.estimates_ns = {{"a+b+c", 1.9e9}};
   EXPECT_THAT(Blocks(kConvResize), ElementsAre("a+b+c"));
-  EXPECT_THAT(Of("a", "b").reason, ::testing::HasSubstr("too little to measure"));
+  EXPECT_THAT(Of("a", "b").reason, ::testing::HasSubstr("the difference is too small to measure"));
   EXPECT_TRUE(oracle_.batches.empty());
 }
 
@@ -507,7 +509,7 @@ TEST_F(DnnFusionTest, EstimatesFurtherApartThanTheyAreWrongAreBelieved) {
   options_.trusted_factor = 1.9;
   EXPECT_THAT(Blocks(kConvResize), ElementsAre("a+b+c"));
   EXPECT_EQ(Of("a", "b").reason,
-            "estimated 0.4 us fused against 0.8 us apart (further apart than estimates are wrong)");
+            "estimated 0.4 us fused against 0.8 us apart (the difference exceeds the error of estimates)");
   EXPECT_TRUE(oracle_.batches.empty());
   // A question that was measured before costs nothing.
   oracle_.known = {"a > b+c"};
@@ -527,7 +529,7 @@ TEST_F(DnnFusionTest, BlocksDoNotGrowWithoutEnd) {
   ASSERT_EQ(plan_.blocks.size(), 3u);
   EXPECT_EQ(plan_.blocks[0].nodes.size(), 64u);
   EXPECT_EQ(plan_.blocks[1].nodes.size(), 64u);
-  EXPECT_EQ(Of("a63", "a64").reason, "a block of 65 operators: 64 are the most");
+  EXPECT_EQ(Of("a63", "a64").reason, "the fused kernel would have 65 operators, and 64 is the limit");
 }
 
 TEST_F(DnnFusionTest, YellowQuestionsOfIndependentBlocksAreOneBatch) {
