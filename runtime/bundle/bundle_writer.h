@@ -11,17 +11,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "runtime/base/dtype.h"
-#include "runtime/base/tensor.h"
 #include "runtime/bundle/manifest.h"
+#include "runtime/bundle/weight_info.h"
 
 namespace fusion {
-
-struct WeightInfo {
-  std::string name;  // unique
-  DType dtype = DType::kF32;
-  Shape shape;  // the tensor has shape x dtype bytes
-};
 
 // One thread writes one bundle. The same calls write the same bytes. Nothing appears at the path before Finish
 // succeeds, and nothing stays behind if it fails. A full disk is RESOURCE_EXHAUSTED; misuse is INTERNAL.

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "runtime/bundle/bundle_writer.h"
+#include "runtime/bundle/weight_info.h"
 
 namespace fusion {
 
