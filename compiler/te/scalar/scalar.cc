@@ -1,11 +1,9 @@
 // Construction and traversal of scalar expressions. What the constructors fold stands in scalar_fold.cc.
 #include "compiler/te/scalar/scalar.h"
 
-#include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstddef>
-#include <numeric>
+#include <cstdint>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -16,31 +14,6 @@
 
 namespace fusion::te {
 namespace {
-
-// In the order of Op. A cost is the cycles of a vectorised polynomial or division relative to one vector FMA.
-constexpr OpInfo kOps[] = {
-    {"add", 2, 1, true},    {"sub", 2, 1, false},    {"mul", 2, 1, true},     {"div", 2, 8, false},
-    {"mod", 2, 12, false},  {"fmod", 2, 12, false},  {"min", 2, 1, true},     {"max", 2, 1, true},
-    {"pow", 2, 40, false},  {"neg", 1, 1, false},    {"abs", 1, 1, false},    {"sign", 1, 2, false},
-    {"floor", 1, 1, false}, {"ceil", 1, 1, false},   {"round", 1, 1, false},  {"sqrt", 1, 8, false},
-    {"rsqrt", 1, 9, false}, {"exp", 1, 11, false},   {"log", 1, 14, false},   {"erf", 1, 14, false},
-    {"sin", 1, 16, false},  {"cos", 1, 16, false},   {"tan", 1, 26, false},   {"asin", 1, 22, false},
-    {"acos", 1, 22, false}, {"atan", 1, 22, false},  {"sinh", 1, 20, false},  {"cosh", 1, 20, false},
-    {"tanh", 1, 14, false}, {"asinh", 1, 28, false}, {"acosh", 1, 28, false}, {"atanh", 1, 28, false},
-    {"isnan", 1, 1, false}, {"isinf", 1, 1, false},  {"eq", 2, 1, true},      {"ne", 2, 1, true},
-    {"lt", 2, 1, false},    {"le", 2, 1, false},     {"gt", 2, 1, false},     {"ge", 2, 1, false},
-    {"and", 2, 1, true},    {"or", 2, 1, true},      {"xor", 2, 1, true},     {"not", 1, 1, false},
-    {"bitand", 2, 1, true}, {"bitor", 2, 1, true},   {"bitxor", 2, 1, true},  {"bitnot", 1, 1, false},
-    {"shl", 2, 1, false},   {"shr", 2, 1, false},    {"select", 3, 1, false},
-};
-static_assert(std::size(kOps) == static_cast<size_t>(Op::kSelect) + 1);
-
-std::shared_ptr<ScalarNode> NewNode(ScalarKind kind, DType dtype) {
-  auto node = std::make_shared<ScalarNode>();
-  node->kind = kind;
-  node->dtype = dtype;
-  return node;
-}
 
 bool YieldsBool(Op op) { return op == Op::kIsNan || op == Op::kIsInf || (op >= Op::kEq && op <= Op::kGe); }
 
@@ -161,101 +134,6 @@ void VisitNew(const Scalar& s, absl::flat_hash_set<const ScalarNode*>* seen,
 
 }  // namespace
 
-const OpInfo& GetOpInfo(Op op) { return kOps[static_cast<size_t>(op)]; }
-
-namespace {
-
-// `g·A + r < 0` with 0 <= r < g is `A < 0`: the remainder r does not decide. Returns such comparisons (<, >=) without
-// r, and any other comparison unchanged.
-Comparison WithoutRemainder(const Comparison& comparison) {
-  if (comparison.cmp != Cmp::kLt && comparison.cmp != Cmp::kGe) return comparison;
-  const Index d = comparison.lhs - comparison.rhs;
-  std::vector<Index::Part> parts = d.parts();
-  std::stable_sort(parts.begin(), parts.end(), [](const Index::Part& a, const Index::Part& b) {
-    return std::abs(a.coefficient) > std::abs(b.coefficient);
-  });
-  int64_t g = 0;
-  for (size_t kept = 1; kept < parts.size(); ++kept) {
-    g = std::gcd(g, parts[kept - 1].coefficient);
-    const int64_t shift = ((d.constant() % g) + g) % g;
-    const Index rest = Index::FromParts(shift, {parts.begin() + static_cast<std::ptrdiff_t>(kept), parts.end()});
-    const Interval range = rest.Range();
-    if (range.lo < 0 || range.hi >= g) continue;
-    const Index kept_parts = d - rest;
-    return {kept_parts - Index(kept_parts.constant()), comparison.cmp, Index(-kept_parts.constant())};
-  }
-  return comparison;
-}
-
-}  // namespace
-
-std::optional<bool> Decide(const Comparison& comparison) {
-  const Interval d = (comparison.lhs - comparison.rhs).Range();
-  std::optional<bool> less, equal;
-  if (d.hi < 0) less = true;
-  if (d.lo >= 0) less = false;
-  if (d.lo == 0 && d.hi == 0) equal = true;
-  if (d.hi < 0 || d.lo > 0) equal = false;
-  const bool negated = comparison.cmp == Cmp::kGe || comparison.cmp == Cmp::kNe;
-  std::optional<bool> truth = comparison.cmp == Cmp::kLt || comparison.cmp == Cmp::kGe ? less : equal;
-  if (truth && negated) truth = !*truth;
-  return truth;
-}
-
-std::optional<AxisCut> CutOf(const Pred& pred) {
-  if (pred.size() != 1 || pred[0].cmp != Cmp::kLt) return std::nullopt;
-  const Index d = pred[0].lhs - pred[0].rhs;
-  if (d.parts().size() != 1) return std::nullopt;
-  const Index::Part& part = d.parts()[0];
-  const int64_t k = part.coefficient, c = d.constant();
-  if (part.term.kind != TermKind::kAxis || k < 1) return std::nullopt;
-  return AxisCut{part.term.axis, c >= 0 ? -(c / k) : (-c + k - 1) / k};
-}
-
-Pred Simplify(const Pred& pred, bool* never) {
-  *never = false;
-  Pred kept;
-  for (const Comparison& original : pred) {
-    const Comparison c = WithoutRemainder(original);
-    const std::optional<bool> truth = Decide(c);
-    if (truth == false) *never = true;
-    if (truth) continue;
-    bool repeated = false;
-    for (const Comparison& k : kept) repeated |= k.cmp == c.cmp && k.lhs == c.lhs && k.rhs == c.rhs;
-    if (!repeated) kept.push_back(c);
-  }
-  return kept;
-}
-
-Pred Substitute(const Pred& pred, const std::function<const Index*(const Axis&)>& map) {
-  Pred out = pred;
-  for (Comparison& c : out) c = {Substitute(c.lhs, map), c.cmp, Substitute(c.rhs, map)};
-  return out;
-}
-
-Pred MapTensors(const Pred& pred, const std::function<TensorId(TensorId)>& map) {
-  Pred out = pred;
-  for (Comparison& c : out) c = {MapTensors(c.lhs, map), c.cmp, MapTensors(c.rhs, map)};
-  return out;
-}
-
-Scalar Imm(DType dtype, double value) {
-  if (!IsFloat(dtype)) return ImmInt(dtype, DoubleToInt(dtype, value));
-  auto node = NewNode(ScalarKind::kImm, dtype);
-  node->fvalue = value;
-  return node;
-}
-
-Scalar ImmInt(DType dtype, int64_t value) {
-  auto node = NewNode(ScalarKind::kImm, dtype);
-  if (IsFloat(dtype)) {
-    node->fvalue = static_cast<double>(value);
-  } else {
-    node->ivalue = WrapInt(dtype, value);
-  }
-  return node;
-}
-
 Scalar Load(TensorId tensor, DType dtype, std::vector<Index> indices, Scalar pad) {
   FUSION_CHECK(!pad || (pad->kind == ScalarKind::kImm && pad->dtype == dtype),
                "a pad is an immediate of the load's type");
@@ -324,11 +202,6 @@ Scalar Max(const Scalar& a, const Scalar& b) { return Call(Op::kMax, {a, b}); }
 Scalar Min(const Scalar& a, const Scalar& b) { return Call(Op::kMin, {a, b}); }
 Scalar Select(const Scalar& condition, const Scalar& a, const Scalar& b) {
   return Call(Op::kSelect, {condition, a, b});
-}
-
-bool IsImm(const Scalar& s, double value) {
-  if (s->kind != ScalarKind::kImm) return false;
-  return IsFloat(s->dtype) ? s->fvalue == value : static_cast<double>(s->ivalue) == value;
 }
 
 bool StructurallyEqual(const Scalar& a, const Scalar& b) { return Equality().Equal(a, b); }

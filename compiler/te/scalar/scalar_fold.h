@@ -5,16 +5,9 @@
 
 #include <vector>
 
-#include "compiler/te/scalar/scalar.h"
+#include "compiler/te/scalar/scalar_node.h"
 
 namespace fusion::te {
-
-// Wraps to two's complement of the type's width, sign- or zero-extended. bool: != 0. u64 keeps its bits.
-int64_t WrapInt(DType dtype, int64_t value);
-// Rounds towards zero and saturates at 64 bits, then wraps; NaN gives 0. bool: != 0.
-int64_t DoubleToInt(DType dtype, double value);
-// Returns whether the float type holds `value` exactly (NaN: yes).
-bool IsExactIn(DType dtype, double value);
 
 // Returns a simpler equivalent of the call, or null. Arithmetic of float immediates folds where its operands and its
 // double result are exact in the type, so that computing in double and in the type agree. Functions of a mathematics
