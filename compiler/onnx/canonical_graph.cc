@@ -12,6 +12,7 @@
 #include "compiler/onnx/meeting_extents.h"
 #include "compiler/onnx/propagate_extents.h"
 #include "compiler/onnx/tensor_import.h"
+#include "compiler/ops/registry/infer_types.h"
 #include "compiler/ops/shared/extents.h"
 #include "runtime/base/status_macros.h"
 

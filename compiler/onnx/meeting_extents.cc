@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/ops/registry/infer_types.h"
 #include "compiler/ops/shared/extents.h"
 #include "runtime/base/status_macros.h"
 

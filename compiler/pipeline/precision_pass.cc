@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/ecg/rewriter.h"
+#include "compiler/ops/registry/infer_types.h"
 #include "compiler/ops/registry/onnx_dtype.h"
 #include "compiler/ops/registry/op_def.h"
 

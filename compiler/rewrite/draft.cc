@@ -6,6 +6,7 @@
 #include <set>
 
 #include "absl/status/status.h"
+#include "compiler/ops/registry/infer_types.h"
 #include "compiler/ops/registry/op_def.h"
 #include "runtime/base/status_macros.h"
 
@@ -207,8 +208,7 @@ absl::StatusOr<ecg::ValueId> Draft::Join(const std::string& op, std::vector<ecg:
   return result;
 }
 
-absl::StatusOr<ecg::ValueId> Draft::Build(const Term& term, const Match& match, const Scope& scope,
-                                          DType number_type) {
+absl::StatusOr<ecg::ValueId> Draft::Build(const Term& term, const Match& match, const Scope& scope, DType number_type) {
   switch (term.kind) {
     case Term::Kind::kAbsent:
       return ecg::kNone;

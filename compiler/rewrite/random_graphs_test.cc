@@ -8,6 +8,7 @@
 #include <random>
 
 #include "compiler/analysis/interpret.h"
+#include "compiler/ops/registry/infer_types.h"
 #include "compiler/ops/registry/op_def.h"
 #include "compiler/rewrite/match.h"
 #include "compiler/rewrite/rewrite.h"

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/ops/registry/infer_types.h"
 #include "compiler/ops/registry/op_testing.h"
 #include "compiler/te/interpreter/interpreter.h"
 #include "runtime/base/status_macros.h"

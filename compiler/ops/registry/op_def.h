@@ -5,8 +5,8 @@
 //
 // A canonical operator has its ONNX name and the semantics of the newest supported opset, 28 in the default domain (for
 // example axes as an input). `normalize` rewrites older versions on import and replaces operators that only combine
-// others, so that nothing after import knows of opsets. At the end stand helpers over graphs, type inference and the
-// lowering of a fusion block.
+// others, so that nothing after import knows of opsets. At the end stand helpers over graphs and the lowering of a
+// fusion block.
 #ifndef FUSION_COMPILER_OPS_REGISTRY_OP_DEF_H_
 #define FUSION_COMPILER_OPS_REGISTRY_OP_DEF_H_
 
@@ -167,8 +167,6 @@ std::vector<const OpDef*> AllOps();  // sorted by name
 OpContext MakeContext(const ecg::Graph& graph, const ecg::Node& node);
 MappingType NodeMapping(const ecg::Graph& graph, const ecg::Node& node);
 double NodeFlops(const ecg::Graph& graph, const ecg::Node& node);
-// Checks the number of inputs and the attributes against the schema, then infers the types.
-absl::StatusOr<std::vector<ecg::ValueType>> InferTypes(const OpContext& context, int num_outputs);
 
 // Lowers nodes of `graph` (ids in topological order) into one program. Values from outside become its inputs (constants
 // with role kConstant), and each value in `live_out` becomes an output. `value_of_tensor[t]` is the graph value of

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "compiler/ops/registry/infer_types.h"
 #include "compiler/te/interpreter/interpreter.h"
 #include "runtime/base/status_macros.h"
 

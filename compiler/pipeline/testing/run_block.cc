@@ -18,6 +18,7 @@
 #include "compiler/backends/opencl/toolchain/opencl_toolchain.h"
 #include "compiler/bundle/hold_once.h"
 #include "compiler/movement/pack_constant.h"
+#include "compiler/ops/registry/infer_types.h"
 #include "compiler/ops/registry/op_def.h"
 #include "compiler/pipeline/testing/kernel_call.h"
 #include "compiler/te/interpreter/interpreter.h"

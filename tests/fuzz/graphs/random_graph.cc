@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ecg/text.h"
+#include "compiler/ops/registry/infer_types.h"
 #include "compiler/ops/registry/op_def.h"
 #include "tests/fuzz/graphs/drawing.h"
 #include "tests/fuzz/graphs/fitting.h"
