@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ecg/graph.h"
-#include "compiler/onnx/import.h"
+#include "compiler/onnx/import_request.h"
 #include "compiler/onnx/imported_value.h"
 #include "onnx/onnx_pb.h"
 

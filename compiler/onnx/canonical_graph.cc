@@ -19,12 +19,6 @@
 namespace fusion::onnx_import {
 namespace {
 
-// Returns whether the range is tighter than that of an integer type of 32 bits or more.
-bool IsBounded(const te::Known& known) {
-  constexpr double kFar = 1e9;
-  return known.IsPoint() || (known.lo >= -kFar && known.hi <= kFar);
-}
-
 // Limits of what folds while importing: shape arithmetic and small tables. Weights fold later (compiler/simplify).
 constexpr ecg::FoldLimits kImportFolds = {.output_bytes = 64 << 10, .flops = 1e6};
 
@@ -183,46 +177,6 @@ std::vector<std::optional<te::KnownTensor>> CanonicalGraph::Know(const ecg::Grap
     arguments.push_back(it == inputs.end() ? std::nullopt : it->second);
   }
   return te::Know(lowered->program, arguments);
-}
-
-std::optional<te::KnownTensor> CanonicalGraph::KnownOf(ecg::ValueId value) {
-  constexpr int kFarthest = 256;
-  auto known = extents.KnownOf(value);
-  if (known || graph.value(value).producer == ecg::kNone) return known;
-  LookAt(graph.value(value).producer, kFarthest);
-  return extents.KnownOf(value);
-}
-
-void CanonicalGraph::LookAt(ecg::NodeId id, int depth) {
-  if (!looked_at_.insert(id).second) return;
-  const std::vector<ecg::ValueId> outputs = graph.node(id).outputs;
-  const auto lowered = ops::LowerNodes(graph, {id}, outputs);
-  if (!lowered.ok()) return;
-  const auto know = [&] {
-    std::vector<std::optional<te::KnownTensor>> arguments;
-    for (te::TensorId t : lowered->program.inputs) {
-      // A table that the lowering added is not a value of the graph.
-      const ecg::ValueId id = lowered->value_of_tensor[t];
-      arguments.push_back(id == ecg::kNone ? std::nullopt : extents.KnownOf(id));
-    }
-    return te::Know(lowered->program, arguments);
-  };
-  const auto bounded = [](const std::optional<te::KnownTensor>& known) {
-    return known && std::all_of(known->begin(), known->end(), IsBounded);
-  };
-  std::vector<std::optional<te::KnownTensor>> known = know();
-  if (depth > 0 && !std::all_of(known.begin(), known.end(), bounded)) {
-    for (te::TensorId t : lowered->program.inputs) {
-      const ecg::ValueId id = lowered->value_of_tensor[t];
-      if (id == ecg::kNone) continue;
-      const ecg::NodeId producer = graph.value(id).producer;
-      if (producer != ecg::kNone && !extents.KnownOf(id)) LookAt(producer, depth - 1);
-    }
-    known = know();
-  }
-  for (size_t o = 0; o < outputs.size(); ++o) {
-    if (known[o] && !extents.KnownOf(outputs[o])) extents.SetKnown(outputs[o], *std::move(known[o]));
-  }
 }
 
 absl::StatusOr<std::vector<ecg::ValueId>> CanonicalGraph::AddBounded(const ecg::Node& node, int num_outputs,

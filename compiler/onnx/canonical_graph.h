@@ -1,41 +1,24 @@
-// CanonicalGraph: a Graph under construction from canonical operators. Each node is inferred, checked against the
-// limits and folded if possible.
+// CanonicalGraph adds canonical operators to a graph under construction (partial_graph.h). Each node is inferred,
+// checked against the limits and folded if possible.
 #ifndef FUSION_COMPILER_ONNX_CANONICAL_GRAPH_H_
 #define FUSION_COMPILER_ONNX_CANONICAL_GRAPH_H_
 
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/ecg/graph.h"
-#include "compiler/onnx/extents.h"
+#include "compiler/onnx/partial_graph.h"
 #include "compiler/ops/registry/op_def.h"
 
 namespace fusion::onnx_import {
 
-class CanonicalGraph {
+class CanonicalGraph : public PartialGraph {
  public:
-  CanonicalGraph() : extents(&graph) {}
-  CanonicalGraph(const CanonicalGraph&) = delete;
-  CanonicalGraph& operator=(const CanonicalGraph&) = delete;
-
-  // A condition that each run of the model must meet (runtime/base/run_check.h).
-  struct RunCheck {
-    ecg::ValueId values;
-    std::string message;
-  };
-
-  ecg::Graph graph;
-  Extents extents;
-  std::vector<RunCheck> checks;
   // Whether a run may decide if extents that meet are equal. It may not where extents are those of inputs
   // (bounded_dims), because such a program would be no better than one for exactly these shapes.
   bool decides_while_running = true;
-  // Bool scalars under which the nodes added now take effect: a run needs them only if all hold. Branches and
-  // iterations that may not run add their conditions (ConditionScope).
-  std::vector<ecg::ValueId> conditions;
 
   // Checks the node against the registry and the limits and appends it. If it is foldable and small, appends the
   // constants it evaluates to instead, which ends shape arithmetic. Where extents depend on data, appends what
@@ -51,10 +34,6 @@ class CanonicalGraph {
   ecg::ValueId Extent(ecg::ValueId value, int dim);
   absl::StatusOr<ecg::ValueId> WithExtents(ecg::ValueId value, std::vector<ecg::ValueId> dims);
 
-  // Returns the value ranges of a value (te::Know). Where none are known yet, follows its producers as far back as the
-  // ranges depend on them. Integers of large tensors, such as coordinates, are followed only on such a request.
-  std::optional<te::KnownTensor> KnownOf(ecg::ValueId value);
-
   // Adds one node of the model: applies `normalize` of its operator (of `opset`), then Add to each resulting node.
   absl::StatusOr<std::vector<ecg::ValueId>> AddModelNode(ecg::Node node, int opset,
                                                          const std::vector<std::string>& output_names);
@@ -66,13 +45,10 @@ class CanonicalGraph {
   std::optional<std::vector<ecg::ValueId>> Fold(const ecg::Graph& alone, const std::vector<std::string>& output_names);
   // Returns the value ranges of the isolated node's outputs; empty if nothing is known.
   std::vector<std::optional<te::KnownTensor>> Know(const ecg::Graph& alone, const ecg::Node& node) const;
-  // Computes the value ranges of the outputs of a node of the graph from at most `depth` producers before it.
-  void LookAt(ecg::NodeId node, int depth);
   absl::StatusOr<std::vector<ecg::ValueId>> AddDynamic(ecg::Node node, int num_outputs,
                                                        const std::vector<std::string>& output_names);
   absl::Status CheckLimits(const ops::OpContext& context, const std::vector<ecg::ValueType>& types);
   int64_t activation_bytes_ = 0;
-  std::set<ecg::NodeId> looked_at_;
 };
 
 // Adds a condition while it lives; kNone adds nothing.

@@ -238,14 +238,4 @@ absl::StatusOr<std::vector<ecg::ValueId>> GraphImporter::AddNodes(const std::str
   return canonical_.Add(node, num_outputs);
 }
 
-absl::StatusOr<ecg::ValueId> GraphImporter::AddNode(const std::string& op, std::vector<ecg::ValueId> inputs,
-                                                    ecg::Attributes attrs) {
-  ASSIGN_OR_RETURN(const std::vector<ecg::ValueId> outputs, AddNodes(op, std::move(inputs), std::move(attrs), 1));
-  return outputs[0];
-}
-
-ecg::ValueId GraphImporter::AddInts(const std::vector<int64_t>& values) {
-  return AddConstant(Tensor::From(DType::kI64, {static_cast<int64_t>(values.size())}, values));
-}
-
 }  // namespace fusion::onnx_import

@@ -14,37 +14,24 @@
 #include "compiler/onnx/canonical_graph.h"
 #include "compiler/onnx/function_bodies.h"
 #include "compiler/onnx/imported_value.h"
+#include "compiler/onnx/structural/structural_context.h"
 #include "compiler/onnx/tensor_import.h"
 #include "onnx/onnx_pb.h"
 
 namespace fusion::onnx_import {
 
-class GraphImporter {
+class GraphImporter : public StructuralContext {
  public:
   // `model` and `files` must outlive the importer, which takes the bytes of tensors out of the model.
   GraphImporter(onnx::ModelProto* model, std::map<std::string, int64_t> opsets, ExternalFiles* files);
 
-  // Imports the nodes of `graph` and returns its outputs. `bound` replaces its inputs; other names are those of the
-  // enclosing graphs. A graph may be imported any number of times; its constants become values once. `label`
-  // ("loop[3]/") precedes the names of its nodes and values. Errors are those of ImportOnnx.
-  using Bindings = std::vector<std::pair<std::string, ImportedValue>>;
   absl::StatusOr<std::vector<ImportedValue>> Inline(onnx::GraphProto* graph, const Bindings& bound,
-                                                    const std::string& label = "");
-
-  CanonicalGraph& canonical() { return canonical_; }
-
-  // The rest of the interface serves structural operators (structural/structural_op.h).
-  // Returns the value of a Constant node or of an attribute: the same value however often the node is imported.
-  absl::StatusOr<ecg::ValueId> ConstantOf(onnx::NodeProto* node);
-  // Adds a canonical node that the model does not have, named after the node that is being imported.
+                                                    const std::string& label) override;
+  CanonicalGraph& canonical() override { return canonical_; }
+  absl::StatusOr<ecg::ValueId> ConstantOf(onnx::NodeProto* node) override;
   absl::StatusOr<std::vector<ecg::ValueId>> AddNodes(const std::string& op, std::vector<ecg::ValueId> inputs,
-                                                     ecg::Attributes attrs, int num_outputs);
-  absl::StatusOr<ecg::ValueId> AddNode(const std::string& op, std::vector<ecg::ValueId> inputs,
-                                       ecg::Attributes attrs = {});
-  ecg::ValueId AddConstant(Tensor tensor) { return canonical_.graph.AddConstant("", std::move(tensor)); }
-  ecg::ValueId AddInts(const std::vector<int64_t>& values);  // 1-D i64
-  // Counts the work of unrolling; RESOURCE_EXHAUSTED past the limits of limits.h.
-  absl::Status Charge(int64_t steps);
+                                                     ecg::Attributes attrs, int num_outputs) override;
+  absl::Status Charge(int64_t steps) override;
 
  private:
   using Scope = std::unordered_map<std::string, ImportedValue>;

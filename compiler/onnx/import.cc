@@ -105,7 +105,7 @@ absl::StatusOr<ImportedModel> ImportOnnx(const ImportRequest& request) {
   }
   importer.canonical().decides_while_running = request.bounded_dims.empty();
   AddInputExtents(request.bounded_dims, &importer.canonical(), &result);
-  ASSIGN_OR_RETURN(const std::vector<ImportedValue> outputs, importer.Inline(graph, bound));
+  ASSIGN_OR_RETURN(const std::vector<ImportedValue> outputs, importer.Inline(graph, bound, /*label=*/""));
   if (outputs.empty()) return absl::InvalidArgumentError("the model has no outputs");
   CanonicalGraph& canonical = importer.canonical();
   std::vector<ecg::ValueId> values;

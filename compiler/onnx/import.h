@@ -1,33 +1,18 @@
 // Import turns an ONNX model file into a Graph. Nothing after it depends on ONNX versions, type names or files:
-// operators are canonical (compiler/ops/registry/op_def.h), shapes are static, constants are bound, and whatever depends on
-// shapes alone is folded.
+// operators are canonical (compiler/ops/registry/op_def.h), shapes are static, constants are bound, and whatever
+// depends on shapes alone is folded.
 #ifndef FUSION_COMPILER_ONNX_IMPORT_H_
 #define FUSION_COMPILER_ONNX_IMPORT_H_
 
 #include <cstdint>
-#include <map>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/ecg/graph.h"
-#include "runtime/base/tensor.h"
+#include "compiler/onnx/import_request.h"
 
 namespace fusion::onnx_import {
-
-struct ImportRequest {
-  std::string model_path;
-  std::string model_name;  // for messages; if empty, the path is shown
-  std::map<std::string, std::string>
-      external;                         // location written in the model → readable file; no other path is opened
-  std::map<std::string, int64_t> dims;  // symbolic dimension → extent
-  // Dimensions of `dims` whose extent is a bound: inputs may be shorter, and an additional graph input gives the
-  // extent.
-  std::set<std::string> bounded_dims;
-  std::map<std::string, Shape> shapes;            // graph input → shape, instead of the model's
-  std::map<std::string, Tensor> constant_inputs;  // graph input → value known at compile time; it is then no input
-};
 
 // Dimension `dim` of inputs()[input] holds as many elements as the i64 scalar inputs()[extent] says; the static extent
 // is the bound. Elements past the extent may be any finite number and any valid index.

@@ -27,8 +27,8 @@ struct Side {
 
 class Meeting {
  public:
-  Meeting(ops::ImportContext& context, CanonicalGraph* canonical, ecg::Node* node)
-      : context_(context), canonical_(canonical), node_(node) {}
+  Meeting(ops::ImportContext& context, PartialGraph* partial, ecg::Node* node)
+      : context_(context), partial_(partial), node_(node) {}
 
   absl::Status Run() {
     size_t rank = 0;
@@ -45,7 +45,7 @@ class Meeting {
   }
 
  private:
-  const Shape& ShapeOf(ValueId id) const { return canonical_->graph.value(id).type.shape; }
+  const Shape& ShapeOf(ValueId id) const { return partial_->graph.value(id).type.shape; }
 
   // Returns the inputs' sides of the dimension that is `from_end` from the end, counted from 1.
   std::vector<Side> SidesOf(int from_end) const {
@@ -55,7 +55,7 @@ class Meeting {
       if (id == kNone) continue;
       const int dim = static_cast<int>(ShapeOf(id).size()) - from_end;
       if (dim < 0) continue;
-      const ValueId extent = canonical_->extents.Of(id, dim);
+      const ValueId extent = partial_->extents.Of(id, dim);
       const int64_t bound = ShapeOf(id)[dim];
       if (extent != kNone || bound != 1) sides.push_back({i, dim, extent, bound});
     }
@@ -91,7 +91,7 @@ class Meeting {
     const ops::OpDef* op = ops::FindOp(node_->op);
     if (op == nullptr || !op->mapping) return false;
     std::vector<ecg::Value> values;
-    for (ValueId id : node_->inputs) values.push_back(id == kNone ? ecg::Value() : canonical_->graph.value(id));
+    for (ValueId id : node_->inputs) values.push_back(id == kNone ? ecg::Value() : partial_->graph.value(id));
     for (const std::vector<Side>& sides : meetings) {
       if (!Unequal(sides)) continue;
       for (const Side& side : sides) values[side.input].type.shape[side.dim] = BoundOf(sides);
@@ -141,7 +141,7 @@ class Meeting {
   }
 
   bool MayBe(ValueId extent, double number) const {
-    const auto known = canonical_->KnownOf(extent);
+    const auto known = partial_->KnownOf(extent);
     return !known || ((*known)[0].lo <= number && number <= (*known)[0].hi);
   }
 
@@ -181,7 +181,7 @@ class Meeting {
         ASSIGN_OR_RETURN(holds, One("And", {holds, fits}));
       }
     }
-    for (ValueId condition : canonical_->conditions) {
+    for (ValueId condition : partial_->conditions) {
       ASSIGN_OR_RETURN(const ValueId elsewhere, One("Not", {condition}));
       ASSIGN_OR_RETURN(holds, One("Or", {holds, elsewhere}));
     }
@@ -199,7 +199,7 @@ class Meeting {
       numbers.push_back(absl::StrCat("{", numbers.size() + 1, "}"));
     }
     ASSIGN_OR_RETURN(const ValueId vector, ops::Stack(context_, values));
-    canonical_->checks.push_back(
+    partial_->checks.push_back(
         {vector, absl::StrCat(node_->op, " '", node_->name, "': its operands have the extents ",
                               absl::StrJoin(numbers, " and "), " in dimension ", dim,
                               " of the result, which depend on the inputs and do not broadcast")});
@@ -209,7 +209,7 @@ class Meeting {
   // Returns the side's input with the bound and the extent of the result. A dimension of extent 1 repeats its element.
   absl::StatusOr<ValueId> Stretched(const Side& side, ValueId result, int64_t bound, bool is_static) {
     const ValueId input = node_->inputs[side.input];
-    std::vector<ValueId> dims = canonical_->extents.Of(input);
+    std::vector<ValueId> dims = partial_->extents.Of(input);
     if (!is_static && dims[side.dim] == result && side.bound == bound && !MayBe(side.extent, 1)) return input;
     dims[side.dim] = is_static ? kNone : result;
     ValueId stretched = kNone;
@@ -225,21 +225,21 @@ class Meeting {
       }
       ASSIGN_OR_RETURN(stretched, ops::Take(context_, input, side.dim, indices));
     } else {
-      const ecg::ValueType type = canonical_->graph.value(input).type;
-      stretched = canonical_->graph.node(canonical_->graph.AddNode("Identity", "", {input}, {}, {type})).outputs[0];
+      const ecg::ValueType type = partial_->graph.value(input).type;
+      stretched = partial_->graph.node(partial_->graph.AddNode("Identity", "", {input}, {}, {type})).outputs[0];
     }
-    return canonical_->WithExtents(stretched, std::move(dims));
+    return context_.WithExtents(stretched, std::move(dims));
   }
 
   ops::ImportContext& context_;
-  CanonicalGraph* const canonical_;
+  PartialGraph* const partial_;
   ecg::Node* const node_;
 };
 
 }  // namespace
 
-absl::Status MeetExtents(ops::ImportContext& context, CanonicalGraph* canonical, ecg::Node* node) {
-  return Meeting(context, canonical, node).Run();
+absl::Status MeetExtents(ops::ImportContext& context, PartialGraph* partial, ecg::Node* node) {
+  return Meeting(context, partial, node).Run();
 }
 
 }  // namespace fusion::onnx_import

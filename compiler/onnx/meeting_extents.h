@@ -3,7 +3,9 @@
 #define FUSION_COMPILER_ONNX_MEETING_EXTENTS_H_
 
 #include "absl/status/status.h"
-#include "compiler/onnx/canonical_graph.h"
+#include "compiler/ecg/graph.h"
+#include "compiler/onnx/partial_graph.h"
+#include "compiler/ops/registry/op_def.h"
 
 namespace fusion::onnx_import {
 
@@ -15,7 +17,7 @@ namespace fusion::onnx_import {
 //     of 1 are equal.
 // Replaces inputs of the node by values that have equal extents and bounds there. A node of another operator, or one in
 // which no such extents meet, stays as it is.
-absl::Status MeetExtents(ops::ImportContext& context, CanonicalGraph* canonical, ecg::Node* node);
+absl::Status MeetExtents(ops::ImportContext& context, PartialGraph* partial, ecg::Node* node);
 
 }  // namespace fusion::onnx_import
 

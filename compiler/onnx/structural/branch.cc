@@ -11,7 +11,7 @@
 namespace fusion::onnx_import {
 namespace {
 
-absl::StatusOr<std::vector<ImportedValue>> ImportBranch(GraphImporter& importer, const StructuralNode& node,
+absl::StatusOr<std::vector<ImportedValue>> ImportBranch(StructuralContext& importer, const StructuralNode& node,
                                                         const std::string& name, ecg::ValueId condition) {
   const ConditionScope runs(&importer.canonical(), condition);
   ASSIGN_OR_RETURN(onnx::GraphProto * graph, node.Graph(name));
@@ -23,7 +23,7 @@ absl::StatusOr<std::vector<ImportedValue>> ImportBranch(GraphImporter& importer,
   return outputs;
 }
 
-absl::StatusOr<std::vector<ImportedValue>> ImportIf(GraphImporter& importer, const StructuralNode& node) {
+absl::StatusOr<std::vector<ImportedValue>> ImportIf(StructuralContext& importer, const StructuralNode& node) {
   ASSIGN_OR_RETURN(const ecg::ValueId condition, node.TensorInput(0));
   if (importer.canonical().graph.value(condition).type.dtype != DType::kBool) {
     return node.Error("its condition is no single bool");

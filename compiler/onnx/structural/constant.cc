@@ -5,7 +5,7 @@
 namespace fusion::onnx_import {
 namespace {
 
-absl::StatusOr<std::vector<ImportedValue>> ImportConstant(GraphImporter& importer, const StructuralNode& node) {
+absl::StatusOr<std::vector<ImportedValue>> ImportConstant(StructuralContext& importer, const StructuralNode& node) {
   if (node.proto->output_size() != 1 || node.proto->attribute_size() != 1) {
     return node.Error("needs one value and one output");
   }
@@ -13,7 +13,7 @@ absl::StatusOr<std::vector<ImportedValue>> ImportConstant(GraphImporter& importe
   return std::vector<ImportedValue>{ImportedValue::Tensor(value)};
 }
 
-absl::StatusOr<std::vector<ImportedValue>> ImportIdentity(GraphImporter&, const StructuralNode& node) {
+absl::StatusOr<std::vector<ImportedValue>> ImportIdentity(StructuralContext&, const StructuralNode& node) {
   if (node.inputs.size() != 1 || !node.Has(0)) return node.Error("needs one input");
   return std::vector<ImportedValue>{node.inputs[0]};
 }

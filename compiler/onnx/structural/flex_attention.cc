@@ -23,7 +23,7 @@ ecg::Attributes One(const char* name, ecg::Attribute value) {
 
 class Flex {
  public:
-  Flex(GraphImporter& importer, const StructuralNode& node) : importer_(importer), node_(node) {}
+  Flex(StructuralContext& importer, const StructuralNode& node) : importer_(importer), node_(node) {}
 
   absl::StatusOr<std::vector<ImportedValue>> Run() {
     ASSIGN_OR_RETURN(const ecg::ValueId q, node_.TensorInput(0));
@@ -87,7 +87,7 @@ class Flex {
     if (graph->input_size() != 1 || graph->output_size() != 1) {
       return node_.Error(absl::StrCat("its ", name, " must have one input and one output"));
     }
-    const GraphImporter::Bindings bound{{graph->input(0).name(), ImportedValue::Tensor(x)}};
+    const StructuralContext::Bindings bound{{graph->input(0).name(), ImportedValue::Tensor(x)}};
     auto outputs = importer_.Inline(graph, bound, absl::StrCat(NodeName(*node_.proto), ".", name, "/"));
     if (!outputs.ok()) return Annotate(outputs.status(), node_.title);
     const ImportedValue& y = outputs->front();
@@ -98,11 +98,11 @@ class Flex {
     return y.tensor;
   }
 
-  GraphImporter& importer_;
+  StructuralContext& importer_;
   const StructuralNode& node_;
 };
 
-absl::StatusOr<std::vector<ImportedValue>> FlexAttention(GraphImporter& importer, const StructuralNode& node) {
+absl::StatusOr<std::vector<ImportedValue>> FlexAttention(StructuralContext& importer, const StructuralNode& node) {
   return Flex(importer, node).Run();
 }
 

@@ -22,7 +22,7 @@ constexpr double kMostTrips = 1 << 20;
 // Loop(M?, condition?, state…): body(iteration, condition, state…) → (condition, state…, scanned…).
 class Unrolling {
  public:
-  Unrolling(GraphImporter& importer, const StructuralNode& node) : importer_(importer), node_(node) {}
+  Unrolling(StructuralContext& importer, const StructuralNode& node) : importer_(importer), node_(node) {}
 
   absl::StatusOr<std::vector<ImportedValue>> Run() {
     ASSIGN_OR_RETURN(body_, node_.Graph("body"));
@@ -106,7 +106,7 @@ class Unrolling {
   }
 
   absl::StatusOr<std::vector<ImportedValue>> InlineBody(int64_t iteration) {
-    GraphImporter::Bindings bound;
+    StructuralContext::Bindings bound;
     bound.emplace_back(body_->input(0).name(), ImportedValue::Tensor(BodyArgument(0, DType::kI64, iteration)));
     bound.emplace_back(body_->input(1).name(), ImportedValue::Tensor(BodyArgument(1, DType::kBool, 1)));
     for (size_t k = 0; k < state_.size(); ++k) {
@@ -226,7 +226,7 @@ class Unrolling {
     return canonical.WithExtents(empty, std::move(extents));
   }
 
-  GraphImporter& importer_;
+  StructuralContext& importer_;
   const StructuralNode& node_;
   onnx::GraphProto* body_ = nullptr;
   std::optional<int64_t> trips_;               // upper limit; nullopt: as long as the condition holds
@@ -246,7 +246,7 @@ class Unrolling {
   std::vector<std::vector<ecg::ValueId>> scanned_;  // by output, by iteration
 };
 
-absl::StatusOr<std::vector<ImportedValue>> ImportLoop(GraphImporter& importer, const StructuralNode& node) {
+absl::StatusOr<std::vector<ImportedValue>> ImportLoop(StructuralContext& importer, const StructuralNode& node) {
   return Unrolling(importer, node).Run();
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 using Values = std::vector<ImportedValue>;
 
-absl::StatusOr<Values> Make(GraphImporter&, const StructuralNode& node) {
+absl::StatusOr<Values> Make(StructuralContext&, const StructuralNode& node) {
   return Values{ImportedValue::Optional(node.Has(0) ? Values{node.inputs[0]} : Values{})};
 }
 
@@ -18,12 +18,12 @@ bool IsOptional(const StructuralNode& node) {
 }
 
 // From opset 18 on a tensor or sequence stands for an optional with a value, and an absent input for one without.
-absl::StatusOr<Values> HasElement(GraphImporter& importer, const StructuralNode& node) {
+absl::StatusOr<Values> HasElement(StructuralContext& importer, const StructuralNode& node) {
   const bool has = IsOptional(node) ? !node.inputs[0].elements.empty() : node.Has(0);
   return Values{ImportedValue::Tensor(importer.AddConstant(Tensor::From<int64_t>(DType::kBool, {}, {has ? 1 : 0})))};
 }
 
-absl::StatusOr<Values> GetElement(GraphImporter&, const StructuralNode& node) {
+absl::StatusOr<Values> GetElement(StructuralContext&, const StructuralNode& node) {
   if (!node.Has(0)) return node.Error("input 0 is missing");
   if (!IsOptional(node)) return Values{node.inputs[0]};
   if (node.inputs[0].elements.empty()) return node.Error("takes the element of an optional that has none");

@@ -62,7 +62,7 @@ absl::StatusOr<ScanForm> ReadForm(const StructuralNode& node, size_t given_input
 }
 
 // Returns the states, then the scan outputs. `inputs` are states and scanned tensors.
-absl::StatusOr<Values> Unroll(GraphImporter& importer, const StructuralNode& node, const ScanForm& form,
+absl::StatusOr<Values> Unroll(StructuralContext& importer, const StructuralNode& node, const ScanForm& form,
                               const Values& inputs, const std::string& label) {
   const ecg::Graph& graph = importer.canonical().graph;
   Values state(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(form.num_states));
@@ -82,7 +82,7 @@ absl::StatusOr<Values> Unroll(GraphImporter& importer, const StructuralNode& nod
     if (form.inputs.directions[k] != 0) std::reverse(slices.back().begin(), slices.back().end());
   }
   for (int64_t step = 0; step < steps; ++step) {
-    GraphImporter::Bindings bound;
+    StructuralContext::Bindings bound;
     for (size_t k = 0; k < form.num_states + form.num_inputs; ++k) {
       const ecg::ValueId value = k < form.num_states ? state[k] : slices[k - form.num_states][step];
       bound.emplace_back(form.body->input(static_cast<int>(k)).name(), ImportedValue::Tensor(value));
@@ -112,7 +112,7 @@ absl::StatusOr<Values> Unroll(GraphImporter& importer, const StructuralNode& nod
 
 // Scan-8 has an optional first input with sequence lengths, a batch axis before all others, and a fixed scan axis
 // behind it.
-absl::StatusOr<Values> UnrollBatch(GraphImporter& importer, const StructuralNode& node, const ScanForm& form,
+absl::StatusOr<Values> UnrollBatch(StructuralContext& importer, const StructuralNode& node, const ScanForm& form,
                                    const Values& inputs) {
   if (node.Has(0)) return node.Unsupported("sequence lengths (input 0) are not supported");
   std::vector<Values> by_input;
@@ -137,7 +137,7 @@ absl::StatusOr<Values> UnrollBatch(GraphImporter& importer, const StructuralNode
   return stacked;
 }
 
-absl::StatusOr<std::vector<ImportedValue>> ImportScan(GraphImporter& importer, const StructuralNode& node) {
+absl::StatusOr<std::vector<ImportedValue>> ImportScan(StructuralContext& importer, const StructuralNode& node) {
   const bool batched = node.opset < 9;
   Values inputs;
   for (size_t i = batched ? 1 : 0; i < node.inputs.size(); ++i) {

@@ -21,7 +21,7 @@ absl::StatusOr<const Values*> SequenceInput(const StructuralNode& node, size_t i
 }
 
 // Returns the position in [0, limit), counted from the end where it is negative; nullopt if it is computed at run time.
-absl::StatusOr<std::optional<int64_t>> Position(GraphImporter& importer, const StructuralNode& node, size_t input,
+absl::StatusOr<std::optional<int64_t>> Position(StructuralContext& importer, const StructuralNode& node, size_t input,
                                                 int64_t length, int64_t limit) {
   ASSIGN_OR_RETURN(const ecg::ValueId value, node.TensorInput(input));
   ASSIGN_OR_RETURN(std::optional<int64_t> position, KnownInt(importer, node, value, "its position"));
@@ -37,15 +37,16 @@ absl::Status PositionUnknown(const StructuralNode& node) {
   return node.Unsupported("its position is computed at run time; it must be a constant");
 }
 
-Results Construct(GraphImporter&, const StructuralNode& node) {
+Results Construct(StructuralContext&, const StructuralNode& node) {
   for (size_t i = 0; i < node.inputs.size(); ++i) RETURN_IF_ERROR(node.TensorInput(i).status());
   return Values{ImportedValue::Sequence(node.inputs)};
 }
 
-Results Empty(GraphImporter&, const StructuralNode&) { return Values{ImportedValue::Sequence({})}; }
+Results Empty(StructuralContext&, const StructuralNode&) { return Values{ImportedValue::Sequence({})}; }
 
 // Elements whose extents differ or depend on data are selected one by one, as the branches of an If are.
-Results SelectElement(GraphImporter& importer, const StructuralNode& node, const Values& elements, ecg::ValueId index) {
+Results SelectElement(StructuralContext& importer, const StructuralNode& node, const Values& elements,
+                      ecg::ValueId index) {
   const DType dtype = importer.canonical().graph.value(index).type.dtype;
   const auto is = [&](int64_t position) {
     return importer.AddNode("Equal", {index, importer.AddConstant(Tensor::From<int64_t>(dtype, {}, {position}))});
@@ -61,7 +62,7 @@ Results SelectElement(GraphImporter& importer, const StructuralNode& node, const
   return Values{std::move(result)};
 }
 
-Results At(GraphImporter& importer, const StructuralNode& node) {
+Results At(StructuralContext& importer, const StructuralNode& node) {
   ASSIGN_OR_RETURN(const Values* elements, SequenceInput(node, 0));
   const auto length = static_cast<int64_t>(elements->size());
   ASSIGN_OR_RETURN(const std::optional<int64_t> position, Position(importer, node, 1, length, length));
@@ -85,7 +86,7 @@ Results At(GraphImporter& importer, const StructuralNode& node) {
   return Values{ImportedValue::Tensor(element)};
 }
 
-Results Insert(GraphImporter& importer, const StructuralNode& node) {
+Results Insert(StructuralContext& importer, const StructuralNode& node) {
   ASSIGN_OR_RETURN(const Values* elements, SequenceInput(node, 0));
   ASSIGN_OR_RETURN(const ImportedValue* element, node.Input(1, Kind::kTensor));
   const auto length = static_cast<int64_t>(elements->size());
@@ -99,7 +100,7 @@ Results Insert(GraphImporter& importer, const StructuralNode& node) {
   return Values{ImportedValue::Sequence(std::move(result))};
 }
 
-Results Erase(GraphImporter& importer, const StructuralNode& node) {
+Results Erase(StructuralContext& importer, const StructuralNode& node) {
   ASSIGN_OR_RETURN(const Values* elements, SequenceInput(node, 0));
   const auto length = static_cast<int64_t>(elements->size());
   std::optional<int64_t> position = length - 1;
@@ -113,7 +114,7 @@ Results Erase(GraphImporter& importer, const StructuralNode& node) {
   return Values{ImportedValue::Sequence(std::move(result))};
 }
 
-Results Length(GraphImporter& importer, const StructuralNode& node) {
+Results Length(StructuralContext& importer, const StructuralNode& node) {
   ASSIGN_OR_RETURN(const Values* elements, SequenceInput(node, 0));
   const auto length = static_cast<int64_t>(elements->size());
   return Values{ImportedValue::Tensor(importer.AddConstant(Tensor::From<int64_t>(DType::kI64, {}, {length})))};
@@ -133,7 +134,8 @@ Values AsSequence(const std::vector<ecg::ValueId>& tensors) {
 
 // Returns the lengths of the pieces of `extent` that the split input asks for: it gives one length for all, or each
 // one's.
-absl::StatusOr<std::vector<int64_t>> PieceLengths(GraphImporter& importer, const StructuralNode& node, int64_t extent) {
+absl::StatusOr<std::vector<int64_t>> PieceLengths(StructuralContext& importer, const StructuralNode& node,
+                                                  int64_t extent) {
   ASSIGN_OR_RETURN(const ecg::ValueId split, node.TensorInput(1));
   const ecg::Value& value = importer.canonical().graph.value(split);
   if (IsFloat(value.type.dtype) || value.type.shape.size() > 1) return node.Error("split must hold integers");
@@ -150,7 +152,7 @@ absl::StatusOr<std::vector<int64_t>> PieceLengths(GraphImporter& importer, const
   return lengths;
 }
 
-Results SplitToSequence(GraphImporter& importer, const StructuralNode& node) {
+Results SplitToSequence(StructuralContext& importer, const StructuralNode& node) {
   ASSIGN_OR_RETURN(const ecg::ValueId tensor, node.TensorInput(0));
   const Shape shape = importer.canonical().graph.value(tensor).type.shape;
   ASSIGN_OR_RETURN(const int64_t axis, Axis(node, node.Int("axis", 0), shape.size()));
@@ -176,7 +178,7 @@ Results SplitToSequence(GraphImporter& importer, const StructuralNode& node) {
   return AsSequence(pieces);
 }
 
-Results ConcatFromSequence(GraphImporter& importer, const StructuralNode& node) {
+Results ConcatFromSequence(StructuralContext& importer, const StructuralNode& node) {
   ASSIGN_OR_RETURN(const Values* elements, SequenceInput(node, 0));
   if (elements->empty()) return node.Unsupported("concatenates an empty sequence");
   std::vector<ecg::ValueId> tensors;
@@ -196,7 +198,7 @@ Results ConcatFromSequence(GraphImporter& importer, const StructuralNode& node) 
 
 // Applies the body to each element of the first sequence, together with the same element of other sequences. Tensors
 // are passed to each application unchanged.
-Results Map(GraphImporter& importer, const StructuralNode& node) {
+Results Map(StructuralContext& importer, const StructuralNode& node) {
   ASSIGN_OR_RETURN(const Values* elements, SequenceInput(node, 0));
   ASSIGN_OR_RETURN(onnx::GraphProto * body, node.Graph("body"));
   if (body->input_size() != static_cast<int>(node.inputs.size()) || body->output_size() < node.proto->output_size()) {
@@ -204,7 +206,7 @@ Results Map(GraphImporter& importer, const StructuralNode& node) {
   }
   Values outputs(node.proto->output_size(), ImportedValue::Sequence({}));
   for (size_t i = 0; i < elements->size(); ++i) {
-    GraphImporter::Bindings bound;
+    StructuralContext::Bindings bound;
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       const ImportedValue& input = node.inputs[k];
       const bool sequence = input.kind == Kind::kSequence;

@@ -60,8 +60,8 @@ absl::StatusOr<ecg::ValueId> StructuralNode::TensorInput(size_t i) const {
   return value->tensor;
 }
 
-absl::StatusOr<std::optional<int64_t>> KnownInt(GraphImporter& importer, const StructuralNode& node, ecg::ValueId value,
-                                                const std::string& what) {
+absl::StatusOr<std::optional<int64_t>> KnownInt(StructuralContext& importer, const StructuralNode& node,
+                                                ecg::ValueId value, const std::string& what) {
   const ecg::Value& v = importer.canonical().graph.value(value);
   if (IsFloat(v.type.dtype) || NumElements(v.type.shape) != 1) {
     return node.Error(absl::StrCat(what, " is ", TypeText(v.type), ", it must be one integer or bool"));
@@ -70,7 +70,7 @@ absl::StatusOr<std::optional<int64_t>> KnownInt(GraphImporter& importer, const S
   return v.constant->GetInt(0);
 }
 
-absl::StatusOr<ecg::ValueId> AsScalar(GraphImporter& importer, ecg::ValueId value) {
+absl::StatusOr<ecg::ValueId> AsScalar(StructuralContext& importer, ecg::ValueId value) {
   if (importer.canonical().graph.value(value).type.shape.empty()) return value;
   return importer.AddNode("Reshape", {value, importer.AddInts({})});
 }
@@ -92,7 +92,7 @@ absl::StatusOr<ecg::ValueId> Widened(CanonicalGraph& canonical, ecg::ValueId val
 }
 
 // Selects between values of one rank but of different extents: at the larger bounds, with the extents selected, too.
-absl::StatusOr<ecg::ValueId> SelectOfExtents(GraphImporter& importer, ecg::ValueId condition, ecg::ValueId a,
+absl::StatusOr<ecg::ValueId> SelectOfExtents(StructuralContext& importer, ecg::ValueId condition, ecg::ValueId a,
                                              ecg::ValueId b) {
   CanonicalGraph& canonical = importer.canonical();
   Shape bounds = canonical.graph.value(a).type.shape;
@@ -119,7 +119,7 @@ absl::StatusOr<ecg::ValueId> SelectOfExtents(GraphImporter& importer, ecg::Value
 
 }  // namespace
 
-absl::StatusOr<ImportedValue> Select(GraphImporter& importer, const StructuralNode& node, ecg::ValueId condition,
+absl::StatusOr<ImportedValue> Select(StructuralContext& importer, const StructuralNode& node, ecg::ValueId condition,
                                      const ImportedValue& a, const ImportedValue& b, const std::string& what) {
   const std::string cannot = absl::StrCat(what, " depends on a condition that is computed at run time, ");
   if (a.kind != b.kind) {
@@ -153,7 +153,8 @@ absl::StatusOr<ImportedValue> Select(GraphImporter& importer, const StructuralNo
   return ImportedValue::Tensor(value);
 }
 
-absl::StatusOr<ecg::ValueId> Stack(GraphImporter& importer, const std::vector<ecg::ValueId>& tensors, int64_t axis) {
+absl::StatusOr<ecg::ValueId> Stack(StructuralContext& importer, const std::vector<ecg::ValueId>& tensors,
+                                   int64_t axis) {
   std::vector<ecg::ValueId> slices;
   for (ecg::ValueId tensor : tensors) {
     ASSIGN_OR_RETURN(slices.emplace_back(), importer.AddNode("Unsqueeze", {tensor, importer.AddInts({axis})}));
@@ -164,7 +165,7 @@ absl::StatusOr<ecg::ValueId> Stack(GraphImporter& importer, const std::vector<ec
   return importer.AddNode("Concat", std::move(slices), std::move(attrs));
 }
 
-absl::StatusOr<std::vector<ecg::ValueId>> Unstack(GraphImporter& importer, ecg::ValueId tensor, int64_t axis) {
+absl::StatusOr<std::vector<ecg::ValueId>> Unstack(StructuralContext& importer, ecg::ValueId tensor, int64_t axis) {
   const int64_t length = importer.canonical().graph.value(tensor).type.shape[axis];
   std::vector<ecg::ValueId> slices{tensor};
   if (length > 1) {

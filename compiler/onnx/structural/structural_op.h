@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compiler/onnx/graph_importer.h"
 #include "compiler/onnx/imported_value.h"
+#include "compiler/onnx/structural/structural_context.h"
 #include "onnx/onnx_pb.h"
 
 namespace fusion::onnx_import {
@@ -41,7 +41,7 @@ struct StructuralNode {
 };
 
 // Imports the node and returns its outputs, at least as many as it names.
-using StructuralImport = absl::StatusOr<std::vector<ImportedValue>> (*)(GraphImporter& importer,
+using StructuralImport = absl::StatusOr<std::vector<ImportedValue>> (*)(StructuralContext& importer,
                                                                         const StructuralNode& node);
 // Returns nullptr when the operator is not structural.
 StructuralImport FindStructural(const std::string& op);
@@ -61,21 +61,21 @@ std::vector<StructuralOp> FlexAttentionOps();  // flex_attention.cc: FlexAttenti
 
 // Returns the value of a constant of one element; nullopt when it is computed at run time. INVALID_ARGUMENT when it has
 // more than one element or is not an integer (bool counts as one).
-absl::StatusOr<std::optional<int64_t>> KnownInt(GraphImporter& importer, const StructuralNode& node, ecg::ValueId value,
-                                                const std::string& what);
+absl::StatusOr<std::optional<int64_t>> KnownInt(StructuralContext& importer, const StructuralNode& node,
+                                                ecg::ValueId value, const std::string& what);
 // Returns `value`, which has one element, as a scalar.
-absl::StatusOr<ecg::ValueId> AsScalar(GraphImporter& importer, ecg::ValueId value);
+absl::StatusOr<ecg::ValueId> AsScalar(StructuralContext& importer, ecg::ValueId value);
 
 // Returns `a` where the scalar bool `condition` holds, else `b`. Both must have one element type and rank, and
 // sequences one length; UNIMPLEMENTED, naming both, when they differ. Extents that differ depend on data from here on.
 // `what` names the value in messages.
-absl::StatusOr<ImportedValue> Select(GraphImporter& importer, const StructuralNode& node, ecg::ValueId condition,
+absl::StatusOr<ImportedValue> Select(StructuralContext& importer, const StructuralNode& node, ecg::ValueId condition,
                                      const ImportedValue& a, const ImportedValue& b, const std::string& what);
 
 // Stacks the tensors (at least one) along a new axis.
-absl::StatusOr<ecg::ValueId> Stack(GraphImporter& importer, const std::vector<ecg::ValueId>& tensors, int64_t axis);
+absl::StatusOr<ecg::ValueId> Stack(StructuralContext& importer, const std::vector<ecg::ValueId>& tensors, int64_t axis);
 // Returns the slices of extent 1 along `axis`, without that axis.
-absl::StatusOr<std::vector<ecg::ValueId>> Unstack(GraphImporter& importer, ecg::ValueId tensor, int64_t axis);
+absl::StatusOr<std::vector<ecg::ValueId>> Unstack(StructuralContext& importer, ecg::ValueId tensor, int64_t axis);
 
 }  // namespace fusion::onnx_import
 
