@@ -1,40 +1,16 @@
-// Graph rewriting by mathematical properties (DNNFusion §4.2). Rules are text (compiler/rewrite/rules/*.rules). The
-// graph is partitioned at operators that have none of the three properties (associative, commutative, distributive) and
-// that no pattern names. Inside a partition the engine finds all matches and applies the one that saves the most FLOPs,
-// until none is left; composite rules, which come first, are ranked by the number of nodes they save.
+// Graph rewriting by mathematical properties (DNNFusion §4.2) with the built-in rules, which are text
+// (compiler/rewrite/rules/*.rules).
 #ifndef FUSION_COMPILER_REWRITE_REWRITE_H_
 #define FUSION_COMPILER_REWRITE_REWRITE_H_
 
-#include <set>
 #include <string>
-#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "compiler/ecg/graph.h"
-#include "compiler/rewrite/rule.h"
+#include "compiler/rewrite/engine.h"
 
 namespace fusion::rewrite {
-
-struct Options {
-  MathLevel math = MathLevel::kFast;
-  std::set<std::string> disabled;  // rule ids
-};
-
-// One application of a rule, for reports.
-struct Firing {
-  std::string rule;
-  std::string where;                        // the root node, for people
-  double flops_saved = 0, bytes_saved = 0;  // bytes read and written; either may be negative
-  int64_t nodes_saved = 0;
-};
-
-struct Result {
-  ecg::Graph graph;
-  std::vector<Firing> firings;
-  // The work of finding the firings, equal on every machine: terms of patterns compared with values, and replacements
-  // drafted.
-  int64_t match_steps = 0, drafts = 0;
-};
 
 // Returns INTERNAL where a built-in rule is malformed or undoes another. For start-up; Rewrite checks this, too.
 absl::Status CheckRules();
