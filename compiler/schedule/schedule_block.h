@@ -9,25 +9,15 @@
 #define FUSION_COMPILER_SCHEDULE_SCHEDULE_BLOCK_H_
 
 #include <map>
-#include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/cost/device_model.h"
 #include "compiler/layout/layout.h"
-#include "compiler/movement/kernel.h"
 #include "compiler/schedule/choices.h"
+#include "compiler/schedule/scheduled_block.h"
 #include "compiler/te/program/program.h"
 
 namespace fusion {
-
-struct ScheduledBlock {
-  movement::Kernel kernel;
-  bool stitched = true;
-  std::string reason;
-  std::vector<ChoicePoint> choices;          // that the scheduler asked for, in order
-  std::map<te::TensorId, Tensor> constants;  // made by the schedule: buffers of tensors that the program lacks
-};
 
 struct ScheduleOptions {
   Choices choices;

@@ -5,7 +5,10 @@
 
 #include <map>
 
-#include "compiler/schedule/schedule_block.h"
+#include "absl/status/statusor.h"
+#include "compiler/layout/layout.h"
+#include "compiler/schedule/scheduled_block.h"
+#include "compiler/te/program/program.h"
 
 namespace fusion {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/schedule/library/library_stage.h"
+#include "compiler/schedule/library/library_nest.h"
 
 namespace fusion {
 namespace {

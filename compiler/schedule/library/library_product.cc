@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "compiler/schedule/library/library_stage.h"
+#include "compiler/schedule/library/library_nest.h"
 
 namespace fusion {
 namespace {

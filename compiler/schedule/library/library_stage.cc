@@ -7,7 +7,6 @@
 #include "compiler/schedule/library/library_convolution.h"
 #include "compiler/schedule/library/library_product.h"
 #include "compiler/schedule/tile/products.h"
-#include "compiler/schedule/vector/vectorize.h"
 
 namespace fusion {
 namespace {
@@ -32,25 +31,6 @@ std::optional<DType> RoundedTo(const Scalar& then) {
 }
 
 }  // namespace
-
-bool IsPlainSumOfProducts(const Nest& nest) {
-  return nest.fold && nest.fold->kind == te::FoldKind::kSum && nest.fold->acc == DType::kF32 &&
-         nest.fold->pred.empty() && nest.stores.size() == 1 && nest.body[0]->kind == ScalarKind::kOp &&
-         nest.body[0]->op == te::Op::kMul && nest.limits.empty() && nest.padding.empty() && nest.mask_limit < 0;
-}
-
-const te::ScalarNode* PlainLoad(const Scalar& s) {
-  return s->kind == ScalarKind::kLoad && s->pad == nullptr ? s.get() : nullptr;
-}
-
-movement::Phase PhaseOf(const Nest& nest, const LibraryCall& call) {
-  movement::Step step = PlainStep(nest);
-  step.strategy = movement::Strategy::kLibrary;
-  step.library = call;
-  movement::Phase phase;
-  phase.steps.push_back(std::move(step));
-  return phase;
-}
 
 absl::StatusOr<movement::Phase> LibraryPhase(const Nest& nest, const DeviceModel& device, movement::Kernel* kernel,
                                              AxisSource* axes) {

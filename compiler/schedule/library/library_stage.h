@@ -1,6 +1,5 @@
 // A stage that a library of the target computes: a candidate at kernel scope, which only a measurement chooses.
-// (PowerFusion and FusionStitching leave compute-bound operators to libraries.) This file holds what all kinds of
-// library calls share.
+// (PowerFusion and FusionStitching leave compute-bound operators to libraries.)
 #ifndef FUSION_COMPILER_SCHEDULE_LIBRARY_LIBRARY_STAGE_H_
 #define FUSION_COMPILER_SCHEDULE_LIBRARY_LIBRARY_STAGE_H_
 
@@ -9,7 +8,6 @@
 #include "absl/status/statusor.h"
 #include "compiler/cost/device_model.h"
 #include "compiler/schedule/nest/nest.h"
-#include "runtime/bundle/library_call.h"
 
 namespace fusion {
 
@@ -25,14 +23,6 @@ int OnlyProduct(const te::Program& program, const DeviceModel& device);
 // Moves what follows the product's sum to a stage of its own; nullopt where nothing follows it. With `rounded` the sum
 // is stored as the narrower type to which every use rounds it; nullopt where there is no such type.
 std::optional<te::Program> WithBareProduct(te::Program program, int product, bool rounded);
-
-// The kinds of library calls share these:
-
-// Is the nest a single f32 sum of products of two operands, all of whose elements are computed and stored?
-bool IsPlainSumOfProducts(const Nest& nest);
-// An unconditional load; null for anything else.
-const te::ScalarNode* PlainLoad(const te::Scalar& s);
-movement::Phase PhaseOf(const Nest& nest, const LibraryCall& call);
 
 }  // namespace fusion
 

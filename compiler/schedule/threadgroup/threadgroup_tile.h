@@ -13,17 +13,11 @@
 #include "compiler/movement/kernel.h"
 #include "compiler/schedule/choices.h"
 #include "compiler/schedule/nest/nest.h"
+#include "compiler/schedule/threadgroup/multiplier.h"
 #include "compiler/schedule/tile/register_tile.h"
 #include "compiler/te/ranges/bounds.h"
 
 namespace fusion {
-
-// What a work-group multiplies at once: elements, or fragments that several work-items hold together.
-struct Multiplier {
-  movement::FragmentProduct product;
-  DType dtype = DType::kF32;  // type of the operands' K-slices
-  double fmas = 1;            // what a product of two elements costs a work-item, in FMAs
-};
 
 // The results of a task: the work-items, or teams of them, along rows and columns, and the fragments that each has
 // along both.

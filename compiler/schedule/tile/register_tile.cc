@@ -8,6 +8,7 @@
 #include "compiler/movement/vector_form.h"
 #include "compiler/schedule/stitch/task_size.h"
 #include "compiler/schedule/tile/pack_operands.h"
+#include "compiler/schedule/tile/tile_form.h"
 #include "compiler/schedule/tile/tile_operands.h"
 #include "compiler/schedule/tile/tile_shape.h"
 #include "runtime/base/status_macros.h"
@@ -589,12 +590,6 @@ class TileBuilder {
 };
 
 }  // namespace
-
-bool HasTileForm(const Scalar& body) {
-  bool known = true;
-  te::Visit(body, [&](const te::ScalarNode& node) { known = known && movement::HasVectorForm(node); });
-  return known;
-}
 
 absl::StatusOr<movement::Phase> TilePhase(Nest nest, const DeviceModel& device, movement::Kernel* kernel,
                                           AxisSource* axes, ChoiceLog* choices, TileHome home) {

@@ -13,9 +13,6 @@
 
 namespace fusion {
 
-// Can a tile evaluate this reduction body on vectors?
-bool HasTileForm(const te::Scalar& body);
-
 // Where the loops around the tiles of a product run.
 // - kGrid: over the tasks of a phase of their own.
 // - kTask: inside one task, beside other steps; the phase that is returned then has no grid.

@@ -7,7 +7,7 @@
 #include "compiler/movement/transpose.h"
 #include "compiler/movement/vector_form.h"
 #include "compiler/schedule/stitch/task_size.h"
-#include "compiler/schedule/tile/register_tile.h"
+#include "compiler/schedule/tile/tile_form.h"
 
 namespace fusion {
 namespace {

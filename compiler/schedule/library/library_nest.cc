@@ -1,0 +1,31 @@
+#include "compiler/schedule/library/library_nest.h"
+
+#include <utility>
+
+#include "compiler/schedule/vector/vectorize.h"
+
+namespace fusion {
+
+using te::Scalar;
+using te::ScalarKind;
+
+bool IsPlainSumOfProducts(const Nest& nest) {
+  return nest.fold && nest.fold->kind == te::FoldKind::kSum && nest.fold->acc == DType::kF32 &&
+         nest.fold->pred.empty() && nest.stores.size() == 1 && nest.body[0]->kind == ScalarKind::kOp &&
+         nest.body[0]->op == te::Op::kMul && nest.limits.empty() && nest.padding.empty() && nest.mask_limit < 0;
+}
+
+const te::ScalarNode* PlainLoad(const Scalar& s) {
+  return s->kind == ScalarKind::kLoad && s->pad == nullptr ? s.get() : nullptr;
+}
+
+movement::Phase PhaseOf(const Nest& nest, const LibraryCall& call) {
+  movement::Step step = PlainStep(nest);
+  step.strategy = movement::Strategy::kLibrary;
+  step.library = call;
+  movement::Phase phase;
+  phase.steps.push_back(std::move(step));
+  return phase;
+}
+
+}  // namespace fusion
