@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/backends/text/print_nest.h"
 
 namespace fusion::text {
 namespace {
@@ -154,7 +155,9 @@ void PrintGroupTile(const movement::Kernel& kernel, const movement::Step& step, 
         continue;
       }
       if (tile.buffers == 1 || !PrintCopy(kernel, staging, staged, out)) {
-        PrintStep(kernel, staging, staged, next_temp, out);
+        out->Open("");
+        PrintNest(kernel, staging, staged, next_temp, out);
+        out->Close();
       }
     }
   };

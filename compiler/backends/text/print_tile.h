@@ -4,7 +4,9 @@
 #ifndef FUSION_COMPILER_BACKENDS_TEXT_PRINT_TILE_H_
 #define FUSION_COMPILER_BACKENDS_TEXT_PRINT_TILE_H_
 
-#include "compiler/backends/text/print_task.h"
+#include "compiler/backends/text/expr_printer.h"
+#include "compiler/backends/text/task_text.h"
+#include "compiler/movement/kernel.h"
 
 namespace fusion::text {
 

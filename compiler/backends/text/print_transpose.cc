@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "compiler/backends/text/print_task.h"
+#include "compiler/backends/text/task_text.h"
 #include "compiler/movement/transpose.h"
 
 namespace fusion::text {

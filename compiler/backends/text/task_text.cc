@@ -1,0 +1,58 @@
+#include "compiler/backends/text/task_text.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace fusion::text {
+
+std::string AxisText(int axis) { return absl::StrCat("x", axis); }
+
+std::string LimitText(const movement::Loop& loop, const movement::Kernel& kernel) {
+  if (!loop.limit) return absl::StrCat(loop.axis.extent);
+  return absl::StrCat("smin_i64(", loop.axis.extent, ", ", IndexText(*loop.limit, AxisText, kernel), ")");
+}
+
+int64_t Points(const std::vector<movement::Loop>& loops) {
+  int64_t points = 1;
+  for (const movement::Loop& loop : loops) points *= loop.axis.extent;
+  return points;
+}
+
+int OpenPoints(const std::vector<movement::Loop>& loops, const movement::Kernel& kernel, int group, CodeWriter* out,
+               int unroll, const std::string& item) {
+  const std::string unrolled = unroll > 0 ? absl::StrCat("UNROLL_BY(", unroll, ") ") : "";
+  if (group == 1) {
+    for (const movement::Loop& loop : loops) {
+      const std::string i = AxisText(loop.axis.id);
+      out->Open(absl::StrCat(unrolled, "for (ix ", i, " = 0, e_", i, " = ", LimitText(loop, kernel), "; ", i, " < e_",
+                             i, "; ++", i, ")"));
+    }
+    return static_cast<int>(loops.size());
+  }
+  const int64_t points = Points(loops);
+  if (points % group == 0) {
+    out->Open(absl::StrCat(unrolled, "for (ix turn = 0; turn < ", points / group, "; ++turn)"));
+    out->Line(absl::StrCat("const ix point = ", item, " + turn * ", group, ";"));
+  } else {
+    out->Open(absl::StrCat(unrolled, "for (ix point = ", item, "; point < ", points, "; point += ", group, ")"));
+  }
+  TakePointApart(loops, out);
+  for (const movement::Loop& loop : loops) {
+    if (!loop.limit) continue;
+    out->Line(
+        absl::StrCat("if (", AxisText(loop.axis.id), " >= ", IndexText(*loop.limit, AxisText, kernel), ") continue;"));
+  }
+  return 1;
+}
+
+void TakePointApart(const std::vector<movement::Loop>& loops, CodeWriter* out) {
+  int64_t inner = Points(loops);
+  for (const movement::Loop& loop : loops) {
+    inner /= std::max<int64_t>(1, loop.axis.extent);
+    out->Line(absl::StrCat("const ix ", AxisText(loop.axis.id), " = point / ", std::max<int64_t>(1, inner), " % ",
+                           loop.axis.extent, ";"));
+  }
+}
+
+}  // namespace fusion::text
