@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The shape of the source tree: include circles, folders that import upward, sizes of folders and files.
+"""The shape of the source tree: include circles, folders that import upward, sizes of folders, files and functions.
 
 usage: structure.py [--check]
 
-Prints how many files each folder has, the longest files, and every circle: units (a header and the source of its name)
+Prints how many files each folder has, the longest files, the functions that are too long, and every circle: units (a header and the source of its name)
 that include each other, and folders of the compiler that include a folder above themselves. The order of the folders is
 that of compiler/CMakeLists.txt, in which each folder may include what stands before it. --check prints circles and upward
 includes only, and exits with 1 if there are any.
@@ -17,7 +17,11 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ("compiler", "runtime", "server", "worker", "client", "db")
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
-MANY_FILES, LONG_FILE = 20, 400
+MANY_FILES, LONG_FILE, LONG_FUNCTION = 20, 400, 80
+# What may hide a brace: comments, raw strings, strings and characters. The digits of 1'000 hold no character.
+HIDDEN = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\])+\'', re.DOTALL)
+CONTAINER = re.compile(r"\b(namespace|class|struct|union|enum|extern)\b[^()=]*$")
+CALLABLE = re.compile(r"([\w:~]+|operator\s*[^\s\w(]+)\s*\(")
 
 
 def sources(root=ROOT):
@@ -97,6 +101,39 @@ def upward_includes(all_includes, order):
     return found
 
 
+def functions(text):
+    """Name, first line and number of lines of each function that is defined in a namespace or a class.
+
+    Reads braces alone, which suffices for code that clang-format has laid out: a lambda counts as a part of the function
+    around it.
+    """
+    text = HIDDEN.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text)
+    text = re.sub(r"^#.*(?:\\\n.*)*$", lambda match: re.sub(r"[^\n]", " ", match.group()), text, flags=re.MULTILINE)
+    open_braces, head = [], 0  # kind, name and first line of what each open brace belongs to
+    for match in re.finditer(r"[{};]|\b(?:public|private|protected):", text):
+        before = text[head:match.start()]
+        if match.group() == "{":
+            inside = open_braces[-1][0] if open_braces else "container"
+            kind, name, line = "block", "", 0
+            if inside == "container" and CONTAINER.search(before):
+                kind = "container"
+            elif inside == "container" and (called := CALLABLE.search(before)):
+                kind, name = "function", called.group(1)
+                line = text.count("\n", 0, head + len(before) - len(before.lstrip())) + 1
+            open_braces.append((kind, name, line))
+        elif match.group() == "}" and open_braces:
+            kind, name, line = open_braces.pop()
+            if kind == "function":
+                yield name, line, text.count("\n", 0, match.start()) + 2 - line
+        head = match.end()
+
+
+def long_functions(root=ROOT):
+    found = [(lines, path.as_posix(), first, name) for path in sources(root) if not path.stem.endswith("_test")
+             for name, first, lines in functions((root / path).read_text()) if lines > LONG_FUNCTION]
+    return sorted(found, reverse=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="print and judge circles and upward includes only")
@@ -114,6 +151,10 @@ def main():
               f"{LONG_FILE} lines; the longest:")
         for path, lines in longest[:10]:
             print(f"{lines:6} {path}")
+        functions_found = long_functions()
+        print(f"\n{len(functions_found)} functions are longer than {LONG_FUNCTION} lines:")
+        for lines, path, first, name in functions_found:
+            print(f"{lines:6} {name} ({path}:{first})")
         print(f"\n{len(faults)} circles and upward includes")
     print("\n".join(faults) if faults else "no include circles, no upward includes")
     return 1 if faults else 0

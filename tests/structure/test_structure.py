@@ -1,0 +1,94 @@
+"""Checks of structure.py on made-up trees that are wrong in one place."""
+import pathlib
+import tempfile
+import unittest
+
+import structure
+
+LAYERS = "foreach(layer IN ITEMS ecg te\n        plan)\n"
+
+
+def including(*names):
+    return "".join(f'#include "{name}"\n' for name in names)
+
+
+class Tree(unittest.TestCase):
+    def tree(self, files):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        root = pathlib.Path(folder.name)
+        for name, text in {"compiler/CMakeLists.txt": LAYERS, **files}.items():
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return root
+
+
+class Includes(Tree):
+    def circles(self, files):
+        return structure.unit_circles(structure.includes(self.tree(files)))
+
+    def upward(self, files):
+        root = self.tree(files)
+        return structure.upward_includes(structure.includes(root), structure.layers(root))
+
+    def test_a_header_and_its_own_source_are_one_unit(self):
+        self.assertEqual([], self.circles({"runtime/a.h": "", "runtime/a.cc": including("runtime/a.h")}))
+
+    def test_units_that_include_each_other_through_sources(self):
+        files = {"runtime/a.h": "", "runtime/a.cc": including("runtime/a.h", "runtime/b.h"),
+                 "runtime/b.h": including("runtime/a.h")}
+        self.assertEqual([["runtime/a", "runtime/b"]], self.circles(files))
+        files["runtime/b.h"] = ""
+        self.assertEqual([], self.circles(files))
+
+    def test_a_circle_of_three_and_a_unit_beside_it(self):
+        self.assertEqual([["server/a", "server/b", "server/c"]], self.circles({
+            "server/a.h": including("server/b.h"), "server/b.h": including("server/c.h"),
+            "server/c.h": including("server/a.h", "server/d.h"), "server/d.h": ""}))
+
+    def test_a_test_may_include_what_includes_its_unit(self):
+        self.assertEqual([], self.circles({
+            "runtime/a.h": "", "runtime/a_test.cc": including("runtime/b.h"), "runtime/b.h": including("runtime/a.h")}))
+
+    def test_layers_are_read_in_order(self):
+        self.assertEqual(["ecg", "te", "plan"], structure.layers(self.tree({})))
+
+    def test_a_folder_that_includes_one_above(self):
+        files = {"compiler/te/deep/a.cc": including("compiler/plan/b.h"),
+                 "compiler/plan/b.h": including("compiler/ecg/c.h"), "compiler/ecg/c.h": ""}
+        self.assertEqual(["compiler/te/deep/a.cc includes compiler/plan/b.h"], self.upward(files))
+
+    def test_tests_may_include_upward(self):
+        self.assertEqual([], self.upward({
+            "compiler/te/a_test.cc": including("compiler/plan/b.h"),
+            "compiler/te/testing/helper.cc": including("compiler/plan/b.h"), "compiler/plan/b.h": ""}))
+
+
+class Functions(Tree):
+    def found(self, text):
+        return list(structure.functions(text))
+
+    def test_names_first_lines_and_lengths(self):
+        text = ("namespace fusion {\n\nstruct A {\n  int x = 0;\n  int F() const { return x; }\n};\n\n"
+                "std::vector<int> Long(int a,\n                      int b) {\n  for (;;) {\n  }\n  return {a, b};\n}\n\n}\n")
+        self.assertEqual([("F", 5, 1), ("Long", 8, 6)], self.found(text))
+
+    def test_methods_constructors_and_operators(self):
+        text = ("class B {\n public:\n  explicit B(int x)\n      : x_(x) {}\n  bool operator<(const B& other) const {\n"
+                "    return x_ < other.x_;\n  }\n\n private:\n  int x_;\n};\n\nint B::Get() {\n  return 1;\n}\n")
+        self.assertEqual([("B", 3, 2), ("operator<", 5, 3), ("B::Get", 13, 3)], self.found(text))
+
+    def test_a_lambda_and_a_brace_in_a_text_belong_to_the_function(self):
+        text = ('void F() {\n  const auto g = [&](int x) {\n    return x;\n  };\n  // }\n  Print("}", \'}\', 1\'000, R"(\n}}\n)");\n'
+                "  g(1);\n}\n")
+        self.assertEqual([("F", 1, 10)], self.found(text))
+
+    def test_long_ones_are_reported_but_for_tests(self):
+        long = "void F() {\n" + "  g();\n" * structure.LONG_FUNCTION + "}\n"
+        root = self.tree({"server/a.cc": long, "server/a_test.cc": long, "server/b.cc": "void G() {}\n"})
+        self.assertEqual([(structure.LONG_FUNCTION + 2, "server/a.cc", 1, "F")], structure.long_functions(root))
+
+
+if __name__ == "__main__":
+    unittest.main()
