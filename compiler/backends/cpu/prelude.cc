@@ -28,6 +28,7 @@ namespace {
 //   this, dot_128 adds nothing.
 // - vf2i_any: a value that does not fit an i32 keeps the low 32 bits of its i64, as f2i gives them.
 // - ld_T_part, st_T_part: access the first n elements of a vector, and no byte behind them.
+// - hmax, hmin: look for NaN beside the comparisons instead of in each, because each comparison waits for the one before.
 // - ld_f16, st_f16: convert in hardware, since every ISA in use can.
 // - vmax(a, b): vmaxps returns its second operand when unordered, so a NaN in `a` needs the extra select.
 constexpr char kText[] =
@@ -363,13 +364,30 @@ SI vf vmod(vf x, vf y) {
   vf whole = (vf)((vi)y & (int)0x80000000);
   return r == none ? whole : ((r < none) ^ (y < none)) ? r + y : r;
 }
-SI vf vadd(vf a, vf b) { return a + b; }
 SI vf amax_f32(vf acc, vf x) { vf m = x > acc ? x : acc; return x != x ? x : m; }
 SI vf amin_f32(vf acc, vf x) { vf m = x < acc ? x : acc; return x != x ? x : m; }
-#define ACROSS(name, f) SI float name(vf v) { UNROLL for (int w = $L / 2; w; w /= 2) { vf o; UNROLL for (int l = 0; l < $L; ++l) o[l] = v[(l + w) % $L]; v = f(v, o); } return v[0]; }
-ACROSS(hadd_f32, vadd)
-ACROSS(hmax_f32, amax_f32)
-ACROSS(hmin_f32, amin_f32)
+typedef float vf4 __attribute__((vector_size(16)));
+#if $L == 16
+typedef float vf8 __attribute__((vector_size(32)));
+#define HALVES vf8 h = __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7), g = __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15)
+#define QUARTERS vf4 a = __builtin_shufflevector(h, h, 0, 1, 2, 3), b = __builtin_shufflevector(h, h, 4, 5, 6, 7)
+#elif $L == 8
+#define HALVES vf h = v, g = v
+#define QUARTERS vf4 a = __builtin_shufflevector(h, h, 0, 1, 2, 3), b = __builtin_shufflevector(h, h, 4, 5, 6, 7)
+#else
+#define HALVES vf h = v, g = v
+#define QUARTERS vf4 a = h, b = h
+#endif
+#define ACROSS(name, f) SI float name(vf v) { HALVES; if ($L > 8) h = f(h, g); QUARTERS; if ($L > 4) a = f(a, b); \
+b = __builtin_shufflevector(a, a, 2, 3, 2, 3); a = f(a, b); b = __builtin_shufflevector(a, a, 1, 1, 1, 1); a = f(a, b); return a[0]; }
+#define ACROSS_ADD(a, b) ((a) + (b))
+#define ACROSS_MAX(a, b) ((b) > (a) ? (b) : (a))
+#define ACROSS_MIN(a, b) ((b) < (a) ? (b) : (a))
+ACROSS(hadd_f32, ACROSS_ADD)
+ACROSS(hmax_numbers, ACROSS_MAX)
+ACROSS(hmin_numbers, ACROSS_MIN)
+SI float hmax_f32(vf v) { float m = hmax_numbers(v); return __builtin_expect(any(v != v), 0) ? nan_f32 : m; }
+SI float hmin_f32(vf v) { float m = hmin_numbers(v); return __builtin_expect(any(v != v), 0) ? nan_f32 : m; }
 SI i32 hadd_i32(vi v) { u32 s = 0; for (int l = 0; l < $L; ++l) s += (u32)v[l]; return (i32)s; }
 SI i32 hmax_i32(vi v) { i32 m = v[0]; for (int l = 1; l < $L; ++l) m = v[l] > m ? v[l] : m; return m; }
 SI i32 hmin_i32(vi v) { i32 m = v[0]; for (int l = 1; l < $L; ++l) m = v[l] < m ? v[l] : m; return m; }

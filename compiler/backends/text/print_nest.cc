@@ -211,8 +211,19 @@ class NestPrinter {
       const std::string value = printer.EmitVector(step_.body[o]);
       const std::string place =
           absl::StrCat("b", step_.stores[o].buffer, " + ", IndexText(step_.stores[o].address, AxisText, kernel_));
-      out_->Line(PartStoreText(step_.store_types[o], place, value, count));
+      out_->Line(IsRowOfScratch(o) ? VectorStoreText(step_.store_types[o], place, value)
+                                   : PartStoreText(step_.store_types[o], place, value, count));
     }
+  }
+
+  // Does the step fill a scratch buffer of the task from its beginning to its end? Then the last vector is stored whole:
+  // it ends within the buffer's last line, which holds nothing else. A load by the next step cannot be served from a store
+  // of a part of a vector, so it would wait until that store reaches the cache.
+  bool IsRowOfScratch(size_t o) const {
+    const movement::Loop& inner = step_.loops.back();
+    const movement::Buffer& buffer = kernel_.buffers[step_.stores[o].buffer];
+    return buffer.scope == movement::BufferScope::kBlock && !inner.limit && buffer.elements == inner.axis.extent &&
+           step_.stores[o].address == te::Index(inner.axis);
   }
 
   // Prints one vector for each work-item; where a row ends within it, its elements one by one.

@@ -206,7 +206,8 @@ TEST(CodegenReduction, ColumnsBeyondTheCaches) {
   g.Out(g.Op("ReduceSumSquare", {g.In({512, 600}), g.Ints({0})}));
   cases.push_back(BlockCase("squares", g));
   // A product as a reduction (ReduceProd) has tiles, too.
-  for (const auto& [shape, axis] : std::vector<std::pair<Shape, int64_t>>{{{512, 1024}, 0}, {{40, 1100}, 0}, {{3, 40, 96}, 1}}) {
+  for (const auto& [shape, axis] :
+       std::vector<std::pair<Shape, int64_t>>{{{512, 1024}, 0}, {{40, 1100}, 0}, {{3, 40, 96}, 1}}) {
     G g;
     g.Out(g.Op("ReduceProd", {g.In(shape), g.Ints({axis})}));
     cases.push_back(BlockCase("product " + ShapeToString(shape), g));
@@ -248,7 +249,7 @@ TEST(CodegenNormalization, SoftmaxOverEveryAxis) {
   std::vector<BlockCase> cases;
   for (const char* op : {"Softmax", "LogSoftmax"}) {
     for (int64_t axis : {0, 1, 2}) {
-      for (const Shape& shape : std::vector<Shape>{{3, 7, 37}, {1, 12, 64}, {5, 1, 1}}) {
+      for (const Shape& shape : std::vector<Shape>{{3, 7, 37}, {1, 12, 64}, {5, 1, 1}, {2, 9, 5}, {3, 2, 13}}) {
         G g;
         g.Out(g.Op(op, {g.In(shape)}, {{"axis", axis}}));
         cases.push_back(BlockCase(op + ShapeToString(shape) + ShapeToString({axis}), g));
@@ -369,6 +370,15 @@ TEST(CodegenNan, SpreadsWhereOnnxSaysSo) {
     const V x = g.Op("Reshape", {g.In(data), g.Ints({1, 3, 37, 1})});
     g.Out(g.Op("MaxPool", {x}, {{"kernel_shape", Ints{3, 1}}, {"pads", Ints{1, 0, 1, 0}}}));
     cases.push_back(BlockCase("nan MaxPool", g));
+  }
+  // Row i has its NaN at place i, in every lane of every vector and behind the last one.
+  std::vector<float> one_each(40 * 39, -1.f);
+  for (int64_t i = 0; i < 39; ++i) one_each[i * 39 + i] = static_cast<float>(nan);
+  for (const char* op : {"ReduceMax", "ReduceMin", "Softmax"}) {
+    G g;
+    const V x = g.In(Tensor::From<float>(DType::kF32, {40, 39}, one_each));
+    g.Out(op == std::string("Softmax") ? g.Op(op, {x}) : g.Op(op, {x, g.Ints({1})}));
+    cases.push_back(BlockCase(std::string("one nan a row ") + op, g));
   }
   {
     G g;  // the zero weights of a padded reduction must not meet neighbouring NaN
