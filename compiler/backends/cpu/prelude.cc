@@ -26,6 +26,7 @@ namespace {
 // - dot_..: (c, a, b) -> c + Σ a·b, the sum of four products of bytes in each lane, by signedness of a and b. dot_ss
 //   leaves out the −128·Σb that dot_128 collects (compiler/backends/text/print_tile.cc); where no instruction needs
 //   this, dot_128 adds nothing.
+// - vf2i_low: only the low 16 bits of the result are used. They are 0 for NaN, which the instruction makes 0x80000000.
 // - vf2i_any: a value that does not fit an i32 keeps the low 32 bits of its i64, as f2i gives them.
 // - ld_T_part, st_T_part: access the first n elements of a vector, and no byte behind them.
 // - hmax, hmin: look for NaN beside the comparisons instead of in each, because each comparison waits for the one before.
@@ -108,6 +109,13 @@ SI vi wrap_u8(vi v) { return v & 0xff; }
 SI vi wrap_u16(vi v) { return v & 0xffff; }
 SI vf vi2f(vi v) { return __builtin_convertvector(v, vf); }
 SI vi vf2i(vf v) { return __builtin_convertvector(v == v ? v : bc(0.f), vi); }
+#if $L == 16 && defined(__AVX512F__)
+SI vi vf2i_low(vf v) { return (vi)__builtin_ia32_cvttps2dq512_mask(v, bi(0), (unsigned short)-1, 4); }
+#elif $L == 8 && defined(__AVX__)
+SI vi vf2i_low(vf v) { return (vi)__builtin_ia32_cvttps2dq256(v); }
+#else
+#define vf2i_low vf2i
+#endif
 SI vi iadd(vi a, vi b) { return (vi)((vu)a + (vu)b); }
 SI vi isub(vi a, vi b) { return (vi)((vu)a - (vu)b); }
 SI vi imul(vi a, vi b) { return (vi)((vu)a * (vu)b); }

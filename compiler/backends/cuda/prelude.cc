@@ -101,6 +101,7 @@ UNARY(vi, wrap_i16, vi, (i16)a.x[l])
 UNARY(vi, wrap_u16, vi, (u16)a.x[l])
 UNARY(vf, vi2f, vi, (float)a.x[l])
 UNARY(vi, vf2i, vf, a.x[l] == a.x[l] ? (int)a.x[l] : 0)
+#define vf2i_low vf2i
 UNARY(vi, vf2i_any, vf, (i32)f2i(a.x[l]))
 BINARY(vi, iadd, vi, (i32)((u32)a.x[l] + (u32)b.x[l]))
 BINARY(vi, isub, vi, (i32)((u32)a.x[l] - (u32)b.x[l]))

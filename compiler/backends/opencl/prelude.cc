@@ -117,6 +117,7 @@ SI vi wrap_u8(vi v) { return v & 0xff; }
 SI vi wrap_u16(vi v) { return v & 0xffff; }
 SI vf vi2f(vi v) { return convert_float$L(v); }
 SI vi vf2i(vf v) { return convert_int$L(v == v ? v : bc(0.f)); }
+#define vf2i_low vf2i
 SI vi vf2i_any(vf v) { vi r; for (int l = 0; l < $L; ++l) lane_vi(r, l) = (int)f2i(lane_vf(v, l)); return r; }
 SI vi iadd(vi a, vi b) { return as_int$L(as_uint$L(a) + as_uint$L(b)); }
 SI vi isub(vi a, vi b) { return as_int$L(as_uint$L(a) - as_uint$L(b)); }

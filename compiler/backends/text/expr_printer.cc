@@ -187,8 +187,10 @@ std::string VectorCastText(const te::ScalarNode& cast, const std::string& x) {
       if (LaneKindOf(from) == LaneKind::kMask) return absl::StrCat(x, " & 1");
       const bool same_values = to == DType::kI32 || (from == DType::kI8 && to == DType::kI16) ||
                                (from == DType::kU8 && (to == DType::kI16 || to == DType::kU16));
-      const std::string whole = LaneKindOf(from) != LaneKind::kFloat ? x
-                                : absl::StrCat(movement::FitsI32(*cast.args[0]) ? "vf2i(" : "vf2i_any(", x, ")");
+      const char* const from_float = !movement::FitsI32(*cast.args[0])          ? "vf2i_any("
+                                     : !same_values && DTypeBits(to) <= 16 ? "vf2i_low("
+                                                                           : "vf2i(";
+      const std::string whole = LaneKindOf(from) != LaneKind::kFloat ? x : absl::StrCat(from_float, x, ")");
       return same_values ? whole : Narrowed(to, whole);
     }
     default:

@@ -371,6 +371,12 @@ TEST(CodegenNan, SpreadsWhereOnnxSaysSo) {
     g.Out(g.Op("MaxPool", {x}, {{"kernel_shape", Ints{3, 1}}, {"pads", Ints{1, 0, 1, 0}}}));
     cases.push_back(BlockCase("nan MaxPool", g));
   }
+  for (const int64_t type : {2, 3, 4, 5}) {  // u8, i8, u16, i16
+    G g;
+    const V zero_point = g.Op("Cast", {g.Scalar(3)}, {{"to", type}});
+    g.Out(g.Op("QuantizeLinear", {g.In(data), g.Scalar(0.01), zero_point}));
+    cases.push_back(BlockCase("nan QuantizeLinear to " + std::to_string(type), g));
+  }
   // Row i has its NaN at place i, in every lane of every vector and behind the last one.
   std::vector<float> one_each(40 * 39, -1.f);
   for (int64_t i = 0; i < 39; ++i) one_each[i * 39 + i] = static_cast<float>(nan);
