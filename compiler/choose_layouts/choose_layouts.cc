@@ -169,10 +169,18 @@ absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const Device
   const Layout blocked{kChannelAxis, lanes}, last{kChannelAxis, Layout::kWhole};
   ValueLayouts layouts;
   std::map<int, std::vector<ecg::ValueId>> open;
+  std::vector<std::vector<ecg::ValueId>> alone;  // values that may differ from their groups, each by itself
   for (int v = 0; v < n; ++v) {
     const ecg::Value& value = graph.value(v);
     const int group = groups.Find(v);
     if (value.constant || !HasLanes(value.type.dtype) || value.type.shape.size() < 2) continue;
+    // A dot product of bytes wants adjacent channels, because it takes four elements and a row of taps has three or seven.
+    // A copy that is made for the product alone (a border around the image) may have them even if its source does not.
+    if (device.byte_dots && bad.count(group) && proposed.count(v) && !vetoed.count(v) &&
+        DTypeBytes(value.type.dtype) == 1) {
+      alone.push_back({v});
+      continue;
+    }
     if (!good.count(group) || bad.count(group)) continue;
     if (contested.count(group)) {
       open[group].push_back(v);
@@ -180,8 +188,8 @@ absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const Device
       layouts[v] = blocked;
     }
   }
-  if (open.empty()) return layouts;
-  std::vector<std::vector<ecg::ValueId>> values;
+  if (open.empty() && alone.empty()) return layouts;
+  std::vector<std::vector<ecg::ValueId>> values = std::move(alone);
   for (auto& [group, members] : open) values.push_back(std::move(members));
   std::map<std::string, double> known;  // by signature
   const auto cost = [&](ecg::NodeId id, const ValueLayouts& tried) -> absl::StatusOr<double> {

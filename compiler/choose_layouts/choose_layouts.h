@@ -9,7 +9,8 @@
 // - Inputs and outputs of the model, and the values that routines walk, stay plain and veto their group.
 //
 // Estimates decide (layout_search.h) where some of a group's operators refuse what others propose (channels that are
-// shuffled, parts that start inside a vector), or where only a depthwise convolution asks for the layout.
+// shuffled, parts that start inside a vector), or where only a depthwise convolution asks for the layout. They also decide
+// about a value of bytes that a dot product reads and that is plain only because its group is.
 #ifndef FUSION_COMPILER_CHOOSE_LAYOUTS_CHOOSE_LAYOUTS_H_
 #define FUSION_COMPILER_CHOOSE_LAYOUTS_CHOOSE_LAYOUTS_H_
 

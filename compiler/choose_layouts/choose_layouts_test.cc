@@ -158,6 +158,21 @@ TEST(ChooseLayouts, GroupsThatCutBlocksAreNotBlocked) {
   EXPECT_TRUE(between(512, 32));  // each layout block lies in one group
 }
 
+TEST(ChooseLayouts, ACopyForADotProductOfBytesHasChannelsBesideEachOther) {
+  for (const bool byte_dots : {true, false}) {
+    G g;
+    const V x = g.In({1, 64, 28, 28}, DType::kU8);
+    const V padded = g.Op("Pad", {x, g.Ints({0, 0, 1, 1, 0, 0, 1, 1})});
+    g.Out(g.Op("ConvInteger", {padded, g.Weight({64, 64, 3, 3}, DType::kI8)}));
+    DeviceModel device;
+    device.byte_dots = byte_dots;
+    const absl::StatusOr<ValueLayouts> layouts = ChooseLayouts(g.graph(), device, 1);
+    ASSERT_TRUE(layouts.ok()) << layouts.status();
+    EXPECT_EQ(layouts->count(padded), byte_dots ? 1u : 0u);
+    EXPECT_EQ(layouts->count(x), 0u);
+  }
+}
+
 TEST(ChooseLayouts, ProductsStayPlain) {
   G g;
   const V a = g.Op("MatMul", {g.In({2, 64, 32}), g.Weight({32, 64})});

@@ -107,6 +107,22 @@ TEST(CodegenInteger, Convolution) {
   EXPECT_EQ(IntegerFailures(cases), "");
 }
 
+TEST(CodegenInteger, ConvolutionOfABorderedCopy) {
+  std::vector<BlockCase> cases;
+  for (const int64_t channels : {64, 40}) {
+    G g;
+    const V x = g.In(Bytes(DType::kU8, {1, channels, 28, 20}, 5)), zero_point = g.Scalar(3, DType::kU8);
+    const V padded = g.Op("Pad", {x, g.Ints({0, 0, 1, 1, 0, 0, 1, 1}), zero_point});
+    g.Out(g.Op("ConvInteger", {padded, g.Const(Bytes(DType::kI8, {32, channels, 3, 3}, 6)), zero_point}));
+    cases.push_back(BlockCase(absl::StrCat("Pad and ConvInteger ", channels), g));
+  }
+  for (const DeviceModel& device : {VnniDevice(), Avx2Device()}) {
+    for (const BlockResult& result : RunCases(cases, {{device, LayoutMode::kChosen, /*split=*/true}})) {
+      EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
+    }
+  }
+}
+
 // The form in which rewriting leaves quantized graphs: product, scale, bias, the next layer's elements.
 TEST(CodegenInteger, ProductsWithRequantization) {
   std::vector<BlockCase> cases;
