@@ -183,8 +183,8 @@ bool AlternatesInRuns(const te::Index& address, int axis_id) {
 }  // namespace
 
 SteppedLoad SteppedLoadOf(const te::ScalarNode& s, int axis_id) {
-  // Windows step by one or two through a border; the channels of a picture step by three.
-  constexpr int64_t kMostStride = 2, kMostStrideInside = 3;
+  // Windows step by one or two through a border; the innermost elements of a result may be neighbours in a short row.
+  constexpr int64_t kMostStride = 2, kMostStrideInside = 8;
   const bool border = s.kind == ScalarKind::kIf;
   const te::ScalarNode* load = border ? s.args[0].get() : &s;
   if (load->kind != ScalarKind::kLoad || load->dtype != DType::kF32) return {};

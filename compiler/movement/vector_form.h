@@ -37,7 +37,7 @@ bool IsLaneByLane(const te::ScalarNode& node);
 struct SteppedLoad {
   const te::ScalarNode* load = nullptr;     // null: the value is no such load
   const te::ScalarNode* outside = nullptr;  // the constant; null: there is no border
-  int64_t stride = 1;                       // elements from one lane to the next: 1 to 3
+  int64_t stride = 1;                       // elements from one lane to the next: 1 to 8
   bool zipped = false;                      // alternating runs; never with a border
   te::Pred still;                           // conditions that do not move with the lanes
   // The elements inside, counted from the first lane's own element: [largest of `from`, smallest of `to`).

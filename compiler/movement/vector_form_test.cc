@@ -56,7 +56,10 @@ TEST(SteppedLoad, OthersAreNone) {
   const Index x(kLane);
   const auto is_stepped = [](const te::Scalar& s) { return SteppedLoadOf(*s, kLane.id).load != nullptr; };
   EXPECT_FALSE(is_stepped(At(x)));
-  EXPECT_FALSE(is_stepped(At(x * 5)));
+  EXPECT_TRUE(is_stepped(At(x * 8)));
+  EXPECT_FALSE(is_stepped(At(x * 9)));
+  // Through a border every element or every second one is read.
+  EXPECT_FALSE(is_stepped(Inside({{x * 3 - Index(1), Cmp::kGe, Index(0)}}, x * 3 - Index(1))));
   EXPECT_FALSE(is_stepped(At(Index(100) - x * 2)));
   EXPECT_FALSE(is_stepped(Inside({{Index(kRow), Cmp::kGe, Index(2)}}, x)));        // whole vectors or none
   EXPECT_FALSE(is_stepped(Inside({{x * 2, Cmp::kGe, Index(5)}}, x)));              // the condition has another step

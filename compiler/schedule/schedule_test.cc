@@ -753,6 +753,19 @@ TEST(BlockMaps, TransposedBlocks) {
   EXPECT_TRUE(step("f32", 4096, 4096).past_caches);
 }
 
+// Lines that several rows of the result read stay in the nearest cache until the last of them has: a block has all rows.
+TEST(BlockMaps, RowsThatShareTheirLines) {
+  const auto axes_of = [](int64_t rows, int64_t columns) {
+    const ScheduledBlock block = Schedule(absl::StrCat("te p(%0: f32[", rows, ", ", columns, "]) {\n  %1[i0<", columns,
+                                                       ", i1<", rows, "]: f32 = %0[i1, i0]\n  return %1\n}"));
+    const movement::Phase& phase = block.kernel.phases.at(0);
+    EXPECT_EQ(phase.steps.at(0).strategy, movement::Strategy::kMapVec) << movement::Print(block.kernel);
+    return phase.grid.size() + phase.steps[0].loops.size();
+  };
+  EXPECT_EQ(axes_of(8192, 7), 3u);
+  EXPECT_EQ(axes_of(128, 7), 2u);  // all of it stays
+}
+
 TEST(Nest, FusesAxesThatAreWalkedAsOne) {
   const ScheduledBlock block = Schedule(R"(te p(%0: f32[6, 5, 32]) {
   %1[i0<6, i1<5, i2<32]: f32 = exp(%0[i0, i1, i2])

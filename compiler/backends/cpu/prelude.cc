@@ -225,6 +225,21 @@ SI void ld3_inside_f32(vf* v, const float* p, ix from, ix to) {
     *v = __builtin_shufflevector(two, ld_f32(p + 2 * $L - 2), $T2);
   } else for (ix l = 0; l < $L; ++l) if (3 * l >= from && 3 * l < to) (*v)[l] = p[3 * l];
 }
+SI void ldn_inside_f32(vf* v, const float* p, ix n, ix from, ix to) {
+#if $L == 16 && defined(__AVX512F__)
+  if (from <= 0 && to > n * ($L - 1)) {
+    UNROLL for (ix first = 0; first <= n * ($L - 1); first += 2 * $L) {
+      vf low = bc(0.f), high = low;
+      ld_inside_f32(&low, p + first, 0, n * ($L - 1) + 1 - first);
+      ld_inside_f32(&high, p + first + $L, 0, n * ($L - 1) + 1 - first - $L);
+      const vi at = iota() * bi((int)n) - bi((int)first);
+      *v = at >= bi(0) ? (vf)__builtin_ia32_vpermi2varps512(low, at, high) : *v;
+    }
+    return;
+  }
+#endif
+  for (ix l = 0; l < $L; ++l) if (n * l >= from && n * l < to) (*v)[l] = p[n * l];
+}
 SI vf vrsqrt(vf x) { return bc(1.f) / vsqrt(x); }
 SI vf vexp(vf x) {
 #if $L == 16 && defined(__AVX512F__)

@@ -85,6 +85,7 @@ SI void st_first_f32(float* p, vf v, ix n) { LANES(if (l < n) p[l] = v.x[l]) }
 SI void ld_inside_f32(vf* v, const float* p, ix from, ix to) { LANES(if (l >= from && l < to) v->x[l] = p[l]) }
 SI void ld2_inside_f32(vf* v, const float* p, ix from, ix to) { LANES(if (2 * l >= from && 2 * l < to) v->x[l] = p[2 * l]) }
 SI void ld3_inside_f32(vf* v, const float* p, ix from, ix to) { LANES(if (3 * l >= from && 3 * l < to) v->x[l] = p[3 * l]) }
+SI void ldn_inside_f32(vf* v, const float* p, ix n, ix from, ix to) { LANES(if (n * l >= from && n * l < to) v->x[l] = p[n * l]) }
 ELEMENTS(f16, u16, vf, h2f(p[l]), f2h(v.x[l]))
 ELEMENTS(bf16, u16, vf, bf2f(p[l]), f2bf(v.x[l]))
 ELEMENTS(i32, i32, vi, p[l], v.x[l])

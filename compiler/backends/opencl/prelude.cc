@@ -101,6 +101,7 @@ SI ushort$L vf2b(vf v) { vu b = as_uint$L(v); vu r = (b + 0x7fff + ((b >> 16) & 
 #define ld_inside_f32(v, p, from, to) for (ix l = 0; l < $L; ++l) if (l >= (from) && l < (to)) lane_vf(*(v), l) = (p)[l]
 #define ld2_inside_f32(v, p, from, to) for (ix l = 0; l < $L; ++l) if (2 * l >= (from) && 2 * l < (to)) lane_vf(*(v), l) = (p)[2 * l]
 #define ld3_inside_f32(v, p, from, to) for (ix l = 0; l < $L; ++l) if (3 * l >= (from) && 3 * l < (to)) lane_vf(*(v), l) = (p)[3 * l]
+#define ldn_inside_f32(v, p, n, from, to) for (ix l = 0; l < $L; ++l) if ((n) * l >= (from) && (n) * l < (to)) lane_vf(*(v), l) = (p)[(n) * l]
 #define st_i32(p, v) vstore$L(v, 0, p)
 #define st_i8(p, v) vstore$L(convert_char$L(v), 0, p)
 #define st_u8(p, v) vstore$L(convert_uchar$L(v), 0, p)

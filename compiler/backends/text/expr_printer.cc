@@ -451,9 +451,13 @@ Value ExprPrinter::EmitStepped(const movement::SteppedLoad& stepped) {
   const std::string end = options_.valid_lanes.empty()
                               ? absl::StrCat((options_.lanes - 1) * stepped.stride + 1)
                               : absl::StrCat("(", options_.valid_lanes, " - 1) * ", stepped.stride, " + 1");
-  out_->Line(absl::StrCat(guard, "ld", stepped.stride == 1 ? "" : absl::StrCat(stepped.stride), "_inside_f32(&", name,
-                          ", ", place(options_.axis_name), ", ", tightest(stepped.from, "smax_i64", "0"), ", ",
-                          tightest(stepped.to, "smin_i64", end), ");"));
+  constexpr int64_t kMostNamed = 3;  // strides that the prelude has functions of their own for
+  const std::string function = stepped.stride == 1            ? "ld"
+                               : stepped.stride <= kMostNamed ? absl::StrCat("ld", stepped.stride)
+                                                              : "ldn";
+  const std::string stride = stepped.stride <= kMostNamed ? "" : absl::StrCat(stepped.stride, ", ");
+  out_->Line(absl::StrCat(guard, function, "_inside_f32(&", name, ", ", place(options_.axis_name), ", ", stride,
+                          tightest(stepped.from, "smax_i64", "0"), ", ", tightest(stepped.to, "smin_i64", end), ");"));
   return {name, true};
 }
 

@@ -69,6 +69,21 @@ TEST(CodegenMovement, RowsOfATableThatIsPackedForAProduct) {
   }
 }
 
+// Elements a few apart become a vector, the last ones of a row and of the operand too.
+TEST(CodegenMovement, SteppedRows) {
+  std::vector<BlockCase> cases;
+  for (int64_t step = 2; step <= 9; ++step) {
+    for (const int64_t rows : {17, 32, 2003}) {
+      G g;
+      g.Out(g.Op("Transpose", {g.In({rows, step})}, {{"perm", Ints{1, 0}}}));
+      g.Out(g.Op("Exp", {g.Op("Slice", {g.In({3, rows * step - 1}), g.Ints({1}), g.Ints({rows * step - 1}), g.Ints({1}),
+                                        g.Ints({step})})}));
+      cases.push_back(BlockCase(absl::StrCat("every ", step, ". of ", rows), g));
+    }
+  }
+  EXPECT_EQ(Failures(cases), "");
+}
+
 // Loads run along one axis, stores along another: blocked transposes in registers, and the remainders of both axes.
 TEST(CodegenMovement, Transposed) {
   std::vector<BlockCase> cases;

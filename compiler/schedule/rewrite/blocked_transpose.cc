@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "compiler/cost/caches.h"
+#include "compiler/schedule/task_size.h"
 
 namespace fusion {
 namespace {
@@ -20,6 +21,9 @@ constexpr int64_t kMostRows = 64;
 constexpr double kCacheShare = 0.25;
 // Bytes that are written together: storing half a line past the caches costs as much as storing the whole line.
 constexpr int64_t kLineBytes = 64;
+
+// The share of the nearest cache that a tile may fill with lines that it reads again and again.
+constexpr double kNearShare = 0.5;
 
 // Positions among the nest's axes. A load moves further along `inner` than along `outer`, the loop around it.
 struct Turned {
@@ -56,7 +60,8 @@ void BlockMap(const DeviceModel& device, AxisSource* axes, ChoiceLog* choices, N
   const int64_t size = nest->store_types.size() == 1 ? DTypeBytes(nest->store_types[0]) : 4;
   double bytes = static_cast<double>(size);
   for (const Axis& axis : nest->axes) bytes *= static_cast<double>(axis.extent);
-  if (bytes < static_cast<double>(LargestPrivateBytes(device))) return;
+  const bool near = bytes < static_cast<double>(LargestPrivateBytes(device));
+  if (near && bytes < static_cast<double>(NearestCacheBytes(device))) return;
   const Turned turned = FindTurned(*nest);
   if (turned.stride == 0) return;
   int64_t run = 1;  // elements of the result inside the inner axis
@@ -65,11 +70,16 @@ void BlockMap(const DeviceModel& device, AxisSource* axes, ChoiceLog* choices, N
   const bool lanes = turned.inner + 1 == nest->axes.size();
   const int64_t vector = device.vector_bytes / 4;
   int64_t block = std::clamp<int64_t>(kRunElements / run, 1, kMostRows);
+  if (near) {
+    // Each line of the operand has elements of several rows of the result. If the line stays in the cache, it is read once.
+    if (!lanes || 2 * turned.stride * size > kLineBytes) return;
+    block = static_cast<int64_t>(kNearShare * static_cast<double>(NearestCacheBytes(device))) / (turned.stride * size);
+  }
   if (lanes) block = block / vector * vector;
   if (block == 0 || whole.extent < 2 * block) return;
-  const int choice = choices->Pick("blocks", lanes ? 3 : 2);
+  const int choice = choices->Pick("blocks", lanes && !near ? 3 : 2);
   if (choice == 1) return;
-  if (lanes && choice == 0) {
+  if (lanes && !near && choice == 0) {
     block = std::max(vector, kLineBytes / size);
     // A result that the caches hold is better left there for its reader.
     nest->past_caches = bytes >= kCacheShare * static_cast<double>(LargestCacheBytes(device));
