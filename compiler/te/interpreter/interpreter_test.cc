@@ -496,6 +496,29 @@ TEST_F(InterpreterTest, PerturbedRunsShowProductsThatMayOverflow) {
   EXPECT_TRUE(anything);
 }
 
+// 1e30 * 1e30 * 0 is NaN where the infinity meets the zero, and 0 where the zero comes first. A factor that is NaN
+// leaves nothing open.
+TEST_F(InterpreterTest, PerturbedRunsShowProductsThatNeedNotOverflow) {
+  const TensorId x = Input(DType::kF32, {2, 12});
+  program_.MarkOutput(
+      b_.Reduce("product", FoldKind::kProd, DType::kF32, DType::kF32, {2}, {12}, [&](const Idx& i, const Idx& r) {
+        return b_.At(x, {i[0], r[0]});
+      }));
+  std::vector<double> factors(24, 1e38);
+  factors[11] = 0;
+  factors[23] = NAN;
+  bool zero = false, nan = false;
+  for (uint64_t seed = 1; seed <= 16; ++seed) {
+    const auto outputs = Interpret(program_, {F32({2, 12}, factors)}, {.perturb_seed = seed});
+    ASSERT_TRUE(outputs.ok()) << outputs.status();
+    zero |= (*outputs)[0].GetDouble(0) == 0;
+    nan |= std::isnan((*outputs)[0].GetDouble(0));
+    EXPECT_TRUE(std::isnan((*outputs)[0].GetDouble(1)));
+  }
+  EXPECT_TRUE(zero);
+  EXPECT_TRUE(nan);
+}
+
 // If finite summands leave the range as +infinity, they meet a -infinity among the summands in some orders, which gives
 // NaN.
 TEST_F(InterpreterTest, PerturbedRunsShowSumsThatMayOverflow) {

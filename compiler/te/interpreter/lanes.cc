@@ -567,7 +567,7 @@ void PartialProduct(State& s, const Inst& in, int n) {
   const int64_t* select = s.I(in.c);
   for (int l = 0; l < n; ++l) {
     const double factor = std::fabs(b[l]);
-    d[l] = select[l] != 0 && (kAbove ? factor > 1 : factor < 1) ? a[l] * factor : a[l];
+    d[l] = select[l] != 0 && (kAbove ? !(factor <= 1) : factor < 1) ? a[l] * factor : a[l];
   }
 }
 
@@ -578,7 +578,8 @@ void AnyOrderProduct(State& s, const Inst& in, int n) {
   for (int l = 0; l < n; ++l) {
     const bool leaves = !(above[l] <= static_cast<double>(std::numeric_limits<F>::max())) ||
                         !(below[l] >= static_cast<double>(std::numeric_limits<F>::min()));
-    d[l] = leaves && (NextRandom(s) & 1) ? std::numeric_limits<double>::quiet_NaN() : a[l];
+    const double other = std::isnan(a[l]) ? 0 : std::numeric_limits<double>::quiet_NaN();
+    d[l] = leaves && !std::isnan(above[l]) && (NextRandom(s) & 1) ? other : a[l];
   }
 }
 

@@ -70,10 +70,10 @@ Kernel PerturbNarrowProductKernel();
 // The same for a = b * c in f64. Exactness is computed there, because rounding may leave few bits, too.
 Kernel PerturbProductKernel();
 // Tracks a product of many factors in Monte Carlo arithmetic. Where `select` (c) is set, dst = a·|b| if |b| is above 1
-// (below 1 for `above` = false).
+// (below 1 for `above` = false). A NaN counts as above 1.
 Kernel PartialProductKernel(bool above);
-// dst = a, or at random NaN where another order of the factors could leave the type's range on the way. b and c are the
-// products of the factors above 1 and below 1.
+// Shows that another order of the factors could leave the type's range on the way: then dst is NaN at random, or zero where
+// a is NaN although no factor is. Otherwise dst = a. b and c are the products of the factors above 1 and below 1.
 Kernel AnyOrderProductKernel(DType dtype);
 // The same for a sum. PartialSum: dst = a + |b| where b is finite. AnyOrderSum: dst = a, or at random NaN where b, the
 // sum of all finite magnitudes, leaves the type's range: the finite summands may leave it with the sign opposite to
