@@ -172,6 +172,15 @@ TEST(PrefetchReads, CostlyMapsAskForVectorsAhead) {
   EXPECT_EQ(step.read_next.distance, 256);
 }
 
+// Windows that overlap find each element again: their sums are not kept in memory while rows go by.
+TEST(ColumnFolds, WindowsThatOverlapAreNone) {
+  const ScheduledBlock block = Schedule(R"(te p(%0: f32[64, 130, 512], %1: f32[64, 3, 3] const) {
+  %2[i0<64, i1<128, i2<510]: f32 = sum.f32(i3<3, i4<3) mul(%0[i0, i1 + i3, i2 + i4], %1[i0, i3, i4])
+  return %2
+})");
+  EXPECT_EQ(block.kernel.phases[0].steps.size(), 1u) << movement::Print(block.kernel);
+}
+
 TEST(StorePast, ResultsBeyondAllCachesMayBe) {
   const auto store = [](int elements, int choice) {
     ScheduleOptions options;

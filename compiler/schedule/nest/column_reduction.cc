@@ -6,6 +6,7 @@
 
 #include "compiler/cost/caches.h"
 #include "compiler/schedule/stitch/task_size.h"
+#include "compiler/schedule/tile/tile_operands.h"
 #include "compiler/schedule/vector/vectorize.h"
 
 namespace fusion {
@@ -29,6 +30,7 @@ constexpr int64_t kLeastTasks = 4;
 bool ReadsOnce(const Nest& nest, const Axis& columns, int64_t least_bytes, const DeviceModel& device,
                const movement::Kernel& kernel) {
   bool once = false, possible = true;
+  const double reads = Extent(nest.axes) * Extent(nest.fold->axes);
   te::Visit(nest.body[0], [&](const te::ScalarNode& node) {
     if (node.kind != te::ScalarKind::kLoad) return;
     const Index& address = node.indices[0];
@@ -39,7 +41,8 @@ bool ReadsOnce(const Nest& nest, const Axis& columns, int64_t least_bytes, const
     for (const std::vector<Axis>* some : {&nest.axes, &nest.fold->axes}) {
       for (const Axis& axis : *some) all = all && address.UsesAxis(axis.id);
     }
-    once = once || all;
+    // Windows that overlap move with all axes, too, and find each element again and again.
+    once = once || (all && reads <= static_cast<double>(buffer.elements));
   });
   return once && possible;
 }
