@@ -13,8 +13,8 @@ namespace fusion::fuzz {
 // The one guarantee of "strict" that "fast" does not give: subnormal numbers may count as zero.
 enum class Subnormal : uint8_t { kKept, kMayBeZero };
 
-// The interpreter's outputs, cut to their extents, and those of runs in Monte Carlo arithmetic (te/interpreter/interpreter.h). An
-// element on which these runs differ is as uncertain as their difference.
+// The interpreter's outputs, cut to their extents, and those of runs in Monte Carlo arithmetic
+// (te/interpreter/interpreter.h). An element on which these runs differ is as uncertain as their difference.
 struct Expectation {
   std::vector<Tensor> outputs;
   std::vector<std::vector<Tensor>> perturbed;
