@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/narrow_float.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/bundle/manifest.h"
 
 namespace fusion {
 namespace {
