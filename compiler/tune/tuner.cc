@@ -4,12 +4,10 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <numeric>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "compiler/tune/search.h"
 #include "runtime/base/status_macros.h"
@@ -93,178 +91,265 @@ struct Kernel {
   std::set<std::string> keys;  // of all its schedules so far
 };
 
-}  // namespace
+// One run of Tune, in steps.
+class Tuning {
+ public:
+  Tuning(const std::vector<Subject>& subjects, const TuneOptions& options, Workbench* workbench)
+      : subjects_(subjects),
+        options_(options),
+        workbench_(*workbench),
+        limit_s_(options.budget.seconds),
+        pace_(Seconds() + limit_s_, [this] { return Seconds(); }),
+        tuned_(subjects.size()) {}
 
-absl::StatusOr<std::vector<Tuned>> Tune(const std::vector<Subject>& subjects, const TuneOptions& options,
-                                        Workbench* workbench) {
-  std::vector<Tuned> tuned(subjects.size());
-  const auto seconds = [&] { return options.seconds ? options.seconds() : absl::ToUnixNanos(absl::Now()) * 1e-9; };
-  const double limit_s = options.budget.seconds;
-  Pace pace(seconds() + limit_s, seconds);
-  double total_ns = 0;
-  for (const Subject& subject : subjects) total_ns += subject.weight_ns;
-
-  std::vector<Workbench::Variant> own;
-  std::vector<Workbench::Made> made_own;
-  for (int k = 0; k < static_cast<int>(subjects.size()); ++k) {
-    if (options.budget.trials == 0 || subjects[k].weight_ns < options.budget.share * total_ns) continue;
-    ASSIGN_OR_RETURN(Workbench::Made made, workbench->Make(k, {}));
-    if (made.points.empty()) continue;
-    own.push_back({k, {}});
-    made_own.push_back(std::move(made));
-  }
-  if (own.empty()) return tuned;
-  // The kernels that matter most come first, in case time is short. A kernel whose own latency is unknown is not tuned.
-  std::vector<size_t> order(own.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return subjects[own[a].kernel].weight_ns > subjects[own[b].kernel].weight_ns;
-  });
-  std::vector<LatencyAnswer> own_answers(own.size());  // an entry that is never filled counts as not measured
-  for (size_t done = 0; done < own.size();) {
-    const size_t room = pace.Room(own.size() - done, std::isinf(limit_s) ? 0 : limit_s * (1 - kOwnShare));
-    if (room == 0) break;
-    std::vector<Workbench::Variant> round;
-    for (size_t i = done; i < done + room; ++i) round.push_back(own[order[i]]);
-    ASSIGN_OR_RETURN(const std::vector<LatencyAnswer> answers, pace.Ask([&] { return workbench->Measure(round); }));
-    for (size_t i = 0; i < room; ++i) own_answers[order[done + i]] = answers[i];
-    done += room;
-  }
-  std::vector<Kernel> kernels;
-  int64_t tried = 0;
-  for (const size_t i : order) {
-    if (!IsMeasured(own_answers[i].source)) continue;
-    const int number = own[i].kernel;
-    ASSIGN_OR_RETURN(const std::vector<KnownTrial> known, workbench->Trials(number));
-    std::vector<Choices> start;
-    if (static_cast<int>(known.size()) < options.budget.trials) {
-      for (const ChoicePoint& point : made_own[i].points) {
-        if (point.kind != ChoiceKind::kUnmodelled) continue;
-        for (int taken = 1; taken < point.count; ++taken) start.push_back({{point.name, taken}});
-      }
-      ASSIGN_OR_RETURN(const std::vector<std::string> neighbours, workbench->NeighbourChoices(number, kNeighbours));
-      for (const std::string& text : neighbours) {
-        if (absl::StatusOr<Choices> choices = ParseChoices(text); choices.ok()) start.push_back(*std::move(choices));
-      }
+  absl::StatusOr<std::vector<Tuned>> Run() {
+    RETURN_IF_ERROR(MakeOwn());
+    if (own_.empty()) return tuned_;
+    RETURN_IF_ERROR(MeasureOwn());
+    for (const Own& own : own_) {
+      if (IsMeasured(own.answer.source)) RETURN_IF_ERROR(BeginSearch(own));
     }
-    Kernel kernel{number, Search(subjects[number].seed, std::move(start))};
-    kernel.own_ns = own_answers[i].latency_ns;
-    kernel.own_estimate_ns = made_own[i].estimate_ns;
-    kernel.keys.insert(made_own[i].key);
-    kernel.search.Tell(made_own[i].points, kernel.own_ns);
+    RETURN_IF_ERROR(SearchAll());
+    RETURN_IF_ERROR(RunFinals(Finals()));
+    return tuned_;
+  }
+
+ private:
+  // A kernel as the scheduler makes it.
+  struct Own {
+    int kernel;
+    Workbench::Made made;
+    LatencyAnswer answer;  // one that is never filled counts as not measured
+  };
+  // A schedule that is tried: its kernel, and the choices that the scheduler asked for.
+  struct Asked {
+    Kernel* kernel;
+    std::vector<ChoicePoint> points;
+  };
+  using Group = std::vector<Workbench::Variant>;
+
+  double Seconds() const { return options_.seconds ? options_.seconds() : absl::ToUnixNanos(absl::Now()) * 1e-9; }
+  // The trials of all kernels that the budget allows.
+  int64_t AllTrials() const { return static_cast<int64_t>(kernels_.size()) * options_.budget.trials; }
+
+  // Makes the kernels that are worth tuning and have choices. The ones that matter most come first, in case time is
+  // short.
+  absl::Status MakeOwn() {
+    double total_ns = 0;
+    for (const Subject& subject : subjects_) total_ns += subject.weight_ns;
+    for (int k = 0; k < static_cast<int>(subjects_.size()); ++k) {
+      if (options_.budget.trials == 0 || subjects_[k].weight_ns < options_.budget.share * total_ns) continue;
+      ASSIGN_OR_RETURN(Workbench::Made made, workbench_.Make(k, {}));
+      if (!made.points.empty()) own_.push_back({k, std::move(made), {}});
+    }
+    std::stable_sort(own_.begin(), own_.end(), [&](const Own& a, const Own& b) {
+      return subjects_[a.kernel].weight_ns > subjects_[b.kernel].weight_ns;
+    });
+    return absl::OkStatus();
+  }
+
+  absl::Status MeasureOwn() {
+    const double reserve_s = std::isinf(limit_s_) ? 0 : limit_s_ * (1 - kOwnShare);
+    for (size_t done = 0; done < own_.size();) {
+      const size_t room = pace_.Room(own_.size() - done, reserve_s);
+      if (room == 0) break;
+      Group round;
+      for (size_t i = done; i < done + room; ++i) round.push_back({own_[i].kernel, {}});
+      ASSIGN_OR_RETURN(const std::vector<LatencyAnswer> answers, pace_.Ask([&] { return workbench_.Measure(round); }));
+      for (size_t i = 0; i < room; ++i) own_[done + i].answer = answers[i];
+      done += room;
+    }
+    return absl::OkStatus();
+  }
+
+  // Begins the search of a kernel with what earlier jobs learned of it and of kernels like it.
+  absl::Status BeginSearch(const Own& own) {
+    ASSIGN_OR_RETURN(const std::vector<KnownTrial> known, workbench_.Trials(own.kernel));
+    std::vector<Choices> start;
+    if (static_cast<int>(known.size()) < options_.budget.trials) {
+      ASSIGN_OR_RETURN(start, StartOf(own));
+    }
+    Kernel kernel{own.kernel, Search(subjects_[own.kernel].seed, std::move(start))};
+    kernel.own_ns = own.answer.latency_ns;
+    kernel.own_estimate_ns = own.made.estimate_ns;
+    kernel.keys.insert(own.made.key);
+    kernel.search.Tell(own.made.points, kernel.own_ns);
     for (const KnownTrial& trial : known) {
       absl::StatusOr<Choices> choices = ParseChoices(trial.choices);
       if (choices.ok()) kernel.search.Tell(*choices, trial.latency_ns);
     }
     kernel.trials = static_cast<int>(known.size());
-    tried += kernel.trials;
-    kernels.push_back(std::move(kernel));
+    tried_ += kernel.trials;
+    kernels_.push_back(std::move(kernel));
+    return absl::OkStatus();
   }
-  const auto all = static_cast<int64_t>(kernels.size()) * options.budget.trials;
-  while (true) {
-    if (options.cancelled && options.cancelled()) return absl::CancelledError("the job was cancelled");
-    struct Asked {
-      Kernel* kernel;
-      std::vector<ChoicePoint> points;
-    };
-    std::vector<Asked> asked;
-    std::vector<Workbench::Variant> variants;
+
+  // Returns the choices that a search tries first: those that the cost model cannot judge, and the neighbours' best.
+  absl::StatusOr<std::vector<Choices>> StartOf(const Own& own) {
+    std::vector<Choices> start;
+    for (const ChoicePoint& point : own.made.points) {
+      if (point.kind != ChoiceKind::kUnmodelled) continue;
+      for (int taken = 1; taken < point.count; ++taken) start.push_back({{point.name, taken}});
+    }
+    ASSIGN_OR_RETURN(const std::vector<std::string> neighbours, workbench_.NeighbourChoices(own.kernel, kNeighbours));
+    for (const std::string& text : neighbours) {
+      if (absl::StatusOr<Choices> choices = ParseChoices(text); choices.ok()) start.push_back(*std::move(choices));
+    }
+    return start;
+  }
+
+  // Measures generation after generation, until no search proposes anything or the time is up.
+  absl::Status SearchAll() {
+    while (true) {
+      if (options_.cancelled && options_.cancelled()) return absl::CancelledError("the job was cancelled");
+      std::vector<Asked> asked;
+      const Group variants = NextGeneration(&asked);
+      if (variants.empty()) return absl::OkStatus();
+      Report(absl::StrCat("trying ", variants.size(), " schedules of ", kernels_.size(), " kernels"));
+      std::vector<double> best;
+      for (const Kernel& kernel : kernels_) best.push_back(kernel.search.told().front().latency_ns);
+      ASSIGN_OR_RETURN(const std::vector<LatencyAnswer> answers,
+                       pace_.Ask([&] { return workbench_.Measure(variants); }));
+      Learn(asked, answers, best);
+    }
+  }
+
+  // Returns what to measure next, and whose it is. Leaves out schedules that the cost model rules out and those that
+  // were tried before.
+  Group NextGeneration(std::vector<Asked>* asked) {
+    Group variants;
     // A trial that does not reach the final is wasted, so time for the final is reserved.
     const double reserve_s =
-        std::isinf(limit_s) ? 0 : std::max(limit_s * kFinalsShare, (1 + kFinalists) * pace.variant_s());
-    const size_t room = pace.Room(kernels.size() * kGeneration, reserve_s);
-    for (Kernel& kernel : kernels) {
+        std::isinf(limit_s_) ? 0 : std::max(limit_s_ * kFinalsShare, (1 + kFinalists) * pace_.variant_s());
+    const size_t room = pace_.Room(kernels_.size() * kGeneration, reserve_s);
+    for (Kernel& kernel : kernels_) {
       const int left = static_cast<int>(std::min<size_t>(room - variants.size(), kGeneration));
-      const int most = std::min(left, options.budget.trials - kernel.trials);
+      const int most = std::min(left, options_.budget.trials - kernel.trials);
       if (left == 0) break;
-      if (!kernel.active || most <= 0) continue;
-      int added = 0;
-      while (added < most) {
-        const std::vector<Choices> proposals = kernel.search.Propose(most - added);
-        if (proposals.empty()) {
-          kernel.active = false;
-          break;
+      if (kernel.active && most > 0) AddTrials(&kernel, most, &variants, asked);
+    }
+    return variants;
+  }
+
+  void AddTrials(Kernel* kernel, int most, Group* variants, std::vector<Asked>* asked) {
+    for (int added = 0; added < most;) {
+      const std::vector<Choices> proposals = kernel->search.Propose(most - added);
+      if (proposals.empty()) {
+        kernel->active = false;
+        return;
+      }
+      for (const Choices& choices : proposals) {
+        absl::StatusOr<Workbench::Made> made = workbench_.Make(kernel->number, choices);
+        if (!made.ok() || made->estimate_ns > kPruned * kernel->own_estimate_ns ||
+            !kernel->keys.insert(made->key).second) {
+          continue;
         }
-        for (const Choices& choices : proposals) {
-          absl::StatusOr<Workbench::Made> made = workbench->Make(kernel.number, choices);
-          if (!made.ok() || made->estimate_ns > kPruned * kernel.own_estimate_ns ||
-              !kernel.keys.insert(made->key).second) {
-            continue;
-          }
-          variants.push_back({kernel.number, choices});
-          asked.push_back({&kernel, std::move(made->points)});
-          ++added;
-        }
+        variants->push_back({kernel->number, choices});
+        asked->push_back({kernel, std::move(made->points)});
+        ++added;
       }
     }
-    if (variants.empty()) break;
-    if (options.progress) {
-      options.progress(tried, all,
-                       absl::StrCat("trying ", variants.size(), " schedules of ", kernels.size(), " kernels"));
-    }
-    std::vector<double> best;
-    for (const Kernel& kernel : kernels) best.push_back(kernel.search.told().front().latency_ns);
-    ASSIGN_OR_RETURN(const std::vector<LatencyAnswer> answers, pace.Ask([&] { return workbench->Measure(variants); }));
-    for (size_t v = 0; v < variants.size(); ++v) {
+  }
+
+  // Tells the searches what a generation took, and ends those that no longer get better. `best` holds each kernel's
+  // fastest schedule before.
+  void Learn(const std::vector<Asked>& asked, const std::vector<LatencyAnswer>& answers,
+             const std::vector<double>& best) {
+    for (size_t v = 0; v < asked.size(); ++v) {
       const bool measured = IsMeasured(answers[v].source);  // otherwise the trial crashed or hung
       asked[v].kernel->search.Tell(asked[v].points,
                                    measured ? answers[v].latency_ns : std::numeric_limits<double>::infinity());
       ++asked[v].kernel->trials;
     }
-    tried += static_cast<int64_t>(variants.size());
-    for (size_t k = 0; k < kernels.size(); ++k) {
+    tried_ += static_cast<int64_t>(asked.size());
+    for (size_t k = 0; k < kernels_.size(); ++k) {
       const bool was_tried =
-          std::any_of(asked.begin(), asked.end(), [&](const Asked& one) { return one.kernel == &kernels[k]; });
+          std::any_of(asked.begin(), asked.end(), [&](const Asked& one) { return one.kernel == &kernels_[k]; });
       if (!was_tried) continue;
-      const bool better = kernels[k].search.told().front().latency_ns < kProgress * best[k];
-      kernels[k].stale = better ? 0 : kernels[k].stale + 1;
-      if (kernels[k].stale >= kPatience) kernels[k].active = false;
+      const bool better = kernels_[k].search.told().front().latency_ns < kProgress * best[k];
+      kernels_[k].stale = better ? 0 : kernels_[k].stale + 1;
+      if (kernels_[k].stale >= kPatience) kernels_[k].active = false;
     }
   }
 
-  // The paired measurement: the scheduler's own choice first, then the best trials.
-  std::vector<std::vector<Workbench::Variant>> finals;
-  for (const Kernel& kernel : kernels) {
-    std::vector<Workbench::Variant> group = {{kernel.number, {}}};
-    std::set<std::string> finalists;  // by key: different choices may make the same kernel
-    for (const Search::Told& told : kernel.search.told()) {
-      if (told.latency_ns >= kPromising * kernel.own_ns || group.size() > kFinalists) break;
-      if (PrintChoices(told.choices).empty()) continue;
-      const absl::StatusOr<Workbench::Made> made = workbench->Make(kernel.number, told.choices);
-      if (!made.ok() || !finalists.insert(made->key).second) continue;
-      group.push_back({kernel.number, told.choices});
+  // Returns a group for each kernel that has promising trials: the scheduler's own choice first, then the best trials.
+  std::vector<Group> Finals() {
+    std::vector<Group> finals;
+    for (const Kernel& kernel : kernels_) {
+      Group group = {{kernel.number, {}}};
+      std::set<std::string> finalists;  // by key: different choices may make the same kernel
+      for (const Search::Told& told : kernel.search.told()) {
+        if (told.latency_ns >= kPromising * kernel.own_ns || group.size() > kFinalists) break;
+        if (PrintChoices(told.choices).empty()) continue;
+        const absl::StatusOr<Workbench::Made> made = workbench_.Make(kernel.number, told.choices);
+        if (!made.ok() || !finalists.insert(made->key).second) continue;
+        group.push_back({kernel.number, told.choices});
+      }
+      if (group.size() > 1) finals.push_back(std::move(group));
     }
-    if (group.size() > 1) finals.push_back(std::move(group));
+    return finals;
   }
-  if (finals.empty()) return tuned;
-  if (options.progress) {
-    options.progress(tried, all, absl::StrCat("measuring ", finals.size(), " winners against what they replace"));
+
+  // Measures each group in turns, in as many rounds as there is time for.
+  absl::Status RunFinals(const std::vector<Group>& finals) {
+    if (finals.empty()) return absl::OkStatus();
+    Report(absl::StrCat("measuring ", finals.size(), " winners against what they replace"));
+    for (size_t done = 0; done < finals.size();) {
+      const std::vector<Group> round = NextRound(finals, done);
+      if (round.empty()) break;
+      ASSIGN_OR_RETURN(const std::vector<std::vector<LatencyAnswer>> answers,
+                       pace_.Ask([&] { return workbench_.Compare(round); }));
+      for (size_t f = 0; f < round.size(); ++f) Judge(round[f], answers[f]);
+      done += round.size();
+    }
+    return absl::OkStatus();
   }
-  const auto measured = [](const LatencyAnswer& answer) { return IsMeasured(answer.source); };
-  for (size_t done = 0; done < finals.size();) {
+
+  // Returns the groups behind the first `done` that fit the time. A single group is measured if there is any time.
+  std::vector<Group> NextRound(const std::vector<Group>& finals, size_t done) const {
     size_t left = 0;  // variants
     for (size_t f = done; f < finals.size(); ++f) left += finals[f].size();
-    const size_t room = pace.Room(left, 0);
-    std::vector<std::vector<Workbench::Variant>> round;
+    const size_t room = pace_.Room(left, 0);
+    std::vector<Group> round;
     for (size_t variants = 0; done + round.size() < finals.size(); round.push_back(finals[done + round.size()])) {
       variants += finals[done + round.size()].size();
       if (variants > room && !(round.empty() && room > 0)) break;
     }
-    if (round.empty()) break;
-    ASSIGN_OR_RETURN(const std::vector<std::vector<LatencyAnswer>> answers,
-                     pace.Ask([&] { return workbench->Compare(round); }));
-    for (size_t f = 0; f < round.size(); ++f) {
-      if (!std::all_of(answers[f].begin(), answers[f].end(), measured)) continue;
-      const auto fastest =
-          std::min_element(answers[f].begin(), answers[f].end(),
-                           [](const LatencyAnswer& a, const LatencyAnswer& b) { return a.latency_ns < b.latency_ns; });
-      if (fastest->latency_ns >= kWon * answers[f][0].latency_ns) continue;
-      const Workbench::Variant& winner = round[f][static_cast<size_t>(fastest - answers[f].begin())];
-      tuned[winner.kernel] = {winner.choices, 1 - fastest->latency_ns / answers[f][0].latency_ns};
-    }
-    done += round.size();
+    return round;
   }
-  return tuned;
+
+  // Takes the fastest of a group where it beats the scheduler's own choice.
+  void Judge(const Group& group, const std::vector<LatencyAnswer>& answers) {
+    const auto measured = [](const LatencyAnswer& answer) { return IsMeasured(answer.source); };
+    if (!std::all_of(answers.begin(), answers.end(), measured)) return;
+    const auto fastest =
+        std::min_element(answers.begin(), answers.end(),
+                         [](const LatencyAnswer& a, const LatencyAnswer& b) { return a.latency_ns < b.latency_ns; });
+    if (fastest->latency_ns >= kWon * answers[0].latency_ns) return;
+    const Workbench::Variant& winner = group[static_cast<size_t>(fastest - answers.begin())];
+    tuned_[winner.kernel] = {winner.choices, 1 - fastest->latency_ns / answers[0].latency_ns};
+  }
+
+  void Report(const std::string& doing) const {
+    if (options_.progress) options_.progress(tried_, AllTrials(), doing);
+  }
+
+  const std::vector<Subject>& subjects_;
+  const TuneOptions& options_;
+  Workbench& workbench_;
+  const double limit_s_;
+  Pace pace_;
+  std::vector<Own> own_;
+  std::vector<Kernel> kernels_;
+  int64_t tried_ = 0;
+  std::vector<Tuned> tuned_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<Tuned>> Tune(const std::vector<Subject>& subjects, const TuneOptions& options,
+                                        Workbench* workbench) {
+  return Tuning(subjects, options, workbench).Run();
 }
 
 }  // namespace fusion::tune
