@@ -337,6 +337,21 @@ class NestPrinter {
     return absl::StrCat(name, IsFloat(fold.acc) ? "_f32" : "_i32", "(", v, ")");
   }
 
+  // Does the step move rows longer than a vector without computing on them? Then the last vector of a row may overlap the
+  // one before, even where the result lies in its operand's place: the elements that are written again do not change.
+  bool CopiesRows(const movement::Loop& inner) const {
+    if (inner.limit || inner.axis.extent <= lanes_ || step_.lane_limit >= 0 || step_.body.size() != 1) return false;
+    if (step_.past_caches) return false;  // such stores need aligned vectors
+    const Scalar& body = step_.body[0];
+    const bool border = body->kind == te::ScalarKind::kIf && body->args[1]->kind == te::ScalarKind::kImm;
+    for (const te::Comparison& c : body->pred) {
+      if (c.lhs.UsesAxis(inner.axis.id) || c.rhs.UsesAxis(inner.axis.id)) return false;
+    }
+    const Scalar& load = border ? body->args[0] : body;
+    return load->kind == te::ScalarKind::kLoad && load->pad == nullptr && load->dtype == step_.store_types[0] &&
+           !load->indices[0].HasLoad();
+  }
+
   void PrintMap() {
     if (group_ > 1) return PrintSharedMap();
     for (size_t i = 0; i + 1 < step_.loops.size(); ++i) OpenLoop(step_.loops[i]);
@@ -353,6 +368,9 @@ class NestPrinter {
       out_->Open(absl::StrCat("if (", i, " < e_", i, ")"));
       PrintMapVector(inner.axis.id, absl::StrCat("e_", i, " - ", i));
       out_->Close();
+    } else if (!whole && CopiesRows(inner)) {
+      out_->Line(absl::StrCat(i, " = e_", i, " - ", lanes_, ";"));
+      PrintMapVector(inner.axis.id);
     } else if (!whole && parts_ && step_.lane_limit < 0 && movement::CallsLibrary(step_.body)) {
       out_->Open(absl::StrCat("if (", i, " < e_", i, ")"));
       PrintMapPart(inner.axis.id, absl::StrCat("(e_", i, " - ", i, ")"));

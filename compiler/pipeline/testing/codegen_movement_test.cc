@@ -84,6 +84,21 @@ TEST(CodegenMovement, SteppedRows) {
   EXPECT_EQ(Failures(cases), "");
 }
 
+// The last vector of a row overlaps the one before.
+TEST(CodegenMovement, RowsThatAreNoWholeVectors) {
+  std::vector<BlockCase> cases;
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kU8, DType::kI32}) {
+    for (const int64_t width : {15, 16, 17, 28, 33}) {
+      G g;
+      const std::vector<V> halves = g.Ops("Split", {g.In({5, 2 * width}, dtype)}, {{"axis", int64_t{1}}}, 2);
+      for (const V half : halves) g.Out(half);
+      g.Out(g.Op("Pad", {g.In({4, width}, dtype), g.Ints({1, 0, 2, 0})}));
+      cases.push_back(BlockCase(absl::StrCat("rows of ", width, " ", DTypeName(dtype)), g));
+    }
+  }
+  EXPECT_EQ(Failures(cases), "");
+}
+
 // Loads run along one axis, stores along another: blocked transposes in registers, and the remainders of both axes.
 TEST(CodegenMovement, Transposed) {
   std::vector<BlockCase> cases;
