@@ -1,5 +1,6 @@
 #include "compiler/choose_layouts/choose_layouts.h"
 
+#include <algorithm>
 #include <numeric>
 #include <set>
 #include <vector>
@@ -84,6 +85,13 @@ absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const Device
         continue;
       }
       const te::TensorId out = te.outputs[0];
+      // One expression writes all of its outputs in one layout, which is plain if one of them must be.
+      const bool alike = std::all_of(te.outputs.begin(), te.outputs.end(),
+                                     [&](te::TensorId tensor) { return Blockable(program.tensors[tensor]); });
+      for (te::TensorId tensor : te.outputs) {
+        local.Join(tensor, out);
+        forbids[tensor] = forbids[tensor] || (te.outputs.size() > 1 && !alike);
+      }
       if (!Blockable(program.tensors[out])) continue;
       const te::Axis channel = te.axes[kChannelAxis];
       bool constant_moves = false, spatial = false;
@@ -103,7 +111,8 @@ absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const Device
           if (SameChannel(load.indices[kChannelAxis], channel, &offset)) {
             // A reduction's small result does not join its image: if the result must be plain, that must not keep the
             // image plain.
-            const ecg::ValueId image_value = lowered.value_of_tensor[load.tensor], result = lowered.value_of_tensor[out];
+            const ecg::ValueId image_value = lowered.value_of_tensor[load.tensor],
+                               result = lowered.value_of_tensor[out];
             const bool small = NumElements(program.tensors[out].shape) * kLeastShrinking <= NumElements(info.shape);
             if (!te.IsMap() && small && image_value != ecg::kNone && result != ecg::kNone) {
               reduced.push_back({image_value, result});
@@ -116,8 +125,8 @@ absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const Device
             refuses[out] = true;  // channels are permuted or moved, so whole rows are copied instead
           } else if (!load.indices[kChannelAxis].IsConstant()) {
             folded.insert(load.tensor);
-            groups_cut_blocks = groups_cut_blocks ||
-                                te::ClassifyLanes(load.indices[kChannelAxis], channel, lanes) != te::LaneAccess::kInvariant;
+            groups_cut_blocks = groups_cut_blocks || te::ClassifyLanes(load.indices[kChannelAxis], channel, lanes) !=
+                                                         te::LaneAccess::kInvariant;
           }
         });
       };

@@ -46,6 +46,18 @@ TEST(ChooseLayouts, ResidualNetworkAgrees) {
   EXPECT_FALSE(blocked.count(x));
 }
 
+// A pooling that counts positions too writes both in one expression, and i64 has no lanes.
+TEST(ChooseLayouts, OutputsOfOneExpressionHaveOneLayout) {
+  G g;
+  const V a = Conv(&g, g.In({1, 3, 8, 8}), 3, 32, 3);
+  const std::vector<V> pooled = g.Ops("MaxPool", {a}, {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}}, 2);
+  OutMean(&g, pooled[0], 32);
+  g.Out(pooled[1]);
+  const std::set<V> blocked = Blocked(g);
+  EXPECT_FALSE(blocked.count(pooled[0]));
+  EXPECT_FALSE(blocked.count(pooled[1]));
+}
+
 TEST(ChooseLayouts, InputsAndOutputsArePlain) {
   G g;
   const V x = g.In({1, 32, 8, 8});
@@ -144,7 +156,8 @@ TEST(ChooseLayouts, GroupsThatCutBlocksAreNotBlocked) {
   const auto between = [](int64_t channels, int64_t groups) {
     G g;
     const V a = Conv(&g, g.In({1, 32, 28, 28}), 32, channels, 1);
-    const V b = g.Op("Conv", {a, g.Weight({channels, channels / groups, 3, 3})}, {{"pads", Ints(4, 1)}, {"group", groups}});
+    const V b =
+        g.Op("Conv", {a, g.Weight({channels, channels / groups, 3, 3})}, {{"pads", Ints(4, 1)}, {"group", groups}});
     OutMean(&g, Conv(&g, b, channels, 32, 1), 32);
     const DeviceModel device;
     const auto layouts = ChooseLayouts(g.graph(), device, 1);
