@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "compiler/cost/caches.h"
-#include "compiler/schedule/task_size.h"
+#include "compiler/schedule/stitch/task_size.h"
 
 namespace fusion {
 namespace {
