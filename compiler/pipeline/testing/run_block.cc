@@ -17,6 +17,7 @@
 #include "compiler/backends/cuda/toolchain/nvrtc_toolchain.h"
 #include "compiler/backends/opencl/toolchain/opencl_toolchain.h"
 #include "compiler/bundle/hold_once.h"
+#include "compiler/choose_layouts/choose_layouts.h"
 #include "compiler/movement/pack_constant.h"
 #include "compiler/ops/registry/infer_types.h"
 #include "compiler/ops/registry/op_def.h"
