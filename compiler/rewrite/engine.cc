@@ -204,7 +204,7 @@ bool Allows(MathLevel math, MathClass math_class) {
 
 }  // namespace
 
-absl::Status CheckRuleId(const std::string& id, const std::vector<Rule>& rules) {
+absl::Status CheckRuleIdIn(const std::vector<Rule>& rules, const std::string& id) {
   if (std::any_of(rules.begin(), rules.end(), [&](const Rule& rule) { return rule.id == id; })) return absl::OkStatus();
   std::vector<std::pair<size_t, std::string>> near;
   for (const Rule& rule : rules) near.emplace_back(Distance(id, rule.id), rule.id);
@@ -216,7 +216,7 @@ absl::Status CheckRuleId(const std::string& id, const std::vector<Rule>& rules) 
 }
 
 absl::StatusOr<Result> RewriteWith(const ecg::Graph& graph, const std::vector<Rule>& rules, const Options& options) {
-  for (const std::string& id : options.disabled) RETURN_IF_ERROR(CheckRuleId(id, rules));
+  for (const std::string& id : options.disabled) RETURN_IF_ERROR(CheckRuleIdIn(rules, id));
   // Composite rules come first, because others would take their patterns apart.
   std::vector<const Rule*> composites, plain;
   for (const Rule& rule : rules) {

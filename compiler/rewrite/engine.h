@@ -43,7 +43,7 @@ struct Result {
 absl::StatusOr<Result> RewriteWith(const ecg::Graph& graph, const std::vector<Rule>& rules, const Options& options);
 
 // Returns NOT_FOUND, with the nearest names, where no rule has the id.
-absl::Status CheckRuleId(const std::string& id, const std::vector<Rule>& rules);
+absl::Status CheckRuleIdIn(const std::vector<Rule>& rules, const std::string& id);
 
 }  // namespace fusion::rewrite
 

@@ -12,7 +12,7 @@ absl::Status CheckRules() {
 
 absl::Status CheckRuleId(const std::string& id) {
   RETURN_IF_ERROR(CheckRules());
-  return CheckRuleId(id, *BuiltInRules());
+  return CheckRuleIdIn(*BuiltInRules(), id);
 }
 
 absl::StatusOr<Result> Rewrite(const ecg::Graph& graph, const Options& options) {
