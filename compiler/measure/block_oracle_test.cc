@@ -204,7 +204,7 @@ TEST_F(BlockOracleTest, WhatACoreDoesNotHoldIsRefused) {
   maker.Out(x);
   Started one(maker.graph(), 1);
   GraphBlockOracle& oracle = one.oracle;
-  EXPECT_THAT(oracle.CanSchedule(maker.graph(), nodes).message(), ::testing::HasSubstr("of code exceeds the cache"));
+  EXPECT_THAT(oracle.CanSchedule(maker.graph(), nodes).message(), ::testing::HasSubstr("exceeds the instruction cache"));
   EXPECT_TRUE(oracle.CanSchedule(maker.graph(), {nodes.begin(), nodes.begin() + 100}).ok());
 }
 

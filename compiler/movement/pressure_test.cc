@@ -97,7 +97,7 @@ TEST(Pressure, CodeThatLeavesTheCacheIsRefused) {
   std::string chain = "%0[i0]";
   for (int i = 0; i < 500; ++i) chain = absl::StrCat("exp(", chain, ")");
   EXPECT_THAT(CheckPressure(Map(chain, device), device, 1).message(),
-              HasSubstr("KiB of code exceeds the cache of 32 KiB"));
+              HasSubstr("KiB and exceeds the instruction cache of 32 KiB"));
   DeviceModel larger = device;
   larger.memory.front().size_bytes = 256 << 10;
   EXPECT_TRUE(CheckPressure(Map(chain, larger), larger, 1).ok());
