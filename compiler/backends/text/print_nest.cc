@@ -216,9 +216,9 @@ class NestPrinter {
     }
   }
 
-  // Does the step fill a scratch buffer of the task from its beginning to its end? Then the last vector is stored whole:
-  // it ends within the buffer's last line, which holds nothing else. A load by the next step cannot be served from a store
-  // of a part of a vector, so it would wait until that store reaches the cache.
+  // Does the step fill a scratch buffer of the task from its beginning to its end? Then the last vector is stored
+  // whole: it ends within the buffer's last line, which holds nothing else. A load by the next step cannot be served
+  // from a store of a part of a vector, so it would wait until that store reaches the cache.
   bool IsRowOfScratch(size_t o) const {
     const movement::Loop& inner = step_.loops.back();
     const movement::Buffer& buffer = kernel_.buffers[step_.stores[o].buffer];
@@ -337,8 +337,9 @@ class NestPrinter {
     return absl::StrCat(name, IsFloat(fold.acc) ? "_f32" : "_i32", "(", v, ")");
   }
 
-  // Does the step move rows longer than a vector without computing on them? Then the last vector of a row may overlap the
-  // one before, even where the result lies in its operand's place: the elements that are written again do not change.
+  // Does the step move rows longer than a vector without computing on them? Then the last vector of a row may overlap
+  // the one before, even where the result lies in its operand's place: the elements that are written again do not
+  // change.
   bool CopiesRows(const movement::Loop& inner) const {
     if (inner.limit || inner.axis.extent <= lanes_ || step_.lane_limit >= 0 || step_.body.size() != 1) return false;
     if (step_.past_caches) return false;  // such stores need aligned vectors
@@ -348,8 +349,12 @@ class NestPrinter {
       if (c.lhs.UsesAxis(inner.axis.id) || c.rhs.UsesAxis(inner.axis.id)) return false;
     }
     const Scalar& load = border ? body->args[0] : body;
-    return load->kind == te::ScalarKind::kLoad && load->pad == nullptr && load->dtype == step_.store_types[0] &&
-           !load->indices[0].HasLoad();
+    if (load->kind != te::ScalarKind::kLoad || load->pad != nullptr || load->dtype != step_.store_types[0])
+      return false;
+    // The last vector begins anywhere, but elements in layout blocks are adjacent only from a multiple of the lanes on.
+    int64_t stride = 0;
+    return load->indices[0].AffineIn(inner.axis.id, &stride) && (stride == 0 || stride == 1) &&
+           step_.stores[0].address.AffineIn(inner.axis.id, &stride) && stride == 1;
   }
 
   void PrintMap() {
