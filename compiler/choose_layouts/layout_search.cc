@@ -66,113 +66,164 @@ struct Choice {
   Table<size_t> layout;
 };
 
+class LayoutSearch {
+ public:
+  LayoutSearch(const ecg::Graph& graph, const std::vector<std::vector<ecg::ValueId>>& groups,
+               const std::vector<Layout>& others, ValueLayouts layouts, const LayoutCost& cost)
+      : graph_(graph),
+        groups_(groups),
+        others_(others),
+        cost_(cost),
+        states_(1 + others.size()),
+        layouts_(std::move(layouts)),
+        tables_of_(groups.size()),
+        neighbours_(groups.size()) {}
+
+  absl::StatusOr<ValueLayouts> Run() {
+    RETURN_IF_ERROR(EstimateOperators());
+    OpenGroups();
+    while (!open_.empty()) DecideNext();
+    TakeChoices();
+    return std::move(layouts_);
+  }
+
+ private:
+  // Makes a table for each operator that touches groups: its time for each assignment to them.
+  absl::Status EstimateOperators() {
+    std::map<ecg::ValueId, Group> group_of;
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      for (ecg::ValueId v : groups_[g]) group_of[v] = static_cast<Group>(g);
+    }
+    for (ecg::NodeId id = 0; id < static_cast<ecg::NodeId>(graph_.nodes().size()); ++id) {
+      std::set<Group> touched;
+      const auto touch = [&](ecg::ValueId v) {
+        if (const auto it = group_of.find(v); it != group_of.end()) touched.insert(it->second);
+      };
+      for (ecg::ValueId v : graph_.node(id).inputs) touch(v);
+      for (ecg::ValueId v : graph_.node(id).outputs) touch(v);
+      if (touched.empty()) continue;
+      Lengths& table = tables_.emplace_back();
+      table.groups.assign(touched.begin(), touched.end());
+      if (table.groups.size() > kMostOfOperator) table.groups.resize(kMostOfOperator);
+      for (size_t a = 0; a < Assignments(table.groups.size(), states_); ++a) {
+        ASSIGN_OR_RETURN(const double length, LengthOf(id, table.groups, a));
+        table.of.push_back(length);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Returns the operator's time under an assignment to these groups; other groups are plain.
+  absl::StatusOr<double> LengthOf(ecg::NodeId id, const std::vector<Group>& groups, size_t assignment) {
+    for (size_t i = 0; i < groups.size(); ++i) {
+      const size_t layout = LayoutIn(assignment, i, states_);
+      for (ecg::ValueId v : groups_[groups[i]]) {
+        if (layout > 0) layouts_[v] = others_[layout - 1];
+      }
+    }
+    absl::StatusOr<double> length = cost_(id, layouts_);
+    for (Group group : groups) {
+      for (ecg::ValueId v : groups_[group]) layouts_.erase(v);
+    }
+    return length;
+  }
+
+  // Groups are decided one after another, those with the fewest neighbours first.
+  void OpenGroups() {
+    for (size_t t = 0; t < tables_.size(); ++t) IndexTable(t);
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      neighbours_[g].erase(static_cast<Group>(g));
+      open_.insert({neighbours_[g].size(), static_cast<Group>(g)});
+    }
+  }
+
+  void IndexTable(size_t t) {
+    for (Group group : tables_[t].groups) {
+      tables_of_[group].insert(t);
+      neighbours_[group].insert(tables_[t].groups.begin(), tables_[t].groups.end());
+    }
+  }
+
+  void DecideNext() {
+    const Group next = open_.begin()->second;
+    open_.erase(open_.begin());
+    const std::vector<Group> beside(neighbours_[next].begin(), neighbours_[next].end());
+    for (Group group : beside) open_.erase({neighbours_[group].size(), group});
+    if (beside.size() + 1 > kMostTogether) {
+      for (size_t t : tables_of_[next]) tables_[t] = WithPlain(tables_[t], next, states_);
+    } else {
+      Eliminate(next, beside);
+    }
+    for (Group group : beside) {
+      neighbours_[group].erase(group);
+      neighbours_[group].erase(next);
+      open_.insert({neighbours_[group].size(), group});
+    }
+  }
+
+  // Replaces the tables of `group` by one over its neighbours: the best time of the group's operators. Records the
+  // layout with which the group has it.
+  void Eliminate(Group group, const std::vector<Group>& beside) {
+    std::vector<Group> all = beside;
+    all.push_back(group);  // its digit is the highest
+    std::vector<double> length(Assignments(all.size(), states_), 0);
+    for (size_t t : tables_of_[group]) {
+      for (size_t a = 0; a < length.size(); ++a) length[a] += tables_[t].of[tables_[t].IndexOf(all, a, states_)];
+    }
+    for (size_t t : std::set<size_t>(tables_of_[group])) {
+      for (Group other : tables_[t].groups) tables_of_[other].erase(t);
+    }
+    Choice choice{group, {beside, {}}};
+    Lengths best{beside, {}};
+    const size_t rest = length.size() / states_;
+    for (size_t a = 0; a < rest; ++a) {
+      size_t shortest = 0;
+      for (size_t layout = 1; layout < states_; ++layout) {
+        if (length[a + layout * rest] < length[a + shortest * rest]) shortest = layout;
+      }
+      choice.layout.of.push_back(shortest);
+      best.of.push_back(length[a + shortest * rest]);
+    }
+    choices_.push_back(std::move(choice));
+    tables_.push_back(std::move(best));
+    IndexTable(tables_.size() - 1);
+  }
+
+  // Goes back through the choices: each depends on groups that were decided after it.
+  void TakeChoices() {
+    std::vector<size_t> chosen(groups_.size(), 0);
+    for (auto choice = choices_.rbegin(); choice != choices_.rend(); ++choice) {
+      size_t index = 0;
+      const std::vector<Group>& beside = choice->layout.groups;
+      for (size_t i = beside.size(); i-- > 0;) index = index * states_ + chosen[beside[i]];
+      chosen[choice->group] = choice->layout.of[index];
+    }
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      if (chosen[g] == 0) continue;
+      for (ecg::ValueId v : groups_[g]) layouts_[v] = others_[chosen[g] - 1];
+    }
+  }
+
+  const ecg::Graph& graph_;
+  const std::vector<std::vector<ecg::ValueId>>& groups_;
+  const std::vector<Layout>& others_;
+  const LayoutCost& cost_;
+  const size_t states_;  // layouts of a group, plain included
+  ValueLayouts layouts_;
+  std::vector<Lengths> tables_;
+  std::vector<std::set<size_t>> tables_of_;  // by group
+  std::vector<std::set<Group>> neighbours_;  // by group: those that share a table with it
+  std::set<std::pair<size_t, Group>> open_;  // each with its number of neighbours
+  std::vector<Choice> choices_;
+};
+
 }  // namespace
 
 absl::StatusOr<ValueLayouts> ShortestLayouts(const ecg::Graph& graph,
                                              const std::vector<std::vector<ecg::ValueId>>& groups,
                                              const std::vector<Layout>& others, ValueLayouts layouts,
                                              const LayoutCost& cost) {
-  const size_t states = 1 + others.size();
-  std::map<ecg::ValueId, Group> group_of;
-  for (size_t g = 0; g < groups.size(); ++g) {
-    for (ecg::ValueId v : groups[g]) group_of[v] = static_cast<Group>(g);
-  }
-  std::vector<Lengths> tables;
-  for (ecg::NodeId id = 0; id < static_cast<ecg::NodeId>(graph.nodes().size()); ++id) {
-    std::set<Group> touched;
-    const auto touch = [&](ecg::ValueId v) {
-      if (const auto it = group_of.find(v); it != group_of.end()) touched.insert(it->second);
-    };
-    for (ecg::ValueId v : graph.node(id).inputs) touch(v);
-    for (ecg::ValueId v : graph.node(id).outputs) touch(v);
-    if (touched.empty()) continue;
-    Lengths& table = tables.emplace_back();
-    table.groups.assign(touched.begin(), touched.end());
-    if (table.groups.size() > kMostOfOperator) table.groups.resize(kMostOfOperator);
-    for (size_t a = 0; a < Assignments(table.groups.size(), states); ++a) {
-      for (size_t i = 0; i < table.groups.size(); ++i) {
-        const size_t layout = LayoutIn(a, i, states);
-        for (ecg::ValueId v : groups[table.groups[i]]) {
-          if (layout > 0) layouts[v] = others[layout - 1];
-        }
-      }
-      absl::StatusOr<double> length = cost(id, layouts);
-      for (Group group : table.groups) {
-        for (ecg::ValueId v : groups[group]) layouts.erase(v);
-      }
-      RETURN_IF_ERROR(length.status());
-      table.of.push_back(*length);
-    }
-  }
-
-  // Groups are decided one after another, those with the fewest neighbours first. The best time of a group's operators
-  // becomes a table over its neighbours.
-  std::vector<std::set<size_t>> tables_of(groups.size());
-  std::vector<std::set<Group>> neighbours(groups.size());
-  std::set<std::pair<size_t, Group>> open;  // each with its number of neighbours
-  const auto add = [&](size_t t) {
-    for (Group group : tables[t].groups) {
-      tables_of[group].insert(t);
-      neighbours[group].insert(tables[t].groups.begin(), tables[t].groups.end());
-    }
-  };
-  for (size_t t = 0; t < tables.size(); ++t) add(t);
-  for (size_t g = 0; g < groups.size(); ++g) {
-    neighbours[g].erase(static_cast<Group>(g));
-    open.insert({neighbours[g].size(), static_cast<Group>(g)});
-  }
-  std::vector<Choice> choices;
-  while (!open.empty()) {
-    const Group next = open.begin()->second;
-    open.erase(open.begin());
-    const std::vector<Group> beside(neighbours[next].begin(), neighbours[next].end());
-    for (Group group : beside) open.erase({neighbours[group].size(), group});
-    if (beside.size() + 1 > kMostTogether) {
-      for (size_t t : tables_of[next]) tables[t] = WithPlain(tables[t], next, states);
-    } else {
-      std::vector<Group> all = beside;
-      all.push_back(next);  // its digit is the highest
-      std::vector<double> length(Assignments(all.size(), states), 0);
-      for (size_t t : tables_of[next]) {
-        for (size_t a = 0; a < length.size(); ++a) length[a] += tables[t].of[tables[t].IndexOf(all, a, states)];
-      }
-      for (size_t t : std::set<size_t>(tables_of[next])) {
-        for (Group group : tables[t].groups) tables_of[group].erase(t);
-      }
-      Choice choice{next, {beside, {}}};
-      Lengths best{beside, {}};
-      const size_t rest = length.size() / states;
-      for (size_t a = 0; a < rest; ++a) {
-        size_t shortest = 0;
-        for (size_t layout = 1; layout < states; ++layout) {
-          if (length[a + layout * rest] < length[a + shortest * rest]) shortest = layout;
-        }
-        choice.layout.of.push_back(shortest);
-        best.of.push_back(length[a + shortest * rest]);
-      }
-      choices.push_back(std::move(choice));
-      tables.push_back(std::move(best));
-      add(tables.size() - 1);
-    }
-    for (Group group : beside) {
-      neighbours[group].erase(group);
-      neighbours[group].erase(next);
-      open.insert({neighbours[group].size(), group});
-    }
-  }
-
-  std::vector<size_t> chosen(groups.size(), 0);
-  for (auto choice = choices.rbegin(); choice != choices.rend(); ++choice) {
-    size_t index = 0;
-    const std::vector<Group>& beside = choice->layout.groups;
-    for (size_t i = beside.size(); i-- > 0;) index = index * states + chosen[beside[i]];
-    chosen[choice->group] = choice->layout.of[index];
-  }
-  for (size_t g = 0; g < groups.size(); ++g) {
-    if (chosen[g] == 0) continue;
-    for (ecg::ValueId v : groups[g]) layouts[v] = others[chosen[g] - 1];
-  }
-  return layouts;
+  return LayoutSearch(graph, groups, others, std::move(layouts), cost).Run();
 }
 
 }  // namespace fusion
