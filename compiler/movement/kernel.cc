@@ -1,5 +1,4 @@
 #include "compiler/movement/kernel.h"
-#include "compiler/movement/prefix_fold.h"
 
 #include <algorithm>
 #include <functional>
@@ -12,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "compiler/movement/library_call_text.h"
+#include "compiler/movement/prefix_fold.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::movement {
@@ -184,7 +184,8 @@ void PrintStep(const Step& step, Printer* printer, std::string* text) {
 }  // namespace
 
 const char* StrategyName(Strategy strategy) {
-  static const char* const kNames[] = {"scalar", "map", "transpose", "rowfold", "prefix", "tile", "grouptile", "library"};
+  static const char* const kNames[] = {"scalar", "map",  "transpose", "rowfold",
+                                       "prefix", "tile", "grouptile", "library"};
   return kNames[static_cast<int>(strategy)];
 }
 
@@ -388,8 +389,7 @@ absl::Status CheckStrategy(const Step& step) {
     case Strategy::kPrefix: {
       std::vector<te::Axis> axes;
       for (const Loop& loop : step.loops) axes.push_back(loop.axis);
-      const std::optional<PrefixFold> prefix =
-          step.fold ? PrefixFoldOf(*step.fold, step.body, axes) : std::nullopt;
+      const std::optional<PrefixFold> prefix = step.fold ? PrefixFoldOf(*step.fold, step.body, axes) : std::nullopt;
       ok = prefix && step.stores.size() == 1 && step.lane_limit < 0 && step.vec_axis != prefix->axis &&
            (step.vec_axis < 0 || is_loop(step.vec_axis));
       break;
@@ -421,116 +421,142 @@ absl::Status CheckStrategy(const Step& step) {
                                           StrategyName(step.strategy), " step are none of its loops"));
 }
 
+// Checks the steps of a kernel in order, and which buffers are written before they are read.
+class Verifier {
+ public:
+  explicit Verifier(const Kernel& kernel) : kernel_(kernel) {}
+
+  absl::Status Check() {
+    for (const Phase& phase : kernel_.phases) {
+      // Scratch does not outlive its task.
+      std::erase_if(written_, [&](int b) { return kernel_.buffers[b].scope == BufferScope::kBlock; });
+      for (const Step& step : phase.steps) RETURN_IF_ERROR(CheckStepOf(phase, step));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status CheckStepOf(const Phase& phase, const Step& step) {
+    const bool library = step.strategy == Strategy::kLibrary;
+    if (library != step.library.has_value() ||
+        (library && (kernel_.resident || phase.steps.size() != 1 || !phase.grid.empty()))) {
+      return absl::InternalError(
+          absl::StrCat("movement: step '", step.label, "' of a library is not alone in a phase without a grid"));
+    }
+    std::vector<te::Axis> around;
+    if (!step.staging.empty() && step.fold) {
+      around.assign(step.fold->axes.begin(), step.fold->axes.end() - 1);
+      for (const Loop& loop : step.loops) around.push_back(loop.axis);
+    }
+    for (const Step& staging : step.staging) RETURN_IF_ERROR(CheckStep(phase, staging, around));
+    return CheckStep(phase, step, {});
+  }
+
+  // `around`: the axes around a step's staging.
+  absl::Status CheckStep(const Phase& phase, const Step& step, const std::vector<te::Axis>& around) {
+    std::set<int> axes;
+    for (const te::Axis& axis : phase.grid) axes.insert(axis.id);
+    for (const te::Axis& axis : around) axes.insert(axis.id);
+    for (const Loop& loop : step.loops) axes.insert(loop.axis.id);
+    std::set<int> with_fold = axes;
+    if (step.fold) {
+      for (const te::Axis& axis : step.fold->axes) with_fold.insert(axis.id);
+    }
+    status_ = absl::OkStatus();
+    if (step.routine) RETURN_IF_ERROR(CheckRoutine(*step.routine));
+    for (const te::Scalar& s : step.body) CheckScalar(step, s, with_fold);
+    for (const te::Scalar& s : step.then) CheckScalar(step, s, axes);
+    for (const Store& store : step.stores) {
+      if (!IsBuffer(store.buffer)) {
+        return absl::InternalError(absl::StrCat("movement: step '", step.label, "' stores into no buffer"));
+      }
+      CheckIndex(step, store.address, axes, "a store");
+      // A routine's addresses are where its tensors begin, even for tensors without elements.
+      if (!step.routine) CheckBounds(phase, step, store.buffer, store.address);
+      written_.insert(store.buffer);
+    }
+    for (const std::vector<te::Scalar>* scalars : {&step.body, &step.then}) {
+      for (const te::Scalar& s : *scalars) {
+        VisitUnconditional(s, [&](const te::ScalarNode& node) {
+          if (!status_.ok() || node.kind != te::ScalarKind::kLoad) return;
+          CheckBounds(phase, step, node.tensor, node.indices[0]);
+        });
+      }
+    }
+    if (status_.ok()) status_ = CheckStrategy(step);
+    if (step.stores.size() != step.store_types.size() || step.stores.empty()) {
+      status_ = absl::InternalError(absl::StrCat("movement: step '", step.label, "' has no consistent stores"));
+    }
+    return status_;
+  }
+
+  bool IsBuffer(int buffer) const { return buffer >= 0 && buffer < static_cast<int>(kernel_.buffers.size()); }
+  bool MayBeRead(int buffer) const {
+    return kernel_.buffers[buffer].scope == BufferScope::kKernel || written_.count(buffer);
+  }
+
+  absl::Status CheckRoutine(const RoutineCall& routine) const {
+    for (int b : routine.inputs) {
+      if (IsBuffer(b) && MayBeRead(b)) continue;
+      return absl::InternalError(absl::StrCat("movement: routine '", routine.name, "' reads no buffer b", b));
+    }
+    return absl::OkStatus();
+  }
+
+  // `known`: the axes that loops bind.
+  void CheckIndex(const Step& step, const te::Index& x, const std::set<int>& known, const char* what) {
+    std::vector<te::Axis> used;
+    te::CollectAxes(x, &used);
+    for (const te::Axis& axis : used) {
+      if (known.count(axis.id)) continue;
+      status_ = absl::InternalError(absl::StrCat("movement: ", what, " of step '", step.label, "' uses axis i", axis.id,
+                                                 ", which no loop binds"));
+    }
+  }
+
+  void CheckScalar(const Step& step, const te::Scalar& s, const std::set<int>& known) {
+    te::Visit(s, [&](const te::ScalarNode& node) {
+      if (node.kind != te::ScalarKind::kLoad) return;
+      if (!IsBuffer(node.tensor) || node.indices.size() != 1) {
+        status_ = absl::InternalError(absl::StrCat("movement: step '", step.label, "' loads from no buffer"));
+        return;
+      }
+      CheckIndex(step, node.indices[0], known, "a load");
+      if (!MayBeRead(node.tensor)) {
+        status_ = absl::InternalError(
+            absl::StrCat("movement: step '", step.label, "' reads b", node.tensor, " before it is written"));
+      }
+    });
+  }
+
+  // Affine addresses are exact where nothing cuts the loops short; others are not checked.
+  void CheckBounds(const Phase& phase, const Step& step, int buffer, const te::Index& address) {
+    bool whole = step.lane_limit < 0 && step.store_limit < 0 && (!step.fold || step.fold->pred.empty());
+    for (const Loop& loop : step.loops) whole = whole && !loop.limit;
+    if (!whole || !IsAffine(address)) return;
+    const te::Interval range = address.Range();
+    // The last group of four in a row may reach into the slack behind the buffer; the other operand is zero there.
+    const int64_t slack = step.tile.dot_axis >= 0 ? kDotLength - 1 : 0;
+    if (range.lo > range.hi || (range.lo >= 0 && range.hi < kernel_.buffers[buffer].elements + slack)) return;
+    bool empty = false;
+    for (const te::Index::Part& part : address.parts()) empty = empty || part.term.axis.extent == 0;
+    if (empty || phase.tasks() == 0) return;
+    status_ = absl::InternalError(absl::StrCat("movement: step '", step.label, "' addresses b", buffer, "[", range.lo,
+                                               "..", range.hi, "] of ", kernel_.buffers[buffer].elements, " elements"));
+  }
+
+  const Kernel& kernel_;
+  std::set<int> written_;
+  absl::Status status_;  // of the step that is being checked: its last fault
+};
+
 }  // namespace
 
 absl::Status Verify(const Kernel& kernel) {
   if (kernel.resident && kernel.phases.size() < 2) {
     return absl::InternalError("movement: groups that stay have no phase to stay for");
   }
-  std::set<int> written;
-  for (size_t p = 0; p < kernel.phases.size(); ++p) {
-    // Scratch does not outlive its task.
-    std::erase_if(written, [&](int b) { return kernel.buffers[b].scope == BufferScope::kBlock; });
-    const auto check = [&](const Step& step, const std::vector<te::Axis>& around) -> absl::Status {
-      std::set<int> axes;
-      for (const te::Axis& axis : kernel.phases[p].grid) axes.insert(axis.id);
-      for (const te::Axis& axis : around) axes.insert(axis.id);
-      for (const Loop& loop : step.loops) axes.insert(loop.axis.id);
-      std::set<int> with_fold = axes;
-      if (step.fold) {
-        for (const te::Axis& axis : step.fold->axes) with_fold.insert(axis.id);
-      }
-      absl::Status status;
-      auto check_index = [&](const te::Index& x, const std::set<int>& known, const char* what) {
-        std::vector<te::Axis> used;
-        te::CollectAxes(x, &used);
-        for (const te::Axis& axis : used) {
-          if (!known.count(axis.id)) {
-            status = absl::InternalError(absl::StrCat("movement: ", what, " of step '", step.label, "' uses axis i",
-                                                      axis.id, ", which no loop binds"));
-          }
-        }
-      };
-      auto check_scalar = [&](const te::Scalar& s, const std::set<int>& known) {
-        te::Visit(s, [&](const te::ScalarNode& node) {
-          if (node.kind != te::ScalarKind::kLoad) return;
-          if (node.tensor < 0 || node.tensor >= static_cast<int>(kernel.buffers.size()) || node.indices.size() != 1) {
-            status = absl::InternalError(absl::StrCat("movement: step '", step.label, "' loads from no buffer"));
-            return;
-          }
-          check_index(node.indices[0], known, "a load");
-          if (kernel.buffers[node.tensor].scope != BufferScope::kKernel && !written.count(node.tensor)) {
-            status = absl::InternalError(
-                absl::StrCat("movement: step '", step.label, "' reads b", node.tensor, " before it is written"));
-          }
-        });
-      };
-      if (step.routine) {
-        for (int b : step.routine->inputs) {
-          if (b >= 0 && b < static_cast<int>(kernel.buffers.size()) &&
-              (kernel.buffers[b].scope == BufferScope::kKernel || written.count(b))) {
-            continue;
-          }
-          return absl::InternalError(absl::StrCat("movement: routine '", step.routine->name, "' reads no buffer b", b));
-        }
-      }
-      for (const te::Scalar& s : step.body) check_scalar(s, with_fold);
-      for (const te::Scalar& s : step.then) check_scalar(s, axes);
-      // Affine addresses are exact where nothing cuts the loops short.
-      bool whole = step.lane_limit < 0 && step.store_limit < 0 && (!step.fold || step.fold->pred.empty());
-      for (const Loop& loop : step.loops) whole = whole && !loop.limit;
-      auto check_bounds = [&](int buffer, const te::Index& address) {
-        if (!whole || !IsAffine(address)) return;
-        const te::Interval range = address.Range();
-        // The last group of four in a row may reach into the slack behind the buffer; the other operand is zero there.
-        const int64_t slack = step.tile.dot_axis >= 0 ? kDotLength - 1 : 0;
-        if (range.lo > range.hi || (range.lo >= 0 && range.hi < kernel.buffers[buffer].elements + slack)) return;
-        bool empty = false;
-        for (const te::Index::Part& part : address.parts()) empty = empty || part.term.axis.extent == 0;
-        if (empty || kernel.phases[p].tasks() == 0) return;
-        status =
-            absl::InternalError(absl::StrCat("movement: step '", step.label, "' addresses b", buffer, "[", range.lo,
-                                             "..", range.hi, "] of ", kernel.buffers[buffer].elements, " elements"));
-      };
-      for (const Store& store : step.stores) {
-        if (store.buffer < 0 || store.buffer >= static_cast<int>(kernel.buffers.size())) {
-          return absl::InternalError(absl::StrCat("movement: step '", step.label, "' stores into no buffer"));
-        }
-        check_index(store.address, axes, "a store");
-        // A routine's addresses are where its tensors begin, even for tensors without elements.
-        if (!step.routine) check_bounds(store.buffer, store.address);
-        written.insert(store.buffer);
-      }
-      for (const std::vector<te::Scalar>* scalars : {&step.body, &step.then}) {
-        for (const te::Scalar& s : *scalars) {
-          VisitUnconditional(s, [&](const te::ScalarNode& node) {
-            if (status.ok() && node.kind == te::ScalarKind::kLoad) check_bounds(node.tensor, node.indices[0]);
-          });
-        }
-      }
-      if (status.ok()) status = CheckStrategy(step);
-      if (step.stores.size() != step.store_types.size() || step.stores.empty()) {
-        status = absl::InternalError(absl::StrCat("movement: step '", step.label, "' has no consistent stores"));
-      }
-      return status;
-    };
-    for (const Step& step : kernel.phases[p].steps) {
-      const bool library = step.strategy == Strategy::kLibrary;
-      if (library != step.library.has_value() ||
-          (library && (kernel.resident || kernel.phases[p].steps.size() != 1 || !kernel.phases[p].grid.empty()))) {
-        return absl::InternalError(
-            absl::StrCat("movement: step '", step.label, "' of a library is not alone in a phase without a grid"));
-      }
-      std::vector<te::Axis> around;
-      if (!step.staging.empty() && step.fold) {
-        around.assign(step.fold->axes.begin(), step.fold->axes.end() - 1);
-        for (const Loop& loop : step.loops) around.push_back(loop.axis);
-      }
-      for (const Step& staging : step.staging) RETURN_IF_ERROR(check(staging, around));
-      RETURN_IF_ERROR(check(step, {}));
-    }
-  }
-  return absl::OkStatus();
+  return Verifier(kernel).Check();
 }
 
 }  // namespace fusion::movement
