@@ -191,118 +191,165 @@ double TrafficBytes(const Kernel& kernel, const std::set<int>& read, const std::
   return traffic;
 }
 
-}  // namespace
+class Estimator {
+ public:
+  Estimator(const Kernel& kernel, const DeviceModel& device, int threads)
+      : kernel_(kernel),
+        device_(device),
+        threads_(threads),
+        lanes_(device.vector_bytes / 4.0),
+        fma_per_s_(device.fma_f32_flops_per_s / 2),
+        waiting_(device.launch_s) {
+    double footprint = 0;
+    for (const Buffer& buffer : kernel.buffers) footprint += static_cast<double>(SizeBytes(buffer));
+    // Buffers are taken as cold: a kernel's operands come from outside the private caches.
+    bandwidth_ = device.CopyBandwidth(4 * footprint);
+  }
 
-KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int threads) {
-  KernelCost cost;
-  const double lanes = device.vector_bytes / 4.0;
-  const double fma_per_s = device.fma_f32_flops_per_s / 2;
-  double footprint = 0;
-  for (const Buffer& buffer : kernel.buffers) footprint += static_cast<double>(SizeBytes(buffer));
-  // Buffers are taken as cold: a kernel's operands come from outside the private caches.
-  const double bandwidth = device.CopyBandwidth(4 * footprint);
-  std::set<int> all_read, all_written;
-  double seconds = 0, waiting = device.launch_s;
-  for (const Phase& phase : kernel.phases) {
-    std::set<int> read, written;
-    const auto finish = [&](double compute) {
+  KernelCost Estimate() {
+    for (const Phase& phase : kernel_.phases) {
+      Accesses accesses;
+      const LibraryCall* call = LibraryCallOf(phase);
+      const double compute = call != nullptr ? LibraryCompute(phase, *call, &accesses) : Compute(phase, &accesses);
       // Memory works while units compute; neither works while units wait for each other.
-      seconds += std::max(compute, TrafficBytes(kernel, read, written, device) / bandwidth);
-      all_read.insert(read.begin(), read.end());
-      all_written.insert(written.begin(), written.end());
-    };
-    const double tasks = static_cast<double>(phase.tasks());
-    if (const LibraryCall* call = LibraryCallOf(phase)) {
-      VisitBuffers(phase.steps[0], [&](int buffer) { (buffer == ResultOf(*call) ? written : read).insert(buffer); });
-      finish(LibrarySeconds(*call, kernel, device, threads));
-      if (&phase != &kernel.phases.back()) waiting += device.launch_s;
-      continue;
+      seconds_ += std::max(compute, TrafficBytes(kernel_, accesses.read, accesses.written, device_) / bandwidth_);
+      all_.read.insert(accesses.read.begin(), accesses.read.end());
+      all_.written.insert(accesses.written.begin(), accesses.written.end());
+      if (&phase != &kernel_.phases.back()) AddWait(call != nullptr);
     }
+    cost_.compulsory_bytes = TrafficBytes(kernel_, all_.read, all_.written, device_);
+    cost_.latency_ns = 1e9 * (waiting_ + seconds_);
+    return cost_;
+  }
+
+ private:
+  struct Accesses {
+    std::set<int> read, written;  // buffers
+  };
+
+  // Adds the time between a phase and the next.
+  void AddWait(bool library) {
+    const bool one_or_other = device_.resident_groups > 0;
+    if (!library && (kernel_.resident || !one_or_other)) waiting_ += device_.barrier_s;
+    if (library || !kernel_.resident) waiting_ += device_.launch_s;
+  }
+
+  double LibraryCompute(const Phase& phase, const LibraryCall& call, Accesses* accesses) const {
+    VisitBuffers(phase.steps[0],
+                 [&](int buffer) { (buffer == ResultOf(call) ? accesses->written : accesses->read).insert(buffer); });
+    return LibrarySeconds(call, kernel_, device_, threads_);
+  }
+
+  // Returns the seconds for which the units compute.
+  double Compute(const Phase& phase, Accesses* accesses) {
+    const double tasks = static_cast<double>(phase.tasks());
     const double units = std::max(
-        1.0, std::min<double>({static_cast<double>(threads), static_cast<double>(device.parallel_units), tasks}));
+        1.0, std::min<double>({static_cast<double>(threads_), static_cast<double>(device_.parallel_units), tasks}));
     double compute = 0;
     for (const Step& step : phase.steps) {
       const double spatial = tasks * Trips(step.loops);
-      double points = spatial;
-      if (step.fold && step.strategy != Strategy::kPrefix) points *= Product(step.fold->axes);
-      Work body, then;
-      for (const te::Scalar& s : step.body) {
-        const Work w = ScalarWork(s, step.strategy != Strategy::kTile);
-        body.ops += w.ops;
-        body.special += w.special;
-        body.loads += w.loads;
-      }
-      for (const te::Scalar& s : step.then) {
-        const Work w = ScalarWork(s, /*guards_cost=*/true);
-        then.ops += w.ops;
-        then.special += w.special;
-      }
-      // One accumulated product is one FMA.
-      double body_ops = step.fold ? std::max(1.0, body.ops) : std::max(0.5, body.ops);
-      if (step.tile.dot_axis >= 0) body_ops = 1.0 / kDotLength;
-      if (step.strategy == Strategy::kGroupTile) {
-        const MatrixProduct* product =
-            FindMatrixProduct(device, SliceType(step, kernel), step.group.product.from_memory);
-        const bool fragments = product != nullptr && step.group.product.fragments();
-        body_ops = fragments ? device.fma_f32_flops_per_s / product->flops_per_s : 1;
-      }
-      const double slowdown = step.strategy == Strategy::kTile ? TileSlowdown(step) : 1;
-      double ops = points * (slowdown * body_ops + body.special) + spatial * (then.ops + then.special);
-      cost.fma += points * body_ops + spatial * then.ops;
-      cost.special += points * body.special + spatial * then.special;
-      if (step.strategy == Strategy::kTile && ScattersLanes(step, static_cast<int64_t>(lanes))) {
-        ops += spatial * kScatterCycles * 2 * lanes;
-      }
-      if (step.strategy == Strategy::kTranspose) ops += spatial * kShuffleOps * std::log2(lanes);
-      // Work-items that run in step are the lanes, whatever each of them does.
-      const bool plain =
-          step.strategy == Strategy::kScalar || (step.strategy == Strategy::kPrefix && step.vec_axis < 0);
-      const bool one_lane = plain && device.task_lanes == 1;
-      if (one_lane) ops *= lanes * kScalarPenalty;
-      // Outside the register tile every load is an instruction beside the arithmetic.
-      if (step.strategy == Strategy::kGroupTile) {
-        ops += points * GroupTileLoads(step, SliceType(step, kernel));
-      } else if (step.strategy != Strategy::kTile) {
-        ops += 0.5 * points * (body.loads * (one_lane ? lanes : 1) + GatheredLoads(step, lanes) * 2 * lanes);
-      }
-      compute += ops / fma_per_s;
-      for (const Step& staging : step.staging) {
-        const double elements = TilesOf(step, spatial) * Product(step.fold->axes) * Trips(staging.loops) /
-                                static_cast<double>(step.fold->axes.back().extent);
-        compute += elements * kStagedOps / fma_per_s;
-        te::Visit(staging.body[0], [&](const te::ScalarNode& node) {
-          if (node.kind == te::ScalarKind::kLoad) read.insert(node.tensor);
-        });
-      }
-      auto note = [&](const te::ScalarNode& node) {
-        if (node.kind == te::ScalarKind::kLoad) read.insert(node.tensor);
-      };
-      for (const te::Scalar& s : step.body) te::Visit(s, note);
-      for (const te::Scalar& s : step.then) te::Visit(s, note);
-      for (const Store& store : step.stores) written.insert(store.buffer);
-      if (step.routine) {
-        double elements = 0;
-        for (int b : step.routine->inputs) {
-          read.insert(b);
-          elements += static_cast<double>(kernel.buffers[b].elements);
-        }
-        compute += elements * kRoutineOps * lanes / fma_per_s;
-      }
+      compute += StepOps(step, spatial) / fma_per_s_;
+      AddStaging(step, spatial, &compute);
+      if (step.routine) compute += RoutineOps(*step.routine) / fma_per_s_;
+      NoteAccesses(step, accesses);
     }
-    compute += RereadSeconds(kernel, phase, device);
-    const int64_t private_bytes = LargestPrivateBytes(device);
-    if (private_bytes > 0 && kernel.scratch_bytes > private_bytes) compute += ScratchSeconds(kernel, phase, device);
+    compute += RereadSeconds(kernel_, phase, device_);
+    const int64_t private_bytes = LargestPrivateBytes(device_);
+    if (private_bytes > 0 && kernel_.scratch_bytes > private_bytes) compute += ScratchSeconds(kernel_, phase, device_);
     const double waves = std::ceil(tasks / units) * units / std::max(1.0, tasks);
-    finish(compute / units * waves);
-    if (&phase != &kernel.phases.back()) {
-      const bool one_or_other = device.resident_groups > 0;
-      if (kernel.resident || !one_or_other) waiting += device.barrier_s;
-      if (!kernel.resident) waiting += device.launch_s;
+    return compute / units * waves;
+  }
+
+  // Returns the step's operations in FMAs, and counts those that any schedule needs.
+  double StepOps(const Step& step, double spatial) {
+    double points = spatial;
+    if (step.fold && step.strategy != Strategy::kPrefix) points *= Product(step.fold->axes);
+    const Work body = WorkOf(step.body, step.strategy != Strategy::kTile);
+    const Work then = WorkOf(step.then, /*guards_cost=*/true);
+    const double body_ops = BodyOps(step, body);
+    const double slowdown = step.strategy == Strategy::kTile ? TileSlowdown(step) : 1;
+    double ops = points * (slowdown * body_ops + body.special) + spatial * (then.ops + then.special);
+    cost_.fma += points * body_ops + spatial * then.ops;
+    cost_.special += points * body.special + spatial * then.special;
+    if (step.strategy == Strategy::kTile && ScattersLanes(step, static_cast<int64_t>(lanes_))) {
+      ops += spatial * kScatterCycles * 2 * lanes_;
+    }
+    if (step.strategy == Strategy::kTranspose) ops += spatial * kShuffleOps * std::log2(lanes_);
+    // Work-items that run in step are the lanes, whatever each of them does.
+    const bool plain = step.strategy == Strategy::kScalar || (step.strategy == Strategy::kPrefix && step.vec_axis < 0);
+    const bool one_lane = plain && device_.task_lanes == 1;
+    if (one_lane) ops *= lanes_ * kScalarPenalty;
+    // Outside the register tile every load is an instruction beside the arithmetic.
+    if (step.strategy == Strategy::kGroupTile) {
+      ops += points * GroupTileLoads(step, SliceType(step, kernel_));
+    } else if (step.strategy != Strategy::kTile) {
+      ops += 0.5 * points * (body.loads * (one_lane ? lanes_ : 1) + GatheredLoads(step, lanes_) * 2 * lanes_);
+    }
+    return ops;
+  }
+
+  static Work WorkOf(const std::vector<te::Scalar>& scalars, bool guards_cost) {
+    Work sum;
+    for (const te::Scalar& s : scalars) {
+      const Work work = ScalarWork(s, guards_cost);
+      sum.ops += work.ops;
+      sum.special += work.special;
+      sum.loads += work.loads;
+    }
+    return sum;
+  }
+
+  // Returns the operations of the body at one point. One accumulated product is one FMA.
+  double BodyOps(const Step& step, const Work& body) const {
+    if (step.strategy == Strategy::kGroupTile) {
+      const MatrixProduct* product =
+          FindMatrixProduct(device_, SliceType(step, kernel_), step.group.product.from_memory);
+      const bool fragments = product != nullptr && step.group.product.fragments();
+      return fragments ? device_.fma_f32_flops_per_s / product->flops_per_s : 1;
+    }
+    if (step.tile.dot_axis >= 0) return 1.0 / kDotLength;
+    return std::max(step.fold ? 1.0 : 0.5, body.ops);
+  }
+
+  void AddStaging(const Step& step, double spatial, double* compute) const {
+    for (const Step& staging : step.staging) {
+      const double elements = TilesOf(step, spatial) * Product(step.fold->axes) * Trips(staging.loops) /
+                              static_cast<double>(step.fold->axes.back().extent);
+      *compute += elements * kStagedOps / fma_per_s_;
     }
   }
-  cost.compulsory_bytes = TrafficBytes(kernel, all_read, all_written, device);
-  cost.latency_ns = 1e9 * (waiting + seconds);
-  return cost;
+
+  double RoutineOps(const RoutineCall& routine) const {
+    double elements = 0;
+    for (int b : routine.inputs) elements += static_cast<double>(kernel_.buffers[b].elements);
+    return elements * kRoutineOps * lanes_;
+  }
+
+  static void NoteAccesses(const Step& step, Accesses* accesses) {
+    const auto note = [&](const te::ScalarNode& node) {
+      if (node.kind == te::ScalarKind::kLoad) accesses->read.insert(node.tensor);
+    };
+    for (const Step& staging : step.staging) te::Visit(staging.body[0], note);
+    for (const te::Scalar& s : step.body) te::Visit(s, note);
+    for (const te::Scalar& s : step.then) te::Visit(s, note);
+    for (const Store& store : step.stores) accesses->written.insert(store.buffer);
+    if (step.routine) accesses->read.insert(step.routine->inputs.begin(), step.routine->inputs.end());
+  }
+
+  const Kernel& kernel_;
+  const DeviceModel& device_;
+  const int threads_;
+  const double lanes_, fma_per_s_;
+  double bandwidth_ = 0;
+  KernelCost cost_;
+  Accesses all_;
+  double seconds_ = 0, waiting_;
+};
+
+}  // namespace
+
+KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int threads) {
+  return Estimator(kernel, device, threads).Estimate();
 }
 
 }  // namespace fusion::movement
