@@ -208,17 +208,12 @@ int64_t ConstantBytes(const ecg::Graph& graph) {
   return sum;
 }
 
-// From import to plan: the part that Compile and PlanOnly share. The oracle keeps pointers into `planned`. `options`
-// name one specialisation. `constants` are shared by the programs of a bundle; null if there is one program.
-absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
-                      ConstantPool* constants, GraphBlockOracle* oracle, StageClock* clock, CompileAccount* account,
-                      Planned* out) {
-  Planned& planned = *out;
-  ASSIGN_OR_RETURN(const rewrite::MathLevel math, MathLevelOf(options.math));
+// Refuses options that name nothing.
+absl::Status CheckOptions(const CompileOptions& options, const CompileContext& context) {
+  RETURN_IF_ERROR(MathLevelOf(options.math).status());
   RETURN_IF_ERROR(CheckPrecision(options.precision));
   RETURN_IF_ERROR(CheckSize(options.size));
-  const Planner* planner = FindPlanner(options.planner);
-  if (planner == nullptr) {
+  if (FindPlanner(options.planner) == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat("unknown planner '", options.planner, "': use one of ", absl::StrJoin(PlannerNames(), ", ")));
   }
@@ -234,16 +229,23 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
   if (FindBackend(context.device->kind) == nullptr) {
     return absl::UnimplementedError(absl::StrCat("no kernels are printed for target '", context.device->kind, "'"));
   }
-  const auto simplified = [&](const ecg::Graph& graph, simplify::Widening widening) {
-    const bool small = options.size == "small";
-    return simplify::Simplify(graph, widening, small ? simplify::Reordering::kHoldOnce : simplify::Reordering::kFold);
-  };
+  return absl::OkStatus();
+}
+
+ecg::Graph Simplified(const ecg::Graph& graph, const CompileOptions& options, simplify::Widening widening) {
+  const bool small = options.size == "small";
+  return simplify::Simplify(graph, widening, small ? simplify::Reordering::kHoldOnce : simplify::Reordering::kFold);
+}
+
+// Import and simplify: the model's graph.
+absl::Status ImportGraph(const ModelFiles& files, const CompileOptions& options, StageClock* clock,
+                         CompileAccount* account, Planned* planned) {
   RETURN_IF_ERROR(clock->Begin("import", "reading the model"));
   if (files.graph != nullptr) {
     account->nodes_model = static_cast<int64_t>(files.graph->nodes().size());
     account->weights.model_bytes = ConstantBytes(*files.graph);
     RETURN_IF_ERROR(clock->Begin("simplify", absl::StrCat(account->nodes_model, " operators")));
-    planned.graph = simplified(*files.graph, simplify::Widening::kKeep);
+    planned->graph = Simplified(*files.graph, options, simplify::Widening::kKeep);
   } else {
     onnx_import::ImportRequest request;
     request.model_path = files.model_path;
@@ -257,57 +259,76 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
     account->nodes_model = imported.model_nodes;
     account->weights.model_bytes = ConstantBytes(imported.graph);
     RETURN_IF_ERROR(clock->Begin("simplify", absl::StrCat(imported.graph.nodes().size(), " operators")));
-    planned.graph = simplified(imported.graph, simplify::Widening::kKeep);
-    planned.input_symbols = std::move(imported.input_symbols);
-    planned.input_extents = std::move(imported.input_extents);
+    planned->graph = Simplified(imported.graph, options, simplify::Widening::kKeep);
+    planned->input_symbols = std::move(imported.input_symbols);
+    planned->input_extents = std::move(imported.input_extents);
   }
-  account->nodes_simplified = static_cast<int64_t>(planned.graph.nodes().size());
+  account->nodes_simplified = static_cast<int64_t>(planned->graph.nodes().size());
+  return absl::OkStatus();
+}
+
+// Rewrite, precision and the sharing of constants: the graph that is planned.
+absl::Status RewriteGraph(const CompileOptions& options, ConstantPool* constants, StageClock* clock,
+                          CompileAccount* account, Planned* planned) {
+  ecg::Graph& graph = planned->graph;
   RETURN_IF_ERROR(clock->Begin("rewrite", absl::StrCat(account->nodes_simplified, " operators")));
   if (options.disabled_passes.count("rewrite")) {
-    planned.graph = simplified(planned.graph, simplify::Widening::kFold);
+    graph = Simplified(graph, options, simplify::Widening::kFold);
   } else {
     rewrite::Options rewrite_options;
-    rewrite_options.math = math;
+    ASSIGN_OR_RETURN(rewrite_options.math, MathLevelOf(options.math));
     rewrite_options.disabled = options.disabled_rules;
-    ASSIGN_OR_RETURN(rewrite::Result rewritten, rewrite::Rewrite(planned.graph, rewrite_options));
-    planned.graph = simplified(rewritten.graph, simplify::Widening::kFold);
+    ASSIGN_OR_RETURN(rewrite::Result rewritten, rewrite::Rewrite(graph, rewrite_options));
+    graph = Simplified(rewritten.graph, options, simplify::Widening::kFold);
     for (rewrite::Firing& firing : rewritten.firings) {
       account->rewrites.push_back({"", std::move(firing.rule), std::move(firing.where), firing.flops_saved,
                                    firing.bytes_saved, firing.nodes_saved});
     }
   }
-  if (options.precision == "fp16") planned.graph = simplified(StoreAsHalves(planned.graph), simplify::Widening::kFold);
-  if (constants != nullptr) planned.graph = constants->Share(planned.graph);
-  planned.graph = simplify::OpenIndices(planned.graph);
-  RETURN_IF_ERROR(ecg::Verify(planned.graph));
-  account->nodes_rewritten = static_cast<int64_t>(planned.graph.nodes().size());
+  if (options.precision == "fp16") graph = Simplified(StoreAsHalves(graph), options, simplify::Widening::kFold);
+  if (constants != nullptr) graph = constants->Share(graph);
+  graph = simplify::OpenIndices(graph);
+  RETURN_IF_ERROR(ecg::Verify(graph));
+  account->nodes_rewritten = static_cast<int64_t>(graph.nodes().size());
+  return absl::OkStatus();
+}
+
+// Layouts and the fusion plan. The oracle keeps pointers into `planned`.
+absl::Status PlanFusion(const CompileOptions& options, const CompileContext& context, GraphBlockOracle* oracle,
+                        StageClock* clock, CompileAccount* account, Planned* planned) {
+  const ecg::Graph& graph = planned->graph;
+  const int units = Units(options, context);
   RETURN_IF_ERROR(clock->Begin("layout", "choosing layouts"));
   if (!options.disabled_passes.count("layout")) {
-    ASSIGN_OR_RETURN(planned.layouts,
-                     ChooseLayouts(planned.graph, context.device->WithTypicalRates(), Units(options, context)));
+    ASSIGN_OR_RETURN(planned->layouts, ChooseLayouts(graph, context.device->WithTypicalRates(), units));
   }
   RETURN_IF_ERROR(clock->Begin("plan", absl::StrCat(account->nodes_rewritten, " operators")));
-  oracle->Start(&planned.graph, &planned.layouts);
+  oracle->Start(&graph, &planned->layouts);
   PlanOptions plan_options;
   plan_options.cancelled = context.cancelled;
   plan_options.beyond_table = !options.disabled_passes.count("beyond-table");
-  plan_options.negligible_ns =
-      kNegligible * LeastNs(planned.graph, context.device->WithTypicalRates(), Units(options, context));
+  plan_options.negligible_ns = kNegligible * LeastNs(graph, context.device->WithTypicalRates(), units);
   ASSIGN_OR_RETURN(const ModelError error, context.oracle->Error());
   plan_options.trusted_factor = TrustedFactor(error);
   plan_options.progress = [&](int64_t done, int64_t total) { clock->Report(done, total, "planning fusion"); };
-  ASSIGN_OR_RETURN(planned.plan, planner->Plan(planned.graph, *context.device, *oracle, plan_options));
-  RETURN_IF_ERROR(Annotate(CheckPlan(planned.graph, planned.plan), absl::StrCat("planner ", options.planner)));
-  for (const Decision& d : planned.plan.decisions) {
+  const Planner* planner = FindPlanner(options.planner);
+  ASSIGN_OR_RETURN(planned->plan, planner->Plan(graph, *context.device, *oracle, plan_options));
+  return Annotate(CheckPlan(graph, planned->plan), absl::StrCat("planner ", options.planner));
+}
+
+void AccountForPlan(const GraphBlockOracle& oracle, const FusionPlan& plan, CompileAccount* account) {
+  for (const Decision& d : plan.decisions) {
     if (d.colour == Colour::kGreen && d.fused) ++account->green;
     if (d.colour == Colour::kYellow) ++(d.fused ? account->yellow_fused : account->yellow_kept);
     if (d.colour == Colour::kRed) ++account->red;
   }
-  account->questions = oracle->questions();
-  account->from_database = oracle->answered(LatencySource::kDatabase);
-  account->measured = oracle->answered(LatencySource::kMeasured);
-  account->from_model = oracle->estimated();
-  RETURN_IF_ERROR(PlanLaunches(options, *context.device, oracle, &planned));
+  account->questions = oracle.questions();
+  account->from_database = oracle.answered(LatencySource::kDatabase);
+  account->measured = oracle.answered(LatencySource::kMeasured);
+  account->from_model = oracle.estimated();
+}
+
+void AccountForLaunches(const Planned& planned, CompileAccount* account) {
   account->kernels = static_cast<int64_t>(planned.launches.size());
   for (const ecg::Node& node : planned.graph.nodes()) account->flops += ops::NodeFlops(planned.graph, node);
   std::set<ecg::ValueId> stored;
@@ -319,6 +340,20 @@ absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, co
   account->intermediate_bytes_after =
       IntermediateBytes(planned.graph, [&](ecg::ValueId v) { return stored.count(v) > 0; });
   account->plan_json = PlanJson(planned.graph, planned, account->rewrites);
+}
+
+// From import to plan: the part that Compile and PlanOnly share. The oracle keeps pointers into `planned`. `options`
+// name one specialisation. `constants` are shared by the programs of a bundle; null if there is one program.
+absl::Status MakePlan(const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
+                      ConstantPool* constants, GraphBlockOracle* oracle, StageClock* clock, CompileAccount* account,
+                      Planned* planned) {
+  RETURN_IF_ERROR(CheckOptions(options, context));
+  RETURN_IF_ERROR(ImportGraph(files, options, clock, account, planned));
+  RETURN_IF_ERROR(RewriteGraph(options, constants, clock, account, planned));
+  RETURN_IF_ERROR(PlanFusion(options, context, oracle, clock, account, planned));
+  AccountForPlan(*oracle, planned->plan, account);
+  RETURN_IF_ERROR(PlanLaunches(options, *context.device, oracle, planned));
+  AccountForLaunches(*planned, account);
   return absl::OkStatus();
 }
 
