@@ -88,7 +88,7 @@ struct Kernel {
   double own_ns = 0, own_estimate_ns = 0;
   int trials = 0, stale = 0;
   bool active = true;
-  std::set<std::string> keys;  // of all its schedules so far
+  std::set<std::string> keys = {};  // of all its schedules so far
 };
 
 // One run of Tune, in steps.
