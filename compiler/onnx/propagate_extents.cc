@@ -309,8 +309,7 @@ class Propagation {
       }
       case te::ScalarKind::kIf: {
         const Masked a = at(s.args[0]), b = at(s.args[1]);
-        const bool same = a.kind == b.kind && a.number == b.number && a.acc == b.acc;
-        return same ? a : Masked();
+        return Same(a, b) ? a : Masked();
       }
       case te::ScalarKind::kFromIndex:
         return {};
@@ -319,84 +318,97 @@ class Propagation {
     }
     std::vector<Masked> args;
     for (const te::Scalar& arg : s.args) args.push_back(at(arg));
-    const auto number = [&](size_t i) { return args[i].kind == Masked::Kind::kNumber; };
-    const Masked& a = args[0];
     if (s.op == te::Op::kSelect) {
-      if (number(0)) return args[a.number != 0 ? 1 : 2];
-      const bool same = args[1].kind == args[2].kind && args[1].number == args[2].number && args[1].acc == args[2].acc;
-      return same ? args[1] : Masked();
+      if (IsNumber(args[0])) return args[args[0].number != 0 ? 1 : 2];
+      return Same(args[1], args[2]) ? args[1] : Masked();
     }
-    if (args.size() == 1) {
-      if (!number(0)) return {};
-      switch (s.op) {
-        case te::Op::kNeg:
-          return Masked::Number(-a.number);
-        case te::Op::kAbs:
-          return Masked::Number(std::fabs(a.number));
-        case te::Op::kExp:
-          return Masked::Number(std::exp(a.number));
-        case te::Op::kSqrt:
-          return Masked::Number(std::sqrt(a.number));
-        case te::Op::kNot:
-          return Masked::Number(a.number == 0);
-        case te::Op::kIsNan:
-          return Masked::Number(0);
-        default:
-          return {};
-      }
+    if (args.size() == 1) return IsNumber(args[0]) ? OfNumber(s.op, args[0].number) : Masked();
+    if (IsNumber(args[0]) && IsNumber(args[1])) return OfNumbers(s.op, args[0].number, args[1].number);
+    return OfOneNumber(s.op, s.args[0]->dtype, args[0], args[1]);
+  }
+
+  static bool IsNumber(const Masked& x) { return x.kind == Masked::Kind::kNumber; }
+  static bool Same(const Masked& a, const Masked& b) {
+    return a.kind == b.kind && a.number == b.number && a.acc == b.acc;
+  }
+
+  // Operations of one number.
+  static Masked OfNumber(te::Op op, double x) {
+    switch (op) {
+      case te::Op::kNeg:
+        return Masked::Number(-x);
+      case te::Op::kAbs:
+        return Masked::Number(std::fabs(x));
+      case te::Op::kExp:
+        return Masked::Number(std::exp(x));
+      case te::Op::kSqrt:
+        return Masked::Number(std::sqrt(x));
+      case te::Op::kNot:
+        return Masked::Number(x == 0);
+      case te::Op::kIsNan:
+        return Masked::Number(0);
+      default:
+        return {};
     }
-    const Masked& b = args[1];
-    const double least = Identity(te::FoldKind::kMax, s.args[0]->dtype);
-    const double greatest = Identity(te::FoldKind::kMin, s.args[0]->dtype);
-    if (number(0) && number(1)) {
-      switch (s.op) {
-        case te::Op::kAdd:
-          return Masked::Number(a.number + b.number);
-        case te::Op::kSub:
-          return Masked::Number(a.number - b.number);
-        case te::Op::kMul:
-          return Masked::Number(a.number * b.number);
-        case te::Op::kEq:
-          return Masked::Number(a.number == b.number);
-        case te::Op::kNe:
-          return Masked::Number(a.number != b.number);
-        case te::Op::kLt:
-          return Masked::Number(a.number < b.number);
-        case te::Op::kGt:
-          return Masked::Number(a.number > b.number);
-        case te::Op::kOr:
-          return Masked::Number(a.number != 0 || b.number != 0);
-        case te::Op::kAnd:
-          return Masked::Number(a.number != 0 && b.number != 0);
-        case te::Op::kPow:
-          return Masked::Number(std::pow(a.number, b.number));
-        default:
-          return {};
-      }
+  }
+
+  // Operations of two numbers.
+  static Masked OfNumbers(te::Op op, double a, double b) {
+    switch (op) {
+      case te::Op::kAdd:
+        return Masked::Number(a + b);
+      case te::Op::kSub:
+        return Masked::Number(a - b);
+      case te::Op::kMul:
+        return Masked::Number(a * b);
+      case te::Op::kEq:
+        return Masked::Number(a == b);
+      case te::Op::kNe:
+        return Masked::Number(a != b);
+      case te::Op::kLt:
+        return Masked::Number(a < b);
+      case te::Op::kGt:
+        return Masked::Number(a > b);
+      case te::Op::kOr:
+        return Masked::Number(a != 0 || b != 0);
+      case te::Op::kAnd:
+        return Masked::Number(a != 0 && b != 0);
+      case te::Op::kPow:
+        return Masked::Number(std::pow(a, b));
+      default:
+        return {};
     }
-    switch (s.op) {
+  }
+
+  // Operations of which at most one operand is a number: what that number decides alone.
+  static Masked OfOneNumber(te::Op op, DType dtype, const Masked& a, const Masked& b) {
+    const double least = Identity(te::FoldKind::kMax, dtype), greatest = Identity(te::FoldKind::kMin, dtype);
+    switch (op) {
       case te::Op::kAdd:
       case te::Op::kSub:
-        return number(0) && std::isinf(a.number) ? a : Masked();
+        return IsNumber(a) && std::isinf(a.number) ? a : Masked();
       // No value is less than the least value.
       case te::Op::kGt:
         return a.Is(least) || b.Is(greatest) ? Masked::Number(0) : Masked();
       case te::Op::kLt:
         return a.Is(greatest) || b.Is(least) ? Masked::Number(0) : Masked();
       case te::Op::kMax:
-        if (a.kind == Masked::Kind::kAcc && b.Is(least)) return a;
-        return b.kind == Masked::Kind::kAcc && a.Is(least) ? b : Masked();
+        return AccBeside(least, a, b);
       case te::Op::kMin:
-        if (a.kind == Masked::Kind::kAcc && b.Is(greatest)) return a;
-        return b.kind == Masked::Kind::kAcc && a.Is(greatest) ? b : Masked();
+        return AccBeside(greatest, a, b);
       case te::Op::kAnd:
         return a.Is(0) || b.Is(0) ? Masked::Number(0) : Masked();
       case te::Op::kOr:
-        if (a.kind == Masked::Kind::kAcc && b.Is(0)) return a;
-        return b.kind == Masked::Kind::kAcc && a.Is(0) ? b : Masked();
+        return AccBeside(0, a, b);
       default:
         return {};
     }
+  }
+
+  // Returns the accumulator among the two where the other is `neutral`.
+  static Masked AccBeside(double neutral, const Masked& a, const Masked& b) {
+    if (a.kind == Masked::Kind::kAcc && b.Is(neutral)) return a;
+    return b.kind == Masked::Kind::kAcc && a.Is(neutral) ? b : Masked();
   }
 
   const ecg::Graph& alone_;
