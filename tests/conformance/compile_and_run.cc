@@ -27,15 +27,14 @@ using Outputs = absl::StatusOr<std::vector<Tensor>>;
 absl::Status SameBytes(const std::vector<Tensor>& first, const std::vector<Tensor>& again, const char* when) {
   for (size_t o = 0; o < first.size(); ++o) {
     if (first[o].shape() != again[o].shape()) {
-      return absl::FailedPreconditionError(absl::StrCat("output ", o, " is ", ShapeToString(first[o].shape()),
-                                                        " on one thread, ", ShapeToString(again[o].shape()), " ",
-                                                        when));
+      return absl::AbortedError(absl::StrCat("output ", o, " is ", ShapeToString(first[o].shape()), " on one thread, ",
+                                             ShapeToString(again[o].shape()), " ", when));
     }
     const int64_t bytes = DTypeBytes(first[o].dtype());
     const char *a = first[o].as<char>(), *b = again[o].as<char>();
     for (int64_t i = 0; i < first[o].num_elements(); ++i) {
       if (std::memcmp(a + i * bytes, b + i * bytes, static_cast<size_t>(bytes)) == 0) continue;
-      return absl::FailedPreconditionError(
+      return absl::AbortedError(
           absl::StrCat("output ", o, " at ", i, " has other bytes ", when, " than at first on one thread"));
     }
   }
@@ -43,8 +42,8 @@ absl::Status SameBytes(const std::vector<Tensor>& first, const std::vector<Tenso
 }
 
 // Repeats the last run of `session` on memory that ends `gap_elements` before a page whose access faults. Fails with
-// FAILED_PRECONDITION if outputs differ from `expected` in any bit, and with INTERNAL if the run writes an input or memory
-// beside inputs and outputs.
+// ABORTED if outputs differ from `expected` in any bit, and with INTERNAL if the run writes an input or memory beside
+// inputs and outputs.
 absl::Status CheckOnCallerMemory(Session& session, const std::vector<Tensor>& inputs,
                                  const std::vector<Tensor>& expected, int64_t gap_elements) {
   std::vector<std::unique_ptr<GuardedMemory>> memories;
@@ -71,7 +70,7 @@ absl::Status CheckOnCallerMemory(Session& session, const std::vector<Tensor>& in
   for (size_t i = 0; i < expected.size(); ++i) {
     if (session.output_shape(static_cast<int>(i)) != expected[i].shape() ||
         (expected[i].size_bytes() > 0 && std::memcmp(to[i], expected[i].data(), expected[i].size_bytes()) != 0)) {
-      return absl::FailedPreconditionError(
+      return absl::AbortedError(
           absl::StrCat("output ", i, " differs in memory that ends ", gap_elements, " elements before a page"));
     }
   }

@@ -42,7 +42,8 @@ struct Coverage {
 
 // Judges a run that ended with an error. Where rounding (or zero in place of subnormal numbers) decides whether there is
 // a result at all, the run may refuse an extent or an index, and may read different values past an extent from run to
-// run: the result is OK, and the outputs count as not compared. Otherwise the result is the error.
+// run (ABORTED): the result is OK, and the outputs count as not compared. Otherwise the result is the error. A compiler
+// that refuses the graph (FAILED_PRECONDITION) is never excused.
 absl::Status AgreeOnError(const Expectation& expected, const absl::Status& error, Subnormal subnormal,
                           Coverage* coverage);
 

@@ -134,6 +134,9 @@ TEST(JudgeTest, ErrorsAreExcusedWhereRoundingDecidesThatTheyMayBe) {
   EXPECT_TRUE(AgreeOnError(expectation, refused, Subnormal::kMayBeZero, &coverage).ok());
   EXPECT_EQ(coverage.uncertain, 2);
   EXPECT_EQ(AgreeOnError(expectation, crashed, Subnormal::kMayBeZero, &coverage), crashed);
+  const absl::Status differs = absl::AbortedError("other bytes"), no_schedule = absl::FailedPreconditionError("layouts");
+  EXPECT_TRUE(AgreeOnError(expectation, differs, Subnormal::kMayBeZero, &coverage).ok());
+  EXPECT_EQ(AgreeOnError(expectation, no_schedule, Subnormal::kMayBeZero, &coverage), no_schedule);
 }
 
 // 5 / 3 * 3 is 5 in some runs only, and the run is refused in the others.
