@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
 
 namespace fusion {
 
@@ -114,43 +115,10 @@ std::string DeviceModelToJson(const DeviceModel& m) {
       .dump(2);
 }
 
-absl::StatusOr<DeviceModel> DeviceModelFromJson(const std::string& text) {
-  const json j = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!j.is_object()) return absl::InvalidArgumentError("device model: not a JSON object");
-  DeviceModel m;
-  try {
-    m.kind = j.value("kind", m.kind);
-    m.name = j.value("name", m.name);
-    m.isa = j.value("isa", m.isa);
-    m.march = j.value("march", m.march);
-    m.toolchain = j.value("toolchain", m.toolchain);
-    m.vector_bytes = j.value("vector_bytes", m.vector_bytes);
-    m.vector_registers = j.value("vector_registers", m.vector_registers);
-    m.parallel_units = j.value("parallel_units", m.parallel_units);
-    m.task_lanes = j.value("task_lanes", m.task_lanes);
-    m.async_copies = j.value("async_copies", m.async_copies);
-    for (const json& p : j.value("matrix_products", json::array())) {
-      m.matrix_products.push_back({p.value("operands", ""), p.value("rows", 0), p.value("columns", 0),
-                                   p.value("depth", 0), p.value("work_items", 0), p.value("flops_per_s", 0.0),
-                                   p.value("from_memory", false)});
-    }
-    m.resident_groups = j.value("resident_groups", m.resident_groups);
-    m.product_library = j.value("product_library", m.product_library);
-    m.convolution_library = j.value("convolution_library", m.convolution_library);
-    m.byte_dots = j.value("byte_dots", m.byte_dots);
-    m.fma_f32_flops_per_s = j.value("fma_f32_flops_per_s", m.fma_f32_flops_per_s);
-    m.special_cycles_ratio = j.value("special_cycles_ratio", m.special_cycles_ratio);
-    m.launch_s = j.value("launch_s", m.launch_s);
-    m.barrier_s = j.value("barrier_s", m.barrier_s);
-    m.host_isa = j.value("host_isa", m.host_isa);
-    m.write_allocate = j.value("write_allocate", m.write_allocate);
-    for (const json& level : j.value("memory", json::array())) {
-      m.memory.push_back({level.value("name", ""), level.value("size_bytes", int64_t{0}),
-                          level.value("bandwidth_bytes_per_s", 0.0), level.value("shared", false)});
-    }
-  } catch (const json::exception& e) {
-    return absl::InvalidArgumentError(absl::StrCat("device model: ", e.what()));
-  }
+namespace {
+
+// Refuses fields that no kernel can be made for.
+absl::Status CheckDeviceModel(const DeviceModel& m) {
   if (m.vector_bytes < 4 || m.vector_bytes > 256 || (m.vector_bytes & (m.vector_bytes - 1)) != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("device model: vector_bytes ", m.vector_bytes, " is no power of two from 4 to 256"));
@@ -193,6 +161,49 @@ absl::StatusOr<DeviceModel> DeviceModelFromJson(const std::string& text) {
     return absl::InvalidArgumentError(
         "device model: vector_registers, parallel_units or fma_f32_flops_per_s out of range");
   }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<DeviceModel> DeviceModelFromJson(const std::string& text) {
+  const json j = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!j.is_object()) return absl::InvalidArgumentError("device model: not a JSON object");
+  DeviceModel m;
+  try {
+    m.kind = j.value("kind", m.kind);
+    m.name = j.value("name", m.name);
+    m.isa = j.value("isa", m.isa);
+    m.march = j.value("march", m.march);
+    m.toolchain = j.value("toolchain", m.toolchain);
+    m.vector_bytes = j.value("vector_bytes", m.vector_bytes);
+    m.vector_registers = j.value("vector_registers", m.vector_registers);
+    m.parallel_units = j.value("parallel_units", m.parallel_units);
+    m.task_lanes = j.value("task_lanes", m.task_lanes);
+    m.async_copies = j.value("async_copies", m.async_copies);
+    for (const json& p : j.value("matrix_products", json::array())) {
+      m.matrix_products.push_back({p.value("operands", ""), p.value("rows", 0), p.value("columns", 0),
+                                   p.value("depth", 0), p.value("work_items", 0), p.value("flops_per_s", 0.0),
+                                   p.value("from_memory", false)});
+    }
+    m.resident_groups = j.value("resident_groups", m.resident_groups);
+    m.product_library = j.value("product_library", m.product_library);
+    m.convolution_library = j.value("convolution_library", m.convolution_library);
+    m.byte_dots = j.value("byte_dots", m.byte_dots);
+    m.fma_f32_flops_per_s = j.value("fma_f32_flops_per_s", m.fma_f32_flops_per_s);
+    m.special_cycles_ratio = j.value("special_cycles_ratio", m.special_cycles_ratio);
+    m.launch_s = j.value("launch_s", m.launch_s);
+    m.barrier_s = j.value("barrier_s", m.barrier_s);
+    m.host_isa = j.value("host_isa", m.host_isa);
+    m.write_allocate = j.value("write_allocate", m.write_allocate);
+    for (const json& level : j.value("memory", json::array())) {
+      m.memory.push_back({level.value("name", ""), level.value("size_bytes", int64_t{0}),
+                          level.value("bandwidth_bytes_per_s", 0.0), level.value("shared", false)});
+    }
+  } catch (const json::exception& e) {
+    return absl::InvalidArgumentError(absl::StrCat("device model: ", e.what()));
+  }
+  RETURN_IF_ERROR(CheckDeviceModel(m));
   return m;
 }
 
