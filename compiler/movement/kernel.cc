@@ -97,8 +97,9 @@ std::string TransformText(const ConstantTransform& transform) {
 
 std::string AxisText(const te::Axis& axis) { return absl::StrCat("i", axis.id, "<", axis.extent); }
 
-void PrintStep(const Step& step, Printer* printer, std::string* text) {
-  absl::StrAppend(text, "  step ", StrategyName(step.strategy));
+// Prints what the strategy adds to a step.
+void PrintStrategy(const Step& step, std::string* text) {
+  absl::StrAppend(text, StrategyName(step.strategy));
   if (step.strategy == Strategy::kTile) {
     absl::StrAppend(text, "{", step.tile.row_count, "x", step.tile.outer_count, " rows i", step.tile.row_axis,
                     " vectors i", step.tile.outer_axis, " lanes i", step.tile.lane_axis, " unroll ", step.tile.unroll,
@@ -133,6 +134,23 @@ void PrintStep(const Step& step, Printer* printer, std::string* text) {
         step.read_next.distance > 1 ? absl::StrCat(" + ", step.read_next.distance) : "", " of ",
         absl::StrJoin(step.read_next.buffers, ", ", [](std::string* out, int b) { absl::StrAppend(out, "b", b); }));
   }
+}
+
+void PrintFold(const te::Fold& fold, Printer* printer, std::string* text) {
+  static const char* const kKinds[] = {"sum", "prod", "max", "min", "general"};
+  std::vector<std::string> axes;
+  for (const te::Axis& axis : fold.axes) axes.push_back(AxisText(axis));
+  absl::StrAppend(text, "    fold ", kKinds[static_cast<int>(fold.kind)], ":", DTypeName(fold.acc), "(",
+                  absl::StrJoin(axes, ", "), ")", fold.pred.empty() ? "" : " if ", printer->Pred(fold.pred), "\n");
+  for (const te::Scalar& init : fold.init) {
+    const std::string value = printer->Scalar(init);
+    absl::StrAppend(text, printer->TakeLines(), "      init ", value, "\n");
+  }
+}
+
+void PrintStep(const Step& step, Printer* printer, std::string* text) {
+  absl::StrAppend(text, "  step ");
+  PrintStrategy(step, text);
   absl::StrAppend(text, " {\n");
   for (const Step& staging : step.staging) PrintStep(staging, printer, text);
   for (const Prefetch& prefetch : step.tile.prefetch) {
@@ -149,18 +167,7 @@ void PrintStep(const Step& step, Printer* printer, std::string* text) {
     if (loop.limit) absl::StrAppend(text, " while < ", printer->Index(*loop.limit));
     absl::StrAppend(text, "\n");
   }
-  if (step.fold) {
-    static const char* const kKinds[] = {"sum", "prod", "max", "min", "general"};
-    std::vector<std::string> axes;
-    for (const te::Axis& axis : step.fold->axes) axes.push_back(AxisText(axis));
-    absl::StrAppend(text, "    fold ", kKinds[static_cast<int>(step.fold->kind)], ":", DTypeName(step.fold->acc), "(",
-                    absl::StrJoin(axes, ", "), ")", step.fold->pred.empty() ? "" : " if ",
-                    printer->Pred(step.fold->pred), "\n");
-    for (const te::Scalar& init : step.fold->init) {
-      const std::string value = printer->Scalar(init);
-      absl::StrAppend(text, printer->TakeLines(), "      init ", value, "\n");
-    }
-  }
+  if (step.fold) PrintFold(*step.fold, printer, text);
   for (const te::Scalar& s : step.body) {
     const std::string value = printer->Scalar(s);
     absl::StrAppend(text, printer->TakeLines(), "      body ", value, "\n");
