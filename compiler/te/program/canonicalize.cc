@@ -216,9 +216,8 @@ std::vector<int> CanonicalOrder(const Program& program, const Hashes& hashes) {
   return order;
 }
 
-Program Renumber(const Program& original) {
-  Program program = original;
-  RemoveDead(&program);
+// Hashes that tell tensors apart by their types, by how they are computed and by their readers.
+Hashes HashesOf(const Program& program) {
   std::vector<uint64_t> input(program.tensors.size(), 0);
   for (size_t t = 0; t < program.tensors.size(); ++t) {
     const TensorInfo& info = program.tensors[t];
@@ -230,74 +229,108 @@ Program Renumber(const Program& original) {
   for (int round = 0; round < 2; ++round) {
     hashes = HashProgram(program, HashUses(program, hashes, input));
   }
+  return hashes;
+}
 
-  Program result;
-  std::vector<TensorId> renumbered(program.tensors.size(), -1);
-  const auto define = [&](TensorId tensor, Role role) {
-    if (renumbered[tensor] < 0) {
-      renumbered[tensor] = result.AddTensor("", program.tensors[tensor].dtype, program.tensors[tensor].shape, role);
+// Copies a program's expressions in canonical order, with tensors and axes numbered in the order of their first use.
+class Renumberer {
+ public:
+  explicit Renumberer(const Program& program)
+      : program_(program), hashes_(HashesOf(program)), renumbered_(program.tensors.size(), -1) {}
+
+  Program Run() {
+    for (int t : CanonicalOrder(program_, hashes_)) Add(program_.tes[t]);
+    for (TensorId output : program_.outputs) {
+      if (renumbered_[output] < 0) Define(output, program_.tensors[output].role);  // an input that is passed through
     }
-    return renumbered[tensor];
-  };
-  const auto is_output = [&](TensorId tensor) {
-    return std::count(program.outputs.begin(), program.outputs.end(), tensor) > 0;
-  };
-  for (int t : CanonicalOrder(program, hashes)) {
-    Te te = program.tes[t];
-    TeHasher hasher(te, hashes.tensor);
+    result_.outputs.clear();
+    for (TensorId output : program_.outputs) result_.outputs.push_back(renumbered_[output]);
+    std::sort(result_.outputs.begin(), result_.outputs.end());
+    return std::move(result_);
+  }
+
+ private:
+  TensorId Define(TensorId tensor, Role role) {
+    if (renumbered_[tensor] < 0) {
+      renumbered_[tensor] = result_.AddTensor("", program_.tensors[tensor].dtype, program_.tensors[tensor].shape, role);
+    }
+    return renumbered_[tensor];
+  }
+
+  bool IsOutput(TensorId tensor) const {
+    return std::count(program_.outputs.begin(), program_.outputs.end(), tensor) > 0;
+  }
+
+  void Add(Te te) {
+    OrderOperands(&te);
+    DefineReads(te);
+    MapAxesAndTensors(&te);
+    for (TensorId& output : te.outputs) {
+      output = Define(output, IsOutput(output) ? Role::kOutput : Role::kIntermediate);
+    }
+    result_.tes.push_back(std::move(te));
+  }
+
+  void OrderOperands(Te* te) const {
+    TeHasher hasher(*te, hashes_.tensor);
     Rebuilder rebuilder(&hasher);
-    for (std::vector<Scalar>* list : {&te.body, &te.then}) {
+    for (std::vector<Scalar>* list : {&te->body, &te->then}) {
       for (Scalar& s : *list) s = rebuilder.Rebuild(s);
     }
-    if (te.fold) {
-      for (Scalar& s : te.fold->init) s = rebuilder.Rebuild(s);
+    if (te->fold) {
+      for (Scalar& s : te->fold->init) s = rebuilder.Rebuild(s);
     }
+  }
+
+  void DefineReads(const Te& te) {
     std::vector<TensorId> reads;
     VisitTensors(te, [&](TensorId tensor) { reads.push_back(tensor); });
     std::stable_sort(reads.begin(), reads.end(),
-                     [&](TensorId a, TensorId b) { return hashes.tensor[a] < hashes.tensor[b]; });
-    for (TensorId tensor : reads) define(tensor, program.tensors[tensor].role);
+                     [&](TensorId a, TensorId b) { return hashes_.tensor[a] < hashes_.tensor[b]; });
+    for (TensorId tensor : reads) Define(tensor, program_.tensors[tensor].role);
+  }
 
+  void MapAxesAndTensors(Te* te) {
     std::map<int, Index> new_axes;
     const auto renumber_axes = [&](std::vector<Axis>* axes) {
       for (Axis& axis : *axes) {
-        const Axis fresh = result.NewAxis(axis.extent);
+        const Axis fresh = result_.NewAxis(axis.extent);
         new_axes.emplace(axis.id, Index(fresh));
         axis = fresh;
       }
     };
-    renumber_axes(&te.axes);
-    if (te.fold) renumber_axes(&te.fold->axes);
+    renumber_axes(&te->axes);
+    if (te->fold) renumber_axes(&te->fold->axes);
     const auto axis_map = [&](const Axis& axis) -> const Index* {
       auto it = new_axes.find(axis.id);
       return it == new_axes.end() ? nullptr : &it->second;
     };
-    const auto tensor_map = [&](TensorId tensor) { return renumbered[tensor]; };
+    const auto tensor_map = [&](TensorId tensor) { return renumbered_[tensor]; };
     const auto rewrite = [&](Scalar& s) { s = MapTensors(Substitute(s, axis_map), tensor_map); };
-    for (Scalar& s : te.body) rewrite(s);
-    for (Scalar& s : te.then) rewrite(s);
-    if (te.routine) {
-      for (TensorId& input : te.routine->inputs) input = renumbered[input];
+    for (Scalar& s : te->body) rewrite(s);
+    for (Scalar& s : te->then) rewrite(s);
+    if (te->routine) {
+      for (TensorId& input : te->routine->inputs) input = renumbered_[input];
     }
-    if (te.fold) {
-      for (Scalar& s : te.fold->init) rewrite(s);
-      for (Comparison& c : te.fold->pred) {
+    if (te->fold) {
+      for (Scalar& s : te->fold->init) rewrite(s);
+      for (Comparison& c : te->fold->pred) {
         c.lhs = MapTensors(Substitute(c.lhs, axis_map), tensor_map);
         c.rhs = MapTensors(Substitute(c.rhs, axis_map), tensor_map);
       }
     }
-    for (TensorId& output : te.outputs) {
-      output = define(output, is_output(output) ? Role::kOutput : Role::kIntermediate);
-    }
-    result.tes.push_back(std::move(te));
   }
-  for (TensorId output : program.outputs) {
-    if (renumbered[output] < 0) define(output, program.tensors[output].role);  // an input that is passed through
-  }
-  result.outputs.clear();
-  for (TensorId output : program.outputs) result.outputs.push_back(renumbered[output]);
-  std::sort(result.outputs.begin(), result.outputs.end());
-  return result;
+
+  const Program& program_;
+  const Hashes hashes_;
+  std::vector<TensorId> renumbered_;
+  Program result_;
+};
+
+Program Renumber(const Program& original) {
+  Program program = original;
+  RemoveDead(&program);
+  return Renumberer(program).Run();
 }
 
 }  // namespace
