@@ -455,19 +455,7 @@ class TeCompiler {
     Mask mask;
     if (!fold.pred.empty()) mask = PredValue(fold.pred, {});
     if (general) {
-      std::vector<Value> next;
-      for (size_t a = 0; a < types.size(); ++a) {
-        Value v = Compile(te_.body[a], mask);
-        if (mask) v = SelectValue(*mask, v, acc_[a], IsFloat(types[a]));
-        for (size_t other = 0; other < types.size(); ++other) {  // saved before the accumulators change
-          if (IsFloat(types[other]) == IsFloat(types[a]) && v.reg == acc_[other].reg && (v.level & kStep)) {
-            v = Unary(IsFloat(types[a]) ? lanes::MoveD : lanes::MoveI, v, IsFloat(types[a]), IsFloat(types[a]));
-            break;
-          }
-        }
-        next.push_back(v);
-      }
-      for (size_t a = 0; a < types.size(); ++a) Move(&code_.step, acc_[a].reg, next[a], IsFloat(types[a]));
+      GeneralUpdate(types, mask);
     } else {
       const Value element = Compile(te_.body[0], mask);
       constexpr uint8_t kLevel = kLane | kStep;
@@ -508,6 +496,23 @@ class TeCompiler {
         outputs->push_back(Compile(te_.then[o], {}));
       }
     }
+  }
+
+  // Computes the next values of all accumulators before any of them changes.
+  void GeneralUpdate(const std::vector<DType>& types, const Mask& mask) {
+    std::vector<Value> next;
+    for (size_t a = 0; a < types.size(); ++a) {
+      Value v = Compile(te_.body[a], mask);
+      if (mask) v = SelectValue(*mask, v, acc_[a], IsFloat(types[a]));
+      for (size_t other = 0; other < types.size(); ++other) {  // saved before the accumulators change
+        if (IsFloat(types[other]) == IsFloat(types[a]) && v.reg == acc_[other].reg && (v.level & kStep)) {
+          v = Unary(IsFloat(types[a]) ? lanes::MoveD : lanes::MoveI, v, IsFloat(types[a]), IsFloat(types[a]));
+          break;
+        }
+      }
+      next.push_back(v);
+    }
+    for (size_t a = 0; a < types.size(); ++a) Move(&code_.step, acc_[a].reg, next[a], IsFloat(types[a]));
   }
 
   void NamedUpdate(const Fold& fold, Value element, const Mask& mask) {
