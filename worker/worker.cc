@@ -127,96 +127,110 @@ ClangToolchainOptions ClangOptions(const WorkerOptions& options) {
   return clang;
 }
 
+// What a worker offers, and the executors that do it.
+struct Offer {
+  LeaseOptions lease;
+  std::map<v1::TaskKind, std::unique_ptr<Executor>> by_kind;
+  std::vector<std::unique_ptr<LocalToolchain>> toolchains;
+};
+
+void OfferSimulation(const WorkerOptions& options, Offer* offer) {
+  offer->lease.info.set_device_model_json(DeviceModelToJson(SimulatedDeviceModel(options.simulated_seed)));
+  offer->lease.info.add_measure_kinds(kSimulatedKind);
+  offer->by_kind[v1::MEASURE] =
+      std::make_unique<SimulatedMeasureExecutor>(options.simulated_seed, options.simulated_measurement);
+  if (!options.build) return;
+  v1::ToolchainInfo* info = offer->lease.info.add_toolchains();
+  info->set_kind(kSimulatedKind);
+  info->set_version(kSimulatedToolchain);
+  offer->by_kind[v1::BUILD] = std::make_unique<SimulatedBuildExecutor>();
+}
+
+void OfferBuilds(const WorkerOptions& options, Offer* offer) {
+  std::vector<std::unique_ptr<LocalToolchain>>& toolchains = offer->toolchains;
+  const ClangToolchainOptions clang = ClangOptions(options);
+  absl::StatusOr<std::unique_ptr<ClangToolchain>> found = ClangToolchain::Create(clang);
+  if (found.ok()) {
+    toolchains.push_back(*std::move(found));
+  } else {
+    options.log(absl::StrCat("no build tasks for cpu: ", std::string(found.status().message())));
+  }
+  // The device's driver builds for the device.
+  if (std::count(options.kinds.begin(), options.kinds.end(), "opencl")) toolchains.push_back(MakeOpenClToolchain());
+  // NVRTC builds for GPUs of other machines, too.
+  if (auto nvrtc = MakeNvrtcToolchain(clang.jobs); nvrtc.ok()) toolchains.push_back(*std::move(nvrtc));
+  if (!options.build_kinds.empty()) {
+    toolchains.erase(std::remove_if(toolchains.begin(), toolchains.end(),
+                                    [&](const auto& toolchain) {
+                                      return std::count(options.build_kinds.begin(), options.build_kinds.end(),
+                                                        toolchain->kind()) == 0;
+                                    }),
+                     toolchains.end());
+  }
+  std::vector<const LocalToolchain*> builders;
+  for (const auto& toolchain : toolchains) {
+    v1::ToolchainInfo* info = offer->lease.info.add_toolchains();
+    info->set_kind(toolchain->kind());
+    info->set_version(toolchain->version());
+    builders.push_back(toolchain.get());
+  }
+  if (!builders.empty()) offer->by_kind[v1::BUILD] = std::make_unique<BuildExecutor>(std::move(builders));
+}
+
+absl::Status OfferMeasurements(const WorkerOptions& options, const std::string& kind, Offer* offer) {
+  MeasureExecutorOptions measure;
+  measure.program = MeasureProgram(options);
+  measure.default_threads = std::max(1, options.threads);
+  RETURN_IF_ERROR(CheckMeasureProgram(measure.program, kind));
+  const auto own = std::find_if(offer->toolchains.begin(), offer->toolchains.end(),
+                                [&](const auto& toolchain) { return toolchain->kind() == kind; });
+  ASSIGN_OR_RETURN(DeviceModel model,
+                   options.device_model.empty()
+                       ? Probe(kind, options, own == offer->toolchains.end() ? "" : (*own)->version())
+                       : ReadDeviceModel(options.device_model, kind));
+  offer->lease.info.set_device_model_json(DeviceModelToJson(model));
+  offer->lease.info.add_measure_kinds(kind);
+  options.log(absl::StrFormat("device %s, %s, %d cores, %.0f GFLOP/s a core, %.1f GB/s from %s", model.name, model.isa,
+                              model.parallel_units, model.fma_f32_flops_per_s * 1e-9,
+                              model.memory.back().bandwidth_bytes_per_s * 1e-9, model.memory.back().name));
+  offer->by_kind[v1::MEASURE] = std::make_unique<MeasureExecutor>(measure);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(WorkerOptions options) {
-  LeaseOptions lease;
-  lease.worker_id = RandomId();
-  lease.log = options.log;
-  lease.info.set_name(options.name.empty() ? HostName() : options.name);
-  lease.info.set_version(FUSION_VERSION);
-  lease.info.set_protocol(kWorkerProtocol);
+  Offer offer;
+  offer.lease.worker_id = RandomId();
+  offer.lease.log = options.log;
+  offer.lease.info.set_name(options.name.empty() ? HostName() : options.name);
+  offer.lease.info.set_version(FUSION_VERSION);
+  offer.lease.info.set_protocol(kWorkerProtocol);
 
-  std::map<v1::TaskKind, std::unique_ptr<Executor>> by_kind;
-  std::vector<std::unique_ptr<LocalToolchain>> toolchains;
   if (options.kinds.size() > 1) {
     return absl::InvalidArgumentError("a worker measures one device: start one for each kind");
   }
-  const bool simulated = options.kinds == std::vector<std::string>{kSimulatedKind};
-  if (simulated) {
-    lease.info.set_device_model_json(DeviceModelToJson(SimulatedDeviceModel(options.simulated_seed)));
-    lease.info.add_measure_kinds(kSimulatedKind);
-    by_kind[v1::MEASURE] =
-        std::make_unique<SimulatedMeasureExecutor>(options.simulated_seed, options.simulated_measurement);
-    if (options.build) {
-      v1::ToolchainInfo* info = lease.info.add_toolchains();
-      info->set_kind(kSimulatedKind);
-      info->set_version(kSimulatedToolchain);
-      by_kind[v1::BUILD] = std::make_unique<SimulatedBuildExecutor>();
-    }
-    options.kinds.clear();
-  } else if (options.build) {
-    const ClangToolchainOptions clang = ClangOptions(options);
-    absl::StatusOr<std::unique_ptr<ClangToolchain>> found = ClangToolchain::Create(clang);
-    if (found.ok()) {
-      toolchains.push_back(*std::move(found));
-    } else {
-      options.log(absl::StrCat("no build tasks for cpu: ", std::string(found.status().message())));
-    }
-    // The device's driver builds for the device.
-    if (std::count(options.kinds.begin(), options.kinds.end(), "opencl")) toolchains.push_back(MakeOpenClToolchain());
-    // NVRTC builds for GPUs of other machines, too.
-    if (auto nvrtc = MakeNvrtcToolchain(clang.jobs); nvrtc.ok()) toolchains.push_back(*std::move(nvrtc));
-    if (!options.build_kinds.empty()) {
-      toolchains.erase(std::remove_if(toolchains.begin(), toolchains.end(),
-                                      [&](const auto& toolchain) {
-                                        return std::count(options.build_kinds.begin(), options.build_kinds.end(),
-                                                          toolchain->kind()) == 0;
-                                      }),
-                       toolchains.end());
-    }
-    std::vector<const LocalToolchain*> builders;
-    for (const auto& toolchain : toolchains) {
-      v1::ToolchainInfo* info = lease.info.add_toolchains();
-      info->set_kind(toolchain->kind());
-      info->set_version(toolchain->version());
-      builders.push_back(toolchain.get());
-    }
-    if (!builders.empty()) by_kind[v1::BUILD] = std::make_unique<BuildExecutor>(std::move(builders));
+  if (options.kinds == std::vector<std::string>{kSimulatedKind}) {
+    OfferSimulation(options, &offer);
+  } else {
+    if (options.build) OfferBuilds(options, &offer);
+    for (const std::string& kind : options.kinds) RETURN_IF_ERROR(OfferMeasurements(options, kind, &offer));
   }
-
-  for (const std::string& kind : options.kinds) {
-    MeasureExecutorOptions measure;
-    measure.program = MeasureProgram(options);
-    measure.default_threads = std::max(1, options.threads);
-    RETURN_IF_ERROR(CheckMeasureProgram(measure.program, kind));
-    const auto own = std::find_if(toolchains.begin(), toolchains.end(),
-                                  [&](const auto& toolchain) { return toolchain->kind() == kind; });
-    ASSIGN_OR_RETURN(DeviceModel model, options.device_model.empty()
-                                            ? Probe(kind, options, own == toolchains.end() ? "" : (*own)->version())
-                                            : ReadDeviceModel(options.device_model, kind));
-    lease.info.set_device_model_json(DeviceModelToJson(model));
-    lease.info.add_measure_kinds(kind);
-    options.log(absl::StrFormat("device %s, %s, %d cores, %.0f GFLOP/s a core, %.1f GB/s from %s", model.name,
-                                model.isa, model.parallel_units, model.fma_f32_flops_per_s * 1e-9,
-                                model.memory.back().bandwidth_bytes_per_s * 1e-9, model.memory.back().name));
-    by_kind[v1::MEASURE] = std::make_unique<MeasureExecutor>(measure);
-  }
-  if (by_kind.empty()) {
+  if (offer.by_kind.empty()) {
     return absl::FailedPreconditionError("nothing to do: no toolchain to build with and no device to measure");
   }
 
   std::unique_ptr<Transport> transport = MakeGrpcTransport(options.server);
   Transport* wire = transport.get();
   // The stack of executors, the innermost first: by kind of task, payload, deadline, the machine's turn, log.
-  std::unique_ptr<Executor> executor = ByKind(std::move(by_kind));
+  std::unique_ptr<Executor> executor = ByKind(std::move(offer.by_kind));
   executor = WithPayload(std::move(executor),
                          [wire](const std::string& digest, int64_t size) { return wire->ReadBlob(digest, size); });
   executor = WithDeadline(std::move(executor));
   executor = WithTurn(std::move(executor), options.turn_file);
   executor = WithLogging(std::move(executor), options.log);
-  return std::unique_ptr<Worker>(
-      new LeasingWorker(std::move(lease), std::move(toolchains), std::move(transport), std::move(executor)));
+  return std::unique_ptr<Worker>(new LeasingWorker(std::move(offer.lease), std::move(offer.toolchains),
+                                                   std::move(transport), std::move(executor)));
 }
 
 absl::StatusOr<DeviceModel> DescribeDevice(const WorkerOptions& options) {
