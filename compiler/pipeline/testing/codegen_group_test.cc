@@ -462,7 +462,7 @@ TEST(GroupTileSchedule, NoGroupsStayWhereNothingIsKnownOfThem) {
     ASSERT_EQ(result.kernels.size(), 1u);
     EXPECT_GT(result.kernels[0].kernel.phases.size(), 1u);
     EXPECT_FALSE(result.kernels[0].kernel.resident);
-    EXPECT_THAT(result.kernels[0].reason, ::testing::HasSubstr("may not wait for each other"));
+    EXPECT_THAT(result.kernels[0].reason, ::testing::HasSubstr("cannot wait for each other"));
   }
 }
 
