@@ -5,6 +5,7 @@ find_package(absl CONFIG REQUIRED)
 find_package(nlohmann_json CONFIG REQUIRED)
 find_package(GTest REQUIRED)
 find_package(OpenSSL REQUIRED)
+find_package(ZLIB REQUIRED)
 find_package(Protobuf REQUIRED)          # module mode: Debian ships no CONFIG file; must precede ONNX
 find_package(ONNX CONFIG REQUIRED)
 find_package(gRPC CONFIG REQUIRED)

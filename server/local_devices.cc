@@ -107,7 +107,7 @@ std::vector<std::string> LocalDevices::Describe(const std::string& kind, LocalDe
                                            kind,
                                            "--state",
                                            options_.state_folder,
-                                           "--turn_file",
+                                           "--turn-file",
                                            absl::StrCat(options_.state_folder, "/turn")};
   ChildOptions limits;
   limits.deadline = options_.limit;
@@ -126,7 +126,7 @@ std::vector<std::string> LocalDevices::Describe(const std::string& kind, LocalDe
     command.push_back(argument);
   }
   // The CPU's worker builds for every target that it can. A second worker that did so would disturb its measurements.
-  if (kind != "cpu") command.insert(command.end(), {"--build_kinds", kind});
+  if (kind != "cpu") command.insert(command.end(), {"--build-kinds", kind});
   absl::StatusOr<DeviceModel> model = absl::UnknownError("");
   if (child->ok()) model = DeviceModelFromJson(child->stdout_text);
   if (model.ok()) {
@@ -139,7 +139,7 @@ std::vector<std::string> LocalDevices::Describe(const std::string& kind, LocalDe
     std::ofstream stream(file);
     stream << child->stdout_text;
     stream.close();
-    if (stream) command.insert(command.end(), {"--device_model", file});
+    if (stream) command.insert(command.end(), {"--device-model", file});
     return command;
   }
   if (child->exit_code == kExitNoDevice) {

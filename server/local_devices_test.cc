@@ -78,8 +78,8 @@ TEST_F(LocalDevicesTest, EachThatIsFoundHasAWorker) {
   EXPECT_EQ(Await(devices, 1, State::kFound).words, "a device");
   EXPECT_THAT(AwaitStarted("cpu"), HasSubstr("--server unix:/s --name local "));
   const std::string opencl = AwaitStarted("opencl");
-  EXPECT_THAT(opencl, HasSubstr(absl::StrCat("--turn_file ", folder_, "/state/turn")));
-  EXPECT_THAT(opencl, HasSubstr(absl::StrCat("--name local-opencl --build_kinds opencl --device_model ", folder_,
+  EXPECT_THAT(opencl, HasSubstr(absl::StrCat("--turn-file ", folder_, "/state/turn")));
+  EXPECT_THAT(opencl, HasSubstr(absl::StrCat("--name local-opencl --build-kinds opencl --device-model ", folder_,
                                              "/state/described-opencl")));
   EXPECT_TRUE(devices.IsExpected("opencl"));
 }
@@ -123,7 +123,7 @@ TEST_F(LocalDevicesTest, ADriverThatCrashesCostsItsKindOnly) {
 TEST_F(LocalDevicesTest, AProcessorThatCannotBeDescribedIsTriedAllTheSame) {
   LocalDevices devices(Options(Program("exit 1", "exec sleep 1000")));
   devices.Start("unix:/s");
-  EXPECT_THAT(AwaitStarted("cpu"), testing::Not(HasSubstr("--device_model")));
+  EXPECT_THAT(AwaitStarted("cpu"), testing::Not(HasSubstr("--device-model")));
   EXPECT_THAT(Await(devices, 1, State::kMissing).words, HasSubstr("exited with 1"));
 }
 

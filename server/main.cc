@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler/plan/plan.h"
 #include "compiler/rewrite/rewrite.h"
+#include "runtime/base/user_folders.h"
 #include "server/local_devices.h"
 #include "server/server.h"
 #include "server/services.h"
@@ -61,7 +62,7 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : kExitUsage;
   }
   if (const absl::Status rules = fusion::rewrite::CheckRules(); !rules.ok()) return Fail(rules);
-  if (options.state_folder.empty()) options.state_folder = fusion::DefaultStateFolder();
+  if (options.state_folder.empty()) options.state_folder = fusion::UserStateFolder();
   const std::string local_socket = absl::StrCat("unix:", options.state_folder, "/fusion.sock");
   if (options.listen.empty()) options.listen = {local_socket, "127.0.0.1:7070"};
   if (metrics != "none") options.metrics_address = metrics;

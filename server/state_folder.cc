@@ -19,13 +19,6 @@
 
 namespace fusion {
 
-std::string DefaultStateFolder() {
-  const char* state = std::getenv("XDG_STATE_HOME");
-  if (state != nullptr && state[0] == '/') return absl::StrCat(state, "/fusion");
-  const char* home = std::getenv("HOME");
-  return absl::StrCat(home != nullptr ? home : "/tmp", "/.local/state/fusion");
-}
-
 absl::StatusOr<StateFolderLock> StateFolderLock::Take(const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);

@@ -8,9 +8,6 @@
 
 namespace fusion {
 
-// Returns $XDG_STATE_HOME/fusion, else ~/.local/state/fusion.
-std::string DefaultStateFolder();
-
 // Held while a fusiond owns a folder. The kernel releases it when the process ends, for whatever reason.
 class StateFolderLock {
  public:

@@ -1,58 +1,86 @@
 // fusion-worker: takes build and measurement tasks from a fusiond.
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 
+#include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
-#include "absl/flags/usage.h"
-#include "absl/flags/usage_config.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "runtime/base/user_folders.h"
 #include "worker/worker.h"
-
-ABSL_FLAG(std::string, server, "",
-          "address of fusiond: unix:/path or host:port; default: FUSION_SERVER, else the local socket");
-ABSL_FLAG(std::string, name, "", "name shown to people; default: the host's name");
-ABSL_FLAG(int, threads, 0, "threads of builds and of measurements that name no number; 0: all cores");
-ABSL_FLAG(
-    std::vector<std::string>, kinds, {"cpu"},
-    "device kind to measure: cpu, opencl, cuda, or sim, a simulated accelerator; --kinds= takes build tasks only");
-ABSL_FLAG(bool, build, true, "take build tasks");
-ABSL_FLAG(std::vector<std::string>, build_kinds, {},
-          "kinds of device to build for; default: all that there is a toolchain for");
-ABSL_FLAG(std::string, measure_program, "", "program that times bundles; default: fusion-measure beside this one");
-ABSL_FLAG(bool, describe, false,
-          "print the model of the device of --kinds as JSON and end; exit code 3, and the reason, where there is none");
-ABSL_FLAG(std::string, device_model, "", "file with the device model (of --describe) to use instead of measuring it");
-ABSL_FLAG(std::string, turn_file, "",
-          "lock file: workers with the same one measure one after another; default: each whenever it is asked");
-ABSL_FLAG(int64_t, simulated_seed, 1, "of the kind sim: decides what it answers; another seed is another device");
-ABSL_FLAG(absl::Duration, simulated_measurement, absl::Milliseconds(100), "of the kind sim: what a measurement takes");
-ABSL_FLAG(std::string, state, "", "folder for the measured device model; default: $XDG_STATE_HOME/fusion");
 
 namespace {
 
-std::string StateFolder() {
-  if (!absl::GetFlag(FLAGS_state).empty()) return absl::GetFlag(FLAGS_state);
-  if (const char* state = getenv("XDG_STATE_HOME"); state != nullptr && *state != 0)
-    return absl::StrCat(state, "/fusion");
-  const char* home = getenv("HOME");
-  return absl::StrCat(home != nullptr ? home : "/tmp", "/.local/state/fusion");
+constexpr int kExitUsage = 2;
+
+// What the command line says.
+struct Flags {
+  fusion::WorkerOptions options;
+  std::string kinds = "cpu", build_kinds, simulated_measurement = "100ms";
+  bool no_build = false, describe = false;
+};
+
+std::vector<std::string> Kinds(const std::string& list) {
+  if (list == "none") return {};
+  return absl::StrSplit(list, ',', absl::SkipEmpty());
 }
 
-std::string Server() {
-  if (!absl::GetFlag(FLAGS_server).empty()) return absl::GetFlag(FLAGS_server);
-  if (const char* server = getenv("FUSION_SERVER"); server != nullptr && *server != 0) return server;
-  return absl::StrCat("unix:", StateFolder(), "/fusion.sock");
+void AddFlags(CLI::App* app, Flags* flags) {
+  fusion::WorkerOptions& options = flags->options;
+  app->add_option("--server", options.server,
+                  "address of fusiond: unix:/path or host:port (default: $FUSION_SERVER, else the local socket)");
+  app->add_option("--name", options.name, "name shown to people (default: the host's name)");
+  app->add_option(
+         "--kinds", flags->kinds,
+         "kind of device to measure: cpu, opencl, cuda, or sim, a simulated accelerator; none takes build tasks only")
+      ->capture_default_str();
+  app->add_option("--threads", options.threads,
+                  "threads of builds, and of measurements that name no number (0: all cores)")
+      ->check(CLI::NonNegativeNumber);
+  app->add_flag("--no-build", flags->no_build, "take no build tasks");
+  app->add_option("--build-kinds", flags->build_kinds,
+                  "kinds of device to build for, separated by commas (default: all that there is a toolchain for)");
+  app->add_option("--state", options.state_folder,
+                  "folder for the measured device model (default: $XDG_STATE_HOME/fusion)");
+  app->add_flag(
+      "--describe", flags->describe,
+      "print the model of the device of --kinds as JSON and end; exit code 3, and the reason, where there is none");
+  app->add_option("--device-model", options.device_model,
+                  "file with the device model (of --describe) to use instead of measuring it");
+  app->add_option("--measure-program", options.measure_program,
+                  "program that times bundles (default: fusion-measure beside this one)");
+  app->add_option(
+      "--turn-file", options.turn_file,
+      "lock file: workers with the same one measure one after another (default: each whenever it is asked)");
+  app->add_option("--simulated-measurement", flags->simulated_measurement, "time that a measurement of kind sim takes")
+      ->capture_default_str();
+  app->add_option("--simulated-seed", options.simulated_seed,
+                  "decides what the kind sim answers; another seed is another device")
+      ->capture_default_str();
+}
+
+// Flags were spelled with underscores before, `--no-build` was --nobuild, and `--kinds none` was --kinds=.
+std::vector<std::string> Arguments(int argc, char** argv) {
+  std::vector<std::string> arguments;
+  for (int i = argc - 1; i > 0; --i) {  // CLI11 takes them last to first
+    std::string argument = argv[i];
+    if (argument == "--nobuild") argument = "--no-build";
+    if (argument == "--kinds=") argument = "--kinds=none";
+    if (argument.rfind("--", 0) == 0) {
+      std::replace(argument.begin(), argument.begin() + std::min(argument.find('='), argument.size()), '_', '-');
+    }
+    arguments.push_back(std::move(argument));
+  }
+  return arguments;
 }
 
 void Log(const std::string& line) {
@@ -75,41 +103,13 @@ int Describe(const fusion::WorkerOptions& options) {
     case absl::StatusCode::kUnimplemented:
       return kExitNoDevice;
     case absl::StatusCode::kInvalidArgument:
-      return 2;
+      return kExitUsage;
     default:
       return 1;
   }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  absl::SetProgramUsageMessage(
-      "takes build and measurement tasks from a fusiond; SIGTERM finishes the task, SIGINT drops it");
-  absl::FlagsUsageConfig help;  // without this, --help finds no flag, because this file is not named after the program
-  help.contains_help_flags = [](absl::string_view file) { return absl::EndsWith(file, "worker/main.cc"); };
-  absl::SetFlagsUsageConfig(help);
-  const std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
-  if (rest.size() > 1) {
-    std::fprintf(stderr, "fusion-worker: unexpected argument '%s'\n", rest[1]);
-    return 2;
-  }
-  fusion::WorkerOptions options;
-  options.server = Server();
-  options.name = absl::GetFlag(FLAGS_name);
-  options.threads = absl::GetFlag(FLAGS_threads);
-  options.kinds = absl::GetFlag(FLAGS_kinds);
-  options.build = absl::GetFlag(FLAGS_build);
-  options.build_kinds = absl::GetFlag(FLAGS_build_kinds);
-  options.state_folder = StateFolder();
-  options.measure_program = absl::GetFlag(FLAGS_measure_program);
-  options.device_model = absl::GetFlag(FLAGS_device_model);
-  options.turn_file = absl::GetFlag(FLAGS_turn_file);
-  options.simulated_seed = absl::GetFlag(FLAGS_simulated_seed);
-  options.simulated_measurement = absl::GetFlag(FLAGS_simulated_measurement);
-  options.log = Log;
-  if (absl::GetFlag(FLAGS_describe)) return Describe(options);
-
+int Serve(const fusion::WorkerOptions& options) {
   sigset_t signals;
   sigemptyset(&signals);
   for (int s : {SIGTERM, SIGINT, SIGQUIT}) sigaddset(&signals, s);
@@ -136,4 +136,41 @@ int main(int argc, char** argv) {
   Log("stopped");
   std::fflush(nullptr);
   _Exit(0);  // skips destructors: the waiter may still use the worker
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app(
+      "fusion-worker: takes build and measurement tasks from a fusiond. SIGTERM finishes the task, SIGINT drops it.",
+      "fusion-worker");
+  Flags flags;
+  AddFlags(&app, &flags);
+  try {
+    app.parse(Arguments(argc, argv));
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kExitUsage;
+  }
+  fusion::WorkerOptions& options = flags.options;
+  options.kinds = Kinds(flags.kinds);
+  options.build = !flags.no_build;
+  options.build_kinds = Kinds(flags.build_kinds);
+  if (!absl::ParseDuration(flags.simulated_measurement, &options.simulated_measurement)) {
+    std::fprintf(stderr, "fusion-worker: --simulated-measurement is '%s'; say a time such as 50ms or 2s\n",
+                 flags.simulated_measurement.c_str());
+    return kExitUsage;
+  }
+  if (options.state_folder.empty()) options.state_folder = fusion::UserStateFolder();
+  if (options.server.empty()) options.server = fusion::DefaultServerAddress(options.state_folder);
+  options.log = Log;
+  return flags.describe ? Describe(options) : Serve(options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return Main(argc, argv);
+  } catch (const std::exception& error) {  // CLI11 and the standard library throw
+    std::fprintf(stderr, "fusion-worker: %s\n", error.what());
+    return 1;
+  }
 }

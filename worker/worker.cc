@@ -117,8 +117,8 @@ absl::Status CheckMeasureProgram(const std::string& program, const std::string& 
   if (access(program.c_str(), X_OK) == 0) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("no program '", program, "' to time kernels of '", kind,
-                   "' with: install fusion-measure beside fusion-worker, say with --measure_program where it is, or "
-                   "start a worker that only builds (--kinds=)"));
+                   "' with: install fusion-measure beside fusion-worker, say with --measure-program where it is, or "
+                   "start a worker that only builds (--kinds=none)"));
 }
 
 ClangToolchainOptions ClangOptions(const WorkerOptions& options) {

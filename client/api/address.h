@@ -1,4 +1,4 @@
-// The server's address when nobody names it, and the folders of the client.
+// The server's address.
 #ifndef FUSION_CLIENT_API_ADDRESS_H_
 #define FUSION_CLIENT_API_ADDRESS_H_
 
@@ -6,10 +6,7 @@
 
 namespace fusion {
 
-std::string StateFolder();  // $XDG_STATE_HOME/fusion, else ~/.local/state/fusion
-std::string CacheFolder();  // $XDG_CACHE_HOME/fusion, else ~/.cache/fusion
-
-// `flag` if not empty, else $FUSION_SERVER, else the local socket: "unix:<state folder>/fusion.sock".
+// `flag` if not empty, else DefaultServerAddress of the user's state folder (runtime/base/user_folders.h).
 std::string ServerAddress(const std::string& flag);
 
 }  // namespace fusion

@@ -13,6 +13,7 @@
 #include "client/cli/exit_codes.h"
 #include "client/cli/words.h"
 #include "client/verbs/verbs.h"
+#include "runtime/base/user_folders.h"
 
 namespace fusion {
 namespace {
@@ -68,8 +69,8 @@ class DoctorVerb : public Verb {
   std::vector<Option> Options() override { return {OutputOption(&format_)}; }
 
   int Run(const CommonOptions& common) override {
-    std::vector<Check> checks = {CheckProcessor(), CheckFolder("state", StateFolder()),
-                                 CheckFolder("cache", CacheFolder())};
+    std::vector<Check> checks = {CheckProcessor(), CheckFolder("state", UserStateFolder()),
+                                 CheckFolder("cache", UserCacheFolder())};
     auto connection = Connection::Open(common.server);
     auto capabilities = connection->GetCapabilities(absl::Seconds(3));
     if (capabilities.ok()) {

@@ -25,6 +25,7 @@
 #include "runtime/base/mapped_file.h"
 #include "runtime/base/sha256.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/user_folders.h"
 
 namespace fusion {
 namespace {
@@ -165,7 +166,7 @@ bool IsThere(const std::string& path, const v1::BundleInfo& bundle) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return false;
   if (static_cast<int64_t>(std::filesystem::file_size(path, error)) != bundle.size_bytes() || error) return false;
-  const FileDigests digests = DigestCache(CacheFolder(), std::max<int64_t>(bundle.size_bytes(), 1)).Get(path, [&] {
+  const FileDigests digests = DigestCache(UserCacheFolder(), std::max<int64_t>(bundle.size_bytes(), 1)).Get(path, [&] {
     const auto file = MappedFile::Open(path);
     const std::string digest = file.ok() ? Sha256Hex((*file)->bytes()) : "";
     return FileDigests{digest, {digest}};
@@ -242,7 +243,7 @@ absl::StatusOr<v1::SubmitRequest> PrepareSubmission(Connection& connection, cons
     return UsageError(absl::StrCat("--planner '", flags.planner, "': the server has ", absl::StrJoin(planners, ", ")));
   }
   const int64_t chunk_bytes = capabilities.chunk_size_bytes() > 0 ? capabilities.chunk_size_bytes() : 4 << 20;
-  ASSIGN_OR_RETURN(LocalModel model, OpenModel(model_path, chunk_bytes, CacheFolder()));
+  ASSIGN_OR_RETURN(LocalModel model, OpenModel(model_path, chunk_bytes, UserCacheFolder()));
   progress.Line("model",
                 absl::StrCat(model.name, "  ", BytesInWords(model.size_bytes), "  sha256:", ShortDigest(model.sha256)));
   progress.Line("checked", absl::StrCat(Plural(model.nodes, "node"), ", opset ", model.opset));

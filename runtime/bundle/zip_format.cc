@@ -1,7 +1,7 @@
 #include "runtime/bundle/zip_format.h"
 
-#include <array>
-#include <cstring>
+#include <zlib.h>
+
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -217,33 +217,7 @@ absl::StatusOr<std::vector<ZipEntry>> ParseZip(absl::string_view file) {
 }
 
 uint32_t UpdateCrc32(uint32_t crc, absl::string_view bytes) {
-  // "Slicing by eight": kTables[k][b] is the register after byte b followed by k zero bytes.
-  static constexpr auto kTables = [] {
-    std::array<std::array<uint32_t, 256>, 8> tables{};
-    for (uint32_t b = 0; b < 256; ++b) {
-      uint32_t value = b;
-      for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ (value & 1 ? 0xedb88320u : 0);
-      tables[0][b] = value;
-    }
-    for (int k = 1; k < 8; ++k) {
-      for (uint32_t b = 0; b < 256; ++b) tables[k][b] = (tables[k - 1][b] >> 8) ^ tables[0][tables[k - 1][b] & 255];
-    }
-    return tables;
-  }();
-  uint32_t value = ~crc;
-  const char* p = bytes.data();
-  size_t left = bytes.size();
-  for (; left >= 8; left -= 8, p += 8) {
-    uint32_t low, high;  // every CPU that the project supports is little-endian
-    std::memcpy(&low, p, 4);
-    std::memcpy(&high, p + 4, 4);
-    low ^= value;
-    value = kTables[7][low & 255] ^ kTables[6][low >> 8 & 255] ^ kTables[5][low >> 16 & 255] ^ kTables[4][low >> 24] ^
-            kTables[3][high & 255] ^ kTables[2][high >> 8 & 255] ^ kTables[1][high >> 16 & 255] ^
-            kTables[0][high >> 24];
-  }
-  for (; left > 0; --left, ++p) value = (value >> 8) ^ kTables[0][(value ^ static_cast<unsigned char>(*p)) & 255];
-  return ~value;
+  return static_cast<uint32_t>(crc32_z(crc, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
 }  // namespace fusion

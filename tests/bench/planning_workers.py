@@ -29,7 +29,7 @@ def plan_with(model, workers, options):
         server.start()
         for n in range(workers):
             processes.append(server.start_worker("--name", f"sim{n}", "--kinds=sim",
-                                                 f"--simulated_measurement={options.measurement}"))
+                                                 f"--simulated-measurement={options.measurement}"))
         server.wait_until(lambda: len(server.workers()) == workers, "all workers are attached")
         bundle, report = folder / "out.fusion", folder / "report.json"
         arguments = [flag for dim in options.dim for flag in ("--dim", dim)]

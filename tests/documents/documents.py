@@ -149,5 +149,4 @@ def flags_in_sources(files):
         if path.suffix in (".py", ".cc", ".sh") or path.suffix == "" and path.parent.name == "scripts":
             text = path.read_text(errors="replace")
             found.update(FLAG.findall(" ".join(re.findall(r'"(--[a-z][^"\n]*)"', text))))
-            found.update("--" + name for name in re.findall(r"ABSL_FLAG\([^,]+, (\w+)", text))
     return found

@@ -125,7 +125,7 @@ class CrashTest(unittest.TestCase):
         script = server.folder / "crash"
         script.write_text("#!/bin/sh\necho last words >&2\nkill -SEGV $$\n")
         script.chmod(0o755)
-        worker = server.start_worker("--name", "crashing", "--measure_program", script)
+        worker = server.start_worker("--name", "crashing", "--measure-program", script)
         self.addCleanup(self.end, worker)
         (server.folder / "yellow.onnx").write_bytes(onnx_model.elementwise_and_softmax())
         done = server.ctl("submit", "yellow.onnx", "-o", "yellow.fusion")

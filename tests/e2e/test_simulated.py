@@ -19,8 +19,8 @@ class SimulatedDevices(unittest.TestCase):
         self.addCleanup(server.stop)
         server.start()
         for n in range(workers):
-            worker = server.start_worker("--name", "sim%d" % n, "--kinds=sim", "--simulated_measurement=50ms",
-                                         "--simulated_seed=%d" % seed)
+            worker = server.start_worker("--name", "sim%d" % n, "--kinds=sim", "--simulated-measurement=50ms",
+                                         "--simulated-seed=%d" % seed)
             self.addCleanup(worker.wait)
             self.addCleanup(worker.terminate)
         server.wait_until(lambda: len(server.workers()) == workers, "all workers are attached")

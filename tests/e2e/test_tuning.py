@@ -19,7 +19,7 @@ class Tuning(harness.ServerTest):
     def test_trials_are_measured_once(self):
         # On a simulated device measurements take no time, so the number of trials within a budget does not depend on
         # what else the machine does.
-        worker = self.server.start_worker("--name", "sim", "--kinds=sim", "--simulated_measurement=0s")
+        worker = self.server.start_worker("--name", "sim", "--kinds=sim", "--simulated-measurement=0s")
         self.addCleanup(worker.wait)
         self.addCleanup(worker.terminate)
         self.server.wait_until(lambda: len(self.server.workers()) == 2, "the simulated device is attached")

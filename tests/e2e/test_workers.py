@@ -18,8 +18,8 @@ class DividedWork(harness.ServerTest):
         return next((w for w in self.server.workers() if w["info"]["name"] == name), None)
 
     def test_one_builds_and_another_measures(self):
-        self.start_worker("builder", "--kinds=")
-        self.start_worker("meter", "--nobuild")
+        self.start_worker("builder", "--kinds=none")
+        self.start_worker("meter", "--no-build")
         self.assertEqual(self.listed("builder")["info"]["measure_kinds"], [])
         self.assertRegex(self.ctl("worker", "list").out, r"builder +idle +- +clang")
         self.assertRegex(self.ctl("worker", "list").out, r"meter +idle +cpu +- ")
