@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 import unittest
 
+import architecture
 import documents
 import tour
 
@@ -155,6 +156,17 @@ class TourTest(unittest.TestCase):
     def test_the_readme_has_a_tour(self):
         text = (ROOT / "README.md").read_text()
         self.assertEqual((text.count(tour.BEGIN), text.count(tour.END)), (1, 1))
+
+    @unittest.skipUnless(BUILT, "not all programs are built")
+    def test_the_architecture_page_shows_what_the_programs_print(self):
+        text = architecture.PAGE.read_text()
+        self.assertGreaterEqual(len(architecture.BLOCK.findall(text)), 6)
+        self.assertMultiLineEqual(text, architecture.with_outputs(text), "run tests/documents/architecture.py")
+
+    def test_a_command_of_the_architecture_page_that_fails_is_named(self):
+        for command in ("false", "true"):  # an exit code, and no output
+            with self.assertRaisesRegex(RuntimeError, f"^{command}: "):
+                architecture.with_outputs(f"```\n$ {command}\n```")
 
 
 if __name__ == "__main__":
