@@ -51,6 +51,19 @@ TEST(Extents, FoldsOverThemAreMasked) {
 }
 
 // Half of the bound is not half of what there is, and heads at the bound are not the heads that there are.
+// The last extent of these indices decides the rank of the result.
+TEST(Extents, OfIndexTuplesAreKnown) {
+  const std::string tuples = Rows() + NodeText("Transpose", {"rows"}, {"t"}) +
+                             NodeText("Cast", {"t"}, {"i"}, "attribute { name: 'to' type: INT i: 7 }");
+  for (const char* op : {"GatherND", "ScatterND"}) {
+    std::vector<std::string> inputs = {"i", "i"};
+    if (op == std::string("ScatterND")) inputs.push_back("i");
+    EXPECT_THAT(PrintOrError(ImportText(tuples + NodeText(op, inputs, {"y"}))),
+                HasSubstr("the extent of dimension 1 of indices depends on data"))
+        << op;
+  }
+}
+
 TEST(Extents, ThatACompositionTakesForNumbersAreRefused) {
   const std::string columns = Rows() + NodeText("Transpose", {"rows"}, {"t"});
   EXPECT_THAT(PrintOrError(ImportText(columns + Ints("bias", {0}, true) +

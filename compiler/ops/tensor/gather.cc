@@ -196,6 +196,10 @@ absl::Status DynamicGatherND(ImportContext& import) {
   std::vector<ecg::Value> held;
   const OpContext context = ContextOf(import, &held);
   if (!context.Has(0) || !context.Has(1) || context.Rank(1) == 0) return absl::OkStatus();
+  if (import.IsDynamic(node.inputs[1], context.Rank(1) - 1)) {
+    return context.Unsupported(absl::StrCat("the extent of dimension ", context.Rank(1) - 1,
+                                            " of indices depends on data; it says how many axes an index counts in"));
+  }
   const int batch = static_cast<int>(context.attrs.Int("batch_dims"));
   const int depth = static_cast<int>(context.ShapeOf(1).back());
   if (batch < 0 || batch + depth > context.Rank(0)) return absl::OkStatus();

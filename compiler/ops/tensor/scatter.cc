@@ -251,6 +251,10 @@ absl::Status DynamicScatter(ImportContext& import) {
   if (!import.IsDynamic(data) && !import.IsDynamic(node.inputs[1])) return absl::OkStatus();
   ecg::ValueId indices = node.inputs[1];
   if (node.op == "ScatterND") {
+    if (import.IsDynamic(node.inputs[1], context.Rank(1) - 1)) {
+      return context.Unsupported(absl::StrCat("the extent of dimension ", context.Rank(1) - 1,
+                                              " of indices depends on data; it says how many axes an index counts in"));
+    }
     std::vector<ecg::ValueId> counts;
     for (int64_t k = 0; k < std::min<int64_t>(context.ShapeOf(1).back(), context.Rank(0)); ++k) {
       counts.push_back(import.Extent(data, static_cast<int>(k)));
