@@ -96,9 +96,16 @@ absl::StatusOr<FunctionValue> AttributeOr(const Call& call) {
   return DoesNotApply("an attribute of another kind");
 }
 
+// Does a double hold the element? Beyond 2^53 different integers of 64 bits become one double, so rules, which compute in
+// doubles, must not see them.
+bool IsExactInDouble(const Tensor& constant, int64_t i) {
+  return !IsInteger(constant.dtype()) || std::fabs(constant.GetDouble(i)) <= 0x1p53;
+}
+
 absl::StatusOr<FunctionValue> ValueOf(const Call& call) {
   ASSIGN_OR_RETURN(const ecg::Value* value, call.Value(0));
   if (!value->constant.has_value() || value->constant->num_elements() != 1) return DoesNotApply("no known scalar");
+  if (!IsExactInDouble(*value->constant, 0)) return DoesNotApply("an integer beyond 2^53");
   return FunctionValue(value->constant->GetDouble(0));
 }
 
@@ -493,6 +500,7 @@ double FillOf(const ecg::Value& value) {
   if (!value.constant.has_value()) return none;
   const int64_t elements = value.constant->num_elements();
   if (elements == 0 || elements > kMaxInspectedElements) return none;
+  if (!IsExactInDouble(*value.constant, 0)) return none;
   const double first = value.constant->GetDouble(0);
   for (int64_t i = 1; i < elements; ++i) {
     const double x = value.constant->GetDouble(i);
