@@ -29,8 +29,7 @@ struct Flags {
   bool no_build = false, describe = false;
 };
 
-std::vector<std::string> Kinds(const std::string& list) {
-  if (list == "none") return {};
+std::vector<std::string> Listed(const std::string& list) {
   return absl::StrSplit(list, ',', absl::SkipEmpty());
 }
 
@@ -150,9 +149,9 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : kExitUsage;
   }
   fusion::WorkerOptions& options = flags.options;
-  options.kinds = Kinds(flags.kinds);
+  options.kinds = Listed(flags.kinds == "none" ? "" : flags.kinds);
   options.build = !flags.no_build;
-  options.build_kinds = Kinds(flags.build_kinds);
+  options.build_kinds = Listed(flags.build_kinds);
   if (!absl::ParseDuration(flags.simulated_measurement, &options.simulated_measurement)) {
     std::fprintf(stderr, "fusion-worker: --simulated-measurement is '%s'; say a time such as 50ms or 2s\n",
                  flags.simulated_measurement.c_str());

@@ -155,7 +155,7 @@ TEST(Scatter, LongOnesAreRoutinesForEveryReduction) {
 TEST(ScatterND, SlicesAndElements) {
   EXPECT_THAT(Values(RunOp({"ScatterND", {kMatrix, I64({1, 1}, {-1}), F32({1, 3}, {7, 8, 9})}})),
               ElementsAre(0, 1, 2, 7, 8, 9));
-  // Of several updates of one slice the last one wins; an index outside the data writes nothing.
+  // The last of several updates of one slice wins; an index outside the data writes nothing.
   EXPECT_THAT(
       Values(RunOp({"ScatterND", {kMatrix, I64({3, 1}, {0, 5, 0}), F32({3, 3}, {6, 6, 6, 7, 7, 7, 8, 9, 10})}})),
       ElementsAre(8, 9, 10, 3, 4, 5));

@@ -84,7 +84,7 @@ std::vector<TileShape> RankSlidingShapes(int64_t rows, int64_t taps, int64_t row
     const int64_t full = rows / r, rest = rows % r;
     shapes.push_back({static_cast<int>(r), 1, static_cast<double>(full) * cycles(r) + (rest > 0 ? cycles(rest) : 0)});
   }
-  // Of two equally fast shapes the larger one loads less.
+  // The larger of two equally fast shapes loads less.
   std::stable_sort(shapes.begin(), shapes.end(), [](const TileShape& a, const TileShape& b) {
     return a.cycles_per_step != b.cycles_per_step ? a.cycles_per_step < b.cycles_per_step : a.rows > b.rows;
   });

@@ -288,12 +288,13 @@ void ThreadTeam::RunAndWait(Task task, void* context, bool revokes) {
   task(context, 0);
   for (ThreadPool::Worker* worker : workers_) {
     const auto ended = [&] { return worker->mail.load() == Mail::kNone; };
-    if (revokes && worker->Revoke()) {
+    const bool has_ended = ended();  // a look before Revoke's exchange, which takes the line from the worker
+    if (!has_ended && revokes && worker->Revoke()) {
       if (worker->spins) worker->Missed();
       continue;
     }
     worker->missed.reset();
-    if (ended()) continue;
+    if (has_ended) continue;
     if (spins_ && Spin(ended, [] { return kSpinInRun; })) continue;
     worker->waiter.SleepUntil(ended);
   }
