@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
@@ -339,7 +340,7 @@ TEST_F(ServerTest, WrongFenceChangesNothing) {
 }
 
 TEST_F(ServerTest, UnfinishedJobsContinueAfterARestartAndWatchersReattach) {
-  absl::Notification begun, restarted;
+  absl::Notification begun, watched, restarted;
   FakeWorker worker(address_, "a", [&](const v1::Task& task, const std::string& payload) {
     if (task.kind() == v1::MEASURE) {
       begun.Notify();
@@ -347,14 +348,23 @@ TEST_F(ServerTest, UnfinishedJobsContinueAfterARestartAndWatchersReattach) {
     }
     return FakeWorker::Good(task, payload);
   });
+  absl::Cleanup release_worker = [&] {
+    if (!restarted.HasBeenNotified()) restarted.Notify();
+  };
   v1::SubmitResponse job = client_->Submit(client_->Model("ask 1 build 1"));
   AwaitRunning(job.job_id());
   std::thread stopper([&] {
     begun.WaitForNotification();
-    server_->Shutdown(absl::Seconds(2));
+    watched.WaitForNotification();  // gRPC cancels a call that comes while the server shuts down
+    server_->Shutdown(absl::Minutes(1));
   });
   grpc::Status status;
-  std::vector<v1::JobEvent> events = client_->Watch(job.job_id(), 0, &status);
+  auto release_stopper = [&] {
+    if (!watched.HasBeenNotified()) watched.Notify();
+  };
+  std::vector<v1::JobEvent> events =
+      client_->Watch(job.job_id(), 0, &status, [&](const v1::JobEvent&) { release_stopper(); });
+  release_stopper();
   stopper.join();
   EXPECT_EQ(status.error_code(), grpc::UNAVAILABLE) << status.error_message();
   ASSERT_FALSE(events.empty());

@@ -83,7 +83,8 @@ v1::SubmitResponse TestClient::Submit(const v1::SubmitRequest& request) {
   return response;
 }
 
-std::vector<v1::JobEvent> TestClient::Watch(const std::string& job_id, int64_t resume_seq, grpc::Status* status) {
+std::vector<v1::JobEvent> TestClient::Watch(const std::string& job_id, int64_t resume_seq, grpc::Status* status,
+                                            const std::function<void(const v1::JobEvent&)>& on_event) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(5));
   v1::WatchRequest request;
@@ -94,6 +95,7 @@ std::vector<v1::JobEvent> TestClient::Watch(const std::string& job_id, int64_t r
   for (v1::JobEvent event; reader->Read(&event);) {
     EXPECT_EQ(event.seq(), resume_seq + static_cast<int64_t>(events.size()) + 1) << "a gap";
     events.push_back(event);
+    if (on_event != nullptr) on_event(event);
   }
   grpc::Status finished = reader->Finish();
   if (status != nullptr) *status = finished;

@@ -30,8 +30,9 @@ class TestClient {
   v1::SubmitRequest Model(const std::string& bytes);
   v1::SubmitResponse Submit(const v1::SubmitRequest& request);  // expects OK
   grpc::Status TrySubmit(const v1::SubmitRequest& request, v1::SubmitResponse* response = nullptr);
-  // Returns all events after `resume_seq` until the stream ends.
-  std::vector<v1::JobEvent> Watch(const std::string& job_id, int64_t resume_seq = 0, grpc::Status* status = nullptr);
+  // Returns all events after `resume_seq` until the stream ends. `on_event`, where given, sees each as it comes.
+  std::vector<v1::JobEvent> Watch(const std::string& job_id, int64_t resume_seq = 0, grpc::Status* status = nullptr,
+                                  const std::function<void(const v1::JobEvent&)>& on_event = nullptr);
 
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::Compile::Stub> compile;
