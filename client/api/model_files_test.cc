@@ -1,7 +1,10 @@
 #include "client/api/model_files.h"
 
 #include <onnx/onnx_pb.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -124,6 +127,24 @@ TEST(ScanModel, RefusesWhatIsNoModel) {
     EXPECT_EQ(ScanModel(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
   }
   EXPECT_THAT(std::string(ScanModel("").status().message()), HasSubstr("no graph"));
+}
+
+TEST(ScanModel, ReadsNoWeights) {
+  const size_t page_bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  onnx::ModelProto model;
+  model.mutable_graph()->add_initializer()->set_raw_data(std::string(64 * page_bytes, 'w'));
+  model.mutable_graph()->add_node()->set_op_type("Relu");
+  const std::string bytes = model.SerializeAsString();
+  void* const mapped = mmap(nullptr, bytes.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  memcpy(mapped, bytes.data(), bytes.size());
+  // A read of any of these pages would end the process.
+  const size_t first_page = bytes.find(std::string(page_bytes, 'w')) / page_bytes + 1;
+  ASSERT_EQ(mprotect(static_cast<char*>(mapped) + first_page * page_bytes, 62 * page_bytes, PROT_NONE), 0);
+  const auto scan = ScanModel({static_cast<const char*>(mapped), bytes.size()});
+  munmap(mapped, bytes.size());
+  ASSERT_TRUE(scan.ok()) << scan.status();
+  EXPECT_EQ(scan->nodes, 1);
 }
 
 TEST(ScanModel, RefusesDeepNesting) {

@@ -1,180 +1,151 @@
 #include "client/api/model_scan.h"
 
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/wire_format_lite.h>
+#include <onnx/onnx_pb.h>
+
+#include <limits>
+
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion {
 namespace {
 
-constexpr int kMaxDepth = 100;  // protobuf's own limit on nesting
+using google::protobuf::internal::WireFormatLite;
+using google::protobuf::io::CodedInputStream;
 
-struct Field {
-  uint32_t number = 0;
-  uint32_t wire_type = 0;
-  uint64_t value = 0;       // of a varint field
-  absl::string_view bytes;  // of a length-delimited field
+// The messages of onnx.proto on the way to nodes and tensors.
+enum class Message { kModel, kGraph, kFunction, kNode, kAttribute, kSparseTensor, kTensor };
+
+struct Descent {
+  Message parent;
+  int field;
+  Message child;
+};
+constexpr Descent kDescents[] = {
+    {Message::kModel, onnx::ModelProto::kGraphFieldNumber, Message::kGraph},
+    {Message::kModel, onnx::ModelProto::kFunctionsFieldNumber, Message::kFunction},
+    {Message::kGraph, onnx::GraphProto::kNodeFieldNumber, Message::kNode},
+    {Message::kGraph, onnx::GraphProto::kInitializerFieldNumber, Message::kTensor},
+    {Message::kGraph, onnx::GraphProto::kSparseInitializerFieldNumber, Message::kSparseTensor},
+    {Message::kFunction, onnx::FunctionProto::kNodeFieldNumber, Message::kNode},
+    {Message::kNode, onnx::NodeProto::kAttributeFieldNumber, Message::kAttribute},
+    {Message::kAttribute, onnx::AttributeProto::kTFieldNumber, Message::kTensor},
+    {Message::kAttribute, onnx::AttributeProto::kTensorsFieldNumber, Message::kTensor},
+    {Message::kAttribute, onnx::AttributeProto::kGFieldNumber, Message::kGraph},
+    {Message::kAttribute, onnx::AttributeProto::kGraphsFieldNumber, Message::kGraph},
+    {Message::kAttribute, onnx::AttributeProto::kSparseTensorFieldNumber, Message::kSparseTensor},
+    {Message::kAttribute, onnx::AttributeProto::kSparseTensorsFieldNumber, Message::kSparseTensor},
+    {Message::kSparseTensor, onnx::SparseTensorProto::kValuesFieldNumber, Message::kTensor},
+    {Message::kSparseTensor, onnx::SparseTensorProto::kIndicesFieldNumber, Message::kTensor},
 };
 
-// Steps through the fields of one message.
-class FieldReader {
+const Descent* FindDescent(Message parent, int field) {
+  for (const Descent& descent : kDescents) {
+    if (descent.parent == parent && descent.field == field) return &descent;
+  }
+  return nullptr;
+}
+
+class Scanner {
  public:
-  explicit FieldReader(absl::string_view message) : rest_(message) {}
+  // The recursion limit of CodedInputStream, 100, is the one that a parser of the whole message obeys.
+  explicit Scanner(absl::string_view bytes)
+      : input_(reinterpret_cast<const uint8_t*>(bytes.data()), static_cast<int>(bytes.size())) {
+    input_.PushLimit(static_cast<int>(bytes.size()));
+  }
 
-  bool AtEnd() const { return rest_.empty(); }
-
-  absl::Status Next(Field* field) {
-    uint64_t tag = 0;
-    RETURN_IF_ERROR(ReadVarint(&tag));
-    field->number = static_cast<uint32_t>(tag >> 3);
-    field->wire_type = tag & 7;
-    if (field->number == 0) return absl::InvalidArgumentError("a field has number 0");
-    switch (field->wire_type) {
-      case 0:
-        return ReadVarint(&field->value);
-      case 1:
-        return Skip(8);
-      case 2: {
-        uint64_t length = 0;
-        RETURN_IF_ERROR(ReadVarint(&length));
-        if (length > rest_.size()) {
-          return absl::InvalidArgumentError(absl::StrCat("the file is cut off: a field of ", length,
-                                                         " bytes begins where ", rest_.size(), " are left"));
-        }
-        field->bytes = rest_.substr(0, length);
-        rest_.remove_prefix(length);
-        return absl::OkStatus();
-      }
-      case 5:
-        return Skip(4);
-      default:
-        return absl::InvalidArgumentError(absl::StrCat("unknown wire type ", field->wire_type));
-    }
+  absl::StatusOr<ModelScan> Run() {
+    RETURN_IF_ERROR(Scan(Message::kModel, 0));
+    if (!has_graph_) return absl::InvalidArgumentError("it holds no graph");
+    return std::move(scan_);
   }
 
  private:
-  absl::Status Skip(size_t bytes) {
-    if (rest_.size() < bytes) return absl::InvalidArgumentError("the file is cut off");
-    rest_.remove_prefix(bytes);
+  // Reads the fields of one message, whose end is the stream's limit. `depth` is 1 for the main graph.
+  absl::Status Scan(Message message, int depth) {
+    std::string op_type;
+    ExternalTensor tensor;
+    bool external = false;
+    while (const uint32_t tag = input_.ReadTag()) {
+      const int field = WireFormatLite::GetTagFieldNumber(tag);
+      const WireFormatLite::WireType type = WireFormatLite::GetTagWireType(tag);
+      if (field == 0) return Malformed();
+      if (message == Message::kTensor && field == onnx::TensorProto::kDataLocationFieldNumber &&
+          type == WireFormatLite::WIRETYPE_VARINT) {
+        uint32_t location = 0;
+        if (!input_.ReadVarint32(&location)) return Malformed();
+        external = location == onnx::TensorProto::EXTERNAL;
+        continue;
+      }
+      if (type != WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
+        if (!WireFormatLite::SkipField(&input_, tag)) return Malformed();
+        continue;
+      }
+      int length_bytes = 0;
+      if (!input_.ReadVarintSizeAsInt(&length_bytes)) return Malformed();
+      if (length_bytes > input_.BytesUntilLimit()) {
+        return absl::InvalidArgumentError(absl::StrCat("the file is cut off: a field of ", length_bytes,
+                                                       " bytes begins where ", input_.BytesUntilLimit(), " are left"));
+      }
+      if (const Descent* descent = FindDescent(message, field); descent != nullptr) {
+        const auto [limit, levels_left] = input_.IncrementRecursionDepthAndPushLimit(length_bytes);
+        if (levels_left < 0) return absl::InvalidArgumentError("its messages nest deeper than protobuf allows");
+        RETURN_IF_ERROR(Scan(descent->child, depth + 1));
+        if (!input_.DecrementRecursionDepthAndPopLimit(limit)) return Malformed();
+        has_graph_ |= message == Message::kModel && descent->child == Message::kGraph;
+      } else if (message == Message::kModel && field == onnx::ModelProto::kOpsetImportFieldNumber) {
+        onnx::OperatorSetIdProto opset;
+        if (!Parse(length_bytes, &opset)) return Malformed();
+        if (opset.domain().empty() || opset.domain() == "ai.onnx") scan_.opset = opset.version();
+      } else if (message == Message::kNode && field == onnx::NodeProto::kOpTypeFieldNumber) {
+        if (!input_.ReadString(&op_type, length_bytes)) return Malformed();
+      } else if (message == Message::kTensor && field == onnx::TensorProto::kNameFieldNumber) {
+        if (!input_.ReadString(&tensor.tensor, length_bytes)) return Malformed();
+      } else if (message == Message::kTensor && field == onnx::TensorProto::kExternalDataFieldNumber) {
+        onnx::StringStringEntryProto entry;
+        if (!Parse(length_bytes, &entry)) return Malformed();
+        if (entry.key() == "location") tensor.location = entry.value();
+      } else if (!input_.Skip(length_bytes)) {  // weights, for the most part: the stream moves on without reading them
+        return Malformed();
+      }
+    }
+    if (!input_.ConsumedEntireMessage()) return Malformed();
+    if (external) scan_.external.push_back(std::move(tensor));
+    if (message == Message::kNode && depth == 2 && op_type != "Constant") ++scan_.nodes;
     return absl::OkStatus();
   }
 
-  absl::Status ReadVarint(uint64_t* value) {
-    *value = 0;
-    for (int shift = 0; shift < 70; shift += 7) {
-      if (rest_.empty()) return absl::InvalidArgumentError("the file is cut off");
-      const uint8_t byte = static_cast<uint8_t>(rest_.front());
-      rest_.remove_prefix(1);
-      *value |= static_cast<uint64_t>(byte & 0x7f) << (shift < 64 ? shift : 0);
-      if (byte < 0x80) return absl::OkStatus();
-    }
-    return absl::InvalidArgumentError("a number is longer than 10 bytes");
+  bool Parse(int length_bytes, google::protobuf::Message* message) {
+    const CodedInputStream::Limit limit = input_.PushLimit(length_bytes);
+    const bool parsed = message->MergeFromCodedStream(&input_) && input_.ConsumedEntireMessage();
+    input_.PopLimit(limit);
+    return parsed;
   }
 
-  absl::string_view rest_;
+  absl::Status Malformed() const {
+    return absl::InvalidArgumentError(
+        input_.BytesUntilLimit() == 0
+            ? absl::StrCat("the file is cut off, or damaged before byte ", input_.CurrentPosition())
+            : absl::StrCat("the field before byte ", input_.CurrentPosition(), " is malformed"));
+  }
+
+  CodedInputStream input_;
+  ModelScan scan_;
+  bool has_graph_ = false;
 };
-
-// The messages of onnx.proto that matter here; Descend knows their field numbers.
-enum class Message { kModel, kGraph, kNode, kAttribute, kTensor, kSparseTensor, kFunction };
-
-// Sets `child` to the message type of field `number` of `message`. Returns false if nothing in the field matters here.
-bool Descend(Message message, uint32_t number, Message* child) {
-  switch (message) {
-    case Message::kModel:
-      if (number == 7) return *child = Message::kGraph, true;
-      if (number == 25) return *child = Message::kFunction, true;
-      return false;
-    case Message::kGraph:
-      if (number == 1) return *child = Message::kNode, true;
-      if (number == 5) return *child = Message::kTensor, true;
-      if (number == 15) return *child = Message::kSparseTensor, true;
-      return false;
-    case Message::kFunction:
-      if (number == 7) return *child = Message::kNode, true;
-      return false;
-    case Message::kNode:
-      if (number == 5) return *child = Message::kAttribute, true;
-      return false;
-    case Message::kAttribute:
-      if (number == 5 || number == 10) return *child = Message::kTensor, true;
-      if (number == 6 || number == 11) return *child = Message::kGraph, true;
-      if (number == 22 || number == 23) return *child = Message::kSparseTensor, true;
-      return false;
-    case Message::kSparseTensor:
-      if (number == 1 || number == 2) return *child = Message::kTensor, true;
-      return false;
-    case Message::kTensor:
-      return false;
-  }
-  return false;
-}
-
-absl::Status ScanTensor(absl::string_view bytes, ModelScan* scan) {
-  ExternalTensor tensor;
-  bool external = false;
-  Field field;
-  for (FieldReader reader(bytes); !reader.AtEnd();) {
-    RETURN_IF_ERROR(reader.Next(&field));
-    if (field.number == 8 && field.wire_type == 2) tensor.tensor = std::string(field.bytes);
-    if (field.number == 14 && field.wire_type == 0) external = field.value == 1;
-    if (field.number != 13 || field.wire_type != 2) continue;
-    std::string key, value;
-    Field entry;
-    for (FieldReader entries(field.bytes); !entries.AtEnd();) {
-      RETURN_IF_ERROR(entries.Next(&entry));
-      if (entry.wire_type == 2 && entry.number == 1) key = std::string(entry.bytes);
-      if (entry.wire_type == 2 && entry.number == 2) value = std::string(entry.bytes);
-    }
-    if (key == "location") tensor.location = value;
-  }
-  if (external) scan->external.push_back(std::move(tensor));
-  return absl::OkStatus();
-}
-
-absl::Status Scan(absl::string_view bytes, Message message, int depth, ModelScan* scan) {
-  if (depth > kMaxDepth) return absl::InvalidArgumentError("messages nest deeper than 100");
-  if (message == Message::kTensor) return ScanTensor(bytes, scan);
-  bool constant = false;
-  Field field;
-  for (FieldReader reader(bytes); !reader.AtEnd();) {
-    RETURN_IF_ERROR(reader.Next(&field));
-    if (field.wire_type != 2) continue;
-    if (message == Message::kNode && field.number == 4) constant = field.bytes == "Constant";
-    if (message == Message::kModel && field.number == 8) {
-      std::string domain;
-      int64_t version = 0;
-      Field part;
-      for (FieldReader opset(field.bytes); !opset.AtEnd();) {
-        RETURN_IF_ERROR(opset.Next(&part));
-        if (part.number == 1 && part.wire_type == 2) domain = std::string(part.bytes);
-        if (part.number == 2 && part.wire_type == 0) version = static_cast<int64_t>(part.value);
-      }
-      if (domain.empty() || domain == "ai.onnx") scan->opset = version;
-    }
-    Message child;
-    if (!Descend(message, field.number, &child)) continue;
-    RETURN_IF_ERROR(Scan(field.bytes, child, depth + 1, scan));
-  }
-  // The main graph is at depth 1, its nodes at 2.
-  if (message == Message::kNode && depth == 2 && !constant) ++scan->nodes;
-  return absl::OkStatus();
-}
-
-bool HasGraph(absl::string_view bytes) {
-  Field field;
-  for (FieldReader reader(bytes); !reader.AtEnd();) {
-    if (!reader.Next(&field).ok()) return false;
-    if (field.number == 7 && field.wire_type == 2) return true;
-  }
-  return false;
-}
 
 }  // namespace
 
 absl::StatusOr<ModelScan> ScanModel(absl::string_view bytes) {
-  ModelScan scan;
-  const absl::Status status = Scan(bytes, Message::kModel, 0, &scan);
-  if (!status.ok()) return Annotate(status, "not an ONNX model");
-  if (!HasGraph(bytes)) return absl::InvalidArgumentError("not an ONNX model: it holds no graph");
+  if (bytes.size() > std::numeric_limits<int>::max()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("not an ONNX model: protobuf's messages end at 2 GiB, this file has ", bytes.size(),
+                     " bytes; export its weights as external data"));
+  }
+  absl::StatusOr<ModelScan> scan = Scanner(bytes).Run();
+  if (!scan.ok()) return Annotate(scan.status(), "not an ONNX model");
   return scan;
 }
 

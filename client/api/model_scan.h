@@ -1,5 +1,6 @@
 // ScanModel: reads the few facts about an ONNX file that the client needs from the protobuf wire form, without building
-// the message. It skips weights without touching them. The server validates the model.
+// the message: its memory is that of the names it returns, and the pages of a mapped file that hold weights are never
+// read. The server validates the model.
 #ifndef FUSION_CLIENT_API_MODEL_SCAN_H_
 #define FUSION_CLIENT_API_MODEL_SCAN_H_
 
@@ -23,8 +24,8 @@ struct ModelScan {
   std::vector<ExternalTensor> external;
 };
 
-// Fails with INVALID_ARGUMENT for bytes that are no ModelProto, are cut off, hold no graph, or nest deeper than
-// protobuf allows.
+// Fails with INVALID_ARGUMENT for bytes that are no ModelProto, are cut off, hold no graph, nest deeper than protobuf
+// allows, or are more than the 2 GiB of a protobuf message.
 absl::StatusOr<ModelScan> ScanModel(absl::string_view bytes);
 
 }  // namespace fusion
