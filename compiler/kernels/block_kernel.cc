@@ -109,7 +109,7 @@ absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const std::
   }
   for (size_t b = 0; b < result.kernel.buffers.size(); ++b) {
     const movement::Buffer& buffer = result.kernel.buffers[b];
-    if (buffer.scope == movement::BufferScope::kBlock) continue;
+    if (buffer.scope == Scope::kBlock) continue;
     KernelArg arg;
     arg.written = written.count(static_cast<int>(b)) > 0;
     int tensor = buffer.tensor;
@@ -120,7 +120,7 @@ absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const std::
     const ecg::ValueId value = tensor >= 0 && tensor < static_cast<int>(lowered.value_of_tensor.size())
                                    ? lowered.value_of_tensor[tensor]
                                    : ecg::kNone;
-    if (buffer.scope == movement::BufferScope::kDevice) {
+    if (buffer.scope == Scope::kDevice) {
       arg.kind = KernelArg::Kind::kTemporary;
     } else if (buffer.is_constant) {
       arg.kind = KernelArg::Kind::kConstant;

@@ -139,7 +139,7 @@ double RereadSeconds(const Kernel& kernel, const Phase& phase, const DeviceModel
   for (const Step& step : phase.steps) {
     const double loads = Trips(step.loops) * (step.fold ? Product(step.fold->axes) : 1);
     const auto note = [&](const te::ScalarNode& node) {
-      if (node.kind != te::ScalarKind::kLoad || kernel.buffers[node.tensor].scope == BufferScope::kBlock) return;
+      if (node.kind != te::ScalarKind::kLoad || kernel.buffers[node.tensor].scope == Scope::kBlock) return;
       const bool shared = std::any_of(phase.grid.begin(), phase.grid.end(),
                                       [&](const te::Axis& axis) { return node.indices[0].UsesAxis(axis.id); });
       if (!shared) elements[node.tensor] += loads;
@@ -162,7 +162,7 @@ double ScratchSeconds(const Kernel& kernel, const Phase& phase, const DeviceMode
   for (const Step& step : phase.steps) {
     for (const Store& store : step.stores) {
       const Buffer& buffer = kernel.buffers[store.buffer];
-      if (buffer.scope == BufferScope::kBlock) bytes += static_cast<double>(SizeBytes(buffer));
+      if (buffer.scope == Scope::kBlock) bytes += static_cast<double>(SizeBytes(buffer));
     }
   }
   return static_cast<double>(phase.tasks()) * 2 * bytes /
@@ -183,7 +183,7 @@ double TrafficBytes(const Kernel& kernel, const std::set<int>& read, const std::
   double traffic = 0;
   for (size_t b = 0; b < kernel.buffers.size(); ++b) {
     const Buffer& buffer = kernel.buffers[b];
-    if (buffer.scope == BufferScope::kBlock) continue;
+    if (buffer.scope == Scope::kBlock) continue;
     const double bytes = static_cast<double>(SizeBytes(buffer));
     if (read.count(static_cast<int>(b))) traffic += bytes;
     if (written.count(static_cast<int>(b))) traffic += bytes * (device.write_allocate ? 2 : 1);

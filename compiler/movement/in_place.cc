@@ -113,12 +113,12 @@ std::vector<InPlacePair> InPlacePairs(const Kernel& kernel) {
     if (by.size() != 1) continue;
     const auto& [phase, step] = by[0];
     const Buffer& result = kernel.buffers[out];
-    if (result.scope != BufferScope::kKernel || step->stores.size() != 1 || !StoresOnce(*phase, *step)) continue;
+    if (result.scope != Scope::kKernel || step->stores.size() != 1 || !StoresOnce(*phase, *step)) continue;
     for (const auto& [in, steps] : readers) {
       const Buffer& operand = kernel.buffers[in];
       if (in == out || elsewhere.count(in) || writers.count(in) || steps.size() != 1 || *steps.begin() != step)
         continue;
-      if (operand.scope != BufferScope::kKernel || operand.is_constant) continue;
+      if (operand.scope != Scope::kKernel || operand.is_constant) continue;
       if (operand.dtype == result.dtype && operand.elements == result.elements) pairs.push_back({out, in});
     }
   }

@@ -19,18 +19,6 @@ namespace {
 
 constexpr int64_t kAlignBytes = 64;
 
-const char* ScopeText(BufferScope scope) {
-  switch (scope) {
-    case BufferScope::kKernel:
-      return "kernel";
-    case BufferScope::kDevice:
-      return "device";
-    case BufferScope::kBlock:
-      return "block";
-  }
-  return "?";
-}
-
 class Printer {
  public:
   std::string Index(const te::Index& x) { return te::ToString(x); }
@@ -253,7 +241,7 @@ int64_t Phase::tasks() const {
 
 int Kernel::num_args() const {
   int count = 0;
-  for (const Buffer& buffer : buffers) count += buffer.scope != BufferScope::kBlock;
+  for (const Buffer& buffer : buffers) count += buffer.scope != Scope::kBlock;
   return count;
 }
 
@@ -294,7 +282,7 @@ std::vector<int64_t> Kernel::scratch_offset_bytes() const {
   std::vector<int64_t> offsets(buffers.size(), -1);
   std::vector<size_t> largest_first;
   for (size_t b = 0; b < buffers.size(); ++b) {
-    if (buffers[b].scope == BufferScope::kBlock) largest_first.push_back(b);
+    if (buffers[b].scope == Scope::kBlock) largest_first.push_back(b);
   }
   std::stable_sort(largest_first.begin(), largest_first.end(),
                    [&](size_t x, size_t y) { return ScratchBytes(buffers[x]) > ScratchBytes(buffers[y]); });
@@ -333,7 +321,7 @@ std::string Print(const Kernel& kernel) {
   std::string text;
   for (size_t b = 0; b < kernel.buffers.size(); ++b) {
     const Buffer& buffer = kernel.buffers[b];
-    absl::StrAppend(&text, "buffer b", b, " ", ScopeText(buffer.scope), " ", DTypeName(buffer.dtype), "[",
+    absl::StrAppend(&text, "buffer b", b, " ", ScopeName(buffer.scope), " ", DTypeName(buffer.dtype), "[",
                     buffer.elements, "]", buffer.is_constant ? " const" : "", buffer.packed_from >= 0 ? " packed" : "",
                     "\n");
   }
@@ -434,9 +422,15 @@ class Verifier {
   explicit Verifier(const Kernel& kernel) : kernel_(kernel) {}
 
   absl::Status Check() {
+    for (size_t b = 0; b < kernel_.buffers.size(); ++b) {
+      const Scope scope = kernel_.buffers[b].scope;
+      if (scope == Scope::kKernel || scope == Scope::kDevice || scope == Scope::kBlock) continue;
+      return absl::InternalError(absl::StrCat("movement: buffer b", b, " lives in scope '", ScopeName(scope),
+                                              "'; buffers live in kernel, device or block"));
+    }
     for (const Phase& phase : kernel_.phases) {
       // Scratch does not outlive its task.
-      std::erase_if(written_, [&](int b) { return kernel_.buffers[b].scope == BufferScope::kBlock; });
+      std::erase_if(written_, [&](int b) { return kernel_.buffers[b].scope == Scope::kBlock; });
       for (const Step& step : phase.steps) RETURN_IF_ERROR(CheckStepOf(phase, step));
     }
     return absl::OkStatus();
@@ -499,7 +493,7 @@ class Verifier {
 
   bool IsBuffer(int buffer) const { return buffer >= 0 && buffer < static_cast<int>(kernel_.buffers.size()); }
   bool MayBeRead(int buffer) const {
-    return kernel_.buffers[buffer].scope == BufferScope::kKernel || written_.count(buffer);
+    return kernel_.buffers[buffer].scope == Scope::kKernel || written_.count(buffer);
   }
 
   absl::Status CheckRoutine(const RoutineCall& routine) const {

@@ -15,19 +15,16 @@
 
 #include "absl/status/status.h"
 #include "compiler/movement/constant_transform.h"
+#include "compiler/plan/scope.h"
 #include "compiler/te/program/program.h"
 #include "runtime/bundle/library_call.h"
 
 namespace fusion::movement {
 
-// Where a buffer lives.
-// - kKernel: an argument (global memory).
-// - kDevice: global memory, but internal to the kernel and passed from one phase to the next.
-// - kBlock: scratch of one task.
-enum class BufferScope : uint8_t { kKernel, kDevice, kBlock };
-
+// A buffer lives in global memory as an argument (kKernel), in global memory as part of the kernel, passed from one
+// phase to the next (kDevice), or in the scratch of one task (kBlock). Nearer scopes are registers, not buffers.
 struct Buffer {
-  BufferScope scope = BufferScope::kKernel;
+  Scope scope = Scope::kKernel;
   DType dtype = DType::kF32;
   int64_t elements = 0;
   bool is_constant = false;  // kKernel: weights
@@ -220,6 +217,7 @@ struct Kernel {
 std::string Print(const Kernel& kernel);
 
 // Checks a kernel and fails with INTERNAL. It checks that
+// - every buffer lives in kernel, device or block scope,
 // - every axis used by a load or store address is a grid, loop or (in bodies) reduction axis,
 // - every buffer number is valid, and device- and block-scope buffers are written before they are read,
 // - affine addresses of loops that nothing cuts short stay inside their buffers,

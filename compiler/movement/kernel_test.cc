@@ -65,16 +65,22 @@ TEST(Verify, RefusesBuffersThatDoNotExist) {
   ExpectRefused(kernel, "no buffer");
 }
 
+TEST(Verify, RefusesABufferInRegisters) {
+  Kernel kernel = Sample();
+  kernel.buffers[1].scope = Scope::kWarp;
+  ExpectRefused(kernel, "b1 lives in scope 'warp'");
+}
+
 TEST(Verify, RefusesReadingScratchBeforeItIsWritten) {
   Kernel kernel = Sample();
-  kernel.buffers.push_back({BufferScope::kBlock, DType::kF32, 16});
+  kernel.buffers.push_back({Scope::kBlock, DType::kF32, 16});
   kernel.phases[0].steps[0].body = {te::Load(2, DType::kF32, {te::Index(te::Axis{1, 16})})};
   ExpectRefused(kernel, "before it is written");
 }
 
 TEST(Verify, RefusesScratchAcrossPhases) {
   Kernel kernel = Sample();
-  kernel.buffers.push_back({BufferScope::kBlock, DType::kF32, 16});
+  kernel.buffers.push_back({Scope::kBlock, DType::kF32, 16});
   Step write = kernel.phases[0].steps[0], read = write;
   write.stores = {{2, te::Index(te::Axis{1, 16})}};
   read.body = {te::Load(2, DType::kF32, {te::Index(te::Axis{1, 16})})};
@@ -116,8 +122,8 @@ TEST(Print, IsFreeOfNames) {
 
 TEST(Kernel, ScratchIsAlignedAndHasSlack) {
   Kernel kernel = Sample();
-  kernel.buffers.push_back({BufferScope::kBlock, DType::kF32, 17});
-  kernel.buffers.push_back({BufferScope::kBlock, DType::kI64, 3});
+  kernel.buffers.push_back({Scope::kBlock, DType::kF32, 17});
+  kernel.buffers.push_back({Scope::kBlock, DType::kI64, 3});
   const std::vector<int64_t> offsets = kernel.scratch_offset_bytes();
   EXPECT_EQ(offsets[0], -1);
   EXPECT_EQ(offsets[2], 0);

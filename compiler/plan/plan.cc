@@ -8,11 +8,6 @@
 
 namespace fusion {
 
-const char* ScopeName(Scope scope) {
-  static const char* const kNames[] = {"lane", "warp", "block", "device", "kernel"};
-  return kNames[static_cast<int>(scope)];
-}
-
 std::vector<ecg::NodeId> FusionQuestion::Fused() const {
   std::vector<ecg::NodeId> fused;
   std::merge(producer.begin(), producer.end(), consumer.begin(), consumer.end(), std::back_inserter(fused));

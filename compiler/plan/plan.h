@@ -15,12 +15,9 @@
 #include "compiler/cost/device_model.h"
 #include "compiler/cost/latency_oracle.h"
 #include "compiler/ecg/graph.h"
+#include "compiler/plan/scope.h"
 
 namespace fusion {
-
-// Where an intermediate result lives between producer and consumer, nearest first.
-enum class Scope : uint8_t { kLane, kWarp, kBlock, kDevice, kKernel };
-const char* ScopeName(Scope scope);  // "lane"
 
 enum class Colour : uint8_t { kGreen, kYellow, kRed };  // DNNFusion Table 3
 

@@ -133,7 +133,7 @@ class BlockScheduler {
     return it == layouts_.end() ? Layout() : it->second;
   }
 
-  int AddBuffer(TensorId tensor, movement::BufferScope scope) {
+  int AddBuffer(TensorId tensor, Scope scope) {
     const te::TensorInfo& info = program_.tensors[tensor];
     movement::Buffer buffer;
     buffer.scope = scope;
@@ -148,9 +148,9 @@ class BlockScheduler {
 
   void MakeBuffers() {
     buffer_of_.assign(program_.tensors.size(), -1);
-    for (TensorId tensor : program_.inputs) AddBuffer(tensor, movement::BufferScope::kKernel);
+    for (TensorId tensor : program_.inputs) AddBuffer(tensor, Scope::kKernel);
     for (TensorId tensor : program_.outputs) {
-      if (buffer_of_[tensor] < 0) AddBuffer(tensor, movement::BufferScope::kKernel);
+      if (buffer_of_[tensor] < 0) AddBuffer(tensor, Scope::kKernel);
     }
   }
 
@@ -382,7 +382,7 @@ class BlockScheduler {
 
   void AddDeviceBuffers(const std::set<TensorId>& tensors) {
     for (TensorId t : tensors) {
-      if (buffer_of_[t] < 0) AddBuffer(t, movement::BufferScope::kDevice);
+      if (buffer_of_[t] < 0) AddBuffer(t, Scope::kDevice);
     }
   }
 
@@ -454,7 +454,7 @@ class BlockScheduler {
       if (task.LiveOut(s)) continue;
       for (TensorId out : stages[s].te.outputs) {
         scratch_boxes_[out] = boxes[s];
-        const int b = AddBuffer(out, movement::BufferScope::kBlock);
+        const int b = AddBuffer(out, Scope::kBlock);
         kernel_.buffers[b].elements = BoxPoints(boxes[s]) + BehindWindows();
       }
     }
@@ -581,7 +581,7 @@ class BlockScheduler {
     std::vector<movement::Buffer> kept;
     auto keep = [&](bool block_scope) {
       for (size_t b = 0; b < kernel_.buffers.size(); ++b) {
-        if (!used[b] || (kernel_.buffers[b].scope == movement::BufferScope::kBlock) != block_scope) continue;
+        if (!used[b] || (kernel_.buffers[b].scope == Scope::kBlock) != block_scope) continue;
         renumber[b] = static_cast<int>(kept.size());
         kept.push_back(kernel_.buffers[b]);
       }

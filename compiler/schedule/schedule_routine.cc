@@ -15,7 +15,7 @@ absl::StatusOr<ScheduledBlock> ScheduleRoutine(const te::Program& program,
   ScheduledBlock result;
   movement::Kernel& kernel = result.kernel;
   std::map<te::TensorId, int> buffer_of;
-  const auto buffer = [&](te::TensorId tensor, movement::BufferScope scope) {
+  const auto buffer = [&](te::TensorId tensor, Scope scope) {
     auto [it, fresh] = buffer_of.emplace(tensor, static_cast<int>(kernel.buffers.size()));
     if (fresh) {
       const te::TensorInfo& info = program.tensors[tensor];
@@ -44,17 +44,17 @@ absl::StatusOr<ScheduledBlock> ScheduleRoutine(const te::Program& program,
   step.label = routine.name;
   step.routine = movement::RoutineCall{routine.name, program.tensors[routine.inputs[0]].dtype, {}, routine.params};
   for (te::TensorId tensor : routine.inputs) {
-    step.routine->inputs.push_back(buffer(tensor, movement::BufferScope::kKernel));
+    step.routine->inputs.push_back(buffer(tensor, Scope::kKernel));
   }
   for (te::TensorId tensor : te.outputs) {
-    if (live_out(tensor)) buffer(tensor, movement::BufferScope::kKernel);
+    if (live_out(tensor)) buffer(tensor, Scope::kKernel);
   }
   for (te::TensorId tensor : te.outputs) {
-    step.stores.push_back({buffer(tensor, movement::BufferScope::kDevice), te::Index(0)});
+    step.stores.push_back({buffer(tensor, Scope::kDevice), te::Index(0)});
     step.store_types.push_back(program.tensors[tensor].dtype);
   }
   movement::Buffer scratch;
-  scratch.scope = movement::BufferScope::kBlock;
+  scratch.scope = Scope::kBlock;
   scratch.dtype = DType::kI64;
   scratch.elements = (routine.scratch_bytes + 7) / 8;
   if (scratch.elements > 0) {

@@ -58,7 +58,7 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
       const std::string type =
           absl::StrCat(written.count(static_cast<int>(b)) ? "" : "const ", StorageType(buffer.dtype), "*",
                        may_alias.count(static_cast<int>(b)) ? "" : " __restrict");
-      const std::string place = buffer.scope == movement::BufferScope::kBlock
+      const std::string place = buffer.scope == Scope::kBlock
                                     ? absl::StrCat("((char*)scratch + ", scratch[b], ")")
                                     : absl::StrCat("args[", arg++, "]");
       out.Line(absl::StrCat(type, " b", b, " = (", StorageType(buffer.dtype), "*)", place, "; (void)b", b, ";"));

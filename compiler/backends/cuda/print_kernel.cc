@@ -62,7 +62,7 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
       const movement::Buffer& buffer = kernel.buffers[b];
       const bool is_written = written.count(static_cast<int>(b)) > 0;
       const std::string pointer = text::PointerType(buffer, !is_written);
-      if (buffer.scope == movement::BufferScope::kBlock) {
+      if (buffer.scope == Scope::kBlock) {
         buffers.push_back(absl::StrCat(pointer, " const b", b, " = (", pointer, ")(scratch + ", scratch[b], ");"));
         continue;
       }

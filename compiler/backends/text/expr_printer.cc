@@ -57,7 +57,7 @@ std::string TypedName(const std::string& name, DType dtype) {
 }
 
 std::string PointerType(const movement::Buffer& buffer, bool read_only) {
-  return absl::StrCat(buffer.scope == movement::BufferScope::kBlock ? "SCRATCH " : "GLOBAL ", read_only ? "const " : "",
+  return absl::StrCat(buffer.scope == Scope::kBlock ? "SCRATCH " : "GLOBAL ", read_only ? "const " : "",
                       StorageType(buffer.dtype), "*");
 }
 

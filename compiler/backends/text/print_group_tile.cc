@@ -45,7 +45,7 @@ bool PrintCopy(const movement::Kernel& kernel, const movement::Step& step, const
   const DType dtype = value->dtype;
   // Single f16 elements are excluded, because a copy has at least four bytes.
   if (value->kind != te::ScalarKind::kLoad || dtype != step.store_types[0] || step.lane_limit >= 0 ||
-      kernel.buffers[value->tensor].scope == movement::BufferScope::kBlock ||
+      kernel.buffers[value->tensor].scope == Scope::kBlock ||
       !(dtype == DType::kF32 || (dtype == DType::kF16 && vectors))) {
     return false;
   }

@@ -222,7 +222,7 @@ class NestPrinter {
   bool IsRowOfScratch(size_t o) const {
     const movement::Loop& inner = step_.loops.back();
     const movement::Buffer& buffer = kernel_.buffers[step_.stores[o].buffer];
-    return buffer.scope == movement::BufferScope::kBlock && !inner.limit && buffer.elements == inner.axis.extent &&
+    return buffer.scope == Scope::kBlock && !inner.limit && buffer.elements == inner.axis.extent &&
            step_.stores[o].address == te::Index(inner.axis);
   }
 

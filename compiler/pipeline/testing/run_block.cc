@@ -149,7 +149,7 @@ absl::Status RunKernel(const Run& run, size_t k, KernelHost* host,
   const BlockKernel& block = run.result.kernels[k];
   std::vector<const movement::Buffer*> buffers;
   for (const movement::Buffer& buffer : block.kernel.buffers) {
-    if (buffer.scope != movement::BufferScope::kBlock) buffers.push_back(&buffer);
+    if (buffer.scope != Scope::kBlock) buffers.push_back(&buffer);
   }
   if (buffers.size() != block.args.size()) return absl::InternalError("args are not parallel to buffers");
   std::vector<std::unique_ptr<GuardedBuffer>> own;

@@ -436,7 +436,7 @@ absl::StatusOr<movement::Phase> LibraryConvolutionPhase(Nest nest, const DeviceM
   if (convolution.taps[0] * convolution.taps[1] == 1)
     return refuse("the window has one tap, so it is a product of matrices");
   for (const int buffer : {convolution.x, convolution.w, convolution.y}) {
-    if (kernel->buffers[buffer].scope == movement::BufferScope::kBlock) {
+    if (kernel->buffers[buffer].scope == Scope::kBlock) {
       return refuse("an operand lies in the shared memory of a work-group");
     }
   }

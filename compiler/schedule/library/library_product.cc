@@ -131,7 +131,7 @@ absl::StatusOr<movement::Phase> LibraryProductPhase(const Nest& nest, const Devi
   if (!bias) return refuse("the epilogue behind the sum is not a bias");
   product.bias = *bias;
   for (const int buffer : {product.a, product.b, product.d}) {
-    if (kernel.buffers[buffer].scope == movement::BufferScope::kBlock)
+    if (kernel.buffers[buffer].scope == Scope::kBlock)
       return refuse("an operand lies in the shared memory of a work-group");
   }
   return PhaseOf(nest, product);

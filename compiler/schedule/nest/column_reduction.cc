@@ -156,11 +156,11 @@ std::optional<ColumnSums> SumColumns(const Nest& nest, SummedRows rows, const De
   }
   if (far && choices->Pick("columns", 2) == 1) return std::nullopt;
   movement::Buffer buffer;
-  buffer.scope = movement::BufferScope::kBlock;
+  buffer.scope = Scope::kBlock;
   buffer.elements = block;
   kernel->buffers.push_back(buffer);
   if (parts > 1) {
-    buffer.scope = movement::BufferScope::kDevice;
+    buffer.scope = Scope::kDevice;
     buffer.elements = parts * others * columns.extent;
     kernel->buffers.push_back(buffer);
   }

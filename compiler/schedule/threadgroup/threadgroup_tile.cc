@@ -94,7 +94,7 @@ bool ContiguousAlong(const Scalar& operand, const std::vector<Axis>& axes) {
 
 // Has an earlier step of the task stored the operand?
 bool IsScratch(const Scalar& operand, const movement::Kernel& kernel) {
-  return operand->kind == ScalarKind::kLoad && kernel.buffers[operand->tensor].scope == movement::BufferScope::kBlock;
+  return operand->kind == ScalarKind::kLoad && kernel.buffers[operand->tensor].scope == Scope::kBlock;
 }
 
 // A device model limited to one task's share of shared memory.
@@ -408,7 +408,7 @@ absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& dev
     const bool along_slice = packed ? fragments : side->along_slice;
 
     movement::Buffer slices;
-    slices.scope = movement::BufferScope::kBlock;
+    slices.scope = Scope::kBlock;
     slices.dtype = by.dtype;
     const int64_t elements = SliceElements(by, slice, side->in_tile.extent, along_slice);
     slices.elements = buffers * elements;

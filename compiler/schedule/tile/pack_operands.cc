@@ -77,7 +77,7 @@ class Packer {
       // not leave the buffer.
       if (touched.lo < 0) pred.push_back({load.address, te::Cmp::kGe, Index(0)});
       if (past) pred.push_back({load.address, te::Cmp::kLt, Index(source.elements)});
-      buffer.scope = movement::BufferScope::kBlock;
+      buffer.scope = Scope::kBlock;
       const Scalar from = te::Load(load.buffer, source.dtype, {load.address});
       result_.steps.push_back(
           CopyStep(box, pred.empty() ? from : te::If(pred, from, te::Imm(source.dtype, 0)), {packed, place}));

@@ -12,7 +12,7 @@ constexpr int64_t kBytesAhead = 1024;
 
 // Does the buffer lie beyond the core's own caches? Weights do not count, since they stay from run to run.
 bool IsFar(const movement::Buffer& buffer, const DeviceModel& device) {
-  return buffer.scope != movement::BufferScope::kBlock && !buffer.is_constant &&
+  return buffer.scope != Scope::kBlock && !buffer.is_constant &&
          movement::SizeBytes(buffer) >= LargestPrivateBytes(device);
 }
 

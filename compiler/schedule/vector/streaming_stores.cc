@@ -27,7 +27,7 @@ bool CanStorePast(const movement::Step& step, const movement::Kernel& kernel, in
   const movement::Loop& inner = step.loops.back();
   const movement::Buffer& buffer = kernel.buffers[step.stores[0].buffer];
   return step.store_types[0] == DType::kF32 && !inner.limit && inner.axis.extent % lanes == 0 &&
-         buffer.scope == movement::BufferScope::kKernel && movement::SizeBytes(buffer) >= kBeyondCaches;
+         buffer.scope == Scope::kKernel && movement::SizeBytes(buffer) >= kBeyondCaches;
 }
 
 }  // namespace
