@@ -1,4 +1,5 @@
-// Puts the kernels of a plan on the tuner's workbench.
+#include "compiler/measure/block_tuning.h"
+
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -8,29 +9,15 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "compiler/measure/block_oracle.h"
 #include "compiler/movement/cost.h"
 #include "compiler/tune/tuner.h"
-#include "runtime/base/sha256.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion {
 namespace {
 
-// Replaces every number in the text by one sign, so that kernels that do the same at other sizes have equal texts.
-std::string WithoutNumbers(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    const bool digit = c >= '0' && c <= '9';
-    if (!digit) result += c;
-    if (digit && (result.empty() || result.back() != '#')) result += '#';
-  }
-  return result;
-}
-
-}  // namespace
-
-class GraphBlockOracle::TuningBench : public tune::Workbench {
+// The numbered kernels of a plan, as the tuner sees them.
+class TuningBench : public tune::Workbench {
  public:
   struct Kernel {
     std::vector<ecg::NodeId> nodes;  // the first fusion block that has this kernel
@@ -39,14 +26,13 @@ class GraphBlockOracle::TuningBench : public tune::Workbench {
     std::map<std::string, std::shared_ptr<const BlockKernel>> made;  // by choices
   };
 
-  explicit TuningBench(GraphBlockOracle* oracle) : oracle_(oracle) {}
+  TuningBench(const CompileContext& context, KernelCache* kernels, LatencyAnswers* answers)
+      : context_(context), cache_(*kernels), answers_(*answers) {}
 
   int Add(const std::vector<ecg::NodeId>& nodes, std::shared_ptr<const BlockKernel> own) {
-    const DeviceModel& device = *oracle_->context_.device;
     Kernel kernel{nodes, std::move(own), {}, {}, {}};
-    kernel.workload = oracle_->QuestionKey({kernel.own});
-    kernel.structure = Sha256Hex(absl::StrCat(WithoutNumbers(movement::Print(kernel.own->kernel)), "|",
-                                              device.Fingerprint(), "|threads=", oracle_->threads_));
+    kernel.workload = QuestionKey({kernel.own}, cache_.device(), cache_.threads());
+    kernel.structure = StructureKey(*kernel.own, cache_.device(), cache_.threads());
     kernels_.push_back(std::move(kernel));
     return static_cast<int>(kernels_.size()) - 1;
   }
@@ -56,17 +42,17 @@ class GraphBlockOracle::TuningBench : public tune::Workbench {
     std::shared_ptr<const BlockKernel>& made = kernel.made[PrintChoices(choices)];
     if (made == nullptr && choices.empty()) made = kernel.own;
     if (made == nullptr) {
-      ASSIGN_OR_RETURN(BlockKernel fresh, oracle_->Schedule(kernel.nodes, choices));
+      ASSIGN_OR_RETURN(BlockKernel fresh, cache_.Schedule(kernel.nodes, choices));
       made = std::make_shared<const BlockKernel>(std::move(fresh));
     }
     return Made{made->key, Searched(made->choices),
-                movement::EstimateCost(made->kernel, oracle_->typical_, oracle_->threads_).latency_ns};
+                movement::EstimateCost(made->kernel, cache_.typical(), cache_.threads()).latency_ns};
   }
 
   absl::StatusOr<std::vector<LatencyAnswer>> Measure(const std::vector<Variant>& variants) override {
-    std::vector<Question> questions;
+    std::vector<KernelQuestion> questions;
     for (const Variant& variant : variants) {
-      Question question = QuestionOf(variant);
+      KernelQuestion question = QuestionOf(variant);
       if (!variant.choices.empty()) {  // the scheduler's own schedule is no trial
         const Kernel& kernel = kernels_[variant.kernel];
         question.workload = kernel.workload;
@@ -75,19 +61,19 @@ class GraphBlockOracle::TuningBench : public tune::Workbench {
       }
       questions.push_back(std::move(question));
     }
-    return oracle_->Ask(questions);
+    return answers_.Ask(questions);
   }
 
   absl::StatusOr<std::vector<std::vector<LatencyAnswer>>> Compare(
       const std::vector<std::vector<Variant>>& groups) override {
-    std::vector<Question> questions;
+    std::vector<KernelQuestion> questions;
     for (size_t g = 0; g < groups.size(); ++g) {
       for (const Variant& variant : groups[g]) {
         questions.push_back(QuestionOf(variant));
         questions.back().group = absl::StrCat("winners ", g);
       }
     }
-    ASSIGN_OR_RETURN(const std::vector<LatencyAnswer> answers, oracle_->Ask(questions));
+    ASSIGN_OR_RETURN(const std::vector<LatencyAnswer> answers, answers_.Ask(questions));
     std::vector<std::vector<LatencyAnswer>> result;
     auto next = answers.begin();
     for (const std::vector<Variant>& group : groups) {
@@ -98,49 +84,47 @@ class GraphBlockOracle::TuningBench : public tune::Workbench {
   }
 
   absl::StatusOr<std::vector<KnownTrial>> Trials(int kernel) override {
-    return oracle_->context_.oracle->Trials(kernels_[kernel].workload);
+    return context_.oracle->Trials(kernels_[kernel].workload);
   }
   absl::StatusOr<std::vector<std::string>> NeighbourChoices(int kernel, int limit) override {
-    return oracle_->context_.oracle->NeighbourChoices(kernels_[kernel].structure, kernels_[kernel].workload, limit);
+    return context_.oracle->NeighbourChoices(kernels_[kernel].structure, kernels_[kernel].workload, limit);
   }
 
  private:
   // A kernel that is measured on one thread will run on several, so the scheduler's own choice of how to share out its
   // work stays.
   std::vector<ChoicePoint> Searched(std::vector<ChoicePoint> points) const {
-    if (oracle_->threads_ == 1 && oracle_->context_.device->parallel_units > 1) {
+    if (cache_.threads() == 1 && cache_.device().parallel_units > 1) {
       std::erase_if(points, [](const ChoicePoint& point) { return point.kind == ChoiceKind::kSharing; });
     }
     return points;
   }
 
-  Question QuestionOf(const Variant& variant) const {
+  KernelQuestion QuestionOf(const Variant& variant) const {
     const Kernel& kernel = kernels_[variant.kernel];
     const std::string choices = PrintChoices(variant.choices);
-    std::string description = DescribeBlock(*oracle_->graph_, kernel.nodes);
+    std::string description = DescribeBlock(cache_.graph(), kernel.nodes);
     if (!choices.empty()) absl::StrAppend(&description, " ", choices);
     return {{kernel.made.at(choices)}, std::move(description)};
   }
 
-  GraphBlockOracle* const oracle_;
+  const CompileContext& context_;
+  KernelCache& cache_;
+  LatencyAnswers& answers_;
   std::vector<Kernel> kernels_;
 };
 
-absl::StatusOr<BlockKernel> GraphBlockOracle::Schedule(const std::vector<ecg::NodeId>& nodes,
-                                                       const Choices& choices) const {
-  return MakeBlockKernel(*graph_, nodes, LiveOutOf(*graph_, nodes), *layouts_, *context_.device,
-                         {choices, minimal_filtering_});
-}
+}  // namespace
 
-absl::StatusOr<int64_t> GraphBlockOracle::Tune(const std::vector<std::vector<ecg::NodeId>>& blocks,
-                                               const tune::Budget& budget) {
-  TuningBench bench(this);
+absl::StatusOr<int64_t> TuneBlocks(const std::vector<std::vector<ecg::NodeId>>& blocks, const tune::Budget& budget,
+                                   const CompileContext& context, KernelCache* kernels, LatencyAnswers* answers) {
+  TuningBench bench(context, kernels, answers);
   std::vector<tune::Subject> subjects;
   std::vector<int> number_of_block;
   // Equal kernels are one subject: a shape with fifty launches counts fifty times.
   std::map<std::string, int> number_of_key;
   for (const std::vector<ecg::NodeId>& nodes : blocks) {
-    ASSIGN_OR_RETURN(const auto kernel, Get(nodes));
+    ASSIGN_OR_RETURN(const auto kernel, kernels->Get(nodes));
     const auto [it, fresh] = number_of_key.emplace(kernel->key, static_cast<int>(subjects.size()));
     if (fresh) {
       bench.Add(nodes, kernel);
@@ -148,17 +132,18 @@ absl::StatusOr<int64_t> GraphBlockOracle::Tune(const std::vector<std::vector<ecg
       if (!absl::SimpleHexAtoi(kernel->key.substr(0, 16), &subject.seed)) subject.seed = 1;
       subjects.push_back(subject);
     }
-    subjects[it->second].weight_ns += movement::EstimateCost(kernel->kernel, typical_, threads_).latency_ns;
+    subjects[it->second].weight_ns +=
+        movement::EstimateCost(kernel->kernel, kernels->typical(), kernels->threads()).latency_ns;
     number_of_block.push_back(it->second);
   }
   // The user's time limit includes what planning measured.
   tune::Budget left = budget;
-  left.seconds = std::max(0.0, std::min(budget.seconds, left_s()));
-  tuning_ = true;
-  tune::TuneOptions options{.budget = left, .cancelled = context_.cancelled};
-  if (context_.progress) {
+  left.seconds = std::max(0.0, std::min(budget.seconds, answers->left_s()));
+  answers->LeaveLimitToCaller();
+  tune::TuneOptions options{.budget = left, .cancelled = context.cancelled};
+  if (context.progress) {
     options.progress = [&](int64_t tried, int64_t of, const std::string& message) {
-      context_.progress({"tune", tried, of, message});
+      context.progress({"tune", tried, of, message});
     };
   }
   ASSIGN_OR_RETURN(const std::vector<tune::Tuned> tuned, tune::Tune(subjects, options, &bench));
@@ -167,8 +152,8 @@ absl::StatusOr<int64_t> GraphBlockOracle::Tune(const std::vector<std::vector<ecg
     const Choices& choices = tuned[number_of_block[b]].choices;
     if (choices.empty()) continue;
     // In each block of equal kernels the arguments stand for other values, so the kernel is made again for this one.
-    ASSIGN_OR_RETURN(BlockKernel kernel, Schedule(blocks[b], choices));
-    Find(blocks[b]).kernel = std::make_shared<const BlockKernel>(std::move(kernel));
+    ASSIGN_OR_RETURN(BlockKernel kernel, kernels->Schedule(blocks[b], choices));
+    kernels->Replace(blocks[b], std::move(kernel));
     ++changed;
   }
   return changed;

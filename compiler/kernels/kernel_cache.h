@@ -1,0 +1,76 @@
+// KernelCache: the kernels of a graph's fusion blocks, each scheduled once. Blocks of one structure share a schedule
+// and differ only in the values that its arguments stand for (block_signature.h).
+#ifndef FUSION_COMPILER_KERNELS_KERNEL_CACHE_H_
+#define FUSION_COMPILER_KERNELS_KERNEL_CACHE_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "compiler/cost/device_model.h"
+#include "compiler/ecg/graph.h"
+#include "compiler/kernels/block_kernel.h"
+#include "compiler/layout/value_layouts.h"
+#include "compiler/schedule/choices.h"
+
+namespace fusion {
+
+// Serves one graph; not thread-safe. A block is given by its nodes in any order.
+class KernelCache {
+ public:
+  KernelCache(int threads, bool minimal_filtering) : threads_(threads), minimal_filtering_(minimal_filtering) {}
+
+  // Call it before anything else. All three must outlive the cache's use.
+  void Start(const ecg::Graph* graph, const ValueLayouts* layouts, const DeviceModel* device);
+
+  using KernelOr = absl::StatusOr<std::shared_ptr<const BlockKernel>>;
+  KernelOr Get(const std::vector<ecg::NodeId>& nodes);
+  // Fails with FAILED_PRECONDITION and the reason where the nodes cannot be one kernel, or would be a bad one.
+  absl::Status CanSchedule(const std::vector<ecg::NodeId>& nodes);
+  // Returns the cost model's estimate at typical rates; 0 where there is no kernel.
+  double EstimateNs(const std::vector<ecg::NodeId>& nodes);
+
+  // Makes another kernel of a block, which the cache does not remember.
+  absl::StatusOr<BlockKernel> Schedule(const std::vector<ecg::NodeId>& nodes, const Choices& choices) const;
+  // Makes Get return `kernel` for this block. Blocks of equal structure keep theirs.
+  void Replace(const std::vector<ecg::NodeId>& nodes, BlockKernel kernel);
+
+  const ecg::Graph& graph() const { return *graph_; }
+  const DeviceModel& device() const { return *device_; }
+  // The device at typical rates: estimates with it are the same whenever a device registers.
+  const DeviceModel& typical() const { return typical_; }
+  int threads() const { return threads_; }
+
+ private:
+  // The part that blocks of one structure share, made for the first of them.
+  struct Prototype {
+    std::shared_ptr<const BlockKernel> kernel;
+    std::vector<ecg::ValueId> values;
+    double estimate_ns = 0;
+  };
+  // A fusion block of the graph, with its own `values` in place of the prototype's.
+  struct Block {
+    absl::StatusOr<std::shared_ptr<const Prototype>> prototype;
+    std::vector<ecg::ValueId> values;
+    std::shared_ptr<const BlockKernel> kernel;  // with this block's arguments; made on demand
+  };
+  Block& Find(std::vector<ecg::NodeId> nodes);
+  Block Make(const std::vector<ecg::NodeId>& nodes);
+
+  const int threads_;
+  const bool minimal_filtering_;
+  const ecg::Graph* graph_ = nullptr;
+  const ValueLayouts* layouts_ = nullptr;
+  const DeviceModel* device_ = nullptr;
+  DeviceModel typical_;
+  std::map<std::vector<ecg::NodeId>, Block> blocks_;
+  std::unordered_map<std::string, std::shared_ptr<const Prototype>> prototypes_;  // by signature
+};
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_KERNELS_KERNEL_CACHE_H_
