@@ -10,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler/ops/registry/op_def.h"
 #include "compiler/plan/plan.h"
-#include "compiler/schedule/nest/form_stages.h"
+#include "compiler/schedule/block_passes.h"
 #include "compiler/schedule/schedule_block.h"
 #include "runtime/base/sha256.h"
 #include "runtime/base/status_macros.h"
@@ -76,7 +76,11 @@ absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const std::
                                             const std::vector<ecg::ValueId>& live_out, const ValueLayouts& layouts,
                                             const DeviceModel& device, const ScheduleOptions& options) {
   ASSIGN_OR_RETURN(ops::LoweredBlock lowered, ops::LowerNodes(graph, nodes, live_out));
-  ASSIGN_OR_RETURN(te::Program staged, FormStages(std::move(lowered.program)));
+  RETURN_IF_ERROR(VerifyAfter(BlockPass::kLower, lowered.program));
+  ASSIGN_OR_RETURN(const std::optional<BlockForm> formed,
+                   RunBlockPass(BlockPass::kFormStages, {std::move(lowered.program), {}, {}}, {}, {}));
+  if (!formed) return absl::InternalError("pass 'form-stages' made no program");
+  const te::Program& staged = formed->program;
   // Values that stay inside the fusion block are free in their layout. They follow the layout pass where it chose one,
   // so that a task reads, keeps and writes whole vectors; otherwise they are row-major.
   std::map<te::TensorId, Layout> tensor_layouts, inner_layouts;

@@ -46,7 +46,7 @@ KernelCache::Block KernelCache::Make(const std::vector<ecg::NodeId>& nodes) {
     return {known->second, std::move(signature.values), nullptr};
   }
   absl::StatusOr<BlockKernel> made =
-      MakeBlockKernel(*graph_, nodes, live_out, *layouts_, *device_, {{}, minimal_filtering_});
+      MakeBlockKernel(*graph_, nodes, live_out, *layouts_, *device_, {{}, disabled_passes_});
   if (!made.ok()) return {made.status(), {}, nullptr};  // not shared: the message names this block's nodes
   if (made->stitched && nodes.size() > 1) {
     const absl::Status pressure = movement::CheckPressure(made->kernel, *device_, threads_);
@@ -91,7 +91,7 @@ double KernelCache::EstimateNs(const std::vector<ecg::NodeId>& nodes) {
 }
 
 absl::StatusOr<BlockKernel> KernelCache::Schedule(const std::vector<ecg::NodeId>& nodes, const Choices& choices) const {
-  return MakeBlockKernel(*graph_, nodes, LiveOutOf(*graph_, nodes), *layouts_, *device_, {choices, minimal_filtering_});
+  return MakeBlockKernel(*graph_, nodes, LiveOutOf(*graph_, nodes), *layouts_, *device_, {choices, disabled_passes_});
 }
 
 void KernelCache::Replace(const std::vector<ecg::NodeId>& nodes, BlockKernel kernel) {

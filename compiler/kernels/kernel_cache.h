@@ -5,8 +5,10 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -22,7 +24,9 @@ namespace fusion {
 // Serves one graph; not thread-safe. A block is given by its nodes in any order.
 class KernelCache {
  public:
-  KernelCache(int threads, bool minimal_filtering) : threads_(threads), minimal_filtering_(minimal_filtering) {}
+  // `disabled_passes`: see ScheduleOptions.
+  explicit KernelCache(int threads, std::set<std::string> disabled_passes = {})
+      : threads_(threads), disabled_passes_(std::move(disabled_passes)) {}
 
   // Call it before anything else. All three must outlive the cache's use.
   void Start(const ecg::Graph* graph, const ValueLayouts* layouts, const DeviceModel* device);
@@ -62,7 +66,7 @@ class KernelCache {
   Block Make(const std::vector<ecg::NodeId>& nodes);
 
   const int threads_;
-  const bool minimal_filtering_;
+  const std::set<std::string> disabled_passes_;
   const ecg::Graph* graph_ = nullptr;
   const ValueLayouts* layouts_ = nullptr;
   const DeviceModel* device_ = nullptr;

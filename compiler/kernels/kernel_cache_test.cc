@@ -15,7 +15,7 @@ struct Started {
   explicit Started(const ecg::Graph& graph) { cache.Start(&graph, &layouts, &device); }
   const DeviceModel device = testing::Avx512Device();
   const ValueLayouts layouts;
-  KernelCache cache{/*threads=*/1, /*minimal_filtering=*/true};
+  KernelCache cache{/*threads=*/1};
 };
 
 // Two equal layers; nodes 0 and 1, and nodes 2 and 3.

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -23,8 +25,9 @@ namespace fusion {
 // Serves one compilation; not thread-safe. `context` must outlive it.
 class GraphBlockOracle : public BlockOracle {
  public:
-  GraphBlockOracle(const CompileContext& context, int threads, bool minimal_filtering = true)
-      : context_(context), kernels_(threads, minimal_filtering), answers_(context, threads) {}
+  // `disabled_passes`: see ScheduleOptions.
+  GraphBlockOracle(const CompileContext& context, int threads, std::set<std::string> disabled_passes = {})
+      : context_(context), kernels_(threads, std::move(disabled_passes)), answers_(context, threads) {}
 
   // From here on, measuring what planners ask takes at most about this many seconds. Answers that are not known by
   // then, and that would not be measured in time, are estimated. Tune spends no more than the rest. `clock` returns

@@ -378,9 +378,12 @@ struct Prepared {
   std::vector<PlannedLaunch> launches;
 };
 
-// May convolutions use Winograd? Not with size "small", because transformed filters are larger than the filters.
-bool FiltersMinimally(const CompileOptions& options) {
-  return options.math != "strict" && !options.disabled_passes.count("winograd") && options.size != "small";
+// The passes over fusion blocks to leave out. Winograd reassociates sums, and its transformed filters are larger than
+// the filters.
+std::set<std::string> DisabledBlockPasses(const CompileOptions& options) {
+  std::set<std::string> disabled = options.disabled_passes;
+  if (options.math == "strict" || options.size == "small") disabled.insert("winograd");
+  return disabled;
 }
 
 // Returns the context with its device as these options may use it. `device` holds that device.
@@ -407,7 +410,7 @@ double EstimatedNs(const ModelFiles& files, const CompileOptions& options, const
   CompileAccount account;
   StageClock clock(context, &account);
   Planned planned;
-  GraphBlockOracle oracle(context, Units(options, context), FiltersMinimally(options));
+  GraphBlockOracle oracle(context, Units(options, context), DisabledBlockPasses(options));
   if (!MakePlan(files, options, context, nullptr, &oracle, &clock, &account, &planned).ok()) return 0;
   return EstimatedNs(planned, &oracle);
 }
@@ -416,7 +419,7 @@ absl::Status Prepare(const ModelFiles& files, const CompileOptions& options, con
                      ConstantPool* constants, StageClock* clock, Prepared* out) {
   DeviceModel device;
   const CompileContext context = ContextFor(options, of_all, &device);
-  GraphBlockOracle oracle(context, Units(options, context), FiltersMinimally(options));
+  GraphBlockOracle oracle(context, Units(options, context), DisabledBlockPasses(options));
   ASSIGN_OR_RETURN(const tune::Budget budget, tune::ParseBudget(options.tune));
   if (budget.trials > 0) oracle.LimitMeasuring(budget.seconds);
   RETURN_IF_ERROR(MakePlan(files, options, context, constants, &oracle, clock, &out->account, &out->planned));
@@ -666,7 +669,7 @@ absl::StatusOr<PlanReport> PlanOnly(const ModelFiles& files, const CompileOption
   for (size_t i = 0; i < dims.size(); ++i) {
     const std::string label = dims.size() > 1 ? names.emplace_back(DimsInWords(dims[i])) : names.emplace_back();
     StageClock clock(context, &accounts[i], label);
-    GraphBlockOracle oracle(context, Units(options, context), FiltersMinimally(options));
+    GraphBlockOracle oracle(context, Units(options, context), DisabledBlockPasses(options));
     Planned planned;
     const absl::Status made =
         MakePlan(files, Bound(options, dims[i]), context, nullptr, &oracle, &clock, &accounts[i], &planned);

@@ -6,17 +6,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/movement/cost.h"
+#include "compiler/schedule/block_passes.h"
 #include "compiler/schedule/library/library_stage.h"
 #include "compiler/schedule/nest/column_reduction.h"
 #include "compiler/schedule/nest/form_stages.h"
 #include "compiler/schedule/nest/nest.h"
 #include "compiler/schedule/nest/vectorised_reduction.h"
 #include "compiler/schedule/rewrite/blocked_transpose.h"
-#include "compiler/schedule/rewrite/copy_windows.h"
-#include "compiler/schedule/rewrite/k_blocking.h"
-#include "compiler/schedule/rewrite/minimal_filtering.h"
-#include "compiler/schedule/rewrite/separate_windows.h"
-#include "compiler/schedule/rewrite/split_k.h"
 #include "compiler/schedule/schedule_routine.h"
 #include "compiler/schedule/stitch/task_boxes.h"
 #include "compiler/schedule/stitch/task_grid.h"
@@ -47,7 +43,7 @@ constexpr int64_t kLeastHead = 8;
 constexpr double kFilterMargin = 1.15;
 
 // Lets the packs that read the transformed filter read the model's filter instead, and transform it.
-absl::Status TransformFilter(const FilteredProgram& filtered, movement::Kernel* kernel) {
+absl::Status TransformFilter(const TransformedFilter& filtered, movement::Kernel* kernel) {
   for (const movement::Buffer& buffer : kernel->buffers) {
     if (buffer.tensor == filtered.filter && buffer.packed_from < 0) {
       return absl::FailedPreconditionError("the schedule reads the transformed filter unpacked");
@@ -108,7 +104,7 @@ class BlockScheduler {
     DropUnusedBuffers();
     kernel_.scratch_bytes = kernel_.PlannedScratchBytes();
     kernel_.next_axis = axes_.next();
-    RETURN_IF_ERROR(movement::Verify(kernel_));
+    RETURN_IF_ERROR(VerifySchedule(kernel_));
     result.kernel = std::move(kernel_);
     return result;
   }
@@ -627,120 +623,178 @@ class BlockScheduler {
 
 // The fusion block with its one product computed by a library of the target, and text for everything else. What follows
 // the product is part of the library's call if it can be.
-absl::StatusOr<ScheduledBlock> ScheduleWithLibrary(const te::Program& program,
-                                                   const std::map<te::TensorId, Layout>& layouts,
-                                                   const DeviceModel& device, ChoiceLog* choices) {
+absl::StatusOr<ScheduledBlock> ScheduleWithLibrary(const BlockForm& form, const DeviceModel& device,
+                                                   const std::set<std::string>& disabled_passes, ChoiceLog* choices) {
   const bool any = !device.product_library.empty() || !device.convolution_library.empty();
-  const int product = any ? OnlyProduct(program, device) : -1;
+  const int product = any ? OnlyProduct(form.program, device) : -1;
   if (product < 0)
     return absl::FailedPreconditionError(
         "the fusion block does not have exactly one product, or the device has no library for it");
   const ChoiceLog before = *choices;
-  const auto schedule = [&](const te::Program& form) {
-    return BlockScheduler(form, layouts, device, InTasks::kNoProducts, choices, product).Run();
+  const auto schedule = [&](const te::Program& program) {
+    return BlockScheduler(program, form.layouts, device, InTasks::kNoProducts, choices, product).Run();
   };
-  absl::StatusOr<ScheduledBlock> block = schedule(program);
+  absl::StatusOr<ScheduledBlock> block = schedule(form.program);
   for (const bool rounded : {false, true}) {
     if (block.ok()) break;
-    const std::optional<te::Program> bare = WithBareProduct(program, product, rounded);
+    BlockPassContext context;
+    context.product = product;
+    context.rounded_product = rounded;
+    ASSIGN_OR_RETURN(const std::optional<BlockForm> bare,
+                     RunBlockPass(BlockPass::kBareProduct, form, context, disabled_passes));
     if (!bare) continue;
     *choices = before;
-    block = schedule(*bare);
+    block = schedule(bare->program);
   }
   return block;
 }
+
+// One schedule of a fusion block. The model orders them, and a measurement may choose another than the first.
+struct Candidate {
+  ScheduledBlock block;
+  ChoiceLog log;
+  double latency_ns;
+};
+
+// Collects the candidates of one fusion block: makes other forms of its program and schedules them.
+class Candidates {
+ public:
+  Candidates(const BlockForm& given, const DeviceModel& device, const ScheduleOptions& options, ChoiceLog* log)
+      : given_(given), device_(device), options_(options), log_(log) {}
+
+  absl::Status AddAll() {
+    ASSIGN_OR_RETURN(const BlockForm split, Cut());
+    RETURN_IF_ERROR(AddPlain(split));
+    RETURN_IF_ERROR(AddFiltered());
+    ASSIGN_OR_RETURN(const std::optional<BlockForm> spread, RunPass(BlockPass::kSplitK, split));
+    if (spread) Add(*spread, InTasks::kNoProducts).IgnoreError();
+    RETURN_IF_ERROR(AddWindows(split));
+    AddPersistent();
+    return absl::OkStatus();
+  }
+
+  std::vector<Candidate>& all() { return all_; }
+
+ private:
+  absl::StatusOr<std::optional<BlockForm>> RunPass(BlockPass pass, const BlockForm& form, int64_t filter_outputs = 0) {
+    BlockPassContext context;
+    context.device = &device_;
+    context.choices = log_;
+    context.filter_outputs = filter_outputs;
+    return RunBlockPass(pass, form, context, options_.disabled_passes);
+  }
+
+  absl::Status Add(const BlockForm& form, InTasks in_tasks) {
+    ChoiceLog log = *log_;
+    ASSIGN_OR_RETURN(ScheduledBlock block,
+                     BlockScheduler(form.program, form.layouts, device_, in_tasks, &log).Run());
+    if (form.filtered) {
+      RETURN_IF_ERROR(TransformFilter(*form.filtered, &block.kernel));
+      for (size_t t = given_.program.tensors.size(); t < form.program.tensors.size(); ++t) {
+        const te::TensorInfo& made = form.program.tensors[t];
+        if (made.constant) block.constants[static_cast<int>(t)] = *made.constant;
+      }
+    }
+    double ns = movement::EstimateCost(block.kernel, device_, device_.parallel_units).latency_ns;
+    if (form.filtered) ns *= kFilterMargin;
+    all_.push_back({std::move(block), std::move(log), ns});
+    return absl::OkStatus();
+  }
+
+  // Returns the form with its long products cut along the reduction.
+  absl::StatusOr<BlockForm> Cut() {
+    ASSIGN_OR_RETURN(std::optional<BlockForm> cut, RunPass(BlockPass::kKBlocking, given_));
+    return cut ? *std::move(cut) : given_;
+  }
+
+  // The form that every fusion block has; where its stages cannot be stitched, also one with products inside tasks.
+  absl::Status AddPlain(const BlockForm& split) {
+    RETURN_IF_ERROR(Add(split, InTasks::kNoProducts));
+    if (!all_[0].block.stitched) {
+      const te::Program& program = split.program;
+      const bool products = std::any_of(program.tes.begin(), program.tes.end(),
+                                        [&](const te::Te& te) { return WantsRegisterTile(program, te, device_); });
+      const absl::Status in_tasks = products ? Add(split, InTasks::kProducts) : absl::OkStatus();
+      if (!in_tasks.ok()) absl::StrAppend(&all_[0].block.reason, "; in tasks: ", in_tasks.message());
+    }
+    if (given_.program.tes.size() == 1) {  // slices along the reduction count as one stage
+      all_[0].block.stitched = true;
+      all_[0].block.reason.clear();
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddFiltered() {
+    // On work-groups: its many products with constant matrices are too small for threadgroup tiles.
+    if (device_.task_lanes > 1) return absl::OkStatus();
+    for (const int64_t outputs : kFilterOutputs) {
+      ASSIGN_OR_RETURN(const std::optional<BlockForm> filtered, RunPass(BlockPass::kWinograd, given_, outputs));
+      if (filtered) Add(*filtered, InTasks::kFiltering).IgnoreError();
+    }
+    return absl::OkStatus();
+  }
+
+  // Other forms of windows: with their borders copied around them, row by row first, or both.
+  absl::Status AddWindows(const BlockForm& split) {
+    RETURN_IF_ERROR(AddCopied(split));
+    ASSIGN_OR_RETURN(const std::optional<BlockForm> separated, RunPass(BlockPass::kSeparateWindows, split));
+    if (!separated) return absl::OkStatus();
+    Add(*separated, InTasks::kWindows).IgnoreError();
+    return AddCopied(*separated);
+  }
+  absl::Status AddCopied(const BlockForm& form) {
+    ASSIGN_OR_RETURN(const std::optional<BlockForm> copied, RunPass(BlockPass::kCopyWindows, form));
+    if (copied) Add(*copied, InTasks::kWindows).IgnoreError();
+    return absl::OkStatus();
+  }
+
+  // Forms with several phases in one launch (persistent kernels), where work-groups may wait for each other.
+  void AddPersistent() {
+    for (size_t f = 0, n = all_.size(); f < n && device_.resident_groups > 0; ++f) {
+      if (all_[f].block.kernel.phases.size() < 2) continue;
+      Candidate staying = all_[f];
+      staying.block.kernel.resident = true;
+      staying.latency_ns = movement::EstimateCost(staying.block.kernel, device_, device_.parallel_units).latency_ns;
+      all_.push_back(std::move(staying));
+    }
+  }
+
+  const BlockForm& given_;
+  const DeviceModel& device_;
+  const ScheduleOptions& options_;
+  ChoiceLog* const log_;
+  std::vector<Candidate> all_;
+};
 
 }  // namespace
 
 absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const std::map<te::TensorId, Layout>& layouts,
                                              const DeviceModel& device, const ScheduleOptions& options) {
   if (program.tes.size() == 1 && program.tes[0].routine) return ScheduleRoutine(program, layouts);
+  const BlockForm given{program, layouts, std::nullopt};
   ChoiceLog log(options.choices);
   ChoiceLog library_log = log;
   // The model never chooses a library for a stage, because it knows nothing of libraries.
-  if (absl::StatusOr<ScheduledBlock> library = ScheduleWithLibrary(program, layouts, device, &library_log);
+  if (absl::StatusOr<ScheduledBlock> library =
+          ScheduleWithLibrary(given, device, options.disabled_passes, &library_log);
       library.ok() && log.Pick("library", 2, ChoiceKind::kUnmodelled) == 1) {
     library->choices = log.met();
     library->choices.insert(library->choices.end(), library_log.met().begin(), library_log.met().end());
     return library;
   }
-  const te::Program split = SplitLongFolds(program, device, &log);
-  // The forms of the kernel. The model orders them, and a measurement may choose another than the first.
-  struct Form {
-    ScheduledBlock block;
-    ChoiceLog log;
-    double latency_ns;
-  };
-  std::vector<Form> forms;
-  const auto add = [&](const te::Program& form, InTasks in_tasks, const FilteredProgram* filtered = nullptr,
-                       const std::map<te::TensorId, Layout>* own_layouts = nullptr) -> absl::Status {
-    ChoiceLog form_log = log;
-    const std::map<te::TensorId, Layout>& form_layouts = own_layouts != nullptr ? *own_layouts : layouts;
-    ASSIGN_OR_RETURN(ScheduledBlock block, BlockScheduler(form, form_layouts, device, in_tasks, &form_log).Run());
-    if (filtered != nullptr) {
-      RETURN_IF_ERROR(TransformFilter(*filtered, &block.kernel));
-      for (size_t t = program.tensors.size(); t < form.tensors.size(); ++t) {
-        if (form.tensors[t].constant) block.constants[static_cast<int>(t)] = *form.tensors[t].constant;
-      }
-    }
-    double ns = movement::EstimateCost(block.kernel, device, device.parallel_units).latency_ns;
-    if (filtered != nullptr) ns *= kFilterMargin;
-    forms.push_back({std::move(block), std::move(form_log), ns});
-    return absl::OkStatus();
-  };
-  RETURN_IF_ERROR(add(split, InTasks::kNoProducts));
-  if (!forms[0].block.stitched) {
-    // Products inside tasks are another form, where they fit.
-    const bool products = std::any_of(split.tes.begin(), split.tes.end(),
-                                      [&](const te::Te& te) { return WantsRegisterTile(split, te, device); });
-    const absl::Status in_tasks = products ? add(split, InTasks::kProducts) : absl::OkStatus();
-    if (!in_tasks.ok()) absl::StrAppend(&forms[0].block.reason, "; in tasks: ", in_tasks.message());
-  }
-  if (program.tes.size() == 1) {  // slices along the reduction count as one stage
-    forms[0].block.stitched = true;
-    forms[0].block.reason.clear();
-  }
-  for (const int64_t outputs : kFilterOutputs) {
-    // On work-groups: its many products with constant matrices are too small for threadgroup tiles.
-    if (!options.minimal_filtering || device.task_lanes > 1) break;
-    const std::optional<FilteredProgram> filtered = FilterMinimally(program, outputs);
-    if (filtered) add(filtered->program, InTasks::kFiltering, &*filtered).IgnoreError();
-  }
-  if (const std::optional<te::Program> spread = SpreadFolds(split, device))
-    add(*spread, InTasks::kNoProducts).IgnoreError();
-  // Other forms of windows: with their borders copied around them, row by row first, or both.
-  const auto add_windows = [&](const te::Program& form, const std::map<te::TensorId, Layout>& own_layouts) {
-    const auto layout_of = [&](te::TensorId tensor) {
-      const auto it = own_layouts.find(tensor);
-      return it == own_layouts.end() ? Layout() : it->second;
-    };
-    const std::optional<te::Program> copied = CopyWindows(form, layout_of, device);
-    if (!copied) return;
-    add(*copied, InTasks::kWindows, nullptr, &own_layouts).IgnoreError();
-  };
-  add_windows(split, layouts);
-  if (const std::optional<SeparatedProgram> separated = SeparateWindows(split, layouts)) {
-    add(separated->program, InTasks::kWindows, nullptr, &separated->layouts).IgnoreError();
-    add_windows(separated->program, separated->layouts);
-  }
-  // Forms with several phases in one launch (persistent kernels), where work-groups may wait for each other.
-  for (size_t f = 0, n = forms.size(); f < n && device.resident_groups > 0; ++f) {
-    if (forms[f].block.kernel.phases.size() < 2) continue;
-    Form staying = forms[f];
-    staying.block.kernel.resident = true;
-    staying.latency_ns = movement::EstimateCost(staying.block.kernel, device, device.parallel_units).latency_ns;
-    forms.push_back(std::move(staying));
-  }
-  std::stable_sort(forms.begin(), forms.end(),
-                   [](const Form& a, const Form& b) { return a.latency_ns < b.latency_ns; });
-  const int taken = log.Pick("form", static_cast<int>(forms.size()));
-  Form& form = forms[taken];
+  Candidates candidates(given, device, options, &log);
+  RETURN_IF_ERROR(candidates.AddAll());
+  std::vector<Candidate>& all = candidates.all();
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.latency_ns < b.latency_ns; });
+  const int taken = log.Pick("form", static_cast<int>(all.size()));
+  Candidate& form = all[taken];
   if (form.block.kernel.phases.size() > 1 && device.task_lanes > 1 && device.resident_groups == 0) {
     absl::StrAppend(&form.block.reason, form.block.reason.empty() ? "" : "; ",
                     "each phase is a launch, because work-groups of this device cannot wait for each other");
   }
   form.block.choices = form.log.met();
-  if (forms.size() > 1) form.block.choices.push_back(log.met().back());  // "form"
+  if (all.size() > 1) form.block.choices.push_back(log.met().back());  // "form"
   return std::move(form.block);
 }
 

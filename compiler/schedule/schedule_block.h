@@ -9,6 +9,8 @@
 #define FUSION_COMPILER_SCHEDULE_SCHEDULE_BLOCK_H_
 
 #include <map>
+#include <set>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "compiler/cost/device_model.h"
@@ -21,8 +23,8 @@ namespace fusion {
 
 struct ScheduleOptions {
   Choices choices;
-  bool minimal_filtering =
-      true;  // convolutions may trade accuracy for products (compiler/schedule/rewrite/minimal_filtering.h)
+  // Names of BlockPasses() to leave out. "winograd": convolutions may not trade accuracy for products.
+  std::set<std::string> disabled_passes = {};
 };
 
 // `program` is as FormStages left it. `layouts` holds layouts of kernel-scope tensors (inputs, constants, outputs); an

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/schedule/block_passes.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion {
@@ -66,7 +67,7 @@ absl::StatusOr<ScheduledBlock> ScheduleRoutine(const te::Program& program,
   kernel.next_axis = 1;
   phase.steps.push_back(std::move(step));
   kernel.phases.push_back(std::move(phase));
-  RETURN_IF_ERROR(movement::Verify(kernel));
+  RETURN_IF_ERROR(VerifySchedule(kernel));
   return result;
 }
 

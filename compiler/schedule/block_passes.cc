@@ -1,0 +1,128 @@
+#include "compiler/schedule/block_passes.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/schedule/library/library_stage.h"
+#include "compiler/schedule/nest/form_stages.h"
+#include "compiler/schedule/rewrite/copy_windows.h"
+#include "compiler/schedule/rewrite/k_blocking.h"
+#include "compiler/schedule/rewrite/minimal_filtering.h"
+#include "compiler/schedule/rewrite/separate_windows.h"
+#include "compiler/schedule/rewrite/split_k.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion {
+namespace {
+
+using Result = absl::StatusOr<std::optional<BlockForm>>;
+
+// Returns the form with another program, or nullopt where there is none.
+Result WithProgram(const BlockForm& form, std::optional<te::Program> program) {
+  if (!program) return std::nullopt;
+  return BlockForm{*std::move(program), form.layouts, form.filtered};
+}
+
+Result RunFormStages(const BlockForm& form, const BlockPassContext&) {
+  ASSIGN_OR_RETURN(te::Program staged, FormStages(form.program));
+  return WithProgram(form, std::move(staged));
+}
+
+Result RunBareProduct(const BlockForm& form, const BlockPassContext& context) {
+  return WithProgram(form, WithBareProduct(form.program, context.product, context.rounded_product));
+}
+
+Result RunKBlocking(const BlockForm& form, const BlockPassContext& context) {
+  te::Program cut = SplitLongFolds(form.program, *context.device, context.choices);
+  if (cut.tes.size() == form.program.tes.size()) return std::nullopt;  // each cut adds expressions
+  return WithProgram(form, std::move(cut));
+}
+
+Result RunWinograd(const BlockForm& form, const BlockPassContext& context) {
+  std::optional<FilteredProgram> filtered = FilterMinimally(form.program, context.filter_outputs);
+  if (!filtered) return std::nullopt;
+  return BlockForm{std::move(filtered->program), form.layouts,
+                   TransformedFilter{filtered->filter, filtered->source, std::move(filtered->transform)}};
+}
+
+Result RunSplitK(const BlockForm& form, const BlockPassContext& context) {
+  return WithProgram(form, SpreadFolds(form.program, *context.device));
+}
+
+Result RunSeparateWindows(const BlockForm& form, const BlockPassContext&) {
+  std::optional<SeparatedProgram> separated = SeparateWindows(form.program, form.layouts);
+  if (!separated) return std::nullopt;
+  return BlockForm{std::move(separated->program), std::move(separated->layouts), form.filtered};
+}
+
+Result RunCopyWindows(const BlockForm& form, const BlockPassContext& context) {
+  const auto layout_of = [&](te::TensorId tensor) {
+    const auto it = form.layouts.find(tensor);
+    return it == form.layouts.end() ? Layout() : it->second;
+  };
+  return WithProgram(form, CopyWindows(form.program, layout_of, *context.device));
+}
+
+constexpr BlockPassRow kRows[] = {
+    {BlockPass::kLower, "lower", nullptr, false,
+     "first: each operator of the fusion block becomes tensor expressions, which every later pass reads"},
+    {BlockPass::kFormStages, "form-stages", RunFormStages, false,
+     "before the schedules: the stages that remain are what a schedule places in a task"},
+    {BlockPass::kBareProduct, "bare-product", RunBareProduct, true,
+     "before a library is tried: a library computes a product without what follows it"},
+    {BlockPass::kKBlocking, "k-blocking", RunKBlocking, true,
+     "before the other forms: most of them start from products that are already cut along the reduction"},
+    {BlockPass::kWinograd, "winograd", RunWinograd, true,
+     "starts from the uncut program, because it needs a whole window; the cost model compares the forms"},
+    {BlockPass::kSplitK, "split-k", RunSplitK, true,
+     "after k-blocking: it spreads a reduction over units that the results alone leave idle"},
+    {BlockPass::kSeparateWindows, "separate-windows", RunSeparateWindows, true,
+     "before copy-windows, which then serves the rows of a separated window, too"},
+    {BlockPass::kCopyWindows, "copy-windows", RunCopyWindows, true,
+     "last of the forms: it copies borders for windows as the passes before have left them"},
+    {BlockPass::kSchedule, "schedule", nullptr, false,
+     "last: places the stages of each form in tasks, and keeps the form of least estimated time"},
+};
+
+const BlockPassRow& RowOf(BlockPass pass) { return kRows[static_cast<int>(pass)]; }
+
+absl::Status Broken(const char* name, const char* what, const absl::Status& found) {
+  return absl::InternalError(absl::StrCat("pass '", name, "' made a wrong ", what, " (a fault of the compiler): ",
+                                          std::string(found.message())));
+}
+
+}  // namespace
+
+absl::Span<const BlockPassRow> BlockPasses() { return kRows; }
+
+Result RunBlockPass(const BlockPassRow& row, const BlockForm& form, const BlockPassContext& context,
+                    const std::set<std::string>& disabled) {
+  if (disabled.count(row.name) > 0) {
+    if (row.can_disable) return std::nullopt;
+    return absl::InvalidArgumentError(absl::StrCat("pass '", row.name, "' cannot be disabled"));
+  }
+  ASSIGN_OR_RETURN(std::optional<BlockForm> made, row.run(form, context));
+  if (!made) return std::nullopt;
+  // Only the lowering proves bounds: later indices are compositions of proven ones, often beyond the prover.
+  const absl::Status verified = te::Verify(made->program, te::BoundsProof::kInherited);
+  if (!verified.ok()) return Broken(row.name, "program", verified);
+  return made;
+}
+
+Result RunBlockPass(BlockPass pass, const BlockForm& form, const BlockPassContext& context,
+                    const std::set<std::string>& disabled) {
+  return RunBlockPass(RowOf(pass), form, context, disabled);
+}
+
+absl::Status VerifyAfter(BlockPass pass, const te::Program& program) {
+  const te::BoundsProof bounds = pass == BlockPass::kLower ? te::BoundsProof::kRequired : te::BoundsProof::kInherited;
+  const absl::Status verified = te::Verify(program, bounds);
+  return verified.ok() ? verified : Broken(RowOf(pass).name, "program", verified);
+}
+
+absl::Status VerifySchedule(const movement::Kernel& kernel) {
+  const absl::Status verified = movement::Verify(kernel);
+  return verified.ok() ? verified : Broken(RowOf(BlockPass::kSchedule).name, "movement graph", verified);
+}
+
+}  // namespace fusion

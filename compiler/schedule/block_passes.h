@@ -1,0 +1,89 @@
+// The passes over one fusion block: rows of the compiler's table of passes (compiler/pipeline/passes.h) that run each
+// time a fusion block is tried, and so stand below the planners. docs/decisions/0030-one-table-of-passes.md says why.
+#ifndef FUSION_COMPILER_SCHEDULE_BLOCK_PASSES_H_
+#define FUSION_COMPILER_SCHEDULE_BLOCK_PASSES_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "compiler/cost/device_model.h"
+#include "compiler/layout/layout.h"
+#include "compiler/movement/kernel.h"
+#include "compiler/schedule/choices.h"
+#include "compiler/te/program/program.h"
+
+namespace fusion {
+
+// In the order of the table.
+enum class BlockPass : uint8_t {
+  kLower,
+  kFormStages,
+  kBareProduct,
+  kKBlocking,
+  kWinograd,
+  kSplitK,
+  kSeparateWindows,
+  kCopyWindows,
+  kSchedule
+};
+
+// A constant filter that a pass has replaced by its transform.
+struct TransformedFilter {
+  te::TensorId filter = -1;  // the transformed `source`
+  te::TensorId source = -1;
+  movement::ConstantTransform transform;
+};
+
+// A fusion block as tensor expressions, between two passes.
+struct BlockForm {
+  te::Program program;
+  std::map<te::TensorId, Layout> layouts;  // an absent one is plain
+  std::optional<TransformedFilter> filtered;
+};
+
+// What a pass may look at besides the form.
+struct BlockPassContext {
+  const DeviceModel* device = nullptr;
+  ChoiceLog* choices = nullptr;
+  int64_t filter_outputs = 0;    // winograd: the results of one tile
+  int product = -1;              // bare-product: the stage that a library computes
+  bool rounded_product = false;  // bare-product: its result is stored in the type of the tensor that it replaces
+};
+
+struct BlockPassRow {
+  BlockPass pass;
+  const char* name;
+  // Returns nullopt where the pass has nothing to do. Null where a pass starts from or ends in another form (lower,
+  // schedule): its owner calls it and then verifies.
+  absl::StatusOr<std::optional<BlockForm>> (*run)(const BlockForm& form, const BlockPassContext& context);
+  bool can_disable;
+  const char* why;  // it stands where it stands
+};
+
+absl::Span<const BlockPassRow> BlockPasses();
+
+// Runs a pass and verifies what it returns. Returns nullopt where the pass is disabled or has nothing to do. Fails with
+// INTERNAL, naming the pass, where the result is no program; an error of the pass itself stays as it is, because it is
+// a reason why the fusion block cannot be a kernel.
+absl::StatusOr<std::optional<BlockForm>> RunBlockPass(BlockPass pass, const BlockForm& form,
+                                                      const BlockPassContext& context,
+                                                      const std::set<std::string>& disabled);
+
+// The runner for a row that is not in the table. For tests.
+absl::StatusOr<std::optional<BlockForm>> RunBlockPass(const BlockPassRow& row, const BlockForm& form,
+                                                      const BlockPassContext& context,
+                                                      const std::set<std::string>& disabled);
+
+// Verifies the tensor expressions that `pass` has made. INTERNAL, naming the pass.
+absl::Status VerifyAfter(BlockPass pass, const te::Program& program);
+// Verifies the movement graph that the schedule has made. INTERNAL, naming the pass.
+absl::Status VerifySchedule(const movement::Kernel& kernel);
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_SCHEDULE_BLOCK_PASSES_H_
