@@ -93,6 +93,20 @@ absl::StatusOr<ecg::ValueId> CountedFromEnd(ImportContext& import, ecg::ValueId 
   return One(import.AddNode("Where", {negative, counted, index}, {}));
 }
 
+absl::Status CheckTuples(const ImportContext& import, const OpContext& context, ecg::ValueId indices) {
+  const int last = static_cast<int>(import.value(indices).type.shape.size()) - 1;
+  if (!import.IsDynamic(indices, last)) return absl::OkStatus();
+  return context.Unsupported(absl::StrCat("the extent of dimension ", last,
+                                          " of indices depends on data; it says how many axes an index counts in"));
+}
+
+absl::StatusOr<ecg::ValueId> CountedExtents(ImportContext& import, ecg::ValueId value, int first, int count) {
+  std::vector<ecg::ValueId> extents;
+  extents.reserve(count);
+  for (int d = first; d < first + count; ++d) extents.push_back(import.Extent(value, d));
+  return Stack(import, extents);
+}
+
 absl::StatusOr<ecg::ValueId> Positions(ImportContext& import, Shape shape, int dim) {
   const ecg::ValueId begin = IntScalar(import, 0), end = IntScalar(import, shape[dim]), step = IntScalar(import, 1);
   ASSIGN_OR_RETURN(ecg::ValueId positions, One(import.AddBounded("Range", {begin, end, step}, {})));

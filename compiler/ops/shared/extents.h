@@ -31,6 +31,13 @@ absl::StatusOr<int64_t> UpperBound(const ImportContext& import, const OpContext&
 // Returns `index` (i64, any shape), plus `extent` where it is negative.
 absl::StatusOr<ecg::ValueId> CountedFromEnd(ImportContext& import, ecg::ValueId index, ecg::ValueId extent);
 
+// Returns UNIMPLEMENTED where the tuples of `indices` (their last dimension) have a run-time length: it says how many
+// axes an index counts in.
+absl::Status CheckTuples(const ImportContext& import, const OpContext& context, ecg::ValueId indices);
+// Returns the extents of the dimensions [first, first + count) of `value` as a 1-D i64 value, in which the components
+// of such tuples count.
+absl::StatusOr<ecg::ValueId> CountedExtents(ImportContext& import, ecg::ValueId value, int first, int count);
+
 // Returns 0, 1, … along dimension `dim` of a tensor of this shape, as i64 of extent 1 elsewhere.
 absl::StatusOr<ecg::ValueId> Positions(ImportContext& import, Shape shape, int dim);
 

@@ -196,22 +196,15 @@ absl::Status DynamicGatherND(ImportContext& import) {
   std::vector<ecg::Value> held;
   const OpContext context = ContextOf(import, &held);
   if (!context.Has(0) || !context.Has(1) || context.Rank(1) == 0) return absl::OkStatus();
-  if (import.IsDynamic(node.inputs[1], context.Rank(1) - 1)) {
-    return context.Unsupported(absl::StrCat("the extent of dimension ", context.Rank(1) - 1,
-                                            " of indices depends on data; it says how many axes an index counts in"));
-  }
+  RETURN_IF_ERROR(CheckTuples(import, context, node.inputs[1]));
   const int batch = static_cast<int>(context.attrs.Int("batch_dims"));
   const int depth = static_cast<int>(context.ShapeOf(1).back());
   if (batch < 0 || batch + depth > context.Rank(0)) return absl::OkStatus();
-  std::vector<ecg::ValueId> counts;
   bool dynamic = false;
-  for (int k = 0; k < depth; ++k) {
-    counts.push_back(import.Extent(node.inputs[0], batch + k));
-    dynamic = dynamic || import.IsDynamic(node.inputs[0], batch + k);
-  }
+  for (int k = 0; k < depth; ++k) dynamic = dynamic || import.IsDynamic(node.inputs[0], batch + k);
   if (!dynamic) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const ecg::ValueId last_axis, Stack(import, counts));
-  ASSIGN_OR_RETURN(const ecg::ValueId indices, CountedIndices(import, node.inputs[1], last_axis));
+  ASSIGN_OR_RETURN(const ecg::ValueId counts, CountedExtents(import, node.inputs[0], batch, depth));
+  ASSIGN_OR_RETURN(const ecg::ValueId indices, CountedIndices(import, node.inputs[1], counts));
   const std::vector<ecg::ValueId> data = ExtentsOf(import, node.inputs[0]);
   std::vector<ecg::ValueId> extents = ExtentsOf(import, indices);
   extents.pop_back();

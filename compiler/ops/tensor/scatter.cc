@@ -241,7 +241,8 @@ absl::Status LowerScatterND(LowerContext& context) {
   });
 }
 
-// Indices past their extents address nothing; negative ones count from the data's extent.
+// Indices past their extents address nothing; negative ones count from the data's extent, and those that are negative
+// even then address nothing either. The lowering would count them again, from the bound.
 absl::Status DynamicScatter(ImportContext& import) {
   const ecg::Node node = import.node();
   std::vector<ecg::Value> held;
@@ -249,31 +250,32 @@ absl::Status DynamicScatter(ImportContext& import) {
   if (!context.Has(0) || !context.Has(1) || !context.Has(2) || context.Rank(1) == 0) return absl::OkStatus();
   const ecg::ValueId data = node.inputs[0];
   if (!import.IsDynamic(data) && !import.IsDynamic(node.inputs[1])) return absl::OkStatus();
-  ecg::ValueId indices = node.inputs[1];
+  const DType dtype = context.Type(1).dtype;
+  const Tensor nowhere = Tensor::From<int64_t>(
+      dtype, {}, {dtype == DType::kI32 ? std::numeric_limits<int32_t>::max() : std::numeric_limits<int64_t>::max()});
+  ecg::ValueId indices = node.inputs[1], extent = ecg::kNone;
   if (node.op == "ScatterND") {
-    if (import.IsDynamic(node.inputs[1], context.Rank(1) - 1)) {
-      return context.Unsupported(absl::StrCat("the extent of dimension ", context.Rank(1) - 1,
-                                              " of indices depends on data; it says how many axes an index counts in"));
-    }
-    std::vector<ecg::ValueId> counts;
-    for (int64_t k = 0; k < std::min<int64_t>(context.ShapeOf(1).back(), context.Rank(0)); ++k) {
-      counts.push_back(import.Extent(data, static_cast<int>(k)));
-    }
-    ASSIGN_OR_RETURN(const ecg::ValueId last_axis, Stack(import, counts));
+    RETURN_IF_ERROR(CheckTuples(import, context, indices));
+    const auto depth = static_cast<int>(std::min<int64_t>(context.ShapeOf(1).back(), context.Rank(0)));
     if (import.IsDynamic(data)) {
-      ASSIGN_OR_RETURN(indices, CountedFromEnd(import, indices, last_axis));
+      ASSIGN_OR_RETURN(extent, CountedExtents(import, data, 0, depth));
     }
   } else {
     ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis"), context.Rank(0)));
     if (import.IsDynamic(data, axis)) {
-      if (context.Type(1).dtype != DType::kI64)
-        return context.Unsupported("indices that count in a dynamic dimension must be i64");
-      ASSIGN_OR_RETURN(indices, CountedFromEnd(import, indices, import.Extent(data, axis)));
+      if (dtype != DType::kI64) return context.Unsupported("indices that count in a dynamic dimension must be i64");
+      extent = import.Extent(data, axis);
     }
   }
-  const DType dtype = context.Type(1).dtype;
-  const Tensor nowhere = Tensor::From<int64_t>(
-      dtype, {}, {dtype == DType::kI32 ? std::numeric_limits<int32_t>::max() : std::numeric_limits<int64_t>::max()});
+  if (extent != ecg::kNone) {
+    ASSIGN_OR_RETURN(const ecg::ValueId counted, CountedFromEnd(import, indices, extent));
+    if (counted != indices) {
+      ASSIGN_OR_RETURN(const auto before, import.AddNode("Less", {counted, IntScalar(import, 0)}, {}));
+      ASSIGN_OR_RETURN(const auto within,
+                       import.AddNode("Where", {before[0], import.AddConstant(nowhere), counted}, {}));
+      indices = within[0];
+    }
+  }
   ASSIGN_OR_RETURN(indices, Masked(import, indices, nowhere));
   ASSIGN_OR_RETURN(const auto scattered, import.AddBounded(node.op, {data, indices, node.inputs[2]}, node.attrs));
   ASSIGN_OR_RETURN(const ecg::ValueId result, import.WithExtents(scattered[0], ExtentsOf(import, data)));
