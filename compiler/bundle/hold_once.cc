@@ -56,6 +56,9 @@ std::map<const void*, Reads> ReadsOf(const ecg::Graph& graph, const std::vector<
         if (arg.kind != KernelArg::Kind::kConstant || arg.value == ecg::kNone) continue;
         const Tensor& constant = *graph.value(arg.value).constant;
         Reads& one = reads[constant.data()];
+        if (arg.pack >= 0 && KeepsOrder(block.kernel.packs[arg.pack], constant.num_elements())) {
+          continue;  // reads the same bytes as those who read it unpacked
+        }
         if (arg.pack >= 0) {
           one.packed.emplace(PackingText(block.kernel.packs[arg.pack]), Use{l, &block, a});
         } else {

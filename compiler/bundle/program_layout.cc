@@ -241,8 +241,12 @@ class ProgramLayout {
         is_table ? absl::StrCat("literal:", Sha256Hex(absl::string_view(static_cast<const char*>(tensor.data()),
                                                                         static_cast<size_t>(tensor.size_bytes()))))
                  : BytesIdentity(tensor);
-    if (pack != nullptr) absl::StrAppend(&identity, PackingText(*pack));
-    auto [it, fresh] = weight_buffers_.emplace(identity, NextBuffer());
+    std::string packing = pack == nullptr ? "" : PackingText(*pack);
+    if (pack != nullptr && !pack->transform.by_dimension.empty()) {
+      absl::StrAppend(&packing, ShapeToString(tensor.shape()));
+    }
+    auto [it, fresh] = weight_buffers_.emplace(absl::StrCat(identity, packing), NextBuffer());
+    if (pack != nullptr && !KeepsOrder(*pack, tensor.num_elements())) identity += packing;
     if (!fresh) return it->second;
     Buffer buffer;
     buffer.kind = Buffer::Kind::kConstant;

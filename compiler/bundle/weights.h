@@ -38,11 +38,14 @@ struct Weights {
 // Returns the weight as the bundle's account counts it.
 HeldWeight Held(const Weights::Weight& weight);
 
-// Returns a text that is equal for tensors in the same memory (see ConstantPool).
+// Returns a text that is equal for tensors in the same memory (see ConstantPool), whatever their shape.
 std::string BytesIdentity(const Tensor& tensor);
 
-// Returns a text that is equal for packings that make the same bytes of a constant.
+// Returns a text that is equal for packings that make the same bytes of a constant, also where they cut its axes
+// differently.
 std::string PackingText(const movement::Pack& pack);
+// Does the packing of a constant of so many elements make the constant's own bytes?
+bool KeepsOrder(const movement::Pack& pack, int64_t source_elements);
 
 }  // namespace fusion
 

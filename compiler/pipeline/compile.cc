@@ -17,6 +17,7 @@
 #include "compiler/bundle/constant_pool.h"
 #include "compiler/bundle/emit.h"
 #include "compiler/bundle/hold_once.h"
+#include "compiler/bundle/share_packings.h"
 #include "compiler/choose_layouts/choose_layouts.h"
 #include "compiler/kernels/block_kernel.h"
 #include "compiler/launch/batch_launches.h"
@@ -453,7 +454,6 @@ absl::Status Prepare(const ModelFiles& files, const CompileOptions& options, con
     if (blocks.size() > 1) absl::StrAppend(&launch.label, " ×", blocks.size());
     out->launches.push_back(std::move(launch));
   }
-  HoldOnce(out->planned.graph, *context.device, Units(options, context), options.size == "small", &out->launches);
   return absl::OkStatus();
 }
 
@@ -540,6 +540,37 @@ absl::Status AddPadded(const ModelFiles& files, const CompileOptions& options, c
   return absl::OkStatus();
 }
 
+// Makes the kernels of all programs read constants in as few forms as their time allows.
+void ShareConstants(const CompileOptions& options, const CompileContext& of_all, Programs* all) {
+  DeviceModel device;
+  const CompileContext context = ContextFor(options, of_all, &device);
+  const bool small = options.size == "small";
+  std::vector<SharingProgram> programs;
+  for (const auto& program : *all) {
+    Prepared& model = program->model;
+    const auto reschedule = [&model, &device, &options](
+                                size_t launch, const Choices& choices) -> absl::StatusOr<std::vector<BlockKernel>> {
+      std::vector<BlockKernel> kernels;
+      for (const size_t b : model.planned.launches[launch]) {
+        const ecg::Graph& graph = model.planned.graph;
+        const std::vector<ecg::NodeId>& nodes = model.planned.plan.blocks[b].nodes;
+        ASSIGN_OR_RETURN(BlockKernel kernel, MakeBlockKernel(graph, nodes, LiveOutOf(graph, nodes),
+                                                             model.planned.layouts, device,
+                                                             {choices, FiltersMinimally(options)}));
+        RETURN_IF_ERROR(PlaceKernel(kernel.kernel, device).backend->CheckSupported(kernel.kernel));
+        kernels.push_back(std::move(kernel));
+      }
+      return kernels;
+    };
+    programs.push_back({&model.planned.graph, &model.launches, reschedule});
+  }
+  const int units = Units(options, context);
+  const SharingLeft left = SharePackings(device, units, small, programs);
+  for (const auto& program : *all) {
+    HoldOnce(program->model.planned.graph, device, units, small, &program->model.launches);
+  }
+}
+
 // Prepares every program of the model's bundle, up to its movement graphs.
 absl::StatusOr<Programs> PreparePrograms(const ModelFiles& files, const CompileOptions& options,
                                          const CompileContext& context) {
@@ -561,6 +592,7 @@ absl::StatusOr<Programs> PreparePrograms(const ModelFiles& files, const CompileO
     RETURN_IF_ERROR(CheckDistinct(all));
     RETURN_IF_ERROR(AddPadded(files, options, context, &constants, &all));
   }
+  ShareConstants(options, context, &all);
   return all;
 }
 
