@@ -18,6 +18,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "runtime/base/status_macros.h"
 
 extern char** environ;
 
@@ -70,10 +71,7 @@ std::string ChildResult::Describe() const {
   return absl::StrFormat("exited with %d", exit_code);
 }
 
-absl::StatusOr<ChildResult> RunChild(const std::vector<std::string>& argv, const ChildOptions& options) {
-  Pipe out, err;
-  if (out.read_end < 0 || err.read_end < 0) return absl::ResourceExhaustedError("no file descriptors left for a pipe");
-
+absl::StatusOr<pid_t> StartChild(const std::vector<std::string>& argv, const StartOptions& options) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawnattr_t attributes;
@@ -83,8 +81,8 @@ absl::StatusOr<ChildResult> RunChild(const std::vector<std::string>& argv, const
     posix_spawnattr_destroy(&attributes);
   });
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, out.write_end, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, err.write_end, STDERR_FILENO);
+  if (options.stdout_fd >= 0) posix_spawn_file_actions_adddup2(&actions, options.stdout_fd, STDOUT_FILENO);
+  if (options.stderr_fd >= 0) posix_spawn_file_actions_adddup2(&actions, options.stderr_fd, STDERR_FILENO);
   if (!options.working_directory.empty()) {
     posix_spawn_file_actions_addchdir_np(&actions, options.working_directory.c_str());
   }
@@ -102,9 +100,16 @@ absl::StatusOr<ChildResult> RunChild(const std::vector<std::string>& argv, const
   for (const std::string& arg : argv) args.push_back(const_cast<char*>(arg.c_str()));
   args.push_back(nullptr);
   pid_t pid = 0;
-  int error = posix_spawnp(&pid, args[0], &actions, &attributes, args.data(), environ);
+  const int error = posix_spawnp(&pid, args[0], &actions, &attributes, args.data(), environ);
   if (error == ENOENT) return absl::NotFoundError(absl::StrCat("program '", argv[0], "' was not found"));
   if (error != 0) return absl::InternalError(absl::StrCat("cannot start '", argv[0], "': ", strerror(error)));
+  return pid;
+}
+
+absl::StatusOr<ChildResult> RunChild(const std::vector<std::string>& argv, const ChildOptions& options) {
+  Pipe out, err;
+  if (out.read_end < 0 || err.read_end < 0) return absl::ResourceExhaustedError("no file descriptors left for a pipe");
+  ASSIGN_OR_RETURN(const pid_t pid, StartChild(argv, {options.working_directory, out.write_end, err.write_end}));
   out.CloseWrite();
   err.CloseWrite();
 

@@ -1,7 +1,10 @@
-// RunChild: runs one program to its end under a deadline. Compilers, assemblers and measurements all run this way. No
-// shell is involved. The child leads a process group of its own, and the whole group is killed at the deadline.
+// The one way to start a program. RunChild runs it to its end under a deadline: compilers, assemblers and measurements
+// run this way. StartChild only starts it: the server's workers run this way. No shell is involved. The child leads a
+// process group of its own, and RunChild kills the whole group at the deadline.
 #ifndef FUSION_COMPILER_BACKENDS_PROCESS_CHILD_PROCESS_H_
 #define FUSION_COMPILER_BACKENDS_PROCESS_CHILD_PROCESS_H_
+
+#include <sys/types.h>
 
 #include <functional>
 #include <string>
@@ -38,6 +41,16 @@ struct ChildResult {
 // `argv[0]` is a path, or a name that is looked up on PATH. Thread-safe. Fails with NOT_FOUND when the program does not
 // exist; how the program ended is never an error of this call.
 absl::StatusOr<ChildResult> RunChild(const std::vector<std::string>& argv, const ChildOptions& options);
+
+struct StartOptions {
+  std::string working_directory;       // empty: inherited
+  int stdout_fd = -1, stderr_fd = -1;  // -1: those of this process
+};
+
+// Starts a program and returns its process id, which the caller must wait for. Its stdin is /dev/null, no signal is
+// blocked, and SIGINT, SIGTERM, SIGQUIT, SIGPIPE and SIGHUP have their default effect; a Ctrl-C in a terminal does not
+// reach it. Thread-safe. Fails with NOT_FOUND when the program does not exist.
+absl::StatusOr<pid_t> StartChild(const std::vector<std::string>& argv, const StartOptions& options);
 
 // The first of `names` that PATH holds, as an absolute path, or "".
 std::string FindOnPath(const std::vector<std::string>& names);

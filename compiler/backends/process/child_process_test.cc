@@ -1,10 +1,10 @@
 #include "compiler/backends/process/child_process.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -37,22 +37,45 @@ TEST(RunChild, KillsTheWholeGroupAtTheDeadline) {
 }
 
 TEST(RunChild, KillsTheWholeGroup) {
-  const std::string file = testing::TempDir() + "/child_process_test_" + std::to_string(getpid());
-  pid_t grandchild = 0;
+  // Child and grandchild inherit the pipe's end. Its reader meets the end of file when both are dead; if one lives on,
+  // the test runs into its limit.
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
   ChildOptions options;
   options.deadline = absl::InfiniteDuration();
-  options.cancelled = [&] { return bool(std::ifstream(file) >> grandchild); };
-  auto result = RunChild({"sh", "-c", "sleep 100000 & echo $! > $0.new; mv $0.new $0; sleep 100000", file}, options);
-  std::filesystem::remove(file);
+  options.cancelled = [&] {
+    pollfd begun{ends[0], POLLIN, 0};
+    return poll(&begun, 1, 0) == 1;
+  };
+  const std::string script = "sleep 100000 & echo begun >/proc/self/fd/$0; sleep 100000";
+  auto result = RunChild({"sh", "-c", script, std::to_string(ends[1])}, options);
   ASSERT_TRUE(result.ok());
   EXPECT_TRUE(result->cancelled);
-  // The grandchild has gone, or is dead and its new parent has not reaped it yet. If it lives on, the test runs into
-  // its limit.
-  auto lives = [&] {
-    std::string pid, name, state;
-    return (std::ifstream("/proc/" + std::to_string(grandchild) + "/stat") >> pid >> name >> state) && state != "Z";
-  };
-  while (lives()) usleep(1000);
+  close(ends[1]);
+  char buffer[64];
+  while (read(ends[0], buffer, sizeof buffer) > 0) {
+  }
+  close(ends[0]);
+}
+
+TEST(StartChild, StartsAndDoesNotWait) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const auto pid = StartChild({"sh", "-c", "echo out; read never; exit 7"}, {"/", ends[1], -1});
+  ASSERT_TRUE(pid.ok()) << pid.status();
+  close(ends[1]);
+  char buffer[64] = {};
+  EXPECT_EQ(read(ends[0], buffer, sizeof buffer), 4);
+  EXPECT_STREQ(buffer, "out\n");
+  close(ends[0]);
+  EXPECT_EQ(getpgid(*pid), *pid) << "leads a group of its own";
+  int status = 0;
+  EXPECT_EQ(waitpid(*pid, &status, 0), *pid);
+  EXPECT_EQ(WEXITSTATUS(status), 7) << "stdin is at its end";
+}
+
+TEST(StartChild, MissingProgram) {
+  EXPECT_EQ(StartChild({"/no/such/program"}, {}).status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST(RunChild, CpuTimeIsLimitedWhateverTheClockSays) {
