@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "compiler/movement/vector_form.h"
+#include "compiler/backends/text/print_tile_results.h"
 #include "runtime/base/check.h"
 
 namespace fusion::text {
@@ -98,7 +98,13 @@ class TilePrinter {
  public:
   TilePrinter(const movement::Kernel& kernel, const movement::Step& step, const TaskShape& shape, int* next_temp,
               CodeWriter* out)
-      : kernel_(kernel), step_(step), lanes_(shape.lanes), group_(shape.group), next_temp_(next_temp), out_(out) {}
+      : kernel_(kernel),
+        step_(step),
+        shape_(shape),
+        lanes_(shape.lanes),
+        group_(shape.group),
+        next_temp_(next_temp),
+        out_(out) {}
 
   void Print() {
     te::Pred guards;
@@ -354,7 +360,7 @@ class TilePrinter {
         out_->Line(absl::StrCat(acc, " = isub(", acc, ", ", DotOffset(r, v), ");"));
       }
     }
-    PrintEpilogue(rows, vectors, r0);
+    PrintTileResults(kernel_, step_, shape_, {rows, vectors, r0}, next_temp_, out_);
   }
 
   void PrintFold(const TileRun& run, const std::string& r0, std::vector<Operand> operands, int rows, int vectors) {
@@ -676,123 +682,9 @@ class TilePrinter {
     }
   }
 
-  // Puts the tile into a small array, so that the epilogue is one text however many accumulators there are.
-  void PrintEpilogue(int rows, int vectors, const std::string& r0) {
-    const movement::RegisterTile& tile = step_.tile;
-    const bool single = rows * vectors == 1;
-    const std::string type = VectorType(step_.fold->acc);
-    const DType stored = step_.store_types[0];
-    if (single) {
-      out_->Line(absl::StrCat("const ", type, " acc = c0_0;"));
-      out_->Line(absl::StrCat("const ix rr = 0, vv = 0;"));
-    } else {
-      std::vector<std::string> all;
-      for (int r = 0; r < rows; ++r) {
-        for (int v = 0; v < vectors; ++v) all.push_back(absl::StrCat("c", r, "_", v));
-      }
-      out_->Line(absl::StrCat("const ", type, " tile[", all.size(), "] = {", absl::StrJoin(all, ", "), "};"));
-      out_->Open(absl::StrCat("UNROLL for (ix rr = 0; rr < ", rows, "; ++rr) UNROLL for (ix vv = 0; vv < ", vectors,
-                              "; ++vv)"));
-      out_->Line(absl::StrCat("const ", type, " acc = tile[rr * ", vectors, " + vv];"));
-    }
-    out_->Open("");
-    if (tile.row_axis >= 0) out_->Line(absl::StrCat("const ix ", Name(tile.row_axis), " = ", r0, " + rr;"));
-    if (tile.outer_axis >= 0) out_->Line(absl::StrCat("const ix ", Name(tile.outer_axis), " = vv;"));
-    auto name = [this](int axis) { return Name(axis); };
-    std::string valid;
-    if (step_.store_limit >= 0) {
-      out_->Line(absl::StrCat("const ix left = ", step_.store_limit, " - (",
-                              IndexText(step_.store_limit_index, name, kernel_), ");"));
-      valid = step_.store_limit_index.UsesAxis(tile.lane_axis) ? absl::StrCat("smin_i64(", lanes_, ", left)")
-                                                               : absl::StrCat("(left > 0 ? ", lanes_, " : 0)");
-    }
-    const bool contiguous =
-        te::ClassifyLanes(step_.stores[0].address, Axis{tile.lane_axis, lanes_}, lanes_) == te::LaneAccess::kContiguous;
-    const bool vector_then = contiguous && VectorThen();
-    if (vector_then) {
-      if (!valid.empty()) out_->Open("if (left > 0)");
-      ExprPrinter::Options options{&kernel_, name, tile.lane_axis, lanes_, valid, {{"acc", true}}, next_temp_};
-      std::string value = "acc";
-      ExprPrinter printer(out_, options);
-      if (!step_.then.empty()) value = printer.EmitVector(step_.then[0]);
-      if (step_.lane_limit >= 0) value = MaskLanes(value);
-      const std::string place =
-          absl::StrCat("b", step_.stores[0].buffer, " + ", IndexText(step_.stores[0].address, name, kernel_));
-      if (!valid.empty()) {
-        const std::string element = StorageType(stored);
-        out_->Line(absl::StrCat(PointerType(kernel_.buffers[step_.stores[0].buffer], /*read_only=*/false),
-                                " o = ", place, ";"));
-        out_->Line(absl::StrCat("const ix n = ", valid, ";"));
-        out_->Line(absl::StrCat("const ", VectorType(stored), " out = ", value, ";"));
-        const std::string whole = absl::StrCat("if (n == ", lanes_, ") ", VectorStoreText(stored, "o", "out"));
-        if (stored == DType::kF32) {
-          out_->Line(absl::StrCat(whole, " else st_first_f32(o, out, n);"));
-        } else {  // through an array, converted like whole vectors
-          out_->Line(absl::StrCat(whole, " else { ", element, " tail[", lanes_, "]; ",
-                                  VectorStoreText(stored, "tail", "out"),
-                                  " for (ix l = 0; l < n; ++l) o[l] = tail[l]; }"));
-        }
-        out_->Close();
-      } else {
-        out_->Line(VectorStoreText(stored, place, value));
-      }
-    } else if (group_ == 1 && VectorThen() && !step_.then.empty() && step_.lane_limit < 0) {
-      // Lanes whose results lie apart are computed together and stored one by one.
-      if (!valid.empty()) out_->Open("if (left > 0)");
-      ExprPrinter printer(out_, {&kernel_, name, tile.lane_axis, lanes_, valid, {{"acc", true}}, next_temp_});
-      const std::string value = printer.EmitVector(step_.then[0]);
-      out_->Line(absl::StrCat(StorageType(stored), " apart[", lanes_, "]; ", VectorStoreText(stored, "apart", value)));
-      const auto in_lane = [&](int axis) {
-        return axis == tile.lane_axis ? absl::StrCat("(", Name(axis), " + l)") : Name(axis);
-      };
-      const std::string count = valid.empty() ? absl::StrCat(lanes_) : valid;
-      out_->Line(absl::StrCat("for (ix l = 0, n = ", count, "; l < n; ++l) b", step_.stores[0].buffer, "[",
-                              IndexText(step_.stores[0].address, in_lane, kernel_), "] = apart[l];"));
-      if (!valid.empty()) out_->Close();
-    } else {
-      const std::string lane = Name(tile.lane_axis);
-      const std::string lane_value = LaneText(step_.fold->acc, "acc", "l");
-      const std::string count = valid.empty() ? absl::StrCat(lanes_) : valid;
-      out_->Open(absl::StrCat("for (ix l = 0, n = ", count, "; l < n; ++l)"));
-      auto in_lane = [&](int axis) { return axis == tile.lane_axis ? absl::StrCat("(", lane, " + l)") : Name(axis); };
-      ExprPrinter::Options options{&kernel_, in_lane, -1, 1, "", {{lane_value, false}}, next_temp_};
-      ExprPrinter printer(out_, options);
-      std::string value = step_.then.empty() ? lane_value : printer.Emit(step_.then[0]).text;
-      if (step_.lane_limit >= 0) {
-        value = absl::StrCat("((", IndexText(step_.lane_mask_index, in_lane, kernel_), ") < ", step_.lane_limit, " ? ",
-                             value, " : 0)");
-      }
-      const movement::Buffer& buffer = kernel_.buffers[step_.stores[0].buffer];
-      out_->Line(StoreText(
-          buffer,
-          absl::StrCat("b", step_.stores[0].buffer, "[", IndexText(step_.stores[0].address, in_lane, kernel_), "]"),
-          value));
-      out_->Close();
-    }
-    out_->Close();
-    if (!single) out_->Close();
-  }
-
-  std::string MaskLanes(const std::string& value) {
-    auto name = [this](int axis) { return Name(axis); };
-    return absl::StrCat("vsel(iota() < bi((int)(", step_.lane_limit, " - (",
-                        IndexText(step_.lane_mask_index, name, kernel_), "))), ", value, ", ",
-                        VectorZero(step_.store_types[0]), ")");
-  }
-
-  bool VectorThen() const {
-    bool ok = movement::LaneKindOf(step_.store_types[0]) != movement::LaneKind::kNone;
-    for (const Scalar& s : step_.then) {
-      te::Visit(s, [&](const te::ScalarNode& node) {
-        ok = ok && movement::HasVectorForm(node);
-        for (const te::Comparison& c : node.pred) ok = ok && !Uses(c, step_.tile.lane_axis);
-      });
-    }
-    return ok;
-  }
-
   const movement::Kernel& kernel_;
   const movement::Step& step_;
+  const TaskShape& shape_;
   const int64_t lanes_;
   const int group_;
   int* next_temp_;

@@ -1,0 +1,186 @@
+#include "compiler/backends/text/print_tile_results.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler/movement/vector_form.h"
+
+namespace fusion::text {
+namespace {
+
+using te::Axis;
+using te::Scalar;
+
+class ResultPrinter {
+ public:
+  ResultPrinter(const movement::Kernel& kernel, const movement::Step& step, const TaskShape& shape, int* next_temp,
+                CodeWriter* out)
+      : kernel_(kernel),
+        step_(step),
+        tile_(step.tile),
+        store_(step.stores[0]),
+        stored_(step.store_types[0]),
+        lanes_(shape.lanes),
+        group_(shape.group),
+        next_temp_(next_temp),
+        out_(out) {}
+
+  // Puts the tile into a small array, so that the epilogue is one text however many accumulators there are.
+  void Print(const TileResults& results) {
+    const int rows = results.rows, vectors = results.vectors;
+    const bool single = rows * vectors == 1;
+    const std::string type = VectorType(step_.fold->acc);
+    if (single) {
+      out_->Line(absl::StrCat("const ", type, " acc = c0_0;"));
+      out_->Line(absl::StrCat("const ix rr = 0, vv = 0;"));
+    } else {
+      std::vector<std::string> all;
+      for (int r = 0; r < rows; ++r) {
+        for (int v = 0; v < vectors; ++v) all.push_back(absl::StrCat("c", r, "_", v));
+      }
+      out_->Line(absl::StrCat("const ", type, " tile[", all.size(), "] = {", absl::StrJoin(all, ", "), "};"));
+      out_->Open(absl::StrCat("UNROLL for (ix rr = 0; rr < ", rows, "; ++rr) UNROLL for (ix vv = 0; vv < ", vectors,
+                              "; ++vv)"));
+      out_->Line(absl::StrCat("const ", type, " acc = tile[rr * ", vectors, " + vv];"));
+    }
+    out_->Open("");
+    PrintPlace(absl::StrCat(results.first_row, " + rr"), "vv");
+    const bool contiguous =
+        te::ClassifyLanes(store_.address, Axis{tile_.lane_axis, lanes_}, lanes_) == te::LaneAccess::kContiguous;
+    if (contiguous && VectorThen()) {
+      StoreVector();
+    } else if (group_ == 1 && VectorThen() && !step_.then.empty() && step_.lane_limit < 0) {
+      StoreApart();
+    } else {
+      StoreElements();
+    }
+    out_->Close();
+    if (!single) out_->Close();
+  }
+
+ private:
+  // Names the row and the vector, and counts the lanes that are stored from there.
+  void PrintPlace(const std::string& row, const std::string& vector) {
+    if (tile_.row_axis >= 0) out_->Line(absl::StrCat("const ix ", AxisText(tile_.row_axis), " = ", row, ";"));
+    if (tile_.outer_axis >= 0) out_->Line(absl::StrCat("const ix ", AxisText(tile_.outer_axis), " = ", vector, ";"));
+    if (step_.store_limit < 0) return;
+    out_->Line(absl::StrCat("const ix left = ", step_.store_limit, " - (",
+                            IndexText(step_.store_limit_index, AxisText, kernel_), ");"));
+  }
+
+  // The number of lanes to store; empty: all.
+  std::string ValidLanes() const {
+    if (step_.store_limit < 0) return "";
+    return step_.store_limit_index.UsesAxis(tile_.lane_axis) ? absl::StrCat("smin_i64(", lanes_, ", left)")
+                                                             : absl::StrCat("(left > 0 ? ", lanes_, " : 0)");
+  }
+
+  // The address of a lane, whose number is the text `l`.
+  std::string LaneAddress(const std::string& l) const {
+    const auto in_lane = [&](int axis) {
+      return axis == tile_.lane_axis ? absl::StrCat("(", AxisText(axis), " + ", l, ")") : AxisText(axis);
+    };
+    return IndexText(store_.address, in_lane, kernel_);
+  }
+
+  std::string VectorValue() {
+    if (step_.then.empty()) return "acc";
+    ExprPrinter printer(out_, {&kernel_, AxisText, tile_.lane_axis, lanes_, ValidLanes(), {{"acc", true}}, next_temp_});
+    return printer.EmitVector(step_.then[0]);
+  }
+
+  void StoreVector() {
+    const std::string valid = ValidLanes();
+    if (!valid.empty()) out_->Open("if (left > 0)");
+    std::string value = VectorValue();
+    if (step_.lane_limit >= 0) value = MaskLanes(value);
+    const std::string place = absl::StrCat("b", store_.buffer, " + ", IndexText(store_.address, AxisText, kernel_));
+    if (valid.empty()) {
+      out_->Line(VectorStoreText(stored_, place, value));
+      return;
+    }
+    out_->Line(absl::StrCat(PointerType(kernel_.buffers[store_.buffer], /*read_only=*/false), " o = ", place, ";"));
+    out_->Line(absl::StrCat("const ix n = ", valid, ";"));
+    out_->Line(absl::StrCat("const ", VectorType(stored_), " out = ", value, ";"));
+    const std::string whole = absl::StrCat("if (n == ", lanes_, ") ", VectorStoreText(stored_, "o", "out"));
+    if (stored_ == DType::kF32) {
+      out_->Line(absl::StrCat(whole, " else st_first_f32(o, out, n);"));
+    } else {  // through an array, converted like whole vectors
+      out_->Line(absl::StrCat(whole, " else { ", StorageType(stored_), " tail[", lanes_, "]; ",
+                              VectorStoreText(stored_, "tail", "out"),
+                              " for (ix l = 0; l < n; ++l) o[l] = tail[l]; }"));
+    }
+    out_->Close();
+  }
+
+  // Lanes whose results lie apart are computed together and stored one by one.
+  void StoreApart() {
+    const std::string valid = ValidLanes();
+    if (!valid.empty()) out_->Open("if (left > 0)");
+    const std::string value = VectorValue();
+    out_->Line(absl::StrCat(StorageType(stored_), " apart[", lanes_, "]; ", VectorStoreText(stored_, "apart", value)));
+    const std::string count = valid.empty() ? absl::StrCat(lanes_) : valid;
+    out_->Line(absl::StrCat("for (ix l = 0, n = ", count, "; l < n; ++l) b", store_.buffer, "[", LaneAddress("l"),
+                            "] = apart[l];"));
+    if (!valid.empty()) out_->Close();
+  }
+
+  // What has no vector form is computed and stored lane by lane.
+  void StoreElements() {
+    const std::string valid = ValidLanes();
+    const std::string lane_value = LaneText(step_.fold->acc, "acc", "l");
+    const std::string count = valid.empty() ? absl::StrCat(lanes_) : valid;
+    out_->Open(absl::StrCat("for (ix l = 0, n = ", count, "; l < n; ++l)"));
+    const auto in_lane = [&](int axis) {
+      return axis == tile_.lane_axis ? absl::StrCat("(", AxisText(axis), " + l)") : AxisText(axis);
+    };
+    ExprPrinter printer(out_, {&kernel_, in_lane, -1, 1, "", {{lane_value, false}}, next_temp_});
+    std::string value = step_.then.empty() ? lane_value : printer.Emit(step_.then[0]).text;
+    if (step_.lane_limit >= 0) {
+      value = absl::StrCat("((", IndexText(step_.lane_mask_index, in_lane, kernel_), ") < ", step_.lane_limit, " ? ",
+                           value, " : 0)");
+    }
+    out_->Line(
+        StoreText(kernel_.buffers[store_.buffer], absl::StrCat("b", store_.buffer, "[", LaneAddress("l"), "]"), value));
+    out_->Close();
+  }
+
+  std::string MaskLanes(const std::string& value) {
+    return absl::StrCat("vsel(iota() < bi((int)(", step_.lane_limit, " - (",
+                        IndexText(step_.lane_mask_index, AxisText, kernel_), "))), ", value, ", ", VectorZero(stored_),
+                        ")");
+  }
+
+  bool VectorThen() const {
+    bool ok = movement::LaneKindOf(stored_) != movement::LaneKind::kNone;
+    for (const Scalar& s : step_.then) {
+      te::Visit(s, [&](const te::ScalarNode& node) {
+        ok = ok && movement::HasVectorForm(node);
+        for (const te::Comparison& c : node.pred) {
+          ok = ok && !c.lhs.UsesAxis(tile_.lane_axis) && !c.rhs.UsesAxis(tile_.lane_axis);
+        }
+      });
+    }
+    return ok;
+  }
+
+  const movement::Kernel& kernel_;
+  const movement::Step& step_;
+  const movement::RegisterTile& tile_;
+  const movement::Store& store_;
+  const DType stored_;
+  const int64_t lanes_;
+  const int group_;
+  int* next_temp_;
+  CodeWriter* out_;
+};
+
+}  // namespace
+
+void PrintTileResults(const movement::Kernel& kernel, const movement::Step& step, const TaskShape& shape,
+                      const TileResults& results, int* next_temp, CodeWriter* out) {
+  ResultPrinter(kernel, step, shape, next_temp, out).Print(results);
+}
+
+}  // namespace fusion::text
