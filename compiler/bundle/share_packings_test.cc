@@ -25,7 +25,7 @@ struct Products {
   absl::StatusOr<std::vector<BlockKernel>> Make(size_t launch, const Choices& choices) const {
     const std::vector<ecg::NodeId> nodes = {static_cast<ecg::NodeId>(launch)};
     auto kernel = MakeBlockKernel(g.graph(), nodes, LiveOutOf(g.graph(), nodes), {}, testing::Avx512Device(),
-                                  {choices, /*minimal_filtering=*/true});
+                                  {choices, {}});
     if (!kernel.ok()) return kernel.status();
     return std::vector<BlockKernel>{*std::move(kernel)};
   }

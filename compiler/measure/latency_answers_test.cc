@@ -44,7 +44,7 @@ class LatencyAnswersTest : public ::testing::Test {
   const ValueLayouts layouts_;
   testing::CountingOracle devices_{1};
   CompileContext context_;
-  KernelCache kernels_{1, true};
+  KernelCache kernels_{1};
   LatencyAnswers answers_{context_, 1};
 };
 

@@ -32,7 +32,7 @@ class MeasurementBundlesTest : public ::testing::Test {
   const ValueLayouts layouts_;
   NoToolchain toolchain_;
   CompileContext context_;
-  KernelCache kernels_{1, true};
+  KernelCache kernels_{1};
   MeasurementBundles bundles_{context_, 1};
 };
 

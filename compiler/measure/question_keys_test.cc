@@ -22,7 +22,7 @@ class QuestionKeysTest : public ::testing::Test {
   const testing::GraphMaker maker_ = testing::TwentyPairs();
   const DeviceModel device_ = testing::Avx512Device();
   const ValueLayouts layouts_;
-  KernelCache kernels_{1, true};
+  KernelCache kernels_{1};
 };
 
 TEST_F(QuestionKeysTest, AKeyHoldsWhatTheTimeDependsOn) {

@@ -556,7 +556,7 @@ void ShareConstants(const CompileOptions& options, const CompileContext& of_all,
         const std::vector<ecg::NodeId>& nodes = model.planned.plan.blocks[b].nodes;
         ASSIGN_OR_RETURN(BlockKernel kernel, MakeBlockKernel(graph, nodes, LiveOutOf(graph, nodes),
                                                              model.planned.layouts, device,
-                                                             {choices, FiltersMinimally(options)}));
+                                                             {choices, DisabledBlockPasses(options)}));
         RETURN_IF_ERROR(PlaceKernel(kernel.kernel, device).backend->CheckSupported(kernel.kernel));
         kernels.push_back(std::move(kernel));
       }
