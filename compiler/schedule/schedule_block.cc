@@ -182,25 +182,41 @@ class BlockScheduler {
     return nest;
   }
 
-  void FinishNest(Nest* nest, bool in_task = false) {
+  // Past the end of a reduction axis of this extent, are all elements that the load reads the zeros that pad its
+  // tensor's blocks?
+  bool ReadsPadding(const te::ScalarNode& load, int64_t extent) const {
+    const TensorId tensor = kernel_.buffers[load.tensor].tensor;
+    if (tensor < 0) return false;
+    const Layout layout = LayoutOfTensor(tensor);
+    return !layout.plain() && !layout.axis_last() && program_.tensors[tensor].shape[layout.axis] == extent;
+  }
+
+  // Rounding a product's reduction up is free where a constant operand moves with the axis, because it is packed with
+  // zeros. The other operand has zeros there too if its layout pads the axis; elements of a window do not end with it.
+  PastEnd ProductsPastEnd(const Nest& nest, const Axis& axis) const {
+    if (nest.fold->kind != te::FoldKind::kSum || nest.body[0]->kind != te::ScalarKind::kOp ||
+        nest.body[0]->op != te::Op::kMul) {
+      return PastEnd::kNotRounded;
+    }
+    const bool packed = std::any_of(nest.body[0]->args.begin(), nest.body[0]->args.end(), [&](const te::Scalar& arg) {
+      return arg->kind == te::ScalarKind::kLoad && kernel_.buffers[arg->tensor].is_constant &&
+             arg->indices[0].UsesAxis(axis.id);
+    });
+    if (!packed) return PastEnd::kNotRounded;
+    bool zero = true;
+    te::Visit(nest.body[0], [&](const te::ScalarNode& node) {
+      if (node.kind != te::ScalarKind::kLoad || kernel_.buffers[node.tensor].is_constant) return;
+      zero = zero && (!node.indices[0].UsesAxis(axis.id) || ReadsPadding(node, axis.extent));
+    });
+    return zero ? PastEnd::kZero : PastEnd::kSkipped;
+  }
+
+  // Returns whether a reduction axis was rounded up, which only a register tile can do with.
+  bool FinishNest(Nest* nest, bool in_task = false) {
     FuseAxes(nest, &axes_);
     // A reduction is worth straight addresses whatever the divisor is; a map only if whole vectors stay contiguous.
     SplitSpatialAxes(nest, &axes_, nest->fold ? 2 : device_.vector_bytes / 4, in_task && nest->fold);
-    SplitFoldAxes(nest, &axes_, [&](const Axis& axis) {
-      // Rounding a product's reduction up is free where a constant operand moves with the axis, because it is packed
-      // with zeros.
-      if (nest->fold->kind != te::FoldKind::kSum || nest->body[0]->kind != te::ScalarKind::kOp ||
-          nest->body[0]->op != te::Op::kMul) {
-        return false;
-      }
-      for (const te::Scalar& arg : nest->body[0]->args) {
-        if (arg->kind == te::ScalarKind::kLoad && kernel_.buffers[arg->tensor].is_constant &&
-            arg->indices[0].UsesAxis(axis.id)) {
-          return true;
-        }
-      }
-      return false;
-    });
+    return SplitFoldAxes(nest, &axes_, [&](const Axis& axis) { return ProductsPastEnd(*nest, axis); });
   }
 
   void PrepareForGroup(Nest* nest) {
@@ -265,7 +281,7 @@ class BlockScheduler {
       AddPrefixPhase(te, std::move(prefix));
       return absl::OkStatus();
     }
-    FinishNest(&nest);
+    const bool rounded_up = FinishNest(&nest);
     if (nest.fold && !empty) {
       if (AddColumnSums(SummedRows::kBeyondCaches, &nest)) return absl::OkStatus();
       // The register tile comes first. It refuses a reduction along contiguous rows that few results reread; StepOf
@@ -277,7 +293,7 @@ class BlockScheduler {
         return absl::OkStatus();
       }
       Restore(before);
-      if (!nest.padding.empty()) {
+      if (rounded_up) {
         // Only the register tile packs the weights that make a rounded-up reduction exact, so the nest is built again
         // without rounding.
         ASSIGN_OR_RETURN(nest, MakeNest(physical));

@@ -361,24 +361,33 @@ void SplitSpatialAxes(Nest* nest, AxisSource* axes, int64_t min_divisor, bool cu
   }
 }
 
-void SplitFoldAxes(Nest* nest, AxisSource* axes, const std::function<bool(const Axis&)>& zero_padded) {
-  if (!nest->fold || nest->fold->kind == te::FoldKind::kGeneral) return;
+bool SplitFoldAxes(Nest* nest, AxisSource* axes, const std::function<PastEnd(const Axis&)>& past_end) {
+  if (!nest->fold || nest->fold->kind == te::FoldKind::kGeneral) return false;
   std::vector<Axis> inner_axes;
+  te::Pred inside;  // of the axes that were rounded up: the products that count
+  bool rounded = false;
   for (size_t f = 0; f < nest->fold->axes.size(); ++f) {
     const Axis axis = nest->fold->axes[f];
     int64_t divisor = 1;
     nest->ForEachIndex([&](const Index& index) { FindDivisors(index, axis, &divisor); });
-    if (divisor <= 1 || (axis.extent % divisor != 0 && !zero_padded(axis))) continue;
+    if (divisor <= 1) continue;
+    const PastEnd past = axis.extent % divisor == 0 ? PastEnd::kNotRounded : past_end(axis);
+    if (axis.extent % divisor != 0 && past == PastEnd::kNotRounded) continue;
     const Axis outer = axes->New((axis.extent + divisor - 1) / divisor);
     const Axis inner = axes->New(divisor);
     const Index split = Index(outer) * divisor + Index(inner);
     nest->fold->axes[f] = outer;
     inner_axes.push_back(inner);
     nest->Substitute([&](const Axis& a) -> const Index* { return a.id == axis.id ? &split : nullptr; });
-    if (axis.extent % divisor != 0) nest->padding.push_back({split, te::Cmp::kLt, Index(axis.extent)});
+    rounded = rounded || past != PastEnd::kNotRounded;
+    const te::Comparison in_extent{split, te::Cmp::kLt, Index(axis.extent)};
+    if (past == PastEnd::kZero) nest->padding.push_back(in_extent);
+    if (past == PastEnd::kSkipped) inside.push_back(in_extent);
   }
   for (const Axis& inner : inner_axes) nest->fold->axes.push_back(inner);
+  if (!inside.empty()) nest->body[0] = te::If(inside, nest->body[0], te::Imm(nest->body[0]->dtype, 0));
   DropUnitAxes(nest);
+  return rounded;
 }
 
 namespace {

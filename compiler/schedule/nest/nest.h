@@ -88,10 +88,16 @@ void FuseAxes(Nest* nest, AxisSource* axes);
 // phases of a transposed convolution, channels that a reorganisation cuts). With `cut_short` also where d does not
 // divide the extent, or where the axis has a limit; i%d then has a limit.
 void SplitSpatialAxes(Nest* nest, AxisSource* axes, int64_t min_divisor, bool cut_short = false);
+
+// What happens to the products past the end of a reduction axis that is rounded up.
+enum class PastEnd : uint8_t {
+  kNotRounded,  // the axis is not rounded up
+  kZero,        // they are 0 * 0: the operands are packed with zeros there
+  kSkipped,     // a test leaves them out: one operand has elements there, which may be infinite or NaN
+};
 // Splits a reduction axis i into (i//d, i%d), the latter innermost, where addresses divide it by d (a blocked operand).
-// An extent that is no multiple of d is rounded up only if `zero_padded(axis)` promises that the extra products are
-// zero.
-void SplitFoldAxes(Nest* nest, AxisSource* axes, const std::function<bool(const te::Axis&)>& zero_padded);
+// An extent that is no multiple of d is rounded up where `past_end(axis)` allows that. Returns whether an axis was.
+bool SplitFoldAxes(Nest* nest, AxisSource* axes, const std::function<PastEnd(const te::Axis&)>& past_end);
 
 // Does a condition of the first body, or a value made from an index there, use the axis?
 bool PredUses(const Nest& nest, int axis_id);
