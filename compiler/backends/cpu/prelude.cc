@@ -14,7 +14,8 @@ namespace {
 // Accuracy and method of the functions:
 // - exp: Cody-Waite with an exact high part, so that the result does not depend on contraction; 1.7e-7 relative.
 //   Where the exponent is added as an integer, results beyond its range are arbitrary until the end, which replaces them.
-// - erf, tanh: rational minimax in x*P(x^2)/Q(x^2), about 3e-7 relative.
+// - erf, tanh: rational minimax in x*P(x^2)/Q(x^2), about 3e-7 relative. P and Q are scaled so that x*P(x^2) is normal
+//   where x is: a processor that flushes subnormal numbers would make it 0.
 // - log: Cephes' polynomial on [sqrt(1/2), sqrt(2)].
 // - atan: Cephes' polynomial on [0, tan(pi/8)], quotients beyond it, about 1.5e-7 relative.
 // - sin, cos: quarter turns are subtracted in f64, exact to |x| < 2^20, then Cephes' polynomials: 1.6 ulp. Lanes beyond
@@ -275,21 +276,21 @@ SI vf vlog(vf x) {
 SI vf verf(vf x) {
   vf c = x > bc(4.f) ? bc(4.f) : x; c = c < bc(-4.f) ? bc(-4.f) : c;
   vf s = c * c;
-  vf p = bc(-2.72614225801306e-10f); p = p * s + bc(2.77068142495902e-08f); p = p * s + bc(-2.10102402082508e-06f);
-  p = p * s + bc(-5.69250639462346e-05f); p = p * s + bc(-7.34990630326855e-04f); p = p * s + bc(-2.95459980854025e-03f);
-  p = p * s + bc(-1.60960333262415e-02f);
-  vf q = bc(-1.45660718464996e-05f); q = q * s + bc(-2.13374055278905e-04f); q = q * s + bc(-1.68282697438203e-03f);
-  q = q * s + bc(-7.37332916720468e-03f); q = q * s + bc(-1.42647390514189e-02f);
+  vf p = bc(-256 * 2.72614225801306e-10f); p = p * s + bc(256 * 2.77068142495902e-08f); p = p * s + bc(-256 * 2.10102402082508e-06f);
+  p = p * s + bc(-256 * 5.69250639462346e-05f); p = p * s + bc(-256 * 7.34990630326855e-04f); p = p * s + bc(-256 * 2.95459980854025e-03f);
+  p = p * s + bc(-256 * 1.60960333262415e-02f);
+  vf q = bc(-256 * 1.45660718464996e-05f); q = q * s + bc(-256 * 2.13374055278905e-04f); q = q * s + bc(-256 * 1.68282697438203e-03f);
+  q = q * s + bc(-256 * 7.37332916720468e-03f); q = q * s + bc(-256 * 1.42647390514189e-02f);
   return c * p / q;
 }
 SI vf vtanh(vf x) {
   vf c = x > bc(7.90531110763549805f) ? bc(7.90531110763549805f) : x; c = c < bc(-7.90531110763549805f) ? bc(-7.90531110763549805f) : c;
   vf s = c * c;
-  vf p = bc(-2.76076847742355e-16f); p = p * s + bc(2.00018790482477e-13f); p = p * s + bc(-8.60467152213735e-11f);
-  p = p * s + bc(5.12229709037114e-08f); p = p * s + bc(1.48572235717979e-05f); p = p * s + bc(6.37261928875436e-04f);
-  p = p * s + bc(4.89352455891786e-03f);
-  vf q = bc(1.19825839466702e-06f); q = q * s + bc(1.18534705686654e-04f); q = q * s + bc(2.26843463243900e-03f);
-  q = q * s + bc(4.89352518554385e-03f);
+  vf p = bc(-256 * 2.76076847742355e-16f); p = p * s + bc(256 * 2.00018790482477e-13f); p = p * s + bc(-256 * 8.60467152213735e-11f);
+  p = p * s + bc(256 * 5.12229709037114e-08f); p = p * s + bc(256 * 1.48572235717979e-05f); p = p * s + bc(256 * 6.37261928875436e-04f);
+  p = p * s + bc(256 * 4.89352455891786e-03f);
+  vf q = bc(256 * 1.19825839466702e-06f); q = q * s + bc(256 * 1.18534705686654e-04f); q = q * s + bc(256 * 2.26843463243900e-03f);
+  q = q * s + bc(256 * 4.89352518554385e-03f);
   return c * p / q;
 }
 SI vf vatan(vf x) {
