@@ -55,8 +55,8 @@ Scalar ToPower(const Scalar& x, bool saturate, const std::string& mode) {
   if (!saturate) {
     const Scalar wide = te::Cast(DType::kF32, x);
     // Zero needs its own comparison: a device may treat the least power, a subnormal, as zero.
-    const Scalar below = te::Call(te::Op::kOr, {te::Call(te::Op::kLe, {wide, number(0)}),
-                                                te::Call(te::Op::kLt, {wide, number(least)})});
+    const Scalar below =
+        te::Call(te::Op::kOr, {te::Call(te::Op::kLe, {wide, number(0)}), te::Call(te::Op::kLt, {wide, number(least)})});
     const Scalar outside = te::Call(te::Op::kOr, {below, te::Call(te::Op::kGt, {wide, number(most)})});
     power = te::Select(outside, number(std::numeric_limits<double>::quiet_NaN()), power);
   }
@@ -87,6 +87,16 @@ OpDef Define(const char* name) {
   return def;
 }
 
+// CastLike reads the type of its second operand alone, so the shapes of the two need not fit, at run time either.
+absl::Status NormalizeCastLike(ImportContext& import) {
+  ecg::Node& node = import.node();
+  if (node.inputs.size() != 2 || import.input(0) == nullptr || import.input(1) == nullptr) return absl::OkStatus();
+  node.attrs.Set("to", OnnxNumber(import.input(1)->type.dtype));
+  node.inputs.resize(1);
+  node.op = "Cast";
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::vector<OpDef> CastOps() {
@@ -97,6 +107,7 @@ std::vector<OpDef> CastOps() {
   cast_like.min_inputs = cast_like.max_inputs = 2;
   cast_like.attrs = {{"saturate", AttrKind::kInt}, {"round_mode", AttrKind::kString}};
   cast_like.infer = InferCastLike;
+  cast_like.normalize = NormalizeCastLike;
   return {cast, cast_like};
 }
 
