@@ -9,8 +9,7 @@
 
 namespace fusion::ecg {
 
-absl::StatusOr<std::vector<Tensor>> Interpret(const Graph& graph, const std::vector<Tensor>& inputs,
-                                              const te::InterpretOptions& options) {
+absl::StatusOr<LoweredGraph> LoweredGraph::Make(const Graph& graph) {
   RETURN_IF_ERROR(Verify(graph));
   std::vector<NodeId> nodes(graph.nodes().size());
   std::iota(nodes.begin(), nodes.end(), 0);
@@ -18,28 +17,39 @@ absl::StatusOr<std::vector<Tensor>> Interpret(const Graph& graph, const std::vec
   for (ValueId id : graph.outputs()) {
     if (graph.value(id).producer != kNone) computed.push_back(id);
   }
-  ASSIGN_OR_RETURN(const ops::LoweredBlock block, ops::LowerNodes(graph, nodes, computed));
+  ASSIGN_OR_RETURN(ops::LoweredBlock block, ops::LowerNodes(graph, nodes, computed));
+  return LoweredGraph(graph, std::move(computed), std::move(block));
+}
+
+absl::StatusOr<std::vector<Tensor>> LoweredGraph::Run(const std::vector<Tensor>& inputs,
+                                                      const te::InterpretOptions& options) const {
   std::map<ValueId, Tensor> known;
-  for (size_t i = 0; i < graph.inputs().size(); ++i) known[graph.inputs()[i]] = inputs[i];
+  for (size_t i = 0; i < graph_.inputs().size(); ++i) known[graph_.inputs()[i]] = inputs[i];
   std::vector<Tensor> arguments;
-  for (te::TensorId id : block.program.inputs) {
-    const ValueId value = block.value_of_tensor[id];
+  for (te::TensorId id : block_.program.inputs) {
+    const ValueId value = block_.value_of_tensor[id];
     if (value == kNone) {
       arguments.emplace_back();  // a table that a lowering made carries its own bytes
-    } else if (graph.value(value).constant.has_value()) {
-      arguments.push_back(*graph.value(value).constant);
+    } else if (graph_.value(value).constant.has_value()) {
+      arguments.push_back(*graph_.value(value).constant);
     } else {
       arguments.push_back(known[value]);
     }
   }
-  ASSIGN_OR_RETURN(const std::vector<Tensor> results, te::Interpret(block.program, arguments, options));
-  for (size_t i = 0; i < computed.size(); ++i) known[computed[i]] = results[i];
+  ASSIGN_OR_RETURN(const std::vector<Tensor> results, te::Interpret(block_.program, arguments, options));
+  for (size_t i = 0; i < computed_.size(); ++i) known[computed_[i]] = results[i];
   std::vector<Tensor> outputs;
-  for (ValueId id : graph.outputs()) {
-    const std::optional<Tensor>& constant = graph.value(id).constant;
+  for (ValueId id : graph_.outputs()) {
+    const std::optional<Tensor>& constant = graph_.value(id).constant;
     outputs.push_back(constant.has_value() ? *constant : known[id]);
   }
   return outputs;
+}
+
+absl::StatusOr<std::vector<Tensor>> Interpret(const Graph& graph, const std::vector<Tensor>& inputs,
+                                              const te::InterpretOptions& options) {
+  ASSIGN_OR_RETURN(const LoweredGraph lowered, LoweredGraph::Make(graph));
+  return lowered.Run(inputs, options);
 }
 
 }  // namespace fusion::ecg

@@ -3,13 +3,34 @@
 #ifndef FUSION_COMPILER_ANALYSIS_INTERPRET_H_
 #define FUSION_COMPILER_ANALYSIS_INTERPRET_H_
 
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/ecg/graph.h"
+#include "compiler/ops/registry/op_def.h"
 #include "compiler/te/interpreter/interpreter.h"
 
 namespace fusion::ecg {
+
+// A graph that is verified and lowered once and run many times. The graph must outlive it.
+class LoweredGraph {
+ public:
+  static absl::StatusOr<LoweredGraph> Make(const Graph& graph);
+
+  // As Interpret below. Nothing of the graph is inferred again, so the floating-point mode of the thread concerns the
+  // run alone.
+  absl::StatusOr<std::vector<Tensor>> Run(const std::vector<Tensor>& inputs,
+                                          const te::InterpretOptions& options = {}) const;
+
+ private:
+  LoweredGraph(const Graph& graph, std::vector<ValueId> computed, ops::LoweredBlock block)
+      : graph_(graph), computed_(std::move(computed)), block_(std::move(block)) {}
+
+  const Graph& graph_;
+  std::vector<ValueId> computed_;  // outputs that a node computes; parallel to the outputs of the block
+  ops::LoweredBlock block_;
+};
 
 // `inputs` are parallel to graph.inputs(), the result to graph.outputs(). Verifies the graph first. An output may be a
 // constant or an input, because passes may leave such outputs.

@@ -31,21 +31,27 @@ double LeastNormal(DType dtype) { return dtype == DType::kF64 ? 0x1p-1022 : 0x1p
 
 using Outputs = absl::StatusOr<std::vector<Tensor>>;
 
-Outputs InterpretAndCut(const ecg::Graph& graph, const std::vector<Tensor>& inputs,
+// A graph to judge: lowered before any run, since a compiler infers in the ordinary mode whatever the run's mode is.
+struct Subject {
+  const ecg::Graph& graph;
+  const ecg::LoweredGraph& lowered;
+};
+
+Outputs InterpretAndCut(const Subject& subject, const std::vector<Tensor>& inputs,
                         const te::InterpretOptions& options) {
-  ASSIGN_OR_RETURN(const std::vector<Tensor> all, ecg::Interpret(graph, inputs, options));
-  return conformance::CutToExtents(graph, all);
+  ASSIGN_OR_RETURN(const std::vector<Tensor> all, subject.lowered.Run(inputs, options));
+  return conformance::CutToExtents(subject.graph, all);
 }
 
 // Computes as a machine does: each operation is rounded to nearest in its own type, in the program's order. Subnormal
 // operands and results are kept, or count as zero by this processor's own setting, inside operators and routines too.
-Outputs InterpretRounded(const ecg::Graph& graph, const std::vector<Tensor>& inputs, Subnormals subnormals) {
+Outputs InterpretRounded(const Subject& subject, const std::vector<Tensor>& inputs, Subnormals subnormals) {
   const ScopedSubnormals mode(subnormals);
-  return InterpretAndCut(graph, inputs, {.perturb_seed = 4, .perturb_sparsity = 63, .in_order = true});
+  return InterpretAndCut(subject, inputs, {.perturb_seed = 4, .perturb_sparsity = 63, .in_order = true});
 }
 
-// Returns nothing if another rounding, or zero in place of a subnormal number, leads to an error that the reference does
-// not have: an index or an extent out of range, or extents that do not broadcast.
+// Returns nothing if another rounding, or zero in place of a subnormal number, leads to an error that the reference
+// does not have: an index or an extent out of range, or extents that do not broadcast.
 absl::StatusOr<std::optional<std::vector<Tensor>>> UnlessImpossible(Outputs run) {
   if (absl::IsOutOfRange(run.status()) || absl::IsInvalidArgument(run.status())) return std::nullopt;
   RETURN_IF_ERROR(run.status());
@@ -126,17 +132,19 @@ std::string Element(const Tensor& tensor, int64_t i) {
 
 absl::StatusOr<Expectation> Expect(const ecg::Graph& graph, const std::vector<Tensor>& inputs, int runs) {
   Expectation result;
-  ASSIGN_OR_RETURN(result.outputs, InterpretAndCut(graph, inputs, {}));
+  ASSIGN_OR_RETURN(const ecg::LoweredGraph lowered, ecg::LoweredGraph::Make(graph));
+  const Subject subject{graph, lowered};
+  ASSIGN_OR_RETURN(result.outputs, InterpretAndCut(subject, inputs, {}));
   for (int run = 1; run <= runs; ++run) {
     te::InterpretOptions options;
     options.perturb_seed = 0x9e3779b97f4a7c15u * static_cast<uint64_t>(run);
     options.perturb_sparsity = kSparsities[static_cast<size_t>(run) % std::size(kSparsities)];
-    ASSIGN_OR_RETURN(auto moved, UnlessImpossible(InterpretAndCut(graph, inputs, options)));
+    ASSIGN_OR_RETURN(auto moved, UnlessImpossible(InterpretAndCut(subject, inputs, options)));
     if (moved) result.perturbed.push_back(*std::move(moved));
     result.undecided = result.undecided || !moved;
   }
-  ASSIGN_OR_RETURN(auto kept, UnlessImpossible(InterpretRounded(graph, inputs, Subnormals::kKept)));
-  ASSIGN_OR_RETURN(auto flushed, UnlessImpossible(InterpretRounded(graph, inputs, Subnormals::kZero)));
+  ASSIGN_OR_RETURN(auto kept, UnlessImpossible(InterpretRounded(subject, inputs, Subnormals::kKept)));
+  ASSIGN_OR_RETURN(auto flushed, UnlessImpossible(InterpretRounded(subject, inputs, Subnormals::kZero)));
   result.undecided = result.undecided || !kept;
   result.undecided_if_zero = !flushed;
   if (kept && flushed && !SameTensors(*kept, *flushed)) {
