@@ -57,7 +57,7 @@ absl::StatusOr<std::vector<bool>> LatencyAnswers::InTime(const std::vector<Laten
     if (known) continue;
     const double takes_s = question_s_ * static_cast<double>(group.size());
     const bool fits = left_s > 0 && takes_s <= left_s;
-    left_s -= takes_s;
+    if (fits) left_s -= takes_s;
     for (const size_t q : group) asked[q] = fits;
   }
   return asked;

@@ -226,7 +226,15 @@ void VisitBuffers(const Step& step, const std::function<void(int)>& f) {
   if (step.routine) {
     for (int buffer : step.routine->inputs) f(buffer);
   }
-  for (const Store& store : step.stores) f(store.buffer);
+  for (const Loop& loop : step.loops) {
+    if (loop.limit) in_index(*loop.limit);
+  }
+  for (const Store& store : step.stores) {
+    in_index(store.address);
+    f(store.buffer);
+  }
+  in_index(step.lane_mask_index);
+  in_index(step.store_limit_index);
 }
 
 const LibraryCall* LibraryCallOf(const Phase& phase) {

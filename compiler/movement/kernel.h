@@ -192,8 +192,8 @@ const LibraryCall* LibraryCallOf(const Phase& phase);
 // Visits each step, and its staging before it.
 void VisitSteps(const Phase& phase, const std::function<void(const Step&)>& f);
 void VisitSteps(Phase* phase, const std::function<void(Step*)>& f);
-// Visits every buffer that a step without its staging reads or writes, in values, indices and conditions; some several
-// times.
+// Visits every buffer that a step without its staging reads or writes, in values, indices, store addresses, limits and
+// conditions; some several times.
 void VisitBuffers(const Step& step, const std::function<void(int)>& f);
 
 struct Kernel {

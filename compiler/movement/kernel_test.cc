@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "compiler/movement/cost.h"
 
 namespace fusion::movement {
@@ -107,6 +109,19 @@ TEST(Verify, RefusesAVectorAxisThatIsNoLoop) {
   Kernel kernel = Sample();
   kernel.phases[0].steps[0].vec_axis = 0;
   ExpectRefused(kernel, "lanes");
+}
+
+TEST(VisitBuffers, VisitsLoadsInStoreAddressesAndLimits) {
+  Kernel kernel = Sample();
+  Step& step = kernel.phases[0].steps[0];
+  const auto loaded = [](int buffer) { return te::Index::Load(buffer, {te::Index(0)}, {0, 3}); };
+  step.loops[0].limit = loaded(2);
+  step.stores[0].address = step.stores[0].address + loaded(3);
+  step.lane_mask_index = loaded(4);
+  step.store_limit_index = loaded(5);
+  std::set<int> visited;
+  VisitBuffers(step, [&](int buffer) { visited.insert(buffer); });
+  EXPECT_THAT(visited, ::testing::ElementsAre(0, 1, 2, 3, 4, 5));
 }
 
 TEST(Print, IsFreeOfNames) {

@@ -54,7 +54,9 @@ std::string Ranges::KeyOfUnknown(const ecg::Node& node) const {
   for (const ecg::ValueId input : node.inputs) {
     if (input == ecg::kNone || graph_.value(input).constant.has_value()) return "";
     const te::Known& known = known_.at(input);
-    if (known.number || known.least > 0 || !std::isinf(known.lo) || !std::isinf(known.hi)) return "";
+    if (known.number || !known.negative_zero || known.least > 0 || !std::isinf(known.lo) || !std::isinf(known.hi)) {
+      return "";
+    }
     const bool again = input == node.inputs[0] && &input != node.inputs.data();  // x·x is not x·y
     absl::StrAppend(&key, again ? " =" : " ", DTypeName(graph_.value(input).type.dtype),
                     ShapeToString(graph_.value(input).type.shape));
