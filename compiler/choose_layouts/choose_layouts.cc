@@ -14,6 +14,7 @@
 #include "compiler/movement/cost.h"
 #include "compiler/movement/vector_form.h"
 #include "compiler/ops/registry/op_def.h"
+#include "compiler/schedule/targets/target_strategy.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion {
@@ -255,7 +256,7 @@ LayoutCost CostOfKernels(const ecg::Graph& graph, const DeviceModel& device, int
 absl::StatusOr<ValueLayouts> ChooseLayouts(const ecg::Graph& graph, const DeviceModel& device, int threads) {
   // Work-items that run in step want a row's neighbours beside each other, and they arrange operands as needed when
   // they load them.
-  if (device.task_lanes > 1) return ValueLayouts();
+  if (!StrategyOf(device).blocked_layouts) return ValueLayouts();
   const int64_t lanes = device.vector_bytes / 4;
   Votes votes(graph);
   for (ecg::NodeId id = 0; id < static_cast<int>(graph.nodes().size()); ++id) {

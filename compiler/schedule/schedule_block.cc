@@ -17,6 +17,7 @@
 #include "compiler/schedule/stitch/task_boxes.h"
 #include "compiler/schedule/stitch/task_grid.h"
 #include "compiler/schedule/stitch/task_size.h"
+#include "compiler/schedule/targets/target_strategy.h"
 #include "compiler/schedule/threadgroup/threadgroup_tile.h"
 #include "compiler/schedule/tile/products.h"
 #include "compiler/schedule/tile/register_tile.h"
@@ -69,6 +70,7 @@ class BlockScheduler {
       : program_(program),
         layouts_(layouts),
         device_(device),
+        target_(StrategyOf(device)),
         in_tasks_(in_tasks),
         library_product_(library_product),
         choices_(choices),
@@ -276,7 +278,7 @@ class BlockScheduler {
       kernel_.phases.push_back(std::move(phase));
       return absl::OkStatus();
     }
-    if (nest.fold && !empty && device_.task_lanes > 1 && AddGroupTile(nest)) return absl::OkStatus();
+    if (nest.fold && !empty && target_.threadgroup_tiles && AddGroupTile(nest)) return absl::OkStatus();
     if (movement::Step prefix; !empty && PrefixStep(nest, device_, &prefix)) {
       AddPrefixPhase(te, std::move(prefix));
       return absl::OkStatus();
@@ -353,7 +355,7 @@ class BlockScheduler {
   // A map whose rows have borders: inside a task each range of the row becomes a step, if that puts at least half of
   // the row in vectors. Changes nothing on failure.
   bool AddPeeled(const Nest& nest, double per_point, movement::Phase* phase) {
-    if (device_.task_lanes > 1 || nest.fold || nest.axes.empty()) return false;
+    if (!target_.loops_for_ranges || nest.fold || nest.axes.empty()) return false;
     const Saved before = Save();
     const Axis row = nest.axes.back();
     movement::Step whole = StepOf(nest, device_);
@@ -516,7 +518,7 @@ class BlockScheduler {
   }
 
   absl::StatusOr<movement::Phase> TileInTask(Nest nest) {
-    if (device_.task_lanes > 1) {
+    if (target_.threadgroup_tiles) {
       PrepareForGroup(&nest);
       return GroupTilePhase(std::move(nest), device_, &kernel_, &axes_, choices_, TileHome::kTask);
     }
@@ -536,7 +538,7 @@ class BlockScheduler {
     const bool window = te.fold && in_tasks_ == InTasks::kWindows && !along_fold;
     // A single vector of sums would wait for each addition. A row times a matrix gets a register tile, with several
     // vectors of sums and its matrix packed.
-    const bool one_vector = step.strategy == movement::Strategy::kTile && IsProduct(te) && device_.task_lanes == 1;
+    const bool one_vector = step.strategy == movement::Strategy::kTile && IsProduct(te) && target_.vector_reductions;
     if (wants_tile || window || one_vector || (ProductsInTasks() && IsProduct(te) && !along_fold)) {
       const Saved before = Save();
       absl::StatusOr<movement::Phase> in_task = TileInTask(bound);
@@ -547,7 +549,7 @@ class BlockScheduler {
       if (wants_tile) return in_task.status();
       Restore(before);
     }
-    if (step.strategy == movement::Strategy::kScalar && device_.task_lanes == 1 && AddRanges(bound, phase)) {
+    if (step.strategy == movement::Strategy::kScalar && target_.loops_for_ranges && AddRanges(bound, phase)) {
       return absl::OkStatus();
     }
     phase->steps.push_back(std::move(step));
@@ -627,6 +629,7 @@ class BlockScheduler {
   const te::Program& program_;
   const std::map<TensorId, Layout>& layouts_;
   const DeviceModel& device_;
+  const TargetStrategy& target_;
   const InTasks in_tasks_;
   const int library_product_;  // the stage that a library computes, -1: none
   ChoiceLog* const choices_;
@@ -805,7 +808,7 @@ absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const s
                    [](const Candidate& a, const Candidate& b) { return a.latency_ns < b.latency_ns; });
   const int taken = log.Pick("form", static_cast<int>(all.size()));
   Candidate& form = all[taken];
-  if (form.block.kernel.phases.size() > 1 && device.task_lanes > 1 && device.resident_groups == 0) {
+  if (form.block.kernel.phases.size() > 1 && StrategyOf(device).phases_are_launches && device.resident_groups == 0) {
     absl::StrAppend(&form.block.reason, form.block.reason.empty() ? "" : "; ",
                     "each phase is a launch, because work-groups of this device cannot wait for each other");
   }

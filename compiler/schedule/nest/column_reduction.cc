@@ -6,6 +6,7 @@
 
 #include "compiler/cost/caches.h"
 #include "compiler/schedule/stitch/task_size.h"
+#include "compiler/schedule/targets/target_strategy.h"
 #include "compiler/schedule/tile/tile_operands.h"
 #include "compiler/schedule/vector/vectorize.h"
 
@@ -73,7 +74,7 @@ Nest Substituted(Nest nest, const Axis& axis, const Index& by) {
 
 std::optional<ColumnSums> SumColumns(const Nest& nest, SummedRows rows, const DeviceModel& device,
                                      movement::Kernel* kernel, AxisSource* axes, ChoiceLog* choices) {
-  if (!device.CachesScratch() || !nest.fold || nest.fold->kind != te::FoldKind::kSum || nest.axes.empty()) {
+  if (!StrategyOf(device).column_sums || !nest.fold || nest.fold->kind != te::FoldKind::kSum || nest.axes.empty()) {
     return std::nullopt;
   }
   const bool plain = nest.fold->acc == DType::kF32 && nest.fold->pred.empty() && nest.padding.empty() &&

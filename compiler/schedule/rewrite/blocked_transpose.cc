@@ -5,6 +5,7 @@
 
 #include "compiler/cost/caches.h"
 #include "compiler/schedule/stitch/task_size.h"
+#include "compiler/schedule/targets/target_strategy.h"
 
 namespace fusion {
 namespace {
@@ -56,7 +57,7 @@ Turned FindTurned(const Nest& nest) {
 }  // namespace
 
 void BlockMap(const DeviceModel& device, AxisSource* axes, ChoiceLog* choices, Nest* nest) {
-  if (nest->fold || device.task_lanes > 1 || !nest->limits.empty() || nest->mask_limit >= 0) return;
+  if (nest->fold || !StrategyOf(device).turned_loads || !nest->limits.empty() || nest->mask_limit >= 0) return;
   const int64_t size = nest->store_types.size() == 1 ? DTypeBytes(nest->store_types[0]) : 4;
   double bytes = static_cast<double>(size);
   for (const Axis& axis : nest->axes) bytes *= static_cast<double>(axis.extent);
@@ -71,7 +72,8 @@ void BlockMap(const DeviceModel& device, AxisSource* axes, ChoiceLog* choices, N
   const int64_t vector = device.vector_bytes / 4;
   int64_t block = std::clamp<int64_t>(kRunElements / run, 1, kMostRows);
   if (near) {
-    // Each line of the operand has elements of several rows of the result. If the line stays in the cache, it is read once.
+    // Each line of the operand has elements of several rows of the result. If the line stays in the cache, it is read
+    // once.
     if (!lanes || 2 * turned.stride * size > kLineBytes) return;
     block = static_cast<int64_t>(kNearShare * static_cast<double>(NearestCacheBytes(device))) / (turned.stride * size);
   }

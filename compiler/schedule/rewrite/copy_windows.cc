@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/schedule/targets/target_strategy.h"
 #include "compiler/te/ranges/bounds.h"
 
 namespace fusion {
@@ -183,7 +184,7 @@ bool TakePhasesApart(te::Program* program, const LayoutOf& layout_of) {
 }  // namespace
 
 std::optional<te::Program> CopyWindows(te::Program program, const LayoutOf& layout_of, const DeviceModel& device) {
-  if (device.task_lanes > 1) return std::nullopt;  // neighbouring work-items need no vectors
+  if (!StrategyOf(device).window_copies) return std::nullopt;
   const int64_t lanes = device.vector_bytes / 4;
   MoveSlidingLast(&program, layout_of, lanes);
   bool changed = TakePhasesApart(&program, layout_of);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/schedule/stitch/task_size.h"
+#include "compiler/schedule/targets/target_strategy.h"
 
 namespace fusion {
 namespace {
@@ -106,7 +107,7 @@ te::Te Slice(te::Program* program, const te::Te& te, int64_t extent, int64_t off
 }  // namespace
 
 te::Program SplitLongFolds(te::Program program, const DeviceModel& device, ChoiceLog* choices) {
-  if (device.task_lanes > 1) return program;  // threadgroup tiles cut their operands into slices themselves
+  if (!StrategyOf(device).k_blocking) return program;
   std::vector<te::Te> tes = std::exchange(program.tes, {});
   for (te::Te& te : tes) {
     const int64_t slices = Slices(program, te, device, choices);

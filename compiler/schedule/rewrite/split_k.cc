@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/schedule/targets/target_strategy.h"
 #include "compiler/schedule/threadgroup/threadgroup_tile.h"
 #include "compiler/te/ranges/bounds.h"
 
@@ -53,7 +54,7 @@ int64_t Parts(te::Te te, const DeviceModel& device) {
 }  // namespace
 
 std::optional<te::Program> SpreadFolds(te::Program program, const DeviceModel& device) {
-  if (device.task_lanes == 1) return std::nullopt;
+  if (!StrategyOf(device).split_k) return std::nullopt;
   bool spread = false;
   for (te::Te& te : std::exchange(program.tes, {})) {
     const int64_t parts = Parts(te, device);

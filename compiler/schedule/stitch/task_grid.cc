@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/schedule/nest/form_stages.h"
 #include "compiler/schedule/stitch/task_size.h"
+#include "compiler/schedule/targets/target_strategy.h"
 #include "compiler/schedule/threadgroup/threadgroup_tile.h"
 #include "compiler/schedule/tile/products.h"
 
@@ -24,17 +25,8 @@ constexpr int64_t kMostGroup = 8;
 constexpr int64_t kVectorsOfColumns = 4;
 // A larger tile must reduce the time to at most this share.
 constexpr double kWorthEnlarging = 0.98;
-// On a processor a task with products may keep up to kMostScratch times the core's own cache. The shared memory of a
-// work-group, even of one work-item, cannot be exceeded, and K-slices of the products' operands need room in it, too
-// (threadgroup_tile.cc): one part in kMostOfGroupMemory is left for scratch.
-constexpr int64_t kMostScratch = 4;
-constexpr int64_t kMostOfGroupMemory = 2;
-// On a processor one part in kLeftForPacking is left for packed operands.
-constexpr int64_t kLeftForPacking = 4;
 // Operations to transpose one element of an operand whose rows are summed; each task does this for its tiles.
 constexpr double kTransposeOps = 8;
-// Points of the last stage that keep a work-item busy between two barriers.
-constexpr double kPointsOfAnItem = 4;
 
 double Tasks(const std::vector<GridAxis>& grid) {
   double count = 1;
@@ -63,8 +55,17 @@ int64_t KeptBytes(const TaskBoxes& task, const std::vector<te::Box>& boxes) {
 // The work of a stage's box, in multiply-adds.
 double WorkInTask(const TaskBoxes& task, size_t stage, const te::Box& box, const DeviceModel& device) {
   const te::Te& te = task.stages()[stage].te;
-  if (device.task_lanes > 1 && WantsRegisterTile(task.program(), te, device)) return GroupTileWork(te, box, device);
+  if (StrategyOf(device).threadgroup_tiles && WantsRegisterTile(task.program(), te, device))
+    return GroupTileWork(te, box, device);
   return task.Work(stage) * static_cast<double>(BoxPoints(box)) / std::max(1.0, DomainPoints(te, false));
+}
+
+// The scratch that a task with products may keep for later stages.
+int64_t ScratchBesideOperands(InTasks holds, const DeviceModel& device) {
+  const TargetStrategy& target = StrategyOf(device);
+  const int64_t most = MostScratchBytes(device, /*products=*/true);
+  if (holds == InTasks::kFiltering && !target.filtering_leaves_room) return most;
+  return most - most / target.left_for_operands;
 }
 
 // The time that the tasks of a grid take for multiply-adds, for what they read from outside, and for scratch that
@@ -74,11 +75,7 @@ double Seconds(const TaskBoxes& task, InTasks holds, const std::vector<GridAxis>
   const absl::StatusOr<std::vector<te::Box>> boxes = task.For(grid);
   if (!boxes.ok()) return kNever;
   const int64_t kept = KeptBytes(task, *boxes);
-  const int64_t most = MostScratchBytes(device, /*products=*/true);
-  const int64_t room = device.task_lanes > 1          ? most / kMostOfGroupMemory
-                       : holds == InTasks::kFiltering ? most
-                                                      : most - most / kLeftForPacking;
-  if (kept > room) return kNever;
+  if (kept > ScratchBesideOperands(holds, device)) return kNever;
   double work = 0, reading = 0, keeping = 0, near = static_cast<double>(kept);
   for (size_t s = 0; s < boxes->size(); ++s) {
     const auto points = static_cast<double>(BoxPoints((*boxes)[s]));
@@ -146,7 +143,7 @@ void EnlargeBlocks(const TaskBoxes& task, InTasks holds, const DeviceModel& devi
 // enough tasks are left for the device.
 void FillGroups(const TaskBoxes& task, const DeviceModel& device, AxisSource* axes, std::vector<GridAxis>* grid) {
   if (grid->empty()) return;
-  const double enough = kPointsOfAnItem * device.task_lanes;
+  const double enough = StrategyOf(device).points_of_an_item * device.task_lanes;
   double points = 1;
   for (const Axis& axis : task.stages().back().te.axes) points *= static_cast<double>(axis.extent);
   points /= Tasks(*grid);
@@ -217,7 +214,7 @@ std::vector<GridAxis> LargeBlocks(const TaskBoxes& task, const std::set<int>& wi
 }  // namespace
 
 int64_t MostScratchBytes(const DeviceModel& device, bool products) {
-  return (products && device.CachesScratch() ? kMostScratch : 1) * PrivateCacheBytes(device);
+  return (products ? StrategyOf(device).product_scratch_caches : 1) * PrivateCacheBytes(device);
 }
 
 int64_t BoxPoints(const te::Box& box) {
@@ -229,11 +226,12 @@ int64_t BoxPoints(const te::Box& box) {
 absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, InTasks holds, const DeviceModel& device,
                                                  AxisSource* axes) {
   const bool products = holds != InTasks::kNoProducts;
+  const TargetStrategy& target = StrategyOf(device);
   const te::Te& main = task.stages().back().te;
   const bool worth_sharing = task.Work() > WorthSharing(device);
   double least_tasks = worth_sharing ? 2.0 * device.parallel_units : 1;
   absl::Status refusal = absl::OkStatus();
-  const std::set<int> in_ranges = products || device.task_lanes > 1 ? std::set<int>() : AxesInRanges(main);
+  const std::set<int> in_ranges = products || !target.loops_for_ranges ? std::set<int>() : AxesInRanges(main);
   std::vector<GridAxis> grid = SharedAxes(task, in_ranges, products ? kMostGroup : 1, axes, &refusal);
   if (!in_ranges.empty() && Tasks(grid) < least_tasks) {
     grid = LargeBlocks(task, in_ranges, least_tasks, std::move(grid), axes);
@@ -245,7 +243,7 @@ absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, InTasks 
     const bool enough = Tasks(rest) >= 2.0 * device.parallel_units;
     if (grid.size() > 1 ? enough : task.Work() < WorthSharing(device)) {
       grid = rest;
-    } else if (!products && device.task_lanes == 1) {
+    } else if (!products && target.tasks_of_columns) {
       // Otherwise tasks take columns, in whole vectors.
       for (int64_t vectors = kVectorsOfColumns; vectors > 0; vectors /= 2) {
         std::vector<GridAxis> columns = rest;
@@ -256,14 +254,13 @@ absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, InTasks 
       }
     }
   }
-  // A threadgroup tile needs rows more than a device of many units needs tasks.
-  if (products && device.task_lanes > 1) least_tasks = 1;
+  if (products && target.tiles_before_tasks) least_tasks = 1;
   if (!products && Tasks(grid) < least_tasks) grid = LargeBlocks(task, {}, least_tasks, std::move(grid), axes);
   if (products) EnlargeBlocks(task, holds, device, least_tasks, axes, &grid);
   if (products && std::isinf(Seconds(task, holds, grid, device))) {
     return absl::FailedPreconditionError("no tile of the result both fits the task's scratch memory and pays");
   }
-  if (!products && device.task_lanes > 1) FillGroups(task, device, axes, &grid);
+  if (!products && target.points_of_an_item > 0) FillGroups(task, device, axes, &grid);
   if (Tasks(grid) < least_tasks) {
     return absl::FailedPreconditionError(absl::StrCat("only ", Tasks(grid), " independent tasks",
                                                       refusal.ok() ? "" : ": ", std::string(refusal.message())));

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "compiler/schedule/targets/target_strategy.h"
 #include "compiler/schedule/vector/vectorize.h"
 #include "runtime/base/status_macros.h"
 
@@ -101,7 +102,7 @@ class Packer {
     for (const Axis& axis : tile_.others) {
       if (tile_.in_task && !load.address.UsesAxis(axis.id)) rows *= static_cast<double>(axis.extent);
     }
-    return rows >= kGatherReuse && device_.task_lanes == 1 && StepsFar(nest_, load);
+    return rows >= kGatherReuse && StrategyOf(device_).turned_loads && StepsFar(nest_, load);
   }
 
   bool RoundedUp(const Operand& load) const {

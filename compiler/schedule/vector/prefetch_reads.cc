@@ -1,6 +1,7 @@
 #include "compiler/schedule/vector/prefetch_reads.h"
 
 #include "compiler/cost/caches.h"
+#include "compiler/schedule/targets/target_strategy.h"
 
 namespace fusion {
 namespace {
@@ -35,7 +36,7 @@ bool LoadsVectors(const movement::Step& step, int buffer, const te::Axis& axis, 
 }  // namespace
 
 void PrefetchNextTask(const DeviceModel& device, const movement::Kernel& kernel, movement::Phase* phase) {
-  if (!device.CachesScratch() || phase->grid.empty()) return;
+  if (!StrategyOf(device).prefetches || phase->grid.empty()) return;
   const te::Axis next = phase->grid.back();
   const int64_t lanes = device.vector_bytes / 4;
   for (size_t b = 0; b < kernel.buffers.size(); ++b) {
@@ -54,7 +55,7 @@ void PrefetchNextTask(const DeviceModel& device, const movement::Kernel& kernel,
 }
 
 void PrefetchAhead(const DeviceModel& device, const movement::Kernel& kernel, double cost, movement::Step* step) {
-  if (!device.CachesScratch() || step->strategy != movement::Strategy::kMapVec || cost < kCostly) return;
+  if (!StrategyOf(device).prefetches || step->strategy != movement::Strategy::kMapVec || cost < kCostly) return;
   const te::Axis along = step->loops.back().axis;
   for (size_t b = 0; b < kernel.buffers.size(); ++b) {
     if (!IsFar(kernel.buffers[b], device)) continue;

@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "compiler/schedule/targets/target_strategy.h"
+
 namespace fusion {
 namespace {
 
@@ -34,7 +36,7 @@ bool CanStorePast(const movement::Step& step, const movement::Kernel& kernel, in
 
 void StorePastCaches(const DeviceModel& device, const movement::Kernel& kernel, ChoiceLog* choices,
                      movement::Phase* phase) {
-  if (!device.CachesScratch() || device.task_lanes > 1) return;
+  if (!StrategyOf(device).streaming_stores) return;
   std::vector<movement::Step*> steps;
   for (movement::Step& step : phase->steps) {
     if (!step.past_caches && CanStorePast(step, kernel, device.vector_bytes / 4) &&

@@ -7,6 +7,7 @@
 #include "compiler/movement/transpose.h"
 #include "compiler/movement/vector_form.h"
 #include "compiler/schedule/stitch/task_size.h"
+#include "compiler/schedule/targets/target_strategy.h"
 #include "compiler/schedule/tile/tile_form.h"
 
 namespace fusion {
@@ -14,8 +15,6 @@ namespace {
 
 // A row whose rest becomes a vector uses at least one in so many of its lanes.
 constexpr int64_t kLeastOfRest = 4;
-// The fewest work-items that reduce a row together.
-constexpr int kItemsOfARow = 32;
 
 // The fewest vectors of a row for which lanes are worth the final choice among their results.
 constexpr int64_t kLeastVectors = 2;
@@ -73,7 +72,7 @@ bool WorthGathering(const std::vector<Scalar>& scalars, const Axis& axis, int64_
 // The fewest elements for which a vector is worthwhile, even if most of it is empty.
 int64_t LeastExtent(const std::vector<Scalar>& scalars, const DeviceModel& device) {
   const int64_t lanes = device.vector_bytes / 4;
-  if (device.task_lanes > 1 || !movement::CallsLibrary(scalars)) return lanes / 2;
+  if (!StrategyOf(device).partial_vectors || !movement::CallsLibrary(scalars)) return lanes / 2;
   return std::min(lanes / 2, std::max(kLeastOfAVector, lanes / 4));
 }
 
@@ -95,8 +94,8 @@ void VectorizeMap(const DeviceModel& device, movement::Step* step) {
   const Axis axis = step->loops.back().axis;
   Loads loads;
   if (!StoredAlong(*step, axis, lanes)) return;
-  // Work-items of a work-group are lanes themselves, and masked lanes of a layout block have no element to step to.
-  const bool steps = device.task_lanes == 1 && step->lane_limit < 0;
+  // Masked lanes of a layout block have no element to step to.
+  const bool steps = StrategyOf(device).partial_vectors && step->lane_limit < 0;
   const bool in_vectors = Vectorizable(step->body, axis, lanes, &loads) && (loads.stepped == 0 || steps);
   const auto take_vectors = [&] {
     const bool all_f32 = std::all_of(step->store_types.begin(), step->store_types.end(),
@@ -107,7 +106,7 @@ void VectorizeMap(const DeviceModel& device, movement::Step* step) {
     step->vec_axis = axis.id;
   };
   if (in_vectors && loads.strided == 0) return take_vectors();
-  if (device.task_lanes > 1) return;
+  if (!StrategyOf(device).turned_loads) return;
   const bool one_value = step->stores.size() == 1 && step->lane_limit < 0 && axis.extent >= lanes;
   for (size_t l = step->loops.size() - 1; l-- > 0 && one_value;) {
     const Axis across = step->loops[l].axis;
@@ -139,7 +138,7 @@ bool PrefixStep(const Nest& nest, const DeviceModel& device, movement::Step* ste
   const size_t others = step->loops.size() - 1;
   const int64_t lanes = device.vector_bytes / 4;
   const DType acc = nest.fold->acc;
-  if (others == 0 || device.task_lanes > 1 || (acc != DType::kF32 && acc != DType::kI32)) return true;
+  if (others == 0 || !StrategyOf(device).vector_reductions || (acc != DType::kF32 && acc != DType::kI32)) return true;
   const Axis columns = step->loops[others - 1].axis;
   int contiguous = 0, unused = 0;
   if (columns.extent >= lanes && StoredAlong(*step, columns, lanes) &&
@@ -179,7 +178,7 @@ movement::Step StepOf(const Nest& nest, const DeviceModel& device) {
   const te::Fold& fold = *nest.fold;
   if (const std::optional<movement::ExtremeFold> extreme = movement::ExtremeFoldOf(fold, nest.body)) {
     const Axis& row = fold.axes.back();
-    if (device.task_lanes == 1 && row.extent >= kLeastVectors * lanes &&
+    if (StrategyOf(device).vector_reductions && row.extent >= kLeastVectors * lanes &&
         FoldsInVectors({extreme->value}, row, lanes, &contiguous) && contiguous > 0) {
       step.strategy = movement::Strategy::kRowFold;
       step.vec_axis = row.id;
@@ -237,7 +236,8 @@ void MoveLoopsToGrid(movement::Step* step, double cost_per_point, const DeviceMo
   const int64_t parts = std::min<int64_t>((wanted + tasks - 1) / tasks, whole.extent);
   // Chunks are whole cache lines, whatever the element type. Rows that a work-group reduces are lines of their own.
   const bool lanes_of_tile = step->tile.lane_axis == whole.id;
-  int64_t together = step->fold && device.task_lanes > 1 ? std::max(1, device.task_lanes / kItemsOfARow) : 64;
+  const int items = StrategyOf(device).items_of_a_row;
+  int64_t together = step->fold && items > 1 ? std::max(1, device.task_lanes / items) : 64;
   if (lanes_of_tile) together = std::max<int64_t>(together, device.vector_bytes / 4);  // a tile's vectors stay whole
   const int64_t chunk = ((whole.extent + parts - 1) / parts + together - 1) / together * together;
   if (chunk >= whole.extent) return;

@@ -1,0 +1,61 @@
+#include "compiler/schedule/targets/gpu.h"
+
+namespace fusion {
+
+const TargetStrategy& WorkGroupStrategy() {
+  static constexpr TargetStrategy kStrategy = {
+      .name = "work-groups",
+      .threadgroup_tiles = true,
+      .k_blocking = false,  // threadgroup tiles cut their operands into slices themselves
+      .split_k = true,
+      .minimal_filtering = false,  // its many products with constant matrices are too small for threadgroup tiles
+      .blocked_layouts = false,
+      .window_copies = false,
+      .turned_loads = false,
+      .loops_for_ranges = false,
+      .partial_vectors = false,
+      .vector_reductions = false,
+      .tasks_of_columns = false,
+      .column_sums = false,
+      .prefetches = false,
+      .streaming_stores = false,
+      .product_scratch_caches = 1,  // shared memory cannot be exceeded
+      .left_for_operands = 2,       // K-slices of the products' operands need room there, too (threadgroup_tile.cc)
+      .filtering_leaves_room = true,
+      .items_of_a_row = 32,
+      .points_of_an_item = 4,
+      .tiles_before_tasks = true,
+      .phases_are_launches = true,
+  };
+  return kStrategy;
+}
+
+const TargetStrategy& SingleItemStrategy() {
+  static constexpr TargetStrategy kStrategy = {
+      .name = "single work-items",
+      .threadgroup_tiles = false,
+      .k_blocking = true,
+      .split_k = false,
+      .minimal_filtering = true,
+      .blocked_layouts = true,
+      .window_copies = true,
+      .turned_loads = true,
+      .loops_for_ranges = true,
+      .partial_vectors = true,
+      .vector_reductions = true,
+      .tasks_of_columns = true,
+      .column_sums = false,
+      .prefetches = false,
+      .streaming_stores = false,
+      .product_scratch_caches = 1,
+      .left_for_operands = 4,
+      .filtering_leaves_room = false,
+      .items_of_a_row = 1,
+      .points_of_an_item = 0,
+      .tiles_before_tasks = false,
+      .phases_are_launches = false,
+  };
+  return kStrategy;
+}
+
+}  // namespace fusion

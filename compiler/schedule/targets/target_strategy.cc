@@ -1,0 +1,13 @@
+#include "compiler/schedule/targets/target_strategy.h"
+
+#include "compiler/schedule/targets/cpu.h"
+#include "compiler/schedule/targets/gpu.h"
+
+namespace fusion {
+
+const TargetStrategy& StrategyOf(const DeviceModel& device) {
+  if (device.task_lanes > 1) return WorkGroupStrategy();
+  return device.CachesScratch() ? CpuStrategy() : SingleItemStrategy();
+}
+
+}  // namespace fusion
