@@ -565,7 +565,7 @@ void ShareConstants(const CompileOptions& options, const CompileContext& of_all,
     programs.push_back({&model.planned.graph, &model.launches, reschedule});
   }
   const int units = Units(options, context);
-  const SharingLeft left = SharePackings(device, units, small, programs);
+  SharePackings(device, units, small, programs);
   for (const auto& program : *all) {
     HoldOnce(program->model.planned.graph, device, units, small, &program->model.launches);
   }

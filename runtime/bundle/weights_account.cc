@@ -9,7 +9,7 @@ std::string WeightCauseInWords(const std::string& cause) {
       {weight_cause::kRewritten, "folded, shared, left out or narrowed by rewriting"},
       {weight_cause::kTransformed, "filters transformed for Winograd"},
       {weight_cause::kPadding, "padding to vectors"},
-      {weight_cause::kLayouts, "held in another layout, too, where one for all readers would cost time"},
+      {weight_cause::kLayouts, "held in another layout, too (no schedule of its readers shares one at little cost)"},
       {weight_cause::kTables, "tables of kernels"},
       {weight_cause::kAlignment, "alignment"}};
   for (const auto& [word, words] : kWords) {
