@@ -9,6 +9,7 @@ find_package(ZLIB REQUIRED)
 find_package(Protobuf REQUIRED)          # module mode: Debian ships no CONFIG file; must precede ONNX
 find_package(ONNX CONFIG REQUIRED)
 find_package(gRPC CONFIG REQUIRED)
+find_package(spdlog CONFIG REQUIRED)
 find_package(SQLite3 REQUIRED)
 find_package(prometheus-cpp CONFIG REQUIRED)
 pkg_check_modules(LIBZIP REQUIRED IMPORTED_TARGET libzip)   # its CONFIG file is broken in Debian 12

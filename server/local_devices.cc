@@ -1,6 +1,5 @@
 #include "server/local_devices.h"
 
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 
@@ -93,11 +92,16 @@ void LocalDevices::Look() {
     LocalDevice device{options_.kinds[i], LocalDevice::State::kMissing, ""};
     std::vector<std::string> command = Describe(device.kind, &device);
     if (stopping_) return;
-    std::fprintf(stderr, "fusiond: device %s: %s\n", device.kind.c_str(), device.words.c_str());
-    absl::MutexLock lock(&mutex_);
-    entries_[i].device = device;
-    if (command.empty()) continue;
-    entries_[i].worker = std::make_unique<LocalWorker>(LocalWorkerName(device.kind), std::move(command));
+    {
+      absl::MutexLock lock(&mutex_);
+      entries_[i].device = device;
+      if (!command.empty()) {
+        entries_[i].worker =
+            std::make_unique<LocalWorker>(LocalWorkerName(device.kind), std::move(command), options_.log);
+      }
+    }
+    options_.log(
+        {LogLevel::kInfo, "device", {{"kind", device.kind}, {"state", NameOf(device.state)}, {"words", device.words}}});
   }
 }
 
@@ -125,6 +129,7 @@ std::vector<std::string> LocalDevices::Describe(const std::string& kind, LocalDe
        {std::string("--server"), server_address_, std::string("--name"), LocalWorkerName(kind)}) {
     command.push_back(argument);
   }
+  command.insert(command.end(), options_.worker_flags.begin(), options_.worker_flags.end());
   // The CPU's worker builds for every target that it can. A second worker that did so would disturb its measurements.
   if (kind != "cpu") command.insert(command.end(), {"--build-kinds", kind});
   absl::StatusOr<DeviceModel> model = absl::UnknownError("");

@@ -34,6 +34,8 @@ struct LocalDevicesOptions {
   std::vector<std::string> kinds;           // searched in this order
   std::string state_folder;                 // of the workers
   absl::Duration limit = absl::Minutes(2);  // for a driver to describe its device
+  std::vector<std::string> worker_flags;    // more arguments of the workers: how they log
+  Log log = NoLog();                        // gets a line after each change of a device or its worker
 };
 
 class LocalDevices {

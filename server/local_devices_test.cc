@@ -1,14 +1,18 @@
 // Devices and workers are shell scripts here; they do what a driver may do to the process that asks it.
 #include "server/local_devices.h"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "absl/time/clock.h"
+#include "absl/synchronization/mutex.h"
 #include "compiler/cost/device_model.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -30,8 +34,17 @@ class LocalDevicesTest : public testing::Test {
     model.kind = "opencl";
     model.name = "a device";
     std::ofstream(folder_ + "/opencl.json") << DeviceModelToJson(model);
+    // Workers write their command lines to this pipe. It is open for writing here, too, so that no reader meets its
+    // end.
+    const std::string pipe = folder_ + "/started";
+    mkfifo(pipe.c_str(), 0600);
+    started_ = open(pipe.c_str(), O_RDWR | O_CLOEXEC);
   }
-  ~LocalDevicesTest() override { std::filesystem::remove_all(folder_); }
+  void SetUp() override { ASSERT_GE(started_, 0); }
+  ~LocalDevicesTest() override {
+    close(started_);
+    std::filesystem::remove_all(folder_);
+  }
 
   // Writes a fusion-worker that runs `describe` or `serve`, with its kind in $kind.
   std::string Program(const std::string& describe, const std::string& serve) {
@@ -41,31 +54,56 @@ kind=$2
 cd FOLDER
 case "$*" in
 *--describe*) DESCRIBE ;;
-*) echo "$*" >> started.$kind; SERVE ;;
+*) echo "$*" > started; SERVE ;;
 esac
 )",
                                                {{"FOLDER", folder_}, {"DESCRIBE", describe}, {"SERVE", serve}});
     std::filesystem::permissions(file, std::filesystem::perms::owner_all);
     return file;
   }
-  LocalDevicesOptions Options(const std::string& program) { return {program, {"cpu", "opencl"}, folder_ + "/state"}; }
-  static LocalDevice Await(const LocalDevices& devices, size_t index, State state) {
+  LocalDevicesOptions Options(const std::string& program) {
+    LocalDevicesOptions options{program, {"cpu", "opencl"}, folder_ + "/state"};
+    options.log = [this](const LogLine&) {
+      absl::MutexLock lock(&mutex_);
+      ++lines_;
+    };
+    return options;
+  }
+  // Waits until the device is in this state. A line of the log follows each change.
+  LocalDevice Await(const LocalDevices& devices, size_t index, State state) {
+    absl::MutexLock lock(&mutex_);
     while (true) {
+      seen_ = lines_;
+      mutex_.Unlock();
       LocalDevice device = devices.Devices()[index];
+      mutex_.Lock();
       if (device.state == state) return device;
-      absl::SleepFor(absl::Milliseconds(5));
+      mutex_.Await(absl::Condition(
+          +[](LocalDevicesTest* test) ABSL_NO_THREAD_SAFETY_ANALYSIS { return test->lines_ != test->seen_; }, this));
     }
   }
   // Waits for the first worker of the kind and returns its command line.
   std::string AwaitStarted(const std::string& kind) {
-    std::string line;
-    while (!std::getline(std::ifstream(absl::StrCat(folder_, "/started.", kind)), line)) {
-      absl::SleepFor(absl::Milliseconds(5));
+    while (true) {
+      for (const std::string& line : commands_) {
+        if (absl::StrContains(line, absl::StrCat("--kinds ", kind, " "))) return line;
+      }
+      ReadCommand();
     }
-    return line;
+  }
+  // Reads the next command line that a worker was started with.
+  void ReadCommand() {
+    std::string line;
+    for (char c; read(started_, &c, 1) == 1 && c != '\n';) line += c;
+    commands_.push_back(line);
   }
 
   const std::string folder_;
+  int started_ = -1;
+  std::vector<std::string> commands_;  // of the workers started so far, as far as they were read
+  absl::Mutex mutex_;
+  int lines_ ABSL_GUARDED_BY(mutex_) = 0;  // of the log
+  int seen_ ABSL_GUARDED_BY(mutex_) = 0;   // by Await
 };
 
 TEST_F(LocalDevicesTest, EachThatIsFoundHasAWorker) {
@@ -93,7 +131,8 @@ TEST_F(LocalDevicesTest, WhatIsNotThereHasAReason) {
   EXPECT_EQ(devices.Devices()[0].state, State::kFound);
   AwaitStarted("cpu");
   devices.Stop(absl::Seconds(10));
-  EXPECT_FALSE(std::filesystem::exists(folder_ + "/started.opencl"));
+  pollfd unread{started_, POLLIN, 0};
+  EXPECT_EQ(poll(&unread, 1, 0), 0) << "no worker for a device that is not there";
 }
 
 TEST_F(LocalDevicesTest, ADriverThatHangsCostsItsKindOnly) {

@@ -1,16 +1,16 @@
 #include "server/local_worker.h"
 
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <climits>
-#include <cstdio>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "compiler/backends/process/child_process.h"
 
 namespace fusion {
 
@@ -23,8 +23,8 @@ std::string WorkerBesideThisProgram() {
   return access(program.c_str(), X_OK) == 0 ? program : "";
 }
 
-LocalWorker::LocalWorker(std::string name, std::vector<std::string> argv)
-    : name_(std::move(name)), argv_(std::move(argv)), thread_([this] { Supervise(); }) {}
+LocalWorker::LocalWorker(std::string name, std::vector<std::string> argv, Log log)
+    : name_(std::move(name)), argv_(std::move(argv)), log_(std::move(log)), thread_([this] { Supervise(); }) {}
 
 LocalWorker::~LocalWorker() { Stop(absl::Seconds(2)); }
 
@@ -60,52 +60,51 @@ bool LocalWorker::SleepUnlessStopped(absl::Duration duration) {
   return !mutex_.AwaitWithTimeout(absl::Condition(&stopping_), duration);
 }
 
+std::optional<std::string> LocalWorker::RunOnce() {
+  std::string how;
+  pid_t child = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (stopping_) return std::nullopt;
+    std::vector<std::string> argv = argv_;
+    argv.insert(argv.end(), {"--parent", absl::StrCat(getpid())});
+    const absl::StatusOr<pid_t> started = StartChild(argv, {});
+    if (started.ok()) {
+      child = *started;
+    } else {
+      how = std::string(started.status().message());
+    }
+    pid_ = child;
+    endings_.away = false;
+  }
+  if (child > 0) {
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    how = WIFSIGNALED(status) ? absl::StrCat("signal ", WTERMSIG(status))
+                              : absl::StrCat("exit code ", WEXITSTATUS(status));
+  }
+  absl::MutexLock lock(&mutex_);
+  pid_ = 0;
+  if (stopping_) return std::nullopt;
+  ++endings_.count;
+  endings_.last = how;
+  endings_.away = true;
+  return how;
+}
+
+// Linux ends the process with the thread that started it, so one thread starts it and waits.
 void LocalWorker::Supervise() {
   constexpr absl::Duration kShortestPause = absl::Milliseconds(500), kLongestPause = absl::Seconds(30);
-  std::vector<char*> argv;
-  for (const std::string& argument : argv_) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  const pid_t parent = getpid();
   absl::Duration pause = kShortestPause;
   while (true) {
     const absl::Time start = absl::Now();
-    pid_t child;
-    {
-      absl::MutexLock lock(&mutex_);
-      if (stopping_) return;
-      child = fork();
-      if (child == 0) {  // only async-signal-safe calls from here on
-        sigset_t none;
-        sigemptyset(&none);
-        sigprocmask(SIG_SETMASK, &none, nullptr);
-        // A Ctrl-C in a terminal must reach only fusiond, which then stops its worker.
-        setpgid(0, 0);
-        prctl(PR_SET_PDEATHSIG, SIGTERM);
-        if (getppid() != parent) _exit(1);
-        execv(argv[0], argv.data());
-        _exit(127);
-      }
-      pid_ = std::max<pid_t>(child, 0);
-      endings_.away = false;
-    }
-    int status = 0;
-    if (child > 0) {
-      while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-      }
-    }
-    const std::string how = WIFSIGNALED(status) ? absl::StrCat("signal ", WTERMSIG(status))
-                                                : absl::StrCat("exit code ", WEXITSTATUS(status));
-    {
-      absl::MutexLock lock(&mutex_);
-      pid_ = 0;
-      if (stopping_) return;
-      ++endings_.count;
-      endings_.last = how;
-      endings_.away = true;
-    }
+    const std::optional<std::string> how = RunOnce();
+    if (!how.has_value()) return;
     if (absl::Now() - start > absl::Minutes(1)) pause = kShortestPause;
-    std::fprintf(stderr, "fusiond: the local worker '%s' ended (%s); starting it again in %s\n", name_.c_str(),
-                 how.c_str(), absl::FormatDuration(pause).c_str());
+    log_({LogLevel::kWarning,
+          "the local worker ended",
+          {{"name", name_}, {"how", *how}, {"starts_again_in", absl::FormatDuration(pause)}}});
     if (!SleepUnlessStopped(pause)) return;
     pause = std::min(2 * pause, kLongestPause);
   }

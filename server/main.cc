@@ -3,14 +3,16 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <exception>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/plan/plan.h"
 #include "compiler/rewrite/rewrite.h"
 #include "runtime/base/user_folders.h"
+#include "runtime/log/log.h"
 #include "server/local_devices.h"
 #include "server/server.h"
 #include "server/services.h"
@@ -24,56 +26,72 @@ fusion::CompilerFunctions RealCompiler() {
   return {fusion::Compile, fusion::PlanOnly, fusion::PlannerNames(), fusion::rewrite::CheckRuleId};
 }
 
-int Fail(const absl::Status& status) {
-  std::fprintf(stderr, "fusiond: %s\n", std::string(status.message()).c_str());
+// What the command line says.
+struct Flags {
+  fusion::ServerOptions options;
+  fusion::LogOptions log{"fusiond", "text", "info"};
+  std::string metrics = "127.0.0.1:9464";
+  bool no_local_worker = false;
+  std::vector<std::string> device_kinds = {"cpu", "opencl", "cuda"};
+  double device_limit_s = 120;
+};
+
+void AddFlags(CLI::App* app, Flags* flags) {
+  app->add_option("--state", flags->options.state_folder,
+                  "folder for database, blobs and socket [$XDG_STATE_HOME/fusion]");
+  app->add_option("--listen", flags->options.listen,
+                  "HOST:PORT or unix:PATH, repeatable [unix:STATE/fusion.sock and 127.0.0.1:7070]");
+  app->add_option("--metrics", flags->metrics, "HOST:PORT of the Prometheus endpoint, or none")->capture_default_str();
+  app->add_flag("--no-local-worker", flags->no_local_worker, "start no fusion-worker beside this server");
+  app->add_option("--local-devices", flags->device_kinds,
+                  "kinds of device to look for here; a worker offers each that is found")
+      ->delimiter(',')
+      ->check(CLI::IsMember(flags->device_kinds))
+      ->capture_default_str();
+  app->add_option("--device-limit", flags->device_limit_s, "seconds that a driver may take to describe its device")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app->add_option("--threads", flags->options.compile_threads, "compilations at once")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  app->add_option("--log-format", flags->log.format, "how lines of the log are written to stderr")
+      ->check(CLI::IsMember(fusion::LogFormats()))
+      ->capture_default_str();
+  app->add_option("--log-level", flags->log.level, "lines of lower levels are dropped; debug names each stage and task")
+      ->check(CLI::IsMember(fusion::LogLevels()))
+      ->capture_default_str();
+  app->set_version_flag("--version", fusion::kServerVersion);
+}
+
+int Fail(const absl::Status& status, const fusion::Log& log) {
+  log({fusion::LogLevel::kError, std::string(status.message()), {}});
   return status.code() == absl::StatusCode::kUnavailable ? kExitUnavailable
          : status.code() == absl::StatusCode::kInvalidArgument || status.code() == absl::StatusCode::kFailedPrecondition
              ? kExitUsage
              : 1;
 }
 
-int Main(int argc, char** argv) {
-  CLI::App app("fusiond: compiles ONNX models into bundles of fused kernels");
-  fusion::ServerOptions options;
-  std::string metrics = "127.0.0.1:9464";
-  bool no_local_worker = false;
-  std::vector<std::string> device_kinds = {"cpu", "opencl", "cuda"};
-  double device_limit_s = 120;
-  app.add_option("--state", options.state_folder, "folder for database, blobs and socket [$XDG_STATE_HOME/fusion]");
-  app.add_option("--listen", options.listen,
-                 "HOST:PORT or unix:PATH, repeatable [unix:STATE/fusion.sock and 127.0.0.1:7070]");
-  app.add_option("--metrics", metrics, "HOST:PORT of the Prometheus endpoint, or none")->capture_default_str();
-  app.add_flag("--no-local-worker", no_local_worker, "start no fusion-worker beside this server");
-  app.add_option("--local-devices", device_kinds,
-                 "kinds of device to look for here; a worker offers each that is found")
-      ->delimiter(',')
-      ->check(CLI::IsMember(device_kinds))
-      ->capture_default_str();
-  app.add_option("--device-limit", device_limit_s, "seconds that a driver may take to describe its device")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--threads", options.compile_threads, "compilations at once")
-      ->check(CLI::Range(1, 256))
-      ->capture_default_str();
-  app.set_version_flag("--version", fusion::kServerVersion);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kExitUsage;
-  }
-  if (const absl::Status rules = fusion::rewrite::CheckRules(); !rules.ok()) return Fail(rules);
+int Serve(const Flags& flags, const fusion::Log& log) {
+  if (const absl::Status rules = fusion::rewrite::CheckRules(); !rules.ok()) return Fail(rules, log);
+  fusion::ServerOptions options = flags.options;
+  options.log = log;
   if (options.state_folder.empty()) options.state_folder = fusion::UserStateFolder();
   const std::string local_socket = absl::StrCat("unix:", options.state_folder, "/fusion.sock");
   if (options.listen.empty()) options.listen = {local_socket, "127.0.0.1:7070"};
-  if (metrics != "none") options.metrics_address = metrics;
-  const std::string worker_program = no_local_worker ? "" : fusion::WorkerBesideThisProgram();
+  if (flags.metrics != "none") options.metrics_address = flags.metrics;
+  const std::string worker_program = flags.no_local_worker ? "" : fusion::WorkerBesideThisProgram();
   // A worker measures its device before it attaches.
   options.first_worker_grace = worker_program.empty() ? absl::Seconds(3) : absl::Seconds(20);
 
   std::unique_ptr<fusion::LocalDevices> devices;
   if (!worker_program.empty()) {
-    devices = std::make_unique<fusion::LocalDevices>(fusion::LocalDevicesOptions{
-        worker_program, device_kinds, absl::StrCat(options.state_folder, "/worker"), absl::Seconds(device_limit_s)});
+    devices = std::make_unique<fusion::LocalDevices>(
+        fusion::LocalDevicesOptions{worker_program,
+                                    flags.device_kinds,
+                                    absl::StrCat(options.state_folder, "/worker"),
+                                    absl::Seconds(flags.device_limit_s),
+                                    {"--log-format", flags.log.format, "--log-level", flags.log.level},
+                                    log});
     options.local_devices = devices.get();
   }
 
@@ -85,38 +103,51 @@ int Main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);
 
   auto server = fusion::Server::Start(options, RealCompiler());
-  if (!server.ok()) return Fail(server.status());
-  std::fprintf(
-      stderr, "fusiond %s: listening on %s; metrics %s; state %s\n", fusion::kServerVersion,
-      absl::StrJoin((*server)->addresses(), ", ").c_str(),
-      options.metrics_address.empty()
-          ? "off"
-          : absl::StrCat("http://", fusion::WithPort(options.metrics_address, (*server)->metrics_port()), "/metrics")
-                .c_str(),
-      options.state_folder.c_str());
+  if (!server.ok()) return Fail(server.status(), log);
+  log({fusion::LogLevel::kInfo,
+       "listening",
+       {{"version", fusion::kServerVersion},
+        {"addresses", absl::StrJoin((*server)->addresses(), ",")},
+        {"metrics", options.metrics_address.empty()
+                        ? "off"
+                        : absl::StrCat("http://", fusion::WithPort(options.metrics_address, (*server)->metrics_port()),
+                                       "/metrics")},
+        {"state", options.state_folder}}});
   if (devices != nullptr) {
     devices->Start((*server)->addresses().front());
-  } else if (!no_local_worker) {
-    std::fprintf(stderr, "fusiond: no fusion-worker beside this program; builds wait for a worker to attach\n");
+  } else if (!flags.no_local_worker) {
+    log({fusion::LogLevel::kWarning, "no fusion-worker beside this program; builds wait for a worker to attach", {}});
   }
 
   int signal = 0;
   sigwait(&signals, &signal);
   const bool abort = signal == SIGQUIT;
-  std::fprintf(stderr, "fusiond: signal %d, shutting down\n", signal);
+  log({fusion::LogLevel::kInfo, "shutting down", {{"signal", absl::StrCat(signal)}}});
   (*server)->Shutdown(abort ? absl::ZeroDuration() : absl::Seconds(10));
   if (devices != nullptr) devices->Stop(abort ? absl::ZeroDuration() : absl::Seconds(5));
-  std::fprintf(stderr, "fusiond: stopped\n");
+  log({fusion::LogLevel::kInfo, "stopped", {}});
   return 0;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("fusiond: compiles ONNX models into bundles of fused kernels");
+  Flags flags;
+  AddFlags(&app, &flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kExitUsage;
+  }
+  const absl::StatusOr<fusion::Log> log = fusion::MakeLog(flags.log);
+  if (!log.ok()) return kExitUsage;  // cannot be: AddFlags lets known names pass only
+  try {
+    return Serve(flags, *log);
+  } catch (const std::exception& error) {  // out of memory
+    (*log)({fusion::LogLevel::kError, error.what(), {}});
+    return 1;
+  }
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  try {
-    return Main(argc, argv);
-  } catch (const std::exception& error) {  // from the argument parser, or out of memory
-    std::fprintf(stderr, "fusiond: %s\n", error.what());
-    return 1;
-  }
-}
+int main(int argc, char** argv) { return Main(argc, argv); }

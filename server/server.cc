@@ -61,10 +61,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
       [store, artifacts](const TaskRow& task, const std::string& result, const AttachedWorker& worker) {
         return AcceptTaskResult(*store, *artifacts, task, result, worker);
       },
-      options.scheduler);
+      options.scheduler, options.log);
   RETURN_IF_ERROR(state->farm->Restore());
   JobRunnerOptions job_options{absl::StrCat(options.state_folder, "/work"), options.compile_threads,
-                               options.first_worker_grace, nullptr};
+                               options.first_worker_grace, nullptr, options.log};
   if (const LocalDevices* devices = options.local_devices; devices != nullptr) {
     job_options.is_expected = [devices](const std::string& kind) { return devices->IsExpected(kind); };
   }

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "runtime/log/log.h"
 #include "server/jobs/job_runner.h"
 #include "server/scheduler/scheduler.h"
 
@@ -22,6 +23,7 @@ struct ServerOptions {
   int compile_threads = 2;
   absl::Duration first_worker_grace = absl::Seconds(5);
   SchedulerConfig scheduler;
+  Log log = NoLog();
   const LocalDevices* local_devices = nullptr;  // the devices of workers beside the server; must outlive the server
 };
 

@@ -8,7 +8,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/base/sha256.h"
@@ -40,6 +40,10 @@ class ServerTest : public testing::Test {
     options.first_worker_grace = absl::Milliseconds(200);
     // No lease may end while a test runs, however busy the machine is.
     options.scheduler.lease = options.scheduler.heartbeat = absl::Hours(1);
+    options.log = [this](const LogLine& line) {
+      absl::MutexLock lock(&log_mutex_);
+      log_.push_back(line);
+    };
     return Server::Start(options, {FakeCompile, FakePlan, {"dnnfusion", "none"}, FakeCheckRule});
   }
   void StartServer() {
@@ -55,8 +59,16 @@ class ServerTest : public testing::Test {
     EXPECT_TRUE(client_->compile->Get(&context, request, &job).ok());
     return job;
   }
-  void AwaitRunning(const std::string& id) {
-    while (Get(id).state() != v1::RUNNING) absl::SleepFor(absl::Milliseconds(5));
+  // Returns the messages of the log's lines about a job.
+  std::vector<std::string> LogOf(const std::string& job_id) {
+    std::vector<std::string> messages;
+    absl::MutexLock lock(&log_mutex_);
+    for (const LogLine& line : log_) {
+      for (const LogField& field : line.fields) {
+        if (field.key == "job" && field.value == job_id) messages.push_back(line.message);
+      }
+    }
+    return messages;
   }
   std::string FirstMessageWith(const std::vector<v1::JobEvent>& events, const std::string& words) {
     for (const v1::JobEvent& event : events) {
@@ -66,6 +78,8 @@ class ServerTest : public testing::Test {
   }
 
   static inline int counter_ = 0;
+  absl::Mutex log_mutex_;
+  std::vector<LogLine> log_ ABSL_GUARDED_BY(log_mutex_);
   const std::string folder_, address_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<TestClient> client_;
@@ -113,6 +127,24 @@ TEST_F(ServerTest, CompilesMeasuresBuildsAndRemembers) {
   EXPECT_THAT(metrics, HasSubstr("fusion_rpc_requests_total{code=\"OK\",method=\"/fusion.v1.Compile/Submit\"} 3"));
 }
 
+TEST_F(ServerTest, TheJobsIdReachesTheWorkerAndIsOnEveryLineOfTheLog) {
+  absl::Mutex mutex;
+  std::vector<std::string> jobs;
+  FakeWorker worker(address_, "a", [&](const v1::Task& task, const std::string& payload) {
+    absl::MutexLock lock(&mutex);
+    jobs.push_back(task.job_id());
+    return FakeWorker::Good(task, payload);
+  });
+  const std::string id = client_->Submit(client_->Model("ask 1 build 1")).job_id();
+  ASSERT_EQ(client_->Watch(id).back().state(), v1::SUCCEEDED);
+  {
+    absl::MutexLock lock(&mutex);
+    EXPECT_THAT(jobs, testing::ElementsAre(id, id));
+  }
+  server_.reset();  // every thread has written its lines
+  EXPECT_THAT(LogOf(id), testing::IsSupersetOf({"submitted", "started", "task leased", "task done", "succeeded"}));
+}
+
 TEST_F(ServerTest, QuestionsOfAGroupAreOneMeasurementInTurns) {
   FakeWorker worker(address_, "a", [](const v1::Task& task, const std::string& payload) {
     v1::MeasurePayload asked;
@@ -139,7 +171,7 @@ TEST_F(ServerTest, IdenticalSubmissionsInFlightShareOneJobAndCancelEndsIt) {
   v1::SubmitResponse second = client_->Submit(request);
   EXPECT_EQ(second.job_id(), first.job_id());
   EXPECT_TRUE(second.joined());
-  AwaitRunning(first.job_id());
+  client_->AwaitStarted(first.job_id());
   std::thread watcher([&] { EXPECT_EQ(client_->Watch(first.job_id()).back().state(), v1::CANCELLED); });
   grpc::ClientContext context;
   v1::CancelJobRequest cancel;
@@ -238,7 +270,7 @@ TEST_F(ServerTest, TheSizeIsPartOfTheKey) {
 
 TEST_F(ServerTest, WaitsForAWorkerAndSaysSo) {
   v1::SubmitResponse job = client_->Submit(client_->Model("build 1"));
-  AwaitRunning(job.job_id());
+  client_->AwaitStarted(job.job_id());
   FakeWorker worker(address_, "late");
   std::vector<v1::JobEvent> events = client_->Watch(job.job_id());
   EXPECT_EQ(events.back().state(), v1::SUCCEEDED);
@@ -352,7 +384,7 @@ TEST_F(ServerTest, UnfinishedJobsContinueAfterARestartAndWatchersReattach) {
     if (!restarted.HasBeenNotified()) restarted.Notify();
   };
   v1::SubmitResponse job = client_->Submit(client_->Model("ask 1 build 1"));
-  AwaitRunning(job.job_id());
+  client_->AwaitStarted(job.job_id());
   std::thread stopper([&] {
     begun.WaitForNotification();
     watched.WaitForNotification();  // gRPC cancels a call that comes while the server shuts down
@@ -375,7 +407,6 @@ TEST_F(ServerTest, UnfinishedJobsContinueAfterARestartAndWatchersReattach) {
     std::vector<v1::JobEvent> more = client_->Watch(job.job_id(), events.back().seq(), &status);
     events.insert(events.end(), more.begin(), more.end());
     if (status.ok()) break;
-    absl::SleepFor(absl::Milliseconds(50));
   }
   EXPECT_EQ(events.back().state(), v1::SUCCEEDED) << status.error_message();
   EXPECT_THAT(FirstMessageWith(events, "restarted"), HasSubstr("starts again"));
@@ -424,16 +455,10 @@ TEST_F(ServerTest, ListsWorkersAndCapabilitiesAndPlans) {
   v1::PlanResponse plan;
   ASSERT_TRUE(client_->compile->Plan(&plan_context, request, &plan).ok());
   EXPECT_EQ(plan.text(), "the plan");
-  while (true) {
-    grpc::ClientContext context;
-    v1::ListWorkersResponse workers;
-    ASSERT_TRUE(client_->admin->ListWorkers(&context, {}, &workers).ok());
-    if (workers.workers_size() == 1) {
-      EXPECT_EQ(workers.workers(0).info().name(), "anna");
-      break;
-    }
-    absl::SleepFor(absl::Milliseconds(20));
-  }
+  v1::ListWorkersResponse workers;
+  ASSERT_TRUE(client_->admin->ListWorkers(&admin_context, {}, &workers).ok());
+  ASSERT_EQ(workers.workers_size(), 1);
+  EXPECT_EQ(workers.workers(0).info().name(), "anna");
   v1::Capabilities capabilities;
   ASSERT_TRUE(client_->compile->GetCapabilities(&capabilities_context, {}, &capabilities).ok());
   ASSERT_EQ(capabilities.targets_size(), 1);

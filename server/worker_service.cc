@@ -107,6 +107,7 @@ class WorkerService : public v1::Worker::CallbackService {
         task->set_timeout_ms(row.timeout_ms);
         task->set_threads(row.threads);
         task->set_description(row.description);
+        task->set_job_id(row.job);
       }
       call->Finish(grpc::Status::OK);
     };

@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -13,9 +14,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "runtime/base/user_folders.h"
+#include "runtime/log/log.h"
 #include "worker/worker.h"
 
 namespace {
@@ -27,11 +28,11 @@ struct Flags {
   fusion::WorkerOptions options;
   std::string kinds = "cpu", build_kinds, simulated_measurement = "100ms";
   bool no_build = false, describe = false;
+  int64_t parent = 0;
+  fusion::LogOptions log{"fusion-worker", "text", "info"};
 };
 
-std::vector<std::string> Listed(const std::string& list) {
-  return absl::StrSplit(list, ',', absl::SkipEmpty());
-}
+std::vector<std::string> Listed(const std::string& list) { return absl::StrSplit(list, ',', absl::SkipEmpty()); }
 
 void AddFlags(CLI::App* app, Flags* flags) {
   fusion::WorkerOptions& options = flags->options;
@@ -65,6 +66,14 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--simulated-seed", options.simulated_seed,
                   "decides what the kind sim answers; another seed is another device")
       ->capture_default_str();
+  app->add_option("--parent", flags->parent,
+                  "process id of the program that started this one; the worker drains when it ends");
+  app->add_option("--log-format", flags->log.format, "how lines of the log are written to stderr")
+      ->check(CLI::IsMember(fusion::LogFormats()))
+      ->capture_default_str();
+  app->add_option("--log-level", flags->log.level, "lines of lower levels are dropped; debug names each task")
+      ->check(CLI::IsMember(fusion::LogLevels()))
+      ->capture_default_str();
 }
 
 // Flags were spelled with underscores before, `--no-build` was --nobuild, and `--kinds none` was --kinds=.
@@ -82,11 +91,6 @@ std::vector<std::string> Arguments(int argc, char** argv) {
   return arguments;
 }
 
-void Log(const std::string& line) {
-  std::fprintf(stderr, "%s fusion-worker: %s\n",
-               absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::Now(), absl::UTCTimeZone()).c_str(), line.c_str());
-}
-
 // A driver may hang or crash this process, so the caller sets a time limit. The process ends with its caller.
 int Describe(const fusion::WorkerOptions& options) {
   constexpr int kExitNoDevice = 3;
@@ -96,6 +100,7 @@ int Describe(const fusion::WorkerOptions& options) {
     std::printf("%s\n", fusion::DeviceModelToJson(*model).c_str());
     return 0;
   }
+  // Not a line of the log: who asks for a description passes these words on to people.
   std::fprintf(stderr, "%s\n", std::string(model.status().message()).c_str());
   switch (model.status().code()) {
     case absl::StatusCode::kFailedPrecondition:
@@ -116,13 +121,14 @@ int Serve(const fusion::WorkerOptions& options) {
 
   auto worker = fusion::Worker::Create(options);
   if (!worker.ok()) {
-    std::fprintf(stderr, "fusion-worker: %s\n", std::string(worker.status().message()).c_str());
+    options.log({fusion::LogLevel::kError, std::string(worker.status().message()), {}});
     return 1;
   }
   std::thread waiter([&] {
     int signal = 0;
     sigwait(&signals, &signal);
-    Log(absl::StrCat(signal == SIGTERM ? "draining" : "stopping", " on signal ", signal));
+    options.log(
+        {fusion::LogLevel::kInfo, signal == SIGTERM ? "draining" : "stopping", {{"signal", absl::StrCat(signal)}}});
     if (signal == SIGTERM) {
       (*worker)->Drain();
       sigwait(&signals, &signal);  // a second signal stops the worker at once
@@ -130,11 +136,31 @@ int Serve(const fusion::WorkerOptions& options) {
     (*worker)->Abort();
   });
   waiter.detach();
-  Log(absl::StrCat("serving ", options.server));
+  options.log({fusion::LogLevel::kInfo, "serving", {{"server", options.server}}});
   (*worker)->Run();
-  Log("stopped");
+  options.log({fusion::LogLevel::kInfo, "stopped", {}});
   std::fflush(nullptr);
   _Exit(0);  // skips destructors: the waiter may still use the worker
+}
+
+// Ends this process with SIGTERM when the process `parent` ends. Returns false if that has ended already.
+bool EndWith(pid_t parent) { return prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && getppid() == parent; }
+
+int RunAs(Flags flags, const fusion::Log& log) {
+  fusion::WorkerOptions& options = flags.options;
+  options.kinds = Listed(flags.kinds == "none" ? "" : flags.kinds);
+  options.build = !flags.no_build;
+  options.build_kinds = Listed(flags.build_kinds);
+  options.log = log;
+  if (!absl::ParseDuration(flags.simulated_measurement, &options.simulated_measurement)) {
+    log({fusion::LogLevel::kError,
+         absl::StrCat("--simulated-measurement is '", flags.simulated_measurement, "'; say a time such as 50ms or 2s"),
+         {}});
+    return kExitUsage;
+  }
+  if (options.state_folder.empty()) options.state_folder = fusion::UserStateFolder();
+  if (options.server.empty()) options.server = fusion::DefaultServerAddress(options.state_folder);
+  return flags.describe ? Describe(options) : Serve(options);
 }
 
 int Main(int argc, char** argv) {
@@ -148,28 +174,17 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kExitUsage;
   }
-  fusion::WorkerOptions& options = flags.options;
-  options.kinds = Listed(flags.kinds == "none" ? "" : flags.kinds);
-  options.build = !flags.no_build;
-  options.build_kinds = Listed(flags.build_kinds);
-  if (!absl::ParseDuration(flags.simulated_measurement, &options.simulated_measurement)) {
-    std::fprintf(stderr, "fusion-worker: --simulated-measurement is '%s'; say a time such as 50ms or 2s\n",
-                 flags.simulated_measurement.c_str());
-    return kExitUsage;
+  if (flags.parent != 0 && !EndWith(static_cast<pid_t>(flags.parent))) return 1;
+  const absl::StatusOr<fusion::Log> log = fusion::MakeLog(flags.log);
+  if (!log.ok()) return kExitUsage;  // cannot be: AddFlags lets known names pass only
+  try {
+    return RunAs(std::move(flags), *log);
+  } catch (const std::exception& error) {  // the standard library throws
+    (*log)({fusion::LogLevel::kError, error.what(), {}});
+    return 1;
   }
-  if (options.state_folder.empty()) options.state_folder = fusion::UserStateFolder();
-  if (options.server.empty()) options.server = fusion::DefaultServerAddress(options.state_folder);
-  options.log = Log;
-  return flags.describe ? Describe(options) : Serve(options);
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  try {
-    return Main(argc, argv);
-  } catch (const std::exception& error) {  // CLI11 and the standard library throw
-    std::fprintf(stderr, "fusion-worker: %s\n", error.what());
-    return 1;
-  }
-}
+int main(int argc, char** argv) { return Main(argc, argv); }

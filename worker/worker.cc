@@ -153,7 +153,7 @@ void OfferBuilds(const WorkerOptions& options, Offer* offer) {
   if (found.ok()) {
     toolchains.push_back(*std::move(found));
   } else {
-    options.log(absl::StrCat("no build tasks for cpu: ", std::string(found.status().message())));
+    options.log({LogLevel::kWarning, "no build tasks for cpu", {{"reason", std::string(found.status().message())}}});
   }
   // The device's driver builds for the device.
   if (std::count(options.kinds.begin(), options.kinds.end(), "opencl")) toolchains.push_back(MakeOpenClToolchain());
@@ -190,9 +190,14 @@ absl::Status OfferMeasurements(const WorkerOptions& options, const std::string& 
                        : ReadDeviceModel(options.device_model, kind));
   offer->lease.info.set_device_model_json(DeviceModelToJson(model));
   offer->lease.info.add_measure_kinds(kind);
-  options.log(absl::StrFormat("device %s, %s, %d cores, %.0f GFLOP/s a core, %.1f GB/s from %s", model.name, model.isa,
-                              model.parallel_units, model.fma_f32_flops_per_s * 1e-9,
-                              model.memory.back().bandwidth_bytes_per_s * 1e-9, model.memory.back().name));
+  options.log({LogLevel::kInfo,
+               "device",
+               {{"name", model.name},
+                {"isa", model.isa},
+                {"cores", absl::StrCat(model.parallel_units)},
+                {"gflops_a_core", absl::StrFormat("%.0f", model.fma_f32_flops_per_s * 1e-9)},
+                {"gb_per_s", absl::StrFormat("%.1f", model.memory.back().bandwidth_bytes_per_s * 1e-9)},
+                {"from", model.memory.back().name}}});
   offer->by_kind[v1::MEASURE] = std::make_unique<MeasureExecutor>(measure);
   return absl::OkStatus();
 }

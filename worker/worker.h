@@ -4,7 +4,6 @@
 #define FUSION_WORKER_WORKER_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "compiler/cost/device_model.h"
+#include "runtime/log/log.h"
 
 namespace fusion {
 
@@ -30,7 +30,7 @@ struct WorkerOptions {
   std::string turn_file;
   int64_t simulated_seed = 1;  // of the device "sim"
   absl::Duration simulated_measurement = absl::Milliseconds(100);
-  std::function<void(const std::string&)> log;  // never empty
+  Log log = NoLog();
 };
 
 class Worker {

@@ -11,7 +11,6 @@ TEST(Worker, WithoutTheProgramThatTimesItRefusesToOfferADevice) {
   options.server = "127.0.0.1:1";
   options.kinds = {"cpu"};
   options.measure_program = "/no/such/fusion-measure";
-  options.log = [](const std::string&) {};
   const absl::Status status = Worker::Create(options).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(status.message(), testing::HasSubstr("no program '/no/such/fusion-measure' to time kernels of 'cpu'"));

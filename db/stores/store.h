@@ -54,6 +54,7 @@ struct TaskRow {
   std::string device_kind;  // "cpu", "opencl", "cuda"
   std::string requirement;  // the requirement that a worker must offer: "build:cpu", "measure:cpu:<fingerprint>"
   std::string description;
+  std::string job;  // the job that asked first, for logs. Not stored: a job that starts again says it again
   std::string payload_digest;
   int64_t payload_bytes = 0;
   int64_t timeout_ms = 0;

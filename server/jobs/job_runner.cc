@@ -5,6 +5,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "compiler/cost/stored_devices.h"
@@ -36,6 +37,18 @@ v1::JobEvent MakeEvent(v1::JobState state, const std::string& stage, const std::
   return event;
 }
 
+LogLine SubmittedLine(const JobRow& job, const v1::SubmitResponse& response) {
+  return {LogLevel::kInfo,
+          "submitted",
+          {{"job", response.job_id()},
+           {"model", job.model_name},
+           {"target", job.target},
+           {"client", job.client_id},
+           {"answer", response.from_store() ? "from the store"
+                      : response.joined()   ? "joined"
+                                            : "queued"}}};
+}
+
 }  // namespace
 
 JobRunner::JobRunner(JobRunnerOptions options, CompilerFunctions compiler, Store* store, ArtifactStore* artifacts,
@@ -58,6 +71,7 @@ absl::Status JobRunner::Start() {
   ASSIGN_OR_RETURN(std::vector<JobRow> unfinished, store_->UnfinishedJobs());
   for (const JobRow& job : unfinished) {
     AppendEvent(job.id, {"queued", 0, 0, "the server was restarted; the job starts again"}, v1::QUEUED);
+    options_.log({LogLevel::kInfo, "starts again after a restart", {{"job", job.id}}});
     absl::MutexLock lock(&mutex_);
     queue_.push_back(job.id);
   }
@@ -174,6 +188,7 @@ absl::StatusOr<v1::SubmitResponse> JobRunner::Submit(const v1::SubmitRequest& re
     response.set_from_store(id == job.id);
     response.set_state(id == job.id ? v1::SUCCEEDED : v1::QUEUED);
     metrics_->Count(Metric::kJobs, {{"outcome", "from_store"}});
+    options_.log(SubmittedLine(job, response));
     return response;
   }
   metrics_->Count(Metric::kCacheRequests, {{"tier", "result"}, {"result", "miss"}});
@@ -182,6 +197,7 @@ absl::StatusOr<v1::SubmitResponse> JobRunner::Submit(const v1::SubmitRequest& re
   response.set_job_id(id);
   response.set_joined(id != job.id);
   response.set_state(v1::QUEUED);
+  options_.log(SubmittedLine(job, response));
   if (id == job.id) {
     absl::MutexLock lock(&mutex_);
     queue_.push_back(id);
@@ -196,13 +212,17 @@ absl::StatusOr<v1::PlanResponse> JobRunner::Plan(const v1::SubmitRequest& reques
     return absl::ResourceExhaustedError(absl::StrCat(kMaxPlansAtOnce, " plans are being made; try again"));
   }
   ASSIGN_OR_RETURN(Checked checked, Check(request, hung_up));
-  const std::string folder = absl::StrCat(options_.work_folder, "/plan-", NewJobId());
+  const std::string id = absl::StrCat("plan-", NewJobId());
+  const std::string folder = absl::StrCat(options_.work_folder, "/", id);
+  options_.log({LogLevel::kInfo,
+                "plan asked",
+                {{"job", id}, {"model", CutMessage(request.model_name())}, {"target", checked.options.target}}});
   auto cleaner = absl::MakeCleanup([&] {
     std::error_code ignored;
     std::filesystem::remove_all(folder, ignored);
   });
   ASSIGN_OR_RETURN(const ModelFiles files, AssembleModel(request, *artifacts_, folder));
-  FarmJob farm_job = MakeFarmJob(checked.device, checked.options, request);
+  FarmJob farm_job = MakeFarmJob(id, checked.device, checked.options, request);
   farm_job.cancelled = [&] { return stopping_ || (hung_up && hung_up()); };
   farm_job.progress = [](const ProgressEvent&) {};
   FarmOracle oracle(farm_job);
@@ -231,6 +251,7 @@ absl::StatusOr<v1::PlanResponse> JobRunner::Plan(const v1::SubmitRequest& reques
 absl::StatusOr<JobRow> JobRunner::Cancel(const std::string& job_id) {
   ASSIGN_OR_RETURN(JobRow job, store_->GetJob(job_id));
   if (IsFinal(job.state)) return job;
+  options_.log({LogLevel::kInfo, "cancel asked", {{"job", job_id}}});
   bool running = false;
   {
     absl::MutexLock lock(&mutex_);
@@ -279,7 +300,9 @@ void JobRunner::Run(const std::string& job_id, const std::shared_ptr<std::atomic
     return;
   }
   if (!store_->StartJob(job_id, NowMs()).ok()) return;
-  metrics_->Observe(Metric::kJobWait, (NowMs() - job->created_ms) / 1e3);
+  const double waited_s = (NowMs() - job->created_ms) / 1e3;
+  metrics_->Observe(Metric::kJobWait, waited_s);
+  options_.log({LogLevel::kInfo, "started", {{"job", job_id}, {"waited_s", absl::StrFormat("%.3f", waited_s)}}});
   metrics_->Set(Metric::kJobsRunning, ++jobs_running_);
   auto leave = absl::MakeCleanup([this] { metrics_->Set(Metric::kJobsRunning, --jobs_running_); });
 
@@ -298,7 +321,8 @@ void JobRunner::Run(const std::string& job_id, const std::shared_ptr<std::atomic
     if (throttle.Passes(event)) AppendEvent(job_id, event, v1::RUNNING);
   };
   std::string key;
-  absl::StatusOr<CompileAccount> account = Compile(request, folder, cancelled, cancelled_by_user, progress, &key);
+  absl::StatusOr<CompileAccount> account =
+      Compile(job_id, request, folder, cancelled, cancelled_by_user, progress, &key);
   absl::Status outcome = account.status();
   std::optional<ResultRow> result;
   v1::Account account_proto;
@@ -321,14 +345,17 @@ void JobRunner::Run(const std::string& job_id, const std::shared_ptr<std::atomic
   // A full disk must not leave the job unfinished, because watchers wait for its end.
   for (absl::Status finished = Finish(*job, outcome, account_proto, result); !finished.ok();) {
     if (stopping_ || finished.code() == absl::StatusCode::kFailedPrecondition) return;
+    options_.log({LogLevel::kError,
+                  "cannot store the job's end, trying again",
+                  {{"job", job_id}, {"error", finished.ToString()}}});
     if (outcome.ok()) outcome = finished;
     absl::SleepFor(absl::Seconds(1));
     finished = Finish(*job, outcome, account_proto, std::nullopt);
   }
 }
 
-absl::StatusOr<CompileAccount> JobRunner::Compile(const v1::SubmitRequest& request, const std::string& folder,
-                                                  const std::function<bool()>& cancelled,
+absl::StatusOr<CompileAccount> JobRunner::Compile(const std::string& job_id, const v1::SubmitRequest& request,
+                                                  const std::string& folder, const std::function<bool()>& cancelled,
                                                   const std::function<bool()>& cancelled_by_user,
                                                   const std::function<void(const ProgressEvent&)>& progress,
                                                   std::string* key) {
@@ -354,7 +381,7 @@ absl::StatusOr<CompileAccount> JobRunner::Compile(const v1::SubmitRequest& reque
   *key = JobKey(request, options, device->fingerprint);
   RETURN_IF_ERROR(CheckChunksPresent(request, *artifacts_));
   ASSIGN_OR_RETURN(const ModelFiles files, AssembleModel(request, *artifacts_, folder));
-  FarmJob farm_job = MakeFarmJob(*device, options, request);
+  FarmJob farm_job = MakeFarmJob(job_id, *device, options, request);
   farm_job.cancelled = cancelled_by_user;
   farm_job.progress = progress;
   FarmOracle oracle(farm_job);
@@ -363,9 +390,10 @@ absl::StatusOr<CompileAccount> JobRunner::Compile(const v1::SubmitRequest& reque
                            absl::StrCat(folder, "/out.fusion"));
 }
 
-FarmJob JobRunner::MakeFarmJob(const AttachedWorker& device, const CompileOptions& options,
+FarmJob JobRunner::MakeFarmJob(const std::string& job_id, const AttachedWorker& device, const CompileOptions& options,
                                const v1::SubmitRequest& request) {
   FarmJob job;
+  job.id = job_id;
   job.farm = farm_, job.store = store_, job.artifacts = artifacts_, job.metrics = metrics_, job.sources = &sources_;
   job.device = device;
   job.threads = options.threads;
@@ -392,6 +420,19 @@ absl::Status JobRunner::Finish(JobRow job, const absl::Status& outcome, const v1
   }
   RETURN_IF_ERROR(store_->FinishJob(job, event.SerializeAsString(), result));
   metrics_->Count(Metric::kJobs, {{"outcome", outcome.ok() ? "succeeded" : cancelled ? "cancelled" : "failed"}});
+  LogLine line{
+      LogLevel::kInfo,
+      outcome.ok() ? "succeeded"
+      : cancelled  ? "cancelled"
+                   : "failed",
+      {{"job", job.id}, {"since_submit_s", absl::StrFormat("%.3f", (job.finished_ms - job.created_ms) / 1e3)}}};
+  if (outcome.ok()) {
+    line.fields.push_back({"bundle", job.bundle_digest});
+  } else if (!cancelled) {
+    line.level = LogLevel::kWarning;
+    line.fields.push_back({"error", outcome.ToString()});
+  }
+  options_.log(line);
   hub_.Notify(job.id);
   return absl::OkStatus();
 }
@@ -400,6 +441,9 @@ void JobRunner::AppendEvent(const std::string& job_id, const ProgressEvent& even
   v1::JobEvent proto = MakeEvent(state, event.stage, event.message);
   proto.set_done(event.done);
   proto.set_total(event.total);
+  options_.log({LogLevel::kDebug,
+                event.message.empty() ? "stage" : event.message,
+                {{"job", job_id}, {"stage", event.stage}, {"done", absl::StrCat(event.done, "/", event.total)}}});
   // A progress event that cannot be written does not fail the job. If the disk is full, the end of the job meets that
   // error, too.
   if (store_->AppendJobEvent(job_id, proto.SerializeAsString()).ok()) hub_.Notify(job_id);

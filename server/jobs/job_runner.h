@@ -20,6 +20,7 @@
 #include "absl/synchronization/mutex.h"
 #include "compiler/pipeline/compile.h"
 #include "proto/compile.pb.h"
+#include "runtime/log/log.h"
 #include "server/artifacts/artifact_store.h"
 #include "server/jobs/event_hub.h"
 #include "server/scheduler/farm_tasks.h"
@@ -45,6 +46,7 @@ struct JobRunnerOptions {
   // Returns whether a worker for this kind of device may attach soon, because fusiond is looking for the device or is
   // starting its worker. A submission for that kind then keeps waiting. Must be thread-safe; may be empty.
   std::function<bool(const std::string& kind)> is_expected;
+  Log log = NoLog();  // every line about a job has its id in the field "job"
 };
 
 class JobRunner {
@@ -84,14 +86,15 @@ class JobRunner {
   absl::Status TakeProfiledRates(DeviceModel* device);
   void Loop();
   void Run(const std::string& job_id, const std::shared_ptr<std::atomic<bool>>& cancel);
-  absl::StatusOr<CompileAccount> Compile(const v1::SubmitRequest& request, const std::string& folder,
-                                         const std::function<bool()>& cancelled,
+  absl::StatusOr<CompileAccount> Compile(const std::string& job_id, const v1::SubmitRequest& request,
+                                         const std::string& folder, const std::function<bool()>& cancelled,
                                          const std::function<bool()>& cancelled_by_user,
                                          const std::function<void(const ProgressEvent&)>& progress, std::string* key);
   absl::Status Finish(JobRow job, const absl::Status& outcome, const v1::Account& account,
                       const std::optional<ResultRow>& result);
   void AppendEvent(const std::string& job_id, const ProgressEvent& event, v1::JobState state);
-  FarmJob MakeFarmJob(const AttachedWorker& device, const CompileOptions& options, const v1::SubmitRequest& request);
+  FarmJob MakeFarmJob(const std::string& job_id, const AttachedWorker& device, const CompileOptions& options,
+                      const v1::SubmitRequest& request);
 
   const JobRunnerOptions options_;
   const CompilerFunctions compiler_;

@@ -31,13 +31,21 @@ std::set<std::string> OffersOf(const AttachedWorker& worker) {
 constexpr absl::Duration kMaxHold = absl::Seconds(50);
 constexpr absl::Duration kPumpInterval = absl::Milliseconds(250);
 
+LogLine TaskLine(LogLevel level, std::string message, const TaskRow& task, const std::string& worker) {
+  return {level,
+          std::move(message),
+          {{"job", task.job}, {"task", task.id}, {"worker", worker}, {"description", task.description}}};
+}
+
 }  // namespace
 
-Farm::Farm(Store* store, ArtifactStore* artifacts, Metrics* metrics, ResultAcceptor acceptor, SchedulerConfig config)
+Farm::Farm(Store* store, ArtifactStore* artifacts, Metrics* metrics, ResultAcceptor acceptor, SchedulerConfig config,
+           Log log)
     : store_(store),
       artifacts_(artifacts),
       metrics_(metrics),
       acceptor_(std::move(acceptor)),
+      log_(std::move(log)),
       scheduler_(config, store->MaxFence().value_or(0)) {}
 
 Farm::~Farm() { Stop(); }
@@ -77,6 +85,13 @@ absl::Status Farm::Register(AttachedWorker worker) {
   const int64_t now_ms = absl::ToUnixMillis(absl::Now());
   RETURN_IF_ERROR(store_->PutWorker(
       {worker.id, worker.name, worker.device.kind, worker.fingerprint, DeviceModelToJson(worker.device), now_ms}));
+  log_({LogLevel::kInfo,
+        "worker attached",
+        {{"worker", worker.id},
+         {"name", worker.name},
+         {"version", worker.version},
+         {"measures", absl::StrJoin(worker.measure_kinds, ",")},
+         {"builds", absl::StrJoin(worker.toolchain_kinds, ",")}}});
   absl::MutexLock lock(&mutex_);
   scheduler_.Seen(worker.id, OffersOf(worker), false, absl::Now());
   attached_[worker.id] = std::move(worker);
@@ -110,6 +125,7 @@ void Farm::Poll(FarmPoll poll) {
   absl::StatusOr<std::string> digest = absl::UnknownError("unset");
   if (poll.finished) digest = TakeResult(poll);
   const absl::Time now = absl::Now();
+  std::optional<LogLine> ended;
   absl::ReleasableMutexLock lock(&mutex_);
   if (pump_ended_) {
     lock.Release();
@@ -122,9 +138,15 @@ void Farm::Poll(FarmPoll poll) {
   }
   if (poll.finished) {
     const TaskRow* task = scheduler_.Find(poll.task_id);
+    if (task != nullptr) {
+      ended = digest.ok() ? TaskLine(LogLevel::kDebug, "task done", *task, poll.worker_id)
+                          : TaskLine(LogLevel::kWarning, "attempt failed", *task, poll.worker_id);
+      if (!digest.ok()) ended->fields.push_back({"error", digest.status().ToString()});
+    }
     const std::string kind = task != nullptr && task->kind == TaskType::kMeasure ? "measure" : "build";
     const bool took = digest.ok() ? scheduler_.Complete(poll.task_id, poll.fence, *digest, now)
                                   : scheduler_.Fail(poll.task_id, poll.fence, digest.status(), now);
+    if (!took && ended.has_value()) ended->level = LogLevel::kDebug, ended->message = "result of an old lease dropped";
     if (task != nullptr) {
       metrics_->Count(Metric::kTasks, {{"kind", kind},
                                        {"outcome", !took         ? "stale"
@@ -136,6 +158,8 @@ void Farm::Poll(FarmPoll poll) {
   const absl::Time until = runs ? now : now + std::min(poll.max_wait, kMaxHold);
   polls_.push_back({std::move(poll), until});
   Wake();
+  lock.Release();
+  if (ended.has_value()) log_(*ended);
 }
 
 void Farm::HungUp(const std::string& worker_id) {
@@ -163,6 +187,7 @@ void Farm::Pump() {
 void Farm::PumpOnce() {
   std::vector<std::pair<std::function<void(const FarmAnswer&)>, FarmAnswer>> answers;
   std::vector<TaskRow> rows;
+  std::vector<LogLine> leased;
   bool stopping;
   {
     absl::MutexLock lock(&mutex_);
@@ -184,6 +209,9 @@ void Farm::PumpOnce() {
         }
       } else if (!stopping && !poll.gone->load()) {
         answer.task = scheduler_.Assign(poll.worker_id, now);
+        if (answer.task.has_value()) {
+          leased.push_back(TaskLine(LogLevel::kDebug, "task leased", *answer.task, poll.worker_id));
+        }
       }
       if (answer.task.has_value()) {
         answered = true;
@@ -202,12 +230,18 @@ void Farm::PumpOnce() {
 
   // Nobody may see any effect of this round until its rows are on disk.
   absl::Status saved = store_->PutTasks(rows);
+  if (!saved.ok()) {
+    log_({LogLevel::kError,
+          "cannot store the state of tasks; workers wait until it can be stored",
+          {{"error", saved.ToString()}}});
+  }
   while (!saved.ok() && !stopping) {
     absl::SleepFor(absl::Seconds(1));
     saved = store_->PutTasks(rows);
     absl::MutexLock lock(&mutex_);
     stopping = stopping_;
   }
+  for (const LogLine& line : leased) log_(line);
   for (auto& [reply, answer] : answers) {
     if (!saved.ok()) answer.status = saved;
     reply(answer);
@@ -235,6 +269,7 @@ absl::StatusOr<std::vector<FarmOutcome>> Farm::RunAll(absl::Span<const FarmTask>
     }
     TaskRow row;
     row.key = task.key, row.kind = task.kind, row.device_kind = task.device_kind, row.requirement = task.requirement;
+    row.job = task.job;
     row.description = task.description, row.payload_digest = payload->digest, row.payload_bytes = payload->size_bytes;
     row.timeout_ms = absl::ToInt64Milliseconds(task.timeout), row.threads = task.threads;
     ids.push_back(scheduler_.Add(row, absl::Now()));

@@ -18,6 +18,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "compiler/cost/device_model.h"
+#include "runtime/log/log.h"
 #include "server/artifacts/artifact_store.h"
 #include "server/metrics/metrics.h"
 #include "server/scheduler/scheduler.h"
@@ -44,6 +45,7 @@ struct AttachedWorker {
 struct FarmTask {
   TaskType kind = TaskType::kBuild;
   std::string key, device_kind, requirement, description, payload;
+  std::string job;  // the id of the job that asks, for logs
   absl::Duration timeout = absl::Seconds(120);
   int threads = 0;
 };
@@ -88,7 +90,8 @@ struct FarmPoll {
 
 class Farm {
  public:
-  Farm(Store* store, ArtifactStore* artifacts, Metrics* metrics, ResultAcceptor acceptor, SchedulerConfig config = {});
+  Farm(Store* store, ArtifactStore* artifacts, Metrics* metrics, ResultAcceptor acceptor, SchedulerConfig config = {},
+       Log log = NoLog());
   ~Farm();
 
   // Restores the store's unfinished tasks. Call it before Start.
@@ -147,6 +150,7 @@ class Farm {
   ArtifactStore* const artifacts_;
   Metrics* const metrics_;
   const ResultAcceptor acceptor_;
+  const Log log_;
 
   mutable absl::Mutex mutex_;
   mutable absl::CondVar changed_;  // outcomes and workers

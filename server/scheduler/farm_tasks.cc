@@ -157,6 +157,7 @@ absl::StatusOr<std::vector<std::string>> FarmToolchain::Build(absl::Span<const B
   for (size_t t = 0; t < members.size(); ++t) {
     FarmTask task;
     task.kind = TaskType::kBuild;
+    task.job = job_.id;
     task.device_kind = units[members[t][0]].kind;
     task.requirement = BuildRequirement(task.device_kind);
     task.payload = payloads[t].SerializeAsString();
@@ -245,6 +246,7 @@ absl::StatusOr<std::vector<LatencyAnswer>> FarmOracle::Latency(absl::Span<const 
       if (task_of[t] == tasks.size()) {
         FarmTask task;
         task.kind = TaskType::kMeasure;
+        task.job = job_.id;
         task.device_kind = job_.device.device.kind;
         task.requirement = requirement;
         task.timeout = absl::ZeroDuration();

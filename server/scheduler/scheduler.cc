@@ -47,7 +47,9 @@ void Scheduler::Restore(const TaskRow& row, absl::Time now) {
 std::string Scheduler::Add(TaskRow row, absl::Time now) {
   auto known = by_key_.find(row.key);
   if (known != by_key_.end()) {
-    ++tasks_[known->second].waiters;
+    LiveTask& task = tasks_[known->second];
+    ++task.waiters;
+    if (task.row.job.empty()) task.row.job = std::move(row.job);  // a task from before a restart
     return known->second;
   }
   row.id = absl::StrCat("t-", row.key.substr(0, 24));

@@ -184,6 +184,19 @@ TEST_F(SchedulerTest, RestoredLeaseAcceptsItsWorkerAfterRestart) {
   EXPECT_TRUE(restarted.Complete(a, row.fence, "r", now_));
 }
 
+TEST_F(SchedulerTest, ATaskBelongsToTheJobThatAskedFirst) {
+  TaskRow stored;
+  stored.id = "t-a", stored.key = "a", stored.requirement = "measure:cpu";
+  scheduler_.Restore(stored, now_);
+  TaskRow row;
+  row.key = "a", row.job = "j-1";
+  EXPECT_EQ(scheduler_.Add(row, now_), "t-a");
+  EXPECT_EQ(scheduler_.Find("t-a")->job, "j-1") << "a stored task has lost its job";
+  row.job = "j-2";
+  scheduler_.Add(row, now_);
+  EXPECT_EQ(scheduler_.Find("t-a")->job, "j-1");
+}
+
 TEST_F(SchedulerTest, RestoredTaskWaitsUntilSomeoneAsks) {
   TaskRow row;
   row.id = "t-k", row.key = "k", row.requirement = "measure:cpu";

@@ -86,7 +86,7 @@ v1::SubmitResponse TestClient::Submit(const v1::SubmitRequest& request) {
 std::vector<v1::JobEvent> TestClient::Watch(const std::string& job_id, int64_t resume_seq, grpc::Status* status,
                                             const std::function<void(const v1::JobEvent&)>& on_event) {
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(5));
+  context.set_wait_for_ready(true);
   v1::WatchRequest request;
   request.set_job_id(job_id);
   request.set_resume_seq(resume_seq);
@@ -100,6 +100,19 @@ std::vector<v1::JobEvent> TestClient::Watch(const std::string& job_id, int64_t r
   grpc::Status finished = reader->Finish();
   if (status != nullptr) *status = finished;
   return events;
+}
+
+void TestClient::AwaitStarted(const std::string& job_id) {
+  grpc::ClientContext context;
+  v1::WatchRequest request;
+  request.set_job_id(job_id);
+  auto reader = compile->Watch(&context, request);
+  v1::JobEvent event;
+  while (reader->Read(&event) && event.state() == v1::QUEUED) {
+  }
+  EXPECT_NE(event.state(), v1::QUEUED) << "the watch ended before the job started";
+  context.TryCancel();
+  reader->Finish();
 }
 
 v1::WorkerInfo CpuWorkerInfo(const std::string& name) {
@@ -117,7 +130,9 @@ v1::WorkerInfo CpuWorkerInfo(const std::string& name) {
 }
 
 FakeWorker::FakeWorker(const std::string& address, const std::string& name, Behaviour behaviour)
-    : client_(address), name_(name), behaviour_(std::move(behaviour)), thread_([this] { Loop(); }) {}
+    : client_(address), name_(name), behaviour_(std::move(behaviour)), thread_([this] { Loop(); }) {
+  attached_.WaitForNotification();
+}
 
 FakeWorker::~FakeWorker() {
   stopping_ = true;
@@ -146,24 +161,31 @@ v1::TaskResult FakeWorker::Good(const v1::Task& task, const std::string& payload
   return result;
 }
 
+// Waits for a connection, in steps, because the server may never come back before the test ends.
+void FakeWorker::AwaitServer() {
+  client_.channel->WaitForConnected(std::chrono::system_clock::now() + std::chrono::milliseconds(200));
+}
+
 void FakeWorker::Loop() {
   v1::SynchronizeRequest request;
   request.set_worker_id("worker-" + name_);
   *request.mutable_info() = CpuWorkerInfo(name_);
-  request.set_max_wait_ms(200);
+  request.set_max_wait_ms(0);  // the first call attaches the worker and is answered at once
   while (!stopping_) {
     grpc::ClientContext context;
     v1::SynchronizeResponse response;
     if (!client_.worker->Synchronize(&context, request, &response).ok()) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      AwaitServer();
       continue;
     }
+    if (!attached_.HasBeenNotified()) attached_.Notify();
+    request.set_max_wait_ms(200);
     request.clear_current();
     if (!response.has_task()) continue;
     const v1::Task& task = response.task();
     absl::StatusOr<std::string> payload = client_.TryReadBlob(task.payload_digest());
     while (!payload.ok() && !stopping_) {  // the server may be restarting
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      AwaitServer();
       payload = client_.TryReadBlob(task.payload_digest());
     }
     if (!payload.ok()) return;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/synchronization/notification.h"
 #include "proto/blob.grpc.pb.h"
 #include "proto/compile.grpc.pb.h"
 #include "proto/profile.grpc.pb.h"
@@ -34,6 +35,9 @@ class TestClient {
   std::vector<v1::JobEvent> Watch(const std::string& job_id, int64_t resume_seq = 0, grpc::Status* status = nullptr,
                                   const std::function<void(const v1::JobEvent&)>& on_event = nullptr);
 
+  // Waits for the first event with which the job is no longer queued.
+  void AwaitStarted(const std::string& job_id);
+
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::Compile::Stub> compile;
   std::unique_ptr<v1::Blobs::Stub> blobs;
@@ -47,6 +51,7 @@ v1::WorkerInfo CpuWorkerInfo(const std::string& name);
 class FakeWorker {
  public:
   using Behaviour = std::function<v1::TaskResult(const v1::Task&, const std::string& payload)>;
+  // Returns when the server knows the worker.
   FakeWorker(const std::string& address, const std::string& name, Behaviour behaviour = Good);
   ~FakeWorker();
 
@@ -57,12 +62,14 @@ class FakeWorker {
 
  private:
   void Loop();
+  void AwaitServer();
 
   TestClient client_;
   const std::string name_;
   const Behaviour behaviour_;
   std::atomic<int> builds_{0}, measurements_{0};
   std::atomic<bool> stopping_{false};
+  absl::Notification attached_;
   std::thread thread_;
 };
 

@@ -37,6 +37,19 @@ def limit_file_size(limit_bytes):
     return apply
 
 
+def children_of(parent):
+    """The processes that `parent` has started and that have not ended."""
+    pids = []
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, ppid = stat.read_text().rpartition(")")[2].split()[:2]
+        except OSError:  # it has ended in the meantime
+            continue
+        if int(ppid) == parent and state != "Z":
+            pids.append(int(stat.parent.name))
+    return pids
+
+
 class Server:
     """fusiond on a unix socket. `args` are added to its command line. Its workers leave out drivers (OpenCL's compiler
     takes seconds of every start) unless `args` name the kinds of device to look for."""

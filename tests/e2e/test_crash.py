@@ -1,9 +1,9 @@
 """Processes are killed at bad moments; acknowledged jobs are finished all the same."""
 import os
 import pathlib
+import select
 import shutil
 import signal
-import subprocess
 import tempfile
 import unittest
 
@@ -59,6 +59,16 @@ class CrashTest(unittest.TestCase):
         self.finish(watch)
         self.assertEqual(server.ctl("job", "get", job, "-o", "json").json()["state"], "succeeded")
         self.assertEqual(server.ctl("run", "slow.fusion", "--random", "1").code, 0)
+
+    def test_the_local_worker_ends_with_a_killed_server(self):
+        server = self.server()
+        children = [os.pidfd_open(pid) for pid in harness.children_of(server.process.pid)]
+        self.assertTrue(children)
+        server.kill()
+        for child in children:
+            with os.fdopen(child) as file:
+                ended, _, _ = select.select([file], [], [], harness.HANG)
+            self.assertTrue(ended, "a worker lives on without its server")
 
     def test_server_killed_while_a_job_waits_for_a_worker(self):
         server = self.server("--no-local-worker", wait_for_worker=False)

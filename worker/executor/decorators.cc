@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "runtime/base/sha256.h"
 #include "runtime/base/status_macros.h"
+#include "worker/executor/task_line.h"
 #include "worker/measure/turn.h"
 
 namespace fusion {
@@ -31,12 +32,13 @@ class KindExecutor : public Executor {
 
 class DeadlineExecutor : public Executor {
  public:
-  explicit DeadlineExecutor(std::unique_ptr<Executor> inner) : inner_(std::move(inner)) {}
+  DeadlineExecutor(std::unique_ptr<Executor> inner, std::function<absl::Time()> now)
+      : inner_(std::move(inner)), now_(std::move(now)) {}
   absl::StatusOr<std::string> Execute(const v1::Task& task, const std::string& payload,
                                       const TaskContext& context) override {
     if (task.timeout_ms() <= 0) return inner_->Execute(task, payload, context);
-    const absl::Time end = absl::Now() + absl::Milliseconds(task.timeout_ms());
-    TaskContext bounded{[&] { return context.cancelled() || absl::Now() > end; }};
+    const absl::Time end = now_() + absl::Milliseconds(task.timeout_ms());
+    TaskContext bounded{[&] { return context.cancelled() || now_() > end; }};
     absl::StatusOr<std::string> result = inner_->Execute(task, payload, bounded);
     if (absl::IsCancelled(result.status()) && !context.cancelled()) {
       return absl::DeadlineExceededError(
@@ -47,6 +49,7 @@ class DeadlineExecutor : public Executor {
 
  private:
   std::unique_ptr<Executor> inner_;
+  const std::function<absl::Time()> now_;
 };
 
 class TurnExecutor : public Executor {
@@ -68,23 +71,23 @@ class TurnExecutor : public Executor {
 
 class LoggingExecutor : public Executor {
  public:
-  LoggingExecutor(std::unique_ptr<Executor> inner, std::function<void(const std::string&)> log)
-      : inner_(std::move(inner)), log_(std::move(log)) {}
+  LoggingExecutor(std::unique_ptr<Executor> inner, Log log) : inner_(std::move(inner)), log_(std::move(log)) {}
   absl::StatusOr<std::string> Execute(const v1::Task& task, const std::string& payload,
                                       const TaskContext& context) override {
-    const std::string what =
-        absl::StrCat(v1::TaskKind_Name(task.kind()), " ", task.task_id(), " '", task.description(), "'");
-    log_(absl::StrCat("start ", what));
+    log_(TaskLine(LogLevel::kDebug, "task begins", task));
     const absl::Time start = absl::Now();
     absl::StatusOr<std::string> result = inner_->Execute(task, payload, context);
-    log_(absl::StrFormat("end %s after %.3f s: %s", what, absl::ToDoubleSeconds(absl::Now() - start),
-                         result.status().ToString()));
+    const bool failed = !result.ok() && !absl::IsCancelled(result.status());
+    LogLine line = TaskLine(failed ? LogLevel::kWarning : LogLevel::kInfo, "task ended", task);
+    line.fields.push_back({"seconds", absl::StrFormat("%.3f", absl::ToDoubleSeconds(absl::Now() - start))});
+    line.fields.push_back({"outcome", result.status().ToString()});
+    log_(line);
     return result;
   }
 
  private:
   std::unique_ptr<Executor> inner_;
-  std::function<void(const std::string&)> log_;
+  const Log log_;
 };
 
 class PayloadExecutor : public Executor {
@@ -112,13 +115,13 @@ class PayloadExecutor : public Executor {
 std::unique_ptr<Executor> ByKind(std::map<v1::TaskKind, std::unique_ptr<Executor>> table) {
   return std::make_unique<KindExecutor>(std::move(table));
 }
-std::unique_ptr<Executor> WithDeadline(std::unique_ptr<Executor> inner) {
-  return std::make_unique<DeadlineExecutor>(std::move(inner));
+std::unique_ptr<Executor> WithDeadline(std::unique_ptr<Executor> inner, std::function<absl::Time()> now) {
+  return std::make_unique<DeadlineExecutor>(std::move(inner), std::move(now));
 }
 std::unique_ptr<Executor> WithTurn(std::unique_ptr<Executor> inner, std::string turn_file) {
   return std::make_unique<TurnExecutor>(std::move(inner), std::move(turn_file));
 }
-std::unique_ptr<Executor> WithLogging(std::unique_ptr<Executor> inner, std::function<void(const std::string&)> log) {
+std::unique_ptr<Executor> WithLogging(std::unique_ptr<Executor> inner, Log log) {
   return std::make_unique<LoggingExecutor>(std::move(inner), std::move(log));
 }
 std::unique_ptr<Executor> WithPayload(std::unique_ptr<Executor> inner, BlobReader read) {

@@ -2,7 +2,6 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -27,12 +26,18 @@ class Echo : public Executor {
   }
 };
 
-class UntilCancelled : public Executor {
+// Lets a minute pass, and stops if that cancels it.
+class Slow : public Executor {
  public:
+  explicit Slow(absl::Time* now) : now_(now) {}
   absl::StatusOr<std::string> Execute(const v1::Task&, const std::string&, const TaskContext& context) override {
-    while (!context.cancelled()) absl::SleepFor(absl::Milliseconds(1));
-    return absl::CancelledError("stopped");
+    *now_ += absl::Minutes(1);
+    if (context.cancelled()) return absl::CancelledError("stopped");
+    return "done";
   }
+
+ private:
+  absl::Time* const now_;
 };
 
 constexpr int64_t kEver = 86400000;  // one day in milliseconds
@@ -56,10 +61,15 @@ absl::StatusOr<std::string> Measure(const std::string& program, int64_t timeout_
 }
 
 TEST(Decorators, DeadlineBecomesDeadlineExceeded) {
-  auto executor = WithDeadline(std::make_unique<UntilCancelled>());
+  absl::Time now = absl::UnixEpoch();
+  auto executor = WithDeadline(std::make_unique<Slow>(&now), [&] { return now; });
   v1::Task task;
-  task.set_timeout_ms(5);
+  task.set_timeout_ms(59999);
   EXPECT_EQ(executor->Execute(task, "", NeverCancelled()).status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(executor->Execute(task, "", {[] { return true; }}).status().code(), absl::StatusCode::kCancelled)
+      << "the server's wish is not the deadline";
+  task.set_timeout_ms(60000);
+  EXPECT_TRUE(executor->Execute(task, "", NeverCancelled()).ok());
 }
 
 TEST(Decorators, PayloadIsReadAndItsDigestChecked) {
@@ -77,11 +87,18 @@ TEST(Decorators, UnknownKindBlamesTheWorker) {
 }
 
 TEST(Decorators, LogsStartAndEnd) {
-  std::vector<std::string> lines;
-  auto executor = WithLogging(std::make_unique<Echo>(), [&](const std::string& line) { lines.push_back(line); });
-  ASSERT_TRUE(executor->Execute({}, "", NeverCancelled()).ok());
+  std::vector<LogLine> lines;
+  auto executor = WithLogging(std::make_unique<Echo>(), [&](const LogLine& line) { lines.push_back(line); });
+  v1::Task task;
+  task.set_job_id("j-1");
+  ASSERT_TRUE(executor->Execute(task, "", NeverCancelled()).ok());
   ASSERT_EQ(lines.size(), 2);
-  EXPECT_THAT(lines[1], HasSubstr("OK"));
+  for (const LogLine& line : lines) {
+    ASSERT_FALSE(line.fields.empty());
+    EXPECT_EQ(line.fields[0].key, "job");
+    EXPECT_EQ(line.fields[0].value, "j-1");
+  }
+  EXPECT_EQ(lines[1].fields.back().value, "OK");
 }
 
 constexpr char kSummary[] = R"({"samples_ns":[5,7],"min_ns":5,"median_ns":7,"p90_ns":7,"peak_ratio":1})";

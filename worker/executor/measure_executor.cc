@@ -62,6 +62,7 @@ absl::StatusOr<std::string> MeasureExecutor::Execute(const v1::Task& task, const
   options.cancelled = context.cancelled;
   const int threads = task.threads() > 0 ? task.threads() : options_.default_threads;
   std::vector<std::string> command = {options_.program, "--threads", absl::StrCat(threads)};
+  if (!task.job_id().empty()) command.insert(command.end(), {"--job", task.job_id()});
   command.insert(command.end(), paths.begin(), paths.end());
   absl::StatusOr<ChildResult> child = RunChild(command, options);
   if (!child.ok())

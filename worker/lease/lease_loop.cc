@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "runtime/base/sha256.h"
+#include "worker/executor/task_line.h"
 
 namespace fusion {
 namespace {
@@ -151,12 +152,13 @@ void LeaseLoop::Run() {
     if (!response.ok()) {
       if (Aborted() || Draining() != draining) continue;
       if (draining && running_ == nullptr) return;  // there is nothing to deliver
-      if (std::string now = Trouble(response.status()); now != trouble) options_.log(trouble = std::move(now));
+      if (std::string now = Trouble(response.status()); now != trouble)
+        options_.log({LogLevel::kWarning, trouble = std::move(now), {}});
       WaitUntil(absl::Now() + pause * jitter(random));
       pause = std::min(pause * 2, options_.longest_pause);
       continue;
     }
-    if (!trouble.empty()) options_.log("server reached again");
+    if (!trouble.empty()) options_.log({LogLevel::kInfo, "server reached again", {}});
     trouble.clear();
     pause = options_.first_pause;
 
@@ -167,13 +169,13 @@ void LeaseLoop::Run() {
                         running_->task.fence() == response->task().fence();
       if (!same) {
         if (running_ != nullptr) {
-          options_.log(absl::StrCat("stopping ", running_->task.task_id(), ": the server wants another task"));
+          options_.log(TaskLine(LogLevel::kWarning, "stopping: the server wants another task", running_->task));
         }
         Stop();
         if (!draining) Start(response->task());
       }
     } else if (running_ != nullptr) {
-      options_.log(absl::StrCat("stopping ", running_->task.task_id(), ": the server has given it up"));
+      options_.log(TaskLine(LogLevel::kInfo, "stopping: the server has given the task up", running_->task));
       Stop();
     }
     const int64_t next_ms = std::clamp<int64_t>(response->next_sync_ms(), running_ != nullptr ? 50 : 0, 60000);

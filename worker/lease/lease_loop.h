@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -14,6 +13,7 @@
 
 #include "absl/time/time.h"
 #include "proto/worker.pb.h"
+#include "runtime/log/log.h"
 #include "worker/executor/executor.h"
 #include "worker/lease/transport.h"
 
@@ -25,7 +25,7 @@ struct LeaseOptions {
   absl::Duration max_wait = absl::Seconds(20);           // how long the server may hold an idle call
   absl::Duration first_pause = absl::Milliseconds(200);  // after a failed call; doubled each time, ±50%
   absl::Duration longest_pause = absl::Seconds(15);
-  std::function<void(const std::string&)> log;  // never empty
+  Log log = NoLog();
 };
 
 class LeaseLoop {

@@ -136,23 +136,27 @@ absl::StatusOr<std::vector<MeasureSummary>> Measure(const std::vector<std::strin
 
 int main(int argc, char** argv) {
   int threads = 1;
+  std::string job;  // for people: process lists and this program's last words name it
   std::vector<std::string> paths;
   bool well_formed = true;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--threads") == 0) {
       well_formed = well_formed && ++i < argc && absl::SimpleAtoi(argv[i], &threads) && threads > 0;
+    } else if (std::strcmp(argv[i], "--job") == 0) {
+      well_formed = well_formed && ++i < argc;
+      if (well_formed) job = absl::StrCat("job ", argv[i], ": ");
     } else {
       paths.emplace_back(argv[i]);
     }
   }
   if (!well_formed || paths.empty()) {
-    std::fprintf(stderr, "usage: fusion-measure BUNDLE... [--threads N]\n");
+    std::fprintf(stderr, "usage: fusion-measure BUNDLE... [--threads N] [--job ID]\n");
     return 2;
   }
   fusion::Confine();
   auto summaries = fusion::Measure(paths, threads);
   if (!summaries.ok()) {
-    std::fprintf(stderr, "%s\n", summaries.status().ToString().c_str());
+    std::fprintf(stderr, "%s%s\n", job.c_str(), summaries.status().ToString().c_str());
     return 1;
   }
   std::printf("%s\n", fusion::SummariesToJson(*summaries).c_str());
