@@ -20,7 +20,7 @@ void PrintStep(const movement::Kernel& kernel, const movement::Step& step, const
       PrintTranspose(kernel, step, shape.lanes, next_temp, out);
       break;
     case movement::Strategy::kTile:
-      PrintTile(kernel, step, {shape.lanes, shape.group}, next_temp, out);
+      PrintTile(kernel, step, shape, next_temp, out);
       break;
     case movement::Strategy::kGroupTile:
       PrintGroupTile(kernel, step, {shape.lanes, shape.group}, next_temp, out);

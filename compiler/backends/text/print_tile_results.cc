@@ -1,5 +1,7 @@
 #include "compiler/backends/text/print_tile_results.h"
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -23,6 +25,7 @@ class ResultPrinter {
         stored_(step.store_types[0]),
         lanes_(shape.lanes),
         group_(shape.group),
+        transposes_(shape.parts),
         next_temp_(next_temp),
         out_(out) {}
 
@@ -31,6 +34,11 @@ class ResultPrinter {
     const int rows = results.rows, vectors = results.vectors;
     const bool single = rows * vectors == 1;
     const std::string type = VectorType(step_.fold->acc);
+    const bool contiguous =
+        te::ClassifyLanes(store_.address, Axis{tile_.lane_axis, lanes_}, lanes_) == te::LaneAccess::kContiguous;
+    const bool apart = !contiguous && group_ == 1 && VectorThen() && step_.lane_limit < 0;
+    const std::vector<Run> runs = apart && transposes_ ? Runs(rows, vectors) : std::vector<Run>();
+    if (!runs.empty()) out_->Line(absl::StrCat(VectorType(stored_), " out[", rows * vectors, "];"));
     if (single) {
       out_->Line(absl::StrCat("const ", type, " acc = c0_0;"));
       out_->Line(absl::StrCat("const ix rr = 0, vv = 0;"));
@@ -46,20 +54,24 @@ class ResultPrinter {
     }
     out_->Open("");
     PrintPlace(absl::StrCat(results.first_row, " + rr"), "vv");
-    const bool contiguous =
-        te::ClassifyLanes(store_.address, Axis{tile_.lane_axis, lanes_}, lanes_) == te::LaneAccess::kContiguous;
     if (contiguous && VectorThen()) {
       StoreVector();
-    } else if (group_ == 1 && VectorThen() && !step_.then.empty() && step_.lane_limit < 0) {
+    } else if (!runs.empty()) {
+      KeepForTranspose(vectors);
+    } else if (apart && !step_.then.empty()) {
       StoreApart();
     } else {
       StoreElements();
     }
     out_->Close();
     if (!single) out_->Close();
+    for (const Run& run : runs) StoreTransposed(run, results);
   }
 
  private:
+  // Results whose addresses follow each other: in each lane, those of these rows and vectors.
+  using Run = std::vector<std::pair<int, int>>;
+
   // Names the row and the vector, and counts the lanes that are stored from there.
   void PrintPlace(const std::string& row, const std::string& vector) {
     if (tile_.row_axis >= 0) out_->Line(absl::StrCat("const ix ", AxisText(tile_.row_axis), " = ", row, ";"));
@@ -126,6 +138,70 @@ class ResultPrinter {
     if (!valid.empty()) out_->Close();
   }
 
+  // The runs of at most a vector in which each lane's results follow each other. Empty where a transposed tile is not
+  // worth its shuffles, which are as many for a short run as for a whole vector.
+  std::vector<Run> Runs(int rows, int vectors) const {
+    int64_t by_row = 0, by_vector = 0;
+    if (tile_.row_axis >= 0 && !store_.address.AffineIn(tile_.row_axis, &by_row)) return {};
+    if (tile_.outer_axis >= 0 && !store_.address.AffineIn(tile_.outer_axis, &by_vector)) return {};
+    std::vector<std::pair<int64_t, std::pair<int, int>>> results;
+    for (int r = 0; r < rows; ++r) {
+      for (int v = 0; v < vectors; ++v) results.push_back({by_row * r + by_vector * v, {r, v}});
+    }
+    std::sort(results.begin(), results.end());
+    const bool limited = step_.store_limit >= 0;
+    if (limited && step_.store_limit_index.UsesAxis(tile_.row_axis)) return {};
+    const bool limited_vectors = limited && step_.store_limit_index.UsesAxis(tile_.outer_axis);
+    std::vector<Run> runs;
+    int64_t next = 0;
+    for (const auto& [address, result] : results) {
+      const bool joins = !runs.empty() && address == next && static_cast<int64_t>(runs.back().size()) < lanes_ &&
+                         (!limited_vectors || runs.back().back().second == result.second);
+      if (!joins) runs.emplace_back();
+      runs.back().push_back(result);
+      next = address + 1;
+    }
+    return static_cast<int64_t>(results.size()) * 4 > static_cast<int64_t>(runs.size()) * lanes_ ? runs
+                                                                                                 : std::vector<Run>();
+  }
+
+  void KeepForTranspose(int vectors) {
+    const std::string place = absl::StrCat("out[rr * ", vectors, " + vv]");
+    if (step_.store_limit >= 0) {
+      out_->Line(absl::StrCat(place, " = ", VectorZero(stored_), ";"));
+      out_->Open("if (left > 0)");
+    }
+    out_->Line(absl::StrCat(place, " = ", VectorValue(), ";"));
+    if (step_.store_limit >= 0) out_->Close();
+  }
+
+  // Exchanges the run's results with the lanes in registers, so that each lane's results are one store.
+  void StoreTransposed(const Run& run, const TileResults& results) {
+    out_->Open("");
+    PrintPlace(absl::StrCat(results.first_row, " + ", run[0].first), absl::StrCat(run[0].second));
+    std::vector<std::string> kept;
+    for (int64_t i = 0; i < lanes_; ++i) {
+      const auto& [r, v] = run[std::min<size_t>(i, run.size() - 1)];  // what follows the run is not stored
+      kept.push_back(absl::StrCat("(vf)out[", r * results.vectors + v, "]"));
+    }
+    const std::vector<std::string> lanes = ExchangeLanes(std::move(kept), "vf", "zip_", next_temp_, out_);
+    const bool some = step_.store_limit >= 0 && step_.store_limit_index.UsesAxis(tile_.lane_axis);
+    if (step_.store_limit >= 0) out_->Open("if (left > 0)");
+    const std::string type = VectorType(stored_);
+    for (int64_t l = 0; l < lanes_; ++l) {
+      const std::string place = absl::StrCat("b", store_.buffer, " + ", LaneAddress(absl::StrCat(l, "L")));
+      const std::string value = type == "vf" ? lanes[l] : absl::StrCat("(", type, ")", lanes[l]);
+      const std::string count = absl::StrCat(run.size());
+      const std::string text = static_cast<int64_t>(run.size()) == lanes_ ? VectorStoreText(stored_, place, value)
+                               : stored_ == DType::kF32
+                                   ? absl::StrCat("st_first_f32(", place, ", ", value, ", ", count, ");")
+                                   : PartStoreText(stored_, place, value, count);
+      out_->Line(some && l > 0 ? absl::StrCat("if (left > ", l, ") ", text) : text);
+    }
+    if (step_.store_limit >= 0) out_->Close();
+    out_->Close();
+  }
+
   // What has no vector form is computed and stored lane by lane.
   void StoreElements() {
     const std::string valid = ValidLanes();
@@ -172,6 +248,7 @@ class ResultPrinter {
   const DType stored_;
   const int64_t lanes_;
   const int group_;
+  const bool transposes_;
   int* next_temp_;
   CodeWriter* out_;
 };

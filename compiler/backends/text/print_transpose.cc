@@ -149,15 +149,7 @@ class TransposePrinter {
           absl::StrCat("b", load.tensor, " + ", IndexText(load.indices[0], Moved(absl::StrCat(s), ""), kernel_));
       fresh(bits_ ? absl::StrCat("ld_bits_", DTypeName(dtype), "(", at, ")") : VectorLoadText(dtype, at));
     }
-    for (int64_t width = 1; width < lanes_; width *= 2) {
-      const std::vector<std::string> before = std::exchange(rows, {});
-      for (int64_t i = 0; i < lanes_ / 2; ++i) {
-        const std::string pair = absl::StrCat("(", before[i], ", ", before[i + lanes_ / 2], ")");
-        fresh(absl::StrCat(zip, "low", pair));
-        fresh(absl::StrCat(zip, "high", pair));
-      }
-    }
-    return rows;
+    return ExchangeLanes(std::move(rows), type, zip, next_temp_, out_);
   }
 
   const movement::Kernel& kernel_;

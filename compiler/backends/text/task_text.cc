@@ -1,6 +1,7 @@
 #include "compiler/backends/text/task_text.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -53,6 +54,23 @@ void TakePointApart(const std::vector<movement::Loop>& loops, CodeWriter* out) {
     out->Line(absl::StrCat("const ix ", AxisText(loop.axis.id), " = point / ", std::max<int64_t>(1, inner), " % ",
                            loop.axis.extent, ";"));
   }
+}
+
+// Perfect shuffles of row i with row i + lanes / 2, repeated log2(lanes) times, exchange rows and lanes.
+std::vector<std::string> ExchangeLanes(std::vector<std::string> rows, const std::string& type, const std::string& zip,
+                                       int* next_temp, CodeWriter* out) {
+  const size_t lanes = rows.size();
+  for (size_t width = 1; width < lanes; width *= 2) {
+    const std::vector<std::string> before = std::exchange(rows, {});
+    for (size_t i = 0; i < lanes / 2; ++i) {
+      const std::string pair = absl::StrCat("(", before[i], ", ", before[i + lanes / 2], ")");
+      for (const char* half : {"low", "high"}) {
+        rows.push_back(absl::StrCat("t", (*next_temp)++));
+        out->Line(absl::StrCat("const ", type, " ", rows.back(), " = ", zip, half, pair, ";"));
+      }
+    }
+  }
+  return rows;
 }
 
 }  // namespace fusion::text

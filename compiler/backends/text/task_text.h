@@ -43,6 +43,11 @@ int OpenPoints(const std::vector<movement::Loop>& loops, const movement::Kernel&
 // Prints the coordinates of `point`, a variable of the text that counts the points of the loops.
 void TakePointApart(const std::vector<movement::Loop>& loops, CodeWriter* out);
 
+// Exchanges rows and lanes of as many vectors as there are lanes: prints the shuffles, and returns the names of vectors
+// of which number i has lane i of every row. `zip` begins the names of the shuffles: "zip_", "zip_vb_".
+std::vector<std::string> ExchangeLanes(std::vector<std::string> rows, const std::string& type, const std::string& zip,
+                                       int* next_temp, CodeWriter* out);
+
 }  // namespace fusion::text
 
 #endif  // FUSION_COMPILER_BACKENDS_TEXT_TASK_TEXT_H_
