@@ -232,13 +232,23 @@ class TileBuilder {
   }
 
   // Where the lanes' axis is a single vector, finds another axis for adjacent vectors: one that a vector operand moves
-  // with and no broadcast operand does.
+  // with and no broadcast operand does. Where the results of the lanes lie apart, a short axis along which results are
+  // neighbours (the phases of a transposed convolution) is better than more lanes: the tile then has whole runs, which
+  // are transposed in registers and stored as vectors.
   void FindVectors() {
-    if (vectors_.id >= 0) return;
+    constexpr int64_t kShort = 4;  // vectors of a tile
+    const te::Index& stored = nest_.stores[0].address;
+    const auto lanes = device_.vector_bytes / 4;
+    const bool apart = te::ClassifyLanes(stored, tile_.lane, lanes) != te::LaneAccess::kContiguous;
+    if (vectors_.id >= 0 && !apart) return;
     for (size_t a = nest_.axes.size(); a-- > 0;) {
       const Axis& axis = nest_.axes[a];
       if (axis.id == tile_.lane.id || PredUses(nest_, axis.id)) continue;
       if (nest_.limits.count(axis.id) || nest_.LimitsUse(axis)) continue;
+      int64_t stride = 0;
+      const bool neighbours =
+          stored.AffineIn(axis.id, &stride) && stride == 1 && axis.extent > 1 && axis.extent <= kShort;
+      if (vectors_.id >= 0 && !neighbours) continue;
       bool broadcast_still = false, vector_moves = false, bad = false;
       for (const Operand& load : loads_) {
         if (UsesLane(load)) {
