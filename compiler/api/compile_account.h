@@ -45,6 +45,7 @@ struct CompileAccount {
   int64_t trials = 0;  // part of `questions`: schedules that tuning tried
   int64_t tuned = 0;   // launches whose schedule tuning found
   std::vector<StageSeconds> stages;
+  std::vector<StageSeconds> passes;                    // the seconds of each pass, which are part of its stage's
   std::string exact_only;                              // see SpecialisationAccount
   std::string plan_json;                               // every decision and its reason
   std::vector<RewriteAccount> rewrites;                // in the order in which they fired

@@ -19,7 +19,7 @@ struct CompileOptions {
   std::string precision = "fp32";  // one of Precisions() (modes.h); "fp16" stores f32 values as f16 (precision_pass.h)
   std::string size = "any";        // or "small": weights take at most about as many bytes as in the model
   std::set<std::string> disabled_rules;  // ids of rewrite rules
-  // Passes to leave out: "rewrite", "layout", "winograd", "beyond-table", "elide-copies", "batch-launches".
+  // Passes to leave out: names of PassesToDisable() (compiler/pipeline/passes.h).
   std::set<std::string> disabled_passes;
   std::map<std::string, int64_t> dims;  // --dim batch=1: binds a symbolic dimension
   // --dim seq=32,128: the bundle has a specialisation for each combination; see specialisations.h.

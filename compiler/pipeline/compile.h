@@ -1,4 +1,4 @@
-// Compile turns an ONNX model into a bundle: the whole compiler behind one call. compiler/pipeline/compile.cc has the
+// Compile turns an ONNX model into a bundle: the whole compiler behind one call. compiler/pipeline/passes.cc has the
 // passes and their order. Thread-safe; several compilations may run at once.
 #ifndef FUSION_COMPILER_PIPELINE_COMPILE_H_
 #define FUSION_COMPILER_PIPELINE_COMPILE_H_

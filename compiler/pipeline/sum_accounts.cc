@@ -4,6 +4,21 @@
 #include <nlohmann/json.hpp>
 
 namespace fusion {
+namespace {
+
+void AddSeconds(const std::vector<StageSeconds>& more, std::vector<StageSeconds>* sum) {
+  for (const StageSeconds& stage : more) {
+    auto same =
+        std::find_if(sum->begin(), sum->end(), [&](const StageSeconds& other) { return other.stage == stage.stage; });
+    if (same == sum->end()) {
+      sum->push_back(stage);
+    } else {
+      same->seconds += stage.seconds;
+    }
+  }
+}
+
+}  // namespace
 
 CompileAccount SumAccounts(const std::vector<std::string>& names, const std::vector<CompileAccount>& accounts) {
   CompileAccount sum = accounts[0];
@@ -30,15 +45,8 @@ CompileAccount SumAccounts(const std::vector<std::string>& names, const std::vec
       sum.*count += account.*count;
     }
     sum.flops += account.flops;
-    for (const StageSeconds& stage : account.stages) {
-      auto same = std::find_if(sum.stages.begin(), sum.stages.end(),
-                               [&](const StageSeconds& other) { return other.stage == stage.stage; });
-      if (same == sum.stages.end()) {
-        sum.stages.push_back(stage);
-      } else {
-        same->seconds += stage.seconds;
-      }
-    }
+    AddSeconds(account.stages, &sum.stages);
+    AddSeconds(account.passes, &sum.passes);
   }
   sum.plan_json = json{{"specialisations", plans}}.dump(1, ' ', false, json::error_handler_t::replace);
   return sum;

@@ -87,8 +87,8 @@ constexpr BlockPassRow kRows[] = {
 const BlockPassRow& RowOf(BlockPass pass) { return kRows[static_cast<int>(pass)]; }
 
 absl::Status Broken(const char* name, const char* what, const absl::Status& found) {
-  return absl::InternalError(absl::StrCat("pass '", name, "' made a wrong ", what, " (a fault of the compiler): ",
-                                          std::string(found.message())));
+  return absl::InternalError(absl::StrCat("pass '", name, "' made a wrong ", what,
+                                          " (a fault of the compiler): ", std::string(found.message())));
 }
 
 }  // namespace

@@ -1,68 +1,46 @@
-// ecg-opt [FILE|-] [--pass P,…] [--print FORM] [--planner P] [--math fast|strict|relaxed] [--disable-rule ID]
-//         [--device MODEL.json]
-// Reads a graph's text, runs passes in the order given, and prints the graph or a form that the compiler makes of it.
-// The golden tests (tests/golden) contain its inputs and outputs.
+// ecg-opt reads a graph's text, runs passes of the compiler's table (compiler/pipeline/passes.h) in the order given,
+// and prints the graph or a form that the compiler makes of it. `ecg-opt --help` lists options and forms. The golden
+// tests (tests/golden) contain its inputs and outputs.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "compiler/api/modes.h"
 #include "compiler/backends/cpu/print_kernel.h"
-#include "compiler/choose_layouts/choose_layouts.h"
-#include "compiler/measure/block_oracle.h"
 #include "compiler/ops/registry/op_def.h"
+#include "compiler/pipeline/check_options.h"
+#include "compiler/pipeline/pass_runner.h"
 #include "compiler/plan/mapping_table.h"
-#include "compiler/plan/plan.h"
 #include "compiler/rewrite/rewrite.h"
 #include "compiler/rewrite/rule.h"
-#include "compiler/schedule/nest/form_stages.h"
-#include "compiler/simplify/passes.h"
+#include "compiler/schedule/block_passes.h"
+#include "compiler/schedule/library/library_stage.h"
 #include "compiler/tools/offline_device.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion {
 namespace {
 
-const char kUsage[] =
-    "usage: ecg-opt [FILE|-] [--pass P,...] [--print FORM] [--planner P] [--math fast|strict|relaxed]\n"
-    "               [--disable-rule ID] [--device MODEL.json]\n"
-    "  FILE       a graph's text; - or nothing reads standard input\n"
-    "  --pass     in this order: simplify, rewrite, simplify-narrow (for before rewrite: constants stay narrow); or "
-    "one\n"
-    "             part of simplify: remove-noops, fold-constants, share-equal, remove-dead\n"
-    "  --print    graph (default), plan, te, movement, cpp; or rules: how many rewrite rules there are, without a "
-    "graph\n"
-    "  --planner  for every form but graph: dnnfusion (default), none, ...\n";
-
-struct SimplifyPass {
-  const char* name;
-  ecg::Graph (*run)(const ecg::Graph&);
-};
-constexpr SimplifyPass kSimplifyPasses[] = {
-    {"simplify", simplify::Simplify},
-    {"simplify-narrow", [](const ecg::Graph& g) { return simplify::Simplify(g, simplify::Widening::kKeep); }},
-    {"remove-noops", simplify::RemoveNoops},
-    {"fold-constants", simplify::FoldConstants},
-    {"share-equal", simplify::ShareEqual},
-    {"remove-dead", simplify::RemoveDead}};
-
 struct Options {
   std::string file = "-";
   std::vector<std::string> passes;
-  std::string form = "graph", planner = "dnnfusion", math = "fast";
-  std::set<std::string> disabled_rules;
+  std::string form = "graph";
+  CompileOptions compile;
   DeviceModel device = OfflineDevice();
-  bool help = false;
 };
+
+const std::vector<std::string> kForms = {"graph",  "plan",     "te",       "movement", "cpp",
+                                         "layout", "launches", "lowering", "rules",    "passes"};
 
 absl::StatusOr<std::string> ReadAll(const std::string& path) {
   if (path == "-") return std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
@@ -81,67 +59,27 @@ absl::Status OneOf(const std::string& option, const std::string& value, const st
       absl::StrCat(option, " '", value, "' is unknown: use one of ", absl::StrJoin(allowed, ", ")));
 }
 
-absl::StatusOr<Options> ReadOptions(const std::vector<std::string>& args) {
-  Options options;
-  bool have_file = false;
-  for (size_t i = 0; i < args.size(); ++i) {
-    const std::string& arg = args[i];
-    if (arg == "--help" || arg == "-h") {
-      options.help = true;
-      return options;
-    }
-    if (arg == "-" || arg.empty() || arg[0] != '-') {
-      if (have_file) return absl::InvalidArgumentError(absl::StrCat("one file at a time: '", arg, "' is the second"));
-      options.file = arg;
-      have_file = true;
-      continue;
-    }
-    RETURN_IF_ERROR(OneOf("option", arg, {"--pass", "--print", "--planner", "--math", "--disable-rule", "--device"}));
-    if (i + 1 == args.size()) return absl::InvalidArgumentError(absl::StrCat(arg, " needs a value"));
-    const std::string& value = args[++i];
-    if (arg == "--pass") {
-      std::vector<std::string> known{"rewrite"};
-      for (const SimplifyPass& pass : kSimplifyPasses) known.push_back(pass.name);
-      for (const std::string& pass : std::vector<std::string>(absl::StrSplit(value, ','))) {
-        RETURN_IF_ERROR(OneOf(arg, pass, known));
-        options.passes.push_back(pass);
-      }
-    } else if (arg == "--print") {
-      RETURN_IF_ERROR(OneOf(arg, value, {"graph", "plan", "te", "movement", "cpp", "rules"}));
-      options.form = value;
-    } else if (arg == "--planner") {
-      RETURN_IF_ERROR(OneOf(arg, value, PlannerNames()));
-      options.planner = value;
-    } else if (arg == "--math") {
-      RETURN_IF_ERROR(OneOf(arg, value, MathModes()));
-      options.math = value;
-    } else if (arg == "--disable-rule") {
-      RETURN_IF_ERROR(rewrite::CheckRuleId(value));
-      options.disabled_rules.insert(value);
-    } else {
-      ASSIGN_OR_RETURN(const std::string json, ReadAll(value));
-      ASSIGN_OR_RETURN(options.device, DeviceModelFromJson(json));
-    }
-  }
-  return options;
+// Can --pass name the row? Passes over a fusion block run on the tensor expressions of each block.
+bool MayRun(const Pass& pass) {
+  if (pass.part == PassPart::kBlock) return true;
+  return pass.verifier == Verifier::kGraph && pass.run != nullptr && std::string(pass.name) != "import";
 }
 
-// `fired` gets one comment line for each rewrite; the parser of graphs skips these lines.
-absl::Status RunPass(const std::string& name, const Options& options, ecg::Graph* graph, std::string* fired) {
-  if (name == "rewrite") {
-    rewrite::Options rewrite_options;
-    ASSIGN_OR_RETURN(rewrite_options.math, MathLevelOf(options.math));
-    rewrite_options.disabled = options.disabled_rules;
-    ASSIGN_OR_RETURN(rewrite::Result result, rewrite::Rewrite(*graph, rewrite_options));
-    *graph = std::move(result.graph);
-    for (const rewrite::Firing& firing : result.firings) {
-      absl::StrAppend(fired, "; rewrite ", firing.rule, " saves ", firing.flops_saved, " FLOPs\n");
-    }
+std::vector<std::string> PassesToRun() {
+  std::vector<std::string> names;
+  for (const Pass& pass : Passes()) {
+    if (MayRun(pass)) names.push_back(pass.name);
   }
-  for (const SimplifyPass& pass : kSimplifyPasses) {
-    if (name == pass.name) *graph = pass.run(*graph);
-  }
-  return Annotate(ecg::Verify(*graph), absl::StrCat("after ", name));
+  return names;
+}
+
+absl::Status Check(const Options& options) {
+  RETURN_IF_ERROR(OneOf("--print", options.form, kForms));
+  for (const std::string& pass : options.passes) RETURN_IF_ERROR(OneOf("--pass", pass, PassesToRun()));
+  RETURN_IF_ERROR(OneOf("--planner", options.compile.planner, PlannerNames()));
+  RETURN_IF_ERROR(OneOf("--math", options.compile.math, MathModes()));
+  for (const std::string& rule : options.compile.disabled_rules) RETURN_IF_ERROR(rewrite::CheckRuleId(rule));
+  return CheckDisabled(options.compile.disabled_passes);
 }
 
 std::string NodeText(const ecg::Graph& graph, ecg::NodeId id) {
@@ -161,19 +99,62 @@ std::string PlanText(const ecg::Graph& graph, const FusionPlan& plan) {
     absl::StrAppend(&text, "block ", b, ": ", absl::StrJoin(nodes, ", "), "\n");
   }
   for (const Decision& d : plan.decisions) {
-    absl::StrAppend(&text, ColourName(d.colour), d.fused ? " fused " : " apart ",
-                    NodeText(graph, d.producer), " -> ", NodeText(graph, d.consumer), ": ", d.reason, "\n");
+    absl::StrAppend(&text, ColourName(d.colour), d.fused ? " fused " : " apart ", NodeText(graph, d.producer), " -> ",
+                    NodeText(graph, d.consumer), ": ", d.reason, "\n");
   }
   return text;
 }
 
-absl::StatusOr<std::string> BlockText(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes, int number,
+std::string LayoutText(const ecg::Graph& graph, const ValueLayouts& layouts) {
+  std::string text;
+  for (const auto& [value, layout] : layouts) {
+    const ecg::Value& laid = graph.value(value);
+    const int rank = static_cast<int>(laid.type.shape.size());
+    absl::StrAppend(&text, "%", laid.name, ": ", layout.ToString(rank), "\n");
+  }
+  return text;
+}
+
+std::string LaunchesText(const Planned& planned) {
+  std::string text;
+  for (const std::vector<size_t>& launch : planned.launches) {
+    absl::StrAppend(&text, "launch: blocks ", absl::StrJoin(launch, ", "), "\n");
+  }
+  for (size_t b : planned.elided.blocks) absl::StrAppend(&text, "no kernel: block ", b, "\n");
+  return text;
+}
+
+// Runs the block passes that --pass names on a block's stages, where they have something to do.
+absl::StatusOr<BlockForm> RunBlockPasses(BlockForm form, const Options& options) {
+  ChoiceLog choices;
+  BlockPassContext context;
+  context.device = &options.device;
+  context.choices = &choices;
+  context.filter_outputs = 4;
+  context.product = OnlyProduct(form.program, options.device);
+  for (const BlockPassRow& row : BlockPasses()) {
+    const bool named = std::find(options.passes.begin(), options.passes.end(), row.name) != options.passes.end();
+    const bool needed = row.pass == BlockPass::kFormStages;
+    if (row.run == nullptr || (!named && !needed)) continue;
+    if (row.pass == BlockPass::kBareProduct && context.product < 0) continue;
+    ASSIGN_OR_RETURN(std::optional<BlockForm> made,
+                     RunBlockPass(row.pass, form, context, DisabledBlockPasses(options.compile)));
+    if (made) form = *std::move(made);
+    if (needed) context.product = OnlyProduct(form.program, options.device);
+  }
+  return form;
+}
+
+absl::StatusOr<std::string> BlockText(const Planned& planned, const std::vector<ecg::NodeId>& nodes, int number,
                                       const Options& options, GraphBlockOracle* oracle) {
   const std::string name = absl::StrCat("block", number);
-  if (options.form == "te") {
+  if (options.form == "te" || options.form == "lowering") {
+    const ecg::Graph& graph = planned.graph;
     ASSIGN_OR_RETURN(ops::LoweredBlock lowered, ops::LowerNodes(graph, nodes, LiveOutOf(graph, nodes)));
-    ASSIGN_OR_RETURN(const te::Program stages, FormStages(std::move(lowered.program)));
-    return te::Print(stages, name);
+    RETURN_IF_ERROR(VerifyAfter(BlockPass::kLower, lowered.program));
+    if (options.form == "lowering") return te::Print(lowered.program, name);
+    ASSIGN_OR_RETURN(const BlockForm form, RunBlockPasses({std::move(lowered.program), {}, {}}, options));
+    return te::Print(form.program, name);
   }
   ASSIGN_OR_RETURN(const BlockKernel block, oracle->Kernel(nodes));
   if (options.form == "cpp") return cpu::PrintKernel(block.kernel, name, options.device);
@@ -181,50 +162,108 @@ absl::StatusOr<std::string> BlockText(const ecg::Graph& graph, const std::vector
                       movement::Print(block.kernel));
 }
 
-absl::StatusOr<std::string> Run(const Options& options) {
-  if (options.form == "rules") return rewrite::CountRules();
-  ASSIGN_OR_RETURN(const std::string text, ReadAll(options.file));
-  ASSIGN_OR_RETURN(ecg::Graph graph, ecg::Parse(text));
-  if (options.passes.empty() && options.form == "graph") return ecg::Print(graph);
-  RETURN_IF_ERROR(Annotate(ecg::Verify(graph), "the graph as given"));
-  std::string result;
-  for (const std::string& pass : options.passes) RETURN_IF_ERROR(RunPass(pass, options, &graph, &result));
-  if (options.form == "graph") return result + ecg::Print(graph);
-
+// Runs the rows of the table up to the form that is asked for, and prints it. `graph` is verified.
+absl::StatusOr<std::string> Run(const Options& options, ecg::Graph graph) {
   ModelOracle latencies;
-  CompileContext context;
-  context.device = &options.device;
-  context.oracle = &latencies;
-  ASSIGN_OR_RETURN(const ValueLayouts layouts, ChooseLayouts(graph, options.device, /*threads=*/1));
-  GraphBlockOracle oracle(context, /*threads=*/1);
-  oracle.Start(&graph, &layouts);
-  ASSIGN_OR_RETURN(const FusionPlan plan, FindPlanner(options.planner)->Plan(graph, options.device, oracle, {}));
-  RETURN_IF_ERROR(CheckPlan(graph, plan));
-  if (options.form == "plan") return PlanText(graph, plan);
-  result.clear();
-  for (size_t b = 0; b < plan.blocks.size(); ++b) {
+  CompileContext given;
+  given.device = &options.device;
+  given.oracle = &latencies;
+  DeviceModel device;
+  const CompileContext context = ContextFor(options.compile, given, &device);
+  GraphBlockOracle oracle(context, /*threads=*/1, DisabledBlockPasses(options.compile));
+  ModelFiles files;
+  CompileAccount account;
+  StageClock clock(context, &account);
+  Planned planned;
+  planned.graph = std::move(graph);
+  Compilation compilation{files, options.compile, context, &oracle, &clock, &account, &planned};
+  RETURN_IF_ERROR(CheckOptions(options.compile, context));
+  for (const std::string& name : options.passes) {
+    const Pass& pass = *FindPass(name);
+    if (pass.part != PassPart::kBlock) RETURN_IF_ERROR(RunPass(pass, &compilation));
+  }
+  if (options.form == "graph") {
+    // The parser of graphs skips these lines.
+    std::string fired;
+    for (const RewriteAccount& rewrite : account.rewrites) {
+      absl::StrAppend(&fired, "; rewrite ", rewrite.rule, " saves ", rewrite.flops_saved, " FLOPs\n");
+    }
+    return fired + ecg::Print(planned.graph);
+  }
+  RETURN_IF_ERROR(RunPasses(Passes(), PassPart::kPlan, &compilation));
+  if (options.form == "layout") return LayoutText(planned.graph, planned.layouts);
+  if (options.form == "plan") return PlanText(planned.graph, planned.plan);
+  if (options.form == "launches") return LaunchesText(planned);
+  std::string result;
+  for (size_t b = 0; b < planned.plan.blocks.size(); ++b) {
     ASSIGN_OR_RETURN(const std::string block,
-                     BlockText(graph, plan.blocks[b].nodes, static_cast<int>(b), options, &oracle));
+                     BlockText(planned, planned.plan.blocks[b].nodes, static_cast<int>(b), options, &oracle));
     absl::StrAppend(&result, block, !block.empty() && block.back() == '\n' ? "" : "\n");
   }
   return result;
 }
 
+absl::StatusOr<std::string> Output(const Options& options) {
+  if (options.form == "rules") return rewrite::CountRules();
+  if (options.form == "passes") return PrintPasses();
+  ASSIGN_OR_RETURN(const std::string text, ReadAll(options.file));
+  ASSIGN_OR_RETURN(ecg::Graph graph, ecg::Parse(text));
+  if (options.passes.empty() && options.form == "graph") return ecg::Print(graph);
+  RETURN_IF_ERROR(Annotate(ecg::Verify(graph), "the graph as given"));
+  return Run(options, std::move(graph));
+}
+
 int Main(int argc, char** argv) {
-  const absl::StatusOr<Options> options = ReadOptions(std::vector<std::string>(argv + 1, argv + argc));
-  if (!options.ok()) {
-    std::fprintf(stderr, "error: %s\n%s", std::string(options.status().message()).c_str(), kUsage);
-    return 2;
+  CLI::App app(
+      "Reads a graph's text, runs passes of the compiler's table in the order given, and prints the graph or a form "
+      "that the compiler makes of it");
+  Options options;
+  std::vector<std::string> rules, disabled;
+  std::string device_file;
+  app.add_option("FILE", options.file, "a graph's text; - or nothing reads standard input");
+  app.add_option("--pass", options.passes,
+                 absl::StrCat("passes to run: ", absl::StrJoin(PassesToRun(), ", "),
+                              "; those over fusion blocks change what --print te shows"))
+      ->delimiter(',')
+      ->take_all()
+      ->allow_extra_args(false);
+  app.add_option("--print", options.form,
+                 absl::StrCat(absl::StrJoin(kForms, ", "),
+                              "; passes: the table of passes; rules: how many rewrite "
+                              "rules there are; both without a graph"));
+  app.add_option("--planner", options.compile.planner, absl::StrJoin(PlannerNames(), ", "));
+  app.add_option("--math", options.compile.math, absl::StrJoin(MathModes(), ", "));
+  app.add_option("--precision", options.compile.precision, absl::StrJoin(Precisions(), ", "));
+  app.add_option("--disable-rule", rules, "leave out a rewriting rule")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
+  app.add_option("--disable-pass", disabled, absl::StrCat("leave out a pass: ", absl::StrJoin(PassesToDisable(), ", ")))
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
+  app.add_option("--device", device_file, "a device model as JSON, instead of one core with AVX-512");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
   }
-  if (options->help) {
-    std::fputs(kUsage, stdout);
-    return 0;
+  options.compile.disabled_rules.insert(rules.begin(), rules.end());
+  options.compile.disabled_passes.insert(disabled.begin(), disabled.end());
+  const auto fail = [](const absl::Status& status, int code) {
+    std::fprintf(stderr, "error: %s\n", std::string(status.message()).c_str());
+    return code;
+  };
+  if (const absl::Status checked = Check(options); !checked.ok()) return fail(checked, 2);
+  if (!device_file.empty()) {
+    const absl::StatusOr<std::string> json = ReadAll(device_file);
+    if (!json.ok()) return fail(json.status(), 2);
+    absl::StatusOr<DeviceModel> device = DeviceModelFromJson(*json);
+    if (!device.ok()) return fail(device.status(), 2);
+    options.device = *std::move(device);
   }
-  const absl::StatusOr<std::string> text = Run(*options);
-  if (!text.ok()) {
-    std::fprintf(stderr, "error: %s\n", std::string(text.status().message()).c_str());
-    return 1;
-  }
+  const absl::StatusOr<std::string> text = Output(options);
+  if (!text.ok()) return fail(text.status(), 1);
   std::fwrite(text->data(), 1, text->size(), stdout);
   return std::fflush(stdout) == 0 ? 0 : 1;
 }

@@ -22,6 +22,7 @@
 #include "compiler/cost/stored_devices.h"
 #include "compiler/cost/target.h"
 #include "compiler/pipeline/compile.h"
+#include "compiler/pipeline/passes.h"
 #include "compiler/plan/plan.h"
 #include "compiler/tools/offline_device.h"
 #include "runtime/base/atomic_file.h"
@@ -38,7 +39,8 @@ int Fail(const absl::Status& status) {
 
 // The names that `fusionctl submit --json` uses.
 std::string AccountJson(const CompileAccount& account) {
-  nlohmann::ordered_json stages = nlohmann::ordered_json::object();
+  nlohmann::ordered_json stages = nlohmann::ordered_json::object(), passes = nlohmann::ordered_json::object();
+  for (const StageSeconds& pass : account.passes) passes[pass.stage] = pass.seconds;
   double seconds = 0;
   for (const StageSeconds& stage : account.stages) {
     stages[stage.stage] = stage.seconds;
@@ -60,6 +62,7 @@ std::string AccountJson(const CompileAccount& account) {
       {"size_time_ratio", account.weights.time_ratio},
       {"flops", account.flops},
       {"stages", stages},
+      {"passes", passes},
       {"seconds", seconds}};
   return report.dump(2) + "\n";
 }
@@ -208,7 +211,7 @@ int Main(int argc, char** argv) {
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);
-  app.add_option("--disable-pass", passes, "rewrite, layout, winograd, beyond-table, elide-copies or batch-launches")
+  app.add_option("--disable-pass", passes, absl::StrCat("leave out a pass: ", absl::StrJoin(PassesToDisable(), ", ")))
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);

@@ -1,0 +1,37 @@
+#include "compiler/pipeline/compilation.h"
+
+#include "compiler/backends/backend.h"
+
+namespace fusion {
+
+std::vector<std::vector<ecg::NodeId>> Planned::KernelBlocks() const {
+  std::vector<std::vector<ecg::NodeId>> blocks;
+  for (size_t b = 0; b < plan.blocks.size(); ++b) {
+    if (!elided.blocks.count(b)) blocks.push_back(plan.blocks[b].nodes);
+  }
+  return blocks;
+}
+
+int Compilation::Units() const { return fusion::Units(options, context); }
+
+int Units(const CompileOptions& options, const CompileContext& context) {
+  const Backend* backend = FindBackend(context.device->kind);
+  return backend == nullptr ? options.threads : backend->Units(options.threads, *context.device);
+}
+
+CompileContext ContextFor(const CompileOptions& options, const CompileContext& context, DeviceModel* device) {
+  *device = *context.device;
+  device->tf32 = options.precision == "tf32";
+  CompileContext own = context;
+  own.device = device;
+  return own;
+}
+
+std::set<std::string> DisabledBlockPasses(const CompileOptions& options) {
+  std::set<std::string> disabled = options.disabled_passes;
+  // Winograd reassociates sums, and its transformed filters are larger than the filters.
+  if (options.math == "strict" || options.size == "small") disabled.insert("winograd");
+  return disabled;
+}
+
+}  // namespace fusion

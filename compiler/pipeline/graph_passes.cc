@@ -1,0 +1,108 @@
+#include "compiler/pipeline/graph_passes.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "compiler/api/modes.h"
+#include "compiler/onnx/import.h"
+#include "compiler/pipeline/precision_pass.h"
+#include "compiler/rewrite/rewrite.h"
+#include "compiler/simplify/passes.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion::passes {
+namespace {
+
+// Sums the bytes of constants that are an operand or a result. Constants in the same memory count once.
+int64_t ConstantBytes(const ecg::Graph& graph) {
+  std::map<const void*, int64_t> bytes;
+  for (ecg::ValueId v = 0; v < static_cast<int>(graph.values().size()); ++v) {
+    const ecg::Value& value = graph.value(v);
+    if (!value.constant || (value.consumers.empty() && !graph.IsOutput(v))) continue;
+    int64_t& most = bytes[value.constant->data()];
+    most = std::max(most, value.constant->size_bytes());
+  }
+  int64_t sum = 0;
+  for (const auto& one : bytes) sum += one.second;
+  return sum;
+}
+
+ecg::Graph Simplified(const ecg::Graph& graph, const CompileOptions& options, simplify::Widening widening) {
+  const bool small = options.size == "small";
+  return simplify::Simplify(graph, widening, small ? simplify::Reordering::kHoldOnce : simplify::Reordering::kFold);
+}
+
+}  // namespace
+
+absl::Status Import(Compilation* compilation) {
+  const ModelFiles& files = compilation->files;
+  const CompileOptions& options = compilation->options;
+  Planned& planned = *compilation->planned;
+  if (files.graph != nullptr) {
+    planned.graph = *files.graph;
+    compilation->account->nodes_model = static_cast<int64_t>(planned.graph.nodes().size());
+  } else {
+    onnx_import::ImportRequest request;
+    request.model_path = files.model_path;
+    request.model_name = files.model_name;
+    request.external = files.external;
+    request.dims = options.dims;
+    request.bounded_dims = options.bounded_dims;
+    request.constant_inputs = files.constant_inputs;
+    for (const auto& [name, shape] : options.shapes) request.shapes[name] = shape;
+    ASSIGN_OR_RETURN(onnx_import::ImportedModel imported, onnx_import::ImportOnnx(request));
+    compilation->account->nodes_model = imported.model_nodes;
+    planned.graph = std::move(imported.graph);
+    planned.input_symbols = std::move(imported.input_symbols);
+    planned.input_extents = std::move(imported.input_extents);
+  }
+  compilation->account->weights.model_bytes = ConstantBytes(planned.graph);
+  return absl::OkStatus();
+}
+
+absl::Status SimplifyNarrow(Compilation* compilation) {
+  ecg::Graph& graph = compilation->planned->graph;
+  graph = Simplified(graph, compilation->options, simplify::Widening::kKeep);
+  compilation->account->nodes_simplified = static_cast<int64_t>(graph.nodes().size());
+  return absl::OkStatus();
+}
+
+absl::Status Rewrite(Compilation* compilation) {
+  rewrite::Options options;
+  ASSIGN_OR_RETURN(options.math, MathLevelOf(compilation->options.math));
+  options.disabled = compilation->options.disabled_rules;
+  ASSIGN_OR_RETURN(rewrite::Result rewritten, rewrite::Rewrite(compilation->planned->graph, options));
+  compilation->planned->graph = std::move(rewritten.graph);
+  for (rewrite::Firing& firing : rewritten.firings) {
+    compilation->account->rewrites.push_back({"", std::move(firing.rule), std::move(firing.where), firing.flops_saved,
+                                              firing.bytes_saved, firing.nodes_saved});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Simplify(Compilation* compilation) {
+  ecg::Graph& graph = compilation->planned->graph;
+  graph = Simplified(graph, compilation->options, simplify::Widening::kFold);
+  return absl::OkStatus();
+}
+
+absl::Status StoreHalves(Compilation* compilation) {
+  ecg::Graph& graph = compilation->planned->graph;
+  graph = Simplified(StoreAsHalves(graph), compilation->options, simplify::Widening::kFold);
+  return absl::OkStatus();
+}
+
+absl::Status ShareConstants(Compilation* compilation) {
+  ecg::Graph& graph = compilation->planned->graph;
+  graph = compilation->constants->Share(graph);
+  return absl::OkStatus();
+}
+
+absl::Status OpenIndices(Compilation* compilation) {
+  ecg::Graph& graph = compilation->planned->graph;
+  graph = simplify::OpenIndices(graph);
+  return absl::OkStatus();
+}
+
+}  // namespace fusion::passes

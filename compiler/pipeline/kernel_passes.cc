@@ -1,0 +1,65 @@
+#include "compiler/pipeline/kernel_passes.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler/tune/budget.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion::passes {
+namespace {
+
+// For people: the operators of a launch, "Conv+Relu".
+std::string Label(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) {
+  std::vector<std::string> ops;
+  for (ecg::NodeId id : nodes) ops.push_back(graph.node(id).op);
+  if (ops.size() > 8) {
+    const size_t more = ops.size() - 7;
+    ops.resize(7);
+    ops.push_back(absl::StrCat("… ", more, " more"));
+  }
+  return absl::StrJoin(ops, "+");
+}
+
+}  // namespace
+
+bool MayTune(const Compilation& compilation) {
+  const absl::StatusOr<tune::Budget> budget = tune::ParseBudget(compilation.options.tune);
+  return budget.ok() && budget->trials > 0;
+}
+
+absl::Status Tune(Compilation* compilation) {
+  GraphBlockOracle& oracle = *compilation->oracle;
+  CompileAccount& account = *compilation->account;
+  ASSIGN_OR_RETURN(const tune::Budget budget, tune::ParseBudget(compilation->options.tune));
+  ASSIGN_OR_RETURN(account.tuned, oracle.Tune(compilation->planned->KernelBlocks(), budget));
+  account.trials = oracle.questions() - account.questions;
+  account.questions = oracle.questions();
+  account.from_database = oracle.answered(LatencySource::kDatabase);
+  account.measured = oracle.answered(LatencySource::kMeasured);
+  account.from_model = oracle.estimated();
+  return absl::OkStatus();
+}
+
+absl::Status Kernels(Compilation* compilation) {
+  const Planned& planned = *compilation->planned;
+  for (const std::vector<size_t>& blocks : planned.launches) {
+    PlannedLaunch launch;
+    for (size_t b : blocks) {
+      const std::vector<ecg::NodeId>& nodes = planned.plan.blocks[b].nodes;
+      ASSIGN_OR_RETURN(BlockKernel kernel, compilation->oracle->Kernel(nodes));
+      if (b != blocks[0] && kernel.key != launch.block.key) return absl::InternalError("a batch of different kernels");
+      if (b == blocks[0]) launch.label = Label(planned.graph, nodes);
+      (b == blocks[0] ? launch.block : launch.others.emplace_back()) = std::move(kernel);
+      for (ecg::NodeId id : nodes) launch.nodes.push_back(planned.graph.node(id).name);
+    }
+    if (blocks.size() > 1) absl::StrAppend(&launch.label, " ×", blocks.size());
+    compilation->launches->push_back(std::move(launch));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace fusion::passes

@@ -1,0 +1,104 @@
+#include "compiler/pipeline/plan_account.h"
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "compiler/ops/registry/op_def.h"
+#include "compiler/plan/mapping_table.h"
+
+namespace fusion {
+namespace {
+
+int64_t IntermediateBytes(const ecg::Graph& graph, const std::function<bool(ecg::ValueId)>& stored) {
+  int64_t bytes = 0;
+  for (ecg::ValueId v = 0; v < static_cast<int>(graph.values().size()); ++v) {
+    const ecg::Value& value = graph.value(v);
+    if (value.producer == ecg::kNone || graph.IsOutput(v) || !stored(v)) continue;
+    bytes += NumElements(value.type.shape) * DTypeBytes(value.type.dtype);
+  }
+  return bytes;
+}
+
+std::string PlanJson(const ecg::Graph& graph, const Planned& planned, const std::vector<RewriteAccount>& rewrites) {
+  using nlohmann::json;
+  json blocks = json::array(), decisions = json::array(), rules = json::array();
+  for (size_t b = 0; b < planned.plan.blocks.size(); ++b) {
+    json nodes = json::array();
+    for (ecg::NodeId id : planned.plan.blocks[b].nodes) {
+      nodes.push_back({{"op", graph.node(id).op}, {"name", graph.node(id).name}});
+    }
+    blocks.push_back({{"nodes", nodes}});
+    if (planned.elided.blocks.count(b)) blocks.back()["kernel"] = false;  // its copies are elided
+  }
+  auto node_name = [&](ecg::NodeId id) {
+    return id == ecg::kNone ? std::string() : graph.node(id).op + " '" + graph.node(id).name + "'";
+  };
+  for (const Decision& d : planned.plan.decisions) {
+    json item{{"producer", node_name(d.producer)},
+              {"consumer", node_name(d.consumer)},
+              {"colour", ColourName(d.colour)},
+              {"fused", d.fused},
+              {"reason", d.reason}};
+    if (d.colour == Colour::kYellow && d.fused_ns > 0) {
+      item["fused_ns"] = d.fused_ns;
+      item["separate_ns"] = d.separate_ns;
+      item["source"] = LatencySourceName(d.source);
+    }
+    decisions.push_back(item);
+  }
+  for (const RewriteAccount& one : rewrites) {
+    rules.push_back({{"rule", one.rule},
+                     {"where", one.where},
+                     {"flops_saved", one.flops_saved},
+                     {"bytes_saved", one.bytes_saved},
+                     {"nodes_saved", one.nodes_saved}});
+  }
+  int64_t laid_out = 0;
+  for (const auto& [v, layout] : planned.layouts) {
+    (void)v;
+    laid_out += layout.plain() ? 0 : 1;
+  }
+  return json{{"blocks", blocks}, {"decisions", decisions}, {"rewrites", rules}, {"values_not_row_major", laid_out}}
+      .dump(1, ' ', false, json::error_handler_t::replace);
+}
+
+void AccountForDecisions(const GraphBlockOracle& oracle, const FusionPlan& plan, CompileAccount* account) {
+  for (const Decision& d : plan.decisions) {
+    if (d.colour == Colour::kGreen && d.fused) ++account->green;
+    if (d.colour == Colour::kYellow) ++(d.fused ? account->yellow_fused : account->yellow_kept);
+    if (d.colour == Colour::kRed) ++account->red;
+  }
+  account->questions = oracle.questions();
+  account->from_database = oracle.answered(LatencySource::kDatabase);
+  account->measured = oracle.answered(LatencySource::kMeasured);
+  account->from_model = oracle.estimated();
+}
+
+void AccountForLaunches(const Planned& planned, CompileAccount* account) {
+  account->kernels = static_cast<int64_t>(planned.launches.size());
+  for (const ecg::Node& node : planned.graph.nodes()) account->flops += ops::NodeFlops(planned.graph, node);
+  std::set<ecg::ValueId> stored;
+  for (const FusionBlock& block : planned.plan.blocks) {
+    for (ecg::ValueId v : LiveOut(planned.graph, block)) stored.insert(v);
+  }
+  for (const auto& [value, inside] : planned.elided.values) stored.erase(value);
+  account->intermediate_bytes_before = IntermediateBytes(planned.graph, [](ecg::ValueId) { return true; });
+  account->intermediate_bytes_after =
+      IntermediateBytes(planned.graph, [&](ecg::ValueId v) { return stored.count(v) > 0; });
+  account->plan_json = PlanJson(planned.graph, planned, account->rewrites);
+}
+
+}  // namespace
+
+void AccountForPlan(Compilation* compilation) {
+  const Planned& planned = *compilation->planned;
+  CompileAccount* account = compilation->account;
+  account->nodes_rewritten = static_cast<int64_t>(planned.graph.nodes().size());
+  AccountForDecisions(*compilation->oracle, planned.plan, account);
+  AccountForLaunches(planned, account);
+}
+
+}  // namespace fusion

@@ -1,0 +1,210 @@
+#include "compiler/pipeline/programs.h"
+
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler/api/specialisations.h"
+#include "compiler/backends/backend.h"
+#include "compiler/backends/placement.h"
+#include "compiler/bundle/hold_once.h"
+#include "compiler/bundle/share_packings.h"
+#include "compiler/pipeline/check_options.h"
+#include "compiler/pipeline/pass_runner.h"
+#include "compiler/pipeline/plan_account.h"
+#include "compiler/pipeline/verify.h"
+#include "compiler/tune/budget.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion {
+namespace {
+
+// Fails with UNIMPLEMENTED, naming every operator for whose kernel neither the target nor its host has text.
+absl::Status CheckSupported(const Planned& planned, const DeviceModel& device, GraphBlockOracle* oracle) {
+  std::vector<std::string> refused;
+  for (const FusionBlock& block : planned.plan.blocks) {
+    ASSIGN_OR_RETURN(const BlockKernel kernel, oracle->Kernel(block.nodes));
+    const absl::Status supported = PlaceKernel(kernel.kernel, device).backend->CheckSupported(kernel.kernel);
+    if (supported.ok()) continue;
+    const ecg::Node& node = planned.graph.node(block.nodes.front());
+    refused.push_back(absl::StrCat(node.op, " '", node.name, "': ", std::string(supported.message())));
+  }
+  if (refused.empty()) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrJoin(refused, "; "));
+}
+
+double EstimatedNs(const Planned& planned, GraphBlockOracle* oracle) {
+  double ns = 0;
+  for (const std::vector<ecg::NodeId>& nodes : planned.KernelBlocks()) ns += oracle->EstimateNs(planned.graph, nodes);
+  return ns;
+}
+
+// Estimates the model's time under these options, planned with estimates alone; 0 if they cannot be planned. `context`
+// has the device as the options may use it.
+double EstimatedNs(const ModelFiles& files, const CompileOptions& options, const CompileContext& given) {
+  ModelOracle estimates;
+  CompileContext context = given;
+  context.oracle = &estimates;
+  context.progress = nullptr;
+  CompileAccount account;
+  StageClock clock(context, &account);
+  Planned planned;
+  GraphBlockOracle oracle(context, Units(options, context), DisabledBlockPasses(options));
+  Compilation compilation{files, options, context, &oracle, &clock, &account, &planned};
+  return MakePlan(&compilation).ok() ? EstimatedNs(planned, &oracle) : 0;
+}
+
+absl::Status Prepare(const ModelFiles& files, const CompileOptions& options, const CompileContext& given,
+                     ConstantPool* constants, StageClock* clock, Prepared* out) {
+  DeviceModel device;
+  const CompileContext context = ContextFor(options, given, &device);
+  GraphBlockOracle oracle(context, Units(options, context), DisabledBlockPasses(options));
+  ASSIGN_OR_RETURN(const tune::Budget budget, tune::ParseBudget(options.tune));
+  if (budget.trials > 0) oracle.LimitMeasuring(budget.seconds);
+  Compilation compilation{files,         options,       context,   &oracle,       clock,
+                          &out->account, &out->planned, constants, &out->launches};
+  RETURN_IF_ERROR(MakePlan(&compilation));
+  RETURN_IF_ERROR(CheckSupported(out->planned, *context.device, &oracle));
+  RETURN_IF_ERROR(RunPasses(Passes(), PassPart::kKernels, &compilation));
+  if (options.size != "small") return absl::OkStatus();
+  CompileOptions any = options;
+  any.size = "any";
+  const double any_ns = EstimatedNs(files, any, context);
+  if (any_ns > 0) out->account.weights.time_ratio = EstimatedNs(out->planned, &oracle) / any_ns;
+  return absl::OkStatus();
+}
+
+// Makes the kernels of all programs read constants in as few forms as their time allows: the passes over a bundle.
+absl::Status ShareConstants(const CompileOptions& options, const CompileContext& given, PreparedPrograms* all) {
+  DeviceModel device;
+  const CompileContext context = ContextFor(options, given, &device);
+  const bool small = options.size == "small";
+  const int units = Units(options, context);
+  if (options.disabled_passes.count("share-packings") == 0) {
+    std::vector<SharingProgram> programs;
+    for (const auto& program : *all) {
+      Prepared& model = program->model;
+      const auto reschedule = [&model, &device, &options](
+                                  size_t launch, const Choices& choices) -> absl::StatusOr<std::vector<BlockKernel>> {
+        std::vector<BlockKernel> kernels;
+        for (const size_t b : model.planned.launches[launch]) {
+          const ecg::Graph& graph = model.planned.graph;
+          const std::vector<ecg::NodeId>& nodes = model.planned.plan.blocks[b].nodes;
+          ASSIGN_OR_RETURN(BlockKernel kernel,
+                           MakeBlockKernel(graph, nodes, LiveOutOf(graph, nodes), model.planned.layouts, device,
+                                           {choices, DisabledBlockPasses(options)}));
+          RETURN_IF_ERROR(PlaceKernel(kernel.kernel, device).backend->CheckSupported(kernel.kernel));
+          kernels.push_back(std::move(kernel));
+        }
+        return kernels;
+      };
+      programs.push_back({&model.planned.graph, &model.launches, reschedule});
+    }
+    SharePackings(device, units, small, programs);
+  }
+  for (const auto& program : *all) {
+    if (options.disabled_passes.count("hold-once") == 0) {
+      HoldOnce(program->model.planned.graph, device, units, small, &program->model.launches);
+    }
+    RETURN_IF_ERROR(Annotate(VerifyKernels(program->model.launches), "share-packings, hold-once"));
+  }
+  return absl::OkStatus();
+}
+
+// Checks that the specialisations of a bundle differ in the shapes of their inputs, which tell them apart at run time.
+absl::Status CheckDistinct(const PreparedPrograms& all) {
+  std::map<std::vector<Shape>, std::string> known;
+  for (const auto& one : all) {
+    const ecg::Graph& graph = one->model.planned.graph;
+    const ecg::Graph& first = all[0]->model.planned.graph;
+    std::vector<Shape> shapes;
+    for (ecg::ValueId v : graph.inputs()) shapes.push_back(graph.value(v).type.shape);
+    auto [same, fresh] = known.emplace(std::move(shapes), one->Name());
+    if (!fresh) {
+      return absl::InvalidArgumentError(absl::StrCat("the inputs have the same shapes with ", same->second,
+                                                     " and with ", one->Name(),
+                                                     ": a --shape replaces what --dim gives"));
+    }
+    if (graph.inputs().size() != first.inputs().size() || graph.outputs().size() != first.outputs().size()) {
+      return absl::InvalidArgumentError(absl::StrCat("with ", all[0]->Name(), " and with ", one->Name(),
+                                                     " the model has another number of inputs or outputs: make two "
+                                                     "bundles"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// For each exact program in `all`, appends the program that also takes less. Where there is none, the exact program's
+// account gets the reason.
+absl::Status AddPadded(const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
+                       ConstantPool* constants, PreparedPrograms* all) {
+  const size_t exact = all->size();
+  for (size_t i = 0; i < exact; ++i) {
+    auto padded = std::make_unique<PreparedProgram>();
+    padded->dims = (*all)[i]->dims;
+    CompileOptions bound = Bound(options, padded->dims);
+    for (const auto& dim : options.specialised_dims) bound.bounded_dims.insert(dim.first);
+    StageClock clock(context, &padded->model.account, absl::StrCat((*all)[i]->Name(), ", padded"));
+    const absl::Status status = Prepare(files, bound, context, constants, &clock, &padded->model);
+    clock.End();
+    if (absl::IsUnimplemented(status) || absl::IsInvalidArgument(status)) {  // the model itself cannot be padded
+      (*all)[i]->model.account.exact_only = std::string(status.message());
+      continue;
+    }
+    RETURN_IF_ERROR(status);
+    if (!padded->model.planned.input_extents.empty()) all->push_back(std::move(padded));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string PreparedProgram::Name() const {
+  std::set<std::string> bounded;
+  for (const onnx_import::InputExtent& e : model.planned.input_extents) {
+    bounded.insert(model.planned.input_symbols[e.input][e.dim]);
+  }
+  return DimsInWords(dims, bounded);
+}
+
+CompileOptions Bound(const CompileOptions& options, const std::map<std::string, int64_t>& dims) {
+  CompileOptions bound = options;
+  bound.specialised_dims.clear();
+  bound.dims.insert(dims.begin(), dims.end());
+  return bound;
+}
+
+absl::Status MakePlan(Compilation* compilation) {
+  RETURN_IF_ERROR(CheckOptions(compilation->options, compilation->context));
+  RETURN_IF_ERROR(RunPasses(Passes(), PassPart::kGraph, compilation));
+  RETURN_IF_ERROR(RunPasses(Passes(), PassPart::kPlan, compilation));
+  AccountForPlan(compilation);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PreparedPrograms> PreparePrograms(const ModelFiles& files, const CompileOptions& options,
+                                                 const CompileContext& context) {
+  ASSIGN_OR_RETURN(const auto dims, Specialisations(options));
+  const bool several = dims.size() > 1;
+  PreparedPrograms all;
+  ConstantPool constants;
+  for (const std::map<std::string, int64_t>& one : dims) {
+    PreparedProgram& program = *all.emplace_back(std::make_unique<PreparedProgram>());
+    program.dims = one;
+    const std::string label = several ? program.Name() : "";
+    StageClock clock(context, &program.model.account, label);
+    const absl::Status prepared =
+        Prepare(files, Bound(options, one), context, several ? &constants : nullptr, &clock, &program.model);
+    RETURN_IF_ERROR(several ? Annotate(prepared, label) : prepared);
+    clock.End();
+  }
+  if (several) {
+    RETURN_IF_ERROR(CheckDistinct(all));
+    RETURN_IF_ERROR(AddPadded(files, options, context, &constants, &all));
+  }
+  RETURN_IF_ERROR(ShareConstants(options, context, &all));
+  return all;
+}
+
+}  // namespace fusion
