@@ -3,81 +3,26 @@
 #include <cmath>
 #include <map>
 
+#include "compiler/te/scalar/op_table.h"
+
 namespace fusion::movement {
 namespace {
 
 using te::Op;
 using te::ScalarKind;
 
-bool IsFloatOp(Op op) {
-  switch (op) {
-    case Op::kAdd:
-    case Op::kSub:
-    case Op::kMul:
-    case Op::kDiv:
-    case Op::kMin:
-    case Op::kMax:
-    case Op::kNeg:
-    case Op::kAbs:
-    case Op::kSign:
-    case Op::kFloor:
-    case Op::kCeil:
-    case Op::kRound:
-    case Op::kSqrt:
-    case Op::kRsqrt:
-    case Op::kExp:
-    case Op::kLog:
-    case Op::kErf:
-    case Op::kTanh:
-    case Op::kAtan:
-    case Op::kSin:
-    case Op::kCos:
-    case Op::kAsin:
-    case Op::kAcos:
-    case Op::kPow:
-    case Op::kMod:
-    case Op::kFMod:
-    case Op::kIsNan:
-    case Op::kIsInf:
-    case Op::kEq:
-    case Op::kNe:
-    case Op::kLt:
-    case Op::kLe:
-    case Op::kGt:
-    case Op::kGe:
-      return true;
-    default:
-      return false;
+te::Lanes LanesOf(LaneKind kind) {
+  switch (kind) {
+    case LaneKind::kFloat:
+      return te::kFloatLanes;
+    case LaneKind::kInt:
+      return te::kIntLanes;
+    case LaneKind::kMask:
+      return te::kMaskLanes;
+    case LaneKind::kNone:
+      break;
   }
-}
-
-bool IsIntOp(Op op) {
-  switch (op) {
-    case Op::kAdd:
-    case Op::kSub:
-    case Op::kMul:
-    case Op::kMin:
-    case Op::kMax:
-    case Op::kNeg:
-    case Op::kAbs:
-    case Op::kEq:
-    case Op::kNe:
-    case Op::kLt:
-    case Op::kLe:
-    case Op::kGt:
-    case Op::kGe:
-    case Op::kBitAnd:
-    case Op::kBitOr:
-    case Op::kBitXor:
-    case Op::kBitNot:
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool IsMaskOp(Op op) {
-  return op == Op::kAnd || op == Op::kOr || op == Op::kXor || op == Op::kNot || op == Op::kEq || op == Op::kNe;
+  return te::kNoLanes;
 }
 
 }  // namespace
@@ -131,10 +76,7 @@ bool HasVectorForm(const te::ScalarNode& node) {
     case ScalarKind::kOp: {
       const LaneKind from = LaneKindOf(node.args[0]->dtype);
       if (node.op == Op::kSelect) return LaneKindOf(node.args[1]->dtype) != LaneKind::kNone;
-      return from == LaneKind::kFloat  ? IsFloatOp(node.op)
-             : from == LaneKind::kInt  ? IsIntOp(node.op)
-             : from == LaneKind::kMask ? IsMaskOp(node.op)
-                                       : false;
+      return (te::RowOf(node.op).lanes & LanesOf(from)) != 0;
     }
     default:
       return true;

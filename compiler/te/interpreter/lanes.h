@@ -43,53 +43,10 @@ struct Inst {
   uint8_t level = 0;   // see Level in te_code.cc
 };
 
-// dst = op(a, b, c). Returns null where the operation is not defined on the type. Comparisons and predicates write
-// integers. imm is the width of the type in bits (for shifts).
-Kernel OpKernel(Op op, DType dtype);
-
 // Reads a tensor: dst[l] = t[a[l] + b[0] + imm]. The masked form gives fimm (imm2 for integers) where !c[l].
 Kernel LoadKernel(DType dtype, bool masked);
 // Writes lanes of register `reg` to elements [start, start + n), rounded and wrapped to the type.
 void Store(State& state, int reg, DType dtype, void* data, int64_t start, int n);
-
-// Rounds doubles to a float type; null for f64.
-Kernel RoundKernel(DType dtype);
-// Wraps an int64 to an integer type; null for i64 and u64. For bool: != 0.
-Kernel WrapKernel(DType dtype);
-Kernel DoubleToIntKernel(DType dtype);  // towards zero, saturating at 64 bits; NaN gives 0; bool: != 0
-Kernel IntToDoubleKernel(DType dtype);  // dtype: the integer's type
-
-// Monte Carlo arithmetic (interpreter.h): the double a, computed in `dtype`, moves at random by up to fimm units in the
-// last place of the type's arithmetic (f16 and bf16 compute in f32) and is rounded to that type. A sum, product or
-// quotient (fimm 1) of few bits does not move, because it is exact. An elementary function (fimm > 1) always moves: it
-// promises no exact values.
-Kernel PerturbKernel(DType dtype);
-// The same for a product in a type narrower than f64. In runs that fuse it with the addition behind it (a fused
-// multiply-add), a product beyond the type's range stays finite, so that adding an infinity to it is not NaN.
-Kernel PerturbNarrowProductKernel();
-// The same for a = b * c in f64. Exactness is computed there, because rounding may leave few bits, too.
-Kernel PerturbProductKernel();
-// Tracks a product of many factors in Monte Carlo arithmetic. Where `select` (c) is set, dst = a·|b| if |b| is above 1
-// (below 1 for `above` = false). A NaN counts as above 1.
-Kernel PartialProductKernel(bool above);
-// Shows that another order of the factors could leave the type's range on the way: then dst is NaN at random, or zero where
-// a is NaN although no factor is. Otherwise dst = a. b and c are the products of the factors above 1 and below 1.
-Kernel AnyOrderProductKernel(DType dtype);
-// The same for a sum. PartialSum: dst = a + |b| where b is finite. AnyOrderSum: dst = a, or at random NaN where b, the
-// sum of all finite magnitudes, leaves the type's range: the finite summands may leave it with the sign opposite to
-// that of an infinite summand.
-Kernel PartialSumKernel();
-Kernel AnyOrderSumKernel(DType dtype);
-// A product with the zero of a padded load. A kernel may leave padding out, so in every other run 0 * inf and 0 * NaN
-// are 0.
-Kernel PaddedProductKernel();
-// Min or Max of floats. Of two zeros, either may be the result.
-Kernel RandomZeroKernel(Op op);
-// Like RoundKernel, but rounds up or down at random where the value is nearer to the middle of its neighbours than to
-// one of them.
-Kernel RandomRoundKernel(DType dtype);
-// Like DoubleToIntKernel, but gives any number where the value does not fit `dtype` or is NaN.
-Kernel RandomDoubleToIntKernel(DType dtype);
 
 void SplatImmD(State& s, const Inst& in, int n);  // dst = fimm
 void SplatImmI(State& s, const Inst& in, int n);  // dst = imm

@@ -9,6 +9,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/te/interpreter/lane_numbers.h"
+#include "compiler/te/interpreter/perturbation.h"
+#include "compiler/te/scalar/op_table.h"
 
 namespace fusion::te {
 namespace {
@@ -33,48 +36,6 @@ struct LaneIndex {
   int64_t constant = 0;
   uint8_t level() const { return lane.level | uniform.level; }
 };
-
-bool Wraps(Op op) {
-  switch (op) {
-    case Op::kAdd:
-    case Op::kSub:
-    case Op::kMul:
-    case Op::kDiv:
-    case Op::kNeg:
-    case Op::kAbs:
-    case Op::kPow:
-    case Op::kShl:
-    case Op::kBitNot:
-      return true;
-    default:
-      return false;
-  }
-}
-
-// Returns how far results may be from the exact one, in units in the last place; 0 if they are exact.
-double RoundingUnits(Op op) {
-  switch (op) {
-    case Op::kAdd:
-    case Op::kSub:
-    case Op::kMul:
-    case Op::kDiv:
-    case Op::kSqrt:
-    case Op::kMod:
-      return 1;
-    case Op::kNeg:
-    case Op::kAbs:
-    case Op::kSign:
-    case Op::kMin:
-    case Op::kMax:
-    case Op::kFloor:
-    case Op::kCeil:
-    case Op::kRound:
-    case Op::kFMod:
-      return 0;
-    default:
-      return 4;
-  }
-}
 
 class TeCompiler {
  public:
@@ -372,10 +333,12 @@ class TeCompiler {
     if (perturb_ && s.op == Op::kMul && is_float) {
       return Emit({.run = lanes::PerturbNarrowProductKernel(), .a = result.reg}, true, level);
     }
-    if (perturb_ && is_float && RoundingUnits(s.op) > 0) {
-      return Emit({.run = lanes::PerturbKernel(s.dtype), .a = result.reg, .fimm = RoundingUnits(s.op)}, true, level);
+    const OpRow& row = RowOf(s.op);
+    if (perturb_ && is_float && row.units > 0) {
+      const double units = row.units;
+      return Emit({.run = lanes::PerturbKernel(s.dtype), .a = result.reg, .fimm = units}, true, level);
     }
-    const Kernel wrap = !is_float && Wraps(s.op) ? lanes::WrapKernel(s.dtype) : nullptr;
+    const Kernel wrap = !is_float && row.wraps ? lanes::WrapKernel(s.dtype) : nullptr;
     return wrap ? Unary(wrap, result, false, false) : result;
   }
 

@@ -7,6 +7,7 @@
 #include "compiler/te/program/program.h"
 #include "compiler/te/ranges/facts.h"
 #include "compiler/te/routines/routine.h"
+#include "compiler/te/scalar/op_table.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::te {
@@ -241,50 +242,6 @@ class TeVerifier {
   std::unordered_map<const ScalarNode*, bool> needs_no_fact_;
 };
 
-bool DefinedOn(Op op, DType t) {
-  const bool is_float = IsFloat(t), is_bool = t == DType::kBool;
-  switch (op) {
-    case Op::kAnd:
-    case Op::kOr:
-    case Op::kXor:
-    case Op::kNot:
-      return is_bool;
-    case Op::kBitAnd:
-    case Op::kBitOr:
-    case Op::kBitXor:
-    case Op::kBitNot:
-    case Op::kShl:
-    case Op::kShr:
-      return !is_float && !is_bool;
-    case Op::kMin:
-    case Op::kMax:
-    case Op::kEq:
-    case Op::kNe:
-    case Op::kLt:
-    case Op::kLe:
-    case Op::kGt:
-    case Op::kGe:
-    case Op::kSelect:
-      return true;
-    case Op::kAdd:
-    case Op::kSub:
-    case Op::kMul:
-    case Op::kDiv:
-    case Op::kMod:
-    case Op::kFMod:
-    case Op::kPow:
-    case Op::kNeg:
-    case Op::kAbs:
-    case Op::kSign:
-    case Op::kFloor:
-    case Op::kCeil:
-    case Op::kRound:
-      return !is_bool;
-    default:
-      return is_float;
-  }
-}
-
 }  // namespace
 
 absl::Status CheckCall(Op op, const std::vector<Scalar>& args) {
@@ -303,7 +260,7 @@ absl::Status CheckCall(Op op, const std::vector<Scalar>& args) {
           absl::StrCat(info.name, " of ", DTypeName(args[first]->dtype), " and ", DTypeName(arg->dtype)));
     }
   }
-  if (!DefinedOn(op, args[first]->dtype)) {
+  if (!IsDefinedOn(RowOf(op), args[first]->dtype)) {
     return absl::InvalidArgumentError(absl::StrCat(info.name, " is not defined on ", DTypeName(args[first]->dtype)));
   }
   return absl::OkStatus();

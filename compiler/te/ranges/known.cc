@@ -4,130 +4,23 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "compiler/te/scalar/op_table.h"
+
 namespace fusion::te {
 namespace {
 
-constexpr double kExact = 9007199254740992.0;  // integers up to here are exact in double
+using ranges::HoldsZero;
+using ranges::Hull;
+using ranges::kExact;
+using ranges::Largest;
+using ranges::Product;
+using ranges::Range;
+using ranges::Sum;
+using ranges::Truth;
+
 constexpr int64_t kMaxPoints = 1 << 14;        // points of a te, reduction axes included
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-// Returns what the two ends alone imply.
-Known Range(double lo, double hi, bool number = false) {
-  Known known;
-  known.number = number;
-  if (std::isnan(lo) || std::isnan(hi)) return known;
-  known.lo = lo;
-  known.hi = hi;
-  known.negative_zero = lo <= 0 && hi >= 0;
-  known.least = lo > 0 ? lo : hi < 0 ? -hi : 0;
-  return known;
-}
-
-bool HoldsZero(const Known& known) { return known.lo <= 0 && known.hi >= 0; }
-bool HoldsInfinity(const Known& known) { return std::isinf(known.lo) || std::isinf(known.hi); }
-double Largest(const Known& known) { return std::max(std::fabs(known.lo), std::fabs(known.hi)); }
-
-Known Hull(const Known& a, const Known& b) {
-  if (a.linear && b.linear && a.constant == b.constant && a.terms == b.terms) return a;
-  Known hull = Range(std::min(a.lo, b.lo), std::max(a.hi, b.hi), a.number && b.number);
-  hull.least = std::min(a.least, b.least);
-  hull.negative_zero = a.negative_zero || b.negative_zero;
-  return hull;
-}
-
-Known Sum(const Known& a, const Known& b, int64_t sign) {
-  Known sum = sign > 0 ? Range(a.lo + b.lo, a.hi + b.hi) : Range(a.lo - b.hi, a.hi - b.lo);
-  // A sum of numbers is NaN only for infinities of opposite signs.
-  const bool up = std::isinf(a.hi) && std::isinf(sign > 0 ? b.lo : b.hi);
-  const bool down = std::isinf(a.lo) && std::isinf(sign > 0 ? b.hi : b.lo);
-  sum.number = a.number && b.number && !up && !down;
-  sum.linear = a.linear && b.linear;
-  if (!sum.linear) return sum;
-  sum.terms = a.terms;
-  sum.constant = a.constant + sign * b.constant;
-  for (const auto& [symbol, coefficient] : b.terms) {
-    if ((sum.terms[symbol] += sign * coefficient) == 0) sum.terms.erase(symbol);
-  }
-  if (sum.terms.empty()) sum.lo = sum.hi = static_cast<double>(sum.constant);
-  return sum;
-}
-
-Known Product(const Known& a, const Known& b, bool square = false) {
-  double lo = std::numeric_limits<double>::infinity(), hi = -lo;
-  for (double x : {a.lo, a.hi}) {
-    for (double y : {b.lo, b.hi}) {
-      const double p = x == 0 || y == 0 ? 0 : x * y;
-      lo = std::min(lo, p);
-      hi = std::max(hi, p);
-    }
-  }
-  if (square) lo = a.least < kInfinity && !HoldsZero(a) ? a.least * a.least : 0;
-  const bool number = a.number && b.number &&
-                      (square || !((HoldsZero(a) && HoldsInfinity(b)) || (HoldsZero(b) && HoldsInfinity(a))));
-  Known product = Range(lo, hi, number);
-  product.least = std::isinf(a.least) || std::isinf(b.least) ? kInfinity : std::max(product.least, a.least * b.least);
-  product.negative_zero = product.negative_zero && !square && !(lo >= 0 && !a.negative_zero && !b.negative_zero);
-  const Known* factor = a.linear && a.terms.empty() ? &a : b.linear && b.terms.empty() ? &b : nullptr;
-  const Known& other = factor == &a ? b : a;
-  if (factor == nullptr || !other.linear || std::fabs(product.lo) > kExact || std::fabs(product.hi) > kExact) {
-    return product;
-  }
-  product.linear = true;
-  product.constant = other.constant * factor->constant;
-  for (const auto& [symbol, coefficient] : other.terms) {
-    if (factor->constant != 0) product.terms[symbol] = coefficient * factor->constant;
-  }
-  return product;
-}
-
-Known Negated(const Known& a) {
-  Known negated = a;
-  negated.lo = -a.hi;
-  negated.hi = -a.lo;
-  negated.negative_zero = true;
-  negated.linear = false;
-  negated.terms.clear();
-  return negated;
-}
-
-// Integer quotients round towards zero. A range results only for divisors of one sign.
-Known Quotient(const Known& a, const Known& b, bool integer) {
-  if (!integer && b.hi < 0) return Quotient(Negated(a), Negated(b), integer);
-  if (!integer && b.lo == 0 && !b.negative_zero && a.lo >= 0) return Range(0, kInfinity);  // 0 / 0 is NaN
-  if (!(b.lo > 0)) return {};
-  double lo = std::numeric_limits<double>::infinity(), hi = -lo;
-  for (double x : {a.lo, a.hi}) {
-    for (double y : {b.lo, b.hi}) {
-      const double q = std::isinf(y) ? 0 : integer ? std::trunc(x / y) : x / y;
-      lo = std::min(lo, q);
-      hi = std::max(hi, q);
-    }
-  }
-  Known quotient = Range(lo, hi, a.number && b.number && !(HoldsInfinity(a) && HoldsInfinity(b)));
-  if (!integer) quotient.least = std::max(quotient.least, std::isinf(a.least) ? kInfinity : a.least / b.hi);
-  if (!integer || !a.linear || !b.linear || !b.terms.empty()) return quotient;
-  bool exact = a.constant % b.constant == 0;
-  for (const auto& [symbol, coefficient] : a.terms) exact = exact && coefficient % b.constant == 0;
-  if (!exact) return quotient;
-  quotient.linear = true;
-  quotient.constant = a.constant / b.constant;
-  for (const auto& [symbol, coefficient] : a.terms) quotient.terms[symbol] = coefficient / b.constant;
-  return quotient;
-}
-
-Known Truth(std::optional<bool> truth) {
-  return truth.has_value() ? Known::Exactly(*truth ? 1 : 0, true) : Range(0, 1, true);
-}
-
-Known Monotone(const Known& x, double (*f)(double)) { return Range(f(x.lo), f(x.hi), x.number); }
-
-// The same for a function that kernels approximate: the range is a little wider.
-Known Nearly(const Known& x, double (*f)(double)) {
-  constexpr double kSlack = 1e-6;
-  const double lo = f(x.lo), hi = f(x.hi);
-  return Range(lo - kSlack * std::fabs(lo), hi + kSlack * std::fabs(hi), x.number);
-}
 
 // The volatile keeps GCC 12 at -O2 from using the unrounded double: where it converts two neighbours at once, it goes
 // on with either value, so that 6e38 did not become infinite.
@@ -292,7 +185,7 @@ class Evaluator {
           cast.negative_zero = cast.negative_zero && IsFloat(from) && x.negative_zero;
           return cast;
         }
-        return IsFloat(from) ? Monotone(x, std::trunc) : x;
+        return ranges::OfRounding({.a = x, .b = x, .integer = !IsFloat(from)}, std::trunc);
       }
       case ScalarKind::kFromIndex: {
         const Interval value = At(s.index);
@@ -309,119 +202,16 @@ class Evaluator {
 
   Known Operation(const ScalarNode& s) {
     const bool integer = !IsFloat(s.args[0]->dtype);
-    Known a = At(s.args[0]);
-    if (s.op == Op::kSelect) {
+    const Known a = At(s.args[0]);
+    if (s.op == Op::kSelect) {  // the other operand is not looked at where the condition is known
       if (a.IsPoint()) return At(s.args[a.lo != 0 ? 1 : 2]);
       return Hull(At(s.args[1]), At(s.args[2]));
     }
-    Known b = s.args.size() > 1 ? At(s.args[1]) : Known();
-    const auto less = [integer](const Known& x, const Known& y) -> std::optional<bool> {
-      if (!integer && !(x.number && y.number)) return std::nullopt;
-      if (x.lo >= y.hi) return false;
-      if (x.hi < y.lo) return true;
-      return std::nullopt;
-    };
-    const auto negated = [](std::optional<bool> x) { return x ? std::optional<bool>(!*x) : x; };
-    const auto equal = [&]() -> std::optional<bool> {
-      if (integer && a.linear && b.linear && a.constant == b.constant && a.terms == b.terms) return true;
-      if (a.hi < b.lo || b.hi < a.lo) return false;
-      if (a.IsPoint() && b.IsPoint()) return a.lo == b.lo;
-      return std::nullopt;
-    };
-    switch (s.op) {
-      case Op::kAdd:
-        return Sum(a, b, 1);
-      case Op::kSub:
-        return Sum(a, b, -1);
-      case Op::kMul:
-        return Product(a, b, !integer && SameLoad(*s.args[0], *s.args[1]));
-      case Op::kDiv:
-        return Quotient(a, b, integer);
-      case Op::kNeg:
-        return integer ? Sum(Known::Exactly(0, true), a, -1) : Negated(a);
-      case Op::kMin:
-      case Op::kMax: {
-        const bool least = s.op == Op::kMin;
-        Known either = Range(least ? std::min(a.lo, b.lo) : std::max(a.lo, b.lo),
-                             least ? std::min(a.hi, b.hi) : std::max(a.hi, b.hi));
-        either.least = std::max(either.least, std::min(a.least, b.least));
-        if (least ? a.hi <= b.lo : a.lo >= b.hi) either = a;
-        if (least ? b.hi <= a.lo : b.lo >= a.hi) either = b;
-        either.number = a.number && b.number;  // a NaN operand is the result
-        return either;
-      }
-      case Op::kMod:
-      case Op::kFMod:
-        if (integer && a.lo >= 0 && a.hi < b.lo) return a;
-        if (integer && a.IsPoint() && b.IsPoint() && a.lo >= 0 && b.lo > 0) {
-          return Known::Exactly(std::fmod(a.lo, b.lo), true);
-        }
-        return integer && a.lo >= 0 && b.lo > 0 ? Range(0, std::min(a.hi, b.hi - 1)) : Known();
-      case Op::kAbs:
-        if (!(integer && a.lo >= 0)) {
-          Known magnitude = Range(a.lo >= 0 ? a.lo : a.hi <= 0 ? -a.hi : 0, Largest(a), a.number);
-          magnitude.least = std::max(magnitude.least, a.least);
-          magnitude.negative_zero = false;
-          return magnitude;
-        }
-        return a;
-      case Op::kFloor:
-        return integer ? a : Monotone(a, std::floor);
-      case Op::kCeil:
-        return integer ? a : Monotone(a, std::ceil);
-      case Op::kRound:
-        return integer ? a : Monotone(a, std::nearbyint);
-      case Op::kSqrt:
-        return Range(a.lo > 0 ? std::sqrt(a.lo) : 0, a.hi > 0 ? std::sqrt(a.hi) : 0, a.number && a.lo >= 0);
-      case Op::kRsqrt:
-        return a.lo > 0 ? Nearly(Range(1 / std::sqrt(a.hi), 1 / std::sqrt(a.lo), a.number), [](double x) { return x; })
-                        : Known();
-      case Op::kExp: {
-        Known power = Nearly(a, std::exp);
-        power.negative_zero = false;
-        return power;
-      }
-      case Op::kLog:
-        return Nearly(Range(std::max(a.lo, 0.0), std::max(a.hi, 0.0), a.number && a.lo >= 0), std::log);
-      case Op::kTanh:
-        return Nearly(a, std::tanh);
-      case Op::kErf:
-        return Nearly(a, std::erf);
-      case Op::kAtan:
-        return Nearly(a, std::atan);
-      case Op::kSin:
-      case Op::kCos:
-        return Nearly(Range(-1, 1, a.number && !HoldsInfinity(a)), [](double x) { return x; });
-      case Op::kPow:
-        if (integer) return {};
-        if (b.IsPoint() && b.lo == 2) return Product(a, a, true);
-        return a.lo >= 0 ? Range(0, kInfinity) : Known();
-      case Op::kSign:
-        if (!integer) return Range(a.lo > 0 ? 1 : -1, a.hi < 0 ? -1 : 1, a.number);
-        return a.lo > 0 ? Known::Exactly(1, integer) : a.hi < 0 ? Known::Exactly(-1, integer) : Range(-1, 1);
-      case Op::kLt:
-        return Truth(less(a, b));
-      case Op::kGt:
-        return Truth(less(b, a));
-      case Op::kGe:
-        return Truth(negated(less(a, b)));
-      case Op::kLe:
-        return Truth(negated(less(b, a)));
-      case Op::kEq:
-        return Truth(equal());
-      case Op::kNe:
-        return Truth(negated(equal()));
-      case Op::kNot:
-        return a.IsPoint() ? Truth(a.lo == 0) : Truth(std::nullopt);
-      case Op::kAnd:
-        if ((a.IsPoint() && a.lo == 0) || (b.IsPoint() && b.lo == 0)) return Truth(false);
-        return a.IsPoint() && b.IsPoint() ? Truth(true) : Truth(std::nullopt);
-      case Op::kOr:
-        if ((a.IsPoint() && a.lo != 0) || (b.IsPoint() && b.lo != 0)) return Truth(true);
-        return a.IsPoint() && b.IsPoint() ? Truth(false) : Truth(std::nullopt);
-      default:
-        return s.dtype == DType::kBool ? Truth(std::nullopt) : Known();
-    }
+    const auto range = RowOf(s.op).range;
+    if (range == nullptr) return s.dtype == DType::kBool ? Truth(std::nullopt) : Known();
+    const bool two = s.args.size() > 1;
+    const Known b = two ? At(s.args[1]) : Known();
+    return range({.a = a, .b = b, .integer = integer, .equal = two && !integer && SameLoad(*s.args[0], *s.args[1])});
   }
 
   // Returns whether both are loads of one element: of one tensor, at one place.
@@ -565,18 +355,6 @@ std::vector<KnownTensor> AllElements(const Program& program, const Te& te, Evalu
 }
 
 }  // namespace
-
-Known Known::Exactly(double value, bool integer) {
-  Known known;
-  if (std::isnan(value)) return known;
-  known.lo = known.hi = value;
-  known.number = true;
-  known.negative_zero = value == 0 && std::signbit(value);
-  known.least = value == 0 ? kInfinity : std::fabs(value);
-  known.linear = integer && std::fabs(value) <= kExact;
-  if (known.linear) known.constant = static_cast<int64_t>(value);
-  return known;
-}
 
 std::optional<KnownTensor> KnowTensor(const Tensor& tensor) {
   const bool small = tensor.num_elements() <= kMaxKnownElements;

@@ -5,29 +5,14 @@
 #define FUSION_COMPILER_TE_RANGES_KNOWN_H_
 
 #include <cstdint>
-#include <limits>
-#include <map>
 #include <optional>
 #include <vector>
 
 #include "compiler/te/program/program.h"
+#include "compiler/te/scalar/value_range.h"
 
 namespace fusion::te {
 
-// The value range of an element: closed, and infinities lie in it where its ends are infinite. An integer may also be
-// known to be constant + Σ coefficient·symbol (then `linear` is set); the caller defines the symbols.
-struct Known {
-  double lo = -std::numeric_limits<double>::infinity(), hi = std::numeric_limits<double>::infinity();
-  bool number = false;         // the value is never NaN
-  bool negative_zero = true;   // the value may be -0
-  double least = 0;            // no magnitude lies between 0 and this; infinite if the value is 0
-  bool linear = false;
-  int64_t constant = 0;
-  std::map<int, int64_t> terms;
-
-  static Known Exactly(double value, bool integer);
-  bool IsPoint() const { return lo == hi; }
-};
 // Row-major. For a tensor that is not small, one range that holds for every element.
 using KnownTensor = std::vector<Known>;
 

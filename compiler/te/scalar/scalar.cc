@@ -9,13 +9,12 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "compiler/te/scalar/op_table.h"
 #include "compiler/te/scalar/scalar_fold.h"
 #include "runtime/base/check.h"
 
 namespace fusion::te {
 namespace {
-
-bool YieldsBool(Op op) { return op == Op::kIsNan || op == Op::kIsInf || (op >= Op::kEq && op <= Op::kGe); }
 
 // Rewrites bottom-up, each distinct node once. `leaf` maps indices and tensors; `load` may replace rewritten loads.
 class Rewriter {
@@ -157,15 +156,16 @@ Scalar If(Pred pred, Scalar then_value, Scalar else_value) {
 }
 
 Scalar Call(Op op, std::vector<Scalar> args) {
-  const OpInfo& info = GetOpInfo(op);
+  const OpRow& row = RowOf(op);
+  const OpInfo& info = row.info;
   FUSION_CHECK(args.size() == static_cast<size_t>(info.arity), info.name);
   if (op == Op::kSelect) FUSION_CHECK(args[0]->dtype == DType::kBool, "select needs a bool");
   const size_t first = op == Op::kSelect ? 1 : 0;
   for (size_t i = first + 1; i < args.size(); ++i) FUSION_CHECK(args[i]->dtype == args[first]->dtype, info.name);
   const DType in = args[first]->dtype;
-  if (op >= Op::kAnd && op <= Op::kNot) FUSION_CHECK(in == DType::kBool, info.name);
-  if (op >= Op::kBitAnd && op <= Op::kShr) FUSION_CHECK(IsInteger(in), info.name);
-  const DType dtype = YieldsBool(op) ? DType::kBool : in;
+  // Verify (te/program) checks the other types.
+  if (row.types == Types::kBools || row.types == Types::kIntegers) FUSION_CHECK(IsDefinedOn(row, in), info.name);
+  const DType dtype = YieldsBool(row) ? DType::kBool : in;
   if (Scalar folded = FoldCall(op, dtype, args)) return folded;
   auto node = NewNode(ScalarKind::kOp, dtype);
   node->op = op;

@@ -1,205 +1,64 @@
 #include "compiler/te/scalar/scalar_fold.h"
 
-#include <bit>
 #include <cmath>
 #include <optional>
 
 #include "compiler/te/scalar/immediate.h"
+#include "compiler/te/scalar/op_table.h"
 
 namespace fusion::te {
 namespace {
 
-bool IsImmediate(const Scalar& s) { return s->kind == ScalarKind::kImm; }
-
-// Compares bits, so that -0.0 is not 0.0.
-bool IsFloatImm(const Scalar& s, double value) {
-  return IsImmediate(s) && IsFloat(s->dtype) && std::bit_cast<uint64_t>(s->fvalue) == std::bit_cast<uint64_t>(value);
-}
-bool IsIntImm(const Scalar& s, int64_t value) { return IsImmediate(s) && !IsFloat(s->dtype) && s->ivalue == value; }
-bool IsOne(const Scalar& s) { return IsFloatImm(s, 1.0) || IsIntImm(s, 1); }
-
+// Returns the result for immediates as a T; null where the operation does not compute on it.
 template <typename T>
-std::optional<bool> Compare(Op op, T a, T b) {
-  switch (op) {
-    case Op::kEq:
-      return a == b;
-    case Op::kNe:
-      return a != b;
-    case Op::kLt:
-      return a < b;
-    case Op::kLe:
-      return a <= b;
-    case Op::kGt:
-      return a > b;
-    case Op::kGe:
-      return a >= b;
-    default:
-      return std::nullopt;
-  }
+std::optional<T> Computed(const ValueFn<T>& fn, T a, T b) {
+  if (fn.unary != nullptr) return fn.unary(a);
+  if (fn.binary != nullptr) return fn.binary(a, b);
+  return std::nullopt;
+}
+template <typename T>
+std::optional<bool> Decided(const ValueFn<T>& fn, T a, T b) {
+  if (fn.test != nullptr) return fn.test(a);
+  if (fn.compare != nullptr) return fn.compare(a, b);
+  return std::nullopt;
 }
 
-Scalar FoldFloats(Op op, DType dtype, const std::vector<Scalar>& args) {
+Scalar FoldFloats(const OpRow& row, DType dtype, const std::vector<Scalar>& args) {
   const DType in = args[0]->dtype;
   const double a = args[0]->fvalue;
   const double b = args.size() > 1 ? args[1]->fvalue : 0;
   if (!IsExactIn(in, a) || !IsExactIn(in, b)) return nullptr;
-  if (std::optional<bool> truth = Compare(op, a, b)) return ImmInt(DType::kBool, *truth);
-  double r;
-  switch (op) {
-    case Op::kAdd:
-      r = a + b;
-      break;
-    case Op::kSub:
-      r = a - b;
-      break;
-    case Op::kMul:
-      r = a * b;
-      break;
-    case Op::kDiv:
-      r = a / b;
-      break;
-    case Op::kMin:
-      r = std::isnan(a) || a < b ? a : b;
-      break;
-    case Op::kMax:
-      r = std::isnan(a) || a > b ? a : b;
-      break;
-    case Op::kNeg:
-      r = -a;
-      break;
-    case Op::kAbs:
-      r = std::fabs(a);
-      break;
-    case Op::kFloor:
-      r = std::floor(a);
-      break;
-    case Op::kCeil:
-      r = std::ceil(a);
-      break;
-    case Op::kSqrt:
-      r = std::sqrt(a);
-      break;
-    case Op::kIsNan:
-      return ImmInt(DType::kBool, std::isnan(a));
-    case Op::kIsInf:
-      return ImmInt(DType::kBool, std::isinf(a));
-    default:
-      return nullptr;
-  }
+  if (const std::optional<bool> truth = Decided(row.value.floats, a, b)) return ImmInt(DType::kBool, *truth);
   // The sign of a zero or NaN result may differ between implementations, so it is left to them.
-  if ((op == Op::kMin || op == Op::kMax) && a == 0 && b == 0) return nullptr;
-  return !std::isnan(r) && IsExactIn(dtype, r) ? Imm(dtype, r) : nullptr;
+  if ((row.op == Op::kMin || row.op == Op::kMax) && a == 0 && b == 0) return nullptr;
+  const std::optional<double> r = Computed(row.value.floats, a, b);
+  return r && !std::isnan(*r) && IsExactIn(dtype, *r) ? Imm(dtype, *r) : nullptr;
 }
 
-Scalar FoldInts(Op op, DType dtype, const std::vector<Scalar>& args) {
-  const DType in = args[0]->dtype;
-  const bool is_signed = IsSigned(in);
-  const int64_t a = args[0]->ivalue;
-  const int64_t b = args.size() > 1 ? args[1]->ivalue : 0;
-  const uint64_t ua = static_cast<uint64_t>(a), ub = static_cast<uint64_t>(b);
-  if (std::optional<bool> truth = is_signed ? Compare(op, a, b) : Compare(op, ua, ub)) {
-    return ImmInt(DType::kBool, *truth);
-  }
-  const bool less = is_signed ? a < b : ua < ub;
-  uint64_t r;
-  switch (op) {
-    case Op::kAdd:
-      r = ua + ub;
-      break;
-    case Op::kSub:
-      r = ua - ub;
-      break;
-    case Op::kMul:
-      r = ua * ub;
-      break;
-    case Op::kDiv:
-      if (b == 0) {
-        r = 0;
-      } else if (is_signed && b == -1) {
-        r = -ua;  // the smallest integer wraps
-      } else {
-        r = is_signed ? static_cast<uint64_t>(a / b) : ua / ub;
-      }
-      break;
-    case Op::kMin:
-      r = less ? ua : ub;
-      break;
-    case Op::kMax:
-      r = less ? ub : ua;
-      break;
-    case Op::kNeg:
-      r = -ua;
-      break;
-    case Op::kAbs:
-      r = is_signed && a < 0 ? -ua : ua;
-      break;
-    case Op::kAnd:
-    case Op::kBitAnd:
-      r = ua & ub;
-      break;
-    case Op::kOr:
-    case Op::kBitOr:
-      r = ua | ub;
-      break;
-    case Op::kXor:
-    case Op::kBitXor:
-      r = ua ^ ub;
-      break;
-    case Op::kNot:
-      r = a == 0;
-      break;
-    case Op::kBitNot:
-      r = ~ua;
-      break;
-    default:
-      return nullptr;
-  }
-  return ImmInt(dtype, static_cast<int64_t>(r));
-}
-
-// Removes neutral elements; for floats only those that keep the sign of zero.
-Scalar FoldNeutral(Op op, const std::vector<Scalar>& args) {
-  const Scalar& a = args[0];
-  const Scalar& b = args.back();
-  switch (op) {
-    case Op::kAdd:
-      if (IsFloatImm(b, -0.0) || IsIntImm(b, 0)) return a;
-      if (IsFloatImm(a, -0.0) || IsIntImm(a, 0)) return b;
-      return nullptr;
-    case Op::kSub:
-      return IsFloatImm(b, 0.0) || IsIntImm(b, 0) ? a : nullptr;
-    case Op::kMul:
-      if (IsOne(b) || IsIntImm(a, 0)) return a;
-      if (IsOne(a) || IsIntImm(b, 0)) return b;
-      return nullptr;
-    case Op::kDiv:
-      return IsOne(b) ? a : nullptr;
-    case Op::kAnd:
-      if (IsIntImm(a, 0) || IsIntImm(b, 1) || a == b) return a;
-      if (IsIntImm(b, 0) || IsIntImm(a, 1)) return b;
-      return nullptr;
-    case Op::kOr:
-      if (IsIntImm(a, 1) || IsIntImm(b, 0) || a == b) return a;
-      if (IsIntImm(b, 1) || IsIntImm(a, 0)) return b;
-      return nullptr;
-    case Op::kNot:
-      return a->kind == ScalarKind::kOp && a->op == Op::kNot ? a->args[0] : nullptr;
-    case Op::kSelect:
-      if (IsImmediate(a)) return a->ivalue ? args[1] : args[2];
-      return args[1] == args[2] ? args[1] : nullptr;
-    default:
-      return nullptr;
-  }
+template <typename T>
+Scalar FoldInts(const OpRow& row, DType dtype, const std::vector<Scalar>& args) {
+  const T a = static_cast<T>(args[0]->ivalue);
+  const T b = args.size() > 1 ? static_cast<T>(args[1]->ivalue) : 0;
+  const ValueFn<T>& fn = row.value.On<T>();
+  if (const std::optional<bool> truth = Decided(fn, a, b)) return ImmInt(DType::kBool, *truth);
+  const std::optional<T> r = Computed(fn, a, b);
+  return r ? ImmInt(dtype, static_cast<int64_t>(*r)) : nullptr;
 }
 
 }  // namespace
 
 Scalar FoldCall(Op op, DType dtype, const std::vector<Scalar>& args) {
-  if (Scalar same = FoldNeutral(op, args)) return same;
-  for (const Scalar& arg : args) {
-    if (!IsImmediate(arg)) return nullptr;
+  const OpRow& row = RowOf(op);
+  if (row.neutral != nullptr) {
+    if (Scalar same = row.neutral(args)) return same;
   }
-  return IsFloat(args[0]->dtype) ? FoldFloats(op, dtype, args) : FoldInts(op, dtype, args);
+  if (!row.folds) return nullptr;
+  for (const Scalar& arg : args) {
+    if (arg->kind != ScalarKind::kImm) return nullptr;
+  }
+  const DType in = args[0]->dtype;
+  if (IsFloat(in)) return FoldFloats(row, dtype, args);
+  return IsSigned(in) ? FoldInts<int64_t>(row, dtype, args) : FoldInts<uint64_t>(row, dtype, args);
 }
 
 Scalar FoldCast(DType dtype, const ScalarNode& x) {

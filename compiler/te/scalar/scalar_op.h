@@ -1,4 +1,4 @@
-// The operations of scalar expressions: their names, arities and costs.
+// The operations of scalar expressions: their names, arities and costs. All else about them stands in op_table.h.
 #ifndef FUSION_COMPILER_TE_SCALAR_SCALAR_OP_H_
 #define FUSION_COMPILER_TE_SCALAR_SCALAR_OP_H_
 

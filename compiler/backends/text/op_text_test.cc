@@ -1,4 +1,4 @@
-#include "compiler/backends/text/expr_printer.h"
+#include "compiler/backends/text/op_text.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 namespace fusion::text {
 namespace {
 
-TEST(ExprPrinter, HasATextForTheOperationsWithAVectorForm) {
+TEST(OpText, HasATextForTheOperationsWithAVectorForm) {
   const te::Axis lane{0, 16};
   for (const DType dtype : {DType::kF32, DType::kI32, DType::kBool}) {
     const te::Scalar x = te::Load(0, dtype, {te::Index(lane)});
@@ -30,6 +30,23 @@ TEST(ExprPrinter, HasATextForTheOperationsWithAVectorForm) {
       }
     }
   }
+}
+
+std::string ScalarText(te::Op op, DType dtype, const std::vector<std::string>& texts) {
+  te::ScalarNode call;
+  call.op = op;
+  call.dtype = dtype;
+  for (size_t a = 0; a < texts.size(); ++a) call.args.push_back(te::Acc(static_cast<int>(a), dtype));
+  return ScalarOpText(call, texts);
+}
+
+TEST(OpText, OnSingleElementsFollowsTheType) {
+  EXPECT_EQ(ScalarText(te::Op::kAdd, DType::kF32, {"a", "b"}), "(float)(a + b)");
+  EXPECT_EQ(ScalarText(te::Op::kAdd, DType::kI32, {"a", "b"}), "(i32)((u64)a + (u64)b)");
+  EXPECT_EQ(ScalarText(te::Op::kMin, DType::kBF16, {"a", "b"}), "smin_f32(a, b)");
+  EXPECT_EQ(ScalarText(te::Op::kRsqrt, DType::kF16, {"a"}), "1.f / sqrt_f32(a)");
+  EXPECT_EQ(ScalarText(te::Op::kRsqrt, DType::kF64, {"a"}), "1.0 / sqrt_f64(a)");
+  EXPECT_EQ(ScalarText(te::Op::kFloor, DType::kI8, {"a"}), "a");
 }
 
 }  // namespace

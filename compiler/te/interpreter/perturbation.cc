@@ -1,0 +1,213 @@
+#include "compiler/te/interpreter/perturbation.h"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "compiler/te/interpreter/each_lane.h"
+#include "compiler/te/interpreter/lane_numbers.h"
+#include "compiler/te/scalar/op_values.h"
+#include "runtime/base/narrow_float.h"
+
+namespace fusion::te::lanes {
+namespace {
+
+uint64_t NextRandom(State& s) {  // xorshift64
+  s.random ^= s.random << 13;
+  s.random ^= s.random >> 7;
+  s.random ^= s.random << 17;
+  return s.random;
+}
+
+// Returns how far a result moves, as a fraction of its bound: in [-1, 1), 0 where it stays.
+double NextMove(State& s) {
+  const uint64_t random = NextRandom(s);
+  if ((random & s.still) != 0) return 0;
+  return static_cast<double>(static_cast<int64_t>(random)) * 0x1p-63;
+}
+
+// Returns whether x has at most 16 significant bits in f32 or 32 in f64, as small integers and fractions of powers of
+// two have, whose sums and products are exact. Of rounded results at most one in 2^8 looks like that.
+template <typename F>
+bool IsShort(double x) {
+  constexpr int kSpare = std::is_same_v<F, float> ? 52 - 15 : 52 - 31;
+  return (std::bit_cast<U>(x) & ((U{1} << kSpare) - 1)) == 0;
+}
+
+template <typename F>
+double Perturbed(State& s, double a, double units) {
+  constexpr double kUnit = std::numeric_limits<F>::epsilon();
+  const double move = NextMove(s);
+  const double x = (units <= 1 && IsShort<F>(a)) || !std::isfinite(a) ? a : a * (1 + move * units * kUnit);
+  const bool underflows = std::fabs(x) < 1.5 * static_cast<double>(std::numeric_limits<F>::min()) && move < 0;
+  return underflows ? 0 : x;
+}
+
+template <typename F>
+void Perturb(State& s, const Inst& in, int n) {
+  double* d = s.D(in.dst);
+  const double* a = s.D(in.a);
+  for (int l = 0; l < n; ++l) d[l] = static_cast<double>(static_cast<F>(Perturbed<F>(s, a[l], in.fimm)));
+}
+
+void PerturbNarrowProduct(State& s, const Inst& in, int n) {
+  double* d = s.D(in.dst);
+  const double* a = s.D(in.a);
+  for (int l = 0; l < n; ++l) {
+    const double x = Perturbed<float>(s, a[l], 1);
+    const auto rounded = static_cast<double>(static_cast<float>(x));
+    d[l] = s.fuses && std::isinf(rounded) ? x : rounded;
+  }
+}
+
+void PerturbProduct(State& s, const Inst& in, int n) {
+  double* d = s.D(in.dst);
+  const double *a = s.D(in.a), *b = s.D(in.b), *c = s.D(in.c);
+  for (int l = 0; l < n; ++l) {
+    const double move = NextMove(s);
+    const bool exact = !std::isfinite(a[l]) || std::fma(b[l], c[l], -a[l]) == 0;
+    d[l] = exact ? a[l] : a[l] * (1 + move * std::numeric_limits<double>::epsilon());
+  }
+}
+
+template <bool kAbove>
+void PartialProduct(State& s, const Inst& in, int n) {
+  double* d = s.D(in.dst);
+  const double *a = s.D(in.a), *b = s.D(in.b);
+  const int64_t* select = s.I(in.c);
+  for (int l = 0; l < n; ++l) {
+    const double factor = std::fabs(b[l]);
+    d[l] = select[l] != 0 && (kAbove ? !(factor <= 1) : factor < 1) ? a[l] * factor : a[l];
+  }
+}
+
+template <typename F>
+void AnyOrderProduct(State& s, const Inst& in, int n) {
+  double* d = s.D(in.dst);
+  const double *a = s.D(in.a), *above = s.D(in.b), *below = s.D(in.c);
+  for (int l = 0; l < n; ++l) {
+    const bool leaves = !(above[l] <= static_cast<double>(std::numeric_limits<F>::max())) ||
+                        !(below[l] >= static_cast<double>(std::numeric_limits<F>::min()));
+    const double other = std::isnan(a[l]) ? 0 : std::numeric_limits<double>::quiet_NaN();
+    d[l] = leaves && !std::isnan(above[l]) && (NextRandom(s) & 1) ? other : a[l];
+  }
+}
+
+void PartialSum(State& s, const Inst& in, int n) {
+  double* d = s.D(in.dst);
+  const double *a = s.D(in.a), *b = s.D(in.b);
+  const int64_t* select = s.I(in.c);
+  for (int l = 0; l < n; ++l) d[l] = select[l] != 0 && std::isfinite(b[l]) ? a[l] + std::fabs(b[l]) : a[l];
+}
+
+template <typename F>
+void AnyOrderSum(State& s, const Inst& in, int n) {
+  double* d = s.D(in.dst);
+  const double *a = s.D(in.a), *magnitude = s.D(in.b);
+  for (int l = 0; l < n; ++l) {
+    const bool leaves = !(magnitude[l] <= static_cast<double>(std::numeric_limits<F>::max()));
+    d[l] = leaves && (NextRandom(s) & 1) ? std::numeric_limits<double>::quiet_NaN() : a[l];
+  }
+}
+
+void PaddedProduct(State& s, const Inst& in, int n) {
+  double* d = s.D(in.dst);
+  const double *a = s.D(in.a), *b = s.D(in.b);
+  for (int l = 0; l < n; ++l) {
+    const double product = a[l] * b[l];
+    d[l] = s.skips_padding && std::isnan(product) && (a[l] == 0 || b[l] == 0) ? 0 : product;
+  }
+}
+
+template <double (*kExtreme)(double, double)>
+void RandomZero(State& s, const Inst& in, int n) {
+  double* d = s.D(in.dst);
+  const double *a = s.D(in.a), *b = s.D(in.b);
+  for (int l = 0; l < n; ++l) {
+    const bool zeros = a[l] == 0 && b[l] == 0;
+    d[l] = !zeros ? kExtreme(a[l], b[l]) : NextRandom(s) & 1 ? a[l] : b[l];
+  }
+}
+
+template <double (*kToward)(double)>
+void RandomRound(State& s, const Inst& in, int n) {
+  double* d = s.D(in.dst);
+  const double* a = s.D(in.a);
+  for (int l = 0; l < n; ++l) {
+    const double nearest = kToward(a[l]);
+    // Takes the neighbour on the other side, unless the value is close to the nearest one.
+    const bool stays = nearest == a[l] || !std::isfinite(nearest) || NextMove(s) <= 0;
+    d[l] = stays ? nearest : kToward(a[l] + 1.01 * (a[l] - nearest));
+  }
+}
+
+template <typename T>
+void RandomToInt(State& s, const Inst& in, int n) {
+  int64_t* d = s.I(in.dst);
+  const double* a = s.D(in.a);
+  constexpr double kEnd = std::is_same_v<T, int64_t> || std::is_same_v<T, uint64_t>
+                              ? (std::is_signed_v<T> ? 0x1p63 : 0x1p64)
+                              : static_cast<double>(std::numeric_limits<T>::max()) + 1;
+  constexpr double kBegin = static_cast<double>(std::numeric_limits<T>::min()) - (sizeof(T) < 8 ? 1 : 0);
+  for (int l = 0; l < n; ++l) {
+    const bool fits = a[l] < kEnd && (sizeof(T) < 8 ? a[l] > kBegin : a[l] >= kBegin);
+    d[l] = fits ? SaturateToInt<std::is_same_v<T, uint64_t>>(a[l]) : Signed(NextRandom(s));
+  }
+}
+
+double RoundHalf(double a) { return HalfToFloat(FloatToHalf(static_cast<float>(a))); }
+double RoundBFloat(double a) { return BFloat16ToFloat(FloatToBFloat16(static_cast<float>(a))); }
+
+}  // namespace
+
+Kernel PerturbKernel(DType dtype) { return dtype == DType::kF64 ? Perturb<double> : Perturb<float>; }
+
+Kernel PerturbNarrowProductKernel() { return PerturbNarrowProduct; }
+
+Kernel PerturbProductKernel() { return PerturbProduct; }
+
+Kernel PartialProductKernel(bool above) { return above ? PartialProduct<true> : PartialProduct<false>; }
+
+Kernel AnyOrderProductKernel(DType dtype) {
+  return dtype == DType::kF64 ? AnyOrderProduct<double> : AnyOrderProduct<float>;
+}
+
+Kernel PartialSumKernel() { return PartialSum; }
+
+Kernel AnyOrderSumKernel(DType dtype) { return dtype == DType::kF64 ? AnyOrderSum<double> : AnyOrderSum<float>; }
+
+Kernel PaddedProductKernel() { return PaddedProduct; }
+
+Kernel RandomZeroKernel(Op op) { return op == Op::kMax ? RandomZero<values::Max> : RandomZero<values::Min>; }
+
+Kernel RandomRoundKernel(DType dtype) {
+  if (dtype == DType::kF16) return RandomRound<RoundHalf>;
+  if (dtype == DType::kBF16) return RandomRound<RoundBFloat>;
+  return RoundKernel(dtype);
+}
+
+Kernel RandomDoubleToIntKernel(DType dtype) {
+  switch (dtype) {
+    case DType::kI8:
+      return RandomToInt<int8_t>;
+    case DType::kI16:
+      return RandomToInt<int16_t>;
+    case DType::kI32:
+      return RandomToInt<int32_t>;
+    case DType::kI64:
+      return RandomToInt<int64_t>;
+    case DType::kU8:
+      return RandomToInt<uint8_t>;
+    case DType::kU16:
+      return RandomToInt<uint16_t>;
+    case DType::kU32:
+      return RandomToInt<uint32_t>;
+    case DType::kU64:
+      return RandomToInt<uint64_t>;
+    default:
+      return DoubleToIntKernel(dtype);
+  }
+}
+
+}  // namespace fusion::te::lanes
