@@ -70,54 +70,72 @@ Nest Substituted(Nest nest, const Axis& axis, const Index& by) {
   return nest;
 }
 
-}  // namespace
-
-std::optional<ColumnSums> SumColumns(const Nest& nest, SummedRows rows, const DeviceModel& device,
-                                     movement::Kernel* kernel, AxisSource* axes, ChoiceLog* choices) {
+// Is the nest a plain sum of which a task can keep the columns near, and worth that?
+bool IsColumnSum(const Nest& nest, SummedRows rows, const DeviceModel& device, const movement::Kernel& kernel) {
   if (!StrategyOf(device).column_sums || !nest.fold || nest.fold->kind != te::FoldKind::kSum || nest.axes.empty()) {
-    return std::nullopt;
+    return false;
   }
   const bool plain = nest.fold->acc == DType::kF32 && nest.fold->pred.empty() && nest.padding.empty() &&
                      nest.limits.empty() && nest.mask_limit < 0 && nest.stores.size() == 1 && nest.then.size() <= 1 &&
                      !nest.fold->axes.empty();
-  const Axis columns = nest.axes.back();
   const bool far = rows == SummedRows::kBeyondCaches;
   const int64_t least_columns = far ? kLeastColumns : device.vector_bytes / 4;
-  if (!plain || columns.extent < least_columns ||
-      !ReadsOnce(nest, columns, far ? LargestPrivateBytes(device) : 0, device, *kernel)) {
-    return std::nullopt;
-  }
-  // Cuts the columns into tiles of `block`, and the rows into parts.
-  const int64_t block = ColumnsOfATask(columns.extent, device);
-  const Axis number = axes->New((columns.extent + block - 1) / block), column = axes->New(block);
-  const Index at = Index(number) * block + Index(column);
-  Nest cut = Substituted(nest, columns, at);
-  ColumnSums sums;
-  sums.phase.grid.assign(nest.axes.begin(), nest.axes.end() - 1);
-  int64_t others = 1;
-  for (const Axis& axis : sums.phase.grid) others *= axis.extent;
-  const Axis first = cut.fold->axes[0];
-  const int64_t parts = PartsOfRows(others * number.extent, first.extent, device);
-  const Axis part = axes->New(parts), of_part = axes->New(first.extent / parts);
-  if (parts > 1) {
-    cut = Substituted(std::move(cut), first, Index(part) * of_part.extent + Index(of_part));
-    cut.fold->axes[0] = of_part;
-    sums.phase.grid.push_back(part);
-  }
-  sums.phase.grid.push_back(number);
+  return plain && nest.axes.back().extent >= least_columns &&
+         ReadsOnce(nest, nest.axes.back(), far ? LargestPrivateBytes(device) : 0, device, kernel);
+}
 
-  const int near = static_cast<int>(kernel->buffers.size()), partial = near + 1;
-  Nest zero;  // sets a task's sums to zero
+// The nest with its columns in tiles, and its rows in parts where there are too few tasks.
+struct Tiled {
+  Nest nest;
+  std::vector<Axis> grid;
+  int64_t others = 1;   // results beside the columns
+  int64_t block = 0;    // columns of a task
+  Axis number, column;  // of the tile, and in it
+  int64_t parts = 1;    // of the rows
+  Axis part;
+  Index at;  // the column of the nest: number · block + column
+};
+
+Tiled CutIntoTiles(const Nest& nest, const DeviceModel& device, AxisSource* axes) {
+  const Axis columns = nest.axes.back();
+  Tiled cut;
+  cut.block = ColumnsOfATask(columns.extent, device);
+  cut.number = axes->New((columns.extent + cut.block - 1) / cut.block);
+  cut.column = axes->New(cut.block);
+  cut.at = Index(cut.number) * cut.block + Index(cut.column);
+  cut.nest = Substituted(nest, columns, cut.at);
+  cut.grid.assign(nest.axes.begin(), nest.axes.end() - 1);
+  for (const Axis& axis : cut.grid) cut.others *= axis.extent;
+  const Axis first = cut.nest.fold->axes[0];
+  cut.parts = PartsOfRows(cut.others * cut.number.extent, first.extent, device);
+  cut.part = axes->New(cut.parts);
+  const Axis of_part = axes->New(first.extent / cut.parts);
+  if (cut.parts > 1) {
+    cut.nest = Substituted(std::move(cut.nest), first, Index(cut.part) * of_part.extent + Index(of_part));
+    cut.nest.fold->axes[0] = of_part;
+    cut.grid.push_back(cut.part);
+  }
+  cut.grid.push_back(cut.number);
+  return cut;
+}
+
+// Sets a task's sums, in buffer `near`, to zero.
+Nest ZeroOf(const Nest& nest, const Tiled& cut, int near) {
+  const int64_t columns = nest.axes.back().extent;
+  Nest zero;
   zero.label = nest.label;
-  zero.axes = {column};
+  zero.axes = {cut.column};
   zero.body = {te::Imm(DType::kF32, 0)};
-  zero.stores = {{near, Index(column)}};
+  zero.stores = {{near, Index(cut.column)}};
   zero.store_types = {DType::kF32};
-  if (columns.extent % block != 0) zero.limits[column.id] = Index(columns.extent) - Index(number) * block;
-  const Scalar sum = te::Load(near, DType::kF32, {Index(column)});
+  if (columns % cut.block != 0) zero.limits[cut.column.id] = Index(columns) - Index(cut.number) * cut.block;
+  return zero;
+}
 
-  Nest add = zero;
-  add.axes = cut.fold->axes;
+// Adds the task's rows to `sum`, several at once. `like`: a nest over the task's columns that stores where sums lie.
+Nest AdditionOf(const Nest& like, const Tiled& cut, const Scalar& sum, AxisSource* axes) {
+  Nest add = like;
+  add.axes = cut.nest.fold->axes;
   const Axis row = add.axes.back();
   int64_t at_once = kMostRowsAtOnce;
   while (row.extent % at_once != 0) at_once /= 2;
@@ -126,45 +144,74 @@ std::optional<ColumnSums> SumColumns(const Nest& nest, SummedRows rows, const De
   for (int64_t k = 0; k < at_once; ++k) {
     const Index here = Index(add.axes.back()) * at_once + Index(k);
     const auto map = [&](const Axis& axis) { return axis.id == row.id ? &here : nullptr; };
-    total = total + te::Cast(DType::kF32, te::Substitute(cut.body[0], map));
+    total = total + te::Cast(DType::kF32, te::Substitute(cut.nest.body[0], map));
   }
-  add.axes.push_back(column);
+  add.axes.push_back(cut.column);
   add.body = {total};
+  return add;
+}
 
-  Nest result = zero;
-  if (parts == 1) {
-    result.body = {cut.then.empty() ? sum : te::MapAccs(cut.then[0], [&](const Scalar&) { return sum; })};
-    result.stores = cut.stores;
-    result.store_types = cut.store_types;
-  } else {
-    std::vector<Index> coordinates = {Index(part)};
-    std::vector<int64_t> extents = {parts};
-    for (const Axis& axis : nest.axes) {
-      coordinates.push_back(Index(axis));
-      extents.push_back(axis.extent);
-    }
-    const Index address = te::Linearize(coordinates, extents);
-    sums.rest = nest;
-    sums.rest->fold->axes = {part};
-    sums.rest->body = {te::Load(partial, DType::kF32, {address})};
-    result.body = {sum};
-    result.stores = {
-        {partial, te::Substitute(address, [&](const Axis& axis) { return axis.id == columns.id ? &at : nullptr; })}};
+// Stores the sums of all rows, with what follows them.
+Nest ResultOf(const Nest& like, const Tiled& cut, const Scalar& sum) {
+  Nest result = like;
+  const std::vector<Scalar>& then = cut.nest.then;
+  result.body = {then.empty() ? sum : te::MapAccs(then[0], [&](const Scalar&) { return sum; })};
+  result.stores = cut.nest.stores;
+  result.store_types = cut.nest.store_types;
+  return result;
+}
+
+// Stores the sums of a part of the rows in buffer `partial`. `rest` becomes the nest that adds the parts.
+Nest PartialOf(const Nest& like, const Nest& nest, const Tiled& cut, const Scalar& sum, int partial,
+               std::optional<Nest>* rest) {
+  std::vector<Index> coordinates = {Index(cut.part)};
+  std::vector<int64_t> extents = {cut.parts};
+  for (const Axis& axis : nest.axes) {
+    coordinates.push_back(Index(axis));
+    extents.push_back(axis.extent);
   }
+  const Index address = te::Linearize(coordinates, extents);
+  *rest = nest;
+  (*rest)->fold->axes = {cut.part};
+  (*rest)->body = {te::Load(partial, DType::kF32, {address})};
+  const int columns = nest.axes.back().id;
+  Nest result = like;
+  result.body = {sum};
+  result.stores = {
+      {partial, te::Substitute(address, [&](const Axis& axis) { return axis.id == columns ? &cut.at : nullptr; })}};
+  return result;
+}
+
+void AddBuffers(const Nest& nest, const Tiled& cut, movement::Kernel* kernel) {
+  movement::Buffer buffer;
+  buffer.scope = Scope::kBlock;
+  buffer.elements = cut.block;
+  kernel->buffers.push_back(buffer);
+  if (cut.parts == 1) return;
+  buffer.scope = Scope::kDevice;
+  buffer.elements = cut.parts * cut.others * nest.axes.back().extent;
+  kernel->buffers.push_back(buffer);
+}
+
+}  // namespace
+
+std::optional<ColumnSums> SumColumns(const Nest& nest, SummedRows rows, const DeviceModel& device,
+                                     movement::Kernel* kernel, AxisSource* axes, ChoiceLog* choices) {
+  if (!IsColumnSum(nest, rows, device, *kernel)) return std::nullopt;
+  const Tiled cut = CutIntoTiles(nest, device, axes);
+  const int near = static_cast<int>(kernel->buffers.size()), partial = near + 1;
+  const Scalar sum = te::Load(near, DType::kF32, {Index(cut.column)});
+  ColumnSums sums;
+  sums.phase.grid = cut.grid;
+  const Nest zero = ZeroOf(nest, cut, near);
+  const Nest add = AdditionOf(zero, cut, sum, axes);
+  const Nest result = cut.parts == 1 ? ResultOf(zero, cut, sum) : PartialOf(zero, nest, cut, sum, partial, &sums.rest);
   for (const Nest* each : {&zero, &add, &result}) {
     sums.phase.steps.push_back(StepOf(*each, device));
     if (sums.phase.steps.back().strategy != movement::Strategy::kMapVec) return std::nullopt;
   }
-  if (far && choices->Pick("columns", 2) == 1) return std::nullopt;
-  movement::Buffer buffer;
-  buffer.scope = Scope::kBlock;
-  buffer.elements = block;
-  kernel->buffers.push_back(buffer);
-  if (parts > 1) {
-    buffer.scope = Scope::kDevice;
-    buffer.elements = parts * others * columns.extent;
-    kernel->buffers.push_back(buffer);
-  }
+  if (rows == SummedRows::kBeyondCaches && choices->Pick("columns", 2) == 1) return std::nullopt;
+  AddBuffers(nest, cut, kernel);
   return sums;
 }
 

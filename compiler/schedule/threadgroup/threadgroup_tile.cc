@@ -10,6 +10,7 @@
 #include "compiler/movement/vector_form.h"
 #include "compiler/schedule/stitch/task_size.h"
 #include "compiler/schedule/threadgroup/threadgroup_slices.h"
+#include "runtime/base/status_macros.h"
 
 namespace fusion {
 namespace {
@@ -272,149 +273,232 @@ double GroupTileWork(const te::Te& te, const te::Box& box, const DeviceModel& de
   return shapes[0].cycles * device.task_lanes * static_cast<double>(Extent(te.fold->axes));
 }
 
-absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& device, movement::Kernel* kernel,
-                                               AxisSource* axes, ChoiceLog* choices, TileHome home) {
-  const bool in_task = home == TileHome::kTask;
-  const auto refuse = [](const char* why) { return absl::FailedPreconditionError(why); };
-  if (!nest.fold || nest.fold->kind != te::FoldKind::kSum || nest.fold->acc != DType::kF32 ||
-      !nest.fold->pred.empty() || nest.stores.size() != 1 || nest.body[0]->kind != ScalarKind::kOp ||
-      nest.body[0]->op != te::Op::kMul || nest.body[0]->dtype != DType::kF32) {
-    return refuse("the stage is not a plain sum of f32 products");
+namespace {
+
+// Makes the phase of one product, step by step; GroupTilePhase has the order.
+class GroupTiler {
+ public:
+  GroupTiler(Nest nest, const DeviceModel& device, movement::Kernel* kernel, AxisSource* axes, ChoiceLog* choices,
+             TileHome home)
+      : nest_(std::move(nest)),
+        device_(device),
+        kernel_(kernel),
+        axes_(axes),
+        choices_(choices),
+        home_(home),
+        in_task_(home == TileHome::kTask) {
+    column_.argument = 1;
   }
+
   // Assigns each axis to the operand that alone moves with it. Axes that move both, or neither, make a batch of
-  // products.
-  Side row, column;
-  column.argument = 1;
-  std::vector<Axis> batch;
-  for (const Axis& axis : nest.axes) {
-    const bool by_row = Uses(nest.body[0]->args[0], axis), by_column = Uses(nest.body[0]->args[1], axis);
-    (by_row == by_column ? batch : by_row ? row.axes : column.axes).push_back(axis);
+  // products. Refuses what is no product for a threadgroup tile, or is not to be one.
+  absl::Status AssignAxes() {
+    if (!IsPlainSumOfProducts()) return Refusal("the stage is not a plain sum of f32 products");
+    for (const Axis& axis : nest_.axes) {
+      const bool by_row = Uses(nest_.body[0]->args[0], axis), by_column = Uses(nest_.body[0]->args[1], axis);
+      (by_row == by_column ? batch_ : by_row ? row_.axes : column_.axes).push_back(axis);
+    }
+    row_.results = Extent(row_.axes);
+    column_.results = Extent(column_.axes);
+    if (row_.results < kMinSide || column_.results < kMinSide || Extent(nest_.fold->axes) < kMinFold) {
+      return Refusal("the product has too few results for a threadgroup tile");
+    }
+    // Neighbouring work-items store neighbouring columns.
+    if (StoresContiguous(row_) && !StoresContiguous(column_)) std::swap(row_, column_);
+    if (nest_.limits.size() > 1) {
+      return Refusal("the task ends early along two axes, and a threadgroup tile can bound one");
+    }
+    if (!in_task_ && choices_->Pick("group", 2) == 1) {
+      return Refusal("a register tile for each work-item was measured to be faster");
+    }
+    return absl::OkStatus();
   }
-  row.results = Extent(row.axes);
-  column.results = Extent(column.axes);
-  if (row.results < kMinSide || column.results < kMinSide || Extent(nest.fold->axes) < kMinFold) {
-    return refuse("the product has too few results for a threadgroup tile");
-  }
-  // Neighbouring work-items store neighbouring columns.
-  const auto contiguous_store = [&](const Side& side) {
-    int64_t c = 0;
-    return nest.stores[0].address.AffineIn(side.axes.back().id, &c) && c == 1;
-  };
-  if (contiguous_store(row) && !contiguous_store(column)) std::swap(row, column);
-  if (nest.limits.size() > 1) return refuse("the task ends early along two axes, and a threadgroup tile can bound one");
-  if (!in_task && choices->Pick("group", 2) == 1)
-    return refuse("a register tile for each work-item was measured to be faster");
 
   // The K-slice runs along the longest reduction axis, or along all of them where all are short (the taps of a window).
-  std::vector<Axis> fold = nest.fold->axes;
-  const auto longest =
-      std::max_element(fold.begin(), fold.end(), [](const Axis& a, const Axis& b) { return a.extent < b.extent; });
-  std::vector<Axis> outer, sliced;
-  if (longest->extent >= kMinFold) {
-    sliced = {*longest};
-    for (const Axis& axis : fold) {
-      if (axis.id != longest->id) outer.push_back(axis);
+  void ChooseSlicedAxes() {
+    const std::vector<Axis>& fold = nest_.fold->axes;
+    const auto longest =
+        std::max_element(fold.begin(), fold.end(), [](const Axis& a, const Axis& b) { return a.extent < b.extent; });
+    if (longest->extent >= kMinFold) {
+      sliced_ = {*longest};
+      for (const Axis& axis : fold) {
+        if (axis.id != longest->id) outer_.push_back(axis);
+      }
+    } else {
+      sliced_ = fold;
     }
-  } else {
-    sliced = fold;
+    length_ = Extent(sliced_);
   }
-  const int64_t length = Extent(sliced);
-  std::vector<Multiplier> multipliers = Multipliers(nest.body[0], device, home);
-  std::erase_if(multipliers, [&](const Multiplier& m) {
-    return m.product.fragments() &&
-           (std::max(row.results, column.results) < m.product.rows || length < m.product.depth);
-  });
-  const int ways = static_cast<int>(multipliers.size());
-  const Multiplier by = multipliers[ways == 1 ? 0 : choices->Pick("fragments", ways)];
-  std::vector<int64_t> slices;
-  for (const int64_t slice : {kSlice, 2 * kSlice, kSlice / 2}) {
-    if (slice <= RoundUp(length, kSlice / 2) && slice % by.product.depth == 0) slices.push_back(slice);
+
+  // Chooses what is multiplied at once, the K-slices and the tile, in this order: each depends on those before.
+  absl::Status ChooseTile() {
+    by_ = ChooseMultiplier();
+    slice_ = ChooseSlice();
+    buffers_ = ChooseBuffers();
+    const std::vector<GroupShape> shapes = RankGroupShapes(row_.results, column_.results, Extent(batch_), slice_,
+                                                           buffers_, in_task_ ? UnitOf(device_) : device_, by_);
+    if (shapes.empty()) return Refusal("no K-slices of the operands fit the shared memory of a work-group");
+    shape_ = shapes[choices_->Pick("shape", static_cast<int>(shapes.size()))];
+    return absl::OkStatus();
   }
-  const int64_t slice = slices[choices->Pick("slice", static_cast<int>(slices.size()))];
-  const int64_t slices_in_all = Extent(outer) * ((length + slice - 1) / slice);
-  int buffers = 1;
-  if (slices_in_all > 1 && device.async_copies) {
+
+  // Splits the axes into tiles and K-slices, and lets the nest speak of these.
+  void SplitAxes() {
+    Split(int64_t{shape_.item_rows} * shape_.rows * by_.product.rows, axes_, &row_);
+    Split(int64_t{shape_.item_columns} * shape_.columns * by_.product.columns, axes_, &column_);
+    part_ = axes_->New((length_ + slice_ - 1) / slice_);
+    in_slice_ = axes_->New(slice_);
+    depth_ = Index(part_) * slice_ + Index(in_slice_);
+    for (Side* side : {&row_, &column_}) {
+      const Scalar& operand = nest_.body[0]->args[side->argument];
+      side->along_slice = ContiguousAlong(operand, sliced_) && !ContiguousAlong(operand, side->axes);
+    }
+    std::map<int, Index> bound;
+    const auto bind = [&](const std::vector<Axis>& from, const Index& linear) {
+      const std::vector<Index> coordinates = Coordinates(linear, from);
+      for (size_t a = 0; a < from.size(); ++a) bound[from[a].id] = coordinates[a];
+    };
+    bind(row_.axes, row_.position);
+    bind(column_.axes, column_.position);
+    bind(sliced_, depth_);
+    for (const Axis& axis : batch_) around_.push_back(LoopOf(nest_, axis));
+    for (const auto& [axis, limit] : nest_.limits) {
+      auto it = bound.find(axis);
+      if (it == bound.end()) continue;
+      task_limit_ = limit.constant();
+      task_index_ = it->second - (limit - task_limit_);
+    }
+    nest_.Substitute([&](const Axis& axis) -> const Index* {
+      auto it = bound.find(axis.id);
+      return it == bound.end() ? nullptr : &it->second;
+    });
+  }
+
+  movement::Phase MakePhase() {
+    movement::Step step;
+    std::vector<Scalar> factors(2);
+    for (const Side* side : {&row_, &column_}) {
+      step.loops.push_back(LoopOfSide(*side));
+      const Scalar& operand = nest_.body[0]->args[side->argument];
+      factors[side->argument] = ReadsInPlace(*side) ? operand : AddSlices(*side, &step);
+    }
+    FillStep(factors, &step);
+    movement::Phase phase;
+    if (in_task_) {
+      around_.insert(around_.end(), {{row_.tile, std::nullopt}, {column_.tile, std::nullopt}});
+      step.loops.insert(step.loops.begin(), around_.begin(), around_.end());
+    } else {
+      phase.grid = batch_;
+      phase.grid.insert(phase.grid.end(), {row_.tile, column_.tile});
+    }
+    phase.steps.push_back(std::move(step));
+    return phase;
+  }
+
+ private:
+  static absl::Status Refusal(const char* why) { return absl::FailedPreconditionError(why); }
+
+  bool IsPlainSumOfProducts() const {
+    return nest_.fold && nest_.fold->kind == te::FoldKind::kSum && nest_.fold->acc == DType::kF32 &&
+           nest_.fold->pred.empty() && nest_.stores.size() == 1 && nest_.body[0]->kind == ScalarKind::kOp &&
+           nest_.body[0]->op == te::Op::kMul && nest_.body[0]->dtype == DType::kF32;
+  }
+
+  bool StoresContiguous(const Side& side) const {
+    int64_t c = 0;
+    return nest_.stores[0].address.AffineIn(side.axes.back().id, &c) && c == 1;
+  }
+
+  Multiplier ChooseMultiplier() {
+    std::vector<Multiplier> multipliers = Multipliers(nest_.body[0], device_, home_);
+    std::erase_if(multipliers, [&](const Multiplier& m) {
+      return m.product.fragments() &&
+             (std::max(row_.results, column_.results) < m.product.rows || length_ < m.product.depth);
+    });
+    const int ways = static_cast<int>(multipliers.size());
+    return multipliers[ways == 1 ? 0 : choices_->Pick("fragments", ways)];
+  }
+
+  int64_t ChooseSlice() {
+    std::vector<int64_t> slices;
+    for (const int64_t slice : {kSlice, 2 * kSlice, kSlice / 2}) {
+      if (slice <= RoundUp(length_, kSlice / 2) && slice % by_.product.depth == 0) slices.push_back(slice);
+    }
+    return slices[choices_->Pick("slice", static_cast<int>(slices.size()))];
+  }
+
+  int ChooseBuffers() {
+    const int64_t slices_in_all = Extent(outer_) * ((length_ + slice_ - 1) / slice_);
+    if (slices_in_all <= 1 || !device_.async_copies) return 1;
     // A task's scratch leaves less room for K-slices, so one buffer is the default there.
-    const int preferred = in_task ? 1 : 2;
-    buffers = choices->Pick("buffers", 2) == 0 ? preferred : 3 - preferred;
-  }
-  const std::vector<GroupShape> shapes = RankGroupShapes(row.results, column.results, Extent(batch), slice, buffers,
-                                                         in_task ? UnitOf(device) : device, by);
-  if (shapes.empty()) return refuse("no K-slices of the operands fit the shared memory of a work-group");
-  const GroupShape shape = shapes[choices->Pick("shape", static_cast<int>(shapes.size()))];
-  Split(int64_t{shape.item_rows} * shape.rows * by.product.rows, axes, &row);
-  Split(int64_t{shape.item_columns} * shape.columns * by.product.columns, axes, &column);
-  const Axis part = axes->New((length + slice - 1) / slice), in_slice = axes->New(slice);
-  const Index depth = Index(part) * slice + Index(in_slice);
-  for (Side* side : {&row, &column}) {
-    const Scalar& operand = nest.body[0]->args[side->argument];
-    side->along_slice = ContiguousAlong(operand, sliced) && !ContiguousAlong(operand, side->axes);
+    const int preferred = in_task_ ? 1 : 2;
+    return choices_->Pick("buffers", 2) == 0 ? preferred : 3 - preferred;
   }
 
-  std::map<int, Index> bound;
-  const auto bind = [&](const std::vector<Axis>& from, const Index& linear) {
-    const std::vector<Index> coordinates = Coordinates(linear, from);
-    for (size_t a = 0; a < from.size(); ++a) bound[from[a].id] = coordinates[a];
-  };
-  bind(row.axes, row.position);
-  bind(column.axes, column.position);
-  bind(sliced, depth);
-  // Where the last task of a grid has fewer results than the others: task_index < task_limit, a constant.
-  Index task_index;
-  int64_t task_limit = -1;
-  std::vector<movement::Loop> around;
-  for (const Axis& axis : batch) around.push_back(LoopOf(nest, axis));
-  for (const auto& [axis, limit] : nest.limits) {
-    auto it = bound.find(axis);
-    if (it == bound.end()) continue;
-    task_limit = limit.constant();
-    task_index = it->second - (limit - task_limit);
+  // Is the operand scratch of the task, of which whole tiles and K-slices are read where they lie?
+  bool ReadsInPlace(const Side& side) const {
+    return in_task_ && !by_.product.fragments() && IsScratch(nest_.body[0]->args[side.argument], *kernel_) &&
+           side.results % side.in_tile.extent == 0 && length_ % slice_ == 0;
   }
-  nest.Substitute([&](const Axis& axis) -> const Index* {
-    auto it = bound.find(axis.id);
-    return it == bound.end() ? nullptr : &it->second;
-  });
 
-  std::vector<Axis> slices_axes = outer;
-  slices_axes.push_back(part);
-  const Index which = buffers == 1 ? Index(0) : te::Mod(Linear(slices_axes), buffers);
-
-  movement::Step step;
-  std::vector<Scalar> factors(2);
-  for (const Side* side : {&row, &column}) {
-    te::Pred inside;
-    Require(side->position, side->results, &inside);
-    Require(depth, length, &inside);
-    if (in_task && !by.product.fragments() && IsScratch(nest.body[0]->args[side->argument], *kernel) &&
-        side->results % side->in_tile.extent == 0 && length % slice == 0) {
-      factors[side->argument] = nest.body[0]->args[side->argument];
-      step.loops.push_back({side->in_tile, std::nullopt});
-      continue;
+  movement::Loop LoopOfSide(const Side& side) const {
+    movement::Loop loop{side.in_tile, std::nullopt};
+    if (side.results % side.in_tile.extent != 0) {
+      loop.limit = Index(side.results) - Index(side.tile) * side.in_tile.extent;
     }
-    if (task_limit >= 0 && task_index.UsesAxis(side->in_tile.id)) Require(task_index, task_limit, &inside);
-    const bool fragments = by.product.fragments();
-    const SliceAxes walked(by, side->in_tile, in_slice, axes);
-    const auto in_blocks = [&](const Axis& axis) { return walked.Find(axis); };
-    for (te::Comparison& c : inside) c.lhs = te::Substitute(c.lhs, in_blocks);
-    std::vector<Axis> box = batch;
-    box.push_back(side->tile);
-    box.insert(box.end(), outer.begin(), outer.end());
-    box.push_back(part);
-    box.insert(box.end(), walked.order.begin(), walked.order.end());
-    const Scalar& factor = nest.body[0]->args[side->argument];
-    const Scalar operand = PackConstants(
-        te::Substitute(by.dtype == DType::kF16 ? Narrow(factor, by.dtype) : factor, in_blocks), box, inside, kernel);
-    const bool packed = operand->kind == ScalarKind::kLoad && kernel->buffers[operand->tensor].packed_from >= 0;
-    const bool along_slice = packed ? fragments : side->along_slice;
+    return loop;
+  }
 
+  // Which of its buffers a K-slice lies in.
+  Index WhichBuffer() const {
+    std::vector<Axis> slices = outer_;
+    slices.push_back(part_);
+    return buffers_ == 1 ? Index(0) : te::Mod(Linear(slices), buffers_);
+  }
+
+  // Where the elements of a tile and a K-slice belong to the operand.
+  te::Pred InsideOf(const Side& side) const {
+    te::Pred inside;
+    Require(side.position, side.results, &inside);
+    Require(depth_, length_, &inside);
+    if (task_limit_ >= 0 && task_index_.UsesAxis(side.in_tile.id)) Require(task_index_, task_limit_, &inside);
+    return inside;
+  }
+
+  // The order in which an operand is copied, from the outermost axis.
+  std::vector<Axis> CopyOrder(const Side& side, const SliceAxes& walked) const {
+    std::vector<Axis> box = batch_;
+    box.push_back(side.tile);
+    box.insert(box.end(), outer_.begin(), outer_.end());
+    box.push_back(part_);
+    box.insert(box.end(), walked.order.begin(), walked.order.end());
+    return box;
+  }
+
+  int AddSliceBuffer(int64_t elements) {
     movement::Buffer slices;
     slices.scope = Scope::kBlock;
-    slices.dtype = by.dtype;
-    const int64_t elements = SliceElements(by, slice, side->in_tile.extent, along_slice);
-    slices.elements = buffers * elements;
-    const int buffer = static_cast<int>(kernel->buffers.size());
-    kernel->buffers.push_back(slices);
-    const Index place = which * elements + PlaceInSlice(by, side->in_tile, in_slice, along_slice);
+    slices.dtype = by_.dtype;
+    slices.elements = buffers_ * elements;
+    kernel_->buffers.push_back(slices);
+    return static_cast<int>(kernel_->buffers.size()) - 1;
+  }
+
+  // Adds the K-slices of an operand and the step that copies them. Returns the operand's element, read from its slice.
+  Scalar AddSlices(const Side& side, movement::Step* step) {
+    te::Pred inside = InsideOf(side);
+    const SliceAxes walked(by_, side.in_tile, in_slice_, axes_);
+    const auto in_blocks = [&](const Axis& axis) { return walked.Find(axis); };
+    for (te::Comparison& c : inside) c.lhs = te::Substitute(c.lhs, in_blocks);
+    const Scalar& factor = nest_.body[0]->args[side.argument];
+    const Scalar operand =
+        PackConstants(te::Substitute(by_.dtype == DType::kF16 ? Narrow(factor, by_.dtype) : factor, in_blocks),
+                      CopyOrder(side, walked), inside, kernel_);
+    const bool packed = operand->kind == ScalarKind::kLoad && kernel_->buffers[operand->tensor].packed_from >= 0;
+    const bool along_slice = packed ? by_.product.fragments() : side.along_slice;
+    const int64_t elements = SliceElements(by_, slice_, side.in_tile.extent, along_slice);
+    const int buffer = AddSliceBuffer(elements);
+    const Index place = WhichBuffer() * elements + PlaceInSlice(by_, side.in_tile, in_slice_, along_slice);
 
     movement::Step staging;
     staging.label = "slice";
@@ -423,45 +507,66 @@ absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& dev
     if (packed) {
       std::erase_if(inside, [&](const te::Comparison& c) { return UsesAxesOf(operand->indices[0], c.lhs); });
     }
-    staging.body = {te::If(inside, operand, te::Imm(by.dtype, 0))};
+    staging.body = {te::If(inside, operand, te::Imm(by_.dtype, 0))};
     staging.stores = {{buffer, te::Substitute(place, in_blocks)}};
-    staging.store_types = {by.dtype};
-    VectorizeAligned(device.vector_bytes / 4, &staging);
-    step.staging.push_back(std::move(staging));
-    const Scalar element = te::Load(buffer, by.dtype, {place});
-    factors[side->argument] = by.dtype == DType::kF32 ? element : te::Cast(DType::kF32, element);
+    staging.store_types = {by_.dtype};
+    VectorizeAligned(device_.vector_bytes / 4, &staging);
+    step->staging.push_back(std::move(staging));
+    const Scalar element = te::Load(buffer, by_.dtype, {place});
+    return by_.dtype == DType::kF32 ? element : te::Cast(DType::kF32, element);
+  }
 
-    movement::Loop loop{side->in_tile, std::nullopt};
-    if (side->results % side->in_tile.extent != 0) {
-      loop.limit = Index(side->results) - Index(side->tile) * side->in_tile.extent;
-    }
-    step.loops.push_back(loop);
+  void FillStep(const std::vector<Scalar>& factors, movement::Step* step) const {
+    step->label = nest_.label;
+    step->strategy = movement::Strategy::kGroupTile;
+    step->group = {row_.in_tile.id, column_.in_tile.id, shape_.item_rows, shape_.item_columns,
+                   shape_.rows,     shape_.columns,     by_.product,      buffers_};
+    step->fold = nest_.fold;
+    step->fold->axes = outer_;
+    step->fold->axes.insert(step->fold->axes.end(), {part_, in_slice_});
+    step->body = {te::Call(te::Op::kMul, factors)};
+    step->then = nest_.then;
+    step->stores = nest_.stores;
+    step->store_types = nest_.store_types;
+    step->lane_mask_index = nest_.mask_index;
+    step->lane_limit = nest_.mask_limit;
+    step->store_limit_index = task_index_;
+    step->store_limit = task_limit_;
   }
-  step.label = nest.label;
-  step.strategy = movement::Strategy::kGroupTile;
-  step.group = {row.in_tile.id, column.in_tile.id, shape.item_rows, shape.item_columns,
-                shape.rows,     shape.columns,     by.product,      buffers};
-  step.fold = nest.fold;
-  step.fold->axes = outer;
-  step.fold->axes.insert(step.fold->axes.end(), {part, in_slice});
-  step.body = {te::Call(te::Op::kMul, factors)};
-  step.then = nest.then;
-  step.stores = nest.stores;
-  step.store_types = nest.store_types;
-  step.lane_mask_index = nest.mask_index;
-  step.lane_limit = nest.mask_limit;
-  step.store_limit_index = task_index;
-  step.store_limit = task_limit;
-  movement::Phase phase;
-  if (in_task) {
-    around.insert(around.end(), {{row.tile, std::nullopt}, {column.tile, std::nullopt}});
-    step.loops.insert(step.loops.begin(), around.begin(), around.end());
-  } else {
-    phase.grid = batch;
-    phase.grid.insert(phase.grid.end(), {row.tile, column.tile});
-  }
-  phase.steps.push_back(std::move(step));
-  return phase;
+
+  Nest nest_;
+  const DeviceModel& device_;
+  movement::Kernel* const kernel_;
+  AxisSource* const axes_;
+  ChoiceLog* const choices_;
+  const TileHome home_;
+  const bool in_task_;
+  Side row_, column_;
+  std::vector<Axis> batch_;           // axes of the results that move both operands, or neither
+  std::vector<Axis> outer_, sliced_;  // of the reduction: around the K-slices, and along them
+  int64_t length_ = 0;                // of the reduction along `sliced_`
+  Multiplier by_;
+  int64_t slice_ = 0;
+  int buffers_ = 1;
+  GroupShape shape_;
+  Axis part_, in_slice_;
+  Index depth_;                         // along `sliced_`
+  std::vector<movement::Loop> around_;  // loops over the batch, in a task
+  // Where the last task of a grid has fewer results than the others: task_index_ < task_limit_, a constant.
+  Index task_index_;
+  int64_t task_limit_ = -1;
+};
+
+}  // namespace
+
+absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& device, movement::Kernel* kernel,
+                                               AxisSource* axes, ChoiceLog* choices, TileHome home) {
+  GroupTiler tiler(std::move(nest), device, kernel, axes, choices, home);
+  RETURN_IF_ERROR(tiler.AssignAxes());
+  tiler.ChooseSlicedAxes();
+  RETURN_IF_ERROR(tiler.ChooseTile());
+  tiler.SplitAxes();
+  return tiler.MakePhase();
 }
 
 }  // namespace fusion

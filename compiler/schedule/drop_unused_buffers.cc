@@ -1,0 +1,58 @@
+#include "compiler/schedule/drop_unused_buffers.h"
+
+#include <utility>
+#include <vector>
+
+namespace fusion {
+namespace {
+
+std::vector<bool> UsedBuffers(const movement::Kernel& kernel) {
+  std::vector<bool> used(kernel.buffers.size(), false);
+  for (const movement::Phase& phase : kernel.phases) {
+    movement::VisitSteps(phase, [&](const movement::Step& step) {
+      movement::VisitBuffers(step, [&](int buffer) { used[buffer] = true; });
+    });
+  }
+  return used;
+}
+
+void Renumber(const std::vector<int>& number, movement::Step* each) {
+  const auto map = [&](te::TensorId buffer) { return number[buffer]; };
+  movement::Step& step = *each;
+  for (te::Scalar& s : step.body) s = te::MapTensors(s, map);
+  for (te::Scalar& s : step.then) s = te::MapTensors(s, map);
+  if (step.fold) {
+    for (te::Scalar& s : step.fold->init) s = te::MapTensors(s, map);
+    for (te::Comparison& c : step.fold->pred) {
+      c.lhs = te::MapTensors(c.lhs, map);
+      c.rhs = te::MapTensors(c.rhs, map);
+    }
+  }
+  for (movement::Store& store : step.stores) store.buffer = number[store.buffer];
+  if (step.library) {
+    for (int* buffer : ArgumentsOf(*step.library)) *buffer = number[*buffer];
+  }
+  for (movement::Prefetch& prefetch : step.tile.prefetch) prefetch.buffer = number[prefetch.buffer];
+  for (int& buffer : step.read_next.buffers) buffer = number[buffer];
+}
+
+}  // namespace
+
+void DropUnusedBuffers(movement::Kernel* kernel) {
+  const std::vector<bool> used = UsedBuffers(*kernel);
+  std::vector<int> number(kernel->buffers.size(), -1);
+  std::vector<movement::Buffer> kept;
+  for (const bool block_scope : {false, true}) {
+    for (size_t b = 0; b < kernel->buffers.size(); ++b) {
+      if (!used[b] || (kernel->buffers[b].scope == Scope::kBlock) != block_scope) continue;
+      number[b] = static_cast<int>(kept.size());
+      kept.push_back(kernel->buffers[b]);
+    }
+  }
+  for (movement::Phase& phase : kernel->phases) {
+    movement::VisitSteps(&phase, [&](movement::Step* step) { Renumber(number, step); });
+  }
+  kernel->buffers = std::move(kept);
+}
+
+}  // namespace fusion

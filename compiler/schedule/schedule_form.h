@@ -1,0 +1,26 @@
+// Schedules a fusion block's expressions in one form, with the phases that they then have.
+#ifndef FUSION_COMPILER_SCHEDULE_SCHEDULE_FORM_H_
+#define FUSION_COMPILER_SCHEDULE_SCHEDULE_FORM_H_
+
+#include <map>
+
+#include "absl/status/statusor.h"
+#include "compiler/cost/device_model.h"
+#include "compiler/layout/layout.h"
+#include "compiler/schedule/choices.h"
+#include "compiler/schedule/scheduled_block.h"
+#include "compiler/schedule/stitch/task_grid.h"
+#include "compiler/te/program/program.h"
+
+namespace fusion {
+
+// Stitches all stages into one phase where that is possible, else gives products phases of their own and stitches the
+// stages between them. With products in tasks, a refusal to stitch is the answer. `library_product` is the stage that a
+// library computes, -1: none.
+absl::StatusOr<ScheduledBlock> ScheduleForm(const te::Program& program, const std::map<te::TensorId, Layout>& layouts,
+                                            const DeviceModel& device, InTasks in_tasks, ChoiceLog* choices,
+                                            int library_product = -1);
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_SCHEDULE_SCHEDULE_FORM_H_

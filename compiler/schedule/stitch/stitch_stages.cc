@@ -1,0 +1,246 @@
+#include "compiler/schedule/stitch/stitch_stages.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/schedule/nest/form_stages.h"
+#include "compiler/schedule/stitch/task_boxes.h"
+#include "compiler/schedule/threadgroup/threadgroup_tile.h"
+#include "compiler/schedule/tile/products.h"
+#include "compiler/schedule/tile/register_tile.h"
+#include "compiler/schedule/vector/prefetch_reads.h"
+#include "compiler/schedule/vector/streaming_stores.h"
+#include "compiler/schedule/vector/vectorize.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion {
+namespace {
+
+using te::Axis;
+using te::Index;
+using te::TensorId;
+
+// The fewest columns of a head of attention.
+constexpr int64_t kLeastHead = 8;
+
+// Tensors of stages [first, last) that the fusion block returns or that later stages read, and the other outputs of
+// the stages that compute these: all outputs of a stage live in one scope.
+std::set<TensorId> LiveOutOf(int first, int last, const te::Program& program) {
+  std::set<TensorId> live(program.outputs.begin(), program.outputs.end());
+  for (size_t s = last; s < program.tes.size(); ++s)
+    te::VisitTensors(program.tes[s], [&](TensorId t) { live.insert(t); });
+  std::set<TensorId> result;
+  for (int s = first; s < last; ++s) {
+    const std::vector<TensorId>& outputs = program.tes[s].outputs;
+    if (std::any_of(outputs.begin(), outputs.end(), [&](TensorId t) { return live.count(t) > 0; })) {
+      result.insert(outputs.begin(), outputs.end());
+    }
+  }
+  return result;
+}
+
+// Returns the loop nest of a stage over its box in a task.
+absl::StatusOr<Nest> NestInTask(const PhysicalTe& stage, const te::Box& box, const std::vector<Axis>& grid,
+                                KernelDraft* draft) {
+  ASSIGN_OR_RETURN(Nest nest, draft->MakeNest(stage));
+  std::vector<Axis> loops;
+  std::map<int, Index> bound;
+  for (size_t d = 0; d < stage.te.axes.size(); ++d) {
+    const Axis& axis = stage.te.axes[d];
+    const te::Span& span = box[d];
+    const bool shared = std::any_of(grid.begin(), grid.end(), [&](const Axis& g) { return g.id == axis.id; });
+    if (axis.extent == 1 || shared) continue;
+    if (span.length == 1) {
+      bound[axis.id] = span.origin;
+    } else if (span.length == axis.extent && span.origin.IsConstant() && span.origin.constant() == 0) {
+      loops.push_back(axis);
+    } else {
+      const Axis local = draft->axes.New(span.length);
+      loops.push_back(local);
+      bound[axis.id] = span.origin + Index(local);
+      const std::optional<Index> limit = TaskBoxes::LimitOf(span, axis.extent);
+      if (limit) nest.limits[local.id] = *limit;
+    }
+  }
+  nest.axes = loops;
+  nest.Substitute([&](const Axis& axis) -> const Index* {
+    auto it = bound.find(axis.id);
+    return it == bound.end() ? nullptr : &it->second;
+  });
+  DropUnitAxes(&nest);
+  return nest;
+}
+
+absl::StatusOr<movement::Phase> TileInTask(Nest nest, KernelDraft* draft) {
+  if (draft->target.threadgroup_tiles) {
+    StraightenForGroup(&nest, draft);
+    return GroupTilePhase(std::move(nest), draft->device, &draft->kernel, &draft->axes, draft->choices,
+                          TileHome::kTask);
+  }
+  StraightenNest(&nest, draft, /*in_task=*/true);
+  return TilePhase(std::move(nest), draft->device, &draft->kernel, &draft->axes, draft->choices, TileHome::kTask);
+}
+
+// A map that runs element by element because of its conditions becomes a loop for each range of the axis that they
+// cut, if that puts some of them in vectors.
+bool AddRanges(const Nest& nest, InTasks in_tasks, KernelDraft* draft, movement::Phase* phase) {
+  const AxisSource before = draft->axes;
+  const auto worth = [&](const Nest& part) {
+    const int64_t lanes = draft->device.vector_bytes / 4;
+    const int64_t least = in_tasks == InTasks::kWindows ? lanes / 2 : lanes;
+    return !part.axes.empty() && part.axes.back().extent >= least;
+  };
+  std::vector<movement::Step> steps;
+  bool vectors = false;
+  for (Nest& part : SplitRanges(nest, &draft->axes, worth)) {
+    FuseAxes(&part, &draft->axes);
+    steps.push_back(StepOf(part, draft->device));
+    vectors = vectors || steps.back().strategy == movement::Strategy::kMapVec;
+  }
+  if (!vectors || steps.size() < 2) {
+    draft->axes = before;
+    return false;
+  }
+  for (movement::Step& step : steps) phase->steps.push_back(std::move(step));
+  return true;
+}
+
+// Adds a stage's steps in a task: a register tile where the stage wants one or would run element by element, else one
+// nest.
+absl::Status AddTaskSteps(const te::Te& te, const PhysicalTe& stage, const te::Box& box, InTasks in_tasks,
+                          KernelDraft* draft, movement::Phase* phase) {
+  ASSIGN_OR_RETURN(Nest nest, NestInTask(stage, box, phase->grid, draft));
+  const Nest bound = nest;
+  FuseAxes(&nest, &draft->axes);
+  movement::Step step = StepOf(nest, draft->device);
+  const bool wants_tile = WantsRegisterTile(draft->program, te, draft->device);
+  const bool along_fold = step.strategy == movement::Strategy::kRowFold;
+  const bool window = te.fold && in_tasks == InTasks::kWindows && !along_fold;
+  // A single vector of sums would wait for each addition. A row times a matrix gets a register tile, with several
+  // vectors of sums and its matrix packed.
+  const bool one_vector =
+      step.strategy == movement::Strategy::kTile && IsProduct(te) && draft->target.vector_reductions;
+  if (wants_tile || window || one_vector || (HoldsProducts(in_tasks) && IsProduct(te) && !along_fold)) {
+    const KernelDraft::Saved before = draft->Save();
+    absl::StatusOr<movement::Phase> in_task = TileInTask(bound, draft);
+    if (in_task.ok()) {
+      for (movement::Step& tile : in_task->steps) phase->steps.push_back(std::move(tile));
+      return absl::OkStatus();
+    }
+    if (wants_tile) return in_task.status();
+    draft->Restore(before);
+  }
+  if (step.strategy == movement::Strategy::kScalar && draft->target.loops_for_ranges &&
+      AddRanges(bound, in_tasks, draft, phase)) {
+    return absl::OkStatus();
+  }
+  phase->steps.push_back(std::move(step));
+  return absl::OkStatus();
+}
+
+// Elements behind a scratch box that the last vector of its last row may read; results made from them are not stored.
+int64_t BehindWindows(InTasks in_tasks, const DeviceModel& device) {
+  return in_tasks == InTasks::kWindows ? device.vector_bytes / 4 : 0;
+}
+
+// The stages over physical axes. Sets `products` where one of them wants a register tile.
+absl::StatusOr<std::vector<PhysicalTe>> PhysicalStages(int first, int last, InTasks in_tasks, KernelDraft* draft,
+                                                       bool* products) {
+  std::vector<PhysicalTe> stages;
+  for (int s = first; s < last; ++s) {
+    const te::Te& te = draft->program.tes[s];
+    ASSIGN_OR_RETURN(PhysicalTe physical, draft->Physical(te));
+    if (DomainPoints(physical.te) == 0) return absl::FailedPreconditionError("a stage has no elements");
+    if (WantsRegisterTile(draft->program, te, draft->device)) {
+      *products = true;
+      if (in_tasks == InTasks::kNoProducts) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("'", draft->program.tensors[te.outputs[0]].name,
+                         "' is a product that needs a register tile with a grid of its own"));
+      }
+    }
+    stages.push_back(std::move(physical));
+  }
+  // Splits an axis that holds attention heads beside their columns.
+  if (*products && in_tasks == InTasks::kProducts) SplitDividedAxes(&stages.back(), &draft->axes, kLeastHead);
+  return stages;
+}
+
+// Chooses the axes that tasks share out.
+absl::StatusOr<std::vector<GridAxis>> GridFor(const TaskBoxes& task, bool products, InTasks in_tasks,
+                                              KernelDraft* draft) {
+  const InTasks holds = products && HoldsProducts(in_tasks) ? in_tasks : InTasks::kNoProducts;
+  ASSIGN_OR_RETURN(std::vector<GridAxis> grid, ChooseGrid(task, holds, draft->device, &draft->axes));
+  // Windows overlap by little, so each of several axes alone may be shared out at little cost, but perhaps not all of
+  // them together. The axes that make most tasks are kept.
+  while (in_tasks == InTasks::kWindows && grid.size() > 1 && !task.For(grid).ok()) {
+    grid.erase(std::min_element(grid.begin(), grid.end(), [](const GridAxis& a, const GridAxis& b) {
+      return a.number.extent < b.number.extent;
+    }));
+  }
+  return grid;
+}
+
+// Adds a scratch buffer for each tensor that only later stages of the task read.
+void AddScratch(const TaskBoxes& task, const std::vector<te::Box>& boxes, InTasks in_tasks, KernelDraft* draft) {
+  for (size_t s = 0; s + 1 < boxes.size(); ++s) {
+    if (task.LiveOut(s)) continue;
+    for (TensorId out : task.stages()[s].te.outputs) {
+      draft->scratch_boxes[out] = boxes[s];
+      const int b = draft->AddBuffer(out, Scope::kBlock);
+      draft->kernel.buffers[b].elements = BoxPoints(boxes[s]) + BehindWindows(in_tasks, draft->device);
+    }
+  }
+}
+
+// `live_out`: tensors of the stages that have a buffer outside the task.
+absl::Status AddStitchedPhase(int first, int last, InTasks in_tasks, const std::set<TensorId>& live_out,
+                              KernelDraft* draft) {
+  bool products = false;
+  ASSIGN_OR_RETURN(const std::vector<PhysicalTe> stages, PhysicalStages(first, last, in_tasks, draft, &products));
+  const LayoutOf layout_of = [draft](TensorId t) { return draft->LayoutOfTensor(t); };
+  const TaskBoxes task(draft->program, stages, layout_of, live_out);
+  ASSIGN_OR_RETURN(const std::vector<GridAxis> grid, GridFor(task, products, in_tasks, draft));
+  ASSIGN_OR_RETURN(const std::vector<te::Box> boxes, task.For(grid));
+  movement::Phase phase;
+  for (const GridAxis& shared : grid) phase.grid.push_back(shared.number);
+  AddScratch(task, boxes, in_tasks, draft);
+  for (size_t s = 0; s < stages.size(); ++s) {
+    const te::Te& te = draft->program.tes[first + static_cast<int>(s)];
+    RETURN_IF_ERROR(AddTaskSteps(te, stages[s], boxes[s], in_tasks, draft, &phase));
+  }
+  PrefetchNextTask(draft->device, draft->kernel, &phase);
+  StorePastCaches(draft->device, draft->kernel, draft->choices, &phase);
+  draft->kernel.phases.push_back(std::move(phase));
+  const int64_t scratch_bytes = draft->kernel.PlannedScratchBytes();
+  if (scratch_bytes > MostScratchBytes(draft->device, products)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("a task's intermediates of ", scratch_bytes, " bytes exceed the core's own cache"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status StitchStages(int first, int last, InTasks in_tasks, KernelDraft* draft) {
+  const movement::Kernel kernel = draft->kernel;
+  const std::vector<int> buffer_of = draft->buffer_of;
+  const std::set<TensorId> live_out = LiveOutOf(first, last, draft->program);
+  draft->AddDeviceBuffers(live_out);
+  absl::Status status = AddStitchedPhase(first, last, in_tasks, live_out, draft);
+  if (status.ok() && !HoldsProducts(in_tasks) && draft->choices->Pick("stitch", 2) == 1) {
+    status = absl::FailedPreconditionError("one phase for each stage was measured to be faster");
+  }
+  draft->scratch_boxes.clear();
+  if (!status.ok()) {
+    draft->kernel = kernel;
+    draft->buffer_of = buffer_of;
+  }
+  return status;
+}
+
+}  // namespace fusion
