@@ -1,8 +1,8 @@
 // onnx_conformance: runs a suite of ONNX's backend test data, or another folder of such tests, through one mode. It
 // fails if a test fails that known_gaps.txt does not list, or if a listed test passes. The last line is `N passed, N
 // failed, N skipped`; the known gaps are skipped.
+#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -143,27 +143,21 @@ int Run(const Options& options) {
 }
 
 int Main(int argc, char** argv) {
+  CLI::App app("onnx_conformance: runs ONNX's node tests in one mode and compares the results with the known gaps");
   Options options;
-  const std::map<std::string, std::string*> texts = {
-      {"--root", &options.root}, {"--suite", &options.suite},   {"--mode", &options.mode},
-      {"--gaps", &options.gaps}, {"--filter", &options.filter}, {"--target", &options.mode_options.target}};
-  for (int i = 1; i < argc; ++i) {
-    const std::string flag = argv[i];
-    auto text = texts.find(flag);
-    if (flag == "--verbose") {
-      options.verbose = true;
-    } else if (flag == "--group" && i + 1 < argc && std::atoi(argv[i + 1]) > 0) {
-      options.mode_options.group = std::atoi(argv[++i]);
-    } else if (flag == "--every" && i + 1 < argc && std::atoi(argv[i + 1]) > 0) {
-      options.every = static_cast<size_t>(std::atoi(argv[++i]));
-    } else if (text != texts.end() && i + 1 < argc) {
-      *text->second = argv[++i];
-    } else {
-      std::cerr << "usage: onnx_conformance [--suite NAME | --root DIR] [--mode MODE] [--target T [--group N]] "
-                   "[--filter SUBSTRING] "
-                   "[--every N] [--gaps FILE] [--verbose]\n";
-      return 2;
-    }
+  CLI::Option* const root = app.add_option("--root", options.root, "folder of tests");
+  app.add_option("--suite", options.suite, "suite of Debian's libonnx-testdata")->excludes(root);
+  app.add_option("--mode", options.mode, "how to run a test");
+  app.add_option("--target", options.mode_options.target, "device to compile for");
+  app.add_option("--group", options.mode_options.group, "tests to compile at once")->check(CLI::PositiveNumber);
+  app.add_option("--filter", options.filter, "run only tests whose name contains this");
+  app.add_option("--every", options.every, "run only every N-th test")->check(CLI::PositiveNumber);
+  app.add_option("--gaps", options.gaps, "file that lists the tests that may fail");
+  app.add_flag("--verbose", options.verbose, "print each test");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
   }
   return Run(options);
 }

@@ -2,6 +2,7 @@
 // interpreter.
 #include <google/protobuf/text_format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <fstream>
 #include <iostream>
@@ -11,7 +12,6 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/ecg/text.h"
@@ -179,51 +179,56 @@ int Run(const Options& options) {
   return summary.failed() == 0 && shortcoming.empty() ? 0 : 1;
 }
 
-int Usage() {
-  std::cerr << "usage: graph_fuzz [--seed N] [--count N] [--batch N] [--max-nodes N] [--kind graphs|models] [--mode "
-               "MODE,...]\n"
-               "                  [--isa avx2] [--quick] [--no-shrink] [--print] [FILE.ecg|FILE.textproto...]\n"
-               "  modes: interpreter";
-  for (const Mode& mode : AllModes()) std::cerr << ", " << mode.name;
-  std::cerr << "; all of them when none is given\n";
-  return 2;
+// "interpreter" stands for no compiled mode: the reference runs alone.
+std::vector<std::string> ModeNames() {
+  std::vector<std::string> names = {"interpreter"};
+  for (const Mode& mode : AllModes()) names.push_back(mode.name);
+  return names;
+}
+
+void AddFlags(CLI::App* app, Options* options, std::vector<std::string>* modes) {
+  app->add_option("--seed", options->seed, "the first graph's seed")->check(CLI::PositiveNumber)->capture_default_str();
+  app->add_option("--count", options->count, "graphs to draw")->check(CLI::PositiveNumber)->capture_default_str();
+  app->add_option("--batch", options->batch, "graphs to compile at once")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app->add_option("--max-nodes", options->limits.max_nodes, "operators of the largest graph")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app->add_option("--kind", options->kind, "draw only these (default: both)")
+      ->check(CLI::IsMember({"graphs", "models"}));
+  app->add_option("--mode", *modes, "ways to run a graph, separated by commas (default: all)")
+      ->delimiter(',')
+      ->allow_extra_args(false)  // what follows is a file
+      ->check(CLI::IsMember(ModeNames()));
+  app->add_option("--isa", options->settings.isa, "instruction set to compile for (default: this machine's)");
+  app->add_flag("--quick", options->settings.quick,
+                "one compiled mode for each graph, in turn, and little optimisation");
+  app->add_flag("!--no-shrink", options->shrink, "print a graph that fails as it is");
+  app->add_flag("--print", options->print, "print every graph");
+  app->add_option("files", options->files,
+                  "graphs (.ecg) or models (text of a ModelProto) to run instead of drawn ones");
 }
 
 int Main(int argc, char** argv) {
+  CLI::App app(
+      "graph_fuzz: runs random graphs and models, or those in files, through every mode; each must agree with the "
+      "interpreter");
   Options options;
-  int64_t max_nodes = options.limits.max_nodes;
-  const std::map<std::string, int64_t*> numbers = {
-      {"--seed", &options.seed}, {"--count", &options.count}, {"--batch", &options.batch}, {"--max-nodes", &max_nodes}};
-  for (int i = 1; i < argc; ++i) {
-    const std::string arg = argv[i];
-    const auto number = numbers.find(arg);
-    if (arg == "--print") {
-      options.print = true;
-    } else if (arg == "--quick") {
-      options.settings.quick = true;
-    } else if (arg == "--no-shrink") {
-      options.shrink = false;
-    } else if (number != numbers.end() && i + 1 < argc) {
-      if (!absl::SimpleAtoi(argv[++i], number->second) || *number->second < 1) return Usage();
-    } else if (arg == "--kind" && i + 1 < argc) {
-      options.kind = argv[++i];
-      if (options.kind != "graphs" && options.kind != "models") return Usage();
-    } else if (arg == "--isa" && i + 1 < argc) {
-      options.settings.isa = argv[++i];
-    } else if (arg == "--mode" && i + 1 < argc) {
-      const std::string wanted = absl::StrCat(",", argv[++i], ",");
-      options.modes.clear();
-      for (const Mode& mode : AllModes()) {
-        if (wanted.find(absl::StrCat(",", mode.name, ",")) != std::string::npos) options.modes.push_back(mode);
-      }
-      if (options.modes.empty() && wanted != ",interpreter,") return Usage();
-    } else if (arg.empty() || arg[0] == '-') {
-      return Usage();
-    } else {
-      options.files.push_back(arg);
+  std::vector<std::string> modes;
+  AddFlags(&app, &options, &modes);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (!modes.empty()) {
+    options.modes.clear();
+    for (const Mode& mode : AllModes()) {
+      if (std::count(modes.begin(), modes.end(), mode.name) > 0) options.modes.push_back(mode);
     }
   }
-  options.limits.max_nodes = static_cast<int>(std::max<int64_t>(max_nodes, options.limits.min_nodes));
+  options.limits.max_nodes = std::max(options.limits.max_nodes, options.limits.min_nodes);
   return Run(options);
 }
 
