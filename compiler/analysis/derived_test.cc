@@ -10,8 +10,7 @@ namespace {
 
 Graph Parsed(const std::string& text) {
   auto graph = Parse(text);
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  return *std::move(graph);
+  return std::move(graph).value();
 }
 
 const char kBlock[] = R"(graph g(%x: f32[4, 8]) {

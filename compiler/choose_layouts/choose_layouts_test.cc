@@ -19,10 +19,9 @@ V Conv(G* g, V x, int64_t from, int64_t to, int64_t k) {
 
 std::set<V> Blocked(const G& g) {
   const DeviceModel device;
-  absl::StatusOr<ValueLayouts> layouts = ChooseLayouts(g.graph(), device, 1);
-  EXPECT_TRUE(layouts.ok()) << layouts.status();
+  ValueLayouts layouts = ChooseLayouts(g.graph(), device, 1).value();
   std::set<V> blocked;
-  for (const auto& [v, layout] : *layouts) {
+  for (const auto& [v, layout] : layouts) {
     if (layout.plain()) continue;
     EXPECT_EQ(layout, (Layout{1, 16}));
     blocked.insert(v);
@@ -160,9 +159,8 @@ TEST(ChooseLayouts, GroupsThatCutBlocksAreNotBlocked) {
         g.Op("Conv", {a, g.Weight({channels, channels / groups, 3, 3})}, {{"pads", Ints(4, 1)}, {"group", groups}});
     OutMean(&g, Conv(&g, b, channels, 32, 1), 32);
     const DeviceModel device;
-    const auto layouts = ChooseLayouts(g.graph(), device, 1);
-    EXPECT_TRUE(layouts.ok()) << layouts.status();
-    const auto is_blocked = [&](V v) { return layouts->count(v) > 0 && layouts->at(v) == Layout{1, 16}; };
+    const auto layouts = ChooseLayouts(g.graph(), device, 1).value();
+    const auto is_blocked = [&](V v) { return layouts.count(v) > 0 && layouts.at(v) == Layout{1, 16}; };
     EXPECT_EQ(is_blocked(a), is_blocked(b));
     return is_blocked(b);
   };

@@ -16,8 +16,7 @@ BlockKernel Kernel(const G& g, const DeviceModel& device = testing::Avx512Device
   std::vector<ecg::NodeId> nodes;
   for (size_t n = 0; n < g.graph().nodes().size(); ++n) nodes.push_back(static_cast<int>(n));
   absl::StatusOr<BlockKernel> kernel = MakeBlockKernel(g.graph(), nodes, LiveOutOf(g.graph(), nodes), {}, device);
-  EXPECT_TRUE(kernel.ok()) << kernel.status();
-  return *std::move(kernel);
+  return std::move(kernel).value();
 }
 
 G Layer(int64_t width, int unrelated) {

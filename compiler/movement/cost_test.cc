@@ -21,13 +21,10 @@ DeviceModel MeasuredCore() {
 }
 
 KernelCost CostOf(const std::string& text, const std::map<te::TensorId, Layout>& layouts = {}) {
-  absl::StatusOr<te::Program> program = te::Parse(text);
-  EXPECT_TRUE(program.ok()) << program.status();
-  absl::StatusOr<te::Program> staged = FormStages(*std::move(program));
-  EXPECT_TRUE(staged.ok()) << staged.status();
-  absl::StatusOr<ScheduledBlock> block = ScheduleBlock(*staged, layouts, MeasuredCore());
-  EXPECT_TRUE(block.ok()) << block.status();
-  return EstimateCost(block->kernel, MeasuredCore(), 1);
+  te::Program program = te::Parse(text).value();
+  te::Program staged = FormStages(std::move(program)).value();
+  ScheduledBlock block = ScheduleBlock(staged, layouts, MeasuredCore()).value();
+  return EstimateCost(block.kernel, MeasuredCore(), 1);
 }
 
 void ExpectWithin2(double estimate_ns, double measured_us) {

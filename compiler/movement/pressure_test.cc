@@ -20,13 +20,10 @@ DeviceModel Core(int registers) {
 }
 
 Kernel Scheduled(const std::string& text, const DeviceModel& device) {
-  absl::StatusOr<te::Program> program = te::Parse(text);
-  EXPECT_TRUE(program.ok()) << program.status();
-  absl::StatusOr<te::Program> staged = FormStages(*std::move(program));
-  EXPECT_TRUE(staged.ok()) << staged.status();
-  absl::StatusOr<ScheduledBlock> block = ScheduleBlock(*staged, {}, device);
-  EXPECT_TRUE(block.ok()) << block.status();
-  return block->kernel;
+  te::Program program = te::Parse(text).value();
+  te::Program staged = FormStages(std::move(program)).value();
+  ScheduledBlock block = ScheduleBlock(staged, {}, device).value();
+  return block.kernel;
 }
 
 // One expression over 4096 elements of %0.

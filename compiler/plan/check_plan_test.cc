@@ -16,9 +16,9 @@ class CheckPlanTest : public testing::Test {
       %b: f32[4] = Exp(%a)
       %c: f32[4] = Add(%a, %b)
       return %c
-    })");
-    EXPECT_TRUE(parsed.ok()) << parsed.status();
-    graph_ = *std::move(parsed);
+    })")
+                      .value();
+    graph_ = std::move(parsed);
   }
   // A plan of these fusion blocks, with their edges and the scopes that belong to them.
   FusionPlan Plan(const std::vector<std::vector<ecg::NodeId>>& blocks) {

@@ -11,16 +11,13 @@ namespace {
 using ::testing::HasSubstr;
 
 ecg::Graph Parsed(const std::string& text) {
-  auto graph = ecg::Parse(text);
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  EXPECT_TRUE(ecg::Verify(*graph).ok()) << ecg::Verify(*graph);
-  return *std::move(graph);
+  auto graph = ecg::Parse(text).value();
+  EXPECT_TRUE(ecg::Verify(graph).ok()) << ecg::Verify(graph);
+  return graph;
 }
 
 Result Rewritten(const std::string& text, const Options& options = {}) {
-  auto result = Rewrite(Parsed(text), options);
-  EXPECT_TRUE(result.ok()) << result.status();
-  return *std::move(result);
+  return Rewrite(Parsed(text), options).value();
 }
 
 std::vector<std::string> Ops(const ecg::Graph& graph) {

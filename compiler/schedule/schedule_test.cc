@@ -16,12 +16,10 @@ namespace fusion {
 namespace {
 
 te::Program Stages(const std::string& text) {
-  absl::StatusOr<te::Program> program = te::Parse(text);
-  EXPECT_TRUE(program.ok()) << program.status();
-  absl::StatusOr<te::Program> staged = FormStages(*std::move(program));
-  EXPECT_TRUE(staged.ok()) << staged.status();
-  EXPECT_TRUE(te::Verify(*staged).ok()) << te::Print(*staged);
-  return *std::move(staged);
+  te::Program program = te::Parse(text).value();
+  te::Program staged = FormStages(std::move(program)).value();
+  EXPECT_TRUE(te::Verify(staged).ok()) << te::Print(staged);
+  return staged;
 }
 
 DeviceModel Device(int vector_bytes = 64, int registers = 32) {
@@ -34,9 +32,7 @@ DeviceModel Device(int vector_bytes = 64, int registers = 32) {
 
 ScheduledBlock Schedule(const std::string& text, const std::map<te::TensorId, Layout>& layouts = {},
                         const DeviceModel& device = Device()) {
-  absl::StatusOr<ScheduledBlock> block = ScheduleBlock(Stages(text), layouts, device);
-  EXPECT_TRUE(block.ok()) << block.status();
-  return *std::move(block);
+  return ScheduleBlock(Stages(text), layouts, device).value();
 }
 
 // 128 results are computed in tasks, of which the last has 117: 26 rounds of 5 would go past the end of the full tasks.
@@ -185,12 +181,13 @@ TEST(StorePast, ResultsBeyondAllCachesMayBe) {
   const auto store = [](int elements, int choice) {
     ScheduleOptions options;
     options.choices = {{"past", choice}};
-    const absl::StatusOr<ScheduledBlock> block = ScheduleBlock(
-        Stages(absl::StrFormat("te p(%%0: f32[%d]) {\n  %%1[i0<%d]: f32 = max(%%0[i0], 0.0)\n  return %%1\n}", elements,
-                               elements)),
-        {}, Device(), options);
-    EXPECT_TRUE(block.ok()) << block.status();
-    return block->kernel.phases[0].steps[0].past_caches;
+    const ScheduledBlock block =
+        ScheduleBlock(
+            Stages(absl::StrFormat("te p(%%0: f32[%d]) {\n  %%1[i0<%d]: f32 = max(%%0[i0], 0.0)\n  return %%1\n}",
+                                   elements, elements)),
+            {}, Device(), options)
+            .value();
+    return block.kernel.phases[0].steps[0].past_caches;
   };
   EXPECT_FALSE(store(16 << 20, 0));
   EXPECT_TRUE(store(16 << 20, 1));
@@ -609,9 +606,8 @@ TEST(ScheduleBlock, TasksFollowTheDevice) {
     DeviceModel device = Device(vector_bytes);
     device.parallel_units = units;
     device.fma_f32_flops_per_s = flops_per_s;
-    absl::StatusOr<ScheduledBlock> block = ScheduleBlock(Stages(kText), {}, device);
-    EXPECT_TRUE(block.ok()) << block.status();
-    return block->kernel.phases[0].tasks();
+    ScheduledBlock block = ScheduleBlock(Stages(kText), {}, device).value();
+    return block.kernel.phases[0].tasks();
   };
   EXPECT_LT(tasks(1, 64, 1e11), tasks(16, 64, 1e11));
   EXPECT_EQ(tasks(2, 64, 1e11), tasks(2, 64, 3e11)) << "a measured rate may not change what is built";

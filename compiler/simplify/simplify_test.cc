@@ -10,10 +10,9 @@ namespace fusion::simplify {
 namespace {
 
 ecg::Graph Parsed(const std::string& text) {
-  auto graph = ecg::Parse(text);
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  EXPECT_TRUE(ecg::Verify(*graph).ok()) << ecg::Verify(*graph);
-  return *std::move(graph);
+  auto graph = ecg::Parse(text).value();
+  EXPECT_TRUE(ecg::Verify(graph).ok()) << ecg::Verify(graph);
+  return graph;
 }
 
 // Runs a pass on a text, verifies and prints the result.

@@ -24,9 +24,8 @@ std::string Question(const std::map<std::string, std::string>& options) {
   Manifest manifest;
   manifest.target = kSimulatedKind;
   manifest.options = options;
-  auto writer = BundleWriter::Create(path);
-  EXPECT_TRUE(writer.ok()) << writer.status();
-  EXPECT_TRUE((*writer)->Finish(manifest).ok());
+  auto writer = BundleWriter::Create(path).value();
+  EXPECT_TRUE(writer->Finish(manifest).ok());
   std::ifstream file(path, std::ios::binary);
   v1::MeasurePayload payload;
   payload.add_items()->mutable_bundle()->assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());

@@ -164,9 +164,8 @@ OpCase ToOpCase(const Case& k, const Data& d) {
 }
 
 Numbers Flat(const absl::StatusOr<std::vector<Tensor>>& outputs) {
-  EXPECT_TRUE(outputs.ok()) << outputs.status();
   Numbers flat;
-  for (const Tensor& tensor : *outputs) {
+  for (const Tensor& tensor : outputs.value()) {
     for (int64_t i = 0; i < tensor.num_elements(); ++i) flat.push_back(tensor.GetDouble(i));
   }
   return flat;

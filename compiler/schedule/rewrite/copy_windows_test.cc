@@ -10,11 +10,10 @@ namespace fusion {
 namespace {
 
 std::optional<te::Program> Copied(const std::string& text, te::Program* whole, Layout layout = {}) {
-  absl::StatusOr<te::Program> program = te::Parse(text);
-  EXPECT_TRUE(program.ok()) << program.status();
-  *whole = *program;
+  te::Program program = te::Parse(text).value();
+  *whole = program;
   return CopyWindows(
-      *program, [layout](te::TensorId) { return layout; }, DeviceModel());
+      program, [layout](te::TensorId) { return layout; }, DeviceModel());
 }
 
 void ExpectCopied(const std::string& text, const Shape& copy) {

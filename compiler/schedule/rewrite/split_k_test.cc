@@ -22,8 +22,7 @@ te::Program Product() {
   %3[i0<32, i1<64]: f32 = sum.f32(i2<768) mul(%0[i0, i2], %1[i2, i1]) then (max(add(acc0, %2[i1]), 0.0))
   return %3
 })");
-  EXPECT_TRUE(program.ok()) << program.status();
-  return *std::move(program);
+  return std::move(program).value();
 }
 
 TEST(SpreadFolds, AsManyPartsAsUnitsAreIdle) {

@@ -24,8 +24,7 @@ class SpanTest : public ::testing::Test {
  protected:
   Span Of(const Index& x) {
     auto span = SpanOf(x, [&](const Axis& a) { return spans_.contains(a.id) ? &spans_[a.id] : nullptr; });
-    EXPECT_TRUE(span.ok()) << span.status();
-    return *span;
+    return std::move(span).value();
   }
   Axis Over(int64_t extent, Index origin, int64_t length) {
     const Axis axis{static_cast<int>(spans_.size()), extent};

@@ -19,9 +19,8 @@ Known Symbol(int symbol, double hi) {
 
 std::vector<std::optional<KnownTensor>> Evaluate(const std::string& text,
                                                  const std::vector<std::optional<KnownTensor>>& inputs) {
-  const auto program = Parse(text);
-  EXPECT_TRUE(program.ok()) << program.status();
-  return Know(*program, inputs);
+  const auto program = Parse(text).value();
+  return Know(program, inputs);
 }
 
 TEST(Known, SumsOfSymbols) {
@@ -145,9 +144,8 @@ TEST(Known, ConstantsOfManyElements) {
 }
 
 Known RangeOfBody(const std::string& body, const Known& x) {
-  const auto program = Parse("te p(%0: f32[100]) {\n  %1[i0<100]: f32 = " + body + "\n  return %1\n}");
-  EXPECT_TRUE(program.ok()) << program.status() << body;
-  return (*Know(*program, {KnownTensor{x}}, Detail::kRanges)[0])[0];
+  const auto program = Parse("te p(%0: f32[100]) {\n  %1[i0<100]: f32 = " + body + "\n  return %1\n}").value();
+  return (*Know(program, {KnownTensor{x}}, Detail::kRanges)[0])[0];
 }
 
 Known Between(double lo, double hi) {
@@ -200,9 +198,8 @@ TEST(Known, SmallestMagnitudes) {
 
 TEST(Known, SumsKeepTheirSignAndMayOverflow) {
   const auto sum = [](const Known& x) {
-    const auto program = Parse("te p(%0: f32[100]) {\n  %1[]: f32 = sum.f32(i0<100) %0[i0]\n  return %1\n}");
-    EXPECT_TRUE(program.ok()) << program.status();
-    return (*Know(*program, {KnownTensor{x}}, Detail::kRanges)[0])[0];
+    const auto program = Parse("te p(%0: f32[100]) {\n  %1[]: f32 = sum.f32(i0<100) %0[i0]\n  return %1\n}").value();
+    return (*Know(program, {KnownTensor{x}}, Detail::kRanges)[0])[0];
   };
   EXPECT_EQ(sum(Between(0, 1)).lo, 0);
   EXPECT_NEAR(sum(Between(0, 1)).hi, 100, 0.1);

@@ -23,13 +23,10 @@ std::vector<double> Values(const Tensor& tensor) {
 }
 
 std::vector<Tensor> RunText(const std::string& text, const std::vector<Tensor>& inputs) {
-  const auto program = Parse(text);
-  EXPECT_TRUE(program.ok()) << program.status();
-  EXPECT_EQ(Print(*program), text);
-  EXPECT_EQ(Print(Canonicalize(*program)), Print(Canonicalize(Canonicalize(*program))));
-  auto outputs = Interpret(*program, inputs);
-  EXPECT_TRUE(outputs.ok()) << outputs.status();
-  return *std::move(outputs);
+  const auto program = Parse(text).value();
+  EXPECT_EQ(Print(program), text);
+  EXPECT_EQ(Print(Canonicalize(program)), Print(Canonicalize(Canonicalize(program))));
+  return Interpret(program, inputs).value();
 }
 
 Tensor F(Shape shape, const std::vector<double>& values) { return Tensor::From(DType::kF32, std::move(shape), values); }

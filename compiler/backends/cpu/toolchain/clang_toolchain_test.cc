@@ -19,8 +19,7 @@ BuildUnit Unit(const std::string& source, const std::string& march = "x86-64-v3"
 
 std::unique_ptr<ClangToolchain> MakeToolchain() {
   auto toolchain = ClangToolchain::Create();
-  EXPECT_TRUE(toolchain.ok()) << toolchain.status();
-  return *std::move(toolchain);
+  return std::move(toolchain).value();
 }
 
 TEST(ClangToolchain, VersionNamesClang) { EXPECT_THAT(MakeToolchain()->version(), testing::StartsWith("clang 1")); }

@@ -62,8 +62,7 @@ ecg::Graph RandomGraph(std::mt19937& random, int nodes) {
   }
   absl::StrAppend(&text, "    return %", absl::StrJoin(unused, ", %"), "\n}");
   auto graph = ecg::Parse(text);
-  EXPECT_TRUE(graph.ok()) << graph.status() << "\n" << text;
-  return *std::move(graph);
+  return std::move(graph).value();
 }
 
 // The latency of a fusion block is the sum over its operators, times a number that its nodes and the seed determine;

@@ -16,8 +16,7 @@ using testing::HasSubstr;
 
 ecg::Graph Parsed(const std::string& text) {
   auto graph = ecg::Parse(text);
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  return *std::move(graph);
+  return std::move(graph).value();
 }
 
 // Values name their nodes: "a+b" is the block of the nodes that make %a and %b.
