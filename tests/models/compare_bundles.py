@@ -2,18 +2,20 @@
 """Do two compilers make the same bundles? For changes that must not change any.
 
 usage: compare_bundles.py --before FUSION-COMPILE --after FUSION-COMPILE [--target NAME]... [--device MODEL.json]
-                          [--words FIELD]... [--json FILE] MODEL.onnx...
+                          [--words FIELD]... [--renamed OLD=NEW]... [--json FILE] MODEL.onnx...
 
 Compiles each model with both compilers, the cost model answering all questions, and compares the bundles entry by entry:
 kernel texts, machine code and weights byte by byte; the manifest field by field. plan.json, report.html and the generator
 version are left out, since they may change their words, and so are digests, whose entries are compared themselves, and the
 padding of the weights' header, which depends on the lengths of the entries before it. --words names more manifest fields
-to leave out ('launches.label'). Prints a line a model with the seconds that each compiler took; exits with 1 if any bundle
+to leave out ('launches.label'). --renamed names a word of kernel texts that has another name now: the older text is compared
+with that word replaced, wherever it stands as a whole word; machine code is compared byte by byte as ever. Prints a line a model with the seconds that each compiler took; exits with 1 if any bundle
 differs or a model compiles with one of the compilers only.
 """
 import argparse
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -49,7 +51,15 @@ def comparable_manifest(text, fields):
     return manifest
 
 
-def same_entry(name, before, after):
+def same_text(before, after, renamed):
+    """Do two kernel texts differ by renamed words only?"""
+    text = re.sub(r"\w+", lambda word: renamed.get(word.group(), word.group()), before.decode())
+    return text == after.decode()
+
+
+def same_entry(name, before, after, renamed):
+    if name.startswith("src/"):
+        return before == after or same_text(before, after, renamed)
     if not name.endswith(".safetensors"):
         return before == after
     header_bytes = [int.from_bytes(entry[:8], "little") for entry in (before, after)]
@@ -57,7 +67,7 @@ def same_entry(name, before, after):
     return headers[0] == headers[1] and memoryview(before)[8 + header_bytes[0]:] == memoryview(after)[8 + header_bytes[1]:]
 
 
-def differences(before, after, fields):
+def differences(before, after, fields, renamed):
     """Names of the entries in which two bundles differ."""
     with zipfile.ZipFile(before) as old, zipfile.ZipFile(after) as new:
         old_names, new_names = (set(bundle.namelist()) - set(WORDS) for bundle in (old, new))
@@ -68,7 +78,8 @@ def differences(before, after, fields):
                 old_manifest, new_manifest = (comparable_manifest(bundle.read(name), fields) for bundle in (old, new))
                 found += [f"{name}: {key}" for key in sorted(old_manifest.keys() | new_manifest.keys())
                           if old_manifest.get(key) != new_manifest.get(key)]
-            elif old.getinfo(name).CRC != new.getinfo(name).CRC and not same_entry(name, old.read(name), new.read(name)):
+            elif old.getinfo(name).CRC != new.getinfo(name).CRC and not same_entry(name, old.read(name), new.read(name),
+                                                                                  renamed):
                 found.append(name)
     return found
 
@@ -81,8 +92,10 @@ def main():
     parser.add_argument("--target", action="append", default=[], help="default: cpu")
     parser.add_argument("--device", help="device model for both")
     parser.add_argument("--words", action="append", default=[], help="a manifest field to leave out")
+    parser.add_argument("--renamed", action="append", default=[], metavar="OLD=NEW", help="a word of kernel texts")
     parser.add_argument("--json", type=pathlib.Path, help="write the results there")
     arguments = parser.parse_args()
+    renamed = dict(word.split("=") for word in arguments.renamed)
     results, failed = [], 0
     for model in arguments.models:
         for target in arguments.target or [""]:
@@ -95,7 +108,7 @@ def main():
                 elif old_error or new_error:
                     found, verdict = ["compiles"], f"only one compiles: {old_error or new_error}"
                 else:
-                    found = differences(before, after, arguments.words)
+                    found = differences(before, after, arguments.words, renamed)
                     verdict = "differs: " + ", ".join(found) if found else "same"
             failed += bool(found)
             print(f"{model.stem:30} {target or 'cpu':12} {old_seconds:7.1f} s {new_seconds:7.1f} s  {verdict}", flush=True)
