@@ -170,15 +170,15 @@ void Farm::HungUp(const std::string& worker_id) {
 }
 
 void Farm::Pump() {
-  while (true) {
+  bool last = false;
+  while (!last) {
     {
       absl::MutexLock lock(&mutex_);
       if (!pump_pending_) pump_wanted_.WaitWithTimeout(&mutex_, kPumpInterval);
       pump_pending_ = false;
-      if (stopping_ && polls_.empty()) {
-        pump_ended_ = true;
-        return;
-      }
+      // The last round answers every poll that is held. Later polls are refused at once, so that workers that ask again
+      // without a pause cannot keep the server from stopping.
+      last = pump_ended_ = stopping_;
     }
     PumpOnce();
   }

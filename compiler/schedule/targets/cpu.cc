@@ -1,4 +1,4 @@
-#include "compiler/schedule/targets/cpu.h"
+#include "compiler/schedule/targets/target_strategy.h"
 
 namespace fusion {
 

@@ -1,4 +1,4 @@
-#include "compiler/schedule/targets/gpu.h"
+#include "compiler/schedule/targets/target_strategy.h"
 
 namespace fusion {
 

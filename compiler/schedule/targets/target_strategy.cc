@@ -1,8 +1,5 @@
 #include "compiler/schedule/targets/target_strategy.h"
 
-#include "compiler/schedule/targets/cpu.h"
-#include "compiler/schedule/targets/gpu.h"
-
 namespace fusion {
 
 const TargetStrategy& StrategyOf(const DeviceModel& device) {

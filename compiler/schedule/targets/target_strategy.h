@@ -45,6 +45,10 @@ struct TargetStrategy {
   bool phases_are_launches;  // where the device keeps no resident work-groups
 };
 
+const TargetStrategy& CpuStrategy();         // the cores of a processor, whose scratch is memory in their caches
+const TargetStrategy& WorkGroupStrategy();   // tasks are work-groups with shared memory of a fixed size
+const TargetStrategy& SingleItemStrategy();  // a task is one work-item, which computes in vectors as a core does
+
 const TargetStrategy& StrategyOf(const DeviceModel& device);
 
 }  // namespace fusion

@@ -2,9 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "compiler/schedule/targets/cpu.h"
-#include "compiler/schedule/targets/gpu.h"
-
 namespace fusion {
 namespace {
 
