@@ -235,6 +235,11 @@ absl::Status AddVotes(const ecg::Graph& graph, ecg::NodeId id, int64_t lanes, Vo
   return absl::OkStatus();
 }
 
+// The share at which computing counts beside the time of a kernel. Where reading and writing take longer, all layouts
+// of a small operator would take the same time, and the one with less to compute is the better one: its operands may
+// be in a cache.
+constexpr double kHiddenShare = 1e-3;
+
 // Returns the cost of an operator as a kernel of its own. Operators that differ in nothing that matters are estimated
 // once.
 LayoutCost CostOfKernels(const ecg::Graph& graph, const DeviceModel& device, int threads) {
@@ -245,7 +250,8 @@ LayoutCost CostOfKernels(const ecg::Graph& graph, const DeviceModel& device, int
     auto it = known.find(signature);
     if (it == known.end()) {
       ASSIGN_OR_RETURN(const BlockKernel kernel, MakeBlockKernel(graph, {id}, live_out, tried, device));
-      it = known.emplace(signature, movement::EstimateCost(kernel.kernel, device, threads).latency_ns).first;
+      const movement::KernelCost cost = movement::EstimateCost(kernel.kernel, device, threads);
+      it = known.emplace(signature, cost.latency_ns + kHiddenShare * cost.compute_ns).first;
     }
     return it->second;
   };

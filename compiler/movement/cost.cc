@@ -212,6 +212,7 @@ class Estimator {
       const LibraryCall* call = LibraryCallOf(phase);
       const double compute = call != nullptr ? LibraryCompute(phase, *call, &accesses) : Compute(phase, &accesses);
       // Memory works while units compute; neither works while units wait for each other.
+      cost_.compute_ns += 1e9 * compute;
       seconds_ += std::max(compute, TrafficBytes(kernel_, accesses.read, accesses.written, device_) / bandwidth_);
       all_.read.insert(accesses.read.begin(), accesses.read.end());
       all_.written.insert(accesses.written.begin(), accesses.written.end());

@@ -21,6 +21,7 @@ struct KernelCost {
   double fma = 0;               // FMA-equivalents, all tasks
   double special = 0;           // the part of the work beyond plain arithmetic
   double compulsory_bytes = 0;  // each kernel-scope buffer element touched once (stores twice where allocated on write)
+  double compute_ns = 0;  // the part of the time that units compute, also where reading and writing hide it
   double latency_ns = 0;
 };
 
