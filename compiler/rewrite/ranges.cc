@@ -53,8 +53,8 @@ std::string Ranges::KeyOfUnknown(const ecg::Node& node) const {
   std::string key = node.op;
   for (const ecg::ValueId input : node.inputs) {
     if (input == ecg::kNone || graph_.value(input).constant.has_value()) return "";
-    const te::Known& known = known_.at(input);
-    if (known.number || !known.negative_zero || known.least > 0 || !std::isinf(known.lo) || !std::isinf(known.hi)) {
+    const te::Known& range = known_.at(input);
+    if (range.number || !range.negative_zero || range.least > 0 || !std::isinf(range.lo) || !std::isinf(range.hi)) {
       return "";
     }
     const bool again = input == node.inputs[0] && &input != node.inputs.data();  // x·x is not x·y
