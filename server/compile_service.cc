@@ -4,7 +4,7 @@
 #include "compiler/api/generator_version.h"
 #include "proto/compile.grpc.pb.h"
 #include "server/artifacts/model_files.h"
-#include "server/executor.h"
+#include "server/disk_executor.h"
 #include "server/grpc_status.h"
 #include "server/jobs/job_runner.h"
 #include "server/local_devices.h"
@@ -17,7 +17,7 @@ namespace {
 // watch holds no thread, however long it lasts. It owns itself until OnDone.
 class Watch : public grpc::ServerWriteReactor<v1::JobEvent> {
  public:
-  Watch(JobRunner* jobs, Store* store, Executor* executor, std::string job_id, int64_t resume_seq)
+  Watch(JobRunner* jobs, Store* store, DiskExecutor* executor, std::string job_id, int64_t resume_seq)
       : jobs_(jobs), store_(store), executor_(executor), job_id_(std::move(job_id)), last_seq_(resume_seq) {}
 
   void Begin() {
@@ -117,7 +117,7 @@ class Watch : public grpc::ServerWriteReactor<v1::JobEvent> {
 
   JobRunner* const jobs_;
   Store* const store_;
-  Executor* const executor_;
+  DiskExecutor* const executor_;
   const std::string job_id_;
   int64_t token_ = 0;
   int64_t last_seq_;  // of the events read so far; used only on the executor
@@ -135,7 +135,7 @@ class Watch : public grpc::ServerWriteReactor<v1::JobEvent> {
 
 class CompileService : public v1::Compile::WithCallbackMethod_Watch<v1::Compile::Service> {
  public:
-  CompileService(JobRunner* jobs, Store* store, Farm* farm, Executor* executor, const LocalDevices* devices)
+  CompileService(JobRunner* jobs, Store* store, Farm* farm, DiskExecutor* executor, const LocalDevices* devices)
       : jobs_(jobs), store_(store), farm_(farm), executor_(executor), devices_(devices) {}
 
   grpc::Status GetCapabilities(grpc::ServerContext*, const v1::GetCapabilitiesRequest*,
@@ -217,13 +217,13 @@ class CompileService : public v1::Compile::WithCallbackMethod_Watch<v1::Compile:
   JobRunner* const jobs_;
   Store* const store_;
   Farm* const farm_;
-  Executor* const executor_;
+  DiskExecutor* const executor_;
   const LocalDevices* const devices_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeCompileService(JobRunner* jobs, Store* store, Farm* farm, Executor* executor,
+std::unique_ptr<grpc::Service> MakeCompileService(JobRunner* jobs, Store* store, Farm* farm, DiskExecutor* executor,
                                                   const LocalDevices* devices) {
   return std::make_unique<CompileService>(jobs, store, farm, executor, devices);
 }

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "runtime/base/status_macros.h"
-#include "server/executor.h"
+#include "server/disk_executor.h"
 #include "server/local_devices.h"
 #include "server/rpc_metrics.h"
 #include "server/services.h"
@@ -30,7 +30,7 @@ struct Server::State {
   std::unique_ptr<ArtifactStore> artifacts;
   std::unique_ptr<Farm> farm;
   std::unique_ptr<JobRunner> jobs;
-  std::unique_ptr<Executor> executor;
+  std::unique_ptr<DiskExecutor> executor;
   std::vector<std::unique_ptr<grpc::Service>> services;
   std::unique_ptr<grpc::Server> grpc;
   std::vector<std::string> addresses;
@@ -69,7 +69,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
     job_options.is_expected = [devices](const std::string& kind) { return devices->IsExpected(kind); };
   }
   state->jobs = std::make_unique<JobRunner>(job_options, compiler, store, artifacts, state->farm.get(), metrics);
-  state->executor = std::make_unique<Executor>(kExecutorThreads);
+  state->executor = std::make_unique<DiskExecutor>(kExecutorThreads);
 
   grpc::EnableDefaultHealthCheckService(true);
   static const bool reflection = (grpc::reflection::InitProtoReflectionServerBuilderPlugin(), true);

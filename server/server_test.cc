@@ -145,7 +145,7 @@ TEST_F(ServerTest, TheJobsIdReachesTheWorkerAndIsOnEveryLineOfTheLog) {
   EXPECT_THAT(LogOf(id), testing::IsSupersetOf({"submitted", "started", "task leased", "task done", "succeeded"}));
 }
 
-TEST_F(ServerTest, QuestionsOfAGroupAreOneMeasurementInTurns) {
+TEST_F(ServerTest, QuestionsOfAComparisonSetAreOnePairedMeasurement) {
   FakeWorker worker(address_, "a", [](const v1::Task& task, const std::string& payload) {
     v1::MeasurePayload asked;
     EXPECT_TRUE(asked.ParseFromString(payload));

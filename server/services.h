@@ -13,7 +13,7 @@ class Service;
 namespace fusion {
 
 class ArtifactStore;
-class Executor;
+class DiskExecutor;
 class Farm;
 class JobRunner;
 class LocalDevices;
@@ -23,10 +23,10 @@ class Store;
 extern const char kServerVersion[];  // the project's version, from CMakeLists.txt
 
 // `devices` may be null.
-std::unique_ptr<grpc::Service> MakeCompileService(JobRunner* jobs, Store* store, Farm* farm, Executor* executor,
+std::unique_ptr<grpc::Service> MakeCompileService(JobRunner* jobs, Store* store, Farm* farm, DiskExecutor* executor,
                                                   const LocalDevices* devices);
 std::unique_ptr<grpc::Service> MakeBlobService(ArtifactStore* artifacts, Metrics* metrics);
-std::unique_ptr<grpc::Service> MakeWorkerService(Farm* farm, ArtifactStore* artifacts, Executor* executor);
+std::unique_ptr<grpc::Service> MakeWorkerService(Farm* farm, ArtifactStore* artifacts, DiskExecutor* executor);
 std::unique_ptr<grpc::Service> MakeWorkerAdminService(Farm* farm);
 std::unique_ptr<grpc::Service> MakeProfileService(Store* store, JobRunner* jobs);
 

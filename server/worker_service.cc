@@ -2,7 +2,7 @@
 #include "proto/worker.grpc.pb.h"
 #include "proto/worker_protocol.h"
 #include "runtime/base/status_macros.h"
-#include "server/executor.h"
+#include "server/disk_executor.h"
 #include "server/grpc_status.h"
 #include "server/scheduler/farm.h"
 #include "server/services.h"
@@ -59,7 +59,7 @@ class SyncCall : public grpc::ServerUnaryReactor {
 
 class WorkerService : public v1::Worker::CallbackService {
  public:
-  WorkerService(Farm* farm, ArtifactStore* artifacts, Executor* executor)
+  WorkerService(Farm* farm, ArtifactStore* artifacts, DiskExecutor* executor)
       : farm_(farm), artifacts_(artifacts), executor_(executor) {}
 
   grpc::ServerUnaryReactor* Synchronize(grpc::CallbackServerContext*, const v1::SynchronizeRequest* request,
@@ -142,7 +142,7 @@ class WorkerService : public v1::Worker::CallbackService {
 
   Farm* const farm_;
   ArtifactStore* const artifacts_;
-  Executor* const executor_;
+  DiskExecutor* const executor_;
 };
 
 class WorkerAdminService : public v1::WorkerAdmin::Service {
@@ -174,7 +174,7 @@ class WorkerAdminService : public v1::WorkerAdmin::Service {
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeWorkerService(Farm* farm, ArtifactStore* artifacts, Executor* executor) {
+std::unique_ptr<grpc::Service> MakeWorkerService(Farm* farm, ArtifactStore* artifacts, DiskExecutor* executor) {
   return std::make_unique<WorkerService>(farm, artifacts, executor);
 }
 

@@ -56,7 +56,7 @@ std::string MeasureProgramBesideThis() {
 class LeasingWorker : public Worker {
  public:
   LeasingWorker(LeaseOptions lease, std::vector<std::unique_ptr<LocalToolchain>> toolchains,
-                std::unique_ptr<Transport> transport, std::unique_ptr<Executor> executor)
+                std::unique_ptr<Transport> transport, std::unique_ptr<TaskExecutor> executor)
       : toolchains_(std::move(toolchains)),
         transport_(std::move(transport)),
         executor_(std::move(executor)),
@@ -68,7 +68,7 @@ class LeasingWorker : public Worker {
  private:
   std::vector<std::unique_ptr<LocalToolchain>> toolchains_;
   std::unique_ptr<Transport> transport_;
-  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<TaskExecutor> executor_;
   LeaseLoop loop_;
 };
 
@@ -130,7 +130,7 @@ ClangToolchainOptions ClangOptions(const WorkerOptions& options) {
 // What a worker offers, and the executors that do it.
 struct Offer {
   LeaseOptions lease;
-  std::map<v1::TaskKind, std::unique_ptr<Executor>> by_kind;
+  std::map<v1::TaskKind, std::unique_ptr<TaskExecutor>> by_kind;
   std::vector<std::unique_ptr<LocalToolchain>> toolchains;
 };
 
@@ -228,7 +228,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(WorkerOptions options) {
   std::unique_ptr<Transport> transport = MakeGrpcTransport(options.server);
   Transport* wire = transport.get();
   // The stack of executors, the innermost first: by kind of task, payload, deadline, the machine's turn, log.
-  std::unique_ptr<Executor> executor = ByKind(std::move(offer.by_kind));
+  std::unique_ptr<TaskExecutor> executor = ByKind(std::move(offer.by_kind));
   executor = WithPayload(std::move(executor),
                          [wire](const std::string& digest, int64_t size) { return wire->ReadBlob(digest, size); });
   executor = WithDeadline(std::move(executor));

@@ -46,7 +46,7 @@ class Runner {
     return runner;
   }
 
-  const Program& program() const { return session_->program(); }
+  const ManifestProgram& program() const { return session_->program(); }
   int threads() const { return session_->threads(); }
 
   // Returns the milliseconds of one run.
@@ -173,7 +173,7 @@ class BenchVerb : public Verb {
                 Plural(runners[0].threads(), "thread").c_str());
   }
 
-  void Report(const Program& program, int threads, const std::vector<double>& latencies_ms,
+  void Report(const ManifestProgram& program, int threads, const std::vector<double>& latencies_ms,
               const std::vector<std::vector<double>>& launches_us) const {
     double flops = 0;
     for (const Launch& launch : program.launches) flops += launch.flops;

@@ -80,7 +80,7 @@ void PrintBundle(const BundleReader& bundle) {
   }
   if (!manifest.others.empty()) {
     for (size_t p = 0; p < manifest.program_count(); ++p) {
-      const Program& program = manifest.program(p);
+      const ManifestProgram& program = manifest.program(p);
       rows.push_back({ProgramName(program), absl::StrCat(program.launches.size()), BytesInWords(program.arena_bytes),
                       absl::StrJoin(program.inputs, ", ", [](std::string* out, const Binding& input) {
                         absl::StrAppend(out, input.name, ShapeToString(input.shape));

@@ -30,7 +30,7 @@ void NeedHost(const KernelTexts::File& file, Manifest* manifest) {
 }
 
 void NeedFormat(const BlockKernel& block, Manifest* manifest) {
-  if (block.kernel.resident) manifest->format = std::max(manifest->format, 5);
+  if (block.kernel.persistent) manifest->format = std::max(manifest->format, 5);
   for (const movement::Phase& phase : block.kernel.phases) {
     const LibraryCall* call = movement::LibraryCallOf(phase);
     if (call == nullptr) continue;
@@ -56,7 +56,7 @@ absl::Status WriteBundle(const std::vector<BundleProgram>& programs, const Kerne
     if (!laid_out.back().program.checks.empty()) manifest.format = std::max(manifest.format, 9);
     account->arena_bytes = std::max(account->arena_bytes, laid_out.back().program.arena_bytes);
     if (laid_out.size() == 1) {
-      static_cast<Program&>(manifest) = laid_out.back().program;
+      static_cast<ManifestProgram&>(manifest) = laid_out.back().program;
     } else {
       manifest.others.push_back(laid_out.back().program);
       manifest.format = std::max(manifest.format, 3);
@@ -172,7 +172,7 @@ absl::Status WriteMeasurementBundle(const KernelSequence& kernels, const KernelT
     const KernelTexts::File& file = texts.files[place->file];
     if (file.on_host) NeedHost(file, &manifest);
     NeedFormat(block, &manifest);
-    Kernel kernel = ManifestKernel(texts, block, *place);
+    ManifestKernel kernel = MakeManifestKernel(texts, block, *place);
     kernel.source.clear();
     kernel.file = files
                       .emplace(place->file, absl::StrCat("kernels/question", files.size(), ".",

@@ -99,8 +99,8 @@ double ScatteredNs(const movement::Kernel& kernel, int buffer, const DeviceModel
       if (!reads) return;
       auto times = static_cast<double>(phase.tasks());
       for (const movement::Loop& loop : step.loops) times *= static_cast<double>(loop.axis.extent);
-      if (step.fold) {
-        for (const te::Axis& axis : step.fold->axes) times *= static_cast<double>(axis.extent);
+      if (step.reduction) {
+        for (const te::Axis& axis : step.reduction->axes) times *= static_cast<double>(axis.extent);
       }
       loads += times;
     });

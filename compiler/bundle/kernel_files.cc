@@ -24,15 +24,15 @@ std::string BinaryName(const KernelTexts& texts, int file) {
   return absl::StrCat("kernels/kernels_", file, ".", FindBackend(texts.files[file].kind)->BinaryExtension());
 }
 
-Kernel ManifestKernel(const KernelTexts& texts, const BlockKernel& block, const KernelTexts::Place& place) {
-  Kernel kernel;
+ManifestKernel MakeManifestKernel(const KernelTexts& texts, const BlockKernel& block, const KernelTexts::Place& place) {
+  ManifestKernel kernel;
   kernel.file = BinaryName(texts, place.file);
   kernel.source = SourceName(texts, place.file);
   kernel.on_host = texts.files[place.file].on_host;
   for (size_t a = 0; kernel.on_host && a < block.args.size(); ++a) {
     if (block.args[a].written) kernel.writes.push_back(static_cast<int>(a));
   }
-  kernel.resident = block.kernel.resident;
+  kernel.persistent = block.kernel.persistent;
   for (size_t p = 0; p < place.tasks.size(); ++p) {
     kernel.phases.push_back({PhaseSymbol(place.symbol, static_cast<int>(p)), place.tasks[p], {}});
     const LibraryCall* call = movement::LibraryCallOf(block.kernel.phases[p]);

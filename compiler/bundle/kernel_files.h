@@ -42,7 +42,7 @@ std::string SourceName(const KernelTexts& texts, int file);
 std::string BinaryName(const KernelTexts& texts, int file);
 
 // Returns the manifest's entry for a kernel whose text is at `place`.
-Kernel ManifestKernel(const KernelTexts& texts, const BlockKernel& block, const KernelTexts::Place& place);
+ManifestKernel MakeManifestKernel(const KernelTexts& texts, const BlockKernel& block, const KernelTexts::Place& place);
 
 }  // namespace fusion
 

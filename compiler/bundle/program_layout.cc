@@ -169,7 +169,7 @@ class ProgramLayout {
     }
     const KernelTexts::Place& place = source_.places[l];
     auto [kernel, fresh] = kernel_index_.emplace(place.symbol, static_cast<int>(program_.kernels.size()));
-    if (fresh) program_.kernels.push_back(ManifestKernel(texts_, planned.block, place));
+    if (fresh) program_.kernels.push_back(MakeManifestKernel(texts_, planned.block, place));
     launch.kernel = kernel->second;
     program_.scratch_bytes_per_thread = std::max(program_.scratch_bytes_per_thread, planned.block.kernel.scratch_bytes);
     program_.launches.push_back(std::move(launch));
@@ -288,7 +288,7 @@ class ProgramLayout {
   const std::vector<PlannedLaunch>& launches_;
   Weights& weights_;
   LaidOut result_;
-  Program& program_;  // of the result
+  ManifestProgram& program_;  // of the result
   std::map<ecg::ValueId, int> buffer_of_value_;
   std::map<ecg::ValueId, int> constant_outputs_;
   std::map<int, std::pair<int, int64_t>> inside_;  // buffer -> the buffer that holds it, and the offset

@@ -40,7 +40,7 @@ struct BundleProgram {
 };
 
 struct LaidOut {
-  Program program;                                // without the offsets of constants, which are not known yet
+  ManifestProgram program;                        // without the offsets of constants, which are not known yet
   std::vector<std::pair<int, size_t>> constants;  // buffer, index into Weights::list
   bool has_extents = false;
 };

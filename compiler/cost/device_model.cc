@@ -13,7 +13,7 @@ using nlohmann::json;
 
 std::string DeviceModel::Fingerprint() const {
   std::string text = absl::StrCat(kind, "/", name, "/", isa, "/", march, "/units=", parallel_units);
-  if (task_lanes != 1) absl::StrAppend(&text, "/task_lanes=", task_lanes);
+  if (work_group_size != 1) absl::StrAppend(&text, "/work_group_size=", work_group_size);
   for (const MatrixProduct& p : matrix_products) {
     absl::StrAppend(&text, "/", p.operands, "=", p.rows, "x", p.columns, "x", p.depth, "by", p.work_items,
                     p.from_memory ? "from_memory" : "");
@@ -22,7 +22,7 @@ std::string DeviceModel::Fingerprint() const {
   if (async_copies) absl::StrAppend(&text, "/async_copies");
   if (!product_library.empty()) absl::StrAppend(&text, "/", product_library);
   if (!convolution_library.empty()) absl::StrAppend(&text, "/", convolution_library);
-  if (resident_groups != 0) absl::StrAppend(&text, "/resident_groups=", resident_groups);
+  if (persistent_groups != 0) absl::StrAppend(&text, "/persistent_groups=", persistent_groups);
   if (kind != "cpu" && host_isa != DeviceModel().host_isa) absl::StrAppend(&text, "/host=", host_isa);
   for (const MemoryLevel& level : memory) absl::StrAppend(&text, "/", level.name, "=", level.size_bytes);
   return text;
@@ -98,10 +98,10 @@ std::string DeviceModelToJson(const DeviceModel& m) {
               {"vector_bytes", m.vector_bytes},
               {"vector_registers", m.vector_registers},
               {"parallel_units", m.parallel_units},
-              {"task_lanes", m.task_lanes},
+              {"work_group_size", m.work_group_size},
               {"async_copies", m.async_copies},
               {"matrix_products", products},
-              {"resident_groups", m.resident_groups},
+              {"persistent_groups", m.persistent_groups},
               {"product_library", m.product_library},
               {"convolution_library", m.convolution_library},
               {"byte_dots", m.byte_dots},
@@ -123,9 +123,9 @@ absl::Status CheckDeviceModel(const DeviceModel& m) {
     return absl::InvalidArgumentError(
         absl::StrCat("device model: vector_bytes ", m.vector_bytes, " is no power of two from 4 to 256"));
   }
-  if (m.task_lanes < 1 || m.task_lanes > 1024 || (m.task_lanes & (m.task_lanes - 1)) != 0) {
+  if (m.work_group_size < 1 || m.work_group_size > 1024 || (m.work_group_size & (m.work_group_size - 1)) != 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("device model: task_lanes ", m.task_lanes, " is no power of two from 1 to 1024"));
+        absl::StrCat("device model: work_group_size ", m.work_group_size, " is no power of two from 1 to 1024"));
   }
   for (const MatrixProduct& p : m.matrix_products) {
     if (p.rows < 1 || p.columns < 1 || p.depth < 1 || p.work_items < 2 || p.rows * p.columns % p.work_items != 0 ||
@@ -135,16 +135,17 @@ absl::Status CheckDeviceModel(const DeviceModel& m) {
                                                      " flops_per_s is none"));
     }
   }
-  if (m.resident_groups < 0 || m.resident_groups > 65536) {
+  if (m.persistent_groups < 0 || m.persistent_groups > 65536) {
     return absl::InvalidArgumentError(
-        absl::StrCat("device model: resident_groups ", m.resident_groups, " is not from 0 to 65536"));
+        absl::StrCat("device model: persistent_groups ", m.persistent_groups, " is not from 0 to 65536"));
   }
-  if (m.resident_groups > 0 && m.kind != "opencl" && m.kind != "cuda") {
-    return absl::InvalidArgumentError(absl::StrCat("device model: resident_groups of kind '", m.kind,
+  if (m.persistent_groups > 0 && m.kind != "opencl" && m.kind != "cuda") {
+    return absl::InvalidArgumentError(absl::StrCat("device model: persistent_groups of kind '", m.kind,
                                                    "', only kernels of opencl and cuda have them"));
   }
-  if (m.resident_groups > 0 && m.kind == "opencl" && m.task_lanes > 1) {
-    return absl::InvalidArgumentError(absl::StrCat("device model: resident_groups with task_lanes ", m.task_lanes,
+  if (m.persistent_groups > 0 && m.kind == "opencl" && m.work_group_size > 1) {
+    return absl::InvalidArgumentError(absl::StrCat("device model: persistent_groups with work_group_size ",
+                                                   m.work_group_size,
                                                    ", only groups of one work-item stay on devices of opencl"));
   }
   for (const auto& [field, library] :
@@ -179,14 +180,15 @@ absl::StatusOr<DeviceModel> DeviceModelFromJson(const std::string& text) {
     m.vector_bytes = j.value("vector_bytes", m.vector_bytes);
     m.vector_registers = j.value("vector_registers", m.vector_registers);
     m.parallel_units = j.value("parallel_units", m.parallel_units);
-    m.task_lanes = j.value("task_lanes", m.task_lanes);
+    m.work_group_size = j.value("work_group_size", j.value("task_lanes", m.work_group_size));  // a former key
     m.async_copies = j.value("async_copies", m.async_copies);
     for (const json& p : j.value("matrix_products", json::array())) {
       m.matrix_products.push_back({p.value("operands", ""), p.value("rows", 0), p.value("columns", 0),
                                    p.value("depth", 0), p.value("work_items", 0), p.value("flops_per_s", 0.0),
                                    p.value("from_memory", false)});
     }
-    m.resident_groups = j.value("resident_groups", m.resident_groups);
+    m.persistent_groups =
+        j.value("persistent_groups", j.value("resident_groups", m.persistent_groups));  // a former key
     m.product_library = j.value("product_library", m.product_library);
     m.convolution_library = j.value("convolution_library", m.convolution_library);
     m.byte_dots = j.value("byte_dots", m.byte_dots);

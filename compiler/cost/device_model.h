@@ -40,11 +40,11 @@ struct DeviceModel {
   int vector_bytes = 64;
   int vector_registers = 32;
   int parallel_units = 1;     // cores
-  int task_lanes = 1;         // work-group size: work-items that share a task and its scratch; a power of two
+  int work_group_size = 1;    // work-group size: work-items that share a task and its scratch; a power of two
   bool async_copies = false;  // copies into a work-group's shared memory may run while its work-items compute
   // Work-groups of one launch that are certain to run at the same time, so that they may wait for each other; 0 if
   // there is no such guarantee.
-  int resident_groups = 0;
+  int persistent_groups = 0;
   std::vector<MatrixProduct> matrix_products;
   // The library that multiplies matrices on an attached device: "cuBLASLt 13.0.0"; "" if there is none. A stored model
   // never names one.

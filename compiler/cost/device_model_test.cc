@@ -68,24 +68,24 @@ TEST(DeviceModel, Libraries) {
   }
 }
 
-TEST(DeviceModel, GroupsThatStay) {
+TEST(DeviceModel, PersistentKernels) {
   DeviceModel model;
   model.kind = "opencl";
   const std::string without = model.Fingerprint();
-  model.resident_groups = 2;
+  model.persistent_groups = 2;
   EXPECT_NE(model.Fingerprint(), without);
   const auto again = DeviceModelFromJson(DeviceModelToJson(model));
   ASSERT_TRUE(again.ok()) << again.status();
-  EXPECT_EQ(again->resident_groups, 2);
+  EXPECT_EQ(again->persistent_groups, 2);
   model.kind = "cuda";
   EXPECT_TRUE(DeviceModelFromJson(DeviceModelToJson(model)).ok());
   model.kind = "cpu";
   EXPECT_FALSE(DeviceModelFromJson(DeviceModelToJson(model)).ok());
   model.kind = "opencl";
-  model.task_lanes = 32;
+  model.work_group_size = 32;
   EXPECT_FALSE(DeviceModelFromJson(DeviceModelToJson(model)).ok());
-  model.task_lanes = 1;
-  model.resident_groups = -1;
+  model.work_group_size = 1;
+  model.persistent_groups = -1;
   EXPECT_FALSE(DeviceModelFromJson(DeviceModelToJson(model)).ok());
 }
 

@@ -67,7 +67,7 @@ std::string DescribeBlock(const ecg::Graph& graph, const std::vector<ecg::NodeId
 
 std::vector<ecg::ValueId> LiveOutOf(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) {
   std::vector<ecg::ValueId> live = LiveOut(graph, FusionBlock{nodes});
-  // A block whose results nobody reads (an unused second output) still stores its last value.
+  // A fusion block whose results nobody reads (an unused second output) still stores its last value.
   if (live.empty() && !nodes.empty()) live.push_back(graph.node(nodes.back()).outputs[0]);
   return live;
 }

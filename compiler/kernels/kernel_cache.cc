@@ -47,7 +47,7 @@ KernelCache::Block KernelCache::Make(const std::vector<ecg::NodeId>& nodes) {
   }
   absl::StatusOr<BlockKernel> made =
       MakeBlockKernel(*graph_, nodes, live_out, *layouts_, *device_, {{}, disabled_passes_});
-  if (!made.ok()) return {made.status(), {}, nullptr};  // not shared: the message names this block's nodes
+  if (!made.ok()) return {made.status(), {}, nullptr};  // not shared: the message names this fusion block's nodes
   if (made->stitched && nodes.size() > 1) {
     const absl::Status pressure = movement::CheckPressure(made->kernel, *device_, threads_);
     made->stitched = pressure.ok();

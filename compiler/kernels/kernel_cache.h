@@ -21,7 +21,7 @@
 
 namespace fusion {
 
-// Serves one graph; not thread-safe. A block is given by its nodes in any order.
+// Serves one graph; not thread-safe. A fusion block is given by its nodes in any order.
 class KernelCache {
  public:
   // `disabled_passes`: see ScheduleOptions.
@@ -38,9 +38,9 @@ class KernelCache {
   // Returns the cost model's estimate at typical rates; 0 where there is no kernel.
   double EstimateNs(const std::vector<ecg::NodeId>& nodes);
 
-  // Makes another kernel of a block, which the cache does not remember.
+  // Makes another kernel of a fusion block, which the cache does not remember.
   absl::StatusOr<BlockKernel> Schedule(const std::vector<ecg::NodeId>& nodes, const Choices& choices) const;
-  // Makes Get return `kernel` for this block. Blocks of equal structure keep theirs.
+  // Makes Get return `kernel` for this fusion block. Blocks of equal structure keep theirs.
   void Replace(const std::vector<ecg::NodeId>& nodes, BlockKernel kernel);
 
   const ecg::Graph& graph() const { return *graph_; }
@@ -50,7 +50,7 @@ class KernelCache {
   int threads() const { return threads_; }
 
  private:
-  // The part that blocks of one structure share, made for the first of them.
+  // The part that fusion blocks of one structure share, made for the first of them.
   struct Prototype {
     std::shared_ptr<const BlockKernel> kernel;
     std::vector<ecg::ValueId> values;
@@ -60,7 +60,7 @@ class KernelCache {
   struct Block {
     absl::StatusOr<std::shared_ptr<const Prototype>> prototype;
     std::vector<ecg::ValueId> values;
-    std::shared_ptr<const BlockKernel> kernel;  // with this block's arguments; made on demand
+    std::shared_ptr<const BlockKernel> kernel;  // with this fusion block's arguments; made on demand
   };
   Block& Find(std::vector<ecg::NodeId> nodes);
   Block Make(const std::vector<ecg::NodeId>& nodes);

@@ -25,7 +25,7 @@ ecg::ValueId WholeOf(const ElidedCopies& elided, ecg::ValueId value) {
   return value;
 }
 
-// Returns, for each fusion block, the earlier blocks that write what it reads.
+// Returns, for each fusion block, the earlier fusion blocks that write what it reads.
 std::vector<std::set<size_t>> Dependencies(const std::vector<std::shared_ptr<const BlockKernel>>& kernels,
                                            const ElidedCopies& elided) {
   std::vector<std::set<size_t>> before(kernels.size());
@@ -48,7 +48,7 @@ std::vector<std::set<size_t>> Dependencies(const std::vector<std::shared_ptr<con
 double IdleNs(const BlockKernel& block, const DeviceModel& device) {
   int64_t tasks = 0;
   for (const movement::Phase& phase : block.kernel.phases) tasks = std::max(tasks, phase.tasks());
-  if (tasks >= LikelyUnits(device) || block.kernel.resident) return 0;
+  if (tasks >= LikelyUnits(device) || block.kernel.persistent) return 0;
   return movement::EstimateCost(block.kernel, device, 1).latency_ns - 1e9 * device.launch_s;
 }
 

@@ -1,6 +1,6 @@
-// Answers the planners' questions about candidate blocks: can this be one kernel, and how long does it take? Kernels
-// come from the kernel cache and latencies from LatencyAnswers, both of which remember, so a planner may repeat a
-// question freely. This unit knows only what a fusion question means: one kernel measured beside two.
+// Answers the planners' questions about candidate fusion blocks: can this be one kernel, and how long does it take?
+// Kernels come from the kernel cache and latencies from LatencyAnswers, both of which remember, so a planner may repeat
+// a question freely. This unit knows only what a fusion question means: one kernel measured beside two.
 #ifndef FUSION_COMPILER_MEASURE_BLOCK_ORACLE_H_
 #define FUSION_COMPILER_MEASURE_BLOCK_ORACLE_H_
 
@@ -51,7 +51,7 @@ class GraphBlockOracle : public BlockOracle {
   KernelOr Get(const std::vector<ecg::NodeId>& nodes) { return kernels_.Get(nodes); }
 
   // Tries schedules for the kernels of `blocks` (block_tuning.h) and makes Kernel() return the fastest. Returns how
-  // many blocks got another kernel.
+  // many fusion blocks got another kernel.
   absl::StatusOr<int64_t> Tune(const std::vector<std::vector<ecg::NodeId>>& blocks, const tune::Budget& budget);
 
   int64_t questions() const { return answers_.questions(); }

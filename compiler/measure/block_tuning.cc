@@ -19,7 +19,7 @@ namespace {
 // The numbered kernels of a plan, as the tuner sees them.
 class TuningBench : public tune::Workbench {
  public:
-  struct Kernel {
+  struct KernelToTune {
     std::vector<ecg::NodeId> nodes;  // the first fusion block that has this kernel
     std::shared_ptr<const BlockKernel> own;
     std::string workload, structure;
@@ -30,7 +30,7 @@ class TuningBench : public tune::Workbench {
       : context_(context), cache_(*kernels), answers_(*answers) {}
 
   int Add(const std::vector<ecg::NodeId>& nodes, std::shared_ptr<const BlockKernel> own) {
-    Kernel kernel{nodes, std::move(own), {}, {}, {}};
+    KernelToTune kernel{nodes, std::move(own), {}, {}, {}};
     kernel.workload = QuestionKey({kernel.own}, cache_.device(), cache_.threads());
     kernel.structure = StructureKey(*kernel.own, cache_.device(), cache_.threads());
     kernels_.push_back(std::move(kernel));
@@ -38,7 +38,7 @@ class TuningBench : public tune::Workbench {
   }
 
   absl::StatusOr<Made> Make(int number, const Choices& choices) override {
-    Kernel& kernel = kernels_[number];
+    KernelToTune& kernel = kernels_[number];
     std::shared_ptr<const BlockKernel>& made = kernel.made[PrintChoices(choices)];
     if (made == nullptr && choices.empty()) made = kernel.own;
     if (made == nullptr) {
@@ -54,7 +54,7 @@ class TuningBench : public tune::Workbench {
     for (const Variant& variant : variants) {
       KernelQuestion question = QuestionOf(variant);
       if (!variant.choices.empty()) {  // the scheduler's own schedule is no trial
-        const Kernel& kernel = kernels_[variant.kernel];
+        const KernelToTune& kernel = kernels_[variant.kernel];
         question.workload = kernel.workload;
         question.structure = kernel.structure;
         question.choices = PrintChoices(variant.choices);
@@ -101,7 +101,7 @@ class TuningBench : public tune::Workbench {
   }
 
   KernelQuestion QuestionOf(const Variant& variant) const {
-    const Kernel& kernel = kernels_[variant.kernel];
+    const KernelToTune& kernel = kernels_[variant.kernel];
     const std::string choices = PrintChoices(variant.choices);
     std::string description = DescribeBlock(cache_.graph(), kernel.nodes);
     if (!choices.empty()) absl::StrAppend(&description, " ", choices);
@@ -111,7 +111,7 @@ class TuningBench : public tune::Workbench {
   const CompileContext& context_;
   KernelCache& cache_;
   LatencyAnswers& answers_;
-  std::vector<Kernel> kernels_;
+  std::vector<KernelToTune> kernels_;
 };
 
 }  // namespace
@@ -151,7 +151,8 @@ absl::StatusOr<int64_t> TuneBlocks(const std::vector<std::vector<ecg::NodeId>>& 
   for (size_t b = 0; b < blocks.size(); ++b) {
     const Choices& choices = tuned[number_of_block[b]].choices;
     if (choices.empty()) continue;
-    // In each block of equal kernels the arguments stand for other values, so the kernel is made again for this one.
+    // In each fusion block of equal kernels the arguments stand for other values, so the kernel is made again for this
+    // one.
     ASSIGN_OR_RETURN(BlockKernel kernel, kernels->Schedule(blocks[b], choices));
     kernels->Replace(blocks[b], std::move(kernel));
     ++changed;

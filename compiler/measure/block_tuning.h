@@ -13,8 +13,8 @@
 
 namespace fusion {
 
-// Returns how many of the blocks got another kernel. Spends no more than `budget` and than the time that `answers` has
-// left for measuring.
+// Returns how many of the fusion blocks got another kernel. Spends no more than `budget` and than the time that
+// `answers` has left for measuring.
 absl::StatusOr<int64_t> TuneBlocks(const std::vector<std::vector<ecg::NodeId>>& blocks, const tune::Budget& budget,
                                    const CompileContext& context, KernelCache* kernels, LatencyAnswers* answers);
 

@@ -20,7 +20,7 @@ absl::StatusOr<std::vector<std::string>> MeasurementBundles::MakeBundles(absl::S
   std::vector<const BlockKernel*> kernels;
   for (const std::string& key : keys) {
     auto it = by_key_.find(key);
-    if (it == by_key_.end()) return absl::InternalError(absl::StrCat("no block was asked under key ", key));
+    if (it == by_key_.end()) return absl::InternalError(absl::StrCat("no fusion block was asked under key ", key));
     sequences.push_back(&it->second);
     for (const auto& kernel : it->second) kernels.push_back(kernel.get());
   }

@@ -85,16 +85,16 @@ double TilesOf(const Step& step, double spatial) {
 
 // The cost, in FMAs, of loads from shared memory for each product of a threadgroup tile: each loaded value serves
 // several products.
-double GroupTileLoads(const Step& step, DType dtype) {
-  const GroupTile& tile = step.group;
+double ThreadgroupTileLoads(const Step& step, DType dtype) {
+  const ThreadgroupTile& tile = step.threadgroup;
   const double words = DTypeBytes(dtype) / 4.0;
   return words * kSharedLoadOps * (1.0 / (tile.rows * tile.product.rows) + 1.0 / (tile.columns * tile.product.columns));
 }
 
 // The type of the operands' elements in shared memory.
-DType SliceType(const Step& step, const Kernel& kernel) {
-  if (step.staging.empty()) return DType::kF32;
-  return kernel.buffers[step.staging[0].stores[0].buffer].dtype;
+DType KSliceType(const Step& step, const Kernel& kernel) {
+  if (step.shared_copies.empty()) return DType::kF32;
+  return kernel.buffers[step.shared_copies[0].stores[0].buffer].dtype;
 }
 
 bool ScattersLanes(const Step& step, int64_t lanes) {
@@ -137,7 +137,7 @@ double GatheredLoads(const Step& step, double lanes) {
 double RereadSeconds(const Kernel& kernel, const Phase& phase, const DeviceModel& device) {
   std::map<int, double> elements;
   for (const Step& step : phase.steps) {
-    const double loads = Trips(step.loops) * (step.fold ? Product(step.fold->axes) : 1);
+    const double loads = Trips(step.loops) * (step.reduction ? Product(step.reduction->axes) : 1);
     const auto note = [&](const te::ScalarNode& node) {
       if (node.kind != te::ScalarKind::kLoad || kernel.buffers[node.tensor].scope == Scope::kBlock) return;
       const bool shared = std::any_of(phase.grid.begin(), phase.grid.end(),
@@ -230,9 +230,9 @@ class Estimator {
 
   // Adds the time between a phase and the next.
   void AddWait(bool library) {
-    const bool one_or_other = device_.resident_groups > 0;
-    if (!library && (kernel_.resident || !one_or_other)) waiting_ += device_.barrier_s;
-    if (library || !kernel_.resident) waiting_ += device_.launch_s;
+    const bool one_or_other = device_.persistent_groups > 0;
+    if (!library && (kernel_.persistent || !one_or_other)) waiting_ += device_.barrier_s;
+    if (library || !kernel_.persistent) waiting_ += device_.launch_s;
   }
 
   double LibraryCompute(const Phase& phase, const LibraryCall& call, Accesses* accesses) const {
@@ -250,7 +250,7 @@ class Estimator {
     for (const Step& step : phase.steps) {
       const double spatial = tasks * Trips(step.loops);
       compute += StepOps(step, spatial) / fma_per_s_;
-      AddStaging(step, spatial, &compute);
+      AddSharedCopies(step, spatial, &compute);
       if (step.routine) compute += RoutineOps(*step.routine) / fma_per_s_;
       NoteAccesses(step, accesses);
     }
@@ -264,7 +264,7 @@ class Estimator {
   // Returns the step's operations in FMAs, and counts those that any schedule needs.
   double StepOps(const Step& step, double spatial) {
     double points = spatial;
-    if (step.fold && step.strategy != Strategy::kPrefix) points *= Product(step.fold->axes);
+    if (step.reduction && step.strategy != Strategy::kPrefix) points *= Product(step.reduction->axes);
     const Work body = WorkOf(step.body, step.strategy != Strategy::kTile);
     const Work then = WorkOf(step.then, /*guards_cost=*/true);
     const double body_ops = BodyOps(step, body);
@@ -278,11 +278,11 @@ class Estimator {
     if (step.strategy == Strategy::kTranspose) ops += spatial * kShuffleOps * std::log2(lanes_);
     // Work-items that run in step are the lanes, whatever each of them does.
     const bool plain = step.strategy == Strategy::kScalar || (step.strategy == Strategy::kPrefix && step.vec_axis < 0);
-    const bool one_lane = plain && device_.task_lanes == 1;
+    const bool one_lane = plain && device_.work_group_size == 1;
     if (one_lane) ops *= lanes_ * kScalarPenalty;
     // Outside the register tile every load is an instruction beside the arithmetic.
-    if (step.strategy == Strategy::kGroupTile) {
-      ops += points * GroupTileLoads(step, SliceType(step, kernel_));
+    if (step.strategy == Strategy::kThreadgroupTile) {
+      ops += points * ThreadgroupTileLoads(step, KSliceType(step, kernel_));
     } else if (step.strategy != Strategy::kTile) {
       ops += 0.5 * points * (body.loads * (one_lane ? lanes_ : 1) + GatheredLoads(step, lanes_) * 2 * lanes_);
     }
@@ -302,20 +302,20 @@ class Estimator {
 
   // Returns the operations of the body at one point. One accumulated product is one FMA.
   double BodyOps(const Step& step, const Work& body) const {
-    if (step.strategy == Strategy::kGroupTile) {
+    if (step.strategy == Strategy::kThreadgroupTile) {
       const MatrixProduct* product =
-          FindMatrixProduct(device_, SliceType(step, kernel_), step.group.product.from_memory);
-      const bool fragments = product != nullptr && step.group.product.fragments();
+          FindMatrixProduct(device_, KSliceType(step, kernel_), step.threadgroup.product.from_memory);
+      const bool fragments = product != nullptr && step.threadgroup.product.fragments();
       return fragments ? device_.fma_f32_flops_per_s / product->flops_per_s : 1;
     }
     if (step.tile.dot_axis >= 0) return 1.0 / kDotLength;
-    return std::max(step.fold ? 1.0 : 0.5, body.ops);
+    return std::max(step.reduction ? 1.0 : 0.5, body.ops);
   }
 
-  void AddStaging(const Step& step, double spatial, double* compute) const {
-    for (const Step& staging : step.staging) {
-      const double elements = TilesOf(step, spatial) * Product(step.fold->axes) * Trips(staging.loops) /
-                              static_cast<double>(step.fold->axes.back().extent);
+  void AddSharedCopies(const Step& step, double spatial, double* compute) const {
+    for (const Step& shared_copy : step.shared_copies) {
+      const double elements = TilesOf(step, spatial) * Product(step.reduction->axes) * Trips(shared_copy.loops) /
+                              static_cast<double>(step.reduction->axes.back().extent);
       *compute += elements * kStagedOps / fma_per_s_;
     }
   }
@@ -330,7 +330,7 @@ class Estimator {
     const auto note = [&](const te::ScalarNode& node) {
       if (node.kind == te::ScalarKind::kLoad) accesses->read.insert(node.tensor);
     };
-    for (const Step& staging : step.staging) te::Visit(staging.body[0], note);
+    for (const Step& shared_copy : step.shared_copies) te::Visit(shared_copy.body[0], note);
     for (const te::Scalar& s : step.body) te::Visit(s, note);
     for (const te::Scalar& s : step.then) te::Visit(s, note);
     for (const Store& store : step.stores) accesses->written.insert(store.buffer);

@@ -77,8 +77,8 @@ std::vector<InPlacePair> InPlacePairs(const Kernel& kernel) {
     for (const Step& step : phase.steps) {
       for (const Store& store : step.stores) writers[store.buffer].push_back({&phase, &step});
       auto unordered = [&](int buffer) { elsewhere.insert(buffer); };
-      for (const Step& staging : step.staging) {
-        for (const te::Scalar& s : staging.body) {
+      for (const Step& shared_copy : step.shared_copies) {
+        for (const te::Scalar& s : shared_copy.body) {
           te::Visit(s, [&](const te::ScalarNode& node) {
             if (node.kind == te::ScalarKind::kLoad) unordered(node.tensor);
           });
@@ -94,11 +94,11 @@ std::vector<InPlacePair> InPlacePairs(const Kernel& kernel) {
           if (!last || !(node.indices[0] == step.stores[0].address)) elsewhere.insert(node.tensor);
         });
       };
-      if (step.fold) {
-        for (const te::Scalar& s : step.fold->init) scan(s, false);
-        VisitPredLoads(step.fold->pred, unordered);
+      if (step.reduction) {
+        for (const te::Scalar& s : step.reduction->init) scan(s, false);
+        VisitPredLoads(step.reduction->pred, unordered);
       }
-      for (const te::Scalar& s : step.body) scan(s, !step.fold);
+      for (const te::Scalar& s : step.body) scan(s, !step.reduction);
       for (const te::Scalar& s : step.then) scan(s, true);
       for (const Store& store : step.stores) VisitIndexLoads(store.address, unordered);
       VisitIndexLoads(step.lane_mask_index, unordered);

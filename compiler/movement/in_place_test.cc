@@ -54,7 +54,7 @@ TEST(InPlace, NotAnotherTypeSizeOrAConstant) {
 }
 
 // sum over k of x[i, k], plus r[i].
-TEST(InPlace, AnOperandOfTheEpilogueButNotOfTheFold) {
+TEST(InPlace, AnOperandOfTheEpilogueButNotOfTheReduction) {
   const te::Axis k{2, 8};
   Kernel kernel;
   kernel.buffers.resize(3);
@@ -62,8 +62,8 @@ TEST(InPlace, AnOperandOfTheEpilogueButNotOfTheFold) {
   kernel.buffers[1].elements = kernel.buffers[2].elements = 64;
   Step step;
   step.loops = {{kI, std::nullopt}};
-  step.fold.emplace();
-  step.fold->axes = {k};
+  step.reduction.emplace();
+  step.reduction->axes = {k};
   step.body = {te::Load(0, DType::kF32, {kHere * 8 + te::Index(k)})};
   step.then = {te::Acc(0, DType::kF32) + te::Load(1, DType::kF32, {kHere})};
   step.stores = {{2, kHere}};

@@ -11,7 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "compiler/movement/library_call_text.h"
-#include "compiler/movement/prefix_fold.h"
+#include "compiler/movement/prefix_reduction.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::movement {
@@ -93,19 +93,20 @@ void PrintStrategy(const Step& step, std::string* text) {
                     " vectors i", step.tile.outer_axis, " lanes i", step.tile.lane_axis, " unroll ", step.tile.unroll,
                     step.tile.slide_axis >= 0 ? absl::StrCat(" slides i", step.tile.slide_axis) : "",
                     step.tile.dot_axis >= 0 ? absl::StrCat(" dot i", step.tile.dot_axis) : "", "}");
-  } else if (step.strategy == Strategy::kGroupTile) {
-    absl::StrAppend(text, "{", step.group.rows, "x", step.group.columns, " of ", step.group.item_rows, "x",
-                    step.group.item_columns, " rows i", step.group.row_axis, " columns i", step.group.column_axis,
-                    step.group.product.fragments()
-                        ? absl::StrCat(" by ", step.group.product.rows, "x", step.group.product.columns, "x",
-                                       step.group.product.depth, " of ", step.group.product.work_items,
-                                       step.group.product.from_memory ? " from memory" : "")
+  } else if (step.strategy == Strategy::kThreadgroupTile) {
+    absl::StrAppend(text, "{", step.threadgroup.rows, "x", step.threadgroup.columns, " of ", step.threadgroup.item_rows,
+                    "x", step.threadgroup.item_columns, " rows i", step.threadgroup.row_axis, " columns i",
+                    step.threadgroup.column_axis,
+                    step.threadgroup.product.fragments()
+                        ? absl::StrCat(" by ", step.threadgroup.product.rows, "x", step.threadgroup.product.columns,
+                                       "x", step.threadgroup.product.depth, " of ", step.threadgroup.product.work_items,
+                                       step.threadgroup.product.from_memory ? " from memory" : "")
                         : "",
-                    step.group.buffers > 1 ? absl::StrCat(" buffers ", step.group.buffers) : "", "}");
+                    step.threadgroup.buffers > 1 ? absl::StrCat(" buffers ", step.threadgroup.buffers) : "", "}");
   } else if (step.vec_axis >= 0) {
     absl::StrAppend(text, "{lanes i", step.vec_axis,
                     step.across_axis >= 0 ? absl::StrCat(" across i", step.across_axis) : "",
-                    step.past_caches ? " past caches" : "", step.rest_in_vector ? " rest in a vector" : "", "}");
+                    step.streaming_stores ? " streaming" : "", step.rest_in_vector ? " rest in a vector" : "", "}");
   }
   if (step.library) {
     absl::StrAppend(text, "{", LibraryCallText(*step.library), "}");
@@ -124,13 +125,14 @@ void PrintStrategy(const Step& step, std::string* text) {
   }
 }
 
-void PrintFold(const te::Fold& fold, Printer* printer, std::string* text) {
+void PrintReduction(const te::Reduction& reduction, Printer* printer, std::string* text) {
   static const char* const kKinds[] = {"sum", "prod", "max", "min", "general"};
   std::vector<std::string> axes;
-  for (const te::Axis& axis : fold.axes) axes.push_back(AxisText(axis));
-  absl::StrAppend(text, "    fold ", kKinds[static_cast<int>(fold.kind)], ":", DTypeName(fold.acc), "(",
-                  absl::StrJoin(axes, ", "), ")", fold.pred.empty() ? "" : " if ", printer->Pred(fold.pred), "\n");
-  for (const te::Scalar& init : fold.init) {
+  for (const te::Axis& axis : reduction.axes) axes.push_back(AxisText(axis));
+  absl::StrAppend(text, "    reduce ", kKinds[static_cast<int>(reduction.kind)], ":", DTypeName(reduction.acc), "(",
+                  absl::StrJoin(axes, ", "), ")", reduction.pred.empty() ? "" : " if ", printer->Pred(reduction.pred),
+                  "\n");
+  for (const te::Scalar& init : reduction.init) {
     const std::string value = printer->Scalar(init);
     absl::StrAppend(text, printer->TakeLines(), "      init ", value, "\n");
   }
@@ -140,7 +142,7 @@ void PrintStep(const Step& step, Printer* printer, std::string* text) {
   absl::StrAppend(text, "  step ");
   PrintStrategy(step, text);
   absl::StrAppend(text, " {\n");
-  for (const Step& staging : step.staging) PrintStep(staging, printer, text);
+  for (const Step& shared_copy : step.shared_copies) PrintStep(shared_copy, printer, text);
   for (const Prefetch& prefetch : step.tile.prefetch) {
     absl::StrAppend(text, "    prefetch b", prefetch.buffer);
     if (prefetch.ahead > 0) absl::StrAppend(text, " ahead ", prefetch.ahead);
@@ -155,7 +157,7 @@ void PrintStep(const Step& step, Printer* printer, std::string* text) {
     if (loop.limit) absl::StrAppend(text, " while < ", printer->Index(*loop.limit));
     absl::StrAppend(text, "\n");
   }
-  if (step.fold) PrintFold(*step.fold, printer, text);
+  if (step.reduction) PrintReduction(*step.reduction, printer, text);
   for (const te::Scalar& s : step.body) {
     const std::string value = printer->Scalar(s);
     absl::StrAppend(text, printer->TakeLines(), "      body ", value, "\n");
@@ -179,21 +181,21 @@ void PrintStep(const Step& step, Printer* printer, std::string* text) {
 }  // namespace
 
 const char* StrategyName(Strategy strategy) {
-  static const char* const kNames[] = {"scalar", "map",  "transpose", "rowfold",
-                                       "prefix", "tile", "grouptile", "library"};
+  static const char* const kNames[] = {"scalar", "map",  "transpose",        "row_reduction",
+                                       "prefix", "tile", "threadgroup_tile", "library"};
   return kNames[static_cast<int>(strategy)];
 }
 
 void VisitSteps(const Phase& phase, const std::function<void(const Step&)>& f) {
   for (const Step& step : phase.steps) {
-    for (const Step& staging : step.staging) f(staging);
+    for (const Step& shared_copy : step.shared_copies) f(shared_copy);
     f(step);
   }
 }
 
 void VisitSteps(Phase* phase, const std::function<void(Step*)>& f) {
   for (Step& step : phase->steps) {
-    for (Step& staging : step.staging) f(&staging);
+    for (Step& shared_copy : step.shared_copies) f(&shared_copy);
     f(&step);
   }
 }
@@ -219,9 +221,9 @@ void VisitBuffers(const Step& step, const std::function<void(int)>& f) {
   };
   for (const te::Scalar& s : step.body) in_scalar(s);
   for (const te::Scalar& s : step.then) in_scalar(s);
-  if (step.fold) {
-    for (const te::Scalar& s : step.fold->init) in_scalar(s);
-    in_pred(step.fold->pred);
+  if (step.reduction) {
+    for (const te::Scalar& s : step.reduction->init) in_scalar(s);
+    in_pred(step.reduction->pred);
   }
   if (step.routine) {
     for (int buffer : step.routine->inputs) f(buffer);
@@ -269,8 +271,8 @@ std::vector<Lifetime> Lifetimes(const Kernel& kernel) {
   };
   for (const Phase& phase : kernel.phases) {
     for (const Step& step : phase.steps) {
-      // The staging of a step runs repeatedly while the step runs, so it has the step's number.
-      for (const Step& staging : step.staging) VisitBuffers(staging, touch);
+      // The shared-memory copies of a step run repeatedly while the step runs, so they have the step's number.
+      for (const Step& shared_copy : step.shared_copies) VisitBuffers(shared_copy, touch);
       VisitBuffers(step, touch);
       ++number;
     }
@@ -349,7 +351,7 @@ std::string Print(const Kernel& kernel) {
     }
     absl::StrAppend(&text, "}\n");
     if (&phase != &kernel.phases.back())
-      absl::StrAppend(&text, kernel.resident ? "sync device, groups stay\n" : "sync device\n");
+      absl::StrAppend(&text, kernel.persistent ? "sync device, persistent\n" : "sync device\n");
   }
   return text;
 }
@@ -379,43 +381,49 @@ absl::Status CheckStrategy(const Step& step) {
     case Strategy::kScalar:
       break;
     case Strategy::kMapVec:
-      ok = !step.fold && !step.loops.empty() && step.loops.back().axis.id == step.vec_axis;
+      ok = !step.reduction && !step.loops.empty() && step.loops.back().axis.id == step.vec_axis;
       break;
     case Strategy::kTranspose:
-      ok = !step.fold && !step.loops.empty() && step.loops.back().axis.id == step.vec_axis &&
+      ok = !step.reduction && !step.loops.empty() && step.loops.back().axis.id == step.vec_axis &&
            is_loop(step.across_axis) && step.across_axis != step.vec_axis && step.stores.size() == 1 &&
            step.lane_limit < 0;
       break;
-    case Strategy::kRowFold:
-      ok = step.fold && !step.fold->axes.empty() && step.fold->axes.back().id == step.vec_axis;
+    case Strategy::kRowReduction:
+      ok = step.reduction && !step.reduction->axes.empty() && step.reduction->axes.back().id == step.vec_axis;
       break;
     case Strategy::kPrefix: {
       std::vector<te::Axis> axes;
       for (const Loop& loop : step.loops) axes.push_back(loop.axis);
-      const std::optional<PrefixFold> prefix = step.fold ? PrefixFoldOf(*step.fold, step.body, axes) : std::nullopt;
+      const std::optional<PrefixReduction> prefix =
+          step.reduction ? PrefixReductionOf(*step.reduction, step.body, axes) : std::nullopt;
       ok = prefix && step.stores.size() == 1 && step.lane_limit < 0 && step.vec_axis != prefix->axis &&
            (step.vec_axis < 0 || is_loop(step.vec_axis));
       break;
     }
-    case Strategy::kGroupTile: {
-      const GroupTile& group = step.group;
+    case Strategy::kThreadgroupTile: {
+      const ThreadgroupTile& threadgroup = step.threadgroup;
       const auto is_side = [&](const Loop& loop, int axis, int items, int each, int extent) {
         return loop.axis.id == axis && loop.axis.extent == int64_t{items} * each * extent;
       };
       const size_t n = step.loops.size();
-      ok = step.fold && !step.fold->axes.empty() && n >= 2 && step.stores.size() == 1 && step.body.size() == 1 &&
-           is_side(step.loops[n - 2], group.row_axis, group.item_rows, group.rows, group.product.rows) &&
-           is_side(step.loops[n - 1], group.column_axis, group.item_columns, group.columns, group.product.columns) &&
-           group.buffers >= 1 && group.buffers <= 2 && step.fold->axes.back().extent % group.product.depth == 0 &&
+      ok = step.reduction && !step.reduction->axes.empty() && n >= 2 && step.stores.size() == 1 &&
+           step.body.size() == 1 &&
+           is_side(step.loops[n - 2], threadgroup.row_axis, threadgroup.item_rows, threadgroup.rows,
+                   threadgroup.product.rows) &&
+           is_side(step.loops[n - 1], threadgroup.column_axis, threadgroup.item_columns, threadgroup.columns,
+                   threadgroup.product.columns) &&
+           threadgroup.buffers >= 1 && threadgroup.buffers <= 2 &&
+           step.reduction->axes.back().extent % threadgroup.product.depth == 0 &&
            step.body[0]->kind == te::ScalarKind::kOp && step.body[0]->op == te::Op::kMul;
       break;
     }
     case Strategy::kLibrary:
-      ok = step.fold && step.library && step.stores.size() == 1 && ResultOf(*step.library) == step.stores[0].buffer &&
-           (step.fold->axes.size() == 1 || !std::holds_alternative<LibraryProduct>(*step.library));
+      ok = step.reduction && step.library && step.stores.size() == 1 &&
+           ResultOf(*step.library) == step.stores[0].buffer &&
+           (step.reduction->axes.size() == 1 || !std::holds_alternative<LibraryProduct>(*step.library));
       break;
     case Strategy::kTile:
-      ok = step.fold && is_loop(step.tile.lane_axis) && (step.tile.row_axis < 0 || is_loop(step.tile.row_axis)) &&
+      ok = step.reduction && is_loop(step.tile.lane_axis) && (step.tile.row_axis < 0 || is_loop(step.tile.row_axis)) &&
            (step.tile.outer_axis < 0 || is_loop(step.tile.outer_axis));
       break;
   }
@@ -448,32 +456,32 @@ class Verifier {
   absl::Status CheckStepOf(const Phase& phase, const Step& step) {
     const bool library = step.strategy == Strategy::kLibrary;
     if (library != step.library.has_value() ||
-        (library && (kernel_.resident || phase.steps.size() != 1 || !phase.grid.empty()))) {
+        (library && (kernel_.persistent || phase.steps.size() != 1 || !phase.grid.empty()))) {
       return absl::InternalError(
           absl::StrCat("movement: step '", step.label, "' of a library is not alone in a phase without a grid"));
     }
     std::vector<te::Axis> around;
-    if (!step.staging.empty() && step.fold) {
-      around.assign(step.fold->axes.begin(), step.fold->axes.end() - 1);
+    if (!step.shared_copies.empty() && step.reduction) {
+      around.assign(step.reduction->axes.begin(), step.reduction->axes.end() - 1);
       for (const Loop& loop : step.loops) around.push_back(loop.axis);
     }
-    for (const Step& staging : step.staging) RETURN_IF_ERROR(CheckStep(phase, staging, around));
+    for (const Step& shared_copy : step.shared_copies) RETURN_IF_ERROR(CheckStep(phase, shared_copy, around));
     return CheckStep(phase, step, {});
   }
 
-  // `around`: the axes around a step's staging.
+  // `around`: the axes around a step's shared-memory copies.
   absl::Status CheckStep(const Phase& phase, const Step& step, const std::vector<te::Axis>& around) {
     std::set<int> axes;
     for (const te::Axis& axis : phase.grid) axes.insert(axis.id);
     for (const te::Axis& axis : around) axes.insert(axis.id);
     for (const Loop& loop : step.loops) axes.insert(loop.axis.id);
-    std::set<int> with_fold = axes;
-    if (step.fold) {
-      for (const te::Axis& axis : step.fold->axes) with_fold.insert(axis.id);
+    std::set<int> with_reduction = axes;
+    if (step.reduction) {
+      for (const te::Axis& axis : step.reduction->axes) with_reduction.insert(axis.id);
     }
     status_ = absl::OkStatus();
     if (step.routine) RETURN_IF_ERROR(CheckRoutine(*step.routine));
-    for (const te::Scalar& s : step.body) CheckScalar(step, s, with_fold);
+    for (const te::Scalar& s : step.body) CheckScalar(step, s, with_reduction);
     for (const te::Scalar& s : step.then) CheckScalar(step, s, axes);
     for (const Store& store : step.stores) {
       if (!IsBuffer(store.buffer)) {
@@ -540,7 +548,7 @@ class Verifier {
 
   // Affine addresses are exact where nothing cuts the loops short; others are not checked.
   void CheckBounds(const Phase& phase, const Step& step, int buffer, const te::Index& address) {
-    bool whole = step.lane_limit < 0 && step.store_limit < 0 && (!step.fold || step.fold->pred.empty());
+    bool whole = step.lane_limit < 0 && step.store_limit < 0 && (!step.reduction || step.reduction->pred.empty());
     for (const Loop& loop : step.loops) whole = whole && !loop.limit;
     if (!whole || !IsAffine(address)) return;
     const te::Interval range = address.Range();
@@ -562,8 +570,8 @@ class Verifier {
 }  // namespace
 
 absl::Status Verify(const Kernel& kernel) {
-  if (kernel.resident && kernel.phases.size() < 2) {
-    return absl::InternalError("movement: groups that stay have no phase to stay for");
+  if (kernel.persistent && kernel.phases.size() < 2) {
+    return absl::InternalError("movement: a persistent kernel needs at least two phases");
   }
   return Verifier(kernel).Check();
 }

@@ -52,14 +52,14 @@ struct Loop {
 
 // How a step's nest is vectorised.
 enum class Strategy : uint8_t {
-  kScalar,     // plain loops, one element at a time
-  kMapVec,     // map, innermost loop in vectors
-  kTranspose,  // the same where loads lie along another loop: tiles transposed in registers (transpose.h)
-  kRowFold,    // reduction over a contiguous innermost reduction axis: vector accumulators, one horizontal step
-  kPrefix,     // reduction over what is before each element (prefix_fold.h), all of them in one pass
-  kTile,       // reduction with a register tile: row_axis × (outer_axis × lanes) accumulators, reduction loops inside
-  kGroupTile,  // sum of products by a work-group, through K-slices of both operands in block scope
-  kLibrary,    // sum of products by a library of the target: alone in a phase without a grid, and not printed
+  kScalar,        // plain loops, one element at a time
+  kMapVec,        // map, innermost loop in vectors
+  kTranspose,     // the same where loads lie along another loop: tiles transposed in registers (transpose.h)
+  kRowReduction,  // reduction over a contiguous innermost reduction axis: vector accumulators, one horizontal step
+  kPrefix,        // reduction over what is before each element (prefix_reduction.h), all of them in one pass
+  kTile,  // reduction with a register tile: row_axis × (outer_axis × lanes) accumulators, reduction loops inside
+  kThreadgroupTile,  // sum of products by a work-group, through K-slices of both operands in block scope
+  kLibrary,          // sum of products by a library of the target: alone in a phase without a grid, and not printed
 };
 const char* StrategyName(Strategy strategy);
 
@@ -110,17 +110,18 @@ struct FragmentProduct {
   bool fragments() const { return work_items > 1; }
 };
 
-// A kGroupTile step (threadgroup tile). Its last two loops are the results of a tile, and the loops around them are the
-// task's tiles. Its body is a product of one operand that moves with the rows and one that moves with the columns.
+// A kThreadgroupTile step (threadgroup tile). Its last two loops are the results of a tile, and the loops around them
+// are the task's tiles. Its body is a product of one operand that moves with the rows and one that moves with the
+// columns.
 //
 // Work-item (i, j), or each team of work-items that hold a fragment together, has in registers the fragments of results
 // i + r·item_rows along the rows and j + c·item_columns along the columns, so that neighbours store neighbours.
 //
 // The last reduction axis is the K-slice. For each iteration of the other reduction axes the work-group runs the step's
-// `staging` (shared-memory copies), if it has any. With one buffer, staging has a barrier on either side. With two,
+// `shared_copies`, if it has any. With one buffer, these have a barrier on either side. With two,
 // K-slices alternate between them by the parity of their number, which is in the addresses: one slice is copied while
 // the one before is multiplied, with one barrier between two slices.
-struct GroupTile {
+struct ThreadgroupTile {
   int row_axis = -1, column_axis = -1;  // axis ids of the loops
   int item_rows = 1, item_columns = 1;  // work-items or teams along each; the work-group has their product
   int rows = 1, columns = 1;            // fragments of each work-item or team along each
@@ -150,32 +151,32 @@ struct Step {
   std::string label;  // name of the te output that it computes, for people
   std::optional<RoutineCall> routine;
   std::vector<Loop> loops;       // spatial, outermost first; the grid's axes are not among them
-  std::optional<te::Fold> fold;  // axes outermost first
+  std::optional<te::Reduction> reduction;  // axes outermost first
   std::vector<te::Scalar> body;  // as Te::body, flat loads
   std::vector<te::Scalar> then;  // as Te::then, flat loads
   std::vector<Store> stores;     // one per output
   std::vector<DType> store_types;
   Strategy strategy = Strategy::kScalar;
-  int vec_axis = -1;         // kMapVec, kTranspose: the innermost loop's axis id; kRowFold: the innermost reduction
-                             // axis id; kPrefix: the loop in vectors, -1: none
+  int vec_axis = -1;  // kMapVec, kTranspose: the innermost loop's axis id; kRowReduction: the innermost reduction
+                      // axis id; kPrefix: the loop in vectors, -1: none
   int across_axis = -1;      // kTranspose: the loop along which the loads lie
-  bool past_caches = false;  // kTranspose, kMapVec: streaming stores write whole lines without reading or keeping them
+  bool streaming_stores = false;  // kTranspose, kMapVec: whole lines are written, neither read nor kept
   RegisterTile tile;         // kTile
-  GroupTile group;           // kGroupTile
+  ThreadgroupTile threadgroup;  // kThreadgroupTile
   // kMapVec: the rest of a row, shorter than a vector, is computed as a vector, too, and only the row's elements are
   // stored. All loads that move with the lanes must be able to leave out elements (SteppedLoadOf).
   bool rest_in_vector = false;
   ReadNext read_next;                  // kMapVec
-  std::vector<Step> staging;           // kGroupTile: shared-memory copies, maps into block-scope buffers that the body
-                                       // reads
-  std::optional<LibraryCall> library;  // kLibrary: the call that computes what loops, fold, body and store say; its
-                                       // arguments are buffers
+  std::vector<Step> shared_copies;     // kThreadgroupTile: shared-memory copies, maps into block-scope buffers that the
+                                    // body reads
+  std::optional<LibraryCall> library;  // kLibrary: the call that computes what loops, reduction, body and store say;
+                                       // its arguments are buffers
   // Lanes at or past this logical limit are stored as zero (pad=zero of a blocked layout): lanes keep their value where
   // lane_mask_index < lane_limit. Unused when lane_limit < 0.
   te::Index lane_mask_index;
   int64_t lane_limit = -1;
-  // kTile: lanes are stored only where store_limit_index < store_limit (the tail of a plain row). kGroupTile: so are
-  // results (the last task of a grid that does not divide). Unused when store_limit < 0.
+  // kTile: lanes are stored only where store_limit_index < store_limit (the tail of a plain row). kThreadgroupTile: so
+  // are results (the last task of a grid that does not divide). Unused when store_limit < 0.
   te::Index store_limit_index;
   int64_t store_limit = -1;
 };
@@ -189,11 +190,11 @@ struct Phase {
 // The library call of this phase; null where the phase is text.
 const LibraryCall* LibraryCallOf(const Phase& phase);
 
-// Visits each step, and its staging before it.
+// Visits each step, and its shared-memory copies before it.
 void VisitSteps(const Phase& phase, const std::function<void(const Step&)>& f);
 void VisitSteps(Phase* phase, const std::function<void(Step*)>& f);
-// Visits every buffer that a step without its staging reads or writes, in values, indices, store addresses, limits and
-// conditions; some several times.
+// Visits every buffer that a step without its shared-memory copies reads or writes, in values, indices, store
+// addresses, limits and conditions; some several times.
 void VisitBuffers(const Step& step, const std::function<void(int)>& f);
 
 struct Kernel {
@@ -203,7 +204,7 @@ struct Kernel {
   // Persistent kernel, on devices whose launches are grids of work-groups: all phases are one launch of no more
   // work-groups than the device keeps at the same time. They share out each phase's tasks and wait for each other at
   // the barriers between phases (grid barrier). False: each phase is a launch.
-  bool resident = false;
+  bool persistent = false;
   int64_t scratch_bytes = 0;  // per thread, for the block-scope buffers
   int num_args() const;       // kernel- and device-scope buffers
   // Offset of each buffer, 64-byte aligned; -1 where its scope is not kBlock. Buffers that no step needs at the same

@@ -49,11 +49,11 @@ TEST(Verify, RefusesAnUnboundAxis) {
   ExpectRefused(kernel, "uses axis i0");
 }
 
-TEST(Verify, RefusesAFoldAxisAfterTheFold) {
+TEST(Verify, RefusesAReductionAxisAfterTheReduction) {
   Kernel kernel = Sample();
   Step& step = kernel.phases[0].steps[0];
-  step.fold.emplace();
-  step.fold->axes = {{5, 3}};
+  step.reduction.emplace();
+  step.reduction->axes = {{5, 3}};
   step.then = {te::Load(0, DType::kF32, {te::Index(te::Axis{5, 3})})};
   ExpectRefused(kernel, "uses axis i5");
 }

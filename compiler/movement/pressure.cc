@@ -88,15 +88,15 @@ struct StepPressure {
 StepPressure PressureOf(const Phase& phase, const Step& step, const DeviceModel& device) {
   StepPressure result;
   const bool tile = step.strategy == Strategy::kTile;
-  const int accumulators = tile ? step.tile.row_count * step.tile.outer_count : step.fold ? 1 : 0;
+  const int accumulators = tile ? step.tile.row_count * step.tile.outer_count : step.reduction ? 1 : 0;
   const int body = accumulators + LiveValues(step.body).most();
   const int then = accumulators + LiveValues(step.then).most();
   result.registers = std::max(body, then);
   double stores = static_cast<double>(phase.tasks());
   for (const Loop& loop : step.loops) stores *= static_cast<double>(loop.axis.extent);
   double points = stores;
-  if (step.fold) {
-    for (const te::Axis& axis : step.fold->axes) points *= static_cast<double>(axis.extent);
+  if (step.reduction) {
+    for (const te::Axis& axis : step.reduction->axes) points *= static_cast<double>(axis.extent);
   }
   auto spilled = [&](int registers) { return std::max(0, registers - device.vector_registers); };
   result.spills = points * spilled(body) + (step.then.empty() ? 0 : stores * spilled(then));

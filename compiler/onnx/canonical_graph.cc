@@ -63,11 +63,11 @@ class NodeContext : public ops::ImportContext {
   }
 
   std::optional<std::vector<te::Interval>> Ranges(ecg::ValueId value) const override {
-    const auto known = graph_->KnownOf(value);
+    const auto known = graph_->RangesOf(value);
     if (!known) return std::nullopt;
     constexpr double kFar = 1e18;
     std::vector<te::Interval> ranges;
-    for (const te::Known& element : *known) {
+    for (const te::ValueRange& element : *known) {
       if (!(element.lo >= -kFar && element.hi <= kFar) || !IsBounded(element)) return std::nullopt;
       ranges.push_back({static_cast<int64_t>(element.lo), static_cast<int64_t>(element.hi)});
     }
@@ -156,40 +156,41 @@ std::optional<std::vector<ecg::ValueId>> CanonicalGraph::Fold(const ecg::Graph& 
   return outputs;
 }
 
-std::vector<std::optional<te::KnownTensor>> CanonicalGraph::Know(const ecg::Graph& alone, const ecg::Node& node) const {
+std::vector<std::optional<te::TensorRanges>> CanonicalGraph::InferRanges(const ecg::Graph& alone,
+                                                                         const ecg::Node& node) const {
   bool known = false, small = true;
-  std::map<ecg::ValueId, std::optional<te::KnownTensor>> inputs;  // keyed by the value in `alone`
+  std::map<ecg::ValueId, std::optional<te::TensorRanges>> inputs;  // keyed by the value in `alone`
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (node.inputs[i] == ecg::kNone) continue;
-    auto input = extents.KnownOf(node.inputs[i]);
+    auto input = extents.RangesOf(node.inputs[i]);
     known = known || (input && !graph.value(node.inputs[i]).constant);
     inputs[alone.node(0).inputs[i]] = std::move(input);
   }
   for (ecg::ValueId id : alone.node(0).outputs) {
-    small = small && NumElements(alone.value(id).type.shape) <= te::kMaxKnownElements;
+    small = small && NumElements(alone.value(id).type.shape) <= te::kMaxRangedElements;
   }
   if (!known || !small) return {};
   const auto lowered = ops::LowerNodes(alone, {0}, alone.node(0).outputs);
   if (!lowered.ok()) return {};
-  std::vector<std::optional<te::KnownTensor>> arguments;
+  std::vector<std::optional<te::TensorRanges>> arguments;
   for (te::TensorId id : lowered->program.inputs) {
     auto it = inputs.find(lowered->value_of_tensor[id]);
     arguments.push_back(it == inputs.end() ? std::nullopt : it->second);
   }
-  return te::Know(lowered->program, arguments);
+  return te::InferRanges(lowered->program, arguments);
 }
 
 absl::StatusOr<std::vector<ecg::ValueId>> CanonicalGraph::AddBounded(const ecg::Node& node, int num_outputs,
                                                                      const std::vector<std::string>& output_names) {
   ASSIGN_OR_RETURN(const ecg::Graph alone, Isolate(node, num_outputs));
   if (auto folded = Fold(alone, output_names)) return *std::move(folded);
-  const std::vector<std::optional<te::KnownTensor>> known = Know(alone, node);
+  const std::vector<std::optional<te::TensorRanges>> known = InferRanges(alone, node);
   std::vector<ecg::ValueType> types;
   std::vector<Tensor> points;  // complete only if all elements of all outputs are known numbers, whatever the data are
   for (size_t o = 0; o < alone.node(0).outputs.size(); ++o) {
     types.push_back(alone.value(alone.node(0).outputs[o]).type);
     if (o != points.size() || o >= known.size() || !known[o] || IsFloat(types[o].dtype)) continue;
-    if (!std::all_of(known[o]->begin(), known[o]->end(), [](const te::Known& k) { return k.IsPoint(); })) continue;
+    if (!std::all_of(known[o]->begin(), known[o]->end(), [](const te::ValueRange& k) { return k.IsPoint(); })) continue;
     Tensor point(types[o].dtype, types[o].shape);
     for (size_t i = 0; i < known[o]->size(); ++i) point.SetDouble(static_cast<int64_t>(i), (*known[o])[i].lo);
     points.push_back(std::move(point));
@@ -201,14 +202,14 @@ absl::StatusOr<std::vector<ecg::ValueId>> CanonicalGraph::AddBounded(const ecg::
   }
   if (types.size() == 1 && known.size() == 1 && known[0] && types[0] == ecg::ValueType{DType::kI64, {}}) {
     // The number equals an extent that exists, which is then used: equal extents need one id.
-    const te::Known& number = (*known[0])[0];
+    const te::ValueRange& number = (*known[0])[0];
     const bool plain = number.linear && number.constant == 0 && number.terms.size() == 1;
     if (plain && number.terms.begin()->second == 1) return std::vector<ecg::ValueId>{number.terms.begin()->first};
   }
   outputs =
       graph.node(graph.AddNode(node.op, node.name, node.inputs, node.attrs, std::move(types), output_names)).outputs;
   for (size_t o = 0; o < known.size(); ++o) {
-    if (known[o]) extents.SetKnown(outputs[o], *known[o]);
+    if (known[o]) extents.SetRanges(outputs[o], *known[o]);
   }
   return outputs;
 }
@@ -270,14 +271,14 @@ absl::StatusOr<ecg::ValueId> CanonicalGraph::WithExtents(ecg::ValueId value, std
   for (size_t d = 0; d < dims.size(); ++d) {
     if (dims[d] == ecg::kNone) continue;
     const int64_t bound = graph.value(value).type.shape[d];
-    const te::Known known = KnownOf(dims[d]).value_or(te::KnownTensor(1))[0];
-    if (known.IsPoint()) {
-      if (known.lo < static_cast<double>(bound)) {
+    const te::ValueRange range = RangesOf(dims[d]).value_or(te::TensorRanges(1))[0];
+    if (range.IsPoint()) {
+      if (range.lo < static_cast<double>(bound)) {
         ASSIGN_OR_RETURN(
-            value, ops::Cut(context, value, static_cast<int>(d), std::max<int64_t>(0, static_cast<int64_t>(known.lo))));
+            value, ops::Cut(context, value, static_cast<int>(d), std::max<int64_t>(0, static_cast<int64_t>(range.lo))));
       }
       dims[d] = ecg::kNone;
-    } else if (bound == 0 || known.lo >= static_cast<double>(bound)) {
+    } else if (bound == 0 || range.lo >= static_cast<double>(bound)) {
       dims[d] = ecg::kNone;
     } else if (bound == 1) {
       // An axis with bound 1 would count as one that broadcasts, so the bound becomes 2.

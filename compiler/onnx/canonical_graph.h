@@ -44,7 +44,7 @@ class CanonicalGraph : public PartialGraph {
   // Returns the constants that the isolated node evaluates to, or nullopt.
   std::optional<std::vector<ecg::ValueId>> Fold(const ecg::Graph& alone, const std::vector<std::string>& output_names);
   // Returns the value ranges of the isolated node's outputs; empty if nothing is known.
-  std::vector<std::optional<te::KnownTensor>> Know(const ecg::Graph& alone, const ecg::Node& node) const;
+  std::vector<std::optional<te::TensorRanges>> InferRanges(const ecg::Graph& alone, const ecg::Node& node) const;
   absl::StatusOr<std::vector<ecg::ValueId>> AddDynamic(ecg::Node node, int num_outputs,
                                                        const std::vector<std::string>& output_names);
   absl::Status CheckLimits(const ops::OpContext& context, const std::vector<ecg::ValueType>& types);

@@ -21,31 +21,31 @@ void Extents::Set(ecg::ValueId value, std::vector<ecg::ValueId> extents) {
   for (size_t d = 0; d < extents.size(); ++d) {
     ecg::ValueId& extent = extents[d];
     if (extent == ecg::kNone) continue;
-    te::Known known = KnownOf(extent).value_or(te::KnownTensor(1))[0];
-    if (known.linear && known.constant == 0 && known.terms.size() == 1 && known.terms.begin()->second == 1) {
-      extent = known.terms.begin()->first;
-      known = KnownOf(extent).value_or(te::KnownTensor(1))[0];
-    } else if (known.linear) {
-      extent = same_number_.emplace(std::make_pair(known.constant, known.terms), extent).first->second;
-      known = KnownOf(extent).value_or(te::KnownTensor(1))[0];
+    te::ValueRange range = RangesOf(extent).value_or(te::TensorRanges(1))[0];
+    if (range.linear && range.constant == 0 && range.terms.size() == 1 && range.terms.begin()->second == 1) {
+      extent = range.terms.begin()->first;
+      range = RangesOf(extent).value_or(te::TensorRanges(1))[0];
+    } else if (range.linear) {
+      extent = same_number_.emplace(std::make_pair(range.constant, range.terms), extent).first->second;
+      range = RangesOf(extent).value_or(te::TensorRanges(1))[0];
     }
-    known.lo = std::max(known.lo, 0.0);
-    known.hi = std::min(known.hi, static_cast<double>(shape[d]));
-    known.linear = true;
-    known.constant = 0;
-    known.terms = {{extent, 1}};
-    known_[extent] = {known};
+    range.lo = std::max(range.lo, 0.0);
+    range.hi = std::min(range.hi, static_cast<double>(shape[d]));
+    range.linear = true;
+    range.constant = 0;
+    range.terms = {{extent, 1}};
+    ranges_[extent] = {range};
   }
   if (std::any_of(extents.begin(), extents.end(), [](ecg::ValueId extent) { return extent != ecg::kNone; })) {
     extents_[value] = std::move(extents);
   }
 }
 
-std::optional<te::KnownTensor> Extents::KnownOf(ecg::ValueId value) const {
+std::optional<te::TensorRanges> Extents::RangesOf(ecg::ValueId value) const {
   const std::optional<Tensor>& constant = graph_->value(value).constant;
-  if (constant) return te::KnowTensor(*constant);
-  auto it = known_.find(value);
-  return it == known_.end() ? std::nullopt : std::optional<te::KnownTensor>(it->second);
+  if (constant) return te::RangesOfConstant(*constant);
+  auto it = ranges_.find(value);
+  return it == ranges_.end() ? std::nullopt : std::optional<te::TensorRanges>(it->second);
 }
 
 void Extents::AddToOutput(ecg::ValueId value, int output, ecg::Graph* graph) const {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "compiler/ecg/graph.h"
-#include "compiler/te/ranges/known.h"
+#include "compiler/te/ranges/value_ranges.h"
 
 namespace fusion::onnx_import {
 
@@ -30,8 +30,8 @@ class Extents {
   void Set(ecg::ValueId value, std::vector<ecg::ValueId> extents);
 
   // Returns the value ranges of the elements of a small tensor, constants included; symbols are ids of extents.
-  std::optional<te::KnownTensor> KnownOf(ecg::ValueId value) const;
-  void SetKnown(ecg::ValueId value, te::KnownTensor known) { known_[value] = std::move(known); }
+  std::optional<te::TensorRanges> RangesOf(ecg::ValueId value) const;
+  void SetRanges(ecg::ValueId value, te::TensorRanges range) { ranges_[value] = std::move(range); }
 
   // Adds the extents of `value` to the graph output that was added for it as outputs()[output].
   void AddToOutput(ecg::ValueId value, int output, ecg::Graph* graph) const;
@@ -39,7 +39,7 @@ class Extents {
  private:
   const ecg::Graph* graph_;
   std::map<ecg::ValueId, std::vector<ecg::ValueId>> extents_;
-  std::map<ecg::ValueId, te::KnownTensor> known_;
+  std::map<ecg::ValueId, te::TensorRanges> ranges_;
   // The first extent that was computed as this constant plus these multiples of other extents.
   std::map<std::pair<int64_t, std::map<int, int64_t>>, ecg::ValueId> same_number_;
 };

@@ -42,7 +42,7 @@ TEST(Extents, OutputsCarryThem) {
             "  return %y[%v3, _]\n}\n");
 }
 
-TEST(Extents, FoldsOverThemAreMasked) {
+TEST(Extents, ReductionsOverThemAreMasked) {
   EXPECT_THAT(PrintOrError(ImportText(Rows() + Ints("axes", {0}) + NodeText("ReduceSum", {"rows", "axes"}, {"y"}))),
               HasSubstr("Where("));
   // Each row is reduced by itself, so that nothing is masked.

@@ -47,10 +47,10 @@ void AddInputExtents(const std::set<std::string>& bounded, CanonicalGraph* canon
       auto [place, fresh] = places.emplace(symbols[d], static_cast<int>(graph.inputs().size()));
       if (fresh) {
         const ecg::ValueId extent = graph.AddInput(absl::StrCat("extent of ", symbols[d]), {DType::kI64, {}});
-        te::Known known;
-        known.lo = 1;
-        known.hi = static_cast<double>(graph.value(value).type.shape[d]);
-        canonical->extents.SetKnown(extent, {known});
+        te::ValueRange range;
+        range.lo = 1;
+        range.hi = static_cast<double>(graph.value(value).type.shape[d]);
+        canonical->extents.SetRanges(extent, {range});
         result->input_symbols.emplace_back();
       }
       extents[d] = graph.inputs()[place->second];
@@ -116,8 +116,8 @@ absl::StatusOr<ImportedModel> ImportOnnx(const ImportRequest& request) {
     canonical.extents.AddToOutput(values[i], static_cast<int>(i), &canonical.graph);
   }
   for (const CanonicalGraph::RunCheck& check : canonical.checks) {
-    const std::optional<Tensor>& known = canonical.graph.value(check.values).constant;
-    if (!known || known->GetInt(0) == 0) ecg::AddRunCheck(&canonical.graph, check.values, check.message);
+    const std::optional<Tensor>& range = canonical.graph.value(check.values).constant;
+    if (!range || range->GetInt(0) == 0) ecg::AddRunCheck(&canonical.graph, check.values, check.message);
   }
   result.graph = std::move(canonical.graph);
   result.graph.name = graph->name();

@@ -141,7 +141,7 @@ class Meeting {
   }
 
   bool MayBe(ValueId extent, double number) const {
-    const auto known = partial_->KnownOf(extent);
+    const auto known = partial_->RangesOf(extent);
     return !known || ((*known)[0].lo <= number && number <= (*known)[0].hi);
   }
 

@@ -8,17 +8,17 @@
 
 namespace fusion::onnx_import {
 
-bool IsBounded(const te::Known& known) {
+bool IsBounded(const te::ValueRange& range) {
   constexpr double kFar = 1e9;
-  return known.IsPoint() || (known.lo >= -kFar && known.hi <= kFar);
+  return range.IsPoint() || (range.lo >= -kFar && range.hi <= kFar);
 }
 
-std::optional<te::KnownTensor> PartialGraph::KnownOf(ecg::ValueId value) {
+std::optional<te::TensorRanges> PartialGraph::RangesOf(ecg::ValueId value) {
   constexpr int kFarthest = 256;
-  auto known = extents.KnownOf(value);
-  if (known || graph.value(value).producer == ecg::kNone) return known;
+  auto ranges = extents.RangesOf(value);
+  if (ranges || graph.value(value).producer == ecg::kNone) return ranges;
   LookAt(graph.value(value).producer, kFarthest);
-  return extents.KnownOf(value);
+  return extents.RangesOf(value);
 }
 
 void PartialGraph::LookAt(ecg::NodeId id, int depth) {
@@ -26,30 +26,30 @@ void PartialGraph::LookAt(ecg::NodeId id, int depth) {
   const std::vector<ecg::ValueId> outputs = graph.node(id).outputs;
   const auto lowered = ops::LowerNodes(graph, {id}, outputs);
   if (!lowered.ok()) return;
-  const auto know = [&] {
-    std::vector<std::optional<te::KnownTensor>> arguments;
+  const auto infer = [&] {
+    std::vector<std::optional<te::TensorRanges>> arguments;
     for (te::TensorId t : lowered->program.inputs) {
       // A table that the lowering added is not a value of the graph.
       const ecg::ValueId id = lowered->value_of_tensor[t];
-      arguments.push_back(id == ecg::kNone ? std::nullopt : extents.KnownOf(id));
+      arguments.push_back(id == ecg::kNone ? std::nullopt : extents.RangesOf(id));
     }
-    return te::Know(lowered->program, arguments);
+    return te::InferRanges(lowered->program, arguments);
   };
-  const auto bounded = [](const std::optional<te::KnownTensor>& known) {
-    return known && std::all_of(known->begin(), known->end(), IsBounded);
+  const auto bounded = [](const std::optional<te::TensorRanges>& ranges) {
+    return ranges && std::all_of(ranges->begin(), ranges->end(), IsBounded);
   };
-  std::vector<std::optional<te::KnownTensor>> known = know();
-  if (depth > 0 && !std::all_of(known.begin(), known.end(), bounded)) {
+  std::vector<std::optional<te::TensorRanges>> ranges = infer();
+  if (depth > 0 && !std::all_of(ranges.begin(), ranges.end(), bounded)) {
     for (te::TensorId t : lowered->program.inputs) {
       const ecg::ValueId id = lowered->value_of_tensor[t];
       if (id == ecg::kNone) continue;
       const ecg::NodeId producer = graph.value(id).producer;
-      if (producer != ecg::kNone && !extents.KnownOf(id)) LookAt(producer, depth - 1);
+      if (producer != ecg::kNone && !extents.RangesOf(id)) LookAt(producer, depth - 1);
     }
-    known = know();
+    ranges = infer();
   }
   for (size_t o = 0; o < outputs.size(); ++o) {
-    if (known[o] && !extents.KnownOf(outputs[o])) extents.SetKnown(outputs[o], *std::move(known[o]));
+    if (ranges[o] && !extents.RangesOf(outputs[o])) extents.SetRanges(outputs[o], *std::move(ranges[o]));
   }
 }
 

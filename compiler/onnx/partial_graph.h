@@ -34,7 +34,7 @@ class PartialGraph {
 
   // Returns the value ranges of a value (te::Know). Where none are known yet, follows its producers as far back as the
   // ranges depend on them. Integers of large tensors, such as coordinates, are followed only on such a request.
-  std::optional<te::KnownTensor> KnownOf(ecg::ValueId value);
+  std::optional<te::TensorRanges> RangesOf(ecg::ValueId value);
 
  private:
   // Computes the value ranges of the outputs of a node of the graph from at most `depth` producers before it.
@@ -44,7 +44,7 @@ class PartialGraph {
 };
 
 // Returns whether the range is tighter than that of an integer type of 32 bits or more.
-bool IsBounded(const te::Known& known);
+bool IsBounded(const te::ValueRange& range);
 
 }  // namespace fusion::onnx_import
 

@@ -79,22 +79,22 @@ struct Masked {
   bool Is(double x) const { return kind == Kind::kNumber && number == x; }
 };
 
-double Identity(te::FoldKind kind, DType dtype) {
+double Identity(te::ReductionKind kind, DType dtype) {
   const bool is_float = IsFloat(dtype);
   const double infinity = std::numeric_limits<double>::infinity();
   const int bits = DTypeBits(dtype) - (IsSigned(dtype) ? 1 : 0);
   const double highest = is_float ? infinity : dtype == DType::kBool ? 1 : std::ldexp(1.0, bits) - 1;
   const double lowest = is_float ? -infinity : IsSigned(dtype) ? -std::ldexp(1.0, bits) : 0;
   switch (kind) {
-    case te::FoldKind::kSum:
+    case te::ReductionKind::kSum:
       return 0;
-    case te::FoldKind::kProd:
+    case te::ReductionKind::kProd:
       return 1;
-    case te::FoldKind::kMax:
+    case te::ReductionKind::kMax:
       return lowest;
-    case te::FoldKind::kMin:
+    case te::ReductionKind::kMin:
       return highest;
-    case te::FoldKind::kGeneral:
+    case te::ReductionKind::kGeneral:
       break;
   }
   return NAN;
@@ -103,7 +103,7 @@ double Identity(te::FoldKind kind, DType dtype) {
 // For integers, an infinite mask stands for the least or greatest value of the type.
 double MaskOf(double mask, DType dtype) {
   if (IsFloat(dtype) || !std::isinf(mask)) return mask;
-  return Identity(mask < 0 ? te::FoldKind::kMax : te::FoldKind::kMin, dtype);
+  return Identity(mask < 0 ? te::ReductionKind::kMax : te::ReductionKind::kMin, dtype);
 }
 
 class Propagation {
@@ -144,7 +144,7 @@ class Propagation {
       result.outputs.push_back(std::move(dims));
     }
     result.masks.resize(alone_.node(0).inputs.size());
-    if (!folds_) return result;
+    if (!reductions_) return result;
     ASSIGN_OR_RETURN(const double mask, FindMask());
     for (size_t i = 0; i < result.masks.size(); ++i) {
       const ValueId input = alone_.node(0).inputs[i];
@@ -188,7 +188,7 @@ class Propagation {
         in_pred(node.pred);
       });
     });
-    if (te.fold) in_pred(te.fold->pred);
+    if (te.reduction) in_pred(te.reduction->pred);
     RETURN_IF_ERROR(status);
     Dims dims;
     for (size_t a = 0; a < te.axes.size(); ++a) {
@@ -203,12 +203,12 @@ class Propagation {
             absl::StrCat("dimension ", a, " of its result has ", te.axes[a].extent, " elements all the same"));
       }
     }
-    if (te.fold) {
-      for (size_t a = 0; a < te.fold->axes.size(); ++a) {
-        const bool dynamic = of_axis.count(te.fold->axes[a].id) > 0;
-        folds_ = folds_ || dynamic;
-        if (dynamic == (te.fold->axes[a].extent == larger.fold->axes[a].extent)) {
-          return Refuse("it folds over them in a way of its own");
+    if (te.reduction) {
+      for (size_t a = 0; a < te.reduction->axes.size(); ++a) {
+        const bool dynamic = of_axis.count(te.reduction->axes[a].id) > 0;
+        reductions_ = reductions_ || dynamic;
+        if (dynamic == (te.reduction->axes[a].extent == larger.reduction->axes[a].extent)) {
+          return Refuse("it reduces over them in a way of its own");
         }
       }
     }
@@ -244,7 +244,7 @@ class Propagation {
          {0.0, -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity(), 1.0}) {
       if (Works(candidate)) return candidate;
     }
-    return Refuse("no value is neutral in its folds");
+    return Refuse("no value is neutral in its reductions");
   }
 
   bool Works(double mask) {
@@ -261,8 +261,8 @@ class Propagation {
       for (const auto& bounded : axes_[t]) {
         const int axis = bounded.first;
         const ValueId extent = bounded.second;
-        const bool folded = te.fold && std::any_of(te.fold->axes.begin(), te.fold->axes.end(),
-                                                   [axis](const te::Axis& a) { return a.id == axis; });
+        const bool folded = te.reduction && std::any_of(te.reduction->axes.begin(), te.reduction->axes.end(),
+                                                        [axis](const te::Axis& a) { return a.id == axis; });
         std::unordered_map<const te::ScalarNode*, Masked> known;
         const std::function<Masked(const te::Scalar&)> at = [&](const te::Scalar& s) {
           auto it = known.find(s.get());
@@ -272,9 +272,9 @@ class Propagation {
         if (folded) {
           for (size_t b = 0; b < te.body.size(); ++b) {
             const Masked element = at(te.body[b]);
-            const bool neutral = te.fold->kind == te::FoldKind::kGeneral
+            const bool neutral = te.reduction->kind == te::ReductionKind::kGeneral
                                      ? element.kind == Masked::Kind::kAcc && element.acc == static_cast<int>(b)
-                                     : element.Is(Identity(te.fold->kind, te.fold->acc));
+                                     : element.Is(Identity(te.reduction->kind, te.reduction->acc));
             if (!neutral) return false;
           }
         } else if (te.IsMap()) {
@@ -382,7 +382,7 @@ class Propagation {
 
   // Operations of which at most one operand is a number: what that number decides alone.
   static Masked OfOneNumber(te::Op op, DType dtype, const Masked& a, const Masked& b) {
-    const double least = Identity(te::FoldKind::kMax, dtype), greatest = Identity(te::FoldKind::kMin, dtype);
+    const double least = Identity(te::ReductionKind::kMax, dtype), greatest = Identity(te::ReductionKind::kMin, dtype);
     switch (op) {
       case te::Op::kAdd:
       case te::Op::kSub:
@@ -418,7 +418,7 @@ class Propagation {
   std::map<te::TensorId, bool> is_input_;
   std::map<int, te::TensorId> tensor_of_output_;
   std::vector<std::map<int, ValueId>> axes_;  // of each te: axis → extent
-  bool folds_ = false;
+  bool reductions_ = false;
 };
 
 }  // namespace

@@ -34,10 +34,10 @@ Manifest Head(const ModelFiles& files, const CompileOptions& options, const Devi
 std::string PlanText(const Planned& planned) {
   std::string text = PrintPlan(planned.graph, planned.plan);
   for (size_t b : planned.elided.blocks) {
-    absl::StrAppend(&text, "block ", b, " has no kernel: what it would copy is written or read in place\n");
+    absl::StrAppend(&text, "fusion block ", b, " has no kernel: what it would copy is written or read in place\n");
   }
   for (const std::vector<size_t>& blocks : planned.launches) {
-    if (blocks.size() > 1) absl::StrAppend(&text, "one launch: blocks ", absl::StrJoin(blocks, ", "), "\n");
+    if (blocks.size() > 1) absl::StrAppend(&text, "one launch: fusion blocks ", absl::StrJoin(blocks, ", "), "\n");
   }
   return text;
 }

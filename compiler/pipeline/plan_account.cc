@@ -61,7 +61,8 @@ std::string PlanJson(const ecg::Graph& graph, const Planned& planned, const std:
     (void)v;
     laid_out += layout.plain() ? 0 : 1;
   }
-  return json{{"blocks", blocks}, {"decisions", decisions}, {"rewrites", rules}, {"values_not_row_major", laid_out}}
+  return json{
+      {"fusion_blocks", blocks}, {"decisions", decisions}, {"rewrites", rules}, {"values_not_row_major", laid_out}}
       .dump(1, ' ', false, json::error_handler_t::replace);
 }
 

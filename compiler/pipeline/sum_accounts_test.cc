@@ -14,7 +14,7 @@ TEST(SumAccounts, SumsCountsAndKeepsPlans) {
   a.kernels = 3, b.kernels = 2;
   a.stages = {{"import", 1}, {"plan", 2}};
   b.stages = {{"import", 3}};
-  a.plan_json = R"({"blocks": [1]})";
+  a.plan_json = R"({"fusion_blocks": [1]})";
   const CompileAccount sum = SumAccounts({"seq=32", "seq=64"}, {a, b});
   EXPECT_EQ(sum.nodes_model, 7);
   EXPECT_EQ(sum.kernels, 5);
@@ -23,7 +23,7 @@ TEST(SumAccounts, SumsCountsAndKeepsPlans) {
   ASSERT_EQ(sum.specialisations.size(), 2u);
   EXPECT_EQ(sum.specialisations[1].name, "seq=64");
   EXPECT_EQ(sum.specialisations[1].kernels, 2);
-  EXPECT_THAT(sum.plan_json, HasSubstr("\"blocks\""));
+  EXPECT_THAT(sum.plan_json, HasSubstr("\"fusion_blocks\""));
   EXPECT_EQ(SumAccounts({""}, {a}).plan_json, a.plan_json);
 }
 

@@ -23,7 +23,7 @@ absl::Status VerifyLayouts(const ecg::Graph& graph, const ValueLayouts& layouts)
 
 absl::Status VerifyElided(const Planned& planned) {
   if (!planned.elided.blocks.empty() && *planned.elided.blocks.rbegin() >= planned.plan.blocks.size()) {
-    return absl::InternalError(absl::StrCat("block ", *planned.elided.blocks.rbegin(), " does not exist"));
+    return absl::InternalError(absl::StrCat("fusion block ", *planned.elided.blocks.rbegin(), " does not exist"));
   }
   const auto values = static_cast<ecg::ValueId>(planned.graph.values().size());
   for (const auto& [value, inside] : planned.elided.values) {

@@ -13,20 +13,20 @@ absl::Status CheckPlan(const ecg::Graph& graph, const FusionPlan& plan) {
   std::vector<int> block_of(n, -1);
   auto name = [&](ecg::NodeId id) { return absl::StrCat(graph.node(id).op, " '", graph.node(id).name, "'"); };
   for (size_t b = 0; b < plan.blocks.size(); ++b) {
-    if (plan.blocks[b].nodes.empty()) return absl::InternalError(absl::StrCat("block ", b, " is empty"));
+    if (plan.blocks[b].nodes.empty()) return absl::InternalError(absl::StrCat("fusion block ", b, " is empty"));
     for (ecg::NodeId id : plan.blocks[b].nodes) {
-      if (id < 0 || id >= n) return absl::InternalError(absl::StrCat("block ", b, " holds no node ", id));
-      if (block_of[id] >= 0) return absl::InternalError(absl::StrCat(name(id), " is in two blocks"));
+      if (id < 0 || id >= n) return absl::InternalError(absl::StrCat("fusion block ", b, " holds no node ", id));
+      if (block_of[id] >= 0) return absl::InternalError(absl::StrCat(name(id), " is in two fusion blocks"));
       block_of[id] = static_cast<int>(b);
     }
     if (!std::is_sorted(plan.blocks[b].nodes.begin(), plan.blocks[b].nodes.end())) {
-      return absl::InternalError(absl::StrCat("block ", b, " is not in topological order"));
+      return absl::InternalError(absl::StrCat("fusion block ", b, " is not in topological order"));
     }
   }
   for (ecg::NodeId id = 0; id < n; ++id) {
-    if (block_of[id] < 0) return absl::InternalError(absl::StrCat(name(id), " is in no block"));
-    // If fusion blocks are in a topological order, each of them is convex: a path that left a block could only come
-    // back from a later one.
+    if (block_of[id] < 0) return absl::InternalError(absl::StrCat(name(id), " is in no fusion block"));
+    // If fusion blocks are in a topological order, each of them is convex: a path that left a fusion block could only
+    // come back from a later one.
     for (ecg::ValueId v : graph.node(id).inputs) {
       if (v == ecg::kNone || graph.value(v).producer == ecg::kNone) continue;
       const ecg::NodeId producer = graph.value(v).producer;

@@ -53,8 +53,8 @@ TEST_F(CheckPlanTest, AcceptsValidPlans) {
 }
 
 TEST_F(CheckPlanTest, EveryNodeInOneBlock) {
-  EXPECT_THAT(Refusal(Plan({{0}, {1}})), HasSubstr("is in no block"));
-  EXPECT_THAT(Refusal(Plan({{0}, {0, 1}, {2}})), HasSubstr("is in two blocks"));
+  EXPECT_THAT(Refusal(Plan({{0}, {1}})), HasSubstr("is in no fusion block"));
+  EXPECT_THAT(Refusal(Plan({{0}, {0, 1}, {2}})), HasSubstr("is in two fusion blocks"));
   EXPECT_THAT(Refusal(Plan({{0}, {1}, {2}, {}})), HasSubstr("block 3 is empty"));
   EXPECT_THAT(Refusal(Plan({{0}, {1}, {2}, {7}})), HasSubstr("holds no node 7"));
 }
@@ -62,7 +62,7 @@ TEST_F(CheckPlanTest, EveryNodeInOneBlock) {
 TEST_F(CheckPlanTest, TopologicalOrderAndConvexity) {
   EXPECT_THAT(Refusal(Plan({{1, 0}, {2}})), HasSubstr("block 0 is not in topological order"));
   EXPECT_THAT(Refusal(Plan({{1}, {0}, {2}})), HasSubstr("runs before Relu"));
-  // Relu -> Exp -> Add leaves {Relu, Add} and comes back: no order of the blocks is topological.
+  // Relu -> Exp -> Add leaves {Relu, Add} and comes back: no order of the fusion blocks is topological.
   EXPECT_THAT(Refusal(Plan({{0, 2}, {1}})), HasSubstr("runs before Exp"));
   EXPECT_THAT(Refusal(Plan({{1}, {0, 2}})), HasSubstr("runs before Relu"));
 }

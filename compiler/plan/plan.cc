@@ -40,7 +40,7 @@ std::string PrintPlan(const ecg::Graph& graph, const FusionPlan& plan) {
   }
   std::string text;
   for (size_t b = 0; b < plan.blocks.size(); ++b) {
-    absl::StrAppend(&text, "block ", b, ":");
+    absl::StrAppend(&text, "fusion block ", b, ":");
     for (size_t i = 0; i < plan.blocks[b].nodes.size(); ++i) {
       const ecg::Node& node = graph.node(plan.blocks[b].nodes[i]);
       absl::StrAppend(&text, i ? ", " : " ", node.op, " '", node.name, "'");

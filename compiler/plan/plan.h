@@ -121,16 +121,16 @@ class Planner {
 const Planner* FindPlanner(const std::string& name);
 std::vector<std::string> PlannerNames();
 
-// Checks that every node is in exactly one fusion block, that blocks are convex (no path leaves a block and re-enters
-// it) and in topological order, that edges are complete and in the graph, and that scope kKernel is exactly on edges
-// between blocks. Fails with INTERNAL naming the nodes.
+// Checks that every node is in exactly one fusion block, that fusion blocks are convex (no path leaves a fusion block
+// and re-enters it) and in topological order, that edges are complete and in the graph, and that scope kKernel is
+// exactly on edges between fusion blocks. Fails with INTERNAL naming the nodes.
 absl::Status CheckPlan(const ecg::Graph& graph, const FusionPlan& plan);
 
-// Returns the values that the fusion block's kernel stores: other blocks read them or the model returns them.
+// Returns the values that the fusion block's kernel stores: other fusion blocks read them or the model returns them.
 std::vector<ecg::ValueId> LiveOut(const ecg::Graph& graph, const FusionBlock& block);
 
 // Prints a plan in a stable text, one fusion block a line, with how its inner edges were decided: `block 3: Conv 'a',
-// Relu 'b' [green 1, yellow 0]`. A block of one operator has no brackets.
+// Relu 'b' [green 1, yellow 0]`. A fusion block of one operator has no brackets.
 std::string PrintPlan(const ecg::Graph& graph, const FusionPlan& plan);
 
 }  // namespace fusion

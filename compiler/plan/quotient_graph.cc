@@ -59,8 +59,8 @@ ecg::NodeId QuotientGraph::PathBetween(ecg::NodeId producer, ecg::NodeId consume
 void QuotientGraph::Contract(ecg::NodeId producer, ecg::NodeId consumer) {
   const int from = block_of_[producer], to = block_of_[consumer];
   MarkReachable(from, to);
-  // Reorders the part between the two ranks: first what the producer's block does not reach, then the contracted block,
-  // then what it reaches.
+  // Reorders the part between the two ranks: first what the producer's fusion block does not reach, then the contracted
+  // fusion block, then what it reaches.
   const int begin = rank_[from], end = rank_[to];
   std::vector<int> before, after;
   for (int r = begin + 1; r < end; ++r) {

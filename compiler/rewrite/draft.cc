@@ -40,7 +40,7 @@ Scope Draft::ScopeOf(const Match& match, Ranges* ranges) const {
     return id != ecg::kNone && id < base_ && graph_->IsReduced(id);
   };
   scope.range = [this, ranges](int slot) {
-    return bound_[slot] == ecg::kNone ? te::Known() : RangeOf(bound_[slot], ranges);
+    return bound_[slot] == ecg::kNone ? te::ValueRange() : RangeOf(bound_[slot], ranges);
   };
   return scope;
 }
@@ -80,18 +80,18 @@ absl::StatusOr<Draft> Draft::Make(const WorkGraph& graph, const Rule& rule, cons
   return draft;
 }
 
-te::Known Draft::RangeOf(ecg::ValueId id, Ranges* ranges) const {
+te::ValueRange Draft::RangeOf(ecg::ValueId id, Ranges* ranges) const {
   if (id < base_) return ranges->Of(id);
   const ecg::Value& wanted = value(id);
   if (wanted.constant.has_value()) return te::RangeOf(*wanted.constant);
   const ecg::Node& node = nodes_[wanted.producer];
   std::vector<const ecg::Value*> inputs;
-  std::vector<te::Known> known;
+  std::vector<te::ValueRange> known;
   for (const ecg::ValueId input : node.inputs) {
     inputs.push_back(input == ecg::kNone ? nullptr : &value(input));
-    known.push_back(input == ecg::kNone ? te::Known() : RangeOf(input, ranges));
+    known.push_back(input == ecg::kNone ? te::ValueRange() : RangeOf(input, ranges));
   }
-  std::vector<const te::Known*> operands;
+  std::vector<const te::ValueRange*> operands;
   for (size_t i = 0; i < known.size(); ++i) operands.push_back(inputs[i] == nullptr ? nullptr : &known[i]);
   return rewrite::RangeOf(node, inputs, operands, {wanted.type}, 0);
 }

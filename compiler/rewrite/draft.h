@@ -37,7 +37,7 @@ class Draft {
   const ecg::Value& value(ecg::ValueId id) const { return id < base_ ? graph_->value(id) : values_[id - base_].value; }
   bool IsKnown(ecg::ValueId id) const { return id < base_ ? graph_->IsKnown(id) : values_[id - base_].known; }
   Scope ScopeOf(const Match& match, Ranges* ranges) const;
-  te::Known RangeOf(ecg::ValueId id, Ranges* ranges) const;
+  te::ValueRange RangeOf(ecg::ValueId id, Ranges* ranges) const;
   // Returns whether all floats that the pattern or the replacement reads or computes are tame.
   bool ComputesTame(const Rule& rule, const Match& match, Ranges* ranges) const;
   ecg::ValueId AddConstant(Tensor tensor);

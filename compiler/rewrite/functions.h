@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/ecg/graph.h"
 #include "compiler/rewrite/rule.h"
-#include "compiler/te/ranges/known.h"
+#include "compiler/te/ranges/value_ranges.h"
 
 namespace fusion::rewrite {
 
@@ -22,7 +22,7 @@ struct Scope {
   std::vector<const ecg::Attributes*> attrs;  // by slot of Rule::attr_variables
   std::vector<bool> known;                    // by slot: known at compile time
   std::function<bool(int slot)> reduced;      // whether a many-to-many operator computes it
-  std::function<te::Known(int slot)> range;   // value range of the variable
+  std::function<te::ValueRange(int slot)> range;  // value range of the variable
   // Whether all values that the pattern and its replacement read and compute are tame. Only `provided` may use it.
   std::function<bool()> tame;
 };
@@ -43,7 +43,7 @@ const FunctionInfo* FindFunction(const std::string& name);
 // Returns whether the value is NaN or of a magnitude of 2^16 at most. Products and sums of a few such numbers are far
 // from the ends of the range of floats, and what a subnormal one loses is below 2^-110. As no operand is infinite, NaN
 // results only from NaN, before and after rewriting.
-bool IsTame(const te::Known& range);
+bool IsTame(const te::ValueRange& range);
 
 // Returns whether the value is a small constant whose elements all are `number`, rounded to its type.
 bool IsFilledWith(const ecg::Value& value, double number);

@@ -10,11 +10,11 @@
 
 namespace fusion::rewrite {
 
-te::Known RangeOf(const ecg::Node& node, const std::vector<const ecg::Value*>& inputs,
-                  const std::vector<const te::Known*>& ranges, const std::vector<ecg::ValueType>& types,
-                  size_t output) {
+te::ValueRange RangeOf(const ecg::Node& node, const std::vector<const ecg::Value*>& inputs,
+                       const std::vector<const te::ValueRange*>& ranges, const std::vector<ecg::ValueType>& types,
+                       size_t output) {
   ecg::Graph alone;
-  std::map<ecg::ValueId, te::Known> known;
+  std::map<ecg::ValueId, te::ValueRange> range_of;
   std::map<const ecg::Value*, ecg::ValueId> placed;  // an operand that occurs twice is one tensor
   std::vector<ecg::ValueId> operands;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -26,7 +26,7 @@ te::Known RangeOf(const ecg::Node& node, const std::vector<const ecg::Value*>& i
     if (is_new) {
       it->second = inputs[i]->constant.has_value() && !inputs[i]->opaque ? alone.AddConstant("", *inputs[i]->constant)
                                                                          : alone.AddInput("", inputs[i]->type);
-      known[it->second] = *ranges[i];
+      range_of[it->second] = *ranges[i];
     }
     operands.push_back(it->second);
   }
@@ -34,14 +34,14 @@ te::Known RangeOf(const ecg::Node& node, const std::vector<const ecg::Value*>& i
   const std::vector<ecg::ValueId> outputs = alone.node(id).outputs;
   const auto lowered = ops::LowerNodes(alone, {id}, outputs);
   if (!lowered.ok()) return {};
-  std::vector<std::optional<te::KnownTensor>> arguments;
+  std::vector<std::optional<te::TensorRanges>> arguments;
   for (const te::TensorId tensor : lowered->program.inputs) {
-    const auto it = known.find(lowered->value_of_tensor[tensor]);
-    arguments.push_back(it == known.end() ? std::nullopt : std::optional(te::KnownTensor{it->second}));
+    const auto it = range_of.find(lowered->value_of_tensor[tensor]);
+    arguments.push_back(it == range_of.end() ? std::nullopt : std::optional(te::TensorRanges{it->second}));
   }
-  const auto result = te::Know(lowered->program, arguments, te::Detail::kRanges);
+  const auto result = te::InferRanges(lowered->program, arguments, te::Detail::kRanges);
   if (output >= result.size() || !result[output] || result[output]->empty()) return {};
-  te::Known range = result[output]->front();
+  te::ValueRange range = result[output]->front();
   range.linear = false;  // its symbols belong to the program and mean nothing in the graph
   range.terms.clear();
   return range;
@@ -53,7 +53,7 @@ std::string Ranges::KeyOfUnknown(const ecg::Node& node) const {
   std::string key = node.op;
   for (const ecg::ValueId input : node.inputs) {
     if (input == ecg::kNone || graph_.value(input).constant.has_value()) return "";
-    const te::Known& range = known_.at(input);
+    const te::ValueRange& range = ranges_.at(input);
     if (range.number || !range.negative_zero || range.least > 0 || !std::isinf(range.lo) || !std::isinf(range.hi)) {
       return "";
     }
@@ -64,32 +64,32 @@ std::string Ranges::KeyOfUnknown(const ecg::Node& node) const {
   return node.inputs.size() > 2 ? "" : key;
 }
 
-const te::Known& Ranges::Of(ecg::ValueId wanted) {
+const te::ValueRange& Ranges::Of(ecg::ValueId wanted) {
   std::vector<ecg::ValueId> stack{wanted};
   while (!stack.empty()) {
     const ecg::ValueId id = stack.back();
-    if (known_.count(id) != 0) {
+    if (ranges_.count(id) != 0) {
       stack.pop_back();
       continue;
     }
     const ecg::Value& value = graph_.value(id);
     if (value.constant.has_value() || value.producer == ecg::kNone) {
-      known_[id] = value.constant.has_value() && !value.opaque ? te::RangeOf(*value.constant) : te::Known();
+      ranges_[id] = value.constant.has_value() && !value.opaque ? te::RangeOf(*value.constant) : te::ValueRange();
       stack.pop_back();
       continue;
     }
     const ecg::Node& node = graph_.node(value.producer);
     const size_t before = stack.size();
     for (const ecg::ValueId input : node.inputs) {
-      if (input != ecg::kNone && known_.count(input) == 0) stack.push_back(input);
+      if (input != ecg::kNone && ranges_.count(input) == 0) stack.push_back(input);
     }
     if (stack.size() != before) continue;
     stack.pop_back();
     std::vector<const ecg::Value*> inputs;
-    std::vector<const te::Known*> ranges;
+    std::vector<const te::ValueRange*> ranges;
     for (const ecg::ValueId input : node.inputs) {
       inputs.push_back(input == ecg::kNone ? nullptr : &graph_.value(input));
-      ranges.push_back(input == ecg::kNone ? nullptr : &known_.at(input));
+      ranges.push_back(input == ecg::kNone ? nullptr : &ranges_.at(input));
     }
     std::vector<ecg::ValueType> types;
     size_t output = 0;
@@ -99,13 +99,13 @@ const te::Known& Ranges::Of(ecg::ValueId wanted) {
     }
     const std::string key = KeyOfUnknown(node);
     if (const auto it = of_unknown_.find(key); !key.empty() && it != of_unknown_.end()) {
-      known_[id] = it->second;
+      ranges_[id] = it->second;
       continue;
     }
-    known_[id] = RangeOf(node, inputs, ranges, types, output);
-    if (!key.empty()) of_unknown_[key] = known_[id];
+    ranges_[id] = RangeOf(node, inputs, ranges, types, output);
+    if (!key.empty()) of_unknown_[key] = ranges_[id];
   }
-  return known_.at(wanted);
+  return ranges_.at(wanted);
 }
 
 }  // namespace fusion::rewrite

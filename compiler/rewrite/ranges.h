@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "compiler/rewrite/work_graph.h"
-#include "compiler/te/ranges/known.h"
+#include "compiler/te/ranges/value_ranges.h"
 
 namespace fusion::rewrite {
 
@@ -18,7 +18,7 @@ class Ranges {
   explicit Ranges(const WorkGraph& graph) : graph_(graph) {}
 
   // Computed on the first request, together with everything above the value; each node is evaluated once.
-  const te::Known& Of(ecg::ValueId value);
+  const te::ValueRange& Of(ecg::ValueId value);
 
  private:
   // Returns a key for the range of a node of whose operands nothing is known: nodes with equal operator and types share
@@ -26,14 +26,15 @@ class Ranges {
   std::string KeyOfUnknown(const ecg::Node& node) const;
 
   const WorkGraph& graph_;
-  std::unordered_map<ecg::ValueId, te::Known> known_;
-  std::unordered_map<std::string, te::Known> of_unknown_;
+  std::unordered_map<ecg::ValueId, te::ValueRange> ranges_;
+  std::unordered_map<std::string, te::ValueRange> of_unknown_;
 };
 
 // Returns the range of one output of a node. `inputs` and `ranges` are parallel to node.inputs, null where one is
 // absent.
-te::Known RangeOf(const ecg::Node& node, const std::vector<const ecg::Value*>& inputs,
-                  const std::vector<const te::Known*>& ranges, const std::vector<ecg::ValueType>& types, size_t output);
+te::ValueRange RangeOf(const ecg::Node& node, const std::vector<const ecg::Value*>& inputs,
+                       const std::vector<const te::ValueRange*>& ranges, const std::vector<ecg::ValueType>& types,
+                       size_t output);
 
 }  // namespace fusion::rewrite
 

@@ -33,7 +33,7 @@ Result RunBareProduct(const BlockForm& form, const BlockPassContext& context) {
 }
 
 Result RunKBlocking(const BlockForm& form, const BlockPassContext& context) {
-  te::Program cut = SplitLongFolds(form.program, *context.device, context.choices);
+  te::Program cut = BlockAlongK(form.program, *context.device, context.choices);
   if (cut.tes.size() == form.program.tes.size()) return std::nullopt;  // each cut adds expressions
   return WithProgram(form, std::move(cut));
 }
@@ -46,7 +46,7 @@ Result RunWinograd(const BlockForm& form, const BlockPassContext& context) {
 }
 
 Result RunSplitK(const BlockForm& form, const BlockPassContext& context) {
-  return WithProgram(form, SpreadFolds(form.program, *context.device));
+  return WithProgram(form, SplitK(form.program, *context.device));
 }
 
 Result RunSeparateWindows(const BlockForm& form, const BlockPassContext&) {

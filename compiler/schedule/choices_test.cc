@@ -6,7 +6,7 @@ namespace fusion {
 namespace {
 
 TEST(Choices, PrintAndParse) {
-  const Choices choices = {{"tile", 3}, {"stream", 1}, {"fold", 0}};
+  const Choices choices = {{"tile", 3}, {"stream", 1}, {"reduction", 0}};
   EXPECT_EQ(PrintChoices(choices), "stream=1 tile=3");
   EXPECT_EQ(PrintChoices(*ParseChoices(" tile=3  stream=1 ")), "stream=1 tile=3");
   EXPECT_EQ(PrintChoices(*ParseChoices("")), "");
@@ -21,15 +21,15 @@ TEST(Choices, RefusesOtherText) {
 }
 
 TEST(ChoiceLog, AnswersAndRemembers) {
-  ChoiceLog log({{"tile", 3}, {"tile.1", 1}, {"fold", 7}});
+  ChoiceLog log({{"tile", 3}, {"tile.1", 1}, {"reduction", 7}});
   EXPECT_EQ(log.Pick("tile", 5), 3);
   EXPECT_EQ(log.Pick("one", 1), 0);   // no choice
-  EXPECT_EQ(log.Pick("fold", 3), 0);  // there is no eighth
+  EXPECT_EQ(log.Pick("reduction", 3), 0);  // there is no eighth
   EXPECT_EQ(log.Pick("tile", 2), 1);
   ASSERT_EQ(log.met().size(), 3u);
   EXPECT_EQ(log.met()[0].name, "tile");
   EXPECT_EQ(log.met()[0].taken, 3);
-  EXPECT_EQ(log.met()[1].name, "fold");
+  EXPECT_EQ(log.met()[1].name, "reduction");
   EXPECT_EQ(log.met()[1].count, 3);
   EXPECT_EQ(log.met()[2].name, "tile.1");
 }

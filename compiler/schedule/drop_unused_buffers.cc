@@ -21,9 +21,9 @@ void Renumber(const std::vector<int>& number, movement::Step* each) {
   movement::Step& step = *each;
   for (te::Scalar& s : step.body) s = te::MapTensors(s, map);
   for (te::Scalar& s : step.then) s = te::MapTensors(s, map);
-  if (step.fold) {
-    for (te::Scalar& s : step.fold->init) s = te::MapTensors(s, map);
-    for (te::Comparison& c : step.fold->pred) {
+  if (step.reduction) {
+    for (te::Scalar& s : step.reduction->init) s = te::MapTensors(s, map);
+    for (te::Comparison& c : step.reduction->pred) {
       c.lhs = te::MapTensors(c.lhs, map);
       c.rhs = te::MapTensors(c.rhs, map);
     }

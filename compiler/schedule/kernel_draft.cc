@@ -27,7 +27,7 @@ bool ReadsPadding(const te::ScalarNode& load, int64_t extent, const KernelDraft&
 // zeros. The other operand has zeros there too if its layout pads the axis; elements of a window do not end with it.
 PastEnd ProductsPastEnd(const Nest& nest, const Axis& axis, const KernelDraft& draft) {
   const std::vector<movement::Buffer>& buffers = draft.kernel.buffers;
-  if (nest.fold->kind != te::FoldKind::kSum || nest.body[0]->kind != te::ScalarKind::kOp ||
+  if (nest.reduction->kind != te::ReductionKind::kSum || nest.body[0]->kind != te::ScalarKind::kOp ||
       nest.body[0]->op != te::Op::kMul) {
     return PastEnd::kNotRounded;
   }
@@ -128,8 +128,9 @@ void KernelDraft::Restore(const Saved& saved) {
 bool StraightenNest(Nest* nest, KernelDraft* draft, bool in_task) {
   FuseAxes(nest, &draft->axes);
   // A reduction is worth straight addresses whatever the divisor is; a map only if whole vectors stay contiguous.
-  SplitSpatialAxes(nest, &draft->axes, nest->fold ? 2 : draft->device.vector_bytes / 4, in_task && nest->fold);
-  return SplitFoldAxes(nest, &draft->axes, [&](const Axis& axis) { return ProductsPastEnd(*nest, axis, *draft); });
+  SplitSpatialAxes(nest, &draft->axes, nest->reduction ? 2 : draft->device.vector_bytes / 4,
+                   in_task && nest->reduction);
+  return SplitReductionAxes(nest, &draft->axes, [&](const Axis& axis) { return ProductsPastEnd(*nest, axis, *draft); });
 }
 
 void StraightenForGroup(Nest* nest, KernelDraft* draft) {

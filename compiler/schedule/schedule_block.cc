@@ -166,12 +166,13 @@ class Candidates {
 
   // Forms with several phases in one launch (persistent kernels), where work-groups may wait for each other.
   void AddPersistent() {
-    for (size_t f = 0, n = all_.size(); f < n && device_.resident_groups > 0; ++f) {
+    for (size_t f = 0, n = all_.size(); f < n && device_.persistent_groups > 0; ++f) {
       if (all_[f].block.kernel.phases.size() < 2) continue;
-      Candidate staying = all_[f];
-      staying.block.kernel.resident = true;
-      staying.latency_ns = movement::EstimateCost(staying.block.kernel, device_, device_.parallel_units).latency_ns;
-      all_.push_back(std::move(staying));
+      Candidate persistent = all_[f];
+      persistent.block.kernel.persistent = true;
+      persistent.latency_ns =
+          movement::EstimateCost(persistent.block.kernel, device_, device_.parallel_units).latency_ns;
+      all_.push_back(std::move(persistent));
     }
   }
 
@@ -205,7 +206,7 @@ absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const s
                    [](const Candidate& a, const Candidate& b) { return a.latency_ns < b.latency_ns; });
   const int taken = log.Pick("form", static_cast<int>(all.size()));
   Candidate& form = all[taken];
-  if (form.block.kernel.phases.size() > 1 && StrategyOf(device).phases_are_launches && device.resident_groups == 0) {
+  if (form.block.kernel.phases.size() > 1 && StrategyOf(device).phases_are_launches && device.persistent_groups == 0) {
     absl::StrAppend(&form.block.reason, form.block.reason.empty() ? "" : "; ",
                     "each phase is a launch, because work-groups of this device cannot wait for each other");
   }

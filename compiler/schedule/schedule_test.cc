@@ -112,7 +112,7 @@ TEST(RegisterTile, APlainImageBehindABlockedResultIsBroadcast) {
   }
 }
 
-TEST(ColumnFolds, RowsBeyondTheCachesAreReadAsTheyLie) {
+TEST(ColumnReductions, RowsBeyondTheCachesAreReadAsTheyLie) {
   const auto mean = [](int rows, int columns) {
     return Schedule(
         absl::StrFormat("te p(%%0: f32[%d, %d]) {\n  %%1[i0<%d]: f32 = sum.f32(i1<%d) %%0[i1, i0] then "
@@ -128,7 +128,7 @@ TEST(ColumnFolds, RowsBeyondTheCachesAreReadAsTheyLie) {
 }
 
 // Rows of 500 columns are not whole vectors, and what is read once is not worth copying.
-TEST(ColumnFolds, RowsTimesMatricesReadTheMatricesAsTheyLie) {
+TEST(ColumnReductions, RowsTimesMatricesReadTheMatricesAsTheyLie) {
   const auto products = [](int rows, int columns) {
     return Schedule(
         absl::StrFormat("te p(%%0: f32[8, %d], %%1: f32[8, %d, %d]) {\n  %%2[i0<8, i1<%d]: f32 = sum.f32(i2<%d) "
@@ -142,7 +142,7 @@ TEST(ColumnFolds, RowsTimesMatricesReadTheMatricesAsTheyLie) {
             std::vector<movement::Strategy>{movement::Strategy::kTile});  // within the caches
 }
 
-TEST(ColumnFolds, WeightsArePackedInstead) {
+TEST(ColumnReductions, WeightsArePackedInstead) {
   const auto row_by = [](const char* matrix) {
     return Schedule(
         absl::StrFormat("te p(%%0: f32[1024], %%1: f32[1024, 768]%s) {\n  %%2[i0<768]: f32 = sum.f32(i1<1024) "
@@ -169,7 +169,7 @@ TEST(PrefetchReads, CostlyMapsAskForVectorsAhead) {
 }
 
 // Windows that overlap find each element again: their sums are not kept in memory while rows go by.
-TEST(ColumnFolds, WindowsThatOverlapAreNone) {
+TEST(ColumnReductions, WindowsThatOverlapAreNone) {
   const ScheduledBlock block = Schedule(R"(te p(%0: f32[64, 130, 512], %1: f32[64, 3, 3] const) {
   %2[i0<64, i1<128, i2<510]: f32 = sum.f32(i3<3, i4<3) mul(%0[i0, i1 + i3, i2 + i4], %1[i0, i3, i4])
   return %2
@@ -177,17 +177,17 @@ TEST(ColumnFolds, WindowsThatOverlapAreNone) {
   EXPECT_EQ(block.kernel.phases[0].steps.size(), 1u) << movement::Print(block.kernel);
 }
 
-TEST(StorePast, ResultsBeyondAllCachesMayBe) {
+TEST(StreamingStores, ResultsBeyondAllCachesMayBe) {
   const auto store = [](int elements, int choice) {
     ScheduleOptions options;
-    options.choices = {{"past", choice}};
+    options.choices = {{"streaming", choice}};
     const ScheduledBlock block =
         ScheduleBlock(
             Stages(absl::StrFormat("te p(%%0: f32[%d]) {\n  %%1[i0<%d]: f32 = max(%%0[i0], 0.0)\n  return %%1\n}",
                                    elements, elements)),
             {}, Device(), options)
             .value();
-    return block.kernel.phases[0].steps[0].past_caches;
+    return block.kernel.phases[0].steps[0].streaming_stores;
   };
   EXPECT_FALSE(store(16 << 20, 0));
   EXPECT_TRUE(store(16 << 20, 1));
@@ -291,7 +291,7 @@ TEST(FormStages, MovedOperandOfAProductIsRead) {
   EXPECT_EQ(p.tes.size(), 1u) << te::Print(p);
 }
 
-TEST(FormStages, MapAfterAFoldIsItsEpilogue) {
+TEST(FormStages, MapAfterAReductionIsItsEpilogue) {
   const te::Program p = Stages(R"(te p(%0: f32[16, 32], %1: f32[32, 64], %2: f32[64]) {
   %3[i2<16, i3<64]: f32 = sum.f32(i4<32) mul(%0[i2, i4], %1[i4, i3])
   %4[i5<16, i6<64]: f32 = erf(add(%3[i5, i6], %2[i6]))
@@ -304,7 +304,7 @@ TEST(FormStages, MapAfterAFoldIsItsEpilogue) {
 }
 
 // A convolution, its bias, and a pooling whose windows read each element once.
-TEST(FormStages, EpilogueStaysWithItsFoldWhereAnotherFoldReadsOn) {
+TEST(FormStages, EpilogueStaysWithItsReductionWhereAnotherReductionReadsOn) {
   const te::Program p = Stages(R"(te p(%0: f32[16, 32], %1: f32[32, 64], %2: f32[64]) {
   %3[i0<16, i1<64]: f32 = sum.f32(i2<32) mul(%0[i0, i2], %1[i2, i1])
   %4[i3<16, i4<64]: f32 = add(%3[i3, i4], %2[i4])
@@ -317,7 +317,7 @@ TEST(FormStages, EpilogueStaysWithItsFoldWhereAnotherFoldReadsOn) {
   EXPECT_EQ(p.tes[1].body[0]->kind, te::ScalarKind::kLoad);
 }
 
-TEST(FormStages, ExpandedFoldIsNotRecomputed) {
+TEST(FormStages, ExpandedReductionIsNotRecomputed) {
   const te::Program p = Stages(R"(te p(%0: f32[16, 32]) {
   %1[i0<16]: f32 = sum.f32(i1<32) %0[i0, i1]
   %2[i2<16, i3<32]: f32 = div(%0[i2, i3], %1[i2])
@@ -501,7 +501,7 @@ TEST(ScheduleBlock, RangesInATaskAreVectors) {
 // One output of a stage is a result; the other is read within the fusion block only.
 TEST(ScheduleBlock, OutputsOfAStageHaveOneHome) {
   const ScheduledBlock block = Schedule(R"(te p(%0: f32[64, 32]) {
-  %1, %2[i0<64]: f32, f32 = fold(i1<32)(0.0, 0.0) -> (add(acc0, %0[i0, i1]), max(acc1, %0[i0, i1]))
+  %1, %2[i0<64]: f32, f32 = reduce(i1<32)(0.0, 0.0) -> (add(acc0, %0[i0, i1]), max(acc1, %0[i0, i1]))
   %3[i2<64]: f32 = exp(%2[i2])
   %4[i3<64, i4<32]: f32 = sub(%0[i3, i4], %3[i3])
   return %1, %4
@@ -512,13 +512,13 @@ TEST(ScheduleBlock, OutputsOfAStageHaveOneHome) {
 
 TEST(ScheduleBlock, AnOutputNobodyWantsHasAHomeToo) {
   const ScheduledBlock block = Schedule(R"(te p(%0: f32[64, 32]) {
-  %1, %2[i0<64]: f32, f32 = fold(i1<32)(0.0, 0.0) -> (add(acc0, %0[i0, i1]), max(acc1, %0[i0, i1]))
+  %1, %2[i0<64]: f32, f32 = reduce(i1<32)(0.0, 0.0) -> (add(acc0, %0[i0, i1]), max(acc1, %0[i0, i1]))
   return %1
 })");
   EXPECT_EQ(block.kernel.num_args(), 3);
 }
 
-TEST(ScheduleBlock, FoldOverEverythingIsNotStitched) {
+TEST(ScheduleBlock, ReductionOverEverythingIsNotStitched) {
   const ScheduledBlock block = Schedule(R"(te p(%0: f32[512, 1024]) {
   %1[]: f32 = sum.f32(i0<512, i1<1024) %0[i0, i1]
   %2[i2<512, i3<1024]: f32 = div(%0[i2, i3], %1[])
@@ -652,7 +652,7 @@ TEST(ScheduleBlock, ScratchOfAGroupIsNoMoreThanItsMemory) {
 }
 
 // A sum of everything, then a map over everything. Both are bound by memory, so only the cost between phases differs.
-TEST(ScheduleBlock, GroupsStayWhereABarrierCostsLessThanALaunch) {
+TEST(ScheduleBlock, PersistentWhereABarrierCostsLessThanALaunch) {
   DeviceModel device = Device();
   device.kind = "opencl";
   device.parallel_units = 2;
@@ -664,12 +664,12 @@ TEST(ScheduleBlock, GroupsStayWhereABarrierCostsLessThanALaunch) {
 })");
   for (const auto& [groups, barrier_s, stay] :
        std::vector<std::tuple<int, double, bool>>{{2, 2e-7, true}, {2, 1e-4, false}, {0, 2e-7, false}}) {
-    device.resident_groups = groups;
+    device.persistent_groups = groups;
     device.barrier_s = barrier_s;
     const absl::StatusOr<ScheduledBlock> block = ScheduleBlock(program, {}, device);
     ASSERT_TRUE(block.ok()) << block.status();
     EXPECT_GT(block->kernel.phases.size(), 1u);
-    EXPECT_EQ(block->kernel.resident, stay) << groups << " groups, " << barrier_s;
+    EXPECT_EQ(block->kernel.persistent, stay) << groups << " groups, " << barrier_s;
   }
 }
 
@@ -740,7 +740,7 @@ TEST(ScheduleBlock, APartThatIsNoTasksWorthStaysInTheLoop) {
 
 // Tiles are transposed in registers whatever the element type is; results are written past the caches only where the
 // caches would not hold them.
-TEST(BlockMaps, TransposedBlocks) {
+TEST(BlockedTranspose, TilesOfATransposition) {
   const auto step = [](const char* type, int64_t rows, int64_t columns) {
     DeviceModel device = Device();
     device.memory.insert(device.memory.end() - 1, {"L3", 32 << 20, 2e10, true});
@@ -754,12 +754,12 @@ TEST(BlockMaps, TransposedBlocks) {
     EXPECT_EQ(step(type, 256, 3136).strategy, movement::Strategy::kTranspose) << type;
   }
   EXPECT_EQ(step("i64", 256, 3136).strategy, movement::Strategy::kScalar);
-  EXPECT_FALSE(step("f32", 256, 3136).past_caches);
-  EXPECT_TRUE(step("f32", 4096, 4096).past_caches);
+  EXPECT_FALSE(step("f32", 256, 3136).streaming_stores);
+  EXPECT_TRUE(step("f32", 4096, 4096).streaming_stores);
 }
 
 // Lines that several rows of the result read stay in the nearest cache until the last of them has: a block has all rows.
-TEST(BlockMaps, RowsThatShareTheirLines) {
+TEST(BlockedTranspose, RowsThatShareTheirLines) {
   const auto axes_of = [](int64_t rows, int64_t columns) {
     const ScheduledBlock block = Schedule(absl::StrCat("te p(%0: f32[", rows, ", ", columns, "]) {\n  %1[i0<", columns,
                                                        ", i1<", rows, "]: f32 = %0[i1, i0]\n  return %1\n}"));

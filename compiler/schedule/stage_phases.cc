@@ -29,13 +29,13 @@ bool SameGrid(const movement::Phase& a, const movement::Phase& b) {
 }
 
 // On a device of work-groups: adds the product as a threadgroup tile, where that is possible and chosen.
-bool AddGroupTile(Nest nest, KernelDraft* draft) {
+bool AddThreadgroupTile(Nest nest, KernelDraft* draft) {
   StraightenForGroup(&nest, draft);
   const movement::Kernel before = draft->kernel;
   const ChoiceLog choices_before = *draft->choices;
   absl::StatusOr<movement::Phase> tiled =
-      GroupTilePhase(std::move(nest), draft->device, &draft->kernel, &draft->axes, draft->choices,
-                     draft->program.tes.size() == 1 ? TileHome::kKernel : TileHome::kGrid);
+      ThreadgroupTilePhase(std::move(nest), draft->device, &draft->kernel, &draft->axes, draft->choices,
+                           draft->program.tes.size() == 1 ? TileHome::kKernel : TileHome::kGrid);
   if (tiled.ok()) {
     draft->kernel.phases.push_back(*std::move(tiled));
     return true;
@@ -47,7 +47,8 @@ bool AddGroupTile(Nest nest, KernelDraft* draft) {
 
 // Returns true where the column sums complete the nest; otherwise `nest` is what is left to do.
 bool AddColumnSums(SummedRows rows, KernelDraft* draft, Nest* nest) {
-  std::optional<ColumnSums> sums = SumColumns(*nest, rows, draft->device, &draft->kernel, &draft->axes, draft->choices);
+  std::optional<ColumnSums> sums =
+      ReduceColumns(*nest, rows, draft->device, &draft->kernel, &draft->axes, draft->choices);
   if (!sums) return false;
   draft->kernel.phases.push_back(std::move(sums->phase));
   if (!sums->rest) return true;
@@ -72,7 +73,7 @@ void AddPrefixPhase(const te::Te& te, movement::Step step, KernelDraft* draft) {
 // A map whose rows have borders: inside a task each range of the row becomes a step, if that puts at least half of
 // the row in vectors. Changes nothing on failure.
 bool AddPeeled(const Nest& nest, double per_point, KernelDraft* draft, movement::Phase* phase) {
-  if (!draft->target.loops_for_ranges || nest.fold || nest.axes.empty()) return false;
+  if (!draft->target.loops_for_ranges || nest.reduction || nest.axes.empty()) return false;
   const KernelDraft::Saved before = draft->Save();
   const Axis row = nest.axes.back();
   movement::Step whole = StepOf(nest, draft->device);
@@ -131,9 +132,9 @@ absl::StatusOr<bool> AddReduction(const PhysicalTe& physical, bool rounded_up, K
 
 // Returns the step of a part of a stage; reductions of too few neighbouring results take lanes along the reduction.
 movement::Step StepOfPart(KernelDraft* draft, Nest* part) {
-  BlockMap(draft->device, &draft->axes, draft->choices, part);
+  TransposeInTiles(draft->device, &draft->axes, draft->choices, part);
   movement::Step step = StepOf(*part, draft->device);
-  if (step.strategy == movement::Strategy::kScalar && FoldAlongLanes(draft->device, part, &draft->kernel)) {
+  if (step.strategy == movement::Strategy::kScalar && VectoriseReduction(draft->device, part, &draft->kernel)) {
     step = StepOf(*part, draft->device);
   }
   return step;
@@ -169,7 +170,7 @@ void AddParts(Nest nest, double per_point, KernelDraft* draft) {
     phase.steps.push_back(std::move(step));
     phases.push_back(std::move(phase));
   }
-  StorePastCaches(device, draft->kernel, draft->choices, &phases.back());
+  UseStreamingStores(device, draft->kernel, draft->choices, &phases.back());
 }
 
 }  // namespace
@@ -182,18 +183,18 @@ absl::Status AddStagePhases(const te::Te& te, KernelDraft* draft) {
     AddEmptyPhase(nest, draft);
     return absl::OkStatus();
   }
-  if (nest.fold && draft->target.threadgroup_tiles && AddGroupTile(nest, draft)) return absl::OkStatus();
+  if (nest.reduction && draft->target.threadgroup_tiles && AddThreadgroupTile(nest, draft)) return absl::OkStatus();
   if (movement::Step prefix; PrefixStep(nest, draft->device, &prefix)) {
     AddPrefixPhase(te, std::move(prefix), draft);
     return absl::OkStatus();
   }
   const bool rounded_up = StraightenNest(&nest, draft);
-  if (nest.fold) {
+  if (nest.reduction) {
     ASSIGN_OR_RETURN(const bool added, AddReduction(physical, rounded_up, draft, &nest));
     if (added) return absl::OkStatus();
   }
   double per_point = CostPerPoint(te);
-  if (te.fold) per_point *= std::max(1.0, DomainPoints(te)) / std::max(1.0, DomainPoints(te, false));
+  if (te.reduction) per_point *= std::max(1.0, DomainPoints(te)) / std::max(1.0, DomainPoints(te, false));
   AddParts(std::move(nest), per_point, draft);
   return absl::OkStatus();
 }

@@ -96,7 +96,7 @@ std::string PlanText(const ecg::Graph& graph, const FusionPlan& plan) {
   for (size_t b = 0; b < plan.blocks.size(); ++b) {
     std::vector<std::string> nodes;
     for (ecg::NodeId id : plan.blocks[b].nodes) nodes.push_back(NodeText(graph, id));
-    absl::StrAppend(&text, "block ", b, ": ", absl::StrJoin(nodes, ", "), "\n");
+    absl::StrAppend(&text, "fusion block ", b, ": ", absl::StrJoin(nodes, ", "), "\n");
   }
   for (const Decision& d : plan.decisions) {
     absl::StrAppend(&text, ColourName(d.colour), d.fused ? " fused " : " apart ", NodeText(graph, d.producer), " -> ",

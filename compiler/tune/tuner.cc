@@ -82,7 +82,7 @@ class Pace {
   size_t unknown_ = kGeneration;
 };
 
-struct Kernel {
+struct TunedKernel {
   int number;
   Search search;
   double own_ns = 0, own_estimate_ns = 0;
@@ -123,7 +123,7 @@ class Tuning {
   };
   // A schedule that is tried: its kernel, and the choices that the scheduler asked for.
   struct Asked {
-    Kernel* kernel;
+    TunedKernel* kernel;
     std::vector<ChoicePoint> points;
   };
   using Group = std::vector<Workbench::Variant>;
@@ -169,7 +169,7 @@ class Tuning {
     if (static_cast<int>(known.size()) < options_.budget.trials) {
       ASSIGN_OR_RETURN(start, StartOf(own));
     }
-    Kernel kernel{own.kernel, Search(subjects_[own.kernel].seed, std::move(start))};
+    TunedKernel kernel{own.kernel, Search(subjects_[own.kernel].seed, std::move(start))};
     kernel.own_ns = own.answer.latency_ns;
     kernel.own_estimate_ns = own.made.estimate_ns;
     kernel.keys.insert(own.made.key);
@@ -207,7 +207,7 @@ class Tuning {
       if (variants.empty()) return absl::OkStatus();
       Report(absl::StrCat("trying ", variants.size(), " schedules of ", kernels_.size(), " kernels"));
       std::vector<double> best;
-      for (const Kernel& kernel : kernels_) best.push_back(kernel.search.told().front().latency_ns);
+      for (const TunedKernel& kernel : kernels_) best.push_back(kernel.search.told().front().latency_ns);
       ASSIGN_OR_RETURN(const std::vector<LatencyAnswer> answers,
                        pace_.Ask([&] { return workbench_.Measure(variants); }));
       Learn(asked, answers, best);
@@ -222,7 +222,7 @@ class Tuning {
     const double reserve_s =
         std::isinf(limit_s_) ? 0 : std::max(limit_s_ * kFinalsShare, (1 + kFinalists) * pace_.variant_s());
     const size_t room = pace_.Room(kernels_.size() * kGeneration, reserve_s);
-    for (Kernel& kernel : kernels_) {
+    for (TunedKernel& kernel : kernels_) {
       const int left = static_cast<int>(std::min<size_t>(room - variants.size(), kGeneration));
       const int most = std::min(left, options_.budget.trials - kernel.trials);
       if (left == 0) break;
@@ -231,7 +231,7 @@ class Tuning {
     return variants;
   }
 
-  void AddTrials(Kernel* kernel, int most, Group* variants, std::vector<Asked>* asked) {
+  void AddTrials(TunedKernel* kernel, int most, Group* variants, std::vector<Asked>* asked) {
     for (int added = 0; added < most;) {
       const std::vector<Choices> proposals = kernel->search.Propose(most - added);
       if (proposals.empty()) {
@@ -275,7 +275,7 @@ class Tuning {
   // Returns a group for each kernel that has promising trials: the scheduler's own choice first, then the best trials.
   std::vector<Group> Finals() {
     std::vector<Group> finals;
-    for (const Kernel& kernel : kernels_) {
+    for (const TunedKernel& kernel : kernels_) {
       Group group = {{kernel.number, {}}};
       std::set<std::string> finalists;  // by key: different choices may make the same kernel
       for (const Search::Told& told : kernel.search.told()) {
@@ -290,7 +290,7 @@ class Tuning {
     return finals;
   }
 
-  // Measures each group in turns, in as many rounds as there is time for.
+  // Measures each comparison set in turns, in as many rounds as there is time for.
   absl::Status RunFinals(const std::vector<Group>& finals) {
     if (finals.empty()) return absl::OkStatus();
     Report(absl::StrCat("measuring ", finals.size(), " winners against what they replace"));
@@ -340,7 +340,7 @@ class Tuning {
   const double limit_s_;
   Pace pace_;
   std::vector<Own> own_;
-  std::vector<Kernel> kernels_;
+  std::vector<TunedKernel> kernels_;
   int64_t tried_ = 0;
   std::vector<Tuned> tuned_;
 };

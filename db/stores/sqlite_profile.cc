@@ -21,14 +21,14 @@ std::vector<double> UnpackDoubles(const std::string& bytes) {
   return values;
 }
 
-double Elect(std::vector<double> medians) {
+double UpperMedian(std::vector<double> medians) {
   const auto middle = medians.begin() + static_cast<std::ptrdiff_t>(medians.size() / 2);
   std::nth_element(medians.begin(), middle, medians.end());
   return *middle;
 }
 
 // Collects rows that arrive sorted by question, and passes the median latency of each question to `take`.
-struct Election {
+struct MedianOfEachQuestion {
   std::string question;
   std::vector<double> medians;
 
@@ -40,7 +40,7 @@ struct Election {
   }
   template <typename Take>
   void End(const Take& take) {
-    if (!medians.empty()) take(Elect(std::move(medians)));
+    if (!medians.empty()) take(UpperMedian(std::move(medians)));
     medians.clear();
   }
 };
@@ -84,18 +84,18 @@ absl::StatusOr<int64_t> SqliteStore::MergeMeasurements(absl::Span<const Measurem
   return added;
 }
 
-absl::StatusOr<std::vector<std::optional<double>>> SqliteStore::ElectedLatencies(absl::Span<const std::string> keys) {
-  std::vector<std::optional<double>> elected(keys.size());
+absl::StatusOr<std::vector<std::optional<double>>> SqliteStore::MedianLatencies(absl::Span<const std::string> keys) {
+  std::vector<std::optional<double>> latencies(keys.size());
   RETURN_IF_ERROR(Read([&](Connection& db) -> absl::Status {
     for (size_t i = 0; i < keys.size(); ++i) {
       std::vector<double> medians;
       RETURN_IF_ERROR(db.Query("SELECT median_ns FROM measurements WHERE question_key = ?", {keys[i]},
                                [&](const SqlRow& row) { medians.push_back(row.Double(0)); }));
-      if (!medians.empty()) elected[i] = Elect(std::move(medians));
+      if (!medians.empty()) latencies[i] = UpperMedian(std::move(medians));
     }
     return absl::OkStatus();
   }));
-  return elected;
+  return latencies;
 }
 
 absl::Status SqliteStore::ScanMeasurements(const MeasurementFilter& filter,
@@ -164,7 +164,7 @@ absl::StatusOr<std::vector<DeviceRow>> SqliteStore::Devices(const std::string& f
 absl::StatusOr<std::vector<TrialRow>> SqliteStore::Trials(const std::string& workload) {
   std::vector<TrialRow> trials;
   if (workload.empty()) return trials;
-  Election election;
+  MedianOfEachQuestion median;
   std::string choices;
   const auto take = [&](double latency_ns) { trials.push_back({choices, latency_ns}); };
   RETURN_IF_ERROR(Read([&](Connection& db) {
@@ -173,11 +173,11 @@ absl::StatusOr<std::vector<TrialRow>> SqliteStore::Trials(const std::string& wor
         "first FROM measurements WHERE workload = ?1 GROUP BY question_key) ON question_key = question WHERE workload "
         "= ?1 ORDER BY first",
         {workload}, [&](const SqlRow& row) {
-          election.Row(row.Text(0), row.Double(1), take);
+          median.Row(row.Text(0), row.Double(1), take);
           choices = row.Text(2);
         });
   }));
-  election.End(take);
+  median.End(take);
   return trials;
 }
 
@@ -201,7 +201,7 @@ absl::StatusOr<std::vector<std::string>> SqliteStore::NeighbourChoices(const std
 
 absl::StatusOr<std::vector<ModelErrorRow>> SqliteStore::ModelErrors(const std::string& device_fingerprint) {
   std::vector<ModelErrorRow> errors;
-  Election election;
+  MedianOfEachQuestion median;
   double model_ns = 0;
   const auto take = [&](double latency_ns) { errors.push_back({model_ns, latency_ns}); };
   RETURN_IF_ERROR(Read([&](Connection& db) {
@@ -209,11 +209,11 @@ absl::StatusOr<std::vector<ModelErrorRow>> SqliteStore::ModelErrors(const std::s
         "SELECT question_key, median_ns, model_ns FROM measurements WHERE model_ns > 0 AND (?1 = '' OR "
         "device_fingerprint = ?1) ORDER BY question_key",
         {device_fingerprint}, [&](const SqlRow& row) {
-          election.Row(row.Text(0), row.Double(1), take);
+          median.Row(row.Text(0), row.Double(1), take);
           model_ns = row.Double(2);
         });
   }));
-  election.End(take);
+  median.End(take);
   return errors;
 }
 

@@ -42,7 +42,7 @@ class SqliteStore : public Store {
 
   absl::Status AppendMeasurements(absl::Span<const MeasurementRow> rows) override;
   absl::StatusOr<int64_t> MergeMeasurements(absl::Span<const MeasurementRow> rows) override;
-  absl::StatusOr<std::vector<std::optional<double>>> ElectedLatencies(absl::Span<const std::string> keys) override;
+  absl::StatusOr<std::vector<std::optional<double>>> MedianLatencies(absl::Span<const std::string> keys) override;
   absl::Status ScanMeasurements(const MeasurementFilter& filter,
                                 const std::function<void(const MeasurementRow&)>& on_row) override;
   absl::StatusOr<ProfileCounts> CountMeasurements() override;

@@ -156,13 +156,13 @@ class Store {
   // Returns the worker with that device kind that was seen last, attached or not.
   virtual absl::StatusOr<std::optional<WorkerRow>> LatestWorker(const std::string& device_kind) = 0;
 
-  // Profile. ElectedLatencies answers parallel to the keys: the median of the rows' medians (the larger middle one of
+  // Profile. MedianLatencies answers parallel to the keys: the median of the rows' medians (the larger middle one of
   // an even number), or nullopt without rows.
   virtual absl::Status AppendMeasurements(absl::Span<const MeasurementRow> rows) = 0;
   // Appends the rows that are missing, and returns how many it appended. Rows with the same question, worker, time and
   // samples are the same measurement.
   virtual absl::StatusOr<int64_t> MergeMeasurements(absl::Span<const MeasurementRow> rows) = 0;
-  virtual absl::StatusOr<std::vector<std::optional<double>>> ElectedLatencies(absl::Span<const std::string> keys) = 0;
+  virtual absl::StatusOr<std::vector<std::optional<double>>> MedianLatencies(absl::Span<const std::string> keys) = 0;
   virtual absl::Status ScanMeasurements(const MeasurementFilter& filter,
                                         const std::function<void(const MeasurementRow&)>& on_row) = 0;
   virtual absl::StatusOr<ProfileCounts> CountMeasurements() = 0;

@@ -123,16 +123,16 @@ TEST_P(StoreConformance, TheModelWithMoreMeasurementsBehindItStays) {
   EXPECT_EQ(store_->Devices("dev")->front().measurements, 1);
 }
 
-TEST_P(StoreConformance, MeasurementsAreAppendedAndElected) {
+TEST_P(StoreConformance, MeasurementsAreAppendedAndTheirMedianAnswers) {
   MeasurementRow row{"q1", "m1", "dev", "Conv+Relu", 3, 90, 100, 120, {90, 100, 120}, "w", "clang", 1};
   ASSERT_TRUE(store_->AppendMeasurements({row}).ok());
   row.median_ns = 1000;  // a noisy measurement does not win
   ASSERT_TRUE(store_->AppendMeasurements({row}).ok());
   row.median_ns = 102;
   ASSERT_TRUE(store_->AppendMeasurements({row}).ok());
-  auto elected = store_->ElectedLatencies({"q1", "q2"}).value();
-  EXPECT_EQ(elected[0], 102);
-  EXPECT_FALSE(elected[1].has_value());
+  auto latencies = store_->MedianLatencies({"q1", "q2"}).value();
+  EXPECT_EQ(latencies[0], 102);
+  EXPECT_FALSE(latencies[1].has_value());
   EXPECT_EQ(store_->CountMeasurements()->measurements, 3);
   EXPECT_EQ(store_->CountMeasurements()->questions, 1);
 

@@ -321,15 +321,15 @@ TEST(ManifestTest, ChecksOfTheRun) {
   EXPECT_THAT(SerializeManifest(manifest), testing::Not(HasSubstr("checks")));
 }
 
-TEST(ManifestTest, ResidentKernels) {
+TEST(ManifestTest, PersistentKernels) {
   Manifest manifest = SmallManifest({0, 0, 64});
   manifest.digests["kernels/cpu.so"] = "";
   manifest.format = 5;
-  manifest.kernels[0].resident = true;
+  manifest.kernels[0].persistent = true;
   manifest.kernels[0].phases.resize(1);
   const auto parsed = ParseManifest(SerializeManifest(manifest));
   ASSERT_TRUE(parsed.ok()) << parsed.status();
-  EXPECT_TRUE(parsed->kernels[0].resident);
+  EXPECT_TRUE(parsed->kernels[0].persistent);
   EXPECT_TRUE(ValidateManifest(*parsed, 80).ok()) << ValidateManifest(*parsed, 80);
   const auto why = [&](auto change) {
     Manifest changed = manifest;

@@ -60,7 +60,7 @@ struct Phase {
   std::optional<LibraryCall> library = {};  // set: a library of the target computes the phase instead of `symbol`
 };
 
-struct Kernel {
+struct ManifestKernel {
   std::string file;           // "kernels/cpu.so"; several kernels may share one file
   std::vector<Phase> phases;  // at least one
   std::string source;         // "src/k3.cc"; may be empty
@@ -71,7 +71,7 @@ struct Kernel {
   // A persistent kernel: its work-groups wait for each other between its steps. It has one phase. The runtime launches
   // no more of the phase's tasks than the device can run at the same time; whatever their number, they do all of the
   // work. The kernel gets memory to synchronise in (see the target's kernel ABI).
-  bool resident = false;
+  bool persistent = false;
 };
 
 // Kernels are launched one after the other, with a barrier between them.
@@ -98,13 +98,13 @@ struct RunCheck {
 };
 
 // A computation for one set of input shapes.
-struct Program {
+struct ManifestProgram {
   std::map<std::string, int64_t> dims;  // of a specialisation: the model's symbolic dimension → its extent here
   std::vector<Buffer> buffers;
   std::vector<Binding> inputs, outputs;
   int64_t arena_bytes = 0;
   int64_t scratch_bytes_per_thread = 0;
-  std::vector<Kernel> kernels;
+  std::vector<ManifestKernel> kernels;
   std::vector<Launch> launches;
   std::vector<RunCheck> checks = {};
 };
@@ -114,12 +114,12 @@ inline constexpr int kNewestFormat = 9;
 // A bundle holds one program, or several specialisations of one model (docs/decisions/0010-specialisations.md). The
 // first specialisation is the manifest itself; a caller that names no shapes gets it. All specialisations share
 // weights, code, and the names, element types and ranks of inputs and outputs.
-struct Manifest : Program {
+struct Manifest : ManifestProgram {
   // The lowest format whose readers understand the bundle:
   // - 2: an output has extents; a reader of format 1 would hand out undefined elements.
   // - 3: there are several specialisations; a reader of format 2 would know only the first.
   // - 4: a kernel runs on the host.
-  // - 5: a kernel is resident.
+  // - 5: a kernel is persistent.
   // - 6: a library multiplies matrices.
   // - 7: a library convolves.
   // - 8: a launch is a batch.
@@ -133,17 +133,17 @@ struct Manifest : Program {
   std::string model_name, model_sha256;        // either may be empty
   std::map<std::string, std::string> options;  // how the model was compiled; for people, but the runtime reads `math`
   std::optional<WeightsAccount> weights;       // for people; absent without weights and in older bundles
-  std::vector<Program> others;                 // specialisations after the first
+  std::vector<ManifestProgram> others;         // specialisations after the first
   std::map<std::string, std::string> digests;  // entry name -> SHA-256, but for manifest.json; the writer fills it
 
   size_t program_count() const { return 1 + others.size(); }
-  const Program& program(size_t index) const { return index == 0 ? *this : others[index - 1]; }
+  const ManifestProgram& program(size_t index) const { return index == 0 ? *this : others[index - 1]; }
 };
 
 // Returns "seq=32", or "batch=1 seq≤32" if `bounded` has seq, or "" if `dims` is empty.
 std::string DimsInWords(const std::map<std::string, int64_t>& dims, const std::set<std::string>& bounded = {});
 // Returns DimsInWords of the program. A dimension is bounded if an input has an extent for it.
-std::string ProgramName(const Program& program);
+std::string ProgramName(const ManifestProgram& program);
 
 const char* BufferKindName(Buffer::Kind kind);  // "input", "output", "constant", "arena"
 

@@ -221,16 +221,16 @@ std::optional<LibraryCall> ReadLibrary(const Json& phase, const std::string& pat
   return std::nullopt;
 }
 
-Json KernelsToJson(const std::vector<Kernel>& kernels) {
+Json KernelsToJson(const std::vector<ManifestKernel>& kernels) {
   Json list = Json::array();
-  for (const Kernel& kernel : kernels) {
+  for (const ManifestKernel& kernel : kernels) {
     Json phases = Json::array();
     for (const Phase& phase : kernel.phases) {
       phases.push_back({{"symbol", phase.symbol}, {"tasks", phase.tasks}});
       if (phase.library) LibraryToJson(*phase.library, &phases.back());
     }
     list.push_back({{"file", kernel.file}, {"phases", std::move(phases)}, {"source", kernel.source}});
-    if (kernel.resident) list.back()["resident"] = true;
+    if (kernel.persistent) list.back()["resident"] = true;
     if (kernel.on_host) list.back()["host"] = {{"writes", kernel.writes}};
   }
   return list;
@@ -281,7 +281,7 @@ void ReadBuffer(Fields fields, Buffer* buffer) {
   fields.Read("layout", &buffer->layout);
 }
 
-void ReadKernel(const Json& item, const std::string& path, absl::Status* status, Kernel* kernel) {
+void ReadKernel(const Json& item, const std::string& path, absl::Status* status, ManifestKernel* kernel) {
   Fields fields(item, path, status);
   fields.Read("file", &kernel->file);
   fields.Read("source", &kernel->source);
@@ -292,7 +292,7 @@ void ReadKernel(const Json& item, const std::string& path, absl::Status* status,
     phase_fields.Read("tasks", &phase.tasks);
     phase.library = ReadLibrary(item, path, status);
   });
-  if (item.is_object() && item.contains("resident")) fields.Read("resident", &kernel->resident);
+  if (item.is_object() && item.contains("resident")) fields.Read("resident", &kernel->persistent);
   if (!item.is_object() || !item.contains("host")) return;
   kernel->on_host = true;
   Fields(item["host"], path + "host.", status).Read("writes", &kernel->writes);
@@ -308,7 +308,7 @@ void ReadLaunch(const Json& item, Fields fields, Launch* launch) {
   fields.Read("bytes", &launch->bytes);
 }
 
-void AddProgram(const Program& program, Json* json) {
+void AddProgram(const ManifestProgram& program, Json* json) {
   Json& out = *json;
   if (!program.dims.empty()) out["dims"] = program.dims;
   out["inputs"] = BindingsToJson(program.inputs);
@@ -325,7 +325,7 @@ void AddProgram(const Program& program, Json* json) {
   }
 }
 
-void ReadProgram(const Json& json, const std::string& path, absl::Status* status, Program* program) {
+void ReadProgram(const Json& json, const std::string& path, absl::Status* status, ManifestProgram* program) {
   Fields fields(json, path, status);
   if (json.is_object() && json.contains("dims")) fields.Read("dims", &program->dims);
   ReadBindings(fields, "inputs", status, &program->inputs);
@@ -372,7 +372,7 @@ std::string DimsInWords(const std::map<std::string, int64_t>& dims, const std::s
   });
 }
 
-std::string ProgramName(const Program& program) {
+std::string ProgramName(const ManifestProgram& program) {
   std::set<std::string> bounded;
   for (const Binding& input : program.inputs) {
     for (size_t d = 0; d < input.extents.size() && d < input.symbols.size(); ++d) {
@@ -399,7 +399,7 @@ std::string SerializeManifest(const Manifest& manifest) {
     if (manifest.weights->time_ratio > 0) json["weights"]["time_ratio"] = manifest.weights->time_ratio;
   }
   AddProgram(manifest, &json);
-  for (const Program& other : manifest.others) AddProgram(other, &json["specialisations"].emplace_back());
+  for (const ManifestProgram& other : manifest.others) AddProgram(other, &json["specialisations"].emplace_back());
   json["digests"] = manifest.digests;
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -14,7 +14,7 @@ absl::Status Bad(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat("manifest: ", parts...));
 }
 
-const Buffer& BufferOf(const Program& program, const Launch& launch, int argument) {
+const Buffer& BufferOf(const ManifestProgram& program, const Launch& launch, int argument) {
   return program.buffers[launch.buffers[argument]];
 }
 
@@ -22,7 +22,7 @@ bool Holds(const Buffer& buffer, int64_t elements) { return elements <= buffer.s
 
 bool IsInt32(int64_t value, int64_t least) { return value >= least && value <= INT32_MAX; }
 
-absl::Status Validate(const Program& program, const Launch& launch, const LibraryProduct& product) {
+absl::Status Validate(const ManifestProgram& program, const Launch& launch, const LibraryProduct& product) {
   const auto buffer = [&](int argument) -> const Buffer& { return BufferOf(program, launch, argument); };
   const DType operands = buffer(product.a).dtype, result = buffer(product.d).dtype;
   if ((operands != DType::kF32 && operands != DType::kF16) || buffer(product.b).dtype != operands ||
@@ -55,7 +55,7 @@ bool Spans(const std::array<int64_t, 4>& extents, const std::array<int64_t, 4>& 
   return true;
 }
 
-absl::Status Validate(const Program& program, const Launch& launch, const LibraryConvolution& c) {
+absl::Status Validate(const ManifestProgram& program, const Launch& launch, const LibraryConvolution& c) {
   const auto buffer = [&](int argument) -> const Buffer& { return BufferOf(program, launch, argument); };
   const DType type = buffer(c.x).dtype;
   if ((type != DType::kF32 && type != DType::kF16) || buffer(c.w).dtype != type || buffer(c.y).dtype != type) {
@@ -92,7 +92,7 @@ absl::Status Validate(const Program& program, const Launch& launch, const Librar
 
 }  // namespace
 
-absl::Status ValidateLibraryCall(const Program& program, const Launch& launch, const LibraryCall& call) {
+absl::Status ValidateLibraryCall(const ManifestProgram& program, const Launch& launch, const LibraryCall& call) {
   LibraryCall copy = call;
   for (const int* argument : ArgumentsOf(copy)) {
     if (*argument < 0 || static_cast<size_t>(*argument) >= launch.buffers.size()) {

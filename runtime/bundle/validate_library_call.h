@@ -11,7 +11,7 @@ namespace fusion {
 // Checks that the call's arguments exist, that their element types belong together, that no element lies outside its
 // buffer, and that extents and strides fit the 32 bits that libraries take. `launch.buffers` must be in range. Fails
 // with INVALID_ARGUMENT and names the offender.
-absl::Status ValidateLibraryCall(const Program& program, const Launch& launch, const LibraryCall& call);
+absl::Status ValidateLibraryCall(const ManifestProgram& program, const Launch& launch, const LibraryCall& call);
 
 }  // namespace fusion
 

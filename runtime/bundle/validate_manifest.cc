@@ -27,7 +27,7 @@ bool IsSymbol(const std::string& name) {
 
 bool InRange(int index, size_t count) { return index >= 0 && static_cast<size_t>(index) < count; }
 
-absl::Status CheckBuffer(const Program& program, const Buffer& buffer, int64_t weights_data_bytes) {
+absl::Status CheckBuffer(const ManifestProgram& program, const Buffer& buffer, int64_t weights_data_bytes) {
   ASSIGN_OR_RETURN(const int64_t shape_bytes, CheckedSizeBytes(buffer.shape, buffer.dtype));
   if (buffer.size_bytes < shape_bytes || buffer.size_bytes > kMaxBytes) {
     return Bad("size_bytes ", buffer.size_bytes, " does not hold ", DTypeName(buffer.dtype),
@@ -60,7 +60,7 @@ bool IsBound(const std::vector<Binding>& bindings, int buffer) {
   return std::any_of(bindings.begin(), bindings.end(), [&](const Binding& b) { return b.buffer == buffer; });
 }
 
-absl::Status CheckExtents(const Program& program, int format, const Binding& binding, bool inputs) {
+absl::Status CheckExtents(const ManifestProgram& program, int format, const Binding& binding, bool inputs) {
   if (binding.extents.empty()) return absl::OkStatus();
   const bool can = inputs ? format >= 3 : format >= 2 && program.buffers[binding.buffer].kind == Buffer::Kind::kOutput;
   if (!can || binding.extents.size() != binding.shape.size()) {
@@ -79,7 +79,8 @@ absl::Status CheckExtents(const Program& program, int format, const Binding& bin
   return absl::OkStatus();
 }
 
-absl::Status CheckBindings(const Program& program, int format, const std::vector<Binding>& bindings, bool inputs) {
+absl::Status CheckBindings(const ManifestProgram& program, int format, const std::vector<Binding>& bindings,
+                           bool inputs) {
   const char* what = inputs ? "input" : "output";
   std::set<std::string> names;
   std::set<int> used;
@@ -106,7 +107,7 @@ absl::Status CheckBindings(const Program& program, int format, const std::vector
   return absl::OkStatus();
 }
 
-absl::Status CheckKernel(const Manifest& manifest, const Kernel& kernel, size_t index) {
+absl::Status CheckKernel(const Manifest& manifest, const ManifestKernel& kernel, size_t index) {
   if (manifest.digests.count(kernel.file) == 0) return Bad("kernel ", index, ": no entry '", kernel.file, "'");
   if (kernel.phases.empty()) return Bad("kernel ", index, " has no phases");
   for (const Phase& phase : kernel.phases) {
@@ -116,12 +117,12 @@ absl::Status CheckKernel(const Manifest& manifest, const Kernel& kernel, size_t 
   for (const Phase& phase : kernel.phases) {
     if (!phase.library) continue;
     const int format = std::holds_alternative<LibraryProduct>(*phase.library) ? 6 : 7;
-    if (manifest.format < format || kernel.on_host || kernel.resident) {
+    if (manifest.format < format || kernel.on_host || kernel.persistent) {
       return Bad("kernel ", index, " calls a library, which takes format ", format, " and a launch of the device");
     }
   }
-  if (kernel.resident && (manifest.format < 5 || kernel.phases.size() != 1 || kernel.on_host)) {
-    return Bad("kernel ", index, " is resident, which takes format 5 and one phase on the device");
+  if (kernel.persistent && (manifest.format < 5 || kernel.phases.size() != 1 || kernel.on_host)) {
+    return Bad("kernel ", index, " is persistent, which takes format 5 and one phase on the device");
   }
   if (kernel.on_host && (manifest.format < 4 || manifest.host_isa.empty())) {
     return Bad("kernel ", index, " runs on the host, which takes format 4 and a host_isa");
@@ -129,7 +130,7 @@ absl::Status CheckKernel(const Manifest& manifest, const Kernel& kernel, size_t 
   return absl::OkStatus();
 }
 
-absl::Status CheckRunCheck(const Program& program, int format, const RunCheck& check) {
+absl::Status CheckRunCheck(const ManifestProgram& program, int format, const RunCheck& check) {
   if (format < 9) return Bad("it has checks of the run, which take format 9");
   if (!InRange(check.buffer, program.buffers.size())) return Bad("a check of the run: no buffer ", check.buffer);
   const Buffer& buffer = program.buffers[check.buffer];
@@ -140,7 +141,7 @@ absl::Status CheckRunCheck(const Program& program, int format, const RunCheck& c
   return absl::OkStatus();
 }
 
-absl::Status CheckProgram(const Manifest& manifest, const Program& program, int64_t weights_data_bytes) {
+absl::Status CheckProgram(const Manifest& manifest, const ManifestProgram& program, int64_t weights_data_bytes) {
   if (program.arena_bytes < 0 || program.arena_bytes > kMaxBytes) return Bad("arena_bytes is out of range");
   if (program.scratch_bytes_per_thread < 0 || program.scratch_bytes_per_thread > kMaxBytes / 1024) {
     return Bad("scratch_bytes_per_thread is out of range");
@@ -213,7 +214,7 @@ absl::Status ValidateManifest(const Manifest& manifest, int64_t weights_data_byt
   if (manifest.weights) RETURN_IF_ERROR(CheckWeights(*manifest.weights, weights_data_bytes));
   if (!manifest.others.empty() && manifest.format < 3) return Bad("format ", manifest.format, " has specialisations");
   for (size_t i = 0; i < manifest.program_count(); ++i) {
-    const Program& program = manifest.program(i);
+    const ManifestProgram& program = manifest.program(i);
     RETURN_IF_ERROR(CheckProgram(manifest, program, weights_data_bytes));
     if (!SameSignature(program.inputs, manifest.inputs) || !SameSignature(program.outputs, manifest.outputs)) {
       return Bad("specialisation ", i, " has other inputs or outputs than the first");

@@ -11,7 +11,7 @@ int64_t WithSlack(int64_t size_bytes) {
 
 }  // namespace
 
-absl::StatusOr<MirroredBuffers> MirroredBuffers::Create(const BundleReader& bundle, const Program& program) {
+absl::StatusOr<MirroredBuffers> MirroredBuffers::Create(const BundleReader& bundle, const ManifestProgram& program) {
   MirroredBuffers buffers;
   buffers.bundle_ = &bundle;
   buffers.program_ = &program;

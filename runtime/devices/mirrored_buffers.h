@@ -23,7 +23,7 @@ class MirroredBuffers {
 
   MirroredBuffers() = default;
   // `bundle` and `program` must outlive the result. Fails with RESOURCE_EXHAUSTED if the host lacks memory.
-  static absl::StatusOr<MirroredBuffers> Create(const BundleReader& bundle, const Program& program);
+  static absl::StatusOr<MirroredBuffers> Create(const BundleReader& bundle, const ManifestProgram& program);
 
   // Size of the piece, slack included.
   int64_t size_bytes() const { return size_bytes_; }
@@ -42,7 +42,7 @@ class MirroredBuffers {
 
  private:
   const BundleReader* bundle_ = nullptr;
-  const Program* program_ = nullptr;
+  const ManifestProgram* program_ = nullptr;
   HostMemory host_;
   int64_t size_bytes_ = 0;
   std::vector<int64_t> offsets_;  // parallel to Program::buffers

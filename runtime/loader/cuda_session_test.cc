@@ -113,11 +113,11 @@ TEST_F(CudaSession, RunsLaunchByLaunchWhereTheDriverMakesNoGraph) {
 // One persistent kernel does the work of two launches, with a grid barrier between; its second half reads rows that
 // other thread blocks wrote in the first. It runs with as many thread blocks as the driver says run together, with and
 // without a graph, and with one thread block if there are no cooperative launches.
-TEST_F(CudaSession, BlocksThatStayMeet) {
+TEST_F(CudaSession, ThreadBlocksOfAPersistentKernelWaitForEachOther) {
   const auto cubin = BuildSharedObject(
       absl::StrCat("#include \"" FUSION_SOURCE_FOLDER "/runtime/devices/cuda/testing/cuda_shim.h\"\n", kTinyText, R"(
 extern "C" __global__ void __launch_bounds__(2)
-stay(const float* x, const float* w, float* t, const float* b, float* u, unsigned* meeting) {
+stay(const float* x, const float* w, float* t, const float* b, float* u, unsigned* grid_barrier) {
   __shared__ float row[8];
   for (long r = blockIdx.x; r < 64; r += gridDim.x) {
     __syncthreads();
@@ -129,8 +129,8 @@ stay(const float* x, const float* w, float* t, const float* b, float* u, unsigne
   if (threadIdx.x == 0) row[0] = blockIdx.x;
   __syncthreads();
   if (threadIdx.x == 0) {
-    const unsigned before = come(meeting, blockIdx.x == 0 ? 0x80000001u - gridDim.x : 1);
-    while (((see(meeting) ^ before) & 0x80000000u) == 0) {}
+    const unsigned before = come(grid_barrier, blockIdx.x == 0 ? 0x80000001u - gridDim.x : 1);
+    while (((see(grid_barrier) ^ before) & 0x80000000u) == 0) {}
   }
   __syncthreads();
   const float mine = row[0] == blockIdx.x ? 0.f : 1.f;  // shared memory is still the block's own
@@ -142,7 +142,7 @@ stay(const float* x, const float* w, float* t, const float* b, float* u, unsigne
   ASSERT_TRUE(cubin.ok()) << cubin.status();
   Manifest manifest = TinyManifest();
   manifest.format = 5;
-  manifest.kernels[0].resident = true;
+  manifest.kernels[0].persistent = true;
   manifest.kernels[0].phases = {{"stay", 64}};
   for (const char* missing : {"", "FUSION_CUDA_SHIM_NO_GRAPHS", "FUSION_CUDA_SHIM_NO_COOPERATION"}) {
     if (*missing != 0) setenv(missing, "1", 1);

@@ -246,7 +246,7 @@ TEST(ShapesFor, NamesADimension) {
 Manifest TwoBounds() {
   Manifest manifest = TinySpecialisedManifest();
   for (const size_t p : {0, 1}) {
-    Program padded = manifest.program(p);
+    ManifestProgram padded = manifest.program(p);
     padded.inputs[0].extents = {static_cast<int>(padded.buffers.size()), -1};
     padded.buffers.push_back({Buffer::Kind::kInput, "extent of rows", DType::kI64, {}, 8, 0, ""});
     manifest.others.push_back(padded);

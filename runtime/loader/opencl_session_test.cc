@@ -151,7 +151,7 @@ __kernel void stay(__global float* x, long ox, __global float* w, long ow, __glo
 )";
   Manifest manifest = TinyManifest();
   manifest.format = 5;
-  manifest.kernels[0].resident = true;
+  manifest.kernels[0].persistent = true;
   manifest.kernels[0].phases = {{"stay", 64}};
   const auto session = Load({"", "", text, ""}, manifest);
   ASSERT_TRUE(session.ok()) << session.status();

@@ -9,7 +9,7 @@
 namespace fusion {
 namespace {
 
-bool IsPadded(const Program& program) {
+bool IsPadded(const ManifestProgram& program) {
   return std::any_of(program.inputs.begin(), program.inputs.end(), [](const Binding& i) { return !i.extents.empty(); });
 }
 
@@ -24,7 +24,7 @@ bool Fits(const Binding& input, const Shape& shape, std::map<int, int64_t>* exte
   return true;
 }
 
-bool Fits(const Program& program, absl::Span<const Shape> shapes) {
+bool Fits(const ManifestProgram& program, absl::Span<const Shape> shapes) {
   std::map<int, int64_t> extents;
   for (size_t i = 0; i < shapes.size(); ++i) {
     if (!Fits(program.inputs[i], shapes[i], &extents)) return false;
@@ -32,7 +32,7 @@ bool Fits(const Program& program, absl::Span<const Shape> shapes) {
   return true;
 }
 
-int64_t InputElements(const Program& program) {
+int64_t InputElements(const ManifestProgram& program) {
   int64_t elements = 0;
   for (const Binding& input : program.inputs) elements += NumElements(input.shape);
   return elements;
@@ -64,7 +64,7 @@ absl::StatusOr<size_t> PickProgram(const Manifest& manifest, absl::Span<const Sh
   const size_t none = manifest.program_count();
   size_t picked = none;
   for (size_t p = 0; p < none; ++p) {
-    const Program& program = manifest.program(p);
+    const ManifestProgram& program = manifest.program(p);
     if (!Fits(program, shapes)) continue;
     if (!IsPadded(program)) return p;
     if (picked == none || InputElements(program) < InputElements(manifest.program(picked))) picked = p;

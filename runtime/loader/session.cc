@@ -210,7 +210,7 @@ absl::StatusOr<std::vector<Tensor>> Session::RunTimed(absl::Span<const Tensor> i
   return outputs;
 }
 
-std::vector<Tensor> RandomInputs(const Program& program, uint64_t seed, int64_t integer_limit) {
+std::vector<Tensor> RandomInputs(const ManifestProgram& program, uint64_t seed, int64_t integer_limit) {
   std::vector<Tensor> tensors;
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const Binding& input = program.inputs[i];

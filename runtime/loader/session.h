@@ -57,7 +57,7 @@ class Session {
   // thread uses what the functions below return.
   absl::Status Select(absl::Span<const Shape> shapes);
   size_t selected() const { return selected_; }
-  const Program& program() const { return manifest().program(selected_); }
+  const ManifestProgram& program() const { return manifest().program(selected_); }
 
   // Selects by the shapes and runs. The tensors are in the manifest's order; results have the shapes that this run gave
   // them. Fails with INVALID_ARGUMENT and names the input whose type or shape differs.
@@ -105,7 +105,7 @@ class Session {
 };
 
 // Returns one seeded tensor per input (runtime/base/random_inputs.h); input i draws from DeriveSeed(seed, i).
-std::vector<Tensor> RandomInputs(const Program& program, uint64_t seed, int64_t integer_limit = 2);
+std::vector<Tensor> RandomInputs(const ManifestProgram& program, uint64_t seed, int64_t integer_limit = 2);
 
 }  // namespace fusion
 

@@ -207,8 +207,8 @@ absl::StatusOr<std::vector<std::string>> FarmOracle::NeighbourChoices(const std:
 }
 
 absl::StatusOr<bool> FarmOracle::Knows(const std::string& key) {
-  ASSIGN_OR_RETURN(const auto elected, job_.store->ElectedLatencies({key}));
-  return elected[0].has_value();
+  ASSIGN_OR_RETURN(const auto latencies, job_.store->MedianLatencies({key}));
+  return latencies[0].has_value();
 }
 
 absl::StatusOr<ModelError> FarmOracle::Error() { return ModelErrorOf(*job_.store, job_.device.fingerprint); }
@@ -217,14 +217,14 @@ absl::StatusOr<std::vector<LatencyAnswer>> FarmOracle::Latency(absl::Span<const 
                                                                MeasurementBundler& bundler) {
   std::vector<std::string> keys;
   for (const LatencyQuestion& question : questions) keys.push_back(question.key);
-  ASSIGN_OR_RETURN(auto elected, job_.store->ElectedLatencies(keys));
+  ASSIGN_OR_RETURN(auto latencies, job_.store->MedianLatencies(keys));
   std::vector<LatencyAnswer> answers(questions.size());
   std::vector<size_t> open;
   std::unordered_map<std::string, size_t> first_of_key;
   for (size_t i = 0; i < questions.size(); ++i) {
     answers[i] = {questions[i].model_latency_ns, LatencySource::kModel};
-    if (elected[i].has_value()) {
-      answers[i] = {*elected[i], LatencySource::kDatabase};
+    if (latencies[i].has_value()) {
+      answers[i] = {*latencies[i], LatencySource::kDatabase};
     } else if (first_of_key.emplace(keys[i], i).second) {
       open.push_back(i);
     }
@@ -274,7 +274,7 @@ absl::StatusOr<std::vector<LatencyAnswer>> FarmOracle::Latency(absl::Span<const 
                   },
                   std::min(job_.queue_timeout, absl::Duration(absl::Seconds(45)))};
     ASSIGN_OR_RETURN(std::vector<FarmOutcome> outcomes, job_.farm->RunAll(tasks, wait));
-    ASSIGN_OR_RETURN(auto measured, job_.store->ElectedLatencies(open_keys));
+    ASSIGN_OR_RETURN(auto measured, job_.store->MedianLatencies(open_keys));
     // If nothing was ever measured, the worker cannot measure; the kernel is not the reason.
     const bool can_measure = job_.sources->measured > 0 ||
                              std::any_of(measured.begin(), measured.end(), [](const auto& m) { return m.has_value(); });

@@ -91,7 +91,7 @@ def timed(run):
     return (time.perf_counter_ns() - start) / 1e6
 
 
-def in_turns(callers, seconds):
+def paired(callers, seconds):
     """[latencies in ms of each], the callers in turns."""
     latencies, end = [[] for _ in callers], time.monotonic() + seconds
     while time.monotonic() < end or not latencies[0]:
@@ -131,9 +131,9 @@ def serve(runtime, jobs, options, pipe):
             what, count = pipe.recv()
             seconds = options.turn_ms / 1e3
             if what == "alone":
-                pipe.send([in_turns([run], seconds)[0] for run in callers])
+                pipe.send([paired([run], seconds)[0] for run in callers])
             elif what == "turns":
-                pipe.send(in_turns(callers, 2 * seconds))
+                pipe.send(paired(callers, 2 * seconds))
             else:
                 pipe.send(at_once(many[:count], seconds))
     except EOFError:

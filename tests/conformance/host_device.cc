@@ -31,10 +31,10 @@ DeviceModel OpenClDevice(int group) {
   device.isa = "opencl1.2";
   device.vector_bytes = group > 1 ? 16 : 32;
   device.march = absl::StrCat("float", device.vector_bytes / 4, "x", group);
-  device.task_lanes = group;
+  device.work_group_size = group;
   device.vector_registers = 16;
   device.byte_dots = false;
-  device.resident_groups = group == 1 ? 2 : 0;  // persistent kernels, or a launch for each phase
+  device.persistent_groups = group == 1 ? 2 : 0;  // persistent kernels, or a launch for each phase
   device.memory = {{"local", 32 << 10, 2e11, false}, {"cache", 32 << 20, 2e10, true}, {"global", 0, 1e10, true}};
   return device;
 }
@@ -44,7 +44,7 @@ DeviceModel CudaDevice() {
   device.kind = "cuda";
   device.isa = device.march = "sm_90";
   device.vector_registers = 28;
-  device.resident_groups = 4;
+  device.persistent_groups = 4;
   return device;
 }
 

@@ -37,7 +37,7 @@ class RunChecks(harness.ServerTest):
         values = data[data.index(b"\n") + 1:]
         return list(struct.unpack("<%df" % (len(values) // 4), values))
 
-    def test_all_ways_to_meet(self):
+    def test_all_grid_barriers(self):
         for options in ((), ("--planner", "none", "--math", "strict")):
             bundle = self.folder / ("meet%d.fusion" % len(options))
             self.compile(MODEL, bundle, *options)

@@ -18,7 +18,7 @@ import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 SHIM = HERE.parents[1] / "runtime/devices/cuda/testing/cuda_shim.h"
-BLOCKS_HERE = 3  # of a resident kernel that run at the same time
+BLOCKS_HERE = 3  # of a persistent kernel that run at the same time
 ALIGN, SLACK = 64, 64  # runtime/bundle/FORMAT.md
 DTYPES = ["f32", "f64", "f16", "bf16", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool"]
 BYTES = dict(f32=4, f64=8, f16=2, bf16=2, i8=1, i16=2, i32=4, i64=8, u8=1, u16=2, u32=4, u64=8, bool=1)
@@ -188,9 +188,9 @@ class Check:
                 self.helper.fill(ctypes.c_void_p(self.here(i)), DTYPES.index(buffer["dtype"]),
                                  ctypes.c_int64(buffer["size_bytes"] // BYTES[buffer["dtype"]]), ctypes.c_uint64(i + 1))
         self.device = {constant: self.driver.allocate(bytes_) for constant, bytes_ in self.sizes.items()}
-        self.meeting = self.driver.allocate(4)  # of resident kernels (runtime/devices/cuda/kernel_abi.md)
+        self.grid_barrier = self.driver.allocate(4)  # of persistent kernels (runtime/devices/cuda/kernel_abi.md)
         nobody = HostMemory(4)
-        self.driver.upload(self.meeting, nobody.base, 4)
+        self.driver.upload(self.grid_barrier, nobody.base, 4)
         for constant, bytes_ in self.sizes.items():
             self.driver.upload(self.device[constant], self.host[constant].base, bytes_)
 
@@ -228,7 +228,7 @@ class Check:
                 function, threads = self.driver.function(self.modules[kernel["file"]], phase["symbol"])
                 if kernel.get("resident"):
                     blocks = min(blocks, self.driver.blocks_together(function, threads))
-                    arguments.append(self.meeting)
+                    arguments.append(self.grid_barrier)
                 if blocks > 0:
                     phases.append((function, threads, blocks, kernel.get("resident") and blocks > 1))
             self.launches.append((phases, arguments))
@@ -294,7 +294,7 @@ class Check:
     def close(self):
         for module in self.modules.values():
             self.driver.call("cuModuleUnload", module)
-        for memory in (*self.device.values(), self.meeting):
+        for memory in (*self.device.values(), self.grid_barrier):
             self.driver.free(memory)
 
 

@@ -47,7 +47,7 @@ class OnTheShim(unittest.TestCase):
         self.assertRegex(output, r"\n[1-9]\d+ launches checked, 0 wrong; 0 bundles refused\n")
         self.assertIn("MatMul", output)
 
-    def test_blocks_that_stay_and_a_launch_on_the_host(self):
+    def test_a_persistent_kernel_and_a_launch_on_the_host(self):
         model = self.folder / "row.onnx"
         row = [1, 65536]
         model.write_bytes(onnx_model.model(

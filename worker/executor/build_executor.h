@@ -4,13 +4,13 @@
 #include <vector>
 
 #include "compiler/backends/local_toolchain.h"
-#include "worker/executor/executor.h"
+#include "worker/executor/task_executor.h"
 
 namespace fusion {
 
 // Executes BUILD tasks: turns a serialised BuildPayload, whose units are all of one kind, into a serialised
 // BuildResult. The toolchains must outlive it.
-class BuildExecutor : public Executor {
+class BuildExecutor : public TaskExecutor {
  public:
   explicit BuildExecutor(std::vector<const LocalToolchain*> toolchains) : toolchains_(std::move(toolchains)) {}
   absl::StatusOr<std::string> Execute(const v1::Task& task, const std::string& payload,

@@ -13,9 +13,9 @@
 namespace fusion {
 namespace {
 
-class KindExecutor : public Executor {
+class KindExecutor : public TaskExecutor {
  public:
-  explicit KindExecutor(std::map<v1::TaskKind, std::unique_ptr<Executor>> table) : table_(std::move(table)) {}
+  explicit KindExecutor(std::map<v1::TaskKind, std::unique_ptr<TaskExecutor>> table) : table_(std::move(table)) {}
   absl::StatusOr<std::string> Execute(const v1::Task& task, const std::string& payload,
                                       const TaskContext& context) override {
     auto found = table_.find(task.kind());
@@ -27,12 +27,12 @@ class KindExecutor : public Executor {
   }
 
  private:
-  std::map<v1::TaskKind, std::unique_ptr<Executor>> table_;
+  std::map<v1::TaskKind, std::unique_ptr<TaskExecutor>> table_;
 };
 
-class DeadlineExecutor : public Executor {
+class DeadlineExecutor : public TaskExecutor {
  public:
-  DeadlineExecutor(std::unique_ptr<Executor> inner, std::function<absl::Time()> now)
+  DeadlineExecutor(std::unique_ptr<TaskExecutor> inner, std::function<absl::Time()> now)
       : inner_(std::move(inner)), now_(std::move(now)) {}
   absl::StatusOr<std::string> Execute(const v1::Task& task, const std::string& payload,
                                       const TaskContext& context) override {
@@ -48,13 +48,13 @@ class DeadlineExecutor : public Executor {
   }
 
  private:
-  std::unique_ptr<Executor> inner_;
+  std::unique_ptr<TaskExecutor> inner_;
   const std::function<absl::Time()> now_;
 };
 
-class TurnExecutor : public Executor {
+class TurnExecutor : public TaskExecutor {
  public:
-  TurnExecutor(std::unique_ptr<Executor> inner, std::string turn_file)
+  TurnExecutor(std::unique_ptr<TaskExecutor> inner, std::string turn_file)
       : inner_(std::move(inner)), turn_file_(std::move(turn_file)) {}
   absl::StatusOr<std::string> Execute(const v1::Task& task, const std::string& payload,
                                       const TaskContext& context) override {
@@ -65,13 +65,13 @@ class TurnExecutor : public Executor {
   }
 
  private:
-  std::unique_ptr<Executor> inner_;
+  std::unique_ptr<TaskExecutor> inner_;
   const std::string turn_file_;
 };
 
-class LoggingExecutor : public Executor {
+class LoggingExecutor : public TaskExecutor {
  public:
-  LoggingExecutor(std::unique_ptr<Executor> inner, Log log) : inner_(std::move(inner)), log_(std::move(log)) {}
+  LoggingExecutor(std::unique_ptr<TaskExecutor> inner, Log log) : inner_(std::move(inner)), log_(std::move(log)) {}
   absl::StatusOr<std::string> Execute(const v1::Task& task, const std::string& payload,
                                       const TaskContext& context) override {
     log_(TaskLine(LogLevel::kDebug, "task begins", task));
@@ -86,13 +86,13 @@ class LoggingExecutor : public Executor {
   }
 
  private:
-  std::unique_ptr<Executor> inner_;
+  std::unique_ptr<TaskExecutor> inner_;
   const Log log_;
 };
 
-class PayloadExecutor : public Executor {
+class PayloadExecutor : public TaskExecutor {
  public:
-  PayloadExecutor(std::unique_ptr<Executor> inner, BlobReader read)
+  PayloadExecutor(std::unique_ptr<TaskExecutor> inner, BlobReader read)
       : inner_(std::move(inner)), read_(std::move(read)) {}
   absl::StatusOr<std::string> Execute(const v1::Task& task, const std::string&, const TaskContext& context) override {
     absl::StatusOr<std::string> payload = read_(task.payload_digest(), task.payload_size_bytes());
@@ -106,25 +106,25 @@ class PayloadExecutor : public Executor {
   }
 
  private:
-  std::unique_ptr<Executor> inner_;
+  std::unique_ptr<TaskExecutor> inner_;
   BlobReader read_;
 };
 
 }  // namespace
 
-std::unique_ptr<Executor> ByKind(std::map<v1::TaskKind, std::unique_ptr<Executor>> table) {
+std::unique_ptr<TaskExecutor> ByKind(std::map<v1::TaskKind, std::unique_ptr<TaskExecutor>> table) {
   return std::make_unique<KindExecutor>(std::move(table));
 }
-std::unique_ptr<Executor> WithDeadline(std::unique_ptr<Executor> inner, std::function<absl::Time()> now) {
+std::unique_ptr<TaskExecutor> WithDeadline(std::unique_ptr<TaskExecutor> inner, std::function<absl::Time()> now) {
   return std::make_unique<DeadlineExecutor>(std::move(inner), std::move(now));
 }
-std::unique_ptr<Executor> WithTurn(std::unique_ptr<Executor> inner, std::string turn_file) {
+std::unique_ptr<TaskExecutor> WithTurn(std::unique_ptr<TaskExecutor> inner, std::string turn_file) {
   return std::make_unique<TurnExecutor>(std::move(inner), std::move(turn_file));
 }
-std::unique_ptr<Executor> WithLogging(std::unique_ptr<Executor> inner, Log log) {
+std::unique_ptr<TaskExecutor> WithLogging(std::unique_ptr<TaskExecutor> inner, Log log) {
   return std::make_unique<LoggingExecutor>(std::move(inner), std::move(log));
 }
-std::unique_ptr<Executor> WithPayload(std::unique_ptr<Executor> inner, BlobReader read) {
+std::unique_ptr<TaskExecutor> WithPayload(std::unique_ptr<TaskExecutor> inner, BlobReader read) {
   return std::make_unique<PayloadExecutor>(std::move(inner), std::move(read));
 }
 

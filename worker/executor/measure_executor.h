@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "worker/executor/executor.h"
+#include "worker/executor/task_executor.h"
 
 namespace fusion {
 
@@ -17,7 +17,7 @@ struct MeasureExecutorOptions {
 
 // Executes MEASURE tasks: turns a MeasurePayload into MeasureResults. Each task runs in a process of its own, so a
 // kernel that crashes or hangs costs one task. The last output of the process becomes the evidence in the error.
-class MeasureExecutor : public Executor {
+class MeasureExecutor : public TaskExecutor {
  public:
   explicit MeasureExecutor(MeasureExecutorOptions options) : options_(std::move(options)) {}
   absl::StatusOr<std::string> Execute(const v1::Task& task, const std::string& payload,

@@ -62,7 +62,7 @@ struct LeaseLoop::Running {
   std::thread thread;
 };
 
-LeaseLoop::LeaseLoop(LeaseOptions options, Transport* transport, Executor* executor)
+LeaseLoop::LeaseLoop(LeaseOptions options, Transport* transport, TaskExecutor* executor)
     : options_(std::move(options)), transport_(transport), executor_(executor) {}
 
 LeaseLoop::~LeaseLoop() { Stop(); }

@@ -14,7 +14,7 @@
 #include "absl/time/time.h"
 #include "proto/worker.pb.h"
 #include "runtime/log/log.h"
-#include "worker/executor/executor.h"
+#include "worker/executor/task_executor.h"
 #include "worker/lease/transport.h"
 
 namespace fusion {
@@ -31,7 +31,7 @@ struct LeaseOptions {
 class LeaseLoop {
  public:
   // `transport` and `executor` must outlive it.
-  LeaseLoop(LeaseOptions options, Transport* transport, Executor* executor);
+  LeaseLoop(LeaseOptions options, Transport* transport, TaskExecutor* executor);
   ~LeaseLoop();
 
   // Returns after Abort, or after Drain when the running task's result has been delivered.
@@ -54,7 +54,7 @@ class LeaseLoop {
 
   const LeaseOptions options_;
   Transport* const transport_;
-  Executor* const executor_;
+  TaskExecutor* const executor_;
   std::unique_ptr<Running> running_;  // used only by the thread in Run
 
   std::mutex mutex_;

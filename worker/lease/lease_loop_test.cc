@@ -51,7 +51,7 @@ class ScriptedTransport : public Transport {
   std::vector<Answer> script_;
 };
 
-class FunctionExecutor : public Executor {
+class FunctionExecutor : public TaskExecutor {
  public:
   using Body = std::function<absl::StatusOr<std::string>(const TaskContext&)>;
   explicit FunctionExecutor(Body body) : body_(std::move(body)) {}

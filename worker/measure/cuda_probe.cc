@@ -42,8 +42,8 @@ absl::StatusOr<DeviceModel> ProbeCuda() {
   model.name = facts.name;
   model.isa = model.march = facts.architecture();
   model.toolchain = absl::StrCat("CUDA driver ", facts.driver / 1000, ".", facts.driver % 1000 / 10);
-  model.resident_groups =
-      facts.cooperates != 0 ? model.resident_groups / model.parallel_units * std::max(1, facts.multiprocessors) : 0;
+  model.persistent_groups =
+      facts.cooperates != 0 ? model.persistent_groups / model.parallel_units * std::max(1, facts.multiprocessors) : 0;
   const double units = model.parallel_units = std::max(1, facts.multiprocessors);
   // A multiprocessor has 64 f32 lanes up to compute capability 8.0 (Turing, A100), and 128 since then.
   const double lanes = capability <= 80 ? 64 : 128;

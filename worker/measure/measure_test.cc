@@ -31,7 +31,7 @@ TEST(FusionMeasure, TimesABundle) {
   EXPECT_GT(summary->peak_ratio, 0);
 }
 
-TEST(FusionMeasure, TimesBundlesInTurns) {
+TEST(FusionMeasure, PairsBundles) {
   const std::string path = testing::TempDir() + "/measure_test_turns.fusion";
   ASSERT_TRUE(RunProgram({FUSION_MAKE_TINY_BUNDLE, path}).ok());
   const ChildResult child = RunProgram({FUSION_MEASURE, path, path});

@@ -103,7 +103,7 @@ class Probe {
 
   // Returns the time of the fastest of several rounds, without the launch.
   absl::StatusOr<double> Seconds(const std::string& symbol, int64_t groups, int64_t n) {
-    ASSIGN_OR_RETURN(const opencl::Kernel kernel, Bind(symbol, n));
+    ASSIGN_OR_RETURN(const opencl::ClKernel kernel, Bind(symbol, n));
     double best = 0;
     for (int round = 0; round <= kRounds; ++round) {  // the first round compiles
       cl_event event = nullptr;
@@ -124,7 +124,7 @@ class Probe {
   // Returns the time of one launch among others in the queue.
   absl::StatusOr<double> LaunchSeconds() {
     constexpr int kLaunches = 50;
-    ASSIGN_OR_RETURN(const opencl::Kernel kernel, Bind("nothing", 0));
+    ASSIGN_OR_RETURN(const opencl::ClKernel kernel, Bind("nothing", 0));
     double best = 0;
     for (int round = 0; round <= kRounds; ++round) {
       const int64_t start = absl::GetCurrentTimeNanos();
@@ -137,8 +137,8 @@ class Probe {
   }
 
  private:
-  absl::StatusOr<opencl::Kernel> Bind(const std::string& symbol, int64_t n) {
-    ASSIGN_OR_RETURN(opencl::Kernel kernel, context_->MakeKernel(program_, symbol));
+  absl::StatusOr<opencl::ClKernel> Bind(const std::string& symbol, int64_t n) {
+    ASSIGN_OR_RETURN(opencl::ClKernel kernel, context_->MakeKernel(program_, symbol));
     const cl_mem from = from_.get(), to = to_.get();
     const cl_long count = n;
     const opencl::Api& api = context_->api();
@@ -149,7 +149,7 @@ class Probe {
   }
 
   std::shared_ptr<opencl::Context> context_;
-  opencl::Program program_;
+  opencl::ClProgram program_;
   opencl::Buffer from_, to_;
 };
 
@@ -192,11 +192,11 @@ absl::StatusOr<DeviceModel> ProbeOpenCl() {
   model.vector_bytes = 4 * lanes;
   model.vector_registers = facts.is_cpu && lanes < 16 ? 16 : 32;
   model.parallel_units = std::max(1, facts.compute_units);
-  model.task_lanes = group;
+  model.work_group_size = group;
   model.byte_dots = false;
   if (const std::string host = HostIsa(); host == "neon") model.host_isa = host;
   model.write_allocate = facts.is_cpu;
-  model.resident_groups = facts.resident_groups > 1 && group == 1 ? facts.resident_groups : 0;
+  model.persistent_groups = facts.persistent_groups > 1 && group == 1 ? facts.persistent_groups : 0;
 
   ASSIGN_OR_RETURN(const std::unique_ptr<Probe> probe, Probe::Create(context, lanes, group));
   const int64_t groups = int64_t{facts.is_cpu ? 4 : 16} * model.parallel_units;
@@ -210,10 +210,10 @@ absl::StatusOr<DeviceModel> ProbeOpenCl() {
   model.special_cycles_ratio = std::max(1.0, (exp / (kExpChains * kExpSteps)) / (fma / (kFmaChains * kFmaSteps)));
   ASSIGN_OR_RETURN(model.launch_s, probe->LaunchSeconds());
   model.barrier_s = 0;  // without persistent kernels, a launch separates phases
-  if (model.resident_groups > 0) {
+  if (model.persistent_groups > 0) {
     constexpr int kPhases = 1000;
     RETURN_IF_ERROR(probe->Seconds("clear", 2, 0).status());
-    ASSIGN_OR_RETURN(const double phases, probe->Seconds("phases", model.resident_groups, kPhases));
+    ASSIGN_OR_RETURN(const double phases, probe->Seconds("phases", model.persistent_groups, kPhases));
     model.barrier_s = phases / kPhases;
   }
 

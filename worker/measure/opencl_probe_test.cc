@@ -15,12 +15,12 @@ TEST(OpenClProbe, MeasuresTheDeviceThatTheRuntimeTakes) {
   EXPECT_EQ(model->kind, "opencl");
   EXPECT_EQ(model->name, (*context)->device().name);
   EXPECT_EQ(model->parallel_units, (*context)->device().compute_units);
-  EXPECT_EQ(model->task_lanes == 1, (*context)->device().is_cpu);
+  EXPECT_EQ(model->work_group_size == 1, (*context)->device().is_cpu);
   // The test does not judge how fast the machine is at the moment.
   EXPECT_GT(model->fma_f32_flops_per_s, 0);
   EXPECT_GE(model->special_cycles_ratio, 1);
-  EXPECT_EQ(model->resident_groups > 0, (*context)->device().resident_groups > 1);
-  if (model->resident_groups > 0) {
+  EXPECT_EQ(model->persistent_groups > 0, (*context)->device().persistent_groups > 1);
+  if (model->persistent_groups > 0) {
     EXPECT_GT(model->barrier_s, 0);
   }
   EXPECT_GT(model->launch_s, 0);

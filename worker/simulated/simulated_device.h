@@ -7,7 +7,7 @@
 
 #include "absl/time/time.h"
 #include "compiler/cost/device_model.h"
-#include "worker/executor/executor.h"
+#include "worker/executor/task_executor.h"
 
 namespace fusion {
 
@@ -17,7 +17,7 @@ inline constexpr char kSimulatedToolchain[] = "simulated";
 DeviceModel SimulatedDeviceModel(int64_t seed);
 
 // Executes BUILD tasks: the text becomes the binary, since nothing runs it.
-class SimulatedBuildExecutor : public Executor {
+class SimulatedBuildExecutor : public TaskExecutor {
  public:
   absl::StatusOr<std::string> Execute(const v1::Task& task, const std::string& payload,
                                       const TaskContext& context) override;
@@ -25,7 +25,7 @@ class SimulatedBuildExecutor : public Executor {
 
 // Executes MEASURE tasks: sleeps for `measurement`, whatever is measured, and answers with one sample. Fails with
 // INVALID_ARGUMENT if the bundle's options lack `kernel` or `estimate_ns` (runtime/bundle/FORMAT.md).
-class SimulatedMeasureExecutor : public Executor {
+class SimulatedMeasureExecutor : public TaskExecutor {
  public:
   SimulatedMeasureExecutor(int64_t seed, absl::Duration measurement) : seed_(seed), measurement_(measurement) {}
   absl::StatusOr<std::string> Execute(const v1::Task& task, const std::string& payload,

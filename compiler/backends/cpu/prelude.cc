@@ -65,7 +65,7 @@ double asinh(double); double acosh(double); double atanh(double); double pow(dou
 #define nan_f64 __builtin_nan("")
 $HSI vf ld_f32(const float* p) { return *(const vfu*)p; }
 SI void st_f32(float* p, vf v) { *(vfu*)p = v; }
-SI void st_past_f32(float* p, vf v) { if (((unsigned long)p & ($B - 1)) == 0) __builtin_nontemporal_store(v, (vf*)p); else st_f32(p, v); }
+SI void st_stream_f32(float* p, vf v) { if (((unsigned long)p & ($B - 1)) == 0) __builtin_nontemporal_store(v, (vf*)p); else st_f32(p, v); }
 #ifdef __x86_64__
 #define STORES_DONE __builtin_ia32_sfence();
 #else

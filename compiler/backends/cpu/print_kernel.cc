@@ -77,9 +77,9 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
     out.Open("for (i64 task = begin; task < end; ++task)");
     text::PrintTask(kernel, phase, {.lanes = lanes, .parts = true}, &out);
     out.Close();
-    const bool past_caches = std::any_of(phase.steps.begin(), phase.steps.end(),
-                                         [](const movement::Step& step) { return step.past_caches; });
-    if (past_caches) out.Line("STORES_DONE");  // before other threads read these results
+    const bool streaming_stores = std::any_of(phase.steps.begin(), phase.steps.end(),
+                                              [](const movement::Step& step) { return step.streaming_stores; });
+    if (streaming_stores) out.Line("STORES_DONE");  // before other threads read these results
     out.Close();
   }
   return text::WithNarrowFloats(out.text());

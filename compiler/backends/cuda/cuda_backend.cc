@@ -21,7 +21,7 @@ class Cuda : public Backend {
   Instructions InstructionsOf(const movement::Kernel& kernel, const DeviceModel& device) const override {
     bool from_memory = false;
     for (const movement::Phase& phase : kernel.phases) {
-      movement::VisitSteps(phase, [&](const movement::Step& s) { from_memory |= s.group.product.from_memory; });
+      movement::VisitSteps(phase, [&](const movement::Step& s) { from_memory |= s.threadgroup.product.from_memory; });
     }
     return {device.isa, absl::StrCat(device.march, from_memory ? "a" : "")};
   }
@@ -32,7 +32,7 @@ class Cuda : public Backend {
   }
 
   std::vector<int64_t> LaunchedTasks(const movement::Kernel& kernel, const DeviceModel& device) const override {
-    return text::LaunchedGroups(kernel, text::WorkItems(kernel, device.task_lanes));
+    return text::LaunchedWorkGroups(kernel, text::WorkItems(kernel, device.work_group_size));
   }
 
   std::string Preamble(const std::set<std::string>&, const DeviceModel& device) const override {

@@ -27,7 +27,7 @@ typedef unsigned int u32; typedef int i32; typedef unsigned long u64; typedef lo
 #define SCRATCH
 #define ALIGNED(p) __builtin_assume_aligned(p, 64)
 #define BARRIER __syncthreads();
-#define FOLD_TEAM(T, value, group, team, combine) { T x = value; \
+#define REDUCE_TEAM(T, value, group, team, combine) { T x = value; \
 UNROLL for (int o = (team < 32 ? team : 32) / 2; o > 0; o /= 2) { const T y = (T)__shfl_xor_sync(group < 32 ? (1u << (group & 31)) - 1 : ~0u, x, o); combine } \
 if (team > 32) { T* const part = (T*)partials; if (lid % 32 == 0) part[lid / 32] = x; __syncthreads(); \
 const int first = lid / team * (team / 32); x = part[first]; for (int w = 1; w < team / 32; ++w) { const T y = part[first + w]; combine } __syncthreads(); } value = x; }
@@ -160,12 +160,12 @@ SI void copyv_f16(u16* to, const u16* from) { COPY($2) }
 // the last of them arrives. Adding releases what the thread block has stored (its own barrier orders the stores of its
 // threads before the addition), and reading acquires what the others have stored (PTX ISA, memory consistency model).
 // cooperative_groups does the same, but in a header that NVRTC would have to find.
-constexpr char kMeetings[] = R"(#ifndef FUSION_CUDA_SHIM
-SI u32 come(u32* meeting, u32 n) { u32 r; asm volatile("atom.add.acq_rel.gpu.u32 %0, [%1], %2;" : "=r"(r) : "l"(meeting), "r"(n) : "memory"); return r; }
-SI u32 see(const u32* meeting) { u32 r; asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(r) : "l"(meeting) : "memory"); return r; }
+constexpr char kGridBarrier[] = R"(#ifndef FUSION_CUDA_SHIM
+SI u32 come(u32* grid_barrier, u32 n) { u32 r; asm volatile("atom.add.acq_rel.gpu.u32 %0, [%1], %2;" : "=r"(r) : "l"(grid_barrier), "r"(n) : "memory"); return r; }
+SI u32 see(const u32* grid_barrier) { u32 r; asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(r) : "l"(grid_barrier) : "memory"); return r; }
 #endif
-#define SYNC_DEVICE { __syncthreads(); if (threadIdx.x == 0) { const u32 before = come(meeting, blockIdx.x == 0 ? 0x80000001u - gridDim.x : 1); \
-while (((see(meeting) ^ before) & 0x80000000u) == 0) {} } __syncthreads(); }
+#define SYNC_DEVICE { __syncthreads(); if (threadIdx.x == 0) { const u32 before = come(grid_barrier, blockIdx.x == 0 ? 0x80000001u - gridDim.x : 1); \
+while (((see(grid_barrier) ^ before) & 0x80000000u) == 0) {} } __syncthreads(); }
 )";
 
 // Fragments of matrices and their products by the tensor cores of sm_80 and later, 16 × 8 results of a warp (PTX ISA,
@@ -260,7 +260,7 @@ std::string Prelude(int lanes) {
               {"$E", each},
               {"$M", kFragments},
               {"$G", ProductsFromMemory()},
-              {"$S", kMeetings},
+              {"$S", kGridBarrier},
               {"$C", absl::StrReplaceAll(kCopies, {{"$4", absl::StrCat(4 * lanes)}, {"$2", absl::StrCat(2 * lanes)}})},
               {"$H", text::LibraryNames(true, LibraryName) + text::ScalarHelpers(true)}});
 }

@@ -16,29 +16,30 @@
 namespace fusion::cuda {
 namespace {
 
-bool IsShared(const movement::Kernel& kernel, const movement::Phase& phase, int group) {
-  return group > 1 && !text::TaskPerItem(kernel, phase, group);
+bool IsShared(const movement::Kernel& kernel, const movement::Phase& phase, int work_group_size) {
+  return work_group_size > 1 && !text::TaskPerItem(kernel, phase, work_group_size);
 }
 
 // Prints the tasks of a phase, in a function of its own or for the thread blocks of a persistent kernel.
 void PrintPhase(const movement::Kernel& kernel, const movement::Phase& phase, const DeviceModel& device,
                 text::CodeWriter* out) {
   if (phase.tasks() == 0) return;
-  const int group = text::WorkItems(kernel, device.task_lanes);
-  const bool per_item = text::TaskPerItem(kernel, phase, group);
-  const bool shared = IsShared(kernel, phase, group);
-  const std::string first = per_item ? absl::StrCat("blockIdx.x * (ix)", group, " + threadIdx.x") : "blockIdx.x";
-  if (kernel.resident) {
-    out->Open(absl::StrCat("for (ix task = ", first, "; task < ", phase.tasks(),
-                           "; task += ", per_item ? absl::StrCat("gridDim.x * (ix)", group) : "gridDim.x", ")"));
+  const int work_group_size = text::WorkItems(kernel, device.work_group_size);
+  const bool per_item = text::TaskPerItem(kernel, phase, work_group_size);
+  const bool shared = IsShared(kernel, phase, work_group_size);
+  const std::string first =
+      per_item ? absl::StrCat("blockIdx.x * (ix)", work_group_size, " + threadIdx.x") : "blockIdx.x";
+  if (kernel.persistent) {
+    out->Open(absl::StrCat("for (ix task = ", first, "; task < ", phase.tasks(), "; task += ",
+                           per_item ? absl::StrCat("gridDim.x * (ix)", work_group_size) : "gridDim.x", ")"));
     if (shared) out->Line("BARRIER");  // the task before may still read this scratch
   } else {
     out->Line(absl::StrCat("const ix task = ", first, ";"));
     if (per_item) out->Line(absl::StrCat("if (task >= ", phase.tasks(), ") return;"));
   }
   if (shared) out->Line("const int lid = threadIdx.x;");
-  text::PrintTask(kernel, phase, {device.vector_bytes / 4, shared ? group : 1}, out);
-  if (kernel.resident) out->Close();
+  text::PrintTask(kernel, phase, {device.vector_bytes / 4, shared ? work_group_size : 1}, out);
+  if (kernel.persistent) out->Close();
 }
 
 // The phases of one function.
@@ -48,13 +49,13 @@ using Phases = absl::Span<const movement::Phase>;
 
 std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbol, const DeviceModel& device) {
   const std::vector<int64_t> scratch = kernel.scratch_offset_bytes();
-  const int group = text::WorkItems(kernel, device.task_lanes);
+  const int work_group_size = text::WorkItems(kernel, device.work_group_size);
   std::set<int> may_alias;
   for (const movement::InPlacePair& pair : movement::InPlacePairs(kernel)) may_alias.insert({pair.out, pair.in});
   text::CodeWriter out;
-  for (size_t p = 0; p < (kernel.resident ? 1 : kernel.phases.size()); ++p) {
+  for (size_t p = 0; p < (kernel.persistent ? 1 : kernel.phases.size()); ++p) {
     if (movement::LibraryCallOf(kernel.phases[p]) != nullptr) continue;
-    const Phases phases = kernel.resident ? Phases(kernel.phases) : Phases(kernel.phases).subspan(p, 1);
+    const Phases phases = kernel.persistent ? Phases(kernel.phases) : Phases(kernel.phases).subspan(p, 1);
     std::set<int> written;
     for (const movement::Phase& phase : phases) written.merge(text::WrittenBuffers(phase));
     std::vector<std::string> parameters, buffers;
@@ -68,25 +69,25 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
       }
       // Other thread blocks may write to this buffer meanwhile, so its pointer is not __restrict__: otherwise the
       // compiler would move loads across the grid barrier.
-      const bool shared = may_alias.count(static_cast<int>(b)) > 0 || (kernel.resident && is_written);
+      const bool shared = may_alias.count(static_cast<int>(b)) > 0 || (kernel.persistent && is_written);
       parameters.push_back(absl::StrCat(pointer, shared ? " m" : " __restrict__ m", b));
       buffers.push_back(absl::StrCat(pointer, " const b", b, " = (", pointer, ")ALIGNED(m", b, ");"));
     }
-    if (kernel.resident) parameters.push_back("u32* meeting");
+    if (kernel.persistent) parameters.push_back("u32* grid_barrier");
     // One thread block on a multiprocessor is enough: without this number ptxas spills to make room for more.
-    out.Open(absl::StrCat("extern \"C\" __global__ void __launch_bounds__(", group, ", 1) ",
+    out.Open(absl::StrCat("extern \"C\" __global__ void __launch_bounds__(", work_group_size, ", 1) ",
                           PhaseSymbol(symbol, static_cast<int>(p)), "(", absl::StrJoin(parameters, ", "), ")"));
     // The slack lets vectors read past the end of the last buffer.
     if (kernel.scratch_bytes > 0) {
       out.Line(absl::StrCat("__shared__ __align__(64) char scratch[", kernel.scratch_bytes + 64, "];"));
     }
     if (std::any_of(phases.begin(), phases.end(),
-                    [&](const movement::Phase& phase) { return IsShared(kernel, phase, group); })) {
-      out.Line(absl::StrCat("__shared__ i64 partials[", group, "];"));
+                    [&](const movement::Phase& phase) { return IsShared(kernel, phase, work_group_size); })) {
+      out.Line(absl::StrCat("__shared__ i64 partials[", work_group_size, "];"));
     }
     for (const std::string& line : buffers) out.Line(line);
     if (std::any_of(phases.begin(), phases.end(),
-                    [&](const movement::Phase& phase) { return text::NeedsWideIndices(phase, group); })) {
+                    [&](const movement::Phase& phase) { return text::NeedsWideIndices(phase, work_group_size); })) {
       out.Line("typedef i64 ix;");
     }
     for (const movement::Phase& phase : phases) {

@@ -27,11 +27,11 @@ class OpenCl : public Backend {
   }
 
   std::vector<int64_t> LaunchedTasks(const movement::Kernel& kernel, const DeviceModel& device) const override {
-    return text::LaunchedGroups(kernel, device.task_lanes);
+    return text::LaunchedWorkGroups(kernel, device.work_group_size);
   }
 
   std::string Preamble(const std::set<std::string>&, const DeviceModel& device) const override {
-    return opencl::Prelude(device.vector_bytes / 4, device.task_lanes > 1);
+    return opencl::Prelude(device.vector_bytes / 4, device.work_group_size > 1);
   }
 
   // The driver distributes the tasks.

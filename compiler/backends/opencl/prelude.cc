@@ -36,13 +36,13 @@ typedef float$L vf; typedef int$L vi; typedef uint$L vu;
 #endif
 #ifdef SHUFFLE_XOR
 #define WORK_ITEM (int)(get_sub_group_id() * get_max_sub_group_size() + get_sub_group_local_id())
-#define FOLD_TEAM(T, value, group, team, combine) { T x = value; const int width = (int)get_max_sub_group_size(); \
+#define REDUCE_TEAM(T, value, group, team, combine) { T x = value; const int width = (int)get_max_sub_group_size(); \
 for (int o = min(team, width) / 2; o > 0; o /= 2) { const T y = (T)SHUFFLE_XOR(x, (uint)o); combine } \
 if (team > width) { SCRATCH T* const part = (SCRATCH T*)partials; if (lid % width == 0) part[lid / width] = x; BARRIER \
 const int first = lid / team * (team / width); x = part[first]; for (int w = 1; w < team / width; ++w) { const T y = part[first + w]; combine } BARRIER } value = x; }
 #else
 #define WORK_ITEM (int)get_local_id(0)
-#define FOLD_TEAM(T, value, group, team, combine) { SCRATCH T* const part = (SCRATCH T*)partials; part[lid] = value; BARRIER \
+#define REDUCE_TEAM(T, value, group, team, combine) { SCRATCH T* const part = (SCRATCH T*)partials; part[lid] = value; BARRIER \
 for (int half_team = team / 2; half_team > 0; half_team /= 2) { if (lid % team < half_team) { T x = part[lid]; const T y = part[lid + half_team]; combine part[lid] = x; } BARRIER } \
 value = part[lid / team * team]; BARRIER }
 #endif
@@ -96,7 +96,7 @@ SI ushort$L vf2b(vf v) { vu b = as_uint$L(v); vu r = (b + 0x7fff + ((b >> 16) & 
 #define ld_bf16(p) vb2f(vload$L(0, p))
 #define ld_bool(p) (convert_int$L(vload$L(0, p)) != (vi)(0))
 #define st_f32(p, v) vstore$L(v, 0, p)
-#define st_past_f32(p, v) st_f32(p, v)
+#define st_stream_f32(p, v) st_f32(p, v)
 #define st_first_f32(p, v, n) do { vf of = v; for (ix l = 0; l < (n); ++l) (p)[l] = lane_vf(of, l); } while (0)
 #define ld_inside_f32(v, p, from, to) for (ix l = 0; l < $L; ++l) if (l >= (from) && l < (to)) lane_vf(*(v), l) = (p)[l]
 #define ld2_inside_f32(v, p, from, to) for (ix l = 0; l < $L; ++l) if (2 * l >= (from) && 2 * l < (to)) lane_vf(*(v), l) = (p)[2 * l]

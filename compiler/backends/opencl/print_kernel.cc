@@ -23,23 +23,23 @@ constexpr int kMostParameterBuffers = 64;
 // work-group that is held up delays the others little.
 constexpr int kTicketsPerGroup = 4;
 
-bool IsShared(const movement::Kernel& kernel, const movement::Phase& phase, int group) {
-  return group > 1 && !text::TaskPerItem(kernel, phase, group);
+bool IsShared(const movement::Kernel& kernel, const movement::Phase& phase, int work_group_size) {
+  return work_group_size > 1 && !text::TaskPerItem(kernel, phase, work_group_size);
 }
 
 // Prints one task, whose number is the variable `task`.
 void PrintTask(const movement::Kernel& kernel, const movement::Phase& phase, const DeviceModel& device,
                text::CodeWriter* out) {
-  const bool shared = IsShared(kernel, phase, device.task_lanes);
+  const bool shared = IsShared(kernel, phase, device.work_group_size);
   if (shared) out->Line("const int lid = WORK_ITEM;");
-  text::PrintTask(kernel, phase, {device.vector_bytes / 4, shared ? device.task_lanes : 1}, out);
+  text::PrintTask(kernel, phase, {device.vector_bytes / 4, shared ? device.work_group_size : 1}, out);
 }
 
 // Prints the tasks of a phase, in a function of its own.
 void PrintPhase(const movement::Kernel& kernel, const movement::Phase& phase, const DeviceModel& device,
                 text::CodeWriter* out) {
   if (phase.tasks() == 0) return;
-  const bool per_item = text::TaskPerItem(kernel, phase, device.task_lanes);
+  const bool per_item = text::TaskPerItem(kernel, phase, device.work_group_size);
   out->Line(absl::StrCat("const i64 task = get_", per_item ? "global" : "group", "_id(0);"));
   if (per_item) out->Line(absl::StrCat("if (task >= ", phase.tasks(), ") return;"));
   PrintTask(kernel, phase, device, out);
@@ -49,13 +49,13 @@ void PrintPhase(const movement::Kernel& kernel, const movement::Phase& phase, co
 // tickets, each a run of a phase's tasks: a work-group takes tickets while the phase has any, waits until the tickets
 // that others took are done, and goes on to the next phase. So a work-group that waits holds no ticket, and waits only
 // for work-groups that run: one that has not begun, or is held up between tickets, delays nobody.
-void PrintResident(const movement::Kernel& kernel, const DeviceModel& device, text::CodeWriter* out) {
-  FUSION_CHECK(device.task_lanes == 1, "groups of several work-items do not stay");
+void PrintPersistent(const movement::Kernel& kernel, const DeviceModel& device, text::CodeWriter* out) {
+  FUSION_CHECK(device.work_group_size == 1, "a persistent kernel's work-groups have one work-item each");
   int64_t tickets = 0;  // tickets of all phases so far
   for (const movement::Phase& phase : kernel.phases) {
     const int64_t tasks = phase.tasks();
     if (tasks == 0) continue;
-    const int64_t most = int64_t{kTicketsPerGroup} * device.resident_groups;
+    const int64_t most = int64_t{kTicketsPerGroup} * device.persistent_groups;
     const int64_t each = (tasks + most - 1) / most, first = tickets;
     if (first > 0) out->Line(absl::StrCat("AWAIT_TICKETS(", first, ")"));
     tickets += (tasks + each - 1) / each;
@@ -77,12 +77,12 @@ using Phases = absl::Span<const movement::Phase>;
 
 std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbol, const DeviceModel& device) {
   const std::vector<int64_t> scratch = kernel.scratch_offset_bytes();
-  const int group = device.task_lanes;
+  const int work_group_size = device.work_group_size;
   std::set<int> may_alias;
   for (const movement::InPlacePair& pair : movement::InPlacePairs(kernel)) may_alias.insert({pair.out, pair.in});
   text::CodeWriter out;
-  for (size_t p = 0; p < (kernel.resident ? 1 : kernel.phases.size()); ++p) {
-    const Phases phases = kernel.resident ? Phases(kernel.phases) : Phases(kernel.phases).subspan(p, 1);
+  for (size_t p = 0; p < (kernel.persistent ? 1 : kernel.phases.size()); ++p) {
+    const Phases phases = kernel.persistent ? Phases(kernel.phases) : Phases(kernel.phases).subspan(p, 1);
     std::set<int> written;
     for (const movement::Phase& phase : phases) written.merge(text::WrittenBuffers(phase));
     std::vector<std::string> parameters, buffers;
@@ -105,26 +105,26 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
       }
       // Other work-groups may write to this buffer meanwhile, so its pointer is not `restrict`: otherwise the compiler
       // could move loads before the wait.
-      const bool shared = may_alias.count(static_cast<int>(b)) > 0 || (kernel.resident && is_written);
+      const bool shared = may_alias.count(static_cast<int>(b)) > 0 || (kernel.persistent && is_written);
       const char* restrict = shared ? "" : " restrict";
       parameters.push_back(absl::StrCat(pointer, restrict, " m", b));
       parameters.push_back(absl::StrCat("i64 o", b));
       buffers.push_back(absl::StrCat(pointer, " const b", b, " = (", pointer, ")((GLOBAL char*)m", b, " + o", b, ");"));
     }
-    if (kernel.resident) parameters.push_back("GLOBAL int* tickets");
-    out.Open(absl::StrCat("__kernel __attribute__((reqd_work_group_size(", group, ", 1, 1))) void ",
+    if (kernel.persistent) parameters.push_back("GLOBAL int* tickets");
+    out.Open(absl::StrCat("__kernel __attribute__((reqd_work_group_size(", work_group_size, ", 1, 1))) void ",
                           PhaseSymbol(symbol, static_cast<int>(p)), "(", absl::StrJoin(parameters, ", "), ")"));
     // The slack lets vectors read past the end of the last buffer.
     if (kernel.scratch_bytes > 0) {
       out.Line(absl::StrCat("__local char scratch[", kernel.scratch_bytes + 64, "] __attribute__((aligned(64)));"));
     }
     if (std::any_of(phases.begin(), phases.end(),
-                    [&](const movement::Phase& phase) { return IsShared(kernel, phase, group); })) {
-      out.Line(absl::StrCat("__local long partials[", group, "];"));
+                    [&](const movement::Phase& phase) { return IsShared(kernel, phase, work_group_size); })) {
+      out.Line(absl::StrCat("__local long partials[", work_group_size, "];"));
     }
     for (const std::string& line : buffers) out.Line(line);
-    if (kernel.resident) {
-      PrintResident(kernel, device, &out);
+    if (kernel.persistent) {
+      PrintPersistent(kernel, device, &out);
     } else {
       PrintPhase(kernel, phases[0], device, &out);
     }

@@ -22,16 +22,16 @@ std::string ExprPrinter::Temp(const std::string& type, const std::string& expres
   return name;
 }
 
-std::string ExprPrinter::AsVector(const Value& value, DType dtype) {
+std::string ExprPrinter::AsVector(const PrintedValue& value, DType dtype) {
   return value.varying ? value.text : BroadcastText(dtype, value.text);
 }
 
 std::string ExprPrinter::EmitVector(const Scalar& s) { return AsVector(Emit(s), s->dtype); }
 
-Value ExprPrinter::Emit(const Scalar& s) {
+PrintedValue ExprPrinter::Emit(const Scalar& s) {
   auto it = memo_.find(s.get());
   if (it != memo_.end()) return it->second;
-  Value value = Compute(s);
+  PrintedValue value = Compute(s);
   memo_[s.get()] = value;
   order_.push_back(s.get());
   return value;
@@ -46,7 +46,7 @@ bool ExprPrinter::MovesWithLanes(const Scalar& s) const {
   return moves;
 }
 
-Value ExprPrinter::EmitLaneByLane(const Scalar& s) {
+PrintedValue ExprPrinter::EmitLaneByLane(const Scalar& s) {
   const std::string name = absl::StrCat("t", (*options_.next_temp)++);
   out_->Line(absl::StrCat(VectorType(s->dtype), " ", name, " = ", VectorZero(s->dtype), ";"));
   out_->Open(absl::StrCat("for (int l = 0; l < ",
@@ -64,7 +64,7 @@ Value ExprPrinter::EmitLaneByLane(const Scalar& s) {
   return {name, true};
 }
 
-Value ExprPrinter::Compute(const Scalar& s) {
+PrintedValue ExprPrinter::Compute(const Scalar& s) {
   if (options_.lane_axis >= 0 && movement::IsLaneByLane(*s) && MovesWithLanes(s)) return EmitLaneByLane(s);
   if (options_.lane_axis >= 0 && options_.loaded.count(s.get()) == 0) {
     const movement::SteppedLoad stepped = movement::SteppedLoadOf(*s, options_.lane_axis);
@@ -84,7 +84,7 @@ Value ExprPrinter::Compute(const Scalar& s) {
     case ScalarKind::kOp:
       return EmitOp(s);
     case ScalarKind::kCast: {
-      Value x = Emit(s->args[0]);
+      PrintedValue x = Emit(s->args[0]);
       const DType from = s->args[0]->dtype, to = s->dtype;
       if (from == to) return x;
       if (x.varying) return {Temp(VectorType(to), VectorCastText(*s, x.text)), true};
@@ -110,7 +110,7 @@ Value ExprPrinter::Compute(const Scalar& s) {
   return {"0", false};
 }
 
-Value ExprPrinter::EmitLoad(const Scalar& s) {
+PrintedValue ExprPrinter::EmitLoad(const Scalar& s) {
   if (const auto it = options_.loaded.find(s.get()); it != options_.loaded.end()) return {it->second, true};
   const movement::Buffer& buffer = options_.kernel->buffers[s->tensor];
   const Index& address = s->indices[0];
@@ -149,7 +149,7 @@ Value ExprPrinter::EmitLoad(const Scalar& s) {
   return {name, true};
 }
 
-Value ExprPrinter::EmitStepped(const movement::SteppedLoad& stepped) {
+PrintedValue ExprPrinter::EmitStepped(const movement::SteppedLoad& stepped) {
   const auto index = [&](const Index& x) { return IndexText(x, options_.axis_name, *options_.kernel); };
   const auto tightest = [&](const std::vector<Index>& bounds, const char* of_two, std::string otherwise) {
     std::string text = bounds.empty() ? std::move(otherwise) : index(bounds[0]);
@@ -191,14 +191,14 @@ Value ExprPrinter::EmitStepped(const movement::SteppedLoad& stepped) {
   return {name, true};
 }
 
-Value ExprPrinter::EmitIf(const Scalar& s) {
+PrintedValue ExprPrinter::EmitIf(const Scalar& s) {
   const std::string name = absl::StrCat("t", (*options_.next_temp)++);
   // The text of the branches decides whether the result is a vector, so it is printed aside first.
   CodeWriter* outer = out_;
   auto branch = [&](const Scalar& arm, CodeWriter* text) {
     const size_t mark = order_.size();
     out_ = text;
-    Value value = Emit(arm);
+    PrintedValue value = Emit(arm);
     out_ = outer;
     while (order_.size() > mark) {
       memo_.erase(order_.back());
@@ -207,10 +207,10 @@ Value ExprPrinter::EmitIf(const Scalar& s) {
     return value;
   };
   CodeWriter then_text, else_text;
-  const Value then_value = branch(s->args[0], &then_text), else_value = branch(s->args[1], &else_text);
+  const PrintedValue then_value = branch(s->args[0], &then_text), else_value = branch(s->args[1], &else_text);
   const bool varying = then_value.varying || else_value.varying;
   const std::string type = varying ? VectorType(s->dtype) : CType(s->dtype);
-  auto operand = [&](const Value& value) { return varying ? AsVector(value, s->dtype) : value.text; };
+  auto operand = [&](const PrintedValue& value) { return varying ? AsVector(value, s->dtype) : value.text; };
   out_->Line(absl::StrCat(type, " ", name, ";"));
   out_->Open(absl::StrCat("if (", PredText(s->pred, options_.axis_name, *options_.kernel), ")"));
   out_->Line(then_text.text() + absl::StrCat(name, " = ", operand(then_value), ";"));
@@ -221,8 +221,8 @@ Value ExprPrinter::EmitIf(const Scalar& s) {
   return {name, varying};
 }
 
-Value ExprPrinter::EmitOp(const Scalar& s) {
-  std::vector<Value> values;
+PrintedValue ExprPrinter::EmitOp(const Scalar& s) {
+  std::vector<PrintedValue> values;
   bool varying = false;
   for (const Scalar& arg : s->args) {
     values.push_back(Emit(arg));
@@ -230,7 +230,7 @@ Value ExprPrinter::EmitOp(const Scalar& s) {
   }
   std::vector<std::string> args;
   if (!varying) {
-    for (const Value& value : values) args.push_back(value.text);
+    for (const PrintedValue& value : values) args.push_back(value.text);
     std::string text = ScalarOpText(*s, args);
     // Half-precision and narrow results are rounded to their type here; integers narrower than a byte keep their low
     // bits.

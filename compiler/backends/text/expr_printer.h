@@ -35,7 +35,7 @@ class CodeWriter {
   int depth_ = 0;
 };
 
-struct Value {
+struct PrintedValue {
   std::string text;
   bool varying = false;  // true: a vector
 };
@@ -48,31 +48,31 @@ class ExprPrinter {
     int lane_axis = -1;  // -1: scalar mode
     int64_t lanes = 1;
     std::string valid_lanes;  // gathers and stepped loads touch only lanes below this; empty: all
-    std::vector<Value> accs;  // values of Acc(i)
+    std::vector<PrintedValue> accs;  // values of Acc(i)
     int* next_temp = nullptr;
     std::map<const te::ScalarNode*, std::string> loaded = {};  // loads whose vectors exist already
     bool part = false;  // no load touches anything but the valid lanes; the others hold any value
   };
   ExprPrinter(CodeWriter* out, Options options) : out_(out), options_(std::move(options)) {}
 
-  Value Emit(const te::Scalar& s);
+  PrintedValue Emit(const te::Scalar& s);
   // Emits the value, and broadcasts it if it is not a vector.
   std::string EmitVector(const te::Scalar& s);
 
  private:
-  Value Compute(const te::Scalar& s);
-  Value EmitIf(const te::Scalar& s);
-  Value EmitStepped(const movement::SteppedLoad& stepped);
-  Value EmitOp(const te::Scalar& s);
-  Value EmitLoad(const te::Scalar& s);
-  Value EmitLaneByLane(const te::Scalar& s);
+  PrintedValue Compute(const te::Scalar& s);
+  PrintedValue EmitIf(const te::Scalar& s);
+  PrintedValue EmitStepped(const movement::SteppedLoad& stepped);
+  PrintedValue EmitOp(const te::Scalar& s);
+  PrintedValue EmitLoad(const te::Scalar& s);
+  PrintedValue EmitLaneByLane(const te::Scalar& s);
   bool MovesWithLanes(const te::Scalar& s) const;
-  std::string AsVector(const Value& value, DType dtype);
+  std::string AsVector(const PrintedValue& value, DType dtype);
   std::string Temp(const std::string& type, const std::string& expression);
 
   CodeWriter* out_;
   Options options_;
-  std::map<const te::ScalarNode*, Value> memo_;
+  std::map<const te::ScalarNode*, PrintedValue> memo_;
   std::vector<const te::ScalarNode*> order_;  // order of insertions into memo_, to forget a branch's temporaries
 };
 

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "compiler/movement/extreme_fold.h"
-#include "compiler/movement/prefix_fold.h"
+#include "compiler/movement/extreme_reduction.h"
+#include "compiler/movement/prefix_reduction.h"
 #include "compiler/movement/vector_form.h"
 #include "runtime/base/check.h"
 
@@ -31,28 +31,28 @@ class NestPrinter {
       : kernel_(kernel),
         step_(step),
         lanes_(shape.lanes),
-        group_(shape.group),
+        work_group_size_(shape.work_group_size),
         parts_(shape.parts),
         unroll_(shape.unroll),
         next_temp_(next_temp),
         out_(out) {}
 
   void Print() {
-    if (const int team = FoldTeam(); team > 1) return PrintSharedFold(team);
+    if (const int team = ReductionTeam(); team > 1) return PrintSharedReduction(team);
     switch (step_.strategy) {
       case movement::Strategy::kScalar:
         return PrintScalar();
       case movement::Strategy::kMapVec:
         return PrintMap();
-      case movement::Strategy::kRowFold:
-        return step_.fold->kind == te::FoldKind::kGeneral ? PrintRowExtreme() : PrintRowFold();
+      case movement::Strategy::kRowReduction:
+        return step_.reduction->kind == te::ReductionKind::kGeneral ? PrintRowExtreme() : PrintRowReduction();
       case movement::Strategy::kPrefix:
         return PrintPrefix();
       case movement::Strategy::kLibrary:
         return;  // is no text
       case movement::Strategy::kTranspose:
       case movement::Strategy::kTile:
-      case movement::Strategy::kGroupTile:
+      case movement::Strategy::kThreadgroupTile:
         FUSION_CHECK(false, "tiles have printers of their own");
     }
   }
@@ -70,7 +70,7 @@ class NestPrinter {
     return absl::StrCat("b", store.buffer, "[", IndexText(store.address, AxisText, kernel_), "]");
   }
 
-  ExprPrinter::Options ScalarOptions(std::vector<Value> accs = {}) {
+  ExprPrinter::Options ScalarOptions(std::vector<PrintedValue> accs = {}) {
     return {&kernel_, AxisText, -1, 1, "", std::move(accs), next_temp_};
   }
 
@@ -87,7 +87,7 @@ class NestPrinter {
   }
 
   // Stores one element of every output.
-  void StoreScalars(const std::vector<Scalar>& values, const std::vector<Value>& accs) {
+  void StoreScalars(const std::vector<Scalar>& values, const std::vector<PrintedValue>& accs) {
     ExprPrinter printer(out_, ScalarOptions(accs));
     for (size_t o = 0; o < step_.stores.size(); ++o) {
       const std::string value = values.empty() ? accs[o].text : printer.Emit(values[o]).text;
@@ -96,55 +96,55 @@ class NestPrinter {
   }
 
   void PrintScalar() {
-    const int depth = OpenPoints(step_.loops, kernel_, group_, out_, unroll_);
+    const int depth = OpenPoints(step_.loops, kernel_, work_group_size_, out_, unroll_);
     OpenUnmasked();
-    if (!step_.fold) {
+    if (!step_.reduction) {
       StoreScalars(step_.body, {});
     } else {
-      PrintScalarFold();
+      PrintScalarReduction();
     }
     out_->Close();
     for (int i = 0; i < depth; ++i) out_->Close();
   }
 
-  static std::string Combine(te::FoldKind kind, const std::string& acc, const std::string& x, DType dtype) {
+  static std::string Combine(te::ReductionKind kind, const std::string& acc, const std::string& x, DType dtype) {
     switch (kind) {
-      case te::FoldKind::kSum:
+      case te::ReductionKind::kSum:
         return IsFloat(dtype) ? absl::StrCat(acc, " += ", x, ";")
                               : absl::StrCat(acc, " = (", CType(dtype), ")((u64)", acc, " + (u64)", x, ");");
-      case te::FoldKind::kProd:
+      case te::ReductionKind::kProd:
         return IsFloat(dtype) ? absl::StrCat(acc, " *= ", x, ";")
                               : absl::StrCat(acc, " = (", CType(dtype), ")((u64)", acc, " * (u64)", x, ");");
-      case te::FoldKind::kMax:
+      case te::ReductionKind::kMax:
         return absl::StrCat(acc, " = ", TypedName("smax", dtype), "(", x, ", ", acc, ");");
-      case te::FoldKind::kMin:
+      case te::ReductionKind::kMin:
         return absl::StrCat(acc, " = ", TypedName("smin", dtype), "(", x, ", ", acc, ");");
-      case te::FoldKind::kGeneral:
+      case te::ReductionKind::kGeneral:
         break;
     }
     return "";
   }
 
-  void PrintScalarFold() {
-    const te::Fold& fold = *step_.fold;
-    const bool general = fold.kind == te::FoldKind::kGeneral;
-    std::vector<Value> accs;
-    const size_t count = general ? fold.init.size() : 1;
+  void PrintScalarReduction() {
+    const te::Reduction& reduction = *step_.reduction;
+    const bool general = reduction.kind == te::ReductionKind::kGeneral;
+    std::vector<PrintedValue> accs;
+    const size_t count = general ? reduction.init.size() : 1;
     for (size_t a = 0; a < count; ++a) {
       const std::string acc = absl::StrCat("a", (*next_temp_)++);
-      const DType dtype = general ? fold.init[a]->dtype : fold.acc;
+      const DType dtype = general ? reduction.init[a]->dtype : reduction.acc;
       std::string init;
       if (general) {
         ExprPrinter printer(out_, ScalarOptions());
-        init = printer.Emit(fold.init[a]).text;
+        init = printer.Emit(reduction.init[a]).text;
       } else {
-        init = FoldIdentity(fold.kind, dtype);
+        init = ReductionIdentity(reduction.kind, dtype);
       }
       out_->Line(absl::StrCat(CType(dtype), " ", acc, " = ", init, ";"));
       accs.push_back({acc, false});
     }
-    for (const Axis& axis : fold.axes) OpenLoop({axis, std::nullopt});
-    out_->Open(fold.pred.empty() ? "" : absl::StrCat("if (", PredText(fold.pred, AxisText, kernel_), ")"));
+    for (const Axis& axis : reduction.axes) OpenLoop({axis, std::nullopt});
+    out_->Open(reduction.pred.empty() ? "" : absl::StrCat("if (", PredText(reduction.pred, AxisText, kernel_), ")"));
     ExprPrinter printer(out_, ScalarOptions(accs));
     if (general) {
       std::vector<std::string> next;
@@ -152,13 +152,13 @@ class NestPrinter {
       std::vector<std::string> fresh;
       for (size_t a = 0; a < count; ++a) {
         fresh.push_back(absl::StrCat("n", (*next_temp_)++));
-        out_->Line(absl::StrCat("const ", CType(fold.init[a]->dtype), " ", fresh[a], " = ", next[a], ";"));
+        out_->Line(absl::StrCat("const ", CType(reduction.init[a]->dtype), " ", fresh[a], " = ", next[a], ";"));
       }
       for (size_t a = 0; a < count; ++a) out_->Line(absl::StrCat(accs[a].text, " = ", fresh[a], ";"));
     } else {
-      out_->Line(Combine(fold.kind, accs[0].text, printer.Emit(step_.body[0]).text, fold.acc));
+      out_->Line(Combine(reduction.kind, accs[0].text, printer.Emit(step_.body[0]).text, reduction.acc));
     }
-    for (size_t i = 0; i < fold.axes.size() + 1; ++i) out_->Close();
+    for (size_t i = 0; i < reduction.axes.size() + 1; ++i) out_->Close();
     StoreScalars(step_.then, accs);
   }
 
@@ -196,8 +196,8 @@ class NestPrinter {
       if (!count.empty()) {
         out_->Line(absl::StrCat("st_first_f32(", place, ", ", value, ", ", count, ");"));
       } else {
-        out_->Line(step_.past_caches ? absl::StrCat("st_past_f32(", place, ", ", value, ");")
-                                     : VectorStoreText(step_.store_types[o], place, value));
+        out_->Line(step_.streaming_stores ? absl::StrCat("st_stream_f32(", place, ", ", value, ");")
+                                          : VectorStoreText(step_.store_types[o], place, value));
       }
     }
   }
@@ -233,7 +233,7 @@ class NestPrinter {
     const std::string i = AxisText(inner.axis.id);
     const int number = kernel_.next_axis;  // number of the vector in its row: an axis of this text alone
     vectors.back() = {{number, (inner.axis.extent + lanes_ - 1) / lanes_}, std::nullopt};
-    OpenPoints(vectors, kernel_, group_, out_, unroll_);
+    OpenPoints(vectors, kernel_, work_group_size_, out_, unroll_);
     out_->Line(absl::StrCat("const ix first = ", AxisText(number), " * ", lanes_, ", e_", i, " = ",
                             LimitText(inner, kernel_), ";"));
     const bool whole = !inner.limit && inner.axis.extent % lanes_ == 0;
@@ -253,25 +253,27 @@ class NestPrinter {
 
   // The number of work-items that share a result of a reduction: those that would be idle otherwise, and along a
   // contiguous row enough to read it together. 1: results are not shared.
-  int FoldTeam() const {
-    const bool tile = step_.strategy == movement::Strategy::kTile || step_.strategy == movement::Strategy::kGroupTile ||
+  int ReductionTeam() const {
+    const bool tile = step_.strategy == movement::Strategy::kTile ||
+                      step_.strategy == movement::Strategy::kThreadgroupTile ||
                       step_.strategy == movement::Strategy::kPrefix;
-    if (group_ == 1 || !step_.fold || step_.fold->kind == te::FoldKind::kGeneral || tile) return 1;
+    if (work_group_size_ == 1 || !step_.reduction || step_.reduction->kind == te::ReductionKind::kGeneral || tile)
+      return 1;
     const int64_t results = Points(step_.loops);
     int64_t points = 1;
-    for (const Axis& axis : step_.fold->axes) points *= axis.extent;
-    int team = step_.strategy == movement::Strategy::kRowFold ? std::min(group_, kRowTeam) : 1;
-    while (2 * team <= group_ && 2 * team * results <= group_) team *= 2;
+    for (const Axis& axis : step_.reduction->axes) points *= axis.extent;
+    int team = step_.strategy == movement::Strategy::kRowReduction ? std::min(work_group_size_, kRowTeam) : 1;
+    while (2 * team <= work_group_size_ && 2 * team * results <= work_group_size_) team *= 2;
     while (team > 1 && team > points) team /= 2;
     return team;
   }
 
   // Distributes the results over teams of work-items. Each work-item reduces points of its own, then the team combines
   // what its members have. All work-items run equally many iterations, since there are barriers in them.
-  void PrintSharedFold(int team) {
-    const te::Fold& fold = *step_.fold;
-    const DType dtype = fold.acc;
-    const int64_t results = Points(step_.loops), at_once = group_ / team;
+  void PrintSharedReduction(int team) {
+    const te::Reduction& reduction = *step_.reduction;
+    const DType dtype = reduction.acc;
+    const int64_t results = Points(step_.loops), at_once = work_group_size_ / team;
     const std::string rank = absl::StrCat("rank", (*next_temp_)++), acc = absl::StrCat("a", (*next_temp_)++);
     out_->Line(absl::StrCat("const int ", rank, " = lid % ", team, ";"));
     out_->Open(absl::StrCat("for (ix turn = 0; turn < ", (results + at_once - 1) / at_once, "; ++turn)"));
@@ -287,12 +289,12 @@ class NestPrinter {
     if (step_.lane_limit >= 0) {
       conditions.push_back(absl::StrCat(IndexText(step_.lane_mask_index, AxisText, kernel_), " < ", step_.lane_limit));
     }
-    out_->Line(absl::StrCat(CType(dtype), " ", acc, " = ", FoldIdentity(fold.kind, dtype), ";"));
+    out_->Line(absl::StrCat(CType(dtype), " ", acc, " = ", ReductionIdentity(reduction.kind, dtype), ";"));
     out_->Open(conditions.empty() ? "" : absl::StrCat("if (", absl::StrJoin(conditions, " && "), ")"));
     PrintTeamShare(team, rank, acc);
     out_->Close();
-    out_->Line(absl::StrCat("FOLD_TEAM(", CType(dtype), ", ", acc, ", ", group_, ", ", team, ", ",
-                            Combine(fold.kind, "x", "y", dtype), ")"));
+    out_->Line(absl::StrCat("REDUCE_TEAM(", CType(dtype), ", ", acc, ", ", work_group_size_, ", ", team, ", ",
+                            Combine(reduction.kind, "x", "y", dtype), ")"));
     out_->Open(absl::StrCat("if (", rank, " == 0", stored.empty() ? "" : " && ", stored, ")"));
     PrintResult(acc);
     out_->Close();
@@ -302,39 +304,39 @@ class NestPrinter {
   // Prints what one work-item of a team reduces: vectors where the reduction runs along a row that has some for each
   // work-item, else elements.
   void PrintTeamShare(int team, const std::string& rank, const std::string& acc) {
-    const te::Fold& fold = *step_.fold;
+    const te::Reduction& reduction = *step_.reduction;
     std::vector<movement::Loop> points;
-    for (const Axis& axis : fold.axes) points.push_back({axis, std::nullopt});
-    const Axis inner = fold.axes.back();
-    if (step_.strategy == movement::Strategy::kRowFold && inner.extent % lanes_ == 0 &&
-        Points(points) >= lanes_ * team && IsFloat(fold.acc) && fold.kind != te::FoldKind::kProd) {
+    for (const Axis& axis : reduction.axes) points.push_back({axis, std::nullopt});
+    const Axis inner = reduction.axes.back();
+    if (step_.strategy == movement::Strategy::kRowReduction && inner.extent % lanes_ == 0 &&
+        Points(points) >= lanes_ * team && IsFloat(reduction.acc) && reduction.kind != te::ReductionKind::kProd) {
       const std::string v = absl::StrCat("v", (*next_temp_)++);
-      out_->Line(absl::StrCat(VectorType(fold.acc), " ", v, " = ",
-                              BroadcastText(fold.acc, FoldIdentity(fold.kind, fold.acc)), ";"));
+      out_->Line(absl::StrCat(VectorType(reduction.acc), " ", v, " = ",
+                              BroadcastText(reduction.acc, ReductionIdentity(reduction.kind, reduction.acc)), ";"));
       const int number = kernel_.next_axis;  // number of the vector in its row: an axis of this text alone
       points.back() = {{number, inner.extent / lanes_}, std::nullopt};
       OpenPoints(points, kernel_, team, out_, unroll_, rank);
       out_->Line(absl::StrCat("const ix ", AxisText(inner.id), " = ", AxisText(number), " * ", lanes_, ";"));
       ExprPrinter printer(out_, {&kernel_, AxisText, inner.id, lanes_, "", {}, next_temp_});
-      out_->Line(VectorCombine(fold, v, printer.EmitVector(step_.body[0])));
+      out_->Line(VectorCombine(reduction, v, printer.EmitVector(step_.body[0])));
       out_->Close();
-      out_->Line(Combine(fold.kind, acc, Horizontal(fold, v), fold.acc));
+      out_->Line(Combine(reduction.kind, acc, Horizontal(reduction, v), reduction.acc));
       return;
     }
     OpenPoints(points, kernel_, team, out_, unroll_, rank);
-    out_->Open(fold.pred.empty() ? "" : absl::StrCat("if (", PredText(fold.pred, AxisText, kernel_), ")"));
+    out_->Open(reduction.pred.empty() ? "" : absl::StrCat("if (", PredText(reduction.pred, AxisText, kernel_), ")"));
     ExprPrinter printer(out_, ScalarOptions());
-    out_->Line(Combine(fold.kind, acc, printer.Emit(step_.body[0]).text, fold.acc));
+    out_->Line(Combine(reduction.kind, acc, printer.Emit(step_.body[0]).text, reduction.acc));
     out_->Close();
     out_->Close();
   }
 
   // Text that reduces the lanes of a vector of partial results; not for products.
-  static std::string Horizontal(const te::Fold& fold, const std::string& v) {
-    const char* const name = fold.kind == te::FoldKind::kSum   ? "hadd"
-                             : fold.kind == te::FoldKind::kMax ? "hmax"
-                                                               : "hmin";
-    return absl::StrCat(name, IsFloat(fold.acc) ? "_f32" : "_i32", "(", v, ")");
+  static std::string Horizontal(const te::Reduction& reduction, const std::string& v) {
+    const char* const name = reduction.kind == te::ReductionKind::kSum   ? "hadd"
+                             : reduction.kind == te::ReductionKind::kMax ? "hmax"
+                                                                         : "hmin";
+    return absl::StrCat(name, IsFloat(reduction.acc) ? "_f32" : "_i32", "(", v, ")");
   }
 
   // Does the step move rows longer than a vector without computing on them? Then the last vector of a row may overlap
@@ -342,7 +344,7 @@ class NestPrinter {
   // change.
   bool CopiesRows(const movement::Loop& inner) const {
     if (inner.limit || inner.axis.extent <= lanes_ || step_.lane_limit >= 0 || step_.body.size() != 1) return false;
-    if (step_.past_caches) return false;  // such stores need aligned vectors
+    if (step_.streaming_stores) return false;  // such stores need aligned vectors
     const Scalar& body = step_.body[0];
     const bool border = body->kind == te::ScalarKind::kIf && body->args[1]->kind == te::ScalarKind::kImm;
     for (const te::Comparison& c : body->pred) {
@@ -358,7 +360,7 @@ class NestPrinter {
   }
 
   void PrintMap() {
-    if (group_ > 1) return PrintSharedMap();
+    if (work_group_size_ > 1) return PrintSharedMap();
     for (size_t i = 0; i + 1 < step_.loops.size(); ++i) OpenLoop(step_.loops[i]);
     const movement::Loop& inner = step_.loops.back();
     const std::string i = AxisText(inner.axis.id);
@@ -392,34 +394,36 @@ class NestPrinter {
 
   // Reduces into four vector accumulators along the contiguous reduction axis, then single vectors, then single
   // elements; one horizontal step follows.
-  void PrintRowFold() {
-    const int depth = OpenPoints(step_.loops, kernel_, group_, out_, unroll_);
+  void PrintRowReduction() {
+    const int depth = OpenPoints(step_.loops, kernel_, work_group_size_, out_, unroll_);
     OpenUnmasked();
-    const te::Fold& fold = *step_.fold;
-    const std::string init = BroadcastText(fold.acc, FoldIdentity(fold.kind, fold.acc));
+    const te::Reduction& reduction = *step_.reduction;
+    const std::string init = BroadcastText(reduction.acc, ReductionIdentity(reduction.kind, reduction.acc));
     const std::string tag = absl::StrCat((*next_temp_)++);
     const std::string v = absl::StrCat("v", tag, "_");
-    const Axis inner = fold.axes.back();
+    const Axis inner = reduction.axes.back();
     const int64_t wide = 4 * lanes_;
-    for (int a = 0; a < 4; ++a) out_->Line(absl::StrCat(VectorType(fold.acc), " ", v, a, " = ", init, ";"));
+    for (int a = 0; a < 4; ++a) out_->Line(absl::StrCat(VectorType(reduction.acc), " ", v, a, " = ", init, ";"));
     const std::string acc = absl::StrCat("a", tag);
-    out_->Line(absl::StrCat(CType(fold.acc), " ", acc, " = ", FoldIdentity(fold.kind, fold.acc), ";"));
+    out_->Line(
+        absl::StrCat(CType(reduction.acc), " ", acc, " = ", ReductionIdentity(reduction.kind, reduction.acc), ";"));
     // A reduction that is no longer than a vector or two unrolls the axis outside it, to keep the four accumulators
     // busy.
-    const size_t outer_axes = fold.axes.size() - 1;
-    const bool unrolled = outer_axes > 0 && inner.extent < wide && fold.axes[outer_axes - 1].extent <= kMostUnrolled;
+    const size_t outer_axes = reduction.axes.size() - 1;
+    const bool unrolled =
+        outer_axes > 0 && inner.extent < wide && reduction.axes[outer_axes - 1].extent <= kMostUnrolled;
     const size_t loops = outer_axes - (unrolled ? 1 : 0);
-    for (size_t f = 0; f < loops; ++f) OpenLoop({fold.axes[f], std::nullopt});
+    for (size_t f = 0; f < loops; ++f) OpenLoop({reduction.axes[f], std::nullopt});
     const std::string i = AxisText(inner.id);
-    for (int64_t copy = 0; copy < (unrolled ? fold.axes[loops].extent : 1); ++copy) {
+    for (int64_t copy = 0; copy < (unrolled ? reduction.axes[loops].extent : 1); ++copy) {
       auto name = [&](int axis, int64_t offset) {
-        if (unrolled && axis == fold.axes[loops].id) return absl::StrCat(copy, "L");
+        if (unrolled && axis == reduction.axes[loops].id) return absl::StrCat(copy, "L");
         return axis == inner.id && offset != 0 ? absl::StrCat("(", i, " + ", offset, ")") : AxisText(axis);
       };
       auto vector_body = [&](int64_t offset, int64_t a) {
         ExprPrinter printer(
             out_, {&kernel_, [&](int axis) { return name(axis, offset); }, inner.id, lanes_, "", {}, next_temp_});
-        out_->Line(VectorCombine(fold, absl::StrCat(v, a), printer.EmitVector(step_.body[0])));
+        out_->Line(VectorCombine(reduction, absl::StrCat(v, a), printer.EmitVector(step_.body[0])));
       };
       out_->Open("");
       out_->Line(absl::StrCat("ix ", i, " = 0;"));
@@ -440,14 +444,14 @@ class NestPrinter {
         options.part = true;
         ExprPrinter printer(out_, options);
         const std::string x = printer.EmitVector(step_.body[0]);
-        out_->Line(VectorCombine(fold, absl::StrCat(v, copy % 4),
+        out_->Line(VectorCombine(reduction, absl::StrCat(v, copy % 4),
                                  absl::StrCat("vsel(iota() < bi(", count, "), ", x, ", ", init, ")")));
       } else if (inner.extent % lanes_ != 0) {
         out_->Open(absl::StrCat("for (; ", i, " < ", inner.extent, "; ++", i, ")"));
         ExprPrinter::Options options = ScalarOptions();
         options.axis_name = [&](int axis) { return name(axis, 0); };
         ExprPrinter printer(out_, options);
-        out_->Line(Combine(fold.kind, acc, printer.Emit(step_.body[0]).text, fold.acc));
+        out_->Line(Combine(reduction.kind, acc, printer.Emit(step_.body[0]).text, reduction.acc));
         out_->Close();
       }
       out_->Close();
@@ -455,13 +459,14 @@ class NestPrinter {
     for (size_t f = 0; f < loops; ++f) out_->Close();
     // Combines the four vectors into one, and its lanes into one element.
     for (const auto& [into, from] : {std::pair(0, 1), std::pair(2, 3), std::pair(0, 2)}) {
-      out_->Line(VectorCombine(fold, absl::StrCat(v, into), absl::StrCat(v, from)));
+      out_->Line(VectorCombine(reduction, absl::StrCat(v, into), absl::StrCat(v, from)));
     }
-    if (fold.kind == te::FoldKind::kProd) {
-      out_->Line(absl::StrCat("for (int l = 0; l < ", lanes_, "; ++l) ",
-                              Combine(fold.kind, acc, LaneText(fold.acc, absl::StrCat(v, "0"), "l"), fold.acc)));
+    if (reduction.kind == te::ReductionKind::kProd) {
+      out_->Line(absl::StrCat(
+          "for (int l = 0; l < ", lanes_, "; ++l) ",
+          Combine(reduction.kind, acc, LaneText(reduction.acc, absl::StrCat(v, "0"), "l"), reduction.acc)));
     } else {
-      out_->Line(Combine(fold.kind, acc, Horizontal(fold, absl::StrCat(v, "0")), fold.acc));
+      out_->Line(Combine(reduction.kind, acc, Horizontal(reduction, absl::StrCat(v, "0")), reduction.acc));
     }
     StoreScalars(step_.then, {{acc, false}});
     out_->Close();
@@ -473,17 +478,17 @@ class NestPrinter {
   // - The best of all lanes wins; of equal ones the first or the last.
   // - Single elements follow; they lie behind all others.
   void PrintRowExtreme() {
-    const int depth = OpenPoints(step_.loops, kernel_, group_, out_, unroll_);
+    const int depth = OpenPoints(step_.loops, kernel_, work_group_size_, out_, unroll_);
     OpenUnmasked();
-    const te::Fold& fold = *step_.fold;
-    const movement::ExtremeFold extreme = *movement::ExtremeFoldOf(fold, step_.body);
+    const te::Reduction& reduction = *step_.reduction;
+    const movement::ExtremeReduction extreme = *movement::ExtremeReductionOf(reduction, step_.body);
     const DType dtype = extreme.value->dtype;
     const bool is_float = IsFloat(dtype);
-    const Axis row = fold.axes[0];
+    const Axis row = reduction.axes[0];
     const std::string i = AxisText(row.id), tag = absl::StrCat((*next_temp_)++), type = VectorType(dtype);
     const std::string best = absl::StrCat("v", tag, "_"), at = absl::StrCat("k", tag, "_");
     const char* const op = extreme.max ? (extreme.last ? " >= " : " > ") : (extreme.last ? " <= " : " < ");
-    const std::string worst = BroadcastText(dtype, ImmText(*fold.init[0]));
+    const std::string worst = BroadcastText(dtype, ImmText(*reduction.init[0]));
     const int64_t wide = 4 * lanes_;
     const int vectors = row.extent >= wide ? 4 : 1;
     for (int a = 0; a < vectors; ++a) {
@@ -517,15 +522,19 @@ class NestPrinter {
       out_->Close();
     }
     // Takes the best value of all vectors and lanes, then the first or last place that has it.
-    const te::Fold extremes{
-        extreme.max ? te::FoldKind::kMax : te::FoldKind::kMin, {}, {}, is_float ? DType::kF32 : DType::kI32, {}};
+    const te::Reduction extremes{extreme.max ? te::ReductionKind::kMax : te::ReductionKind::kMin,
+                                 {},
+                                 {},
+                                 is_float ? DType::kF32 : DType::kI32,
+                                 {}};
     out_->Line(absl::StrCat(type, " w", tag, " = ", best, "0;"));
     for (int a = 1; a < vectors; ++a) {
       out_->Line(VectorCombine(extremes, absl::StrCat("w", tag), absl::StrCat(best, a)));
     }
     const std::string value = absl::StrCat("a", tag), index = absl::StrCat("n", tag);
     out_->Line(absl::StrCat(CType(dtype), " ", value, " = ", Horizontal(extremes, absl::StrCat("w", tag)), ";"));
-    const te::Fold places{extreme.last ? te::FoldKind::kMax : te::FoldKind::kMin, {}, {}, DType::kI32, {}};
+    const te::Reduction places{
+        extreme.last ? te::ReductionKind::kMax : te::ReductionKind::kMin, {}, {}, DType::kI32, {}};
     const std::string none = absl::StrCat("bi(", extreme.last ? -1 : INT32_MAX, ")");
     out_->Line(absl::StrCat("vi p", tag, " = ", none, ";"));
     for (int a = 0; a < vectors; ++a) {
@@ -536,7 +545,7 @@ class NestPrinter {
       out_->Line(VectorCombine(places, absl::StrCat("p", tag), place));
     }
     out_->Line(absl::StrCat("i64 ", index, " = ", Horizontal(places, absl::StrCat("p", tag)), ";"));
-    const std::vector<Value> accs = {{value, false}, {index, false}};
+    const std::vector<PrintedValue> accs = {{value, false}, {index, false}};
     if (row.extent % lanes_ != 0) {
       out_->Open(absl::StrCat("for (; ", i, " < ", row.extent, "; ++", i, ")"));
       ExprPrinter printer(out_, ScalarOptions(accs));
@@ -554,10 +563,10 @@ class NestPrinter {
   void PrintPrefix() {
     std::vector<Axis> axes;
     for (const movement::Loop& loop : step_.loops) axes.push_back(loop.axis);
-    const movement::PrefixFold prefix = *movement::PrefixFoldOf(*step_.fold, step_.body, axes);
+    const movement::PrefixReduction prefix = *movement::PrefixReductionOf(*step_.reduction, step_.body, axes);
     std::vector<movement::Loop> around(step_.loops.begin(), step_.loops.end() - 1);
     if (step_.vec_axis < 0) {
-      const int depth = OpenPoints(around, kernel_, group_, out_, unroll_);
+      const int depth = OpenPoints(around, kernel_, work_group_size_, out_, unroll_);
       PrintPrefixOfOne(prefix);
       for (int d = 0; d < depth; ++d) out_->Close();
       return;
@@ -565,7 +574,7 @@ class NestPrinter {
     const movement::Loop columns = around.back();
     around.pop_back();
     for (const movement::Loop& loop : around) OpenLoop(loop);
-    const te::Fold& fold = *step_.fold;
+    const te::Reduction& reduction = *step_.reduction;
     const std::string c = AxisText(columns.axis.id), tag = absl::StrCat((*next_temp_)++);
     const std::string first = absl::StrCat("s", tag), acc = absl::StrCat("v", tag), n = absl::StrCat("n", tag);
     const int64_t strip = std::min<int64_t>(kStripVectors, (columns.axis.extent + lanes_ - 1) / lanes_);
@@ -573,16 +582,16 @@ class NestPrinter {
     out_->Line(absl::StrCat("ix ", first, " = 0;"));
     out_->Open(absl::StrCat("while (", first, " + ", lanes_, " <= e_", c, ")"));
     out_->Line(absl::StrCat("const ix ", n, " = smin_i64(", strip, ", (e_", c, " - ", first, ") / ", lanes_, ");"));
-    out_->Line(absl::StrCat(VectorType(fold.acc), " ", acc, "[", strip, "];"));
-    out_->Line(absl::StrCat("for (ix q = 0; q < ", n, "; ++q) ", acc,
-                            "[q] = ", BroadcastText(fold.acc, FoldIdentity(fold.kind, fold.acc)), ";"));
+    out_->Line(absl::StrCat(VectorType(reduction.acc), " ", acc, "[", strip, "];"));
+    out_->Line(absl::StrCat("for (ix q = 0; q < ", n, "; ++q) ", acc, "[q] = ",
+                            BroadcastText(reduction.acc, ReductionIdentity(reduction.kind, reduction.acc)), ";"));
     OpenPrefix(prefix);
     out_->Open(absl::StrCat("for (ix q = 0; q < ", n, "; ++q)"));
     out_->Line(absl::StrCat("const ix ", c, " = ", first, " + q * ", lanes_, ";"));
     const std::string own = absl::StrCat(acc, "[q]");
     const auto take = [&] {
       ExprPrinter printer(out_, {&kernel_, PrefixName(prefix), columns.axis.id, lanes_, "", {}, next_temp_});
-      out_->Line(VectorCombine(fold, own, printer.EmitVector(prefix.value)));
+      out_->Line(VectorCombine(reduction, own, printer.EmitVector(prefix.value)));
     };
     if (!prefix.exclusive) take();
     ExprPrinter printer(out_, {&kernel_, AxisText, columns.axis.id, lanes_, "", {{own, true}}, next_temp_});
@@ -603,28 +612,29 @@ class NestPrinter {
   }
 
   // Names the reduction's axis by the variable of the loop along it.
-  AxisName PrefixName(const movement::PrefixFold& prefix) const {
-    const int k = step_.fold->axes[0].id;
+  AxisName PrefixName(const movement::PrefixReduction& prefix) const {
+    const int k = step_.reduction->axes[0].id;
     return [k, axis = prefix.axis](int id) { return AxisText(id == k ? axis : id); };
   }
 
-  void OpenPrefix(const movement::PrefixFold& prefix) {
+  void OpenPrefix(const movement::PrefixReduction& prefix) {
     const std::string i = AxisText(prefix.axis);
-    const int64_t extent = step_.fold->axes[0].extent;
+    const int64_t extent = step_.reduction->axes[0].extent;
     out_->Open(prefix.reverse ? absl::StrCat("for (ix ", i, " = ", extent - 1, "; ", i, " >= 0; --", i, ")")
                               : absl::StrCat("for (ix ", i, " = 0; ", i, " < ", extent, "; ++", i, ")"));
   }
 
-  void PrintPrefixOfOne(const movement::PrefixFold& prefix) {
-    const te::Fold& fold = *step_.fold;
+  void PrintPrefixOfOne(const movement::PrefixReduction& prefix) {
+    const te::Reduction& reduction = *step_.reduction;
     const std::string acc = absl::StrCat("a", (*next_temp_)++);
-    out_->Line(absl::StrCat(CType(fold.acc), " ", acc, " = ", FoldIdentity(fold.kind, fold.acc), ";"));
+    out_->Line(
+        absl::StrCat(CType(reduction.acc), " ", acc, " = ", ReductionIdentity(reduction.kind, reduction.acc), ";"));
     OpenPrefix(prefix);
     const auto take = [&] {
       ExprPrinter::Options options = ScalarOptions();
       options.axis_name = PrefixName(prefix);
       ExprPrinter printer(out_, options);
-      out_->Line(Combine(fold.kind, acc, printer.Emit(prefix.value).text, fold.acc));
+      out_->Line(Combine(reduction.kind, acc, printer.Emit(prefix.value).text, reduction.acc));
     };
     if (!prefix.exclusive) take();
     out_->Open("");
@@ -637,7 +647,7 @@ class NestPrinter {
   const movement::Kernel& kernel_;
   const movement::Step& step_;
   const int64_t lanes_;
-  const int group_;
+  const int work_group_size_;
   const bool parts_;
   const int unroll_;
   int* next_temp_;

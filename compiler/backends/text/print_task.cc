@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/backends/text/print_group_tile.h"
 #include "compiler/backends/text/print_nest.h"
+#include "compiler/backends/text/print_threadgroup_tile.h"
 #include "compiler/backends/text/print_tile.h"
 #include "compiler/backends/text/print_transpose.h"
 
@@ -22,8 +22,8 @@ void PrintStep(const movement::Kernel& kernel, const movement::Step& step, const
     case movement::Strategy::kTile:
       PrintTile(kernel, step, shape, next_temp, out);
       break;
-    case movement::Strategy::kGroupTile:
-      PrintGroupTile(kernel, step, {shape.lanes, shape.group}, next_temp, out);
+    case movement::Strategy::kThreadgroupTile:
+      PrintThreadgroupTile(kernel, step, {shape.lanes, shape.work_group_size}, next_temp, out);
       break;
     default:
       PrintNest(kernel, step, shape, next_temp, out);
@@ -33,16 +33,16 @@ void PrintStep(const movement::Kernel& kernel, const movement::Step& step, const
 
 }  // namespace
 
-bool NeedsWideIndices(const movement::Phase& phase, int group) {
+bool NeedsWideIndices(const movement::Phase& phase, int work_group_size) {
   constexpr double kMost = 1 << 30;  // a loop may step past its end, by less than this
-  double most = static_cast<double>(phase.tasks()) * group;
+  double most = static_cast<double>(phase.tasks()) * work_group_size;
   for (const movement::Step& step : phase.steps) {
-    double points = 1, fold = 1;
+    double points = 1, reduction = 1;
     for (const movement::Loop& loop : step.loops) points *= static_cast<double>(loop.axis.extent);
-    for (size_t a = 0; step.fold && a < step.fold->axes.size(); ++a) {
-      fold *= static_cast<double>(step.fold->axes[a].extent);
+    for (size_t a = 0; step.reduction && a < step.reduction->axes.size(); ++a) {
+      reduction *= static_cast<double>(step.reduction->axes[a].extent);
     }
-    most = std::max({most, points, fold});
+    most = std::max({most, points, reduction});
   }
   return most > kMost;
 }
@@ -55,7 +55,7 @@ void PrintTask(const movement::Kernel& kernel, const movement::Phase& phase, con
   }
   int next_temp = 0;
   for (const movement::Step& step : phase.steps) {
-    if (shape.group > 1 && &step != &phase.steps.front()) out->Line("BARRIER");
+    if (shape.work_group_size > 1 && &step != &phase.steps.front()) out->Line("BARRIER");
     PrintStep(kernel, step, shape, &next_temp, out);
   }
 }

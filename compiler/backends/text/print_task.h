@@ -12,7 +12,7 @@ namespace fusion::text {
 void PrintTask(const movement::Kernel& kernel, const movement::Phase& phase, const TaskShape& shape, CodeWriter* out);
 
 // Are 32 bits too few for an index of the phase's loops, including the tasks of work-groups of size `group`?
-bool NeedsWideIndices(const movement::Phase& phase, int group);
+bool NeedsWideIndices(const movement::Phase& phase, int work_group_size);
 
 }  // namespace fusion::text
 

@@ -16,8 +16,8 @@ TEST(NeedsWideIndices, WhereALoopOrTheTasksAreTooMany) {
   phase.steps[0].loops.push_back({{3, 1 << 11}, std::nullopt});
   EXPECT_TRUE(NeedsWideIndices(phase, 64));  // points of a step
   phase.steps[0].loops.pop_back();
-  phase.steps[0].fold.emplace();
-  phase.steps[0].fold->axes = {{4, 1 << 16}, {5, 1 << 15}};
+  phase.steps[0].reduction.emplace();
+  phase.steps[0].reduction->axes = {{4, 1 << 16}, {5, 1 << 15}};
   EXPECT_TRUE(NeedsWideIndices(phase, 64));  // points of a reduction
 }
 

@@ -20,24 +20,24 @@ using te::Scalar;
 using te::ScalarKind;
 
 // Takes tests off the body: `if pred then x else identity` skips the step instead of adding nothing.
-Scalar TakeGuards(const Scalar& s, te::FoldKind kind, te::Pred* guards) {
+Scalar TakeGuards(const Scalar& s, te::ReductionKind kind, te::Pred* guards) {
   auto is_identity = [&](const Scalar& x) {
     if (x->kind != ScalarKind::kImm) return false;
-    if (!IsFloat(x->dtype)) return kind == te::FoldKind::kSum && x->ivalue == 0;
-    if (kind == te::FoldKind::kSum) return x->fvalue == 0;
-    if (kind == te::FoldKind::kProd) return x->fvalue == 1;
-    if (kind == te::FoldKind::kMax) return x->fvalue < -3.4e38;
+    if (!IsFloat(x->dtype)) return kind == te::ReductionKind::kSum && x->ivalue == 0;
+    if (kind == te::ReductionKind::kSum) return x->fvalue == 0;
+    if (kind == te::ReductionKind::kProd) return x->fvalue == 1;
+    if (kind == te::ReductionKind::kMax) return x->fvalue < -3.4e38;
     return x->fvalue > 3.4e38;
   };
   if (s->kind == ScalarKind::kIf && is_identity(s->args[1])) {
     guards->insert(guards->end(), s->pred.begin(), s->pred.end());
     return TakeGuards(s->args[0], kind, guards);
   }
-  if (kind == te::FoldKind::kSum && s->kind == ScalarKind::kCast) {
+  if (kind == te::ReductionKind::kSum && s->kind == ScalarKind::kCast) {
     const Scalar x = TakeGuards(s->args[0], kind, guards);
     return x == s->args[0] ? s : te::Cast(s->dtype, x);
   }
-  if (kind == te::FoldKind::kSum && s->kind == ScalarKind::kOp && s->op == Op::kMul) {
+  if (kind == te::ReductionKind::kSum && s->kind == ScalarKind::kOp && s->op == Op::kMul) {
     const Scalar a = TakeGuards(s->args[0], kind, guards), b = TakeGuards(s->args[1], kind, guards);
     if (a != s->args[0] || b != s->args[1]) return te::Call(Op::kMul, {a, b});
   }
@@ -102,20 +102,20 @@ class TilePrinter {
         step_(step),
         shape_(shape),
         lanes_(shape.lanes),
-        group_(shape.group),
+        work_group_size_(shape.work_group_size),
         next_temp_(next_temp),
         out_(out) {}
 
   void Print() {
     te::Pred guards;
-    body_ = TakeGuards(step_.body[0], step_.fold->kind, &guards);
+    body_ = TakeGuards(step_.body[0], step_.reduction->kind, &guards);
     const int row = step_.tile.row_axis;
     for (const movement::Loop& loop : step_.loops) {
       if (loop.axis.id == row) row_loop_ = &loop;
       if (loop.axis.id == step_.tile.lane_axis) lane_loop_ = &loop;
     }
     for (const te::Comparison& guard : guards) (Uses(guard, row) ? row_guards_ : free_guards_).push_back(guard);
-    SplitFoldAxes();
+    SplitReductionAxes();
     // Opens the loops over tiles. Where there is no axis but the rows, the tiles are those of the rows.
     std::vector<movement::Loop> loops;
     for (const movement::Loop& loop : step_.loops) {
@@ -126,11 +126,11 @@ class TilePrinter {
     int depth = 0;
     const bool many_lanes = lane_loop_->axis.extent > lanes_;
     bool alone = false;
-    if (group_ > 1) {
+    if (work_group_size_ > 1) {
       const int number = kernel_.next_axis;  // number of the vector: an axis of this text alone
       if (many_lanes) loops.push_back({{number, (lane_loop_->axis.extent + lanes_ - 1) / lanes_}, std::nullopt});
       share_rows_ = loops.empty();
-      if (!loops.empty()) depth = OpenPoints(loops, kernel_, group_, out_);
+      if (!loops.empty()) depth = OpenPoints(loops, kernel_, work_group_size_, out_);
       const std::string lane = Name(step_.tile.lane_axis);
       if (many_lanes) {
         out_->Line(absl::StrCat("const ix ", lane, " = ", Name(number), " * ", lanes_, ";"));
@@ -169,8 +169,8 @@ class TilePrinter {
   // Unrolls the reduction axes that share a border test with the rows (they come last in the order), and the innermost
   // other one by tile.unroll. The schedule counts every border test, but only tests outside of which a product is zero
   // guard the rows, so the innermost axis may differ from the one for which tile.unroll was chosen.
-  void SplitFoldAxes() {
-    for (const Axis& axis : step_.fold->axes) {
+  void SplitReductionAxes() {
+    for (const Axis& axis : step_.reduction->axes) {
       if (axis.id == step_.tile.dot_axis) continue;  // runs inside a lane
       bool border = axis.id == step_.tile.slide_axis;
       for (const te::Comparison& guard : row_guards_) border = border || Uses(guard, axis.id);
@@ -226,7 +226,7 @@ class TilePrinter {
     return runs;
   }
 
-  int64_t RowStride(int64_t rows) const { return share_rows_ ? rows * group_ : rows; }
+  int64_t RowStride(int64_t rows) const { return share_rows_ ? rows * work_group_size_ : rows; }
 
   void PrintRows() {
     const int row = step_.tile.row_axis;
@@ -296,7 +296,7 @@ class TilePrinter {
     auto name = [&](int axis) -> std::string {
       if (axis == tile.row_axis) return absl::StrCat("(", r0, ")");
       if (axis == tile.outer_axis) return "0L";
-      for (const Axis& a : step_.fold->axes) {
+      for (const Axis& a : step_.reduction->axes) {
         if (a.id == axis) return "0L";
       }
       return Name(axis);
@@ -313,7 +313,7 @@ class TilePrinter {
         operand.affine = operand.affine && address.AffineIn(tile.row_axis, &operand.row);
       if (address.UsesAxis(tile.outer_axis))
         operand.affine = operand.affine && address.AffineIn(tile.outer_axis, &operand.vector);
-      for (const Axis& axis : step_.fold->axes) {
+      for (const Axis& axis : step_.reduction->axes) {
         if (!address.UsesAxis(axis.id) || axis.id == tile.dot_axis) continue;
         int64_t c = 0;
         operand.affine = operand.affine && address.AffineIn(axis.id, &c);
@@ -341,19 +341,20 @@ class TilePrinter {
                                 LinesPerTile(*operand.prefetch) * LineElements(*operand.prefetch), ";"));
       }
     }
-    const std::string init = BroadcastText(step_.fold->acc, FoldIdentity(step_.fold->kind, step_.fold->acc));
+    const std::string init =
+        BroadcastText(step_.reduction->acc, ReductionIdentity(step_.reduction->kind, step_.reduction->acc));
     for (int r = 0; r < rows; ++r) {
       std::vector<std::string> names;
       names.reserve(vectors);
       for (int v = 0; v < vectors; ++v) names.push_back(absl::StrCat("c", r, "_", v, " = ", init));
-      out_->Line(absl::StrCat(VectorType(step_.fold->acc), " ", absl::StrJoin(names, ", "), ";"));
+      out_->Line(absl::StrCat(VectorType(step_.reduction->acc), " ", absl::StrJoin(names, ", "), ";"));
     }
     const bool offset = SignedDot() && run.mask.empty();
     const int offset_rows = OffsetsByRow() ? rows : 1;
     for (int r = 0; offset && r < offset_rows; ++r) {
       for (int v = 0; v < vectors; ++v) out_->Line(absl::StrCat("vi ", DotOffset(r, v), " = bi(0);"));
     }
-    PrintFold(run, r0, operands, rows, vectors);
+    PrintReduction(run, r0, operands, rows, vectors);
     for (int r = 0; offset && r < rows; ++r) {
       for (int v = 0; v < vectors; ++v) {
         const std::string acc = absl::StrCat("c", r, "_", v);
@@ -363,11 +364,11 @@ class TilePrinter {
     PrintTileResults(kernel_, step_, shape_, {rows, vectors, r0}, next_temp_, out_);
   }
 
-  void PrintFold(const TileRun& run, const std::string& r0, std::vector<Operand> operands, int rows, int vectors) {
+  void PrintReduction(const TileRun& run, const std::string& r0, std::vector<Operand> operands, int rows, int vectors) {
     const movement::RegisterTile& tile = step_.tile;
     int depth = 0;
     std::set<int> bound;
-    for (const Axis& axis : step_.fold->axes) bound.insert(axis.id);
+    for (const Axis& axis : step_.reduction->axes) bound.insert(axis.id);
     std::set<int> open;
     te::Pred pending = free_guards_;
     auto guard_name = [&](int axis) { return Name(axis); };
@@ -444,7 +445,7 @@ class TilePrinter {
   // Is the body a load that moves with the rows, or its product with a load that does not?
   bool Slides(const std::vector<Operand>& operands) const {
     const bool product = body_->kind == ScalarKind::kOp && body_->op == Op::kMul &&
-                         step_.fold->kind == te::FoldKind::kSum && operands.size() == 2;
+                         step_.reduction->kind == te::ReductionKind::kSum && operands.size() == 2;
     if (!product && body_->kind != ScalarKind::kLoad) return false;
     int moving = 0;
     for (const Operand& operand : operands) {
@@ -495,7 +496,7 @@ class TilePrinter {
         for (const auto& [r, point] : met) {
           const std::string acc = absl::StrCat("c", r, "_", v);
           out_->Line(still == nullptr
-                         ? VectorCombine(*step_.fold, acc, x)
+                         ? VectorCombine(*step_.reduction, acc, x)
                          : absl::StrCat(acc, " += ", x, " * ", weights.at(OffsetAt(*still, 0, v, point, u)), ";"));
         }
       }
@@ -625,18 +626,18 @@ class TilePrinter {
       values[key] = result;
       return result;
     };
-    const te::FoldKind kind = step_.fold->kind;
+    const te::ReductionKind kind = step_.reduction->kind;
     if (tile.dot_axis >= 0) return PrintDot(run, rows, vectors, point, emit);
     for (int r = 0; r < rows; ++r) {
       if (!run.mask.empty() && !run.mask[r * points_.size() + point]) continue;
       for (int v = 0; v < vectors; ++v) {
         const std::string acc = absl::StrCat("c", r, "_", v);
-        if (kind == te::FoldKind::kSum && IsFloat(body_->dtype) && body_->kind == ScalarKind::kOp &&
+        if (kind == te::ReductionKind::kSum && IsFloat(body_->dtype) && body_->kind == ScalarKind::kOp &&
             body_->op == Op::kMul) {
           const std::string a = emit(body_->args[0], r, v), b = emit(body_->args[1], r, v);
           out_->Line(absl::StrCat(acc, " += ", a, " * ", b, ";"));
         } else {
-          out_->Line(VectorCombine(*step_.fold, acc, emit(body_, r, v)));
+          out_->Line(VectorCombine(*step_.reduction, acc, emit(body_, r, v)));
         }
       }
     }
@@ -686,7 +687,7 @@ class TilePrinter {
   const movement::Step& step_;
   const TaskShape& shape_;
   const int64_t lanes_;
-  const int group_;
+  const int work_group_size_;
   int* next_temp_;
   CodeWriter* out_;
   Scalar body_;

@@ -24,7 +24,7 @@ class ResultPrinter {
         store_(step.stores[0]),
         stored_(step.store_types[0]),
         lanes_(shape.lanes),
-        group_(shape.group),
+        work_group_size_(shape.work_group_size),
         transposes_(shape.parts),
         next_temp_(next_temp),
         out_(out) {}
@@ -33,10 +33,10 @@ class ResultPrinter {
   void Print(const TileResults& results) {
     const int rows = results.rows, vectors = results.vectors;
     const bool single = rows * vectors == 1;
-    const std::string type = VectorType(step_.fold->acc);
+    const std::string type = VectorType(step_.reduction->acc);
     const bool contiguous =
         te::ClassifyLanes(store_.address, Axis{tile_.lane_axis, lanes_}, lanes_) == te::LaneAccess::kContiguous;
-    const bool apart = !contiguous && group_ == 1 && VectorThen() && step_.lane_limit < 0;
+    const bool apart = !contiguous && work_group_size_ == 1 && VectorThen() && step_.lane_limit < 0;
     const std::vector<Run> runs = apart && transposes_ ? Runs(rows, vectors) : std::vector<Run>();
     if (!runs.empty()) out_->Line(absl::StrCat(VectorType(stored_), " out[", rows * vectors, "];"));
     if (single) {
@@ -205,7 +205,7 @@ class ResultPrinter {
   // What has no vector form is computed and stored lane by lane.
   void StoreElements() {
     const std::string valid = ValidLanes();
-    const std::string lane_value = LaneText(step_.fold->acc, "acc", "l");
+    const std::string lane_value = LaneText(step_.reduction->acc, "acc", "l");
     const std::string count = valid.empty() ? absl::StrCat(lanes_) : valid;
     out_->Open(absl::StrCat("for (ix l = 0, n = ", count, "; l < n; ++l)"));
     const auto in_lane = [&](int axis) {
@@ -247,7 +247,7 @@ class ResultPrinter {
   const movement::Store& store_;
   const DType stored_;
   const int64_t lanes_;
-  const int group_;
+  const int work_group_size_;
   const bool transposes_;
   int* next_temp_;
   CodeWriter* out_;

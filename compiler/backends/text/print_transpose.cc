@@ -123,8 +123,8 @@ class TransposePrinter {
       ExprPrinter printer(out_, std::move(options));
       const std::string value = printer.EmitVector(inside_);
       const std::string place = Place(name, " + ");
-      out_->Line(step_.past_caches ? absl::StrCat("st_past_f32(", place, ", ", value, ");")
-                                   : VectorStoreText(step_.store_types[0], place, value));
+      out_->Line(step_.streaming_stores ? absl::StrCat("st_stream_f32(", place, ", ", value, ");")
+                                        : VectorStoreText(step_.store_types[0], place, value));
     }
     out_->Close();
     if (!guarded) return;

@@ -20,10 +20,10 @@ int64_t Points(const std::vector<movement::Loop>& loops) {
   return points;
 }
 
-int OpenPoints(const std::vector<movement::Loop>& loops, const movement::Kernel& kernel, int group, CodeWriter* out,
-               int unroll, const std::string& item) {
+int OpenPoints(const std::vector<movement::Loop>& loops, const movement::Kernel& kernel, int work_group_size,
+               CodeWriter* out, int unroll, const std::string& item) {
   const std::string unrolled = unroll > 0 ? absl::StrCat("UNROLL_BY(", unroll, ") ") : "";
-  if (group == 1) {
+  if (work_group_size == 1) {
     for (const movement::Loop& loop : loops) {
       const std::string i = AxisText(loop.axis.id);
       out->Open(absl::StrCat(unrolled, "for (ix ", i, " = 0, e_", i, " = ", LimitText(loop, kernel), "; ", i, " < e_",
@@ -32,11 +32,12 @@ int OpenPoints(const std::vector<movement::Loop>& loops, const movement::Kernel&
     return static_cast<int>(loops.size());
   }
   const int64_t points = Points(loops);
-  if (points % group == 0) {
-    out->Open(absl::StrCat(unrolled, "for (ix turn = 0; turn < ", points / group, "; ++turn)"));
-    out->Line(absl::StrCat("const ix point = ", item, " + turn * ", group, ";"));
+  if (points % work_group_size == 0) {
+    out->Open(absl::StrCat(unrolled, "for (ix turn = 0; turn < ", points / work_group_size, "; ++turn)"));
+    out->Line(absl::StrCat("const ix point = ", item, " + turn * ", work_group_size, ";"));
   } else {
-    out->Open(absl::StrCat(unrolled, "for (ix point = ", item, "; point < ", points, "; point += ", group, ")"));
+    out->Open(
+        absl::StrCat(unrolled, "for (ix point = ", item, "; point < ", points, "; point += ", work_group_size, ")"));
   }
   TakePointApart(loops, out);
   for (const movement::Loop& loop : loops) {

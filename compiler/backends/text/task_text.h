@@ -17,8 +17,8 @@ struct TaskShape {
   int64_t lanes = 1;  // elements of a vector
   // Work-items that share the task, a power of two. 1: one work-item executes the task alone. More: each step's points
   // are distributed over the work-items, `lid` is a work-item's number, and BARRIER stands between steps. `partials` is
-  // shared memory, 8 bytes for each work-item, through which FOLD_TEAM combines a reduction that some of them share.
-  int group = 1;
+  // shared memory, 8 bytes for each work-item, through which REDUCE_TEAM combines a reduction that some of them share.
+  int work_group_size = 1;
   int unroll = 0;  // of the loop over a step's points, where they are distributed; 0: the compiler decides
   // Does the language have loads and stores of a part of a vector (ld_f32_part)? Then the rest of a row that would call
   // library functions is a vector, too.
@@ -37,8 +37,8 @@ int64_t Points(const std::vector<movement::Loop>& loops);
 // that neighbouring work-items have neighbouring points of the innermost axis; `item` is the text's variable for the
 // work-item's number. `unroll`: how often the text of each loop is repeated, 0: the compiler decides. Returns how many
 // Close() end it.
-int OpenPoints(const std::vector<movement::Loop>& loops, const movement::Kernel& kernel, int group, CodeWriter* out,
-               int unroll = 0, const std::string& item = "lid");
+int OpenPoints(const std::vector<movement::Loop>& loops, const movement::Kernel& kernel, int work_group_size,
+               CodeWriter* out, int unroll = 0, const std::string& item = "lid");
 
 // Prints the coordinates of `point`, a variable of the text that counts the points of the loops.
 void TakePointApart(const std::vector<movement::Loop>& loops, CodeWriter* out);

@@ -93,18 +93,18 @@ std::string VectorCastText(const te::ScalarNode& cast, const std::string& x) {
   }
 }
 
-std::string FoldIdentity(te::FoldKind kind, DType dtype) {
+std::string ReductionIdentity(te::ReductionKind kind, DType dtype) {
   te::ScalarNode imm;
   imm.dtype = dtype;
   switch (kind) {
-    case te::FoldKind::kSum:
+    case te::ReductionKind::kSum:
       break;
-    case te::FoldKind::kProd:
+    case te::ReductionKind::kProd:
       imm.fvalue = 1, imm.ivalue = 1;
       break;
-    case te::FoldKind::kMax:
-    case te::FoldKind::kMin: {
-      const bool max = kind == te::FoldKind::kMax;
+    case te::ReductionKind::kMax:
+    case te::ReductionKind::kMin: {
+      const bool max = kind == te::ReductionKind::kMax;
       imm.fvalue = max ? -__builtin_inf() : __builtin_inf();
       const int bits = DTypeBits(dtype);
       if (dtype == DType::kBool) {
@@ -116,20 +116,20 @@ std::string FoldIdentity(te::FoldKind kind, DType dtype) {
       }
       break;
     }
-    case te::FoldKind::kGeneral:
+    case te::ReductionKind::kGeneral:
       break;
   }
   return ImmText(imm);
 }
 
-std::string VectorCombine(const te::Fold& fold, const std::string& acc, const std::string& x) {
-  const bool is_float = IsFloat(fold.acc);
-  switch (fold.kind) {
-    case te::FoldKind::kSum:
+std::string VectorCombine(const te::Reduction& reduction, const std::string& acc, const std::string& x) {
+  const bool is_float = IsFloat(reduction.acc);
+  switch (reduction.kind) {
+    case te::ReductionKind::kSum:
       return is_float ? absl::StrCat(acc, " += ", x, ";") : absl::StrCat(acc, " = iadd(", acc, ", ", x, ");");
-    case te::FoldKind::kProd:
+    case te::ReductionKind::kProd:
       return is_float ? absl::StrCat(acc, " *= ", x, ";") : absl::StrCat(acc, " = imul(", acc, ", ", x, ");");
-    case te::FoldKind::kMax:
+    case te::ReductionKind::kMax:
       return absl::StrCat(acc, is_float ? " = amax_f32(" : " = amax_i32(", acc, ", ", x, ");");
     default:
       return absl::StrCat(acc, is_float ? " = amin_f32(" : " = amin_i32(", acc, ", ", x, ");");

@@ -22,10 +22,10 @@ std::string VectorStoreText(DType dtype, const std::string& place, const std::st
 std::string VectorCastText(const te::ScalarNode& cast, const std::string& x);
 // Wraps integers of fewer bits than a lane, and rounds f16 and bf16.
 std::string Narrowed(DType dtype, const std::string& x);
-// FoldIdentity: the start value of a named reduction, as a scalar of the accumulator's type. VectorCombine: the
+// ReductionIdentity: the start value of a named reduction, as a scalar of the accumulator's type. VectorCombine: the
 // statement that combines vector `x` into `acc`.
-std::string FoldIdentity(te::FoldKind kind, DType dtype);
-std::string VectorCombine(const te::Fold& fold, const std::string& acc, const std::string& x);
+std::string ReductionIdentity(te::ReductionKind kind, DType dtype);
+std::string VectorCombine(const te::Reduction& reduction, const std::string& acc, const std::string& x);
 
 }  // namespace fusion::text
 

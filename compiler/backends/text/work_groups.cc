@@ -4,30 +4,31 @@
 
 namespace fusion::text {
 
-int WorkItems(const movement::Kernel& kernel, int group) {
+int WorkItems(const movement::Kernel& kernel, int work_group_size) {
   for (const movement::Phase& phase : kernel.phases) {
     movement::VisitSteps(phase, [&](const movement::Step& step) {
-      if (step.strategy == movement::Strategy::kGroupTile) group = std::max(group, step.group.product.work_items);
+      if (step.strategy == movement::Strategy::kThreadgroupTile)
+        work_group_size = std::max(work_group_size, step.threadgroup.product.work_items);
     });
   }
-  return group;
+  return work_group_size;
 }
 
-bool TaskPerItem(const movement::Kernel& kernel, const movement::Phase& phase, int group) {
+bool TaskPerItem(const movement::Kernel& kernel, const movement::Phase& phase, int work_group_size) {
   const bool tiles = std::any_of(phase.steps.begin(), phase.steps.end(),
                                  [](const movement::Step& step) { return step.strategy == movement::Strategy::kTile; });
-  return group > 1 && tiles && kernel.scratch_bytes == 0;
+  return work_group_size > 1 && tiles && kernel.scratch_bytes == 0;
 }
 
-int64_t WorkGroups(const movement::Kernel& kernel, const movement::Phase& phase, int group) {
+int64_t WorkGroups(const movement::Kernel& kernel, const movement::Phase& phase, int work_group_size) {
   const int64_t tasks = phase.tasks();
-  return TaskPerItem(kernel, phase, group) ? (tasks + group - 1) / group : tasks;
+  return TaskPerItem(kernel, phase, work_group_size) ? (tasks + work_group_size - 1) / work_group_size : tasks;
 }
 
-std::vector<int64_t> LaunchedGroups(const movement::Kernel& kernel, int group) {
+std::vector<int64_t> LaunchedWorkGroups(const movement::Kernel& kernel, int work_group_size) {
   std::vector<int64_t> groups;
-  for (const movement::Phase& phase : kernel.phases) groups.push_back(WorkGroups(kernel, phase, group));
-  if (kernel.resident) groups = {*std::max_element(groups.begin(), groups.end())};
+  for (const movement::Phase& phase : kernel.phases) groups.push_back(WorkGroups(kernel, phase, work_group_size));
+  if (kernel.persistent) groups = {*std::max_element(groups.begin(), groups.end())};
   return groups;
 }
 

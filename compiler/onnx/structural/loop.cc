@@ -57,7 +57,7 @@ class Unrolling {
       ASSIGN_OR_RETURN(trips_, KnownInt(importer_, node_, trips, "its trip count (M)"));
       if (!trips_.has_value()) {
         ASSIGN_OR_RETURN(trip_count_, AsScalar(importer_, trips));
-        const auto known = importer_.canonical().KnownOf(trip_count_);
+        const auto known = importer_.canonical().RangesOf(trip_count_);
         if (!known.has_value() || !(known->at(0).hi <= kMostTrips)) {
           return node_.Unsupported("its trip count (M) is computed at run time, and nothing bounds it");
         }

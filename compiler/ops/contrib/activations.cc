@@ -7,19 +7,19 @@
 namespace fusion::ops {
 namespace {
 
-using Value = Compose::Value;
+using ValueId = Compose::ValueId;
 
 absl::Status Gelu(Compose& c) { return c.Finish({c.Node("Gelu", {c.In(0)})}); }
 
 absl::Status FastGelu(Compose& c) {
-  const Value x = c.Has(1) ? c.Add(c.In(0), c.In(1)) : c.In(0);
+  const ValueId x = c.Has(1) ? c.Add(c.In(0), c.In(1)) : c.In(0);
   return c.Finish({c.Node("Gelu", {x}, {{"approximate", std::string("tanh")}})});
 }
 
 absl::Status BiasGelu(Compose& c) { return c.Finish({c.Node("Gelu", {c.Add(c.In(0), c.In(1))})}); }
 
 absl::Status QuickGelu(Compose& c) {
-  const Value scaled = c.Mul(c.In(0), c.Number(c.Type(0).dtype, c.Attributes().Float("alpha", 1.702)));
+  const ValueId scaled = c.Mul(c.In(0), c.Number(c.Type(0).dtype, c.Attributes().Float("alpha", 1.702)));
   return c.Finish({c.Mul(c.In(0), c.Node("Sigmoid", {scaled}))});
 }
 
@@ -28,7 +28,7 @@ absl::Status BiasSplitGelu(Compose& c) {
   if (x.empty() || x.back() % 2 != 0) return c.Error("the last axis must be even");
   RETURN_IF_ERROR(c.ExpectStatic(0, "X", {-1}));
   const int64_t half = x.back() / 2, axis = static_cast<int64_t>(x.size()) - 1;
-  const Value sum = c.Add(c.In(0), c.In(1));
+  const ValueId sum = c.Add(c.In(0), c.In(1));
   return c.Finish({c.Mul(c.Slice(sum, axis, 0, half), c.Node("Gelu", {c.Slice(sum, axis, half, 2 * half)}))});
 }
 

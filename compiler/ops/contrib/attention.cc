@@ -12,7 +12,7 @@
 namespace fusion::ops {
 namespace {
 
-using Value = Compose::Value;
+using ValueId = Compose::ValueId;
 
 struct Sizes {
   DType dtype = DType::kF32;
@@ -21,11 +21,11 @@ struct Sizes {
 };
 
 // [B, L, N·H] → [B, N, L, H]
-Value SplitHeads(Compose& c, Value x, int64_t batch, int64_t length, int64_t heads, int64_t head) {
+ValueId SplitHeads(Compose& c, ValueId x, int64_t batch, int64_t length, int64_t heads, int64_t head) {
   return c.Transpose(c.Reshape(x, {batch, length, heads, head}), {0, 2, 1, 3});
 }
 
-Value MergeHeads(Compose& c, Value x, int64_t batch, int64_t length, int64_t width) {
+ValueId MergeHeads(Compose& c, ValueId x, int64_t batch, int64_t length, int64_t width) {
   return c.Reshape(c.Transpose(x, {0, 2, 1, 3}), {batch, length, width});
 }
 
@@ -46,24 +46,24 @@ Tensor Causal(const Sizes& z) {
 
 // Returns a mask input as bool, broadcast to [B, N, S, T] and true where a token is attended; kNone where there is no
 // mask. The forms are [B] lengths, [2B] ends followed by begins, [B, T] and [B, S, T] with 0 for masked.
-absl::StatusOr<Value> AllowedTokens(Compose& c, int input, const Sizes& z) {
+absl::StatusOr<ValueId> AllowedTokens(Compose& c, int input, const Sizes& z) {
   if (!c.Has(input)) return ecg::kNone;
   const Shape& shape = c.ShapeOf(input);
   const DType dtype = c.Type(input).dtype;
   if (shape == Shape{z.batch, z.total} || shape == Shape{z.batch, z.length, z.total}) {
-    const Value open = c.Node("Greater", {c.In(input), c.Number(dtype, 0)});
+    const ValueId open = c.Node("Greater", {c.In(input), c.Number(dtype, 0)});
     return c.Reshape(open, {z.batch, 1, shape.size() == 2 ? 1 : z.length, z.total});
   }
   const bool begins = shape == Shape{2 * z.batch};
   if (!begins && shape != Shape{z.batch}) {
     return c.Unsupported(absl::StrCat("a mask of shape ", ShapeToString(shape), " is not supported"));
   }
-  const Value tokens = c.Constant(TokenNumbers(z.total));
+  const ValueId tokens = c.Constant(TokenNumbers(z.total));
   const auto limit = [&](int64_t part) {
-    const Value values = begins ? c.Slice(c.In(input), 0, part * z.batch, (part + 1) * z.batch) : c.In(input);
+    const ValueId values = begins ? c.Slice(c.In(input), 0, part * z.batch, (part + 1) * z.batch) : c.In(input);
     return c.Reshape(c.Cast(values, DType::kI64), {z.batch, 1});
   };
-  Value open = c.Node("Less", {tokens, limit(0)});
+  ValueId open = c.Node("Less", {tokens, limit(0)});
   if (begins) open = c.Node("And", {open, c.Node("GreaterOrEqual", {tokens, limit(1)})});
   return c.Reshape(open, {z.batch, 1, 1, z.total});
 }
@@ -71,15 +71,15 @@ absl::StatusOr<Value> AllowedTokens(Compose& c, int input, const Sizes& z) {
 struct Scores {
   double scale = 0;        // 0 stands for 1/√H
   double masked = -10000;  // added where `allowed` is false
-  Value allowed = ecg::kNone;
-  Value bias = ecg::kNone;  // added, broadcast to [B, N, S, T]
+  ValueId allowed = ecg::kNone;
+  ValueId bias = ecg::kNone;  // added, broadcast to [B, N, S, T]
   bool causal = false;
 };
 
 // q: [B, N, S, H], k: [B, N, T, H], v: [B, N, T, Hv] → [B, S, N·Hv]
-Value Attend(Compose& c, const Sizes& z, Value q, Value k, Value v, const Scores& scores) {
+ValueId Attend(Compose& c, const Sizes& z, ValueId q, ValueId k, ValueId v, const Scores& scores) {
   const double scale = scores.scale != 0 ? scores.scale : 1 / std::sqrt(static_cast<double>(z.head));
-  Value s = c.Mul(c.Node("MatMul", {q, c.Transpose(k, {0, 1, 3, 2})}), c.Number(z.dtype, scale));
+  ValueId s = c.Mul(c.Node("MatMul", {q, c.Transpose(k, {0, 1, 3, 2})}), c.Number(z.dtype, scale));
   if (scores.allowed != ecg::kNone) {
     s = c.Add(s, c.Node("Where", {scores.allowed, c.Number(z.dtype, 0), c.Number(z.dtype, scores.masked)}));
   }
@@ -88,7 +88,7 @@ Value Attend(Compose& c, const Sizes& z, Value q, Value k, Value v, const Scores
     const double lowest = z.dtype == DType::kF16 ? -65504.0 : static_cast<double>(std::numeric_limits<float>::lowest());
     s = c.Node("Where", {c.Constant(Causal(z)), s, c.Number(z.dtype, lowest)});
   }
-  const Value p = c.Node("Softmax", {s}, {{"axis", int64_t{-1}}});
+  const ValueId p = c.Node("Softmax", {s}, {{"axis", int64_t{-1}}});
   return MergeHeads(c, c.Node("MatMul", {p, v}), z.batch, z.length, z.heads * z.value_head);
 }
 
@@ -139,14 +139,14 @@ absl::Status Attention(Compose& c) {
   scores.bias = c.In(kScoreBias);
   scores.causal = attrs.Int("unidirectional") != 0;
 
-  Value qkv = c.Node("MatMul", {c.In(kInput), c.In(kWeights)});
+  ValueId qkv = c.Node("MatMul", {c.In(kInput), c.In(kWeights)});
   if (c.Has(kBias)) qkv = c.Add(qkv, c.In(kBias));
   const auto part = [&](int which, int64_t head) {
     const int64_t begin = which * widths[0];
     return SplitHeads(c, c.Slice(qkv, 2, begin, begin + widths[which]), z.batch, z.length, z.heads, head);
   };
-  const Value q = part(0, z.head);
-  Value k = part(1, z.head), v = part(2, z.value_head);
+  const ValueId q = part(0, z.head);
+  ValueId k = part(1, z.head), v = part(2, z.value_head);
   if (c.Has(kPast)) {
     const auto past = [&](int64_t which) {
       return c.Reshape(c.Slice(c.In(kPast), 0, which, which + 1), {z.batch, z.heads, z.past(), z.head});
@@ -154,7 +154,7 @@ absl::Status Attention(Compose& c) {
     k = c.Concat({past(0), k}, 2);
     v = c.Concat({past(1), v}, 2);
   }
-  const Value y = Attend(c, z, q, k, v, scores);
+  const ValueId y = Attend(c, z, q, k, v, scores);
   if (c.Outputs() < 2) return c.Finish({y});
   if (z.value_head != z.head) return c.Error("present needs equally wide keys and values");
   const Shape one{1, z.batch, z.heads, z.total, z.head};
@@ -211,16 +211,16 @@ absl::Status MultiHeadAttention(Compose& c) {
   const int64_t widths[] = {query[2], query[2], z.heads * z.value_head};
   if (c.Has(kBias)) RETURN_IF_ERROR(c.Expect(kBias, "bias", {widths[0] + widths[1] + widths[2]}));
   const auto heads = [&](int input, int64_t tokens, int64_t head) {
-    Value x = c.In(input);
+    ValueId x = c.In(input);
     if (c.Has(kBias)) {
       const int64_t begin = input * widths[0];
       x = c.Add(x, c.Slice(c.In(kBias), 0, begin, begin + widths[input]));
     }
     return SplitHeads(c, x, z.batch, tokens, z.heads, head);
   };
-  const Value q = heads(kQuery, z.length, z.head);
-  Value k = cached ? c.In(kKey) : heads(kKey, length, z.head);
-  Value v = cached ? c.In(kValue) : heads(kValue, length, z.value_head);
+  const ValueId q = heads(kQuery, z.length, z.head);
+  ValueId k = cached ? c.In(kKey) : heads(kKey, length, z.head);
+  ValueId v = cached ? c.In(kValue) : heads(kValue, length, z.value_head);
   if (c.Has(kPastKey)) {
     k = c.Concat({c.In(kPastKey), k}, 2);
     v = c.Concat({c.In(kPastValue), v}, 2);
@@ -259,7 +259,7 @@ absl::Status GroupQueryAttention(Compose& c) {
         absl::StrCat("num_heads=", z.heads, " and kv_num_heads=", groups, " do not fit query ", ShapeToString(query)));
   }
   z.head = z.value_head = query[2] / parts;
-  Value q = c.In(kQuery), k = c.In(kKey), v = c.In(kValue);
+  ValueId q = c.In(kQuery), k = c.In(kKey), v = c.In(kValue);
   if (packed) {
     const int64_t key = z.heads * z.head, value = key + groups * z.head;
     k = c.Slice(q, 2, key, value);
@@ -278,7 +278,7 @@ absl::Status GroupQueryAttention(Compose& c) {
     RETURN_IF_ERROR(c.Expect(kSin, "sin_cache", c.ShapeOf(kCos)));
     const int64_t rotated = 2 * c.ShapeOf(kCos)[1];
     if (rotated > z.head || c.ShapeOf(kCos)[0] < z.length) return c.Error("cos_cache and sin_cache do not fit");
-    const Value cos = c.Slice(c.In(kCos), 0, 0, z.length), sin = c.Slice(c.In(kSin), 0, 0, z.length);
+    const ValueId cos = c.Slice(c.In(kCos), 0, 0, z.length), sin = c.Slice(c.In(kSin), 0, 0, z.length);
     const bool interleaved = attrs.Int("rotary_interleaved") != 0;
     q = Rotate(c, q, {z.batch, z.heads, z.length, z.head}, rotated, cos, sin, interleaved);
     k = Rotate(c, k, {z.batch, groups, z.length, z.head}, rotated, cos, sin, interleaved);
@@ -290,10 +290,10 @@ absl::Status GroupQueryAttention(Compose& c) {
   if (attrs.Int("causal", 1) == 0) return c.Unsupported("causal=0 is not supported");
   scores.causal = true;
   const int64_t share = z.heads / groups;
-  const auto spread = [&](Value x) {
+  const auto spread = [&](ValueId x) {
     if (share == 1) return x;
-    const Value wide = c.Node("Expand", {c.Reshape(x, {z.batch, groups, 1, z.length, z.head}),
-                                         c.Ints({z.batch, groups, share, z.length, z.head})});
+    const ValueId wide = c.Node("Expand", {c.Reshape(x, {z.batch, groups, 1, z.length, z.head}),
+                                           c.Ints({z.batch, groups, share, z.length, z.head})});
     return c.Reshape(wide, {z.batch, z.heads, z.length, z.head});
   };
   return c.Finish({Attend(c, z, q, spread(k), spread(v), scores), k, v});

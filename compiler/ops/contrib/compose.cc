@@ -40,7 +40,7 @@ absl::Status Compose::ExpectStatic(int input, const char* name, const std::vecto
   return absl::OkStatus();
 }
 
-std::vector<ecg::ValueId> Compose::Nodes(const std::string& op, std::vector<Value> inputs, const Attrs& attrs,
+std::vector<ecg::ValueId> Compose::Nodes(const std::string& op, std::vector<ValueId> inputs, const Attrs& attrs,
                                          int outputs) {
   if (status_.ok()) {
     ecg::Attributes attributes;
@@ -49,7 +49,7 @@ std::vector<ecg::ValueId> Compose::Nodes(const std::string& op, std::vector<Valu
     if (values.ok()) return *std::move(values);
     status_ = values.status();
   }
-  return std::vector<Value>(outputs, ecg::kNone);
+  return std::vector<ValueId>(outputs, ecg::kNone);
 }
 
 ecg::ValueId Compose::Ints(const std::vector<int64_t>& values) { return import_.AddConstant(IntsTensor(values)); }
@@ -58,29 +58,29 @@ ecg::ValueId Compose::Number(DType dtype, double value) {
   return import_.AddConstant(Tensor::From<double>(dtype, {}, {value}));
 }
 
-ecg::ValueId Compose::WithExtentOf(Value x, int axis, Value like) {
+ecg::ValueId Compose::WithExtentOf(ValueId x, int axis, ValueId like) {
   if (!status_.ok() || (!import_.IsDynamic(x, axis) && !import_.IsDynamic(like, axis))) return x;
-  std::vector<Value> extents = ExtentsOf(import_, x);
+  std::vector<ValueId> extents = ExtentsOf(import_, x);
   extents[axis] = import_.Extent(like, axis);
   const auto same = import_.WithExtents(x, std::move(extents));
   if (!same.ok()) status_ = same.status();
   return same.ok() ? *same : ecg::kNone;
 }
 
-ecg::ValueId Compose::Positions(Value x, int axis) {
+ecg::ValueId Compose::Positions(ValueId x, int axis) {
   if (!status_.ok()) return ecg::kNone;
   std::vector<int64_t> numbers(import_.value(x).type.shape[axis]);
   std::iota(numbers.begin(), numbers.end(), int64_t{0});
-  const Value all = Ints(numbers);
+  const ValueId all = Ints(numbers);
   if (!import_.IsDynamic(x, axis)) return all;
   const auto some = import_.WithExtents(all, {import_.Extent(x, axis)});
   if (!some.ok()) status_ = some.status();
   return some.ok() ? *some : ecg::kNone;
 }
 
-ecg::ValueId Compose::Cast(Value x, DType dtype) { return Node("Cast", {x}, {{"to", OnnxNumber(dtype)}}); }
+ecg::ValueId Compose::Cast(ValueId x, DType dtype) { return Node("Cast", {x}, {{"to", OnnxNumber(dtype)}}); }
 
-absl::Status Compose::Finish(std::vector<Value> outputs) {
+absl::Status Compose::Finish(std::vector<ValueId> outputs) {
   if (status_.ok()) import_.ReplaceWith(std::move(outputs));
   return status_;
 }

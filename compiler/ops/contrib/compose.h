@@ -16,12 +16,12 @@ namespace fusion::ops {
 class Compose {  // operands of every call are values of the graph under construction
  public:
   explicit Compose(ImportContext& import) : import_(import) {}
-  using Value = ecg::ValueId;
+  using ValueId = ecg::ValueId;
   using Attrs = std::vector<std::pair<std::string, ecg::Attribute>>;
 
   // Accessors of the node that is replaced.
   bool Has(int input) const { return import_.input(input) != nullptr; }
-  Value In(int input) const { return Has(input) ? import_.node().inputs[input] : ecg::kNone; }
+  ValueId In(int input) const { return Has(input) ? import_.node().inputs[input] : ecg::kNone; }
   const ecg::ValueType& Type(int input) const { return import_.input(input)->type; }
   const Shape& ShapeOf(int input) const { return Type(input).shape; }
   int Outputs() const { return static_cast<int>(import_.node().outputs.size()); }
@@ -36,34 +36,36 @@ class Compose {  // operands of every call are values of the graph under constru
   absl::Status ExpectStatic(int input, const char* name, const std::vector<int>& axes) const;
 
   // Each adds canonical operators and returns their outputs.
-  std::vector<Value> Nodes(const std::string& op, std::vector<Value> inputs, const Attrs& attrs, int outputs);
-  Value Node(const std::string& op, std::vector<Value> inputs, const Attrs& attrs = {}) {
+  std::vector<ValueId> Nodes(const std::string& op, std::vector<ValueId> inputs, const Attrs& attrs, int outputs);
+  ValueId Node(const std::string& op, std::vector<ValueId> inputs, const Attrs& attrs = {}) {
     return Nodes(op, std::move(inputs), attrs, 1)[0];
   }
-  Value Ints(const std::vector<int64_t>& values);  // i64 [n]
-  Value Number(DType dtype, double value);         // a scalar
-  Value Constant(Tensor tensor) { return import_.AddConstant(std::move(tensor)); }
-  Value Add(Value a, Value b) { return Node("Add", {a, b}); }
-  Value Sub(Value a, Value b) { return Node("Sub", {a, b}); }
-  Value Mul(Value a, Value b) { return Node("Mul", {a, b}); }
-  Value Cast(Value x, DType dtype);
-  Value Reshape(Value x, const Shape& shape) { return Node("Reshape", {x, Ints(shape)}); }
-  Value Transpose(Value x, const std::vector<int64_t>& perm) { return Node("Transpose", {x}, {{"perm", perm}}); }
-  Value Concat(std::vector<Value> parts, int64_t axis) { return Node("Concat", std::move(parts), {{"axis", axis}}); }
+  ValueId Ints(const std::vector<int64_t>& values);  // i64 [n]
+  ValueId Number(DType dtype, double value);         // a scalar
+  ValueId Constant(Tensor tensor) { return import_.AddConstant(std::move(tensor)); }
+  ValueId Add(ValueId a, ValueId b) { return Node("Add", {a, b}); }
+  ValueId Sub(ValueId a, ValueId b) { return Node("Sub", {a, b}); }
+  ValueId Mul(ValueId a, ValueId b) { return Node("Mul", {a, b}); }
+  ValueId Cast(ValueId x, DType dtype);
+  ValueId Reshape(ValueId x, const Shape& shape) { return Node("Reshape", {x, Ints(shape)}); }
+  ValueId Transpose(ValueId x, const std::vector<int64_t>& perm) { return Node("Transpose", {x}, {{"perm", perm}}); }
+  ValueId Concat(std::vector<ValueId> parts, int64_t axis) {
+    return Node("Concat", std::move(parts), {{"axis", axis}});
+  }
   // The number of elements along an axis, as an i64 scalar: a constant unless it depends on data.
-  Value Extent(Value x, int axis) { return status_.ok() ? import_.Extent(x, axis) : ecg::kNone; }
-  bool IsDynamic(Value x, int axis) const { return status_.ok() && import_.IsDynamic(x, axis); }
+  ValueId Extent(ValueId x, int axis) { return status_.ok() ? import_.Extent(x, axis) : ecg::kNone; }
+  bool IsDynamic(ValueId x, int axis) const { return status_.ok() && import_.IsDynamic(x, axis); }
   // Returns x with the extent of `like` along `axis`.
-  Value WithExtentOf(Value x, int axis, Value like);
+  ValueId WithExtentOf(ValueId x, int axis, ValueId like);
   // Returns 0, 1, … for the elements along an axis: i64 [n].
-  Value Positions(Value x, int axis);
+  ValueId Positions(ValueId x, int axis);
   // Returns elements [begin, end) of an axis.
-  Value Slice(Value x, int64_t axis, int64_t begin, int64_t end, int64_t step = 1) {
+  ValueId Slice(ValueId x, int64_t axis, int64_t begin, int64_t end, int64_t step = 1) {
     return Node("Slice", {x, Ints({begin}), Ints({end}), Ints({axis}), Ints({step})});
   }
 
   // Replaces the node by these values, or returns the first error.
-  absl::Status Finish(std::vector<Value> outputs);
+  absl::Status Finish(std::vector<ValueId> outputs);
 
  private:
   ImportContext& import_;

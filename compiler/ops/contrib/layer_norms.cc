@@ -9,25 +9,25 @@
 namespace fusion::ops {
 namespace {
 
-using Value = Compose::Value;
+using ValueId = Compose::ValueId;
 
 // The normalised values and 1/deviation.
 struct Normalised {
-  Value y, inverse_deviation;
+  ValueId y, inverse_deviation;
 };
 
 // x / sqrt(mean(x²) + epsilon) · scale over the axes from `axis` on, computed in f32 or wider. The result has the type
 // of scale.
-Normalised RootMeanSquareNorm(Compose& c, Value x, DType dtype, int rank, int64_t axis, Value scale, DType result,
+Normalised RootMeanSquareNorm(Compose& c, ValueId x, DType dtype, int rank, int64_t axis, ValueId scale, DType result,
                               double epsilon) {
   const DType compute = dtype == DType::kF64 ? DType::kF64 : DType::kF32;
   std::vector<int64_t> axes;
   for (int64_t d = axis < 0 ? axis + rank : axis; d < rank; ++d) axes.push_back(d);
   const bool narrow = dtype != compute;
-  const Value wide = narrow ? c.Cast(x, compute) : x;
-  const Value mean = c.Node("ReduceMean", {c.Mul(wide, wide), c.Ints(axes)});
-  const Value deviation = c.Node("Sqrt", {c.Add(mean, c.Number(compute, epsilon))});
-  const Value y = c.Node("Div", {wide, deviation});
+  const ValueId wide = narrow ? c.Cast(x, compute) : x;
+  const ValueId mean = c.Node("ReduceMean", {c.Mul(wide, wide), c.Ints(axes)});
+  const ValueId deviation = c.Node("Sqrt", {c.Add(mean, c.Number(compute, epsilon))});
+  const ValueId y = c.Node("Div", {wide, deviation});
   return {c.Mul(result == compute ? y : c.Cast(y, result), scale), c.Node("Reciprocal", {deviation})};
 }
 
@@ -59,23 +59,23 @@ absl::Status RmsNorm(Compose& c) {
 // Inputs are x, skip, gamma and an optional bias that is added to x + skip. Outputs are y, mean, 1/deviation and the
 // sum.
 absl::Status SkipLayerNorm(Compose& c) {
-  Value sum = c.Add(c.In(0), c.In(1));
+  ValueId sum = c.Add(c.In(0), c.In(1));
   if (c.Has(4)) sum = c.Add(sum, c.In(4));
-  std::vector<Value> inputs{sum, c.In(2)};
+  std::vector<ValueId> inputs{sum, c.In(2)};
   if (c.Has(3)) inputs.push_back(c.In(3));
-  std::vector<Value> outputs =
+  std::vector<ValueId> outputs =
       c.Nodes("LayerNormalization", inputs, {{"epsilon", c.Attributes().Float("epsilon", 1e-12)}}, 3);
   outputs.push_back(sum);
   return c.Finish(outputs);
 }
 
 absl::Status SkipSimplifiedLayerNorm(Compose& c) {
-  Value sum = c.Add(c.In(0), c.In(1));
+  ValueId sum = c.Add(c.In(0), c.In(1));
   if (c.Has(3)) sum = c.Add(sum, c.In(3));
   const DType dtype = c.Type(0).dtype;
   const Normalised norm = RootMeanSquareNorm(c, sum, dtype, static_cast<int>(c.ShapeOf(0).size()), -1, c.In(2), dtype,
                                              c.Attributes().Float("epsilon", 1e-12));
-  const Value mean = c.Node("ReduceMean", {sum, c.Ints({-1})});
+  const ValueId mean = c.Node("ReduceMean", {sum, c.Ints({-1})});
   return c.Finish({norm.y, mean, norm.inverse_deviation, sum});
 }
 
@@ -88,17 +88,17 @@ absl::Status EmbedLayerNorm(Compose& c) {
   RETURN_IF_ERROR(c.Expect(kBeta, "beta", {-1}));
   const int64_t batch = c.ShapeOf(kIds)[0], length = c.ShapeOf(kIds)[1];
   if (c.Has(kSegments) != c.Has(kSegmentTable)) return c.Error("segment_ids and segment_embedding come together");
-  const Value positions = c.Has(kPositionIds) ? c.Node("Gather", {c.In(kPositions), c.In(kPositionIds)})
-                                              : c.Slice(c.In(kPositions), 0, 0, length);
-  Value sum = c.Add(c.Node("Gather", {c.In(kWords), c.In(kIds)}), positions);
+  const ValueId positions = c.Has(kPositionIds) ? c.Node("Gather", {c.In(kPositions), c.In(kPositionIds)})
+                                                : c.Slice(c.In(kPositions), 0, 0, length);
+  ValueId sum = c.Add(c.Node("Gather", {c.In(kWords), c.In(kIds)}), positions);
   if (c.Has(kSegments)) sum = c.Add(sum, c.Node("Gather", {c.In(kSegmentTable), c.In(kSegments)}));
-  const Value y = c.Node("LayerNormalization", {sum, c.In(kGamma), c.In(kBeta)},
-                         {{"epsilon", c.Attributes().Float("epsilon", 1e-12)}});
+  const ValueId y = c.Node("LayerNormalization", {sum, c.In(kGamma), c.In(kBeta)},
+                           {{"epsilon", c.Attributes().Float("epsilon", 1e-12)}});
   if (c.Outputs() < 2) return c.Finish({y});
-  Value words;  // per batch entry, how many words the mask leaves
+  ValueId words;  // per batch entry, how many words the mask leaves
   if (c.Has(kMask)) {
-    const Value one = c.Number(c.Type(kMask).dtype, 1);
-    const Value hit = c.Cast(c.Node("Equal", {c.In(kMask), one}), DType::kI32);
+    const ValueId one = c.Number(c.Type(kMask).dtype, 1);
+    const ValueId hit = c.Cast(c.Node("Equal", {c.In(kMask), one}), DType::kI32);
     words = c.Node("ReduceSum", {hit, c.Ints({1})}, {{"keepdims", int64_t{0}}});
   } else {
     words = c.Constant(Tensor(DType::kI32, {batch}));

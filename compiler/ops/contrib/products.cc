@@ -10,10 +10,10 @@
 namespace fusion::ops {
 namespace {
 
-using Value = Compose::Value;
+using ValueId = Compose::ValueId;
 
 // `batched`: the rows come first, [M, batch.., K]. `transposed`: the last two axes are swapped after that.
-Value Operand(Compose& c, int input, bool transposed, bool batched) {
+ValueId Operand(Compose& c, int input, bool transposed, bool batched) {
   const int64_t rank = static_cast<int64_t>(c.ShapeOf(input).size());
   if (rank < 2 || (!transposed && !batched)) return c.In(input);
   std::vector<int64_t> perm;
@@ -25,15 +25,15 @@ Value Operand(Compose& c, int input, bool transposed, bool batched) {
 
 absl::Status FusedMatMul(Compose& c) {
   const ecg::Attributes& attrs = c.Attributes();
-  const Value a = Operand(c, 0, attrs.Int("transA") != 0, attrs.Int("transBatchA") != 0);
-  const Value b = Operand(c, 1, attrs.Int("transB") != 0, attrs.Int("transBatchB") != 0);
+  const ValueId a = Operand(c, 0, attrs.Int("transA") != 0, attrs.Int("transBatchA") != 0);
+  const ValueId b = Operand(c, 1, attrs.Int("transB") != 0, attrs.Int("transBatchB") != 0);
   const double alpha = attrs.Float("alpha", 1.0);
-  const Value y = c.Node("MatMul", {a, b});
+  const ValueId y = c.Node("MatMul", {a, b});
   return c.Finish({alpha == 1 ? y : c.Mul(y, c.Number(c.Type(0).dtype, alpha))});
 }
 
 // `activation` names an operator of the default domain; `parameters` are its attributes in order.
-absl::StatusOr<Value> Activate(Compose& c, Value x, const std::vector<double>& parameters) {
+absl::StatusOr<ValueId> Activate(Compose& c, ValueId x, const std::vector<double>& parameters) {
   const std::string op = c.Attributes().String("activation");
   if (op.empty()) return x;
   if (FindOp(op) == nullptr || op.find('.') != std::string::npos) {
@@ -61,9 +61,9 @@ absl::Status FusedGemm(Compose& c) {
   for (const auto& [name, value] : c.Attributes().all()) {
     if (name.rfind("activation", 0) != 0) attrs.emplace_back(name, value);
   }
-  std::vector<Value> inputs{c.In(0), c.In(1)};
+  std::vector<ValueId> inputs{c.In(0), c.In(1)};
   if (c.Has(2)) inputs.push_back(c.In(2));
-  ASSIGN_OR_RETURN(const Value y, Activate(c, c.Node("Gemm", inputs, attrs), parameters));
+  ASSIGN_OR_RETURN(const ValueId y, Activate(c, c.Node("Gemm", inputs, attrs), parameters));
   return c.Finish({y});
 }
 
@@ -72,9 +72,9 @@ absl::Status FusedConv(Compose& c) {
   for (const auto& [name, value] : c.Attributes().all()) {
     if (name.rfind("activation", 0) != 0) attrs.emplace_back(name, value);
   }
-  std::vector<Value> inputs{c.In(0), c.In(1)};
+  std::vector<ValueId> inputs{c.In(0), c.In(1)};
   if (c.Has(2)) inputs.push_back(c.In(2));
-  Value y = c.Node("Conv", inputs, attrs);
+  ValueId y = c.Node("Conv", inputs, attrs);
   if (c.Has(3)) y = c.Add(y, c.In(3));
   ASSIGN_OR_RETURN(y, Activate(c, y, c.Attributes().Floats("activation_params")));
   return c.Finish({y});

@@ -7,7 +7,7 @@
 namespace fusion::ops {
 namespace {
 
-using Value = Compose::Value;
+using ValueId = Compose::ValueId;
 
 // x: [B, S, N·H] or [B, N, S, H]; position_ids: [1] (the first token's) or [B, S]; caches: [positions, rotated/2]
 absl::Status RotaryEmbedding(Compose& c) {
@@ -36,7 +36,7 @@ absl::Status RotaryEmbedding(Compose& c) {
   if (head_size < 1 || rotated > head_size || (!heads_first && given[2] % head_size != 0)) {
     return c.Error(absl::StrCat("caches for ", rotated, " elements of a head do not fit input ", ShapeToString(given)));
   }
-  Value positions = c.In(kPositions);
+  ValueId positions = c.In(kPositions);
   if (c.ShapeOf(kPositions) == Shape{1}) {
     std::vector<int64_t> steps;
     for (int64_t s = 0; s < length; ++s) steps.push_back(s);
@@ -48,8 +48,8 @@ absl::Status RotaryEmbedding(Compose& c) {
     return c.Node("Unsqueeze", {c.Node("Gather", {c.In(cache), positions}), c.Ints({heads_first ? 1 : 2})});
   };
   const Shape shape = heads_first ? given : Shape{batch, length, given[2] / head_size, head_size};
-  const Value x = heads_first ? c.In(kX) : c.Reshape(c.In(kX), shape);
-  const Value y = Rotate(c, x, shape, rotated, rows(kCos), rows(kSin), attrs.Int("interleaved") != 0);
+  const ValueId x = heads_first ? c.In(kX) : c.Reshape(c.In(kX), shape);
+  const ValueId y = Rotate(c, x, shape, rotated, rows(kCos), rows(kSin), attrs.Int("interleaved") != 0);
   return c.Finish({heads_first ? y : c.Reshape(y, given)});
 }
 
@@ -80,24 +80,24 @@ absl::Status RotaryEmbedding23(Compose& c) {
   RETURN_IF_ERROR(c.Expect(kSin, "sin_cache", cache));
   if (looked_up) RETURN_IF_ERROR(c.Expect(kPositions, "position_ids", {batch, length}));
   const auto rows = [&](int input) {
-    const Value of_tokens = looked_up ? c.Node("Gather", {c.In(input), c.In(kPositions)}) : c.In(input);
+    const ValueId of_tokens = looked_up ? c.Node("Gather", {c.In(input), c.In(kPositions)}) : c.In(input);
     return c.Node("Unsqueeze", {of_tokens, c.Ints({heads_first ? 1 : 2})});
   };
   const Shape shape = heads_first ? given : Shape{batch, length, heads, head_size};
-  const Value x = heads_first ? c.In(kX) : c.Reshape(c.In(kX), shape);
-  const Value y = Rotate(c, x, shape, rotated, rows(kCos), rows(kSin), attrs.Int("interleaved") != 0);
+  const ValueId x = heads_first ? c.In(kX) : c.Reshape(c.In(kX), shape);
+  const ValueId y = Rotate(c, x, shape, rotated, rows(kCos), rows(kSin), attrs.Int("interleaved") != 0);
   return c.Finish({heads_first ? y : c.Reshape(y, given)});
 }
 
 }  // namespace
 
-Value Rotate(Compose& c, Value x, const Shape& shape, int64_t rotated, Value cos, Value sin, bool interleaved) {
+ValueId Rotate(Compose& c, ValueId x, const Shape& shape, int64_t rotated, ValueId cos, ValueId sin, bool interleaved) {
   const int64_t axis = static_cast<int64_t>(shape.size()) - 1, half = rotated / 2;
-  const Value a = interleaved ? c.Slice(x, axis, 0, rotated, 2) : c.Slice(x, axis, 0, half);
-  const Value b = interleaved ? c.Slice(x, axis, 1, rotated, 2) : c.Slice(x, axis, half, rotated);
-  const Value real = c.Sub(c.Mul(a, cos), c.Mul(b, sin));
-  const Value imaginary = c.Add(c.Mul(b, cos), c.Mul(a, sin));
-  Value turned;
+  const ValueId a = interleaved ? c.Slice(x, axis, 0, rotated, 2) : c.Slice(x, axis, 0, half);
+  const ValueId b = interleaved ? c.Slice(x, axis, 1, rotated, 2) : c.Slice(x, axis, half, rotated);
+  const ValueId real = c.Sub(c.Mul(a, cos), c.Mul(b, sin));
+  const ValueId imaginary = c.Add(c.Mul(b, cos), c.Mul(a, sin));
+  ValueId turned;
   if (interleaved) {
     Shape pairs = shape;
     pairs.back() = half;

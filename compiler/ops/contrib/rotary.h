@@ -8,8 +8,8 @@ namespace fusion::ops {
 
 // x: [.., head_size]; cos and sin broadcast to [.., rotated / 2]. Rotates the first `rotated` elements of a head as
 // pairs (k, k + rotated/2) or, interleaved, (2k, 2k + 1); the other elements stay.
-Compose::Value Rotate(Compose& c, Compose::Value x, const Shape& shape, int64_t rotated, Compose::Value cos,
-                      Compose::Value sin, bool interleaved);
+Compose::ValueId Rotate(Compose& c, Compose::ValueId x, const Shape& shape, int64_t rotated, Compose::ValueId cos,
+                        Compose::ValueId sin, bool interleaved);
 
 }  // namespace fusion::ops
 

@@ -52,7 +52,7 @@ absl::Status Lower(LowerContext& context) {
   te::TensorId product = -1;  // product of the pivots so far, with the sign of the row exchanges
   for (; size > 1; --size) {
     const Scalar none = te::ImmInt(DType::kI64, 0);
-    const te::TensorId row = b.GeneralFold(
+    const te::TensorId row = b.GeneralReduction(
         "pivot", {DType::kI64}, batch, {size}, {Imm(acc, -1), none},
         [&](const Idx& i, const Idx& r, const std::vector<Scalar>& best) {
           const Scalar magnitude = Call(Op::kAbs, {LoadCompute(b, matrix, At(i, r[0], Index(0)))});

@@ -12,8 +12,8 @@
 namespace fusion::ops {
 namespace {
 
-using te::FoldKind;
 using te::Imm;
+using te::ReductionKind;
 using te::Scalar;
 using Idx = te::Builder::Idx;
 using Types = std::vector<ecg::ValueType>;
@@ -43,7 +43,7 @@ absl::Status LowerMatMul(LowerContext& context) {
   const ecg::ValueType& type = context.output_types[0];
   const DType acc = ComputeType(type.dtype);
   const bool a_is_matrix = context.Rank(0) > 1, b_is_matrix = context.Rank(1) > 1;
-  context.out[0] = b.Reduce("MatMul", FoldKind::kSum, type.dtype, acc, type.shape, {DepthOfA(context)},
+  context.out[0] = b.Reduce("MatMul", ReductionKind::kSum, type.dtype, acc, type.shape, {DepthOfA(context)},
                             [&](const Idx& i, const Idx& k) {
                               const Idx batch(i.begin(), i.end() - a_is_matrix - b_is_matrix);
                               Idx at_a = BroadcastIndex(Batch(context.ShapeOf(0)), batch);
@@ -96,7 +96,7 @@ absl::Status LowerGemm(LowerContext& context) {
   const bool has_c = context.Has(2) && beta != 0;
   const bool plain = alpha == 1 && !has_c;
   const te::TensorId product =
-      b.Reduce("Gemm", FoldKind::kSum, plain ? type.dtype : acc, acc, type.shape, {DepthOfGemm(context)},
+      b.Reduce("Gemm", ReductionKind::kSum, plain ? type.dtype : acc, acc, type.shape, {DepthOfGemm(context)},
                [&](const Idx& i, const Idx& k) {
                  const Idx at_a = trans_a ? Idx{k[0], i[0]} : Idx{i[0], k[0]};
                  const Idx at_b = trans_b ? Idx{i[1], k[0]} : Idx{k[0], i[1]};
@@ -244,7 +244,7 @@ absl::Status LowerEinsum(LowerContext& context) {
     context.out[0] =
         b.Map("Einsum", type.dtype, type.shape, [&](const Idx& i) { return te::Cast(type.dtype, product(i, {})); });
   } else {
-    context.out[0] = b.Reduce("Einsum", FoldKind::kSum, type.dtype, ComputeType(type.dtype), type.shape,
+    context.out[0] = b.Reduce("Einsum", ReductionKind::kSum, type.dtype, ComputeType(type.dtype), type.shape,
                               ExtentsOf(equation, equation.summed), product);
   }
   return absl::OkStatus();

@@ -13,16 +13,16 @@ namespace fusion::ops {
 namespace {
 
 using te::Call;
-using te::FoldKind;
 using te::Imm;
 using te::Op;
+using te::ReductionKind;
 using te::Scalar;
 using Idx = te::Builder::Idx;
 using Types = std::vector<ecg::ValueType>;
 
 struct ReduceOp {
   const char* name;
-  FoldKind fold;
+  ReductionKind reduction;
   Scalar (*element)(const Scalar& x) = nullptr;                  // applied to each element before the reduction
   Scalar (*then)(const Scalar& acc, double elements) = nullptr;  // applied after the reduction
   MathProperties math = {};
@@ -43,19 +43,19 @@ std::vector<ReduceOp> Table() {
   constexpr MathProperties kSumLike{.associative = true, .commutative = true, .distributive = true};
   constexpr MathProperties kCommutes{.commutative = true};
   return {
-      {"ReduceSum", FoldKind::kSum, nullptr, nullptr, kSumLike, 13},
-      {"ReduceMean", FoldKind::kSum, nullptr,
+      {"ReduceSum", ReductionKind::kSum, nullptr, nullptr, kSumLike, 13},
+      {"ReduceMean", ReductionKind::kSum, nullptr,
        [](const Scalar& acc, double n) {
          return IsFloat(acc->dtype) ? acc * Imm(acc->dtype, 1 / n) : acc / Imm(acc->dtype, n);
        },
        kSumLike},
-      {"ReduceMax", FoldKind::kMax, nullptr, nullptr, kCommutes, 18, Domain::kAny},
-      {"ReduceMin", FoldKind::kMin, nullptr, nullptr, kCommutes, 18, Domain::kAny},
-      {"ReduceProd", FoldKind::kProd, nullptr, nullptr, kCommutes},
-      {"ReduceL1", FoldKind::kSum, Abs},
-      {"ReduceL2", FoldKind::kSum, Square, [](const Scalar& acc, double) { return InFloat(Op::kSqrt, acc); }},
-      {"ReduceLogSum", FoldKind::kSum, nullptr, [](const Scalar& acc, double) { return InFloat(Op::kLog, acc); }},
-      {"ReduceSumSquare", FoldKind::kSum, Square},
+      {"ReduceMax", ReductionKind::kMax, nullptr, nullptr, kCommutes, 18, Domain::kAny},
+      {"ReduceMin", ReductionKind::kMin, nullptr, nullptr, kCommutes, 18, Domain::kAny},
+      {"ReduceProd", ReductionKind::kProd, nullptr, nullptr, kCommutes},
+      {"ReduceL1", ReductionKind::kSum, Abs},
+      {"ReduceL2", ReductionKind::kSum, Square, [](const Scalar& acc, double) { return InFloat(Op::kSqrt, acc); }},
+      {"ReduceLogSum", ReductionKind::kSum, nullptr, [](const Scalar& acc, double) { return InFloat(Op::kLog, acc); }},
+      {"ReduceSumSquare", ReductionKind::kSum, Square},
   };
 }
 
@@ -111,8 +111,8 @@ absl::Status LowerReduce(const ReduceOp& op, LowerContext& context) {
     return absl::OkStatus();
   }
   const ReduceIndex at{axes, context.attrs.Int("keepdims", 1) != 0};
-  const Shape fold_shape = ShapeAt(context.ShapeOf(0), axes);
-  const double elements = static_cast<double>(NumElements(fold_shape));
+  const Shape reduction_shape = ShapeAt(context.ShapeOf(0), axes);
+  const double elements = static_cast<double>(NumElements(reduction_shape));
   // bool counts as 0 and 1, so its least and greatest element are those of u8.
   const DType acc = type.dtype == DType::kBool ? DType::kU8 : ComputeType(type.dtype);
   std::function<Scalar(const Idx&, const Scalar&)> then;
@@ -120,7 +120,7 @@ absl::Status LowerReduce(const ReduceOp& op, LowerContext& context) {
     then = [&](const Idx&, const Scalar& acc) { return te::Cast(type.dtype, op.then(acc, elements)); };
   }
   context.out[0] = b.Reduce(
-      op.name, op.fold, type.dtype, acc, type.shape, fold_shape,
+      op.name, op.reduction, type.dtype, acc, type.shape, reduction_shape,
       [&](const Idx& i, const Idx& r) {
         const Scalar x = te::Cast(acc, b.At(context.in[0], at(i, r)));
         return op.element == nullptr ? x : op.element(x);
@@ -141,14 +141,14 @@ absl::Status LowerLogSumExp(LowerContext& context) {
   }
   const DType compute = IsFloat(type.dtype) ? ComputeType(type.dtype) : DType::kF64;
   const ReduceIndex at{axes, context.attrs.Int("keepdims", 1) != 0};
-  const Shape fold_shape = ShapeAt(context.ShapeOf(0), axes);
+  const Shape reduction_shape = ShapeAt(context.ShapeOf(0), axes);
   const te::TensorId max = b.Reduce(
-      "max", FoldKind::kMax, compute, compute, type.shape, fold_shape,
+      "max", ReductionKind::kMax, compute, compute, type.shape, reduction_shape,
       [&](const Idx& i, const Idx& r) { return te::Cast(compute, b.At(context.in[0], at(i, r))); },
       // With an infinite maximum, inf - inf would be NaN.
       [&](const Idx&, const Scalar& acc) { return te::Select(Call(Op::kIsInf, {acc}), Imm(compute, 0), acc); });
   context.out[0] = b.Reduce(
-      "ReduceLogSumExp", FoldKind::kSum, type.dtype, compute, type.shape, fold_shape,
+      "ReduceLogSumExp", ReductionKind::kSum, type.dtype, compute, type.shape, reduction_shape,
       [&](const Idx& i, const Idx& r) {
         return Call(Op::kExp, {te::Cast(compute, b.At(context.in[0], at(i, r))) - b.At(max, i)});
       },
@@ -220,7 +220,7 @@ absl::Status LowerArg(LowerContext& context, bool max) {
   const ReduceIndex at{{axis}, context.attrs.Int("keepdims", 1) != 0};
   const bool last = context.attrs.Int("select_last_index") != 0;
   const Op better = max ? (last ? Op::kGe : Op::kGt) : (last ? Op::kLe : Op::kLt);
-  context.out[0] = b.GeneralFold(
+  context.out[0] = b.GeneralReduction(
       context.op, {DType::kI64}, type.shape, {context.ShapeOf(0)[axis]},
       {Extreme(compute, max), te::ImmInt(DType::kI64, 0)},
       [&](const Idx& i, const Idx& r, const std::vector<Scalar>& acc) {
@@ -246,12 +246,12 @@ absl::StatusOr<Types> InferPrefix(const OpContext& context, int) {
 }
 
 // The result of a reduction over no elements.
-double Neutral(FoldKind kind) { return kind == FoldKind::kProd ? 1 : 0; }
+double Neutral(ReductionKind kind) { return kind == ReductionKind::kProd ? 1 : 0; }
 
 // Sums or products of the elements up to each element along `axis`, without that element if `exclusive`. With
 // `reverse`: of the elements from it on.
-te::TensorId PrefixFolds(te::Builder& b, FoldKind kind, te::TensorId x, DType dtype, int axis, bool exclusive,
-                         bool reverse) {
+te::TensorId PrefixReductions(te::Builder& b, ReductionKind kind, te::TensorId x, DType dtype, int axis, bool exclusive,
+                              bool reverse) {
   const Shape shape = b.info(x).shape;
   const DType compute = ComputeType(b.info(x).dtype);
   const int64_t open = exclusive ? 1 : 0;
@@ -267,7 +267,7 @@ te::TensorId PrefixFolds(te::Builder& b, FoldKind kind, te::TensorId x, DType dt
 // CumSum and CumProd. Schedules compute a prefix reduction in one pass, but the interpreter takes n² steps per row. A
 // long axis is therefore cut into blocks of √n, which costs the interpreter about n^1.5 steps: prefixes within each
 // block, prefixes over the blocks' totals, and the combination of both.
-absl::Status LowerPrefix(LowerContext& context, FoldKind kind) {
+absl::Status LowerPrefix(LowerContext& context, ReductionKind kind) {
   te::Builder& b = *context.builder;
   ASSIGN_OR_RETURN(const std::vector<int64_t> given, context.ConstantInts(1, "axis"));
   ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, given[0], context.Rank(0)));
@@ -276,7 +276,7 @@ absl::Status LowerPrefix(LowerContext& context, FoldKind kind) {
   const int64_t extent = type.shape[axis];
   constexpr int64_t kShort = 1024;
   if (extent <= kShort) {
-    context.out[0] = PrefixFolds(b, kind, context.in[0], type.dtype, axis, exclusive, reverse);
+    context.out[0] = PrefixReductions(b, kind, context.in[0], type.dtype, axis, exclusive, reverse);
     return absl::OkStatus();
   }
   const DType compute = ComputeType(type.dtype);
@@ -298,14 +298,14 @@ absl::Status LowerPrefix(LowerContext& context, FoldKind kind) {
         at.insert(at.begin() + axis + 1, r[0]);
         return b.At(split, at);
       });
-  const te::TensorId within = PrefixFolds(b, kind, split, compute, axis + 1, exclusive, reverse);
-  const te::TensorId before = PrefixFolds(b, kind, total, compute, axis, /*exclusive=*/true, reverse);
+  const te::TensorId within = PrefixReductions(b, kind, split, compute, axis + 1, exclusive, reverse);
+  const te::TensorId before = PrefixReductions(b, kind, total, compute, axis, /*exclusive=*/true, reverse);
   context.out[0] = b.Map(context.op, type.dtype, type.shape, [&](const Idx& i) {
     Idx outer = i, inner = i;
     outer[axis] = inner[axis] = te::FloorDiv(i[axis], block);
     inner.insert(inner.begin() + axis + 1, te::Mod(i[axis], block));
     const Scalar x = b.At(before, outer), y = b.At(within, inner);
-    return te::Cast(type.dtype, kind == FoldKind::kProd ? x * y : x + y);
+    return te::Cast(type.dtype, kind == ReductionKind::kProd ? x * y : x + y);
   });
   return absl::OkStatus();
 }
@@ -357,11 +357,11 @@ std::vector<OpDef> ReductionOps() {
   cumsum.mapping = Always(MappingType::kManyToMany);
   cumsum.infer = InferPrefix;
   cumsum.flops = FlopsReduce;
-  cumsum.lower = [](LowerContext& context) { return LowerPrefix(context, FoldKind::kSum); };
+  cumsum.lower = [](LowerContext& context) { return LowerPrefix(context, ReductionKind::kSum); };
   ops.push_back(cumsum);
   OpDef cumprod = cumsum;
   cumprod.name = "CumProd";
-  cumprod.lower = [](LowerContext& context) { return LowerPrefix(context, FoldKind::kProd); };
+  cumprod.lower = [](LowerContext& context) { return LowerPrefix(context, ReductionKind::kProd); };
   ops.push_back(cumprod);
   return ops;
 }

@@ -110,7 +110,7 @@ te::TensorId LowerTransform(te::Builder& b, te::TensorId x, const Transform& t, 
     const auto weight = [&](int64_t n) { return t.Scale() * (t.to_real && n != 0 && 2 * n != t.length ? 2 : 1); };
     const te::TensorId table =
         ExponentialTable(b, acc, {t.outputs, terms, components, type.shape.back()}, t.length, t.inverse, weight);
-    return b.Reduce("dft", te::FoldKind::kSum, type.dtype, acc, type.shape, {terms, components},
+    return b.Reduce("dft", te::ReductionKind::kSum, type.dtype, acc, type.shape, {terms, components},
                     [&](const Idx& i, const Idx& r) {
                       Idx at = i;
                       at[t.axis] = r[0];
@@ -127,7 +127,7 @@ te::TensorId LowerTransform(te::Builder& b, te::TensorId x, const Transform& t, 
   partial.back() = 2;
   const te::TensorId first = ExponentialTable(b, acc, {inner, inner, components, 2}, inner, t.inverse, one);
   const te::TensorId sums = b.Reduce(
-      "dft.inner", te::FoldKind::kSum, acc, acc, partial, {inner, components}, [&](const Idx& i, const Idx& r) {
+      "dft.inner", te::ReductionKind::kSum, acc, acc, partial, {inner, components}, [&](const Idx& i, const Idx& r) {
         Idx at = i;
         at.erase(at.begin() + t.axis + 1);
         at[t.axis] = r[0] * outer + i[t.axis + 1];
@@ -137,13 +137,14 @@ te::TensorId LowerTransform(te::Builder& b, te::TensorId x, const Transform& t, 
         return te::Cast(acc, value) * b.At(first, {i[t.axis], r[0], r[1], i.back()});
       });
   const te::TensorId second = ExponentialTable(b, acc, {t.outputs, outer, 2, 2}, t.length, t.inverse, scale);
-  return b.Reduce("dft", te::FoldKind::kSum, type.dtype, acc, type.shape, {outer, 2}, [&](const Idx& i, const Idx& r) {
-    Idx at = i;
-    at[t.axis] = te::Mod(i[t.axis], inner);
-    at.insert(at.begin() + t.axis + 1, r[0]);
-    at.back() = r[1];
-    return b.At(sums, at) * b.At(second, {i[t.axis], r[0], r[1], i.back()});
-  });
+  return b.Reduce("dft", te::ReductionKind::kSum, type.dtype, acc, type.shape, {outer, 2},
+                  [&](const Idx& i, const Idx& r) {
+                    Idx at = i;
+                    at[t.axis] = te::Mod(i[t.axis], inner);
+                    at.insert(at.begin() + t.axis + 1, r[0]);
+                    at.back() = r[1];
+                    return b.At(sums, at) * b.At(second, {i[t.axis], r[0], r[1], i.back()});
+                  });
 }
 
 absl::Status CheckComponents(const OpContext& context, const Shape& shape) {

@@ -14,7 +14,7 @@
 namespace fusion::ops {
 namespace {
 
-using Value = Compose::Value;
+using ValueId = Compose::ValueId;
 
 enum { kQuery, kKey, kValue, kMask, kPastKey, kPastValue, kLengths };
 
@@ -76,18 +76,18 @@ absl::StatusOr<Sizes> ReadSizes(const Compose& c) {
 
 // Queries [B, N, S, H], keys [B, G, T, H] and values [B, G, T, Hv]. Extents may depend on data.
 struct Operands {
-  Value q = ecg::kNone, k = ecg::kNone, v = ecg::kNone;
+  ValueId q = ecg::kNone, k = ecg::kNone, v = ecg::kNone;
 };
 
 // The term that is added to the scores, broadcast to [B, N, S, T]: minus infinity where a query does not see a key.
 struct Bias {
-  Value value = ecg::kNone;   // kNone: every query sees every key
+  ValueId value = ecg::kNone;  // kNone: every query sees every key
   bool may_hide_all = false;  // some query may see no key at all
 };
 
 // The keys that the attributes and nonpad_kv_seqlen leave visible, as bool.
 struct Seen {
-  Value value = ecg::kNone;
+  ValueId value = ecg::kNone;
   bool may_hide_all = false;
 };
 
@@ -97,11 +97,11 @@ absl::StatusOr<Seen> SeenKeys(Compose& c, const Sizes& z, const Operands& x) {
   if (left < -1 || right < -1) return c.Error("left_window_size and right_window_size must be -1 or more");
   const bool causal = attrs.Int("is_causal") != 0;
   Seen seen;
-  const auto also = [&](Value condition) {
+  const auto also = [&](ValueId condition) {
     seen.value = seen.value == ecg::kNone ? condition : c.Node("And", {seen.value, condition});
   };
-  const Value keys = c.Positions(x.k, 2);
-  Value lengths = ecg::kNone;  // [B, 1, 1, 1]
+  const ValueId keys = c.Positions(x.k, 2);
+  ValueId lengths = ecg::kNone;  // [B, 1, 1, 1]
   if (c.Has(kLengths)) {
     lengths = c.Reshape(c.Cast(c.In(kLengths), DType::kI64), {-1, 1, 1, 1});
     also(c.Node("Less", {keys, lengths}));
@@ -110,7 +110,7 @@ absl::StatusOr<Seen> SeenKeys(Compose& c, const Sizes& z, const Operands& x) {
   if (!causal && left < 0 && right < 0) return seen;
   // The position of each query among the keys. Queries follow the past; with nonpad_kv_seqlen they are the last of the
   // keys that are not padding.
-  Value place = c.Node("Unsqueeze", {c.Positions(x.q, 2), c.Ints({1})});  // [S, 1]
+  ValueId place = c.Node("Unsqueeze", {c.Positions(x.q, 2), c.Ints({1})});  // [S, 1]
   if (z.past > 0) place = c.Add(place, c.Extent(c.In(kPastKey), 2));
   if (lengths != ecg::kNone) place = c.Add(place, c.Sub(lengths, c.Extent(x.q, 2)));
   if (causal || right >= 0) {
@@ -130,7 +130,7 @@ absl::StatusOr<Seen> SeenKeys(Compose& c, const Sizes& z, const Operands& x) {
 absl::StatusOr<Bias> ScoreBias(Compose& c, const Sizes& z, const Operands& x) {
   ASSIGN_OR_RETURN(const Seen seen, SeenKeys(c, z, x));
   Bias bias{ecg::kNone, seen.may_hide_all};
-  const Value zero = c.Number(z.wide, 0), hidden = c.Number(z.wide, -std::numeric_limits<double>::infinity());
+  const ValueId zero = c.Number(z.wide, 0), hidden = c.Number(z.wide, -std::numeric_limits<double>::infinity());
   if (seen.value != ecg::kNone) bias.value = c.Node("Where", {seen.value, zero, hidden});
   if (!c.Has(kMask)) return bias;
   bias.may_hide_all = true;
@@ -145,7 +145,7 @@ absl::StatusOr<Bias> ScoreBias(Compose& c, const Sizes& z, const Operands& x) {
     return c.Error(absl::StrCat("attn_mask ", ShapeToString(shape), " does not broadcast to ", ShapeToString(whole)));
   }
   const bool selects = c.Type(kMask).dtype == DType::kBool;
-  Value mask = selects ? c.Node("Where", {c.In(kMask), zero, hidden}) : c.Cast(c.In(kMask), z.wide);
+  ValueId mask = selects ? c.Node("Where", {c.In(kMask), zero, hidden}) : c.Cast(c.In(kMask), z.wide);
   // A mask with fewer columns than there are keys hides the remaining keys. This holds for a mask of one column, too.
   if (const int64_t missing = z.keys() - shape.back(); missing > 0) {
     std::vector<int64_t> pads(2 * shape.size(), 0);
@@ -157,7 +157,7 @@ absl::StatusOr<Bias> ScoreBias(Compose& c, const Sizes& z, const Operands& x) {
 }
 
 // [B, L, n·h] or [B, n, L, h] → [B, n, L, h]
-Value Heads(Compose& c, int input, const Sizes& z, int64_t heads, int64_t head) {
+ValueId Heads(Compose& c, int input, const Sizes& z, int64_t heads, int64_t head) {
   if (z.heads_first) return c.In(input);
   return c.Transpose(c.Reshape(c.In(input), {0, 0, heads, head}), {0, 2, 1, 3});
 }
@@ -176,32 +176,32 @@ absl::Status Attention(Compose& c) {
   x.v = c.WithExtentOf(x.v, 2, x.k);
   ASSIGN_OR_RETURN(const Bias bias, ScoreBias(c, z, x));
   const double scale = attrs.Has("scale") ? attrs.Float("scale") : 1 / std::sqrt(static_cast<double>(z.head));
-  Value q = x.q, factor = x.k;
+  ValueId q = x.q, factor = x.k;
   // 16-bit inputs are widened first, so that nothing is rounded between the inputs and the result, and the scores are
   // scaled. For other types the scale is applied before the first product, where ONNX defines it, but in one factor on
   // the queries, which are few.
   const bool narrow = z.wide != z.dtype;
   if (narrow) q = c.Cast(q, z.wide), factor = c.Cast(factor, z.wide);
-  const auto scaled = [&](Value x) { return c.Mul(x, c.Number(z.wide, scale)); };
+  const auto scaled = [&](ValueId x) { return c.Mul(x, c.Number(z.wide, scale)); };
 
   // Query heads that share keys and values become further rows of one product, so that keys and values are not
   // repeated. This needs a static number of queries: otherwise the rows of one head would not follow those of the head
   // before, and keys and values are repeated.
   const bool repeats = z.heads != z.groups && c.IsDynamic(x.q, 2), groups = z.heads != z.groups && !repeats;
-  const auto repeated = [&](Value y, int64_t width) {
+  const auto repeated = [&](ValueId y, int64_t width) {
     if (!repeats) return y;
     const int64_t share = z.heads / z.groups;
-    const Value wide = c.Node("Expand", {c.Node("Unsqueeze", {y, c.Ints({2})}), c.Ints({1, 1, share, 1, 1})});
+    const ValueId wide = c.Node("Expand", {c.Node("Unsqueeze", {y, c.Ints({2})}), c.Ints({1, 1, share, 1, 1})});
     return c.WithExtentOf(c.Reshape(wide, {0, z.heads, -1, width}), 2, y);
   };
-  const auto grouped = [&](Value y) { return groups ? c.Reshape(y, {0, z.groups, -1, 0}) : y; };
-  const auto ungrouped = [&](Value y) { return groups ? c.Reshape(y, {0, z.heads, -1, 0}) : y; };
+  const auto grouped = [&](ValueId y) { return groups ? c.Reshape(y, {0, z.groups, -1, 0}) : y; };
+  const auto ungrouped = [&](ValueId y) { return groups ? c.Reshape(y, {0, z.heads, -1, 0}) : y; };
   factor = c.Transpose(repeated(factor, z.head), {0, 1, 3, 2});
-  Value s = ungrouped(c.Node("MatMul", {grouped(narrow ? q : scaled(q)), factor}));
+  ValueId s = ungrouped(c.Node("MatMul", {grouped(narrow ? q : scaled(q)), factor}));
   if (narrow) s = scaled(s);
-  Value shown = s;  // the optional output qk_matmul_output
+  ValueId shown = s;  // the optional output qk_matmul_output
   if (const double cap = attrs.Float("softcap", 0); cap > 0) {
-    const Value limit = c.Number(z.wide, cap);
+    const ValueId limit = c.Number(z.wide, cap);
     s = c.Mul(c.Node("Tanh", {c.Node("Div", {s, limit})}), limit);
   }
   if (mode == 1) shown = s;
@@ -214,15 +214,15 @@ absl::Status Attention(Compose& c) {
     precise = *named;
   }
   if (precise != z.wide) s = c.Cast(s, precise);
-  Value p = c.Node("Softmax", {s}, {{"axis", int64_t{-1}}});
+  ValueId p = c.Node("Softmax", {s}, {{"axis", int64_t{-1}}});
   if (precise != z.wide) p = c.Cast(p, z.wide);
-  const Value weighed = c.Type(kValue).dtype == z.wide ? x.v : c.Cast(x.v, z.wide);
-  Value y = ungrouped(c.Node("MatMul", {grouped(p), repeated(weighed, z.value_head)}));
+  const ValueId weighed = c.Type(kValue).dtype == z.wide ? x.v : c.Cast(x.v, z.wide);
+  ValueId y = ungrouped(c.Node("MatMul", {grouped(p), repeated(weighed, z.value_head)}));
   if (bias.may_hide_all) {
     // The result of a query that sees no key is zeros, whatever its scores are.
-    const Value most = c.Node("ReduceMax", {bias.value, c.Ints({-1})});
-    const Value blind = c.Node("Equal", {most, c.Number(z.wide, -std::numeric_limits<double>::infinity())});
-    const Value zero = c.Number(z.wide, 0);
+    const ValueId most = c.Node("ReduceMax", {bias.value, c.Ints({-1})});
+    const ValueId blind = c.Node("Equal", {most, c.Number(z.wide, -std::numeric_limits<double>::infinity())});
+    const ValueId zero = c.Number(z.wide, 0);
     y = c.Node("Where", {blind, zero, y});
     if (mode == 3) p = c.Node("Where", {blind, zero, p});
   }

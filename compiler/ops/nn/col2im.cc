@@ -60,8 +60,8 @@ absl::Status Lower(LowerContext& context) {
   const ecg::ValueType& type = context.output_types[0];
   const DType acc = ComputeType(type.dtype);
   const int64_t block = NumElements(w.kernel);
-  context.out = {
-      b.Reduce("col2im", te::FoldKind::kSum, type.dtype, acc, type.shape, w.kernel, [&](const Idx& i, const Idx& r) {
+  context.out = {b.Reduce(
+      "col2im", te::ReductionKind::kSum, type.dtype, acc, type.shape, w.kernel, [&](const Idx& i, const Idx& r) {
         const Idx k = DropUnit(r, w.kernel);
         Idx which;
         te::Pred hit;

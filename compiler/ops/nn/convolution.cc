@@ -89,7 +89,7 @@ absl::Status LowerConv(LowerContext& context) {
   const Shape taps(w.begin() + 1, w.end());
   const bool padded = window.ReadsOutside();
   const te::TensorId sum =
-      b.Reduce("conv", te::FoldKind::kSum, type.dtype, acc, type.shape, taps, [&](const Idx& i, const Idx& r) {
+      b.Reduce("conv", te::ReductionKind::kSum, type.dtype, acc, type.shape, taps, [&](const Idx& i, const Idx& r) {
         const Idx k = DropUnit(r, taps);
         Idx from = {i[0], FloorDiv(i[1], per_group) * w[1] + k[0]};
         const Idx at = window.At({i.begin() + 2, i.end()}, {k.begin() + 1, k.end()});
@@ -193,7 +193,7 @@ absl::Status LowerPhases(LowerContext& context, const Window& window) {
   }
   phases.push_back(type.shape[1]);
   const Scalar zero = te::Imm(type.dtype, 0);
-  const te::TensorId sum = b.Reduce("conv_transpose", te::FoldKind::kSum, type.dtype, acc, phases, taps,
+  const te::TensorId sum = b.Reduce("conv_transpose", te::ReductionKind::kSum, type.dtype, acc, phases, taps,
                                     [&](const Idx& given, const Idx& r) {
                                       const Idx i = DropUnit(given, phases);
                                       const Idx k = DropUnit(r, taps);
@@ -246,7 +246,7 @@ absl::Status LowerConvTranspose(LowerContext& context) {
   Shape taps = {in_group};
   taps.insert(taps.end(), window.kernel.begin(), window.kernel.end());
   const te::TensorId sum = b.Reduce(
-      "conv_transpose", te::FoldKind::kSum, type.dtype, acc, type.shape, taps, [&](const Idx& i, const Idx& r) {
+      "conv_transpose", te::ReductionKind::kSum, type.dtype, acc, type.shape, taps, [&](const Idx& i, const Idx& r) {
         const Idx k = DropUnit(r, taps);
         const Index channel = FloorDiv(i[1], w[1]) * in_group + k[0];
         Idx from = {i[0], channel};

@@ -108,7 +108,7 @@ te::TensorId Sample(LowerContext& context, const Window& window) {
   Shape samples = points;
   samples[1] = x[1];
   return b.Reduce(
-      "samples", te::FoldKind::kSum, acc, acc, samples, Shape(spatial, 2),
+      "samples", te::ReductionKind::kSum, acc, acc, samples, Shape(spatial, 2),
       [&](const Idx& i, const Idx& r) {
         Idx from{i[0], i[1]};
         Scalar factor;
@@ -143,7 +143,7 @@ absl::Status Lower(LowerContext& context) {
   const Shape& w = context.ShapeOf(kW);
   const int64_t per_group = w[0] / context.attrs.Int("group", 1);
   const Shape taps(w.begin() + 1, w.end());
-  const te::TensorId sum = b.Reduce("deform_conv", te::FoldKind::kSum, context.Has(kBias) ? acc : type.dtype, acc,
+  const te::TensorId sum = b.Reduce("deform_conv", te::ReductionKind::kSum, context.Has(kBias) ? acc : type.dtype, acc,
                                     type.shape, taps, [&](const Idx& i, const Idx& r) {
                                       const Idx k = DropUnit(r, taps);
                                       Idx from{i[0], te::FloorDiv(i[1], per_group) * w[1] + k[0]};

@@ -10,7 +10,7 @@
 namespace fusion::ops {
 namespace {
 
-using Value = Compose::Value;
+using ValueId = Compose::ValueId;
 
 // B batch, T tokens, G heads of keys and values, R query heads per group, K elements of a key, V elements of a value.
 struct Sizes {
@@ -28,25 +28,25 @@ class Recurrence {
   absl::Status Run() {
     RETURN_IF_ERROR(Read());
     const Sizes& z = sizes_;
-    const std::vector<Value> q = Tokens(kQuery, {z.batch, z.groups, z.share, z.key});
-    const std::vector<Value> columns = Tokens(kKey, {z.batch, z.groups, z.key, 1});
-    const std::vector<Value> rows = Tokens(kKey, {z.batch, z.groups, 1, z.key});
-    const std::vector<Value> v = Tokens(kValue, {z.batch, z.groups, 1, z.value});
-    std::vector<Value> gates, rates;
+    const std::vector<ValueId> q = Tokens(kQuery, {z.batch, z.groups, z.share, z.key});
+    const std::vector<ValueId> columns = Tokens(kKey, {z.batch, z.groups, z.key, 1});
+    const std::vector<ValueId> rows = Tokens(kKey, {z.batch, z.groups, 1, z.key});
+    const std::vector<ValueId> v = Tokens(kValue, {z.batch, z.groups, 1, z.value});
+    std::vector<ValueId> gates, rates;
     if (decays_) gates = Tokens(kDecay, {z.batch, z.groups, c_.ShapeOf(kDecay)[2] / z.groups, 1});
     if (corrects_) rates = Tokens(kBeta, {z.batch, c_.ShapeOf(kBeta)[2], 1, 1});
-    Value state = c_.Has(kPast) ? c_.Cast(c_.In(kPast), DType::kF32)
-                                : c_.Constant(Tensor(DType::kF32, {z.batch, z.groups, z.key, z.value}));
-    std::vector<Value> outputs;
+    ValueId state = c_.Has(kPast) ? c_.Cast(c_.In(kPast), DType::kF32)
+                                  : c_.Constant(Tensor(DType::kF32, {z.batch, z.groups, z.key, z.value}));
+    std::vector<ValueId> outputs;
     for (int64_t t = 0; t < z.tokens; ++t) {
       if (decays_) state = c_.Mul(state, c_.Node("Exp", {gates[t]}));
-      Value written = v[t];
+      ValueId written = v[t];
       if (corrects_) written = c_.Mul(rates[t], c_.Sub(v[t], c_.Node("MatMul", {rows[t], state})));
       state = c_.Add(state, c_.Mul(columns[t], written));
-      const Value read = c_.Node("MatMul", {q[t], state});  // [B, G, R, V]
+      const ValueId read = c_.Node("MatMul", {q[t], state});  // [B, G, R, V]
       outputs.push_back(c_.Reshape(read, {z.batch, 1, z.groups * z.share * z.value}));
     }
-    const Value joined = outputs.size() == 1 ? outputs[0] : c_.Concat(std::move(outputs), 1);
+    const ValueId joined = outputs.size() == 1 ? outputs[0] : c_.Concat(std::move(outputs), 1);
     const DType dtype = c_.Type(kQuery).dtype;
     return c_.Finish({c_.Cast(joined, dtype), c_.Cast(state, c_.Has(kPast) ? c_.Type(kPast).dtype : dtype)});
   }
@@ -90,17 +90,17 @@ class Recurrence {
   }
 
   // Returns the input token by token, each with shape `shape`; queries are multiplied by the scale.
-  std::vector<Value> Tokens(Input input, const Shape& shape) {
+  std::vector<ValueId> Tokens(Input input, const Shape& shape) {
     const Sizes& z = sizes_;
-    Value x = c_.In(input);
+    ValueId x = c_.In(input);
     if (c_.Type(input).dtype != DType::kF32) x = c_.Cast(x, DType::kF32);
     if (input == kQuery) {
       const double scale = attrs_.Float("scale", 0);
       x = c_.Mul(x, c_.Number(DType::kF32, scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(z.key))));
     }
-    std::vector<Value> parts{x};
+    std::vector<ValueId> parts{x};
     if (z.tokens > 1) parts = c_.Nodes("Split", {x}, {{"axis", int64_t{1}}}, static_cast<int>(z.tokens));
-    for (Value& part : parts) part = c_.Reshape(part, shape);
+    for (ValueId& part : parts) part = c_.Reshape(part, shape);
     return parts;
   }
 
@@ -124,13 +124,13 @@ absl::Status CausalConvWithState(Compose& c) {
   if (before < 0) return c.Error("weight has no taps");
   if (c.Has(kBias)) RETURN_IF_ERROR(c.Expect(kBias, "bias", {channels}));
   if (c.Has(kPast)) RETURN_IF_ERROR(c.Expect(kPast, "past_state", {batch, channels, before}));
-  Value whole = c.In(kX);
+  ValueId whole = c.In(kX);
   if (before > 0) {
     whole = c.Has(kPast) ? c.Concat({c.In(kPast), whole}, 2) : c.Node("Pad", {whole, c.Ints({0, 0, before, 0, 0, 0})});
   }
-  std::vector<Value> operands{whole, c.In(kWeight)};
+  std::vector<ValueId> operands{whole, c.In(kWeight)};
   if (c.Has(kBias)) operands.push_back(c.In(kBias));
-  Value y = c.Node("Conv", std::move(operands), {{"group", channels}});
+  ValueId y = c.Node("Conv", std::move(operands), {{"group", channels}});
   if (attrs.String("activation", "none") != "none") y = c.Node("Swish", {y});
   return c.Finish({y, c.Slice(whole, 2, length, length + before)});
 }

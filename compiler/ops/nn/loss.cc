@@ -9,9 +9,9 @@ namespace fusion::ops {
 namespace {
 
 using te::Call;
-using te::FoldKind;
 using te::Imm;
 using te::Op;
+using te::ReductionKind;
 using te::Scalar;
 using Idx = te::Builder::Idx;
 using Types = std::vector<ecg::ValueType>;
@@ -64,7 +64,7 @@ absl::Status Lower(LowerContext& context) {
     return absl::OkStatus();
   }
   const auto sum_of = [&](te::TensorId x) {
-    return b.Reduce("sum", FoldKind::kSum, reduction == "sum" ? type.dtype : compute, compute, {}, shape,
+    return b.Reduce("sum", ReductionKind::kSum, reduction == "sum" ? type.dtype : compute, compute, {}, shape,
                     [&](const Idx&, const Idx& r) { return b.At(x, r); });
   };
   const te::TensorId sum = sum_of(loss);

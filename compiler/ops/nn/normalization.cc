@@ -12,27 +12,27 @@ namespace fusion::ops {
 namespace {
 
 using te::Call;
-using te::FoldKind;
 using te::Imm;
 using te::Op;
+using te::ReductionKind;
 using te::Scalar;
 using Idx = te::Builder::Idx;
 using Types = std::vector<ecg::ValueType>;
 
 Scalar Sqrt(const Scalar& x) { return Call(Op::kSqrt, {x}); }
 
-// Mean and 1/sqrt(variance + epsilon) of `fold` elements, one pair per position of `shape`.
+// Mean and 1/sqrt(variance + epsilon) of `reduction` elements, one pair per position of `shape`.
 struct Moments {
   te::TensorId mean, inverse_deviation;
 };
-Moments DefineMoments(te::Builder& b, DType compute, const Shape& shape, const Shape& fold, double epsilon,
+Moments DefineMoments(te::Builder& b, DType compute, const Shape& shape, const Shape& reduction, double epsilon,
                       const std::function<Scalar(const Idx& i, const Idx& r)>& x) {
-  const double scale = 1.0 / static_cast<double>(NumElements(fold));
+  const double scale = 1.0 / static_cast<double>(NumElements(reduction));
   Moments m;
-  m.mean = b.Reduce("mean", FoldKind::kSum, compute, compute, shape, fold, x,
+  m.mean = b.Reduce("mean", ReductionKind::kSum, compute, compute, shape, reduction, x,
                     [&](const Idx&, const Scalar& acc) { return acc * Imm(compute, scale); });
   m.inverse_deviation = b.Reduce(
-      "inverse_deviation", FoldKind::kSum, compute, compute, shape, fold,
+      "inverse_deviation", ReductionKind::kSum, compute, compute, shape, reduction,
       [&](const Idx& i, const Idx& r) {
         const Scalar d = x(i, r) - b.At(m.mean, i);
         return d * d;
@@ -79,15 +79,15 @@ absl::Status LowerBatchNorm(LowerContext& context) {
     for (int d = 0; d < context.Rank(0); ++d) {
       if (d != 1) folded.push_back(d);
     }
-    const Shape fold = ShapeAt(context.ShapeOf(0), folded);
-    const Scalar scale = Imm(compute, 1.0 / static_cast<double>(NumElements(fold)));
+    const Shape reduction = ShapeAt(context.ShapeOf(0), folded);
+    const Scalar scale = Imm(compute, 1.0 / static_cast<double>(NumElements(reduction)));
     const auto x = [&](const Idx& c, const Idx& r) {
       return LoadCompute(b, context.in[0], MergeIndex(context.Rank(0) < 2 ? Idx{} : c, r, folded));
     };
     const auto times_scale = [&](const Idx&, const Scalar& acc) { return acc * scale; };
-    mean = b.Reduce("mean", FoldKind::kSum, compute, compute, channels, fold, x, times_scale);
+    mean = b.Reduce("mean", ReductionKind::kSum, compute, compute, channels, reduction, x, times_scale);
     variance = b.Reduce(
-        "variance", FoldKind::kSum, compute, compute, channels, fold,
+        "variance", ReductionKind::kSum, compute, compute, channels, reduction,
         [&](const Idx& c, const Idx& r) {
           const Scalar d = x(c, r) - b.At(mean, c);
           return d * d;
@@ -206,10 +206,10 @@ absl::Status LowerGrouped(LowerContext& context, int64_t groups) {
   const ecg::ValueType& type = context.output_types[0];
   const DType compute = ComputeType(type.dtype);
   const int64_t channels = type.shape[1], per_group = channels / groups;
-  Shape fold(type.shape.begin() + 2, type.shape.end());
-  if (per_group != 1) fold.insert(fold.begin(), per_group);
-  const Moments moments = DefineMoments(b, compute, {type.shape[0], groups}, fold, context.attrs.Float("epsilon", 1e-5),
-                                        [&](const Idx& i, const Idx& r) {
+  Shape reduction(type.shape.begin() + 2, type.shape.end());
+  if (per_group != 1) reduction.insert(reduction.begin(), per_group);
+  const Moments moments = DefineMoments(b, compute, {type.shape[0], groups}, reduction,
+                                        context.attrs.Float("epsilon", 1e-5), [&](const Idx& i, const Idx& r) {
                                           Idx at{i[0], per_group == 1 ? i[1] : i[1] * per_group + r[0]};
                                           at.insert(at.end(), r.begin() + (per_group == 1 ? 0 : 1), r.end());
                                           return LoadCompute(b, context.in[0], at);
@@ -242,7 +242,7 @@ absl::Status LowerLrn(LowerContext& context) {
   const double alpha = context.attrs.Float("alpha", 1e-4) / static_cast<double>(size);
   const double beta = context.attrs.Float("beta", 0.75), bias = context.attrs.Float("bias", 1.0);
   context.out[0] = b.Reduce(
-      "LRN", FoldKind::kSum, type.dtype, compute, type.shape, {size},
+      "LRN", ReductionKind::kSum, type.dtype, compute, type.shape, {size},
       [&](const Idx& i, const Idx& r) {
         Idx at = i;
         at[1] = i[1] + r[0] - te::Index(before);
@@ -272,7 +272,7 @@ absl::Status LowerLpNorm(LowerContext& context) {
   const DType compute = ComputeType(type.dtype);
   const bool squares = context.attrs.Int("p", 2) == 2;
   const te::TensorId norm = b.Reduce(
-      "norm", FoldKind::kSum, compute, compute, ShapeWithout(type.shape, {axis}), {type.shape[axis]},
+      "norm", ReductionKind::kSum, compute, compute, ShapeWithout(type.shape, {axis}), {type.shape[axis]},
       [&](const Idx& i, const Idx& r) {
         const Scalar x = LoadCompute(b, context.in[0], MergeIndex(i, r, {axis}));
         return squares ? x * x : Call(Op::kAbs, {x});

@@ -72,9 +72,9 @@ Idx Source(const Window& window, const Idx& i, const Idx& r) {
 }
 
 // The common case: one reduction of a named kind.
-void LowerFold(LowerContext& context, const Window& window, te::FoldKind kind, const Scalar& outside,
-               const std::function<Scalar(const Scalar&)>& element,
-               const std::function<Scalar(const Idx& i, const Scalar& acc)>& then) {
+void LowerReduction(LowerContext& context, const Window& window, te::ReductionKind kind, const Scalar& outside,
+                    const std::function<Scalar(const Scalar&)>& element,
+                    const std::function<Scalar(const Idx& i, const Scalar& acc)>& then) {
   const ecg::ValueType& type = context.output_types[0];
   te::Builder& b = *context.builder;
   if (NumElements(type.shape) == 0 || NumElements(context.ShapeOf(0)) == 0) {
@@ -114,7 +114,7 @@ void LowerMaxWithIndices(LowerContext& context, const Window& window) {
   const bool padded = window.ReadsOutside();
   const bool column_major = context.attrs.Int("storage_order") == 1;
   const Scalar none = te::ImmInt(DType::kI64, -1);
-  context.out = b.GeneralFold(
+  context.out = b.GeneralReduction(
       "pool", {type.dtype, DType::kI64}, type.shape, window.kernel, {Lowest(type.dtype), none},
       [&](const Idx& i, const Idx& r, const std::vector<Scalar>& acc) -> std::vector<Scalar> {
         const Idx from = Source(window, i, r);
@@ -150,8 +150,8 @@ absl::Status LowerMaxPool(LowerContext& context) {
   if (context.output_types.size() > 1) {
     LowerMaxWithIndices(context, window);
   } else {
-    LowerFold(context, window, te::FoldKind::kMax, Lowest(context.output_types[0].dtype),
-              [](const Scalar& x) { return x; }, {});
+    LowerReduction(context, window, te::ReductionKind::kMax, Lowest(context.output_types[0].dtype),
+                   [](const Scalar& x) { return x; }, {});
   }
   return absl::OkStatus();
 }
@@ -193,8 +193,9 @@ absl::Status LowerAveragePool(LowerContext& context) {
       table.SetDouble(o, counts[o] == 0 ? 0 : 1.0 / static_cast<double>(counts[o]));
     reciprocals[d] = context.builder->Constant("reciprocal", std::move(table));
   }
-  LowerFold(
-      context, window, te::FoldKind::kSum, te::Imm(context.output_types[0].dtype, 0), [](const Scalar& x) { return x; },
+  LowerReduction(
+      context, window, te::ReductionKind::kSum, te::Imm(context.output_types[0].dtype, 0),
+      [](const Scalar& x) { return x; },
       [&](const Idx& i, const Scalar& sum) {
         Scalar mean = constant > 1 ? sum * te::Imm(acc, 1 / constant) : sum;
         for (int d = 0; d < window.spatial(); ++d) {
@@ -209,8 +210,8 @@ absl::Status LowerLpPool(LowerContext& context) {
   ASSIGN_OR_RETURN(const Window window, PoolWindow(context));
   const DType acc = ComputeType(context.output_types[0].dtype);
   const int64_t p = context.attrs.Int("p", 2);
-  LowerFold(
-      context, window, te::FoldKind::kSum, te::Imm(context.output_types[0].dtype, 0),
+  LowerReduction(
+      context, window, te::ReductionKind::kSum, te::Imm(context.output_types[0].dtype, 0),
       [&](const Scalar& x) {
         if (p == 2) return x * x;
         const Scalar magnitude = te::Call(te::Op::kAbs, {x});

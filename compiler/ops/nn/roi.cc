@@ -127,7 +127,7 @@ te::TensorId AdaptiveWeights(LowerContext& context, int begin, int64_t bins, int
     return te::Select(Call(Op::kGt, {b.At(step, i), imm(0)}), te::Max(before, imm(0)), imm(0));
   });
   return b.Reduce(
-      "weight", te::FoldKind::kSum, acc, acc, {places[0], bins, extent}, {2 * extent + 4},
+      "weight", te::ReductionKind::kSum, acc, acc, {places[0], bins, extent}, {2 * extent + 4},
       [&](const Idx& i, const Idx& r) {
         const Idx place{i[0], i[1]};
         const Scalar sample = b.At(skipped, place) + te::Cast(acc, te::FromIndex(r[0]));
@@ -166,15 +166,15 @@ absl::Status LowerRoiAlign(LowerContext& context) {
     const te::TensorId row_weight = AdaptiveWeights(context, 1, type.shape[2], x[2]);
     const te::TensorId column_weight = AdaptiveWeights(context, 0, type.shape[3], x[3]);
     const te::TensorId rows =
-        b.Reduce("rows", te::FoldKind::kSum, acc, acc, {type.shape[0], x[1], type.shape[2], x[3]}, {x[2]},
+        b.Reduce("rows", te::ReductionKind::kSum, acc, acc, {type.shape[0], x[1], type.shape[2], x[3]}, {x[2]},
                  [&](const Idx& i, const Idx& r) {
                    return b.At(row_weight, {i[0], i[2], r[0]}) *
                           LoadCompute(b, context.in[0], {Index::Load(batch, {i[0]}, {0, x[0] - 1}), i[1], r[0], i[3]});
                  });
-    context.out = {
-        b.Reduce("roi_align", te::FoldKind::kSum, type.dtype, acc, type.shape, {x[3]}, [&](const Idx& i, const Idx& r) {
-          return b.At(column_weight, {i[0], i[3], r[0]}) * b.At(rows, {i[0], i[1], i[2], r[0]});
-        })};
+    context.out = {b.Reduce("roi_align", te::ReductionKind::kSum, type.dtype, acc, type.shape, {x[3]},
+                            [&](const Idx& i, const Idx& r) {
+                              return b.At(column_weight, {i[0], i[3], r[0]}) * b.At(rows, {i[0], i[1], i[2], r[0]});
+                            })};
     return absl::OkStatus();
   }
   const Tables rows = RoiTables(context, 1, type.shape[2], x[2]);
@@ -182,7 +182,8 @@ absl::Status LowerRoiAlign(LowerContext& context) {
   // The taps are (row sample, column sample, row corner, column corner). The maximum is taken over weighted corners, as
   // in ONNX.
   context.out = {b.Reduce(
-      "roi_align", max ? te::FoldKind::kMax : te::FoldKind::kSum, type.dtype, acc, type.shape, {samples, samples, 2, 2},
+      "roi_align", max ? te::ReductionKind::kMax : te::ReductionKind::kSum, type.dtype, acc, type.shape,
+      {samples, samples, 2, 2},
       [&](const Idx& i, const Idx& r) {
         const Idx row = {i[0], i[2], r[0], r[2]}, column = {i[0], i[3], r[1], r[3]};
         const Scalar value = b.At(context.in[0], {Index::Load(batch, {i[0]}, {0, x[0] - 1}), i[1],
@@ -268,13 +269,14 @@ absl::Status LowerMaxRoiPool(LowerContext& context) {
                                       Call(Op::kLt, {position, b.At(ranges.end, bin)})}),
                       value, lowest);
   };
-  const te::TensorId tall = b.Reduce("rows", te::FoldKind::kMax, acc, acc, {type.shape[0], x[1], type.shape[2], x[3]},
-                                     {x[2]}, [&](const Idx& i, const Idx& r) {
-                                       const Idx from{Index::Load(batch, {i[0]}, {0, x[0] - 1}), i[1], r[0], i[3]};
-                                       return within(rows, {i[0], i[2]}, r[0], LoadCompute(b, context.in[0], from));
-                                     });
+  const te::TensorId tall =
+      b.Reduce("rows", te::ReductionKind::kMax, acc, acc, {type.shape[0], x[1], type.shape[2], x[3]}, {x[2]},
+               [&](const Idx& i, const Idx& r) {
+                 const Idx from{Index::Load(batch, {i[0]}, {0, x[0] - 1}), i[1], r[0], i[3]};
+                 return within(rows, {i[0], i[2]}, r[0], LoadCompute(b, context.in[0], from));
+               });
   context.out = {b.Reduce(
-      "max_roi_pool", te::FoldKind::kMax, type.dtype, acc, type.shape, {x[3]},
+      "max_roi_pool", te::ReductionKind::kMax, type.dtype, acc, type.shape, {x[3]},
       [&](const Idx& i, const Idx& r) {
         return within(columns, {i[0], i[3]}, r[0], b.At(tall, {i[0], i[1], i[2], r[0]}));
       },

@@ -182,7 +182,7 @@ absl::Status LowerGridSample(LowerContext& context) {
   for (int d = 0; d < spatial; ++d) axes.push_back(GridTables(context, spec, spatial - 1 - d, x[d + 2]));
   const Shape image(x.begin() + 2, x.end());
   const Tables taps = spatial > 1 ? CombinedTaps(&b, axes, context.ShapeOf(1), spec.taps(), image) : axes[0];
-  context.out = {b.Reduce("grid_sample", te::FoldKind::kSum, type.dtype, acc, type.shape,
+  context.out = {b.Reduce("grid_sample", te::ReductionKind::kSum, type.dtype, acc, type.shape,
                           {b.info(taps.index).shape.back()}, [&](const Idx& i, const Idx& r) {
                             Idx at{i[0]};
                             at.insert(at.end(), i.begin() + 2, i.end());

@@ -9,8 +9,8 @@ namespace fusion::ops {
 namespace {
 
 using te::Call;
-using te::FoldKind;
 using te::Op;
+using te::ReductionKind;
 using te::Scalar;
 using Idx = te::Builder::Idx;
 using Types = std::vector<ecg::ValueType>;
@@ -32,7 +32,7 @@ struct Rows {
   Idx Row(const Idx& i) const { return IndexWithout(i, {axis}); }
   Scalar X(const Idx& row, const Idx& k) const { return LoadCompute(b, x, MergeIndex(row, k, {axis})); }
   te::TensorId Max() const {
-    return b.Reduce("max", FoldKind::kMax, compute, compute, rows, {shape[axis]},
+    return b.Reduce("max", ReductionKind::kMax, compute, compute, rows, {shape[axis]},
                     [&](const Idx& row, const Idx& k) { return X(row, k); });
   }
 };
@@ -56,7 +56,7 @@ absl::Status LowerSoftmax(LowerContext& context) {
   });
   // There is one division per row. The sum is at least 1, so that its inverse has one rounding error and no more.
   const te::TensorId scale = b.Reduce(
-      "scale", FoldKind::kSum, rows.compute, rows.compute, rows.rows, {rows.shape[rows.axis]},
+      "scale", ReductionKind::kSum, rows.compute, rows.compute, rows.rows, {rows.shape[rows.axis]},
       [&](const Idx& row, const Idx& k) { return b.At(exp, MergeIndex(row, k, {rows.axis})); },
       [&](const Idx&, const Scalar& sum) { return te::Imm(rows.compute, 1) / sum; });
   const ecg::ValueType& type = context.output_types[0];
@@ -70,7 +70,7 @@ absl::Status LowerLogSoftmax(LowerContext& context) {
   te::Builder& b = rows.b;
   const te::TensorId max = rows.Max();
   const te::TensorId log_sum = b.Reduce(
-      "log_sum", FoldKind::kSum, rows.compute, rows.compute, rows.rows, {rows.shape[rows.axis]},
+      "log_sum", ReductionKind::kSum, rows.compute, rows.compute, rows.rows, {rows.shape[rows.axis]},
       [&](const Idx& row, const Idx& k) { return Call(Op::kExp, {rows.X(row, k) - b.At(max, row)}); },
       [](const Idx&, const Scalar& acc) { return Call(Op::kLog, {acc}); });
   const ecg::ValueType& type = context.output_types[0];
@@ -87,7 +87,7 @@ absl::Status LowerHardmax(LowerContext& context) {
   te::Builder& b = rows.b;
   const te::TensorId max = rows.Max();
   const int64_t extent = rows.shape[rows.axis];
-  const te::TensorId first = b.Reduce("first", FoldKind::kMin, DType::kI64, DType::kI64, rows.rows, {extent},
+  const te::TensorId first = b.Reduce("first", ReductionKind::kMin, DType::kI64, DType::kI64, rows.rows, {extent},
                                       [&](const Idx& row, const Idx& k) {
                                         return te::Select(Call(Op::kEq, {rows.X(row, k), b.At(max, row)}),
                                                           te::FromIndex(k[0]), te::ImmInt(DType::kI64, extent));

@@ -97,7 +97,7 @@ absl::Status LowerMatMulInteger(LowerContext& context) {
     if (NumElements(zero_shape) == 1) return builder.At(context.in[input], Idx(zero_shape.size(), Index(0)));
     return builder.At(context.in[input], zero_shape.size() == 1 ? Idx{at} : BroadcastIndex(zero_shape, operand));
   };
-  context.out[0] = builder.Reduce(context.op, te::FoldKind::kSum, DType::kI32, DType::kI32, shape, {a.back()},
+  context.out[0] = builder.Reduce(context.op, te::ReductionKind::kSum, DType::kI32, DType::kI32, shape, {a.back()},
                                   [&](const Idx& i, const Idx& k) {
                                     const Idx batch(i.begin(), i.end() - static_cast<int64_t>(rows + columns));
                                     const Index row = rows != 0 ? i[i.size() - rows - columns] : Index(0);
@@ -162,8 +162,8 @@ absl::Status LowerConvInteger(LowerContext& context) {
   }
   const int64_t per_group = w[0] / context.attrs.Int("group", 1);
   const Shape taps(w.begin() + 1, w.end());
-  context.out[0] =
-      b.Reduce(context.op, te::FoldKind::kSum, DType::kI32, DType::kI32, shape, taps, [&](const Idx& i, const Idx& r) {
+  context.out[0] = b.Reduce(
+      context.op, te::ReductionKind::kSum, DType::kI32, DType::kI32, shape, taps, [&](const Idx& i, const Idx& r) {
         const Idx k = DropUnit(r, taps);
         Idx at = {i[0], FloorDiv(i[1], per_group) * w[1] + k[0]};
         const Idx place = window.At({i.begin() + 2, i.end()}, {k.begin() + 1, k.end()});

@@ -13,9 +13,9 @@ namespace fusion::ops {
 namespace {
 
 using te::Call;
-using te::FoldKind;
 using te::Imm;
 using te::Op;
+using te::ReductionKind;
 using te::Scalar;
 using Idx = te::Builder::Idx;
 using Types = std::vector<ecg::ValueType>;
@@ -202,9 +202,9 @@ absl::Status LowerDynamicQuantize(LowerContext& context) {
   const Shape& shape = context.ShapeOf(0);
   const Scalar zero = Imm(DType::kF32, 0);
   const auto x = [&](const Idx&, const Idx& r) { return te::Cast(DType::kF32, b.At(context.in[0], r)); };
-  const te::TensorId low = b.Reduce("low", FoldKind::kMin, DType::kF32, DType::kF32, {}, shape, x,
+  const te::TensorId low = b.Reduce("low", ReductionKind::kMin, DType::kF32, DType::kF32, {}, shape, x,
                                     [&](const Idx&, const Scalar& acc) { return te::Min(acc, zero); });
-  const te::TensorId high = b.Reduce("high", FoldKind::kMax, DType::kF32, DType::kF32, {}, shape, x,
+  const te::TensorId high = b.Reduce("high", ReductionKind::kMax, DType::kF32, DType::kF32, {}, shape, x,
                                      [&](const Idx&, const Scalar& acc) { return te::Max(acc, zero); });
   const te::TensorId scale = b.Map("scale", DType::kF32, {}, [&](const Idx&) {
     const Scalar range = b.At(high, {}) - b.At(low, {});

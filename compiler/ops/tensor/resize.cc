@@ -204,12 +204,12 @@ absl::Status LowerResize(LowerContext& context) {
     if (!moves(d)) continue;
     shape[d] = axes[d].out;
     from = tables[d].unrolled ? b.Map("resized", acc, shape, [&](const Idx& i) { return sum_of_taps(d, i); })
-                              : b.Reduce("resized", te::FoldKind::kSum, acc, acc, shape, {tables[d].taps},
+                              : b.Reduce("resized", te::ReductionKind::kSum, acc, acc, shape, {tables[d].taps},
                                          [&](const Idx& i, const Idx& r) { return tap(d, i, r[0], 0); });
   }
   if (last >= 0 && !tables[last].unrolled) {
     context.out = {b.Reduce(
-        "resize", te::FoldKind::kSum, type.dtype, acc, type.shape, {tables[last].taps},
+        "resize", te::ReductionKind::kSum, type.dtype, acc, type.shape, {tables[last].taps},
         [&](const Idx& i, const Idx& r) { return tap(last, i, r[0], 0); }, extrapolate)};
     return absl::OkStatus();
   }

@@ -91,12 +91,12 @@ void CallScatter(LowerContext& context, const char* routine, std::vector<int64_t
                                       {{type.dtype, type.shape}});
 }
 
-absl::Status LowerSearch(LowerContext& context, const Shape& fold,
+absl::Status LowerSearch(LowerContext& context, const Shape& searched,
                          const std::function<Candidate(const Idx& i, const Idx& r)>& candidate) {
   ASSIGN_OR_RETURN(const Reduction reduction, ReductionOf(context));
   const ecg::ValueType& type = context.output_types[0];
   te::Builder& b = *context.builder;
-  if (NumElements(type.shape) == 0 || NumElements(fold) == 0) {
+  if (NumElements(type.shape) == 0 || NumElements(searched) == 0) {
     DefineMap(context, 0, [&](const Idx& i) { return b.At(context.in[0], i); });
     return absl::OkStatus();
   }
@@ -104,8 +104,8 @@ absl::Status LowerSearch(LowerContext& context, const Shape& fold,
   const bool rounds = reduction == Reduction::kAdd || reduction == Reduction::kMul;
   const DType wide = rounds ? ComputeType(type.dtype) : type.dtype;
   // The accumulators are the combined updates and whether there was one. They are combined with the data at the end.
-  context.out = b.GeneralFold(
-      "scatter", {type.dtype}, type.shape, fold, {te::Imm(wide, 0), te::ImmInt(DType::kBool, 0)},
+  context.out = b.GeneralReduction(
+      "scatter", {type.dtype}, type.shape, searched, {te::Imm(wide, 0), te::ImmInt(DType::kBool, 0)},
       [&](const Idx& i, const Idx& r, const std::vector<Scalar>& acc) -> std::vector<Scalar> {
         const Candidate c = candidate(i, r);
         const Scalar value = te::Cast(wide, c.value);
@@ -188,7 +188,7 @@ te::TensorId LastRow(LowerContext& context, const Shape& slices, int64_t rows,
                      const std::function<Scalar(const Idx& i, const Idx& r)>& addressed) {
   const Shape& indices = context.ShapeOf(1);
   const Scalar none = te::ImmInt(DType::kI64, -1);
-  return context.builder->Reduce("last", te::FoldKind::kMax, DType::kI64, DType::kI64, slices, {rows},
+  return context.builder->Reduce("last", te::ReductionKind::kMax, DType::kI64, DType::kI64, slices, {rows},
                                  [&](const Idx& i, const Idx& r) {
                                    const Idx row = te::Delinearize(r[0], {indices.begin(), indices.end() - 1});
                                    return te::Select(addressed(i, row), te::FromIndex(r[0]), none);
@@ -328,7 +328,7 @@ absl::Status LowerMaxUnpool(LowerContext& context) {
     return absl::OkStatus();
   }
   const Scalar zero = te::Imm(type.dtype, 0);
-  context.out = b.GeneralFold(
+  context.out = b.GeneralReduction(
       "unpool", {type.dtype}, type.shape, {in.begin() + 2, in.end()}, {zero},
       [&](const Idx& i, const Idx& r, const std::vector<Scalar>& acc) -> std::vector<Scalar> {
         Idx from = {i[0], i[1]};

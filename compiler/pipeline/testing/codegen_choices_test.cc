@@ -37,7 +37,7 @@ TEST(CodegenChoices, RandomSchedulesComputeTheSame) {
       Conv("depthwise", {1, 32, 6, 14}, {32, 1, 3, 3}, {{"pads", pad1}, {"group", int64_t{32}}}),
       Conv("stem", {1, 3, 17, 16}, {32, 3, 5, 5}, {{"strides", Ints{2, 2}}, {"pads", Ints{2, 2, 2, 2}}}),
       MatMul("weights", {37, 40}, {40, 96}, true),
-      MatMul("long fold", {32, 1536}, {1536, 192}, true),
+      MatMul("long reduction", {32, 1536}, {1536, 192}, true),
       MatMul("two runtime operands", {2, 33, 48}, {2, 48, 50}, false),
       MatMul("row", {1, 96}, {96, 100}, true),
   };
@@ -87,25 +87,25 @@ TEST(CodegenChoices, RandomSchedulesComputeTheSame) {
     }
   }
   // For every choice, some kernel took an alternative to the scheduler's own.
-  for (const char* name : {"blocks", "chunk", "columns", "fold", "form", "lanes", "prefetch", "rows", "split", "stitch",
-                           "stream", "tasks", "tile", "unroll"}) {
+  for (const char* name : {"transpose", "chunk", "columns", "reduction", "form", "lanes", "prefetch", "rows",
+                           "k_blocking", "stitch", "stream", "tasks", "tile", "unroll"}) {
     EXPECT_TRUE(met.count(name)) << name;
   }
   EXPECT_GT(different.size(), 8 * cases.size());
 }
 
-TEST(CodegenChoices, ResultsPastTheCaches) {
+TEST(CodegenChoices, StreamingStores) {
   const Shape shape = {2049, 4112};  // rows of whole cache lines, together larger than any cache
   G map, softmax;
   map.Out(map.Op("Relu", {map.Op("Add", {map.In(shape), map.Weight({4112})})}));
   softmax.Out(softmax.Op("Softmax", {softmax.In(shape)}, {{"axis", int64_t{-1}}}));
   RunOptions options{Avx512Device()};
-  options.choices = {{"past", 1}};
+  options.choices = {{"streaming", 1}};
   for (const BlockResult& result : RunCases({BlockCase("map", map), BlockCase("softmax", softmax)}, {options})) {
     EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
     for (const BlockKernel& kernel : result.kernels) {
       EXPECT_TRUE(std::any_of(kernel.choices.begin(), kernel.choices.end(), [](const ChoicePoint& point) {
-        return point.name == "past" && point.taken == 1;
+        return point.name == "streaming" && point.taken == 1;
       })) << result.name;
     }
   }

@@ -170,11 +170,11 @@ TEST(CodegenInteger, NarrowElements) {
     g.Out(g.Op("Tanh", {g.Op("Mul", {g.Op("Add", {x, y}), x})}));
     g.Out(g.Op("Cast", {g.Op("Greater", {x, y})}, {{"to", number}}));
     cases.push_back(BlockCase(absl::StrCat("elementwise ", DTypeName(dtype)), g));
-    G folds;
-    const V z = folds.In({6, 70}, dtype);
-    folds.Out(folds.Op("Softmax", {z}));
-    folds.Out(folds.Op("MatMul", {z, folds.Weight({70, 50}, dtype)}));
-    cases.push_back(BlockCase(absl::StrCat("folds ", DTypeName(dtype)), folds));
+    G reductions;
+    const V z = reductions.In({6, 70}, dtype);
+    reductions.Out(reductions.Op("Softmax", {z}));
+    reductions.Out(reductions.Op("MatMul", {z, reductions.Weight({70, 50}, dtype)}));
+    cases.push_back(BlockCase(absl::StrCat("reductions ", DTypeName(dtype)), reductions));
     G conv;
     conv.Out(conv.Op("Conv",
                      {conv.In({1, 16, 9, 9}, dtype), conv.Weight({32, 16, 3, 3}, dtype), conv.Weight({32}, dtype)},
@@ -188,7 +188,7 @@ TEST(CodegenInteger, NarrowElements) {
     g.Out(g.Op("ReduceSum", {wide, g.Ints({1})}));
     g.Out(g.Op("ReduceMax", {wide, g.Ints({1})}));
     g.Out(g.Op("Cast", {wide}, {{"to", int64_t{9}}}));
-    cases.push_back(BlockCase("integer folds", g));
+    cases.push_back(BlockCase("integer reductions", g));
   }
   EXPECT_EQ(Failures(cases), "");
   ExpectVectors(cases[0], Avx512Device(), false);

@@ -90,7 +90,7 @@ TEST(CudaResources, NothingIsSpilled) {
       const Resources resources = ResourcesOf((*cubins)[0]);
       EXPECT_GT(resources.registers, 16) << target << " " << g;
       EXPECT_LT(resources.registers, 255) << target << " " << g << "\n" << movement::Print(kernel->kernel);
-      EXPECT_EQ(kernel->kernel.resident, g + 1 == graphs.size()) << target << " " << g;
+      EXPECT_EQ(kernel->kernel.persistent, g + 1 == graphs.size()) << target << " " << g;
       EXPECT_EQ(resources.frame_bytes, 0) << target << " " << g << "\n" << movement::Print(kernel->kernel);
     }
   }

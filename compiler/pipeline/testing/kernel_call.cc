@@ -46,19 +46,19 @@ class HostHere : public KernelHost {
   absl::Status Run(const KernelCall& call) override {
     std::vector<void*> args;
     for (GuardedBuffer* buffer : call.args) args.push_back(buffer->data());
-    unsigned meeting = 0;  // state of the grid barrier (runtime/devices/cuda/kernel_abi.md)
-    if (call.resident) args.push_back(&meeting);
+    unsigned grid_barrier = 0;  // state of the grid barrier (runtime/devices/cuda/kernel_abi.md)
+    if (call.persistent) args.push_back(&grid_barrier);
     for (const KernelCall::Phase& phase : call.phases) {
       if (phase.library) {
         ComputeLibraryCall(*phase.library, args);
         continue;
       }
-      const std::string symbol = phase.symbol + (call.resident ? "_together" : suffix_);
+      const std::string symbol = phase.symbol + (call.persistent ? "_together" : suffix_);
       const auto function = reinterpret_cast<fusion_kernel_phase>(dlsym(handle_, symbol.c_str()));
       if (function == nullptr) return absl::InternalError(absl::StrCat("no symbol ", symbol));
       GuardedBuffer scratch(call.scratch_bytes);
       std::vector<std::pair<int64_t, int64_t>> ranges = phase.ranges;
-      if (call.resident) {
+      if (call.persistent) {
         int64_t blocks = 0;
         for (const auto& [begin, end] : ranges) blocks = std::max(blocks, end);
         ranges = {{0, std::min(blocks, kBlocksTogether)}};

@@ -23,7 +23,7 @@ struct KernelCall {
   std::vector<GuardedBuffer*> args;
   int64_t scratch_bytes = 0;
   std::vector<Phase> phases;
-  bool resident = false;  // a persistent kernel: work-groups wait for each other (runtime/devices/*/kernel_abi.md)
+  bool persistent = false;  // a persistent kernel: work-groups wait for each other (runtime/devices/*/kernel_abi.md)
 };
 
 // Loaded kernels.

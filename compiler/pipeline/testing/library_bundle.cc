@@ -81,7 +81,7 @@ absl::StatusOr<LibraryBundles::Result> LibraryBundles::Run(const ecg::Graph& gra
   ASSIGN_OR_RETURN(const auto bundle, Bundle::Open(path_));
   Result result;
   result.format = bundle->manifest().format;
-  for (const Kernel& kernel : bundle->manifest().kernels) {
+  for (const ManifestKernel& kernel : bundle->manifest().kernels) {
     for (const Phase& phase : kernel.phases) {
       if (phase.library) result.calls.push_back(*phase.library);
     }

@@ -40,7 +40,7 @@ class HostOnOpenCl : public KernelHost {
       int64_t tasks = 0;
       for (const auto& [begin, end] : phase.ranges) tasks = std::max(tasks, end);
       if (tasks == 0) continue;
-      ASSIGN_OR_RETURN(const opencl::Kernel kernel, context_->MakeKernel(program_, phase.symbol));
+      ASSIGN_OR_RETURN(const opencl::ClKernel kernel, context_->MakeKernel(program_, phase.symbol));
       cl_uint index = 0;
       for (const opencl::Buffer& buffer : buffers) {
         const cl_mem memory = buffer.get();
@@ -78,7 +78,7 @@ class HostOnOpenCl : public KernelHost {
       int64_t tasks = 0;
       for (const auto& [begin, end] : phase.ranges) tasks = std::max(tasks, end);
       if (tasks == 0) continue;
-      ASSIGN_OR_RETURN(const opencl::Kernel kernel, context_->MakeKernel(program_, phase.symbol));
+      ASSIGN_OR_RETURN(const opencl::ClKernel kernel, context_->MakeKernel(program_, phase.symbol));
       cl_uint index = 0;
       for (const cl_mem object : {memory.get(), memory.get(), table.get()}) {
         RETURN_IF_ERROR(opencl::ToStatus(api.clSetKernelArg(kernel.get(), index++, sizeof object, &object), "table"));
@@ -90,15 +90,15 @@ class HostOnOpenCl : public KernelHost {
     return absl::OkStatus();
   }
 
-  absl::Status Launch(const opencl::Kernel& kernel, const KernelCall& call, cl_uint parameters, int64_t tasks) {
+  absl::Status Launch(const opencl::ClKernel& kernel, const KernelCall& call, cl_uint parameters, int64_t tasks) {
     std::vector<cl_int> none = {0, 0};  // tickets
     opencl::Buffer tickets;
-    if (call.resident) {
+    if (call.persistent) {
       ASSIGN_OR_RETURN(tickets, context_->ShareMemory(none.data(), 2 * sizeof(cl_int)));
       const cl_mem memory = tickets.get();
       RETURN_IF_ERROR(opencl::ToStatus(
           context_->api().clSetKernelArg(kernel.get(), parameters, sizeof(cl_mem), &memory), "tickets"));
-      tasks = 2 * context_->device().resident_groups + 1;  // some work-groups begin when others have done everything
+      tasks = 2 * context_->device().persistent_groups + 1;  // some work-groups begin when others have done everything
     }
     RETURN_IF_ERROR(context_->Launch(kernel, tasks, nullptr));
     RETURN_IF_ERROR(context_->Finish());
@@ -107,7 +107,7 @@ class HostOnOpenCl : public KernelHost {
   }
 
   std::shared_ptr<opencl::Context> context_;
-  opencl::Program program_;
+  opencl::ClProgram program_;
 };
 
 }  // namespace

@@ -189,7 +189,7 @@ absl::Status RunKernel(const Run& run, size_t k, KernelHost* host,
   call.scratch_bytes = block.kernel.scratch_bytes;
   const DeviceModel& device = run.options->device;
   const std::vector<int64_t> launched = FindBackend(device.kind)->LaunchedTasks(block.kernel, device);
-  call.resident = block.kernel.resident;
+  call.persistent = block.kernel.persistent;
   for (size_t p = 0; p < launched.size(); ++p) {
     const int64_t tasks = launched[p];
     KernelCall::Phase phase{PhaseSymbol(run.symbols[k], static_cast<int>(p)), {}, {}};
@@ -357,25 +357,25 @@ DeviceModel NeonDevice() {
   return device;
 }
 
-DeviceModel OpenClTestDevice(int lanes, int task_lanes) {
+DeviceModel OpenClTestDevice(int lanes, int work_group_size) {
   DeviceModel device = Avx512Device();
   device.kind = device.isa = "opencl";
-  device.march = absl::StrCat("float", lanes, "x", task_lanes);
+  device.march = absl::StrCat("float", lanes, "x", work_group_size);
   device.vector_bytes = 4 * lanes;
-  device.task_lanes = task_lanes;
+  device.work_group_size = work_group_size;
   device.byte_dots = false;
   device.memory = {{"local", 32 << 10, 2e11, false}, {"L2", 1 << 20, 7e10, true}, {"global", 0, 1e10, true}};
   return device;
 }
 
-DeviceModel SubgroupTestDevice(int lanes, int task_lanes) {
-  DeviceModel device = OpenClTestDevice(lanes, task_lanes);
+DeviceModel SubgroupTestDevice(int lanes, int work_group_size) {
+  DeviceModel device = OpenClTestDevice(lanes, work_group_size);
   device.march += kSubgroupSuffix;
   return device;
 }
 
-DeviceModel CudaTestDevice(int task_lanes) {
-  DeviceModel device = OpenClTestDevice(4, task_lanes);
+DeviceModel CudaTestDevice(int work_group_size) {
+  DeviceModel device = OpenClTestDevice(4, work_group_size);
   device.kind = "cuda";
   device.isa = device.march = "sm_90";
   return device;

@@ -81,11 +81,11 @@ DeviceModel Avx2Device();
 std::vector<std::shared_ptr<const BlockKernel>> KernelOfEachNode(const ecg::Graph& graph);
 DeviceModel NeonDevice();
 DeviceModel VnniDevice();  // AVX-512 with products of bytes
-// An OpenCL device with vectors of `lanes` and `task_lanes` work-items a task.
-DeviceModel OpenClTestDevice(int lanes, int task_lanes);
+// An OpenCL device with vectors of `lanes` and `work_group_size` work-items a task.
+DeviceModel OpenClTestDevice(int lanes, int work_group_size);
 // The same with subgroups of 8 work-items, emulated in local memory.
-DeviceModel SubgroupTestDevice(int lanes, int task_lanes);
-DeviceModel CudaTestDevice(int task_lanes);
+DeviceModel SubgroupTestDevice(int lanes, int work_group_size);
+DeviceModel CudaTestDevice(int work_group_size);
 // Returns OK if this machine executes the device's code, itself or by emulation. Otherwise the error says what to
 // install.
 absl::Status CanRun(const DeviceModel& device);

@@ -60,7 +60,7 @@ struct Roles {
 
 // The axes of a nest by the operands that move with them.
 struct Axes {
-  std::vector<Axis> moving, fold;  // spatial axes that move the image alone; reduction axes
+  std::vector<Axis> moving, reduction;  // spatial axes that move the image alone; reduction axes
   Axis group{-1, 1}, result{-1, 1};
 };
 std::optional<Axes> AxesOf(const Nest& nest, const Index& image, const Index& filter) {
@@ -77,9 +77,9 @@ std::optional<Axes> AxesOf(const Nest& nest, const Index& image, const Index& fi
       return std::nullopt;
     }
   }
-  for (const Axis& axis : nest.fold->axes) {
+  for (const Axis& axis : nest.reduction->axes) {
     if (!image.UsesAxis(axis.id) || !filter.UsesAxis(axis.id)) return std::nullopt;
-    axes.fold.push_back(axis);
+    axes.reduction.push_back(axis);
   }
   return axes;
 }
@@ -118,14 +118,14 @@ std::optional<std::vector<Window>> BorderedWindows(const te::Pred& inside, Axes*
       const bool position = Contains(axes->moving, axis);
       Axis& role = position ? window.position : window.tap;
       int64_t& step = position ? window.stride : window.dilation;
-      if (Exists(role) || (!position && !Contains(axes->fold, axis)) || !border.shape.AffineIn(axis.id, &step) ||
+      if (Exists(role) || (!position && !Contains(axes->reduction, axis)) || !border.shape.AffineIn(axis.id, &step) ||
           step <= 0) {
         return std::nullopt;
       }
       role = axis;
       sum = sum + Index(axis) * step;
       std::erase_if(axes->moving, [&](const Axis& other) { return other.id == axis.id; });
-      std::erase_if(axes->fold, [&](const Axis& other) { return other.id == axis.id; });
+      std::erase_if(axes->reduction, [&](const Axis& other) { return other.id == axis.id; });
     }
     if (!(sum == border.shape)) return std::nullopt;
     window.before = border.at_least.value_or(0);
@@ -151,8 +151,8 @@ std::vector<Roles> RolesOf(const Axes& axes, const std::vector<Window>& bordered
   };
   const size_t free = 2 - bordered.size();
   std::vector<Roles> all;
-  for (const Axis& channel : with_none(axes.fold)) {
-    std::vector<Axis> taps = without(axes.fold, channel);
+  for (const Axis& channel : with_none(axes.reduction)) {
+    std::vector<Axis> taps = without(axes.reduction, channel);
     if (taps.size() > free) continue;
     taps.resize(free, {-1, 1});
     for (const Axis& image : with_none(axes.moving)) {

@@ -10,8 +10,8 @@ using te::Scalar;
 using te::ScalarKind;
 
 bool IsPlainSumOfProducts(const Nest& nest) {
-  return nest.fold && nest.fold->kind == te::FoldKind::kSum && nest.fold->acc == DType::kF32 &&
-         nest.fold->pred.empty() && nest.stores.size() == 1 && nest.body[0]->kind == ScalarKind::kOp &&
+  return nest.reduction && nest.reduction->kind == te::ReductionKind::kSum && nest.reduction->acc == DType::kF32 &&
+         nest.reduction->pred.empty() && nest.stores.size() == 1 && nest.body[0]->kind == ScalarKind::kOp &&
          nest.body[0]->op == te::Op::kMul && nest.limits.empty() && nest.padding.empty() && nest.mask_limit < 0;
 }
 

@@ -42,7 +42,7 @@ struct Roles {
 };
 
 std::optional<Roles> RolesOf(const Nest& nest, const Index& by_row, const Index& by_column) {
-  if (nest.fold->axes.size() != 1) return std::nullopt;
+  if (nest.reduction->axes.size() != 1) return std::nullopt;
   Roles roles;
   int rows = 0, columns = 0, batches = 0;
   for (const Axis& axis : nest.axes) {
@@ -57,7 +57,7 @@ std::optional<Roles> RolesOf(const Nest& nest, const Index& by_row, const Index&
       return std::nullopt;
     }
   }
-  roles.depth = nest.fold->axes[0];
+  roles.depth = nest.reduction->axes[0];
   if (rows != 1 || columns != 1 || batches > 1) return std::nullopt;
   return roles;
 }

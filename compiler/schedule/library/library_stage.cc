@@ -63,7 +63,7 @@ int OnlyProduct(const te::Program& program, const DeviceModel& device) {
 std::optional<te::Program> WithBareProduct(te::Program program, int product, bool rounded) {
   te::Te& te = program.tes[product];
   if (te.then.size() != 1 || te.outputs.size() != 1 || te.then[0]->kind == ScalarKind::kAcc) return std::nullopt;
-  DType type = te.fold->acc;
+  DType type = te.reduction->acc;
   if (rounded) {
     const std::optional<DType> to = RoundedTo(te.then[0]);
     if (!to || *to == type) return std::nullopt;

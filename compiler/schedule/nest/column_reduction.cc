@@ -31,7 +31,7 @@ constexpr int64_t kLeastTasks = 4;
 bool ReadsOnce(const Nest& nest, const Axis& columns, int64_t least_bytes, const DeviceModel& device,
                const movement::Kernel& kernel) {
   bool once = false, possible = true;
-  const double reads = Extent(nest.axes) * Extent(nest.fold->axes);
+  const double reads = Extent(nest.axes) * Extent(nest.reduction->axes);
   te::Visit(nest.body[0], [&](const te::ScalarNode& node) {
     if (node.kind != te::ScalarKind::kLoad) return;
     const Index& address = node.indices[0];
@@ -39,7 +39,7 @@ bool ReadsOnce(const Nest& nest, const Axis& columns, int64_t least_bytes, const
     if (address.HasLoad()) possible = false;
     if (buffer.is_constant || movement::SizeBytes(buffer) < least_bytes) return;
     bool all = te::ClassifyLanes(address, columns, device.vector_bytes / 4) == te::LaneAccess::kContiguous;
-    for (const std::vector<Axis>* some : {&nest.axes, &nest.fold->axes}) {
+    for (const std::vector<Axis>* some : {&nest.axes, &nest.reduction->axes}) {
       for (const Axis& axis : *some) all = all && address.UsesAxis(axis.id);
     }
     // Windows that overlap move with all axes, too, and find each element again and again.
@@ -72,12 +72,13 @@ Nest Substituted(Nest nest, const Axis& axis, const Index& by) {
 
 // Is the nest a plain sum of which a task can keep the columns near, and worth that?
 bool IsColumnSum(const Nest& nest, SummedRows rows, const DeviceModel& device, const movement::Kernel& kernel) {
-  if (!StrategyOf(device).column_sums || !nest.fold || nest.fold->kind != te::FoldKind::kSum || nest.axes.empty()) {
+  if (!StrategyOf(device).column_sums || !nest.reduction || nest.reduction->kind != te::ReductionKind::kSum ||
+      nest.axes.empty()) {
     return false;
   }
-  const bool plain = nest.fold->acc == DType::kF32 && nest.fold->pred.empty() && nest.padding.empty() &&
+  const bool plain = nest.reduction->acc == DType::kF32 && nest.reduction->pred.empty() && nest.padding.empty() &&
                      nest.limits.empty() && nest.mask_limit < 0 && nest.stores.size() == 1 && nest.then.size() <= 1 &&
-                     !nest.fold->axes.empty();
+                     !nest.reduction->axes.empty();
   const bool far = rows == SummedRows::kBeyondCaches;
   const int64_t least_columns = far ? kLeastColumns : device.vector_bytes / 4;
   return plain && nest.axes.back().extent >= least_columns &&
@@ -106,13 +107,13 @@ Tiled CutIntoTiles(const Nest& nest, const DeviceModel& device, AxisSource* axes
   cut.nest = Substituted(nest, columns, cut.at);
   cut.grid.assign(nest.axes.begin(), nest.axes.end() - 1);
   for (const Axis& axis : cut.grid) cut.others *= axis.extent;
-  const Axis first = cut.nest.fold->axes[0];
+  const Axis first = cut.nest.reduction->axes[0];
   cut.parts = PartsOfRows(cut.others * cut.number.extent, first.extent, device);
   cut.part = axes->New(cut.parts);
   const Axis of_part = axes->New(first.extent / cut.parts);
   if (cut.parts > 1) {
     cut.nest = Substituted(std::move(cut.nest), first, Index(cut.part) * of_part.extent + Index(of_part));
-    cut.nest.fold->axes[0] = of_part;
+    cut.nest.reduction->axes[0] = of_part;
     cut.grid.push_back(cut.part);
   }
   cut.grid.push_back(cut.number);
@@ -135,7 +136,7 @@ Nest ZeroOf(const Nest& nest, const Tiled& cut, int near) {
 // Adds the task's rows to `sum`, several at once. `like`: a nest over the task's columns that stores where sums lie.
 Nest AdditionOf(const Nest& like, const Tiled& cut, const Scalar& sum, AxisSource* axes) {
   Nest add = like;
-  add.axes = cut.nest.fold->axes;
+  add.axes = cut.nest.reduction->axes;
   const Axis row = add.axes.back();
   int64_t at_once = kMostRowsAtOnce;
   while (row.extent % at_once != 0) at_once /= 2;
@@ -172,7 +173,7 @@ Nest PartialOf(const Nest& like, const Nest& nest, const Tiled& cut, const Scala
   }
   const Index address = te::Linearize(coordinates, extents);
   *rest = nest;
-  (*rest)->fold->axes = {cut.part};
+  (*rest)->reduction->axes = {cut.part};
   (*rest)->body = {te::Load(partial, DType::kF32, {address})};
   const int columns = nest.axes.back().id;
   Nest result = like;
@@ -195,8 +196,8 @@ void AddBuffers(const Nest& nest, const Tiled& cut, movement::Kernel* kernel) {
 
 }  // namespace
 
-std::optional<ColumnSums> SumColumns(const Nest& nest, SummedRows rows, const DeviceModel& device,
-                                     movement::Kernel* kernel, AxisSource* axes, ChoiceLog* choices) {
+std::optional<ColumnSums> ReduceColumns(const Nest& nest, SummedRows rows, const DeviceModel& device,
+                                        movement::Kernel* kernel, AxisSource* axes, ChoiceLog* choices) {
   if (!IsColumnSum(nest, rows, device, *kernel)) return std::nullopt;
   const Tiled cut = CutIntoTiles(nest, device, axes);
   const int near = static_cast<int>(kernel->buffers.size()), partial = near + 1;

@@ -25,8 +25,8 @@ enum class SummedRows { kBeyondCaches, kAnywhere };
 // Computes the nest's sums in new buffers of the kernel. Returns nullopt, and changes nothing, where the nest is no
 // such sum, or where `rows` asks for rows beyond the caches and the caches hold them. The choice "columns": 1 keeps the
 // sums in registers after all.
-std::optional<ColumnSums> SumColumns(const Nest& nest, SummedRows rows, const DeviceModel& device,
-                                     movement::Kernel* kernel, AxisSource* axes, ChoiceLog* choices);
+std::optional<ColumnSums> ReduceColumns(const Nest& nest, SummedRows rows, const DeviceModel& device,
+                                        movement::Kernel* kernel, AxisSource* axes, ChoiceLog* choices);
 
 }  // namespace fusion
 

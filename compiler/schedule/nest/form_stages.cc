@@ -57,8 +57,8 @@ Uses UsesOf(const te::Te& te, te::TensorId tensor) {
   Uses uses;
   for (const te::Scalar& s : te.body) AddUses(s, tensor, false, &uses);
   for (const te::Scalar& s : te.then) AddUses(s, tensor, true, &uses);
-  if (te.fold) {
-    for (const te::Scalar& s : te.fold->init) AddUses(s, tensor, true, &uses);
+  if (te.reduction) {
+    for (const te::Scalar& s : te.reduction->init) AddUses(s, tensor, true, &uses);
   }
   return uses;
 }
@@ -167,15 +167,15 @@ bool IsLiveOut(const te::Program& program, const te::Te& te) {
 
 // Constants of one element become immediates: they enter keys by value and cost no load.
 void FoldScalarConstants(te::Program* program) {
-  auto fold = [&](const te::Scalar& load) -> te::Scalar {
+  auto reduction = [&](const te::Scalar& load) -> te::Scalar {
     const te::TensorInfo& info = program->tensors[load->tensor];
     if (!info.constant || info.constant->num_elements() != 1 || load->pad != nullptr) return nullptr;
     return IsFloat(info.dtype) ? te::Imm(info.dtype, info.constant->GetDouble(0))
                                : te::ImmInt(info.dtype, info.constant->GetInt(0));
   };
   for (te::Te& te : program->tes) {
-    for (te::Scalar& s : te.body) s = te::MapLoads(s, fold);
-    for (te::Scalar& s : te.then) s = te::MapLoads(s, fold);
+    for (te::Scalar& s : te.body) s = te::MapLoads(s, reduction);
+    for (te::Scalar& s : te.then) s = te::MapLoads(s, reduction);
   }
 }
 
@@ -186,17 +186,18 @@ using Readers = std::map<te::TensorId, std::vector<int>>;  // the expressions th
 bool IsEpilogue(const te::Program& program, int map, const Readers& readers) {
   const te::Te& te = program.tes[map];
   for (int f = 0; f < map; ++f) {
-    const te::Te& fold = program.tes[f];
-    if (fold.IsMap() || fold.outputs.size() != 1 || fold.fold->kind == te::FoldKind::kGeneral ||
-        IsLiveOut(program, fold) || fold.axes.size() != te.axes.size()) {
+    const te::Te& reduction = program.tes[f];
+    if (reduction.IsMap() || reduction.outputs.size() != 1 ||
+        reduction.reduction->kind == te::ReductionKind::kGeneral || IsLiveOut(program, reduction) ||
+        reduction.axes.size() != te.axes.size()) {
       continue;
     }
-    const auto reading = readers.find(fold.outputs[0]);
+    const auto reading = readers.find(reduction.outputs[0]);
     if (reading == readers.end() || reading->second != std::vector<int>{map}) continue;
     bool in_place = true;
     te::Visit(te.body[0], [&](const te::ScalarNode& node) {
       in_place = in_place && node.kind != te::ScalarKind::kIf;
-      if (node.kind != te::ScalarKind::kLoad || node.tensor != fold.outputs[0]) return;
+      if (node.kind != te::ScalarKind::kLoad || node.tensor != reduction.outputs[0]) return;
       in_place = in_place && node.pad == nullptr;
       for (size_t d = 0; d < te.axes.size(); ++d) in_place = in_place && node.indices[d] == te::Index(te.axes[d]);
     });
@@ -220,11 +221,11 @@ std::vector<int> ChooseInlined(const te::Program& program) {
     const bool candidate = te.IsMap() && te.outputs.size() == 1 && !IsLiveOut(program, te);
     if (!candidate) continue;
     const te::TensorId tensor = te.outputs[0];
-    bool must_exist = false, reuse_fold = false;
+    bool must_exist = false, reuse_reduction = false;
     for (int r : readers[tensor]) {
       const Uses uses = UsesOf(program.tes[r], tensor);
       must_exist = must_exist || uses.in_index;
-      if (uses.padded && !IsPlainLoad(te.body[0])) reuse_fold = reuse_fold || !program.tes[r].IsMap();
+      if (uses.padded && !IsPlainLoad(te.body[0])) reuse_reduction = reuse_reduction || !program.tes[r].IsMap();
       const double reads = ReadsPerPoint(program.tes[r], tensor) * ReadShare(program.tes[r], tensor).share();
       if (inlined[r]) {
         for (const auto& [root, points] : roots[r]) roots[i][root] = std::max(roots[i][root], reads * points);
@@ -235,18 +236,18 @@ std::vector<int> ChooseInlined(const te::Program& program) {
     if (must_exist || readers[tensor].empty()) continue;
     const double points = DomainPoints(te);
     double evaluations = 0;
-    bool read_by_fold = false;
+    bool read_by_reduction = false;
     for (const auto& [root, count] : roots[i]) {
       evaluations += count;
-      read_by_fold = read_by_fold || !program.tes[root].IsMap();
+      read_by_reduction = read_by_reduction || !program.tes[root].IsMap();
       // The reduction reads this expression at more points than it has elements, so it is an operand with reuse.
-      if (!program.tes[root].IsMap() && count > 1.01 * points) reuse_fold = true;
+      if (!program.tes[root].IsMap() && count > 1.01 * points) reuse_reduction = true;
     }
     const double cost = te::OpCost(te.body[0]);
     bool inline_it;
     if (IsPlainLoad(te.body[0])) {
       inline_it = true;
-    } else if (reuse_fold || (read_by_fold && IsEpilogue(program, i, readers))) {
+    } else if (reuse_reduction || (read_by_reduction && IsEpilogue(program, i, readers))) {
       inline_it = false;  // a reduction between would read the first one's result, and repeat the map each time
     } else {
       inline_it = evaluations <= 1.01 * points || cost * (evaluations / points - 1) <= kInlineCost;
@@ -278,8 +279,8 @@ bool DividesWithRest(const te::ScalarNode& load) {
 
 // If `map` reads the reduction's only output at one index, returns the reduction re-indexed to the map's axes, with the
 // map as its epilogue.
-std::optional<te::Te> MergeEpilogue(const te::Program& program, const te::Te& fold, const te::Te& map) {
-  const te::TensorId tensor = fold.outputs[0];
+std::optional<te::Te> MergeEpilogue(const te::Program& program, const te::Te& reduction, const te::Te& map) {
+  const te::TensorId tensor = reduction.outputs[0];
   const te::ScalarNode* load = nullptr;
   bool same = true;
   te::Visit(map.body[0], [&](const te::ScalarNode& node) {
@@ -298,25 +299,26 @@ std::optional<te::Te> MergeEpilogue(const te::Program& program, const te::Te& fo
     if (index.HasLoad()) return std::nullopt;
   }
   // Copying the results once costs less than a long sum whose addresses divide.
-  const bool long_sum = DomainPoints(fold) >= kLongSum * DomainPoints(fold, false);
+  const bool long_sum = DomainPoints(reduction) >= kLongSum * DomainPoints(reduction, false);
   if (long_sum && DividesWithRest(*load)) return std::nullopt;
   const std::vector<te::Index> at = load->indices;
   auto substitution = [&](const te::Axis& axis) -> const te::Index* {
-    for (size_t d = 0; d < fold.axes.size(); ++d) {
-      if (fold.axes[d].id == axis.id) return &at[d];
+    for (size_t d = 0; d < reduction.axes.size(); ++d) {
+      if (reduction.axes[d].id == axis.id) return &at[d];
     }
     return nullptr;
   };
-  te::Te merged = fold;
+  te::Te merged = reduction;
   merged.axes = map.axes;
   merged.outputs = map.outputs;
   for (te::Scalar& s : merged.body) s = te::Substitute(s, substitution);
-  for (te::Comparison& c : merged.fold->pred) {
+  for (te::Comparison& c : merged.reduction->pred) {
     c.lhs = te::Substitute(c.lhs, substitution);
     c.rhs = te::Substitute(c.rhs, substitution);
   }
-  for (te::Scalar& s : merged.fold->init) s = te::Substitute(s, substitution);
-  te::Scalar value = fold.then.empty() ? te::Acc(0, fold.fold->acc) : te::Substitute(fold.then[0], substitution);
+  for (te::Scalar& s : merged.reduction->init) s = te::Substitute(s, substitution);
+  te::Scalar value =
+      reduction.then.empty() ? te::Acc(0, reduction.reduction->acc) : te::Substitute(reduction.then[0], substitution);
   const DType dtype = program.tensors[tensor].dtype;
   if (value->dtype != dtype) value = te::Cast(dtype, value);
   merged.then = {te::MapLoads(
@@ -325,9 +327,9 @@ std::optional<te::Te> MergeEpilogue(const te::Program& program, const te::Te& fo
 }
 
 // The only reader of the reduction's output, or -1. `reads` is parallel to the program's expressions.
-int OnlyReader(te::TensorId output, size_t fold, const std::vector<std::set<te::TensorId>>& reads) {
+int OnlyReader(te::TensorId output, size_t reduction, const std::vector<std::set<te::TensorId>>& reads) {
   int reader = -1;
-  for (size_t r = fold + 1; r < reads.size(); ++r) {
+  for (size_t r = reduction + 1; r < reads.size(); ++r) {
     if (!reads[r].count(output)) continue;
     if (reader >= 0) return -1;
     reader = static_cast<int>(r);
@@ -340,18 +342,18 @@ void MergeEpilogues(te::Program* program) {
   std::vector<std::set<te::TensorId>> reads;
   for (const te::Te& te : program->tes) reads.push_back(TensorsRead(te));
   for (size_t f = 0; f < program->tes.size();) {
-    const te::Te& fold = program->tes[f++];
-    if (fold.IsMap() || fold.outputs.size() != 1 || fold.fold->kind == te::FoldKind::kGeneral ||
-        IsLiveOut(*program, fold)) {
+    const te::Te& reduction = program->tes[f++];
+    if (reduction.IsMap() || reduction.outputs.size() != 1 ||
+        reduction.reduction->kind == te::ReductionKind::kGeneral || IsLiveOut(*program, reduction)) {
       continue;
     }
-    const int reader = OnlyReader(fold.outputs[0], f - 1, reads);
+    const int reader = OnlyReader(reduction.outputs[0], f - 1, reads);
     if (reader < 0) continue;
     const te::Te& map = program->tes[reader];
     if (!map.IsMap() || map.outputs.size() != 1) continue;
     // Merging a map with more points than the reduction has elements would recompute the reduction.
-    if (DomainPoints(map) > 1.01 * DomainPoints(fold, false)) continue;
-    std::optional<te::Te> merged = MergeEpilogue(*program, fold, map);
+    if (DomainPoints(map) > 1.01 * DomainPoints(reduction, false)) continue;
+    std::optional<te::Te> merged = MergeEpilogue(*program, reduction, map);
     if (!merged) continue;
     reads[reader] = TensorsRead(*merged);
     program->tes[reader] = std::move(*merged);
@@ -378,9 +380,9 @@ std::set<te::TensorId> TensorsRead(const te::Te& te) {
   };
   for (const te::Scalar& s : te.body) visit(s);
   for (const te::Scalar& s : te.then) visit(s);
-  if (te.fold) {
-    for (const te::Scalar& s : te.fold->init) visit(s);
-    for (const te::Comparison& c : te.fold->pred) {
+  if (te.reduction) {
+    for (const te::Scalar& s : te.reduction->init) visit(s);
+    for (const te::Comparison& c : te.reduction->pred) {
       CollectTensors(c.lhs, &tensors);
       CollectTensors(c.rhs, &tensors);
     }
@@ -388,11 +390,11 @@ std::set<te::TensorId> TensorsRead(const te::Te& te) {
   return tensors;
 }
 
-double DomainPoints(const te::Te& te, bool with_fold) {
+double DomainPoints(const te::Te& te, bool with_reduction) {
   double points = 1;
   for (const te::Axis& axis : te.axes) points *= static_cast<double>(axis.extent);
-  if (with_fold && te.fold) {
-    for (const te::Axis& axis : te.fold->axes) points *= static_cast<double>(axis.extent);
+  if (with_reduction && te.reduction) {
+    for (const te::Axis& axis : te.reduction->axes) points *= static_cast<double>(axis.extent);
   }
   return points;
 }

@@ -24,7 +24,7 @@ absl::StatusOr<te::Program> FormStages(te::Program program);
 std::set<te::TensorId> TensorsRead(const te::Te& te);
 
 // Spatial points times reduction points of a te's domain.
-double DomainPoints(const te::Te& te, bool with_fold = true);
+double DomainPoints(const te::Te& te, bool with_reduction = true);
 
 }  // namespace fusion
 

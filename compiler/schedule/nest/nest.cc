@@ -184,12 +184,12 @@ void FindDivisors(const Index& index, const Axis& axis, int64_t* divisor) {
 void SubstituteIn(te::Te* te, const std::function<const Index*(const Axis&)>& map) {
   for (Scalar& s : te->body) s = te::Substitute(s, map);
   for (Scalar& s : te->then) s = te::Substitute(s, map);
-  if (!te->fold) return;
-  for (te::Comparison& c : te->fold->pred) {
+  if (!te->reduction) return;
+  for (te::Comparison& c : te->reduction->pred) {
     c.lhs = te::Substitute(c.lhs, map);
     c.rhs = te::Substitute(c.rhs, map);
   }
-  for (Scalar& s : te->fold->init) s = te::Substitute(s, map);
+  for (Scalar& s : te->reduction->init) s = te::Substitute(s, map);
 }
 
 }  // namespace
@@ -198,12 +198,12 @@ void Nest::Substitute(const std::function<const Index*(const Axis&)>& map) {
   for (Scalar& s : body) s = te::Substitute(s, map);
   for (Scalar& s : then) s = te::Substitute(s, map);
   for (movement::Store& store : stores) store.address = te::Substitute(store.address, map);
-  if (fold) {
-    for (te::Comparison& c : fold->pred) {
+  if (reduction) {
+    for (te::Comparison& c : reduction->pred) {
       c.lhs = te::Substitute(c.lhs, map);
       c.rhs = te::Substitute(c.rhs, map);
     }
-    for (Scalar& s : fold->init) s = te::Substitute(s, map);
+    for (Scalar& s : reduction->init) s = te::Substitute(s, map);
   }
   mask_index = te::Substitute(mask_index, map);
   for (te::Comparison& c : padding) c.lhs = te::Substitute(c.lhs, map);
@@ -218,12 +218,12 @@ void Nest::ForEachIndex(const std::function<void(const Index&)>& f) const {
   for (const Scalar& s : body) ForEachIndexIn(s, f);
   for (const Scalar& s : then) ForEachIndexIn(s, f);
   for (const movement::Store& store : stores) f(store.address);
-  if (fold) {
-    for (const te::Comparison& c : fold->pred) {
+  if (reduction) {
+    for (const te::Comparison& c : reduction->pred) {
       f(c.lhs);
       f(c.rhs);
     }
-    for (const Scalar& s : fold->init) ForEachIndexIn(s, f);
+    for (const Scalar& s : reduction->init) ForEachIndexIn(s, f);
   }
   if (mask_limit >= 0) f(mask_index);
 }
@@ -288,13 +288,13 @@ Nest Flatten(const te::Program& program, const PhysicalTe& physical, const Addre
   const te::Te& te = physical.te;
   nest.label = program.tensors[te.outputs[0]].name;
   nest.axes = te.axes;
-  nest.fold = te.fold;
+  nest.reduction = te.reduction;
   Flattener flattener(program, physical, address_of);
   for (const Scalar& s : te::MergeReciprocals(te.body)) nest.body.push_back(flattener.Rewrite(s));
   for (const Scalar& s : te::MergeReciprocals(te.then)) nest.then.push_back(flattener.Rewrite(s));
-  if (nest.fold) {
-    nest.fold->pred = flattener.Rewrite(nest.fold->pred);
-    for (Scalar& s : nest.fold->init) s = flattener.Rewrite(s);
+  if (nest.reduction) {
+    nest.reduction->pred = flattener.Rewrite(nest.reduction->pred);
+    for (Scalar& s : nest.reduction->init) s = flattener.Rewrite(s);
   }
   for (size_t o = 0; o < te.outputs.size(); ++o) {
     nest.stores.push_back(address_of(te.outputs[o], physical.coordinates[o]));
@@ -316,9 +316,9 @@ void DropUnitAxes(Nest* nest) {
   auto unit = [](const Axis& axis) { return axis.extent == 1; };
   bool any = std::any_of(nest->axes.begin(), nest->axes.end(), unit);
   std::erase_if(nest->axes, unit);
-  if (nest->fold) {
-    any = any || std::any_of(nest->fold->axes.begin(), nest->fold->axes.end(), unit);
-    std::erase_if(nest->fold->axes, unit);
+  if (nest->reduction) {
+    any = any || std::any_of(nest->reduction->axes.begin(), nest->reduction->axes.end(), unit);
+    std::erase_if(nest->reduction->axes, unit);
   }
   // The map replaces every axis of extent 1, those of the grid too, which does no harm.
   if (any) nest->Substitute(map);
@@ -328,9 +328,9 @@ void FuseAxes(Nest* nest, AxisSource* axes) {
   for (size_t at = nest->axes.size(); at-- > 1;) {
     if (at < nest->axes.size()) TryFuse(nest, &nest->axes, at - 1, axes);
   }
-  if (!nest->fold || nest->fold->kind == te::FoldKind::kGeneral) return;
-  for (size_t at = nest->fold->axes.size(); at-- > 1;) {
-    if (at < nest->fold->axes.size()) TryFuse(nest, &nest->fold->axes, at - 1, axes);
+  if (!nest->reduction || nest->reduction->kind == te::ReductionKind::kGeneral) return;
+  for (size_t at = nest->reduction->axes.size(); at-- > 1;) {
+    if (at < nest->reduction->axes.size()) TryFuse(nest, &nest->reduction->axes, at - 1, axes);
   }
 }
 
@@ -361,13 +361,13 @@ void SplitSpatialAxes(Nest* nest, AxisSource* axes, int64_t min_divisor, bool cu
   }
 }
 
-bool SplitFoldAxes(Nest* nest, AxisSource* axes, const std::function<PastEnd(const Axis&)>& past_end) {
-  if (!nest->fold || nest->fold->kind == te::FoldKind::kGeneral) return false;
+bool SplitReductionAxes(Nest* nest, AxisSource* axes, const std::function<PastEnd(const Axis&)>& past_end) {
+  if (!nest->reduction || nest->reduction->kind == te::ReductionKind::kGeneral) return false;
   std::vector<Axis> inner_axes;
   te::Pred inside;  // of the axes that were rounded up: the products that count
   bool rounded = false;
-  for (size_t f = 0; f < nest->fold->axes.size(); ++f) {
-    const Axis axis = nest->fold->axes[f];
+  for (size_t f = 0; f < nest->reduction->axes.size(); ++f) {
+    const Axis axis = nest->reduction->axes[f];
     int64_t divisor = 1;
     nest->ForEachIndex([&](const Index& index) { FindDivisors(index, axis, &divisor); });
     if (divisor <= 1) continue;
@@ -376,7 +376,7 @@ bool SplitFoldAxes(Nest* nest, AxisSource* axes, const std::function<PastEnd(con
     const Axis outer = axes->New((axis.extent + divisor - 1) / divisor);
     const Axis inner = axes->New(divisor);
     const Index split = Index(outer) * divisor + Index(inner);
-    nest->fold->axes[f] = outer;
+    nest->reduction->axes[f] = outer;
     inner_axes.push_back(inner);
     nest->Substitute([&](const Axis& a) -> const Index* { return a.id == axis.id ? &split : nullptr; });
     rounded = rounded || past != PastEnd::kNotRounded;
@@ -384,7 +384,7 @@ bool SplitFoldAxes(Nest* nest, AxisSource* axes, const std::function<PastEnd(con
     if (past == PastEnd::kZero) nest->padding.push_back(in_extent);
     if (past == PastEnd::kSkipped) inside.push_back(in_extent);
   }
-  for (const Axis& inner : inner_axes) nest->fold->axes.push_back(inner);
+  for (const Axis& inner : inner_axes) nest->reduction->axes.push_back(inner);
   if (!inside.empty()) nest->body[0] = te::If(inside, nest->body[0], te::Imm(nest->body[0]->dtype, 0));
   DropUnitAxes(nest);
   return rounded;
@@ -437,7 +437,7 @@ Nest PartOf(const Nest& nest, const Axis& axis, int64_t begin, int64_t extent, A
 }  // namespace
 
 std::vector<Nest> SplitRanges(Nest nest, AxisSource* axes, const std::function<bool(const Nest&)>& worth) {
-  if (nest.fold) return {std::move(nest)};
+  if (nest.reduction) return {std::move(nest)};
   std::vector<Nest> done, open = {nest};
   while (!open.empty()) {
     Nest next = std::move(open.back());
@@ -459,7 +459,7 @@ std::vector<Nest> SplitRanges(Nest nest, AxisSource* axes, const std::function<b
 std::vector<Nest> PeelInnermost(Nest nest, AxisSource* axes) {
   constexpr size_t kMostCuts = 6;
   std::set<int64_t> cuts;
-  if (!nest.fold && !nest.axes.empty() && nest.limits.empty() && nest.mask_limit < 0) {
+  if (!nest.reduction && !nest.axes.empty() && nest.limits.empty() && nest.mask_limit < 0) {
     for (const Scalar& s : nest.body) {
       te::Visit(s, [&](const te::ScalarNode& node) {
         if (node.kind != te::ScalarKind::kIf) return;

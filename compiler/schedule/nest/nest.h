@@ -50,7 +50,7 @@ void SplitDividedAxes(PhysicalTe* physical, AxisSource* axes, int64_t min_diviso
 struct Nest {
   std::string label;
   std::vector<te::Axis> axes;  // spatial, outermost first
-  std::optional<te::Fold> fold;
+  std::optional<te::Reduction> reduction;
   std::vector<te::Scalar> body, then;
   std::vector<movement::Store> stores;
   std::vector<DType> store_types;
@@ -62,7 +62,7 @@ struct Nest {
   // By axis: the limit of an axis that has fewer iterations in the last task of a grid that does not divide, or in the
   // last iteration of another axis, which must be a loop around it.
   std::map<int, te::Index> limits;
-  bool past_caches = false;  // movement::Step::past_caches, where that is possible
+  bool streaming_stores = false;  // movement::Step::streaming_stores, where that is possible
   bool LimitsUse(const te::Axis& axis) const;
 
   // Applies a substitution of axes everywhere.
@@ -97,7 +97,7 @@ enum class PastEnd : uint8_t {
 };
 // Splits a reduction axis i into (i//d, i%d), the latter innermost, where addresses divide it by d (a blocked operand).
 // An extent that is no multiple of d is rounded up where `past_end(axis)` allows that. Returns whether an axis was.
-bool SplitFoldAxes(Nest* nest, AxisSource* axes, const std::function<PastEnd(const te::Axis&)>& past_end);
+bool SplitReductionAxes(Nest* nest, AxisSource* axes, const std::function<PastEnd(const te::Axis&)>& past_end);
 
 // Does a condition of the first body, or a value made from an index there, use the axis?
 bool PredUses(const Nest& nest, int axis_id);

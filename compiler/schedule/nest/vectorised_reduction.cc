@@ -44,13 +44,13 @@ std::optional<std::vector<Scalar>> StridedConstants(const Nest& nest, const Axis
 
 }  // namespace
 
-bool FoldAlongLanes(const DeviceModel& device, Nest* nest, movement::Kernel* kernel) {
+bool VectoriseReduction(const DeviceModel& device, Nest* nest, movement::Kernel* kernel) {
   const int64_t lanes = device.vector_bytes / 4;
-  if (!nest->fold || nest->fold->kind == te::FoldKind::kGeneral || !nest->fold->pred.empty() ||
+  if (!nest->reduction || nest->reduction->kind == te::ReductionKind::kGeneral || !nest->reduction->pred.empty() ||
       !nest->padding.empty()) {
     return false;
   }
-  std::vector<Axis>& axes = nest->fold->axes;
+  std::vector<Axis>& axes = nest->reduction->axes;
   for (size_t f = axes.size(); f-- > 0;) {
     const Axis lane = axes[f];
     if (lane.extent < lanes) continue;

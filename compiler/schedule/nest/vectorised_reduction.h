@@ -13,7 +13,7 @@ namespace fusion {
 // Makes the axis along which the runtime operands are contiguous the innermost reduction axis, and packs constants that
 // are strided along it, adding their buffers to the kernel. StepOf can then vectorise along that axis. Returns false,
 // and changes nothing, where there is no such axis.
-bool FoldAlongLanes(const DeviceModel& device, Nest* nest, movement::Kernel* kernel);
+bool VectoriseReduction(const DeviceModel& device, Nest* nest, movement::Kernel* kernel);
 
 }  // namespace fusion
 

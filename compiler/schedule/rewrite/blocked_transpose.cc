@@ -56,8 +56,8 @@ Turned FindTurned(const Nest& nest) {
 
 }  // namespace
 
-void BlockMap(const DeviceModel& device, AxisSource* axes, ChoiceLog* choices, Nest* nest) {
-  if (nest->fold || !StrategyOf(device).turned_loads || !nest->limits.empty() || nest->mask_limit >= 0) return;
+void TransposeInTiles(const DeviceModel& device, AxisSource* axes, ChoiceLog* choices, Nest* nest) {
+  if (nest->reduction || !StrategyOf(device).turned_loads || !nest->limits.empty() || nest->mask_limit >= 0) return;
   const int64_t size = nest->store_types.size() == 1 ? DTypeBytes(nest->store_types[0]) : 4;
   double bytes = static_cast<double>(size);
   for (const Axis& axis : nest->axes) bytes *= static_cast<double>(axis.extent);
@@ -79,12 +79,12 @@ void BlockMap(const DeviceModel& device, AxisSource* axes, ChoiceLog* choices, N
   }
   if (lanes) block = block / vector * vector;
   if (block == 0 || whole.extent < 2 * block) return;
-  const int choice = choices->Pick("blocks", lanes && !near ? 3 : 2);
+  const int choice = choices->Pick("transpose", lanes && !near ? 3 : 2);
   if (choice == 1) return;
   if (lanes && !near && choice == 0) {
     block = std::max(vector, kLineBytes / size);
     // A result that the caches hold is better left there for its reader.
-    nest->past_caches = bytes >= kCacheShare * static_cast<double>(LargestCacheBytes(device));
+    nest->streaming_stores = bytes >= kCacheShare * static_cast<double>(LargestCacheBytes(device));
   }
   const Axis around = axes->New((whole.extent + block - 1) / block), within = axes->New(block);
   const Index split = Index(around) * block + Index(within);

@@ -15,9 +15,9 @@ namespace fusion {
 //
 // Where lanes change places with rows, a tile is one vector or one cache line wide, whichever is longer, and its lines
 // are stored past the caches (non-temporal stores): ordinary stores to lines scattered like this would first read each
-// line. The choice `blocks` offers, instead of that, no tiles, or (with such lanes) long tiles that are stored through
-// the caches.
-void BlockMap(const DeviceModel& device, AxisSource* axes, ChoiceLog* choices, Nest* nest);
+// line. The choice `transpose` offers, instead of that, no tiles, or (with such lanes) long tiles that are stored
+// through the caches.
+void TransposeInTiles(const DeviceModel& device, AxisSource* axes, ChoiceLog* choices, Nest* nest);
 
 }  // namespace fusion
 

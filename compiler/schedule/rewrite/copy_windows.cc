@@ -32,7 +32,7 @@ struct SlidingLoad {
 
 // The one load of the reduction's body that moves with the lanes, if it does so along its innermost dimension alone.
 SlidingLoad FindSliding(const te::Program& program, const te::Te& te, const LayoutOf& layout_of) {
-  if (te.IsMap() || te.routine || te.fold->kind == te::FoldKind::kGeneral || !te.fold->pred.empty() ||
+  if (te.IsMap() || te.routine || te.reduction->kind == te::ReductionKind::kGeneral || !te.reduction->pred.empty() ||
       te.outputs.size() != 1 || te.axes.empty() || !layout_of(te.outputs[0]).plain()) {
     return {};
   }
@@ -131,8 +131,9 @@ int64_t DivisorOf(const te::Te& te, const Axis& axis) {
 bool TakePhasesApart(te::Program* program, const LayoutOf& layout_of) {
   bool taken = false;
   for (te::Te& te : std::exchange(program->tes, {})) {
-    const bool plain_sum = !te.IsMap() && !te.routine && te.fold->kind == te::FoldKind::kSum && !te.axes.empty() &&
-                           te.outputs.size() == 1 && layout_of(te.outputs[0]).plain() && te.fold->pred.empty();
+    const bool plain_sum = !te.IsMap() && !te.routine && te.reduction->kind == te::ReductionKind::kSum &&
+                           !te.axes.empty() && te.outputs.size() == 1 && layout_of(te.outputs[0]).plain() &&
+                           te.reduction->pred.empty();
     const int64_t divisor = plain_sum ? DivisorOf(te, te.axes.back()) : 1;
     if (divisor == 1) {
       program->tes.push_back(std::move(te));
@@ -157,7 +158,7 @@ bool TakePhasesApart(te::Program* program, const LayoutOf& layout_of) {
     renamed[lane.id] = Index(quotient) * divisor + Index(remainder);
     shape.insert(shape.end(), {divisor, quotient.extent});
     at.insert(at.end(), {te::Mod(Index(lane), divisor), te::FloorDiv(Index(lane), divisor)});
-    for (Axis& axis : phases.fold->axes) {
+    for (Axis& axis : phases.reduction->axes) {
       const Axis fresh = program->NewAxis(axis.extent);
       renamed[axis.id] = Index(fresh);
       axis = fresh;
@@ -173,7 +174,7 @@ bool TakePhasesApart(te::Program* program, const LayoutOf& layout_of) {
     const te::TensorId apart = program->AddTensor("phases", dtype, shape, te::Role::kIntermediate);
     phases.outputs = {apart};
     program->tes.push_back(std::move(phases));
-    te.fold.reset();
+    te.reduction.reset();
     te.then.clear();
     te.body = {te::Load(apart, dtype, at)};
     program->tes.push_back(std::move(te));
@@ -214,7 +215,7 @@ std::optional<te::Program> CopyWindows(te::Program program, const LayoutOf& layo
       shape.push_back((last + stride - 1) / stride);
     }
     double reads = 1, results = 1;
-    for (const Axis& axis : te.fold->axes) reads *= static_cast<double>(axis.extent);
+    for (const Axis& axis : te.reduction->axes) reads *= static_cast<double>(axis.extent);
     for (const Axis& axis : te.axes) results *= static_cast<double>(axis.extent);
     if (reads * results < kLeastReads * needed || needed > kMostGrowth * static_cast<double>(NumElements(source))) {
       program.tes.push_back(std::move(te));

@@ -30,11 +30,13 @@ constexpr size_t kMostChoices = 4;
 
 // The number of slices along the reduction, or 1.
 int64_t Slices(const te::Program& program, const te::Te& te, const DeviceModel& device, ChoiceLog* choices) {
-  if (!te.fold || te.fold->kind != te::FoldKind::kSum || te.fold->axes.size() != 1 || !te.fold->pred.empty()) return 1;
-  if (te.fold->acc != DType::kF32 || te.outputs.size() != 1 || te.body.size() != 1) return 1;
+  if (!te.reduction || te.reduction->kind != te::ReductionKind::kSum || te.reduction->axes.size() != 1 ||
+      !te.reduction->pred.empty())
+    return 1;
+  if (te.reduction->acc != DType::kF32 || te.outputs.size() != 1 || te.body.size() != 1) return 1;
   const Scalar& product = te.body[0];
   if (product->kind != te::ScalarKind::kOp || product->op != te::Op::kMul) return 1;
-  const Axis k = te.fold->axes[0];
+  const Axis k = te.reduction->axes[0];
   bool has_weights = false;
   double rows = 0, columns = 1;
   for (const Scalar& operand : product->args) {
@@ -79,7 +81,7 @@ int64_t Slices(const te::Program& program, const te::Te& te, const DeviceModel& 
   for (const int64_t slices : possible) {
     if (slices != all[0] && all.size() < kMostChoices) all.push_back(slices);
   }
-  return all[choices->Pick("split", static_cast<int>(all.size()))];
+  return all[choices->Pick("k_blocking", static_cast<int>(all.size()))];
 }
 
 // The te over fresh axes, with k replaced by `offset` + a new, shorter axis.
@@ -91,7 +93,7 @@ te::Te Slice(te::Program* program, const te::Te& te, int64_t extent, int64_t off
     renamed[axis.id] = Index(fresh);
     axis = fresh;
   }
-  Axis& k = slice.fold->axes[0];
+  Axis& k = slice.reduction->axes[0];
   const Axis fresh = program->NewAxis(extent);
   renamed[k.id] = Index(fresh) + Index(offset);
   k = fresh;
@@ -106,7 +108,7 @@ te::Te Slice(te::Program* program, const te::Te& te, int64_t extent, int64_t off
 
 }  // namespace
 
-te::Program SplitLongFolds(te::Program program, const DeviceModel& device, ChoiceLog* choices) {
+te::Program BlockAlongK(te::Program program, const DeviceModel& device, ChoiceLog* choices) {
   if (!StrategyOf(device).k_blocking) return program;
   std::vector<te::Te> tes = std::exchange(program.tes, {});
   for (te::Te& te : tes) {
@@ -115,24 +117,24 @@ te::Program SplitLongFolds(te::Program program, const DeviceModel& device, Choic
       program.tes.push_back(std::move(te));
       continue;
     }
-    const int64_t extent = te.fold->axes[0].extent / slices;
+    const int64_t extent = te.reduction->axes[0].extent / slices;
     Shape shape;
     for (const Axis& axis : te.axes) shape.push_back(axis.extent);
     te::TensorId sum = -1;  // the sum of the slices so far
     for (int64_t s = 0; s < slices; ++s) {
       const bool last = s + 1 == slices;
       te::Te slice = Slice(&program, te, extent, s * extent);
-      if (!last || slice.then.empty()) slice.then = {te::Acc(0, te.fold->acc)};
+      if (!last || slice.then.empty()) slice.then = {te::Acc(0, te.reduction->acc)};
       if (sum >= 0) {
         std::vector<Index> here;
         for (const Axis& axis : slice.axes) here.push_back(Index(axis));
-        const Scalar before = te::Load(sum, te.fold->acc, here);
+        const Scalar before = te::Load(sum, te.reduction->acc, here);
         for (Scalar& then : slice.then) {
           then = te::MapAccs(then, [&](const Scalar& acc) { return before + acc; });
         }
       }
       if (!last) {
-        sum = program.AddTensor("partial", te.fold->acc, shape, te::Role::kIntermediate);
+        sum = program.AddTensor("partial", te.reduction->acc, shape, te::Role::kIntermediate);
         slice.outputs = {sum};
       }
       program.tes.push_back(std::move(slice));

@@ -13,8 +13,8 @@ namespace fusion {
 
 // `%c = sum(k<3072) a·b` becomes `%t = sum(k<1024) …`, `%u = %t + sum …`, `%c = %u + sum …` with its epilogue: partial
 // sums have the accumulator's type and are added in order. Other expressions stay as they are, and so do all
-// expressions for devices of work-groups. The choice "split": the number of slices.
-te::Program SplitLongFolds(te::Program program, const DeviceModel& device, ChoiceLog* choices);
+// expressions for devices of work-groups. The choice "k_blocking": the number of slices.
+te::Program BlockAlongK(te::Program program, const DeviceModel& device, ChoiceLog* choices);
 
 }  // namespace fusion
 

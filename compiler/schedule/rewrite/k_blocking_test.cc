@@ -24,20 +24,20 @@ te::Program Product() {
 
 te::Program Split(const te::Program& program, const DeviceModel& device, const Choices& wanted = {}) {
   ChoiceLog choices(wanted);
-  return SplitLongFolds(program, device, &choices);
+  return BlockAlongK(program, device, &choices);
 }
 
-TEST(SplitLongFolds, LeavesWhatFitsTheCache) { EXPECT_EQ(Split(Product(), Device(1 << 20)).tes.size(), 1u); }
+TEST(BlockAlongK, LeavesWhatFitsTheCache) { EXPECT_EQ(Split(Product(), Device(1 << 20)).tes.size(), 1u); }
 
-TEST(SplitLongFolds, SlicesFitHalfTheCache) {
+TEST(BlockAlongK, SlicesFitHalfTheCache) {
   const te::Program split = Split(Product(), Device(80 << 10));
   ASSERT_EQ(split.tes.size(), 3u) << te::Print(split);
   EXPECT_TRUE(te::Verify(split).ok()) << te::Verify(split);
-  for (const te::Te& te : split.tes) EXPECT_EQ(te.fold->axes[0].extent, 512);
+  for (const te::Te& te : split.tes) EXPECT_EQ(te.reduction->axes[0].extent, 512);
   EXPECT_EQ(split.tes.back().outputs, Product().tes.back().outputs);
 }
 
-TEST(SplitLongFolds, PanelsOfWeightsStayWhereRowsDoNot) {
+TEST(BlockAlongK, PanelsOfWeightsStayWhereRowsDoNot) {
   absl::StatusOr<te::Program> program = te::Parse(R"(te p(%0: f32[1000, 6144], %1: f32[6144, 192] const) {
   %2[i0<1000, i1<192]: f32 = sum.f32(i2<6144) mul(%0[i0, i2], %1[i2, i1])
   return %2
@@ -47,7 +47,7 @@ TEST(SplitLongFolds, PanelsOfWeightsStayWhereRowsDoNot) {
   EXPECT_EQ(Split(*program, Device(1 << 20)).tes.size(), 3u);  // a 32 × 2048 panel takes a quarter of the cache
 }
 
-TEST(SplitLongFolds, ComputesTheSame) {
+TEST(BlockAlongK, ComputesTheSame) {
   const te::Program whole = Product();
   const te::Program split = Split(whole, Device(80 << 10));
   ExpectSameResults(whole, split);

@@ -42,8 +42,8 @@ struct Window {
 
 // The load that slides and the load of the constant filter, if the body is their product; else nullptrs.
 std::pair<const te::ScalarNode*, const te::ScalarNode*> Operands(const te::Program& program, const te::Te& te) {
-  if (te.IsMap() || te.routine || te.fold->kind != te::FoldKind::kSum || te.fold->acc != DType::kF32 ||
-      !te.fold->pred.empty() || te.outputs.size() != 1) {
+  if (te.IsMap() || te.routine || te.reduction->kind != te::ReductionKind::kSum || te.reduction->acc != DType::kF32 ||
+      !te.reduction->pred.empty() || te.outputs.size() != 1) {
     return {};
   }
   const Scalar& body = te.body[0];
@@ -82,7 +82,7 @@ bool UsesAny(const Index& index, const std::vector<Axis>& axes) {
 std::vector<Window> FindWindows(const te::Te& te, const te::ScalarNode& x, const te::ScalarNode& w, int64_t outputs) {
   std::vector<Window> windows;
   for (size_t a = te.axes.size(); a-- > 0 && windows.size() < 2;) {
-    for (const Axis& tap : te.fold->axes) {
+    for (const Axis& tap : te.reduction->axes) {
       Window window{te.axes[a], tap};
       window.tiles = (window.out.extent + outputs - 1) / outputs;
       const auto computed = static_cast<double>(window.tiles * outputs);
@@ -125,15 +125,15 @@ class Filtering {
         builder_(&result_.program) {
     result_.program = program;
     result_.program.tes.assign(program.tes.begin(), program.tes.begin() + static_cast<int64_t>(at));
-    for (const Axis& axis : te_.fold->axes) {
-      if (WindowOfTap(axis) == nullptr) folds_.push_back(axis);
+    for (const Axis& axis : te_.reduction->axes) {
+      if (WindowOfTap(axis) == nullptr) reductions_.push_back(axis);
     }
     // Orders the dimensions of x: those that the products reduce over come last, so that they can be the lanes.
     std::vector<int> whole, slid, windowed, folded;
     for (int d = 0; d < static_cast<int>(x.indices.size()); ++d) {
-      const bool folds = UsesAny(x.indices[d], folds_);
+      const bool reductions = UsesAny(x.indices[d], reductions_);
       (WindowOf(d) != nullptr            ? windowed
-       : !folds                          ? whole
+       : !reductions                     ? whole
        : UsesAny(x.indices[d], te_.axes) ? slid
                                          : folded)
           .push_back(d);
@@ -195,7 +195,7 @@ class Filtering {
                       : Number(*window) <= static_cast<int64_t>(q) ? window->tiles
                                                                    : window->tiles * m_ + kTaps - 1);
     }
-    return builder_.Reduce("filter_input", te::FoldKind::kSum, DType::kF32, DType::kF32, shape, {n_},
+    return builder_.Reduce("filter_input", te::ReductionKind::kSum, DType::kF32, DType::kF32, shape, {n_},
                            [&](const Idx& i, const Idx& r) {
                              Idx at(i.begin(), i.begin() + static_cast<int64_t>(q));
                              if (q == 0) at.resize(x_order_.size());
@@ -225,21 +225,21 @@ class Filtering {
     }
     result_.filter = result_.program.AddTensor("filter", DType::kF32, filter_shape, te::Role::kConstant);
     const size_t rank = windows_.size();
-    Shape shape(rank, n_), fold_shape;
+    Shape shape(rank, n_), reduction_shape;
     for (const Axis& axis : product_axes_) {
       const Window* window = WindowOfAxis(axis);
       shape.push_back(window == nullptr ? axis.extent : window->tiles);
     }
-    for (const Axis& axis : folds_) fold_shape.push_back(axis.extent);
+    for (const Axis& axis : reductions_) reduction_shape.push_back(axis.extent);
     return builder_.Reduce(
-        "filter_products", te::FoldKind::kSum, DType::kF32, DType::kF32, shape, fold_shape,
+        "filter_products", te::ReductionKind::kSum, DType::kF32, DType::kF32, shape, reduction_shape,
         [&](const Idx& i, const Idx& r) {
           const auto value = [&](const Axis& axis) -> const Index* {
             for (size_t a = 0; a < product_axes_.size(); ++a) {
               if (product_axes_[a].id == axis.id) return &i[rank + a];
             }
-            for (size_t f = 0; f < folds_.size(); ++f) {
-              if (folds_[f].id == axis.id) return &r[f];
+            for (size_t f = 0; f < reductions_.size(); ++f) {
+              if (reductions_[f].id == axis.id) return &r[f];
             }
             return nullptr;
           };
@@ -264,7 +264,7 @@ class Filtering {
       for (const Axis& axis : product_axes_) {
         shape.push_back(axis.id == windows_[1].out.id ? windows_[1].tiles : axis.extent);
       }
-      from = builder_.Reduce("filter_output", te::FoldKind::kSum, DType::kF32, DType::kF32, shape, {n_},
+      from = builder_.Reduce("filter_output", te::ReductionKind::kSum, DType::kF32, DType::kF32, shape, {n_},
                              [&](const Idx& i, const Idx& r) {
                                Idx at = {r[0], i[0]};
                                Index place;
@@ -279,7 +279,7 @@ class Filtering {
     const Axis& out = windows_.back().out;
     te::Te last = te_;
     const Axis row = result_.program.NewAxis(n_);
-    last.fold->axes = {row};
+    last.reduction->axes = {row};
     Idx at = {Index(row)};
     for (const Axis& axis : product_axes_)
       at.push_back(axis.id == out.id ? te::FloorDiv(Index(axis), m_) : Index(axis));
@@ -296,7 +296,7 @@ class Filtering {
   const int64_t m_, n_;
   FilteredProgram result_;
   te::Builder builder_;
-  std::vector<Axis> folds_, product_axes_;
+  std::vector<Axis> reductions_, product_axes_;
   std::vector<int> x_order_;
   TensorId in_ = -1, out_ = -1;
   Scalar pad_;  // the value of inputs outside the image
@@ -376,7 +376,7 @@ std::optional<FilteredProgram> FilterMinimally(const te::Program& program, int64
       int unused = 0;
       if (DimensionsUsing(w->indices, axis, &unused) > 0) filters *= static_cast<double>(axis.extent);
     }
-    if (PointsOf(te.fold->axes) / taps < kLeastChannels || filters < kLeastChannels) continue;
+    if (PointsOf(te.reduction->axes) / taps < kLeastChannels || filters < kLeastChannels) continue;
     FilterMatrices matrices = MakeFilterMatrices(outputs, kTaps);
     if (std::pow(ErrorGrowth(matrices), static_cast<double>(windows.size())) > kMostErrorGrowth) continue;
     return Filtering(program, at, *x, *w, windows, std::move(matrices)).Run(at);

@@ -24,14 +24,15 @@ struct Separation {
 };
 
 std::optional<Separation> FindSeparation(const te::Te& te) {
-  if (te.IsMap() || te.routine || te.fold->kind == te::FoldKind::kGeneral || te.fold->kind == te::FoldKind::kProd ||
-      !te.fold->pred.empty() || te.fold->acc != DType::kF32 || te.fold->axes.size() < 2 || te.outputs.size() != 1) {
+  if (te.IsMap() || te.routine || te.reduction->kind == te::ReductionKind::kGeneral ||
+      te.reduction->kind == te::ReductionKind::kProd || !te.reduction->pred.empty() ||
+      te.reduction->acc != DType::kF32 || te.reduction->axes.size() < 2 || te.outputs.size() != 1) {
     return std::nullopt;
   }
   const te::ScalarNode& load = *te.body[0];
   if (load.kind != te::ScalarKind::kLoad || load.dtype != DType::kF32) return std::nullopt;
-  const Axis& inside = te.fold->axes.back();
-  const std::vector<Axis> outside(te.fold->axes.begin(), te.fold->axes.end() - 1);
+  const Axis& inside = te.reduction->axes.back();
+  const std::vector<Axis> outside(te.reduction->axes.begin(), te.reduction->axes.end() - 1);
   Separation found;
   double rows = 1, results = 1;
   for (const Index& index : load.indices) {
@@ -70,10 +71,10 @@ std::optional<SeparatedProgram> SeparateWindows(te::Program program, std::map<te
       separated = true;
       const te::Scalar load = te.body[0];
       te::Te rows;
-      rows.fold = te.fold;
-      const Axis inside = program.NewAxis(te.fold->axes.back().extent);
-      std::map<int, Index> renamed = {{te.fold->axes.back().id, Index(inside)}};
-      rows.fold->axes = {inside};
+      rows.reduction = te.reduction;
+      const Axis inside = program.NewAxis(te.reduction->axes.back().extent);
+      std::map<int, Index> renamed = {{te.reduction->axes.back().id, Index(inside)}};
+      rows.reduction->axes = {inside};
       // `from`: where the rows read, with their axes in the order of the dimensions that they walk; `at`: where the
       // remaining reduction reads the rows.
       std::vector<Index> from, at;
@@ -107,7 +108,7 @@ std::optional<SeparatedProgram> SeparateWindows(te::Program program, std::map<te
       if (layout != layouts.end() && in_order && shape.size() == te.axes.size()) layouts[row] = layout->second;
       rows.outputs = {row};
       rows.body = {te::Load(load->tensor, load->dtype, from, load->pad)};
-      te.fold->axes.pop_back();
+      te.reduction->axes.pop_back();
       te.body = {te::Load(row, DType::kF32, at)};
       program.tes.push_back(std::move(rows));
     }

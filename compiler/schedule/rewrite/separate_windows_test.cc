@@ -21,7 +21,7 @@ void ExpectSeparated(const std::string& text, const std::vector<Shape>& rows) {
   ASSERT_EQ(separated->program.tes.size(), rows.size() + 1);
   for (size_t r = 0; r < rows.size(); ++r) {
     EXPECT_EQ(separated->program.tensors[separated->program.tes[r].outputs[0]].shape, rows[r]);
-    EXPECT_EQ(separated->program.tes[r].fold->axes.size(), 1u);
+    EXPECT_EQ(separated->program.tes[r].reduction->axes.size(), 1u);
   }
   ExpectSameResults(*whole, separated->program);
 }

@@ -23,15 +23,15 @@ constexpr int64_t kResultsPerItem = 16;
 constexpr int64_t kMostParts = 16, kMinPart = 64;
 
 // The longest axis of the reduction, which is cut.
-Axis& Longest(te::Fold* fold) {
-  return *std::max_element(fold->axes.begin(), fold->axes.end(),
+Axis& Longest(te::Reduction* reduction) {
+  return *std::max_element(reduction->axes.begin(), reduction->axes.end(),
                            [](const Axis& a, const Axis& b) { return a.extent < b.extent; });
 }
 
 // The number of parts of the reduction, or 1.
 int64_t Parts(te::Te te, const DeviceModel& device) {
-  if (!te.fold || te.fold->kind != te::FoldKind::kSum || te.fold->acc != DType::kF32 || !te.fold->pred.empty() ||
-      te.outputs.size() != 1) {
+  if (!te.reduction || te.reduction->kind != te::ReductionKind::kSum || te.reduction->acc != DType::kF32 ||
+      !te.reduction->pred.empty() || te.outputs.size() != 1) {
     return 1;
   }
   te::Box box;
@@ -40,9 +40,9 @@ int64_t Parts(te::Te te, const DeviceModel& device) {
     box.push_back({Index(0), axis.extent});
     results *= axis.extent;
   }
-  if (!std::isfinite(GroupTileWork(te, box, device))) return 1;
-  const int64_t tile = kResultsPerItem * device.task_lanes, tiles = (results + tile - 1) / tile;
-  const int64_t extent = Longest(&*te.fold).extent;
+  if (!std::isfinite(ThreadgroupTileWork(te, box, device))) return 1;
+  const int64_t tile = kResultsPerItem * device.work_group_size, tiles = (results + tile - 1) / tile;
+  const int64_t extent = Longest(&*te.reduction).extent;
   int64_t parts = 1;
   while (2 * parts * tiles <= device.parallel_units && 2 * parts <= kMostParts && extent % (2 * parts) == 0 &&
          extent / (2 * parts) >= kMinPart) {
@@ -53,7 +53,7 @@ int64_t Parts(te::Te te, const DeviceModel& device) {
 
 }  // namespace
 
-std::optional<te::Program> SpreadFolds(te::Program program, const DeviceModel& device) {
+std::optional<te::Program> SplitK(te::Program program, const DeviceModel& device) {
   if (!StrategyOf(device).split_k) return std::nullopt;
   bool spread = false;
   for (te::Te& te : std::exchange(program.tes, {})) {
@@ -71,7 +71,7 @@ std::optional<te::Program> SpreadFolds(te::Program program, const DeviceModel& d
       renamed[axis.id] = Index(fresh);
       axis = fresh;
     }
-    Axis& k = Longest(&*part.fold);
+    Axis& k = Longest(&*part.reduction);
     const Axis shorter = program.NewAxis(k.extent / parts);
     renamed[k.id] = Index(number) * shorter.extent + Index(shorter);
     k = shorter;
@@ -84,15 +84,15 @@ std::optional<te::Program> SpreadFolds(te::Program program, const DeviceModel& d
     part.axes.insert(part.axes.begin(), number);
     Shape shape;
     for (const Axis& axis : part.axes) shape.push_back(axis.extent);
-    const te::TensorId partial = program.AddTensor("partial", te.fold->acc, shape, te::Role::kIntermediate);
+    const te::TensorId partial = program.AddTensor("partial", te.reduction->acc, shape, te::Role::kIntermediate);
     part.outputs = {partial};
     program.tes.push_back(std::move(part));
 
     const Axis added = program.NewAxis(parts);
     std::vector<Index> here = {Index(added)};
     for (const Axis& axis : te.axes) here.push_back(Index(axis));
-    te.fold->axes = {added};
-    te.body = {te::Load(partial, te.fold->acc, here)};
+    te.reduction->axes = {added};
+    te.body = {te::Load(partial, te.reduction->acc, here)};
     program.tes.push_back(std::move(te));
   }
   if (!spread) return std::nullopt;

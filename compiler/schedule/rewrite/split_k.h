@@ -13,7 +13,7 @@ namespace fusion {
 // `%c = sum(k<3072) a·b then f` becomes `%p[s<4, …] = sum(k<768) a·b`, `%c = sum(s<4) %p then f`, with partial sums in
 // the accumulator's type. Returns nullopt where every product of the program has more tiles than half the device's
 // units, or a short reduction.
-std::optional<te::Program> SpreadFolds(te::Program program, const DeviceModel& device);
+std::optional<te::Program> SplitK(te::Program program, const DeviceModel& device);
 
 }  // namespace fusion
 

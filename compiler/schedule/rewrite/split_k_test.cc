@@ -10,7 +10,7 @@ namespace {
 DeviceModel Device(int group, int units) {
   DeviceModel device;
   device.kind = "opencl";
-  device.task_lanes = group;
+  device.work_group_size = group;
   device.parallel_units = units;
   device.memory = {{"local", 48 << 10, 1e12, false}, {"global", 0, 1e11, true}};
   return device;
@@ -25,22 +25,22 @@ te::Program Product() {
   return std::move(program).value();
 }
 
-TEST(SpreadFolds, AsManyPartsAsUnitsAreIdle) {
-  EXPECT_FALSE(SpreadFolds(Product(), Device(1, 64)).has_value());
-  EXPECT_FALSE(SpreadFolds(Product(), Device(128, 1)).has_value());
+TEST(SplitK, AsManyPartsAsUnitsAreIdle) {
+  EXPECT_FALSE(SplitK(Product(), Device(1, 64)).has_value());
+  EXPECT_FALSE(SplitK(Product(), Device(128, 1)).has_value());
   for (const auto& [units, parts] : {std::pair(2, 2), std::pair(7, 4), std::pair(64, 8)}) {  // 8 of 96; 48 is too short
-    const auto spread = SpreadFolds(Product(), Device(128, units));
+    const auto spread = SplitK(Product(), Device(128, units));
     ASSERT_TRUE(spread.has_value()) << units;
     ASSERT_EQ(spread->tes.size(), 2u);
     EXPECT_TRUE(te::Verify(*spread).ok()) << te::Verify(*spread) << te::Print(*spread);
     EXPECT_EQ(spread->tes[0].axes[0].extent, parts) << units;
-    EXPECT_EQ(spread->tes[0].fold->axes[0].extent * parts, 768);
+    EXPECT_EQ(spread->tes[0].reduction->axes[0].extent * parts, 768);
   }
 }
 
-TEST(SpreadFolds, ComputesTheSame) {
+TEST(SplitK, ComputesTheSame) {
   const te::Program whole = Product();
-  const auto spread = SpreadFolds(whole, Device(128, 64));
+  const auto spread = SplitK(whole, Device(128, 64));
   ASSERT_TRUE(spread.has_value());
   ExpectSameResults(whole, *spread);
 }

@@ -78,8 +78,8 @@ absl::StatusOr<Nest> NestInTask(const PhysicalTe& stage, const te::Box& box, con
 absl::StatusOr<movement::Phase> TileInTask(Nest nest, KernelDraft* draft) {
   if (draft->target.threadgroup_tiles) {
     StraightenForGroup(&nest, draft);
-    return GroupTilePhase(std::move(nest), draft->device, &draft->kernel, &draft->axes, draft->choices,
-                          TileHome::kTask);
+    return ThreadgroupTilePhase(std::move(nest), draft->device, &draft->kernel, &draft->axes, draft->choices,
+                                TileHome::kTask);
   }
   StraightenNest(&nest, draft, /*in_task=*/true);
   return TilePhase(std::move(nest), draft->device, &draft->kernel, &draft->axes, draft->choices, TileHome::kTask);
@@ -118,13 +118,13 @@ absl::Status AddTaskSteps(const te::Te& te, const PhysicalTe& stage, const te::B
   FuseAxes(&nest, &draft->axes);
   movement::Step step = StepOf(nest, draft->device);
   const bool wants_tile = WantsRegisterTile(draft->program, te, draft->device);
-  const bool along_fold = step.strategy == movement::Strategy::kRowFold;
-  const bool window = te.fold && in_tasks == InTasks::kWindows && !along_fold;
+  const bool along_reduction = step.strategy == movement::Strategy::kRowReduction;
+  const bool window = te.reduction && in_tasks == InTasks::kWindows && !along_reduction;
   // A single vector of sums would wait for each addition. A row times a matrix gets a register tile, with several
   // vectors of sums and its matrix packed.
   const bool one_vector =
       step.strategy == movement::Strategy::kTile && IsProduct(te) && draft->target.vector_reductions;
-  if (wants_tile || window || one_vector || (HoldsProducts(in_tasks) && IsProduct(te) && !along_fold)) {
+  if (wants_tile || window || one_vector || (HoldsProducts(in_tasks) && IsProduct(te) && !along_reduction)) {
     const KernelDraft::Saved before = draft->Save();
     absl::StatusOr<movement::Phase> in_task = TileInTask(bound, draft);
     if (in_task.ok()) {
@@ -214,7 +214,7 @@ absl::Status AddStitchedPhase(int first, int last, InTasks in_tasks, const std::
     RETURN_IF_ERROR(AddTaskSteps(te, stages[s], boxes[s], in_tasks, draft, &phase));
   }
   PrefetchNextTask(draft->device, draft->kernel, &phase);
-  StorePastCaches(draft->device, draft->kernel, draft->choices, &phase);
+  UseStreamingStores(draft->device, draft->kernel, draft->choices, &phase);
   draft->kernel.phases.push_back(std::move(phase));
   const int64_t scratch_bytes = draft->kernel.PlannedScratchBytes();
   if (scratch_bytes > MostScratchBytes(draft->device, products)) {

@@ -28,12 +28,12 @@ bool IsBlock(const te::Span& span, Axis* number) {
   return true;
 }
 
-bool ReadsAlongFold(const te::Te& te, TensorId tensor) {
-  if (!te.fold) return false;
+bool ReadsAlongReduction(const te::Te& te, TensorId tensor) {
+  if (!te.reduction) return false;
   bool along = false;
   te::Visit(te.body[0], [&](const te::ScalarNode& node) {
     if (node.kind != te::ScalarKind::kLoad || node.tensor != tensor || node.indices.empty()) return;
-    along = along || std::any_of(te.fold->axes.begin(), te.fold->axes.end(),
+    along = along || std::any_of(te.reduction->axes.begin(), te.reduction->axes.end(),
                                  [&](const Axis& axis) { return node.indices.back().UsesAxis(axis.id); });
   });
   return along;
@@ -225,7 +225,7 @@ std::vector<TaskBoxes::Read> TaskBoxes::ReadsOf(size_t stage, const te::Box& box
       for (const te::Span& span : *box_read) product *= static_cast<double>(span.length);
       elements = std::min(elements, product);
     }
-    reads.push_back({tensor, elements, ReadsAlongFold(stages_[stage].te, tensor)});
+    reads.push_back({tensor, elements, ReadsAlongReduction(stages_[stage].te, tensor)});
   }
   return reads;
 }

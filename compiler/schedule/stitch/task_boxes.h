@@ -55,7 +55,7 @@ class TaskBoxes {
   struct Read {
     te::TensorId tensor;
     double elements;
-    bool along_fold;  // neighbours of a row are summed, so they do not lie along lanes
+    bool along_reduction;  // neighbours of a row are summed, so they do not lie along lanes
   };
   std::vector<Read> ReadsOf(size_t stage, const te::Box& box) const;
 

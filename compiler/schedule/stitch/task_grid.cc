@@ -56,7 +56,7 @@ int64_t KeptBytes(const TaskBoxes& task, const std::vector<te::Box>& boxes) {
 double WorkInTask(const TaskBoxes& task, size_t stage, const te::Box& box, const DeviceModel& device) {
   const te::Te& te = task.stages()[stage].te;
   if (StrategyOf(device).threadgroup_tiles && WantsRegisterTile(task.program(), te, device))
-    return GroupTileWork(te, box, device);
+    return ThreadgroupTileWork(te, box, device);
   return task.Work(stage) * static_cast<double>(BoxPoints(box)) / std::max(1.0, DomainPoints(te, false));
 }
 
@@ -85,7 +85,7 @@ double Seconds(const TaskBoxes& task, InTasks holds, const std::vector<GridAxis>
       const auto element = static_cast<double>(DTypeBytes(info.dtype));
       reading += element * read.elements / device.ReadBandwidth(element * static_cast<double>(NumElements(info.shape)));
       if (holds != InTasks::kFiltering) near += element * read.elements;
-      if (read.along_fold && info.role != te::Role::kConstant) work += kTransposeOps * read.elements;
+      if (read.along_reduction && info.role != te::Role::kConstant) work += kTransposeOps * read.elements;
     }
     if (task.LiveOut(s)) continue;
     for (TensorId out : task.stages()[s].te.outputs) {
@@ -143,7 +143,7 @@ void EnlargeBlocks(const TaskBoxes& task, InTasks holds, const DeviceModel& devi
 // enough tasks are left for the device.
 void FillGroups(const TaskBoxes& task, const DeviceModel& device, AxisSource* axes, std::vector<GridAxis>* grid) {
   if (grid->empty()) return;
-  const double enough = StrategyOf(device).points_of_an_item * device.task_lanes;
+  const double enough = StrategyOf(device).points_of_an_item * device.work_group_size;
   double points = 1;
   for (const Axis& axis : task.stages().back().te.axes) points *= static_cast<double>(axis.extent);
   points /= Tasks(*grid);
@@ -163,7 +163,7 @@ void FillGroups(const TaskBoxes& task, const DeviceModel& device, AxisSource* ax
 // without the condition (SplitRanges).
 std::set<int> AxesInRanges(const te::Te& te) {
   std::set<int> axes;
-  if (te.fold) return axes;
+  if (te.reduction) return axes;
   for (const te::Scalar& s : te.body) {
     te::Visit(s, [&](const te::ScalarNode& node) {
       if (node.kind != te::ScalarKind::kIf) return;
@@ -200,7 +200,7 @@ std::vector<GridAxis> SharedAxes(const TaskBoxes& task, const std::set<int>& wit
 std::vector<GridAxis> LargeBlocks(const TaskBoxes& task, const std::set<int>& without, double least_tasks,
                                   std::vector<GridAxis> otherwise, AxisSource* axes) {
   const te::Te& main = task.stages().back().te;
-  if (main.fold) return otherwise;  // what a reduction reads is worth a pass of its own
+  if (main.reduction) return otherwise;  // what a reduction reads is worth a pass of its own
   for (const Axis& axis : main.axes) {
     if (without.count(axis.id) > 0) continue;
     for (int64_t block = 2; static_cast<double>((axis.extent + block - 1) / block) >= least_tasks; block *= 2) {

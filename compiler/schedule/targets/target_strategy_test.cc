@@ -5,10 +5,10 @@
 namespace fusion {
 namespace {
 
-DeviceModel Device(const char* kind, int task_lanes) {
+DeviceModel Device(const char* kind, int work_group_size) {
   DeviceModel device;
   device.kind = kind;
-  device.task_lanes = task_lanes;
+  device.work_group_size = work_group_size;
   return device;
 }
 

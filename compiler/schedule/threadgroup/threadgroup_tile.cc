@@ -9,7 +9,7 @@
 #include "compiler/cost/matrix_products.h"
 #include "compiler/movement/vector_form.h"
 #include "compiler/schedule/stitch/task_size.h"
-#include "compiler/schedule/threadgroup/threadgroup_slices.h"
+#include "compiler/schedule/threadgroup/k_slices.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion {
@@ -22,7 +22,7 @@ using te::ScalarKind;
 
 // The fewest results along either side, and the fewest products of each result; below these, copying operands in
 // K-slices costs more than it saves.
-constexpr int64_t kMinSide = 8, kMinFold = 8;
+constexpr int64_t kMinSide = 8, kMinReduction = 8;
 // The most registers of a work-item that accumulators may take.
 constexpr int kMostAccumulators = 64;
 // Costs relative to an FMA: a load from shared memory (four work-items share a bank's width), and the copy of one
@@ -36,7 +36,7 @@ constexpr double kShareInTask = 0.5;
 // A shape that is slower than the best by more than this factor is not worth a measurement.
 constexpr double kWorthTrying = 1.6;
 constexpr size_t kMostShapes = 6;
-constexpr int64_t kSlice = 16;
+constexpr int64_t kKSlice = 16;
 // A packed constant may grow by this factor and this slack for zero padding.
 constexpr int64_t kMaxPackGrowth = 2, kPackSlack = 1 << 14;
 
@@ -111,7 +111,7 @@ struct Side {
   int argument = 0;          // which argument of the body's multiplication
   std::vector<Axis> axes;    // axes of the nest that this operand alone moves with
   int64_t results = 1;       // the number of results along `axes`
-  bool along_slice = false;  // neighbours of the operand in memory are neighbours along the K-slice
+  bool along_k_slice = false;  // neighbours of the operand in memory are neighbours along the K-slice
   Axis tile, in_tile;
   Index position;  // tile · extent of in_tile + in_tile
 };
@@ -194,7 +194,7 @@ std::vector<Multiplier> Multipliers(const Scalar& product, const DeviceModel& de
                            device.fma_f32_flops_per_s / by.flops_per_s});
   };
   const MatrixProduct* matrix = FindMatrixProduct(device, dtype);
-  if (matrix != nullptr && matrix->work_items <= device.task_lanes) add(*matrix);
+  if (matrix != nullptr && matrix->work_items <= device.work_group_size) add(*matrix);
   multipliers.emplace_back();
   const MatrixProduct* from_memory = FindMatrixProduct(device, dtype, /*from_memory=*/true);
   if (from_memory != nullptr && home == TileHome::kKernel) add(*from_memory);
@@ -223,12 +223,12 @@ void VectorizeAligned(int64_t lanes, movement::Step* step) {
 
 }  // namespace
 
-std::vector<GroupShape> RankGroupShapes(int64_t rows, int64_t columns, int64_t batches, int64_t slice, int buffers,
-                                        const DeviceModel& device, const Multiplier& by) {
+std::vector<ThreadgroupShape> RankThreadgroupShapes(int64_t rows, int64_t columns, int64_t batches, int64_t k_slice,
+                                                    int buffers, const DeviceModel& device, const Multiplier& by) {
   const movement::FragmentProduct& one = by.product;
-  const int group = std::max(device.task_lanes, one.work_items);
-  const int teams = group / one.work_items;
-  std::vector<GroupShape> shapes;
+  const int work_group_size = std::max(device.work_group_size, one.work_items);
+  const int teams = work_group_size / one.work_items;
+  std::vector<ThreadgroupShape> shapes;
   for (int item_rows = 1; item_rows <= teams; item_rows *= 2) {
     const int item_columns = teams / item_rows;
     if (item_rows > item_columns || 4 * item_rows < item_columns) continue;  // nearly square tiles load least
@@ -238,27 +238,27 @@ std::vector<GroupShape> RankGroupShapes(int64_t rows, int64_t columns, int64_t b
         if (results > kMostAccumulators) continue;
         const int64_t height = int64_t{item_rows} * r * one.rows, width = int64_t{item_columns} * c * one.columns;
         const int64_t bytes = DTypeBytes(by.dtype) * buffers *
-                              (SliceElements(by, slice, height, true) + SliceElements(by, slice, width, true));
+                              (KSliceElements(by, k_slice, height, true) + KSliceElements(by, k_slice, width, true));
         if (static_cast<double>(bytes) > kMemoryShare * static_cast<double>(NearestCacheBytes(device))) continue;
         const int64_t row_tiles = (rows + height - 1) / height, column_tiles = (columns + width - 1) / width;
         const auto tasks = static_cast<double>(batches * row_tiles * column_tiles);
         const double units = std::max(1, device.parallel_units);
         const double loads = DTypeBytes(by.dtype) / 4.0 * (r * one.rows + c * one.columns) / one.work_items;
-        const double step =
-            results * by.fmas + kSharedLoad * loads + kStagedElement * static_cast<double>(height + width) / group;
+        const double step = results * by.fmas + kSharedLoad * loads +
+                            kStagedElement * static_cast<double>(height + width) / work_group_size;
         shapes.push_back({item_rows, item_columns, r, c, step * std::ceil(tasks / units)});
       }
     }
   }
   std::stable_sort(shapes.begin(), shapes.end(),
-                   [](const GroupShape& a, const GroupShape& b) { return a.cycles < b.cycles; });
+                   [](const ThreadgroupShape& a, const ThreadgroupShape& b) { return a.cycles < b.cycles; });
   while (!shapes.empty() && (shapes.size() > kMostShapes || shapes.back().cycles > kWorthTrying * shapes[0].cycles)) {
     shapes.pop_back();
   }
   return shapes;
 }
 
-double GroupTileWork(const te::Te& te, const te::Box& box, const DeviceModel& device) {
+double ThreadgroupTileWork(const te::Te& te, const te::Box& box, const DeviceModel& device) {
   constexpr double kNever = std::numeric_limits<double>::infinity();
   if (te.IsMap() || te.body[0]->kind != ScalarKind::kOp || te.body[0]->op != te::Op::kMul) return kNever;
   int64_t rows = 1, columns = 1, batches = 1;
@@ -267,15 +267,15 @@ double GroupTileWork(const te::Te& te, const te::Box& box, const DeviceModel& de
     (by_row == by_column ? batches : by_row ? rows : columns) *= box[a].length;
   }
   if (rows < kMinSide || columns < kMinSide) return kNever;
-  const std::vector<GroupShape> shapes = RankGroupShapes(rows, columns, batches, kSlice, 1, UnitOf(device),
-                                                         Multipliers(te.body[0], device, TileHome::kTask)[0]);
+  const std::vector<ThreadgroupShape> shapes = RankThreadgroupShapes(
+      rows, columns, batches, kKSlice, 1, UnitOf(device), Multipliers(te.body[0], device, TileHome::kTask)[0]);
   if (shapes.empty()) return kNever;
-  return shapes[0].cycles * device.task_lanes * static_cast<double>(Extent(te.fold->axes));
+  return shapes[0].cycles * device.work_group_size * static_cast<double>(Extent(te.reduction->axes));
 }
 
 namespace {
 
-// Makes the phase of one product, step by step; GroupTilePhase has the order.
+// Makes the phase of one product, step by step; ThreadgroupTilePhase has the order.
 class GroupTiler {
  public:
   GroupTiler(Nest nest, const DeviceModel& device, movement::Kernel* kernel, AxisSource* axes, ChoiceLog* choices,
@@ -300,7 +300,7 @@ class GroupTiler {
     }
     row_.results = Extent(row_.axes);
     column_.results = Extent(column_.axes);
-    if (row_.results < kMinSide || column_.results < kMinSide || Extent(nest_.fold->axes) < kMinFold) {
+    if (row_.results < kMinSide || column_.results < kMinSide || Extent(nest_.reduction->axes) < kMinReduction) {
       return Refusal("the product has too few results for a threadgroup tile");
     }
     // Neighbouring work-items store neighbouring columns.
@@ -308,7 +308,7 @@ class GroupTiler {
     if (nest_.limits.size() > 1) {
       return Refusal("the task ends early along two axes, and a threadgroup tile can bound one");
     }
-    if (!in_task_ && choices_->Pick("group", 2) == 1) {
+    if (!in_task_ && choices_->Pick("threadgroup", 2) == 1) {
       return Refusal("a register tile for each work-item was measured to be faster");
     }
     return absl::OkStatus();
@@ -316,16 +316,16 @@ class GroupTiler {
 
   // The K-slice runs along the longest reduction axis, or along all of them where all are short (the taps of a window).
   void ChooseSlicedAxes() {
-    const std::vector<Axis>& fold = nest_.fold->axes;
-    const auto longest =
-        std::max_element(fold.begin(), fold.end(), [](const Axis& a, const Axis& b) { return a.extent < b.extent; });
-    if (longest->extent >= kMinFold) {
+    const std::vector<Axis>& reduction = nest_.reduction->axes;
+    const auto longest = std::max_element(reduction.begin(), reduction.end(),
+                                          [](const Axis& a, const Axis& b) { return a.extent < b.extent; });
+    if (longest->extent >= kMinReduction) {
       sliced_ = {*longest};
-      for (const Axis& axis : fold) {
+      for (const Axis& axis : reduction) {
         if (axis.id != longest->id) outer_.push_back(axis);
       }
     } else {
-      sliced_ = fold;
+      sliced_ = reduction;
     }
     length_ = Extent(sliced_);
   }
@@ -335,8 +335,8 @@ class GroupTiler {
     by_ = ChooseMultiplier();
     slice_ = ChooseSlice();
     buffers_ = ChooseBuffers();
-    const std::vector<GroupShape> shapes = RankGroupShapes(row_.results, column_.results, Extent(batch_), slice_,
-                                                           buffers_, in_task_ ? UnitOf(device_) : device_, by_);
+    const std::vector<ThreadgroupShape> shapes = RankThreadgroupShapes(
+        row_.results, column_.results, Extent(batch_), slice_, buffers_, in_task_ ? UnitOf(device_) : device_, by_);
     if (shapes.empty()) return Refusal("no K-slices of the operands fit the shared memory of a work-group");
     shape_ = shapes[choices_->Pick("shape", static_cast<int>(shapes.size()))];
     return absl::OkStatus();
@@ -347,11 +347,11 @@ class GroupTiler {
     Split(int64_t{shape_.item_rows} * shape_.rows * by_.product.rows, axes_, &row_);
     Split(int64_t{shape_.item_columns} * shape_.columns * by_.product.columns, axes_, &column_);
     part_ = axes_->New((length_ + slice_ - 1) / slice_);
-    in_slice_ = axes_->New(slice_);
-    depth_ = Index(part_) * slice_ + Index(in_slice_);
+    in_k_slice_ = axes_->New(slice_);
+    depth_ = Index(part_) * slice_ + Index(in_k_slice_);
     for (Side* side : {&row_, &column_}) {
       const Scalar& operand = nest_.body[0]->args[side->argument];
-      side->along_slice = ContiguousAlong(operand, sliced_) && !ContiguousAlong(operand, side->axes);
+      side->along_k_slice = ContiguousAlong(operand, sliced_) && !ContiguousAlong(operand, side->axes);
     }
     std::map<int, Index> bound;
     const auto bind = [&](const std::vector<Axis>& from, const Index& linear) {
@@ -399,8 +399,8 @@ class GroupTiler {
   static absl::Status Refusal(const char* why) { return absl::FailedPreconditionError(why); }
 
   bool IsPlainSumOfProducts() const {
-    return nest_.fold && nest_.fold->kind == te::FoldKind::kSum && nest_.fold->acc == DType::kF32 &&
-           nest_.fold->pred.empty() && nest_.stores.size() == 1 && nest_.body[0]->kind == ScalarKind::kOp &&
+    return nest_.reduction && nest_.reduction->kind == te::ReductionKind::kSum && nest_.reduction->acc == DType::kF32 &&
+           nest_.reduction->pred.empty() && nest_.stores.size() == 1 && nest_.body[0]->kind == ScalarKind::kOp &&
            nest_.body[0]->op == te::Op::kMul && nest_.body[0]->dtype == DType::kF32;
   }
 
@@ -420,16 +420,16 @@ class GroupTiler {
   }
 
   int64_t ChooseSlice() {
-    std::vector<int64_t> slices;
-    for (const int64_t slice : {kSlice, 2 * kSlice, kSlice / 2}) {
-      if (slice <= RoundUp(length_, kSlice / 2) && slice % by_.product.depth == 0) slices.push_back(slice);
+    std::vector<int64_t> k_slices;
+    for (const int64_t k_slice : {kKSlice, 2 * kKSlice, kKSlice / 2}) {
+      if (k_slice <= RoundUp(length_, kKSlice / 2) && k_slice % by_.product.depth == 0) k_slices.push_back(k_slice);
     }
-    return slices[choices_->Pick("slice", static_cast<int>(slices.size()))];
+    return k_slices[choices_->Pick("k_slice", static_cast<int>(k_slices.size()))];
   }
 
   int ChooseBuffers() {
-    const int64_t slices_in_all = Extent(outer_) * ((length_ + slice_ - 1) / slice_);
-    if (slices_in_all <= 1 || !device_.async_copies) return 1;
+    const int64_t k_slices_in_all = Extent(outer_) * ((length_ + slice_ - 1) / slice_);
+    if (k_slices_in_all <= 1 || !device_.async_copies) return 1;
     // A task's scratch leaves less room for K-slices, so one buffer is the default there.
     const int preferred = in_task_ ? 1 : 2;
     return choices_->Pick("buffers", 2) == 0 ? preferred : 3 - preferred;
@@ -451,9 +451,9 @@ class GroupTiler {
 
   // Which of its buffers a K-slice lies in.
   Index WhichBuffer() const {
-    std::vector<Axis> slices = outer_;
-    slices.push_back(part_);
-    return buffers_ == 1 ? Index(0) : te::Mod(Linear(slices), buffers_);
+    std::vector<Axis> k_slices = outer_;
+    k_slices.push_back(part_);
+    return buffers_ == 1 ? Index(0) : te::Mod(Linear(k_slices), buffers_);
   }
 
   // Where the elements of a tile and a K-slice belong to the operand.
@@ -466,7 +466,7 @@ class GroupTiler {
   }
 
   // The order in which an operand is copied, from the outermost axis.
-  std::vector<Axis> CopyOrder(const Side& side, const SliceAxes& walked) const {
+  std::vector<Axis> CopyOrder(const Side& side, const KSliceAxes& walked) const {
     std::vector<Axis> box = batch_;
     box.push_back(side.tile);
     box.insert(box.end(), outer_.begin(), outer_.end());
@@ -476,18 +476,18 @@ class GroupTiler {
   }
 
   int AddSliceBuffer(int64_t elements) {
-    movement::Buffer slices;
-    slices.scope = Scope::kBlock;
-    slices.dtype = by_.dtype;
-    slices.elements = buffers_ * elements;
-    kernel_->buffers.push_back(slices);
+    movement::Buffer k_slices;
+    k_slices.scope = Scope::kBlock;
+    k_slices.dtype = by_.dtype;
+    k_slices.elements = buffers_ * elements;
+    kernel_->buffers.push_back(k_slices);
     return static_cast<int>(kernel_->buffers.size()) - 1;
   }
 
   // Adds the K-slices of an operand and the step that copies them. Returns the operand's element, read from its slice.
   Scalar AddSlices(const Side& side, movement::Step* step) {
     te::Pred inside = InsideOf(side);
-    const SliceAxes walked(by_, side.in_tile, in_slice_, axes_);
+    const KSliceAxes walked(by_, side.in_tile, in_k_slice_, axes_);
     const auto in_blocks = [&](const Axis& axis) { return walked.Find(axis); };
     for (te::Comparison& c : inside) c.lhs = te::Substitute(c.lhs, in_blocks);
     const Scalar& factor = nest_.body[0]->args[side.argument];
@@ -495,35 +495,35 @@ class GroupTiler {
         PackConstants(te::Substitute(by_.dtype == DType::kF16 ? Narrow(factor, by_.dtype) : factor, in_blocks),
                       CopyOrder(side, walked), inside, kernel_);
     const bool packed = operand->kind == ScalarKind::kLoad && kernel_->buffers[operand->tensor].packed_from >= 0;
-    const bool along_slice = packed ? by_.product.fragments() : side.along_slice;
-    const int64_t elements = SliceElements(by_, slice_, side.in_tile.extent, along_slice);
+    const bool along_k_slice = packed ? by_.product.fragments() : side.along_k_slice;
+    const int64_t elements = KSliceElements(by_, slice_, side.in_tile.extent, along_k_slice);
     const int buffer = AddSliceBuffer(elements);
-    const Index place = WhichBuffer() * elements + PlaceInSlice(by_, side.in_tile, in_slice_, along_slice);
+    const Index place = WhichBuffer() * elements + PlaceInKSlice(by_, side.in_tile, in_k_slice_, along_k_slice);
 
-    movement::Step staging;
-    staging.label = "slice";
-    for (const Axis& axis : walked.Loops(packed, along_slice)) staging.loops.push_back({axis, std::nullopt});
+    movement::Step shared_copy;
+    shared_copy.label = "k_slice";
+    for (const Axis& axis : walked.Loops(packed, along_k_slice)) shared_copy.loops.push_back({axis, std::nullopt});
     // A packed operand already holds zeros where these tests fail.
     if (packed) {
       std::erase_if(inside, [&](const te::Comparison& c) { return UsesAxesOf(operand->indices[0], c.lhs); });
     }
-    staging.body = {te::If(inside, operand, te::Imm(by_.dtype, 0))};
-    staging.stores = {{buffer, te::Substitute(place, in_blocks)}};
-    staging.store_types = {by_.dtype};
-    VectorizeAligned(device_.vector_bytes / 4, &staging);
-    step->staging.push_back(std::move(staging));
+    shared_copy.body = {te::If(inside, operand, te::Imm(by_.dtype, 0))};
+    shared_copy.stores = {{buffer, te::Substitute(place, in_blocks)}};
+    shared_copy.store_types = {by_.dtype};
+    VectorizeAligned(device_.vector_bytes / 4, &shared_copy);
+    step->shared_copies.push_back(std::move(shared_copy));
     const Scalar element = te::Load(buffer, by_.dtype, {place});
     return by_.dtype == DType::kF32 ? element : te::Cast(DType::kF32, element);
   }
 
   void FillStep(const std::vector<Scalar>& factors, movement::Step* step) const {
     step->label = nest_.label;
-    step->strategy = movement::Strategy::kGroupTile;
-    step->group = {row_.in_tile.id, column_.in_tile.id, shape_.item_rows, shape_.item_columns,
-                   shape_.rows,     shape_.columns,     by_.product,      buffers_};
-    step->fold = nest_.fold;
-    step->fold->axes = outer_;
-    step->fold->axes.insert(step->fold->axes.end(), {part_, in_slice_});
+    step->strategy = movement::Strategy::kThreadgroupTile;
+    step->threadgroup = {row_.in_tile.id, column_.in_tile.id, shape_.item_rows, shape_.item_columns,
+                         shape_.rows,     shape_.columns,     by_.product,      buffers_};
+    step->reduction = nest_.reduction;
+    step->reduction->axes = outer_;
+    step->reduction->axes.insert(step->reduction->axes.end(), {part_, in_k_slice_});
     step->body = {te::Call(te::Op::kMul, factors)};
     step->then = nest_.then;
     step->stores = nest_.stores;
@@ -548,8 +548,8 @@ class GroupTiler {
   Multiplier by_;
   int64_t slice_ = 0;
   int buffers_ = 1;
-  GroupShape shape_;
-  Axis part_, in_slice_;
+  ThreadgroupShape shape_;
+  Axis part_, in_k_slice_;
   Index depth_;                         // along `sliced_`
   std::vector<movement::Loop> around_;  // loops over the batch, in a task
   // Where the last task of a grid has fewer results than the others: task_index_ < task_limit_, a constant.
@@ -559,8 +559,8 @@ class GroupTiler {
 
 }  // namespace
 
-absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& device, movement::Kernel* kernel,
-                                               AxisSource* axes, ChoiceLog* choices, TileHome home) {
+absl::StatusOr<movement::Phase> ThreadgroupTilePhase(Nest nest, const DeviceModel& device, movement::Kernel* kernel,
+                                                     AxisSource* axes, ChoiceLog* choices, TileHome home) {
   GroupTiler tiler(std::move(nest), device, kernel, axes, choices, home);
   RETURN_IF_ERROR(tiler.AssignAxes());
   tiler.ChooseSlicedAxes();

@@ -21,21 +21,21 @@ namespace fusion {
 
 // The results of a task: the work-items, or teams of them, along rows and columns, and the fragments that each has
 // along both.
-struct GroupShape {
+struct ThreadgroupShape {
   int item_rows = 1, item_columns = 1;
   int rows = 1, columns = 1;
   double cycles = 0;  // of the whole product, for each step of its reduction, in FMAs of a work-item
 };
 
-// Ranks shapes for `batches` products of `rows` × `columns` results, with `buffers` K-slices of `slice` reduction steps
-// in shared memory at once. Returns at most a few shapes that fit a work-group's shared memory, best first. A larger
-// tile loads less, but leaves units of the device idle where there are too few tiles.
-std::vector<GroupShape> RankGroupShapes(int64_t rows, int64_t columns, int64_t batches, int64_t slice, int buffers,
-                                        const DeviceModel& device, const Multiplier& by = {});
+// Ranks shapes for `batches` products of `rows` × `columns` results, with `buffers` K-slices of `k_slice` reduction
+// steps in shared memory at once. Returns at most a few shapes that fit a work-group's shared memory, best first. A
+// larger tile loads less, but leaves units of the device idle where there are too few tiles.
+std::vector<ThreadgroupShape> RankThreadgroupShapes(int64_t rows, int64_t columns, int64_t batches, int64_t k_slice,
+                                                    int buffers, const DeviceModel& device, const Multiplier& by = {});
 
 // Multiply-adds of a work-group, or what takes as long, for a product over a box of its axes whose tiles run in one
 // task. Infinite where it has no such tile.
-double GroupTileWork(const te::Te& te, const te::Box& box, const DeviceModel& device);
+double ThreadgroupTileWork(const te::Te& te, const te::Box& box, const DeviceModel& device);
 
 // Turns the reduction into one phase and adds scratch buffers and packed constants to the kernel. With TileHome::kTask
 // the tiles run one after another in a task, and an operand that the task itself has made is read where it lies.
@@ -48,13 +48,14 @@ double GroupTileWork(const te::Te& te, const te::Box& box, const DeviceModel& de
 // needs.
 //
 // Choices:
-// - "group": whether to use this tile at all;
+// - "threadgroup": whether to use this tile at all;
 // - "fragments": whether to multiply fragments, and which of those that the device has;
-// - "shape": one of RankGroupShapes;
-// - "slice": how many reduction steps a K-slice has;
+// - "shape": one of RankThreadgroupShapes;
+// - "k_slice": how many reduction steps a K-slice has;
 // - "buffers": whether one K-slice is copied while another is multiplied, where the device has asynchronous copies.
-absl::StatusOr<movement::Phase> GroupTilePhase(Nest nest, const DeviceModel& device, movement::Kernel* kernel,
-                                               AxisSource* axes, ChoiceLog* choices, TileHome home = TileHome::kGrid);
+absl::StatusOr<movement::Phase> ThreadgroupTilePhase(Nest nest, const DeviceModel& device, movement::Kernel* kernel,
+                                                     AxisSource* axes, ChoiceLog* choices,
+                                                     TileHome home = TileHome::kGrid);
 
 }  // namespace fusion
 

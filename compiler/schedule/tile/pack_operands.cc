@@ -125,7 +125,7 @@ class Packer {
     if (all_tasks) add_used(tile_.others);
     add_used({tile_.row});
     if (all_tasks && VectorsMove(load)) box.push_back(tile_.vector_tile);
-    add_used(tile_.fold_order);
+    add_used(tile_.reduction_order);
     if (VectorsMove(load)) box.push_back(tile_.vector_in);
     add_used({tile_.lane});
     if (tile_.dot.id >= 0) box.push_back(tile_.dot);

@@ -21,7 +21,7 @@ struct TileAxes {
   te::Axis dot{-1, 1};               // movement::RegisterTile::dot_axis
   std::vector<te::Axis> others;      // spatial, without a role
   std::vector<te::Axis> outside;     // axes of the grid around the task
-  std::vector<te::Axis> fold_order;  // outermost first, without `dot`
+  std::vector<te::Axis> reduction_order;  // outermost first, without `dot`
   te::Index store_index;             // results with store_index >= store_limit do not exist
   int64_t store_limit = -1;          // -1: all do
   bool in_task = false;              // the tile's loops run inside a task, beside other steps

@@ -13,7 +13,7 @@ constexpr double kReuse = 8;
 }  // namespace
 
 bool IsProduct(const te::Te& te) {
-  if (te.IsMap() || te.fold->kind != te::FoldKind::kSum) return false;
+  if (te.IsMap() || te.reduction->kind != te::ReductionKind::kSum) return false;
   int loads = 0;
   te::Visit(te.body[0], [&](const te::ScalarNode& node) { loads += node.kind == te::ScalarKind::kLoad; });
   return loads >= 2;

@@ -50,8 +50,9 @@ bool PredMixesSpatial(const Nest& nest, const Axis& row) {
       if (std::none_of(used.begin(), used.end(), [&](const Axis& axis) { return axis.id == row.id; })) continue;
       mixes = mixes || c.lhs.HasLoad() || c.rhs.HasLoad();
       for (const Axis& axis : used) {
-        mixes = mixes || (axis.id != row.id && std::none_of(nest.fold->axes.begin(), nest.fold->axes.end(),
-                                                            [&](const Axis& fold) { return fold.id == axis.id; }));
+        mixes = mixes ||
+                (axis.id != row.id && std::none_of(nest.reduction->axes.begin(), nest.reduction->axes.end(),
+                                                   [&](const Axis& reduction) { return reduction.id == axis.id; }));
       }
     }
   });
@@ -100,7 +101,7 @@ struct LaneChoice {
 std::vector<LaneChoice> RankLanes(const Nest& nest, const std::vector<Operand>& loads, int64_t lanes,
                                   const movement::Kernel& kernel, bool in_task) {
   std::vector<LaneChoice> ranked;
-  const double points = Extent(nest.fold->axes);
+  const double points = Extent(nest.reduction->axes);
   for (const Axis& axis : nest.axes) {
     if (PredUses(nest, axis.id) || axis.extent * 4 < lanes || nest.limits.count(axis.id) || nest.LimitsUse(axis))
       continue;
@@ -113,7 +114,7 @@ std::vector<LaneChoice> RankLanes(const Nest& nest, const std::vector<Operand>& 
     for (const Operand& load : loads) {
       switch (UseOfLanes(load, axis, lanes, nest.axes, kernel)) {
         case LaneUse::kBroadcast:
-          if (StridesOverFold(nest, load)) {
+          if (StridesOverReduction(nest, load)) {
             // Bytes that are not adjacent along the reduction feed no dot product, even if rows share their line.
             const int64_t sharing = DTypeBytes(load.dtype) == 1 ? 1 : RowsOfALine(load, axis, nest.axes);
             choice.cycles += kStridedBroadcast * arithmetic / static_cast<double>(sharing);
@@ -125,10 +126,10 @@ std::vector<LaneChoice> RankLanes(const Nest& nest, const std::vector<Operand>& 
           break;
         case LaneUse::kPackRuntime: {
           double packed = 1;
-          for (const Axis& fold : nest.fold->axes) {
-            if (load.address.UsesAxis(fold.id)) packed *= static_cast<double>(fold.extent);
+          for (const Axis& reduction : nest.reduction->axes) {
+            if (load.address.UsesAxis(reduction.id)) packed *= static_cast<double>(reduction.extent);
           }
-          const bool transposed = load.dtype == DType::kF32 && !StridesOverFold(nest, load);
+          const bool transposed = load.dtype == DType::kF32 && !StridesOverReduction(nest, load);
           const double cycles = transposed ? kTransposeCycles : kPackCycles;
           choice.cycles += cycles * packed / (in_task ? Reuse(load, axis, nest.axes) : RowReuse(load, axis, nest.axes));
           varying = true;
@@ -169,7 +170,7 @@ class TileBuilder {
     ChooseRows();
     ChooseSlide();
     RETURN_IF_ERROR(ChooseShape());
-    OrderFold();
+    OrderReduction();
     ChooseUnroll();
     SplitVectors();
     ASSIGN_OR_RETURN(packed_, PackOperands(tile_, loads_, device_, &kernel_, &axes_, &nest_));
@@ -181,10 +182,11 @@ class TileBuilder {
 
  private:
   absl::Status CheckForm() const {
-    if (!nest_.fold || nest_.fold->kind == te::FoldKind::kGeneral) {
+    if (!nest_.reduction || nest_.reduction->kind == te::ReductionKind::kGeneral) {
       return absl::FailedPreconditionError("the reduction is not a sum, product, maximum or minimum");
     }
-    if ((nest_.fold->acc != DType::kF32 && nest_.fold->acc != DType::kI32) || !nest_.fold->pred.empty()) {
+    if ((nest_.reduction->acc != DType::kF32 && nest_.reduction->acc != DType::kI32) ||
+        !nest_.reduction->pred.empty()) {
       return absl::FailedPreconditionError("the reduction does not accumulate in f32 or i32, or has a predicate");
     }
     if (nest_.stores.size() != 1) return absl::FailedPreconditionError("the stage has more than one output");
@@ -300,7 +302,7 @@ class TileBuilder {
   void ChooseSlide() {
     const Slide slide = FindSlide(nest_, tile_.lane, tile_.row);
     if (slide.axis.id < 0) return;
-    for (const Axis& axis : nest_.fold->axes) {
+    for (const Axis& axis : nest_.reduction->axes) {
       const bool border = PredMixes(nest_, axis.id, {tile_.row});
       if (axis.id == slide.axis.id ? PredUses(nest_, axis.id) && !border : border) return;
     }
@@ -344,8 +346,8 @@ class TileBuilder {
 
   // The axis along which a broadcast operand is contiguous goes innermost and is unrolled. Axes whose border tests
   // involve the rows are unrolled completely inside it.
-  void OrderFold() {
-    for (const Axis& axis : nest_.fold->axes) {
+  void OrderReduction() {
+    for (const Axis& axis : nest_.reduction->axes) {
       const bool border = tile_.row.id >= 0 && PredMixes(nest_, axis.id, {tile_.row});
       (border || axis.id == slide_.axis.id ? unrolled_ : rolled_).push_back(axis);
     }
@@ -364,7 +366,7 @@ class TileBuilder {
     }
     // The innermost axis is settled; any of the others may be the outermost.
     if (rolled_.size() > 2) {
-      const int first = choices_.Pick("fold", static_cast<int>(rolled_.size()) - 1);
+      const int first = choices_.Pick("reduction", static_cast<int>(rolled_.size()) - 1);
       std::rotate(rolled_.begin(), rolled_.begin() + first, rolled_.begin() + first + 1);
     }
   }
@@ -394,10 +396,10 @@ class TileBuilder {
       }
       unroll_ = unrolls[choices_.Pick("unroll", static_cast<int>(unrolls.size()))];
     }
-    tile_.fold_order = rolled_;
-    tile_.fold_order.insert(tile_.fold_order.end(), unrolled_.begin(), unrolled_.end());
-    nest_.fold->axes = tile_.fold_order;
-    if (tile_.dot.id >= 0) nest_.fold->axes.push_back(tile_.dot);
+    tile_.reduction_order = rolled_;
+    tile_.reduction_order.insert(tile_.reduction_order.end(), unrolled_.begin(), unrolled_.end());
+    nest_.reduction->axes = tile_.reduction_order;
+    if (tile_.dot.id >= 0) nest_.reduction->axes.push_back(tile_.dot);
   }
 
   // Splits the vectors' axis into (tile, vector in tile).
@@ -417,8 +419,8 @@ class TileBuilder {
   void MeasureOperands() {
     std::vector<Axis> all = tile_.others;
     all.insert(all.end(), {tile_.row, tile_.vector_tile, tile_.vector_in, tile_.lane});
-    all.insert(all.end(), nest_.fold->axes.begin(), nest_.fold->axes.end());
-    std::vector<Axis> of_task = nest_.fold->axes;
+    all.insert(all.end(), nest_.reduction->axes.begin(), nest_.reduction->axes.end());
+    std::vector<Axis> of_task = nest_.reduction->axes;
     of_task.push_back(tile_.row);
     for (const Operand& load : loads_) {
       (UsesLane(load) ? vector_bytes_ : row_bytes_) += TouchedBytes(load, all);
@@ -541,7 +543,7 @@ class TileBuilder {
     step_.strategy = movement::Strategy::kTile;
     if (tile_.vector_in.id >= 0) step_.loops.push_back({tile_.vector_in, std::nullopt});
     step_.loops.push_back({tile_.lane, std::nullopt});
-    step_.fold = nest_.fold;
+    step_.reduction = nest_.reduction;
     step_.body = nest_.body;
     step_.then = nest_.then;
     step_.stores = nest_.stores;

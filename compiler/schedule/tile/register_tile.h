@@ -26,7 +26,7 @@ enum class TileHome { kGrid, kTask, kKernel };
 // - "lanes" and "rows": which axis;
 // - "slide": whether taps that slide along the rows share their vectors;
 // - "tile": one of the ranked tile shapes (tile_shape.h);
-// - "fold": which of the reduction's axes runs outermost;
+// - "reduction": which of the reduction's axes runs outermost;
 // - "unroll": of the innermost reduction axis;
 // - "chunk": rows of a task;
 // - "stream": which operand's axes go outermost in the grid;

@@ -87,14 +87,14 @@ std::vector<Axis> AxesOutside(const std::vector<Operand>& loads, const Nest& nes
   for (const Operand& load : loads) te::CollectAxes(load.address, &axes);
   std::set<int> inside;
   for (const Axis& axis : nest.axes) inside.insert(axis.id);
-  for (const Axis& axis : nest.fold->axes) inside.insert(axis.id);
+  for (const Axis& axis : nest.reduction->axes) inside.insert(axis.id);
   std::erase_if(axes, [&](const Axis& axis) { return inside.count(axis.id) > 0; });
   return axes;
 }
 
-bool StridesOverFold(const Nest& nest, const Operand& load) {
+bool StridesOverReduction(const Nest& nest, const Operand& load) {
   bool moves = false;
-  for (const Axis& axis : nest.fold->axes) {
+  for (const Axis& axis : nest.reduction->axes) {
     int64_t stride = 0;
     if (!load.address.UsesAxis(axis.id)) continue;
     moves = true;
@@ -106,7 +106,7 @@ bool StridesOverFold(const Nest& nest, const Operand& load) {
 bool StepsFar(const Nest& nest, const Operand& load) {
   constexpr int64_t kFarBytes = 2048, kManySteps = 128;
   int64_t steps = 1;
-  for (const Axis& axis : nest.fold->axes) {
+  for (const Axis& axis : nest.reduction->axes) {
     int64_t stride = 0;
     if (!load.address.UsesAxis(axis.id)) continue;
     if (!load.address.AffineIn(axis.id, &stride) || std::abs(stride) * DTypeBytes(load.dtype) < kFarBytes) return false;
@@ -131,8 +131,8 @@ LaneUse UseOfLanes(const Operand& load, const Axis& lane, int64_t lanes, const s
 
 bool IsDotProduct(const Nest& nest, const Axis& lane, const Axis& row, const movement::Kernel& kernel) {
   const Scalar& body = nest.body[0];
-  if (nest.fold->kind != te::FoldKind::kSum || nest.fold->acc != DType::kI32 || body->kind != te::ScalarKind::kOp ||
-      body->op != te::Op::kMul) {
+  if (nest.reduction->kind != te::ReductionKind::kSum || nest.reduction->acc != DType::kI32 ||
+      body->kind != te::ScalarKind::kOp || body->op != te::Op::kMul) {
     return false;
   }
   const te::ScalarNode *a = ByteLoad(body->args[0]), *b = ByteLoad(body->args[1]);
@@ -155,7 +155,7 @@ Slide FindSlide(const Nest& nest, const Axis& lane, const Axis& row) {
   std::vector<Scalar> loads;
   if (product) loads = {inside(body->args[0]), inside(body->args[1])};
   if (!product) loads = {body};
-  if (row.id < 0 || nest.fold->acc != DType::kF32) return {};
+  if (row.id < 0 || nest.reduction->acc != DType::kF32) return {};
   const te::ScalarNode *moving = nullptr, *still = nullptr;
   for (const Scalar& s : loads) {
     if (s->kind != te::ScalarKind::kLoad || s->dtype != DType::kF32 || s->indices[0].HasLoad()) return {};
@@ -164,7 +164,7 @@ Slide FindSlide(const Nest& nest, const Axis& lane, const Axis& row) {
   if (moving == nullptr || (product && still == nullptr) || !moving->indices[0].UsesAxis(lane.id)) return {};
   Slide best;
   if (!moving->indices[0].AffineIn(row.id, &best.row_stride)) return {};
-  for (const Axis& axis : nest.fold->axes) {
+  for (const Axis& axis : nest.reduction->axes) {
     int64_t tap = 0;
     if (axis.extent < kLeastTaps || axis.extent > kMostTaps) continue;
     if (!moving->indices[0].AffineIn(axis.id, &tap) || tap <= 0 || best.row_stride % tap != 0) continue;

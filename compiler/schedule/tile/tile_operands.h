@@ -33,7 +33,7 @@ double TouchedBytes(const Operand& load, const std::vector<te::Axis>& axes);
 std::vector<te::Axis> AxesOutside(const std::vector<Operand>& loads, const Nest& nest);
 
 // Does the reduction walk through the operand, but along no axis from one element to the next?
-bool StridesOverFold(const Nest& nest, const Operand& load);
+bool StridesOverReduction(const Nest& nest, const Operand& load);
 
 // Does each step of the reduction find the operand half a page or more from the last step? Few lines of the first-level
 // cache can hold such elements, since their addresses differ by nearly a multiple of a power of two, and each lies in

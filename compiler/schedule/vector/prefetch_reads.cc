@@ -21,7 +21,7 @@ bool IsFar(const movement::Buffer& buffer, const DeviceModel& device) {
 bool LoadsVectors(const movement::Step& step, int buffer, const te::Axis& axis, int64_t lanes) {
   if (step.vec_axis < 0) return false;
   // The innermost axis: of the reduction where that is cut into vectors, else of the loops.
-  const te::Axis& along = step.fold ? step.fold->axes.back() : step.loops.back().axis;
+  const te::Axis& along = step.reduction ? step.reduction->axes.back() : step.loops.back().axis;
   bool loads = false;
   for (const te::Scalar& s : step.body) {
     te::Visit(s, [&](const te::ScalarNode& node) {

@@ -24,7 +24,7 @@ bool Reads(const movement::Phase& phase, int buffer) {
   return reads;
 }
 
-bool CanStorePast(const movement::Step& step, const movement::Kernel& kernel, int64_t lanes) {
+bool CanStream(const movement::Step& step, const movement::Kernel& kernel, int64_t lanes) {
   if (step.strategy != movement::Strategy::kMapVec || step.lane_limit >= 0 || step.stores.size() != 1) return false;
   const movement::Loop& inner = step.loops.back();
   const movement::Buffer& buffer = kernel.buffers[step.stores[0].buffer];
@@ -34,18 +34,18 @@ bool CanStorePast(const movement::Step& step, const movement::Kernel& kernel, in
 
 }  // namespace
 
-void StorePastCaches(const DeviceModel& device, const movement::Kernel& kernel, ChoiceLog* choices,
-                     movement::Phase* phase) {
+void UseStreamingStores(const DeviceModel& device, const movement::Kernel& kernel, ChoiceLog* choices,
+                        movement::Phase* phase) {
   if (!StrategyOf(device).streaming_stores) return;
   std::vector<movement::Step*> steps;
   for (movement::Step& step : phase->steps) {
-    if (!step.past_caches && CanStorePast(step, kernel, device.vector_bytes / 4) &&
+    if (!step.streaming_stores && CanStream(step, kernel, device.vector_bytes / 4) &&
         !Reads(*phase, step.stores[0].buffer)) {
       steps.push_back(&step);
     }
   }
-  if (steps.empty() || choices->Pick("past", 2, ChoiceKind::kUnmodelled) == 0) return;
-  for (movement::Step* step : steps) step->past_caches = true;
+  if (steps.empty() || choices->Pick("streaming", 2, ChoiceKind::kUnmodelled) == 0) return;
+  for (movement::Step* step : steps) step->streaming_stores = true;
 }
 
 }  // namespace fusion

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "compiler/movement/extreme_fold.h"
-#include "compiler/movement/prefix_fold.h"
+#include "compiler/movement/extreme_reduction.h"
+#include "compiler/movement/prefix_reduction.h"
 #include "compiler/movement/transpose.h"
 #include "compiler/movement/vector_form.h"
 #include "compiler/schedule/stitch/task_size.h"
@@ -49,7 +49,7 @@ bool Vectorizable(const std::vector<Scalar>& scalars, const Axis& axis, int64_t 
 
 // The same for a reduction, which refuses stepped loads: it settles borders and strides in a copy of the operand
 // (CopyWindows).
-bool FoldsInVectors(const std::vector<Scalar>& scalars, const Axis& axis, int64_t lanes, int* contiguous_loads) {
+bool ReducesInVectors(const std::vector<Scalar>& scalars, const Axis& axis, int64_t lanes, int* contiguous_loads) {
   Loads loads;
   const bool vectorizable = Vectorizable(scalars, axis, lanes, &loads);
   *contiguous_loads = loads.contiguous;
@@ -126,8 +126,9 @@ void VectorizeMap(const DeviceModel& device, movement::Step* step) {
 }
 
 bool PrefixStep(const Nest& nest, const DeviceModel& device, movement::Step* step) {
-  if (!nest.fold || nest.stores.size() != 1 || nest.mask_limit >= 0 || !nest.padding.empty()) return false;
-  const std::optional<movement::PrefixFold> prefix = movement::PrefixFoldOf(*nest.fold, nest.body, nest.axes);
+  if (!nest.reduction || nest.stores.size() != 1 || nest.mask_limit >= 0 || !nest.padding.empty()) return false;
+  const std::optional<movement::PrefixReduction> prefix =
+      movement::PrefixReductionOf(*nest.reduction, nest.body, nest.axes);
   if (!prefix || nest.limits.count(prefix->axis)) return false;
   *step = PlainStep(nest);
   step->strategy = movement::Strategy::kPrefix;
@@ -137,13 +138,13 @@ bool PrefixStep(const Nest& nest, const DeviceModel& device, movement::Step* ste
   std::rotate(along, along + 1, step->loops.end());
   const size_t others = step->loops.size() - 1;
   const int64_t lanes = device.vector_bytes / 4;
-  const DType acc = nest.fold->acc;
+  const DType acc = nest.reduction->acc;
   if (others == 0 || !StrategyOf(device).vector_reductions || (acc != DType::kF32 && acc != DType::kI32)) return true;
   const Axis columns = step->loops[others - 1].axis;
   int contiguous = 0, unused = 0;
   if (columns.extent >= lanes && StoredAlong(*step, columns, lanes) &&
-      FoldsInVectors({prefix->value}, columns, lanes, &contiguous) &&
-      FoldsInVectors(nest.then, columns, lanes, &unused) && contiguous > 0) {
+      ReducesInVectors({prefix->value}, columns, lanes, &contiguous) &&
+      ReducesInVectors(nest.then, columns, lanes, &unused) && contiguous > 0) {
     step->vec_axis = columns.id;
   }
   return true;
@@ -153,7 +154,7 @@ movement::Step PlainStep(const Nest& nest) {
   movement::Step step;
   step.label = nest.label;
   for (const Axis& axis : nest.axes) step.loops.push_back(LoopOf(nest, axis));
-  step.fold = nest.fold;
+  step.reduction = nest.reduction;
   step.body = nest.body;
   step.then = nest.then;
   step.stores = nest.stores;
@@ -167,31 +168,31 @@ movement::Step PlainStep(const Nest& nest) {
 movement::Step StepOf(const Nest& nest, const DeviceModel& device) {
   const int64_t lanes = device.vector_bytes / 4;
   movement::Step step = PlainStep(nest);
-  if (!nest.fold) {
+  if (!nest.reduction) {
     VectorizeMap(device, &step);
-    step.past_caches =
-        nest.past_caches && step.strategy == movement::Strategy::kTranspose && step.store_types[0] == DType::kF32;
+    step.streaming_stores =
+        nest.streaming_stores && step.strategy == movement::Strategy::kTranspose && step.store_types[0] == DType::kF32;
     return step;
   }
   if (PrefixStep(nest, device, &step)) return step;
   int contiguous = 0;
-  const te::Fold& fold = *nest.fold;
-  if (const std::optional<movement::ExtremeFold> extreme = movement::ExtremeFoldOf(fold, nest.body)) {
-    const Axis& row = fold.axes.back();
+  const te::Reduction& reduction = *nest.reduction;
+  if (const std::optional<movement::ExtremeReduction> extreme = movement::ExtremeReductionOf(reduction, nest.body)) {
+    const Axis& row = reduction.axes.back();
     if (StrategyOf(device).vector_reductions && row.extent >= kLeastVectors * lanes &&
-        FoldsInVectors({extreme->value}, row, lanes, &contiguous) && contiguous > 0) {
-      step.strategy = movement::Strategy::kRowFold;
+        ReducesInVectors({extreme->value}, row, lanes, &contiguous) && contiguous > 0) {
+      step.strategy = movement::Strategy::kRowReduction;
       step.vec_axis = row.id;
     }
     return step;
   }
-  if (fold.kind == te::FoldKind::kGeneral || !fold.pred.empty() || fold.axes.empty()) return step;
-  if (fold.acc != DType::kF32 && fold.acc != DType::kI32) return step;
+  if (reduction.kind == te::ReductionKind::kGeneral || !reduction.pred.empty() || reduction.axes.empty()) return step;
+  if (reduction.acc != DType::kF32 && reduction.acc != DType::kI32) return step;
   // Reduces along the contiguous reduction axis.
-  const Axis& inner = fold.axes.back();
+  const Axis& inner = reduction.axes.back();
   const int64_t least = movement::CallsLibrary(nest.body) ? LeastExtent(nest.body, device) : lanes;
-  if (inner.extent >= least && FoldsInVectors(nest.body, inner, lanes, &contiguous) && contiguous > 0) {
-    step.strategy = movement::Strategy::kRowFold;
+  if (inner.extent >= least && ReducesInVectors(nest.body, inner, lanes, &contiguous) && contiguous > 0) {
+    step.strategy = movement::Strategy::kRowReduction;
     step.vec_axis = inner.id;
     return step;
   }
@@ -200,8 +201,8 @@ movement::Step StepOf(const Nest& nest, const DeviceModel& device) {
     const Axis& axis = nest.axes.back();
     int unused = 0;
     contiguous = 0;
-    if (StoredAlong(step, axis, lanes) && FoldsInVectors(nest.body, axis, lanes, &contiguous) &&
-        FoldsInVectors(nest.then, axis, lanes, &unused) && contiguous > 0 && nest.stores.size() == 1 &&
+    if (StoredAlong(step, axis, lanes) && ReducesInVectors(nest.body, axis, lanes, &contiguous) &&
+        ReducesInVectors(nest.then, axis, lanes, &unused) && contiguous > 0 && nest.stores.size() == 1 &&
         HasTileForm(nest.body[0])) {
       step.strategy = movement::Strategy::kTile;
       step.tile.lane_axis = axis.id;
@@ -237,7 +238,7 @@ void MoveLoopsToGrid(movement::Step* step, double cost_per_point, const DeviceMo
   // Chunks are whole cache lines, whatever the element type. Rows that a work-group reduces are lines of their own.
   const bool lanes_of_tile = step->tile.lane_axis == whole.id;
   const int items = StrategyOf(device).items_of_a_row;
-  int64_t together = step->fold && items > 1 ? std::max(1, device.task_lanes / items) : 64;
+  int64_t together = step->reduction && items > 1 ? std::max(1, device.work_group_size / items) : 64;
   if (lanes_of_tile) together = std::max<int64_t>(together, device.vector_bytes / 4);  // a tile's vectors stay whole
   const int64_t chunk = ((whole.extent + parts - 1) / parts + together - 1) / together * together;
   if (chunk >= whole.extent) return;
@@ -248,12 +249,12 @@ void MoveLoopsToGrid(movement::Step* step, double cost_per_point, const DeviceMo
   for (Scalar& s : step->body) s = te::Substitute(s, map);
   for (Scalar& s : step->then) s = te::Substitute(s, map);
   for (movement::Store& store : step->stores) store.address = te::Substitute(store.address, map);
-  if (step->fold) {
-    for (te::Comparison& c : step->fold->pred) {
+  if (step->reduction) {
+    for (te::Comparison& c : step->reduction->pred) {
       c.lhs = te::Substitute(c.lhs, map);
       c.rhs = te::Substitute(c.rhs, map);
     }
-    for (Scalar& s : step->fold->init) s = te::Substitute(s, map);
+    for (Scalar& s : step->reduction->init) s = te::Substitute(s, map);
   }
   step->lane_mask_index = te::Substitute(step->lane_mask_index, map);
   movement::Loop loop{inner, std::nullopt};

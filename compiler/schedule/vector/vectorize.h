@@ -16,8 +16,8 @@ movement::Step PlainStep(const Nest& nest);
 // Returns the same step, in vectors where that is possible.
 movement::Step StepOf(const Nest& nest, const DeviceModel& device);
 
-// Sets `step` to a prefix reduction (over what is before each element, movement/prefix_fold.h) in one pass. Returns
-// false, and changes nothing, where the nest is none.
+// Sets `step` to a prefix reduction (over what is before each element, movement/prefix_reduction.h) in one pass.
+// Returns false, and changes nothing, where the nest is none.
 bool PrefixStep(const Nest& nest, const DeviceModel& device, movement::Step* step);
 
 // Chooses the strategy of a step without a reduction: vectors along the innermost loop, tiles transposed in registers,

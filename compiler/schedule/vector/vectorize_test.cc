@@ -8,10 +8,10 @@ namespace {
 // The only loop of the step holds its lanes: when a grid is taken out of it, the lanes go with the remaining loop, in
 // whole vectors.
 TEST(MoveLoopsToGrid, LanesOfATileAreOfTheLoopThatIsLeft) {
-  for (const int task_lanes : {1, 64}) {
+  for (const int work_group_size : {1, 64}) {
     DeviceModel device;
     device.vector_bytes = 64;
-    device.task_lanes = task_lanes;
+    device.work_group_size = work_group_size;
     AxisSource axes(0);
     const te::Axis column = axes.New(1024), row = axes.New(512);
     movement::Kernel kernel;
@@ -20,7 +20,7 @@ TEST(MoveLoopsToGrid, LanesOfATileAreOfTheLoopThatIsLeft) {
     kernel.buffers[1].elements = column.extent;
     movement::Step step;
     step.loops = {{column, std::nullopt}};
-    step.fold = te::Fold{te::FoldKind::kSum, {row}, {}, DType::kF32, {}};
+    step.reduction = te::Reduction{te::ReductionKind::kSum, {row}, {}, DType::kF32, {}};
     step.body = {te::Load(0, DType::kF32, {te::Index(row) * column.extent + te::Index(column)})};
     step.stores = {{1, te::Index(column)}};
     step.store_types = {DType::kF32};

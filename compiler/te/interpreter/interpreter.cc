@@ -35,17 +35,17 @@ void FillAxis(const TeCode::AxisRegister& axis, int64_t start, int n, int64_t* l
   }
 }
 
-bool RunFold(const TeCode& code, int64_t points, int n, lanes::State& state) {
-  std::vector<int64_t> coordinates(code.fold_axes.size(), 0);
-  for (const auto& axis : code.fold_axes) {
+bool RunReduction(const TeCode& code, int64_t points, int n, lanes::State& state) {
+  std::vector<int64_t> coordinates(code.reduction_axes.size(), 0);
+  for (const auto& axis : code.reduction_axes) {
     if (axis.reg != lanes::kZeroRegister) state.I(axis.reg)[0] = 0;
   }
   for (int64_t p = 0; p < points; ++p) {
     if (!RunList(code.step, state, n)) return false;
     for (int a = static_cast<int>(coordinates.size()) - 1; a >= 0; --a) {
-      const bool carry = ++coordinates[a] == code.fold_axes[a].extent;
+      const bool carry = ++coordinates[a] == code.reduction_axes[a].extent;
       if (carry) coordinates[a] = 0;
-      if (code.fold_axes[a].reg != lanes::kZeroRegister) state.I(code.fold_axes[a].reg)[0] = coordinates[a];
+      if (code.reduction_axes[a].reg != lanes::kZeroRegister) state.I(code.reduction_axes[a].reg)[0] = coordinates[a];
       if (!carry) break;
     }
   }
@@ -53,8 +53,8 @@ bool RunFold(const TeCode& code, int64_t points, int n, lanes::State& state) {
 }
 
 bool RunTe(const TeCode& code, int64_t elements, std::vector<Tensor>& tensors, lanes::State& state) {
-  int64_t fold_points = 1;
-  for (const auto& axis : code.fold_axes) fold_points *= axis.extent;
+  int64_t reduction_points = 1;
+  for (const auto& axis : code.reduction_axes) reduction_points *= axis.extent;
   if (elements == 0) return true;
   if (!RunList(code.once, state, kLanes)) return false;
   for (int64_t start = 0; start < elements; start += kLanes) {
@@ -63,7 +63,7 @@ bool RunTe(const TeCode& code, int64_t elements, std::vector<Tensor>& tensors, l
       if (axis.reg != lanes::kZeroRegister) FillAxis(axis, start, n, state.I(axis.reg));
     }
     if (!RunList(code.pre, state, n) || !RunList(code.init, state, n)) return false;
-    if (!code.step.empty() && !RunFold(code, fold_points, n, state)) return false;
+    if (!code.step.empty() && !RunReduction(code, reduction_points, n, state)) return false;
     if (!RunList(code.post, state, n)) return false;
     for (const TeCode::Output& output : code.outputs) {
       Tensor& tensor = tensors[output.tensor];

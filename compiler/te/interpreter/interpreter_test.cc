@@ -63,7 +63,7 @@ TEST_F(InterpreterTest, MatMulOverManyStrips) {
   const int64_t m = 37, n = 61, k = 29;
   const TensorId a = Input(DType::kF32, {m, k}), w = Input(DType::kF32, {k, n});
   program_.MarkOutput(
-      b_.Reduce("c", FoldKind::kSum, DType::kF32, DType::kF32, {m, n}, {k}, [&](const Idx& i, const Idx& r) {
+      b_.Reduce("c", ReductionKind::kSum, DType::kF32, DType::kF32, {m, n}, {k}, [&](const Idx& i, const Idx& r) {
         return b_.At(a, {i[0], r[0]}) * b_.At(w, {r[0], i[1]});
       }));
   const Tensor ta = Wave({m, k}), tw = Wave({k, n});
@@ -80,7 +80,7 @@ TEST_F(InterpreterTest, MatMulOverManyStrips) {
 TEST_F(InterpreterTest, ConvolutionWithPaddingStrideAndDilation) {
   const int64_t c = 3, h = 7, w = 9, o = 4, oh = 4, ow = 5;
   const TensorId x = Input(DType::kF32, {1, c, h, w}), f = Input(DType::kF32, {o, c, 3, 3});
-  program_.MarkOutput(b_.Reduce("y", FoldKind::kSum, DType::kF32, DType::kF32, {1, o, oh, ow}, {c, 3, 3},
+  program_.MarkOutput(b_.Reduce("y", ReductionKind::kSum, DType::kF32, DType::kF32, {1, o, oh, ow}, {c, 3, 3},
                                 [&](const Idx& i, const Idx& r) {
                                   return b_.AtOr(x, {i[0], r[0], i[2] * 2 + r[1] * 2 - 2, i[3] * 2 + r[2] - 1}, 0) *
                                          b_.At(f, {i[1], r[0], r[1], r[2]});
@@ -110,13 +110,13 @@ TEST_F(InterpreterTest, ConvolutionWithPaddingStrideAndDilation) {
 TEST_F(InterpreterTest, SoftmaxRows) {
   const TensorId x = Input(DType::kF32, {2, 3});
   const TensorId m =
-      b_.Reduce("m", FoldKind::kMax, DType::kF32, DType::kF32, {2}, {3}, [&](const Idx& i, const Idx& r) {
+      b_.Reduce("m", ReductionKind::kMax, DType::kF32, DType::kF32, {2}, {3}, [&](const Idx& i, const Idx& r) {
         return b_.At(x, {i[0], r[0]});
       });
   const TensorId e =
       b_.Map("e", DType::kF32, {2, 3}, [&](const Idx& i) { return Call(Op::kExp, {b_.At(x, i) - b_.At(m, {i[0]})}); });
   const TensorId s =
-      b_.Reduce("s", FoldKind::kSum, DType::kF32, DType::kF32, {2}, {3}, [&](const Idx& i, const Idx& r) {
+      b_.Reduce("s", ReductionKind::kSum, DType::kF32, DType::kF32, {2}, {3}, [&](const Idx& i, const Idx& r) {
         return b_.At(e, {i[0], r[0]});
       });
   program_.MarkOutput(b_.Map("y", DType::kF32, {2, 3}, [&](const Idx& i) { return b_.At(e, i) / b_.At(s, {i[0]}); }));
@@ -127,10 +127,10 @@ TEST_F(InterpreterTest, SoftmaxRows) {
   EXPECT_NEAR(y.GetDouble(4), 1.0 / 3, 1e-7);
 }
 
-TEST_F(InterpreterTest, ThenIsAppliedAfterTheFold) {
+TEST_F(InterpreterTest, ThenIsAppliedAfterTheReduction) {
   const TensorId x = Input(DType::kF32, {2, 4}), scale = Input(DType::kF32, {2});
   program_.MarkOutput(b_.Reduce(
-      "mean", FoldKind::kSum, DType::kF32, DType::kF32, {2}, {4},
+      "mean", ReductionKind::kSum, DType::kF32, DType::kF32, {2}, {4},
       [&](const Idx& i, const Idx& r) {
         return b_.At(x, {i[0], r[0]});
       },
@@ -140,7 +140,7 @@ TEST_F(InterpreterTest, ThenIsAppliedAfterTheFold) {
 
 TEST_F(InterpreterTest, ArgMaxKeepsTheFirstAndSeesBothAccumulators) {
   const TensorId x = Input(DType::kF32, {2, 4});
-  const auto outputs = b_.GeneralFold(
+  const auto outputs = b_.GeneralReduction(
       "argmax", {DType::kF32, DType::kI64}, {2}, {4}, {Imm(DType::kF32, -kInf), ImmInt(DType::kI64, 0)},
       [&](const Idx& i, const Idx& r, const std::vector<Scalar>& acc) {
         const Scalar value = b_.At(x, {i[0], r[0]});
@@ -153,22 +153,22 @@ TEST_F(InterpreterTest, ArgMaxKeepsTheFirstAndSeesBothAccumulators) {
   EXPECT_THAT(Values(result[1]), ElementsAre(1, 2));
 }
 
-TEST_F(InterpreterTest, GeneralFoldIsSequentialAndSimultaneous) {  // (a, b) -> (b, a + b)
+TEST_F(InterpreterTest, GeneralReductionIsSequentialAndSimultaneous) {  // (a, b) -> (b, a + b)
   const auto outputs =
-      b_.GeneralFold("fib", {DType::kI64, DType::kI64}, {}, {10}, {ImmInt(DType::kI64, 0), ImmInt(DType::kI64, 1)},
-                     [&](const Idx&, const Idx&, const std::vector<Scalar>& acc) {
-                       return std::vector<Scalar>{acc[1], acc[0] + acc[1]};
-                     });
+      b_.GeneralReduction("fib", {DType::kI64, DType::kI64}, {}, {10}, {ImmInt(DType::kI64, 0), ImmInt(DType::kI64, 1)},
+                          [&](const Idx&, const Idx&, const std::vector<Scalar>& acc) {
+                            return std::vector<Scalar>{acc[1], acc[0] + acc[1]};
+                          });
   for (TensorId output : outputs) program_.MarkOutput(output);
   const auto result = Run({});
   EXPECT_THAT(Values(result[0]), ElementsAre(55));
   EXPECT_THAT(Values(result[1]), ElementsAre(89));
 }
 
-TEST_F(InterpreterTest, ThenAfterAGeneralFoldReadsFinalAccumulators) {
+TEST_F(InterpreterTest, ThenAfterAGeneralReductionReadsFinalAccumulators) {
   // The same expression occurs in the update and in `then`: the second must see the last value.
   const auto twice = [](const Scalar& s) { return s * Imm(DType::kF32, 2); };
-  const auto outputs = b_.GeneralFold(
+  const auto outputs = b_.GeneralReduction(
       "p", {DType::kF32}, {1}, {3}, {Imm(DType::kF32, 1)},
       [&](const Idx&, const Idx&, const std::vector<Scalar>& acc) { return std::vector<Scalar>{twice(acc[0])}; },
       [&](const Idx&, const std::vector<Scalar>& acc) { return std::vector<Scalar>{twice(acc[0])}; });
@@ -176,9 +176,9 @@ TEST_F(InterpreterTest, ThenAfterAGeneralFoldReadsFinalAccumulators) {
   EXPECT_THAT(Values(Run({})[0]), ElementsAre(16));
 }
 
-TEST_F(InterpreterTest, EmptyFoldGivesTheIdentity) {
+TEST_F(InterpreterTest, EmptyReductionGivesTheIdentity) {
   const TensorId x = Input(DType::kF32, {2, 0}), k = Input(DType::kI8, {2, 0});
-  for (FoldKind kind : {FoldKind::kSum, FoldKind::kProd, FoldKind::kMax, FoldKind::kMin}) {
+  for (ReductionKind kind : {ReductionKind::kSum, ReductionKind::kProd, ReductionKind::kMax, ReductionKind::kMin}) {
     program_.MarkOutput(b_.Reduce("f", kind, DType::kF32, DType::kF32, {2}, {0}, [&](const Idx& i, const Idx& r) {
       return b_.At(x, {i[0], r[0]});
     }));
@@ -202,14 +202,14 @@ TEST_F(InterpreterTest, EmptyDomain) {
   EXPECT_EQ(Run({Tensor(DType::kF32, {0, 4})})[0].shape(), (Shape{0, 4}));
 }
 
-TEST_F(InterpreterTest, FoldPredicateSkips) {
+TEST_F(InterpreterTest, ReductionPredicateSkips) {
   const TensorId x = Input(DType::kF32, {3, 3});
   const TensorId y =
-      b_.Reduce("tril", FoldKind::kMax, DType::kF32, DType::kF32, {3}, {3}, [&](const Idx& i, const Idx& r) {
+      b_.Reduce("tril", ReductionKind::kMax, DType::kF32, DType::kF32, {3}, {3}, [&](const Idx& i, const Idx& r) {
         return b_.At(x, {i[0], r[0]});
       });
   Te& te = program_.tes.back();
-  te.fold->pred = {{Index(te.fold->axes[0]), Cmp::kLt, Index(te.axes[0]) + 1}};
+  te.reduction->pred = {{Index(te.reduction->axes[0]), Cmp::kLt, Index(te.axes[0]) + 1}};
   program_.MarkOutput(y);
   EXPECT_THAT(Values(Run({F32({3, 3}, {1, 9, 9, 4, 2, 9, 1, 2, 3})})[0]), ElementsAre(1, 4, 3));
 }
@@ -341,7 +341,7 @@ TEST_F(InterpreterTest, Casts) {
 
 TEST_F(InterpreterTest, HalfSumsInTheAccumulatorsType) {
   const TensorId x = Input(DType::kF16, {4096});
-  program_.MarkOutput(b_.Reduce("s", FoldKind::kSum, DType::kF16, DType::kF32, {}, {4096},
+  program_.MarkOutput(b_.Reduce("s", ReductionKind::kSum, DType::kF16, DType::kF32, {}, {4096},
                                 [&](const Idx&, const Idx& r) { return b_.At(x, {r[0]}); }));
   EXPECT_THAT(Values(Run({Tensor::From(DType::kF16, {4096}, std::vector<double>(4096, 1))})[0]), ElementsAre(4096));
 }
@@ -481,7 +481,7 @@ TEST_F(InterpreterTest, PerturbedRunsMayFuseProductsAndSums) {
 TEST_F(InterpreterTest, PerturbedRunsShowProductsThatMayOverflow) {
   const TensorId x = Input(DType::kF32, {2, 4});
   program_.MarkOutput(
-      b_.Reduce("product", FoldKind::kProd, DType::kF32, DType::kF32, {2}, {4}, [&](const Idx& i, const Idx& r) {
+      b_.Reduce("product", ReductionKind::kProd, DType::kF32, DType::kF32, {2}, {4}, [&](const Idx& i, const Idx& r) {
         return b_.At(x, {i[0], r[0]});
       }));
   const std::vector<Tensor> inputs = {
@@ -501,7 +501,7 @@ TEST_F(InterpreterTest, PerturbedRunsShowProductsThatMayOverflow) {
 TEST_F(InterpreterTest, PerturbedRunsShowProductsThatNeedNotOverflow) {
   const TensorId x = Input(DType::kF32, {2, 12});
   program_.MarkOutput(
-      b_.Reduce("product", FoldKind::kProd, DType::kF32, DType::kF32, {2}, {12}, [&](const Idx& i, const Idx& r) {
+      b_.Reduce("product", ReductionKind::kProd, DType::kF32, DType::kF32, {2}, {12}, [&](const Idx& i, const Idx& r) {
         return b_.At(x, {i[0], r[0]});
       }));
   std::vector<double> factors(24, 1e38);
@@ -525,7 +525,7 @@ TEST_F(InterpreterTest, PerturbedRunsShowSumsThatMayOverflow) {
   const double kInfinity = std::numeric_limits<double>::infinity();
   const TensorId x = Input(DType::kF32, {3, 4});
   program_.MarkOutput(
-      b_.Reduce("sum", FoldKind::kSum, DType::kF32, DType::kF32, {3}, {4}, [&](const Idx& i, const Idx& r) {
+      b_.Reduce("sum", ReductionKind::kSum, DType::kF32, DType::kF32, {3}, {4}, [&](const Idx& i, const Idx& r) {
         return b_.At(x, {i[0], r[0]});
       }));
   const std::vector<Tensor> inputs = {Tensor::From<double>(

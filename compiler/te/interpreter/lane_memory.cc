@@ -48,7 +48,7 @@ void LoadLanes(State& s, const Inst& in, int n) {
 }
 
 template <typename T>
-Kernel LoadOf(bool masked) {
+LaneKernel LoadOf(bool masked) {
   return masked ? LoadLanes<T, true> : LoadLanes<T, false>;
 }
 
@@ -60,7 +60,7 @@ void StoreAs(const int64_t* a, void* data, int64_t start, int n) {
 
 }  // namespace
 
-Kernel LoadKernel(DType dtype, bool masked) {
+LaneKernel LoadKernel(DType dtype, bool masked) {
   switch (dtype) {
     case DType::kF32:
       return LoadOf<float>(masked);
@@ -220,7 +220,7 @@ void ModImm(State& s, const Inst& in, int n) {
   }
 }
 
-Kernel CompareZeroKernel(Cmp cmp) {
+LaneKernel CompareZeroKernel(Cmp cmp) {
   switch (cmp) {
     case Cmp::kLt:
       return EachLane<[](int64_t a) { return static_cast<int64_t>(a < 0); }>;

@@ -13,7 +13,7 @@ namespace {
 
 // Returns the kernel of an operation on T (op_values.h), or null.
 template <typename T, size_t kOp>
-constexpr Kernel KernelOn() {
+constexpr LaneKernel KernelOn() {
   constexpr const ValueFn<T>& fn = op_table::kRows[kOp].value.template On<T>();
   if constexpr (fn.unary != nullptr) {
     return EachLane<fn.unary>;
@@ -31,19 +31,19 @@ constexpr Kernel KernelOn() {
 }
 
 template <typename T, size_t... kOps>
-Kernel Find(Op op, std::index_sequence<kOps...>) {
-  static constexpr Kernel kKernels[] = {KernelOn<T, kOps>()...};
+LaneKernel Find(Op op, std::index_sequence<kOps...>) {
+  static constexpr LaneKernel kKernels[] = {KernelOn<T, kOps>()...};
   return kKernels[static_cast<size_t>(op)];
 }
 
 template <typename T>
-Kernel KernelOf(Op op) {
+LaneKernel KernelOf(Op op) {
   return Find<T>(op, std::make_index_sequence<std::size(op_table::kRows)>());
 }
 
 }  // namespace
 
-Kernel OpKernel(Op op, DType dtype) {
+LaneKernel OpKernel(Op op, DType dtype) {
   if (IsFloat(dtype)) return KernelOf<double>(op);
   return IsSigned(dtype) ? KernelOf<int64_t>(op) : KernelOf<uint64_t>(op);
 }
@@ -51,7 +51,7 @@ Kernel OpKernel(Op op, DType dtype) {
 namespace {
 
 template <DType kType>
-Kernel RoundToByte() {
+LaneKernel RoundToByte() {
   return EachLane<[](double a) {
     return static_cast<double>(NarrowToFloat(kType, FloatToNarrow(kType, static_cast<float>(a))));
   }>;
@@ -59,7 +59,7 @@ Kernel RoundToByte() {
 
 }  // namespace
 
-Kernel RoundKernel(DType dtype) {
+LaneKernel RoundKernel(DType dtype) {
   switch (dtype) {
     case DType::kF32:
       return EachLane<[](double a) { return static_cast<double>(static_cast<float>(a)); }>;
@@ -90,7 +90,7 @@ Kernel RoundKernel(DType dtype) {
   }
 }
 
-Kernel WrapKernel(DType dtype) {
+LaneKernel WrapKernel(DType dtype) {
   switch (dtype) {
     case DType::kI8:
       return EachLane<[](int64_t a) { return static_cast<int64_t>(static_cast<int8_t>(a)); }>;
@@ -119,12 +119,12 @@ Kernel WrapKernel(DType dtype) {
   }
 }
 
-Kernel DoubleToIntKernel(DType dtype) {
+LaneKernel DoubleToIntKernel(DType dtype) {
   if (dtype == DType::kBool) return EachLane<[](double a) { return static_cast<int64_t>(a != 0); }>;
   return dtype == DType::kU64 ? EachLane<SaturateToInt<true>> : EachLane<SaturateToInt<false>>;
 }
 
-Kernel IntToDoubleKernel(DType dtype) {
+LaneKernel IntToDoubleKernel(DType dtype) {
   if (dtype == DType::kU64) return EachLane<[](int64_t a) { return static_cast<double>(Unsigned(a)); }>;
   return EachLane<[](int64_t a) { return static_cast<double>(a); }>;
 }

@@ -12,14 +12,14 @@ namespace fusion::te::lanes {
 
 // dst = op(a, b, c). Returns null where the operation is not defined on the type. Comparisons and predicates write
 // integers. imm is the width of the type in bits (for shifts).
-Kernel OpKernel(Op op, DType dtype);
+LaneKernel OpKernel(Op op, DType dtype);
 
 // Rounds doubles to a float type; null for f64.
-Kernel RoundKernel(DType dtype);
+LaneKernel RoundKernel(DType dtype);
 // Wraps an int64 to an integer type; null for i64 and u64. For bool: != 0.
-Kernel WrapKernel(DType dtype);
-Kernel DoubleToIntKernel(DType dtype);  // towards zero, saturating at 64 bits; NaN gives 0; bool: != 0
-Kernel IntToDoubleKernel(DType dtype);  // dtype: the integer's type
+LaneKernel WrapKernel(DType dtype);
+LaneKernel DoubleToIntKernel(DType dtype);  // towards zero, saturating at 64 bits; NaN gives 0; bool: != 0
+LaneKernel IntToDoubleKernel(DType dtype);  // dtype: the integer's type
 
 // Rounds towards zero and saturates; NaN gives 0. The unsigned form gives the bits of a uint64_t.
 template <bool kUnsigned>

@@ -31,10 +31,10 @@ struct State {
   int64_t* I(int r) { return ints.data() + static_cast<int64_t>(r) * kLanes; }
 };
 
-using Kernel = void (*)(State&, const Inst&, int n);
+using LaneKernel = void (*)(State&, const Inst&, int n);
 
 struct Inst {
-  Kernel run = nullptr;
+  LaneKernel run = nullptr;
   int dst = 0, a = 0, b = 0, c = 0;  // registers; the kernel knows which are doubles
   int64_t imm = 0, imm2 = 0;
   double fimm = 0;
@@ -44,7 +44,7 @@ struct Inst {
 };
 
 // Reads a tensor: dst[l] = t[a[l] + b[0] + imm]. The masked form gives fimm (imm2 for integers) where !c[l].
-Kernel LoadKernel(DType dtype, bool masked);
+LaneKernel LoadKernel(DType dtype, bool masked);
 // Writes lanes of register `reg` to elements [start, start + n), rounded and wrapped to the type.
 void Store(State& state, int reg, DType dtype, void* data, int64_t start, int n);
 
@@ -60,7 +60,7 @@ void AddMul(State& s, const Inst& in, int n);       // dst = a + b·imm
 void AddUniform(State& s, const Inst& in, int n);   // dst = a + b[0] + imm
 void FloorDivImm(State& s, const Inst& in, int n);  // dst = ⌊a / imm⌋
 void ModImm(State& s, const Inst& in, int n);       // dst = a − imm·⌊a / imm⌋
-Kernel CompareZeroKernel(Cmp cmp);                  // dst = a (cmp) 0
+LaneKernel CompareZeroKernel(Cmp cmp);              // dst = a (cmp) 0
 void And(State& s, const Inst& in, int n);          // dst = a & b, both 0 or 1
 void AndNot(State& s, const Inst& in, int n);       // dst = a & !b
 // dst = c & (0 <= a + b[0] + imm < imm2)

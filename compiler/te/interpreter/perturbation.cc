@@ -161,33 +161,33 @@ double RoundBFloat(double a) { return BFloat16ToFloat(FloatToBFloat16(static_cas
 
 }  // namespace
 
-Kernel PerturbKernel(DType dtype) { return dtype == DType::kF64 ? Perturb<double> : Perturb<float>; }
+LaneKernel PerturbKernel(DType dtype) { return dtype == DType::kF64 ? Perturb<double> : Perturb<float>; }
 
-Kernel PerturbNarrowProductKernel() { return PerturbNarrowProduct; }
+LaneKernel PerturbNarrowProductKernel() { return PerturbNarrowProduct; }
 
-Kernel PerturbProductKernel() { return PerturbProduct; }
+LaneKernel PerturbProductKernel() { return PerturbProduct; }
 
-Kernel PartialProductKernel(bool above) { return above ? PartialProduct<true> : PartialProduct<false>; }
+LaneKernel PartialProductKernel(bool above) { return above ? PartialProduct<true> : PartialProduct<false>; }
 
-Kernel AnyOrderProductKernel(DType dtype) {
+LaneKernel AnyOrderProductKernel(DType dtype) {
   return dtype == DType::kF64 ? AnyOrderProduct<double> : AnyOrderProduct<float>;
 }
 
-Kernel PartialSumKernel() { return PartialSum; }
+LaneKernel PartialSumKernel() { return PartialSum; }
 
-Kernel AnyOrderSumKernel(DType dtype) { return dtype == DType::kF64 ? AnyOrderSum<double> : AnyOrderSum<float>; }
+LaneKernel AnyOrderSumKernel(DType dtype) { return dtype == DType::kF64 ? AnyOrderSum<double> : AnyOrderSum<float>; }
 
-Kernel PaddedProductKernel() { return PaddedProduct; }
+LaneKernel PaddedProductKernel() { return PaddedProduct; }
 
-Kernel RandomZeroKernel(Op op) { return op == Op::kMax ? RandomZero<values::Max> : RandomZero<values::Min>; }
+LaneKernel RandomZeroKernel(Op op) { return op == Op::kMax ? RandomZero<values::Max> : RandomZero<values::Min>; }
 
-Kernel RandomRoundKernel(DType dtype) {
+LaneKernel RandomRoundKernel(DType dtype) {
   if (dtype == DType::kF16) return RandomRound<RoundHalf>;
   if (dtype == DType::kBF16) return RandomRound<RoundBFloat>;
   return RoundKernel(dtype);
 }
 
-Kernel RandomDoubleToIntKernel(DType dtype) {
+LaneKernel RandomDoubleToIntKernel(DType dtype) {
   switch (dtype) {
     case DType::kI8:
       return RandomToInt<int8_t>;

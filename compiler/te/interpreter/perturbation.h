@@ -10,33 +10,33 @@ namespace fusion::te::lanes {
 // last place of the type's arithmetic (f16 and bf16 compute in f32) and is rounded to that type. A sum, product or
 // quotient (fimm 1) of few bits does not move, because it is exact. An elementary function (fimm > 1) always moves: it
 // promises no exact values.
-Kernel PerturbKernel(DType dtype);
+LaneKernel PerturbKernel(DType dtype);
 // The same for a product in a type narrower than f64. In runs that fuse it with the addition behind it (a fused
 // multiply-add), a product beyond the type's range stays finite, so that adding an infinity to it is not NaN.
-Kernel PerturbNarrowProductKernel();
+LaneKernel PerturbNarrowProductKernel();
 // The same for a = b * c in f64. Exactness is computed there, because rounding may leave few bits, too.
-Kernel PerturbProductKernel();
+LaneKernel PerturbProductKernel();
 // Tracks a product of many factors in Monte Carlo arithmetic. Where `select` (c) is set, dst = a·|b| if |b| is above 1
 // (below 1 for `above` = false). A NaN counts as above 1.
-Kernel PartialProductKernel(bool above);
+LaneKernel PartialProductKernel(bool above);
 // Shows that another order of the factors could leave the type's range on the way: then dst is NaN at random, or zero
 // where a is NaN although no factor is. Otherwise dst = a. b and c are the products of the factors above 1 and below 1.
-Kernel AnyOrderProductKernel(DType dtype);
+LaneKernel AnyOrderProductKernel(DType dtype);
 // The same for a sum. PartialSum: dst = a + |b| where b is finite. AnyOrderSum: dst = a, or at random NaN where b, the
 // sum of all finite magnitudes, leaves the type's range: the finite summands may leave it with the sign opposite to
 // that of an infinite summand.
-Kernel PartialSumKernel();
-Kernel AnyOrderSumKernel(DType dtype);
+LaneKernel PartialSumKernel();
+LaneKernel AnyOrderSumKernel(DType dtype);
 // A product with the zero of a padded load. A kernel may leave padding out, so in every other run 0 * inf and 0 * NaN
 // are 0.
-Kernel PaddedProductKernel();
+LaneKernel PaddedProductKernel();
 // Min or Max of floats. Of two zeros, either may be the result.
-Kernel RandomZeroKernel(Op op);
+LaneKernel RandomZeroKernel(Op op);
 // Like RoundKernel, but rounds up or down at random where the value is nearer to the middle of its neighbours than to
 // one of them.
-Kernel RandomRoundKernel(DType dtype);
+LaneKernel RandomRoundKernel(DType dtype);
 // Like DoubleToIntKernel, but gives any number where the value does not fit `dtype` or is NaN.
-Kernel RandomDoubleToIntKernel(DType dtype);
+LaneKernel RandomDoubleToIntKernel(DType dtype);
 
 }  // namespace fusion::te::lanes
 

@@ -17,22 +17,22 @@ namespace fusion::te {
 namespace {
 
 using lanes::Inst;
-using lanes::Kernel;
 using lanes::kZeroRegister;
+using lanes::LaneKernel;
 
 // The set of things with which a value changes. It decides where an instruction runs and on how many lanes. 0: constant
 // in the te.
 enum Level : uint8_t { kLane = 1, kStep = 2, kAcc = 4 };
 
-struct Value {
+struct RegisterValue {
   int reg = kZeroRegister;
   uint8_t level = 0;
 };
-using Mask = std::optional<Value>;  // lanes in which a lazy branch is taken; nullopt: all
+using Mask = std::optional<RegisterValue>;  // lanes in which a lazy branch is taken; nullopt: all
 
 // An index as lane part + uniform part + constant, so that most indices cost nothing per reduction step.
 struct LaneIndex {
-  Value lane, uniform;
+  RegisterValue lane, uniform;
   int64_t constant = 0;
   uint8_t level() const { return lane.level | uniform.level; }
 };
@@ -50,11 +50,11 @@ class TeCompiler {
       stride *= te_.axes[a].extent;
       spatial_[te_.axes[a].id] = a;
     }
-    std::vector<Value> outputs;
+    std::vector<RegisterValue> outputs;
     if (te_.IsMap()) {
       for (const Scalar& body : te_.body) outputs.push_back(Compile(body, {}));
     } else {
-      CompileFold(&outputs);
+      CompileReduction(&outputs);
     }
     if (!status_.ok()) return status_;
     for (size_t o = 0; o < outputs.size(); ++o) code_.outputs.push_back({te_.outputs[o], outputs[o].reg});
@@ -69,11 +69,11 @@ class TeCompiler {
   int NewRegister(bool is_float) { return is_float ? code_.num_doubles++ : code_.num_ints++; }
 
   // Appends `inst` at `level`, or returns the result of an equal instruction.
-  Value Emit(Inst inst, bool is_float, uint8_t level) {
+  RegisterValue Emit(Inst inst, bool is_float, uint8_t level) {
     inst.level = level;
     const auto key = std::make_tuple(reinterpret_cast<uintptr_t>(inst.run), level, inst.a, inst.b, inst.c, inst.imm,
                                      inst.imm2, std::bit_cast<int64_t>(inst.fimm), inst.tensor);
-    auto [it, inserted] = known_.try_emplace(key, Value{0, level});
+    auto [it, inserted] = known_.try_emplace(key, RegisterValue{0, level});
     if (inserted) {
       it->second.reg = inst.dst = NewRegister(is_float);
       ListOf(level).push_back(inst);
@@ -82,40 +82,40 @@ class TeCompiler {
   }
   // Returns the register of `v` for an instruction at `level`; spreads a uniform value over the lanes where they are
   // needed.
-  int Operand(Value v, bool is_float, uint8_t level) {
+  int Operand(RegisterValue v, bool is_float, uint8_t level) {
     if (!(level & kLane) || (v.level & kLane) || v.level == 0) return v.reg;
     return Emit({.run = is_float ? lanes::SplatD : lanes::SplatI, .a = v.reg}, is_float, v.level | kLane).reg;
   }
-  Value ConstantInt(int64_t value) { return Emit({.run = lanes::SplatImmI, .imm = value}, false, 0); }
-  Value ConstantDouble(double value) { return Emit({.run = lanes::SplatImmD, .fimm = value}, true, 0); }
-  Value Constant(DType dtype, double fvalue, int64_t ivalue) {
+  RegisterValue ConstantInt(int64_t value) { return Emit({.run = lanes::SplatImmI, .imm = value}, false, 0); }
+  RegisterValue ConstantDouble(double value) { return Emit({.run = lanes::SplatImmD, .fimm = value}, true, 0); }
+  RegisterValue Constant(DType dtype, double fvalue, int64_t ivalue) {
     return IsFloat(dtype) ? ConstantDouble(fvalue) : ConstantInt(ivalue);
   }
-  Value Unary(Kernel kernel, Value a, bool a_float, bool is_float, int64_t imm = 0) {
+  RegisterValue Unary(LaneKernel kernel, RegisterValue a, bool a_float, bool is_float, int64_t imm = 0) {
     return Emit({.run = kernel, .a = Operand(a, a_float, a.level), .imm = imm}, is_float, a.level);
   }
-  Value Both(Kernel kernel, Value a, Value b) {  // both integers
+  RegisterValue Both(LaneKernel kernel, RegisterValue a, RegisterValue b) {  // both integers
     const uint8_t level = a.level | b.level;
     return Emit({.run = kernel, .a = Operand(a, false, level), .b = Operand(b, false, level)}, false, level);
   }
-  uint8_t CheckLevel() const { return in_fold_ ? kStep : 0; }  // a reduction over no elements must not fail
+  uint8_t CheckLevel() const { return in_reduction_ ? kStep : 0; }  // a reduction over no elements must not fail
 
   // ---- indices
-  Value AxisValue(const Axis& axis) {
+  RegisterValue AxisValue(const Axis& axis) {
     if (auto it = spatial_.find(axis.id); it != spatial_.end()) {
       TeCode::AxisRegister& r = code_.axes[it->second];
       if (r.reg == kZeroRegister) r.reg = NewRegister(false);
       return {r.reg, kLane};
     }
-    if (auto it = reduced_.find(axis.id); it != reduced_.end() && in_fold_) {
-      TeCode::AxisRegister& r = code_.fold_axes[it->second];
+    if (auto it = reduced_.find(axis.id); it != reduced_.end() && in_reduction_) {
+      TeCode::AxisRegister& r = code_.reduction_axes[it->second];
       if (r.reg == kZeroRegister) r.reg = NewRegister(false);
       return {r.reg, kStep};
     }
     return Fail(absl::StrCat("axis i", axis.id, " is not an axis of the expression"));
   }
 
-  Value TermValue(const Term& term, const Mask& mask) {
+  RegisterValue TermValue(const Term& term, const Mask& mask) {
     switch (term.kind) {
       case TermKind::kAxis:
         return AxisValue(term.axis);
@@ -125,8 +125,8 @@ class TeCompiler {
                      false, false, term.divisor);
       case TermKind::kLoad: {
         const DType dtype = program_.tensors[term.tensor].dtype;
-        const Value loaded = LoadValue(term.tensor, dtype, term.indices, nullptr, mask);
-        const Value active = mask ? *mask : ConstantInt(1);
+        const RegisterValue loaded = LoadValue(term.tensor, dtype, term.indices, nullptr, mask);
+        const RegisterValue active = mask ? *mask : ConstantInt(1);
         const uint8_t level = loaded.level | active.level | CheckLevel();
         return Emit({.run = lanes::CheckValue,
                      .a = Operand(loaded, false, level),
@@ -140,7 +140,7 @@ class TeCompiler {
     return {};
   }
 
-  void Accumulate(Value* sum, Value term, int64_t coefficient) {
+  void Accumulate(RegisterValue* sum, RegisterValue term, int64_t coefficient) {
     if (sum->reg == kZeroRegister && coefficient == 1) {
       *sum = term;
       return;
@@ -154,9 +154,9 @@ class TeCompiler {
   LaneIndex SplitIndex(const Index& x, const Mask& mask) {
     LaneIndex result;
     result.constant = x.constant();
-    std::vector<std::pair<Value, int64_t>> stepping;
+    std::vector<std::pair<RegisterValue, int64_t>> stepping;
     for (const Index::Part& part : x.parts()) {
-      const Value v = TermValue(part.term, mask);
+      const RegisterValue v = TermValue(part.term, mask);
       if ((v.level & kLane) == 0) {
         Accumulate(&result.uniform, v, part.coefficient);
       } else if (v.level & kStep) {
@@ -169,7 +169,7 @@ class TeCompiler {
     return result;
   }
 
-  Value IndexValue(const Index& x, const Mask& mask) {
+  RegisterValue IndexValue(const Index& x, const Mask& mask) {
     const LaneIndex i = SplitIndex(x, mask);
     if (i.constant == 0 && i.uniform.reg == kZeroRegister) return i.lane;
     if (i.constant == 0 && i.lane.reg == kZeroRegister) return i.uniform;
@@ -182,21 +182,21 @@ class TeCompiler {
     return range.lo >= 0 && range.hi < extent;
   }
 
-  Value PredValue(const Pred& pred, const Mask& mask) {
-    Value result = ConstantInt(1);
+  RegisterValue PredValue(const Pred& pred, const Mask& mask) {
+    RegisterValue result = ConstantInt(1);
     for (const Comparison& c : pred) {
-      const Value difference = IndexValue(c.lhs - c.rhs, mask);
+      const RegisterValue difference = IndexValue(c.lhs - c.rhs, mask);
       result = Both(lanes::And, result, Unary(lanes::CompareZeroKernel(c.cmp), difference, false, false));
     }
     return result;
   }
 
   // ---- loads
-  Value LoadValue(TensorId tensor, DType dtype, const std::vector<Index>& indices, const ScalarNode* pad,
-                  const Mask& mask) {
+  RegisterValue LoadValue(TensorId tensor, DType dtype, const std::vector<Index>& indices, const ScalarNode* pad,
+                          const Mask& mask) {
     const Shape& shape = program_.tensors[tensor].shape;
     const bool is_float = IsFloat(dtype);
-    std::optional<Value> ok;  // lanes that read memory
+    std::optional<RegisterValue> ok;  // lanes that read memory
     if (!pad && mask) ok = mask;
     uint8_t level = 0;
     bool checked = false;
@@ -204,7 +204,7 @@ class TeCompiler {
       if (Inside(indices[d], shape[d])) continue;
       checked = true;
       const LaneIndex i = SplitIndex(indices[d], mask);
-      const Value active = ok ? *ok : ConstantInt(1);
+      const RegisterValue active = ok ? *ok : ConstantInt(1);
       Inst inst{.run = pad ? lanes::InBox : lanes::CheckBox,
                 .a = i.lane.reg,
                 .b = i.uniform.reg,
@@ -215,7 +215,7 @@ class TeCompiler {
       const uint8_t inst_level = i.level() | active.level | (pad ? 0 : CheckLevel());
       inst.a = Operand(i.lane, false, inst_level);
       inst.c = Operand(active, false, inst_level);
-      const Value result = Emit(inst, false, inst_level);
+      const RegisterValue result = Emit(inst, false, inst_level);
       if (pad) ok = result;
       level |= inst_level;
     }
@@ -253,14 +253,14 @@ class TeCompiler {
     return risky_[&s] = risky;
   }
 
-  Value Compile(const Scalar& s, Mask mask) {
+  RegisterValue Compile(const Scalar& s, Mask mask) {
     if (!Risky(*s)) mask.reset();
     const std::pair<const ScalarNode*, int> key(s.get(), mask ? mask->reg : -1);
     if (auto it = values_.find(key); it != values_.end()) return it->second;
     return values_[key] = CompileNode(*s, mask);
   }
 
-  Value CompileNode(const ScalarNode& s, const Mask& mask) {
+  RegisterValue CompileNode(const ScalarNode& s, const Mask& mask) {
     switch (s.kind) {
       case ScalarKind::kImm:
         // Uses the value that a machine holds: in double precision, a product of a sixth and six would seem to have few
@@ -276,11 +276,11 @@ class TeCompiler {
       case ScalarKind::kCast:
         return CastValue(Compile(s.args[0], mask), s.args[0]->dtype, s.dtype);
       case ScalarKind::kIf: {
-        const Value condition = PredValue(s.pred, mask);
-        Value yes = condition;
-        const Value active = mask ? *mask : ConstantInt(1);
+        const RegisterValue condition = PredValue(s.pred, mask);
+        RegisterValue yes = condition;
+        const RegisterValue active = mask ? *mask : ConstantInt(1);
         if (mask) yes = Both(lanes::And, active, condition);
-        const Value no = Both(lanes::AndNot, active, condition);
+        const RegisterValue no = Both(lanes::AndNot, active, condition);
         return SelectValue(condition, Compile(s.args[0], yes), Compile(s.args[1], no), IsFloat(s.dtype));
       }
       case ScalarKind::kOp:
@@ -289,7 +289,7 @@ class TeCompiler {
     return {};
   }
 
-  Value SelectValue(Value condition, Value a, Value b, bool is_float) {
+  RegisterValue SelectValue(RegisterValue condition, RegisterValue a, RegisterValue b, bool is_float) {
     const uint8_t level = condition.level | a.level | b.level;
     return Emit({.run = is_float ? lanes::SelectD : lanes::SelectI,
                  .a = Operand(a, is_float, level),
@@ -298,7 +298,7 @@ class TeCompiler {
                 is_float, level);
   }
 
-  Kernel KernelOf(Op op, DType dtype) const {
+  LaneKernel KernelOf(Op op, DType dtype) const {
     if (perturb_ && IsFloat(dtype) && (op == Op::kMin || op == Op::kMax)) return lanes::RandomZeroKernel(op);
     return lanes::OpKernel(op, dtype);
   }
@@ -311,8 +311,8 @@ class TeCompiler {
     return s.op == Op::kMul && IsFloat(s.dtype) && std::any_of(s.args.begin(), s.args.end(), MayBePadding);
   }
 
-  Value OpValue(const ScalarNode& s, const Mask& mask) {
-    std::vector<Value> args;
+  RegisterValue OpValue(const ScalarNode& s, const Mask& mask) {
+    std::vector<RegisterValue> args;
     for (const Scalar& arg : s.args) args.push_back(Compile(arg, mask));
     const bool is_float = IsFloat(s.dtype);
     if (s.op == Op::kSelect) return SelectValue(args[0], args[1], args[2], is_float);
@@ -323,10 +323,10 @@ class TeCompiler {
       return Fail(absl::StrCat(GetOpInfo(s.op).name, " is not defined on ", DTypeName(operand)));
     }
     uint8_t level = 0;
-    for (const Value& arg : args) level |= arg.level;
+    for (const RegisterValue& arg : args) level |= arg.level;
     inst.a = Operand(args[0], IsFloat(operand), level);
     if (args.size() > 1) inst.b = Operand(args[1], IsFloat(operand), level);
-    const Value result = Emit(inst, is_float, level);
+    const RegisterValue result = Emit(inst, is_float, level);
     if (perturb_ && s.op == Op::kMul && s.dtype == DType::kF64) {
       return Emit({.run = lanes::PerturbProductKernel(), .a = result.reg, .b = inst.a, .c = inst.b}, true, level);
     }
@@ -338,36 +338,36 @@ class TeCompiler {
       const double units = row.units;
       return Emit({.run = lanes::PerturbKernel(s.dtype), .a = result.reg, .fimm = units}, true, level);
     }
-    const Kernel wrap = !is_float && row.wraps ? lanes::WrapKernel(s.dtype) : nullptr;
+    const LaneKernel wrap = !is_float && row.wraps ? lanes::WrapKernel(s.dtype) : nullptr;
     return wrap ? Unary(wrap, result, false, false) : result;
   }
 
-  Value CastValue(Value v, DType from, DType to) {
+  RegisterValue CastValue(RegisterValue v, DType from, DType to) {
     if (IsFloat(from) && IsFloat(to)) {
-      const Kernel round = perturb_ ? lanes::RandomRoundKernel(to) : lanes::RoundKernel(to);
+      const LaneKernel round = perturb_ ? lanes::RandomRoundKernel(to) : lanes::RoundKernel(to);
       return round ? Unary(round, v, true, true) : v;
     }
     if (IsFloat(to)) {
       v = Unary(lanes::IntToDoubleKernel(from), v, false, true);
-      const Kernel round = lanes::RoundKernel(to);
+      const LaneKernel round = lanes::RoundKernel(to);
       return round ? Unary(round, v, true, true) : v;
     }
     if (IsFloat(from)) {
       v = Unary(perturb_ ? lanes::RandomDoubleToIntKernel(to) : lanes::DoubleToIntKernel(to), v, true, false);
     }
-    const Kernel wrap = lanes::WrapKernel(to);
+    const LaneKernel wrap = lanes::WrapKernel(to);
     return wrap ? Unary(wrap, v, false, false) : v;
   }
 
   // ---- reductions
-  Value Identity() {
-    const DType t = te_.fold->acc;
-    switch (te_.fold->kind) {
-      case FoldKind::kProd:
+  RegisterValue Identity() {
+    const DType t = te_.reduction->acc;
+    switch (te_.reduction->kind) {
+      case ReductionKind::kProd:
         return Constant(t, 1, 1);
-      case FoldKind::kMax:
-      case FoldKind::kMin: {
-        const bool max = te_.fold->kind == FoldKind::kMax;
+      case ReductionKind::kMax:
+      case ReductionKind::kMin: {
+        const bool max = te_.reduction->kind == ReductionKind::kMax;
         const double inf = std::numeric_limits<double>::infinity();
         if (IsFloat(t)) return ConstantDouble(max ? -inf : inf);
         if (t == DType::kBool) return ConstantInt(max ? 0 : 1);
@@ -380,47 +380,48 @@ class TeCompiler {
     }
   }
 
-  void Move(std::vector<Inst>* list, int dst, Value v, bool is_float) {
+  void Move(std::vector<Inst>* list, int dst, RegisterValue v, bool is_float) {
     list->push_back({.run = is_float ? lanes::MoveD : lanes::MoveI,
                      .dst = dst,
                      .a = Operand(v, is_float, kLane | kStep),
                      .level = kLane | kStep});
   }
 
-  void CompileFold(std::vector<Value>* outputs) {
-    const Fold& fold = *te_.fold;
-    const bool general = fold.kind == FoldKind::kGeneral;
-    for (const Axis& axis : fold.axes) {
-      reduced_[axis.id] = static_cast<int>(code_.fold_axes.size());
-      code_.fold_axes.push_back({kZeroRegister, axis.extent, 1});
+  void CompileReduction(std::vector<RegisterValue>* outputs) {
+    const Reduction& reduction = *te_.reduction;
+    const bool general = reduction.kind == ReductionKind::kGeneral;
+    for (const Axis& axis : reduction.axes) {
+      reduced_[axis.id] = static_cast<int>(code_.reduction_axes.size());
+      code_.reduction_axes.push_back({kZeroRegister, axis.extent, 1});
     }
     std::vector<DType> types;
-    for (const Scalar& init : fold.init) types.push_back(init->dtype);
-    if (!general) types = {fold.acc};
+    for (const Scalar& init : reduction.init) types.push_back(init->dtype);
+    if (!general) types = {reduction.acc};
     for (size_t a = 0; a < types.size(); ++a) {
-      const Value first = general ? Compile(fold.init[a], {}) : Identity();
+      const RegisterValue first = general ? Compile(reduction.init[a], {}) : Identity();
       acc_.push_back({NewRegister(IsFloat(types[a])), kLane | kStep});
       Move(&code_.init, acc_[a].reg, first, IsFloat(types[a]));
     }
     // The products of the factors above 1 and of those below 1.
-    const bool any_order = any_order_ && fold.kind == FoldKind::kProd && IsFloat(fold.acc);
+    const bool any_order = any_order_ && reduction.kind == ReductionKind::kProd && IsFloat(reduction.acc);
     int partial[2] = {kZeroRegister, kZeroRegister};
     // The sum of all magnitudes.
-    const bool any_order_sum = any_order_ && fold.kind == FoldKind::kSum && IsFloat(fold.acc) && !general;
+    const bool any_order_sum =
+        any_order_ && reduction.kind == ReductionKind::kSum && IsFloat(reduction.acc) && !general;
     const int magnitude = any_order_sum ? NewRegister(true) : kZeroRegister;
-    if (any_order_sum) Move(&code_.init, magnitude, Constant(fold.acc, 0, 0), true);
+    if (any_order_sum) Move(&code_.init, magnitude, Constant(reduction.acc, 0, 0), true);
     for (int k = 0; any_order && k < 2; ++k) {
       partial[k] = NewRegister(true);
       Move(&code_.init, partial[k], Identity(), true);
     }
 
-    in_fold_ = true;
+    in_reduction_ = true;
     Mask mask;
-    if (!fold.pred.empty()) mask = PredValue(fold.pred, {});
+    if (!reduction.pred.empty()) mask = PredValue(reduction.pred, {});
     if (general) {
       GeneralUpdate(types, mask);
     } else {
-      const Value element = Compile(te_.body[0], mask);
+      const RegisterValue element = Compile(te_.body[0], mask);
       constexpr uint8_t kLevel = kLane | kStep;
       for (int k = 0; any_order && k < 2; ++k) {
         code_.step.push_back({.run = lanes::PartialProductKernel(k == 0),
@@ -438,19 +439,20 @@ class TeCompiler {
                               .c = Operand(mask ? *mask : ConstantInt(1), false, kLevel),
                               .level = kLevel});
       }
-      NamedUpdate(fold, element, mask);
+      NamedUpdate(reduction, element, mask);
     }
 
-    in_fold_ = false;
+    in_reduction_ = false;
     values_.clear();
-    for (Value& acc : acc_) acc.level = kLane | kAcc;
+    for (RegisterValue& acc : acc_) acc.level = kLane | kAcc;
     if (any_order) {
       acc_[0] =
-          Emit({.run = lanes::AnyOrderProductKernel(fold.acc), .a = acc_[0].reg, .b = partial[0], .c = partial[1]},
+          Emit({.run = lanes::AnyOrderProductKernel(reduction.acc), .a = acc_[0].reg, .b = partial[0], .c = partial[1]},
                true, kLane | kAcc);
     }
     if (any_order_sum) {
-      acc_[0] = Emit({.run = lanes::AnyOrderSumKernel(fold.acc), .a = acc_[0].reg, .b = magnitude}, true, kLane | kAcc);
+      acc_[0] =
+          Emit({.run = lanes::AnyOrderSumKernel(reduction.acc), .a = acc_[0].reg, .b = magnitude}, true, kLane | kAcc);
     }
     for (size_t o = 0; o < te_.outputs.size(); ++o) {
       if (te_.then.empty()) {
@@ -463,9 +465,9 @@ class TeCompiler {
 
   // Computes the next values of all accumulators before any of them changes.
   void GeneralUpdate(const std::vector<DType>& types, const Mask& mask) {
-    std::vector<Value> next;
+    std::vector<RegisterValue> next;
     for (size_t a = 0; a < types.size(); ++a) {
-      Value v = Compile(te_.body[a], mask);
+      RegisterValue v = Compile(te_.body[a], mask);
       if (mask) v = SelectValue(*mask, v, acc_[a], IsFloat(types[a]));
       for (size_t other = 0; other < types.size(); ++other) {  // saved before the accumulators change
         if (IsFloat(types[other]) == IsFloat(types[a]) && v.reg == acc_[other].reg && (v.level & kStep)) {
@@ -478,22 +480,22 @@ class TeCompiler {
     for (size_t a = 0; a < types.size(); ++a) Move(&code_.step, acc_[a].reg, next[a], IsFloat(types[a]));
   }
 
-  void NamedUpdate(const Fold& fold, Value element, const Mask& mask) {
+  void NamedUpdate(const Reduction& reduction, RegisterValue element, const Mask& mask) {
     static constexpr Op kOps[] = {Op::kAdd, Op::kMul, Op::kMax, Op::kMin};
-    const bool is_float = IsFloat(fold.acc);
+    const bool is_float = IsFloat(reduction.acc);
     constexpr uint8_t kLevel = kLane | kStep;
     const int acc = acc_[0].reg;
     const int result = mask ? NewRegister(is_float) : acc;
-    code_.step.push_back({.run = KernelOf(kOps[static_cast<int>(fold.kind)], fold.acc),
+    code_.step.push_back({.run = KernelOf(kOps[static_cast<int>(reduction.kind)], reduction.acc),
                           .dst = result,
                           .a = acc,
                           .b = Operand(element, is_float, kLevel),
                           .level = kLevel});
-    if (perturb_ && is_float && (fold.kind == FoldKind::kSum || fold.kind == FoldKind::kProd)) {
+    if (perturb_ && is_float && (reduction.kind == ReductionKind::kSum || reduction.kind == ReductionKind::kProd)) {
       code_.step.push_back(
-          {.run = lanes::PerturbKernel(fold.acc), .dst = result, .a = result, .fimm = 1, .level = kLevel});
+          {.run = lanes::PerturbKernel(reduction.acc), .dst = result, .a = result, .fimm = 1, .level = kLevel});
     }
-    if (const Kernel wrap = is_float ? nullptr : lanes::WrapKernel(fold.acc)) {
+    if (const LaneKernel wrap = is_float ? nullptr : lanes::WrapKernel(reduction.acc)) {
       code_.step.push_back({.run = wrap, .dst = result, .a = result, .level = kLevel});
     }
     if (mask) {
@@ -507,7 +509,7 @@ class TeCompiler {
     }
   }
 
-  Value Fail(const std::string& message) {
+  RegisterValue Fail(const std::string& message) {
     if (status_.ok()) status_ = absl::InternalError(message);
     return {};
   }
@@ -518,11 +520,11 @@ class TeCompiler {
   const bool perturb_, any_order_;
   TeCode code_;
   absl::Status status_;
-  bool in_fold_ = false;
+  bool in_reduction_ = false;
   std::unordered_map<int, int> spatial_, reduced_;  // axis id -> position
-  std::vector<Value> acc_;
-  std::map<Key, Value> known_;
-  std::map<std::pair<const ScalarNode*, int>, Value> values_;
+  std::vector<RegisterValue> acc_;
+  std::map<Key, RegisterValue> known_;
+  std::map<std::pair<const ScalarNode*, int>, RegisterValue> values_;
   std::unordered_map<const ScalarNode*, bool> risky_;
 };
 

@@ -9,8 +9,8 @@
 
 namespace fusion::te {
 
-// Runs as: once; for each strip of up to kLanes points { axes; pre; init; for each reduction point { fold axes; step };
-// post }.
+// Runs as: once; for each strip of up to kLanes points { axes; pre; init; for each reduction point { reduction axes;
+// step }; post }.
 struct TeCode {
   std::vector<lanes::Inst> once, pre, init, step, post;
   int num_doubles = 0, num_ints = 1;
@@ -19,7 +19,7 @@ struct TeCode {
     int64_t extent = 1;
     int64_t stride = 1;  // for a spatial axis: in the row-major domain
   };
-  std::vector<AxisRegister> axes, fold_axes;
+  std::vector<AxisRegister> axes, reduction_axes;
   struct Output {
     TensorId tensor = -1;
     int reg = 0;

@@ -33,8 +33,8 @@ class TeHasher {
  public:
   TeHasher(const Te& te, const std::vector<uint64_t>& tensor_hash) : tensor_hash_(tensor_hash) {
     for (size_t a = 0; a < te.axes.size(); ++a) axis_[te.axes[a].id] = a;
-    if (!te.fold) return;
-    for (size_t a = 0; a < te.fold->axes.size(); ++a) axis_[te.fold->axes[a].id] = 1000 + a;
+    if (!te.reduction) return;
+    for (size_t a = 0; a < te.reduction->axes.size(); ++a) axis_[te.reduction->axes[a].id] = 1000 + a;
   }
 
   uint64_t Of(const Index& x) {
@@ -89,9 +89,9 @@ class TeHasher {
       for (int64_t param : te.routine->params) h = Hash(h, param);
     }
     for (const Axis& axis : te.axes) h = Hash(h, axis.extent);
-    if (te.fold) {
-      h = Hash(h, 6, static_cast<int>(te.fold->kind), static_cast<int>(te.fold->acc), Of(te.fold->pred));
-      for (const Axis& axis : te.fold->axes) h = Hash(h, axis.extent);
+    if (te.reduction) {
+      h = Hash(h, 6, static_cast<int>(te.reduction->kind), static_cast<int>(te.reduction->acc), Of(te.reduction->pred));
+      for (const Axis& axis : te.reduction->axes) h = Hash(h, axis.extent);
     }
     VisitScalars(te, [&](const Scalar& s) { h = Hash(h, Of(s)); });
     return h;
@@ -277,8 +277,8 @@ class Renumberer {
     for (std::vector<Scalar>* list : {&te->body, &te->then}) {
       for (Scalar& s : *list) s = rebuilder.Rebuild(s);
     }
-    if (te->fold) {
-      for (Scalar& s : te->fold->init) s = rebuilder.Rebuild(s);
+    if (te->reduction) {
+      for (Scalar& s : te->reduction->init) s = rebuilder.Rebuild(s);
     }
   }
 
@@ -300,7 +300,7 @@ class Renumberer {
       }
     };
     renumber_axes(&te->axes);
-    if (te->fold) renumber_axes(&te->fold->axes);
+    if (te->reduction) renumber_axes(&te->reduction->axes);
     const auto axis_map = [&](const Axis& axis) -> const Index* {
       auto it = new_axes.find(axis.id);
       return it == new_axes.end() ? nullptr : &it->second;
@@ -312,9 +312,9 @@ class Renumberer {
     if (te->routine) {
       for (TensorId& input : te->routine->inputs) input = renumbered_[input];
     }
-    if (te->fold) {
-      for (Scalar& s : te->fold->init) rewrite(s);
-      for (Comparison& c : te->fold->pred) {
+    if (te->reduction) {
+      for (Scalar& s : te->reduction->init) rewrite(s);
+      for (Comparison& c : te->reduction->pred) {
         c.lhs = MapTensors(Substitute(c.lhs, axis_map), tensor_map);
         c.rhs = MapTensors(Substitute(c.rhs, axis_map), tensor_map);
       }

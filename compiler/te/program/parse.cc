@@ -206,14 +206,14 @@ class Parser {
     Expect("=");
     if (types.size() != te.outputs.size()) Fail("expected one type per output");
     if (failed_) return;
-    ParseFoldHead(&te);
+    ParseReductionHead(&te);
     while (AcceptWord("let")) {
       const std::string name = Word();
       Expect("=");
       Scalar value = Expr();
       if (!failed_ && !lets_.emplace(name, value).second) Fail(absl::StrCat(name, " is defined twice"));
     }
-    const bool listed = te.fold ? te.fold->kind == FoldKind::kGeneral : te.outputs.size() > 1;
+    const bool listed = te.reduction ? te.reduction->kind == ReductionKind::kGeneral : te.outputs.size() > 1;
     te.body = listed ? List() : std::vector<Scalar>{Expr()};
     if (AcceptWord("then")) te.then = List();
     if (failed_) return;
@@ -259,28 +259,28 @@ class Parser {
     program_.tes.push_back(std::move(te));
   }
 
-  void ParseFoldHead(Te* te) {
-    static constexpr const char* kNames[] = {"sum.", "prod.", "max.", "min.", "fold("};
+  void ParseReductionHead(Te* te) {
+    static constexpr const char* kNames[] = {"sum.", "prod.", "max.", "min.", "reduce("};
     for (int kind = 0; kind < 5; ++kind) {
       if (!Accept(kNames[kind])) continue;
-      Fold fold;
-      fold.kind = static_cast<FoldKind>(kind);
-      const bool general = fold.kind == FoldKind::kGeneral;
+      Reduction reduction;
+      reduction.kind = static_cast<ReductionKind>(kind);
+      const bool general = reduction.kind == ReductionKind::kGeneral;
       if (!general) {
-        fold.acc = Type();
-        acc_ = {fold.acc};
+        reduction.acc = Type();
+        acc_ = {reduction.acc};
         Expect("(");
       }
-      fold.axes = ParseAxes(")");
-      if (AcceptWord("if")) fold.pred = ParsePred();
+      reduction.axes = ParseAxes(")");
+      if (AcceptWord("if")) reduction.pred = ParsePred();
       Expect(")");
       if (general) {
-        fold.init = List();
+        reduction.init = List();
         if (failed_) return;
-        for (const Scalar& init : fold.init) acc_.push_back(init->dtype);
+        for (const Scalar& init : reduction.init) acc_.push_back(init->dtype);
         Expect("->");
       }
-      te->fold = std::move(fold);
+      te->reduction = std::move(reduction);
       return;
     }
   }

@@ -141,17 +141,17 @@ class BodyPrinter {
   std::string lets_;
 };
 
-// "sum.f32(i2<4 if i2 < 3)", "fold(i2<4)(0.0, 0:i64) ->"
-std::string FoldHeadText(const Te& te) {
-  static constexpr const char* kNames[] = {"sum", "prod", "max", "min", "fold"};
-  const Fold& fold = *te.fold;
-  std::string text = kNames[static_cast<int>(fold.kind)];
-  const bool general = fold.kind == FoldKind::kGeneral;
-  if (!general) absl::StrAppend(&text, ".", DTypeName(fold.acc));
-  absl::StrAppend(&text, "(", AxesText(fold.axes));
-  if (!fold.pred.empty()) absl::StrAppend(&text, " if ", PredText(fold.pred));
+// "sum.f32(i2<4 if i2 < 3)", "reduce(i2<4)(0.0, 0:i64) ->"
+std::string ReductionHeadText(const Te& te) {
+  static constexpr const char* kNames[] = {"sum", "prod", "max", "min", "reduce"};
+  const Reduction& reduction = *te.reduction;
+  std::string text = kNames[static_cast<int>(reduction.kind)];
+  const bool general = reduction.kind == ReductionKind::kGeneral;
+  if (!general) absl::StrAppend(&text, ".", DTypeName(reduction.acc));
+  absl::StrAppend(&text, "(", AxesText(reduction.axes));
+  if (!reduction.pred.empty()) absl::StrAppend(&text, " if ", PredText(reduction.pred));
   text += ")";
-  if (general) text += BodyPrinter().List(fold.init) + " ->";
+  if (general) text += BodyPrinter().List(reduction.init) + " ->";
   return text;
 }
 
@@ -193,13 +193,13 @@ std::string PrintTe(const Program& program, const Te& te) {
     absl::StrAppend(&types, types.empty() ? "" : ", ", DTypeName(program.tensors[output].dtype));
   }
   absl::StrAppend(&head, "[", AxesText(te.axes), "]: ", types, " =");
-  if (te.fold) absl::StrAppend(&head, " ", FoldHeadText(te));
+  if (te.reduction) absl::StrAppend(&head, " ", ReductionHeadText(te));
 
   BodyPrinter printer;
   for (const std::vector<Scalar>* list : {&te.body, &te.then}) {
     for (const Scalar& s : *list) printer.Count(s);
   }
-  const bool listed = te.fold ? te.fold->kind == FoldKind::kGeneral : te.outputs.size() > 1;
+  const bool listed = te.reduction ? te.reduction->kind == ReductionKind::kGeneral : te.outputs.size() > 1;
   std::string body = listed || te.body.size() != 1 ? printer.List(te.body) : printer.Text(te.body[0]);
   if (!te.then.empty()) body += " then " + printer.List(te.then);
   if (printer.lets().empty()) return absl::StrCat(head, " ", body);

@@ -34,8 +34,8 @@ void VisitPred(const Pred& pred, const std::function<void(TensorId)>& f) {
 }  // namespace
 
 void VisitScalars(const Te& te, const std::function<void(const Scalar&)>& f) {
-  if (te.fold) {
-    for (const Scalar& s : te.fold->init) f(s);
+  if (te.reduction) {
+    for (const Scalar& s : te.reduction->init) f(s);
   }
   for (const Scalar& s : te.body) f(s);
   for (const Scalar& s : te.then) f(s);
@@ -45,7 +45,7 @@ void VisitTensors(const Te& te, const std::function<void(TensorId)>& f) {
   if (te.routine) {
     for (TensorId tensor : te.routine->inputs) f(tensor);
   }
-  if (te.fold) VisitPred(te.fold->pred, f);
+  if (te.reduction) VisitPred(te.reduction->pred, f);
   VisitScalars(te, [&](const Scalar& scalar) {
     Visit(scalar, [&](const ScalarNode& node) {
       if (node.kind == ScalarKind::kLoad) f(node.tensor);
@@ -101,39 +101,39 @@ TensorId Builder::Map(const std::string& name, DType dtype, const Shape& shape,
   return program_->tes.back().outputs[0];
 }
 
-TensorId Builder::Reduce(const std::string& name, FoldKind kind, DType dtype, DType acc, const Shape& shape,
-                         const Shape& fold_shape, const std::function<Scalar(const Idx& i, const Idx& r)>& body,
+TensorId Builder::Reduce(const std::string& name, ReductionKind kind, DType dtype, DType acc, const Shape& shape,
+                         const Shape& reduction_shape, const std::function<Scalar(const Idx& i, const Idx& r)>& body,
                          const std::function<Scalar(const Idx& i, const Scalar& acc)>& then) {
   Te te;
   te.axes = MakeAxes(program_, shape);
-  Fold fold;
-  fold.kind = kind;
-  fold.acc = acc;
-  fold.axes = MakeAxes(program_, fold_shape);
+  Reduction reduction;
+  reduction.kind = kind;
+  reduction.acc = acc;
+  reduction.axes = MakeAxes(program_, reduction_shape);
   const Idx i = ToIndices(te.axes);
-  te.body = {CastTo(acc, body(i, ToIndices(fold.axes)))};
+  te.body = {CastTo(acc, body(i, ToIndices(reduction.axes)))};
   if (then) te.then = {CastTo(dtype, then(i, Acc(0, acc)))};
-  te.fold = std::move(fold);
+  te.reduction = std::move(reduction);
   te.outputs = {program_->AddTensor(name, dtype, shape, Role::kIntermediate)};
   program_->tes.push_back(std::move(te));
   return program_->tes.back().outputs[0];
 }
 
-std::vector<TensorId> Builder::GeneralFold(
-    const std::string& name, const std::vector<DType>& dtypes, const Shape& shape, const Shape& fold_shape,
+std::vector<TensorId> Builder::GeneralReduction(
+    const std::string& name, const std::vector<DType>& dtypes, const Shape& shape, const Shape& reduction_shape,
     const std::vector<Scalar>& init,
     const std::function<std::vector<Scalar>(const Idx& i, const Idx& r, const std::vector<Scalar>& acc)>& update,
     const std::function<std::vector<Scalar>(const Idx& i, const std::vector<Scalar>& acc)>& then) {
   Te te;
   te.axes = MakeAxes(program_, shape);
-  Fold fold;
-  fold.kind = FoldKind::kGeneral;
-  fold.axes = MakeAxes(program_, fold_shape);
-  fold.init = init;
+  Reduction reduction;
+  reduction.kind = ReductionKind::kGeneral;
+  reduction.axes = MakeAxes(program_, reduction_shape);
+  reduction.init = init;
   std::vector<Scalar> acc;
   for (size_t a = 0; a < init.size(); ++a) acc.push_back(Acc(static_cast<int>(a), init[a]->dtype));
   const Idx i = ToIndices(te.axes);
-  te.body = update(i, ToIndices(fold.axes), acc);
+  te.body = update(i, ToIndices(reduction.axes), acc);
   for (size_t a = 0; a < te.body.size() && a < init.size(); ++a) {
     te.body[a] = CastTo(init[a]->dtype, te.body[a]);
   }
@@ -141,7 +141,7 @@ std::vector<TensorId> Builder::GeneralFold(
     te.then = then(i, acc);
     for (size_t o = 0; o < te.then.size() && o < dtypes.size(); ++o) te.then[o] = CastTo(dtypes[o], te.then[o]);
   }
-  te.fold = std::move(fold);
+  te.reduction = std::move(reduction);
   for (size_t o = 0; o < dtypes.size(); ++o) {
     const std::string output_name = o == 0 ? name : name + "." + std::to_string(o);
     te.outputs.push_back(program_->AddTensor(output_name, dtypes[o], shape, Role::kIntermediate));

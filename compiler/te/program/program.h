@@ -4,7 +4,7 @@
 //
 //   %y[m<128, n<768]            = %x[m, n] + %b[n]                                     map
 //   %c[m<128, n<768]            = sum(k<768) %x[m, k] * %w[k, n]                       named reduction
-//   %v, %i [m<4]                = fold(j<9) (a0 = -inf, a1 = 0) -> (max(a0, %x[m,j]), if …)    general, sequential
+//   %v, %i [m<4]                = reduce(j<9) (a0 = -inf, a1 = 0) -> (max(a0, %x[m,j]), if …)    general, sequential
 #ifndef FUSION_COMPILER_TE_PROGRAM_PROGRAM_H_
 #define FUSION_COMPILER_TE_PROGRAM_PROGRAM_H_
 
@@ -20,10 +20,10 @@
 
 namespace fusion::te {
 
-enum class FoldKind : uint8_t { kSum, kProd, kMax, kMin, kGeneral };
+enum class ReductionKind : uint8_t { kSum, kProd, kMax, kMin, kGeneral };
 
-struct Fold {
-  FoldKind kind = FoldKind::kSum;
+struct Reduction {
+  ReductionKind kind = ReductionKind::kSum;
   std::vector<Axis> axes;    // reduction axes, outermost first; an extent of 0 gives the identity
   Pred pred;                 // elements outside are skipped
   DType acc = DType::kF32;   // accumulator type of a named reduction (f16 sums in f32; integers in their own type)
@@ -43,16 +43,16 @@ struct Routine {
 struct Te {
   std::vector<Axis> axes;  // spatial domain; outputs have exactly these extents
   std::vector<TensorId> outputs;
-  std::optional<Fold> fold;
+  std::optional<Reduction> reduction;
   std::optional<Routine> routine;  // if set, only outputs are used besides, each of its own shape
-  // Map: one body per output. Named reduction: body[0] is the element (type fold.acc). General reduction: the next
+  // Map: one body per output. Named reduction: body[0] is the element (type reduction.acc). General reduction: the next
   // value of each accumulator, which reads the current ones as Acc(i).
   std::vector<Scalar> body;
   // Optional, only with a reduction: one per output, over Acc(i) and loads, applied after the reduction. If empty,
   // output i is accumulator i (cast to the output's type).
   std::vector<Scalar> then;
 
-  bool IsMap() const { return !fold.has_value() && !routine.has_value(); }
+  bool IsMap() const { return !reduction.has_value() && !routine.has_value(); }
 };
 
 enum class Role : uint8_t { kInput, kConstant, kIntermediate, kOutput };
@@ -123,14 +123,14 @@ class Builder {
 
   TensorId Map(const std::string& name, DType dtype, const Shape& shape,
                const std::function<Scalar(const Idx& i)>& body);
-  // `fold_shape` are the reduced extents; body gets (spatial, reduced) indices. `acc` is the accumulator type.
-  TensorId Reduce(const std::string& name, FoldKind kind, DType dtype, DType acc, const Shape& shape,
-                  const Shape& fold_shape, const std::function<Scalar(const Idx& i, const Idx& r)>& body,
+  // `reduction_shape` are the reduced extents; body gets (spatial, reduced) indices. `acc` is the accumulator type.
+  TensorId Reduce(const std::string& name, ReductionKind kind, DType dtype, DType acc, const Shape& shape,
+                  const Shape& reduction_shape, const std::function<Scalar(const Idx& i, const Idx& r)>& body,
                   const std::function<Scalar(const Idx& i, const Scalar& acc)>& then = {});
   // A general reduction with several accumulators and outputs (all of `shape`). `update` returns one scalar per
   // accumulator, `then` one per output.
-  std::vector<TensorId> GeneralFold(
-      const std::string& name, const std::vector<DType>& dtypes, const Shape& shape, const Shape& fold_shape,
+  std::vector<TensorId> GeneralReduction(
+      const std::string& name, const std::vector<DType>& dtypes, const Shape& shape, const Shape& reduction_shape,
       const std::vector<Scalar>& init,
       const std::function<std::vector<Scalar>(const Idx& i, const Idx& r, const std::vector<Scalar>& acc)>& update,
       const std::function<std::vector<Scalar>(const Idx& i, const std::vector<Scalar>& acc)>& then = {});

@@ -18,7 +18,7 @@ class Generator {
   Program Make() {
     for (int k = 0; k < 2; ++k) tensors_.push_back(program_.AddTensor("x", DType::kF32, {4, 6}, Role::kInput));
     const int64_t n = 3 + Below(8);
-    for (int k = 0; k < n; ++k) tensors_.push_back(Below(5) == 0 ? AddFold() : AddMap());
+    for (int k = 0; k < n; ++k) tensors_.push_back(Below(5) == 0 ? AddReduction() : AddMap());
     program_.MarkOutput(tensors_.back());
     if (Below(2) == 0) program_.MarkOutput(tensors_[tensors_.size() / 2 + 1]);
     RemoveDead(&program_);
@@ -56,8 +56,8 @@ class Generator {
   TensorId AddMap() {
     return b_.Map("m", DType::kF32, {4, 6}, [&](const Idx& i) { return Body(i, 2); });
   }
-  TensorId AddFold() {
-    const FoldKind kind = Below(2) == 0 ? FoldKind::kSum : FoldKind::kMax;
+  TensorId AddReduction() {
+    const ReductionKind kind = Below(2) == 0 ? ReductionKind::kSum : ReductionKind::kMax;
     return b_.Reduce(
         "f", kind, DType::kF32, DType::kF32, {4, 6}, {3},
         [&](const Idx& i, const Idx& r) {

@@ -33,7 +33,7 @@ TEST(TextTest, RoundTrips) {
 }
 )",
            R"(te p(%0: f32[4, 8]) {
-  %1, %2[i0<4]: f32, i64 = fold(i1<8)(-inf, 0:i64) ->
+  %1, %2[i0<4]: f32, i64 = reduce(i1<8)(-inf, 0:i64) ->
     let v0 = gt(%0[i0, i1], acc0)
     (select(v0, %0[i0, i1], acc0), select(v0, index(i1), acc1))
   return %1, %2

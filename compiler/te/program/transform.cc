@@ -28,7 +28,7 @@ bool IndexesBy(const Pred& pred, TensorId tensor) {
 }
 
 bool IndexesBy(const Te& te, TensorId tensor) {
-  bool found = te.fold && IndexesBy(te.fold->pred, tensor);
+  bool found = te.reduction && IndexesBy(te.reduction->pred, tensor);
   VisitScalars(te, [&](const Scalar& scalar) {
     Visit(scalar, [&](const ScalarNode& node) {
       found |= IndexesBy(node.index, tensor) || IndexesBy(node.pred, tensor);
@@ -106,7 +106,7 @@ absl::Status Inline(Program* program, TensorId tensor) {
   if (producer_index < 0) return absl::InvalidArgumentError(absl::StrCat("no expression defines %", tensor));
   const Te producer = program->tes[producer_index];
   if (!producer.IsMap()) {
-    return absl::FailedPreconditionError(absl::StrCat("%", tensor, " is a fold; only a map can be inlined"));
+    return absl::FailedPreconditionError(absl::StrCat("%", tensor, " is a reduction; only a map can be inlined"));
   }
   std::vector<Te*> readers;
   for (size_t t = producer_index + 1; t < program->tes.size(); ++t) {
@@ -123,8 +123,8 @@ absl::Status Inline(Program* program, TensorId tensor) {
   for (Te* reader : readers) {
     Inliner inliner(producer, producer.body[position]);
     const auto at = [&](const Scalar& load) { return load->tensor == tensor ? inliner.At(*load) : nullptr; };
-    if (reader->fold) {
-      for (Scalar& s : reader->fold->init) s = MapLoads(s, at);
+    if (reader->reduction) {
+      for (Scalar& s : reader->reduction->init) s = MapLoads(s, at);
     }
     for (Scalar& s : reader->body) s = MapLoads(s, at);
     for (Scalar& s : reader->then) s = MapLoads(s, at);
@@ -157,8 +157,8 @@ Dependence DependenceOf(const Te& te, TensorId tensor) {
   Dependence result = Dependence::kNone;
   const auto load_of = [&](const std::vector<Index>& indices) {
     result = std::max(result, Dependence::kOne);
-    if (!te.fold) return;
-    for (const Axis& axis : te.fold->axes) {
+    if (!te.reduction) return;
+    for (const Axis& axis : te.reduction->axes) {
       for (const Index& index : indices) {
         if (index.UsesAxis(axis.id)) result = Dependence::kMany;
       }
@@ -177,7 +177,7 @@ Dependence DependenceOf(const Te& te, TensorId tensor) {
       in_index(c.rhs);
     }
   };
-  if (te.fold) in_pred(te.fold->pred);
+  if (te.reduction) in_pred(te.reduction->pred);
   VisitScalars(te, [&](const Scalar& scalar) {
     Visit(scalar, [&](const ScalarNode& node) {
       if (node.kind == ScalarKind::kLoad && node.tensor == tensor) load_of(node.indices);
@@ -190,13 +190,13 @@ Dependence DependenceOf(const Te& te, TensorId tensor) {
 }
 
 WorkCount CountWork(const Te& te) {
-  double points = 1, fold_points = 1;
+  double points = 1, reduction_points = 1;
   for (const Axis& axis : te.axes) points *= static_cast<double>(axis.extent);
-  if (te.fold) {
-    for (const Axis& axis : te.fold->axes) fold_points *= static_cast<double>(axis.extent);
+  if (te.reduction) {
+    for (const Axis& axis : te.reduction->axes) reduction_points *= static_cast<double>(axis.extent);
   }
   WorkCount work;
-  work.elements = points * fold_points;
+  work.elements = points * reduction_points;
   std::unordered_map<const ScalarNode*, bool> seen;
   const auto count = [&](const Scalar& scalar, double times) {
     Visit(scalar, [&](const ScalarNode& node) {
@@ -208,9 +208,9 @@ WorkCount CountWork(const Te& te) {
   };
   for (const Scalar& body : te.body) count(body, work.elements);
   for (const Scalar& then : te.then) count(then, points);
-  if (te.fold && te.fold->kind != FoldKind::kGeneral) {
+  if (te.reduction && te.reduction->kind != ReductionKind::kGeneral) {
     const bool product_sum =
-        te.fold->kind == FoldKind::kSum && te.body[0]->kind == ScalarKind::kOp && te.body[0]->op == Op::kMul;
+        te.reduction->kind == ReductionKind::kSum && te.body[0]->kind == ScalarKind::kOp && te.body[0]->op == Op::kMul;
     if (!product_sum) work.fma += work.elements;  // a sum of products needs no instruction for it
   }
   return work;

@@ -79,7 +79,7 @@ class TransformTest : public ::testing::Test {
     const Shape shape = b_.info(x).shape;
     const auto mean = [&](TensorId v) {
       return b_.Reduce(
-          "mean", FoldKind::kSum, DType::kF32, DType::kF32, {shape[0]}, {shape[1]},
+          "mean", ReductionKind::kSum, DType::kF32, DType::kF32, {shape[0]}, {shape[1]},
           [&](const Idx& i, const Idx& r) {
             return b_.At(v, {i[0], r[0]});
           },
@@ -149,7 +149,7 @@ TEST_F(TransformTest, InlineThroughAnIndexMap) {
 TEST_F(TransformTest, PaddedLoadBecomesIf) {  // relu before a padded convolution: outside, the pad, not relu(pad)
   const TensorId x = Input({6});
   const TensorId s = Unary(x, [](const Scalar& v) { return v + F(3); });
-  program_.MarkOutput(b_.Reduce("conv", FoldKind::kSum, DType::kF32, DType::kF32, {6}, {3},
+  program_.MarkOutput(b_.Reduce("conv", ReductionKind::kSum, DType::kF32, DType::kF32, {6}, {3},
                                 [&](const Idx& i, const Idx& r) { return b_.AtOr(s, {i[0] + r[0] - 1}, 0); }));
   const Program before = program_;
   ASSERT_TRUE(Inline(&program_, s).ok());
@@ -212,9 +212,9 @@ TEST_F(TransformTest, BoundsStayProvableThroughAChannelShuffle) {  // Concat, Re
   ExpectSameResults(before, program_);
 }
 
-TEST_F(TransformTest, RefusesFoldsAndIndexTensors) {
+TEST_F(TransformTest, RefusesReductionsAndIndexTensors) {
   const TensorId x = Input({6}), ids = Input({3}, DType::kI64);
-  const TensorId sum = b_.Reduce("s", FoldKind::kSum, DType::kF32, DType::kF32, {}, {6},
+  const TensorId sum = b_.Reduce("s", ReductionKind::kSum, DType::kF32, DType::kF32, {}, {6},
                                  [&](const Idx&, const Idx& r) { return b_.At(x, {r[0]}); });
   program_.MarkOutput(b_.Map("y", DType::kF32, {6}, [&](const Idx& i) { return b_.At(x, i) / b_.At(sum, {}); }));
   EXPECT_EQ(Inline(&program_, sum).code(), absl::StatusCode::kFailedPrecondition);
@@ -325,7 +325,7 @@ TEST(CanonicalizeTest, WeightsDoNotMatterTypesDo) {
 TEST_F(TransformTest, Dependence) {
   const TensorId x = Input({4, 8}), bias = Input({4}), other = Input({4});
   b_.Reduce(
-      "s", FoldKind::kSum, DType::kF32, DType::kF32, {4}, {8},
+      "s", ReductionKind::kSum, DType::kF32, DType::kF32, {4}, {8},
       [&](const Idx& i, const Idx& r) {
         return b_.At(x, {i[0], r[0]});
       },
@@ -337,7 +337,7 @@ TEST_F(TransformTest, Dependence) {
 
 TEST_F(TransformTest, WorkOfAMatMulIsItsMultiplyAdds) {
   const TensorId a = Input({4, 8}), w = Input({8, 16});
-  b_.Reduce("c", FoldKind::kSum, DType::kF32, DType::kF32, {4, 16}, {8}, [&](const Idx& i, const Idx& r) {
+  b_.Reduce("c", ReductionKind::kSum, DType::kF32, DType::kF32, {4, 16}, {8}, [&](const Idx& i, const Idx& r) {
     return b_.At(a, {i[0], r[0]}) * b_.At(w, {r[0], i[1]});
   });
   const WorkCount work = CountWork(program_.tes[0]);

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/te/program/program.h"
-#include "compiler/te/ranges/facts.h"
+#include "compiler/te/ranges/path_conditions.h"
 #include "compiler/te/routines/routine.h"
 #include "compiler/te/scalar/op_table.h"
 #include "runtime/base/status_macros.h"
@@ -13,9 +13,9 @@
 namespace fusion::te {
 namespace {
 
-bool Within(const Index& x, int64_t extent, const Facts& facts) {
+bool Within(const Index& x, int64_t extent, const PathConditions& conditions) {
   Interval range = x.Range();
-  if (range.lo < 0 || range.hi >= extent) range = facts.RangeOf(x);
+  if (range.lo < 0 || range.hi >= extent) range = conditions.RangeOf(x);
   return (range.lo >= 0 && range.hi < extent) || range.lo > range.hi;  // an empty range: no value gets here
 }
 
@@ -37,7 +37,7 @@ class TeVerifier {
       }
       return absl::OkStatus();
     }
-    return CheckFold();
+    return CheckReduction();
   }
 
  private:
@@ -47,7 +47,7 @@ class TeVerifier {
   }
 
   absl::Status CheckRoutineTe() {
-    if (!te_.axes.empty() || te_.fold || !te_.body.empty() || !te_.then.empty()) {
+    if (!te_.axes.empty() || te_.reduction || !te_.body.empty() || !te_.then.empty()) {
       return Error("a routine has no domain and no body");
     }
     for (TensorId input : te_.routine->inputs) {
@@ -70,33 +70,33 @@ class TeVerifier {
     return absl::OkStatus();
   }
 
-  absl::Status CheckFold() {
-    const Fold& fold = *te_.fold;
-    const bool general = fold.kind == FoldKind::kGeneral;
+  absl::Status CheckReduction() {
+    const Reduction& reduction = *te_.reduction;
+    const bool general = reduction.kind == ReductionKind::kGeneral;
     if (general) {
-      for (const Scalar& init : fold.init) acc_.push_back(init->dtype);
-      for (const Scalar& init : fold.init) RETURN_IF_ERROR(CheckRoot(init, init->dtype, {}, /*accs=*/0));
+      for (const Scalar& init : reduction.init) acc_.push_back(init->dtype);
+      for (const Scalar& init : reduction.init) RETURN_IF_ERROR(CheckRoot(init, init->dtype, {}, /*accs=*/0));
     } else {
-      if (!fold.init.empty()) return Error("only a general fold has initial values");
-      acc_ = {fold.acc};
+      if (!reduction.init.empty()) return Error("only a general reduction has initial values");
+      acc_ = {reduction.acc};
     }
-    if (te_.body.size() != acc_.size() || acc_.empty()) return Error("a fold has one body per accumulator");
+    if (te_.body.size() != acc_.size() || acc_.empty()) return Error("a reduction has one body per accumulator");
     const size_t results = te_.then.empty() ? acc_.size() : te_.then.size();
-    if (results != te_.outputs.size()) return Error("a fold has one result per output");
+    if (results != te_.outputs.size()) return Error("a reduction has one result per output");
 
-    for (const Axis& axis : fold.axes) {
+    for (const Axis& axis : reduction.axes) {
       if (axis.extent < 0 || !axes_.emplace(axis.id, axis.extent).second) return Error("repeated or negative axis");
     }
-    Facts facts;
-    facts.Assume(fold.pred);
-    for (const Comparison& c : fold.pred) {
+    PathConditions conditions;
+    conditions.Assume(reduction.pred);
+    for (const Comparison& c : reduction.pred) {
       RETURN_IF_ERROR(CheckIndex(c.lhs, {}));
       RETURN_IF_ERROR(CheckIndex(c.rhs, {}));
     }
     for (size_t a = 0; a < acc_.size(); ++a) {
-      RETURN_IF_ERROR(CheckRoot(te_.body[a], acc_[a], facts, general ? acc_.size() : 0));
+      RETURN_IF_ERROR(CheckRoot(te_.body[a], acc_[a], conditions, general ? acc_.size() : 0));
     }
-    for (const Axis& axis : fold.axes) axes_.erase(axis.id);
+    for (const Axis& axis : reduction.axes) axes_.erase(axis.id);
     checked_.clear();
     for (size_t o = 0; o < te_.then.size(); ++o) {
       RETURN_IF_ERROR(CheckRoot(te_.then[o], Info(te_.outputs[o]).dtype, {}, acc_.size()));
@@ -104,13 +104,13 @@ class TeVerifier {
     return absl::OkStatus();
   }
 
-  absl::Status CheckRoot(const Scalar& s, DType dtype, const Facts& facts, size_t accs = 0) {
+  absl::Status CheckRoot(const Scalar& s, DType dtype, const PathConditions& conditions, size_t accs = 0) {
     if (s == nullptr) return Error("missing body");
     if (s->dtype != dtype) {
       return Error(absl::StrCat("a body is ", DTypeName(s->dtype), " where ", DTypeName(dtype), " is needed"));
     }
     num_accs_ = accs;
-    return CheckScalar(*s, facts, 0);
+    return CheckScalar(*s, conditions, 0);
   }
 
   absl::Status CheckTensor(TensorId tensor, size_t rank) {
@@ -123,7 +123,7 @@ class TeVerifier {
     return absl::OkStatus();
   }
 
-  absl::Status CheckIndex(const Index& x, const Facts& facts) {
+  absl::Status CheckIndex(const Index& x, const PathConditions& conditions) {
     for (const Index::Part& part : x.parts()) {
       const Term& term = part.term;
       if (term.kind == TermKind::kAxis) {
@@ -136,20 +136,20 @@ class TeVerifier {
         if (!IsInteger(Info(term.tensor).dtype)) {
           return Error(absl::StrCat("%", term.tensor, " is an index but not of integers"));
         }
-        RETURN_IF_ERROR(CheckLoad(term.tensor, term.indices, facts));
+        RETURN_IF_ERROR(CheckLoad(term.tensor, term.indices, conditions));
       } else {
-        RETURN_IF_ERROR(CheckIndex(*term.inner, facts));
+        RETURN_IF_ERROR(CheckIndex(*term.inner, conditions));
       }
     }
     return absl::OkStatus();
   }
 
-  absl::Status CheckLoad(TensorId tensor, const std::vector<Index>& indices, const Facts& facts) {
+  absl::Status CheckLoad(TensorId tensor, const std::vector<Index>& indices, const PathConditions& conditions) {
     const Shape& shape = Info(tensor).shape;
     for (size_t d = 0; d < indices.size(); ++d) {
-      RETURN_IF_ERROR(CheckIndex(indices[d], facts));
-      if (bounds_ == BoundsProof::kInherited || EmptyDomain() || Within(indices[d], shape[d], facts)) continue;
-      const Interval range = facts.RangeOf(indices[d]);
+      RETURN_IF_ERROR(CheckIndex(indices[d], conditions));
+      if (bounds_ == BoundsProof::kInherited || EmptyDomain() || Within(indices[d], shape[d], conditions)) continue;
+      const Interval range = conditions.RangeOf(indices[d]);
       return Error(absl::StrCat("index ", d, " of a load of %", tensor, ", ", ToString(indices[d]), ", lies in [",
                                 range.lo, ", ", range.hi, "], outside ", ShapeToString(shape)));
     }
@@ -165,39 +165,39 @@ class TeVerifier {
 
   // `context` numbers the branch, so that a shared node is checked once per branch. A subtree that needs no path
   // condition to be in bounds passes without one and then holds for all branches.
-  absl::Status CheckScalar(const ScalarNode& s, const Facts& facts, int context) {
+  absl::Status CheckScalar(const ScalarNode& s, const PathConditions& conditions, int context) {
     if (checked_.count({&s, 0}) || !checked_.insert({&s, context}).second) return absl::OkStatus();
     if (s.kind == ScalarKind::kLoad) {
       RETURN_IF_ERROR(CheckTensor(s.tensor, s.indices.size()));
       if (s.dtype != Info(s.tensor).dtype) return Error(absl::StrCat("load of %", s.tensor, " with another type"));
-      if (!s.pad) return CheckLoad(s.tensor, s.indices, facts);
+      if (!s.pad) return CheckLoad(s.tensor, s.indices, conditions);
       if (s.pad->kind != ScalarKind::kImm || s.pad->dtype != s.dtype) return Error("a pad is an immediate of the type");
-      for (const Index& index : s.indices) RETURN_IF_ERROR(CheckIndex(index, facts));
+      for (const Index& index : s.indices) RETURN_IF_ERROR(CheckIndex(index, conditions));
       return absl::OkStatus();
     }
-    if (s.kind == ScalarKind::kFromIndex) return CheckIndex(s.index, facts);
+    if (s.kind == ScalarKind::kFromIndex) return CheckIndex(s.index, conditions);
     if (s.kind == ScalarKind::kAcc) {
       if (s.acc < 0 || s.acc >= static_cast<int>(num_accs_) || acc_[s.acc] != s.dtype) {
         return Error(absl::StrCat("acc", s.acc, " is not an accumulator here"));
       }
       return absl::OkStatus();
     }
-    if (s.kind == ScalarKind::kIf) return CheckIf(s, facts, context);
+    if (s.kind == ScalarKind::kIf) return CheckIf(s, conditions, context);
     RETURN_IF_ERROR(CheckTypes(s));
-    for (const Scalar& arg : s.args) RETURN_IF_ERROR(CheckScalar(*arg, facts, context));
+    for (const Scalar& arg : s.args) RETURN_IF_ERROR(CheckScalar(*arg, conditions, context));
     return absl::OkStatus();
   }
 
-  absl::Status CheckIf(const ScalarNode& s, const Facts& facts, int context) {
+  absl::Status CheckIf(const ScalarNode& s, const PathConditions& conditions, int context) {
     for (const Comparison& c : s.pred) {
-      RETURN_IF_ERROR(CheckIndex(c.lhs, facts));
-      RETURN_IF_ERROR(CheckIndex(c.rhs, facts));
+      RETURN_IF_ERROR(CheckIndex(c.lhs, conditions));
+      RETURN_IF_ERROR(CheckIndex(c.rhs, conditions));
     }
     if (s.args.size() != 2 || s.args[0]->dtype != s.dtype || s.args[1]->dtype != s.dtype) {
       return Error("the branches of an if differ in type");
     }
     for (int branch = 0; branch < 2; ++branch) {
-      Facts inner = facts;
+      PathConditions inner = conditions;
       if (branch == 0) {
         inner.Assume(s.pred);
       } else {
@@ -289,7 +289,7 @@ absl::Status Verify(const Program& program, BoundsProof bounds) {
     }
     RETURN_IF_ERROR(TeVerifier(program, te, defined, bounds).Run());
     std::vector<Axis> own = te.axes;
-    if (te.fold) own.insert(own.end(), te.fold->axes.begin(), te.fold->axes.end());
+    if (te.reduction) own.insert(own.end(), te.reduction->axes.begin(), te.reduction->axes.end());
     for (const Axis& axis : own) {
       if (axis.id < 0 || axis.id >= program.next_axis || !axes.insert(axis.id).second) {
         return absl::InternalError(absl::StrCat("axis i", axis.id, " is not unique in: ", PrintTe(program, te)));

@@ -318,23 +318,23 @@ absl::StatusOr<Box> RequiredBox(const Te& te, const Box& te_box, TensorId tensor
     return absl::InternalError(
         absl::StrCat("a box of ", te_box.size(), " spans for a te of ", te.axes.size(), " axes"));
   }
-  Box fold_box;
-  if (te.fold) {
-    for (const Axis& axis : te.fold->axes) fold_box.push_back({0, std::max<int64_t>(axis.extent, 1)});
+  Box reduction_box;
+  if (te.reduction) {
+    for (const Axis& axis : te.reduction->axes) reduction_box.push_back({0, std::max<int64_t>(axis.extent, 1)});
   }
   const std::function<const Span*(const Axis&)> span_of = [&](const Axis& axis) -> const Span* {
     for (size_t i = 0; i < te.axes.size(); ++i) {
       if (te.axes[i].id == axis.id) return &te_box[i];
     }
-    for (size_t i = 0; i < fold_box.size(); ++i) {
-      if (te.fold->axes[i].id == axis.id) return &fold_box[i];
+    for (size_t i = 0; i < reduction_box.size(); ++i) {
+      if (te.reduction->axes[i].id == axis.id) return &reduction_box[i];
     }
     return nullptr;
   };
   BoxCollector collector(tensor, shape, span_of);
-  if (te.fold) {
-    RETURN_IF_ERROR(collector.AddPred(te.fold->pred));
-    for (const Scalar& s : te.fold->init) RETURN_IF_ERROR(collector.Add(s));
+  if (te.reduction) {
+    RETURN_IF_ERROR(collector.AddPred(te.reduction->pred));
+    for (const Scalar& s : te.reduction->init) RETURN_IF_ERROR(collector.Add(s));
   }
   for (const Scalar& s : te.body) RETURN_IF_ERROR(collector.Add(s));
   for (const Scalar& s : te.then) RETURN_IF_ERROR(collector.Add(s));

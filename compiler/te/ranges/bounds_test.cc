@@ -112,7 +112,7 @@ class BoxTest : public ::testing::Test {
 
 TEST_F(BoxTest, ConvolutionHalo) {
   Te te = Map({y_, x_}, X({Index(y_) * 2 + ky_ - 1, Index(x_) * 2 + kx_ - 1}, zero_));
-  te.fold.emplace().axes = {ky_, kx_};
+  te.reduction.emplace().axes = {ky_, kx_};
   auto box = RequiredBox(te, {{Index(kTile) * 7, 7}, {0, 56}}, 0, {112, 112});
   ASSERT_TRUE(box.ok()) << box.status();
   EXPECT_EQ((*box)[0].origin, Index(kTile) * 14 - 1);  // symbolic: padding stays with the reader

@@ -34,7 +34,7 @@ struct OpRow {
   OpValue value = {};  // what it computes; absent for select. An operation that gives bool has a test or a compare here
   bool folds = false;  // immediates fold. Functions of a mathematics library never do, because theirs may differ
   Scalar (*neutral)(const std::vector<Scalar>& args) = nullptr;  // the operand that equals the call, or null
-  Known (*range)(const ranges::Operands& x) = nullptr;           // null: nothing is known
+  ValueRange (*range)(const ranges::Operands& x) = nullptr;      // null: nothing is known
   bool wraps = false;                                            // of integers: the result may leave the type
   int units = 0;  // of floats: how far a result may be from the exact one, in units in the last place
 };

@@ -63,8 +63,8 @@ TEST(OpTable, RangesHoldValues) {
     if (row.range == nullptr || !fn.Defined()) continue;
     for (const double a : points) {
       for (const double b : points) {
-        Known x = ranges::Range(a - 0.125, a + 0.125, true), y = ranges::Range(b - 0.125, b + 0.125, true);
-        const Known known = row.range({.a = x, .b = y});
+        ValueRange x = ranges::Range(a - 0.125, a + 0.125, true), y = ranges::Range(b - 0.125, b + 0.125, true);
+        const ValueRange known = row.range({.a = x, .b = y});
         const double value = fn.unary     ? fn.unary(a)
                              : fn.binary  ? fn.binary(a, b)
                              : fn.test    ? fn.test(a)

@@ -9,13 +9,13 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-bool HoldsInfinity(const Known& known) { return std::isinf(known.lo) || std::isinf(known.hi); }
+bool HoldsInfinity(const ValueRange& known) { return std::isinf(known.lo) || std::isinf(known.hi); }
 
 }  // namespace
 }  // namespace ranges
 
-Known Known::Exactly(double value, bool integer) {
-  Known known;
+ValueRange ValueRange::Exactly(double value, bool integer) {
+  ValueRange known;
   if (std::isnan(value)) return known;
   known.lo = known.hi = value;
   known.number = true;
@@ -27,8 +27,8 @@ Known Known::Exactly(double value, bool integer) {
 }
 
 namespace ranges {
-Known Range(double lo, double hi, bool number) {
-  Known known;
+ValueRange Range(double lo, double hi, bool number) {
+  ValueRange known;
   known.number = number;
   if (std::isnan(lo) || std::isnan(hi)) return known;
   known.lo = lo;
@@ -38,19 +38,19 @@ Known Range(double lo, double hi, bool number) {
   return known;
 }
 
-bool HoldsZero(const Known& known) { return known.lo <= 0 && known.hi >= 0; }
-double Largest(const Known& known) { return std::max(std::fabs(known.lo), std::fabs(known.hi)); }
+bool HoldsZero(const ValueRange& known) { return known.lo <= 0 && known.hi >= 0; }
+double Largest(const ValueRange& known) { return std::max(std::fabs(known.lo), std::fabs(known.hi)); }
 
-Known Hull(const Known& a, const Known& b) {
+ValueRange Hull(const ValueRange& a, const ValueRange& b) {
   if (a.linear && b.linear && a.constant == b.constant && a.terms == b.terms) return a;
-  Known hull = Range(std::min(a.lo, b.lo), std::max(a.hi, b.hi), a.number && b.number);
+  ValueRange hull = Range(std::min(a.lo, b.lo), std::max(a.hi, b.hi), a.number && b.number);
   hull.least = std::min(a.least, b.least);
   hull.negative_zero = a.negative_zero || b.negative_zero;
   return hull;
 }
 
-Known Sum(const Known& a, const Known& b, int64_t sign) {
-  Known sum = sign > 0 ? Range(a.lo + b.lo, a.hi + b.hi) : Range(a.lo - b.hi, a.hi - b.lo);
+ValueRange Sum(const ValueRange& a, const ValueRange& b, int64_t sign) {
+  ValueRange sum = sign > 0 ? Range(a.lo + b.lo, a.hi + b.hi) : Range(a.lo - b.hi, a.hi - b.lo);
   // A sum of numbers is NaN only for infinities of opposite signs.
   const bool up = std::isinf(a.hi) && std::isinf(sign > 0 ? b.lo : b.hi);
   const bool down = std::isinf(a.lo) && std::isinf(sign > 0 ? b.hi : b.lo);
@@ -66,7 +66,7 @@ Known Sum(const Known& a, const Known& b, int64_t sign) {
   return sum;
 }
 
-Known Product(const Known& a, const Known& b, bool square) {
+ValueRange Product(const ValueRange& a, const ValueRange& b, bool square) {
   double lo = std::numeric_limits<double>::infinity(), hi = -lo;
   for (double x : {a.lo, a.hi}) {
     for (double y : {b.lo, b.hi}) {
@@ -78,11 +78,11 @@ Known Product(const Known& a, const Known& b, bool square) {
   if (square) lo = a.least < kInfinity && !HoldsZero(a) ? a.least * a.least : 0;
   const bool number =
       a.number && b.number && (square || !((HoldsZero(a) && HoldsInfinity(b)) || (HoldsZero(b) && HoldsInfinity(a))));
-  Known product = Range(lo, hi, number);
+  ValueRange product = Range(lo, hi, number);
   product.least = std::isinf(a.least) || std::isinf(b.least) ? kInfinity : std::max(product.least, a.least * b.least);
   product.negative_zero = product.negative_zero && !square && !(lo >= 0 && !a.negative_zero && !b.negative_zero);
-  const Known* factor = a.linear && a.terms.empty() ? &a : b.linear && b.terms.empty() ? &b : nullptr;
-  const Known& other = factor == &a ? b : a;
+  const ValueRange* factor = a.linear && a.terms.empty() ? &a : b.linear && b.terms.empty() ? &b : nullptr;
+  const ValueRange& other = factor == &a ? b : a;
   if (factor == nullptr || !other.linear || std::fabs(product.lo) > kExact || std::fabs(product.hi) > kExact) {
     return product;
   }
@@ -96,8 +96,8 @@ Known Product(const Known& a, const Known& b, bool square) {
 
 namespace {
 
-Known Negated(const Known& a) {
-  Known negated = a;
+ValueRange Negated(const ValueRange& a) {
+  ValueRange negated = a;
   negated.lo = -a.hi;
   negated.hi = -a.lo;
   negated.negative_zero = true;
@@ -107,7 +107,7 @@ Known Negated(const Known& a) {
 }
 
 // Integer quotients round towards zero. A range results only for divisors of one sign.
-Known Quotient(const Known& a, const Known& b, bool integer) {
+ValueRange Quotient(const ValueRange& a, const ValueRange& b, bool integer) {
   if (!integer && b.hi < 0) return Quotient(Negated(a), Negated(b), integer);
   if (!integer && b.lo == 0 && !b.negative_zero && a.lo >= 0) return Range(0, kInfinity);  // 0 / 0 is NaN
   if (!(b.lo > 0)) return {};
@@ -119,7 +119,7 @@ Known Quotient(const Known& a, const Known& b, bool integer) {
       hi = std::max(hi, q);
     }
   }
-  Known quotient = Range(lo, hi, a.number && b.number && !(HoldsInfinity(a) && HoldsInfinity(b)));
+  ValueRange quotient = Range(lo, hi, a.number && b.number && !(HoldsInfinity(a) && HoldsInfinity(b)));
   if (!integer) quotient.least = std::max(quotient.least, std::isinf(a.least) ? kInfinity : a.least / b.hi);
   if (!integer || !a.linear || !b.linear || !b.terms.empty()) return quotient;
   bool exact = a.constant % b.constant == 0;
@@ -132,18 +132,18 @@ Known Quotient(const Known& a, const Known& b, bool integer) {
 }
 
 // Returns the range of a monotone function that kernels approximate: a little wider.
-Known Nearly(const Known& x, double (*f)(double)) {
+ValueRange Nearly(const ValueRange& x, double (*f)(double)) {
   constexpr double kSlack = 1e-6;
   const double lo = f(x.lo), hi = f(x.hi);
   return Range(lo - kSlack * std::fabs(lo), hi + kSlack * std::fabs(hi), x.number);
 }
-Known Nearly(const Known& x) {
+ValueRange Nearly(const ValueRange& x) {
   return Nearly(x, [](double value) { return value; });
 }
 
-Known Extreme(const Operands& x, bool least) {
-  const Known &a = x.a, &b = x.b;
-  Known either =
+ValueRange Extreme(const Operands& x, bool least) {
+  const ValueRange &a = x.a, &b = x.b;
+  ValueRange either =
       Range(least ? std::min(a.lo, b.lo) : std::max(a.lo, b.lo), least ? std::min(a.hi, b.hi) : std::max(a.hi, b.hi));
   either.least = std::max(either.least, std::min(a.least, b.least));
   if (least ? a.hi <= b.lo : a.lo >= b.hi) either = a;
@@ -154,79 +154,81 @@ Known Extreme(const Operands& x, bool least) {
 
 }  // namespace
 
-Known OfQuotient(const Operands& x) { return Quotient(x.a, x.b, x.integer); }
+ValueRange OfQuotient(const Operands& x) { return Quotient(x.a, x.b, x.integer); }
 
-Known OfRemainder(const Operands& x) {
-  const Known &a = x.a, &b = x.b;
+ValueRange OfRemainder(const Operands& x) {
+  const ValueRange &a = x.a, &b = x.b;
   if (!x.integer || !(a.lo >= 0)) return {};
   if (a.hi < b.lo) return a;
-  if (a.IsPoint() && b.IsPoint() && b.lo > 0) return Known::Exactly(std::fmod(a.lo, b.lo), true);
-  return b.lo > 0 ? Range(0, std::min(a.hi, b.hi - 1)) : Known();
+  if (a.IsPoint() && b.IsPoint() && b.lo > 0) return ValueRange::Exactly(std::fmod(a.lo, b.lo), true);
+  return b.lo > 0 ? Range(0, std::min(a.hi, b.hi - 1)) : ValueRange();
 }
 
-Known OfMin(const Operands& x) { return Extreme(x, true); }
-Known OfMax(const Operands& x) { return Extreme(x, false); }
+ValueRange OfMin(const Operands& x) { return Extreme(x, true); }
+ValueRange OfMax(const Operands& x) { return Extreme(x, false); }
 
-Known OfPower(const Operands& x) {
+ValueRange OfPower(const Operands& x) {
   if (x.integer) return {};
   if (x.b.IsPoint() && x.b.lo == 2) return Product(x.a, x.a, true);
-  return x.a.lo >= 0 ? Range(0, kInfinity) : Known();
+  return x.a.lo >= 0 ? Range(0, kInfinity) : ValueRange();
 }
 
-Known OfNegation(const Operands& x) { return x.integer ? Sum(Known::Exactly(0, true), x.a, -1) : Negated(x.a); }
+ValueRange OfNegation(const Operands& x) {
+  return x.integer ? Sum(ValueRange::Exactly(0, true), x.a, -1) : Negated(x.a);
+}
 
-Known OfMagnitude(const Operands& x) {
-  const Known& a = x.a;
+ValueRange OfMagnitude(const Operands& x) {
+  const ValueRange& a = x.a;
   if (x.integer && a.lo >= 0) return a;
-  Known magnitude = Range(a.lo >= 0 ? a.lo : a.hi <= 0 ? -a.hi : 0, Largest(a), a.number);
+  ValueRange magnitude = Range(a.lo >= 0 ? a.lo : a.hi <= 0 ? -a.hi : 0, Largest(a), a.number);
   magnitude.least = std::max(magnitude.least, a.least);
   magnitude.negative_zero = false;
   return magnitude;
 }
 
-Known OfSign(const Operands& x) {
-  const Known& a = x.a;
+ValueRange OfSign(const Operands& x) {
+  const ValueRange& a = x.a;
   if (!x.integer) return Range(a.lo > 0 ? 1 : -1, a.hi < 0 ? -1 : 1, a.number);
-  return a.lo > 0 ? Known::Exactly(1, true) : a.hi < 0 ? Known::Exactly(-1, true) : Range(-1, 1);
+  return a.lo > 0 ? ValueRange::Exactly(1, true) : a.hi < 0 ? ValueRange::Exactly(-1, true) : Range(-1, 1);
 }
 
-Known OfRoot(const Operands& x) {
-  const Known& a = x.a;
+ValueRange OfRoot(const Operands& x) {
+  const ValueRange& a = x.a;
   return Range(a.lo > 0 ? std::sqrt(a.lo) : 0, a.hi > 0 ? std::sqrt(a.hi) : 0, a.number && a.lo >= 0);
 }
 
-Known OfInverseRoot(const Operands& x) {
-  const Known& a = x.a;
-  return a.lo > 0 ? Nearly(Range(1 / std::sqrt(a.hi), 1 / std::sqrt(a.lo), a.number)) : Known();
+ValueRange OfInverseRoot(const Operands& x) {
+  const ValueRange& a = x.a;
+  return a.lo > 0 ? Nearly(Range(1 / std::sqrt(a.hi), 1 / std::sqrt(a.lo), a.number)) : ValueRange();
 }
 
-Known OfExponential(const Operands& x) {
-  Known power = Nearly(x.a, std::exp);
+ValueRange OfExponential(const Operands& x) {
+  ValueRange power = Nearly(x.a, std::exp);
   power.negative_zero = false;
   return power;
 }
 
-Known OfLogarithm(const Operands& x) {
-  const Known& a = x.a;
+ValueRange OfLogarithm(const Operands& x) {
+  const ValueRange& a = x.a;
   return Nearly(Range(std::max(a.lo, 0.0), std::max(a.hi, 0.0), a.number && a.lo >= 0), std::log);
 }
 
-Known OfWave(const Operands& x) { return Nearly(Range(-1, 1, x.a.number && !HoldsInfinity(x.a))); }
+ValueRange OfWave(const Operands& x) { return Nearly(Range(-1, 1, x.a.number && !HoldsInfinity(x.a))); }
 
-Known OfRounding(const Operands& x, double (*f)(double)) {
+ValueRange OfRounding(const Operands& x, double (*f)(double)) {
   return x.integer ? x.a : Range(f(x.a.lo), f(x.a.hi), x.a.number);
 }
 
-Known OfApproximation(const Operands& x, double (*f)(double)) { return Nearly(x.a, f); }
+ValueRange OfApproximation(const Operands& x, double (*f)(double)) { return Nearly(x.a, f); }
 
-std::optional<bool> Less(const Known& a, const Known& b, bool integer) {
+std::optional<bool> Less(const ValueRange& a, const ValueRange& b, bool integer) {
   if (!integer && !(a.number && b.number)) return std::nullopt;
   if (a.lo >= b.hi) return false;
   if (a.hi < b.lo) return true;
   return std::nullopt;
 }
 
-std::optional<bool> Equal(const Known& a, const Known& b, bool integer) {
+std::optional<bool> Equal(const ValueRange& a, const ValueRange& b, bool integer) {
   if (integer && a.linear && b.linear && a.constant == b.constant && a.terms == b.terms) return true;
   if (a.hi < b.lo || b.hi < a.lo) return false;
   if (a.IsPoint() && b.IsPoint()) return a.lo == b.lo;
@@ -235,23 +237,23 @@ std::optional<bool> Equal(const Known& a, const Known& b, bool integer) {
 
 std::optional<bool> Not(std::optional<bool> x) { return x ? std::optional<bool>(!*x) : x; }
 
-Known Truth(std::optional<bool> truth) {
-  return truth.has_value() ? Known::Exactly(*truth ? 1 : 0, true) : Range(0, 1, true);
+ValueRange Truth(std::optional<bool> truth) {
+  return truth.has_value() ? ValueRange::Exactly(*truth ? 1 : 0, true) : Range(0, 1, true);
 }
 
-Known OfAnd(const Operands& x) {
-  const Known &a = x.a, &b = x.b;
+ValueRange OfAnd(const Operands& x) {
+  const ValueRange &a = x.a, &b = x.b;
   if ((a.IsPoint() && a.lo == 0) || (b.IsPoint() && b.lo == 0)) return Truth(false);
   return a.IsPoint() && b.IsPoint() ? Truth(true) : Truth(std::nullopt);
 }
 
-Known OfOr(const Operands& x) {
-  const Known &a = x.a, &b = x.b;
+ValueRange OfOr(const Operands& x) {
+  const ValueRange &a = x.a, &b = x.b;
   if ((a.IsPoint() && a.lo != 0) || (b.IsPoint() && b.lo != 0)) return Truth(true);
   return a.IsPoint() && b.IsPoint() ? Truth(false) : Truth(std::nullopt);
 }
 
-Known OfNot(const Operands& x) { return x.a.IsPoint() ? Truth(x.a.lo == 0) : Truth(std::nullopt); }
+ValueRange OfNot(const Operands& x) { return x.a.IsPoint() ? Truth(x.a.lo == 0) : Truth(std::nullopt); }
 
 }  // namespace ranges
 }  // namespace fusion::te

@@ -1,4 +1,4 @@
-// Known: what is known at compile time about a value that is computed at run time, and what operations make of it.
+// ValueRange: what is known at compile time about a value that is computed at run time, and what operations make of it.
 #ifndef FUSION_COMPILER_TE_SCALAR_VALUE_RANGE_H_
 #define FUSION_COMPILER_TE_SCALAR_VALUE_RANGE_H_
 
@@ -11,7 +11,7 @@ namespace fusion::te {
 
 // The value range of an element: closed, and infinities lie in it where its ends are infinite. An integer may also be
 // known to be constant + Σ coefficient·symbol (then `linear` is set); the caller defines the symbols.
-struct Known {
+struct ValueRange {
   double lo = -std::numeric_limits<double>::infinity(), hi = std::numeric_limits<double>::infinity();
   bool number = false;        // the value is never NaN
   bool negative_zero = true;  // the value may be -0
@@ -20,7 +20,7 @@ struct Known {
   int64_t constant = 0;
   std::map<int, int64_t> terms;
 
-  static Known Exactly(double value, bool integer);
+  static ValueRange Exactly(double value, bool integer);
   bool IsPoint() const { return lo == hi; }
 };
 
@@ -29,47 +29,47 @@ namespace ranges {
 inline constexpr double kExact = 9007199254740992.0;  // integers up to here are exact in double
 
 // Returns what the two ends alone imply.
-Known Range(double lo, double hi, bool number = false);
-Known Hull(const Known& a, const Known& b);
-bool HoldsZero(const Known& known);
-double Largest(const Known& known);  // the largest magnitude
+ValueRange Range(double lo, double hi, bool number = false);
+ValueRange Hull(const ValueRange& a, const ValueRange& b);
+bool HoldsZero(const ValueRange& known);
+double Largest(const ValueRange& known);  // the largest magnitude
 
-Known Sum(const Known& a, const Known& b, int64_t sign);
-Known Product(const Known& a, const Known& b, bool square = false);
+ValueRange Sum(const ValueRange& a, const ValueRange& b, int64_t sign);
+ValueRange Product(const ValueRange& a, const ValueRange& b, bool square = false);
 
 // The operands of an operation.
 struct Operands {
-  const Known& a;
-  const Known& b;        // knows nothing where there is one operand
+  const ValueRange& a;
+  const ValueRange& b;   // knows nothing where there is one operand
   bool integer = false;  // the operands are no floats
   bool equal = false;    // floats: both are the same value
 };
 
 // What each operation makes of its operands, before the result is rounded or wrapped to its type.
-Known OfQuotient(const Operands& x);
-Known OfRemainder(const Operands& x);
-Known OfMin(const Operands& x);
-Known OfMax(const Operands& x);
-Known OfPower(const Operands& x);
-Known OfNegation(const Operands& x);
-Known OfMagnitude(const Operands& x);
-Known OfSign(const Operands& x);
-Known OfRoot(const Operands& x);
-Known OfInverseRoot(const Operands& x);
-Known OfExponential(const Operands& x);
-Known OfLogarithm(const Operands& x);
-Known OfWave(const Operands& x);  // sine and cosine
+ValueRange OfQuotient(const Operands& x);
+ValueRange OfRemainder(const Operands& x);
+ValueRange OfMin(const Operands& x);
+ValueRange OfMax(const Operands& x);
+ValueRange OfPower(const Operands& x);
+ValueRange OfNegation(const Operands& x);
+ValueRange OfMagnitude(const Operands& x);
+ValueRange OfSign(const Operands& x);
+ValueRange OfRoot(const Operands& x);
+ValueRange OfInverseRoot(const Operands& x);
+ValueRange OfExponential(const Operands& x);
+ValueRange OfLogarithm(const Operands& x);
+ValueRange OfWave(const Operands& x);  // sine and cosine
 // A monotone function: one that rounds to an integer, and one that kernels approximate.
-Known OfRounding(const Operands& x, double (*f)(double));
-Known OfApproximation(const Operands& x, double (*f)(double));
+ValueRange OfRounding(const Operands& x, double (*f)(double));
+ValueRange OfApproximation(const Operands& x, double (*f)(double));
 
-std::optional<bool> Less(const Known& a, const Known& b, bool integer);
-std::optional<bool> Equal(const Known& a, const Known& b, bool integer);
+std::optional<bool> Less(const ValueRange& a, const ValueRange& b, bool integer);
+std::optional<bool> Equal(const ValueRange& a, const ValueRange& b, bool integer);
 std::optional<bool> Not(std::optional<bool> x);
-Known Truth(std::optional<bool> truth);
-Known OfAnd(const Operands& x);
-Known OfOr(const Operands& x);
-Known OfNot(const Operands& x);
+ValueRange Truth(std::optional<bool> truth);
+ValueRange OfAnd(const Operands& x);
+ValueRange OfOr(const Operands& x);
+ValueRange OfNot(const Operands& x);
 
 }  // namespace ranges
 }  // namespace fusion::te

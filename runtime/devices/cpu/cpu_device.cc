@@ -27,7 +27,7 @@ class CpuExecutable : public Executable {
                                                             const LoadOptions& options) {
     auto executable = std::make_unique<CpuExecutable>();
     executable->bundle_ = std::move(bundle);
-    const Program& program = executable->bundle_->manifest().program(options.program);
+    const ManifestProgram& program = executable->bundle_->manifest().program(options.program);
     RETURN_IF_ERROR(executable->PlaceBuffers(program));
     ASSIGN_OR_RETURN(executable->launches_, CpuLaunches::Create(*executable->bundle_, program, CpuLaunches::Which::kAll,
                                                                 executable->bases_, options.threads, options.pool));
@@ -63,7 +63,7 @@ class CpuExecutable : public Executable {
   void* buffer(int index) override { return bases_[index]; }
 
  private:
-  absl::Status PlaceBuffers(const Program& program) {
+  absl::Status PlaceBuffers(const ManifestProgram& program) {
     int64_t bytes = BufferFootprint(program.arena_bytes);
     std::vector<int64_t> own_offsets(program.buffers.size());
     for (size_t i = 0; i < program.buffers.size(); ++i) {
@@ -96,7 +96,7 @@ class CpuExecutable : public Executable {
   }
 
   // An output may be a buffer of any kind, and several outputs may be the same buffer.
-  absl::Status Bind(const Program& program, const std::vector<Binding>& bindings, Buffer::Kind kind,
+  absl::Status Bind(const ManifestProgram& program, const std::vector<Binding>& bindings, Buffer::Kind kind,
                     std::vector<bool>* bound, std::vector<BoundBinding>* result) {
     for (const Binding& binding : bindings) {
       ASSIGN_OR_RETURN(const int64_t size_bytes, CheckedSizeBytes(binding.shape, binding.dtype));

@@ -4,14 +4,14 @@
 
 namespace fusion {
 
-absl::StatusOr<CpuLaunches> CpuLaunches::Create(const BundleReader& bundle, const Program& program, Which which,
+absl::StatusOr<CpuLaunches> CpuLaunches::Create(const BundleReader& bundle, const ManifestProgram& program, Which which,
                                                 const std::vector<char*>& bases, int threads,
                                                 std::shared_ptr<ThreadPool> pool) {
   CpuLaunches result;
   result.arguments_.resize(program.buffers.size());
   for (const Launch& launch : program.launches) {
     BoundLaunch& bound = result.launches_.emplace_back();
-    const Kernel& kernel = program.kernels[launch.kernel];
+    const ManifestKernel& kernel = program.kernels[launch.kernel];
     if (which == Which::kOnHost && !kernel.on_host) continue;
     std::unique_ptr<CodeLibrary>& library = result.libraries_[kernel.file];
     if (library == nullptr) {

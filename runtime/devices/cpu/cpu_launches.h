@@ -23,7 +23,7 @@ class CpuLaunches {
 
   // `bases` says where each of the program's buffers lies; that memory, with its slack, must outlive this object. Fails
   // with FAILED_PRECONDITION if the code does not load.
-  static absl::StatusOr<CpuLaunches> Create(const BundleReader& bundle, const Program& program, Which which,
+  static absl::StatusOr<CpuLaunches> Create(const BundleReader& bundle, const ManifestProgram& program, Which which,
                                             const std::vector<char*>& bases, int threads,
                                             std::shared_ptr<ThreadPool> pool);
 

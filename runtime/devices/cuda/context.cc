@@ -105,7 +105,7 @@ absl::StatusOr<int> Context::BlocksTogether(FunctionHandle function, int block_t
   if (device_.cooperates == 0) return 1;
   int each = 0;
   RETURN_IF_ERROR(Check(api_->OccupancyMaxActiveBlocksPerMultiprocessor(&each, function, block_threads, 0),
-                        "asking how many blocks a multiprocessor runs"));
+                        "asking how many thread blocks a multiprocessor runs"));
   return std::max(1, each * device_.multiprocessors);
 }
 

@@ -85,7 +85,7 @@ class Context : public std::enable_shared_from_this<Context> {
   // Fails with RESOURCE_EXHAUSTED and names `what`.
   absl::StatusOr<Memory> Allocate(int64_t size_bytes, const char* what) const;
   // Returns how many thread blocks of one launch of the function the device runs at the same time, at least 1. Such
-  // blocks may wait for each other.
+  // thread blocks may wait for each other.
   absl::StatusOr<int> BlocksTogether(FunctionHandle function, int block_threads) const;
   absl::Status Finish() const { return Check(api_->StreamSynchronize(stream_), "running the kernels"); }
 

@@ -16,7 +16,7 @@
 namespace fusion {
 namespace {
 
-constexpr size_t kMeetingBytes = 4;
+constexpr size_t kGridBarrierBytes = 4;
 
 class CudaExecutable : public Executable {
  public:
@@ -93,7 +93,7 @@ class CudaExecutable : public Executable {
   }
 
   absl::Status LoadCode() {
-    for (const fusion::Kernel& kernel : program_->kernels) {
+    for (const fusion::ManifestKernel& kernel : program_->kernels) {
       const bool text =
           std::any_of(kernel.phases.begin(), kernel.phases.end(), [](const Phase& phase) { return !phase.library; });
       if (kernel.on_host || !text || modules_.count(kernel.file) != 0) continue;
@@ -114,8 +114,9 @@ class CudaExecutable : public Executable {
     ASSIGN_OR_RETURN(memory_, context_->Allocate(bytes, "the bundle's buffers"));
     RETURN_IF_ERROR(context_->Check(api().MemsetD8(memory_.data(), 0, static_cast<size_t>(bytes)),
                                     "clearing the bundle's buffers"));
-    ASSIGN_OR_RETURN(meeting_, context_->Allocate(kMeetingBytes, "blocks to meet"));
-    RETURN_IF_ERROR(context_->Check(api().MemsetD8(meeting_.data(), 0, kMeetingBytes), "clearing where blocks meet"));
+    ASSIGN_OR_RETURN(grid_barrier_, context_->Allocate(kGridBarrierBytes, "the grid barrier"));
+    RETURN_IF_ERROR(
+        context_->Check(api().MemsetD8(grid_barrier_.data(), 0, kGridBarrierBytes), "clearing the grid barrier"));
     const absl::string_view weights = bundle_->weights();
     if (!weights.empty()) {
       ASSIGN_OR_RETURN(weights_, context_->Allocate(static_cast<int64_t>(weights.size()) + kBufferSlackBytes,
@@ -129,10 +130,10 @@ class CudaExecutable : public Executable {
   absl::Status BindLaunches() {
     for (const Launch& launch : program_->launches) {
       BoundLaunch& bound = launches_.emplace_back();
-      const fusion::Kernel& kernel = program_->kernels[launch.kernel];
+      const fusion::ManifestKernel& kernel = program_->kernels[launch.kernel];
       if (kernel.on_host) continue;
       for (const int buffer : launch.buffers) bound.arguments.push_back(DeviceOf(buffer));
-      if (kernel.resident) bound.arguments.push_back(meeting_.data());
+      if (kernel.persistent) bound.arguments.push_back(grid_barrier_.data());
       for (const Phase& phase : kernel.phases) {
         if (phase.tasks == 0) continue;
         BoundPhase one = {nullptr, nullptr, static_cast<unsigned>(phase.tasks), 0, false};
@@ -151,7 +152,7 @@ class CudaExecutable : public Executable {
         RETURN_IF_ERROR(
             context_->Check(api().FuncGetAttribute(&threads, cuda::kFunctionMaxThreads, one.function), phase.symbol));
         one.threads = static_cast<unsigned>(threads);
-        if (kernel.resident) {
+        if (kernel.persistent) {
           ASSIGN_OR_RETURN(const int most, context_->BlocksTogether(one.function, threads));
           one.blocks = std::min(one.blocks, static_cast<unsigned>(most));
           one.together = one.blocks > 1;
@@ -276,10 +277,10 @@ class CudaExecutable : public Executable {
 
   std::shared_ptr<cuda::Context> context_;
   std::shared_ptr<const BundleReader> bundle_;
-  const fusion::Program* program_ = nullptr;
+  const fusion::ManifestProgram* program_ = nullptr;
   std::map<std::string, cuda::ModuleHandle> modules_;  // by kernel file
   MirroredBuffers buffers_;
-  cuda::Memory memory_, weights_, meeting_;
+  cuda::Memory memory_, weights_, grid_barrier_;
   cuda::LibraryCalls library_calls_;
   std::vector<BoundLaunch> launches_;  // empty for launches that run on the host
   std::vector<Part> parts_;

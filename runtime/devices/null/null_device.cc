@@ -34,7 +34,7 @@ class NullExecutable : public Executable {
  private:
   int64_t extent_ = 0;
   const std::shared_ptr<const BundleReader> bundle_;
-  const Program& program_;
+  const ManifestProgram& program_;
   std::vector<Tensor> inputs_, outputs_;
 };
 

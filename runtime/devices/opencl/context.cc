@@ -52,7 +52,7 @@ DeviceFacts Describe(const Api& api, cl_platform_id platform, cl_device_id id) {
   // each runs a work-group to its end. Nothing is known about other drivers, and GPUs need fences that OpenCL C 1.2
   // lacks.
   if (facts.is_cpu && std::string(text).find("Portable Computing Language") == 0) {
-    facts.resident_groups = std::max(1, facts.compute_units);
+    facts.persistent_groups = std::max(1, facts.compute_units);
   }
   return facts;
 }
@@ -125,29 +125,29 @@ absl::Status Context::Build(cl_program program, const std::string& name) const {
   return absl::InternalError(absl::StrCat(device_.driver, " does not build '", name, "':\n", log));
 }
 
-absl::StatusOr<Program> Context::BuildSource(absl::string_view source, const std::string& name) const {
+absl::StatusOr<ClProgram> Context::BuildSource(absl::string_view source, const std::string& name) const {
   const char* text = source.data();
   const size_t size = source.size();
   cl_int code = CL_SUCCESS;
-  Program program(api_->clCreateProgramWithSource(context_.get(), 1, &text, &size, &code), api_->clReleaseProgram);
+  ClProgram program(api_->clCreateProgramWithSource(context_.get(), 1, &text, &size, &code), api_->clReleaseProgram);
   RETURN_IF_ERROR(ToStatus(code, absl::StrCat("cannot take the text '", name, "'")));
   RETURN_IF_ERROR(Build(program.get(), name));
   return program;
 }
 
-absl::StatusOr<Program> Context::BuildBinary(absl::string_view binary, const std::string& name) const {
+absl::StatusOr<ClProgram> Context::BuildBinary(absl::string_view binary, const std::string& name) const {
   const auto* bytes = reinterpret_cast<const unsigned char*>(binary.data());
   const size_t size = binary.size();
   cl_int code = CL_SUCCESS, status = CL_SUCCESS;
-  Program program(api_->clCreateProgramWithBinary(context_.get(), 1, &device_.id, &size, &bytes, &status, &code),
-                  api_->clReleaseProgram);
+  ClProgram program(api_->clCreateProgramWithBinary(context_.get(), 1, &device_.id, &size, &bytes, &status, &code),
+                    api_->clReleaseProgram);
   if (code != CL_SUCCESS || status != CL_SUCCESS || !Build(program.get(), name).ok()) {
     return absl::FailedPreconditionError(absl::StrCat(device_.driver, " refuses the binary of '", name, "'"));
   }
   return program;
 }
 
-absl::StatusOr<std::string> Context::BinaryOf(const Program& program) const {
+absl::StatusOr<std::string> Context::BinaryOf(const ClProgram& program) const {
   size_t size = 0;
   RETURN_IF_ERROR(ToStatus(api_->clGetProgramInfo(program.get(), CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr),
                            "binary size"));
@@ -158,9 +158,9 @@ absl::StatusOr<std::string> Context::BinaryOf(const Program& program) const {
   return binary;
 }
 
-absl::StatusOr<Kernel> Context::MakeKernel(const Program& program, const std::string& symbol) const {
+absl::StatusOr<ClKernel> Context::MakeKernel(const ClProgram& program, const std::string& symbol) const {
   cl_int code = CL_SUCCESS;
-  Kernel kernel(api_->clCreateKernel(program.get(), symbol.c_str(), &code), api_->clReleaseKernel);
+  ClKernel kernel(api_->clCreateKernel(program.get(), symbol.c_str(), &code), api_->clReleaseKernel);
   RETURN_IF_ERROR(ToStatus(code, absl::StrCat("cannot make the kernel '", symbol, "'")));
   cl_ulong local_bytes = 0;
   const cl_int known = api_->clGetKernelWorkGroupInfo(kernel.get(), device_.id, CL_KERNEL_LOCAL_MEM_SIZE,
@@ -197,7 +197,7 @@ absl::StatusOr<Buffer> Context::ShareMemory(void* host, int64_t size_bytes) cons
   return buffer;
 }
 
-absl::Status Context::Launch(const Kernel& kernel, int64_t tasks, cl_event* event) const {
+absl::Status Context::Launch(const ClKernel& kernel, int64_t tasks, cl_event* event) const {
   size_t group[3] = {1, 1, 1};
   RETURN_IF_ERROR(ToStatus(api_->clGetKernelWorkGroupInfo(kernel.get(), device_.id, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
                                                           sizeof group, group, nullptr),

@@ -30,7 +30,7 @@ struct DeviceFacts {
   int64_t max_group = 1;
   // Number of work-groups of one launch that run at the same time and see what the others stored, so that they may wait
   // for each other.
-  int resident_groups = 1;
+  int persistent_groups = 1;
   std::string extensions;
   std::string language = "CL1.2";  // the language standard for building its kernels
 };
@@ -67,8 +67,8 @@ class Owned {
 };
 
 using Buffer = Owned<cl_mem>;
-using Program = Owned<cl_program>;
-using Kernel = Owned<cl_kernel>;
+using ClProgram = Owned<cl_program>;
+using ClKernel = Owned<cl_kernel>;
 
 // Any thread may call; commands of several threads mix in the queue. The context must outlive the objects that it
 // makes.
@@ -82,13 +82,13 @@ class Context {
   cl_command_queue queue() const { return queue_.get(); }
 
   // Fails with INTERNAL and the first lines of the compiler's log.
-  absl::StatusOr<Program> BuildSource(absl::string_view source, const std::string& name) const;
+  absl::StatusOr<ClProgram> BuildSource(absl::string_view source, const std::string& name) const;
   // Fails with FAILED_PRECONDITION if the driver refuses the binary. `binary` must be trusted: a damaged one may end
   // the process.
-  absl::StatusOr<Program> BuildBinary(absl::string_view binary, const std::string& name) const;
-  absl::StatusOr<std::string> BinaryOf(const Program& program) const;
+  absl::StatusOr<ClProgram> BuildBinary(absl::string_view binary, const std::string& name) const;
+  absl::StatusOr<std::string> BinaryOf(const ClProgram& program) const;
   // Fails with FAILED_PRECONDITION if the kernel needs more local memory than the device has.
-  absl::StatusOr<Kernel> MakeKernel(const Program& program, const std::string& symbol) const;
+  absl::StatusOr<ClKernel> MakeKernel(const ClProgram& program, const std::string& symbol) const;
   // The buffer has at least one byte. With `host` it holds a copy of those bytes; on a device that shares memory it is
   // those bytes, which must then outlive it.
   absl::StatusOr<Buffer> MakeBuffer(int64_t size_bytes, const char* what, const void* host = nullptr) const;
@@ -96,7 +96,7 @@ class Context {
   absl::StatusOr<Buffer> ShareMemory(void* host, int64_t size_bytes) const;
   // Enqueues `tasks` > 0 work-groups of the size that the kernel requires. `event` may be null; otherwise the caller
   // releases the event.
-  absl::Status Launch(const Kernel& kernel, int64_t tasks, cl_event* event) const;
+  absl::Status Launch(const ClKernel& kernel, int64_t tasks, cl_event* event) const;
   absl::Status Finish() const;
 
  private:

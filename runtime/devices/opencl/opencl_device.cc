@@ -66,20 +66,20 @@ class OpenClExecutable : public Executable {
     cl_event event;
   };
   struct BoundPhase {
-    opencl::Kernel kernel;
+    opencl::ClKernel kernel;
     int64_t tasks;
   };
 
   char* HostOf(int buffer) const { return buffers_.HostOf(buffer); }
 
   absl::Status LoadCode() {
-    for (const fusion::Kernel& kernel : program_->kernels) {
+    for (const fusion::ManifestKernel& kernel : program_->kernels) {
       if (kernel.on_host || programs_.count(kernel.file) != 0) continue;
       ASSIGN_OR_RETURN(const absl::string_view bytes, bundle_->Entry(kernel.file));
       ASSIGN_OR_RETURN(const opencl::ProgramFile file, opencl::ReadProgramFile(bytes));
       const opencl::DeviceFacts& device = context_->device();
       if (!file.binary.empty() && file.device == device.name && file.driver == device.driver) {
-        absl::StatusOr<opencl::Program> built = context_->BuildBinary(file.binary, kernel.file);
+        absl::StatusOr<opencl::ClProgram> built = context_->BuildBinary(file.binary, kernel.file);
         if (built.ok()) {
           programs_[kernel.file] = *std::move(built);
           continue;
@@ -120,11 +120,11 @@ class OpenClExecutable : public Executable {
                              "preparing memory"));
     for (const Launch& launch : program_->launches) {
       std::vector<BoundPhase>& phases = launches_.emplace_back();
-      const fusion::Kernel& kernel = program_->kernels[launch.kernel];
+      const fusion::ManifestKernel& kernel = program_->kernels[launch.kernel];
       if (kernel.on_host) continue;
       for (const Phase& phase : kernel.phases) {
         if (phase.tasks == 0) continue;
-        ASSIGN_OR_RETURN(opencl::Kernel bound, context_->MakeKernel(programs_[kernel.file], phase.symbol));
+        ASSIGN_OR_RETURN(opencl::ClKernel bound, context_->MakeKernel(programs_[kernel.file], phase.symbol));
         cl_uint parameters = 0, index = 0;
         RETURN_IF_ERROR(
             ToStatus(api.clGetKernelInfo(bound.get(), CL_KERNEL_NUM_ARGS, sizeof parameters, &parameters, nullptr),
@@ -132,7 +132,7 @@ class OpenClExecutable : public Executable {
         const auto pass = [&](const auto& value) {
           return ToStatus(api.clSetKernelArg(bound.get(), index++, sizeof value, &value), phase.symbol);
         };
-        if (parameters == (kernel.resident ? 4 : 3)) {
+        if (parameters == (kernel.persistent ? 4 : 3)) {
           ASSIGN_OR_RETURN(const cl_mem places, PlacesOf(launch));
           RETURN_IF_ERROR(pass(memory_.get()));
           RETURN_IF_ERROR(pass(weights_.get() != nullptr ? weights_.get() : memory_.get()));
@@ -143,8 +143,8 @@ class OpenClExecutable : public Executable {
             RETURN_IF_ERROR(pass(cl_long{buffers_.Offset(buffer)}));
           }
         }
-        if (kernel.resident) RETURN_IF_ERROR(pass(tickets_.get()));
-        const int64_t most = kernel.resident ? context_->device().resident_groups : phase.tasks;
+        if (kernel.persistent) RETURN_IF_ERROR(pass(tickets_.get()));
+        const int64_t most = kernel.persistent ? context_->device().persistent_groups : phase.tasks;
         phases.push_back({std::move(bound), std::min(phase.tasks, most)});
       }
     }
@@ -255,8 +255,8 @@ class OpenClExecutable : public Executable {
 
   std::shared_ptr<opencl::Context> context_;
   std::shared_ptr<const BundleReader> bundle_;
-  const fusion::Program* program_ = nullptr;
-  std::map<std::string, opencl::Program> programs_;  // by kernel file
+  const fusion::ManifestProgram* program_ = nullptr;
+  std::map<std::string, opencl::ClProgram> programs_;  // by kernel file
   MirroredBuffers buffers_;
   bool shared_ = false;
   opencl::Buffer memory_, weights_, tickets_;

@@ -93,7 +93,7 @@ Manifest TinySpecialisedManifest() {
   Manifest manifest = TinyManifest();
   manifest.format = 3;
   manifest.inputs[0].symbols = {"rows", ""};
-  Program small = manifest;
+  ManifestProgram small = manifest;
   manifest.dims["rows"] = 64;
   small.dims["rows"] = 16;
   // The second phase mirrors all rows of the arena, so the arena's shape stays as it is.

@@ -30,8 +30,8 @@ double Work(const te::Program& program) {
   for (const te::Te& te : program.tes) {
     double terms = 1;
     for (const te::Axis& axis : te.axes) terms *= static_cast<double>(axis.extent);
-    if (te.fold) {
-      for (const te::Axis& axis : te.fold->axes) terms *= static_cast<double>(axis.extent);
+    if (te.reduction) {
+      for (const te::Axis& axis : te.reduction->axes) terms *= static_cast<double>(axis.extent);
     }
     work += terms;
   }

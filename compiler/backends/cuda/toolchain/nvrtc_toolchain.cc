@@ -20,24 +20,24 @@ constexpr size_t kLogBytes = 2000;
 constexpr const char* kLibraries[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so",
                                       "/usr/local/cuda/lib64/libnvrtc.so"};
 
-using Program = struct _nvrtcProgram*;
+using NvrtcProgram = struct _nvrtcProgram*;
 using Result = int;  // nvrtcResult; 0: success
 
 // Declared as in nvrtc.h, which is not needed to build.
-#define FUSION_NVRTC_FUNCTIONS(F)                                                                           \
-  F(GetErrorString, const char*, (Result code))                                                             \
-  F(Version, Result, (int* major, int* minor))                                                              \
-  F(GetNumSupportedArchs, Result, (int* count))                                                             \
-  F(GetSupportedArchs, Result, (int* architectures))                                                        \
-  F(CreateProgram, Result,                                                                                  \
-    (Program * program, const char* source, const char* name, int headers, const char* const* header_texts, \
-     const char* const* header_names))                                                                      \
-  F(DestroyProgram, Result, (Program * program))                                                            \
-  F(CompileProgram, Result, (Program program, int options, const char* const* option_texts))                \
-  F(GetCUBINSize, Result, (Program program, size_t * size))                                                 \
-  F(GetCUBIN, Result, (Program program, char* cubin))                                                       \
-  F(GetProgramLogSize, Result, (Program program, size_t * size))                                            \
-  F(GetProgramLog, Result, (Program program, char* log))
+#define FUSION_NVRTC_FUNCTIONS(F)                                                                                \
+  F(GetErrorString, const char*, (Result code))                                                                  \
+  F(Version, Result, (int* major, int* minor))                                                                   \
+  F(GetNumSupportedArchs, Result, (int* count))                                                                  \
+  F(GetSupportedArchs, Result, (int* architectures))                                                             \
+  F(CreateProgram, Result,                                                                                       \
+    (NvrtcProgram * program, const char* source, const char* name, int headers, const char* const* header_texts, \
+     const char* const* header_names))                                                                           \
+  F(DestroyProgram, Result, (NvrtcProgram * program))                                                            \
+  F(CompileProgram, Result, (NvrtcProgram program, int options, const char* const* option_texts))                \
+  F(GetCUBINSize, Result, (NvrtcProgram program, size_t * size))                                                 \
+  F(GetCUBIN, Result, (NvrtcProgram program, char* cubin))                                                       \
+  F(GetProgramLogSize, Result, (NvrtcProgram program, size_t * size))                                            \
+  F(GetProgramLog, Result, (NvrtcProgram program, char* log))
 
 struct Nvrtc {
 #define FUSION_NVRTC_MEMBER(name, result, parameters) result(*name) parameters = nullptr;
@@ -125,14 +125,14 @@ class NvrtcToolchain : public LocalToolchain {
       return absl::InvalidArgumentError(absl::StrCat("NVRTC builds units of kind 'cuda', not '", unit.kind, "'"));
     }
     RETURN_IF_ERROR(CheckArchitecture(unit.march));
-    Program program = nullptr;
+    NvrtcProgram program = nullptr;
     RETURN_IF_ERROR(Check(nvrtc_->CreateProgram(&program, unit.source.c_str(), "kernel.cu", 0, nullptr, nullptr)));
     absl::StatusOr<std::string> cubin = Compile(program, unit.march);
     nvrtc_->DestroyProgram(&program);
     return cubin;
   }
 
-  absl::StatusOr<std::string> Compile(Program program, const std::string& march) const {
+  absl::StatusOr<std::string> Compile(NvrtcProgram program, const std::string& march) const {
     const std::string architecture = absl::StrCat("--gpu-architecture=", march);
     const char* const options[] = {architecture.c_str(), "--std=c++17", "--disable-warnings"};
     if (const Result code = nvrtc_->CompileProgram(program, 3, options); code != 0) {

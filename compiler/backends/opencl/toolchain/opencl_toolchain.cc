@@ -27,7 +27,7 @@ class OpenClToolchain : public LocalToolchain {
       file.source = unit.source;
       std::string binary;
       if (context_) {
-        ASSIGN_OR_RETURN(const opencl::Program program, context_->BuildSource(unit.source, "a generated kernel"));
+        ASSIGN_OR_RETURN(const opencl::ClProgram program, context_->BuildSource(unit.source, "a generated kernel"));
         ASSIGN_OR_RETURN(binary, context_->BinaryOf(program));
         file.device = context_->device().name;
         file.driver = context_->device().driver;

@@ -56,17 +56,17 @@ std::string TableRow(MappingType first, MappingType second) {
 // right.
 constexpr int kLookAhead = 3;
 
-// Each operator that joins a fusion block schedules the candidate anew, so growing a block takes the square of its
-// size, and a Concat of a hundred chains would swallow them all. A block of this many operators saves hardly any more
-// memory traffic with the next one.
+// Each operator that joins a fusion block schedules the candidate anew, so growing a fusion block takes the square of
+// its size, and a Concat of a hundred chains would swallow them all. A fusion block of this many operators saves hardly
+// any more memory traffic with the next one.
 constexpr size_t kMostOperators = 64;
 // A value this many times as large as the one it is made of counts as expanded (Expands).
 constexpr int64_t kManyTimes = 16;
 
 // A pair that Table 3 never fuses becomes a question if a launch, together with writing and reading what one fusion
-// block hands to the other, takes at least this share of their time. Both blocks count as long as the shorter one, so
-// that a pooling behind a convolution of any size is asked about. The cost model sees that traffic only where memory is
-// the limit. Pairs that look alike share the question, and so the share.
+// block hands to the other, takes at least this share of their time. Both fusion blocks count as long as the shorter
+// one, so that a pooling behind a convolution of any size is asked about. The cost model sees that traffic only where
+// memory is the limit. Pairs that look alike share the question, and so the share.
 constexpr double kWorthHolding = 0.005;
 // If fusing two kernels could save at most this share of their time, a measurement would only show noise.
 constexpr double kWorthMeasuring = 0.01;
@@ -136,8 +136,8 @@ class Round {
   const PlanOptions& options_;
   const Answers& answers_;
   QuotientGraph quotient_;
-  std::vector<bool> finished_;       // in a block that no longer grows
-  std::vector<NodeId> refused_for_;  // the seed for whose block the oracle refused the node
+  std::vector<bool> finished_;       // in a fusion block that no longer grows
+  std::vector<NodeId> refused_for_;  // the seed for whose fusion block the oracle refused the node
   std::vector<FusionQuestion> unanswered_;
   std::map<std::pair<NodeId, NodeId>, Decision> decisions_;
   std::vector<MappingType> block_types_;  // by QuotientGraph::Block

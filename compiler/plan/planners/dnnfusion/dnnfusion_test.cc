@@ -19,7 +19,7 @@ ecg::Graph Parsed(const std::string& text) {
   return std::move(graph).value();
 }
 
-// Values name their nodes: "a+b" is the block of the nodes that make %a and %b.
+// Values name their nodes: "a+b" is the fusion block of the nodes that make %a and %b.
 std::string BlockName(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) {
   std::vector<std::string> names;
   names.reserve(nodes.size());
@@ -31,7 +31,7 @@ std::string QuestionName(const ecg::Graph& graph, const FusionQuestion& question
   return absl::StrCat(BlockName(graph, question.producer), " > ", BlockName(graph, question.consumer));
 }
 
-// Accepts every fusion block but those listed. Latencies are in us: 10 for a block, unless listed.
+// Accepts every fusion block but those listed. Latencies are in us: 10 for a fusion block, unless listed.
 class FakeOracle : public BlockOracle {
  public:
   absl::Status CanSchedule(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) override {
@@ -77,7 +77,7 @@ class FakeOracle : public BlockOracle {
   std::set<std::string> refused;
   std::map<std::string, double> latency_us;
   absl::Status failure;
-  double estimate_ns = 0;  // of any block not listed; 0: fused and apart tie, so the answer is yes
+  double estimate_ns = 0;  // of any fusion block not listed; 0: fused and apart tie, so the answer is yes
   std::map<std::string, double> estimates_ns;
   int devices = 1;
   int can_schedule_calls = 0;
@@ -155,7 +155,7 @@ TEST_F(DnnFusionTest, EpiloguesFirst) {
   EXPECT_THAT(Blocks(kFigure3), ElementsAre("gemm+add", "conv+relu+mul+sub"));
   EXPECT_EQ(Of("add", "conv").reason,
             "Table 3: Many-to-Many then Many-to-Many; fusing could save at most 2.1 of 2000.0 us");
-  // Add could not become an epilogue, so it joins its consumer instead, as a whole block.
+  // Add could not become an epilogue, so it joins its consumer instead, as a whole fusion block.
   oracle_.refused = {"gemm+add"};
   EXPECT_THAT(Blocks(kFigure3), ElementsAre("gemm", "add+conv+relu+mul+sub"));
   EXPECT_EQ(Of("gemm", "add").reason, "they cannot be one kernel: scratch of 2 MiB exceeds L2");
@@ -279,7 +279,7 @@ TEST_F(DnnFusionTest, PairsAlikeShareAQuestion) {
   return %y, %z
 })"),
               ElementsAre("c+y", "d+z"));
-  // Pairs that share a block do not count as alike: each would be another question.
+  // Pairs that share a fusion block do not count as alike: each would be another question.
   EXPECT_THAT(Blocks(R"(graph g(%a: f32[64, 8], %b: f32[8, 64]) {
   %w: f32[8, 8] = const #0000000000000001
   %c: f32[64, 8] = MatMul(%a, %w)
@@ -425,7 +425,8 @@ TEST_F(DnnFusionTest, DiamondIsOneBlock) {
 }
 
 TEST_F(DnnFusionTest, NoCycleThroughTwoBlocks) {
-  // Blocks p -> q and r -> s, with edges p -> s and r -> q: each block is convex alone, but together they form a cycle.
+  // Blocks p -> q and r -> s, with edges p -> s and r -> q: each fusion block is convex alone, but together they form a
+  // cycle.
   oracle_.refused = {"p+q+s", "p+r+q"};
   const auto blocks = Blocks(R"(graph g(%x: f32[8], %y: f32[8]) {
     %p: f32[8] = Relu(%x)
@@ -448,7 +449,7 @@ const char kConvResize[] = R"(graph g(%x: f32[1, 4, 8, 8]) {
 })";
 
 TEST_F(DnnFusionTest, YellowIsFusedWhenFaster) {
-  // The seed %b takes Resize as green; then Conv, in front of that block, is profiled.
+  // The seed %b takes Resize as green; then Conv, in front of that fusion block, is profiled.
   oracle_.latency_us = {{"a+b+c", 12.3}, {"a", 5}, {"b+c", 10}};
   EXPECT_THAT(Blocks(kConvResize), ElementsAre("a+b+c"));
   const Decision d = Of("a", "b");

@@ -49,7 +49,7 @@ struct Fiber {
   bool begun, done;
 };
 // A thread block and its progress: its threads run in rounds from one barrier to the next.
-struct Block {
+struct ThreadBlock {
   Fiber* fibers;
   char* shared;  // holds its shared memory while another thread block runs
   int next;      // next thread of this round
@@ -110,7 +110,7 @@ static __attribute__((noinline)) void Resume(unsigned thread) {
 
 // Runs a thread block until it ends (returns true) or until one of its threads waits for other thread blocks. Every
 // other thread block runs its threads in the opposite order, so that a missing barrier gives wrong results.
-static bool Continue(Block* block, unsigned number, int threads) {
+static bool Continue(ThreadBlock* block, unsigned number, int threads) {
   block_index.x = number;
   fibers = block->fibers;
   for (;; block->next = block->done = 0) {
@@ -135,7 +135,7 @@ static void RunBlocks(int64_t begin, int64_t end, int threads, void (*body)(void
   task_call = call;
   const auto count = static_cast<size_t>(end - begin);
   const auto shared_bytes = static_cast<size_t>(__stop_cuda_shared - __start_cuda_shared);
-  Block* blocks = static_cast<Block*>(calloc(count, sizeof(Block)));
+  ThreadBlock* blocks = static_cast<ThreadBlock*>(calloc(count, sizeof(ThreadBlock)));
   for (size_t b = 0; b < count; ++b) {
     blocks[b].fibers = static_cast<Fiber*>(calloc(static_cast<size_t>(threads), sizeof(Fiber)));
     if (count > 1) blocks[b].shared = static_cast<char*>(calloc(shared_bytes + 1, 1));
@@ -144,7 +144,7 @@ static void RunBlocks(int64_t begin, int64_t end, int threads, void (*body)(void
     const uint64_t before = arrivals;
     const size_t left_before = left;
     for (size_t b = 0; b < count; ++b) {
-      Block& block = blocks[b];
+      ThreadBlock& block = blocks[b];
       if (block.fibers == nullptr) continue;
       if (count > 1) memcpy(__start_cuda_shared, block.shared, shared_bytes);
       const bool ended = Continue(&block, static_cast<unsigned>(begin) + static_cast<unsigned>(b), threads);
@@ -165,16 +165,16 @@ static void RunBlocks(int64_t begin, int64_t end, int threads, void (*body)(void
 
 // A thread arrives at a grid barrier (Come), and then checks whether all have arrived (See). Others can arrive only
 // while it yields.
-static unsigned Come(unsigned* meeting, unsigned n) {
+static unsigned Come(unsigned* grid_barrier, unsigned n) {
   ++arrivals;
-  const unsigned before = *meeting;
-  *meeting += n;
+  const unsigned before = *grid_barrier;
+  *grid_barrier += n;
   return before;
 }
-static unsigned See(const unsigned* meeting) {
+static unsigned See(const unsigned* grid_barrier) {
   waits = true;
   GiveWay();
-  return *meeting;
+  return *grid_barrier;
 }
 
 static void CopyLater(void* to, const void* from, size_t size_bytes) {
@@ -397,8 +397,8 @@ static inline void copies_arrive() { cuda_shim::FinishCopies(); }
 #define threadIdx cuda_shim::thread_index
 #define blockIdx cuda_shim::block_index
 #define gridDim cuda_shim::grid_dim
-static inline unsigned come(unsigned* meeting, unsigned n) { return cuda_shim::Come(meeting, n); }
-static inline unsigned see(const unsigned* meeting) { return cuda_shim::See(meeting); }
+static inline unsigned come(unsigned* grid_barrier, unsigned n) { return cuda_shim::Come(grid_barrier, n); }
+static inline unsigned see(const unsigned* grid_barrier) { return cuda_shim::See(grid_barrier); }
 
 static inline void __syncthreads() { cuda_shim::GiveWay(); }
 template <typename T>

@@ -1,4 +1,4 @@
-#include "compiler/movement/prefix_fold.h"
+#include "compiler/movement/prefix_reduction.h"
 
 #include <gtest/gtest.h>
 
@@ -7,17 +7,17 @@
 namespace fusion::movement {
 namespace {
 
-std::optional<PrefixFold> Of(const std::string& fold, const std::string& test, const std::string& taken = "%0[i0, i2]",
-                             const std::string& identity = "0.0") {
+std::optional<PrefixReduction> Of(const std::string& reduction, const std::string& test,
+                                  const std::string& taken = "%0[i0, i2]", const std::string& identity = "0.0") {
   const absl::StatusOr<te::Program> program =
-      te::Parse(absl::StrCat("te p(%0: f32[4, 8]) {\n  %1[i0<4, i1<8]: f32 = ", fold, ".f32(i2<8) if ", test, " then ",
-                             taken, " else ", identity, "\n  return %1\n}\n"));
+      te::Parse(absl::StrCat("te p(%0: f32[4, 8]) {\n  %1[i0<4, i1<8]: f32 = ", reduction, ".f32(i2<8) if ", test,
+                             " then ", taken, " else ", identity, "\n  return %1\n}\n"));
   EXPECT_TRUE(program.ok()) << program.status();
   if (!program.ok()) return std::nullopt;
-  return PrefixFoldOf(*program->tes[0].fold, program->tes[0].body, program->tes[0].axes);
+  return PrefixReductionOf(*program->tes[0].reduction, program->tes[0].body, program->tes[0].axes);
 }
 
-TEST(PrefixFold, KnowsWhereItBeginsAndEnds) {
+TEST(PrefixReduction, KnowsWhereItBeginsAndEnds) {
   struct Case {
     const char* test;
     bool reverse, exclusive;
@@ -25,7 +25,7 @@ TEST(PrefixFold, KnowsWhereItBeginsAndEnds) {
   for (const Case& c : {Case{"i2 < i1 + 1", false, false}, Case{"i2 < i1", false, true}, Case{"i2 >= i1", true, false},
                         Case{"i2 >= i1 + 1", true, true}, Case{"i1 >= i2", false, false}, Case{"i1 >= i2 + 1", false, true},
                         Case{"i1 < i2 + 1", true, false}, Case{"i1 < i2", true, true}}) {
-    const std::optional<PrefixFold> prefix = Of("sum", c.test);
+    const std::optional<PrefixReduction> prefix = Of("sum", c.test);
     ASSERT_TRUE(prefix.has_value()) << c.test;
     EXPECT_EQ(prefix->reverse, c.reverse) << c.test;
     EXPECT_EQ(prefix->exclusive, c.exclusive) << c.test;
@@ -34,7 +34,7 @@ TEST(PrefixFold, KnowsWhereItBeginsAndEnds) {
 }
 
 // One pass would not compute these.
-TEST(PrefixFold, LeavesOtherFoldsAlone) {
+TEST(PrefixReduction, LeavesOtherReductionsAlone) {
   EXPECT_FALSE(Of("sum", "i2 < i1 + 2")) << "two elements more";
   EXPECT_FALSE(Of("sum", "i2 < i1 - 1")) << "two elements less";
   EXPECT_FALSE(Of("sum", "i2 < i0")) << "along another axis";

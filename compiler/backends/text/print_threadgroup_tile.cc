@@ -1,4 +1,4 @@
-#include "compiler/backends/text/print_group_tile.h"
+#include "compiler/backends/text/print_threadgroup_tile.h"
 
 #include <map>
 #include <optional>
@@ -53,7 +53,7 @@ bool PrintCopy(const movement::Kernel& kernel, const movement::Step& step, const
   const te::Axis inner = loops.back().axis;
   const int number = kernel.next_axis;  // number of a vector in its row: an axis of this text alone
   if (vectors) loops.back() = {{number, inner.extent / shape.lanes}, std::nullopt};
-  OpenPoints(loops, kernel, shape.group, out, shape.unroll);
+  OpenPoints(loops, kernel, shape.work_group_size, out, shape.unroll);
   if (vectors)
     out->Line(absl::StrCat("const ix ", AxisText(inner.id), " = ", AxisText(number), " * ", shape.lanes, ";"));
   const std::string to =
@@ -79,23 +79,23 @@ struct Run {
   te::Index to, from;
 };
 
-std::optional<Run> RunOf(const movement::Step& staging) {
-  const te::ScalarNode& value = *staging.body[0];
-  if (value.kind != te::ScalarKind::kLoad || value.dtype != staging.store_types[0] || staging.lane_limit >= 0) {
+std::optional<Run> RunOf(const movement::Step& shared_copy) {
+  const te::ScalarNode& value = *shared_copy.body[0];
+  if (value.kind != te::ScalarKind::kLoad || value.dtype != shared_copy.store_types[0] || shared_copy.lane_limit >= 0) {
     return std::nullopt;
   }
   std::vector<te::Index> coordinates;
   std::vector<int64_t> extents;
   Run run;
-  for (const movement::Loop& loop : staging.loops) {
+  for (const movement::Loop& loop : shared_copy.loops) {
     coordinates.push_back(loop.axis);
     extents.push_back(loop.axis.extent);
     run.elements *= loop.axis.extent;
   }
   const te::Index along = te::Linearize(coordinates, extents);
-  run.to = staging.stores[0].address - along;
+  run.to = shared_copy.stores[0].address - along;
   run.from = value.indices[0] - along;
-  for (const movement::Loop& loop : staging.loops) {
+  for (const movement::Loop& loop : shared_copy.loops) {
     if (run.to.UsesAxis(loop.axis.id) || run.from.UsesAxis(loop.axis.id)) return std::nullopt;
   }
   const int64_t aligned = 16 / DTypeBytes(value.dtype);
@@ -112,9 +112,9 @@ const te::ScalarNode& LoadOf(const te::Scalar& factor) {
 
 }  // namespace
 
-void PrintGroupTile(const movement::Kernel& kernel, const movement::Step& step, const TaskShape& shape, int* next_temp,
-                    CodeWriter* out) {
-  const movement::GroupTile& tile = step.group;
+void PrintThreadgroupTile(const movement::Kernel& kernel, const movement::Step& step, const TaskShape& shape,
+                          int* next_temp, CodeWriter* out) {
+  const movement::ThreadgroupTile& tile = step.threadgroup;
   const std::string row = AxisText(tile.row_axis), column = AxisText(tile.column_axis);
   const movement::FragmentProduct& product = tile.product;
   const te::ScalarNode &first = LoadOf(step.body[0]->args[0]), &second = LoadOf(step.body[0]->args[1]);
@@ -137,26 +137,26 @@ void PrintGroupTile(const movement::Kernel& kernel, const movement::Step& step, 
   out->Line(absl::StrCat("float acc[", tile.rows, "][", tile.columns, "][", own, "];"));
   out->Line(absl::StrCat(results, " ", Unrolled("e", own), " acc[r][c][e] = 0.f;"));
 
-  const std::vector<te::Axis> slices(step.fold->axes.begin(), step.fold->axes.end() - 1);
+  const std::vector<te::Axis> k_slices(step.reduction->axes.begin(), step.reduction->axes.end() - 1);
   TaskShape staged = shape;
   staged.unroll = kLoadsAtOnce;
   std::map<const movement::Step*, Run> runs;  // copied whole, by a copy engine
-  for (const movement::Step& staging : step.staging) {
-    if (const auto run = RunOf(staging); run && product.from_memory) runs[&staging] = *run;
+  for (const movement::Step& shared_copy : step.shared_copies) {
+    if (const auto run = RunOf(shared_copy); run && product.from_memory) runs[&shared_copy] = *run;
   }
   if (!runs.empty()) out->Line(absl::StrCat("BEGIN_RUNS(", runs.size(), ")"));
   const auto bring_in = [&] {
-    for (const movement::Step& staging : step.staging) {
-      if (const auto run = runs.find(&staging); run != runs.end()) {
-        out->Line(absl::StrCat("COPY_RUN(b", staging.stores[0].buffer, " + ",
-                               IndexText(run->second.to, AxisText, kernel), ", b", staging.body[0]->tensor, " + ",
+    for (const movement::Step& shared_copy : step.shared_copies) {
+      if (const auto run = runs.find(&shared_copy); run != runs.end()) {
+        out->Line(absl::StrCat("COPY_RUN(b", shared_copy.stores[0].buffer, " + ",
+                               IndexText(run->second.to, AxisText, kernel), ", b", shared_copy.body[0]->tensor, " + ",
                                IndexText(run->second.from, AxisText, kernel), ", ",
-                               run->second.elements * DTypeBytes(staging.store_types[0]), ")"));
+                               run->second.elements * DTypeBytes(shared_copy.store_types[0]), ")"));
         continue;
       }
-      if (tile.buffers == 1 || !PrintCopy(kernel, staging, staged, out)) {
+      if (tile.buffers == 1 || !PrintCopy(kernel, shared_copy, staged, out)) {
         out->Open("");
-        PrintNest(kernel, staging, staged, next_temp, out);
+        PrintNest(kernel, shared_copy, staged, next_temp, out);
         out->Close();
       }
     }
@@ -164,39 +164,39 @@ void PrintGroupTile(const movement::Kernel& kernel, const movement::Step& step, 
   int depth = 0;
   if (tile.buffers == 1) {
     std::vector<movement::Loop> loops;
-    for (const te::Axis& axis : slices) loops.push_back({axis, std::nullopt});
+    for (const te::Axis& axis : k_slices) loops.push_back({axis, std::nullopt});
     depth = OpenPoints(loops, kernel, 1, out, /*unroll=*/1);
-    if (!step.staging.empty()) out->Line("BARRIER");  // the slices before have been read
+    if (!step.shared_copies.empty()) out->Line("BARRIER");  // the slices before have been read
     bring_in();
     if (!runs.empty()) out->Line("RUNS_ARRIVE");
     if (product.from_memory) out->Line("SLICES_WRITTEN");
-    if (!step.staging.empty()) out->Line("BARRIER");
+    if (!step.shared_copies.empty()) out->Line("BARRIER");
   } else {
     int64_t count = 1;
-    for (const te::Axis& axis : slices) count *= axis.extent;
+    for (const te::Axis& axis : k_slices) count *= axis.extent;
     // After the barrier the K-slice copied in the iteration before has arrived, and the one multiplied there has been
     // read.
-    out->Open(absl::StrCat("UNROLL_BY(1) for (ix slice = 0; slice <= ", count, "; ++slice)"));
+    out->Open(absl::StrCat("UNROLL_BY(1) for (ix k_slice = 0; k_slice <= ", count, "; ++k_slice)"));
     out->Line("COPIES_ARRIVE");
-    if (!runs.empty()) out->Line("if (slice > 0) RUNS_ARRIVE");
+    if (!runs.empty()) out->Line("if (k_slice > 0) RUNS_ARRIVE");
     if (product.from_memory) out->Line("SLICES_WRITTEN");
     out->Line("BARRIER");
-    out->Open(absl::StrCat("if (slice < ", count, ")"));
-    PrintCoordinates("slice", slices, out);
+    out->Open(absl::StrCat("if (k_slice < ", count, ")"));
+    PrintCoordinates("k_slice", k_slices, out);
     bring_in();
     out->Close();
-    out->Line("if (slice == 0) continue;");
-    PrintCoordinates("(slice - 1)", slices, out);
+    out->Line("if (k_slice == 0) continue;");
+    PrintCoordinates("(k_slice - 1)", k_slices, out);
     depth = 1;
   }
-  const te::Axis& slice = step.fold->axes.back();
-  const std::string k = AxisText(slice.id);
+  const te::Axis& k_slice = step.reduction->axes.back();
+  const std::string k = AxisText(k_slice.id);
   const std::string type = by_row.dtype == DType::kF16 ? "f16" : "tf32";
   // Products run asynchronously, and the compiler does not see when they are waited for: HOLD keeps it from moving
   // accesses to the results across these places.
   const std::string hold = absl::StrCat(results, " ", Unrolled("e", own), " HOLD(acc[r][c][e])");
   if (product.from_memory) out->Line(absl::StrCat(hold, " BEGIN_PRODUCTS"));
-  out->Open(absl::StrCat("for (int ", k, " = 0; ", k, " < ", slice.extent, "; ", k, " += ", product.depth, ")"));
+  out->Open(absl::StrCat("for (int ", k, " = 0; ", k, " < ", k_slice.extent, "; ", k, " += ", product.depth, ")"));
   const auto operand = [&](const te::ScalarNode& load, const char* name, const char* number, int count,
                            const std::string& place, int axis) {
     const std::string element = absl::StrCat(name, "[", number, "]");
@@ -213,7 +213,7 @@ void PrintGroupTile(const movement::Kernel& kernel, const movement::Step& step, 
   };
   if (product.from_memory) {
     // Bytes from one row of layout blocks to the next.
-    const int64_t pitch = slice.extent * DTypeBytes(by_row.dtype) * movement::FragmentProduct::kBlockRows;
+    const int64_t pitch = k_slice.extent * DTypeBytes(by_row.dtype) * movement::FragmentProduct::kBlockRows;
     const auto matrix = [&](const te::ScalarNode& load) {
       return absl::StrCat("MATRIX(b", load.tensor, " + ", IndexText(load.indices[0], AxisText, kernel), ", ", pitch,
                           ")");

@@ -1,8 +1,8 @@
 // Value ranges at compile time of tensors that are computed at run time, by abstract interpretation of a program. Of a
 // small tensor (shapes, extents) each element is followed; any other tensor has one range that holds all its elements
 // (coordinates, indices).
-#ifndef FUSION_COMPILER_TE_RANGES_KNOWN_H_
-#define FUSION_COMPILER_TE_RANGES_KNOWN_H_
+#ifndef FUSION_COMPILER_TE_RANGES_VALUE_RANGES_H_
+#define FUSION_COMPILER_TE_RANGES_VALUE_RANGES_H_
 
 #include <cstdint>
 #include <optional>
@@ -14,10 +14,10 @@
 namespace fusion::te {
 
 // Row-major. For a tensor that is not small, one range that holds for every element.
-using KnownTensor = std::vector<Known>;
+using TensorRanges = std::vector<ValueRange>;
 
 // A tensor with more elements than this is not small.
-inline constexpr int64_t kMaxKnownElements = 64;
+inline constexpr int64_t kMaxRangedElements = 64;
 // A constant with more elements than this is not scanned.
 inline constexpr int64_t kMaxScannedElements = 4096;
 
@@ -27,16 +27,16 @@ inline constexpr int64_t kMaxScannedElements = 4096;
 //
 // kRanges keeps one range per tensor, also for small ones, so that the time does not depend on extents.
 enum class Detail : uint8_t { kElements, kRanges };
-std::vector<std::optional<KnownTensor>> Know(const Program& program,
-                                             const std::vector<std::optional<KnownTensor>>& inputs,
-                                             Detail detail = Detail::kElements);
+std::vector<std::optional<TensorRanges>> InferRanges(const Program& program,
+                                                     const std::vector<std::optional<TensorRanges>>& inputs,
+                                                     Detail detail = Detail::kElements);
 
 // Returns the value ranges of a constant, or nullopt where it is too large to scan.
-std::optional<KnownTensor> KnowTensor(const Tensor& tensor);
+std::optional<TensorRanges> RangesOfConstant(const Tensor& tensor);
 
 // Returns one range for all elements of a constant, however many there are.
-Known RangeOf(const Tensor& tensor);
+ValueRange RangeOf(const Tensor& tensor);
 
 }  // namespace fusion::te
 
-#endif  // FUSION_COMPILER_TE_RANGES_KNOWN_H_
+#endif  // FUSION_COMPILER_TE_RANGES_VALUE_RANGES_H_

@@ -1,7 +1,7 @@
 // Path conditions: what the predicates on the path to a scalar imply about its indices. They give tighter ranges than
 // Index::Range, by bound propagation over linear inequalities whose variables are the terms (axes, //, %, loads).
-#ifndef FUSION_COMPILER_TE_RANGES_FACTS_H_
-#define FUSION_COMPILER_TE_RANGES_FACTS_H_
+#ifndef FUSION_COMPILER_TE_RANGES_PATH_CONDITIONS_H_
+#define FUSION_COMPILER_TE_RANGES_PATH_CONDITIONS_H_
 
 #include <utility>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace fusion::te {
 
-class Facts {
+class PathConditions {
  public:
   void Assume(const Comparison& comparison);
   void Assume(const Pred& pred);
@@ -36,4 +36,4 @@ class Facts {
 
 }  // namespace fusion::te
 
-#endif  // FUSION_COMPILER_TE_RANGES_FACTS_H_
+#endif  // FUSION_COMPILER_TE_RANGES_PATH_CONDITIONS_H_

@@ -1,6 +1,6 @@
-// Executor: a few threads for work that may block on the disk, so that such work never runs on a thread of gRPC.
-#ifndef FUSION_SERVER_EXECUTOR_H_
-#define FUSION_SERVER_EXECUTOR_H_
+// DiskExecutor: a few threads for work that may block on the disk, so that such work never runs on a thread of gRPC.
+#ifndef FUSION_SERVER_DISK_EXECUTOR_H_
+#define FUSION_SERVER_DISK_EXECUTOR_H_
 
 #include <deque>
 #include <functional>
@@ -12,11 +12,11 @@
 
 namespace fusion {
 
-class Executor {
+class DiskExecutor {
  public:
-  explicit Executor(int threads);
+  explicit DiskExecutor(int threads);
   // Runs the queued work, then joins.
-  ~Executor();
+  ~DiskExecutor();
   void Run(std::function<void()> work);
 
  private:
@@ -30,4 +30,4 @@ class Executor {
 
 }  // namespace fusion
 
-#endif  // FUSION_SERVER_EXECUTOR_H_
+#endif  // FUSION_SERVER_DISK_EXECUTOR_H_

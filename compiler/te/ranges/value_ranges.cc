@@ -1,4 +1,4 @@
-#include "compiler/te/ranges/known.h"
+#include "compiler/te/ranges/value_ranges.h"
 
 #include <algorithm>
 #include <cmath>
@@ -30,47 +30,47 @@ double RoundedToFloat(double x) {
 }
 
 // Returns what remains known after a value is rounded or wrapped to this type.
-Known Stored(Known known, DType dtype, bool arithmetic) {
+ValueRange Stored(ValueRange value_range, DType dtype, bool arithmetic) {
   if (dtype == DType::kF32) {
-    known.lo = RoundedToFloat(known.lo);
-    known.hi = RoundedToFloat(known.hi);
+    value_range.lo = RoundedToFloat(value_range.lo);
+    value_range.hi = RoundedToFloat(value_range.hi);
     // Devices may treat subnormal values as zero.
-    if (known.least < std::numeric_limits<float>::min()) known.least = 0;
-    if (std::fabs(known.lo) < std::numeric_limits<float>::min()) known.lo = std::min(known.lo, 0.0);
-    if (std::fabs(known.hi) < std::numeric_limits<float>::min()) known.hi = std::max(known.hi, 0.0);
+    if (value_range.least < std::numeric_limits<float>::min()) value_range.least = 0;
+    if (std::fabs(value_range.lo) < std::numeric_limits<float>::min()) value_range.lo = std::min(value_range.lo, 0.0);
+    if (std::fabs(value_range.hi) < std::numeric_limits<float>::min()) value_range.hi = std::max(value_range.hi, 0.0);
   }
   if (IsNarrowFloat(dtype)) return {};
-  if (!IsFloat(dtype)) known.number = true;
-  if (IsFloat(dtype) || dtype == DType::kBool) return known;
+  if (!IsFloat(dtype)) value_range.number = true;
+  if (IsFloat(dtype) || dtype == DType::kBool) return value_range;
   const int bits = DTypeBits(dtype) - (IsSigned(dtype) ? 1 : 0);
   // Only arithmetic wraps. A double does not hold the last bits of 64-bit integers, so arithmetic in 64 bits uses the
   // limit 2^62, which keeps a distance from the edge.
   const double limit = std::ldexp(1.0, arithmetic && bits >= 63 ? 62 : bits);
   const double lowest = IsSigned(dtype) ? -limit : 0;
-  if (arithmetic && !(known.lo >= lowest && known.hi <= limit)) return Range(-kInfinity, kInfinity, true);
-  known.lo = std::max(known.lo, lowest);
-  known.hi = std::min(known.hi, limit);
-  if (std::max(std::fabs(known.lo), std::fabs(known.hi)) > kExact) known.linear = false;
-  return known;
+  if (arithmetic && !(value_range.lo >= lowest && value_range.hi <= limit)) return Range(-kInfinity, kInfinity, true);
+  value_range.lo = std::max(value_range.lo, lowest);
+  value_range.hi = std::min(value_range.hi, limit);
+  if (std::max(std::fabs(value_range.lo), std::fabs(value_range.hi)) > kExact) value_range.linear = false;
+  return value_range;
 }
 
 class Evaluator {
  public:
-  Evaluator(const Program& program, const std::vector<std::optional<KnownTensor>>& tensors)
+  Evaluator(const Program& program, const std::vector<std::optional<TensorRanges>>& tensors)
       : program_(program), tensors_(tensors) {}
 
-  Known At(const Scalar& s) {
+  ValueRange At(const Scalar& s) {
     if (auto it = kept_.find(s.get()); it != kept_.end()) return it->second;
     const bool selects = s->kind != ScalarKind::kCast && s->kind != ScalarKind::kFromIndex &&
                          (s->kind != ScalarKind::kOp || s->op == Op::kMin || s->op == Op::kMax || s->op == Op::kSelect);
-    Known known = Stored(Evaluate(*s), s->dtype, !selects);
-    if (keep && s.use_count() > 1) kept_.emplace(s.get(), known);
-    return known;
+    ValueRange value_range = Stored(Evaluate(*s), s->dtype, !selects);
+    if (keep && s.use_count() > 1) kept_.emplace(s.get(), value_range);
+    return value_range;
   }
 
   bool keep = false;                      // keeps ranges of shared expressions while neither axes nor accs change
   std::unordered_map<int, int64_t> axes;  // an axis that is missing may be anywhere in its extent
-  std::vector<Known> accs;
+  std::vector<ValueRange> accs;
 
  private:
   Interval At(const Index& x) {
@@ -90,10 +90,12 @@ class Evaluator {
       return it == axes.end() ? Interval{0, term.axis.extent - 1} : Interval{it->second, it->second};
     }
     if (term.kind == TermKind::kLoad) {
-      const Known known = LoadAt(term.tensor, term.indices, nullptr);
+      const ValueRange value_range = LoadAt(term.tensor, term.indices, nullptr);
       Interval range = term.load_range;
-      if (known.lo > static_cast<double>(range.lo)) range.lo = static_cast<int64_t>(std::min(known.lo, kExact));
-      if (known.hi < static_cast<double>(range.hi)) range.hi = static_cast<int64_t>(std::max(known.hi, -kExact));
+      if (value_range.lo > static_cast<double>(range.lo))
+        range.lo = static_cast<int64_t>(std::min(value_range.lo, kExact));
+      if (value_range.hi < static_cast<double>(range.hi))
+        range.hi = static_cast<int64_t>(std::max(value_range.hi, -kExact));
       return range.lo <= range.hi ? range : term.load_range;
     }
     const Interval inner = At(*term.inner);
@@ -104,12 +106,12 @@ class Evaluator {
     return {inner.lo - blocks.lo * term.divisor, inner.hi - blocks.lo * term.divisor};
   }
 
-  Known LoadAt(TensorId tensor, const std::vector<Index>& indices, const Scalar& pad) {
-    const std::optional<KnownTensor>& elements = tensors_[tensor];
+  ValueRange LoadAt(TensorId tensor, const std::vector<Index>& indices, const Scalar& pad) {
+    const std::optional<TensorRanges>& elements = tensors_[tensor];
     if (!elements) return {};
     const Shape& shape = program_.tensors[tensor].shape;
-    std::optional<Known> all;
-    const auto add = [&all](const Known& known) { all = all ? Hull(*all, known) : known; };
+    std::optional<ValueRange> all;
+    const auto add = [&all](const ValueRange& value_range) { all = all ? Hull(*all, value_range) : value_range; };
     std::vector<Interval> box;
     bool inside = true, empty = false;
     for (size_t d = 0; d < indices.size(); ++d) {
@@ -121,7 +123,7 @@ class Evaluator {
       box.push_back(range);
     }
     if (!inside && pad != nullptr) add(At(pad));  // without a pad, the code around the load keeps it inside
-    const bool one_for_all = NumElements(shape) > kMaxKnownElements || elements->size() == 1;
+    const bool one_for_all = NumElements(shape) > kMaxRangedElements || elements->size() == 1;
     if (!empty && one_for_all) add(elements->front());
     for (size_t address = 0; !empty && !one_for_all && address < elements->size(); ++address) {
       auto rest = static_cast<int64_t>(address);
@@ -132,7 +134,7 @@ class Evaluator {
       }
       if (in_box) add((*elements)[address]);
     }
-    return all.value_or(Known());
+    return all.value_or(ValueRange());
   }
 
   static std::optional<bool> Holds(const Interval& a, Cmp cmp, const Interval& b) {
@@ -161,10 +163,11 @@ class Evaluator {
     return all;
   }
 
-  Known Evaluate(const ScalarNode& s) {
+  ValueRange Evaluate(const ScalarNode& s) {
     switch (s.kind) {
       case ScalarKind::kImm:
-        return IsFloat(s.dtype) ? Known::Exactly(s.fvalue, false) : Known::Exactly(static_cast<double>(s.ivalue), true);
+        return IsFloat(s.dtype) ? ValueRange::Exactly(s.fvalue, false)
+                                : ValueRange::Exactly(static_cast<double>(s.ivalue), true);
       case ScalarKind::kLoad:
         return LoadAt(s.tensor, s.indices, s.pad);
       case ScalarKind::kIf: {
@@ -173,14 +176,14 @@ class Evaluator {
         return Hull(At(s.args[0]), At(s.args[1]));
       }
       case ScalarKind::kCast: {
-        const Known x = At(s.args[0]);
+        const ValueRange x = At(s.args[0]);
         const DType from = s.args[0]->dtype;
         if (s.dtype == DType::kBool) {
           if (x.lo > 0 || x.hi < 0) return Truth(true);
           return x.IsPoint() ? Truth(false) : Truth(std::nullopt);
         }
         if (IsFloat(s.dtype)) {
-          Known cast = Range(x.lo, x.hi, x.number);
+          ValueRange cast = Range(x.lo, x.hi, x.number);
           cast.least = std::max(cast.least, x.least);
           cast.negative_zero = cast.negative_zero && IsFloat(from) && x.negative_zero;
           return cast;
@@ -189,28 +192,28 @@ class Evaluator {
       }
       case ScalarKind::kFromIndex: {
         const Interval value = At(s.index);
-        return value.lo == value.hi ? Known::Exactly(static_cast<double>(value.lo), true)
+        return value.lo == value.hi ? ValueRange::Exactly(static_cast<double>(value.lo), true)
                                     : Range(static_cast<double>(value.lo), static_cast<double>(value.hi));
       }
       case ScalarKind::kAcc:
-        return s.acc < static_cast<int>(accs.size()) ? accs[s.acc] : Known();
+        return s.acc < static_cast<int>(accs.size()) ? accs[s.acc] : ValueRange();
       case ScalarKind::kOp:
         return Operation(s);
     }
     return {};
   }
 
-  Known Operation(const ScalarNode& s) {
+  ValueRange Operation(const ScalarNode& s) {
     const bool integer = !IsFloat(s.args[0]->dtype);
-    const Known a = At(s.args[0]);
+    const ValueRange a = At(s.args[0]);
     if (s.op == Op::kSelect) {  // the other operand is not looked at where the condition is known
       if (a.IsPoint()) return At(s.args[a.lo != 0 ? 1 : 2]);
       return Hull(At(s.args[1]), At(s.args[2]));
     }
     const auto range = RowOf(s.op).range;
-    if (range == nullptr) return s.dtype == DType::kBool ? Truth(std::nullopt) : Known();
+    if (range == nullptr) return s.dtype == DType::kBool ? Truth(std::nullopt) : ValueRange();
     const bool two = s.args.size() > 1;
-    const Known b = two ? At(s.args[1]) : Known();
+    const ValueRange b = two ? At(s.args[1]) : ValueRange();
     return range({.a = a, .b = b, .integer = integer, .equal = two && !integer && SameLoad(*s.args[0], *s.args[1])});
   }
 
@@ -225,8 +228,8 @@ class Evaluator {
   }
 
   const Program& program_;
-  const std::vector<std::optional<KnownTensor>>& tensors_;
-  std::unordered_map<const ScalarNode*, Known> kept_;
+  const std::vector<std::optional<TensorRanges>>& tensors_;
+  std::unordered_map<const ScalarNode*, ValueRange> kept_;
 };
 
 // Calls f at every point of the axes, with their values bound.
@@ -244,17 +247,17 @@ void ForEachPoint(const std::vector<Axis>& axes, Evaluator* evaluator, F f) {
   }
 }
 
-Known Combine(FoldKind kind, const Known& a, const Known& b) {
+ValueRange Combine(ReductionKind kind, const ValueRange& a, const ValueRange& b) {
   switch (kind) {
-    case FoldKind::kSum:
+    case ReductionKind::kSum:
       return Sum(a, b, 1);
-    case FoldKind::kProd:
+    case ReductionKind::kProd:
       return Product(a, b);
-    case FoldKind::kMax:
+    case ReductionKind::kMax:
       return Range(std::max(a.lo, b.lo), std::max(a.hi, b.hi));
-    case FoldKind::kMin:
+    case ReductionKind::kMin:
       return Range(std::min(a.lo, b.lo), std::min(a.hi, b.hi));
-    case FoldKind::kGeneral:
+    case ReductionKind::kGeneral:
       break;
   }
   return {};
@@ -263,73 +266,77 @@ Known Combine(FoldKind kind, const Known& a, const Known& b) {
 bool IsSmall(const Te& te) {
   int64_t points = 1;
   for (const Axis& axis : te.axes) points *= axis.extent;
-  if (points > kMaxKnownElements) return false;
-  if (te.fold) {
-    for (const Axis& axis : te.fold->axes) points *= axis.extent;
-    if (!te.fold->pred.empty()) return false;
+  if (points > kMaxRangedElements) return false;
+  if (te.reduction) {
+    for (const Axis& axis : te.reduction->axes) points *= axis.extent;
+    if (!te.reduction->pred.empty()) return false;
   }
   return points <= kMaxPoints;
 }
 
 // A named reduction of elements that all lie in `element`.
-Known Folded(const Fold& fold, const Known& element) {
+ValueRange Reduced(const Reduction& reduction, const ValueRange& element) {
   double count = 1;
-  for (const Axis& axis : fold.axes) count *= static_cast<double>(axis.extent);
+  for (const Axis& axis : reduction.axes) count *= static_cast<double>(axis.extent);
   if (count == 0) return {};
-  const bool some = !fold.pred.empty();  // the reduction leaves out some or all elements
-  if (fold.kind == FoldKind::kMax || fold.kind == FoldKind::kMin) {
+  const bool some = !reduction.pred.empty();  // the reduction leaves out some or all elements
+  if (reduction.kind == ReductionKind::kMax || reduction.kind == ReductionKind::kMin) {
     if (!some) return element;
-    return fold.kind == FoldKind::kMax ? Range(-kInfinity, element.hi, element.number)
-                                       : Range(element.lo, kInfinity, element.number);
+    return reduction.kind == ReductionKind::kMax ? Range(-kInfinity, element.hi, element.number)
+                                                 : Range(element.lo, kInfinity, element.number);
   }
-  if (fold.kind != FoldKind::kSum) return {};
+  if (reduction.kind != ReductionKind::kSum) return {};
   // The rounding error of a sum grows with its length and never changes the sign of a sum whose summands have one sign.
   // The sum begins with +0.
-  const double slack = IsFloat(fold.acc) ? count * std::ldexp(Largest(element), -23) : 0;
+  const double slack = IsFloat(reduction.acc) ? count * std::ldexp(Largest(element), -23) : 0;
   double lo = count * (element.lo - slack), hi = count * (element.hi + slack);
   if (element.lo >= 0) lo = some ? 0 : std::max(lo, 0.0);
   if (element.hi <= 0) hi = some ? 0 : std::min(hi, 0.0);
   if (some) lo = std::min(lo, 0.0), hi = std::max(hi, 0.0);
-  const double largest = fold.acc == DType::kF64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+  const double largest =
+      reduction.acc == DType::kF64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
   const bool overflows = !(std::fabs(lo) <= largest && std::fabs(hi) <= largest);
   const bool one_sign = element.lo >= 0 || element.hi <= 0;
-  Known sum = Range(lo, hi, element.number && (one_sign || !overflows));
-  if (!one_sign && overflows && IsFloat(fold.acc)) sum = Range(-kInfinity, kInfinity);
-  sum.negative_zero = sum.negative_zero && !(IsFloat(fold.acc) && element.lo >= 0);
+  ValueRange sum = Range(lo, hi, element.number && (one_sign || !overflows));
+  if (!one_sign && overflows && IsFloat(reduction.acc)) sum = Range(-kInfinity, kInfinity);
+  sum.negative_zero = sum.negative_zero && !(IsFloat(reduction.acc) && element.lo >= 0);
   return sum;
 }
 
 // Appends the value ranges of the te's results at one point of its axes, or for all points that the evaluator leaves
 // open.
-void AtPoint(const Program& program, const Te& te, Evaluator* evaluator, std::vector<KnownTensor>* results) {
+void AtPoint(const Program& program, const Te& te, Evaluator* evaluator, std::vector<TensorRanges>* results) {
   for (size_t o = 0; o < te.outputs.size(); ++o) {
-    const Known value = !te.fold           ? evaluator->At(te.body[o])
-                        : !te.then.empty() ? evaluator->At(te.then[o])
-                                           : evaluator->accs[o];
+    const ValueRange value = !te.reduction      ? evaluator->At(te.body[o])
+                             : !te.then.empty() ? evaluator->At(te.then[o])
+                                                : evaluator->accs[o];
     (*results)[o].push_back(Stored(value, program.tensors[te.outputs[o]].dtype, false));
   }
 }
 
-std::vector<KnownTensor> EachElement(const Program& program, const Te& te, Evaluator evaluator) {
-  std::vector<KnownTensor> results(te.outputs.size());
+std::vector<TensorRanges> EachElement(const Program& program, const Te& te, Evaluator evaluator) {
+  std::vector<TensorRanges> results(te.outputs.size());
   ForEachPoint(te.axes, &evaluator, [&] {
     evaluator.accs.clear();
-    if (te.fold && te.fold->kind == FoldKind::kGeneral) {
-      for (const Scalar& init : te.fold->init) evaluator.accs.push_back(evaluator.At(init));
-      ForEachPoint(te.fold->axes, &evaluator, [&] {
-        std::vector<Known> next;
+    if (te.reduction && te.reduction->kind == ReductionKind::kGeneral) {
+      for (const Scalar& init : te.reduction->init) evaluator.accs.push_back(evaluator.At(init));
+      ForEachPoint(te.reduction->axes, &evaluator, [&] {
+        std::vector<ValueRange> next;
         for (const Scalar& body : te.body) next.push_back(evaluator.At(body));
         evaluator.accs = std::move(next);
       });
-    } else if (te.fold) {
-      std::optional<Known> acc;
-      ForEachPoint(te.fold->axes, &evaluator, [&] {
-        const Known element = evaluator.At(te.body[0]);
-        acc = acc ? Stored(Combine(te.fold->kind, *acc, element), te.fold->acc, true) : element;
+    } else if (te.reduction) {
+      std::optional<ValueRange> acc;
+      ForEachPoint(te.reduction->axes, &evaluator, [&] {
+        const ValueRange element = evaluator.At(te.body[0]);
+        acc = acc ? Stored(Combine(te.reduction->kind, *acc, element), te.reduction->acc, true) : element;
       });
-      const double identity = te.fold->kind == FoldKind::kSum ? 0 : 1;
-      const bool known_identity = te.fold->kind == FoldKind::kSum || te.fold->kind == FoldKind::kProd;
-      evaluator.accs = {acc ? *acc : known_identity ? Known::Exactly(identity, !IsFloat(te.fold->acc)) : Known()};
+      const double identity = te.reduction->kind == ReductionKind::kSum ? 0 : 1;
+      const bool known_identity =
+          te.reduction->kind == ReductionKind::kSum || te.reduction->kind == ReductionKind::kProd;
+      evaluator.accs = {acc              ? *acc
+                        : known_identity ? ValueRange::Exactly(identity, !IsFloat(te.reduction->acc))
+                                         : ValueRange()};
     }
     AtPoint(program, te, &evaluator, &results);
   });
@@ -337,42 +344,44 @@ std::vector<KnownTensor> EachElement(const Program& program, const Te& te, Evalu
 }
 
 // Uses one range for all elements and repeats it where the tensor is small.
-std::vector<KnownTensor> AllElements(const Program& program, const Te& te, Evaluator evaluator, Detail detail) {
-  std::vector<KnownTensor> results(te.outputs.size());
+std::vector<TensorRanges> AllElements(const Program& program, const Te& te, Evaluator evaluator, Detail detail) {
+  std::vector<TensorRanges> results(te.outputs.size());
   evaluator.keep = true;
-  if (te.fold && te.fold->kind == FoldKind::kGeneral) {
+  if (te.reduction && te.reduction->kind == ReductionKind::kGeneral) {
     evaluator.accs.resize(te.body.size());
-  } else if (te.fold) {
-    evaluator.accs = {Stored(Folded(*te.fold, evaluator.At(te.body[0])), te.fold->acc, true)};
+  } else if (te.reduction) {
+    evaluator.accs = {Stored(Reduced(*te.reduction, evaluator.At(te.body[0])), te.reduction->acc, true)};
   }
   AtPoint(program, te, &evaluator, &results);
   int64_t points = 1;
   for (const Axis& axis : te.axes) points *= axis.extent;
-  for (KnownTensor& result : results) {
-    if (points <= kMaxKnownElements && detail == Detail::kElements) result.resize(static_cast<size_t>(points), Known(result.front()));
+  for (TensorRanges& result : results) {
+    if (points <= kMaxRangedElements && detail == Detail::kElements)
+      result.resize(static_cast<size_t>(points), ValueRange(result.front()));
   }
   return results;
 }
 
 }  // namespace
 
-std::optional<KnownTensor> KnowTensor(const Tensor& tensor) {
-  const bool small = tensor.num_elements() <= kMaxKnownElements;
+std::optional<TensorRanges> RangesOfConstant(const Tensor& tensor) {
+  const bool small = tensor.num_elements() <= kMaxRangedElements;
   if (tensor.num_elements() > kMaxScannedElements) return std::nullopt;
-  KnownTensor known;
+  TensorRanges value_range;
   for (int64_t i = 0; i < tensor.num_elements(); ++i) {
-    const Known element = IsFloat(tensor.dtype()) ? Known::Exactly(tensor.GetDouble(i), false)
-                                                  : Known::Exactly(static_cast<double>(tensor.GetInt(i)), true);
-    if (small || known.empty()) {
-      known.push_back(element);
+    const ValueRange element = IsFloat(tensor.dtype())
+                                   ? ValueRange::Exactly(tensor.GetDouble(i), false)
+                                   : ValueRange::Exactly(static_cast<double>(tensor.GetInt(i)), true);
+    if (small || value_range.empty()) {
+      value_range.push_back(element);
     } else {
-      known[0] = Hull(known[0], element);
+      value_range[0] = Hull(value_range[0], element);
     }
   }
-  return known;
+  return value_range;
 }
 
-Known RangeOf(const Tensor& tensor) {
+ValueRange RangeOf(const Tensor& tensor) {
   const int64_t count = tensor.num_elements();
   if (count == 0) return {};
   double lo = kInfinity, hi = -kInfinity, least = kInfinity;
@@ -401,19 +410,21 @@ Known RangeOf(const Tensor& tensor) {
     for (int64_t i = 0; i < count; ++i) look(IsFloat(tensor.dtype()) ? tensor.GetDouble(i) : static_cast<double>(tensor.GetInt(i)));
   }
   if (lo > hi) return {};  // all are NaN
-  Known known = Range(lo, hi, number);
-  known.least = std::max(known.least, least);
-  known.negative_zero = negative_zero && HoldsZero(known);
-  return known;
+  ValueRange value_range = Range(lo, hi, number);
+  value_range.least = std::max(value_range.least, least);
+  value_range.negative_zero = negative_zero && HoldsZero(value_range);
+  return value_range;
 }
 
-std::vector<std::optional<KnownTensor>> Know(const Program& program,
-                                             const std::vector<std::optional<KnownTensor>>& inputs, Detail detail) {
-  std::vector<std::optional<KnownTensor>> tensors(program.tensors.size());
+std::vector<std::optional<TensorRanges>> InferRanges(const Program& program,
+                                                     const std::vector<std::optional<TensorRanges>>& inputs,
+                                                     Detail detail) {
+  std::vector<std::optional<TensorRanges>> tensors(program.tensors.size());
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const std::optional<Tensor>& constant = program.tensors[program.inputs[i]].constant;
     if (!inputs[i] && constant) {
-      tensors[program.inputs[i]] = detail == Detail::kElements ? KnowTensor(*constant) : KnownTensor{RangeOf(*constant)};
+      tensors[program.inputs[i]] =
+          detail == Detail::kElements ? RangesOfConstant(*constant) : TensorRanges{RangeOf(*constant)};
     } else {
       tensors[program.inputs[i]] = inputs[i];
     }
@@ -421,12 +432,12 @@ std::vector<std::optional<KnownTensor>> Know(const Program& program,
   for (const Te& te : program.tes) {
     if (te.routine) continue;
     const Evaluator evaluator(program, tensors);
-    std::vector<KnownTensor> results =
-        detail == Detail::kElements && IsSmall(te) ? EachElement(program, te, evaluator)
-                                                   : AllElements(program, te, evaluator, detail);
+    std::vector<TensorRanges> results = detail == Detail::kElements && IsSmall(te)
+                                            ? EachElement(program, te, evaluator)
+                                            : AllElements(program, te, evaluator, detail);
     for (size_t o = 0; o < te.outputs.size(); ++o) tensors[te.outputs[o]] = std::move(results[o]);
   }
-  std::vector<std::optional<KnownTensor>> outputs;
+  std::vector<std::optional<TensorRanges>> outputs;
   for (TensorId output : program.outputs) outputs.push_back(tensors[output]);
   return outputs;
 }

@@ -3,8 +3,8 @@
 //   y[i] = sum(k<n) if k < i + 1 then x[k] else 0
 //
 // One pass over k computes all of y.
-#ifndef FUSION_COMPILER_MOVEMENT_PREFIX_FOLD_H_
-#define FUSION_COMPILER_MOVEMENT_PREFIX_FOLD_H_
+#ifndef FUSION_COMPILER_MOVEMENT_PREFIX_REDUCTION_H_
+#define FUSION_COMPILER_MOVEMENT_PREFIX_REDUCTION_H_
 
 #include <optional>
 #include <vector>
@@ -13,7 +13,7 @@
 
 namespace fusion::movement {
 
-struct PrefixFold {
+struct PrefixReduction {
   te::Scalar value;        // of element k; does not move with i
   int axis = -1;           // i, whose extent is that of the reduction axis
   bool reverse = false;    // begins at the last element
@@ -21,9 +21,9 @@ struct PrefixFold {
 };
 
 // The form of a named reduction over one axis, with results along one of `axes`; nullopt for every other reduction.
-std::optional<PrefixFold> PrefixFoldOf(const te::Fold& fold, const std::vector<te::Scalar>& body,
-                                       const std::vector<te::Axis>& axes);
+std::optional<PrefixReduction> PrefixReductionOf(const te::Reduction& reduction, const std::vector<te::Scalar>& body,
+                                                 const std::vector<te::Axis>& axes);
 
 }  // namespace fusion::movement
 
-#endif  // FUSION_COMPILER_MOVEMENT_PREFIX_FOLD_H_
+#endif  // FUSION_COMPILER_MOVEMENT_PREFIX_REDUCTION_H_

@@ -1,7 +1,7 @@
 // Executor: turns one task into the bytes of its result. Each implementation has one concern; worker/worker.cc stacks
 // them (like Buildbarn's build executors).
-#ifndef FUSION_WORKER_EXECUTOR_EXECUTOR_H_
-#define FUSION_WORKER_EXECUTOR_EXECUTOR_H_
+#ifndef FUSION_WORKER_EXECUTOR_TASK_EXECUTOR_H_
+#define FUSION_WORKER_EXECUTOR_TASK_EXECUTOR_H_
 
 #include <functional>
 #include <memory>
@@ -16,9 +16,9 @@ struct TaskContext {
   std::function<bool()> cancelled;  // never empty; thread-safe
 };
 
-class Executor {
+class TaskExecutor {
  public:
-  virtual ~Executor() = default;
+  virtual ~TaskExecutor() = default;
   // Blocks until the task is done. Soon after `context.cancelled()` becomes true, returns CANCELLED. INTERNAL and
   // INVALID_ARGUMENT mean that the task is at fault, UNAVAILABLE and RESOURCE_EXHAUSTED that this worker is.
   virtual absl::StatusOr<std::string> Execute(const v1::Task& task, const std::string& payload,
@@ -27,4 +27,4 @@ class Executor {
 
 }  // namespace fusion
 
-#endif  // FUSION_WORKER_EXECUTOR_EXECUTOR_H_
+#endif  // FUSION_WORKER_EXECUTOR_TASK_EXECUTOR_H_

@@ -19,7 +19,7 @@ TaskContext NeverCancelled() {
   return {[] { return false; }};
 }
 
-class Echo : public Executor {
+class Echo : public TaskExecutor {
  public:
   absl::StatusOr<std::string> Execute(const v1::Task&, const std::string& payload, const TaskContext&) override {
     return payload;
@@ -27,7 +27,7 @@ class Echo : public Executor {
 };
 
 // Lets a minute pass, and stops if that cancels it.
-class Slow : public Executor {
+class Slow : public TaskExecutor {
  public:
   explicit Slow(absl::Time* now) : now_(now) {}
   absl::StatusOr<std::string> Execute(const v1::Task&, const std::string&, const TaskContext& context) override {

@@ -1,4 +1,4 @@
-#include "compiler/te/ranges/facts.h"
+#include "compiler/te/ranges/path_conditions.h"
 
 #include <algorithm>
 
@@ -24,7 +24,7 @@ Index OfTerm(const Term& term) { return Index::FromParts(0, {{term, 1}}); }
 
 }  // namespace
 
-void Facts::Assume(const Comparison& c) {
+void PathConditions::Assume(const Comparison& c) {
   const Index difference = c.lhs - c.rhs;
   if (c.cmp == Cmp::kLt) at_most_zero_.push_back(difference + 1);
   if (c.cmp == Cmp::kEq) at_most_zero_.push_back(difference);
@@ -32,17 +32,17 @@ void Facts::Assume(const Comparison& c) {
   Propagate();
 }
 
-void Facts::Assume(const Pred& pred) {
+void PathConditions::Assume(const Pred& pred) {
   for (const Comparison& c : pred) Assume(c);
 }
 
-void Facts::AssumeNot(const Pred& pred) {
+void PathConditions::AssumeNot(const Pred& pred) {
   static constexpr Cmp kNegated[] = {Cmp::kGe, Cmp::kLt, Cmp::kNe, Cmp::kEq};
   if (pred.size() == 1) Assume(Comparison{pred[0].lhs, kNegated[static_cast<int>(pred[0].cmp)], pred[0].rhs});
 }
 
 // From c0 + Σ c_i·t_i <= 0: c_j·t_j <= −c0 − Σ_{i≠j} min(c_i·t_i).
-void Facts::Propagate() {
+void PathConditions::Propagate() {
   constexpr int kRounds = 2;
   for (int round = 0; round < kRounds; ++round) {
     for (const Index& sum : at_most_zero_) {
@@ -68,7 +68,7 @@ void Facts::Propagate() {
 }
 
 // (y // a) % b is (y % ab) // a, and a condition may bound y % ab.
-Interval Facts::RangeOfSplitMod(const Term& mod) const {
+Interval PathConditions::RangeOfSplitMod(const Term& mod) const {
   Interval range{0, mod.divisor - 1};
   for (const auto& [known, bound] : terms_) {
     const Term& term = known.parts()[0].term;
@@ -81,7 +81,7 @@ Interval Facts::RangeOfSplitMod(const Term& mod) const {
   return range;
 }
 
-Interval Facts::RangeOfTerm(const Term& term, int depth) const {
+Interval PathConditions::RangeOfTerm(const Term& term, int depth) const {
   Interval range;
   switch (term.kind) {
     case TermKind::kAxis:
@@ -114,7 +114,7 @@ Interval Facts::RangeOfTerm(const Term& term, int depth) const {
   return range;
 }
 
-Interval Facts::RangeOfSum(const Index& x, int depth) const {
+Interval PathConditions::RangeOfSum(const Index& x, int depth) const {
   Interval sum{Clamp(x.constant()), Clamp(x.constant())};
   for (const Index::Part& part : x.parts()) {
     const Interval term = RangeOfTerm(part.term, depth);
@@ -124,11 +124,11 @@ Interval Facts::RangeOfSum(const Index& x, int depth) const {
   return sum;
 }
 
-Interval Facts::RangeOf(const Index& x, int depth) const {
+Interval PathConditions::RangeOf(const Index& x, int depth) const {
   Interval range = Intersect(x.Range(), RangeOfSum(x, depth));
   if (depth == 0) return range;
-  constexpr size_t kMaxFacts = 12;  // nested // and % multiply the work
-  for (size_t f = 0; f < std::min(at_most_zero_.size(), kMaxFacts); ++f) {
+  constexpr size_t kMaxConditions = 12;  // nested // and % multiply the work
+  for (size_t f = 0; f < std::min(at_most_zero_.size(), kMaxConditions); ++f) {
     const Index& e = at_most_zero_[f];  // x + e <= x <= x - e
     range = Intersect(range, {RangeOfSum(x + e, depth - 1).lo, RangeOfSum(x - e, depth - 1).hi});
   }

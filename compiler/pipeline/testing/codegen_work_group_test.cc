@@ -30,11 +30,11 @@ DeviceModel LikeAGpu(const std::string& name) {
   return device;
 }
 
-int GroupTiles(const std::vector<BlockKernel>& kernels) {
+int ThreadgroupTiles(const std::vector<BlockKernel>& kernels) {
   int count = 0;
   for (const BlockKernel& kernel : kernels) {
     for (const movement::Phase& phase : kernel.kernel.phases) {
-      for (const movement::Step& step : phase.steps) count += step.strategy == movement::Strategy::kGroupTile;
+      for (const movement::Step& step : phase.steps) count += step.strategy == movement::Strategy::kThreadgroupTile;
     }
   }
   return count;
@@ -124,7 +124,7 @@ std::vector<BlockCase> CasesInTasks() {
   return cases;
 }
 
-class GroupTile : public ::testing::TestWithParam<const char*> {
+class ThreadgroupTile : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     const absl::Status can_run = CanRun(LikeAGpu(GetParam()));
@@ -151,7 +151,7 @@ int FragmentTiles(const std::vector<BlockKernel>& kernels) {
   int count = 0;
   for (const BlockKernel& kernel : kernels) {
     for (const movement::Phase& phase : kernel.kernel.phases) {
-      for (const movement::Step& step : phase.steps) count += step.group.product.fragments();
+      for (const movement::Step& step : phase.steps) count += step.threadgroup.product.fragments();
     }
   }
   return count;
@@ -234,7 +234,7 @@ TEST(TensorCores, MultiplyHalvesFromMemory) {
         for (const BlockKernel& kernel : result.kernels) {
           bool uses = false;
           for (const movement::Phase& phase : kernel.kernel.phases) {
-            for (const movement::Step& step : phase.steps) uses = uses || step.group.product.from_memory;
+            for (const movement::Step& step : phase.steps) uses = uses || step.threadgroup.product.from_memory;
           }
           tiles += uses ? 1 : 0;
           EXPECT_EQ(FindBackend("cuda")->InstructionsOf(kernel.kernel, WithTensorCores()).march,
@@ -273,27 +273,28 @@ TEST(TensorCores, RoundToTf32OnlyWhereThatIsAllowed) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, GroupTile, ::testing::Values("OpenCl", "OpenClAhead", "Cuda"),
+INSTANTIATE_TEST_SUITE_P(, ThreadgroupTile, ::testing::Values("OpenCl", "OpenClAhead", "Cuda"),
                          [](const auto& info) { return std::string(info.param); });
 
-TEST_P(GroupTile, ComputesWhatTheInterpreterDoes) {
+TEST_P(ThreadgroupTile, ComputesWhatTheInterpreterDoes) {
   const std::vector<RunOptions> options = {{LikeAGpu(GetParam()), LayoutMode::kPlain, /*split=*/true}};
   for (const BlockResult& result : RunCases(Cases(), options)) {
     EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
-    EXPECT_EQ(GroupTiles(result.kernels), 1) << result.name;
+    EXPECT_EQ(ThreadgroupTiles(result.kernels), 1) << result.name;
   }
 }
 
-TEST(GroupTileSchedule, SlicesAreBroughtInAhead) {
+TEST(ThreadgroupTileSchedule, SlicesAreBroughtInAhead) {
   for (const char* device : {"OpenCl", "OpenClAhead", "Cuda"}) {
     for (const BlockResult& result : RunCases({Product("product", {64, 64}, {64, 64}, true)}, {{LikeAGpu(device)}})) {
-      ASSERT_EQ(GroupTiles(result.kernels), 1);
-      EXPECT_EQ(result.kernels[0].kernel.phases[0].steps[0].group.buffers, device == std::string("OpenCl") ? 1 : 2);
+      ASSERT_EQ(ThreadgroupTiles(result.kernels), 1);
+      EXPECT_EQ(result.kernels[0].kernel.phases[0].steps[0].threadgroup.buffers,
+                device == std::string("OpenCl") ? 1 : 2);
     }
   }
 }
 
-TEST_P(GroupTile, InBlocksAndWithAnyChoice) {
+TEST_P(ThreadgroupTile, InBlocksAndWithAnyChoice) {
   std::vector<RunOptions> options = {{LikeAGpu(GetParam()), LayoutMode::kPlain},
                                      {LikeAGpu(GetParam()), LayoutMode::kBlocked},
                                      {LikeAGpu(GetParam()), LayoutMode::kAxisLast}};
@@ -304,7 +305,7 @@ TEST_P(GroupTile, InBlocksAndWithAnyChoice) {
   EXPECT_EQ(Failures(Cases(), options), "");
 }
 
-TEST_P(GroupTile, KeepsProductsInATask) {
+TEST_P(ThreadgroupTile, KeepsProductsInATask) {
   std::vector<RunOptions> options = {{LikeAGpu(GetParam()), LayoutMode::kPlain}};
   options[0].device.launch_s = 1e-3;  // makes a separate phase cost more than anything else
   for (const BlockResult& result : RunCases(CasesInTasks(), options)) {
@@ -312,7 +313,7 @@ TEST_P(GroupTile, KeepsProductsInATask) {
     ASSERT_EQ(result.kernels.size(), 1u);
     const movement::Kernel& kernel = result.kernels[0].kernel;
     EXPECT_EQ(kernel.phases.size(), 1u) << result.name << movement::Print(kernel);
-    EXPECT_GE(GroupTiles(result.kernels), 1) << result.name;
+    EXPECT_GE(ThreadgroupTiles(result.kernels), 1) << result.name;
     EXPECT_LE(kernel.scratch_bytes, 48 << 10) << result.name;
   }
   options[0].device.launch_s = 2e-6;
@@ -323,7 +324,7 @@ TEST_P(GroupTile, KeepsProductsInATask) {
 }
 
 // Reductions of rows shared by fewer and by more than all work-items, and of several rows in one task.
-std::vector<BlockCase> Folds() {
+std::vector<BlockCase> Reductions() {
   std::vector<BlockCase> cases;
   for (const Shape& shape : std::vector<Shape>{{3, 300}, {200, 20}, {50, 64}, {1, 4096}, {5, 7}}) {
     G g;
@@ -349,22 +350,22 @@ std::vector<BlockCase> Folds() {
   return cases;
 }
 
-TEST_P(GroupTile, TeamsFold) {
+TEST_P(ThreadgroupTile, TeamsReduce) {
   std::vector<RunOptions> options;
   for (const LayoutMode mode : {LayoutMode::kPlain, LayoutMode::kBlocked, LayoutMode::kAxisLast}) {
     options.push_back({LikeAGpu(GetParam()), mode});
     options.push_back({LikeAGpu(GetParam()), mode, /*split=*/true});
   }
-  EXPECT_EQ(Failures(Folds(), options), "");
+  EXPECT_EQ(Failures(Reductions(), options), "");
 }
 
 // Subgroups are emulated to compare numbers; the text without the emulation goes to a compiler that has subgroups.
-TEST(Teams, FoldBySubgroups) {
+TEST(Teams, ReduceBySubgroups) {
   std::vector<RunOptions> options;
   for (const int group : {8, 32}) options.push_back({SubgroupTestDevice(4, group)});
   const Backend* backend = FindBackend("opencl");
   std::string text = backend->Preamble({}, options[0].device);
-  const std::vector<BlockResult> results = RunCases(Folds(), options);
+  const std::vector<BlockResult> results = RunCases(Reductions(), options);
   for (size_t r = 0; r < results.size(); ++r) {
     EXPECT_TRUE(results[r].status.ok()) << results[r].name << ": " << results[r].status;
     for (const BlockKernel& kernel : results[r].kernels) {
@@ -372,7 +373,7 @@ TEST(Teams, FoldBySubgroups) {
       text += backend->PrintKernel(kernel.kernel, absl::StrCat("k", text.size()), device);
     }
   }
-  EXPECT_THAT(text, ::testing::HasSubstr("FOLD_TEAM(float, a"));
+  EXPECT_THAT(text, ::testing::HasSubstr("REDUCE_TEAM(float, a"));
   const std::string clang = FindOnPath({"clang", "clang-14", "clang-15", "clang-16"});
   if (clang.empty()) GTEST_SKIP() << "the text is not compiled: no clang";
   const std::string file = absl::StrCat(::testing::TempDir(), "/subgroups_", getpid(), ".cl");
@@ -387,15 +388,15 @@ TEST(Teams, FoldBySubgroups) {
   std::remove(file.c_str());
 }
 
-TEST(Teams, FoldAsCuda) {
+TEST(Teams, ReduceAsCuda) {
   std::vector<RunOptions> options;
   for (const int group : {8, 32, 128}) options.push_back({CudaTestDevice(group)});
   const absl::Status can_run = CanRun(options[0].device);
   if (!can_run.ok()) GTEST_SKIP() << "kernels are not run: " << can_run.message();
-  EXPECT_EQ(Failures(Folds(), options), "");
+  EXPECT_EQ(Failures(Reductions(), options), "");
 }
 
-TEST(GroupTileInTasks, AsCuda) {
+TEST(ThreadgroupTileInTasks, AsCuda) {
   RunOptions options{CudaTestDevice(64)};
   const absl::Status can_run = CanRun(options.device);
   if (!can_run.ok()) GTEST_SKIP() << "kernels are not run: " << can_run.message();
@@ -404,7 +405,7 @@ TEST(GroupTileInTasks, AsCuda) {
 }
 
 // K-blocking: parts of a reduction side by side, where the results alone would leave units idle.
-TEST_P(GroupTile, FewResultsOfALongFold) {
+TEST_P(ThreadgroupTile, FewResultsOfALongReduction) {
   std::vector<BlockCase> cases = {
       Product("weights", {16, 2048}, {2048, 24}, true),
       Product("odd sides, computed", {13, 2048}, {2048, 19}, false),
@@ -423,24 +424,24 @@ TEST_P(GroupTile, FewResultsOfALongFold) {
     EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
     ASSERT_EQ(result.kernels.size(), 1u);
     EXPECT_EQ(result.kernels[0].kernel.phases.size(), 2u) << result.name;
-    EXPECT_EQ(GroupTiles(result.kernels), 1) << result.name;
+    EXPECT_EQ(ThreadgroupTiles(result.kernels), 1) << result.name;
   }
 }
 
 // Persistent kernels: phases in one launch, between which work-groups wait for each other's tasks. On OpenCL a
 // work-group has one work-item.
-class GroupsThatStay : public ::testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(, GroupsThatStay, ::testing::Values("OpenCl", "Cuda"),
+class PersistentKernels : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(, PersistentKernels, ::testing::Values("OpenCl", "Cuda"),
                          [](const auto& info) { return std::string(info.param); });
 
-TEST_P(GroupsThatStay, PassPhasesOn) {
+TEST_P(PersistentKernels, PassPhasesOn) {
   const bool cuda = std::string(GetParam()) == "Cuda";
-  int resident = 0;
+  int persistent = 0;
   for (const int group : cuda ? std::vector<int>{8, 32} : std::vector<int>{1}) {
     RunOptions options;
     options.device = cuda ? CudaTestDevice(group) : OpenClTestDevice(16, group);
     options.device.memory[0].size_bytes = 4 << 10;  // too small for a task to keep rows between two products
-    options.device.resident_groups = 2;
+    options.device.persistent_groups = 2;
     options.device.launch_s = 1e-3;
     const absl::Status can_run = CanRun(options.device);
     if (!can_run.ok()) GTEST_SKIP() << "kernels are not run: " << can_run.message();
@@ -448,25 +449,25 @@ TEST_P(GroupsThatStay, PassPhasesOn) {
       EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
       ASSERT_EQ(result.kernels.size(), 1u);
       const movement::Kernel& kernel = result.kernels[0].kernel;
-      EXPECT_EQ(kernel.resident, kernel.phases.size() > 1) << result.name;
-      resident += kernel.resident;
+      EXPECT_EQ(kernel.persistent, kernel.phases.size() > 1) << result.name;
+      persistent += kernel.persistent;
     }
   }
-  EXPECT_GE(resident, cuda ? 8 : 4);
+  EXPECT_GE(persistent, cuda ? 8 : 4);
 }
 
-TEST(GroupTileSchedule, NoGroupsStayWhereNothingIsKnownOfThem) {
+TEST(ThreadgroupTileSchedule, NoPersistentKernelWhereNothingIsKnownOfTheDevice) {
   RunOptions options{LikeAGpu("OpenCl")};
   options.device.memory[0].size_bytes = 4 << 10;
   for (const BlockResult& result : RunCases({Attention("attention", 64, 64, 2, 32)}, {options})) {
     ASSERT_EQ(result.kernels.size(), 1u);
     EXPECT_GT(result.kernels[0].kernel.phases.size(), 1u);
-    EXPECT_FALSE(result.kernels[0].kernel.resident);
+    EXPECT_FALSE(result.kernels[0].kernel.persistent);
     EXPECT_THAT(result.kernels[0].reason, ::testing::HasSubstr("cannot wait for each other"));
   }
 }
 
-TEST(GroupTileSchedule, WhatIsNoProductOfTwoSidesIsNone) {
+TEST(ThreadgroupTileSchedule, WhatIsNoProductOfTwoSidesIsNone) {
   std::vector<BlockCase> cases = {
       Convolution("depthwise", {1, 24, 9, 8}, {24, 1, 3, 3}, {{"group", int64_t{24}}}),
       Product("one row", {1, 64}, {64, 100}, true),
@@ -475,14 +476,14 @@ TEST(GroupTileSchedule, WhatIsNoProductOfTwoSidesIsNone) {
   g.Out(g.Op("ReduceMax", {g.In({30, 40}), g.Ints({1})}));
   cases.push_back(BlockCase("maximum", g));
   for (const BlockResult& result : RunCases(cases, {{LikeAGpu("OpenCl")}})) {
-    EXPECT_EQ(GroupTiles(result.kernels), 0) << result.name;
+    EXPECT_EQ(ThreadgroupTiles(result.kernels), 0) << result.name;
   }
 }
 
 // Processors have neither barriers nor shared memory, so no threadgroup tile.
-TEST(GroupTileSchedule, ProcessorsHaveNone) {
+TEST(ThreadgroupTileSchedule, ProcessorsHaveNone) {
   for (const BlockResult& result : RunCases({Product("product", {64, 64}, {64, 64}, true)}, {{Avx2Device()}})) {
-    EXPECT_EQ(GroupTiles(result.kernels), 0);
+    EXPECT_EQ(ThreadgroupTiles(result.kernels), 0);
   }
 }
 

@@ -1,4 +1,4 @@
-#include "compiler/movement/extreme_fold.h"
+#include "compiler/movement/extreme_reduction.h"
 
 #include <cmath>
 #include <cstdint>
@@ -34,17 +34,17 @@ bool IsNanRule(const Scalar& s, const Scalar& x, bool last) {
 
 }  // namespace
 
-std::optional<ExtremeFold> ExtremeFoldOf(const te::Fold& fold, const std::vector<Scalar>& body) {
-  const bool two = fold.kind == te::FoldKind::kGeneral && fold.axes.size() == 1 && fold.pred.empty() &&
-                   fold.init.size() == 2 && body.size() == 2;
-  if (!two || fold.axes[0].extent > INT32_MAX || !IsOp(body[0], Op::kSelect) || !IsOp(body[1], Op::kSelect)) {
+std::optional<ExtremeReduction> ExtremeReductionOf(const te::Reduction& reduction, const std::vector<Scalar>& body) {
+  const bool two = reduction.kind == te::ReductionKind::kGeneral && reduction.axes.size() == 1 &&
+                   reduction.pred.empty() && reduction.init.size() == 2 && body.size() == 2;
+  if (!two || reduction.axes[0].extent > INT32_MAX || !IsOp(body[0], Op::kSelect) || !IsOp(body[1], Op::kSelect)) {
     return std::nullopt;
   }
   const Scalar &take = body[0]->args[0], &x = body[0]->args[1], &at = body[1]->args[1];
-  const te::ScalarNode& first_index = *fold.init[1];
+  const te::ScalarNode& first_index = *reduction.init[1];
   const bool form = IsAcc(body[0]->args[2], 0) && IsAcc(body[1]->args[2], 1) &&
                     te::StructurallyEqual(take, body[1]->args[0]) && at->kind == ScalarKind::kFromIndex &&
-                    at->index == te::Index(fold.axes[0]) && first_index.kind == ScalarKind::kImm &&
+                    at->index == te::Index(reduction.axes[0]) && first_index.kind == ScalarKind::kImm &&
                     first_index.ivalue == 0;
   const LaneKind lanes = LaneKindOf(x->dtype);
   if (!form || (lanes != LaneKind::kFloat && lanes != LaneKind::kInt)) return std::nullopt;
@@ -52,7 +52,7 @@ std::optional<ExtremeFold> ExtremeFoldOf(const te::Fold& fold, const std::vector
   te::Visit(x, [&](const te::ScalarNode& node) { reads_acc = reads_acc || node.kind == ScalarKind::kAcc; });
   const Scalar& better = IsFloat(x->dtype) && IsOp(take, Op::kOr) ? take->args[0] : take;
   if (reads_acc || better->kind != ScalarKind::kOp) return std::nullopt;
-  ExtremeFold result;
+  ExtremeReduction result;
   result.value = x;
   switch (better->op) {
     case Op::kGt:
@@ -68,7 +68,7 @@ std::optional<ExtremeFold> ExtremeFoldOf(const te::Fold& fold, const std::vector
   result.last = better->op == Op::kGe || better->op == Op::kLe;
   const bool compares = te::StructurallyEqual(better->args[0], x) && IsAcc(better->args[1], 0);
   const bool nan = !IsFloat(x->dtype) || (IsOp(take, Op::kOr) && IsNanRule(take->args[1], x, result.last));
-  if (!compares || !nan || !IsWorst(*fold.init[0], result.max)) return std::nullopt;
+  if (!compares || !nan || !IsWorst(*reduction.init[0], result.max)) return std::nullopt;
   return result;
 }
 

@@ -1,4 +1,4 @@
-#include "compiler/movement/prefix_fold.h"
+#include "compiler/movement/prefix_reduction.h"
 
 #include <cstdlib>
 
@@ -12,9 +12,9 @@ using te::ScalarKind;
 // Shorter axes are as fast as ordinary reductions.
 constexpr int64_t kLeastExtent = 4;
 
-bool IsIdentity(const te::ScalarNode& s, te::FoldKind kind) {
+bool IsIdentity(const te::ScalarNode& s, te::ReductionKind kind) {
   if (s.kind != ScalarKind::kImm) return false;
-  const int64_t identity = kind == te::FoldKind::kProd ? 1 : 0;
+  const int64_t identity = kind == te::ReductionKind::kProd ? 1 : 0;
   return IsFloat(s.dtype) ? s.fvalue == static_cast<double>(identity) : s.ivalue == identity;
 }
 
@@ -30,13 +30,13 @@ bool Moves(const Scalar& s, int axis) {
 
 }  // namespace
 
-std::optional<PrefixFold> PrefixFoldOf(const te::Fold& fold, const std::vector<Scalar>& body,
-                                       const std::vector<te::Axis>& axes) {
-  const bool kind = fold.kind == te::FoldKind::kSum || fold.kind == te::FoldKind::kProd;
-  if (!kind || fold.axes.size() != 1 || !fold.pred.empty() || body.size() != 1) return std::nullopt;
+std::optional<PrefixReduction> PrefixReductionOf(const te::Reduction& reduction, const std::vector<Scalar>& body,
+                                                 const std::vector<te::Axis>& axes) {
+  const bool kind = reduction.kind == te::ReductionKind::kSum || reduction.kind == te::ReductionKind::kProd;
+  if (!kind || reduction.axes.size() != 1 || !reduction.pred.empty() || body.size() != 1) return std::nullopt;
   const te::ScalarNode& node = *body[0];
-  const te::Axis k = fold.axes[0];
-  if (node.kind != ScalarKind::kIf || node.pred.size() != 1 || !IsIdentity(*node.args[1], fold.kind) ||
+  const te::Axis k = reduction.axes[0];
+  if (node.kind != ScalarKind::kIf || node.pred.size() != 1 || !IsIdentity(*node.args[1], reduction.kind) ||
       k.extent < kLeastExtent) {
     return std::nullopt;
   }
@@ -45,7 +45,7 @@ std::optional<PrefixFold> PrefixFoldOf(const te::Fold& fold, const std::vector<S
   if (test.cmp != te::Cmp::kLt && test.cmp != te::Cmp::kGe) return std::nullopt;
   const Index difference = test.lhs - test.rhs;
   if (difference.parts().size() != 2 || difference.HasLoad()) return std::nullopt;
-  PrefixFold result;
+  PrefixReduction result;
   result.value = node.args[0];
   int64_t of_k = 0, of_i = 0;
   for (const Index::Part& part : difference.parts()) {
