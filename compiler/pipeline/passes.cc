@@ -164,7 +164,7 @@ absl::Status CheckDisabled(const std::set<std::string>& names) {
 std::string PrintPasses() {
   std::string text;
   for (const Pass& pass : Passes()) {
-    absl::StrAppendFormat(&text, "%-17s %-8s verified: %-17s %s %s\n", pass.name, PartName(pass.part),
+    absl::StrAppendFormat(&text, "%-17s %-8s verified: %-22s %s %s\n", pass.name, PartName(pass.part),
                           VerifierName(pass.verifier), pass.can_disable ? "can be disabled; " : "always runs;     ",
                           pass.why);
   }
