@@ -39,18 +39,20 @@ absl::StatusOr<Reduction> ReductionOf(const OpContext& context) {
   return context.Error(absl::StrCat("reduction '", name, "' is none of none, add, mul, max, min"));
 }
 
+// Bools are 0 and 1, and no result is more: their sum and maximum is "or", their product and minimum is "and".
 Scalar Combine(Reduction reduction, const Scalar& a, const Scalar& b) {
+  const bool logical = a->dtype == DType::kBool;
   switch (reduction) {
     case Reduction::kNone:
       return b;
     case Reduction::kAdd:
-      return a + b;
+      return logical ? te::Call(te::Op::kOr, {a, b}) : a + b;
     case Reduction::kMul:
-      return a * b;
+      return logical ? te::Call(te::Op::kAnd, {a, b}) : a * b;
     case Reduction::kMax:
-      return te::Max(a, b);
+      return logical ? te::Call(te::Op::kOr, {a, b}) : te::Max(a, b);
     case Reduction::kMin:
-      return te::Min(a, b);
+      return logical ? te::Call(te::Op::kAnd, {a, b}) : te::Min(a, b);
   }
   return b;
 }
