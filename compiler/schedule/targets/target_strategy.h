@@ -34,7 +34,7 @@ struct TargetStrategy {
   bool prefetches;                 // far operands are prefetched for the next task, or further on in a row
   bool streaming_stores;           // large results may be written past the caches
   int64_t product_scratch_caches;  // a task with products may keep this many times the core's own cache as scratch
-  // Of that scratch, one part in this many is left for the operands of products: packed panels, or K-slices.
+  // One part in this many of that scratch is left for the operands of products: packed panels, or K-slices.
   int64_t left_for_operands;
   bool filtering_leaves_room;  // forms of minimal filtering leave that part, too
 
