@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/movement/cost.h"
 #include "compiler/ops/registry/op_def.h"
 #include "compiler/plan/plan.h"
 #include "compiler/schedule/block_passes.h"
@@ -56,6 +57,24 @@ void LayBetween(const te::Program& program, std::map<te::TensorId, Layout>* layo
   }
 }
 
+// What the fusion block says about its hand-overs, in terms of its program. An origin is a position among the members.
+std::vector<HandOverRequest> RequestsOf(const ecg::Graph& graph, const FusionBlock& block,
+                                        const std::vector<ecg::ValueId>& value_of_tensor) {
+  const std::vector<ecg::NodeId> members = block.Members();
+  const auto position = [&](ecg::NodeId id) {
+    return static_cast<int>(std::lower_bound(members.begin(), members.end(), id) - members.begin());
+  };
+  std::vector<HandOverRequest> requests;
+  for (const HandOver& hand_over : InnerHandOvers(graph, block)) {
+    const auto tensor = std::find(value_of_tensor.begin(), value_of_tensor.end(), hand_over.value);
+    if (tensor == value_of_tensor.end()) continue;
+    const bool asked = std::find(block.inner.begin(), block.inner.end(), hand_over) != block.inner.end();
+    requests.push_back({static_cast<int>(tensor - value_of_tensor.begin()), position(hand_over.producer),
+                        position(hand_over.consumer), hand_over.nearest, hand_over.furthest, asked});
+  }
+  return requests;
+}
+
 }  // namespace
 
 std::string DescribeBlock(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) {
@@ -65,20 +84,26 @@ std::string DescribeBlock(const ecg::Graph& graph, const std::vector<ecg::NodeId
   return absl::StrCat(absl::StrJoin(ops, "+"), " ", ShapeToString(graph.value(last.outputs[0]).type.shape));
 }
 
-std::vector<ecg::ValueId> LiveOutOf(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) {
-  std::vector<ecg::ValueId> live = LiveOut(graph, FusionBlock{nodes});
+std::vector<ecg::ValueId> LiveOutOf(const ecg::Graph& graph, const FusionBlock& block) {
+  std::vector<ecg::ValueId> live = LiveOut(graph, block);
   // A fusion block whose results nobody reads (an unused second output) still stores its last value.
-  if (live.empty() && !nodes.empty()) live.push_back(graph.node(nodes.back()).outputs[0]);
+  if (live.empty() && !block.nodes.empty()) live.push_back(graph.node(block.nodes.back()).outputs[0]);
   return live;
 }
 
-absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes,
+absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const FusionBlock& block,
                                             const std::vector<ecg::ValueId>& live_out, const ValueLayouts& layouts,
-                                            const DeviceModel& device, const ScheduleOptions& options) {
+                                            const DeviceModel& device, ScheduleOptions options) {
+  const std::vector<ecg::NodeId> nodes = block.Members();
   ASSIGN_OR_RETURN(ops::LoweredBlock lowered, ops::LowerNodes(graph, nodes, live_out));
   RETURN_IF_ERROR(VerifyAfter(BlockPass::kLower, lowered.program));
+  options.hand_overs = RequestsOf(graph, block, lowered.value_of_tensor);
+  BlockPassContext context;
+  for (const HandOverRequest& request : options.hand_overs) {
+    if (request.nearest > Scope::kLane) context.kept.insert(request.tensor);
+  }
   ASSIGN_OR_RETURN(const std::optional<BlockForm> formed,
-                   RunBlockPass(BlockPass::kFormStages, {std::move(lowered.program), {}, {}}, {}, {}));
+                   RunBlockPass(BlockPass::kFormStages, {std::move(lowered.program), {}, {}}, context, {}));
   if (!formed) return absl::InternalError("pass 'form-stages' made no program");
   const te::Program& staged = formed->program;
   // Values that stay inside the fusion block are free in their layout. They follow the layout pass where it chose one,
@@ -97,13 +122,17 @@ absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const std::
   if (inner_layouts.size() > tensor_layouts.size()) {
     scheduled = ScheduleBlock(staged, inner_layouts, device, options);
   }
-  if (!scheduled.ok() || !scheduled->stitched) {
+  const bool one_task = staged.tes.size() == 1 || (scheduled.ok() && scheduled->kernel.phases.size() == 1);
+  if (!scheduled.ok() || !one_task) {
     ASSIGN_OR_RETURN(scheduled, ScheduleBlock(staged, tensor_layouts, device, options));
   }
   BlockKernel result;
   result.kernel = std::move(scheduled->kernel);
-  result.stitched = scheduled->stitched;
-  result.reason = scheduled->reason;
+  for (const HandOverRequest& request : options.hand_overs) {
+    result.hand_overs.push_back({lowered.value_of_tensor[request.tensor], request.consumer,
+                                 RealisedScope(scheduled->hand_overs, request, options.hand_overs)});
+  }
+  result.fits = scheduled->within;
   result.choices = std::move(scheduled->choices);
   std::set<int> written;
   for (const movement::Phase& phase : result.kernel.phases) {
@@ -148,12 +177,44 @@ absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const std::
   return result;
 }
 
+absl::Status CheckRealised(const ecg::Graph& graph, const FusionBlock& block, const BlockKernel& kernel) {
+  const std::vector<ecg::NodeId> members = block.Members();
+  for (const HandOver& planned : InnerHandOvers(graph, block)) {
+    for (const RealisedHandOver& realised : kernel.hand_overs) {
+      if (realised.value != planned.value || members[realised.consumer] != planned.consumer) continue;
+      if (planned.nearest <= realised.scope && realised.scope <= planned.furthest) continue;
+      const ecg::Node &producer = graph.node(planned.producer), &consumer = graph.node(planned.consumer);
+      return absl::InternalError(absl::StrCat(
+          "the kernel hands '", graph.value(planned.value).name, "' from ", producer.op, " '", producer.name, "' to ",
+          consumer.op, " '", consumer.name, "' at ", ScopeName(realised.scope), " scope, and the plan allows ",
+          ScopeName(planned.nearest), " to ", ScopeName(planned.furthest)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+BlockAccount AccountOf(const BlockKernel& kernel, const DeviceModel& typical, int threads) {
+  BlockAccount account;
+  account.phases = static_cast<int64_t>(kernel.kernel.phases.size());
+  for (const movement::Phase& phase : kernel.kernel.phases) account.tasks = std::max(account.tasks, phase.tasks());
+  account.scratch_bytes = kernel.kernel.scratch_bytes;
+  for (const movement::Buffer& buffer : kernel.kernel.buffers) {
+    if (buffer.scope == Scope::kKernel) account.kernel_scope_bytes += movement::SizeBytes(buffer);
+    if (buffer.scope == Scope::kDevice) account.device_scope_bytes += movement::SizeBytes(buffer);
+  }
+  account.estimate_ns = movement::EstimateCost(kernel.kernel, typical, threads).latency_ns;
+  return account;
+}
+
 BlockKernel WithValues(const BlockKernel& kernel, const std::vector<ecg::ValueId>& from,
                        const std::vector<ecg::ValueId>& to) {
   BlockKernel result = kernel;
   for (KernelArg& arg : result.args) {
     if (arg.value == ecg::kNone) continue;
     arg.value = to[std::find(from.begin(), from.end(), arg.value) - from.begin()];
+  }
+  for (RealisedHandOver& hand_over : result.hand_overs) {
+    hand_over.value = to[std::find(from.begin(), from.end(), hand_over.value) - from.begin()];
   }
   return result;
 }

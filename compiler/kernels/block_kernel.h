@@ -11,6 +11,7 @@
 #include "compiler/cost/device_model.h"
 #include "compiler/ecg/graph.h"
 #include "compiler/movement/kernel.h"
+#include "compiler/plan/plan.h"
 #include "compiler/schedule/schedule_block.h"
 
 namespace fusion {
@@ -25,19 +26,37 @@ struct KernelArg {
   bool written = false;
 };
 
+// The scope that a hand-over of the plan really has.
+struct RealisedHandOver {
+  ecg::ValueId value = ecg::kNone;
+  int consumer = -1;  // position among the fusion block's members, ascending
+  Scope scope = Scope::kLane;
+};
+
 struct BlockKernel {
   movement::Kernel kernel;
   std::vector<KernelArg> args;  // parallel to the kernel- and device-scope buffers
-  bool stitched = true;
-  std::string reason;  // why it is not stitched
+  std::vector<RealisedHandOver> hand_overs;  // every one between two nodes of the fusion block
+  // OK, or why the fusion block should not be one kernel: a hand-over goes further than the plan allows by default, or
+  // the kernel would need too many registers. FAILED_PRECONDITION.
+  absl::Status fits;
   std::string key;     // SHA-256 of the movement graph: equal keys, equal code
   double flops = 0;
   std::vector<ChoicePoint> choices;  // the choices of its schedule
 };
 
-absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes,
+// Fails with FAILED_PRECONDITION where a hand-over cannot have a scope that the fusion block asks for. What the options
+// say about hand-overs is ignored.
+absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const FusionBlock& block,
                                             const std::vector<ecg::ValueId>& live_out, const ValueLayouts& layouts,
-                                            const DeviceModel& device, const ScheduleOptions& options = {});
+                                            const DeviceModel& device, ScheduleOptions options = {});
+
+// Holds the kernel against its fusion block. Fails with INTERNAL, naming the nodes, where a hand-over lies outside the
+// scopes that the fusion block allows.
+absl::Status CheckRealised(const ecg::Graph& graph, const FusionBlock& block, const BlockKernel& kernel);
+
+// Accounts for the kernel, on a device with typical rates.
+BlockAccount AccountOf(const BlockKernel& kernel, const DeviceModel& typical, int threads);
 
 // Returns the kernel with arguments that stand for `to[i]` where they stood for `from[i]`.
 BlockKernel WithValues(const BlockKernel& kernel, const std::vector<ecg::ValueId>& from,
@@ -56,9 +75,8 @@ std::vector<SharedArgument> SharedArguments(const KernelSequence& kernels, int k
 // For people: "Conv+Relu [1,64,56,56]".
 std::string DescribeBlock(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes);
 
-// Returns LiveOut (compiler/plan/plan.h) of the nodes as one fusion block; never empty, since a kernel stores
-// something.
-std::vector<ecg::ValueId> LiveOutOf(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes);
+// Returns LiveOut (compiler/plan/fusion_block.h); never empty, since a kernel stores something.
+std::vector<ecg::ValueId> LiveOutOf(const ecg::Graph& graph, const FusionBlock& block);
 
 }  // namespace fusion
 

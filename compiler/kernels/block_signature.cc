@@ -1,5 +1,6 @@
 #include "compiler/kernels/block_signature.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "absl/strings/str_cat.h"
@@ -22,6 +23,12 @@ class Signer {
     absl::StrAppend(&signature.text, "\nresult");
     Refer(id, false);
     AddLayout(id);
+  }
+
+  void AddHandOver(const HandOver& hand_over, int64_t consumer) {
+    absl::StrAppend(&signature.text, "\nto ", consumer, " ", ScopeName(hand_over.nearest), " ",
+                    ScopeName(hand_over.furthest));
+    Refer(hand_over.value, false);
   }
 
   BlockSignature signature;
@@ -73,11 +80,16 @@ class Signer {
 
 }  // namespace
 
-BlockSignature SignBlock(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes,
+BlockSignature SignBlock(const ecg::Graph& graph, const FusionBlock& block,
                          const std::vector<ecg::ValueId>& live_out, const ValueLayouts& layouts) {
   Signer signer(graph, layouts);
-  for (ecg::NodeId id : nodes) signer.AddNode(graph.node(id));
+  const std::vector<ecg::NodeId> members = block.Members();
+  for (ecg::NodeId id : members) signer.AddNode(graph.node(id));
   for (ecg::ValueId id : live_out) signer.AddResult(id);
+  for (const HandOver& hand_over : block.inner) {
+    const auto consumer = std::lower_bound(members.begin(), members.end(), hand_over.consumer);
+    signer.AddHandOver(hand_over, consumer - members.begin());
+  }
   return std::move(signer.signature);
 }
 

@@ -8,6 +8,7 @@
 
 #include "compiler/layout/value_layouts.h"
 #include "compiler/ecg/graph.h"
+#include "compiler/plan/fusion_block.h"
 
 namespace fusion {
 
@@ -21,8 +22,8 @@ struct BlockSignature {
   std::vector<ecg::ValueId> weights;  // the constants that enter by their type alone
 };
 
-// Arguments as for MakeBlockKernel; `nodes` ascending. Valid while the graph's constants live.
-BlockSignature SignBlock(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes,
+// Arguments as for MakeBlockKernel. Valid while the graph's constants live.
+BlockSignature SignBlock(const ecg::Graph& graph, const FusionBlock& block,
                          const std::vector<ecg::ValueId>& live_out, const ValueLayouts& layouts);
 
 }  // namespace fusion

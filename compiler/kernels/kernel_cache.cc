@@ -6,20 +6,21 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "compiler/kernels/block_signature.h"
-#include "compiler/movement/cost.h"
 #include "compiler/movement/pressure.h"
+#include "runtime/base/status_macros.h"
 
 namespace fusion {
 namespace {
 
-// Returns the reason with the names of values `from[i]`, where it quotes them, replaced by those of `to[i]`.
-std::string Renamed(const ecg::Graph& graph, const std::string& reason, const std::vector<ecg::ValueId>& from,
-                    const std::vector<ecg::ValueId>& to) {
+// Returns the status with the names of values `from[i]`, where it quotes them, replaced by those of `to[i]`.
+absl::Status Renamed(const ecg::Graph& graph, const absl::Status& status, const std::vector<ecg::ValueId>& from,
+                     const std::vector<ecg::ValueId>& to) {
+  if (status.ok()) return status;
   std::map<std::string, std::string> names;
   for (size_t i = 0; i < from.size(); ++i) {
     names.emplace(absl::StrCat("'", graph.value(from[i]).name, "'"), absl::StrCat("'", graph.value(to[i]).name, "'"));
   }
-  return absl::StrReplaceAll(reason, names);
+  return absl::Status(status.code(), absl::StrReplaceAll(status.message(), names));
 }
 
 }  // namespace
@@ -31,31 +32,27 @@ void KernelCache::Start(const ecg::Graph* graph, const ValueLayouts* layouts, co
   typical_ = device->WithTypicalRates();
 }
 
-KernelCache::Block& KernelCache::Find(std::vector<ecg::NodeId> nodes) {
-  std::sort(nodes.begin(), nodes.end());
-  auto it = blocks_.find(nodes);
-  if (it != blocks_.end()) return it->second;
-  Block block = Make(nodes);
-  return blocks_.emplace(std::move(nodes), std::move(block)).first->second;
+KernelCache::Block& KernelCache::Find(const FusionBlock& block) {
+  auto it = blocks_.find(block);
+  if (it == blocks_.end()) it = blocks_.emplace(block, Make(block)).first;
+  return it->second;
 }
 
-KernelCache::Block KernelCache::Make(const std::vector<ecg::NodeId>& nodes) {
-  const std::vector<ecg::ValueId> live_out = LiveOutOf(*graph_, nodes);
-  BlockSignature signature = SignBlock(*graph_, nodes, live_out, *layouts_);
+KernelCache::Block KernelCache::Make(const FusionBlock& block) {
+  const std::vector<ecg::ValueId> live_out = LiveOutOf(*graph_, block);
+  BlockSignature signature = SignBlock(*graph_, block, live_out, *layouts_);
   if (const auto known = prototypes_.find(signature.text); known != prototypes_.end()) {
     return {known->second, std::move(signature.values), nullptr};
   }
   absl::StatusOr<BlockKernel> made =
-      MakeBlockKernel(*graph_, nodes, live_out, *layouts_, *device_, {{}, disabled_passes_});
+      MakeBlockKernel(*graph_, block, live_out, *layouts_, *device_, {{}, disabled_passes_});
   if (!made.ok()) return {made.status(), {}, nullptr};  // not shared: the message names this fusion block's nodes
-  if (made->stitched && nodes.size() > 1) {
-    const absl::Status pressure = movement::CheckPressure(made->kernel, *device_, threads_);
-    made->stitched = pressure.ok();
-    if (!pressure.ok()) made->reason = std::string(pressure.message());
+  if (made->fits.ok() && block.Members().size() > 1) {
+    made->fits = movement::CheckPressure(made->kernel, *device_, threads_);
   }
-  const double estimate_ns = movement::EstimateCost(made->kernel, typical_, threads_).latency_ns;
+  const BlockAccount account = AccountOf(*made, typical_, threads_);
   auto kernel = std::make_shared<const BlockKernel>(*std::move(made));
-  auto prototype = std::make_shared<const Prototype>(Prototype{kernel, signature.values, estimate_ns});
+  auto prototype = std::make_shared<const Prototype>(Prototype{kernel, signature.values, account});
   // A weight that is no argument was read while lowering. The kernel then depends on the weight's elements, not only on
   // its type, and cannot be shared.
   const bool all_are_arguments = std::all_of(signature.weights.begin(), signature.weights.end(), [&](ecg::ValueId w) {
@@ -65,37 +62,37 @@ KernelCache::Block KernelCache::Make(const std::vector<ecg::NodeId>& nodes) {
   return {prototype, std::move(signature.values), kernel};
 }
 
-KernelCache::KernelOr KernelCache::Get(const std::vector<ecg::NodeId>& nodes) {
+KernelCache::KernelOr KernelCache::Get(const FusionBlock& nodes) {
   Block& block = Find(nodes);
   if (block.kernel == nullptr) {
     if (!block.prototype.ok()) return block.prototype.status();
     const Prototype& prototype = **block.prototype;
     BlockKernel kernel = WithValues(*prototype.kernel, prototype.values, block.values);
-    if (!kernel.stitched) kernel.reason = Renamed(*graph_, kernel.reason, prototype.values, block.values);
+    kernel.fits = Renamed(*graph_, kernel.fits, prototype.values, block.values);
     block.kernel = std::make_shared<const BlockKernel>(std::move(kernel));
   }
   return block.kernel;
 }
 
-absl::Status KernelCache::CanSchedule(const std::vector<ecg::NodeId>& nodes) {
+absl::StatusOr<BlockAccount> KernelCache::Fit(const FusionBlock& nodes) {
   const Block& block = Find(nodes);
   if (!block.prototype.ok()) return absl::FailedPreconditionError(std::string(block.prototype.status().message()));
   const Prototype& prototype = **block.prototype;
-  if (nodes.size() == 1 || prototype.kernel->stitched) return absl::OkStatus();
-  return absl::FailedPreconditionError(Renamed(*graph_, prototype.kernel->reason, prototype.values, block.values));
+  RETURN_IF_ERROR(Renamed(*graph_, prototype.kernel->fits, prototype.values, block.values));
+  return prototype.account;
 }
 
-double KernelCache::EstimateNs(const std::vector<ecg::NodeId>& nodes) {
+double KernelCache::EstimateNs(const FusionBlock& nodes) {
   const Block& block = Find(nodes);
-  return block.prototype.ok() ? (*block.prototype)->estimate_ns : 0;
+  return block.prototype.ok() ? (*block.prototype)->account.estimate_ns : 0;
 }
 
-absl::StatusOr<BlockKernel> KernelCache::Schedule(const std::vector<ecg::NodeId>& nodes, const Choices& choices) const {
-  return MakeBlockKernel(*graph_, nodes, LiveOutOf(*graph_, nodes), *layouts_, *device_, {choices, disabled_passes_});
+absl::StatusOr<BlockKernel> KernelCache::Schedule(const FusionBlock& block, const Choices& choices) const {
+  return MakeBlockKernel(*graph_, block, LiveOutOf(*graph_, block), *layouts_, *device_, {choices, disabled_passes_});
 }
 
-void KernelCache::Replace(const std::vector<ecg::NodeId>& nodes, BlockKernel kernel) {
-  Find(nodes).kernel = std::make_shared<const BlockKernel>(std::move(kernel));
+void KernelCache::Replace(const FusionBlock& block, BlockKernel kernel) {
+  Find(block).kernel = std::make_shared<const BlockKernel>(std::move(kernel));
 }
 
 }  // namespace fusion

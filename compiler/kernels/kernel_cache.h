@@ -17,11 +17,13 @@
 #include "compiler/ecg/graph.h"
 #include "compiler/kernels/block_kernel.h"
 #include "compiler/layout/value_layouts.h"
+#include "compiler/plan/plan.h"
 #include "compiler/schedule/choices.h"
 
 namespace fusion {
 
-// Serves one graph; not thread-safe. A fusion block is given by its nodes in any order.
+// Serves one graph; not thread-safe. Fusion blocks of the same nodes with other recomputed nodes, or hand-overs at other
+// scopes, are different ones.
 class KernelCache {
  public:
   // `disabled_passes`: see ScheduleOptions.
@@ -32,16 +34,16 @@ class KernelCache {
   void Start(const ecg::Graph* graph, const ValueLayouts* layouts, const DeviceModel* device);
 
   using KernelOr = absl::StatusOr<std::shared_ptr<const BlockKernel>>;
-  KernelOr Get(const std::vector<ecg::NodeId>& nodes);
+  KernelOr Get(const FusionBlock& block);
   // Fails with FAILED_PRECONDITION and the reason where the nodes cannot be one kernel, or would be a bad one.
-  absl::Status CanSchedule(const std::vector<ecg::NodeId>& nodes);
+  absl::StatusOr<BlockAccount> Fit(const FusionBlock& block);
   // Returns the cost model's estimate at typical rates; 0 where there is no kernel.
-  double EstimateNs(const std::vector<ecg::NodeId>& nodes);
+  double EstimateNs(const FusionBlock& block);
 
   // Makes another kernel of a fusion block, which the cache does not remember.
-  absl::StatusOr<BlockKernel> Schedule(const std::vector<ecg::NodeId>& nodes, const Choices& choices) const;
+  absl::StatusOr<BlockKernel> Schedule(const FusionBlock& block, const Choices& choices) const;
   // Makes Get return `kernel` for this fusion block. Blocks of equal structure keep theirs.
-  void Replace(const std::vector<ecg::NodeId>& nodes, BlockKernel kernel);
+  void Replace(const FusionBlock& block, BlockKernel kernel);
 
   const ecg::Graph& graph() const { return *graph_; }
   const DeviceModel& device() const { return *device_; }
@@ -54,7 +56,7 @@ class KernelCache {
   struct Prototype {
     std::shared_ptr<const BlockKernel> kernel;
     std::vector<ecg::ValueId> values;
-    double estimate_ns = 0;
+    BlockAccount account;
   };
   // A fusion block of the graph, with its own `values` in place of the prototype's.
   struct Block {
@@ -62,8 +64,8 @@ class KernelCache {
     std::vector<ecg::ValueId> values;
     std::shared_ptr<const BlockKernel> kernel;  // with this fusion block's arguments; made on demand
   };
-  Block& Find(std::vector<ecg::NodeId> nodes);
-  Block Make(const std::vector<ecg::NodeId>& nodes);
+  Block& Find(const FusionBlock& block);
+  Block Make(const FusionBlock& block);
 
   const int threads_;
   const std::set<std::string> disabled_passes_;
@@ -71,7 +73,7 @@ class KernelCache {
   const ValueLayouts* layouts_ = nullptr;
   const DeviceModel* device_ = nullptr;
   DeviceModel typical_;
-  std::map<std::vector<ecg::NodeId>, Block> blocks_;
+  std::map<FusionBlock, Block> blocks_;
   std::unordered_map<std::string, std::shared_ptr<const Prototype>> prototypes_;  // by signature
 };
 

@@ -10,17 +10,19 @@
 
 namespace fusion {
 
-absl::Status GraphBlockOracle::CanSchedule(const ecg::Graph&, const std::vector<ecg::NodeId>& nodes) {
-  return kernels_.CanSchedule(nodes);
+absl::StatusOr<BlockAccount> GraphBlockOracle::Fit(const ecg::Graph&, const FusionBlock& block) {
+  return kernels_.Fit(block);
 }
 
 double GraphBlockOracle::EstimateNs(const ecg::Graph&, const std::vector<ecg::NodeId>& nodes) {
-  return kernels_.EstimateNs(nodes);
+  return kernels_.EstimateNs({nodes});
 }
 
-absl::StatusOr<BlockKernel> GraphBlockOracle::Kernel(const std::vector<ecg::NodeId>& nodes) {
-  const KernelOr kernel = Get(nodes);
-  if (!kernel.ok()) return Annotate(kernel.status(), absl::StrCat("kernel ", DescribeBlock(kernels_.graph(), nodes)));
+absl::StatusOr<BlockKernel> GraphBlockOracle::Kernel(const FusionBlock& block) {
+  const KernelOr kernel = Get(block);
+  if (!kernel.ok()) {
+    return Annotate(kernel.status(), absl::StrCat("kernel ", DescribeBlock(kernels_.graph(), block.Members())));
+  }
   return **kernel;
 }
 
@@ -28,10 +30,10 @@ absl::StatusOr<std::vector<KernelQuestion>> GraphBlockOracle::Sides(const Fusion
   const std::vector<ecg::NodeId> nodes = question.Fused();
   const std::string description = DescribeBlock(kernels_.graph(), nodes);
   std::vector<KernelQuestion> sides = {{{}, description}, {{}, absl::StrCat(description, " apart")}};
-  ASSIGN_OR_RETURN(auto fused, Get(nodes));
+  ASSIGN_OR_RETURN(auto fused, Get({nodes}));
   sides[0].kernels.push_back(std::move(fused));
   for (const std::vector<ecg::NodeId>& one : {question.producer, question.consumer}) {
-    ASSIGN_OR_RETURN(auto kernel, Get(one));
+    ASSIGN_OR_RETURN(auto kernel, Get({one}));
     sides[1].kernels.push_back(std::move(kernel));
   }
   // Equal questions form one group.
@@ -86,8 +88,7 @@ absl::StatusOr<bool> GraphBlockOracle::Knows(const ecg::Graph&, const FusionQues
   return answers_.Knows(sides);
 }
 
-absl::StatusOr<int64_t> GraphBlockOracle::Tune(const std::vector<std::vector<ecg::NodeId>>& blocks,
-                                               const tune::Budget& budget) {
+absl::StatusOr<int64_t> GraphBlockOracle::Tune(const std::vector<FusionBlock>& blocks, const tune::Budget& budget) {
   return TuneBlocks(blocks, budget, context_, &kernels_, &answers_);
 }
 

@@ -39,20 +39,26 @@ class GraphBlockOracle : public BlockOracle {
   // Call it before the first question. Both must outlive the oracle's use.
   void Start(const ecg::Graph* graph, const ValueLayouts* layouts) { kernels_.Start(graph, layouts, context_.device); }
 
-  absl::Status CanSchedule(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) override;
+  absl::StatusOr<BlockAccount> Fit(const ecg::Graph& graph, const FusionBlock& block) override;
   absl::StatusOr<FusionAnswers> Compare(const ecg::Graph& graph, const std::vector<FusionQuestion>& questions,
                                         const std::vector<FusionQuestion>& maybe) override;
   double EstimateNs(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) override;
   absl::StatusOr<bool> Knows(const ecg::Graph& graph, const FusionQuestion& question) override;
   int Devices() const override { return context_.oracle->Devices(); }
 
-  absl::StatusOr<BlockKernel> Kernel(const std::vector<ecg::NodeId>& nodes);
+  absl::StatusOr<BlockKernel> Kernel(const FusionBlock& block);
+  // Accounts for a kernel that this oracle has returned.
+  BlockAccount Account(const BlockKernel& kernel) const {
+    return AccountOf(kernel, kernels_.typical(), kernels_.threads());
+  }
+  // Returns the cost model's estimate for a fusion block of the plan.
+  double Estimate(const FusionBlock& block) { return kernels_.EstimateNs(block); }
   using KernelOr = KernelCache::KernelOr;
-  KernelOr Get(const std::vector<ecg::NodeId>& nodes) { return kernels_.Get(nodes); }
+  KernelOr Get(const FusionBlock& block) { return kernels_.Get(block); }
 
   // Tries schedules for the kernels of `blocks` (block_tuning.h) and makes Kernel() return the fastest. Returns how
   // many fusion blocks got another kernel.
-  absl::StatusOr<int64_t> Tune(const std::vector<std::vector<ecg::NodeId>>& blocks, const tune::Budget& budget);
+  absl::StatusOr<int64_t> Tune(const std::vector<FusionBlock>& blocks, const tune::Budget& budget);
 
   int64_t questions() const { return answers_.questions(); }
   int64_t answered(LatencySource source) const { return answers_.answered(source); }

@@ -20,7 +20,7 @@ namespace {
 class TuningBench : public tune::Workbench {
  public:
   struct KernelToTune {
-    std::vector<ecg::NodeId> nodes;  // the first fusion block that has this kernel
+    FusionBlock block;  // the first one that has this kernel
     std::shared_ptr<const BlockKernel> own;
     std::string workload, structure;
     std::map<std::string, std::shared_ptr<const BlockKernel>> made;  // by choices
@@ -29,8 +29,8 @@ class TuningBench : public tune::Workbench {
   TuningBench(const CompileContext& context, KernelCache* kernels, LatencyAnswers* answers)
       : context_(context), cache_(*kernels), answers_(*answers) {}
 
-  int Add(const std::vector<ecg::NodeId>& nodes, std::shared_ptr<const BlockKernel> own) {
-    KernelToTune kernel{nodes, std::move(own), {}, {}, {}};
+  int Add(const FusionBlock& block, std::shared_ptr<const BlockKernel> own) {
+    KernelToTune kernel{block, std::move(own), {}, {}, {}};
     kernel.workload = QuestionKey({kernel.own}, cache_.device(), cache_.threads());
     kernel.structure = StructureKey(*kernel.own, cache_.device(), cache_.threads());
     kernels_.push_back(std::move(kernel));
@@ -42,7 +42,8 @@ class TuningBench : public tune::Workbench {
     std::shared_ptr<const BlockKernel>& made = kernel.made[PrintChoices(choices)];
     if (made == nullptr && choices.empty()) made = kernel.own;
     if (made == nullptr) {
-      ASSIGN_OR_RETURN(BlockKernel fresh, cache_.Schedule(kernel.nodes, choices));
+      ASSIGN_OR_RETURN(BlockKernel fresh, cache_.Schedule(kernel.block, choices));
+      RETURN_IF_ERROR(fresh.fits);  // a schedule outside the plan's scopes is no alternative, however fast it is
       made = std::make_shared<const BlockKernel>(std::move(fresh));
     }
     return Made{made->key, Searched(made->choices),
@@ -103,7 +104,7 @@ class TuningBench : public tune::Workbench {
   KernelQuestion QuestionOf(const Variant& variant) const {
     const KernelToTune& kernel = kernels_[variant.kernel];
     const std::string choices = PrintChoices(variant.choices);
-    std::string description = DescribeBlock(cache_.graph(), kernel.nodes);
+    std::string description = DescribeBlock(cache_.graph(), kernel.block.Members());
     if (!choices.empty()) absl::StrAppend(&description, " ", choices);
     return {{kernel.made.at(choices)}, std::move(description)};
   }
@@ -116,18 +117,18 @@ class TuningBench : public tune::Workbench {
 
 }  // namespace
 
-absl::StatusOr<int64_t> TuneBlocks(const std::vector<std::vector<ecg::NodeId>>& blocks, const tune::Budget& budget,
+absl::StatusOr<int64_t> TuneBlocks(const std::vector<FusionBlock>& blocks, const tune::Budget& budget,
                                    const CompileContext& context, KernelCache* kernels, LatencyAnswers* answers) {
   TuningBench bench(context, kernels, answers);
   std::vector<tune::Subject> subjects;
   std::vector<int> number_of_block;
   // Equal kernels are one subject: a shape with fifty launches counts fifty times.
   std::map<std::string, int> number_of_key;
-  for (const std::vector<ecg::NodeId>& nodes : blocks) {
-    ASSIGN_OR_RETURN(const auto kernel, kernels->Get(nodes));
+  for (const FusionBlock& block : blocks) {
+    ASSIGN_OR_RETURN(const auto kernel, kernels->Get(block));
     const auto [it, fresh] = number_of_key.emplace(kernel->key, static_cast<int>(subjects.size()));
     if (fresh) {
-      bench.Add(nodes, kernel);
+      bench.Add(block, kernel);
       tune::Subject subject;
       if (!absl::SimpleHexAtoi(kernel->key.substr(0, 16), &subject.seed)) subject.seed = 1;
       subjects.push_back(subject);

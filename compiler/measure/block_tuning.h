@@ -15,7 +15,7 @@ namespace fusion {
 
 // Returns how many of the fusion blocks got another kernel. Spends no more than `budget` and than the time that
 // `answers` has left for measuring.
-absl::StatusOr<int64_t> TuneBlocks(const std::vector<std::vector<ecg::NodeId>>& blocks, const tune::Budget& budget,
+absl::StatusOr<int64_t> TuneBlocks(const std::vector<FusionBlock>& blocks, const tune::Budget& budget,
                                    const CompileContext& context, KernelCache* kernels, LatencyAnswers* answers);
 
 }  // namespace fusion

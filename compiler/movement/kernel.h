@@ -149,6 +149,7 @@ struct RoutineCall {
 
 struct Step {
   std::string label;  // name of the te output that it computes, for people
+  int stage = -1;     // number of the expression that it is part of, in the program that was scheduled
   std::optional<RoutineCall> routine;
   std::vector<Loop> loops;       // spatial, outermost first; the grid's axes are not among them
   std::optional<te::Reduction> reduction;  // axes outermost first

@@ -4,10 +4,10 @@
 
 namespace fusion {
 
-std::vector<std::vector<ecg::NodeId>> Planned::KernelBlocks() const {
-  std::vector<std::vector<ecg::NodeId>> blocks;
+std::vector<FusionBlock> Planned::KernelBlocks() const {
+  std::vector<FusionBlock> blocks;
   for (size_t b = 0; b < plan.blocks.size(); ++b) {
-    if (!elided.blocks.count(b)) blocks.push_back(plan.blocks[b].nodes);
+    if (!elided.blocks.count(b)) blocks.push_back(plan.blocks[b]);
   }
   return blocks;
 }

@@ -16,6 +16,7 @@
 #include "compiler/layout/value_layouts.h"
 #include "compiler/measure/block_oracle.h"
 #include "compiler/onnx/import.h"
+#include "compiler/pipeline/realised_plan.h"
 #include "compiler/pipeline/stage_clock.h"
 #include "compiler/plan/plan.h"
 
@@ -28,11 +29,12 @@ struct Planned {
   std::vector<onnx_import::InputExtent> input_extents;
   ValueLayouts layouts;
   FusionPlan plan;
+  std::vector<RealisedBlock> realised;  // parallel to the plan's fusion blocks
   ElidedCopies elided;
   std::vector<std::vector<size_t>> launches;  // the fusion blocks of each
 
-  // The nodes of the fusion blocks that have a kernel.
-  std::vector<std::vector<ecg::NodeId>> KernelBlocks() const;
+  // The fusion blocks that have a kernel.
+  std::vector<FusionBlock> KernelBlocks() const;
 };
 
 // The options name one specialisation. Everything that is pointed to must outlive the compilation; the oracle keeps

@@ -32,7 +32,9 @@ Manifest Head(const ModelFiles& files, const CompileOptions& options, const Devi
 
 // For people: the fusion blocks, and where kernels and launches differ from them.
 std::string PlanText(const Planned& planned) {
-  std::string text = PrintPlan(planned.graph, planned.plan);
+  std::vector<std::string> notes;
+  for (const RealisedBlock& block : planned.realised) notes.push_back(InWords(block));
+  std::string text = PrintPlan(planned.graph, planned.plan, notes);
   for (size_t b : planned.elided.blocks) {
     absl::StrAppend(&text, "fusion block ", b, " has no kernel: what it would copy is written or read in place\n");
   }

@@ -49,12 +49,13 @@ absl::Status Kernels(Compilation* compilation) {
   for (const std::vector<size_t>& blocks : planned.launches) {
     PlannedLaunch launch;
     for (size_t b : blocks) {
-      const std::vector<ecg::NodeId>& nodes = planned.plan.blocks[b].nodes;
-      ASSIGN_OR_RETURN(BlockKernel kernel, compilation->oracle->Kernel(nodes));
+      const FusionBlock& block = planned.plan.blocks[b];
+      ASSIGN_OR_RETURN(BlockKernel kernel, compilation->oracle->Kernel(block));
+      RETURN_IF_ERROR(CheckRealised(planned.graph, block, kernel));
       if (b != blocks[0] && kernel.key != launch.block.key) return absl::InternalError("a batch of different kernels");
-      if (b == blocks[0]) launch.label = Label(planned.graph, nodes);
+      if (b == blocks[0]) launch.label = Label(planned.graph, block.Members());
       (b == blocks[0] ? launch.block : launch.others.emplace_back()) = std::move(kernel);
-      for (ecg::NodeId id : nodes) launch.nodes.push_back(planned.graph.node(id).name);
+      for (ecg::NodeId id : block.Members()) launch.nodes.push_back(planned.graph.node(id).name);
     }
     if (blocks.size() > 1) absl::StrAppend(&launch.label, " ×", blocks.size());
     compilation->launches->push_back(std::move(launch));

@@ -4,10 +4,13 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/ops/registry/op_def.h"
+#include "compiler/pipeline/realised_plan.h"
 #include "compiler/plan/mapping_table.h"
+#include "runtime/base/status_macros.h"
 
 namespace fusion {
 namespace {
@@ -22,6 +25,31 @@ int64_t IntermediateBytes(const ecg::Graph& graph, const std::function<bool(ecg:
   return bytes;
 }
 
+std::string NodeName(const ecg::Graph& graph, ecg::NodeId id) {
+  return id == ecg::kNone ? std::string() : graph.node(id).op + " '" + graph.node(id).name + "'";
+}
+
+// What the fusion block's kernel is: its account, and its hand-overs as planned and as realised.
+void AddRealised(const ecg::Graph& graph, const RealisedBlock& realised, nlohmann::json* block) {
+  const BlockAccount& account = realised.account;
+  (*block)["phases"] = account.phases;
+  (*block)["tasks"] = account.tasks;
+  (*block)["scratch_bytes"] = account.scratch_bytes;
+  (*block)["kernel_scope_bytes"] = account.kernel_scope_bytes;
+  (*block)["device_scope_bytes"] = account.device_scope_bytes;
+  (*block)["estimate_ns"] = account.estimate_ns;
+  if (realised.hand_overs.empty()) return;
+  nlohmann::json hand_overs = nlohmann::json::array();
+  for (const RealisedBlock::Edge& edge : realised.hand_overs) {
+    hand_overs.push_back({{"value", graph.value(edge.planned.value).name},
+                          {"producer", NodeName(graph, edge.planned.producer)},
+                          {"consumer", NodeName(graph, edge.planned.consumer)},
+                          {"planned", ScopesInWords(edge.planned)},
+                          {"realised", ScopeName(edge.realised)}});
+  }
+  (*block)["hand_overs"] = std::move(hand_overs);
+}
+
 std::string PlanJson(const ecg::Graph& graph, const Planned& planned, const std::vector<RewriteAccount>& rewrites) {
   using nlohmann::json;
   json blocks = json::array(), decisions = json::array(), rules = json::array();
@@ -31,14 +59,12 @@ std::string PlanJson(const ecg::Graph& graph, const Planned& planned, const std:
       nodes.push_back({{"op", graph.node(id).op}, {"name", graph.node(id).name}});
     }
     blocks.push_back({{"nodes", nodes}});
+    AddRealised(graph, planned.realised[b], &blocks.back());
     if (planned.elided.blocks.count(b)) blocks.back()["kernel"] = false;  // its copies are elided
   }
-  auto node_name = [&](ecg::NodeId id) {
-    return id == ecg::kNone ? std::string() : graph.node(id).op + " '" + graph.node(id).name + "'";
-  };
   for (const Decision& d : planned.plan.decisions) {
-    json item{{"producer", node_name(d.producer)},
-              {"consumer", node_name(d.consumer)},
+    json item{{"producer", NodeName(graph, d.producer)},
+              {"consumer", NodeName(graph, d.consumer)},
               {"colour", ColourName(d.colour)},
               {"fused", d.fused},
               {"reason", d.reason}};
@@ -89,17 +115,24 @@ void AccountForLaunches(const Planned& planned, CompileAccount* account) {
   account->intermediate_bytes_before = IntermediateBytes(planned.graph, [](ecg::ValueId) { return true; });
   account->intermediate_bytes_after =
       IntermediateBytes(planned.graph, [&](ecg::ValueId v) { return stored.count(v) > 0; });
-  account->plan_json = PlanJson(planned.graph, planned, account->rewrites);
 }
 
 }  // namespace
 
-void AccountForPlan(Compilation* compilation) {
+absl::Status AccountForPlan(Compilation* compilation) {
   const Planned& planned = *compilation->planned;
   CompileAccount* account = compilation->account;
   account->nodes_rewritten = static_cast<int64_t>(planned.graph.nodes().size());
   AccountForDecisions(*compilation->oracle, planned.plan, account);
   AccountForLaunches(planned, account);
+  return AccountForKernels(compilation);
+}
+
+absl::Status AccountForKernels(Compilation* compilation) {
+  Planned& planned = *compilation->planned;
+  ASSIGN_OR_RETURN(planned.realised, RealisePlan(planned.graph, planned.plan, compilation->oracle));
+  compilation->account->plan_json = PlanJson(planned.graph, planned, compilation->account->rewrites);
+  return absl::OkStatus();
 }
 
 }  // namespace fusion

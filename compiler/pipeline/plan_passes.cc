@@ -37,7 +37,7 @@ constexpr double kNegligible = 1e-4;
 absl::StatusOr<std::vector<std::shared_ptr<const BlockKernel>>> KernelsOf(Compilation* compilation) {
   std::vector<std::shared_ptr<const BlockKernel>> kernels;
   for (const FusionBlock& block : compilation->planned->plan.blocks) {
-    ASSIGN_OR_RETURN(kernels.emplace_back(), compilation->oracle->Get(block.nodes));
+    ASSIGN_OR_RETURN(kernels.emplace_back(), compilation->oracle->Get(block));
   }
   return kernels;
 }

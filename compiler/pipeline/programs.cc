@@ -24,7 +24,7 @@ namespace {
 absl::Status CheckSupported(const Planned& planned, const DeviceModel& device, GraphBlockOracle* oracle) {
   std::vector<std::string> refused;
   for (const FusionBlock& block : planned.plan.blocks) {
-    ASSIGN_OR_RETURN(const BlockKernel kernel, oracle->Kernel(block.nodes));
+    ASSIGN_OR_RETURN(const BlockKernel kernel, oracle->Kernel(block));
     const absl::Status supported = PlaceKernel(kernel.kernel, device).backend->CheckSupported(kernel.kernel);
     if (supported.ok()) continue;
     const ecg::Node& node = planned.graph.node(block.nodes.front());
@@ -36,7 +36,7 @@ absl::Status CheckSupported(const Planned& planned, const DeviceModel& device, G
 
 double EstimatedNs(const Planned& planned, GraphBlockOracle* oracle) {
   double ns = 0;
-  for (const std::vector<ecg::NodeId>& nodes : planned.KernelBlocks()) ns += oracle->EstimateNs(planned.graph, nodes);
+  for (const FusionBlock& block : planned.KernelBlocks()) ns += oracle->Estimate(block);
   return ns;
 }
 
@@ -67,6 +67,7 @@ absl::Status Prepare(const ModelFiles& files, const CompileOptions& options, con
   RETURN_IF_ERROR(MakePlan(&compilation));
   RETURN_IF_ERROR(CheckSupported(out->planned, *context.device, &oracle));
   RETURN_IF_ERROR(RunPasses(Passes(), PassPart::kKernels, &compilation));
+  RETURN_IF_ERROR(AccountForKernels(&compilation));
   if (options.size != "small") return absl::OkStatus();
   CompileOptions any = options;
   any.size = "any";
@@ -90,11 +91,12 @@ absl::Status ShareConstants(const CompileOptions& options, const CompileContext&
         std::vector<BlockKernel> kernels;
         for (const size_t b : model.planned.launches[launch]) {
           const ecg::Graph& graph = model.planned.graph;
-          const std::vector<ecg::NodeId>& nodes = model.planned.plan.blocks[b].nodes;
+          const FusionBlock& block = model.planned.plan.blocks[b];
           ASSIGN_OR_RETURN(BlockKernel kernel,
-                           MakeBlockKernel(graph, nodes, LiveOutOf(graph, nodes), model.planned.layouts, device,
+                           MakeBlockKernel(graph, block, LiveOutOf(graph, block), model.planned.layouts, device,
                                            {choices, DisabledBlockPasses(options)}));
           RETURN_IF_ERROR(PlaceKernel(kernel.kernel, device).backend->CheckSupported(kernel.kernel));
+          RETURN_IF_ERROR(kernel.fits);
           kernels.push_back(std::move(kernel));
         }
         return kernels;
@@ -179,8 +181,7 @@ absl::Status MakePlan(Compilation* compilation) {
   RETURN_IF_ERROR(CheckOptions(compilation->options, compilation->context));
   RETURN_IF_ERROR(RunPasses(Passes(), PassPart::kGraph, compilation));
   RETURN_IF_ERROR(RunPasses(Passes(), PassPart::kPlan, compilation));
-  AccountForPlan(compilation);
-  return absl::OkStatus();
+  return AccountForPlan(compilation);
 }
 
 absl::StatusOr<PreparedPrograms> PreparePrograms(const ModelFiles& files, const CompileOptions& options,

@@ -1,62 +1,96 @@
 #include <algorithm>
-#include <set>
-#include <utility>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/plan/plan.h"
+#include "runtime/base/status_macros.h"
 
 namespace fusion {
 
-absl::Status CheckPlan(const ecg::Graph& graph, const FusionPlan& plan) {
+namespace {
+
+std::string Name(const ecg::Graph& graph, ecg::NodeId id) {
+  return absl::StrCat(graph.node(id).op, " '", graph.node(id).name, "'");
+}
+
+// The fusion block that owns each node.
+absl::StatusOr<std::vector<int>> Owners(const ecg::Graph& graph, const FusionPlan& plan) {
   const int n = static_cast<int>(graph.nodes().size());
-  std::vector<int> block_of(n, -1);
-  auto name = [&](ecg::NodeId id) { return absl::StrCat(graph.node(id).op, " '", graph.node(id).name, "'"); };
+  std::vector<int> owner(n, -1);
   for (size_t b = 0; b < plan.blocks.size(); ++b) {
-    if (plan.blocks[b].nodes.empty()) return absl::InternalError(absl::StrCat("fusion block ", b, " is empty"));
-    for (ecg::NodeId id : plan.blocks[b].nodes) {
+    const FusionBlock& block = plan.blocks[b];
+    if (block.nodes.empty()) return absl::InternalError(absl::StrCat("fusion block ", b, " is empty"));
+    for (ecg::NodeId id : block.nodes) {
       if (id < 0 || id >= n) return absl::InternalError(absl::StrCat("fusion block ", b, " holds no node ", id));
-      if (block_of[id] >= 0) return absl::InternalError(absl::StrCat(name(id), " is in two fusion blocks"));
-      block_of[id] = static_cast<int>(b);
+      if (owner[id] >= 0) return absl::InternalError(absl::StrCat(Name(graph, id), " is in two fusion blocks"));
+      owner[id] = static_cast<int>(b);
     }
-    if (!std::is_sorted(plan.blocks[b].nodes.begin(), plan.blocks[b].nodes.end())) {
+    if (!std::is_sorted(block.nodes.begin(), block.nodes.end())) {
       return absl::InternalError(absl::StrCat("fusion block ", b, " is not in topological order"));
     }
   }
   for (ecg::NodeId id = 0; id < n; ++id) {
-    if (block_of[id] < 0) return absl::InternalError(absl::StrCat(name(id), " is in no fusion block"));
-    // If fusion blocks are in a topological order, each of them is convex: a path that left a fusion block could only
-    // come back from a later one.
+    if (owner[id] < 0) return absl::InternalError(absl::StrCat(Name(graph, id), " is in no fusion block"));
+  }
+  return owner;
+}
+
+bool Contains(const std::vector<int>& sorted, int id) { return std::binary_search(sorted.begin(), sorted.end(), id); }
+
+// Checks that everything that the members of fusion block `b` read is made in it or in one that runs before it, and
+// stored there.
+absl::Status CheckReads(const ecg::Graph& graph, const FusionPlan& plan, const std::vector<int>& owner, int b) {
+  const FusionBlock& block = plan.blocks[b];
+  const std::vector<ecg::NodeId> members = block.Members();
+  for (ecg::NodeId id : block.recomputed) {
+    if (id >= 0 && id < static_cast<int>(owner.size()) && owner[id] != b) continue;
+    return absl::InternalError(absl::StrCat("fusion block ", b, " recomputes node ", id, ", which is its own or none"));
+  }
+  if (std::adjacent_find(members.begin(), members.end(), std::greater_equal<>()) != members.end()) {
+    return absl::InternalError(absl::StrCat("fusion block ", b, " recomputes nodes out of order"));
+  }
+  for (ecg::NodeId id : members) {
     for (ecg::ValueId v : graph.node(id).inputs) {
       if (v == ecg::kNone || graph.value(v).producer == ecg::kNone) continue;
       const ecg::NodeId producer = graph.value(v).producer;
-      if (block_of[producer] > block_of[id]) {
-        return absl::InternalError(absl::StrCat(name(id), " runs before ", name(producer), ", which it reads"));
+      if (Contains(members, producer)) continue;
+      // If fusion blocks are in a topological order, each of them is convex: a path that left a fusion block could only
+      // come back from a later one.
+      if (owner[producer] > b) {
+        return absl::InternalError(
+            absl::StrCat(Name(graph, id), " runs before ", Name(graph, producer), ", which it reads"));
+      }
+      if (Contains(plan.blocks[owner[producer]].unread, v)) {
+        return absl::InternalError(absl::StrCat(Name(graph, id), " reads what ", Name(graph, producer),
+                                                " makes, and the plan says that nobody does"));
       }
     }
   }
-  std::set<std::pair<ecg::ValueId, ecg::NodeId>> listed;
-  for (const Edge& edge : plan.edges) {
-    const bool in_graph =
-        edge.consumer >= 0 && edge.consumer < n && edge.value >= 0 &&
-        edge.value < static_cast<int>(graph.values().size()) && edge.producer != ecg::kNone &&
-        graph.value(edge.value).producer == edge.producer &&
-        std::count(graph.node(edge.consumer).inputs.begin(), graph.node(edge.consumer).inputs.end(), edge.value) > 0;
-    if (!in_graph) {
-      return absl::InternalError(absl::StrCat("the graph has no edge from node ", edge.producer, " to node ",
-                                              edge.consumer, " with value ", edge.value));
-    }
-    listed.emplace(edge.value, edge.consumer);
-    const bool same = block_of[edge.producer] == block_of[edge.consumer];
-    if (same == (edge.scope == Scope::kKernel)) {
-      return absl::InternalError(absl::StrCat("edge ", name(edge.producer), " -> ", name(edge.consumer), " has scope ",
-                                              ScopeName(edge.scope)));
-    }
+  return absl::OkStatus();
+}
+
+absl::Status CheckHandOver(const ecg::Graph& graph, const FusionBlock& block, const HandOver& hand_over) {
+  const std::vector<HandOver> edges = InnerHandOvers(graph, block);
+  if (std::find(edges.begin(), edges.end(), hand_over) == edges.end()) {
+    return absl::InternalError(absl::StrCat("a fusion block has no edge from node ", hand_over.producer, " to node ",
+                                            hand_over.consumer, " with value ", hand_over.value));
   }
-  for (ecg::NodeId id = 0; id < n; ++id) {
-    for (ecg::ValueId v : graph.node(id).inputs) {
-      if (v == ecg::kNone || graph.value(v).producer == ecg::kNone || listed.count({v, id})) continue;
-      return absl::InternalError(absl::StrCat("no edge ", name(graph.value(v).producer), " -> ", name(id)));
+  if (hand_over.nearest <= hand_over.furthest && hand_over.furthest < Scope::kKernel) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("edge ", Name(graph, hand_over.producer), " -> ",
+                                          Name(graph, hand_over.consumer), " may have scopes from ",
+                                          ScopeName(hand_over.nearest), " to ", ScopeName(hand_over.furthest)));
+}
+
+}  // namespace
+
+absl::Status CheckPlan(const ecg::Graph& graph, const FusionPlan& plan) {
+  ASSIGN_OR_RETURN(const std::vector<int> owner, Owners(graph, plan));
+  for (size_t b = 0; b < plan.blocks.size(); ++b) {
+    RETURN_IF_ERROR(CheckReads(graph, plan, owner, static_cast<int>(b)));
+    for (const HandOver& hand_over : plan.blocks[b].inner) {
+      RETURN_IF_ERROR(CheckHandOver(graph, plan.blocks[b], hand_over));
     }
   }
   return absl::OkStatus();

@@ -20,24 +20,12 @@ class CheckPlanTest : public testing::Test {
                       .value();
     graph_ = std::move(parsed);
   }
-  // A plan of these fusion blocks, with their edges and the scopes that belong to them.
   FusionPlan Plan(const std::vector<std::vector<ecg::NodeId>>& blocks) {
     FusionPlan plan;
-    std::vector<int> block_of(3, -1);
-    for (const auto& nodes : blocks) {
-      plan.blocks.push_back({nodes});
-      for (ecg::NodeId id : nodes) {
-        if (id >= 0 && id < 3) block_of[id] = static_cast<int>(plan.blocks.size());
-      }
-    }
-    for (ecg::NodeId id = 1; id < 3; ++id) {
-      for (ecg::ValueId v : graph_.node(id).inputs) {
-        const ecg::NodeId producer = graph_.value(v).producer;
-        plan.edges.push_back({producer, id, v, block_of[producer] == block_of[id] ? Scope::kLane : Scope::kKernel});
-      }
-    }
+    for (const auto& nodes : blocks) plan.blocks.emplace_back(nodes);
     return plan;
   }
+  ecg::ValueId ResultOf(ecg::NodeId id) const { return graph_.node(id).outputs[0]; }
   std::string Refusal(const FusionPlan& plan) {
     const absl::Status status = CheckPlan(graph_, plan);
     EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
@@ -67,22 +55,42 @@ TEST_F(CheckPlanTest, TopologicalOrderAndConvexity) {
   EXPECT_THAT(Refusal(Plan({{1}, {0, 2}})), HasSubstr("runs before Relu"));
 }
 
-TEST_F(CheckPlanTest, EdgesAndScopes) {
+TEST_F(CheckPlanTest, HandOvers) {
   FusionPlan plan = Plan({{0, 1}, {2}});
-  plan.edges[0].scope = Scope::kKernel;
-  EXPECT_THAT(Refusal(plan), HasSubstr("has scope kernel"));
-  plan = Plan({{0, 1}, {2}});
-  plan.edges[1].scope = Scope::kBlock;
-  EXPECT_THAT(Refusal(plan), HasSubstr("has scope block"));
-  plan = Plan({{0, 1}, {2}});
-  plan.edges.pop_back();
-  EXPECT_THAT(Refusal(plan), HasSubstr("no edge Exp"));
-  plan = Plan({{0, 1}, {2}});
-  plan.edges[0].consumer = 9;
-  EXPECT_THAT(Refusal(plan), HasSubstr("the graph has no edge from node 0 to node 9"));
-  plan = Plan({{0, 1}, {2}});
-  plan.edges[0].producer = 2;
-  EXPECT_THAT(Refusal(plan), HasSubstr("the graph has no edge from node 2"));
+  plan.blocks[0].inner = {{0, 1, ResultOf(0), Scope::kDevice, Scope::kDevice}};
+  EXPECT_TRUE(CheckPlan(graph_, plan).ok()) << CheckPlan(graph_, plan);
+  plan.blocks[0].inner = {{0, 1, ResultOf(0), Scope::kLane, Scope::kKernel}};
+  EXPECT_THAT(Refusal(plan), HasSubstr("may have scopes from lane to kernel"));
+  plan.blocks[0].inner = {{0, 1, ResultOf(0), Scope::kDevice, Scope::kBlock}};
+  EXPECT_THAT(Refusal(plan), HasSubstr("may have scopes from device to block"));
+  plan.blocks[0].inner = {{0, 2, ResultOf(0)}};  // the consumer is in another fusion block
+  EXPECT_THAT(Refusal(plan), HasSubstr("no edge from node 0 to node 2"));
+  plan.blocks[0].inner = {{0, 1, ResultOf(1)}};
+  EXPECT_THAT(Refusal(plan), HasSubstr("no edge from node 0 to node 1 with value"));
+}
+
+TEST_F(CheckPlanTest, RecomputedNodes) {
+  // Exp reads what its own fusion block recomputes, and nobody outside Add's reads what Relu stores there.
+  FusionPlan plan = Plan({{1}, {0, 2}});
+  plan.blocks[0].recomputed = {0};
+  EXPECT_TRUE(CheckPlan(graph_, plan).ok()) << CheckPlan(graph_, plan);
+  plan.blocks[1].unread = {ResultOf(0)};
+  EXPECT_TRUE(CheckPlan(graph_, plan).ok()) << CheckPlan(graph_, plan);
+  EXPECT_TRUE(LiveOut(graph_, plan.blocks[0]) == std::vector<ecg::ValueId>{ResultOf(1)});
+  EXPECT_TRUE(LiveOut(graph_, plan.blocks[1]) == std::vector<ecg::ValueId>{ResultOf(2)});
+
+  plan = Plan({{0}, {1, 2}});
+  plan.blocks[0].unread = {ResultOf(0)};
+  EXPECT_THAT(Refusal(plan), HasSubstr("reads what Relu"));
+  plan = Plan({{0}, {1, 2}});
+  plan.blocks[1].recomputed = {2};
+  EXPECT_THAT(Refusal(plan), HasSubstr("recomputes node 2"));
+  plan.blocks[1].recomputed = {7};
+  EXPECT_THAT(Refusal(plan), HasSubstr("recomputes node 7"));
+  // What a recomputed node reads has to exist, too.
+  plan = Plan({{2}, {0}, {1}});
+  plan.blocks[0].recomputed = {1};
+  EXPECT_THAT(Refusal(plan), HasSubstr("runs before Relu"));
 }
 
 TEST_F(CheckPlanTest, LiveOutIsWhatOthersRead) {

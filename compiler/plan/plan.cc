@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <set>
 
 #include "absl/strings/str_cat.h"
 
@@ -14,22 +13,7 @@ std::vector<ecg::NodeId> FusionQuestion::Fused() const {
   return fused;
 }
 
-std::vector<ecg::ValueId> LiveOut(const ecg::Graph& graph, const FusionBlock& block) {
-  const std::set<ecg::NodeId> inside(block.nodes.begin(), block.nodes.end());
-  std::vector<ecg::ValueId> live;
-  for (ecg::NodeId id : block.nodes) {
-    for (ecg::ValueId v : graph.node(id).outputs) {
-      if (v == ecg::kNone) continue;
-      const std::vector<ecg::NodeId>& consumers = graph.value(v).consumers;
-      const bool outside =
-          std::any_of(consumers.begin(), consumers.end(), [&](ecg::NodeId c) { return !inside.count(c); });
-      if (outside || graph.IsOutput(v)) live.push_back(v);
-    }
-  }
-  return live;
-}
-
-std::string PrintPlan(const ecg::Graph& graph, const FusionPlan& plan) {
+std::string PrintPlan(const ecg::Graph& graph, const FusionPlan& plan, const std::vector<std::string>& notes) {
   std::vector<int> block_of(graph.nodes().size(), -1);
   for (size_t b = 0; b < plan.blocks.size(); ++b) {
     for (ecg::NodeId id : plan.blocks[b].nodes) block_of[id] = static_cast<int>(b);
@@ -45,7 +29,15 @@ std::string PrintPlan(const ecg::Graph& graph, const FusionPlan& plan) {
       const ecg::Node& node = graph.node(plan.blocks[b].nodes[i]);
       absl::StrAppend(&text, i ? ", " : " ", node.op, " '", node.name, "'");
     }
+    if (!plan.blocks[b].recomputed.empty()) {
+      absl::StrAppend(&text, ", and again");
+      for (size_t i = 0; i < plan.blocks[b].recomputed.size(); ++i) {
+        const ecg::Node& node = graph.node(plan.blocks[b].recomputed[i]);
+        absl::StrAppend(&text, i ? ", " : " ", node.op, " '", node.name, "'");
+      }
+    }
     if (plan.blocks[b].nodes.size() > 1) absl::StrAppend(&text, " [green ", green[b], ", yellow ", yellow[b], "]");
+    if (b < notes.size() && !notes[b].empty()) absl::StrAppend(&text, " (", notes[b], ")");
     text += "\n";
   }
   return text;

@@ -1,6 +1,6 @@
-// FusionPlan: the scope at which each producer→consumer edge hands its tensor over. A maximal set of nodes joined by
-// edges below `kernel` is a fusion block and becomes one kernel. Planners differ in how they search for a plan; nothing
-// after them knows which planner made it.
+// FusionPlan: which nodes share a kernel, and at which scopes they may hand values to each other there. Edges between
+// fusion blocks have the scope `kernel`. Planners differ in how they search for a plan; nothing after them knows which
+// planner made it.
 #ifndef FUSION_COMPILER_PLAN_PLAN_H_
 #define FUSION_COMPILER_PLAN_PLAN_H_
 
@@ -15,22 +15,11 @@
 #include "compiler/cost/device_model.h"
 #include "compiler/cost/latency_oracle.h"
 #include "compiler/ecg/graph.h"
-#include "compiler/plan/scope.h"
+#include "compiler/plan/fusion_block.h"
 
 namespace fusion {
 
 enum class Colour : uint8_t { kGreen, kYellow, kRed };  // DNNFusion Table 3
-
-struct Edge {
-  ecg::NodeId producer = ecg::kNone;
-  ecg::NodeId consumer = ecg::kNone;
-  ecg::ValueId value = ecg::kNone;
-  Scope scope = Scope::kKernel;
-};
-
-struct FusionBlock {
-  std::vector<ecg::NodeId> nodes;  // topological order
-};
 
 // Why an edge was fused or not. Each refusal has a reason for people.
 struct Decision {
@@ -44,8 +33,7 @@ struct Decision {
 };
 
 struct FusionPlan {
-  std::vector<FusionBlock> blocks;  // in a topological order of the quotient graph; every node is in exactly one
-  std::vector<Edge> edges;          // every producer→consumer edge between nodes
+  std::vector<FusionBlock> blocks;  // in a topological order of the quotient graph; exactly one owns each node
   std::vector<Decision> decisions;
 };
 
@@ -74,21 +62,31 @@ struct FusionAnswers {
   std::vector<std::optional<FusionAnswer>> maybe;
 };
 
+// What one kernel needs and costs.
+struct BlockAccount {
+  int64_t phases = 1;  // barriers of the device: one less
+  int64_t tasks = 0;   // of the phase that has most
+  int64_t scratch_bytes = 0;      // of a task
+  int64_t kernel_scope_bytes = 0, device_scope_bytes = 0;  // of the buffers that live there
+  double estimate_ns = 0;  // by the cost model, at typical rates of the device
+};
+
 // The questions that a planner may ask about a set of nodes taken as one kernel. The pipeline implements it with
 // schedules, database and workers; tests use a fake.
 class BlockOracle {
  public:
   virtual ~BlockOracle() = default;
-  // Returns OK when the schedule and the device can hold the fusion block as one kernel, else FAILED_PRECONDITION with
-  // the reason (DNNFusion Listing 1's constraint check). Asked again for the same nodes, it answers from memory.
-  virtual absl::Status CanSchedule(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) = 0;
+  // Returns what the fusion block is as one kernel, with hand-overs at the scopes that it allows. Fails with
+  // FAILED_PRECONDITION and the reason where the schedule or the device cannot do that (DNNFusion Listing 1's constraint
+  // check). Asked again for the same fusion block, it answers from memory.
+  virtual absl::StatusOr<BlockAccount> Fit(const ecg::Graph& graph, const FusionBlock& block) = 0;
   // Answers all questions as one batch. `maybe` are questions that may be asked next, the likeliest first. They are
   // answered only as far as that costs little time, because devices are idle. Whether they are answered must not change
   // a plan.
   virtual absl::StatusOr<FusionAnswers> Compare(const ecg::Graph& graph, const std::vector<FusionQuestion>& questions,
                                                 const std::vector<FusionQuestion>& maybe) = 0;
   // Returns the cost model's estimate at once, for guesses about answers to come. `nodes` is a fusion block that
-  // CanSchedule accepted, or a single operator.
+  // Fit accepted, or a single operator.
   virtual double EstimateNs(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) = 0;
   // Is the answer known without measuring?
   virtual absl::StatusOr<bool> Knows(const ecg::Graph& /*graph*/, const FusionQuestion& /*question*/) { return false; }
@@ -121,17 +119,16 @@ class Planner {
 const Planner* FindPlanner(const std::string& name);
 std::vector<std::string> PlannerNames();
 
-// Checks that every node is in exactly one fusion block, that fusion blocks are convex (no path leaves a fusion block
-// and re-enters it) and in topological order, that edges are complete and in the graph, and that scope kKernel is
-// exactly on edges between fusion blocks. Fails with INTERNAL naming the nodes.
+// Checks that exactly one fusion block owns each node, that fusion blocks are convex (no path leaves a fusion block and
+// re-enters it) and in topological order, that what a fusion block recomputes is available to it, that `unread` values
+// are read by nobody, and that every hand-over of which something is asked is an edge of the graph between two members
+// and has a scope below kKernel. Fails with INTERNAL naming the nodes.
 absl::Status CheckPlan(const ecg::Graph& graph, const FusionPlan& plan);
 
-// Returns the values that the fusion block's kernel stores: other fusion blocks read them or the model returns them.
-std::vector<ecg::ValueId> LiveOut(const ecg::Graph& graph, const FusionBlock& block);
-
-// Prints a plan in a stable text, one fusion block a line, with how its inner edges were decided: `block 3: Conv 'a',
-// Relu 'b' [green 1, yellow 0]`. A fusion block of one operator has no brackets.
-std::string PrintPlan(const ecg::Graph& graph, const FusionPlan& plan);
+// Prints a plan in a stable text, one fusion block a line, with how its inner edges were decided: `fusion block 3: Conv
+// 'a', Relu 'b' [green 1, yellow 0]`. A fusion block of one operator has no brackets. `notes`: what else to say about
+// each fusion block, or nothing.
+std::string PrintPlan(const ecg::Graph& graph, const FusionPlan& plan, const std::vector<std::string>& notes = {});
 
 }  // namespace fusion
 

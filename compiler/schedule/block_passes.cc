@@ -23,8 +23,8 @@ Result WithProgram(const BlockForm& form, std::optional<te::Program> program) {
   return BlockForm{*std::move(program), form.layouts, form.filtered};
 }
 
-Result RunFormStages(const BlockForm& form, const BlockPassContext&) {
-  ASSIGN_OR_RETURN(te::Program staged, FormStages(form.program));
+Result RunFormStages(const BlockForm& form, const BlockPassContext& context) {
+  ASSIGN_OR_RETURN(te::Program staged, FormStages(form.program, context.kept));
   return WithProgram(form, std::move(staged));
 }
 

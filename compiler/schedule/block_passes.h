@@ -50,6 +50,7 @@ struct BlockForm {
 struct BlockPassContext {
   const DeviceModel* device = nullptr;
   ChoiceLog* choices = nullptr;
+  std::set<te::TensorId> kept;   // form-stages: tensors that the plan wants to exist
   int64_t filter_outputs = 0;    // winograd: the results of one tile
   int product = -1;              // bare-product: the stage that a library computes
   bool rounded_product = false;  // bare-product: its result is stored in the type of the tensor that it replaces

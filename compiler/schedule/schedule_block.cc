@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/movement/cost.h"
 #include "compiler/schedule/block_passes.h"
+#include "compiler/schedule/cut_stages.h"
 #include "compiler/schedule/library/library_stage.h"
 #include "compiler/schedule/schedule_form.h"
 #include "compiler/schedule/schedule_routine.h"
@@ -50,7 +51,7 @@ absl::StatusOr<ScheduledBlock> ScheduleWithLibrary(const BlockForm& form, const 
         "the fusion block does not have exactly one product, or the device has no library for it");
   const ChoiceLog before = *choices;
   const auto schedule = [&](const te::Program& program) {
-    return ScheduleForm(program, form.layouts, device, InTasks::kNoProducts, choices, product);
+    return ScheduleForm(program, form.layouts, device, {InTasks::kNoProducts, product}, choices);
   };
   absl::StatusOr<ScheduledBlock> block = schedule(form.program);
   for (const bool rounded : {false, true}) {
@@ -74,6 +75,13 @@ struct Candidate {
   double latency_ns;
 };
 
+bool HasSeveralPhases(const ScheduledBlock& block) { return block.kernel.phases.size() > 1; }
+
+// What is asked for. Fails as CheckWithin does.
+absl::Status CheckAsked(const ScheduleOptions& options, const ScheduledBlock& block, const te::Program& program) {
+  return CheckWithin(options.hand_overs, block.hand_overs, program, /*only_asked=*/true);
+}
+
 // Collects the candidates of one fusion block: makes other forms of its program and schedules them.
 class Candidates {
  public:
@@ -87,6 +95,11 @@ class Candidates {
     ASSIGN_OR_RETURN(const std::optional<BlockForm> spread, RunPass(BlockPass::kSplitK, split));
     if (spread) Add(*spread, InTasks::kNoProducts).IgnoreError();
     RETURN_IF_ERROR(AddWindows(split));
+    if (MayCut(options_.hand_overs)) {
+      AddCut(split);
+      if (spread) AddCut(*spread);
+    }
+    RETURN_IF_ERROR(KeepAsked());
     AddPersistent();
     return absl::OkStatus();
   }
@@ -102,9 +115,10 @@ class Candidates {
     return RunBlockPass(pass, form, context, options_.disabled_passes);
   }
 
-  absl::Status Add(const BlockForm& form, InTasks in_tasks) {
+  absl::Status Add(const BlockForm& form, InTasks in_tasks, const std::vector<int>& cuts = {}) {
     ChoiceLog log = *log_;
-    ASSIGN_OR_RETURN(ScheduledBlock block, ScheduleForm(form.program, form.layouts, device_, in_tasks, &log));
+    ASSIGN_OR_RETURN(ScheduledBlock block,
+                     ScheduleForm(form.program, form.layouts, device_, {in_tasks, -1, cuts}, &log));
     if (form.filtered) {
       RETURN_IF_ERROR(TransformFilter(*form.filtered, &block.kernel));
       for (size_t t = given_.program.tensors.size(); t < form.program.tensors.size(); ++t) {
@@ -127,17 +141,14 @@ class Candidates {
   // The form that every fusion block has; where its stages cannot be stitched, also one with products inside tasks.
   absl::Status AddPlain(const BlockForm& split) {
     RETURN_IF_ERROR(Add(split, InTasks::kNoProducts));
-    if (!all_[0].block.stitched) {
-      const te::Program& program = split.program;
+    const te::Program& program = split.program;
+    if (program.tes.size() > 1 && HasSeveralPhases(all_[0].block)) {
       const bool products = std::any_of(program.tes.begin(), program.tes.end(),
                                         [&](const te::Te& te) { return WantsRegisterTile(program, te, device_); });
       const absl::Status in_tasks = products ? Add(split, InTasks::kProducts) : absl::OkStatus();
       if (!in_tasks.ok()) absl::StrAppend(&all_[0].block.reason, "; in tasks: ", in_tasks.message());
     }
-    if (given_.program.tes.size() == 1) {  // slices along the reduction count as one stage
-      all_[0].block.stitched = true;
-      all_[0].block.reason.clear();
-    }
+    if (given_.program.tes.size() == 1) all_[0].block.reason.clear();  // slices along the reduction count as one stage
     return absl::OkStatus();
   }
 
@@ -164,6 +175,34 @@ class Candidates {
     return absl::OkStatus();
   }
 
+  // Forms with phases that are cut where the plan asks for device scope.
+  void AddCut(const BlockForm& form) {
+    for (const CutEdges edges : {CutEdges::kRequired, CutEdges::kAllowed}) {
+      absl::StatusOr<CutProgram> cut = CutStages(form.program, options_.hand_overs, edges);
+      if (!cut.ok()) {
+        refused_ = cut.status();
+        continue;
+      }
+      if (cut->cuts.empty()) continue;
+      const BlockForm parts{std::move(cut->program), form.layouts, form.filtered};
+      for (const InTasks in_tasks : {InTasks::kNoProducts, InTasks::kProducts}) {
+        if (const absl::Status added = Add(parts, in_tasks, cut->cuts); !added.ok()) refused_ = added;
+      }
+    }
+  }
+
+  // Drops the forms that hand over otherwise than the plan asks. Fails, with the reason, where none is left.
+  absl::Status KeepAsked() {
+    const size_t tried = all_.size();
+    std::erase_if(all_, [&](const Candidate& candidate) {
+      const absl::Status kept = CheckAsked(options_, candidate.block, given_.program);
+      if (!kept.ok() && refused_.ok()) refused_ = kept;
+      return !kept.ok();
+    });
+    if (!all_.empty() || tried == 0) return absl::OkStatus();
+    return refused_;
+  }
+
   // Forms with several phases in one launch (persistent kernels), where work-groups may wait for each other.
   void AddPersistent() {
     for (size_t f = 0, n = all_.size(); f < n && device_.persistent_groups > 0; ++f) {
@@ -181,6 +220,7 @@ class Candidates {
   const ScheduleOptions& options_;
   ChoiceLog* const log_;
   std::vector<Candidate> all_;
+  absl::Status refused_;  // why a form that the plan asks for could not be made
 };
 
 }  // namespace
@@ -194,7 +234,9 @@ absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const s
   // The model never chooses a library for a stage, because it knows nothing of libraries.
   if (absl::StatusOr<ScheduledBlock> library =
           ScheduleWithLibrary(given, device, options.disabled_passes, &library_log);
-      library.ok() && log.Pick("library", 2, ChoiceKind::kUnmodelled) == 1) {
+      library.ok() && CheckAsked(options, *library, program).ok() &&
+      log.Pick("library", 2, ChoiceKind::kUnmodelled) == 1) {
+    library->within = CheckWithin(options.hand_overs, library->hand_overs, program);
     library->choices = log.met();
     library->choices.insert(library->choices.end(), library_log.met().begin(), library_log.met().end());
     return library;
@@ -212,6 +254,11 @@ absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const s
   }
   form.block.choices = form.log.met();
   if (all.size() > 1) form.block.choices.push_back(log.met().back());  // "form"
+  form.block.within = CheckWithin(options.hand_overs, form.block.hand_overs, program);
+  if (!form.block.within.ok() && !form.block.reason.empty()) {
+    form.block.within =
+        absl::FailedPreconditionError(absl::StrCat(form.block.within.message(), ": ", form.block.reason));
+  }
   return std::move(form.block);
 }
 

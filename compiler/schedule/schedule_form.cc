@@ -3,8 +3,10 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/schedule/block_passes.h"
 #include "compiler/schedule/drop_unused_buffers.h"
+#include "compiler/schedule/hand_overs.h"
 #include "compiler/schedule/kernel_draft.h"
 #include "compiler/schedule/stage_phases.h"
 #include "compiler/schedule/stitch/stitch_stages.h"
@@ -14,65 +16,66 @@
 namespace fusion {
 namespace {
 
-struct Form {
-  InTasks in_tasks;
-  int library_product;
-};
-
 // Adds stages [first, last), stitched if possible (`refused`: already known to be impossible), else as a phase each.
-absl::Status AddStages(int first, int last, bool refused, const Form& form, KernelDraft* draft) {
+absl::Status AddStages(int first, int last, bool refused, const FormRequest& form, KernelDraft* draft) {
   if (last - first > 1 && !refused && StitchStages(first, last, form.in_tasks, draft).ok()) return absl::OkStatus();
   for (int s = first; s < last; ++s) {
     const te::Te& te = draft->program.tes[s];
     draft->AddDeviceBuffers({te.outputs.begin(), te.outputs.end()});
+    const size_t first_phase = draft->kernel.phases.size();
     RETURN_IF_ERROR(s == form.library_product ? AddLibraryPhase(te, draft) : AddStagePhases(te, draft));
+    for (size_t p = first_phase; p < draft->kernel.phases.size(); ++p) {
+      movement::VisitSteps(&draft->kernel.phases[p], [s](movement::Step* step) { step->stage = s; });
+    }
   }
   return absl::OkStatus();
 }
 
-// Adds each product alone; the stages between products may still share a grid.
-absl::Status AddBetweenProducts(const Form& form, KernelDraft* draft) {
+// Adds each product of stages [first, last) alone; the stages between products may still share a grid.
+absl::Status AddBetweenProducts(int first, int last, const FormRequest& form, KernelDraft* draft) {
   const te::Program& program = draft->program;
-  const int n = static_cast<int>(program.tes.size());
   const auto is_product = [&](int s) { return WantsRegisterTile(program, program.tes[s], draft->device); };
-  for (int first = 0; first < n;) {
-    int last = first + 1;
-    if (!is_product(first)) {
-      while (last < n && !is_product(last)) ++last;
+  for (int from = first; from < last;) {
+    int to = from + 1;
+    if (!is_product(from)) {
+      while (to < last && !is_product(to)) ++to;
     }
-    RETURN_IF_ERROR(AddStages(first, last, last - first == n, form, draft));
-    first = last;
+    RETURN_IF_ERROR(AddStages(from, to, to - from == last - first, form, draft));
+    from = to;
   }
   return absl::OkStatus();
+}
+
+// Adds the stages of a group. `reason` receives why they do not share a task.
+absl::Status AddGroup(int first, int last, const FormRequest& form, KernelDraft* draft, std::string* reason) {
+  if (last - first == 1) return AddStages(first, last, /*refused=*/true, form, draft);
+  const absl::Status stitched =
+      form.library_product < 0
+          ? StitchStages(first, last, form.in_tasks, draft)
+          : absl::FailedPreconditionError("a library call for one stage was measured to be faster");
+  if (stitched.ok() || HoldsProducts(form.in_tasks)) return stitched;
+  absl::StrAppend(reason, reason->empty() ? "" : "; ", stitched.message());
+  return AddBetweenProducts(first, last, form, draft);
 }
 
 }  // namespace
 
 absl::StatusOr<ScheduledBlock> ScheduleForm(const te::Program& program, const std::map<te::TensorId, Layout>& layouts,
-                                            const DeviceModel& device, InTasks in_tasks, ChoiceLog* choices,
-                                            int library_product) {
+                                            const DeviceModel& device, const FormRequest& request,
+                                            ChoiceLog* choices) {
   if (program.tes.empty()) return absl::InternalError("the fusion block computes nothing");
-  const Form form = {in_tasks, library_product};
   KernelDraft draft(program, layouts, device, choices);
   ScheduledBlock result;
-  const int n = static_cast<int>(program.tes.size());
-  if (n == 1) {
-    RETURN_IF_ERROR(AddStages(0, 1, /*refused=*/true, form, &draft));
-  } else {
-    const absl::Status stitched =
-        library_product < 0 ? StitchStages(0, n, in_tasks, &draft)
-                            : absl::FailedPreconditionError("a library call for one stage was measured to be faster");
-    if (!stitched.ok() && HoldsProducts(in_tasks)) return stitched;
-    if (!stitched.ok()) {
-      result.stitched = false;
-      result.reason = std::string(stitched.message());
-      RETURN_IF_ERROR(AddBetweenProducts(form, &draft));
-    }
+  std::vector<int> ends = request.cuts;
+  ends.push_back(static_cast<int>(program.tes.size()));
+  for (int first = 0; const int end : ends) {
+    RETURN_IF_ERROR(AddGroup(std::exchange(first, end), end, request, &draft, &result.reason));
   }
   DropUnusedBuffers(&draft.kernel);
   draft.kernel.scratch_bytes = draft.kernel.PlannedScratchBytes();
   draft.kernel.next_axis = draft.axes.next();
   RETURN_IF_ERROR(VerifySchedule(draft.kernel));
+  result.hand_overs = HandOversOf(program, draft.kernel);
   result.kernel = std::move(draft.kernel);
   return result;
 }

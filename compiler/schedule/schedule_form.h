@@ -3,6 +3,7 @@
 #define FUSION_COMPILER_SCHEDULE_SCHEDULE_FORM_H_
 
 #include <map>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/cost/device_model.h"
@@ -14,12 +15,19 @@
 
 namespace fusion {
 
-// Stitches all stages into one phase where that is possible, else gives products phases of their own and stitches the
-// stages between them. With products in tasks, a refusal to stitch is the answer. `library_product` is the stage that a
-// library computes, -1: none.
+struct FormRequest {
+  InTasks in_tasks = InTasks::kNoProducts;
+  int library_product = -1;  // the stage that a library computes, -1: none
+  // The first stages of groups that no phase may hold together, besides stage 0, ascending. Stages of a group follow one
+  // another.
+  std::vector<int> cuts = {};
+};
+
+// Stitches all stages of a group into one phase where that is possible, else gives products phases of their own and
+// stitches the stages between them. With products in tasks, a refusal to stitch is the answer.
 absl::StatusOr<ScheduledBlock> ScheduleForm(const te::Program& program, const std::map<te::TensorId, Layout>& layouts,
-                                            const DeviceModel& device, InTasks in_tasks, ChoiceLog* choices,
-                                            int library_product = -1);
+                                            const DeviceModel& device, const FormRequest& request,
+                                            ChoiceLog* choices);
 
 }  // namespace fusion
 

@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "compiler/movement/kernel.h"
 #include "compiler/schedule/choices.h"
+#include "compiler/schedule/hand_overs.h"
 #include "compiler/te/program/program.h"
 #include "runtime/base/tensor.h"
 
@@ -15,8 +17,11 @@ namespace fusion {
 
 struct ScheduledBlock {
   movement::Kernel kernel;
-  bool stitched = true;
-  std::string reason;
+  std::vector<StageHandOver> hand_overs;  // between the stages of the form that was taken
+  std::string reason;                     // why the stages do not all share a task; empty where they do
+  // OK, or why the fusion block should not be one kernel: a hand-over that nothing was asked of goes further than the
+  // default allows. FAILED_PRECONDITION.
+  absl::Status within;
   std::vector<ChoicePoint> choices;          // that the scheduler asked for, in order
   std::map<te::TensorId, Tensor> constants;  // made by the schedule: buffers of tensors that the program lacks
 };

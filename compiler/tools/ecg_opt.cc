@@ -15,11 +15,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "compiler/api/modes.h"
 #include "compiler/backends/cpu/print_kernel.h"
+#include "compiler/cost/stored_devices.h"
 #include "compiler/ops/registry/op_def.h"
 #include "compiler/pipeline/check_options.h"
 #include "compiler/pipeline/pass_runner.h"
+#include "compiler/pipeline/realised_plan.h"
 #include "compiler/plan/mapping_table.h"
 #include "compiler/rewrite/rewrite.h"
 #include "compiler/rewrite/rule.h"
@@ -37,10 +40,12 @@ struct Options {
   std::string form = "graph";
   CompileOptions compile;
   DeviceModel device = OfflineDevice();
+  bool one_block = false;               // the whole graph, instead of a planner's fusion blocks
+  std::vector<std::string> hand_overs;  // "VALUE>VALUE:SCOPE..SCOPE" of that fusion block
 };
 
 const std::vector<std::string> kForms = {"graph",  "plan",     "te",       "movement", "cpp",
-                                         "layout", "launches", "lowering", "rules",    "passes"};
+                                         "layout", "launches", "lowering", "scopes", "rules", "passes"};
 
 absl::StatusOr<std::string> ReadAll(const std::string& path) {
   if (path == "-") return std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
@@ -105,6 +110,75 @@ std::string PlanText(const ecg::Graph& graph, const FusionPlan& plan) {
   return text;
 }
 
+// Each fusion block's account, and its hand-overs as they are and as the plan allows.
+std::string ScopesText(const ecg::Graph& graph, const FusionPlan& plan, const std::vector<RealisedBlock>& realised) {
+  std::string text;
+  for (size_t b = 0; b < plan.blocks.size(); ++b) {
+    std::vector<std::string> nodes;
+    for (ecg::NodeId id : plan.blocks[b].Members()) nodes.push_back(NodeText(graph, id));
+    const BlockAccount& account = realised[b].account;
+    absl::StrAppend(&text, "fusion block ", b, ": ", absl::StrJoin(nodes, ", "), "\n  phases ", account.phases,
+                    ", tasks ", account.tasks, ", scratch ", account.scratch_bytes, " bytes a task, device scope ",
+                    account.device_scope_bytes, " bytes\n");
+    for (const RealisedBlock::Edge& edge : realised[b].hand_overs) {
+      absl::StrAppend(&text, "  ", NodeText(graph, edge.planned.producer), " -> ",
+                      NodeText(graph, edge.planned.consumer), ": ", ScopeName(edge.realised), " (",
+                      ScopesInWords(edge.planned), ")\n");
+    }
+  }
+  return text;
+}
+
+// The node that makes the value of this name.
+absl::StatusOr<ecg::NodeId> NodeOf(const ecg::Graph& graph, const std::string& value) {
+  for (ecg::NodeId id = 0; id < static_cast<int>(graph.nodes().size()); ++id) {
+    for (ecg::ValueId v : graph.node(id).outputs) {
+      if (v != ecg::kNone && graph.value(v).name == value) return id;
+    }
+  }
+  return absl::InvalidArgumentError(absl::StrCat("--hand-over: no operator makes '", value, "'"));
+}
+
+absl::StatusOr<Scope> ParseScope(absl::string_view name) {
+  for (const Scope scope : {Scope::kLane, Scope::kWarp, Scope::kBlock, Scope::kDevice}) {
+    if (name == ScopeName(scope)) return scope;
+  }
+  return absl::InvalidArgumentError(absl::StrCat("--hand-over: '", name, "' is none of lane, warp, block, device"));
+}
+
+// "y>z:block..device": what the operator that makes y hands to the one that makes z. One scope stands for both.
+absl::StatusOr<HandOver> ParseHandOver(const ecg::Graph& graph, const std::string& text) {
+  const std::vector<std::string> parts = absl::StrSplit(text, absl::ByAnyChar(">:"));
+  if (parts.size() != 3) {
+    return absl::InvalidArgumentError(absl::StrCat("--hand-over '", text, "' is not VALUE>VALUE:SCOPE..SCOPE"));
+  }
+  const std::vector<std::string> scopes = absl::StrSplit(parts[2], "..");
+  HandOver hand_over;
+  ASSIGN_OR_RETURN(hand_over.producer, NodeOf(graph, parts[0]));
+  ASSIGN_OR_RETURN(hand_over.consumer, NodeOf(graph, parts[1]));
+  ASSIGN_OR_RETURN(hand_over.nearest, ParseScope(scopes.front()));
+  ASSIGN_OR_RETURN(hand_over.furthest, ParseScope(scopes.back()));
+  for (ecg::ValueId v : graph.node(hand_over.consumer).inputs) {
+    if (v != ecg::kNone && graph.value(v).name == parts[0]) hand_over.value = v;
+  }
+  return hand_over;
+}
+
+// Plans the whole graph as one fusion block, with the hand-overs that are asked for.
+absl::Status PlanOneBlock(const Options& options, Compilation* compilation) {
+  Planned& planned = *compilation->planned;
+  RETURN_IF_ERROR(RunPass(*FindPass("layout"), compilation));
+  compilation->oracle->Start(&planned.graph, &planned.layouts);
+  FusionBlock all;
+  for (size_t id = 0; id < planned.graph.nodes().size(); ++id) all.nodes.push_back(static_cast<int>(id));
+  for (const std::string& text : options.hand_overs) {
+    ASSIGN_OR_RETURN(all.inner.emplace_back(), ParseHandOver(planned.graph, text));
+  }
+  planned.plan.blocks = {all};
+  RETURN_IF_ERROR(Annotate(CheckPlan(planned.graph, planned.plan), "--hand-over"));
+  return compilation->oracle->Fit(planned.graph, all).status();
+}
+
 std::string LayoutText(const ecg::Graph& graph, const ValueLayouts& layouts) {
   std::string text;
   for (const auto& [value, layout] : layouts) {
@@ -145,20 +219,20 @@ absl::StatusOr<BlockForm> RunBlockPasses(BlockForm form, const Options& options)
   return form;
 }
 
-absl::StatusOr<std::string> BlockText(const Planned& planned, const std::vector<ecg::NodeId>& nodes, int number,
+absl::StatusOr<std::string> BlockText(const Planned& planned, const FusionBlock& fusion_block, int number,
                                       const Options& options, GraphBlockOracle* oracle) {
   const std::string name = absl::StrCat("block", number);
   if (options.form == "te" || options.form == "lowering") {
     const ecg::Graph& graph = planned.graph;
-    ASSIGN_OR_RETURN(ops::LoweredBlock lowered, ops::LowerNodes(graph, nodes, LiveOutOf(graph, nodes)));
+    ASSIGN_OR_RETURN(ops::LoweredBlock lowered, ops::LowerNodes(graph, fusion_block.Members(), LiveOutOf(graph, fusion_block)));
     RETURN_IF_ERROR(VerifyAfter(BlockPass::kLower, lowered.program));
     if (options.form == "lowering") return te::Print(lowered.program, name);
     ASSIGN_OR_RETURN(const BlockForm form, RunBlockPasses({std::move(lowered.program), {}, {}}, options));
     return te::Print(form.program, name);
   }
-  ASSIGN_OR_RETURN(const BlockKernel block, oracle->Kernel(nodes));
+  ASSIGN_OR_RETURN(const BlockKernel block, oracle->Kernel(fusion_block));
   if (options.form == "cpp") return cpu::PrintKernel(block.kernel, name, options.device);
-  return absl::StrCat(name, ":", block.stitched ? "" : absl::StrCat(" not stitched: ", block.reason), "\n",
+  return absl::StrCat(name, ":", block.fits.ok() ? "" : absl::StrCat(" ", block.fits.message()), "\n",
                       movement::Print(block.kernel));
 }
 
@@ -190,14 +264,22 @@ absl::StatusOr<std::string> Run(const Options& options, ecg::Graph graph) {
     }
     return fired + ecg::Print(planned.graph);
   }
-  RETURN_IF_ERROR(RunPasses(Passes(), PassPart::kPlan, &compilation));
+  if (options.one_block) {
+    RETURN_IF_ERROR(PlanOneBlock(options, &compilation));
+  } else {
+    RETURN_IF_ERROR(RunPasses(Passes(), PassPart::kPlan, &compilation));
+  }
+  if (options.form == "scopes") {
+    ASSIGN_OR_RETURN(const auto realised, RealisePlan(planned.graph, planned.plan, &oracle));
+    return ScopesText(planned.graph, planned.plan, realised);
+  }
   if (options.form == "layout") return LayoutText(planned.graph, planned.layouts);
   if (options.form == "plan") return PlanText(planned.graph, planned.plan);
   if (options.form == "launches") return LaunchesText(planned);
   std::string result;
   for (size_t b = 0; b < planned.plan.blocks.size(); ++b) {
     ASSIGN_OR_RETURN(const std::string block,
-                     BlockText(planned, planned.plan.blocks[b].nodes, static_cast<int>(b), options, &oracle));
+                     BlockText(planned, planned.plan.blocks[b], static_cast<int>(b), options, &oracle));
     absl::StrAppend(&result, block, !block.empty() && block.back() == '\n' ? "" : "\n");
   }
   return result;
@@ -242,7 +324,16 @@ int Main(int argc, char** argv) {
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);
-  app.add_option("--device", device_file, "a device model as JSON, instead of one core with AVX-512");
+  app.add_option("--device", device_file,
+                 absl::StrCat("a device model as JSON, or one of ", absl::StrJoin(StoredTargets(), ", "),
+                              ", instead of one core with AVX-512"));
+  app.add_flag("--one-block", options.one_block, "one fusion block of the whole graph, instead of a planner's");
+  app.add_option("--hand-over", options.hand_overs,
+                 "with --one-block: VALUE>VALUE:SCOPE..SCOPE, the scopes at which the operator that makes the first "
+                 "value hands it to the one that makes the second")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -255,7 +346,9 @@ int Main(int argc, char** argv) {
     return code;
   };
   if (const absl::Status checked = Check(options); !checked.ok()) return fail(checked, 2);
-  if (!device_file.empty()) {
+  if (absl::StatusOr<DeviceModel> stored = StoredDevice(device_file); stored.ok()) {
+    options.device = *std::move(stored);
+  } else if (!device_file.empty()) {
     const absl::StatusOr<std::string> json = ReadAll(device_file);
     if (!json.ok()) return fail(json.status(), 2);
     absl::StatusOr<DeviceModel> device = DeviceModelFromJson(*json);

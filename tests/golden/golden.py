@@ -10,7 +10,8 @@ import pathlib
 import subprocess
 import sys
 
-FORMS = {"roundtrip": "graph", "optimize": "graph", "plan": "plan", "te": "te", "movement": "movement"}
+FORMS = {"roundtrip": "graph", "optimize": "graph", "plan": "plan", "te": "te", "movement": "movement",
+         "scopes": "scopes"}
 MARK = "; check:"
 
 
@@ -24,9 +25,13 @@ def command(ecg_opt, head):
     if len(words) < 2 or words[0] != "test" or words[1] not in FORMS:
         raise BadGolden(f"the first line must be `test {'|'.join(FORMS)} [passes=...]`, not `{head}`")
     args = [ecg_opt, "--print", FORMS[words[1]]]
-    options = {"passes": "--pass", "planner": "--planner", "math": "--math"}
+    options = {"passes": "--pass", "planner": "--planner", "math": "--math", "device": "--device",
+               "hand_over": "--hand-over"}
     for word in words[2:]:
         name, _, value = word.partition("=")
+        if word == "one_block":
+            args.append("--one-block")
+            continue
         if name not in options:
             raise BadGolden(f"unknown option `{word}`: use one of {', '.join(options)}")
         args += [options[name], value]

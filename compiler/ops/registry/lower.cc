@@ -11,7 +11,8 @@ class BlockLowering {
  public:
   explicit BlockLowering(const ecg::Graph& graph) : graph_(graph), builder_(&block_.program) {}
 
-  absl::Status Lower(const ecg::Node& node) {
+  // `position`: of the node in the fusion block.
+  absl::Status Lower(const ecg::Node& node, int position) {
     const OpDef* def = FindOp(node.op);
     if (def == nullptr) return absl::InternalError(absl::StrCat("unknown operator '", node.op, "'"));
     const OpContext view = MakeContext(graph_, node);
@@ -22,6 +23,7 @@ class BlockLowering {
     for (ecg::ValueId id : node.inputs) context.in.push_back(id == ecg::kNone ? -1 : TensorOf(id));
     for (ecg::ValueId id : node.outputs) context.output_types.push_back(graph_.value(id).type);
     context.out.assign(node.outputs.size(), -1);
+    const size_t first = block_.program.tes.size();
     RETURN_IF_ERROR(def->lower(context));
 
     for (size_t i = 0; i < node.outputs.size(); ++i) {
@@ -42,6 +44,7 @@ class BlockLowering {
       }
       Bind(node.outputs[i], tensor);
     }
+    for (size_t t = first; t < block_.program.tes.size(); ++t) block_.program.tes[t].origins = {position};
     return absl::OkStatus();
   }
 
@@ -100,7 +103,9 @@ class BlockLowering {
 absl::StatusOr<LoweredBlock> LowerNodes(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes,
                                         const std::vector<ecg::ValueId>& live_out) {
   BlockLowering lowering(graph);
-  for (ecg::NodeId id : nodes) RETURN_IF_ERROR(lowering.Lower(graph.node(id)));
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    RETURN_IF_ERROR(lowering.Lower(graph.node(nodes[i]), static_cast<int>(i)));
+  }
   for (ecg::ValueId id : live_out) RETURN_IF_ERROR(lowering.MarkOutput(id));
   return lowering.Finish();
 }

@@ -91,6 +91,32 @@ struct Run {
   std::vector<std::string> symbols;  // parallel to result.kernels
 };
 
+// Asks something of about half of the hand-overs.
+std::vector<HandOver> DrawScopes(const ecg::Graph& graph, const FusionBlock& block, uint64_t seed) {
+  std::mt19937 random(static_cast<uint32_t>(seed));
+  std::vector<HandOver> asked;
+  for (HandOver& hand_over : InnerHandOvers(graph, block)) {
+    const uint32_t draw = random() % 8;
+    if (draw >= 4) continue;
+    hand_over.nearest = draw == 0 ? Scope::kDevice : draw == 1 ? Scope::kBlock : Scope::kLane;
+    hand_over.furthest = draw == 3 ? Scope::kBlock : Scope::kDevice;
+    asked.push_back(hand_over);
+  }
+  return asked;
+}
+
+// Every hand-over of which something was asked must be as asked; the others may have gone further.
+absl::Status CheckAsked(const ecg::Graph& graph, const FusionBlock& block, const BlockKernel& kernel) {
+  FusionBlock lenient = block;
+  lenient.inner.clear();
+  for (HandOver& hand_over : InnerHandOvers(graph, block)) {
+    const bool asked = std::find(block.inner.begin(), block.inner.end(), hand_over) != block.inner.end();
+    if (!asked) hand_over.furthest = Scope::kDevice;
+    lenient.inner.push_back(hand_over);
+  }
+  return CheckRealised(graph, lenient, kernel);
+}
+
 absl::Status MakeKernels(Run* run) {
   const ecg::Graph& graph = run->block_case->graph;
   const RunOptions& options = *run->options;
@@ -112,9 +138,14 @@ absl::Status MakeKernels(Run* run) {
     blocks.back().push_back(static_cast<int>(n));
   }
   for (const std::vector<ecg::NodeId>& nodes : blocks) {
+    FusionBlock block(nodes);
     const auto make = [&](const Choices& choices) {
-      return MakeBlockKernel(graph, nodes, LiveOutOf(graph, nodes), run->layouts, options.device, {choices});
+      return MakeBlockKernel(graph, block, LiveOutOf(graph, block), run->layouts, options.device, {choices});
     };
+    if (options.scopes_seed != 0) {
+      block.inner = DrawScopes(graph, block, options.scopes_seed);
+      if (const auto asked = make({}); absl::IsFailedPrecondition(asked.status())) block.inner.clear();
+    }
     Choices choices = options.choices;
     absl::StatusOr<BlockKernel> kernel = make(choices);
     if (options.choices_seed != 0 && kernel.ok()) {
@@ -128,6 +159,7 @@ absl::Status MakeKernels(Run* run) {
       }
     }
     if (!kernel.ok()) return Annotate(kernel.status(), absl::StrCat("scheduling ", PrintChoices(choices)));
+    RETURN_IF_ERROR(CheckAsked(graph, block, *kernel));
     run->result.kernels.push_back(*std::move(kernel));
   }
   if (!options.hold_once) return absl::OkStatus();

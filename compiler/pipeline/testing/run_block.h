@@ -66,6 +66,9 @@ struct RunOptions {
   // If not 0, each choice that the scheduler meets (compiler/schedule/choices.h) is taken at random.
   uint64_t choices_seed = 0;
   Choices choices = {};    // used otherwise, by every kernel that meets them
+  // If not 0, scopes are asked for of some hand-overs inside each kernel, at random: barriers, tensors that must exist,
+  // and the default in words. Where the schedule refuses them, nothing is asked.
+  uint64_t scopes_seed = 0;
   bool hold_once = false;  // packed constants are read packed by all kernels (hold_once.h)
 };
 

@@ -71,6 +71,7 @@ std::optional<te::Program> WithBareProduct(te::Program program, int product, boo
   }
   te::Te after;
   after.outputs = te.outputs;
+  after.origins = te.origins;
   Shape shape;
   std::vector<Index> here;
   std::map<int, Index> renamed;

@@ -207,7 +207,7 @@ bool IsEpilogue(const te::Program& program, int map, const Readers& readers) {
 }
 
 // Indices of the map expressions to substitute, last first.
-std::vector<int> ChooseInlined(const te::Program& program) {
+std::vector<int> ChooseInlined(const te::Program& program, const std::set<te::TensorId>& kept) {
   const int n = static_cast<int>(program.tes.size());
   Readers readers;
   for (int i = 0; i < n; ++i) {
@@ -218,7 +218,8 @@ std::vector<int> ChooseInlined(const te::Program& program) {
   std::vector<int> order;
   for (int i = n - 1; i >= 0; --i) {
     const te::Te& te = program.tes[i];
-    const bool candidate = te.IsMap() && te.outputs.size() == 1 && !IsLiveOut(program, te);
+    const bool candidate =
+        te.IsMap() && te.outputs.size() == 1 && !IsLiveOut(program, te) && kept.count(te.outputs[0]) == 0;
     if (!candidate) continue;
     const te::TensorId tensor = te.outputs[0];
     bool must_exist = false, reuse_reduction = false;
@@ -323,6 +324,7 @@ std::optional<te::Te> MergeEpilogue(const te::Program& program, const te::Te& re
   if (value->dtype != dtype) value = te::Cast(dtype, value);
   merged.then = {te::MapLoads(
       map.body[0], [&](const te::Scalar& s) -> te::Scalar { return s->tensor == tensor ? value : nullptr; })};
+  te::AddOrigins(map, &merged);
   return merged;
 }
 
@@ -338,13 +340,14 @@ int OnlyReader(te::TensorId output, size_t reduction, const std::vector<std::set
 }
 
 // One pass is enough: the merged expression is itself a reduction, so no earlier reduction gains a map to merge into.
-void MergeEpilogues(te::Program* program) {
+void MergeEpilogues(te::Program* program, const std::set<te::TensorId>& kept) {
   std::vector<std::set<te::TensorId>> reads;
   for (const te::Te& te : program->tes) reads.push_back(TensorsRead(te));
   for (size_t f = 0; f < program->tes.size();) {
     const te::Te& reduction = program->tes[f++];
     if (reduction.IsMap() || reduction.outputs.size() != 1 ||
-        reduction.reduction->kind == te::ReductionKind::kGeneral || IsLiveOut(*program, reduction)) {
+        reduction.reduction->kind == te::ReductionKind::kGeneral || IsLiveOut(*program, reduction) ||
+        kept.count(reduction.outputs[0]) > 0) {
       continue;
     }
     const int reader = OnlyReader(reduction.outputs[0], f - 1, reads);
@@ -399,7 +402,7 @@ double DomainPoints(const te::Te& te, bool with_reduction) {
   return points;
 }
 
-absl::StatusOr<te::Program> FormStages(te::Program program) {
+absl::StatusOr<te::Program> FormStages(te::Program program, const std::set<te::TensorId>& kept) {
   for (const te::Te& te : program.tes) {
     if (!te.routine) continue;
     if (program.tes.size() == 1) return program;
@@ -409,9 +412,9 @@ absl::StatusOr<te::Program> FormStages(te::Program program) {
   FoldScalarConstants(&program);
   te::RemoveDead(&program);
   std::vector<te::TensorId> inlined;
-  for (int i : ChooseInlined(program)) inlined.push_back(program.tes[i].outputs[0]);
+  for (int i : ChooseInlined(program, kept)) inlined.push_back(program.tes[i].outputs[0]);
   for (te::TensorId tensor : inlined) RETURN_IF_ERROR(te::Inline(&program, tensor));
-  MergeEpilogues(&program);
+  MergeEpilogues(&program, kept);
   return program;
 }
 

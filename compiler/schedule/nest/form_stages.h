@@ -18,7 +18,8 @@
 
 namespace fusion {
 
-absl::StatusOr<te::Program> FormStages(te::Program program);
+// Tensors in `kept` are materialised whatever that costs.
+absl::StatusOr<te::Program> FormStages(te::Program program, const std::set<te::TensorId>& kept = {});
 
 // Every tensor that the te reads, including those in predicates and inside data-dependent indices.
 std::set<te::TensorId> TensorsRead(const te::Te& te);

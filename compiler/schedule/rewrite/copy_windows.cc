@@ -225,6 +225,7 @@ std::optional<te::Program> CopyWindows(te::Program program, const LayoutOf& layo
     const te::TensorId copy = program.AddTensor("window", load.dtype, shape, te::Role::kIntermediate);
     te::Te map;
     map.outputs = {copy};
+    map.origins = te.origins;
     std::vector<Index> from;
     for (const int64_t extent : shape) map.axes.push_back(program.NewAxis(extent));
     for (size_t d = 0; d < source.size(); ++d) {

@@ -160,6 +160,7 @@ class Filtering {
     for (size_t q = 0; q < windows_.size(); ++q) moved = TransformInput(moved, q);
     const TensorId products = Multiply(moved);
     Finish(products);
+    for (size_t s = at; s < result_.program.tes.size(); ++s) result_.program.tes[s].origins = te_.origins;
     for (size_t s = at + 1; s < old_.tes.size(); ++s) result_.program.tes.push_back(old_.tes[s]);
     return std::move(result_);
   }

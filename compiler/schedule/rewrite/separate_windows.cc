@@ -71,6 +71,7 @@ std::optional<SeparatedProgram> SeparateWindows(te::Program program, std::map<te
       separated = true;
       const te::Scalar load = te.body[0];
       te::Te rows;
+      rows.origins = te.origins;
       rows.reduction = te.reduction;
       const Axis inside = program.NewAxis(te.reduction->axes.back().extent);
       std::map<int, Index> renamed = {{te.reduction->axes.back().id, Index(inside)}};

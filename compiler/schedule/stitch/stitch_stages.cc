@@ -210,8 +210,11 @@ absl::Status AddStitchedPhase(int first, int last, InTasks in_tasks, const std::
   for (const GridAxis& shared : grid) phase.grid.push_back(shared.number);
   AddScratch(task, boxes, in_tasks, draft);
   for (size_t s = 0; s < stages.size(); ++s) {
-    const te::Te& te = draft->program.tes[first + static_cast<int>(s)];
-    RETURN_IF_ERROR(AddTaskSteps(te, stages[s], boxes[s], in_tasks, draft, &phase));
+    const int stage = first + static_cast<int>(s);
+    RETURN_IF_ERROR(AddTaskSteps(draft->program.tes[stage], stages[s], boxes[s], in_tasks, draft, &phase));
+    movement::VisitSteps(&phase, [stage](movement::Step* step) {
+      if (step->stage < 0) step->stage = stage;
+    });
   }
   PrefetchNextTask(draft->device, draft->kernel, &phase);
   UseStreamingStores(draft->device, draft->kernel, draft->choices, &phase);

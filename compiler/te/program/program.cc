@@ -1,5 +1,7 @@
 #include "compiler/te/program/program.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace fusion::te {
@@ -32,6 +34,13 @@ void VisitPred(const Pred& pred, const std::function<void(TensorId)>& f) {
 }
 
 }  // namespace
+
+void AddOrigins(const Te& from, Te* te) {
+  std::vector<int> both;
+  std::set_union(te->origins.begin(), te->origins.end(), from.origins.begin(), from.origins.end(),
+                 std::back_inserter(both));
+  te->origins = std::move(both);
+}
 
 void VisitScalars(const Te& te, const std::function<void(const Scalar&)>& f) {
   if (te.reduction) {

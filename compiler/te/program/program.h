@@ -51,6 +51,9 @@ struct Te {
   // Optional, only with a reduction: one per output, over Acc(i) and loads, applied after the reduction. If empty,
   // output i is accumulator i (cast to the output's type).
   std::vector<Scalar> then;
+  // What this expression computes for, ascending: the positions of nodes in their fusion block. Transforms keep them: an
+  // expression that absorbs another one has the origins of both. Not part of the text form.
+  std::vector<int> origins;
 
   bool IsMap() const { return !reduction.has_value() && !routine.has_value(); }
 };
@@ -81,6 +84,9 @@ class Program {
   // Returns the te that defines `tensor`, or -1.
   int DefiningTe(TensorId tensor) const;
 };
+
+// Adds the origins of `from` to those of `te`.
+void AddOrigins(const Te& from, Te* te);
 
 // Visits every scalar of the te: the initial values of a reduction, body, then.
 void VisitScalars(const Te& te, const std::function<void(const Scalar&)>& f);

@@ -128,6 +128,7 @@ absl::Status Inline(Program* program, TensorId tensor) {
     }
     for (Scalar& s : reader->body) s = MapLoads(s, at);
     for (Scalar& s : reader->then) s = MapLoads(s, at);
+    AddOrigins(producer, reader);
   }
   for (TensorId output : producer.outputs) {
     const bool live =

@@ -71,8 +71,9 @@ class SyntheticOracle : public BlockOracle {
  public:
   SyntheticOracle(unsigned seed, size_t devices) : seed_(seed), devices_(devices) {}
 
-  absl::Status CanSchedule(const ecg::Graph&, const NodeSet& nodes) override {
-    return Number(nodes, 1) < 0.05 ? absl::FailedPreconditionError("too large") : absl::OkStatus();
+  absl::StatusOr<BlockAccount> Fit(const ecg::Graph&, const FusionBlock& block) override {
+    if (Number(block.nodes, 1) < 0.05) return absl::FailedPreconditionError("too large");
+    return BlockAccount();
   }
   absl::StatusOr<FusionAnswers> Compare(const ecg::Graph& graph, const std::vector<FusionQuestion>& questions,
                                         const std::vector<FusionQuestion>& maybe) override {
@@ -119,7 +120,6 @@ class SyntheticOracle : public BlockOracle {
 
 std::string Everything(const ecg::Graph& graph, const FusionPlan& plan) {
   std::string text = PrintPlan(graph, plan);
-  for (const Edge& e : plan.edges) absl::StrAppend(&text, e.producer, ">", e.consumer, " ", ScopeName(e.scope), "\n");
   for (const Decision& d : plan.decisions) {
     absl::StrAppend(&text, d.producer, ">", d.consumer, " ", d.fused, " ", d.fused_ns, " ", d.separate_ns, " ",
                     d.reason, "\n");

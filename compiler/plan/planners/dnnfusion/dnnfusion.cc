@@ -406,8 +406,8 @@ absl::StatusOr<Round::Verdict> Round::TryFuse(NodeId producer, NodeId consumer, 
         absl::StrCat("the fused kernel would have ", fused.size(), " operators, and ", kMostOperators, " is the limit");
     return Verdict::kRefused;
   }
-  if (const absl::Status possible = oracle_.CanSchedule(graph_, fused); !possible.ok()) {
-    decision.reason = absl::StrCat("they cannot be one kernel: ", possible.message());
+  if (const absl::StatusOr<BlockAccount> fit = oracle_.Fit(graph_, {fused}); !fit.ok()) {
+    decision.reason = absl::StrCat("they cannot be one kernel: ", fit.status().message());
     return Verdict::kRefused;
   }
   if (cell.colour == Colour::kGreen) {
@@ -488,16 +488,11 @@ absl::StatusOr<bool> Round::ProfileAgrees(const FusionQuestion& question, double
 FusionPlan Round::Finish() {
   FusionPlan plan;
   for (NodeSet& nodes : quotient_.Blocks()) plan.blocks.push_back({std::move(nodes)});
-  auto index_map = [&](NodeId id) { return types_[id] <= MappingType::kShuffle; };
   for (NodeId id = 0; id < static_cast<NodeId>(types_.size()); ++id) {
     for (ecg::ValueId v : graph_.node(id).inputs) {
       const NodeId producer = v == ecg::kNone ? ecg::kNone : graph_.value(v).producer;
       if (producer == ecg::kNone) continue;
       const bool inside = quotient_.Together(producer, id);
-      const Scope scope = !inside                                ? Scope::kKernel
-                          : index_map(producer) || index_map(id) ? Scope::kLane
-                                                                 : Scope::kBlock;
-      plan.edges.push_back({producer, id, v, scope});
       // The edge was refused at first, or never tried because both ends were already in finished fusion blocks.
       const bool asked = decisions_.count({producer, id}) > 0;
       Decision& decision = decisions_[{producer, id}];

@@ -11,11 +11,6 @@ class None : public Planner {
     FusionPlan plan;
     for (ecg::NodeId id = 0; id < static_cast<int>(graph.nodes().size()); ++id) {
       plan.blocks.push_back({{id}});
-      for (ecg::ValueId v : graph.node(id).inputs) {
-        if (v != ecg::kNone && graph.value(v).producer != ecg::kNone) {
-          plan.edges.push_back({graph.value(v).producer, id, v, Scope::kKernel});
-        }
-      }
     }
     return plan;
   }

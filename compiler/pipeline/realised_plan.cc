@@ -1,0 +1,54 @@
+#include "compiler/pipeline/realised_plan.h"
+
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion {
+
+absl::StatusOr<std::vector<RealisedBlock>> RealisePlan(const ecg::Graph& graph, const FusionPlan& plan,
+                                                       GraphBlockOracle* oracle) {
+  std::vector<RealisedBlock> result;
+  for (const FusionBlock& block : plan.blocks) {
+    ASSIGN_OR_RETURN(const std::shared_ptr<const BlockKernel> kernel, oracle->Get(block));
+    RETURN_IF_ERROR(CheckRealised(graph, block, *kernel));
+    RealisedBlock& realised = result.emplace_back();
+    realised.account = oracle->Account(*kernel);
+    const std::vector<ecg::NodeId> members = block.Members();
+    for (const HandOver& planned : InnerHandOvers(graph, block)) {
+      for (const RealisedHandOver& one : kernel->hand_overs) {
+        if (one.value != planned.value || members[one.consumer] != planned.consumer) continue;
+        realised.hand_overs.push_back({planned, one.scope});
+      }
+    }
+  }
+  return result;
+}
+
+std::string ScopesInWords(const HandOver& hand_over) {
+  const std::string nearest = ScopeName(hand_over.nearest);
+  if (hand_over.nearest == hand_over.furthest) return nearest;
+  return absl::StrCat(nearest, " to ", ScopeName(hand_over.furthest));
+}
+
+std::string InWords(const RealisedBlock& block) {
+  std::map<Scope, int> count;
+  for (const RealisedBlock::Edge& edge : block.hand_overs) ++count[edge.realised];
+  std::string text;
+  for (const auto& [scope, edges] : count) {
+    if (text.empty()) {
+      text = absl::StrCat(edges, edges == 1 ? " hand-over at " : " hand-overs at ", ScopeName(scope), " scope");
+    } else {
+      absl::StrAppend(&text, ", ", edges, " at ", ScopeName(scope));
+    }
+  }
+  if (block.account.phases > 1) {
+    absl::StrAppend(&text, text.empty() ? "" : "; ", block.account.phases, " phases");
+  }
+  return text;
+}
+
+}  // namespace fusion

@@ -1,0 +1,37 @@
+// A plan beside what became of it: for each fusion block, what its kernel needs and costs, and the scope that each of
+// its hand-overs was allowed and got.
+#ifndef FUSION_COMPILER_PIPELINE_REALISED_PLAN_H_
+#define FUSION_COMPILER_PIPELINE_REALISED_PLAN_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/kernels/block_kernel.h"
+#include "compiler/measure/block_oracle.h"
+#include "compiler/plan/plan.h"
+
+namespace fusion {
+
+struct RealisedBlock {
+  struct Edge {
+    HandOver planned;
+    Scope realised = Scope::kLane;
+  };
+  BlockAccount account;
+  std::vector<Edge> hand_overs;
+};
+
+// Parallel to the plan's fusion blocks. Fails where a kernel cannot be made, or hands over otherwise than planned.
+absl::StatusOr<std::vector<RealisedBlock>> RealisePlan(const ecg::Graph& graph, const FusionPlan& plan,
+                                                       GraphBlockOracle* oracle);
+
+// "lane to block"; "device" where there is no choice.
+std::string ScopesInWords(const HandOver& hand_over);
+// For people: "3 hand-overs at lane scope, 1 at block", "; 2 phases" where there are several. Empty for one operator in
+// one phase.
+std::string InWords(const RealisedBlock& block);
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_PIPELINE_REALISED_PLAN_H_

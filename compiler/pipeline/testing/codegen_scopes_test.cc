@@ -1,0 +1,91 @@
+// A kernel computes the same results whatever scopes a plan asks for, and hands values over as it was asked to.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "compiler/pipeline/testing/run_block.h"
+
+namespace fusion::testing {
+namespace {
+
+using G = GraphMaker;
+using V = ecg::ValueId;
+using Ints = std::vector<int64_t>;
+
+// softmax(q k^T s) v, and its projection.
+BlockCase Attention() {
+  G g;
+  const V q = g.In({2, 24, 16}), k = g.In({2, 16, 24}), v = g.In({2, 24, 16});
+  const V scores = g.Op("Mul", {g.Op("MatMul", {q, k}), g.Scalar(0.25)});
+  const V context = g.Op("MatMul", {g.Op("Softmax", {scores}, {{"axis", int64_t{-1}}}), v});
+  g.Out(g.Op("Add", {g.Op("MatMul", {context, g.Weight({16, 32})}), g.Weight({32})}));
+  return {"attention", g};
+}
+
+// A product and a norm of its rows.
+BlockCase ProductAndNorm() {
+  G g;
+  const V x = g.Op("MatMul", {g.In({24, 40}), g.Weight({40, 48})});
+  const V mean = g.Op("ReduceMean", {x, g.Ints({-1})});
+  const V centred = g.Op("Sub", {x, mean});
+  const V variance = g.Op("ReduceMean", {g.Op("Mul", {centred, centred}), g.Ints({-1})});
+  g.Out(g.Op("Div", {centred, g.Op("Sqrt", {g.Op("Add", {variance, g.Scalar(1e-5)})})}));
+  return {"product and norm", g};
+}
+
+BlockCase Convolutions() {
+  G g;
+  const V first = g.Op("Relu", {g.Op("Conv", {g.In({1, 16, 9, 14}), g.Weight({24, 16, 1, 1}), g.Weight({24})})});
+  const V second = g.Op("Conv", {first, g.Weight({24, 1, 3, 3})},
+                        {{"pads", Ints{1, 1, 1, 1}}, {"group", int64_t{24}}});
+  g.Out(g.Op("Add", {g.Op("Relu", {second}), first}));
+  return {"convolutions", g};
+}
+
+BlockCase Diamond() {
+  G g;
+  const V x = g.In({12, 33});
+  const V a = g.Op("Exp", {x}), b = g.Op("Softmax", {a}, {{"axis", int64_t{-1}}}), c = g.Op("Neg", {a});
+  g.Out(g.Op("Add", {b, c}));
+  g.Out(g.Op("ReduceSum", {b, g.Ints({0})}));
+  return {"diamond", g};
+}
+
+BlockCase RowAndBias() {
+  G g;
+  g.Out(g.Op("Relu", {g.Op("Add", {g.Op("MatMul", {g.In({1, 2048}), g.Weight({2048, 96})}), g.Weight({96})})}));
+  return {"row and bias", g};
+}
+
+std::vector<BlockCase> Cases() {
+  return {Attention(), ProductAndNorm(), Convolutions(), Diamond(), RowAndBias()};
+}
+
+// Runs the cases with scopes drawn from several seeds. Returns the scopes that occurred.
+std::set<Scope> RunWithDrawnScopes(const std::vector<DeviceModel>& devices, uint64_t seeds) {
+  std::vector<RunOptions> options;
+  for (const DeviceModel& device : devices) {
+    for (uint64_t seed = 1; seed <= seeds; ++seed) {
+      RunOptions& option = options.emplace_back(RunOptions{device});
+      option.scopes_seed = seed;
+      if (seed % 3 == 0) option.layouts = LayoutMode::kChosen;
+    }
+  }
+  std::set<Scope> met;
+  for (const BlockResult& result : RunCases(Cases(), options)) {
+    EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
+    for (const BlockKernel& kernel : result.kernels) {
+      for (const RealisedHandOver& hand_over : kernel.hand_overs) met.insert(hand_over.scope);
+    }
+  }
+  return met;
+}
+
+TEST(CodegenScopes, RandomScopesComputeTheSame) {
+  EXPECT_EQ(RunWithDrawnScopes({Avx512Device(), Avx2Device()}, 12),
+            (std::set<Scope>{Scope::kLane, Scope::kBlock, Scope::kDevice}));
+}
+
+}  // namespace
+}  // namespace fusion::testing
