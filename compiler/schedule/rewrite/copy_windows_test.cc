@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "compiler/schedule/nest/same_results.h"
+#include "compiler/schedule/testing/same_results.h"
 
 namespace fusion {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "compiler/schedule/nest/same_results.h"
+#include "compiler/schedule/testing/same_results.h"
 
 namespace fusion {
 namespace {

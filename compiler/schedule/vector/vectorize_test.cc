@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "compiler/schedule/testing/schedule_text.h"
+
 namespace fusion {
 namespace {
 
@@ -37,6 +39,22 @@ TEST(MoveLoopsToGrid, LanesOfATileAreOfTheLoopThatIsLeft) {
     kernel.next_axis = axes.next();
     EXPECT_TRUE(movement::Verify(kernel).ok()) << movement::Verify(kernel);
   }
+}
+
+TEST(MoveLoopsToGrid, TasksFollowTheDevice) {
+  constexpr char kText[] = R"(te p(%0: f32[4096, 1024]) {
+  %1[i0<4096, i1<1024]: f32 = exp(%0[i0, i1])
+  return %1
+})";
+  auto tasks = [&](int units, int vector_bytes, double flops_per_s) {
+    DeviceModel device = testing::Device(vector_bytes);
+    device.parallel_units = units;
+    device.fma_f32_flops_per_s = flops_per_s;
+    ScheduledBlock block = ScheduleBlock(testing::Stages(kText), {}, device).value();
+    return block.kernel.phases.at(0).tasks();
+  };
+  EXPECT_LT(tasks(1, 64, 1e11), tasks(16, 64, 1e11));
+  EXPECT_EQ(tasks(2, 64, 1e11), tasks(2, 64, 3e11)) << "a measured rate may not change what is built";
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // For tests of program transforms: the other program must return the same bits as the first.
-#ifndef FUSION_COMPILER_SCHEDULE_NEST_SAME_RESULTS_H_
-#define FUSION_COMPILER_SCHEDULE_NEST_SAME_RESULTS_H_
+#ifndef FUSION_COMPILER_SCHEDULE_TESTING_SAME_RESULTS_H_
+#define FUSION_COMPILER_SCHEDULE_TESTING_SAME_RESULTS_H_
 
 #include <gtest/gtest.h>
 
@@ -27,4 +27,4 @@ inline void ExpectSameResults(const te::Program& whole, const te::Program& other
 
 }  // namespace fusion
 
-#endif  // FUSION_COMPILER_SCHEDULE_NEST_SAME_RESULTS_H_
+#endif  // FUSION_COMPILER_SCHEDULE_TESTING_SAME_RESULTS_H_

@@ -1,0 +1,73 @@
+#include "compiler/schedule/schedule_block.h"
+
+#include <gtest/gtest.h>
+
+#include <tuple>
+#include <vector>
+
+#include "compiler/schedule/testing/schedule_text.h"
+
+namespace fusion {
+namespace {
+
+using testing::Device;
+using testing::Schedule;
+using testing::Stages;
+
+constexpr char kSoftmax[] = R"(te p(%0: f32[512, 64]) {
+  %1[i0<512]: f32 = max.f32(i1<64) %0[i0, i1]
+  %2[i2<512, i3<64]: f32 = exp(sub(%0[i2, i3], %1[i2]))
+  %3[i4<512]: f32 = sum.f32(i5<64) %2[i4, i5]
+  %4[i6<512, i7<64]: f32 = div(%2[i6, i7], %3[i6])
+  return %4
+})";
+
+TEST(ScheduleBlock, RowsAreStitched) {
+  const ScheduledBlock block = Schedule(kSoftmax);
+  EXPECT_EQ(block.kernel.phases.size(), 1u) << block.reason;
+  ASSERT_EQ(block.kernel.phases.size(), 1u);
+  EXPECT_EQ(block.kernel.phases.at(0).tasks(), 512);
+  EXPECT_EQ(block.kernel.phases.at(0).steps.size(), 4u) << movement::Print(block.kernel);
+  // The intermediates hold a row each, not the tensor.
+  EXPECT_LE(block.kernel.scratch_bytes, 4096);
+  EXPECT_EQ(block.kernel.num_args(), 2);
+}
+
+TEST(ScheduleBlock, SlicesOfALongProductAreOneStage) {
+  const ScheduledBlock block = Schedule(R"(te p(%0: f32[256, 3072], %1: f32[3072, 512] const, %2: f32[512]) {
+  %3[i0<256, i1<512]: f32 = sum.f32(i2<3072) mul(%0[i0, i2], %1[i2, i1]) then (max(add(acc0, %2[i1]), 0.0))
+  return %3
+})");
+  EXPECT_EQ(block.kernel.phases.size(), 6u);
+  EXPECT_EQ(block.reason, "");  // the product's epilogue may join it
+}
+
+TEST(ScheduleBlock, PrintsTheSameEveryTime) {
+  const std::string text = movement::Print(Schedule(kSoftmax).kernel);
+  EXPECT_EQ(movement::Print(Schedule(kSoftmax).kernel), text);
+}
+
+// A sum of everything, then a map over everything. Both are bound by memory, so only the cost between phases differs.
+TEST(ScheduleBlock, PersistentWhereABarrierCostsLessThanALaunch) {
+  DeviceModel device = Device();
+  device.kind = "opencl";
+  device.parallel_units = 2;
+  device.launch_s = 5e-6;
+  const te::Program program = Stages(R"(te p(%0: f32[1, 200000]) {
+  %1[i0<1]: f32 = sum.f32(i1<200000) %0[i0, i1]
+  %2[i2<1, i3<200000]: f32 = div(%0[i2, i3], %1[i2])
+  return %2
+})");
+  for (const auto& [groups, barrier_s, stay] :
+       std::vector<std::tuple<int, double, bool>>{{2, 2e-7, true}, {2, 1e-4, false}, {0, 2e-7, false}}) {
+    device.persistent_groups = groups;
+    device.barrier_s = barrier_s;
+    const absl::StatusOr<ScheduledBlock> block = ScheduleBlock(program, {}, device);
+    ASSERT_TRUE(block.ok()) << block.status();
+    EXPECT_GT(block->kernel.phases.size(), 1u);
+    EXPECT_EQ(block->kernel.persistent, stay) << groups << " groups, " << barrier_s;
+  }
+}
+
+}  // namespace
+}  // namespace fusion

@@ -1,0 +1,69 @@
+#include "compiler/schedule/stage_phases.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <vector>
+
+#include "compiler/schedule/testing/schedule_text.h"
+
+namespace fusion {
+namespace {
+
+using testing::Schedule;
+using testing::Strategies;
+
+// Three parts of 64, 128 and 64 channels, each through its own expression.
+const char kParts[] = R"(te p(%0: f32[1, 64, 28, 28], %1: f32[1, 128, 28, 28], %2: f32[1, 64, 28, 28]) {
+  %3[i0<1, i1<64, i2<28, i3<28]: f32 = max(0.0, %0[i0, i1, i2, i3])
+  %4[i4<1, i5<128, i6<28, i7<28]: f32 = max(0.0, %1[i4, i5, i6, i7])
+  %5[i8<1, i9<64, i10<28, i11<28]: f32 = exp(%2[i8, i9, i10, i11])
+  %6[i12<1, i13<256, i14<28, i15<28]: f32 = if i13 < 64 then %3[i12, i13, i14, i15] else if i13 < 192 then %4[i12, i13 - 64, i14, i15] else %5[i12, i13 - 192, i14, i15]
+  return %6
+})";
+
+TEST(StagePhases, PartsOfAConcatAreLoopsOfTheirOwn) {
+  const Layout blocked{1, 16};
+  for (const bool blocks : {false, true}) {
+    std::map<te::TensorId, Layout> layouts;
+    if (blocks) layouts = {{0, blocked}, {1, blocked}, {2, blocked}, {6, blocked}};
+    const ScheduledBlock block = Schedule(kParts, layouts);
+    ASSERT_EQ(block.kernel.phases.size(), 3u) << movement::Print(block.kernel);
+    EXPECT_EQ(movement::Print(block.kernel).find(" if "), std::string::npos) << movement::Print(block.kernel);
+    for (const movement::Phase& phase : block.kernel.phases) {
+      EXPECT_EQ(phase.steps[0].strategy, movement::Strategy::kMapVec);
+    }
+  }
+}
+
+TEST(StagePhases, PartsOfRowsShareTasks) {
+  const ScheduledBlock block = Schedule(R"(te p(%0: f32[512, 384], %1: f32[512, 256]) {
+  %2[i0<512, i1<640]: f32 = if i1 < 384 then %0[i0, i1] else %1[i0, i1 - 384]
+  return %2
+})");
+  ASSERT_EQ(block.kernel.phases.size(), 1u) << movement::Print(block.kernel);
+  EXPECT_EQ(block.kernel.phases.at(0).steps.size(), 2u);
+}
+
+// The mirrored border of a Pad runs in one task beside its vectors.
+TEST(StagePhases, BordersOfRowsArePeeled) {
+  const ScheduledBlock block = Schedule(R"(te p(%0: f32[64, 100]) {
+  %1[i0<64, i1<102]: f32 = if i1 < 1 then %0[i0, 1 - i1] else if i1 < 101 then %0[i0, i1 - 1] else %0[i0, 199 - i1]
+  return %1
+})");
+  ASSERT_EQ(block.kernel.phases.size(), 1u) << movement::Print(block.kernel);
+  EXPECT_EQ(Strategies(block.kernel.phases.at(0)),
+            (std::vector{movement::Strategy::kScalar, movement::Strategy::kMapVec, movement::Strategy::kScalar}))
+      << movement::Print(block.kernel);
+}
+
+TEST(StagePhases, APartThatIsNoTasksWorthStaysInTheLoop) {
+  const ScheduledBlock block = Schedule(R"(te p(%0: f32[1, 64], %1: f32[1, 64]) {
+  %2[i0<1, i1<128]: f32 = if i1 < 64 then %0[i0, i1] else %1[i0, i1 - 64]
+  return %2
+})");
+  EXPECT_EQ(block.kernel.phases.size(), 1u);
+}
+
+}  // namespace
+}  // namespace fusion

@@ -1,0 +1,107 @@
+#include "compiler/schedule/stitch/stitch_stages.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "compiler/schedule/schedule_block.h"
+#include "compiler/schedule/testing/schedule_text.h"
+
+namespace fusion {
+namespace {
+
+using testing::Device;
+using testing::Schedule;
+using testing::Stages;
+
+// Each task reads some row of %2 and could compute all rows, but no task needs the rows between.
+TEST(StitchStages, AResultThatIsReadInPartIsNotTheTasksOwn) {
+  const ScheduledBlock block = Schedule(R"(te p(%0: f32[64, 64, 512], %1: i64[64, 512]) {
+  %2[i0<64, i1<64, i2<512]: f32 = exp(%0[i0, i1, i2])
+  %3[i3<64, i4<512]: i64 = min(max(%1[i3, i4], 0:i64), 63:i64)
+  %4[i5<64, i6<512]: f32 = exp(%2[%3[i5, i6]{0..63}, 0, i6])
+  return %2, %4
+})");
+  EXPECT_GT(block.kernel.phases.size(), 1u);
+}
+
+// A single task computes everything, including the rows that it does not read.
+TEST(StitchStages, ASingleTaskComputesAllOfItsResults) {
+  const ScheduledBlock block = Schedule(R"(te p(%0: f32[4, 4, 8], %1: i64[4, 8], %2: f32[3]) {
+  %3[i0<4, i1<4, i2<8]: f32 = exp(%0[i0, i1, i2])
+  %4[i3<4, i4<8]: i64 = min(max(%1[i3, i4], 0:i64), 3:i64)
+  %5[i7<3]: f32 = exp(%2[i7])
+  %6[i5<4, i6<8]: f32 = exp(add(%3[%4[i5, i6]{0..3}, 0, i6], %5[2]))
+  return %3, %5, %6
+})");
+  EXPECT_EQ(block.kernel.phases.size(), 1u) << block.reason;
+  ASSERT_EQ(block.kernel.phases.size(), 1u);
+  EXPECT_EQ(block.kernel.phases.at(0).tasks(), 1);
+}
+
+// The parts of a Concat behind another stage become loops of their own, in vectors.
+TEST(StitchStages, RangesInATaskAreVectors) {
+  const ScheduledBlock block = Schedule(R"(te p(%0: f32[64, 512], %1: f32[64, 512], %2: i64[64]) {
+  %3[i0<64]: i64 = min(max(%2[i0], 0:i64), 63:i64)
+  %4[i1<128, i2<512]: f32 = if i1 < 64 then %0[%3[i1]{0..63}, i2] else %1[i1 - 64, i2]
+  return %4
+})");
+  EXPECT_EQ(block.kernel.phases.size(), 1u) << block.reason;
+  ASSERT_EQ(block.kernel.phases.size(), 1u);
+  const std::vector<movement::Step>& steps = block.kernel.phases.at(0).steps;
+  EXPECT_EQ(steps.back().strategy, movement::Strategy::kMapVec) << movement::Print(block.kernel);
+}
+
+// One output of a stage is a result; the other is read within the fusion block only.
+TEST(StitchStages, OutputsOfAStageHaveOneHome) {
+  const ScheduledBlock block = Schedule(R"(te p(%0: f32[64, 32]) {
+  %1, %2[i0<64]: f32, f32 = reduce(i1<32)(0.0, 0.0) -> (add(acc0, %0[i0, i1]), max(acc1, %0[i0, i1]))
+  %3[i2<64]: f32 = exp(%2[i2])
+  %4[i3<64, i4<32]: f32 = sub(%0[i3, i4], %3[i3])
+  return %1, %4
+})");
+  EXPECT_EQ(block.kernel.phases.size(), 1u) << block.reason;
+  EXPECT_EQ(block.kernel.num_args(), 4);
+}
+
+// A step of a recurrent network: no element of the matrix is read again, but a single vector of sums would wait for
+// each addition.
+TEST(StitchStages, ARowTimesAMatrixInATaskHasSeveralVectorsOfSums) {
+  const ScheduledBlock block = Schedule(R"(te p(%0: f32[128], %1: f32[128, 256] const, %2: f32[256]) {
+  %3[i0<256]: f32 = sum.f32(i1<128) mul(%0[i1], %1[i1, i0])
+  %4[i2<128]: f32 = tanh(add(%3[i2], %2[i2]))
+  %5[i3<128]: f32 = mul(exp(%4[i3]), tanh(add(%3[i3 + 128], %4[i3])))
+  return %4, %5
+})");
+  ASSERT_EQ(block.kernel.phases.size(), 1u) << movement::Print(block.kernel);
+  const movement::Step& product = block.kernel.phases.at(0).steps.at(0);
+  ASSERT_EQ(product.strategy, movement::Strategy::kTile) << movement::Print(block.kernel);
+  EXPECT_GT(product.tile.outer_count, 1);
+  EXPECT_EQ(block.kernel.packs.size(), 1u);
+}
+
+// Scratch of a processor is ordinary memory, which a cache holds in part; the memory of a work-group has a fixed size.
+TEST(StitchStages, ScratchOfAGroupIsNoMoreThanItsMemory) {
+  const te::Program program = Stages(R"(te p(%0: f32[256, 64], %1: f32[64, 8192] const, %2: f32[8192, 64] const) {
+  %3[i0<256, i1<8192]: f32 = sum.f32(i2<64) mul(%0[i0, i2], %1[i2, i1])
+  %4[i3<256, i4<64]: f32 = sum.f32(i5<8192) mul(%3[i3, i5], %2[i5, i4])
+  return %4
+})");
+  DeviceModel device = Device();
+  for (const auto& [kind, beyond] : {std::pair("cpu", true), std::pair("opencl", false)}) {
+    device.kind = kind;
+    int64_t most = 0;
+    for (int form = 0; form < 2; ++form) {
+      const absl::StatusOr<ScheduledBlock> block = ScheduleBlock(program, {}, device, {{{"form", form}}});
+      ASSERT_TRUE(block.ok()) << block.status();
+      most = std::max(most, block->kernel.scratch_bytes);
+    }
+    EXPECT_EQ(most > 1 << 20, beyond) << most << " bytes on " << kind;
+  }
+}
+
+}  // namespace
+}  // namespace fusion

@@ -1,0 +1,78 @@
+#include "compiler/schedule/tile/register_tile.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "compiler/schedule/testing/schedule_text.h"
+
+namespace fusion {
+namespace {
+
+using testing::Device;
+using testing::Schedule;
+using testing::Stages;
+using testing::Strategies;
+
+TEST(RegisterTile, LeavesBodiesWithoutAVectorFormAlone) {
+  for (const char* body : {"tan(%0[i1, i0])", "sinh(%0[i1, i0])"}) {
+    const ScheduledBlock block =
+        Schedule(absl::StrCat("te p(%0: f32[40, 64]) {\n  %1[i0<64]: f32 = sum.f32(i1<40) ", body, "\n  return %1\n}"));
+    for (const movement::Step& step : block.kernel.phases.at(0).steps) {
+      EXPECT_NE(step.strategy, movement::Strategy::kTile) << body;
+    }
+  }
+  const ScheduledBlock known =
+      Schedule("te p(%0: f32[40, 64]) {\n  %1[i0<64]: f32 = sum.f32(i1<40) exp(%0[i1, i0])\n  return %1\n}");
+  EXPECT_EQ(known.kernel.phases.at(0).steps[0].strategy, movement::Strategy::kTile);
+}
+
+TEST(RegisterTile, ChannelsThatFillNoWholeBlockStillAreLanes) {
+  const Layout blocked{1, 16};
+  const ScheduledBlock block = Schedule(R"(te p(%0: f32[1, 58, 28, 28], %1: f32[58, 3, 3] const) {
+  %2[i0<1, i1<58, i2<28, i3<28]: f32 = sum.f32(i4<3, i5<3) mul(%0[i0, i1, i2 + i4 - 1, i3 + i5 - 1]?0.0, %1[i1, i4, i5])
+  return %2
+})",
+                                        {{0, blocked}, {2, blocked}});
+  EXPECT_EQ(block.kernel.phases.at(0).steps[0].strategy, movement::Strategy::kTile);
+}
+
+// Rows lie half a page apart: vectors are gathered first where many rows of the result read them.
+TEST(RegisterTile, FarVectorsArePacked) {
+  using S = movement::Strategy;
+  const auto product = [](int rows, int pitch) {
+    const ScheduledBlock block = Schedule(absl::StrFormat(R"(te p(%%0: f32[%d, 256], %%1: f32[256, %d]) {
+  %%2[i0<%d, i1<64]: f32 = sum.f32(i2<256) mul(%%0[i0, i2], %%1[i2, i1])
+  return %%2
+})",
+                                                          rows, pitch, rows));
+    return Strategies(block.kernel.phases.at(0));
+  };
+  EXPECT_EQ(product(128, 768), (std::vector<S>{S::kMapVec, S::kTile}));
+  EXPECT_EQ(product(128, 64), (std::vector<S>{S::kTile}));
+  EXPECT_EQ(product(14, 768), (std::vector<S>{S::kTile}));
+}
+
+// With pixels as lanes every task would copy the image, and the weights of neighbouring rows lie 3 to 48 KiB apart.
+// With channels as lanes tasks read neighbouring pixels, and weights that are packed at compile time.
+TEST(RegisterTile, APlainImageBehindABlockedResultIsBroadcast) {
+  for (int channels : {256, 384, 768}) {
+    for (int lanes : {8, 16}) {
+      const std::string text = absl::StrFormat(
+          "te p(%%0: f32[1, %1$d, 14, 14], %%1: f32[%1$d, %1$d] const) {\n"
+          "  %%2[i0<1, i1<%1$d, i2<14, i3<14]: f32 = sum.f32(i4<%1$d) mul(%%0[i0, i4, i2, i3], %%1[i1, i4])\n"
+          "  return %%2\n}",
+          channels);
+      const auto block = ScheduleBlock(Stages(text), {{2, Layout{1, lanes}}}, Device(4 * lanes, lanes == 8 ? 16 : 32));
+      ASSERT_TRUE(block.ok()) << block.status();
+      EXPECT_EQ(Strategies(block->kernel.phases.at(0)), std::vector<movement::Strategy>{movement::Strategy::kTile})
+          << movement::Print(block->kernel);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fusion

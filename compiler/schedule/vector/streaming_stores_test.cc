@@ -1,0 +1,32 @@
+#include "compiler/schedule/vector/streaming_stores.h"
+
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_format.h"
+#include "compiler/schedule/testing/schedule_text.h"
+
+namespace fusion {
+namespace {
+
+using testing::Device;
+using testing::Stages;
+
+TEST(StreamingStores, ResultsBeyondAllCachesMayBe) {
+  const auto store = [](int elements, int choice) {
+    ScheduleOptions options;
+    options.choices = {{"streaming", choice}};
+    const ScheduledBlock block =
+        ScheduleBlock(
+            Stages(absl::StrFormat("te p(%%0: f32[%d]) {\n  %%1[i0<%d]: f32 = max(%%0[i0], 0.0)\n  return %%1\n}",
+                                   elements, elements)),
+            {}, Device(), options)
+            .value();
+    return block.kernel.phases.at(0).steps[0].streaming_stores;
+  };
+  EXPECT_FALSE(store(16 << 20, 0));
+  EXPECT_TRUE(store(16 << 20, 1));
+  EXPECT_FALSE(store(1 << 20, 1));
+}
+
+}  // namespace
+}  // namespace fusion
