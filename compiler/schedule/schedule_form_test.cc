@@ -10,7 +10,12 @@
 namespace fusion {
 namespace {
 
+using testing::Device;
+using testing::GroupDevice;
+using testing::OrFail;
+using testing::ParseTe;
 using testing::Schedule;
+using testing::Stages;
 
 // A product, followed by a softmax over the rows without its maximum.
 ScheduledBlock ProductAndRows(int64_t columns) {
@@ -62,6 +67,47 @@ TEST(ScheduleForm, UnusedConstantIsReplacedByItsPackedCopy) {
   ASSERT_EQ(block.kernel.packs.size(), 1u) << movement::Print(block.kernel);
   EXPECT_EQ(block.kernel.num_args(), 3) << movement::Print(block.kernel);
   EXPECT_EQ(block.kernel.phases.at(0).steps.back().strategy, movement::Strategy::kTile);
+}
+
+constexpr char kSumOfEverything[] = R"(te p(%0: f32[512, 1024]) {
+  %1[]: f32 = sum.f32(i0<512, i1<1024) %0[i0, i1]
+  %2[i2<512, i3<1024]: f32 = div(%0[i2, i3], %1[])
+  return %2
+})";
+
+// Without products the kernel falls back to phases and says why; with products in tasks there is nothing to fall back
+// to, since the phases are a form of their own.
+TEST(ScheduleForm, ARefusalToStitchIsAReasonOrTheAnswer) {
+  const te::Program program = Stages(kSumOfEverything);
+  ChoiceLog choices;
+  const ScheduledBlock phases = OrFail(ScheduleForm(program, {}, Device(), {InTasks::kNoProducts}, &choices));
+  EXPECT_GT(phases.kernel.phases.size(), 1u);
+  const absl::Status refused = ScheduleForm(program, {}, Device(), {InTasks::kProducts}, &choices).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_FALSE(phases.reason.empty());
+}
+
+TEST(ScheduleForm, AFusionBlockThatComputesNothingIsRefused) {
+  ChoiceLog choices;
+  const te::Program program = ParseTe("te p(%0: f32[4]) {\n  return %0\n}");
+  EXPECT_EQ(ScheduleForm(program, {}, Device(), {InTasks::kNoProducts}, &choices).status().code(),
+            absl::StatusCode::kInternal);
+}
+
+TEST(ScheduleForm, TheStageOfALibraryHasAPhaseOfItsOwn) {
+  DeviceModel device = GroupDevice();
+  device.product_library = "cuBLASLt of a test";
+  const te::Program program = ParseTe(R"(te p(%0: f32[128, 256], %1: f32[256, 64]) {
+  %2[i0<128, i1<64]: f32 = sum.f32(i2<256) mul(%0[i0, i2], %1[i2, i1])
+  %3[i3<128, i4<64]: f32 = exp(%2[i3, i4])
+  return %3
+})");
+  ChoiceLog choices;
+  const ScheduledBlock block =
+      OrFail(ScheduleForm(program, {}, device, {InTasks::kNoProducts, /*library_product=*/0}, &choices));
+  ASSERT_EQ(block.kernel.phases.size(), 2u);
+  EXPECT_EQ(block.kernel.phases[0].steps.at(0).strategy, movement::Strategy::kLibrary);
+  EXPECT_GT(block.kernel.phases.size(), 1u);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <string>
 #include <vector>
 
 #include "compiler/schedule/testing/schedule_text.h"
@@ -10,6 +11,9 @@
 namespace fusion {
 namespace {
 
+using testing::Device;
+using testing::DraftedProgram;
+using testing::GroupDevice;
 using testing::Schedule;
 using testing::Strategies;
 
@@ -63,6 +67,61 @@ TEST(StagePhases, APartThatIsNoTasksWorthStaysInTheLoop) {
   return %2
 })");
   EXPECT_EQ(block.kernel.phases.size(), 1u);
+}
+
+// The phases of a program's only stage.
+std::vector<movement::Phase> PhasesOf(const std::string& text, const DeviceModel& device = Device()) {
+  DraftedProgram drafted(text, device);
+  const absl::Status added = AddStagePhases(drafted.program.tes.at(0), &drafted.draft);
+  EXPECT_TRUE(added.ok()) << added;
+  return drafted.draft.kernel.phases;
+}
+
+TEST(StagePhases, TheFirstFormThatAStageCanTake) {
+  using S = movement::Strategy;
+  struct Case {
+    const char* what;
+    const char* text;
+    std::vector<S> steps;  // of the first phase
+    DeviceModel device = Device();
+  };
+  const char kProduct[] =
+      "te p(%0: f32[128, 256], %1: f32[256, 64] const) {\n"
+      "  %2[i0<128, i1<64]: f32 = sum.f32(i2<256) mul(%0[i0, i2], %1[i2, i1])\n  return %2\n}";
+  for (const Case& c :
+       {Case{"a map", "te p(%0: f32[64]) {\n  %1[i0<64]: f32 = exp(%0[i0])\n  return %1\n}", {S::kMapVec}},
+        Case{"a prefix sum",
+             "te p(%0: f32[8, 64]) {\n  %1[i0<8, i1<64]: f32 = sum.f32(i2<64) if i2 < i1 + 1 then %0[i0, i2] else 0.0\n"
+             "  return %1\n}",
+             {S::kPrefix}},
+        Case{"rows",
+             "te p(%0: f32[8, 64]) {\n  %1[i0<8]: f32 = sum.f32(i1<64) %0[i0, i1]\n  return %1\n}",
+             {S::kRowReduction}},
+        Case{"columns beyond the caches",
+             "te p(%0: f32[4096, 768]) {\n  %1[i0<768]: f32 = sum.f32(i1<4096) %0[i1, i0]\n  return %1\n}",
+             {S::kMapVec, S::kMapVec, S::kMapVec}},
+        Case{"a product", kProduct, {S::kTile}},
+        Case{"a product on a device of work-groups", kProduct, {S::kThreadgroupTile}, GroupDevice()},
+        Case{"a row that is too short for vectors",
+             "te p(%0: f32[7, 3]) {\n  %1[i0<7]: f32 = sum.f32(i1<3) %0[i0, i1]\n  return %1\n}",
+             {S::kScalar}}}) {
+    const std::vector<movement::Phase> phases = PhasesOf(c.text, c.device);
+    ASSERT_FALSE(phases.empty()) << c.what;
+    EXPECT_EQ(Strategies(phases[0]), c.steps) << c.what;
+  }
+}
+
+TEST(StagePhases, AStageWithoutElementsHasNoTasks) {
+  const std::vector<movement::Phase> phases =
+      PhasesOf("te p(%0: f32[0, 8]) {\n  %1[i0<0, i1<8]: f32 = exp(%0[i0, i1])\n  return %1\n}");
+  ASSERT_EQ(phases.size(), 1u);
+  EXPECT_EQ(phases[0].tasks(), 0);
+}
+
+TEST(StagePhases, ALibraryPhaseNeedsALibrary) {
+  DraftedProgram drafted("te p(%0: f32[64]) {\n  %1[i0<64]: f32 = exp(%0[i0])\n  return %1\n}");
+  EXPECT_EQ(AddLibraryPhase(drafted.program.tes.at(0), &drafted.draft).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(drafted.draft.kernel.phases.empty());
 }
 
 }  // namespace

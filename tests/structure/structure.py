@@ -3,10 +3,11 @@
 
 usage: structure.py [--check]
 
-Prints how many files each folder has, the longest files, the functions that are too long, and every circle: units (a header and the source of its name)
-that include each other, and folders of the compiler that include a folder above themselves. The order of the folders is
-that of compiler/CMakeLists.txt, in which each folder may include what stands before it. --check prints circles and upward
-includes only, and exits with 1 if there are any.
+Prints how many files each folder has, the longest files, the functions that are too long, how many sources have no test
+of their name, and every circle: units (a header and the source of its name) that include each other, and folders of the
+compiler that include a folder above themselves. The order of the folders is that of compiler/CMakeLists.txt, in which
+each folder may include what stands before it. --check prints circles and upward includes only, and exits with 1 if there
+are any.
 """
 import argparse
 import collections
@@ -134,6 +135,14 @@ def long_functions(root=ROOT):
     return sorted(found, reverse=True)
 
 
+def without_tests(paths):
+    """Sources that have no test of their name beside them, but for programs and what only tests use."""
+    paths = set(paths)
+    return sorted(path for path in paths if path.endswith(".cc") and not path.endswith(("_test.cc", "_fuzz.cc"))
+                  and "testing" not in path.split("/") and path[:-len(".cc")] + ".h" in paths
+                  and path[:-len(".cc")] + "_test.cc" not in paths)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="print and judge circles and upward includes only")
@@ -155,6 +164,10 @@ def main():
         print(f"\n{len(functions_found)} functions are longer than {LONG_FUNCTION} lines:")
         for lines, path, first, name in functions_found:
             print(f"{lines:6} {name} ({path}:{first})")
+        untested = without_tests(all_includes)
+        print(f"\n{len(untested)} sources with a header have no test of their name; by folder:")
+        for folder, count in sorted(collections.Counter(str(pathlib.Path(path).parent) for path in untested).items()):
+            print(f"{count:6} {folder}")
         print(f"\n{len(faults)} circles and upward includes")
     print("\n".join(faults) if faults else "no include circles, no upward includes")
     return 1 if faults else 0

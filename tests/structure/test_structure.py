@@ -65,6 +65,13 @@ class Includes(Tree):
             "compiler/te/testing/helper.cc": including("compiler/plan/b.h"), "compiler/plan/b.h": ""}))
 
 
+class Tests(Tree):
+    def test_mirror_sources_that_have_a_header(self):
+        self.assertEqual(["te/b.cc"], structure.without_tests([
+            "te/a.cc", "te/a.h", "te/a_test.cc", "te/b.cc", "te/b.h", "te/main.cc", "te/only.h", "te/testing/c.cc",
+            "te/testing/c.h", "te/deep/b_test.cc"]))
+
+
 class Functions(Tree):
     def found(self, text):
         return list(structure.functions(text))

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,7 @@ namespace fusion {
 namespace {
 
 using testing::Device;
+using testing::DraftedProgram;
 using testing::Schedule;
 using testing::Stages;
 
@@ -101,6 +103,65 @@ TEST(StitchStages, ScratchOfAGroupIsNoMoreThanItsMemory) {
     }
     EXPECT_EQ(most > 1 << 20, beyond) << most << " bytes on " << kind;
   }
+}
+
+constexpr char kRows[] = R"(te p(%0: f32[512, 64]) {
+  %1[i0<512]: f32 = max.f32(i1<64) %0[i0, i1]
+  %2[i2<512, i3<64]: f32 = exp(sub(%0[i2, i3], %1[i2]))
+  %3[i4<512, i5<64]: f32 = mul(%2[i4, i5], %2[i4, 63 - i5])
+  return %3
+})";
+
+TEST(StitchStages, WhatLaterStagesReadLeavesTheTask) {
+  DraftedProgram drafted(kRows);
+  const absl::Status stitched = StitchStages(0, 2, InTasks::kNoProducts, &drafted.draft);
+  ASSERT_TRUE(stitched.ok()) << stitched;
+  const KernelDraft& draft = drafted.draft;
+  EXPECT_EQ(draft.kernel.buffers.at(draft.buffer_of.at(1)).scope, Scope::kBlock) << "the maximum of a row";
+  EXPECT_EQ(draft.kernel.buffers[draft.buffer_of[1]].elements, 1);
+  EXPECT_EQ(draft.kernel.buffers.at(draft.buffer_of.at(2)).scope, Scope::kDevice) << "the next phase reads it";
+  ASSERT_EQ(draft.kernel.phases.size(), 1u);
+  EXPECT_EQ(draft.kernel.phases[0].steps.size(), 2u);
+}
+
+void ExpectNothingAdded(const DraftedProgram& drafted) {
+  EXPECT_EQ(drafted.draft.kernel.buffers.size(), 2u);
+  EXPECT_TRUE(drafted.draft.kernel.phases.empty());
+  EXPECT_TRUE(drafted.draft.scratch_boxes.empty());
+  EXPECT_EQ(drafted.draft.buffer_of.at(1), -1);
+}
+
+TEST(StitchStages, ARefusalLeavesTheDraftAsItWas) {
+  DraftedProgram drafted(R"(te p(%0: f32[512, 1024]) {
+  %1[]: f32 = sum.f32(i0<512, i1<1024) %0[i0, i1]
+  %2[i2<512, i3<1024]: f32 = div(%0[i2, i3], %1[])
+  return %2
+})");
+  const absl::Status refused = StitchStages(0, 2, InTasks::kNoProducts, &drafted.draft);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition) << refused;
+  ExpectNothingAdded(drafted);
+}
+
+TEST(StitchStages, AMeasurementMayKeepThePhases) {
+  DraftedProgram drafted(kRows, Device(), {}, {{"stitch", 1}});
+  const absl::Status refused = StitchStages(0, 3, InTasks::kNoProducts, &drafted.draft);
+  EXPECT_EQ(refused.message(), "one phase for each stage was measured to be faster");
+  ExpectNothingAdded(drafted);
+}
+
+TEST(StitchStages, AProductNeedsAFormThatHoldsProducts) {
+  const char* text = R"(te p(%0: f32[128, 256], %1: f32[256, 512] const) {
+  %2[i0<128, i1<512]: f32 = sum.f32(i2<256) mul(%0[i0, i2], %1[i2, i1])
+  %3[i3<128]: f32 = sum.f32(i4<512) %2[i3, i4]
+  return %3
+})";
+  DraftedProgram without(text), with(text);
+  const absl::Status refused = StitchStages(0, 2, InTasks::kNoProducts, &without.draft);
+  EXPECT_NE(refused.message().find("is a product that needs a register tile with a grid of its own"), std::string::npos)
+      << refused;
+  const absl::Status stitched = StitchStages(0, 2, InTasks::kProducts, &with.draft);
+  ASSERT_TRUE(stitched.ok()) << stitched;
+  EXPECT_EQ(with.draft.kernel.phases.at(0).steps.at(0).strategy, movement::Strategy::kTile);
 }
 
 }  // namespace

@@ -78,6 +78,11 @@ struct DraftedProgram {
   ChoiceLog choices;
   KernelDraft draft{program, layouts, device, &choices};
 
+  std::vector<PhysicalTe> PhysicalStages() {
+    std::vector<PhysicalTe> stages;
+    for (const te::Te& te : program.tes) stages.push_back(OrFail(draft.Physical(te)));
+    return stages;
+  }
   // The loop nest of a stage as Flatten leaves it.
   Nest NestOf(size_t stage = 0) {
     const PhysicalTe physical = OrFail(draft.Physical(program.tes.at(stage)));

@@ -1,0 +1,16 @@
+#include "compiler/schedule/tile/tile_form.h"
+
+#include <gtest/gtest.h>
+
+namespace fusion {
+namespace {
+
+TEST(TileForm, EveryOperationHasAVectorForm) {
+  const te::Axis axis{0, 64};
+  const te::Scalar x = te::Load(0, DType::kF32, {te::Index(axis)});
+  EXPECT_TRUE(HasTileForm(x * x + te::Call(te::Op::kExp, {x})));
+  EXPECT_FALSE(HasTileForm(x * te::Call(te::Op::kTan, {x}))) << "one operation without vectors is enough";
+}
+
+}  // namespace
+}  // namespace fusion
