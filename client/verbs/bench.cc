@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -17,52 +16,24 @@
 #include "client/verbs/verbs.h"
 #include "runtime/base/quantile.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/loader/paired_runs.h"
 #include "runtime/loader/session.h"
 
 namespace fusion {
 namespace {
 
-// A bundle with a session and its inputs, ready to run again and again.
-class Runner {
- public:
-  static absl::StatusOr<Runner> Open(const std::string& path, const InputFlags& flags, int threads) {
-    Runner runner;
-    ASSIGN_OR_RETURN(auto bundle, Bundle::Open(path));
-    ASSIGN_OR_RETURN(const std::vector<Tensor> tensors, AssembleInputs(bundle->manifest(), flags));
-    ASSIGN_OR_RETURN(runner.session_, Session::Create(bundle, threads));
-    std::vector<Shape> shapes;
-    for (const Tensor& tensor : tensors) shapes.push_back(tensor.shape());
-    RETURN_IF_ERROR(runner.session_->Select(shapes));
+constexpr double kMsPerNs = 1e-6;
 
-    // Inputs lie in the session's own memory, so that kernels are timed, not the copies that a caller's memory could
-    // need.
-    for (size_t i = 0; i < tensors.size(); ++i) {
-      std::memcpy(runner.session_->input(static_cast<int>(i)), tensors[i].data(), tensors[i].size_bytes());
-      runner.inputs_.push_back(runner.session_->input(static_cast<int>(i)));
-    }
-    for (size_t i = 0; i < runner.program().outputs.size(); ++i) {
-      runner.outputs_.push_back(const_cast<void*>(runner.session_->output(static_cast<int>(i))));
-    }
-    return runner;
-  }
+absl::StatusOr<PreparedRun> Prepare(const std::string& path, const InputFlags& flags, int threads) {
+  ASSIGN_OR_RETURN(auto bundle, Bundle::Open(path));
+  ASSIGN_OR_RETURN(const std::vector<Tensor> inputs, AssembleInputs(bundle->manifest(), flags));
+  return PreparedRun::Create(std::move(bundle), inputs, threads);
+}
 
-  const ManifestProgram& program() const { return session_->program(); }
-  int threads() const { return session_->threads(); }
-
-  // Returns the milliseconds of one run.
-  absl::StatusOr<double> Run(const LaunchObserver& observer = {}) {
-    const int64_t start = absl::GetCurrentTimeNanos();
-    RETURN_IF_ERROR(session_->RunRaw(inputs_, outputs_, observer));
-    return static_cast<double>(absl::GetCurrentTimeNanos() - start) * 1e-6;
-  }
-
- private:
-  std::unique_ptr<Session> session_;
-  std::vector<const void*> inputs_;
-  std::vector<void*> outputs_;
-};
-
-constexpr absl::Duration kTurn = absl::Milliseconds(10);  // one bundle's turn when two alternate
+std::vector<double> InMilliseconds(std::vector<double> latencies_ns) {
+  for (double& latency : latencies_ns) latency *= kMsPerNs;
+  return latencies_ns;
+}
 
 class BenchVerb : public Verb {
  public:
@@ -94,14 +65,14 @@ class BenchVerb : public Verb {
 
  private:
   absl::Status Measure() {
-    ASSIGN_OR_RETURN(Runner runner, Runner::Open(bundle_, inputs_, static_cast<int>(threads_)));
+    ASSIGN_OR_RETURN(PreparedRun runner, Prepare(bundle_, inputs_, static_cast<int>(threads_)));
     std::vector<double> latencies_ms;
     std::vector<std::vector<double>> launches_us(runner.program().launches.size());
     const absl::Time end = absl::Now() + absl::Seconds(2);
     for (int64_t run = -warmup_; runs_ > 0 ? run < runs_ : run < 5 || absl::Now() < end; ++run) {
-      ASSIGN_OR_RETURN(const double latency_ms, runner.Run());
+      ASSIGN_OR_RETURN(const double latency_ns, runner.Run());
       if (run < 0) continue;
-      latencies_ms.push_back(latency_ms);
+      latencies_ms.push_back(latency_ns * kMsPerNs);
       if (!per_kernel_) continue;
       // A separate run, because reading the clock between launches costs time.
       RETURN_IF_ERROR(runner
@@ -114,45 +85,21 @@ class BenchVerb : public Verb {
     return absl::OkStatus();
   }
 
-  // A paired measurement: the bundles alternate, and each round begins with the other one, so that other load on the
-  // machine affects both. The ratio is the median of the ratios of all rounds.
   absl::Status Compare() {
-    std::vector<Runner> runners;
-    for (const std::string& path : {bundle_, against_}) {
-      ASSIGN_OR_RETURN(Runner runner, Runner::Open(path, inputs_, static_cast<int>(threads_)));
-      runners.push_back(std::move(runner));
-    }
-    for (Runner& runner : runners) {
-      for (int64_t run = 0; run < warmup_; ++run) RETURN_IF_ERROR(runner.Run().status());
-    }
-    std::array<std::vector<double>, 2> latencies_ms;
-    std::vector<double> ratios;
-    const auto least = static_cast<size_t>(std::max<int64_t>(1, runs_));
-    const absl::Time end = absl::Now() + absl::Seconds(4);
-    for (int64_t round = 0;
-         runs_ > 0 ? std::min(latencies_ms[0].size(), latencies_ms[1].size()) < least : round < 5 || absl::Now() < end;
-         ++round) {
-      std::array<double, 2> medians{};
-      for (int64_t turn = 0; turn < 2; ++turn) {
-        const size_t which = (round + turn) % 2;
-        std::vector<double> now_ms;
-        const absl::Time turn_end = absl::Now() + kTurn;
-        do {
-          ASSIGN_OR_RETURN(const double latency_ms, runners[which].Run());
-          now_ms.push_back(latency_ms);
-        } while (absl::Now() < turn_end);
-        medians[which] = Quantile(now_ms, 0.5);
-        latencies_ms[which].insert(latencies_ms[which].end(), now_ms.begin(), now_ms.end());
-      }
-      ratios.push_back(medians[1] / medians[0]);
-    }
-    ReportComparison(runners, latencies_ms, ratios);
+    ASSIGN_OR_RETURN(PreparedRun first, Prepare(bundle_, inputs_, static_cast<int>(threads_)));
+    ASSIGN_OR_RETURN(PreparedRun second, Prepare(against_, inputs_, static_cast<int>(threads_)));
+    PairedLimits limits;
+    limits.warmup = warmup_;
+    limits.runs = runs_;
+    ASSIGN_OR_RETURN(const PairedTimes times, RunPaired(first, second, limits));
+    ReportComparison(first, second, times);
     return absl::OkStatus();
   }
 
-  void ReportComparison(const std::vector<Runner>& runners, const std::array<std::vector<double>, 2>& latencies_ms,
-                        const std::vector<double>& ratios) const {
-    const std::array<double, 2> medians = {Quantile(latencies_ms[0], 0.5), Quantile(latencies_ms[1], 0.5)};
+  void ReportComparison(const PreparedRun& first, const PreparedRun& second, const PairedTimes& times) const {
+    const std::vector<double>& ratios = times.ratios;
+    const std::array<double, 2> medians = {Quantile(InMilliseconds(times.latencies_ns[0]), 0.5),
+                                           Quantile(InMilliseconds(times.latencies_ns[1]), 0.5)};
     if (format_ == "json") {
       nlohmann::ordered_json report = {{"median_ms", medians[0]},
                                        {"against_median_ms", medians[1]},
@@ -160,17 +107,17 @@ class BenchVerb : public Verb {
                                        {"speedup_p25", Quantile(ratios, 0.25)},
                                        {"speedup_p75", Quantile(ratios, 0.75)},
                                        {"rounds", ratios.size()},
-                                       {"threads", runners[0].threads()},
-                                       {"kernels", runners[0].program().launches.size()},
-                                       {"against_kernels", runners[1].program().launches.size()}};
+                                       {"threads", first.threads()},
+                                       {"kernels", first.program().launches.size()},
+                                       {"against_kernels", second.program().launches.size()}};
       std::printf("%s\n", report.dump(2).c_str());
       return;
     }
     std::printf("%.3f ms (%s) against %.3f ms (%s): %.2f× as fast, %.2f–%.2f in half of %zu rounds (%s)\n", medians[0],
-                Plural(static_cast<int64_t>(runners[0].program().launches.size()), "kernel").c_str(), medians[1],
-                Plural(static_cast<int64_t>(runners[1].program().launches.size()), "kernel").c_str(),
-                Quantile(ratios, 0.5), Quantile(ratios, 0.25), Quantile(ratios, 0.75), ratios.size(),
-                Plural(runners[0].threads(), "thread").c_str());
+                Plural(static_cast<int64_t>(first.program().launches.size()), "kernel").c_str(), medians[1],
+                Plural(static_cast<int64_t>(second.program().launches.size()), "kernel").c_str(), Quantile(ratios, 0.5),
+                Quantile(ratios, 0.25), Quantile(ratios, 0.75), ratios.size(),
+                Plural(first.threads(), "thread").c_str());
   }
 
   void Report(const ManifestProgram& program, int threads, const std::vector<double>& latencies_ms,

@@ -15,13 +15,13 @@
 #include "absl/strings/str_join.h"
 #include "client/cli/exit_codes.h"
 #include "client/cli/words.h"
-#include "client/local/compare.h"
-#include "client/local/judge.h"
 #include "client/local/tensor_files.h"
 #include "client/verbs/submission.h"
 #include "client/verbs/verbs.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/loader/session.h"
+#include "runtime/verdict/compare.h"
+#include "runtime/verdict/judge.h"
 
 namespace fusion {
 namespace {

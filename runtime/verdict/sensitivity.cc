@@ -1,4 +1,4 @@
-#include "client/local/sensitivity.h"
+#include "runtime/verdict/sensitivity.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,10 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/local/local_scale.h"
-#include "client/local/tied_rows.h"
 #include "runtime/base/epsilon.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/verdict/local_scale.h"
+#include "runtime/verdict/tied_rows.h"
 
 namespace fusion {
 namespace {

@@ -1,15 +1,15 @@
 // Matches rows in another order: outputs of detectors are sorted by score, and where scores tie, rounding decides the
 // order.
-#ifndef FUSION_CLIENT_LOCAL_TIED_ROWS_H_
-#define FUSION_CLIENT_LOCAL_TIED_ROWS_H_
+#ifndef FUSION_RUNTIME_VERDICT_TIED_ROWS_H_
+#define FUSION_RUNTIME_VERDICT_TIED_ROWS_H_
 
 #include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "client/local/compare.h"
 #include "runtime/base/tensor.h"
+#include "runtime/verdict/compare.h"
 
 namespace fusion {
 
@@ -37,4 +37,4 @@ absl::StatusOr<OutputsCompared> CompareOutputs(std::vector<Tensor> actual, const
 
 }  // namespace fusion
 
-#endif  // FUSION_CLIENT_LOCAL_TIED_ROWS_H_
+#endif  // FUSION_RUNTIME_VERDICT_TIED_ROWS_H_

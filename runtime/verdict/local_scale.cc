@@ -1,10 +1,10 @@
-#include "client/local/local_scale.h"
+#include "runtime/verdict/local_scale.h"
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
-#include "client/local/ulps.h"
+#include "runtime/verdict/ulps.h"
 
 namespace fusion {
 namespace {

@@ -2,14 +2,14 @@
 #include <cmath>
 #include <limits>
 
-#include "client/local/compare.h"
-#include "client/local/judge.h"
-#include "client/local/local_scale.h"
-#include "client/local/sensitivity.h"
-#include "client/local/tied_rows.h"
-#include "client/local/ulps.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/verdict/compare.h"
+#include "runtime/verdict/judge.h"
+#include "runtime/verdict/local_scale.h"
+#include "runtime/verdict/sensitivity.h"
+#include "runtime/verdict/tied_rows.h"
+#include "runtime/verdict/ulps.h"
 
 namespace fusion {
 namespace {
@@ -28,9 +28,7 @@ Tensor Shaped(const Shape& shape, const std::vector<double>& values) {
   return Tensor::From(DType::kF32, shape, values);
 }
 
-Verdict VerdictOf(const Tensor& actual, const Tensor& reference) {
-  return CompareTensors(actual, reference)->verdict;
-}
+Verdict VerdictOf(const Tensor& actual, const Tensor& reference) { return CompareTensors(actual, reference)->verdict; }
 
 TEST(CompareTensors, RelativeToTheScaleAround) {
   // 1e-5 beside values of size 1 is rounding, though it is everything where the reference is zero.

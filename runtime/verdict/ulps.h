@@ -1,6 +1,6 @@
 // Distances between floating-point numbers, counted in representable numbers.
-#ifndef FUSION_CLIENT_LOCAL_ULPS_H_
-#define FUSION_CLIENT_LOCAL_ULPS_H_
+#ifndef FUSION_RUNTIME_VERDICT_ULPS_H_
+#define FUSION_RUNTIME_VERDICT_ULPS_H_
 
 #include <cstdint>
 #include <vector>
@@ -22,4 +22,4 @@ uint64_t Percentile999(std::vector<uint64_t>* nonzero, int64_t count);
 
 }  // namespace fusion
 
-#endif  // FUSION_CLIENT_LOCAL_ULPS_H_
+#endif  // FUSION_RUNTIME_VERDICT_ULPS_H_

@@ -1,4 +1,4 @@
-#include "client/local/tied_rows.h"
+#include "runtime/verdict/tied_rows.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
-#include "client/local/local_scale.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/verdict/local_scale.h"
 
 namespace fusion {
 namespace {

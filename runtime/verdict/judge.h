@@ -1,15 +1,15 @@
 // JudgeOutputs: gives the verdicts of `verify` on a model's outputs. It applies the fixed tolerance first, then the
 // model's own conditioning.
-#ifndef FUSION_CLIENT_LOCAL_JUDGE_H_
-#define FUSION_CLIENT_LOCAL_JUDGE_H_
+#ifndef FUSION_RUNTIME_VERDICT_JUDGE_H_
+#define FUSION_RUNTIME_VERDICT_JUDGE_H_
 
 #include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/local/compare.h"
-#include "client/local/sensitivity.h"
 #include "runtime/base/tensor.h"
+#include "runtime/verdict/compare.h"
+#include "runtime/verdict/sensitivity.h"
 
 namespace fusion {
 
@@ -26,9 +26,9 @@ struct Judgement {
 // outputs as `reference`; it is called only if something is wrong. `made_by_run` says which outputs that model made:
 // the reference, or the judged program's where the reference cannot run again.
 absl::StatusOr<Judgement> JudgeOutputs(const std::vector<Tensor>& inputs, const std::vector<Tensor>& actual,
-                                       const std::vector<Tensor>& reference, const ModelRun& run,
-                                       MadeByRun made_by_run, const Slack& slack);
+                                       const std::vector<Tensor>& reference, const ModelRun& run, MadeByRun made_by_run,
+                                       const Slack& slack);
 
 }  // namespace fusion
 
-#endif  // FUSION_CLIENT_LOCAL_JUDGE_H_
+#endif  // FUSION_RUNTIME_VERDICT_JUDGE_H_

@@ -1,7 +1,7 @@
 // Measures how well a model determines its outputs: how far they move when its inputs move as far as rounding moves
 // them.
-#ifndef FUSION_CLIENT_LOCAL_SENSITIVITY_H_
-#define FUSION_CLIENT_LOCAL_SENSITIVITY_H_
+#ifndef FUSION_RUNTIME_VERDICT_SENSITIVITY_H_
+#define FUSION_RUNTIME_VERDICT_SENSITIVITY_H_
 
 #include <cstdint>
 #include <functional>
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/local/compare.h"
 #include "runtime/base/tensor.h"
+#include "runtime/verdict/compare.h"
 
 namespace fusion {
 
@@ -48,4 +48,4 @@ void Allow(const Movement& movement, Comparison* comparison);
 
 }  // namespace fusion
 
-#endif  // FUSION_CLIENT_LOCAL_SENSITIVITY_H_
+#endif  // FUSION_RUNTIME_VERDICT_SENSITIVITY_H_

@@ -1,13 +1,13 @@
-#include "client/local/compare.h"
+#include "runtime/verdict/compare.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "client/local/local_scale.h"
-#include "client/local/ulps.h"
 #include "runtime/base/epsilon.h"
+#include "runtime/verdict/local_scale.h"
+#include "runtime/verdict/ulps.h"
 
 namespace fusion {
 namespace {

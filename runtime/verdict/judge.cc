@@ -1,17 +1,17 @@
-#include "client/local/judge.h"
+#include "runtime/verdict/judge.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/local/tied_rows.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/verdict/tied_rows.h"
 
 namespace fusion {
 
 absl::StatusOr<Judgement> JudgeOutputs(const std::vector<Tensor>& inputs, const std::vector<Tensor>& actual,
-                                       const std::vector<Tensor>& reference, const ModelRun& run,
-                                       MadeByRun made_by_run, const Slack& slack) {
+                                       const std::vector<Tensor>& reference, const ModelRun& run, MadeByRun made_by_run,
+                                       const Slack& slack) {
   if (actual.size() != reference.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat("the bundle has ", actual.size(), " outputs, the reference ", reference.size()));

@@ -1,6 +1,6 @@
 // LocalScale: how large the numbers around an element are. Its rounding error is measured relative to that.
-#ifndef FUSION_CLIENT_LOCAL_LOCAL_SCALE_H_
-#define FUSION_CLIENT_LOCAL_LOCAL_SCALE_H_
+#ifndef FUSION_RUNTIME_VERDICT_LOCAL_SCALE_H_
+#define FUSION_RUNTIME_VERDICT_LOCAL_SCALE_H_
 
 #include <cstdint>
 
@@ -52,4 +52,4 @@ class LocalScale {
 
 }  // namespace fusion
 
-#endif  // FUSION_CLIENT_LOCAL_LOCAL_SCALE_H_
+#endif  // FUSION_RUNTIME_VERDICT_LOCAL_SCALE_H_

@@ -1,14 +1,14 @@
 // CompareTensors: are these the same numbers, as far as floating point can tell? It is meant for the outputs of whole
 // models; tests/README.md lists the other tolerances and says why they differ.
-#ifndef FUSION_CLIENT_LOCAL_COMPARE_H_
-#define FUSION_CLIENT_LOCAL_COMPARE_H_
+#ifndef FUSION_RUNTIME_VERDICT_COMPARE_H_
+#define FUSION_RUNTIME_VERDICT_COMPARE_H_
 
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/local/local_scale.h"
 #include "runtime/base/tensor.h"
+#include "runtime/verdict/local_scale.h"
 
 namespace fusion {
 
@@ -53,4 +53,4 @@ std::vector<int64_t> IndexOf(int64_t element, const Shape& shape);
 
 }  // namespace fusion
 
-#endif  // FUSION_CLIENT_LOCAL_COMPARE_H_
+#endif  // FUSION_RUNTIME_VERDICT_COMPARE_H_

@@ -1,4 +1,4 @@
-#include "client/local/ulps.h"
+#include "runtime/verdict/ulps.h"
 
 #include <algorithm>
 #include <cmath>

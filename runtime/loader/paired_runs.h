@@ -1,0 +1,65 @@
+// Times bundles as a caller would run them: whole models, warm, with inputs and outputs in place. Two bundles are timed
+// in turns, so that other load on the machine, its clock and its temperature affect both.
+#ifndef FUSION_RUNTIME_LOADER_PAIRED_RUNS_H_
+#define FUSION_RUNTIME_LOADER_PAIRED_RUNS_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "runtime/loader/session.h"
+
+namespace fusion {
+
+// A session whose inputs and outputs lie in its own memory, so that kernels are timed, not the copies that a caller's
+// memory could need.
+class PreparedRun {
+ public:
+  // Selects the program that fits `inputs` and copies them into place. `threads` and `pool` are as for Session::Create.
+  // Prepared runs that are compared must share a pool; without one they share that of the process.
+  static absl::StatusOr<PreparedRun> Create(std::shared_ptr<const Bundle> bundle, absl::Span<const Tensor> inputs,
+                                            int threads, std::shared_ptr<ThreadPool> pool = nullptr);
+
+  const ManifestProgram& program() const { return session_->program(); }
+  int threads() const { return session_->threads(); }
+
+  // Returns the nanoseconds of one run.
+  absl::StatusOr<double> Run(const LaunchObserver& observer = {});
+
+ private:
+  PreparedRun() = default;
+  std::unique_ptr<Session> session_;
+  std::vector<const void*> inputs_;
+  std::vector<void*> outputs_;
+};
+
+struct PairedLimits {
+  int64_t warmup = 3;        // runs of each before the first round
+  int64_t runs = 0;          // at least so many timed runs of each; 0: the other limits decide
+  int64_t least_rounds = 5;  // whatever they take
+  absl::Duration time = absl::Seconds(4);
+  // Stops before `time` once the middle half of the rounds' ratios lies within this share of their median, and there
+  // are kSettledRounds of them. 0: never.
+  double settled = 0;
+};
+
+struct PairedTimes {
+  std::array<std::vector<double>, 2> latencies_ns;  // of every timed run, in order
+  std::vector<double> ratios;                       // by round: median latency of the second over that of the first
+};
+
+// Alternates the two in rounds; every other round begins with the other one (ABBA). A turn lasts 10 ms or one run,
+// whichever is longer. A turn of short runs begins with one that is not timed, so that each finds the caches as it left
+// them itself.
+absl::StatusOr<PairedTimes> RunPaired(PreparedRun& first, PreparedRun& second, const PairedLimits& limits);
+
+// The rounds after which `settled` may end a comparison.
+inline constexpr size_t kSettledRounds = 20;
+
+}  // namespace fusion
+
+#endif  // FUSION_RUNTIME_LOADER_PAIRED_RUNS_H_

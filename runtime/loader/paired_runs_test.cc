@@ -1,0 +1,91 @@
+#include "runtime/loader/paired_runs.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "runtime/devices/cpu/thread_pool.h"
+#include "runtime/loader/testing/tiny_bundle.h"
+
+namespace fusion {
+namespace {
+
+int64_t ThreadsOfThisProcess() {
+  int64_t threads = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    (void)task;
+    ++threads;
+  }
+  return threads;
+}
+
+class PairedRunsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string path = testing::TempDir() + "/paired_runs_" + std::to_string(getpid()) + ".fusion";
+    const auto built = BuildSharedObject(kTinyKernelSource);
+    ASSERT_TRUE(built.ok()) << built.status();
+    ASSERT_TRUE(WriteTinyBundle(path, *built, TinyManifest()).ok());
+    auto bundle = Bundle::Open(path);
+    ASSERT_TRUE(bundle.ok()) << bundle.status();
+    bundle_ = *bundle;
+    std::filesystem::remove(path);
+  }
+  absl::StatusOr<PreparedRun> Prepare(int threads, std::shared_ptr<ThreadPool> pool = nullptr) {
+    return PreparedRun::Create(bundle_, RandomInputs(bundle_->manifest(), /*seed=*/1), threads, std::move(pool));
+  }
+  std::shared_ptr<const Bundle> bundle_;
+};
+
+// Two pools would both spin between their runs, and the ratio would be that of the pools.
+TEST_F(PairedRunsTest, BothRunOnTheThreadsOfOnePool) {
+  constexpr int kThreads = 3;
+  const int64_t before = ThreadsOfThisProcess();
+  auto first = Prepare(kThreads), second = Prepare(kThreads);
+  ASSERT_TRUE(first.ok() && second.ok()) << first.status() << second.status();
+  PairedLimits limits;
+  limits.runs = 2;
+  auto times = RunPaired(*first, *second, limits);
+  ASSERT_TRUE(times.ok()) << times.status();
+  EXPECT_EQ(ThreadsOfThisProcess(), before + kThreads - 1);
+}
+
+TEST_F(PairedRunsTest, RoundsAlternateUntilThereAreEnoughRuns) {
+  auto first = Prepare(1), second = Prepare(1);
+  ASSERT_TRUE(first.ok() && second.ok());
+  PairedLimits limits;
+  limits.runs = 7;
+  auto times = RunPaired(*first, *second, limits);
+  ASSERT_TRUE(times.ok()) << times.status();
+  for (const std::vector<double>& latencies : times->latencies_ns) EXPECT_GE(latencies.size(), 7u);
+  ASSERT_FALSE(times->ratios.empty());
+  for (const double ratio : times->ratios) EXPECT_GT(ratio, 0);
+}
+
+TEST_F(PairedRunsTest, TheLeastRoundsAreTakenWhateverTheTime) {
+  auto first = Prepare(1), second = Prepare(1);
+  ASSERT_TRUE(first.ok() && second.ok());
+  PairedLimits limits;
+  limits.time = absl::ZeroDuration();
+  limits.least_rounds = 3;
+  auto times = RunPaired(*first, *second, limits);
+  ASSERT_TRUE(times.ok()) << times.status();
+  EXPECT_EQ(times->ratios.size(), 3u);
+  limits.time = absl::InfiniteDuration();
+  limits.settled = 1e9;
+  times = RunPaired(*first, *second, limits);
+  ASSERT_TRUE(times.ok()) << times.status();
+  EXPECT_EQ(times->ratios.size(), kSettledRounds) << "every spread is within a factor of a billion";
+}
+
+TEST_F(PairedRunsTest, RefusesMoreThreadsThanThePoolHas) {
+  auto pool = ThreadPool::Create(2);
+  ASSERT_TRUE(pool.ok());
+  EXPECT_TRUE(Prepare(2, *pool).ok());
+  EXPECT_EQ(Prepare(3, *pool).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace fusion
