@@ -5,7 +5,7 @@
 
 namespace fusion {
 
-inline constexpr int kWorkerProtocol = 2;
+inline constexpr int kWorkerProtocol = 3;
 
 }  // namespace fusion
 

@@ -177,10 +177,12 @@ void OfferBuilds(const WorkerOptions& options, Offer* offer) {
   if (!builders.empty()) offer->by_kind[v1::BUILD] = std::make_unique<BuildExecutor>(std::move(builders));
 }
 
-absl::Status OfferMeasurements(const WorkerOptions& options, const std::string& kind, Offer* offer) {
+absl::Status OfferMeasurements(const WorkerOptions& options, const std::string& kind, const BlobReader& read_blob,
+                               Offer* offer) {
   MeasureExecutorOptions measure;
   measure.program = MeasureProgram(options);
   measure.default_threads = std::max(1, options.threads);
+  measure.read_blob = read_blob;
   RETURN_IF_ERROR(CheckMeasureProgram(measure.program, kind));
   const auto own = std::find_if(offer->toolchains.begin(), offer->toolchains.end(),
                                 [&](const auto& toolchain) { return toolchain->kind() == kind; });
@@ -215,22 +217,22 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(WorkerOptions options) {
   if (options.kinds.size() > 1) {
     return absl::InvalidArgumentError("a worker measures one device: start one for each kind");
   }
+  std::unique_ptr<Transport> transport = MakeGrpcTransport(options.server);
+  Transport* wire = transport.get();
+  const BlobReader read_blob = [wire](const std::string& digest, int64_t size) { return wire->ReadBlob(digest, size); };
   if (options.kinds == std::vector<std::string>{kSimulatedKind}) {
     OfferSimulation(options, &offer);
   } else {
     if (options.build) OfferBuilds(options, &offer);
-    for (const std::string& kind : options.kinds) RETURN_IF_ERROR(OfferMeasurements(options, kind, &offer));
+    for (const std::string& kind : options.kinds) RETURN_IF_ERROR(OfferMeasurements(options, kind, read_blob, &offer));
   }
   if (offer.by_kind.empty()) {
     return absl::FailedPreconditionError("nothing to do: no toolchain to build with and no device to measure");
   }
 
-  std::unique_ptr<Transport> transport = MakeGrpcTransport(options.server);
-  Transport* wire = transport.get();
   // The stack of executors, the innermost first: by kind of task, payload, deadline, the machine's turn, log.
   std::unique_ptr<TaskExecutor> executor = ByKind(std::move(offer.by_kind));
-  executor = WithPayload(std::move(executor),
-                         [wire](const std::string& digest, int64_t size) { return wire->ReadBlob(digest, size); });
+  executor = WithPayload(std::move(executor), read_blob);
   executor = WithDeadline(std::move(executor));
   executor = WithTurn(std::move(executor), options.turn_file);
   executor = WithLogging(std::move(executor), options.log);

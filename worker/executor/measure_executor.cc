@@ -1,13 +1,14 @@
 #include "worker/executor/measure_executor.h"
 
+#include <google/protobuf/util/json_util.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/backends/process/child_process.h"
 #include "runtime/base/status_macros.h"
@@ -25,12 +26,91 @@ absl::Status WriteAll(int fd, const std::string& bytes) {
   return absl::OkStatus();
 }
 
+// Bundles in files of their own, which last as long as the object.
+class BundleFiles {
+ public:
+  explicit BundleFiles(std::string folder) : folder_(std::move(folder)) {}
+  ~BundleFiles() {
+    for (const std::string& path : paths_) unlink(path.c_str());
+  }
+  BundleFiles(const BundleFiles&) = delete;
+  BundleFiles& operator=(const BundleFiles&) = delete;
+
+  absl::Status Add(const std::string& bundle) {
+    std::string path = folder_ + "/fusion-measure-XXXXXX";
+    const int fd = mkstemp(path.data());
+    if (fd < 0) return absl::UnavailableError(absl::StrCat("cannot make a file in ", folder_));
+    paths_.push_back(path);
+    const absl::Status written = WriteAll(fd, bundle);
+    close(fd);
+    return written;
+  }
+  const std::vector<std::string>& paths() const { return paths_; }
+
+ private:
+  const std::string folder_;
+  std::vector<std::string> paths_;
+};
+
 std::string LastWords(const std::string& text) {
   constexpr size_t kMaxBytes = 1500;
   return text.size() <= kMaxBytes ? text : absl::StrCat("…", text.substr(text.size() - kMaxBytes));
 }
 
+absl::Status ErrorOf(const ChildResult& child, const v1::Task& task) {
+  if (child.cancelled) return absl::CancelledError("the measurement was cancelled");
+  const std::string message = absl::StrCat("the process that measured '", task.description(), "' ", child.Describe(),
+                                           ". It said: ", LastWords(child.stderr_text));
+  return child.timed_out ? absl::DeadlineExceededError(message) : absl::InternalError(message);
+}
+
 }  // namespace
+
+// What the process prints for a whole model is the JSON form of the message.
+absl::StatusOr<std::string> MeasureExecutor::RunModel(const v1::Task& task, const v1::ModelRun& model,
+                                                      const std::string& folder, const TaskContext& context) {
+  if (options_.read_blob == nullptr) return absl::UnavailableError("this worker reads no bundles of whole models");
+  BundleFiles files(folder);
+  for (const auto& [digest, size_bytes] : {std::pair(model.bundle_digest(), model.bundle_size_bytes()),
+                                           std::pair(model.other_digest(), model.other_size_bytes())}) {
+    const absl::StatusOr<std::string> bundle = options_.read_blob(digest, size_bytes);
+    if (!bundle.ok()) {
+      return absl::UnavailableError(absl::StrCat("cannot read the bundle: ", bundle.status().ToString()));
+    }
+    RETURN_IF_ERROR(files.Add(*bundle));
+    if (context.cancelled()) return absl::CancelledError("cancelled");
+  }
+  ChildOptions options;
+  options.deadline = options_.model_deadline;
+  options.cancelled = context.cancelled;
+  // All cores verify: their number does not change what is computed.
+  const int threads = model.verify() ? 0 : task.threads() > 0 ? task.threads() : options_.default_threads;
+  std::vector<std::string> command = {options_.program, model.verify() ? "--verify" : "--models", "--threads",
+                                      absl::StrCat(threads)};
+  if (!task.job_id().empty()) command.insert(command.end(), {"--job", task.job_id()});
+  command.insert(command.end(), files.paths().begin(), files.paths().end());
+  const absl::StatusOr<ChildResult> child = RunChild(command, options);
+  if (!child.ok()) {
+    return absl::UnavailableError(absl::StrCat("cannot run the model: ", std::string(child.status().message())));
+  }
+  v1::MeasureResults results;
+  if (child->timed_out) {
+    std::string* not_done = model.verify() ? results.mutable_verification()->mutable_not_done()
+                                           : results.mutable_measurement()->mutable_not_done();
+    *not_done = absl::StrCat("the model is too large: it did not finish within ",
+                             absl::FormatDuration(options_.model_deadline));
+    return results.SerializeAsString();
+  }
+  if (!child->ok()) return ErrorOf(*child, task);
+  google::protobuf::Message* message = results.mutable_measurement();
+  if (model.verify()) {
+    results.clear_measurement();
+    message = results.mutable_verification();
+  }
+  const auto parsed = google::protobuf::util::JsonStringToMessage(child->stdout_text, message);
+  if (!parsed.ok()) return absl::InternalError("the measuring process printed no result of a whole model");
+  return results.SerializeAsString();
+}
 
 absl::StatusOr<std::string> MeasureExecutor::Execute(const v1::Task& task, const std::string& payload,
                                                      const TaskContext& context) {
@@ -40,22 +120,12 @@ absl::StatusOr<std::string> MeasureExecutor::Execute(const v1::Task& task, const
     folder = named != nullptr && *named != 0 ? named : "/tmp";
   }
   v1::MeasurePayload request;
-  if (!request.ParseFromString(payload) || request.items().empty()) {
+  if (!request.ParseFromString(payload) || (request.items().empty() && !request.has_model())) {
     return absl::InvalidArgumentError("the payload is no MeasurePayload");
   }
-  std::vector<std::string> paths;
-  auto remove = absl::MakeCleanup([&] {
-    for (const std::string& path : paths) unlink(path.c_str());
-  });
-  for (const v1::MeasureItem& item : request.items()) {
-    std::string path = folder + "/fusion-measure-XXXXXX";
-    const int fd = mkstemp(path.data());
-    if (fd < 0) return absl::UnavailableError(absl::StrCat("cannot make a file in ", folder));
-    paths.push_back(path);
-    const absl::Status written = WriteAll(fd, item.bundle());
-    close(fd);
-    RETURN_IF_ERROR(written);
-  }
+  if (request.has_model()) return RunModel(task, request.model(), folder, context);
+  BundleFiles files(folder);
+  for (const v1::MeasureItem& item : request.items()) RETURN_IF_ERROR(files.Add(item.bundle()));
   ChildOptions options;
   options.deadline = options_.deadline;
   if (task.timeout_ms() > 0) options.deadline = std::min(options.deadline, absl::Milliseconds(task.timeout_ms()));
@@ -63,16 +133,11 @@ absl::StatusOr<std::string> MeasureExecutor::Execute(const v1::Task& task, const
   const int threads = task.threads() > 0 ? task.threads() : options_.default_threads;
   std::vector<std::string> command = {options_.program, "--threads", absl::StrCat(threads)};
   if (!task.job_id().empty()) command.insert(command.end(), {"--job", task.job_id()});
-  command.insert(command.end(), paths.begin(), paths.end());
+  command.insert(command.end(), files.paths().begin(), files.paths().end());
   absl::StatusOr<ChildResult> child = RunChild(command, options);
   if (!child.ok())
     return absl::UnavailableError(absl::StrCat("cannot measure: ", std::string(child.status().message())));
-  if (child->cancelled) return absl::CancelledError("the measurement was cancelled");
-  if (!child->ok()) {
-    const std::string message = absl::StrCat("the process that measured '", task.description(), "' ", child->Describe(),
-                                             ". It said: ", LastWords(child->stderr_text));
-    return child->timed_out ? absl::DeadlineExceededError(message) : absl::InternalError(message);
-  }
+  if (!child->ok()) return ErrorOf(*child, task);
   ASSIGN_OR_RETURN(const std::vector<MeasureSummary> summaries, SummariesFromJson(child->stdout_text));
   if (static_cast<int>(summaries.size()) != request.items_size()) {
     return absl::InternalError(absl::StrCat("the measuring process printed ", summaries.size(), " summaries of ",

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "worker/executor/decorators.h"
 #include "worker/executor/task_executor.h"
 
 namespace fusion {
@@ -13,10 +14,14 @@ struct MeasureExecutorOptions {
   std::string temp_folder;                      // for the tiny bundles; empty: $TMPDIR or /tmp
   int default_threads = 1;                      // for tasks that name no number
   absl::Duration deadline = absl::Seconds(60);  // of the process, whatever the task allows
+  // For whole models: how to read their bundles, and the deadline of the process.
+  BlobReader read_blob = nullptr;
+  absl::Duration model_deadline = absl::Seconds(120);
 };
 
 // Executes MEASURE tasks: turns a MeasurePayload into MeasureResults. Each task runs in a process of its own, so a
-// kernel that crashes or hangs costs one task. The last output of the process becomes the evidence in the error.
+// kernel that crashes or hangs costs one task. The last output of the process becomes the evidence in the error. A whole
+// model that is too slow for its deadline is no error, since another attempt would end the same way: the result says so.
 class MeasureExecutor : public TaskExecutor {
  public:
   explicit MeasureExecutor(MeasureExecutorOptions options) : options_(std::move(options)) {}
@@ -24,6 +29,9 @@ class MeasureExecutor : public TaskExecutor {
                                       const TaskContext& context) override;
 
  private:
+  absl::StatusOr<std::string> RunModel(const v1::Task& task, const v1::ModelRun& model, const std::string& folder,
+                                       const TaskContext& context);
+
   MeasureExecutorOptions options_;
 };
 

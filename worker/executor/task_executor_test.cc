@@ -140,6 +140,60 @@ TEST(MeasureExecutor, AMissingProgramBlamesTheWorker) {
   EXPECT_EQ(Measure("/no/such/fusion-measure").status().code(), absl::StatusCode::kUnavailable);
 }
 
+// Runs a whole model by a script in place of fusion-measure. The bundles' bytes are "bundle" and "other".
+absl::StatusOr<std::string> RunModel(const std::string& program, bool verify,
+                                     absl::Duration deadline = absl::InfiniteDuration()) {
+  MeasureExecutorOptions options{program, "", 1, absl::InfiniteDuration()};
+  options.read_blob = [](const std::string& digest, int64_t) { return digest; };
+  options.model_deadline = deadline;
+  MeasureExecutor executor(options);
+  v1::Task task;
+  task.set_threads(3);
+  v1::MeasurePayload payload;
+  payload.mutable_model()->set_bundle_digest("bundle");
+  payload.mutable_model()->set_other_digest("other");
+  payload.mutable_model()->set_verify(verify);
+  return executor.Execute(task, payload.SerializeAsString(), NeverCancelled());
+}
+
+TEST(MeasureExecutor, RunsAWholeModelBesideItsUnfusedForm) {
+  auto bytes = RunModel(Script("model_ok", "test $1$2$3 = --models--threads3 && test $(cat $4) = bundle && "
+                                           "test $(cat $5) = other && echo '{\"rounds\": 7, \"ratio\": 1.5}'"),
+                        /*verify=*/false);
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  v1::MeasureResults results;
+  ASSERT_TRUE(results.ParseFromString(*bytes));
+  EXPECT_FALSE(results.has_verification());
+  EXPECT_EQ(results.measurement().rounds(), 7);
+  EXPECT_EQ(results.measurement().ratio(), 1.5);
+}
+
+TEST(MeasureExecutor, VerifiesAWholeModelOnAllCores) {
+  auto bytes = RunModel(Script("model_verify", "test $1$2$3 = --verify--threads0 && echo "
+                                               "'{\"verdict\": \"OUTPUT_WRONG\", \"outputs\": [{\"max_rel_err\": "
+                                               "\"Infinity\"}]}'"),
+                        /*verify=*/true);
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  v1::MeasureResults results;
+  ASSERT_TRUE(results.ParseFromString(*bytes));
+  EXPECT_FALSE(results.has_measurement());
+  EXPECT_EQ(results.verification().verdict(), v1::OUTPUT_WRONG);
+}
+
+TEST(MeasureExecutor, AWholeModelThatIsTooSlowIsNoError) {
+  for (const bool verify : {false, true}) {
+    auto bytes = RunModel(Script("model_slow", "sleep 100000"), verify, absl::Milliseconds(50));
+    ASSERT_TRUE(bytes.ok()) << bytes.status();
+    v1::MeasureResults results;
+    ASSERT_TRUE(results.ParseFromString(*bytes));
+    EXPECT_EQ(results.has_verification(), verify);
+    EXPECT_THAT(verify ? results.verification().not_done() : results.measurement().not_done(),
+                HasSubstr("did not finish within 50ms"));
+  }
+  EXPECT_EQ(RunModel(Script("model_crash", "kill -SEGV $$"), true).status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(RunModel(Script("model_nonsense", "echo fast"), true).status().code(), absl::StatusCode::kInternal);
+}
+
 TEST(BuildExecutor, BuildsAllUnits) {
   auto toolchain = ClangToolchain::Create();
   ASSERT_TRUE(toolchain.ok());

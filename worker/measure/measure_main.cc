@@ -23,6 +23,7 @@
 #include "runtime/loader/session.h"
 #include "worker/measure/cache_flush.h"
 #include "worker/measure/host_kernels.h"
+#include "worker/measure/model_runs.h"
 #include "worker/measure/summary.h"
 
 namespace fusion {
@@ -109,7 +110,7 @@ class Subject {
   std::vector<Sample> samples_;
 };
 
-absl::StatusOr<std::vector<MeasureSummary>> Measure(const std::vector<std::string>& paths, int threads) {
+absl::StatusOr<std::string> MeasureKernels(const std::vector<std::string>& paths, int threads) {
   ASSIGN_OR_RETURN(InstructionSet isa, HostInstructionSet());
   std::vector<std::unique_ptr<Subject>> subjects;
   for (const std::string& path : paths) {
@@ -128,7 +129,7 @@ absl::StatusOr<std::vector<MeasureSummary>> Measure(const std::vector<std::strin
   }
   std::vector<MeasureSummary> summaries;
   for (const auto& subject : subjects) summaries.push_back(Summarize(subject->samples()));
-  return summaries;
+  return SummariesToJson(summaries);
 }
 
 }  // namespace
@@ -136,12 +137,17 @@ absl::StatusOr<std::vector<MeasureSummary>> Measure(const std::vector<std::strin
 
 int main(int argc, char** argv) {
   int threads = 1;
+  enum class What { kKernels, kTimeModels, kVerifyModel } what = What::kKernels;
   std::string job;  // for people: process lists and this program's last words name it
   std::vector<std::string> paths;
   bool well_formed = true;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--threads") == 0) {
-      well_formed = well_formed && ++i < argc && absl::SimpleAtoi(argv[i], &threads) && threads > 0;
+      well_formed = well_formed && ++i < argc && absl::SimpleAtoi(argv[i], &threads) && threads >= 0;
+    } else if (std::strcmp(argv[i], "--models") == 0) {
+      what = What::kTimeModels;
+    } else if (std::strcmp(argv[i], "--verify") == 0) {
+      what = What::kVerifyModel;
     } else if (std::strcmp(argv[i], "--job") == 0) {
       well_formed = well_formed && ++i < argc;
       if (well_formed) job = absl::StrCat("job ", argv[i], ": ");
@@ -149,16 +155,23 @@ int main(int argc, char** argv) {
       paths.emplace_back(argv[i]);
     }
   }
-  if (!well_formed || paths.empty()) {
-    std::fprintf(stderr, "usage: fusion-measure BUNDLE... [--threads N] [--job ID]\n");
+  if (what == What::kKernels ? paths.empty() || threads == 0 : paths.size() != 2) well_formed = false;
+  if (!well_formed) {
+    std::fprintf(stderr,
+                 "usage: fusion-measure BUNDLE... [--threads N] [--job ID]\n"
+                 "       fusion-measure --models BUNDLE UNFUSED [--threads N] [--job ID]\n"
+                 "       fusion-measure --verify BUNDLE REFERENCE [--threads N] [--job ID]\n");
     return 2;
   }
   fusion::Confine();
-  auto summaries = fusion::Measure(paths, threads);
-  if (!summaries.ok()) {
-    std::fprintf(stderr, "%s%s\n", job.c_str(), summaries.status().ToString().c_str());
+  const absl::StatusOr<std::string> text = what == What::kTimeModels ? fusion::TimeModels(paths[0], paths[1], threads)
+                                           : what == What::kVerifyModel
+                                               ? fusion::VerifyModel(paths[0], paths[1], threads)
+                                               : fusion::MeasureKernels(paths, threads);
+  if (!text.ok()) {
+    std::fprintf(stderr, "%s%s\n", job.c_str(), text.status().ToString().c_str());
     return 1;
   }
-  std::printf("%s\n", fusion::SummariesToJson(*summaries).c_str());
+  std::printf("%s\n", text->c_str());
   return 0;
 }

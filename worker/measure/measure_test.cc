@@ -1,9 +1,11 @@
 // Runs fusion-measure as the worker does.
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "compiler/backends/process/child_process.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/loader/testing/tiny_bundle.h"
 #include "worker/measure/summary.h"
 
 namespace fusion {
@@ -40,6 +42,44 @@ TEST(FusionMeasure, PairsBundles) {
   ASSERT_TRUE(summaries.ok()) << summaries.status();
   ASSERT_EQ(summaries->size(), 2u);
   for (const MeasureSummary& summary : *summaries) EXPECT_GE(summary.samples_ns.size(), 3);
+}
+
+TEST(FusionMeasure, TimesModelsInTurns) {
+  const std::string path = testing::TempDir() + "/measure_test_models.fusion";
+  ASSERT_TRUE(RunProgram({FUSION_MAKE_TINY_BUNDLE, path}).ok());
+  const ChildResult child = RunProgram({FUSION_MEASURE, "--models", path, path, "--threads", "1"});
+  ASSERT_TRUE(child.ok()) << child.Describe() << child.stderr_text;
+  const auto json = nlohmann::json::parse(child.stdout_text);
+  EXPECT_GE(json["rounds"], 5);
+  EXPECT_GT(json["ratio"], 0);
+  EXPECT_EQ(json["bundle"]["kernels"], 2);
+  EXPECT_LE(json["unfused"]["p25_ns"], json["unfused"]["p75_ns"]);
+  EXPECT_EQ(RunProgram({FUSION_MEASURE, "--models", path}).exit_code, 2);
+}
+
+TEST(FusionMeasure, VerifiesAModelByItsReference) {
+  const std::string path = testing::TempDir() + "/measure_test_right.fusion";
+  ASSERT_TRUE(RunProgram({FUSION_MAKE_TINY_BUNDLE, path}).ok());
+  const ChildResult right = RunProgram({FUSION_MEASURE, "--verify", path, path, "--threads", "0"});
+  ASSERT_TRUE(right.ok()) << right.Describe() << right.stderr_text;
+  auto json = nlohmann::json::parse(right.stdout_text);
+  EXPECT_EQ(json["verdict"], "OUTPUT_OK");
+  EXPECT_EQ(json["outputs_total"], 2);
+
+  // The kernel that it really computes, with another constant.
+  std::string source = kTinyKernelSource;
+  const size_t zero = source.find("> 0");
+  ASSERT_NE(zero, std::string::npos) << source;
+  source.replace(zero, 3, "> 1");
+  const std::string wrong_path = testing::TempDir() + "/measure_test_wrong.fusion";
+  const auto built = BuildSharedObject(source);
+  ASSERT_TRUE(built.ok()) << built.status();
+  ASSERT_TRUE(WriteTinyBundle(wrong_path, *built, TinyManifest()).ok());
+  const ChildResult wrong = RunProgram({FUSION_MEASURE, "--verify", wrong_path, path, "--threads", "0"});
+  ASSERT_TRUE(wrong.ok()) << wrong.Describe() << wrong.stderr_text;
+  json = nlohmann::json::parse(wrong.stdout_text);
+  EXPECT_EQ(json["verdict"], "OUTPUT_WRONG");
+  EXPECT_EQ(json["outputs"][0]["verdict"], "OUTPUT_WRONG") << "the worst comes first";
 }
 
 TEST(FusionMeasure, RefusesWhatIsNoBundle) {

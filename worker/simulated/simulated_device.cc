@@ -56,6 +56,12 @@ absl::StatusOr<std::string> SimulatedMeasureExecutor::Execute(const v1::Task&, c
   v1::MeasurePayload request;
   if (!request.ParseFromString(payload)) return absl::InvalidArgumentError("the payload is no MeasurePayload");
   v1::MeasureResults results;
+  if (request.has_model()) {
+    std::string* not_done = request.model().verify() ? results.mutable_verification()->mutable_not_done()
+                                                     : results.mutable_measurement()->mutable_not_done();
+    *not_done = "a simulated device runs no model";
+    return results.SerializeAsString();
+  }
   for (const v1::MeasureItem& item : request.items()) {
     ASSIGN_OR_RETURN(const std::shared_ptr<const BundleReader> bundle, BundleReader::FromBytes(item.bundle()));
     const std::map<std::string, std::string>& options = bundle->manifest().options;

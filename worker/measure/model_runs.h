@@ -1,0 +1,23 @@
+// What fusion-measure does with whole models. Both functions return a JSON object in the form of their message in
+// proto/checks.proto (ModelMeasurement, ModelVerification), for the worker that started the process.
+#ifndef FUSION_WORKER_MEASURE_MODEL_RUNS_H_
+#define FUSION_WORKER_MEASURE_MODEL_RUNS_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace fusion {
+
+// Times a bundle and its unfused form in turns (runtime/loader/paired_runs.h), on inputs drawn from a seed, for some
+// two seconds; slow models for a few runs. Of several specialisations the first is run.
+absl::StatusOr<std::string> TimeModels(const std::string& bundle, const std::string& unfused, int threads);
+
+// Judges the outputs of each of the bundle's specialisations by those of the reference (runtime/verdict/judge.h), on
+// inputs drawn from a seed. A bundle that fails where the reference runs is wrong; where the reference fails too,
+// nothing was compared. Fails if a file is no bundle that this machine can run.
+absl::StatusOr<std::string> VerifyModel(const std::string& bundle, const std::string& reference, int threads);
+
+}  // namespace fusion
+
+#endif  // FUSION_WORKER_MEASURE_MODEL_RUNS_H_
