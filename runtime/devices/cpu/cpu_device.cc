@@ -43,13 +43,15 @@ class CpuExecutable : public Executable {
     if (launches_.parallel()) hold.emplace(*launches_.pool());
     Place(inputs, outputs);
     for (size_t i = 0; i < inputs.size(); ++i) Move(inputs_[i].buffer, inputs[i], inputs_[i].piece.size_bytes);
-    for (size_t i = 0; i < launch_count_; ++i) {
-      const Clock::time_point start = observer ? Clock::now() : Clock::time_point();
-      launches_.Run(i);
-      if (observer) {
+    if (observer) {
+      for (size_t i = 0; i < launch_count_; ++i) {
+        const Clock::time_point start = Clock::now();
+        launches_.Run(i, i + 1);
         observer(static_cast<int>(i),
                  std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
       }
+    } else {
+      launches_.Run(0, launch_count_);
     }
     for (size_t i = 0; i < outputs.size(); ++i) {
       const char* from = bases_[outputs_[i].buffer];

@@ -1,5 +1,7 @@
 #include "runtime/devices/cpu/cpu_launches.h"
 
+#include <numeric>
+
 #include "runtime/base/status_macros.h"
 
 namespace fusion {
@@ -9,6 +11,12 @@ absl::StatusOr<CpuLaunches> CpuLaunches::Create(const BundleReader& bundle, cons
                                                 std::shared_ptr<ThreadPool> pool) {
   CpuLaunches result;
   result.arguments_.resize(program.buffers.size());
+  struct Phase {
+    size_t launch;
+    fusion_kernel_phase function;
+    int64_t tasks;
+  };
+  std::vector<Phase> phases;
   for (const Launch& launch : program.launches) {
     BoundLaunch& bound = result.launches_.emplace_back();
     const ManifestKernel& kernel = program.kernels[launch.kernel];
@@ -20,7 +28,8 @@ absl::StatusOr<CpuLaunches> CpuLaunches::Create(const BundleReader& bundle, cons
     }
     for (const fusion::Phase& phase : kernel.phases) {
       ASSIGN_OR_RETURN(void* const address, library->Symbol(phase.symbol));
-      bound.phases.push_back({reinterpret_cast<fusion_kernel_phase>(address), phase.tasks});
+      if (phase.tasks <= 0) continue;
+      phases.push_back({result.launches_.size() - 1, reinterpret_cast<fusion_kernel_phase>(address), phase.tasks});
       result.parallel_ = result.parallel_ || phase.tasks * static_cast<int64_t>(launch.sets()) > 1;
     }
     for (size_t s = 0; s < launch.sets(); ++s) {
@@ -38,9 +47,14 @@ absl::StatusOr<CpuLaunches> CpuLaunches::Create(const BundleReader& bundle, cons
     const auto math = bundle.manifest().options.find("math");
     const bool strict = math != bundle.manifest().options.end() && math->second == "strict";
     ASSIGN_OR_RETURN(result.pool_, WorkerPool::Create(threads, program.scratch_bytes_per_thread,
-                                                      strict ? Subnormals::kKept : Subnormals::kZero,
-                                                      std::move(pool)));
+                                                      strict ? Subnormals::kKept : Subnormals::kZero, std::move(pool)));
   }
+  result.first_phases_.resize(program.launches.size() + 1);
+  for (const Phase& phase : phases) {
+    result.phases_.push_back(result.pool_->Cut(phase.function, result.launches_[phase.launch].sets, phase.tasks));
+    ++result.first_phases_[phase.launch + 1];
+  }
+  std::partial_sum(result.first_phases_.begin(), result.first_phases_.end(), result.first_phases_.begin());
   return result;
 }
 
@@ -48,9 +62,9 @@ void CpuLaunches::Rebind(int buffer, char* base) {
   for (void** argument : arguments_[buffer]) *argument = base;
 }
 
-void CpuLaunches::Run(size_t launch) {
-  BoundLaunch& bound = launches_[launch];
-  for (const Phase& phase : bound.phases) pool_->Run(phase.function, bound.sets, phase.tasks);
+void CpuLaunches::Run(size_t begin, size_t end) {
+  const size_t first = first_phases_[begin], count = first_phases_[end] - first;
+  if (count > 0) pool_->Run(absl::MakeConstSpan(phases_).subspan(first, count));
 }
 
 }  // namespace fusion

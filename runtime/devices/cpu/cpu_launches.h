@@ -30,8 +30,9 @@ class CpuLaunches {
   // From now on `buffer` lies at `base`.
   void Rebind(int buffer, char* base);
 
-  // Runs all phases of the launch, one after another. Does nothing if the CPU does not execute this launch.
-  void Run(size_t launch);
+  // Runs all phases of the launches [begin, end), one after another, in one call of the pool. Leaves out launches that
+  // the CPU does not execute.
+  void Run(size_t begin, size_t end);
 
   // Null if there are no launches.
   WorkerPool* pool() { return pool_.get(); }
@@ -39,18 +40,15 @@ class CpuLaunches {
   bool parallel() const { return parallel_; }
 
  private:
-  struct Phase {
-    fusion_kernel_phase function;
-    int64_t tasks;
-  };
   struct BoundLaunch {
-    std::vector<Phase> phases;
     std::vector<std::vector<void*>> arguments;  // of each set
     std::vector<void* const*> sets;
   };
 
   std::map<std::string, std::unique_ptr<CodeLibrary>> libraries_;
-  std::vector<BoundLaunch> launches_;  // parallel to the program's
+  std::vector<BoundLaunch> launches_;           // parallel to the program's
+  std::vector<WorkerPool::Phase> phases_;       // of all launches
+  std::vector<size_t> first_phases_;            // in phases_, of each launch and of the end
   std::vector<std::vector<void**>> arguments_;  // by buffer: every argument in launches_ that points to it
   bool parallel_ = false;
   std::unique_ptr<WorkerPool> pool_;

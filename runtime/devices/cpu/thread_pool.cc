@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/fifo_semaphore.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/devices/cpu/spin.h"
 #include "runtime/devices/cpu/thread_placement.h"
 
 namespace fusion {
@@ -23,37 +24,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// To wake a thread that sleeps takes some 5 to 50 µs, so threads look for work a few times as long before they sleep:
-// within a run, in which a phase of one task may lie between two of many, and more shortly after it, when the next run
-// may follow at once or never.
-constexpr std::chrono::microseconds kSpinInRun(1000), kSpinAfterRun(100);
+// How long threads look for work after a run, before they sleep: the next run may follow at once or never.
+constexpr std::chrono::microseconds kSpinAfterRun(100);
 
 // A thread that was woken this long ago and has not begun a task has no processor.
 constexpr std::chrono::microseconds kWakes(50);
-
-void Pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
-// Whether `done` came true before limit() was over; `limit` may change meanwhile.
-template <typename Done, typename Limit>
-bool Spin(const Done& done, const Limit& limit) {
-  constexpr int kPausesBetweenClocks = 32;
-  for (int i = 0; i < kPausesBetweenClocks; ++i, Pause()) {
-    if (done()) return true;
-  }
-  const Clock::time_point start = Clock::now();
-  do {
-    for (int i = 0; i < kPausesBetweenClocks; ++i, Pause()) {
-      if (done()) return true;
-    }
-  } while (Clock::now() - start < limit());
-  return done();
-}
 
 // Lets one thread sleep until another has changed an atomic word. The order is: the sleeper says that it sleeps, then
 // looks at the word; the other one changes the word, then looks whether somebody sleeps. All four are sequentially
@@ -281,6 +256,13 @@ void ThreadTeam::Leave() {
 void ThreadTeam::Run(Task task, void* context) { RunAndWait(task, context, /*revokes=*/false); }
 
 void ThreadTeam::RunWhoComes(Task task, void* context) { RunAndWait(task, context, /*revokes=*/true); }
+
+void ThreadTeam::NoteMissing() {
+  using Mail = ThreadPool::Worker::Mail;
+  for (ThreadPool::Worker* worker : workers_) {
+    if (worker->spins && worker->mail.load(std::memory_order_relaxed) == Mail::kPosted) worker->Missed();
+  }
+}
 
 void ThreadTeam::RunAndWait(Task task, void* context, bool revokes) {
   using Mail = ThreadPool::Worker::Mail;

@@ -50,6 +50,8 @@ class ThreadTeam {
   static absl::StatusOr<std::unique_ptr<ThreadTeam>> Create(std::shared_ptr<ThreadPool> pool, int threads);
 
   int size() const { return size_; }
+  // Whether its threads spin while they wait: each of them has a processor.
+  bool spins() const { return spins_; }
 
   // Takes threads of the pool, and waits in line where too few are free; gives them back. Enter and Leave alternate.
   // A thread must not enter a team while it has entered another one of the same pool: it could wait for itself.
@@ -64,6 +66,9 @@ class ThreadTeam {
   // The same, but threads that have not begun when task(context, 0) returns are left out. For tasks that do together
   // what there is to do: on a busy machine nobody then waits for a thread that has no processor.
   void RunWhoComes(Task task, void* context);
+  // A long task calls this from thread 0 now and then: a thread that should have begun long ago may wait for the
+  // caller's processor, and moves to another one.
+  void NoteMissing();
 
  private:
   void RunAndWait(Task task, void* context, bool revokes);
@@ -71,7 +76,7 @@ class ThreadTeam {
 
   const std::shared_ptr<ThreadPool> pool_;  // shared with the other teams: the last one ends it
   const int size_;
-  const bool spins_;  // while it waits: every thread of the team has a processor
+  const bool spins_;
   bool entered_ = false;
   std::vector<ThreadPool::Worker*> workers_;  // size() - 1 while entered
 };

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "runtime/base/status_macros.h"
 #include "runtime/bundle/manifest.h"
+#include "runtime/devices/cpu/phase_barrier.h"
 #include "runtime/devices/host_memory.h"
 
 namespace fusion {
@@ -15,61 +17,42 @@ namespace {
 constexpr int64_t kRangesPerThread = 4;
 constexpr int64_t kCopyTaskBytes = 64 << 10;
 
-// A thread's scratch, and the ranges that it has left of the running phase.
-struct alignas(64) Share {
-  char* scratch = nullptr;
-  std::atomic<int64_t> left{0};  // how many ranges nobody has claimed; a claim subtracts one
-  int64_t front = 0;             // the next range that the thread itself takes
-  std::atomic<int64_t> back{0};  // one past the next range that another thread takes
+// The ranges that a thread has left of a phase, in one word: the phase, how many ranges the thread itself has taken
+// (from the front), and how many others have (from the back). Whoever finds an earlier phase there finds an untouched
+// share, so nobody has to prepare it, whether its thread comes or not.
+class Share {
+ public:
+  // Takes one of the `ranges` of this share in `phase`, and returns its index in the share; -1 if none is left.
+  int TakeFront(uint64_t phase, int ranges) { return Take(phase, ranges, kFront); }
+  int TakeBack(uint64_t phase, int ranges) { return Take(phase, ranges, kBack); }
 
-  bool Claim() {
-    int64_t now = left.load(std::memory_order_relaxed);
-    while (now > 0) {
-      if (left.compare_exchange_weak(now, now - 1, std::memory_order_relaxed)) return true;
+ private:
+  static constexpr int kBits = 4;  // of each count
+  static constexpr uint64_t kMost = (1 << kBits) - 1, kFront = 1, kBack = 1 << kBits;
+  static_assert(kRangesPerThread <= static_cast<int64_t>(kMost));
+
+  int Take(uint64_t phase, int ranges, uint64_t end) {
+    uint64_t now = word_.load(std::memory_order_relaxed);
+    for (;;) {
+      const uint64_t at = now >> (2 * kBits);
+      if (at > phase) return -1;  // the phase is over
+      const uint64_t share = at == phase ? now : phase << (2 * kBits);
+      const int front = static_cast<int>(share & kMost), back = static_cast<int>(share >> kBits & kMost);
+      if (front + back >= ranges) return -1;
+      if (word_.compare_exchange_weak(now, share + end, std::memory_order_relaxed)) {
+        return end == kFront ? front : ranges - 1 - back;
+      }
     }
-    return false;
   }
+
+  std::atomic<uint64_t> word_{0};
 };
 
-struct PhaseRun {
-  fusion_kernel_phase phase;
-  absl::Span<void* const* const> sets;
-  int64_t tasks, ranges;  // tasks: of one set
-  int threads;
-  Subnormals subnormals;
-  Share* shares;
+// What a thread has of its own.
+struct alignas(64) Slot {
+  Share share;
+  char* scratch = nullptr;
 };
-
-int64_t RangeBegin(const PhaseRun& run, int64_t range) {
-  const auto all = static_cast<__int128>(run.tasks) * static_cast<int64_t>(run.sets.size());
-  return static_cast<int64_t>(all * range / run.ranges);
-}
-
-// Runs tasks [begin, end), counted over all sets one after another.
-void RunTasks(const PhaseRun& run, void* scratch, int64_t begin, int64_t end) {
-  while (begin < end) {
-    const int64_t set = begin / run.tasks, first = begin % run.tasks;
-    const int64_t last = std::min(run.tasks, first + end - begin);
-    run.phase(run.sets[static_cast<size_t>(set)], scratch, first, last);
-    begin += last - first;
-  }
-}
-
-// A thread claims a range before it takes one. So the threads take exactly as many ranges as there are, from both ends,
-// and none twice.
-void RunShares(void* context, int thread) {
-  const PhaseRun& run = *static_cast<const PhaseRun*>(context);
-  const ScopedSubnormals mode(run.subnormals);
-  Share& mine = run.shares[thread];
-  const auto run_range = [&](int64_t range) {
-    RunTasks(run, mine.scratch, RangeBegin(run, range), RangeBegin(run, range + 1));
-  };
-  while (mine.Claim()) run_range(mine.front++);
-  for (int step = 1; step < run.threads; ++step) {
-    Share& other = run.shares[(thread + run.threads - step) % run.threads];
-    while (other.Claim()) run_range(other.back.fetch_sub(1, std::memory_order_relaxed) - 1);
-  }
-}
 
 // args: to, from, the size in bytes.
 void CopyTasks(void* const* args, void*, int64_t begin, int64_t end) {
@@ -86,7 +69,67 @@ struct WorkerPool::State {
   Subnormals subnormals = Subnormals::kKept;
   std::unique_ptr<ThreadTeam> team;
   HostMemory scratch;
-  std::vector<Share> shares;
+  std::vector<Slot> slots;
+  std::optional<PhaseBarrier> barrier;
+};
+
+struct WorkerPool::Phase::Runner {
+  State& pool;
+  absl::Span<const Phase> phases;
+  uint64_t first;  // the number of phases[0] at the barrier
+  std::atomic<int> missing;
+
+  static void RunRange(const Phase& phase, void* scratch, int64_t range) {
+    const int64_t first = range * phase.range_tasks_ + std::min(range, phase.longer_);
+    RunTasks(phase, scratch, first, first + phase.range_tasks_ + (range < phase.longer_ ? 1 : 0));
+  }
+
+  // Runs tasks [begin, end), counted over all sets one after another.
+  static void RunTasks(const Phase& phase, void* scratch, int64_t begin, int64_t end) {
+    if (phase.sets_.size() == 1) return phase.function_(phase.sets_[0], scratch, begin, end);
+    while (begin < end) {
+      const int64_t set = begin / phase.tasks_, from = begin % phase.tasks_;
+      const int64_t to = std::min(phase.tasks_, from + end - begin);
+      phase.function_(phase.sets_[static_cast<size_t>(set)], scratch, from, to);
+      begin += to - from;
+    }
+  }
+
+  // Runs the thread's own ranges of a phase, then what others have left, and returns how many these were. A single
+  // range is the caller's: whoever waits would take it sooner, but would have to fetch what the caller has in its
+  // caches.
+  int64_t RunShares(const Phase& phase, uint64_t number, int thread) {
+    const auto share_begin = [&](int t) { return (phase.ranges_ * t + pool.threads - 1) / pool.threads; };
+    void* const scratch = pool.slots[thread].scratch;
+    int64_t count = 0;
+    const int steps = phase.ranges_ == 1 ? 1 : pool.threads;
+    for (int step = 0; step < steps; ++step) {
+      const int owner = (thread + pool.threads - step) % pool.threads;
+      const int64_t begin = share_begin(owner);
+      const int ranges = static_cast<int>(share_begin(owner + 1) - begin);
+      Share& share = pool.slots[owner].share;
+      for (;; ++count) {
+        const int taken = step == 0 ? share.TakeFront(number, ranges) : share.TakeBack(number, ranges);
+        if (taken < 0) break;
+        RunRange(phase, scratch, begin + taken);
+      }
+    }
+    return count;
+  }
+
+  // A thread that comes late begins where the others are.
+  void Run(int thread) {
+    const ScopedSubnormals mode(pool.subnormals);
+    missing.fetch_sub(1, std::memory_order_relaxed);
+    const uint64_t end = first + phases.size();
+    for (uint64_t number = pool.barrier->open(); number < end; number = pool.barrier->open()) {
+      const Phase& phase = phases[number - first];
+      pool.barrier->Add(number, RunShares(phase, number, thread), phase.ranges_);
+      if (number + 1 == end) return;  // the end of the last phase is waited for in the team
+      pool.barrier->Wait(number);
+      if (thread == 0 && missing.load(std::memory_order_relaxed) > 0) pool.team->NoteMissing();
+    }
+  }
 };
 
 WorkerPool::WorkerPool(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -106,33 +149,45 @@ absl::StatusOr<std::unique_ptr<WorkerPool>> WorkerPool::Create(int threads, int6
       (scratch_bytes_per_thread + kBufferSlackBytes + kBufferAlignBytes - 1) / kBufferAlignBytes * kBufferAlignBytes;
   if (pitch % 4096 == 0) pitch += kBufferAlignBytes;
   ASSIGN_OR_RETURN(state->scratch, HostMemory::Allocate(pitch * threads, "kernel scratch"));
-  state->shares = std::vector<Share>(threads);
-  for (int i = 0; i < threads; ++i) state->shares[i].scratch = state->scratch.data() + pitch * i;
+  state->slots = std::vector<Slot>(threads);
+  for (int i = 0; i < threads; ++i) state->slots[i].scratch = state->scratch.data() + pitch * i;
   if (pool == nullptr) pool = ThreadPool::OfProcess();
   ASSIGN_OR_RETURN(state->team, ThreadTeam::Create(std::move(pool), threads));
+  state->barrier.emplace(state->team->spins());
   return std::unique_ptr<WorkerPool>(new WorkerPool(std::move(state)));
 }
 
-void WorkerPool::Run(fusion_kernel_phase phase, absl::Span<void* const* const> sets, int64_t tasks) {
+WorkerPool::Phase WorkerPool::Cut(fusion_kernel_phase function, absl::Span<void* const* const> sets,
+                                  int64_t tasks) const {
+  Phase phase;
+  phase.function_ = function;
+  phase.sets_ = sets;
+  phase.tasks_ = tasks;
+  phase.all_ = tasks * static_cast<int64_t>(sets.size());
+  phase.ranges_ = std::min<int64_t>(phase.all_, state_->threads * kRangesPerThread);
+  phase.range_tasks_ = phase.all_ / phase.ranges_;
+  phase.longer_ = phase.all_ % phase.ranges_;
+  return phase;
+}
+
+void WorkerPool::Run(absl::Span<const Phase> phases) {
   State& s = *state_;
-  if (tasks <= 0) return;
-  const int64_t all = tasks * static_cast<int64_t>(sets.size());
-  const int64_t ranges = std::min<int64_t>(all, s.threads * kRangesPerThread);
-  PhaseRun run{phase, sets, tasks, ranges, s.threads, s.subnormals, s.shares.data()};
-  if (s.threads == 1 || all == 1) {
+  if (s.threads == 1 || std::all_of(phases.begin(), phases.end(), [](const Phase& p) { return p.all_ == 1; })) {
     const ScopedSubnormals mode(s.subnormals);
-    return RunTasks(run, s.shares[0].scratch, 0, all);
+    for (const Phase& phase : phases) Phase::Runner::RunTasks(phase, s.slots[0].scratch, 0, phase.all_);
+    return;
   }
-  for (int64_t i = 0; i < s.threads; ++i) {
-    Share& share = s.shares[i];
-    share.front = ranges * i / s.threads;
-    share.back.store(ranges * (i + 1) / s.threads, std::memory_order_relaxed);
-    share.left.store(ranges * (i + 1) / s.threads - share.front, std::memory_order_relaxed);
-  }
+  Phase::Runner runner{s, phases, s.barrier->open(), s.threads};
   const bool alone = !s.team->entered();
   if (alone) s.team->Enter();
-  s.team->RunWhoComes(RunShares, &run);  // the caller takes over the ranges of threads that do not come
+  s.team->RunWhoComes([](void* context, int thread) { static_cast<Phase::Runner*>(context)->Run(thread); }, &runner);
   if (alone) s.team->Leave();
+}
+
+void WorkerPool::Run(fusion_kernel_phase function, absl::Span<void* const* const> sets, int64_t tasks) {
+  if (tasks <= 0 || sets.empty()) return;
+  const Phase phase = Cut(function, sets, tasks);
+  Run({&phase, 1});
 }
 
 void WorkerPool::Copy(void* to, const void* from, int64_t size_bytes) {

@@ -1,5 +1,5 @@
-// WorkerPool: runs one kernel phase on a fixed number of threads, each with scratch of its own. The threads belong to a
-// ThreadPool, which others use in between (thread_pool.h).
+// WorkerPool: runs phases of kernels on a fixed number of threads, each with scratch of its own. The threads belong to
+// a ThreadPool, which others use in between (thread_pool.h).
 #ifndef FUSION_RUNTIME_DEVICES_CPU_WORKER_POOL_H_
 #define FUSION_RUNTIME_DEVICES_CPU_WORKER_POOL_H_
 
@@ -36,10 +36,29 @@ class WorkerPool {
     ThreadTeam& team_;
   };
 
-  // Covers [0, tasks) for each set of arguments and returns when all are done. The tasks of all sets together are cut
-  // into at most 4 ranges per thread, which are assigned statically, so that the same thread gets the same tasks (and
-  // weights) in every run. A thread that has finished its own ranges takes over ranges of a slower one.
-  void Run(fusion_kernel_phase phase, absl::Span<void* const* const> sets, int64_t tasks);
+  // A phase and how its tasks are cut. The tasks of all sets together are cut into at most 4 ranges per thread, which
+  // are assigned statically, so that the same thread gets the same tasks (and weights) in every run.
+  class Phase {
+   public:
+    int64_t tasks() const { return all_; }  // of all sets
+
+   private:
+    friend class WorkerPool;
+    struct Runner;
+    fusion_kernel_phase function_;
+    absl::Span<void* const* const> sets_;
+    int64_t tasks_, all_;                    // of one set, of all
+    int64_t ranges_, range_tasks_, longer_;  // the first `longer_` ranges have a task more than the others
+  };
+  // `tasks`, of each of the `sets`, is at least 1. `sets` must outlive the phase.
+  Phase Cut(fusion_kernel_phase function, absl::Span<void* const* const> sets, int64_t tasks) const;
+
+  // Runs the phases one after another: all tasks of one have returned before the first of the next begins. A thread
+  // that has finished its own ranges of a phase takes over ranges of a slower one. The threads are called once,
+  // and wait for the end of each phase at a PhaseBarrier.
+  void Run(absl::Span<const Phase> phases);
+  // The same for one phase, which may have no tasks.
+  void Run(fusion_kernel_phase function, absl::Span<void* const* const> sets, int64_t tasks);
 
   // Does what memmove does. All threads take part if the size makes that worthwhile.
   void Copy(void* to, const void* from, int64_t size_bytes);

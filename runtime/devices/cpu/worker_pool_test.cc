@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <optional>
+#include <thread>
 #include <vector>
 
 namespace fusion {
@@ -63,6 +66,120 @@ TEST(WorkerPoolTest, EveryTaskOfEverySet) {
         EXPECT_EQ(shared, 0);
       }
     }
+  }
+}
+
+constexpr int64_t kTasks = 37;  // not a multiple of any number of threads below
+
+// args[0], args[1]: kTasks numbers each. Stores there what the mirrored task of the phase before has stored, plus one.
+// Tasks differ in length, so threads would leave each other behind.
+void AddOneToMirrored(void* const* args, void* scratch, int64_t begin, int64_t end) {
+  const auto* from = static_cast<const int64_t*>(args[0]);
+  auto* to = static_cast<int64_t*>(args[1]);
+  auto* mine = static_cast<volatile int64_t*>(scratch);
+  for (int64_t task = begin; task < end; ++task) {
+    for (int64_t i = 0; i < task * 8; ++i) *mine = i;
+    to[task] = from[kTasks - 1 - task] + 1;
+  }
+}
+
+// args[0], args[1]: as above. One task that does the same to all numbers.
+void AddOneToAll(void* const* args, void*, int64_t, int64_t) {
+  for (int64_t i = 0; i < kTasks; ++i) {
+    static_cast<int64_t*>(args[1])[i] = static_cast<const int64_t*>(args[0])[kTasks - 1 - i] + 1;
+  }
+}
+
+// Runs `phases` phases, each of which reads all that the phase before wrote, and returns how many numbers are wrong in
+// the end. Every fifth phase has one task.
+int WrongAfter(WorkerPool& pool, int phases) {
+  std::array<std::array<int64_t, kTasks>, 2> numbers = {};
+  void* const there[] = {numbers[0].data(), numbers[1].data()};
+  void* const back[] = {numbers[1].data(), numbers[0].data()};
+  void* const* const sets[] = {there, back};
+  std::vector<WorkerPool::Phase> program;
+  for (int p = 0; p < phases; ++p) {
+    const bool one = p % 5 == 4;
+    program.push_back(pool.Cut(one ? AddOneToAll : AddOneToMirrored, {&sets[p % 2], 1}, one ? 1 : kTasks));
+  }
+  pool.Run(program);
+  int wrong = 0;
+  for (const int64_t number : numbers[phases % 2]) wrong += number != phases;
+  return wrong;
+}
+
+TEST(WorkerPoolTest, APhaseBeginsWhenTheOneBeforeHasEnded) {
+  for (const int threads : {1, 2, 3, 8, 40}) {
+    auto pool = WorkerPool::Create(threads, kScratchBytes);
+    ASSERT_TRUE(pool.ok()) << pool.status();
+    for (int round = 0; round < 50; ++round) {
+      for (const int phases : {1, 2, 3, 64}) ASSERT_EQ(WrongAfter(**pool, phases), 0) << threads << " threads";
+    }
+  }
+}
+
+TEST(WorkerPoolTest, NoPhasesAreNoWork) {
+  for (const int threads : {1, 2}) {
+    auto pool = WorkerPool::Create(threads, kScratchBytes);
+    ASSERT_TRUE(pool.ok()) << pool.status();
+    (*pool)->Run(absl::Span<const WorkerPool::Phase>());
+    EXPECT_EQ(WrongAfter(**pool, 5), 0);
+  }
+}
+
+// Callers that share fewer threads than they ask for together, and that come and go.
+TEST(WorkerPoolTest, ManyCallersOfOnePool) {
+  const auto threads = ThreadPool::Create(4);
+  ASSERT_TRUE(threads.ok()) << threads.status();
+  std::atomic<int> wrong{0}, runs{0};
+  std::vector<std::thread> callers;
+  for (int c = 0; c < 6; ++c) {
+    callers.emplace_back([&, c] {
+      for (int made = 0; made < 10; ++made) {
+        auto pool = WorkerPool::Create(1 + c % 4, kScratchBytes, Subnormals::kKept, *threads);
+        for (int round = 0; round < 20; ++round, ++runs) {
+          std::optional<WorkerPool::Hold> hold;
+          if (round % 2 == 0) hold.emplace(**pool);
+          wrong += WrongAfter(**pool, 1 + round % 7);
+          wrong += WrongAfter(**pool, 20);
+        }
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(runs, 1200);
+  EXPECT_EQ(wrong, 0);
+}
+
+// args[0]: for each task the id of the thread that runs it.
+void NoteThread(void* const* args, void* scratch, int64_t begin, int64_t end) {
+  auto* mine = static_cast<volatile int64_t*>(scratch);
+  for (int64_t task = begin; task < end; ++task) {
+    for (int64_t i = 0; i < 1000; ++i) *mine = i;
+    static_cast<std::thread::id*>(args[0])[task] = std::this_thread::get_id();
+  }
+}
+
+// Between phases in which another thread takes part, too: that thread waits for the phase of one task, and could take
+// it.
+TEST(WorkerPoolTest, APhaseOfOneTaskIsTheCallers) {
+  auto pool = WorkerPool::Create(2, kScratchBytes);
+  ASSERT_TRUE(pool.ok()) << pool.status();
+  std::array<std::thread::id, kTasks> many;
+  std::thread::id one;
+  void* const many_args[] = {many.data()};
+  void* const one_args[] = {&one};
+  void* const* const sets[] = {many_args, one_args};
+  const WorkerPool::Phase many_phase = (*pool)->Cut(NoteThread, {&sets[0], 1}, kTasks);
+  const WorkerPool::Phase one_phase = (*pool)->Cut(NoteThread, {&sets[1], 1}, 1);
+  const WorkerPool::Phase alone[] = {one_phase, one_phase}, between[] = {many_phase, one_phase, many_phase};
+  const std::thread::id caller = std::this_thread::get_id();
+  int together = 0;
+  for (int round = 0; round < 20000 && together < 200; ++round) {
+    one = {};
+    (*pool)->Run(round % 2 == 0 ? absl::MakeConstSpan(alone) : absl::MakeConstSpan(between));
+    ASSERT_EQ(one, caller) << "round " << round;
+    if (round % 2 == 1) together += std::count(many.begin(), many.end(), caller) < kTasks;
   }
 }
 
