@@ -132,6 +132,7 @@ absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const Fusio
     result.hand_overs.push_back({lowered.value_of_tensor[request.tensor], request.consumer,
                                  RealisedScope(scheduled->hand_overs, request, options.hand_overs)});
   }
+  result.reason = scheduled->reason;
   result.fits = scheduled->within;
   result.choices = std::move(scheduled->choices);
   std::set<int> written;

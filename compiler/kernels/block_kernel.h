@@ -37,6 +37,7 @@ struct BlockKernel {
   movement::Kernel kernel;
   std::vector<KernelArg> args;  // parallel to the kernel- and device-scope buffers
   std::vector<RealisedHandOver> hand_overs;  // every one between two nodes of the fusion block
+  std::string reason;  // why it has several phases; empty where its stages share a task
   // OK, or why the fusion block should not be one kernel: a hand-over goes further than the plan allows by default, or
   // the kernel would need too many registers. FAILED_PRECONDITION.
   absl::Status fits;

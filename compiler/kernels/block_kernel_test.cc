@@ -2,9 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "compiler/bundle/emit.h"
 #include "compiler/movement/in_place.h"
+#include "compiler/ecg/run_checks.h"
+#include "compiler/ecg/text.h"
 #include "compiler/pipeline/testing/run_block.h"
+#include "compiler/simplify/passes.h"
 
 namespace fusion {
 namespace {
@@ -130,6 +135,45 @@ TEST(BlockKernel, ArgumentsStandForValues) {
   EXPECT_EQ(constants, 2);
   EXPECT_GE(packed, 1);
   EXPECT_EQ(kernel.flops, 2.0 * 8 * 16 * 40 + 2 * 8 * 40);
+}
+
+// The key of the whole graph as one fusion block.
+std::string KeyOf(const ecg::Graph& graph, const DeviceModel& device) {
+  std::vector<ecg::NodeId> nodes(graph.nodes().size());
+  std::iota(nodes.begin(), nodes.end(), 0);
+  const absl::StatusOr<BlockKernel> kernel = MakeBlockKernel(graph, nodes, LiveOutOf(graph, nodes), {}, device);
+  EXPECT_TRUE(kernel.ok()) << kernel.status();
+  return kernel.ok() ? kernel->key : "";
+}
+
+TEST(OpenComposites, OpenedAndFusedAgainIsTheKernelOfTheComposite) {
+  std::vector<std::pair<std::string, G>> graphs;
+  const auto add = [&](const std::string& op, const std::vector<Shape>& inputs, const G::Attrs& attrs = {}) {
+    G g;
+    std::vector<V> values;
+    for (const Shape& shape : inputs) values.push_back(g.In(shape));
+    g.Out(g.Op("Neg", {g.Op(op, values, attrs)}));
+    graphs.emplace_back(op, g);
+  };
+  add("Softmax", {{6, 40}}, {{"axis", int64_t{-1}}});
+  add("LogSoftmax", {{6, 40}}, {{"axis", int64_t{-1}}});
+  add("LayerNormalization", {{6, 64}, {64}, {64}}, {{"axis", int64_t{-1}}});
+  add("InstanceNormalization", {{2, 3, 30}, {3}, {3}});
+  add("Conv", {{1, 16, 8, 9}, {24, 16, 3, 3}, {24}}, {{"pads", std::vector<int64_t>{1, 1, 1, 1}}});
+  for (const auto& [name, g] : graphs) {
+    const ecg::Graph opened = simplify::OpenComposites(g.graph());
+    EXPECT_TRUE(ecg::Verify(opened).ok()) << name << ecg::Verify(opened);
+    EXPECT_GT(opened.nodes().size(), g.graph().nodes().size()) << name;
+    for (const DeviceModel& device : {testing::Avx512Device(), testing::CudaTestDevice(64)}) {
+      EXPECT_EQ(KeyOf(opened, device), KeyOf(g.graph(), device)) << name << " " << device.kind;
+    }
+  }
+}
+
+TEST(OpenComposites, WhatHandsNothingOverStaysClosed) {
+  G g;
+  g.Out(g.Op("Gelu", {g.Op("MatMul", {g.In({4, 8}), g.Weight({8, 16})})}));
+  EXPECT_EQ(ecg::Print(simplify::OpenComposites(g.graph())), ecg::Print(g.graph()));
 }
 
 TEST(LiveOut, WhatOthersReadAndWhatIsReturned) {

@@ -12,15 +12,21 @@
 namespace fusion {
 namespace {
 
-// Returns the status with the names of values `from[i]`, where it quotes them, replaced by those of `to[i]`.
-absl::Status Renamed(const ecg::Graph& graph, const absl::Status& status, const std::vector<ecg::ValueId>& from,
-                     const std::vector<ecg::ValueId>& to) {
-  if (status.ok()) return status;
+// Returns the text with the names of values `from[i]`, where it quotes them, replaced by those of `to[i]`.
+std::string Renamed(const ecg::Graph& graph, const std::string& text, const std::vector<ecg::ValueId>& from,
+                    const std::vector<ecg::ValueId>& to) {
+  if (text.empty()) return text;
   std::map<std::string, std::string> names;
   for (size_t i = 0; i < from.size(); ++i) {
     names.emplace(absl::StrCat("'", graph.value(from[i]).name, "'"), absl::StrCat("'", graph.value(to[i]).name, "'"));
   }
-  return absl::Status(status.code(), absl::StrReplaceAll(status.message(), names));
+  return absl::StrReplaceAll(text, names);
+}
+
+absl::Status Renamed(const ecg::Graph& graph, const absl::Status& status, const std::vector<ecg::ValueId>& from,
+                     const std::vector<ecg::ValueId>& to) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), Renamed(graph, std::string(status.message()), from, to));
 }
 
 }  // namespace
@@ -69,6 +75,7 @@ KernelCache::KernelOr KernelCache::Get(const FusionBlock& nodes) {
     const Prototype& prototype = **block.prototype;
     BlockKernel kernel = WithValues(*prototype.kernel, prototype.values, block.values);
     kernel.fits = Renamed(*graph_, kernel.fits, prototype.values, block.values);
+    kernel.reason = Renamed(*graph_, kernel.reason, prototype.values, block.values);
     block.kernel = std::make_shared<const BlockKernel>(std::move(kernel));
   }
   return block.kernel;

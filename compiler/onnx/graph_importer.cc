@@ -111,6 +111,16 @@ absl::StatusOr<const std::vector<int>*> GraphImporter::OrderOf(const onnx::Graph
   return &it->second;
 }
 
+namespace {
+
+// May a model name it?
+bool IsOperator(const std::string& name) {
+  const ops::OpDef* def = ops::FindOp(name);
+  return def != nullptr && !def->internal;
+}
+
+}  // namespace
+
 absl::Status GraphImporter::CheckSupported(const onnx::GraphProto& graph, const std::vector<int>& order) {
   std::map<std::string, std::pair<int, std::string>> unsupported;  // operator → count, one node
   const auto check = [&](const auto& self, const onnx::NodeProto& node) -> void {
@@ -120,7 +130,7 @@ absl::Status GraphImporter::CheckSupported(const onnx::GraphProto& graph, const 
       for (const auto& inner : attribute.g().node()) self(self, inner);
     }
     const std::string op = CanonicalName(node);
-    if (FindStructural(op) != nullptr || ops::FindOp(op) != nullptr) return;
+    if (FindStructural(op) != nullptr || IsOperator(op)) return;
     if (functions_.Find(node.domain(), node.op_type()) != nullptr) return;
     auto& entry = unsupported[op];
     if (entry.first++ == 0) entry.second = NodeName(node);
@@ -153,7 +163,7 @@ absl::Status GraphImporter::ImportNode(onnx::NodeProto* proto) {
       return absl::InvalidArgumentError(
           absl::StrCat(node.title, ": has ", names.size(), " outputs, it makes ", outputs.size()));
     }
-  } else if (ops::FindOp(op) != nullptr) {
+  } else if (IsOperator(op)) {
     ASSIGN_OR_RETURN(outputs, ImportOperator(proto, op, names));
   } else {
     auto results = CallFunction(*proto);

@@ -53,6 +53,8 @@ constexpr Pass kRows[] = {
      HasConstantPool},
     {"open-indices", "rewrite", P::kGraph, passes::OpenIndices, V::kGraph, true,
      "last over the graph, because other passes would treat its opaque constants like any other"},
+    {"open-composites", "rewrite", P::kWithin, Alone<simplify::OpenComposites>, V::kGraph, false,
+     "for planners that cut inside operators, after open-indices: no rule knows what is left of an operator"},
     {"layout", "layout", P::kPlan, passes::Layout, V::kLayouts, true,
      "before plan: a layout changes which fusion blocks are fast"},
     {"plan", "plan", P::kPlan, passes::Plan, V::kPlan, false, "after layout; --planner chooses which planner it is"},

@@ -38,6 +38,7 @@ void AddRealised(const ecg::Graph& graph, const RealisedBlock& realised, nlohman
   (*block)["kernel_scope_bytes"] = account.kernel_scope_bytes;
   (*block)["device_scope_bytes"] = account.device_scope_bytes;
   (*block)["estimate_ns"] = account.estimate_ns;
+  if (!realised.reason.empty()) (*block)["reason"] = realised.reason;
   if (realised.hand_overs.empty()) return;
   nlohmann::json hand_overs = nlohmann::json::array();
   for (const RealisedBlock::Edge& edge : realised.hand_overs) {

@@ -17,6 +17,7 @@ absl::StatusOr<std::vector<RealisedBlock>> RealisePlan(const ecg::Graph& graph, 
     RETURN_IF_ERROR(CheckRealised(graph, block, *kernel));
     RealisedBlock& realised = result.emplace_back();
     realised.account = oracle->Account(*kernel);
+    if (realised.account.phases > 1) realised.reason = kernel->reason;
     const std::vector<ecg::NodeId> members = block.Members();
     for (const HandOver& planned : InnerHandOvers(graph, block)) {
       for (const RealisedHandOver& one : kernel->hand_overs) {

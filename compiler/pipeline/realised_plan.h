@@ -20,6 +20,7 @@ struct RealisedBlock {
   };
   BlockAccount account;
   std::vector<Edge> hand_overs;
+  std::string reason;  // why there are several phases; empty where there is one
 };
 
 // Parallel to the plan's fusion blocks. Fails where a kernel cannot be made, or hands over otherwise than planned.

@@ -37,7 +37,12 @@ ecg::Graph RemoveDead(const ecg::Graph& graph);
 // the last pass, because other passes treat an opaque constant like any other.
 ecg::Graph OpenIndices(const ecg::Graph& graph);
 
-// All passes except OpenIndices, ordered so that each pass sees what the one before uncovered. Idempotent.
+// Replaces every operator that hands values over inside itself (Softmax, a norm, attention, a convolution before its
+// bias) by one operator for each expression of its lowering (ops::kExpression), so that a planner can cut between them.
+// Fused again, they are the kernel of the operator. It loses what rewriting knows about the operator.
+ecg::Graph OpenComposites(const ecg::Graph& graph);
+
+// All passes except OpenIndices and OpenComposites, ordered so that each pass sees what the one before uncovered. Idempotent.
 ecg::Graph Simplify(const ecg::Graph& graph, Widening widening, Reordering reordering = Reordering::kFold);
 inline ecg::Graph Simplify(const ecg::Graph& graph) { return Simplify(graph, Widening::kFold); }
 

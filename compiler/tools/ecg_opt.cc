@@ -232,7 +232,7 @@ absl::StatusOr<std::string> BlockText(const Planned& planned, const FusionBlock&
   }
   ASSIGN_OR_RETURN(const BlockKernel block, oracle->Kernel(fusion_block));
   if (options.form == "cpp") return cpu::PrintKernel(block.kernel, name, options.device);
-  return absl::StrCat(name, ":", block.fits.ok() ? "" : absl::StrCat(" ", block.fits.message()), "\n",
+  return absl::StrCat(name, ":", block.reason.empty() ? "" : absl::StrCat(" ", block.reason), "\n",
                       movement::Print(block.kernel));
 }
 

@@ -143,6 +143,8 @@ struct OpDef {
   // Whether it computes with element types of less than a byte or floats of a byte. Other operators only move these, at
   // no FLOPs.
   bool narrow_types = false;
+  // Only passes of the compiler make it: no model may name it, and AllOps leaves it out.
+  bool internal = false;
 
   // Returns the types of all outputs, or INVALID_ARGUMENT naming the node and the shapes.
   std::function<absl::StatusOr<std::vector<ecg::ValueType>>(const OpContext&, int num_outputs)> infer;
@@ -161,7 +163,8 @@ struct OpDef {
 
 // Returns nullptr for an unknown operator.
 const OpDef* FindOp(const std::string& name);
-std::vector<const OpDef*> AllOps();  // sorted by name
+// The operators that models may name, sorted by name.
+std::vector<const OpDef*> AllOps();
 
 // The registry's answers for a node of a graph.
 OpContext MakeContext(const ecg::Graph& graph, const ecg::Node& node);

@@ -51,6 +51,7 @@ constexpr std::vector<OpDef> (*kFamilies[])() = {
     ContribAttentionOps,
     ContribRotaryOps,
     IntProductOps,
+    ExpressionOps,
 };
 // clang-format on
 
@@ -77,7 +78,9 @@ const OpDef* FindOp(const std::string& name) {
 
 std::vector<const OpDef*> AllOps() {
   std::vector<const OpDef*> ops;
-  for (const auto& [name, op] : Table()) ops.push_back(&op);
+  for (const auto& [name, op] : Table()) {
+    if (!op.internal) ops.push_back(&op);
+  }
   return ops;
 }
 

@@ -43,6 +43,7 @@ std::vector<OpDef> LinearAttentionOps();  // linear_attention.cc: LinearAttentio
 std::vector<OpDef> CacheOps();            // cache.cc: TensorScatter
 std::vector<OpDef> QuantizeOps();         // quantize.cc: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear
 std::vector<OpDef> IntProductOps();       // integer_products.cc: MatMulInteger, ConvInteger, QLinearMatMul, QLinearConv
+std::vector<OpDef> ExpressionOps();        // expression.cc: one expression of another operator's lowering
 
 }  // namespace fusion::ops
 

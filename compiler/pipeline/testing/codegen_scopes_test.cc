@@ -87,5 +87,39 @@ TEST(CodegenScopes, RandomScopesComputeTheSame) {
             (std::set<Scope>{Scope::kLane, Scope::kBlock, Scope::kDevice}));
 }
 
+TEST(CodegenScopes, RandomScopesComputeTheSameOnWorkGroups) {
+  std::vector<DeviceModel> devices;
+  for (DeviceModel device : {OpenClTestDevice(4, 32), CudaTestDevice(64)}) {
+    device.parallel_units = 4;
+    device.memory[0].size_bytes = 48 << 10;
+    if (CanRun(device).ok()) devices.push_back(device);
+  }
+  if (devices.empty()) GTEST_SKIP() << "no device";
+  EXPECT_EQ(RunWithDrawnScopes(devices, 4), (std::set<Scope>{Scope::kLane, Scope::kBlock, Scope::kDevice}));
+}
+
+TEST(CodegenScopes, RecomputedNodesAreComputedInEachBlock) {
+  // A mask that two sums read: one fusion block owns it and stores it for nobody, the other computes it again.
+  G g;
+  const V mask = g.Op("Mul", {g.Op("Cast", {g.In({4, 1, 16}, DType::kI32)}, {{"to", int64_t{1}}}), g.Scalar(-2.5)});
+  const V wide = g.Op("Expand", {mask, g.Ints({4, 12, 16})});
+  g.Out(g.Op("Add", {g.In({4, 12, 16}), wide}));
+  g.Out(g.Op("Mul", {g.In({4, 12, 16}), wide}));
+  FusionBlock owner = {0, 1, 2, 3}, other = {4};
+  owner.unread = {wide};
+  other.recomputed = {0, 1, 2};
+  std::vector<RunOptions> options;
+  for (const DeviceModel& device : {Avx512Device(), Avx2Device()}) {
+    options.emplace_back(RunOptions{device}).blocks = {owner, other};
+  }
+  for (const BlockResult& result : RunCases({{"mask", g}}, options)) {
+    EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
+    ASSERT_EQ(result.kernels.size(), 2u);
+    for (const BlockKernel& kernel : result.kernels) {
+      for (const KernelArg& arg : kernel.args) EXPECT_NE(arg.value, wide) << "it is handed from block to block";
+    }
+  }
+}
+
 }  // namespace
 }  // namespace fusion::testing

@@ -131,14 +131,14 @@ absl::Status MakeKernels(Run* run) {
       run->layouts[static_cast<int>(v)] = layout;
     }
   }
-  std::vector<std::vector<ecg::NodeId>> blocks;
-  if (!options.split) blocks.emplace_back();
-  for (size_t n = 0; n < graph.nodes().size(); ++n) {
+  std::vector<FusionBlock> blocks = options.blocks;
+  if (!options.split && blocks.empty()) blocks.emplace_back();
+  for (size_t n = 0; n < graph.nodes().size() && options.blocks.empty(); ++n) {
     if (options.split) blocks.emplace_back();
-    blocks.back().push_back(static_cast<int>(n));
+    blocks.back().nodes.push_back(static_cast<int>(n));
   }
-  for (const std::vector<ecg::NodeId>& nodes : blocks) {
-    FusionBlock block(nodes);
+  RETURN_IF_ERROR(CheckPlan(graph, {blocks, {}}));
+  for (FusionBlock& block : blocks) {
     const auto make = [&](const Choices& choices) {
       return MakeBlockKernel(graph, block, LiveOutOf(graph, block), run->layouts, options.device, {choices});
     };

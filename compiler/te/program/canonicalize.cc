@@ -264,10 +264,8 @@ class Renumberer {
   void Add(Te te) {
     OrderOperands(&te);
     DefineReads(te);
-    MapAxesAndTensors(&te);
-    for (TensorId& output : te.outputs) {
-      output = Define(output, IsOutput(output) ? Role::kOutput : Role::kIntermediate);
-    }
+    for (TensorId output : te.outputs) Define(output, IsOutput(output) ? Role::kOutput : Role::kIntermediate);
+    te = CopyTe(te, [&](TensorId tensor) { return renumbered_[tensor]; }, &result_);
     result_.tes.push_back(std::move(te));
   }
 
@@ -288,37 +286,6 @@ class Renumberer {
     std::stable_sort(reads.begin(), reads.end(),
                      [&](TensorId a, TensorId b) { return hashes_.tensor[a] < hashes_.tensor[b]; });
     for (TensorId tensor : reads) Define(tensor, program_.tensors[tensor].role);
-  }
-
-  void MapAxesAndTensors(Te* te) {
-    std::map<int, Index> new_axes;
-    const auto renumber_axes = [&](std::vector<Axis>* axes) {
-      for (Axis& axis : *axes) {
-        const Axis fresh = result_.NewAxis(axis.extent);
-        new_axes.emplace(axis.id, Index(fresh));
-        axis = fresh;
-      }
-    };
-    renumber_axes(&te->axes);
-    if (te->reduction) renumber_axes(&te->reduction->axes);
-    const auto axis_map = [&](const Axis& axis) -> const Index* {
-      auto it = new_axes.find(axis.id);
-      return it == new_axes.end() ? nullptr : &it->second;
-    };
-    const auto tensor_map = [&](TensorId tensor) { return renumbered_[tensor]; };
-    const auto rewrite = [&](Scalar& s) { s = MapTensors(Substitute(s, axis_map), tensor_map); };
-    for (Scalar& s : te->body) rewrite(s);
-    for (Scalar& s : te->then) rewrite(s);
-    if (te->routine) {
-      for (TensorId& input : te->routine->inputs) input = renumbered_[input];
-    }
-    if (te->reduction) {
-      for (Scalar& s : te->reduction->init) rewrite(s);
-      for (Comparison& c : te->reduction->pred) {
-        c.lhs = MapTensors(Substitute(c.lhs, axis_map), tensor_map);
-        c.rhs = MapTensors(Substitute(c.rhs, axis_map), tensor_map);
-      }
-    }
   }
 
   const Program& program_;

@@ -101,6 +101,41 @@ bool Reads(const Te& te, TensorId tensor) {
 
 }  // namespace
 
+Te CopyTe(const Te& te, const std::function<TensorId(TensorId)>& tensor, Program* program) {
+  Te copy = te;
+  std::map<int, Index> fresh;
+  const auto renumber = [&](std::vector<Axis>* axes) {
+    for (Axis& axis : *axes) {
+      const Axis made = program->NewAxis(axis.extent);
+      fresh.emplace(axis.id, Index(made));
+      axis = made;
+    }
+  };
+  renumber(&copy.axes);
+  if (copy.reduction) renumber(&copy.reduction->axes);
+  const auto axis_map = [&](const Axis& axis) -> const Index* {
+    const auto it = fresh.find(axis.id);
+    return it == fresh.end() ? nullptr : &it->second;
+  };
+  const auto rewrite = [&](std::vector<Scalar>* scalars) {
+    for (Scalar& s : *scalars) s = MapTensors(Substitute(s, axis_map), tensor);
+  };
+  rewrite(&copy.body);
+  rewrite(&copy.then);
+  if (copy.routine) {
+    for (TensorId& input : copy.routine->inputs) input = tensor(input);
+  }
+  if (copy.reduction) {
+    rewrite(&copy.reduction->init);
+    for (Comparison& c : copy.reduction->pred) {
+      c.lhs = MapTensors(Substitute(c.lhs, axis_map), tensor);
+      c.rhs = MapTensors(Substitute(c.rhs, axis_map), tensor);
+    }
+  }
+  for (TensorId& output : copy.outputs) output = tensor(output);
+  return copy;
+}
+
 absl::Status Inline(Program* program, TensorId tensor) {
   const int producer_index = program->DefiningTe(tensor);
   if (producer_index < 0) return absl::InvalidArgumentError(absl::StrCat("no expression defines %", tensor));

@@ -3,6 +3,7 @@
 #ifndef FUSION_COMPILER_TE_PROGRAM_TRANSFORM_H_
 #define FUSION_COMPILER_TE_PROGRAM_TRANSFORM_H_
 
+#include <functional>
 #include <string>
 
 #include "compiler/te/program/program.h"
@@ -13,6 +14,10 @@ namespace fusion::te {
 // nothing else needs it. A padded load `%t[i]?v` becomes `if i in box then body else v`. Where the body's type is a
 // float narrower than f32, a cast keeps the rounding to the tensor's type.
 absl::Status Inline(Program* program, TensorId tensor);
+
+// Returns the te over fresh axes of `program`, the spatial ones first, with `tensor` of each tensor that it reads or
+// computes. It is not added to the program.
+Te CopyTe(const Te& te, const std::function<TensorId(TensorId)>& tensor, Program* program);
 
 // Removes tes whose outputs nothing reads. Unused tensors stay, so that ids are stable.
 void RemoveDead(Program* program);
