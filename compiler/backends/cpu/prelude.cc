@@ -33,6 +33,8 @@ namespace {
 // - ld_T_part, st_T_part: access the first n elements of a vector, and no byte behind them.
 // - hmax, hmin: look for NaN beside the comparisons instead of in each, because each comparison waits for the one before.
 // - ld_f16, st_f16: convert in hardware, since every ISA in use can.
+// - rounded_f32, rounded_f64, vrounded: an empty instruction, across which clang contracts nothing. Under
+//   -ffp-contract=fast it ignores pragmas, and arithmetic fences, too.
 // - vmax(a, b): vmaxps returns its second operand when unordered, so a NaN in `a` needs the extra select.
 constexpr char kText[] =
     R"(typedef unsigned char u8; typedef signed char i8; typedef unsigned short u16; typedef short i16;
@@ -163,6 +165,15 @@ LANEWISE(vsqrt, __builtin_sqrtf)
 LANEWISE(vfloor, __builtin_floorf)
 LANEWISE(vceil, __builtin_ceilf)
 LANEWISE(vround, __builtin_nearbyintf)
+#if defined(__x86_64__)
+#define OPAQUE "+v"
+#elif defined(__aarch64__)
+#define OPAQUE "+w"
+#else
+#define OPAQUE "+m"
+#endif
+#define ROUNDED(T, name) SI T name(T x) { asm("" : OPAQUE(x)); return x; }
+ROUNDED(vf, vrounded) ROUNDED(float, rounded_f32) ROUNDED(double, rounded_f64)
 SI vf zip_low(vf a, vf b) { return __builtin_shufflevector(a, b, $ZL); }
 SI vf zip_high(vf a, vf b) { return __builtin_shufflevector(a, b, $ZH); }
 #define BITS(V, T, N, S) typedef T V __attribute__((vector_size(N * sizeof(T)))); \

@@ -116,6 +116,9 @@ UNARY(vf, vrsqrt, vf, 1.f / sqrtf(a.x[l]))
 UNARY(vf, vfloor, vf, floorf(a.x[l]))
 UNARY(vf, vceil, vf, ceilf(a.x[l]))
 UNARY(vf, vround, vf, rintf(a.x[l]))
+SI float rounded_f32(float x) { return __fadd_rn(x, -0.f); }
+SI double rounded_f64(double x) { return __dadd_rn(x, -0.0); }
+UNARY(vf, vrounded, vf, rounded_f32(a.x[l]))
 UNARY(vf, vexp, vf, expf(a.x[l]))
 UNARY(vf, vlog, vf, logf(a.x[l]))
 UNARY(vf, verf, vf, erff(a.x[l]))

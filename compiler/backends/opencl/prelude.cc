@@ -19,6 +19,8 @@ namespace {
 // Loads and stores are macros, because a function would have to name the address space of its pointer. vload and vstore
 // assume the alignment of one element only. Halves go through a private copy: without cl_khr_fp16 only vload_half and
 // vstore_half can convert them.
+//
+// vrounded and its kind stop contraction by a choice, since drivers contract across statements and functions, too.
 constexpr char kText[] = R"(#pragma OPENCL FP_CONTRACT ON
 typedef uchar u8; typedef char i8; typedef ushort u16; typedef short i16;
 typedef uint u32; typedef int i32; typedef ulong u64; typedef long i64; typedef long ix;
@@ -169,6 +171,11 @@ SI vw zip_vw_high(vw a, vw b) { return shuffle2(a, b, (vw)($ZH)); }
 #define st_bits_i16(p, v) vstore$L(as_short$L(v), 0, p)
 #define st_bits_i32(p, v) vstore$L(as_int$L(v), 0, p)
 #define st_bits_u32(p, v) vstore$L(as_uint$L(v), 0, p)
+SI vf vrounded(vf x) { return x == x ? x : bc(NAN); }
+SI float rounded_f32(float x) { return x == x ? x : NAN; }
+#ifdef F64
+SI double rounded_f64(double x) { return x == x ? x : (double)NAN; }
+#endif
 SI vf vrsqrt(vf x) { return bc(1.f) / sqrt(x); }
 SI vf amax_f32(vf acc, vf x) { return (x > acc) | (x != x) ? x : acc; }
 SI vf amin_f32(vf acc, vf x) { return (x < acc) | (x != x) ? x : acc; }

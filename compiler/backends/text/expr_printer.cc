@@ -86,10 +86,11 @@ PrintedValue ExprPrinter::Compute(const Scalar& s) {
     case ScalarKind::kCast: {
       PrintedValue x = Emit(s->args[0]);
       const DType from = s->args[0]->dtype, to = s->dtype;
-      if (from == to) return x;
       if (x.varying) return {Temp(VectorType(to), VectorCastText(*s, x.text)), true};
       std::string text;
-      if (to == DType::kF16) {
+      if (from == to) {
+        text = absl::StrCat("rounded_", TypeSuffix(to), "(", x.text, ")");
+      } else if (to == DType::kF16) {
         text = absl::StrCat("h2f(f2h((float)", x.text, "))");
       } else if (to == DType::kBF16) {
         text = absl::StrCat("bf2f(f2bf((float)", x.text, "))");

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/backends/text/print_tile_results.h"
+#include "compiler/te/scalar/rounded.h"
 #include "runtime/base/check.h"
 
 namespace fusion::text {
@@ -35,7 +36,7 @@ Scalar TakeGuards(const Scalar& s, te::ReductionKind kind, te::Pred* guards) {
   }
   if (kind == te::ReductionKind::kSum && s->kind == ScalarKind::kCast) {
     const Scalar x = TakeGuards(s->args[0], kind, guards);
-    return x == s->args[0] ? s : te::Cast(s->dtype, x);
+    return x == s->args[0] ? s : te::CastOf(*s, x);
   }
   if (kind == te::ReductionKind::kSum && s->kind == ScalarKind::kOp && s->op == Op::kMul) {
     const Scalar a = TakeGuards(s->args[0], kind, guards), b = TakeGuards(s->args[1], kind, guards);

@@ -70,7 +70,7 @@ std::string VectorStoreText(DType dtype, const std::string& place, const std::st
 
 std::string VectorCastText(const te::ScalarNode& cast, const std::string& x) {
   const DType from = cast.args[0]->dtype, to = cast.dtype;
-  if (from == to) return x;
+  if (from == to) return absl::StrCat("vrounded(", x, ")");
   switch (LaneKindOf(to)) {
     case LaneKind::kFloat: {
       const std::string real = LaneKindOf(from) == LaneKind::kFloat ? x

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/te/program/extrema.h"
 #include "compiler/te/program/transform.h"
 #include "runtime/base/status_macros.h"
 
@@ -414,6 +415,7 @@ absl::StatusOr<te::Program> FormStages(te::Program program, const std::set<te::T
   std::vector<te::TensorId> inlined;
   for (int i : ChooseInlined(program, kept)) inlined.push_back(program.tes[i].outputs[0]);
   for (te::TensorId tensor : inlined) RETURN_IF_ERROR(te::Inline(&program, tensor));
+  te::RoundBesideExtrema(&program);
   MergeEpilogues(&program, kept);
   return program;
 }

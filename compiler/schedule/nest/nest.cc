@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/te/index/reciprocals.h"
+#include "compiler/te/scalar/rounded.h"
 
 namespace fusion {
 namespace {
@@ -113,7 +114,7 @@ class Flattener {
       case te::ScalarKind::kFromIndex:
         return te::FromIndex(MapIndexLoads(s->index, address_of_));
       case te::ScalarKind::kCast:
-        return te::Cast(s->dtype, Rewrite(s->args[0]));
+        return te::CastOf(*s, Rewrite(s->args[0]));
       case te::ScalarKind::kIf:
         return te::If(Rewrite(s->pred), Rewrite(s->args[0]), Rewrite(s->args[1]));
       case te::ScalarKind::kOp: {

@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "compiler/te/scalar/rounded.h"
+
 namespace fusion::te {
 namespace {
 
@@ -59,7 +61,7 @@ class Merger {
       case ScalarKind::kOp:
         return Call(s->op, std::move(args));
       case ScalarKind::kCast:
-        return Cast(s->dtype, args[0]);
+        return CastOf(*s, args[0]);
       case ScalarKind::kIf:
         return If(s->pred, args[0], args[1]);
       default:

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/te/program/program.h"
+#include "compiler/te/scalar/rounded.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::te {
@@ -372,6 +373,7 @@ class Parser {
       std::vector<Scalar> args = List();
       if (!failed_ && args.size() != 1) Fail("a cast has one argument");
       if (failed_) return nullptr;
+      if (IsFloat(dtype) && args[0]->dtype == dtype) return Rounded(std::move(args[0]));
       return Cast(dtype, std::move(args[0]));
     }
     if (name == "index") {

@@ -407,6 +407,14 @@ static inline T __shfl_xor_sync(unsigned, T value, int mask) {
 }
 static inline float __int_as_float(int bits) { return cuda_shim::Bits<float>(bits); }
 static inline float __uint_as_float(unsigned bits) { return cuda_shim::Bits<float>(bits); }
+static inline float __fadd_rn(float a, float b) {
+  volatile float sum = a + b;
+  return sum;
+}
+static inline double __dadd_rn(double a, double b) {
+  volatile double sum = a + b;
+  return sum;
+}
 static inline unsigned __float_as_uint(float value) { return cuda_shim::Bits<unsigned>(value); }
 static inline double __longlong_as_double(long long bits) { return cuda_shim::Bits<double>(bits); }
 static inline float h2f(unsigned short bits) {
