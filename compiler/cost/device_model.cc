@@ -38,6 +38,13 @@ double DeviceModel::CopyBandwidth(double footprint_bytes) const {
   return memory.empty() ? 1e10 : std::max(1.0, memory.back().bandwidth_bytes_per_s);
 }
 
+double DeviceModel::BarrierSeconds(int threads) const {
+  for (const ThreadsBarrier& barrier : fewer_threads) {
+    if (threads <= barrier.threads && threads < parallel_units) return barrier.seconds;
+  }
+  return barrier_s;
+}
+
 DeviceModel DeviceModel::WithTypicalRates() const {
   constexpr double kCyclesPerSecond = 2.5e9, kNearestBytesPerCycle = 80, kSlowerByLevel = 3, kMatrixSpeedup = 8;
   DeviceModel typical = *this;
@@ -46,6 +53,7 @@ DeviceModel DeviceModel::WithTypicalRates() const {
   typical.special_cycles_ratio = defaults.special_cycles_ratio;
   typical.launch_s = defaults.launch_s;
   typical.barrier_s = defaults.barrier_s;
+  typical.fewer_threads = defaults.fewer_threads;
   for (MatrixProduct& product : typical.matrix_products) {
     product.flops_per_s = kMatrixSpeedup * typical.fma_f32_flops_per_s;
   }
@@ -63,6 +71,7 @@ DeviceModel DeviceModel::WithRatesOf(const DeviceModel& other) const {
   model.special_cycles_ratio = other.special_cycles_ratio;
   model.launch_s = other.launch_s;
   model.barrier_s = other.barrier_s;
+  model.fewer_threads = other.fewer_threads;
   for (size_t i = 0; i < std::min(matrix_products.size(), other.matrix_products.size()); ++i) {
     model.matrix_products[i].flops_per_s = other.matrix_products[i].flops_per_s;
   }
@@ -90,6 +99,10 @@ std::string DeviceModelToJson(const DeviceModel& m) {
                         {"flops_per_s", p.flops_per_s},
                         {"from_memory", p.from_memory}});
   }
+  json fewer_threads = json::array();
+  for (const ThreadsBarrier& barrier : m.fewer_threads) {
+    fewer_threads.push_back({{"threads", barrier.threads}, {"barrier_s", barrier.seconds}});
+  }
   return json{{"kind", m.kind},
               {"name", m.name},
               {"isa", m.isa},
@@ -109,6 +122,7 @@ std::string DeviceModelToJson(const DeviceModel& m) {
               {"special_cycles_ratio", m.special_cycles_ratio},
               {"launch_s", m.launch_s},
               {"barrier_s", m.barrier_s},
+              {"fewer_threads", fewer_threads},
               {"host_isa", m.host_isa},
               {"write_allocate", m.write_allocate},
               {"memory", memory}}
@@ -154,6 +168,15 @@ absl::Status CheckDeviceModel(const DeviceModel& m) {
     return absl::InvalidArgumentError(absl::StrCat("device model: ", field, " '", *library, "' of kind '", m.kind,
                                                    "', only bundles for cuda call libraries"));
   }
+  int threads_before = 0;
+  for (const ThreadsBarrier& barrier : m.fewer_threads) {
+    if (barrier.threads <= threads_before || !(barrier.seconds >= 0)) {
+      return absl::InvalidArgumentError(absl::StrCat("device model: fewer_threads has a barrier of ", barrier.seconds,
+                                                     " s for ", barrier.threads, " threads behind one for ",
+                                                     threads_before, "; threads must ascend from 1"));
+    }
+    threads_before = barrier.threads;
+  }
   if (m.host_isa != "avx2" && m.host_isa != "neon") {
     return absl::InvalidArgumentError(
         absl::StrCat("device model: host_isa '", m.host_isa, "' is neither avx2 nor neon"));
@@ -196,6 +219,9 @@ absl::StatusOr<DeviceModel> DeviceModelFromJson(const std::string& text) {
     m.special_cycles_ratio = j.value("special_cycles_ratio", m.special_cycles_ratio);
     m.launch_s = j.value("launch_s", m.launch_s);
     m.barrier_s = j.value("barrier_s", m.barrier_s);
+    for (const json& barrier : j.value("fewer_threads", json::array())) {
+      m.fewer_threads.push_back({barrier.value("threads", 0), barrier.value("barrier_s", 0.0)});
+    }
     m.host_isa = j.value("host_isa", m.host_isa);
     m.write_allocate = j.value("write_allocate", m.write_allocate);
     for (const json& level : j.value("memory", json::array())) {

@@ -31,6 +31,12 @@ struct MatrixProduct {
   bool from_memory = false;
 };
 
+// The price of a barrier for a number of threads.
+struct ThreadsBarrier {
+  int threads = 0;
+  double seconds = 0;
+};
+
 struct DeviceModel {
   std::string kind = "cpu";         // target family: cpu, opencl, cuda, dsa
   std::string name;                 // for people: "AMD EPYC"
@@ -55,7 +61,9 @@ struct DeviceModel {
   double fma_f32_flops_per_s = 1e11;  // measured peak of one core; an FMA counts as 2 flops
   double special_cycles_ratio = 20;   // cycles of one vector exp/erf/tanh/div chain relative to one vector FMA
   double launch_s = 2e-6;             // one kernel launch with all threads
-  double barrier_s = 1e-6;            // between phases: of the pool's threads, or of a persistent kernel's work-groups
+  double barrier_s = 1e-6;            // between phases: of all threads, or of a persistent kernel's work-groups
+  // Kind cpu: the barrier where fewer than all threads work, in ascending order. One thread waits for nobody.
+  std::vector<ThreadsBarrier> fewer_threads;
   std::string host_isa = "avx2";      // kinds other than cpu: the ISA of the host processor, avx2 or neon
   bool write_allocate = true;         // a store to an uncached line counts twice: the line is read first
   std::vector<MemoryLevel> memory;
@@ -64,6 +72,11 @@ struct DeviceModel {
   // reads. One purpose may use three quarters of a cache.
   double CopyBandwidth(double footprint_bytes) const;
   double ReadBandwidth(double footprint_bytes) const { return 2 * CopyBandwidth(footprint_bytes); }
+
+  // Are the phases of a kernel one launch, with nothing but a barrier between them, also if it is not persistent?
+  bool PhasesShareLaunch() const { return kind == "cpu"; }
+  // What a barrier costs this many threads.
+  double BarrierSeconds(int threads) const;
 
   // Is a task's scratch ordinary memory, which the caches hold as far as they reach? On other devices it is a memory of
   // fixed size.

@@ -40,6 +40,33 @@ TEST(DeviceModelTest, RefusesNonsense) {
   EXPECT_FALSE(DeviceModelFromJson(R"({"matrix_products": [{"operands": "f16", "rows": 16}]})").ok());
 }
 
+TEST(DeviceModel, BarriersOfFewerThreads) {
+  DeviceModel model;
+  model.parallel_units = 8;
+  model.barrier_s = 5e-6;
+  EXPECT_EQ(model.BarrierSeconds(1), 5e-6);  // a model of an older worker has one figure
+  const std::string without = model.Fingerprint();
+  model.fewer_threads = {{1, 0}, {2, 1e-6}, {4, 2e-6}};
+  const auto again = DeviceModelFromJson(DeviceModelToJson(model));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->Fingerprint(), without);
+  for (const DeviceModel& m : {model, *again, DeviceModel(model).WithRatesOf(*again)}) {
+    EXPECT_EQ(m.BarrierSeconds(1), 0);
+    EXPECT_EQ(m.BarrierSeconds(2), 1e-6);
+    EXPECT_EQ(m.BarrierSeconds(3), 2e-6);
+    EXPECT_EQ(m.BarrierSeconds(5), 5e-6);
+    EXPECT_EQ(m.BarrierSeconds(8), 5e-6);
+    EXPECT_EQ(m.BarrierSeconds(16), 5e-6);
+  }
+  model.parallel_units = 2;  // of which `barrier_s` is the price
+  EXPECT_EQ(model.BarrierSeconds(2), 5e-6);
+  EXPECT_EQ(model.WithTypicalRates().BarrierSeconds(1), DeviceModel().barrier_s);
+  model.fewer_threads = {{2, 1e-6}, {2, 2e-6}};
+  EXPECT_FALSE(DeviceModelFromJson(DeviceModelToJson(model)).ok());
+  model.fewer_threads = {{1, -1e-6}};
+  EXPECT_FALSE(DeviceModelFromJson(DeviceModelToJson(model)).ok());
+}
+
 TEST(DeviceModel, TypicalRatesFollowFromTheFingerprint) {
   DeviceModel a;
   a.memory = {{"L1", 32 << 10, 2e11, false}, {"DRAM", 0, 1e10, true}};

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -17,7 +16,7 @@
 #include "absl/time/time.h"
 #include "runtime/base/quantile.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/devices/cpu/thread_pool.h"
+#include "runtime/devices/cpu/worker_pool.h"
 #include "worker/measure/host_facts.h"
 #include "worker/measure/host_kernels.h"
 
@@ -45,62 +44,61 @@ double CopyBandwidth(const InstructionSet& isa, char* buffer, int64_t size_bytes
   return Quantile(rates, 1 - kUndisturbed);
 }
 
-void EmptyTask(void* context, int) { static_cast<std::atomic<int64_t>*>(context)->fetch_add(1); }
-
-struct BarrierContext {
-  std::atomic<int> arrived{0};
-  std::atomic<int> generation{0};
-  int threads = 1;
-  int rounds = 0;
-};
-
-void BarrierTask(void* opaque, int) {
-  auto* context = static_cast<BarrierContext*>(opaque);
-  for (int round = 0; round < context->rounds; ++round) {
-    const int generation = context->generation.load(std::memory_order_relaxed);
-    if (context->arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == context->threads) {
-      context->arrived.store(0, std::memory_order_relaxed);
-      context->generation.fetch_add(1, std::memory_order_release);
-    } else {
-      for (int spin = 0; context->generation.load(std::memory_order_acquire) == generation; ++spin) {
-        if (spin > 2000) sched_yield();
-      }
-    }
+// args[0]: the steps of a task.
+void Steps(void* const* args, void*, int64_t begin, int64_t end) {
+  int64_t x = 0;
+  for (int64_t left = *static_cast<const int64_t*>(args[0]) * (end - begin); left > 0; --left) {
+    asm volatile("" : "+r"(x));
   }
 }
 
-void ProbeLaunches(int threads, DeviceModel* model) {
-  const auto team = ThreadTeam::Create(ThreadPool::OfProcess(), threads);
-  if (!team.ok()) return;
-  (*team)->Enter();
-  std::atomic<int64_t> count{0};
-  std::vector<double> launches, barriers;
-  for (int round = 0; round < 200; ++round) {
-    const int64_t start = absl::GetCurrentTimeNanos();
-    (*team)->Run(EmptyTask, &count);
-    launches.push_back(static_cast<double>(absl::GetCurrentTimeNanos() - start) * 1e-9);
+struct PhasePrices {
+  double call_s = 0;     // of a phase that is a call of the pool
+  double barrier_s = 0;  // of one that follows another within a call
+};
+
+// What a phase costs beside its work if each thread has a task of it. The tasks take longer than it takes the
+// threads to see each other's stores; without work one thread would run them all.
+absl::StatusOr<PhasePrices> ProbePhases(int threads) {
+  constexpr int kPhases = 100, kRounds = 30;
+  ASSIGN_OR_RETURN(const std::unique_ptr<WorkerPool> pool, WorkerPool::Create(threads, 0));
+  int64_t steps = 6000;
+  void* const args[] = {&steps};
+  void* const* const sets[] = {args};
+  const std::vector<WorkerPool::Phase> phases(kPhases, pool->Cut(Steps, sets, threads));
+  const WorkerPool::Hold hold(*pool);
+  const auto seconds = [](const auto& run) {
+    std::vector<double> rounds;
+    for (int round = 0; round < kRounds; ++round) {
+      const int64_t start = absl::GetCurrentTimeNanos();
+      run();
+      rounds.push_back(1e-9 * static_cast<double>(absl::GetCurrentTimeNanos() - start));
+    }
+    return Quantile(rounds, kUndisturbed) / kPhases;
+  };
+  const double work_s = seconds([&] { Steps(args, nullptr, 0, kPhases); });
+  const double calls_s = seconds([&] {
+    for (const WorkerPool::Phase& phase : phases) pool->Run({&phase, 1});
+  });
+  const double program_s = seconds([&] { pool->Run(phases); });
+  constexpr double kLeast = 1e-9;  // of a call, which is not free even on one thread
+  return PhasePrices{std::max(kLeast, calls_s - work_s), threads == 1 ? 0 : std::max(0.0, program_s - work_s)};
+}
+
+absl::Status ProbeLaunches(int threads, DeviceModel* model) {
+  ASSIGN_OR_RETURN(const PhasePrices prices, ProbePhases(threads));
+  model->launch_s = prices.call_s;
+  model->barrier_s = prices.barrier_s;
+  for (int fewer = 1; fewer < threads; fewer *= 2) {
+    ASSIGN_OR_RETURN(const PhasePrices of_fewer, ProbePhases(fewer));
+    model->fewer_threads.push_back({fewer, of_fewer.barrier_s});
   }
-  model->launch_s = Quantile(launches, kUndisturbed);
-  if (threads == 1) {
-    model->barrier_s = 0;
-    (*team)->Leave();
-    return;
-  }
-  for (int round = 0; round < 10; ++round) {
-    BarrierContext context;
-    context.threads = threads;
-    context.rounds = 100;
-    const int64_t start = absl::GetCurrentTimeNanos();
-    (*team)->Run(BarrierTask, &context);
-    barriers.push_back(static_cast<double>(absl::GetCurrentTimeNanos() - start) * 1e-9 / context.rounds);
-  }
-  (*team)->Leave();
-  model->barrier_s = Quantile(barriers, kUndisturbed);
+  return absl::OkStatus();
 }
 
 // Returns a line that changes whenever a cached model must not be used.
 std::string CacheTag(int threads, const std::string& toolchain) {
-  std::string tag = absl::StrCat("device-model 4|", CpuName(), "|", threads, "|", toolchain, "|");
+  std::string tag = absl::StrCat("device-model 5|", CpuName(), "|", threads, "|", toolchain, "|");
   for (const CacheLevel& cache : HostCaches()) absl::StrAppend(&tag, cache.size_bytes, ",");
   return tag;
 }
@@ -157,7 +155,7 @@ absl::StatusOr<DeviceModel> ProbeCpu(int threads, const std::string& toolchain) 
   dram.bandwidth_bytes_per_s = CopyBandwidth(isa, buffer.get(), kDramBytes);
   model.memory.push_back(dram);
 
-  ProbeLaunches(threads, &model);
+  RETURN_IF_ERROR(ProbeLaunches(threads, &model));
   return model;
 }
 

@@ -28,6 +28,11 @@ TEST(ProbeCpu, MeasuresWhatPlanningReads) {
   EXPECT_GT(model->fma_f32_flops_per_s, 0);
   EXPECT_GT(model->special_cycles_ratio, 0);
   EXPECT_GT(model->launch_s, 0);
+  EXPECT_GE(model->barrier_s, 0);
+  EXPECT_EQ(model->fewer_threads.empty(), UsableCores() == 1);
+  for (const ThreadsBarrier& barrier : model->fewer_threads) EXPECT_LT(barrier.threads, UsableCores());
+  // One thread waits for nobody.
+  EXPECT_EQ(model->BarrierSeconds(1), 0);
   ASSERT_GE(model->memory.size(), 2);
   EXPECT_EQ(model->memory.back().name, "DRAM");
   EXPECT_EQ(model->memory.back().size_bytes, 0);
