@@ -10,7 +10,7 @@ std::set<std::string> RoutinesOf(const movement::Kernel& kernel) {
   std::set<std::string> names;
   for (const movement::Phase& phase : kernel.phases) {
     for (const movement::Step& step : phase.steps) {
-      if (step.routine) names.insert(step.routine->name);
+      if (const auto* routine = step.As<movement::RoutineCall>()) names.insert(routine->name);
     }
   }
   return names;

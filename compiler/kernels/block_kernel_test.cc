@@ -81,8 +81,8 @@ TEST(BlockKernel, WhatAnOperatorComputesInBetweenLiesAsItsOperands) {
   for (const movement::Phase& phase : kernel->kernel.phases) {
     for (const movement::Step& step : phase.steps) {
       ++steps;
-      EXPECT_EQ(step.strategy, movement::Strategy::kMapVec) << movement::Print(kernel->kernel);
-      const te::Axis lanes{step.vec_axis, 16};
+      EXPECT_TRUE(step.Is<movement::VectorMap>()) << movement::Print(kernel->kernel);
+      const te::Axis lanes{movement::VectorAxisOf(step), 16};
       te::Visit(step.body[0], [&](const te::ScalarNode& node) {
         if (node.kind != te::ScalarKind::kLoad || node.dtype != DType::kF32) return;
         EXPECT_NE(te::ClassifyLanes(node.indices[0], lanes, 16), te::LaneAccess::kOther);
@@ -111,12 +111,13 @@ TEST(BlockKernel, LargeWeightsAreStreamedOnceAndPrefetched) {
   g.Out(g.Op("MatMul", {g.In({128, 768}), g.Weight({768, 3072})}));
   const BlockKernel kernel = Kernel(g);
   const movement::Phase& phase = kernel.kernel.phases[0];
-  const movement::Step& step = phase.steps.back();
-  ASSERT_EQ(step.tile.prefetch.size(), 1u);
-  const movement::Prefetch& prefetch = step.tile.prefetch[0];
+  const auto* tile = phase.steps.back().As<movement::RegisterTile>();
+  ASSERT_NE(tile, nullptr);
+  ASSERT_EQ(tile->prefetch.size(), 1u);
+  const movement::Prefetch& prefetch = tile->prefetch[0];
   EXPECT_TRUE(kernel.kernel.buffers[prefetch.buffer].is_constant);
-  EXPECT_EQ(prefetch.panel, 768 * step.tile.outer_count * 16);
-  EXPECT_EQ(prefetch.tiles, (128 + step.tile.row_count - 1) / step.tile.row_count);
+  EXPECT_EQ(prefetch.panel, 768 * tile->outer_count * 16);
+  EXPECT_EQ(prefetch.tiles, (128 + tile->row_count - 1) / tile->row_count);
   EXPECT_GT(prefetch.ahead, 0);
 }
 

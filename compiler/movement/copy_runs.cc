@@ -88,9 +88,9 @@ std::optional<std::vector<CopyRun>> CopyRunsOf(const Kernel& kernel) {
   std::vector<CopyRun> runs;
   for (const Phase& phase : kernel.phases) {
     for (const Step& step : phase.steps) {
-      if (step.routine || step.library || step.reduction || !step.then.empty() || !step.shared_copies.empty())
-        return std::nullopt;
-      if (step.lane_limit >= 0 || step.store_limit >= 0 || step.body.size() != 1 || step.stores.size() != 1) {
+      const bool calls = step.Is<RoutineCall>() || step.Is<LibraryCall>();
+      if (calls || step.reduction || !step.then.empty() || !SharedCopiesOf(step).empty()) return std::nullopt;
+      if (step.lane_limit || StoreLimitOf(step) != nullptr || step.body.size() != 1 || step.stores.size() != 1) {
         return std::nullopt;
       }
       Ranges ranges;

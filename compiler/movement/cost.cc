@@ -32,8 +32,7 @@ double Product(const std::vector<te::Axis>& axes) {
 
 // How many times longer a tile's reduction step takes than its FMAs alone: the loss through its shape and the
 // remainders of its loops.
-double TileSlowdown(const Step& step) {
-  const RegisterTile& tile = step.tile;
+double TileSlowdown(const Step& step, const RegisterTile& tile) {
   int64_t rows = 1, vectors = 1;
   for (const Loop& loop : step.loops) {
     if (loop.axis.id == tile.row_axis) rows = loop.axis.extent;
@@ -85,21 +84,20 @@ double TilesOf(const Step& step, double spatial) {
 
 // The cost, in FMAs, of loads from shared memory for each product of a threadgroup tile: each loaded value serves
 // several products.
-double ThreadgroupTileLoads(const Step& step, DType dtype) {
-  const ThreadgroupTile& tile = step.threadgroup;
+double ThreadgroupTileLoads(const ThreadgroupTile& tile, DType dtype) {
   const double words = DTypeBytes(dtype) / 4.0;
   return words * kSharedLoadOps * (1.0 / (tile.rows * tile.product.rows) + 1.0 / (tile.columns * tile.product.columns));
 }
 
 // The type of the operands' elements in shared memory.
-DType KSliceType(const Step& step, const Kernel& kernel) {
-  if (step.shared_copies.empty()) return DType::kF32;
-  return kernel.buffers[step.shared_copies[0].stores[0].buffer].dtype;
+DType KSliceType(const ThreadgroupTile& tile, const Kernel& kernel) {
+  if (tile.shared_copies.empty()) return DType::kF32;
+  return kernel.buffers[tile.shared_copies[0].stores[0].buffer].dtype;
 }
 
-bool ScattersLanes(const Step& step, int64_t lanes) {
+bool ScattersLanes(const Step& step, const RegisterTile& tile, int64_t lanes) {
   return std::any_of(step.stores.begin(), step.stores.end(), [&](const Store& store) {
-    return te::ClassifyLanes(store.address, te::Axis{step.tile.lane_axis, lanes}, lanes) != te::LaneAccess::kContiguous;
+    return te::ClassifyLanes(store.address, te::Axis{tile.lane_axis, lanes}, lanes) != te::LaneAccess::kContiguous;
   });
 }
 
@@ -124,7 +122,8 @@ Work ScalarWork(const te::Scalar& s, bool guards_cost) {
 
 // The number of loads whose lanes each fetch an element of their own.
 double GatheredLoads(const Step& step, double lanes) {
-  if (step.strategy != Strategy::kMapVec || step.loops.empty() || step.loops.back().axis.id != step.vec_axis) return 0;
+  const auto* const map = step.As<VectorMap>();
+  if (map == nullptr || step.loops.empty() || step.loops.back().axis.id != map->axis) return 0;
   double loads = 0;
   for (const te::Scalar& s : step.body) {
     loads += AlongAxisOf(s, step.loops.back().axis, static_cast<int64_t>(lanes)).gathered_loads;
@@ -251,7 +250,7 @@ class Estimator {
       const double spatial = tasks * Trips(step.loops);
       compute += StepOps(step, spatial) / fma_per_s_;
       AddSharedCopies(step, spatial, &compute);
-      if (step.routine) compute += RoutineOps(*step.routine) / fma_per_s_;
+      if (const auto* routine = step.As<RoutineCall>()) compute += RoutineOps(*routine) / fma_per_s_;
       NoteAccesses(step, accesses);
     }
     compute += RereadSeconds(kernel_, phase, device_);
@@ -264,26 +263,29 @@ class Estimator {
   // Returns the step's operations in FMAs, and counts those that any schedule needs.
   double StepOps(const Step& step, double spatial) {
     double points = spatial;
-    if (step.reduction && step.strategy != Strategy::kPrefix) points *= Product(step.reduction->axes);
-    const Work body = WorkOf(step.body, step.strategy != Strategy::kTile);
+    const auto* const prefix = step.As<PrefixPass>();
+    const auto* const tile = step.As<RegisterTile>();
+    if (step.reduction && prefix == nullptr) points *= Product(step.reduction->axes);
+    const Work body = WorkOf(step.body, tile == nullptr);
     const Work then = WorkOf(step.then, /*guards_cost=*/true);
     const double body_ops = BodyOps(step, body);
-    const double slowdown = step.strategy == Strategy::kTile ? TileSlowdown(step) : 1;
+    const double slowdown = tile != nullptr ? TileSlowdown(step, *tile) : 1;
     double ops = points * (slowdown * body_ops + body.special) + spatial * (then.ops + then.special);
     cost_.fma += points * body_ops + spatial * then.ops;
     cost_.special += points * body.special + spatial * then.special;
-    if (step.strategy == Strategy::kTile && ScattersLanes(step, static_cast<int64_t>(lanes_))) {
+    if (tile != nullptr && ScattersLanes(step, *tile, static_cast<int64_t>(lanes_))) {
       ops += spatial * kScatterCycles * 2 * lanes_;
     }
-    if (step.strategy == Strategy::kTranspose) ops += spatial * kShuffleOps * std::log2(lanes_);
+    if (step.Is<BlockedTranspose>()) ops += spatial * kShuffleOps * std::log2(lanes_);
     // Work-items that run in step are the lanes, whatever each of them does.
-    const bool plain = step.strategy == Strategy::kScalar || (step.strategy == Strategy::kPrefix && step.vec_axis < 0);
+    const bool plain =
+        step.Is<ScalarLoops>() || step.Is<RoutineCall>() || (prefix != nullptr && prefix->vector_axis < 0);
     const bool one_lane = plain && device_.work_group_size == 1;
     if (one_lane) ops *= lanes_ * kScalarPenalty;
     // Outside the register tile every load is an instruction beside the arithmetic.
-    if (step.strategy == Strategy::kThreadgroupTile) {
-      ops += points * ThreadgroupTileLoads(step, KSliceType(step, kernel_));
-    } else if (step.strategy != Strategy::kTile) {
+    if (const auto* threadgroup = step.As<ThreadgroupTile>()) {
+      ops += points * ThreadgroupTileLoads(*threadgroup, KSliceType(*threadgroup, kernel_));
+    } else if (tile == nullptr) {
       ops += 0.5 * points * (body.loads * (one_lane ? lanes_ : 1) + GatheredLoads(step, lanes_) * 2 * lanes_);
     }
     return ops;
@@ -302,18 +304,18 @@ class Estimator {
 
   // Returns the operations of the body at one point. One accumulated product is one FMA.
   double BodyOps(const Step& step, const Work& body) const {
-    if (step.strategy == Strategy::kThreadgroupTile) {
+    if (const auto* threadgroup = step.As<ThreadgroupTile>()) {
       const MatrixProduct* product =
-          FindMatrixProduct(device_, KSliceType(step, kernel_), step.threadgroup.product.from_memory);
-      const bool fragments = product != nullptr && step.threadgroup.product.fragments();
+          FindMatrixProduct(device_, KSliceType(*threadgroup, kernel_), threadgroup->product.from_memory);
+      const bool fragments = product != nullptr && threadgroup->product.fragments();
       return fragments ? device_.fma_f32_flops_per_s / product->flops_per_s : 1;
     }
-    if (step.tile.dot_axis >= 0) return 1.0 / kDotLength;
+    if (const auto* tile = step.As<RegisterTile>(); tile != nullptr && tile->dot_axis >= 0) return 1.0 / kDotLength;
     return std::max(step.reduction ? 1.0 : 0.5, body.ops);
   }
 
   void AddSharedCopies(const Step& step, double spatial, double* compute) const {
-    for (const Step& shared_copy : step.shared_copies) {
+    for (const Step& shared_copy : SharedCopiesOf(step)) {
       const double elements = TilesOf(step, spatial) * Product(step.reduction->axes) * Trips(shared_copy.loops) /
                               static_cast<double>(step.reduction->axes.back().extent);
       *compute += elements * kStagedOps / fma_per_s_;
@@ -330,11 +332,13 @@ class Estimator {
     const auto note = [&](const te::ScalarNode& node) {
       if (node.kind == te::ScalarKind::kLoad) accesses->read.insert(node.tensor);
     };
-    for (const Step& shared_copy : step.shared_copies) te::Visit(shared_copy.body[0], note);
+    for (const Step& shared_copy : SharedCopiesOf(step)) te::Visit(shared_copy.body[0], note);
     for (const te::Scalar& s : step.body) te::Visit(s, note);
     for (const te::Scalar& s : step.then) te::Visit(s, note);
     for (const Store& store : step.stores) accesses->written.insert(store.buffer);
-    if (step.routine) accesses->read.insert(step.routine->inputs.begin(), step.routine->inputs.end());
+    if (const auto* routine = step.As<RoutineCall>()) {
+      accesses->read.insert(routine->inputs.begin(), routine->inputs.end());
+    }
   }
 
   const Kernel& kernel_;

@@ -49,13 +49,14 @@ bool StoresOnce(const Phase& phase, const Step& step) {
   for (const Loop& loop : step.loops) axes.push_back(loop.axis);
   std::vector<Stride> strides, tail;
   std::optional<int64_t> tail_stride;
+  const Bound* const limit = StoreLimitOf(step);
   for (const te::Axis& axis : axes) {
     if (axis.extent <= 1) continue;
     int64_t c = 0, t = 0;
     if (!address.AffineIn(axis.id, &c) || c <= 0) return false;
-    if (step.store_limit >= 0 && step.store_limit_index.UsesAxis(axis.id)) {
+    if (limit != nullptr && limit->index.UsesAxis(axis.id)) {
       // The axes of a row with a tail act as one axis, of which only the row's own elements are stored.
-      if (!step.store_limit_index.AffineIn(axis.id, &t) || t <= 0 || c % t != 0) return false;
+      if (!limit->index.AffineIn(axis.id, &t) || t <= 0 || c % t != 0) return false;
       if (tail_stride.value_or(c / t) != c / t) return false;
       tail_stride = c / t;
       tail.push_back({t, axis.extent});
@@ -63,7 +64,7 @@ bool StoresOnce(const Phase& phase, const Step& step) {
       strides.push_back({c, axis.extent});
     }
   }
-  if (tail_stride) strides.push_back({*tail_stride, step.store_limit});
+  if (tail_stride) strides.push_back({*tail_stride, limit->limit});
   return Nested(strides) && Nested(tail);
 }
 
@@ -77,7 +78,7 @@ std::vector<InPlacePair> InPlacePairs(const Kernel& kernel) {
     for (const Step& step : phase.steps) {
       for (const Store& store : step.stores) writers[store.buffer].push_back({&phase, &step});
       auto unordered = [&](int buffer) { elsewhere.insert(buffer); };
-      for (const Step& shared_copy : step.shared_copies) {
+      for (const Step& shared_copy : SharedCopiesOf(step)) {
         for (const te::Scalar& s : shared_copy.body) {
           te::Visit(s, [&](const te::ScalarNode& node) {
             if (node.kind == te::ScalarKind::kLoad) unordered(node.tensor);
@@ -101,8 +102,8 @@ std::vector<InPlacePair> InPlacePairs(const Kernel& kernel) {
       for (const te::Scalar& s : step.body) scan(s, !step.reduction);
       for (const te::Scalar& s : step.then) scan(s, true);
       for (const Store& store : step.stores) VisitIndexLoads(store.address, unordered);
-      VisitIndexLoads(step.lane_mask_index, unordered);
-      VisitIndexLoads(step.store_limit_index, unordered);
+      if (step.lane_limit) VisitIndexLoads(step.lane_limit->index, unordered);
+      if (const Bound* const limit = StoreLimitOf(step)) VisitIndexLoads(limit->index, unordered);
       for (const Loop& loop : step.loops) {
         if (loop.limit) VisitIndexLoads(*loop.limit, unordered);
       }

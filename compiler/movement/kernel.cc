@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <set>
@@ -85,44 +86,57 @@ std::string TransformText(const ConstantTransform& transform) {
 
 std::string AxisText(const te::Axis& axis) { return absl::StrCat("i", axis.id, "<", axis.extent); }
 
-// Prints what the strategy adds to a step.
-void PrintStrategy(const Step& step, std::string* text) {
-  absl::StrAppend(text, StrategyName(step.strategy));
-  if (step.strategy == Strategy::kTile) {
-    absl::StrAppend(text, "{", step.tile.row_count, "x", step.tile.outer_count, " rows i", step.tile.row_axis,
-                    " vectors i", step.tile.outer_axis, " lanes i", step.tile.lane_axis, " unroll ", step.tile.unroll,
-                    step.tile.slide_axis >= 0 ? absl::StrCat(" slides i", step.tile.slide_axis) : "",
-                    step.tile.dot_axis >= 0 ? absl::StrCat(" dot i", step.tile.dot_axis) : "", "}");
-  } else if (step.strategy == Strategy::kThreadgroupTile) {
-    absl::StrAppend(text, "{", step.threadgroup.rows, "x", step.threadgroup.columns, " of ", step.threadgroup.item_rows,
-                    "x", step.threadgroup.item_columns, " rows i", step.threadgroup.row_axis, " columns i",
-                    step.threadgroup.column_axis,
-                    step.threadgroup.product.fragments()
-                        ? absl::StrCat(" by ", step.threadgroup.product.rows, "x", step.threadgroup.product.columns,
-                                       "x", step.threadgroup.product.depth, " of ", step.threadgroup.product.work_items,
-                                       step.threadgroup.product.from_memory ? " from memory" : "")
-                        : "",
-                    step.threadgroup.buffers > 1 ? absl::StrCat(" buffers ", step.threadgroup.buffers) : "", "}");
-  } else if (step.vec_axis >= 0) {
-    absl::StrAppend(text, "{lanes i", step.vec_axis,
-                    step.across_axis >= 0 ? absl::StrCat(" across i", step.across_axis) : "",
-                    step.streaming_stores ? " streaming" : "", step.rest_in_vector ? " rest in a vector" : "", "}");
-  }
-  if (step.library) {
-    absl::StrAppend(text, "{", LibraryCallText(*step.library), "}");
-  }
-  if (step.routine) {
-    absl::StrAppend(
-        text, " ", step.routine->name, ".", DTypeName(step.routine->element), "(",
-        absl::StrJoin(step.routine->inputs, ", ", [](std::string* out, int b) { absl::StrAppend(out, "b", b); }), ") {",
-        absl::StrJoin(step.routine->params, ", "), "}");
-  }
-  if (step.read_next.axis >= 0) {
-    absl::StrAppend(
-        text, " next i", step.read_next.axis,
-        step.read_next.distance > 1 ? absl::StrCat(" + ", step.read_next.distance) : "", " of ",
-        absl::StrJoin(step.read_next.buffers, ", ", [](std::string* out, int b) { absl::StrAppend(out, "b", b); }));
-  }
+std::string BufferNames(const std::vector<int>& buffers) {
+  return absl::StrJoin(buffers, ", ", [](std::string* out, int b) { absl::StrAppend(out, "b", b); });
+}
+
+// What the strategy adds to a step's first line.
+std::string StrategyText(const ScalarLoops&) { return ""; }
+
+std::string StrategyText(const VectorMap& map) {
+  const ReadNext& next = map.read_next;
+  return absl::StrCat(
+      "{lanes i", map.axis, map.streaming_stores ? " streaming" : "", map.rest_in_vector ? " rest in a vector" : "",
+      "}",
+      next.axis < 0 ? ""
+                    : absl::StrCat(" next i", next.axis, next.distance > 1 ? absl::StrCat(" + ", next.distance) : "",
+                                   " of ", BufferNames(next.buffers)));
+}
+
+std::string StrategyText(const BlockedTranspose& transpose) {
+  return absl::StrCat("{lanes i", transpose.axis, " across i", transpose.across_axis,
+                      transpose.streaming_stores ? " streaming" : "", "}");
+}
+
+std::string StrategyText(const RowReduction& row) { return absl::StrCat("{lanes i", row.axis, "}"); }
+
+std::string StrategyText(const PrefixPass& prefix) {
+  return prefix.vector_axis < 0 ? "" : absl::StrCat("{lanes i", prefix.vector_axis, "}");
+}
+
+std::string StrategyText(const RegisterTile& tile) {
+  return absl::StrCat("{", tile.row_count, "x", tile.outer_count, " rows i", tile.row_axis, " vectors i",
+                      tile.outer_axis, " lanes i", tile.lane_axis, " unroll ", tile.unroll,
+                      tile.slide_axis >= 0 ? absl::StrCat(" slides i", tile.slide_axis) : "",
+                      tile.dot_axis >= 0 ? absl::StrCat(" dot i", tile.dot_axis) : "", "}");
+}
+
+std::string StrategyText(const ThreadgroupTile& tile) {
+  const FragmentProduct& product = tile.product;
+  return absl::StrCat("{", tile.rows, "x", tile.columns, " of ", tile.item_rows, "x", tile.item_columns, " rows i",
+                      tile.row_axis, " columns i", tile.column_axis,
+                      product.fragments()
+                          ? absl::StrCat(" by ", product.rows, "x", product.columns, "x", product.depth, " of ",
+                                         product.work_items, product.from_memory ? " from memory" : "")
+                          : "",
+                      tile.buffers > 1 ? absl::StrCat(" buffers ", tile.buffers) : "", "}");
+}
+
+std::string StrategyText(const LibraryCall& call) { return absl::StrCat("{", LibraryCallText(call), "}"); }
+
+std::string StrategyText(const RoutineCall& call) {
+  return absl::StrCat(" ", call.name, ".", DTypeName(call.element), "(", BufferNames(call.inputs), ") {",
+                      absl::StrJoin(call.params, ", "), "}");
 }
 
 void PrintReduction(const te::Reduction& reduction, Printer* printer, std::string* text) {
@@ -140,10 +154,11 @@ void PrintReduction(const te::Reduction& reduction, Printer* printer, std::strin
 
 void PrintStep(const Step& step, Printer* printer, std::string* text) {
   absl::StrAppend(text, "  step ");
-  PrintStrategy(step, text);
-  absl::StrAppend(text, " {\n");
-  for (const Step& shared_copy : step.shared_copies) PrintStep(shared_copy, printer, text);
-  for (const Prefetch& prefetch : step.tile.prefetch) {
+  absl::StrAppend(text, StrategyName(step),
+                  std::visit([](const auto& strategy) { return StrategyText(strategy); }, step.strategy), " {\n");
+  for (const Step& shared_copy : SharedCopiesOf(step)) PrintStep(shared_copy, printer, text);
+  const RegisterTile* const tile = step.As<RegisterTile>();
+  for (const Prefetch& prefetch : tile != nullptr ? tile->prefetch : std::vector<Prefetch>()) {
     absl::StrAppend(text, "    prefetch b", prefetch.buffer);
     if (prefetch.ahead > 0) absl::StrAppend(text, " ahead ", prefetch.ahead);
     if (prefetch.panel > 0) {
@@ -169,33 +184,67 @@ void PrintStep(const Step& step, Printer* printer, std::string* text) {
   for (const Store& store : step.stores) {
     absl::StrAppend(text, "    store b", store.buffer, "[", printer->Index(store.address), "]\n");
   }
-  if (step.lane_limit >= 0) {
-    absl::StrAppend(text, "    zero unless ", printer->Index(step.lane_mask_index), " < ", step.lane_limit, "\n");
+  if (step.lane_limit) {
+    absl::StrAppend(text, "    zero unless ", printer->Index(step.lane_limit->index), " < ", step.lane_limit->limit,
+                    "\n");
   }
-  if (step.store_limit >= 0) {
-    absl::StrAppend(text, "    store if ", printer->Index(step.store_limit_index), " < ", step.store_limit, "\n");
+  if (const Bound* const limit = StoreLimitOf(step)) {
+    absl::StrAppend(text, "    store if ", printer->Index(limit->index), " < ", limit->limit, "\n");
   }
   absl::StrAppend(text, "  }\n");
 }
 
 }  // namespace
 
-const char* StrategyName(Strategy strategy) {
-  static const char* const kNames[] = {"scalar", "map",  "transpose",        "row_reduction",
-                                       "prefix", "tile", "threadgroup_tile", "library"};
-  return kNames[static_cast<int>(strategy)];
+const char* StrategyName(const Step& step) {
+  // A routine is "scalar" with its call behind, as in the texts of which stored keys are the hashes.
+  static const char* const kNames[] = {"scalar",           "map",     "transpose", "row_reduction", "prefix", "tile",
+                                       "threadgroup_tile", "library", "scalar"};
+  static_assert(std::size(kNames) == std::variant_size_v<Strategy>);
+  return kNames[step.strategy.index()];
+}
+
+int VectorAxisOf(const Step& step) {
+  if (const auto* map = step.As<VectorMap>()) return map->axis;
+  if (const auto* transpose = step.As<BlockedTranspose>()) return transpose->axis;
+  if (const auto* row = step.As<RowReduction>()) return row->axis;
+  const auto* prefix = step.As<PrefixPass>();
+  return prefix != nullptr ? prefix->vector_axis : -1;
+}
+
+bool HasStreamingStores(const Step& step) {
+  const auto* map = step.As<VectorMap>();
+  const auto* transpose = step.As<BlockedTranspose>();
+  return (map != nullptr && map->streaming_stores) || (transpose != nullptr && transpose->streaming_stores);
+}
+
+const std::vector<Step>& SharedCopiesOf(const Step& step) {
+  static const std::vector<Step>* const kNone = new std::vector<Step>();
+  const auto* threadgroup = step.As<ThreadgroupTile>();
+  return threadgroup != nullptr ? threadgroup->shared_copies : *kNone;
+}
+
+const Bound* StoreLimitOf(const Step& step) {
+  const auto* tile = step.As<RegisterTile>();
+  const auto* threadgroup = step.As<ThreadgroupTile>();
+  const std::optional<Bound>* limit = tile != nullptr          ? &tile->store_limit
+                                      : threadgroup != nullptr ? &threadgroup->store_limit
+                                                               : nullptr;
+  return limit != nullptr && *limit ? &**limit : nullptr;
 }
 
 void VisitSteps(const Phase& phase, const std::function<void(const Step&)>& f) {
   for (const Step& step : phase.steps) {
-    for (const Step& shared_copy : step.shared_copies) f(shared_copy);
+    for (const Step& shared_copy : SharedCopiesOf(step)) f(shared_copy);
     f(step);
   }
 }
 
 void VisitSteps(Phase* phase, const std::function<void(Step*)>& f) {
   for (Step& step : phase->steps) {
-    for (Step& shared_copy : step.shared_copies) f(&shared_copy);
+    if (auto* threadgroup = step.As<ThreadgroupTile>()) {
+      for (Step& shared_copy : threadgroup->shared_copies) f(&shared_copy);
+    }
     f(&step);
   }
 }
@@ -225,8 +274,8 @@ void VisitBuffers(const Step& step, const std::function<void(int)>& f) {
     for (const te::Scalar& s : step.reduction->init) in_scalar(s);
     in_pred(step.reduction->pred);
   }
-  if (step.routine) {
-    for (int buffer : step.routine->inputs) f(buffer);
+  if (const auto* routine = step.As<RoutineCall>()) {
+    for (int buffer : routine->inputs) f(buffer);
   }
   for (const Loop& loop : step.loops) {
     if (loop.limit) in_index(*loop.limit);
@@ -235,12 +284,12 @@ void VisitBuffers(const Step& step, const std::function<void(int)>& f) {
     in_index(store.address);
     f(store.buffer);
   }
-  in_index(step.lane_mask_index);
-  in_index(step.store_limit_index);
+  if (step.lane_limit) in_index(step.lane_limit->index);
+  if (const Bound* const limit = StoreLimitOf(step)) in_index(limit->index);
 }
 
 const LibraryCall* LibraryCallOf(const Phase& phase) {
-  return phase.steps.size() == 1 && phase.steps[0].library ? &*phase.steps[0].library : nullptr;
+  return phase.steps.size() == 1 ? phase.steps[0].As<LibraryCall>() : nullptr;
 }
 
 int64_t Phase::tasks() const {
@@ -272,7 +321,7 @@ std::vector<Lifetime> Lifetimes(const Kernel& kernel) {
   for (const Phase& phase : kernel.phases) {
     for (const Step& step : phase.steps) {
       // The shared-memory copies of a step run repeatedly while the step runs, so they have the step's number.
-      for (const Step& shared_copy : step.shared_copies) VisitBuffers(shared_copy, touch);
+      for (const Step& shared_copy : SharedCopiesOf(step)) VisitBuffers(shared_copy, touch);
       VisitBuffers(step, touch);
       ++number;
     }
@@ -372,64 +421,64 @@ void VisitUnconditional(const te::Scalar& s, const std::function<void(const te::
   for (const te::Scalar& arg : s->args) VisitUnconditional(arg, f);
 }
 
-absl::Status CheckStrategy(const Step& step) {
-  auto is_loop = [&](int axis) {
-    return std::any_of(step.loops.begin(), step.loops.end(), [&](const Loop& loop) { return loop.axis.id == axis; });
+bool IsLoop(const Step& step, int axis) {
+  return std::any_of(step.loops.begin(), step.loops.end(), [&](const Loop& loop) { return loop.axis.id == axis; });
+}
+
+bool IsInnermostLoop(const Step& step, int axis) { return !step.loops.empty() && step.loops.back().axis.id == axis; }
+
+// Are the axes of a step's strategy its loops, and does the step have the form that the strategy needs?
+bool Fits(const Step&, const ScalarLoops&) { return true; }
+
+bool Fits(const Step& step, const VectorMap& map) { return !step.reduction && IsInnermostLoop(step, map.axis); }
+
+bool Fits(const Step& step, const BlockedTranspose& transpose) {
+  return !step.reduction && IsInnermostLoop(step, transpose.axis) && IsLoop(step, transpose.across_axis) &&
+         transpose.across_axis != transpose.axis && step.stores.size() == 1 && !step.lane_limit;
+}
+
+bool Fits(const Step& step, const RowReduction& row) {
+  return step.reduction && !step.reduction->axes.empty() && step.reduction->axes.back().id == row.axis;
+}
+
+bool Fits(const Step& step, const PrefixPass& pass) {
+  std::vector<te::Axis> axes;
+  for (const Loop& loop : step.loops) axes.push_back(loop.axis);
+  const std::optional<PrefixReduction> prefix =
+      step.reduction ? PrefixReductionOf(*step.reduction, step.body, axes) : std::nullopt;
+  return prefix && step.stores.size() == 1 && !step.lane_limit && pass.vector_axis != prefix->axis &&
+         (pass.vector_axis < 0 || IsLoop(step, pass.vector_axis));
+}
+
+bool Fits(const Step& step, const RegisterTile& tile) {
+  return step.reduction && IsLoop(step, tile.lane_axis) && (tile.row_axis < 0 || IsLoop(step, tile.row_axis)) &&
+         (tile.outer_axis < 0 || IsLoop(step, tile.outer_axis));
+}
+
+bool Fits(const Step& step, const ThreadgroupTile& tile) {
+  const auto is_side = [&](const Loop& loop, int axis, int items, int each, int extent) {
+    return loop.axis.id == axis && loop.axis.extent == int64_t{items} * each * extent;
   };
-  bool ok = true;
-  switch (step.strategy) {
-    case Strategy::kScalar:
-      break;
-    case Strategy::kMapVec:
-      ok = !step.reduction && !step.loops.empty() && step.loops.back().axis.id == step.vec_axis;
-      break;
-    case Strategy::kTranspose:
-      ok = !step.reduction && !step.loops.empty() && step.loops.back().axis.id == step.vec_axis &&
-           is_loop(step.across_axis) && step.across_axis != step.vec_axis && step.stores.size() == 1 &&
-           step.lane_limit < 0;
-      break;
-    case Strategy::kRowReduction:
-      ok = step.reduction && !step.reduction->axes.empty() && step.reduction->axes.back().id == step.vec_axis;
-      break;
-    case Strategy::kPrefix: {
-      std::vector<te::Axis> axes;
-      for (const Loop& loop : step.loops) axes.push_back(loop.axis);
-      const std::optional<PrefixReduction> prefix =
-          step.reduction ? PrefixReductionOf(*step.reduction, step.body, axes) : std::nullopt;
-      ok = prefix && step.stores.size() == 1 && step.lane_limit < 0 && step.vec_axis != prefix->axis &&
-           (step.vec_axis < 0 || is_loop(step.vec_axis));
-      break;
-    }
-    case Strategy::kThreadgroupTile: {
-      const ThreadgroupTile& threadgroup = step.threadgroup;
-      const auto is_side = [&](const Loop& loop, int axis, int items, int each, int extent) {
-        return loop.axis.id == axis && loop.axis.extent == int64_t{items} * each * extent;
-      };
-      const size_t n = step.loops.size();
-      ok = step.reduction && !step.reduction->axes.empty() && n >= 2 && step.stores.size() == 1 &&
-           step.body.size() == 1 &&
-           is_side(step.loops[n - 2], threadgroup.row_axis, threadgroup.item_rows, threadgroup.rows,
-                   threadgroup.product.rows) &&
-           is_side(step.loops[n - 1], threadgroup.column_axis, threadgroup.item_columns, threadgroup.columns,
-                   threadgroup.product.columns) &&
-           threadgroup.buffers >= 1 && threadgroup.buffers <= 2 &&
-           step.reduction->axes.back().extent % threadgroup.product.depth == 0 &&
-           step.body[0]->kind == te::ScalarKind::kOp && step.body[0]->op == te::Op::kMul;
-      break;
-    }
-    case Strategy::kLibrary:
-      ok = step.reduction && step.library && step.stores.size() == 1 &&
-           ResultOf(*step.library) == step.stores[0].buffer &&
-           (step.reduction->axes.size() == 1 || !std::holds_alternative<LibraryProduct>(*step.library));
-      break;
-    case Strategy::kTile:
-      ok = step.reduction && is_loop(step.tile.lane_axis) && (step.tile.row_axis < 0 || is_loop(step.tile.row_axis)) &&
-           (step.tile.outer_axis < 0 || is_loop(step.tile.outer_axis));
-      break;
-  }
-  if (ok) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("movement: step '", step.label, "': the lanes of a ",
-                                          StrategyName(step.strategy), " step are none of its loops"));
+  const size_t n = step.loops.size();
+  return step.reduction && !step.reduction->axes.empty() && n >= 2 && step.stores.size() == 1 &&
+         step.body.size() == 1 &&
+         is_side(step.loops[n - 2], tile.row_axis, tile.item_rows, tile.rows, tile.product.rows) &&
+         is_side(step.loops[n - 1], tile.column_axis, tile.item_columns, tile.columns, tile.product.columns) &&
+         tile.buffers >= 1 && tile.buffers <= 2 && step.reduction->axes.back().extent % tile.product.depth == 0 &&
+         step.body[0]->kind == te::ScalarKind::kOp && step.body[0]->op == te::Op::kMul;
+}
+
+bool Fits(const Step& step, const LibraryCall& call) {
+  return step.reduction && step.stores.size() == 1 && ResultOf(call) == step.stores[0].buffer &&
+         (step.reduction->axes.size() == 1 || !std::holds_alternative<LibraryProduct>(call));
+}
+
+bool Fits(const Step&, const RoutineCall&) { return true; }
+
+absl::Status CheckStrategy(const Step& step) {
+  if (std::visit([&](const auto& strategy) { return Fits(step, strategy); }, step.strategy)) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("movement: step '", step.label, "': the lanes of a ", StrategyName(step),
+                                          " step are none of its loops"));
 }
 
 // Checks the steps of a kernel in order, and which buffers are written before they are read.
@@ -454,18 +503,16 @@ class Verifier {
 
  private:
   absl::Status CheckStepOf(const Phase& phase, const Step& step) {
-    const bool library = step.strategy == Strategy::kLibrary;
-    if (library != step.library.has_value() ||
-        (library && (kernel_.persistent || phase.steps.size() != 1 || !phase.grid.empty()))) {
+    if (step.Is<LibraryCall>() && (kernel_.persistent || phase.steps.size() != 1 || !phase.grid.empty())) {
       return absl::InternalError(
           absl::StrCat("movement: step '", step.label, "' of a library is not alone in a phase without a grid"));
     }
     std::vector<te::Axis> around;
-    if (!step.shared_copies.empty() && step.reduction) {
+    if (!SharedCopiesOf(step).empty() && step.reduction) {
       around.assign(step.reduction->axes.begin(), step.reduction->axes.end() - 1);
       for (const Loop& loop : step.loops) around.push_back(loop.axis);
     }
-    for (const Step& shared_copy : step.shared_copies) RETURN_IF_ERROR(CheckStep(phase, shared_copy, around));
+    for (const Step& shared_copy : SharedCopiesOf(step)) RETURN_IF_ERROR(CheckStep(phase, shared_copy, around));
     return CheckStep(phase, step, {});
   }
 
@@ -480,7 +527,8 @@ class Verifier {
       for (const te::Axis& axis : step.reduction->axes) with_reduction.insert(axis.id);
     }
     status_ = absl::OkStatus();
-    if (step.routine) RETURN_IF_ERROR(CheckRoutine(*step.routine));
+    const auto* routine = step.As<RoutineCall>();
+    if (routine != nullptr) RETURN_IF_ERROR(CheckRoutine(*routine));
     for (const te::Scalar& s : step.body) CheckScalar(step, s, with_reduction);
     for (const te::Scalar& s : step.then) CheckScalar(step, s, axes);
     for (const Store& store : step.stores) {
@@ -489,7 +537,7 @@ class Verifier {
       }
       CheckIndex(step, store.address, axes, "a store");
       // A routine's addresses are where its tensors begin, even for tensors without elements.
-      if (!step.routine) CheckBounds(phase, step, store.buffer, store.address);
+      if (routine == nullptr) CheckBounds(phase, step, store.buffer, store.address);
       written_.insert(store.buffer);
     }
     for (const std::vector<te::Scalar>* scalars : {&step.body, &step.then}) {
@@ -548,12 +596,13 @@ class Verifier {
 
   // Affine addresses are exact where nothing cuts the loops short; others are not checked.
   void CheckBounds(const Phase& phase, const Step& step, int buffer, const te::Index& address) {
-    bool whole = step.lane_limit < 0 && step.store_limit < 0 && (!step.reduction || step.reduction->pred.empty());
+    bool whole = !step.lane_limit && StoreLimitOf(step) == nullptr && (!step.reduction || step.reduction->pred.empty());
     for (const Loop& loop : step.loops) whole = whole && !loop.limit;
     if (!whole || !IsAffine(address)) return;
     const te::Interval range = address.Range();
     // The last group of four in a row may reach into the slack behind the buffer; the other operand is zero there.
-    const int64_t slack = step.tile.dot_axis >= 0 ? kDotLength - 1 : 0;
+    const auto* tile = step.As<RegisterTile>();
+    const int64_t slack = tile != nullptr && tile->dot_axis >= 0 ? kDotLength - 1 : 0;
     if (range.lo > range.hi || (range.lo >= 0 && range.hi < kernel_.buffers[buffer].elements + slack)) return;
     bool empty = false;
     for (const te::Index::Part& part : address.parts()) empty = empty || part.term.axis.extent == 0;

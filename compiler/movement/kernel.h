@@ -11,6 +11,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -50,22 +51,54 @@ struct Loop {
   std::optional<te::Index> limit;
 };
 
-// How a step's nest is vectorised.
-enum class Strategy : uint8_t {
-  kScalar,        // plain loops, one element at a time
-  kMapVec,        // map, innermost loop in vectors
-  kTranspose,     // the same where loads lie along another loop: tiles transposed in registers (transpose.h)
-  kRowReduction,  // reduction over a contiguous innermost reduction axis: vector accumulators, one horizontal step
-  kPrefix,        // reduction over what is before each element (prefix_reduction.h), all of them in one pass
-  kTile,  // reduction with a register tile: row_axis × (outer_axis × lanes) accumulators, reduction loops inside
-  kThreadgroupTile,  // sum of products by a work-group, through K-slices of both operands in block scope
-  kLibrary,          // sum of products by a library of the target: alone in a phase without a grid, and not printed
-};
-const char* StrategyName(Strategy strategy);
-
 struct Store {
   int buffer = -1;
   te::Index address;
+};
+
+// The condition index < limit, under which an element exists.
+struct Bound {
+  te::Index index;
+  int64_t limit = 0;
+};
+
+// Software prefetch of what is read next. While a step computes on vectors of `buffers`, those `distance` further along
+// `axis` are brought into the first-level cache: vectors of the next task, along the grid's innermost axis, or of the
+// same loop. These are hints.
+struct ReadNext {
+  int axis = -1;  // -1: none
+  int64_t distance = 1;
+  std::vector<int> buffers;
+};
+
+// Plain loops, one element at a time.
+struct ScalarLoops {};
+
+// A map with its innermost loop in vectors.
+struct VectorMap {
+  int axis = -1;  // axis id of that loop
+  // The rest of a row, shorter than a vector, is computed as a vector, too, and only the row's elements are stored. All
+  // loads that move with the lanes must be able to leave out elements (SteppedLoadOf).
+  bool rest_in_vector = false;
+  bool streaming_stores = false;  // whole lines are written, neither read nor kept
+  ReadNext read_next = {};
+};
+
+// A map in vectors whose loads lie along another loop: tiles transposed in registers (transpose.h).
+struct BlockedTranspose {
+  int axis = -1;         // axis id of the innermost loop, along which the stores lie
+  int across_axis = -1;  // axis id of the loop along which the loads lie
+  bool streaming_stores = false;
+};
+
+// A reduction over a contiguous innermost reduction axis: vector accumulators, one horizontal step.
+struct RowReduction {
+  int axis = -1;  // id of that reduction axis
+};
+
+// A reduction over what is before each element (prefix_reduction.h): all of them in one pass.
+struct PrefixPass {
+  int vector_axis = -1;  // axis id of the loop in vectors, -1: none
 };
 
 // Software prefetch of a packed operand that register tiles stream through. Its panel is the contiguous run that one
@@ -78,9 +111,10 @@ struct Prefetch {
   te::Index first;    // number of the task's first tile among them, over grid axes
 };
 
-// Register tile of a kTile step (examples of shapes: 8 rows × 3 vectors for a matrix product, 14 pixels × 2 vectors for
-// a convolution). One text serves products, convolutions, depthwise convolutions and pooling: a load that does not use
-// row_axis is shared by the rows, and one that does not use the lanes is broadcast.
+// A reduction with a register tile: row_axis × (outer_axis × lanes) accumulators, reduction loops inside (examples of
+// shapes: 8 rows × 3 vectors for a matrix product, 14 pixels × 2 vectors for a convolution). One text serves products,
+// convolutions, depthwise convolutions and pooling: a load that does not use row_axis is shared by the rows, and one
+// that does not use the lanes is broadcast.
 struct RegisterTile {
   int lane_axis = -1;   // axis id, extent = lanes (one vector)
   int outer_axis = -1;  // axis id of the adjacent vectors, -1: one vector
@@ -91,10 +125,11 @@ struct RegisterTile {
   // Reduction axis along which a row reads what its neighbours read (a window's taps), -1: none. It is innermost and
   // unrolled completely; each vector of the operand that moves with the rows is loaded once for all of them.
   int slide_axis = -1;
-  std::vector<Prefetch> prefetch;
+  std::vector<Prefetch> prefetch = {};
   // Reduction axis of extent 4, innermost in both 8-bit operands of an i32 sum of products: a lane takes the four
   // products of a step at once (vpdpbusd). -1: none.
   int dot_axis = -1;
+  std::optional<Bound> store_limit = std::nullopt;  // lanes are stored only within it (the tail of a plain row)
 };
 inline constexpr int64_t kDotLength = 4;
 
@@ -110,15 +145,17 @@ struct FragmentProduct {
   bool fragments() const { return work_items > 1; }
 };
 
-// A kThreadgroupTile step (threadgroup tile). Its last two loops are the results of a tile, and the loops around them
-// are the task's tiles. Its body is a product of one operand that moves with the rows and one that moves with the
-// columns.
+struct Step;
+
+// A sum of products by a work-group, through K-slices of both operands in block scope (threadgroup tile). The step's
+// last two loops are the results of a tile, and the loops around them are the task's tiles. Its body is a product of
+// one operand that moves with the rows and one that moves with the columns.
 //
 // Work-item (i, j), or each team of work-items that hold a fragment together, has in registers the fragments of results
 // i + r·item_rows along the rows and j + c·item_columns along the columns, so that neighbours store neighbours.
 //
-// The last reduction axis is the K-slice. For each iteration of the other reduction axes the work-group runs the step's
-// `shared_copies`, if it has any. With one buffer, these have a barrier on either side. With two,
+// The last reduction axis is the K-slice. For each iteration of the other reduction axes the work-group runs
+// `shared_copies`, if there are any. With one buffer, these have a barrier on either side. With two,
 // K-slices alternate between them by the parity of their number, which is in the addresses: one slice is copied while
 // the one before is multiplied, with one barrier between two slices.
 struct ThreadgroupTile {
@@ -127,19 +164,13 @@ struct ThreadgroupTile {
   int rows = 1, columns = 1;            // fragments of each work-item or team along each
   FragmentProduct product;
   int buffers = 1;  // K-slices of an operand in block scope: 1 or 2
+  std::vector<Step> shared_copies;  // maps into block-scope buffers that the body reads
+  // Results are stored only within it (the last task of a grid that does not divide).
+  std::optional<Bound> store_limit = std::nullopt;
 };
 
-// Software prefetch of what is read next. While a step computes on vectors of `buffers`, those `distance` further along
-// `axis` are brought into the first-level cache: vectors of the next task, along the grid's innermost axis, or of the
-// same loop. These are hints.
-struct ReadNext {
-  int axis = -1;  // -1: none
-  int64_t distance = 1;
-  std::vector<int> buffers;
-};
-
-// A routine (compiler/te/routines/routine.h) instead of a loop nest: its tasks are the phase's, and its outputs the step's
-// stores.
+// A routine (compiler/te/routines/routine.h) instead of a loop nest: its tasks are the phase's, and its outputs the
+// step's stores.
 struct RoutineCall {
   std::string name;
   DType element = DType::kF32;  // of the first input
@@ -147,40 +178,46 @@ struct RoutineCall {
   std::vector<int64_t> params;
 };
 
+// How a step's nest runs. A LibraryCall computes what loops, reduction, body and store say by a library of the target;
+// its arguments are buffers, and its step is alone in a phase without a grid and has no text.
+using Strategy = std::variant<ScalarLoops, VectorMap, BlockedTranspose, RowReduction, PrefixPass, RegisterTile,
+                              ThreadgroupTile, LibraryCall, RoutineCall>;
+
 struct Step {
-  std::string label;  // name of the te output that it computes, for people
-  int stage = -1;     // number of the expression that it is part of, in the program that was scheduled
-  std::optional<RoutineCall> routine;
+  std::string label;             // name of the te output that it computes, for people
+  int stage = -1;                // number of the expression that it is part of, in the program that was scheduled
   std::vector<Loop> loops;       // spatial, outermost first; the grid's axes are not among them
   std::optional<te::Reduction> reduction;  // axes outermost first
   std::vector<te::Scalar> body;  // as Te::body, flat loads
   std::vector<te::Scalar> then;  // as Te::then, flat loads
   std::vector<Store> stores;     // one per output
   std::vector<DType> store_types;
-  Strategy strategy = Strategy::kScalar;
-  int vec_axis = -1;  // kMapVec, kTranspose: the innermost loop's axis id; kRowReduction: the innermost reduction
-                      // axis id; kPrefix: the loop in vectors, -1: none
-  int across_axis = -1;      // kTranspose: the loop along which the loads lie
-  bool streaming_stores = false;  // kTranspose, kMapVec: whole lines are written, neither read nor kept
-  RegisterTile tile;         // kTile
-  ThreadgroupTile threadgroup;  // kThreadgroupTile
-  // kMapVec: the rest of a row, shorter than a vector, is computed as a vector, too, and only the row's elements are
-  // stored. All loads that move with the lanes must be able to leave out elements (SteppedLoadOf).
-  bool rest_in_vector = false;
-  ReadNext read_next;                  // kMapVec
-  std::vector<Step> shared_copies;     // kThreadgroupTile: shared-memory copies, maps into block-scope buffers that the
-                                    // body reads
-  std::optional<LibraryCall> library;  // kLibrary: the call that computes what loops, reduction, body and store say;
-                                       // its arguments are buffers
-  // Lanes at or past this logical limit are stored as zero (pad=zero of a blocked layout): lanes keep their value where
-  // lane_mask_index < lane_limit. Unused when lane_limit < 0.
-  te::Index lane_mask_index;
-  int64_t lane_limit = -1;
-  // kTile: lanes are stored only where store_limit_index < store_limit (the tail of a plain row). kThreadgroupTile: so
-  // are results (the last task of a grid that does not divide). Unused when store_limit < 0.
-  te::Index store_limit_index;
-  int64_t store_limit = -1;
+  // Lanes outside it are stored as zero (pad=zero of a blocked layout).
+  std::optional<Bound> lane_limit;
+  Strategy strategy;
+
+  template <typename T>
+  bool Is() const {
+    return std::holds_alternative<T>(strategy);
+  }
+  // What the step's strategy needs; null where it has another one.
+  template <typename T>
+  const T* As() const {
+    return std::get_if<T>(&strategy);
+  }
+  template <typename T>
+  T* As() {
+    return std::get_if<T>(&strategy);
+  }
 };
+
+const char* StrategyName(const Step& step);  // "tile"
+// Id of the loop or reduction axis in vectors, where the strategy is a map, a transpose, a row reduction or a prefix
+// pass; else -1.
+int VectorAxisOf(const Step& step);
+bool HasStreamingStores(const Step& step);
+const std::vector<Step>& SharedCopiesOf(const Step& step);  // empty where the step is no threadgroup tile
+const Bound* StoreLimitOf(const Step& step);                // null: all results are stored
 
 struct Phase {
   std::vector<te::Axis> grid;  // tasks: row-major over these axes

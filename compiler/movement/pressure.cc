@@ -87,8 +87,8 @@ struct StepPressure {
 
 StepPressure PressureOf(const Phase& phase, const Step& step, const DeviceModel& device) {
   StepPressure result;
-  const bool tile = step.strategy == Strategy::kTile;
-  const int accumulators = tile ? step.tile.row_count * step.tile.outer_count : step.reduction ? 1 : 0;
+  const auto* const tile = step.As<RegisterTile>();
+  const int accumulators = tile != nullptr ? tile->row_count * tile->outer_count : step.reduction ? 1 : 0;
   const int body = accumulators + LiveValues(step.body).most();
   const int then = accumulators + LiveValues(step.then).most();
   result.registers = std::max(body, then);
@@ -100,9 +100,9 @@ StepPressure PressureOf(const Phase& phase, const Step& step, const DeviceModel&
   }
   auto spilled = [&](int registers) { return std::max(0, registers - device.vector_registers); };
   result.spills = points * spilled(body) + (step.then.empty() ? 0 : stores * spilled(then));
-  const int64_t copies = tile ? static_cast<int64_t>(accumulators) * step.tile.unroll : 1;
-  result.code_bytes =
-      kInstructionBytes * (Instructions(step.body) * copies + Instructions(step.then) * (tile ? accumulators : 1));
+  const int64_t copies = tile != nullptr ? static_cast<int64_t>(accumulators) * tile->unroll : 1;
+  const int64_t results = tile != nullptr ? accumulators : 1;
+  result.code_bytes = kInstructionBytes * (Instructions(step.body) * copies + Instructions(step.then) * results);
   return result;
 }
 
@@ -114,13 +114,13 @@ Pressure EstimatePressure(const Kernel& kernel, const DeviceModel& device, int t
   for (const Phase& phase : kernel.phases) {
     const double units = std::max<double>(1, std::min<int64_t>({threads, device.parallel_units, phase.tasks()}));
     for (const Step& step : phase.steps) {
-      if (step.routine || step.library) continue;
+      if (step.Is<RoutineCall>() || step.Is<LibraryCall>()) continue;
       const StepPressure pressure = PressureOf(phase, step, device);
       result.registers = std::max(result.registers, pressure.registers);
       result.code_bytes = std::max(result.code_bytes, pressure.code_bytes);
       // A spilled f32 is stored and loaded again; a plain loop moves as many bytes for one value as vectors do for all
       // lanes.
-      const double bytes = step.strategy == Strategy::kScalar ? device.vector_bytes : 4;
+      const double bytes = step.Is<ScalarLoops>() ? device.vector_bytes : 4;
       result.spill_ns += 1e9 * 2 * bytes * pressure.spills / bandwidth / units;
     }
   }

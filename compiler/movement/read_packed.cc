@@ -88,16 +88,16 @@ std::optional<Kernel> ReadPacked(const Kernel& kernel, int buffer, const Pack& p
       };
       if (!can || !reads()) return;
       // Steps of other strategies have loads of a form that their printers rely on, or walk the plain constant.
-      const bool vectors = step->strategy == Strategy::kMapVec && step->lane_limit < 0;
-      can = (vectors || step->strategy == Strategy::kScalar) && !step->routine && !step->library;
+      auto* const vectors = step->lane_limit ? nullptr : step->As<VectorMap>();
+      can = vectors != nullptr || step->Is<ScalarLoops>();
       if (!can) return;
       for (te::Scalar& s : step->body) s = rewrite(s);
       for (te::Scalar& s : step->then) s = rewrite(s);
       can = !reads();  // still read: in an index, or padded
       for (te::Scalar& s : step->body) s = te::MapTensors(s, name);
       for (te::Scalar& s : step->then) s = te::MapTensors(s, name);
-      std::erase(step->read_next.buffers, buffer);
-      if (!vectors) return;
+      if (vectors == nullptr) return;
+      std::erase(vectors->read_next.buffers, buffer);
       for (const te::Scalar& s : step->body) {
         can = can && AlongAxisOf(s, step->loops.back().axis, lanes).gatherable;
       }

@@ -29,11 +29,15 @@ void Renumber(const std::vector<int>& number, movement::Step* each) {
     }
   }
   for (movement::Store& store : step.stores) store.buffer = number[store.buffer];
-  if (step.library) {
-    for (int* buffer : ArgumentsOf(*step.library)) *buffer = number[*buffer];
+  if (auto* library = step.As<LibraryCall>()) {
+    for (int* buffer : ArgumentsOf(*library)) *buffer = number[*buffer];
+  } else if (auto* routine = step.As<movement::RoutineCall>()) {
+    for (int& buffer : routine->inputs) buffer = number[buffer];
+  } else if (auto* tile = step.As<movement::RegisterTile>()) {
+    for (movement::Prefetch& prefetch : tile->prefetch) prefetch.buffer = number[prefetch.buffer];
+  } else if (auto* vectors = step.As<movement::VectorMap>()) {
+    for (int& buffer : vectors->read_next.buffers) buffer = number[buffer];
   }
-  for (movement::Prefetch& prefetch : step.tile.prefetch) prefetch.buffer = number[prefetch.buffer];
-  for (int& buffer : step.read_next.buffers) buffer = number[buffer];
 }
 
 }  // namespace

@@ -45,10 +45,10 @@ TEST(DropUnusedBuffers, FollowsHintsToo) {
   kernel.buffers.resize(3);
   for (movement::Buffer& buffer : kernel.buffers) buffer.elements = 8;
   movement::Step step = Copy(1, 2, {0, 8});
-  step.read_next.buffers = {1};
+  step.strategy = movement::VectorMap{.axis = 0, .read_next = {0, 1, {1}}};
   kernel.phases = {{{}, {step}}};
   DropUnusedBuffers(&kernel);
-  EXPECT_EQ(kernel.phases[0].steps[0].read_next.buffers, std::vector<int>{0});
+  EXPECT_EQ(kernel.phases[0].steps[0].As<movement::VectorMap>()->read_next.buffers, std::vector<int>{0});
 }
 
 }  // namespace

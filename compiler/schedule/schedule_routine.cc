@@ -43,10 +43,9 @@ absl::StatusOr<ScheduledBlock> ScheduleRoutine(const te::Program& program,
   }
   movement::Step step;
   step.label = routine.name;
-  step.routine = movement::RoutineCall{routine.name, program.tensors[routine.inputs[0]].dtype, {}, routine.params};
-  for (te::TensorId tensor : routine.inputs) {
-    step.routine->inputs.push_back(buffer(tensor, Scope::kKernel));
-  }
+  movement::RoutineCall call{routine.name, program.tensors[routine.inputs[0]].dtype, {}, routine.params};
+  for (te::TensorId tensor : routine.inputs) call.inputs.push_back(buffer(tensor, Scope::kKernel));
+  step.strategy = std::move(call);
   for (te::TensorId tensor : te.outputs) {
     if (live_out(tensor)) buffer(tensor, Scope::kKernel);
   }

@@ -87,7 +87,7 @@ bool AddPeeled(const Nest& nest, double per_point, KernelDraft* draft, movement:
     for (const Nest& part : PeelInnermost(std::move(in_task), &draft->axes)) {
       phase->steps.push_back(StepOf(part, draft->device));
       PrefetchAhead(draft->device, draft->kernel, per_point, &phase->steps.back());
-      if (phase->steps.back().strategy == movement::Strategy::kMapVec) in_vectors += part.axes.back().extent;
+      if (phase->steps.back().Is<movement::VectorMap>()) in_vectors += part.axes.back().extent;
     }
   }
   if (2 * in_vectors >= row.extent) return true;
@@ -102,7 +102,7 @@ void AddEmptyPhase(const Nest& nest, KernelDraft* draft) {
   movement::Step step = StepOf(nest, draft->device);
   for (const movement::Loop& loop : step.loops) phase.grid.push_back(loop.axis);
   step.loops.clear();
-  step.strategy = movement::Strategy::kScalar;
+  step.strategy = movement::ScalarLoops();
   phase.steps.push_back(std::move(step));
   draft->kernel.phases.push_back(std::move(phase));
 }
@@ -126,15 +126,14 @@ absl::StatusOr<bool> AddReduction(const PhysicalTe& physical, bool rounded_up, K
     ASSIGN_OR_RETURN(*nest, draft->MakeNest(physical));
     FuseAxes(nest, &draft->axes);
   }
-  return StepOf(*nest, draft->device).strategy == movement::Strategy::kScalar &&
-         AddColumnSums(SummedRows::kAnywhere, draft, nest);
+  return StepOf(*nest, draft->device).Is<movement::ScalarLoops>() && AddColumnSums(SummedRows::kAnywhere, draft, nest);
 }
 
 // Returns the step of a part of a stage; reductions of too few neighbouring results take lanes along the reduction.
 movement::Step StepOfPart(KernelDraft* draft, Nest* part) {
   TransposeInTiles(draft->device, &draft->axes, draft->choices, part);
   movement::Step step = StepOf(*part, draft->device);
-  if (step.strategy == movement::Strategy::kScalar && VectoriseReduction(draft->device, part, &draft->kernel)) {
+  if (step.Is<movement::ScalarLoops>() && VectoriseReduction(draft->device, part, &draft->kernel)) {
     step = StepOf(*part, draft->device);
   }
   return step;
@@ -155,7 +154,7 @@ void AddParts(Nest nest, double per_point, KernelDraft* draft) {
     FuseAxes(&part, &draft->axes);
     movement::Phase phase;
     movement::Step step = StepOfPart(draft, &part);
-    if (step.strategy == movement::Strategy::kScalar && AddPeeled(part, per_point, draft, &phase)) {
+    if (step.Is<movement::ScalarLoops>() && AddPeeled(part, per_point, draft, &phase)) {
       phases.push_back(std::move(phase));
       part_of_phase = false;
       continue;

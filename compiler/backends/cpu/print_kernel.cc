@@ -17,8 +17,7 @@ namespace {
 using text::CodeWriter;
 using text::StorageType;
 
-void PrintRoutine(const movement::Step& step, CodeWriter* out) {
-  const movement::RoutineCall& call = *step.routine;
+void PrintRoutine(const movement::Step& step, const movement::RoutineCall& call, CodeWriter* out) {
   std::vector<std::string> operands;
   for (int b : call.inputs) operands.push_back(absl::StrCat("(void*)b", b));
   for (const movement::Store& store : step.stores) operands.push_back(absl::StrCat("(void*)b", store.buffer));
@@ -69,17 +68,17 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
       out.Close();
       continue;
     }
-    if (phase.steps.size() == 1 && phase.steps[0].routine) {
-      PrintRoutine(phase.steps[0], &out);
+    const auto* routine = phase.steps.size() == 1 ? phase.steps[0].As<movement::RoutineCall>() : nullptr;
+    if (routine != nullptr) {
+      PrintRoutine(phase.steps[0], *routine, &out);
       out.Close();
       continue;
     }
     out.Open("for (i64 task = begin; task < end; ++task)");
     text::PrintTask(kernel, phase, {.lanes = lanes, .parts = true}, &out);
     out.Close();
-    const bool streaming_stores = std::any_of(phase.steps.begin(), phase.steps.end(),
-                                              [](const movement::Step& step) { return step.streaming_stores; });
-    if (streaming_stores) out.Line("STORES_DONE");  // before other threads read these results
+    if (std::any_of(phase.steps.begin(), phase.steps.end(), movement::HasStreamingStores))
+      out.Line("STORES_DONE");  // before other threads read these results
     out.Close();
   }
   return text::WithNarrowFloats(out.text());

@@ -21,7 +21,10 @@ class Cuda : public Backend {
   Instructions InstructionsOf(const movement::Kernel& kernel, const DeviceModel& device) const override {
     bool from_memory = false;
     for (const movement::Phase& phase : kernel.phases) {
-      movement::VisitSteps(phase, [&](const movement::Step& s) { from_memory |= s.threadgroup.product.from_memory; });
+      movement::VisitSteps(phase, [&](const movement::Step& step) {
+        const auto* tile = step.As<movement::ThreadgroupTile>();
+        from_memory = from_memory || (tile != nullptr && tile->product.from_memory);
+      });
     }
     return {device.isa, absl::StrCat(device.march, from_memory ? "a" : "")};
   }

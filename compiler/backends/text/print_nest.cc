@@ -30,6 +30,7 @@ class NestPrinter {
               CodeWriter* out)
       : kernel_(kernel),
         step_(step),
+        map_(step.As<movement::VectorMap>()),
         lanes_(shape.lanes),
         work_group_size_(shape.work_group_size),
         parts_(shape.parts),
@@ -39,22 +40,7 @@ class NestPrinter {
 
   void Print() {
     if (const int team = ReductionTeam(); team > 1) return PrintSharedReduction(team);
-    switch (step_.strategy) {
-      case movement::Strategy::kScalar:
-        return PrintScalar();
-      case movement::Strategy::kMapVec:
-        return PrintMap();
-      case movement::Strategy::kRowReduction:
-        return step_.reduction->kind == te::ReductionKind::kGeneral ? PrintRowExtreme() : PrintRowReduction();
-      case movement::Strategy::kPrefix:
-        return PrintPrefix();
-      case movement::Strategy::kLibrary:
-        return;  // is no text
-      case movement::Strategy::kTranspose:
-      case movement::Strategy::kTile:
-      case movement::Strategy::kThreadgroupTile:
-        FUSION_CHECK(false, "tiles have printers of their own");
-    }
+    std::visit([this](const auto& strategy) { PrintBy(strategy); }, step_.strategy);
   }
 
   void PrintResult(const std::string& acc) {
@@ -64,6 +50,18 @@ class NestPrinter {
   }
 
  private:
+  void PrintBy(const movement::ScalarLoops&) { PrintScalar(); }
+  void PrintBy(const movement::VectorMap&) { PrintMap(); }
+  void PrintBy(const movement::RowReduction&) {
+    step_.reduction->kind == te::ReductionKind::kGeneral ? PrintRowExtreme() : PrintRowReduction();
+  }
+  void PrintBy(const movement::PrefixPass& pass) { PrintPrefix(pass); }
+  void PrintBy(const LibraryCall&) {}  // is no text
+  template <typename Other>
+  void PrintBy(const Other&) {
+    FUSION_CHECK(false, "tiles and routines have printers of their own");
+  }
+
   void OpenLoop(const movement::Loop& loop) { OpenPoints({loop}, kernel_, 1, out_); }
 
   std::string Place(const movement::Store& store) {
@@ -77,9 +75,8 @@ class NestPrinter {
   // Opens the code for real lanes. Lanes past a blocked layout's logical extent get zero, and nothing is loaded for
   // them.
   void OpenUnmasked() {
-    if (step_.lane_limit < 0) return out_->Open("");
-    out_->Open(
-        absl::StrCat("if (!(", IndexText(step_.lane_mask_index, AxisText, kernel_), " < ", step_.lane_limit, "))"));
+    if (!step_.lane_limit) return out_->Open("");
+    out_->Open(absl::StrCat("if (!(", BoundText(*step_.lane_limit, AxisText, kernel_), "))"));
     for (const movement::Store& store : step_.stores)
       out_->Line(StoreText(kernel_.buffers[store.buffer], Place(store), "0"));
     out_->Close();
@@ -164,7 +161,7 @@ class NestPrinter {
 
   // Prefetches the vectors that will be loaded next: of the next task, or further along the loop.
   void PrintReadNext() {
-    const movement::ReadNext& next = step_.read_next;
+    const movement::ReadNext& next = map_->read_next;
     if (next.axis < 0) return;
     const AxisName ahead = [&](int axis) {
       return axis == next.axis ? absl::StrCat("(", AxisText(axis), " + ", next.distance, ")") : AxisText(axis);
@@ -186,17 +183,13 @@ class NestPrinter {
     ExprPrinter printer(out_, {&kernel_, AxisText, axis, lanes_, count, {}, next_temp_});
     for (size_t o = 0; o < step_.stores.size(); ++o) {
       std::string value = printer.EmitVector(step_.body[o]);
-      if (step_.lane_limit >= 0) {
-        value = absl::StrCat("vsel(iota() < bi((int)(", step_.lane_limit, " - (",
-                             IndexText(step_.lane_mask_index, AxisText, kernel_), "))), ", value, ", ",
-                             VectorZero(step_.store_types[o]), ")");
-      }
+      if (step_.lane_limit) value = MaskedText(*step_.lane_limit, value, step_.store_types[o], kernel_);
       const std::string place =
           absl::StrCat("b", step_.stores[o].buffer, " + ", IndexText(step_.stores[o].address, AxisText, kernel_));
       if (!count.empty()) {
         out_->Line(absl::StrCat("st_first_f32(", place, ", ", value, ", ", count, ");"));
       } else {
-        out_->Line(step_.streaming_stores ? absl::StrCat("st_stream_f32(", place, ", ", value, ");")
+        out_->Line(map_->streaming_stores ? absl::StrCat("st_stream_f32(", place, ", ", value, ");")
                                           : VectorStoreText(step_.store_types[o], place, value));
       }
     }
@@ -254,15 +247,14 @@ class NestPrinter {
   // The number of work-items that share a result of a reduction: those that would be idle otherwise, and along a
   // contiguous row enough to read it together. 1: results are not shared.
   int ReductionTeam() const {
-    const bool tile = step_.strategy == movement::Strategy::kTile ||
-                      step_.strategy == movement::Strategy::kThreadgroupTile ||
-                      step_.strategy == movement::Strategy::kPrefix;
+    const bool tile =
+        step_.Is<movement::RegisterTile>() || step_.Is<movement::ThreadgroupTile>() || step_.Is<movement::PrefixPass>();
     if (work_group_size_ == 1 || !step_.reduction || step_.reduction->kind == te::ReductionKind::kGeneral || tile)
       return 1;
     const int64_t results = Points(step_.loops);
     int64_t points = 1;
     for (const Axis& axis : step_.reduction->axes) points *= axis.extent;
-    int team = step_.strategy == movement::Strategy::kRowReduction ? std::min(work_group_size_, kRowTeam) : 1;
+    int team = step_.Is<movement::RowReduction>() ? std::min(work_group_size_, kRowTeam) : 1;
     while (2 * team <= work_group_size_ && 2 * team * results <= work_group_size_) team *= 2;
     while (team > 1 && team > points) team /= 2;
     return team;
@@ -286,9 +278,7 @@ class NestPrinter {
       conditions.push_back(absl::StrCat(AxisText(loop.axis.id), " < ", IndexText(*loop.limit, AxisText, kernel_)));
     }
     const std::string stored = absl::StrJoin(conditions, " && ");
-    if (step_.lane_limit >= 0) {
-      conditions.push_back(absl::StrCat(IndexText(step_.lane_mask_index, AxisText, kernel_), " < ", step_.lane_limit));
-    }
+    if (step_.lane_limit) conditions.push_back(BoundText(*step_.lane_limit, AxisText, kernel_));
     out_->Line(absl::StrCat(CType(dtype), " ", acc, " = ", ReductionIdentity(reduction.kind, dtype), ";"));
     out_->Open(conditions.empty() ? "" : absl::StrCat("if (", absl::StrJoin(conditions, " && "), ")"));
     PrintTeamShare(team, rank, acc);
@@ -308,8 +298,8 @@ class NestPrinter {
     std::vector<movement::Loop> points;
     for (const Axis& axis : reduction.axes) points.push_back({axis, std::nullopt});
     const Axis inner = reduction.axes.back();
-    if (step_.strategy == movement::Strategy::kRowReduction && inner.extent % lanes_ == 0 &&
-        Points(points) >= lanes_ * team && IsFloat(reduction.acc) && reduction.kind != te::ReductionKind::kProd) {
+    if (step_.Is<movement::RowReduction>() && inner.extent % lanes_ == 0 && Points(points) >= lanes_ * team &&
+        IsFloat(reduction.acc) && reduction.kind != te::ReductionKind::kProd) {
       const std::string v = absl::StrCat("v", (*next_temp_)++);
       out_->Line(absl::StrCat(VectorType(reduction.acc), " ", v, " = ",
                               BroadcastText(reduction.acc, ReductionIdentity(reduction.kind, reduction.acc)), ";"));
@@ -343,8 +333,8 @@ class NestPrinter {
   // the one before, even where the result lies in its operand's place: the elements that are written again do not
   // change.
   bool CopiesRows(const movement::Loop& inner) const {
-    if (inner.limit || inner.axis.extent <= lanes_ || step_.lane_limit >= 0 || step_.body.size() != 1) return false;
-    if (step_.streaming_stores) return false;  // such stores need aligned vectors
+    if (inner.limit || inner.axis.extent <= lanes_ || step_.lane_limit || step_.body.size() != 1) return false;
+    if (map_->streaming_stores) return false;  // such stores need aligned vectors
     const Scalar& body = step_.body[0];
     const bool border = body->kind == te::ScalarKind::kIf && body->args[1]->kind == te::ScalarKind::kImm;
     for (const te::Comparison& c : body->pred) {
@@ -371,14 +361,14 @@ class NestPrinter {
                      : absl::StrCat("for (; ", i, " + ", lanes_, " <= e_", i, "; ", i, " += ", lanes_, ")"));
     PrintMapVector(inner.axis.id);
     out_->Close();
-    if (!whole && step_.rest_in_vector) {
+    if (!whole && map_->rest_in_vector) {
       out_->Open(absl::StrCat("if (", i, " < e_", i, ")"));
       PrintMapVector(inner.axis.id, absl::StrCat("e_", i, " - ", i));
       out_->Close();
     } else if (!whole && CopiesRows(inner)) {
       out_->Line(absl::StrCat(i, " = e_", i, " - ", lanes_, ";"));
       PrintMapVector(inner.axis.id);
-    } else if (!whole && parts_ && step_.lane_limit < 0 && movement::CallsLibrary(step_.body)) {
+    } else if (!whole && parts_ && !step_.lane_limit && movement::CallsLibrary(step_.body)) {
       out_->Open(absl::StrCat("if (", i, " < e_", i, ")"));
       PrintMapPart(inner.axis.id, absl::StrCat("(e_", i, " - ", i, ")"));
       out_->Close();
@@ -560,12 +550,12 @@ class NestPrinter {
 
   // Prints one pass along the innermost loop. Vectors of another loop are taken a strip at a time, so that rows are
   // read in runs.
-  void PrintPrefix() {
+  void PrintPrefix(const movement::PrefixPass& pass) {
     std::vector<Axis> axes;
     for (const movement::Loop& loop : step_.loops) axes.push_back(loop.axis);
     const movement::PrefixReduction prefix = *movement::PrefixReductionOf(*step_.reduction, step_.body, axes);
     std::vector<movement::Loop> around(step_.loops.begin(), step_.loops.end() - 1);
-    if (step_.vec_axis < 0) {
+    if (pass.vector_axis < 0) {
       const int depth = OpenPoints(around, kernel_, work_group_size_, out_, unroll_);
       PrintPrefixOfOne(prefix);
       for (int d = 0; d < depth; ++d) out_->Close();
@@ -646,6 +636,7 @@ class NestPrinter {
 
   const movement::Kernel& kernel_;
   const movement::Step& step_;
+  const movement::VectorMap* const map_;  // the strategy of a map in vectors
   const int64_t lanes_;
   const int work_group_size_;
   const bool parts_;

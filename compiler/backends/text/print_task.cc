@@ -15,18 +15,14 @@ namespace {
 void PrintStep(const movement::Kernel& kernel, const movement::Step& step, const TaskShape& shape, int* next_temp,
                CodeWriter* out) {
   out->Open("");
-  switch (step.strategy) {
-    case movement::Strategy::kTranspose:
-      PrintTranspose(kernel, step, shape.lanes, next_temp, out);
-      break;
-    case movement::Strategy::kTile:
-      PrintTile(kernel, step, shape, next_temp, out);
-      break;
-    case movement::Strategy::kThreadgroupTile:
-      PrintThreadgroupTile(kernel, step, {shape.lanes, shape.work_group_size}, next_temp, out);
-      break;
-    default:
-      PrintNest(kernel, step, shape, next_temp, out);
+  if (const auto* transpose = step.As<movement::BlockedTranspose>()) {
+    PrintTranspose(kernel, step, *transpose, shape.lanes, next_temp, out);
+  } else if (const auto* tile = step.As<movement::RegisterTile>()) {
+    PrintTile(kernel, step, *tile, shape, next_temp, out);
+  } else if (const auto* threadgroup = step.As<movement::ThreadgroupTile>()) {
+    PrintThreadgroupTile(kernel, step, *threadgroup, {shape.lanes, shape.work_group_size}, next_temp, out);
+  } else {
+    PrintNest(kernel, step, shape, next_temp, out);
   }
   out->Close();
 }

@@ -41,10 +41,10 @@ bool PrintCopy(const movement::Kernel& kernel, const movement::Step& step, const
   for (; value->kind == te::ScalarKind::kIf && te::IsImm(value->args[1], 0); value = value->args[0].get()) {
     inside.insert(inside.end(), value->pred.begin(), value->pred.end());
   }
-  const bool vectors = step.strategy == movement::Strategy::kMapVec;
+  const bool vectors = step.Is<movement::VectorMap>();
   const DType dtype = value->dtype;
   // Single f16 elements are excluded, because a copy has at least four bytes.
-  if (value->kind != te::ScalarKind::kLoad || dtype != step.store_types[0] || step.lane_limit >= 0 ||
+  if (value->kind != te::ScalarKind::kLoad || dtype != step.store_types[0] || step.lane_limit ||
       kernel.buffers[value->tensor].scope == Scope::kBlock ||
       !(dtype == DType::kF32 || (dtype == DType::kF16 && vectors))) {
     return false;
@@ -81,7 +81,7 @@ struct Run {
 
 std::optional<Run> RunOf(const movement::Step& shared_copy) {
   const te::ScalarNode& value = *shared_copy.body[0];
-  if (value.kind != te::ScalarKind::kLoad || value.dtype != shared_copy.store_types[0] || shared_copy.lane_limit >= 0) {
+  if (value.kind != te::ScalarKind::kLoad || value.dtype != shared_copy.store_types[0] || shared_copy.lane_limit) {
     return std::nullopt;
   }
   std::vector<te::Index> coordinates;
@@ -112,9 +112,9 @@ const te::ScalarNode& LoadOf(const te::Scalar& factor) {
 
 }  // namespace
 
-void PrintThreadgroupTile(const movement::Kernel& kernel, const movement::Step& step, const TaskShape& shape,
-                          int* next_temp, CodeWriter* out) {
-  const movement::ThreadgroupTile& tile = step.threadgroup;
+void PrintThreadgroupTile(const movement::Kernel& kernel, const movement::Step& step,
+                          const movement::ThreadgroupTile& tile, const TaskShape& shape, int* next_temp,
+                          CodeWriter* out) {
   const std::string row = AxisText(tile.row_axis), column = AxisText(tile.column_axis);
   const movement::FragmentProduct& product = tile.product;
   const te::ScalarNode &first = LoadOf(step.body[0]->args[0]), &second = LoadOf(step.body[0]->args[1]);
@@ -141,12 +141,12 @@ void PrintThreadgroupTile(const movement::Kernel& kernel, const movement::Step& 
   TaskShape staged = shape;
   staged.unroll = kLoadsAtOnce;
   std::map<const movement::Step*, Run> runs;  // copied whole, by a copy engine
-  for (const movement::Step& shared_copy : step.shared_copies) {
+  for (const movement::Step& shared_copy : tile.shared_copies) {
     if (const auto run = RunOf(shared_copy); run && product.from_memory) runs[&shared_copy] = *run;
   }
   if (!runs.empty()) out->Line(absl::StrCat("BEGIN_RUNS(", runs.size(), ")"));
   const auto bring_in = [&] {
-    for (const movement::Step& shared_copy : step.shared_copies) {
+    for (const movement::Step& shared_copy : tile.shared_copies) {
       if (const auto run = runs.find(&shared_copy); run != runs.end()) {
         out->Line(absl::StrCat("COPY_RUN(b", shared_copy.stores[0].buffer, " + ",
                                IndexText(run->second.to, AxisText, kernel), ", b", shared_copy.body[0]->tensor, " + ",
@@ -166,11 +166,11 @@ void PrintThreadgroupTile(const movement::Kernel& kernel, const movement::Step& 
     std::vector<movement::Loop> loops;
     for (const te::Axis& axis : k_slices) loops.push_back({axis, std::nullopt});
     depth = OpenPoints(loops, kernel, 1, out, /*unroll=*/1);
-    if (!step.shared_copies.empty()) out->Line("BARRIER");  // the slices before have been read
+    if (!tile.shared_copies.empty()) out->Line("BARRIER");  // the slices before have been read
     bring_in();
     if (!runs.empty()) out->Line("RUNS_ARRIVE");
     if (product.from_memory) out->Line("SLICES_WRITTEN");
-    if (!step.shared_copies.empty()) out->Line("BARRIER");
+    if (!tile.shared_copies.empty()) out->Line("BARRIER");
   } else {
     int64_t count = 1;
     for (const te::Axis& axis : k_slices) count *= axis.extent;
@@ -241,8 +241,8 @@ void PrintThreadgroupTile(const movement::Kernel& kernel, const movement::Step& 
   for (const movement::Loop& loop : {step.loops[tiles.size()], step.loops.back()}) {
     if (loop.limit) inside.push_back({te::Index(loop.axis), te::Cmp::kLt, *loop.limit});
   }
-  if (step.store_limit >= 0) {
-    inside.push_back({step.store_limit_index, te::Cmp::kLt, te::Index(step.store_limit)});
+  if (const std::optional<movement::Bound>& limit = tile.store_limit) {
+    inside.push_back({limit->index, te::Cmp::kLt, te::Index(limit->limit)});
   }
   out->Open(inside.empty() ? "" : absl::StrCat("if (", PredText(inside, AxisText, kernel), ")"));
   PrintResult(kernel, step, own > 1 ? "acc[r][c][e]" : "acc[r][c][0]", next_temp, out);

@@ -1,4 +1,4 @@
-// Prints a kThreadgroupTile step (threadgroup tile): accumulators in a small array that unrolled loops turn into
+// Prints a threadgroup tile: accumulators in a small array that unrolled loops turn into
 // registers, K-slices of the operands that the whole work-group copies to shared memory, and the epilogue at each
 // result.
 #ifndef FUSION_COMPILER_BACKENDS_TEXT_PRINT_THREADGROUP_TILE_H_
@@ -10,9 +10,10 @@
 
 namespace fusion::text {
 
-// `shape.work_group_size` must be the step's work-group size.
-void PrintThreadgroupTile(const movement::Kernel& kernel, const movement::Step& step, const TaskShape& shape,
-                          int* next_temp, CodeWriter* out);
+// `tile` is the step's strategy, and `shape.work_group_size` must be the step's work-group size.
+void PrintThreadgroupTile(const movement::Kernel& kernel, const movement::Step& step,
+                          const movement::ThreadgroupTile& tile, const TaskShape& shape, int* next_temp,
+                          CodeWriter* out);
 
 }  // namespace fusion::text
 

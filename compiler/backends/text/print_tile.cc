@@ -97,10 +97,11 @@ struct TileRun {
 
 class TilePrinter {
  public:
-  TilePrinter(const movement::Kernel& kernel, const movement::Step& step, const TaskShape& shape, int* next_temp,
-              CodeWriter* out)
+  TilePrinter(const movement::Kernel& kernel, const movement::Step& step, const movement::RegisterTile& tile,
+              const TaskShape& shape, int* next_temp, CodeWriter* out)
       : kernel_(kernel),
         step_(step),
+        tile_(tile),
         shape_(shape),
         lanes_(shape.lanes),
         work_group_size_(shape.work_group_size),
@@ -110,17 +111,17 @@ class TilePrinter {
   void Print() {
     te::Pred guards;
     body_ = TakeGuards(step_.body[0], step_.reduction->kind, &guards);
-    const int row = step_.tile.row_axis;
+    const int row = tile_.row_axis;
     for (const movement::Loop& loop : step_.loops) {
       if (loop.axis.id == row) row_loop_ = &loop;
-      if (loop.axis.id == step_.tile.lane_axis) lane_loop_ = &loop;
+      if (loop.axis.id == tile_.lane_axis) lane_loop_ = &loop;
     }
     for (const te::Comparison& guard : guards) (Uses(guard, row) ? row_guards_ : free_guards_).push_back(guard);
     SplitReductionAxes();
     // Opens the loops over tiles. Where there is no axis but the rows, the tiles are those of the rows.
     std::vector<movement::Loop> loops;
     for (const movement::Loop& loop : step_.loops) {
-      if (loop.axis.id != row && loop.axis.id != step_.tile.outer_axis && loop.axis.id != step_.tile.lane_axis) {
+      if (loop.axis.id != row && loop.axis.id != tile_.outer_axis && loop.axis.id != tile_.lane_axis) {
         loops.push_back(loop);
       }
     }
@@ -132,7 +133,7 @@ class TilePrinter {
       if (many_lanes) loops.push_back({{number, (lane_loop_->axis.extent + lanes_ - 1) / lanes_}, std::nullopt});
       share_rows_ = loops.empty();
       if (!loops.empty()) depth = OpenPoints(loops, kernel_, work_group_size_, out_);
-      const std::string lane = Name(step_.tile.lane_axis);
+      const std::string lane = Name(tile_.lane_axis);
       if (many_lanes) {
         out_->Line(absl::StrCat("const ix ", lane, " = ", Name(number), " * ", lanes_, ";"));
         if (lane_loop_->limit) {
@@ -146,7 +147,7 @@ class TilePrinter {
       for (const movement::Loop& loop : loops) OpenLoop(loop, 1), ++depth;
       if (many_lanes) OpenLoop(*lane_loop_, lanes_), ++depth;
     }
-    if (!many_lanes) out_->Line(absl::StrCat("const ix ", Name(step_.tile.lane_axis), " = 0;"));
+    if (!many_lanes) out_->Line(absl::StrCat("const ix ", Name(tile_.lane_axis), " = 0;"));
     if (alone) ++depth;
     PrintRows();
     for (; depth > 0; --depth) out_->Close();
@@ -172,8 +173,8 @@ class TilePrinter {
   // guard the rows, so the innermost axis may differ from the one for which tile.unroll was chosen.
   void SplitReductionAxes() {
     for (const Axis& axis : step_.reduction->axes) {
-      if (axis.id == step_.tile.dot_axis) continue;  // runs inside a lane
-      bool border = axis.id == step_.tile.slide_axis;
+      if (axis.id == tile_.dot_axis) continue;  // runs inside a lane
+      bool border = axis.id == tile_.slide_axis;
       for (const te::Comparison& guard : row_guards_) border = border || Uses(guard, axis.id);
       (border ? unrolled_ : rolled_).push_back(axis);
     }
@@ -194,11 +195,11 @@ class TilePrinter {
 
   std::vector<TileRun> Runs() const {
     std::vector<TileRun> runs;
-    const int row = step_.tile.row_axis;
+    const int row = tile_.row_axis;
     if (row < 0) return {{0, 1, 1, {}}};
     const int64_t extent = row_loop_->axis.extent;
     for (int64_t start = 0; start < extent;) {
-      const int rows = static_cast<int>(std::min<int64_t>(step_.tile.row_count, extent - start));
+      const int rows = static_cast<int>(std::min<int64_t>(tile_.row_count, extent - start));
       std::vector<bool> mask;
       bool all = true;
       for (int r = 0; r < rows && !row_guards_.empty(); ++r) {
@@ -230,7 +231,7 @@ class TilePrinter {
   int64_t RowStride(int64_t rows) const { return share_rows_ ? rows * work_group_size_ : rows; }
 
   void PrintRows() {
-    const int row = step_.tile.row_axis;
+    const int row = tile_.row_axis;
     if (row < 0) {
       PrintTileText({0, 1, 1, {}}, "0");
       return;
@@ -241,17 +242,15 @@ class TilePrinter {
           *row_loop_->limit, [this](int a) { return Name(a); }, kernel_);
       out_->Line(absl::StrCat("const ix rows = smin_i64(", row_loop_->axis.extent, ", ", bound, ");"));
       if (share_rows_) {
-        out_->Line(absl::StrCat("ix r0 = lid * ", step_.tile.row_count, ";"));
+        out_->Line(absl::StrCat("ix r0 = lid * ", tile_.row_count, ";"));
       } else {
         out_->Line("ix r0 = 0;");
       }
-      out_->Open(
-          absl::StrCat("for (; r0 + ", step_.tile.row_count, " <= rows; r0 += ", RowStride(step_.tile.row_count), ")"));
-      PrintTileText({0, 1, step_.tile.row_count, {}}, "r0");
+      out_->Open(absl::StrCat("for (; r0 + ", tile_.row_count, " <= rows; r0 += ", RowStride(tile_.row_count), ")"));
+      PrintTileText({0, 1, tile_.row_count, {}}, "r0");
       out_->Close();
       const te::Interval range = row_loop_->limit->Range();
-      const int rest =
-          static_cast<int>(((range.lo % step_.tile.row_count) + step_.tile.row_count) % step_.tile.row_count);
+      const int rest = static_cast<int>(((range.lo % tile_.row_count) + tile_.row_count) % tile_.row_count);
       if (rest > 0) {
         out_->Open("if (r0 < rows)");
         PrintTileText({0, 1, rest, {}}, "r0");
@@ -291,7 +290,7 @@ class TilePrinter {
   }
 
   void PrintTileText(const TileRun& run, const std::string& r0) {
-    const movement::RegisterTile& tile = step_.tile;
+    const movement::RegisterTile& tile = tile_;
     const int vectors = tile.outer_axis >= 0 ? tile.outer_count : 1;
     const int rows = run.rows;
     auto name = [&](int axis) -> std::string {
@@ -362,11 +361,11 @@ class TilePrinter {
         out_->Line(absl::StrCat(acc, " = isub(", acc, ", ", DotOffset(r, v), ");"));
       }
     }
-    PrintTileResults(kernel_, step_, shape_, {rows, vectors, r0}, next_temp_, out_);
+    PrintTileResults(kernel_, step_, tile_, shape_, {rows, vectors, r0}, next_temp_, out_);
   }
 
   void PrintReduction(const TileRun& run, const std::string& r0, std::vector<Operand> operands, int rows, int vectors) {
-    const movement::RegisterTile& tile = step_.tile;
+    const movement::RegisterTile& tile = tile_;
     int depth = 0;
     std::set<int> bound;
     for (const Axis& axis : step_.reduction->axes) bound.insert(axis.id);
@@ -413,7 +412,7 @@ class TilePrinter {
       place_guards();
     }
     PrintNextPanel(operands, unroll);
-    const bool slides = step_.tile.slide_axis >= 0 && pending.empty() && Slides(operands);
+    const bool slides = tile_.slide_axis >= 0 && pending.empty() && Slides(operands);
     for (int u = 0; u < unroll && slides; ++u) {
       out_->Open("");
       if (unroll > 1) out_->Line("STEP_BOUNDARY");
@@ -539,7 +538,7 @@ class TilePrinter {
 
   void PrintPoint(const TileRun& run, const std::string& r0, const std::vector<Operand>& operands, int rows,
                   int vectors, size_t point, const std::map<int, int64_t>& at, int u) {
-    const movement::RegisterTile& tile = step_.tile;
+    const movement::RegisterTile& tile = tile_;
     // Values, by node, row (-1: all) and vector (-1: all).
     std::map<std::tuple<const te::ScalarNode*, int, int>, std::string> values;
     std::function<bool(const Scalar&, int)> depends = [&](const Scalar& s, int axis) -> bool {
@@ -649,7 +648,7 @@ class TilePrinter {
   // unless b differs between rows, as in a product whose rows are a batch. Border rows differ in the terms that they
   // sum, and use the exact, longer form.
   bool SignedDot() const {
-    return step_.tile.dot_axis >= 0 && ByteFactor(0)->dtype == DType::kI8 && ByteFactor(1)->dtype == DType::kI8;
+    return tile_.dot_axis >= 0 && ByteFactor(0)->dtype == DType::kI8 && ByteFactor(1)->dtype == DType::kI8;
   }
   const te::ScalarNode* ByteFactor(int i) const { return body_->args[i]->args[0].get(); }
   // The number of the factor that moves with the lanes.
@@ -657,7 +656,7 @@ class TilePrinter {
     return te::ClassifyLanes(ByteFactor(0)->indices[0], lane_loop_->axis, lanes_) != te::LaneAccess::kInvariant ? 0 : 1;
   }
   bool OffsetsByRow() const {
-    const int row = step_.tile.row_axis;
+    const int row = tile_.row_axis;
     return SignedDot() && row >= 0 && ByteFactor(FactorByLane())->indices[0].UsesAxis(row);
   }
   std::string DotOffset(int r, int v) const {
@@ -686,6 +685,7 @@ class TilePrinter {
 
   const movement::Kernel& kernel_;
   const movement::Step& step_;
+  const movement::RegisterTile& tile_;
   const TaskShape& shape_;
   const int64_t lanes_;
   const int work_group_size_;
@@ -702,9 +702,9 @@ class TilePrinter {
 
 }  // namespace
 
-void PrintTile(const movement::Kernel& kernel, const movement::Step& step, const TaskShape& shape, int* next_temp,
-               CodeWriter* out) {
-  TilePrinter(kernel, step, shape, next_temp, out).Print();
+void PrintTile(const movement::Kernel& kernel, const movement::Step& step, const movement::RegisterTile& tile,
+               const TaskShape& shape, int* next_temp, CodeWriter* out) {
+  TilePrinter(kernel, step, tile, shape, next_temp, out).Print();
 }
 
 }  // namespace fusion::text

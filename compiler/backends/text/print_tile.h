@@ -1,5 +1,5 @@
-// Prints a kTile step as straight-line code: one named variable for each accumulator (a rolled loop would put the tile
-// on the stack), shared vectors loaded once for each step, one broadcast for each row, then the epilogue over the
+// Prints a register tile as straight-line code: one named variable for each accumulator (a rolled loop would put the
+// tile on the stack), shared vectors loaded once for each step, one broadcast for each row, then the epilogue over the
 // finished tile.
 #ifndef FUSION_COMPILER_BACKENDS_TEXT_PRINT_TILE_H_
 #define FUSION_COMPILER_BACKENDS_TEXT_PRINT_TILE_H_
@@ -10,8 +10,9 @@
 
 namespace fusion::text {
 
-void PrintTile(const movement::Kernel& kernel, const movement::Step& step, const TaskShape& shape, int* next_temp,
-               CodeWriter* out);
+// `tile`: the step's strategy.
+void PrintTile(const movement::Kernel& kernel, const movement::Step& step, const movement::RegisterTile& tile,
+               const TaskShape& shape, int* next_temp, CodeWriter* out);
 
 }  // namespace fusion::text
 

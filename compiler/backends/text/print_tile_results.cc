@@ -16,11 +16,11 @@ using te::Scalar;
 
 class ResultPrinter {
  public:
-  ResultPrinter(const movement::Kernel& kernel, const movement::Step& step, const TaskShape& shape, int* next_temp,
-                CodeWriter* out)
+  ResultPrinter(const movement::Kernel& kernel, const movement::Step& step, const movement::RegisterTile& tile,
+                const TaskShape& shape, int* next_temp, CodeWriter* out)
       : kernel_(kernel),
         step_(step),
-        tile_(step.tile),
+        tile_(tile),
         store_(step.stores[0]),
         stored_(step.store_types[0]),
         lanes_(shape.lanes),
@@ -36,7 +36,7 @@ class ResultPrinter {
     const std::string type = VectorType(step_.reduction->acc);
     const bool contiguous =
         te::ClassifyLanes(store_.address, Axis{tile_.lane_axis, lanes_}, lanes_) == te::LaneAccess::kContiguous;
-    const bool apart = !contiguous && work_group_size_ == 1 && VectorThen() && step_.lane_limit < 0;
+    const bool apart = !contiguous && work_group_size_ == 1 && VectorThen() && !step_.lane_limit;
     const std::vector<Run> runs = apart && transposes_ ? Runs(rows, vectors) : std::vector<Run>();
     if (!runs.empty()) out_->Line(absl::StrCat(VectorType(stored_), " out[", rows * vectors, "];"));
     if (single) {
@@ -76,16 +76,16 @@ class ResultPrinter {
   void PrintPlace(const std::string& row, const std::string& vector) {
     if (tile_.row_axis >= 0) out_->Line(absl::StrCat("const ix ", AxisText(tile_.row_axis), " = ", row, ";"));
     if (tile_.outer_axis >= 0) out_->Line(absl::StrCat("const ix ", AxisText(tile_.outer_axis), " = ", vector, ";"));
-    if (step_.store_limit < 0) return;
-    out_->Line(absl::StrCat("const ix left = ", step_.store_limit, " - (",
-                            IndexText(step_.store_limit_index, AxisText, kernel_), ");"));
+    if (!tile_.store_limit) return;
+    out_->Line(absl::StrCat("const ix left = ", tile_.store_limit->limit, " - (",
+                            IndexText(tile_.store_limit->index, AxisText, kernel_), ");"));
   }
 
   // The number of lanes to store; empty: all.
   std::string ValidLanes() const {
-    if (step_.store_limit < 0) return "";
-    return step_.store_limit_index.UsesAxis(tile_.lane_axis) ? absl::StrCat("smin_i64(", lanes_, ", left)")
-                                                             : absl::StrCat("(left > 0 ? ", lanes_, " : 0)");
+    if (!tile_.store_limit) return "";
+    return tile_.store_limit->index.UsesAxis(tile_.lane_axis) ? absl::StrCat("smin_i64(", lanes_, ", left)")
+                                                              : absl::StrCat("(left > 0 ? ", lanes_, " : 0)");
   }
 
   // The address of a lane, whose number is the text `l`.
@@ -106,7 +106,7 @@ class ResultPrinter {
     const std::string valid = ValidLanes();
     if (!valid.empty()) out_->Open("if (left > 0)");
     std::string value = VectorValue();
-    if (step_.lane_limit >= 0) value = MaskLanes(value);
+    if (step_.lane_limit) value = MaskedText(*step_.lane_limit, value, stored_, kernel_);
     const std::string place = absl::StrCat("b", store_.buffer, " + ", IndexText(store_.address, AxisText, kernel_));
     if (valid.empty()) {
       out_->Line(VectorStoreText(stored_, place, value));
@@ -149,9 +149,9 @@ class ResultPrinter {
       for (int v = 0; v < vectors; ++v) results.push_back({by_row * r + by_vector * v, {r, v}});
     }
     std::sort(results.begin(), results.end());
-    const bool limited = step_.store_limit >= 0;
-    if (limited && step_.store_limit_index.UsesAxis(tile_.row_axis)) return {};
-    const bool limited_vectors = limited && step_.store_limit_index.UsesAxis(tile_.outer_axis);
+    const std::optional<movement::Bound>& limit = tile_.store_limit;
+    if (limit && limit->index.UsesAxis(tile_.row_axis)) return {};
+    const bool limited_vectors = limit && limit->index.UsesAxis(tile_.outer_axis);
     std::vector<Run> runs;
     int64_t next = 0;
     for (const auto& [address, result] : results) {
@@ -167,12 +167,12 @@ class ResultPrinter {
 
   void KeepForTranspose(int vectors) {
     const std::string place = absl::StrCat("out[rr * ", vectors, " + vv]");
-    if (step_.store_limit >= 0) {
+    if (tile_.store_limit) {
       out_->Line(absl::StrCat(place, " = ", VectorZero(stored_), ";"));
       out_->Open("if (left > 0)");
     }
     out_->Line(absl::StrCat(place, " = ", VectorValue(), ";"));
-    if (step_.store_limit >= 0) out_->Close();
+    if (tile_.store_limit) out_->Close();
   }
 
   // Exchanges the run's results with the lanes in registers, so that each lane's results are one store.
@@ -185,8 +185,8 @@ class ResultPrinter {
       kept.push_back(absl::StrCat("(vf)out[", r * results.vectors + v, "]"));
     }
     const std::vector<std::string> lanes = ExchangeLanes(std::move(kept), "vf", "zip_", next_temp_, out_);
-    const bool some = step_.store_limit >= 0 && step_.store_limit_index.UsesAxis(tile_.lane_axis);
-    if (step_.store_limit >= 0) out_->Open("if (left > 0)");
+    const bool some = tile_.store_limit && tile_.store_limit->index.UsesAxis(tile_.lane_axis);
+    if (tile_.store_limit) out_->Open("if (left > 0)");
     const std::string type = VectorType(stored_);
     for (int64_t l = 0; l < lanes_; ++l) {
       const std::string place = absl::StrCat("b", store_.buffer, " + ", LaneAddress(absl::StrCat(l, "L")));
@@ -198,7 +198,7 @@ class ResultPrinter {
                                    : PartStoreText(stored_, place, value, count);
       out_->Line(some && l > 0 ? absl::StrCat("if (left > ", l, ") ", text) : text);
     }
-    if (step_.store_limit >= 0) out_->Close();
+    if (tile_.store_limit) out_->Close();
     out_->Close();
   }
 
@@ -213,19 +213,13 @@ class ResultPrinter {
     };
     ExprPrinter printer(out_, {&kernel_, in_lane, -1, 1, "", {{lane_value, false}}, next_temp_});
     std::string value = step_.then.empty() ? lane_value : printer.Emit(step_.then[0]).text;
-    if (step_.lane_limit >= 0) {
-      value = absl::StrCat("((", IndexText(step_.lane_mask_index, in_lane, kernel_), ") < ", step_.lane_limit, " ? ",
-                           value, " : 0)");
+    if (const std::optional<movement::Bound>& limit = step_.lane_limit) {
+      value =
+          absl::StrCat("((", IndexText(limit->index, in_lane, kernel_), ") < ", limit->limit, " ? ", value, " : 0)");
     }
     out_->Line(
         StoreText(kernel_.buffers[store_.buffer], absl::StrCat("b", store_.buffer, "[", LaneAddress("l"), "]"), value));
     out_->Close();
-  }
-
-  std::string MaskLanes(const std::string& value) {
-    return absl::StrCat("vsel(iota() < bi((int)(", step_.lane_limit, " - (",
-                        IndexText(step_.lane_mask_index, AxisText, kernel_), "))), ", value, ", ", VectorZero(stored_),
-                        ")");
   }
 
   bool VectorThen() const {
@@ -255,9 +249,9 @@ class ResultPrinter {
 
 }  // namespace
 
-void PrintTileResults(const movement::Kernel& kernel, const movement::Step& step, const TaskShape& shape,
-                      const TileResults& results, int* next_temp, CodeWriter* out) {
-  ResultPrinter(kernel, step, shape, next_temp, out).Print(results);
+void PrintTileResults(const movement::Kernel& kernel, const movement::Step& step, const movement::RegisterTile& tile,
+                      const TaskShape& shape, const TileResults& results, int* next_temp, CodeWriter* out) {
+  ResultPrinter(kernel, step, tile, shape, next_temp, out).Print(results);
 }
 
 }  // namespace fusion::text

@@ -16,8 +16,9 @@ struct TileResults {
   std::string first_row;  // text of the first row's coordinate
 };
 
-void PrintTileResults(const movement::Kernel& kernel, const movement::Step& step, const TaskShape& shape,
-                      const TileResults& results, int* next_temp, CodeWriter* out);
+// `tile`: the step's strategy.
+void PrintTileResults(const movement::Kernel& kernel, const movement::Step& step, const movement::RegisterTile& tile,
+                      const TaskShape& shape, const TileResults& results, int* next_temp, CodeWriter* out);
 
 }  // namespace fusion::text
 

@@ -13,23 +13,24 @@ namespace {
 
 class TransposePrinter {
  public:
-  TransposePrinter(const movement::Kernel& kernel, const movement::Step& step, int64_t lanes, int* next_temp,
-                   CodeWriter* out)
+  TransposePrinter(const movement::Kernel& kernel, const movement::Step& step,
+                   const movement::BlockedTranspose& transpose, int64_t lanes, int* next_temp, CodeWriter* out)
       : kernel_(kernel),
         step_(step),
+        transpose_(transpose),
         stored_(step.store_types[0]),
-        inside_(movement::InsideBorder(step.body[0], step.vec_axis, step.across_axis)),
+        inside_(movement::InsideBorder(step.body[0], transpose.axis, transpose.across_axis)),
         bits_(movement::MovesBits(inside_, stored_)),
         lanes_(bits_ ? movement::TransposedBlock(stored_, lanes) : lanes),
-        lane_(AxisText(step.vec_axis)),
-        across_(AxisText(step.across_axis)),
+        lane_(AxisText(transpose.axis)),
+        across_(AxisText(transpose.across_axis)),
         next_temp_(next_temp),
         out_(out) {}
 
   void Print() {
     std::vector<movement::Loop> around, blocked;
     for (const movement::Loop& loop : step_.loops) {
-      (loop.axis.id == step_.vec_axis || loop.axis.id == step_.across_axis ? blocked : around).push_back(loop);
+      (loop.axis.id == transpose_.axis || loop.axis.id == transpose_.across_axis ? blocked : around).push_back(loop);
     }
     const int depth = OpenPoints(around, kernel_, 1, out_);
     for (const movement::Loop& loop : blocked) {  // a limit may depend on a loop around it
@@ -63,8 +64,8 @@ class TransposePrinter {
   AxisName Moved(const std::string& lane, const std::string& across) const {
     return [this, lane, across](int axis) {
       const std::string name = AxisText(axis);
-      const std::string& by = axis == step_.vec_axis ? lane : across;
-      if ((axis != step_.vec_axis && axis != step_.across_axis) || by.empty()) return name;
+      const std::string& by = axis == transpose_.axis ? lane : across;
+      if ((axis != transpose_.axis && axis != transpose_.across_axis) || by.empty()) return name;
       return absl::StrCat("(", name, " + ", by, ")");
     };
   }
@@ -98,8 +99,9 @@ class TransposePrinter {
         difference.AffineIn(axis, &coefficient);
         return (coefficient > 0) == (c.cmp == te::Cmp::kLt) ? absl::StrCat(lanes_ - 1) : std::string();
       };
-      tests.push_back(absl::StrCat(IndexText(difference, Moved(last(step_.vec_axis), last(step_.across_axis)), kernel_),
-                                   c.cmp == te::Cmp::kLt ? " < 0" : " >= 0"));
+      tests.push_back(
+          absl::StrCat(IndexText(difference, Moved(last(transpose_.axis), last(transpose_.across_axis)), kernel_),
+                       c.cmp == te::Cmp::kLt ? " < 0" : " >= 0"));
     }
     return absl::StrJoin(tests, " && ");
   }
@@ -108,7 +110,7 @@ class TransposePrinter {
     const bool guarded = inside_ != step_.body[0];
     out_->Open(guarded ? absl::StrCat("if (", Corners(), ")") : "");
     std::map<const te::ScalarNode*, std::vector<std::string>> rows;
-    for (const te::ScalarNode* load : movement::LoadsAcross(inside_, step_.vec_axis, lanes_)) {
+    for (const te::ScalarNode* load : movement::LoadsAcross(inside_, transpose_.axis, lanes_)) {
       rows[load] = Transposed(*load);
     }
     for (int64_t t = 0; t < lanes_; ++t) {
@@ -118,13 +120,13 @@ class TransposePrinter {
             absl::StrCat("st_bits_", DTypeName(stored_), "(", Place(name, " + "), ", ", rows.begin()->second[t], ");"));
         continue;
       }
-      ExprPrinter::Options options{&kernel_, name, step_.vec_axis, lanes_, "", {}, next_temp_};
+      ExprPrinter::Options options{&kernel_, name, transpose_.axis, lanes_, "", {}, next_temp_};
       for (const auto& [load, vectors] : rows) options.loaded[load] = vectors[t];
       ExprPrinter printer(out_, std::move(options));
       const std::string value = printer.EmitVector(inside_);
       const std::string place = Place(name, " + ");
-      out_->Line(step_.streaming_stores ? absl::StrCat("st_stream_f32(", place, ", ", value, ");")
-                                        : VectorStoreText(step_.store_types[0], place, value));
+      out_->Line(transpose_.streaming_stores ? absl::StrCat("st_stream_f32(", place, ", ", value, ");")
+                                             : VectorStoreText(step_.store_types[0], place, value));
     }
     out_->Close();
     if (!guarded) return;
@@ -154,6 +156,7 @@ class TransposePrinter {
 
   const movement::Kernel& kernel_;
   const movement::Step& step_;
+  const movement::BlockedTranspose& transpose_;
   const DType stored_;
   const te::Scalar& inside_;
   const bool bits_;  // the body is one load whose bits are moved as they are
@@ -165,9 +168,9 @@ class TransposePrinter {
 
 }  // namespace
 
-void PrintTranspose(const movement::Kernel& kernel, const movement::Step& step, int64_t lanes, int* next_temp,
-                    CodeWriter* out) {
-  TransposePrinter(kernel, step, lanes, next_temp, out).Print();
+void PrintTranspose(const movement::Kernel& kernel, const movement::Step& step,
+                    const movement::BlockedTranspose& transpose, int64_t lanes, int* next_temp, CodeWriter* out) {
+  TransposePrinter(kernel, step, transpose, lanes, next_temp, out).Print();
 }
 
 }  // namespace fusion::text

@@ -14,6 +14,16 @@ std::string LimitText(const movement::Loop& loop, const movement::Kernel& kernel
   return absl::StrCat("smin_i64(", loop.axis.extent, ", ", IndexText(*loop.limit, AxisText, kernel), ")");
 }
 
+std::string BoundText(const movement::Bound& bound, const AxisName& name, const movement::Kernel& kernel) {
+  return absl::StrCat(IndexText(bound.index, name, kernel), " < ", bound.limit);
+}
+
+std::string MaskedText(const movement::Bound& bound, const std::string& value, DType dtype,
+                       const movement::Kernel& kernel) {
+  return absl::StrCat("vsel(iota() < bi((int)(", bound.limit, " - (", IndexText(bound.index, AxisText, kernel), "))), ",
+                      value, ", ", VectorZero(dtype), ")");
+}
+
 int64_t Points(const std::vector<movement::Loop>& loops) {
   int64_t points = 1;
   for (const movement::Loop& loop : loops) points *= loop.axis.extent;

@@ -30,6 +30,12 @@ std::string AxisText(int axis);
 // How often the loop runs.
 std::string LimitText(const movement::Loop& loop, const movement::Kernel& kernel);
 
+// Text of `index < limit`.
+std::string BoundText(const movement::Bound& bound, const AxisName& name, const movement::Kernel& kernel);
+// Text of the vector `value` with zeros in its lanes past the bound.
+std::string MaskedText(const movement::Bound& bound, const std::string& value, DType dtype,
+                       const movement::Kernel& kernel);
+
 // The number of points of the loops, where none has a limit.
 int64_t Points(const std::vector<movement::Loop>& loops);
 

@@ -7,8 +7,8 @@ namespace fusion::text {
 int WorkItems(const movement::Kernel& kernel, int work_group_size) {
   for (const movement::Phase& phase : kernel.phases) {
     movement::VisitSteps(phase, [&](const movement::Step& step) {
-      if (step.strategy == movement::Strategy::kThreadgroupTile)
-        work_group_size = std::max(work_group_size, step.threadgroup.product.work_items);
+      const auto* tile = step.As<movement::ThreadgroupTile>();
+      if (tile != nullptr) work_group_size = std::max(work_group_size, tile->product.work_items);
     });
   }
   return work_group_size;
@@ -16,7 +16,7 @@ int WorkItems(const movement::Kernel& kernel, int work_group_size) {
 
 bool TaskPerItem(const movement::Kernel& kernel, const movement::Phase& phase, int work_group_size) {
   const bool tiles = std::any_of(phase.steps.begin(), phase.steps.end(),
-                                 [](const movement::Step& step) { return step.strategy == movement::Strategy::kTile; });
+                                 [](const movement::Step& step) { return step.Is<movement::RegisterTile>(); });
   return work_group_size > 1 && tiles && kernel.scratch_bytes == 0;
 }
 

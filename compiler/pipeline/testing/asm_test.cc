@@ -83,9 +83,10 @@ void CheckHotLoop(const std::string& name, const GraphMaker& g, LayoutMode layou
         MakeBlockKernel(g.graph(), {0}, LiveOutOf(g.graph(), {0}), value_layouts, device);
     ASSERT_TRUE(kernel.ok()) << kernel.status();
     const movement::Step& step = kernel->kernel.phases[0].steps.back();
-    ASSERT_EQ(step.strategy, movement::Strategy::kTile) << movement::Print(kernel->kernel);
-    const std::string shape = absl::StrCat(name, " ", device.isa, ": ", step.tile.row_count, "x", step.tile.outer_count,
-                                           " unroll ", step.tile.unroll);
+    const auto* tile = step.As<movement::RegisterTile>();
+    ASSERT_NE(tile, nullptr) << movement::Print(kernel->kernel);
+    const std::string shape =
+        absl::StrCat(name, " ", device.isa, ": ", tile->row_count, "x", tile->outer_count, " unroll ", tile->unroll);
     const std::string text = cpu::Prelude(device.vector_bytes / 4) + cpu::PrintKernel(kernel->kernel, "k", device);
     const std::vector<std::string> loop = HotLoop(Assemble(text, device.march), instruction);
     std::string body;
@@ -93,7 +94,7 @@ void CheckHotLoop(const std::string& name, const GraphMaker& g, LayoutMode layou
     const std::string reg = device.vector_bytes == 64 ? "%zmm" : "%ymm";
     const int fma = Count(loop, instruction, reg);
     printf("%s: %zu instructions, %d fma, %d on the stack\n", shape.c_str(), loop.size(), fma, Count(loop, "(%rsp"));
-    EXPECT_GE(fma, step.tile.row_count * step.tile.outer_count) << shape << "\n" << body;
+    EXPECT_GE(fma, tile->row_count * tile->outer_count) << shape << "\n" << body;
     EXPECT_EQ(Count(loop, instruction), fma) << "narrower vectors: " << shape << "\n" << body;
     EXPECT_EQ(Count(loop, "(%rsp"), 0) << shape << "\n" << body;
   }

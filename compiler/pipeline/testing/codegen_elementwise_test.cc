@@ -417,8 +417,8 @@ TEST(CodegenStitch, OneKernelOnePhase) {
     ASSERT_EQ(result.kernels.size(), 1u) << result.name;
     EXPECT_EQ(result.kernels[0].kernel.phases.size(), 1u) << result.name;
     for (const movement::Step& step : result.kernels[0].kernel.phases[0].steps) {
-      EXPECT_NE(step.strategy, movement::Strategy::kScalar) << result.name << "\n"
-                                                            << movement::Print(result.kernels[0].kernel);
+      EXPECT_FALSE(step.Is<movement::ScalarLoops>()) << result.name << "\n"
+                                                     << movement::Print(result.kernels[0].kernel);
     }
   }
 }

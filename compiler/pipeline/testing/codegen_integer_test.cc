@@ -49,8 +49,9 @@ void ExpectVectors(const BlockCase& block_case, const DeviceModel& device, bool 
   ASSERT_GE(MaxElements(block_case), 16);
   const movement::Kernel& kernel = results[0].kernels.back().kernel;
   const movement::Step& step = kernel.phases.back().steps.back();
-  EXPECT_NE(step.strategy, movement::Strategy::kScalar) << block_case.name << "\n" << movement::Print(kernel);
-  EXPECT_EQ(step.tile.dot_axis >= 0, dot) << block_case.name << "\n" << movement::Print(kernel);
+  EXPECT_FALSE(step.Is<movement::ScalarLoops>()) << block_case.name << "\n" << movement::Print(kernel);
+  const auto* tile = step.As<movement::RegisterTile>();
+  EXPECT_EQ(tile != nullptr && tile->dot_axis >= 0, dot) << block_case.name << "\n" << movement::Print(kernel);
 }
 
 BlockCase MatMul(DType a, DType b, const Shape& a_shape, const Shape& b_shape, bool weight) {

@@ -62,8 +62,8 @@ TEST(CodegenPrefix, IsOnePass) {
     ASSERT_EQ(result.kernels.size(), 1u);
     ASSERT_EQ(result.kernels[0].kernel.phases.size(), 1u);
     const movement::Step& step = result.kernels[0].kernel.phases[0].steps[0];
-    EXPECT_EQ(step.strategy, movement::Strategy::kPrefix) << movement::Print(result.kernels[0].kernel);
-    EXPECT_EQ(step.vec_axis >= 0, result.name.find("columns") != std::string::npos) << result.name;
+    EXPECT_TRUE(step.Is<movement::PrefixPass>()) << movement::Print(result.kernels[0].kernel);
+    EXPECT_EQ(movement::VectorAxisOf(step) >= 0, result.name.find("columns") != std::string::npos) << result.name;
   }
 }
 

@@ -34,7 +34,7 @@ int ThreadgroupTiles(const std::vector<BlockKernel>& kernels) {
   int count = 0;
   for (const BlockKernel& kernel : kernels) {
     for (const movement::Phase& phase : kernel.kernel.phases) {
-      for (const movement::Step& step : phase.steps) count += step.strategy == movement::Strategy::kThreadgroupTile;
+      for (const movement::Step& step : phase.steps) count += step.Is<movement::ThreadgroupTile>();
     }
   }
   return count;
@@ -151,7 +151,10 @@ int FragmentTiles(const std::vector<BlockKernel>& kernels) {
   int count = 0;
   for (const BlockKernel& kernel : kernels) {
     for (const movement::Phase& phase : kernel.kernel.phases) {
-      for (const movement::Step& step : phase.steps) count += step.threadgroup.product.fragments();
+      for (const movement::Step& step : phase.steps) {
+        const auto* tile = step.As<movement::ThreadgroupTile>();
+        count += tile != nullptr && tile->product.fragments();
+      }
     }
   }
   return count;
@@ -234,7 +237,10 @@ TEST(TensorCores, MultiplyHalvesFromMemory) {
         for (const BlockKernel& kernel : result.kernels) {
           bool uses = false;
           for (const movement::Phase& phase : kernel.kernel.phases) {
-            for (const movement::Step& step : phase.steps) uses = uses || step.threadgroup.product.from_memory;
+            for (const movement::Step& step : phase.steps) {
+              const auto* tile = step.As<movement::ThreadgroupTile>();
+              uses = uses || (tile != nullptr && tile->product.from_memory);
+            }
           }
           tiles += uses ? 1 : 0;
           EXPECT_EQ(FindBackend("cuda")->InstructionsOf(kernel.kernel, WithTensorCores()).march,
@@ -288,8 +294,9 @@ TEST(ThreadgroupTileSchedule, SlicesAreBroughtInAhead) {
   for (const char* device : {"OpenCl", "OpenClAhead", "Cuda"}) {
     for (const BlockResult& result : RunCases({Product("product", {64, 64}, {64, 64}, true)}, {{LikeAGpu(device)}})) {
       ASSERT_EQ(ThreadgroupTiles(result.kernels), 1);
-      EXPECT_EQ(result.kernels[0].kernel.phases[0].steps[0].threadgroup.buffers,
-                device == std::string("OpenCl") ? 1 : 2);
+      const auto* tile = result.kernels[0].kernel.phases[0].steps[0].As<movement::ThreadgroupTile>();
+      ASSERT_NE(tile, nullptr);
+      EXPECT_EQ(tile->buffers, device == std::string("OpenCl") ? 1 : 2);
     }
   }
 }

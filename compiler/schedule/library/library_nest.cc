@@ -21,8 +21,7 @@ const te::ScalarNode* PlainLoad(const Scalar& s) {
 
 movement::Phase PhaseOf(const Nest& nest, const LibraryCall& call) {
   movement::Step step = PlainStep(nest);
-  step.strategy = movement::Strategy::kLibrary;
-  step.library = call;
+  step.strategy = call;
   movement::Phase phase;
   phase.steps.push_back(std::move(step));
   return phase;

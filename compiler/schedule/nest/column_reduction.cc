@@ -209,7 +209,7 @@ std::optional<ColumnSums> ReduceColumns(const Nest& nest, SummedRows rows, const
   const Nest result = cut.parts == 1 ? ResultOf(zero, cut, sum) : PartialOf(zero, nest, cut, sum, partial, &sums.rest);
   for (const Nest* each : {&zero, &add, &result}) {
     sums.phase.steps.push_back(StepOf(*each, device));
-    if (sums.phase.steps.back().strategy != movement::Strategy::kMapVec) return std::nullopt;
+    if (!sums.phase.steps.back().Is<movement::VectorMap>()) return std::nullopt;
   }
   if (rows == SummedRows::kBeyondCaches && choices->Pick("columns", 2) == 1) return std::nullopt;
   AddBuffers(nest, cut, kernel);

@@ -311,6 +311,11 @@ movement::Loop LoopOf(const Nest& nest, const Axis& axis) {
   return {axis, limit == nest.limits.end() ? std::nullopt : std::optional<Index>(limit->second)};
 }
 
+std::optional<movement::Bound> LaneLimitOf(const Nest& nest) {
+  if (nest.mask_limit < 0) return std::nullopt;
+  return movement::Bound{nest.mask_index, nest.mask_limit};
+}
+
 void DropUnitAxes(Nest* nest) {
   const Index zero(0);
   auto map = [&](const Axis& axis) -> const Index* { return axis.extent == 1 ? &zero : nullptr; };

@@ -62,7 +62,7 @@ struct Nest {
   // By axis: the limit of an axis that has fewer iterations in the last task of a grid that does not divide, or in the
   // last iteration of another axis, which must be a loop around it.
   std::map<int, te::Index> limits;
-  bool streaming_stores = false;  // movement::Step::streaming_stores, where that is possible
+  bool streaming_stores = false;  // movement::BlockedTranspose::streaming_stores, where that is possible
   bool LimitsUse(const te::Axis& axis) const;
 
   // Applies a substitution of axes everywhere.
@@ -79,6 +79,7 @@ Nest Flatten(const te::Program& program, const PhysicalTe& physical, const Addre
 
 // A loop over an axis of the nest.
 movement::Loop LoopOf(const Nest& nest, const te::Axis& axis);
+std::optional<movement::Bound> LaneLimitOf(const Nest& nest);
 
 // Replaces spatial and reduction axes of extent 1 by 0.
 void DropUnitAxes(Nest* nest);

@@ -99,7 +99,7 @@ bool AddRanges(const Nest& nest, InTasks in_tasks, KernelDraft* draft, movement:
   for (Nest& part : SplitRanges(nest, &draft->axes, worth)) {
     FuseAxes(&part, &draft->axes);
     steps.push_back(StepOf(part, draft->device));
-    vectors = vectors || steps.back().strategy == movement::Strategy::kMapVec;
+    vectors = vectors || steps.back().Is<movement::VectorMap>();
   }
   if (!vectors || steps.size() < 2) {
     draft->axes = before;
@@ -118,12 +118,11 @@ absl::Status AddTaskSteps(const te::Te& te, const PhysicalTe& stage, const te::B
   FuseAxes(&nest, &draft->axes);
   movement::Step step = StepOf(nest, draft->device);
   const bool wants_tile = WantsRegisterTile(draft->program, te, draft->device);
-  const bool along_reduction = step.strategy == movement::Strategy::kRowReduction;
+  const bool along_reduction = step.Is<movement::RowReduction>();
   const bool window = te.reduction && in_tasks == InTasks::kWindows && !along_reduction;
   // A single vector of sums would wait for each addition. A row times a matrix gets a register tile, with several
   // vectors of sums and its matrix packed.
-  const bool one_vector =
-      step.strategy == movement::Strategy::kTile && IsProduct(te) && draft->target.vector_reductions;
+  const bool one_vector = step.Is<movement::RegisterTile>() && IsProduct(te) && draft->target.vector_reductions;
   if (wants_tile || window || one_vector || (HoldsProducts(in_tasks) && IsProduct(te) && !along_reduction)) {
     const KernelDraft::Saved before = draft->Save();
     absl::StatusOr<movement::Phase> in_task = TileInTask(bound, draft);
@@ -134,8 +133,7 @@ absl::Status AddTaskSteps(const te::Te& te, const PhysicalTe& stage, const te::B
     if (wants_tile) return in_task.status();
     draft->Restore(before);
   }
-  if (step.strategy == movement::Strategy::kScalar && draft->target.loops_for_ranges &&
-      AddRanges(bound, in_tasks, draft, phase)) {
+  if (step.Is<movement::ScalarLoops>() && draft->target.loops_for_ranges && AddRanges(bound, in_tasks, draft, phase)) {
     return absl::OkStatus();
   }
   phase->steps.push_back(std::move(step));

@@ -217,8 +217,7 @@ void VectorizeAligned(int64_t lanes, movement::Step* step) {
   });
   const movement::AlongAxis value = movement::AlongAxisOf(step->body[0], inner, lanes);
   if (!all || !value.vectorizable || value.stepped_loads > 0) return;
-  step->strategy = movement::Strategy::kMapVec;
-  step->vec_axis = inner.id;
+  step->strategy = movement::VectorMap{.axis = inner.id};
 }
 
 }  // namespace
@@ -376,13 +375,14 @@ class GroupTiler {
 
   movement::Phase MakePhase() {
     movement::Step step;
+    std::vector<movement::Step> shared_copies;
     std::vector<Scalar> factors(2);
     for (const Side* side : {&row_, &column_}) {
       step.loops.push_back(LoopOfSide(*side));
       const Scalar& operand = nest_.body[0]->args[side->argument];
-      factors[side->argument] = ReadsInPlace(*side) ? operand : AddSlices(*side, &step);
+      factors[side->argument] = ReadsInPlace(*side) ? operand : AddSlices(*side, &shared_copies);
     }
-    FillStep(factors, &step);
+    FillStep(factors, std::move(shared_copies), &step);
     movement::Phase phase;
     if (in_task_) {
       around_.insert(around_.end(), {{row_.tile, std::nullopt}, {column_.tile, std::nullopt}});
@@ -485,7 +485,7 @@ class GroupTiler {
   }
 
   // Adds the K-slices of an operand and the step that copies them. Returns the operand's element, read from its slice.
-  Scalar AddSlices(const Side& side, movement::Step* step) {
+  Scalar AddSlices(const Side& side, std::vector<movement::Step>* shared_copies) {
     te::Pred inside = InsideOf(side);
     const KSliceAxes walked(by_, side.in_tile, in_k_slice_, axes_);
     const auto in_blocks = [&](const Axis& axis) { return walked.Find(axis); };
@@ -511,16 +511,25 @@ class GroupTiler {
     shared_copy.stores = {{buffer, te::Substitute(place, in_blocks)}};
     shared_copy.store_types = {by_.dtype};
     VectorizeAligned(device_.vector_bytes / 4, &shared_copy);
-    step->shared_copies.push_back(std::move(shared_copy));
+    shared_copies->push_back(std::move(shared_copy));
     const Scalar element = te::Load(buffer, by_.dtype, {place});
     return by_.dtype == DType::kF32 ? element : te::Cast(DType::kF32, element);
   }
 
-  void FillStep(const std::vector<Scalar>& factors, movement::Step* step) const {
+  void FillStep(const std::vector<Scalar>& factors, std::vector<movement::Step> shared_copies,
+                movement::Step* step) const {
     step->label = nest_.label;
-    step->strategy = movement::Strategy::kThreadgroupTile;
-    step->threadgroup = {row_.in_tile.id, column_.in_tile.id, shape_.item_rows, shape_.item_columns,
-                         shape_.rows,     shape_.columns,     by_.product,      buffers_};
+    auto& tile = step->strategy.emplace<movement::ThreadgroupTile>();
+    tile.row_axis = row_.in_tile.id;
+    tile.column_axis = column_.in_tile.id;
+    tile.item_rows = shape_.item_rows;
+    tile.item_columns = shape_.item_columns;
+    tile.rows = shape_.rows;
+    tile.columns = shape_.columns;
+    tile.product = by_.product;
+    tile.buffers = buffers_;
+    tile.shared_copies = std::move(shared_copies);
+    if (task_limit_ >= 0) tile.store_limit = movement::Bound{task_index_, task_limit_};
     step->reduction = nest_.reduction;
     step->reduction->axes = outer_;
     step->reduction->axes.insert(step->reduction->axes.end(), {part_, in_k_slice_});
@@ -528,10 +537,7 @@ class GroupTiler {
     step->then = nest_.then;
     step->stores = nest_.stores;
     step->store_types = nest_.store_types;
-    step->lane_mask_index = nest_.mask_index;
-    step->lane_limit = nest_.mask_limit;
-    step->store_limit_index = task_index_;
-    step->store_limit = task_limit_;
+    step->lane_limit = LaneLimitOf(nest_);
   }
 
   Nest nest_;

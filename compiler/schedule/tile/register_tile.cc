@@ -540,7 +540,6 @@ class TileBuilder {
 
   movement::Phase Assemble() {
     step_.label = nest_.label;
-    step_.strategy = movement::Strategy::kTile;
     if (tile_.vector_in.id >= 0) step_.loops.push_back({tile_.vector_in, std::nullopt});
     step_.loops.push_back({tile_.lane, std::nullopt});
     step_.reduction = nest_.reduction;
@@ -548,11 +547,8 @@ class TileBuilder {
     step_.then = nest_.then;
     step_.stores = nest_.stores;
     step_.store_types = nest_.store_types;
-    step_.lane_mask_index = nest_.mask_index;
-    step_.lane_limit = nest_.mask_limit;
-    step_.store_limit_index = tile_.store_index;
-    step_.store_limit = tile_.store_limit;
-    movement::RegisterTile& tile = step_.tile;
+    step_.lane_limit = LaneLimitOf(nest_);
+    movement::RegisterTile tile;
     tile.lane_axis = tile_.lane.id;
     tile.outer_axis = tile_.vector_in.id;
     tile.outer_count = tile_.vector_in.id >= 0 ? shape_.vectors : 1;
@@ -562,6 +558,7 @@ class TileBuilder {
     tile.dot_axis = tile_.dot.id;
     tile.slide_axis = slide_.axis.id;
     tile.prefetch = Prefetches(tile);
+    if (tile_.store_limit >= 0) tile.store_limit = movement::Bound{tile_.store_index, tile_.store_limit};
     if (tile_.in_task) {
       std::vector<movement::Loop> around;
       for (const Axis& axis : grid_) around.push_back(LoopOf(nest_, axis));
@@ -571,6 +568,7 @@ class TileBuilder {
       grid_.clear();
     }
     if (!tile.prefetch.empty() && choices_.Pick("prefetch", 2) == 1) tile.prefetch.clear();
+    step_.strategy = std::move(tile);
     movement::Phase phase;
     phase.grid = std::move(grid_);
     phase.steps = std::move(packed_.steps);

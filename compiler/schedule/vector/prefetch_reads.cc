@@ -19,7 +19,7 @@ bool IsFar(const movement::Buffer& buffer, const DeviceModel& device) {
 
 // Does the step load vectors of the buffer that move with the axis?
 bool LoadsVectors(const movement::Step& step, int buffer, const te::Axis& axis, int64_t lanes) {
-  if (step.vec_axis < 0) return false;
+  if (movement::VectorAxisOf(step) < 0) return false;
   // The innermost axis: of the reduction where that is cut into vectors, else of the loops.
   const te::Axis& along = step.reduction ? step.reduction->axes.back() : step.loops.back().axis;
   bool loads = false;
@@ -41,12 +41,12 @@ void PrefetchNextTask(const DeviceModel& device, const movement::Kernel& kernel,
   const int64_t lanes = device.vector_bytes / 4;
   for (size_t b = 0; b < kernel.buffers.size(); ++b) {
     if (!IsFar(kernel.buffers[b], device)) continue;
-    movement::Step* last = nullptr;
+    movement::VectorMap* last = nullptr;
     int steps = 0;
     for (movement::Step& step : phase->steps) {
       if (!LoadsVectors(step, static_cast<int>(b), next, lanes)) continue;
       ++steps;
-      if (step.strategy == movement::Strategy::kMapVec) last = &step;
+      if (auto* map = step.As<movement::VectorMap>()) last = map;
     }
     if (steps < 2 || last == nullptr) continue;
     last->read_next.axis = next.id;
@@ -55,14 +55,15 @@ void PrefetchNextTask(const DeviceModel& device, const movement::Kernel& kernel,
 }
 
 void PrefetchAhead(const DeviceModel& device, const movement::Kernel& kernel, double cost, movement::Step* step) {
-  if (!StrategyOf(device).prefetches || step->strategy != movement::Strategy::kMapVec || cost < kCostly) return;
+  auto* const map = step->As<movement::VectorMap>();
+  if (!StrategyOf(device).prefetches || map == nullptr || cost < kCostly) return;
   const te::Axis along = step->loops.back().axis;
   for (size_t b = 0; b < kernel.buffers.size(); ++b) {
     if (!IsFar(kernel.buffers[b], device)) continue;
     if (!LoadsVectors(*step, static_cast<int>(b), along, device.vector_bytes / 4)) continue;
-    step->read_next.axis = along.id;
-    step->read_next.distance = kBytesAhead / 4;
-    step->read_next.buffers.push_back(static_cast<int>(b));
+    map->read_next.axis = along.id;
+    map->read_next.distance = kBytesAhead / 4;
+    map->read_next.buffers.push_back(static_cast<int>(b));
   }
 }
 

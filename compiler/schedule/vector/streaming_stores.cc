@@ -25,7 +25,7 @@ bool Reads(const movement::Phase& phase, int buffer) {
 }
 
 bool CanStream(const movement::Step& step, const movement::Kernel& kernel, int64_t lanes) {
-  if (step.strategy != movement::Strategy::kMapVec || step.lane_limit >= 0 || step.stores.size() != 1) return false;
+  if (step.lane_limit || step.stores.size() != 1) return false;
   const movement::Loop& inner = step.loops.back();
   const movement::Buffer& buffer = kernel.buffers[step.stores[0].buffer];
   return step.store_types[0] == DType::kF32 && !inner.limit && inner.axis.extent % lanes == 0 &&
@@ -37,15 +37,16 @@ bool CanStream(const movement::Step& step, const movement::Kernel& kernel, int64
 void UseStreamingStores(const DeviceModel& device, const movement::Kernel& kernel, ChoiceLog* choices,
                         movement::Phase* phase) {
   if (!StrategyOf(device).streaming_stores) return;
-  std::vector<movement::Step*> steps;
+  std::vector<movement::VectorMap*> maps;
   for (movement::Step& step : phase->steps) {
-    if (!step.streaming_stores && CanStream(step, kernel, device.vector_bytes / 4) &&
+    auto* const map = step.As<movement::VectorMap>();
+    if (map != nullptr && !map->streaming_stores && CanStream(step, kernel, device.vector_bytes / 4) &&
         !Reads(*phase, step.stores[0].buffer)) {
-      steps.push_back(&step);
+      maps.push_back(map);
     }
   }
-  if (steps.empty() || choices->Pick("streaming", 2, ChoiceKind::kUnmodelled) == 0) return;
-  for (movement::Step* step : steps) step->streaming_stores = true;
+  if (maps.empty() || choices->Pick("streaming", 2, ChoiceKind::kUnmodelled) == 0) return;
+  for (movement::VectorMap* map : maps) map->streaming_stores = true;
 }
 
 }  // namespace fusion

@@ -9,9 +9,9 @@
 
 namespace fusion {
 
-// Sets movement::Step::streaming_stores for the steps of `phase` that store whole vectors of such results, where the
-// choice "streaming" says so. `phase` will become one of `kernel`'s. A measurement decides; the cost model cannot tell
-// the two apart.
+// Sets movement::VectorMap::streaming_stores for the steps of `phase` that store whole vectors of such results, where
+// the choice "streaming" says so. `phase` will become one of `kernel`'s. A measurement decides; the cost model cannot
+// tell the two apart.
 void UseStreamingStores(const DeviceModel& device, const movement::Kernel& kernel, ChoiceLog* choices,
                         movement::Phase* phase);
 

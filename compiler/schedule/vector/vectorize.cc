@@ -95,33 +95,29 @@ void VectorizeMap(const DeviceModel& device, movement::Step* step) {
   Loads loads;
   if (!StoredAlong(*step, axis, lanes)) return;
   // Masked lanes of a layout block have no element to step to.
-  const bool steps = StrategyOf(device).partial_vectors && step->lane_limit < 0;
+  const bool steps = StrategyOf(device).partial_vectors && !step->lane_limit;
   const bool in_vectors = Vectorizable(step->body, axis, lanes, &loads) && (loads.stepped == 0 || steps);
   const auto take_vectors = [&] {
     const bool all_f32 = std::all_of(step->store_types.begin(), step->store_types.end(),
                                      [](DType dtype) { return dtype == DType::kF32; });
-    step->rest_in_vector = loads.stepped > 0 && loads.contiguous == 0 && all_f32;
-    if (!step->rest_in_vector && axis.extent < least) return;
-    step->strategy = movement::Strategy::kMapVec;
-    step->vec_axis = axis.id;
+    const bool rest_in_vector = loads.stepped > 0 && loads.contiguous == 0 && all_f32;
+    if (!rest_in_vector && axis.extent < least) return;
+    step->strategy = movement::VectorMap{.axis = axis.id, .rest_in_vector = rest_in_vector};
   };
   if (in_vectors && loads.strided == 0) return take_vectors();
   if (!StrategyOf(device).turned_loads) return;
-  const bool one_value = step->stores.size() == 1 && step->lane_limit < 0 && axis.extent >= lanes;
+  const bool one_value = step->stores.size() == 1 && !step->lane_limit && axis.extent >= lanes;
   for (size_t l = step->loops.size() - 1; l-- > 0 && one_value;) {
     const Axis across = step->loops[l].axis;
     if (across.extent < lanes || !movement::CanTranspose(step->body[0], step->store_types[0], axis, across, lanes))
       continue;
-    step->strategy = movement::Strategy::kTranspose;
-    step->vec_axis = axis.id;
-    step->across_axis = across.id;
+    step->strategy = movement::BlockedTranspose{.axis = axis.id, .across_axis = across.id};
     return;
   }
   if (in_vectors) return take_vectors();
   // Masked lanes of a layout block have no element to gather.
-  if (step->lane_limit < 0 && axis.extent >= lanes && WorthGathering(step->body, axis, lanes)) {
-    step->strategy = movement::Strategy::kMapVec;
-    step->vec_axis = axis.id;
+  if (!step->lane_limit && axis.extent >= lanes && WorthGathering(step->body, axis, lanes)) {
+    step->strategy = movement::VectorMap{.axis = axis.id};
   }
 }
 
@@ -131,7 +127,7 @@ bool PrefixStep(const Nest& nest, const DeviceModel& device, movement::Step* ste
       movement::PrefixReductionOf(*nest.reduction, nest.body, nest.axes);
   if (!prefix || nest.limits.count(prefix->axis)) return false;
   *step = PlainStep(nest);
-  step->strategy = movement::Strategy::kPrefix;
+  auto& pass = step->strategy.emplace<movement::PrefixPass>();
   // The loop along which values are passed on goes innermost, so that the grid takes the others.
   const auto along = std::find_if(step->loops.begin(), step->loops.end(),
                                   [&](const movement::Loop& loop) { return loop.axis.id == prefix->axis; });
@@ -145,7 +141,7 @@ bool PrefixStep(const Nest& nest, const DeviceModel& device, movement::Step* ste
   if (columns.extent >= lanes && StoredAlong(*step, columns, lanes) &&
       ReducesInVectors({prefix->value}, columns, lanes, &contiguous) &&
       ReducesInVectors(nest.then, columns, lanes, &unused) && contiguous > 0) {
-    step->vec_axis = columns.id;
+    pass.vector_axis = columns.id;
   }
   return true;
 }
@@ -159,9 +155,7 @@ movement::Step PlainStep(const Nest& nest) {
   step.then = nest.then;
   step.stores = nest.stores;
   step.store_types = nest.store_types;
-  step.lane_mask_index = nest.mask_index;
-  step.lane_limit = nest.mask_limit;
-  step.strategy = movement::Strategy::kScalar;
+  step.lane_limit = LaneLimitOf(nest);
   return step;
 }
 
@@ -170,8 +164,9 @@ movement::Step StepOf(const Nest& nest, const DeviceModel& device) {
   movement::Step step = PlainStep(nest);
   if (!nest.reduction) {
     VectorizeMap(device, &step);
-    step.streaming_stores =
-        nest.streaming_stores && step.strategy == movement::Strategy::kTranspose && step.store_types[0] == DType::kF32;
+    if (auto* transpose = step.As<movement::BlockedTranspose>()) {
+      transpose->streaming_stores = nest.streaming_stores && step.store_types[0] == DType::kF32;
+    }
     return step;
   }
   if (PrefixStep(nest, device, &step)) return step;
@@ -181,8 +176,7 @@ movement::Step StepOf(const Nest& nest, const DeviceModel& device) {
     const Axis& row = reduction.axes.back();
     if (StrategyOf(device).vector_reductions && row.extent >= kLeastVectors * lanes &&
         ReducesInVectors({extreme->value}, row, lanes, &contiguous) && contiguous > 0) {
-      step.strategy = movement::Strategy::kRowReduction;
-      step.vec_axis = row.id;
+      step.strategy = movement::RowReduction{row.id};
     }
     return step;
   }
@@ -192,8 +186,7 @@ movement::Step StepOf(const Nest& nest, const DeviceModel& device) {
   const Axis& inner = reduction.axes.back();
   const int64_t least = movement::CallsLibrary(nest.body) ? LeastExtent(nest.body, device) : lanes;
   if (inner.extent >= least && ReducesInVectors(nest.body, inner, lanes, &contiguous) && contiguous > 0) {
-    step.strategy = movement::Strategy::kRowReduction;
-    step.vec_axis = inner.id;
+    step.strategy = movement::RowReduction{inner.id};
     return step;
   }
   // Reduces along the innermost spatial axis, one vector of results at a time.
@@ -204,9 +197,8 @@ movement::Step StepOf(const Nest& nest, const DeviceModel& device) {
     if (StoredAlong(step, axis, lanes) && ReducesInVectors(nest.body, axis, lanes, &contiguous) &&
         ReducesInVectors(nest.then, axis, lanes, &unused) && contiguous > 0 && nest.stores.size() == 1 &&
         HasTileForm(nest.body[0])) {
-      step.strategy = movement::Strategy::kTile;
-      step.tile.lane_axis = axis.id;
-      // The loop strides by vectors itself, so tile.lane_axis may be longer than one vector.
+      // The loop strides by vectors itself, so lane_axis may be longer than one vector.
+      step.strategy = movement::RegisterTile{.lane_axis = axis.id};
     }
   }
   return step;
@@ -225,7 +217,8 @@ void MoveLoopsToGrid(movement::Step* step, double cost_per_point, const DeviceMo
   const int64_t wanted = counts[choices->Pick("tasks", static_cast<int>(counts.size()), ChoiceKind::kSharing)];
   int64_t tasks = 1;
   // The innermost loop stays for the vectors, unless it is the only one.
-  const auto across = [&] { return step->across_axis >= 0 && step->loops.front().axis.id == step->across_axis; };
+  auto* const transpose = step->As<movement::BlockedTranspose>();
+  const auto across = [&] { return transpose != nullptr && step->loops.front().axis.id == transpose->across_axis; };
   while (step->loops.size() > 1 && tasks < wanted && !across()) {
     const Axis axis = step->loops.front().axis;
     tasks *= axis.extent;
@@ -236,7 +229,8 @@ void MoveLoopsToGrid(movement::Step* step, double cost_per_point, const DeviceMo
   const Axis whole = step->loops[0].axis;
   const int64_t parts = std::min<int64_t>((wanted + tasks - 1) / tasks, whole.extent);
   // Chunks are whole cache lines, whatever the element type. Rows that a work-group reduces are lines of their own.
-  const bool lanes_of_tile = step->tile.lane_axis == whole.id;
+  auto* const tile = step->As<movement::RegisterTile>();
+  const bool lanes_of_tile = tile != nullptr && tile->lane_axis == whole.id;
   const int items = StrategyOf(device).items_of_a_row;
   int64_t together = step->reduction && items > 1 ? std::max(1, device.work_group_size / items) : 64;
   if (lanes_of_tile) together = std::max<int64_t>(together, device.vector_bytes / 4);  // a tile's vectors stay whole
@@ -256,13 +250,17 @@ void MoveLoopsToGrid(movement::Step* step, double cost_per_point, const DeviceMo
     }
     for (Scalar& s : step->reduction->init) s = te::Substitute(s, map);
   }
-  step->lane_mask_index = te::Substitute(step->lane_mask_index, map);
+  if (step->lane_limit) step->lane_limit->index = te::Substitute(step->lane_limit->index, map);
   movement::Loop loop{inner, std::nullopt};
   if (whole.extent % chunk != 0) loop.limit = Index(whole.extent) - Index(outer) * chunk;
   step->loops[0] = loop;
-  if (step->vec_axis == whole.id) step->vec_axis = inner.id;
-  if (step->across_axis == whole.id) step->across_axis = inner.id;
-  if (lanes_of_tile) step->tile.lane_axis = inner.id;
+  const auto replace = [&](int* axis) {
+    if (*axis == whole.id) *axis = inner.id;
+  };
+  if (auto* vectors = step->As<movement::VectorMap>()) replace(&vectors->axis);
+  if (transpose != nullptr) replace(&transpose->axis), replace(&transpose->across_axis);
+  if (tile != nullptr) replace(&tile->lane_axis);
+  if (auto* prefix = step->As<movement::PrefixPass>()) replace(&prefix->vector_axis);
   grid->push_back(outer);
 }
 

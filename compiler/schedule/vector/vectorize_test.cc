@@ -26,8 +26,7 @@ TEST(MoveLoopsToGrid, LanesOfATileAreOfTheLoopThatIsLeft) {
     step.body = {te::Load(0, DType::kF32, {te::Index(row) * column.extent + te::Index(column)})};
     step.stores = {{1, te::Index(column)}};
     step.store_types = {DType::kF32};
-    step.strategy = movement::Strategy::kTile;
-    step.tile.lane_axis = column.id;
+    step.strategy = movement::RegisterTile{.lane_axis = column.id};
 
     movement::Phase phase;
     ChoiceLog choices;
