@@ -43,7 +43,7 @@ TEST(ScheduleForm, ReductionOverEverythingIsNotStitched) {
 TEST(ScheduleForm, LargeProductIsAPhaseWithATile) {
   const ScheduledBlock block = ProductAndRows(131072);
   EXPECT_GT(block.kernel.phases.size(), 1u);
-  EXPECT_EQ(block.kernel.phases.at(0).steps.back().strategy, movement::Strategy::kTile)
+  EXPECT_TRUE(block.kernel.phases.at(0).steps.back().Is<movement::RegisterTile>())
       << movement::Print(block.kernel);
   // The stages after the product share one grid.
   ASSERT_EQ(block.kernel.phases.size(), 2u) << movement::Print(block.kernel);
@@ -66,7 +66,7 @@ TEST(ScheduleForm, UnusedConstantIsReplacedByItsPackedCopy) {
 })");
   ASSERT_EQ(block.kernel.packs.size(), 1u) << movement::Print(block.kernel);
   EXPECT_EQ(block.kernel.num_args(), 3) << movement::Print(block.kernel);
-  EXPECT_EQ(block.kernel.phases.at(0).steps.back().strategy, movement::Strategy::kTile);
+  EXPECT_TRUE(block.kernel.phases.at(0).steps.back().Is<movement::RegisterTile>());
 }
 
 constexpr char kSumOfEverything[] = R"(te p(%0: f32[512, 1024]) {
@@ -106,7 +106,7 @@ TEST(ScheduleForm, TheStageOfALibraryHasAPhaseOfItsOwn) {
   const ScheduledBlock block =
       OrFail(ScheduleForm(program, {}, device, {InTasks::kNoProducts, /*library_product=*/0}, &choices));
   ASSERT_EQ(block.kernel.phases.size(), 2u);
-  EXPECT_EQ(block.kernel.phases[0].steps.at(0).strategy, movement::Strategy::kLibrary);
+  EXPECT_TRUE(block.kernel.phases[0].steps.at(0).Is<movement::LibraryCall>());
   EXPECT_GT(block.kernel.phases.size(), 1u);
 }
 

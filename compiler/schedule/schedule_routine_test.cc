@@ -26,10 +26,11 @@ TEST(ScheduleRoutine, TasksAreTheGridAndOperandsTheArguments) {
   EXPECT_EQ(kernel.phases[0].tasks(), 2);
   ASSERT_EQ(kernel.phases[0].steps.size(), 1u);
   const movement::Step& step = kernel.phases[0].steps[0];
-  ASSERT_TRUE(step.routine.has_value());
-  EXPECT_EQ(step.routine->name, "top_k");
-  EXPECT_EQ(step.routine->inputs, std::vector<int>{0});
-  EXPECT_EQ(step.routine->params, (std::vector<int64_t>{5, 1, 3, 1}));
+  ASSERT_TRUE(step.Is<movement::RoutineCall>());
+  const auto& routine = *step.As<movement::RoutineCall>();
+  EXPECT_EQ(routine.name, "top_k");
+  EXPECT_EQ(routine.inputs, std::vector<int>{0});
+  EXPECT_EQ(routine.params, (std::vector<int64_t>{5, 1, 3, 1}));
   // Nobody reads the indices, so they are written to memory of the kernel's own.
   ASSERT_EQ(step.stores.size(), 2u);
   EXPECT_EQ(kernel.buffers[step.stores[0].buffer].scope, Scope::kKernel);

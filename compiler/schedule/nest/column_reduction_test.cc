@@ -23,7 +23,7 @@ TEST(ColumnReductions, RowsBeyondTheCachesAreReadAsTheyLie) {
   const ScheduledBlock far = mean(4096, 768);
   ASSERT_EQ(far.kernel.phases.size(), 2u);  // parts of the rows, then their sums
   EXPECT_EQ(far.kernel.phases.at(0).tasks(), 4);
-  EXPECT_EQ(Strategies(far.kernel.phases.at(0)), std::vector<movement::Strategy>(3, movement::Strategy::kMapVec));
+  EXPECT_EQ(Strategies(far.kernel.phases.at(0)), std::vector<std::string>(3, "map"));
   EXPECT_EQ(mean(64, 768).kernel.phases.size(), 1u);    // these rows stay in the cache
   EXPECT_EQ(mean(65536, 64).kernel.phases.size(), 1u);  // these sums fit registers
 }
@@ -37,10 +37,10 @@ TEST(ColumnReductions, RowsTimesMatricesReadTheMatricesAsTheyLie) {
                         rows, rows, columns, columns, rows));
   };
   for (const ScheduledBlock& block : {products(64, 500), products(1024, 500), products(64, 50)}) {
-    EXPECT_EQ(Strategies(block.kernel.phases.at(0)), std::vector<movement::Strategy>(3, movement::Strategy::kMapVec));
+    EXPECT_EQ(Strategies(block.kernel.phases.at(0)), std::vector<std::string>(3, "map"));
   }
   EXPECT_EQ(Strategies(products(64, 256).kernel.phases.at(0)),
-            std::vector<movement::Strategy>{movement::Strategy::kTile});  // within the caches
+            std::vector<std::string>{"tile"});  // within the caches
 }
 
 TEST(ColumnReductions, WeightsArePackedInstead) {
@@ -53,7 +53,7 @@ TEST(ColumnReductions, WeightsArePackedInstead) {
   EXPECT_EQ(row_by("").kernel.phases.size(), 2u);
   const ScheduledBlock product = row_by(" const");
   EXPECT_EQ(product.kernel.packs.size(), 1u);
-  EXPECT_EQ(Strategies(product.kernel.phases.at(0)), std::vector<movement::Strategy>{movement::Strategy::kTile});
+  EXPECT_EQ(Strategies(product.kernel.phases.at(0)), std::vector<std::string>{"tile"});
   EXPECT_EQ(product.kernel.phases.size(), 1u);
 }
 

@@ -55,7 +55,7 @@ TEST(Nest, FusesAxesThatAreWalkedAsOne) {
 })");
   const movement::Phase& phase = block.kernel.phases.at(0);
   EXPECT_EQ(phase.grid.size() + phase.steps[0].loops.size(), 1u) << movement::Print(block.kernel);
-  EXPECT_EQ(phase.steps[0].strategy, movement::Strategy::kMapVec);
+  EXPECT_TRUE(phase.steps[0].Is<movement::VectorMap>());
 }
 
 }  // namespace

@@ -29,12 +29,12 @@ TEST(VectoriseReduction, TheContiguousAxisBecomesTheLanesAndConstantsFollow) {
   return %2
 })");
   Nest found = along.NestOf();
-  EXPECT_NE(StepOf(found, along.device).strategy, movement::Strategy::kRowReduction);
+  EXPECT_FALSE(StepOf(found, along.device).Is<movement::RowReduction>());
   ASSERT_TRUE(VectoriseReduction(along.device, &found, &along.draft.kernel));
   EXPECT_EQ(found.reduction->axes.back().extent, 64) << "the lanes are innermost";
   ASSERT_EQ(along.draft.kernel.packs.size(), 1u);
   EXPECT_EQ(along.draft.kernel.packs[0].axes.back().id, found.reduction->axes.back().id);
-  EXPECT_EQ(StepOf(found, along.device).strategy, movement::Strategy::kRowReduction);
+  EXPECT_TRUE(StepOf(found, along.device).Is<movement::RowReduction>());
 }
 
 TEST(VectoriseReduction, NeedsAWholeVectorAndConstantsThatDoNotGrow) {

@@ -24,11 +24,11 @@ TEST(BlockedTranspose, TilesOfATransposition) {
     return block.kernel.phases.at(0).steps.at(0);
   };
   for (const char* type : {"f32", "f16", "u8", "bool", "i32"}) {
-    EXPECT_EQ(step(type, 256, 3136).strategy, movement::Strategy::kTranspose) << type;
+    EXPECT_TRUE(step(type, 256, 3136).Is<movement::BlockedTranspose>()) << type;
   }
-  EXPECT_EQ(step("i64", 256, 3136).strategy, movement::Strategy::kScalar);
-  EXPECT_FALSE(step("f32", 256, 3136).streaming_stores);
-  EXPECT_TRUE(step("f32", 4096, 4096).streaming_stores);
+  EXPECT_TRUE(step("i64", 256, 3136).Is<movement::ScalarLoops>());
+  EXPECT_FALSE(movement::HasStreamingStores(step("f32", 256, 3136)));
+  EXPECT_TRUE(movement::HasStreamingStores(step("f32", 4096, 4096)));
 }
 
 // Lines that several rows of the result read stay in the nearest cache until the last of them has: a block has all
@@ -38,7 +38,7 @@ TEST(BlockedTranspose, RowsThatShareTheirLines) {
     const ScheduledBlock block = Schedule(absl::StrCat("te p(%0: f32[", rows, ", ", columns, "]) {\n  %1[i0<", columns,
                                                        ", i1<", rows, "]: f32 = %0[i1, i0]\n  return %1\n}"));
     const movement::Phase& phase = block.kernel.phases.at(0);
-    EXPECT_EQ(phase.steps.at(0).strategy, movement::Strategy::kMapVec) << movement::Print(block.kernel);
+    EXPECT_TRUE(phase.steps.at(0).Is<movement::VectorMap>()) << movement::Print(block.kernel);
     return phase.grid.size() + phase.steps[0].loops.size();
   };
   EXPECT_EQ(axes_of(8192, 7), 3u);

@@ -54,7 +54,7 @@ TEST(StitchStages, RangesInATaskAreVectors) {
   EXPECT_EQ(block.kernel.phases.size(), 1u) << block.reason;
   ASSERT_EQ(block.kernel.phases.size(), 1u);
   const std::vector<movement::Step>& steps = block.kernel.phases.at(0).steps;
-  EXPECT_EQ(steps.back().strategy, movement::Strategy::kMapVec) << movement::Print(block.kernel);
+  EXPECT_TRUE(steps.back().Is<movement::VectorMap>()) << movement::Print(block.kernel);
 }
 
 // One output of a stage is a result; the other is read within the fusion block only.
@@ -80,8 +80,8 @@ TEST(StitchStages, ARowTimesAMatrixInATaskHasSeveralVectorsOfSums) {
 })");
   ASSERT_EQ(block.kernel.phases.size(), 1u) << movement::Print(block.kernel);
   const movement::Step& product = block.kernel.phases.at(0).steps.at(0);
-  ASSERT_EQ(product.strategy, movement::Strategy::kTile) << movement::Print(block.kernel);
-  EXPECT_GT(product.tile.outer_count, 1);
+  ASSERT_TRUE(product.Is<movement::RegisterTile>()) << movement::Print(block.kernel);
+  EXPECT_GT(product.As<movement::RegisterTile>()->outer_count, 1);
   EXPECT_EQ(block.kernel.packs.size(), 1u);
 }
 
@@ -161,7 +161,7 @@ TEST(StitchStages, AProductNeedsAFormThatHoldsProducts) {
       << refused;
   const absl::Status stitched = StitchStages(0, 2, InTasks::kProducts, &with.draft);
   ASSERT_TRUE(stitched.ok()) << stitched;
-  EXPECT_EQ(with.draft.kernel.phases.at(0).steps.at(0).strategy, movement::Strategy::kTile);
+  EXPECT_TRUE(with.draft.kernel.phases.at(0).steps.at(0).Is<movement::RegisterTile>());
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ TEST(TaskGrid, ColumnsAreVectors) {
 })");
   EXPECT_EQ(block.kernel.phases.size(), 1u) << block.reason;
   for (const movement::Step& step : block.kernel.phases.at(0).steps) {
-    EXPECT_EQ(step.strategy, movement::Strategy::kMapVec) << movement::Print(block.kernel);
+    EXPECT_TRUE(step.Is<movement::VectorMap>()) << movement::Print(block.kernel);
   }
 }
 
@@ -73,7 +73,7 @@ TEST(TaskGrid, ProductTilesInsideATask) {
   EXPECT_EQ(block.kernel.phases.size(), 1u) << block.reason;
   ASSERT_EQ(block.kernel.phases.size(), 1u);
   const movement::Phase& phase = block.kernel.phases.at(0);
-  EXPECT_EQ(phase.steps[0].strategy, movement::Strategy::kTile) << movement::Print(block.kernel);
+  EXPECT_TRUE(phase.steps[0].Is<movement::RegisterTile>()) << movement::Print(block.kernel);
   EXPECT_GE(phase.tasks(), 2);   // enough for one core
   EXPECT_LE(phase.tasks(), 16);  // each reads the weights again
   EXPECT_EQ(block.kernel.num_args(), 3);

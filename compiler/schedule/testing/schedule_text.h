@@ -60,9 +60,10 @@ inline ScheduledBlock Schedule(const std::string& text, const std::map<te::Tenso
   return OrFail(ScheduleBlock(Stages(text), layouts, device));
 }
 
-inline std::vector<movement::Strategy> Strategies(const movement::Phase& phase) {
-  std::vector<movement::Strategy> strategies;
-  for (const movement::Step& step : phase.steps) strategies.push_back(step.strategy);
+// The names of the steps' strategies.
+inline std::vector<std::string> Strategies(const movement::Phase& phase) {
+  std::vector<std::string> strategies;
+  for (const movement::Step& step : phase.steps) strategies.push_back(movement::StrategyName(step));
   return strategies;
 }
 

@@ -21,7 +21,7 @@ TEST(StreamingStores, ResultsBeyondAllCachesMayBe) {
                                    elements, elements)),
             {}, Device(), options)
             .value();
-    return block.kernel.phases.at(0).steps[0].streaming_stores;
+    return movement::HasStreamingStores(block.kernel.phases.at(0).steps[0]);
   };
   EXPECT_FALSE(store(16 << 20, 0));
   EXPECT_TRUE(store(16 << 20, 1));
