@@ -98,7 +98,6 @@ class SubmitVerb : public Verb {
     flags.target = targets->front();
     auto request = PrepareSubmission(*connection, model_, flags, progress);
     if (!request.ok()) return Fail(request.status());
-    request->set_detach(detach_);
     if (targets->size() > 1) return RunAll(*connection, *targets, *request, progress);
     if (detach_) {
       auto submitted = connection->Submit(*request);
