@@ -22,6 +22,8 @@ namespace {
 // another order. Defects move results by far more.
 constexpr double kSpreads = 8;
 constexpr double kUnits = 4;  // for an inexact result on which all runs happen to agree
+// What rewriting may add at most, in units of the largest element of the output.
+constexpr double kMostWidenedUnits = 64;
 // Sparsities that the runs use in turn. Most runs perturb everything and measure the spread; the others find
 // differences that need few errors at once.
 constexpr int kSparsities[] = {0, 0, 3, 0, 0, 6};
@@ -50,6 +52,14 @@ Outputs InterpretRounded(const Subject& subject, const std::vector<Tensor>& inpu
   return InterpretAndCut(subject, inputs, {.perturb_seed = 4, .perturb_sparsity = 63, .in_order = true});
 }
 
+// Returns the options of a run in Monte Carlo arithmetic, numbered from 1.
+te::InterpretOptions Perturbed(int run) {
+  te::InterpretOptions options;
+  options.perturb_seed = 0x9e3779b97f4a7c15u * static_cast<uint64_t>(run);
+  options.perturb_sparsity = kSparsities[static_cast<size_t>(run) % std::size(kSparsities)];
+  return options;
+}
+
 // Returns nothing if another rounding, or zero in place of a subnormal number, leads to an error that the reference
 // does not have: an index or an extent out of range, or extents that do not broadcast.
 absl::StatusOr<std::optional<std::vector<Tensor>>> UnlessImpossible(Outputs run) {
@@ -69,8 +79,9 @@ bool SameNumber(double a, double b) { return a == b || (std::isnan(a) && std::is
 
 enum class Verdict { kExact, kRounded, kLoose, kSpecial, kUncertain, kDifferent };
 
-// `least`: numbers of a smaller magnitude may be zero instead.
-Verdict JudgeFloat(double expected, const std::vector<double>& runs, double actual, double epsilon, double least) {
+// `least`: numbers of a smaller magnitude may be zero instead. `widened`: what rewriting adds to the tolerance.
+Verdict JudgeFloat(double expected, const std::vector<double>& runs, double actual, double epsilon, double least,
+                   double widened) {
   bool same = true;
   double spread = 0;
   for (const double run : runs) {
@@ -86,13 +97,13 @@ Verdict JudgeFloat(double expected, const std::vector<double>& runs, double actu
   if (std::isnan(expected)) return std::isnan(actual) ? Verdict::kSpecial : Verdict::kDifferent;
   if (std::isinf(expected)) return actual == expected ? Verdict::kSpecial : Verdict::kDifferent;
   if (same && actual == expected) return Verdict::kExact;
-  if (same && !(std::fabs(expected) < least)) {
+  if (same && widened == 0 && !(std::fabs(expected) < least)) {
     // Exact arithmetic gives numbers of few bits. A result of more bits was rounded, although alike in all runs.
     int exponent = 0;
     const double mantissa = std::ldexp(std::frexp(expected, &exponent), 8);
     if (mantissa == std::nearbyint(mantissa)) return Verdict::kDifferent;
   }
-  const double tolerance = kSpreads * spread + kUnits * epsilon * std::fabs(expected) + least;
+  const double tolerance = kSpreads * spread + kUnits * epsilon * std::fabs(expected) + least + widened;
   if (!(std::fabs(actual - expected) <= tolerance)) return Verdict::kDifferent;
   return tolerance > std::fabs(expected) ? Verdict::kLoose : Verdict::kRounded;
 }
@@ -136,10 +147,7 @@ absl::StatusOr<Expectation> Expect(const ecg::Graph& graph, const std::vector<Te
   const Subject subject{graph, lowered};
   ASSIGN_OR_RETURN(result.outputs, InterpretAndCut(subject, inputs, {}));
   for (int run = 1; run <= runs; ++run) {
-    te::InterpretOptions options;
-    options.perturb_seed = 0x9e3779b97f4a7c15u * static_cast<uint64_t>(run);
-    options.perturb_sparsity = kSparsities[static_cast<size_t>(run) % std::size(kSparsities)];
-    ASSIGN_OR_RETURN(auto moved, UnlessImpossible(InterpretAndCut(subject, inputs, options)));
+    ASSIGN_OR_RETURN(auto moved, UnlessImpossible(InterpretAndCut(subject, inputs, Perturbed(run))));
     if (moved) result.perturbed.push_back(*std::move(moved));
     result.undecided = result.undecided || !moved;
   }
@@ -152,6 +160,40 @@ absl::StatusOr<Expectation> Expect(const ecg::Graph& graph, const std::vector<Te
     result.flushed = *std::move(flushed);
   }
   return result;
+}
+
+absl::Status WidenByRewriting(const ecg::Graph& rewritten, const std::vector<Tensor>& inputs, int runs,
+                              Expectation* expectation) {
+  ASSIGN_OR_RETURN(const ecg::LoweredGraph lowered, ecg::LoweredGraph::Make(rewritten));
+  const Subject subject{rewritten, lowered};
+  ASSIGN_OR_RETURN(const std::vector<Tensor> centre, InterpretAndCut(subject, inputs, {}));
+  std::vector<Tensor> widened;
+  for (const Tensor& output : expectation->outputs) widened.emplace_back(DType::kF64, output.shape());
+  for (int run = 1; run <= runs; ++run) {
+    ASSIGN_OR_RETURN(const auto moved, UnlessImpossible(InterpretAndCut(subject, inputs, Perturbed(run))));
+    for (size_t o = 0; moved && o < widened.size(); ++o) {
+      const bool comparable = IsFloat(centre[o].dtype()) && centre[o].shape() == widened[o].shape() &&
+                              (*moved)[o].shape() == widened[o].shape();
+      for (int64_t i = 0; comparable && i < widened[o].num_elements(); ++i) {
+        const double spread = std::fabs((*moved)[o].GetDouble(i) - centre[o].GetDouble(i));
+        if (std::isfinite(spread)) widened[o].SetDouble(i, std::max(widened[o].GetDouble(i), spread));
+      }
+    }
+  }
+  for (size_t o = 0; o < widened.size(); ++o) {
+    const Tensor& want = expectation->outputs[o];
+    double largest = 0;
+    for (int64_t i = 0; IsFloat(want.dtype()) && i < want.num_elements(); ++i) {
+      const double size = std::fabs(want.GetDouble(i));
+      if (std::isfinite(size)) largest = std::max(largest, size);
+    }
+    const double most = kMostWidenedUnits * Epsilon(want.dtype()) * largest;
+    for (int64_t i = 0; i < widened[o].num_elements(); ++i) {
+      widened[o].SetDouble(i, std::min(kSpreads * widened[o].GetDouble(i), most));
+    }
+  }
+  expectation->widened = std::move(widened);
+  return absl::OkStatus();
 }
 
 absl::Status AgreeOnError(const Expectation& expected, const absl::Status& error, Subnormal subnormal,
@@ -200,7 +242,8 @@ absl::Status Agree(const Expectation& expected, const std::vector<Tensor>& actua
       if (is_float) {
         for (size_t r = 0; r < doubles.size(); ++r) doubles[r] = runs[r]->GetDouble(i);
         const double epsilon = Epsilon(want.dtype());
-        verdict = JudgeFloat(want.GetDouble(i), doubles, actual[o].GetDouble(i), epsilon, least);
+        const double widened = expected.widened.empty() ? 0 : expected.widened[o].GetDouble(i);
+        verdict = JudgeFloat(want.GetDouble(i), doubles, actual[o].GetDouble(i), epsilon, least, widened);
         // If the element changes when subnormal numbers become zero, that result is right, too. So are results between
         // the two, if only some of the numbers become zero.
         if (verdict == Verdict::kDifferent && flushes && !SameNumber(flushed->GetDouble(i), kept->GetDouble(i))) {

@@ -21,14 +21,24 @@ struct Expectation {
   // The outputs in a machine's arithmetic: `kept` with subnormal numbers, `flushed` with zero in their place, within
   // operators and between them. Both are empty if they are equal.
   std::vector<Tensor> kept, flushed;
-  // Rounding (or zero in place of a subnormal number) decides an index or an extent, and in some run it is out of range:
-  // nothing can be compared.
+  // How far rounding may move each element of the outputs once rules have rewritten the graph: a rule may add rounding
+  // to what was exact. Empty until WidenByRewriting. In f64, whatever the outputs' types are; zero where they are no
+  // floats.
+  std::vector<Tensor> widened;
+  // Rounding (or zero in place of a subnormal number) decides an index or an extent, and in some run it is out of
+  // range: nothing can be compared.
   bool undecided = false, undecided_if_zero = false;
   bool Undecided(Subnormal subnormal) const {
     return undecided || (subnormal == Subnormal::kMayBeZero && undecided_if_zero);
   }
 };
 absl::StatusOr<Expectation> Expect(const ecg::Graph& graph, const std::vector<Tensor>& inputs, int runs);
+
+// Measures `widened` by runs of the graph that rules have made of the expectation's graph. The spread is taken around
+// what that graph computes, not around the expectation, so it says nothing for a rule that computes something else. It
+// is bounded by a few units of the output's largest element, so a rule that cancels digits is found, too.
+absl::Status WidenByRewriting(const ecg::Graph& rewritten, const std::vector<Tensor>& inputs, int runs,
+                              Expectation* expectation);
 
 // Numbers of elements, by how they were compared.
 struct Coverage {
@@ -40,10 +50,10 @@ struct Coverage {
   int64_t compared() const { return exact + rounded + loose + special; }
 };
 
-// Judges a run that ended with an error. Where rounding (or zero in place of subnormal numbers) decides whether there is
-// a result at all, the run may refuse an extent or an index, and may read different values past an extent from run to
-// run (ABORTED): the result is OK, and the outputs count as not compared. Otherwise the result is the error. A compiler
-// that refuses the graph (FAILED_PRECONDITION) is never excused.
+// Judges a run that ended with an error. Where rounding (or zero in place of subnormal numbers) decides whether there
+// is a result at all, the run may refuse an extent or an index, and may read different values past an extent from run
+// to run (ABORTED): the result is OK, and the outputs count as not compared. Otherwise the result is the error. A
+// compiler that refuses the graph (FAILED_PRECONDITION) is never excused.
 absl::Status AgreeOnError(const Expectation& expected, const absl::Status& error, Subnormal subnormal,
                           Coverage* coverage);
 

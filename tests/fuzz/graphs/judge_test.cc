@@ -109,6 +109,40 @@ TEST(JudgeTest, SubnormalNumbersWithinAnOperatorMayBeZeroToo) {
   EXPECT_EQ(coverage.uncertain, 1);
 }
 
+// What a rule may have made of the sum of two numbers that are exact: both are multiplied by a third and divided again.
+absl::Status JudgeRewritten(const std::string& rewritten, const std::vector<double>& actual) {
+  const auto source = ecg::Parse("graph g(%x: f32[4]) {\n  %v: f32[4] = Add(%x, %x)\n  return %v\n}\n");
+  EXPECT_TRUE(source.ok()) << source.status();
+  const std::vector<Tensor> inputs = {Floats({3, 5, 7, 0})};
+  auto expected = Expect(*source, inputs, 6);
+  EXPECT_TRUE(expected.ok()) << expected.status();
+  Coverage coverage;
+  EXPECT_FALSE(Agree(*expected, {Floats(actual)}, Subnormal::kKept, &coverage).ok()) << "only rewriting rounds";
+  const auto graph = ecg::Parse(rewritten);
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  const absl::Status widened = WidenByRewriting(*graph, inputs, 100, &*expected);
+  EXPECT_TRUE(widened.ok()) << widened;
+  return Agree(*expected, {Floats(actual)}, Subnormal::kKept, &coverage);
+}
+
+TEST(JudgeTest, RulesMayAddRoundingButNoError) {
+  const std::string rounds =
+      "graph g(%x: f32[4]) {\n  %c: f32[] = const {0.3}\n  %p: f32[4] = Mul(%x, %c)\n  %q: f32[4] = Add(%p, %p)\n"
+      "  %v: f32[4] = Div(%q, %c)\n  return %v\n}\n";
+  EXPECT_TRUE(JudgeRewritten(rounds, {6, 10.000001, 14, 0}).ok());
+  EXPECT_FALSE(JudgeRewritten(rounds, {6, 10.00005, 14, 0}).ok()) << "more than rounding";
+  EXPECT_FALSE(JudgeRewritten(rounds, {6, 10, 14, 1e-9}).ok()) << "an element that rewriting keeps exact";
+  const std::string wrong =
+      "graph g(%x: f32[4]) {\n  %c: f32[] = const {0.3}\n  %d: f32[] = const {0.25}\n  %p: f32[4] = Mul(%x, %c)\n"
+      "  %q: f32[4] = Add(%p, %p)\n  %v: f32[4] = Div(%q, %d)\n  return %v\n}\n";
+  EXPECT_FALSE(JudgeRewritten(wrong, {7.2, 12, 16.8, 0}).ok()) << "a rule that computes something else";
+  const std::string cancels =
+      "graph g(%x: f32[4]) {\n  %c: f32[] = const {1000000.0}\n  %p: f32[4] = Add(%x, %c)\n  %s: f32[4] = Add(%p, %x)\n"
+      "  %d: f32[] = const {0.3}\n  %e: f32[4] = Mul(%s, %d)\n  %f: f32[4] = Div(%e, %d)\n"
+      "  %v: f32[4] = Sub(%f, %c)\n  return %v\n}\n";
+  EXPECT_FALSE(JudgeRewritten(cancels, {6.125, 10, 14, 0}).ok()) << "a rule that cancels digits";
+}
+
 TEST(JudgeTest, ShapesMustBeEqualUnlessRunsHaveOthers) {
   Expectation expectation;
   expectation.outputs = {Floats({1, 2})};
@@ -134,7 +168,8 @@ TEST(JudgeTest, ErrorsAreExcusedWhereRoundingDecidesThatTheyMayBe) {
   EXPECT_TRUE(AgreeOnError(expectation, refused, Subnormal::kMayBeZero, &coverage).ok());
   EXPECT_EQ(coverage.uncertain, 2);
   EXPECT_EQ(AgreeOnError(expectation, crashed, Subnormal::kMayBeZero, &coverage), crashed);
-  const absl::Status differs = absl::AbortedError("other bytes"), no_schedule = absl::FailedPreconditionError("layouts");
+  const absl::Status differs = absl::AbortedError("other bytes"),
+                     no_schedule = absl::FailedPreconditionError("layouts");
   EXPECT_TRUE(AgreeOnError(expectation, differs, Subnormal::kMayBeZero, &coverage).ok());
   EXPECT_EQ(AgreeOnError(expectation, no_schedule, Subnormal::kMayBeZero, &coverage), no_schedule);
 }

@@ -18,17 +18,22 @@ namespace {
 constexpr int kDeadlineSeconds = 30;  // of one run; most take a millisecond
 
 Outputs RunPasses(const ecg::Graph& graph, const Mode& mode) {
-  const ecg::Graph simple = simplify::Simplify(graph);
-  RETURN_IF_ERROR(Annotate(ecg::Verify(simple), "after simplify"));
-  rewrite::Options options;
-  options.math = mode.math == "strict" ? rewrite::MathLevel::kStrict : rewrite::MathLevel::kFast;
-  ASSIGN_OR_RETURN(const rewrite::Result rewritten, rewrite::Rewrite(simple, options));
-  RETURN_IF_ERROR(Annotate(ecg::Verify(rewritten.graph), "after rewrite"));
-  ASSIGN_OR_RETURN(const std::vector<Tensor> all, ecg::Interpret(rewritten.graph, DrawInputs(graph)));
-  return conformance::CutToExtents(rewritten.graph, all);
+  ASSIGN_OR_RETURN(const ecg::Graph rewritten, Rewritten(graph, mode.math));
+  ASSIGN_OR_RETURN(const std::vector<Tensor> all, ecg::Interpret(rewritten, DrawInputs(graph)));
+  return conformance::CutToExtents(rewritten, all);
 }
 
 }  // namespace
+
+absl::StatusOr<ecg::Graph> Rewritten(const ecg::Graph& graph, const std::string& math) {
+  const ecg::Graph simple = simplify::Simplify(graph);
+  RETURN_IF_ERROR(Annotate(ecg::Verify(simple), "after simplify"));
+  rewrite::Options options;
+  options.math = math == "strict" ? rewrite::MathLevel::kStrict : rewrite::MathLevel::kFast;
+  ASSIGN_OR_RETURN(rewrite::Result rewritten, rewrite::Rewrite(simple, options));
+  RETURN_IF_ERROR(Annotate(ecg::Verify(rewritten.graph), "after rewrite"));
+  return std::move(rewritten.graph);
+}
 
 const std::vector<Mode>& AllModes() {
   static const auto* modes = new std::vector<Mode>{{"passes-strict", "", "strict"},
