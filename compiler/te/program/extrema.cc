@@ -84,8 +84,8 @@ class Rounder {
 void RoundBesideExtrema(Program* program) {
   std::unordered_map<TensorId, std::set<TensorId>> extrema;
   for (const Te& te : program->tes) {
-    const bool extremum = te.reduction && (te.reduction->kind == ReductionKind::kMax ||
-                                           te.reduction->kind == ReductionKind::kMin);
+    const bool extremum =
+        te.reduction && (te.reduction->kind == ReductionKind::kMax || te.reduction->kind == ReductionKind::kMin);
     if (extremum && te.then.empty()) extrema[te.outputs[0]] = Loaded(te.body[0]);
   }
   if (extrema.empty()) return;

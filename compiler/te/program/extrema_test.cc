@@ -22,9 +22,8 @@ class ExtremaTest : public ::testing::Test {
   // value[i] − max or min of value, or of other values.
   void Subtract(const std::function<Scalar(const Idx&)>& value, ReductionKind kind, TensorId of = -1) {
     const TensorId v = b_.Map("v", DType::kF32, {4}, value);
-    const TensorId extremum =
-        b_.Reduce("m", kind, DType::kF32, DType::kF32, {}, {4},
-                  [&](const Idx&, const Idx& k) { return b_.At(of < 0 ? v : of, k); });
+    const TensorId extremum = b_.Reduce("m", kind, DType::kF32, DType::kF32, {}, {4},
+                                        [&](const Idx&, const Idx& k) { return b_.At(of < 0 ? v : of, k); });
     const TensorId result =
         b_.Map("r", DType::kF32, {4}, [&](const Idx& i) { return b_.At(v, i) - b_.At(extremum, {}); });
     program_.MarkOutput(result);

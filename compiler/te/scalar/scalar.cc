@@ -10,7 +10,6 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "compiler/te/scalar/op_table.h"
-#include "compiler/te/scalar/rounded.h"
 #include "compiler/te/scalar/scalar_fold.h"
 #include "runtime/base/check.h"
 
@@ -81,7 +80,13 @@ class Rewriter {
       case ScalarKind::kOp:
         return changed ? Call(s->op, std::move(args)) : s;
       case ScalarKind::kCast:
-        return changed ? CastOf(*s, std::move(args[0])) : s;
+        if (!changed) return s;
+        if (s->dtype == s->args[0]->dtype) {  // a rounding (rounded.h), which Cast would drop
+          auto rounded = NewNode(ScalarKind::kCast, s->dtype);
+          rounded->args = std::move(args);
+          return rounded;
+        }
+        return Cast(s->dtype, std::move(args[0]));
       case ScalarKind::kFromIndex:
         return Changes(s->index, &value) ? FromIndex(std::move(value)) : s;
       default:
@@ -180,17 +185,6 @@ Scalar Cast(DType dtype, Scalar x) {
   auto node = NewNode(ScalarKind::kCast, dtype);
   node->args = {std::move(x)};
   return node;
-}
-
-Scalar Rounded(Scalar x) {
-  FUSION_CHECK(IsFloat(x->dtype), "only floats are rounded");
-  auto node = NewNode(ScalarKind::kCast, x->dtype);
-  node->args = {std::move(x)};
-  return node;
-}
-
-Scalar CastOf(const ScalarNode& cast, Scalar x) {
-  return cast.dtype == cast.args[0]->dtype ? Rounded(std::move(x)) : Cast(cast.dtype, std::move(x));
 }
 
 Scalar FromIndex(Index index) {

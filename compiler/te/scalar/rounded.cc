@@ -1,0 +1,20 @@
+#include "compiler/te/scalar/rounded.h"
+
+#include <utility>
+
+#include "runtime/base/check.h"
+
+namespace fusion::te {
+
+Scalar Rounded(Scalar x) {
+  FUSION_CHECK(IsFloat(x->dtype), "only floats are rounded");
+  auto node = NewNode(ScalarKind::kCast, x->dtype);
+  node->args = {std::move(x)};
+  return node;
+}
+
+Scalar CastOf(const ScalarNode& cast, Scalar x) {
+  return cast.dtype == cast.args[0]->dtype ? Rounded(std::move(x)) : Cast(cast.dtype, std::move(x));
+}
+
+}  // namespace fusion::te
