@@ -45,6 +45,16 @@ v1::ProfiledDevice ToProto(const DeviceRow& row) {
   return proto;
 }
 
+v1::ModelErrors ToProto(const ModelError& error) {
+  v1::ModelErrors proto;
+  proto.set_count(error.kernels);
+  proto.set_rank_correlation(error.rank_correlation);
+  proto.set_median_ratio(error.median_ratio);
+  proto.set_median_error(error.median_error);
+  proto.set_factor(error.factor);
+  return proto;
+}
+
 absl::StatusOr<MeasurementRow> FromProto(const v1::Measurement& proto) {
   constexpr size_t kMostText = 4096;
   const auto is_key = [](const std::string& key) {
@@ -96,7 +106,7 @@ class ProfileService : public v1::Profile::Service {
     response->set_model_median_ratio(error->median_ratio);
     response->set_model_median_error(error->median_error);
     response->set_model_factor(error->factor);
-    return grpc::Status::OK;
+    return ToGrpc(AddDevices(response));
   }
 
   grpc::Status Query(grpc::ServerContext*, const v1::ProfileQueryRequest* request,
@@ -159,6 +169,21 @@ class ProfileService : public v1::Profile::Service {
   }
 
  private:
+  absl::Status AddDevices(v1::ProfileStats* stats) {
+    ASSIGN_OR_RETURN(const std::vector<DeviceRow> devices, store_->Devices(""));
+    for (const DeviceRow& device : devices) {
+      ASSIGN_OR_RETURN(const ModelError kernels, ModelErrorOf(*store_, device.fingerprint));
+      ASSIGN_OR_RETURN(const ModelError plans, PlanErrorOf(*store_, device.fingerprint));
+      if (kernels.kernels + plans.kernels == 0) continue;
+      v1::DeviceModelErrors& errors = *stats->add_by_device();
+      errors.set_fingerprint(device.fingerprint);
+      if (const auto model = DeviceModelFromJson(device.model_json); model.ok()) errors.set_name(model->name);
+      *errors.mutable_kernels() = ToProto(kernels);
+      *errors.mutable_plans() = ToProto(plans);
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status TakeDevice(const v1::ProfiledDevice& device) {
     const absl::StatusOr<DeviceModel> model = DeviceModelFromJson(device.model_json());
     if (!model.ok() || device.fingerprint() != model->Fingerprint() || device.measurements() < 0) {

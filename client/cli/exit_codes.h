@@ -18,7 +18,7 @@ enum ExitCode {
   kExitTimeout = 6,
   kExitNoWorker = 7,
   kExitQuota = 8,
-  kExitVerificationFailed = 9,  // also: something could not be compared
+  kExitVerificationFailed = 9,  // also: verify could not compare something; submit's bundle is wrong or crashes
   kExitInterrupted = 130,
 };
 

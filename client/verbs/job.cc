@@ -7,6 +7,7 @@
 #include "client/cli/exit_codes.h"
 #include "client/cli/proto_json.h"
 #include "client/cli/words.h"
+#include "client/verbs/checks.h"
 #include "client/verbs/submission.h"
 #include "client/verbs/verbs.h"
 
@@ -40,6 +41,8 @@ int PrintJob(const v1::Job& job, const std::string& format) {
     rows.push_back(
         {"bundle", absl::StrCat(BytesInWords(job.bundle().size_bytes()), "  sha256:", job.bundle().digest())});
   }
+  if (job.checks().has_measurement()) rows.push_back({"measured", MeasurementInWords(job.checks().measurement())});
+  if (job.checks().has_verification()) rows.push_back({"verified", VerificationInWords(job.checks().verification())});
   if (!job.error().message().empty()) rows.push_back({"error", job.error().message()});
   std::fputs(Table({}, rows).c_str(), stdout);
   return kExitOk;
@@ -99,6 +102,7 @@ class JobWatchVerb : public Verb {
     auto last = FollowJob(*connection, job_, 0, progress);
     if (!last.ok()) return Fail(last.status());
     PrintAccount(last->account(), progress);
+    PrintChecks(last->checks(), progress);
     if (!output_.empty()) {
       const absl::Status fetched = DownloadBundle(*connection, last->bundle(), output_, progress);
       if (!fetched.ok()) return FailLocal(fetched);
@@ -107,7 +111,7 @@ class JobWatchVerb : public Verb {
     } else {
       std::printf("%s succeeded; fetch its bundle with `fusionctl bundle get %s`\n", job_.c_str(), job_.c_str());
     }
-    return kExitOk;
+    return JudgeChecks(last->checks());
   }
 
  private:

@@ -19,14 +19,15 @@
 namespace fusion {
 namespace {
 
-std::string ModelInWords(const v1::ProfileStats& stats) {
-  if (stats.model_kernels() < 2) return "not compared yet";
+// "rank correlation 0.97 over 747 kernels; …". A rank needs two.
+std::string ErrorsInWords(const v1::ModelErrors& errors, const std::string& noun) {
+  if (errors.count() < 2) return absl::StrCat(Plural(errors.count(), noun), ": not compared yet");
   return absl::StrFormat(
       "rank correlation %.2f over %s; measured %.2f of estimated, median error then %.0f%%, nine of ten within a "
       "factor "
       "of %.2f",
-      stats.model_rank_correlation(), Plural(stats.model_kernels(), "kernel"), stats.model_median_ratio(),
-      100 * stats.model_median_error(), stats.model_factor());
+      errors.rank_correlation(), Plural(errors.count(), noun), errors.median_ratio(), 100 * errors.median_error(),
+      errors.factor());
 }
 
 class ProfileStatsVerb : public Verb {
@@ -41,17 +42,21 @@ class ProfileStatsVerb : public Verb {
       std::printf("%s\n", ProtoToJson(*stats).c_str());
       return kExitOk;
     }
-    std::fputs(Table({}, {{"measurements", CountInWords(stats->measurements())},
-                          {"questions", CountInWords(stats->questions())},
-                          {"devices", CountInWords(stats->devices())},
-                          {"oldest", TimeInWords(stats->oldest_ms())},
-                          {"newest", TimeInWords(stats->newest_ms())},
-                          {"answered from database", CountInWords(stats->from_database())},
-                          {"answered by measuring", CountInWords(stats->from_measured())},
-                          {"answered by the model", CountInWords(stats->from_model())},
-                          {"cost model", ModelInWords(*stats)}})
-                   .c_str(),
-               stdout);
+    std::vector<std::vector<std::string>> rows = {{"measurements", CountInWords(stats->measurements())},
+                                                  {"questions", CountInWords(stats->questions())},
+                                                  {"devices", CountInWords(stats->devices())},
+                                                  {"oldest", TimeInWords(stats->oldest_ms())},
+                                                  {"newest", TimeInWords(stats->newest_ms())},
+                                                  {"answered from database", CountInWords(stats->from_database())},
+                                                  {"answered by measuring", CountInWords(stats->from_measured())},
+                                                  {"answered by the model", CountInWords(stats->from_model())}};
+    if (stats->by_device().empty()) rows.push_back({"cost model", "not compared yet"});
+    for (const v1::DeviceModelErrors& device : stats->by_device()) {
+      rows.push_back({"cost model", absl::StrCat(device.name(), "  ", device.fingerprint().substr(0, 12))});
+      rows.push_back({"  kernels, cold", ErrorsInWords(device.kernels(), "kernel")});
+      rows.push_back({"  models, warm", ErrorsInWords(device.plans(), "plan")});
+    }
+    std::fputs(Table({}, rows).c_str(), stdout);
     return kExitOk;
   }
 

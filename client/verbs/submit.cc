@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "client/cli/exit_codes.h"
 #include "client/cli/words.h"
+#include "client/verbs/checks.h"
 #include "client/verbs/submission.h"
 #include "client/verbs/verbs.h"
 #include "runtime/base/atomic_file.h"
@@ -61,6 +62,7 @@ Json Report(const Compilation& compilation, const std::string& model, const std:
        {{"path", bundle_path},
         {"size_bytes", compilation.last.bundle().size_bytes()},
         {"sha256", compilation.last.bundle().digest()}}}};
+  AddChecks(compilation.last.checks(), &report);
   for (const v1::SpecialisationAccount& one : account.specialisations()) {
     report["specialisations"].push_back(
         {{"name", one.name()}, {"kernels", one.kernels()}, {"exact_only", one.exact_only()}});
@@ -79,6 +81,8 @@ class SubmitVerb : public Verb {
          "where the bundle goes (default: MODEL's name with .fusion); of several targets: NAME.TARGET.fusion",
          &output_},
         {"--json", "write a report for scripts to this file (-: stdout)", &json_},
+        {"--no-measure", "do not time the whole model beside its unfused form when it is compiled", &no_measure_},
+        {"--no-verify", "do not compare it with its strict reference when it is compiled", &no_verify_},
         {"--detach", "print the job's name (of several targets: each with its target) and return at once", &detach_}};
     AddPlanFlags(&flags_, &options);
     AddJobFlags(&flags_, &options);
@@ -98,6 +102,8 @@ class SubmitVerb : public Verb {
     flags.target = targets->front();
     auto request = PrepareSubmission(*connection, model_, flags, progress);
     if (!request.ok()) return Fail(request.status());
+    request->set_measure(!no_measure_);
+    request->set_verify(!no_verify_);
     if (targets->size() > 1) return RunAll(*connection, *targets, *request, progress);
     if (detach_) {
       auto submitted = connection->Submit(*request);
@@ -107,8 +113,8 @@ class SubmitVerb : public Verb {
     }
     auto submitted = SubmitJob(*connection, *request, progress);
     if (!submitted.ok()) return Fail(submitted.status());
-    const Outcome outcome = Collect(*connection, *submitted, request->model_name(), output_, progress);
-    return outcome.status.ok() ? Finish(outcome.report, progress, kExitOk) : FailOf(outcome, "");
+    const Outcome outcome = Collect(*connection, *submitted, *request, output_, progress);
+    return outcome.status.ok() ? Finish(outcome.report, progress, outcome.verdict) : FailOf(outcome, "");
   }
 
  private:
@@ -116,6 +122,7 @@ class SubmitVerb : public Verb {
     absl::Status status;
     bool local = false;  // the status concerns a file of this machine
     Json report = {};
+    ExitCode verdict = kExitOk;  // of what workers found in the bundle
   };
 
   static int FailOf(const Outcome& outcome, const std::string& context) {
@@ -124,23 +131,39 @@ class SubmitVerb : public Verb {
   }
 
   // Follows one job to its end and fetches its bundle.
-  Outcome Collect(Connection& connection, const v1::SubmitResponse& submitted, const std::string& model,
+  Outcome Collect(Connection& connection, const v1::SubmitResponse& submitted, const v1::SubmitRequest& request,
                   const std::string& path, Progress& progress) {
     Compilation compilation;
     compilation.submitted = submitted;
     auto last = FollowJob(connection, submitted.job_id(), 0, progress);
     if (!last.ok()) return {last.status()};
     compilation.last = *std::move(last);
+    if (submitted.joined() && LacksChecks(compilation.last.checks(), request)) {
+      // The job that this one joined was asked for less. The bundle is in the store by now, and only checks are
+      // missing.
+      auto more = SubmitJob(connection, request, progress);
+      if (!more.ok()) return {more.status()};
+      last = FollowJob(connection, more->job_id(), 0, progress);
+      if (!last.ok()) return {last.status()};
+      *compilation.last.mutable_checks() = last->checks();
+    }
     const v1::BundleInfo& bundle = compilation.last.bundle();
     const absl::Status fetched = DownloadBundle(connection, bundle, path, progress);
     if (!fetched.ok()) return {fetched, /*local=*/true};
     PrintAccount(compilation.last.account(), progress);
+    PrintChecks(compilation.last.checks(), progress);
     if (json_ != "-") {
       std::printf("%s  %s  sha256:%s\n", path.c_str(), BytesInWords(bundle.size_bytes()).c_str(),
                   ShortDigest(bundle.digest()).c_str());
       std::fflush(stdout);
     }
-    return {absl::OkStatus(), false, Report(compilation, model, path, absl::ToDoubleSeconds(absl::Now() - start_))};
+    return {absl::OkStatus(), false,
+            Report(compilation, request.model_name(), path, absl::ToDoubleSeconds(absl::Now() - start_)),
+            JudgeChecks(compilation.last.checks())};
+  }
+
+  static bool LacksChecks(const v1::Checks& checks, const v1::SubmitRequest& request) {
+    return (request.measure() && !checks.has_measurement()) || (request.verify() && !checks.has_verification());
   }
 
   int Finish(const Json& report, Progress& progress, int code) {
@@ -175,7 +198,9 @@ class SubmitVerb : public Verb {
       Outcome outcome{jobs[t].status()};
       if (jobs[t].ok()) {
         progress.Line("target", targets[t]);
-        outcome = Collect(connection, *jobs[t], request.model_name(), PathForTarget(output_, targets[t]), progress);
+        request.mutable_options()->set_target(targets[t]);
+        outcome = Collect(connection, *jobs[t], request, PathForTarget(output_, targets[t]), progress);
+        if (code == kExitOk) code = outcome.verdict;
       }
       if (!outcome.status.ok()) {
         const int failed = FailOf(outcome, targets[t]);
@@ -189,7 +214,7 @@ class SubmitVerb : public Verb {
 
   absl::Time start_;
   std::string model_, output_, json_;
-  bool detach_ = false;
+  bool detach_ = false, no_measure_ = false, no_verify_ = false;
   CompilationFlags flags_;
 };
 

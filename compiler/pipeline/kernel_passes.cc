@@ -1,11 +1,13 @@
 #include "compiler/pipeline/kernel_passes.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/movement/cost.h"
 #include "compiler/tune/budget.h"
 #include "runtime/base/status_macros.h"
 
@@ -22,6 +24,13 @@ std::string Label(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes
     ops.push_back(absl::StrCat("… ", more, " more"));
   }
   return absl::StrJoin(ops, "+");
+}
+
+// The cost model's time of a launch. The sets of a batch differ in their operands only.
+double EstimateNs(const PlannedLaunch& launch, const DeviceModel& device, int threads) {
+  const double kernel_ns = movement::EstimateCost(launch.block.kernel, device, threads).latency_ns;
+  const double more_ns = std::max(0.0, kernel_ns - 1e9 * device.launch_s);
+  return kernel_ns + static_cast<double>(launch.others.size()) * more_ns;
 }
 
 }  // namespace
@@ -46,6 +55,7 @@ absl::Status Tune(Compilation* compilation) {
 
 absl::Status Kernels(Compilation* compilation) {
   const Planned& planned = *compilation->planned;
+  const DeviceModel typical = compilation->context.device->WithTypicalRates();
   for (const std::vector<size_t>& blocks : planned.launches) {
     PlannedLaunch launch;
     for (size_t b : blocks) {
@@ -57,6 +67,7 @@ absl::Status Kernels(Compilation* compilation) {
       (b == blocks[0] ? launch.block : launch.others.emplace_back()) = std::move(kernel);
       for (ecg::NodeId id : block.Members()) launch.nodes.push_back(planned.graph.node(id).name);
     }
+    compilation->account->estimate_ns += EstimateNs(launch, typical, compilation->Units());
     if (blocks.size() > 1) absl::StrAppend(&launch.label, " ×", blocks.size());
     compilation->launches->push_back(std::move(launch));
   }

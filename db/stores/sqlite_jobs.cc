@@ -12,6 +12,15 @@ absl::Status InsertEvent(Connection& db, const std::string& job_id, const std::s
       {job_id, Bytes{event}});
 }
 
+absl::Status InsertResult(Connection& db, const ResultRow& result) {
+  return db.Run(
+      "INSERT INTO results (key, bundle_digest, bundle_bytes, account, created_ms, checks) VALUES (?,?,?,?,?,?) "
+      "ON CONFLICT (key) DO UPDATE SET bundle_digest=excluded.bundle_digest, bundle_bytes=excluded.bundle_bytes, "
+      "account=excluded.account, created_ms=excluded.created_ms, checks=excluded.checks",
+      {result.key, result.bundle_digest, result.bundle_bytes, Bytes{result.account}, result.created_ms,
+       Bytes{result.checks}});
+}
+
 int64_t Int(JobPhase phase) { return static_cast<int64_t>(phase); }
 
 }  // namespace
@@ -24,9 +33,10 @@ absl::StatusOr<std::string> SqliteStore::InsertJob(const JobRow& job, const std:
     if (id != job.id) return absl::OkStatus();
     RETURN_IF_ERROR(db.Run(
         "INSERT INTO jobs (id, key, model_name, target, client_id, request, state, created_ms, started_ms, "
-        "finished_ms, account, bundle_digest, bundle_bytes) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        "finished_ms, account, bundle_digest, bundle_bytes, checks) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         {job.id, job.key, job.model_name, job.target, job.client_id, Bytes{job.request}, Int(job.state), job.created_ms,
-         job.started_ms, job.finished_ms, Bytes{job.account}, job.bundle_digest, job.bundle_bytes}));
+         job.started_ms, job.finished_ms, Bytes{job.account}, job.bundle_digest, job.bundle_bytes,
+         Bytes{job.checks}}));
     return InsertEvent(db, job.id, first_event);
   }));
   return id;
@@ -43,19 +53,15 @@ absl::Status SqliteStore::FinishJob(const JobRow& job, const std::string& last_e
   return writer_->Write([&](Connection& db) -> absl::Status {
     RETURN_IF_ERROR(
         db.Run("UPDATE jobs SET state = ?, finished_ms = ?, account = ?, bundle_digest = ?, bundle_bytes = ?, "
-               "error_code = ?, error_message = ? WHERE id = ? AND state IN (1, 2)",
+               "error_code = ?, error_message = ?, checks = ? WHERE id = ? AND state IN (1, 2)",
                {Int(job.state), job.finished_ms, Bytes{job.account}, job.bundle_digest, job.bundle_bytes,
-                int64_t{job.error_code}, job.error_message, job.id}));
+                int64_t{job.error_code}, job.error_message, Bytes{job.checks}, job.id}));
     if (db.changed_rows() != 1) {
       return absl::FailedPreconditionError(absl::StrCat("job ", job.id, " is unknown or already final"));
     }
     RETURN_IF_ERROR(InsertEvent(db, job.id, last_event));
     if (!result.has_value()) return absl::OkStatus();
-    return db.Run(
-        "INSERT INTO results (key, bundle_digest, bundle_bytes, account, created_ms) VALUES (?,?,?,?,?) "
-        "ON CONFLICT (key) DO UPDATE SET bundle_digest=excluded.bundle_digest, bundle_bytes=excluded.bundle_bytes, "
-        "account=excluded.account, created_ms=excluded.created_ms",
-        {result->key, result->bundle_digest, result->bundle_bytes, Bytes{result->account}, result->created_ms});
+    return InsertResult(db, *result);
   });
 }
 
@@ -69,7 +75,7 @@ absl::StatusOr<std::vector<JobRow>> SqliteStore::QueryJobs(const std::string& ta
   RETURN_IF_ERROR(Read([&](Connection& db) {
     return db.Query(
         absl::StrCat("SELECT id, key, model_name, target, client_id, request, state, created_ms, started_ms, "
-                     "finished_ms, account, bundle_digest, bundle_bytes, error_code, error_message, "
+                     "finished_ms, account, bundle_digest, bundle_bytes, error_code, error_message, checks, "
                      "(SELECT COALESCE(MAX(seq), 0) FROM job_events WHERE job_id = jobs.id) FROM jobs ",
                      tail),
         values, [&](const SqlRow& row) {
@@ -80,7 +86,8 @@ absl::StatusOr<std::vector<JobRow>> SqliteStore::QueryJobs(const std::string& ta
           job.created_ms = row.Int(7), job.started_ms = row.Int(8), job.finished_ms = row.Int(9);
           job.account = row.Text(10), job.bundle_digest = row.Text(11), job.bundle_bytes = row.Int(12);
           job.error_code = static_cast<int>(row.Int(13)), job.error_message = row.Text(14);
-          job.last_seq = row.Int(15);
+          job.checks = row.Text(15);
+          job.last_seq = row.Int(16);
           jobs.push_back(std::move(job));
         });
   }));
@@ -115,12 +122,16 @@ absl::StatusOr<std::vector<JobEventRow>> SqliteStore::JobEvents(const std::strin
 absl::StatusOr<std::optional<ResultRow>> SqliteStore::FindResult(const std::string& key) {
   std::optional<ResultRow> found;
   RETURN_IF_ERROR(Read([&](Connection& db) {
-    return db.Query("SELECT key, bundle_digest, bundle_bytes, account, created_ms FROM results WHERE key = ?", {key},
-                    [&](const SqlRow& row) {
-                      found = ResultRow{row.Text(0), row.Text(1), row.Int(2), row.Text(3), row.Int(4)};
+    return db.Query("SELECT key, bundle_digest, bundle_bytes, account, created_ms, checks FROM results WHERE key = ?",
+                    {key}, [&](const SqlRow& row) {
+                      found = ResultRow{row.Text(0), row.Text(1), row.Int(2), row.Text(3), row.Int(4), row.Text(5)};
                     });
   }));
   return found;
+}
+
+absl::Status SqliteStore::PutResult(const ResultRow& result) {
+  return writer_->Write([&](Connection& db) { return InsertResult(db, result); });
 }
 
 }  // namespace fusion

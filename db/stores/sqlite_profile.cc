@@ -217,4 +217,35 @@ absl::StatusOr<std::vector<ModelErrorRow>> SqliteStore::ModelErrors(const std::s
   return errors;
 }
 
+absl::Status SqliteStore::AppendPlans(absl::Span<const PlanRow> rows) {
+  return writer_->Write([&](Connection& db) -> absl::Status {
+    for (const PlanRow& row : rows) {
+      RETURN_IF_ERROR(db.Run(
+          "INSERT INTO plan_measurements (bundle_digest, device_fingerprint, model_name, planner, threads, model_ns, "
+          "median_ns, p25_ns, p75_ns, worker, time_ms) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+          {row.bundle_digest, row.device_fingerprint, row.model_name, row.planner, int64_t{row.threads}, row.model_ns,
+           row.median_ns, row.p25_ns, row.p75_ns, row.worker, row.time_ms}));
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<std::vector<ModelErrorRow>> SqliteStore::PlanErrors(const std::string& device_fingerprint) {
+  std::vector<ModelErrorRow> errors;
+  MedianOfEachQuestion median;
+  double model_ns = 0;
+  const auto take = [&](double latency_ns) { errors.push_back({model_ns, latency_ns}); };
+  RETURN_IF_ERROR(Read([&](Connection& db) {
+    return db.Query(
+        "SELECT device_fingerprint || ' ' || bundle_digest || ' ' || threads AS plan, median_ns, model_ns FROM "
+        "plan_measurements WHERE model_ns > 0 AND (?1 = '' OR device_fingerprint = ?1) ORDER BY plan, id",
+        {device_fingerprint}, [&](const SqlRow& row) {
+          median.Row(row.Text(0), row.Double(1), take);
+          model_ns = row.Double(2);
+        });
+  }));
+  median.End(take);
+  return errors;
+}
+
 }  // namespace fusion

@@ -26,6 +26,7 @@ class SqliteStore : public Store {
   absl::StatusOr<std::vector<JobRow>> UnfinishedJobs() override;
   absl::StatusOr<std::vector<JobEventRow>> JobEvents(const std::string& id, int64_t after_seq, int limit) override;
   absl::StatusOr<std::optional<ResultRow>> FindResult(const std::string& key) override;
+  absl::Status PutResult(const ResultRow& result) override;
 
   absl::Status PutTasks(absl::Span<const TaskRow> tasks) override;
   absl::StatusOr<std::optional<TaskRow>> FindTask(const std::string& key) override;
@@ -52,6 +53,8 @@ class SqliteStore : public Store {
   absl::StatusOr<std::vector<std::string>> NeighbourChoices(const std::string& structure, const std::string& workload,
                                                             int limit) override;
   absl::StatusOr<std::vector<ModelErrorRow>> ModelErrors(const std::string& device_fingerprint) override;
+  absl::Status AppendPlans(absl::Span<const PlanRow> rows) override;
+  absl::StatusOr<std::vector<ModelErrorRow>> PlanErrors(const std::string& device_fingerprint) override;
 
   absl::Status PutBlob(const BlobRow& blob) override;
   absl::StatusOr<std::vector<std::optional<int64_t>>> BlobSizes(absl::Span<const std::string> digests) override;

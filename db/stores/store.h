@@ -1,7 +1,7 @@
 // Store: everything that the server remembers, as typed operations. A call that writes returns when the change is
 // durable. All calls are thread-safe. One conformance suite (store_conformance_test.cc) runs over every implementation.
 //
-// Opaque `std::string` fields (request, account, event) are serialised messages that the store does not read.
+// Opaque `std::string` fields (request, account, checks, event) are serialised messages that the store does not read.
 #ifndef FUSION_DB_STORES_STORE_H_
 #define FUSION_DB_STORES_STORE_H_
 
@@ -30,6 +30,7 @@ struct JobRow {
   int64_t bundle_bytes = 0;
   int error_code = 0;
   std::string error_message;
+  std::string checks;    // what workers found in the finished bundle
   int64_t last_seq = 0;  // of the latest event; the store fills it on reading
 };
 
@@ -43,6 +44,7 @@ struct ResultRow {
   int64_t bundle_bytes = 0;
   std::string account;
   int64_t created_ms = 0;
+  std::string checks = {};
 };
 
 enum class TaskPhase { kQueued = 1, kLeased = 2, kDone = 3, kPoisoned = 4, kCancelled = 5 };
@@ -94,7 +96,17 @@ struct TrialRow {
   double latency_ns = 0;
 };
 
-// The latency that the cost model expected for a question, and the measured one.
+// A whole plan, measured as it runs in its bundle.
+struct PlanRow {
+  std::string bundle_digest, device_fingerprint, model_name, planner;
+  int threads = 1;
+  double model_ns = 0;  // 0: unknown
+  double median_ns = 0, p25_ns = 0, p75_ns = 0;
+  std::string worker;
+  int64_t time_ms = 0;
+};
+
+// The latency that the cost model expected for a question or a plan, and the measured one.
 struct ModelErrorRow {
   double model_ns = 0, latency_ns = 0;
 };
@@ -138,6 +150,7 @@ class Store {
   virtual absl::StatusOr<std::vector<JobRow>> UnfinishedJobs() = 0;  // oldest first
   virtual absl::StatusOr<std::vector<JobEventRow>> JobEvents(const std::string& id, int64_t after_seq, int limit) = 0;
   virtual absl::StatusOr<std::optional<ResultRow>> FindResult(const std::string& key) = 0;
+  virtual absl::Status PutResult(const ResultRow& result) = 0;  // replaces the row with that key
 
   // Tasks, one row per key. PutTasks inserts or replaces by id, all rows or none.
   virtual absl::Status PutTasks(absl::Span<const TaskRow> tasks) = 0;
@@ -179,6 +192,9 @@ class Store {
   // Returns, for each question of the device (or of all devices, for "") whose estimate is known, the estimate and the
   // median latency.
   virtual absl::StatusOr<std::vector<ModelErrorRow>> ModelErrors(const std::string& device_fingerprint) = 0;
+  virtual absl::Status AppendPlans(absl::Span<const PlanRow> rows) = 0;
+  // The same as ModelErrors for whole plans: one row for each bundle and number of threads.
+  virtual absl::StatusOr<std::vector<ModelErrorRow>> PlanErrors(const std::string& device_fingerprint) = 0;
 
   // Blobs: the files that the artifact store has finished writing.
   virtual absl::Status PutBlob(const BlobRow& blob) = 0;

@@ -46,7 +46,8 @@ TEST_P(StoreConformance, JobLifeAndEvents) {
   EXPECT_EQ(job.state, JobPhase::kRunning);
   job.state = JobPhase::kSucceeded, job.finished_ms = 9, job.bundle_digest = "d", job.bundle_bytes = 3;
   const std::string key(64, 'a');
-  ASSERT_TRUE(store_->FinishJob(job, "e3", ResultRow{key, "d", 3, "acc", 9}).ok());
+  job.checks = "found";
+  ASSERT_TRUE(store_->FinishJob(job, "e3", ResultRow{key, "d", 3, "acc", 9, "found"}).ok());
   EXPECT_EQ(store_->FinishJob(job, "e4", std::nullopt).code(), absl::StatusCode::kFailedPrecondition);
 
   auto events = store_->JobEvents("j-1", 1, 100).value();
@@ -55,6 +56,11 @@ TEST_P(StoreConformance, JobLifeAndEvents) {
   EXPECT_EQ(events[1].event, "e3");
   EXPECT_EQ(store_->GetJob("j-1")->last_seq, 3);
   EXPECT_EQ(store_->FindResult(key).value()->account, "acc");
+  EXPECT_EQ(store_->FindResult(key).value()->checks, "found");
+  EXPECT_EQ(store_->GetJob("j-1")->checks, "found");
+  ASSERT_TRUE(store_->PutResult({key, "e", 4, "acc", 9, "more"}).ok());
+  EXPECT_EQ(store_->FindResult(key).value()->bundle_digest, "e");
+  EXPECT_EQ(store_->FindResult(key).value()->checks, "more");
   EXPECT_FALSE(store_->FindResult(std::string(64, 'b'))->has_value());
   EXPECT_TRUE(store_->UnfinishedJobs()->empty());
   EXPECT_EQ(store_->InsertJob(MakeJob("j-3", "k"), "e").value(), "j-3") << "a final job does not block its key";
@@ -183,6 +189,23 @@ TEST_P(StoreConformance, TrialsAreRememberedByWorkloadAndStructure) {
   EXPECT_EQ(errors[1].model_ns, 70);
   EXPECT_EQ(store_->ModelErrors("")->size(), 5u);
   EXPECT_TRUE(store_->ModelErrors("other")->empty());
+}
+
+TEST_P(StoreConformance, WholePlansBesideTheirEstimates) {
+  EXPECT_TRUE(store_->PlanErrors("")->empty());
+  const PlanRow a{"digest a", "dev", "model", "dnnfusion", 1, 50, 100, 90, 110, "w", 1};
+  PlanRow again = a, threads = a, unknown = a, other = a;
+  again.median_ns = 120;
+  threads.threads = 2;
+  unknown.bundle_digest = "digest b", unknown.model_ns = 0;
+  other.device_fingerprint = "other";
+  ASSERT_TRUE(store_->AppendPlans({a, again, threads, unknown, other}).ok());
+  const std::vector<ModelErrorRow> errors = store_->PlanErrors("dev").value();
+  ASSERT_EQ(errors.size(), 2u) << "equal plans are one";
+  EXPECT_EQ(errors[0].latency_ns, 120) << "the larger middle one";
+  EXPECT_EQ(errors[0].model_ns, 50);
+  EXPECT_EQ(errors[1].latency_ns, 100);
+  EXPECT_EQ(store_->PlanErrors("")->size(), 3u);
 }
 
 TEST_P(StoreConformance, MeasurementsFromElsewhereAreTakenOnce) {

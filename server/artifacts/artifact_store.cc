@@ -18,6 +18,26 @@
 
 namespace fusion {
 
+namespace {
+
+// Reads the open file from its present offset to its end.
+absl::StatusOr<Artifact> DigestOf(int fd, const std::string& path) {
+  Sha256 hash;
+  int64_t size_bytes = 0;
+  std::string buffer(1 << 20, '\0');
+  while (true) {
+    const ssize_t got = read(fd, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return ErrnoStatus(errno, absl::StrCat("cannot read ", path));
+    if (got == 0) break;
+    hash.Update(absl::string_view(buffer.data(), static_cast<size_t>(got)));
+    size_bytes += got;
+  }
+  return Artifact{hash.FinishHex(), size_bytes};
+}
+
+}  // namespace
+
 bool IsDigest(const std::string& text) {
   return text.size() == 64 &&
          std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
@@ -105,19 +125,35 @@ absl::StatusOr<Artifact> ArtifactStore::Adopt(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return ErrnoStatus(errno, absl::StrCat("cannot open ", path));
   auto closer = absl::MakeCleanup([fd] { close(fd); });
-  Sha256 hash;
-  int64_t size_bytes = 0;
-  std::string buffer(1 << 20, '\0');
-  while (true) {
-    const ssize_t got = read(fd, buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return ErrnoStatus(errno, absl::StrCat("cannot read ", path));
-    if (got == 0) break;
-    hash.Update(absl::string_view(buffer.data(), static_cast<size_t>(got)));
-    size_bytes += got;
-  }
+  ASSIGN_OR_RETURN(const Artifact artifact, DigestOf(fd, path));
   if (fsync(fd) != 0) return ErrnoStatus(errno, absl::StrCat("cannot sync ", path));
-  return Install(path, hash.FinishHex(), size_bytes);
+  return Install(path, artifact.digest, artifact.size_bytes);
+}
+
+absl::StatusOr<std::unique_ptr<ArtifactStore::Lent>> ArtifactStore::Lend(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return ErrnoStatus(errno, absl::StrCat("cannot open ", path));
+  auto closer = absl::MakeCleanup([fd] { close(fd); });
+  ASSIGN_OR_RETURN(Artifact artifact, DigestOf(fd, path));
+  absl::MutexLock lock(&mutex_);
+  lent_.emplace(artifact.digest, Place{path, artifact.size_bytes});
+  return std::unique_ptr<Lent>(new Lent(this, std::move(artifact), path));
+}
+
+ArtifactStore::Lent::~Lent() {
+  absl::MutexLock lock(&store_->mutex_);
+  auto [first, last] = store_->lent_.equal_range(artifact_.digest);
+  const auto own = std::find_if(first, last, [&](const auto& entry) { return entry.second.path == path_; });
+  if (own != last) store_->lent_.erase(own);
+}
+
+absl::StatusOr<ArtifactStore::Place> ArtifactStore::Find(const std::string& digest) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (const auto lent = lent_.find(digest); lent != lent_.end()) return lent->second;
+  }
+  ASSIGN_OR_RETURN(const int64_t size_bytes, SizeBytes(digest));
+  return Place{PathOf(digest), size_bytes};
 }
 
 absl::StatusOr<int64_t> ArtifactStore::SizeBytes(const std::string& digest) {
@@ -148,11 +184,12 @@ absl::StatusOr<std::vector<std::string>> ArtifactStore::Missing(absl::Span<const
 
 absl::Status ArtifactStore::Stream(const std::string& digest, int64_t offset, int64_t piece_bytes,
                                    const std::function<absl::Status(absl::string_view)>& sink) {
-  ASSIGN_OR_RETURN(const int64_t size_bytes, SizeBytes(digest));
+  ASSIGN_OR_RETURN(const Place place, Find(digest));
+  const int64_t size_bytes = place.size_bytes;
   if (offset < 0 || offset > size_bytes) {
     return absl::OutOfRangeError(absl::StrCat("offset ", offset, " in blob ", digest, " of ", size_bytes, " bytes"));
   }
-  const int fd = open(PathOf(digest).c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = open(place.path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return ErrnoStatus(errno, absl::StrCat("cannot open blob ", digest));
   auto closer = absl::MakeCleanup([fd] { close(fd); });
   std::string buffer(static_cast<size_t>(std::min(piece_bytes, std::max<int64_t>(size_bytes - offset, 1))), '\0');

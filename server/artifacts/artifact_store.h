@@ -5,12 +5,15 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "db/stores/store.h"
 #include "runtime/base/errno_status.h"
@@ -36,6 +39,26 @@ class ArtifactStore {
   absl::StatusOr<Artifact> Adopt(const std::string& path);
   // Fails with NOT_FOUND and names the digest.
   absl::StatusOr<std::string> Get(const std::string& digest);
+
+  // A file that stays where it is and can be read by its digest, but is not kept: until the object is destroyed,
+  // `Stream` and `Get` find it.
+  class Lent {
+   public:
+    ~Lent();
+    Lent(const Lent&) = delete;
+    Lent& operator=(const Lent&) = delete;
+    const Artifact& artifact() const { return artifact_; }
+
+   private:
+    friend class ArtifactStore;
+    Lent(ArtifactStore* store, Artifact artifact, std::string path)
+        : store_(store), artifact_(std::move(artifact)), path_(std::move(path)) {}
+    ArtifactStore* store_;
+    const Artifact artifact_;
+    const std::string path_;
+  };
+  // The file must not change while it is lent. For bundles that a worker needs for one task.
+  absl::StatusOr<std::unique_ptr<Lent>> Lend(const std::string& path);
   // Calls `sink` with pieces of at most `piece_bytes`, beginning at `offset`. Stops at the first error of `sink` and
   // returns it.
   absl::Status Stream(const std::string& digest, int64_t offset, int64_t piece_bytes,
@@ -70,11 +93,19 @@ class ArtifactStore {
  private:
   ArtifactStore(std::string folder, Store* store) : folder_(std::move(folder)), store_(store) {}
   std::string PathOf(const std::string& digest) const;
+  struct Place {
+    std::string path;
+    int64_t size_bytes = 0;
+  };
+  // Returns where a blob's bytes are now: lent, or kept.
+  absl::StatusOr<Place> Find(const std::string& digest);
   // `path` must be complete and synced.
   absl::StatusOr<Artifact> Install(const std::string& path, const std::string& digest, int64_t size_bytes);
 
   const std::string folder_;
   Store* const store_;
+  absl::Mutex mutex_;
+  std::multimap<std::string, Place> lent_ ABSL_GUARDED_BY(mutex_);  // by digest: equal files may be lent twice
 };
 
 }  // namespace fusion

@@ -106,6 +106,7 @@ v1::Account AccountToProto(const CompileAccount& account) {
   for (const auto& [cause, bytes] : account.weights.causes) (*proto.mutable_weight_causes())[cause] = bytes;
   proto.set_size_time_ratio(account.weights.time_ratio);
   proto.set_flops(account.flops);
+  proto.set_estimate_ns(account.estimate_ns);
   for (const StageSeconds& stage : account.stages) {
     v1::StageTime* time = proto.add_stages();
     time->set_stage(stage.stage);
@@ -162,6 +163,7 @@ v1::Job JobToProto(const JobRow& row) {
     job.mutable_account()->ParseFromString(row.account);
     job.mutable_bundle()->set_digest(row.bundle_digest);
     job.mutable_bundle()->set_size_bytes(row.bundle_bytes);
+    if (!row.checks.empty()) job.mutable_checks()->ParseFromString(row.checks);
   } else if (IsFinal(row.state)) {
     job.mutable_error()->set_code(row.error_code);
     job.mutable_error()->set_message(row.error_message);

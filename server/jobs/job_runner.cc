@@ -12,6 +12,7 @@
 #include "compiler/cost/target.h"
 #include "runtime/base/status_macros.h"
 #include "server/artifacts/model_files.h"
+#include "server/jobs/job_checks.h"
 #include "server/jobs/job_messages.h"
 #include "server/jobs/progress_throttle.h"
 
@@ -149,11 +150,28 @@ absl::StatusOr<JobRunner::Checked> JobRunner::Check(const v1::SubmitRequest& req
   return checked;
 }
 
-bool JobRunner::CouldBeMeasuredNow(const ResultRow& result, const AttachedWorker& device) const {
+bool JobRunner::IsAttached(const AttachedWorker& device) const {
+  return farm_->WorkersThatOffer(MeasureRequirement(device.device.kind, device.fingerprint)) > 0;
+}
+
+void JobRunner::AwaitFirstWorker(const std::string& target, const std::function<bool()>& cancelled) const {
+  const absl::Time grace_end = started_ + options_.first_worker_grace;
+  const std::string kind = ParseTarget(target).kind;
+  farm_->AwaitDevice(target, options_.first_worker_grace, [&] {
+    const bool expected = options_.is_expected && options_.is_expected(kind);
+    return cancelled() || (absl::Now() > grace_end && !expected);
+  });
+}
+
+absl::StatusOr<std::optional<ResultRow>> JobRunner::UsableResult(const std::string& key,
+                                                                 const AttachedWorker& device) const {
+  ASSIGN_OR_RETURN(std::optional<ResultRow> result, store_->FindResult(key));
   v1::Account account;
-  if (!account.ParseFromString(result.account)) return false;
+  if (!result.has_value() || !artifacts_->SizeBytes(result->bundle_digest).ok()) return std::nullopt;
+  if (!account.ParseFromString(result->account)) return result;
   const bool estimated = account.from_model() > 0 && account.measured() == 0 && account.from_database() == 0;
-  return estimated && farm_->WorkersThatOffer(MeasureRequirement(device.device.kind, device.fingerprint)) > 0;
+  if (estimated && IsAttached(device)) return std::nullopt;
+  return result;
 }
 
 absl::StatusOr<v1::SubmitResponse> JobRunner::Submit(const v1::SubmitRequest& request,
@@ -170,15 +188,18 @@ absl::StatusOr<v1::SubmitResponse> JobRunner::Submit(const v1::SubmitRequest& re
   v1::SubmitResponse response;
   response.set_key(job.key);
 
-  ASSIGN_OR_RETURN(std::optional<ResultRow> result, store_->FindResult(job.key));
-  const bool stored = result.has_value() && artifacts_->SizeBytes(result->bundle_digest).ok();
-  if (stored && !CouldBeMeasuredNow(*result, checked.device)) {
+  ASSIGN_OR_RETURN(const std::optional<ResultRow> result, UsableResult(job.key, checked.device));
+  const bool to_check = result.has_value() && MissingFrom(result->checks, request).any() && IsAttached(checked.device);
+  if (result.has_value() && !to_check) {
     metrics_->Count(Metric::kCacheRequests, {{"tier", "result"}, {"result", "hit"}});
     job.state = JobPhase::kSucceeded;
     job.started_ms = job.finished_ms = job.created_ms;
     job.account = result->account;
     job.bundle_digest = result->bundle_digest, job.bundle_bytes = result->bundle_bytes;
     v1::JobEvent event = MakeEvent(v1::SUCCEEDED, "write", "answered from the store");
+    const v1::Checks checks = ChecksFor(request, result->checks, NoWorkerFor(checked.device.device));
+    job.checks = checks.SerializeAsString();
+    if (!job.checks.empty()) *event.mutable_checks() = checks;
     event.mutable_account()->ParseFromString(job.account);
     event.mutable_bundle()->set_digest(job.bundle_digest);
     event.mutable_bundle()->set_size_bytes(job.bundle_bytes);
@@ -191,11 +212,12 @@ absl::StatusOr<v1::SubmitResponse> JobRunner::Submit(const v1::SubmitRequest& re
     options_.log(SubmittedLine(job, response));
     return response;
   }
-  metrics_->Count(Metric::kCacheRequests, {{"tier", "result"}, {"result", "miss"}});
+  metrics_->Count(Metric::kCacheRequests, {{"tier", "result"}, {"result", to_check ? "hit" : "miss"}});
   const v1::JobEvent event = MakeEvent(v1::QUEUED, "queued", "");
   ASSIGN_OR_RETURN(const std::string id, store_->InsertJob(job, event.SerializeAsString()));
   response.set_job_id(id);
   response.set_joined(id != job.id);
+  response.set_from_store(to_check && id == job.id);
   response.set_state(v1::QUEUED);
   options_.log(SubmittedLine(job, response));
   if (id == job.id) {
@@ -311,83 +333,98 @@ void JobRunner::Run(const std::string& job_id, const std::shared_ptr<std::atomic
     std::error_code ignored;
     std::filesystem::remove_all(folder, ignored);
   });
-  const absl::Time start = absl::Now();
-  auto cancelled = [&] { return stopping_ || cancel->load(); };
-  // The farm ends waits at a shutdown itself, so that tasks stay for the next start. Its waiters therefore ask only
-  // this.
-  auto cancelled_by_user = [&] { return cancel->load(); };
   ProgressThrottle throttle(absl::Now);
-  auto progress = [&](const ProgressEvent& event) {
-    if (throttle.Passes(event)) AppendEvent(job_id, event, v1::RUNNING);
-  };
-  std::string key;
-  absl::StatusOr<CompileAccount> account =
-      Compile(job_id, request, folder, cancelled, cancelled_by_user, progress, &key);
-  absl::Status outcome = account.status();
+  const Hooks hooks{[&] { return stopping_ || cancel->load(); }, [&] { return cancel->load(); },
+                    [&](const ProgressEvent& event) {
+                      if (throttle.Passes(event)) AppendEvent(job_id, event, v1::RUNNING);
+                    }};
+  v1::Checks checks;
+  absl::StatusOr<ResultRow> performed = Perform(job_id, request, folder, hooks, &checks);
+  absl::Status outcome = performed.status();
   std::optional<ResultRow> result;
-  v1::Account account_proto;
-  if (outcome.ok()) {
-    account_proto = AccountToProto(*account);
-    absl::StatusOr<Artifact> bundle = artifacts_->Adopt(absl::StrCat(folder, "/out.fusion"));
-    outcome = bundle.status();
-    if (outcome.ok()) {
-      result = ResultRow{key, bundle->digest, bundle->size_bytes, account_proto.SerializeAsString(), NowMs()};
-      metrics_->Observe(Metric::kBundleBytes, static_cast<double>(bundle->size_bytes));
-    }
-    for (const StageSeconds& stage : account->stages) {
-      metrics_->Observe(Metric::kJobDuration, stage.seconds, {{"stage", stage.stage}});
-    }
-    metrics_->Observe(Metric::kJobDuration, absl::ToDoubleSeconds(absl::Now() - start), {{"stage", "all"}});
-  }
+  if (outcome.ok()) result = *std::move(performed);
   // The shutdown interrupted the job, not the user: the row stays unfinished, and the next start takes it up.
   if (!outcome.ok() && stopping_ && !cancel->load()) return;
   if (!outcome.ok() && cancel->load()) outcome = absl::CancelledError("cancelled");
   // A full disk must not leave the job unfinished, because watchers wait for its end.
-  for (absl::Status finished = Finish(*job, outcome, account_proto, result); !finished.ok();) {
+  for (absl::Status finished = Finish(*job, outcome, checks, result); !finished.ok();) {
     if (stopping_ || finished.code() == absl::StatusCode::kFailedPrecondition) return;
     options_.log({LogLevel::kError,
                   "cannot store the job's end, trying again",
                   {{"job", job_id}, {"error", finished.ToString()}}});
     if (outcome.ok()) outcome = finished;
     absl::SleepFor(absl::Seconds(1));
-    finished = Finish(*job, outcome, account_proto, std::nullopt);
+    finished = Finish(*job, outcome, checks, std::nullopt);
   }
 }
 
-absl::StatusOr<CompileAccount> JobRunner::Compile(const std::string& job_id, const v1::SubmitRequest& request,
-                                                  const std::string& folder, const std::function<bool()>& cancelled,
-                                                  const std::function<bool()>& cancelled_by_user,
-                                                  const std::function<void(const ProgressEvent&)>& progress,
-                                                  std::string* key) {
-  ASSIGN_OR_RETURN(CompileOptions options, OptionsFromProto(request.options(), compiler_.planners));
-  ASSIGN_OR_RETURN(std::optional<AttachedWorker> device, KnownDevice(options.target));
+absl::StatusOr<AttachedWorker> JobRunner::DeviceFor(const v1::SubmitRequest& request, const std::string& target,
+                                                    const Hooks& hooks) {
+  ASSIGN_OR_RETURN(std::optional<AttachedWorker> device, KnownDevice(target));
   if (!device.has_value()) {
-    const std::string message =
-        absl::StrCat("no worker for ", options.target, "; kinds attached: ", farm_->AttachedKinds());
-    progress({"queued", 0, 0, message});
-    device = farm_->AwaitDevice(options.target, QueueTimeout(request), cancelled);
-    if (cancelled()) return absl::CancelledError("cancelled");
+    const std::string message = absl::StrCat("no worker for ", target, "; kinds attached: ", farm_->AttachedKinds());
+    hooks.progress({"queued", 0, 0, message});
+    device = farm_->AwaitDevice(target, QueueTimeout(request), hooks.cancelled);
+    if (hooks.cancelled()) return absl::CancelledError("cancelled");
     if (!device.has_value()) {
       return absl::FailedPreconditionError(
           absl::StrCat(message, "; gave up after ", absl::FormatDuration(QueueTimeout(request))));
     }
   }
   if (device->id.empty()) {
-    progress({"queued", 0, 0,
-              absl::StrCat("no worker for ", options.target, ": planned by the published figures of ",
-                           device->device.name, ", and the cost model answers for measurements")});
+    hooks.progress({"queued", 0, 0,
+                    absl::StrCat("no worker for ", target, ": planned by the published figures of ",
+                                 device->device.name, ", and the cost model answers for measurements")});
   }
   RETURN_IF_ERROR(TakeProfiledRates(&device->device));
-  *key = JobKey(request, options, device->fingerprint);
-  RETURN_IF_ERROR(CheckChunksPresent(request, *artifacts_));
-  ASSIGN_OR_RETURN(const ModelFiles files, AssembleModel(request, *artifacts_, folder));
-  FarmJob farm_job = MakeFarmJob(job_id, *device, options, request);
-  farm_job.cancelled = cancelled_by_user;
-  farm_job.progress = progress;
+  return *std::move(device);
+}
+
+absl::StatusOr<ResultRow> JobRunner::Compile(const ModelFiles& files, const CompileOptions& options,
+                                             const FarmJob& farm_job, const std::string& key, const std::string& folder,
+                                             const Hooks& hooks) {
+  const absl::Time start = absl::Now();
   FarmOracle oracle(farm_job);
   FarmToolchain toolchain(farm_job);
-  return compiler_.compile(files, options, {&device->device, &oracle, &toolchain, progress, cancelled},
-                           absl::StrCat(folder, "/out.fusion"));
+  const std::string path = absl::StrCat(folder, "/out.fusion");
+  ASSIGN_OR_RETURN(
+      const CompileAccount account,
+      compiler_.compile(files, options, {&farm_job.device.device, &oracle, &toolchain, hooks.progress, hooks.cancelled},
+                        path));
+  for (const StageSeconds& stage : account.stages) {
+    metrics_->Observe(Metric::kJobDuration, stage.seconds, {{"stage", stage.stage}});
+  }
+  ASSIGN_OR_RETURN(const Artifact bundle, artifacts_->Adopt(path));
+  metrics_->Observe(Metric::kBundleBytes, static_cast<double>(bundle.size_bytes));
+  metrics_->Observe(Metric::kJobDuration, absl::ToDoubleSeconds(absl::Now() - start), {{"stage", "all"}});
+  return ResultRow{key, bundle.digest, bundle.size_bytes, AccountToProto(account).SerializeAsString(), NowMs()};
+}
+
+absl::StatusOr<ResultRow> JobRunner::Perform(const std::string& job_id, const v1::SubmitRequest& request,
+                                             const std::string& folder, const Hooks& hooks, v1::Checks* checks) {
+  ASSIGN_OR_RETURN(const CompileOptions options, OptionsFromProto(request.options(), compiler_.planners));
+  ASSIGN_OR_RETURN(const AttachedWorker device, DeviceFor(request, options.target, hooks));
+  const std::string key = JobKey(request, options, device.fingerprint);
+  RETURN_IF_ERROR(CheckChunksPresent(request, *artifacts_));
+  ASSIGN_OR_RETURN(const ModelFiles files, AssembleModel(request, *artifacts_, folder));
+  FarmJob farm_job = MakeFarmJob(job_id, device, options, request);
+  farm_job.cancelled = hooks.cancelled_by_user;
+  farm_job.progress = hooks.progress;
+  ASSIGN_OR_RETURN(std::optional<ResultRow> result, UsableResult(key, device));
+  // A job that starts again with the server often needs nothing but a worker, which attaches a little later.
+  if (result.has_value() && !IsAttached(device)) AwaitFirstWorker(options.target, hooks.cancelled);
+  if (!result.has_value()) {
+    ASSIGN_OR_RETURN(result, Compile(files, options, farm_job, key, folder, hooks));
+    // A job that is interrupted from now on does not compile again.
+    if (request.measure() || request.verify()) RETURN_IF_ERROR(store_->PutResult(*result));
+  }
+  v1::Checks lasting;
+  lasting.ParseFromString(result->checks);
+  *checks = ChecksFor(request, result->checks, "");
+  const JobChecks todo{farm_job, compiler_.compile, hooks.cancelled, files, options, folder, *result};
+  RETURN_IF_ERROR(todo.Run(MissingFrom(result->checks, request), checks, &lasting));
+  result->checks = lasting.SerializeAsString();
+  return *std::move(result);
 }
 
 FarmJob JobRunner::MakeFarmJob(const std::string& job_id, const AttachedWorker& device, const CompileOptions& options,
@@ -401,16 +438,18 @@ FarmJob JobRunner::MakeFarmJob(const std::string& job_id, const AttachedWorker& 
   return job;
 }
 
-absl::Status JobRunner::Finish(JobRow job, const absl::Status& outcome, const v1::Account& account,
+absl::Status JobRunner::Finish(JobRow job, const absl::Status& outcome, const v1::Checks& checks,
                                const std::optional<ResultRow>& result) {
   const bool cancelled = outcome.code() == absl::StatusCode::kCancelled;
   job.state = outcome.ok() ? JobPhase::kSucceeded : cancelled ? JobPhase::kCancelled : JobPhase::kFailed;
   job.finished_ms = NowMs();
   v1::JobEvent event = MakeEvent(static_cast<v1::JobState>(job.state), "write", "");
   if (outcome.ok()) {
-    job.account = account.SerializeAsString();
+    job.account = result->account;
     job.bundle_digest = result->bundle_digest, job.bundle_bytes = result->bundle_bytes;
-    *event.mutable_account() = account;
+    job.checks = checks.SerializeAsString();
+    event.mutable_account()->ParseFromString(job.account);
+    if (!job.checks.empty()) *event.mutable_checks() = checks;
     event.mutable_bundle()->set_digest(job.bundle_digest);
     event.mutable_bundle()->set_size_bytes(job.bundle_bytes);
   } else {
@@ -428,6 +467,10 @@ absl::Status JobRunner::Finish(JobRow job, const absl::Status& outcome, const v1
       {{"job", job.id}, {"since_submit_s", absl::StrFormat("%.3f", (job.finished_ms - job.created_ms) / 1e3)}}};
   if (outcome.ok()) {
     line.fields.push_back({"bundle", job.bundle_digest});
+    if (checks.verification().verdict() == v1::OUTPUT_WRONG) {
+      line.level = LogLevel::kError;
+      line.fields.push_back({"verification", "the bundle computes other numbers than its strict reference"});
+    }
   } else if (!cancelled) {
     line.level = LogLevel::kWarning;
     line.fields.push_back({"error", outcome.ToString()});

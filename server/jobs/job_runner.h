@@ -80,17 +80,30 @@ class JobRunner {
   // Returns the attached worker, else the worker of that kind that the store saw last, else a device whose model is
   // stored.
   absl::StatusOr<std::optional<AttachedWorker>> KnownDevice(const std::string& target);
-  // Returns whether the bundle was planned by estimates only, although a worker that measures is attached now.
-  bool CouldBeMeasuredNow(const ResultRow& result, const AttachedWorker& device) const;
+  // Returns the stored result with that key, unless its bundle is gone, or was planned by estimates only although a
+  // worker that measures is attached now.
+  absl::StatusOr<std::optional<ResultRow>> UsableResult(const std::string& key, const AttachedWorker& device) const;
+  bool IsAttached(const AttachedWorker& device) const;
+  // Waits for a worker of the device as long as the server's own workers may still attach.
+  void AwaitFirstWorker(const std::string& target, const std::function<bool()>& cancelled) const;
   // Replaces the device's rates with those that the profile database holds for this kind of device.
   absl::Status TakeProfiledRates(DeviceModel* device);
   void Loop();
   void Run(const std::string& job_id, const std::shared_ptr<std::atomic<bool>>& cancel);
-  absl::StatusOr<CompileAccount> Compile(const std::string& job_id, const v1::SubmitRequest& request,
-                                         const std::string& folder, const std::function<bool()>& cancelled,
-                                         const std::function<bool()>& cancelled_by_user,
-                                         const std::function<void(const ProgressEvent&)>& progress, std::string* key);
-  absl::Status Finish(JobRow job, const absl::Status& outcome, const v1::Account& account,
+  // What a running job is told and asks.
+  struct Hooks {
+    std::function<bool()> cancelled;          // by the user or by a shutdown
+    std::function<bool()> cancelled_by_user;  // what the farm asks: it ends its waits at a shutdown itself
+    std::function<void(const ProgressEvent&)> progress;
+  };
+  // Compiles unless the store has the bundle, and checks it. `checks` are for the job, those of the result last.
+  absl::StatusOr<ResultRow> Perform(const std::string& job_id, const v1::SubmitRequest& request,
+                                    const std::string& folder, const Hooks& hooks, v1::Checks* checks);
+  absl::StatusOr<AttachedWorker> DeviceFor(const v1::SubmitRequest& request, const std::string& target,
+                                           const Hooks& hooks);
+  absl::StatusOr<ResultRow> Compile(const ModelFiles& files, const CompileOptions& options, const FarmJob& farm_job,
+                                    const std::string& key, const std::string& folder, const Hooks& hooks);
+  absl::Status Finish(JobRow job, const absl::Status& outcome, const v1::Checks& checks,
                       const std::optional<ResultRow>& result);
   void AppendEvent(const std::string& job_id, const ProgressEvent& event, v1::JobState state);
   FarmJob MakeFarmJob(const std::string& job_id, const AttachedWorker& device, const CompileOptions& options,

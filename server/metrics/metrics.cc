@@ -38,6 +38,8 @@ const std::array<FamilyRow, static_cast<size_t>(Metric::kCount)> kFamilies = {{
     {Metric::kQueueDepth, Kind::kGauge, "fusion_queue_depth", "Tasks that wait for a worker."},
     {Metric::kQueueOldestAge, Kind::kGauge, "fusion_queue_oldest_age_seconds", "Age of the oldest waiting task."},
     {Metric::kJobs, Kind::kCounter, "fusion_jobs_total", "Finished jobs by outcome."},
+    {Metric::kChecks, Kind::kCounter, "fusion_checks_total",
+     "Runs of finished bundles as a whole, by check and outcome."},
     {Metric::kJobsRunning, Kind::kGauge, "fusion_jobs_running", "Jobs being compiled."},
     {Metric::kJobWait, Kind::kHistogram, "fusion_job_wait_seconds", "Submission to start.", kJobBuckets},
     {Metric::kJobDuration, Kind::kHistogram, "fusion_job_duration_seconds", "Duration of job stages.", kJobBuckets},

@@ -18,7 +18,8 @@ enum class Metric {
   kWorkers,     // device_class, state
   kQueueDepth,  // device_class
   kQueueOldestAge,
-  kJobs,  // outcome
+  kJobs,    // outcome
+  kChecks,  // check, outcome
   kJobsRunning,
   kJobWait,
   kJobDuration,      // stage

@@ -19,6 +19,8 @@ namespace {
 constexpr size_t kUnitsPerTask = 8;  // enough for one worker's cores, few enough to share the units among workers
 constexpr size_t kUnitBytesPerTask = 1 << 20;
 constexpr size_t kMaxStoredSamples = 64;
+constexpr absl::Duration kModelRunTimeout = absl::Minutes(10);  // fetching the bundles included
+constexpr absl::Duration kModelRunQueueTimeout = absl::Seconds(45);
 
 v1::BuildUnitProto ToProto(const BuildUnit& unit) {
   v1::BuildUnitProto proto;
@@ -77,6 +79,34 @@ absl::StatusOr<MeasurementRow> ToRow(const v1::MeasureItem& item, const v1::Meas
   return row;
 }
 
+// Checks what a worker says about a whole model; nothing is stored here.
+absl::Status CheckModelResult(const v1::ModelRun& model, const v1::MeasureResults& result) {
+  constexpr size_t kMostBytes = 512 << 10;  // it becomes part of an event, and a message is limited to 4 MiB
+  const auto is_time = [](double value) { return std::isfinite(value) && value > 0; };
+  bool good = result.ByteSizeLong() <= kMostBytes;
+  if (model.verify()) {
+    const v1::ModelVerification& verified = result.verification();
+    good = good && result.has_verification() &&
+           (!verified.not_done().empty() ||
+            (verified.verdict() != v1::OUTPUT_VERDICT_UNSPECIFIED && verified.outputs_size() > 0));
+  } else {
+    const v1::ModelMeasurement& measured = result.measurement();
+    good = good && result.has_measurement();
+    if (measured.not_done().empty()) {
+      good = good && measured.rounds() > 0 && measured.threads() > 0;
+      for (const double value : {measured.ratio(), measured.ratio_p25(), measured.ratio_p75()}) {
+        good = good && is_time(value);
+      }
+      for (const v1::RunTimes* times : {&measured.bundle(), &measured.unfused()}) {
+        good = good && times->runs() > 0 && is_time(times->min_ns()) && is_time(times->median_ns()) &&
+               is_time(times->p25_ns()) && is_time(times->p75_ns());
+      }
+    }
+  }
+  return good ? absl::OkStatus()
+              : absl::UnavailableError("the worker's result for a whole model does not fit its task");
+}
+
 absl::Status AcceptMeasurement(Store& store, ArtifactStore& artifacts, const TaskRow& task, const std::string& result,
                                const AttachedWorker& worker) {
   v1::MeasurePayload payload;
@@ -86,6 +116,7 @@ absl::Status AcceptMeasurement(Store& store, ArtifactStore& artifacts, const Tas
       measured.results_size() != payload.items_size()) {
     return absl::UnavailableError("the worker's measurement does not fit its task");
   }
+  if (payload.has_model()) return CheckModelResult(payload.model(), measured);
   std::vector<MeasurementRow> rows;
   for (int i = 0; i < payload.items_size(); ++i) {
     ASSIGN_OR_RETURN(MeasurementRow row, ToRow(payload.items(i), measured.results(i)));
@@ -188,6 +219,25 @@ absl::StatusOr<std::vector<std::string>> FarmToolchain::Build(absl::Span<const B
     if (binaries[i].empty()) binaries[i] = binaries[first_of_key[keys[i]]];
   }
   return binaries;
+}
+
+absl::StatusOr<FarmOutcome> RunModelOnFarm(const FarmJob& job, const v1::ModelRun& model,
+                                           const std::string& description) {
+  v1::MeasurePayload payload;
+  *payload.mutable_model() = model;
+  FarmTask task;
+  task.kind = TaskType::kMeasure;
+  task.job = job.id;
+  task.device_kind = job.device.device.kind;
+  task.requirement = MeasureRequirement(task.device_kind, job.device.fingerprint);
+  task.payload = payload.SerializeAsString();
+  task.key = Sha256Hex(absl::StrCat("model run ", job.threads, " ", task.requirement, ":", task.payload));
+  task.description = description;
+  task.timeout = kModelRunTimeout;
+  task.threads = job.threads;
+  const FarmWait wait{job.cancelled, nullptr, std::min(job.queue_timeout, kModelRunQueueTimeout)};
+  ASSIGN_OR_RETURN(std::vector<FarmOutcome> outcomes, job.farm->RunAll({task}, wait));
+  return std::move(outcomes[0]);
 }
 
 int FarmOracle::Devices() const {

@@ -16,6 +16,7 @@
 #include "compiler/backends/toolchain.h"
 #include "compiler/cost/latency_oracle.h"
 #include "compiler/pipeline/compile.h"
+#include "proto/worker.pb.h"
 #include "server/scheduler/farm.h"
 
 namespace fusion {
@@ -67,6 +68,11 @@ class FarmOracle : public LatencyOracle {
 // The ResultAcceptor of both kinds. Parses the untrusted result, checks it, and stores measurements and binaries.
 absl::Status AcceptTaskResult(Store& store, ArtifactStore& artifacts, const TaskRow& task, const std::string& result,
                               const AttachedWorker& worker);
+
+// Runs a finished bundle and another form of it on one worker (worker.proto). The outcome's status says why there is no
+// result, as for every task. Fails with CANCELLED, or with UNAVAILABLE at a shutdown.
+absl::StatusOr<FarmOutcome> RunModelOnFarm(const FarmJob& job, const v1::ModelRun& model,
+                                           const std::string& description);
 
 // Returns a key of everything that a unit's binary depends on.
 std::string BuildUnitKey(const BuildUnit& unit);

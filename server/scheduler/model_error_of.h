@@ -12,6 +12,9 @@ namespace fusion {
 
 absl::StatusOr<ModelError> ModelErrorOf(Store& store, const std::string& device_fingerprint);
 
+// The same over whole plans, which were measured as finished bundles; ModelError::kernels counts plans.
+absl::StatusOr<ModelError> PlanErrorOf(Store& store, const std::string& device_fingerprint);
+
 }  // namespace fusion
 
 #endif  // FUSION_SERVER_SCHEDULER_MODEL_ERROR_OF_H_

@@ -37,6 +37,7 @@ absl::StatusOr<CompileAccount> FakeCompile(const ModelFiles& files, const Compil
     absl::SleepFor(absl::Milliseconds(5));
   }
   std::string report = absl::StrCat("model ", line, "\nexternal ", files.external.size(), "\n");
+  if (options.planner == "none") absl::StrAppend(&report, "unfused ", options.math, " ", options.tune, "\n");
   for (int64_t count; word == "ask" || word == "compare" || word == "build"; command >> word) {
     if (!(command >> count)) break;
     if (word != "build") {
@@ -64,6 +65,7 @@ absl::StatusOr<CompileAccount> FakeCompile(const ModelFiles& files, const Compil
       account.kernels = count;
     }
   }
+  account.estimate_ns = options.planner == "none" ? 2000 : 500;
   account.stages = {{"import", 0.001}, {"write", 0.001}};
   std::ofstream(bundle_path) << report;
   return account;

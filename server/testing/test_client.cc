@@ -151,6 +151,26 @@ v1::TaskResult FakeWorker::Good(const v1::Task& task, const std::string& payload
     v1::MeasurePayload asked;
     asked.ParseFromString(payload);
     v1::MeasureResults measured;
+    if (asked.has_model() && asked.model().verify()) {
+      v1::ModelVerification& verified = *measured.mutable_verification();
+      verified.set_verdict(v1::OUTPUT_OK);
+      verified.set_outputs_total(1);
+      verified.add_outputs()->set_verdict(v1::OUTPUT_OK);
+    } else if (asked.has_model()) {
+      v1::ModelMeasurement& timed = *measured.mutable_measurement();
+      for (v1::RunTimes* times : {timed.mutable_bundle(), timed.mutable_unfused()}) {
+        times->set_runs(3);
+        times->set_min_ns(900);
+        times->set_p25_ns(950);
+        times->set_median_ns(1000);
+        times->set_p75_ns(1100);
+      }
+      timed.set_rounds(3);
+      timed.set_threads(1);
+      timed.set_ratio(1.5);
+      timed.set_ratio_p25(1.4);
+      timed.set_ratio_p75(1.6);
+    }
     for (int i = 0; i < asked.items_size(); ++i) {
       v1::MeasureResult& one = *measured.add_results();
       for (double sample : {1100.0, 1000.0, 900.0}) one.add_samples_ns(sample);

@@ -55,7 +55,7 @@ class FakeWorker {
   FakeWorker(const std::string& address, const std::string& name, Behaviour behaviour = Good);
   ~FakeWorker();
 
-  // Builds "bin(<source>)" and measures 1000 ns.
+  // Builds "bin(<source>)" and measures 1000 ns; a whole model runs 1.5 times as long unfused, and is right.
   static v1::TaskResult Good(const v1::Task& task, const std::string& payload);
   int builds() const { return builds_; }
   int measurements() const { return measurements_; }

@@ -86,7 +86,10 @@ def compile_model(model, folder, options, more=()):
     if bundle.is_file() and bundle.stat().st_mtime > sources:
         return bundle
     command = [str(options.compiler)]
-    command += ["submit", str(model), "-o", str(bundle)] if options.compiler.name == "fusionctl" else [str(model), str(bundle)]
+    if options.compiler.name == "fusionctl":
+        command += ["submit", str(model), "-o", str(bundle), "--no-measure", "--no-verify"]
+    else:
+        command += [str(model), str(bundle)]
     command += ["--planner", options.planner, *more]
     if options.device:
         command += ["--device", str(options.device)]

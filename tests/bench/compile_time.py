@@ -6,7 +6,7 @@ usage: compile_time.py [options] MODEL.onnx ...
 The output has the form of DNNFusion's Figure 9b. Each model is submitted to a fusiond with an empty state and its local
 worker ("cold"); its measurements are imported by a second fusiond with an empty state, to which the model is submitted
 ("database", 0 measurement tasks) and submitted again with the bundle removed ("identical"). Seconds are those of the
-whole `fusionctl submit`, upload and download included. Needs Python's standard library only.
+whole `fusionctl submit`, upload and download included, checks of the finished bundle left out. Needs Python's standard library only.
 """
 import argparse
 import json

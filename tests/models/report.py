@@ -147,7 +147,8 @@ class Service:
         self.server.start()
 
     def compile(self, model, bundle, report):
-        call("fusionctl", "submit", model, "-o", bundle, "--json", report, env=self.server.environment())
+        call("fusionctl", "submit", model, "-o", bundle, "--json", report, "--no-measure", "--no-verify",
+             env=self.server.environment())
 
     def verify(self, model, bundle, given):
         return call("fusionctl", "verify", bundle, "--model", model, *given, "-o", "json",
