@@ -1,0 +1,573 @@
+#include "compiler/movement/parse.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+#include <limits>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/te/program/program.h"
+#include "compiler/te/program/text_reader.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion::movement {
+namespace {
+
+using te::Axis;
+using te::Index;
+using te::Scalar;
+
+// The types of a step's accumulators, by their numbers.
+using Accumulators = std::vector<DType>;
+
+class Parser : public te::TextReader {
+ public:
+  explicit Parser(const std::string& text) : TextReader(text) { FindAxes(); }
+
+  absl::StatusOr<Kernel> Run() {
+    while (!failed() && AcceptWord("buffer")) ParseBuffer();
+    while (!failed() && AcceptWord("pack")) ParsePack();
+    while (!failed() && AcceptWord("parallel")) ParsePhase();
+    if (!failed() && packed_ != kernel_.packs.size()) Fail("there is not one pack for each packed buffer");
+    if (!failed() && !AtEnd()) Fail("expected 'parallel' or the end");
+    RETURN_IF_ERROR(status());
+    for (const auto& [id, axis] : axes_) kernel_.next_axis = std::max(kernel_.next_axis, id + 1);
+    kernel_.scratch_bytes = kernel_.PlannedScratchBytes();
+    if (const absl::Status verified = Verify(kernel_); !verified.ok()) {
+      return absl::InvalidArgumentError(std::string(verified.message()));
+    }
+    return std::move(kernel_);
+  }
+
+ private:
+  // A shared-memory copy stands before the loops of its step, whose axes it uses. All declarations, `i3<8`, are
+  // therefore read beforehand.
+  void FindAxes() {
+    for (size_t at = text_.find('<'); at != std::string::npos; at = text_.find('<', at + 1)) {
+      size_t digits = at;
+      while (digits > 0 && std::isdigit(static_cast<unsigned char>(text_[digits - 1]))) --digits;
+      if (digits == at || digits == 0 || text_[digits - 1] != 'i') continue;
+      Axis axis;
+      const char* const end = text_.data() + text_.size();
+      if (std::from_chars(text_.data() + digits, end, axis.id).ec != std::errc() ||
+          std::from_chars(text_.data() + at + 1, end, axis.extent).ec != std::errc()) {
+        continue;
+      }
+      axes_.emplace(axis.id, axis);
+    }
+  }
+
+  Axis ParseAxis() {
+    Axis axis;
+    axis.id = Id("i");
+    Expect("<");
+    axis.extent = Int();
+    if (axis.extent < 0) Fail("expected an extent of 0 or more");
+    axes_[axis.id] = axis;
+    return axis;
+  }
+
+  std::vector<Axis> ParseAxes(const char* open, const char* close) {
+    std::vector<Axis> axes;
+    Expect(open);
+    if (!Looking(close)) {
+      do axes.push_back(ParseAxis());
+      while (Accept(","));
+    }
+    Expect(close);
+    return axes;
+  }
+
+  const Axis* FindAxis(int id) const override {
+    const auto it = axes_.find(id);
+    return it == axes_.end() ? nullptr : &it->second;
+  }
+
+  Index ParseIndexLoad() override {
+    const int buffer = ParseBufferId("%t");
+    return Index::Load(buffer, ParseIndices(), {0, std::numeric_limits<int32_t>::max()});
+  }
+
+  int ParseBufferId(const char* prefix = "b") {
+    const int id = Id(prefix);
+    if (!failed() && id >= static_cast<int>(kernel_.buffers.size())) Fail(absl::StrCat("there is no buffer b", id));
+    return failed() ? -1 : id;
+  }
+
+  std::vector<int> ParseBufferIds() {
+    std::vector<int> ids;
+    do ids.push_back(ParseBufferId());
+    while (Accept(","));
+    return ids;
+  }
+
+  void ParseBuffer() {
+    if (Id("b") != static_cast<int>(kernel_.buffers.size())) Fail("expected buffers in the order of their numbers");
+    Buffer buffer;
+    const std::string scope = Word();
+    bool known = false;
+    for (const Scope each : {Scope::kKernel, Scope::kDevice, Scope::kBlock}) {
+      if (scope != ScopeName(each)) continue;
+      buffer.scope = each;
+      known = true;
+    }
+    if (!known) Fail(absl::StrCat("'", scope, "' is no scope of a buffer"));
+    buffer.dtype = Type();
+    Expect("[");
+    buffer.elements = Int();
+    if (buffer.elements < 0 || buffer.elements > kMostElements) Fail("expected a number of elements");
+    Expect("]");
+    buffer.is_constant = AcceptWord("const");
+    if (AcceptWord("packed")) buffer.packed_from = static_cast<int>(packed_++);
+    kernel_.buffers.push_back(buffer);
+  }
+
+  void ParsePack() {
+    Pack pack;
+    pack.axes = ParseAxes("[", "]");
+    Expect("=");
+    Expect("source");
+    Expect("[");
+    pack.address = ParseIndex();
+    Expect("]");
+    if (AcceptWord("if")) pack.pred = ParsePred();
+    while (AcceptWord("through")) {
+      const Shape shape = Ints("[", "]");
+      Expect("on");
+      const int64_t dimension = Int();
+      const absl::StatusOr<int64_t> bytes = CheckedSizeBytes(shape, DType::kF32);
+      if (!failed() && (!bytes.ok() || *bytes > kMostMatrixBytes)) Fail("expected the shape of a small matrix");
+      if (failed()) return;
+      pack.transform.by_dimension.emplace_back(static_cast<int>(dimension), Tensor(DType::kF32, shape));
+    }
+    kernel_.packs.push_back(std::move(pack));
+  }
+
+  void ParsePhase() {
+    Phase phase;
+    phase.grid = ParseAxes("(", ")");
+    Expect("{");
+    while (!failed() && AcceptWord("step")) phase.steps.push_back(ParseStep());
+    Expect("}");
+    kernel_.phases.push_back(std::move(phase));
+    if (!AcceptWord("sync")) return;
+    Expect("device");
+    if (Accept(",")) {
+      Expect("persistent");
+      kernel_.persistent = true;
+    }
+    if (!Looking("parallel")) Fail("expected 'parallel'");
+  }
+
+  Step ParseStep() {
+    Step step;
+    step.strategy = ParseStrategy();
+    Expect("{");
+    Accumulators accumulators;
+    while (!failed() && !Accept("}")) {
+      const std::string word = Word();
+      if (word == "step") {
+        // Deeper copies than those of a step's operands do not exist.
+        if (++depth_ > kMostCopiesInside) Fail("a step inside a copy");
+        auto* threadgroup = step.As<ThreadgroupTile>();
+        if (threadgroup == nullptr) Fail("only a threadgroup tile has copies");
+        if (!failed()) threadgroup->shared_copies.push_back(ParseStep());
+        --depth_;
+      } else if (word == "prefetch") {
+        auto* tile = step.As<RegisterTile>();
+        if (tile == nullptr) Fail("only a register tile prefetches panels");
+        if (!failed()) tile->prefetch.push_back(ParsePrefetch());
+      } else if (word == "loop") {
+        Loop loop{ParseAxis(), std::nullopt};
+        if (AcceptWord("while")) {
+          Expect("<");
+          loop.limit = ParseIndex();
+        }
+        step.loops.push_back(std::move(loop));
+      } else if (word == "reduce") {
+        step.reduction = ParseReduction();
+        if (step.reduction->kind != te::ReductionKind::kGeneral) accumulators = {step.reduction->acc};
+      } else if (word == "init" && step.reduction) {
+        step.reduction->init.push_back(ParseValue({}));
+        if (!failed()) accumulators.push_back(step.reduction->init.back()->dtype);
+      } else if (word == "body") {
+        step.body.push_back(ParseValue(accumulators));
+      } else if (word == "then") {
+        step.then.push_back(ParseValue(accumulators));
+      } else if (word == "store") {
+        AcceptWord("if") ? ParseStoreLimit(&step) : ParseStore(&step);
+      } else if (word == "zero") {
+        Expect("unless");
+        step.lane_limit = ParseBound();
+      } else {
+        ParseDefinition(word, accumulators);
+      }
+    }
+    return step;
+  }
+
+  void ParseStore(Step* step) {
+    Store store;
+    store.buffer = ParseBufferId();
+    Expect("[");
+    store.address = ParseIndex();
+    Expect("]");
+    if (failed()) return;
+    step->stores.push_back(store);
+    step->store_types.push_back(kernel_.buffers[store.buffer].dtype);
+  }
+
+  Bound ParseBound() {
+    Bound bound;
+    bound.index = ParseIndex();
+    Expect("<");
+    bound.limit = Int();
+    if (bound.limit < 0) Fail("expected a limit of 0 or more");
+    return bound;
+  }
+
+  void ParseStoreLimit(Step* step) {
+    const Bound bound = ParseBound();
+    if (auto* tile = step->As<RegisterTile>()) {
+      tile->store_limit = bound;
+    } else if (auto* threadgroup = step->As<ThreadgroupTile>()) {
+      threadgroup->store_limit = bound;
+    } else {
+      Fail("only tiles leave out stores");
+    }
+  }
+
+  Prefetch ParsePrefetch() {
+    Prefetch prefetch;
+    prefetch.buffer = ParseBufferId();
+    if (AcceptWord("ahead")) prefetch.ahead = Int();
+    if (!AcceptWord("next")) return prefetch;
+    Expect("panel of");
+    prefetch.panel = Int();
+    Expect("by");
+    prefetch.tiles = Int();
+    Expect("tiles from");
+    prefetch.first = ParseIndex();
+    return prefetch;
+  }
+
+  te::Reduction ParseReduction() {
+    static constexpr const char* kKinds[] = {"sum", "prod", "max", "min", "general"};
+    te::Reduction reduction;
+    const std::string kind = Word();
+    const auto* const found = std::find(std::begin(kKinds), std::end(kKinds), kind);
+    if (found == std::end(kKinds)) Fail(absl::StrCat("'", kind, "' is no kind of reduction"));
+    reduction.kind = static_cast<te::ReductionKind>(found - std::begin(kKinds));
+    Expect(":");
+    reduction.acc = Type();
+    reduction.axes = ParseAxes("(", ")");
+    if (AcceptWord("if")) reduction.pred = ParsePred();
+    return reduction;
+  }
+
+  // ---- strategies
+  int ParseAxisId(const char* role) {
+    Expect(role);
+    Expect("i");
+    return static_cast<int>(Int());
+  }
+
+  int Count() {
+    const int64_t count = Int();
+    if (count < 0 || count > std::numeric_limits<int32_t>::max()) Fail("expected a count");
+    return failed() ? 0 : static_cast<int>(count);
+  }
+
+  Strategy ParseStrategy() {
+    const std::string name = Word();
+    if (name == "tile") return ParseRegisterTile();
+    if (name == "threadgroup_tile") return ParseThreadgroupTile();
+    if (name == "library") return ParseLibraryCall();
+    if (name == "scalar") {
+      if (Looking("{")) return ScalarLoops();
+      return ParseRoutine();
+    }
+    const bool lanes = Accept("{lanes");
+    const int axis = lanes ? ParseAxisId("") : -1;
+    Strategy strategy;
+    if (name == "map") {
+      VectorMap map{.axis = axis};
+      map.streaming_stores = lanes && AcceptWord("streaming");
+      map.rest_in_vector = lanes && Accept("rest in a vector");
+      strategy = map;
+    } else if (name == "transpose") {
+      BlockedTranspose transpose{.axis = axis};
+      if (lanes && AcceptWord("across")) transpose.across_axis = ParseAxisId("");
+      transpose.streaming_stores = lanes && AcceptWord("streaming");
+      strategy = transpose;
+    } else if (name == "row_reduction") {
+      strategy = RowReduction{axis};
+    } else if (name == "prefix") {
+      strategy = PrefixPass{axis};
+    } else {
+      Fail(absl::StrCat("'", name, "' is no strategy"));
+    }
+    if (lanes) Expect("}");
+    if (AcceptWord("next")) {
+      auto* map = std::get_if<VectorMap>(&strategy);
+      if (map == nullptr) Fail("only a map prefetches what is read next");
+      ReadNext next;
+      next.axis = ParseAxisId("");
+      if (Accept("+")) next.distance = Int();
+      Expect("of");
+      next.buffers = ParseBufferIds();
+      if (map != nullptr) map->read_next = std::move(next);
+    }
+    return strategy;
+  }
+
+  RegisterTile ParseRegisterTile() {
+    RegisterTile tile;
+    Expect("{");
+    tile.row_count = Count();
+    Expect("x");
+    tile.outer_count = Count();
+    tile.row_axis = ParseAxisId("rows");
+    tile.outer_axis = ParseAxisId("vectors");
+    tile.lane_axis = ParseAxisId("lanes");
+    Expect("unroll");
+    tile.unroll = Count();
+    if (AcceptWord("slides")) tile.slide_axis = ParseAxisId("");
+    if (AcceptWord("dot")) tile.dot_axis = ParseAxisId("");
+    Expect("}");
+    return tile;
+  }
+
+  ThreadgroupTile ParseThreadgroupTile() {
+    ThreadgroupTile tile;
+    Expect("{");
+    tile.rows = Count();
+    Expect("x");
+    tile.columns = Count();
+    Expect("of");
+    tile.item_rows = Count();
+    Expect("x");
+    tile.item_columns = Count();
+    tile.row_axis = ParseAxisId("rows");
+    tile.column_axis = ParseAxisId("columns");
+    if (AcceptWord("by")) {
+      FragmentProduct& product = tile.product;
+      product.rows = Count();
+      Expect("x");
+      product.columns = Count();
+      Expect("x");
+      product.depth = Count();
+      Expect("of");
+      product.work_items = Count();
+      product.from_memory = Accept("from memory");
+    }
+    if (AcceptWord("buffers")) tile.buffers = Count();
+    Expect("}");
+    return tile;
+  }
+
+  RoutineCall ParseRoutine() {
+    RoutineCall routine;
+    routine.name = Word();
+    Expect(".");
+    routine.element = Type();
+    Expect("(");
+    if (!Looking(")")) routine.inputs = ParseBufferIds();
+    Expect(")");
+    routine.params = Ints("{", "}");
+    return routine;
+  }
+
+  // As many numbers as the array holds, separated by commas.
+  template <size_t count>
+  void ParseList(std::array<int64_t, count>* list) {
+    for (size_t i = 0; i < count; ++i) {
+      if (i > 0) Expect(",");
+      (*list)[i] = Int();
+    }
+  }
+
+  LibraryCall ParseLibraryCall() {
+    Expect("{");
+    const int result = ParseBufferId();
+    const std::vector<int64_t> extents = Ints("[", "]");
+    if (extents.size() != 2 && extents.size() != 4) Fail("expected two or four extents");
+    Expect("pitch");
+    LibraryCall call;
+    if (!failed()) {
+      call = extents.size() == 2 ? LibraryCall(ParseProduct(result, extents))
+                                 : LibraryCall(ParseConvolution(result, extents));
+    }
+    Expect("}");
+    return call;
+  }
+
+  LibraryProduct ParseProduct(int result, const std::vector<int64_t>& extents) {
+    LibraryProduct p;
+    p.d = result;
+    p.m = extents[0];
+    p.n = extents[1];
+    p.d_pitch = Int();
+    Expect("=");
+    p.a = ParseBufferId();
+    p.a_along_depth = Accept("along depth");
+    Expect("pitch");
+    p.a_pitch = Int();
+    Expect("*");
+    p.b = ParseBufferId();
+    p.b_along_depth = Accept("along depth");
+    Expect("pitch");
+    p.b_pitch = Int();
+    Expect("depth");
+    p.depth = Int();
+    if (Accept("+")) p.bias = ParseBufferId();
+    p.tf32 = AcceptWord("tf32");
+    if (!AcceptWord("batches")) return p;
+    p.batches = Int();
+    Expect("of");
+    std::array<int64_t, 3> strides = {0, 0, 0};
+    ParseList(&strides);
+    p.d_batch = strides[0];
+    p.a_batch = strides[1];
+    p.b_batch = strides[2];
+    return p;
+  }
+
+  LibraryConvolution ParseConvolution(int result, const std::vector<int64_t>& extents) {
+    LibraryConvolution c;
+    c.y = result;
+    c.results = extents[1];
+    c.out = {extents[2], extents[3]};
+    ParseList(&c.y_pitch);
+    Expect("=");
+    c.x = ParseBufferId();
+    const std::vector<int64_t> image = Ints("[", "]");
+    Expect("pitch");
+    ParseList(&c.x_pitch);
+    Expect("*");
+    c.w = ParseBufferId();
+    const std::vector<int64_t> filter = Ints("[", "]");
+    if (image.size() != 4 || filter.size() != 4) Fail("expected four extents");
+    if (failed()) return c;
+    c.images = image[0];
+    c.channels = image[1];
+    c.in = {image[2], image[3]};
+    c.taps = {filter[2], filter[3]};
+    c.channels_last = Accept("channels last");
+    Expect("groups");
+    c.groups = Int();
+    if (c.groups < 1) Fail("expected a number of groups");
+    Expect("stride");
+    ParseList(&c.stride);
+    Expect("dilation");
+    ParseList(&c.dilation);
+    Expect("pad");
+    ParseList(&c.pad);
+    c.tf32 = AcceptWord("tf32");
+    return c;
+  }
+
+  // ---- values
+  // A value that was defined, an accumulator or an immediate: v3, acc0, f32:0x1p+0. Null after an error.
+  Scalar ParseValue(const Accumulators& accumulators) {
+    const std::string name = Word();
+    if (failed()) return nullptr;
+    if (Accept(":")) return ParseImmediate(name);
+    if (const auto it = values_.find(name); it != values_.end()) return it->second;
+    for (size_t a = 0; a < accumulators.size(); ++a) {
+      if (name == absl::StrCat("acc", a)) return te::Acc(static_cast<int>(a), accumulators[a]);
+    }
+    Fail(absl::StrCat("'", name, "' is not defined"));
+    return nullptr;
+  }
+
+  Scalar ParseImmediate(const std::string& type) {
+    const std::optional<DType> dtype = ParseDType(type);
+    if (!dtype) Fail(absl::StrCat("'", type, "' is not an element type"));
+    if (failed()) return nullptr;
+    if (!IsFloat(*dtype)) return te::ImmInt(*dtype, Int());
+    Space();
+    const char* const begin = text_.c_str() + at_;
+    char* end = nullptr;
+    const double value = std::strtod(begin, &end);  // hexadecimal, as %a prints it
+    if (end == begin) Fail("expected a number");
+    at_ += end - begin;
+    return failed() ? nullptr : te::Imm(*dtype, value);
+  }
+
+  // What follows the name of a value: = mul(v0, v1).
+  void ParseDefinition(const std::string& name, const Accumulators& accumulators) {
+    if (name[0] != 'v') return Fail(absl::StrCat("'", name, "' is no part of a step"));
+    Expect("=");
+    const Scalar value = ParseOperation(accumulators);
+    if (failed()) return;
+    if (!values_.emplace(name, value).second) Fail(absl::StrCat(name, " is defined twice"));
+  }
+
+  Scalar ParseOperation(const Accumulators& accumulators) {
+    const std::string name = Word();
+    if (name == "load") {
+      const int buffer = ParseBufferId();
+      std::vector<Index> at = ParseIndices();
+      if (at.size() != 1) Fail("an address is one index");
+      return failed() ? nullptr : te::Load(buffer, kernel_.buffers[buffer].dtype, std::move(at));
+    }
+    if (name == "if") {
+      te::Pred pred = ParsePred();
+      Expect("then");
+      const Scalar yes = ParseValue(accumulators);
+      Expect("else");
+      const Scalar no = ParseValue(accumulators);
+      if (!failed() && yes->dtype != no->dtype) Fail("the branches of an if differ in type");
+      return failed() ? nullptr : te::If(std::move(pred), yes, no);
+    }
+    if (name == "cast") {
+      const DType dtype = Type();
+      const Scalar value = ParseValue(accumulators);
+      return failed() ? nullptr : te::Cast(dtype, value);
+    }
+    if (name == "index") {
+      const Index index = ParseIndex();
+      return failed() ? nullptr : te::FromIndex(index);
+    }
+    return ParseCall(name, accumulators);
+  }
+
+  Scalar ParseCall(const std::string& name, const Accumulators& accumulators) {
+    for (int o = 0; o <= static_cast<int>(te::Op::kSelect); ++o) {
+      const te::Op op = static_cast<te::Op>(o);
+      if (failed() || name != te::GetOpInfo(op).name) continue;
+      std::vector<Scalar> args;
+      Expect("(");
+      do args.push_back(ParseValue(accumulators));
+      while (Accept(","));
+      Expect(")");
+      if (failed()) return nullptr;
+      if (const absl::Status fits = te::CheckCall(op, args); !fits.ok()) Fail(std::string(fits.message()));
+      return failed() ? nullptr : te::Call(op, std::move(args));
+    }
+    Fail(absl::StrCat("'", name, "' is not an operation"));
+    return nullptr;
+  }
+
+  static constexpr int64_t kMostElements = int64_t{1} << 40;
+  static constexpr int64_t kMostMatrixBytes = 1 << 20;
+  static constexpr int kMostCopiesInside = 1;
+
+  Kernel kernel_;
+  size_t packed_ = 0;  // packed buffers so far; their packs stand in the same order
+  std::map<int, Axis> axes_;
+  std::map<std::string, Scalar> values_;
+};
+
+}  // namespace
+
+absl::StatusOr<Kernel> Parse(const std::string& text) { return Parser(text).Run(); }
+
+}  // namespace fusion::movement
