@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/backends/backend.h"
 #include "compiler/plan/plan.h"
 #include "compiler/rewrite/rewrite.h"
 #include "runtime/base/user_folders.h"
@@ -32,7 +33,7 @@ struct Flags {
   fusion::LogOptions log{"fusiond", "text", "info"};
   std::string metrics = "127.0.0.1:9464";
   bool no_local_worker = false;
-  std::vector<std::string> device_kinds = {"cpu", "opencl", "cuda"};
+  std::vector<std::string> device_kinds = fusion::DeviceKinds();
   double device_limit_s = 120;
 };
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "runtime/base/user_folders.h"
@@ -39,9 +40,9 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--server", options.server,
                   "address of fusiond: unix:/path or host:port (default: $FUSION_SERVER, else the local socket)");
   app->add_option("--name", options.name, "name shown to people (default: the host's name)");
-  app->add_option(
-         "--kinds", flags->kinds,
-         "kind of device to measure: cpu, opencl, cuda, or sim, a simulated accelerator; none takes build tasks only")
+  app->add_option("--kinds", flags->kinds,
+                  absl::StrCat("kind of device to measure: ", absl::StrJoin(fusion::MeasuredKinds(), ", "),
+                               " (simulated), or none, which takes build tasks only"))
       ->capture_default_str();
   app->add_option("--threads", options.threads,
                   "threads of builds, and of measurements that name no number (0: all cores)")

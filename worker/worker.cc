@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/synchronization/notification.h"
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
 #include "compiler/backends/cuda/toolchain/nvrtc_toolchain.h"
@@ -88,13 +89,11 @@ constexpr Measured kMeasured[] = {
 };
 
 absl::StatusOr<DeviceModel> Probe(const std::string& kind, const WorkerOptions& options, const std::string& toolchain) {
-  std::string known;
   for (const Measured& measured : kMeasured) {
     if (kind == measured.kind) return measured.probe(options, toolchain);
-    absl::StrAppend(&known, measured.kind, ", ");
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("no worker measures '", kind, "': use one of ", known, kSimulatedKind));
+      absl::StrCat("no worker measures '", kind, "': use one of ", absl::StrJoin(MeasuredKinds(), ", ")));
 }
 
 absl::StatusOr<DeviceModel> ReadDeviceModel(const std::string& file, const std::string& kind) {
@@ -205,6 +204,13 @@ absl::Status OfferMeasurements(const WorkerOptions& options, const std::string& 
 }
 
 }  // namespace
+
+std::vector<std::string> MeasuredKinds() {
+  std::vector<std::string> kinds;
+  for (const Measured& measured : kMeasured) kinds.emplace_back(measured.kind);
+  kinds.emplace_back(kSimulatedKind);
+  return kinds;
+}
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(WorkerOptions options) {
   Offer offer;

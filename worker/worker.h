@@ -18,8 +18,7 @@ namespace fusion {
 struct WorkerOptions {
   std::string server;  // "unix:/path" or "host:port"
   std::string name;    // for people; empty: the host's name
-  std::vector<std::string> kinds = {
-      "cpu"};         // device kind to measure: "cpu", "opencl", "cuda" or "sim" (simulated/README.md)
+  std::vector<std::string> kinds = {"cpu"};  // device kind to measure: one of MeasuredKinds()
   bool build = true;  // takes build tasks if there is a toolchain
   std::vector<std::string> build_kinds;  // kinds to build for; empty: all that have a toolchain
   int threads = 0;                       // for builds, and for measurements that name no number; 0: all cores
@@ -32,6 +31,9 @@ struct WorkerOptions {
   absl::Duration simulated_measurement = absl::Milliseconds(100);
   Log log = NoLog();
 };
+
+// The kinds of device that workers measure; the last one is simulated (simulated/README.md).
+std::vector<std::string> MeasuredKinds();
 
 class Worker {
  public:

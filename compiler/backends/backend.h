@@ -47,6 +47,8 @@ class Backend {
 
 // Returns null for a kind without a backend (backend_list.cc). Backends live forever.
 const Backend* FindBackend(const std::string& kind);
+// The kinds of real devices that have a backend, the one that a machine is searched for first in front.
+std::vector<std::string> DeviceKinds();
 
 std::string PhaseSymbol(const std::string& symbol, int phase);
 

@@ -1,7 +1,7 @@
 // Gelu, FastGelu, BiasGelu, QuickGelu, BiasSplitGelu and BiasAdd of com.microsoft, and SwiGLU of ONNX.
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/contrib/compose.h"
-#include "compiler/ops/contrib/contrib_list.h"
+#include "compiler/ops/registry/op_list.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::ops {

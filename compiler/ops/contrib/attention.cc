@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/contrib/compose.h"
-#include "compiler/ops/contrib/contrib_list.h"
 #include "compiler/ops/contrib/rotary.h"
+#include "compiler/ops/registry/op_list.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::ops {

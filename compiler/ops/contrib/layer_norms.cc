@@ -3,7 +3,7 @@
 //   - SkipLayerNormalization, SkipSimplifiedLayerNormalization and EmbedLayerNormalization of com.microsoft.
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/contrib/compose.h"
-#include "compiler/ops/contrib/contrib_list.h"
+#include "compiler/ops/registry/op_list.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::ops {

@@ -1,7 +1,7 @@
 #include "compiler/ops/contrib/rotary.h"
 
 #include "absl/strings/str_cat.h"
-#include "compiler/ops/contrib/contrib_list.h"
+#include "compiler/ops/registry/op_list.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::ops {

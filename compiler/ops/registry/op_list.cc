@@ -4,56 +4,12 @@
 #include <iterator>
 #include <map>
 
-#include "compiler/ops/contrib/contrib_list.h"
-
 namespace fusion::ops {
 namespace {
 
-// One family per line.
-// clang-format off
-constexpr std::vector<OpDef> (*kFamilies[])() = {
-    UnaryOps,
-    BinaryOps,
-    CastOps,
-    BitCastOps,
-    ReductionOps,
-    SoftmaxOps,
-    NormalizationOps,
-    LossOps,
-    MatMulOps,
-    ConvolutionOps,
-    PoolingOps,
-    ReshapeOps,
-    TransposeOps,
-    SliceOps,
-    PadOps,
-    ExpandOps,
-    GatherOps,
-    ScatterOps,
-    ResizeOps,
-    SamplingOps,
-    ShapeOps,
-    OrderingOps,
-    SelectionOps,
-    QuantizeOps,
-    RecurrentOps,
-    AttentionOps,
-    LinearAttentionOps,
-    CacheOps,
-    RoiOps,
-    DeformConvOps,
-    Col2ImOps,
-    DeterminantOps,
-    SignalOps,
-    ContribActivationOps,
-    ContribProductOps,
-    ContribLayerNormOps,
-    ContribAttentionOps,
-    ContribRotaryOps,
-    IntProductOps,
-    ExpressionOps,
-};
-// clang-format on
+#define FUSION_LIST_FAMILY(family) family,
+constexpr std::vector<OpDef> (*kFamilies[])() = {FUSION_OP_FAMILIES(FUSION_LIST_FAMILY)};
+#undef FUSION_LIST_FAMILY
 
 const std::map<std::string, OpDef>& Table() {
   static const auto& table = *[] {

@@ -1,5 +1,4 @@
-// The list of operator families. A new operator is an OpDef in its family's file; a new family is one line here and one
-// in op_list.cc.
+// The list of operator families. A new operator is an OpDef in its family's file; a new family is one line here.
 #ifndef FUSION_COMPILER_OPS_REGISTRY_OP_LIST_H_
 #define FUSION_COMPILER_OPS_REGISTRY_OP_LIST_H_
 
@@ -7,43 +6,56 @@
 
 #include "compiler/ops/registry/op_def.h"
 
+// Each family is a function that returns its operators. An operator of two families is that of the first.
+// clang-format off
+#define FUSION_OP_FAMILIES(FAMILY) \
+  FAMILY(UnaryOps)              /* math/unary.cc: Abs … Tanh, activations */                                           \
+  FAMILY(BinaryOps)             /* math/binary.cc: arithmetic, comparison, logic, bits, Max, Min, Sum, Where, Clip */  \
+  FAMILY(CastOps)               /* math/cast.cc: Cast, CastLike */                                                     \
+  FAMILY(BitCastOps)            /* math/bit_cast.cc: BitCast */                                                        \
+  FAMILY(ReductionOps)          /* math/reduction.cc: Reduce*, ArgMax, ArgMin, CumSum, CumProd */                      \
+  FAMILY(SoftmaxOps)            /* nn/softmax.cc: Softmax, LogSoftmax, Hardmax */                                      \
+  FAMILY(NormalizationOps)      /* nn/normalization.cc: Batch, Layer, Instance, Group, LRN, LpNormalization, MVN */    \
+  FAMILY(LossOps)               /* nn/loss.cc: NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss */                   \
+  FAMILY(MatMulOps)             /* math/matmul.cc: MatMul, Gemm, Einsum */                                             \
+  FAMILY(ConvolutionOps)        /* nn/convolution.cc: Conv, ConvTranspose */                                           \
+  FAMILY(PoolingOps)            /* nn/pooling.cc: MaxPool, AveragePool, LpPool, Global* */                             \
+  FAMILY(ReshapeOps)            /* tensor/reshape.cc: Reshape, Flatten, Squeeze, Unsqueeze, Identity, Dropout */       \
+  FAMILY(TransposeOps)          /* tensor/transpose.cc: Transpose, DepthToSpace, SpaceToDepth */                       \
+  FAMILY(SliceOps)              /* tensor/slice.cc: Slice, Split, Concat */                                            \
+  FAMILY(PadOps)                /* tensor/pad.cc: Pad, CenterCropPad */                                                \
+  FAMILY(ExpandOps)             /* tensor/expand.cc: Expand, Tile, Trilu, ReverseSequence */                           \
+  FAMILY(GatherOps)             /* tensor/gather.cc: Gather, GatherElements, GatherND, OneHot */                       \
+  FAMILY(ScatterOps)            /* tensor/scatter.cc: ScatterElements, ScatterND, MaxUnpool */                         \
+  FAMILY(ResizeOps)             /* tensor/resize.cc: Resize, Upsample */                                               \
+  FAMILY(SamplingOps)           /* nn/sampling.cc: GridSample, AffineGrid */                                           \
+  FAMILY(ShapeOps)              /* tensor/shape.cc: Shape, Size, ConstantOfShape, Range, EyeLike */                    \
+  FAMILY(OrderingOps)           /* dynamic/ordering.cc: TopK, Unique */                                                \
+  FAMILY(SelectionOps)          /* dynamic/selection.cc: NonZero, Compress, NonMaxSuppression */                       \
+  FAMILY(QuantizeOps)           /* quant/quantize.cc: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear */       \
+  FAMILY(RecurrentOps)          /* nn/recurrent.cc: LSTM, GRU, RNN */                                                  \
+  FAMILY(AttentionOps)          /* nn/attention.cc: Attention */                                                       \
+  FAMILY(LinearAttentionOps)    /* nn/linear_attention.cc: LinearAttention, CausalConvWithState */                     \
+  FAMILY(CacheOps)              /* nn/cache.cc: TensorScatter */                                                       \
+  FAMILY(RoiOps)                /* nn/roi.cc: RoiAlign, MaxRoiPool */                                                  \
+  FAMILY(DeformConvOps)         /* nn/deform_conv.cc */                                                                \
+  FAMILY(Col2ImOps)             /* nn/col2im.cc */                                                                     \
+  FAMILY(DeterminantOps)        /* math/determinant.cc: Det */                                                         \
+  FAMILY(SignalOps)             /* math/signal.cc: DFT, STFT, windows, MelWeightMatrix */                              \
+  FAMILY(ContribActivationOps)  /* contrib/activations.cc: Gelu, FastGelu, BiasGelu, QuickGelu, BiasAdd, … */          \
+  FAMILY(ContribProductOps)     /* contrib/products.cc: FusedMatMul, FusedGemm, FusedConv */                           \
+  FAMILY(ContribLayerNormOps)   /* contrib/layer_norms.cc: SkipLayerNormalization, EmbedLayerNormalization, … */       \
+  FAMILY(ContribAttentionOps)   /* contrib/attention.cc: Attention, MultiHeadAttention, GroupQueryAttention */         \
+  FAMILY(ContribRotaryOps)      /* contrib/rotary.cc: RotaryEmbedding */                                               \
+  FAMILY(IntProductOps)         /* quant/integer_products.cc: MatMulInteger, ConvInteger, QLinearMatMul, QLinearConv */ \
+  FAMILY(ExpressionOps)         /* registry/expression.cc: one expression of another operator's lowering */
+// clang-format on
+
 namespace fusion::ops {
 
-std::vector<OpDef> UnaryOps();    // unary.cc: Abs … Tanh, activations
-std::vector<OpDef> BinaryOps();   // binary.cc: arithmetic, comparison, logical, bitwise, Max/Min/Sum/Mean, Where, Clip
-std::vector<OpDef> CastOps();     // cast.cc: Cast, CastLike
-std::vector<OpDef> BitCastOps();  // bit_cast.cc: BitCast
-std::vector<OpDef> ReductionOps();        // reduction.cc: Reduce*, ArgMax, ArgMin, CumSum, CumProd
-std::vector<OpDef> SoftmaxOps();          // softmax.cc: Softmax, LogSoftmax, Hardmax
-std::vector<OpDef> NormalizationOps();    // normalization.cc: Batch, Layer, Instance, Group, LRN, LpNormalization, MVN
-std::vector<OpDef> LossOps();             // loss.cc: NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss
-std::vector<OpDef> MatMulOps();           // matmul.cc: MatMul, Gemm, Einsum
-std::vector<OpDef> ConvolutionOps();      // convolution.cc: Conv, ConvTranspose
-std::vector<OpDef> PoolingOps();          // pooling.cc: MaxPool, AveragePool, LpPool, Global*
-std::vector<OpDef> ReshapeOps();          // reshape.cc: Reshape, Flatten, Squeeze, Unsqueeze, Identity, Dropout
-std::vector<OpDef> TransposeOps();        // transpose.cc: Transpose, DepthToSpace, SpaceToDepth
-std::vector<OpDef> SliceOps();            // slice.cc: Slice, Split, Concat
-std::vector<OpDef> PadOps();              // pad.cc: Pad, CenterCropPad
-std::vector<OpDef> ExpandOps();           // expand.cc: Expand, Tile, Trilu, ReverseSequence
-std::vector<OpDef> GatherOps();           // gather.cc: Gather, GatherElements, GatherND, OneHot
-std::vector<OpDef> ScatterOps();          // scatter.cc: ScatterElements, ScatterND, MaxUnpool
-std::vector<OpDef> ResizeOps();           // resize.cc: Resize, Upsample
-std::vector<OpDef> SamplingOps();         // sampling.cc: GridSample, AffineGrid
-std::vector<OpDef> RoiOps();              // roi.cc: RoiAlign, MaxRoiPool
-std::vector<OpDef> DeformConvOps();       // deform_conv.cc
-std::vector<OpDef> Col2ImOps();           // col2im.cc
-std::vector<OpDef> DeterminantOps();      // determinant.cc: Det
-std::vector<OpDef> SignalOps();           // signal.cc: DFT, STFT, windows, MelWeightMatrix
-std::vector<OpDef> ShapeOps();            // shape.cc: Shape, Size, ConstantOfShape, Range, EyeLike
-std::vector<OpDef> OrderingOps();         // ordering.cc: TopK, Unique
-std::vector<OpDef> SelectionOps();        // selection.cc: NonZero, Compress, NonMaxSuppression
-std::vector<OpDef> RecurrentOps();        // recurrent.cc: LSTM, GRU, RNN
-std::vector<OpDef> AttentionOps();        // attention.cc: Attention
-std::vector<OpDef> LinearAttentionOps();  // linear_attention.cc: LinearAttention, CausalConvWithState
-std::vector<OpDef> CacheOps();            // cache.cc: TensorScatter
-std::vector<OpDef> QuantizeOps();         // quantize.cc: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear
-std::vector<OpDef> IntProductOps();       // integer_products.cc: MatMulInteger, ConvInteger, QLinearMatMul, QLinearConv
-std::vector<OpDef> ExpressionOps();        // expression.cc: one expression of another operator's lowering
+#define FUSION_DECLARE_FAMILY(family) std::vector<OpDef> family();
+FUSION_OP_FAMILIES(FUSION_DECLARE_FAMILY)
+#undef FUSION_DECLARE_FAMILY
 
 }  // namespace fusion::ops
 
