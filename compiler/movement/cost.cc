@@ -190,11 +190,6 @@ double TrafficBytes(const Kernel& kernel, const std::set<int>& read, const std::
   return traffic;
 }
 
-// A kernel that does not is run by one thread, which waits for nobody.
-bool HasSeveralTasks(const Kernel& kernel) {
-  return std::any_of(kernel.phases.begin(), kernel.phases.end(), [](const Phase& p) { return p.tasks() > 1; });
-}
-
 class Estimator {
  public:
   Estimator(const Kernel& kernel, const DeviceModel& device, int threads)
@@ -234,10 +229,6 @@ class Estimator {
 
   // Adds the time between a phase and the next.
   void AddWait(bool library) {
-    if (device_.PhasesShareLaunch()) {
-      if (HasSeveralTasks(kernel_)) waiting_ += device_.BarrierSeconds(threads_);
-      return;
-    }
     const bool one_or_other = device_.persistent_groups > 0;
     if (!library && (kernel_.persistent || !one_or_other)) waiting_ += device_.barrier_s;
     if (library || !kernel_.persistent) waiting_ += device_.launch_s;

@@ -5,7 +5,7 @@
 //   scratch that the core's own caches do not hold.
 // - Traffic counts each buffer but scratch once, and a stored one twice where a store reads its line first, at the
 //   bandwidth of the memory that holds four times all buffers.
-// - Launches and barriers are added. Where the phases of a kernel are one launch, only a barrier lies between them.
+// - Launches and barriers are added.
 //
 // Caches are not scopes: an access is served by the nearest memory that holds the bytes in question in three quarters
 // of its size (DeviceModel::CopyBandwidth).

@@ -98,32 +98,5 @@ TEST(EstimateCost, SpecialFunctionsCost) {
   EXPECT_GT(CostOf(text("erf")).latency_ns, CostOf(text("neg")).latency_ns);
 }
 
-// A sum of everything, then a map over everything.
-TEST(EstimateCost, PhasesWaitAtABarrier) {
-  te::Program program = te::Parse(R"(te p(%0: f32[1, 200000]) {
-  %1[i0<1]: f32 = sum.f32(i1<200000) %0[i0, i1]
-  %2[i2<1, i3<200000]: f32 = div(%0[i2, i3], %1[i2])
-  return %2
-})")
-                            .value();
-  const ScheduledBlock block = ScheduleBlock(FormStages(std::move(program)).value(), {}, MeasuredCore()).value();
-  const double waits = static_cast<double>(block.kernel.phases.size()) - 1;
-  ASSERT_GE(waits, 1);
-  const auto latency_ns = [&](const char* kind, double launch_s, double barrier_s, int threads) {
-    DeviceModel device = MeasuredCore();
-    device.kind = kind;
-    device.parallel_units = 2;
-    device.launch_s = launch_s;
-    device.barrier_s = barrier_s;
-    device.fewer_threads = {{1, 0}};
-    return EstimateCost(block.kernel, device, threads).latency_ns;
-  };
-  const double none = latency_ns("cpu", 0, 0, 2);
-  EXPECT_NEAR(latency_ns("cpu", 1e-3, 0, 2) - none, 1e6, 1);  // one launch, however many phases
-  EXPECT_NEAR(latency_ns("cpu", 0, 1e-3, 2) - none, waits * 1e6, 1);
-  EXPECT_EQ(latency_ns("cpu", 0, 1e-3, 1), latency_ns("cpu", 0, 0, 1));
-  EXPECT_NEAR(latency_ns("opencl", 1e-3, 0, 2) - latency_ns("opencl", 0, 0, 2), (waits + 1) * 1e6, 1);
-}
-
 }  // namespace
 }  // namespace fusion::movement
