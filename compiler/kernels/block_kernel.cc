@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/movement/cost.h"
+#include "compiler/movement/pressure.h"
 #include "compiler/ops/registry/op_def.h"
 #include "compiler/plan/plan.h"
 #include "compiler/schedule/block_passes.h"
@@ -200,8 +201,14 @@ BlockAccount AccountOf(const BlockKernel& kernel, const DeviceModel& typical, in
   for (const movement::Phase& phase : kernel.kernel.phases) account.tasks = std::max(account.tasks, phase.tasks());
   account.scratch_bytes = kernel.kernel.scratch_bytes;
   for (const movement::Buffer& buffer : kernel.kernel.buffers) {
-    if (buffer.scope == Scope::kKernel) account.kernel_scope_bytes += movement::SizeBytes(buffer);
     if (buffer.scope == Scope::kDevice) account.device_scope_bytes += movement::SizeBytes(buffer);
+  }
+  const movement::Pressure pressure = movement::EstimatePressure(kernel.kernel, typical, threads);
+  account.registers = pressure.registers;
+  account.code_bytes = pressure.code_bytes;
+  const std::vector<double> bytes = movement::BytesByLevel(kernel.kernel, typical);
+  for (size_t level = 0; level < bytes.size(); ++level) {
+    if (bytes[level] > 0) account.bytes.push_back({typical.memory[level].name, bytes[level]});
   }
   account.estimate_ns = movement::EstimateCost(kernel.kernel, typical, threads).latency_ns;
   return account;

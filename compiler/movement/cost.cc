@@ -353,6 +353,38 @@ class Estimator {
 
 }  // namespace
 
+std::vector<double> BytesByLevel(const Kernel& kernel, const DeviceModel& device) {
+  std::vector<double> bytes(device.memory.size(), 0);
+  if (bytes.empty()) return bytes;
+  const auto add = [&](double footprint, double moved) {
+    size_t level = 0;
+    while (level + 1 < device.memory.size() && 0.75 * static_cast<double>(device.memory[level].size_bytes) < footprint) {
+      ++level;
+    }
+    bytes[level] += moved;
+  };
+  double footprint = 0;
+  for (const Buffer& buffer : kernel.buffers) {
+    if (buffer.scope != Scope::kBlock) footprint += static_cast<double>(SizeBytes(buffer));
+  }
+  for (const Phase& phase : kernel.phases) {
+    std::set<int> read, written;
+    VisitSteps(phase, [&](const Step& step) {
+      for (const Store& store : step.stores) written.insert(store.buffer);
+      VisitBuffers(step, [&](int buffer) { read.insert(buffer); });
+    });
+    for (const int buffer : written) read.erase(buffer);
+    add(4 * footprint, TrafficBytes(kernel, read, written, device));
+    double scratch = 0;
+    for (const int buffer : written) {
+      if (kernel.buffers[buffer].scope == Scope::kBlock) scratch += static_cast<double>(SizeBytes(kernel.buffers[buffer]));
+    }
+    // Scratch is written and read again.
+    add(static_cast<double>(kernel.scratch_bytes), 2 * scratch * static_cast<double>(phase.tasks()));
+  }
+  return bytes;
+}
+
 KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int threads) {
   return Estimator(kernel, device, threads).Estimate();
 }

@@ -12,6 +12,8 @@
 #ifndef FUSION_COMPILER_MOVEMENT_COST_H_
 #define FUSION_COMPILER_MOVEMENT_COST_H_
 
+#include <vector>
+
 #include "compiler/cost/device_model.h"
 #include "compiler/movement/kernel.h"
 
@@ -24,6 +26,11 @@ struct KernelCost {
   double compute_ns = 0;  // the part of the time that units compute, also where reading and writing hide it
   double latency_ns = 0;
 };
+
+// What each level of memory serves, parallel to `device.memory`: arguments and what phases hand to each other, each
+// element once in each phase that touches it, from the level that holds four times all buffers (they are taken as cold);
+// a task's scratch from the level that holds it.
+std::vector<double> BytesByLevel(const Kernel& kernel, const DeviceModel& device);
 
 KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int threads);
 

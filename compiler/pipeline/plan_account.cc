@@ -35,8 +35,12 @@ void AddRealised(const ecg::Graph& graph, const RealisedBlock& realised, nlohman
   (*block)["phases"] = account.phases;
   (*block)["tasks"] = account.tasks;
   (*block)["scratch_bytes"] = account.scratch_bytes;
-  (*block)["kernel_scope_bytes"] = account.kernel_scope_bytes;
   (*block)["device_scope_bytes"] = account.device_scope_bytes;
+  (*block)["registers"] = account.registers;
+  (*block)["code_bytes"] = account.code_bytes;
+  nlohmann::json bytes = nlohmann::json::object();
+  for (const LevelBytes& level : account.bytes) bytes[level.level] = level.bytes;
+  (*block)["bytes"] = std::move(bytes);
   (*block)["estimate_ns"] = account.estimate_ns;
   if (!realised.reason.empty()) (*block)["reason"] = realised.reason;
   if (realised.hand_overs.empty()) return;

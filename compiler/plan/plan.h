@@ -62,13 +62,22 @@ struct FusionAnswers {
   std::vector<std::optional<FusionAnswer>> maybe;
 };
 
+// Bytes that a kernel moves at a level of the device's memory.
+struct LevelBytes {
+  std::string level;  // DeviceModel::memory's name: "L2"
+  double bytes = 0;
+};
+
 // What one kernel needs and costs.
 struct BlockAccount {
-  int64_t phases = 1;  // barriers of the device: one less
-  int64_t tasks = 0;   // of the phase that has most
-  int64_t scratch_bytes = 0;      // of a task
-  int64_t kernel_scope_bytes = 0, device_scope_bytes = 0;  // of the buffers that live there
-  double estimate_ns = 0;  // by the cost model, at typical rates of the device
+  int64_t phases = 1;              // barriers of the device: one less
+  int64_t tasks = 0;               // of the phase that has most
+  int64_t scratch_bytes = 0;       // of a task
+  int64_t device_scope_bytes = 0;  // that phases hand to each other
+  int registers = 0;               // the most values that a task keeps at once, of a lane
+  int64_t code_bytes = 0;          // of the largest loop, roughly
+  std::vector<LevelBytes> bytes;  // nearest level first; levels that serve nothing are left out
+  double estimate_ns = 0;         // by the cost model, at typical rates of the device
 };
 
 // The questions that a planner may ask about a set of nodes taken as one kernel. The pipeline implements it with
