@@ -37,7 +37,10 @@ class GraphBlockOracle : public BlockOracle {
   }
 
   // Call it before the first question. Both must outlive the oracle's use.
-  void Start(const ecg::Graph* graph, const ValueLayouts* layouts) { kernels_.Start(graph, layouts, context_.device); }
+  void Start(const ecg::Graph* graph, const ValueLayouts* layouts) {
+    kernels_.Start(graph, layouts, context_.device);
+    answers_.Start(&kernels_.typical());
+  }
 
   absl::StatusOr<BlockAccount> Fit(const ecg::Graph& graph, const FusionBlock& block) override;
   absl::StatusOr<FusionAnswers> Compare(const ecg::Graph& graph, const std::vector<FusionQuestion>& questions,

@@ -89,11 +89,10 @@ absl::StatusOr<std::vector<LatencyAnswer>> LatencyAnswers::Measure(const std::ve
 }
 
 LatencyQuestion LatencyAnswers::Estimated(const std::string& key, const KernelQuestion& question) const {
-  const DeviceModel typical = context_.device->WithTypicalRates();
   double model_ns = 0, typical_ns = 0;
   for (const auto& kernel : question.kernels) {
     model_ns += movement::EstimateCost(kernel->kernel, *context_.device, threads_).latency_ns;
-    typical_ns += movement::EstimateCost(kernel->kernel, typical, threads_).latency_ns;
+    typical_ns += movement::EstimateCost(kernel->kernel, *typical_, threads_).latency_ns;
   }
   return {key,
           question.description,

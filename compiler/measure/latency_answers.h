@@ -24,6 +24,10 @@ class LatencyAnswers {
   LatencyAnswers(const CompileContext& context, int threads)
       : context_(context), threads_(threads), bundles_(context, threads) {}
 
+  // Call it before the first question. `typical` is the context's device at typical rates (KernelCache::typical), and
+  // must outlive the questions.
+  void Start(const DeviceModel* typical) { typical_ = typical; }
+
   // Returns answers parallel to `questions`. Equal kernels are asked about once, but again in each group.
   absl::StatusOr<std::vector<LatencyAnswer>> Ask(const std::vector<KernelQuestion>& questions);
   // Returns whether Ask remembers the answers of all these questions.
@@ -50,6 +54,7 @@ class LatencyAnswers {
 
   const CompileContext& context_;
   const int threads_;
+  const DeviceModel* typical_ = nullptr;
   MeasurementBundles bundles_;
   std::map<std::string, LatencyAnswer> answers_;
   std::map<std::string, bool> knows_;

@@ -15,6 +15,7 @@ class LatencyAnswersTest : public ::testing::Test {
     context_.device = &device_;
     context_.oracle = &devices_;
     kernels_.Start(&maker_.graph(), &layouts_, &device_);
+    answers_.Start(&kernels_.typical());
   }
   // Two questions in one group for each pair of operators: both in one kernel, and one after the other.
   std::vector<KernelQuestion> Groups(int from, int to) {
