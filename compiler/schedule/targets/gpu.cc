@@ -31,30 +31,16 @@ const TargetStrategy& WorkGroupStrategy() {
 }
 
 const TargetStrategy& SingleItemStrategy() {
-  static constexpr TargetStrategy kStrategy = {
-      .name = "single work-items",
-      .threadgroup_tiles = false,
-      .k_blocking = true,
-      .split_k = false,
-      .minimal_filtering = true,
-      .blocked_layouts = true,
-      .window_copies = true,
-      .turned_loads = true,
-      .loops_for_ranges = true,
-      .partial_vectors = true,
-      .vector_reductions = true,
-      .tasks_of_columns = true,
-      .column_sums = false,
-      .prefetches = false,
-      .streaming_stores = false,
-      .product_scratch_caches = 1,
-      .left_for_operands = 4,
-      .filtering_leaves_room = false,
-      .items_of_a_row = 1,
-      .points_of_an_item = 0,
-      .tiles_before_tasks = false,
-      .phases_are_launches = false,
-  };
+  static const TargetStrategy kStrategy = [] {
+    TargetStrategy strategy = CpuStrategy();
+    strategy.name = "single work-items";
+    // Scratch is a memory of fixed size, and nothing is known of the caches around it.
+    strategy.column_sums = false;
+    strategy.prefetches = false;
+    strategy.streaming_stores = false;
+    strategy.product_scratch_caches = 1;
+    return strategy;
+  }();
   return kStrategy;
 }
 
