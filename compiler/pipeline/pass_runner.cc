@@ -1,6 +1,7 @@
 #include "compiler/pipeline/pass_runner.h"
 
 #include <chrono>
+#include <functional>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/pipeline/verify.h"
@@ -10,7 +11,9 @@ namespace fusion {
 namespace {
 
 // What the progress says when a stage begins.
-std::string StageMessage(const std::string& stage, const Compilation& compilation) {
+std::string StageMessage(const Pass& pass, const Compilation& compilation) {
+  const std::string stage = pass.stage;
+  if (pass.part == PassPart::kBundle) return "sharing weights among kernels";
   if (stage == "import") return "reading the model";
   if (stage == "layout") return "choosing layouts";
   if (stage == "tune") return "trying schedules";
@@ -40,32 +43,48 @@ absl::Status Verify(Verifier verifier, const Compilation& compilation) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::Status RunPass(const Pass& pass, Compilation* compilation) {
-  if (pass.applies != nullptr && !pass.applies(*compilation)) return absl::OkStatus();
-  if (compilation->clock->stage() != pass.stage) {
-    RETURN_IF_ERROR(compilation->clock->Begin(pass.stage, StageMessage(pass.stage, *compilation)));
+// Runs `run`, which is the pass over these programs, as RunPass says.
+absl::Status RunOver(const Pass& pass, absl::Span<Compilation> programs, const std::function<absl::Status()>& run) {
+  const Compilation& first = programs[0];
+  if (first.clock->stage() != pass.stage) {
+    RETURN_IF_ERROR(first.clock->Begin(pass.stage, StageMessage(pass, first)));
   }
-  if (compilation->options.disabled_passes.count(pass.name) > 0) {
+  if (first.options.disabled_passes.count(pass.name) > 0) {
     if (pass.can_disable) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat("pass '", pass.name, "' cannot be disabled: it stands ", pass.why));
   }
   const auto start = std::chrono::steady_clock::now();
-  const absl::Status ran = pass.run(compilation);
+  const absl::Status ran = run();
   if (absl::IsCancelled(ran)) return ran;
   RETURN_IF_ERROR(Annotate(ran, pass.name));
-  if (const absl::Status verified = Verify(pass.verifier, *compilation); !verified.ok()) {
+  for (const Compilation& program : programs) {
+    const absl::Status verified = Verify(pass.verifier, program);
+    if (verified.ok()) continue;
     return absl::InternalError(absl::StrCat("pass '", pass.name, "' made a wrong ", VerifierName(pass.verifier),
                                             " (a fault of the compiler): ", std::string(verified.message())));
   }
-  compilation->account->passes.push_back({pass.name, StageClock::SecondsSince(start)});
+  first.account->passes.push_back({pass.name, StageClock::SecondsSince(start)});
   return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status RunPass(const Pass& pass, Compilation* compilation) {
+  if (pass.applies != nullptr && !pass.applies(*compilation)) return absl::OkStatus();
+  return RunOver(pass, {compilation, 1}, [&] { return pass.run(compilation); });
 }
 
 absl::Status RunPasses(absl::Span<const Pass> passes, PassPart part, Compilation* compilation) {
   for (const Pass& pass : passes) {
     if (pass.part == part) RETURN_IF_ERROR(RunPass(pass, compilation));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunBundlePasses(absl::Span<const Pass> passes, absl::Span<Compilation> programs) {
+  for (const Pass& pass : passes) {
+    if (pass.part != PassPart::kBundle) continue;
+    RETURN_IF_ERROR(RunOver(pass, programs, [&] { return pass.run_bundle(programs); }));
   }
   return absl::OkStatus();
 }

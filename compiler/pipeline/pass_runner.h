@@ -14,8 +14,12 @@ namespace fusion {
 // result is wrong, with INVALID_ARGUMENT where a pass is disabled that cannot be, and with CANCELLED.
 absl::Status RunPass(const Pass& pass, Compilation* compilation);
 
-// Runs the rows of one part, in order.
+// Runs the rows of one part other than kBundle, in order.
 absl::Status RunPasses(absl::Span<const Pass> passes, PassPart part, Compilation* compilation);
+
+// Runs the rows of kBundle over all programs of a bundle, of which there is at least one, in order. The first program's
+// clock and account have the seconds.
+absl::Status RunBundlePasses(absl::Span<const Pass> passes, absl::Span<Compilation> programs);
 
 }  // namespace fusion
 

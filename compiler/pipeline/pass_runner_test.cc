@@ -103,6 +103,35 @@ TEST_F(PassRunner, EachPassThatRunsIsTimed) {
   EXPECT_GE(account_.stages[0].seconds, account_.passes[0].seconds);
 }
 
+// Two passes over a bundle of two programs: both are timed in the first account, within one stage.
+TEST_F(PassRunner, PassesOverABundleSeeAllPrograms) {
+  static size_t seen = 0;
+  const auto look = [](absl::Span<Compilation> programs) {
+    seen += programs.size();
+    return absl::OkStatus();
+  };
+  const auto refuse = [](absl::Span<Compilation>) -> absl::Status { return absl::InternalError("no room"); };
+  const auto row = [](const char* name, absl::Status (*run)(absl::Span<Compilation>)) {
+    return Pass{name, "lower", PassPart::kBundle, nullptr, Verifier::kMovement, true, "why", nullptr, run};
+  };
+  const std::vector<Pass> passes = {row("one", look), row("two", look), row("three", refuse)};
+  CompileAccount other;
+  StageClock clock(context_, &account_);
+  std::vector<Compilation> programs;
+  for (CompileAccount* account : {&account_, &other}) {
+    programs.push_back({files_, options_, context_, nullptr, &clock, account, &planned_});
+  }
+  EXPECT_EQ(RunBundlePasses(passes, absl::MakeSpan(programs)).message(), "three: no room");
+  options_.disabled_passes = {"three"};
+  EXPECT_TRUE(RunBundlePasses(passes, absl::MakeSpan(programs)).ok());
+  clock.End();
+  clock.End();
+  EXPECT_EQ(seen, 8u);
+  EXPECT_EQ(account_.passes.size(), 4u);
+  EXPECT_EQ(account_.stages.size(), 1u);
+  EXPECT_TRUE(other.passes.empty() && other.stages.empty());
+}
+
 TEST_F(PassRunner, ALayoutThatDoesNotFitItsValueIsNamed) {
   const absl::Status status = Run({"turn", "layout", PassPart::kPlan,
                                    [](Compilation* compilation) {

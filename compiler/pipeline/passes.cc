@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "compiler/pipeline/bundle_passes.h"
 #include "compiler/pipeline/compilation.h"
 #include "compiler/pipeline/graph_passes.h"
 #include "compiler/pipeline/kernel_passes.h"
@@ -28,7 +29,7 @@ absl::Status Alone(Compilation* compilation) {
 using P = PassPart;
 using V = Verifier;
 
-// name, stage, part, function, verifier, can be disabled, why it stands there, condition
+// name, stage, part, function, verifier, can be disabled, why it stands there, condition, function over a bundle
 constexpr Pass kRows[] = {
     {"import", "import", P::kGraph, passes::Import, V::kGraph, false, "first: everything else needs a graph"},
     {"simplify-narrow", "simplify", P::kGraph, passes::SimplifyNarrow, V::kGraph, false,
@@ -71,9 +72,10 @@ constexpr Pass kRows[] = {
      passes::MayTune},
     {"kernels", "lower", P::kKernels, passes::Kernels, V::kMovement, false, "after tune, whose schedules it takes"},
     {"share-packings", "lower", P::kBundle, nullptr, V::kMovement, true,
-     "after the kernels of all programs: it compares how each of them packs a constant"},
+     "after the kernels of all programs: it compares how each of them packs a constant", nullptr,
+     passes::SharePackings},
     {"hold-once", "lower", P::kBundle, nullptr, V::kMovement, true,
-     "last: it needs the packings that share-packings leaves"},
+     "last: it needs the packings that share-packings leaves", nullptr, passes::HoldOnce},
 };
 
 // The model's rows, and the rows of block passes behind the pass that first runs them.

@@ -43,13 +43,15 @@ struct Pass {
   const char* name = "";   // for --disable-pass, ecg-opt and errors
   const char* stage = "";  // the stage of StageSeconds that it belongs to
   PassPart part = PassPart::kGraph;
-  // Null for kBundle and kBlock, and where the row within which it runs calls it.
+  // Null for kBlock, for kBundle, which has `run_bundle`, and where the row within which it runs calls it.
   absl::Status (*run)(Compilation* compilation) = nullptr;
   Verifier verifier = Verifier::kGraph;
   bool can_disable = false;
   const char* why = "";  // it stands where it stands
   // Null: always. Otherwise, does this compilation need the pass?
   bool (*applies)(const Compilation& compilation) = nullptr;
+  // For kBundle: all programs of a bundle.
+  absl::Status (*run_bundle)(absl::Span<Compilation> programs) = nullptr;
 };
 
 // All rows, in the order in which they run.

@@ -16,9 +16,10 @@ TEST(Passes, EachRowHasANameOfItsOwnAndAReason) {
     EXPECT_TRUE(names.insert(pass.name).second) << pass.name;
     EXPECT_NE(std::string(pass.stage), "") << pass.name;
     EXPECT_NE(std::string(pass.why), "") << pass.name;
-    const bool runs_here =
-        pass.part != PassPart::kWithin && pass.part != PassPart::kBlock && pass.part != PassPart::kBundle;
+    const bool over_bundle = pass.part == PassPart::kBundle;
+    const bool runs_here = pass.part != PassPart::kWithin && pass.part != PassPart::kBlock && !over_bundle;
     EXPECT_TRUE(!runs_here || pass.run != nullptr) << pass.name;
+    EXPECT_EQ(pass.run_bundle != nullptr, over_bundle) << pass.name;
   }
   for (const BlockPassRow& row : BlockPasses()) EXPECT_TRUE(names.count(row.name)) << row.name;
 }

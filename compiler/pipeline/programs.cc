@@ -8,8 +8,6 @@
 #include "compiler/api/specialisations.h"
 #include "compiler/backends/backend.h"
 #include "compiler/backends/placement.h"
-#include "compiler/bundle/hold_once.h"
-#include "compiler/bundle/share_packings.h"
 #include "compiler/pipeline/check_options.h"
 #include "compiler/pipeline/pass_runner.h"
 #include "compiler/pipeline/plan_account.h"
@@ -76,41 +74,20 @@ absl::Status Prepare(const ModelFiles& files, const CompileOptions& options, con
   return absl::OkStatus();
 }
 
-// Makes the kernels of all programs read constants in as few forms as their time allows: the passes over a bundle.
-absl::Status ShareConstants(const CompileOptions& options, const CompileContext& given, PreparedPrograms* all) {
+// The passes over the kernels of all programs.
+absl::Status RunOverBundle(const ModelFiles& files, const CompileOptions& options, const CompileContext& given,
+                           PreparedPrograms* all) {
   DeviceModel device;
   const CompileContext context = ContextFor(options, given, &device);
-  const bool small = options.size == "small";
-  const int units = Units(options, context);
-  if (options.disabled_passes.count("share-packings") == 0) {
-    std::vector<SharingProgram> programs;
-    for (const auto& program : *all) {
-      Prepared& model = program->model;
-      const auto reschedule = [&model, &device, &options](
-                                  size_t launch, const Choices& choices) -> absl::StatusOr<std::vector<BlockKernel>> {
-        std::vector<BlockKernel> kernels;
-        for (const size_t b : model.planned.launches[launch]) {
-          const ecg::Graph& graph = model.planned.graph;
-          const FusionBlock& block = model.planned.plan.blocks[b];
-          ASSIGN_OR_RETURN(BlockKernel kernel,
-                           MakeBlockKernel(graph, block, LiveOutOf(graph, block), model.planned.layouts, device,
-                                           {choices, DisabledBlockPasses(options)}));
-          RETURN_IF_ERROR(PlaceKernel(kernel.kernel, device).backend->CheckSupported(kernel.kernel));
-          RETURN_IF_ERROR(kernel.fits);
-          kernels.push_back(std::move(kernel));
-        }
-        return kernels;
-      };
-      programs.push_back({&model.planned.graph, &model.launches, reschedule});
-    }
-    SharePackings(device, units, small, programs);
-  }
+  StageClock clock(context, &(*all)[0]->model.account);
+  std::vector<Compilation> programs;
   for (const auto& program : *all) {
-    if (options.disabled_passes.count("hold-once") == 0) {
-      HoldOnce(program->model.planned.graph, device, units, small, &program->model.launches);
-    }
-    RETURN_IF_ERROR(Annotate(VerifyKernels(program->model.launches), "share-packings, hold-once"));
+    Prepared& model = program->model;
+    programs.push_back(
+        {files, options, context, nullptr, &clock, &model.account, &model.planned, nullptr, &model.launches});
   }
+  RETURN_IF_ERROR(RunBundlePasses(Passes(), absl::MakeSpan(programs)));
+  clock.End();
   return absl::OkStatus();
 }
 
@@ -204,7 +181,7 @@ absl::StatusOr<PreparedPrograms> PreparePrograms(const ModelFiles& files, const 
     RETURN_IF_ERROR(CheckDistinct(all));
     RETURN_IF_ERROR(AddPadded(files, options, context, &constants, &all));
   }
-  RETURN_IF_ERROR(ShareConstants(options, context, &all));
+  RETURN_IF_ERROR(RunOverBundle(files, options, context, &all));
   return all;
 }
 

@@ -3,8 +3,10 @@
 #ifndef FUSION_COMPILER_PIPELINE_STAGE_CLOCK_H_
 #define FUSION_COMPILER_PIPELINE_STAGE_CLOCK_H_
 
+#include <algorithm>
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -34,7 +36,10 @@ class StageClock {
   }
   void End() {
     if (stage_.empty()) return;
-    account_->stages.push_back({stage_, SecondsSince(start_)});
+    std::vector<StageSeconds>& stages = account_->stages;
+    const auto same =
+        std::find_if(stages.begin(), stages.end(), [&](const StageSeconds& one) { return one.stage == stage_; });
+    (same == stages.end() ? stages.emplace_back(StageSeconds{stage_, 0}) : *same).seconds += SecondsSince(start_);
     stage_.clear();
   }
   const std::string& stage() const { return stage_; }  // empty: none runs

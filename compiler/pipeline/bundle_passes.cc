@@ -1,0 +1,56 @@
+#include "compiler/pipeline/bundle_passes.h"
+
+#include <utility>
+#include <vector>
+
+#include "compiler/backends/backend.h"
+#include "compiler/backends/placement.h"
+#include "compiler/bundle/hold_once.h"
+#include "compiler/bundle/share_packings.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion::passes {
+namespace {
+
+bool IsSmall(const Compilation& compilation) { return compilation.options.size == "small"; }
+
+// The kernels of a launch as these choices make them, one for each set of its arguments.
+absl::StatusOr<std::vector<BlockKernel>> Reschedule(const Compilation& program, size_t launch, const Choices& choices) {
+  const DeviceModel& device = *program.context.device;
+  const Planned& planned = *program.planned;
+  std::vector<BlockKernel> kernels;
+  for (const size_t b : planned.launches[launch]) {
+    const FusionBlock& block = planned.plan.blocks[b];
+    ASSIGN_OR_RETURN(BlockKernel kernel,
+                     MakeBlockKernel(planned.graph, block, LiveOutOf(planned.graph, block), planned.layouts, device,
+                                     {choices, DisabledBlockPasses(program.options)}));
+    RETURN_IF_ERROR(kernel.fits);
+    RETURN_IF_ERROR(PlaceKernel(kernel.kernel, device).backend->CheckSupported(kernel.kernel));
+    kernels.push_back(std::move(kernel));
+  }
+  return kernels;
+}
+
+}  // namespace
+
+absl::Status SharePackings(absl::Span<Compilation> programs) {
+  std::vector<SharingProgram> sharing;
+  for (const Compilation& program : programs) {
+    sharing.push_back({&program.planned->graph, program.launches, [&program](size_t launch, const Choices& choices) {
+                         return Reschedule(program, launch, choices);
+                       }});
+  }
+  const Compilation& first = programs[0];
+  fusion::SharePackings(*first.context.device, first.Units(), IsSmall(first), sharing);
+  return absl::OkStatus();
+}
+
+absl::Status HoldOnce(absl::Span<Compilation> programs) {
+  for (const Compilation& program : programs) {
+    fusion::HoldOnce(program.planned->graph, *program.context.device, program.Units(), IsSmall(program),
+                     program.launches);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace fusion::passes
