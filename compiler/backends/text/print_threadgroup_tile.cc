@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -110,145 +111,201 @@ const te::ScalarNode& LoadOf(const te::Scalar& factor) {
   return factor->kind == te::ScalarKind::kCast ? *factor->args[0] : *factor;
 }
 
+// Text of the position of an element, or of the first element of a fragment.
+std::string PositionText(const std::string& axis, const char* item, int items, const char* number, int extent) {
+  return absl::StrCat("const int ", axis, " = ", extent > 1 ? absl::StrCat(extent, " * ") : "", "(", item, " + ",
+                      number, " * ", items, ")");
+}
+
+class ThreadgroupTilePrinter {
+ public:
+  ThreadgroupTilePrinter(const movement::Kernel& kernel, const movement::Step& step,
+                         const movement::ThreadgroupTile& tile, const TaskShape& shape, int* next_temp, CodeWriter* out)
+      : kernel_(kernel),
+        step_(step),
+        tile_(tile),
+        product_(tile.product),
+        shape_(shape),
+        next_temp_(next_temp),
+        out_(out),
+        row_of_(PositionText(AxisText(tile.row_axis), "item_row", tile.item_rows, "r", product_.rows)),
+        column_of_(PositionText(AxisText(tile.column_axis), "item_column", tile.item_columns, "c", product_.columns)),
+        results_(absl::StrCat(Unrolled("r", tile.rows), " ", Unrolled("c", tile.columns))),
+        own_(product_.rows * product_.columns / product_.work_items),
+        k_slices_(step.reduction->axes.begin(), step.reduction->axes.end() - 1) {
+    const te::ScalarNode &first = LoadOf(step.body[0]->args[0]), &second = LoadOf(step.body[0]->args[1]);
+    const bool first_by_row = first.indices[0].UsesAxis(tile.row_axis);
+    by_row_ = first_by_row ? &first : &second;
+    by_column_ = first_by_row ? &second : &first;
+    type_ = by_row_->dtype == DType::kF16 ? "f16" : "tf32";
+    for (const movement::Step& shared_copy : tile.shared_copies) {
+      if (const auto run = RunOf(shared_copy); run && product_.from_memory) runs_[&shared_copy] = *run;
+    }
+  }
+
+  void Print() {
+    const std::string item =
+        product_.fragments() ? absl::StrCat("(lid / ", product_.work_items, ")") : std::string("lid");
+    out_->Line(absl::StrCat("const int item_row = ", item, " / ", tile_.item_columns, ", item_column = ", item, " % ",
+                            tile_.item_columns, ";"));
+    const std::vector<movement::Loop> tiles(step_.loops.begin(), step_.loops.end() - 2);
+    const int around = OpenPoints(tiles, kernel_, 1, out_, /*unroll=*/1);
+    out_->Line(absl::StrCat("float acc[", tile_.rows, "][", tile_.columns, "][", own_, "];"));
+    out_->Line(absl::StrCat(results_, " ", Unrolled("e", own_), " acc[r][c][e] = 0.f;"));
+    if (!runs_.empty()) out_->Line(absl::StrCat("BEGIN_RUNS(", runs_.size(), ")"));
+    const int depth = tile_.buffers == 1 ? OpenSlices() : OpenSlicesAhead();
+    PrintProducts();
+    for (int i = 0; i < depth; ++i) out_->Close();
+    PrintResults();
+    for (int i = 0; i < around; ++i) out_->Close();
+  }
+
+ private:
+  // Copies a K-slice of each operand to shared memory.
+  void CopySlices() {
+    TaskShape staged = shape_;
+    staged.unroll = kLoadsAtOnce;
+    for (const movement::Step& shared_copy : tile_.shared_copies) {
+      if (const auto run = runs_.find(&shared_copy); run != runs_.end()) {
+        out_->Line(absl::StrCat("COPY_RUN(b", shared_copy.stores[0].buffer, " + ",
+                                IndexText(run->second.to, AxisText, kernel_), ", b", shared_copy.body[0]->tensor, " + ",
+                                IndexText(run->second.from, AxisText, kernel_), ", ",
+                                run->second.elements * DTypeBytes(shared_copy.store_types[0]), ")"));
+        continue;
+      }
+      if (tile_.buffers == 1 || !PrintCopy(kernel_, shared_copy, staged, out_)) {
+        out_->Open("");
+        PrintNest(kernel_, shared_copy, staged, next_temp_, out_);
+        out_->Close();
+      }
+    }
+  }
+
+  // Opens the loops over K-slices; each iteration copies a slice and then multiplies it. Returns how many Close() end
+  // them.
+  int OpenSlices() {
+    std::vector<movement::Loop> loops;
+    for (const te::Axis& axis : k_slices_) loops.push_back({axis, std::nullopt});
+    const int depth = OpenPoints(loops, kernel_, 1, out_, /*unroll=*/1);
+    if (!tile_.shared_copies.empty()) out_->Line("BARRIER");  // the slices before have been read
+    CopySlices();
+    if (!runs_.empty()) out_->Line("RUNS_ARRIVE");
+    if (product_.from_memory) out_->Line("SLICES_WRITTEN");
+    if (!tile_.shared_copies.empty()) out_->Line("BARRIER");
+    return depth;
+  }
+
+  // The same where a slice is copied while the one before is multiplied.
+  int OpenSlicesAhead() {
+    int64_t count = 1;
+    for (const te::Axis& axis : k_slices_) count *= axis.extent;
+    // After the barrier the K-slice copied in the iteration before has arrived, and the one multiplied there has been
+    // read.
+    out_->Open(absl::StrCat("UNROLL_BY(1) for (ix k_slice = 0; k_slice <= ", count, "; ++k_slice)"));
+    out_->Line("COPIES_ARRIVE");
+    if (!runs_.empty()) out_->Line("if (k_slice > 0) RUNS_ARRIVE");
+    if (product_.from_memory) out_->Line("SLICES_WRITTEN");
+    out_->Line("BARRIER");
+    out_->Open(absl::StrCat("if (k_slice < ", count, ")"));
+    PrintCoordinates("k_slice", k_slices_, out_);
+    CopySlices();
+    out_->Close();
+    out_->Line("if (k_slice == 0) continue;");
+    PrintCoordinates("(k_slice - 1)", k_slices_, out_);
+    return 1;
+  }
+
+  // Multiplies the K-slices, a fragment's depth at a time.
+  void PrintProducts() {
+    const te::Axis& k_slice = step_.reduction->axes.back();
+    const std::string k = AxisText(k_slice.id);
+    // Products run asynchronously, and the compiler does not see when they are waited for: HOLD keeps it from moving
+    // accesses to the results across these places.
+    const std::string hold = absl::StrCat(results_, " ", Unrolled("e", own_), " HOLD(acc[r][c][e])");
+    if (product_.from_memory) out_->Line(absl::StrCat(hold, " BEGIN_PRODUCTS"));
+    out_->Open(absl::StrCat("for (int ", k, " = 0; ", k, " < ", k_slice.extent, "; ", k, " += ", product_.depth, ")"));
+    if (product_.from_memory) {
+      out_->Line(absl::StrCat(results_, " { ", row_of_, "; ", column_of_, "; multiply_memory_", type_, "(acc[r][c], ",
+                              MatrixText(*by_row_), ", ", MatrixText(*by_column_), "); }"));
+    } else {
+      LoadOperand(*by_row_, "by_row", "r", tile_.rows, row_of_, tile_.row_axis);
+      LoadOperand(*by_column_, "by_column", "c", tile_.columns, column_of_, tile_.column_axis);
+      out_->Line(absl::StrCat(results_, product_.fragments()
+                                            ? absl::StrCat(" multiply_", type_, "(acc[r][c], by_row[r], by_column[c]);")
+                                            : " acc[r][c][0] += by_row[r] * by_column[c];"));
+    }
+    out_->Close();
+    if (product_.from_memory) out_->Line(absl::StrCat("END_PRODUCTS ", hold));
+  }
+
+  // Text of an operand that lies in shared memory: its address, and the bytes from one row of layout blocks to the
+  // next.
+  std::string MatrixText(const te::ScalarNode& load) const {
+    const int64_t pitch =
+        step_.reduction->axes.back().extent * DTypeBytes(by_row_->dtype) * movement::FragmentProduct::kBlockRows;
+    return absl::StrCat("MATRIX(b", load.tensor, " + ", IndexText(load.indices[0], AxisText, kernel_), ", ", pitch,
+                        ")");
+  }
+
+  // Loads an operand's elements or fragments into registers.
+  void LoadOperand(const te::ScalarNode& load, const char* name, const char* number, int count,
+                   const std::string& place, int axis) {
+    const std::string element = absl::StrCat(name, "[", number, "]");
+    out_->Line(absl::StrCat(product_.fragments() ? absl::StrCat(name, "_", type_) : std::string("float"), " ", name,
+                            "[", count, "];"));
+    std::string text = absl::StrCat(element, " = ", Factor(load, kernel_));
+    if (product_.fragments()) {
+      int64_t pitch = 0;
+      load.indices[0].AffineIn(axis, &pitch);
+      text = absl::StrCat("ld_", name, "_", type_, "(&", element, ", b", load.tensor, " + ",
+                          IndexText(load.indices[0], AxisText, kernel_), ", ", pitch, ")");
+    }
+    out_->Line(absl::StrCat(Unrolled(number, count), " { ", place, "; ", text, "; }"));
+  }
+
+  // The epilogue at each result, and the stores.
+  void PrintResults() {
+    out_->Open(own_ > 1 ? absl::StrCat(results_, " ", Unrolled("e", own_)) : results_);
+    out_->Line(absl::StrCat(row_of_, product_.from_memory   ? " + FRAGMENT_ROW_OF_FOUR(e);"
+                                     : product_.fragments() ? " + FRAGMENT_ROW(e);"
+                                                            : ";"));
+    out_->Line(absl::StrCat(column_of_, product_.fragments() ? " + FRAGMENT_COLUMN(e);" : ";"));
+    te::Pred inside;
+    for (const movement::Loop& loop : {step_.loops[step_.loops.size() - 2], step_.loops.back()}) {
+      if (loop.limit) inside.push_back({te::Index(loop.axis), te::Cmp::kLt, *loop.limit});
+    }
+    if (const std::optional<movement::Bound>& limit = tile_.store_limit) {
+      inside.push_back({limit->index, te::Cmp::kLt, te::Index(limit->limit)});
+    }
+    out_->Open(inside.empty() ? "" : absl::StrCat("if (", PredText(inside, AxisText, kernel_), ")"));
+    PrintResult(kernel_, step_, own_ > 1 ? "acc[r][c][e]" : "acc[r][c][0]", next_temp_, out_);
+    out_->Close();
+    out_->Close();
+  }
+
+  const movement::Kernel& kernel_;
+  const movement::Step& step_;
+  const movement::ThreadgroupTile& tile_;
+  const movement::FragmentProduct& product_;
+  const TaskShape& shape_;
+  int* next_temp_;
+  CodeWriter* out_;
+  const std::string row_of_, column_of_;  // texts that define the position of a result
+  const std::string results_;             // text of the loops over a work-item's results
+  const int own_;                         // a work-item's elements of a fragment
+  const std::vector<te::Axis> k_slices_;
+  const te::ScalarNode* by_row_;  // the factors' loads
+  const te::ScalarNode* by_column_;
+  std::string type_;                           // in the names of the helpers for fragments
+  std::map<const movement::Step*, Run> runs_;  // copied whole, by a copy engine
+};
+
 }  // namespace
 
 void PrintThreadgroupTile(const movement::Kernel& kernel, const movement::Step& step,
                           const movement::ThreadgroupTile& tile, const TaskShape& shape, int* next_temp,
                           CodeWriter* out) {
-  const std::string row = AxisText(tile.row_axis), column = AxisText(tile.column_axis);
-  const movement::FragmentProduct& product = tile.product;
-  const te::ScalarNode &first = LoadOf(step.body[0]->args[0]), &second = LoadOf(step.body[0]->args[1]);
-  const bool first_by_row = first.indices[0].UsesAxis(tile.row_axis);
-  const te::ScalarNode &by_row = first_by_row ? first : second, &by_column = first_by_row ? second : first;
-  // Position of an element, or of the first element of a fragment.
-  const auto place_of = [](const std::string& axis, const char* item, int items, const char* number, int extent) {
-    return absl::StrCat("const int ", axis, " = ", extent > 1 ? absl::StrCat(extent, " * ") : "", "(", item, " + ",
-                        number, " * ", items, ")");
-  };
-  const std::string row_of = place_of(row, "item_row", tile.item_rows, "r", product.rows),
-                    column_of = place_of(column, "item_column", tile.item_columns, "c", product.columns);
-  std::string results = absl::StrCat(Unrolled("r", tile.rows), " ", Unrolled("c", tile.columns));
-  const std::string item = product.fragments() ? absl::StrCat("(lid / ", product.work_items, ")") : std::string("lid");
-  out->Line(absl::StrCat("const int item_row = ", item, " / ", tile.item_columns, ", item_column = ", item, " % ",
-                         tile.item_columns, ";"));
-  const int own = product.rows * product.columns / product.work_items;  // a work-item's elements of a fragment
-  const std::vector<movement::Loop> tiles(step.loops.begin(), step.loops.end() - 2);
-  const int around = OpenPoints(tiles, kernel, 1, out, /*unroll=*/1);
-  out->Line(absl::StrCat("float acc[", tile.rows, "][", tile.columns, "][", own, "];"));
-  out->Line(absl::StrCat(results, " ", Unrolled("e", own), " acc[r][c][e] = 0.f;"));
-
-  const std::vector<te::Axis> k_slices(step.reduction->axes.begin(), step.reduction->axes.end() - 1);
-  TaskShape staged = shape;
-  staged.unroll = kLoadsAtOnce;
-  std::map<const movement::Step*, Run> runs;  // copied whole, by a copy engine
-  for (const movement::Step& shared_copy : tile.shared_copies) {
-    if (const auto run = RunOf(shared_copy); run && product.from_memory) runs[&shared_copy] = *run;
-  }
-  if (!runs.empty()) out->Line(absl::StrCat("BEGIN_RUNS(", runs.size(), ")"));
-  const auto bring_in = [&] {
-    for (const movement::Step& shared_copy : tile.shared_copies) {
-      if (const auto run = runs.find(&shared_copy); run != runs.end()) {
-        out->Line(absl::StrCat("COPY_RUN(b", shared_copy.stores[0].buffer, " + ",
-                               IndexText(run->second.to, AxisText, kernel), ", b", shared_copy.body[0]->tensor, " + ",
-                               IndexText(run->second.from, AxisText, kernel), ", ",
-                               run->second.elements * DTypeBytes(shared_copy.store_types[0]), ")"));
-        continue;
-      }
-      if (tile.buffers == 1 || !PrintCopy(kernel, shared_copy, staged, out)) {
-        out->Open("");
-        PrintNest(kernel, shared_copy, staged, next_temp, out);
-        out->Close();
-      }
-    }
-  };
-  int depth = 0;
-  if (tile.buffers == 1) {
-    std::vector<movement::Loop> loops;
-    for (const te::Axis& axis : k_slices) loops.push_back({axis, std::nullopt});
-    depth = OpenPoints(loops, kernel, 1, out, /*unroll=*/1);
-    if (!tile.shared_copies.empty()) out->Line("BARRIER");  // the slices before have been read
-    bring_in();
-    if (!runs.empty()) out->Line("RUNS_ARRIVE");
-    if (product.from_memory) out->Line("SLICES_WRITTEN");
-    if (!tile.shared_copies.empty()) out->Line("BARRIER");
-  } else {
-    int64_t count = 1;
-    for (const te::Axis& axis : k_slices) count *= axis.extent;
-    // After the barrier the K-slice copied in the iteration before has arrived, and the one multiplied there has been
-    // read.
-    out->Open(absl::StrCat("UNROLL_BY(1) for (ix k_slice = 0; k_slice <= ", count, "; ++k_slice)"));
-    out->Line("COPIES_ARRIVE");
-    if (!runs.empty()) out->Line("if (k_slice > 0) RUNS_ARRIVE");
-    if (product.from_memory) out->Line("SLICES_WRITTEN");
-    out->Line("BARRIER");
-    out->Open(absl::StrCat("if (k_slice < ", count, ")"));
-    PrintCoordinates("k_slice", k_slices, out);
-    bring_in();
-    out->Close();
-    out->Line("if (k_slice == 0) continue;");
-    PrintCoordinates("(k_slice - 1)", k_slices, out);
-    depth = 1;
-  }
-  const te::Axis& k_slice = step.reduction->axes.back();
-  const std::string k = AxisText(k_slice.id);
-  const std::string type = by_row.dtype == DType::kF16 ? "f16" : "tf32";
-  // Products run asynchronously, and the compiler does not see when they are waited for: HOLD keeps it from moving
-  // accesses to the results across these places.
-  const std::string hold = absl::StrCat(results, " ", Unrolled("e", own), " HOLD(acc[r][c][e])");
-  if (product.from_memory) out->Line(absl::StrCat(hold, " BEGIN_PRODUCTS"));
-  out->Open(absl::StrCat("for (int ", k, " = 0; ", k, " < ", k_slice.extent, "; ", k, " += ", product.depth, ")"));
-  const auto operand = [&](const te::ScalarNode& load, const char* name, const char* number, int count,
-                           const std::string& place, int axis) {
-    const std::string element = absl::StrCat(name, "[", number, "]");
-    out->Line(absl::StrCat(product.fragments() ? absl::StrCat(name, "_", type) : std::string("float"), " ", name, "[",
-                           count, "];"));
-    std::string load_text = absl::StrCat(element, " = ", Factor(load, kernel));
-    if (product.fragments()) {
-      int64_t pitch = 0;
-      load.indices[0].AffineIn(axis, &pitch);
-      load_text = absl::StrCat("ld_", name, "_", type, "(&", element, ", b", load.tensor, " + ",
-                               IndexText(load.indices[0], AxisText, kernel), ", ", pitch, ")");
-    }
-    out->Line(absl::StrCat(Unrolled(number, count), " { ", place, "; ", load_text, "; }"));
-  };
-  if (product.from_memory) {
-    // Bytes from one row of layout blocks to the next.
-    const int64_t pitch = k_slice.extent * DTypeBytes(by_row.dtype) * movement::FragmentProduct::kBlockRows;
-    const auto matrix = [&](const te::ScalarNode& load) {
-      return absl::StrCat("MATRIX(b", load.tensor, " + ", IndexText(load.indices[0], AxisText, kernel), ", ", pitch,
-                          ")");
-    };
-    out->Line(absl::StrCat(results, " { ", row_of, "; ", column_of, "; multiply_memory_", type, "(acc[r][c], ",
-                           matrix(by_row), ", ", matrix(by_column), "); }"));
-  } else {
-    operand(by_row, "by_row", "r", tile.rows, row_of, tile.row_axis);
-    operand(by_column, "by_column", "c", tile.columns, column_of, tile.column_axis);
-    out->Line(absl::StrCat(results, product.fragments()
-                                        ? absl::StrCat(" multiply_", type, "(acc[r][c], by_row[r], by_column[c]);")
-                                        : " acc[r][c][0] += by_row[r] * by_column[c];"));
-  }
-  out->Close();
-  if (product.from_memory) out->Line(absl::StrCat("END_PRODUCTS ", hold));
-  for (int i = 0; i < depth; ++i) out->Close();
-
-  if (own > 1) absl::StrAppend(&results, " ", Unrolled("e", own));
-  out->Open(results);
-  out->Line(absl::StrCat(row_of, product.from_memory   ? " + FRAGMENT_ROW_OF_FOUR(e);"
-                                 : product.fragments() ? " + FRAGMENT_ROW(e);"
-                                                       : ";"));
-  out->Line(absl::StrCat(column_of, product.fragments() ? " + FRAGMENT_COLUMN(e);" : ";"));
-  te::Pred inside;
-  for (const movement::Loop& loop : {step.loops[tiles.size()], step.loops.back()}) {
-    if (loop.limit) inside.push_back({te::Index(loop.axis), te::Cmp::kLt, *loop.limit});
-  }
-  if (const std::optional<movement::Bound>& limit = tile.store_limit) {
-    inside.push_back({limit->index, te::Cmp::kLt, te::Index(limit->limit)});
-  }
-  out->Open(inside.empty() ? "" : absl::StrCat("if (", PredText(inside, AxisText, kernel), ")"));
-  PrintResult(kernel, step, own > 1 ? "acc[r][c][e]" : "acc[r][c][0]", next_temp, out);
-  out->Close();
-  out->Close();
-  for (int i = 0; i < around; ++i) out->Close();
+  ThreadgroupTilePrinter(kernel, step, tile, shape, next_temp, out).Print();
 }
 
 }  // namespace fusion::text

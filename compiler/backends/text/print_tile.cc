@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/backends/text/print_tile_results.h"
+#include "compiler/backends/text/tile_values.h"
 #include "compiler/te/scalar/rounded.h"
 #include "runtime/base/check.h"
 
@@ -271,21 +272,7 @@ class TilePrinter {
     }
   }
 
-  // One load of the body. Its address is split into a base (computed before the reduction), pointer steps for each
-  // rolled loop, and constants for row, vector and unrolled points.
-  struct Operand {
-    const te::ScalarNode* node;
-    std::map<int, int64_t> step;  // coefficient by rolled axis
-    int64_t row = 0, vector = 0;
-    std::map<int, int64_t> unrolled;
-    bool by_lane = false;
-    bool affine = true;
-    std::string pointer;
-    const movement::Prefetch* prefetch = nullptr;
-    std::string next_panel;  // pointer to this tile's share of the next panel
-  };
-
-  std::string OperandPointer(const Operand& operand) const {
+  std::string OperandPointer(const TileOperand& operand) const {
     return PointerType(kernel_.buffers[operand.node->tensor], /*read_only=*/true);
   }
 
@@ -301,10 +288,10 @@ class TilePrinter {
       }
       return Name(axis);
     };
-    std::vector<Operand> operands;
+    std::vector<TileOperand> operands;
     te::Visit(body_, [&](const te::ScalarNode& node) {
       if (node.kind != ScalarKind::kLoad) return;
-      Operand operand;
+      TileOperand operand;
       operand.node = &node;
       const Index& address = node.indices[0];
       // A fused lane axis may occur in an address that is the same for all lanes of a vector (i//16).
@@ -324,7 +311,7 @@ class TilePrinter {
       operands.push_back(operand);
     });
     for (size_t i = 0; i < operands.size(); ++i) {
-      Operand& operand = operands[i];
+      TileOperand& operand = operands[i];
       if (!operand.affine) continue;
       operand.pointer = absl::StrCat("p", (*next_temp_)++);
       out_->Line(absl::StrCat(OperandPointer(operand), " ", operand.pointer, " = b", operand.node->tensor, " + ",
@@ -364,7 +351,8 @@ class TilePrinter {
     PrintTileResults(kernel_, step_, tile_, shape_, {rows, vectors, r0}, next_temp_, out_);
   }
 
-  void PrintReduction(const TileRun& run, const std::string& r0, std::vector<Operand> operands, int rows, int vectors) {
+  void PrintReduction(const TileRun& run, const std::string& r0, std::vector<TileOperand> operands, int rows,
+                      int vectors) {
     const movement::RegisterTile& tile = tile_;
     int depth = 0;
     std::set<int> bound;
@@ -402,7 +390,7 @@ class TilePrinter {
       out_->Open(absl::StrCat("for (ix ", i, " = 0; ", i, " < ", axis.extent, "; ", i, " += ", unroll, ")"));
       ++depth;
       open.insert(axis.id);
-      for (Operand& operand : operands) {
+      for (TileOperand& operand : operands) {
         if (!operand.affine || !operand.step.count(axis.id)) continue;
         const std::string next = absl::StrCat("p", (*next_temp_)++);
         out_->Line(absl::StrCat(OperandPointer(operand), " ", next, " = ", operand.pointer, " + ",
@@ -443,12 +431,12 @@ class TilePrinter {
   }
 
   // Is the body a load that moves with the rows, or its product with a load that does not?
-  bool Slides(const std::vector<Operand>& operands) const {
+  bool Slides(const std::vector<TileOperand>& operands) const {
     const bool product = body_->kind == ScalarKind::kOp && body_->op == Op::kMul &&
                          step_.reduction->kind == te::ReductionKind::kSum && operands.size() == 2;
     if (!product && body_->kind != ScalarKind::kLoad) return false;
     int moving = 0;
-    for (const Operand& operand : operands) {
+    for (const TileOperand& operand : operands) {
       if (!operand.affine || operand.node->dtype != DType::kF32 || operand.prefetch != nullptr) return false;
       if (product && body_->args[0].get() != operand.node && body_->args[1].get() != operand.node) return false;
       if (operand.row != 0) ++moving;
@@ -456,7 +444,7 @@ class TilePrinter {
     return moving == 1;
   }
 
-  int64_t OffsetAt(const Operand& operand, int row, int vector, size_t point, int u) const {
+  int64_t OffsetAt(const TileOperand& operand, int row, int vector, size_t point, int u) const {
     int64_t offset = operand.row * row + operand.vector * vector;
     for (const auto& [axis, c] : operand.unrolled) offset += c * points_[point].at(axis);
     const auto step = rolled_.empty() ? operand.step.end() : operand.step.find(rolled_.back().id);
@@ -465,11 +453,11 @@ class TilePrinter {
 
   // Prints all unrolled points of all rows. A vector of the operand that moves with the rows is loaded once for all
   // rows and points that use it; the operand that does not move with the rows is loaded first and stays in registers.
-  void PrintSliding(const TileRun& run, const std::vector<Operand>& operands, int rows, int vectors, int u) {
-    const Operand* moving = nullptr;
-    const Operand* still = nullptr;
-    for (const Operand& operand : operands) (operand.row != 0 ? moving : still) = &operand;
-    const auto load = [&](const Operand& operand, int64_t offset) {
+  void PrintSliding(const TileRun& run, const std::vector<TileOperand>& operands, int rows, int vectors, int u) {
+    const TileOperand* moving = nullptr;
+    const TileOperand* still = nullptr;
+    for (const TileOperand& operand : operands) (operand.row != 0 ? moving : still) = &operand;
+    const auto load = [&](const TileOperand& operand, int64_t offset) {
       const movement::Buffer& buffer = kernel_.buffers[operand.node->tensor];
       const std::string place = absl::StrCat(operand.pointer, " + ", offset), name = absl::StrCat("t", (*next_temp_)++);
       out_->Line(absl::StrCat("const vf ", name, " = ",
@@ -515,7 +503,7 @@ class TilePrinter {
 
   // Prefetches a few lines of the next panel in each iteration of the innermost rolled loop, so that they are spread
   // over the whole tile.
-  void PrintNextPanel(const std::vector<Operand>& operands, int unroll) {
+  void PrintNextPanel(const std::vector<TileOperand>& operands, int unroll) {
     int64_t iterations = 1;
     std::string number = "0";
     for (size_t a = 0; a < rolled_.size(); ++a) {
@@ -525,7 +513,7 @@ class TilePrinter {
                       : absl::StrCat("(", number, ") * ", count, " + ", Name(rolled_[a].id), " / ", stride);
       iterations *= count;
     }
-    for (const Operand& operand : operands) {
+    for (const TileOperand& operand : operands) {
       if (operand.next_panel.empty()) continue;
       const int64_t lines = std::max<int64_t>(1, (LinesPerTile(*operand.prefetch) + iterations - 1) / iterations);
       for (int64_t line = 0; line < lines; ++line) {
@@ -536,108 +524,21 @@ class TilePrinter {
     }
   }
 
-  void PrintPoint(const TileRun& run, const std::string& r0, const std::vector<Operand>& operands, int rows,
+  void PrintPoint(const TileRun& run, const std::string& r0, const std::vector<TileOperand>& operands, int rows,
                   int vectors, size_t point, const std::map<int, int64_t>& at, int u) {
-    const movement::RegisterTile& tile = tile_;
-    // Values, by node, row (-1: all) and vector (-1: all).
-    std::map<std::tuple<const te::ScalarNode*, int, int>, std::string> values;
-    std::function<bool(const Scalar&, int)> depends = [&](const Scalar& s, int axis) -> bool {
-      if (axis < 0) return false;
-      if (s->kind == ScalarKind::kLoad) return s->indices[0].UsesAxis(axis);
-      if (s->kind == ScalarKind::kFromIndex) return s->index.UsesAxis(axis);
-      for (const te::Comparison& c : s->pred) {
-        if (Uses(c, axis)) return true;
-      }
-      for (const Scalar& arg : s->args) {
-        if (depends(arg, axis)) return true;
-      }
-      return false;
-    };
-    std::function<std::string(const Scalar&, int, int)> emit = [&](const Scalar& s, int r, int v) -> std::string {
-      if (s->kind == ScalarKind::kImm) return BroadcastText(s->dtype, ImmText(*s));
-      const int kr = depends(s, tile.row_axis) ? r : -1, kv = depends(s, tile.outer_axis) ? v : -1;
-      auto key = std::make_tuple(s.get(), kr, kv);
-      auto it = values.find(key);
-      if (it != values.end()) return it->second;
-      std::string text;
-      if (s->kind == ScalarKind::kLoad) {
-        const Operand& operand =
-            *std::find_if(operands.begin(), operands.end(), [&](const Operand& o) { return o.node == s.get(); });
-        std::string place;
-        if (operand.affine) {
-          int64_t offset = operand.row * std::max(kr, 0) + operand.vector * std::max(kv, 0);
-          for (const auto& [axis, c] : operand.unrolled) offset += c * at.at(axis);
-          if (!rolled_.empty()) {
-            auto step = operand.step.find(rolled_.back().id);
-            if (step != operand.step.end()) offset += step->second * u;
-          }
-          place = absl::StrCat(operand.pointer, " + ", offset);
-          if (operand.prefetch != nullptr && operand.prefetch->ahead > 0) {
-            out_->Line(absl::StrCat("PREFETCH_L1(", operand.pointer, " + ", offset + operand.prefetch->ahead, ");"));
-          }
-        } else {
-          auto full = [&](int axis) -> std::string {
-            auto fixed = at.find(axis);
-            if (fixed != at.end()) return absl::StrCat(fixed->second, "L");
-            if (axis == tile.row_axis) return absl::StrCat("(", r0, " + ", std::max(kr, 0), ")");
-            if (axis == tile.outer_axis) return absl::StrCat(std::max(kv, 0), "L");
-            if (!rolled_.empty() && axis == rolled_.back().id) return absl::StrCat("(", Name(axis), " + ", u, ")");
-            return Name(axis);
-          };
-          place = absl::StrCat("b", s->tensor, " + ", IndexText(s->indices[0], full, kernel_));
-        }
-        const movement::Buffer& buffer = kernel_.buffers[s->tensor];
-        text = tile.dot_axis >= 0 ? absl::StrCat(operand.by_lane ? "ld4(" : "bc4(", place, ")")
-               : operand.by_lane  ? VectorLoadText(buffer.dtype, place)
-                                  : BroadcastText(buffer.dtype, LoadText(buffer, absl::StrCat("*(", place, ")")));
-      } else if (s->kind == ScalarKind::kOp) {
-        std::vector<std::string> args;
-        args.reserve(s->args.size());
-        for (const Scalar& arg : s->args) args.push_back(emit(arg, r, v));
-        text = VectorOpText(*s, args);
-      } else if (s->kind == ScalarKind::kCast) {
-        text = VectorCastText(*s, emit(s->args[0], r, v));
-      } else if (s->kind == ScalarKind::kIf) {
-        auto full = [&](int axis) -> std::string {
-          auto fixed = at.find(axis);
-          if (fixed != at.end()) return absl::StrCat(fixed->second, "L");
-          if (axis == tile.row_axis) return absl::StrCat("(", r0, " + ", std::max(kr, 0), ")");
-          if (axis == tile.outer_axis) return absl::StrCat(std::max(kv, 0), "L");
-          if (!rolled_.empty() && axis == rolled_.back().id) return absl::StrCat("(", Name(axis), " + ", u, ")");
-          return Name(axis);
-        };
-        // The loads of both branches are in bounds only where the test says so: this must be a statement, not a select.
-        std::string result = absl::StrCat("t", (*next_temp_)++);
-        out_->Line(absl::StrCat(VectorType(s->dtype), " ", result, ";"));
-        out_->Open(absl::StrCat("if (", PredText(s->pred, full, kernel_), ")"));
-        const auto before = values;
-        out_->Line(absl::StrCat(result, " = ", emit(s->args[0], r, v), ";"));
-        values = before;
-        out_->Close();
-        out_->Open("else");
-        out_->Line(absl::StrCat(result, " = ", emit(s->args[1], r, v), ";"));
-        values = before;
-        out_->Close();
-        values[key] = result;
-        return result;
-      }
-      std::string result = absl::StrCat("t", (*next_temp_)++);
-      out_->Line(absl::StrCat("const ", VectorType(s->dtype), " ", result, " = ", text, ";"));
-      values[key] = result;
-      return result;
-    };
-    const te::ReductionKind kind = step_.reduction->kind;
-    if (tile.dot_axis >= 0) return PrintDot(run, rows, vectors, point, emit);
+    TileValues values(kernel_, tile_, operands, {r0, at, rolled_.empty() ? -1 : rolled_.back().id, u}, next_temp_,
+                      out_);
+    if (tile_.dot_axis >= 0) return PrintDot(run, rows, vectors, point, &values);
     for (int r = 0; r < rows; ++r) {
       if (!run.mask.empty() && !run.mask[r * points_.size() + point]) continue;
       for (int v = 0; v < vectors; ++v) {
         const std::string acc = absl::StrCat("c", r, "_", v);
-        if (kind == te::ReductionKind::kSum && IsFloat(body_->dtype) && body_->kind == ScalarKind::kOp &&
-            body_->op == Op::kMul) {
-          const std::string a = emit(body_->args[0], r, v), b = emit(body_->args[1], r, v);
+        if (step_.reduction->kind == te::ReductionKind::kSum && IsFloat(body_->dtype) &&
+            body_->kind == ScalarKind::kOp && body_->op == Op::kMul) {
+          const std::string a = values.Emit(body_->args[0], r, v), b = values.Emit(body_->args[1], r, v);
           out_->Line(absl::StrCat(acc, " += ", a, " * ", b, ";"));
         } else {
-          out_->Line(VectorCombine(*step_.reduction, acc, emit(body_, r, v)));
+          out_->Line(VectorCombine(*step_.reduction, acc, values.Emit(body_, r, v)));
         }
       }
     }
@@ -663,8 +564,7 @@ class TilePrinter {
     return OffsetsByRow() ? absl::StrCat("o", r, "_", v) : absl::StrCat("o", v);
   }
 
-  void PrintDot(const TileRun& run, int rows, int vectors, size_t point,
-                const std::function<std::string(const Scalar&, int, int)>& emit) {
+  void PrintDot(const TileRun& run, int rows, int vectors, size_t point, TileValues* values) {
     const auto sign = [&](int i) { return ByteFactor(i)->dtype == DType::kI8 ? "s" : "u"; };
     const int b = FactorByLane(), a = 1 - b;  // b is shared by rows, a is broadcast
     const bool masked = !run.mask.empty();
@@ -672,7 +572,8 @@ class TilePrinter {
     for (int r = 0; r < rows; ++r) {
       if (masked && !run.mask[r * points_.size() + point]) continue;
       for (int v = 0; v < vectors; ++v) {
-        const std::string x = emit(body_->args[a]->args[0], r, v), y = emit(body_->args[b]->args[0], r, v);
+        const std::string x = values->Emit(body_->args[a]->args[0], r, v),
+                          y = values->Emit(body_->args[b]->args[0], r, v);
         if (SignedDot() && !masked && (r == 0 || OffsetsByRow())) {
           const std::string offset = DotOffset(r, v);
           out_->Line(absl::StrCat(offset, " = dot_128(", offset, ", ", y, ");"));
