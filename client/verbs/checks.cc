@@ -86,8 +86,12 @@ std::string VerificationInWords(const v1::ModelVerification& verified) {
     return absl::StrCat("not throughout: ", left_out.size(), " of ", outputs, " not compared, ",
                         left_out.empty() ? "" : OutputInWords(*left_out.front()));
   }
-  return absl::StrFormat("%s, relative error %.3g ≤ %.3g of the strict reference (seed %d)", outputs,
-                         WorstError(verified), LargestTolerance(verified), verified.seed());
+  std::string text = absl::StrFormat("%s, relative error %.3g ≤ %.3g of the strict reference (seed %d)", outputs,
+                                     WorstError(verified), LargestTolerance(verified), verified.seed());
+  for (const v1::VerifiedOutput& output : verified.outputs()) {
+    if (!output.why().empty()) absl::StrAppend(&text, "; ", OutputInWords(output));
+  }
+  return text;
 }
 
 void PrintChecks(const v1::Checks& checks, Progress& progress) {

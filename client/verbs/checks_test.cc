@@ -69,6 +69,9 @@ TEST(Checks, OnlyWrongNumbersAndCrashesFail) {
 TEST(Checks, WhatWasNotComparedIsNeverCalledVerified) {
   EXPECT_EQ(VerificationInWords(Verified(v1::OUTPUT_OK).verification()),
             "2 outputs, relative error 1e-06 ≤ 0.001 of the strict reference (seed 1)");
+  v1::ModelVerification partly = Verified(v1::OUTPUT_OK).verification();
+  partly.mutable_outputs(0)->set_why("3 of its elements are NaN or infinite on both sides");
+  EXPECT_THAT(VerificationInWords(partly), HasSubstr("'logits': 3 of its elements are NaN or infinite on both sides"));
   EXPECT_THAT(VerificationInWords(Verified(v1::OUTPUT_NOT_COMPARED).verification()),
               HasSubstr("not throughout: 1 of 2 outputs not compared"));
   EXPECT_THAT(VerificationInWords(Verified(v1::OUTPUT_WRONG).verification()), HasSubstr("WRONG: 1 of 2 outputs"));

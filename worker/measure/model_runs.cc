@@ -115,6 +115,11 @@ absl::Status JudgeProgram(const Manifest& manifest, const ManifestProgram& progr
   const ModelRun run = [&](const std::vector<Tensor>& nudged) { return reference.Run(nudged); };
   ASSIGN_OR_RETURN(Judgement judgement, JudgeOutputs(inputs, *actual, *expected, run, MadeByRun::kReference, slack));
   for (size_t i = 0; i < judgement.outputs.size(); ++i) {
+    Comparison& compared = judgement.outputs[i];
+    if (compared.special_matches > 0) {
+      absl::StrAppend(&compared.why, compared.why.empty() ? "" : "; ", compared.special_matches,
+                      " of its elements are NaN or infinite on both sides");
+    }
     all->push_back({ProgramName(program), program.outputs[i].name, std::move(judgement.outputs[i])});
   }
   return absl::OkStatus();
