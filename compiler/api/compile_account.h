@@ -36,7 +36,8 @@ struct CompileAccount {
   int64_t nodes_rewritten = 0;
   int64_t kernels = 0;           // launches
   int64_t kernels_distinct = 0;  // texts that are built; identical fusion blocks are built once
-  int64_t green = 0, yellow_fused = 0, yellow_kept = 0, red = 0;  // fusion decisions by colour
+  // Decisions about edges of the graph: fused or kept apart, by a rule of the planner or by latencies.
+  int64_t fused_by_rule = 0, fused_by_latency = 0, kept_by_latency = 0, kept_by_rule = 0;
   int64_t questions = 0, from_database = 0, measured = 0, from_model = 0;
   int64_t intermediate_bytes_before = 0, intermediate_bytes_after = 0;
   int64_t arena_bytes = 0, weight_bytes = 0;

@@ -31,7 +31,7 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1.2rem }
 dd { margin: 0 }
 .bar { background: #4a7dbd; height: 1rem; min-width: 1px }
 .dot { display: inline-block; width: .7rem; height: .7rem; border-radius: 50%; margin-right: .4rem }
-.green { background: #2c9a4b } .yellow { background: #e0b000 } .red { background: #cc3b3b }
+.fused { background: #2c9a4b } .latency { background: #e0b000 } .apart { background: #cc3b3b }
 </style>
 )";
 
@@ -129,11 +129,12 @@ std::string KernelTable(const Manifest& manifest) {
 std::string DecisionTable(const json& decisions) {
   std::string html = "<table>\n<tr><th>decision</th><th>producer</th><th>consumer</th><th>reason</th></tr>\n";
   for (const json& decision : decisions) {
-    const std::string colour = Text(decision, "colour");
-    const bool known = colour == "green" || colour == "yellow" || colour == "red";
-    auto fused = decision.find("fused");
-    absl::StrAppend(&html, "<tr><td class=\"d\"><span class=\"dot ", known ? colour : "", "\"></span>", colour,
-                    fused != decision.end() && *fused == true ? ", fused" : ", apart", "</td><td>",
+    const auto found = decision.find("fused");
+    const bool fused = found != decision.end() && *found == true;
+    const bool by_latency = Text(decision, "basis") == "latency";
+    absl::StrAppend(&html, "<tr><td class=\"d\"><span class=\"dot ",
+                    by_latency ? "latency" : fused ? "fused" : "apart", "\"></span>", fused ? "fused" : "apart",
+                    by_latency ? ", by latency" : ", by rule", "</td><td>",
                     Text(decision, "producer"), "</td><td>", Text(decision, "consumer"), "</td><td>",
                     Text(decision, "reason"), "</td></tr>\n");
   }
@@ -209,8 +210,9 @@ std::string ReportHtml(const Manifest& manifest, const CompileAccount& account) 
       "<h2>Intermediate results</h2>\n<table>\n", Bar("every operator alone", account.intermediate_bytes_before, whole),
       Bar("as planned", account.intermediate_bytes_after, whole), "</table>\n<h2>Weights</h2>\n",
       WeightTable(account.weights), "<h2>Kernels</h2>\n", KernelTable(manifest), "<h2>Rewrites</h2>\n",
-      RewriteTable(Items(plan, "rewrites")), "<h2>Fusion decisions</h2>\n<p>", account.green, " green fused, ",
-      account.yellow_fused, " yellow fused, ", account.yellow_kept, " yellow kept apart, ", account.red, " red.</p>\n",
+      RewriteTable(Items(plan, "rewrites")), "<h2>Fusion decisions</h2>\n<p>", account.fused_by_rule,
+      " fused by rule, ", account.fused_by_latency, " fused by latency, ", account.kept_by_latency,
+      " kept apart by latency, ", account.kept_by_rule, " kept apart by rule.</p>\n",
       DecisionTable(Items(plan, "decisions")), "</body></html>\n");
 }
 

@@ -31,22 +31,22 @@ CompileAccount Account(const std::string& plan_json) {
   account.nodes_model = 7;
   account.intermediate_bytes_before = 4 << 20;
   account.intermediate_bytes_after = 1 << 20;
-  account.red = 3;
+  account.kept_by_rule = 3;
   account.stages = {{"plan", 1.25}};
   account.plan_json = plan_json;
   return account;
 }
 
 const char kPlan[] = R"({"decisions": [
-  {"producer": "<b>p", "consumer": "<i>c", "colour": "red", "fused": false, "reason": "<u>never"},
-  {"producer": "a", "consumer": "b", "colour": "\"><script>", "fused": true, "reason": "r"}],
+  {"producer": "<b>p", "consumer": "<i>c", "basis": "rule", "fused": false, "reason": "<u>never"},
+  {"producer": "a", "consumer": "b", "basis": "\"><script>", "fused": true, "reason": "r"}],
  "rewrites": [{"rule": "factor", "where": "<img src=x>", "flops_saved": 64, "bytes_saved": -512}]})";
 
 TEST(Report, SaysWhatWasDone) {
   const std::string html = ReportHtml(Sample("net"), Account(kPlan));
   for (const char* part :
        {"<h1>net</h1>", "avx512", "7 in the model", "2 launches of 1 distinct", "Conv+Relu", "2.50 MFLOP", "3.00 KiB",
-        "4.00 MiB", "width: 25.0%", "dot red", "red, apart", "factor", "64 FLOP", "-512 B", "3 red"}) {
+        "4.00 MiB", "width: 25.0%", "dot apart", "apart, by rule", "factor", "64 FLOP", "-512 B", "3 kept apart by rule"}) {
     EXPECT_THAT(html, HasSubstr(part));
   }
   EXPECT_THAT(html, Not(HasSubstr("1.25")));  // seconds would make bundles differ

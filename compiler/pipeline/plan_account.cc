@@ -9,7 +9,6 @@
 
 #include "compiler/ops/registry/op_def.h"
 #include "compiler/pipeline/realised_plan.h"
-#include "compiler/plan/mapping_table.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion {
@@ -70,10 +69,10 @@ std::string PlanJson(const ecg::Graph& graph, const Planned& planned, const std:
   for (const Decision& d : planned.plan.decisions) {
     json item{{"producer", NodeName(graph, d.producer)},
               {"consumer", NodeName(graph, d.consumer)},
-              {"colour", ColourName(d.colour)},
+              {"basis", BasisName(d.basis)},
               {"fused", d.fused},
               {"reason", d.reason}};
-    if (d.colour == Colour::kYellow && d.fused_ns > 0) {
+    if (d.basis == Basis::kLatency && d.fused_ns > 0) {
       item["fused_ns"] = d.fused_ns;
       item["separate_ns"] = d.separate_ns;
       item["source"] = LatencySourceName(d.source);
@@ -99,9 +98,10 @@ std::string PlanJson(const ecg::Graph& graph, const Planned& planned, const std:
 
 void AccountForDecisions(const GraphBlockOracle& oracle, const FusionPlan& plan, CompileAccount* account) {
   for (const Decision& d : plan.decisions) {
-    if (d.colour == Colour::kGreen && d.fused) ++account->green;
-    if (d.colour == Colour::kYellow) ++(d.fused ? account->yellow_fused : account->yellow_kept);
-    if (d.colour == Colour::kRed) ++account->red;
+    const bool by_rule = d.basis == Basis::kRule;
+    ++(d.fused ? by_rule ? account->fused_by_rule : account->fused_by_latency
+       : by_rule ? account->kept_by_rule
+                 : account->kept_by_latency);
   }
   account->questions = oracle.questions();
   account->from_database = oracle.answered(LatencySource::kDatabase);

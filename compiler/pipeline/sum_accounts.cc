@@ -38,7 +38,8 @@ CompileAccount SumAccounts(const std::vector<std::string>& names, const std::vec
     if (i == 0) continue;
     for (int64_t CompileAccount::*count :
          {&CompileAccount::nodes_simplified, &CompileAccount::nodes_rewritten, &CompileAccount::kernels,
-          &CompileAccount::green, &CompileAccount::yellow_fused, &CompileAccount::yellow_kept, &CompileAccount::red,
+          &CompileAccount::fused_by_rule, &CompileAccount::fused_by_latency, &CompileAccount::kept_by_latency,
+          &CompileAccount::kept_by_rule,
           &CompileAccount::questions, &CompileAccount::from_database, &CompileAccount::measured,
           &CompileAccount::from_model, &CompileAccount::intermediate_bytes_before,
           &CompileAccount::intermediate_bytes_after, &CompileAccount::trials, &CompileAccount::tuned}) {

@@ -18,10 +18,13 @@
 #ifndef FUSION_COMPILER_PLAN_MAPPING_TABLE_H_
 #define FUSION_COMPILER_PLAN_MAPPING_TABLE_H_
 
+#include <cstdint>
+
 #include "compiler/ops/registry/op_def.h"
-#include "compiler/plan/plan.h"
 
 namespace fusion {
+
+enum class Colour : uint8_t { kGreen, kYellow, kRed };
 
 struct MappingCell {
   ops::MappingType fused;  // of the fused operator; if red: Many-to-Many, the more complex of the two

@@ -13,14 +13,17 @@ std::vector<ecg::NodeId> FusionQuestion::Fused() const {
   return fused;
 }
 
+const char* BasisName(Basis basis) { return basis == Basis::kRule ? "rule" : "latency"; }
+
 std::string PrintPlan(const ecg::Graph& graph, const FusionPlan& plan, const std::vector<std::string>& notes) {
   std::vector<int> block_of(graph.nodes().size(), -1);
   for (size_t b = 0; b < plan.blocks.size(); ++b) {
     for (ecg::NodeId id : plan.blocks[b].nodes) block_of[id] = static_cast<int>(b);
   }
-  std::vector<int> green(plan.blocks.size(), 0), yellow(plan.blocks.size(), 0);
+  std::vector<int> by_rule(plan.blocks.size(), 0), by_latency(plan.blocks.size(), 0);
   for (const Decision& decision : plan.decisions) {
-    if (decision.fused) ++(decision.colour == Colour::kYellow ? yellow : green)[block_of[decision.producer]];
+    if (!decision.fused) continue;
+    ++(decision.basis == Basis::kLatency ? by_latency : by_rule)[block_of[decision.producer]];
   }
   std::string text;
   for (size_t b = 0; b < plan.blocks.size(); ++b) {
@@ -36,7 +39,9 @@ std::string PrintPlan(const ecg::Graph& graph, const FusionPlan& plan, const std
         absl::StrAppend(&text, i ? ", " : " ", node.op, " '", node.name, "'");
       }
     }
-    if (plan.blocks[b].nodes.size() > 1) absl::StrAppend(&text, " [green ", green[b], ", yellow ", yellow[b], "]");
+    if (plan.blocks[b].nodes.size() > 1) {
+      absl::StrAppend(&text, " [", by_rule[b], " by rule, ", by_latency[b], " by latency]");
+    }
     if (b < notes.size() && !notes[b].empty()) absl::StrAppend(&text, " (", notes[b], ")");
     text += "\n";
   }

@@ -19,16 +19,18 @@
 
 namespace fusion {
 
-enum class Colour : uint8_t { kGreen, kYellow, kRed };  // DNNFusion Table 3
+// What decided about an edge: a rule of the planner, or latencies that were compared.
+enum class Basis : uint8_t { kRule, kLatency };
+const char* BasisName(Basis basis);  // "rule"
 
 // Why an edge was fused or not. Each refusal has a reason for people.
 struct Decision {
   ecg::NodeId producer = ecg::kNone;
   ecg::NodeId consumer = ecg::kNone;
-  Colour colour = Colour::kGreen;
+  Basis basis = Basis::kRule;
   bool fused = false;
   std::string reason;
-  double fused_ns = 0, separate_ns = 0;  // yellow: the two latencies that were compared
+  double fused_ns = 0, separate_ns = 0;  // kLatency: those that were compared
   LatencySource source = LatencySource::kModel;
 };
 
@@ -108,9 +110,9 @@ struct PlanOptions {
   bool one_at_a_time = false;
   // Fusion blocks that DNNFusion's table keeps apart may be tried as one.
   bool beyond_table = true;
-  // The estimates decide a yellow case whose latencies, fused and apart, are both estimated below this.
+  // The estimates decide a case whose latencies, fused and apart, are both estimated below this.
   double negligible_ns = 0;
-  // The estimates also decide a yellow case whose two sides they put more than this factor apart, unless both were
+  // The estimates also decide a case whose two sides they put more than this factor apart, unless both were
   // measured before.
   double trusted_factor = std::numeric_limits<double>::infinity();
   std::function<void(int64_t done, int64_t total)> progress;  // may be empty
@@ -135,7 +137,7 @@ std::vector<std::string> PlannerNames();
 absl::Status CheckPlan(const ecg::Graph& graph, const FusionPlan& plan);
 
 // Prints a plan in a stable text, one fusion block a line, with how its inner edges were decided: `fusion block 3: Conv
-// 'a', Relu 'b' [green 1, yellow 0]`. A fusion block of one operator has no brackets. `notes`: what else to say about
+// 'a', Relu 'b' [1 by rule, 0 by latency]`. A fusion block of one operator has no brackets. `notes`: what else to say about
 // each fusion block, or nothing.
 std::string PrintPlan(const ecg::Graph& graph, const FusionPlan& plan, const std::vector<std::string>& notes = {});
 

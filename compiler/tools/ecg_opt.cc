@@ -23,7 +23,6 @@
 #include "compiler/pipeline/check_options.h"
 #include "compiler/pipeline/pass_runner.h"
 #include "compiler/pipeline/realised_plan.h"
-#include "compiler/plan/mapping_table.h"
 #include "compiler/rewrite/rewrite.h"
 #include "compiler/rewrite/rule.h"
 #include "compiler/schedule/block_passes.h"
@@ -104,7 +103,7 @@ std::string PlanText(const ecg::Graph& graph, const FusionPlan& plan) {
     absl::StrAppend(&text, "fusion block ", b, ": ", absl::StrJoin(nodes, ", "), "\n");
   }
   for (const Decision& d : plan.decisions) {
-    absl::StrAppend(&text, ColourName(d.colour), d.fused ? " fused " : " apart ", NodeText(graph, d.producer), " -> ",
+    absl::StrAppend(&text, BasisName(d.basis), d.fused ? " fused " : " apart ", NodeText(graph, d.producer), " -> ",
                     NodeText(graph, d.consumer), ": ", d.reason, "\n");
   }
   return text;

@@ -88,10 +88,10 @@ v1::Account AccountToProto(const CompileAccount& account) {
   proto.set_nodes_rewritten(account.nodes_rewritten);
   proto.set_kernels(account.kernels);
   proto.set_kernels_distinct(account.kernels_distinct);
-  proto.set_green(account.green);
-  proto.set_yellow_fused(account.yellow_fused);
-  proto.set_yellow_kept(account.yellow_kept);
-  proto.set_red(account.red);
+  proto.set_fused_by_rule(account.fused_by_rule);
+  proto.set_fused_by_latency(account.fused_by_latency);
+  proto.set_kept_by_latency(account.kept_by_latency);
+  proto.set_kept_by_rule(account.kept_by_rule);
   proto.set_questions(account.questions);
   proto.set_trials(account.trials);
   proto.set_tuned(account.tuned);

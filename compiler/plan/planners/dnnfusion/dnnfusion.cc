@@ -40,11 +40,10 @@ MappingType PlanningType(const ecg::Graph& graph, const ecg::Node& node) {
   return type.has_value() ? *type : ops::NodeMapping(graph, node);
 }
 
-Decision MakeDecision(NodeId producer, NodeId consumer, Colour colour) {
+Decision MakeDecision(NodeId producer, NodeId consumer) {
   Decision decision;
   decision.producer = producer;
   decision.consumer = consumer;
-  decision.colour = colour;
   return decision;
 }
 
@@ -225,9 +224,9 @@ absl::Status Round::StitchBeyondTable() {
     const double first_ns = oracle_.EstimateNs(graph_, Sorted(producer));
     const double second_ns = oracle_.EstimateNs(graph_, Sorted(consumer));
     if (saved_ns * alike(e) < kWorthHolding * 2 * std::min(first_ns, second_ns)) {
-      const Decision red = MakeDecision(producer, consumer, Colour::kRed);
-      Decision& decision = decisions_.try_emplace({producer, consumer}, red).first->second;
-      if (decision.colour == Colour::kRed) {
+      Decision& decision =
+          decisions_.try_emplace({producer, consumer}, MakeDecision(producer, consumer)).first->second;
+      if (decision.basis == Basis::kRule) {
         decision.reason = absl::StrFormat("%s; fusing could save at most %.1f of %.1f us", TableRow(first, second),
                                           saved_ns / 1e3, (first_ns + second_ns) / 1e3);
       }
@@ -390,7 +389,7 @@ absl::StatusOr<Round::Verdict> Round::TryFuse(NodeId producer, NodeId consumer, 
   const MappingType second = block_types_[quotient_.Block(consumer)];
   const MappingCell& cell = CombineMappings(first, second);
   Decision& decision = decisions_[{producer, consumer}];
-  decision = MakeDecision(producer, consumer, cell.colour);
+  decision = MakeDecision(producer, consumer);
   if (cell.colour == Colour::kRed && !held_ns) {
     decision.reason = absl::StrCat(TableRow(first, second), " is never fused");
     return Verdict::kRefused;
@@ -423,7 +422,7 @@ absl::StatusOr<Round::Verdict> Round::TryFuse(NodeId producer, NodeId consumer, 
         return Verdict::kRefused;
       }
     }
-    decision.colour = Colour::kYellow;
+    decision.basis = Basis::kLatency;
     ASSIGN_OR_RETURN(const bool agrees, ProfileAgrees(question, held_ns.value_or(0), &decision));
     if (cell.colour == Colour::kRed) decision.reason = absl::StrCat("beyond Table 3: ", decision.reason);
     if (!agrees) return Verdict::kRefused;
@@ -497,13 +496,12 @@ FusionPlan Round::Finish() {
       const bool asked = decisions_.count({producer, id}) > 0;
       Decision& decision = decisions_[{producer, id}];
       if (inside && !decision.fused) {
-        decision = MakeDecision(producer, id, Colour::kGreen);
+        decision = MakeDecision(producer, id);
         decision.fused = true;
         decision.reason = "other edges had already joined both to one kernel";
       } else if (!asked) {
-        // Yellow is reserved for edges that were profiled.
         const bool red = CombineMappings(types_[producer], types_[id]).colour == Colour::kRed;
-        decision = MakeDecision(producer, id, red ? Colour::kRed : Colour::kGreen);
+        decision = MakeDecision(producer, id);
         decision.reason = red ? absl::StrCat(TableRow(types_[producer], types_[id]), " is never fused")
                               : "one of them had already joined another kernel";
       }

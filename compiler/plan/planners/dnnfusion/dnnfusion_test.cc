@@ -147,14 +147,14 @@ const char kFigure3[] = R"(graph g(%x: f32[1, 4, 8, 8], %m: f32[1, 4, 8, 8]) {
 
 TEST_F(DnnFusionTest, Figure3) {
   EXPECT_THAT(Blocks(kFigure3), ElementsAre("gemm", "add+conv+relu+mul+sub"));
-  EXPECT_EQ(Of("gemm", "add").colour, Colour::kRed);
+  EXPECT_EQ(Of("gemm", "add").basis, Basis::kRule);
   EXPECT_EQ(Of("gemm", "add").reason, "Table 3: Many-to-Many then Many-to-Many is never fused");
   EXPECT_EQ(Of("add", "conv").reason, "Table 3: One-to-One then Many-to-Many is always fused");
   EXPECT_FALSE(Together("gemm", "add"));
   EXPECT_TRUE(Together("conv", "relu"));
   EXPECT_EQ(oracle_.fit_calls, 4);
   EXPECT_TRUE(oracle_.batches.empty());
-  EXPECT_THAT(PrintPlan(graph_, plan_), HasSubstr("[green 4, yellow 0]"));
+  EXPECT_THAT(PrintPlan(graph_, plan_), HasSubstr("[4 by rule, 0 by latency]"));
 }
 
 TEST_F(DnnFusionTest, EpiloguesFirst) {
@@ -266,9 +266,9 @@ TEST_F(DnnFusionTest, BeyondTable3) {
   oracle_.estimate_ns = 3e5;  // a launch and 16 KB of scores, written and read: 3.6 us of 600; for %c it is 2.2
   EXPECT_THAT(Blocks(kAttention), ElementsAre("s+p+c", "y"));
   EXPECT_THAT(oracle_.batches, ElementsAre("s > p, s+p > c"));
-  EXPECT_EQ(Of("s", "p").colour, Colour::kYellow);
+  EXPECT_EQ(Of("s", "p").basis, Basis::kLatency);
   EXPECT_EQ(Of("s", "p").reason, "beyond Table 3: measured 10.0 us fused against 20.0 us apart (database)");
-  EXPECT_EQ(Of("c", "y").colour, Colour::kRed);
+  EXPECT_EQ(Of("c", "y").basis, Basis::kRule);
   EXPECT_THAT(Of("c", "y").reason, HasSubstr("fusing could save at most 2.2 of 600.0 us"));
   EXPECT_TRUE(Together("s", "p"));
 }
@@ -334,7 +334,7 @@ TEST_F(DnnFusionTest, RefusedAsOneKernel) {
   oracle_.refused = {"add+conv"};
   EXPECT_THAT(Blocks(kFigure3), ElementsAre("gemm+add", "conv+relu+mul+sub"));
   EXPECT_EQ(Of("add", "conv").reason, "they cannot be one kernel: scratch of 2 MiB exceeds L2");
-  EXPECT_EQ(Of("add", "conv").colour, Colour::kGreen);
+  EXPECT_EQ(Of("add", "conv").basis, Basis::kRule);
   EXPECT_FALSE(Of("add", "conv").fused);
 }
 
@@ -400,7 +400,7 @@ TEST_F(DnnFusionTest, SomePredecessorsJoinAndOthersDoNot) {
     return %r
   })"),
               ElementsAre("p", "a", "b+c+r"));
-  EXPECT_EQ(Of("p", "c").colour, Colour::kRed);
+  EXPECT_EQ(Of("p", "c").basis, Basis::kRule);
   EXPECT_THAT(Of("a", "c").reason, HasSubstr("cannot be one kernel"));
 }
 
@@ -417,7 +417,7 @@ TEST_F(DnnFusionTest, ResidualAroundTwoConvolutionsStaysConvex) {
   // a -> d would close the loop a -> b -> c -> d around Conv c.
   EXPECT_THAT(Blocks(kResidual), ElementsAre("a+b", "c+d"));
   EXPECT_THAT(Of("a", "d").reason, HasSubstr("fusing them would close a cycle through Conv"));
-  EXPECT_EQ(Of("b", "c").colour, Colour::kRed);
+  EXPECT_EQ(Of("b", "c").basis, Basis::kRule);
 }
 
 TEST_F(DnnFusionTest, DiamondIsOneBlock) {
@@ -461,7 +461,7 @@ TEST_F(DnnFusionTest, YellowIsFusedWhenFaster) {
   oracle_.latency_us = {{"a+b+c", 12.3}, {"a", 5}, {"b+c", 10}};
   EXPECT_THAT(Blocks(kConvResize), ElementsAre("a+b+c"));
   const Decision d = Of("a", "b");
-  EXPECT_EQ(d.colour, Colour::kYellow);
+  EXPECT_EQ(d.basis, Basis::kLatency);
   EXPECT_TRUE(d.fused);
   EXPECT_EQ(d.reason, "measured 12.3 us fused against 15.0 us apart (database)");
   EXPECT_EQ(d.fused_ns, 12300);
@@ -474,7 +474,7 @@ TEST_F(DnnFusionTest, YellowIsKeptApartWhenSlower) {
   oracle_.latency_us = {{"a+b+c", 15.1}, {"a", 5}, {"b+c", 10}};
   EXPECT_THAT(Blocks(kConvResize), ElementsAre("a", "b+c"));
   EXPECT_FALSE(Of("a", "b").fused);
-  EXPECT_EQ(Of("a", "b").colour, Colour::kYellow);
+  EXPECT_EQ(Of("a", "b").basis, Basis::kLatency);
   oracle_.latency_us["a+b+c"] = 15;  // a tie fuses: Listing 1 asks for `>`
   EXPECT_THAT(Blocks(kConvResize), ElementsAre("a+b+c"));
 }
@@ -614,9 +614,9 @@ TEST_F(DnnFusionTest, BroadcastConstantIsOneToOneAndBroadcastValueIsNot) {
     return copy.replace(copy.find("%BIAS"), 5, bias);
   };
   EXPECT_THAT(Blocks(with("%k")), ElementsAre("a+b"));
-  EXPECT_EQ(Of("a", "b").colour, Colour::kGreen);
+  EXPECT_EQ(Of("a", "b").basis, Basis::kRule);
   EXPECT_THAT(Blocks(with("%y")), ElementsAre("a+b"));
-  EXPECT_EQ(Of("a", "b").colour, Colour::kYellow);
+  EXPECT_EQ(Of("a", "b").basis, Basis::kLatency);
 }
 
 TEST_F(DnnFusionTest, SplitWithTwoConsumers) {
