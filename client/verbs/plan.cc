@@ -1,5 +1,6 @@
 #include <cmath>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/exit_codes.h"
@@ -18,7 +19,9 @@ class PlanVerb : public Verb {
   std::vector<Option> Options() override {
     std::vector<Option> options = {
         {"MODEL", "the .onnx file", &model_, true},
-        {"--explain", "list the rewrite rules that fired, where, and what each saved", &explain_},
+        {"--explain",
+         "list the rewrite rules that fired, where, and what each saved, and at which scope each kernel hands values over",
+         &explain_},
         OutputOption(&format_)};
     AddPlanFlags(&flags_, &options);
     return options;
@@ -40,7 +43,10 @@ class PlanVerb : public Verb {
       std::printf("%s\n", ProtoToJson(*plan).c_str());
     } else {
       std::fputs(plan->text().c_str(), stdout);
-      if (explain_) PrintRewrites(*plan);
+      if (explain_) {
+        PrintRewrites(*plan);
+        PrintHandOvers(*plan);
+      }
     }
     return kExitOk;
   }
@@ -74,6 +80,31 @@ class PlanVerb : public Verb {
     if (more > 0) std::printf("… %s more\n", CountInWords(more).c_str());
     std::printf("%s saved %s FLOP, %s bytes, %s\n", Plural(plan.rewrites_size(), "rewrite").c_str(),
                 Saved(flops).c_str(), Saved(bytes).c_str(), Plural(nodes, "operator").c_str());
+  }
+
+  // The hand-overs inside kernels, of the first specialisation. Those that were merged away need no line each.
+  static void PrintHandOvers(const v1::PlanResponse& plan) {
+    nlohmann::json json = nlohmann::json::parse(plan.plan_json(), nullptr, /*allow_exceptions=*/false);
+    if (json.is_object() && json.contains("specialisations") && !json["specialisations"].empty()) {
+      json = json["specialisations"][0].value("plan", nlohmann::json());
+    }
+    if (!json.is_object() || !json.contains("fusion_blocks")) return;
+    std::vector<std::vector<std::string>> rows;
+    int64_t merged = 0;
+    for (size_t b = 0; b < json["fusion_blocks"].size(); ++b) {
+      const nlohmann::json hand_overs = json["fusion_blocks"][b].value("hand_overs", nlohmann::json::array());
+      for (const nlohmann::json& one : hand_overs) {
+        const std::string scope = one.value("realised", "");
+        if (scope == "lane") {
+          ++merged;
+          continue;
+        }
+        rows.push_back({absl::StrCat(b), Printable(one.value("producer", "")), Printable(one.value("consumer", "")),
+                        one.value("planned", ""), scope});
+      }
+    }
+    if (!rows.empty()) std::printf("\n%s", Table({"BLOCK", "FROM", "TO", "PLANNED", "SCOPE"}, rows).c_str());
+    if (merged > 0) std::printf("\n%s inside kernels at lane scope\n", Plural(merged, "hand-over").c_str());
   }
 
   std::string model_, format_ = "table";

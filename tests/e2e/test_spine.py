@@ -159,6 +159,7 @@ class SpineTest(harness.ServerTest):
         self.assertRegex(explained, r"RULE +FLOP SAVED +BYTES SAVED +OPERATORS SAVED +WHERE\n")
         self.assertRegex(explained, r"\nfactor +32 +384 +1 +Add 'y'\n")
         self.assertIn("1 rewrite saved 32 FLOP, 384 bytes, 1 operator\n", explained)
+        self.assertRegex(explained, r"\d+ hand-overs? inside kernels at lane scope\n|\nBLOCK +FROM +TO +PLANNED +SCOPE\n")
         self.assertNotIn("factor", self.ctl("plan", model, *relaxed).out)
         # Nothing is known about the operands: b + c may overflow although the products do not.
         self.assertIn("no rewrite rule fired", self.ctl("plan", model, "--explain").out)
