@@ -71,6 +71,19 @@ TEST(SimulatedDevice, WhatIsNoMeasurementIsRefused) {
   EXPECT_FALSE(device.Execute({}, "garbage", NeverCancelled()).ok());
 }
 
+TEST(SimulatedDevice, SaysThatItRunsNoWholeModel) {
+  SimulatedMeasureExecutor device(1, absl::InfiniteDuration());
+  for (const bool verify : {false, true}) {
+    v1::MeasurePayload payload;
+    payload.mutable_model()->set_verify(verify);
+    auto bytes = device.Execute({}, payload.SerializeAsString(), NeverCancelled());
+    v1::MeasureResults results;
+    ASSERT_TRUE(bytes.ok() && results.ParseFromString(*bytes)) << bytes.status();
+    EXPECT_EQ(results.has_verification(), verify);
+    EXPECT_THAT(verify ? results.verification().not_done() : results.measurement().not_done(), HasSubstr("no model"));
+  }
+}
+
 TEST(SimulatedDevice, BuildsByCopying) {
   v1::BuildPayload payload;
   payload.add_units()->set_source("text");
