@@ -420,12 +420,49 @@ absl::Status CanRun(const DeviceModel& device) {
   return here.ok() || device.isa != "neon" ? here : FindQemu();
 }
 
-std::vector<BlockResult> RunCases(const std::vector<BlockCase>& cases, const std::vector<RunOptions>& options) {
-  std::vector<Run> runs;
+namespace {
+
+// The kernels of all runs as texts, each kernel of an architecture once.
+struct Texts {
   std::map<std::string, const DeviceModel*> devices;                   // by march
-  std::map<std::string, std::string> texts;                            // march -> all kernels
+  std::map<std::string, std::string> all;                              // march -> all kernels
   std::map<std::pair<std::string, std::string>, std::string> symbols;  // (march, key) -> symbol
-  std::map<std::pair<std::string, std::string>, std::string> text_of;  // (march, symbol) -> text
+  std::map<std::pair<std::string, std::string>, std::string> one;      // (march, symbol) -> text
+
+  // Returns the kernel's symbol.
+  std::string Add(const BlockKernel& kernel, const DeviceModel& device) {
+    const std::string& march = device.march;
+    devices[march] = &device;
+    const auto [it, fresh] = symbols.emplace(std::make_pair(march, kernel.key), absl::StrCat("k", symbols.size()));
+    if (fresh) {
+      const std::string text = FindBackend(device.kind)->PrintKernel(kernel.kernel, it->second, device);
+      if (all[march].empty()) all[march] = PreambleFor(device);
+      all[march] += text;
+      one[{march, it->second}] = text;
+    }
+    return it->second;
+  }
+};
+
+// For debugging: FUSION_PRINT_MOVEMENT=1 prints the movement graphs, FUSION_KEEP_TEXT=FOLDER keeps the texts.
+void PrintMovement(const BlockResult& result) {
+  if (getenv("FUSION_PRINT_MOVEMENT") == nullptr) return;
+  for (const BlockKernel& kernel : result.kernels) {
+    fprintf(stderr, "== %s\n%s", result.name.c_str(), movement::Print(kernel.kernel).c_str());
+  }
+}
+
+void KeepTexts(const std::string& name, const Texts& texts) {
+  const char* const folder = getenv("FUSION_KEEP_TEXT");
+  if (folder == nullptr) return;
+  for (const auto& [march, text] : texts.all) {
+    std::ofstream(absl::StrCat(folder, "/", name, "_", march, ".cc")) << text;
+  }
+}
+
+// Schedules the kernels of every case with every set of options.
+std::vector<Run> MakeRuns(const std::vector<BlockCase>& cases, const std::vector<RunOptions>& options, Texts* texts) {
+  std::vector<Run> runs;
   for (const BlockCase& block_case : cases) {
     for (const RunOptions& option : options) {
       Run run;
@@ -434,85 +471,119 @@ std::vector<BlockResult> RunCases(const std::vector<BlockCase>& cases, const std
       run.result.name = absl::StrCat(block_case.name, " ", option.device.isa, " ", option.device.march, " ",
                                      LayoutModeName(option.layouts), option.split ? " split" : "");
       run.result.status = MakeKernels(&run);
-      if (getenv("FUSION_PRINT_MOVEMENT")) {
-        for (const BlockKernel& kernel : run.result.kernels) {
-          fprintf(stderr, "== %s\n%s", run.result.name.c_str(), movement::Print(kernel.kernel).c_str());
-        }
-      }
-      for (const BlockKernel& kernel : run.result.kernels) {
-        const std::string& march = option.device.march;
-        devices[march] = &option.device;
-        auto [it, fresh] = symbols.emplace(std::make_pair(march, kernel.key), absl::StrCat("k", symbols.size()));
-        if (fresh) {
-          const std::string text =
-              FindBackend(option.device.kind)->PrintKernel(kernel.kernel, it->second, option.device);
-          if (texts[march].empty()) texts[march] = PreambleFor(option.device);
-          texts[march] += text;
-          text_of[{march, it->second}] = text;
-        }
-        run.symbols.push_back(it->second);
-      }
+      PrintMovement(run.result);
+      for (const BlockKernel& kernel : run.result.kernels) run.symbols.push_back(texts->Add(kernel, option.device));
       runs.push_back(std::move(run));
     }
   }
-  // For debugging: FUSION_PRINT_MOVEMENT=1 prints the movement graphs, FUSION_KEEP_TEXT=FOLDER keeps the texts.
-  if (const char* folder = getenv("FUSION_KEEP_TEXT")) {
-    for (const auto& [march, text] : texts) {
-      std::ofstream(absl::StrCat(folder, "/", cases.empty() ? "" : cases[0].name, "_", march, ".cc")) << text;
+  return runs;
+}
+
+class Builder {
+ public:
+  Builder() {
+    absl::StatusOr<std::unique_ptr<ClangToolchain>> clang = ClangToolchain::Create();
+    FUSION_CHECK(clang.ok(), std::string(clang.status().message()).c_str());
+    clang_ = *std::move(clang);
+    absl::StatusOr<std::unique_ptr<LocalToolchain>> cuda = MakeCudaShimToolchain();
+    FUSION_CHECK(cuda.ok(), std::string(cuda.status().message()).c_str());
+    cuda_ = *std::move(cuda);
+  }
+
+  absl::StatusOr<std::string> Build(const BuildUnit& unit) {
+    LocalToolchain* toolchain = unit.kind == "opencl" ? opencl_.get()
+                                : unit.kind == "cuda" ? cuda_.get()
+                                                      : clang_.get();
+    if (unit.kind == "cuda" && nvrtc_.ok()) RETURN_IF_ERROR((*nvrtc_)->Build({&unit, 1}, nullptr).status());
+    ASSIGN_OR_RETURN(std::vector<std::string> built, toolchain->Build({&unit, 1}, nullptr));
+    return std::move(built[0]);
+  }
+
+ private:
+  std::unique_ptr<LocalToolchain> clang_, cuda_;
+  // The host builds OpenCL's text; the error of a single kernel goes to `broken`.
+  const std::unique_ptr<LocalToolchain> opencl_ = MakeOpenClToolchain({/*build=*/false});
+  // If installed, it also builds the text that runs as C++.
+  const decltype(MakeNvrtcToolchain()) nvrtc_ = MakeNvrtcToolchain();
+};
+
+// Hosts of the built kernels, by march; where the text of an architecture does not build as a whole, by march and
+// symbol, so that one faulty kernel leaves the others.
+class Hosts {
+ public:
+  Hosts(const Texts& texts, Builder* builder) {
+    std::map<std::string, std::string> binaries;  // by march
+    for (const auto& [march, text] : texts.all) {
+      const absl::StatusOr<std::string> built = builder->Build({texts.devices.at(march)->kind, march, text});
+      if (!built.ok()) break;
+      binaries[march] = *built;
+    }
+    batched_ = binaries.size() == texts.all.size();
+    if (!batched_) LoadOneByOne(texts, builder);
+    if (!batched_) return;
+    for (const auto& [march, binary] : binaries) Load(march, *texts.devices.at(march), binary);
+  }
+
+  // The host of all the run's kernels.
+  absl::StatusOr<KernelHost*> Find(const Run& run) {
+    const std::string& march = run.options->device.march;
+    if (batched_) return FindOne(march);
+    absl::StatusOr<KernelHost*> host = nullptr;
+    for (const std::string& symbol : run.symbols) {
+      ASSIGN_OR_RETURN(host, FindOne(march + symbol));
+      if (run.symbols.size() > 1) {
+        return absl::UnknownError("not run: another kernel of the batch does not compile");
+      }
+    }
+    return host;
+  }
+
+ private:
+  void LoadOneByOne(const Texts& texts, Builder* builder) {
+    for (const auto& [place, text] : texts.one) {
+      const auto& [march, symbol] = place;
+      const DeviceModel& device = *texts.devices.at(march);
+      const absl::StatusOr<std::string> built = builder->Build({device.kind, march, PreambleFor(device) + text});
+      if (built.ok()) {
+        Load(march + symbol, device, *built);
+      } else {
+        broken_[march + symbol] = built.status();
+      }
     }
   }
-  std::vector<BuildUnit> units;
-  for (const auto& [march, text] : texts) units.push_back({devices[march]->kind, march, text});
-  absl::StatusOr<std::unique_ptr<ClangToolchain>> clang = ClangToolchain::Create();
-  FUSION_CHECK(clang.ok(), std::string(clang.status().message()).c_str());
-  // The host builds OpenCL's text; the error of a single kernel goes to `broken`.
-  const std::unique_ptr<LocalToolchain> opencl = MakeOpenClToolchain({/*build=*/false});
-  absl::StatusOr<std::unique_ptr<LocalToolchain>> cuda = MakeCudaShimToolchain();
-  FUSION_CHECK(cuda.ok(), std::string(cuda.status().message()).c_str());
-  const auto nvrtc = MakeNvrtcToolchain();  // if installed, it also builds the text that runs as C++
-  auto build = [&](const std::vector<BuildUnit>& all) -> absl::StatusOr<std::vector<std::string>> {
-    std::vector<std::string> built;
-    for (const BuildUnit& unit : all) {
-      LocalToolchain* toolchain = unit.kind == "opencl" ? opencl.get()
-                                  : unit.kind == "cuda" ? cuda->get()
-                                                        : clang->get();
-      if (unit.kind == "cuda" && nvrtc.ok()) RETURN_IF_ERROR((*nvrtc)->Build({&unit, 1}, nullptr).status());
-      ASSIGN_OR_RETURN(std::vector<std::string> one, toolchain->Build({&unit, 1}, nullptr));
-      built.push_back(std::move(one[0]));
-    }
-    return built;
-  };
-  std::map<std::string, std::unique_ptr<KernelHost>> hosts;  // by march, or by march + symbol when the batch fails
-  std::map<std::string, absl::Status> broken;
-  auto load = [&](const std::string& key, const DeviceModel& device, const std::string& binary) {
+
+  void Load(const std::string& key, const DeviceModel& device, const std::string& binary) {
     if (!CanRun(device).ok()) return;
     absl::StatusOr<std::unique_ptr<KernelHost>> host = device.kind == "opencl"     ? LoadOnOpenCl(binary)
                                                        : device.kind == "cuda"     ? LoadAsCuda(binary)
                                                        : CheckIsa(device.isa).ok() ? LoadHere(binary)
                                                                                    : LoadUnderQemu(binary);
     if (host.ok()) {
-      hosts[key] = *std::move(host);
+      hosts_[key] = *std::move(host);
     } else {
-      broken[key] = host.status();
-    }
-  };
-  absl::StatusOr<std::vector<std::string>> binaries = build(units);
-  bool batched = binaries.ok();
-  if (batched) {
-    for (size_t u = 0; u < units.size(); ++u) load(units[u].march, *devices[units[u].march], (*binaries)[u]);
-  } else {
-    for (const auto& [place, text] : text_of) {
-      const auto& [march, symbol] = place;
-      const DeviceModel& device = *devices[march];
-      const std::vector<BuildUnit> unit = {{device.kind, march, PreambleFor(device) + text}};
-      absl::StatusOr<std::vector<std::string>> one = build(unit);
-      if (one.ok()) {
-        load(march + symbol, *devices[march], (*one)[0]);
-      } else {
-        broken[march + symbol] = one.status();
-      }
+      broken_[key] = host.status();
     }
   }
+
+  absl::StatusOr<KernelHost*> FindOne(const std::string& key) {
+    if (const auto host = hosts_.find(key); host != hosts_.end()) return host->second.get();
+    RETURN_IF_ERROR(broken_[key]);
+    return nullptr;
+  }
+
+  bool batched_ = false;
+  std::map<std::string, std::unique_ptr<KernelHost>> hosts_;
+  std::map<std::string, absl::Status> broken_;
+};
+
+}  // namespace
+
+std::vector<BlockResult> RunCases(const std::vector<BlockCase>& cases, const std::vector<RunOptions>& options) {
+  Texts texts;
+  std::vector<Run> runs = MakeRuns(cases, options, &texts);
+  KeepTexts(cases.empty() ? "" : cases[0].name, texts);
+  Builder builder;
+  Hosts hosts(texts, &builder);
   std::map<const BlockCase*, absl::StatusOr<std::vector<Tensor>>> references;
   std::vector<BlockResult> results;
   for (Run& run : runs) {
@@ -520,21 +591,9 @@ std::vector<BlockResult> RunCases(const std::vector<BlockCase>& cases, const std
       const auto inputs = InputsOf(*run.block_case);
       auto it = references.find(run.block_case);
       if (it == references.end()) it = references.emplace(run.block_case, Reference(*run.block_case, *inputs)).first;
-      absl::Status status = it->second.status();
-      KernelHost* host = nullptr;
-      if (batched) {
-        host = hosts[run.options->device.march].get();
-        if (host == nullptr) status.Update(broken[run.options->device.march]);
-      }
-      for (const std::string& symbol : run.symbols) {
-        if (batched || !status.ok()) break;
-        host = hosts[run.options->device.march + symbol].get();
-        if (host == nullptr) status.Update(broken[run.options->device.march + symbol]);
-        if (run.symbols.size() > 1)
-          status.Update(absl::UnknownError("not run: another kernel of the batch does not compile"));
-      }
-      if (status.ok()) status = Execute(run, host, *inputs, *it->second);
-      run.result.status = status;
+      run.result.status = it->second.status();
+      const absl::StatusOr<KernelHost*> host = run.result.status.ok() ? hosts.Find(run) : run.result.status;
+      run.result.status = host.ok() ? Execute(run, *host, *inputs, *it->second) : host.status();
     }
     results.push_back(std::move(run.result));
   }
