@@ -11,7 +11,7 @@
 
 namespace fusion {
 
-// One sentence each, without a verb in front: "1.92 ms, unfused 3.01 ms: 1.57× as fast …".
+// One sentence each, without a verb in front: "1.92 ms, unfused and untuned 3.01 ms: 1.57× as fast …".
 std::string MeasurementInWords(const v1::ModelMeasurement& measured);
 std::string VerificationInWords(const v1::ModelVerification& verified);
 
