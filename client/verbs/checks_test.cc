@@ -46,7 +46,8 @@ v1::Checks Verified(v1::OutputVerdict verdict, const std::string& not_done = "")
 
 TEST(Checks, TheMeasurementIsOneSentence) {
   EXPECT_EQ(MeasurementInWords(Measured()),
-            "2.00 ms (1.90 ms–2.10 ms), unfused and untuned 3.00 ms: 1.50× as fast, 1.45–1.55 in half of 20 rounds (2 threads)");
+            "2.00 ms (1.90 ms–2.10 ms), unfused and untuned 3.00 ms: 1.50× as fast, 1.45–1.55 in half of 20 rounds (2 "
+            "threads)");
   v1::ModelMeasurement left_out;
   left_out.set_not_done("no worker");
   EXPECT_EQ(MeasurementInWords(left_out), "no: no worker");
