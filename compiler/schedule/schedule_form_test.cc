@@ -106,7 +106,7 @@ TEST(ScheduleForm, TheStageOfALibraryHasAPhaseOfItsOwn) {
   const ScheduledBlock block =
       OrFail(ScheduleForm(program, {}, device, {InTasks::kNoProducts, /*library_product=*/0}, &choices));
   ASSERT_EQ(block.kernel.phases.size(), 2u);
-  EXPECT_TRUE(block.kernel.phases[0].steps.at(0).Is<movement::LibraryCall>());
+  EXPECT_TRUE(block.kernel.phases[0].steps.at(0).Is<LibraryCall>());
   EXPECT_GT(block.kernel.phases.size(), 1u);
 }
 

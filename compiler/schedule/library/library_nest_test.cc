@@ -38,7 +38,7 @@ TEST(LibraryNest, ItsPhaseIsOneStepWithoutAGrid) {
   const movement::Phase phase = PhaseOf(nest, call);
   EXPECT_TRUE(phase.grid.empty());
   ASSERT_EQ(phase.steps.size(), 1u);
-  EXPECT_TRUE(phase.steps[0].Is<movement::LibraryCall>());
+  EXPECT_TRUE(phase.steps[0].Is<LibraryCall>());
   EXPECT_EQ(phase.steps[0].loops.size(), nest.axes.size()) << "the loops say what the call computes";
   ASSERT_NE(movement::LibraryCallOf(phase), nullptr);
 }

@@ -139,6 +139,7 @@ class Round {
   std::vector<NodeId> refused_for_;  // the seed for whose fusion block the oracle refused the node
   std::vector<FusionQuestion> unanswered_;
   std::map<std::pair<NodeId, NodeId>, Decision> decisions_;
+  std::map<std::pair<NodeId, NodeId>, Colour> colours_;  // of the decisions; a profiled one is yellow
   std::vector<MappingType> block_types_;  // by QuotientGraph::Block
   const bool epilogues_first_;
   const Asker asker_;
@@ -226,7 +227,7 @@ absl::Status Round::StitchBeyondTable() {
     if (saved_ns * alike(e) < kWorthHolding * 2 * std::min(first_ns, second_ns)) {
       Decision& decision =
           decisions_.try_emplace({producer, consumer}, MakeDecision(producer, consumer)).first->second;
-      if (decision.basis == Basis::kRule) {
+      if (colours_.try_emplace({producer, consumer}, Colour::kRed).first->second == Colour::kRed) {
         decision.reason = absl::StrFormat("%s; fusing could save at most %.1f of %.1f us", TableRow(first, second),
                                           saved_ns / 1e3, (first_ns + second_ns) / 1e3);
       }
@@ -390,6 +391,8 @@ absl::StatusOr<Round::Verdict> Round::TryFuse(NodeId producer, NodeId consumer, 
   const MappingCell& cell = CombineMappings(first, second);
   Decision& decision = decisions_[{producer, consumer}];
   decision = MakeDecision(producer, consumer);
+  Colour& colour = colours_[{producer, consumer}];
+  colour = cell.colour;
   if (cell.colour == Colour::kRed && !held_ns) {
     decision.reason = absl::StrCat(TableRow(first, second), " is never fused");
     return Verdict::kRefused;
@@ -423,6 +426,7 @@ absl::StatusOr<Round::Verdict> Round::TryFuse(NodeId producer, NodeId consumer, 
       }
     }
     decision.basis = Basis::kLatency;
+    colour = Colour::kYellow;
     ASSIGN_OR_RETURN(const bool agrees, ProfileAgrees(question, held_ns.value_or(0), &decision));
     if (cell.colour == Colour::kRed) decision.reason = absl::StrCat("beyond Table 3: ", decision.reason);
     if (!agrees) return Verdict::kRefused;
