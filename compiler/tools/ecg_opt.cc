@@ -1,6 +1,7 @@
 // ecg-opt reads a graph's text, runs passes of the compiler's table (compiler/pipeline/passes.h) in the order given,
-// and prints the graph or a form that the compiler makes of it. `ecg-opt --help` lists options and forms. The golden
-// tests (tests/golden) contain its inputs and outputs.
+// and prints the graph or a form that the compiler makes of it. It also begins at a later stage, where the text is what
+// it prints of that stage: tensor expressions or movement graphs of fusion blocks. `ecg-opt --help` lists options and
+// forms. The golden tests (tests/golden) contain its inputs and outputs.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -13,12 +14,16 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "compiler/api/modes.h"
 #include "compiler/backends/cpu/print_kernel.h"
 #include "compiler/cost/stored_devices.h"
+#include "compiler/movement/parse.h"
 #include "compiler/ops/registry/op_def.h"
 #include "compiler/pipeline/check_options.h"
 #include "compiler/pipeline/pass_runner.h"
@@ -27,6 +32,7 @@
 #include "compiler/rewrite/rule.h"
 #include "compiler/schedule/block_passes.h"
 #include "compiler/schedule/library/library_stage.h"
+#include "compiler/schedule/schedule_block.h"
 #include "compiler/tools/offline_device.h"
 #include "runtime/base/status_macros.h"
 
@@ -36,11 +42,19 @@ namespace {
 struct Options {
   std::string file = "-";
   std::vector<std::string> passes;
-  std::string form = "graph";
+  std::string form;  // "": that of the text
   CompileOptions compile;
   DeviceModel device = OfflineDevice();
   bool one_block = false;               // the whole graph, instead of a planner's fusion blocks
   std::vector<std::string> hand_overs;  // "VALUE>VALUE:SCOPE..SCOPE" of that fusion block
+};
+
+// The stages at which a text may begin, and the forms that can be made of it.
+enum class Stage : uint8_t { kGraph, kTe, kMovement };
+struct FormsOf {
+  Stage stage;
+  const char* what;
+  std::vector<std::string> forms;  // its own first
 };
 
 const std::vector<std::string> kForms = {"graph",  "plan",     "te",       "movement", "cpp",
@@ -78,7 +92,7 @@ std::vector<std::string> PassesToRun() {
 }
 
 absl::Status Check(const Options& options) {
-  RETURN_IF_ERROR(OneOf("--print", options.form, kForms));
+  if (!options.form.empty()) RETURN_IF_ERROR(OneOf("--print", options.form, kForms));
   for (const std::string& pass : options.passes) RETURN_IF_ERROR(OneOf("--pass", pass, PassesToRun()));
   RETURN_IF_ERROR(OneOf("--planner", options.compile.planner, PlannerNames()));
   RETURN_IF_ERROR(OneOf("--math", options.compile.math, MathModes()));
@@ -218,6 +232,17 @@ absl::StatusOr<BlockForm> RunBlockPasses(BlockForm form, const Options& options)
   return form;
 }
 
+// The line in front of a kernel's movement graph.
+std::string BlockHead(const std::string& name, const std::string& reason) {
+  return absl::StrCat(name, ":", reason.empty() ? "" : absl::StrCat(" ", reason), "\n");
+}
+
+absl::StatusOr<std::string> KernelText(const movement::Kernel& kernel, const std::string& head, const std::string& name,
+                                       const Options& options) {
+  if (options.form == "cpp") return cpu::PrintKernel(kernel, name, options.device);
+  return absl::StrCat(head, movement::Print(kernel));
+}
+
 absl::StatusOr<std::string> BlockText(const Planned& planned, const FusionBlock& fusion_block, int number,
                                       const Options& options, GraphBlockOracle* oracle) {
   const std::string name = absl::StrCat("block", number);
@@ -230,9 +255,7 @@ absl::StatusOr<std::string> BlockText(const Planned& planned, const FusionBlock&
     return te::Print(form.program, name);
   }
   ASSIGN_OR_RETURN(const BlockKernel block, oracle->Kernel(fusion_block));
-  if (options.form == "cpp") return cpu::PrintKernel(block.kernel, name, options.device);
-  return absl::StrCat(name, ":", block.reason.empty() ? "" : absl::StrCat(" ", block.reason), "\n",
-                      movement::Print(block.kernel));
+  return KernelText(block.kernel, BlockHead(name, block.reason), name, options);
 }
 
 // Runs the rows of the table up to the form that is asked for, and prints it. `graph` is verified.
@@ -284,24 +307,102 @@ absl::StatusOr<std::string> Run(const Options& options, ecg::Graph graph) {
   return result;
 }
 
-absl::StatusOr<std::string> Output(const Options& options) {
-  if (options.form == "rules") return rewrite::CountRules();
-  if (options.form == "passes") return PrintPasses();
-  ASSIGN_OR_RETURN(const std::string text, ReadAll(options.file));
+// A fusion block in a text of several: the line in front of it, if any, and its own text.
+struct BlockOfText {
+  std::string head, text;
+};
+
+// Cuts a text of fusion blocks where a te program begins, or behind the lines "block0: …" in front of movement graphs.
+// Comments are lines that begin with a semicolon; they stay behind.
+std::vector<BlockOfText> BlocksOf(const std::string& text, Stage stage) {
+  std::vector<BlockOfText> blocks;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (absl::StartsWith(line, ";")) continue;
+    const bool head = stage == Stage::kMovement && absl::StartsWith(line, "block");
+    if (head || (stage == Stage::kTe && absl::StartsWith(line, "te ")) || blocks.empty()) {
+      blocks.push_back({head ? absl::StrCat(line, "\n") : "", ""});
+      if (head) continue;
+    }
+    absl::StrAppend(&blocks.back().text, line, "\n");
+  }
+  return blocks;
+}
+
+// The stage of a text, by its first word that is no comment.
+Stage StageOf(const std::string& text) {
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    const absl::string_view begin = absl::StripLeadingAsciiWhitespace(line);
+    if (begin.empty() || absl::StartsWith(begin, ";")) continue;
+    if (absl::StartsWith(begin, "te ")) return Stage::kTe;
+    if (absl::StartsWith(begin, "block") || absl::StartsWith(begin, "buffer ")) return Stage::kMovement;
+    break;
+  }
+  return Stage::kGraph;
+}
+
+// Runs from the tensor expressions of a fusion block on.
+absl::StatusOr<std::string> FromTe(const std::string& text, const std::string& name, const Options& options) {
+  ASSIGN_OR_RETURN(te::Program program, te::Parse(text));
+  if (options.form == "lowering") return te::Print(program, name);
+  ASSIGN_OR_RETURN(const BlockForm form, RunBlockPasses({std::move(program), {}, {}}, options));
+  if (options.form == "te") return te::Print(form.program, name);
+  ASSIGN_OR_RETURN(const ScheduledBlock block, ScheduleBlock(form.program, form.layouts, options.device,
+                                                             {{}, DisabledBlockPasses(options.compile)}));
+  return KernelText(block.kernel, BlockHead(name, block.reason), name, options);
+}
+
+absl::StatusOr<std::string> FromMovement(const BlockOfText& block, const std::string& name, const Options& options) {
+  ASSIGN_OR_RETURN(const movement::Kernel kernel, movement::Parse(block.text));
+  return KernelText(kernel, block.head, name, options);
+}
+
+absl::StatusOr<std::string> FromGraph(const std::string& text, const Options& options) {
   ASSIGN_OR_RETURN(ecg::Graph graph, ecg::Parse(text));
   if (options.passes.empty() && options.form == "graph") return ecg::Print(graph);
   RETURN_IF_ERROR(Annotate(ecg::Verify(graph), "the graph as given"));
   return Run(options, std::move(graph));
 }
 
+absl::Status CheckPassesFor(const FormsOf& input, const Options& options) {
+  for (const std::string& pass : options.passes) {
+    if (input.stage == Stage::kTe && FindPass(pass)->part == PassPart::kBlock) continue;
+    return absl::InvalidArgumentError(absl::StrCat("--pass '", pass, "' does not run on ", input.what));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> Output(Options options) {
+  if (options.form == "rules") return rewrite::CountRules();
+  if (options.form == "passes") return PrintPasses();
+  ASSIGN_OR_RETURN(const std::string text, ReadAll(options.file));
+  const FormsOf inputs[] = {{Stage::kGraph, "a graph", kForms},
+                            {Stage::kTe, "tensor expressions", {"te", "lowering", "movement", "cpp"}},
+                            {Stage::kMovement, "a movement graph", {"movement", "cpp"}}};
+  const FormsOf& input = inputs[static_cast<int>(StageOf(text))];
+  if (options.form.empty()) options.form = input.forms.front();
+  if (input.stage == Stage::kGraph) return FromGraph(text, options);
+  RETURN_IF_ERROR(OneOf(absl::StrCat("--print of ", input.what), options.form, input.forms));
+  RETURN_IF_ERROR(CheckPassesFor(input, options));
+  std::string result;
+  const std::vector<BlockOfText> blocks = BlocksOf(text, input.stage);
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    const std::string name = absl::StrCat("block", b);
+    ASSIGN_OR_RETURN(const std::string block, input.stage == Stage::kTe ? FromTe(blocks[b].text, name, options)
+                                                                        : FromMovement(blocks[b], name, options));
+    absl::StrAppend(&result, block, !block.empty() && block.back() == '\n' ? "" : "\n");
+  }
+  return result;
+}
+
 int Main(int argc, char** argv) {
   CLI::App app(
       "Reads a graph's text, runs passes of the compiler's table in the order given, and prints the graph or a form "
-      "that the compiler makes of it");
+      "that the compiler makes of it. Of the tensor expressions and movement graphs that it prints it reads any, too, "
+      "and makes the forms behind them");
   Options options;
   std::vector<std::string> rules, disabled;
   std::string device_file;
-  app.add_option("FILE", options.file, "a graph's text; - or nothing reads standard input");
+  app.add_option("FILE", options.file, "a text; - or nothing reads standard input");
   app.add_option("--pass", options.passes,
                  absl::StrCat("passes to run: ", absl::StrJoin(PassesToRun(), ", "),
                               "; those over fusion blocks change what --print te shows"))

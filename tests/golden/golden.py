@@ -10,8 +10,12 @@ import pathlib
 import subprocess
 import sys
 
-FORMS = {"roundtrip": "graph", "optimize": "graph", "plan": "plan", "te": "te", "movement": "movement",
-         "scopes": "scopes"}
+FORMS = {"roundtrip": "graph", "optimize": "graph", "plan": "plan", "layout": "layout", "launches": "launches", "te": "te",
+         "schedule": "movement", "movement": "movement", "scopes": "scopes"}
+# Forms whose text is an input, too: read and printed as the same form, it stays as it is.
+READABLE = {"graph": "graph", "te": "lowering", "movement": "movement"}
+SUFFIXES = {".ecg", ".te"}  # a graph, tensor expressions
+DEVICES = pathlib.Path(__file__).parent / "devices"
 MARK = "; check:"
 
 
@@ -32,6 +36,8 @@ def command(ecg_opt, head):
         if word == "one_block":
             args.append("--one-block")
             continue
+        if name == "device" and (DEVICES / f"{value}.json").exists():
+            value = str(DEVICES / f"{value}.json")
         if name not in options:
             raise BadGolden(f"unknown option `{word}`: use one of {', '.join(options)}")
         args += [options[name], value]
@@ -53,9 +59,10 @@ def check(ecg_opt, path, bless):
     expected = [line[2:] if line.startswith("; ") else line[1:] for line in lines[at + 1:] if line.startswith(";")]
     kind, args = command(ecg_opt, head)
     got = run(args, graph)
-    if kind == "roundtrip" and not got.startswith("error: "):
-        again = run(args, got)
-        if again != got:
+    if FORMS[kind] in READABLE and not got.startswith("error: "):
+        again = run([ecg_opt, "--print", READABLE[FORMS[kind]]], got)
+        # What a graph's passes did stands in front of it as comments, which are not printed again.
+        if again != "".join(line for line in got.splitlines(True) if not line.startswith(";")):
             return f"printed once more it differs:\n{got}{again}"
     actual = got.rstrip("\n").split("\n")
     if bless:
@@ -72,7 +79,8 @@ def main():
         print(__doc__, file=sys.stderr)
         return 2
     roots = [pathlib.Path(arg) for arg in sys.argv[2:]] or [pathlib.Path(__file__).parent]
-    files = sorted(file for root in roots for file in ([root] if root.is_file() else root.rglob("*.ecg")))
+    files = sorted(file for root in roots for file in ([root] if root.is_file() else
+                                             [path for path in root.rglob("*") if path.suffix in SUFFIXES]))
     failures = 0
     for path in files:
         try:
