@@ -41,6 +41,7 @@ struct BlockKernel {
   // OK, or why the fusion block should not be one kernel: a hand-over goes further than the plan allows by default, or
   // the kernel would need too many registers. FAILED_PRECONDITION.
   absl::Status fits;
+  bool measured = false;  // its schedule was measured to be the fastest; what is not asked for may then go further
   std::string key;     // SHA-256 of the movement graph: equal keys, equal code
   double flops = 0;
   std::vector<ChoicePoint> choices;  // the choices of its schedule
@@ -53,7 +54,8 @@ absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const Fusio
                                             const DeviceModel& device, ScheduleOptions options = {});
 
 // Holds the kernel against its fusion block. Fails with INTERNAL, naming the nodes, where a hand-over lies outside the
-// scopes that the fusion block allows.
+// scopes that the fusion block allows. The defaults do not bind a schedule that was measured to be faster (a product by
+// a library, whose epilogue is another phase); what is asked for does.
 absl::Status CheckRealised(const ecg::Graph& graph, const FusionBlock& block, const BlockKernel& kernel);
 
 // Accounts for the kernel, on a device with typical rates.

@@ -99,6 +99,7 @@ absl::StatusOr<BlockKernel> KernelCache::Schedule(const FusionBlock& block, cons
 }
 
 void KernelCache::Replace(const FusionBlock& block, BlockKernel kernel) {
+  kernel.measured = true;
   Find(block).kernel = std::make_shared<const BlockKernel>(std::move(kernel));
 }
 
