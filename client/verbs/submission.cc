@@ -192,8 +192,8 @@ void AddPlanFlags(CompilationFlags* flags, std::vector<Option>* options) {
        &flags->target});
   options->push_back(
       {"--planner",
-       "how operators are grouped into kernels: a planner of the server, which names those that it has where it "
-       "lacks this one; none makes a kernel for each operator",
+       "how operators are grouped into kernels: dnnfusion; dnnfusion-listing, the paper's rules alone; none, "
+       "a kernel for each",
        &flags->planner});
   options->push_back(
       {"--math",
