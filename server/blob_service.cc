@@ -2,6 +2,7 @@
 #include "proto/blob.grpc.pb.h"
 #include "runtime/base/status_macros.h"
 #include "server/artifacts/artifact_store.h"
+#include "server/artifacts/upload_batch.h"
 #include "server/grpc_status.h"
 #include "server/metrics/metrics.h"
 #include "server/services.h"
@@ -38,13 +39,15 @@ class BlobService : public v1::Blobs::Service {
   grpc::Status Write(grpc::ServerContext*, grpc::ServerReader<v1::WriteRequest>* reader,
                      v1::WriteResponse* response) override {
     Incoming incoming;
+    UploadBatch batch(artifacts_);  // installs complete blobs in any case: an interrupted client sends less later
     v1::WriteRequest message;
     while (reader->Read(&message)) {
-      absl::Status status = Take(message, &incoming, response);
+      absl::Status status = Take(message, &incoming, &batch, response);
       if (!status.ok()) return ToGrpc(status);
     }
+    const absl::Status installed = batch.Finish();
     if (incoming.open) return ToGrpc(absl::InvalidArgumentError("the stream ended inside a blob"));
-    return grpc::Status::OK;
+    return ToGrpc(installed);
   }
 
   grpc::Status Read(grpc::ServerContext*, const v1::ReadRequest* request,
@@ -67,7 +70,8 @@ class BlobService : public v1::Blobs::Service {
     std::unique_ptr<ArtifactStore::Upload> upload;  // null: the blob exists already, so its bytes are skipped
   };
 
-  absl::Status Take(const v1::WriteRequest& message, Incoming* incoming, v1::WriteResponse* response) {
+  absl::Status Take(const v1::WriteRequest& message, Incoming* incoming, UploadBatch* batch,
+                    v1::WriteResponse* response) {
     if (!incoming->open) {
       if (!IsDigest(message.digest())) {
         return absl::InvalidArgumentError("the first message of a blob needs its digest, 64 lower-case hex digits");
@@ -95,7 +99,10 @@ class BlobService : public v1::Blobs::Service {
       return absl::InvalidArgumentError(absl::StrCat("blob ", incoming->digest, ": ", incoming->received_bytes,
                                                      " bytes of the declared ", incoming->declared_bytes));
     }
-    if (incoming->upload != nullptr) RETURN_IF_ERROR(incoming->upload->Finish(incoming->digest).status());
+    if (incoming->upload != nullptr) {
+      RETURN_IF_ERROR(incoming->upload->Seal(incoming->digest));
+      RETURN_IF_ERROR(batch->Add(std::move(incoming->upload)));
+    }
     response->set_blobs(response->blobs() + 1);
     response->set_bytes(response->bytes() + incoming->declared_bytes);
     *incoming = Incoming{};

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
@@ -596,6 +597,45 @@ TEST_F(ServerTest, BlobsAreCheckedAndFound) {
   ASSERT_TRUE(client_->blobs->FindMissing(&context, request, &response).ok());
   EXPECT_THAT(response.missing(), testing::ElementsAre(Sha256Hex("wrong")));
   EXPECT_EQ(client_->ReadBlob(Sha256Hex("right")), "right");
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ + "/blobs/tmp")) << "nothing half-written stays";
+}
+
+TEST_F(ServerTest, BlobsBeforeAWrongOneStay) {
+  constexpr int kBlobs = 100;  // more than wait for the disk at once
+  grpc::ClientContext write_context, find_context;
+  v1::WriteResponse written;
+  auto writer = client_->blobs->Write(&write_context, &written);
+  v1::FindMissingRequest request;
+  for (int b = 0; b <= kBlobs; ++b) {
+    const std::string bytes = absl::StrCat("blob ", b);
+    v1::WriteRequest message;
+    message.set_digest(Sha256Hex(b < kBlobs ? bytes : "another"));
+    message.set_size_bytes(static_cast<int64_t>(bytes.size()));
+    message.set_data(bytes);
+    message.set_finish(true);
+    request.add_digests(message.digest());
+    writer->Write(message);
+  }
+  writer->WritesDone();
+  EXPECT_EQ(writer->Finish().error_code(), grpc::DATA_LOSS);
+  v1::FindMissingResponse response;
+  ASSERT_TRUE(client_->blobs->FindMissing(&find_context, request, &response).ok());
+  EXPECT_THAT(response.missing(), testing::ElementsAre(Sha256Hex("another")));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ + "/blobs/tmp")) << "nothing half-written stays";
+}
+
+TEST_F(ServerTest, ABlobThatCannotBeKeptFailsItsStream) {
+  // A file stands where the folder of the blob's digest would be. The stream learns of it only when it has sent all.
+  const std::string digest = Sha256Hex("homeless");
+  std::ofstream(absl::StrCat(folder_, "/blobs/", digest.substr(0, 2))) << "in the way";
+  const grpc::Status written = client_->WriteBlob(digest, "homeless");
+  EXPECT_THAT(written.error_message(), HasSubstr("cannot rename to"));
+  grpc::ClientContext context;
+  v1::FindMissingRequest request;
+  v1::FindMissingResponse response;
+  request.add_digests(digest);
+  ASSERT_TRUE(client_->blobs->FindMissing(&context, request, &response).ok());
+  EXPECT_THAT(response.missing(), testing::ElementsAre(digest));
   EXPECT_TRUE(std::filesystem::is_empty(folder_ + "/blobs/tmp")) << "nothing half-written stays";
 }
 

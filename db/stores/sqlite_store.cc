@@ -69,10 +69,13 @@ absl::StatusOr<std::optional<WorkerRow>> SqliteStore::LatestWorker(const std::st
   return QueryWorker("WHERE device_kind = ? ORDER BY seen_ms DESC LIMIT 1", device_kind);
 }
 
-absl::Status SqliteStore::PutBlob(const BlobRow& blob) {
-  return writer_->Write([&](Connection& db) {
-    return db.Run("INSERT INTO blobs (digest, size_bytes, created_ms) VALUES (?,?,?) ON CONFLICT DO NOTHING",
-                  {blob.digest, blob.size_bytes, blob.created_ms});
+absl::Status SqliteStore::PutBlobs(absl::Span<const BlobRow> blobs) {
+  return writer_->Write([&](Connection& db) -> absl::Status {
+    for (const BlobRow& blob : blobs) {
+      RETURN_IF_ERROR(db.Run("INSERT INTO blobs (digest, size_bytes, created_ms) VALUES (?,?,?) ON CONFLICT DO NOTHING",
+                             {blob.digest, blob.size_bytes, blob.created_ms}));
+    }
+    return absl::OkStatus();
   });
 }
 

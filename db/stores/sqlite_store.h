@@ -56,7 +56,7 @@ class SqliteStore : public Store {
   absl::Status AppendPlans(absl::Span<const PlanRow> rows) override;
   absl::StatusOr<std::vector<ModelErrorRow>> PlanErrors(const std::string& device_fingerprint) override;
 
-  absl::Status PutBlob(const BlobRow& blob) override;
+  absl::Status PutBlobs(absl::Span<const BlobRow> blobs) override;
   absl::StatusOr<std::vector<std::optional<int64_t>>> BlobSizes(absl::Span<const std::string> digests) override;
   int write_queue_depth() const override { return writer_->queue_depth(); }
 

@@ -196,8 +196,8 @@ class Store {
   // The same as ModelErrors for whole plans: one row for each bundle and number of threads.
   virtual absl::StatusOr<std::vector<ModelErrorRow>> PlanErrors(const std::string& device_fingerprint) = 0;
 
-  // Blobs: the files that the artifact store has finished writing.
-  virtual absl::Status PutBlob(const BlobRow& blob) = 0;
+  // Blobs: the files that the artifact store has finished writing. Adds all rows or none; a digest that is there stays.
+  virtual absl::Status PutBlobs(absl::Span<const BlobRow> blobs) = 0;
   virtual absl::StatusOr<std::vector<std::optional<int64_t>>> BlobSizes(absl::Span<const std::string> digests) = 0;
 
   virtual int write_queue_depth() const = 0;

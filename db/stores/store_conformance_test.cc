@@ -231,11 +231,13 @@ TEST_P(StoreConformance, Builds) {
 
 TEST_P(StoreConformance, Blobs) {
   const std::string digest(64, 'c');
-  ASSERT_TRUE(store_->PutBlob({digest, 12, 1}).ok());
-  ASSERT_TRUE(store_->PutBlob({digest, 12, 2}).ok());
-  auto sizes = store_->BlobSizes({digest, std::string(64, 'd')}).value();
+  const std::string other(64, 'e');
+  ASSERT_TRUE(store_->PutBlobs({{digest, 12, 1}}).ok());
+  ASSERT_TRUE(store_->PutBlobs({{digest, 12, 2}, {other, 3, 2}}).ok());
+  auto sizes = store_->BlobSizes({digest, std::string(64, 'd'), other}).value();
   EXPECT_EQ(sizes[0], 12);
   EXPECT_FALSE(sizes[1].has_value());
+  EXPECT_EQ(sizes[2], 3);
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, StoreConformance, testing::Values(&MakeSqlite));

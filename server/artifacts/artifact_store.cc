@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <set>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
@@ -81,26 +82,51 @@ absl::Status ArtifactStore::Upload::Append(absl::string_view bytes) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Artifact> ArtifactStore::Upload::Finish(const std::string& expected) {
-  const std::string digest = hash_.FinishHex();
-  if (!expected.empty() && digest != expected) {
-    return absl::DataLossError(absl::StrCat("the bytes have digest ", digest, ", declared was ", expected));
-  }
-  if (fsync(fd_) != 0) return ErrnoStatus(errno, "cannot sync to the artifact store");
-  close(fd_);
-  fd_ = -1;
-  return store_->Install(path_, digest, size_bytes_);
+absl::Status ArtifactStore::Upload::Seal(const std::string& expected) {
+  digest_ = hash_.FinishHex();
+  if (expected.empty() || digest_ == expected) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("the bytes have digest ", digest_, ", declared was ", expected));
 }
 
-absl::StatusOr<Artifact> ArtifactStore::Install(const std::string& path, const std::string& digest,
-                                                int64_t size_bytes) {
-  const std::string target = PathOf(digest);
-  const std::string parent = target.substr(0, target.rfind('/'));
-  if (mkdir(parent.c_str(), 0755) != 0 && errno != EEXIST) {
-    return ErrnoStatus(errno, absl::StrCat("cannot make ", parent));
+absl::StatusOr<Artifact> ArtifactStore::Upload::Finish(const std::string& expected) {
+  RETURN_IF_ERROR(Seal(expected));
+  if (fsync(fd_) != 0) return ErrnoStatus(errno, "cannot sync to the artifact store");
+  const Artifact artifact{digest_, size_bytes_};
+  RETURN_IF_ERROR(store_->Name({{path_, artifact}}));
+  path_.clear();
+  return artifact;
+}
+
+absl::Status ArtifactStore::Install(absl::Span<const std::unique_ptr<Upload>> uploads) {
+  // The disk writes all of them while the first is waited for.
+  for (const std::unique_ptr<Upload>& upload : uploads) sync_file_range(upload->fd_, 0, 0, SYNC_FILE_RANGE_WRITE);
+  std::vector<Finished> files;
+  for (const std::unique_ptr<Upload>& upload : uploads) {
+    if (fsync(upload->fd_) != 0) return ErrnoStatus(errno, "cannot sync to the artifact store");
+    files.push_back({upload->path_, {upload->digest_, upload->size_bytes_}});
   }
-  if (rename(path.c_str(), target.c_str()) != 0) return ErrnoStatus(errno, absl::StrCat("cannot rename to ", target));
-  for (const std::string& folder : {parent, folder_}) {
+  RETURN_IF_ERROR(Name(files));
+  for (const std::unique_ptr<Upload>& upload : uploads) upload->path_.clear();
+  return absl::OkStatus();
+}
+
+absl::Status ArtifactStore::Name(absl::Span<const Finished> files) {
+  std::set<std::string> folders;
+  std::vector<BlobRow> rows;
+  for (const Finished& file : files) {
+    const std::string target = PathOf(file.artifact.digest);
+    const std::string parent = target.substr(0, target.rfind('/'));
+    if (mkdir(parent.c_str(), 0755) != 0 && errno != EEXIST) {
+      return ErrnoStatus(errno, absl::StrCat("cannot make ", parent));
+    }
+    if (rename(file.path.c_str(), target.c_str()) != 0) {
+      return ErrnoStatus(errno, absl::StrCat("cannot rename to ", target));
+    }
+    folders.insert(parent);
+    rows.push_back({file.artifact.digest, file.artifact.size_bytes, absl::ToUnixMillis(absl::Now())});
+  }
+  folders.insert(folder_);
+  for (const std::string& folder : folders) {
     const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 || fsync(fd) != 0) {
       const int error = errno;
@@ -109,8 +135,7 @@ absl::StatusOr<Artifact> ArtifactStore::Install(const std::string& path, const s
     }
     close(fd);
   }
-  RETURN_IF_ERROR(store_->PutBlob({digest, size_bytes, absl::ToUnixMillis(absl::Now())}));
-  return Artifact{digest, size_bytes};
+  return store_->PutBlobs(rows);
 }
 
 absl::StatusOr<Artifact> ArtifactStore::Put(absl::string_view bytes) {
@@ -127,7 +152,8 @@ absl::StatusOr<Artifact> ArtifactStore::Adopt(const std::string& path) {
   auto closer = absl::MakeCleanup([fd] { close(fd); });
   ASSIGN_OR_RETURN(const Artifact artifact, DigestOf(fd, path));
   if (fsync(fd) != 0) return ErrnoStatus(errno, absl::StrCat("cannot sync ", path));
-  return Install(path, artifact.digest, artifact.size_bytes);
+  RETURN_IF_ERROR(Name({{path, artifact}}));
+  return artifact;
 }
 
 absl::StatusOr<std::unique_ptr<ArtifactStore::Lent>> ArtifactStore::Lend(const std::string& path) {

@@ -76,7 +76,9 @@ class ArtifactStore {
     Upload& operator=(const Upload&) = delete;
     absl::Status Append(absl::string_view bytes);
     int64_t size_bytes() const { return size_bytes_; }
-    // Fails with DATA_LOSS if the digest differs from `expected`. "" accepts any digest.
+    // Ends the bytes. Fails with DATA_LOSS if the digest differs from `expected`. "" accepts any digest.
+    absl::Status Seal(const std::string& expected);
+    // Seals and installs.
     absl::StatusOr<Artifact> Finish(const std::string& expected);
 
    private:
@@ -87,8 +89,12 @@ class ArtifactStore {
     int fd_;
     int64_t size_bytes_ = 0;
     Sha256 hash_;
+    std::string digest_;  // once sealed
   };
   absl::StatusOr<std::unique_ptr<Upload>> Begin();
+  // Makes sealed uploads durable and gives them their names and rows. If this fails, some may have names, but none has
+  // a row. Several uploads together share the syncs of their folders and the commit of their rows.
+  absl::Status Install(absl::Span<const std::unique_ptr<Upload>> uploads);
 
  private:
   ArtifactStore(std::string folder, Store* store) : folder_(std::move(folder)), store_(store) {}
@@ -99,8 +105,12 @@ class ArtifactStore {
   };
   // Returns where a blob's bytes are now: lent, or kept.
   absl::StatusOr<Place> Find(const std::string& digest);
-  // `path` must be complete and synced.
-  absl::StatusOr<Artifact> Install(const std::string& path, const std::string& digest, int64_t size_bytes);
+  struct Finished {
+    std::string path;
+    Artifact artifact;
+  };
+  // Gives complete and synced files their names, makes the names durable, and then adds all rows.
+  absl::Status Name(absl::Span<const Finished> files);
 
   const std::string folder_;
   Store* const store_;

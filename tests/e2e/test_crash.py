@@ -1,9 +1,12 @@
 """Processes are killed at bad moments; acknowledged jobs are finished all the same."""
+import hashlib
 import os
 import pathlib
+import random
 import select
 import shutil
 import signal
+import sqlite3
 import tempfile
 import unittest
 
@@ -15,6 +18,13 @@ def slow_model(seed):
     """Many kernels of different shape, so that building them takes a while."""
     widths = [48 + 16 * ((i * 7 + seed) % 13) for i in range(14)]
     return onnx_model.mlp(seed=seed, widths=widths, batch=17)
+
+
+def large_model(side=4096):
+    """64 MiB of one weight, which is uploaded in many chunks."""
+    weight = onnx_model.tensor("w", [side, side], raw=random.Random(1).randbytes(4 * side * side))
+    return onnx_model.model([onnx_model.node("MatMul", ["x", "w"], ["y"], "mm")], [onnx_model.value("x", [1, side])],
+                            [onnx_model.value("y", [1, side])], [weight])
 
 
 class CrashTest(unittest.TestCase):
@@ -59,6 +69,23 @@ class CrashTest(unittest.TestCase):
         self.finish(watch)
         self.assertEqual(server.ctl("job", "get", job, "-o", "json").json()["state"], "succeeded")
         self.assertEqual(server.ctl("run", "slow.fusion", "--random", "1").code, 0)
+
+    def test_server_killed_in_the_middle_of_an_upload(self):
+        server = self.server("--no-local-worker", wait_for_worker=False)
+        (server.folder / "large.onnx").write_bytes(large_model())
+        blobs = server.state / "blobs"
+        submit = server.start_ctl("submit", "large.onnx", "--tune", "off", "--detach")
+        server.wait_until(lambda: submit.poll() is not None or len(os.listdir(blobs)) > 1, "a chunk has its name")
+        server.kill()
+        with sqlite3.connect(server.state / "fusion.db") as database:
+            rows = database.execute("SELECT digest, size_bytes FROM blobs").fetchall()
+        for digest, size_bytes in rows:
+            bytes_ = (blobs / digest[:2] / digest).read_bytes()
+            self.assertEqual((hashlib.sha256(bytes_).hexdigest(), len(bytes_)), (digest, size_bytes))
+        server.start(wait_for_worker=False)
+        submit.communicate(timeout=harness.HANG)  # whether it has failed depends on the moment
+        again = server.ctl("submit", "large.onnx", "--tune", "off", "--detach")
+        self.assertEqual(again.code, 0, again)
 
     def test_the_local_worker_ends_with_a_killed_server(self):
         server = self.server()
