@@ -169,7 +169,8 @@ absl::StatusOr<Types> InferConvTranspose(const OpContext& context, int) {
 //   c[n, h…, a…, o] = Σ(i, j…) x[n, g·C/g + i, h − j…] · w[g·C/g + i, o % (M/g), a + s·j…]
 //   y[n, o, p…] = c[n, u//s, u%s, o]
 // Because phases count from u, they do not occur in the border tests, which involve h and j alone. Where the stride
-// does not divide the kernel, some phases have one tap less: its weight is a padded load outside the kernel.
+// does not divide the kernel, some phases have one tap less: its weight is a padded load outside the kernel, and its
+// operand is 0 instead of x, which may be infinite. A predicate around the product would hide it from the schedulers.
 absl::Status LowerPhases(LowerContext& context, const Window& window) {
   const Shape& w = context.ShapeOf(1);
   const ecg::ValueType& type = context.output_types[0];
@@ -193,20 +194,26 @@ absl::Status LowerPhases(LowerContext& context, const Window& window) {
   }
   phases.push_back(type.shape[1]);
   const Scalar zero = te::Imm(type.dtype, 0);
-  const te::TensorId sum = b.Reduce("conv_transpose", te::ReductionKind::kSum, type.dtype, acc, phases, taps,
-                                    [&](const Idx& given, const Idx& r) {
-                                      const Idx i = DropUnit(given, phases);
-                                      const Idx k = DropUnit(r, taps);
-                                      const Index channel = FloorDiv(i.back(), w[1]) * taps[0] + k[0];
-                                      Idx from = {i[0], channel};
-                                      Idx weight = {channel, Mod(i.back(), w[1])};
-                                      for (int d = 0; d < spatial; ++d) {
-                                        from.push_back(i[2 * d + 1] - k[d + 1] * window.dilations[d]);
-                                        weight.push_back(i[2 * d + 2] + k[d + 1] * window.strides[d]);
-                                      }
-                                      return te::Cast(acc, LoadWindow(b, context.in[0], from, pads_x, zero)) *
-                                             te::Cast(acc, LoadWindow(b, context.in[1], weight, pads_w, zero));
-                                    });
+  const te::TensorId sum = b.Reduce(
+      "conv_transpose", te::ReductionKind::kSum, type.dtype, acc, phases, taps, [&](const Idx& given, const Idx& r) {
+        const Idx i = DropUnit(given, phases);
+        const Idx k = DropUnit(r, taps);
+        const Index channel = FloorDiv(i.back(), w[1]) * taps[0] + k[0];
+        Idx from = {i[0], channel};
+        Idx weight = {channel, Mod(i.back(), w[1])};
+        for (int d = 0; d < spatial; ++d) {
+          from.push_back(i[2 * d + 1] - k[d + 1] * window.dilations[d]);
+          weight.push_back(i[2 * d + 2] + k[d + 1] * window.strides[d]);
+        }
+        te::Pred in_kernel;
+        for (int d = 0; d < spatial; ++d) {
+          if (taps[d + 1] * window.strides[d] == window.kernel[d]) continue;
+          in_kernel.push_back({weight[d + 2], te::Cmp::kLt, Index(window.kernel[d])});
+        }
+        Scalar x = LoadWindow(b, context.in[0], from, pads_x, zero);
+        if (!in_kernel.empty()) x = te::If(in_kernel, x, zero);
+        return te::Cast(acc, x) * te::Cast(acc, LoadWindow(b, context.in[1], weight, pads_w, zero));
+      });
   DefineMap(context, 0, [&](const Idx& i) {
     Idx from = {i[0]};
     te::Pred reached;

@@ -40,7 +40,11 @@ SlidingLoad FindSliding(const te::Program& program, const te::Te& te, const Layo
   SlidingLoad found;
   bool possible = true;
   te::Visit(te.body[0], [&](const te::ScalarNode& node) {
-    possible = possible && node.kind != te::ScalarKind::kIf && node.kind != te::ScalarKind::kFromIndex;
+    possible = possible && node.kind != te::ScalarKind::kFromIndex;
+    // All lanes take the same branch.
+    for (const te::Comparison& comparison : node.pred) {
+      possible = possible && !comparison.lhs.UsesAxis(lane.id) && !comparison.rhs.UsesAxis(lane.id);
+    }
     if (node.kind != te::ScalarKind::kLoad) return;
     bool moves = false;
     for (size_t d = 0; d < node.indices.size(); ++d) {

@@ -41,6 +41,21 @@ TEST(CopyWindows, ElementsAStrideApartComeTogether) {
                {1, 2, 13, 2, 8});
 }
 
+// The operand of a tap that only some phases have.
+TEST(CopyWindows, APredicateThatAllLanesShareMayStandAroundTheLoad) {
+  const auto guarded = [](const std::string& pred) {
+    return "te p(%0: f32[4, 9], %1: f32[4, 2, 4] const) {\n"
+           "  %2[i0<2, i1<9]: f32 = sum.f32(i2<4, i3<2) mul(if " +
+           pred +
+           " then %0[i2, i1 - i3]?0.0 else 0.0, %1[i2, i0, i0 + 2*i3])\n"
+           "  return %2\n"
+           "}";
+  };
+  ExpectCopied(guarded("i0 + 2*i3 < 3"), {4, 10});
+  te::Program whole;
+  EXPECT_FALSE(Copied(guarded("i1 + 2*i3 < 3"), &whole).has_value());
+}
+
 TEST(CopyWindows, PhasesAreTakenApart) {
   te::Program whole;
   const auto copied = Copied(R"(te p(%0: f32[4, 9], %1: f32[4, 2, 4] const) {
