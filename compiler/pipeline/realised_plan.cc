@@ -37,7 +37,9 @@ std::string ScopesInWords(const HandOver& hand_over) {
 
 std::string InWords(const RealisedBlock& block) {
   std::map<Scope, int> count;
-  for (const RealisedBlock::Edge& edge : block.hand_overs) ++count[edge.realised];
+  for (const RealisedBlock::Edge& edge : block.hand_overs) {
+    if (edge.realised > Scope::kLane) ++count[edge.realised];
+  }
   std::string text;
   for (const auto& [scope, edges] : count) {
     if (text.empty()) {

@@ -29,8 +29,8 @@ absl::StatusOr<std::vector<RealisedBlock>> RealisePlan(const ecg::Graph& graph, 
 
 // "lane to block"; "device" where there is no choice.
 std::string ScopesInWords(const HandOver& hand_over);
-// For people: "3 hand-overs at lane scope, 1 at block", "; 2 phases" where there are several. Empty for one operator in
-// one phase.
+// For people: "3 hand-overs at block scope, 1 at device", "; 2 phases" where there are several. Empty where everything
+// stays in registers.
 std::string InWords(const RealisedBlock& block);
 
 }  // namespace fusion
