@@ -58,6 +58,53 @@ void LayBetween(const te::Program& program, std::map<te::TensorId, Layout>* layo
   }
 }
 
+// The meaning of each argument: of each buffer that is not in a task's scratch. `staged` is the program that was
+// scheduled, `made_constants` those that the schedule made.
+absl::StatusOr<std::vector<KernelArg>> MakeArguments(const movement::Kernel& kernel, const te::Program& staged,
+                                                     const std::vector<ecg::ValueId>& value_of_tensor,
+                                                     const std::map<te::TensorId, Tensor>& made_constants) {
+  std::vector<KernelArg> args;
+  std::set<int> written;
+  for (const movement::Phase& phase : kernel.phases) {
+    for (const movement::Step& step : phase.steps) {
+      for (const movement::Store& store : step.stores) written.insert(store.buffer);
+    }
+  }
+  for (size_t b = 0; b < kernel.buffers.size(); ++b) {
+    const movement::Buffer& buffer = kernel.buffers[b];
+    if (buffer.scope == Scope::kBlock) continue;
+    KernelArg arg;
+    arg.written = written.count(static_cast<int>(b)) > 0;
+    int tensor = buffer.tensor;
+    if (buffer.packed_from >= 0) {
+      arg.pack = buffer.packed_from;
+      tensor = kernel.packs[buffer.packed_from].source_tensor;
+    }
+    const ecg::ValueId value = tensor >= 0 && tensor < static_cast<int>(value_of_tensor.size())
+                                   ? value_of_tensor[tensor]
+                                   : ecg::kNone;
+    if (buffer.scope == Scope::kDevice) {
+      arg.kind = KernelArg::Kind::kTemporary;
+    } else if (buffer.is_constant) {
+      arg.kind = KernelArg::Kind::kConstant;
+      arg.value = value;
+      if (value == ecg::kNone) {
+        const auto made = made_constants.find(tensor);
+        const bool lowered_here = tensor < static_cast<int>(staged.tensors.size()) && staged.tensors[tensor].constant;
+        if (made == made_constants.end() && !lowered_here) {
+          return absl::InternalError("a constant of the lowering has no value");
+        }
+        arg.literal = lowered_here ? *staged.tensors[tensor].constant : made->second;
+      }
+    } else {
+      arg.value = value;
+      if (value == ecg::kNone) return absl::InternalError("a kernel argument stands for no value");
+    }
+    args.push_back(std::move(arg));
+  }
+  return args;
+}
+
 // What the fusion block says about its hand-overs, in terms of its program. An origin is a position among the members.
 std::vector<HandOverRequest> RequestsOf(const ecg::Graph& graph, const FusionBlock& block,
                                         const std::vector<ecg::ValueId>& value_of_tensor) {
@@ -136,44 +183,7 @@ absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const Fusio
   result.reason = scheduled->reason;
   result.fits = scheduled->within;
   result.choices = std::move(scheduled->choices);
-  std::set<int> written;
-  for (const movement::Phase& phase : result.kernel.phases) {
-    for (const movement::Step& step : phase.steps) {
-      for (const movement::Store& store : step.stores) written.insert(store.buffer);
-    }
-  }
-  for (size_t b = 0; b < result.kernel.buffers.size(); ++b) {
-    const movement::Buffer& buffer = result.kernel.buffers[b];
-    if (buffer.scope == Scope::kBlock) continue;
-    KernelArg arg;
-    arg.written = written.count(static_cast<int>(b)) > 0;
-    int tensor = buffer.tensor;
-    if (buffer.packed_from >= 0) {
-      arg.pack = buffer.packed_from;
-      tensor = result.kernel.packs[buffer.packed_from].source_tensor;
-    }
-    const ecg::ValueId value = tensor >= 0 && tensor < static_cast<int>(lowered.value_of_tensor.size())
-                                   ? lowered.value_of_tensor[tensor]
-                                   : ecg::kNone;
-    if (buffer.scope == Scope::kDevice) {
-      arg.kind = KernelArg::Kind::kTemporary;
-    } else if (buffer.is_constant) {
-      arg.kind = KernelArg::Kind::kConstant;
-      arg.value = value;
-      if (value == ecg::kNone) {
-        const auto made = scheduled->constants.find(tensor);
-        const bool lowered_here = tensor < static_cast<int>(staged.tensors.size()) && staged.tensors[tensor].constant;
-        if (made == scheduled->constants.end() && !lowered_here) {
-          return absl::InternalError("a constant of the lowering has no value");
-        }
-        arg.literal = lowered_here ? *staged.tensors[tensor].constant : made->second;
-      }
-    } else {
-      arg.value = value;
-      if (value == ecg::kNone) return absl::InternalError("a kernel argument stands for no value");
-    }
-    result.args.push_back(std::move(arg));
-  }
+  ASSIGN_OR_RETURN(result.args, MakeArguments(result.kernel, staged, lowered.value_of_tensor, scheduled->constants));
   result.key = Sha256Hex(movement::Print(result.kernel));
   for (ecg::NodeId id : nodes) result.flops += ops::NodeFlops(graph, graph.node(id));
   return result;
