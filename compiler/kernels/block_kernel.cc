@@ -189,20 +189,28 @@ absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const Fusio
   return result;
 }
 
-absl::Status CheckRealised(const ecg::Graph& graph, const FusionBlock& block, const BlockKernel& kernel) {
+std::vector<PlannedHandOver> BesidePlan(const ecg::Graph& graph, const FusionBlock& block, const BlockKernel& kernel) {
   const std::vector<ecg::NodeId> members = block.Members();
+  std::vector<PlannedHandOver> result;
   for (const HandOver& planned : InnerHandOvers(graph, block)) {
     for (const RealisedHandOver& realised : kernel.hand_overs) {
       if (realised.value != planned.value || members[realised.consumer] != planned.consumer) continue;
-      if (planned.nearest <= realised.scope && realised.scope <= planned.furthest) continue;
-      const bool asked = std::find(block.inner.begin(), block.inner.end(), planned) != block.inner.end();
-      if (!asked && kernel.measured) continue;
-      const ecg::Node &producer = graph.node(planned.producer), &consumer = graph.node(planned.consumer);
-      return absl::InternalError(absl::StrCat(
-          "the kernel hands '", graph.value(planned.value).name, "' from ", producer.op, " '", producer.name, "' to ",
-          consumer.op, " '", consumer.name, "' at ", ScopeName(realised.scope), " scope, and the plan allows ",
-          ScopeName(planned.nearest), " to ", ScopeName(planned.furthest)));
+      result.push_back({planned, realised.scope});
     }
+  }
+  return result;
+}
+
+absl::Status CheckRealised(const ecg::Graph& graph, const FusionBlock& block, const BlockKernel& kernel) {
+  for (const auto& [planned, realised] : BesidePlan(graph, block, kernel)) {
+    if (planned.nearest <= realised && realised <= planned.furthest) continue;
+    const bool asked = std::find(block.inner.begin(), block.inner.end(), planned) != block.inner.end();
+    if (!asked && kernel.measured) continue;
+    const ecg::Node &producer = graph.node(planned.producer), &consumer = graph.node(planned.consumer);
+    return absl::InternalError(absl::StrCat(
+        "the kernel hands '", graph.value(planned.value).name, "' from ", producer.op, " '", producer.name, "' to ",
+        consumer.op, " '", consumer.name, "' at ", ScopeName(realised), " scope, and the plan allows ",
+        ScopeName(planned.nearest), " to ", ScopeName(planned.furthest)));
   }
   return absl::OkStatus();
 }

@@ -53,6 +53,14 @@ absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const Fusio
                                             const std::vector<ecg::ValueId>& live_out, const ValueLayouts& layouts,
                                             const DeviceModel& device, ScheduleOptions options = {});
 
+// A hand-over as the fusion block plans it and as the kernel has it.
+struct PlannedHandOver {
+  HandOver planned;
+  Scope realised = Scope::kLane;
+};
+// Every hand-over between two nodes of the fusion block whose kernel this is.
+std::vector<PlannedHandOver> BesidePlan(const ecg::Graph& graph, const FusionBlock& block, const BlockKernel& kernel);
+
 // Holds the kernel against its fusion block. Fails with INTERNAL, naming the nodes, where a hand-over lies outside the
 // scopes that the fusion block allows. The defaults do not bind a schedule that was measured to be faster (a product by
 // a library, whose epilogue is another phase); what is asked for does.

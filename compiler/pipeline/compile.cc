@@ -9,6 +9,7 @@
 #include "compiler/api/generator_version.h"
 #include "compiler/api/specialisations.h"
 #include "compiler/bundle/emit.h"
+#include "compiler/pipeline/plan_account.h"
 #include "compiler/pipeline/programs.h"
 #include "compiler/pipeline/sum_accounts.h"
 #include "runtime/base/status_macros.h"
@@ -155,6 +156,7 @@ absl::StatusOr<PlanReport> PlanOnly(const ModelFiles& files, const CompileOption
     Compilation compilation{files, bound, context, &oracle, &clock, &accounts[i], &planned};
     const absl::Status made = MakePlan(&compilation);
     RETURN_IF_ERROR(label.empty() ? made : Annotate(made, label));
+    RETURN_IF_ERROR(AccountForKernels(&compilation));
     clock.End();
     if (!label.empty()) absl::StrAppend(&report.text, i > 0 ? "\n" : "", "with ", label, ":\n");
     report.text += PlanText(planned);

@@ -44,7 +44,7 @@ void AddRealised(const ecg::Graph& graph, const RealisedBlock& realised, nlohman
   if (!realised.reason.empty()) (*block)["reason"] = realised.reason;
   if (realised.hand_overs.empty()) return;
   nlohmann::json hand_overs = nlohmann::json::array();
-  for (const RealisedBlock::Edge& edge : realised.hand_overs) {
+  for (const PlannedHandOver& edge : realised.hand_overs) {
     hand_overs.push_back({{"value", graph.value(edge.planned.value).name},
                           {"producer", NodeName(graph, edge.planned.producer)},
                           {"consumer", NodeName(graph, edge.planned.consumer)},
@@ -124,13 +124,12 @@ void AccountForLaunches(const Planned& planned, CompileAccount* account) {
 
 }  // namespace
 
-absl::Status AccountForPlan(Compilation* compilation) {
+void AccountForPlan(Compilation* compilation) {
   const Planned& planned = *compilation->planned;
   CompileAccount* account = compilation->account;
   account->nodes_rewritten = static_cast<int64_t>(planned.graph.nodes().size());
   AccountForDecisions(*compilation->oracle, planned.plan, account);
   AccountForLaunches(planned, account);
-  return AccountForKernels(compilation);
 }
 
 absl::Status AccountForKernels(Compilation* compilation) {

@@ -7,10 +7,11 @@
 
 namespace fusion {
 
-// Call it after the last pass of PassPart::kPlan. Fails where a kernel does not keep to the plan (RealisePlan).
-absl::Status AccountForPlan(Compilation* compilation);
+// Counts decisions, launches and bytes. Call it after the last pass of PassPart::kPlan.
+void AccountForPlan(Compilation* compilation);
 
-// Writes plan.json again, with the kernels that tuning has chosen. Call it after the last pass of PassPart::kKernels.
+// Holds the kernels, as they are now, against the plan (RealisePlan) and writes plan.json. Call it last: after tuning,
+// or after planning where no kernels are asked for.
 absl::Status AccountForKernels(Compilation* compilation);
 
 }  // namespace fusion

@@ -158,7 +158,8 @@ absl::Status MakePlan(Compilation* compilation) {
   RETURN_IF_ERROR(CheckOptions(compilation->options, compilation->context));
   RETURN_IF_ERROR(RunPasses(Passes(), PassPart::kGraph, compilation));
   RETURN_IF_ERROR(RunPasses(Passes(), PassPart::kPlan, compilation));
-  return AccountForPlan(compilation);
+  AccountForPlan(compilation);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<PreparedPrograms> PreparePrograms(const ModelFiles& files, const CompileOptions& options,

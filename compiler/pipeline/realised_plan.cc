@@ -18,13 +18,7 @@ absl::StatusOr<std::vector<RealisedBlock>> RealisePlan(const ecg::Graph& graph, 
     RealisedBlock& realised = result.emplace_back();
     realised.account = oracle->Account(*kernel);
     if (realised.account.phases > 1) realised.reason = kernel->reason;
-    const std::vector<ecg::NodeId> members = block.Members();
-    for (const HandOver& planned : InnerHandOvers(graph, block)) {
-      for (const RealisedHandOver& one : kernel->hand_overs) {
-        if (one.value != planned.value || members[one.consumer] != planned.consumer) continue;
-        realised.hand_overs.push_back({planned, one.scope});
-      }
-    }
+    realised.hand_overs = BesidePlan(graph, block, *kernel);
   }
   return result;
 }
@@ -37,7 +31,7 @@ std::string ScopesInWords(const HandOver& hand_over) {
 
 std::string InWords(const RealisedBlock& block) {
   std::map<Scope, int> count;
-  for (const RealisedBlock::Edge& edge : block.hand_overs) {
+  for (const PlannedHandOver& edge : block.hand_overs) {
     if (edge.realised > Scope::kLane) ++count[edge.realised];
   }
   std::string text;

@@ -14,12 +14,8 @@
 namespace fusion {
 
 struct RealisedBlock {
-  struct Edge {
-    HandOver planned;
-    Scope realised = Scope::kLane;
-  };
   BlockAccount account;
-  std::vector<Edge> hand_overs;
+  std::vector<PlannedHandOver> hand_overs;
   std::string reason;  // why there are several phases; empty where there is one
 };
 

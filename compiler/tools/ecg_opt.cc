@@ -133,7 +133,7 @@ std::string ScopesText(const ecg::Graph& graph, const FusionPlan& plan, const st
     absl::StrAppend(&text, "fusion block ", b, ": ", absl::StrJoin(nodes, ", "), "\n  phases ", account.phases,
                     ", tasks ", account.tasks, ", scratch ", account.scratch_bytes, " bytes a task, device scope ",
                     account.device_scope_bytes, " bytes\n");
-    for (const RealisedBlock::Edge& edge : realised[b].hand_overs) {
+    for (const PlannedHandOver& edge : realised[b].hand_overs) {
       absl::StrAppend(&text, "  ", NodeText(graph, edge.planned.producer), " -> ",
                       NodeText(graph, edge.planned.consumer), ": ", ScopeName(edge.realised), " (",
                       ScopesInWords(edge.planned), ")\n");

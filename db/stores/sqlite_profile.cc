@@ -199,22 +199,27 @@ absl::StatusOr<std::vector<std::string>> SqliteStore::NeighbourChoices(const std
   return fastest;
 }
 
-absl::StatusOr<std::vector<ModelErrorRow>> SqliteStore::ModelErrors(const std::string& device_fingerprint) {
+absl::StatusOr<std::vector<ModelErrorRow>> SqliteStore::Errors(const std::string& sql,
+                                                              const std::string& device_fingerprint) {
   std::vector<ModelErrorRow> errors;
   MedianOfEachQuestion median;
   double model_ns = 0;
   const auto take = [&](double latency_ns) { errors.push_back({model_ns, latency_ns}); };
   RETURN_IF_ERROR(Read([&](Connection& db) {
-    return db.Query(
-        "SELECT question_key, median_ns, model_ns FROM measurements WHERE model_ns > 0 AND (?1 = '' OR "
-        "device_fingerprint = ?1) ORDER BY question_key",
-        {device_fingerprint}, [&](const SqlRow& row) {
-          median.Row(row.Text(0), row.Double(1), take);
-          model_ns = row.Double(2);
-        });
+    return db.Query(sql, {device_fingerprint}, [&](const SqlRow& row) {
+      median.Row(row.Text(0), row.Double(1), take);
+      model_ns = row.Double(2);
+    });
   }));
   median.End(take);
   return errors;
+}
+
+absl::StatusOr<std::vector<ModelErrorRow>> SqliteStore::ModelErrors(const std::string& device_fingerprint) {
+  return Errors(
+      "SELECT question_key, median_ns, model_ns FROM measurements WHERE model_ns > 0 AND (?1 = '' OR "
+      "device_fingerprint = ?1) ORDER BY question_key",
+      device_fingerprint);
 }
 
 absl::Status SqliteStore::AppendPlans(absl::Span<const PlanRow> rows) {
@@ -231,21 +236,10 @@ absl::Status SqliteStore::AppendPlans(absl::Span<const PlanRow> rows) {
 }
 
 absl::StatusOr<std::vector<ModelErrorRow>> SqliteStore::PlanErrors(const std::string& device_fingerprint) {
-  std::vector<ModelErrorRow> errors;
-  MedianOfEachQuestion median;
-  double model_ns = 0;
-  const auto take = [&](double latency_ns) { errors.push_back({model_ns, latency_ns}); };
-  RETURN_IF_ERROR(Read([&](Connection& db) {
-    return db.Query(
-        "SELECT device_fingerprint || ' ' || bundle_digest || ' ' || threads AS plan, median_ns, model_ns FROM "
-        "plan_measurements WHERE model_ns > 0 AND (?1 = '' OR device_fingerprint = ?1) ORDER BY plan, id",
-        {device_fingerprint}, [&](const SqlRow& row) {
-          median.Row(row.Text(0), row.Double(1), take);
-          model_ns = row.Double(2);
-        });
-  }));
-  median.End(take);
-  return errors;
+  return Errors(
+      "SELECT device_fingerprint || ' ' || bundle_digest || ' ' || threads AS plan, median_ns, model_ns FROM "
+      "plan_measurements WHERE model_ns > 0 AND (?1 = '' OR device_fingerprint = ?1) ORDER BY plan, id",
+      device_fingerprint);
 }
 
 }  // namespace fusion

@@ -65,6 +65,8 @@ class SqliteStore : public Store {
   absl::Status Read(const std::function<absl::Status(Connection&)>& read);
   absl::StatusOr<std::optional<WorkerRow>> QueryWorker(const std::string& tail, const std::string& value);
   absl::StatusOr<std::vector<JobRow>> QueryJobs(const std::string& tail, const std::vector<SqlValue>& values);
+  // `sql` selects a name, a measured median and an estimate, ordered by name. Each name gives one row.
+  absl::StatusOr<std::vector<ModelErrorRow>> Errors(const std::string& sql, const std::string& device_fingerprint);
   absl::StatusOr<std::vector<TaskRow>> QueryTasks(const std::string& tail, const std::vector<SqlValue>& values);
 
   const std::string path_;

@@ -56,17 +56,7 @@ class Merger {
     }
     std::vector<Scalar> args;
     for (const Scalar& arg : s->args) args.push_back(Merge(arg));
-    if (args == s->args) return s;
-    switch (s->kind) {
-      case ScalarKind::kOp:
-        return Call(s->op, std::move(args));
-      case ScalarKind::kCast:
-        return CastOf(*s, args[0]);
-      case ScalarKind::kIf:
-        return If(s->pred, args[0], args[1]);
-      default:
-        return s;
-    }
+    return WithOperands(s, std::move(args));
   }
 
   std::set<const ScalarNode*> seen_;

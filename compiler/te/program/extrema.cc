@@ -50,17 +50,7 @@ class Rounder {
         if (MayEndInProduct(arg)) arg = Rounded(arg);
       }
     }
-    if (args == s->args) return s;
-    switch (s->kind) {
-      case ScalarKind::kOp:
-        return Call(s->op, std::move(args));
-      case ScalarKind::kCast:
-        return CastOf(*s, args[0]);
-      case ScalarKind::kIf:
-        return If(s->pred, args[0], args[1]);
-      default:
-        return s;
-    }
+    return WithOperands(s, std::move(args));
   }
 
   // Returns whether `extremum` reads a maximum or minimum of values that share an operand with `value`. That covers

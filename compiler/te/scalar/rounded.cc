@@ -17,4 +17,18 @@ Scalar CastOf(const ScalarNode& cast, Scalar x) {
   return cast.dtype == cast.args[0]->dtype ? Rounded(std::move(x)) : Cast(cast.dtype, std::move(x));
 }
 
+Scalar WithOperands(const Scalar& s, std::vector<Scalar> args) {
+  if (args == s->args) return s;
+  switch (s->kind) {
+    case ScalarKind::kOp:
+      return Call(s->op, std::move(args));
+    case ScalarKind::kCast:
+      return CastOf(*s, args[0]);
+    case ScalarKind::kIf:
+      return If(s->pred, args[0], args[1]);
+    default:
+      return s;
+  }
+}
+
 }  // namespace fusion::te

@@ -2,6 +2,8 @@
 #ifndef FUSION_COMPILER_TE_SCALAR_ROUNDED_H_
 #define FUSION_COMPILER_TE_SCALAR_ROUNDED_H_
 
+#include <vector>
+
 #include "compiler/te/scalar/scalar.h"
 
 namespace fusion::te {
@@ -11,6 +13,9 @@ namespace fusion::te {
 Scalar Rounded(Scalar x);
 // Returns the same cast of another operand. Whoever rebuilds expressions needs it, because Cast would drop a rounding.
 Scalar CastOf(const ScalarNode& cast, Scalar x);
+
+// Returns `s` over these operands, or `s` itself if they are its own. A rounding stays one.
+Scalar WithOperands(const Scalar& s, std::vector<Scalar> args);
 
 }  // namespace fusion::te
 
