@@ -80,8 +80,7 @@ struct WorkerPool::Phase::Runner {
   std::atomic<int> missing;
 
   static void RunRange(const Phase& phase, void* scratch, int64_t range) {
-    const int64_t first = range * phase.range_tasks_ + std::min(range, phase.longer_);
-    RunTasks(phase, scratch, first, first + phase.range_tasks_ + (range < phase.longer_ ? 1 : 0));
+    RunTasks(phase, scratch, phase.RangeBegin(range), phase.RangeBegin(range + 1));
   }
 
   // Runs tasks [begin, end), counted over all sets one after another.
@@ -165,8 +164,6 @@ WorkerPool::Phase WorkerPool::Cut(fusion_kernel_phase function, absl::Span<void*
   phase.tasks_ = tasks;
   phase.all_ = tasks * static_cast<int64_t>(sets.size());
   phase.ranges_ = std::min<int64_t>(phase.all_, state_->threads * kRangesPerThread);
-  phase.range_tasks_ = phase.all_ / phase.ranges_;
-  phase.longer_ = phase.all_ % phase.ranges_;
   return phase;
 }
 

@@ -45,10 +45,13 @@ class WorkerPool {
    private:
     friend class WorkerPool;
     struct Runner;
+    // Longer ranges lie among the shorter ones, so that the threads' shares differ by at most one task.
+    int64_t RangeBegin(int64_t range) const { return all_ * range / ranges_; }
+
     fusion_kernel_phase function_;
     absl::Span<void* const* const> sets_;
-    int64_t tasks_, all_;                    // of one set, of all
-    int64_t ranges_, range_tasks_, longer_;  // the first `longer_` ranges have a task more than the others
+    int64_t tasks_, all_;  // of one set, of all
+    int64_t ranges_;
   };
   // `tasks`, of each of the `sets`, is at least 1. `sets` must outlive the phase.
   Phase Cut(fusion_kernel_phase function, absl::Span<void* const* const> sets, int64_t tasks) const;

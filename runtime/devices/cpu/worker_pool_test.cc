@@ -44,6 +44,35 @@ TEST(WorkerPoolTest, EveryTaskOnceWithScratchOfItsOwn) {
   }
 }
 
+// args[0]: the number of tasks in the range that begins at each task.
+void NoteRange(void* const* args, void*, int64_t begin, int64_t end) {
+  static_cast<std::atomic<int64_t>*>(args[0])[begin] = end - begin;
+}
+
+TEST(WorkerPoolTest, SharesDifferByAtMostOneTask) {
+  for (const int threads : {2, 3, 8}) {
+    auto pool = WorkerPool::Create(threads, 0);
+    ASSERT_TRUE(pool.ok()) << pool.status();
+    for (const int64_t tasks : {33, 34, 39, 46, 63, 100}) {
+      std::vector<std::atomic<int64_t>> noted(tasks);
+      void* args[] = {noted.data()};
+      (*pool)->Run(NoteRange, {args}, tasks);
+      std::vector<int64_t> ranges;  // in the order of their tasks
+      for (int64_t begin = 0; begin < tasks; begin += ranges.back()) {
+        ranges.push_back(noted[begin]);
+        ASSERT_GT(ranges.back(), 0) << "no range begins at task " << begin;
+      }
+      ASSERT_EQ(ranges.size() % threads, 0u);
+      for (size_t share = 0, each = ranges.size() / threads; share < ranges.size(); share += each) {
+        int64_t sum = 0;
+        for (size_t i = 0; i < each; ++i) sum += ranges[share + i];
+        EXPECT_GE(sum, tasks / threads) << threads << " threads, " << tasks << " tasks";
+        EXPECT_LE(sum, (tasks + threads - 1) / threads) << threads << " threads, " << tasks << " tasks";
+      }
+    }
+  }
+}
+
 TEST(WorkerPoolTest, EveryTaskOfEverySet) {
   for (const int threads : {1, 2, 3, 8}) {
     auto pool = WorkerPool::Create(threads, kScratchBytes);
