@@ -60,7 +60,7 @@ struct DeviceModel {
   bool byte_dots = true;              // kernels may use an instruction that adds four byte products in a lane
   double fma_f32_flops_per_s = 1e11;  // measured peak of one core; an FMA counts as 2 flops
   double special_cycles_ratio = 20;   // cycles of one vector exp/erf/tanh/div chain relative to one vector FMA
-  double launch_s = 2e-6;             // one kernel launch with all threads
+  double launch_s = 2e-6;             // one kernel launch with all threads; kind cpu: one call of the thread pool
   double barrier_s = 1e-6;            // between phases: of all threads, or of a persistent kernel's work-groups
   // Kind cpu: the barrier where fewer than all threads work, in ascending order. One thread waits for nobody.
   std::vector<ThreadsBarrier> fewer_threads;
@@ -77,6 +77,8 @@ struct DeviceModel {
   bool PhasesShareLaunch() const { return kind == "cpu"; }
   // What a barrier costs this many threads.
   double BarrierSeconds(int threads) const;
+  // What a launch costs beside its work. Within a run on a CPU that is a barrier, too.
+  double LaunchSeconds(int threads) const { return PhasesShareLaunch() ? BarrierSeconds(threads) : launch_s; }
 
   // Is a task's scratch ordinary memory, which the caches hold as far as they reach? On other devices it is a memory of
   // fixed size.

@@ -198,7 +198,7 @@ class Estimator {
         threads_(threads),
         lanes_(device.vector_bytes / 4.0),
         fma_per_s_(device.fma_f32_flops_per_s / 2),
-        waiting_(device.launch_s) {
+        waiting_(device.LaunchSeconds(threads)) {
     double footprint = 0;
     for (const Buffer& buffer : kernel.buffers) footprint += static_cast<double>(SizeBytes(buffer));
     // Buffers are taken as cold: a kernel's operands come from outside the private caches.
@@ -229,6 +229,10 @@ class Estimator {
 
   // Adds the time between a phase and the next.
   void AddWait(bool library) {
+    if (device_.PhasesShareLaunch()) {
+      waiting_ += device_.BarrierSeconds(threads_);
+      return;
+    }
     const bool one_or_other = device_.persistent_groups > 0;
     if (!library && (kernel_.persistent || !one_or_other)) waiting_ += device_.barrier_s;
     if (library || !kernel_.persistent) waiting_ += device_.launch_s;

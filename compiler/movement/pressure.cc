@@ -129,7 +129,7 @@ Pressure EstimatePressure(const Kernel& kernel, const DeviceModel& device, int t
 
 absl::Status CheckPressure(const Kernel& kernel, const DeviceModel& device, int threads) {
   const Pressure pressure = EstimatePressure(kernel, device, threads);
-  const double rest_ns = EstimateCost(kernel, device, threads).latency_ns - 1e9 * device.launch_s;
+  const double rest_ns = EstimateCost(kernel, device, threads).latency_ns - 1e9 * device.LaunchSeconds(threads);
   if (pressure.spill_ns > rest_ns) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "the kernel keeps %d values in %d registers; spilling would take %.1f us, everything else takes %.1f us",

@@ -221,7 +221,7 @@ absl::Status Round::StitchBeyondTable() {
     if (CombineMappings(first, second).colour != Colour::kRed) continue;
     if (options_.cancelled && options_.cancelled()) return absl::CancelledError("planning was cancelled");
     const double held_ns = HoldingNs(bytes[e]);
-    const double saved_ns = held_ns + 1e9 * device_.launch_s;
+    const double saved_ns = held_ns + 1e9 * device_.LaunchSeconds(device_.parallel_units);
     const double first_ns = oracle_.EstimateNs(graph_, Sorted(producer));
     const double second_ns = oracle_.EstimateNs(graph_, Sorted(consumer));
     if (saved_ns * alike(e) < kWorthHolding * 2 * std::min(first_ns, second_ns)) {
@@ -363,7 +363,7 @@ double Round::SavedNs(const FusionQuestion& question) const {
       if (handed) bytes += ecg::ValueBytes(graph_.value(v));
     }
   }
-  return 1e9 * device_.launch_s + HoldingNs(static_cast<double>(bytes));
+  return 1e9 * device_.LaunchSeconds(device_.parallel_units) + HoldingNs(static_cast<double>(bytes));
 }
 
 int64_t Round::HandedOver(NodeId producer, NodeId consumer) const {
