@@ -28,6 +28,7 @@ struct CompileOptions {
   std::map<std::string, std::vector<int64_t>> shapes;  // --shape input=1x3x224x224: replaces an input's shape
   std::string tune = "quick";                          // see tune::ParseBudget: how long workers try schedules
   int threads = 1;  // the number that measurements assume; a bundle runs with any number
+  bool group_all_launches = false;  // for tests: all launches that may run at the same time do, whether that gains or not
 };
 
 }  // namespace fusion

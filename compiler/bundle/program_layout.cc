@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -15,15 +16,38 @@
 namespace fusion {
 namespace {
 
+// Returns the time at which each launch runs. Concurrent launches run at the same time.
+std::vector<int> TimesOf(const std::vector<PlannedLaunch>& launches) {
+  std::vector<int> times;
+  for (const PlannedLaunch& launch : launches) {
+    times.push_back(times.empty() ? 0 : times.back() + (launch.concurrent ? 0 : 1));
+  }
+  return times;
+}
+
+// Returns the buffers that several concurrent launches use, each with the time.
+std::set<std::pair<int, int>> UsedTogether(const std::vector<Launch>& launches, const std::vector<int>& times) {
+  std::set<std::pair<int, int>> used, together;
+  for (size_t l = 0; l < launches.size(); ++l) {
+    std::set<int> own;
+    for (size_t s = 0; s < launches[l].sets(); ++s) own.insert(launches[l].set(s).begin(), launches[l].set(s).end());
+    for (const int buffer : own) {
+      if (!used.insert({times[l], buffer}).second) together.insert({times[l], buffer});
+    }
+  }
+  return together;
+}
+
 // Puts a result into the memory of an operand, if its kernel is the operand's last reader and allows it: the two become
 // one arena item. Returns the buffer whose memory each such result uses.
 std::map<int, int> ShareInPlace(const std::vector<PlannedLaunch>& planned, const std::vector<Launch>& launches,
-                                std::map<int, ArenaItem>* arena) {
+                                const std::vector<int>& times, std::map<int, ArenaItem>* arena) {
   std::map<int, int> owner;
+  const std::set<std::pair<int, int>> together = UsedTogether(launches, times);
   for (size_t l = 0; l < launches.size(); ++l) {
     if (launches[l].sets() > 1) continue;  // another set of arguments may read the operand later
     const std::vector<int>& args = launches[l].buffers;
-    const int launch = static_cast<int>(l);
+    const int time = times[l];
     const movement::Kernel& kernel = planned[l].block.kernel;
     std::vector<int> buffer_of;  // the manifest's buffer, by the kernel's
     size_t arg = 0;
@@ -37,7 +61,8 @@ std::map<int, int> ShareInPlace(const std::vector<PlannedLaunch>& planned, const
       const int in = known != owner.end() ? known->second : buffer_of[pair.in];
       auto operand = arena->find(in);
       if (result == arena->end() || operand == arena->end() || result == operand) continue;
-      if (result->second.first != launch || operand->second.last != launch) continue;
+      if (result->second.first != time || operand->second.last != time) continue;
+      if (together.count({time, buffer_of[pair.in]}) > 0) continue;  // another launch may read it later
       if (result->second.size_bytes != operand->second.size_bytes) continue;
       if (std::count(args.begin(), args.end(), buffer_of[pair.in]) != 1) continue;
       operand->second.last = result->second.last;
@@ -55,6 +80,7 @@ class ProgramLayout {
         source_(source),
         graph_(*source.graph),
         launches_(*source.launches),
+        times_(TimesOf(launches_)),
         weights_(*weights),
         program_(result_.program) {}
 
@@ -160,8 +186,9 @@ class ProgramLayout {
     Launch launch;
     launch.label = planned.label;
     launch.nodes = planned.nodes;
-    launch.buffers = BindArguments(planned.block, l);
-    for (const BlockKernel& other : planned.others) launch.others.push_back(BindArguments(other, l));
+    launch.concurrent = planned.concurrent;
+    launch.buffers = BindArguments(planned.block, times_[l]);
+    for (const BlockKernel& other : planned.others) launch.others.push_back(BindArguments(other, times_[l]));
     const auto sets = static_cast<int64_t>(launch.sets());
     launch.flops = planned.block.flops * static_cast<double>(sets);
     for (const movement::Buffer* buffer : ArgBuffers(planned.block)) {
@@ -175,18 +202,18 @@ class ProgramLayout {
     program_.launches.push_back(std::move(launch));
   }
 
-  // Returns the buffers for a kernel's arguments in launch `l`.
-  std::vector<int> BindArguments(const BlockKernel& block, int l) {
+  // Returns the buffers for the arguments of a kernel that runs at `time`.
+  std::vector<int> BindArguments(const BlockKernel& block, int time) {
     std::vector<int> ids;
     const std::vector<const movement::Buffer*> buffers = ArgBuffers(block);
     for (size_t a = 0; a < block.args.size(); ++a) {
       const KernelArg& arg = block.args[a];
       switch (arg.kind) {
         case KernelArg::Kind::kValue:
-          ids.push_back(BindValue(arg.value, l));
+          ids.push_back(BindValue(arg.value, time));
           break;
         case KernelArg::Kind::kTemporary:
-          ids.push_back(AddTemporary(*buffers[a], l));
+          ids.push_back(AddTemporary(*buffers[a], time));
           break;
         case KernelArg::Kind::kConstant:
           ids.push_back(BindConstant(block, arg, *buffers[a]));
@@ -196,7 +223,7 @@ class ProgramLayout {
     return ids;
   }
 
-  int BindValue(ecg::ValueId v, int l) {
+  int BindValue(ecg::ValueId v, int time) {
     const int id = ValueBuffer(v, Buffer::Kind::kArena);
     if (program_.buffers[id].kind != Buffer::Kind::kArena) return id;
     const Inside at = WholeOf(v);
@@ -206,8 +233,8 @@ class ProgramLayout {
       wholes_.insert(whole);
     }
     const int64_t size_bytes = program_.buffers[whole].size_bytes;
-    auto [it, fresh] = arena_.emplace(whole, ArenaItem{size_bytes, l, l});
-    it->second.last = l;
+    auto [it, fresh] = arena_.emplace(whole, ArenaItem{size_bytes, time, time});
+    it->second.last = time;
     return id;
   }
 
@@ -220,7 +247,7 @@ class ProgramLayout {
     return at;
   }
 
-  int AddTemporary(const movement::Buffer& temporary, int l) {
+  int AddTemporary(const movement::Buffer& temporary, int time) {
     Buffer buffer;
     buffer.name = "temporary";
     buffer.dtype = temporary.dtype;
@@ -228,7 +255,7 @@ class ProgramLayout {
     buffer.size_bytes = movement::SizeBytes(temporary);
     const int id = NextBuffer();
     program_.buffers.push_back(buffer);
-    arena_[id] = {buffer.size_bytes, l, l};
+    arena_[id] = {buffer.size_bytes, time, time};
     return id;
   }
 
@@ -266,7 +293,7 @@ class ProgramLayout {
     // A value that holds others is kept out of in-place sharing: the others still read it.
     std::map<int, ArenaItem> holding;
     for (int whole : wholes_) holding.insert(arena_.extract(whole));
-    const std::map<int, int> shared = ShareInPlace(launches_, program_.launches, &arena_);
+    const std::map<int, int> shared = ShareInPlace(launches_, program_.launches, times_, &arena_);
     arena_.merge(holding);
     std::vector<ArenaItem> items;
     std::vector<int> item_buffers;
@@ -286,6 +313,7 @@ class ProgramLayout {
   const BundleProgram& source_;
   const ecg::Graph& graph_;
   const std::vector<PlannedLaunch>& launches_;
+  const std::vector<int> times_;  // parallel to `launches_`
   Weights& weights_;
   LaidOut result_;
   ManifestProgram& program_;  // of the result

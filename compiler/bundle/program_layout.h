@@ -25,6 +25,7 @@ struct PlannedLaunch {
   std::vector<BlockKernel> others;  // the rest of a batch: the same code with other arguments
   std::string label;
   std::vector<std::string> nodes;
+  bool concurrent = false;  // with the launch in front of it
 };
 
 // One program of a bundle. What the pointers refer to must outlive the call.

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "compiler/launch/kernel_order.h"
 #include "compiler/movement/cost.h"
 #include "compiler/schedule/stitch/task_size.h"
 
@@ -17,50 +18,12 @@ namespace {
 // Least arithmetic of a batch, in launch times; below it, waking other cores costs as much as it saves.
 constexpr double kWorthBatching = 8;
 
-// Returns the outermost value whose memory holds this one.
-ecg::ValueId WholeOf(const ElidedCopies& elided, ecg::ValueId value) {
-  for (auto it = elided.values.find(value); it != elided.values.end(); it = elided.values.find(value)) {
-    value = it->second.whole;
-  }
-  return value;
-}
-
-// Returns, for each fusion block, the earlier fusion blocks that write what it reads.
-std::vector<std::set<size_t>> Dependencies(const std::vector<std::shared_ptr<const BlockKernel>>& kernels,
-                                           const ElidedCopies& elided) {
-  std::vector<std::set<size_t>> before(kernels.size());
-  std::map<ecg::ValueId, std::vector<size_t>> writers;
-  for (size_t b = 0; b < kernels.size(); ++b) {
-    if (elided.blocks.count(b) > 0) continue;
-    for (const KernelArg& arg : kernels[b]->args) {
-      if (arg.kind != KernelArg::Kind::kValue || arg.written) continue;
-      const auto known = writers.find(WholeOf(elided, arg.value));
-      if (known != writers.end()) before[b].insert(known->second.begin(), known->second.end());
-    }
-    for (const KernelArg& arg : kernels[b]->args) {
-      if (arg.kind == KernelArg::Kind::kValue && arg.written) writers[WholeOf(elided, arg.value)].push_back(b);
-    }
-  }
-  return before;
-}
-
 // The kernel's computing time with one thread, if it leaves units idle; otherwise 0.
 double IdleNs(const BlockKernel& block, const DeviceModel& device) {
   int64_t tasks = 0;
   for (const movement::Phase& phase : block.kernel.phases) tasks = std::max(tasks, phase.tasks());
   if (tasks >= LikelyUnits(device) || block.kernel.persistent) return 0;
-  return movement::EstimateCost(block.kernel, device, 1).latency_ns - 1e9 * device.launch_s;
-}
-
-int64_t WrittenBytes(const BlockKernel& block) {
-  int64_t bytes = 0;
-  size_t arg = 0;
-  for (const movement::Buffer& buffer : block.kernel.buffers) {
-    if (buffer.scope == Scope::kBlock) continue;
-    const KernelArg& argument = block.args[arg++];
-    if (argument.written || argument.kind == KernelArg::Kind::kTemporary) bytes += movement::SizeBytes(buffer);
-  }
-  return bytes;
+  return movement::EstimateCost(block.kernel, device, 1).latency_ns - 1e9 * device.LaunchSeconds(1);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Static memory plan: assigns offsets in one arena such that buffers that are alive at the same launch never overlap.
+// Static memory plan: assigns offsets in one arena such that buffers that are alive at the same time never overlap.
 // Places buffers greedily by size (largest first) into the lowest gap, which is within a few per cent of the lower
 // bound on real graphs.
 #ifndef FUSION_COMPILER_LAUNCH_MEMORY_PLAN_H_
@@ -11,7 +11,7 @@ namespace fusion {
 
 struct ArenaItem {
   int64_t size_bytes = 0;   // without slack
-  int first = 0, last = 0;  // launches, inclusive
+  int first = 0, last = 0;  // times of launches, inclusive
   int64_t offset = 0;       // out: a multiple of 64
 };
 

@@ -32,6 +32,7 @@ struct Planned {
   std::vector<RealisedBlock> realised;  // parallel to the plan's fusion blocks
   ElidedCopies elided;
   std::vector<std::vector<size_t>> launches;  // the fusion blocks of each
+  std::vector<bool> concurrent;  // with the launch in front of it (launch/concurrent_launches.h); empty: none is
 
   // The fusion blocks that have a kernel.
   std::vector<FusionBlock> KernelBlocks() const;

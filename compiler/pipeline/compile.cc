@@ -39,8 +39,12 @@ std::string PlanText(const Planned& planned) {
   for (size_t b : planned.elided.blocks) {
     absl::StrAppend(&text, "fusion block ", b, " has no kernel: what it would copy is written or read in place\n");
   }
-  for (const std::vector<size_t>& blocks : planned.launches) {
+  for (size_t l = 0; l < planned.launches.size(); ++l) {
+    const std::vector<size_t>& blocks = planned.launches[l];
     if (blocks.size() > 1) absl::StrAppend(&text, "one launch: fusion blocks ", absl::StrJoin(blocks, ", "), "\n");
+    if (planned.concurrent.empty() || !planned.concurrent[l]) continue;
+    absl::StrAppend(&text, "at the same time: fusion blocks ", absl::StrJoin(planned.launches[l - 1], ", "), " and ",
+                    absl::StrJoin(blocks, ", "), "\n");
   }
   return text;
 }

@@ -26,11 +26,12 @@ std::string Label(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes
   return absl::StrJoin(ops, "+");
 }
 
-// The cost model's time of a launch. The sets of a batch differ in their operands only.
+// What a launch adds to the cost model's time. The sets of a batch differ in their operands only, and concurrent launches
+// share a barrier.
 double EstimateNs(const PlannedLaunch& launch, const DeviceModel& device, int threads) {
   const double kernel_ns = movement::EstimateCost(launch.block.kernel, device, threads).latency_ns;
-  const double more_ns = std::max(0.0, kernel_ns - 1e9 * device.launch_s);
-  return kernel_ns + static_cast<double>(launch.others.size()) * more_ns;
+  const double more_ns = std::max(0.0, kernel_ns - 1e9 * device.LaunchSeconds(threads));
+  return (launch.concurrent ? more_ns : kernel_ns) + static_cast<double>(launch.others.size()) * more_ns;
 }
 
 }  // namespace
@@ -56,8 +57,10 @@ absl::Status Tune(Compilation* compilation) {
 absl::Status Kernels(Compilation* compilation) {
   const Planned& planned = *compilation->planned;
   const DeviceModel typical = compilation->context.device->WithTypicalRates();
-  for (const std::vector<size_t>& blocks : planned.launches) {
+  for (size_t l = 0; l < planned.launches.size(); ++l) {
+    const std::vector<size_t>& blocks = planned.launches[l];
     PlannedLaunch launch;
+    launch.concurrent = !planned.concurrent.empty() && planned.concurrent[l];
     for (size_t b : blocks) {
       const FusionBlock& block = planned.plan.blocks[b];
       ASSIGN_OR_RETURN(BlockKernel kernel, compilation->oracle->Kernel(block));

@@ -67,6 +67,8 @@ constexpr Pass kRows[] = {
      "after elide-copies: each fusion block that still has a kernel becomes a launch"},
     {"batch-launches", "plan", P::kPlan, passes::BatchLaunches, V::kLaunches, true,
      "after launches, and with the copies elided that would order kernels", passes::SharesMemory},
+    {"concurrent-launches", "plan", P::kPlan, passes::ConcurrentLaunches, V::kLaunches, true,
+     "after batch-launches: a batch is one launch, and shares the units already", passes::SharesMemory},
     {"tune", "tune", P::kKernels, passes::Tune, V::kTe, false,
      "after launches, for the blocks that have kernels; the schedules that it tries are verified as they are made",
      passes::MayTune},

@@ -7,6 +7,7 @@
 #include "compiler/analysis/derived.h"
 #include "compiler/choose_layouts/choose_layouts.h"
 #include "compiler/launch/batch_launches.h"
+#include "compiler/launch/concurrent_launches.h"
 #include "compiler/launch/elide_copies.h"
 #include "compiler/ops/registry/op_def.h"
 #include "compiler/plan/mapping_table.h"
@@ -92,6 +93,18 @@ absl::Status Launches(Compilation* compilation) {
 
 absl::Status BatchLaunches(Compilation* compilation) {
   return MakeLaunches(BatchKernels::kThatLeaveUnitsIdle, compilation);
+}
+
+absl::Status ConcurrentLaunches(Compilation* compilation) {
+  Planned& planned = *compilation->planned;
+  ASSIGN_OR_RETURN(const auto kernels, KernelsOf(compilation));
+  LaunchOrder order = GroupConcurrentLaunches(kernels, planned.elided, planned.launches,
+                                              compilation->context.device->WithTypicalRates(),
+                                              compilation->options.group_all_launches ? GroupLaunches::kAllThatMay
+                                                                                      : GroupLaunches::kThatGain);
+  planned.launches = std::move(order.launches);
+  planned.concurrent = std::move(order.concurrent);
+  return absl::OkStatus();
 }
 
 }  // namespace fusion::passes

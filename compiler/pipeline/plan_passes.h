@@ -14,6 +14,7 @@ absl::Status Plan(Compilation* compilation);
 absl::Status Launches(Compilation* compilation);
 absl::Status ElideCopies(Compilation* compilation);
 absl::Status BatchLaunches(Compilation* compilation);
+absl::Status ConcurrentLaunches(Compilation* compilation);
 
 // Do tasks share one memory that only one processor sees, and may each have arguments of its own? Elsewhere buffers are
 // separate objects, on either side of a bus, and each kernel is a launch of its own.

@@ -45,6 +45,9 @@ absl::Status VerifyLaunches(const Planned& planned) {
       ++launches[b];
     }
   }
+  if (!planned.concurrent.empty() && (planned.concurrent.size() != planned.launches.size() || planned.concurrent[0])) {
+    return absl::InternalError("which launches are concurrent is not said of each, or the first one is");
+  }
   for (size_t b = 0; b < blocks; ++b) {
     const int expected = planned.elided.blocks.count(b) > 0 ? 0 : 1;
     if (launches[b] == expected) continue;

@@ -204,8 +204,10 @@ std::string LayoutText(const ecg::Graph& graph, const ValueLayouts& layouts) {
 
 std::string LaunchesText(const Planned& planned) {
   std::string text;
-  for (const std::vector<size_t>& launch : planned.launches) {
-    absl::StrAppend(&text, "launch: blocks ", absl::StrJoin(launch, ", "), "\n");
+  for (size_t l = 0; l < planned.launches.size(); ++l) {
+    const bool concurrent = !planned.concurrent.empty() && planned.concurrent[l];
+    absl::StrAppend(&text, concurrent ? "concurrent launch" : "launch", ": blocks ",
+                    absl::StrJoin(planned.launches[l], ", "), "\n");
   }
   for (size_t b : planned.elided.blocks) absl::StrAppend(&text, "no kernel: block ", b, "\n");
   return text;

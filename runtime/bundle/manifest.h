@@ -85,6 +85,10 @@ struct Launch {
   // A batch: further sets of arguments, each as long as `buffers`. The kernel runs for each set, in any order or at the
   // same time.
   std::vector<std::vector<int>> others = {};
+  // It may run at the same time as the launch in front of it. Launches of which each is concurrent with the one in front
+  // of it are a group; none of them writes what another one reads or writes. Whoever runs launches one after another may
+  // ignore it, so it takes no newer format.
+  bool concurrent = false;
 
   size_t sets() const { return 1 + others.size(); }
   const std::vector<int>& set(size_t index) const { return index == 0 ? buffers : others[index - 1]; }

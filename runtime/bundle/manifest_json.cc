@@ -246,6 +246,7 @@ Json LaunchesToJson(const std::vector<Launch>& launches) {
                     {"flops", launch.flops},
                     {"bytes", launch.bytes}});
     if (!launch.others.empty()) list.back()["others"] = launch.others;
+    if (launch.concurrent) list.back()["concurrent"] = true;
   }
   return list;
 }
@@ -302,6 +303,7 @@ void ReadLaunch(const Json& item, Fields fields, Launch* launch) {
   fields.Read("kernel", &launch->kernel);
   fields.Read("buffers", &launch->buffers);
   if (item.is_object() && item.contains("others")) fields.Read("others", &launch->others);
+  if (item.is_object() && item.contains("concurrent")) fields.Read("concurrent", &launch->concurrent);
   fields.Read("label", &launch->label);
   fields.Read("nodes", &launch->nodes);
   fields.Read("flops", &launch->flops);

@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
   const double round_s = FastestSeconds(5, [&] { Work(args, nullptr, 0, 1); }) / static_cast<double>(rounds);
   rounds = static_cast<int64_t>(1e-9 * static_cast<double>(task_ns) / round_s);
 
-  const std::vector<fusion::WorkerPool::Phase> program(phases, (*pool)->Cut(Work, sets, tasks));
+  const std::vector<fusion::WorkerPool::Phase> program(phases, (*pool)->Cut({{Work, sets, tasks}}));
   const fusion::WorkerPool::Hold hold(**pool);
   constexpr int kRounds = 300;
   const auto cost = [&](int at_once, const auto& function) {

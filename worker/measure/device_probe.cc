@@ -65,7 +65,7 @@ absl::StatusOr<PhasePrices> ProbePhases(int threads) {
   int64_t steps = 6000;
   void* const args[] = {&steps};
   void* const* const sets[] = {args};
-  const std::vector<WorkerPool::Phase> phases(kPhases, pool->Cut(Steps, sets, threads));
+  const std::vector<WorkerPool::Phase> phases(kPhases, pool->Cut({{Steps, sets, threads}}));
   const WorkerPool::Hold hold(*pool);
   const auto seconds = [](const auto& run) {
     std::vector<double> rounds;

@@ -46,12 +46,12 @@ class CpuExecutable : public Executable {
     if (observer) {
       for (size_t i = 0; i < launch_count_; ++i) {
         const Clock::time_point start = Clock::now();
-        launches_.Run(i, i + 1);
+        launches_.Run(i);
         observer(static_cast<int>(i),
                  std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
       }
     } else {
-      launches_.Run(0, launch_count_);
+      launches_.Run();
     }
     for (size_t i = 0; i < outputs.size(); ++i) {
       const char* from = bases_[outputs_[i].buffer];

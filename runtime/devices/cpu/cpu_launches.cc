@@ -1,6 +1,6 @@
 #include "runtime/devices/cpu/cpu_launches.h"
 
-#include <numeric>
+#include <utility>
 
 #include "runtime/base/status_macros.h"
 
@@ -11,12 +11,7 @@ absl::StatusOr<CpuLaunches> CpuLaunches::Create(const BundleReader& bundle, cons
                                                 std::shared_ptr<ThreadPool> pool) {
   CpuLaunches result;
   result.arguments_.resize(program.buffers.size());
-  struct Phase {
-    size_t launch;
-    fusion_kernel_phase function;
-    int64_t tasks;
-  };
-  std::vector<Phase> phases;
+  result.parts_.resize(program.launches.size());
   for (const Launch& launch : program.launches) {
     BoundLaunch& bound = result.launches_.emplace_back();
     const ManifestKernel& kernel = program.kernels[launch.kernel];
@@ -25,12 +20,6 @@ absl::StatusOr<CpuLaunches> CpuLaunches::Create(const BundleReader& bundle, cons
     if (library == nullptr) {
       ASSIGN_OR_RETURN(const absl::string_view elf, bundle.Entry(kernel.file));
       ASSIGN_OR_RETURN(library, CodeLibrary::Load(elf, kernel.file));
-    }
-    for (const fusion::Phase& phase : kernel.phases) {
-      ASSIGN_OR_RETURN(void* const address, library->Symbol(phase.symbol));
-      if (phase.tasks <= 0) continue;
-      phases.push_back({result.launches_.size() - 1, reinterpret_cast<fusion_kernel_phase>(address), phase.tasks});
-      result.parallel_ = result.parallel_ || phase.tasks * static_cast<int64_t>(launch.sets()) > 1;
     }
     for (size_t s = 0; s < launch.sets(); ++s) {
       std::vector<void*>& arguments = bound.arguments.emplace_back();
@@ -42,6 +31,12 @@ absl::StatusOr<CpuLaunches> CpuLaunches::Create(const BundleReader& bundle, cons
       }
       bound.sets.push_back(bound.arguments[s].data());
     }
+    for (const Phase& phase : kernel.phases) {
+      ASSIGN_OR_RETURN(void* const address, library->Symbol(phase.symbol));
+      if (phase.tasks <= 0) continue;
+      result.parts_[result.launches_.size() - 1].push_back(
+          {reinterpret_cast<fusion_kernel_phase>(address), bound.sets, phase.tasks});
+    }
   }
   if (which == Which::kAll || !result.libraries_.empty()) {
     const auto math = bundle.manifest().options.find("math");
@@ -49,22 +44,38 @@ absl::StatusOr<CpuLaunches> CpuLaunches::Create(const BundleReader& bundle, cons
     ASSIGN_OR_RETURN(result.pool_, WorkerPool::Create(threads, program.scratch_bytes_per_thread,
                                                       strict ? Subnormals::kKept : Subnormals::kZero, std::move(pool)));
   }
-  result.first_phases_.resize(program.launches.size() + 1);
-  for (const Phase& phase : phases) {
-    result.phases_.push_back(result.pool_->Cut(phase.function, result.launches_[phase.launch].sets, phase.tasks));
-    ++result.first_phases_[phase.launch + 1];
+  for (size_t first = 0, end = 0; first < program.launches.size(); first = end) {
+    for (end = first + 1; end < program.launches.size() && program.launches[end].concurrent;) ++end;
+    result.AddPhases(first, end);
   }
-  std::partial_sum(result.first_phases_.begin(), result.first_phases_.end(), result.first_phases_.begin());
   return result;
+}
+
+void CpuLaunches::AddPhases(size_t first, size_t end) {
+  // Phase p of the group is phase p of each launch that has one.
+  for (size_t p = 0;; ++p) {
+    std::vector<WorkerPool::Part> parts;
+    for (size_t l = first; l < end; ++l) {
+      if (p < parts_[l].size()) parts.push_back(parts_[l][p]);
+    }
+    if (parts.empty()) return;
+    phases_.push_back(pool_->Cut(std::move(parts)));
+    parallel_ = parallel_ || phases_.back().tasks() > 1;
+  }
 }
 
 void CpuLaunches::Rebind(int buffer, char* base) {
   for (void** argument : arguments_[buffer]) *argument = base;
 }
 
-void CpuLaunches::Run(size_t begin, size_t end) {
-  const size_t first = first_phases_[begin], count = first_phases_[end] - first;
-  if (count > 0) pool_->Run(absl::MakeConstSpan(phases_).subspan(first, count));
+void CpuLaunches::Run() {
+  if (!phases_.empty()) pool_->Run(phases_);
+}
+
+void CpuLaunches::Run(size_t launch) {
+  std::vector<WorkerPool::Phase> phases;
+  for (const WorkerPool::Part& part : parts_[launch]) phases.push_back(pool_->Cut({part}));
+  if (!phases.empty()) pool_->Run(phases);
 }
 
 }  // namespace fusion

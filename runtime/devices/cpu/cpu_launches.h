@@ -30,9 +30,10 @@ class CpuLaunches {
   // From now on `buffer` lies at `base`.
   void Rebind(int buffer, char* base);
 
-  // Runs all phases of the launches [begin, end), one after another, in one call of the pool. Leaves out launches that
-  // the CPU does not execute.
-  void Run(size_t begin, size_t end);
+  // Runs all launches in one call of the pool, one after another but for those that may run beside each other.
+  void Run();
+  // Runs one launch alone. Does nothing if the CPU does not execute it.
+  void Run(size_t launch);
 
   // Null if there are no launches.
   WorkerPool* pool() { return pool_.get(); }
@@ -40,6 +41,9 @@ class CpuLaunches {
   bool parallel() const { return parallel_; }
 
  private:
+  // Adds the phases of the launches [first, end), which may run beside each other.
+  void AddPhases(size_t first, size_t end);
+
   struct BoundLaunch {
     std::vector<std::vector<void*>> arguments;  // of each set
     std::vector<void* const*> sets;
@@ -47,8 +51,8 @@ class CpuLaunches {
 
   std::map<std::string, std::unique_ptr<CodeLibrary>> libraries_;
   std::vector<BoundLaunch> launches_;           // parallel to the program's
-  std::vector<WorkerPool::Phase> phases_;       // of all launches
-  std::vector<size_t> first_phases_;            // in phases_, of each launch and of the end
+  std::vector<std::vector<WorkerPool::Part>> parts_;  // of each launch: its phases, one after another
+  std::vector<WorkerPool::Phase> phases_;             // of all launches
   std::vector<std::vector<void**>> arguments_;  // by buffer: every argument in launches_ that points to it
   bool parallel_ = false;
   std::unique_ptr<WorkerPool> pool_;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/status_macros.h"
@@ -14,7 +15,10 @@
 namespace fusion {
 namespace {
 
+// More ranges balance the threads better, and each costs a step of a counter. Tasks of one kernel take about equally
+// long, those of unlike kernels do not.
 constexpr int64_t kRangesPerThread = 4;
+constexpr int64_t kRangesPerThreadOfParts = 16;
 constexpr int64_t kCopyTaskBytes = 64 << 10;
 
 // The ranges that a thread has left of a phase, in one word: the phase, how many ranges the thread itself has taken
@@ -27,9 +31,9 @@ class Share {
   int TakeBack(uint64_t phase, int ranges) { return Take(phase, ranges, kBack); }
 
  private:
-  static constexpr int kBits = 4;  // of each count
+  static constexpr int kBits = 8;  // of each count
   static constexpr uint64_t kMost = (1 << kBits) - 1, kFront = 1, kBack = 1 << kBits;
-  static_assert(kRangesPerThread <= static_cast<int64_t>(kMost));
+  static_assert(std::max(kRangesPerThread, kRangesPerThreadOfParts) <= static_cast<int64_t>(kMost));
 
   int Take(uint64_t phase, int ranges, uint64_t end) {
     uint64_t now = word_.load(std::memory_order_relaxed);
@@ -83,13 +87,23 @@ struct WorkerPool::Phase::Runner {
     RunTasks(phase, scratch, phase.RangeBegin(range), phase.RangeBegin(range + 1));
   }
 
-  // Runs tasks [begin, end), counted over all sets one after another.
+  // Runs tasks [begin, end), counted over all parts one after another.
   static void RunTasks(const Phase& phase, void* scratch, int64_t begin, int64_t end) {
-    if (phase.sets_.size() == 1) return phase.function_(phase.sets_[0], scratch, begin, end);
+    int64_t first = 0;  // of the part
+    for (const Part& part : phase.parts_) {
+      const int64_t from = std::max(begin, first), to = std::min(end, first + part.all());
+      if (from < to) RunTasksOf(part, scratch, from - first, to - first);
+      first += part.all();
+    }
+  }
+
+  // Runs tasks [begin, end), counted over all sets one after another.
+  static void RunTasksOf(const Part& part, void* scratch, int64_t begin, int64_t end) {
+    if (part.sets.size() == 1) return part.function(part.sets[0], scratch, begin, end);
     while (begin < end) {
-      const int64_t set = begin / phase.tasks_, from = begin % phase.tasks_;
-      const int64_t to = std::min(phase.tasks_, from + end - begin);
-      phase.function_(phase.sets_[static_cast<size_t>(set)], scratch, from, to);
+      const int64_t set = begin / part.tasks, from = begin % part.tasks;
+      const int64_t to = std::min(part.tasks, from + end - begin);
+      part.function(part.sets[static_cast<size_t>(set)], scratch, from, to);
       begin += to - from;
     }
   }
@@ -156,14 +170,12 @@ absl::StatusOr<std::unique_ptr<WorkerPool>> WorkerPool::Create(int threads, int6
   return std::unique_ptr<WorkerPool>(new WorkerPool(std::move(state)));
 }
 
-WorkerPool::Phase WorkerPool::Cut(fusion_kernel_phase function, absl::Span<void* const* const> sets,
-                                  int64_t tasks) const {
+WorkerPool::Phase WorkerPool::Cut(std::vector<Part> parts) const {
   Phase phase;
-  phase.function_ = function;
-  phase.sets_ = sets;
-  phase.tasks_ = tasks;
-  phase.all_ = tasks * static_cast<int64_t>(sets.size());
-  phase.ranges_ = std::min<int64_t>(phase.all_, state_->threads * kRangesPerThread);
+  for (const Part& part : parts) phase.all_ += part.all();
+  const int64_t per_thread = parts.size() == 1 ? kRangesPerThread : kRangesPerThreadOfParts;
+  phase.ranges_ = std::min<int64_t>(phase.all_, state_->threads * per_thread);
+  phase.parts_ = std::move(parts);
   return phase;
 }
 
@@ -181,9 +193,9 @@ void WorkerPool::Run(absl::Span<const Phase> phases) {
   if (alone) s.team->Leave();
 }
 
-void WorkerPool::Run(fusion_kernel_phase function, absl::Span<void* const* const> sets, int64_t tasks) {
-  if (tasks <= 0 || sets.empty()) return;
-  const Phase phase = Cut(function, sets, tasks);
+void WorkerPool::Run(const Part& part) {
+  if (part.all() <= 0) return;
+  const Phase phase = Cut({part});
   Run({&phase, 1});
 }
 
@@ -195,7 +207,8 @@ void WorkerPool::Copy(void* to, const void* from, int64_t size_bytes) {
     return;
   }
   void* const args[] = {to, const_cast<void*>(from), &size_bytes};
-  Run(CopyTasks, {args}, (size_bytes + kCopyTaskBytes - 1) / kCopyTaskBytes);
+  void* const* const sets[] = {args};
+  Run({CopyTasks, sets, (size_bytes + kCopyTaskBytes - 1) / kCopyTaskBytes});
 }
 
 }  // namespace fusion

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -36,11 +37,20 @@ class WorkerPool {
     ThreadTeam& team_;
   };
 
-  // A phase and how its tasks are cut. The tasks of all sets together are cut into at most 4 ranges per thread, which
-  // are assigned statically, so that the same thread gets the same tasks (and weights) in every run.
+  // The tasks of one kernel: `tasks` >= 1 for each of the `sets` of arguments, which must outlive it.
+  struct Part {
+    fusion_kernel_phase function = nullptr;
+    absl::Span<void* const* const> sets;
+    int64_t tasks = 0;
+
+    int64_t all() const { return tasks * static_cast<int64_t>(sets.size()); }
+  };
+
+  // Parts that do not depend on each other, and how their tasks are cut. The tasks of all parts together are cut into
+  // ranges, which are assigned statically, so that the same thread gets the same tasks (and weights) in every run.
   class Phase {
    public:
-    int64_t tasks() const { return all_; }  // of all sets
+    int64_t tasks() const { return all_; }  // of all sets of all parts
 
    private:
     friend class WorkerPool;
@@ -48,20 +58,18 @@ class WorkerPool {
     // Longer ranges lie among the shorter ones, so that the threads' shares differ by at most one task.
     int64_t RangeBegin(int64_t range) const { return all_ * range / ranges_; }
 
-    fusion_kernel_phase function_;
-    absl::Span<void* const* const> sets_;
-    int64_t tasks_, all_;  // of one set, of all
-    int64_t ranges_;
+    std::vector<Part> parts_;
+    int64_t all_ = 0, ranges_ = 0;
   };
-  // `tasks`, of each of the `sets`, is at least 1. `sets` must outlive the phase.
-  Phase Cut(fusion_kernel_phase function, absl::Span<void* const* const> sets, int64_t tasks) const;
+  // There is at least one part.
+  Phase Cut(std::vector<Part> parts) const;
 
   // Runs the phases one after another: all tasks of one have returned before the first of the next begins. A thread
   // that has finished its own ranges of a phase takes over ranges of a slower one. The threads are called once,
   // and wait for the end of each phase at a PhaseBarrier.
   void Run(absl::Span<const Phase> phases);
   // The same for one phase, which may have no tasks.
-  void Run(fusion_kernel_phase function, absl::Span<void* const* const> sets, int64_t tasks);
+  void Run(const Part& part);
 
   // Does what memmove does. All threads take part if the size makes that worthwhile.
   void Copy(void* to, const void* from, int64_t size_bytes);

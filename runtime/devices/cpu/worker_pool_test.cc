@@ -36,7 +36,7 @@ TEST(WorkerPoolTest, EveryTaskOnceWithScratchOfItsOwn) {
       std::vector<std::atomic<int>> counts(tasks + 1);
       std::atomic<int> shared{0};
       void* args[] = {counts.data(), &shared};
-      (*pool)->Run(CountTasks, {args}, tasks);
+      (*pool)->Run({CountTasks, {args}, tasks});
       for (int64_t i = 0; i < tasks; ++i) EXPECT_EQ(counts[i], 1) << threads << " threads, task " << i;
       EXPECT_EQ(counts[tasks], 0);
       EXPECT_EQ(shared, 0);
@@ -56,7 +56,7 @@ TEST(WorkerPoolTest, SharesDifferByAtMostOneTask) {
     for (const int64_t tasks : {33, 34, 39, 46, 63, 100}) {
       std::vector<std::atomic<int64_t>> noted(tasks);
       void* args[] = {noted.data()};
-      (*pool)->Run(NoteRange, {args}, tasks);
+      (*pool)->Run({NoteRange, {args}, tasks});
       std::vector<int64_t> ranges;  // in the order of their tasks
       for (int64_t begin = 0; begin < tasks; begin += ranges.back()) {
         ranges.push_back(noted[begin]);
@@ -88,7 +88,7 @@ TEST(WorkerPoolTest, EveryTaskOfEverySet) {
           args[s] = {counts[s].data(), &shared};
           pointers.push_back(args[s].data());
         }
-        (*pool)->Run(CountTasks, pointers, tasks);
+        (*pool)->Run({CountTasks, pointers, tasks});
         for (size_t s = 0; s < sets; ++s) {
           for (int64_t i = 0; i <= tasks; ++i) EXPECT_EQ(counts[s][i], i < tasks ? 1 : 0) << s << " " << i;
         }
@@ -129,7 +129,7 @@ int WrongAfter(WorkerPool& pool, int phases) {
   std::vector<WorkerPool::Phase> program;
   for (int p = 0; p < phases; ++p) {
     const bool one = p % 5 == 4;
-    program.push_back(pool.Cut(one ? AddOneToAll : AddOneToMirrored, {&sets[p % 2], 1}, one ? 1 : kTasks));
+    program.push_back(pool.Cut({{one ? AddOneToAll : AddOneToMirrored, {&sets[p % 2], 1}, one ? 1 : kTasks}}));
   }
   pool.Run(program);
   int wrong = 0;
@@ -143,6 +143,35 @@ TEST(WorkerPoolTest, APhaseBeginsWhenTheOneBeforeHasEnded) {
     ASSERT_TRUE(pool.ok()) << pool.status();
     for (int round = 0; round < 50; ++round) {
       for (const int phases : {1, 2, 3, 64}) ASSERT_EQ(WrongAfter(**pool, phases), 0) << threads << " threads";
+    }
+  }
+}
+
+// A phase of unlike parts: one of a single task, one with several sets, one of many tasks.
+TEST(WorkerPoolTest, EveryTaskOfEveryPart) {
+  for (const int threads : {1, 2, 3, 8}) {
+    auto pool = WorkerPool::Create(threads, kScratchBytes);
+    ASSERT_TRUE(pool.ok()) << pool.status();
+    for (const int64_t many : {1, 7, 300}) {
+      std::atomic<int> shared{0};
+      std::vector<std::vector<std::atomic<int>>> counts;
+      for (const int64_t tasks : {int64_t{1}, int64_t{5}, int64_t{5}, many}) {
+        counts.emplace_back(static_cast<size_t>(tasks) + 1);
+      }
+      std::vector<std::array<void*, 2>> args;
+      std::vector<void* const*> sets;
+      for (std::vector<std::atomic<int>>& count : counts) args.push_back({count.data(), &shared});
+      for (const std::array<void*, 2>& arg : args) sets.push_back(arg.data());
+      const auto span = absl::MakeConstSpan(sets);
+      const WorkerPool::Phase phase = (*pool)->Cut(
+          {{CountTasks, span.subspan(0, 1), 1}, {CountTasks, span.subspan(1, 2), 5}, {CountTasks, span.subspan(3), many}});
+      EXPECT_EQ(phase.tasks(), 11 + many);
+      (*pool)->Run({&phase, 1});
+      for (size_t c = 0; c < counts.size(); ++c) {
+        for (size_t i = 0; i + 1 < counts[c].size(); ++i) EXPECT_EQ(counts[c][i], 1) << c << ", task " << i;
+        EXPECT_EQ(counts[c].back(), 0);
+      }
+      EXPECT_EQ(shared, 0);
     }
   }
 }
@@ -199,8 +228,8 @@ TEST(WorkerPoolTest, APhaseOfOneTaskIsTheCallers) {
   void* const many_args[] = {many.data()};
   void* const one_args[] = {&one};
   void* const* const sets[] = {many_args, one_args};
-  const WorkerPool::Phase many_phase = (*pool)->Cut(NoteThread, {&sets[0], 1}, kTasks);
-  const WorkerPool::Phase one_phase = (*pool)->Cut(NoteThread, {&sets[1], 1}, 1);
+  const WorkerPool::Phase many_phase = (*pool)->Cut({{NoteThread, {&sets[0], 1}, kTasks}});
+  const WorkerPool::Phase one_phase = (*pool)->Cut({{NoteThread, {&sets[1], 1}, 1}});
   const WorkerPool::Phase alone[] = {one_phase, one_phase}, between[] = {many_phase, one_phase, many_phase};
   const std::thread::id caller = std::this_thread::get_id();
   int together = 0;
@@ -227,7 +256,7 @@ TEST(WorkerPoolTest, SubnormalsCountAsZeroWhereThatIsAsked) {
       ASSERT_TRUE(pool.ok()) << pool.status();
       std::vector<float> halves(32, 1);
       void* args[] = {const_cast<float*>(&subnormal), halves.data()};
-      (*pool)->Run(Halve, {args}, static_cast<int64_t>(halves.size()));
+      (*pool)->Run({Halve, {args}, static_cast<int64_t>(halves.size())});
       for (const float half : halves) EXPECT_EQ(half != 0, mode == Subnormals::kKept) << threads << " threads";
       EXPECT_NE(subnormal * 0.5f, 0.0f) << "the caller's own arithmetic is as before";
     }

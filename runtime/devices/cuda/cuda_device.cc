@@ -227,7 +227,7 @@ class CudaExecutable : public Executable {
       RETURN_IF_ERROR(Download(buffer, program_->buffers[buffer].size_bytes, HostOf(buffer)));
     }
     RETURN_IF_ERROR(context_->Finish());
-    host_launches_.Run(l, l + 1);
+    host_launches_.Run(l);
     for (const int argument : program_->kernels[launch.kernel].writes) {
       RETURN_IF_ERROR(Upload(launch.buffers[argument], HostOf(launch.buffers[argument])));
     }

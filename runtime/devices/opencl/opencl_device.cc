@@ -221,7 +221,7 @@ class OpenClExecutable : public Executable {
         RETURN_IF_ERROR(Download(buffer, program_->buffers[buffer].size_bytes, HostOf(buffer)));
       }
     }
-    host_launches_.Run(l, l + 1);
+    host_launches_.Run(l);
     for (const int argument : program_->kernels[launch.kernel].writes) {
       RETURN_IF_ERROR(Upload(launch.buffers[argument], HostOf(launch.buffers[argument])));
     }

@@ -1,0 +1,24 @@
+// What must run before a kernel.
+#ifndef FUSION_COMPILER_LAUNCH_KERNEL_ORDER_H_
+#define FUSION_COMPILER_LAUNCH_KERNEL_ORDER_H_
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "compiler/kernels/block_kernel.h"
+#include "compiler/launch/elide_copies.h"
+
+namespace fusion {
+
+// Returns, for each fusion block, the earlier fusion blocks that write what it reads, wholly or in part.
+std::vector<std::set<size_t>> Dependencies(const std::vector<std::shared_ptr<const BlockKernel>>& kernels,
+                                           const ElidedCopies& elided);
+
+// Bytes of the results and temporaries of a kernel.
+int64_t WrittenBytes(const BlockKernel& block);
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_LAUNCH_KERNEL_ORDER_H_
