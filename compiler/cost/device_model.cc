@@ -18,7 +18,6 @@ std::string DeviceModel::Fingerprint() const {
     absl::StrAppend(&text, "/", p.operands, "=", p.rows, "x", p.columns, "x", p.depth, "by", p.work_items,
                     p.from_memory ? "from_memory" : "");
   }
-  if (tf32) absl::StrAppend(&text, "/tf32");
   if (async_copies) absl::StrAppend(&text, "/async_copies");
   if (!product_library.empty()) absl::StrAppend(&text, "/", product_library);
   if (!convolution_library.empty()) absl::StrAppend(&text, "/", convolution_library);

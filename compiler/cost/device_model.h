@@ -22,7 +22,9 @@ struct MemoryLevel {
 // One instruction with which `work_items` work-items of a work-group together multiply a fragment of `rows` × `depth`
 // elements by one of `depth` × `columns`, accumulating in f32.
 struct MatrixProduct {
-  std::string operands;  // "f16", or "tf32": f32 rounded to ten bits of mantissa
+  // The type of the operands: "f16"; "tf32", f32 rounded to ten bits of mantissa; or "f32", which only AllowTf32
+  // (matrix_products.h) makes of tf32.
+  std::string operands;
   int rows = 0, columns = 0, depth = 0;
   int work_items = 0;
   double flops_per_s = 0;  // of one core, published or measured
@@ -56,7 +58,6 @@ struct DeviceModel {
   // never names one.
   std::string product_library;
   std::string convolution_library;    // the same for convolutions of images: "cuDNN 9.1.0"
-  bool tf32 = false;                  // the user allows tf32 operands in f32 products; never a property of the device
   bool byte_dots = true;              // kernels may use an instruction that adds four byte products in a lane
   double fma_f32_flops_per_s = 1e11;  // measured peak of one core; an FMA counts as 2 flops
   double special_cycles_ratio = 20;   // cycles of one vector exp/erf/tanh/div chain relative to one vector FMA
@@ -85,7 +86,7 @@ struct DeviceModel {
   bool CachesScratch() const { return kind == "cpu"; }
 
   // Identifies the kind of device in profile keys. Contains family, name, ISA, units, cache sizes and what kernels may
-  // use (work-group size, fragment products, tf32, libraries, …), but no measured rate.
+  // use (work-group size, fragment products, libraries, …), but no measured rate.
   std::string Fingerprint() const;
   // The same device with typical rates, which follow from its fingerprint, instead of the measured ones. Decisions
   // about what to measure use it, because they must not change from one registration to the next.

@@ -1,6 +1,7 @@
 #include "compiler/pipeline/compilation.h"
 
 #include "compiler/backends/backend.h"
+#include "compiler/cost/matrix_products.h"
 
 namespace fusion {
 
@@ -20,8 +21,7 @@ int Units(const CompileOptions& options, const CompileContext& context) {
 }
 
 CompileContext ContextFor(const CompileOptions& options, const CompileContext& context, DeviceModel* device) {
-  *device = *context.device;
-  device->tf32 = options.precision == "tf32";
+  *device = options.precision == "tf32" ? AllowTf32(*context.device) : *context.device;
   CompileContext own = context;
   own.device = device;
   return own;

@@ -266,9 +266,7 @@ TEST(TensorCores, RoundToTf32OnlyWhereThatIsAllowed) {
         g.Op("Conv", {g.In(FewBits({1, 16, 8, 14})), g.Const(FewBits({32, 16, 3, 3}))}, {{"pads", Ints{1, 1, 1, 1}}}));
     cases.push_back(BlockCase("convolution of tf32", g));
   }
-  DeviceModel allowed = WithTensorCores();
-  allowed.tf32 = true;
-  for (const BlockResult& result : RunCases(cases, {{allowed}})) {
+  for (const BlockResult& result : RunCases(cases, {{AllowTf32(WithTensorCores())}})) {
     EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
     EXPECT_EQ(FragmentTiles(result.kernels), 1) << result.name;
   }

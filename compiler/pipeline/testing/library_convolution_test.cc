@@ -11,6 +11,7 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/cost/matrix_products.h"
 #include "compiler/pipeline/testing/library_bundle.h"
 #include "compiler/pipeline/testing/run_block.h"
 #include "runtime/base/random_inputs.h"
@@ -26,6 +27,7 @@ using ::testing::ElementsAre;
 DeviceModel WithLibrary() {
   DeviceModel device = CudaTestDevice(32);
   device.convolution_library = "cuDNN of a test";
+  device.matrix_products = {{"tf32", 16, 8, 8, 32, 4 * device.fma_f32_flops_per_s}};
   return device;
 }
 
@@ -211,9 +213,7 @@ TEST(LibraryConvolution, IsNeverTheModelsChoice) {
     EXPECT_TRUE(LibraryCallsOf(without->kernel).empty());
     EXPECT_EQ(without->key, own->key);
   }
-  DeviceModel tf32 = WithLibrary();
-  tf32.tf32 = true;
-  const auto rounded = KernelOf(g, {}, tf32), exact = KernelOf(g);
+  const auto rounded = KernelOf(g, {}, AllowTf32(WithLibrary())), exact = KernelOf(g);
   ASSERT_TRUE(rounded.ok() && exact.ok());
   EXPECT_TRUE(std::get<LibraryConvolution>(LibraryCallsOf(rounded->kernel).at(0)).tf32);
   EXPECT_NE(rounded->key, exact->key);

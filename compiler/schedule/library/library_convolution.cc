@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/cost/matrix_products.h"
 #include "compiler/schedule/library/library_nest.h"
 
 namespace fusion {
@@ -440,7 +441,7 @@ absl::StatusOr<movement::Phase> LibraryConvolutionPhase(Nest nest, const DeviceM
       return refuse("an operand lies in the shared memory of a work-group");
     }
   }
-  convolution.tf32 = device.tf32 && nest.store_types[0] == DType::kF32;
+  convolution.tf32 = nest.store_types[0] == DType::kF32 && FindMatrixProduct(device, DType::kF32) != nullptr;
   if (best->packed) {
     convolution.w = static_cast<int>(kernel->buffers.size());
     PackFilter(*best, *best_filter, &nest, kernel);

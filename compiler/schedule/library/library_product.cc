@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "compiler/cost/matrix_products.h"
 #include "compiler/schedule/library/library_nest.h"
 
 namespace fusion {
@@ -120,7 +121,7 @@ absl::StatusOr<movement::Phase> LibraryProductPhase(const Nest& nest, const Devi
   product.b_pitch = product.b_along_depth ? b_stride : of_b.depth;
   product.d_pitch = rows_inside ? store->column : store->row;
   product.a_batch = of_a.batch, product.b_batch = of_b.batch, product.d_batch = store->batch;
-  product.tf32 = device.tf32 && !halves;
+  product.tf32 = !halves && FindMatrixProduct(device, DType::kF32) != nullptr;
   const bool matrices = (product.a_along_depth || a_stride == 1) && (product.b_along_depth || b_stride == 1) &&
                         product.a_pitch >= (product.a_along_depth ? product.depth : product.m) &&
                         product.b_pitch >= (product.b_along_depth ? product.depth : product.n) &&
