@@ -19,9 +19,6 @@ constexpr double kMostTime = 5e-3;
 // Smaller constants are not worth a separate kernel.
 constexpr int64_t kLeastBytes = 4096;
 
-// Each element of a row that is gathered from panels lies on a cache line of its own.
-constexpr double kLineBytes = 64;
-
 struct Use {
   size_t launch = 0;
   const BlockKernel* block = nullptr;
@@ -89,7 +86,8 @@ std::optional<BlockKernel> ReadingPacked(const BlockKernel& block, size_t arg, c
   return result;
 }
 
-// The most time that `kernel` takes to read the buffer's elements from scattered addresses in memory.
+// The most time that `kernel` takes to read the buffer's elements from scattered addresses in memory: each element of a
+// row that is gathered from panels lies on a cache line of its own.
 double ScatteredNs(const movement::Kernel& kernel, int buffer, const DeviceModel& device) {
   double loads = 0;
   for (const movement::Phase& phase : kernel.phases) {
@@ -107,7 +105,7 @@ double ScatteredNs(const movement::Kernel& kernel, int buffer, const DeviceModel
   }
   double bandwidth = std::numeric_limits<double>::infinity();
   for (const MemoryLevel& level : device.memory) bandwidth = std::min(bandwidth, level.bandwidth_bytes_per_s);
-  return 1e9 * loads * kLineBytes / bandwidth;
+  return 1e9 * loads * device.line_bytes / bandwidth;
 }
 
 }  // namespace

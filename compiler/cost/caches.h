@@ -26,6 +26,13 @@ inline int64_t LargestCacheBytes(const DeviceModel& device) {
   return largest;
 }
 
+// Is a result of this size better written past the caches? A smaller one stays in the largest cache for its reader,
+// beside the other data that lives there.
+inline bool FillsCaches(double bytes, const DeviceModel& device) {
+  constexpr double kCacheShare = 0.25;
+  return bytes >= kCacheShare * static_cast<double>(LargestCacheBytes(device));
+}
+
 }  // namespace fusion
 
 #endif  // FUSION_COMPILER_COST_CACHES_H_

@@ -23,6 +23,7 @@ std::string DeviceModel::Fingerprint() const {
   if (!convolution_library.empty()) absl::StrAppend(&text, "/", convolution_library);
   if (persistent_groups != 0) absl::StrAppend(&text, "/persistent_groups=", persistent_groups);
   if (kind != "cpu" && host_isa != DeviceModel().host_isa) absl::StrAppend(&text, "/host=", host_isa);
+  if (line_bytes != DeviceModel().line_bytes) absl::StrAppend(&text, "/line=", line_bytes);
   for (const MemoryLevel& level : memory) absl::StrAppend(&text, "/", level.name, "=", level.size_bytes);
   return text;
 }
@@ -53,6 +54,8 @@ DeviceModel DeviceModel::WithTypicalRates() const {
   typical.launch_s = defaults.launch_s;
   typical.barrier_s = defaults.barrier_s;
   typical.fewer_threads = defaults.fewer_threads;
+  typical.lines_in_flight = defaults.lines_in_flight;
+  typical.ports = defaults.ports;
   for (MatrixProduct& product : typical.matrix_products) {
     product.flops_per_s = kMatrixSpeedup * typical.fma_f32_flops_per_s;
   }
@@ -71,6 +74,8 @@ DeviceModel DeviceModel::WithRatesOf(const DeviceModel& other) const {
   model.launch_s = other.launch_s;
   model.barrier_s = other.barrier_s;
   model.fewer_threads = other.fewer_threads;
+  model.lines_in_flight = other.lines_in_flight;
+  model.ports = other.ports;
   for (size_t i = 0; i < std::min(matrix_products.size(), other.matrix_products.size()); ++i) {
     model.matrix_products[i].flops_per_s = other.matrix_products[i].flops_per_s;
   }
@@ -79,6 +84,29 @@ DeviceModel DeviceModel::WithRatesOf(const DeviceModel& other) const {
   }
   return model;
 }
+
+namespace {
+
+// Calls `visit` with the name and the value of each figure of the port model.
+template <typename Ports, typename Visit>
+void VisitPorts(Ports& ports, const Visit& visit) {
+  visit("fmas_per_cycle", ports.fmas_per_cycle);
+  visit("loads_per_cycle", ports.loads_per_cycle);
+  visit("step_cycles", ports.step_cycles);
+  visit("stream_cycles", ports.stream_cycles);
+  visit("scatter_cycles", ports.scatter_cycles);
+  visit("pack_cycles", ports.pack_cycles);
+  visit("transpose_cycles", ports.transpose_cycles);
+  visit("strided_broadcast", ports.strided_broadcast);
+}
+
+json PortsToJson(const PortModel& ports) {
+  json object = json::object();
+  VisitPorts(ports, [&](const char* name, double value) { object[name] = value; });
+  return object;
+}
+
+}  // namespace
 
 std::string DeviceModelToJson(const DeviceModel& m) {
   json memory = json::array();
@@ -124,7 +152,10 @@ std::string DeviceModelToJson(const DeviceModel& m) {
               {"fewer_threads", fewer_threads},
               {"host_isa", m.host_isa},
               {"write_allocate", m.write_allocate},
-              {"memory", memory}}
+              {"memory", memory},
+              {"line_bytes", m.line_bytes},
+              {"lines_in_flight", m.lines_in_flight},
+              {"ports", PortsToJson(m.ports)}}
       .dump(2);
 }
 
@@ -180,6 +211,22 @@ absl::Status CheckDeviceModel(const DeviceModel& m) {
     return absl::InvalidArgumentError(
         absl::StrCat("device model: host_isa '", m.host_isa, "' is neither avx2 nor neon"));
   }
+  if (m.line_bytes < 16 || m.line_bytes > 1024 || (m.line_bytes & (m.line_bytes - 1)) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("device model: line_bytes ", m.line_bytes, " is no power of two from 16 to 1024"));
+  }
+  if (m.lines_in_flight < 1 || m.lines_in_flight > 1024) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("device model: lines_in_flight ", m.lines_in_flight, " is not from 1 to 1024"));
+  }
+  absl::Status ports;
+  VisitPorts(m.ports, [&](const char* name, double value) {
+    if (!(value > 0 && value < 1e6)) {
+      ports = absl::InvalidArgumentError(
+          absl::StrCat("device model: ports.", name, " ", value, " is not above 0 and below 1e6"));
+    }
+  });
+  RETURN_IF_ERROR(ports);
   if (m.vector_registers < 8 || m.parallel_units < 1 || !(m.fma_f32_flops_per_s > 0)) {
     return absl::InvalidArgumentError(
         "device model: vector_registers, parallel_units or fma_f32_flops_per_s out of range");
@@ -227,6 +274,10 @@ absl::StatusOr<DeviceModel> DeviceModelFromJson(const std::string& text) {
       m.memory.push_back({level.value("name", ""), level.value("size_bytes", int64_t{0}),
                           level.value("bandwidth_bytes_per_s", 0.0), level.value("shared", false)});
     }
+    m.line_bytes = j.value("line_bytes", m.line_bytes);
+    m.lines_in_flight = j.value("lines_in_flight", m.lines_in_flight);
+    const json ports = j.value("ports", json::object());
+    VisitPorts(m.ports, [&](const char* name, double& value) { value = ports.value(name, value); });
   } catch (const json::exception& e) {
     return absl::InvalidArgumentError(absl::StrCat("device model: ", e.what()));
   }

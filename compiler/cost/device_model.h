@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler/cost/port_model.h"
 
 namespace fusion {
 
@@ -65,9 +66,12 @@ struct DeviceModel {
   double barrier_s = 1e-6;            // between phases: of all threads, or of a persistent kernel's work-groups
   // Kind cpu: the barrier where fewer than all threads work, in ascending order. One thread waits for nobody.
   std::vector<ThreadsBarrier> fewer_threads;
-  std::string host_isa = "avx2";      // kinds other than cpu: the ISA of the host processor, avx2 or neon
-  bool write_allocate = true;         // a store to an uncached line counts twice: the line is read first
+  std::string host_isa = "avx2";  // kinds other than cpu: the ISA of the host processor, avx2 or neon
+  bool write_allocate = true;     // a store to an uncached line counts twice: the line is read first
   std::vector<MemoryLevel> memory;
+  int line_bytes = 64;       // of a cache line
+  int lines_in_flight = 16;  // that a core reads from memory at once; prefetches run so far ahead
+  PortModel ports;
 
   // Bandwidth of the nearest memory that holds this many bytes, for one core that copies (reads and writes) or only
   // reads. One purpose may use three quarters of a cache.
@@ -84,6 +88,12 @@ struct DeviceModel {
   // Is a task's scratch ordinary memory, which the caches hold as far as they reach? On other devices it is a memory of
   // fixed size.
   bool CachesScratch() const { return kind == "cpu"; }
+
+  // Do kernels read and write the host's own memory?
+  bool SharesHostMemory() const { return kind == "cpu"; }
+
+  // Do neighbouring work-items of a task run in step, as the lanes of a vector do?
+  bool WorkItemsAreLanes() const { return work_group_size > 1; }
 
   // Identifies the kind of device in profile keys. Contains family, name, ISA, units, cache sizes and what kernels may
   // use (work-group size, fragment products, libraries, …), but no measured rate.

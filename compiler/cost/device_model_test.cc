@@ -12,15 +12,26 @@ TEST(DeviceModelTest, RoundTripsThroughJson) {
   model.matrix_products = {{"f16", 16, 8, 16, 32, 1e12}, {"f16", 64, 64, 16, 128, 1e12, /*from_memory=*/true}};
   model.async_copies = true;
   model.memory = {{"L1", 49152, 2.2e11, false}, {"DRAM", 0, 1e10, true}};
+  model.line_bytes = 128;
+  model.lines_in_flight = 24;
+  model.ports.step_cycles = 4;
+  model.ports.strided_broadcast = 0.75;
   const absl::StatusOr<DeviceModel> again = DeviceModelFromJson(DeviceModelToJson(model));
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(DeviceModelToJson(*again), DeviceModelToJson(model));
   EXPECT_EQ(again->Fingerprint(), model.Fingerprint());
+  EXPECT_EQ(again->line_bytes, 128);
+  EXPECT_EQ(again->lines_in_flight, 24);
+  EXPECT_EQ(again->ports.step_cycles, 4);
+  EXPECT_EQ(again->ports.strided_broadcast, 0.75);
 }
 
 TEST(DeviceModelTest, FingerprintIgnoresMeasuredRates) {
   DeviceModel a, b;
   b.fma_f32_flops_per_s *= 2;
+  EXPECT_EQ(a.Fingerprint(), b.Fingerprint());
+  b.lines_in_flight *= 2;
+  b.ports.pack_cycles *= 2;
   EXPECT_EQ(a.Fingerprint(), b.Fingerprint());
   b.host_isa = "neon";
   EXPECT_EQ(a.Fingerprint(), b.Fingerprint());  // on a cpu, the device is its own host
@@ -28,6 +39,9 @@ TEST(DeviceModelTest, FingerprintIgnoresMeasuredRates) {
   EXPECT_NE(a.Fingerprint(), b.Fingerprint());
   b = a;
   b.isa = "avx2";
+  EXPECT_NE(a.Fingerprint(), b.Fingerprint());
+  b = a;
+  b.line_bytes = 128;
   EXPECT_NE(a.Fingerprint(), b.Fingerprint());
 }
 
@@ -38,6 +52,11 @@ TEST(DeviceModelTest, RefusesNonsense) {
   EXPECT_FALSE(DeviceModelFromJson(R"({"name": 3})").ok());
   EXPECT_FALSE(DeviceModelFromJson(R"({"host_isa": "mips"})").ok());
   EXPECT_FALSE(DeviceModelFromJson(R"({"matrix_products": [{"operands": "f16", "rows": 16}]})").ok());
+  EXPECT_FALSE(DeviceModelFromJson(R"({"line_bytes": 48})").ok());
+  EXPECT_FALSE(DeviceModelFromJson(R"({"lines_in_flight": 0})").ok());
+  EXPECT_FALSE(DeviceModelFromJson(R"({"ports": {"fmas_per_cycle": 0}})").ok());
+  EXPECT_FALSE(DeviceModelFromJson(R"({"ports": {"fmas_per_cycle": "two"}})").ok());
+  EXPECT_FALSE(DeviceModelFromJson(R"({"ports": 2})").ok());
 }
 
 TEST(DeviceModel, BarriersOfFewerThreads) {
@@ -74,6 +93,8 @@ TEST(DeviceModel, TypicalRatesFollowFromTheFingerprint) {
   b.fma_f32_flops_per_s *= 1.1;
   b.memory[1].bandwidth_bytes_per_s *= 0.8;
   b.launch_s *= 2;
+  b.ports.step_cycles *= 2;
+  b.lines_in_flight += 1;
   ASSERT_EQ(a.Fingerprint(), b.Fingerprint());
   EXPECT_EQ(DeviceModelToJson(a.WithTypicalRates()), DeviceModelToJson(b.WithTypicalRates()));
   EXPECT_GT(a.WithTypicalRates().memory[0].bandwidth_bytes_per_s, a.WithTypicalRates().memory[1].bandwidth_bytes_per_s);

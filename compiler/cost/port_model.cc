@@ -3,20 +3,13 @@
 #include <algorithm>
 
 namespace fusion {
-namespace {
 
-// FMA latency × issue width is 8 on every core that we target; a little more, because issue is not perfect.
-constexpr double kMinAccumulators = 10;
-
-}  // namespace
-
-double TileCycles(int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared) {
-  const double fma = static_cast<double>(rows * vectors) / 2;
+double TileCycles(const PortModel& ports, int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared) {
+  const double fma = static_cast<double>(rows * vectors) / ports.fmas_per_cycle;
   const double row_loads = static_cast<double>(has_broadcast ? rows : rows * vectors);
-  const double load = (row_loads + static_cast<double>(has_shared ? vectors : 0)) / 2;
-  const double latency = kMinAccumulators / 2;
-  const double stream = has_shared ? kStreamCycles * static_cast<double>(vectors) : 0;
-  return std::max({fma, load, latency, stream});
+  const double load = (row_loads + static_cast<double>(has_shared ? vectors : 0)) / ports.loads_per_cycle;
+  const double stream = has_shared ? ports.stream_cycles * static_cast<double>(vectors) : 0;
+  return std::max({fma, load, ports.step_cycles, stream});
 }
 
 }  // namespace fusion

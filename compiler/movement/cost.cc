@@ -32,7 +32,7 @@ double Product(const std::vector<te::Axis>& axes) {
 
 // How many times longer a tile's reduction step takes than its FMAs alone: the loss through its shape and the
 // remainders of its loops.
-double TileSlowdown(const Step& step, const RegisterTile& tile) {
+double TileSlowdown(const Step& step, const RegisterTile& tile, const PortModel& ports) {
   int64_t rows = 1, vectors = 1;
   for (const Loop& loop : step.loops) {
     if (loop.axis.id == tile.row_axis) rows = loop.axis.extent;
@@ -51,7 +51,7 @@ double TileSlowdown(const Step& step, const RegisterTile& tile) {
     return static_cast<double>(whole) * cost(tile_extent) + (rest > 0 ? cost(rest) : 0.0);
   };
   const double cycles = along(vectors, tile.outer_count, [&](int64_t v) {
-    return along(rows, tile.row_count, [&](int64_t r) { return TileCycles(r, v, broadcast, shared); });
+    return along(rows, tile.row_count, [&](int64_t r) { return TileCycles(ports, r, v, broadcast, shared); });
   });
   return std::max(1.0, 2 * cycles / static_cast<double>(rows * vectors));
 }
@@ -273,18 +273,18 @@ class Estimator {
     const Work body = WorkOf(step.body, tile == nullptr);
     const Work then = WorkOf(step.then, /*guards_cost=*/true);
     const double body_ops = BodyOps(step, body);
-    const double slowdown = tile != nullptr ? TileSlowdown(step, *tile) : 1;
+    const double slowdown = tile != nullptr ? TileSlowdown(step, *tile, device_.ports) : 1;
     double ops = points * (slowdown * body_ops + body.special) + spatial * (then.ops + then.special);
     cost_.fma += points * body_ops + spatial * then.ops;
     cost_.special += points * body.special + spatial * then.special;
     if (tile != nullptr && ScattersLanes(step, *tile, static_cast<int64_t>(lanes_))) {
-      ops += spatial * kScatterCycles * 2 * lanes_;
+      ops += spatial * device_.ports.scatter_cycles * 2 * lanes_;
     }
     if (step.Is<BlockedTranspose>()) ops += spatial * kShuffleOps * std::log2(lanes_);
     // Work-items that run in step are the lanes, whatever each of them does.
     const bool plain =
         step.Is<ScalarLoops>() || step.Is<RoutineCall>() || (prefix != nullptr && prefix->vector_axis < 0);
-    const bool one_lane = plain && device_.work_group_size == 1;
+    const bool one_lane = plain && !device_.WorkItemsAreLanes();
     if (one_lane) ops *= lanes_ * kScalarPenalty;
     // Outside the register tile every load is an instruction beside the arithmetic.
     if (const auto* threadgroup = step.As<ThreadgroupTile>()) {

@@ -52,7 +52,7 @@ absl::Status MakeLaunches(BatchKernels which, Compilation* compilation) {
 
 }  // namespace
 
-bool SharesMemory(const Compilation& compilation) { return compilation.context.device->CachesScratch(); }
+bool SharesMemory(const Compilation& compilation) { return compilation.context.device->SharesHostMemory(); }
 
 absl::Status Layout(Compilation* compilation) {
   Planned& planned = *compilation->planned;

@@ -99,7 +99,9 @@ absl::Status ProbeLaunches(int threads, DeviceModel* model) {
 // Returns a line that changes whenever a cached model must not be used.
 std::string CacheTag(int threads, const std::string& toolchain) {
   std::string tag = absl::StrCat("device-model 5|", CpuName(), "|", threads, "|", toolchain, "|");
-  for (const CacheLevel& cache : HostCaches()) absl::StrAppend(&tag, cache.size_bytes, ",");
+  for (const CacheLevel& cache : HostCaches()) {
+    absl::StrAppend(&tag, cache.size_bytes, "/", cache.line_bytes, ",");
+  }
   return tag;
 }
 
@@ -148,6 +150,7 @@ absl::StatusOr<DeviceModel> ProbeCpu(int threads, const std::string& toolchain) 
     level.shared = cache.shared;
     level.bandwidth_bytes_per_s = CopyBandwidth(isa, buffer.get(), std::min(cache.size_bytes / 2, kDramBytes / 4));
     model.memory.push_back(level);
+    model.line_bytes = cache.line_bytes;
   }
   MemoryLevel dram;
   dram.name = "DRAM";

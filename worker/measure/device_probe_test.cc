@@ -14,6 +14,10 @@ TEST(HostCaches, GrowOutward) {
   ASSERT_FALSE(caches.empty());
   for (size_t i = 1; i < caches.size(); ++i) EXPECT_GT(caches[i].size_bytes, caches[i - 1].size_bytes);
   EXPECT_EQ(LastLevelCacheBytes(), caches.back().size_bytes);
+  for (const CacheLevel& cache : caches) {
+    EXPECT_GE(cache.line_bytes, 16) << cache.level;
+    EXPECT_EQ(cache.line_bytes & (cache.line_bytes - 1), 0) << cache.level;
+  }
 }
 
 TEST(ProbeCpu, MeasuresWhatPlanningReads) {
@@ -33,6 +37,7 @@ TEST(ProbeCpu, MeasuresWhatPlanningReads) {
   for (const ThreadsBarrier& barrier : model->fewer_threads) EXPECT_LT(barrier.threads, UsableCores());
   // One thread waits for nobody.
   EXPECT_EQ(model->BarrierSeconds(1), 0);
+  EXPECT_EQ(model->line_bytes, HostCaches().back().line_bytes);
   ASSERT_GE(model->memory.size(), 2);
   EXPECT_EQ(model->memory.back().name, "DRAM");
   EXPECT_EQ(model->memory.back().size_bytes, 0);

@@ -45,6 +45,9 @@ std::vector<CacheLevel> HostCaches() {
     CacheLevel level;
     level.size_bytes = ParseSize(FirstLine(folder + "size"));
     level.shared = FirstLine(folder + "shared_cpu_list") != siblings;
+    if (int line = 0; absl::SimpleAtoi(FirstLine(folder + "coherency_line_size"), &line) && line > 0) {
+      level.line_bytes = line;
+    }
     if (absl::SimpleAtoi(FirstLine(folder + "level"), &level.level) && level.size_bytes > 0) levels.push_back(level);
   }
   if (levels.empty()) {
@@ -52,7 +55,7 @@ std::vector<CacheLevel> HostCaches() {
     const int64_t usual[] = {32 << 10, 512 << 10, 8 << 20};
     for (int i = 0; i < 3; ++i) {
       const int64_t size = sysconf(names[i]);
-      levels.push_back({i + 1, size > 0 ? size : usual[i], i == 2});
+      levels.push_back({.level = i + 1, .size_bytes = size > 0 ? size : usual[i], .shared = i == 2});
     }
   }
   std::sort(levels.begin(), levels.end(), [](const CacheLevel& a, const CacheLevel& b) { return a.level < b.level; });

@@ -12,6 +12,7 @@ struct CacheLevel {
   int level = 0;
   int64_t size_bytes = 0;
   bool shared = false;  // by several cores, not only by the threads of one core
+  int line_bytes = 64;
 };
 
 // Returns data and unified caches, the one nearest to the core first. Assumes usual sizes if the system reports none.

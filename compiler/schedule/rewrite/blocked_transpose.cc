@@ -18,11 +18,6 @@ constexpr int64_t kRunElements = 1024;
 // Rows of the operand that a tile reads side by side, each from a page of its own.
 constexpr int64_t kMostRows = 64;
 
-// The share of the largest cache above which a result is written past it. Other data lives in that cache, too.
-constexpr double kCacheShare = 0.25;
-// Bytes that are written together: storing half a line past the caches costs as much as storing the whole line.
-constexpr int64_t kLineBytes = 64;
-
 // The share of the nearest cache that a tile may fill with lines that it reads again and again.
 constexpr double kNearShare = 0.5;
 
@@ -74,7 +69,7 @@ void TransposeInTiles(const DeviceModel& device, AxisSource* axes, ChoiceLog* ch
   if (near) {
     // Each line of the operand has elements of several rows of the result. If the line stays in the cache, it is read
     // once.
-    if (!lanes || 2 * turned.stride * size > kLineBytes) return;
+    if (!lanes || 2 * turned.stride * size > device.line_bytes) return;
     block = static_cast<int64_t>(kNearShare * static_cast<double>(NearestCacheBytes(device))) / (turned.stride * size);
   }
   if (lanes) block = block / vector * vector;
@@ -82,9 +77,9 @@ void TransposeInTiles(const DeviceModel& device, AxisSource* axes, ChoiceLog* ch
   const int choice = choices->Pick("transpose", lanes && !near ? 3 : 2);
   if (choice == 1) return;
   if (lanes && !near && choice == 0) {
-    block = std::max(vector, kLineBytes / size);
-    // A result that the caches hold is better left there for its reader.
-    nest->streaming_stores = bytes >= kCacheShare * static_cast<double>(LargestCacheBytes(device));
+    // Storing half a line past the caches costs as much as storing the whole line.
+    block = std::max(vector, device.line_bytes / size);
+    nest->streaming_stores = FillsCaches(bytes, device);
   }
   const Axis around = axes->New((whole.extent + block - 1) / block), within = axes->New(block);
   const Index split = Index(around) * block + Index(within);

@@ -3,7 +3,7 @@
 namespace fusion {
 
 const TargetStrategy& StrategyOf(const DeviceModel& device) {
-  if (device.work_group_size > 1) return WorkGroupStrategy();
+  if (device.WorkItemsAreLanes()) return WorkGroupStrategy();
   return device.CachesScratch() ? CpuStrategy() : SingleItemStrategy();
 }
 

@@ -23,8 +23,6 @@ using te::ScalarKind;
 // The fewest results along either side, and the fewest products of each result; below these, copying operands in
 // K-slices costs more than it saves.
 constexpr int64_t kMinSide = 8, kMinReduction = 8;
-// The most registers of a work-item that accumulators may take.
-constexpr int kMostAccumulators = 64;
 // Costs relative to an FMA: a load from shared memory (four work-items share a bank's width), and the copy of one
 // element of a K-slice from global to shared memory.
 constexpr double kSharedLoad = 0.5, kStagedElement = 6;
@@ -227,6 +225,8 @@ std::vector<ThreadgroupShape> RankThreadgroupShapes(int64_t rows, int64_t column
   const movement::FragmentProduct& one = by.product;
   const int work_group_size = std::max(device.work_group_size, one.work_items);
   const int teams = work_group_size / one.work_items;
+  // Registers of a work-item, one element each, for accumulators and for what is multiplied next.
+  const int registers = device.vector_registers * device.vector_bytes / 4;
   std::vector<ThreadgroupShape> shapes;
   for (int item_rows = 1; item_rows <= teams; item_rows *= 2) {
     const int item_columns = teams / item_rows;
@@ -234,7 +234,7 @@ std::vector<ThreadgroupShape> RankThreadgroupShapes(int64_t rows, int64_t column
     for (const int r : {8, 4, 2, 1}) {
       for (const int c : {8, 4, 2, 1}) {
         const int results = r * c * one.rows * one.columns / one.work_items;
-        if (results > kMostAccumulators) continue;
+        if (results >= registers) continue;
         const int64_t height = int64_t{item_rows} * r * one.rows, width = int64_t{item_columns} * c * one.columns;
         const int64_t bytes = DTypeBytes(by.dtype) * buffers *
                               (KSliceElements(by, k_slice, height, true) + KSliceElements(by, k_slice, width, true));

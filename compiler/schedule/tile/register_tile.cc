@@ -4,7 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "compiler/cost/port_model.h"
 #include "compiler/movement/vector_form.h"
 #include "compiler/schedule/stitch/task_size.h"
 #include "compiler/schedule/tile/pack_operands.h"
@@ -20,9 +19,6 @@ using te::Axis;
 using te::Index;
 using te::Scalar;
 
-// Costs in the ranking of the lanes: cycles to copy an element that is packed at run time, alone or in tiles that are
-// transposed in registers; and the share of the arithmetic that is lost where every broadcast comes from another line.
-constexpr double kPackCycles = 2, kTransposeCycles = 0.5, kStridedBroadcast = 0.5;
 // Share of the core's own cache that a packed operand or a row chunk may take, to leave room for the other.
 constexpr double kCacheShare = 0.5;
 // A lane axis that the model estimates slower than the best by more than this factor is not worth a measurement; at
@@ -99,7 +95,7 @@ struct LaneChoice {
 
 // Returns the possible axes, best first.
 std::vector<LaneChoice> RankLanes(const Nest& nest, const std::vector<Operand>& loads, int64_t lanes,
-                                  const movement::Kernel& kernel, bool in_task) {
+                                  const movement::Kernel& kernel, const PortModel& ports, bool in_task) {
   std::vector<LaneChoice> ranked;
   const double points = Extent(nest.reduction->axes);
   for (const Axis& axis : nest.axes) {
@@ -107,8 +103,8 @@ std::vector<LaneChoice> RankLanes(const Nest& nest, const std::vector<Operand>& 
       continue;
     const int64_t whole_vectors = (axis.extent + lanes - 1) / lanes;
     const auto vectors = static_cast<double>(whole_vectors);
-    // Two multiply-adds a cycle; half-empty vectors waste their lanes.
-    const double arithmetic = points * vectors / (2 * static_cast<double>(axis.extent));
+    // Half-empty vectors waste their lanes.
+    const double arithmetic = points * vectors / (ports.fmas_per_cycle * static_cast<double>(axis.extent));
     bool varying = false, impossible = false;
     LaneChoice choice{axis, arithmetic};
     for (const Operand& load : loads) {
@@ -117,7 +113,7 @@ std::vector<LaneChoice> RankLanes(const Nest& nest, const std::vector<Operand>& 
           if (StridesOverReduction(nest, load)) {
             // Bytes that are not adjacent along the reduction feed no dot product, even if rows share their line.
             const int64_t sharing = DTypeBytes(load.dtype) == 1 ? 1 : RowsOfALine(load, axis, nest.axes);
-            choice.cycles += kStridedBroadcast * arithmetic / static_cast<double>(sharing);
+            choice.cycles += ports.strided_broadcast * arithmetic / static_cast<double>(sharing);
           }
           break;
         case LaneUse::kVector:
@@ -130,7 +126,7 @@ std::vector<LaneChoice> RankLanes(const Nest& nest, const std::vector<Operand>& 
             if (load.address.UsesAxis(reduction.id)) packed *= static_cast<double>(reduction.extent);
           }
           const bool transposed = load.dtype == DType::kF32 && !StridesOverReduction(nest, load);
-          const double cycles = transposed ? kTransposeCycles : kPackCycles;
+          const double cycles = transposed ? ports.transpose_cycles : ports.pack_cycles;
           choice.cycles += cycles * packed / (in_task ? Reuse(load, axis, nest.axes) : RowReuse(load, axis, nest.axes));
           varying = true;
           break;
@@ -142,7 +138,9 @@ std::vector<LaneChoice> RankLanes(const Nest& nest, const std::vector<Operand>& 
     }
     if (impossible || !varying) continue;
     for (const movement::Store& store : nest.stores) {
-      if (te::ClassifyLanes(store.address, axis, lanes) != te::LaneAccess::kContiguous) choice.cycles += kScatterCycles;
+      if (te::ClassifyLanes(store.address, axis, lanes) != te::LaneAccess::kContiguous) {
+        choice.cycles += ports.scatter_cycles;
+      }
     }
     ranked.push_back(choice);
   }
@@ -204,7 +202,7 @@ class TileBuilder {
   // Splits the chosen axis into (vector, lane).
   absl::Status ChooseLanes() {
     const int64_t lanes = device_.vector_bytes / 4;
-    const std::vector<LaneChoice> ranked = RankLanes(nest_, loads_, lanes, kernel_, tile_.in_task);
+    const std::vector<LaneChoice> ranked = RankLanes(nest_, loads_, lanes, kernel_, device_.ports, tile_.in_task);
     if (ranked.empty()) return absl::FailedPreconditionError("no axis can become the lanes of a vector");
     tile_.lane = ranked[choices_.Pick("lanes", static_cast<int>(ranked.size()))].axis;
     if (tile_.lane.extent == lanes) return absl::OkStatus();

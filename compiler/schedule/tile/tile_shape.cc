@@ -23,7 +23,8 @@ constexpr size_t kMostShapes = 12;
 std::vector<TileShape> RankTileShapes(int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared,
                                       const DeviceModel& device) {
   const int registers = device.vector_registers;
-  const auto cycles = [&](int64_t r, int64_t v) { return TileCycles(r, v, has_broadcast, has_shared); };
+  const PortModel& ports = device.ports;
+  const auto cycles = [&](int64_t r, int64_t v) { return TileCycles(ports, r, v, has_broadcast, has_shared); };
   std::vector<TileShape> shapes;
   double least = std::numeric_limits<double>::infinity();
   for (int v = 1; v <= std::min<int64_t>(vectors, 8); ++v) {
@@ -42,7 +43,8 @@ std::vector<TileShape> RankTileShapes(int64_t rows, int64_t vectors, bool has_br
   TileShape best;
   double best_reuse = -1;
   for (const TileShape& shape : shapes) {
-    const double reuse = has_shared ? shape.rows * shape.vectors / (shape.rows + 2 * kStreamCycles * shape.vectors) : 0;
+    const double reuse =
+        has_shared ? shape.rows * shape.vectors / (shape.rows + 2 * ports.stream_cycles * shape.vectors) : 0;
     if (shape.cycles_per_step > kTie * least || reuse <= best_reuse) continue;
     best = shape;
     best_reuse = reuse;

@@ -8,8 +8,6 @@ namespace {
 
 // Multiply-adds for each point of a map below which its computation hides behind the memory by itself.
 constexpr double kCostly = 12;
-// The distance from the vector that is computed to the misses that are under way: 16 vectors of 64 bytes.
-constexpr int64_t kBytesAhead = 1024;
 
 // Does the buffer lie beyond the core's own caches? Weights do not count, since they stay from run to run.
 bool IsFar(const movement::Buffer& buffer, const DeviceModel& device) {
@@ -62,7 +60,8 @@ void PrefetchAhead(const DeviceModel& device, const movement::Kernel& kernel, do
     if (!IsFar(kernel.buffers[b], device)) continue;
     if (!LoadsVectors(*step, static_cast<int>(b), along, device.vector_bytes / 4)) continue;
     map->read_next.axis = along.id;
-    map->read_next.distance = kBytesAhead / 4;
+    // The distance, in elements, from the vector that is computed to the misses that are under way.
+    map->read_next.distance = int64_t{device.lines_in_flight} * device.line_bytes / 4;
     map->read_next.buffers.push_back(static_cast<int>(b));
   }
 }

@@ -29,15 +29,20 @@ constexpr char kSoftmax[] = R"(te p(%0: f32[512, 64]) {
 })";
 
 TEST(PrefetchReads, CostlyMapsAskForVectorsAhead) {
-  const auto map = [](const char* body) {
-    return Schedule(absl::StrCat("te p(%0: f32[1048576]) {\n  %1[i0<1048576]: f32 = ", body, "\n  return %1\n}"))
+  const auto map = [](const char* body, const DeviceModel& device = Device()) {
+    return Schedule(absl::StrCat("te p(%0: f32[1048576]) {\n  %1[i0<1048576]: f32 = ", body, "\n  return %1\n}"), {},
+                    device)
         .kernel.phases.at(0)
         .steps[0];
   };
   EXPECT_EQ(ReadNextOf(map("max(%0[i0], 0.0)")).axis, -1);
   const movement::Step step = map("erf(%0[i0])");
   EXPECT_EQ(ReadNextOf(step).axis, step.loops.back().axis.id);
-  EXPECT_EQ(ReadNextOf(step).distance, 256);
+  EXPECT_EQ(ReadNextOf(step).distance, 256);  // 16 lines of 16 elements
+  DeviceModel other = Device();
+  other.lines_in_flight = 10;
+  other.line_bytes = 128;
+  EXPECT_EQ(ReadNextOf(map("erf(%0[i0])", other)).distance, 320);
 }
 
 TEST(PrefetchReads, RowsBeyondTheCachesAreAskedForATaskAhead) {

@@ -2,13 +2,11 @@
 
 #include <vector>
 
+#include "compiler/cost/caches.h"
 #include "compiler/schedule/targets/target_strategy.h"
 
 namespace fusion {
 namespace {
-
-// More than a core's share of the last cache of any processor: the next kernel would not find such a result there.
-constexpr int64_t kBeyondCaches = int64_t{32} << 20;
 
 bool Reads(const movement::Phase& phase, int buffer) {
   bool reads = false;
@@ -24,12 +22,12 @@ bool Reads(const movement::Phase& phase, int buffer) {
   return reads;
 }
 
-bool CanStream(const movement::Step& step, const movement::Kernel& kernel, int64_t lanes) {
+bool CanStream(const movement::Step& step, const movement::Kernel& kernel, const DeviceModel& device) {
   if (step.lane_limit || step.stores.size() != 1) return false;
   const movement::Loop& inner = step.loops.back();
   const movement::Buffer& buffer = kernel.buffers[step.stores[0].buffer];
-  return step.store_types[0] == DType::kF32 && !inner.limit && inner.axis.extent % lanes == 0 &&
-         buffer.scope == Scope::kKernel && movement::SizeBytes(buffer) >= kBeyondCaches;
+  return step.store_types[0] == DType::kF32 && !inner.limit && inner.axis.extent % (device.vector_bytes / 4) == 0 &&
+         buffer.scope == Scope::kKernel && FillsCaches(static_cast<double>(movement::SizeBytes(buffer)), device);
 }
 
 }  // namespace
@@ -40,7 +38,7 @@ void UseStreamingStores(const DeviceModel& device, const movement::Kernel& kerne
   std::vector<movement::VectorMap*> maps;
   for (movement::Step& step : phase->steps) {
     auto* const map = step.As<movement::VectorMap>();
-    if (map != nullptr && !map->streaming_stores && CanStream(step, kernel, device.vector_bytes / 4) &&
+    if (map != nullptr && !map->streaming_stores && CanStream(step, kernel, device) &&
         !Reads(*phase, step.stores[0].buffer)) {
       maps.push_back(map);
     }
