@@ -63,12 +63,12 @@ SlidingLoad FindSliding(const te::Program& program, const te::Te& te, const Layo
   return found;
 }
 
-// Changes intermediates whose innermost axis is too short for lanes (few channels of a transposed convolution): the
-// axis along which their windows slide becomes the innermost one.
+// Changes intermediates whose innermost axis fills less than half of a vector (few channels of a transposed
+// convolution): the axis along which their windows slide becomes the innermost one.
 void MoveSlidingLast(te::Program* program, const LayoutOf& layout_of, int64_t lanes) {
   for (size_t t = 0; t < program->tes.size(); ++t) {
     te::Te& te = program->tes[t];
-    if (te.IsMap() || te.routine || te.outputs.size() != 1 || te.axes.empty() || te.axes.back().extent * 4 >= lanes ||
+    if (te.IsMap() || te.routine || te.outputs.size() != 1 || te.axes.empty() || te.axes.back().extent * 2 >= lanes ||
         program->tensors[te.outputs[0]].role != te::Role::kIntermediate || !layout_of(te.outputs[0]).plain()) {
       continue;
     }

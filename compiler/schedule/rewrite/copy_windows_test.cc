@@ -4,16 +4,18 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/schedule/testing/same_results.h"
 
 namespace fusion {
 namespace {
 
-std::optional<te::Program> Copied(const std::string& text, te::Program* whole, Layout layout = {}) {
+std::optional<te::Program> Copied(const std::string& text, te::Program* whole, Layout layout = {},
+                                  const DeviceModel& device = {}) {
   te::Program program = te::Parse(text).value();
   *whole = program;
   return CopyWindows(
-      program, [layout](te::TensorId) { return layout; }, DeviceModel());
+      program, [layout](te::TensorId) { return layout; }, device);
 }
 
 void ExpectCopied(const std::string& text, const Shape& copy) {
@@ -104,6 +106,24 @@ TEST(CopyWindows, AShortInnermostAxisOfAnIntermediateMovesOut) {
   EXPECT_TRUE(te::Verify(*copied).ok()) << te::Verify(*copied) << te::Print(*copied);
   EXPECT_EQ(copied->tensors[copied->tes[1].outputs[0]].shape, (Shape{3, 20}));
   ExpectSameResults(whole, *copied);
+}
+
+// Three of eight lanes could be channels, but they waste more than half of a vector.
+TEST(CopyWindows, AnInnermostAxisOfLessThanHalfAVectorMovesOut) {
+  const auto shape_with = [](int64_t channels) {
+    te::Program whole;
+    DeviceModel device;
+    device.vector_bytes = 32;
+    const auto copied = Copied(absl::StrCat("te p(%0: f32[4, 20], %1: f32[4, ", channels, R"(, 3] const) {
+  %2[i0<20, i1<)", channels, R"(]: f32 = sum.f32(i2<4, i3<3) mul(%0[i2, i0 + i3 - 1]?0.0, %1[i2, i1, i3])
+  %3[i4<)", channels, R"(, i5<20]: f32 = add(%2[i5, i4], 1.0)
+  return %3
+})"),
+                               &whole, Layout(), device);
+    return copied ? copied->tensors[copied->tes[1].outputs[0]].shape : Shape{};
+  };
+  EXPECT_EQ(shape_with(3), (Shape{3, 20}));
+  EXPECT_NE(shape_with(4), (Shape{4, 20}));
 }
 
 TEST(CopyWindows, APlainRowNeedsNone) {
