@@ -4,6 +4,7 @@
 
 #include "runtime/base/dtype.h"
 #include "runtime/base/pack_box.h"
+#include "runtime/base/quantile.h"
 #include "runtime/base/run_check.h"
 #include "runtime/base/sha256.h"
 #include "runtime/base/tensor.h"
@@ -78,6 +79,21 @@ TEST(RunCheckTest, NamesTheNumbers) {
   const absl::Status status = RunCheckResult("{1} meets {2}, {3}", {0, 5, 6});
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(), "5 meets 6, {3}");
+}
+
+// The ranks that the binomial distribution gives: between the 6th and the 15th of 20 samples with 95.9%, and between the
+// 40th and the 61st of 100 with 96.5%.
+TEST(QuantileTest, AnIntervalHoldsTheMedian) {
+  std::vector<double> samples;
+  for (int i = 100; i > 0; --i) samples.push_back(i);
+  EXPECT_EQ(MedianInterval(samples).low, 40);
+  EXPECT_EQ(MedianInterval(samples).high, 61);
+  samples.erase(samples.begin(), samples.begin() + 80);
+  EXPECT_EQ(MedianInterval(samples).low, 6);
+  EXPECT_EQ(MedianInterval(samples).high, 15);
+  EXPECT_EQ(MedianInterval({3, 1}).low, 1);
+  EXPECT_EQ(MedianInterval({3, 1}).high, 3);
+  EXPECT_EQ(MedianInterval({7}).low, 7);
 }
 
 TEST(TensorTest, ConvertsElements) {

@@ -17,6 +17,22 @@ inline double Quantile(std::vector<double> values, double q) {
   return values[static_cast<size_t>(rank)];
 }
 
+struct Interval {
+  double low = 0, high = 0;
+};
+
+// Returns an interval that holds the median of what the samples are drawn from with a confidence of 95%, whatever its
+// distribution: each sample lies below the median with probability one half, so the interval lies between two samples
+// whose ranks the binomial distribution gives. Of fewer than six samples it is their range, which is not as certain.
+// `values` must not be empty.
+inline Interval MedianInterval(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const double last = static_cast<double>(values.size()) - 1;
+  const double apart = 0.98 * std::sqrt(static_cast<double>(values.size()));  // half of 1.96 standard deviations
+  const double below = std::max(0.0, std::floor(last / 2 - apart));
+  return {values[static_cast<size_t>(below)], values[static_cast<size_t>(last - below)]};
+}
+
 }  // namespace fusion
 
 #endif  // FUSION_RUNTIME_BASE_QUANTILE_H_

@@ -13,18 +13,36 @@ namespace {
 
 constexpr absl::Duration kTurn = absl::Milliseconds(10);
 
-bool Settled(const std::vector<double>& ratios, double within) {
-  if (within <= 0 || ratios.size() < kSettledRounds) return false;
-  return Quantile(ratios, 0.75) - Quantile(ratios, 0.25) <= within * Quantile(ratios, 0.5);
+// Does this hold for the rounds' ratios of each model?
+template <typename Condition>
+bool HoldsForAll(const TurnTimes& times, const Condition& condition) {
+  return times.ratios[0].size() >= kSettledRounds &&
+         std::all_of(times.ratios.begin(), times.ratios.end(), condition);
 }
 
-bool Enough(const PairedTimes& times, const PairedLimits& limits, absl::Time end) {
-  const auto rounds = static_cast<int64_t>(times.ratios.size());
+bool Settled(const TurnTimes& times, double within) {
+  return within > 0 && HoldsForAll(times, [&](const std::vector<double>& ratios) {
+           return Quantile(ratios, 0.75) - Quantile(ratios, 0.25) <= within * Quantile(ratios, 0.5);
+         });
+}
+
+bool Certain(const TurnTimes& times, double within) {
+  return within > 0 && HoldsForAll(times, [&](const std::vector<double>& ratios) {
+           const Interval interval = MedianInterval(ratios);
+           const double median = Quantile(ratios, 0.5);
+           return interval.low >= (1 - within) * median && interval.high <= (1 + within) * median;
+         });
+}
+
+bool Enough(const TurnTimes& times, const PairedLimits& limits, absl::Time end) {
+  const auto rounds = static_cast<int64_t>(times.ratios[0].size());
   if (limits.runs > 0) {
-    const size_t fewest = std::min(times.latencies_ns[0].size(), times.latencies_ns[1].size());
-    return fewest >= static_cast<size_t>(limits.runs);
+    return std::all_of(times.latencies_ns.begin(), times.latencies_ns.end(), [&](const std::vector<double>& one) {
+      return one.size() >= static_cast<size_t>(limits.runs);
+    });
   }
-  return rounds >= limits.least_rounds && (absl::Now() >= end || Settled(times.ratios, limits.settled));
+  return rounds >= limits.least_rounds &&
+         (absl::Now() >= end || Settled(times, limits.settled) || Certain(times, limits.certain));
 }
 
 // Returns the latencies of one turn.
@@ -43,11 +61,27 @@ absl::StatusOr<std::vector<double>> TakeTurn(PreparedRun& run, bool is_short) {
 
 absl::StatusOr<PreparedRun> PreparedRun::Create(std::shared_ptr<const Bundle> bundle, absl::Span<const Tensor> inputs,
                                                 int threads, std::shared_ptr<ThreadPool> pool) {
-  PreparedRun run;
-  ASSIGN_OR_RETURN(run.session_, Session::Create(std::move(bundle), threads, std::move(pool)));
   std::vector<Shape> shapes;
   for (const Tensor& tensor : inputs) shapes.push_back(tensor.shape());
-  RETURN_IF_ERROR(run.session_->Select(shapes));
+  return Create(
+      std::move(bundle), [&](Session& session) { return session.Select(shapes); }, inputs, threads, std::move(pool));
+}
+
+absl::StatusOr<PreparedRun> PreparedRun::CreateProgram(std::shared_ptr<const Bundle> bundle, size_t program,
+                                                       absl::Span<const Tensor> inputs, int threads,
+                                                       std::shared_ptr<ThreadPool> pool) {
+  return Create(
+      std::move(bundle), [&](Session& session) { return session.SelectProgram(program); }, inputs, threads,
+      std::move(pool));
+}
+
+absl::StatusOr<PreparedRun> PreparedRun::Create(std::shared_ptr<const Bundle> bundle,
+                                                const std::function<absl::Status(Session&)>& select,
+                                                absl::Span<const Tensor> inputs, int threads,
+                                                std::shared_ptr<ThreadPool> pool) {
+  PreparedRun run;
+  ASSIGN_OR_RETURN(run.session_, Session::Create(std::move(bundle), threads, std::move(pool)));
+  RETURN_IF_ERROR(select(*run.session_));
   for (size_t i = 0; i < inputs.size(); ++i) {
     void* place = run.session_->input(static_cast<int>(i));
     std::memcpy(place, inputs[i].data(), static_cast<size_t>(inputs[i].size_bytes()));
@@ -65,29 +99,42 @@ absl::StatusOr<double> PreparedRun::Run(const LaunchObserver& observer) {
   return static_cast<double>(std::max<int64_t>(1, absl::GetCurrentTimeNanos() - start));
 }
 
-absl::StatusOr<PairedTimes> RunPaired(PreparedRun& first, PreparedRun& second, const PairedLimits& limits) {
-  const std::array<PreparedRun*, 2> runs = {&first, &second};
-  std::array<bool, 2> is_short = {false, false};
+absl::StatusOr<TurnTimes> RunInTurns(absl::Span<PreparedRun> runs, const PairedLimits& limits) {
+  std::vector<bool> is_short(runs.size());
   for (size_t which = 0; which < runs.size(); ++which) {
     for (int64_t run = 0; run < limits.warmup; ++run) {
-      ASSIGN_OR_RETURN(const double latency_ns, runs[which]->Run());
+      ASSIGN_OR_RETURN(const double latency_ns, runs[which].Run());
       is_short[which] = latency_ns < absl::ToDoubleNanoseconds(kTurn);
     }
   }
-  PairedTimes times;
+  TurnTimes times;
+  times.latencies_ns.resize(runs.size());
+  times.ratios.resize(runs.size() - 1);
   const absl::Time end = absl::Now() + limits.time;
   for (size_t round = 0; !Enough(times, limits, end); ++round) {
-    std::array<double, 2> medians{};
-    for (size_t turn = 0; turn < 2; ++turn) {
-      const size_t which = (round + turn) % 2;
-      ASSIGN_OR_RETURN(const std::vector<double> latencies_ns, TakeTurn(*runs[which], is_short[which]));
+    std::vector<double> medians(runs.size());
+    for (size_t turn = 0; turn < runs.size(); ++turn) {
+      const size_t which = round % 2 == 0 ? turn : runs.size() - 1 - turn;
+      ASSIGN_OR_RETURN(const std::vector<double> latencies_ns, TakeTurn(runs[which], is_short[which]));
       medians[which] = Quantile(latencies_ns, 0.5);
       std::vector<double>& all = times.latencies_ns[which];
       all.insert(all.end(), latencies_ns.begin(), latencies_ns.end());
     }
-    times.ratios.push_back(medians[1] / medians[0]);
+    for (size_t other = 1; other < runs.size(); ++other) {
+      times.ratios[other - 1].push_back(medians[other] / medians[0]);
+    }
   }
   return times;
+}
+
+absl::StatusOr<PairedTimes> RunPaired(PreparedRun& first, PreparedRun& second, const PairedLimits& limits) {
+  std::array<PreparedRun, 2> runs = {std::move(first), std::move(second)};
+  absl::StatusOr<TurnTimes> times = RunInTurns(absl::MakeSpan(runs), limits);
+  first = std::move(runs[0]);
+  second = std::move(runs[1]);
+  RETURN_IF_ERROR(times.status());
+  return PairedTimes{{std::move(times->latencies_ns[0]), std::move(times->latencies_ns[1])},
+                     std::move(times->ratios[0])};
 }
 
 }  // namespace fusion

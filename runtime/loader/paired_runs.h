@@ -1,10 +1,12 @@
-// Times bundles as a caller would run them: whole models, warm, with inputs and outputs in place. Two bundles are timed
-// in turns, so that other load on the machine, its clock and its temperature affect both.
+// Times bundles as a caller would run them: whole models, warm, with inputs and outputs in place. Several are timed in
+// turns, so that other load on the machine, its clock and its temperature affect all of them.
 #ifndef FUSION_RUNTIME_LOADER_PAIRED_RUNS_H_
 #define FUSION_RUNTIME_LOADER_PAIRED_RUNS_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -23,6 +25,10 @@ class PreparedRun {
   // Prepared runs that are compared must share a pool; without one they share that of the process.
   static absl::StatusOr<PreparedRun> Create(std::shared_ptr<const Bundle> bundle, absl::Span<const Tensor> inputs,
                                             int threads, std::shared_ptr<ThreadPool> pool = nullptr);
+  // The same for a program by its number, on inputs of that program's shapes.
+  static absl::StatusOr<PreparedRun> CreateProgram(std::shared_ptr<const Bundle> bundle, size_t program,
+                                                   absl::Span<const Tensor> inputs, int threads,
+                                                   std::shared_ptr<ThreadPool> pool = nullptr);
 
   const ManifestProgram& program() const { return session_->program(); }
   int threads() const { return session_->threads(); }
@@ -32,6 +38,10 @@ class PreparedRun {
 
  private:
   PreparedRun() = default;
+  static absl::StatusOr<PreparedRun> Create(std::shared_ptr<const Bundle> bundle,
+                                            const std::function<absl::Status(Session&)>& select,
+                                            absl::Span<const Tensor> inputs, int threads,
+                                            std::shared_ptr<ThreadPool> pool);
   std::unique_ptr<Session> session_;
   std::vector<const void*> inputs_;
   std::vector<void*> outputs_;
@@ -45,19 +55,31 @@ struct PairedLimits {
   // Stops before `time` once the middle half of the rounds' ratios lies within this share of their median, and there
   // are kSettledRounds of them. 0: never.
   double settled = 0;
+  // Stops before `time` once the 95% confidence interval (MedianInterval) of each median ratio lies within this share
+  // of it, and there are kSettledRounds rounds. 0: never.
+  double certain = 0;
 };
+
+struct TurnTimes {
+  std::vector<std::vector<double>> latencies_ns;  // by model: of every timed run, in order
+  // By model after the first and by round: its median latency over that of the first.
+  std::vector<std::vector<double>> ratios;
+};
+
+// Runs the models, of which there are at least two, in rounds; every other round has the opposite order (ABBA, ABCCBA).
+// A turn lasts 10 ms or one run, whichever is longer. A turn of short runs begins with one that is not timed, so that
+// each finds the caches as it left them itself.
+absl::StatusOr<TurnTimes> RunInTurns(absl::Span<PreparedRun> runs, const PairedLimits& limits);
 
 struct PairedTimes {
   std::array<std::vector<double>, 2> latencies_ns;  // of every timed run, in order
   std::vector<double> ratios;                       // by round: median latency of the second over that of the first
 };
 
-// Alternates the two in rounds; every other round begins with the other one (ABBA). A turn lasts 10 ms or one run,
-// whichever is longer. A turn of short runs begins with one that is not timed, so that each finds the caches as it left
-// them itself.
+// RunInTurns of two.
 absl::StatusOr<PairedTimes> RunPaired(PreparedRun& first, PreparedRun& second, const PairedLimits& limits);
 
-// The rounds after which `settled` may end a comparison.
+// The rounds after which `settled` and `certain` may end a comparison.
 inline constexpr size_t kSettledRounds = 20;
 
 }  // namespace fusion

@@ -80,6 +80,44 @@ TEST_F(PairedRunsTest, TheLeastRoundsAreTakenWhateverTheTime) {
   EXPECT_EQ(times->ratios.size(), kSettledRounds) << "every spread is within a factor of a billion";
 }
 
+TEST_F(PairedRunsTest, SeveralRunInTurnsAndEachIsComparedWithTheFirst) {
+  std::vector<PreparedRun> runs;
+  for (int i = 0; i < 3; ++i) {
+    auto run = Prepare(1);
+    ASSERT_TRUE(run.ok()) << run.status();
+    runs.push_back(*std::move(run));
+  }
+  PairedLimits limits;
+  limits.time = absl::InfiniteDuration();
+  limits.certain = 1e9;
+  const auto times = RunInTurns(absl::MakeSpan(runs), limits);
+  ASSERT_TRUE(times.ok()) << times.status();
+  ASSERT_EQ(times->latencies_ns.size(), 3u);
+  ASSERT_EQ(times->ratios.size(), 2u);
+  for (const auto& ratios : times->ratios) {
+    EXPECT_EQ(ratios.size(), kSettledRounds) << "every interval is within a factor of a billion";
+  }
+}
+
+TEST_F(PairedRunsTest, AProgramIsSelectedByItsNumber) {
+  const std::string path = testing::TempDir() + "/paired_programs_" + std::to_string(getpid()) + ".fusion";
+  const auto built = BuildSharedObject(kTinyKernelSource);
+  ASSERT_TRUE(built.ok()) << built.status();
+  Manifest manifest = TinySpecialisedManifest();
+  manifest.others[0] = manifest;  // two plans of one model: the same shapes
+  manifest.others[0].launches[1].label = "another plan";
+  ASSERT_TRUE(WriteTinyBundle(path, *built, manifest).ok());
+  auto bundle = Bundle::Open(path);
+  ASSERT_TRUE(bundle.ok()) << bundle.status();
+  std::filesystem::remove(path);
+  const std::vector<Tensor> inputs = RandomInputs((*bundle)->manifest(), /*seed=*/1);
+  auto second = PreparedRun::CreateProgram(*bundle, 1, inputs, 1);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(second->program().launches[1].label, "another plan");
+  EXPECT_TRUE(second->Run().ok());
+  EXPECT_EQ(PreparedRun::CreateProgram(*bundle, 2, inputs, 1).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST_F(PairedRunsTest, RefusesMoreThreadsThanThePoolHas) {
   auto pool = ThreadPool::Create(2);
   ASSERT_TRUE(pool.ok());

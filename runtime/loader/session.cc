@@ -87,8 +87,23 @@ absl::Status Session::Select(absl::Span<const Shape> shapes) {
   return SelectLocked(shapes);
 }
 
+absl::Status Session::SelectProgram(size_t program) {
+  const std::lock_guard<FifoMutex> lock(mutex_);
+  if (program >= manifest().program_count()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the bundle has ", manifest().program_count(), " programs, number ", program, " was asked for"));
+  }
+  std::vector<Shape> shapes;
+  for (const Binding& input : manifest().program(program).inputs) shapes.push_back(input.shape);
+  return SelectLocked(program, shapes);
+}
+
 absl::Status Session::SelectLocked(absl::Span<const Shape> shapes) {
   ASSIGN_OR_RETURN(const size_t picked, PickProgram(manifest(), shapes));
+  return SelectLocked(picked, shapes);
+}
+
+absl::Status Session::SelectLocked(size_t picked, absl::Span<const Shape> shapes) {
   if (picked != selected_) RETURN_IF_ERROR(Load(picked));
   const std::vector<Binding>& bindings = program().inputs;
   const bool pads =

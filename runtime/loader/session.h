@@ -56,6 +56,9 @@ class Session {
   // PickProgram and, because it loads a program that is not loaded yet, like Create. Must not be called while another
   // thread uses what the functions below return.
   absl::Status Select(absl::Span<const Shape> shapes);
+  // Selects a program by its number, for runs with inputs of its own shapes. Programs that PickProgram never picks,
+  // since another one has the same shapes, can be run in this way only. Otherwise as Select.
+  absl::Status SelectProgram(size_t program);
   size_t selected() const { return selected_; }
   const ManifestProgram& program() const { return manifest().program(selected_); }
 
@@ -85,6 +88,7 @@ class Session {
  private:
   Session() = default;
   absl::Status SelectLocked(absl::Span<const Shape> shapes);
+  absl::Status SelectLocked(size_t picked, absl::Span<const Shape> shapes);
   absl::Status RunLocked(absl::Span<const void* const> inputs, absl::Span<void* const> outputs,
                          const LaunchObserver& observer);
   absl::Status Load(size_t program);
