@@ -130,6 +130,12 @@ std::string DeviceModelToJson(const DeviceModel& m) {
   for (const ThreadsBarrier& barrier : m.fewer_threads) {
     fewer_threads.push_back({{"threads", barrier.threads}, {"barrier_s", barrier.seconds}});
   }
+  const UnitLimits& limits = m.unit_limits;
+  const json unit_limits{{"registers", limits.registers},
+                         {"shared_bytes", limits.shared_bytes},
+                         {"reserved_bytes", limits.reserved_bytes},
+                         {"work_items", limits.work_items},
+                         {"work_groups", limits.work_groups}};
   return json{{"kind", m.kind},
               {"name", m.name},
               {"isa", m.isa},
@@ -142,6 +148,7 @@ std::string DeviceModelToJson(const DeviceModel& m) {
               {"async_copies", m.async_copies},
               {"matrix_products", products},
               {"persistent_groups", m.persistent_groups},
+              {"unit_limits", unit_limits},
               {"product_library", m.product_library},
               {"convolution_library", m.convolution_library},
               {"byte_dots", m.byte_dots},
@@ -191,6 +198,15 @@ absl::Status CheckDeviceModel(const DeviceModel& m) {
     return absl::InvalidArgumentError(absl::StrCat("device model: persistent_groups with work_group_size ",
                                                    m.work_group_size,
                                                    ", only groups of one work-item stay on devices of opencl"));
+  }
+  const UnitLimits& limits = m.unit_limits;
+  const bool limited = limits.registers != 0 || limits.shared_bytes != 0 || limits.reserved_bytes != 0 ||
+                       limits.work_items != 0 || limits.work_groups != 0;
+  if (limited && (!limits.Known() || limits.reserved_bytes < 0)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "device model: unit_limits has ", limits.registers, " registers, ", limits.shared_bytes, " shared_bytes, ",
+        limits.reserved_bytes, " reserved_bytes, ", limits.work_items, " work_items and ", limits.work_groups,
+        " work_groups; all must be above 0 (reserved_bytes not below), or all 0"));
   }
   for (const auto& [field, library] :
        {std::pair("product_library", &m.product_library), std::pair("convolution_library", &m.convolution_library)}) {
@@ -258,6 +274,10 @@ absl::StatusOr<DeviceModel> DeviceModelFromJson(const std::string& text) {
     }
     m.persistent_groups =
         j.value("persistent_groups", j.value("resident_groups", m.persistent_groups));  // a former key
+    const json limits = j.value("unit_limits", json::object());
+    m.unit_limits = {limits.value("registers", int64_t{0}), limits.value("shared_bytes", int64_t{0}),
+                     limits.value("reserved_bytes", int64_t{0}), limits.value("work_items", 0),
+                     limits.value("work_groups", 0)};
     m.product_library = j.value("product_library", m.product_library);
     m.convolution_library = j.value("convolution_library", m.convolution_library);
     m.byte_dots = j.value("byte_dots", m.byte_dots);

@@ -40,6 +40,18 @@ struct ThreadsBarrier {
   double seconds = 0;
 };
 
+// What a unit keeps of the work-groups that run on it at the same time, on devices that hide the latency of one
+// work-group behind others. All 0 where the device has no such limits.
+struct UnitLimits {
+  int64_t registers = 0;     // of 32 bits, of all its work-items
+  int64_t shared_bytes = 0;  // shared memory
+  int64_t reserved_bytes = 0;  // shared memory that the system takes from each work-group
+  int work_items = 0;
+  int work_groups = 0;
+
+  bool Known() const { return registers > 0 && shared_bytes > 0 && work_items > 0 && work_groups > 0; }
+};
+
 struct DeviceModel {
   std::string kind = "cpu";         // target family: cpu, opencl, cuda, dsa
   std::string name;                 // for people: "AMD EPYC"
@@ -54,6 +66,7 @@ struct DeviceModel {
   // Work-groups of one launch that are certain to run at the same time, so that they may wait for each other; 0 if
   // there is no such guarantee.
   int persistent_groups = 0;
+  UnitLimits unit_limits;
   std::vector<MatrixProduct> matrix_products;
   // The library that multiplies matrices on an attached device: "cuBLASLt 13.0.0"; "" if there is none. A stored model
   // never names one.

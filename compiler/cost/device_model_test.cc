@@ -116,6 +116,19 @@ TEST(DeviceModel, Libraries) {
   }
 }
 
+TEST(DeviceModel, LimitsOfAUnit) {
+  DeviceModel model;
+  EXPECT_FALSE(model.unit_limits.Known());
+  model.kind = "cuda";
+  model.unit_limits = {65536, 167936, 1024, 2048, 32};
+  const auto again = DeviceModelFromJson(DeviceModelToJson(model));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(DeviceModelToJson(*again), DeviceModelToJson(model));
+  EXPECT_EQ(again->unit_limits.work_groups, 32);
+  model.unit_limits.work_items = 0;  // all or none
+  EXPECT_FALSE(DeviceModelFromJson(DeviceModelToJson(model)).ok());
+}
+
 TEST(DeviceModel, PersistentKernels) {
   DeviceModel model;
   model.kind = "opencl";

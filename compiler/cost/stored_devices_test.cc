@@ -28,6 +28,9 @@ TEST(StoredDevices, EachIsAModelWithItsSource) {
     ASSERT_TRUE(device.ok()) << device.status() << text;
     EXPECT_THAT(text, HasSubstr("\"source\""));
     EXPECT_EQ(device->memory.size(), 3u) << device->name;
+    EXPECT_TRUE(device->unit_limits.Known()) << device->name;
+    EXPECT_EQ(device->unit_limits.registers, 65536) << device->name;
+    EXPECT_GE(device->unit_limits.work_groups * device->parallel_units, device->persistent_groups) << device->name;
     // The bounds lie far from a processor's figures and near a GPU's, so they catch a wrong unit.
     const double flops = device->fma_f32_flops_per_s * device->parallel_units;
     EXPECT_GT(flops, 5e12) << device->name;

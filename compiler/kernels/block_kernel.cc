@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/movement/cost.h"
+#include "compiler/movement/occupancy.h"
 #include "compiler/movement/pressure.h"
 #include "compiler/ops/registry/op_def.h"
 #include "compiler/plan/plan.h"
@@ -226,6 +227,7 @@ BlockAccount AccountOf(const BlockKernel& kernel, const DeviceModel& typical, in
   const movement::Pressure pressure = movement::EstimatePressure(kernel.kernel, typical, threads);
   account.registers = pressure.registers;
   account.code_bytes = pressure.code_bytes;
+  account.occupancy = movement::EstimateOccupancy(kernel.kernel, typical);
   const std::vector<double> bytes = movement::BytesByLevel(kernel.kernel, typical);
   for (size_t level = 0; level < bytes.size(); ++level) {
     if (bytes[level] > 0) account.bytes.push_back({typical.memory[level].name, bytes[level]});

@@ -79,6 +79,11 @@ int64_t Instructions(const std::vector<Scalar>& body) {
   return static_cast<int64_t>(count);
 }
 
+int AccumulatorsOf(const Step& step) {
+  const auto* const tile = step.As<RegisterTile>();
+  return tile != nullptr ? tile->row_count * tile->outer_count : step.reduction ? 1 : 0;
+}
+
 struct StepPressure {
   int registers = 0;
   double spills = 0;  // values stored and loaded again, in all tasks
@@ -88,7 +93,7 @@ struct StepPressure {
 StepPressure PressureOf(const Phase& phase, const Step& step, const DeviceModel& device) {
   StepPressure result;
   const auto* const tile = step.As<RegisterTile>();
-  const int accumulators = tile != nullptr ? tile->row_count * tile->outer_count : step.reduction ? 1 : 0;
+  const int accumulators = AccumulatorsOf(step);
   const int body = accumulators + LiveValues(step.body).most();
   const int then = accumulators + LiveValues(step.then).most();
   result.registers = std::max(body, then);
@@ -107,6 +112,10 @@ StepPressure PressureOf(const Phase& phase, const Step& step, const DeviceModel&
 }
 
 }  // namespace
+
+int ValuesAtOnce(const Step& step) {
+  return AccumulatorsOf(step) + std::max(LiveValues(step.body).most(), LiveValues(step.then).most());
+}
 
 Pressure EstimatePressure(const Kernel& kernel, const DeviceModel& device, int threads) {
   Pressure result;

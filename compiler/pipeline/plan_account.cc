@@ -37,6 +37,15 @@ void AddRealised(const ecg::Graph& graph, const RealisedBlock& realised, nlohman
   (*block)["device_scope_bytes"] = account.device_scope_bytes;
   (*block)["registers"] = account.registers;
   (*block)["code_bytes"] = account.code_bytes;
+  if (account.occupancy) {
+    const Occupancy& occupancy = *account.occupancy;
+    (*block)["occupancy"] = {{"work_groups", occupancy.groups},
+                             {"share", occupancy.share},
+                             {"limit", occupancy.limit},
+                             {"work_items", occupancy.demand.work_items},
+                             {"registers", occupancy.demand.registers},
+                             {"shared_bytes", occupancy.demand.shared_bytes}};
+  }
   nlohmann::json bytes = nlohmann::json::object();
   for (const LevelBytes& level : account.bytes) bytes[level.level] = level.bytes;
   (*block)["bytes"] = std::move(bytes);

@@ -1,5 +1,6 @@
 #include "compiler/pipeline/realised_plan.h"
 
+#include <cmath>
 #include <map>
 #include <memory>
 #include <utility>
@@ -44,6 +45,10 @@ std::string InWords(const RealisedBlock& block) {
   }
   if (block.account.phases > 1) {
     absl::StrAppend(&text, text.empty() ? "" : "; ", block.account.phases, " phases");
+  }
+  if (const auto& occupancy = block.account.occupancy) {
+    absl::StrAppend(&text, text.empty() ? "" : "; ", "occupancy ", std::lround(100 * occupancy->share), "% (",
+                    occupancy->limit, ")");
   }
   return text;
 }

@@ -25,8 +25,8 @@ absl::StatusOr<std::vector<RealisedBlock>> RealisePlan(const ecg::Graph& graph, 
 
 // "lane to block"; "device" where there is no choice.
 std::string ScopesInWords(const HandOver& hand_over);
-// For people: "3 hand-overs at block scope, 1 at device", "; 2 phases" where there are several. Empty where everything
-// stays in registers.
+// For people: "3 hand-overs at block scope, 1 at device", "; 2 phases" where there are several, "; occupancy 25%
+// (registers)" on devices that have it. Otherwise empty where everything stays in registers.
 std::string InWords(const RealisedBlock& block);
 
 }  // namespace fusion

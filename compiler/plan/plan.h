@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/cost/device_model.h"
 #include "compiler/cost/latency_oracle.h"
+#include "compiler/cost/occupancy.h"
 #include "compiler/ecg/graph.h"
 #include "compiler/plan/fusion_block.h"
 
@@ -79,6 +80,7 @@ struct BlockAccount {
   int registers = 0;               // the most values that a task keeps at once, of a lane
   int64_t code_bytes = 0;          // of the largest loop, roughly
   std::vector<LevelBytes> bytes;  // nearest level first; levels that serve nothing are left out
+  std::optional<Occupancy> occupancy;  // of the phase that has least, on devices that have it
   double estimate_ns = 0;         // by the cost model, at typical rates of the device
 };
 

@@ -4,6 +4,7 @@
 // forms. The golden tests (tests/golden) contain its inputs and outputs.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -133,6 +134,12 @@ std::string ScopesText(const ecg::Graph& graph, const FusionPlan& plan, const st
     absl::StrAppend(&text, "fusion block ", b, ": ", absl::StrJoin(nodes, ", "), "\n  phases ", account.phases,
                     ", tasks ", account.tasks, ", scratch ", account.scratch_bytes, " bytes a task, device scope ",
                     account.device_scope_bytes, " bytes\n");
+    if (account.occupancy) {
+      const Occupancy& occupancy = *account.occupancy;
+      absl::StrAppend(&text, "  occupancy ", std::lround(100 * occupancy.share), "%: ", occupancy.groups, " work-groups of ",
+                      occupancy.demand.work_items, " work-items by ", occupancy.limit, ", ",
+                      occupancy.demand.registers, " registers, ", occupancy.demand.shared_bytes, " shared bytes\n");
+    }
     for (const PlannedHandOver& edge : realised[b].hand_overs) {
       absl::StrAppend(&text, "  ", NodeText(graph, edge.planned.producer), " -> ",
                       NodeText(graph, edge.planned.consumer), ": ", ScopeName(edge.realised), " (",

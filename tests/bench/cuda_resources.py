@@ -5,7 +5,8 @@ usage: cuda_resources.py [--targets cuda:sm_80,cuda:sm_90] [--compiler build/rel
                          [--precision fp32|fp16|tf32] [--bundles DIR] [--kernels FILE.csv] MODEL.onnx ...
 
 Compiles each model for each target (NVRTC of the CUDA toolkit has to be installed) and prints a Markdown table with a
-row for each model and target. --bundles keeps the bundles there and uses those that exist; --kernels writes a line for
+row for each model and target; the last column compares the registers with the estimate that planners had (plan.json).
+--bundles keeps the bundles there and uses those that exist; --kernels writes a line for
 each kernel. A cubin's .nv.info has the registers and the stack frame of a thread; the size of a section is the shared
 memory of a thread block. A frame holds memory that a thread addresses at run time, or values that did not fit the
 registers; NVRTC tells which of the two it is for kernels that have a frame. Needs Python's standard library only.
@@ -85,11 +86,26 @@ def spills(source, architecture):
     return {name: int(stored) for name, stored in found}
 
 
+def estimates(manifest, plan):
+    """Registers by symbol, as the plan's account estimates them. An account has those of the launch with the least
+    occupancy, so kernels of several launches are left out."""
+    by_nodes = {tuple(node["name"] for node in block["nodes"]): block["occupancy"]["registers"]
+                for block in plan["fusion_blocks"] if "occupancy" in block}
+    found = {}
+    for launch in manifest["launches"]:
+        kernel = manifest["kernels"][launch["kernel"]]
+        registers = by_nodes.get(tuple(launch["nodes"]))
+        if registers is not None and (len(kernel["phases"]) == 1 or kernel.get("resident")):
+            found[kernel["phases"][0]["symbol"]] = registers
+    return found
+
+
 def kernels_of(path, architecture):
     """Every function of the bundle's cubins, with the launch that it belongs to first."""
     rows = []
     with zipfile.ZipFile(path) as bundle:
         manifest = json.loads(bundle.read("manifest.json"))
+        estimated = estimates(manifest, json.loads(bundle.read("plan.json")))
         labels = {}
         for launch in manifest["launches"]:
             for phase in manifest["kernels"][launch["kernel"]]["phases"]:
@@ -103,8 +119,21 @@ def kernels_of(path, architecture):
                 source = name.replace("kernels/", "src/").replace(".cubin", ".cu")
                 stored = spills(bundle.read(source), architecture)
             for symbol, kernel in kernels.items():
-                rows.append(dict(kernel, symbol=symbol, label=labels.get(symbol, ""), spills=stored.get(symbol, 0)))
+                rows.append(dict(kernel, symbol=symbol, label=labels.get(symbol, ""), spills=stored.get(symbol, 0),
+                                 estimate=estimated.get(symbol, 0)))
     return rows
+
+
+def estimate_errors(rows):
+    """estimate / registers - 1 of each kernel that has an estimate, the worst last."""
+    return sorted((row["estimate"] / row["registers"] - 1 for row in rows if row["estimate"]), key=abs)
+
+
+def error_text(errors):
+    if not errors:
+        return ""
+    near = sum(abs(error) <= 0.2 for error in errors)
+    return "%.0f%%, %d of %d, %+.0f%%" % (100 * statistics.median(map(abs, errors)), near, len(errors), 100 * errors[-1])
 
 
 def main():
@@ -120,8 +149,8 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
     every = []
     print("| model | target | kernels | registers: median, most | with 255 | shared memory: most | stack: kernels, most "
-          "bytes | spills: kernels, most bytes | seconds |")
-    print("|---|---|---:|---:|---:|---:|---:|---:|---:|")
+          "bytes | spills: kernels, most bytes | seconds | error of estimated registers: median, within 20%, worst |")
+    print("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|")
     for model in options.models:
         for target in options.targets.split(","):
             architecture = target.split(":")[1]
@@ -133,7 +162,7 @@ def main():
                 done = subprocess.run(command, capture_output=True, text=True)
                 seconds = "%.0f" % (time.monotonic() - start)
                 if done.returncode != 0:
-                    print("| %s | %s | %s ||||||| %s |" % (model.stem, architecture, done.stderr.strip().splitlines()[-1],
+                    print("| %s | %s | %s ||||||| %s ||" % (model.stem, architecture, done.stderr.strip().splitlines()[-1],
                                                           seconds))
                     continue
             rows = kernels_of(path, architecture)
@@ -144,11 +173,14 @@ def main():
             stacks = [row["frame"] for row in rows if row["frame"]]
             stored = [row["spills"] for row in rows if row["spills"]]
             some = lambda values: "%d, %d" % (len(values), max(values)) if values else "0"
-            print("| %s | %s | %d | %d, %d | %d | %d | %s | %s | %s |" % (
+            print("| %s | %s | %d | %d, %d | %d | %d | %s | %s | %s | %s |" % (
                 model.stem, architecture, len(rows), statistics.median(registers), max(registers), registers.count(255),
-                max(row["shared"] for row in rows), some(stacks), some(stored), seconds), flush=True)
+                max(row["shared"] for row in rows), some(stacks), some(stored), seconds,
+                error_text(estimate_errors(rows))), flush=True)
+    if len(options.models) * len(options.targets.split(",")) > 1 and every:
+        print("Estimated registers of all: " + error_text(estimate_errors(every)))
     if options.kernels:
-        columns = ["model", "architecture", "symbol", "registers", "shared", "frame", "spills", "code", "label"]
+        columns = ["model", "architecture", "symbol", "registers", "shared", "frame", "spills", "code", "estimate", "label"]
         lines = [",".join(columns)] + [",".join(str(row[c]).replace(",", ";") for c in columns) for row in every]
         options.kernels.write_text("\n".join(lines) + "\n")
     spilled = [row for row in every if row["spills"]]

@@ -44,6 +44,8 @@ absl::StatusOr<DeviceModel> ProbeCuda() {
   model.toolchain = absl::StrCat("CUDA driver ", facts.driver / 1000, ".", facts.driver % 1000 / 10);
   model.persistent_groups =
       facts.cooperates != 0 ? model.persistent_groups / model.parallel_units * std::max(1, facts.multiprocessors) : 0;
+  model.unit_limits = {facts.unit_registers, facts.unit_shared_bytes, facts.reserved_shared_bytes, facts.unit_threads,
+                       facts.unit_blocks};
   const double units = model.parallel_units = std::max(1, facts.multiprocessors);
   // A multiprocessor has 64 f32 lanes up to compute capability 8.0 (Turing, A100), and 128 since then.
   const double lanes = capability <= 80 ? 64 : 128;

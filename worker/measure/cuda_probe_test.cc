@@ -20,6 +20,11 @@ TEST(CudaProbe, RatesFollowFromTheDriversFacts) {
   EXPECT_EQ(model->product_library, "cuBLASLt 13.0.0");
   EXPECT_EQ(model->convolution_library, "cuDNN 9.1.0");
   EXPECT_EQ(model->persistent_groups, 8);                                  // 4 per multiprocessor of sm_90
+  EXPECT_EQ(model->unit_limits.registers, 65536);
+  EXPECT_EQ(model->unit_limits.shared_bytes, 100 << 10);
+  EXPECT_EQ(model->unit_limits.reserved_bytes, 1024);
+  EXPECT_EQ(model->unit_limits.work_items, 1536);
+  EXPECT_EQ(model->unit_limits.work_groups, 24);
   EXPECT_DOUBLE_EQ(model->fma_f32_flops_per_s, 256e9);                     // 128 lanes at 1 GHz
   EXPECT_DOUBLE_EQ(model->memory.back().bandwidth_bytes_per_s * 2, 32e9);  // 16 bytes, twice per cycle of 1 GHz
   ASSERT_EQ(model->memory.size(), 3u);

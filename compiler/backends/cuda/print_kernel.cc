@@ -10,22 +10,22 @@
 #include "compiler/backends/backend.h"
 #include "compiler/backends/text/narrow_floats.h"
 #include "compiler/backends/text/print_task.h"
-#include "compiler/backends/text/work_groups.h"
 #include "compiler/movement/in_place.h"
+#include "compiler/movement/work_groups.h"
 
 namespace fusion::cuda {
 namespace {
 
 bool IsShared(const movement::Kernel& kernel, const movement::Phase& phase, int work_group_size) {
-  return work_group_size > 1 && !text::TaskPerItem(kernel, phase, work_group_size);
+  return work_group_size > 1 && !movement::TaskPerItem(kernel, phase, work_group_size);
 }
 
 // Prints the tasks of a phase, in a function of its own or for the thread blocks of a persistent kernel.
 void PrintPhase(const movement::Kernel& kernel, const movement::Phase& phase, const DeviceModel& device,
                 text::CodeWriter* out) {
   if (phase.tasks() == 0) return;
-  const int work_group_size = text::WorkItems(kernel, device.work_group_size);
-  const bool per_item = text::TaskPerItem(kernel, phase, work_group_size);
+  const int work_group_size = movement::WorkItems(kernel, device.work_group_size);
+  const bool per_item = movement::TaskPerItem(kernel, phase, work_group_size);
   const bool shared = IsShared(kernel, phase, work_group_size);
   const std::string first =
       per_item ? absl::StrCat("blockIdx.x * (ix)", work_group_size, " + threadIdx.x") : "blockIdx.x";
@@ -49,7 +49,7 @@ using Phases = absl::Span<const movement::Phase>;
 
 std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbol, const DeviceModel& device) {
   const std::vector<int64_t> scratch = kernel.scratch_offset_bytes();
-  const int work_group_size = text::WorkItems(kernel, device.work_group_size);
+  const int work_group_size = movement::WorkItems(kernel, device.work_group_size);
   std::set<int> may_alias;
   for (const movement::InPlacePair& pair : movement::InPlacePairs(kernel)) may_alias.insert({pair.out, pair.in});
   text::CodeWriter out;
@@ -57,7 +57,7 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
     if (movement::LibraryCallOf(kernel.phases[p]) != nullptr) continue;
     const Phases phases = kernel.persistent ? Phases(kernel.phases) : Phases(kernel.phases).subspan(p, 1);
     std::set<int> written;
-    for (const movement::Phase& phase : phases) written.merge(text::WrittenBuffers(phase));
+    for (const movement::Phase& phase : phases) written.merge(movement::WrittenBuffers(phase));
     std::vector<std::string> parameters, buffers;
     for (size_t b = 0; b < kernel.buffers.size(); ++b) {
       const movement::Buffer& buffer = kernel.buffers[b];

@@ -13,7 +13,7 @@ namespace fusion::cuda {
 // Returns functions `<symbol>_p0`, `<symbol>_p1`, …, one for each phase; the boundary between launches is the barrier
 // between phases. A persistent kernel has `<symbol>_p0` alone, and a phase that a library computes has no function. A
 // task is a thread block of the device's `work_group_size` threads, and its scratch is shared memory;
-// text/work_groups.h says which tasks belong to a single thread.
+// movement/work_groups.h says which tasks belong to a single thread.
 std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbol, const DeviceModel& device);
 
 }  // namespace fusion::cuda

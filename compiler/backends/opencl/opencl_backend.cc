@@ -4,7 +4,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler/backends/opencl/prelude.h"
 #include "compiler/backends/opencl/print_kernel.h"
-#include "compiler/backends/text/work_groups.h"
+#include "compiler/movement/work_groups.h"
 
 namespace fusion {
 namespace {
@@ -27,7 +27,7 @@ class OpenCl : public Backend {
   }
 
   std::vector<int64_t> LaunchedTasks(const movement::Kernel& kernel, const DeviceModel& device) const override {
-    return text::LaunchedWorkGroups(kernel, device.work_group_size);
+    return movement::LaunchedWorkGroups(kernel, device.work_group_size);
   }
 
   std::string Preamble(const std::set<std::string>&, const DeviceModel& device) const override {

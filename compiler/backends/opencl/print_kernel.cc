@@ -10,8 +10,8 @@
 #include "compiler/backends/backend.h"
 #include "compiler/backends/text/narrow_floats.h"
 #include "compiler/backends/text/print_task.h"
-#include "compiler/backends/text/work_groups.h"
 #include "compiler/movement/in_place.h"
+#include "compiler/movement/work_groups.h"
 #include "runtime/base/check.h"
 
 namespace fusion::opencl {
@@ -24,7 +24,7 @@ constexpr int kMostParameterBuffers = 64;
 constexpr int kTicketsPerGroup = 4;
 
 bool IsShared(const movement::Kernel& kernel, const movement::Phase& phase, int work_group_size) {
-  return work_group_size > 1 && !text::TaskPerItem(kernel, phase, work_group_size);
+  return work_group_size > 1 && !movement::TaskPerItem(kernel, phase, work_group_size);
 }
 
 // Prints one task, whose number is the variable `task`.
@@ -39,7 +39,7 @@ void PrintTask(const movement::Kernel& kernel, const movement::Phase& phase, con
 void PrintPhase(const movement::Kernel& kernel, const movement::Phase& phase, const DeviceModel& device,
                 text::CodeWriter* out) {
   if (phase.tasks() == 0) return;
-  const bool per_item = text::TaskPerItem(kernel, phase, device.work_group_size);
+  const bool per_item = movement::TaskPerItem(kernel, phase, device.work_group_size);
   out->Line(absl::StrCat("const i64 task = get_", per_item ? "global" : "group", "_id(0);"));
   if (per_item) out->Line(absl::StrCat("if (task >= ", phase.tasks(), ") return;"));
   PrintTask(kernel, phase, device, out);
@@ -84,7 +84,7 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
   for (size_t p = 0; p < (kernel.persistent ? 1 : kernel.phases.size()); ++p) {
     const Phases phases = kernel.persistent ? Phases(kernel.phases) : Phases(kernel.phases).subspan(p, 1);
     std::set<int> written;
-    for (const movement::Phase& phase : phases) written.merge(text::WrittenBuffers(phase));
+    for (const movement::Phase& phase : phases) written.merge(movement::WrittenBuffers(phase));
     std::vector<std::string> parameters, buffers;
     const bool table = kernel.num_args() > kMostParameterBuffers;
     if (table) parameters = {"GLOBAL char* memory", "GLOBAL char* weights", "GLOBAL const i64* places"};

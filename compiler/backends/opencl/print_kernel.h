@@ -12,7 +12,7 @@ namespace fusion::opencl {
 
 // Returns functions `<symbol>_p0`, `<symbol>_p1`, …, one for each phase; the boundary between launches is the barrier
 // between phases. A persistent kernel has `<symbol>_p0` alone. A task is a work-group of the device's `work_group_size`
-// work-items, and its scratch is local memory; text/work_groups.h says which tasks belong to a single work-item.
+// work-items, and its scratch is local memory; movement/work_groups.h says which tasks belong to a single work-item.
 std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbol, const DeviceModel& device);
 
 }  // namespace fusion::opencl

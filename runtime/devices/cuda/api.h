@@ -25,7 +25,8 @@ using GraphExecHandle = struct CUgraphExec_st*;
 inline constexpr Result kSuccess = 0, kOutOfMemory = 2;
 // The values of CUdevice_attribute, CUfunction_attribute and flags that are used.
 inline constexpr int kClockKhz = 13, kMultiprocessors = 16, kMemoryClockKhz = 36, kMemoryBusBits = 37, kL2Bytes = 38,
-                     kComputeMajor = 75, kComputeMinor = 76, kCooperativeLaunch = 95;
+                     kUnitThreads = 39, kComputeMajor = 75, kComputeMinor = 76, kUnitSharedBytes = 81,
+                     kUnitRegisters = 82, kCooperativeLaunch = 95, kUnitBlocks = 106, kReservedSharedBytes = 111;
 inline constexpr int kFunctionMaxThreads = 0;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr int kCaptureThreadLocal = 1;

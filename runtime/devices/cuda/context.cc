@@ -27,7 +27,10 @@ absl::StatusOr<std::vector<DeviceFacts>> FindDevices() {
          {std::pair(kComputeMajor, &facts.major), std::pair(kComputeMinor, &facts.minor),
           std::pair(kMultiprocessors, &facts.multiprocessors), std::pair(kClockKhz, &facts.clock_khz),
           std::pair(kMemoryClockKhz, &facts.memory_clock_khz), std::pair(kMemoryBusBits, &facts.memory_bus_bits),
-          std::pair(kL2Bytes, &facts.l2_bytes), std::pair(kCooperativeLaunch, &facts.cooperates)}) {
+          std::pair(kL2Bytes, &facts.l2_bytes), std::pair(kCooperativeLaunch, &facts.cooperates),
+          std::pair(kUnitRegisters, &facts.unit_registers), std::pair(kUnitSharedBytes, &facts.unit_shared_bytes),
+          std::pair(kUnitThreads, &facts.unit_threads), std::pair(kUnitBlocks, &facts.unit_blocks),
+          std::pair(kReservedSharedBytes, &facts.reserved_shared_bytes)}) {
       RETURN_IF_ERROR(ToStatus(*api, api->DeviceGetAttribute(value, attribute, facts.number), "a device's properties"));
     }
     facts.name = name;

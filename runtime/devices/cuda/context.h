@@ -21,6 +21,8 @@ struct DeviceFacts {
   int major = 0, minor = 0;  // compute capability
   int multiprocessors = 0;
   int clock_khz = 0, memory_clock_khz = 0, memory_bus_bits = 0, l2_bytes = 0;
+  int unit_registers = 0, unit_shared_bytes = 0, unit_threads = 0, unit_blocks = 0;  // of a multiprocessor
+  int reserved_shared_bytes = 0;  // that the driver takes for each thread block
   int cooperates = 0;  // nonzero: it runs all thread blocks of a cooperative launch at the same time
 
   std::string architecture() const;  // "sm_90"

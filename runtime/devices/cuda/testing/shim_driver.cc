@@ -109,6 +109,16 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
       return *value = 128, kOk;
     case 38:  // bytes of L2
       return *value = 1 << 20, kOk;
+    case 82:  // what a multiprocessor holds: registers, bytes of shared memory, threads, blocks
+      return *value = 65536, kOk;
+    case 81:
+      return *value = 100 << 10, kOk;
+    case 39:
+      return *value = 1536, kOk;
+    case 106:
+      return *value = 24, kOk;
+    case 111:  // bytes of shared memory that a block takes besides its own
+      return *value = 1024, kOk;
     default:
       return kInvalidValue;
   }

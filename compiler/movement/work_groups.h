@@ -1,6 +1,6 @@
 // What a launch of a phase is on a device of work-groups.
-#ifndef FUSION_COMPILER_BACKENDS_TEXT_WORK_GROUPS_H_
-#define FUSION_COMPILER_BACKENDS_TEXT_WORK_GROUPS_H_
+#ifndef FUSION_COMPILER_MOVEMENT_WORK_GROUPS_H_
+#define FUSION_COMPILER_MOVEMENT_WORK_GROUPS_H_
 
 #include <cstdint>
 #include <set>
@@ -8,27 +8,27 @@
 
 #include "compiler/movement/kernel.h"
 
-namespace fusion::text {
+namespace fusion::movement {
 
 // The kernel's work-group size on a device with groups of `group` work-items. It is larger where more work-items
 // multiply fragments together than such a group holds.
-int WorkItems(const movement::Kernel& kernel, int work_group_size);
+int WorkItems(const Kernel& kernel, int work_group_size);
 
 // Does one work-item compute each task? It does where tasks are register tiles without scratch, because a tile that a
 // work-group shares would leave the others idle; a work-group then has as many tasks as work-items. All other tasks
 // belong to a whole work-group.
-bool TaskPerItem(const movement::Kernel& kernel, const movement::Phase& phase, int work_group_size);
+bool TaskPerItem(const Kernel& kernel, const Phase& phase, int work_group_size);
 
 // Work-groups of size `group` in a launch of the phase.
-int64_t WorkGroups(const movement::Kernel& kernel, const movement::Phase& phase, int work_group_size);
+int64_t WorkGroups(const Kernel& kernel, const Phase& phase, int work_group_size);
 
 // The kernel's buffers that a step of the phase stores to.
-std::set<int> WrittenBuffers(const movement::Phase& phase);
+std::set<int> WrittenBuffers(const Phase& phase);
 
 // Work-groups of each launch of a kernel: one launch for each phase, or for a persistent kernel a single launch with as
 // many as its largest phase can use.
-std::vector<int64_t> LaunchedWorkGroups(const movement::Kernel& kernel, int work_group_size);
+std::vector<int64_t> LaunchedWorkGroups(const Kernel& kernel, int work_group_size);
 
-}  // namespace fusion::text
+}  // namespace fusion::movement
 
-#endif  // FUSION_COMPILER_BACKENDS_TEXT_WORK_GROUPS_H_
+#endif  // FUSION_COMPILER_MOVEMENT_WORK_GROUPS_H_

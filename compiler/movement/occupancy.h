@@ -1,0 +1,25 @@
+// What the work-groups of a kernel take of a multiprocessor: an estimate of what CUDA's compiler will allocate, so that
+// planners know it before anything is built.
+#ifndef FUSION_COMPILER_MOVEMENT_OCCUPANCY_H_
+#define FUSION_COMPILER_MOVEMENT_OCCUPANCY_H_
+
+#include <optional>
+
+#include "absl/types/span.h"
+#include "compiler/cost/device_model.h"
+#include "compiler/cost/occupancy.h"
+#include "compiler/movement/kernel.h"
+
+namespace fusion::movement {
+
+// What a work-group takes that runs these phases of the kernel in one function. Registers are estimated: for nine in
+// ten kernels within a fifth of what NVRTC allocates (tests/bench/cuda_resources.py compares them). Shared memory is
+// exact but for the few bytes through which more than a warp reduces a row.
+GroupDemand DemandOf(const Kernel& kernel, absl::Span<const Phase> phases, const DeviceModel& device);
+
+// Occupancy of the launch that has least, nothing on a device without occupancy or where all phases are library calls.
+std::optional<Occupancy> EstimateOccupancy(const Kernel& kernel, const DeviceModel& device);
+
+}  // namespace fusion::movement
+
+#endif  // FUSION_COMPILER_MOVEMENT_OCCUPANCY_H_
