@@ -29,6 +29,19 @@ struct RewriteAccount {
   int64_t nodes_saved = 0;
 };
 
+// One of several plans of a program, of which the fastest is in the bundle (compiler/pipeline/plan_candidates.h).
+struct PlanAlternative {
+  std::string specialisation;  // empty where there is one program
+  std::string plan;            // "by estimates", "by measurements"
+  int64_t kernels = 0;
+  double estimate_ns = 0;  // as in CompileAccount
+  // Of warm runs of the whole program; 0: not measured. The ratio is to the plan by estimates, with which it ran in
+  // turns: the median of the rounds, and that median's 95% confidence interval.
+  double median_ns = 0, ratio = 0, ratio_low = 0, ratio_high = 0;
+  int64_t rounds = 0;
+  bool chosen = false;
+};
+
 // Everything the user is told about a compilation. `plan_json` becomes the bundle's plan.json.
 struct CompileAccount {
   int64_t nodes_model = 0;  // operators in the file, Constant nodes not counted
@@ -51,6 +64,8 @@ struct CompileAccount {
   std::string exact_only;                              // see SpecialisationAccount
   std::string plan_json;                               // every decision and its reason
   std::vector<RewriteAccount> rewrites;                // in the order in which they fired
+  std::vector<PlanAlternative> alternatives;           // empty: there was one plan; else the plan by estimates first
+  std::string not_compared;                            // why they were not measured
   std::vector<SpecialisationAccount> specialisations;  // if there are several; sum_accounts.h says how the rest adds up
 };
 

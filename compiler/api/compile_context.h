@@ -9,6 +9,7 @@
 #include "compiler/backends/toolchain.h"
 #include "compiler/cost/device_model.h"
 #include "compiler/cost/latency_oracle.h"
+#include "compiler/cost/plan_oracle.h"
 
 namespace fusion {
 
@@ -24,6 +25,7 @@ struct CompileContext {
   Toolchain* toolchain = nullptr;
   std::function<void(const ProgressEvent&)> progress;  // may be empty; called on the compiling thread
   std::function<bool()> cancelled;                     // may be empty; polled between steps
+  PlanOracle* plans = nullptr;                         // null: plans are not compared as a whole
 };
 
 }  // namespace fusion

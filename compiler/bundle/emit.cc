@@ -42,7 +42,7 @@ void NeedFormat(const BlockKernel& block, Manifest* manifest) {
 
 absl::Status WriteBundle(const std::vector<BundleProgram>& programs, const KernelTexts& texts,
                          const std::vector<std::string>& binaries, const Manifest& head, const std::string& path,
-                         CompileAccount* account) {
+                         CompileAccount* account, bool durable) {
   Manifest manifest = head;
   Weights weights;
   std::vector<LaidOut> laid_out;
@@ -111,7 +111,7 @@ absl::Status WriteBundle(const std::vector<BundleProgram>& programs, const Kerne
     RETURN_IF_ERROR(
         PackWeights(to_pack, threads, [&](absl::string_view bytes) { return writer->AppendWeights(bytes); }));
   }
-  return writer->Finish(std::move(manifest));
+  return writer->Finish(std::move(manifest), durable);
 }
 
 absl::Status WriteMeasurementBundle(const KernelSequence& kernels, const KernelTexts& texts,

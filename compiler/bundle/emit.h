@@ -15,10 +15,11 @@
 namespace fusion {
 
 // Lays out memory and writes weights, kernels, texts, `account`'s plan and the manifest. Weights are packed as the
-// kernels want them, once for all programs that share them. Files of `texts` that no launch uses are left out.
+// kernels want them, once for all programs that share them. Files of `texts` that no launch uses are left out. The
+// bundle survives a crash of the machine if it is `durable`.
 absl::Status WriteBundle(const std::vector<BundleProgram>& programs, const KernelTexts& texts,
                          const std::vector<std::string>& binaries, const Manifest& head, const std::string& path,
-                         CompileAccount* account);
+                         CompileAccount* account, bool durable = true);
 
 // Writes the tiny bundle with which a worker measures one kernel or several that run one after another. Every argument
 // that is read (weights too) is an input, and every argument that is written is an output; a later kernel reads what an

@@ -85,6 +85,16 @@ KernelTexts PrintKernels(const std::vector<const BlockKernel*>& kernels, const D
   return texts;
 }
 
+void AppendTexts(KernelTexts more, KernelTexts* texts) {
+  const int files = static_cast<int>(texts->files.size());
+  for (KernelTexts::File& file : more.files) texts->files.push_back(std::move(file));
+  for (KernelTexts::Place& place : more.places) {
+    texts->places.push_back(std::move(place));
+    texts->places.back().file += files;
+  }
+  texts->distinct += more.distinct;
+}
+
 absl::StatusOr<std::vector<std::string>> BuildTexts(const KernelTexts& texts, Toolchain* toolchain) {
   std::vector<BuildUnit> units;
   for (const KernelTexts::File& file : texts.files) {

@@ -34,6 +34,9 @@ struct KernelTexts {
 };
 KernelTexts PrintKernels(const std::vector<const BlockKernel*>& kernels, const DeviceModel& device);
 
+// Appends other texts, whose files stay files of their own, and whose kernels are counted again.
+void AppendTexts(KernelTexts more, KernelTexts* texts);
+
 // Builds the binary of each file.
 absl::StatusOr<std::vector<std::string>> BuildTexts(const KernelTexts& texts, Toolchain* toolchain);
 

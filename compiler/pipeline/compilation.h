@@ -38,6 +38,13 @@ struct Planned {
   std::vector<FusionBlock> KernelBlocks() const;
 };
 
+// One program of a model, up to its movement graphs.
+struct Prepared {
+  CompileAccount account;
+  Planned planned;
+  std::vector<PlannedLaunch> launches;
+};
+
 // The options name one specialisation. Everything that is pointed to must outlive the compilation; the oracle keeps
 // pointers into `planned`.
 struct Compilation {

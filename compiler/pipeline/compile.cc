@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "compiler/api/generator_version.h"
 #include "compiler/api/specialisations.h"
 #include "compiler/bundle/emit.h"
+#include "compiler/pipeline/bundle_parts.h"
 #include "compiler/pipeline/plan_account.h"
 #include "compiler/pipeline/programs.h"
 #include "compiler/pipeline/sum_accounts.h"
@@ -16,20 +16,6 @@
 
 namespace fusion {
 namespace {
-
-Manifest Head(const ModelFiles& files, const CompileOptions& options, const DeviceModel& device) {
-  Manifest head;
-  head.generator = absl::StrCat("fusion " FUSION_VERSION " (generator ", kGeneratorVersion, ")");
-  head.target = device.kind;
-  head.isa = device.isa;
-  head.march = device.march;
-  head.model_name = files.model_name;
-  head.options = {{"planner", options.planner}, {"math", options.math}, {"target", options.target}};
-  if (options.precision != "fp32") head.options["precision"] = options.precision;
-  if (options.size != "any") head.options["size"] = options.size;
-  if (!options.disabled_rules.empty()) head.options["disabled_rules"] = absl::StrJoin(options.disabled_rules, ",");
-  return head;
-}
 
 // For people: the fusion blocks, and where kernels and launches differ from them.
 std::string PlanText(const Planned& planned) {
@@ -71,20 +57,12 @@ absl::Status Write(const CompileJob& job, const PreparedPrograms& programs, cons
                    const DeviceModel& device, CompileAccount* account) {
   std::vector<BundleProgram> out;
   for (const auto& program : programs) {
-    BundleProgram& one = out.emplace_back();
     const Prepared& model = program->model;
-    one.graph = &model.planned.graph;
-    one.layouts = &model.planned.layouts;
-    one.launches = &model.launches;
-    one.inside = &model.planned.elided.values;
-    one.places.assign(place, place + static_cast<std::ptrdiff_t>(model.launches.size()));
+    out.push_back(ProgramOf(model.planned, model.launches, place));
     place += static_cast<std::ptrdiff_t>(model.launches.size());
-    if (programs.size() == 1) continue;
-    one.dims = program->dims;
-    one.input_symbols = model.planned.input_symbols;
-    one.input_extents = model.planned.input_extents;
+    if (programs.size() > 1) Specialise(program->dims, model.planned, &out.back());
   }
-  return WriteBundle(out, texts, binaries, Head(job.files, job.options, device), job.bundle_path, account);
+  return WriteBundle(out, texts, binaries, BundleHead(job.files, job.options, device), job.bundle_path, account);
 }
 
 absl::StatusOr<CompileAccount> BuildAlone(const CompileJob& job, const PreparedPrograms& programs,

@@ -148,4 +148,25 @@ absl::Status AccountForKernels(Compilation* compilation) {
   return absl::OkStatus();
 }
 
+void AccountForAlternatives(CompileAccount* account) {
+  using nlohmann::json;
+  json plan = json::parse(account->plan_json, nullptr, /*allow_exceptions=*/false);
+  if (!plan.is_object()) return;
+  json alternatives = json::array();
+  for (const PlanAlternative& one : account->alternatives) {
+    alternatives.push_back({{"plan", one.plan},
+                            {"kernels", one.kernels},
+                            {"estimate_ns", one.estimate_ns},
+                            {"chosen", one.chosen}});
+    if (one.rounds == 0) continue;
+    alternatives.back()["median_ns"] = one.median_ns;
+    alternatives.back()["ratio"] = one.ratio;
+    alternatives.back()["ratio_interval"] = {one.ratio_low, one.ratio_high};
+    alternatives.back()["rounds"] = one.rounds;
+  }
+  if (!alternatives.empty()) plan["alternatives"] = std::move(alternatives);
+  if (!account->not_compared.empty()) plan["not_compared"] = account->not_compared;
+  account->plan_json = plan.dump(1, ' ', false, json::error_handler_t::replace);
+}
+
 }  // namespace fusion

@@ -14,6 +14,9 @@ void AccountForPlan(Compilation* compilation);
 // or after planning where no kernels are asked for.
 absl::Status AccountForKernels(Compilation* compilation);
 
+// Adds the alternatives to plan.json.
+void AccountForAlternatives(CompileAccount* account);
+
 }  // namespace fusion
 
 #endif  // FUSION_COMPILER_PIPELINE_PLAN_ACCOUNT_H_

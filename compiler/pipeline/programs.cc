@@ -11,6 +11,7 @@
 #include "compiler/pipeline/check_options.h"
 #include "compiler/pipeline/pass_runner.h"
 #include "compiler/pipeline/plan_account.h"
+#include "compiler/pipeline/plan_candidates.h"
 #include "compiler/pipeline/verify.h"
 #include "compiler/tune/budget.h"
 #include "runtime/base/status_macros.h"
@@ -45,6 +46,7 @@ double EstimatedNs(const ModelFiles& files, const CompileOptions& options, const
   CompileContext context = given;
   context.oracle = &estimates;
   context.progress = nullptr;
+  context.plans = nullptr;
   CompileAccount account;
   StageClock clock(context, &account);
   Planned planned;
@@ -54,7 +56,8 @@ double EstimatedNs(const ModelFiles& files, const CompileOptions& options, const
 }
 
 absl::Status Prepare(const ModelFiles& files, const CompileOptions& options, const CompileContext& given,
-                     ConstantPool* constants, StageClock* clock, Prepared* out) {
+                     const std::map<std::string, int64_t>& dims, ConstantPool* constants, StageClock* clock,
+                     Prepared* out) {
   DeviceModel device;
   const CompileContext context = ContextFor(options, given, &device);
   GraphBlockOracle oracle(context, Units(options, context), DisabledBlockPasses(options));
@@ -66,6 +69,7 @@ absl::Status Prepare(const ModelFiles& files, const CompileOptions& options, con
   RETURN_IF_ERROR(CheckSupported(out->planned, *context.device, &oracle));
   RETURN_IF_ERROR(RunPasses(Passes(), PassPart::kKernels, &compilation));
   RETURN_IF_ERROR(AccountForKernels(&compilation));
+  RETURN_IF_ERROR(KeepFastestPlan(compilation, dims, out));
   if (options.size != "small") return absl::OkStatus();
   CompileOptions any = options;
   any.size = "any";
@@ -125,7 +129,7 @@ absl::Status AddPadded(const ModelFiles& files, const CompileOptions& options, c
     CompileOptions bound = Bound(options, padded->dims);
     for (const auto& dim : options.specialised_dims) bound.bounded_dims.insert(dim.first);
     StageClock clock(context, &padded->model.account, absl::StrCat((*all)[i]->Name(), ", padded"));
-    const absl::Status status = Prepare(files, bound, context, constants, &clock, &padded->model);
+    const absl::Status status = Prepare(files, bound, context, padded->dims, constants, &clock, &padded->model);
     clock.End();
     if (absl::IsUnimplemented(status) || absl::IsInvalidArgument(status)) {  // the model itself cannot be padded
       (*all)[i]->model.account.exact_only = std::string(status.message());
@@ -174,7 +178,7 @@ absl::StatusOr<PreparedPrograms> PreparePrograms(const ModelFiles& files, const 
     const std::string label = several ? program.Name() : "";
     StageClock clock(context, &program.model.account, label);
     const absl::Status prepared =
-        Prepare(files, Bound(options, one), context, several ? &constants : nullptr, &clock, &program.model);
+        Prepare(files, Bound(options, one), context, one, several ? &constants : nullptr, &clock, &program.model);
     RETURN_IF_ERROR(several ? Annotate(prepared, label) : prepared);
     clock.End();
   }

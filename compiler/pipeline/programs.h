@@ -12,13 +12,6 @@
 
 namespace fusion {
 
-// One program of a model, up to its movement graphs.
-struct Prepared {
-  CompileAccount account;
-  Planned planned;
-  std::vector<PlannedLaunch> launches;
-};
-
 // One program of a bundle under construction.
 struct PreparedProgram {
   std::map<std::string, int64_t> dims;

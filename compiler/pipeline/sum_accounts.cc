@@ -24,6 +24,7 @@ CompileAccount SumAccounts(const std::vector<std::string>& names, const std::vec
   CompileAccount sum = accounts[0];
   if (accounts.size() == 1) return sum;
   sum.rewrites.clear();
+  sum.alternatives.clear();
   using nlohmann::json;
   json plans = json::array();
   for (size_t i = 0; i < accounts.size(); ++i) {
@@ -35,6 +36,11 @@ CompileAccount SumAccounts(const std::vector<std::string>& names, const std::vec
       sum.rewrites.push_back(rewrite);
       sum.rewrites.back().specialisation = names[i];
     }
+    for (const PlanAlternative& alternative : account.alternatives) {
+      sum.alternatives.push_back(alternative);
+      sum.alternatives.back().specialisation = names[i];
+    }
+    if (sum.not_compared.empty()) sum.not_compared = account.not_compared;
     if (i == 0) continue;
     for (int64_t CompileAccount::*count :
          {&CompileAccount::nodes_simplified, &CompileAccount::nodes_rewritten, &CompileAccount::kernels,

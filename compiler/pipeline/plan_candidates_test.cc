@@ -1,0 +1,201 @@
+#include "compiler/pipeline/plan_candidates.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "compiler/pipeline/compile.h"
+#include "compiler/pipeline/testing/run_block.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/bundle/bundle_reader.h"
+
+namespace fusion {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Measures that one kernel is always faster than two, or always slower.
+class OneSidedOracle : public LatencyOracle {
+ public:
+  absl::StatusOr<std::vector<LatencyAnswer>> Latency(absl::Span<const LatencyQuestion> questions,
+                                                     MeasurementBundler&) override {
+    std::vector<LatencyAnswer> answers;
+    for (const LatencyQuestion& question : questions) {
+      const bool apart = absl::StrContains(question.description, " apart");
+      answers.push_back({apart == fused_is_faster ? 9000.0 : 1000.0, source});
+    }
+    return answers;
+  }
+  bool fused_is_faster = true;
+  LatencySource source = LatencySource::kMeasured;
+};
+
+// Answers with a given comparison, and opens what it would measure.
+class GivenPlans : public PlanOracle {
+ public:
+  absl::StatusOr<PlanAnswers> Compare(const PlanQuestion& reference, absl::Span<const PlanQuestion> plans,
+                                      PlanBundler& bundler) override {
+    EXPECT_EQ(plans.size(), 1u);
+    keys = {reference.key, plans[0].key};
+    descriptions = {reference.description, plans[0].description};
+    if (!ratio.has_value()) return PlanAnswers{{std::nullopt}, "no worker"};
+    const std::string path = absl::StrCat(::testing::TempDir(), "/plan_candidates_", getpid(), ".fusion");
+    RETURN_IF_ERROR(bundler.WriteBundle({0}, path));
+    const auto bundle = BundleReader::Open(path);
+    EXPECT_TRUE(bundle.ok()) << bundle.status();
+    if (bundle.ok()) {
+      launches.clear();
+      for (size_t p = 0; p < (*bundle)->manifest().program_count(); ++p) {
+        launches.push_back((*bundle)->manifest().program(p).launches.size());
+      }
+    }
+    std::filesystem::remove(path);
+    return PlanAnswers{{PlanComparison{*ratio, *ratio - 0.001, *ratio + 0.001, 1000 * *ratio, 1000, 20}}, ""};
+  }
+  std::optional<double> ratio;
+  std::vector<std::string> keys, descriptions;
+  std::vector<size_t> launches;  // of each program
+};
+
+class TextToolchain : public Toolchain {
+ public:
+  absl::StatusOr<std::vector<std::string>> Build(absl::Span<const BuildUnit> units) override {
+    std::vector<std::string> binaries;
+    for (const BuildUnit& unit : units) binaries.push_back(unit.source);
+    calls.push_back(binaries);
+    return binaries;
+  }
+  std::vector<std::vector<std::string>> calls;  // the texts of each call
+};
+
+// The end of a classifier, whose softmax stays apart by estimates and is fused by these measurements.
+class PlanCandidates : public ::testing::Test {
+ protected:
+  PlanCandidates() {
+    using V = ecg::ValueId;
+    const V product = maker_.Op("MatMul", {maker_.In({8, 32}), maker_.Weight({32, 24})});
+    maker_.Out(maker_.Op("Softmax", {maker_.Op("Add", {product, maker_.Weight({24})})}, {{"axis", int64_t{-1}}}));
+    files_.graph = &maker_.graph();
+    context_.device = &device_;
+    context_.oracle = &kernels_;
+    context_.toolchain = &toolchain_;
+    context_.plans = &plans_;
+    options_.tune = "off";
+  }
+  CompileAccount CompileIt() {
+    const std::string path = absl::StrCat(::testing::TempDir(), "/plan_candidates_out_", getpid(), ".fusion");
+    auto account = Compile(files_, options_, context_, path);
+    EXPECT_TRUE(account.ok()) << account.status();
+    if (!account.ok()) return {};
+    const auto bundle = BundleReader::Open(path);
+    EXPECT_TRUE(bundle.ok()) << bundle.status();
+    if (bundle.ok()) shipped_ = (*bundle)->manifest().launches.size();
+    std::filesystem::remove(path);
+    return *account;
+  }
+
+  testing::GraphMaker maker_;
+  ModelFiles files_;
+  CompileOptions options_;
+  DeviceModel device_ = testing::Avx512Device();
+  OneSidedOracle kernels_;
+  GivenPlans plans_;
+  TextToolchain toolchain_;
+  CompileContext context_;
+  size_t shipped_ = 0;  // launches of the bundle
+};
+
+TEST_F(PlanCandidates, TheFasterPlanIsInTheBundle) {
+  plans_.ratio = 0.9;
+  const CompileAccount account = CompileIt();
+  EXPECT_THAT(plans_.launches, ElementsAre(2, 1)) << "both plans are programs of one bundle";
+  EXPECT_NE(plans_.keys[0], plans_.keys[1]);
+  EXPECT_THAT(plans_.descriptions, ElementsAre("plan by estimates, 2 kernels", "plan by measurements, 1 kernel"));
+  EXPECT_EQ(shipped_, 1u);
+  EXPECT_EQ(account.kernels, 1);
+  ASSERT_EQ(account.alternatives.size(), 2u);
+  EXPECT_FALSE(account.alternatives[0].chosen);
+  EXPECT_TRUE(account.alternatives[1].chosen);
+  EXPECT_EQ(account.alternatives[1].ratio, 0.9);
+  EXPECT_EQ(account.alternatives[0].median_ns, 1000);
+}
+
+TEST_F(PlanCandidates, ASlowerPlanByMeasurementsIsNotReturned) {
+  plans_.ratio = 1.04;
+  const CompileAccount account = CompileIt();
+  EXPECT_EQ(shipped_, 2u);
+  EXPECT_EQ(account.kernels, 2);
+  EXPECT_TRUE(account.alternatives[0].chosen);
+  EXPECT_FALSE(account.alternatives[1].chosen);
+  EXPECT_GT(account.measured, 0) << "how the plan was found stays in the account";
+  const auto plan = nlohmann::json::parse(account.plan_json);
+  EXPECT_EQ(plan["fusion_blocks"].size(), 2u) << "plan.json is that of the plan in the bundle";
+  ASSERT_EQ(plan["alternatives"].size(), 2u);
+  EXPECT_EQ(plan["alternatives"][0]["chosen"], true);
+  EXPECT_EQ(plan["alternatives"][1]["ratio"], 1.04);
+}
+
+TEST_F(PlanCandidates, OfEquallyFastPlansThatByEstimatesIsReturned) {
+  for (const double ratio : {1.0, 1 - kEqualPlans / 2}) {
+    plans_.ratio = ratio;
+    EXPECT_TRUE(CompileIt().alternatives[0].chosen) << ratio;
+    EXPECT_EQ(shipped_, 2u);
+  }
+}
+
+// The measurement decides between the plans as they ship, so the returned bundle needs no further build.
+TEST_F(PlanCandidates, TheWinnersFilesAreThoseThatWereMeasured) {
+  plans_.ratio = 0.9;
+  CompileIt();
+  ASSERT_EQ(toolchain_.calls.size(), 2u);
+  EXPECT_THAT(toolchain_.calls[0], ::testing::IsSupersetOf(toolchain_.calls[1]));
+}
+
+TEST_F(PlanCandidates, ThePlanByMeasurementsStaysWhereNobodyCompares) {
+  plans_.ratio = std::nullopt;
+  const CompileAccount account = CompileIt();
+  EXPECT_EQ(shipped_, 1u);
+  EXPECT_EQ(account.not_compared, "no worker");
+  EXPECT_TRUE(account.alternatives[1].chosen);
+  EXPECT_EQ(account.alternatives[0].rounds, 0);
+  EXPECT_THAT(account.plan_json, HasSubstr("no worker"));
+}
+
+TEST_F(PlanCandidates, EqualPlansAreNotMeasured) {
+  kernels_.fused_is_faster = false;
+  const CompileAccount account = CompileIt();
+  EXPECT_TRUE(plans_.keys.empty()) << "both plans keep the softmax apart";
+  EXPECT_TRUE(account.alternatives.empty());
+  EXPECT_EQ(shipped_, 2u);
+}
+
+TEST_F(PlanCandidates, APlanThatRestsOnEstimatesIsNotComparedWithItself) {
+  kernels_.source = LatencySource::kModel;
+  EXPECT_TRUE(CompileIt().alternatives.empty());
+  EXPECT_TRUE(plans_.keys.empty());
+  kernels_.source = LatencySource::kMeasured;
+  context_.plans = nullptr;
+  EXPECT_TRUE(CompileIt().alternatives.empty());
+  EXPECT_EQ(shipped_, 1u);
+}
+
+TEST_F(PlanCandidates, TheKeysAreThoseOfThePlanAndTheNumberOfThreads) {
+  plans_.ratio = 1;
+  CompileIt();
+  const std::vector<std::string> first = plans_.keys;
+  CompileIt();
+  EXPECT_EQ(plans_.keys, first);
+  options_.threads = 2;
+  CompileIt();
+  EXPECT_NE(plans_.keys[0], first[0]);
+}
+
+}  // namespace
+}  // namespace fusion
