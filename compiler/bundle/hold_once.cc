@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "compiler/movement/cost.h"
+#include "compiler/movement/print.h"
 #include "compiler/movement/read_packed.h"
+#include "compiler/movement/verify.h"
 #include "runtime/base/sha256.h"
 
 namespace fusion {

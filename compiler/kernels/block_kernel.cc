@@ -11,6 +11,7 @@
 #include "compiler/movement/cost.h"
 #include "compiler/movement/occupancy.h"
 #include "compiler/movement/pressure.h"
+#include "compiler/movement/print.h"
 #include "compiler/ops/registry/op_def.h"
 #include "compiler/plan/plan.h"
 #include "compiler/schedule/block_passes.h"

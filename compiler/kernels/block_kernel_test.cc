@@ -8,6 +8,7 @@
 #include "compiler/movement/in_place.h"
 #include "compiler/ecg/run_checks.h"
 #include "compiler/ecg/text.h"
+#include "compiler/movement/print.h"
 #include "compiler/pipeline/testing/run_block.h"
 #include "compiler/simplify/passes.h"
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/api/generator_version.h"
+#include "compiler/movement/print.h"
 #include "runtime/base/sha256.h"
 
 namespace fusion {

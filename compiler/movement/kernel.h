@@ -14,7 +14,6 @@
 #include <variant>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "compiler/movement/constant_transform.h"
 #include "compiler/plan/scope.h"
 #include "compiler/te/program/program.h"
@@ -251,18 +250,6 @@ struct Kernel {
   int64_t PlannedScratchBytes() const;  // by these offsets: the value for `scratch_bytes`
   int next_axis = 0;                    // first unused axis id
 };
-
-// Deterministic text without names: two kernels that print equally compute the same and cost the same.
-std::string Print(const Kernel& kernel);
-
-// Checks a kernel and fails with INTERNAL. It checks that
-// - every buffer lives in kernel, device or block scope,
-// - every axis used by a load or store address is a grid, loop or (in bodies) reduction axis,
-// - every buffer number is valid, and device- and block-scope buffers are written before they are read,
-// - affine addresses of loops that nothing cuts short stay inside their buffers,
-// - the axes of a step's strategy are its loops,
-// - a library step is alone in a phase without a grid, and a persistent kernel has at least two phases.
-absl::Status Verify(const Kernel& kernel);
 
 }  // namespace fusion::movement
 

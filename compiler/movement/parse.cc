@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/movement/verify.h"
 #include "compiler/te/program/program.h"
 #include "compiler/te/program/text_reader.h"
 #include "runtime/base/status_macros.h"

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "compiler/movement/print.h"
 #include "compiler/schedule/block_passes.h"
 #include "compiler/schedule/schedule_routine.h"
 #include "compiler/schedule/testing/schedule_text.h"

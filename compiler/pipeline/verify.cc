@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/movement/verify.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion {

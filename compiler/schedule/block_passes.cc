@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/movement/verify.h"
 #include "compiler/schedule/library/library_stage.h"
 #include "compiler/schedule/nest/form_stages.h"
 #include "compiler/schedule/rewrite/copy_windows.h"

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "compiler/movement/verify.h"
+
 namespace fusion {
 namespace {
 

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <vector>
 
+#include "compiler/movement/print.h"
 #include "compiler/schedule/testing/schedule_text.h"
 
 namespace fusion {

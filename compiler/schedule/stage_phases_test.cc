@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/movement/print.h"
 #include "compiler/schedule/testing/schedule_text.h"
 
 namespace fusion {

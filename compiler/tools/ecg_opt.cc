@@ -25,6 +25,7 @@
 #include "compiler/backends/cpu/print_kernel.h"
 #include "compiler/cost/stored_devices.h"
 #include "compiler/movement/parse.h"
+#include "compiler/movement/print.h"
 #include "compiler/ops/registry/op_def.h"
 #include "compiler/pipeline/check_options.h"
 #include "compiler/pipeline/pass_runner.h"

@@ -13,6 +13,7 @@
 #include "compiler/backends/cpu/print_kernel.h"
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
 #include "compiler/backends/process/child_process.h"
+#include "compiler/movement/print.h"
 #include "compiler/pipeline/testing/run_block.h"
 
 namespace fusion::testing {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/movement/print.h"
 #include "compiler/pipeline/testing/narrow_cases.h"
 #include "compiler/pipeline/testing/run_block.h"
 

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "compiler/movement/print.h"
 #include "compiler/pipeline/testing/run_block.h"
 
 namespace fusion::testing {

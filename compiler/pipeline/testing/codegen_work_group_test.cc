@@ -13,6 +13,7 @@
 #include "compiler/backends/process/child_process.h"
 #include "compiler/cost/matrix_products.h"
 #include "compiler/cost/stored_devices.h"
+#include "compiler/movement/print.h"
 #include "compiler/pipeline/testing/run_block.h"
 
 namespace fusion::testing {

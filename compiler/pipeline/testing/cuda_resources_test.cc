@@ -9,6 +9,7 @@
 #include "compiler/backends/backend.h"
 #include "compiler/backends/cuda/toolchain/nvrtc_toolchain.h"
 #include "compiler/cost/stored_devices.h"
+#include "compiler/movement/print.h"
 #include "compiler/pipeline/testing/run_block.h"
 
 namespace fusion::testing {

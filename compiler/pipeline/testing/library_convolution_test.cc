@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/cost/matrix_products.h"
+#include "compiler/movement/print.h"
 #include "compiler/pipeline/testing/library_bundle.h"
 #include "compiler/pipeline/testing/run_block.h"
 #include "runtime/base/random_inputs.h"

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
+#include "compiler/movement/print.h"
 #include "compiler/pipeline/testing/library_bundle.h"
 #include "compiler/pipeline/testing/run_block.h"
 

@@ -19,6 +19,7 @@
 #include "compiler/bundle/hold_once.h"
 #include "compiler/choose_layouts/choose_layouts.h"
 #include "compiler/movement/pack_constant.h"
+#include "compiler/movement/print.h"
 #include "compiler/ops/registry/infer_types.h"
 #include "compiler/ops/registry/op_def.h"
 #include "compiler/pipeline/testing/kernel_call.h"

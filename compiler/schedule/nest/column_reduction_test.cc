@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "compiler/movement/print.h"
 #include "compiler/schedule/testing/schedule_text.h"
 
 namespace fusion {

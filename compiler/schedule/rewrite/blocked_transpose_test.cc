@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/movement/print.h"
 #include "compiler/schedule/testing/schedule_text.h"
 
 namespace fusion {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "compiler/movement/print.h"
 #include "compiler/schedule/schedule_block.h"
 #include "compiler/schedule/testing/schedule_text.h"
 

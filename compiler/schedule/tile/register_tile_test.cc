@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "compiler/movement/print.h"
 #include "compiler/schedule/testing/schedule_text.h"
 
 namespace fusion {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "compiler/movement/verify.h"
 #include "compiler/schedule/testing/schedule_text.h"
 
 namespace fusion {

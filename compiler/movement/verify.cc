@@ -1,0 +1,233 @@
+#include "compiler/movement/verify.h"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <set>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/movement/prefix_reduction.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion::movement {
+namespace {
+
+bool IsAffine(const te::Index& x) {
+  for (const te::Index::Part& part : x.parts()) {
+    if (part.term.kind != te::TermKind::kAxis) return false;
+  }
+  return true;
+}
+
+// Visits loads that happen at every point, which excludes those in the branches of an `if`.
+void VisitUnconditional(const te::Scalar& s, const std::function<void(const te::ScalarNode&)>& f) {
+  f(*s);
+  if (s->kind == te::ScalarKind::kIf) return;
+  for (const te::Scalar& arg : s->args) VisitUnconditional(arg, f);
+}
+
+bool IsLoop(const Step& step, int axis) {
+  return std::any_of(step.loops.begin(), step.loops.end(), [&](const Loop& loop) { return loop.axis.id == axis; });
+}
+
+bool IsInnermostLoop(const Step& step, int axis) { return !step.loops.empty() && step.loops.back().axis.id == axis; }
+
+// Are the axes of a step's strategy its loops, and does the step have the form that the strategy needs?
+bool Fits(const Step&, const ScalarLoops&) { return true; }
+
+bool Fits(const Step& step, const VectorMap& map) { return !step.reduction && IsInnermostLoop(step, map.axis); }
+
+bool Fits(const Step& step, const BlockedTranspose& transpose) {
+  return !step.reduction && IsInnermostLoop(step, transpose.axis) && IsLoop(step, transpose.across_axis) &&
+         transpose.across_axis != transpose.axis && step.stores.size() == 1 && !step.lane_limit;
+}
+
+bool Fits(const Step& step, const RowReduction& row) {
+  return step.reduction && !step.reduction->axes.empty() && step.reduction->axes.back().id == row.axis;
+}
+
+bool Fits(const Step& step, const PrefixPass& pass) {
+  std::vector<te::Axis> axes;
+  for (const Loop& loop : step.loops) axes.push_back(loop.axis);
+  const std::optional<PrefixReduction> prefix =
+      step.reduction ? PrefixReductionOf(*step.reduction, step.body, axes) : std::nullopt;
+  return prefix && step.stores.size() == 1 && !step.lane_limit && pass.vector_axis != prefix->axis &&
+         (pass.vector_axis < 0 || IsLoop(step, pass.vector_axis));
+}
+
+bool Fits(const Step& step, const RegisterTile& tile) {
+  return step.reduction && IsLoop(step, tile.lane_axis) && (tile.row_axis < 0 || IsLoop(step, tile.row_axis)) &&
+         (tile.outer_axis < 0 || IsLoop(step, tile.outer_axis));
+}
+
+bool Fits(const Step& step, const ThreadgroupTile& tile) {
+  const auto is_side = [&](const Loop& loop, int axis, int items, int each, int extent) {
+    return loop.axis.id == axis && loop.axis.extent == int64_t{items} * each * extent;
+  };
+  const size_t n = step.loops.size();
+  return step.reduction && !step.reduction->axes.empty() && n >= 2 && step.stores.size() == 1 &&
+         step.body.size() == 1 &&
+         is_side(step.loops[n - 2], tile.row_axis, tile.item_rows, tile.rows, tile.product.rows) &&
+         is_side(step.loops[n - 1], tile.column_axis, tile.item_columns, tile.columns, tile.product.columns) &&
+         tile.buffers >= 1 && tile.buffers <= 2 && step.reduction->axes.back().extent % tile.product.depth == 0 &&
+         step.body[0]->kind == te::ScalarKind::kOp && step.body[0]->op == te::Op::kMul;
+}
+
+bool Fits(const Step& step, const LibraryCall& call) {
+  return step.reduction && step.stores.size() == 1 && ResultOf(call) == step.stores[0].buffer &&
+         (step.reduction->axes.size() == 1 || !std::holds_alternative<LibraryProduct>(call));
+}
+
+bool Fits(const Step&, const RoutineCall&) { return true; }
+
+absl::Status CheckStrategy(const Step& step) {
+  if (std::visit([&](const auto& strategy) { return Fits(step, strategy); }, step.strategy)) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("movement: step '", step.label, "': the lanes of a ", StrategyName(step),
+                                          " step are none of its loops"));
+}
+
+// Checks the steps of a kernel in order, and which buffers are written before they are read.
+class Verifier {
+ public:
+  explicit Verifier(const Kernel& kernel) : kernel_(kernel) {}
+
+  absl::Status Check() {
+    for (size_t b = 0; b < kernel_.buffers.size(); ++b) {
+      const Scope scope = kernel_.buffers[b].scope;
+      if (scope == Scope::kKernel || scope == Scope::kDevice || scope == Scope::kBlock) continue;
+      return absl::InternalError(absl::StrCat("movement: buffer b", b, " lives in scope '", ScopeName(scope),
+                                              "'; buffers live in kernel, device or block"));
+    }
+    for (const Phase& phase : kernel_.phases) {
+      // Scratch does not outlive its task.
+      std::erase_if(written_, [&](int b) { return kernel_.buffers[b].scope == Scope::kBlock; });
+      for (const Step& step : phase.steps) RETURN_IF_ERROR(CheckStepOf(phase, step));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status CheckStepOf(const Phase& phase, const Step& step) {
+    if (step.Is<LibraryCall>() && (kernel_.persistent || phase.steps.size() != 1 || !phase.grid.empty())) {
+      return absl::InternalError(
+          absl::StrCat("movement: step '", step.label, "' of a library is not alone in a phase without a grid"));
+    }
+    std::vector<te::Axis> around;
+    if (!SharedCopiesOf(step).empty() && step.reduction) {
+      around.assign(step.reduction->axes.begin(), step.reduction->axes.end() - 1);
+      for (const Loop& loop : step.loops) around.push_back(loop.axis);
+    }
+    for (const Step& shared_copy : SharedCopiesOf(step)) RETURN_IF_ERROR(CheckStep(phase, shared_copy, around));
+    return CheckStep(phase, step, {});
+  }
+
+  // `around`: the axes around a step's shared-memory copies.
+  absl::Status CheckStep(const Phase& phase, const Step& step, const std::vector<te::Axis>& around) {
+    std::set<int> axes;
+    for (const te::Axis& axis : phase.grid) axes.insert(axis.id);
+    for (const te::Axis& axis : around) axes.insert(axis.id);
+    for (const Loop& loop : step.loops) axes.insert(loop.axis.id);
+    std::set<int> with_reduction = axes;
+    if (step.reduction) {
+      for (const te::Axis& axis : step.reduction->axes) with_reduction.insert(axis.id);
+    }
+    status_ = absl::OkStatus();
+    const auto* routine = step.As<RoutineCall>();
+    if (routine != nullptr) RETURN_IF_ERROR(CheckRoutine(*routine));
+    for (const te::Scalar& s : step.body) CheckScalar(step, s, with_reduction);
+    for (const te::Scalar& s : step.then) CheckScalar(step, s, axes);
+    for (const Store& store : step.stores) {
+      if (!IsBuffer(store.buffer)) {
+        return absl::InternalError(absl::StrCat("movement: step '", step.label, "' stores into no buffer"));
+      }
+      CheckIndex(step, store.address, axes, "a store");
+      // A routine's addresses are where its tensors begin, even for tensors without elements.
+      if (routine == nullptr) CheckBounds(phase, step, store.buffer, store.address);
+      written_.insert(store.buffer);
+    }
+    for (const std::vector<te::Scalar>* scalars : {&step.body, &step.then}) {
+      for (const te::Scalar& s : *scalars) {
+        VisitUnconditional(s, [&](const te::ScalarNode& node) {
+          if (!status_.ok() || node.kind != te::ScalarKind::kLoad) return;
+          CheckBounds(phase, step, node.tensor, node.indices[0]);
+        });
+      }
+    }
+    if (status_.ok()) status_ = CheckStrategy(step);
+    if (step.stores.size() != step.store_types.size() || step.stores.empty()) {
+      status_ = absl::InternalError(absl::StrCat("movement: step '", step.label, "' has no consistent stores"));
+    }
+    return status_;
+  }
+
+  bool IsBuffer(int buffer) const { return buffer >= 0 && buffer < static_cast<int>(kernel_.buffers.size()); }
+  bool MayBeRead(int buffer) const { return kernel_.buffers[buffer].scope == Scope::kKernel || written_.count(buffer); }
+
+  absl::Status CheckRoutine(const RoutineCall& routine) const {
+    for (int b : routine.inputs) {
+      if (IsBuffer(b) && MayBeRead(b)) continue;
+      return absl::InternalError(absl::StrCat("movement: routine '", routine.name, "' reads no buffer b", b));
+    }
+    return absl::OkStatus();
+  }
+
+  // `known`: the axes that loops bind.
+  void CheckIndex(const Step& step, const te::Index& x, const std::set<int>& known, const char* what) {
+    std::vector<te::Axis> used;
+    te::CollectAxes(x, &used);
+    for (const te::Axis& axis : used) {
+      if (known.count(axis.id)) continue;
+      status_ = absl::InternalError(absl::StrCat("movement: ", what, " of step '", step.label, "' uses axis i", axis.id,
+                                                 ", which no loop binds"));
+    }
+  }
+
+  void CheckScalar(const Step& step, const te::Scalar& s, const std::set<int>& known) {
+    te::Visit(s, [&](const te::ScalarNode& node) {
+      if (node.kind != te::ScalarKind::kLoad) return;
+      if (!IsBuffer(node.tensor) || node.indices.size() != 1) {
+        status_ = absl::InternalError(absl::StrCat("movement: step '", step.label, "' loads from no buffer"));
+        return;
+      }
+      CheckIndex(step, node.indices[0], known, "a load");
+      if (!MayBeRead(node.tensor)) {
+        status_ = absl::InternalError(
+            absl::StrCat("movement: step '", step.label, "' reads b", node.tensor, " before it is written"));
+      }
+    });
+  }
+
+  // Affine addresses are exact where nothing cuts the loops short; others are not checked.
+  void CheckBounds(const Phase& phase, const Step& step, int buffer, const te::Index& address) {
+    bool whole = !step.lane_limit && StoreLimitOf(step) == nullptr && (!step.reduction || step.reduction->pred.empty());
+    for (const Loop& loop : step.loops) whole = whole && !loop.limit;
+    if (!whole || !IsAffine(address)) return;
+    const te::Interval range = address.Range();
+    // The last group of four in a row may reach into the slack behind the buffer; the other operand is zero there.
+    const auto* tile = step.As<RegisterTile>();
+    const int64_t slack = tile != nullptr && tile->dot_axis >= 0 ? kDotLength - 1 : 0;
+    if (range.lo > range.hi || (range.lo >= 0 && range.hi < kernel_.buffers[buffer].elements + slack)) return;
+    bool empty = false;
+    for (const te::Index::Part& part : address.parts()) empty = empty || part.term.axis.extent == 0;
+    if (empty || phase.tasks() == 0) return;
+    status_ = absl::InternalError(absl::StrCat("movement: step '", step.label, "' addresses b", buffer, "[", range.lo,
+                                               "..", range.hi, "] of ", kernel_.buffers[buffer].elements, " elements"));
+  }
+
+  const Kernel& kernel_;
+  std::set<int> written_;
+  absl::Status status_;  // of the step that is being checked: its last fault
+};
+
+}  // namespace
+
+absl::Status Verify(const Kernel& kernel) {
+  if (kernel.persistent && kernel.phases.size() < 2) {
+    return absl::InternalError("movement: a persistent kernel needs at least two phases");
+  }
+  return Verifier(kernel).Check();
+}
+
+}  // namespace fusion::movement

@@ -1,0 +1,96 @@
+#include "compiler/movement/verify.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "compiler/movement/testing/sample_kernel.h"
+
+namespace fusion::movement {
+namespace {
+
+using ::fusion::movement::testing::Sample;
+using ::testing::HasSubstr;
+
+void ExpectRefused(const Kernel& kernel, const std::string& why) {
+  const absl::Status status = Verify(kernel);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(why));
+}
+
+TEST(Verify, AcceptsAGoodKernel) { EXPECT_TRUE(Verify(Sample()).ok()) << Verify(Sample()); }
+
+TEST(Verify, RefusesAnUnboundAxis) {
+  Kernel kernel = Sample();
+  kernel.phases[0].steps[0].stores[0].address = te::Index(te::Axis{7, 64});
+  ExpectRefused(kernel, "uses axis i7");
+  kernel = Sample();
+  kernel.phases[0].grid.clear();
+  ExpectRefused(kernel, "uses axis i0");
+}
+
+TEST(Verify, RefusesAReductionAxisAfterTheReduction) {
+  Kernel kernel = Sample();
+  Step& step = kernel.phases[0].steps[0];
+  step.reduction.emplace();
+  step.reduction->axes = {{5, 3}};
+  step.then = {te::Load(0, DType::kF32, {te::Index(te::Axis{5, 3})})};
+  ExpectRefused(kernel, "uses axis i5");
+}
+
+TEST(Verify, RefusesBuffersThatDoNotExist) {
+  Kernel kernel = Sample();
+  kernel.phases[0].steps[0].body = {te::Load(9, DType::kF32, {te::Index(0)})};
+  ExpectRefused(kernel, "no buffer");
+  kernel = Sample();
+  kernel.phases[0].steps[0].stores[0].buffer = 9;
+  ExpectRefused(kernel, "no buffer");
+}
+
+TEST(Verify, RefusesABufferInRegisters) {
+  Kernel kernel = Sample();
+  kernel.buffers[1].scope = Scope::kWarp;
+  ExpectRefused(kernel, "b1 lives in scope 'warp'");
+}
+
+TEST(Verify, RefusesReadingScratchBeforeItIsWritten) {
+  Kernel kernel = Sample();
+  kernel.buffers.push_back({Scope::kBlock, DType::kF32, 16});
+  kernel.phases[0].steps[0].body = {te::Load(2, DType::kF32, {te::Index(te::Axis{1, 16})})};
+  ExpectRefused(kernel, "before it is written");
+}
+
+TEST(Verify, RefusesScratchAcrossPhases) {
+  Kernel kernel = Sample();
+  kernel.buffers.push_back({Scope::kBlock, DType::kF32, 16});
+  Step write = kernel.phases[0].steps[0], read = write;
+  write.stores = {{2, te::Index(te::Axis{1, 16})}};
+  read.body = {te::Load(2, DType::kF32, {te::Index(te::Axis{1, 16})})};
+  kernel.phases = {{kernel.phases[0].grid, {write}}, {kernel.phases[0].grid, {read}}};
+  ExpectRefused(kernel, "before it is written");
+}
+
+TEST(Verify, RefusesAddressesOutOfTheBuffer) {
+  Kernel kernel = Sample();
+  kernel.buffers[1].elements = 63;
+  ExpectRefused(kernel, "b1");
+  kernel = Sample();
+  kernel.phases[0].steps[0].stores[0].address = te::Index(te::Axis{1, 16}) - 1;
+  ExpectRefused(kernel, "b1");
+}
+
+TEST(Verify, RefusesStoresWithoutTypes) {
+  Kernel kernel = Sample();
+  kernel.phases[0].steps[0].store_types.clear();
+  ExpectRefused(kernel, "stores");
+}
+
+TEST(Verify, RefusesAVectorAxisThatIsNoLoop) {
+  Kernel kernel = Sample();
+  kernel.phases[0].steps[0].As<VectorMap>()->axis = 0;
+  ExpectRefused(kernel, "lanes");
+}
+
+}  // namespace
+}  // namespace fusion::movement
