@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/registry/infer_types.h"
 #include "compiler/ops/registry/op_def.h"
+#include "compiler/te/scalar/scalar_fold.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::onnx_import {
@@ -322,62 +324,18 @@ class Propagation {
       if (IsNumber(args[0])) return args[args[0].number != 0 ? 1 : 2];
       return Same(args[1], args[2]) ? args[1] : Masked();
     }
-    if (args.size() == 1) return IsNumber(args[0]) ? OfNumber(s.op, args[0].number) : Masked();
-    if (IsNumber(args[0]) && IsNumber(args[1])) return OfNumbers(s.op, args[0].number, args[1].number);
-    return OfOneNumber(s.op, s.args[0]->dtype, args[0], args[1]);
+    const DType dtype = s.args[0]->dtype;
+    if (std::all_of(args.begin(), args.end(), IsNumber)) {
+      const std::optional<double> value =
+          te::ExactValue(s.op, dtype, args[0].number, args.size() > 1 ? args[1].number : 0);
+      return value ? Masked::Number(*value) : Masked();
+    }
+    return args.size() == 2 ? OfOneNumber(s.op, dtype, args[0], args[1]) : Masked();
   }
 
   static bool IsNumber(const Masked& x) { return x.kind == Masked::Kind::kNumber; }
   static bool Same(const Masked& a, const Masked& b) {
     return a.kind == b.kind && a.number == b.number && a.acc == b.acc;
-  }
-
-  // Operations of one number.
-  static Masked OfNumber(te::Op op, double x) {
-    switch (op) {
-      case te::Op::kNeg:
-        return Masked::Number(-x);
-      case te::Op::kAbs:
-        return Masked::Number(std::fabs(x));
-      case te::Op::kExp:
-        return Masked::Number(std::exp(x));
-      case te::Op::kSqrt:
-        return Masked::Number(std::sqrt(x));
-      case te::Op::kNot:
-        return Masked::Number(x == 0);
-      case te::Op::kIsNan:
-        return Masked::Number(0);
-      default:
-        return {};
-    }
-  }
-
-  // Operations of two numbers.
-  static Masked OfNumbers(te::Op op, double a, double b) {
-    switch (op) {
-      case te::Op::kAdd:
-        return Masked::Number(a + b);
-      case te::Op::kSub:
-        return Masked::Number(a - b);
-      case te::Op::kMul:
-        return Masked::Number(a * b);
-      case te::Op::kEq:
-        return Masked::Number(a == b);
-      case te::Op::kNe:
-        return Masked::Number(a != b);
-      case te::Op::kLt:
-        return Masked::Number(a < b);
-      case te::Op::kGt:
-        return Masked::Number(a > b);
-      case te::Op::kOr:
-        return Masked::Number(a != 0 || b != 0);
-      case te::Op::kAnd:
-        return Masked::Number(a != 0 && b != 0);
-      case te::Op::kPow:
-        return Masked::Number(std::pow(a, b));
-      default:
-        return {};
-    }
   }
 
   // Operations of which at most one operand is a number: what that number decides alone.

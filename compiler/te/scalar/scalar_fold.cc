@@ -45,6 +45,30 @@ Scalar FoldInts(const OpRow& row, DType dtype, const std::vector<Scalar>& args) 
   return r ? ImmInt(dtype, static_cast<int64_t>(*r)) : nullptr;
 }
 
+// Returns the integer as a number; nullopt where a double does not hold it.
+std::optional<double> NumberOf(DType dtype, int64_t x) {
+  const double number = dtype == DType::kU64 ? static_cast<double>(static_cast<uint64_t>(x)) : static_cast<double>(x);
+  return DoubleToInt(dtype, number) == x ? std::optional(number) : std::nullopt;
+}
+
+template <typename T>
+std::optional<double> ExactInt(const OpRow& row, DType dtype, double a, double b) {
+  const int64_t x = DoubleToInt(dtype, a), y = DoubleToInt(dtype, b);
+  if (NumberOf(dtype, x) != a || NumberOf(dtype, y) != b) return std::nullopt;
+  const ValueFn<T>& fn = row.value.On<T>();
+  if (const std::optional<bool> truth = Decided(fn, static_cast<T>(x), static_cast<T>(y))) return *truth ? 1 : 0;
+  const std::optional<T> r = Computed(fn, static_cast<T>(x), static_cast<T>(y));
+  return r ? NumberOf(dtype, WrapInt(dtype, static_cast<int64_t>(*r))) : std::nullopt;
+}
+
+std::optional<double> ExactFloat(const OpRow& row, DType dtype, double a, double b) {
+  if (!IsExactIn(dtype, a) || !IsExactIn(dtype, b)) return std::nullopt;
+  if (const std::optional<bool> truth = Decided(row.value.floats, a, b)) return *truth ? 1 : 0;
+  const std::optional<double> r = Computed(row.value.floats, a, b);
+  if (!r || std::isnan(*r) || !IsExactIn(dtype, *r)) return std::nullopt;
+  return row.folds || *r == 0 || *r == 1 || std::isinf(*r) ? r : std::nullopt;
+}
+
 }  // namespace
 
 Scalar FoldCall(Op op, DType dtype, const std::vector<Scalar>& args) {
@@ -78,6 +102,12 @@ Scalar FoldCast(DType dtype, const ScalarNode& x) {
   const double back =
       dtype == DType::kU64 ? static_cast<double>(static_cast<uint64_t>(value)) : static_cast<double>(value);
   return back == std::trunc(x.fvalue) ? ImmInt(dtype, value) : nullptr;
+}
+
+std::optional<double> ExactValue(Op op, DType dtype, double a, double b) {
+  const OpRow& row = RowOf(op);
+  if (IsFloat(dtype)) return ExactFloat(row, dtype, a, b);
+  return IsSigned(dtype) ? ExactInt<int64_t>(row, dtype, a, b) : ExactInt<uint64_t>(row, dtype, a, b);
 }
 
 }  // namespace fusion::te

@@ -1,8 +1,9 @@
-// What the constructors of scalar expressions fold: only what holds bit for bit, for every value and in every element
-// type.
+// What is known of the value of an operation: what the constructors of scalar expressions fold, which holds bit for
+// bit, for every value and in every element type, and the exact values of operations on numbers.
 #ifndef FUSION_COMPILER_TE_SCALAR_SCALAR_FOLD_H_
 #define FUSION_COMPILER_TE_SCALAR_SCALAR_FOLD_H_
 
+#include <optional>
 #include <vector>
 
 #include "compiler/te/scalar/scalar_node.h"
@@ -14,6 +15,13 @@ namespace fusion::te {
 // library never fold.
 Scalar FoldCall(Op op, DType dtype, const std::vector<Scalar>& args);
 Scalar FoldCast(DType dtype, const ScalarNode& x);
+
+// Returns what an operation gives for operands of type `dtype`, of which a unary one ignores `b`; a truth is 0 or 1.
+// Returns nullopt where the operation is not defined on the type, where the result is NaN, and where the type does not
+// hold an operand or the result exactly. Functions of a mathematics library are trusted with the results 0, 1 and
+// infinity only, because other values may differ between libraries. 2^63 stands for the greatest i64, as for
+// DoubleToInt, and 2^64 for the greatest u64.
+std::optional<double> ExactValue(Op op, DType dtype, double a, double b = 0);
 
 }  // namespace fusion::te
 
