@@ -258,16 +258,21 @@ absl::Status LowerConvTranspose(LowerContext& context) {
         const Index channel = FloorDiv(i[1], w[1]) * in_group + k[0];
         Idx from = {i[0], channel};
         Idx weight = {channel, Mod(i[1], w[1])};
-        te::Pred aligned;
+        te::Pred has_tap;
         for (int d = 0; d < window.spatial(); ++d) {
           const Index scaled = i[d + 2] + Index(window.before[d]) - k[d + 1] * window.dilations[d];
-          if (window.strides[d] > 1) aligned.push_back({Mod(scaled, window.strides[d]), te::Cmp::kEq, Index(0)});
+          if (window.strides[d] > 1) has_tap.push_back({Mod(scaled, window.strides[d]), te::Cmp::kEq, Index(0)});
           from.push_back(FloorDiv(scaled, window.strides[d]));
           weight.push_back(k[d + 1]);
         }
+        // There is no tap outside the image, so that an infinite weight meets no zero there.
+        for (int d = 0; strided && d < window.spatial(); ++d) {
+          has_tap.push_back({from[d + 2], te::Cmp::kGe, Index(0)});
+          has_tap.push_back({from[d + 2], te::Cmp::kLt, Index(window.in[d])});
+        }
         const Scalar x = te::Cast(acc, te::Load(context.in[0], type.dtype, from, te::Imm(type.dtype, 0)));
         const Scalar product = x * te::Cast(acc, b.At(context.in[1], weight));
-        return aligned.empty() ? product : te::If(aligned, product, te::Imm(acc, 0));
+        return has_tap.empty() ? product : te::If(has_tap, product, te::Imm(acc, 0));
       });
   AddBias(context, sum);
   return absl::OkStatus();

@@ -117,6 +117,15 @@ TEST(ConvTranspose, StridesAndGroups) {
 }
 
 // Where the stride does not divide the kernel, some phases have a tap less, whose weight of 0 may not meet the operand.
+// The first result has the first tap alone: the infinite weight of the other one would read beside the image.
+TEST(ConvTranspose, InfiniteWeightMeetsNoPadding) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const OpCase both{"ConvTranspose",
+                    {F32({1, 1, 2}, {1, 2}), F32({1, 1, 2}, {3, infinity})},
+                    {{"strides", Ints{2}}, {"dilations", Ints{2}}}};
+  EXPECT_THAT(Values(RunOp(both)), ElementsAre(3, 0, infinity, 0, infinity));
+}
+
 TEST(ConvTranspose, InfiniteInputStaysWhereItReaches) {
   const float infinity = std::numeric_limits<float>::infinity();
   const OpCase row{

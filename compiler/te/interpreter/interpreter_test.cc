@@ -415,6 +415,21 @@ TEST_F(InterpreterTest, PerturbedRunsShowWhatRoundingDecides) {
   EXPECT_TRUE(anything);
 }
 
+// A cast of a number that does not fit often saturates, as machines do: the extreme of a wide type would hardly be drawn.
+TEST_F(InterpreterTest, PerturbedCastsSaturateOften) {
+  const TensorId x = Input(DType::kF64, {1});
+  program_.MarkOutput(b_.Map("cast", DType::kU64, {1}, [&](const Idx& i) { return Cast(DType::kU64, b_.At(x, i)); }));
+  const std::vector<Tensor> inputs = {Tensor::From<double>(DType::kF64, {1}, {1e30})};
+  int saturated = 0, other = 0;
+  for (uint64_t seed = 1; seed <= 64; ++seed) {
+    const auto outputs = Interpret(program_, inputs, {.perturb_seed = seed * 0x9e3779b97f4a7c15u});
+    ASSERT_TRUE(outputs.ok()) << outputs.status();
+    ++((*outputs)[0].GetInt(0) == -1 ? saturated : other);
+  }
+  EXPECT_GT(saturated, 4);
+  EXPECT_GT(other, 16);
+}
+
 // Each of 64 thirds is unmoved in some runs. All of them are unmoved at once only in runs in which few results move.
 TEST_F(InterpreterTest, SparselyPerturbedRunsMoveFewResults) {
   const TensorId x = Input(DType::kF64, {64});
