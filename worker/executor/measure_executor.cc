@@ -66,13 +66,15 @@ absl::Status ErrorOf(const ChildResult& child, const v1::Task& task) {
 
 }  // namespace
 
-// What the process prints for a whole model is the JSON form of the message.
-absl::StatusOr<std::string> MeasureExecutor::RunModel(const v1::Task& task, const v1::ModelRun& model,
-                                                      const std::string& folder, const TaskContext& context) {
+// What the process prints for whole models is the JSON form of the message.
+absl::Status MeasureExecutor::RunWhole(const v1::Task& task,
+                                       const std::vector<std::pair<std::string, int64_t>>& bundles,
+                                       const std::string& flag, int threads, const std::string& folder,
+                                       const TaskContext& context, google::protobuf::Message* result,
+                                       std::string* not_done) {
   if (options_.read_blob == nullptr) return absl::UnavailableError("this worker reads no bundles of whole models");
   BundleFiles files(folder);
-  for (const auto& [digest, size_bytes] : {std::pair(model.bundle_digest(), model.bundle_size_bytes()),
-                                           std::pair(model.other_digest(), model.other_size_bytes())}) {
+  for (const auto& [digest, size_bytes] : bundles) {
     const absl::StatusOr<std::string> bundle = options_.read_blob(digest, size_bytes);
     if (!bundle.ok()) {
       return absl::UnavailableError(absl::StrCat("cannot read the bundle: ", bundle.status().ToString()));
@@ -83,32 +85,51 @@ absl::StatusOr<std::string> MeasureExecutor::RunModel(const v1::Task& task, cons
   ChildOptions options;
   options.deadline = options_.model_deadline;
   options.cancelled = context.cancelled;
-  // All cores verify: their number does not change what is computed.
-  const int threads = model.verify() ? 0 : task.threads() > 0 ? task.threads() : options_.default_threads;
-  std::vector<std::string> command = {options_.program, model.verify() ? "--verify" : "--models", "--threads",
-                                      absl::StrCat(threads)};
+  std::vector<std::string> command = {options_.program, flag, "--threads", absl::StrCat(threads)};
   if (!task.job_id().empty()) command.insert(command.end(), {"--job", task.job_id()});
   command.insert(command.end(), files.paths().begin(), files.paths().end());
   const absl::StatusOr<ChildResult> child = RunChild(command, options);
   if (!child.ok()) {
     return absl::UnavailableError(absl::StrCat("cannot run the model: ", std::string(child.status().message())));
   }
-  v1::MeasureResults results;
   if (child->timed_out) {
-    std::string* not_done = model.verify() ? results.mutable_verification()->mutable_not_done()
-                                           : results.mutable_measurement()->mutable_not_done();
     *not_done = absl::StrCat("the model is too large: it did not finish within ",
                              absl::FormatDuration(options_.model_deadline));
-    return results.SerializeAsString();
+    return absl::OkStatus();
   }
   if (!child->ok()) return ErrorOf(*child, task);
+  const auto parsed = google::protobuf::util::JsonStringToMessage(child->stdout_text, result);
+  if (!parsed.ok()) return absl::InternalError("the measuring process printed no result of a whole model");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> MeasureExecutor::RunModel(const v1::Task& task, const v1::ModelRun& model,
+                                                      const std::string& folder, const TaskContext& context) {
+  // All cores verify: their number does not change what is computed.
+  const int threads = model.verify() ? 0 : task.threads() > 0 ? task.threads() : options_.default_threads;
+  v1::MeasureResults results;
   google::protobuf::Message* message = results.mutable_measurement();
   if (model.verify()) {
     results.clear_measurement();
     message = results.mutable_verification();
   }
-  const auto parsed = google::protobuf::util::JsonStringToMessage(child->stdout_text, message);
-  if (!parsed.ok()) return absl::InternalError("the measuring process printed no result of a whole model");
+  std::string not_done;
+  RETURN_IF_ERROR(RunWhole(
+      task, {{model.bundle_digest(), model.bundle_size_bytes()}, {model.other_digest(), model.other_size_bytes()}},
+      model.verify() ? "--verify" : "--models", threads, folder, context, message, &not_done));
+  if (!not_done.empty() && model.verify()) results.mutable_verification()->set_not_done(not_done);
+  if (!not_done.empty() && !model.verify()) results.mutable_measurement()->set_not_done(not_done);
+  return results.SerializeAsString();
+}
+
+absl::StatusOr<std::string> MeasureExecutor::RunPlans(const v1::Task& task, const v1::PlanRun& plans,
+                                                      const std::string& folder, const TaskContext& context) {
+  const int threads = task.threads() > 0 ? task.threads() : options_.default_threads;
+  v1::MeasureResults results;
+  std::string not_done;
+  RETURN_IF_ERROR(RunWhole(task, {{plans.bundle_digest(), plans.bundle_size_bytes()}}, "--plans", threads, folder,
+                           context, results.mutable_plans(), &not_done));
+  if (!not_done.empty()) results.mutable_plans()->set_not_done(not_done);
   return results.SerializeAsString();
 }
 
@@ -120,10 +141,12 @@ absl::StatusOr<std::string> MeasureExecutor::Execute(const v1::Task& task, const
     folder = named != nullptr && *named != 0 ? named : "/tmp";
   }
   v1::MeasurePayload request;
-  if (!request.ParseFromString(payload) || (request.items().empty() && !request.has_model())) {
+  if (!request.ParseFromString(payload) ||
+      (request.items().empty() && !request.has_model() && !request.has_plans())) {
     return absl::InvalidArgumentError("the payload is no MeasurePayload");
   }
   if (request.has_model()) return RunModel(task, request.model(), folder, context);
+  if (request.has_plans()) return RunPlans(task, request.plans(), folder, context);
   BundleFiles files(folder);
   for (const v1::MeasureItem& item : request.items()) RETURN_IF_ERROR(files.Add(item.bundle()));
   ChildOptions options;

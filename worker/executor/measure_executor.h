@@ -1,8 +1,14 @@
 #ifndef FUSION_WORKER_EXECUTOR_MEASURE_EXECUTOR_H_
 #define FUSION_WORKER_EXECUTOR_MEASURE_EXECUTOR_H_
 
-#include <string>
+#include <google/protobuf/message.h>
 
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "worker/executor/decorators.h"
 #include "worker/executor/task_executor.h"
@@ -31,6 +37,13 @@ class MeasureExecutor : public TaskExecutor {
  private:
   absl::StatusOr<std::string> RunModel(const v1::Task& task, const v1::ModelRun& model, const std::string& folder,
                                        const TaskContext& context);
+  absl::StatusOr<std::string> RunPlans(const v1::Task& task, const v1::PlanRun& plans, const std::string& folder,
+                                       const TaskContext& context);
+  // Reads these bundles, by digest and size, and runs the measuring process on them. Puts the JSON that it prints into
+  // `result`, or why there is none into `not_done`, if the process did not end in time.
+  absl::Status RunWhole(const v1::Task& task, const std::vector<std::pair<std::string, int64_t>>& bundles,
+                        const std::string& flag, int threads, const std::string& folder, const TaskContext& context,
+                        google::protobuf::Message* result, std::string* not_done);
 
   MeasureExecutorOptions options_;
 };

@@ -194,6 +194,33 @@ TEST(MeasureExecutor, AWholeModelThatIsTooSlowIsNoError) {
   EXPECT_EQ(RunModel(Script("model_nonsense", "echo fast"), true).status().code(), absl::StatusCode::kInternal);
 }
 
+TEST(MeasureExecutor, ComparesThePlansOfABundle) {
+  MeasureExecutorOptions options;
+  options.program = Script("plans_ok",
+                           "test $1$2$3 = --plans--threads3 && test $(cat $4) = bundle && echo "
+                           "'{\"rounds\": 20, \"plans\": [{\"ratio\": 1}, {\"ratio\": 1.04}]}'");
+  options.temp_folder = "/tmp";
+  options.read_blob = [](const std::string& digest, int64_t) { return digest; };
+  v1::Task task;
+  task.set_threads(3);
+  v1::MeasurePayload payload;
+  payload.mutable_plans()->set_bundle_digest("bundle");
+  auto bytes = MeasureExecutor(options).Execute(task, payload.SerializeAsString(), NeverCancelled());
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  v1::MeasureResults results;
+  ASSERT_TRUE(results.ParseFromString(*bytes));
+  ASSERT_EQ(results.plans().plans_size(), 2);
+  EXPECT_EQ(results.plans().plans(1).ratio(), 1.04);
+  EXPECT_EQ(results.plans().rounds(), 20);
+
+  options.program = Script("plans_slow", "sleep 100000");
+  options.model_deadline = absl::Milliseconds(50);
+  bytes = MeasureExecutor(options).Execute(task, payload.SerializeAsString(), NeverCancelled());
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  ASSERT_TRUE(results.ParseFromString(*bytes));
+  EXPECT_THAT(results.plans().not_done(), HasSubstr("did not finish within 50ms"));
+}
+
 TEST(BuildExecutor, BuildsAllUnits) {
   auto toolchain = ClangToolchain::Create();
   ASSERT_TRUE(toolchain.ok());

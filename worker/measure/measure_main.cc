@@ -137,7 +137,7 @@ absl::StatusOr<std::string> MeasureKernels(const std::vector<std::string>& paths
 
 int main(int argc, char** argv) {
   int threads = 1;
-  enum class What { kKernels, kTimeModels, kVerifyModel } what = What::kKernels;
+  enum class What { kKernels, kTimeModels, kVerifyModel, kTimePlans } what = What::kKernels;
   std::string job;  // for people: process lists and this program's last words name it
   std::vector<std::string> paths;
   bool well_formed = true;
@@ -148,6 +148,8 @@ int main(int argc, char** argv) {
       what = What::kTimeModels;
     } else if (std::strcmp(argv[i], "--verify") == 0) {
       what = What::kVerifyModel;
+    } else if (std::strcmp(argv[i], "--plans") == 0) {
+      what = What::kTimePlans;
     } else if (std::strcmp(argv[i], "--job") == 0) {
       well_formed = well_formed && ++i < argc;
       if (well_formed) job = absl::StrCat("job ", argv[i], ": ");
@@ -155,19 +157,31 @@ int main(int argc, char** argv) {
       paths.emplace_back(argv[i]);
     }
   }
-  if (what == What::kKernels ? paths.empty() || threads == 0 : paths.size() != 2) well_formed = false;
+  const size_t bundles = what == What::kTimePlans ? 1 : 2;
+  if (what == What::kKernels ? paths.empty() || threads == 0 : paths.size() != bundles) well_formed = false;
   if (!well_formed) {
     std::fprintf(stderr,
                  "usage: fusion-measure BUNDLE... [--threads N] [--job ID]\n"
                  "       fusion-measure --models BUNDLE UNFUSED [--threads N] [--job ID]\n"
-                 "       fusion-measure --verify BUNDLE REFERENCE [--threads N] [--job ID]\n");
+                 "       fusion-measure --verify BUNDLE REFERENCE [--threads N] [--job ID]\n"
+                 "       fusion-measure --plans BUNDLE [--threads N] [--job ID]\n");
     return 2;
   }
   fusion::Confine();
-  const absl::StatusOr<std::string> text = what == What::kTimeModels ? fusion::TimeModels(paths[0], paths[1], threads)
-                                           : what == What::kVerifyModel
-                                               ? fusion::VerifyModel(paths[0], paths[1], threads)
-                                               : fusion::MeasureKernels(paths, threads);
+  const auto run = [&]() -> absl::StatusOr<std::string> {
+    switch (what) {
+      case What::kTimeModels:
+        return fusion::TimeModels(paths[0], paths[1], threads);
+      case What::kVerifyModel:
+        return fusion::VerifyModel(paths[0], paths[1], threads);
+      case What::kTimePlans:
+        return fusion::TimePlans(paths[0], threads);
+      case What::kKernels:
+        break;
+    }
+    return fusion::MeasureKernels(paths, threads);
+  };
+  const absl::StatusOr<std::string> text = run();
   if (!text.ok()) {
     std::fprintf(stderr, "%s%s\n", job.c_str(), text.status().ToString().c_str());
     return 1;

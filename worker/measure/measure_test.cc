@@ -57,6 +57,28 @@ TEST(FusionMeasure, TimesModelsInTurns) {
   EXPECT_EQ(RunProgram({FUSION_MEASURE, "--models", path}).exit_code, 2);
 }
 
+TEST(FusionMeasure, TimesThePlansOfABundleInTurns) {
+  const std::string path = testing::TempDir() + "/measure_test_plans.fusion";
+  const auto built = BuildSharedObject(kTinyKernelSource);
+  ASSERT_TRUE(built.ok()) << built.status();
+  Manifest manifest = TinySpecialisedManifest();
+  manifest.others[0] = TinySpecialisedManifest();
+  ASSERT_TRUE(WriteTinyBundle(path, *built, manifest).ok());
+  const ChildResult child = RunProgram({FUSION_MEASURE, "--plans", path, "--threads", "1"});
+  ASSERT_TRUE(child.ok()) << child.Describe() << child.stderr_text;
+  const auto json = nlohmann::json::parse(child.stdout_text);
+  EXPECT_GE(json["rounds"], 5);
+  ASSERT_EQ(json["plans"].size(), 2u);
+  EXPECT_EQ(json["plans"][0]["ratio"], 1);
+  EXPECT_LE(json["plans"][1]["ratio_low"], json["plans"][1]["ratio"]);
+  EXPECT_LE(json["plans"][1]["ratio"], json["plans"][1]["ratio_high"]);
+  EXPECT_GT(json["plans"][1]["median_ns"], 0);
+  EXPECT_EQ(RunProgram({FUSION_MEASURE, "--plans", path, path}).exit_code, 2);
+
+  ASSERT_TRUE(RunProgram({FUSION_MAKE_TINY_BUNDLE, path}).ok());
+  EXPECT_EQ(RunProgram({FUSION_MEASURE, "--plans", path, "--threads", "1"}).exit_code, 1) << "there is one plan";
+}
+
 TEST(FusionMeasure, VerifiesAModelByItsReference) {
   const std::string path = testing::TempDir() + "/measure_test_right.fusion";
   ASSERT_TRUE(RunProgram({FUSION_MAKE_TINY_BUNDLE, path}).ok());

@@ -57,6 +57,25 @@ absl::StatusOr<PairedLimits> LimitsFor(PreparedRun& bundle, PreparedRun& unfused
   return limits;
 }
 
+// Plans are compared more exactly than a model with its unfused form, since one of them is chosen.
+constexpr double kCertain = 0.005;
+constexpr absl::Duration kLeastPlanTime = absl::Seconds(4), kMostPlanTime = absl::Seconds(30);
+constexpr double kPlanRounds = 60;
+
+// One run of each, which touches their memory, decides how much time there is for more.
+absl::StatusOr<PairedLimits> LimitsFor(absl::Span<PreparedRun> plans) {
+  double round_ns = 0;
+  for (PreparedRun& plan : plans) {
+    ASSIGN_OR_RETURN(const double first_ns, plan.Run());
+    round_ns += first_ns;
+  }
+  PairedLimits limits;
+  limits.time = std::clamp(absl::Nanoseconds(kPlanRounds * round_ns), kLeastPlanTime, kMostPlanTime);
+  limits.certain = kCertain;
+  if (round_ns > kSlowNs) limits.warmup = 0;
+  return limits;
+}
+
 // The type in which the bundle stores floats on the way: halves and tf32 both have mantissas of 10 bits.
 DType StoredType(const Manifest& manifest) {
   return manifest.options.count("precision") > 0 ? DType::kF16 : DType::kF32;
@@ -175,6 +194,30 @@ absl::StatusOr<std::string> TimeModels(const std::string& bundle, const std::str
                  {"ratio", Quantile(times.ratios, 0.5)},
                  {"ratio_p25", Quantile(times.ratios, 0.25)},
                  {"ratio_p75", Quantile(times.ratios, 0.75)}});
+}
+
+absl::StatusOr<std::string> TimePlans(const std::string& path, int threads) {
+  ASSIGN_OR_RETURN(auto bundle, Bundle::Open(path));
+  const size_t count = bundle->manifest().program_count();
+  if (count < 2) return absl::InvalidArgumentError("the bundle has one program: there is nothing to compare");
+  const std::vector<Tensor> inputs = RandomInputs(bundle->manifest(), kTimingSeed, kIntegerLimit);
+  std::vector<PreparedRun> plans;
+  for (size_t p = 0; p < count; ++p) {
+    ASSIGN_OR_RETURN(PreparedRun plan, PreparedRun::CreateProgram(bundle, p, inputs, threads));
+    plans.push_back(std::move(plan));
+  }
+  ASSIGN_OR_RETURN(const PairedLimits limits, LimitsFor(absl::MakeSpan(plans)));
+  ASSIGN_OR_RETURN(const TurnTimes times, RunInTurns(absl::MakeSpan(plans), limits));
+  Json list = Json::array();
+  for (size_t p = 0; p < count; ++p) {
+    Json& one = list.emplace_back(Json{{"median_ns", Quantile(times.latencies_ns[p], 0.5)}});
+    const std::vector<double> ratios = p == 0 ? std::vector<double>{1} : times.ratios[p - 1];
+    const Interval interval = MedianInterval(ratios);
+    one["ratio"] = Quantile(ratios, 0.5);
+    one["ratio_low"] = interval.low;
+    one["ratio_high"] = interval.high;
+  }
+  return ToText({{"rounds", times.ratios[0].size()}, {"plans", list}});
 }
 
 absl::StatusOr<std::string> VerifyModel(const std::string& bundle, const std::string& reference, int threads) {

@@ -62,6 +62,10 @@ absl::StatusOr<std::string> SimulatedMeasureExecutor::Execute(const v1::Task&, c
     *not_done = "a simulated device runs no model";
     return results.SerializeAsString();
   }
+  if (request.has_plans()) {
+    results.mutable_plans()->set_not_done("a simulated device runs no model");
+    return results.SerializeAsString();
+  }
   for (const v1::MeasureItem& item : request.items()) {
     ASSIGN_OR_RETURN(const std::shared_ptr<const BundleReader> bundle, BundleReader::FromBytes(item.bundle()));
     const std::map<std::string, std::string>& options = bundle->manifest().options;
