@@ -415,6 +415,25 @@ TEST_F(InterpreterTest, PerturbedRunsShowWhatRoundingDecides) {
   EXPECT_TRUE(anything);
 }
 
+// A machine's function errs alike on equal operands. Drawn one by one, 64 saturated results would never all be below 1.
+TEST_F(InterpreterTest, FunctionsErrAlikeInSomeRuns) {
+  const TensorId x = Input(DType::kF32, {64});
+  program_.MarkOutput(
+      b_.Map("tanh", DType::kF32, {64}, [&](const Idx& i) { return Call(Op::kTanh, {b_.At(x, i)}); }));
+  const std::vector<Tensor> inputs = {Tensor::From<double>(DType::kF32, {64}, std::vector<double>(64, 30))};
+  int below = 0, mixed = 0;
+  for (uint64_t run = 1; run <= 32; ++run) {
+    const auto outputs = Interpret(program_, inputs, {.perturb_seed = run * 0x9e3779b97f4a7c15u});
+    ASSERT_TRUE(outputs.ok()) << outputs.status();
+    const std::vector<double> values = Values((*outputs)[0]);
+    const auto less = std::count_if(values.begin(), values.end(), [](double value) { return value < 1; });
+    below += less == 64 ? 1 : 0;
+    mixed += less > 0 && less < 64 ? 1 : 0;
+  }
+  EXPECT_GT(below, 2);
+  EXPECT_GT(mixed, 8);
+}
+
 // A cast of a number that does not fit often saturates, as machines do: the extreme of a wide type would hardly be drawn.
 TEST_F(InterpreterTest, PerturbedCastsSaturateOften) {
   const TensorId x = Input(DType::kF64, {1});

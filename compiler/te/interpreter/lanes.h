@@ -25,6 +25,7 @@ struct State {
   uint64_t random = 1;         // random state of the perturbing kernels; never 0
   uint64_t still = 0;          // results move where the random number has none of these bits
   bool skips_padding = false;  // this run leaves out products with padding (PaddedProductKernel)
+  uint64_t alike = 0;          // not 0: in this run functions err alike wherever they give the same (PerturbKernel)
   bool fuses = false;          // this run adds products that it has not rounded (PerturbNarrowProductKernel)
 
   double* D(int r) { return doubles.data() + static_cast<int64_t>(r) * kLanes; }

@@ -21,10 +21,19 @@ uint64_t NextRandom(State& s) {  // xorshift64
 }
 
 // Returns how far a result moves, as a fraction of its bound: in [-1, 1), 0 where it stays.
-double NextMove(State& s) {
-  const uint64_t random = NextRandom(s);
+double MoveBy(uint64_t random, const State& s) {
   if ((random & s.still) != 0) return 0;
   return static_cast<double>(static_cast<int64_t>(random)) * 0x1p-63;
+}
+double NextMove(State& s) { return MoveBy(NextRandom(s), s); }
+
+// The same for a function's result, from its rounded magnitude alone.
+template <typename F>
+double AlikeMove(const State& s, double result) {
+  const auto magnitude = static_cast<double>(static_cast<F>(std::fabs(result)));
+  uint64_t mixed = (std::bit_cast<uint64_t>(magnitude) ^ s.alike) * 0x9e3779b97f4a7c15u;
+  mixed = (mixed ^ mixed >> 32) * 0xd6e8feb86659fd93u;
+  return MoveBy(mixed ^ mixed >> 32, s);
 }
 
 // Returns whether x has at most 16 significant bits in f32 or 32 in f64, as small integers and fractions of powers of
@@ -38,7 +47,7 @@ bool IsShort(double x) {
 template <typename F>
 double Perturbed(State& s, double a, double units) {
   constexpr double kUnit = std::numeric_limits<F>::epsilon();
-  const double move = NextMove(s);
+  const double move = units > 1 && s.alike != 0 ? AlikeMove<F>(s, a) : NextMove(s);
   const double x = (units <= 1 && IsShort<F>(a)) || !std::isfinite(a) ? a : a * (1 + move * units * kUnit);
   const bool underflows = std::fabs(x) < 1.5 * static_cast<double>(std::numeric_limits<F>::min()) && move < 0;
   return underflows ? 0 : x;
