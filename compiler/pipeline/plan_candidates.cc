@@ -68,7 +68,8 @@ bool SameLaunches(const Prepared& a, const Prepared& b) {
   return a.planned.elided.values.size() == b.planned.elided.values.size() &&
          std::equal(a.launches.begin(), a.launches.end(), b.launches.begin(), b.launches.end(),
                     [](const PlannedLaunch& x, const PlannedLaunch& y) {
-                      return x.block.key == y.block.key && SameArguments(x.block, y.block) &&
+                      return x.block.key == y.block.key && x.concurrent == y.concurrent &&
+                             SameArguments(x.block, y.block) &&
                              std::equal(x.others.begin(), x.others.end(), y.others.begin(), y.others.end(),
                                         SameArguments);
                     });
