@@ -6,6 +6,7 @@
 #include "client/cli/exit_codes.h"
 #include "client/cli/proto_json.h"
 #include "client/cli/words.h"
+#include "client/verbs/alternatives.h"
 #include "client/verbs/submission.h"
 #include "client/verbs/verbs.h"
 
@@ -46,6 +47,7 @@ class PlanVerb : public Verb {
       if (explain_) {
         PrintRewrites(*plan);
         PrintHandOvers(*plan);
+        PrintAlternatives(*plan);
       }
     }
     return kExitOk;
@@ -105,6 +107,15 @@ class PlanVerb : public Verb {
     }
     if (!rows.empty()) std::printf("\n%s", Table({"BLOCK", "FROM", "TO", "PLANNED", "SCOPE"}, rows).c_str());
     if (merged > 0) std::printf("\n%s inside kernels at lane scope\n", Plural(merged, "hand-over").c_str());
+  }
+
+  // The plans that were made, and which of them this is.
+  static void PrintAlternatives(const v1::PlanResponse& plan) {
+    const std::string table = AlternativesTable(plan.account());
+    if (!table.empty()) std::printf("\n%s", table.c_str());
+    if (!plan.account().not_compared().empty()) {
+      std::printf("%s\n", Printable(plan.account().not_compared()).c_str());
+    }
   }
 
   std::string model_, format_ = "table";

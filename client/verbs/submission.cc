@@ -20,6 +20,7 @@
 #include "client/cli/exit_codes.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/words.h"
+#include "client/verbs/alternatives.h"
 #include "compiler/api/modes.h"
 #include "runtime/base/atomic_file.h"
 #include "runtime/base/mapped_file.h"
@@ -331,17 +332,21 @@ absl::Status DownloadBundle(Connection& connection, const v1::BundleInfo& bundle
 }
 
 void PrintAccount(const v1::Account& account, Progress& progress) {
-  double planning = 0, building = 0, tuning = -1, profiling = -1;
+  double planning = 0, building = 0, tuning = -1, profiling = -1, comparing = -1;
   for (const v1::StageTime& stage : account.stages()) {
     const bool build = stage.stage() == "build" || stage.stage() == "pack" || stage.stage() == "write";
     if (stage.stage() == "profiling") {
       profiling = stage.seconds();
+    } else if (stage.stage() == "compare") {
+      comparing = std::max(0.0, comparing) + stage.seconds();
     } else if (stage.stage() == "tune") {
       tuning = std::max(0.0, tuning) + stage.seconds();
     } else {
       (build ? building : planning) += stage.seconds();
     }
   }
+  const std::vector<std::string> alternatives = AlternativesInWords(account);
+  if (alternatives.empty()) planning += std::max(0.0, comparing);  // there was nothing to compare
   progress.Line(
       "planned",
       absl::StrCat(Plural(account.nodes_model(), "node"), " → ", Plural(account.kernels(), "kernel"),
@@ -364,6 +369,9 @@ void PrintAccount(const v1::Account& account, Progress& progress) {
     progress.Line(
         "tuned", absl::StrFormat("%d of %s run faster schedules", account.tuned(), Plural(account.kernels(), "kernel")),
         tuning);
+  }
+  for (size_t i = 0; i < alternatives.size(); ++i) {
+    progress.Line(i == 0 ? "compared" : "", alternatives[i], i == 0 ? comparing : -1);
   }
   std::string weights = BytesInWords(account.weight_bytes());
   if (account.model_weight_bytes() > 0) {

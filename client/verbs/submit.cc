@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "client/cli/exit_codes.h"
 #include "client/cli/words.h"
+#include "client/verbs/alternatives.h"
 #include "client/verbs/checks.h"
 #include "client/verbs/submission.h"
 #include "client/verbs/verbs.h"
@@ -61,6 +62,8 @@ Json Report(const Compilation& compilation, const std::string& model, const std:
        {{"path", bundle_path},
         {"size_bytes", compilation.last.bundle().size_bytes()},
         {"sha256", compilation.last.bundle().digest()}}}};
+  if (account.alternatives_size() > 0) report["alternatives"] = AlternativesToJson(account);
+  if (!account.not_compared().empty()) report["not_compared"] = account.not_compared();
   AddChecks(compilation.last.checks(), &report);
   for (const v1::SpecialisationAccount& one : account.specialisations()) {
     report["specialisations"].push_back(

@@ -235,6 +235,43 @@ absl::Status SqliteStore::AppendPlans(absl::Span<const PlanRow> rows) {
   });
 }
 
+absl::Status SqliteStore::AppendPlanComparisons(absl::Span<const PlanComparisonRow> rows) {
+  return writer_->Write([&](Connection& db) -> absl::Status {
+    for (const PlanComparisonRow& row : rows) {
+      RETURN_IF_ERROR(db.Run(
+          "INSERT INTO plan_comparisons (plan_key, reference_key, device_fingerprint, description, threads, rounds, "
+          "ratio, ratio_low, ratio_high, median_ns, reference_ns, model_ns, reference_model_ns, worker, time_ms) "
+          "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+          {row.plan_key, row.reference_key, row.device_fingerprint, row.description, int64_t{row.threads}, row.rounds,
+           row.ratio, row.ratio_low, row.ratio_high, row.median_ns, row.reference_ns, row.model_ns,
+           row.reference_model_ns, row.worker, row.time_ms}));
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<std::vector<std::optional<PlanComparisonRow>>> SqliteStore::PlanComparisons(
+    const std::string& reference_key, absl::Span<const std::string> plan_keys) {
+  std::vector<std::optional<PlanComparisonRow>> comparisons(plan_keys.size());
+  RETURN_IF_ERROR(Read([&](Connection& db) -> absl::Status {
+    for (size_t p = 0; p < plan_keys.size(); ++p) {
+      std::vector<PlanComparisonRow> rows;
+      RETURN_IF_ERROR(db.Query(
+          "SELECT plan_key, reference_key, device_fingerprint, description, threads, rounds, ratio, ratio_low, "
+          "ratio_high, median_ns, reference_ns, model_ns, reference_model_ns, worker, time_ms FROM plan_comparisons "
+          "WHERE plan_key = ? AND reference_key = ? ORDER BY ratio, id",
+          {plan_keys[p], reference_key}, [&](const SqlRow& row) {
+            rows.push_back({row.Text(0), row.Text(1), row.Text(2), row.Text(3), static_cast<int>(row.Int(4)),
+                            row.Int(5), row.Double(6), row.Double(7), row.Double(8), row.Double(9), row.Double(10),
+                            row.Double(11), row.Double(12), row.Text(13), row.Int(14)});
+          }));
+      if (!rows.empty()) comparisons[p] = std::move(rows[rows.size() / 2]);
+    }
+    return absl::OkStatus();
+  }));
+  return comparisons;
+}
+
 absl::StatusOr<std::vector<ModelErrorRow>> SqliteStore::PlanErrors(const std::string& device_fingerprint) {
   return Errors(
       "SELECT device_fingerprint || ' ' || bundle_digest || ' ' || threads AS plan, median_ns, model_ns FROM "

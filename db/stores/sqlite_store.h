@@ -54,6 +54,9 @@ class SqliteStore : public Store {
                                                             int limit) override;
   absl::StatusOr<std::vector<ModelErrorRow>> ModelErrors(const std::string& device_fingerprint) override;
   absl::Status AppendPlans(absl::Span<const PlanRow> rows) override;
+  absl::Status AppendPlanComparisons(absl::Span<const PlanComparisonRow> rows) override;
+  absl::StatusOr<std::vector<std::optional<PlanComparisonRow>>> PlanComparisons(
+      const std::string& reference_key, absl::Span<const std::string> plan_keys) override;
   absl::StatusOr<std::vector<ModelErrorRow>> PlanErrors(const std::string& device_fingerprint) override;
 
   absl::Status PutBlobs(absl::Span<const BlobRow> blobs) override;

@@ -106,6 +106,19 @@ struct PlanRow {
   int64_t time_ms = 0;
 };
 
+// A whole plan beside the reference with which it ran in turns.
+struct PlanComparisonRow {
+  std::string plan_key, reference_key, device_fingerprint, description;
+  int threads = 1;
+  int64_t rounds = 0;
+  // Latency over the reference's: the median of the rounds, and that median's 95% confidence interval.
+  double ratio = 0, ratio_low = 0, ratio_high = 0;
+  double median_ns = 0, reference_ns = 0;
+  double model_ns = 0, reference_model_ns = 0;  // the cost model's estimates; 0: unknown
+  std::string worker;
+  int64_t time_ms = 0;
+};
+
 // The latency that the cost model expected for a question or a plan, and the measured one.
 struct ModelErrorRow {
   double model_ns = 0, latency_ns = 0;
@@ -193,6 +206,11 @@ class Store {
   // median latency.
   virtual absl::StatusOr<std::vector<ModelErrorRow>> ModelErrors(const std::string& device_fingerprint) = 0;
   virtual absl::Status AppendPlans(absl::Span<const PlanRow> rows) = 0;
+  virtual absl::Status AppendPlanComparisons(absl::Span<const PlanComparisonRow> rows) = 0;
+  // Answers parallel to the keys of plans: of the rows with this reference the one with the median ratio (the larger
+  // middle one of an even number, the older one of equal ones), or nullopt without rows.
+  virtual absl::StatusOr<std::vector<std::optional<PlanComparisonRow>>> PlanComparisons(
+      const std::string& reference_key, absl::Span<const std::string> plan_keys) = 0;
   // The same as ModelErrors for whole plans: one row for each bundle and number of threads.
   virtual absl::StatusOr<std::vector<ModelErrorRow>> PlanErrors(const std::string& device_fingerprint) = 0;
 

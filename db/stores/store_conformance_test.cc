@@ -208,6 +208,33 @@ TEST_P(StoreConformance, WholePlansBesideTheirEstimates) {
   EXPECT_EQ(store_->PlanErrors("")->size(), 3u);
 }
 
+TEST_P(StoreConformance, TheMedianOfAPlansComparisonsAnswers) {
+  const std::string plan(64, 'a'), other(64, 'b'), reference(64, 'c');
+  PlanComparisonRow row{plan, reference, "dev", "plan by measurements", 2, 20, 0.9, 0.89, 0.91, 900, 1000, 5, 6, "w", 1};
+  ASSERT_TRUE(store_->AppendPlanComparisons({row}).ok());
+  auto found = store_->PlanComparisons(reference, {other, plan}).value();
+  EXPECT_FALSE(found[0].has_value());
+  ASSERT_TRUE(found[1].has_value());
+  EXPECT_EQ(found[1]->ratio, 0.9);
+  EXPECT_EQ(found[1]->ratio_low, 0.89);
+  EXPECT_EQ(found[1]->ratio_high, 0.91);
+  EXPECT_EQ(found[1]->median_ns, 900);
+  EXPECT_EQ(found[1]->reference_ns, 1000);
+  EXPECT_EQ(found[1]->model_ns, 5);
+  EXPECT_EQ(found[1]->reference_model_ns, 6);
+  EXPECT_EQ(found[1]->rounds, 20);
+  EXPECT_EQ(found[1]->threads, 2);
+  EXPECT_EQ(found[1]->worker, "w");
+  EXPECT_FALSE(store_->PlanComparisons(other, {plan}).value()[0].has_value()) << "beside another reference";
+  PlanComparisonRow slower = row, slowest = row, elsewhere = row;
+  slower.ratio = 1.1, slowest.ratio = 1.2, slower.median_ns = 1100;
+  elsewhere.reference_key = other, elsewhere.ratio = 5;
+  ASSERT_TRUE(store_->AppendPlanComparisons({slowest, slower, elsewhere}).ok());
+  found = store_->PlanComparisons(reference, {plan}).value();
+  EXPECT_EQ(found[0]->ratio, 1.1);
+  EXPECT_EQ(found[0]->median_ns, 1100) << "all figures are of one row";
+}
+
 TEST_P(StoreConformance, MeasurementsFromElsewhereAreTakenOnce) {
   const MeasurementRow a{"q1", "m1", "dev", "Conv", 3, 90, 100, 120, {90, 100, 120}, "w", "clang", 1};
   MeasurementRow later = a, other = a;

@@ -112,6 +112,20 @@ v1::Account AccountToProto(const CompileAccount& account) {
     time->set_stage(stage.stage);
     time->set_seconds(stage.seconds);
   }
+  for (const PlanAlternative& one : account.alternatives) {
+    v1::PlanAlternative* out = proto.add_alternatives();
+    out->set_plan(one.plan);
+    out->set_kernels(one.kernels);
+    out->set_estimate_ns(one.estimate_ns);
+    out->set_median_ns(one.median_ns);
+    out->set_ratio(one.ratio);
+    out->set_ratio_low(one.ratio_low);
+    out->set_ratio_high(one.ratio_high);
+    out->set_rounds(one.rounds);
+    out->set_chosen(one.chosen);
+    out->set_specialisation(one.specialisation);
+  }
+  proto.set_not_compared(CutMessage(account.not_compared));
   for (const SpecialisationAccount& one : account.specialisations) {
     v1::SpecialisationAccount* out = proto.add_specialisations();
     out->set_name(one.name);

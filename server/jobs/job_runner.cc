@@ -15,6 +15,7 @@
 #include "server/jobs/job_checks.h"
 #include "server/jobs/job_messages.h"
 #include "server/jobs/progress_throttle.h"
+#include "server/scheduler/farm_plans.h"
 
 namespace fusion {
 namespace {
@@ -385,12 +386,13 @@ absl::StatusOr<ResultRow> JobRunner::Compile(const ModelFiles& files, const Comp
                                              const Hooks& hooks) {
   const absl::Time start = absl::Now();
   FarmOracle oracle(farm_job);
+  FarmPlans plans(farm_job, folder);
   FarmToolchain toolchain(farm_job);
   const std::string path = absl::StrCat(folder, "/out.fusion");
   ASSIGN_OR_RETURN(
       const CompileAccount account,
-      compiler_.compile(files, options, {&farm_job.device.device, &oracle, &toolchain, hooks.progress, hooks.cancelled},
-                        path));
+      compiler_.compile(files, options,
+                        {&farm_job.device.device, &oracle, &toolchain, hooks.progress, hooks.cancelled, &plans}, path));
   for (const StageSeconds& stage : account.stages) {
     metrics_->Observe(Metric::kJobDuration, stage.seconds, {{"stage", stage.stage}});
   }

@@ -45,6 +45,8 @@ const std::array<FamilyRow, static_cast<size_t>(Metric::kCount)> kFamilies = {{
     {Metric::kJobDuration, Kind::kHistogram, "fusion_job_duration_seconds", "Duration of job stages.", kJobBuckets},
     {Metric::kProfileRequests, Kind::kCounter, "fusion_profile_requests_total",
      "Latency questions by the source of the answer."},
+    {Metric::kPlanComparisons, Kind::kCounter, "fusion_plan_comparisons_total",
+     "Comparisons of whole plans by the source of the answer."},
     {Metric::kCacheRequests, Kind::kCounter, "fusion_cache_requests_total", "Cache look-ups by tier and result."},
     {Metric::kLeaseExpiries, Kind::kCounter, "fusion_lease_expiries_total", "Leases that ran out."},
     {Metric::kTaskRetries, Kind::kCounter, "fusion_task_retries_total", "Attempts that were put back into the queue."},

@@ -24,6 +24,7 @@ enum class Metric {
   kJobWait,
   kJobDuration,      // stage
   kProfileRequests,  // source
+  kPlanComparisons,  // source
   kCacheRequests,    // tier, result
   kLeaseExpiries,
   kTaskRetries,

@@ -107,6 +107,40 @@ absl::Status CheckModelResult(const v1::ModelRun& model, const v1::MeasureResult
               : absl::UnavailableError("the worker's result for a whole model does not fit its task");
 }
 
+// Checks what a worker says about several plans, and stores it.
+absl::Status AcceptPlans(Store& store, const v1::PlanRun& run, const v1::PlanMeasurement& measured, const TaskRow& task,
+                         const AttachedWorker& worker) {
+  if (!measured.not_done().empty()) return absl::OkStatus();
+  const auto is_time = [](double value) { return std::isfinite(value) && value > 0; };
+  bool good = measured.plans_size() == run.plans_size() && run.plans_size() > 1 && measured.rounds() > 0;
+  for (const v1::PlanTimes& plan : measured.plans()) {
+    for (const double value : {plan.median_ns(), plan.ratio(), plan.ratio_low(), plan.ratio_high()}) {
+      good = good && is_time(value);
+    }
+    good = good && plan.ratio_low() <= plan.ratio() && plan.ratio() <= plan.ratio_high();
+  }
+  if (!good) return absl::UnavailableError("the worker's comparison of plans does not fit its task");
+  std::vector<PlanComparisonRow> rows;
+  for (int p = 1; p < run.plans_size(); ++p) {
+    PlanComparisonRow& row = rows.emplace_back();
+    const v1::PlanTimes& times = measured.plans(p);
+    row.plan_key = run.plans(p).key();
+    row.reference_key = run.plans(0).key();
+    row.device_fingerprint = worker.fingerprint;
+    row.description = run.plans(p).description();
+    row.threads = std::max(1, task.threads);
+    row.rounds = measured.rounds();
+    row.ratio = times.ratio(), row.ratio_low = times.ratio_low(), row.ratio_high = times.ratio_high();
+    row.median_ns = times.median_ns();
+    row.reference_ns = measured.plans(0).median_ns();
+    row.model_ns = run.plans(p).model_ns();
+    row.reference_model_ns = run.plans(0).model_ns();
+    row.worker = absl::StrCat(worker.name, "/", worker.id);
+    row.time_ms = absl::ToUnixMillis(absl::Now());
+  }
+  return store.AppendPlanComparisons(rows);
+}
+
 absl::Status AcceptMeasurement(Store& store, ArtifactStore& artifacts, const TaskRow& task, const std::string& result,
                                const AttachedWorker& worker) {
   v1::MeasurePayload payload;
@@ -117,6 +151,7 @@ absl::Status AcceptMeasurement(Store& store, ArtifactStore& artifacts, const Tas
     return absl::UnavailableError("the worker's measurement does not fit its task");
   }
   if (payload.has_model()) return CheckModelResult(payload.model(), measured);
+  if (payload.has_plans()) return AcceptPlans(store, payload.plans(), measured.plans(), task, worker);
   std::vector<MeasurementRow> rows;
   for (int i = 0; i < payload.items_size(); ++i) {
     ASSIGN_OR_RETURN(MeasurementRow row, ToRow(payload.items(i), measured.results(i)));

@@ -20,6 +20,14 @@ class FakeBundler : public MeasurementBundler {
   }
 };
 
+class FakePlanBundler : public PlanBundler {
+ public:
+  absl::Status WriteBundle(absl::Span<const size_t> plans, const std::string& path) override {
+    std::ofstream(path) << "bundle of the reference and " << plans.size() << " plans";
+    return absl::OkStatus();
+  }
+};
+
 }  // namespace
 
 absl::StatusOr<CompileAccount> FakeCompile(const ModelFiles& files, const CompileOptions& options,
@@ -38,9 +46,21 @@ absl::StatusOr<CompileAccount> FakeCompile(const ModelFiles& files, const Compil
   }
   std::string report = absl::StrCat("model ", line, "\nexternal ", files.external.size(), "\n");
   if (options.planner == "none") absl::StrAppend(&report, "unfused ", options.math, " ", options.tune, "\n");
-  for (int64_t count; word == "ask" || word == "compare" || word == "build"; command >> word) {
+  for (int64_t count; word == "ask" || word == "compare" || word == "plans" || word == "build"; command >> word) {
     if (!(command >> count)) break;
-    if (word != "build") {
+    if (word == "plans") {
+      const auto question = [&](const std::string& name) {
+        return PlanQuestion{Sha256Hex(name + context.device->Fingerprint()), name, 1e6};
+      };
+      std::vector<PlanQuestion> plans;
+      for (int64_t i = 0; i < count; ++i) plans.push_back(question(absl::StrCat("plan ", i)));
+      FakePlanBundler bundler;
+      ASSIGN_OR_RETURN(const PlanAnswers answers, context.plans->Compare(question("reference"), plans, bundler));
+      for (const auto& answer : answers.comparisons) {
+        absl::StrAppend(&report, "plan ", answer.has_value() ? absl::StrCat(answer->ratio) : answers.not_measured, "\n");
+      }
+      account.not_compared = answers.not_measured;
+    } else if (word != "build") {
       std::vector<LatencyQuestion> questions;
       for (int64_t i = 0; i < count; ++i) {
         questions.push_back({Sha256Hex(absl::StrCat("question ", i, context.device->Fingerprint())),

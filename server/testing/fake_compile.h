@@ -1,7 +1,7 @@
 // A compiler for tests of the service. It asks real questions and builds real units through the interfaces that it is
 // given, and writes a file that records what it did. The first line of the model is its command:
 //   ok | fail WORDS | slow (waits until cancelled) | ask N (N latency questions), compare N (the same in one group),
-//   then "build N"
+//   then "build N"; "plans N" compares N plans with a reference
 #ifndef FUSION_SERVER_TESTING_FAKE_COMPILE_H_
 #define FUSION_SERVER_TESTING_FAKE_COMPILE_H_
 

@@ -171,6 +171,15 @@ v1::TaskResult FakeWorker::Good(const v1::Task& task, const std::string& payload
       timed.set_ratio_p25(1.4);
       timed.set_ratio_p75(1.6);
     }
+    for (int i = 0; i < asked.plans().plans_size(); ++i) {
+      measured.mutable_plans()->set_rounds(20);
+      v1::PlanTimes& one = *measured.mutable_plans()->add_plans();
+      const double ratio = 1 + 0.1 * i;
+      one.set_median_ns(1000 * ratio);
+      one.set_ratio(ratio);
+      one.set_ratio_low(ratio - 0.001);
+      one.set_ratio_high(ratio + 0.001);
+    }
     for (int i = 0; i < asked.items_size(); ++i) {
       v1::MeasureResult& one = *measured.add_results();
       for (double sample : {1100.0, 1000.0, 900.0}) one.add_samples_ns(sample);
