@@ -97,7 +97,8 @@ double ThreadgroupTileRegisters(const ThreadgroupTile& tile, int work_items, con
 
 // The operands of all unrolled steps are loaded before the first is multiplied.
 double RegisterTileRegisters(const Step& step, const RegisterTile& tile, int lanes) {
-  const int64_t trips = step.reduction ? step.reduction->axes.back().extent : 1;
+  const bool reduces = step.reduction && !step.reduction->axes.empty();
+  const int64_t trips = reduces ? step.reduction->axes.back().extent : 1;
   int64_t unrolled = tile.unroll;
   if (unrolled == 1 && trips <= kShortReduction) unrolled = std::min(trips, kUnrolled);
   const int64_t vectors = tile.outer_count, rows = tile.row_count;
@@ -137,6 +138,7 @@ GroupDemand DemandOf(const Kernel& kernel, absl::Span<const Phase> phases, const
 }
 
 std::optional<Occupancy> EstimateOccupancy(const Kernel& kernel, const DeviceModel& device) {
+  if (!device.unit_limits.Known()) return std::nullopt;
   std::optional<Occupancy> least;
   const absl::Span<const Phase> phases(kernel.phases);
   for (size_t p = 0; p < (kernel.persistent ? 1 : phases.size()); ++p) {

@@ -58,6 +58,18 @@ TEST(EstimateOccupancy, TheLaunchThatHasLeastCounts) {
   EXPECT_EQ(EstimateOccupancy(both, A100())->share, 1);
 }
 
+// A window of one element leaves a tile whose reduction has no axes.
+TEST(EstimateOccupancy, ATileMayReduceNothing) {
+  Kernel kernel = Scheduled(kMap, A100());
+  Step& step = kernel.phases[0].steps[0];
+  step.strategy = RegisterTile{};
+  step.reduction.emplace();
+  ASSERT_TRUE(step.reduction->axes.empty());
+  const auto occupancy = EstimateOccupancy(kernel, A100());
+  ASSERT_TRUE(occupancy.has_value());
+  EXPECT_GT(occupancy->groups, 0);
+}
+
 TEST(EstimateOccupancy, AProcessorHasNone) {
   const DeviceModel core;
   EXPECT_FALSE(EstimateOccupancy(Scheduled(kMap, core), core).has_value());
