@@ -125,6 +125,20 @@ std::vector<HandOverRequest> RequestsOf(const ecg::Graph& graph, const FusionBlo
   return requests;
 }
 
+std::vector<DirectiveRequest> DirectivesOf(const ecg::Graph& graph, const FusionBlock& block) {
+  const std::vector<ecg::NodeId> members = block.Members();
+  std::vector<DirectiveRequest> requests;
+  for (const Directive& directive : block.directives) {
+    const auto node = std::lower_bound(members.begin(), members.end(), directive.node);
+    const int origin = directive.node == ecg::kNone ? -1 : static_cast<int>(node - members.begin());
+    requests.push_back({origin, directive.choice, directive.alternative});
+    if (origin < 0) continue;
+    const ecg::Node& of = graph.node(directive.node);
+    requests.back().stage = absl::StrCat(of.op, " %", graph.value(of.outputs[0]).name);
+  }
+  return requests;
+}
+
 }  // namespace
 
 std::string DescribeBlock(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) {
@@ -148,6 +162,7 @@ absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const Fusio
   ASSIGN_OR_RETURN(ops::LoweredBlock lowered, ops::LowerNodes(graph, nodes, live_out));
   RETURN_IF_ERROR(VerifyAfter(BlockPass::kLower, lowered.program));
   options.hand_overs = RequestsOf(graph, block, lowered.value_of_tensor);
+  options.directives = DirectivesOf(graph, block);
   BlockPassContext context;
   for (const HandOverRequest& request : options.hand_overs) {
     if (request.nearest > Scope::kLane) context.kept.insert(request.tensor);

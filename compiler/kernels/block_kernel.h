@@ -47,8 +47,8 @@ struct BlockKernel {
   std::vector<ChoicePoint> choices;  // the choices of its schedule
 };
 
-// Fails with FAILED_PRECONDITION where a hand-over cannot have a scope that the fusion block asks for. What the options
-// say about hand-overs is ignored.
+// Fails with FAILED_PRECONDITION where a hand-over cannot have a scope that the fusion block asks for, or where a directive
+// cannot be met. What the options say about hand-overs and directives is ignored.
 absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const FusionBlock& block,
                                             const std::vector<ecg::ValueId>& live_out, const ValueLayouts& layouts,
                                             const DeviceModel& device, ScheduleOptions options = {});

@@ -31,6 +31,10 @@ class Signer {
     Refer(hand_over.value, false);
   }
 
+  void AddDirective(const Directive& directive, int64_t node) {
+    absl::StrAppend(&signature.text, "\nwant ", node, " ", directive.choice, "=", directive.alternative);
+  }
+
   BlockSignature signature;
 
  private:
@@ -89,6 +93,10 @@ BlockSignature SignBlock(const ecg::Graph& graph, const FusionBlock& block,
   for (const HandOver& hand_over : block.inner) {
     const auto consumer = std::lower_bound(members.begin(), members.end(), hand_over.consumer);
     signer.AddHandOver(hand_over, consumer - members.begin());
+  }
+  for (const Directive& directive : block.directives) {
+    const auto node = std::lower_bound(members.begin(), members.end(), directive.node);
+    signer.AddDirective(directive, directive.node == ecg::kNone ? -1 : node - members.begin());
   }
   return std::move(signer.signature);
 }

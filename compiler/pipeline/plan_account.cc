@@ -72,6 +72,11 @@ std::string PlanJson(const ecg::Graph& graph, const Planned& planned, const std:
       nodes.push_back({{"op", graph.node(id).op}, {"name", graph.node(id).name}});
     }
     blocks.push_back({{"nodes", nodes}});
+    for (const Directive& directive : planned.plan.blocks[b].directives) {
+      blocks.back()["directives"].push_back({{"node", NodeName(graph, directive.node)},
+                                             {"choice", directive.choice},
+                                             {"alternative", directive.alternative}});
+    }
     AddRealised(graph, planned.realised[b], &blocks.back());
     if (planned.elided.blocks.count(b)) blocks.back()["kernel"] = false;  // its copies are elided
   }

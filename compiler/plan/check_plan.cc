@@ -92,6 +92,11 @@ absl::Status CheckPlan(const ecg::Graph& graph, const FusionPlan& plan) {
     for (const HandOver& hand_over : plan.blocks[b].inner) {
       RETURN_IF_ERROR(CheckHandOver(graph, plan.blocks[b], hand_over));
     }
+    for (const Directive& directive : plan.blocks[b].directives) {
+      if (directive.node == ecg::kNone || Contains(plan.blocks[b].Members(), directive.node)) continue;
+      return absl::InternalError(absl::StrCat("fusion block ", b, " has a directive for node ", directive.node,
+                                              ", which it does not compute"));
+    }
   }
   return absl::OkStatus();
 }

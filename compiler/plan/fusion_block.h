@@ -5,6 +5,7 @@
 
 #include <compare>
 #include <initializer_list>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,18 @@ struct HandOver {
   auto operator<=>(const HandOver&) const = default;
 };
 
+// What a planner wants of the schedule: the explicit schedules of the papers. It names one of the scheduler's choices
+// (compiler/schedule/choices.h, `ecg-opt --print choices`) at the stage that computes for a node, and the label of the
+// alternative to take. It must be met exactly once: a choice that does not come up there, or that lacks the alternative,
+// refuses the fusion block.
+struct Directive {
+  ecg::NodeId node = ecg::kNone;  // kNone: a choice of the whole kernel ("form"), or wherever it comes up
+  std::string choice;             // "tile"
+  std::string alternative;        // "6x4"
+
+  auto operator<=>(const Directive&) const = default;
+};
+
 struct FusionBlock {
   FusionBlock() = default;
   // Nodes with hand-overs at the default scopes: most fusion blocks.
@@ -36,6 +49,7 @@ struct FusionBlock {
   std::vector<ecg::NodeId> recomputed;  // owned by other fusion blocks and computed here again, ascending
   std::vector<ecg::ValueId> unread;     // results of `nodes` that every reader outside recomputes, ascending
   std::vector<HandOver> inner;          // the hand-overs of which something is asked, ascending
+  std::vector<Directive> directives;    // ascending
 
   // Owned and recomputed nodes, ascending.
   std::vector<ecg::NodeId> Members() const;

@@ -73,6 +73,7 @@ struct Candidate {
   ScheduledBlock block;
   ChoiceLog log;
   double latency_ns;
+  std::string form;  // its label
 };
 
 bool HasSeveralPhases(const ScheduledBlock& block) { return block.kernel.phases.size() > 1; }
@@ -93,11 +94,11 @@ class Candidates {
     RETURN_IF_ERROR(AddPlain(split));
     RETURN_IF_ERROR(AddFiltered());
     ASSIGN_OR_RETURN(const std::optional<BlockForm> spread, RunPass(BlockPass::kSplitK, split));
-    if (spread) Add(*spread, InTasks::kNoProducts).IgnoreError();
+    if (spread) Add(*spread, InTasks::kNoProducts, "split-k").IgnoreError();
     RETURN_IF_ERROR(AddWindows(split));
     if (MayCut(options_.hand_overs)) {
-      AddCut(split);
-      if (spread) AddCut(*spread);
+      AddCut(split, "cut");
+      if (spread) AddCut(*spread, "split-k-cut");
     }
     RETURN_IF_ERROR(KeepAsked());
     AddPersistent();
@@ -115,7 +116,7 @@ class Candidates {
     return RunBlockPass(pass, form, context, options_.disabled_passes);
   }
 
-  absl::Status Add(const BlockForm& form, InTasks in_tasks, const std::vector<int>& cuts = {}) {
+  absl::Status Add(const BlockForm& form, InTasks in_tasks, std::string label, const std::vector<int>& cuts = {}) {
     ChoiceLog log = *log_;
     ASSIGN_OR_RETURN(ScheduledBlock block,
                      ScheduleForm(form.program, form.layouts, device_, {in_tasks, -1, cuts}, &log));
@@ -128,7 +129,7 @@ class Candidates {
     }
     double ns = movement::EstimateCost(block.kernel, device_, device_.parallel_units).latency_ns;
     if (form.filtered) ns *= kFilterMargin;
-    all_.push_back({std::move(block), std::move(log), ns});
+    all_.push_back({std::move(block), std::move(log), ns, std::move(label)});
     return absl::OkStatus();
   }
 
@@ -140,12 +141,12 @@ class Candidates {
 
   // The form that every fusion block has; where its stages cannot be stitched, also one with products inside tasks.
   absl::Status AddPlain(const BlockForm& split) {
-    RETURN_IF_ERROR(Add(split, InTasks::kNoProducts));
+    RETURN_IF_ERROR(Add(split, InTasks::kNoProducts, "plain"));
     const te::Program& program = split.program;
     if (program.tes.size() > 1 && HasSeveralPhases(all_[0].block)) {
       const bool products = std::any_of(program.tes.begin(), program.tes.end(),
                                         [&](const te::Te& te) { return WantsRegisterTile(program, te, device_); });
-      const absl::Status in_tasks = products ? Add(split, InTasks::kProducts) : absl::OkStatus();
+      const absl::Status in_tasks = products ? Add(split, InTasks::kProducts, "tasks") : absl::OkStatus();
       if (!in_tasks.ok()) absl::StrAppend(&all_[0].block.reason, "; in tasks: ", in_tasks.message());
     }
     if (given_.program.tes.size() == 1) all_[0].block.reason.clear();  // slices along the reduction count as one stage
@@ -156,27 +157,27 @@ class Candidates {
     if (!StrategyOf(device_).minimal_filtering) return absl::OkStatus();
     for (const int64_t outputs : kFilterOutputs) {
       ASSIGN_OR_RETURN(const std::optional<BlockForm> filtered, RunPass(BlockPass::kWinograd, given_, outputs));
-      if (filtered) Add(*filtered, InTasks::kFiltering).IgnoreError();
+      if (filtered) Add(*filtered, InTasks::kFiltering, absl::StrCat("winograd", outputs)).IgnoreError();
     }
     return absl::OkStatus();
   }
 
   // Other forms of windows: with their borders copied around them, row by row first, or both.
   absl::Status AddWindows(const BlockForm& split) {
-    RETURN_IF_ERROR(AddCopied(split));
+    RETURN_IF_ERROR(AddCopied(split, "windows-copied"));
     ASSIGN_OR_RETURN(const std::optional<BlockForm> separated, RunPass(BlockPass::kSeparateWindows, split));
     if (!separated) return absl::OkStatus();
-    Add(*separated, InTasks::kWindows).IgnoreError();
-    return AddCopied(*separated);
+    Add(*separated, InTasks::kWindows, "windows-separate").IgnoreError();
+    return AddCopied(*separated, "windows-separate-copied");
   }
-  absl::Status AddCopied(const BlockForm& form) {
+  absl::Status AddCopied(const BlockForm& form, const char* label) {
     ASSIGN_OR_RETURN(const std::optional<BlockForm> copied, RunPass(BlockPass::kCopyWindows, form));
-    if (copied) Add(*copied, InTasks::kWindows).IgnoreError();
+    if (copied) Add(*copied, InTasks::kWindows, label).IgnoreError();
     return absl::OkStatus();
   }
 
   // Forms with phases that are cut where the plan asks for device scope.
-  void AddCut(const BlockForm& form) {
+  void AddCut(const BlockForm& form, const std::string& label) {
     for (const CutEdges edges : {CutEdges::kRequired, CutEdges::kAllowed}) {
       absl::StatusOr<CutProgram> cut = CutStages(form.program, options_.hand_overs, edges);
       if (!cut.ok()) {
@@ -186,16 +187,19 @@ class Candidates {
       if (cut->cuts.empty()) continue;
       const BlockForm parts{std::move(cut->program), form.layouts, form.filtered};
       for (const InTasks in_tasks : {InTasks::kNoProducts, InTasks::kProducts}) {
-        if (const absl::Status added = Add(parts, in_tasks, cut->cuts); !added.ok()) refused_ = added;
+        const std::string each = absl::StrCat(label, edges == CutEdges::kAllowed ? "-all" : "",
+                                              in_tasks == InTasks::kProducts ? "-tasks" : "");
+        if (const absl::Status added = Add(parts, in_tasks, each, cut->cuts); !added.ok()) refused_ = added;
       }
     }
   }
 
-  // Drops the forms that hand over otherwise than the plan asks. Fails, with the reason, where none is left.
+  // Drops the forms that hand over otherwise than the plan asks, or do not meet its directives. Fails, with the reason, where none is left.
   absl::Status KeepAsked() {
     const size_t tried = all_.size();
     std::erase_if(all_, [&](const Candidate& candidate) {
-      const absl::Status kept = CheckAsked(options_, candidate.block, given_.program);
+      absl::Status kept = CheckAsked(options_, candidate.block, given_.program);
+      kept.Update(candidate.log.CheckStageDirectives());
       if (!kept.ok() && refused_.ok()) refused_ = kept;
       return !kept.ok();
     });
@@ -209,6 +213,7 @@ class Candidates {
       if (all_[f].block.kernel.phases.size() < 2) continue;
       Candidate persistent = all_[f];
       persistent.block.kernel.persistent = true;
+      persistent.form += "-persistent";
       persistent.latency_ns =
           movement::EstimateCost(persistent.block.kernel, device_, device_.parallel_units).latency_ns;
       all_.push_back(std::move(persistent));
@@ -229,13 +234,14 @@ absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const s
                                              const DeviceModel& device, const ScheduleOptions& options) {
   if (program.tes.size() == 1 && program.tes[0].routine) return ScheduleRoutine(program, layouts);
   const BlockForm given{program, layouts, std::nullopt};
-  ChoiceLog log(options.choices);
+  ChoiceLog log(options.choices, options.directives);
   ChoiceLog library_log = log;
   // The model never chooses a library for a stage, because it knows nothing of libraries.
   if (absl::StatusOr<ScheduledBlock> library =
           ScheduleWithLibrary(given, device, options.disabled_passes, &library_log);
-      library.ok() && CheckAsked(options, *library, program).ok() &&
-      log.Pick("library", 2, ChoiceKind::kUnmodelled) == 1) {
+      library.ok() && CheckAsked(options, *library, program).ok() && library_log.CheckStageDirectives().ok() &&
+      log.Pick("library", {"no", "yes"}, ChoiceKind::kUnmodelled) == 1) {
+    RETURN_IF_ERROR(log.CheckKernelDirectives());
     library->within = CheckWithin(options.hand_overs, library->hand_overs, program);
     library->choices = log.met();
     library->choices.insert(library->choices.end(), library_log.met().begin(), library_log.met().end());
@@ -246,14 +252,16 @@ absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const s
   std::vector<Candidate>& all = candidates.all();
   std::stable_sort(all.begin(), all.end(),
                    [](const Candidate& a, const Candidate& b) { return a.latency_ns < b.latency_ns; });
-  const int taken = log.Pick("form", static_cast<int>(all.size()));
+  const int taken = log.Pick("form", all, [](const Candidate& one) { return one.form; });
+  RETURN_IF_ERROR(log.CheckKernelDirectives());
   Candidate& form = all[taken];
   if (form.block.kernel.phases.size() > 1 && StrategyOf(device).phases_are_launches && device.persistent_groups == 0) {
     absl::StrAppend(&form.block.reason, form.block.reason.empty() ? "" : "; ",
                     "each phase is a launch, because work-groups of this device cannot wait for each other");
   }
   form.block.choices = form.log.met();
-  if (all.size() > 1) form.block.choices.push_back(log.met().back());  // "form"
+  const bool chosen = !log.met().empty() && log.met().back().name == "form";
+  if (chosen) form.block.choices.push_back(log.met().back());
   form.block.within = CheckWithin(options.hand_overs, form.block.hand_overs, program);
   if (!form.block.within.ok() && !form.block.reason.empty()) {
     form.block.within =

@@ -32,12 +32,14 @@ struct ScheduleOptions {
   // Names of BlockPasses() to leave out. "winograd": convolutions may not trade accuracy for products.
   std::set<std::string> disabled_passes = {};
   std::vector<HandOverRequest> hand_overs = {};  // each hand-over between two origins, at most once
+  std::vector<DirectiveRequest> directives = {};
 };
 
 // `program` is as FormStages left it. `layouts` holds layouts of kernel-scope tensors (inputs, constants, outputs); an
 // absent one is plain.
 //
-// Fails with FAILED_PRECONDITION, naming the tensor, where no form gives a hand-over the scope that is asked for.
+// Fails with FAILED_PRECONDITION, naming the tensor or the choice, where no form gives a hand-over the scope that is asked
+// for, or meets a directive.
 absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const std::map<te::TensorId, Layout>& layouts,
                                              const DeviceModel& device, const ScheduleOptions& options = {});
 

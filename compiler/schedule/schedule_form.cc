@@ -23,6 +23,7 @@ absl::Status AddStages(int first, int last, bool refused, const FormRequest& for
     const te::Te& te = draft->program.tes[s];
     draft->AddDeviceBuffers({te.outputs.begin(), te.outputs.end()});
     const size_t first_phase = draft->kernel.phases.size();
+    draft->choices->Enter(te.origins);
     RETURN_IF_ERROR(s == form.library_product ? AddLibraryPhase(te, draft) : AddStagePhases(te, draft));
     for (size_t p = first_phase; p < draft->kernel.phases.size(); ++p) {
       movement::VisitSteps(&draft->kernel.phases[p], [s](movement::Step* step) { step->stage = s; });
@@ -72,6 +73,7 @@ absl::StatusOr<ScheduledBlock> ScheduleForm(const te::Program& program, const st
     RETURN_IF_ERROR(AddGroup(std::exchange(first, end), end, request, &draft, &result.reason));
   }
   DropUnusedBuffers(&draft.kernel);
+  choices->Enter({});
   draft.kernel.scratch_bytes = draft.kernel.PlannedScratchBytes();
   draft.kernel.next_axis = draft.axes.next();
   RETURN_IF_ERROR(VerifySchedule(draft.kernel));

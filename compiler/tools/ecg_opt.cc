@@ -36,6 +36,7 @@
 #include "compiler/schedule/library/library_stage.h"
 #include "compiler/schedule/schedule_block.h"
 #include "compiler/tools/offline_device.h"
+#include "compiler/tools/one_block.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion {
@@ -48,7 +49,7 @@ struct Options {
   CompileOptions compile;
   DeviceModel device = OfflineDevice();
   bool one_block = false;               // the whole graph, instead of a planner's fusion blocks
-  std::vector<std::string> hand_overs;  // "VALUE>VALUE:SCOPE..SCOPE" of that fusion block
+  std::vector<std::string> hand_overs, directives;  // of that fusion block (one_block.h)
 };
 
 // The stages at which a text may begin, and the forms that can be made of it.
@@ -60,7 +61,7 @@ struct FormsOf {
 };
 
 const std::vector<std::string> kForms = {"graph",  "plan",     "te",       "movement", "cpp",
-                                         "layout", "launches", "lowering", "scopes", "rules", "passes"};
+                                         "layout", "launches", "lowering", "scopes", "choices", "rules", "passes"};
 
 absl::StatusOr<std::string> ReadAll(const std::string& path) {
   if (path == "-") return std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
@@ -150,54 +151,32 @@ std::string ScopesText(const ecg::Graph& graph, const FusionPlan& plan, const st
   return text;
 }
 
-// The node that makes the value of this name.
-absl::StatusOr<ecg::NodeId> NodeOf(const ecg::Graph& graph, const std::string& value) {
-  for (ecg::NodeId id = 0; id < static_cast<int>(graph.nodes().size()); ++id) {
-    for (ecg::ValueId v : graph.node(id).outputs) {
-      if (v != ecg::kNone && graph.value(v).name == value) return id;
-    }
-  }
-  return absl::InvalidArgumentError(absl::StrCat("--hand-over: no operator makes '", value, "'"));
-}
-
-absl::StatusOr<Scope> ParseScope(absl::string_view name) {
-  for (const Scope scope : {Scope::kLane, Scope::kWarp, Scope::kBlock, Scope::kDevice}) {
-    if (name == ScopeName(scope)) return scope;
-  }
-  return absl::InvalidArgumentError(absl::StrCat("--hand-over: '", name, "' is none of lane, warp, block, device"));
-}
-
-// "y>z:block..device": what the operator that makes y hands to the one that makes z. One scope stands for both.
-absl::StatusOr<HandOver> ParseHandOver(const ecg::Graph& graph, const std::string& text) {
-  const std::vector<std::string> parts = absl::StrSplit(text, absl::ByAnyChar(">:"));
-  if (parts.size() != 3) {
-    return absl::InvalidArgumentError(absl::StrCat("--hand-over '", text, "' is not VALUE>VALUE:SCOPE..SCOPE"));
-  }
-  const std::vector<std::string> scopes = absl::StrSplit(parts[2], "..");
-  HandOver hand_over;
-  ASSIGN_OR_RETURN(hand_over.producer, NodeOf(graph, parts[0]));
-  ASSIGN_OR_RETURN(hand_over.consumer, NodeOf(graph, parts[1]));
-  ASSIGN_OR_RETURN(hand_over.nearest, ParseScope(scopes.front()));
-  ASSIGN_OR_RETURN(hand_over.furthest, ParseScope(scopes.back()));
-  for (ecg::ValueId v : graph.node(hand_over.consumer).inputs) {
-    if (v != ecg::kNone && graph.value(v).name == parts[0]) hand_over.value = v;
-  }
-  return hand_over;
-}
-
-// Plans the whole graph as one fusion block, with the hand-overs that are asked for.
+// Plans the whole graph as one fusion block, with what is asked for.
 absl::Status PlanOneBlock(const Options& options, Compilation* compilation) {
   Planned& planned = *compilation->planned;
   RETURN_IF_ERROR(RunPass(*FindPass("layout"), compilation));
   compilation->oracle->Start(&planned.graph, &planned.layouts);
-  FusionBlock all;
-  for (size_t id = 0; id < planned.graph.nodes().size(); ++id) all.nodes.push_back(static_cast<int>(id));
-  for (const std::string& text : options.hand_overs) {
-    ASSIGN_OR_RETURN(all.inner.emplace_back(), ParseHandOver(planned.graph, text));
-  }
+  ASSIGN_OR_RETURN(const FusionBlock all, OneBlock(planned.graph, options.hand_overs, options.directives));
   planned.plan.blocks = {all};
   RETURN_IF_ERROR(Annotate(CheckPlan(planned.graph, planned.plan), "--hand-over"));
   return compilation->oracle->Fit(planned.graph, all).status();
+}
+
+// The choices of each fusion block's schedule: what is taken, and what could be (--directive).
+absl::StatusOr<std::string> ChoicesText(const Planned& planned, GraphBlockOracle* oracle) {
+  std::string text;
+  for (size_t b = 0; b < planned.plan.blocks.size(); ++b) {
+    const std::vector<ecg::NodeId> members = planned.plan.blocks[b].Members();
+    ASSIGN_OR_RETURN(const BlockKernel kernel, oracle->Kernel(planned.plan.blocks[b]));
+    absl::StrAppend(&text, "fusion block ", b, "\n");
+    for (const ChoicePoint& point : kernel.choices) {
+      std::vector<std::string> nodes;
+      for (const int origin : point.origins) nodes.push_back(NodeText(planned.graph, members[origin]));
+      absl::StrAppend(&text, "  ", point.name, nodes.empty() ? "" : " of ", absl::StrJoin(nodes, ", "), ": ",
+                      point.labels[point.taken], " of ", absl::StrJoin(point.labels, ", "), "\n");
+    }
+  }
+  return text;
 }
 
 std::string LayoutText(const ecg::Graph& graph, const ValueLayouts& layouts) {
@@ -305,6 +284,7 @@ absl::StatusOr<std::string> Run(const Options& options, ecg::Graph graph) {
     ASSIGN_OR_RETURN(const auto realised, RealisePlan(planned.graph, planned.plan, &oracle));
     return ScopesText(planned.graph, planned.plan, realised);
   }
+  if (options.form == "choices") return ChoicesText(planned, &oracle);
   if (options.form == "layout") return LayoutText(planned.graph, planned.layouts);
   if (options.form == "plan") return PlanText(planned.graph, planned.plan);
   if (options.form == "launches") return LaunchesText(planned);
@@ -441,6 +421,12 @@ int Main(int argc, char** argv) {
   app.add_option("--hand-over", options.hand_overs,
                  "with --one-block: VALUE>VALUE:SCOPE..SCOPE, the scopes at which the operator that makes the first "
                  "value hands it to the one that makes the second")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
+  app.add_option("--directive", options.directives,
+                 "with --one-block: VALUE:CHOICE=ALTERNATIVE or CHOICE=ALTERNATIVE, what the schedule takes where the "
+                 "operator that makes the value is computed, or in the whole kernel; --print choices names them")
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);

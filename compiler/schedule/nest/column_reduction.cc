@@ -211,7 +211,7 @@ std::optional<ColumnSums> ReduceColumns(const Nest& nest, SummedRows rows, const
     sums.phase.steps.push_back(StepOf(*each, device));
     if (!sums.phase.steps.back().Is<movement::VectorMap>()) return std::nullopt;
   }
-  if (rows == SummedRows::kBeyondCaches && choices->Pick("columns", 2) == 1) return std::nullopt;
+  if (rows == SummedRows::kBeyondCaches && choices->Pick("columns", {"together", "each"}) == 1) return std::nullopt;
   AddBuffers(nest, cut, kernel);
   return sums;
 }

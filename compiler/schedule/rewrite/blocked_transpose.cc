@@ -74,7 +74,8 @@ void TransposeInTiles(const DeviceModel& device, AxisSource* axes, ChoiceLog* ch
   }
   if (lanes) block = block / vector * vector;
   if (block == 0 || whole.extent < 2 * block) return;
-  const int choice = choices->Pick("transpose", lanes && !near ? 3 : 2);
+  const int choice = choices->Pick(
+      "transpose", lanes && !near ? Alternatives{"lines", "elements", "blocks"} : Alternatives{"blocks", "elements"});
   if (choice == 1) return;
   if (lanes && !near && choice == 0) {
     // Storing half a line past the caches costs as much as storing the whole line.

@@ -81,7 +81,7 @@ int64_t Slices(const te::Program& program, const te::Te& te, const DeviceModel& 
   for (const int64_t slices : possible) {
     if (slices != all[0] && all.size() < kMostChoices) all.push_back(slices);
   }
-  return all[choices->Pick("k_blocking", static_cast<int>(all.size()))];
+  return all[choices->Pick("k_blocking", all, NumberLabel)];
 }
 
 // The te over fresh axes, with k replaced by `offset` + a new, shorter axis.

@@ -209,11 +209,13 @@ absl::Status AddStitchedPhase(int first, int last, InTasks in_tasks, const std::
   AddScratch(task, boxes, in_tasks, draft);
   for (size_t s = 0; s < stages.size(); ++s) {
     const int stage = first + static_cast<int>(s);
+    draft->choices->Enter(draft->program.tes[stage].origins);
     RETURN_IF_ERROR(AddTaskSteps(draft->program.tes[stage], stages[s], boxes[s], in_tasks, draft, &phase));
     movement::VisitSteps(&phase, [stage](movement::Step* step) {
       if (step->stage < 0) step->stage = stage;
     });
   }
+  draft->choices->Enter({});
   PrefetchNextTask(draft->device, draft->kernel, &phase);
   UseStreamingStores(draft->device, draft->kernel, draft->choices, &phase);
   draft->kernel.phases.push_back(std::move(phase));
@@ -233,7 +235,7 @@ absl::Status StitchStages(int first, int last, InTasks in_tasks, KernelDraft* dr
   const std::set<TensorId> live_out = LiveOutOf(first, last, draft->program);
   draft->AddDeviceBuffers(live_out);
   absl::Status status = AddStitchedPhase(first, last, in_tasks, live_out, draft);
-  if (status.ok() && !HoldsProducts(in_tasks) && draft->choices->Pick("stitch", 2) == 1) {
+  if (status.ok() && !HoldsProducts(in_tasks) && draft->choices->Pick("stitch", {"yes", "no"}) == 1) {
     status = absl::FailedPreconditionError("one phase for each stage was measured to be faster");
   }
   draft->scratch_boxes.clear();

@@ -307,7 +307,7 @@ class GroupTiler {
     if (nest_.limits.size() > 1) {
       return Refusal("the task ends early along two axes, and a threadgroup tile can bound one");
     }
-    if (!in_task_ && choices_->Pick("threadgroup", 2) == 1) {
+    if (!in_task_ && choices_->Pick("threadgroup", {"yes", "no"}) == 1) {
       return Refusal("a register tile for each work-item was measured to be faster");
     }
     return absl::OkStatus();
@@ -337,7 +337,9 @@ class GroupTiler {
     const std::vector<ThreadgroupShape> shapes = RankThreadgroupShapes(
         row_.results, column_.results, Extent(batch_), slice_, buffers_, in_task_ ? UnitOf(device_) : device_, by_);
     if (shapes.empty()) return Refusal("no K-slices of the operands fit the shared memory of a work-group");
-    shape_ = shapes[choices_->Pick("shape", static_cast<int>(shapes.size()))];
+    shape_ = shapes[choices_->Pick("shape", shapes, [](const ThreadgroupShape& one) {
+      return absl::StrCat(one.rows, "x", one.columns, " by ", one.item_rows, "x", one.item_columns);
+    })];
     return absl::OkStatus();
   }
 
@@ -415,8 +417,10 @@ class GroupTiler {
       return m.product.fragments() &&
              (std::max(row_.results, column_.results) < m.product.rows || length_ < m.product.depth);
     });
-    const int ways = static_cast<int>(multipliers.size());
-    return multipliers[ways == 1 ? 0 : choices_->Pick("fragments", ways)];
+    return multipliers[choices_->Pick("fragments", multipliers, [](const Multiplier& one) {
+      const movement::FragmentProduct& by = one.product;
+      return by.fragments() ? absl::StrCat(by.rows, "x", by.columns, "x", by.depth) : "none";
+    })];
   }
 
   int64_t ChooseSlice() {
@@ -424,7 +428,7 @@ class GroupTiler {
     for (const int64_t k_slice : {kKSlice, 2 * kKSlice, kKSlice / 2}) {
       if (k_slice <= RoundUp(length_, kKSlice / 2) && k_slice % by_.product.depth == 0) k_slices.push_back(k_slice);
     }
-    return k_slices[choices_->Pick("k_slice", static_cast<int>(k_slices.size()))];
+    return k_slices[choices_->Pick("k_slice", k_slices, NumberLabel)];
   }
 
   int ChooseBuffers() {
@@ -432,7 +436,8 @@ class GroupTiler {
     if (k_slices_in_all <= 1 || !device_.async_copies) return 1;
     // A task's scratch leaves less room for K-slices, so one buffer is the default there.
     const int preferred = in_task_ ? 1 : 2;
-    return choices_->Pick("buffers", 2) == 0 ? preferred : 3 - preferred;
+    const std::vector<int> buffers = {preferred, 3 - preferred};
+    return buffers[choices_->Pick("buffers", buffers, NumberLabel)];
   }
 
   // Is the operand scratch of the task, of which whole tiles and K-slices are read where they lie?

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/movement/vector_form.h"
 #include "compiler/schedule/stitch/task_size.h"
 #include "compiler/schedule/tile/pack_operands.h"
@@ -14,6 +15,8 @@
 
 namespace fusion {
 namespace {
+
+std::string LabelOf(const te::Axis& axis) { return absl::StrCat("i", axis.id, "<", axis.extent); }
 
 using te::Axis;
 using te::Index;
@@ -204,7 +207,7 @@ class TileBuilder {
     const int64_t lanes = device_.vector_bytes / 4;
     const std::vector<LaneChoice> ranked = RankLanes(nest_, loads_, lanes, kernel_, device_.ports, tile_.in_task);
     if (ranked.empty()) return absl::FailedPreconditionError("no axis can become the lanes of a vector");
-    tile_.lane = ranked[choices_.Pick("lanes", static_cast<int>(ranked.size()))].axis;
+    tile_.lane = ranked[choices_.Pick("lanes", ranked, [](const LaneChoice& one) { return LabelOf(one.axis); })].axis;
     if (tile_.lane.extent == lanes) return absl::OkStatus();
     const Axis whole = tile_.lane;
     vectors_ = axes_.New((whole.extent + lanes - 1) / lanes);
@@ -293,7 +296,7 @@ class TileBuilder {
     }
     std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
     if (ranked.size() > kMostRowAxes) ranked.resize(kMostRowAxes);
-    if (!ranked.empty()) tile_.row = ranked[choices_.Pick("rows", static_cast<int>(ranked.size()))].second;
+    if (!ranked.empty()) tile_.row = ranked[choices_.Pick("rows", ranked, [](const auto& one) { return LabelOf(one.second); })].second;
   }
 
   // Gives up where other reduction axes have border tests on the row: they would be unrolled beside the taps.
@@ -304,7 +307,7 @@ class TileBuilder {
       const bool border = PredMixes(nest_, axis.id, {tile_.row});
       if (axis.id == slide.axis.id ? PredUses(nest_, axis.id) && !border : border) return;
     }
-    if (choices_.Pick("slide", 2) == 0) slide_ = slide;
+    if (choices_.Pick("slide", {"yes", "no"}) == 0) slide_ = slide;
   }
 
   absl::Status ChooseShape() {
@@ -338,7 +341,8 @@ class TileBuilder {
       std::erase_if(ranked, [&](const TileShape& s) { return rows % s.rows != 0; });
       if (ranked.empty()) return absl::FailedPreconditionError("no tile height divides the rows of a task");
     }
-    shape_ = ranked[choices_.Pick("tile", static_cast<int>(ranked.size()))];
+    shape_ = ranked[choices_.Pick(
+        "tile", ranked, [](const TileShape& one) { return absl::StrCat(one.rows, "x", one.vectors); })];
     return absl::OkStatus();
   }
 
@@ -364,7 +368,8 @@ class TileBuilder {
     }
     // The innermost axis is settled; any of the others may be the outermost.
     if (rolled_.size() > 2) {
-      const int first = choices_.Pick("reduction", static_cast<int>(rolled_.size()) - 1);
+      const std::vector<Axis> others(rolled_.begin(), rolled_.end() - 1);
+      const int first = choices_.Pick("reduction", others, LabelOf);
       std::rotate(rolled_.begin(), rolled_.begin() + first, rolled_.begin() + first + 1);
     }
   }
@@ -392,7 +397,7 @@ class TileBuilder {
       for (int u : {1, 2, 4, 8}) {
         if (u != unrolls[0] && extent % u == 0 && size(u) <= 2 * kMostInBody) unrolls.push_back(u);
       }
-      unroll_ = unrolls[choices_.Pick("unroll", static_cast<int>(unrolls.size()))];
+      unroll_ = unrolls[choices_.Pick("unroll", unrolls, NumberLabel)];
     }
     tile_.reduction_order = rolled_;
     tile_.reduction_order.insert(tile_.reduction_order.end(), unrolled_.begin(), unrolled_.end());
@@ -471,7 +476,7 @@ class TileBuilder {
           chunks.push_back(rows);
         }
       }
-      chunk = chunks[choices_.Pick("chunk", static_cast<int>(chunks.size()))];
+      chunk = chunks[choices_.Pick("chunk", chunks, NumberLabel)];
     }
     if (chunk >= whole.extent) {
       step_.loops.push_back(LoopOf(nest_, whole));
@@ -500,7 +505,7 @@ class TileBuilder {
     }
     if (row_chunk_.id >= 0) row_side_.push_back(row_chunk_);
     stream_rows_ = row_bytes_ > vector_bytes_;
-    if (!row_side_.empty() && !vector_side.empty() && choices_.Pick("stream", 2) == 1) stream_rows_ = !stream_rows_;
+    if (!row_side_.empty() && !vector_side.empty() && choices_.Pick("stream", {stream_rows_ ? "rows" : "vectors", stream_rows_ ? "vectors" : "rows"}) == 1) stream_rows_ = !stream_rows_;
     grid_ = std::move(batch);
     const std::vector<Axis>& first = stream_rows_ ? row_side_ : vector_side;
     const std::vector<Axis>& second = stream_rows_ ? vector_side : row_side_;
@@ -565,7 +570,7 @@ class TileBuilder {
       step_.loops.insert(step_.loops.begin(), around.begin(), around.end());
       grid_.clear();
     }
-    if (!tile.prefetch.empty() && choices_.Pick("prefetch", 2) == 1) tile.prefetch.clear();
+    if (!tile.prefetch.empty() && choices_.Pick("prefetch", {"yes", "no"}) == 1) tile.prefetch.clear();
     step_.strategy = std::move(tile);
     movement::Phase phase;
     phase.grid = std::move(grid_);

@@ -43,7 +43,7 @@ void UseStreamingStores(const DeviceModel& device, const movement::Kernel& kerne
       maps.push_back(map);
     }
   }
-  if (maps.empty() || choices->Pick("streaming", 2, ChoiceKind::kUnmodelled) == 0) return;
+  if (maps.empty() || choices->Pick("streaming", {"no", "yes"}, ChoiceKind::kUnmodelled) == 0) return;
   for (movement::VectorMap* map : maps) map->streaming_stores = true;
 }
 

@@ -214,7 +214,7 @@ void MoveLoopsToGrid(movement::Step* step, double cost_per_point, const DeviceMo
   for (const int64_t other : {int64_t{1}, Units(device), own / 4, 4 * own}) {
     if (other >= 1 && std::find(counts.begin(), counts.end(), other) == counts.end()) counts.push_back(other);
   }
-  const int64_t wanted = counts[choices->Pick("tasks", static_cast<int>(counts.size()), ChoiceKind::kSharing)];
+  const int64_t wanted = counts[choices->Pick("tasks", counts, NumberLabel, ChoiceKind::kSharing)];
   int64_t tasks = 1;
   // The innermost loop stays for the vectors, unless it is the only one.
   auto* const transpose = step->As<movement::BlockedTranspose>();
