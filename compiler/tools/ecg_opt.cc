@@ -22,7 +22,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "compiler/api/modes.h"
-#include "compiler/backends/cpu/print_kernel.h"
+#include "compiler/backends/placement.h"
 #include "compiler/cost/stored_devices.h"
 #include "compiler/movement/parse.h"
 #include "compiler/movement/print.h"
@@ -228,7 +228,10 @@ std::string BlockHead(const std::string& name, const std::string& reason) {
 
 absl::StatusOr<std::string> KernelText(const movement::Kernel& kernel, const std::string& head, const std::string& name,
                                        const Options& options) {
-  if (options.form == "cpp") return cpu::PrintKernel(kernel, name, options.device);
+  if (options.form == "cpp") {
+    const Placement place = PlaceKernel(kernel, options.device);
+    return place.backend->PrintKernel(kernel, name, place.device);
+  }
   return absl::StrCat(head, movement::Print(kernel));
 }
 
@@ -401,8 +404,8 @@ int Main(int argc, char** argv) {
       ->allow_extra_args(false);
   app.add_option("--print", options.form,
                  absl::StrCat(absl::StrJoin(kForms, ", "),
-                              "; passes: the table of passes; rules: how many rewrite "
-                              "rules there are; both without a graph"));
+                              "; cpp: the kernels' text, in the language of the device; passes: the table of passes; "
+                              "rules: how many rewrite rules there are; both without a graph"));
   app.add_option("--planner", options.compile.planner, absl::StrJoin(PlannerNames(), ", "));
   app.add_option("--math", options.compile.math, absl::StrJoin(MathModes(), ", "));
   app.add_option("--precision", options.compile.precision, absl::StrJoin(Precisions(), ", "));

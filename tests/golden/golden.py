@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 FORMS = {"roundtrip": "graph", "optimize": "graph", "plan": "plan", "layout": "layout", "launches": "launches", "te": "te",
-         "schedule": "movement", "movement": "movement", "scopes": "scopes", "choices": "choices"}
+         "schedule": "movement", "movement": "movement", "scopes": "scopes", "choices": "choices", "kernel": "cpp"}
 # Forms whose text is an input, too: read and printed as the same form, it stays as it is.
 READABLE = {"graph": "graph", "te": "lowering", "movement": "movement"}
 SUFFIXES = {".ecg", ".te"}  # a graph, tensor expressions
@@ -29,8 +29,8 @@ def command(ecg_opt, head):
     if len(words) < 2 or words[0] != "test" or words[1] not in FORMS:
         raise BadGolden(f"the first line must be `test {'|'.join(FORMS)} [passes=...]`, not `{head}`")
     args = [ecg_opt, "--print", FORMS[words[1]]]
-    options = {"passes": "--pass", "planner": "--planner", "math": "--math", "device": "--device",
-               "hand_over": "--hand-over", "directive": "--directive"}
+    options = {"passes": "--pass", "planner": "--planner", "math": "--math", "precision": "--precision",
+               "device": "--device", "hand_over": "--hand-over", "directive": "--directive"}
     for word in words[2:]:
         name, _, value = word.partition("=")
         if word == "one_block":
