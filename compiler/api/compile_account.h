@@ -32,11 +32,11 @@ struct RewriteAccount {
 // One of several plans of a program, of which the fastest is in the bundle (compiler/pipeline/plan_candidates.h).
 struct PlanAlternative {
   std::string specialisation;  // empty where there is one program
-  std::string plan;            // "by estimates", "by measurements"
+  std::string plan;            // "offline", "by estimates", "by measurements": plan_candidates.h
   int64_t kernels = 0;
   double estimate_ns = 0;  // as in CompileAccount
-  // Of warm runs of the whole program; 0: not measured. The ratio is to the plan by estimates, with which it ran in
-  // turns: the median of the rounds, and that median's 95% confidence interval.
+  // Of warm runs of the whole program; 0: not measured. The ratio is to the first plan, with which it ran in turns: the
+  // median of the rounds, and that median's 95% confidence interval.
   double median_ns = 0, ratio = 0, ratio_low = 0, ratio_high = 0;
   int64_t rounds = 0;
   bool chosen = false;
@@ -64,7 +64,7 @@ struct CompileAccount {
   std::string exact_only;                              // see SpecialisationAccount
   std::string plan_json;                               // every decision and its reason
   std::vector<RewriteAccount> rewrites;                // in the order in which they fired
-  std::vector<PlanAlternative> alternatives;           // empty: there was one plan; else the plan by estimates first
+  std::vector<PlanAlternative> alternatives;           // of each program that had several
   std::string not_compared;                            // why they were not measured
   std::vector<SpecialisationAccount> specialisations;  // if there are several; sum_accounts.h says how the rest adds up
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "compiler/backends/placement.h"
 #include "compiler/bundle/plan_key.h"
 #include "compiler/cost/plan_oracle.h"
+#include "compiler/cost/typical_core.h"
 #include "compiler/pipeline/bundle_parts.h"
 #include "compiler/pipeline/pass_runner.h"
 #include "compiler/pipeline/plan_account.h"
@@ -21,24 +23,25 @@ namespace {
 // A plan of the program, with the kernels that a bundle of this program alone would have.
 struct Candidate {
   std::string name;
-  Prepared* model = nullptr;
-  std::vector<PlannedLaunch> launches;
-  KernelTexts texts;
+  std::unique_ptr<Prepared> own;  // null: the plan that was made
+  const Prepared* model = nullptr;
+  std::vector<PlannedLaunch> launches = {};
+  KernelTexts texts = {};
 };
 
-// Plans the graph of `made` with estimates at typical rates, as fusion-compile does without any device: what this finds
-// does not depend on what was measured, nor on which machine.
-absl::StatusOr<std::unique_ptr<Prepared>> PlanByEstimates(const Compilation& made) {
+// Plans the graph of `made` again with estimates for this device.
+absl::StatusOr<std::unique_ptr<Prepared>> PlanByEstimates(const Compilation& made, const DeviceModel& device,
+                                                          int threads) {
   auto plan = std::make_unique<Prepared>();
   plan->planned.graph = made.planned->graph;
   plan->planned.input_symbols = made.planned->input_symbols;
   plan->planned.input_extents = made.planned->input_extents;
   CompileOptions options = made.options;
   options.tune = "off";
-  const DeviceModel typical = made.context.device->WithTypicalRates();
+  options.threads = threads;
   ModelOracle estimates;
   CompileContext context = made.context;
-  context.device = &typical;
+  context.device = &device;
   context.oracle = &estimates;
   context.progress = nullptr;
   context.plans = nullptr;
@@ -50,7 +53,7 @@ absl::StatusOr<std::unique_ptr<Prepared>> PlanByEstimates(const Compilation& mad
   AccountForPlan(&compilation);
   RETURN_IF_ERROR(RunPasses(Passes(), PassPart::kKernels, &compilation));
   for (const PlannedLaunch& launch : plan->launches) {
-    RETURN_IF_ERROR(PlaceKernel(launch.block.kernel, typical).backend->CheckSupported(launch.block.kernel));
+    RETURN_IF_ERROR(PlaceKernel(launch.block.kernel, device).backend->CheckSupported(launch.block.kernel));
   }
   RETURN_IF_ERROR(AccountForKernels(&compilation));
   return plan;
@@ -78,13 +81,14 @@ bool SameLaunches(const Prepared& a, const Prepared& b) {
 // Each candidate is printed alone, so that its files are those of its own bundle: the winner's are then built already.
 absl::Status MakeKernels(const Compilation& compilation, Candidate* candidate) {
   candidate->launches = candidate->model->launches;
+  Planned planned = candidate->model->planned;  // the passes change none of it
   CompileContext quiet = compilation.context;
   quiet.progress = nullptr;
   CompileAccount account;
   StageClock clock(quiet, &account);
   std::vector<Compilation> alone;
-  alone.push_back({compilation.files, compilation.options, quiet, nullptr, &clock, &account,
-                   &candidate->model->planned, nullptr, &candidate->launches});
+  alone.push_back({compilation.files, compilation.options, quiet, nullptr, &clock, &account, &planned, nullptr,
+                   &candidate->launches});
   RETURN_IF_ERROR(RunBundlePasses(Passes(), absl::MakeSpan(alone)));
   std::vector<const BlockKernel*> kernels;
   for (const PlannedLaunch& launch : candidate->launches) kernels.push_back(&launch.block);
@@ -158,6 +162,46 @@ void TakePlan(const CompileAccount& other, CompileAccount* account) {
   account->plan_json = other.plan_json;
 }
 
+// Makes the plans by estimates whose kernels differ from those of `made` and from each other's. A plan that cannot be
+// made is left out.
+absl::StatusOr<std::vector<Candidate>> CandidatesBeside(const Compilation& compilation, const Prepared& made) {
+  const DeviceModel& device = *compilation.context.device;
+  struct Way {
+    const char* name;
+    DeviceModel device;
+    int threads;
+  };
+  std::vector<Way> ways;
+  if (device.kind == "cpu") ways.push_back({"offline", TypicalCoreLike(device), 1});
+  ways.push_back({"by estimates", device.WithTypicalRates(), compilation.options.threads});
+  std::vector<Candidate> candidates;
+  for (const Way& way : ways) {
+    absl::StatusOr<std::unique_ptr<Prepared>> plan = PlanByEstimates(compilation, way.device, way.threads);
+    if (absl::IsCancelled(plan.status())) return plan.status();
+    if (!plan.ok() || SameLaunches(made, **plan)) continue;
+    const bool known = std::any_of(candidates.begin(), candidates.end(),
+                                   [&](const Candidate& one) { return SameLaunches(*one.own, **plan); });
+    if (known) continue;
+    Candidate& candidate = candidates.emplace_back();
+    candidate.name = way.name;
+    candidate.own = *std::move(plan);
+    candidate.model = candidate.own.get();
+  }
+  return candidates;
+}
+
+// Returns the first candidate that is as fast as the fastest one. The first candidate's ratio is 1.
+size_t FastestOf(const std::vector<PlanAlternative>& plans) {
+  double least = 1;
+  for (const PlanAlternative& plan : plans) {
+    if (plan.rounds > 0) least = std::min(least, plan.ratio);
+  }
+  for (size_t p = 0; p < plans.size(); ++p) {
+    if (plans[p].rounds > 0 && plans[p].ratio * (1 - kEqualPlans) <= least) return p;
+  }
+  return plans.size() - 1;
+}
+
 }  // namespace
 
 absl::Status KeepFastestPlan(const Compilation& compilation, const std::map<std::string, int64_t>& dims,
@@ -166,32 +210,32 @@ absl::Status KeepFastestPlan(const Compilation& compilation, const std::map<std:
   CompileAccount& account = made->account;
   if (context.plans == nullptr || account.measured + account.from_database == 0) return absl::OkStatus();
   RETURN_IF_ERROR(compilation.clock->Begin("compare", "planning by estimates"));
-  absl::StatusOr<std::unique_ptr<Prepared>> by_estimates = PlanByEstimates(compilation);
-  if (absl::IsCancelled(by_estimates.status())) return by_estimates.status();
-  if (!by_estimates.ok()) {
-    account.not_compared =
-        absl::StrCat("there is no plan by estimates: ", std::string(by_estimates.status().message()));
-    AccountForAlternatives(&account);
-    return absl::OkStatus();
-  }
-  if (SameLaunches(*made, **by_estimates)) return absl::OkStatus();
-
-  std::vector<Candidate> candidates(2);
-  candidates[0].name = "by estimates", candidates[0].model = by_estimates->get();
-  candidates[1].name = "by measurements", candidates[1].model = made;
+  ASSIGN_OR_RETURN(std::vector<Candidate> candidates, CandidatesBeside(compilation, *made));
+  if (candidates.empty()) return absl::OkStatus();
+  candidates.push_back({"by measurements", nullptr, made});
   std::vector<PlanQuestion> questions;
   for (Candidate& candidate : candidates) {
     RETURN_IF_ERROR(MakeKernels(compilation, &candidate));
     ASSIGN_OR_RETURN(questions.emplace_back(), QuestionOf(compilation, candidate));
   }
-  if (questions[1].key == questions[0].key) return absl::OkStatus();
+  // The passes over the bundle may have made two plans one.
+  for (size_t c = candidates.size() - 1; c-- > 0;) {
+    const bool again = std::any_of(questions.begin() + static_cast<std::ptrdiff_t>(c) + 1, questions.end(),
+                                   [&](const PlanQuestion& later) { return later.key == questions[c].key; });
+    if (!again) continue;
+    questions.erase(questions.begin() + static_cast<std::ptrdiff_t>(c));
+    candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(c));
+  }
+  if (candidates.size() == 1) return absl::OkStatus();
+  for (const Candidate& candidate : candidates) account.alternatives.push_back(AlternativeOf(candidate));
   CandidateBundler bundler(compilation, dims, candidates);
   ASSIGN_OR_RETURN(const PlanAnswers answers,
                    context.plans->Compare(questions[0], absl::MakeConstSpan(questions).subspan(1), bundler));
   account.not_compared = answers.not_measured;
-  account.alternatives = {AlternativeOf(candidates[0]), AlternativeOf(candidates[1])};
-  if (const auto& comparison = answers.comparisons[0]; comparison.has_value()) {
-    PlanAlternative& one = account.alternatives[1];
+  for (size_t c = 1; c < candidates.size(); ++c) {
+    const std::optional<PlanComparison>& comparison = answers.comparisons[c - 1];
+    if (!comparison.has_value()) continue;
+    PlanAlternative& one = account.alternatives[c];
     one.median_ns = comparison->median_ns;
     one.ratio = comparison->ratio, one.ratio_low = comparison->ratio_low, one.ratio_high = comparison->ratio_high;
     one.rounds = comparison->rounds;
@@ -199,16 +243,15 @@ absl::Status KeepFastestPlan(const Compilation& compilation, const std::map<std:
     reference.median_ns = comparison->reference_ns;
     reference.ratio = reference.ratio_low = reference.ratio_high = 1;
     reference.rounds = comparison->rounds;
-    // Where they are as fast as each other, the plan by estimates is kept: it is the same on every machine of this kind
-    // and whatever was measured before.
-    if (comparison->ratio > 1 - kEqualPlans) {
-      TakePlan((*by_estimates)->account, &account);
-      made->planned = std::move((*by_estimates)->planned);
-      made->launches = std::move((*by_estimates)->launches);
-      reference.chosen = true;
-    }
   }
-  account.alternatives[1].chosen = !account.alternatives[0].chosen;
+  // Where the plan that was made has no answer, nothing speaks against it.
+  const size_t chosen = account.alternatives.back().rounds > 0 ? FastestOf(account.alternatives) : candidates.size() - 1;
+  account.alternatives[chosen].chosen = true;
+  if (Prepared* own = candidates[chosen].own.get(); own != nullptr) {
+    TakePlan(own->account, &account);
+    made->planned = std::move(own->planned);
+    made->launches = std::move(own->launches);
+  }
   AccountForAlternatives(&account);
   return absl::OkStatus();
 }

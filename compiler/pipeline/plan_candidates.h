@@ -1,6 +1,9 @@
-// A plan that follows from measurements may be slower than the plan that estimates alone give: kernels are measured
-// alone and cold, and a model runs them one after another and warm. Where somebody measures, both plans are made and
-// measured as whole models, and the faster one is kept (docs/decisions/0034-whole-plans-are-measured.md).
+// A plan that follows from measurements may be slower than a plan by estimates alone: kernels are measured alone and
+// cold, and a model runs them one after another and warm. Where somebody measures, several plans are made and measured
+// as whole models, and the fastest is kept (docs/decisions/0034-whole-plans-are-measured.md):
+// - "offline", for a CPU: by estimates for one thread of a typical core, as fusion-compile plans without a device
+// - "by estimates", for this device at typical rates
+// - "by measurements", the plan that was made
 #ifndef FUSION_COMPILER_PIPELINE_PLAN_CANDIDATES_H_
 #define FUSION_COMPILER_PIPELINE_PLAN_CANDIDATES_H_
 
@@ -13,14 +16,14 @@
 
 namespace fusion {
 
-// A plan of several is slower than another one only if it takes longer by more than this share: measurements are no more
-// certain than that.
+// Plans whose latencies differ by at most this share are equally fast: measurements are no more certain. Of such plans
+// the first in the list above is kept, which depends on the fewest things: a machine, and what was measured on it.
 inline constexpr double kEqualPlans = 0.005;
 
 // `made` is a program after its kernels were made, `compilation` what it was made with, and `dims` those of the
-// specialisation. Leaves the fastest plan in `made`, whose account tells of all. Does nothing if `context.plans` is null,
-// if nothing that the plan rests on was measured, or if the plan by estimates has the same kernels. A plan that cannot be
-// compared stays.
+// specialisation. Leaves the fastest plan in `made`, whose account tells of all that have different kernels. Does nothing
+// if `context.plans` is null, if nothing that the plan rests on was measured, or if all plans have the same kernels. If
+// plans cannot be compared, `made` stays.
 absl::Status KeepFastestPlan(const Compilation& compilation, const std::map<std::string, int64_t>& dims,
                              Prepared* made);
 

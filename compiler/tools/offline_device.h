@@ -5,20 +5,14 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/cost/device_model.h"
+#include "compiler/cost/typical_core.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/devices/cpu/isa.h"
 
 namespace fusion {
 
 // A core with AVX-512, whatever the machine, so that output is the same everywhere.
-inline DeviceModel OfflineDevice() {
-  DeviceModel device;
-  device.memory = {{"L1", 48 << 10, 2.2e11, false},
-                   {"L2", 1 << 20, 7e10, false},
-                   {"L3", 32 << 20, 2.4e10, true},
-                   {"DRAM", 0, 1e10, true}};
-  return device;
-}
+inline DeviceModel OfflineDevice() { return TypicalCore(); }
 
 // The same core with this machine's instruction set, so that this machine can run what is built for it.
 inline absl::StatusOr<DeviceModel> OfflineHostDevice() {
