@@ -151,6 +151,15 @@ bool OnlyReorders(const Graph& graph, const Node& node) {
          elements == NumElements(graph.value(node.outputs[0]).type.shape);
 }
 
+bool ReordersShared(const Graph& graph, const Node& node) {
+  constexpr int64_t kLeastBytes = 1 << 20;  // what a second copy of a smaller constant takes does not matter
+  const bool of_shared = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId in) {
+    if (in == kNone || !graph.value(in).constant || ValueBytes(graph.value(in)) <= kLeastBytes) return false;
+    return graph.value(in).consumers.size() > 1 || graph.IsOutput(in);
+  });
+  return of_shared && OnlyReorders(graph, node);
+}
+
 absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Graph& graph, const Node& node) {
   std::vector<Tensor> empty;
   for (ValueId id : node.outputs) {

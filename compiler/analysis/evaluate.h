@@ -26,6 +26,10 @@ bool OnlyWidens(const Graph& graph, const Node& node);
 // Does the node have one output, which consists of one input's elements, each once, in another order (Transpose)?
 bool OnlyReorders(const Graph& graph, const Node& node);
 
+// Does the node only reorder a large constant that others read in its own order? Folding it would hold the constant
+// twice, while the readers of the result can read the constant itself in the new order.
+bool ReordersShared(const Graph& graph, const Node& node);
+
 // Computes the outputs of a foldable node.
 absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Graph& graph, const Node& node);
 

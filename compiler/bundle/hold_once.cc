@@ -89,10 +89,12 @@ std::optional<BlockKernel> ReadingPacked(const BlockKernel& block, size_t arg, c
 }
 
 // The most time that `kernel` takes to read the buffer's elements from scattered addresses in memory: each element of a
-// row that is gathered from panels lies on a cache line of its own.
+// row that is gathered from panels lies on a cache line of its own. Later steps of a phase that read the same rows again
+// (the passes of a norm) find their lines in a cache.
 double ScatteredNs(const movement::Kernel& kernel, int buffer, const DeviceModel& device) {
   double loads = 0;
   for (const movement::Phase& phase : kernel.phases) {
+    double of_phase = 0;
     movement::VisitSteps(phase, [&](const movement::Step& step) {
       bool reads = false;
       movement::VisitBuffers(step, [&](int b) { reads = reads || b == buffer; });
@@ -102,8 +104,9 @@ double ScatteredNs(const movement::Kernel& kernel, int buffer, const DeviceModel
       if (step.reduction) {
         for (const te::Axis& axis : step.reduction->axes) times *= static_cast<double>(axis.extent);
       }
-      loads += times;
+      of_phase = std::max(of_phase, times);
     });
+    loads += of_phase;
   }
   double bandwidth = std::numeric_limits<double>::infinity();
   for (const MemoryLevel& level : device.memory) bandwidth = std::min(bandwidth, level.bandwidth_bytes_per_s);

@@ -74,5 +74,28 @@ TEST(HoldOnce, WhatIsReturnedStaysAsItIs) {
   EXPECT_EQ(ReadsOf(tied, tied.Held(true)), ReadsOf(tied, tied.Launches()));
 }
 
+// A norm of the gathered rows reads them in passes of its own, whose sums run along the row.
+TEST(HoldOnce, RowsAreGatheredForANormToo) {
+  Tied tied(4, 512);
+  const V gathered = tied.g.Op("Gather", {tied.table, tied.g.In({4}, DType::kI64)});
+  tied.g.Out(tied.g.Op("LayerNormalization", {gathered, tied.g.Weight({64})}));
+  std::vector<PlannedLaunch> launches = tied.Launches();
+  const ecg::Graph& graph = tied.g.graph();
+  auto norm = MakeBlockKernel(graph, {3, 4}, LiveOutOf(graph, std::vector<ecg::NodeId>{3, 4}), {},
+                              testing::Avx512Device())
+                  .value();
+  bool rows = false;
+  for (const movement::Phase& phase : norm.kernel.phases) {
+    movement::VisitSteps(phase, [&](const movement::Step& step) { rows = rows || step.Is<movement::RowReduction>(); });
+  }
+  ASSERT_TRUE(rows) << movement::Print(norm.kernel);
+  launches.push_back({std::move(norm), {}, "", {}});
+  HoldOnce(graph, testing::Avx512Device(), 1, false, &launches);
+  const std::vector<std::string> reads = ReadsOf(tied, launches);
+  ASSERT_EQ(reads.size(), 3u);
+  EXPECT_NE(reads[0], "plain");
+  EXPECT_EQ(reads, std::vector<std::string>(3, reads[0]));
+}
+
 }  // namespace
 }  // namespace fusion

@@ -89,18 +89,18 @@ std::optional<Kernel> ReadPacked(const Kernel& kernel, int buffer, const Pack& p
       if (!can || !reads()) return;
       // Steps of other strategies have loads of a form that their printers rely on, or walk the plain constant.
       auto* const vectors = step->lane_limit ? nullptr : step->As<VectorMap>();
-      can = vectors != nullptr || step->Is<ScalarLoops>();
+      const bool row = step->Is<RowReduction>() && step->reduction->kind != te::ReductionKind::kGeneral;
+      can = vectors != nullptr || row || step->Is<ScalarLoops>();
       if (!can) return;
       for (te::Scalar& s : step->body) s = rewrite(s);
       for (te::Scalar& s : step->then) s = rewrite(s);
       can = !reads();  // still read: in an index, or padded
       for (te::Scalar& s : step->body) s = te::MapTensors(s, name);
       for (te::Scalar& s : step->then) s = te::MapTensors(s, name);
-      if (vectors == nullptr) return;
-      std::erase(vectors->read_next.buffers, buffer);
-      for (const te::Scalar& s : step->body) {
-        can = can && AlongAxisOf(s, step->loops.back().axis, lanes).gatherable;
-      }
+      if (vectors == nullptr && !row) return;
+      if (vectors != nullptr) std::erase(vectors->read_next.buffers, buffer);
+      const te::Axis& lane = row ? step->reduction->axes.back() : step->loops.back().axis;
+      for (const te::Scalar& s : step->body) can = can && AlongAxisOf(s, lane, lanes).gatherable;
     });
   }
   if (!can) return std::nullopt;

@@ -29,8 +29,9 @@ int64_t ConstantBytes(const ecg::Graph& graph) {
 }
 
 ecg::Graph Simplified(const ecg::Graph& graph, const CompileOptions& options, simplify::Widening widening) {
-  const bool small = options.size == "small";
-  return simplify::Simplify(graph, widening, small ? simplify::Reordering::kHoldOnce : simplify::Reordering::kFold);
+  // Without fusion a reordering would be a kernel of its own, which copies the constant in every run.
+  const bool once = options.size == "small" || options.planner != "none";
+  return simplify::Simplify(graph, widening, once ? simplify::Reordering::kHoldOnce : simplify::Reordering::kFold);
 }
 
 }  // namespace

@@ -73,11 +73,11 @@ constexpr Pass kRows[] = {
      "after launches, for the blocks that have kernels; the schedules that it tries are verified as they are made",
      passes::MayTune},
     {"kernels", "lower", P::kKernels, passes::Kernels, V::kMovement, false, "after tune, whose schedules it takes"},
-    {"share-packings", "lower", P::kBundle, nullptr, V::kMovement, true,
-     "after the kernels of all programs: it compares how each of them packs a constant", nullptr,
-     passes::SharePackings},
     {"hold-once", "lower", P::kBundle, nullptr, V::kMovement, true,
-     "last: it needs the packings that share-packings leaves", nullptr, passes::HoldOnce},
+     "after the kernels of all programs, and before share-packings, which would change the schedule of the product",
+     nullptr, passes::HoldOnce},
+    {"share-packings", "lower", P::kBundle, nullptr, V::kMovement, true,
+     "last: it compares how the kernels of all programs pack a constant", nullptr, passes::SharePackings},
 };
 
 // The model's rows, and the rows of block passes behind the pass that first runs them.

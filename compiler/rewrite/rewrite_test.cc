@@ -53,6 +53,28 @@ TEST(Rewrite, FoldsBatchNormalizationIntoConvolution) {
   EXPECT_FLOAT_EQ(bias.GetDouble(1), -0.7);
 }
 
+// The table of embeddings is also a right operand. A scale that moved into it would make a second table.
+TEST(Rewrite, AScaleDoesNotMoveIntoAReorderedConstantThatOthersRead) {
+  const auto scaled = [](bool shared) {
+    ecg::Graph graph;
+    const ecg::ValueId table = graph.AddConstant("w", Tensor(DType::kF32, {2048, 256}));
+    const ecg::ValueId scale = graph.AddConstant("s", Tensor::From<double>(DType::kF32, {}, {0.5}));
+    const ecg::ValueId x = graph.AddInput("x", {DType::kF32, {1, 256}}), ids = graph.AddInput("i", {DType::kI64, {2}});
+    ecg::Attributes turned;
+    turned.Set("perm", std::vector<int64_t>{1, 0});
+    const auto add = [&](const char* op, std::vector<ecg::ValueId> inputs, Shape shape, ecg::Attributes attrs = {}) {
+      return graph.node(graph.AddNode(op, op, std::move(inputs), std::move(attrs), {{DType::kF32, std::move(shape)}}))
+          .outputs[0];
+    };
+    const ecg::ValueId product = add("MatMul", {x, add("Transpose", {table}, {256, 2048}, turned)}, {1, 2048});
+    graph.AddOutput(add("Mul", {product, scale}, {1, 2048}), "y");
+    if (shared) graph.AddOutput(add("Gather", {table, ids}, {2, 256}), "z");
+    return Rewrite(graph, {}).value();
+  };
+  EXPECT_EQ(RuleIds(scaled(false)), std::vector<std::string>{"scale-matmul-right"});
+  EXPECT_EQ(RuleIds(scaled(true)), std::vector<std::string>{"scale-matmul-left"});
+}
+
 TEST(Rewrite, StrictKeepsWhatRoundsDifferently) {
   EXPECT_TRUE(Rewritten(kConvBatchNorm, {.math = MathLevel::kStrict, .disabled = {}}).firings.empty());
 }

@@ -92,7 +92,9 @@ WorkGraph::WorkGraph(const ecg::Graph& source) : source_(source), outputs_(sourc
       inputs.push_back(value == ecg::kNone ? nullptr : &values_[value]);
     }
     for (ecg::ValueId value : node.outputs) outputs.push_back(&values_[value]);
-    if (!known || !IsFolded(node, inputs, outputs)) continue;
+    // A rule that took the reordered constant for a constant (a scale that moves into it) would compute with it at run
+    // time, or hold it twice.
+    if (!known || !IsFolded(node, inputs, outputs) || ecg::ReordersShared(source, node)) continue;
     for (ecg::ValueId value : node.outputs) known_[value] = true;
   }
 }

@@ -22,16 +22,6 @@ ecg::FoldLimits LimitsFor(const ecg::Graph& graph, const std::vector<ecg::ValueI
   return {.output_bytes = std::min(kMaxBytes, std::max(kAlwaysBytes, 2 * bytes)), .flops = kMaxFlops};
 }
 
-// Does the node only reorder a large constant that others read in its own order? Folding it would store the constant
-// twice, while the readers of the result can read the constant itself in the new order.
-bool HoldsTwice(const ecg::Graph& graph, const ecg::Node& node) {
-  const bool of_shared = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ecg::ValueId in) {
-    if (in == ecg::kNone || !graph.value(in).constant || ecg::ValueBytes(graph.value(in)) <= kAlwaysBytes) return false;
-    return graph.value(in).consumers.size() > 1 || graph.IsOutput(in);
-  });
-  return of_shared && ecg::OnlyReorders(graph, node);
-}
-
 }  // namespace
 
 ecg::Graph FoldConstants(const ecg::Graph& graph, Widening widening, Reordering reordering) {
@@ -58,7 +48,7 @@ ecg::Graph FoldConstants(const ecg::Graph& graph, Widening widening, Reordering 
     const bool stays = std::any_of(node.outputs.begin(), node.outputs.end(),
                                    [&](ecg::ValueId value) { return graph.IsOutputWithExtents(value); });
     const bool narrow = widening == Widening::kKeep && ecg::OnlyWidens(alone, alone.node(id));
-    const bool twice = reordering == Reordering::kHoldOnce && HoldsTwice(graph, node);
+    const bool twice = reordering == Reordering::kHoldOnce && ecg::ReordersShared(graph, node);
     if (!stays && !narrow && !twice && ecg::IsFoldable(alone, alone.node(id), limits)) {
       // A node that cannot be evaluated (an index out of range) stays and fails where the user can see it.
       if (auto values = ecg::EvaluateNode(alone, alone.node(id)); values.ok()) {
