@@ -74,7 +74,9 @@ struct DeviceModel {
   std::string convolution_library;    // the same for convolutions of images: "cuDNN 9.1.0"
   bool byte_dots = true;              // kernels may use an instruction that adds four byte products in a lane
   double fma_f32_flops_per_s = 1e11;  // measured peak of one core; an FMA counts as 2 flops
-  double special_cycles_ratio = 20;   // cycles of one vector exp/erf/tanh/div chain relative to one vector FMA
+  // Cycles of one vector exponential relative to one vector FMA. Functions that are no arithmetic cost this many times
+  // what the table of operations says, divided by what it says of the exponential (compiler/te/scalar/op_table.h).
+  double special_cycles_ratio = 11;
   double launch_s = 2e-6;             // one kernel launch with all threads; kind cpu: one call of the thread pool
   double barrier_s = 1e-6;            // between phases: of all threads, or of a persistent kernel's work-groups
   // Kind cpu: the barrier where fewer than all threads work, in ascending order. One thread waits for nobody.

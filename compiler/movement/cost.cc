@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -176,18 +177,91 @@ double LibrarySeconds(const LibraryCall& call, const Kernel& kernel, const Devic
   return 2 * MultiplicationsOf(call) / rate / std::max(1, std::min(threads, device.parallel_units));
 }
 
-// Bytes of each buffer except scratch once, and of stores twice where a line is read before it is written.
-double TrafficBytes(const Kernel& kernel, const std::set<int>& read, const std::set<int>& written,
-                    const DeviceModel& device) {
-  double traffic = 0;
-  for (size_t b = 0; b < kernel.buffers.size(); ++b) {
+// What a phase reads and writes.
+struct Accesses {
+  std::map<int, double> read;  // by buffer, how often its elements are loaded
+  std::set<int> written;       // buffers
+};
+
+constexpr double kWholeBuffer = std::numeric_limits<double>::infinity();
+
+Accesses AccessesOf(const Phase& phase) {
+  Accesses accesses;
+  for (const Step& step : phase.steps) {
+    const double points = static_cast<double>(phase.tasks()) * Trips(step.loops);
+    const auto note = [&](double times) {
+      return [&accesses, times](const te::ScalarNode& node) {
+        if (node.kind == te::ScalarKind::kLoad) accesses.read[node.tensor] += times;
+      };
+    };
+    for (const Step& shared_copy : SharedCopiesOf(step)) te::Visit(shared_copy.body[0], note(kWholeBuffer));
+    const double reduced = step.reduction ? Product(step.reduction->axes) : 1;
+    for (const te::Scalar& s : step.body) te::Visit(s, note(points * reduced));
+    for (const te::Scalar& s : step.then) te::Visit(s, note(points));
+    for (const Store& store : step.stores) accesses.written.insert(store.buffer);
+    if (const auto* routine = step.As<RoutineCall>()) {
+      for (const int buffer : routine->inputs) accesses.read[buffer] = kWholeBuffer;
+    }
+  }
+  return accesses;
+}
+
+// The accesses of the phase's library call.
+Accesses AccessesOf(const Phase& phase, const LibraryCall& call) {
+  Accesses accesses;
+  VisitBuffers(phase.steps[0], [&](int buffer) {
+    if (buffer == ResultOf(call)) {
+      accesses.written.insert(buffer);
+    } else {
+      accesses.read[buffer] = kWholeBuffer;
+    }
+  });
+  return accesses;
+}
+
+// Bytes of the buffer that so many loads reach. What a cache can hold is taken whole, since rows that are gathered from
+// it lie in most of its lines; of a larger table loads touch no more elements than they load.
+double TouchedBytes(const Buffer& buffer, double loads, const DeviceModel& device) {
+  const auto whole = static_cast<double>(SizeBytes(buffer));
+  if (whole <= static_cast<double>(LargestCacheBytes(device))) return whole;
+  return std::min(whole, loads * static_cast<double>(DTypeBytes(buffer.dtype)));
+}
+
+void Add(const Accesses& accesses, Accesses* sum) {
+  for (const auto& [buffer, elements] : accesses.read) sum->read[buffer] += elements;
+  sum->written.insert(accesses.written.begin(), accesses.written.end());
+}
+
+// Bytes of each buffer except scratch, as far as loads reach it, and of stores twice where a line is read before it is
+// written.
+std::vector<BufferTraffic> TrafficOf(const Kernel& kernel, const Accesses& accesses, const DeviceModel& device) {
+  std::map<int, BufferTraffic> traffic;
+  for (const auto& [b, elements] : accesses.read) {
     const Buffer& buffer = kernel.buffers[b];
     if (buffer.scope == Scope::kBlock) continue;
-    const double bytes = static_cast<double>(SizeBytes(buffer));
-    if (read.count(static_cast<int>(b))) traffic += bytes;
-    if (written.count(static_cast<int>(b))) traffic += bytes * (device.write_allocate ? 2 : 1);
+    traffic[b].read_bytes = TouchedBytes(buffer, elements, device);
   }
-  return traffic;
+  for (const int b : accesses.written) {
+    const Buffer& buffer = kernel.buffers[b];
+    if (buffer.scope == Scope::kBlock) continue;
+    traffic[b].write_bytes = static_cast<double>(SizeBytes(buffer)) * (device.write_allocate ? 2 : 1);
+  }
+  std::vector<BufferTraffic> result;
+  for (auto& [b, bytes] : traffic) {
+    bytes.buffer = b;
+    result.push_back(bytes);
+  }
+  return result;
+}
+
+double BytesOf(const std::vector<BufferTraffic>& traffic) {
+  double bytes = 0;
+  for (const BufferTraffic& one : traffic) bytes += one.read_bytes + one.write_bytes;
+  return bytes;
+}
+
+double TrafficBytes(const Kernel& kernel, const Accesses& accesses, const DeviceModel& device) {
+  return BytesOf(TrafficOf(kernel, accesses, device));
 }
 
 class Estimator {
@@ -198,54 +272,65 @@ class Estimator {
         threads_(threads),
         lanes_(device.vector_bytes / 4.0),
         fma_per_s_(device.fma_f32_flops_per_s / 2),
-        waiting_(device.LaunchSeconds(threads)) {
+        special_scale_(device.special_cycles_ratio / te::GetOpInfo(te::Op::kExp).cost) {
+    for (const Phase& phase : kernel.phases) {
+      const LibraryCall* call = LibraryCallOf(phase);
+      accesses_.push_back(call != nullptr ? AccessesOf(phase, *call) : AccessesOf(phase));
+      Add(accesses_.back(), &all_);
+    }
     double footprint = 0;
-    for (const Buffer& buffer : kernel.buffers) footprint += static_cast<double>(SizeBytes(buffer));
+    for (size_t b = 0; b < kernel.buffers.size(); ++b) footprint += FootprintBytes(static_cast<int>(b));
     // Buffers are taken as cold: a kernel's operands come from outside the private caches.
     bandwidth_ = device.CopyBandwidth(4 * footprint);
   }
 
-  KernelCost Estimate() {
-    for (const Phase& phase : kernel_.phases) {
-      Accesses accesses;
-      const LibraryCall* call = LibraryCallOf(phase);
-      const double compute = call != nullptr ? LibraryCompute(phase, *call, &accesses) : Compute(phase, &accesses);
-      // Memory works while units compute; neither works while units wait for each other.
-      cost_.compute_ns += 1e9 * compute;
-      seconds_ += std::max(compute, TrafficBytes(kernel_, accesses.read, accesses.written, device_) / bandwidth_);
-      all_.read.insert(accesses.read.begin(), accesses.read.end());
-      all_.written.insert(accesses.written.begin(), accesses.written.end());
-      if (&phase != &kernel_.phases.back()) AddWait(call != nullptr);
+  std::vector<PhaseCost> Phases() {
+    std::vector<PhaseCost> phases;
+    for (size_t p = 0; p < kernel_.phases.size(); ++p) {
+      const LibraryCall* call = LibraryCallOf(kernel_.phases[p]);
+      PhaseCost& phase = phases.emplace_back();
+      phase.wait_s = p == 0 ? device_.LaunchSeconds(threads_) : WaitBehind(LibraryCallOf(kernel_.phases[p - 1]) != nullptr);
+      phase.compute_s =
+          call != nullptr ? LibrarySeconds(*call, kernel_, device_, threads_) : Compute(kernel_.phases[p]);
+      phase.traffic = TrafficOf(kernel_, accesses_[p], device_);
     }
-    cost_.compulsory_bytes = TrafficBytes(kernel_, all_.read, all_.written, device_);
-    cost_.latency_ns = 1e9 * (waiting_ + seconds_);
+    return phases;
+  }
+
+  KernelCost Estimate() {
+    double waiting = 0, seconds = 0;
+    for (const PhaseCost& phase : Phases()) {
+      // Memory works while units compute; neither works while units wait for each other.
+      cost_.compute_ns += 1e9 * phase.compute_s;
+      seconds += std::max(phase.compute_s, BytesOf(phase.traffic) / bandwidth_);
+      waiting += phase.wait_s;
+    }
+    cost_.compulsory_bytes = TrafficBytes(kernel_, all_, device_);
+    cost_.latency_ns = 1e9 * (waiting + seconds);
     return cost_;
   }
 
  private:
-  struct Accesses {
-    std::set<int> read, written;  // buffers
-  };
-
-  // Adds the time between a phase and the next.
-  void AddWait(bool library) {
-    if (device_.PhasesShareLaunch()) {
-      waiting_ += device_.BarrierSeconds(threads_);
-      return;
-    }
-    const bool one_or_other = device_.persistent_groups > 0;
-    if (!library && (kernel_.persistent || !one_or_other)) waiting_ += device_.barrier_s;
-    if (library || !kernel_.persistent) waiting_ += device_.launch_s;
+  // What the buffer takes of a cache: what loads reach, where nothing is stored.
+  double FootprintBytes(int b) const {
+    const Buffer& buffer = kernel_.buffers[b];
+    const auto read = all_.read.find(b);
+    if (read == all_.read.end() || all_.written.count(b) > 0) return static_cast<double>(SizeBytes(buffer));
+    return TouchedBytes(buffer, read->second, device_);
   }
 
-  double LibraryCompute(const Phase& phase, const LibraryCall& call, Accesses* accesses) const {
-    VisitBuffers(phase.steps[0],
-                 [&](int buffer) { (buffer == ResultOf(call) ? accesses->written : accesses->read).insert(buffer); });
-    return LibrarySeconds(call, kernel_, device_, threads_);
+  // The seconds between a phase and the next.
+  double WaitBehind(bool library) const {
+    if (device_.PhasesShareLaunch()) return device_.BarrierSeconds(threads_);
+    const bool one_or_other = device_.persistent_groups > 0;
+    double waiting = 0;
+    if (!library && (kernel_.persistent || !one_or_other)) waiting += device_.barrier_s;
+    if (library || !kernel_.persistent) waiting += device_.launch_s;
+    return waiting;
   }
 
   // Returns the seconds for which the units compute.
-  double Compute(const Phase& phase, Accesses* accesses) {
+  double Compute(const Phase& phase) {
     const double tasks = static_cast<double>(phase.tasks());
     const double units = std::max(
         1.0, std::min<double>({static_cast<double>(threads_), static_cast<double>(device_.parallel_units), tasks}));
@@ -255,7 +340,6 @@ class Estimator {
       compute += StepOps(step, spatial) / fma_per_s_;
       AddSharedCopies(step, spatial, &compute);
       if (const auto* routine = step.As<RoutineCall>()) compute += RoutineOps(*routine) / fma_per_s_;
-      NoteAccesses(step, accesses);
     }
     compute += RereadSeconds(kernel_, phase, device_);
     const int64_t private_bytes = LargestPrivateBytes(device_);
@@ -295,12 +379,12 @@ class Estimator {
     return ops;
   }
 
-  static Work WorkOf(const std::vector<te::Scalar>& scalars, bool guards_cost) {
+  Work WorkOf(const std::vector<te::Scalar>& scalars, bool guards_cost) const {
     Work sum;
     for (const te::Scalar& s : scalars) {
       const Work work = ScalarWork(s, guards_cost);
       sum.ops += work.ops;
-      sum.special += work.special;
+      sum.special += special_scale_ * work.special;
       sum.loads += work.loads;
     }
     return sum;
@@ -332,27 +416,15 @@ class Estimator {
     return elements * kRoutineOps * lanes_;
   }
 
-  static void NoteAccesses(const Step& step, Accesses* accesses) {
-    const auto note = [&](const te::ScalarNode& node) {
-      if (node.kind == te::ScalarKind::kLoad) accesses->read.insert(node.tensor);
-    };
-    for (const Step& shared_copy : SharedCopiesOf(step)) te::Visit(shared_copy.body[0], note);
-    for (const te::Scalar& s : step.body) te::Visit(s, note);
-    for (const te::Scalar& s : step.then) te::Visit(s, note);
-    for (const Store& store : step.stores) accesses->written.insert(store.buffer);
-    if (const auto* routine = step.As<RoutineCall>()) {
-      accesses->read.insert(routine->inputs.begin(), routine->inputs.end());
-    }
-  }
-
   const Kernel& kernel_;
   const DeviceModel& device_;
   const int threads_;
   const double lanes_, fma_per_s_;
+  const double special_scale_;  // the table of operations has the costs of one core; this is the device's
   double bandwidth_ = 0;
   KernelCost cost_;
+  std::vector<Accesses> accesses_;  // by phase
   Accesses all_;
-  double seconds_ = 0, waiting_;
 };
 
 }  // namespace
@@ -362,7 +434,8 @@ std::vector<double> BytesByLevel(const Kernel& kernel, const DeviceModel& device
   if (bytes.empty()) return bytes;
   const auto add = [&](double footprint, double moved) {
     size_t level = 0;
-    while (level + 1 < device.memory.size() && 0.75 * static_cast<double>(device.memory[level].size_bytes) < footprint) {
+    while (level + 1 < device.memory.size() &&
+           0.75 * static_cast<double>(device.memory[level].size_bytes) < footprint) {
       ++level;
     }
     bytes[level] += moved;
@@ -372,21 +445,29 @@ std::vector<double> BytesByLevel(const Kernel& kernel, const DeviceModel& device
     if (buffer.scope != Scope::kBlock) footprint += static_cast<double>(SizeBytes(buffer));
   }
   for (const Phase& phase : kernel.phases) {
-    std::set<int> read, written;
+    const LibraryCall* call = LibraryCallOf(phase);
+    Accesses accesses = call != nullptr ? AccessesOf(phase, *call) : AccessesOf(phase);
+    // What only an index or a condition reads.
     VisitSteps(phase, [&](const Step& step) {
-      for (const Store& store : step.stores) written.insert(store.buffer);
-      VisitBuffers(step, [&](int buffer) { read.insert(buffer); });
+      VisitBuffers(step, [&](int buffer) {
+        if (accesses.written.count(buffer) == 0) accesses.read.emplace(buffer, kWholeBuffer);
+      });
     });
-    for (const int buffer : written) read.erase(buffer);
-    add(4 * footprint, TrafficBytes(kernel, read, written, device));
+    for (const int buffer : accesses.written) accesses.read.erase(buffer);
+    add(4 * footprint, TrafficBytes(kernel, accesses, device));
     double scratch = 0;
-    for (const int buffer : written) {
-      if (kernel.buffers[buffer].scope == Scope::kBlock) scratch += static_cast<double>(SizeBytes(kernel.buffers[buffer]));
+    for (const int buffer : accesses.written) {
+      if (kernel.buffers[buffer].scope == Scope::kBlock)
+        scratch += static_cast<double>(SizeBytes(kernel.buffers[buffer]));
     }
     // Scratch is written and read again.
     add(static_cast<double>(kernel.scratch_bytes), 2 * scratch * static_cast<double>(phase.tasks()));
   }
   return bytes;
+}
+
+std::vector<PhaseCost> EstimatePhases(const Kernel& kernel, const DeviceModel& device, int threads) {
+  return Estimator(kernel, device, threads).Phases();
 }
 
 KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int threads) {

@@ -4,7 +4,9 @@
 // - Computation comes in waves of tasks over the parallel units. It includes reading again what every task reads, and
 //   scratch that the core's own caches do not hold.
 // - Traffic counts each buffer but scratch once, and a stored one twice where a store reads its line first, at the
-//   bandwidth of the memory that holds four times all buffers.
+//   bandwidth of the memory that holds four times all buffers. Of a table that no cache holds, it counts what is
+//   loaded.
+// - Functions that are no arithmetic cost what the table of operations says, times what the device says of them.
 // - Launches and barriers are added.
 //
 // Caches are not scopes: an access is served by the nearest memory that holds the bytes in question in three quarters
@@ -23,14 +25,29 @@ struct KernelCost {
   double fma = 0;               // FMA-equivalents, all tasks
   double special = 0;           // the part of the work beyond plain arithmetic
   double compulsory_bytes = 0;  // each kernel-scope buffer element touched once (stores twice where allocated on write)
-  double compute_ns = 0;  // the part of the time that units compute, also where reading and writing hide it
+  double compute_ns = 0;        // the part of the time that units compute, also where reading and writing hide it
   double latency_ns = 0;
 };
 
 // What each level of memory serves, parallel to `device.memory`: arguments and what phases hand to each other, each
-// element once in each phase that touches it, from the level that holds four times all buffers (they are taken as cold);
-// a task's scratch from the level that holds it.
+// element once in each phase that touches it, from the level that holds four times all buffers (they are taken as
+// cold); a task's scratch from the level that holds it.
 std::vector<double> BytesByLevel(const Kernel& kernel, const DeviceModel& device);
+
+// What one phase does with a buffer outside the tasks' scratch.
+struct BufferTraffic {
+  int buffer = -1;
+  double read_bytes = 0;   // each element once; of a table that no cache holds, what is loaded
+  double write_bytes = 0;  // twice where a store reads its line first
+};
+
+// One phase of a kernel.
+struct PhaseCost {
+  double wait_s = 0;     // the launch, or the barrier in front of it
+  double compute_s = 0;  // the units compute
+  std::vector<BufferTraffic> traffic;
+};
+std::vector<PhaseCost> EstimatePhases(const Kernel& kernel, const DeviceModel& device, int threads);
 
 KernelCost EstimateCost(const Kernel& kernel, const DeviceModel& device, int threads);
 

@@ -98,5 +98,38 @@ TEST(EstimateCost, SpecialFunctionsCost) {
   EXPECT_GT(CostOf(text("erf")).latency_ns, CostOf(text("neg")).latency_ns);
 }
 
+TEST(EstimateCost, SpecialFunctionsCostWhatTheDeviceSays) {
+  const auto compute = [](const std::string& op, double ratio) {
+    const std::string text =
+        "te p(%0: f32[64, 64]) {\n  %1[i0<64, i1<64]: f32 = " + op + "(%0[i0, i1])\n  return %1\n}";
+    DeviceModel device = MeasuredCore();
+    device.special_cycles_ratio = ratio;
+    const Kernel kernel = ScheduleBlock(FormStages(te::Parse(text).value()).value(), {}, device).value().kernel;
+    return EstimateCost(kernel, device, 1);
+  };
+  const double ratio = DeviceModel().special_cycles_ratio;
+  for (const char* op : {"exp", "erf", "tanh", "sin"}) {
+    EXPECT_NEAR(compute(op, 2 * ratio).special, 2 * compute(op, ratio).special, 1e-6) << op;
+    EXPECT_GT(compute(op, 2 * ratio).compute_ns, 1.4 * compute(op, ratio).compute_ns) << op;
+  }
+  EXPECT_EQ(compute("neg", 2 * ratio).compute_ns, compute("neg", ratio).compute_ns);
+  // The table of operations has the costs at the ratio of a typical device.
+  EXPECT_EQ(te::GetOpInfo(te::Op::kExp).cost, ratio);
+}
+
+// A dictionary's embeddings: few of its rows are read, whatever its size.
+TEST(EstimateCost, RowsOfALargeTableAreNotTheTable) {
+  const auto gather = [](int64_t rows) {
+    const std::string n = std::to_string(rows), last = std::to_string(rows - 1);
+    return CostOf("te p(%0: f32[" + n + ", 256], %1: i64[128]) {\n  %2[i0<128, i1<256]: f32 = %0[%1[i0]{0.." + last +
+                  "}, i1]\n  return %2\n}");
+  };
+  const double result_bytes = 128 * 256 * 4;
+  EXPECT_NEAR(gather(1 << 20).compulsory_bytes, 3 * result_bytes, 0.1 * result_bytes);
+  EXPECT_EQ(gather(1 << 20).latency_ns, gather(1 << 19).latency_ns);
+  // A table that a cache holds is taken whole.
+  EXPECT_NEAR(gather(1 << 10).compulsory_bytes, 1024 * 1024 + 2 * result_bytes, 0.1 * result_bytes);
+}
+
 }  // namespace
 }  // namespace fusion::movement

@@ -98,7 +98,7 @@ absl::Status ProbeLaunches(int threads, DeviceModel* model) {
 
 // Returns a line that changes whenever a cached model must not be used.
 std::string CacheTag(int threads, const std::string& toolchain) {
-  std::string tag = absl::StrCat("device-model 5|", CpuName(), "|", threads, "|", toolchain, "|");
+  std::string tag = absl::StrCat("device-model 6|", CpuName(), "|", threads, "|", toolchain, "|");
   for (const CacheLevel& cache : HostCaches()) {
     absl::StrAppend(&tag, cache.size_bytes, "/", cache.line_bytes, ",");
   }

@@ -39,7 +39,7 @@ double SpecialCyclesRatio(const InstructionSet& isa) {
   double fma = 1, exp = 1;
   for (int round = 0; round < 5; ++round) {
     fma = std::min(fma, SecondsOf(loops.fma, 20000) / (20000.0 * 12));
-    exp = std::min(exp, SecondsOf(loops.exp, 10000) / (10000.0 * 4));
+    exp = std::min(exp, SecondsOf(loops.exp, 5000) / (5000.0 * 8));
   }
   return exp / fma;
 }

@@ -14,8 +14,8 @@ namespace fusion {
 // FMA.
 double FmaFlopsPerSecond(const InstructionSet& isa, int64_t iterations);
 
-// Returns the seconds of one vector exp (polynomial and division, four independent at a time) divided by the seconds of
-// one vector FMA.
+// Returns the seconds of one vector exponential, as kernels compute it and eight independent at a time, divided by the
+// seconds of one vector FMA.
 double SpecialCyclesRatio(const InstructionSet& isa);
 
 // Copies `bytes` (a multiple of 128) between 64-byte aligned places with plain vector loads and stores, `repeats`

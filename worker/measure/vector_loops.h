@@ -37,19 +37,29 @@ extern const VectorLoops kAvx512Loops, kAvx2Loops, kNeonLoops;  // only those of
   V sum = a0 + a1 + a2 + a3 + a4 + a5 + a6 + a7 + a8 + a9 + a10 + a11;      \
   return sum[0];
 
-#define FUSION_EXP_STEP(V, a)                                            \
-  {                                                                      \
-    V p = c;                                                             \
-    _Pragma("GCC unroll 10") for (int k = 0; k < 10; ++k) p = p * a + c; \
-    a = one / (one + p);                                                 \
+// exp(-a), which stays between 0 and 1, by the polynomial of the kernels (compiler/backends/cpu/prelude.cc).
+#define FUSION_EXP_STEP(V, I, a)                                                          \
+  {                                                                                       \
+    V y = a < V{} - 104.f ? V{} - 104.f : a;                                              \
+    y = y > V{} + 89.f ? V{} + 89.f : y;                                                  \
+    const V n = y * (V{} - 1.44269504f) + (V{} + 12582912.f), m = n - (V{} + 12582912.f); \
+    const V r = m * (V{} - 0.693359375f) - y, s = m * (V{} + 2.12194440e-4f) + r;         \
+    V p = (V{} + .00831247971f) * s + (V{} + .0418905531f);                               \
+    p = (p * s + (V{} + .166671163f)) * s + (V{} + .499992288f);                          \
+    p = (p * s + (V{} + 1.f)) * s + (V{} + 1.f);                                          \
+    a = (V)((I)p + ((I)n << 23));                                                         \
   }
-#define FUSION_EXP_CHAINS(V)                                                                          \
-  V c = V{} + 0.3f, one = V{} + 1.0f, a0 = c, a1 = c, a2 = c, a3 = c;                                 \
-  for (int64_t n = 0; n < iterations; ++n) {                                                          \
-    FUSION_EXP_STEP(V, a0)                                                                            \
-    FUSION_EXP_STEP(V, a1) FUSION_EXP_STEP(V, a2) FUSION_EXP_STEP(V, a3) FUSION_PIN4(a0, a1, a2, a3); \
-  }                                                                                                   \
-  V sum = a0 + a1 + a2 + a3;                                                                          \
+// Eight independent chains cover the latency of such a function.
+#define FUSION_EXP_CHAINS(V)                                                                                       \
+  typedef int I __attribute__((vector_size(sizeof(V))));                                                           \
+  V a0 = V{} + 0.3f, a1 = a0, a2 = a0, a3 = a0, a4 = a0, a5 = a0, a6 = a0, a7 = a0;                                \
+  for (int64_t n = 0; n < iterations; ++n) {                                                                       \
+    FUSION_EXP_STEP(V, I, a0)                                                                                      \
+    FUSION_EXP_STEP(V, I, a1) FUSION_EXP_STEP(V, I, a2) FUSION_EXP_STEP(V, I, a3) FUSION_EXP_STEP(V, I, a4)        \
+        FUSION_EXP_STEP(V, I, a5) FUSION_EXP_STEP(V, I, a6) FUSION_EXP_STEP(V, I, a7) FUSION_PIN4(a0, a1, a2, a3); \
+    FUSION_PIN4(a4, a5, a6, a7);                                                                                   \
+  }                                                                                                                \
+  V sum = a0 + a1 + a2 + a3 + a4 + a5 + a6 + a7;                                                                   \
   return sum[0];
 
 // The empty asm keeps the compiler from calling memcpy, whose streaming stores would be another measurement.

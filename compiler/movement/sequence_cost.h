@@ -1,0 +1,33 @@
+// What a sequence of launches takes that runs again and again, as a model does: each launch finds in the caches what
+// earlier launches, and the run before, have left there.
+#ifndef FUSION_COMPILER_MOVEMENT_SEQUENCE_COST_H_
+#define FUSION_COMPILER_MOVEMENT_SEQUENCE_COST_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "compiler/cost/device_model.h"
+#include "compiler/movement/kernel.h"
+
+namespace fusion::movement {
+
+struct SequenceLaunch {
+  const Kernel* kernel = nullptr;
+  // The memory of each buffer outside the tasks' scratch, in the order of Kernel::buffers. Equal names are one memory.
+  std::vector<std::string> memory;
+  // Further sets of arguments that run in the same launch (a batch).
+  std::vector<std::vector<std::string>> others;
+};
+
+// Returns nanoseconds of one run. A phase takes the longer of its computation and its traffic, as in EstimateCost; but
+// each buffer comes from the nearest level of memory that holds all that was touched since the buffer was touched last.
+// Results are written over memory that other results have left (the arena), so what they find is no colder than the
+// most bytes that are alive at once; a result that may be written over an operand (in_place.h) which nobody reads later
+// finds lines that were just read.
+double EstimateSequence(absl::Span<const SequenceLaunch> launches, const DeviceModel& device, int threads);
+
+}  // namespace fusion::movement
+
+#endif  // FUSION_COMPILER_MOVEMENT_SEQUENCE_COST_H_
