@@ -56,7 +56,7 @@ struct CompileAccount {
   int64_t arena_bytes = 0, weight_bytes = 0;
   WeightsAccount weights;  // how `weight_bytes` compares with the model's weights
   double flops = 0;
-  double estimate_ns = 0;  // the cost model's sum over the launches at typical rates; of several programs the first's
+  double estimate_ns = 0;  // of one run among many, by the cost model; of several programs the first's
   int64_t trials = 0;  // part of `questions`: schedules that tuning tried
   int64_t tuned = 0;   // launches whose schedule tuning found
   std::vector<StageSeconds> stages;

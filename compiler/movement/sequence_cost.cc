@@ -128,7 +128,7 @@ double EstimateSequence(absl::Span<const SequenceLaunch> launches, const DeviceM
   for (const SequenceLaunch& launch : launches) {
     phases.push_back(EstimatePhases(*launch.kernel, device, threads));
     in_place.push_back(InPlacePairs(*launch.kernel));
-    runs.push_back({&phases.back(), &in_place.back(), &launch.memory, true});
+    runs.push_back({&phases.back(), &in_place.back(), &launch.memory, !launch.concurrent});
     for (const std::vector<std::string>& other : launch.others) {
       runs.push_back({&phases.back(), &in_place.back(), &other, false});
     }

@@ -19,6 +19,7 @@ struct SequenceLaunch {
   std::vector<std::string> memory;
   // Further sets of arguments that run in the same launch (a batch).
   std::vector<std::vector<std::string>> others;
+  bool concurrent = false;  // with the launch in front of it: no barrier lies between them
 };
 
 // Returns nanoseconds of one run. A phase takes the longer of its computation and its traffic, as in EstimateCost; but

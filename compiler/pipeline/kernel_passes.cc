@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "compiler/movement/cost.h"
+#include "compiler/pipeline/plan_estimate.h"
 #include "compiler/tune/budget.h"
 #include "runtime/base/status_macros.h"
 
@@ -24,14 +24,6 @@ std::string Label(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes
     ops.push_back(absl::StrCat("… ", more, " more"));
   }
   return absl::StrJoin(ops, "+");
-}
-
-// What a launch adds to the cost model's time. The sets of a batch differ in their operands only, and concurrent launches
-// share a barrier.
-double EstimateNs(const PlannedLaunch& launch, const DeviceModel& device, int threads) {
-  const double kernel_ns = movement::EstimateCost(launch.block.kernel, device, threads).latency_ns;
-  const double more_ns = std::max(0.0, kernel_ns - 1e9 * device.LaunchSeconds(threads));
-  return (launch.concurrent ? more_ns : kernel_ns) + static_cast<double>(launch.others.size()) * more_ns;
 }
 
 }  // namespace
@@ -56,7 +48,6 @@ absl::Status Tune(Compilation* compilation) {
 
 absl::Status Kernels(Compilation* compilation) {
   const Planned& planned = *compilation->planned;
-  const DeviceModel typical = compilation->context.device->WithTypicalRates();
   for (size_t l = 0; l < planned.launches.size(); ++l) {
     const std::vector<size_t>& blocks = planned.launches[l];
     PlannedLaunch launch;
@@ -70,10 +61,11 @@ absl::Status Kernels(Compilation* compilation) {
       (b == blocks[0] ? launch.block : launch.others.emplace_back()) = std::move(kernel);
       for (ecg::NodeId id : block.Members()) launch.nodes.push_back(planned.graph.node(id).name);
     }
-    compilation->account->estimate_ns += EstimateNs(launch, typical, compilation->Units());
     if (blocks.size() > 1) absl::StrAppend(&launch.label, " ×", blocks.size());
     compilation->launches->push_back(std::move(launch));
   }
+  compilation->account->estimate_ns =
+      EstimatePlan(*compilation->launches, planned.elided, *compilation->context.device, compilation->Units());
   return absl::OkStatus();
 }
 
