@@ -338,6 +338,11 @@ TEST_F(ServerTest, PlansAreComparedByAWorkerOnceAndThenByTheDatabase) {
     EXPECT_EQ(bundles[0], "bundle of the reference and 2 plans");
     EXPECT_FALSE(client_->TryReadBlob(Sha256Hex(bundles[0])).ok()) << "the bundle of plans is not kept";
   }
+  grpc::ClientContext plan_context;
+  v1::PlanResponse plan;
+  ASSERT_TRUE(client_->compile->Plan(&plan_context, client_->Model("plans 2"), &plan).ok());
+  ASSERT_EQ(plan.account().alternatives_size(), 1) << "of the submission";
+  EXPECT_EQ(plan.account().alternatives(0).plan(), "offline");
   const v1::JobEvent again = client_->Watch(client_->Submit(client_->Model("plans 2\nother weights")).job_id()).back();
   EXPECT_THAT(client_->ReadBlob(again.bundle().digest()), HasSubstr("plan 1.1\nplan 1.2\n"));
   EXPECT_EQ(worker.measurements(), 1) << "the database answers";

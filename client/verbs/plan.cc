@@ -109,12 +109,15 @@ class PlanVerb : public Verb {
     if (merged > 0) std::printf("\n%s inside kernels at lane scope\n", Plural(merged, "hand-over").c_str());
   }
 
-  // The plans that were made, and which of them this is.
+  // The plans from which a submission chooses.
   static void PrintAlternatives(const v1::PlanResponse& plan) {
-    const std::string table = AlternativesTable(plan.account());
-    if (!table.empty()) std::printf("\n%s", table.c_str());
-    if (!plan.account().not_compared().empty()) {
-      std::printf("%s\n", Printable(plan.account().not_compared()).c_str());
+    const v1::Account& account = plan.account();
+    const std::string table = AlternativesTable(account);
+    if (!table.empty()) std::printf("\nplans of the latest equal submission, measured as a whole:\n%s", table.c_str());
+    if (!account.not_compared().empty()) {
+      std::printf("not measured as a whole: %s\n", Printable(account.not_compared()).c_str());
+    } else if (table.empty() && account.measured() + account.from_database() > 0) {
+      std::puts("\nsubmit tunes this plan, measures it as a whole beside the plans by estimates, and returns the fastest");
     }
   }
 

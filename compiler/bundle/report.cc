@@ -141,6 +141,27 @@ std::string DecisionTable(const json& decisions) {
   return html + "</table>\n";
 }
 
+// The plans from which this one was chosen, of the first specialisation.
+std::string PlanTable(const CompileAccount& account) {
+  if (account.alternatives.empty()) return "";
+  std::string html =
+      "<h2>Plans</h2>\n<table>\n<tr><th>plan</th><th class=\"n\">launches</th><th class=\"n\">estimated</th>"
+      "<th class=\"n\">measured as a whole</th><th class=\"n\">ratio, 95% confidence</th></tr>\n";
+  const auto ms = [](double ns) { return absl::StrFormat("%.3f ms", ns * 1e-6); };
+  for (const PlanAlternative& one : account.alternatives) {
+    if (one.specialisation != account.alternatives[0].specialisation) break;
+    const bool measured = one.rounds > 0;
+    absl::StrAppend(&html, "<tr><td>", HtmlEscape(one.plan), one.chosen ? " (chosen)" : "", "</td><td class=\"n\">",
+                    one.kernels, "</td><td class=\"n\">", ms(one.estimate_ns), "</td><td class=\"n\">",
+                    measured ? ms(one.median_ns) : "no", "</td><td class=\"n\">",
+                    measured ? absl::StrFormat("%.3f, %.3f–%.3f", one.ratio, one.ratio_low, one.ratio_high) : "",
+                    "</td></tr>\n");
+  }
+  html += "</table>\n";
+  if (!account.not_compared.empty()) absl::StrAppend(&html, "<p>Not measured: ", HtmlEscape(account.not_compared), "</p>\n");
+  return html;
+}
+
 std::string RewriteTable(const json& rewrites) {
   if (rewrites.empty()) return "<p>No rule fired.</p>\n";
   std::string html =
@@ -209,7 +230,7 @@ std::string ReportHtml(const Manifest& manifest, const CompileAccount& account) 
       kHead, "<title>", name, "</title></head><body>\n<h1>", name, "</h1>\n", Facts(manifest, account),
       "<h2>Intermediate results</h2>\n<table>\n", Bar("every operator alone", account.intermediate_bytes_before, whole),
       Bar("as planned", account.intermediate_bytes_after, whole), "</table>\n<h2>Weights</h2>\n",
-      WeightTable(account.weights), "<h2>Kernels</h2>\n", KernelTable(manifest), "<h2>Rewrites</h2>\n",
+      WeightTable(account.weights), PlanTable(account), "<h2>Kernels</h2>\n", KernelTable(manifest), "<h2>Rewrites</h2>\n",
       RewriteTable(Items(plan, "rewrites")), "<h2>Fusion decisions</h2>\n<p>", account.fused_by_rule,
       " fused by rule, ", account.fused_by_latency, " fused by latency, ", account.kept_by_latency,
       " kept apart by latency, ", account.kept_by_rule, " kept apart by rule.</p>\n",

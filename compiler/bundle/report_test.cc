@@ -52,6 +52,17 @@ TEST(Report, SaysWhatWasDone) {
   EXPECT_THAT(html, Not(HasSubstr("1.25")));  // seconds would make bundles differ
 }
 
+TEST(Report, ListsThePlansThatWereCompared) {
+  CompileAccount account = Account("");
+  EXPECT_THAT(ReportHtml(Sample("net"), account), Not(HasSubstr("<h2>Plans</h2>")));
+  account.alternatives = {{"", "offline", 24, 5e6, 4e6, 1, 1, 1, 20, false},
+                          {"", "by measurements", 48, 6e6, 3.2e6, 0.8, 0.79, 0.81, 20, true}};
+  const std::string html = ReportHtml(Sample("net"), account);
+  for (const char* part : {"<h2>Plans</h2>", "by measurements (chosen)", "3.200 ms", "0.800, 0.790–0.810"}) {
+    EXPECT_THAT(html, HasSubstr(part));
+  }
+}
+
 TEST(Report, SaysWhyWeightsGrow) {
   CompileAccount account = Account("");
   account.weights.model_bytes = 4 << 20;

@@ -15,7 +15,7 @@ struct Run {
   const std::vector<PhaseCost>* phases = nullptr;
   const std::vector<InPlacePair>* in_place = nullptr;
   const std::vector<std::string>* memory = nullptr;
-  bool launches = true;  // false: a batch has launched it
+  bool launches = true;  // false: one that came before it has, for a batch or beside it
 };
 
 // Bytes of the buffer that are read or written, each once.

@@ -255,6 +255,14 @@ absl::StatusOr<v1::PlanResponse> JobRunner::Plan(const v1::SubmitRequest& reques
                                                       farm_job.cancelled}));
   v1::PlanResponse response;
   *response.mutable_account() = AccountToProto(report.account);
+  // Planning builds nothing, so that plans are compared as a whole by submissions alone.
+  ASSIGN_OR_RETURN(const std::optional<ResultRow> submitted,
+                   UsableResult(JobKey(request, checked.options, checked.device.fingerprint), checked.device));
+  v1::Account account;
+  if (submitted.has_value() && account.ParseFromString(submitted->account)) {
+    *response.mutable_account()->mutable_alternatives() = account.alternatives();
+    response.mutable_account()->set_not_compared(account.not_compared());
+  }
   if (report.text.size() > kMaxPlanJsonBytes) report.text.resize(kMaxPlanJsonBytes);
   if (report.text.size() + report.account.plan_json.size() <= kMaxPlanJsonBytes) {
     response.set_plan_json(std::move(report.account.plan_json));

@@ -60,6 +60,7 @@ absl::StatusOr<CompileAccount> FakeCompile(const ModelFiles& files, const Compil
         absl::StrAppend(&report, "plan ", answer.has_value() ? absl::StrCat(answer->ratio) : answers.not_measured, "\n");
       }
       account.not_compared = answers.not_measured;
+      account.alternatives.push_back({"", "offline", 2, 5e6, 1000, 1, 1, 1, 20, true});
     } else if (word != "build") {
       std::vector<LatencyQuestion> questions;
       for (int64_t i = 0; i < count; ++i) {
