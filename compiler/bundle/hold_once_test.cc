@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "compiler/movement/print.h"
 #include "compiler/pipeline/testing/run_block.h"
 
 namespace fusion {

@@ -189,9 +189,10 @@ Accesses AccessesOf(const Phase& phase) {
   Accesses accesses;
   for (const Step& step : phase.steps) {
     const double points = static_cast<double>(phase.tasks()) * Trips(step.loops);
+    const std::set<int> near = accesses.written;  // by an earlier step of the same task
     const auto note = [&](double times) {
-      return [&accesses, times](const te::ScalarNode& node) {
-        if (node.kind == te::ScalarKind::kLoad) accesses.read[node.tensor] += times;
+      return [&accesses, &near, times](const te::ScalarNode& node) {
+        if (node.kind == te::ScalarKind::kLoad && near.count(node.tensor) == 0) accesses.read[node.tensor] += times;
       };
     };
     for (const Step& shared_copy : SharedCopiesOf(step)) te::Visit(shared_copy.body[0], note(kWholeBuffer));

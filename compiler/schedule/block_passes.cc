@@ -11,6 +11,7 @@
 #include "compiler/schedule/rewrite/minimal_filtering.h"
 #include "compiler/schedule/rewrite/separate_windows.h"
 #include "compiler/schedule/rewrite/split_k.h"
+#include "compiler/schedule/rewrite/split_reductions.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion {
@@ -64,6 +65,17 @@ Result RunCopyWindows(const BlockForm& form, const BlockPassContext& context) {
   return WithProgram(form, CopyWindows(form.program, layout_of, *context.device));
 }
 
+Result RunSplitReductions(const BlockForm& form, const BlockPassContext& context) {
+  const CutTest behind_reductions = [&](te::TensorId tensor, const te::Te&) {
+    const int maker = form.program.DefiningTe(tensor);
+    return maker >= 0 && form.program.tes[maker].reduction.has_value();
+  };
+  std::optional<SplitProgram> split = SplitReductions(form.program, context.is_cut ? context.is_cut : behind_reductions,
+                                                      {context.chunks, context.least_chunk});
+  if (!split) return std::nullopt;
+  return BlockForm{std::move(split->program), form.layouts, form.filtered, std::move(split->partials), split->chunks};
+}
+
 constexpr BlockPassRow kRows[] = {
     {BlockPass::kLower, "lower", nullptr, false,
      "first: each operator of the fusion block becomes tensor expressions, which every later pass reads"},
@@ -80,7 +92,9 @@ constexpr BlockPassRow kRows[] = {
     {BlockPass::kSeparateWindows, "separate-windows", RunSeparateWindows, true,
      "before copy-windows, which then serves the rows of a separated window, too"},
     {BlockPass::kCopyWindows, "copy-windows", RunCopyWindows, true,
-     "last of the forms: it copies borders for windows as the passes before have left them"},
+     "after the forms of windows: it copies borders for windows as the passes before have left them"},
+    {BlockPass::kSplitReductions, "split-reductions", RunSplitReductions, true,
+     "last of the forms: it starts from products as they will run, and from the barriers that the plan asks for"},
     {BlockPass::kSchedule, "schedule", nullptr, false,
      "last: places the stages of each form in tasks, and keeps the form of least estimated time"},
 };

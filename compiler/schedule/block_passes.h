@@ -15,6 +15,7 @@
 #include "compiler/layout/layout.h"
 #include "compiler/movement/kernel.h"
 #include "compiler/schedule/choices.h"
+#include "compiler/schedule/rewrite/split_reductions.h"
 #include "compiler/te/program/program.h"
 
 namespace fusion {
@@ -29,6 +30,7 @@ enum class BlockPass : uint8_t {
   kSplitK,
   kSeparateWindows,
   kCopyWindows,
+  kSplitReductions,
   kSchedule
 };
 
@@ -44,6 +46,8 @@ struct BlockForm {
   te::Program program;
   std::map<te::TensorId, Layout> layouts;  // an absent one is plain
   std::optional<TransformedFilter> filtered;
+  std::set<te::TensorId> partials = {};  // results of chunks of reductions, which an earlier phase makes
+  int64_t chunks = 1;                    // of these reductions
 };
 
 // What a pass may look at besides the form.
@@ -54,6 +58,9 @@ struct BlockPassContext {
   int64_t filter_outputs = 0;    // winograd: the results of one tile
   int product = -1;              // bare-product: the stage that a library computes
   bool rounded_product = false;  // bare-product: its result is stored in the type of the tensor that it replaces
+  CutTest is_cut;                // split-reductions: where barriers stand; null: behind every tensor of a reduction
+  int64_t chunks = 1;            // split-reductions: of a reduction, at least
+  int64_t least_chunk = 1;       // split-reductions: the fewest terms of a chunk
 };
 
 struct BlockPassRow {

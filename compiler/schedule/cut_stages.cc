@@ -11,15 +11,6 @@
 namespace fusion {
 namespace {
 
-// Is the hand-over of the tensor to this stage cut?
-bool IsCut(const std::vector<HandOverRequest>& requests, te::TensorId tensor, const te::Te& consumer, CutEdges edges) {
-  return std::any_of(requests.begin(), requests.end(), [&](const HandOverRequest& request) {
-    const Scope scope = edges == CutEdges::kRequired ? request.nearest : request.furthest;
-    return request.asked && request.tensor == tensor && scope >= Scope::kDevice &&
-           std::binary_search(consumer.origins.begin(), consumer.origins.end(), request.consumer);
-  });
-}
-
 // Sets of stages that are joined two by two. A set is named by its first stage.
 class Groups {
  public:
@@ -47,15 +38,30 @@ std::vector<StageEdge> EdgesOf(const te::Program& program) {
   return edges;
 }
 
+bool MakesAny(const te::Te& te, const std::set<te::TensorId>& tensors) {
+  return std::any_of(te.outputs.begin(), te.outputs.end(), [&](te::TensorId t) { return tensors.count(t) > 0; });
+}
+
 }  // namespace
 
+bool IsCut(const std::vector<HandOverRequest>& requests, te::TensorId tensor, const te::Te& consumer, CutEdges edges) {
+  return std::any_of(requests.begin(), requests.end(), [&](const HandOverRequest& request) {
+    const Scope scope = edges == CutEdges::kRequired ? request.nearest : request.furthest;
+    return request.asked && request.tensor == tensor && scope >= Scope::kDevice &&
+           std::binary_search(consumer.origins.begin(), consumer.origins.end(), request.consumer);
+  });
+}
+
 absl::StatusOr<CutProgram> CutStages(const te::Program& program, const std::vector<HandOverRequest>& requests,
-                                     CutEdges which) {
+                                     CutEdges which, const std::set<te::TensorId>& partials) {
   const int stages = static_cast<int>(program.tes.size());
   const std::vector<StageEdge> edges = EdgesOf(program);
   Groups groups(stages);
   for (const StageEdge& edge : edges) {
-    if (!IsCut(requests, edge.tensor, program.tes[edge.consumer], which)) groups.Join(edge.producer, edge.consumer);
+    const te::Te& consumer = program.tes[edge.consumer];
+    const bool cut = !MakesAny(consumer, partials) &&
+                     (partials.count(edge.tensor) > 0 || IsCut(requests, edge.tensor, consumer, which));
+    if (!cut) groups.Join(edge.producer, edge.consumer);
   }
   CutProgram result{program, {}};
   result.program.tes.clear();

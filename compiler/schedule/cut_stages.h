@@ -3,6 +3,7 @@
 #ifndef FUSION_COMPILER_SCHEDULE_CUT_STAGES_H_
 #define FUSION_COMPILER_SCHEDULE_CUT_STAGES_H_
 
+#include <set>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -21,10 +22,16 @@ struct CutProgram {
   std::vector<int> cuts;  // the first stage of each group but the first
 };
 
+// Is the hand-over of the tensor to this stage cut?
+bool IsCut(const std::vector<HandOverRequest>& requests, te::TensorId tensor, const te::Te& consumer, CutEdges edges);
+
 // Two stages are in one group if a hand-over between them stays uncut. Fails with FAILED_PRECONDITION, naming a tensor,
 // where groups would have to wait for each other.
+//
+// `partials`: tensors of SplitReductions. The stages that make them belong to the group of what they read, whatever is
+// asked of that, and their readers to a later one.
 absl::StatusOr<CutProgram> CutStages(const te::Program& program, const std::vector<HandOverRequest>& requests,
-                                     CutEdges edges);
+                                     CutEdges edges, const std::set<te::TensorId>& partials = {});
 
 // Whether some hand-over is asked for that may, or must, have device scope.
 bool MayCut(const std::vector<HandOverRequest>& requests);

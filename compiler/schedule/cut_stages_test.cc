@@ -59,6 +59,25 @@ TEST(CutStages, AGroupThatWouldWaitForItselfIsRefused) {
               HasSubstr("would have to wait for tasks that wait for them"));
 }
 
+// The sums of rows are computed in two parts: %2 are those of chunks, and %3 adds them.
+TEST(CutStages, PartialResultsAreMadeInFrontOfTheCut) {
+  te::Program program = te::Parse(R"(te p(%0: f32[8, 16]) {
+    %1[i0<8, i1<16]: f32 = exp(%0[i0, i1])
+    %2[i2<4, i3<8]: f32 = sum.f32(i4<4) %1[i3, 4*i2 + i4]
+    %3[i5<8]: f32 = sum.f32(i6<4) %2[i6, i5]
+    %4[i7<8, i8<16]: f32 = div(%1[i7, i8], %3[i7])
+    return %4
+  })")
+                            .value();
+  for (size_t t = 0; t < program.tes.size(); ++t) program.tes[t].origins = {t == 0 ? 0 : 1};
+  const std::vector<HandOverRequest> requests = {Asked(1, 0, 1, Scope::kDevice, Scope::kDevice)};
+  EXPECT_THAT(CutStages(program, requests, CutEdges::kRequired).value().cuts, ElementsAre(1));
+  const te::TensorId partial = program.tes[1].outputs[0];
+  const CutProgram cut = CutStages(program, requests, CutEdges::kRequired, {partial}).value();
+  EXPECT_THAT(cut.cuts, ElementsAre(2));
+  EXPECT_EQ(cut.program.tes[1].outputs[0], partial);
+}
+
 TEST(CutStages, DefaultsCutNothing) {
   HandOverRequest request = Asked(2, 1, 3, Scope::kDevice, Scope::kDevice);
   request.asked = false;

@@ -31,6 +31,7 @@ struct KernelDraft {
   ChoiceLog* const choices;
   AxisSource axes;
   movement::Kernel kernel;
+  bool repeats_combinations = false;  // FormRequest
   std::vector<int> buffer_of;  // by tensor, -1: none yet; inputs and outputs have theirs from the start
   std::map<te::TensorId, te::Box> scratch_boxes;  // tensors of which a task's scratch holds this box
 

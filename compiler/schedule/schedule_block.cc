@@ -1,6 +1,7 @@
 #include "compiler/schedule/schedule_block.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "compiler/schedule/library/library_stage.h"
 #include "compiler/schedule/schedule_form.h"
 #include "compiler/schedule/schedule_routine.h"
+#include "compiler/schedule/stitch/task_size.h"
 #include "compiler/schedule/targets/target_strategy.h"
 #include "compiler/schedule/tile/products.h"
 #include "runtime/base/status_macros.h"
@@ -21,6 +23,16 @@ namespace {
 
 // Results of a tile: F(4, 3) saves most, and F(2, 3) loses least where images are small.
 constexpr int64_t kFilterOutputs[] = {4, 2};
+
+// Chunks into which two-phase reductions are cut. The model chooses.
+constexpr int64_t kChunks[] = {2, 4, 8, 16, 32, 64, 128};
+
+// The factor that two-phase reductions must save by the model, which favours their larger tasks: it does not count that
+// a task reads a product's rows again for each panel.
+constexpr double kSplitMargin = 1.03;
+
+// The fewest terms of a chunk, since shorter ones would have many results.
+constexpr int64_t kLeastChunk = 64;
 
 // The factor that minimal filtering must save by the model; otherwise accuracy would be traded for little.
 constexpr double kFilterMargin = 1.15;
@@ -97,8 +109,8 @@ class Candidates {
     if (spread) Add(*spread, InTasks::kNoProducts, "split-k").IgnoreError();
     RETURN_IF_ERROR(AddWindows(split));
     if (MayCut(options_.hand_overs)) {
-      AddCut(split, "cut");
-      if (spread) AddCut(*spread, "split-k-cut");
+      RETURN_IF_ERROR(AddCut(split, "cut"));
+      if (spread) RETURN_IF_ERROR(AddCut(*spread, "split-k-cut"));
     }
     RETURN_IF_ERROR(KeepAsked());
     AddPersistent();
@@ -118,8 +130,8 @@ class Candidates {
 
   absl::Status Add(const BlockForm& form, InTasks in_tasks, std::string label, const std::vector<int>& cuts = {}) {
     ChoiceLog log = *log_;
-    ASSIGN_OR_RETURN(ScheduledBlock block,
-                     ScheduleForm(form.program, form.layouts, device_, {in_tasks, -1, cuts}, &log));
+    const FormRequest request{in_tasks, -1, cuts, !form.partials.empty()};
+    ASSIGN_OR_RETURN(ScheduledBlock block, ScheduleForm(form.program, form.layouts, device_, request, &log));
     if (form.filtered) {
       RETURN_IF_ERROR(TransformFilter(*form.filtered, &block.kernel));
       for (size_t t = given_.program.tensors.size(); t < form.program.tensors.size(); ++t) {
@@ -129,6 +141,7 @@ class Candidates {
     }
     double ns = movement::EstimateCost(block.kernel, device_, device_.parallel_units).latency_ns;
     if (form.filtered) ns *= kFilterMargin;
+    if (!form.partials.empty()) ns *= kSplitMargin;
     all_.push_back({std::move(block), std::move(log), ns, std::move(label)});
     return absl::OkStatus();
   }
@@ -177,24 +190,54 @@ class Candidates {
   }
 
   // Forms with phases that are cut where the plan asks for device scope.
-  void AddCut(const BlockForm& form, const std::string& label) {
+  absl::Status AddCut(const BlockForm& form, const std::string& label) {
     for (const CutEdges edges : {CutEdges::kRequired, CutEdges::kAllowed}) {
-      absl::StatusOr<CutProgram> cut = CutStages(form.program, options_.hand_overs, edges);
-      if (!cut.ok()) {
-        refused_ = cut.status();
-        continue;
-      }
-      if (cut->cuts.empty()) continue;
-      const BlockForm parts{std::move(cut->program), form.layouts, form.filtered};
-      for (const InTasks in_tasks : {InTasks::kNoProducts, InTasks::kProducts}) {
-        const std::string each = absl::StrCat(label, edges == CutEdges::kAllowed ? "-all" : "",
-                                              in_tasks == InTasks::kProducts ? "-tasks" : "");
-        if (const absl::Status added = Add(parts, in_tasks, each, cut->cuts); !added.ok()) refused_ = added;
-      }
+      const std::string each = absl::StrCat(label, edges == CutEdges::kAllowed ? "-all" : "");
+      AddCutAt(form, edges, each);
+      RETURN_IF_ERROR(AddSplitReductions(form, edges, each));
+    }
+    return absl::OkStatus();
+  }
+  void AddCutAt(const BlockForm& form, CutEdges edges, const std::string& label) {
+    absl::StatusOr<CutProgram> cut = CutStages(form.program, options_.hand_overs, edges, form.partials);
+    const bool plain = form.partials.empty();  // other forms give no reason why a plan cannot be met
+    if (!cut.ok()) {
+      if (plain) refused_ = cut.status();
+      return;
+    }
+    if (cut->cuts.empty()) return;
+    const BlockForm parts{std::move(cut->program), form.layouts, form.filtered, form.partials, form.chunks};
+    for (const InTasks in_tasks : {InTasks::kNoProducts, InTasks::kProducts}) {
+      const std::string each = absl::StrCat(label, in_tasks == InTasks::kProducts ? "-tasks" : "");
+      if (const absl::Status added = Add(parts, in_tasks, each, cut->cuts); !added.ok() && plain) refused_ = added;
     }
   }
 
-  // Drops the forms that hand over otherwise than the plan asks, or do not meet its directives. Fails, with the reason, where none is left.
+  // Forms in which the phase in front of a cut computes parts of the reductions behind it. Fewer chunks than the device
+  // wants tasks are tried only where there cannot be more: the tasks would share out rows, too, and then each would
+  // read all of a product's other operand for a few of them.
+  absl::Status AddSplitReductions(const BlockForm& form, CutEdges edges, const std::string& label) {
+    BlockPassContext context;
+    context.is_cut = [&](te::TensorId tensor, const te::Te& reader) {
+      return IsCut(options_.hand_overs, tensor, reader, edges);
+    };
+    std::map<int64_t, BlockForm> forms;  // by the number of chunks
+    for (const int64_t chunks : kChunks) {
+      context.chunks = chunks;
+      context.least_chunk = kLeastChunk;
+      ASSIGN_OR_RETURN(std::optional<BlockForm> split,
+                       RunBlockPass(BlockPass::kSplitReductions, form, context, options_.disabled_passes));
+      if (split) forms.emplace(split->chunks, *std::move(split));
+    }
+    const bool enough = !forms.empty() && forms.rbegin()->first >= WantedTasks(device_);
+    for (const auto& [chunks, split] : forms) {
+      if (!enough || chunks >= WantedTasks(device_)) AddCutAt(split, edges, absl::StrCat(label, "-chunks", chunks));
+    }
+    return absl::OkStatus();
+  }
+
+  // Drops the forms that hand over otherwise than the plan asks, or do not meet its directives. Fails, with the reason,
+  // where none is left.
   absl::Status KeepAsked() {
     const size_t tried = all_.size();
     std::erase_if(all_, [&](const Candidate& candidate) {

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -12,6 +15,7 @@ namespace fusion {
 namespace {
 
 using testing::Device;
+using testing::OrFail;
 using testing::Schedule;
 using testing::Stages;
 
@@ -46,6 +50,72 @@ TEST(ScheduleBlock, SlicesOfALongProductAreOneStage) {
 TEST(ScheduleBlock, PrintsTheSameEveryTime) {
   const std::string text = movement::Print(Schedule(kSoftmax).kernel);
   EXPECT_EQ(movement::Print(Schedule(kSoftmax).kernel), text);
+}
+
+// Sums of the exponentials of four long rows, with a barrier behind the exponentials.
+te::Program RowsBehindABarrier() {
+  te::Program program = Stages(R"(te p(%0: f32[4, 512], %1: f32[512, 32768] const) {
+  %2[i0<4, i1<32768]: f32 = sum.f32(i2<512) mul(%0[i0, i2], %1[i2, i1])
+  %3[i3<4]: f32 = sum.f32(i4<32768) %2[i3, i4]
+  %4[i5<4, i6<32768]: f32 = div(%2[i5, i6], %3[i5])
+  return %4
+})");
+  for (size_t t = 0; t < program.tes.size(); ++t) program.tes[t].origins = {t == 0 ? 0 : 1};
+  return program;
+}
+
+// Every form of the program, with what is asked of the product's hand-over.
+std::vector<ScheduledBlock> FormsOf(const te::Program& program, bool asked, std::set<std::string> disabled = {}) {
+  std::vector<ScheduledBlock> forms;
+  for (int form = 0; form < 40; ++form) {
+    ScheduleOptions options;
+    options.choices = {{"form", form}};
+    options.disabled_passes = disabled;
+    options.hand_overs = {{program.tes[0].outputs[0], 0, 1, Scope::kBlock, Scope::kDevice, asked}};
+    forms.push_back(OrFail(ScheduleBlock(program, {}, Device(), options)));
+  }
+  return forms;
+}
+
+bool HasPartials(const ScheduledBlock& block) {
+  const std::vector<movement::Step>& steps = block.kernel.phases.at(0).steps;
+  return std::any_of(steps.begin(), steps.end(), [](const movement::Step& step) { return step.label == "partial"; });
+}
+
+TEST(ScheduleBlock, AProductsTasksReduceChunksOfRowsWhereABarrierIsAskedFor) {
+  const te::Program program = RowsBehindABarrier();
+  int with_partials = 0;
+  for (const ScheduledBlock& block : FormsOf(program, /*asked=*/true)) {
+    if (!HasPartials(block)) continue;
+    ++with_partials;
+    EXPECT_TRUE(block.within.ok()) << block.within;
+    ASSERT_EQ(block.kernel.phases.size(), 2u);
+    // The later phase shares out more than the four rows.
+    EXPECT_GE(block.kernel.phases[1].tasks(), 2 * Device().parallel_units);
+  }
+  EXPECT_GT(with_partials, 0);
+  for (const ScheduledBlock& block : FormsOf(program, /*asked=*/false)) EXPECT_FALSE(HasPartials(block));
+  for (const ScheduledBlock& block : FormsOf(program, /*asked=*/true, {"split-reductions"})) {
+    EXPECT_FALSE(HasPartials(block));
+  }
+}
+
+// Four rows are too few tasks for eight cores: each tile of a row combines the chunks again.
+TEST(ScheduleBlock, FewRowsAreCombinedByTilesOfThem) {
+  DeviceModel device = Device();
+  device.parallel_units = 8;
+  const te::Program program = RowsBehindABarrier();
+  bool met = false;
+  for (int form = 0; form < 40; ++form) {
+    ScheduleOptions options;
+    options.choices = {{"form", form}};
+    options.hand_overs = {{program.tes[0].outputs[0], 0, 1, Scope::kBlock, Scope::kDevice, true}};
+    const ScheduledBlock block = OrFail(ScheduleBlock(program, {}, device, options));
+    if (!HasPartials(block)) continue;
+    met = true;
+    EXPECT_GE(block.kernel.phases.back().tasks(), 16) << movement::Print(block.kernel);
+  }
+  EXPECT_TRUE(met);
 }
 
 // A sum of everything, then a map over everything. Both are bound by memory, so only the cost between phases differs.

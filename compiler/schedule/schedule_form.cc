@@ -66,6 +66,7 @@ absl::StatusOr<ScheduledBlock> ScheduleForm(const te::Program& program, const st
                                             ChoiceLog* choices) {
   if (program.tes.empty()) return absl::InternalError("the fusion block computes nothing");
   KernelDraft draft(program, layouts, device, choices);
+  draft.repeats_combinations = request.repeats_combinations;
   ScheduledBlock result;
   std::vector<int> ends = request.cuts;
   ends.push_back(static_cast<int>(program.tes.size()));

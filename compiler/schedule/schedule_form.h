@@ -21,6 +21,9 @@ struct FormRequest {
   // The first stages of groups that no phase may hold together, besides stage 0, ascending. Stages of a group follow one
   // another.
   std::vector<int> cuts = {};
+  // Tasks behind a cut may combine the same partial results (SplitReductions) where there are too few of them
+  // otherwise.
+  bool repeats_combinations = false;
 };
 
 // Stitches all stages of a group into one phase where that is possible, else gives products phases of their own and

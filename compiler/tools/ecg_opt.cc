@@ -207,6 +207,7 @@ absl::StatusOr<BlockForm> RunBlockPasses(BlockForm form, const Options& options)
   context.device = &options.device;
   context.choices = &choices;
   context.filter_outputs = 4;
+  context.chunks = 4;
   context.product = OnlyProduct(form.program, options.device);
   for (const BlockPassRow& row : BlockPasses()) {
     const bool named = std::find(options.passes.begin(), options.passes.end(), row.name) != options.passes.end();

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <set>
 
 #include "compiler/pipeline/testing/run_block.h"
@@ -119,6 +121,132 @@ TEST(CodegenScopes, RecomputedNodesAreComputedInEachBlock) {
       for (const KernelArg& arg : kernel.args) EXPECT_NE(arg.value, wide) << "it is handed from block to block";
     }
   }
+}
+
+// --- two-phase reductions (compiler/schedule/rewrite/split_reductions.h): a barrier stands behind the first `products`
+// nodes, and reductions behind it may be computed in two parts.
+
+// Eighths around `centre`, so that sums of them, and of a few products, are exact in any order.
+Tensor Eighths(const Shape& shape, int64_t step, float centre = 0) {
+  Tensor tensor(DType::kF32, shape);
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) {
+    tensor.mutable_as<float>()[i] = centre + 0.125f * static_cast<float>(i * step % 5 - 2);
+  }
+  return tensor;
+}
+
+// Rows whose mean is 1,000 times their deviation. A mean of 256 of them is exact, too.
+BlockCase ProductAndLayerNorm() {
+  G g;
+  const V product = g.Op("MatMul", {g.In(Eighths({40, 32}, 7)), g.Const(Eighths({32, 256}, 3))});
+  const V p = g.Op("Add", {product, g.Const(Eighths({256}, 2, 500))});
+  const V x = g.Op("Add", {p, g.In(Eighths({40, 256}, 11))});
+  g.Out(g.Op("LayerNormalization", {x, g.Weight({256}), g.Weight({256})}, {{"axis", int64_t{-1}}}));
+  return {"product and layer norm", g};
+}
+
+BlockCase ProductAndRmsNorm() {
+  G g;
+  const V p = g.Op("MatMul", {g.In({40, 32}), g.Weight({32, 256})});
+  const V mean = g.Op("ReduceMean", {g.Op("Mul", {p, p}), g.Ints({-1})});
+  g.Out(g.Op("Div", {p, g.Op("Sqrt", {g.Op("Add", {mean, g.Scalar(1e-5)})})}));
+  return {"product and RMS norm", g};
+}
+
+// Rows of which parts, or all elements, are −inf.
+BlockCase ProductAndSoftmax() {
+  G g;
+  Tensor mask(DType::kF32, {40, 256});
+  for (int64_t i = 0; i < 40 * 256; ++i) {
+    const int64_t row = i / 256, column = i % 256;
+    const bool masked = row % 4 == 1 ? column < 140 : row % 4 == 2 ? column >= 12 : row == 3;
+    mask.mutable_as<float>()[i] = masked ? -std::numeric_limits<float>::infinity() : static_cast<float>(column % 5);
+  }
+  const V p = g.Op("Add", {g.Op("MatMul", {g.In({40, 32}), g.Weight({32, 256})}), g.In(mask)});
+  g.Out(g.Op("Softmax", {p}, {{"axis", int64_t{-1}}}));
+  return {"product and softmax", g};
+}
+
+BlockCase ConvolutionAndInstanceNorm() {
+  G g;
+  const V p = g.Op("Conv", {g.In({1, 16, 12, 28}), g.Weight({32, 16, 1, 1}), g.Weight({32})});
+  g.Out(g.Op("Relu", {g.Op("InstanceNormalization", {p, g.Weight({32}), g.Weight({32})})}));
+  return {"convolution and instance norm", g};
+}
+
+// All nodes in one fusion block. What the first `products` nodes hand to others may cross a barrier.
+FusionBlock BehindProducts(const ecg::Graph& graph, int products) {
+  FusionBlock block;
+  for (size_t n = 0; n < graph.nodes().size(); ++n) block.nodes.push_back(static_cast<int>(n));
+  for (HandOver& hand_over : InnerHandOvers(graph, block)) {
+    if (hand_over.producer >= products || hand_over.consumer < products) continue;
+    hand_over.nearest = Scope::kBlock;
+    hand_over.furthest = Scope::kDevice;
+    block.inner.push_back(hand_over);
+  }
+  return block;
+}
+
+bool HasPartials(const movement::Kernel& kernel) {
+  bool partials = false;
+  for (const movement::Phase& phase : kernel.phases) {
+    movement::VisitSteps(phase, [&](const movement::Step& step) { partials = partials || step.label == "partial"; });
+  }
+  return partials;
+}
+
+// The first forms of the fusion block, at most `most`, that compute parts of reductions.
+std::vector<int> SplitForms(const ecg::Graph& graph, const FusionBlock& block, const DeviceModel& device, size_t most) {
+  std::vector<int> forms;
+  std::set<std::string> known;
+  for (int form = 0; form < 24 && forms.size() < most; ++form) {
+    ScheduleOptions options;
+    options.choices = {{"form", form}};
+    const auto kernel = MakeBlockKernel(graph, block, LiveOutOf(graph, block), {}, device, options);
+    EXPECT_TRUE(kernel.ok()) << kernel.status();
+    if (!kernel.ok()) break;
+    if (HasPartials(kernel->kernel) && known.insert(kernel->key).second) forms.push_back(form);
+  }
+  return forms;
+}
+
+void RunTwoPhaseReductions(const std::vector<DeviceModel>& devices, size_t forms) {
+  const std::vector<std::pair<BlockCase, int>> cases = {{ProductAndLayerNorm(), 3},
+                                                        {ProductAndRmsNorm(), 1},
+                                                        {ProductAndSoftmax(), 2},
+                                                        {ConvolutionAndInstanceNorm(), 1}};
+  for (const auto& [block_case, products] : cases) {
+    const FusionBlock block = BehindProducts(block_case.graph, products);
+    for (const DeviceModel& device : devices) {
+      std::vector<RunOptions> options;
+      for (const int form : SplitForms(block_case.graph, block, device, forms)) {
+        RunOptions& option = options.emplace_back(RunOptions{device});
+        option.blocks = {block};
+        option.choices = {{"form", form}};
+        if (device.kind != "cpu") continue;
+        options.push_back(option);
+        options.back().layouts = LayoutMode::kChosen;
+      }
+      EXPECT_FALSE(options.empty()) << block_case.name << " " << device.march;
+      const std::string failures = Failures({block_case}, options);
+      EXPECT_EQ(failures, "");
+    }
+  }
+}
+
+TEST(CodegenScopes, TwoPhaseReductionsComputeTheSame) {
+  RunTwoPhaseReductions({Avx512Device(), Avx2Device()}, /*forms=*/6);
+}
+
+TEST(CodegenScopes, TwoPhaseReductionsComputeTheSameOnWorkGroups) {
+  std::vector<DeviceModel> devices;
+  for (DeviceModel device : {OpenClTestDevice(4, 32), CudaTestDevice(64)}) {
+    device.parallel_units = 4;
+    device.memory[0].size_bytes = 48 << 10;
+    if (CanRun(device).ok()) devices.push_back(device);
+  }
+  if (devices.empty()) GTEST_SKIP() << "no device";
+  RunTwoPhaseReductions(devices, /*forms=*/1);
 }
 
 }  // namespace

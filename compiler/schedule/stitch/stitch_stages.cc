@@ -172,7 +172,8 @@ absl::StatusOr<std::vector<PhysicalTe>> PhysicalStages(int first, int last, InTa
 absl::StatusOr<std::vector<GridAxis>> GridFor(const TaskBoxes& task, bool products, InTasks in_tasks,
                                               KernelDraft* draft) {
   const InTasks holds = products && HoldsProducts(in_tasks) ? in_tasks : InTasks::kNoProducts;
-  ASSIGN_OR_RETURN(std::vector<GridAxis> grid, ChooseGrid(task, holds, draft->device, &draft->axes));
+  ASSIGN_OR_RETURN(std::vector<GridAxis> grid,
+                   ChooseGrid(task, holds, draft->device, &draft->axes, draft->repeats_combinations));
   // Windows overlap by little, so each of several axes alone may be shared out at little cost, but perhaps not all of
   // them together. The axes that make most tasks are kept.
   while (in_tasks == InTasks::kWindows && grid.size() > 1 && !task.For(grid).ok()) {

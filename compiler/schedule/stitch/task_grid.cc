@@ -211,6 +211,33 @@ std::vector<GridAxis> LargeBlocks(const TaskBoxes& task, const std::set<int>& wi
   return otherwise;
 }
 
+// For grids that have too few tasks although an axis of the result is left to share, because each task would compute
+// earlier stages of its own. Returns the grid with tiles of one more axis, as large as leave enough tasks, where what
+// the tasks repeat is little (partial results of a reduction that every tile of a row combines).
+std::vector<GridAxis> WithTilesOfAnotherAxis(const TaskBoxes& task, double least_tasks, int64_t lanes,
+                                             std::vector<GridAxis> grid, AxisSource* axes) {
+  const te::Te& main = task.stages().back().te;
+  if (main.reduction) return grid;
+  const auto shared = [&](const Axis& axis) {
+    return std::any_of(grid.begin(), grid.end(), [&](const GridAxis& other) { return other.axis.id == axis.id; });
+  };
+  const auto tiles = static_cast<int64_t>(std::ceil(least_tasks / Tasks(grid)));
+  size_t position = 0;  // in the grid
+  for (const Axis& axis : main.axes) {
+    if (shared(axis)) {
+      ++position;
+      continue;
+    }
+    const bool vectors = axis.id == main.axes.back().id;
+    const int64_t whole = vectors ? lanes : 1, block = axis.extent / tiles / whole * whole;
+    if (block == 0) continue;
+    std::vector<GridAxis> larger = grid;
+    larger.insert(larger.begin() + static_cast<std::ptrdiff_t>(position), InBlocks(axis, block, axes));
+    if (task.For(larger).ok()) return larger;
+  }
+  return grid;
+}
+
 }  // namespace
 
 int64_t MostScratchBytes(const DeviceModel& device, bool products) {
@@ -224,7 +251,7 @@ int64_t BoxPoints(const te::Box& box) {
 }
 
 absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, InTasks holds, const DeviceModel& device,
-                                                 AxisSource* axes) {
+                                                 AxisSource* axes, bool repeats) {
   const bool products = holds != InTasks::kNoProducts;
   const TargetStrategy& target = StrategyOf(device);
   const te::Te& main = task.stages().back().te;
@@ -256,6 +283,9 @@ absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, InTasks 
   }
   if (products && target.tiles_before_tasks) least_tasks = 1;
   if (!products && Tasks(grid) < least_tasks) grid = LargeBlocks(task, {}, least_tasks, std::move(grid), axes);
+  if (repeats && !products && Tasks(grid) < least_tasks) {
+    grid = WithTilesOfAnotherAxis(task, least_tasks, device.vector_bytes / 4, std::move(grid), axes);
+  }
   if (products) EnlargeBlocks(task, holds, device, least_tasks, axes, &grid);
   if (products && std::isinf(Seconds(task, holds, grid, device))) {
     return absl::FailedPreconditionError("no tile of the result both fits the task's scratch memory and pays");

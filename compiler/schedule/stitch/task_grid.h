@@ -22,8 +22,10 @@ enum class InTasks : uint8_t {
 // Chooses every axis along which no stage is computed twice, with one point for each task. With products the tasks take
 // tiles, because each task reads the operands of its products again: tiles grow while that saves time by the device's
 // rates. Fails with FAILED_PRECONDITION when too few tasks are left for the device, or when no grid of products fits.
+//
+// `repeats`: where there would be too few tasks, they also take tiles of an axis along which each repeats a little.
 absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, InTasks holds, const DeviceModel& device,
-                                                 AxisSource* axes);
+                                                 AxisSource* axes, bool repeats = false);
 
 // The scratch that a task may keep: no more than the core's own cache, unless products make more of it worthwhile.
 int64_t MostScratchBytes(const DeviceModel& device, bool products);
