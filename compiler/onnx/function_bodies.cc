@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/onnx/limits.h"
 #include "compiler/onnx/model_file.h"
 #include "compiler/onnx/node_order.h"
 #include "compiler/onnx/tensor_import.h"
@@ -34,13 +35,20 @@ AttributeMap DefaultAttributes(const onnx::FunctionProto& function) {
   return defaults;
 }
 
-void Substitute(const AttributeMap& values, onnx::NodeProto* node);
-
-void Substitute(const AttributeMap& values, onnx::GraphProto* graph) {
-  for (auto& node : *graph->mutable_node()) Substitute(values, &node);
+// Takes what a copy costs. Returns false, and takes no more, once nothing is left.
+bool Take(size_t bytes, int64_t* bytes_left) {
+  if (*bytes_left >= 0) *bytes_left -= static_cast<int64_t>(bytes);
+  return *bytes_left >= 0;
 }
 
-void Substitute(const AttributeMap& values, onnx::NodeProto* node) {
+void Substitute(const AttributeMap& values, onnx::NodeProto* node, int64_t* bytes_left);
+
+void Substitute(const AttributeMap& values, onnx::GraphProto* graph, int64_t* bytes_left) {
+  for (auto& node : *graph->mutable_node()) Substitute(values, &node, bytes_left);
+}
+
+// Copies attributes as long as there are `bytes_left`.
+void Substitute(const AttributeMap& values, onnx::NodeProto* node, int64_t* bytes_left) {
   auto* attributes = node->mutable_attribute();
   for (int a = attributes->size() - 1; a >= 0; --a) {
     onnx::AttributeProto* attribute = attributes->Mutable(a);
@@ -50,20 +58,22 @@ void Substitute(const AttributeMap& values, onnx::NodeProto* node) {
         attributes->DeleteSubrange(a, 1);
         continue;
       }
+      if (!Take(value->second.SpaceUsedLong(), bytes_left)) return;
       const std::string name = attribute->name();
       *attribute = value->second;
       attribute->set_name(name);
       continue;
     }
-    if (attribute->has_g()) Substitute(values, attribute->mutable_g());
-    for (auto& graph : *attribute->mutable_graphs()) Substitute(values, &graph);
+    if (attribute->has_g()) Substitute(values, attribute->mutable_g(), bytes_left);
+    for (auto& graph : *attribute->mutable_graphs()) Substitute(values, &graph, bytes_left);
   }
 }
 
 }  // namespace
 
-FunctionBodies::FunctionBodies(const onnx::ModelProto& model) {
+FunctionBodies::FunctionBodies(const onnx::ModelProto& model) : bytes_left_(kMaxFunctionBytes) {
   for (const auto& function : model.functions()) {
+    bytes_left_ += static_cast<int64_t>(function.SpaceUsedLong());
     functions_.emplace(std::pair(Domain(function.domain()), function.name()), &function);
   }
 }
@@ -81,6 +91,11 @@ absl::StatusOr<FunctionBody*> FunctionBodies::BodyFor(const onnx::FunctionProto&
                                                    call.output_size(), " outputs, its function has ",
                                                    function.input_size(), " and ", function.output_size()));
   }
+  const auto too_large = [&] {
+    return absl::ResourceExhaustedError(absl::StrCat("functions are copied into their calls, and come to more than ",
+                                                     kMaxFunctionBytes, " bytes at ", NodeTitle(call)));
+  };
+  if (!Take(function.SpaceUsedLong(), &bytes_left_)) return too_large();
   FunctionBody body;
   onnx::ModelProto versions;  // holds the function's opsets in the form that OpsetVersions checks
   *versions.mutable_opset_import() = function.opset_import();
@@ -93,7 +108,8 @@ absl::StatusOr<FunctionBody*> FunctionBodies::BodyFor(const onnx::FunctionProto&
   for (int i = 0; i < call.output_size(); ++i) body.graph.add_output()->set_name(function.output(i));
   AttributeMap values = DefaultAttributes(function);
   for (const auto& attribute : call.attribute()) values[attribute.name()] = attribute;
-  Substitute(values, &body.graph);
+  Substitute(values, &body.graph, &bytes_left_);
+  if (bytes_left_ < 0) return too_large();
   bodies_.push_back(std::move(body));
   body_of_call_[&call] = &bodies_.back();
   return &bodies_.back();

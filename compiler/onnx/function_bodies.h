@@ -28,12 +28,14 @@ class FunctionBodies {
   // Returns the function's graph for one call, which lives as long as this object. Attributes that the body refers to
   // are the call's, else the function's defaults; an attribute that is neither is left out, like an absent optional
   // one. INVALID_ARGUMENT naming the call: too many inputs or outputs, opsets that are not supported.
+  // RESOURCE_EXHAUSTED when all bodies together are too large (limits.h).
   absl::StatusOr<FunctionBody*> BodyFor(const onnx::FunctionProto& function, const onnx::NodeProto& call);
 
  private:
   std::map<std::pair<std::string, std::string>, const onnx::FunctionProto*> functions_;
   std::map<const onnx::NodeProto*, FunctionBody*> body_of_call_;
   std::deque<FunctionBody> bodies_;
+  int64_t bytes_left_;  // of copies
 };
 
 }  // namespace fusion::onnx_import
