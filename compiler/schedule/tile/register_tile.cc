@@ -436,7 +436,9 @@ class TileBuilder {
     const int64_t rows = tile_.row.extent, tile = shape_.rows;
     int64_t chunk = rows;
     const double budget = kCacheShare * static_cast<double>(PrivateCacheBytes(device_));
-    if (task_row_bytes_ > budget) chunk = static_cast<int64_t>(static_cast<double>(rows) * budget / task_row_bytes_);
+    if (task_row_bytes_ > budget) {
+      chunk = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(rows) * budget / task_row_bytes_));
+    }
     const int64_t parts = static_cast<int64_t>(Extent(tile_.others)) * tile_.vector_tile.extent;
     const int64_t wanted = WantedTasks(device_);
     if (parts * ((rows + chunk - 1) / chunk) < wanted) {

@@ -41,6 +41,20 @@ TEST(RegisterTile, ChannelsThatFillNoWholeBlockStillAreLanes) {
   EXPECT_TRUE(block.kernel.phases.at(0).steps[0].Is<movement::RegisterTile>());
 }
 
+// One row of the left operand alone exceeds what a task may keep near, so a task has the rows of one tile.
+TEST(RegisterTile, RowsLargerThanTheCacheAreOneTileEach) {
+  DeviceModel small = Device();
+  small.memory = {{"L1", 2048, 2e11, false}, {"DRAM", 0, 1e10, true}};
+  const ScheduledBlock block = Schedule(R"(te p(%0: f32[64, 4096], %1: f32[4096, 64] const) {
+  %2[i0<64, i1<64]: f32 = sum.f32(i2<4096) mul(%0[i0, i2], %1[i2, i1])
+  return %2
+})",
+                                        {}, small);
+  const auto* tile = block.kernel.phases.at(0).steps.back().As<movement::RegisterTile>();
+  ASSERT_NE(tile, nullptr);
+  EXPECT_GE(block.kernel.phases.at(0).tasks(), 64 / tile->row_count);
+}
+
 // Rows lie half a page apart: vectors are gathered first where many rows of the result read them.
 TEST(RegisterTile, FarVectorsArePacked) {
   const auto product = [](int rows, int pitch) {
