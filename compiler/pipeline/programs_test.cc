@@ -1,0 +1,124 @@
+#include "compiler/pipeline/programs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/cost/stored_devices.h"
+#include "compiler/movement/parse.h"
+#include "compiler/movement/print.h"
+#include "compiler/movement/verify.h"
+#include "compiler/pipeline/testing/run_block.h"
+#include "runtime/base/sha256.h"
+
+namespace fusion {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The models that are stored beside the tests, and those of the folder that FUSION_MODELS names.
+std::vector<std::string> ModelPaths() {
+  std::vector<std::string> folders = {FUSION_SMALL_MODELS};
+  if (const char* more = std::getenv("FUSION_MODELS")) folders.push_back(more);
+  std::vector<std::string> paths;
+  for (const std::string& folder : folders) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      if (entry.path().extension() == ".onnx") paths.push_back(entry.path());
+    }
+  }
+  return paths;
+}
+
+struct Target {
+  std::string name, precision;
+  DeviceModel device;
+};
+
+std::vector<Target> Targets() {
+  const absl::StatusOr<DeviceModel> cuda = StoredDevice("cuda:sm_80");
+  EXPECT_TRUE(cuda.ok()) << cuda.status();
+  return {{"avx512", "fp32", testing::Avx512Device()},
+          {"avx2", "fp32", testing::Avx2Device()},
+          {"neon", "fp32", testing::NeonDevice()},
+          {"opencl", "fp32", testing::OpenClTestDevice(4, 1)},
+          {"opencl groups", "fp32", testing::OpenClTestDevice(4, 32)},
+          {"cuda", "fp16", *cuda},
+          {"cuda", "tf32", *cuda}};
+}
+
+absl::StatusOr<PreparedPrograms> Prepare(const std::string& path, const DeviceModel& device,
+                                         const CompileOptions& options) {
+  ModelOracle oracle;
+  CompileContext context;
+  context.device = &device;
+  context.oracle = &oracle;
+  ModelFiles files;
+  files.model_path = files.model_name = path;
+  return PreparePrograms(files, options, context);
+}
+
+// The text of a kernel is the key of its measurements and what tools read, so it must say all that the kernel is.
+TEST(PreparePrograms, EveryKernelsTextReadsAsTheSameKernel) {
+  for (const Target& target : Targets()) {
+    std::set<std::string> distinct;
+    int kernels = 0;
+    for (const std::string& path : ModelPaths()) {
+      SCOPED_TRACE(absl::StrCat(path, " on ", target.name, " with ", target.precision));
+      CompileOptions options;
+      options.target = target.device.kind;
+      options.precision = target.precision;
+      const auto programs = Prepare(path, target.device, options);
+      ASSERT_TRUE(programs.ok()) << programs.status();
+      for (const auto& program : *programs) {
+        for (const PlannedLaunch& launch : program->model.launches) {
+          const movement::Kernel& kernel = launch.block.kernel;
+          EXPECT_TRUE(movement::Verify(kernel).ok()) << movement::Verify(kernel);
+          const std::string text = movement::Print(kernel);
+          ++kernels;
+          EXPECT_EQ(launch.block.key, Sha256Hex(text));
+          if (!distinct.insert(text).second) continue;
+          const absl::StatusOr<movement::Kernel> parsed = movement::Parse(text);
+          ASSERT_TRUE(parsed.ok()) << launch.label << ": " << parsed.status() << "\n" << text;
+          EXPECT_EQ(movement::Print(*parsed), text) << launch.label;
+          EXPECT_EQ(parsed->num_args(), kernel.num_args());
+          EXPECT_EQ(parsed->scratch_bytes, kernel.scratch_bytes);
+          EXPECT_EQ(parsed->scratch_offset_bytes(), kernel.scratch_offset_bytes());
+        }
+      }
+    }
+    RecordProperty(absl::StrCat(target.name, " ", target.precision),
+                   absl::StrCat(distinct.size(), " distinct of ", kernels));
+    EXPECT_GE(distinct.size(), 12u) << target.name;
+  }
+}
+
+TEST(PreparePrograms, AFaultOfTheModelNamesIt) {
+  const absl::Status status = Prepare("/no/such/model.onnx", testing::Avx512Device(), {}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/no/such/model.onnx"));
+  CompileOptions options;
+  options.dims["batch"] = 4;
+  EXPECT_THAT(std::string(Prepare(ModelPaths()[0], testing::Avx512Device(), options).status().message()),
+              HasSubstr("no symbolic dimension \"batch\""));
+}
+
+TEST(PreparePrograms, ACancelledCompilationEnds) {
+  ModelOracle oracle;
+  const DeviceModel device = testing::Avx512Device();
+  CompileContext context;
+  context.device = &device;
+  context.oracle = &oracle;
+  context.cancelled = [] { return true; };
+  ModelFiles files;
+  files.model_path = ModelPaths()[0];
+  EXPECT_EQ(PreparePrograms(files, {}, context).status().code(), absl::StatusCode::kCancelled);
+}
+
+}  // namespace
+}  // namespace fusion
