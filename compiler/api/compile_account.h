@@ -55,6 +55,10 @@ struct CompileAccount {
   int64_t intermediate_bytes_before = 0, intermediate_bytes_after = 0;
   int64_t arena_bytes = 0, weight_bytes = 0;
   WeightsAccount weights;  // how `weight_bytes` compares with the model's weights
+  // Constants that kernels pack in several ways, because schedules that agree would cost too much time; and the
+  // estimated time that agreeing on the others costs. Of several programs, both are of all.
+  int64_t packed_apart = 0;
+  double sharing_ns = 0;
   double flops = 0;
   double estimate_ns = 0;  // of one run among many, by the cost model; of several programs the first's
   int64_t trials = 0;  // part of `questions`: schedules that tuning tried

@@ -85,6 +85,21 @@ std::string WeightsInWords(const WeightsAccount& weights) {
   return words;
 }
 
+// What packing constants alike costs, and which are packed in several ways nevertheless.
+std::string PackingsInWords(const CompileAccount& account) {
+  std::vector<std::string> words;
+  if (account.sharing_ns > 0) {
+    words.push_back(absl::StrFormat("kernels that pack constants alike take an estimated %.1f µs more",
+                                    account.sharing_ns / 1000));
+  }
+  if (account.packed_apart > 0) {
+    words.push_back(absl::StrCat(account.packed_apart, account.packed_apart == 1 ? " constant is" : " constants are",
+                                 " packed in several ways, because kernels that agree would cost more than 1% of the "
+                                 "time; --size small makes them agree"));
+  }
+  return absl::StrJoin(words, "; ");
+}
+
 std::string Facts(const Manifest& manifest, const CompileAccount& account) {
   std::string html =
       absl::StrCat("<dl>\n", Fact("generator", manifest.generator),
@@ -99,8 +114,9 @@ std::string Facts(const Manifest& manifest, const CompileAccount& account) {
                   Fact("kernels", absl::StrCat(manifest.launches.size(), " launches of ", manifest.kernels.size(),
                                                " distinct kernels")),
                   Fact("arithmetic", Flops(account.flops)), Fact("weights", WeightsInWords(account.weights)),
-                  Fact("arena", Bytes(static_cast<double>(manifest.arena_bytes))), "</dl>\n");
-  return html;
+                  Fact("arena", Bytes(static_cast<double>(manifest.arena_bytes))));
+  if (const std::string packings = PackingsInWords(account); !packings.empty()) html += Fact("packings", packings);
+  return html + "</dl>\n";
 }
 
 std::string WeightTable(const WeightsAccount& weights) {

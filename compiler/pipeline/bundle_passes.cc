@@ -1,5 +1,6 @@
 #include "compiler/pipeline/bundle_passes.h"
 
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -41,7 +42,9 @@ absl::Status SharePackings(absl::Span<Compilation> programs) {
                        }});
   }
   const Compilation& first = programs[0];
-  fusion::SharePackings(*first.context.device, first.Units(), IsSmall(first), sharing);
+  const SharingLeft left = fusion::SharePackings(*first.context.device, first.Units(), IsSmall(first), sharing);
+  first.account->packed_apart = static_cast<int64_t>(left.costly.size());
+  first.account->sharing_ns = std::accumulate(left.more_ns.begin(), left.more_ns.end(), 0.0);
   return absl::OkStatus();
 }
 
