@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/bundle/manifest.h"
+#include "runtime/devices/cuda/library_object.h"
 
 namespace fusion::cuda {
 namespace {
@@ -26,7 +27,7 @@ constexpr int kMaxWorkspaceBytes = 1, kMinAlignment[] = {5, 6, 7, 8};
 constexpr uint32_t kEpilogueBias = 4;
 
 using Handle = struct cublasLtContext*;
-using Description = void*;
+using Description = LibraryObject;
 struct Algorithm {
   uint64_t data[8];
 };
@@ -99,23 +100,6 @@ absl::Status Check(int code, const char* what) {
   if (code == 0) return absl::OkStatus();
   return absl::InternalError(absl::StrCat("cuBLASLt, ", what, ": status ", code));
 }
-
-// Owns an object of the library.
-class Owned {
- public:
-  explicit Owned(int (*destroy)(Description)) : destroy_(destroy) {}
-  Owned(const Owned&) = delete;
-  Owned& operator=(const Owned&) = delete;
-  ~Owned() {
-    if (made_ != nullptr) destroy_(made_);
-  }
-  Description* place() { return &made_; }
-  Description get() const { return made_; }
-
- private:
-  int (*const destroy_)(Description);
-  Description made_ = nullptr;
-};
 
 int TypeOf(DType dtype) { return dtype == DType::kF16 ? kReal16F : kReal32F; }
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/devices/cuda/library_object.h"
 
 namespace fusion::cuda {
 namespace {
@@ -28,7 +29,7 @@ constexpr int kLastOfSums = 3;
 constexpr int kAlgorithms = 8;
 
 using Handle = struct cudnnContext*;
-using Description = void*;
+using Description = LibraryObject;
 using Dimensions = std::array<int, 4>;
 struct Performance {  // cudnnConvolutionFwdAlgoPerf_t
   int algorithm;
@@ -107,23 +108,6 @@ absl::Status Check(const Functions& functions, int code, const char* what) {
   if (code == 0) return absl::OkStatus();
   return absl::InternalError(absl::StrCat("cuDNN, ", what, ": ", functions.GetErrorString(code)));
 }
-
-// Owns an object of the library.
-class Owned {
- public:
-  explicit Owned(int (*destroy)(Description)) : destroy_(destroy) {}
-  Owned(const Owned&) = delete;
-  Owned& operator=(const Owned&) = delete;
-  ~Owned() {
-    if (made_ != nullptr) destroy_(made_);
-  }
-  Description* place() { return &made_; }
-  Description get() const { return made_; }
-
- private:
-  int (*const destroy_)(Description);
-  Description made_ = nullptr;
-};
 
 int TypeOf(DType dtype) { return dtype == DType::kF16 ? kHalf : kFloat; }
 
