@@ -65,12 +65,16 @@ bool ResizeTaps::Copies() const {
   return index.size() == 1 && std::all_of(weight[0].begin(), weight[0].end(), [](double w) { return w == 1; });
 }
 
-ResizeTaps MakeResizeTaps(const ResizeSpec& spec, const ResizeAxis& axis) {
-  ResizeTaps taps;
+double TapsPerOutput(const ResizeSpec& spec, const ResizeAxis& axis) {
+  if (spec.mode == "nearest") return 1;
   const double half = spec.mode == "cubic" ? 2 : 1;
   const double shrink = spec.antialias ? std::min(axis.scale, 1.0) : 1.0;
-  const int64_t reach = spec.mode == "nearest" ? 0 : -static_cast<int64_t>(std::floor(-half / shrink));
-  const int64_t count = std::max<int64_t>(2 * reach, 1);
+  return 2 * std::ceil(half / shrink);
+}
+
+ResizeTaps MakeResizeTaps(const ResizeSpec& spec, const ResizeAxis& axis) {
+  ResizeTaps taps;
+  const int64_t count = static_cast<int64_t>(TapsPerOutput(spec, axis)), reach = count / 2;
   taps.index.assign(count, std::vector<int64_t>(axis.out, 0));
   taps.weight.assign(count, std::vector<double>(axis.out, 1));
   taps.inside_begin = axis.out;

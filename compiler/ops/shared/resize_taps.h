@@ -34,7 +34,11 @@ struct ResizeTaps {
 
   bool Copies() const;  // whether there is one tap, of weight 1
 };
+// Takes memory for TapsPerOutput times the outputs of the axis.
 ResizeTaps MakeResizeTaps(const ResizeSpec& spec, const ResizeAxis& axis);
+
+// The taps of each output, those of weight 0 included. With antialias there are more the more the axis shrinks.
+double TapsPerOutput(const ResizeSpec& spec, const ResizeAxis& axis);
 
 }  // namespace fusion::ops
 

@@ -266,6 +266,11 @@ TEST(Resize, Errors) {
   EXPECT_THAT(message(Resized(kMatrix, {1, 2}, {{"mode", std::string("area")}})),
               HasSubstr("attribute 'mode' is 'area', one of nearest, linear, cubic is required"));
   EXPECT_THAT(message(Resized(kMatrix, {1, 0}, {})), HasSubstr("scale 0 is out of range"));
+  const OpCase shrinks{"Resize",
+                       {Tensor(DType::kF16, {1 << 24}), Absent(), Absent(), List({3})},
+                       {{"mode", std::string("linear")}, {"antialias", int64_t{1}}},
+                       {3}};
+  EXPECT_THAT(message(shrinks), HasSubstr("resizing an axis of 16777216 elements to 3 takes"));
 }
 
 }  // namespace

@@ -23,6 +23,8 @@ using Idx = te::Builder::Idx;
 using Types = std::vector<ecg::ValueType>;
 
 constexpr int64_t kMaxUnrolledTaps = 8;
+// Taps of all outputs of an axis, which are tables while the operator is compiled.
+constexpr double kMaxTapElements = 1 << 24;
 
 ResizeSpec SpecOf(const ecg::Attributes& attrs) {
   ResizeSpec spec;
@@ -107,10 +109,21 @@ absl::StatusOr<std::vector<ResizeAxis>> Axes(const OpContext& context) {
   return result;
 }
 
+bool IsResized(const ResizeAxis& axis) {
+  return axis.in != axis.out || axis.scale != 1 || axis.roi_begin != 0 || axis.roi_end != 1;
+}
+
 absl::StatusOr<Types> InferResize(const OpContext& context, int) {
   ASSIGN_OR_RETURN(const std::vector<ResizeAxis> axes, Axes(context));
+  const ResizeSpec spec = SpecOf(context.attrs);
   Shape out;
-  for (const ResizeAxis& axis : axes) out.push_back(axis.out);
+  for (const ResizeAxis& axis : axes) {
+    out.push_back(axis.out);
+    if (!IsResized(axis) || TapsPerOutput(spec, axis) * static_cast<double>(axis.out) <= kMaxTapElements) continue;
+    return context.Unsupported(absl::StrCat("resizing an axis of ", axis.in, " elements to ", axis.out, " takes ",
+                                            TapsPerOutput(spec, axis), " inputs for each output, more than ",
+                                            kMaxTapElements, " in all"));
+  }
   return Types{{context.Type(0).dtype, out}};
 }
 
@@ -168,7 +181,7 @@ absl::Status LowerResize(LowerContext& context) {
   int last = -1;  // the last axis that moves; -1: none moves
   for (int d = 0; d < rank; ++d) {
     const ResizeAxis& axis = axes[d];
-    if (axis.in == axis.out && axis.scale == 1 && axis.roi_begin == 0 && axis.roi_end == 1) continue;
+    if (!IsResized(axis)) continue;
     taps[d] = MakeResizeTaps(spec, axis);
     tables[d] = MakeTables(&b, taps[d], axis.out, acc);
     last = d;
