@@ -41,12 +41,15 @@ absl::StatusOr<SafetensorsLayout> LayOutSafetensors(absl::Span<const WeightInfo>
   SafetensorsLayout layout;
   std::set<std::string> names;
   Json json = Json::object();
-  int gaps = 0;
+  // All names are known before the first gap gets one.
   for (const WeightInfo& weight : weights) {
-    ASSIGN_OR_RETURN(const int64_t size_bytes, CheckedSizeBytes(weight.shape, weight.dtype));
     if (!names.insert(weight.name).second || weight.name == "__metadata__") {
       return absl::InternalError(absl::StrCat("two weights named '", weight.name, "'"));
     }
+  }
+  int gaps = 0;
+  for (const WeightInfo& weight : weights) {
+    ASSIGN_OR_RETURN(const int64_t size_bytes, CheckedSizeBytes(weight.shape, weight.dtype));
     // The format forbids bytes that belong to no tensor, so each alignment gap becomes a tensor.
     const int64_t begin =
         RoundUp(layout.data_bytes, size_bytes < kLeastStreamBytes ? kBufferAlignBytes : kStreamAlignBytes);
