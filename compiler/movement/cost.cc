@@ -4,12 +4,16 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 
+#include "absl/types/span.h"
 #include "compiler/cost/caches.h"
 #include "compiler/cost/matrix_products.h"
 #include "compiler/cost/port_model.h"
+#include "compiler/movement/occupancy.h"
 #include "compiler/movement/vector_form.h"
+#include "compiler/movement/work_groups.h"
 
 namespace fusion::movement {
 namespace {
@@ -22,6 +26,9 @@ constexpr double kRoutineOps = 20;
 // Operations for each element of a tile transposed in registers: a shuffle in each of log2(lanes) rounds, of which a
 // cycle executes half as many as FMAs.
 constexpr double kShuffleOps = 2;
+// Work-items with which a unit computes at its full rate: a warp of 32 for each of its four schedulers. Each has four
+// independent elements, which cover the latency of arithmetic.
+constexpr double kItemsThatFillAUnit = 128;
 // Costs relative to an FMA: a load from shared memory, and the copy of an element to it.
 constexpr double kSharedLoadOps = 0.5, kStagedOps = 6;
 
@@ -290,7 +297,8 @@ class Estimator {
     for (size_t p = 0; p < kernel_.phases.size(); ++p) {
       const LibraryCall* call = LibraryCallOf(kernel_.phases[p]);
       PhaseCost& phase = phases.emplace_back();
-      phase.wait_s = p == 0 ? device_.LaunchSeconds(threads_) : WaitBehind(LibraryCallOf(kernel_.phases[p - 1]) != nullptr);
+      phase.wait_s =
+          p == 0 ? device_.LaunchSeconds(threads_) : WaitBehind(LibraryCallOf(kernel_.phases[p - 1]) != nullptr);
       phase.compute_s =
           call != nullptr ? LibrarySeconds(*call, kernel_, device_, threads_) : Compute(kernel_.phases[p]);
       phase.traffic = TrafficOf(kernel_, accesses_[p], device_);
@@ -345,8 +353,21 @@ class Estimator {
     compute += RereadSeconds(kernel_, phase, device_);
     const int64_t private_bytes = LargestPrivateBytes(device_);
     if (private_bytes > 0 && kernel_.scratch_bytes > private_bytes) compute += ScratchSeconds(kernel_, phase, device_);
+    if (device_.unit_limits.Known()) return compute * GroupsSlowdown(phase, units);
     const double waves = std::ceil(tasks / units) * units / std::max(1.0, tasks);
     return compute / units * waves;
+  }
+
+  // The part of the phase's computation, at the rate of one full unit, that the unit with most work-groups spends. As
+  // many of them as the unit keeps run at once, and few work-items do not fill it.
+  double GroupsSlowdown(const Phase& phase, double units) const {
+    const int work_items = WorkItems(kernel_, device_.work_group_size);
+    const double groups = std::max(1.0, static_cast<double>(WorkGroups(kernel_, phase, work_items)));
+    const double of_unit = std::ceil(groups / std::min(units, groups));
+    const auto launched = kernel_.persistent ? absl::MakeConstSpan(kernel_.phases) : absl::MakeConstSpan(&phase, 1);
+    const std::optional<Occupancy> occupancy = OccupancyOf(DemandOf(kernel_, launched, device_), device_);
+    const double at_once = std::min(of_unit, std::max(1.0, static_cast<double>(occupancy->groups)));
+    return of_unit / groups / std::min(1.0, at_once * work_items / kItemsThatFillAUnit);
   }
 
   // Returns the step's operations in FMAs, and counts those that any schedule needs.

@@ -3,6 +3,8 @@
 // - A phase takes the longer of its computation and its memory traffic.
 // - Computation comes in waves of tasks over the parallel units. It includes reading again what every task reads, and
 //   scratch that the core's own caches do not hold.
+//   Where units keep several work-groups (compiler/cost/occupancy.h), a wave is as many of them as fit, and few
+//   work-items do not fill a unit.
 // - Traffic counts each buffer but scratch once, and a stored one twice where a store reads its line first, at the
 //   bandwidth of the memory that holds four times all buffers. Of a table that no cache holds, it counts what is
 //   loaded.

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "compiler/cost/stored_devices.h"
 #include "compiler/schedule/nest/form_stages.h"
 #include "compiler/schedule/schedule_block.h"
 
@@ -115,6 +116,24 @@ TEST(EstimateCost, SpecialFunctionsCostWhatTheDeviceSays) {
   EXPECT_EQ(compute("neg", 2 * ratio).compute_ns, compute("neg", ratio).compute_ns);
   // The table of operations has the costs at the ratio of a typical device.
   EXPECT_EQ(te::GetOpInfo(te::Op::kExp).cost, ratio);
+}
+
+// A work-group of 64 work-items leaves half of a multiprocessor idle, which a second one fills.
+TEST(EstimateCost, FewWorkItemsDoNotFillAMultiprocessor) {
+  const DeviceModel device = StoredDevice("cuda:sm_80").value();
+  const std::string text = "te p(%0: f32[512, 768]) {\n  %1[i0<512, i1<768]: f32 = exp(%0[i0, i1])\n  return %1\n}";
+  Kernel kernel = ScheduleBlock(FormStages(te::Parse(text).value()).value(), {}, device).value().kernel;
+  const auto compute = [&](int64_t groups) {
+    kernel.phases[0].grid = {{kernel.phases[0].grid[0].id, groups}};
+    return EstimateCost(kernel, device, device.parallel_units).compute_ns;
+  };
+  const int64_t units = device.parallel_units;
+  EXPECT_NEAR(compute(2 * units), compute(units), 1e-6 * compute(units));
+  EXPECT_NEAR(compute(4 * units), 2 * compute(units), 1e-6 * compute(units));
+  EXPECT_NEAR(compute(units / 2), compute(units), 1e-6 * compute(units));
+  // Scratch that leaves room for one work-group keeps the second out.
+  kernel.scratch_bytes = 120 << 10;
+  EXPECT_NEAR(compute(2 * units), 2 * compute(units), 1e-6 * compute(units));
 }
 
 // A dictionary's embeddings: few of its rows are read, whatever its size.
