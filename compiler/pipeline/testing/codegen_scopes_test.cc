@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <utility>
 
 #include "compiler/pipeline/testing/run_block.h"
 
@@ -60,72 +61,6 @@ BlockCase RowAndBias() {
   return {"row and bias", g};
 }
 
-std::vector<BlockCase> Cases() {
-  return {Attention(), ProductAndNorm(), Convolutions(), Diamond(), RowAndBias()};
-}
-
-// Runs the cases with scopes drawn from several seeds. Returns the scopes that occurred.
-std::set<Scope> RunWithDrawnScopes(const std::vector<DeviceModel>& devices, uint64_t seeds) {
-  std::vector<RunOptions> options;
-  for (const DeviceModel& device : devices) {
-    for (uint64_t seed = 1; seed <= seeds; ++seed) {
-      RunOptions& option = options.emplace_back(RunOptions{device});
-      option.scopes_seed = seed;
-      if (seed % 3 == 0) option.layouts = LayoutMode::kChosen;
-    }
-  }
-  std::set<Scope> met;
-  for (const BlockResult& result : RunCases(Cases(), options)) {
-    EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
-    for (const BlockKernel& kernel : result.kernels) {
-      for (const RealisedHandOver& hand_over : kernel.hand_overs) met.insert(hand_over.scope);
-    }
-  }
-  return met;
-}
-
-TEST(CodegenScopes, RandomScopesComputeTheSame) {
-  EXPECT_EQ(RunWithDrawnScopes({Avx512Device(), Avx2Device()}, 12),
-            (std::set<Scope>{Scope::kLane, Scope::kBlock, Scope::kDevice}));
-}
-
-TEST(CodegenScopes, RandomScopesComputeTheSameOnWorkGroups) {
-  std::vector<DeviceModel> devices;
-  for (DeviceModel device : {OpenClTestDevice(4, 32), CudaTestDevice(64)}) {
-    device.parallel_units = 4;
-    device.memory[0].size_bytes = 48 << 10;
-    if (CanRun(device).ok()) devices.push_back(device);
-  }
-  if (devices.empty()) GTEST_SKIP() << "no device";
-  EXPECT_EQ(RunWithDrawnScopes(devices, 4), (std::set<Scope>{Scope::kLane, Scope::kBlock, Scope::kDevice}));
-}
-
-TEST(CodegenScopes, RecomputedNodesAreComputedInEachBlock) {
-  // A mask that two sums read: one fusion block owns it and stores it for nobody, the other computes it again.
-  G g;
-  const V mask = g.Op("Mul", {g.Op("Cast", {g.In({4, 1, 16}, DType::kI32)}, {{"to", int64_t{1}}}), g.Scalar(-2.5)});
-  const V wide = g.Op("Expand", {mask, g.Ints({4, 12, 16})});
-  g.Out(g.Op("Add", {g.In({4, 12, 16}), wide}));
-  g.Out(g.Op("Mul", {g.In({4, 12, 16}), wide}));
-  FusionBlock owner = {0, 1, 2, 3}, other = {4};
-  owner.unread = {wide};
-  other.recomputed = {0, 1, 2};
-  std::vector<RunOptions> options;
-  for (const DeviceModel& device : {Avx512Device(), Avx2Device()}) {
-    options.emplace_back(RunOptions{device}).blocks = {owner, other};
-  }
-  for (const BlockResult& result : RunCases({{"mask", g}}, options)) {
-    EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
-    ASSERT_EQ(result.kernels.size(), 2u);
-    for (const BlockKernel& kernel : result.kernels) {
-      for (const KernelArg& arg : kernel.args) EXPECT_NE(arg.value, wide) << "it is handed from block to block";
-    }
-  }
-}
-
-// --- two-phase reductions (compiler/schedule/rewrite/split_reductions.h): a barrier stands behind the first `products`
-// nodes, and reductions behind it may be computed in two parts.
-
 // Eighths around `centre`, so that sums of them, and of a few products, are exact in any order.
 Tensor Eighths(const Shape& shape, int64_t step, float centre = 0) {
   Tensor tensor(DType::kF32, shape);
@@ -173,6 +108,77 @@ BlockCase ConvolutionAndInstanceNorm() {
   g.Out(g.Op("Relu", {g.Op("InstanceNormalization", {p, g.Weight({32}), g.Weight({32})})}));
   return {"convolution and instance norm", g};
 }
+
+std::vector<BlockCase> Cases() {
+  return {Attention(), ProductAndNorm(), Convolutions(), Diamond(), RowAndBias()};
+}
+
+// Runs the cases with scopes drawn from several seeds. Returns the scopes that occurred.
+std::set<Scope> RunWithDrawnScopes(const std::vector<BlockCase>& cases, const std::vector<DeviceModel>& devices,
+                                   uint64_t seeds) {
+  std::vector<RunOptions> options;
+  for (const DeviceModel& device : devices) {
+    for (uint64_t seed = 1; seed <= seeds; ++seed) {
+      RunOptions& option = options.emplace_back(RunOptions{device});
+      option.scopes_seed = seed;
+      if (seed % 3 == 0) option.layouts = LayoutMode::kChosen;
+    }
+  }
+  std::set<Scope> met;
+  for (const BlockResult& result : RunCases(cases, options)) {
+    EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
+    for (const BlockKernel& kernel : result.kernels) {
+      for (const RealisedHandOver& hand_over : kernel.hand_overs) met.insert(hand_over.scope);
+    }
+  }
+  return met;
+}
+
+TEST(CodegenScopes, RandomScopesComputeTheSame) {
+  std::vector<BlockCase> cases = Cases();
+  for (BlockCase norm : {ProductAndSoftmax(), ProductAndRmsNorm(), ConvolutionAndInstanceNorm()}) {
+    cases.push_back(std::move(norm));
+  }
+  EXPECT_EQ(RunWithDrawnScopes(cases, {Avx512Device(), Avx2Device()}, 12),
+            (std::set<Scope>{Scope::kLane, Scope::kBlock, Scope::kDevice}));
+}
+
+TEST(CodegenScopes, RandomScopesComputeTheSameOnWorkGroups) {
+  std::vector<DeviceModel> devices;
+  for (DeviceModel device : {OpenClTestDevice(4, 32), CudaTestDevice(64)}) {
+    device.parallel_units = 4;
+    device.memory[0].size_bytes = 48 << 10;
+    if (CanRun(device).ok()) devices.push_back(device);
+  }
+  if (devices.empty()) GTEST_SKIP() << "no device";
+  EXPECT_EQ(RunWithDrawnScopes(Cases(), devices, 4), (std::set<Scope>{Scope::kLane, Scope::kBlock, Scope::kDevice}));
+}
+
+TEST(CodegenScopes, RecomputedNodesAreComputedInEachBlock) {
+  // A mask that two sums read: one fusion block owns it and stores it for nobody, the other computes it again.
+  G g;
+  const V mask = g.Op("Mul", {g.Op("Cast", {g.In({4, 1, 16}, DType::kI32)}, {{"to", int64_t{1}}}), g.Scalar(-2.5)});
+  const V wide = g.Op("Expand", {mask, g.Ints({4, 12, 16})});
+  g.Out(g.Op("Add", {g.In({4, 12, 16}), wide}));
+  g.Out(g.Op("Mul", {g.In({4, 12, 16}), wide}));
+  FusionBlock owner = {0, 1, 2, 3}, other = {4};
+  owner.unread = {wide};
+  other.recomputed = {0, 1, 2};
+  std::vector<RunOptions> options;
+  for (const DeviceModel& device : {Avx512Device(), Avx2Device()}) {
+    options.emplace_back(RunOptions{device}).blocks = {owner, other};
+  }
+  for (const BlockResult& result : RunCases({{"mask", g}}, options)) {
+    EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
+    ASSERT_EQ(result.kernels.size(), 2u);
+    for (const BlockKernel& kernel : result.kernels) {
+      for (const KernelArg& arg : kernel.args) EXPECT_NE(arg.value, wide) << "it is handed from block to block";
+    }
+  }
+}
+
+// --- two-phase reductions (compiler/schedule/rewrite/split_reductions.h): a barrier stands behind the first `products`
+// nodes, and reductions behind it may be computed in two parts.
 
 // All nodes in one fusion block. What the first `products` nodes hand to others may cross a barrier.
 FusionBlock BehindProducts(const ecg::Graph& graph, int products) {
