@@ -52,16 +52,19 @@ std::vector<Checked> Check(const std::vector<Case>& cases, const std::vector<Mod
   std::vector<absl::StatusOr<Expectation>> expected;
   const auto judge = [&](size_t c, const Outputs& outputs, const std::string& mode, const std::string& math) {
     const Subnormal subnormal = Subnormals(math);
-    absl::Status status = outputs.ok() ? Agree(*expected[c], *outputs, subnormal, &checked[c].coverage)
-                                       : AgreeOnError(*expected[c], outputs.status(), subnormal, &checked[c].coverage);
+    Coverage coverage;  // of the last judgement, which decides
+    const auto agree = [&](const Expectation& expectation) {
+      coverage = {};
+      return Agree(expectation, *outputs, subnormal, &coverage);
+    };
+    absl::Status status =
+        outputs.ok() ? agree(*expected[c]) : AgreeOnError(*expected[c], outputs.status(), subnormal, &coverage);
     if (outputs.ok() && !status.ok()) {
       absl::StatusOr<Expectation> again = Expect(real[c], DrawInputs(real[c]), kRunsOnDoubt);
-      Coverage ignored;
-      status = again.ok() ? Agree(*again, *outputs, subnormal, &ignored) : again.status();
-      if (again.ok() && !status.ok() && Widen(real[c], math, &*again)) {
-        status = Agree(*again, *outputs, subnormal, &ignored);
-      }
+      status = again.ok() ? agree(*again) : again.status();
+      if (again.ok() && !status.ok() && Widen(real[c], math, &*again)) status = agree(*again);
     }
+    checked[c].coverage += coverage;
     if (!status.ok()) checked[c].failures.push_back({mode, status});
   };
   // Cases whose reference has an error, where it should: nothing is compared then.

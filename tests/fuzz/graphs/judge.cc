@@ -196,6 +196,15 @@ absl::Status WidenByRewriting(const ecg::Graph& rewritten, const std::vector<Ten
   return absl::OkStatus();
 }
 
+Coverage& Coverage::operator+=(const Coverage& other) {
+  exact += other.exact;
+  rounded += other.rounded;
+  loose += other.loose;
+  special += other.special;
+  uncertain += other.uncertain;
+  return *this;
+}
+
 absl::Status AgreeOnError(const Expectation& expected, const absl::Status& error, Subnormal subnormal,
                           Coverage* coverage) {
   const bool refused = absl::IsInvalidArgument(error) || absl::IsOutOfRange(error);

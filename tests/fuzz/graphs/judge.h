@@ -48,6 +48,7 @@ struct Coverage {
   int64_t special = 0;    // NaN with NaN, an infinity with the same infinity
   int64_t uncertain = 0;  // not compared, because rounding decides
   int64_t compared() const { return exact + rounded + loose + special; }
+  Coverage& operator+=(const Coverage& other);
 };
 
 // Judges a run that ended with an error. Where rounding (or zero in place of subnormal numbers) decides whether there

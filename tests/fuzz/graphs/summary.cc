@@ -56,11 +56,7 @@ std::string Reason(const std::string& message) {
 
 void Summary::Passed(const Coverage& coverage) {
   ++(coverage.uncertain == 0 ? compared_ : coverage.compared() > 0 ? partly_ : not_compared_);
-  elements_.exact += coverage.exact;
-  elements_.rounded += coverage.rounded;
-  elements_.loose += coverage.loose;
-  elements_.special += coverage.special;
-  elements_.uncertain += coverage.uncertain;
+  elements_ += coverage;
 }
 
 void Summary::Refused(const absl::Status& why) { ++refused_[Reason(std::string(why.message()))]; }
