@@ -17,9 +17,8 @@ Ratio RatioOf(const v1::PlanAlternative& plan, const v1::PlanAlternative& other)
   return {plan.ratio() / other.ratio(), plan.ratio_low() / other.ratio_high(), plan.ratio_high() / other.ratio_low()};
 }
 
-std::string PlanInWords(const v1::PlanAlternative& plan) {
-  const std::string latency = plan.median_ns() > 0 ? absl::StrCat(", ", LatencyInWords(plan.median_ns())) : "";
-  return absl::StrCat(plan.plan(), " (", Plural(plan.kernels(), "kernel"), latency, ")");
+std::string PlanInWords(const v1::PlanAlternative& plan, const std::string& more = "") {
+  return absl::StrCat(plan.plan(), " (", Plural(plan.kernels(), "kernel"), more, ")");
 }
 
 }  // namespace
@@ -30,7 +29,9 @@ std::vector<std::string> AlternativesInWords(const v1::Account& account) {
     if (!chosen.chosen()) continue;
     std::string& line = lines.emplace_back();
     if (!chosen.specialisation().empty()) line = absl::StrCat(chosen.specialisation(), ": ");
-    absl::StrAppend(&line, "the plan ", PlanInWords(chosen));
+    // Only ratios of several plans are comparable: they may have been measured at different times.
+    const std::string latency = chosen.rounds() > 0 ? absl::StrCat(", ", LatencyInWords(chosen.median_ns())) : "";
+    absl::StrAppend(&line, "the plan ", PlanInWords(chosen, latency));
     for (const v1::PlanAlternative& other : account.alternatives()) {
       if (other.chosen() || other.specialisation() != chosen.specialisation()) continue;
       absl::StrAppend(&line, "; that ", PlanInWords(other));
