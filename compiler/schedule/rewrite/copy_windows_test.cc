@@ -114,12 +114,15 @@ TEST(CopyWindows, AnInnermostAxisOfLessThanHalfAVectorMovesOut) {
     te::Program whole;
     DeviceModel device;
     device.vector_bytes = 32;
-    const auto copied = Copied(absl::StrCat("te p(%0: f32[4, 20], %1: f32[4, ", channels, R"(, 3] const) {
-  %2[i0<20, i1<)", channels, R"(]: f32 = sum.f32(i2<4, i3<3) mul(%0[i2, i0 + i3 - 1]?0.0, %1[i2, i1, i3])
-  %3[i4<)", channels, R"(, i5<20]: f32 = add(%2[i5, i4], 1.0)
+    const auto copied =
+        Copied(absl::StrCat("te p(%0: f32[4, 20], %1: f32[4, ", channels, R"(, 3] const) {
+  %2[i0<20, i1<)",
+                            channels, R"(]: f32 = sum.f32(i2<4, i3<3) mul(%0[i2, i0 + i3 - 1]?0.0, %1[i2, i1, i3])
+  %3[i4<)",
+                            channels, R"(, i5<20]: f32 = add(%2[i5, i4], 1.0)
   return %3
 })"),
-                               &whole, Layout(), device);
+               &whole, Layout(), device);
     return copied ? copied->tensors[copied->tes[1].outputs[0]].shape : Shape{};
   };
   EXPECT_EQ(shape_with(3), (Shape{3, 20}));

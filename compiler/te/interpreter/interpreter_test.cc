@@ -418,8 +418,7 @@ TEST_F(InterpreterTest, PerturbedRunsShowWhatRoundingDecides) {
 // A machine's function errs alike on equal operands. Drawn one by one, 64 saturated results would never all be below 1.
 TEST_F(InterpreterTest, FunctionsErrAlikeInSomeRuns) {
   const TensorId x = Input(DType::kF32, {64});
-  program_.MarkOutput(
-      b_.Map("tanh", DType::kF32, {64}, [&](const Idx& i) { return Call(Op::kTanh, {b_.At(x, i)}); }));
+  program_.MarkOutput(b_.Map("tanh", DType::kF32, {64}, [&](const Idx& i) { return Call(Op::kTanh, {b_.At(x, i)}); }));
   const std::vector<Tensor> inputs = {Tensor::From<double>(DType::kF32, {64}, std::vector<double>(64, 30))};
   int below = 0, mixed = 0;
   for (uint64_t run = 1; run <= 32; ++run) {
@@ -434,7 +433,8 @@ TEST_F(InterpreterTest, FunctionsErrAlikeInSomeRuns) {
   EXPECT_GT(mixed, 8);
 }
 
-// A cast of a number that does not fit often saturates, as machines do: the extreme of a wide type would hardly be drawn.
+// A cast of a number that does not fit often saturates, as machines do: the extreme of a wide type would hardly be
+// drawn.
 TEST_F(InterpreterTest, PerturbedCastsSaturateOften) {
   const TensorId x = Input(DType::kF64, {1});
   program_.MarkOutput(b_.Map("cast", DType::kU64, {1}, [&](const Idx& i) { return Cast(DType::kU64, b_.At(x, i)); }));
