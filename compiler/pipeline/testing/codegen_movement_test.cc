@@ -40,15 +40,18 @@ TEST(CodegenMovement, Permutations) {
 // A table of embeddings is also a product's right operand, so its rows are gathered from the product's panels.
 TEST(CodegenMovement, RowsOfATableThatIsPackedForAProduct) {
   std::vector<BlockCase> cases;
+  const auto add_case = [&](int64_t rows, int64_t width, bool norm) {
+    G g;
+    const V table = g.Weight({rows, width});
+    const V ids = g.In(Tensor::From<int64_t>(DType::kI64, {1, 6}, {0, rows - 1, -1, 17, 17, -rows}));
+    const V sum = g.Op("Add", {g.Op("Gather", {table, ids}), g.Weight({width})});
+    g.Out(norm ? g.Op("LayerNormalization", {sum, g.Weight({width})}) : sum);
+    g.Out(g.Op("MatMul", {g.In({40, width}), g.Op("Transpose", {table}, {{"perm", Ints{1, 0}}})}));
+    cases.push_back(BlockCase(absl::StrCat("table of ", rows, " by ", width, norm ? " before a norm" : ""), g));
+  };
   for (const int64_t rows : {96, 101}) {  // whole panels, and a panel with zeros behind the last row
-    for (const int64_t width : {48, 37}) {
-      G g;
-      const V table = g.Weight({rows, width});
-      const V ids = g.In(Tensor::From<int64_t>(DType::kI64, {1, 6}, {0, rows - 1, -1, 17, 17, -rows}));
-      g.Out(g.Op("Add", {g.Op("Gather", {table, ids}), g.Weight({width})}));
-      g.Out(g.Op("MatMul", {g.In({40, width}), g.Op("Transpose", {table}, {{"perm", Ints{1, 0}}})}));
-      cases.push_back(BlockCase(absl::StrCat("table of ", rows, " by ", width), g));
-    }
+    for (const int64_t width : {48, 37}) add_case(rows, width, false);
+    for (const int64_t width : {144, 150}) add_case(rows, width, true);  // sums along rows, with a rest
   }
   std::vector<RunOptions> options;
   for (const DeviceModel& device : {Avx512Device(), Avx2Device()}) {
