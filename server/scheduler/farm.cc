@@ -254,16 +254,24 @@ void Farm::PumpOnce() {
   changed_.SignalAll();
 }
 
-absl::StatusOr<std::vector<FarmOutcome>> Farm::RunAll(absl::Span<const FarmTask> tasks, const FarmWait& wait) {
-  std::vector<FarmOutcome> outcomes(tasks.size());
-  std::vector<TaskRow> rows;
+// The tasks of one RunAll.
+struct Farm::Batch {
+  absl::Span<const FarmTask> tasks;
+  // Parallel to `tasks`:
   std::vector<std::string> ids;
-  // Tasks are added one by one, so that workers start with the first while later payloads are still being written.
-  for (const FarmTask& task : tasks) {
+  std::vector<TaskRow> rows;                   // as they were added
+  std::vector<std::optional<TaskRow>> finals;  // the stored final row, once there is one
+  size_t done = 0;                             // tasks with a final row
+  absl::Status given_up;                       // why the others have none
+};
+
+// Tasks are added one by one, so that workers start with the first while later payloads are still being written.
+absl::Status Farm::AddTasks(Batch* batch) {
+  for (const FarmTask& task : batch->tasks) {
     const absl::StatusOr<Artifact> payload = artifacts_->Put(task.payload);
     absl::MutexLock lock(&mutex_);
     if (!payload.ok()) {
-      for (size_t i = 0; i < ids.size() && !stopping_; ++i) scheduler_.Release(ids[i], absl::Now());
+      for (size_t i = 0; i < batch->ids.size() && !stopping_; ++i) scheduler_.Release(batch->ids[i], absl::Now());
       Wake();
       return payload.status();
     }
@@ -272,84 +280,101 @@ absl::StatusOr<std::vector<FarmOutcome>> Farm::RunAll(absl::Span<const FarmTask>
     row.job = task.job;
     row.description = task.description, row.payload_digest = payload->digest, row.payload_bytes = payload->size_bytes;
     row.timeout_ms = absl::ToInt64Milliseconds(task.timeout), row.threads = task.threads;
-    ids.push_back(scheduler_.Add(row, absl::Now()));
-    rows.push_back(std::move(row));
+    batch->ids.push_back(scheduler_.Add(row, absl::Now()));
+    batch->rows.push_back(std::move(row));
     Wake();
   }
-  std::vector<std::optional<TaskRow>> finals(tasks.size());
-  std::vector<bool> open(tasks.size(), true);
-  size_t done = 0, told_done = static_cast<size_t>(-1);
+  batch->finals.resize(batch->tasks.size());
+  return absl::OkStatus();
+}
+
+bool Farm::TakeFinals(absl::Time now, Batch* batch) {
+  bool served = true;
+  for (size_t i = 0; i < batch->ids.size(); ++i) {
+    if (batch->finals[i].has_value()) continue;
+    const auto final_row = durable_.find(batch->ids[i]);
+    if (final_row == durable_.end()) {
+      served = served && scheduler_.WorkersThatOffer(batch->rows[i].requirement, now) > 0;
+      continue;
+    }
+    batch->finals[i] = final_row->second;
+    ++batch->done;
+    scheduler_.Release(batch->ids[i], now);
+    if (scheduler_.Find(batch->ids[i]) == nullptr) durable_.erase(batch->ids[i]);
+  }
+  return served;
+}
+
+absl::Status Farm::AwaitFinals(const FarmWait& wait, Batch* batch) {
+  const size_t all = batch->tasks.size();
+  size_t told_done = static_cast<size_t>(-1);
   std::string told_message;
   absl::Time worker_seen = absl::Now();
-  absl::Status ended;
-  while (done < tasks.size()) {
+  while (batch->done < all) {
     std::string message;
     {
       absl::MutexLock lock(&mutex_);
       const absl::Time now = absl::Now();
-      bool served = true;
-      for (size_t i = 0; i < ids.size(); ++i) {
-        if (!open[i]) continue;
-        auto final_row = durable_.find(ids[i]);
-        if (final_row == durable_.end()) {
-          served = served && scheduler_.WorkersThatOffer(rows[i].requirement, now) > 0;
-          continue;
-        }
-        finals[i] = final_row->second;
-        open[i] = false;
-        ++done;
-        scheduler_.Release(ids[i], now);
-        if (scheduler_.Find(ids[i]) == nullptr) durable_.erase(ids[i]);
-      }
-      if (served) {
+      if (TakeFinals(now, batch)) {
         worker_seen = now;
       } else {
-        message = absl::StrCat("no worker for ", tasks[0].device_kind, "; kinds attached: ", AttachedKindsLocked());
+        message =
+            absl::StrCat("no worker for ", batch->tasks[0].device_kind, "; kinds attached: ", AttachedKindsLocked());
         if (now - worker_seen >= wait.queue_timeout) {
-          for (size_t i = 0; i < ids.size(); ++i) {
-            if (!open[i]) continue;
-            outcomes[i].status = absl::FailedPreconditionError(
-                absl::StrCat(message, "; gave up after ", absl::FormatDuration(wait.queue_timeout)));
-          }
-          break;
+          batch->given_up = absl::FailedPreconditionError(
+              absl::StrCat(message, "; gave up after ", absl::FormatDuration(wait.queue_timeout)));
+          return absl::OkStatus();
         }
       }
-      if (stopping_) {
-        ended = absl::UnavailableError("the server is shutting down");
-        break;
-      }
-      if (done < tasks.size() && done == told_done && message == told_message) {
+      if (stopping_) return absl::UnavailableError("the server is shutting down");
+      if (batch->done < all && batch->done == told_done && message == told_message) {
         changed_.WaitWithTimeout(&mutex_, absl::Milliseconds(100));
       }
     }
-    if (wait.cancelled && wait.cancelled()) {
-      ended = absl::CancelledError("cancelled");
-      break;
+    if (wait.cancelled && wait.cancelled()) return absl::CancelledError("cancelled");
+    if (wait.progress && (batch->done != told_done || message != told_message)) {
+      wait.progress(static_cast<int64_t>(batch->done), static_cast<int64_t>(all), message);
     }
-    if (wait.progress && (done != told_done || message != told_message)) {
-      wait.progress(static_cast<int64_t>(done), static_cast<int64_t>(tasks.size()), message);
-    }
-    told_done = done, told_message = message;
+    told_done = batch->done, told_message = message;
   }
-  {
-    absl::MutexLock lock(&mutex_);
-    for (size_t i = 0; i < ids.size(); ++i) {
-      if (open[i] && !stopping_) scheduler_.Release(ids[i], absl::Now());
-      if (scheduler_.Find(ids[i]) == nullptr) durable_.erase(ids[i]);
-    }
-    Wake();
+  return absl::OkStatus();
+}
+
+void Farm::ReleaseTasks(const Batch& batch) {
+  absl::MutexLock lock(&mutex_);
+  for (size_t i = 0; i < batch.ids.size(); ++i) {
+    if (!batch.finals[i].has_value() && !stopping_) scheduler_.Release(batch.ids[i], absl::Now());
+    if (scheduler_.Find(batch.ids[i]) == nullptr) durable_.erase(batch.ids[i]);
   }
+  Wake();
+}
+
+FarmOutcome Farm::OutcomeOf(const FarmTask& task, const TaskRow& final_row) const {
+  FarmOutcome outcome;
+  outcome.worker = final_row.worker;
+  if (final_row.state != TaskPhase::kDone) {
+    outcome.status = absl::InternalError(
+        absl::StrCat(task.description, ": given up after ", final_row.attempts, " attempts: ", final_row.evidence));
+    return outcome;
+  }
+  absl::StatusOr<std::string> result = artifacts_->Get(final_row.result_digest);
+  outcome.status = result.status();
+  if (result.ok()) outcome.result = *std::move(result);
+  return outcome;
+}
+
+absl::StatusOr<std::vector<FarmOutcome>> Farm::RunAll(absl::Span<const FarmTask> tasks, const FarmWait& wait) {
+  Batch batch{tasks};
+  RETURN_IF_ERROR(AddTasks(&batch));
+  const absl::Status ended = AwaitFinals(wait, &batch);
+  ReleaseTasks(batch);
   RETURN_IF_ERROR(ended);
+  std::vector<FarmOutcome> outcomes(tasks.size());
   for (size_t i = 0; i < tasks.size(); ++i) {
-    if (!finals[i].has_value()) continue;
-    outcomes[i].worker = finals[i]->worker;
-    if (finals[i]->state == TaskPhase::kDone) {
-      absl::StatusOr<std::string> result = artifacts_->Get(finals[i]->result_digest);
-      outcomes[i].status = result.status();
-      if (result.ok()) outcomes[i].result = *std::move(result);
+    if (batch.finals[i].has_value()) {
+      outcomes[i] = OutcomeOf(tasks[i], *batch.finals[i]);
     } else {
-      outcomes[i].status = absl::InternalError(absl::StrCat(tasks[i].description, ": given up after ",
-                                                            finals[i]->attempts, " attempts: ", finals[i]->evidence));
+      outcomes[i].status = batch.given_up;
     }
   }
   return outcomes;

@@ -141,6 +141,16 @@ class Farm {
   void PumpOnce();
   // Checks a finished poll. Returns the digest of a good result, else the error of the attempt.
   absl::StatusOr<std::string> TakeResult(const FarmPoll& poll);
+  // The steps of RunAll.
+  struct Batch;
+  absl::Status AddTasks(Batch* batch);
+  // Waits until each task has a final row, or until nobody could do one for too long. Fails with CANCELLED, or with
+  // UNAVAILABLE at shutdown.
+  absl::Status AwaitFinals(const FarmWait& wait, Batch* batch);
+  // Takes the final rows that are stored by now. Returns whether a worker offers each of the other tasks.
+  bool TakeFinals(absl::Time now, Batch* batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReleaseTasks(const Batch& batch);
+  FarmOutcome OutcomeOf(const FarmTask& task, const TaskRow& final_row) const;
   void UpdateMetrics() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<AttachedWorker> FindDeviceLocked(const std::string& target) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string AttachedKindsLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -20,7 +20,9 @@ constexpr size_t kUnitsPerTask = 8;  // enough for one worker's cores, few enoug
 constexpr size_t kUnitBytesPerTask = 1 << 20;
 constexpr size_t kMaxStoredSamples = 64;
 constexpr absl::Duration kModelRunTimeout = absl::Minutes(10);  // fetching the bundles included
-constexpr absl::Duration kModelRunQueueTimeout = absl::Seconds(45);
+// How long a measurement waits for a worker that could do it.
+constexpr absl::Duration kMeasureQueueTimeout = absl::Seconds(45);
+constexpr absl::Duration kKernelTimeout = absl::Seconds(30);  // for each kernel that a task measures
 
 v1::BuildUnitProto ToProto(const BuildUnit& unit) {
   v1::BuildUnitProto proto;
@@ -165,6 +167,57 @@ absl::Status AcceptMeasurement(Store& store, ArtifactStore& artifacts, const Tas
   return store.AppendMeasurements(rows);
 }
 
+// A task for a worker with the job's device, without what to measure.
+FarmTask MeasureTask(const FarmJob& job) {
+  FarmTask task;
+  task.kind = TaskType::kMeasure;
+  task.job = job.id;
+  task.device_kind = job.device.device.kind;
+  task.requirement = MeasureRequirement(task.device_kind, job.device.fingerprint);
+  task.threads = job.threads;
+  return task;
+}
+
+// Tasks that measure kernels. The members of a group share a task, because they are measured alternately.
+struct MeasureTasks {
+  std::vector<FarmTask> tasks;
+  std::vector<size_t> task_of;  // by position in `open`
+};
+
+// `open`: the positions of the questions to ask; `bundles` is parallel to it.
+MeasureTasks TasksFor(const FarmJob& job, absl::Span<const LatencyQuestion> questions, const std::vector<size_t>& open,
+                      std::vector<std::string> bundles) {
+  MeasureTasks result;
+  std::vector<FarmTask>& tasks = result.tasks;
+  std::vector<v1::MeasurePayload> payloads;
+  std::unordered_map<std::string, size_t> task_of_group;
+  for (size_t o = 0; o < open.size(); ++o) {
+    const LatencyQuestion& question = questions[open[o]];
+    size_t t = tasks.size();
+    if (!question.group.empty()) t = task_of_group.emplace(question.group, t).first->second;
+    result.task_of.push_back(t);
+    if (t == tasks.size()) {
+      tasks.push_back(MeasureTask(job));
+      tasks.back().timeout = absl::ZeroDuration();
+      payloads.emplace_back();
+    }
+    FarmTask& task = tasks[t];
+    task.key = task.key.empty() ? question.key : Sha256Hex(absl::StrCat(task.key, " ", question.key));
+    absl::StrAppend(&task.description, task.description.empty() ? "" : " against ", question.description);
+    task.timeout += kKernelTimeout;
+    v1::MeasureItem& item = *payloads[t].add_items();
+    item.set_question_key(question.key);
+    item.set_description(question.description);
+    item.set_bundle(std::move(bundles[o]));
+    item.mutable_origin()->set_model_ns(question.typical_ns);
+    item.mutable_origin()->set_workload(question.workload);
+    item.mutable_origin()->set_structure(question.structure);
+    item.mutable_origin()->set_choices(question.choices);
+  }
+  for (size_t t = 0; t < tasks.size(); ++t) tasks[t].payload = payloads[t].SerializeAsString();
+  return result;
+}
+
 }  // namespace
 
 std::string BuildUnitKey(const BuildUnit& unit) {
@@ -260,17 +313,12 @@ absl::StatusOr<FarmOutcome> RunModelOnFarm(const FarmJob& job, const v1::ModelRu
                                            const std::string& description) {
   v1::MeasurePayload payload;
   *payload.mutable_model() = model;
-  FarmTask task;
-  task.kind = TaskType::kMeasure;
-  task.job = job.id;
-  task.device_kind = job.device.device.kind;
-  task.requirement = MeasureRequirement(task.device_kind, job.device.fingerprint);
+  FarmTask task = MeasureTask(job);
   task.payload = payload.SerializeAsString();
   task.key = Sha256Hex(absl::StrCat("model run ", job.threads, " ", task.requirement, ":", task.payload));
   task.description = description;
   task.timeout = kModelRunTimeout;
-  task.threads = job.threads;
-  const FarmWait wait{job.cancelled, nullptr, std::min(job.queue_timeout, kModelRunQueueTimeout)};
+  const FarmWait wait{job.cancelled, nullptr, std::min(job.queue_timeout, kMeasureQueueTimeout)};
   ASSIGN_OR_RETURN(std::vector<FarmOutcome> outcomes, job.farm->RunAll({task}, wait));
   return std::move(outcomes[0]);
 }
@@ -302,83 +350,21 @@ absl::StatusOr<std::vector<LatencyAnswer>> FarmOracle::Latency(absl::Span<const 
                                                                MeasurementBundler& bundler) {
   std::vector<std::string> keys;
   for (const LatencyQuestion& question : questions) keys.push_back(question.key);
-  ASSIGN_OR_RETURN(auto latencies, job_.store->MedianLatencies(keys));
+  ASSIGN_OR_RETURN(const auto stored, job_.store->MedianLatencies(keys));
   std::vector<LatencyAnswer> answers(questions.size());
   std::vector<size_t> open;
   std::unordered_map<std::string, size_t> first_of_key;
   for (size_t i = 0; i < questions.size(); ++i) {
     answers[i] = {questions[i].model_latency_ns, LatencySource::kModel};
-    if (latencies[i].has_value()) {
-      answers[i] = {*latencies[i], LatencySource::kDatabase};
+    if (stored[i].has_value()) {
+      answers[i] = {*stored[i], LatencySource::kDatabase};
     } else if (first_of_key.emplace(keys[i], i).second) {
       open.push_back(i);
     }
   }
-  const std::string requirement = MeasureRequirement(job_.device.device.kind, job_.device.fingerprint);
-  if (!open.empty() && job_.farm->WorkersThatOffer(requirement) > 0) {
-    job_.progress({"profiling", 0, static_cast<int64_t>(open.size()), "preparing measurements"});
-    std::vector<std::string> open_keys;
-    for (size_t i : open) open_keys.push_back(keys[i]);
-    ASSIGN_OR_RETURN(std::vector<std::string> bundles, bundler.MakeBundles(open_keys));
-    std::vector<FarmTask> tasks;
-    std::vector<size_t> task_of(open.size());
-    std::unordered_map<std::string, size_t> task_of_group;
-    std::vector<v1::MeasurePayload> payloads;
-    for (size_t t = 0; t < open.size(); ++t) {
-      const LatencyQuestion& question = questions[open[t]];
-      task_of[t] = tasks.size();
-      if (!question.group.empty()) task_of[t] = task_of_group.emplace(question.group, tasks.size()).first->second;
-      if (task_of[t] == tasks.size()) {
-        FarmTask task;
-        task.kind = TaskType::kMeasure;
-        task.job = job_.id;
-        task.device_kind = job_.device.device.kind;
-        task.requirement = requirement;
-        task.timeout = absl::ZeroDuration();
-        task.threads = job_.threads;
-        tasks.push_back(std::move(task));
-        payloads.emplace_back();
-      }
-      FarmTask& task = tasks[task_of[t]];
-      task.key = task.key.empty() ? question.key : Sha256Hex(absl::StrCat(task.key, " ", question.key));
-      absl::StrAppend(&task.description, task.description.empty() ? "" : " against ", question.description);
-      task.timeout += absl::Seconds(30);
-      v1::MeasureItem& item = *payloads[task_of[t]].add_items();
-      item.set_question_key(question.key);
-      item.set_description(question.description);
-      item.set_bundle(std::move(bundles[t]));
-      item.mutable_origin()->set_model_ns(question.typical_ns);
-      item.mutable_origin()->set_workload(question.workload);
-      item.mutable_origin()->set_structure(question.structure);
-      item.mutable_origin()->set_choices(question.choices);
-    }
-    for (size_t t = 0; t < tasks.size(); ++t) tasks[t].payload = payloads[t].SerializeAsString();
-    FarmWait wait{job_.cancelled,
-                  [&](int64_t done, int64_t total, const std::string& message) {
-                    job_.progress({"profiling", done, total, message});
-                  },
-                  std::min(job_.queue_timeout, absl::Duration(absl::Seconds(45)))};
-    ASSIGN_OR_RETURN(std::vector<FarmOutcome> outcomes, job_.farm->RunAll(tasks, wait));
-    ASSIGN_OR_RETURN(auto measured, job_.store->MedianLatencies(open_keys));
-    // If nothing was ever measured, the worker cannot measure; the kernel is not the reason.
-    const bool can_measure = job_.sources->measured > 0 ||
-                             std::any_of(measured.begin(), measured.end(), [](const auto& m) { return m.has_value(); });
-    int64_t failed = 0;
-    for (size_t t = 0; t < open.size(); ++t) {
-      if (measured[t].has_value()) {
-        answers[open[t]] = {*measured[t], LatencySource::kMeasured};
-        continue;
-      }
-      const absl::Status& status = outcomes[task_of[t]].status;  // FAILED_PRECONDITION: there was no worker
-      if (can_measure && !absl::IsFailedPrecondition(status)) answers[open[t]].source = LatencySource::kFailed;
-      if (failed++ == 0) {
-        job_.progress({"profiling", static_cast<int64_t>(open.size()), static_cast<int64_t>(open.size()),
-                       absl::StrCat("not measured, estimated instead: ", status.message())});
-      }
-    }
-  }
+  RETURN_IF_ERROR(Measure(questions, open, bundler, &answers));
   for (size_t i = 0; i < questions.size(); ++i) {
-    auto first = first_of_key.find(keys[i]);
+    const auto first = first_of_key.find(keys[i]);
     if (first != first_of_key.end() && !IsMeasured(answers[i].source)) answers[i] = answers[first->second];
     auto& counter = answers[i].source == LatencySource::kDatabase   ? job_.sources->database
                     : answers[i].source == LatencySource::kMeasured ? job_.sources->measured
@@ -387,6 +373,42 @@ absl::StatusOr<std::vector<LatencyAnswer>> FarmOracle::Latency(absl::Span<const 
     job_.metrics->Count(Metric::kProfileRequests, {{"source", LatencySourceName(answers[i].source)}});
   }
   return answers;
+}
+
+absl::Status FarmOracle::Measure(absl::Span<const LatencyQuestion> questions, const std::vector<size_t>& open,
+                                 MeasurementBundler& bundler, std::vector<LatencyAnswer>* answers) {
+  const std::string requirement = MeasureRequirement(job_.device.device.kind, job_.device.fingerprint);
+  if (open.empty() || job_.farm->WorkersThatOffer(requirement) == 0) return absl::OkStatus();
+  const auto all = static_cast<int64_t>(open.size());
+  job_.progress({"profiling", 0, all, "preparing measurements"});
+  std::vector<std::string> keys;
+  for (size_t i : open) keys.push_back(questions[i].key);
+  ASSIGN_OR_RETURN(std::vector<std::string> bundles, bundler.MakeBundles(keys));
+  const MeasureTasks measure = TasksFor(job_, questions, open, std::move(bundles));
+  const FarmWait wait{job_.cancelled,
+                      [&](int64_t done, int64_t total, const std::string& message) {
+                        job_.progress({"profiling", done, total, message});
+                      },
+                      std::min(job_.queue_timeout, kMeasureQueueTimeout)};
+  ASSIGN_OR_RETURN(const std::vector<FarmOutcome> outcomes, job_.farm->RunAll(measure.tasks, wait));
+  ASSIGN_OR_RETURN(const auto measured, job_.store->MedianLatencies(keys));
+  // If nothing was ever measured, the worker cannot measure; the kernel is not the reason.
+  const bool can_measure = job_.sources->measured > 0 ||
+                           std::any_of(measured.begin(), measured.end(), [](const auto& m) { return m.has_value(); });
+  bool told = false;
+  for (size_t t = 0; t < open.size(); ++t) {
+    LatencyAnswer& answer = (*answers)[open[t]];
+    if (measured[t].has_value()) {
+      answer = {*measured[t], LatencySource::kMeasured};
+      continue;
+    }
+    const absl::Status& status = outcomes[measure.task_of[t]].status;  // FAILED_PRECONDITION: there was no worker
+    if (can_measure && !absl::IsFailedPrecondition(status)) answer.source = LatencySource::kFailed;
+    if (told) continue;
+    told = true;
+    job_.progress({"profiling", all, all, absl::StrCat("not measured, estimated instead: ", status.message())});
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace fusion

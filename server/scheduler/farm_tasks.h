@@ -62,6 +62,11 @@ class FarmOracle : public LatencyOracle {
                                                             int limit) override;
 
  private:
+  // Has a worker measure the questions at the positions `open`, and writes their answers. A question that no worker
+  // measures keeps its answer.
+  absl::Status Measure(absl::Span<const LatencyQuestion> questions, const std::vector<size_t>& open,
+                       MeasurementBundler& bundler, std::vector<LatencyAnswer>* answers);
+
   const FarmJob& job_;
 };
 
