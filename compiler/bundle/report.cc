@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -129,15 +131,41 @@ std::string WeightTable(const WeightsAccount& weights) {
   return absl::StrCat(html, row("in the bundle", weights.bundle_bytes), "</table>\n");
 }
 
-std::string KernelTable(const Manifest& manifest) {
+// What the fusion block's account says of its kernel: "128 tasks, 2 phases, occupancy 38% (registers)".
+std::string AccountInWords(const json& block) {
+  std::vector<std::string> words;
+  const auto count = [&](const char* key, const char* what, int64_t least) {
+    const auto found = block.find(key);
+    if (found == block.end() || !found->is_number_integer() || found->get<int64_t>() < least) return;
+    const auto number = found->get<int64_t>();
+    words.push_back(absl::StrCat(number, " ", what, number == 1 ? "" : "s"));
+  };
+  count("tasks", "task", 1);
+  count("phases", "phase", 2);
+  const json occupancy = block.value("occupancy", json());
+  const json share = occupancy.is_object() ? occupancy.value("share", json()) : json();
+  if (share.is_number()) {
+    words.push_back(absl::StrFormat("occupancy %.0f%% (%s)", 100 * share.get<double>(), Text(occupancy, "limit")));
+  }
+  return absl::StrJoin(words, ", ");
+}
+
+std::string KernelTable(const Manifest& manifest, const json& fusion_blocks) {
+  std::map<std::string, std::string> account_of;  // by the escaped name of a node
+  for (const json& block : fusion_blocks) {
+    for (const json& node : Items(block, "nodes")) account_of[Text(node, "name")] = AccountInWords(block);
+  }
+  account_of.erase("");
   std::string html =
-      "<table>\n<tr><th>#</th><th>kernel</th><th>nodes</th><th class=\"n\">FLOPs</th>"
+      "<table>\n<tr><th>#</th><th>kernel</th><th>nodes</th><th>runs as</th><th class=\"n\">FLOPs</th>"
       "<th class=\"n\">bytes</th></tr>\n";
   for (size_t l = 0; l < manifest.launches.size(); ++l) {
     const Launch& launch = manifest.launches[l];
     absl::StrAppend(&html, "<tr><td class=\"n\">", l, "</td><td>", HtmlEscape(launch.label), "</td><td>",
-                    HtmlEscape(absl::StrJoin(launch.nodes, ", ")), "</td><td class=\"n\">", Flops(launch.flops),
-                    "</td><td class=\"n\">", Bytes(static_cast<double>(launch.bytes)), "</td></tr>\n");
+                    HtmlEscape(absl::StrJoin(launch.nodes, ", ")), "</td><td>",
+                    launch.nodes.empty() ? "" : account_of[HtmlEscape(launch.nodes[0])], "</td><td class=\"n\">",
+                    Flops(launch.flops), "</td><td class=\"n\">", Bytes(static_cast<double>(launch.bytes)),
+                    "</td></tr>\n");
   }
   return html + "</table>\n";
 }
@@ -246,11 +274,11 @@ std::string ReportHtml(const Manifest& manifest, const CompileAccount& account) 
       kHead, "<title>", name, "</title></head><body>\n<h1>", name, "</h1>\n", Facts(manifest, account),
       "<h2>Intermediate results</h2>\n<table>\n", Bar("every operator alone", account.intermediate_bytes_before, whole),
       Bar("as planned", account.intermediate_bytes_after, whole), "</table>\n<h2>Weights</h2>\n",
-      WeightTable(account.weights), PlanTable(account), "<h2>Kernels</h2>\n", KernelTable(manifest), "<h2>Rewrites</h2>\n",
-      RewriteTable(Items(plan, "rewrites")), "<h2>Fusion decisions</h2>\n<p>", account.fused_by_rule,
-      " fused by rule, ", account.fused_by_latency, " fused by latency, ", account.kept_by_latency,
-      " kept apart by latency, ", account.kept_by_rule, " kept apart by rule.</p>\n",
-      DecisionTable(Items(plan, "decisions")), "</body></html>\n");
+      WeightTable(account.weights), PlanTable(account), "<h2>Kernels</h2>\n",
+      KernelTable(manifest, Items(plan, "fusion_blocks")), "<h2>Rewrites</h2>\n", RewriteTable(Items(plan, "rewrites")),
+      "<h2>Fusion decisions</h2>\n<p>", account.fused_by_rule, " fused by rule, ", account.fused_by_latency,
+      " fused by latency, ", account.kept_by_latency, " kept apart by latency, ", account.kept_by_rule,
+      " kept apart by rule.</p>\n", DecisionTable(Items(plan, "decisions")), "</body></html>\n");
 }
 
 }  // namespace fusion

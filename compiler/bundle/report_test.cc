@@ -52,6 +52,17 @@ TEST(Report, SaysWhatWasDone) {
   EXPECT_THAT(html, Not(HasSubstr("1.25")));  // seconds would make bundles differ
 }
 
+TEST(Report, SaysHowKernelsRun) {
+  const auto html = [](const std::string& block) {
+    return ReportHtml(Sample("net"), Account(R"({"fusion_blocks": [{"nodes": [{"name": "first"}], )" + block + "}]}"));
+  };
+  EXPECT_THAT(html(R"("phases": 1, "tasks": 1)"), HasSubstr("<td>1 task</td>"));
+  EXPECT_THAT(html(R"("phases": 3, "tasks": 128, "occupancy": {"share": 0.375, "limit": "registers"})"),
+              HasSubstr("<td>128 tasks, 3 phases, occupancy 38% (registers)</td>"));
+  EXPECT_THAT(html(R"("phases": "<b>", "occupancy": {"share": "<i>"})"), HasSubstr("<td></td>"));
+  EXPECT_THAT(html(R"("occupancy": {"share": 1, "limit": "<script>"})"), Not(HasSubstr("<script>")));
+}
+
 TEST(Report, ListsThePlansThatWereCompared) {
   CompileAccount account = Account("");
   EXPECT_THAT(ReportHtml(Sample("net"), account), Not(HasSubstr("<h2>Plans</h2>")));
