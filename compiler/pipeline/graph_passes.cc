@@ -28,9 +28,12 @@ int64_t ConstantBytes(const ecg::Graph& graph) {
   return sum;
 }
 
-ecg::Graph Simplified(const ecg::Graph& graph, const CompileOptions& options, simplify::Widening widening) {
-  // Without fusion a reordering would be a kernel of its own, which copies the constant in every run.
-  const bool once = options.size == "small" || options.planner != "none";
+ecg::Graph Simplified(const ecg::Graph& graph, const Compilation& compilation, simplify::Widening widening) {
+  const CompileOptions& options = compilation.options;
+  // Without fusion a reordering would be a kernel of its own, which copies the constant in every run. Work-groups and
+  // libraries read the constant in the new order at a cost that nobody has measured.
+  const bool reads_any_order = compilation.context.device->kind == "cpu" && options.planner != "none";
+  const bool once = options.size == "small" || reads_any_order;
   return simplify::Simplify(graph, widening, once ? simplify::Reordering::kHoldOnce : simplify::Reordering::kFold);
 }
 
@@ -64,7 +67,7 @@ absl::Status Import(Compilation* compilation) {
 
 absl::Status SimplifyNarrow(Compilation* compilation) {
   ecg::Graph& graph = compilation->planned->graph;
-  graph = Simplified(graph, compilation->options, simplify::Widening::kKeep);
+  graph = Simplified(graph, *compilation, simplify::Widening::kKeep);
   compilation->account->nodes_simplified = static_cast<int64_t>(graph.nodes().size());
   return absl::OkStatus();
 }
@@ -84,13 +87,13 @@ absl::Status Rewrite(Compilation* compilation) {
 
 absl::Status Simplify(Compilation* compilation) {
   ecg::Graph& graph = compilation->planned->graph;
-  graph = Simplified(graph, compilation->options, simplify::Widening::kFold);
+  graph = Simplified(graph, *compilation, simplify::Widening::kFold);
   return absl::OkStatus();
 }
 
 absl::Status StoreHalves(Compilation* compilation) {
   ecg::Graph& graph = compilation->planned->graph;
-  graph = Simplified(StoreAsHalves(graph), compilation->options, simplify::Widening::kFold);
+  graph = Simplified(StoreAsHalves(graph), *compilation, simplify::Widening::kFold);
   return absl::OkStatus();
 }
 
