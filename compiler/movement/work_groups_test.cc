@@ -1,25 +1,25 @@
-#include "compiler/backends/text/work_groups.h"
+#include "compiler/movement/work_groups.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "compiler/movement/testing/sample_kernel.h"
 
-namespace fusion::text {
+namespace fusion::movement {
 namespace {
 
 using ::testing::ElementsAre;
 
-movement::Kernel WithTiles(int64_t scratch_bytes) {
-  movement::Kernel kernel = movement::testing::Sample();
+Kernel WithTiles(int64_t scratch_bytes) {
+  Kernel kernel = testing::Sample();
   kernel.phases[0].grid = {{0, 100}};
-  kernel.phases[0].steps[0].strategy = movement::RegisterTile{};
+  kernel.phases[0].steps[0].strategy = RegisterTile{};
   kernel.scratch_bytes = scratch_bytes;
   return kernel;
 }
 
 TEST(TaskPerItem, OnlyForRegisterTilesWithoutScratch) {
-  const movement::Kernel tiles = WithTiles(0), scratch = WithTiles(64), map = movement::testing::Sample();
+  const Kernel tiles = WithTiles(0), scratch = WithTiles(64), map = testing::Sample();
   EXPECT_TRUE(TaskPerItem(tiles, tiles.phases[0], 32));
   EXPECT_FALSE(TaskPerItem(tiles, tiles.phases[0], 1)) << "the only work-item is the group";
   EXPECT_FALSE(TaskPerItem(scratch, scratch.phases[0], 32)) << "scratch belongs to a group";
@@ -27,13 +27,13 @@ TEST(TaskPerItem, OnlyForRegisterTilesWithoutScratch) {
 }
 
 TEST(WorkGroups, HoldAsManyTasksAsWorkItemsOrOne) {
-  const movement::Kernel tiles = WithTiles(0), scratch = WithTiles(64);
+  const Kernel tiles = WithTiles(0), scratch = WithTiles(64);
   EXPECT_EQ(WorkGroups(tiles, tiles.phases[0], 32), 4) << "the last group has tasks for four of its work-items";
   EXPECT_EQ(WorkGroups(scratch, scratch.phases[0], 32), 100);
 }
 
 TEST(LaunchedWorkGroups, APersistentKernelIsOneLaunchOfItsLargestPhase) {
-  movement::Kernel kernel = WithTiles(0);
+  Kernel kernel = WithTiles(0);
   kernel.phases.push_back(kernel.phases[0]);
   kernel.phases[1].grid = {{0, 1000}};
   EXPECT_THAT(LaunchedWorkGroups(kernel, 32), ElementsAre(4, 32));
@@ -42,9 +42,9 @@ TEST(LaunchedWorkGroups, APersistentKernelIsOneLaunchOfItsLargestPhase) {
 }
 
 TEST(WorkItems, AreAsManyAsMultiplyAFragment) {
-  movement::Kernel kernel = movement::testing::Sample();
+  Kernel kernel = testing::Sample();
   EXPECT_EQ(WorkItems(kernel, 64), 64);
-  movement::ThreadgroupTile tile;
+  ThreadgroupTile tile;
   tile.product.work_items = 128;
   kernel.phases[0].steps[0].strategy = tile;
   EXPECT_EQ(WorkItems(kernel, 64), 128);
@@ -52,8 +52,8 @@ TEST(WorkItems, AreAsManyAsMultiplyAFragment) {
 }
 
 TEST(WrittenBuffers, AlsoThoseOfSharedMemoryCopies) {
-  movement::Kernel kernel = movement::testing::Sample();
-  movement::ThreadgroupTile tile;
+  Kernel kernel = testing::Sample();
+  ThreadgroupTile tile;
   tile.shared_copies = {kernel.phases[0].steps[0]};
   tile.shared_copies[0].stores[0].buffer = 5;
   kernel.phases[0].steps[0].strategy = tile;
@@ -61,4 +61,4 @@ TEST(WrittenBuffers, AlsoThoseOfSharedMemoryCopies) {
 }
 
 }  // namespace
-}  // namespace fusion::text
+}  // namespace fusion::movement
