@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include "compiler/movement/pressure.h"
+#include "compiler/movement/live_values.h"
 #include "compiler/movement/work_groups.h"
 
 namespace fusion::movement {

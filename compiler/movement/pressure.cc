@@ -1,11 +1,11 @@
 #include "compiler/movement/pressure.h"
 
 #include <algorithm>
-#include <unordered_map>
 #include <vector>
 
 #include "absl/strings/str_format.h"
 #include "compiler/movement/cost.h"
+#include "compiler/movement/live_values.h"
 
 namespace fusion::movement {
 namespace {
@@ -16,57 +16,6 @@ using te::ScalarNode;
 
 // The longest encoding that kernels use: EVEX with an address.
 constexpr int64_t kInstructionBytes = 8;
-
-bool TakesRegister(const ScalarNode& node) {
-  return node.kind != ScalarKind::kImm && node.kind != ScalarKind::kFromIndex && node.kind != ScalarKind::kAcc;
-}
-
-// Counts the values that straight-line code keeps at once. Operands that need most registers are evaluated first (Sethi
-// and Ullman, 1970), and a shared value lives until its last use.
-class LiveValues {
- public:
-  explicit LiveValues(const std::vector<Scalar>& roots) {
-    for (const Scalar& root : roots) Count(*root);
-    for (const Scalar& root : roots) {
-      Evaluate(*root);
-      Use(*root);  // the store is its last use
-    }
-  }
-  int most() const { return most_; }
-
- private:
-  struct Info {
-    int uses = 0, need = 0;
-    bool done = false;
-  };
-  int Count(const ScalarNode& node) {
-    Info& info = info_[&node];
-    if (info.uses++ > 0) return info.need;
-    std::vector<int> needs;
-    for (const Scalar& arg : node.args) needs.push_back(Count(*arg));
-    std::sort(needs.rbegin(), needs.rend());
-    int need = TakesRegister(node) ? 1 : 0;
-    for (size_t i = 0; i < needs.size(); ++i) need = std::max(need, needs[i] + static_cast<int>(i));
-    return info_[&node].need = need;
-  }
-  void Evaluate(const ScalarNode& node) {
-    if (info_[&node].done) return;
-    info_[&node].done = true;
-    std::vector<const ScalarNode*> args;
-    for (const Scalar& arg : node.args) args.push_back(arg.get());
-    std::stable_sort(args.begin(), args.end(),
-                     [&](const ScalarNode* a, const ScalarNode* b) { return info_[a].need > info_[b].need; });
-    for (const ScalarNode* arg : args) Evaluate(*arg);
-    for (const ScalarNode* arg : args) Use(*arg);
-    if (TakesRegister(node)) most_ = std::max(most_, ++live_);
-  }
-  void Use(const ScalarNode& node) {
-    if (--info_[&node].uses == 0 && TakesRegister(node)) --live_;
-  }
-
-  std::unordered_map<const ScalarNode*, Info> info_;
-  int live_ = 0, most_ = 0;
-};
 
 int64_t Instructions(const std::vector<Scalar>& body) {
   double count = 0;
@@ -79,11 +28,6 @@ int64_t Instructions(const std::vector<Scalar>& body) {
   return static_cast<int64_t>(count);
 }
 
-int AccumulatorsOf(const Step& step) {
-  const auto* const tile = step.As<RegisterTile>();
-  return tile != nullptr ? tile->row_count * tile->outer_count : step.reduction ? 1 : 0;
-}
-
 struct StepPressure {
   int registers = 0;
   double spills = 0;  // values stored and loaded again, in all tasks
@@ -94,8 +38,8 @@ StepPressure PressureOf(const Phase& phase, const Step& step, const DeviceModel&
   StepPressure result;
   const auto* const tile = step.As<RegisterTile>();
   const int accumulators = AccumulatorsOf(step);
-  const int body = accumulators + LiveValues(step.body).most();
-  const int then = accumulators + LiveValues(step.then).most();
+  const int body = accumulators + ValuesAtOnce(step.body);
+  const int then = accumulators + ValuesAtOnce(step.then);
   result.registers = std::max(body, then);
   double stores = static_cast<double>(phase.tasks());
   for (const Loop& loop : step.loops) stores *= static_cast<double>(loop.axis.extent);
@@ -112,10 +56,6 @@ StepPressure PressureOf(const Phase& phase, const Step& step, const DeviceModel&
 }
 
 }  // namespace
-
-int ValuesAtOnce(const Step& step) {
-  return AccumulatorsOf(step) + std::max(LiveValues(step.body).most(), LiveValues(step.then).most());
-}
 
 Pressure EstimatePressure(const Kernel& kernel, const DeviceModel& device, int threads) {
   Pressure result;

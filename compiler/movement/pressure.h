@@ -15,9 +15,6 @@ struct Pressure {
   int64_t code_bytes = 0;  // roughly, for the largest step
 };
 
-// The most values that the step keeps at once, with its accumulators.
-int ValuesAtOnce(const Step& step);
-
 Pressure EstimatePressure(const Kernel& kernel, const DeviceModel& device, int threads);
 
 // Fails with FAILED_PRECONDITION and the reason when spilling would take longer than all else that the kernel does
