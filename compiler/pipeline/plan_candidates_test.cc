@@ -33,7 +33,7 @@ class OneSidedOracle : public LatencyOracle {
     }
     return answers;
   }
-  bool fused_is_faster = true;
+  bool fused_is_faster = false;
   LatencySource source = LatencySource::kMeasured;
 };
 
@@ -75,12 +75,12 @@ class TextToolchain : public Toolchain {
   std::vector<std::vector<std::string>> calls;  // the texts of each call
 };
 
-// The end of a classifier, whose softmax stays apart by estimates and is fused by these measurements.
+// The end of a classifier, whose softmax is fused by estimates and stays apart by these measurements.
 class PlanCandidates : public ::testing::Test {
  protected:
   PlanCandidates() {
     using V = ecg::ValueId;
-    const V product = maker_.Op("MatMul", {maker_.In({8, 32}), maker_.Weight({32, 24})});
+    const V product = maker_.Op("MatMul", {maker_.In({32, 128}), maker_.Weight({128, 24})});
     maker_.Out(maker_.Op("Softmax", {maker_.Op("Add", {product, maker_.Weight({24})})}, {{"axis", int64_t{-1}}}));
     files_.graph = &maker_.graph();
     context_.device = &device_;
@@ -115,12 +115,12 @@ class PlanCandidates : public ::testing::Test {
 TEST_F(PlanCandidates, TheFasterPlanIsInTheBundle) {
   plans_.ratio = 0.9;
   const CompileAccount account = CompileIt();
-  EXPECT_THAT(plans_.launches, ElementsAre(2, 1)) << "both plans are programs of one bundle; by estimates it is the "
+  EXPECT_THAT(plans_.launches, ElementsAre(1, 2)) << "both plans are programs of one bundle; by estimates it is the "
                                                      "offline plan again";
   EXPECT_NE(plans_.keys[0], plans_.keys[1]);
-  EXPECT_THAT(plans_.descriptions, ElementsAre("plan offline, 2 kernels", "plan by measurements, 1 kernel"));
-  EXPECT_EQ(shipped_, 1u);
-  EXPECT_EQ(account.kernels, 1);
+  EXPECT_THAT(plans_.descriptions, ElementsAre("plan offline, 1 kernel", "plan by measurements, 2 kernels"));
+  EXPECT_EQ(shipped_, 2u);
+  EXPECT_EQ(account.kernels, 2);
   ASSERT_EQ(account.alternatives.size(), 2u);
   EXPECT_FALSE(account.alternatives[0].chosen);
   EXPECT_TRUE(account.alternatives[1].chosen);
@@ -131,13 +131,13 @@ TEST_F(PlanCandidates, TheFasterPlanIsInTheBundle) {
 TEST_F(PlanCandidates, ASlowerPlanByMeasurementsIsNotReturned) {
   plans_.ratio = 1.04;
   const CompileAccount account = CompileIt();
-  EXPECT_EQ(shipped_, 2u);
-  EXPECT_EQ(account.kernels, 2);
+  EXPECT_EQ(shipped_, 1u);
+  EXPECT_EQ(account.kernels, 1);
   EXPECT_TRUE(account.alternatives[0].chosen);
   EXPECT_FALSE(account.alternatives[1].chosen);
   EXPECT_GT(account.measured, 0) << "how the plan was found stays in the account";
   const auto plan = nlohmann::json::parse(account.plan_json);
-  EXPECT_EQ(plan["fusion_blocks"].size(), 2u) << "plan.json is that of the plan in the bundle";
+  EXPECT_EQ(plan["fusion_blocks"].size(), 1u) << "plan.json is that of the plan in the bundle";
   ASSERT_EQ(plan["alternatives"].size(), 2u);
   EXPECT_EQ(plan["alternatives"][0]["chosen"], true);
   EXPECT_EQ(plan["alternatives"][1]["ratio"], 1.04);
@@ -147,7 +147,7 @@ TEST_F(PlanCandidates, OfEquallyFastPlansThatByEstimatesIsReturned) {
   for (const double ratio : {1.0, 1 - kEqualPlans / 2}) {
     plans_.ratio = ratio;
     EXPECT_TRUE(CompileIt().alternatives[0].chosen) << ratio;
-    EXPECT_EQ(shipped_, 2u);
+    EXPECT_EQ(shipped_, 1u);
   }
 }
 
@@ -162,7 +162,7 @@ TEST_F(PlanCandidates, TheWinnersFilesAreThoseThatWereMeasured) {
 TEST_F(PlanCandidates, ThePlanByMeasurementsStaysWhereNobodyCompares) {
   plans_.ratio = std::nullopt;
   const CompileAccount account = CompileIt();
-  EXPECT_EQ(shipped_, 1u);
+  EXPECT_EQ(shipped_, 2u);
   EXPECT_EQ(account.not_compared, "no worker");
   EXPECT_TRUE(account.alternatives[1].chosen);
   EXPECT_EQ(account.alternatives[0].rounds, 0);
@@ -170,11 +170,11 @@ TEST_F(PlanCandidates, ThePlanByMeasurementsStaysWhereNobodyCompares) {
 }
 
 TEST_F(PlanCandidates, EqualPlansAreNotMeasured) {
-  kernels_.fused_is_faster = false;
+  kernels_.fused_is_faster = true;
   const CompileAccount account = CompileIt();
-  EXPECT_TRUE(plans_.keys.empty()) << "both plans keep the softmax apart";
+  EXPECT_TRUE(plans_.keys.empty()) << "both plans fuse the softmax";
   EXPECT_TRUE(account.alternatives.empty());
-  EXPECT_EQ(shipped_, 2u);
+  EXPECT_EQ(shipped_, 1u);
 }
 
 TEST_F(PlanCandidates, APlanThatRestsOnEstimatesIsNotComparedWithItself) {
@@ -184,7 +184,7 @@ TEST_F(PlanCandidates, APlanThatRestsOnEstimatesIsNotComparedWithItself) {
   kernels_.source = LatencySource::kMeasured;
   context_.plans = nullptr;
   EXPECT_TRUE(CompileIt().alternatives.empty());
-  EXPECT_EQ(shipped_, 1u);
+  EXPECT_EQ(shipped_, 2u);
 }
 
 TEST_F(PlanCandidates, TheKeysAreThoseOfThePlanAndTheNumberOfThreads) {
