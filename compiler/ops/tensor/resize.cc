@@ -24,7 +24,7 @@ using Types = std::vector<ecg::ValueType>;
 
 constexpr int64_t kMaxUnrolledTaps = 8;
 // Taps of all outputs of an axis, which are tables while the operator is compiled.
-constexpr double kMaxTapElements = 1 << 24;
+constexpr int64_t kMaxTapElements = 1 << 24;
 
 ResizeSpec SpecOf(const ecg::Attributes& attrs) {
   ResizeSpec spec;
@@ -119,10 +119,13 @@ absl::StatusOr<Types> InferResize(const OpContext& context, int) {
   Shape out;
   for (const ResizeAxis& axis : axes) {
     out.push_back(axis.out);
-    if (!IsResized(axis) || TapsPerOutput(spec, axis) * static_cast<double>(axis.out) <= kMaxTapElements) continue;
+    if (!IsResized(axis) ||
+        TapsPerOutput(spec, axis) * static_cast<double>(axis.out) <= static_cast<double>(kMaxTapElements)) {
+      continue;
+    }
     return context.Unsupported(absl::StrCat("resizing an axis of ", axis.in, " elements to ", axis.out, " takes ",
-                                            TapsPerOutput(spec, axis), " inputs for each output, more than ",
-                                            kMaxTapElements, " in all"));
+                                            static_cast<int64_t>(TapsPerOutput(spec, axis)),
+                                            " inputs for each output, more than ", kMaxTapElements, " in all"));
   }
   return Types{{context.Type(0).dtype, out}};
 }
