@@ -14,7 +14,7 @@ namespace {
 
 // Least shares of the time that a launch must save to join a group: where the caches hold all that the group touches,
 // and where they do not, so that its launches may take longer beside each other than the model knows.
-constexpr double kWorthInCaches = 0.1, kWorthBeyondCaches = 0.25;
+constexpr double kWorthInCaches = 0.3, kWorthBeyondCaches = 0.4;
 
 // A launch or a group, by the cost model.
 struct Work {
@@ -117,7 +117,8 @@ class Grouping {
     const Work both = group.With(one);
     if (both.written_bytes > largest_cache_) return false;
     const double units = device_.parallel_units;
-    const double apart_ns = group.Ns(units) + one.Ns(units) + 1e9 * device_.LaunchSeconds(device_.parallel_units);
+    // The barrier does not count: tasks that move to another core than the one that wrote what they read cost as much.
+    const double apart_ns = group.Ns(units) + one.Ns(units);
     const bool in_caches = static_cast<double>(both.touched_bytes) <= units * PrivateCacheBytes(device_);
     return apart_ns - both.Ns(units) >= (in_caches ? kWorthInCaches : kWorthBeyondCaches) * apart_ns;
   }

@@ -15,7 +15,7 @@
 namespace fusion {
 
 enum class GroupLaunches {
-  kThatGain,  // by the cost model
+  kThatGain,    // by the cost model
   kAllThatMay,  // for tests: whatever does not depend on each other
 };
 
@@ -25,9 +25,9 @@ struct LaunchOrder {
 };
 
 // Groups launches, whose order is one in which they can run. The order changes only where a launch moves forward to
-// join a group. A launch joins one if the two together take a tenth less time than apart, a barrier included, and
-// what they touch stays in the caches of the units, or if they take a quarter less. The bytes that a group writes stay
-// within the device's largest cache.
+// join a group. A launch joins one if units that would be idle make the two take three tenths less time together than
+// apart, and what they touch stays in the caches of the units, or if they take four tenths less: two kernels of one task
+// each take half. The bytes that a group writes stay within the device's largest cache.
 LaunchOrder GroupConcurrentLaunches(const std::vector<std::shared_ptr<const BlockKernel>>& kernels,
                                     const ElidedCopies& elided, const std::vector<std::vector<size_t>>& launches,
                                     const DeviceModel& device, GroupLaunches which = GroupLaunches::kThatGain);
