@@ -35,8 +35,8 @@ struct PlanAlternative {
   std::string plan;            // "offline", "by estimates", "by measurements": plan_candidates.h
   int64_t kernels = 0;
   double estimate_ns = 0;  // as in CompileAccount
-  // Of warm runs of the whole program; 0: not measured. The ratio is to the first plan, with which it ran in turns: the
-  // median of the rounds, and that median's 95% confidence interval.
+  // The median is of warm runs of the whole program; 0: not measured. The ratio is to the first plan, with which it ran
+  // in turns: the median of the rounds, and that median's 95% confidence interval.
   double median_ns = 0, ratio = 0, ratio_low = 0, ratio_high = 0;
   int64_t rounds = 0;
   bool chosen = false;

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "compiler/cost/caches.h"
 #include "compiler/launch/kernel_order.h"
 #include "compiler/movement/cost.h"
 #include "compiler/schedule/stitch/task_size.h"
@@ -32,8 +33,7 @@ std::vector<std::vector<size_t>> BatchLaunches(const std::vector<std::shared_ptr
                                                const ElidedCopies& elided, const DeviceModel& device,
                                                BatchKernels which) {
   const std::vector<std::set<size_t>> before = Dependencies(kernels, elided);
-  int64_t most_bytes = 0;
-  for (const MemoryLevel& level : device.memory) most_bytes = std::max(most_bytes, level.size_bytes);
+  int64_t most_bytes = LargestCacheBytes(device);
   if (most_bytes == 0) most_bytes = std::numeric_limits<int64_t>::max();
   // Fusion blocks that are equally far from the start do not depend on each other, and neither do batches of them.
   std::vector<int> depth(kernels.size(), 0);
@@ -43,7 +43,6 @@ std::vector<std::vector<size_t>> BatchLaunches(const std::vector<std::shared_ptr
     if (elided.blocks.count(b) == 0) alike[{depth[b], kernels[b]->key}].push_back(b);
   }
   std::vector<std::vector<size_t>> launches;
-  std::vector<size_t> launch_of(kernels.size(), 0);
   for (const auto& [key, blocks] : alike) {
     const double ns = which != BatchKernels::kNone && blocks.size() > 1 ? IdleNs(*kernels[blocks[0]], device) : 0;
     const bool worth = ns * static_cast<double>(blocks.size()) >= kWorthBatching * 1e9 * device.launch_s;
@@ -54,29 +53,22 @@ std::vector<std::vector<size_t>> BatchLaunches(const std::vector<std::shared_ptr
         launches.emplace_back();
         bytes = WrittenBytes(*kernels[b]);
       }
-      launch_of[b] = launches.size() - 1;
       launches.back().push_back(b);
     }
   }
   // Keeps as close to the order of the fusion blocks as batches allow.
-  std::vector<std::set<size_t>> after(launches.size());
-  std::vector<size_t> waits(launches.size(), 0);
-  for (size_t b = 0; b < kernels.size(); ++b) {
-    for (size_t other : before[b]) {
-      if (after[launch_of[other]].insert(launch_of[b]).second) ++waits[launch_of[b]];
-    }
-  }
+  LaunchGraph graph = LaunchGraphOf(before, launches);
   using Ready = std::pair<size_t, size_t>;  // first fusion block, launch
   std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
   for (size_t l = 0; l < launches.size(); ++l) {
-    if (waits[l] == 0) ready.emplace(launches[l][0], l);
+    if (graph.waits[l] == 0) ready.emplace(launches[l][0], l);
   }
   std::vector<std::vector<size_t>> order;
   while (!ready.empty()) {
     const size_t launch = ready.top().second;
     ready.pop();
-    for (size_t next : after[launch]) {
-      if (--waits[next] == 0) ready.emplace(launches[next][0], next);
+    for (size_t next : graph.after[launch]) {
+      if (--graph.waits[next] == 0) ready.emplace(launches[next][0], next);
     }
     order.push_back(std::move(launches[launch]));
   }

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "compiler/cost/caches.h"
 #include "compiler/launch/kernel_order.h"
 #include "compiler/movement/cost.h"
 #include "compiler/schedule/stitch/task_size.h"
@@ -53,25 +54,28 @@ class Grouping {
  public:
   Grouping(const std::vector<std::shared_ptr<const BlockKernel>>& kernels, const ElidedCopies& elided,
            const std::vector<std::vector<size_t>>& launches, const DeviceModel& device, GroupLaunches which)
-      : kernels_(kernels), launches_(launches), device_(device), which_(which) {
+      : kernels_(kernels),
+        launches_(launches),
+        device_(device),
+        which_(which),
+        largest_cache_(LargestCacheBytes(device)) {
     device_.parallel_units = static_cast<int>(LikelyUnits(device));
-    for (const MemoryLevel& level : device.memory) largest_cache_ = std::max(largest_cache_, level.size_bytes);
     if (largest_cache_ == 0) largest_cache_ = std::numeric_limits<int64_t>::max();
-    AddDependencies(Dependencies(kernels, elided));
+    graph_ = LaunchGraphOf(Dependencies(kernels, elided), launches);
   }
 
   LaunchOrder Make() {
     LaunchOrder order;
     for (size_t l = 0; l < launches_.size(); ++l) {
-      if (waits_[l] == 0) ready_.insert(l);
+      if (graph_.waits[l] == 0) ready_.insert(l);
     }
     while (!ready_.empty()) {
       const std::vector<size_t> group = TakeGroup();
       for (const size_t l : group) {
         order.launches.push_back(launches_[l]);
         order.concurrent.push_back(l != group[0]);
-        for (const size_t next : after_[l]) {
-          if (--waits_[next] == 0) ready_.insert(next);
+        for (const size_t next : graph_.after[l]) {
+          if (--graph_.waits[next] == 0) ready_.insert(next);
         }
       }
     }
@@ -79,22 +83,6 @@ class Grouping {
   }
 
  private:
-  void AddDependencies(const std::vector<std::set<size_t>>& before) {
-    std::vector<size_t> launch_of(kernels_.size(), 0);
-    for (size_t l = 0; l < launches_.size(); ++l) {
-      for (const size_t b : launches_[l]) launch_of[b] = l;
-    }
-    after_.resize(launches_.size());
-    waits_.resize(launches_.size(), 0);
-    for (size_t l = 0; l < launches_.size(); ++l) {
-      for (const size_t b : launches_[l]) {
-        for (const size_t other : before[b]) {
-          if (after_[launch_of[other]].insert(l).second) ++waits_[l];
-        }
-      }
-    }
-  }
-
   // Takes the first launch that is ready, and others that are ready, too, and gain by running beside it.
   std::vector<size_t> TakeGroup() {
     std::vector<size_t> group = {*ready_.begin()};
@@ -134,9 +122,8 @@ class Grouping {
   const std::vector<std::vector<size_t>>& launches_;
   DeviceModel device_;  // with the units that may run the bundle
   const GroupLaunches which_;
-  int64_t largest_cache_ = 0;
-  std::vector<std::set<size_t>> after_;  // of each launch, those that wait for it
-  std::vector<size_t> waits_;            // of each launch, how many it waits for
+  int64_t largest_cache_;  // bytes
+  LaunchGraph graph_;
   std::set<size_t> ready_;
   std::map<std::pair<const BlockKernel*, size_t>, Work> work_;  // by kernel and sets
 };

@@ -33,6 +33,23 @@ std::vector<std::set<size_t>> Dependencies(const std::vector<std::shared_ptr<con
   return before;
 }
 
+LaunchGraph LaunchGraphOf(const std::vector<std::set<size_t>>& before,
+                          const std::vector<std::vector<size_t>>& launches) {
+  std::vector<size_t> launch_of(before.size(), 0);
+  for (size_t l = 0; l < launches.size(); ++l) {
+    for (const size_t b : launches[l]) launch_of[b] = l;
+  }
+  LaunchGraph graph{std::vector<std::set<size_t>>(launches.size()), std::vector<size_t>(launches.size(), 0)};
+  for (size_t l = 0; l < launches.size(); ++l) {
+    for (const size_t b : launches[l]) {
+      for (const size_t other : before[b]) {
+        if (graph.after[launch_of[other]].insert(l).second) ++graph.waits[l];
+      }
+    }
+  }
+  return graph;
+}
+
 int64_t WrittenBytes(const BlockKernel& block) {
   int64_t bytes = 0;
   size_t arg = 0;

@@ -16,6 +16,14 @@ namespace fusion {
 std::vector<std::set<size_t>> Dependencies(const std::vector<std::shared_ptr<const BlockKernel>>& kernels,
                                            const ElidedCopies& elided);
 
+// Which launches wait for which. A launch is several fusion blocks.
+struct LaunchGraph {
+  std::vector<std::set<size_t>> after;  // of each launch, those that wait for it
+  std::vector<size_t> waits;            // of each launch, how many it waits for
+};
+// `before` is what Dependencies returns.
+LaunchGraph LaunchGraphOf(const std::vector<std::set<size_t>>& before, const std::vector<std::vector<size_t>>& launches);
+
 // Bytes of the results and temporaries of a kernel.
 int64_t WrittenBytes(const BlockKernel& block);
 

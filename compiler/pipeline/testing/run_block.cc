@@ -18,6 +18,7 @@
 #include "compiler/backends/opencl/toolchain/opencl_toolchain.h"
 #include "compiler/bundle/hold_once.h"
 #include "compiler/choose_layouts/choose_layouts.h"
+#include "compiler/cost/typical_core.h"
 #include "compiler/movement/pack_constant.h"
 #include "compiler/movement/print.h"
 #include "compiler/ops/registry/infer_types.h"
@@ -345,14 +346,7 @@ const char* LayoutModeName(LayoutMode mode) {
   return kNames[static_cast<int>(mode)];
 }
 
-DeviceModel Avx512Device() {
-  DeviceModel device;
-  device.memory = {{"L1", 48 << 10, 2.2e11, false},
-                   {"L2", 1 << 20, 7e10, false},
-                   {"L3", 32 << 20, 2.4e10, true},
-                   {"DRAM", 0, 1e10, true}};
-  return device;
-}
+DeviceModel Avx512Device() { return TypicalCore(); }
 
 DeviceModel Avx2Device() {
   DeviceModel device = Avx512Device();

@@ -11,7 +11,7 @@ absl::StatusOr<CpuLaunches> CpuLaunches::Create(const BundleReader& bundle, cons
                                                 std::shared_ptr<ThreadPool> pool) {
   CpuLaunches result;
   result.arguments_.resize(program.buffers.size());
-  result.parts_.resize(program.launches.size());
+  std::vector<std::vector<WorkerPool::Part>> parts(program.launches.size());  // of each launch, one a phase
   for (const Launch& launch : program.launches) {
     BoundLaunch& bound = result.launches_.emplace_back();
     const ManifestKernel& kernel = program.kernels[launch.kernel];
@@ -34,7 +34,7 @@ absl::StatusOr<CpuLaunches> CpuLaunches::Create(const BundleReader& bundle, cons
     for (const Phase& phase : kernel.phases) {
       ASSIGN_OR_RETURN(void* const address, library->Symbol(phase.symbol));
       if (phase.tasks <= 0) continue;
-      result.parts_[result.launches_.size() - 1].push_back(
+      parts[result.launches_.size() - 1].push_back(
           {reinterpret_cast<fusion_kernel_phase>(address), bound.sets, phase.tasks});
     }
   }
@@ -44,24 +44,24 @@ absl::StatusOr<CpuLaunches> CpuLaunches::Create(const BundleReader& bundle, cons
     ASSIGN_OR_RETURN(result.pool_, WorkerPool::Create(threads, program.scratch_bytes_per_thread,
                                                       strict ? Subnormals::kKept : Subnormals::kZero, std::move(pool)));
   }
+  for (const std::vector<WorkerPool::Part>& of_launch : parts) {
+    std::vector<WorkerPool::Phase>& alone = result.alone_.emplace_back();
+    for (const WorkerPool::Part& part : of_launch) alone.push_back(result.pool_->Cut({part}));
+  }
   for (size_t first = 0, end = 0; first < program.launches.size(); first = end) {
     for (end = first + 1; end < program.launches.size() && program.launches[end].concurrent;) ++end;
-    result.AddPhases(first, end);
+    // Phase p of the group is phase p of each launch that has one.
+    for (size_t p = 0;; ++p) {
+      std::vector<WorkerPool::Part> group;
+      for (size_t l = first; l < end; ++l) {
+        if (p < parts[l].size()) group.push_back(parts[l][p]);
+      }
+      if (group.empty()) break;
+      result.phases_.push_back(result.pool_->Cut(std::move(group)));
+      result.parallel_ = result.parallel_ || result.phases_.back().tasks() > 1;
+    }
   }
   return result;
-}
-
-void CpuLaunches::AddPhases(size_t first, size_t end) {
-  // Phase p of the group is phase p of each launch that has one.
-  for (size_t p = 0;; ++p) {
-    std::vector<WorkerPool::Part> parts;
-    for (size_t l = first; l < end; ++l) {
-      if (p < parts_[l].size()) parts.push_back(parts_[l][p]);
-    }
-    if (parts.empty()) return;
-    phases_.push_back(pool_->Cut(std::move(parts)));
-    parallel_ = parallel_ || phases_.back().tasks() > 1;
-  }
 }
 
 void CpuLaunches::Rebind(int buffer, char* base) {
@@ -73,9 +73,7 @@ void CpuLaunches::Run() {
 }
 
 void CpuLaunches::Run(size_t launch) {
-  std::vector<WorkerPool::Phase> phases;
-  for (const WorkerPool::Part& part : parts_[launch]) phases.push_back(pool_->Cut({part}));
-  if (!phases.empty()) pool_->Run(phases);
+  if (!alone_[launch].empty()) pool_->Run(alone_[launch]);
 }
 
 }  // namespace fusion

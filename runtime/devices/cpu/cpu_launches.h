@@ -41,9 +41,6 @@ class CpuLaunches {
   bool parallel() const { return parallel_; }
 
  private:
-  // Adds the phases of the launches [first, end), which may run beside each other.
-  void AddPhases(size_t first, size_t end);
-
   struct BoundLaunch {
     std::vector<std::vector<void*>> arguments;  // of each set
     std::vector<void* const*> sets;
@@ -51,8 +48,8 @@ class CpuLaunches {
 
   std::map<std::string, std::unique_ptr<CodeLibrary>> libraries_;
   std::vector<BoundLaunch> launches_;           // parallel to the program's
-  std::vector<std::vector<WorkerPool::Part>> parts_;  // of each launch: its phases, one after another
-  std::vector<WorkerPool::Phase> phases_;             // of all launches
+  std::vector<std::vector<WorkerPool::Phase>> alone_;  // of each launch, without those that may run beside it
+  std::vector<WorkerPool::Phase> phases_;              // of all launches
   std::vector<std::vector<void**>> arguments_;  // by buffer: every argument in launches_ that points to it
   bool parallel_ = false;
   std::unique_ptr<WorkerPool> pool_;
